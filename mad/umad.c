@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A port behind libibumad. Called through mad_port_ops by the engine in lib/ and by cmportd, who
+ * do not know that it is this one.
+ *
+ * A write() to umad holds its descriptor, for up to a second when the kernel has to resolve the
+ * peer's link address, and meanwhile nothing is delivered to that descriptor. Hence one descriptor
+ * that only receives, and a few that only send: a sender takes one that is idle.
+ */
+#include <arpa/inet.h>
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <infiniband/umad.h>
+
+#include "mad/umad.h"
+#include "mad/umad_owner.h"
+
+#define N_SENDERS      3
+#define MAD_BYTES_MAX  2048 /* of an Omni-Path MAD: a smaller buffer would block the queue */
+#define MAD_TID_LOW_AT 12
+#define QP1	       1
+#define QP1_QKEY       0x80010000
+
+struct sender {
+	pthread_mutex_t lock;
+	int fd;
+	uint32_t agent;
+};
+
+struct owned_port {
+	struct mad_port port;
+	struct sender sender[N_SENDERS];
+	atomic_uint turn;
+	atomic_uint tid;
+};
+
+_Static_assert(sizeof(struct ib_user_mad) == 64, "umad's header, with the P_Key index");
+
+/* libibumad keeps what it learns about the system in variables of its own. */
+static pthread_mutex_t libibumad_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static struct owned_port *from_port(struct mad_port *port)
+{
+	return (struct owned_port *)((char *)port - offsetof(struct owned_port, port));
+}
+
+/* A removed device answers EIO. */
+static int error_of(int err)
+{
+	return err == EIO ? -ENODEV : -err;
+}
+
+static void path_to_addr(const struct mad_path *path, struct ib_mad_addr *addr)
+{
+	memset(addr, 0, sizeof(*addr));
+	addr->qpn = htonl(QP1);
+	addr->qkey = htonl(QP1_QKEY);
+	addr->lid = htons(path->dlid);
+	addr->sl = path->sl;
+	addr->path_bits = path->path_bits;
+	addr->pkey_index = path->pkey_index;
+	if (!path->grh)
+		return;
+	addr->grh_present = 1;
+	addr->gid_index = path->sgid_index;
+	addr->hop_limit = path->hop_limit;
+	addr->traffic_class = path->traffic_class;
+	addr->flow_label = htonl(path->flow_label);
+	memcpy(addr->gid, path->dgid.raw, sizeof(addr->gid));
+}
+
+static bool is_ipv4(const struct mad_gid *gid)
+{
+	static const uint8_t prefix[12] = { [10] = 0xff, 0xff };
+
+	return !memcmp(gid->raw, prefix, sizeof(prefix));
+}
+
+static void addr_to_path(const struct ib_mad_addr *addr, struct mad_path *path)
+{
+	memset(path, 0, sizeof(*path));
+	path->pkey_index = addr->pkey_index;
+	path->dlid = ntohs(addr->lid);
+	path->sl = addr->sl;
+	path->path_bits = addr->path_bits;
+	if (!addr->grh_present)
+		return;
+	path->grh = true;
+	path->sgid_index = addr->gid_index;
+	path->hop_limit = addr->hop_limit;
+	memcpy(path->dgid.raw, addr->gid, sizeof(path->dgid.raw));
+	/* Linux reads both from where a GRH begins; with an IPv4 header something else is there. */
+	if (is_ipv4(&path->dgid))
+		return;
+	path->traffic_class = addr->traffic_class;
+	path->flow_label = ntohl(addr->flow_label);
+}
+
+/* An idle sender, locked. If all are busy, the caller waits for one of them in turn. */
+static struct sender *take_sender(struct owned_port *owned)
+{
+	unsigned int first = atomic_fetch_add_explicit(&owned->turn, 1, memory_order_relaxed);
+	struct sender *sender;
+
+	for (unsigned int i = 0; i < N_SENDERS; i++) {
+		sender = &owned->sender[(first + i) % N_SENDERS];
+		if (!pthread_mutex_trylock(&sender->lock))
+			return sender;
+	}
+	sender = &owned->sender[first % N_SENDERS];
+	pthread_mutex_lock(&sender->lock);
+	return sender;
+}
+
+static int umad_send_mad(struct mad_port *port, const struct mad_path *path,
+			 const uint8_t mad[MAD_BYTES])
+{
+	struct owned_port *owned = from_port(port);
+	uint8_t buffer[sizeof(struct ib_user_mad) + MAD_BYTES]
+		__attribute__((aligned(__alignof__(struct ib_user_mad))));
+	struct ib_user_mad *head = (struct ib_user_mad *)buffer;
+	uint32_t tid = htonl(atomic_fetch_add_explicit(&owned->tid, 1, memory_order_relaxed));
+	struct sender *sender;
+	ssize_t n;
+	int err;
+
+	/* Timeout 0: the kernel would wait for a response, and no CM message counts as one. */
+	memset(head, 0, sizeof(*head));
+	path_to_addr(path, &head->addr);
+	memcpy(buffer + sizeof(*head), mad, MAD_BYTES);
+	/* The kernel refuses a transaction id that is in flight on the same descriptor. */
+	memcpy(buffer + sizeof(*head) + MAD_TID_LOW_AT, &tid, sizeof(tid));
+
+	sender = take_sender(owned);
+	head->agent_id = sender->agent;
+	do
+		n = write(sender->fd, buffer, sizeof(buffer));
+	while (n < 0 && errno == EINTR);
+	err = errno;
+	pthread_mutex_unlock(&sender->lock);
+	return n < 0 ? error_of(err) : 0;
+}
+
+static int umad_receive_mad(struct mad_port *port, struct mad_path *path, uint8_t mad[MAD_BYTES])
+{
+	uint8_t buffer[sizeof(struct ib_user_mad) + MAD_BYTES_MAX]
+		__attribute__((aligned(__alignof__(struct ib_user_mad))));
+	const struct ib_user_mad *head = (const struct ib_user_mad *)buffer;
+	size_t bytes;
+	ssize_t n;
+
+	do
+		n = read(port->fd, buffer, sizeof(buffer));
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return error_of(errno);
+	if ((size_t)n < sizeof(*head))
+		return -ENODEV;
+	bytes = n - sizeof(*head);
+	if (bytes > MAD_BYTES)
+		bytes = MAD_BYTES;
+	addr_to_path(&head->addr, path);
+	memcpy(mad, buffer + sizeof(*head), bytes);
+	memset(mad + bytes, 0, MAD_BYTES - bytes);
+	return 0;
+}
+
+static void close_fd(int fd)
+{
+	if (fd < 0)
+		return;
+	pthread_mutex_lock(&libibumad_lock);
+	umad_close_port(fd);
+	pthread_mutex_unlock(&libibumad_lock);
+}
+
+static void umad_port_close(struct mad_port *port)
+{
+	struct owned_port *owned = from_port(port);
+
+	for (int i = 0; i < N_SENDERS; i++) {
+		close_fd(owned->sender[i].fd);
+		pthread_mutex_destroy(&owned->sender[i].lock);
+	}
+	close_fd(port->fd);
+	free(owned);
+}
+
+static const struct mad_port_ops umad_ops = {
+	.send = umad_send_mad,
+	.receive = umad_receive_mad,
+	.close = umad_port_close,
+};
+
+/* libibumad's port id is the descriptor. Return: it, or -errno. */
+static int open_fd(const char *device, uint8_t port_num)
+{
+	int fd, flags, err;
+
+	pthread_mutex_lock(&libibumad_lock);
+	umad_init();
+	errno = 0;
+	fd = umad_open_port(device, port_num);
+	err = errno;
+	pthread_mutex_unlock(&libibumad_lock);
+	if (fd < 0)
+		return -(err ? err : EIO);
+	flags = fcntl(fd, F_GETFL);
+	if (fcntl(fd, F_SETFD, FD_CLOEXEC) || flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK)) {
+		err = errno;
+		close_fd(fd);
+		return -err;
+	}
+	return fd;
+}
+
+/* With method 0 nothing is received: such an agent is always to be had. Return: 0 or -errno. */
+static int register_agent(int fd, uint8_t method, uint32_t *ret_agent)
+{
+	struct umad_reg_attr attr = {
+		.mgmt_class = MAD_CLASS_CM,
+		.mgmt_class_version = MAD_CM_VERSION,
+		.method_mask = { method ? 1u << method : 0 },
+	};
+
+	return -umad_register2(fd, &attr, ret_agent);
+}
+
+static int open_senders(struct owned_port *owned, const char *device, uint8_t port_num)
+{
+	for (int i = 0; i < N_SENDERS; i++) {
+		struct sender *sender = &owned->sender[i];
+		int err;
+
+		sender->fd = open_fd(device, port_num);
+		if (sender->fd < 0)
+			return sender->fd;
+		err = register_agent(sender->fd, 0, &sender->agent);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static struct owned_port *port_new(void)
+{
+	struct owned_port *owned = calloc(1, sizeof(*owned));
+	unsigned int tid = 0;
+
+	if (!owned)
+		return NULL;
+	owned->port.ops = &umad_ops;
+	owned->port.fd = -1;
+	for (int i = 0; i < N_SENDERS; i++) {
+		pthread_mutex_init(&owned->sender[i].lock, NULL);
+		owned->sender[i].fd = -1;
+	}
+	/* Only for the reader of a trace, who should not see every process begin with 0. */
+	if (getrandom(&tid, sizeof(tid), GRND_NONBLOCK) == sizeof(tid))
+		atomic_init(&owned->tid, tid);
+	return owned;
+}
+
+int umad_port_open(const char *device, uint8_t port_num, struct mad_port **ret,
+		   struct umad_owner *ret_who)
+{
+	char node[UMAD_NODE_BYTES];
+	struct owned_port *owned;
+	bool refused = false;
+	uint32_t agent;
+	int err = umad_find_node(device, port_num, node, ret_who);
+
+	if (err)
+		return err;
+	owned = port_new();
+	if (!owned)
+		return -ENOMEM;
+	owned->port.fd = open_fd(device, port_num);
+	if (owned->port.fd < 0) {
+		err = umad_explain_open(node, -owned->port.fd, ret_who);
+		goto fail;
+	}
+	err = register_agent(owned->port.fd, MAD_METHOD_SEND, &agent);
+	refused = err == -EINVAL || err == -EPERM;
+	if (!err)
+		err = open_senders(owned, device, port_num);
+	if (err)
+		goto fail;
+	*ret = &owned->port;
+	return 0;
+
+fail:
+	/* Closed first, or the search for the owner would find ourselves. */
+	umad_port_close(&owned->port);
+	return refused ? umad_explain_busy(device, port_num, node, ret_who) : err;
+}

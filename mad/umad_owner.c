@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The diagnosis behind umad_owner.h. The kernel only says "no"; who said it is found by looking.
+ */
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "mad/umad_owner.h"
+
+#define MODULE_DEPTH_MAX 8
+
+struct umad_places umad_places = {
+	.sys = "/sys",
+	.proc = "/proc",
+	.dev = "/dev/infiniband",
+};
+
+__attribute__((format(printf, 2, 3))) static void say(char text[128], const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, 128, format, args);
+	va_end(args);
+}
+
+/* One line of a small file, without its newline. */
+__attribute__((format(printf, 3, 4))) static bool read_line(char *line, size_t bytes,
+							    const char *format, ...)
+{
+	char path[PATH_MAX];
+	va_list args;
+	FILE *file;
+	bool ok;
+
+	va_start(args, format);
+	vsnprintf(path, sizeof(path), format, args);
+	va_end(args);
+	file = fopen(path, "re");
+	if (!file)
+		return false;
+	ok = fgets(line, bytes, file);
+	fclose(file);
+	if (ok)
+		line[strcspn(line, "\n")] = '\0';
+	return ok;
+}
+
+static bool node_is_of(const char *class_dir, const char *node, const char *device,
+		       uint8_t port_num)
+{
+	char line[UMAD_NODE_BYTES];
+
+	return read_line(line, sizeof(line), "%s/%s/ibdev", class_dir, node) &&
+	       !strcmp(line, device) &&
+	       read_line(line, sizeof(line), "%s/%s/port", class_dir, node) &&
+	       atoi(line) == port_num;
+}
+
+static int no_node(const char *device, uint8_t port_num, struct umad_owner *ret_who)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/class/infiniband/%s", umad_places.sys, device);
+	if (access(path, F_OK)) {
+		say(ret_who->what, "no RDMA device is called %s", device);
+		say(ret_who->remedy, "rdma link show");
+	} else {
+		say(ret_who->what, "port %u of %s has no umad device", port_num, device);
+		say(ret_who->remedy, "modprobe ib_umad");
+	}
+	return -ENXIO;
+}
+
+static int cannot_look(int err, struct umad_owner *ret_who)
+{
+	say(ret_who->what, "the umad devices cannot be listed: %s", strerror(err));
+	say(ret_who->remedy, "ulimit -n");
+	return -err;
+}
+
+int umad_find_node(const char *device, uint8_t port_num, char ret_node[UMAD_NODE_BYTES],
+		   struct umad_owner *ret_who)
+{
+	char path[PATH_MAX];
+	struct dirent *entry;
+	bool found = false;
+	DIR *dir;
+	int err;
+
+	snprintf(path, sizeof(path), "%s/class/infiniband_mad", umad_places.sys);
+	errno = 0;
+	dir = opendir(path);
+	while (dir && !found && (entry = readdir(dir))) {
+		if (strncmp(entry->d_name, "umad", 4) || strlen(entry->d_name) >= UMAD_NODE_BYTES ||
+		    !node_is_of(path, entry->d_name, device, port_num))
+			continue;
+		strcpy(ret_node, entry->d_name);
+		found = true;
+	}
+	err = errno;
+	if (dir)
+		closedir(dir);
+	if (found)
+		return 0;
+	/* Out of descriptors or memory, one finds nothing and has proved nothing. */
+	if (err == EMFILE || err == ENFILE || err == ENOMEM)
+		return cannot_look(err, ret_who);
+	return no_node(device, port_num, ret_who);
+}
+
+int umad_explain_open(const char *node, int err, struct umad_owner *ret_who)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/%s", umad_places.dev, node);
+	if (access(path, F_OK)) {
+		say(ret_who->what, "%.100s does not exist", path);
+		say(ret_who->remedy, "start udev, or give the container this device node");
+		return -ENXIO;
+	}
+	if (eaccess(path, R_OK | W_OK)) {
+		say(ret_who->what, "no permission to open %.90s", path);
+		say(ret_who->remedy, "run as root, or run cmportd as root");
+		return -EACCES;
+	}
+	if (err == EPERM) {
+		say(ret_who->what, "the device of %.60s is in another network namespace", path);
+		say(ret_who->remedy, "rdma system set netns shared");
+		return -EPERM;
+	}
+	say(ret_who->what, "%.60s cannot be opened: %s", path, strerror(err));
+	say(ret_who->remedy, "dmesg | tail");
+	return -(err ? err : EIO);
+}
+
+static bool has_word(const char *list, const char *word)
+{
+	size_t n = strlen(word);
+
+	for (const char *at = list; (at = strstr(at, word)); at += n)
+		if ((at == list || at[-1] == ' ') && (at[n] == ' ' || !at[n]))
+			return true;
+	return false;
+}
+
+static void append_word(char list[128], const char *word)
+{
+	size_t used = strlen(list);
+
+	if (used + strlen(word) + 2 <= 128 && !has_word(list, word))
+		snprintf(list + used, 128 - used, "%s%s", used ? " " : "", word);
+}
+
+/* Appends the modules that use a module, and with depth those that use them first: the order in
+ * which they can be removed. */
+static void list_holders(const char *module, int depth, char list[128])
+{
+	char path[PATH_MAX];
+	struct dirent *entry;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "%s/module/%s/holders", umad_places.sys, module);
+	dir = opendir(path);
+	while (dir && (entry = readdir(dir))) {
+		if (entry->d_name[0] == '.')
+			continue;
+		if (depth)
+			list_holders(entry->d_name, depth - 1, list);
+		append_word(list, entry->d_name);
+	}
+	if (dir)
+		closedir(dir);
+}
+
+static bool module_is_loaded(const char *module)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/module/%s", umad_places.sys, module);
+	return !access(path, F_OK);
+}
+
+/* ib_cm shows its counters on the ports that it owns, and takes them away where it was too late. */
+static bool ib_cm_counts(const char *device, uint8_t port_num)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/class/infiniband/%s/ports/%u/cm_rx_msgs", umad_places.sys,
+		 device, port_num);
+	return !access(path, F_OK);
+}
+
+static int blame_ib_cm(struct umad_owner *ret_who)
+{
+	char users[128] = "", all[128] = "";
+
+	list_holders("ib_cm", 0, users);
+	list_holders("ib_cm", MODULE_DEPTH_MAX, all);
+	append_word(all, "ib_cm");
+	if (users[0])
+		say(ret_who->what, "kernel module ib_cm (loaded by %.90s)", users);
+	else
+		say(ret_who->what, "kernel module ib_cm");
+	say(ret_who->remedy, "modprobe -r %.110s", all);
+	return -EBUSY;
+}
+
+/* Whether a process has the node open; by name, because containers have it elsewhere. */
+static bool process_has_node(const char *pid, const char *node)
+{
+	char dir_path[PATH_MAX], path[PATH_MAX + NAME_MAX + 2], target[PATH_MAX];
+	struct dirent *entry;
+	bool found = false;
+	DIR *dir;
+
+	snprintf(dir_path, sizeof(dir_path), "%s/%s/fd", umad_places.proc, pid);
+	dir = opendir(dir_path);
+	while (dir && !found && (entry = readdir(dir))) {
+		const char *name;
+		ssize_t n;
+
+		snprintf(path, sizeof(path), "%s/%s", dir_path, entry->d_name);
+		n = readlink(path, target, sizeof(target) - 1);
+		target[n > 0 ? n : 0] = '\0';
+		name = strrchr(target, '/');
+		found = name && !strcmp(name + 1, node);
+	}
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
+/* The first other process that has the node open, else this one, else 0. */
+static int find_process(const char *node)
+{
+	DIR *dir = opendir(umad_places.proc);
+	struct dirent *entry;
+	int found = 0;
+
+	while (dir && (!found || found == getpid()) && (entry = readdir(dir)))
+		if (isdigit((unsigned char)entry->d_name[0]) &&
+		    process_has_node(entry->d_name, node))
+			found = atoi(entry->d_name);
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
+static int blame_process(int pid, struct umad_owner *ret_who)
+{
+	char comm[32] = "?";
+
+	if (pid == getpid()) {
+		say(ret_who->what, "this process has the port already");
+		say(ret_who->remedy, "close it first");
+		return -EADDRINUSE;
+	}
+	read_line(comm, sizeof(comm), "%s/%d/comm", umad_places.proc, pid);
+	say(ret_who->what, "process %d (%s)", pid, comm);
+	say(ret_who->remedy, "kill %d", pid);
+	return -EADDRINUSE;
+}
+
+int umad_explain_busy(const char *device, uint8_t port_num, const char *node,
+		      struct umad_owner *ret_who)
+{
+	int pid;
+
+	if (ib_cm_counts(device, port_num))
+		return blame_ib_cm(ret_who);
+	pid = find_process(node);
+	if (pid)
+		return blame_process(pid, ret_who);
+	if (module_is_loaded("ib_cm"))
+		return blame_ib_cm(ret_who);
+	say(ret_who->what, "a process that cannot be seen from here");
+	say(ret_who->remedy, "as root on the host: fuser -v %.60s/%.30s", umad_places.dev, node);
+	return -EADDRINUSE;
+}

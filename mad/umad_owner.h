@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Finds, by looking around in /sys and /proc, what keeps us from owning the CM class of a port.
+ * Called by umad.c when opening a port has failed: a diagnosis, never a decision.
+ */
+#ifndef MAD_UMAD_OWNER_H
+#define MAD_UMAD_OWNER_H
+
+#include <stdint.h>
+
+#include "mad/umad.h"
+
+#define UMAD_NODE_BYTES 64
+
+/* Where to look; tests look elsewhere. */
+struct umad_places {
+	const char *sys;  /* "/sys" */
+	const char *proc; /* "/proc" */
+	const char *dev;  /* "/dev/infiniband" */
+};
+
+extern struct umad_places umad_places;
+
+/**
+ * umad_find_node() - the device node of a port
+ * @device:   name of the RDMA device
+ * @port_num: from 1
+ * @ret_node: filled: "umad0"
+ * @ret_who:  filled when there is none
+ *
+ * Return: 0, or -ENXIO; -EMFILE, -ENFILE and -ENOMEM if it could not look.
+ */
+int umad_find_node(const char *device, uint8_t port_num, char ret_node[UMAD_NODE_BYTES],
+		   struct umad_owner *ret_who);
+
+/**
+ * umad_explain_open() - why the node could not be opened
+ * @node:    from umad_find_node()
+ * @err:     errno of the attempt
+ * @ret_who: filled
+ *
+ * Return: the error that umad_port_open() returns.
+ */
+int umad_explain_open(const char *node, int err, struct umad_owner *ret_who);
+
+/**
+ * umad_explain_busy() - who has the CM class of the port
+ * @device:   name of the RDMA device
+ * @port_num: from 1
+ * @node:     from umad_find_node(); the caller has closed its own descriptors of it
+ * @ret_who:  filled
+ *
+ * Return: -EBUSY if it is the kernel's connection manager, -EADDRINUSE if it is a process.
+ */
+int umad_explain_busy(const char *device, uint8_t port_num, const char *node,
+		      struct umad_owner *ret_who);
+
+#endif

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The field engine: a message is a table of rows, one row a field, in the order of the table in
+ * the InfiniBand specification. The same row encodes, decodes, prints and is tested.
+ *
+ * Host structs hold integers in host byte order and byte strings as they are; the wire is
+ * big-endian, most significant bit first. There is no bit arithmetic outside wire.c.
+ */
+#ifndef MAD_WIRE_H
+#define MAD_WIRE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum wire_kind {
+	WIRE_UINT,  /* an unsigned integer of 1 to 64 bits */
+	WIRE_BYTES, /* whole bytes, copied: GIDs, addresses, private data */
+};
+
+/* How wire_print() shows a value. */
+enum wire_look {
+	WIRE_DEC,
+	WIRE_HEX,
+	WIRE_GID,  /* as an IPv6 address */
+	WIRE_DATA, /* in hexadecimal, the first 32 bytes */
+};
+
+struct wire_field {
+	const char *name; /* the member's name */
+	uint16_t offset;  /* of the member in the host struct */
+	uint16_t size;	  /* of the member, in bytes */
+	uint16_t byte;	  /* first byte on the wire, from the start of the layout */
+	uint16_t bit;	  /* first bit in that byte, 0 = most significant */
+	uint16_t width;	  /* in bits */
+	uint16_t shift;	  /* the row holds the member's bits from this one up (split fields) */
+	enum wire_kind kind;
+	enum wire_look look;
+};
+
+struct wire_layout {
+	const char *name; /* as in the specification: "REP" */
+	const struct wire_field *field;
+	size_t n_fields;
+	size_t host_bytes; /* size of the host struct */
+	size_t wire_bytes; /* what the layout covers on the wire, reserved bits included */
+};
+
+/* Zero, or no compilation: an assertion for use inside an initializer. */
+#define WIRE_CHECK(condition, message)               \
+	(0 * sizeof(struct {                         \
+		 _Static_assert(condition, message); \
+		 int unused;                         \
+	 }))
+
+#define WIRE_MEMBER(type, member) (((struct type *)0)->member)
+
+/* The member's size; compiles for unsigned integers only. */
+#define WIRE_UINT_SIZE(type, member) \
+	(_Generic(WIRE_MEMBER(type, member), uint8_t : 1, uint16_t : 2, uint32_t : 4, uint64_t : 8))
+
+#define WIRE_UINT_ROW(type, member, at_byte, at_bit, bits, low, how)                            \
+	{                                                                                       \
+		.name = #member, .offset = offsetof(struct type, member),                       \
+		.size = WIRE_UINT_SIZE(type, member) +                                          \
+			WIRE_CHECK((at_bit) < 8, #member ": first bit is not in its byte") +    \
+			WIRE_CHECK((bits) > 0 && (bits) + (low) <=                              \
+							 8 * sizeof(WIRE_MEMBER(type, member)), \
+				   #member ": the member cannot hold the field"),               \
+		.byte = (at_byte), .bit = (at_bit), .width = (bits), .shift = (low),            \
+		.kind = WIRE_UINT, .look = (how),                                               \
+	}
+
+#define WIRE_BYTES_ROW(type, member, at_byte, how)                                                 \
+	{                                                                                          \
+		.name = #member, .offset = offsetof(struct type, member),                          \
+		.size = sizeof(WIRE_MEMBER(type, member)), .byte = (at_byte),                      \
+		.width = 8 * sizeof(WIRE_MEMBER(type, member)), .kind = WIRE_BYTES, .look = (how), \
+	}
+
+/*
+ * The rows: struct, member, byte, first bit, width in bits. WIRE and WIRE_ID differ in how they
+ * print (decimal, hexadecimal); WIRE_PART holds a member's bits from the given one up, for a
+ * field that the specification splits; the other two copy bytes.
+ */
+#define WIRE(type, member, byte, bit, width) \
+	WIRE_UINT_ROW(type, member, byte, bit, width, 0, WIRE_DEC)
+#define WIRE_ID(type, member, byte, bit, width) \
+	WIRE_UINT_ROW(type, member, byte, bit, width, 0, WIRE_HEX)
+#define WIRE_PART(type, member, byte, bit, width, shift) \
+	WIRE_UINT_ROW(type, member, byte, bit, width, shift, WIRE_HEX)
+#define WIRE_ADDR(type, member, byte) WIRE_BYTES_ROW(type, member, byte, WIRE_GID)
+#define WIRE_BLOB(type, member, byte) WIRE_BYTES_ROW(type, member, byte, WIRE_DATA)
+
+#define WIRE_LAYOUT(title, type, rows, bytes)                                                   \
+	{                                                                                       \
+		.name = (title), .field = (rows), .n_fields = sizeof(rows) / sizeof((rows)[0]), \
+		.host_bytes = sizeof(struct type), .wire_bytes = (bytes),                       \
+	}
+
+/**
+ * wire_encode() - write a host struct's fields to the wire
+ * @layout: the message
+ * @host:   its host struct
+ * @wire:   start of the layout's bytes; bits that no row names are left as they are
+ *
+ * A value wider than its field is cut to the field's width.
+ */
+void wire_encode(const struct wire_layout *layout, const void *host, uint8_t *wire);
+
+/**
+ * wire_decode() - read all fields from the wire
+ * @layout: the message
+ * @wire:   start of the layout's bytes
+ * @host:   filled; members that no row names are zero
+ */
+void wire_decode(const struct wire_layout *layout, const uint8_t *wire, void *host);
+
+/**
+ * wire_print() - print fields as " name=value", in table order
+ * @layout: the message
+ * @host:   its host struct
+ * @every:  false leaves out the fields that are zero
+ * @out:    where to
+ */
+void wire_print(const struct wire_layout *layout, const void *host, int every, FILE *out);
+
+#endif
