@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What is done on the edges of the state machine: messages are made from what the connection
+ * remembers, and what the peer says is remembered. See action.h.
+ */
+#include "cm/action.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+/* A peer cannot make us hold on to a request or a reply for less or longer than this. */
+#define REP_GIVE_UP_MIN_MS  4000
+#define REP_GIVE_UP_MAX_MS  50000
+
+#define MRA_SERVICE_TIMEOUT 24 /* 69 s, what the kernel asks for */
+
+/* --- effects ------------------------------------------------------------------------------- */
+
+struct cm_send *cm_emit(struct cm_turn *turn, struct cm_port *port, const struct mad_path *path,
+			const struct cm_msg *msg)
+{
+	struct cm_effects *out = turn->out;
+	struct cm_send *send;
+
+	assert(out->n_sends < CM_SENDS_MAX);
+
+	send = &out->send[out->n_sends++];
+	send->port = port;
+	send->path = *path;
+	cm_msg_encode(msg, send->mad);
+	turn->core->sent[msg->hdr.attr_id]++;
+	return send;
+}
+
+static void report(struct cm_conn *conn, struct cm_turn *turn, enum cm_report_kind kind, int status)
+{
+	struct cm_effects *out = turn->out;
+
+	if (conn->orphan)
+		return;
+	assert(out->n_reports < CM_REPORTS_MAX);
+	out->report[out->n_reports++] =
+		(struct cm_report){ .kind = kind, .conn = conn, .status = status };
+}
+
+static void begin(struct cm_conn *conn, struct cm_msg *msg, enum cm_attr attr)
+{
+	cm_msg_init(msg, attr, conn->tid);
+}
+
+static void say(struct cm_conn *conn, struct cm_turn *turn, const struct cm_msg *msg)
+{
+	cm_emit(turn, conn->port, &conn->path, msg);
+}
+
+/* --- messages that are repeated until they are answered ------------------------------------- */
+
+static void transmit(struct cm_conn *conn, struct cm_turn *turn)
+{
+	struct cm_send *send = &turn->out->send[turn->out->n_sends++];
+
+	assert(turn->out->n_sends <= CM_SENDS_MAX);
+
+	send->port = conn->port;
+	send->path = conn->path;
+	memcpy(send->mad, conn->mad, MAD_BYTES);
+	cm_timer_arm(&turn->core->timers, &conn->timer, cm_retry_next(&conn->retry, turn->now));
+}
+
+static void say_until_answered(struct cm_conn *conn, struct cm_turn *turn, const struct cm_msg *msg,
+			       uint64_t give_up_ns)
+{
+	cm_msg_encode(msg, conn->mad);
+	turn->core->sent[msg->hdr.attr_id]++;
+	cm_retry_init(&conn->retry, give_up_ns, turn->now);
+	transmit(conn, turn);
+}
+
+void act_repeat(struct cm_conn *conn, struct cm_turn *turn)
+{
+	turn->core->count[CM_COUNT_RETRIED]++;
+	/* Lost or slow, it no longer loads the port: let the next REQ have its turn. */
+	cm_settle(conn, turn->core);
+	transmit(conn, turn);
+}
+
+void act_be_patient(struct cm_conn *conn, struct cm_turn *turn)
+{
+	cm_timer_arm(&turn->core->timers, &conn->timer,
+		     cm_retry_wait(&conn->retry, turn->msg->mra.service_timeout,
+				   conn->packet_life_time, turn->now));
+}
+
+/* --- REQ ------------------------------------------------------------------------------------ */
+
+static void remember_req_sent(struct cm_conn *conn, const struct cm_args *args)
+{
+	const struct cm_req *req = &args->msg->req;
+
+	conn->active = true;
+	conn->port = args->port;
+	conn->path = *args->path;
+	conn->tid = conn->local_comm_id;
+	conn->service_id = req->service_id;
+	conn->local_qpn = req->local_qpn;
+	conn->starting_psn = req->starting_psn;
+	conn->responder_resources = req->responder_resources;
+	conn->initiator_depth = req->initiator_depth;
+	conn->retry_count = req->retry_count;
+	conn->rnr_retry_count = req->rnr_retry_count;
+	conn->path_mtu = req->path_mtu;
+	conn->packet_life_time = args->packet_life_time;
+	conn->local_ack_timeout = cm_ack_timeout(0, args->packet_life_time);
+	conn->local_gid = req->primary.local_gid;
+	conn->remote_gid = req->primary.remote_gid;
+	conn->flow_label = req->primary.flow_label;
+	conn->traffic_class = req->primary.traffic_class;
+	conn->hop_limit = req->primary.hop_limit;
+	conn->sl = req->primary.sl;
+}
+
+/* A REQ is not sent at once when too many are out: a port's receive queue is finite, and so is
+ * the peer's. */
+void act_send_req(struct cm_conn *conn, struct cm_turn *turn)
+{
+	struct cm_msg *msg = turn->args->msg;
+
+	remember_req_sent(conn, turn->args);
+	msg->req.local_comm_id = conn->local_comm_id;
+	msg->req.local_ca_guid = conn->port->ca_guid;
+	msg->hdr.tid = conn->tid;
+	cm_msg_encode(msg, conn->mad);
+	cm_retry_init(&conn->retry, turn->args->give_up_ns, turn->now);
+	list_append(&conn->port->reqs_waiting, &conn->waiting);
+}
+
+void cm_admit_reqs(struct cm_port *port, struct cm_turn *turn)
+{
+	struct cm_conn *conn;
+
+	while (!list_is_empty(&port->reqs_waiting) && port->reqs_out < turn->core->reqs_out_max &&
+	       turn->out->n_sends < CM_SENDS_MAX) {
+		conn = container_of(port->reqs_waiting.next, struct cm_conn, waiting);
+		list_remove(&conn->waiting);
+		conn->req_out = true;
+		port->reqs_out++;
+		turn->core->sent[CM_ATTR_REQ]++;
+		transmit(conn, turn);
+	}
+}
+
+void cm_settle(struct cm_conn *conn, struct cm_core *core)
+{
+	cm_timer_disarm(&core->timers, &conn->timer);
+	list_remove(&conn->waiting);
+	if (conn->req_out) {
+		conn->req_out = false;
+		conn->port->reqs_out--;
+	}
+}
+
+/* --- who the peer is ------------------------------------------------------------------------- */
+
+static struct cm_key peer_key(const struct cm_conn *conn, uint32_t id)
+{
+	return (struct cm_key){ .gid = conn->path.dgid, .guid = conn->remote_ca_guid, .id = id };
+}
+
+static void index_peer(struct cm_conn *conn, struct cm_core *core)
+{
+	struct cm_key id = peer_key(conn, conn->remote_comm_id);
+	struct cm_key qpn = peer_key(conn, conn->remote_qpn);
+
+	cm_index_insert(&core->by_remote, &conn->by_remote, &id);
+	cm_index_insert(&core->by_qpn, &conn->by_qpn, &qpn);
+}
+
+void cm_unindex_peer(struct cm_conn *conn, struct cm_core *core)
+{
+	cm_index_remove(&core->by_remote, &conn->by_remote);
+	cm_index_remove(&core->by_qpn, &conn->by_qpn);
+}
+
+void cm_begin_timewait(struct cm_conn *conn, struct cm_turn *turn)
+{
+	uint64_t wait_ns = cm_encoded_ms(conn->local_ack_timeout) * CM_NS_PER_MS;
+
+	cm_timer_arm(&turn->core->timers, &conn->timer, cm_time_after(turn->now, wait_ns));
+}
+
+/* --- REQ and REP received ----------------------------------------------------------------------
+ */
+
+/* The peer's depths are seen from its side: what it initiates, we respond to. */
+void act_report_request(struct cm_conn *conn, struct cm_turn *turn)
+{
+	const struct cm_req *req = &turn->msg->req;
+
+	conn->tid = turn->msg->hdr.tid;
+	conn->remote_comm_id = req->local_comm_id;
+	conn->remote_ca_guid = req->local_ca_guid;
+	conn->service_id = req->service_id;
+	conn->remote_qpn = req->local_qpn;
+	conn->remote_starting_psn = req->starting_psn;
+	conn->responder_resources = req->initiator_depth;
+	conn->initiator_depth = req->responder_resources;
+	conn->retry_count = req->retry_count;
+	conn->rnr_retry_count = req->rnr_retry_count;
+	conn->path_mtu = req->path_mtu;
+	conn->packet_life_time =
+		req->primary.local_ack_timeout ? (uint8_t)(req->primary.local_ack_timeout - 1) : 0;
+	conn->local_ack_timeout = cm_ack_timeout(0, conn->packet_life_time);
+	conn->local_gid = req->primary.remote_gid;
+	conn->remote_gid = req->primary.local_gid;
+	conn->flow_label = req->primary.flow_label;
+	conn->traffic_class = req->primary.traffic_class;
+	conn->hop_limit = req->primary.hop_limit;
+	conn->sl = req->primary.sl;
+	conn->peer_waits_ms = cm_encoded_ms(req->local_cm_response_timeout) *
+			      (req->max_cm_retries + 1u);
+	index_peer(conn, turn->core);
+	report(conn, turn, CM_REPORT_REQUEST, 0);
+}
+
+void act_report_response(struct cm_conn *conn, struct cm_turn *turn)
+{
+	const struct cm_rep *rep = &turn->msg->rep;
+
+	conn->remote_comm_id = rep->local_comm_id;
+	conn->remote_ca_guid = rep->local_ca_guid;
+	conn->remote_qpn = rep->local_qpn;
+	conn->remote_starting_psn = rep->starting_psn;
+	conn->responder_resources = rep->initiator_depth;
+	conn->initiator_depth = rep->responder_resources;
+	conn->rnr_retry_count = rep->rnr_retry_count;
+	conn->local_ack_timeout = cm_ack_timeout(rep->target_ack_delay, conn->packet_life_time);
+	index_peer(conn, turn->core);
+	report(conn, turn, CM_REPORT_RESPONSE, 0);
+}
+
+/* --- REP, RTU, DREQ, DREP, MRA -----------------------------------------------------------------
+ */
+
+static uint64_t rep_give_up_ns(const struct cm_conn *conn, const struct cm_args *args)
+{
+	uint64_t wait_ms = conn->peer_waits_ms;
+
+	if (args->give_up_ns)
+		return args->give_up_ns;
+	if (wait_ms >= REP_GIVE_UP_MAX_MS)
+		return 0;
+	return (wait_ms < REP_GIVE_UP_MIN_MS ? REP_GIVE_UP_MIN_MS : wait_ms) * CM_NS_PER_MS;
+}
+
+void act_send_rep(struct cm_conn *conn, struct cm_turn *turn)
+{
+	struct cm_msg *msg = turn->args->msg;
+	struct cm_rep *rep = &msg->rep;
+
+	conn->local_qpn = rep->local_qpn;
+	conn->starting_psn = rep->starting_psn;
+	conn->responder_resources = rep->responder_resources;
+	conn->initiator_depth = rep->initiator_depth;
+	rep->local_comm_id = conn->local_comm_id;
+	rep->remote_comm_id = conn->remote_comm_id;
+	rep->local_ca_guid = conn->port->ca_guid;
+	msg->hdr.tid = conn->tid;
+	say_until_answered(conn, turn, msg, rep_give_up_ns(conn, turn->args));
+}
+
+void act_send_rtu(struct cm_conn *conn, struct cm_turn *turn)
+{
+	struct cm_msg msg;
+
+	begin(conn, &msg, CM_ATTR_RTU);
+	msg.rtu.local_comm_id = conn->local_comm_id;
+	msg.rtu.remote_comm_id = conn->remote_comm_id;
+	say(conn, turn, &msg);
+}
+
+void act_send_dreq(struct cm_conn *conn, struct cm_turn *turn)
+{
+	struct cm_msg msg;
+
+	conn->tid = conn->local_comm_id;
+	begin(conn, &msg, CM_ATTR_DREQ);
+	msg.dreq.local_comm_id = conn->local_comm_id;
+	msg.dreq.remote_comm_id = conn->remote_comm_id;
+	msg.dreq.remote_qpn = conn->remote_qpn;
+	say_until_answered(conn, turn, &msg, turn->args->give_up_ns);
+}
+
+void act_send_drep(struct cm_conn *conn, struct cm_turn *turn)
+{
+	struct cm_msg msg;
+
+	begin(conn, &msg, CM_ATTR_DREP);
+	msg.drep.local_comm_id = conn->local_comm_id;
+	msg.drep.remote_comm_id = conn->remote_comm_id;
+	say(conn, turn, &msg);
+}
+
+static void send_mra(struct cm_conn *conn, struct cm_turn *turn, enum cm_msg_answered to)
+{
+	struct cm_msg msg;
+
+	turn->core->count[CM_COUNT_DUPLICATE]++;
+	begin(conn, &msg, CM_ATTR_MRA);
+	msg.mra.local_comm_id = conn->local_comm_id;
+	msg.mra.remote_comm_id = conn->remote_comm_id;
+	msg.mra.message = to;
+	msg.mra.service_timeout = MRA_SERVICE_TIMEOUT;
+	say(conn, turn, &msg);
+}
+
+void act_send_mra_to_req(struct cm_conn *conn, struct cm_turn *turn)
+{
+	send_mra(conn, turn, CM_ANSWERED_REQ);
+}
+
+void act_send_mra_to_rep(struct cm_conn *conn, struct cm_turn *turn)
+{
+	send_mra(conn, turn, CM_ANSWERED_REP);
+}
+
+/* --- REJ ---------------------------------------------------------------------------------------
+ */
+
+static void reject(struct cm_conn *conn, struct cm_turn *turn, enum cm_msg_answered what,
+		   uint32_t local_comm_id)
+{
+	struct cm_msg msg;
+
+	begin(conn, &msg, CM_ATTR_REJ);
+	if (turn->args->msg)
+		msg.rej = turn->args->msg->rej;
+	else
+		msg.rej.reason = CM_REJ_CONSUMER;
+	msg.rej.local_comm_id = local_comm_id;
+	msg.rej.remote_comm_id = conn->remote_comm_id;
+	msg.rej.message = what;
+	say(conn, turn, &msg);
+}
+
+void act_reject_req_unnamed(struct cm_conn *conn, struct cm_turn *turn)
+{
+	reject(conn, turn, CM_ANSWERED_REQ, 0);
+}
+
+void act_reject_req(struct cm_conn *conn, struct cm_turn *turn)
+{
+	reject(conn, turn, CM_ANSWERED_REQ, conn->local_comm_id);
+}
+
+void act_reject_rep(struct cm_conn *conn, struct cm_turn *turn)
+{
+	reject(conn, turn, CM_ANSWERED_REP, conn->local_comm_id);
+}
+
+void act_reject_other(struct cm_conn *conn, struct cm_turn *turn)
+{
+	reject(conn, turn, CM_ANSWERED_OTHER, conn->local_comm_id);
+}
+
+/* The peer finds its half of the connection by our CA's GUID, as it knows no comm id of ours
+ * that is tied to an id of its own. */
+void act_reject_timeout(struct cm_conn *conn, struct cm_turn *turn)
+{
+	struct cm_msg msg;
+	int i;
+
+	begin(conn, &msg, CM_ATTR_REJ);
+	msg.rej.local_comm_id = conn->local_comm_id;
+	msg.rej.message = CM_ANSWERED_OTHER;
+	msg.rej.reason = CM_REJ_TIMEOUT;
+	msg.rej.ari_bytes = sizeof(conn->port->ca_guid);
+	for (i = 0; i < msg.rej.ari_bytes; i++)
+		msg.rej.ari[i] = (uint8_t)(conn->port->ca_guid >> (56 - 8 * i));
+	say(conn, turn, &msg);
+}
+
+void act_reject_stale_rep(struct cm_conn *conn, struct cm_turn *turn)
+{
+	struct cm_msg msg;
+
+	begin(conn, &msg, CM_ATTR_REJ);
+	msg.rej.local_comm_id = conn->local_comm_id;
+	msg.rej.remote_comm_id = turn->msg->rep.local_comm_id;
+	msg.rej.message = CM_ANSWERED_REP;
+	msg.rej.reason = CM_REJ_STALE_CONNECTION;
+	say(conn, turn, &msg);
+}
+
+/* --- reports ------------------------------------------------------------------------------------
+ */
+
+void act_nothing(struct cm_conn *conn, struct cm_turn *turn)
+{
+	(void)conn;
+	(void)turn;
+}
+
+void act_count_duplicate(struct cm_conn *conn, struct cm_turn *turn)
+{
+	(void)conn;
+	turn->core->count[CM_COUNT_DUPLICATE]++;
+}
+
+void act_report_established(struct cm_conn *conn, struct cm_turn *turn)
+{
+	report(conn, turn, CM_REPORT_ESTABLISHED, 0);
+}
+
+void act_report_rejected(struct cm_conn *conn, struct cm_turn *turn)
+{
+	report(conn, turn, CM_REPORT_REJECTED, 0);
+}
+
+void act_report_unreachable(struct cm_conn *conn, struct cm_turn *turn)
+{
+	report(conn, turn, CM_REPORT_UNREACHABLE, -ETIMEDOUT);
+}
+
+/* The answer to a DREQ bears its transaction id. */
+void act_report_disconnected(struct cm_conn *conn, struct cm_turn *turn)
+{
+	conn->tid = turn->msg->hdr.tid;
+	report(conn, turn, CM_REPORT_DISCONNECTED, 0);
+}
+
+void act_report_disconnect_unanswered(struct cm_conn *conn, struct cm_turn *turn)
+{
+	report(conn, turn, CM_REPORT_DISCONNECTED, -ETIMEDOUT);
+}
+
+void act_report_timewait_exit(struct cm_conn *conn, struct cm_turn *turn)
+{
+	report(conn, turn, CM_REPORT_TIMEWAIT_EXIT, 0);
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What is done on the edges of the state machine. An action fills effects and remembers things in
+ * the connection; it never chooses a state, sends, sleeps, allocates or locks. Called by cm_step()
+ * after the state has changed and its timer was stopped.
+ */
+#ifndef CM_ACTION_H
+#define CM_ACTION_H
+
+#include "cm/fsm.h"
+
+cm_action act_nothing;	       /* legal, and nothing to do */
+cm_action act_count_duplicate; /* seen before: count it */
+
+cm_action act_send_req;
+cm_action act_send_rep;
+cm_action act_send_rtu;
+cm_action act_send_dreq;
+cm_action act_send_drep;
+cm_action act_send_mra_to_req;
+cm_action act_send_mra_to_rep;
+cm_action act_repeat;	  /* the unanswered message once more */
+cm_action act_be_patient; /* MRA: move the deadline */
+
+/* REJ, by what is rejected and whether the peer knows our comm id: IBTA vol. 1, 12.6.7. */
+cm_action act_reject_req_unnamed; /* REQ; the peer never learnt an id of ours */
+cm_action act_reject_req;
+cm_action act_reject_rep;
+cm_action act_reject_other;
+cm_action act_reject_timeout;	/* reason 4: we no longer wait for the REP */
+cm_action act_reject_stale_rep; /* reason 10 */
+
+cm_action act_report_request;
+cm_action act_report_response;
+cm_action act_report_established;
+cm_action act_report_rejected;
+cm_action act_report_unreachable;
+cm_action act_report_disconnected;
+cm_action act_report_disconnect_unanswered;
+cm_action act_report_timewait_exit;
+
+/** cm_settle() - a state is left: stop its timer, give back its turn to send REQs. */
+void cm_settle(struct cm_conn *conn, struct cm_core *core);
+
+/** cm_unindex_peer() - later messages of the peer are no longer duplicates of this connection. */
+void cm_unindex_peer(struct cm_conn *conn, struct cm_core *core);
+
+/** cm_begin_timewait() - arm the timer of TIMEWAIT. */
+void cm_begin_timewait(struct cm_conn *conn, struct cm_turn *turn);
+
+/** cm_admit_reqs() - send REQs that waited for their turn, as far as there is room. */
+void cm_admit_reqs(struct cm_port *port, struct cm_turn *turn);
+
+/** cm_emit() - put a message into the effects. Return: the slot, or NULL if it is full. */
+struct cm_send *cm_emit(struct cm_turn *turn, struct cm_port *port, const struct mad_path *path,
+			const struct cm_msg *msg);
+
+#endif

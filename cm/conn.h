@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One connection as the CM protocol sees it (IBTA vol. 1, chapter 12): its state, what can happen
+ * to it, and what it has to remember. Start reading here; then cm/fsm.c, mad/cm_msg.c, cm/core.h.
+ *
+ * A connection is owned by a core (core.h) and is touched under the core's lock only. The state
+ * is assigned by cm_step() in fsm.c and nowhere else.
+ */
+#ifndef CM_CONN_H
+#define CM_CONN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cm/index.h"
+#include "cm/list.h"
+#include "cm/retry.h"
+#include "cm/time.h"
+#include "cm/timer.h"
+#include "mad/cm_msg.h"
+#include "mad/port.h"
+
+/* States of a connection, IBTA vol. 1, 12.9.7; named from the side that is in it. */
+#define CM_STATES(X)                                                               \
+	X(IDLE)		/* no connection yet, or none any more */                  \
+	X(REQ_SENT)	/* active: waiting for REP */                              \
+	X(MRA_REQ_RCVD) /* active: the peer asked for patience with our REQ */     \
+	X(REP_RCVD)	/* active: REP is here, RTU is the caller's to send */     \
+	X(MRA_REP_SENT) /* active: as REP_RCVD; a repeated REP is met with MRA */  \
+	X(REQ_RCVD)	/* passive: REQ is here, the caller has to decide */       \
+	X(MRA_REQ_SENT) /* passive: as REQ_RCVD; a repeated REQ is met with MRA */ \
+	X(REP_SENT)	/* passive: waiting for RTU */                             \
+	X(MRA_REP_RCVD) /* passive: the peer asked for patience with our REP */    \
+	X(ESTABLISHED)                                                             \
+	X(DREQ_SENT) /* we disconnect: waiting for DREP */                         \
+	X(DREQ_RCVD) /* the peer disconnects: DREP is the caller's to send */      \
+	X(TIMEWAIT)  /* over; waits until no packet of it can be on its way */
+
+/*
+ * What can happen to a connection. Who says RX_* has looked at the ids and the addresses, and at
+ * what the connection remembers of the peer: each guard is an event of its own.
+ */
+#define CM_EVENTS(X)                                                              \
+	X(CALL_REQ)	  /* rdma_connect */                                      \
+	X(CALL_REP)	  /* rdma_accept */                                       \
+	X(CALL_RTU)	  /* the queue pair is ready: answer the REP */           \
+	X(CALL_REJ)	  /* rdma_reject, or the queue pair could not be moved */ \
+	X(CALL_MRA)	  /* from now on meet repetitions with MRA */             \
+	X(CALL_DREQ)	  /* rdma_disconnect */                                   \
+	X(CALL_DREP)	  /* rdma_disconnect after the peer's DREQ */             \
+	X(CALL_ESTABLISH) /* rdma_notify: the peer's data came before its RTU */  \
+	X(CALL_DESTROY)	  /* rdma_destroy_id: nobody will ask for it again */     \
+	X(CALL_FORGET)	  /* drop a request unanswered: the peer may try again */ \
+	X(RX_REQ)	  /* a new request */                                     \
+	X(RX_REQ_DUP)	  /* the same request again */                            \
+	X(RX_MRA_REQ)                                                             \
+	X(RX_MRA_REP)                                                             \
+	X(RX_REP)                                                                 \
+	X(RX_REP_DUP)	/* the same reply again */                                \
+	X(RX_REP_STALE) /* a reply with a queue pair of a living connection */    \
+	X(RX_RTU)                                                                 \
+	X(RX_REJ)                                                                 \
+	X(RX_REJ_STALE) /* reason 10: the peer still holds an older connection */ \
+	X(RX_DREQ)                                                                \
+	X(RX_DREP)                                                                \
+	X(PEER_RESTARTED) /* a REQ or REP shows that the peer forgot this one */  \
+	X(T_RESPONSE)	  /* no answer in time: say it again */                   \
+	X(T_SPENT)	  /* no answer at all */                                  \
+	X(T_TIMEWAIT)
+
+enum cm_state {
+#define X(name) CM_##name,
+	CM_STATES(X)
+#undef X
+	CM_N_STATES,
+};
+
+enum cm_event {
+#define X(name) CM_##name,
+	CM_EVENTS(X)
+#undef X
+	CM_N_EVENTS,
+};
+
+/*
+ * A local port as the core knows it. Made and owned by whoever delivers MADs; it must outlive the
+ * connections that use it, see cm_core_port_gone().
+ */
+struct cm_port {
+	uint64_t ca_guid;	  /* node GUID, host byte order: the same for all ports of a CA */
+	struct mad_gid gid0;	  /* GID index 0, named in REJ 12 */
+	unsigned int reqs_out;	  /* REQs sent and not yet answered nor repeated */
+	struct list reqs_waiting; /* connections whose first REQ waits for its turn */
+};
+
+struct cm_conn {
+	enum cm_state state;
+	bool active;  /* we sent the REQ */
+	bool orphan;  /* destroyed by its owner; goes when the protocol is done with it */
+	bool req_out; /* counted in port->reqs_out */
+	void *owner;  /* the caller's; handed back in reports; NULL for an orphan */
+	struct cm_port *port;
+	struct mad_path path; /* to the peer's CM */
+
+	uint32_t local_comm_id;
+	uint32_t remote_comm_id; /* 0 until the peer has told it */
+	uint64_t remote_ca_guid;
+	uint32_t local_qpn;
+	uint32_t remote_qpn;
+	uint64_t service_id;
+	uint64_t tid;
+
+	/* What was agreed on, as the queue pair needs it. */
+	uint32_t starting_psn;	      /* ours: the peer's first PSN to us */
+	uint32_t remote_starting_psn; /* the peer's: our first PSN to it */
+	uint8_t responder_resources;  /* RDMA READs the peer may have outstanding at us */
+	uint8_t initiator_depth;      /* RDMA READs we may have outstanding at the peer */
+	uint8_t retry_count;
+	uint8_t rnr_retry_count;
+	uint8_t path_mtu;
+	uint8_t packet_life_time;  /* encoded, 4.096 us * 2^t */
+	uint8_t local_ack_timeout; /* encoded: the queue pair's timeout */
+	struct mad_gid remote_gid; /* of the data path */
+	struct mad_gid local_gid;
+	uint8_t hop_limit;
+	uint8_t traffic_class;
+	uint8_t sl;
+	uint32_t flow_label;
+
+	uint64_t peer_waits_ms; /* passive: how long the peer waits for our REP, from its REQ */
+	struct cm_retry retry;
+	struct cm_timer timer;
+	struct list waiting;	  /* in port->reqs_waiting, or in the core's spare list */
+	struct cm_node by_local;  /* (0, 0, local_comm_id) */
+	struct cm_node by_remote; /* (peer GID, peer CA, remote_comm_id): repeated REQ, REP */
+	struct cm_node by_qpn;	  /* (peer GID, peer CA, remote_qpn): stale connections */
+
+	uint8_t mad[MAD_BYTES]; /* what is repeated until it is answered */
+};
+
+/** cm_state_str() - "REQ_SENT" */
+const char *cm_state_str(enum cm_state state);
+
+/** cm_event_str() - "RX_REP" */
+const char *cm_event_str(enum cm_event event);
+
+#endif

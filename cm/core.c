@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * All connections of a process, and the four ways to drive them: see core.h.
+ */
+#include "cm/core.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cm/action.h"
+#include "cm/demux.h"
+
+/* A quarter of the 512 receives that a kernel posts on QP1, so that four peers may talk at once. */
+#define REQS_OUT_MAX 128
+
+#define SPARE_MIN    1
+#define SPARE_MAX    64
+
+static const struct cm_args no_args;
+
+static uint64_t split(uint64_t secret, uint64_t what)
+{
+	return (secret ^ what) * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+int cm_core_init(struct cm_core *core, uint64_t secret)
+{
+	*core = (struct cm_core){
+		.comm_id_mask = (uint32_t)(split(secret, 0) >> 32),
+		.reqs_out_max = REQS_OUT_MAX,
+	};
+	list_init(&core->spare);
+	if (cm_index_init(&core->by_local, split(secret, 1)) ||
+	    cm_index_init(&core->by_remote, split(secret, 2)) ||
+	    cm_index_init(&core->by_qpn, split(secret, 3)) ||
+	    cm_index_init(&core->services, split(secret, 4))) {
+		cm_core_fini(core);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+static void free_all(struct cm_index *by_local)
+{
+	struct cm_node *node, *next;
+	size_t i;
+
+	for (i = 0; i < by_local->n_buckets; i++) {
+		for (node = by_local->bucket[i]; node; node = next) {
+			next = node->next;
+			free(container_of(node, struct cm_conn, by_local));
+		}
+	}
+}
+
+void cm_core_fini(struct cm_core *core)
+{
+	struct list *node, *after;
+
+	list_for_each_safe (node, after, &core->spare)
+		free(container_of(node, struct cm_conn, waiting));
+	free_all(&core->by_local);
+	cm_index_fini(&core->by_local);
+	cm_index_fini(&core->by_remote);
+	cm_index_fini(&core->by_qpn);
+	cm_index_fini(&core->services);
+}
+
+void cm_port_init(struct cm_port *port, uint64_t ca_guid, const struct mad_gid *gid0)
+{
+	*port = (struct cm_port){ .ca_guid = ca_guid, .gid0 = *gid0 };
+	list_init(&port->reqs_waiting);
+}
+
+/* --- connections
+ * ---------------------------------------------------------------------------------- */
+
+int cm_core_reserve(struct cm_core *core)
+{
+	size_t n_conns = core->n_conns + SPARE_MIN;
+	struct cm_conn *conn;
+
+	if (core->n_spare >= SPARE_MIN)
+		return 0;
+	if (cm_index_reserve(&core->by_local, n_conns) ||
+	    cm_index_reserve(&core->by_remote, n_conns) || cm_index_reserve(&core->by_qpn, n_conns))
+		return -ENOMEM;
+	conn = malloc(sizeof(*conn));
+	if (!conn)
+		return -ENOMEM;
+	list_append(&core->spare, &conn->waiting);
+	core->n_spare++;
+	return 0;
+}
+
+/* Counts up, so that an id comes back only after 2^32 connections; starts at a random one, so
+ * that a peer which still remembers our last life does not take a new REQ for an old one. 0 is
+ * left out: it stands for "not known yet". */
+static uint32_t next_comm_id(struct cm_core *core)
+{
+	struct cm_key key = { 0 };
+
+	do
+		key.id = core->next_comm_id++ ^ core->comm_id_mask;
+	while (key.id == 0 || cm_index_find(&core->by_local, &key));
+	return key.id;
+}
+
+struct cm_conn *cm_conn_take(struct cm_core *core)
+{
+	struct cm_conn *conn;
+	struct cm_key key = { 0 };
+
+	if (list_is_empty(&core->spare))
+		return NULL;
+	conn = container_of(core->spare.next, struct cm_conn, waiting);
+	list_remove(&conn->waiting);
+	core->n_spare--;
+	core->n_conns++;
+	memset(conn, 0, sizeof(*conn));
+	list_init(&conn->waiting);
+	conn->local_comm_id = next_comm_id(core);
+	key.id = conn->local_comm_id;
+	cm_index_insert(&core->by_local, &conn->by_local, &key);
+	return conn;
+}
+
+static void give_back(struct cm_core *core, struct cm_conn *conn)
+{
+	cm_settle(conn, core);
+	cm_unindex_peer(conn, core);
+	cm_index_remove(&core->by_local, &conn->by_local);
+	core->n_conns--;
+	if (core->n_spare >= SPARE_MAX) {
+		free(conn);
+		return;
+	}
+	list_append(&core->spare, &conn->waiting);
+	core->n_spare++;
+}
+
+struct cm_conn *cm_core_conn_new(struct cm_core *core, void *owner)
+{
+	struct cm_conn *conn;
+
+	if (cm_core_reserve(core))
+		return NULL;
+	conn = cm_conn_take(core);
+	conn->owner = owner;
+	return conn;
+}
+
+/* --- services
+ * --------------------------------------------------------------------------------------- */
+
+int cm_core_serve(struct cm_core *core, struct cm_service *service, uint64_t service_id)
+{
+	struct cm_key key = { .guid = service_id };
+
+	if (cm_index_reserve(&core->services, core->services.n_nodes + 1))
+		return -ENOMEM;
+	cm_index_insert(&core->services, &service->node, &key);
+	return 0;
+}
+
+void cm_core_unserve(struct cm_core *core, struct cm_service *service)
+{
+	cm_index_remove(&core->services, &service->node);
+}
+
+/* --- the four ways to drive it
+ * ------------------------------------------------------------------------ */
+
+static void begin(struct cm_turn *turn, struct cm_core *core, struct cm_time now,
+		  struct cm_effects *out)
+{
+	*turn = (struct cm_turn){ .core = core, .now = now, .args = &no_args, .out = out };
+	out->n_sends = 0;
+	out->n_reports = 0;
+}
+
+/* Nobody will answer a DREQ for an orphan, so it answers itself; and it goes when it is done. */
+static void finish(struct cm_turn *turn, struct cm_conn *conn)
+{
+	struct cm_port *port = conn->port;
+
+	if (conn->orphan && conn->state == CM_DREQ_RCVD)
+		cm_step(conn, CM_CALL_DREP, turn);
+	if (conn->orphan && (conn->state == CM_IDLE || conn->state == CM_TIMEWAIT))
+		give_back(turn->core, conn);
+	if (port)
+		cm_admit_reqs(port, turn);
+}
+
+void cm_core_input(struct cm_core *core, struct cm_port *port, const struct mad_path *path,
+		   const uint8_t *mad, size_t bytes, struct cm_time now, struct cm_effects *out)
+{
+	struct cm_turn turn;
+	struct cm_conn *conn;
+
+	begin(&turn, core, now, out);
+	if (cm_msg_decode(mad, bytes, &out->msg)) {
+		core->count[CM_COUNT_MALFORMED]++;
+		return;
+	}
+	turn.msg = &out->msg;
+	conn = cm_demux(port, path, &turn);
+	if (conn)
+		finish(&turn, conn);
+}
+
+/* Only our DREQ is still to be answered. A peer that uses its comm id or queue pair again has
+ * every right to: the connection has no owner whom that could confuse. */
+static void abandon(struct cm_core *core, struct cm_conn *conn)
+{
+	conn->orphan = true;
+	conn->owner = NULL;
+	cm_unindex_peer(conn, core);
+}
+
+static bool is_call(enum cm_event verb)
+{
+	return verb <= CM_CALL_FORGET;
+}
+
+int cm_core_call(struct cm_core *core, struct cm_conn *conn, enum cm_event verb,
+		 const struct cm_args *args, struct cm_time now, struct cm_effects *out)
+{
+	bool ends = verb == CM_CALL_DESTROY || verb == CM_CALL_FORGET;
+	struct cm_turn turn;
+	int err;
+
+	assert(is_call(verb));
+
+	begin(&turn, core, now, out);
+	if (args)
+		turn.args = args;
+	err = cm_step(conn, verb, &turn);
+	if (err)
+		return err;
+	if (ends)
+		abandon(core, conn);
+	finish(&turn, conn);
+	return 0;
+}
+
+static enum cm_event due_event(const struct cm_conn *conn, struct cm_time now)
+{
+	if (conn->state == CM_TIMEWAIT)
+		return CM_T_TIMEWAIT;
+	return cm_retry_is_spent(&conn->retry, now) ? CM_T_SPENT : CM_T_RESPONSE;
+}
+
+bool cm_core_expire(struct cm_core *core, struct cm_time now, struct cm_effects *out)
+{
+	struct cm_timer *timer = cm_timers_pop(&core->timers, now);
+	struct cm_turn turn;
+	struct cm_conn *conn;
+	int err;
+
+	begin(&turn, core, now, out);
+	if (!timer)
+		return false;
+	conn = container_of(timer, struct cm_conn, timer);
+	err = cm_step(conn, due_event(conn, now), &turn);
+	assert(!err); /* timers are armed only in states that have a row for them */
+	(void)err;
+	finish(&turn, conn);
+	return true;
+}
+
+struct cm_time cm_core_deadline(const struct cm_core *core)
+{
+	return cm_timers_deadline(&core->timers);
+}
+
+void cm_core_port_gone(struct cm_core *core, struct cm_port *port,
+		       void (*gone)(struct cm_conn *conn, void *arg), void *arg)
+{
+	struct cm_node *node, *next;
+	struct cm_conn *conn;
+	size_t i;
+
+	for (i = 0; i < core->by_local.n_buckets; i++) {
+		for (node = core->by_local.bucket[i]; node; node = next) {
+			next = node->next;
+			conn = container_of(node, struct cm_conn, by_local);
+			if (conn->port != port)
+				continue;
+			if (conn->owner)
+				gone(conn, arg);
+			give_back(core, conn);
+		}
+	}
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The core of the connection manager: all connections of a process, and the four ways to drive
+ * them. Pure: messages, calls and time go in, messages and reports come out in a struct of
+ * effects. It knows no clock, thread, socket or lock, and allocates nothing while it steps.
+ *
+ * The engine in lib/ drives it under one lock, sends what comes out after it has let go of that
+ * lock, and turns reports into rdma_cm events. The simulator in tests/ drives it in virtual time.
+ */
+#ifndef CM_CORE_H
+#define CM_CORE_H
+
+#include "cm/conn.h"
+
+/* Reasons in REJ that this side gives, IBTA vol. 1, table 109. */
+enum cm_rej_reason {
+	CM_REJ_TIMEOUT = 4,
+	CM_REJ_INVALID_SERVICE_ID = 8,
+	CM_REJ_STALE_CONNECTION = 10,
+	CM_REJ_INVALID_GID = 12,
+	CM_REJ_CONSUMER = 28,
+	CM_REJ_VENDOR_OPTION = 35,
+};
+
+/* What the core tells its caller. The message, if any, is cm_effects.msg. */
+enum cm_report_kind {
+	CM_REPORT_REQUEST,	/* REQ for a service of ours: a new connection, without owner */
+	CM_REPORT_RESPONSE,	/* REP: to be answered with CALL_RTU or CALL_REJ */
+	CM_REPORT_ESTABLISHED,	/* passive side: RTU, or CALL_ESTABLISH */
+	CM_REPORT_REJECTED,	/* REJ */
+	CM_REPORT_UNREACHABLE,	/* REQ or REP was never answered */
+	CM_REPORT_DISCONNECTED, /* DREQ or DREP; status -ETIMEDOUT if our DREQ was never answered */
+	CM_REPORT_TIMEWAIT_EXIT,
+};
+
+struct cm_report {
+	enum cm_report_kind kind;
+	struct cm_conn *conn;
+	int status; /* 0 or -errno */
+};
+
+struct cm_send {
+	struct cm_port *port;
+	struct mad_path path;
+	uint8_t mad[MAD_BYTES];
+};
+
+#define CM_SENDS_MAX   4
+#define CM_REPORTS_MAX 2
+
+/*
+ * What a step wants done: send the MADs in order, deal with the reports in order. Connections in
+ * reports stay valid until the caller destroys them or lets the core step again.
+ */
+struct cm_effects {
+	unsigned int n_sends;
+	unsigned int n_reports;
+	struct cm_report report[CM_REPORTS_MAX];
+	struct cm_msg msg; /* what came in */
+	struct cm_send send[CM_SENDS_MAX];
+};
+
+/* Messages that came to nothing, and why. */
+#define CM_COUNTERS(X)                                                        \
+	X(MALFORMED)   /* not a CM message */                                 \
+	X(UNKNOWN)     /* ids that name no connection */                      \
+	X(ALIEN)       /* from another address than the connection's peer */  \
+	X(UNEXPECTED)  /* no meaning in this state */                         \
+	X(DUPLICATE)   /* seen before */                                      \
+	X(NO_MEMORY)   /* a REQ for which there was no connection to spare */ \
+	X(RETRIED)     /* our own repetitions */                              \
+	X(UNSUPPORTED) /* SIDR, LAP, APR */
+
+enum cm_counter {
+#define X(name) CM_COUNT_##name,
+	CM_COUNTERS(X)
+#undef X
+	CM_N_COUNTERS,
+};
+
+struct cm_core {
+	struct cm_index by_local;
+	struct cm_index by_remote;
+	struct cm_index by_qpn;
+	struct cm_index services;
+	struct cm_timers timers;
+	struct list spare; /* connections ready for use */
+	unsigned int n_spare;
+	size_t n_conns;		   /* in use */
+	uint32_t next_comm_id;	   /* counts up from 0 */
+	uint32_t comm_id_mask;	   /* random: XORed in, so that a restart does not repeat ids */
+	unsigned int reqs_out_max; /* unanswered REQs a port may have */
+	uint64_t count[CM_N_COUNTERS];
+	uint64_t sent[CM_ATTR_APR + 1]; /* by attribute */
+	uint64_t received[CM_ATTR_APR + 1];
+
+	/* Called for each step, if set: for the log, not for decisions. */
+	void (*trace)(const struct cm_conn *conn, enum cm_state from, enum cm_event why);
+};
+
+/* A service id on which requests are welcome; embedded in whoever listens. */
+struct cm_service {
+	struct cm_node node;
+};
+
+/**
+ * cm_core_init() - an empty core
+ * @core:   to be filled
+ * @secret: 64 random bits: where the comm ids start, and the key of the tables
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int cm_core_init(struct cm_core *core, uint64_t secret);
+
+/** cm_core_fini() - free everything, send nothing. */
+void cm_core_fini(struct cm_core *core);
+
+/** cm_port_init() - a port without connections; @ca_guid in host byte order. */
+void cm_port_init(struct cm_port *port, uint64_t ca_guid, const struct mad_gid *gid0);
+
+/**
+ * cm_core_reserve() - have a connection to spare for the next REQ
+ *
+ * To be called before cm_core_input(); this is where memory is allocated.
+ *
+ * Return: 0, or -ENOMEM: input still works, but new requests are dropped and counted.
+ */
+int cm_core_reserve(struct cm_core *core);
+
+/**
+ * cm_core_conn_new() - a connection in IDLE, with a comm id of its own
+ * @core:  the core
+ * @owner: handed back in reports
+ *
+ * Return: the connection, to be given back with CM_CALL_DESTROY; NULL when out of memory.
+ */
+struct cm_conn *cm_core_conn_new(struct cm_core *core, void *owner);
+
+/** cm_core_serve() - welcome requests for a service id; others are rejected with reason 8. */
+int cm_core_serve(struct cm_core *core, struct cm_service *service, uint64_t service_id);
+
+/** cm_core_unserve() - stop. Requests already reported are not touched. */
+void cm_core_unserve(struct cm_core *core, struct cm_service *service);
+
+/**
+ * cm_core_input() - a MAD has arrived
+ * @port:  where
+ * @path:  the way back to the sender
+ * @mad:   @bytes of it
+ * @now:   when
+ * @out:   what to do about it; written from scratch
+ *
+ * A MAD that is not a CM message, or means nothing to us, is counted and dropped.
+ */
+void cm_core_input(struct cm_core *core, struct cm_port *port, const struct mad_path *path,
+		   const uint8_t *mad, size_t bytes, struct cm_time now, struct cm_effects *out);
+
+/* What goes with a call. Members that a verb does not use are ignored. */
+struct cm_args {
+	struct cm_port *port;	     /* CALL_REQ */
+	const struct mad_path *path; /* CALL_REQ */
+	uint8_t packet_life_time;    /* CALL_REQ: of the path, encoded */
+	uint64_t give_up_ns;	     /* CALL_REQ, CALL_REP, CALL_DREQ: 0 for the default */
+	/*
+	 * CALL_REQ, CALL_REP, CALL_REJ: the message. Comm ids, CA GUID and which message a REJ
+	 * answers are filled in by the core; all else is the caller's. NULL in CALL_REJ means
+	 * reason 28 without private data.
+	 */
+	struct cm_msg *msg;
+};
+
+/**
+ * cm_core_call() - the owner of a connection wants something
+ * @conn: the connection; gone after CM_CALL_DESTROY and CM_CALL_FORGET
+ * @verb: one of CM_CALL_*
+ * @args: what goes with it, or NULL
+ * @now:  when
+ * @out:  what to do about it; written from scratch
+ *
+ * Return: 0, or -EINVAL if the verb is not legal in the connection's state: nothing happened.
+ */
+int cm_core_call(struct cm_core *core, struct cm_conn *conn, enum cm_event verb,
+		 const struct cm_args *args, struct cm_time now, struct cm_effects *out);
+
+/**
+ * cm_core_expire() - deal with one deadline that has passed
+ *
+ * Return: true if there was one: call again until it returns false.
+ */
+bool cm_core_expire(struct cm_core *core, struct cm_time now, struct cm_effects *out);
+
+/** cm_core_deadline() - when cm_core_expire() is next needed; CM_TIME_NEVER if not at all. */
+struct cm_time cm_core_deadline(const struct cm_core *core);
+
+/**
+ * cm_core_port_gone() - a port was removed: forget its connections without a word
+ * @gone: called for each connection that has an owner, which must forget it; the connection is
+ *        freed when it returns
+ */
+void cm_core_port_gone(struct cm_core *core, struct cm_port *port,
+		       void (*gone)(struct cm_conn *conn, void *arg), void *arg);
+
+#endif

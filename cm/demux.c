@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Guards: each receiver below finds the connection that a message names, looks at what must hold
+ * for it to mean anything, and turns it into one event. What belongs to nobody is answered here
+ * without state, or counted and dropped. Called by core.c.
+ */
+#include "cm/demux.h"
+
+#include <string.h>
+
+#include "cm/action.h"
+
+struct arrival {
+	struct cm_port *port;
+	const struct mad_path *path;
+	struct cm_turn *turn;
+};
+
+static void count(const struct arrival *in, enum cm_counter counter)
+{
+	in->turn->core->count[counter]++;
+}
+
+static struct cm_conn *step(const struct arrival *in, struct cm_conn *conn, enum cm_event event)
+{
+	if (cm_step(conn, event, in->turn))
+		count(in, CM_COUNT_UNEXPECTED);
+	return conn;
+}
+
+/* --- answers without state ---------------------------------------------------------------------
+ */
+
+static void answer(const struct arrival *in, const struct cm_msg *msg)
+{
+	cm_emit(in->turn, in->port, in->path, msg);
+}
+
+static void refuse_req(const struct arrival *in, enum cm_rej_reason reason)
+{
+	struct cm_msg msg;
+
+	cm_msg_init(&msg, CM_ATTR_REJ, in->turn->msg->hdr.tid);
+	msg.rej.remote_comm_id = in->turn->msg->req.local_comm_id;
+	msg.rej.message = CM_ANSWERED_REQ;
+	msg.rej.reason = (uint16_t)reason;
+	answer(in, &msg);
+}
+
+/* Whoever disconnects from something we do not know of is told that it is gone. */
+static void confirm_dreq(const struct arrival *in)
+{
+	const struct cm_dreq *dreq = &in->turn->msg->dreq;
+	struct cm_msg msg;
+
+	cm_msg_init(&msg, CM_ATTR_DREP, in->turn->msg->hdr.tid);
+	msg.drep.local_comm_id = dreq->remote_comm_id;
+	msg.drep.remote_comm_id = dreq->local_comm_id;
+	answer(in, &msg);
+}
+
+static void refuse_sidr(const struct arrival *in)
+{
+	const struct cm_sidr_req *req = &in->turn->msg->sidr_req;
+	struct cm_msg msg;
+
+	cm_msg_init(&msg, CM_ATTR_SIDR_REP, in->turn->msg->hdr.tid);
+	msg.sidr_rep.request_id = req->request_id;
+	msg.sidr_rep.service_id = req->service_id;
+	msg.sidr_rep.status = 1; /* service id not supported */
+	answer(in, &msg);
+}
+
+/* --- finding ------------------------------------------------------------------------------------
+ */
+
+static struct cm_conn *find_by_remote(const struct arrival *in, uint64_t guid, uint32_t comm_id)
+{
+	struct cm_key key = { .gid = in->path->dgid, .guid = guid, .id = comm_id };
+	struct cm_node *node = cm_index_find(&in->turn->core->by_remote, &key);
+
+	return node ? container_of(node, struct cm_conn, by_remote) : NULL;
+}
+
+static struct cm_conn *find_by_qpn(const struct arrival *in, uint64_t guid, uint32_t qpn)
+{
+	struct cm_key key = { .gid = in->path->dgid, .guid = guid, .id = qpn };
+	struct cm_node *node = cm_index_find(&in->turn->core->by_qpn, &key);
+
+	return node ? container_of(node, struct cm_conn, by_qpn) : NULL;
+}
+
+/* The connection with this local comm id, provided that its peer is who sent the message: comm
+ * ids travel in the clear and can be guessed. */
+static struct cm_conn *find_by_local(const struct arrival *in, uint32_t local_comm_id)
+{
+	struct cm_key key = { .id = local_comm_id };
+	struct cm_node *node = cm_index_find(&in->turn->core->by_local, &key);
+	struct cm_conn *conn = node ? container_of(node, struct cm_conn, by_local) : NULL;
+
+	if (!conn || !conn->port)
+		return NULL;
+	if (memcmp(&conn->path.dgid, &in->path->dgid, sizeof(in->path->dgid)) != 0) {
+		count(in, CM_COUNT_ALIEN);
+		return NULL;
+	}
+	return conn;
+}
+
+static struct cm_conn *find_pair(const struct arrival *in, uint32_t local_comm_id,
+				 uint32_t remote_comm_id)
+{
+	struct cm_conn *conn = find_by_local(in, local_comm_id);
+
+	return conn && conn->remote_comm_id == remote_comm_id ? conn : NULL;
+}
+
+/* As long as no REP has come we do not know the peer's comm id. */
+static struct cm_conn *find_unanswered(const struct arrival *in, uint32_t local_comm_id)
+{
+	return find_pair(in, local_comm_id, 0);
+}
+
+static struct cm_conn *unknown(const struct arrival *in)
+{
+	count(in, CM_COUNT_UNKNOWN);
+	return NULL;
+}
+
+/* --- one receiver a message ------------------------------------------------------------------- */
+
+/* A living connection with this peer's queue pair cannot be: the peer has forgotten it. */
+static bool is_stale(const struct arrival *in, uint64_t guid, uint32_t qpn, struct cm_conn **ret)
+{
+	*ret = find_by_qpn(in, guid, qpn);
+	return *ret;
+}
+
+static struct cm_conn *receive_req(const struct arrival *in)
+{
+	const struct cm_req *req = &in->turn->msg->req;
+	struct cm_key service = { .guid = req->service_id };
+	struct cm_conn *conn;
+
+	conn = find_by_remote(in, req->local_ca_guid, req->local_comm_id);
+	if (conn)
+		return step(in, conn, CM_RX_REQ_DUP);
+	if (is_stale(in, req->local_ca_guid, req->local_qpn, &conn)) {
+		refuse_req(in, CM_REJ_STALE_CONNECTION);
+		cm_step(conn, CM_PEER_RESTARTED, in->turn);
+		return conn;
+	}
+	if (!cm_index_find(&in->turn->core->services, &service)) {
+		refuse_req(in, CM_REJ_INVALID_SERVICE_ID);
+		return NULL;
+	}
+	conn = cm_conn_take(in->turn->core);
+	if (!conn) {
+		count(in, CM_COUNT_NO_MEMORY);
+		return NULL;
+	}
+	conn->port = in->port;
+	conn->path = *in->path;
+	return step(in, conn, CM_RX_REQ);
+}
+
+static struct cm_conn *receive_rep(const struct arrival *in)
+{
+	const struct cm_rep *rep = &in->turn->msg->rep;
+	struct cm_conn *conn = find_by_local(in, rep->remote_comm_id);
+	struct cm_conn *old;
+
+	if (!conn)
+		return unknown(in);
+	if (conn->remote_comm_id)
+		return conn->remote_comm_id == rep->local_comm_id ? step(in, conn, CM_RX_REP_DUP)
+								  : unknown(in);
+	if (find_by_remote(in, rep->local_ca_guid, rep->local_comm_id))
+		return unknown(in);
+	if (is_stale(in, rep->local_ca_guid, rep->local_qpn, &old)) {
+		step(in, conn, CM_RX_REP_STALE);
+		cm_step(old, CM_PEER_RESTARTED, in->turn);
+		return old;
+	}
+	return step(in, conn, CM_RX_REP);
+}
+
+static struct cm_conn *receive_rtu(const struct arrival *in)
+{
+	const struct cm_rtu *rtu = &in->turn->msg->rtu;
+	struct cm_conn *conn = find_pair(in, rtu->remote_comm_id, rtu->local_comm_id);
+
+	return conn ? step(in, conn, CM_RX_RTU) : unknown(in);
+}
+
+static struct cm_conn *receive_mra(const struct arrival *in)
+{
+	const struct cm_mra *mra = &in->turn->msg->mra;
+	bool to_req = mra->message == CM_ANSWERED_REQ;
+	struct cm_conn *conn;
+
+	if (to_req)
+		conn = find_unanswered(in, mra->remote_comm_id);
+	else
+		conn = find_pair(in, mra->remote_comm_id, mra->local_comm_id);
+	if (!conn)
+		return unknown(in);
+	if (!to_req && mra->message != CM_ANSWERED_REP) {
+		count(in, CM_COUNT_UNEXPECTED); /* to a LAP, which we never send */
+		return NULL;
+	}
+	return step(in, conn, to_req ? CM_RX_MRA_REQ : CM_RX_MRA_REP);
+}
+
+/* Who gives up on us with reason 4 has no id of ours to name, but the GUID we sent. */
+static struct cm_conn *find_abandoned(const struct arrival *in, const struct cm_rej *rej)
+{
+	uint64_t guid = 0;
+	unsigned int i;
+
+	for (i = 0; i < sizeof(guid); i++)
+		guid = guid << 8 | rej->ari[i];
+	return find_by_remote(in, guid, rej->local_comm_id);
+}
+
+static struct cm_conn *receive_rej(const struct arrival *in)
+{
+	const struct cm_rej *rej = &in->turn->msg->rej;
+	struct cm_conn *conn;
+
+	if (rej->reason == CM_REJ_TIMEOUT)
+		conn = find_abandoned(in, rej);
+	else if (rej->message == CM_ANSWERED_REQ)
+		conn = find_unanswered(in, rej->remote_comm_id);
+	else
+		conn = find_pair(in, rej->remote_comm_id, rej->local_comm_id);
+	if (!conn)
+		return unknown(in);
+	return step(in, conn, rej->reason == CM_REJ_STALE_CONNECTION ? CM_RX_REJ_STALE : CM_RX_REJ);
+}
+
+/* A DREQ names the queue pair of its receiver; one that does not is not for this connection. */
+static struct cm_conn *receive_dreq(const struct arrival *in)
+{
+	const struct cm_dreq *dreq = &in->turn->msg->dreq;
+	uint64_t aliens = in->turn->core->count[CM_COUNT_ALIEN];
+	struct cm_conn *conn = find_pair(in, dreq->remote_comm_id, dreq->local_comm_id);
+
+	if (conn)
+		return dreq->remote_qpn == conn->local_qpn ? step(in, conn, CM_RX_DREQ)
+							   : unknown(in);
+	count(in, CM_COUNT_UNKNOWN);
+	if (aliens == in->turn->core->count[CM_COUNT_ALIEN])
+		confirm_dreq(in);
+	return NULL;
+}
+
+static struct cm_conn *receive_drep(const struct arrival *in)
+{
+	const struct cm_drep *drep = &in->turn->msg->drep;
+	struct cm_conn *conn = find_pair(in, drep->remote_comm_id, drep->local_comm_id);
+
+	return conn ? step(in, conn, CM_RX_DREP) : unknown(in);
+}
+
+static struct cm_conn *receive_sidr_req(const struct arrival *in)
+{
+	count(in, CM_COUNT_UNSUPPORTED);
+	refuse_sidr(in);
+	return NULL;
+}
+
+static struct cm_conn *receive_unsupported(const struct arrival *in)
+{
+	count(in, CM_COUNT_UNSUPPORTED);
+	return NULL;
+}
+
+static struct cm_conn *(*const receivers[])(const struct arrival *) = {
+	[CM_ATTR_REQ] = receive_req,
+	[CM_ATTR_MRA] = receive_mra,
+	[CM_ATTR_REJ] = receive_rej,
+	[CM_ATTR_REP] = receive_rep,
+	[CM_ATTR_RTU] = receive_rtu,
+	[CM_ATTR_DREQ] = receive_dreq,
+	[CM_ATTR_DREP] = receive_drep,
+	[CM_ATTR_SIDR_REQ] = receive_sidr_req,
+	[CM_ATTR_SIDR_REP] = receive_unsupported,
+	[CM_ATTR_LAP] = receive_unsupported,
+	[CM_ATTR_APR] = receive_unsupported,
+};
+
+struct cm_conn *cm_demux(struct cm_port *port, const struct mad_path *path, struct cm_turn *turn)
+{
+	struct arrival in = { .port = port, .path = path, .turn = turn };
+
+	turn->core->received[turn->msg->hdr.attr_id]++;
+	return receivers[turn->msg->hdr.attr_id](&in);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The state machine: one table, one function that moves along it.
+ */
+#ifndef CM_FSM_H
+#define CM_FSM_H
+
+#include "cm/core.h"
+
+/* What an action has to work with. */
+struct cm_turn {
+	struct cm_core *core;
+	struct cm_time now;
+	const struct cm_args *args; /* of a call; never NULL, all zero for other events */
+	const struct cm_msg *msg;   /* that came in, or NULL */
+	struct cm_effects *out;
+};
+
+typedef void cm_action(struct cm_conn *conn, struct cm_turn *turn);
+
+struct cm_edge {
+	enum cm_state to;
+	cm_action *act; /* NULL: this event is not legal in this state */
+};
+
+/**
+ * cm_step() - something happens to a connection
+ *
+ * Return: 0; -EINVAL if the event is not legal in the connection's state: nothing moved.
+ */
+int cm_step(struct cm_conn *conn, enum cm_event event, struct cm_turn *turn);
+
+/** cm_edge_of() - one cell of the table, for tests and for the generated diagram. */
+const struct cm_edge *cm_edge_of(enum cm_state state, enum cm_event event);
+
+#endif

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A chained hash table with intrusive nodes. Called by the core only.
+ */
+#include "cm/index.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BUCKETS_MIN 64
+
+static uint64_t mix(uint64_t x)
+{
+	x ^= x >> 32;
+	x *= UINT64_C(0xd6e8feb86659fd93);
+	x ^= x >> 32;
+	x *= UINT64_C(0xd6e8feb86659fd93);
+	x ^= x >> 32;
+	return x;
+}
+
+static uint64_t key_hash(const struct cm_key *key, uint64_t secret)
+{
+	uint64_t half[2];
+	uint64_t hash = secret;
+
+	memcpy(half, key->gid.raw, sizeof(half));
+	hash = mix(hash ^ half[0]);
+	hash = mix(hash ^ half[1]);
+	hash = mix(hash ^ key->guid);
+	return mix(hash ^ key->id);
+}
+
+static bool key_equal(const struct cm_key *a, const struct cm_key *b)
+{
+	return a->id == b->id && a->guid == b->guid &&
+	       memcmp(&a->gid, &b->gid, sizeof(a->gid)) == 0;
+}
+
+static struct cm_node **bucket_of(const struct cm_index *index, uint64_t hash)
+{
+	return &index->bucket[hash & (index->n_buckets - 1)];
+}
+
+static void hang(struct cm_node **link, struct cm_node *node)
+{
+	node->next = *link;
+	if (node->next)
+		node->next->link = &node->next;
+	node->link = link;
+	*link = node;
+}
+
+int cm_index_init(struct cm_index *index, uint64_t secret)
+{
+	*index = (struct cm_index){ .secret = secret };
+	return cm_index_reserve(index, 1);
+}
+
+void cm_index_fini(struct cm_index *index)
+{
+	free(index->bucket);
+	*index = (struct cm_index){ 0 };
+}
+
+int cm_index_reserve(struct cm_index *index, size_t n_nodes)
+{
+	struct cm_index grown = *index;
+	struct cm_node *node, *next;
+	size_t i;
+
+	if (n_nodes <= index->n_buckets)
+		return 0;
+	grown.n_buckets = index->n_buckets ? index->n_buckets : BUCKETS_MIN;
+	while (grown.n_buckets < n_nodes)
+		grown.n_buckets *= 2;
+	grown.bucket = calloc(grown.n_buckets, sizeof(struct cm_node *));
+	if (!grown.bucket)
+		return -ENOMEM;
+	for (i = 0; i < index->n_buckets; i++) {
+		for (node = index->bucket[i]; node; node = next) {
+			next = node->next;
+			hang(bucket_of(&grown, node->hash), node);
+		}
+	}
+	free(index->bucket);
+	*index = grown;
+	return 0;
+}
+
+void cm_index_insert(struct cm_index *index, struct cm_node *node, const struct cm_key *key)
+{
+	assert(!node->link);
+
+	node->key = *key;
+	node->hash = key_hash(key, index->secret);
+	hang(bucket_of(index, node->hash), node);
+	index->n_nodes++;
+}
+
+void cm_index_remove(struct cm_index *index, struct cm_node *node)
+{
+	if (!node->link)
+		return;
+	*node->link = node->next;
+	if (node->next)
+		node->next->link = node->link;
+	node->link = NULL;
+	node->next = NULL;
+	index->n_nodes--;
+}
+
+struct cm_node *cm_index_find(const struct cm_index *index, const struct cm_key *key)
+{
+	uint64_t hash = key_hash(key, index->secret);
+	struct cm_node *node = *bucket_of(index, hash);
+
+	while (node && (node->hash != hash || !key_equal(&node->key, key)))
+		node = node->next;
+	return node;
+}

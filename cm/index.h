@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The tables that find a connection: by local comm id, by the peer's comm id, by the peer's queue
+ * pair. Nodes live in the connections; the buckets grow when a connection is made, never while
+ * the core steps. The hash is keyed, since peers choose most of what goes into a key.
+ */
+#ifndef CM_INDEX_H
+#define CM_INDEX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "mad/cm_msg.h"
+
+struct cm_key {
+	struct mad_gid gid; /* the peer's; zero for what is local */
+	uint64_t guid;	    /* the peer's CA, or a service id */
+	uint32_t id;	    /* a comm id or a QPN */
+};
+
+struct cm_node {
+	struct cm_key key;
+	uint64_t hash;
+	struct cm_node *next;
+	struct cm_node **link; /* what points here; NULL while in no index */
+};
+
+struct cm_index {
+	struct cm_node **bucket;
+	size_t n_buckets; /* a power of two */
+	size_t n_nodes;
+	uint64_t secret;
+};
+
+/** cm_index_init() - an empty index; @secret is random. Return: 0 or -ENOMEM. */
+int cm_index_init(struct cm_index *index, uint64_t secret);
+
+/** cm_index_fini() - free the buckets; the nodes are their owners'. */
+void cm_index_fini(struct cm_index *index);
+
+/** cm_index_reserve() - make room for @n_nodes in all. Return: 0 or -ENOMEM, nothing changed. */
+int cm_index_reserve(struct cm_index *index, size_t n_nodes);
+
+/** cm_index_insert() - add a node under a key; it must be in no index. */
+void cm_index_insert(struct cm_index *index, struct cm_node *node, const struct cm_key *key);
+
+/** cm_index_remove() - take a node out; harmless if it is in none. */
+void cm_index_remove(struct cm_index *index, struct cm_node *node);
+
+/** cm_index_find() - the node with this key, or NULL. */
+struct cm_node *cm_index_find(const struct cm_index *index, const struct cm_key *key);
+
+#endif

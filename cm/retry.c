@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The schedule of repetitions. Called by the core's actions.
+ */
+#include "cm/retry.h"
+
+#define SERVICE_TIMEOUT_MAX 24
+
+/* Wait after the first, second, ... transmission; the last value holds from there on. */
+static const uint16_t interval_ms[] = { 1000, 1000, 1000, 1000, 2000, 4000 };
+
+#define N_INTERVALS (sizeof(interval_ms) / sizeof(interval_ms[0]))
+
+static uint64_t interval_ns(const struct cm_retry *retry)
+{
+	unsigned int i = retry->transmissions - 1u;
+
+	if (retry->patience_ns)
+		return retry->patience_ns;
+	if (i >= N_INTERVALS)
+		i = N_INTERVALS - 1;
+	return interval_ms[i] * CM_NS_PER_MS;
+}
+
+void cm_retry_init(struct cm_retry *retry, uint64_t give_up_ns, struct cm_time now)
+{
+	*retry = (struct cm_retry){
+		.give_up = give_up_ns ? cm_time_after(now, give_up_ns) : CM_TIME_NEVER,
+		.transmissions_max = give_up_ns ? 0 : CM_TRANSMISSIONS_MAX,
+	};
+}
+
+struct cm_time cm_retry_next(struct cm_retry *retry, struct cm_time now)
+{
+	if (retry->transmissions < UINT8_MAX)
+		retry->transmissions++;
+	return cm_time_earlier(cm_time_after(now, interval_ns(retry)), retry->give_up);
+}
+
+bool cm_retry_is_spent(const struct cm_retry *retry, struct cm_time now)
+{
+	if (retry->transmissions_max)
+		return retry->transmissions >= retry->transmissions_max;
+	return cm_time_reached(retry->give_up, now);
+}
+
+struct cm_time cm_retry_wait(struct cm_retry *retry, uint8_t service_timeout,
+			     uint8_t packet_life_time, struct cm_time now)
+{
+	if (service_timeout > SERVICE_TIMEOUT_MAX)
+		service_timeout = SERVICE_TIMEOUT_MAX;
+	retry->patience_ns =
+		(cm_encoded_ms(service_timeout) + 2 * cm_encoded_ms(packet_life_time)) *
+		CM_NS_PER_MS;
+	return cm_time_earlier(cm_time_after(now, retry->patience_ns), retry->give_up);
+}
+
+uint64_t cm_encoded_ms(uint8_t t)
+{
+	return UINT64_C(1) << (t > 8 ? t - 8 : 0);
+}
+
+uint8_t cm_ack_timeout(uint8_t ca_ack_delay, uint8_t packet_life_time)
+{
+	unsigned int t = packet_life_time + 1u;
+
+	/* A sum of two powers of two, rounded: the larger one, plus one if the other is near. */
+	if (t >= ca_ack_delay)
+		t += ca_ack_delay >= t - 1;
+	else
+		t = ca_ack_delay + (t >= ca_ack_delay - 1u);
+	return t > 31 ? 31 : (uint8_t)t;
+}
