@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Event channels: see channel.h. rdma_create_event_channel() and rdma_destroy_event_channel().
+ */
+#include "lib/channel.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "lib/api.h"
+#include "lib/device.h"
+#include "lib/id.h"
+
+int channel_new(struct channel **ret)
+{
+	struct channel *channel = calloc(1, sizeof(*channel));
+	int fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
+	int err = errno;
+
+	if (!channel || fd < 0) {
+		free(channel);
+		if (fd < 0)
+			return -err;
+		close(fd);
+		return -ENOMEM;
+	}
+	channel->pub.fd = fd;
+	channel->refs = 1;
+	pthread_mutex_init(&channel->lock, NULL);
+	list_init(&channel->events);
+	*ret = channel;
+	return 0;
+}
+
+/* Unlocks. */
+static void let_go(struct channel *channel)
+{
+	bool last = --channel->refs == 0;
+
+	pthread_mutex_unlock(&channel->lock);
+	if (!last)
+		return;
+	pthread_mutex_destroy(&channel->lock);
+	free(channel);
+}
+
+void channel_close(struct channel *channel)
+{
+	pthread_mutex_lock(&channel->lock);
+	close(channel->pub.fd);
+	channel->closed = true;
+	let_go(channel);
+}
+
+static void count_up(struct channel *channel)
+{
+	uint64_t one = 1;
+	ssize_t n = write(channel->pub.fd, &one, sizeof(one));
+
+	assert(n == sizeof(one));
+	(void)n;
+}
+
+/* Does not block: under the lock there is one count for each event in the queue. */
+static void count_down(struct channel *channel)
+{
+	uint64_t one;
+	ssize_t n = read(channel->pub.fd, &one, sizeof(one));
+
+	assert(n == sizeof(one));
+	(void)n;
+}
+
+void channel_post(struct channel *channel, struct event *event)
+{
+	pthread_mutex_lock(&channel->lock);
+	list_append(&channel->events, &event->link);
+	count_up(channel);
+	pthread_mutex_unlock(&channel->lock);
+}
+
+void channel_withdraw(struct channel *channel, const struct id *owner, struct list *ret)
+{
+	struct list *node, *after;
+	struct event *event;
+
+	pthread_mutex_lock(&channel->lock);
+	list_for_each_safe(node, after, &channel->events) {
+		event = container_of(node, struct event, link);
+		if (event->owner != owner)
+			continue;
+		list_remove(node);
+		list_append(ret, node);
+		count_down(channel);
+	}
+	pthread_mutex_unlock(&channel->lock);
+}
+
+/* Called with the lock held. */
+static struct event *first_event(struct channel *channel)
+{
+	struct event *event;
+
+	if (list_is_empty(&channel->events))
+		return NULL;
+	event = container_of(channel->events.next, struct event, link);
+	list_remove(&event->link);
+	count_down(channel);
+	id_charge(event->owner);
+	return event;
+}
+
+static void cancelled(void *arg)
+{
+	struct channel *channel = arg;
+
+	pthread_mutex_lock(&channel->lock);
+	let_go(channel);
+}
+
+/* Called without the lock; this is where rdma_get_cm_event() can be cancelled. */
+static int wait_for_event(struct channel *channel)
+{
+	struct pollfd poller = { .fd = channel->pub.fd, .events = POLLIN };
+	int err = 0;
+
+	pthread_cleanup_push(cancelled, channel);
+	if (poll(&poller, 1, -1) < 0)
+		err = -errno;
+	pthread_cleanup_pop(0);
+	return err;
+}
+
+static bool is_blocking(const struct channel *channel)
+{
+	return !(fcntl(channel->pub.fd, F_GETFL) & O_NONBLOCK);
+}
+
+int channel_take(struct channel *channel, struct event **ret)
+{
+	struct event *event = NULL;
+	int err = 0;
+
+	pthread_mutex_lock(&channel->lock);
+	channel->refs++;
+	while (!err && !(event = first_event(channel))) {
+		if (!is_blocking(channel)) {
+			err = -EAGAIN;
+			break;
+		}
+		pthread_mutex_unlock(&channel->lock);
+		err = wait_for_event(channel);
+		pthread_mutex_lock(&channel->lock);
+		if (channel->closed)
+			err = -EBADF;
+	}
+	let_go(channel);
+	if (!err)
+		*ret = event;
+	return err;
+}
+
+struct rdma_event_channel *rdma_create_event_channel(void)
+{
+	struct channel *channel;
+	int err = device_list_load();
+
+	if (!err)
+		err = channel_new(&channel);
+	if (err) {
+		errno = -err;
+		return NULL;
+	}
+	return &channel->pub;
+}
+
+void rdma_destroy_event_channel(struct rdma_event_channel *channel)
+{
+	channel_close(channel_of(channel));
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Event channels: a queue of events and a descriptor that is readable exactly while the queue is
+ * not empty. Ids post to them, rdma_get_cm_event() takes from them.
+ *
+ * The descriptor is an eventfd in semaphore mode with one count per queued event. It is read and
+ * written under the channel's lock only, so that a read never blocks; waiting is done by poll().
+ */
+#ifndef LIB_CHANNEL_H
+#define LIB_CHANNEL_H
+
+#include <pthread.h>
+#include <rdma/rdma_cma.h>
+#include <stdbool.h>
+
+#include "cm/list.h"
+#include "mad/cm_msg.h"
+
+struct id;
+
+struct event {
+	struct rdma_cm_event pub; /* first: what the program sees */
+	struct list link;
+	struct id *owner;         /* whom it is charged to: the listener for a request, else its id */
+	struct id *subject;       /* pub.id */
+	uint8_t private_data[CM_SIDR_REQ_PRIVATE_BYTES];
+};
+
+struct channel {
+	struct rdma_event_channel pub; /* first */
+	pthread_mutex_t lock;
+	struct list events;
+	unsigned int refs; /* its maker, and each thread inside channel_take() */
+	bool closed;
+};
+
+/** channel_of() - from what the program holds to what we know. */
+static inline struct channel *channel_of(struct rdma_event_channel *pub)
+{
+	return (struct channel *)pub;
+}
+
+/** channel_new() - Return: 0 or -errno. */
+int channel_new(struct channel **ret);
+
+/**
+ * channel_close() - close the descriptor; threads that wait for events are left waiting
+ *
+ * The memory goes when the last of them is out.
+ */
+void channel_close(struct channel *channel);
+
+/** channel_post() - append an event; the channel owns it until it is taken. Never blocks. */
+void channel_post(struct channel *channel, struct event *event);
+
+/**
+ * channel_take() - take the oldest event, wait for one if the descriptor is blocking
+ *
+ * The event is charged to its owner before the channel is unlocked. A cancellation point.
+ *
+ * Return: 0; -EAGAIN if the descriptor is non-blocking and there is none; -EINTR; -EBADF if the
+ * channel was closed meanwhile.
+ */
+int channel_take(struct channel *channel, struct event **ret);
+
+/** channel_withdraw() - move the events that are charged to an id to a list, in order. */
+void channel_withdraw(struct channel *channel, const struct id *owner, struct list *ret);
+
+#endif

@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Devices, their default protection domains and their ports: see device.h. rdma_get_devices() and
+ * rdma_free_devices(). The lock here may be held across system calls; it is never taken with the
+ * engine's lock held.
+ */
+#include "lib/device.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <pthread.h>
+#include <rdma/rdma_cma.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/engine.h"
+#include "lib/log.h"
+#include "mad/umad.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct device *devices[DEVICES_MAX]; /* entries are added, never taken out */
+static int n_devices;
+
+/* --- the list ------------------------------------------------------------------------------------ */
+
+static bool is_open(struct ibv_device *device)
+{
+	int i;
+
+	for (i = 0; i < n_devices; i++)
+		if (!devices[i]->removed && devices[i]->verbs->device == device)
+			return true;
+	return false;
+}
+
+static struct device *device_open(struct ibv_device *from)
+{
+	struct device *device = calloc(1, sizeof(*device));
+
+	if (!device)
+		return NULL;
+	device->verbs = ibv_open_device(from);
+	if (!device->verbs || ibv_query_device(device->verbs, &device->attr))
+		goto fail;
+	device->n_ports = device->attr.phys_port_cnt;
+	device->port = calloc(device->n_ports, sizeof(struct port *));
+	if (device->port)
+		return device;
+fail:
+	log_warn("RDMA device %s cannot be opened: %s; see that /dev/infiniband/uverbs* is readable "
+		 "and writable",
+		 ibv_get_device_name(from), strerror(errno));
+	if (device->verbs)
+		ibv_close_device(device->verbs);
+	free(device);
+	return NULL;
+}
+
+static void open_new_devices(void)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct device *device;
+	int i;
+
+	if (!list)
+		return;
+	for (i = 0; list[i] && n_devices < DEVICES_MAX; i++) {
+		if (is_open(list[i]))
+			continue;
+		device = device_open(list[i]);
+		if (device)
+			devices[n_devices++] = device;
+	}
+	ibv_free_device_list(list);
+}
+
+static int count_present(void)
+{
+	int i, n = 0;
+
+	for (i = 0; i < n_devices; i++)
+		n += !devices[i]->removed;
+	return n;
+}
+
+static int load(bool again)
+{
+	int err;
+
+	pthread_mutex_lock(&lock);
+	if (again || count_present() == 0)
+		open_new_devices();
+	err = count_present() ? 0 : -ENODEV;
+	pthread_mutex_unlock(&lock);
+	return err;
+}
+
+int device_list_load(void)
+{
+	return load(false);
+}
+
+int device_list_refresh(void)
+{
+	return load(true);
+}
+
+int device_list(struct device *ret[DEVICES_MAX])
+{
+	int i, n = 0;
+
+	pthread_mutex_lock(&lock);
+	for (i = 0; i < n_devices; i++)
+		if (!devices[i]->removed)
+			ret[n++] = devices[i];
+	pthread_mutex_unlock(&lock);
+	return n;
+}
+
+struct device *device_of(const struct ibv_context *verbs)
+{
+	struct device *found = NULL;
+	int i;
+
+	pthread_mutex_lock(&lock);
+	for (i = 0; verbs && i < n_devices; i++)
+		if (devices[i]->verbs == verbs)
+			found = devices[i];
+	pthread_mutex_unlock(&lock);
+	return found;
+}
+
+/* --- GIDs ------------------------------------------------------------------------------------------- */
+
+int device_find_gid(const union addr *addr, unsigned int ifindex, struct gid_entry *ret)
+{
+	struct device *list[DEVICES_MAX];
+	struct ibv_context *verbs[DEVICES_MAX];
+	int i, n = device_list(list);
+
+	for (i = 0; i < n; i++)
+		verbs[i] = list[i]->verbs;
+	return gid_find(verbs, n, addr, ifindex, ret);
+}
+
+static bool port_is_active(struct device *device, uint8_t port_num)
+{
+	struct ibv_port_attr attr;
+
+	return ibv_query_port(device->verbs, port_num, &attr) == 0 &&
+	       attr.state == IBV_PORT_ACTIVE;
+}
+
+int device_find_loopback(struct gid_entry *ret)
+{
+	struct device *list[DEVICES_MAX];
+	int i, n = device_list(list);
+	uint8_t port_num;
+
+	for (i = 0; i < n; i++)
+		for (port_num = 1; port_num <= list[i]->n_ports; port_num++)
+			if (port_is_active(list[i], port_num))
+				return gid_by_index(list[i]->verbs, port_num, 0, ret);
+	return -ENODEV;
+}
+
+/* --- protection domains -------------------------------------------------------------------------------- */
+
+int device_pd_get(struct device *device, struct ibv_pd **ret)
+{
+	int err = 0;
+
+	pthread_mutex_lock(&lock);
+	if (!device->pd) {
+		device->pd = ibv_alloc_pd(device->verbs);
+		if (!device->pd)
+			err = errno ? -errno : -ENOMEM;
+	}
+	if (!err) {
+		device->pd_refs++;
+		*ret = device->pd;
+	}
+	pthread_mutex_unlock(&lock);
+	return err;
+}
+
+/* A program may still have objects in the domain; then it stays allocated, as with the stock
+ * library. */
+void device_pd_put(struct device *device)
+{
+	pthread_mutex_lock(&lock);
+	if (--device->pd_refs == 0) {
+		ibv_dealloc_pd(device->pd);
+		device->pd = NULL;
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+/* --- ports ------------------------------------------------------------------------------------------------ */
+
+static struct port *port_new(struct device *device, uint8_t port_num, struct mad_port *mad)
+{
+	struct port *port = calloc(1, sizeof(*port));
+	struct mad_gid gid0 = { 0 };
+
+	if (!port)
+		return NULL;
+	ibv_query_gid(device->verbs, port_num, 0, (union ibv_gid *)&gid0);
+	cm_port_init(&port->cm, be64toh(device->attr.node_guid), &gid0);
+	port->mad = mad;
+	port->device = device;
+	port->port_num = port_num;
+	port->refs = 1;
+	return port;
+}
+
+static int port_open(struct device *device, uint8_t port_num, struct port **ret)
+{
+	const char *name = ibv_get_device_name(device->verbs->device);
+	struct umad_owner owner = { 0 };
+	struct mad_port *mad;
+	struct port *port;
+	int err = umad_port_open(name, port_num, &mad, &owner);
+
+	if (err) {
+		log_warn("%s port %u: no CM messages can be sent or received: %s: %s; %s", name,
+			 port_num, strerror(-err), owner.what, owner.remedy);
+		return err;
+	}
+	port = port_new(device, port_num, mad);
+	if (!port) {
+		mad_port_close(mad);
+		return -ENOMEM;
+	}
+	err = engine_watch_port(port);
+	if (err) {
+		port_put(port);
+		return err;
+	}
+	*ret = port;
+	return 0;
+}
+
+int device_port_open(struct device *device, uint8_t port_num, struct port **ret)
+{
+	struct port **slot;
+	int err = 0;
+
+	pthread_mutex_lock(&lock);
+	if (device->removed || port_num == 0 || port_num > device->n_ports) {
+		pthread_mutex_unlock(&lock);
+		return -ENODEV;
+	}
+	slot = &device->port[port_num - 1];
+	if (!*slot)
+		err = port_open(device, port_num, slot);
+	if (!err)
+		*ret = port_get(*slot);
+	pthread_mutex_unlock(&lock);
+	return err;
+}
+
+void device_port_gone(struct port *port)
+{
+	struct device *device = port->device;
+
+	pthread_mutex_lock(&lock);
+	device->removed = true;
+	device->port[port->port_num - 1] = NULL;
+	pthread_mutex_unlock(&lock);
+	gid_forget(device->verbs);
+	port_put(port);
+}
+
+struct port *port_get(struct port *port)
+{
+	__atomic_add_fetch(&port->refs, 1, __ATOMIC_RELAXED);
+	return port;
+}
+
+void port_put(struct port *port)
+{
+	if (__atomic_sub_fetch(&port->refs, 1, __ATOMIC_ACQ_REL))
+		return;
+	mad_port_close(port->mad);
+	free(port);
+}
+
+static void close_copies(struct device *device)
+{
+	int i;
+
+	for (i = 0; i < device->n_ports; i++) {
+		if (device->port[i])
+			mad_port_close(device->port[i]->mad);
+		device->port[i] = NULL;
+	}
+}
+
+void device_after_fork(void)
+{
+	int i;
+
+	pthread_mutex_init(&lock, NULL);
+	for (i = 0; i < n_devices; i++)
+		close_copies(devices[i]);
+}
+
+/* --- the API ------------------------------------------------------------------------------------------------- */
+
+struct ibv_context **rdma_get_devices(int *num_devices)
+{
+	struct device *list[DEVICES_MAX];
+	struct ibv_context **ret = NULL;
+	struct ibv_pd *pd;
+	int err = device_list_refresh();
+	int i, n = err ? 0 : device_list(list);
+
+	if (!err) {
+		ret = calloc((size_t)n + 1, sizeof(*ret));
+		err = ret ? 0 : -ENOMEM;
+	}
+	for (i = 0; !err && i < n; i++) {
+		err = device_pd_get(list[i], &pd);
+		if (!err)
+			ret[i] = list[i]->verbs;
+	}
+	if (num_devices)
+		*num_devices = err ? 0 : n;
+	if (!err)
+		return ret;
+	rdma_free_devices(ret);
+	errno = -err;
+	return NULL;
+}
+
+void rdma_free_devices(struct ibv_context **list)
+{
+	int i;
+
+	if (!list)
+		return;
+	for (i = 0; list[i]; i++)
+		device_pd_put(device_of(list[i]));
+	free(list);
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * RDMA devices of the process: one ibv_context each, opened once and never closed, because
+ * programs compare and keep the pointers; a default protection domain that lives as long as
+ * something uses it; and the ports on which we own the CM class.
+ */
+#ifndef LIB_DEVICE_H
+#define LIB_DEVICE_H
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cm/conn.h"
+#include "lib/gid.h"
+#include "mad/port.h"
+
+#define DEVICES_MAX 64
+
+struct device;
+
+/* A port that delivers CM messages to us. Counted: sends may be under way when it is removed. */
+struct port {
+	struct cm_port cm; /* first; under the engine's lock */
+	struct mad_port *mad;
+	struct device *device;
+	uint8_t port_num;
+	unsigned int refs; /* atomic */
+};
+
+struct device {
+	struct ibv_context *verbs;
+	struct ibv_device_attr attr;
+	struct ibv_pd *pd;    /* the default one, while pd_refs */
+	unsigned int pd_refs; /* ids attached and entries handed out by rdma_get_devices() */
+	struct port **port;   /* by port number - 1; NULL while not open */
+	uint8_t n_ports;
+	bool removed;
+};
+
+static inline struct port *port_of(struct cm_port *cm)
+{
+	return (struct port *)cm;
+}
+
+/**
+ * device_list_load() - open the devices of the system, once
+ *
+ * Return: 0; -ENODEV if there is none that can be opened; -ENOMEM.
+ */
+int device_list_load(void);
+
+/** device_list_refresh() - open devices that have come since. Return: as device_list_load(). */
+int device_list_refresh(void);
+
+/**
+ * device_list() - the open devices
+ * @ret: room for DEVICES_MAX
+ *
+ * Return: how many.
+ */
+int device_list(struct device *ret[DEVICES_MAX]);
+
+/** device_of() - the device with this context, or NULL. */
+struct device *device_of(const struct ibv_context *verbs);
+
+/**
+ * device_find_gid() - the device, port and GID index that stand for a local IP address
+ * @addr:    the address
+ * @ifindex: the interface that owns it
+ *
+ * Return: 0, -ENODEV.
+ */
+int device_find_gid(const union addr *addr, unsigned int ifindex, struct gid_entry *ret);
+
+/** device_find_loopback() - GID index 0 of the first active port. Return: 0, -ENODEV. */
+int device_find_loopback(struct gid_entry *ret);
+
+/** device_pd_get() - the default protection domain, made if need be. Return: 0 or -errno. */
+int device_pd_get(struct device *device, struct ibv_pd **ret);
+
+/** device_pd_put() - one user less; the last one frees it. */
+void device_pd_put(struct device *device);
+
+/**
+ * device_port_open() - own the CM class of a port; the same port again is free
+ * @ret: to be given back with port_put()
+ *
+ * Return: 0 or as umad_port_open(); a warning says what is in the way.
+ */
+int device_port_open(struct device *device, uint8_t port_num, struct port **ret);
+
+/** device_port_gone() - the port was removed: no longer listed; the list's reference is dropped. */
+void device_port_gone(struct port *port);
+
+/** device_after_fork() - close a child's copies of the ports, touch nothing of the parent's. */
+void device_after_fork(void);
+
+/** port_get() - keep a port; port_put() lets it go, the last closes it. */
+struct port *port_get(struct port *port);
+void port_put(struct port *port);
+
+#endif

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The engine: see engine.h. The thread lives from the first id to the end of the process.
+ */
+#include "lib/engine.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lib/listen.h"
+#include "lib/log.h"
+#include "lib/outbox.h"
+#include "lib/removal.h"
+#include "lib/report.h"
+#include "lib/resolve.h"
+#include "lib/trace.h"
+
+#define EVENTS_MAX  16
+#define BATCH_MAX   64 /* MADs of one port before timers and other ports get their turn */
+#define EXIT_WAIT_NS 200000000L
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
+static bool started;
+static struct engine engine;
+static int poll_fd = -1;
+static int wake_fd = -1;
+static struct cm_time sleeps_until; /* what the thread knows of deadlines */
+
+struct cm_time engine_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (struct cm_time){ (uint64_t)now.tv_sec * UINT64_C(1000000000) +
+				 (uint64_t)now.tv_nsec };
+}
+
+struct engine *engine_lock(void)
+{
+	pthread_mutex_lock(&lock);
+	return &engine;
+}
+
+void engine_unlock(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+/* --- stepping the core --------------------------------------------------------------------------- */
+
+static void take_effects(struct outbox *box, const struct cm_effects *fx)
+{
+	unsigned int i;
+
+	assert(box->n + fx->n_sends <= OUTBOX_MAX);
+
+	for (i = 0; i < fx->n_sends; i++) {
+		box->send[box->n++] = fx->send[i];
+		port_get(port_of(fx->send[i].port));
+	}
+	for (i = 0; i < fx->n_reports; i++)
+		report_handle(&engine, box, &fx->report[i], &fx->msg);
+}
+
+int engine_step(struct engine *of, struct outbox *box, struct cm_conn *conn, enum cm_event verb,
+		const struct cm_args *args)
+{
+	struct cm_effects fx;
+	int err = cm_core_call(&of->core, conn, verb, args, engine_now(), &fx);
+
+	if (err)
+		return err;
+	take_effects(box, &fx);
+	engine_wake(of);
+	return 0;
+}
+
+static struct cm_time next_deadline(void)
+{
+	return cm_time_earlier(cm_core_deadline(&engine.core),
+			       cm_timers_deadline(&engine.resolutions));
+}
+
+static void wake_thread(void)
+{
+	uint64_t one = 1;
+
+	if (write(wake_fd, &one, sizeof(one)) < 0)
+		log_debug("the CM thread cannot be woken");
+}
+
+void engine_wake(struct engine *of)
+{
+	(void)of;
+	if (next_deadline().ns < sleeps_until.ns) {
+		sleeps_until = next_deadline();
+		wake_thread();
+	}
+}
+
+/* --- the thread -------------------------------------------------------------------------------------- */
+
+static void handle_mad(struct port *port, const struct mad_path *path, const uint8_t *mad)
+{
+	static struct cm_effects fx; /* large, and of the one thread that comes here */
+	static struct outbox box;
+
+	trace_message('<', port, path, mad);
+	outbox_init(&box);
+	engine_lock();
+	if (cm_core_reserve(&engine.core))
+		log_warn("out of memory: a connection request may be dropped");
+	cm_core_input(&engine.core, &port->cm, path, mad, MAD_BYTES, engine_now(), &fx);
+	take_effects(&box, &fx);
+	engine_unlock();
+	outbox_flush(&box);
+}
+
+static void receive(struct port *port)
+{
+	uint8_t mad[MAD_BYTES];
+	struct mad_path path;
+	int i, err = 0;
+
+	for (i = 0; i < BATCH_MAX && !err; i++) {
+		err = mad_port_receive(port->mad, &path, mad);
+		if (!err)
+			handle_mad(port, &path, mad);
+	}
+	if (err == -ENODEV) {
+		epoll_ctl(poll_fd, EPOLL_CTL_DEL, port->mad->fd, NULL);
+		removal_of_port(port);
+	}
+}
+
+static void run_timers(void)
+{
+	static struct cm_effects fx;
+	static struct outbox box;
+	bool more = true;
+
+	while (more) {
+		outbox_init(&box);
+		engine_lock();
+		more = cm_core_expire(&engine.core, engine_now(), &fx);
+		take_effects(&box, &fx);
+		engine_unlock();
+		outbox_flush_without_waiting(&box);
+	}
+	resolve_expire(engine_now());
+}
+
+static void net_changed(const struct net_event *event, void *arg)
+{
+	bool *interfaces = arg;
+
+	switch (event->change) {
+	case NET_CHANGE_NEIGH:
+		resolve_neigh_changed(event);
+		break;
+	case NET_CHANGE_ADDR:
+	case NET_CHANGE_LINK:
+	case NET_CHANGE_LOST:
+		*interfaces = true;
+		break;
+	case NET_CHANGE_ROUTE:
+		break;
+	}
+}
+
+static void network_changed(void)
+{
+	bool interfaces = false;
+
+	net_watch_drain(net_changed, &interfaces);
+	if (!interfaces)
+		return;
+	gid_forget(NULL);
+	listen_extend();
+}
+
+static void woken(void)
+{
+	uint64_t count;
+
+	if (read(wake_fd, &count, sizeof(count)) < 0)
+		log_debug("the CM thread was woken for nothing");
+}
+
+static int sleep_ms(void)
+{
+	struct cm_time now = engine_now();
+	uint64_t ms;
+
+	engine_lock();
+	sleeps_until = next_deadline();
+	engine_unlock();
+	if (sleeps_until.ns == UINT64_MAX)
+		return -1;
+	if (cm_time_reached(sleeps_until, now))
+		return 0;
+	ms = (sleeps_until.ns - now.ns + CM_NS_PER_MS - 1) / CM_NS_PER_MS;
+	return ms > INT_MAX ? INT_MAX : (int)ms;
+}
+
+static void dispatch(const struct epoll_event *event)
+{
+	if (event->data.ptr == &wake_fd)
+		woken();
+	else if (event->data.ptr == &engine)
+		network_changed();
+	else
+		receive(event->data.ptr);
+}
+
+static void *run(void *arg)
+{
+	struct epoll_event events[EVENTS_MAX];
+	int i, n;
+
+	for (;;) {
+		n = epoll_wait(poll_fd, events, EVENTS_MAX, sleep_ms());
+		for (i = 0; i < n; i++)
+			dispatch(&events[i]);
+		run_timers();
+	}
+	return arg;
+}
+
+/* --- beginning and end ------------------------------------------------------------------------------------ */
+
+static int watch(int fd, void *who)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.ptr = who };
+
+	return epoll_ctl(poll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
+int engine_watch_port(struct port *port)
+{
+	return watch(port->mad->fd, port);
+}
+
+/* Signals are the program's business: none is delivered to the thread. */
+static int start_thread(void)
+{
+	sigset_t all, before;
+	pthread_t thread;
+	int err;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	err = pthread_create(&thread, NULL, run, NULL);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (err)
+		return -err;
+	pthread_setname_np(thread, "purecm");
+	pthread_detach(thread);
+	return 0;
+}
+
+static int open_descriptors(void)
+{
+	int net_fd = net_watch_fd();
+	int err;
+
+	if (net_fd < 0)
+		return net_fd;
+	poll_fd = epoll_create1(EPOLL_CLOEXEC);
+	wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (poll_fd < 0 || wake_fd < 0)
+		return -errno;
+	err = watch(wake_fd, &wake_fd);
+	return err ? err : watch(net_fd, &engine);
+}
+
+static void close_descriptors(void)
+{
+	if (poll_fd >= 0)
+		close(poll_fd);
+	if (wake_fd >= 0)
+		close(wake_fd);
+	poll_fd = -1;
+	wake_fd = -1;
+}
+
+static int init_state(void)
+{
+	struct port_limits limits;
+	uint64_t secret[2] = { 0 };
+	int err;
+
+	if (getrandom(secret, sizeof(secret), 0) != sizeof(secret))
+		return -errno;
+	err = cm_core_init(&engine.core, secret[0]);
+	if (err)
+		return err;
+	engine.core.trace = log_is_debug() ? trace_step : NULL;
+	port_limits_read(&limits);
+	port_space_init(&engine.ports, &limits, secret[1]);
+	list_init(&engine.ids);
+	list_init(&engine.resolving);
+	sleeps_until = CM_TIME_NEVER;
+	return 0;
+}
+
+/* A child has neither our thread nor any business with our ports and connections. It starts from
+ * nothing; what the parent had is leaked on purpose, as its memory is shared with nobody. */
+static void forget_parent(void)
+{
+	pthread_mutex_init(&lock, NULL);
+	pthread_mutex_init(&start_lock, NULL);
+	close_descriptors();
+	net_after_fork();
+	device_after_fork();
+	engine = (struct engine){ 0 };
+	started = false;
+}
+
+static int start(void)
+{
+	static bool fork_handled;
+	int err = init_state();
+
+	if (err)
+		return err;
+	err = open_descriptors();
+	if (!err)
+		err = start_thread();
+	if (err) {
+		close_descriptors();
+		cm_core_fini(&engine.core);
+		port_space_fini(&engine.ports);
+		return err;
+	}
+	if (!fork_handled)
+		pthread_atfork(NULL, NULL, forget_parent);
+	fork_handled = true;
+	return 0;
+}
+
+int engine_start(void)
+{
+	int err = 0;
+
+	pthread_mutex_lock(&start_lock);
+	if (!started)
+		err = start();
+	started = started || !err;
+	pthread_mutex_unlock(&start_lock);
+	return err;
+}
+
+/*
+ * A program that exits without destroying its ids leaves peers that would wait for it. The kernel
+ * would end its connections; here each gets one last message. exit() may have been called with
+ * the lock held, from a signal handler for one, so it is not waited for.
+ */
+static void __attribute__((destructor)) end_connections(void)
+{
+	struct timespec until;
+	struct list *node;
+	struct id *id;
+	struct outbox box;
+
+	if (!started)
+		return;
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_nsec += EXIT_WAIT_NS;
+	until.tv_sec += until.tv_nsec / 1000000000L;
+	until.tv_nsec %= 1000000000L;
+	if (pthread_mutex_clocklock(&lock, CLOCK_MONOTONIC, &until))
+		return;
+	list_for_each(node, &engine.ids) {
+		id = container_of(node, struct id, link);
+		if (!id->conn)
+			continue;
+		outbox_init(&box);
+		engine_step(&engine, &box, id->conn, CM_CALL_DESTROY, NULL);
+		id->conn = NULL;
+		outbox_flush(&box);
+	}
+	pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The engine: one core of the CM protocol, one lock around it, one thread that receives and runs
+ * timers. Everything of a process passes here: calls of the API step the core in the caller's
+ * thread, messages and deadlines in the engine's.
+ *
+ * The lock guards the core, the state of all ids, the port space and the listeners. It is held
+ * for the length of a step, about a microsecond, and never across a system call that can block;
+ * what the core wants sent is put into an outbox and sent after the lock was given up. Locks nest
+ * in this order only: engine, channel, id.
+ */
+#ifndef LIB_ENGINE_H
+#define LIB_ENGINE_H
+
+#include "cm/core.h"
+#include "lib/id.h"
+#include "lib/outbox.h"
+#include "lib/port_space.h"
+
+struct engine {
+	struct cm_core core;
+	struct port_space ports;
+	struct list ids;
+	struct list resolving;        /* id.resolving: address resolutions under way */
+	struct cm_timers resolutions; /* id.resolve_timer */
+	unsigned int n_wildcards;     /* ids that listen on every device */
+};
+
+/**
+ * engine_start() - make the engine, at the first id of the process
+ *
+ * After fork() the child's first call makes a new one; the parent's ids are of no use to it.
+ *
+ * Return: 0 or -errno.
+ */
+int engine_start(void);
+
+/** engine_lock() - Return: the engine. */
+struct engine *engine_lock(void);
+
+void engine_unlock(void);
+
+/** engine_now() - the one clock of the library, CLOCK_MONOTONIC. */
+struct cm_time engine_now(void);
+
+/**
+ * engine_step() - let the owner of a connection call the core; the lock is held
+ * @box: where to put what is to be sent; emptied by outbox_flush()
+ *
+ * Return: as cm_core_call().
+ */
+int engine_step(struct engine *engine, struct outbox *box, struct cm_conn *conn,
+		enum cm_event verb, const struct cm_args *args);
+
+/** engine_wake() - a deadline may have come nearer; the lock is held. */
+void engine_wake(struct engine *engine);
+
+/**
+ * engine_watch_port() - receive from a port from now on
+ *
+ * Return: 0 or -errno.
+ */
+int engine_watch_port(struct port *port);
+
+#endif

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Taking events: rdma_get_cm_event(), rdma_ack_cm_event(), rdma_event_str().
+ *
+ * What an event means for the id, as the program sees it, happens here, in the program's thread
+ * and in the order of the queue: the id learns its device, its queue pair moves, the REP is
+ * answered. Nothing of that would be safe in another thread.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/api.h"
+#include "lib/engine.h"
+#include "lib/log.h"
+#include "lib/qp.h"
+#include "lib/roce.h"
+
+/* An event turns bad while it is taken. */
+static void spoil(struct event *event, enum rdma_cm_event_type type, int err)
+{
+	event->pub.event = type;
+	event->pub.status = -1;
+	errno = -err;
+}
+
+static void take_addr_resolved(struct event *event)
+{
+	int err = id_attach(event->subject);
+
+	if (err)
+		spoil(event, RDMA_CM_EVENT_ADDR_ERROR, err);
+}
+
+static void take_route_resolved(struct event *event)
+{
+	struct id *id = event->subject;
+	struct rdma_route *route = &id->pub.route;
+	struct ibv_sa_path_rec *rec = realloc(route->path_rec, sizeof(*rec));
+
+	if (!rec) {
+		spoil(event, RDMA_CM_EVENT_ROUTE_ERROR, -ENOMEM);
+		return;
+	}
+	roce_path_record(id, rec);
+	route->path_rec = rec;
+	route->num_paths = 1;
+}
+
+static void take_request(struct event *event)
+{
+	int err;
+
+	engine_lock();
+	event->owner->n_requests--;
+	engine_unlock();
+	err = id_attach(event->subject);
+	if (err)
+		log_warn("a new id cannot be shown its device: %s", strerror(-err));
+}
+
+static int answer_rep(struct id *id)
+{
+	struct engine *engine;
+	struct outbox box;
+	int err = qp_to_rts(id);
+
+	if (err)
+		return err;
+	outbox_init(&box);
+	engine = engine_lock();
+	err = id->conn ? engine_step(engine, &box, id->conn, CM_CALL_RTU, NULL) : -ENODEV;
+	engine_unlock();
+	outbox_flush(&box);
+	if (err)
+		qp_to_error(id);
+	return err;
+}
+
+/* With a queue pair of ours the program learns of the REP when all is ready. */
+static void take_response(struct event *event)
+{
+	struct id *id = event->subject;
+	int err;
+
+	if (!id->pub.qp)
+		return;
+	err = answer_rep(id);
+	if (!err) {
+		event->pub.event = RDMA_CM_EVENT_ESTABLISHED;
+		return;
+	}
+	id->connect_error = true;
+	spoil(event, RDMA_CM_EVENT_CONNECT_ERROR, err);
+}
+
+static void take_rejected(struct event *event)
+{
+	qp_to_error(event->subject);
+}
+
+static void (*const takers[])(struct event *event) = {
+	[RDMA_CM_EVENT_ADDR_RESOLVED] = take_addr_resolved,
+	[RDMA_CM_EVENT_ROUTE_RESOLVED] = take_route_resolved,
+	[RDMA_CM_EVENT_CONNECT_REQUEST] = take_request,
+	[RDMA_CM_EVENT_CONNECT_RESPONSE] = take_response,
+	[RDMA_CM_EVENT_REJECTED] = take_rejected,
+};
+
+/* After CONNECT_ERROR the program knows all that these could tell. */
+static bool is_old_news(const struct event *event)
+{
+	return event->subject->connect_error && (event->pub.event == RDMA_CM_EVENT_REJECTED ||
+						 event->pub.event == RDMA_CM_EVENT_DISCONNECTED);
+}
+
+static void ack(struct event *event)
+{
+	struct id *owner = event->owner;
+
+	free(event);
+	id_credit(owner);
+}
+
+static int get_event(struct channel *channel, struct event **ret)
+{
+	struct event *event;
+	int err;
+
+	for (;;) {
+		err = channel_take(channel, &event);
+		if (err)
+			return err;
+		if (!is_old_news(event))
+			break;
+		ack(event);
+	}
+	if (event->pub.event < sizeof(takers) / sizeof(takers[0]) && takers[event->pub.event])
+		takers[event->pub.event](event);
+	*ret = event;
+	return 0;
+}
+
+int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **event)
+{
+	struct event *taken;
+	int err;
+
+	if (!channel || !event)
+		return api_return(-EINVAL);
+	err = get_event(channel_of(channel), &taken);
+	if (!err)
+		*event = &taken->pub;
+	return api_return(err);
+}
+
+int rdma_ack_cm_event(struct rdma_cm_event *event)
+{
+	if (!event)
+		return api_return(-EINVAL);
+	ack((struct event *)event);
+	return 0;
+}
+
+#define EVENT_NAME(name) [name] = #name
+
+static const char *const names[] = {
+	EVENT_NAME(RDMA_CM_EVENT_ADDR_RESOLVED),
+	EVENT_NAME(RDMA_CM_EVENT_ADDR_ERROR),
+	EVENT_NAME(RDMA_CM_EVENT_ROUTE_RESOLVED),
+	EVENT_NAME(RDMA_CM_EVENT_ROUTE_ERROR),
+	EVENT_NAME(RDMA_CM_EVENT_CONNECT_REQUEST),
+	EVENT_NAME(RDMA_CM_EVENT_CONNECT_RESPONSE),
+	EVENT_NAME(RDMA_CM_EVENT_CONNECT_ERROR),
+	EVENT_NAME(RDMA_CM_EVENT_UNREACHABLE),
+	EVENT_NAME(RDMA_CM_EVENT_REJECTED),
+	EVENT_NAME(RDMA_CM_EVENT_ESTABLISHED),
+	EVENT_NAME(RDMA_CM_EVENT_DISCONNECTED),
+	EVENT_NAME(RDMA_CM_EVENT_DEVICE_REMOVAL),
+	EVENT_NAME(RDMA_CM_EVENT_MULTICAST_JOIN),
+	EVENT_NAME(RDMA_CM_EVENT_MULTICAST_ERROR),
+	EVENT_NAME(RDMA_CM_EVENT_ADDR_CHANGE),
+	EVENT_NAME(RDMA_CM_EVENT_TIMEWAIT_EXIT),
+	EVENT_NAME(RDMA_CM_EVENT_ADDRINFO_RESOLVED),
+	EVENT_NAME(RDMA_CM_EVENT_ADDRINFO_ERROR),
+};
+
+const char *rdma_event_str(enum rdma_cm_event_type event)
+{
+	if (event < sizeof(names) / sizeof(names[0]))
+		return names[event];
+	return "UNKNOWN EVENT";
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * From a GID back to the route and the neighbour that its packets need: see hop.h.
+ */
+#include "lib/hop.h"
+
+#include <string.h>
+
+#include "lib/gid.h"
+#include "lib/netlink.h"
+
+void hop_addr(const struct mad_gid *gid, unsigned int ifindex, union addr *ret)
+{
+	static const uint8_t v4_prefix[12] = { [10] = 0xff, [11] = 0xff };
+
+	memset(ret, 0, sizeof(*ret));
+	if (memcmp(gid->raw, v4_prefix, sizeof(v4_prefix)) == 0) {
+		ret->in4.sin_family = AF_INET;
+		memcpy(&ret->in4.sin_addr, gid->raw + sizeof(v4_prefix), 4);
+		return;
+	}
+	ret->in6.sin6_family = AF_INET6;
+	memcpy(&ret->in6.sin6_addr, gid->raw, sizeof(gid->raw));
+	if (addr_is_link_local(ret))
+		ret->in6.sin6_scope_id = ifindex;
+}
+
+bool hop_is_ready(const struct port *port, const struct mad_path *path)
+{
+	struct gid_entry local;
+	struct net_route route;
+	union addr src, dst;
+	struct mad_gid sgid;
+
+	if (!path->grh ||
+	    gid_by_index(port->device->verbs, port->port_num, path->sgid_index, &local))
+		return true;
+	memcpy(&sgid, &local.gid, sizeof(sgid));
+	hop_addr(&sgid, local.ifindex, &src);
+	hop_addr(&path->dgid, local.ifindex, &dst);
+	if (net_route_lookup(&dst, &src, local.ifindex, &route))
+		return false;
+	switch (net_neigh_state(&route)) {
+	case NET_NEIGH_KNOWN:
+		return true;
+	case NET_NEIGH_PENDING:
+		return false;
+	case NET_NEIGH_FAILED:
+	case NET_NEIGH_NONE:
+		net_neigh_ask(&route);
+		return false;
+	}
+	return true;
+}

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The life of an id: made, charged with events, shown its device, destroyed.
+ */
+#include "lib/id.h"
+
+#include <endian.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "lib/api.h"
+#include "lib/engine.h"
+#include "lib/listen.h"
+#include "lib/log.h"
+
+#define PSN_MASK 0xffffff
+
+static const char *const state_names[] = {
+#define X(name) #name,
+	ID_STATES(X)
+#undef X
+};
+
+const char *id_state_str(enum id_state state)
+{
+	return state_names[state];
+}
+
+static int qp_type_of(enum rdma_port_space ps, enum ibv_qp_type *ret)
+{
+	switch (ps) {
+	case RDMA_PS_TCP:
+	case RDMA_PS_IB:
+		*ret = IBV_QPT_RC;
+		return 0;
+	case RDMA_PS_UDP:
+	case RDMA_PS_IPOIB:
+		*ret = IBV_QPT_UD;
+		return 0;
+	}
+	return -EINVAL;
+}
+
+static uint32_t random_psn(void)
+{
+	uint32_t psn = 0;
+
+	/* Unpredictable is better, but any PSN works. */
+	if (getrandom(&psn, sizeof(psn), GRND_NONBLOCK) < 0)
+		psn = (uint32_t)engine_now().ns;
+	return psn & PSN_MASK;
+}
+
+int id_new(struct channel *channel, enum rdma_port_space ps, struct id **ret)
+{
+	enum ibv_qp_type qp_type;
+	int err = qp_type_of(ps, &qp_type);
+	struct id *id;
+
+	if (err)
+		return err;
+	id = calloc(1, sizeof(*id));
+	if (!id)
+		return -ENOMEM;
+	id->pub.channel = &channel->pub;
+	id->pub.ps = ps;
+	id->pub.qp_type = qp_type;
+	id->channel = channel;
+	id->claim.ps = (uint16_t)ps;
+	id->starting_psn = random_psn();
+	list_init(&id->link);
+	list_init(&id->resolving);
+	pthread_mutex_init(&id->lock, NULL);
+	pthread_cond_init(&id->all_acked, NULL);
+	*ret = id;
+	return 0;
+}
+
+void id_free(struct id *id)
+{
+	if (id->attached)
+		device_pd_put(id->attached);
+	free(id->pub.route.path_rec);
+	pthread_cond_destroy(&id->all_acked);
+	pthread_mutex_destroy(&id->lock);
+	free(id);
+}
+
+/* --- events ---------------------------------------------------------------------------------- */
+
+void id_charge(struct id *id)
+{
+	pthread_mutex_lock(&id->lock);
+	id->n_taken++;
+	pthread_mutex_unlock(&id->lock);
+}
+
+void id_credit(struct id *id)
+{
+	pthread_mutex_lock(&id->lock);
+	if (++id->n_acked == id->n_taken)
+		pthread_cond_broadcast(&id->all_acked);
+	pthread_mutex_unlock(&id->lock);
+}
+
+void id_wait_acked(struct id *id)
+{
+	pthread_mutex_lock(&id->lock);
+	while (id->n_acked != id->n_taken)
+		pthread_cond_wait(&id->all_acked, &id->lock);
+	pthread_mutex_unlock(&id->lock);
+}
+
+struct event *id_event(struct id *id, enum rdma_cm_event_type type, int status)
+{
+	struct event *event = calloc(1, sizeof(*event));
+
+	if (!event) {
+		log_warn("out of memory: %s of an id is lost", rdma_event_str(type));
+		return NULL;
+	}
+	event->owner = id;
+	event->subject = id;
+	event->pub.id = &id->pub;
+	event->pub.event = type;
+	event->pub.status = status;
+	return event;
+}
+
+void id_post(struct event *event)
+{
+	channel_post(event->owner->channel, event);
+}
+
+void id_notify(struct id *id, enum rdma_cm_event_type type, int status)
+{
+	struct event *event = id_event(id, type, status);
+
+	if (event)
+		id_post(event);
+}
+
+/* --- what the program is shown ------------------------------------------------------------------ */
+
+static void show_gids(struct id *id)
+{
+	struct rdma_ib_addr *ibaddr = &id->pub.route.addr.addr.ibaddr;
+	union addr dst = { .storage = id->pub.route.addr.dst_storage };
+	struct mad_gid dgid = addr_to_gid(&dst);
+
+	ibaddr->sgid = id->path.gid.gid;
+	if (id->path.loopback)
+		ibaddr->dgid = ibaddr->sgid;
+	else if (dst.sa.sa_family)
+		memcpy(&ibaddr->dgid, &dgid, sizeof(dgid));
+	ibaddr->pkey = htobe16(0xffff);
+}
+
+int id_attach(struct id *id)
+{
+	struct device *device = device_of(id->path.gid.verbs);
+	struct ibv_pd *pd;
+	int err;
+
+	if (!device)
+		return -ENODEV;
+	if (!id->attached) {
+		err = device_pd_get(device, &pd);
+		if (err)
+			return err;
+		id->attached = device;
+		id->pub.verbs = device->verbs;
+		id->pub.pd = pd;
+	}
+	id->pub.port_num = id->path.gid.port_num;
+	id->pub.route.addr.src_storage = id->claim.local.storage;
+	show_gids(id);
+	return 0;
+}
+
+/* --- create and destroy ---------------------------------------------------------------------------- */
+
+int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, void *context,
+		   enum rdma_port_space ps)
+{
+	struct engine *engine;
+	struct id *made;
+	int err;
+
+	if (!id)
+		return api_return(-EINVAL);
+	if (!channel)
+		return api_return(-ENOSYS); /* synchronous ids are not here yet */
+	err = device_list_load();
+	if (!err)
+		err = engine_start();
+	if (!err)
+		err = id_new(channel_of(channel), ps, &made);
+	if (err)
+		return api_return(err);
+	made->pub.context = context;
+	engine = engine_lock();
+	list_append(&engine->ids, &made->link);
+	engine_unlock();
+	*id = &made->pub;
+	return 0;
+}
+
+/* From here on the engine, the core and the channel know nothing of the id. */
+static void withdraw(struct id *id, struct list *events)
+{
+	struct engine *engine;
+	struct outbox box;
+
+	outbox_init(&box);
+	engine = engine_lock();
+	listen_stop(engine, id);
+	id->state = ID_DESTROYING;
+	list_remove(&id->link);
+	list_remove(&id->resolving);
+	cm_timer_disarm(&engine->resolutions, &id->resolve_timer);
+	port_space_release(&engine->ports, &id->claim);
+	if (id->conn)
+		engine_step(engine, &box, id->conn, CM_CALL_DESTROY, NULL);
+	id->conn = NULL;
+	channel_withdraw(id->channel, id, events);
+	engine_unlock();
+	outbox_flush(&box);
+}
+
+static void destroy(struct id *id);
+
+/* Requests that nobody took are refused: their ids were never shown to the program. */
+static void drop_events(struct list *events)
+{
+	struct list *node, *after;
+	struct event *event;
+
+	list_for_each_safe(node, after, events) {
+		event = container_of(node, struct event, link);
+		if (event->subject != event->owner)
+			destroy(event->subject);
+		free(event);
+	}
+}
+
+static void destroy(struct id *id)
+{
+	struct list events;
+
+	list_init(&events);
+	withdraw(id, &events);
+	drop_events(&events);
+	id_wait_acked(id);
+	if (id->path.port)
+		port_put(id->path.port);
+	id_free(id);
+}
+
+int rdma_destroy_id(struct rdma_cm_id *id)
+{
+	if (!id)
+		return api_return(-EINVAL);
+	destroy(id_of(id));
+	return 0;
+}

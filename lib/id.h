@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the library knows of an rdma_cm_id. The public struct comes first; programs read it, so it
+ * is written only by the program's own calls and inside rdma_get_cm_event(), never by the CM
+ * thread.
+ *
+ * Members are guarded by the engine's lock (engine.h) unless their comment says otherwise. The
+ * state of the rdma_cm level is here; that of the CM protocol is in the connection (cm/conn.h).
+ */
+#ifndef LIB_ID_H
+#define LIB_ID_H
+
+#include <pthread.h>
+#include <rdma/rdma_cma.h>
+#include <stdbool.h>
+
+#include "cm/core.h"
+#include "lib/channel.h"
+#include "lib/device.h"
+#include "lib/netlink.h"
+#include "lib/port_space.h"
+
+/* States of an id, in the order of an active connection's life. */
+#define ID_STATES(X)                                                                  \
+	X(IDLE)                                                                       \
+	X(ADDR_BOUND)                                                                 \
+	X(LISTEN)                                                                     \
+	X(ADDR_QUERY)                                                                 \
+	X(ADDR_RESOLVED)                                                              \
+	X(ROUTE_RESOLVED)                                                             \
+	X(CONNECT)                                                                    \
+	X(DISCONNECT)                                                                 \
+	X(DEVICE_REMOVAL)                                                             \
+	X(DESTROYING)
+
+enum id_state {
+#define X(name) ID_##name,
+	ID_STATES(X)
+#undef X
+};
+
+/* What rdma_set_option() has set; zero means the default. */
+struct id_options {
+	uint8_t tos;
+	uint8_t ack_timeout;
+	bool has_ack_timeout;
+	bool has_afonly;
+	uint64_t give_up_ns;
+};
+
+/* Where an id's packets leave, known once its address is resolved or bound. */
+struct id_path {
+	struct gid_entry gid;    /* .verbs is NULL while no device is known */
+	struct net_route route;
+	struct port *port;       /* NULL until the CM class of the port is ours */
+	uint8_t mtu;             /* enum ibv_mtu */
+	uint8_t packet_life_time;
+	uint8_t sl;
+	uint32_t flow_label;
+	bool loopback;           /* 127.0.0.1 or ::1: resolves, but leads nowhere */
+};
+
+struct id {
+	struct rdma_cm_id pub; /* first */
+	enum id_state state;
+	struct list link;         /* in the engine's list of ids */
+	struct channel *channel;  /* where events go */
+	struct port_claim claim;  /* our port and address, the peer's address */
+	struct id_options option;
+	struct id_path path;
+
+	struct cm_conn *conn;     /* NULL before connect, and for listeners */
+	uint32_t starting_psn;    /* random; where the peer starts sending */
+	bool accepted;            /* passive: the program took it over, events may go to it */
+	bool connect_error;       /* CONNECT_ERROR was delivered: no more bad news */
+	bool device_gone;         /* DEVICE_REMOVAL was posted */
+
+	/* Listeners. */
+	struct cm_service service;
+	bool serving;             /* the service is in the core */
+	unsigned int backlog;
+	unsigned int n_requests;  /* posted and not yet taken */
+
+	/* Address resolution under way. */
+	struct list resolving;         /* in the engine's list of resolutions */
+	struct cm_timer resolve_timer; /* next look at the neighbour */
+	struct cm_time resolve_give_up;
+
+	/* The device that the program was shown; by the program's threads only. */
+	struct device *attached;
+
+	/* Accounting of events; under this lock. */
+	pthread_mutex_t lock;
+	pthread_cond_t all_acked;
+	unsigned int n_taken;
+	unsigned int n_acked;
+};
+
+static inline struct id *id_of(struct rdma_cm_id *pub)
+{
+	return (struct id *)pub;
+}
+
+/** id_state_str() - "ADDR_BOUND" */
+const char *id_state_str(enum id_state state);
+
+/**
+ * id_new() - an id in IDLE that no one knows of yet
+ * @channel: where its events go
+ * @ps:      enum rdma_port_space
+ * @ret:     to be given to id_free() or, once engine_add_id() was called, to rdma_destroy_id()
+ *
+ * Return: 0, -EINVAL for an unknown port space, -ENOMEM.
+ */
+int id_new(struct channel *channel, enum rdma_port_space ps, struct id **ret);
+
+/** id_free() - free an id that no thread, channel or core knows any more. */
+void id_free(struct id *id);
+
+/** id_charge() - one event more was taken for this id. */
+void id_charge(struct id *id);
+
+/** id_credit() - one of the taken events was acknowledged. */
+void id_credit(struct id *id);
+
+/** id_wait_acked() - wait until every event taken for this id is acknowledged. */
+void id_wait_acked(struct id *id);
+
+/**
+ * id_event() - make an event about an id
+ * @id:     whom it is about, and to whom it is charged
+ * @type:   which event
+ * @status: 0, -errno or a code of the peer
+ *
+ * Return: the event, for id_post(); NULL when out of memory.
+ */
+struct event *id_event(struct id *id, enum rdma_cm_event_type type, int status);
+
+/** id_post() - queue an event on its owner's channel; the engine's lock is held. */
+void id_post(struct event *event);
+
+/** id_notify() - id_event() and id_post() in one, for events without parameters. */
+void id_notify(struct id *id, enum rdma_cm_event_type type, int status);
+
+/**
+ * id_attach() - show the program the device: verbs, pd, port_num, GIDs, P_Key, addresses
+ *
+ * Called in the program's thread, with no lock held.
+ *
+ * Return: 0, -ENODEV if no device is known, or what kept the protection domain from being made.
+ */
+int id_attach(struct id *id);
+
+#endif

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Listening: see listen.h. rdma_listen().
+ */
+#include "lib/listen.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/api.h"
+#include "lib/hop.h"
+#include "lib/log.h"
+#include "lib/resolve.h"
+#include "mad/cma_hdr.h"
+
+/* --- whose request is it? -------------------------------------------------------------------------- */
+
+/* A request, as the IP CM service (annex A11) sees it. */
+struct request {
+	struct cm_conn *conn;
+	const struct cm_req *req;
+	union addr src; /* the peer */
+	union addr dst; /* us */
+	struct id_path path;
+};
+
+static void set_addr(union addr *addr, uint8_t ip_version, const uint8_t bytes[16], uint16_t port,
+		     unsigned int ifindex)
+{
+	memset(addr, 0, sizeof(*addr));
+	if (ip_version == 4) {
+		addr->in4.sin_family = AF_INET;
+		memcpy(&addr->in4.sin_addr, bytes + 12, 4);
+	} else {
+		addr->in6.sin6_family = AF_INET6;
+		memcpy(&addr->in6.sin6_addr, bytes, 16);
+		if (addr_is_link_local(addr))
+			addr->in6.sin6_scope_id = ifindex;
+	}
+	addr_set_port(addr, port);
+}
+
+static int parse_addrs(struct request *request, unsigned int ifindex)
+{
+	struct cma_hdr hdr;
+
+	wire_decode(&cma_hdr_layout, request->req->private_data, &hdr);
+	if (hdr.cma_version != 0 || (hdr.ip_version != 4 && hdr.ip_version != 6))
+		return -EINVAL;
+	set_addr(&request->src, hdr.ip_version, hdr.src_addr, hdr.src_port, ifindex);
+	set_addr(&request->dst, hdr.ip_version, hdr.dst_addr, (uint16_t)request->req->service_id,
+		 ifindex);
+	if (addr_is_any(&request->src) || addr_is_multicast(&request->src) ||
+	    addr_is_any(&request->dst) || addr_is_multicast(&request->dst))
+		return -EINVAL;
+	return 0;
+}
+
+/* The header's addresses must be true: ours one of the interface that the request came to, and
+ * the way back to the peer must leave through it. */
+static int locate(struct request *request)
+{
+	struct port *port = port_of(request->conn->port);
+	struct id_path *path = &request->path;
+	struct gid_entry arrived;
+	int err;
+
+	err = gid_by_index(port->device->verbs, port->port_num, request->conn->path.sgid_index,
+			   &arrived);
+	if (!err)
+		err = parse_addrs(request, arrived.ifindex);
+	if (!err)
+		err = gid_find(&port->device->verbs, 1, &request->dst, arrived.ifindex, &path->gid);
+	if (!err)
+		err = net_route_lookup(&request->src, &request->dst, arrived.ifindex, &path->route);
+	if (!err && path->route.ifindex != arrived.ifindex)
+		err = -EINVAL;
+	path->port = port;
+	return err;
+}
+
+static enum ibv_qp_type qp_type_of(const struct cm_req *req)
+{
+	if (req->transport_service_type == CM_TRANSPORT_UC)
+		return IBV_QPT_UC;
+	if (req->transport_service_type == CM_TRANSPORT_EXTENDED &&
+	    req->extended_transport_type == 1)
+		return IBV_QPT_XRC_RECV;
+	return IBV_QPT_RC;
+}
+
+static bool listens_to(const struct id *id, const struct request *request)
+{
+	const union addr *local = &id->claim.local;
+
+	if (id->state != ID_LISTEN || id->pub.qp_type != qp_type_of(request->req))
+		return false;
+	if (addr_is_any(local) && !id->claim.afonly)
+		return true;
+	if (local->sa.sa_family != request->dst.sa.sa_family)
+		return false;
+	return addr_is_any(local) || addr_same_ip(local, &request->dst);
+}
+
+static struct id *find_listener(struct engine *engine, const struct request *request)
+{
+	uint64_t service_id = request->req->service_id;
+	struct port_claim *claim;
+	struct id *id;
+
+	claim = port_space_first(&engine->ports, (uint16_t)(service_id >> 16),
+				 (uint16_t)service_id);
+	for (; claim; claim = claim->next) {
+		id = container_of(claim, struct id, claim);
+		if (listens_to(id, request))
+			return id;
+	}
+	return NULL;
+}
+
+/* --- the new id --------------------------------------------------------------------------------------- */
+
+static void set_req(struct event *event, const struct cm_req *req)
+{
+	struct rdma_conn_param *param = &event->pub.param.conn;
+	uint8_t bytes = CM_REQ_PRIVATE_BYTES - CMA_HDR_BYTES;
+
+	memcpy(event->private_data, req->private_data + CMA_HDR_BYTES, bytes);
+	param->private_data = event->private_data;
+	param->private_data_len = bytes;
+	param->responder_resources = req->initiator_depth;
+	param->initiator_depth = req->responder_resources;
+	param->flow_control = req->flow_control;
+	param->retry_count = req->retry_count;
+	param->rnr_retry_count = req->rnr_retry_count;
+	param->srq = req->srq;
+	param->qp_num = req->local_qpn;
+}
+
+static struct id *child_new(const struct id *listener, const struct request *request)
+{
+	struct id *id;
+
+	if (id_new(listener->channel, listener->pub.ps, &id))
+		return NULL;
+	id->pub.context = listener->pub.context;
+	id->pub.qp_type = qp_type_of(request->req);
+	id->option = listener->option;
+	id->claim.local = request->dst;
+	id->claim.peer = request->src;
+	id->path = request->path;
+	port_get(id->path.port);
+	id->pub.route.addr.dst_storage = request->src.storage;
+	id->state = ID_CONNECT;
+	id->conn = request->conn;
+	return id;
+}
+
+/* Unanswered, the request comes again; by then there may be memory, or room in the queue. */
+static void forget(struct engine *engine, struct outbox *box, struct cm_conn *conn)
+{
+	engine_step(engine, box, conn, CM_CALL_FORGET, NULL);
+}
+
+static void deliver(struct engine *engine, struct outbox *box, struct id *listener,
+		    const struct request *request)
+{
+	struct event *event = NULL;
+	struct id *child = NULL;
+
+	if (listener->n_requests < listener->backlog)
+		event = id_event(listener, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
+	if (event)
+		child = child_new(listener, request);
+	if (!child) {
+		free(event);
+		forget(engine, box, request->conn);
+		return;
+	}
+	request->conn->owner = child;
+	list_append(&engine->ids, &child->link);
+	event->subject = child;
+	event->pub.id = &child->pub;
+	event->pub.listen_id = &listener->pub;
+	set_req(event, request->req);
+	listener->n_requests++;
+	id_post(event);
+	engine_step(engine, box, request->conn, CM_CALL_MRA, NULL);
+}
+
+static void refuse(struct engine *engine, struct outbox *box, struct cm_conn *conn)
+{
+	engine_step(engine, box, conn, CM_CALL_REJ, NULL);
+	engine_step(engine, box, conn, CM_CALL_DESTROY, NULL);
+}
+
+/* Our own GID in the REQ's path is where the peer's packets will go to: it must be ours. */
+static bool path_is_ours(const struct request *request)
+{
+	return memcmp(&request->path.gid.gid, &request->req->primary.remote_gid,
+		      sizeof(request->path.gid.gid)) == 0;
+}
+
+static void refuse_gid(struct engine *engine, struct outbox *box, struct cm_conn *conn)
+{
+	struct cm_msg msg = { .rej.reason = CM_REJ_INVALID_GID,
+			      .rej.ari_bytes = sizeof(conn->port->gid0) };
+	struct cm_args args = { .msg = &msg };
+
+	memcpy(msg.rej.ari, &conn->port->gid0, sizeof(conn->port->gid0));
+	engine_step(engine, box, conn, CM_CALL_REJ, &args);
+	engine_step(engine, box, conn, CM_CALL_DESTROY, NULL);
+}
+
+void listen_request(struct engine *engine, struct outbox *box, struct cm_conn *conn,
+		    const struct cm_msg *msg)
+{
+	struct request request = { .conn = conn, .req = &msg->req };
+	struct id *listener;
+
+	if (locate(&request)) {
+		refuse(engine, box, conn);
+		return;
+	}
+	if (!path_is_ours(&request)) {
+		refuse_gid(engine, box, conn);
+		return;
+	}
+	listener = find_listener(engine, &request);
+	if (listener)
+		deliver(engine, box, listener, &request);
+	else
+		refuse(engine, box, conn);
+}
+
+/* --- rdma_listen --------------------------------------------------------------------------------------- */
+
+void listen_stop(struct engine *engine, struct id *id)
+{
+	if (!id->serving)
+		return;
+	cm_core_unserve(&engine->core, &id->service);
+	id->serving = false;
+	if (addr_is_any(&id->claim.local))
+		engine->n_wildcards--;
+}
+
+/* Every port that can be had; only if none can is it an error. */
+static int open_all_ports(void)
+{
+	struct device *list[DEVICES_MAX];
+	int i, n = device_list(list);
+	int err, first = n ? 0 : -ENODEV;
+	struct port *port;
+	bool any = false;
+	uint8_t num;
+
+	for (i = 0; i < n; i++) {
+		for (num = 1; num <= list[i]->n_ports; num++) {
+			err = device_port_open(list[i], num, &port);
+			if (!err)
+				port_put(port);
+			any = any || !err;
+			first = first ? first : err;
+		}
+	}
+	return any ? 0 : first;
+}
+
+void listen_extend(void)
+{
+	bool wanted = engine_lock()->n_wildcards > 0;
+
+	engine_unlock();
+	if (wanted && device_list_refresh() == 0)
+		open_all_ports();
+}
+
+static int open_ports(struct id *id)
+{
+	struct port *port;
+	int err;
+
+	if (addr_is_any(&id->claim.local))
+		return open_all_ports();
+	if (id->path.port)
+		return 0;
+	err = device_port_open(device_of(id->path.gid.verbs), id->path.gid.port_num, &port);
+	if (!err)
+		id->path.port = port;
+	return err;
+}
+
+static int begin(struct engine *engine, struct id *id, unsigned int backlog)
+{
+	uint64_t service_id = cma_service_id(id->claim.ps, addr_port(&id->claim.local));
+	int err;
+
+	if (id->state != ID_ADDR_BOUND)
+		return -EINVAL;
+	err = port_space_listen(&engine->ports, &id->claim);
+	if (!err)
+		err = cm_core_serve(&engine->core, &id->service, service_id);
+	if (err)
+		return err;
+	id->serving = true;
+	id->backlog = backlog;
+	id->state = ID_LISTEN;
+	if (addr_is_any(&id->claim.local))
+		engine->n_wildcards++;
+	return 0;
+}
+
+static int bind_if_idle(struct id *id)
+{
+	bool idle = engine_lock() && id->state == ID_IDLE;
+	union addr any;
+
+	engine_unlock();
+	if (!idle)
+		return 0;
+	addr_set_any(&any, AF_INET);
+	return bind_local(id, &any);
+}
+
+static int start_listening(struct id *id, int backlog)
+{
+	struct engine *engine;
+	unsigned int max;
+	int err = bind_if_idle(id);
+
+	if (!err && id->state != ID_ADDR_BOUND)
+		err = -EINVAL;
+	if (!err && id->pub.qp_type == IBV_QPT_UD)
+		err = -ENOSYS; /* datagram services are not here yet */
+	if (!err)
+		err = open_ports(id);
+	if (err)
+		return err;
+	engine = engine_lock();
+	max = engine->ports.limits.max_backlog;
+	err = begin(engine, id,
+		    backlog <= 0 || (unsigned int)backlog > max ? max : (unsigned int)backlog);
+	engine_unlock();
+	if (!err)
+		id->pub.route.addr.src_storage = id->claim.local.storage;
+	return err;
+}
+
+int rdma_listen(struct rdma_cm_id *id, int backlog)
+{
+	if (!id)
+		return api_return(-EINVAL);
+	return api_return(start_listening(id_of(id), backlog));
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * rdma_set_option(), and the getters of addresses' ports. One row an option.
+ */
+#include <endian.h>
+#include <errno.h>
+#include <infiniband/ib.h>
+#include <purecm/purecm.h>
+#include <string.h>
+
+#include "lib/api.h"
+#include "lib/engine.h"
+
+static int set_tos(struct id *id, const void *value)
+{
+	id->option.tos = *(const uint8_t *)value;
+	return 0;
+}
+
+static int set_reuseaddr(struct id *id, const void *value)
+{
+	int on;
+
+	memcpy(&on, value, sizeof(on));
+	if (on ? id->state == ID_LISTEN : id->state != ID_IDLE)
+		return -EINVAL;
+	id->claim.reuseaddr = on;
+	return 0;
+}
+
+static int set_afonly(struct id *id, const void *value)
+{
+	int on;
+
+	memcpy(&on, value, sizeof(on));
+	if (id->state != ID_IDLE && id->state != ID_ADDR_BOUND)
+		return -EINVAL;
+	id->claim.afonly = on;
+	id->option.has_afonly = true;
+	return 0;
+}
+
+static int set_ack_timeout(struct id *id, const void *value)
+{
+	if (id->pub.qp_type != IBV_QPT_RC && id->pub.qp_type != IBV_QPT_XRC_SEND)
+		return -EINVAL;
+	id->option.ack_timeout = *(const uint8_t *)value;
+	id->option.has_ack_timeout = true;
+	return 0;
+}
+
+static int set_connect_timeout(struct id *id, const void *value)
+{
+	uint32_t ms;
+
+	memcpy(&ms, value, sizeof(ms));
+	if (ms == 0 || (id->conn && id->accepted))
+		return -EINVAL;
+	id->option.give_up_ns = ms * CM_NS_PER_MS;
+	return 0;
+}
+
+static const struct {
+	int level;
+	int name;
+	size_t bytes;
+	int (*set)(struct id *id, const void *value); /* with the engine's lock held */
+} options[] = {
+	{ RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, 1, set_tos },
+	{ RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, sizeof(int), set_reuseaddr },
+	{ RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, sizeof(int), set_afonly },
+	{ RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, 1, set_ack_timeout },
+	{ PURECM_OPTION, PURECM_OPTION_CONNECT_TIMEOUT_MS, sizeof(uint32_t), set_connect_timeout },
+};
+
+static int set_option(struct id *id, int level, int name, const void *value, size_t bytes)
+{
+	size_t i;
+	int err;
+
+	for (i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
+		if (options[i].level != level || options[i].name != name)
+			continue;
+		if (!value || bytes != options[i].bytes)
+			return -EINVAL;
+		engine_lock();
+		err = options[i].set(id, value);
+		engine_unlock();
+		return err;
+	}
+	return -ENOSYS;
+}
+
+int rdma_set_option(struct rdma_cm_id *id, int level, int optname, void *optval, size_t optlen)
+{
+	if (!id)
+		return api_return(-EINVAL);
+	return api_return(set_option(id_of(id), level, optname, optval, optlen));
+}
+
+static __be16 port_of_sockaddr(const struct sockaddr *sa)
+{
+	switch (sa->sa_family) {
+	case AF_INET:
+		return ((const struct sockaddr_in *)sa)->sin_port;
+	case AF_INET6:
+		return ((const struct sockaddr_in6 *)sa)->sin6_port;
+	case AF_IB:
+		return htobe16((uint16_t)be64toh(((const struct sockaddr_ib *)sa)->sib_sid));
+	}
+	return 0;
+}
+
+__be16 rdma_get_src_port(struct rdma_cm_id *id)
+{
+	return port_of_sockaddr(&id->route.addr.src_addr);
+}
+
+__be16 rdma_get_dst_port(struct rdma_cm_id *id)
+{
+	return port_of_sockaddr(&id->route.addr.dst_addr);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a step of the core wants sent, kept until the engine's lock is given up. On the stack of
+ * whoever steps the core.
+ */
+#ifndef LIB_OUTBOX_H
+#define LIB_OUTBOX_H
+
+#include "cm/core.h"
+
+#define OUTBOX_MAX (2 * CM_SENDS_MAX)
+
+struct outbox {
+	unsigned int n;
+	struct cm_send send[OUTBOX_MAX]; /* each holds a reference to its port */
+};
+
+/** outbox_init() - an empty outbox. */
+static inline void outbox_init(struct outbox *box)
+{
+	box->n = 0;
+}
+
+/**
+ * outbox_flush() - send everything, in order; no lock is held
+ *
+ * A message that cannot be sent is as good as lost: the protocol repeats what matters.
+ *
+ * Return: 0, or the -errno of the first that failed.
+ */
+int outbox_flush(struct outbox *box);
+
+/**
+ * outbox_flush_without_waiting() - send what can be sent at once, ask for the missing link
+ * addresses of the rest
+ */
+void outbox_flush_without_waiting(struct outbox *box);
+
+#endif

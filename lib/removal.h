@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A device went away: its ids are told, its connections forgotten. Called by the engine's thread.
+ */
+#ifndef LIB_REMOVAL_H
+#define LIB_REMOVAL_H
+
+#include "lib/device.h"
+
+/** removal_of_port() - a port says that its device is gone; no lock is held. */
+void removal_of_port(struct port *port);
+
+#endif

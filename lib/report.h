@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * From what the core reports to events of ids. Called by the engine, with its lock held.
+ */
+#ifndef LIB_REPORT_H
+#define LIB_REPORT_H
+
+#include "lib/engine.h"
+
+/**
+ * report_handle() - deal with one report of the core
+ * @engine: locked
+ * @box:    where answers go
+ * @report: what happened
+ * @msg:    the message that made it happen; meaningless for timeouts
+ */
+void report_handle(struct engine *engine, struct outbox *box, const struct cm_report *report,
+		   const struct cm_msg *msg);
+
+#endif

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * From an IP address to a device, a GID and a path: rdma_bind_addr(), rdma_resolve_addr() and
+ * rdma_resolve_route(). See resolve.h.
+ */
+#include "lib/resolve.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "lib/api.h"
+#include "lib/log.h"
+#include "lib/roce.h"
+
+#define LOOK_AGAIN_NS (250 * CM_NS_PER_MS)
+
+/* --- binding ------------------------------------------------------------------------------------ */
+
+/* A specific address names a device; a wildcard or loopback address does not. */
+static int find_local_device(const union addr *addr, struct id_path *path)
+{
+	struct net_iface iface;
+	int err;
+
+	if (addr_is_any(addr))
+		return 0;
+	if (addr_is_link_local(addr) && !addr_scope(addr))
+		return -EINVAL;
+	err = net_iface_of_addr(addr, &iface);
+	if (!err)
+		err = device_find_gid(addr, iface.ifindex, &path->gid);
+	return err;
+}
+
+static bool default_afonly(const struct engine *engine, const struct id *id)
+{
+	if (id->option.has_afonly)
+		return id->claim.afonly;
+	return id->claim.local.sa.sa_family == AF_INET || engine->ports.limits.v6_only;
+}
+
+int bind_local(struct id *id, const union addr *addr)
+{
+	struct id_path path = { 0 };
+	struct engine *engine;
+	int err = find_local_device(addr, &path);
+
+	if (err)
+		return err;
+	engine = engine_lock();
+	if (id->state != ID_IDLE) {
+		engine_unlock();
+		return -EINVAL;
+	}
+	id->claim.local = *addr;
+	id->claim.afonly = default_afonly(engine, id);
+	err = port_space_bind(&engine->ports, &id->claim);
+	if (!err) {
+		id->state = ID_ADDR_BOUND;
+		id->path.gid = path.gid;
+	}
+	engine_unlock();
+	return err;
+}
+
+static int bind_addr(struct id *id, const struct sockaddr *sa)
+{
+	union addr addr;
+	int err = addr_copy(sa, &addr);
+
+	if (!err)
+		err = bind_local(id, &addr);
+	if (err)
+		return err;
+	id->pub.route.addr.src_storage = id->claim.local.storage;
+	return id->path.gid.verbs ? id_attach(id) : 0;
+}
+
+int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
+{
+	if (!id)
+		return api_return(-EINVAL);
+	return api_return(bind_addr(id_of(id), addr));
+}
+
+/* --- waiting for a neighbour ------------------------------------------------------------------------ */
+
+/* Both are called with the engine's lock held. */
+static void resolved(struct engine *engine, struct id *id, int status)
+{
+	cm_timer_disarm(&engine->resolutions, &id->resolve_timer);
+	list_remove(&id->resolving);
+	id->state = status ? ID_ADDR_BOUND : ID_ADDR_RESOLVED;
+	id_notify(id, status ? RDMA_CM_EVENT_ADDR_ERROR : RDMA_CM_EVENT_ADDR_RESOLVED, status);
+}
+
+static void look(struct engine *engine, struct id *id, struct cm_time now)
+{
+	switch (net_neigh_state(&id->path.route)) {
+	case NET_NEIGH_KNOWN:
+		resolved(engine, id, 0);
+		return;
+	case NET_NEIGH_PENDING:
+		break;
+	case NET_NEIGH_FAILED:
+	case NET_NEIGH_NONE:
+		net_neigh_ask(&id->path.route);
+		break;
+	}
+	if (cm_time_reached(id->resolve_give_up, now)) {
+		resolved(engine, id, -ETIMEDOUT);
+		return;
+	}
+	cm_timer_arm(&engine->resolutions, &id->resolve_timer,
+		     cm_time_earlier(id->resolve_give_up, cm_time_after(now, LOOK_AGAIN_NS)));
+}
+
+void resolve_expire(struct cm_time now)
+{
+	struct engine *engine = engine_lock();
+	struct cm_timer *timer;
+
+	while ((timer = cm_timers_pop(&engine->resolutions, now)))
+		look(engine, container_of(timer, struct id, resolve_timer), now);
+	engine_unlock();
+}
+
+void resolve_neigh_changed(const struct net_event *event)
+{
+	struct engine *engine = engine_lock();
+	struct cm_time now = engine_now();
+	struct list *node, *after;
+	struct id *id;
+
+	list_for_each_safe(node, after, &engine->resolving) {
+		id = container_of(node, struct id, resolving);
+		if (id->path.route.ifindex == event->ifindex &&
+		    addr_same_ip(&id->path.route.next_hop, &event->addr))
+			look(engine, id, now);
+	}
+	engine_unlock();
+}
+
+/* --- resolving ----------------------------------------------------------------------------------------- */
+
+static void set_loopback(union addr *addr, sa_family_t family)
+{
+	addr_set_any(addr, family);
+	if (family == AF_INET)
+		addr->in4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	else
+		addr->in6.sin6_addr = in6addr_loopback;
+}
+
+static int find_loopback(struct id *id, const union addr *dst, struct id_path *path)
+{
+	uint16_t port = addr_port(&id->claim.local);
+	int err = device_find_loopback(&path->gid);
+
+	if (err)
+		return err;
+	path->loopback = true;
+	path->route.src = *dst;
+	if (addr_is_zero(dst))
+		set_loopback(&path->route.src, dst->sa.sa_family);
+	addr_set_port(&path->route.src, port);
+	return 0;
+}
+
+/*
+ * The route to the destination, and the device behind its interface.
+ *
+ * Return: 0; -errno from routing. *ret_status is what ADDR_ERROR will say, or 0.
+ */
+static int find_route(struct id *id, const union addr *dst, struct id_path *path, int *ret_status)
+{
+	const union addr *local = &id->claim.local;
+	const union addr *src = addr_is_any(local) ? NULL : local;
+	int err;
+
+	err = net_route_lookup(dst, src, addr_scope(local), &path->route);
+	if (err)
+		return err;
+	*ret_status = device_find_gid(&path->route.src, path->route.ifindex, &path->gid);
+	if (*ret_status && device_list_refresh() == 0)
+		*ret_status =
+			device_find_gid(&path->route.src, path->route.ifindex, &path->gid);
+	return 0;
+}
+
+static int find_path(struct id *id, const union addr *dst, struct id_path *path, int *ret_status)
+{
+	int err;
+
+	*ret_status = 0;
+	if (addr_is_any(dst))
+		return find_loopback(id, dst, path);
+	err = find_route(id, dst, path, ret_status);
+	if (err || *ret_status)
+		return err;
+	return device_port_open(device_of(path->gid.verbs), path->gid.port_num, &path->port);
+}
+
+static void set_source(struct id *id, const struct id_path *path)
+{
+	uint16_t port = addr_port(&id->claim.local);
+
+	id->claim.local = path->route.src;
+	addr_set_port(&id->claim.local, port);
+}
+
+static void begin_waiting(struct engine *engine, struct id *id, int timeout_ms)
+{
+	struct cm_time now = engine_now();
+	uint64_t wait_ns = (uint64_t)(timeout_ms > 0 ? timeout_ms : 0) * CM_NS_PER_MS;
+
+	id->resolve_give_up = cm_time_after(now, wait_ns);
+	list_append(&engine->resolving, &id->resolving);
+	look(engine, id, now);
+	engine_wake(engine);
+}
+
+static int set_query(struct id *id, const union addr *dst)
+{
+	bool family_differs;
+	int err = 0;
+
+	engine_lock();
+	family_differs = id->claim.local.sa.sa_family != dst->sa.sa_family;
+	if (id->state != ID_ADDR_BOUND || family_differs)
+		err = -EINVAL;
+	else
+		id->state = ID_ADDR_QUERY;
+	engine_unlock();
+	return err;
+}
+
+static void set_path(struct id *id, struct id_path *path, int status, int timeout_ms)
+{
+	struct port *before = NULL;
+	struct engine *engine = engine_lock();
+
+	if (id->state != ID_ADDR_QUERY) { /* the device went away meanwhile */
+		before = path->port;
+	} else if (status) {
+		resolved(engine, id, status);
+	} else {
+		before = id->path.port;
+		id->path = *path;
+		set_source(id, path);
+		if (path->loopback)
+			resolved(engine, id, 0);
+		else
+			begin_waiting(engine, id, timeout_ms);
+	}
+	engine_unlock();
+	if (before)
+		port_put(before);
+}
+
+static int start_resolving(struct id *id, const union addr *dst, int timeout_ms)
+{
+	struct id_path path = { 0 };
+	int status;
+	int err = set_query(id, dst);
+
+	if (err)
+		return err;
+	id->claim.peer = *dst;
+	id->pub.route.addr.dst_storage = dst->storage;
+	err = find_path(id, dst, &path, &status);
+	if (err) {
+		engine_lock();
+		id->state = ID_ADDR_BOUND;
+		engine_unlock();
+		return err;
+	}
+	set_path(id, &path, status, timeout_ms);
+	return 0;
+}
+
+/* An id that was never bound is bound now: to the source given, else to the wildcard. */
+static int bind_source(struct id *id, const struct sockaddr *src, const union addr *dst)
+{
+	bool idle = engine_lock() && id->state == ID_IDLE;
+	union addr addr;
+	int err = 0;
+
+	engine_unlock();
+	if (!idle)
+		return 0;
+	if (src)
+		err = addr_copy(src, &addr);
+	else
+		addr_set_any(&addr, dst->sa.sa_family);
+	if (!err && !src && addr_is_link_local(dst))
+		addr.in6.sin6_scope_id = dst->in6.sin6_scope_id;
+	return err ? err : bind_local(id, &addr);
+}
+
+static int resolve_addr(struct id *id, const struct sockaddr *src, const struct sockaddr *dst_sa,
+			int timeout_ms)
+{
+	union addr dst;
+	int err = addr_copy(dst_sa, &dst);
+
+	if (!err && addr_is_link_local(&dst) && !addr_scope(&dst))
+		err = -EINVAL;
+	if (!err)
+		err = bind_source(id, src, &dst);
+	if (!err)
+		err = start_resolving(id, &dst, timeout_ms);
+	return err;
+}
+
+int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr, struct sockaddr *dst_addr,
+		      int timeout_ms)
+{
+	if (!id)
+		return api_return(-EINVAL);
+	return api_return(resolve_addr(id_of(id), src_addr, dst_addr, timeout_ms));
+}
+
+/* --- the route: on RoCE there is nobody to ask ----------------------------------------------------------- */
+
+static int resolve_route(struct id *id)
+{
+	int err = 0;
+
+	engine_lock();
+	if (id->state != ID_ADDR_RESOLVED) {
+		err = -EINVAL;
+	} else if (id->path.loopback) {
+		err = -ENODEV;
+	} else {
+		err = roce_make_path(id);
+		if (!err) {
+			id->state = ID_ROUTE_RESOLVED;
+			id_notify(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+		}
+	}
+	engine_unlock();
+	return err;
+}
+
+int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms)
+{
+	if (!id || timeout_ms < 0)
+		return api_return(-EINVAL);
+	return api_return(resolve_route(id_of(id)));
+}
