@@ -20,7 +20,7 @@ struct cm_retry {
 	struct cm_time give_up;	   /* CM_TIME_NEVER: when the transmissions are spent, or never */
 	uint8_t transmissions;	   /* so far */
 	uint8_t transmissions_max; /* 0: only give_up counts */
-	uint64_t patience_ns; /* asked for by the peer's MRA; 0 if it did not */
+	uint64_t patience_ns;	   /* asked for by the peer's MRA; 0 if it did not */
 };
 
 /**

@@ -13,18 +13,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/api.h"
+
 #define PKEY_DEFAULT 0xffff
 
 /* IBTA vol. 1, annex A11: a service id of the IP port spaces is space and port. */
 #define SID_PS_SHIFT  16
 #define SID_PS_MASK   0xffffffffffff0000ULL
 #define SID_PORT_MASK 0x000000000000ffffULL
-
-static int fail(int error)
-{
-	errno = error;
-	return -1;
-}
 
 /* A name is worth nothing without a device: callers find out here that there is none. */
 static bool have_devices(void)
@@ -240,22 +236,22 @@ int rdma_getaddrinfo(const char *node, const char *service, const struct rdma_ad
 	int rc;
 
 	if (!node && !service && !hints)
-		return fail(EINVAL);
+		return api_return(-EINVAL);
 	if (!have_devices())
-		return fail(ENODEV);
+		return api_return(-ENODEV);
 	/* Service records are an InfiniBand subnet's; no RoCE port has an SA to ask. */
 	if (hints && hints->ai_flags & RAI_SA)
-		return fail(EOPNOTSUPP);
+		return api_return(-EOPNOTSUPP);
 	rai = calloc(1, sizeof(*rai));
 	if (!rai)
-		return fail(ENOMEM);
+		return api_return(-ENOMEM);
 	rc = resolve(node, service, hints, rai, &eai);
 	if (!rc && !eai) {
 		*res = rai;
 		return 0;
 	}
 	rdma_freeaddrinfo(rai);
-	return rc ? fail(-rc) : eai;
+	return rc ? api_return(rc) : eai;
 }
 
 void rdma_freeaddrinfo(struct rdma_addrinfo *res)

@@ -90,7 +90,7 @@ void channel_withdraw(struct channel *channel, const struct id *owner, struct li
 	struct event *event;
 
 	pthread_mutex_lock(&channel->lock);
-	list_for_each_safe(node, after, &channel->events) {
+	list_for_each_safe (node, after, &channel->events) {
 		event = container_of(node, struct event, link);
 		if (event->owner != owner)
 			continue;

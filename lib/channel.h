@@ -21,8 +21,8 @@ struct id;
 struct event {
 	struct rdma_cm_event pub; /* first: what the program sees */
 	struct list link;
-	struct id *owner;         /* whom it is charged to: the listener for a request, else its id */
-	struct id *subject;       /* pub.id */
+	struct id *owner;   /* whom it is charged to: the listener for a request, else its id */
+	struct id *subject; /* pub.id */
 	uint8_t private_data[CM_SIDR_REQ_PRIVATE_BYTES];
 };
 

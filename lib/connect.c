@@ -17,7 +17,8 @@
 #define PERMISSIVE_LID	    0xffff
 #define QPN_MASK	    0xffffff
 
-/* --- parameters ------------------------------------------------------------------------------------ */
+/* --- parameters
+ * ------------------------------------------------------------------------------------ */
 
 /* What is sent, after defaults and limits. */
 struct offer {
@@ -102,7 +103,8 @@ static int put_private_data(uint8_t *to, size_t room, const void *data, size_t b
 	return 0;
 }
 
-/* --- connect ----------------------------------------------------------------------------------------- */
+/* --- connect
+ * ----------------------------------------------------------------------------------------- */
 
 static void put_ip(const union addr *addr, uint8_t to[16])
 {
@@ -139,8 +141,8 @@ static void put_primary_path(const struct id *id, struct cm_req_path *path)
 	path->hop_limit = hop_limit;
 	path->sl = id->path.sl;
 	path->subnet_local = local;
-	path->local_ack_timeout = cm_ack_timeout(id->attached->attr.local_ca_ack_delay,
-						 id->path.packet_life_time);
+	path->local_ack_timeout =
+		cm_ack_timeout(id->attached->attr.local_ca_ack_delay, id->path.packet_life_time);
 }
 
 static int make_req(const struct id *id, const struct offer *offer, struct cm_msg *msg)
@@ -153,8 +155,8 @@ static int make_req(const struct id *id, const struct offer *offer, struct cm_ms
 	req->responder_resources = offer->responder_resources;
 	req->initiator_depth = offer->initiator_depth;
 	req->remote_cm_response_timeout = CM_RESPONSE_TIMEOUT;
-	req->transport_service_type = id->pub.qp_type == IBV_QPT_UC ? CM_TRANSPORT_UC :
-								      CM_TRANSPORT_RC;
+	req->transport_service_type = id->pub.qp_type == IBV_QPT_UC ? CM_TRANSPORT_UC
+								    : CM_TRANSPORT_RC;
 	req->flow_control = offer->flow_control != 0;
 	req->starting_psn = id->starting_psn;
 	req->local_cm_response_timeout = CM_RESPONSE_TIMEOUT;
@@ -227,7 +229,7 @@ static int connect_id(struct id *id, const struct rdma_conn_param *param)
 
 	if (!id->pub.qp && !param)
 		return -EINVAL;
-	if (id->state != ID_ROUTE_RESOLVED || !id->attached)
+	if (!id->attached || !engine_id_is(id, ID_ROUTE_RESOLVED))
 		return -EINVAL;
 	if (!is_connected_type(id))
 		return -ENOSYS; /* datagram services are not here yet */
@@ -244,7 +246,8 @@ int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 	return api_return(connect_id(id_of(id), conn_param));
 }
 
-/* --- accept ------------------------------------------------------------------------------------------- */
+/* --- accept
+ * ------------------------------------------------------------------------------------------- */
 
 static int make_rep(const struct id *id, const struct offer *offer, struct cm_msg *msg)
 {
@@ -348,7 +351,8 @@ int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 	return api_return(accept_id(id_of(id), conn_param));
 }
 
-/* --- reject, establish, notify ---------------------------------------------------------------------------- */
+/* --- reject, establish, notify
+ * ---------------------------------------------------------------------------- */
 
 static int reject_id(struct id *id, enum cm_rej_reason reason, const void *data, uint8_t bytes)
 {
@@ -396,23 +400,21 @@ int rdma_establish(struct rdma_cm_id *id)
 	return api_return(establish_id(id_of(id)));
 }
 
-static int notify_established(struct id *id)
-{
-	bool established;
-
-	engine_lock();
-	established = id->conn && id->conn->state == CM_ESTABLISHED;
-	engine_unlock();
-	return established ? -EISCONN : step(id, CM_CALL_ESTABLISH, NULL);
-}
-
 static int notify_id(struct id *id, enum ibv_event_type event)
 {
-	if (!id->attached || !id->conn)
+	bool begun, established;
+
+	engine_lock();
+	begun = id->conn;
+	established = begun && id->conn->state == CM_ESTABLISHED;
+	engine_unlock();
+	if (!id->attached || !begun)
 		return -EINVAL;
-	if (event == IBV_EVENT_COMM_EST)
-		return notify_established(id);
-	return event == IBV_EVENT_PATH_MIG ? 0 : -EINVAL;
+	if (event == IBV_EVENT_PATH_MIG)
+		return 0;
+	if (event != IBV_EVENT_COMM_EST)
+		return -EINVAL;
+	return established ? -EISCONN : step(id, CM_CALL_ESTABLISH, NULL);
 }
 
 int rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event)
@@ -422,15 +424,20 @@ int rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event)
 	return api_return(notify_id(id_of(id), event));
 }
 
-/* --- disconnect ---------------------------------------------------------------------------------------------- */
+/* --- disconnect
+ * ---------------------------------------------------------------------------------------------- */
 
 /* Whether we begin or answer is for the state to say; a connection that is gone already needs
  * neither, and that is no error. */
 static int disconnect_id(struct id *id)
 {
+	bool begun;
 	int err;
 
-	if (!id->attached || !id->conn)
+	engine_lock();
+	begun = id->conn;
+	engine_unlock();
+	if (!id->attached || !begun)
 		return -EINVAL;
 	err = qp_to_error(id);
 	if (err)

@@ -21,7 +21,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct device *devices[DEVICES_MAX]; /* entries are added, never taken out */
 static int n_devices;
 
-/* --- the list ------------------------------------------------------------------------------------ */
+/* --- the list ------------------------------------------------------------------------------------
+ */
 
 static bool is_open(struct ibv_device *device)
 {
@@ -47,9 +48,10 @@ static struct device *device_open(struct ibv_device *from)
 	if (device->port)
 		return device;
 fail:
-	log_warn("RDMA device %s cannot be opened: %s; see that /dev/infiniband/uverbs* is readable "
-		 "and writable",
-		 ibv_get_device_name(from), strerror(errno));
+	log_warn(
+		"RDMA device %s cannot be opened: %s; see that /dev/infiniband/uverbs* is readable "
+		"and writable",
+		ibv_get_device_name(from), strerror(errno));
 	if (device->verbs)
 		ibv_close_device(device->verbs);
 	free(device);
@@ -130,7 +132,8 @@ struct device *device_of(const struct ibv_context *verbs)
 	return found;
 }
 
-/* --- GIDs ------------------------------------------------------------------------------------------- */
+/* --- GIDs
+ * ------------------------------------------------------------------------------------------- */
 
 int device_find_gid(const union addr *addr, unsigned int ifindex, struct gid_entry *ret)
 {
@@ -147,8 +150,7 @@ static bool port_is_active(struct device *device, uint8_t port_num)
 {
 	struct ibv_port_attr attr;
 
-	return ibv_query_port(device->verbs, port_num, &attr) == 0 &&
-	       attr.state == IBV_PORT_ACTIVE;
+	return ibv_query_port(device->verbs, port_num, &attr) == 0 && attr.state == IBV_PORT_ACTIVE;
 }
 
 int device_find_loopback(struct gid_entry *ret)
@@ -164,7 +166,8 @@ int device_find_loopback(struct gid_entry *ret)
 	return -ENODEV;
 }
 
-/* --- protection domains -------------------------------------------------------------------------------- */
+/* --- protection domains
+ * -------------------------------------------------------------------------------- */
 
 int device_pd_get(struct device *device, struct ibv_pd **ret)
 {
@@ -196,7 +199,9 @@ void device_pd_put(struct device *device)
 	pthread_mutex_unlock(&lock);
 }
 
-/* --- ports ------------------------------------------------------------------------------------------------ */
+/* --- ports
+ * ------------------------------------------------------------------------------------------------
+ */
 
 static struct port *port_new(struct device *device, uint8_t port_num, struct mad_port *mad)
 {
@@ -306,7 +311,9 @@ void device_after_fork(void)
 		close_copies(devices[i]);
 }
 
-/* --- the API ------------------------------------------------------------------------------------------------- */
+/* --- the API
+ * -------------------------------------------------------------------------------------------------
+ */
 
 struct ibv_context **rdma_get_devices(int *num_devices)
 {

@@ -24,8 +24,8 @@
 #include "lib/resolve.h"
 #include "lib/trace.h"
 
-#define EVENTS_MAX  16
-#define BATCH_MAX   64 /* MADs of one port before timers and other ports get their turn */
+#define EVENTS_MAX   16
+#define BATCH_MAX    64 /* MADs of one port before timers and other ports get their turn */
 #define EXIT_WAIT_NS 200000000L
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -56,7 +56,18 @@ void engine_unlock(void)
 	pthread_mutex_unlock(&lock);
 }
 
-/* --- stepping the core --------------------------------------------------------------------------- */
+bool engine_id_is(const struct id *id, enum id_state state)
+{
+	bool is;
+
+	engine_lock();
+	is = id->state == state;
+	engine_unlock();
+	return is;
+}
+
+/* --- stepping the core ---------------------------------------------------------------------------
+ */
 
 static void take_effects(struct outbox *box, const struct cm_effects *fx)
 {
@@ -108,7 +119,8 @@ void engine_wake(struct engine *of)
 	}
 }
 
-/* --- the thread -------------------------------------------------------------------------------------- */
+/* --- the thread
+ * -------------------------------------------------------------------------------------- */
 
 static void handle_mad(struct port *port, const struct mad_path *path, const uint8_t *mad)
 {
@@ -200,16 +212,17 @@ static void woken(void)
 static int sleep_ms(void)
 {
 	struct cm_time now = engine_now();
+	struct cm_time until;
 	uint64_t ms;
 
 	engine_lock();
-	sleeps_until = next_deadline();
+	until = sleeps_until = next_deadline();
 	engine_unlock();
-	if (sleeps_until.ns == UINT64_MAX)
+	if (until.ns == UINT64_MAX)
 		return -1;
-	if (cm_time_reached(sleeps_until, now))
+	if (cm_time_reached(until, now))
 		return 0;
-	ms = (sleeps_until.ns - now.ns + CM_NS_PER_MS - 1) / CM_NS_PER_MS;
+	ms = (until.ns - now.ns + CM_NS_PER_MS - 1) / CM_NS_PER_MS;
 	return ms > INT_MAX ? INT_MAX : (int)ms;
 }
 
@@ -237,7 +250,8 @@ static void *run(void *arg)
 	return arg;
 }
 
-/* --- beginning and end ------------------------------------------------------------------------------------ */
+/* --- beginning and end
+ * ------------------------------------------------------------------------------------ */
 
 static int watch(int fd, void *who)
 {
@@ -322,6 +336,7 @@ static void forget_parent(void)
 	pthread_mutex_init(&start_lock, NULL);
 	close_descriptors();
 	net_after_fork();
+	gid_after_fork();
 	device_after_fork();
 	engine = (struct engine){ 0 };
 	started = false;
@@ -381,7 +396,7 @@ static void __attribute__((destructor)) end_connections(void)
 	until.tv_nsec %= 1000000000L;
 	if (pthread_mutex_clocklock(&lock, CLOCK_MONOTONIC, &until))
 		return;
-	list_for_each(node, &engine.ids) {
+	list_for_each (node, &engine.ids) {
 		id = container_of(node, struct id, link);
 		if (!id->conn)
 			continue;

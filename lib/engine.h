@@ -21,7 +21,7 @@ struct engine {
 	struct cm_core core;
 	struct port_space ports;
 	struct list ids;
-	struct list resolving;        /* id.resolving: address resolutions under way */
+	struct list resolving;	      /* id.resolving: address resolutions under way */
 	struct cm_timers resolutions; /* id.resolve_timer */
 	unsigned int n_wildcards;     /* ids that listen on every device */
 };
@@ -40,6 +40,9 @@ struct engine *engine_lock(void);
 
 void engine_unlock(void);
 
+/** engine_id_is() - is the id in this state at the moment? Takes the lock. */
+bool engine_id_is(const struct id *id, enum id_state state);
+
 /** engine_now() - the one clock of the library, CLOCK_MONOTONIC. */
 struct cm_time engine_now(void);
 
@@ -49,8 +52,8 @@ struct cm_time engine_now(void);
  *
  * Return: as cm_core_call().
  */
-int engine_step(struct engine *engine, struct outbox *box, struct cm_conn *conn,
-		enum cm_event verb, const struct cm_args *args);
+int engine_step(struct engine *engine, struct outbox *box, struct cm_conn *conn, enum cm_event verb,
+		const struct cm_args *args);
 
 /** engine_wake() - a deadline may have come nearer; the lock is held. */
 void engine_wake(struct engine *engine);

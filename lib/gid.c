@@ -214,3 +214,9 @@ void gid_forget(struct ibv_context *verbs)
 	cache.forgotten_ms = now_ms();
 	pthread_mutex_unlock(&cache.lock);
 }
+
+void gid_after_fork(void)
+{
+	pthread_mutex_init(&cache.lock, NULL);
+	memset(cache.table, 0, sizeof(cache.table));
+}

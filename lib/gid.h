@@ -54,4 +54,10 @@ int gid_by_index(struct ibv_context *verbs, uint8_t port_num, uint32_t gid_index
  */
 void gid_forget(struct ibv_context *verbs);
 
+/**
+ * gid_after_fork() - start afresh in a forked child, whatever another thread of the parent was
+ * doing here
+ */
+void gid_after_fork(void);
+
 #endif

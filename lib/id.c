@@ -141,7 +141,8 @@ void id_notify(struct id *id, enum rdma_cm_event_type type, int status)
 		id_post(event);
 }
 
-/* --- what the program is shown ------------------------------------------------------------------ */
+/* --- what the program is shown ------------------------------------------------------------------
+ */
 
 static void show_gids(struct id *id)
 {
@@ -179,7 +180,8 @@ int id_attach(struct id *id)
 	return 0;
 }
 
-/* --- create and destroy ---------------------------------------------------------------------------- */
+/* --- create and destroy
+ * ---------------------------------------------------------------------------- */
 
 int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, void *context,
 		   enum rdma_port_space ps)
@@ -237,7 +239,7 @@ static void drop_events(struct list *events)
 	struct list *node, *after;
 	struct event *event;
 
-	list_for_each_safe(node, after, events) {
+	list_for_each_safe (node, after, events) {
 		event = container_of(node, struct event, link);
 		if (event->subject != event->owner)
 			destroy(event->subject);

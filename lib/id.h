@@ -21,16 +21,16 @@
 #include "lib/port_space.h"
 
 /* States of an id, in the order of an active connection's life. */
-#define ID_STATES(X)                                                                  \
-	X(IDLE)                                                                       \
-	X(ADDR_BOUND)                                                                 \
-	X(LISTEN)                                                                     \
-	X(ADDR_QUERY)                                                                 \
-	X(ADDR_RESOLVED)                                                              \
-	X(ROUTE_RESOLVED)                                                             \
-	X(CONNECT)                                                                    \
-	X(DISCONNECT)                                                                 \
-	X(DEVICE_REMOVAL)                                                             \
+#define ID_STATES(X)      \
+	X(IDLE)           \
+	X(ADDR_BOUND)     \
+	X(LISTEN)         \
+	X(ADDR_QUERY)     \
+	X(ADDR_RESOLVED)  \
+	X(ROUTE_RESOLVED) \
+	X(CONNECT)        \
+	X(DISCONNECT)     \
+	X(DEVICE_REMOVAL) \
 	X(DESTROYING)
 
 enum id_state {
@@ -50,39 +50,39 @@ struct id_options {
 
 /* Where an id's packets leave, known once its address is resolved or bound. */
 struct id_path {
-	struct gid_entry gid;    /* .verbs is NULL while no device is known */
+	struct gid_entry gid; /* .verbs is NULL while no device is known */
 	struct net_route route;
-	struct port *port;       /* NULL until the CM class of the port is ours */
-	uint8_t mtu;             /* enum ibv_mtu */
+	struct port *port; /* NULL until the CM class of the port is ours */
+	uint8_t mtu;	   /* enum ibv_mtu */
 	uint8_t packet_life_time;
 	uint8_t sl;
 	uint32_t flow_label;
-	bool loopback;           /* 127.0.0.1 or ::1: resolves, but leads nowhere */
+	bool loopback; /* 127.0.0.1 or ::1: resolves, but leads nowhere */
 };
 
 struct id {
 	struct rdma_cm_id pub; /* first */
 	enum id_state state;
-	struct list link;         /* in the engine's list of ids */
-	struct channel *channel;  /* where events go */
-	struct port_claim claim;  /* our port and address, the peer's address */
+	struct list link;	 /* in the engine's list of ids */
+	struct channel *channel; /* where events go */
+	struct port_claim claim; /* our port and address, the peer's address */
 	struct id_options option;
 	struct id_path path;
 
-	struct cm_conn *conn;     /* NULL before connect, and for listeners */
-	uint32_t starting_psn;    /* random; where the peer starts sending */
-	bool accepted;            /* passive: the program took it over, events may go to it */
-	bool connect_error;       /* CONNECT_ERROR was delivered: no more bad news */
-	bool device_gone;         /* DEVICE_REMOVAL was posted */
+	struct cm_conn *conn;  /* NULL before connect, and for listeners */
+	uint32_t starting_psn; /* random; where the peer starts sending */
+	bool accepted;	       /* passive: the program took it over, events may go to it */
+	bool connect_error;    /* CONNECT_ERROR was delivered: no more bad news */
+	bool device_gone;      /* DEVICE_REMOVAL was posted */
 
 	/* Listeners. */
 	struct cm_service service;
-	bool serving;             /* the service is in the core */
+	bool serving; /* the service is in the core */
 	unsigned int backlog;
-	unsigned int n_requests;  /* posted and not yet taken */
+	unsigned int n_requests; /* posted and not yet taken */
 
 	/* Address resolution under way. */
-	struct list resolving;         /* in the engine's list of resolutions */
+	struct list resolving;	       /* in the engine's list of resolutions */
 	struct cm_timer resolve_timer; /* next look at the neighbour */
 	struct cm_time resolve_give_up;
 

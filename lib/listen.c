@@ -14,7 +14,8 @@
 #include "lib/resolve.h"
 #include "mad/cma_hdr.h"
 
-/* --- whose request is it? -------------------------------------------------------------------------- */
+/* --- whose request is it?
+ * -------------------------------------------------------------------------- */
 
 /* A request, as the IP CM service (annex A11) sees it. */
 struct request {
@@ -119,7 +120,8 @@ static struct id *find_listener(struct engine *engine, const struct request *req
 	return NULL;
 }
 
-/* --- the new id --------------------------------------------------------------------------------------- */
+/* --- the new id
+ * --------------------------------------------------------------------------------------- */
 
 static void set_req(struct event *event, const struct cm_req *req)
 {
@@ -234,7 +236,8 @@ void listen_request(struct engine *engine, struct outbox *box, struct cm_conn *c
 		refuse(engine, box, conn);
 }
 
-/* --- rdma_listen --------------------------------------------------------------------------------------- */
+/* --- rdma_listen
+ * --------------------------------------------------------------------------------------- */
 
 void listen_stop(struct engine *engine, struct id *id)
 {
@@ -270,8 +273,9 @@ static int open_all_ports(void)
 
 void listen_extend(void)
 {
-	bool wanted = engine_lock()->n_wildcards > 0;
+	bool wanted;
 
+	wanted = engine_lock()->n_wildcards > 0;
 	engine_unlock();
 	if (wanted && device_list_refresh() == 0)
 		open_all_ports();
@@ -314,14 +318,21 @@ static int begin(struct engine *engine, struct id *id, unsigned int backlog)
 
 static int bind_if_idle(struct id *id)
 {
-	bool idle = engine_lock() && id->state == ID_IDLE;
 	union addr any;
 
-	engine_unlock();
-	if (!idle)
+	if (!engine_id_is(id, ID_IDLE))
 		return 0;
 	addr_set_any(&any, AF_INET);
 	return bind_local(id, &any);
+}
+
+/* Whoever starts a server and then a client waits for this line. */
+static void trace_listening(const struct id *id)
+{
+	char text[ADDR_STR_BYTES];
+
+	if (log_is_debug())
+		log_debug("listening on %s", addr_str(&id->claim.local, text));
 }
 
 static int start_listening(struct id *id, int backlog)
@@ -330,7 +341,7 @@ static int start_listening(struct id *id, int backlog)
 	unsigned int max;
 	int err = bind_if_idle(id);
 
-	if (!err && id->state != ID_ADDR_BOUND)
+	if (!err && !engine_id_is(id, ID_ADDR_BOUND))
 		err = -EINVAL;
 	if (!err && id->pub.qp_type == IBV_QPT_UD)
 		err = -ENOSYS; /* datagram services are not here yet */
@@ -343,9 +354,11 @@ static int start_listening(struct id *id, int backlog)
 	err = begin(engine, id,
 		    backlog <= 0 || (unsigned int)backlog > max ? max : (unsigned int)backlog);
 	engine_unlock();
-	if (!err)
-		id->pub.route.addr.src_storage = id->claim.local.storage;
-	return err;
+	if (err)
+		return err;
+	id->pub.route.addr.src_storage = id->claim.local.storage;
+	trace_listening(id);
+	return 0;
 }
 
 int rdma_listen(struct rdma_cm_id *id, int backlog)

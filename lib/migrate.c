@@ -23,7 +23,7 @@ static void move_events(struct id *id, struct channel *to)
 
 	list_init(&events);
 	channel_withdraw(id->channel, id, &events);
-	list_for_each_safe(node, after, &events) {
+	list_for_each_safe (node, after, &events) {
 		event = container_of(node, struct event, link);
 		list_remove(node);
 		set_channel(event->subject, to);

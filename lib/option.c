@@ -66,11 +66,11 @@ static const struct {
 	size_t bytes;
 	int (*set)(struct id *id, const void *value); /* with the engine's lock held */
 } options[] = {
-	{ RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, 1, set_tos },
-	{ RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, sizeof(int), set_reuseaddr },
-	{ RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, sizeof(int), set_afonly },
-	{ RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, 1, set_ack_timeout },
-	{ PURECM_OPTION, PURECM_OPTION_CONNECT_TIMEOUT_MS, sizeof(uint32_t), set_connect_timeout },
+	{RDMA_OPTION_ID,  RDMA_OPTION_ID_TOS,		      1,		 set_tos		 },
+	{ RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR,	    sizeof(int),	 set_reuseaddr      },
+	{ RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY,		 sizeof(int),      set_afonly	 },
+	{ RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT,	      1,		 set_ack_timeout	 },
+	{ PURECM_OPTION,	 PURECM_OPTION_CONNECT_TIMEOUT_MS, sizeof(uint32_t), set_connect_timeout},
 };
 
 static int set_option(struct id *id, int level, int name, const void *value, size_t bytes)

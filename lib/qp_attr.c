@@ -80,8 +80,8 @@ static void fill_rts(const struct id *id, struct ibv_qp_attr *attr, int *mask)
 	attr->retry_cnt = conn->retry_count;
 	attr->rnr_retry = conn->rnr_retry_count;
 	attr->max_rd_atomic = conn->initiator_depth;
-	attr->timeout = id->option.has_ack_timeout ? id->option.ack_timeout :
-						     conn->local_ack_timeout;
+	attr->timeout = id->option.has_ack_timeout ? id->option.ack_timeout
+						   : conn->local_ack_timeout;
 	*mask |= IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_TIMEOUT;
 }
 
@@ -104,9 +104,9 @@ static const struct {
 	fill_fn *fill;
 	const unsigned int *legal;
 } moves[] = {
-	[IBV_QPS_INIT] = { fill_init, &begun },
-	[IBV_QPS_RTR] = { fill_rtr, &agreed },
-	[IBV_QPS_RTS] = { fill_rts, &agreed },
+	[IBV_QPS_INIT] = {fill_init, &begun },
+	[IBV_QPS_RTR] = { fill_rtr, &agreed},
+	[IBV_QPS_RTS] = { fill_rts, &agreed},
 };
 
 /* Before there is a connection the answer is that for INIT, whatever was asked. */

@@ -35,7 +35,7 @@ void removal_of_port(struct port *port)
 
 	log_warn("RDMA device %s is gone", ibv_get_device_name(port->device->verbs->device));
 	cm_core_port_gone(&engine->core, &port->cm, forget_conn, NULL);
-	list_for_each(node, &engine->ids) {
+	list_for_each (node, &engine->ids) {
 		id = container_of(node, struct id, link);
 		if (id->path.gid.verbs == port->device->verbs)
 			tell(id);

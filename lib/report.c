@@ -68,8 +68,8 @@ static bool is_welcome(const struct id *id, enum cm_report_kind kind)
 {
 	if (!id->accepted)
 		return false;
-	return kind == CM_REPORT_TIMEWAIT_EXIT ? id->state == ID_DISCONNECT :
-						 id->state == ID_CONNECT;
+	return kind == CM_REPORT_TIMEWAIT_EXIT ? id->state == ID_DISCONNECT
+					       : id->state == ID_CONNECT;
 }
 
 void report_handle(struct engine *engine, struct outbox *box, const struct cm_report *report,

@@ -14,7 +14,8 @@
 
 #define LOOK_AGAIN_NS (250 * CM_NS_PER_MS)
 
-/* --- binding ------------------------------------------------------------------------------------ */
+/* --- binding ------------------------------------------------------------------------------------
+ */
 
 /* A specific address names a device; a wildcard or loopback address does not. */
 static int find_local_device(const union addr *addr, struct id_path *path)
@@ -83,7 +84,8 @@ int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 	return api_return(bind_addr(id_of(id), addr));
 }
 
-/* --- waiting for a neighbour ------------------------------------------------------------------------ */
+/* --- waiting for a neighbour
+ * ------------------------------------------------------------------------ */
 
 /* Both are called with the engine's lock held. */
 static void resolved(struct engine *engine, struct id *id, int status)
@@ -132,7 +134,7 @@ void resolve_neigh_changed(const struct net_event *event)
 	struct list *node, *after;
 	struct id *id;
 
-	list_for_each_safe(node, after, &engine->resolving) {
+	list_for_each_safe (node, after, &engine->resolving) {
 		id = container_of(node, struct id, resolving);
 		if (id->path.route.ifindex == event->ifindex &&
 		    addr_same_ip(&id->path.route.next_hop, &event->addr))
@@ -141,7 +143,8 @@ void resolve_neigh_changed(const struct net_event *event)
 	engine_unlock();
 }
 
-/* --- resolving ----------------------------------------------------------------------------------------- */
+/* --- resolving
+ * ----------------------------------------------------------------------------------------- */
 
 static void set_loopback(union addr *addr, sa_family_t family)
 {
@@ -183,8 +186,7 @@ static int find_route(struct id *id, const union addr *dst, struct id_path *path
 		return err;
 	*ret_status = device_find_gid(&path->route.src, path->route.ifindex, &path->gid);
 	if (*ret_status && device_list_refresh() == 0)
-		*ret_status =
-			device_find_gid(&path->route.src, path->route.ifindex, &path->gid);
+		*ret_status = device_find_gid(&path->route.src, path->route.ifindex, &path->gid);
 	return 0;
 }
 
@@ -282,12 +284,10 @@ static int start_resolving(struct id *id, const union addr *dst, int timeout_ms)
 /* An id that was never bound is bound now: to the source given, else to the wildcard. */
 static int bind_source(struct id *id, const struct sockaddr *src, const union addr *dst)
 {
-	bool idle = engine_lock() && id->state == ID_IDLE;
 	union addr addr;
 	int err = 0;
 
-	engine_unlock();
-	if (!idle)
+	if (!engine_id_is(id, ID_IDLE))
 		return 0;
 	if (src)
 		err = addr_copy(src, &addr);
@@ -321,7 +321,8 @@ int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr, struct s
 	return api_return(resolve_addr(id_of(id), src_addr, dst_addr, timeout_ms));
 }
 
-/* --- the route: on RoCE there is nobody to ask ----------------------------------------------------------- */
+/* --- the route: on RoCE there is nobody to ask
+ * ----------------------------------------------------------- */
 
 static int resolve_route(struct id *id)
 {

@@ -10,9 +10,9 @@
 #include <string.h>
 
 #define PACKET_LIFE_TIME   18 /* 4.096 us * 2^18, about a second: the kernel's value */
-#define HEADERS_BYTES      96 /* what RoCE may need of an interface's MTU */
-#define FLOW_LABEL_MASK    0xfffff
-#define EXACTLY            2  /* path record selector */
+#define HEADERS_BYTES	   96 /* what RoCE may need of an interface's MTU */
+#define FLOW_LABEL_MASK	   0xfffff
+#define EXACTLY		   2 /* path record selector */
 #define PREFERENCE_DEFAULT 0x2b
 
 static int mtu_of(unsigned int iface_mtu, uint8_t *ret)
@@ -21,8 +21,11 @@ static int mtu_of(unsigned int iface_mtu, uint8_t *ret)
 		unsigned int bytes;
 		enum ibv_mtu mtu;
 	} mtus[] = {
-		{ 4096, IBV_MTU_4096 }, { 2048, IBV_MTU_2048 }, { 1024, IBV_MTU_1024 },
-		{ 512, IBV_MTU_512 },	{ 256, IBV_MTU_256 },
+		{4096,	IBV_MTU_4096},
+		{ 2048, IBV_MTU_2048},
+		{ 1024, IBV_MTU_1024},
+		{ 512,  IBV_MTU_512 },
+		{ 256,  IBV_MTU_256 },
 	};
 	size_t i;
 
