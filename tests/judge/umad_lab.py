@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""mad/umad.c on a real kernel: umad_probe in a guest of tests/lab.
+
+What test_umad assumes of the kernel and of libibumad is true here, or this fails.
+"""
+import ipaddress
+import os
+import pathlib
+import re
+import shutil
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lab"))
+from lablib import Lab  # noqa: E402
+
+SKIPPED = 77
+COUNT = 2000
+# An unresolved neighbour holds a write for a second; reception must not notice.
+GAP_US_MAX = 500_000
+probe = "umad_probe"
+
+
+class UmadOnRxe(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.lab = cls.enterClassContext(Lab({"a": "purecm"}))
+        cls.host = cls.lab.a
+
+    def setUp(self):
+        self.host.mode("purecm")
+
+    def run_probe(self, *args):
+        return self.host.run([probe, self.host.device, *args], timeout=60)
+
+    def hold(self):
+        process = self.host.start([probe, self.host.device, "hold"])
+        self.addCleanup(process.stop)
+        process.wait_for_output("held", timeout=10)
+        return process
+
+    def assert_refused(self, result, *words):
+        self.assertEqual(result.status, 1, result.output)
+        for word in words:
+            self.assertIn(word, result.output)
+
+    def gid_index(self, address):
+        gid = ipaddress.ip_address(address)
+        if gid.version == 4:
+            gid = ipaddress.IPv6Address("::ffff:" + address)
+        folder = "/sys/class/infiniband/%s/ports/1/gids" % self.host.device
+        lines = self.host.run("grep -rl %s %s" % (gid.exploded, folder)).stdout.split()
+        return str(gid), lines[0].rsplit("/", 1)[1]
+
+    def loop(self, address, threads, *stray):
+        gid, index = self.gid_index(address)
+        result = self.run_probe("loop", gid, index, str(COUNT), str(threads), *stray)
+        self.assertTrue(result.ok, result.output)
+        return result.output
+
+    def test_free_port_is_had(self):
+        self.assertEqual(self.run_probe("open").output.strip(), "opened")
+
+    def test_closed_port_is_free_again(self):
+        self.run_probe("open")
+        self.assertTrue(self.run_probe("open").ok)
+
+    def test_process_that_has_the_port_is_named(self):
+        holder = self.hold()
+        self.assert_refused(self.run_probe("open"), "EADDRINUSE", "process %d" % holder.pid,
+                            "umad_probe")
+
+    def test_ib_cm_is_named_with_its_users(self):
+        self.host.mode("stock")
+        self.assert_refused(self.run_probe("open"), "EBUSY", "ib_cm (loaded by rdma_cm)",
+                            "modprobe -r rdma_ucm rdma_cm ib_cm")
+
+    def test_ib_cm_that_came_too_late_is_not_blamed(self):
+        holder = self.hold()
+        self.host.run("modprobe rdma_ucm", check=True)
+        self.addCleanup(self.host.run, "modprobe -r rdma_ucm rdma_cm ib_cm")
+        self.assert_refused(self.run_probe("open"), "EADDRINUSE", "process %d" % holder.pid)
+
+    def test_missing_permission_is_said(self):
+        result = self.host.run("su nobody -s /bin/sh -c '%s %s open'" % (probe, self.host.device))
+        self.assert_refused(result, "EACCES", "/dev/infiniband/umad0")
+
+    def test_missing_module_is_said(self):
+        self.host.run("modprobe -r ib_umad", check=True)
+        self.addCleanup(self.host.run, "modprobe ib_umad", check=True)
+        self.assert_refused(self.run_probe("open"), "ENXIO", "modprobe ib_umad")
+
+    def test_every_message_arrives_once_with_the_way_back(self):
+        for address in (self.host.addr4, self.host.addr6):
+            print(address, self.loop(address, 1), end="", flush=True)
+
+    def test_several_threads_may_send(self):
+        print("4 threads:", self.loop(self.host.addr4, 4), end="", flush=True)
+
+    def test_unknown_neighbour_does_not_stop_reception(self):
+        stray = str(ipaddress.IPv4Address(self.host.addr4) + 100)
+        output = self.loop(self.host.addr4, 1, "::ffff:" + stray)
+        print("beside a lost one:", output, end="", flush=True)
+        self.assertIn("to nobody: E", output)
+        self.assertLess(int(re.search(r"gap (\d+) us", output)[1]), GAP_US_MAX)
+
+    def test_removed_device_is_enodev(self):
+        holder = self.hold()
+        self.host.run("rdma link delete %s" % self.host.device, check=True)
+        holder.wait_for_output("send: ENODEV", timeout=10)
+        self.assertIn("receive: ENODEV", holder.output())
+        self.host.mode("bare")
+
+
+def main():
+    global probe
+    if len(sys.argv) < 2:
+        sys.exit("usage: umad_lab.py UMAD_PROBE [TEST...]")
+    if not shutil.which("qemu-system-x86_64"):
+        print("umad_lab: skipped: no qemu-system-x86_64; apt-get install qemu-system-x86")
+        sys.exit(SKIPPED)
+    probe = os.path.abspath(sys.argv.pop(1))
+    unittest.main(verbosity=2)
+
+
+if __name__ == "__main__":
+    main()
