@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Networks for tests: a namespace of the test process's own, and a second one behind a veth pair.
+ * All of it vanishes with the process.
+ */
+#ifndef TESTS_UNIT_LIB_NETNS_H
+#define TESTS_UNIT_LIB_NETNS_H
+
+#include <stdbool.h>
+
+#include "lib/addr.h"
+
+/** netns_allowed() - can this process make network namespaces? If not, says why on stdout. */
+bool netns_allowed(void);
+
+/** netns_enter() - move this process into an empty network namespace, lo up; fails the test. */
+void netns_enter(void);
+
+/** run() - run a shell command (printf format); fails the test if the command fails. */
+void run(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/**
+ * peer_start() - a second namespace: veth0 here, veth1 there, both up, without IPv4 addresses
+ *
+ * veth0 gives up resolving after some 100 ms.
+ */
+void peer_start(void);
+
+/** peer_run() - run() in the peer's namespace. */
+void peer_run(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/** drop_net_admin() - go on without CAP_NET_ADMIN; run() still has it. */
+void drop_net_admin(void);
+
+/** ip() - the address in a string, "10.0.0.1" or "fe80::1%veth0"; fails the test. */
+union addr ip(const char *text);
+
+/** ip_text() - the reverse, in a static buffer. */
+const char *ip_text(union addr addr);
+
+#endif

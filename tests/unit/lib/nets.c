@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The networks of nets.h.
+ */
+#include "tests/unit/lib/nets.h"
+
+#include <net/if.h>
+#include <poll.h>
+#include <stdlib.h>
+
+int lookup(const char *dst, const char *src, const char *dev, struct net_route *ret)
+{
+	union addr to = ip(dst);
+	union addr from;
+
+	if (src)
+		from = ip(src);
+	return net_route_lookup(&to, src ? &from : NULL, dev ? if_nametoindex(dev) : 0, ret);
+}
+
+struct net_route route_to(const char *dst)
+{
+	struct net_route route;
+
+	ck_assert_int_eq(lookup(dst, NULL, NULL, &route), 0);
+	return route;
+}
+
+/* An Ethernet interface; veth, because not every kernel has dummy. */
+void add_net(const char *name, const char *address)
+{
+	run("ip link add %s type veth peer name far_%s", name, name);
+	run("ip link set far_%s up; ip link set %s up", name, name);
+	run("ip addr add %s dev %s", address, name);
+}
+
+void two_nets(void)
+{
+	netns_enter();
+	add_net("d0", "10.0.0.1/24");
+	add_net("d1", "10.0.1.1/24");
+}
+
+void veth_net(void)
+{
+	netns_enter();
+	peer_start();
+	run("ip addr add 10.0.0.1/24 dev veth0");
+	run("ip addr add 2001:db8::1/64 dev veth0 nodad");
+}
+
+bool readable(int timeout_ms)
+{
+	struct pollfd pfd = { .fd = net_watch_fd(), .events = POLLIN };
+
+	return poll(&pfd, 1, timeout_ms) == 1;
+}
+
+void count(const struct net_event *event, void *arg)
+{
+	(void)event;
+	++*(int *)arg;
+}
+
+static void add_case(Suite *suite, const struct nets_case *c)
+{
+	TCase *tc = tcase_create(c->name);
+
+	tcase_add_checked_fixture(tc, c->setup, NULL);
+	tcase_set_timeout(tc, 30);
+	c->add_tests(tc);
+	suite_add_tcase(suite, tc);
+}
+
+int nets_run(const char *name, const struct nets_case *cases)
+{
+	Suite *suite;
+	SRunner *runner;
+	int failed;
+
+	if (!netns_allowed())
+		return 77;
+	suite = suite_create(name);
+	for (; cases->name; cases++)
+		add_case(suite, cases);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

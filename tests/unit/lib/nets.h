@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the tests of lib/netlink.h share: two small networks, and questions about them in text.
+ */
+#ifndef TESTS_UNIT_LIB_NETS_H
+#define TESTS_UNIT_LIB_NETS_H
+
+#include <check.h>
+#include <stdbool.h>
+
+#include "lib/netlink.h"
+#include "tests/unit/lib/netns.h"
+
+#define N(array)		      ((int)(sizeof(array) / sizeof((array)[0])))
+
+#define ck_assert_ip(addr, text)      ck_assert_str_eq(ip_text(addr), text)
+#define ck_assert_dev(ifindex_, name) ck_assert_uint_eq(ifindex_, if_nametoindex(name))
+
+/** add_net() - an Ethernet interface that is up, with an address ("10.0.0.1/24"). */
+void add_net(const char *name, const char *address);
+
+/** two_nets() - set-up: d0 with 10.0.0.1/24 and d1 with 10.0.1.1/24 in a new namespace. */
+void two_nets(void);
+
+/** veth_net() - set-up: veth0 with 10.0.0.1/24 and 2001:db8::1/64, and a peer behind it. */
+void veth_net(void);
+
+/** lookup() - net_route_lookup(), with NULL for no source or no interface. */
+int lookup(const char *dst, const char *src, const char *dev, struct net_route *ret);
+
+/** route_to() - the route to @dst; fails the test if there is none. */
+struct net_route route_to(const char *dst);
+
+/** readable() - does net_watch_fd() become readable within @timeout_ms? */
+bool readable(int timeout_ms);
+
+/** count() - report for net_watch_drain(): how many, in the int @arg. */
+void count(const struct net_event *event, void *arg);
+
+struct nets_case {
+	const char *name; /* NULL: the end */
+	void (*setup)(void);
+	void (*add_tests)(TCase *tc);
+};
+
+/** nets_run() - run a suite. Return: exit status; 77 where no namespace can be made. */
+int nets_run(const char *name, const struct nets_case *cases);
+
+#endif

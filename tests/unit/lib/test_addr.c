@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What binding, resolving and listening ask of an address (lib/addr.h): one row an address.
+ */
+#include <arpa/inet.h>
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/addr.h"
+#include "tests/unit/lib/netns.h"
+
+static const struct row {
+	const char *text;
+	bool zero, loopback, any, link_local, multicast;
+} rows[] = {
+	{.text = "0.0.0.0",	     .zero = true, .any = true },
+	{ .text = "0.1.2.3",		     .any = true },
+	{ .text = "127.0.0.1",	       .loopback = true, .any = true },
+	{ .text = "127.9.8.7",			       .loopback = true, .any = true },
+	{ .text = "10.0.0.1" },
+	{ .text = "169.254.1.1"			},
+	{ .text = "223.255.255.255"},
+	{ .text = "224.0.0.1",			       .multicast = true },
+	{ .text = "239.255.255.255",			     .multicast = true },
+	{ .text = "240.0.0.1" },
+	{ .text = "::",					 .zero = true, .any = true },
+	{ .text = "::1",.loopback = true, .any = true },
+	{ .text = "2001:db8::1"},
+	{ .text = "fe80::1",			     .link_local = true },
+	{ .text = "febf::1",			     .link_local = true },
+	{ .text = "fec0::1"},
+	{ .text = "ff02::1",			     .multicast = true },
+	{ .text = "::ffff:127.0.0.1"			     },
+};
+
+#define N(array) ((int)(sizeof(array) / sizeof((array)[0])))
+
+START_TEST(address_is_what_its_row_says)
+{
+	const struct row *row = &rows[_i];
+	union addr addr = ip(row->text);
+
+	ck_assert_int_eq(addr_is_zero(&addr), row->zero);
+	ck_assert_int_eq(addr_is_loopback(&addr), row->loopback);
+	ck_assert_int_eq(addr_is_any(&addr), row->any);
+	ck_assert_int_eq(addr_is_link_local(&addr), row->link_local);
+	ck_assert_int_eq(addr_is_multicast(&addr), row->multicast);
+}
+END_TEST
+
+START_TEST(addresses_differ_from_all_others)
+{
+	for (int i = 0; i < N(rows); i++) {
+		union addr a = ip(rows[_i].text);
+		union addr b = ip(rows[i].text);
+
+		ck_assert_int_eq(addr_same_ip(&a, &b), i == _i);
+	}
+}
+END_TEST
+
+START_TEST(port_is_set_and_read_in_host_order)
+{
+	union addr addr = ip(rows[_i].text);
+
+	addr_set_port(&addr, 0x1d2f);
+	ck_assert_uint_eq(addr_port(&addr), 0x1d2f);
+	ck_assert_mem_eq(addr.sa.sa_data, "\x1d\x2f", 2);
+}
+END_TEST
+
+START_TEST(port_does_not_tell_addresses_apart)
+{
+	union addr a = ip("10.0.0.1");
+	union addr b = a;
+
+	addr_set_port(&b, 7);
+	ck_assert(addr_same_ip(&a, &b));
+}
+END_TEST
+
+START_TEST(scope_tells_link_local_addresses_apart)
+{
+	union addr a = ip("fe80::1");
+	union addr b = a;
+
+	a.in6.sin6_scope_id = 1;
+	b.in6.sin6_scope_id = 2;
+	ck_assert(!addr_same_ip(&a, &b));
+	ck_assert_uint_eq(addr_scope(&b), 2);
+}
+END_TEST
+
+START_TEST(scope_of_a_global_address_does_not_count)
+{
+	union addr a = ip("2001:db8::1");
+	union addr b = a;
+
+	b.in6.sin6_scope_id = 2;
+	ck_assert(addr_same_ip(&a, &b));
+	ck_assert_uint_eq(addr_scope(&b), 0);
+}
+END_TEST
+
+START_TEST(copy_takes_the_address_and_no_more)
+{
+	union addr addr;
+	struct sockaddr_in in4 = { .sin_family = AF_INET, .sin_port = htons(9) };
+
+	memset(&addr, 0xff, sizeof(addr));
+	ck_assert_int_eq(addr_copy((struct sockaddr *)&in4, &addr), 0);
+	ck_assert_mem_eq(&addr, &in4, sizeof(in4));
+	ck_assert_int_eq(((char *)&addr)[sizeof(addr) - 1], 0);
+}
+END_TEST
+
+START_TEST(copy_refuses_what_cannot_be_routed)
+{
+	struct sockaddr sa = { .sa_family = AF_UNIX };
+	union addr addr;
+
+	ck_assert_int_eq(addr_copy(&sa, &addr), -EINVAL);
+	ck_assert_int_eq(addr_copy(NULL, &addr), -EINVAL);
+	ck_assert_uint_eq(addr_bytes(&sa), 0);
+}
+END_TEST
+
+START_TEST(ipv4_gid_is_a_mapped_address)
+{
+	union addr addr = ip("192.0.2.1");
+	struct mad_gid gid = addr_to_gid(&addr);
+
+	ck_assert_mem_eq(gid.raw, "\0\0\0\0\0\0\0\0\0\0\xff\xff\xc0\0\2\1", 16);
+}
+END_TEST
+
+START_TEST(ipv6_gid_is_the_address)
+{
+	union addr addr = ip("fe80::1");
+	struct mad_gid gid = addr_to_gid(&addr);
+
+	ck_assert_mem_eq(gid.raw, &addr.in6.sin6_addr, 16);
+}
+END_TEST
+
+START_TEST(wildcards_are_zero_addresses)
+{
+	static const sa_family_t families[] = { AF_INET, AF_INET6 };
+	union addr addr;
+
+	addr_set_any(&addr, families[_i]);
+	ck_assert_uint_eq(addr.sa.sa_family, families[_i]);
+	ck_assert(addr_is_zero(&addr));
+	ck_assert_uint_eq(addr_port(&addr), 0);
+}
+END_TEST
+
+START_TEST(text_is_what_people_write)
+{
+	static const struct {
+		const char *address, *text;
+		unsigned int scope;
+	} texts[] = {
+		{"192.0.2.1",				"192.0.2.1:7471",	 0	   },
+		{ "2001:db8::1",				 "[2001:db8::1]:7471", 0	 },
+		{ "fe80::1",				 "[fe80::1%7]:7471",	 7	   },
+		{ "fe80:1234:1234:1234:1234:1234:1234:1234",
+		  "[fe80:1234:1234:1234:1234:1234:1234:1234%4294967295]:7471",      UINT32_MAX},
+	};
+	union addr addr = ip(texts[_i].address);
+	char buf[ADDR_STR_BYTES];
+
+	if (texts[_i].scope)
+		addr.in6.sin6_scope_id = texts[_i].scope;
+	addr_set_port(&addr, 7471);
+	ck_assert_str_eq(addr_str(&addr, buf), texts[_i].text);
+}
+END_TEST
+
+START_TEST(text_of_no_address_names_the_family)
+{
+	union addr addr = { .sa.sa_family = 0 };
+	char buf[ADDR_STR_BYTES];
+
+	ck_assert_str_eq(addr_str(&addr, buf), "family 0");
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("addr");
+	TCase *tc = tcase_create("addr");
+	SRunner *runner = srunner_create(suite);
+	int failed;
+
+	suite_add_tcase(suite, tc);
+	tcase_add_loop_test(tc, address_is_what_its_row_says, 0, N(rows));
+	tcase_add_loop_test(tc, addresses_differ_from_all_others, 0, N(rows));
+	tcase_add_loop_test(tc, port_is_set_and_read_in_host_order, 0, N(rows));
+	tcase_add_test(tc, port_does_not_tell_addresses_apart);
+	tcase_add_test(tc, scope_tells_link_local_addresses_apart);
+	tcase_add_test(tc, scope_of_a_global_address_does_not_count);
+	tcase_add_test(tc, copy_takes_the_address_and_no_more);
+	tcase_add_test(tc, copy_refuses_what_cannot_be_routed);
+	tcase_add_test(tc, ipv4_gid_is_a_mapped_address);
+	tcase_add_test(tc, ipv6_gid_is_the_address);
+	tcase_add_loop_test(tc, wildcards_are_zero_addresses, 0, 2);
+	tcase_add_loop_test(tc, text_is_what_people_write, 0, 4);
+	tcase_add_test(tc, text_of_no_address_names_the_family);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

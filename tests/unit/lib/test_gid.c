@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * GID tables (lib/gid.h) of devices that do not exist: query_port is theirs, and
+ * _ibv_query_gid_table() is defined here, in place of libibverbs'.
+ */
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/gid.h"
+#include "tests/unit/lib/netns.h"
+
+#define ETH0 2
+#define ETH1 3
+
+struct device {
+	struct verbs_context verbs;
+	struct ibv_port_attr port[2];
+	struct ibv_gid_entry gid[8];
+	int n_gids;
+	int n_reads; /* of the table */
+	int error;
+};
+
+static struct device device[2];
+static struct ibv_context *contexts[2];
+
+static struct device *device_of(struct ibv_context *context)
+{
+	return context == contexts[0] ? &device[0] : &device[1];
+}
+
+static int fake_query_port(struct ibv_context *context, uint8_t port_num,
+			   struct ibv_port_attr *attr, size_t bytes)
+{
+	if (port_num < 1 || port_num > 2)
+		return EINVAL;
+	memcpy(attr, &device_of(context)->port[port_num - 1], bytes);
+	return 0;
+}
+
+ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries,
+			     size_t max_entries, uint32_t flags, size_t entry_size)
+{
+	struct device *dev = device_of(context);
+
+	dev->n_reads++;
+	if (dev->error || flags || (size_t)dev->n_gids > max_entries)
+		return -EINVAL;
+	memcpy(entries, dev->gid, dev->n_gids * entry_size);
+	return dev->n_gids;
+}
+
+static void add_gid(struct device *dev, uint32_t port_num, uint32_t index, enum ibv_gid_type type,
+		    uint32_t ifindex, const char *address)
+{
+	union addr addr = ip(address);
+	struct mad_gid gid = addr_to_gid(&addr);
+	struct ibv_gid_entry *entry = &dev->gid[dev->n_gids++];
+
+	*entry = (struct ibv_gid_entry){
+		.gid_index = index, .port_num = port_num, .gid_type = type, .ndev_ifindex = ifindex
+	};
+	memcpy(&entry->gid, &gid, sizeof(gid));
+}
+
+static void setup(void)
+{
+	for (int i = 0; i < 2; i++) {
+		struct device *dev = &device[i];
+
+		memset(dev, 0, sizeof(*dev));
+		dev->verbs.sz = sizeof(dev->verbs);
+		dev->verbs.query_port = fake_query_port;
+		dev->verbs.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
+		contexts[i] = &dev->verbs.context;
+		for (int port = 0; port < 2; port++) {
+			dev->port[port].link_layer = IBV_LINK_LAYER_ETHERNET;
+			dev->port[port].state = IBV_PORT_ACTIVE;
+			dev->port[port].gid_tbl_len = 16;
+		}
+	}
+	add_gid(&device[0], 1, 0, IBV_GID_TYPE_ROCE_V1, ETH0, "fe80::1");
+	add_gid(&device[0], 1, 1, IBV_GID_TYPE_ROCE_V2, ETH0, "fe80::1");
+	add_gid(&device[0], 1, 2, IBV_GID_TYPE_ROCE_V1, ETH0, "10.0.0.1");
+	add_gid(&device[0], 1, 3, IBV_GID_TYPE_ROCE_V2, ETH0, "10.0.0.1");
+	add_gid(&device[1], 2, 5, IBV_GID_TYPE_ROCE_V2, ETH1, "10.0.1.1");
+}
+
+static int find(const char *address, unsigned int ifindex, struct gid_entry *ret)
+{
+	union addr addr = ip(address);
+
+	return gid_find(contexts, 2, &addr, ifindex, ret);
+}
+
+START_TEST(address_is_found_with_device_port_and_index)
+{
+	struct gid_entry gid;
+
+	ck_assert_int_eq(find("10.0.1.1", ETH1, &gid), 0);
+	ck_assert_ptr_eq(gid.verbs, contexts[1]);
+	ck_assert_uint_eq(gid.port_num, 2);
+	ck_assert_uint_eq(gid.gid_index, 5);
+	ck_assert_uint_eq(gid.ifindex, ETH1);
+	ck_assert_mem_eq(&gid.gid, &device[1].gid[0].gid, 16);
+}
+END_TEST
+
+START_TEST(roce_v2_is_chosen_where_both_are_offered)
+{
+	struct gid_entry gid;
+
+	ck_assert_int_eq(find("10.0.0.1", ETH0, &gid), 0);
+	ck_assert_int_eq(gid.type, IBV_GID_TYPE_ROCE_V2);
+	ck_assert_uint_eq(gid.gid_index, 3);
+}
+END_TEST
+
+START_TEST(port_without_roce_v2_uses_v1)
+{
+	struct gid_entry gid;
+
+	add_gid(&device[0], 2, 0, IBV_GID_TYPE_ROCE_V1, ETH1, "10.0.2.1");
+	ck_assert_int_eq(find("10.0.2.1", ETH1, &gid), 0);
+	ck_assert_int_eq(gid.type, IBV_GID_TYPE_ROCE_V1);
+}
+END_TEST
+
+START_TEST(v1_entry_of_a_v2_port_does_not_match)
+{
+	struct gid_entry gid;
+
+	add_gid(&device[0], 1, 4, IBV_GID_TYPE_ROCE_V1, ETH0, "10.0.0.9");
+	ck_assert_int_eq(find("10.0.0.9", ETH0, &gid), -ENODEV);
+}
+END_TEST
+
+START_TEST(same_address_on_another_interface_does_not_match)
+{
+	struct gid_entry gid;
+
+	ck_assert_int_eq(find("10.0.0.1", ETH1, &gid), -ENODEV);
+}
+END_TEST
+
+START_TEST(first_device_that_has_it_wins)
+{
+	struct gid_entry gid;
+
+	add_gid(&device[1], 1, 0, IBV_GID_TYPE_ROCE_V2, ETH0, "10.0.0.1");
+	ck_assert_int_eq(find("10.0.0.1", ETH0, &gid), 0);
+	ck_assert_ptr_eq(gid.verbs, contexts[0]);
+}
+END_TEST
+
+START_TEST(port_that_is_down_does_not_count)
+{
+	struct gid_entry gid;
+
+	device[0].port[0].state = IBV_PORT_DOWN;
+	ck_assert_int_eq(find("10.0.0.1", ETH0, &gid), -ENODEV);
+}
+END_TEST
+
+START_TEST(port_that_is_initialising_counts)
+{
+	struct gid_entry gid;
+
+	device[0].port[0].state = IBV_PORT_INIT;
+	ck_assert_int_eq(find("10.0.0.1", ETH0, &gid), 0);
+}
+END_TEST
+
+START_TEST(infiniband_port_does_not_count)
+{
+	struct gid_entry gid;
+
+	device[0].port[0].link_layer = IBV_LINK_LAYER_INFINIBAND;
+	ck_assert_int_eq(find("10.0.0.1", ETH0, &gid), -ENODEV);
+}
+END_TEST
+
+START_TEST(index_that_no_mad_can_name_is_skipped)
+{
+	struct gid_entry gid;
+
+	add_gid(&device[0], 1, 256, IBV_GID_TYPE_ROCE_V2, ETH0, "10.0.0.9");
+	ck_assert_int_eq(find("10.0.0.9", ETH0, &gid), -ENODEV);
+}
+END_TEST
+
+START_TEST(second_question_is_answered_without_reading)
+{
+	struct gid_entry gid;
+
+	ck_assert_int_eq(find("10.0.0.1", ETH0, &gid), 0);
+	ck_assert_int_eq(find("10.0.0.1", ETH0, &gid), 0);
+	ck_assert_int_eq(device[0].n_reads, 1);
+	ck_assert_int_eq(device[1].n_reads, 0);
+}
+END_TEST
+
+START_TEST(miss_reads_the_tables_again)
+{
+	struct gid_entry gid;
+
+	ck_assert_int_eq(find("10.0.0.9", ETH0, &gid), -ENODEV);
+	add_gid(&device[1], 1, 1, IBV_GID_TYPE_ROCE_V2, ETH0, "10.0.0.9");
+	ck_assert_int_eq(find("10.0.0.9", ETH0, &gid), 0);
+	ck_assert_uint_eq(gid.gid_index, 1);
+}
+END_TEST
+
+START_TEST(forgotten_table_is_read_again)
+{
+	struct gid_entry gid;
+
+	ck_assert_int_eq(find("10.0.0.1", ETH0, &gid), 0);
+	device[0].gid[3].gid_index = 7;
+	gid_forget(contexts[0]);
+	ck_assert_int_eq(find("10.0.0.1", ETH0, &gid), 0);
+	ck_assert_uint_eq(gid.gid_index, 7);
+}
+END_TEST
+
+/* The kernel announces an address before it changes the table. */
+START_TEST(table_read_right_after_forgetting_is_not_trusted_for_long)
+{
+	struct gid_entry gid;
+
+	gid_forget(NULL);
+	ck_assert_int_eq(find("10.0.0.1", ETH0, &gid), 0);
+	device[0].gid[3].gid_index = 7;
+	ck_assert_int_eq(find("10.0.0.1", ETH0, &gid), 0);
+	ck_assert_uint_eq(gid.gid_index, 7);
+}
+END_TEST
+
+START_TEST(table_read_a_while_after_forgetting_is_kept)
+{
+	struct gid_entry gid;
+
+	gid_forget(NULL);
+	usleep(300000);
+	ck_assert_int_eq(find("10.0.0.1", ETH0, &gid), 0);
+	ck_assert_int_eq(find("10.0.0.1", ETH0, &gid), 0);
+	ck_assert_int_eq(device[0].n_reads, 1);
+}
+END_TEST
+
+START_TEST(forgetting_one_device_keeps_the_other)
+{
+	struct gid_entry gid;
+
+	ck_assert_int_eq(find("10.0.1.1", ETH1, &gid), 0);
+	gid_forget(contexts[0]);
+	ck_assert_int_eq(find("10.0.1.1", ETH1, &gid), 0);
+	ck_assert_int_eq(device[1].n_reads, 1);
+}
+END_TEST
+
+START_TEST(device_that_fails_does_not_hide_the_next)
+{
+	struct gid_entry gid;
+
+	device[0].error = 1;
+	ck_assert_int_eq(find("10.0.1.1", ETH1, &gid), 0);
+}
+END_TEST
+
+START_TEST(entry_is_found_by_its_index)
+{
+	struct gid_entry gid;
+
+	ck_assert_int_eq(gid_by_index(contexts[0], 1, 2, &gid), 0);
+	ck_assert_int_eq(gid.type, IBV_GID_TYPE_ROCE_V1);
+	ck_assert_mem_eq(&gid.gid, &device[0].gid[2].gid, 16);
+}
+END_TEST
+
+START_TEST(hole_in_the_table_is_no_entry)
+{
+	struct gid_entry gid;
+
+	ck_assert_int_eq(gid_by_index(contexts[0], 1, 9, &gid), -ENODEV);
+	ck_assert_int_eq(gid_by_index(contexts[0], 2, 2, &gid), -ENODEV);
+}
+END_TEST
+
+static void add_tests(TCase *tc)
+{
+	tcase_add_test(tc, address_is_found_with_device_port_and_index);
+	tcase_add_test(tc, roce_v2_is_chosen_where_both_are_offered);
+	tcase_add_test(tc, port_without_roce_v2_uses_v1);
+	tcase_add_test(tc, v1_entry_of_a_v2_port_does_not_match);
+	tcase_add_test(tc, same_address_on_another_interface_does_not_match);
+	tcase_add_test(tc, first_device_that_has_it_wins);
+	tcase_add_test(tc, port_that_is_down_does_not_count);
+	tcase_add_test(tc, port_that_is_initialising_counts);
+	tcase_add_test(tc, infiniband_port_does_not_count);
+	tcase_add_test(tc, index_that_no_mad_can_name_is_skipped);
+	tcase_add_test(tc, second_question_is_answered_without_reading);
+	tcase_add_test(tc, miss_reads_the_tables_again);
+	tcase_add_test(tc, forgotten_table_is_read_again);
+	tcase_add_test(tc, table_read_right_after_forgetting_is_not_trusted_for_long);
+	tcase_add_test(tc, table_read_a_while_after_forgetting_is_kept);
+	tcase_add_test(tc, forgetting_one_device_keeps_the_other);
+	tcase_add_test(tc, device_that_fails_does_not_hide_the_next);
+	tcase_add_test(tc, entry_is_found_by_its_index);
+	tcase_add_test(tc, hole_in_the_table_is_no_entry);
+}
+
+int main(void)
+{
+	Suite *suite = suite_create("gid");
+	TCase *tc = tcase_create("gid");
+	SRunner *runner = srunner_create(suite);
+	int failed;
+
+	suite_add_tcase(suite, tc);
+	tcase_add_checked_fixture(tc, setup, NULL);
+	add_tests(tc);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

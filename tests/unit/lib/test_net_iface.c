@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Interfaces and their addresses (lib/net_iface.c) against the running kernel: each test makes its
+ * own network.
+ */
+#include <check.h>
+#include <errno.h>
+#include <net/if.h>
+#include <net/if_arp.h>
+
+#include "lib/netlink.h"
+#include "tests/unit/lib/nets.h"
+
+START_TEST(moved_address_is_found_on_its_new_interface)
+{
+	union addr addr = ip("10.0.0.1");
+	struct net_iface iface;
+
+	ck_assert_int_eq(net_iface_of_addr(&addr, &iface), 0);
+	ck_assert_str_eq(iface.name, "d0");
+	run("ip addr del 10.0.0.1/24 dev d0; ip addr add 10.0.0.1/24 dev d1");
+	ck_assert_int_eq(net_iface_of_addr(&addr, &iface), 0);
+	ck_assert_str_eq(iface.name, "d1");
+}
+END_TEST
+
+START_TEST(foreign_address_has_no_interface)
+{
+	union addr addr = ip("10.0.0.9");
+	struct net_iface iface;
+
+	ck_assert_int_eq(net_iface_of_addr(&addr, &iface), -EADDRNOTAVAIL);
+}
+END_TEST
+
+START_TEST(link_local_address_belongs_to_its_scope_only)
+{
+	struct net_iface iface;
+	union addr here, there;
+
+	run("ip addr add fe80::5/64 dev d1 nodad");
+	here = ip("fe80::5%d1");
+	there = ip("fe80::5%d0");
+	ck_assert_int_eq(net_iface_of_addr(&here, &iface), 0);
+	ck_assert_int_eq(net_iface_of_addr(&there, &iface), -EADDRNOTAVAIL);
+}
+END_TEST
+
+START_TEST(many_addresses_are_all_found)
+{
+	struct net_iface iface;
+
+	run("for i in $(seq 1 250); do echo addr add 10.9.0.$i/32 dev d1; done | ip -b -");
+	for (int i = 1; i <= 250; i++) {
+		union addr addr = ip("10.9.0.0");
+
+		addr.in4.sin_addr.s_addr |= htonl(i);
+		ck_assert_int_eq(net_iface_of_addr(&addr, &iface), 0);
+		ck_assert_str_eq(iface.name, "d1");
+	}
+}
+END_TEST
+
+START_TEST(interface_tells_what_it_is)
+{
+	static const uint8_t hw[] = { 2, 0, 0, 0, 0, 7 };
+	struct net_iface iface;
+
+	run("ip link set d0 mtu 4200 address 02:00:00:00:00:07");
+	ck_assert_int_eq(net_iface_get(if_nametoindex("d0"), &iface), 0);
+	ck_assert_str_eq(iface.name, "d0");
+	ck_assert_uint_eq(iface.mtu, 4200);
+	ck_assert_uint_eq(iface.arp_type, ARPHRD_ETHER);
+	ck_assert(iface.up && !iface.loopback);
+	ck_assert_uint_eq(iface.hw_bytes, sizeof(hw));
+	ck_assert_mem_eq(iface.hw_addr, hw, sizeof(hw));
+}
+END_TEST
+
+START_TEST(change_of_an_interface_shows_at_once)
+{
+	unsigned int ifindex = if_nametoindex("d0");
+	struct net_iface iface;
+
+	ck_assert_int_eq(net_iface_get(ifindex, &iface), 0);
+	run("ip link set d0 mtu 9000 down");
+	ck_assert_int_eq(net_iface_get(ifindex, &iface), 0);
+	ck_assert_uint_eq(iface.mtu, 9000);
+	ck_assert(!iface.up);
+	run("ip link del d0");
+	ck_assert_int_eq(net_iface_get(ifindex, &iface), -ENODEV);
+}
+END_TEST
+
+static void add_tests(TCase *tc)
+{
+	tcase_add_test(tc, moved_address_is_found_on_its_new_interface);
+	tcase_add_test(tc, foreign_address_has_no_interface);
+	tcase_add_test(tc, link_local_address_belongs_to_its_scope_only);
+	tcase_add_test(tc, many_addresses_are_all_found);
+	tcase_add_test(tc, interface_tells_what_it_is);
+	tcase_add_test(tc, change_of_an_interface_shows_at_once);
+}
+
+static const struct nets_case cases[] = {
+	{"interface", two_nets, add_tests},
+	{ NULL,	NULL,     NULL	   },
+};
+
+int main(void)
+{
+	return nets_run("net_iface", cases);
+}

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Routes (lib/net_route.c) against the running kernel: each test makes its own network.
+ */
+#include <check.h>
+#include <errno.h>
+#include <net/if.h>
+
+#include "lib/netlink.h"
+#include "tests/unit/lib/nets.h"
+
+START_TEST(destination_without_route_is_unreachable)
+{
+	struct net_route route;
+
+	ck_assert_int_eq(lookup("192.0.2.1", NULL, NULL, &route), -ENETUNREACH);
+	ck_assert_int_eq(lookup("2001:db8::1", NULL, NULL, &route), -ENETUNREACH);
+}
+END_TEST
+
+START_TEST(on_link_destination_is_its_own_next_hop)
+{
+	struct net_route route = route_to("10.0.1.9");
+
+	ck_assert_ip(route.next_hop, "10.0.1.9");
+	ck_assert_ip(route.src, "10.0.1.1");
+	ck_assert_dev(route.ifindex, "d1");
+	ck_assert(!route.gateway && !route.local);
+	ck_assert_uint_eq(route.hop_limit, 64);
+}
+END_TEST
+
+START_TEST(gateway_is_the_next_hop)
+{
+	struct net_route route;
+
+	run("ip route add default via 10.0.0.254");
+	route = route_to("192.0.2.1");
+
+	ck_assert_ip(route.next_hop, "10.0.0.254");
+	ck_assert_ip(route.src, "10.0.0.1");
+	ck_assert(route.gateway);
+}
+END_TEST
+
+START_TEST(link_local_gateway_is_pinned_to_its_interface)
+{
+	struct net_route route;
+
+	run("ip addr add 2001:db8::1/64 dev d0 nodad");
+	run("ip route add default via fe80::1 dev d0");
+	route = route_to("2001:db8:1::1");
+
+	ck_assert_ip(route.next_hop, "fe80::1%d0");
+	ck_assert_ip(route.src, "2001:db8::1");
+	ck_assert(route.gateway);
+}
+END_TEST
+
+START_TEST(ipv4_route_may_go_through_an_ipv6_router)
+{
+	struct net_route route;
+
+	run("ip route add 192.0.2.0/24 via inet6 fe80::1 dev d0");
+	route = route_to("192.0.2.1");
+
+	ck_assert_ip(route.next_hop, "fe80::1%d0");
+	ck_assert_ip(route.src, "10.0.0.1");
+}
+END_TEST
+
+START_TEST(given_source_is_kept)
+{
+	struct net_route route;
+
+	run("ip addr add 10.0.0.2/24 dev d0");
+	ck_assert_int_eq(lookup("10.0.0.9", "10.0.0.2", NULL, &route), 0);
+	ck_assert_ip(route.src, "10.0.0.2");
+}
+END_TEST
+
+START_TEST(wildcard_source_leaves_the_choice_to_the_kernel)
+{
+	struct net_route route;
+
+	ck_assert_int_eq(lookup("10.0.0.9", "0.0.0.0", NULL, &route), 0);
+	ck_assert_ip(route.src, "10.0.0.1");
+}
+END_TEST
+
+START_TEST(given_source_chooses_among_rules)
+{
+	struct net_route route;
+
+	run("ip rule add from 10.0.1.1 table 100");
+	run("ip route add default via 10.0.1.254 table 100");
+	run("ip route add default via 10.0.0.254");
+	ck_assert_int_eq(lookup("192.0.2.1", "10.0.1.1", NULL, &route), 0);
+	ck_assert_ip(route.next_hop, "10.0.1.254");
+}
+END_TEST
+
+START_TEST(given_interface_chooses_the_source)
+{
+	struct net_route route;
+
+	add_net("d2", "10.0.0.3/24");
+	ck_assert_int_eq(lookup("10.0.0.9", NULL, "d2", &route), 0);
+	ck_assert_ip(route.src, "10.0.0.3");
+	ck_assert_dev(route.ifindex, "d2");
+}
+END_TEST
+
+START_TEST(source_of_another_family_is_refused)
+{
+	struct net_route route;
+
+	ck_assert_int_eq(lookup("10.0.0.9", "::1", NULL, &route), -EINVAL);
+}
+END_TEST
+
+START_TEST(own_address_is_local_to_the_interface_that_has_it)
+{
+	static const char *const own[] = { "10.0.1.1", "2001:db8::1", "fe80::5%d1" };
+	struct net_route route;
+
+	run("ip addr add 2001:db8::1/64 dev d1 nodad; ip addr add fe80::5/64 dev d1 nodad");
+	route = route_to(own[_i]);
+
+	ck_assert(route.local);
+	ck_assert_dev(route.ifindex, "d1");
+	ck_assert_ip(route.src, own[_i]);
+}
+END_TEST
+
+START_TEST(other_own_address_is_local_to_the_destination)
+{
+	struct net_route route;
+
+	ck_assert_int_eq(lookup("10.0.1.1", "10.0.0.1", NULL, &route), 0);
+	ck_assert(route.local);
+	ck_assert_ip(route.src, "10.0.0.1");
+	ck_assert_dev(route.ifindex, "d1");
+}
+END_TEST
+
+START_TEST(own_address_stays_local_when_its_interface_is_given)
+{
+	static const char *const own[] = { "10.0.1.1", "2001:db8::1" };
+	struct net_route route;
+
+	run("ip addr add 2001:db8::1/64 dev d1 nodad");
+	ck_assert_int_eq(lookup(own[_i], own[_i], "d1", &route), 0);
+	ck_assert(route.local);
+	ck_assert_dev(route.ifindex, "d1");
+}
+END_TEST
+
+START_TEST(address_on_lo_too_is_local_to_the_device)
+{
+	struct net_route route;
+
+	run("ip addr add 10.0.1.1/32 dev lo");
+	route = route_to("10.0.1.1");
+	ck_assert_dev(route.ifindex, "d1");
+}
+END_TEST
+
+START_TEST(loopback_is_local_to_lo)
+{
+	struct net_route route = route_to(_i ? "::1" : "127.0.0.1");
+
+	ck_assert(route.local);
+	ck_assert_dev(route.ifindex, "lo");
+}
+END_TEST
+
+START_TEST(link_local_without_scope_is_refused)
+{
+	struct net_route route;
+
+	ck_assert_int_eq(lookup("fe80::9", NULL, NULL, &route), -EINVAL);
+}
+END_TEST
+
+START_TEST(link_local_goes_out_where_its_scope_says)
+{
+	struct net_route route;
+
+	run("ip addr add fe80::5/64 dev d1 nodad");
+	run("ip -6 addr del $(ip -6 -br addr show d1 | tr ' ' '\\n' | grep fe80 | grep -v ^fe80::5/)"
+	    " dev d1");
+	route = route_to("fe80::9%d1");
+
+	ck_assert_dev(route.ifindex, "d1");
+	ck_assert_ip(route.next_hop, "fe80::9%d1");
+	ck_assert_ip(route.src, "fe80::5%d1");
+}
+END_TEST
+
+START_TEST(scope_and_interface_must_agree)
+{
+	struct net_route route;
+
+	ck_assert_int_eq(lookup("fe80::9%d1", NULL, "d0", &route), -EINVAL);
+}
+END_TEST
+
+static const struct {
+	const char *type;
+	int rc;
+} dead_ends[] = {
+	{"prohibit",     -EACCES      },
+	{ "unreachable", -EHOSTUNREACH},
+	{ "blackhole",   -EINVAL      },
+};
+
+START_TEST(dead_end_says_which_v4)
+{
+	struct net_route route;
+
+	run("ip route add %s 192.0.2.0/24", dead_ends[_i].type);
+	ck_assert_int_eq(lookup("192.0.2.1", NULL, NULL, &route), dead_ends[_i].rc);
+}
+END_TEST
+
+START_TEST(dead_end_says_which_v6)
+{
+	struct net_route route;
+
+	run("ip -6 route add %s 2001:db8:9::/48", dead_ends[_i].type);
+	ck_assert_int_eq(lookup("2001:db8:9::1", NULL, NULL, &route), dead_ends[_i].rc);
+}
+END_TEST
+
+START_TEST(hop_limit_is_the_routes)
+{
+	run("ip route add 192.0.2.0/24 via 10.0.0.254 hoplimit 7");
+	ck_assert_uint_eq(route_to("192.0.2.1").hop_limit, 7);
+}
+END_TEST
+
+START_TEST(multicast_follows_its_route)
+{
+	struct net_route route;
+
+	run("ip route add 239.0.0.0/8 dev d1");
+	route = route_to("239.1.2.3");
+
+	ck_assert_dev(route.ifindex, "d1");
+	ck_assert_int_eq(net_neigh_state(&route), NET_NEIGH_KNOWN);
+}
+END_TEST
+
+START_TEST(multicast_group_of_a_link_goes_out_where_its_scope_says)
+{
+	ck_assert_dev(route_to("ff02::1234%d1").ifindex, "d1");
+	ck_assert_dev(route_to("ff02::1234%d0").ifindex, "d0");
+}
+END_TEST
+
+/* Each change, and what "192.0.2.1" is routed through before and after. */
+static const struct {
+	const char *before;
+	const char *change;
+	int rc;
+	const char *next_hop;
+} changes[] = {
+	{"ip route add default via 10.0.0.254",						 "ip route add 192.0.2.0/24 via 10.0.1.254", 0,
+	  "10.0.1.254"																		 },
+	{ "ip route add default via 10.0.0.254",						 "ip route del default",			 -ENETUNREACH, NULL	    },
+	{ "ip route add default via 10.0.0.254",						 "ip link set d0 down",			-ENETUNREACH, NULL	   },
+	{ "ip route add default via 10.0.0.254",						 "ip addr del 10.0.0.1/24 dev d0",	   -ENETUNREACH,
+	  NULL																			 },
+	{ "ip route add default via 10.0.0.254; ip route add default via 10.0.1.254 table 100",
+	  "ip rule add to 192.0.2.0/24 table 100",											   0,	      "10.0.1.254"},
+	{ "ip nexthop add id 1 via 10.0.0.254 dev d0; ip route add default nhid 1",
+	  "ip nexthop replace id 1 via 10.0.1.254 dev d1",										   0,	      "10.0.1.254"},
+};
+
+START_TEST(change_shows_in_the_next_lookup)
+{
+	struct net_route route;
+
+	run("%s", changes[_i].before);
+	ck_assert_ip(route_to("192.0.2.1").next_hop, "10.0.0.254");
+	run("%s", changes[_i].change);
+
+	ck_assert_int_eq(lookup("192.0.2.1", NULL, NULL, &route), changes[_i].rc);
+	if (!changes[_i].rc)
+		ck_assert_ip(route.next_hop, changes[_i].next_hop);
+}
+END_TEST
+
+static void add_tests(TCase *tc)
+{
+	tcase_add_test(tc, destination_without_route_is_unreachable);
+	tcase_add_test(tc, on_link_destination_is_its_own_next_hop);
+	tcase_add_test(tc, gateway_is_the_next_hop);
+	tcase_add_test(tc, link_local_gateway_is_pinned_to_its_interface);
+	tcase_add_test(tc, ipv4_route_may_go_through_an_ipv6_router);
+	tcase_add_test(tc, given_source_is_kept);
+	tcase_add_test(tc, wildcard_source_leaves_the_choice_to_the_kernel);
+	tcase_add_test(tc, given_source_chooses_among_rules);
+	tcase_add_test(tc, given_interface_chooses_the_source);
+	tcase_add_test(tc, source_of_another_family_is_refused);
+	tcase_add_loop_test(tc, own_address_is_local_to_the_interface_that_has_it, 0, 3);
+	tcase_add_test(tc, other_own_address_is_local_to_the_destination);
+	tcase_add_loop_test(tc, own_address_stays_local_when_its_interface_is_given, 0, 2);
+	tcase_add_test(tc, address_on_lo_too_is_local_to_the_device);
+	tcase_add_loop_test(tc, loopback_is_local_to_lo, 0, 2);
+	tcase_add_test(tc, link_local_without_scope_is_refused);
+	tcase_add_test(tc, link_local_goes_out_where_its_scope_says);
+	tcase_add_test(tc, scope_and_interface_must_agree);
+	tcase_add_loop_test(tc, dead_end_says_which_v4, 0, N(dead_ends));
+	tcase_add_loop_test(tc, dead_end_says_which_v6, 0, N(dead_ends));
+	tcase_add_test(tc, hop_limit_is_the_routes);
+	tcase_add_test(tc, multicast_follows_its_route);
+	tcase_add_test(tc, multicast_group_of_a_link_goes_out_where_its_scope_says);
+	tcase_add_loop_test(tc, change_shows_in_the_next_lookup, 0, N(changes));
+}
+
+static const struct nets_case cases[] = {
+	{"route", two_nets, add_tests},
+	{ NULL,	NULL,     NULL	   },
+};
+
+int main(void)
+{
+	return nets_run("net_route", cases);
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the kernel announces (lib/net_watch.c, lib/netlink.c), forks and threads: each test makes
+ * its own network.
+ */
+#include <check.h>
+#include <net/if.h>
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lib/netlink.h"
+#include "tests/unit/lib/nets.h"
+
+static void remember_last(const struct net_event *event, void *arg)
+{
+	*(struct net_event *)arg = *event;
+}
+
+START_TEST(quiet_network_leaves_the_descriptor_unreadable)
+{
+	net_watch_drain(NULL, NULL);
+	ck_assert(!readable(0));
+}
+END_TEST
+
+static void remember_addr(const struct net_event *event, void *arg)
+{
+	if (event->change == NET_CHANGE_ADDR)
+		remember_last(event, arg);
+}
+
+START_TEST(new_address_is_reported)
+{
+	struct net_event event = { .change = NET_CHANGE_LOST };
+
+	net_watch_drain(NULL, NULL);
+	run("ip addr add 10.0.5.1/32 dev d1");
+	ck_assert(readable(1000));
+	net_watch_drain(remember_addr, &event);
+
+	ck_assert_int_eq(event.change, NET_CHANGE_ADDR);
+	ck_assert_ip(event.addr, "10.0.5.1");
+	ck_assert_dev(event.ifindex, "d1");
+	ck_assert(!readable(0));
+}
+END_TEST
+
+START_TEST(lookup_does_not_swallow_an_announcement)
+{
+	struct net_event event = { 0 };
+
+	net_watch_drain(NULL, NULL);
+	run("ip link set d1 mtu 1400");
+	route_to("10.0.0.9");
+	ck_assert(readable(0));
+	net_watch_drain(remember_last, &event);
+
+	ck_assert_int_eq(event.change, NET_CHANGE_LINK);
+	ck_assert_dev(event.ifindex, "d1");
+	ck_assert(!readable(0));
+}
+END_TEST
+
+START_TEST(too_many_changes_are_reported_as_lost)
+{
+	struct net_event event = { 0 };
+
+	ck_assert_ip(route_to("10.0.0.9").next_hop, "10.0.0.9");
+	run("for i in $(seq 0 9999); do"
+	    " echo route add 10.5.$((i/256)).$((i%%256)) via 10.0.0.254; done | ip -b -");
+	net_watch_drain(remember_last, &event);
+	ck_assert_int_eq(event.change, NET_CHANGE_LOST);
+	ck_assert_ip(route_to("10.5.0.1").next_hop, "10.0.0.254");
+}
+END_TEST
+
+START_TEST(unread_reports_end_as_one_lost)
+{
+	int n_events = 0;
+
+	net_watch_drain(NULL, NULL);
+	for (int i = 0; i < 4; i++) {
+		run("for i in $(seq 1 100); do"
+		    " echo link set d0 mtu 1400; echo link set d1 mtu 1400;"
+		    " echo link set d0 mtu 1500; echo link set d1 mtu 1500; done | ip -b -");
+		route_to("10.0.0.9");
+	}
+	net_watch_drain(count, &n_events);
+	ck_assert_int_eq(n_events, 1);
+}
+END_TEST
+
+static void *ask_often(void *arg)
+{
+	union addr dst = ip("10.0.1.9");
+	struct net_route route;
+	struct net_iface iface;
+
+	for (int i = 0; i < 2000; i++) {
+		if (net_route_lookup(&dst, NULL, 0, &route) ||
+		    net_neigh_state(&route) == NET_NEIGH_KNOWN ||
+		    net_iface_of_addr(&route.src, &iface) || iface.ifindex != route.ifindex)
+			++*(int *)arg;
+	}
+	return NULL;
+}
+
+START_TEST(threads_may_ask_while_the_network_changes)
+{
+	pthread_t thread[4];
+	int n_wrong[4] = { 0 };
+
+	for (int i = 0; i < 4; i++)
+		ck_assert_int_eq(pthread_create(&thread[i], NULL, ask_often, &n_wrong[i]), 0);
+	for (int i = 0; i < 5; i++) {
+		run("ip link set d0 mtu %d", 1400 + i);
+		net_watch_drain(NULL, NULL);
+	}
+	for (int i = 0; i < 4; i++) {
+		ck_assert_int_eq(pthread_join(thread[i], NULL), 0);
+		ck_assert_int_eq(n_wrong[i], 0);
+	}
+}
+END_TEST
+
+START_TEST(forked_child_has_descriptors_of_its_own)
+{
+	int status;
+	pid_t pid;
+
+	route_to("10.0.0.9");
+	pid = fork();
+	if (!pid) {
+		struct net_route route;
+
+		net_after_fork();
+		_exit(lookup("10.0.1.9", NULL, NULL, &route) ||
+		      route.ifindex != if_nametoindex("d1"));
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+	ck_assert_dev(route_to("10.0.0.9").ifindex, "d0");
+}
+END_TEST
+
+static void add_tests(TCase *tc)
+{
+	tcase_add_test(tc, quiet_network_leaves_the_descriptor_unreadable);
+	tcase_add_test(tc, new_address_is_reported);
+	tcase_add_test(tc, lookup_does_not_swallow_an_announcement);
+	tcase_add_test(tc, too_many_changes_are_reported_as_lost);
+	tcase_add_test(tc, unread_reports_end_as_one_lost);
+	tcase_add_test(tc, threads_may_ask_while_the_network_changes);
+	tcase_add_test(tc, forked_child_has_descriptors_of_its_own);
+}
+
+static const struct nets_case cases[] = {
+	{"watch", two_nets, add_tests},
+	{ NULL,	NULL,     NULL	   },
+};
+
+int main(void)
+{
+	return nets_run("net_watch", cases);
+}
