@@ -19,7 +19,7 @@
 int channel_new(struct channel **ret)
 {
 	struct channel *channel = calloc(1, sizeof(*channel));
-	int fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
+	int fd = eventfd(0, EFD_CLOEXEC);
 	int err = errno;
 
 	if (!channel || fd < 0) {
@@ -57,7 +57,7 @@ void channel_close(struct channel *channel)
 	let_go(channel);
 }
 
-static void count_up(struct channel *channel)
+static void signal_event(struct channel *channel)
 {
 	uint64_t one = 1;
 	ssize_t n = write(channel->pub.fd, &one, sizeof(one));
@@ -66,13 +66,16 @@ static void count_up(struct channel *channel)
 	(void)n;
 }
 
-/* Does not block: under the lock there is one count for each event in the queue. */
-static void count_down(struct channel *channel)
+/* After events were taken out of the queue. Does not block: there was one, so there is a count. */
+static void settle_count(struct channel *channel)
 {
-	uint64_t one;
-	ssize_t n = read(channel->pub.fd, &one, sizeof(one));
+	uint64_t count;
+	ssize_t n;
 
-	assert(n == sizeof(one));
+	if (!list_is_empty(&channel->events))
+		return;
+	n = read(channel->pub.fd, &count, sizeof(count));
+	assert(n == sizeof(count));
 	(void)n;
 }
 
@@ -80,7 +83,7 @@ void channel_post(struct channel *channel, struct event *event)
 {
 	pthread_mutex_lock(&channel->lock);
 	list_append(&channel->events, &event->link);
-	count_up(channel);
+	signal_event(channel);
 	pthread_mutex_unlock(&channel->lock);
 }
 
@@ -88,6 +91,7 @@ void channel_withdraw(struct channel *channel, const struct id *owner, struct li
 {
 	struct list *node, *after;
 	struct event *event;
+	bool any = false;
 
 	pthread_mutex_lock(&channel->lock);
 	list_for_each_safe (node, after, &channel->events) {
@@ -96,8 +100,10 @@ void channel_withdraw(struct channel *channel, const struct id *owner, struct li
 			continue;
 		list_remove(node);
 		list_append(ret, node);
-		count_down(channel);
+		any = true;
 	}
+	if (any)
+		settle_count(channel);
 	pthread_mutex_unlock(&channel->lock);
 }
 
@@ -110,7 +116,7 @@ static struct event *first_event(struct channel *channel)
 		return NULL;
 	event = container_of(channel->events.next, struct event, link);
 	list_remove(&event->link);
-	count_down(channel);
+	settle_count(channel);
 	id_charge(event->owner);
 	return event;
 }

@@ -3,8 +3,10 @@
  * Event channels: a queue of events and a descriptor that is readable exactly while the queue is
  * not empty. Ids post to them, rdma_get_cm_event() takes from them.
  *
- * The descriptor is an eventfd in semaphore mode with one count per queued event. It is read and
- * written under the channel's lock only, so that a read never blocks; waiting is done by poll().
+ * The descriptor is an eventfd. Each event adds to its count, which wakes pollers of every kind;
+ * the one who takes the last event resets it. Both happen under the channel's lock only, so that
+ * the count is above zero exactly while the queue is not empty, and a read never blocks; waiting is
+ * done by poll().
  */
 #ifndef LIB_CHANNEL_H
 #define LIB_CHANNEL_H

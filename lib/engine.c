@@ -45,6 +45,17 @@ struct cm_time engine_now(void)
 				 (uint64_t)now.tv_nsec };
 }
 
+/* A counter under a keyed mixing function (splitmix64's). */
+uint64_t engine_random(void)
+{
+	uint64_t x = __atomic_add_fetch(&engine.random_count, 1, __ATOMIC_RELAXED) *
+		     UINT64_C(0x9e3779b97f4a7c15);
+
+	x = (x ^ engine.random_secret ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+	return x ^ x >> 31;
+}
+
 struct engine *engine_lock(void)
 {
 	pthread_mutex_lock(&lock);
@@ -311,7 +322,7 @@ static void close_descriptors(void)
 static int init_state(void)
 {
 	struct port_limits limits;
-	uint64_t secret[2] = { 0 };
+	uint64_t secret[3] = { 0 };
 	int err;
 
 	if (getrandom(secret, sizeof(secret), 0) != sizeof(secret))
@@ -322,6 +333,7 @@ static int init_state(void)
 	engine.core.trace = log_is_debug() ? trace_step : NULL;
 	port_limits_read(&limits);
 	port_space_init(&engine.ports, &limits, secret[1]);
+	engine.random_secret = secret[2];
 	list_init(&engine.ids);
 	list_init(&engine.resolving);
 	sleeps_until = CM_TIME_NEVER;

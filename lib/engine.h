@@ -24,6 +24,8 @@ struct engine {
 	struct list resolving;	      /* id.resolving: address resolutions under way */
 	struct cm_timers resolutions; /* id.resolve_timer */
 	unsigned int n_wildcards;     /* ids that listen on every device */
+	uint64_t random_secret;
+	uint64_t random_count; /* atomic */
 };
 
 /**
@@ -42,6 +44,9 @@ void engine_unlock(void);
 
 /** engine_id_is() - is the id in this state at the moment? Takes the lock. */
 bool engine_id_is(const struct id *id, enum id_state state);
+
+/** engine_random() - 64 bits that a peer cannot guess; costs no system call. */
+uint64_t engine_random(void);
 
 /** engine_now() - the one clock of the library, CLOCK_MONOTONIC. */
 struct cm_time engine_now(void);

@@ -7,7 +7,6 @@
 #include <endian.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "lib/api.h"
 #include "lib/engine.h"
@@ -42,16 +41,6 @@ static int qp_type_of(enum rdma_port_space ps, enum ibv_qp_type *ret)
 	return -EINVAL;
 }
 
-static uint32_t random_psn(void)
-{
-	uint32_t psn = 0;
-
-	/* Unpredictable is better, but any PSN works. */
-	if (getrandom(&psn, sizeof(psn), GRND_NONBLOCK) < 0)
-		psn = (uint32_t)engine_now().ns;
-	return psn & PSN_MASK;
-}
-
 int id_new(struct channel *channel, enum rdma_port_space ps, struct id **ret)
 {
 	enum ibv_qp_type qp_type;
@@ -68,7 +57,7 @@ int id_new(struct channel *channel, enum rdma_port_space ps, struct id **ret)
 	id->pub.qp_type = qp_type;
 	id->channel = channel;
 	id->claim.ps = (uint16_t)ps;
-	id->starting_psn = random_psn();
+	id->starting_psn = (uint32_t)engine_random() & PSN_MASK;
 	list_init(&id->link);
 	list_init(&id->resolving);
 	pthread_mutex_init(&id->lock, NULL);
