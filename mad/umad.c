@@ -11,8 +11,10 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -43,9 +45,6 @@ struct owned_port {
 };
 
 _Static_assert(sizeof(struct ib_user_mad) == 64, "umad's header, with the P_Key index");
-
-/* libibumad keeps what it learns about the system in variables of its own. */
-static pthread_mutex_t libibumad_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct owned_port *from_port(struct mad_port *port)
 {
@@ -175,11 +174,8 @@ static int umad_receive_mad(struct mad_port *port, struct mad_path *path, uint8_
 
 static void close_fd(int fd)
 {
-	if (fd < 0)
-		return;
-	pthread_mutex_lock(&libibumad_lock);
-	umad_close_port(fd);
-	pthread_mutex_unlock(&libibumad_lock);
+	if (fd >= 0)
+		close(fd);
 }
 
 static void umad_port_close(struct mad_port *port)
@@ -200,26 +196,16 @@ static const struct mad_port_ops umad_ops = {
 	.close = umad_port_close,
 };
 
-/* libibumad's port id is the descriptor. Return: it, or -errno. */
-static int open_fd(const char *device, uint8_t port_num)
+/* Not by umad_open_port(): it looks up in sysfs, each time, what we know, and does not ask for
+ * close-on-exec. To libibumad a port is its descriptor. Return: it, or -errno. */
+static int open_node(const char *node)
 {
-	int fd, flags, err;
+	char path[PATH_MAX];
+	int fd;
 
-	pthread_mutex_lock(&libibumad_lock);
-	umad_init();
-	errno = 0;
-	fd = umad_open_port(device, port_num);
-	err = errno;
-	pthread_mutex_unlock(&libibumad_lock);
-	if (fd < 0)
-		return -(err ? err : EIO);
-	flags = fcntl(fd, F_GETFL);
-	if (fcntl(fd, F_SETFD, FD_CLOEXEC) || flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK)) {
-		err = errno;
-		close_fd(fd);
-		return -err;
-	}
-	return fd;
+	snprintf(path, sizeof(path), "%s/%s", umad_places.dev, node);
+	fd = umad_places.open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
 }
 
 /* With method 0 nothing is received: such an agent is always to be had. Return: 0 or -errno. */
@@ -234,13 +220,13 @@ static int register_agent(int fd, uint8_t method, uint32_t *ret_agent)
 	return -umad_register2(fd, &attr, ret_agent);
 }
 
-static int open_senders(struct owned_port *owned, const char *device, uint8_t port_num)
+static int open_senders(struct owned_port *owned, const char *node)
 {
 	for (int i = 0; i < N_SENDERS; i++) {
 		struct sender *sender = &owned->sender[i];
 		int err;
 
-		sender->fd = open_fd(device, port_num);
+		sender->fd = open_node(node);
 		if (sender->fd < 0)
 			return sender->fd;
 		err = register_agent(sender->fd, 0, &sender->agent);
@@ -283,7 +269,7 @@ int umad_port_open(const char *device, uint8_t port_num, struct mad_port **ret,
 	owned = port_new();
 	if (!owned)
 		return -ENOMEM;
-	owned->port.fd = open_fd(device, port_num);
+	owned->port.fd = open_node(node);
 	if (owned->port.fd < 0) {
 		err = umad_explain_open(node, -owned->port.fd, ret_who);
 		goto fail;
@@ -291,7 +277,7 @@ int umad_port_open(const char *device, uint8_t port_num, struct mad_port **ret,
 	err = register_agent(owned->port.fd, MAD_METHOD_SEND, &agent);
 	refused = err == -EINVAL || err == -EPERM;
 	if (!err)
-		err = open_senders(owned, device, port_num);
+		err = open_senders(owned, node);
 	if (err)
 		goto fail;
 	*ret = &owned->port;

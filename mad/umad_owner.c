@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -21,6 +22,7 @@ struct umad_places umad_places = {
 	.sys = "/sys",
 	.proc = "/proc",
 	.dev = "/dev/infiniband",
+	.open = open,
 };
 
 __attribute__((format(printf, 2, 3))) static void say(char text[128], const char *format, ...)

@@ -12,11 +12,12 @@
 
 #define UMAD_NODE_BYTES 64
 
-/* Where to look; tests look elsewhere. */
+/* Where to look, and how to open what was found; tests look elsewhere. */
 struct umad_places {
 	const char *sys;  /* "/sys" */
 	const char *proc; /* "/proc" */
 	const char *dev;  /* "/dev/infiniband" */
+	int (*open)(const char *path, int flags, ...);
 };
 
 extern struct umad_places umad_places;
