@@ -1,0 +1,36 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Holds docs/state-machine.md against the table that it was written from.
+
+state_table.py PROGRAM PAGE          compare, exit 1 with a diff if they differ
+state_table.py PROGRAM PAGE --write  write the page anew
+"""
+
+import argparse
+import difflib
+import pathlib
+import subprocess
+import sys
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("program")
+    parser.add_argument("page", type=pathlib.Path)
+    parser.add_argument("--write", action="store_true", help="write the page anew")
+    args = parser.parse_args()
+    table = subprocess.run([args.program], check=True, capture_output=True, text=True).stdout
+    if args.write:
+        args.page.write_text(table)
+        return 0
+    page = args.page.read_text()
+    diff = difflib.unified_diff(page.splitlines(), table.splitlines(), "docs", "cm/fsm.c", lineterm="")
+    lines = list(diff)
+    if lines:
+        print("\n".join(lines))
+        print(f"{args.page} is out of date: run {sys.argv[0]} {args.program} {args.page} --write")
+    return 1 if lines else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
