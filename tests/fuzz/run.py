@@ -1,0 +1,38 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Runs a fuzz target for FUZZ_SECONDS (30 by default) from its kept corpus.
+
+New inputs go to a folder that is thrown away; an input that crashes the target is kept beside
+the corpus and named.
+"""
+
+import argparse
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("target")
+    parser.add_argument("corpus", type=pathlib.Path)
+    args = parser.parse_args()
+    seconds = int(os.environ.get("FUZZ_SECONDS", "30"))
+    with tempfile.TemporaryDirectory(prefix="purecm-fuzz-") as found:
+        run = subprocess.run(
+            [args.target, f"-max_total_time={seconds}", "-max_len=4096", "-print_final_stats=1",
+             f"-artifact_prefix={args.corpus.parent}/{args.corpus.name}-", found, str(args.corpus)],
+            capture_output=True, text=True)
+    executed = re.search(r"number_of_executed_units: (\d+)", run.stderr)
+    print(f"{pathlib.Path(args.target).name}: {executed.group(1) if executed else '?'} executions "
+          f"in {seconds} s, exit status {run.returncode}")
+    if run.returncode:
+        print(run.stderr[-4000:])
+    return run.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
