@@ -94,6 +94,12 @@ void act_be_patient(struct cm_conn *conn, struct cm_turn *turn)
 
 /* --- REQ ------------------------------------------------------------------------------------ */
 
+/* The queue pair's timeout while nobody has told an ACK delay: there and back, encoded. */
+static uint8_t round_trip(uint8_t packet_life_time)
+{
+	return packet_life_time < 31 ? (uint8_t)(packet_life_time + 1) : 31;
+}
+
 static void remember_req_sent(struct cm_conn *conn, const struct cm_args *args)
 {
 	const struct cm_req *req = &args->msg->req;
@@ -102,6 +108,7 @@ static void remember_req_sent(struct cm_conn *conn, const struct cm_args *args)
 	conn->port = args->port;
 	conn->path = *args->path;
 	conn->tid = conn->local_comm_id;
+	conn->remote_comm_id = 0; /* of an earlier connection, if this is its second use */
 	conn->service_id = req->service_id;
 	conn->local_qpn = req->local_qpn;
 	conn->starting_psn = req->starting_psn;
@@ -111,7 +118,7 @@ static void remember_req_sent(struct cm_conn *conn, const struct cm_args *args)
 	conn->rnr_retry_count = req->rnr_retry_count;
 	conn->path_mtu = req->path_mtu;
 	conn->packet_life_time = args->packet_life_time;
-	conn->local_ack_timeout = cm_ack_timeout(0, args->packet_life_time);
+	conn->local_ack_timeout = round_trip(args->packet_life_time);
 	conn->local_gid = req->primary.local_gid;
 	conn->remote_gid = req->primary.remote_gid;
 	conn->flow_label = req->primary.flow_label;
@@ -162,9 +169,27 @@ void cm_settle(struct cm_conn *conn, struct cm_core *core)
 
 /* --- who the peer is ------------------------------------------------------------------------- */
 
+struct mad_gid cm_peer_gid(const struct mad_path *path)
+{
+	struct mad_gid gid = { { 0 } };
+
+	if (path->grh)
+		return path->dgid;
+	gid.raw[14] = (uint8_t)(path->dlid >> 8);
+	gid.raw[15] = (uint8_t)path->dlid;
+	return gid;
+}
+
+uint32_t cm_rep_qpn(const struct cm_rep *rep)
+{
+	return rep->local_qpn ? rep->local_qpn : rep->local_eecn;
+}
+
 static struct cm_key peer_key(const struct cm_conn *conn, uint32_t id)
 {
-	return (struct cm_key){ .gid = conn->path.dgid, .guid = conn->remote_ca_guid, .id = id };
+	return (struct cm_key){ .gid = cm_peer_gid(&conn->path),
+				.guid = conn->remote_ca_guid,
+				.id = id };
 }
 
 static void index_peer(struct cm_conn *conn, struct cm_core *core)
@@ -210,7 +235,7 @@ void act_report_request(struct cm_conn *conn, struct cm_turn *turn)
 	conn->path_mtu = req->path_mtu;
 	conn->packet_life_time =
 		req->primary.local_ack_timeout ? (uint8_t)(req->primary.local_ack_timeout - 1) : 0;
-	conn->local_ack_timeout = cm_ack_timeout(0, conn->packet_life_time);
+	conn->local_ack_timeout = round_trip(conn->packet_life_time);
 	conn->local_gid = req->primary.remote_gid;
 	conn->remote_gid = req->primary.local_gid;
 	conn->flow_label = req->primary.flow_label;
@@ -229,7 +254,7 @@ void act_report_response(struct cm_conn *conn, struct cm_turn *turn)
 
 	conn->remote_comm_id = rep->local_comm_id;
 	conn->remote_ca_guid = rep->local_ca_guid;
-	conn->remote_qpn = rep->local_qpn;
+	conn->remote_qpn = cm_rep_qpn(rep);
 	conn->remote_starting_psn = rep->starting_psn;
 	conn->responder_resources = rep->initiator_depth;
 	conn->initiator_depth = rep->responder_resources;
@@ -258,7 +283,7 @@ void act_send_rep(struct cm_conn *conn, struct cm_turn *turn)
 	struct cm_msg *msg = turn->args->msg;
 	struct cm_rep *rep = &msg->rep;
 
-	conn->local_qpn = rep->local_qpn;
+	conn->local_qpn = cm_rep_qpn(rep);
 	conn->starting_psn = rep->starting_psn;
 	conn->responder_resources = rep->responder_resources;
 	conn->initiator_depth = rep->initiator_depth;

@@ -42,6 +42,16 @@ cm_action act_report_timewait_exit;
 /** cm_settle() - a state is left: stop its timer, give back its turn to send REQs. */
 void cm_settle(struct cm_conn *conn, struct cm_core *core);
 
+/**
+ * cm_peer_gid() - who is at the other end of a path
+ *
+ * Return: the GID; within an InfiniBand subnet there may be none: then one made of the LID.
+ */
+struct mad_gid cm_peer_gid(const struct mad_path *path);
+
+/** cm_rep_qpn() - whose queue pair a REP offers: an XRC target's stands in the EECN. */
+uint32_t cm_rep_qpn(const struct cm_rep *rep);
+
 /** cm_unindex_peer() - later messages of the peer are no longer duplicates of this connection. */
 void cm_unindex_peer(struct cm_conn *conn, struct cm_core *core);
 

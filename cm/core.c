@@ -220,11 +220,6 @@ static void abandon(struct cm_core *core, struct cm_conn *conn)
 	cm_unindex_peer(conn, core);
 }
 
-static bool is_call(enum cm_event verb)
-{
-	return verb <= CM_CALL_FORGET;
-}
-
 int cm_core_call(struct cm_core *core, struct cm_conn *conn, enum cm_event verb,
 		 const struct cm_args *args, struct cm_time now, struct cm_effects *out)
 {
@@ -232,7 +227,7 @@ int cm_core_call(struct cm_core *core, struct cm_conn *conn, enum cm_event verb,
 	struct cm_turn turn;
 	int err;
 
-	assert(is_call(verb));
+	assert(verb <= CM_CALL_FORGET);
 
 	begin(&turn, core, now, out);
 	if (args)

@@ -76,7 +76,7 @@ static void refuse_sidr(const struct arrival *in)
 
 static struct cm_conn *find_by_remote(const struct arrival *in, uint64_t guid, uint32_t comm_id)
 {
-	struct cm_key key = { .gid = in->path->dgid, .guid = guid, .id = comm_id };
+	struct cm_key key = { .gid = cm_peer_gid(in->path), .guid = guid, .id = comm_id };
 	struct cm_node *node = cm_index_find(&in->turn->core->by_remote, &key);
 
 	return node ? container_of(node, struct cm_conn, by_remote) : NULL;
@@ -84,7 +84,7 @@ static struct cm_conn *find_by_remote(const struct arrival *in, uint64_t guid, u
 
 static struct cm_conn *find_by_qpn(const struct arrival *in, uint64_t guid, uint32_t qpn)
 {
-	struct cm_key key = { .gid = in->path->dgid, .guid = guid, .id = qpn };
+	struct cm_key key = { .gid = cm_peer_gid(in->path), .guid = guid, .id = qpn };
 	struct cm_node *node = cm_index_find(&in->turn->core->by_qpn, &key);
 
 	return node ? container_of(node, struct cm_conn, by_qpn) : NULL;
@@ -97,10 +97,12 @@ static struct cm_conn *find_by_local(const struct arrival *in, uint32_t local_co
 	struct cm_key key = { .id = local_comm_id };
 	struct cm_node *node = cm_index_find(&in->turn->core->by_local, &key);
 	struct cm_conn *conn = node ? container_of(node, struct cm_conn, by_local) : NULL;
+	struct mad_gid sender = cm_peer_gid(in->path), peer;
 
 	if (!conn || !conn->port)
 		return NULL;
-	if (memcmp(&conn->path.dgid, &in->path->dgid, sizeof(in->path->dgid)) != 0) {
+	peer = cm_peer_gid(&conn->path);
+	if (memcmp(&sender, &peer, sizeof(peer)) != 0) {
 		count(in, CM_COUNT_ALIEN);
 		return NULL;
 	}
@@ -177,8 +179,11 @@ static struct cm_conn *receive_rep(const struct arrival *in)
 								  : unknown(in);
 	if (find_by_remote(in, rep->local_ca_guid, rep->local_comm_id))
 		return unknown(in);
-	if (is_stale(in, rep->local_ca_guid, rep->local_qpn, &old)) {
-		step(in, conn, CM_RX_REP_STALE);
+	if (is_stale(in, rep->local_ca_guid, cm_rep_qpn(rep), &old)) {
+		if (cm_step(conn, CM_RX_REP_STALE, in->turn)) {
+			count(in, CM_COUNT_UNEXPECTED);
+			return conn;
+		}
 		cm_step(old, CM_PEER_RESTARTED, in->turn);
 		return old;
 	}
