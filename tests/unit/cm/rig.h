@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One core on a rig: a test plays the caller, the peer and the clock, and looks at what comes out.
+ * For tests of single steps; two cores that talk to each other are in pair.h.
+ */
+#ifndef TESTS_UNIT_CM_RIG_H
+#define TESTS_UNIT_CM_RIG_H
+
+#include "cm/core.h"
+
+#define RIG_SERVICE   UINT64_C(0x01061b58)
+#define RIG_OUR_GUID  UINT64_C(0x0a0a0a0a0a0a0a0a)
+#define RIG_PEER_GUID UINT64_C(0x0b0b0b0b0b0b0b0b)
+#define RIG_OUR_QPN   0x000111
+#define RIG_OUR_PSN   0x00aaaa
+#define RIG_PEER_PSN  0x00bbbb
+
+/* Where a connection went that its core does not know any more. */
+#define RIG_GONE CM_N_STATES
+
+struct rig {
+	struct cm_core core;
+	struct cm_port port;
+	struct cm_service service;
+	struct mad_path path; /* to and from the peer */
+	struct cm_time now;
+	uint32_t our_qpn;
+	uint32_t peer_comm_id; /* what the peer calls its half ... */
+	uint32_t peer_qpn;     /* ... and its queue pair */
+
+	/* If set, called around each step: for the test of what a step may not do. */
+	void (*in_step)(bool begins);
+
+	struct cm_conn *conn;  /* under test; NULL when destroyed */
+	uint32_t comm_id;      /* its comm id, also after it was destroyed */
+	struct cm_effects out; /* of the last step */
+	char sent[CM_SENDS_MAX * 32];
+	char reported[CM_REPORTS_MAX * 32];
+};
+
+/** rig_init() - a core with one port and one service, and no connection. */
+void rig_init(struct rig *rig);
+
+/** rig_fini() - free the core; destroys nothing first. */
+void rig_fini(struct rig *rig);
+
+/**
+ * rig_reach() - bring a new connection into a state, by legal steps only
+ * @state:   where to
+ * @passive: as the side that accepts; IDLE is then what follows TIMEWAIT
+ */
+void rig_reach(struct rig *rig, enum cm_state state, bool passive);
+
+/** rig_can_reach() - whether a state is one of the active or of the passive side. */
+bool rig_can_reach(enum cm_state state, bool passive);
+
+/** rig_state() - the state of the connection under test, RIG_GONE if it was freed. */
+enum cm_state rig_state(const struct rig *rig);
+
+/** rig_call() - the caller wants something, with usual arguments. Return: as cm_core_call(). */
+int rig_call(struct rig *rig, enum cm_event verb);
+
+/** rig_msg() - a message as the peer of the connection under test would send it. */
+struct cm_msg rig_msg(const struct rig *rig, enum cm_attr attr);
+
+/** rig_hear() - the peer's message arrives. */
+void rig_hear(struct rig *rig, const struct cm_msg *msg);
+
+/** rig_timer() - wait for the next deadline. Return: false if there is none. */
+bool rig_timer(struct rig *rig);
+
+/** rig_establish_other() - a second connection to the same peer, with the given ids, on the side.
+ *
+ * Return: that connection; it is ESTABLISHED, and not the one under test.
+ */
+struct cm_conn *rig_establish_other(struct rig *rig, uint32_t peer_comm_id, uint32_t peer_qpn);
+
+/** rig_said() - the @i-th message of the last step, decoded. */
+struct cm_msg rig_said(const struct rig *rig, unsigned int i);
+
+/** rig_sent() - the messages of the last step as text: "REJ(REP) 10, DREQ". */
+const char *rig_sent(struct rig *rig);
+
+/** rig_reported() - the reports of the last step as text: "DISCONNECTED -110". */
+const char *rig_reported(struct rig *rig);
+
+#endif

@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * cm/action.c: what a connection remembers of what was said, for the queue pair and for later
+ * messages; what it fills into its own; how long it waits.
+ */
+#include <string.h>
+
+#include "tests/unit/cm/inputs.h"
+#include "tests/unit/cm/run.h"
+
+static struct rig rig;
+
+static void set_up(void)
+{
+	rig_init(&rig);
+}
+
+static void tear_down(void)
+{
+	rig_fini(&rig);
+}
+
+static uint64_t ms_to_deadline(void)
+{
+	return (cm_core_deadline(&rig.core).ns - rig.now.ns) / CM_NS_PER_MS;
+}
+
+/* --- what is remembered --------------------------------------------------------------------- */
+
+/* Depths are swapped: what the peer initiates, we respond to. */
+START_TEST(passive_side_remembers_the_req)
+{
+	struct cm_conn *conn;
+
+	rig_reach(&rig, CM_REQ_RCVD, true);
+	conn = rig.conn;
+	ck_assert(!conn->active);
+	ck_assert_uint_eq(conn->service_id, RIG_SERVICE);
+	ck_assert_uint_eq(conn->remote_comm_id, rig.peer_comm_id);
+	ck_assert_uint_eq(conn->remote_ca_guid, RIG_PEER_GUID);
+	ck_assert_uint_eq(conn->remote_qpn, rig.peer_qpn);
+	ck_assert_uint_eq(conn->remote_starting_psn, RIG_PEER_PSN);
+	ck_assert_uint_eq(conn->responder_resources, 3);
+	ck_assert_uint_eq(conn->initiator_depth, 4);
+	ck_assert_uint_eq(conn->retry_count, 7);
+	ck_assert_uint_eq(conn->rnr_retry_count, 6);
+	ck_assert_uint_eq(conn->path_mtu, 3);
+	ck_assert_uint_eq(conn->local_ack_timeout, 19);
+	ck_assert_uint_eq(conn->packet_life_time, 18);
+	ck_assert_uint_eq(conn->hop_limit, 62);
+	ck_assert_uint_eq(conn->flow_label, 0x54321);
+	ck_assert_uint_eq(conn->traffic_class, 0x40);
+	ck_assert_uint_eq(conn->sl, 5);
+	ck_assert_mem_eq(&conn->remote_gid, &rig.path.dgid, sizeof(conn->remote_gid));
+	ck_assert_mem_eq(&conn->local_gid, &rig.port.gid0, sizeof(conn->local_gid));
+}
+END_TEST
+
+START_TEST(passive_side_remembers_its_rep)
+{
+	rig_reach(&rig, CM_REP_SENT, true);
+	ck_assert_uint_eq(rig.conn->local_qpn, RIG_OUR_QPN);
+	ck_assert_uint_eq(rig.conn->starting_psn, RIG_OUR_PSN);
+	ck_assert_uint_eq(rig.conn->responder_resources, 6);
+	ck_assert_uint_eq(rig.conn->initiator_depth, 5);
+	ck_assert_uint_eq(rig.conn->rnr_retry_count, 6);
+	ck_assert_uint_eq(rig.conn->remote_starting_psn, RIG_PEER_PSN);
+}
+END_TEST
+
+START_TEST(active_side_remembers_its_req)
+{
+	rig_reach(&rig, CM_REQ_SENT, false);
+	ck_assert(rig.conn->active);
+	ck_assert_uint_eq(rig.conn->remote_comm_id, 0);
+	ck_assert_uint_eq(rig.conn->local_qpn, RIG_OUR_QPN);
+	ck_assert_uint_eq(rig.conn->starting_psn, RIG_OUR_PSN);
+	ck_assert_uint_eq(rig.conn->responder_resources, 8);
+	ck_assert_uint_eq(rig.conn->initiator_depth, 7);
+	ck_assert_uint_eq(rig.conn->retry_count, 5);
+	ck_assert_uint_eq(rig.conn->rnr_retry_count, 4);
+	ck_assert_uint_eq(rig.conn->path_mtu, 3);
+	ck_assert_uint_eq(rig.conn->packet_life_time, 18);
+	ck_assert_uint_eq(rig.conn->service_id, RIG_SERVICE);
+	ck_assert_uint_eq(rig.conn->hop_limit, 63);
+	ck_assert_uint_eq(rig.conn->flow_label, 0x12345);
+	ck_assert_uint_eq(rig.conn->traffic_class, 0x20);
+	ck_assert_uint_eq(rig.conn->sl, 3);
+	ck_assert_mem_eq(&rig.conn->remote_gid, &rig.path.dgid, sizeof(rig.path.dgid));
+	ck_assert_mem_eq(&rig.conn->local_gid, &rig.port.gid0, sizeof(rig.port.gid0));
+}
+END_TEST
+
+/* Retries are its own, RNR retries the REP's; the ACK delay of the peer counts from now on. */
+START_TEST(active_side_remembers_the_rep)
+{
+	rig_reach(&rig, CM_REP_RCVD, false);
+	ck_assert_uint_eq(rig.conn->remote_comm_id, rig.peer_comm_id);
+	ck_assert_uint_eq(rig.conn->remote_ca_guid, RIG_PEER_GUID);
+	ck_assert_uint_eq(rig.conn->remote_qpn, rig.peer_qpn);
+	ck_assert_uint_eq(rig.conn->remote_starting_psn, RIG_PEER_PSN);
+	ck_assert_uint_eq(rig.conn->responder_resources, 1);
+	ck_assert_uint_eq(rig.conn->initiator_depth, 2);
+	ck_assert_uint_eq(rig.conn->retry_count, 5);
+	ck_assert_uint_eq(rig.conn->rnr_retry_count, 3);
+	ck_assert_uint_eq(rig.conn->local_ack_timeout, 19);
+}
+END_TEST
+
+START_TEST(slow_device_of_the_peer_makes_the_timeout_longer)
+{
+	struct cm_msg rep;
+
+	rig_reach(&rig, CM_REQ_SENT, false);
+	rep = rig_msg(&rig, CM_ATTR_REP);
+	rep.rep.target_ack_delay = 20;
+	rig_hear(&rig, &rep);
+	ck_assert_uint_eq(rig.conn->local_ack_timeout, 21);
+}
+END_TEST
+
+/* A local ACK timeout of 0 and of 1 both mean a life time of 0, and so a timeout of 1. */
+START_TEST(queue_pair_timeout_of_the_passive_side_is_the_one_of_the_req)
+{
+	static const uint8_t timeout[] = { 1, 1, 2, 3, 18, 19, 31 };
+	static const uint8_t said[] = { 0, 1, 2, 3, 18, 19, 31 };
+	struct cm_msg req = rig_msg(&rig, CM_ATTR_REQ);
+
+	req.req.primary.local_ack_timeout = said[_i];
+	rig_hear(&rig, &req);
+	ck_assert_uint_eq(rig.out.report[0].conn->local_ack_timeout, timeout[_i]);
+}
+END_TEST
+
+START_TEST(queue_pair_timeout_of_the_active_side_is_one_more_than_the_life_time)
+{
+	static const uint8_t timeout[] = { 1, 2, 19, 31, 31 };
+	static const uint8_t life_time[] = { 0, 1, 18, 30, 31 };
+	struct cm_msg req = rig_msg(&rig, CM_ATTR_REQ);
+	struct cm_args args = {
+		.port = &rig.port, .path = &rig.path, .packet_life_time = life_time[_i], .msg = &req
+	};
+
+	rig_reach(&rig, CM_IDLE, false);
+	cm_core_call(&rig.core, rig.conn, CM_CALL_REQ, &args, rig.now, &rig.out);
+	ck_assert_uint_eq(rig.conn->local_ack_timeout, timeout[_i]);
+}
+END_TEST
+
+/* --- what is said --------------------------------------------------------------------------- */
+
+START_TEST(req_bears_our_comm_id_and_guid)
+{
+	struct cm_msg req;
+
+	rig_reach(&rig, CM_REQ_SENT, false);
+	req = rig_said(&rig, 0);
+	ck_assert_uint_eq(req.req.local_comm_id, rig.comm_id);
+	ck_assert_uint_eq(req.req.local_ca_guid, RIG_OUR_GUID);
+	ck_assert_uint_eq(req.req.starting_psn, RIG_OUR_PSN);
+	ck_assert_uint_eq(req.req.service_id, RIG_SERVICE);
+	ck_assert_uint_eq(req.hdr.tid, rig.comm_id);
+}
+END_TEST
+
+START_TEST(message_goes_where_its_connection_goes)
+{
+	static const enum cm_state states[] = { CM_REQ_SENT, CM_REP_SENT, CM_ESTABLISHED,
+						CM_DREQ_SENT };
+
+	rig_reach(&rig, states[_i], !rig_can_reach(states[_i], false));
+	ck_assert_uint_eq(rig.out.n_sends, 1);
+	ck_assert_ptr_eq(rig.out.send[0].port, &rig.port);
+	ck_assert_mem_eq(&rig.out.send[0].path, &rig.path, sizeof(rig.path));
+}
+END_TEST
+
+START_TEST(rep_bears_both_comm_ids_and_our_guid)
+{
+	struct cm_msg rep;
+
+	rig_reach(&rig, CM_REP_SENT, true);
+	rep = rig_said(&rig, 0);
+	ck_assert_uint_eq(rep.rep.local_comm_id, rig.comm_id);
+	ck_assert_uint_eq(rep.rep.remote_comm_id, rig.peer_comm_id);
+	ck_assert_uint_eq(rep.rep.local_ca_guid, RIG_OUR_GUID);
+	ck_assert_uint_eq(rep.rep.local_qpn, RIG_OUR_QPN);
+	ck_assert_uint_eq(rep.hdr.tid, 0x7777);
+}
+END_TEST
+
+static const struct {
+	enum cm_state state;
+	bool passive;
+	const char *input;
+} paired[] = {
+	{CM_REP_RCVD,      false, "local RTU" },
+	 { CM_MRA_REP_SENT, false, "REP"	 },
+	{ CM_MRA_REQ_SENT, true,	 "REQ"       },
+	 { CM_ESTABLISHED,  false, "REP"	},
+	{ CM_ESTABLISHED,  false, "local DREQ"},
+	 { CM_ESTABLISHED,  true,	 "local DREQ"},
+	{ CM_DREQ_RCVD,	false, "local DREP"},
+	 { CM_TIMEWAIT,	true,  "DREQ"	     },
+};
+
+START_TEST(message_bears_both_comm_ids)
+{
+	struct cm_msg msg;
+
+	rig_reach(&rig, paired[_i].state, paired[_i].passive);
+	rig_input(&rig, paired[_i].input);
+	ck_assert_uint_eq(rig.out.n_sends, 1);
+	msg = rig_said(&rig, 0); /* RTU, MRA, DREQ and DREP all begin with the two ids */
+	ck_assert_uint_eq(msg.rtu.local_comm_id, rig.comm_id);
+	ck_assert_uint_eq(msg.rtu.remote_comm_id, rig.peer_comm_id);
+}
+END_TEST
+
+START_TEST(dreq_bears_the_queue_pair_of_its_receiver)
+{
+	rig_reach(&rig, CM_DREQ_SENT, true);
+	ck_assert_uint_eq(rig_said(&rig, 0).dreq.remote_qpn, rig.peer_qpn);
+	ck_assert_uint_eq(rig_said(&rig, 0).hdr.tid, rig.comm_id);
+}
+END_TEST
+
+/* The number of an XRC target stands where the end-to-end context of a REP does, the other is 0. */
+START_TEST(xrc_target_is_known_by_its_own_queue_pair)
+{
+	struct cm_msg rep;
+
+	for (int i = 0; i < 2; i++) {
+		rig_reach(&rig, CM_REQ_SENT, false);
+		rep = rig_msg(&rig, CM_ATTR_REP);
+		rep.rep.local_comm_id += (uint32_t)i;
+		rep.rep.local_qpn = 0;
+		rep.rep.local_eecn = 0x300 + (uint32_t)i;
+		rig_hear(&rig, &rep);
+		ck_assert_str_eq(rig_reported(&rig), "RESPONSE");
+		ck_assert_uint_eq(rig.conn->remote_qpn, 0x300 + i);
+	}
+}
+END_TEST
+
+START_TEST(xrc_target_hears_the_dreq_for_its_own_queue_pair)
+{
+	struct cm_msg msg;
+	struct cm_args args = { .msg = &msg };
+
+	cm_msg_init(&msg, CM_ATTR_REP, 0);
+	msg.rep.local_eecn = RIG_OUR_QPN;
+	rig_reach(&rig, CM_REQ_RCVD, true);
+	cm_core_call(&rig.core, rig.conn, CM_CALL_REP, &args, rig.now, &rig.out);
+	rig_input(&rig, "RTU");
+	rig_input(&rig, "DREQ");
+	ck_assert_str_eq(rig_reported(&rig), "DISCONNECTED");
+}
+END_TEST
+
+START_TEST(drep_bears_the_transaction_of_the_dreq)
+{
+	struct cm_msg dreq;
+
+	rig_reach(&rig, CM_ESTABLISHED, false);
+	dreq = rig_msg(&rig, CM_ATTR_DREQ);
+	dreq.hdr.tid = 0x1122334455667788;
+	rig_hear(&rig, &dreq);
+	rig_input(&rig, "local DREP");
+	ck_assert_uint_eq(rig_said(&rig, 0).hdr.tid, 0x1122334455667788);
+}
+END_TEST
+
+START_TEST(repetition_is_the_same_to_the_last_bit)
+{
+	static const enum cm_state states[] = { CM_REQ_SENT, CM_REP_SENT, CM_DREQ_SENT };
+	uint8_t mad[MAD_BYTES];
+
+	rig_reach(&rig, states[_i], !rig_can_reach(states[_i], false));
+	memcpy(mad, rig.out.send[0].mad, sizeof(mad));
+	rig_input(&rig, "timer");
+	ck_assert_uint_eq(rig.out.n_sends, 1);
+	ck_assert_mem_eq(rig.out.send[0].mad, mad, sizeof(mad));
+}
+END_TEST
+
+START_TEST(message_that_came_in_is_handed_on)
+{
+	struct cm_msg rep;
+
+	rig_reach(&rig, CM_REQ_SENT, false);
+	rep = rig_msg(&rig, CM_ATTR_REP);
+	rep.rep.private_data[195] = 0x5a;
+	rig_hear(&rig, &rep);
+	ck_assert_uint_eq(rig.out.msg.rep.private_data[195], 0x5a);
+	ck_assert_ptr_eq(rig.out.report[0].conn, rig.conn);
+}
+END_TEST
+
+/* A connection that is done may be used once more: the peer will choose a new id. */
+START_TEST(connection_can_be_used_again_after_timewait)
+{
+	rig_reach(&rig, CM_IDLE, true);
+	ck_assert_int_eq(rig_input(&rig, "local REQ"), 0);
+	rig.peer_comm_id++;
+	rig_input(&rig, "REP");
+	ck_assert_str_eq(rig_reported(&rig), "RESPONSE");
+}
+END_TEST
+
+/* --- how long it waits ---------------------------------------------------------------------- */
+
+/* A peer that waits 2^t, n + 1 times, for our REP. */
+static const struct {
+	uint8_t response_timeout, retries;
+	uint64_t give_up_ms;
+} waits[] = {
+	{20,  15, 50000},
+	   { 31, 15, 50000},
+	      { 20, 1,  8192 },
+	       { 20, 0,	4096 },
+	{ 18, 3,	 4096 },
+	   { 10, 0,  4000 },
+	      { 0,  0,  4000 },
+};
+
+START_TEST(rep_is_given_up_when_the_peer_no_longer_waits)
+{
+	struct cm_msg req = rig_msg(&rig, CM_ATTR_REQ);
+	struct cm_time start = rig.now;
+
+	req.req.local_cm_response_timeout = waits[_i].response_timeout;
+	req.req.max_cm_retries = waits[_i].retries;
+	rig_hear(&rig, &req);
+	rig.conn = rig.out.report[0].conn;
+	rig.comm_id = rig.conn->local_comm_id;
+	rig_input(&rig, "local REP");
+	rig_input(&rig, "spent");
+	ck_assert_str_eq(rig_reported(&rig), "UNREACHABLE -110");
+	ck_assert_uint_eq((rig.now.ns - start.ns) / CM_NS_PER_MS, waits[_i].give_up_ms);
+}
+END_TEST
+
+START_TEST(caller_says_when_to_give_up)
+{
+	struct cm_msg req = rig_msg(&rig, CM_ATTR_REQ);
+	struct cm_args args = {
+		.port = &rig.port, .path = &rig.path, .give_up_ns = 2500 * CM_NS_PER_MS, .msg = &req
+	};
+	struct cm_time start = rig.now;
+
+	rig_reach(&rig, CM_IDLE, false);
+	cm_core_call(&rig.core, rig.conn, CM_CALL_REQ, &args, rig.now, &rig.out);
+	rig_input(&rig, "spent");
+	ck_assert_str_eq(rig_reported(&rig), "UNREACHABLE -110");
+	ck_assert_uint_eq(rig.now.ns - start.ns, args.give_up_ns);
+}
+END_TEST
+
+START_TEST(mra_moves_the_deadline)
+{
+	rig_reach(&rig, CM_REQ_SENT, false);
+	ck_assert_uint_eq(ms_to_deadline(), 1000);
+	rig_input(&rig, "MRA(REQ)"); /* service timeout 20, life time 18 */
+	ck_assert_uint_eq(ms_to_deadline(), 4096 + 2048);
+}
+END_TEST
+
+START_TEST(second_mra_does_not_move_the_deadline)
+{
+	rig_reach(&rig, CM_MRA_REQ_RCVD, false);
+	rig.now = cm_time_after(rig.now, 1000 * CM_NS_PER_MS);
+	rig_input(&rig, "MRA(REQ)");
+	ck_assert_uint_eq(ms_to_deadline(), 4096 + 2048 - 1000);
+}
+END_TEST
+
+START_TEST(our_mra_asks_for_the_patience_that_the_kernel_asks_for)
+{
+	rig_reach(&rig, CM_MRA_REQ_SENT, true);
+	rig_input(&rig, "REQ");
+	ck_assert_uint_eq(rig_said(&rig, 0).mra.service_timeout, 24);
+}
+END_TEST
+
+START_TEST(timewait_lasts_as_long_as_the_queue_pair_timeout)
+{
+	rig_reach(&rig, CM_TIMEWAIT, _i);
+	ck_assert_uint_eq(ms_to_deadline(), 2048);
+}
+END_TEST
+
+static TCase *messages(void)
+{
+	TCase *tcase = tcase_create("messages");
+
+	tcase_add_checked_fixture(tcase, set_up, tear_down);
+	tcase_add_test(tcase, passive_side_remembers_the_req);
+	tcase_add_test(tcase, passive_side_remembers_its_rep);
+	tcase_add_test(tcase, active_side_remembers_its_req);
+	tcase_add_test(tcase, active_side_remembers_the_rep);
+	tcase_add_test(tcase, slow_device_of_the_peer_makes_the_timeout_longer);
+	tcase_add_loop_test(tcase, queue_pair_timeout_of_the_passive_side_is_the_one_of_the_req, 0,
+			    7);
+	tcase_add_loop_test(
+		tcase, queue_pair_timeout_of_the_active_side_is_one_more_than_the_life_time, 0, 5);
+	tcase_add_test(tcase, req_bears_our_comm_id_and_guid);
+	tcase_add_loop_test(tcase, message_goes_where_its_connection_goes, 0, 4);
+	tcase_add_test(tcase, rep_bears_both_comm_ids_and_our_guid);
+	tcase_add_loop_test(tcase, message_bears_both_comm_ids, 0,
+			    sizeof(paired) / sizeof(paired[0]));
+	tcase_add_test(tcase, dreq_bears_the_queue_pair_of_its_receiver);
+	tcase_add_test(tcase, xrc_target_is_known_by_its_own_queue_pair);
+	tcase_add_test(tcase, xrc_target_hears_the_dreq_for_its_own_queue_pair);
+	tcase_add_test(tcase, drep_bears_the_transaction_of_the_dreq);
+	tcase_add_loop_test(tcase, repetition_is_the_same_to_the_last_bit, 0, 3);
+	tcase_add_test(tcase, message_that_came_in_is_handed_on);
+	tcase_add_test(tcase, connection_can_be_used_again_after_timewait);
+	return tcase;
+}
+
+static TCase *times(void)
+{
+	TCase *tcase = tcase_create("times");
+
+	tcase_add_checked_fixture(tcase, set_up, tear_down);
+	tcase_add_loop_test(tcase, rep_is_given_up_when_the_peer_no_longer_waits, 0,
+			    sizeof(waits) / sizeof(waits[0]));
+	tcase_add_test(tcase, caller_says_when_to_give_up);
+	tcase_add_test(tcase, mra_moves_the_deadline);
+	tcase_add_test(tcase, second_mra_does_not_move_the_deadline);
+	tcase_add_test(tcase, our_mra_asks_for_the_patience_that_the_kernel_asks_for);
+	tcase_add_loop_test(tcase, timewait_lasts_as_long_as_the_queue_pair_timeout, 0, 2);
+	return tcase;
+}
+
+int main(void)
+{
+	Suite *suite = suite_create("action");
+
+	suite_add_tcase(suite, messages());
+	suite_add_tcase(suite, times());
+	return run_suite(suite);
+}

@@ -1,0 +1,515 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * cm/core.c: comm ids, memory, pacing, ports, services, counters.
+ */
+#include <string.h>
+
+#include "tests/unit/cm/inputs.h"
+#include "tests/unit/cm/run.h"
+
+#define REQS_OUT_MAX 128
+
+static struct rig rig;
+
+static void set_up(void)
+{
+	rig_init(&rig);
+}
+
+static void tear_down(void)
+{
+	rig_fini(&rig);
+}
+
+/* --- comm ids ------------------------------------------------------------------------------- */
+
+static uint32_t next_id(struct cm_core *core)
+{
+	return cm_core_conn_new(core, NULL)->local_comm_id;
+}
+
+START_TEST(comm_ids_are_unique)
+{
+	for (int i = 0; i < 10000; i++)
+		next_id(&rig.core);
+	ck_assert_uint_eq(rig.core.by_local.n_nodes, 10000);
+	for (size_t i = 0; i < rig.core.by_local.n_buckets; i++) {
+		struct cm_node *node = rig.core.by_local.bucket[i];
+
+		for (; node; node = node->next)
+			ck_assert_ptr_eq(cm_index_find(&rig.core.by_local, &node->key), node);
+	}
+}
+END_TEST
+
+START_TEST(comm_id_is_never_0)
+{
+	rig.core.next_comm_id = rig.core.comm_id_mask;
+	ck_assert_uint_ne(next_id(&rig.core), 0);
+	ck_assert_uint_eq(rig.core.next_comm_id, rig.core.comm_id_mask + 2);
+}
+END_TEST
+
+START_TEST(comm_ids_wrap)
+{
+	rig.core.next_comm_id = UINT32_MAX;
+	ck_assert_uint_eq(next_id(&rig.core), UINT32_MAX ^ rig.core.comm_id_mask);
+	ck_assert_uint_eq(next_id(&rig.core), 0 ^ rig.core.comm_id_mask);
+}
+END_TEST
+
+START_TEST(comm_id_in_use_is_skipped_after_the_wrap)
+{
+	uint32_t first = next_id(&rig.core);
+
+	rig.core.next_comm_id = 0;
+	ck_assert_uint_ne(next_id(&rig.core), first);
+}
+END_TEST
+
+START_TEST(comm_id_of_a_destroyed_connection_does_not_come_back_soon)
+{
+	uint32_t last = 0;
+
+	for (uint32_t i = 0; i < 10000; i++) {
+		rig_reach(&rig, CM_IDLE, false);
+		if (i)
+			ck_assert_uint_eq(rig.comm_id ^ rig.core.comm_id_mask, last + 1);
+		last = rig.comm_id ^ rig.core.comm_id_mask;
+		rig_call(&rig, CM_CALL_DESTROY);
+	}
+}
+END_TEST
+
+START_TEST(comm_ids_of_two_lives_differ)
+{
+	struct cm_core other;
+
+	ck_assert_int_eq(cm_core_init(&other, 0x5eee), 0);
+	ck_assert_uint_gt((next_id(&rig.core) ^ next_id(&other)) >> 16, 0);
+	cm_core_fini(&other);
+}
+END_TEST
+
+/* --- memory --------------------------------------------------------------------------------- */
+
+/* As when cm_core_reserve() has failed. */
+static void hear_without_memory(const struct cm_msg *msg)
+{
+	uint8_t mad[MAD_BYTES];
+
+	cm_msg_encode(msg, mad);
+	cm_core_input(&rig.core, &rig.port, &rig.path, mad, sizeof(mad), rig.now, &rig.out);
+}
+
+START_TEST(req_without_memory_is_dropped_and_may_come_again)
+{
+	struct cm_msg msg = rig_msg(&rig, CM_ATTR_REQ);
+
+	hear_without_memory(&msg);
+	ck_assert_uint_eq(rig.core.count[CM_COUNT_NO_MEMORY], 1);
+	ck_assert_str_eq(rig_sent(&rig), "");
+	rig_hear(&rig, &msg);
+	ck_assert_str_eq(rig_reported(&rig), "REQUEST");
+}
+END_TEST
+
+START_TEST(what_is_connected_needs_no_memory)
+{
+	struct cm_msg msg;
+
+	rig_reach(&rig, CM_REP_SENT, true);
+	msg = rig_msg(&rig, CM_ATTR_RTU);
+	ck_assert_uint_eq(rig.core.n_spare, 0);
+	hear_without_memory(&msg);
+	ck_assert_str_eq(rig_reported(&rig), "ESTABLISHED");
+}
+END_TEST
+
+static unsigned int count_spare(void)
+{
+	struct list *node;
+	unsigned int n = 0;
+
+	list_for_each (node, &rig.core.spare)
+		n++;
+	return n;
+}
+
+START_TEST(memory_of_a_connection_is_used_again)
+{
+	for (int i = 0; i < 1000; i++) {
+		rig_reach(&rig, CM_TIMEWAIT, i & 1);
+		rig_call(&rig, CM_CALL_DESTROY);
+	}
+	ck_assert_uint_eq(rig.core.n_conns, 0);
+	ck_assert_uint_le(rig.core.n_spare, 2);
+	ck_assert_uint_eq(rig.core.n_spare, count_spare());
+}
+END_TEST
+
+START_TEST(memory_of_many_connections_is_given_back)
+{
+	struct cm_conn *conn[200];
+
+	for (int i = 0; i < 200; i++)
+		conn[i] = cm_core_conn_new(&rig.core, NULL);
+	for (int i = 0; i < 200; i++)
+		cm_core_call(&rig.core, conn[i], CM_CALL_DESTROY, NULL, rig.now, &rig.out);
+	ck_assert_uint_eq(rig.core.n_conns, 0);
+	ck_assert_uint_eq(rig.core.n_spare, 64);
+	ck_assert_uint_eq(rig.core.n_spare, count_spare());
+}
+END_TEST
+
+/* Every state, abandoned: the address sanitizer sees to the rest. */
+START_TEST(core_frees_connections_in_every_state)
+{
+	if (rig_can_reach((enum cm_state)(_i / 2), _i & 1))
+		rig_reach(&rig, (enum cm_state)(_i / 2), _i & 1);
+	cm_core_fini(&rig.core);
+	ck_assert_int_eq(cm_core_init(&rig.core, 1), 0);
+}
+END_TEST
+
+/* --- pacing --------------------------------------------------------------------------------- */
+
+/* As many REQs as a port may have out, and one that waits. Return: the first. */
+static struct cm_conn *fill_port(void)
+{
+	struct cm_conn *first = NULL;
+
+	for (unsigned int i = 0; i < REQS_OUT_MAX; i++) {
+		rig_reach(&rig, CM_REQ_SENT, false);
+		ck_assert_str_eq(rig_sent(&rig), "REQ");
+		first = first ? first : rig.conn;
+	}
+	rig_reach(&rig, CM_REQ_SENT, false);
+	ck_assert_str_eq(rig_sent(&rig), "");
+	return first;
+}
+
+static void take(struct cm_conn *conn)
+{
+	rig.conn = conn;
+	rig.comm_id = conn->local_comm_id;
+}
+
+static const struct {
+	const char *input;
+	const char *sent;
+} releases[] = {
+	{"REP",		 "REQ"	       },
+	{ "REJ",		 "REQ"	       },
+	{ "MRA(REQ)",      "REQ"		    },
+	{ "timer",	   "REQ, REQ"	      },
+	{ "local destroy", "REJ(other) 4, REQ"},
+	{ "local forget",  "REQ"		},
+};
+
+START_TEST(req_waits_until_another_has_been_answered_repeated_or_given_up)
+{
+	take(fill_port());
+	rig_input(&rig, releases[_i].input);
+	ck_assert_str_eq(rig_sent(&rig), releases[_i].sent);
+	ck_assert_uint_eq(rig.port.reqs_out, REQS_OUT_MAX);
+	ck_assert(list_is_empty(&rig.port.reqs_waiting));
+}
+END_TEST
+
+START_TEST(reqs_have_their_turn_in_order)
+{
+	struct cm_conn *first = fill_port();
+	uint32_t waiting = rig.comm_id;
+
+	rig_reach(&rig, CM_REQ_SENT, false);
+	take(first);
+	rig_input(&rig, "REJ");
+	ck_assert_uint_eq(rig_said(&rig, 0).req.local_comm_id, waiting);
+}
+END_TEST
+
+START_TEST(destroyed_while_waiting_leaves_the_queue)
+{
+	struct cm_conn *first = fill_port();
+
+	rig_call(&rig, CM_CALL_DESTROY);
+	ck_assert(list_is_empty(&rig.port.reqs_waiting));
+	ck_assert_uint_eq(rig.port.reqs_out, REQS_OUT_MAX);
+	take(first);
+	rig_input(&rig, "REJ");
+	ck_assert_str_eq(rig_sent(&rig), "");
+}
+END_TEST
+
+START_TEST(waiting_req_has_its_full_time_once_it_is_sent)
+{
+	struct cm_conn *first = fill_port();
+	struct cm_conn *waiting = rig.conn;
+
+	rig.now = cm_time_after(rig.now, 500 * CM_NS_PER_MS);
+	take(first);
+	rig_input(&rig, "REJ");
+	take(waiting);
+	ck_assert_uint_eq(waiting->timer.deadline.ns, rig.now.ns + 1000 * CM_NS_PER_MS);
+}
+END_TEST
+
+START_TEST(rep_and_drep_never_wait)
+{
+	fill_port();
+	rig_reach(&rig, CM_REQ_RCVD, true);
+	rig_input(&rig, "local REP");
+	ck_assert_str_eq(rig_sent(&rig), "REP");
+	rig_input(&rig, "RTU");
+	rig_input(&rig, "DREQ");
+	rig_input(&rig, "local DREP");
+	ck_assert_str_eq(rig_sent(&rig), "DREP");
+}
+END_TEST
+
+START_TEST(every_waiting_req_is_sent_when_nobody_answers)
+{
+	for (int i = 0; i < 1000; i++)
+		rig_reach(&rig, CM_REQ_SENT, false);
+	while (!list_is_empty(&rig.port.reqs_waiting))
+		ck_assert(rig_timer(&rig));
+	ck_assert_uint_eq(rig.core.sent[CM_ATTR_REQ], 1000);
+	ck_assert_uint_lt(rig.now.ns, 10000 * CM_NS_PER_MS);
+}
+END_TEST
+
+START_TEST(many_turns_at_once_are_taken_step_by_step)
+{
+	struct cm_conn *first = fill_port();
+
+	for (int i = 0; i < 9; i++)
+		rig_reach(&rig, CM_REQ_SENT, false);
+	rig.core.reqs_out_max *= 2;
+	take(first);
+	rig_input(&rig, "REJ");
+	ck_assert_str_eq(rig_sent(&rig), "REQ, REQ, REQ, REQ");
+	ck_assert(!list_is_empty(&rig.port.reqs_waiting));
+}
+END_TEST
+
+START_TEST(ports_are_paced_apart)
+{
+	struct mad_gid gid = { .raw = { 1 } };
+	struct cm_port other, *full = &rig.port;
+	struct cm_msg msg = rig_msg(&rig, CM_ATTR_REQ);
+	struct cm_args args = { .port = &other, .path = &rig.path, .msg = &msg };
+
+	fill_port();
+	cm_port_init(&other, 1, &gid);
+	rig_reach(&rig, CM_IDLE, false);
+	cm_core_call(&rig.core, rig.conn, CM_CALL_REQ, &args, rig.now, &rig.out);
+	ck_assert_str_eq(rig_sent(&rig), "REQ");
+	ck_assert_uint_eq(full->reqs_out, REQS_OUT_MAX);
+}
+END_TEST
+
+/* --- ports ---------------------------------------------------------------------------------- */
+
+static void forget(struct cm_conn *conn, void *arg)
+{
+	unsigned int *n = arg;
+
+	ck_assert_ptr_eq(conn->owner, &rig);
+	++*n;
+}
+
+START_TEST(connections_go_with_their_port_without_a_word)
+{
+	unsigned int n = 0, expected = 0;
+
+	for (int i = 0; i < 2 * CM_N_STATES; i++) {
+		enum cm_state state = (enum cm_state)(i / 2);
+
+		rig.peer_comm_id++;
+		rig.peer_qpn++;
+		if (state == CM_IDLE || !rig_can_reach(state, i & 1))
+			continue;
+		rig_reach(&rig, state, i & 1);
+		expected++;
+	}
+	cm_core_port_gone(&rig.core, &rig.port, forget, &n);
+	ck_assert_uint_eq(n, expected);
+	ck_assert_uint_eq(rig.core.n_conns, 0);
+	ck_assert_uint_eq(rig.core.by_remote.n_nodes + rig.core.by_qpn.n_nodes, 0);
+	ck_assert_uint_eq(rig.port.reqs_out, 0);
+	ck_assert_uint_eq(cm_core_deadline(&rig.core).ns, UINT64_MAX);
+}
+END_TEST
+
+START_TEST(orphans_go_with_their_port_and_nobody_is_told)
+{
+	unsigned int n = 0;
+
+	rig_reach(&rig, CM_ESTABLISHED, false);
+	rig_call(&rig, CM_CALL_DESTROY);
+	cm_core_port_gone(&rig.core, &rig.port, forget, &n);
+	ck_assert_uint_eq(n, 0);
+	ck_assert_uint_eq(rig.core.n_conns, 0);
+}
+END_TEST
+
+START_TEST(other_ports_keep_their_connections)
+{
+	struct mad_gid gid = { .raw = { 1 } };
+	struct cm_port other;
+	unsigned int n = 0;
+
+	cm_port_init(&other, 1, &gid);
+	rig_reach(&rig, CM_ESTABLISHED, false);
+	cm_core_port_gone(&rig.core, &other, forget, &n);
+	ck_assert_uint_eq(n, 0);
+	rig_input(&rig, "DREQ");
+	ck_assert_str_eq(rig_reported(&rig), "DISCONNECTED");
+}
+END_TEST
+
+START_TEST(reqs_that_wait_go_with_their_port)
+{
+	unsigned int n = 0;
+
+	fill_port();
+	cm_core_port_gone(&rig.core, &rig.port, forget, &n);
+	ck_assert_uint_eq(n, REQS_OUT_MAX + 1);
+	ck_assert(list_is_empty(&rig.port.reqs_waiting));
+}
+END_TEST
+
+/* --- counters, services --------------------------------------------------------------------- */
+
+START_TEST(messages_are_counted_by_kind)
+{
+	rig_reach(&rig, CM_TIMEWAIT, false);
+	ck_assert_uint_eq(rig.core.sent[CM_ATTR_REQ], 1);
+	ck_assert_uint_eq(rig.core.received[CM_ATTR_REP], 1);
+	ck_assert_uint_eq(rig.core.sent[CM_ATTR_RTU], 1);
+	ck_assert_uint_eq(rig.core.sent[CM_ATTR_DREQ], 1);
+	ck_assert_uint_eq(rig.core.received[CM_ATTR_DREP], 1);
+	ck_assert_uint_eq(rig.core.received[CM_ATTR_REQ], 0);
+}
+END_TEST
+
+START_TEST(repetitions_are_counted_apart)
+{
+	rig_reach(&rig, CM_REQ_SENT, false);
+	rig_input(&rig, "spent");
+	ck_assert_uint_eq(rig.core.sent[CM_ATTR_REQ], 1);
+	ck_assert_uint_eq(rig.core.count[CM_COUNT_RETRIED], 15);
+}
+END_TEST
+
+static const struct {
+	enum cm_state state;
+	bool passive;
+	const char *input;
+} duplicates[] = {
+	{CM_MRA_REQ_RCVD,  false, "MRA(REQ)"},
+	{ CM_REP_RCVD,     false, "REP"	    },
+	{ CM_MRA_REP_SENT, false, "REP"	},
+	{ CM_REQ_RCVD,     true,  "REQ"	   },
+	{ CM_MRA_REQ_SENT, true,	 "REQ"     },
+	{ CM_REP_SENT,     true,  "REQ"	   },
+	{ CM_MRA_REP_RCVD, true,	 "REQ"     },
+	{ CM_MRA_REP_RCVD, true,	 "MRA(REP)"},
+	{ CM_ESTABLISHED,  true,	"REQ"     },
+	{ CM_ESTABLISHED,  true,	"RTU"     },
+	{ CM_DREQ_RCVD,	true,  "DREQ"    },
+};
+
+START_TEST(duplicates_are_counted)
+{
+	rig_reach(&rig, duplicates[_i].state, duplicates[_i].passive);
+	rig_input(&rig, duplicates[_i].input);
+	ck_assert_uint_eq(rig.core.count[CM_COUNT_DUPLICATE], 1);
+	ck_assert_uint_eq(rig.core.count[CM_COUNT_UNEXPECTED], 0);
+}
+END_TEST
+
+START_TEST(message_without_meaning_is_counted)
+{
+	rig_reach(&rig, CM_ESTABLISHED, false);
+	rig_input(&rig, "DREP");
+	ck_assert_uint_eq(rig.core.count[CM_COUNT_UNEXPECTED], 1);
+}
+END_TEST
+
+START_TEST(service_that_two_listen_on_outlives_one)
+{
+	struct cm_service second = { 0 };
+
+	ck_assert_int_eq(cm_core_serve(&rig.core, &second, RIG_SERVICE), 0);
+	cm_core_unserve(&rig.core, &rig.service);
+	rig_input(&rig, "REQ");
+	ck_assert_str_eq(rig_reported(&rig), "REQUEST");
+	cm_core_unserve(&rig.core, &second);
+}
+END_TEST
+
+static TCase *ids_and_memory(void)
+{
+	TCase *tcase = tcase_create("ids and memory");
+
+	tcase_add_checked_fixture(tcase, set_up, tear_down);
+	tcase_add_test(tcase, comm_ids_are_unique);
+	tcase_add_test(tcase, comm_id_is_never_0);
+	tcase_add_test(tcase, comm_ids_wrap);
+	tcase_add_test(tcase, comm_id_in_use_is_skipped_after_the_wrap);
+	tcase_add_test(tcase, comm_id_of_a_destroyed_connection_does_not_come_back_soon);
+	tcase_add_test(tcase, comm_ids_of_two_lives_differ);
+	tcase_add_test(tcase, req_without_memory_is_dropped_and_may_come_again);
+	tcase_add_test(tcase, what_is_connected_needs_no_memory);
+	tcase_add_test(tcase, memory_of_a_connection_is_used_again);
+	tcase_add_test(tcase, memory_of_many_connections_is_given_back);
+	tcase_add_loop_test(tcase, core_frees_connections_in_every_state, 0, 2 * CM_N_STATES);
+	return tcase;
+}
+
+static TCase *pacing(void)
+{
+	TCase *tcase = tcase_create("pacing");
+
+	tcase_add_checked_fixture(tcase, set_up, tear_down);
+	tcase_add_loop_test(tcase, req_waits_until_another_has_been_answered_repeated_or_given_up,
+			    0, sizeof(releases) / sizeof(releases[0]));
+	tcase_add_test(tcase, reqs_have_their_turn_in_order);
+	tcase_add_test(tcase, destroyed_while_waiting_leaves_the_queue);
+	tcase_add_test(tcase, waiting_req_has_its_full_time_once_it_is_sent);
+	tcase_add_test(tcase, rep_and_drep_never_wait);
+	tcase_add_test(tcase, every_waiting_req_is_sent_when_nobody_answers);
+	tcase_add_test(tcase, many_turns_at_once_are_taken_step_by_step);
+	tcase_add_test(tcase, ports_are_paced_apart);
+	return tcase;
+}
+
+static TCase *ports_and_counters(void)
+{
+	TCase *tcase = tcase_create("ports and counters");
+
+	tcase_add_checked_fixture(tcase, set_up, tear_down);
+	tcase_add_test(tcase, connections_go_with_their_port_without_a_word);
+	tcase_add_test(tcase, orphans_go_with_their_port_and_nobody_is_told);
+	tcase_add_test(tcase, other_ports_keep_their_connections);
+	tcase_add_test(tcase, reqs_that_wait_go_with_their_port);
+	tcase_add_test(tcase, messages_are_counted_by_kind);
+	tcase_add_test(tcase, repetitions_are_counted_apart);
+	tcase_add_loop_test(tcase, duplicates_are_counted, 0,
+			    sizeof(duplicates) / sizeof(duplicates[0]));
+	tcase_add_test(tcase, message_without_meaning_is_counted);
+	tcase_add_test(tcase, service_that_two_listen_on_outlives_one);
+	return tcase;
+}
+
+int main(void)
+{
+	Suite *suite = suite_create("core");
+
+	suite_add_tcase(suite, ids_and_memory());
+	suite_add_tcase(suite, pacing());
+	suite_add_tcase(suite, ports_and_counters());
+	return run_suite(suite);
+}

@@ -1,0 +1,539 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * cm/demux.c: which connection a message means, what nobody's messages are answered with, and what
+ * is not for us. Then the ids and reasons in what a connection says itself.
+ */
+#include <string.h>
+
+#include "tests/unit/cm/inputs.h"
+#include "tests/unit/cm/run.h"
+
+static struct rig rig;
+
+static void set_up(void)
+{
+	rig_init(&rig);
+}
+
+static void tear_down(void)
+{
+	rig_fini(&rig);
+}
+
+static void assert_nothing_but(enum cm_counter counter, enum cm_state state)
+{
+	ck_assert_str_eq(rig_sent(&rig), "");
+	ck_assert_str_eq(rig_reported(&rig), "");
+	ck_assert_uint_eq(rig.core.count[counter], 1);
+	ck_assert_str_eq(cm_state_str(rig_state(&rig)), cm_state_str(state));
+}
+
+/* --- answers without a connection ----------------------------------------------------------- */
+
+START_TEST(req_for_an_unknown_service_is_refused_without_a_connection)
+{
+	struct cm_msg req = rig_msg(&rig, CM_ATTR_REQ);
+	struct cm_msg rej;
+
+	req.req.service_id++;
+	rig_hear(&rig, &req);
+	ck_assert_str_eq(rig_sent(&rig), "REJ(REQ) 8");
+	rej = rig_said(&rig, 0);
+	ck_assert_uint_eq(rej.rej.local_comm_id, 0);
+	ck_assert_uint_eq(rej.rej.remote_comm_id, req.req.local_comm_id);
+	ck_assert_uint_eq(rej.hdr.tid, req.hdr.tid);
+	ck_assert_uint_eq(rig.core.n_conns, 0);
+}
+END_TEST
+
+START_TEST(req_is_refused_when_the_service_is_over)
+{
+	cm_core_unserve(&rig.core, &rig.service);
+	rig_input(&rig, "REQ");
+	ck_assert_str_eq(rig_sent(&rig), "REJ(REQ) 8");
+}
+END_TEST
+
+START_TEST(answer_goes_back_where_the_question_came_from)
+{
+	rig.path.sgid_index = 7;
+	rig.path.pkey_index = 3;
+	cm_core_unserve(&rig.core, &rig.service);
+	rig_input(&rig, "REQ");
+	ck_assert_ptr_eq(rig.out.send[0].port, &rig.port);
+	ck_assert_uint_eq(rig.out.send[0].path.sgid_index, 7);
+	ck_assert_uint_eq(rig.out.send[0].path.pkey_index, 3);
+	ck_assert_mem_eq(&rig.out.send[0].path.dgid, &rig.path.dgid, sizeof(rig.path.dgid));
+}
+END_TEST
+
+static void assert_drep_for(const struct cm_msg *dreq)
+{
+	struct cm_msg drep;
+
+	ck_assert_str_eq(rig_sent(&rig), "DREP");
+	drep = rig_said(&rig, 0);
+	ck_assert_uint_eq(drep.drep.local_comm_id, dreq->dreq.remote_comm_id);
+	ck_assert_uint_eq(drep.drep.remote_comm_id, dreq->dreq.local_comm_id);
+	ck_assert_uint_eq(drep.hdr.tid, dreq->hdr.tid);
+}
+
+START_TEST(dreq_for_nobody_is_confirmed)
+{
+	struct cm_msg dreq = rig_msg(&rig, CM_ATTR_DREQ);
+
+	dreq.dreq.remote_comm_id = 0x12345678;
+	rig_hear(&rig, &dreq);
+	assert_drep_for(&dreq);
+	ck_assert_uint_eq(rig.core.count[CM_COUNT_UNKNOWN], 1);
+}
+END_TEST
+
+START_TEST(dreq_of_another_connection_of_the_peer_is_confirmed_without_harm)
+{
+	struct cm_msg dreq;
+
+	rig_reach(&rig, CM_ESTABLISHED, false);
+	dreq = rig_msg(&rig, CM_ATTR_DREQ);
+	dreq.dreq.local_comm_id++;
+	rig_hear(&rig, &dreq);
+	assert_drep_for(&dreq);
+	ck_assert_uint_eq(rig.conn->state, CM_ESTABLISHED);
+}
+END_TEST
+
+START_TEST(dreq_for_a_destroyed_connection_is_confirmed)
+{
+	struct cm_msg dreq;
+
+	rig_reach(&rig, CM_TIMEWAIT, false);
+	rig_input(&rig, "local destroy");
+	dreq = rig_msg(&rig, CM_ATTR_DREQ);
+	rig_hear(&rig, &dreq);
+	assert_drep_for(&dreq);
+}
+END_TEST
+
+START_TEST(dreq_with_another_queue_pair_is_ignored)
+{
+	struct cm_msg dreq;
+
+	rig_reach(&rig, CM_ESTABLISHED, false);
+	dreq = rig_msg(&rig, CM_ATTR_DREQ);
+	dreq.dreq.remote_qpn++;
+	rig_hear(&rig, &dreq);
+	assert_nothing_but(CM_COUNT_UNKNOWN, CM_ESTABLISHED);
+}
+END_TEST
+
+START_TEST(sidr_req_is_told_that_there_is_no_such_service)
+{
+	struct cm_msg msg = rig_msg(&rig, CM_ATTR_SIDR_REQ);
+
+	msg.sidr_req.request_id = 0x33;
+	msg.sidr_req.service_id = RIG_SERVICE;
+	rig_hear(&rig, &msg);
+	ck_assert_str_eq(rig_sent(&rig), "SIDR_REP");
+	ck_assert_uint_eq(rig_said(&rig, 0).sidr_rep.request_id, 0x33);
+	ck_assert_uint_eq(rig_said(&rig, 0).sidr_rep.service_id, RIG_SERVICE);
+	ck_assert_uint_eq(rig_said(&rig, 0).sidr_rep.status, 1);
+	ck_assert_uint_eq(rig.core.count[CM_COUNT_UNSUPPORTED], 1);
+}
+END_TEST
+
+/* --- nobody's ------------------------------------------------------------------------------- */
+
+static const enum cm_attr dropped[] = { CM_ATTR_REP, CM_ATTR_RTU, CM_ATTR_DREP, CM_ATTR_REJ,
+					CM_ATTR_MRA };
+
+START_TEST(message_for_nobody_is_dropped)
+{
+	struct cm_msg msg;
+
+	rig_reach(&rig, CM_ESTABLISHED, false);
+	rig.comm_id ^= 0x80;
+	msg = rig_msg(&rig, dropped[_i]);
+	rig.comm_id ^= 0x80;
+	rig_hear(&rig, &msg);
+	assert_nothing_but(CM_COUNT_UNKNOWN, CM_ESTABLISHED);
+}
+END_TEST
+
+/* RTU, DREP, REJ and MRA are for a pair of ids. */
+START_TEST(message_with_another_comm_id_of_the_peer_is_dropped)
+{
+	struct cm_msg msg;
+
+	rig_reach(&rig, CM_REP_SENT, true);
+	rig.peer_comm_id++;
+	msg = rig_msg(&rig, dropped[_i]);
+	if (dropped[_i] == CM_ATTR_MRA)
+		msg.mra.message = CM_ANSWERED_REP;
+	rig_hear(&rig, &msg);
+	assert_nothing_but(CM_COUNT_UNKNOWN, CM_REP_SENT);
+}
+END_TEST
+
+static const enum cm_attr unsupported[] = { CM_ATTR_SIDR_REP, CM_ATTR_LAP, CM_ATTR_APR };
+
+START_TEST(message_that_we_do_not_speak_is_counted)
+{
+	struct cm_msg msg;
+
+	rig_reach(&rig, CM_ESTABLISHED, false);
+	msg = rig_msg(&rig, unsupported[_i]);
+	rig_hear(&rig, &msg);
+	assert_nothing_but(CM_COUNT_UNSUPPORTED, CM_ESTABLISHED);
+}
+END_TEST
+
+/* Comm ids can be guessed; an address on a connected path cannot be forged that easily. */
+static const enum cm_attr all[] = { CM_ATTR_REP, CM_ATTR_RTU, CM_ATTR_DREP,
+				    CM_ATTR_REJ, CM_ATTR_MRA, CM_ATTR_DREQ };
+
+START_TEST(alien_neither_moves_a_connection_nor_gets_an_answer)
+{
+	static const enum cm_state states[] = { CM_REQ_SENT, CM_REP_SENT, CM_ESTABLISHED,
+						CM_DREQ_SENT, CM_TIMEWAIT };
+	enum cm_state state = states[_i / 6];
+	struct cm_msg msg;
+
+	rig_reach(&rig, state, !rig_can_reach(state, false));
+	msg = rig_msg(&rig, all[_i % 6]);
+	rig.path.dgid.raw[15]++;
+	rig_hear(&rig, &msg);
+	assert_nothing_but(CM_COUNT_ALIEN, state);
+}
+END_TEST
+
+/* Within an InfiniBand subnet there is no GRH, and no GID to compare. */
+START_TEST(peer_without_a_gid_is_known_by_its_lid)
+{
+	rig.path.grh = false;
+	rig.path.dlid = 5;
+	rig_reach(&rig, CM_REQ_SENT, false);
+	memset(&rig.path.dgid, 0, sizeof(rig.path.dgid));
+	rig_input(&rig, "REP");
+	ck_assert_str_eq(rig_reported(&rig), "RESPONSE");
+}
+END_TEST
+
+START_TEST(alien_without_a_gid_is_known_by_its_lid)
+{
+	rig.path.grh = false;
+	rig.path.dlid = 5;
+	rig_reach(&rig, CM_REQ_SENT, false);
+	rig.path.dlid = 6;
+	rig_input(&rig, "REP");
+	assert_nothing_but(CM_COUNT_ALIEN, CM_REQ_SENT);
+}
+END_TEST
+
+START_TEST(two_peers_without_a_gid_may_use_the_same_ids)
+{
+	rig.path.grh = false;
+	rig.path.dlid = 5;
+	memset(&rig.path.dgid, 0, sizeof(rig.path.dgid));
+	rig_reach(&rig, CM_REP_SENT, true);
+	rig.path.dlid = 6;
+	rig_input(&rig, "REQ");
+	ck_assert_str_eq(rig_reported(&rig), "REQUEST");
+}
+END_TEST
+
+static const struct {
+	size_t bytes;
+	unsigned int at;
+	uint8_t value;
+} garbage[] = {
+	{0,	     0,	1	  },
+	{ 24,	      0,	 1   },
+	{ 255,       0,  1   },
+	{ 257,       0,  1   },
+	{ MAD_BYTES, 0,	2	  },
+	{ MAD_BYTES, 1,	3	  },
+	{ MAD_BYTES, 2,	1	  },
+	{ MAD_BYTES, 3,	0x81},
+	{ MAD_BYTES, 17, 0x0f},
+	{ MAD_BYTES, 17, 0x1b},
+	{ MAD_BYTES, 16, 1   },
+};
+
+START_TEST(garbage_is_counted_and_dropped)
+{
+	uint8_t mad[MAD_BYTES + 1] = { 0 };
+	struct cm_msg msg;
+
+	rig_reach(&rig, CM_REQ_SENT, false);
+	msg = rig_msg(&rig, CM_ATTR_REP);
+	cm_msg_encode(&msg, mad);
+	mad[garbage[_i].at] = garbage[_i].value;
+	cm_core_input(&rig.core, &rig.port, &rig.path, mad, garbage[_i].bytes, rig.now, &rig.out);
+	assert_nothing_but(CM_COUNT_MALFORMED, CM_REQ_SENT);
+}
+END_TEST
+
+/* --- the same and the stale ----------------------------------------------------------------- */
+
+START_TEST(same_ids_from_another_host_are_another_connection)
+{
+	rig_reach(&rig, CM_REP_SENT, true);
+	rig.path.dgid.raw[15]++;
+	rig_input(&rig, "REQ");
+	ck_assert_str_eq(rig_reported(&rig), "REQUEST");
+	ck_assert_ptr_ne(rig.out.report[0].conn, rig.conn);
+}
+END_TEST
+
+START_TEST(same_ids_from_another_ca_are_another_connection)
+{
+	struct cm_msg msg = rig_msg(&rig, CM_ATTR_REQ);
+
+	rig_reach(&rig, CM_REP_SENT, true);
+	msg.req.local_ca_guid++;
+	rig_hear(&rig, &msg);
+	ck_assert_str_eq(rig_reported(&rig), "REQUEST");
+}
+END_TEST
+
+START_TEST(stale_req_is_refused_and_the_old_connection_disconnected)
+{
+	struct cm_msg rej, dreq;
+
+	rig_reach(&rig, CM_ESTABLISHED, true);
+	rig_input(&rig, "REQ stale");
+	ck_assert_str_eq(rig_sent(&rig), "REJ(REQ) 10, DREQ");
+	rej = rig_said(&rig, 0);
+	ck_assert_uint_eq(rej.rej.local_comm_id, 0);
+	ck_assert_uint_eq(rej.rej.remote_comm_id, rig.peer_comm_id + 1);
+	dreq = rig_said(&rig, 1);
+	ck_assert_uint_eq(dreq.dreq.local_comm_id, rig.comm_id);
+	ck_assert_uint_eq(dreq.dreq.remote_comm_id, rig.peer_comm_id);
+	ck_assert_uint_eq(dreq.dreq.remote_qpn, rig.peer_qpn);
+}
+END_TEST
+
+START_TEST(stale_rep_is_refused_and_the_old_connection_disconnected)
+{
+	struct cm_msg rej;
+
+	rig_reach(&rig, CM_REQ_SENT, false);
+	rig_input(&rig, "REP stale");
+	ck_assert_str_eq(rig_sent(&rig), "REJ(REP) 10, DREQ");
+	rej = rig_said(&rig, 0);
+	ck_assert_uint_eq(rej.rej.local_comm_id, rig.comm_id);
+	ck_assert_uint_eq(rej.rej.remote_comm_id, rig.peer_comm_id + 1);
+	ck_assert_uint_eq(rig_said(&rig, 1).dreq.remote_comm_id, 0x70009999);
+}
+END_TEST
+
+/* A REP that means nothing must not take down another connection on the way. */
+START_TEST(stale_rep_for_a_rejected_request_does_no_harm)
+{
+	rig_reach(&rig, CM_REQ_SENT, false);
+	rig_input(&rig, "REJ");
+	rig_input(&rig, "REP stale");
+	assert_nothing_but(CM_COUNT_UNEXPECTED, CM_IDLE);
+}
+END_TEST
+
+START_TEST(rep_that_names_another_connection_is_dropped)
+{
+	rig_reach(&rig, CM_REQ_SENT, false);
+	rig_input(&rig, "REP known");
+	assert_nothing_but(CM_COUNT_UNKNOWN, CM_REQ_SENT);
+}
+END_TEST
+
+START_TEST(second_rep_with_another_comm_id_is_dropped)
+{
+	rig_reach(&rig, CM_ESTABLISHED, false);
+	rig.peer_comm_id++;
+	rig_input(&rig, "REP");
+	assert_nothing_but(CM_COUNT_UNKNOWN, CM_ESTABLISHED);
+}
+END_TEST
+
+START_TEST(peer_that_is_done_may_use_its_queue_pair_again)
+{
+	rig_reach(&rig, CM_TIMEWAIT, true);
+	rig_input(&rig, "REQ stale");
+	ck_assert_str_eq(rig_reported(&rig), "REQUEST");
+}
+END_TEST
+
+/* --- REJ received --------------------------------------------------------------------------- */
+
+struct rej_case {
+	enum cm_state state;
+	bool passive;
+	uint8_t message;
+	uint16_t reason;
+	bool has_remote_id; /* ours */
+	bool has_local_id;  /* the peer's */
+	bool has_guid;
+	bool heard;
+};
+
+static const struct rej_case rejs[] = {
+	/* To a REQ: the peer needs to have no id, and we know none of it. */
+	{CM_REQ_SENT,      false, 0, 8,  true,  false, false, true },
+	{ CM_REQ_SENT,     false, 0, 28, true,  true,	 false, true },
+	{ CM_MRA_REQ_RCVD, false, 0, 28, true,  true,  false, true },
+	{ CM_REQ_SENT,     false, 0, 28, false, true,  false, false},
+	{ CM_REQ_SENT,     false, 2, 28, true,  true,	 false, false},
+	{ CM_REQ_SENT,     false, 2, 28, true,  false, false, true },
+	{ CM_REP_RCVD,     false, 0, 28, true,  true,	 false, false},
+ /* To anything else: both ids count. */
+	{ CM_REP_SENT,     true,  1, 28, true,  true,	false, true },
+	{ CM_REP_SENT,     true,  2, 28, true,  true,	false, true },
+	{ CM_REP_SENT,     true,  1, 28, true,  false, false, false},
+	{ CM_REP_SENT,     true,  1, 28, false, true,	 false, false},
+	{ CM_REP_SENT,     true,  0, 28, true,  true,	false, false},
+	{ CM_ESTABLISHED,  false, 2, 28, true,  true,  false, true },
+ /* Reason 4: the peer's id and its GUID, and nothing else. */
+	{ CM_REQ_RCVD,     true,  2, 4,  false, true,	true,  true },
+	{ CM_REP_SENT,     true,  2, 4,  false, true,	true,  true },
+	{ CM_REP_SENT,     true,  0, 4,  false, true,	true,  true },
+	{ CM_REP_SENT,     true,  2, 4,  false, true,	false, false},
+	{ CM_REP_SENT,     true,  2, 4,  true,	 true,  false, false},
+	{ CM_REP_SENT,     true,  2, 4,  true,	 false, true,  false},
+	{ CM_REQ_SENT,     false, 0, 4,  true,  true,	true,  false},
+};
+
+START_TEST(rej_means_the_connection_that_it_names)
+{
+	const struct rej_case *c = &rejs[_i];
+	struct cm_msg msg;
+
+	rig_reach(&rig, c->state, c->passive);
+	msg = rig_msg(&rig, CM_ATTR_REJ);
+	msg.rej.message = c->message;
+	msg.rej.reason = c->reason;
+	if (!c->has_remote_id)
+		msg.rej.remote_comm_id = 0;
+	if (!c->has_local_id)
+		msg.rej.local_comm_id = 0;
+	if (c->has_guid)
+		memset(msg.rej.ari, RIG_PEER_GUID & 0xff, 8);
+	rig_hear(&rig, &msg);
+	ck_assert_str_eq(rig_reported(&rig), c->heard ? "REJECTED" : "");
+	if (!c->heard)
+		assert_nothing_but(CM_COUNT_UNKNOWN, c->state);
+}
+END_TEST
+
+/* --- REJ sent ------------------------------------------------------------------------------- */
+
+static const struct {
+	enum cm_state state;
+	bool passive;
+	const char *input;
+	uint8_t message;
+	uint16_t reason;
+	bool names_us, names_peer;
+	uint8_t ari_bytes;
+} rejected[] = {
+	{CM_REQ_SENT,      false, "local REJ",	   2, 28, true,	false, 0},
+	{ CM_REQ_SENT,     false, "local destroy", 2, 4,  true,  false, 8},
+	{ CM_MRA_REQ_RCVD, false, "local destroy", 2, 4,	 true,  false, 8},
+	{ CM_REP_RCVD,     false, "local REJ",	   1, 28, true,	true,  0},
+	{ CM_REP_RCVD,     false, "local destroy", 1, 28, true,  true,  0},
+	{ CM_MRA_REP_SENT, false, "local destroy", 1, 28, true,	true,  0},
+	{ CM_REQ_RCVD,     true,  "local REJ",	  0, 28, false, true,  0},
+	{ CM_REQ_RCVD,     true,  "local destroy", 0, 28, false, true,  0},
+	{ CM_MRA_REQ_SENT, true,	 "local REJ",     0, 28, true,  true,	 0},
+	{ CM_MRA_REQ_SENT, true,	 "local destroy", 0, 28, true,  true,  0},
+	{ CM_REP_SENT,     true,  "local REJ",	  2, 28, true,  true,  0},
+	{ CM_REP_SENT,     true,  "local destroy", 2, 28, true,  true,	 0},
+	{ CM_MRA_REP_RCVD, true,	 "local destroy", 2, 28, true,  true,  0},
+};
+
+START_TEST(rej_names_what_the_peer_can_find)
+{
+	uint8_t guid[CM_REJ_ARI_BYTES] = { 0 };
+	struct cm_rej rej;
+
+	rig_reach(&rig, rejected[_i].state, rejected[_i].passive);
+	rig_input(&rig, rejected[_i].input);
+	ck_assert_uint_eq(rig.out.n_sends, 1);
+	rej = rig_said(&rig, 0).rej;
+	ck_assert_uint_eq(rej.message, rejected[_i].message);
+	ck_assert_uint_eq(rej.reason, rejected[_i].reason);
+	ck_assert_uint_eq(rej.local_comm_id, rejected[_i].names_us ? rig.comm_id : 0);
+	ck_assert_uint_eq(rej.remote_comm_id, rejected[_i].names_peer ? rig.peer_comm_id : 0);
+	ck_assert_uint_eq(rej.ari_bytes, rejected[_i].ari_bytes);
+	memset(guid, RIG_OUR_GUID & 0xff, rej.ari_bytes);
+	ck_assert_mem_eq(rej.ari, guid, sizeof(guid));
+}
+END_TEST
+
+START_TEST(caller_chooses_reason_and_private_data_of_its_rej)
+{
+	struct cm_msg msg;
+	struct cm_args args = { .msg = &msg };
+
+	cm_msg_init(&msg, CM_ATTR_REJ, 0);
+	msg.rej.reason = CM_REJ_VENDOR_OPTION;
+	msg.rej.private_data[147] = 0x77;
+	rig_reach(&rig, CM_REQ_RCVD, true);
+	cm_core_call(&rig.core, rig.conn, CM_CALL_REJ, &args, rig.now, &rig.out);
+	ck_assert_str_eq(rig_sent(&rig), "REJ(REQ) 35");
+	ck_assert_uint_eq(rig_said(&rig, 0).rej.private_data[147], 0x77);
+}
+END_TEST
+
+static TCase *unconnected(void)
+{
+	TCase *tcase = tcase_create("unconnected");
+
+	tcase_add_checked_fixture(tcase, set_up, tear_down);
+	tcase_add_test(tcase, req_for_an_unknown_service_is_refused_without_a_connection);
+	tcase_add_test(tcase, req_is_refused_when_the_service_is_over);
+	tcase_add_test(tcase, answer_goes_back_where_the_question_came_from);
+	tcase_add_test(tcase, dreq_for_nobody_is_confirmed);
+	tcase_add_test(tcase, dreq_of_another_connection_of_the_peer_is_confirmed_without_harm);
+	tcase_add_test(tcase, dreq_for_a_destroyed_connection_is_confirmed);
+	tcase_add_test(tcase, dreq_with_another_queue_pair_is_ignored);
+	tcase_add_test(tcase, sidr_req_is_told_that_there_is_no_such_service);
+	tcase_add_loop_test(tcase, message_for_nobody_is_dropped, 0, 5);
+	tcase_add_loop_test(tcase, message_with_another_comm_id_of_the_peer_is_dropped, 0, 5);
+	tcase_add_loop_test(tcase, message_that_we_do_not_speak_is_counted, 0, 3);
+	tcase_add_loop_test(tcase, alien_neither_moves_a_connection_nor_gets_an_answer, 0, 30);
+	tcase_add_test(tcase, peer_without_a_gid_is_known_by_its_lid);
+	tcase_add_test(tcase, alien_without_a_gid_is_known_by_its_lid);
+	tcase_add_test(tcase, two_peers_without_a_gid_may_use_the_same_ids);
+	tcase_add_loop_test(tcase, garbage_is_counted_and_dropped, 0,
+			    sizeof(garbage) / sizeof(garbage[0]));
+	return tcase;
+}
+
+static TCase *connected(void)
+{
+	TCase *tcase = tcase_create("connected");
+
+	tcase_add_checked_fixture(tcase, set_up, tear_down);
+	tcase_add_test(tcase, same_ids_from_another_host_are_another_connection);
+	tcase_add_test(tcase, same_ids_from_another_ca_are_another_connection);
+	tcase_add_test(tcase, stale_req_is_refused_and_the_old_connection_disconnected);
+	tcase_add_test(tcase, stale_rep_is_refused_and_the_old_connection_disconnected);
+	tcase_add_test(tcase, stale_rep_for_a_rejected_request_does_no_harm);
+	tcase_add_test(tcase, rep_that_names_another_connection_is_dropped);
+	tcase_add_test(tcase, second_rep_with_another_comm_id_is_dropped);
+	tcase_add_test(tcase, peer_that_is_done_may_use_its_queue_pair_again);
+	tcase_add_loop_test(tcase, rej_means_the_connection_that_it_names, 0,
+			    sizeof(rejs) / sizeof(rejs[0]));
+	tcase_add_loop_test(tcase, rej_names_what_the_peer_can_find, 0,
+			    sizeof(rejected) / sizeof(rejected[0]));
+	tcase_add_test(tcase, caller_chooses_reason_and_private_data_of_its_rej);
+	return tcase;
+}
+
+int main(void)
+{
+	Suite *suite = suite_create("demux");
+
+	suite_add_tcase(suite, unconnected());
+	suite_add_tcase(suite, connected());
+	return run_suite(suite);
+}

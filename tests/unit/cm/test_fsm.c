@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * cm/fsm.c, held against a second, independent writing of the protocol: for every state and all
+ * that can happen in it, what comes next, what is sent and what the caller is told. What has no
+ * row here must be refused (a call) or come to nothing (all else).
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "cm/fsm.h"
+#include "tests/unit/cm/inputs.h"
+#include "tests/unit/cm/run.h"
+
+struct row {
+	enum cm_state from;
+	const char *input;
+	enum cm_state to;
+	const char *sent;
+	const char *reported;
+};
+
+/* clang-format off */
+static const struct row rows[] = {
+	{ CM_IDLE, "local REQ",         CM_REQ_SENT,     "REQ",               "" },
+	{ CM_IDLE, "local destroy",     RIG_GONE,        "",                  "" },
+	{ CM_IDLE, "REQ",               CM_IDLE,         "",                  "REQUEST" },
+	{ CM_IDLE, "REQ stale",         CM_IDLE,         "",                  "REQUEST" },
+	{ CM_IDLE, "DREQ",              CM_IDLE,         "DREP",              "" },
+
+	{ CM_REQ_SENT, "local REJ",     CM_IDLE,         "REJ(other) 28",     "" },
+	{ CM_REQ_SENT, "local forget",  RIG_GONE,        "",                  "" },
+	{ CM_REQ_SENT, "local destroy", RIG_GONE,        "REJ(other) 4",      "" },
+	{ CM_REQ_SENT, "REQ",           CM_REQ_SENT,     "",                  "REQUEST" },
+	{ CM_REQ_SENT, "REQ stale",     CM_REQ_SENT,     "",                  "REQUEST" },
+	{ CM_REQ_SENT, "MRA(REQ)",      CM_MRA_REQ_RCVD, "",                  "" },
+	{ CM_REQ_SENT, "REP",           CM_REP_RCVD,     "",                  "RESPONSE" },
+	{ CM_REQ_SENT, "REP known",     CM_REQ_SENT,     "",                  "" },
+	{ CM_REQ_SENT, "REP stale",     CM_REQ_SENT,     "REJ(REP) 10, DREQ", "" },
+	{ CM_REQ_SENT, "REJ",           CM_IDLE,         "",                  "REJECTED" },
+	{ CM_REQ_SENT, "REJ 10",        CM_TIMEWAIT,     "",                  "REJECTED" },
+	/* The peer's comm id is not known yet, so the DREQ is for nobody and is confirmed. */
+	{ CM_REQ_SENT, "DREQ",          CM_REQ_SENT,     "DREP",              "" },
+	{ CM_REQ_SENT, "timer",         CM_REQ_SENT,     "REQ",               "" },
+	{ CM_REQ_SENT, "spent",         CM_IDLE,         "",                  "UNREACHABLE -110" },
+
+	{ CM_MRA_REQ_RCVD, "local REJ", CM_IDLE,         "REJ(other) 28",     "" },
+	{ CM_MRA_REQ_RCVD, "local destroy", RIG_GONE,    "REJ(other) 4",      "" },
+	{ CM_MRA_REQ_RCVD, "REQ",       CM_MRA_REQ_RCVD, "",                  "REQUEST" },
+	{ CM_MRA_REQ_RCVD, "REQ stale", CM_MRA_REQ_RCVD, "",                  "REQUEST" },
+	{ CM_MRA_REQ_RCVD, "MRA(REQ)",  CM_MRA_REQ_RCVD, "",                  "" },
+	{ CM_MRA_REQ_RCVD, "REP",       CM_REP_RCVD,     "",                  "RESPONSE" },
+	{ CM_MRA_REQ_RCVD, "REP known", CM_MRA_REQ_RCVD, "",                  "" },
+	{ CM_MRA_REQ_RCVD, "REP stale", CM_MRA_REQ_RCVD, "REJ(REP) 10, DREQ", "" },
+	{ CM_MRA_REQ_RCVD, "REJ",       CM_IDLE,         "",                  "REJECTED" },
+	{ CM_MRA_REQ_RCVD, "REJ 10",    CM_TIMEWAIT,     "",                  "REJECTED" },
+	{ CM_MRA_REQ_RCVD, "DREQ",      CM_MRA_REQ_RCVD, "DREP",              "" },
+	{ CM_MRA_REQ_RCVD, "timer",     CM_MRA_REQ_RCVD, "REQ",               "" },
+	{ CM_MRA_REQ_RCVD, "spent",     CM_IDLE,         "",                  "UNREACHABLE -110" },
+
+	{ CM_REP_RCVD, "local RTU",     CM_ESTABLISHED,  "RTU",               "" },
+	{ CM_REP_RCVD, "local MRA",     CM_MRA_REP_SENT, "",                  "" },
+	{ CM_REP_RCVD, "local REJ",     CM_IDLE,         "REJ(REP) 28",       "" },
+	{ CM_REP_RCVD, "local destroy", RIG_GONE,        "REJ(REP) 28",       "" },
+	{ CM_REP_RCVD, "REQ",           CM_REP_RCVD,     "",                  "" },
+	{ CM_REP_RCVD, "REQ stale",     CM_REP_RCVD,     "REJ(REQ) 10",       "" },
+	{ CM_REP_RCVD, "REP",           CM_REP_RCVD,     "",                  "" },
+	{ CM_REP_RCVD, "REJ",           CM_TIMEWAIT,     "",                  "REJECTED" },
+	{ CM_REP_RCVD, "REJ 10",        CM_TIMEWAIT,     "",                  "REJECTED" },
+	{ CM_REP_RCVD, "REJ 4",         CM_TIMEWAIT,     "",                  "REJECTED" },
+	{ CM_REP_RCVD, "DREQ",          CM_REP_RCVD,     "",                  "" },
+
+	{ CM_MRA_REP_SENT, "local RTU", CM_ESTABLISHED,  "RTU",               "" },
+	{ CM_MRA_REP_SENT, "local REJ", CM_IDLE,         "REJ(REP) 28",       "" },
+	{ CM_MRA_REP_SENT, "local destroy", RIG_GONE,    "REJ(REP) 28",       "" },
+	{ CM_MRA_REP_SENT, "REQ",       CM_MRA_REP_SENT, "",                  "" },
+	{ CM_MRA_REP_SENT, "REQ stale", CM_MRA_REP_SENT, "REJ(REQ) 10",       "" },
+	{ CM_MRA_REP_SENT, "REP",       CM_MRA_REP_SENT, "MRA(REP)",          "" },
+	{ CM_MRA_REP_SENT, "REJ",       CM_TIMEWAIT,     "",                  "REJECTED" },
+	{ CM_MRA_REP_SENT, "REJ 10",    CM_TIMEWAIT,     "",                  "REJECTED" },
+	{ CM_MRA_REP_SENT, "REJ 4",     CM_TIMEWAIT,     "",                  "REJECTED" },
+	{ CM_MRA_REP_SENT, "DREQ",      CM_MRA_REP_SENT, "",                  "" },
+
+	{ CM_REQ_RCVD, "local REP",     CM_REP_SENT,     "REP",               "" },
+	{ CM_REQ_RCVD, "local MRA",     CM_MRA_REQ_SENT, "",                  "" },
+	{ CM_REQ_RCVD, "local REJ",     CM_IDLE,         "REJ(REQ) 28",       "" },
+	{ CM_REQ_RCVD, "local forget",  RIG_GONE,        "",                  "" },
+	{ CM_REQ_RCVD, "local destroy", RIG_GONE,        "REJ(REQ) 28",       "" },
+	{ CM_REQ_RCVD, "REQ",           CM_REQ_RCVD,     "",                  "" },
+	{ CM_REQ_RCVD, "REQ stale",     CM_REQ_RCVD,     "REJ(REQ) 10",       "" },
+	{ CM_REQ_RCVD, "REJ",           CM_IDLE,         "",                  "REJECTED" },
+	{ CM_REQ_RCVD, "REJ 10",        CM_TIMEWAIT,     "",                  "REJECTED" },
+	{ CM_REQ_RCVD, "REJ 4",         CM_IDLE,         "",                  "REJECTED" },
+
+	{ CM_MRA_REQ_SENT, "local REP", CM_REP_SENT,     "REP",               "" },
+	{ CM_MRA_REQ_SENT, "local REJ", CM_IDLE,         "REJ(REQ) 28",       "" },
+	{ CM_MRA_REQ_SENT, "local destroy", RIG_GONE,    "REJ(REQ) 28",       "" },
+	{ CM_MRA_REQ_SENT, "REQ",       CM_MRA_REQ_SENT, "MRA(REQ)",          "" },
+	{ CM_MRA_REQ_SENT, "REQ stale", CM_MRA_REQ_SENT, "REJ(REQ) 10",       "" },
+	{ CM_MRA_REQ_SENT, "REJ",       CM_IDLE,         "",                  "REJECTED" },
+	{ CM_MRA_REQ_SENT, "REJ 10",    CM_TIMEWAIT,     "",                  "REJECTED" },
+	{ CM_MRA_REQ_SENT, "REJ 4",     CM_IDLE,         "",                  "REJECTED" },
+
+	{ CM_REP_SENT, "local notify",  CM_ESTABLISHED,  "",                  "ESTABLISHED" },
+	{ CM_REP_SENT, "local REJ",     CM_TIMEWAIT,     "REJ(other) 28",     "" },
+	{ CM_REP_SENT, "local destroy", RIG_GONE,        "REJ(other) 28",     "" },
+	{ CM_REP_SENT, "REQ",           CM_REP_SENT,     "",                  "" },
+	{ CM_REP_SENT, "REQ stale",     CM_REP_SENT,     "REJ(REQ) 10",       "" },
+	{ CM_REP_SENT, "MRA(REP)",      CM_MRA_REP_RCVD, "",                  "" },
+	{ CM_REP_SENT, "RTU",           CM_ESTABLISHED,  "",                  "ESTABLISHED" },
+	{ CM_REP_SENT, "REJ",           CM_IDLE,         "",                  "REJECTED" },
+	{ CM_REP_SENT, "REJ 10",        CM_TIMEWAIT,     "",                  "REJECTED" },
+	{ CM_REP_SENT, "REJ 4",         CM_IDLE,         "",                  "REJECTED" },
+	{ CM_REP_SENT, "DREQ",          CM_DREQ_RCVD,    "",                  "DISCONNECTED" },
+	{ CM_REP_SENT, "timer",         CM_REP_SENT,     "REP",               "" },
+	{ CM_REP_SENT, "spent",         CM_IDLE,         "",                  "UNREACHABLE -110" },
+
+	{ CM_MRA_REP_RCVD, "local notify", CM_ESTABLISHED, "",                "ESTABLISHED" },
+	{ CM_MRA_REP_RCVD, "local REJ", CM_TIMEWAIT,     "REJ(other) 28",     "" },
+	{ CM_MRA_REP_RCVD, "local destroy", RIG_GONE,    "REJ(other) 28",     "" },
+	{ CM_MRA_REP_RCVD, "REQ",       CM_MRA_REP_RCVD, "",                  "" },
+	{ CM_MRA_REP_RCVD, "REQ stale", CM_MRA_REP_RCVD, "REJ(REQ) 10",       "" },
+	{ CM_MRA_REP_RCVD, "MRA(REP)",  CM_MRA_REP_RCVD, "",                  "" },
+	{ CM_MRA_REP_RCVD, "RTU",       CM_ESTABLISHED,  "",                  "ESTABLISHED" },
+	{ CM_MRA_REP_RCVD, "REJ",       CM_IDLE,         "",                  "REJECTED" },
+	{ CM_MRA_REP_RCVD, "REJ 10",    CM_TIMEWAIT,     "",                  "REJECTED" },
+	{ CM_MRA_REP_RCVD, "REJ 4",     CM_IDLE,         "",                  "REJECTED" },
+	{ CM_MRA_REP_RCVD, "DREQ",      CM_DREQ_RCVD,    "",                  "DISCONNECTED" },
+	{ CM_MRA_REP_RCVD, "timer",     CM_MRA_REP_RCVD, "REP",               "" },
+	{ CM_MRA_REP_RCVD, "spent",     CM_IDLE,         "",                  "UNREACHABLE -110" },
+
+	{ CM_ESTABLISHED, "local DREQ", CM_DREQ_SENT,    "DREQ",              "" },
+	{ CM_ESTABLISHED, "local destroy", CM_DREQ_SENT, "DREQ",              "" },
+	{ CM_ESTABLISHED, "REQ",        CM_ESTABLISHED,  "",                  "" },
+	{ CM_ESTABLISHED, "REQ stale",  CM_DREQ_SENT,    "REJ(REQ) 10, DREQ", "" },
+	{ CM_ESTABLISHED, "REP",        CM_ESTABLISHED,  "RTU",               "" },
+	{ CM_ESTABLISHED, "RTU",        CM_ESTABLISHED,  "",                  "" },
+	{ CM_ESTABLISHED, "REJ",        CM_TIMEWAIT,     "",                  "REJECTED" },
+	{ CM_ESTABLISHED, "REJ 10",     CM_TIMEWAIT,     "",                  "REJECTED" },
+	{ CM_ESTABLISHED, "REJ 4",      CM_TIMEWAIT,     "",                  "REJECTED" },
+	{ CM_ESTABLISHED, "DREQ",       CM_DREQ_RCVD,    "",                  "DISCONNECTED" },
+
+	{ CM_DREQ_SENT, "local destroy", CM_DREQ_SENT,   "",                  "" },
+	{ CM_DREQ_SENT, "REQ",          CM_DREQ_SENT,    "",                  "" },
+	{ CM_DREQ_SENT, "REQ stale",    CM_DREQ_SENT,    "REJ(REQ) 10",       "" },
+	{ CM_DREQ_SENT, "REJ",          CM_TIMEWAIT,     "",                  "REJECTED" },
+	{ CM_DREQ_SENT, "REJ 10",       CM_TIMEWAIT,     "",                  "REJECTED" },
+	{ CM_DREQ_SENT, "REJ 4",        CM_TIMEWAIT,     "",                  "REJECTED" },
+	{ CM_DREQ_SENT, "DREQ",         CM_DREQ_RCVD,    "",                  "DISCONNECTED" },
+	{ CM_DREQ_SENT, "DREP",         CM_TIMEWAIT,     "",                  "DISCONNECTED" },
+	{ CM_DREQ_SENT, "timer",        CM_DREQ_SENT,    "DREQ",              "" },
+	{ CM_DREQ_SENT, "spent",        CM_TIMEWAIT,     "",                  "DISCONNECTED -110" },
+
+	{ CM_DREQ_RCVD, "local DREP",   CM_TIMEWAIT,     "DREP",              "" },
+	{ CM_DREQ_RCVD, "local destroy", RIG_GONE,       "DREP",              "" },
+	{ CM_DREQ_RCVD, "REQ",          CM_DREQ_RCVD,    "",                  "" },
+	{ CM_DREQ_RCVD, "REQ stale",    CM_DREQ_RCVD,    "REJ(REQ) 10",       "" },
+	{ CM_DREQ_RCVD, "DREQ",         CM_DREQ_RCVD,    "",                  "" },
+	{ CM_DREQ_RCVD, "DREP",         CM_TIMEWAIT,     "",                  "" },
+
+	{ CM_TIMEWAIT, "local destroy", RIG_GONE,        "",                  "" },
+	{ CM_TIMEWAIT, "REQ",           CM_TIMEWAIT,     "",                  "REQUEST" },
+	{ CM_TIMEWAIT, "REQ stale",     CM_TIMEWAIT,     "",                  "REQUEST" },
+	{ CM_TIMEWAIT, "DREQ",          CM_TIMEWAIT,     "DREP",              "" },
+	{ CM_TIMEWAIT, "timer",         CM_IDLE,         "",                  "TIMEWAIT_EXIT" },
+	{ CM_TIMEWAIT, "spent",         CM_IDLE,         "",                  "TIMEWAIT_EXIT" },
+};
+/* clang-format on */
+
+#define N_ROWS (sizeof(rows) / sizeof(rows[0]))
+
+static const struct row *row_of(enum cm_state from, const char *input)
+{
+	for (size_t i = 0; i < N_ROWS; i++)
+		if (rows[i].from == from && strcmp(rows[i].input, input) == 0)
+			return &rows[i];
+	return NULL;
+}
+
+static const char *state_name(enum cm_state state)
+{
+	return state == RIG_GONE ? "gone" : cm_state_str(state);
+}
+
+static void do_case(struct rig *rig, enum cm_state from, const char *input)
+{
+	const struct row *row = row_of(from, input);
+	int err = rig_input(rig, input);
+	bool refused = !row && input_is_call(input);
+
+	ck_assert_msg(err == (refused ? -EINVAL : 0), "%s in %s returned %d", input,
+		      state_name(from), err);
+	ck_assert_str_eq(state_name(rig_state(rig)), state_name(row ? row->to : from));
+	ck_assert_str_eq(rig_sent(rig), row ? row->sent : "");
+	ck_assert_str_eq(rig_reported(rig), row ? row->reported : "");
+}
+
+static void do_side(enum cm_state from, bool passive, const char *input)
+{
+	struct rig rig;
+
+	if (!rig_can_reach(from, passive))
+		return;
+	rig_init(&rig);
+	rig_reach(&rig, from, passive);
+	do_case(&rig, from, input);
+	rig_fini(&rig);
+}
+
+/* One case for each state and input, whether it has a row or not. */
+START_TEST(every_input_does_in_every_state_what_the_protocol_says)
+{
+	enum cm_state from = (enum cm_state)(_i / n_inputs());
+	const char *input = input_name(_i % n_inputs());
+
+	do_side(from, false, input);
+	do_side(from, true, input);
+}
+END_TEST
+
+START_TEST(every_row_is_of_a_known_input_and_there_is_no_second)
+{
+	int i = 0;
+
+	ck_assert_ptr_eq(row_of(rows[_i].from, rows[_i].input), &rows[_i]);
+	while (strcmp(input_name(i), rows[_i].input) != 0)
+		ck_assert_int_lt(++i, n_inputs());
+}
+END_TEST
+
+/* clang-format off */
+/* Where we differ from the kernel's connection manager on purpose: what it does, and why not we. */
+static const struct {
+	enum cm_state from;
+	const char *input;
+	const char *kernel;
+	const char *why;
+} unlike_kernel[] = {
+	{ CM_IDLE, "DREQ",
+	  "is silent until the id is destroyed",
+	  "a peer whose DREP was lost would repeat its DREQ in vain" },
+	{ CM_ESTABLISHED, "local destroy",
+	  "sends one DREQ and forgets the connection",
+	  "if that is lost the peer never learns; ours is repeated, as an orphan's" },
+	{ CM_DREQ_SENT, "local destroy",
+	  "stops repeating its DREQ",
+	  "as above" },
+	{ CM_DREQ_RCVD, "DREP",
+	  "reports it, and drops it one layer above",
+	  "the disconnection has been reported" },
+	{ CM_REQ_SENT, "local forget",
+	  "has no such call",
+	  "to drop a request unanswered" },
+	{ CM_REQ_RCVD, "local forget",
+	  "does the same when a backlog is full",
+	  "with us it is a call" },
+};
+/* clang-format on */
+
+START_TEST(every_difference_from_the_kernel_has_its_row)
+{
+	ck_assert_ptr_nonnull(row_of(unlike_kernel[_i].from, unlike_kernel[_i].input));
+	ck_assert_str_ne(unlike_kernel[_i].kernel, "");
+	ck_assert_str_ne(unlike_kernel[_i].why, "");
+}
+END_TEST
+
+static bool walked[CM_N_STATES][CM_N_EVENTS];
+
+static void note(const struct cm_conn *conn, enum cm_state from, enum cm_event why)
+{
+	ck_assert_uint_eq(conn->state, cm_edge_of(from, why)->to);
+	walked[from][why] = true;
+}
+
+static void walk(enum cm_state from, bool passive, const char *input)
+{
+	struct rig rig;
+
+	if (!rig_can_reach(from, passive))
+		return;
+	rig_init(&rig);
+	rig.core.trace = note;
+	rig_reach(&rig, from, passive);
+	rig_input(&rig, input);
+	rig_fini(&rig);
+}
+
+START_TEST(the_rows_walk_every_edge_of_the_table)
+{
+	for (int i = 0; i < CM_N_STATES * n_inputs(); i++) {
+		walk((enum cm_state)(i / n_inputs()), false, input_name(i % n_inputs()));
+		walk((enum cm_state)(i / n_inputs()), true, input_name(i % n_inputs()));
+	}
+	for (int i = 0; i < CM_N_STATES * CM_N_EVENTS; i++) {
+		enum cm_state state = (enum cm_state)(i / CM_N_EVENTS);
+		enum cm_event event = (enum cm_event)(i % CM_N_EVENTS);
+
+		ck_assert_msg(walked[state][event] == !!cm_edge_of(state, event)->act,
+			      "no row walks %s in %s", cm_event_str(event), cm_state_str(state));
+	}
+}
+END_TEST
+
+/* Steps without guards: the table alone. */
+static void step_alone(struct rig *rig, enum cm_event event)
+{
+	const struct cm_edge *edge = cm_edge_of(rig->conn->state, event);
+	struct cm_args args = { .port = &rig->port, .path = &rig->path };
+	struct cm_msg in = rig_msg(rig, CM_ATTR_REQ), out = rig_msg(rig, CM_ATTR_REQ);
+	struct cm_turn turn = {
+		.core = &rig->core, .now = rig->now, .msg = &in, .out = &rig->out, .args = &args
+	};
+	struct cm_conn before = *rig->conn;
+
+	if (event == CM_CALL_REQ || event == CM_CALL_REP)
+		args.msg = &out;
+	out.hdr.attr_id = event == CM_CALL_REP ? CM_ATTR_REP : CM_ATTR_REQ;
+	rig->out.n_sends = 0;
+	rig->out.n_reports = 0;
+	if (edge->act) {
+		ck_assert_int_eq(cm_step(rig->conn, event, &turn), 0);
+		ck_assert_uint_eq(rig->conn->state, edge->to);
+		return;
+	}
+	ck_assert_int_eq(cm_step(rig->conn, event, &turn), -EINVAL);
+	ck_assert_mem_eq(rig->conn, &before, sizeof(before));
+	ck_assert_uint_eq(rig->out.n_sends + rig->out.n_reports, 0);
+}
+
+START_TEST(a_step_has_an_action_or_refuses_and_moves_nothing)
+{
+	enum cm_state state = (enum cm_state)(_i / CM_N_EVENTS);
+	struct rig rig;
+
+	rig_init(&rig);
+	rig_reach(&rig, state, !rig_can_reach(state, false));
+	step_alone(&rig, (enum cm_event)(_i % CM_N_EVENTS));
+	rig_fini(&rig);
+}
+END_TEST
+
+START_TEST(every_state_and_event_has_a_name)
+{
+	for (int i = 0; i < CM_N_STATES; i++)
+		ck_assert_str_ne(cm_state_str((enum cm_state)i), "?");
+	for (int i = 0; i < CM_N_EVENTS; i++)
+		ck_assert_str_ne(cm_event_str((enum cm_event)i), "?");
+	ck_assert_str_eq(cm_state_str(CM_N_STATES), "?");
+	ck_assert_str_eq(cm_event_str(CM_N_EVENTS), "?");
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("fsm");
+	TCase *tcase = tcase_create("fsm");
+
+	tcase_set_timeout(tcase, 60);
+	tcase_add_loop_test(tcase, every_input_does_in_every_state_what_the_protocol_says, 0,
+			    CM_N_STATES * n_inputs());
+	tcase_add_loop_test(tcase, every_row_is_of_a_known_input_and_there_is_no_second, 0, N_ROWS);
+	tcase_add_loop_test(tcase, every_difference_from_the_kernel_has_its_row, 0,
+			    sizeof(unlike_kernel) / sizeof(unlike_kernel[0]));
+	tcase_add_test(tcase, the_rows_walk_every_edge_of_the_table);
+	tcase_add_loop_test(tcase, a_step_has_an_action_or_refuses_and_moves_nothing, 0,
+			    CM_N_STATES * CM_N_EVENTS);
+	tcase_add_test(tcase, every_state_and_event_has_a_name);
+	suite_add_tcase(suite, tcase);
+	return run_suite(suite);
+}

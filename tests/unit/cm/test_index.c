@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * cm/index.c: the hash table, small and grown, with keys that differ in one member only.
+ */
+#include <string.h>
+
+#include "cm/index.h"
+#include "tests/unit/cm/run.h"
+
+#define N_NODES 5000
+
+static struct cm_index index_under_test;
+
+static void set_up(void)
+{
+	ck_assert_int_eq(cm_index_init(&index_under_test, 0x1234), 0);
+}
+
+static void tear_down(void)
+{
+	cm_index_fini(&index_under_test);
+}
+
+static struct cm_key key_of(uint32_t id)
+{
+	return (struct cm_key){ .gid.raw[15] = 1, .guid = 7, .id = id };
+}
+
+static void insert(struct cm_node *node, struct cm_key key)
+{
+	ck_assert_int_eq(cm_index_reserve(&index_under_test, index_under_test.n_nodes + 1), 0);
+	cm_index_insert(&index_under_test, node, &key);
+}
+
+static struct cm_node *find(struct cm_key key)
+{
+	return cm_index_find(&index_under_test, &key);
+}
+
+static void insert_many(struct cm_node *node)
+{
+	for (uint32_t i = 0; i < N_NODES; i++)
+		insert(&node[i], key_of(i));
+}
+
+START_TEST(empty_index_finds_nothing)
+{
+	ck_assert_ptr_null(find(key_of(0)));
+}
+END_TEST
+
+START_TEST(every_member_of_the_key_counts)
+{
+	struct cm_key other_gid = key_of(5), other_guid = key_of(5);
+	struct cm_node node = { 0 };
+
+	insert(&node, key_of(5));
+	other_gid.gid.raw[0] ^= 1;
+	other_guid.guid ^= UINT64_C(1) << 63;
+	ck_assert_ptr_eq(find(key_of(5)), &node);
+	ck_assert_ptr_null(find(key_of(6)));
+	ck_assert_ptr_null(find(other_gid));
+	ck_assert_ptr_null(find(other_guid));
+}
+END_TEST
+
+START_TEST(all_nodes_are_found_after_growth)
+{
+	static struct cm_node node[N_NODES];
+
+	insert_many(node);
+	ck_assert_uint_eq(index_under_test.n_nodes, N_NODES);
+	ck_assert_uint_ge(index_under_test.n_buckets, N_NODES);
+	for (uint32_t i = 0; i < N_NODES; i++)
+		ck_assert_ptr_eq(find(key_of(i)), &node[i]);
+}
+END_TEST
+
+START_TEST(index_does_not_grow_before_it_is_full)
+{
+	size_t n_buckets = index_under_test.n_buckets;
+
+	ck_assert_int_eq(cm_index_reserve(&index_under_test, n_buckets), 0);
+	ck_assert_uint_eq(index_under_test.n_buckets, n_buckets);
+	ck_assert_int_eq(cm_index_reserve(&index_under_test, n_buckets + 1), 0);
+	ck_assert_uint_eq(index_under_test.n_buckets, 2 * n_buckets);
+}
+END_TEST
+
+START_TEST(overfull_index_still_finds_all)
+{
+	static struct cm_node node[N_NODES];
+
+	for (uint32_t i = 0; i < N_NODES; i++) {
+		struct cm_key key = key_of(i);
+
+		cm_index_insert(&index_under_test, &node[i], &key);
+	}
+	for (uint32_t i = 0; i < N_NODES; i++)
+		ck_assert_ptr_eq(find(key_of(i)), &node[i]);
+}
+END_TEST
+
+START_TEST(removed_nodes_are_gone_and_the_others_stay)
+{
+	static struct cm_node node[N_NODES];
+
+	insert_many(node);
+	for (uint32_t i = 0; i < N_NODES; i += 2)
+		cm_index_remove(&index_under_test, &node[i]);
+	for (uint32_t i = 0; i < N_NODES; i++)
+		ck_assert_ptr_eq(find(key_of(i)), i % 2 ? &node[i] : NULL);
+	ck_assert_uint_eq(index_under_test.n_nodes, N_NODES / 2);
+}
+END_TEST
+
+START_TEST(removing_twice_is_harmless)
+{
+	struct cm_node node = { 0 }, other = { 0 };
+
+	insert(&node, key_of(1));
+	insert(&other, key_of(2));
+	cm_index_remove(&index_under_test, &node);
+	cm_index_remove(&index_under_test, &node);
+	ck_assert_uint_eq(index_under_test.n_nodes, 1);
+}
+END_TEST
+
+START_TEST(removed_node_can_be_inserted_again)
+{
+	struct cm_node node = { 0 };
+
+	insert(&node, key_of(1));
+	cm_index_remove(&index_under_test, &node);
+	insert(&node, key_of(2));
+	ck_assert_ptr_null(find(key_of(1)));
+	ck_assert_ptr_eq(find(key_of(2)), &node);
+}
+END_TEST
+
+START_TEST(of_two_nodes_with_one_key_the_other_stays)
+{
+	struct cm_node first = { 0 }, second = { 0 };
+
+	insert(&first, key_of(1));
+	insert(&second, key_of(1));
+	cm_index_remove(&index_under_test, &second);
+	ck_assert_ptr_eq(find(key_of(1)), &first);
+}
+END_TEST
+
+static size_t longest_chain(void)
+{
+	size_t longest = 0;
+
+	for (size_t i = 0; i < index_under_test.n_buckets; i++) {
+		size_t n = 0;
+
+		for (struct cm_node *node = index_under_test.bucket[i]; node; node = node->next)
+			n++;
+		longest = n > longest ? n : longest;
+	}
+	return longest;
+}
+
+/* Comm ids of one peer count up, service ids differ in their low 16 bits, GIDs share a prefix. */
+static struct cm_key similar_key(int kind, uint32_t i)
+{
+	struct cm_key key = key_of(0);
+
+	switch (kind) {
+	case 0:
+		key.id = i;
+		break;
+	case 1:
+		key.id = i << 16;
+		break;
+	case 2:
+		key.guid = i;
+		break;
+	case 3:
+		key.guid = (uint64_t)i << 40;
+		break;
+	case 4:
+		memcpy(key.gid.raw + 12, &i, sizeof(i));
+		break;
+	case 5:
+		memcpy(key.gid.raw + 4, &i, sizeof(i));
+		break;
+	}
+	return key;
+}
+
+START_TEST(similar_keys_spread)
+{
+	static struct cm_node node[N_NODES];
+
+	for (uint32_t i = 0; i < N_NODES; i++)
+		insert(&node[i], similar_key(_i, i));
+	ck_assert_uint_le(longest_chain(), 12);
+}
+END_TEST
+
+START_TEST(another_secret_gives_other_buckets)
+{
+	static struct cm_node node[2][64];
+	struct cm_index other;
+	unsigned int same = 0;
+
+	ck_assert_int_eq(cm_index_init(&other, 0x4321), 0);
+	for (uint32_t i = 0; i < 64; i++) {
+		struct cm_key key = key_of(i);
+
+		cm_index_insert(&index_under_test, &node[0][i], &key);
+		cm_index_insert(&other, &node[1][i], &key);
+		same += node[0][i].hash % 64 == node[1][i].hash % 64;
+	}
+	ck_assert_uint_le(same, 8);
+	cm_index_fini(&other);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("index");
+	TCase *tcase = tcase_create("index");
+
+	tcase_add_checked_fixture(tcase, set_up, tear_down);
+	tcase_add_test(tcase, empty_index_finds_nothing);
+	tcase_add_test(tcase, every_member_of_the_key_counts);
+	tcase_add_test(tcase, all_nodes_are_found_after_growth);
+	tcase_add_test(tcase, index_does_not_grow_before_it_is_full);
+	tcase_add_test(tcase, overfull_index_still_finds_all);
+	tcase_add_test(tcase, removed_nodes_are_gone_and_the_others_stay);
+	tcase_add_test(tcase, removing_twice_is_harmless);
+	tcase_add_test(tcase, removed_node_can_be_inserted_again);
+	tcase_add_test(tcase, of_two_nodes_with_one_key_the_other_stays);
+	tcase_add_loop_test(tcase, similar_keys_spread, 0, 6);
+	tcase_add_test(tcase, another_secret_gives_other_buckets);
+	suite_add_tcase(suite, tcase);
+	return run_suite(suite);
+}

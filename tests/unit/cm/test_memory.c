@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The core when there is no memory: what fails says so, and leaves everything as it was. Linked
+ * with malloc and calloc wrapped, so that a test can make the nth allocation fail.
+ */
+#include <errno.h>
+#include <stddef.h>
+
+#include "tests/unit/cm/inputs.h"
+#include "tests/unit/cm/run.h"
+
+void *__real_malloc(size_t bytes);
+void *__real_calloc(size_t n, size_t bytes);
+void *__wrap_malloc(size_t bytes);
+void *__wrap_calloc(size_t n, size_t bytes);
+
+/* Check itself allocates, so it is only in what is under test that allocations fail. */
+static bool counting;
+static unsigned int allocations_left;
+static unsigned int n_refused;
+
+static bool may_allocate(void)
+{
+	if (!counting || (allocations_left && allocations_left--))
+		return true;
+	n_refused++;
+	return false;
+}
+
+static void allow(unsigned int allocations)
+{
+	counting = true;
+	allocations_left = allocations;
+}
+
+static void allow_all(void)
+{
+	counting = false;
+}
+
+void *__wrap_malloc(size_t bytes)
+{
+	return may_allocate() ? __real_malloc(bytes) : NULL;
+}
+
+void *__wrap_calloc(size_t n, size_t bytes)
+{
+	return may_allocate() ? __real_calloc(n, bytes) : NULL;
+}
+
+static struct rig rig;
+
+static void set_up(void)
+{
+	rig_init(&rig);
+}
+
+static void tear_down(void)
+{
+	rig_fini(&rig);
+}
+
+/* Four tables; the address sanitizer tells if one is left behind. */
+START_TEST(core_without_memory_does_not_begin)
+{
+	struct cm_core core;
+	int err;
+
+	allow((unsigned int)_i);
+	err = cm_core_init(&core, 1);
+	allow_all();
+	ck_assert_int_eq(err, -ENOMEM);
+}
+END_TEST
+
+START_TEST(connection_without_memory_is_not_made)
+{
+	struct cm_conn *conn;
+
+	allow(0);
+	conn = cm_core_conn_new(&rig.core, NULL);
+	allow_all();
+	ck_assert_ptr_null(conn);
+	ck_assert_uint_eq(rig.core.n_conns, 0);
+	ck_assert_uint_eq(rig.core.by_local.n_nodes, 0);
+}
+END_TEST
+
+/* The 65th connection makes the three tables grow, then is allocated itself. */
+START_TEST(table_that_cannot_grow_keeps_its_connections)
+{
+	struct cm_conn *conn;
+
+	for (int i = 0; i < 64; i++)
+		ck_assert_ptr_nonnull(cm_core_conn_new(&rig.core, NULL));
+	allow((unsigned int)_i);
+	conn = cm_core_conn_new(&rig.core, NULL);
+	allow_all();
+	ck_assert_ptr_null(conn);
+	ck_assert_uint_eq(rig.core.by_local.n_nodes, 64);
+	ck_assert_ptr_nonnull(cm_core_conn_new(&rig.core, NULL));
+}
+END_TEST
+
+START_TEST(reserving_fails_and_input_still_works)
+{
+	int err;
+
+	rig_reach(&rig, CM_REP_SENT, true);
+	allow(0);
+	err = cm_core_reserve(&rig.core);
+	allow_all();
+	ck_assert_int_eq(err, -ENOMEM);
+	ck_assert_uint_eq(rig.core.n_spare, 0);
+	rig_input(&rig, "RTU");
+	ck_assert_str_eq(rig_reported(&rig), "ESTABLISHED");
+}
+END_TEST
+
+START_TEST(service_without_memory_is_not_served)
+{
+	static struct cm_service service[64];
+	int err;
+
+	for (unsigned int i = 0; i < 63; i++)
+		ck_assert_int_eq(cm_core_serve(&rig.core, &service[i], i), 0);
+	allow(0);
+	err = cm_core_serve(&rig.core, &service[63], 63);
+	allow_all();
+	ck_assert_int_eq(err, -ENOMEM);
+	ck_assert(!service[63].node.link);
+}
+END_TEST
+
+static void forbid(bool begins)
+{
+	if (begins)
+		allow(0);
+	else
+		allow_all();
+}
+
+START_TEST(no_step_allocates)
+{
+	enum cm_state state = (enum cm_state)(_i / n_inputs());
+	const char *input = input_name(_i % n_inputs());
+
+	rig.in_step = forbid;
+	rig_reach(&rig, state, !rig_can_reach(state, false));
+	rig_input(&rig, input);
+	ck_assert_uint_eq(n_refused, 0);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("memory");
+	TCase *tcase = tcase_create("memory");
+
+	tcase_add_checked_fixture(tcase, set_up, tear_down);
+	tcase_add_loop_test(tcase, core_without_memory_does_not_begin, 0, 4);
+	tcase_add_test(tcase, connection_without_memory_is_not_made);
+	tcase_add_loop_test(tcase, table_that_cannot_grow_keeps_its_connections, 0, 4);
+	tcase_add_test(tcase, reserving_fails_and_input_still_works);
+	tcase_add_test(tcase, service_without_memory_is_not_served);
+	tcase_add_loop_test(tcase, no_step_allocates, 0, CM_N_STATES * n_inputs());
+	suite_add_tcase(suite, tcase);
+	return run_suite(suite);
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * cm/retry.c: when a message is repeated and when it is given up; encoded times.
+ */
+#include "cm/retry.h"
+#include "tests/unit/cm/run.h"
+
+#define START_NS  UINT64_C(123456789)
+#define LIFE_TIME 18 /* of a RoCE path, as the kernel has it: 1024 ms */
+
+static struct cm_time after_ms(uint64_t ms)
+{
+	return (struct cm_time){ START_NS + ms * CM_NS_PER_MS };
+}
+
+static uint64_t ms_since_start(struct cm_time time)
+{
+	return (time.ns - START_NS) / CM_NS_PER_MS;
+}
+
+static void init(struct cm_retry *retry, uint64_t give_up_ms)
+{
+	cm_retry_init(retry, give_up_ms * CM_NS_PER_MS, after_ms(0));
+}
+
+/* Transmits until nothing more may be sent. Return: how often; *ret_end_ms is when it gave up. */
+static unsigned int transmit_all(struct cm_retry *retry, uint64_t *ret_end_ms)
+{
+	struct cm_time now = after_ms(0);
+	unsigned int n = 0;
+
+	do {
+		now = cm_retry_next(retry, now);
+		ck_assert_uint_lt(++n, 100000);
+	} while (!cm_retry_is_spent(retry, now));
+	*ret_end_ms = ms_since_start(now);
+	return n;
+}
+
+START_TEST(default_is_16_transmissions_in_50_seconds)
+{
+	struct cm_retry retry;
+	uint64_t end_ms;
+
+	init(&retry, 0);
+	ck_assert_uint_eq(transmit_all(&retry, &end_ms), 16);
+	ck_assert_uint_eq(end_ms, 50000);
+}
+END_TEST
+
+START_TEST(repetitions_come_at_known_times)
+{
+	static const uint64_t expected_ms[] = { 1000,  2000,  3000,  4000,  6000,  10000,
+						14000, 18000, 22000, 26000, 30000, 34000,
+						38000, 42000, 46000, 50000 };
+	struct cm_time now = after_ms(0);
+	struct cm_retry retry;
+
+	init(&retry, 0);
+	for (unsigned int i = 0; i < 16; i++) {
+		now = cm_retry_next(&retry, now);
+		ck_assert_uint_eq(ms_since_start(now), expected_ms[i]);
+	}
+}
+END_TEST
+
+START_TEST(give_up_time_is_kept_to_the_millisecond)
+{
+	static const uint64_t give_up_ms[] = { 1, 999, 1000, 1001, 7777, 50000, 300000 };
+	struct cm_retry retry;
+	uint64_t end_ms;
+
+	init(&retry, give_up_ms[_i]);
+	transmit_all(&retry, &end_ms);
+	ck_assert_uint_eq(end_ms, give_up_ms[_i]);
+}
+END_TEST
+
+START_TEST(long_give_up_time_needs_more_than_16_transmissions)
+{
+	struct cm_retry retry;
+	uint64_t end_ms;
+
+	init(&retry, 2000000);
+	ck_assert_uint_eq(transmit_all(&retry, &end_ms), 504);
+}
+END_TEST
+
+START_TEST(endless_give_up_time_never_gives_up)
+{
+	struct cm_time now = after_ms(0);
+	struct cm_retry retry;
+
+	cm_retry_init(&retry, UINT64_MAX, now);
+	for (unsigned int i = 0; i < 1000; i++)
+		now = cm_retry_next(&retry, now);
+	ck_assert(!cm_retry_is_spent(&retry, now));
+}
+END_TEST
+
+START_TEST(patience_is_service_time_and_a_round_trip)
+{
+	struct cm_retry retry;
+
+	init(&retry, 0);
+	cm_retry_next(&retry, after_ms(0));
+	ck_assert_uint_eq(ms_since_start(cm_retry_wait(&retry, 24, LIFE_TIME, after_ms(300))),
+			  300 + 65536 + 2048);
+}
+END_TEST
+
+START_TEST(patience_holds_for_later_transmissions)
+{
+	struct cm_retry retry;
+
+	init(&retry, 0);
+	cm_retry_next(&retry, after_ms(0));
+	cm_retry_wait(&retry, 20, LIFE_TIME, after_ms(0));
+	ck_assert_uint_eq(ms_since_start(cm_retry_next(&retry, after_ms(6144))), 2 * 6144);
+}
+END_TEST
+
+START_TEST(patience_does_not_change_the_number_of_transmissions)
+{
+	struct cm_retry retry;
+	struct cm_time now;
+	unsigned int n = 1;
+
+	init(&retry, 0);
+	cm_retry_next(&retry, after_ms(0));
+	now = cm_retry_wait(&retry, 20, LIFE_TIME, after_ms(0));
+	for (; !cm_retry_is_spent(&retry, now); n++)
+		now = cm_retry_next(&retry, now);
+	ck_assert_uint_eq(n, 16);
+}
+END_TEST
+
+START_TEST(peer_cannot_ask_for_more_than_69_seconds)
+{
+	struct cm_retry retry;
+
+	init(&retry, 0);
+	cm_retry_next(&retry, after_ms(0));
+	ck_assert_uint_eq(ms_since_start(cm_retry_wait(&retry, 31, LIFE_TIME, after_ms(0))),
+			  65536 + 2048);
+}
+END_TEST
+
+START_TEST(patience_does_not_move_the_give_up_time)
+{
+	struct cm_retry retry;
+	struct cm_time now;
+
+	init(&retry, 5000);
+	cm_retry_next(&retry, after_ms(0));
+	now = cm_retry_wait(&retry, 24, LIFE_TIME, after_ms(100));
+	ck_assert_uint_eq(ms_since_start(now), 5000);
+	ck_assert(cm_retry_is_spent(&retry, now));
+}
+END_TEST
+
+START_TEST(encoded_time_is_a_power_of_two_of_milliseconds)
+{
+	static const struct {
+		uint8_t t;
+		uint64_t ms;
+	} row[] = {
+		{0,   1       },
+		      { 8,  1	     },
+		    { 9,	 2	   },
+		   { 16, 256     },
+		    { 18, 1024    },
+		{ 19, 2048	   },
+		      { 20, 4096	 },
+		    { 24, 65536	},
+		   { 31, 1u << 23}
+	};
+
+	ck_assert_uint_eq(cm_encoded_ms(row[_i].t), row[_i].ms);
+}
+END_TEST
+
+START_TEST(ack_timeout_is_two_life_times_and_the_ack_delay)
+{
+	static const struct {
+		uint8_t ca_ack_delay, life_time, timeout;
+	} row[] = {
+		{0,   18, 19},
+		{ 15, 18, 19},
+		{ 17, 18, 19},
+		{ 18, 18, 20},
+		{ 19, 18, 20},
+		{ 20, 18, 21},
+		{ 0,  16, 17},
+		{ 15, 16, 17},
+		{ 16, 16, 18},
+		{ 17, 16, 18},
+		{ 31, 0,	 31},
+		{ 31, 31, 31},
+		{ 0,  31, 31},
+	};
+
+	ck_assert_uint_eq(cm_ack_timeout(row[_i].ca_ack_delay, row[_i].life_time), row[_i].timeout);
+}
+END_TEST
+
+START_TEST(time_does_not_wrap)
+{
+	struct cm_time late = { UINT64_MAX - 5 };
+
+	ck_assert_uint_eq(cm_time_after(late, 4).ns, UINT64_MAX - 1);
+	ck_assert_uint_eq(cm_time_after(late, 6).ns, UINT64_MAX);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("retry");
+	TCase *tcase = tcase_create("retry");
+
+	tcase_add_test(tcase, default_is_16_transmissions_in_50_seconds);
+	tcase_add_test(tcase, repetitions_come_at_known_times);
+	tcase_add_loop_test(tcase, give_up_time_is_kept_to_the_millisecond, 0, 7);
+	tcase_add_test(tcase, long_give_up_time_needs_more_than_16_transmissions);
+	tcase_add_test(tcase, endless_give_up_time_never_gives_up);
+	tcase_add_test(tcase, patience_is_service_time_and_a_round_trip);
+	tcase_add_test(tcase, patience_holds_for_later_transmissions);
+	tcase_add_test(tcase, patience_does_not_change_the_number_of_transmissions);
+	tcase_add_test(tcase, peer_cannot_ask_for_more_than_69_seconds);
+	tcase_add_test(tcase, patience_does_not_move_the_give_up_time);
+	tcase_add_loop_test(tcase, encoded_time_is_a_power_of_two_of_milliseconds, 0, 9);
+	tcase_add_loop_test(tcase, ack_timeout_is_two_life_times_and_the_ack_delay, 0, 13);
+	tcase_add_test(tcase, time_does_not_wrap);
+	suite_add_tcase(suite, tcase);
+	return run_suite(suite);
+}

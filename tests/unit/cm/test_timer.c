@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * cm/timer.c: the heap, by hand and against a plain array that is searched from end to end.
+ */
+#include "cm/timer.h"
+#include "tests/unit/cm/run.h"
+
+#define N_TIMERS 500
+#define N_ROUNDS 20000
+
+static struct cm_time at(uint64_t ns)
+{
+	return (struct cm_time){ ns };
+}
+
+START_TEST(empty_heap_is_never_due)
+{
+	struct cm_timers timers = { 0 };
+
+	ck_assert_uint_eq(cm_timers_deadline(&timers).ns, UINT64_MAX);
+	ck_assert_ptr_null(cm_timers_pop(&timers, at(UINT64_MAX)));
+}
+END_TEST
+
+START_TEST(timer_is_due_at_its_deadline_and_not_before)
+{
+	struct cm_timers timers = { 0 };
+	struct cm_timer timer = { 0 };
+
+	cm_timer_arm(&timers, &timer, at(10));
+	ck_assert_ptr_null(cm_timers_pop(&timers, at(9)));
+	ck_assert_ptr_eq(cm_timers_pop(&timers, at(10)), &timer);
+	ck_assert_ptr_null(cm_timers_pop(&timers, at(10)));
+}
+END_TEST
+
+START_TEST(popped_timer_is_not_armed)
+{
+	struct cm_timers timers = { 0 };
+	struct cm_timer timer = { 0 };
+
+	cm_timer_arm(&timers, &timer, at(1));
+	ck_assert(cm_timer_is_armed(&timer));
+	cm_timers_pop(&timers, at(1));
+	ck_assert(!cm_timer_is_armed(&timer));
+}
+END_TEST
+
+START_TEST(arming_again_moves_the_deadline)
+{
+	struct cm_timers timers = { 0 };
+	struct cm_timer timer = { 0 }, other = { 0 };
+
+	cm_timer_arm(&timers, &timer, at(5));
+	cm_timer_arm(&timers, &other, at(7));
+	cm_timer_arm(&timers, &timer, at(9));
+	ck_assert_ptr_eq(cm_timers_pop(&timers, at(100)), &other);
+	ck_assert_ptr_eq(cm_timers_pop(&timers, at(100)), &timer);
+}
+END_TEST
+
+START_TEST(disarming_twice_is_harmless)
+{
+	struct cm_timers timers = { 0 };
+	struct cm_timer timer = { 0 }, other = { 0 };
+
+	cm_timer_arm(&timers, &timer, at(5));
+	cm_timer_arm(&timers, &other, at(6));
+	cm_timer_disarm(&timers, &timer);
+	cm_timer_disarm(&timers, &timer);
+	ck_assert_uint_eq(cm_timers_deadline(&timers).ns, 6);
+}
+END_TEST
+
+START_TEST(many_timers_of_one_deadline_are_all_popped)
+{
+	static struct cm_timer timer[N_TIMERS];
+	struct cm_timers timers = { 0 };
+	unsigned int n = 0;
+
+	for (int i = 0; i < N_TIMERS; i++)
+		cm_timer_arm(&timers, &timer[i], at(3));
+	while (cm_timers_pop(&timers, at(3)))
+		n++;
+	ck_assert_uint_eq(n, N_TIMERS);
+}
+END_TEST
+
+/* The reference: UINT64_MAX stands for "not armed". */
+static uint64_t first_of(const uint64_t *deadline)
+{
+	uint64_t first = UINT64_MAX;
+
+	for (int i = 0; i < N_TIMERS; i++)
+		if (deadline[i] < first)
+			first = deadline[i];
+	return first;
+}
+
+static void do_anything(struct cm_timers *timers, struct cm_timer *timer, uint64_t *deadline)
+{
+	struct cm_timer *popped;
+	int i = random() % N_TIMERS;
+
+	switch (random() % 4) {
+	case 0:
+	case 1:
+		deadline[i] = random() % 1000;
+		cm_timer_arm(timers, &timer[i], at(deadline[i]));
+		break;
+	case 2:
+		deadline[i] = UINT64_MAX;
+		cm_timer_disarm(timers, &timer[i]);
+		break;
+	case 3:
+		popped = cm_timers_pop(timers, at(first_of(deadline) % 1000));
+		if (popped) {
+			ck_assert_uint_eq(deadline[popped - timer], first_of(deadline));
+			deadline[popped - timer] = UINT64_MAX;
+		}
+		break;
+	}
+}
+
+START_TEST(heap_agrees_with_a_searched_array)
+{
+	static struct cm_timer timer[N_TIMERS];
+	static uint64_t deadline[N_TIMERS];
+	struct cm_timers timers = { 0 };
+
+	srandom(_i);
+	for (int i = 0; i < N_TIMERS; i++)
+		deadline[i] = UINT64_MAX;
+	for (int round = 0; round < N_ROUNDS; round++) {
+		int i = random() % N_TIMERS;
+
+		do_anything(&timers, timer, deadline);
+		ck_assert_uint_eq(cm_timers_deadline(&timers).ns, first_of(deadline));
+		ck_assert_int_eq(cm_timer_is_armed(&timer[i]), deadline[i] != UINT64_MAX);
+	}
+}
+END_TEST
+
+START_TEST(hundred_thousand_timers_come_out_in_order)
+{
+	enum {
+		N = 100000
+	};
+	struct cm_timer *timer = calloc(N, sizeof(*timer));
+	struct cm_timers timers = { 0 };
+	struct cm_timer *popped;
+	uint64_t last = 0;
+	unsigned int n = 0;
+
+	ck_assert_ptr_nonnull(timer);
+	for (int i = 0; i < N; i++)
+		cm_timer_arm(&timers, &timer[i], at(random()));
+	for (; (popped = cm_timers_pop(&timers, at(UINT64_MAX))); n++) {
+		ck_assert_uint_ge(popped->deadline.ns, last);
+		last = popped->deadline.ns;
+	}
+	ck_assert_uint_eq(n, N);
+	free(timer);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("timer");
+	TCase *tcase = tcase_create("timer");
+
+	tcase_set_timeout(tcase, 60);
+	tcase_add_test(tcase, empty_heap_is_never_due);
+	tcase_add_test(tcase, timer_is_due_at_its_deadline_and_not_before);
+	tcase_add_test(tcase, popped_timer_is_not_armed);
+	tcase_add_test(tcase, arming_again_moves_the_deadline);
+	tcase_add_test(tcase, disarming_twice_is_harmless);
+	tcase_add_test(tcase, many_timers_of_one_deadline_are_all_popped);
+	tcase_add_loop_test(tcase, heap_agrees_with_a_searched_array, 0, 4);
+	tcase_add_test(tcase, hundred_thousand_timers_come_out_in_order);
+	suite_add_tcase(suite, tcase);
+	return run_suite(suite);
+}

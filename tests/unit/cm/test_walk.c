@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Random walks: calls, messages, broken messages and time, in any order. Nothing is expected but
+ * that the core keeps its promises; assertions and sanitizers are what fails here. Then a host
+ * that is connected to itself, where every message could be mistaken for the other end's.
+ */
+#include <string.h>
+
+#include "tests/unit/cm/inputs.h"
+#include "tests/unit/cm/run.h"
+
+#define N_WALKS 300
+#define N_STEPS 200
+
+static const enum cm_attr attrs[] = {
+	CM_ATTR_REQ,  CM_ATTR_MRA,  CM_ATTR_REJ,      CM_ATTR_REP,	CM_ATTR_RTU,
+	CM_ATTR_DREQ, CM_ATTR_DREP, CM_ATTR_SIDR_REQ, CM_ATTR_SIDR_REP, CM_ATTR_LAP,
+};
+
+/* A message with some bits of its body turned over: mostly ids and flags, seldom private data. */
+static void hear_broken(struct rig *rig)
+{
+	struct cm_msg msg = rig_msg(rig, attrs[random() % 10]);
+	uint8_t mad[MAD_BYTES];
+
+	cm_msg_encode(&msg, mad);
+	for (int n = (int)(random() % 3); n; n--)
+		mad[MAD_HDR_BYTES + random() % (random() % 2 ? 12 : CM_BODY_BYTES)] ^=
+			(uint8_t)(1 << random() % 8);
+	cm_core_reserve(&rig->core);
+	cm_core_input(&rig->core, &rig->port, &rig->path, mad, sizeof(mad), rig->now, &rig->out);
+}
+
+/* Each report must be of a connection that its caller still has, and that is in a state which
+ * the report is about. */
+static void check_reports(const struct rig *rig)
+{
+	static const unsigned int states[] = {
+		[CM_REPORT_REQUEST] = 1 << CM_REQ_RCVD,
+		[CM_REPORT_RESPONSE] = 1 << CM_REP_RCVD,
+		[CM_REPORT_ESTABLISHED] = 1 << CM_ESTABLISHED,
+		[CM_REPORT_REJECTED] = 1 << CM_IDLE | 1 << CM_TIMEWAIT,
+		[CM_REPORT_UNREACHABLE] = 1 << CM_IDLE,
+		[CM_REPORT_DISCONNECTED] = 1 << CM_DREQ_RCVD | 1 << CM_TIMEWAIT,
+		[CM_REPORT_TIMEWAIT_EXIT] = 1 << CM_IDLE,
+	};
+
+	for (unsigned int i = 0; i < rig->out.n_reports; i++) {
+		const struct cm_report *report = &rig->out.report[i];
+		struct cm_key key = { .id = report->conn->local_comm_id };
+
+		ck_assert_ptr_eq(cm_index_find(&rig->core.by_local, &key), &report->conn->by_local);
+		ck_assert(!report->conn->orphan);
+		ck_assert(states[report->kind] >> report->conn->state & 1);
+	}
+}
+
+/* Two inputs bring an established connection with them; here it may exist already. */
+static bool may_happen(const struct rig *rig, const char *input)
+{
+	if (strcmp(input, "REP known") == 0 || strcmp(input, "REP stale") == 0)
+		return false;
+	return rig->conn || !input_is_call(input);
+}
+
+static void step(struct rig *rig)
+{
+	const char *input = input_name((int)(random() % n_inputs()));
+
+	if (random() % 4 == 0)
+		hear_broken(rig);
+	else if (may_happen(rig, input))
+		rig_input(rig, input);
+	if (!rig->conn && random() % 4 == 0) {
+		rig->peer_comm_id += (uint32_t)(random() % 3);
+		rig->peer_qpn += (uint32_t)(random() % 3);
+		rig_reach(rig, CM_IDLE, false);
+	}
+	check_reports(rig);
+}
+
+START_TEST(core_survives_whatever_happens)
+{
+	for (int walk = 0; walk < N_WALKS; walk++) {
+		struct rig rig;
+
+		srandom((unsigned int)(_i * N_WALKS + walk));
+		rig_init(&rig);
+		rig_reach(&rig, CM_IDLE, false);
+		for (int i = 0; i < N_STEPS; i++)
+			step(&rig);
+		rig_fini(&rig);
+	}
+}
+END_TEST
+
+static void forget(struct cm_conn *conn, void *arg)
+{
+	(void)conn;
+	(void)arg;
+}
+
+START_TEST(port_can_go_whatever_has_happened)
+{
+	for (int walk = 0; walk < N_WALKS; walk++) {
+		struct rig rig;
+
+		srandom((unsigned int)walk);
+		rig_init(&rig);
+		rig_reach(&rig, CM_REQ_SENT, false);
+		for (int i = 0; i < N_STEPS / 4; i++)
+			step(&rig);
+		cm_core_port_gone(&rig.core, &rig.port, forget, NULL);
+		ck_assert_uint_eq(rig.core.by_remote.n_nodes, 0);
+		ck_assert_uint_eq(rig.core.by_qpn.n_nodes, 0);
+		ck_assert_uint_eq(rig.port.reqs_out, 0);
+		ck_assert_uint_eq(cm_core_deadline(&rig.core).ns, UINT64_MAX);
+		rig_fini(&rig);
+	}
+}
+END_TEST
+
+/* --- a host that is its own peer ------------------------------------------------------------ */
+
+/* What the last step has sent arrives at once, one message at a time. */
+static void loop_back(struct rig *rig)
+{
+	struct cm_effects sent = rig->out;
+
+	for (unsigned int i = 0; i < sent.n_sends; i++) {
+		ck_assert_int_eq(cm_core_reserve(&rig->core), 0);
+		cm_core_input(&rig->core, &rig->port, &rig->path, sent.send[i].mad, MAD_BYTES,
+			      rig->now, &rig->out);
+		if (rig->out.n_sends)
+			loop_back(rig);
+	}
+}
+
+/* Return: the passive end; rig.conn is the active one. Both are ESTABLISHED. */
+static struct cm_conn *connect_to_self(struct rig *rig)
+{
+	struct cm_conn *active, *passive;
+
+	rig->path.dgid = rig->port.gid0;
+	rig_reach(rig, CM_REQ_SENT, false);
+	loop_back(rig);
+	ck_assert_str_eq(rig_reported(rig), "REQUEST");
+	passive = rig->out.report[0].conn;
+	active = rig->conn;
+	rig->conn = passive;
+	rig->our_qpn++;
+	rig_call(rig, CM_CALL_REP);
+	loop_back(rig);
+	ck_assert_str_eq(rig_reported(rig), "RESPONSE");
+	ck_assert_ptr_eq(rig->out.report[0].conn, active);
+	rig->conn = active;
+	rig_call(rig, CM_CALL_RTU);
+	loop_back(rig);
+	ck_assert_str_eq(rig_reported(rig), "ESTABLISHED");
+	return passive;
+}
+
+START_TEST(host_connects_to_itself)
+{
+	struct cm_conn *passive;
+	struct rig rig;
+
+	rig_init(&rig);
+	passive = connect_to_self(&rig);
+	ck_assert_str_eq(cm_state_str(rig.conn->state), "ESTABLISHED");
+	ck_assert_str_eq(cm_state_str(passive->state), "ESTABLISHED");
+	rig_fini(&rig);
+}
+END_TEST
+
+START_TEST(host_disconnects_from_itself)
+{
+	struct cm_conn *passive;
+	struct rig rig;
+
+	rig_init(&rig);
+	passive = connect_to_self(&rig);
+	rig_call(&rig, CM_CALL_DREQ);
+	loop_back(&rig);
+	ck_assert_ptr_eq(rig.out.report[0].conn, passive);
+	cm_core_call(&rig.core, passive, CM_CALL_DREP, NULL, rig.now, &rig.out);
+	loop_back(&rig);
+	ck_assert_str_eq(rig_reported(&rig), "DISCONNECTED");
+	ck_assert_str_eq(cm_state_str(rig.conn->state), "TIMEWAIT");
+	ck_assert_str_eq(cm_state_str(passive->state), "TIMEWAIT");
+	rig_fini(&rig);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("walk");
+	TCase *tcase = tcase_create("walk");
+
+	tcase_set_timeout(tcase, 60);
+	tcase_add_loop_test(tcase, core_survives_whatever_happens, 0, 8);
+	tcase_add_test(tcase, port_can_go_whatever_has_happened);
+	tcase_add_test(tcase, host_connects_to_itself);
+	tcase_add_test(tcase, host_disconnects_from_itself);
+	suite_add_tcase(suite, tcase);
+	return run_suite(suite);
+}
