@@ -15,10 +15,9 @@
 
 #define MRA_SERVICE_TIMEOUT 24 /* 69 s, what the kernel asks for */
 
-/* --- effects ------------------------------------------------------------------------------- */
+/* --- effects ------------------------------------------------------------- */
 
-struct cm_send *cm_emit(struct cm_turn *turn, struct cm_port *port, const struct mad_path *path,
-			const struct cm_msg *msg)
+static uint8_t *send_mad(struct cm_turn *turn, struct cm_port *port, const struct mad_path *path)
 {
 	struct cm_effects *out = turn->out;
 	struct cm_send *send;
@@ -28,9 +27,14 @@ struct cm_send *cm_emit(struct cm_turn *turn, struct cm_port *port, const struct
 	send = &out->send[out->n_sends++];
 	send->port = port;
 	send->path = *path;
-	cm_msg_encode(msg, send->mad);
+	return send->mad;
+}
+
+void cm_emit(struct cm_turn *turn, struct cm_port *port, const struct mad_path *path,
+	     const struct cm_msg *msg)
+{
+	cm_msg_encode(msg, send_mad(turn, port, path));
 	turn->core->sent[msg->hdr.attr_id]++;
-	return send;
 }
 
 static void report(struct cm_conn *conn, struct cm_turn *turn, enum cm_report_kind kind, int status)
@@ -54,17 +58,11 @@ static void say(struct cm_conn *conn, struct cm_turn *turn, const struct cm_msg 
 	cm_emit(turn, conn->port, &conn->path, msg);
 }
 
-/* --- messages that are repeated until they are answered ------------------------------------- */
+/* --- messages that are repeated until they are answered ------------------ */
 
 static void transmit(struct cm_conn *conn, struct cm_turn *turn)
 {
-	struct cm_send *send = &turn->out->send[turn->out->n_sends++];
-
-	assert(turn->out->n_sends <= CM_SENDS_MAX);
-
-	send->port = conn->port;
-	send->path = conn->path;
-	memcpy(send->mad, conn->mad, MAD_BYTES);
+	memcpy(send_mad(turn, conn->port, &conn->path), conn->mad, MAD_BYTES);
 	cm_timer_arm(&turn->core->timers, &conn->timer, cm_retry_next(&conn->retry, turn->now));
 }
 
@@ -92,7 +90,7 @@ void act_be_patient(struct cm_conn *conn, struct cm_turn *turn)
 				   conn->packet_life_time, turn->now));
 }
 
-/* --- REQ ------------------------------------------------------------------------------------ */
+/* --- REQ ----------------------------------------------------------------- */
 
 /* The queue pair's timeout while nobody has told an ACK delay: there and back, encoded. */
 static uint8_t round_trip(uint8_t packet_life_time)
@@ -133,6 +131,8 @@ void act_send_req(struct cm_conn *conn, struct cm_turn *turn)
 {
 	struct cm_msg *msg = turn->args->msg;
 
+	assert(msg && turn->args->port && turn->args->path);
+
 	remember_req_sent(conn, turn->args);
 	msg->req.local_comm_id = conn->local_comm_id;
 	msg->req.local_ca_guid = conn->port->ca_guid;
@@ -167,7 +167,7 @@ void cm_settle(struct cm_conn *conn, struct cm_core *core)
 	}
 }
 
-/* --- who the peer is ------------------------------------------------------------------------- */
+/* --- who the peer is ----------------------------------------------------- */
 
 struct mad_gid cm_peer_gid(const struct mad_path *path)
 {
@@ -211,11 +211,11 @@ void cm_begin_timewait(struct cm_conn *conn, struct cm_turn *turn)
 {
 	uint64_t wait_ns = cm_encoded_ms(conn->local_ack_timeout) * CM_NS_PER_MS;
 
+	cm_index_remove(&turn->core->by_qpn, &conn->by_qpn);
 	cm_timer_arm(&turn->core->timers, &conn->timer, cm_time_after(turn->now, wait_ns));
 }
 
-/* --- REQ and REP received ----------------------------------------------------------------------
- */
+/* --- REQ and REP received ------------------------------------------------ */
 
 /* The peer's depths are seen from its side: what it initiates, we respond to. */
 void act_report_request(struct cm_conn *conn, struct cm_turn *turn)
@@ -264,8 +264,7 @@ void act_report_response(struct cm_conn *conn, struct cm_turn *turn)
 	report(conn, turn, CM_REPORT_RESPONSE, 0);
 }
 
-/* --- REP, RTU, DREQ, DREP, MRA -----------------------------------------------------------------
- */
+/* --- REP, RTU, DREQ, DREP, MRA ------------------------------------------- */
 
 static uint64_t rep_give_up_ns(const struct cm_conn *conn, const struct cm_args *args)
 {
@@ -282,6 +281,8 @@ void act_send_rep(struct cm_conn *conn, struct cm_turn *turn)
 {
 	struct cm_msg *msg = turn->args->msg;
 	struct cm_rep *rep = &msg->rep;
+
+	assert(msg);
 
 	conn->local_qpn = cm_rep_qpn(rep);
 	conn->starting_psn = rep->starting_psn;
@@ -349,8 +350,7 @@ void act_send_mra_to_rep(struct cm_conn *conn, struct cm_turn *turn)
 	send_mra(conn, turn, CM_ANSWERED_REP);
 }
 
-/* --- REJ ---------------------------------------------------------------------------------------
- */
+/* --- REJ ----------------------------------------------------------------- */
 
 static void reject(struct cm_conn *conn, struct cm_turn *turn, enum cm_msg_answered what,
 		   uint32_t local_comm_id)
@@ -395,6 +395,8 @@ void act_reject_timeout(struct cm_conn *conn, struct cm_turn *turn)
 	struct cm_msg msg;
 	int i;
 
+	if (conn->retry.transmissions == 0)
+		return; /* still waiting for its turn: the peer never heard of it */
 	begin(conn, &msg, CM_ATTR_REJ);
 	msg.rej.local_comm_id = conn->local_comm_id;
 	msg.rej.message = CM_ANSWERED_OTHER;
@@ -417,8 +419,7 @@ void act_reject_stale_rep(struct cm_conn *conn, struct cm_turn *turn)
 	say(conn, turn, &msg);
 }
 
-/* --- reports ------------------------------------------------------------------------------------
- */
+/* --- reports ------------------------------------------------------------- */
 
 void act_nothing(struct cm_conn *conn, struct cm_turn *turn)
 {
@@ -439,6 +440,12 @@ void act_report_established(struct cm_conn *conn, struct cm_turn *turn)
 
 void act_report_rejected(struct cm_conn *conn, struct cm_turn *turn)
 {
+	report(conn, turn, CM_REPORT_REJECTED, 0);
+}
+
+void act_report_stale(struct cm_conn *conn, struct cm_turn *turn)
+{
+	cm_unindex_peer(conn, turn->core);
 	report(conn, turn, CM_REPORT_REJECTED, 0);
 }
 

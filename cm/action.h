@@ -34,6 +34,7 @@ cm_action act_report_request;
 cm_action act_report_response;
 cm_action act_report_established;
 cm_action act_report_rejected;
+cm_action act_report_stale; /* REJ 10: the peer tries again, with the same REQ */
 cm_action act_report_unreachable;
 cm_action act_report_disconnected;
 cm_action act_report_disconnect_unanswered;
@@ -55,14 +56,19 @@ uint32_t cm_rep_qpn(const struct cm_rep *rep);
 /** cm_unindex_peer() - later messages of the peer are no longer duplicates of this connection. */
 void cm_unindex_peer(struct cm_conn *conn, struct cm_core *core);
 
-/** cm_begin_timewait() - arm the timer of TIMEWAIT. */
+/**
+ * cm_begin_timewait() - arm the timer of TIMEWAIT
+ *
+ * The peer may use its queue pair again from now on; a REQ of the old connection that was held up
+ * on the way is still known for what it is.
+ */
 void cm_begin_timewait(struct cm_conn *conn, struct cm_turn *turn);
 
 /** cm_admit_reqs() - send REQs that waited for their turn, as far as there is room. */
 void cm_admit_reqs(struct cm_port *port, struct cm_turn *turn);
 
-/** cm_emit() - put a message into the effects. Return: the slot, or NULL if it is full. */
-struct cm_send *cm_emit(struct cm_turn *turn, struct cm_port *port, const struct mad_path *path,
-			const struct cm_msg *msg);
+/** cm_emit() - put a message into the effects. */
+void cm_emit(struct cm_turn *turn, struct cm_port *port, const struct mad_path *path,
+	     const struct cm_msg *msg);
 
 #endif

@@ -91,7 +91,7 @@ struct cm_core {
 	uint32_t comm_id_mask;	   /* random: XORed in, so that a restart does not repeat ids */
 	unsigned int reqs_out_max; /* unanswered REQs a port may have */
 	uint64_t count[CM_N_COUNTERS];
-	uint64_t sent[CM_ATTR_APR + 1]; /* by attribute */
+	uint64_t sent[CM_ATTR_APR + 1]; /* by attribute, without repetitions */
 	uint64_t received[CM_ATTR_APR + 1];
 
 	/* Called for each step, if set: for the log, not for decisions. */

@@ -14,6 +14,7 @@ struct arrival {
 	struct cm_port *port;
 	const struct mad_path *path;
 	struct cm_turn *turn;
+	bool alien; /* the ids named a connection with another peer */
 };
 
 static void count(const struct arrival *in, enum cm_counter counter)
@@ -21,15 +22,14 @@ static void count(const struct arrival *in, enum cm_counter counter)
 	in->turn->core->count[counter]++;
 }
 
-static struct cm_conn *step(const struct arrival *in, struct cm_conn *conn, enum cm_event event)
+static struct cm_conn *step(struct arrival *in, struct cm_conn *conn, enum cm_event event)
 {
 	if (cm_step(conn, event, in->turn))
 		count(in, CM_COUNT_UNEXPECTED);
 	return conn;
 }
 
-/* --- answers without state ---------------------------------------------------------------------
- */
+/* --- answers without state ----------------------------------------------- */
 
 static void answer(const struct arrival *in, const struct cm_msg *msg)
 {
@@ -71,10 +71,9 @@ static void refuse_sidr(const struct arrival *in)
 	answer(in, &msg);
 }
 
-/* --- finding ------------------------------------------------------------------------------------
- */
+/* --- finding ------------------------------------------------------------- */
 
-static struct cm_conn *find_by_remote(const struct arrival *in, uint64_t guid, uint32_t comm_id)
+static struct cm_conn *find_by_remote(struct arrival *in, uint64_t guid, uint32_t comm_id)
 {
 	struct cm_key key = { .gid = cm_peer_gid(in->path), .guid = guid, .id = comm_id };
 	struct cm_node *node = cm_index_find(&in->turn->core->by_remote, &key);
@@ -82,7 +81,7 @@ static struct cm_conn *find_by_remote(const struct arrival *in, uint64_t guid, u
 	return node ? container_of(node, struct cm_conn, by_remote) : NULL;
 }
 
-static struct cm_conn *find_by_qpn(const struct arrival *in, uint64_t guid, uint32_t qpn)
+static struct cm_conn *find_by_qpn(struct arrival *in, uint64_t guid, uint32_t qpn)
 {
 	struct cm_key key = { .gid = cm_peer_gid(in->path), .guid = guid, .id = qpn };
 	struct cm_node *node = cm_index_find(&in->turn->core->by_qpn, &key);
@@ -92,7 +91,7 @@ static struct cm_conn *find_by_qpn(const struct arrival *in, uint64_t guid, uint
 
 /* The connection with this local comm id, provided that its peer is who sent the message: comm
  * ids travel in the clear and can be guessed. */
-static struct cm_conn *find_by_local(const struct arrival *in, uint32_t local_comm_id)
+static struct cm_conn *find_by_local(struct arrival *in, uint32_t local_comm_id)
 {
 	struct cm_key key = { .id = local_comm_id };
 	struct cm_node *node = cm_index_find(&in->turn->core->by_local, &key);
@@ -102,14 +101,11 @@ static struct cm_conn *find_by_local(const struct arrival *in, uint32_t local_co
 	if (!conn || !conn->port)
 		return NULL;
 	peer = cm_peer_gid(&conn->path);
-	if (memcmp(&sender, &peer, sizeof(peer)) != 0) {
-		count(in, CM_COUNT_ALIEN);
-		return NULL;
-	}
-	return conn;
+	in->alien = memcmp(&sender, &peer, sizeof(peer)) != 0;
+	return in->alien ? NULL : conn;
 }
 
-static struct cm_conn *find_pair(const struct arrival *in, uint32_t local_comm_id,
+static struct cm_conn *find_pair(struct arrival *in, uint32_t local_comm_id,
 				 uint32_t remote_comm_id)
 {
 	struct cm_conn *conn = find_by_local(in, local_comm_id);
@@ -118,27 +114,22 @@ static struct cm_conn *find_pair(const struct arrival *in, uint32_t local_comm_i
 }
 
 /* As long as no REP has come we do not know the peer's comm id. */
-static struct cm_conn *find_unanswered(const struct arrival *in, uint32_t local_comm_id)
+static struct cm_conn *find_unanswered(struct arrival *in, uint32_t local_comm_id)
 {
 	return find_pair(in, local_comm_id, 0);
 }
 
-static struct cm_conn *unknown(const struct arrival *in)
+static struct cm_conn *unknown(struct arrival *in)
 {
-	count(in, CM_COUNT_UNKNOWN);
+	count(in, in->alien ? CM_COUNT_ALIEN : CM_COUNT_UNKNOWN);
 	return NULL;
 }
 
-/* --- one receiver a message ------------------------------------------------------------------- */
+/* --- one receiver a message ---------------------------------------------- */
 
-/* A living connection with this peer's queue pair cannot be: the peer has forgotten it. */
-static bool is_stale(const struct arrival *in, uint64_t guid, uint32_t qpn, struct cm_conn **ret)
-{
-	*ret = find_by_qpn(in, guid, qpn);
-	return *ret;
-}
-
-static struct cm_conn *receive_req(const struct arrival *in)
+/* A living connection with the queue pair that a REQ or REP names cannot be: the peer has
+ * forgotten it. */
+static struct cm_conn *receive_req(struct arrival *in)
 {
 	const struct cm_req *req = &in->turn->msg->req;
 	struct cm_key service = { .guid = req->service_id };
@@ -147,7 +138,8 @@ static struct cm_conn *receive_req(const struct arrival *in)
 	conn = find_by_remote(in, req->local_ca_guid, req->local_comm_id);
 	if (conn)
 		return step(in, conn, CM_RX_REQ_DUP);
-	if (is_stale(in, req->local_ca_guid, req->local_qpn, &conn)) {
+	conn = find_by_qpn(in, req->local_ca_guid, req->local_qpn);
+	if (conn) {
 		refuse_req(in, CM_REJ_STALE_CONNECTION);
 		cm_step(conn, CM_PEER_RESTARTED, in->turn);
 		return conn;
@@ -166,7 +158,7 @@ static struct cm_conn *receive_req(const struct arrival *in)
 	return step(in, conn, CM_RX_REQ);
 }
 
-static struct cm_conn *receive_rep(const struct arrival *in)
+static struct cm_conn *receive_rep(struct arrival *in)
 {
 	const struct cm_rep *rep = &in->turn->msg->rep;
 	struct cm_conn *conn = find_by_local(in, rep->remote_comm_id);
@@ -179,7 +171,8 @@ static struct cm_conn *receive_rep(const struct arrival *in)
 								  : unknown(in);
 	if (find_by_remote(in, rep->local_ca_guid, rep->local_comm_id))
 		return unknown(in);
-	if (is_stale(in, rep->local_ca_guid, cm_rep_qpn(rep), &old)) {
+	old = find_by_qpn(in, rep->local_ca_guid, cm_rep_qpn(rep));
+	if (old) {
 		if (cm_step(conn, CM_RX_REP_STALE, in->turn)) {
 			count(in, CM_COUNT_UNEXPECTED);
 			return conn;
@@ -190,7 +183,7 @@ static struct cm_conn *receive_rep(const struct arrival *in)
 	return step(in, conn, CM_RX_REP);
 }
 
-static struct cm_conn *receive_rtu(const struct arrival *in)
+static struct cm_conn *receive_rtu(struct arrival *in)
 {
 	const struct cm_rtu *rtu = &in->turn->msg->rtu;
 	struct cm_conn *conn = find_pair(in, rtu->remote_comm_id, rtu->local_comm_id);
@@ -198,7 +191,7 @@ static struct cm_conn *receive_rtu(const struct arrival *in)
 	return conn ? step(in, conn, CM_RX_RTU) : unknown(in);
 }
 
-static struct cm_conn *receive_mra(const struct arrival *in)
+static struct cm_conn *receive_mra(struct arrival *in)
 {
 	const struct cm_mra *mra = &in->turn->msg->mra;
 	bool to_req = mra->message == CM_ANSWERED_REQ;
@@ -218,7 +211,7 @@ static struct cm_conn *receive_mra(const struct arrival *in)
 }
 
 /* Who gives up on us with reason 4 has no id of ours to name, but the GUID we sent. */
-static struct cm_conn *find_abandoned(const struct arrival *in, const struct cm_rej *rej)
+static struct cm_conn *find_abandoned(struct arrival *in, const struct cm_rej *rej)
 {
 	uint64_t guid = 0;
 	unsigned int i;
@@ -228,7 +221,7 @@ static struct cm_conn *find_abandoned(const struct arrival *in, const struct cm_
 	return find_by_remote(in, guid, rej->local_comm_id);
 }
 
-static struct cm_conn *receive_rej(const struct arrival *in)
+static struct cm_conn *receive_rej(struct arrival *in)
 {
 	const struct cm_rej *rej = &in->turn->msg->rej;
 	struct cm_conn *conn;
@@ -245,22 +238,20 @@ static struct cm_conn *receive_rej(const struct arrival *in)
 }
 
 /* A DREQ names the queue pair of its receiver; one that does not is not for this connection. */
-static struct cm_conn *receive_dreq(const struct arrival *in)
+static struct cm_conn *receive_dreq(struct arrival *in)
 {
 	const struct cm_dreq *dreq = &in->turn->msg->dreq;
-	uint64_t aliens = in->turn->core->count[CM_COUNT_ALIEN];
 	struct cm_conn *conn = find_pair(in, dreq->remote_comm_id, dreq->local_comm_id);
 
 	if (conn)
 		return dreq->remote_qpn == conn->local_qpn ? step(in, conn, CM_RX_DREQ)
 							   : unknown(in);
-	count(in, CM_COUNT_UNKNOWN);
-	if (aliens == in->turn->core->count[CM_COUNT_ALIEN])
+	if (!in->alien)
 		confirm_dreq(in);
-	return NULL;
+	return unknown(in);
 }
 
-static struct cm_conn *receive_drep(const struct arrival *in)
+static struct cm_conn *receive_drep(struct arrival *in)
 {
 	const struct cm_drep *drep = &in->turn->msg->drep;
 	struct cm_conn *conn = find_pair(in, drep->remote_comm_id, drep->local_comm_id);
@@ -268,20 +259,20 @@ static struct cm_conn *receive_drep(const struct arrival *in)
 	return conn ? step(in, conn, CM_RX_DREP) : unknown(in);
 }
 
-static struct cm_conn *receive_sidr_req(const struct arrival *in)
+static struct cm_conn *receive_sidr_req(struct arrival *in)
 {
 	count(in, CM_COUNT_UNSUPPORTED);
 	refuse_sidr(in);
 	return NULL;
 }
 
-static struct cm_conn *receive_unsupported(const struct arrival *in)
+static struct cm_conn *receive_unsupported(struct arrival *in)
 {
 	count(in, CM_COUNT_UNSUPPORTED);
 	return NULL;
 }
 
-static struct cm_conn *(*const receivers[])(const struct arrival *) = {
+static struct cm_conn *(*const receivers[])(struct arrival *) = {
 	[CM_ATTR_REQ] = receive_req,
 	[CM_ATTR_MRA] = receive_mra,
 	[CM_ATTR_REJ] = receive_rej,

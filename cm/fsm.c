@@ -21,13 +21,12 @@ static const struct cm_edge edges[CM_N_STATES][CM_N_EVENTS] = {
 	},
 	[CM_REQ_SENT] = {
 		[CM_CALL_REJ]       = { CM_IDLE,         act_reject_other },
-		[CM_CALL_FORGET]    = { CM_IDLE,         act_nothing },
 		[CM_CALL_DESTROY]   = { CM_IDLE,         act_reject_timeout },
 		[CM_RX_MRA_REQ]     = { CM_MRA_REQ_RCVD, act_be_patient },
 		[CM_RX_REP]         = { CM_REP_RCVD,     act_report_response },
 		[CM_RX_REP_STALE]   = { CM_REQ_SENT,     act_reject_stale_rep },
 		[CM_RX_REJ]         = { CM_IDLE,         act_report_rejected },
-		[CM_RX_REJ_STALE]   = { CM_TIMEWAIT,     act_report_rejected },
+		[CM_RX_REJ_STALE]   = { CM_TIMEWAIT,     act_report_stale },
 		[CM_T_RESPONSE]     = { CM_REQ_SENT,     act_repeat },
 		[CM_T_SPENT]        = { CM_IDLE,         act_report_unreachable },
 	},
@@ -38,7 +37,7 @@ static const struct cm_edge edges[CM_N_STATES][CM_N_EVENTS] = {
 		[CM_RX_REP]         = { CM_REP_RCVD,     act_report_response },
 		[CM_RX_REP_STALE]   = { CM_MRA_REQ_RCVD, act_reject_stale_rep },
 		[CM_RX_REJ]         = { CM_IDLE,         act_report_rejected },
-		[CM_RX_REJ_STALE]   = { CM_TIMEWAIT,     act_report_rejected },
+		[CM_RX_REJ_STALE]   = { CM_TIMEWAIT,     act_report_stale },
 		[CM_T_RESPONSE]     = { CM_MRA_REQ_RCVD, act_repeat },
 		[CM_T_SPENT]        = { CM_IDLE,         act_report_unreachable },
 	},
@@ -49,7 +48,7 @@ static const struct cm_edge edges[CM_N_STATES][CM_N_EVENTS] = {
 		[CM_CALL_DESTROY]   = { CM_IDLE,         act_reject_rep },
 		[CM_RX_REP_DUP]     = { CM_REP_RCVD,     act_count_duplicate },
 		[CM_RX_REJ]         = { CM_TIMEWAIT,     act_report_rejected },
-		[CM_RX_REJ_STALE]   = { CM_TIMEWAIT,     act_report_rejected },
+		[CM_RX_REJ_STALE]   = { CM_TIMEWAIT,     act_report_stale },
 	},
 	[CM_MRA_REP_SENT] = {
 		[CM_CALL_RTU]       = { CM_ESTABLISHED,  act_send_rtu },
@@ -57,7 +56,7 @@ static const struct cm_edge edges[CM_N_STATES][CM_N_EVENTS] = {
 		[CM_CALL_DESTROY]   = { CM_IDLE,         act_reject_rep },
 		[CM_RX_REP_DUP]     = { CM_MRA_REP_SENT, act_send_mra_to_rep },
 		[CM_RX_REJ]         = { CM_TIMEWAIT,     act_report_rejected },
-		[CM_RX_REJ_STALE]   = { CM_TIMEWAIT,     act_report_rejected },
+		[CM_RX_REJ_STALE]   = { CM_TIMEWAIT,     act_report_stale },
 	},
 	[CM_REQ_RCVD] = {
 		[CM_CALL_REP]       = { CM_REP_SENT,     act_send_rep },
@@ -67,7 +66,7 @@ static const struct cm_edge edges[CM_N_STATES][CM_N_EVENTS] = {
 		[CM_CALL_DESTROY]   = { CM_IDLE,         act_reject_req_unnamed },
 		[CM_RX_REQ_DUP]     = { CM_REQ_RCVD,     act_count_duplicate },
 		[CM_RX_REJ]         = { CM_IDLE,         act_report_rejected },
-		[CM_RX_REJ_STALE]   = { CM_TIMEWAIT,     act_report_rejected },
+		[CM_RX_REJ_STALE]   = { CM_TIMEWAIT,     act_report_stale },
 	},
 	[CM_MRA_REQ_SENT] = {
 		[CM_CALL_REP]       = { CM_REP_SENT,     act_send_rep },
@@ -75,7 +74,7 @@ static const struct cm_edge edges[CM_N_STATES][CM_N_EVENTS] = {
 		[CM_CALL_DESTROY]   = { CM_IDLE,         act_reject_req },
 		[CM_RX_REQ_DUP]     = { CM_MRA_REQ_SENT, act_send_mra_to_req },
 		[CM_RX_REJ]         = { CM_IDLE,         act_report_rejected },
-		[CM_RX_REJ_STALE]   = { CM_TIMEWAIT,     act_report_rejected },
+		[CM_RX_REJ_STALE]   = { CM_TIMEWAIT,     act_report_stale },
 	},
 	[CM_REP_SENT] = {
 		[CM_CALL_ESTABLISH] = { CM_ESTABLISHED,  act_report_established },
@@ -85,7 +84,7 @@ static const struct cm_edge edges[CM_N_STATES][CM_N_EVENTS] = {
 		[CM_RX_MRA_REP]     = { CM_MRA_REP_RCVD, act_be_patient },
 		[CM_RX_RTU]         = { CM_ESTABLISHED,  act_report_established },
 		[CM_RX_REJ]         = { CM_IDLE,         act_report_rejected },
-		[CM_RX_REJ_STALE]   = { CM_TIMEWAIT,     act_report_rejected },
+		[CM_RX_REJ_STALE]   = { CM_TIMEWAIT,     act_report_stale },
 		[CM_RX_DREQ]        = { CM_DREQ_RCVD,    act_report_disconnected },
 		[CM_T_RESPONSE]     = { CM_REP_SENT,     act_repeat },
 		[CM_T_SPENT]        = { CM_IDLE,         act_report_unreachable },
@@ -98,7 +97,7 @@ static const struct cm_edge edges[CM_N_STATES][CM_N_EVENTS] = {
 		[CM_RX_MRA_REP]     = { CM_MRA_REP_RCVD, act_count_duplicate },
 		[CM_RX_RTU]         = { CM_ESTABLISHED,  act_report_established },
 		[CM_RX_REJ]         = { CM_IDLE,         act_report_rejected },
-		[CM_RX_REJ_STALE]   = { CM_TIMEWAIT,     act_report_rejected },
+		[CM_RX_REJ_STALE]   = { CM_TIMEWAIT,     act_report_stale },
 		[CM_RX_DREQ]        = { CM_DREQ_RCVD,    act_report_disconnected },
 		[CM_T_RESPONSE]     = { CM_MRA_REP_RCVD, act_repeat },
 		[CM_T_SPENT]        = { CM_IDLE,         act_report_unreachable },
@@ -110,7 +109,7 @@ static const struct cm_edge edges[CM_N_STATES][CM_N_EVENTS] = {
 		[CM_RX_REP_DUP]     = { CM_ESTABLISHED,  act_send_rtu },
 		[CM_RX_RTU]         = { CM_ESTABLISHED,  act_count_duplicate },
 		[CM_RX_REJ]         = { CM_TIMEWAIT,     act_report_rejected },
-		[CM_RX_REJ_STALE]   = { CM_TIMEWAIT,     act_report_rejected },
+		[CM_RX_REJ_STALE]   = { CM_TIMEWAIT,     act_report_stale },
 		[CM_RX_DREQ]        = { CM_DREQ_RCVD,    act_report_disconnected },
 		[CM_PEER_RESTARTED] = { CM_DREQ_SENT,    act_send_dreq },
 	},
@@ -119,7 +118,7 @@ static const struct cm_edge edges[CM_N_STATES][CM_N_EVENTS] = {
 		[CM_RX_DREQ]        = { CM_DREQ_RCVD,    act_report_disconnected },
 		[CM_RX_DREP]        = { CM_TIMEWAIT,     act_report_disconnected },
 		[CM_RX_REJ]         = { CM_TIMEWAIT,     act_report_rejected },
-		[CM_RX_REJ_STALE]   = { CM_TIMEWAIT,     act_report_rejected },
+		[CM_RX_REJ_STALE]   = { CM_TIMEWAIT,     act_report_stale },
 		[CM_T_RESPONSE]     = { CM_DREQ_SENT,    act_repeat },
 		[CM_T_SPENT]        = { CM_TIMEWAIT,     act_report_disconnect_unanswered },
 	},
@@ -131,6 +130,7 @@ static const struct cm_edge edges[CM_N_STATES][CM_N_EVENTS] = {
 	},
 	[CM_TIMEWAIT] = {
 		[CM_CALL_DESTROY]   = { CM_TIMEWAIT,     act_nothing },
+		[CM_RX_REQ_DUP]     = { CM_TIMEWAIT,     act_count_duplicate },
 		[CM_RX_DREQ]        = { CM_TIMEWAIT,     act_send_drep },
 		[CM_T_TIMEWAIT]     = { CM_IDLE,         act_report_timewait_exit },
 	},
@@ -140,7 +140,7 @@ static const struct cm_edge edges[CM_N_STATES][CM_N_EVENTS] = {
 static void enter(struct cm_conn *conn, struct cm_turn *turn)
 {
 	cm_settle(conn, turn->core);
-	if (conn->state == CM_IDLE || conn->state == CM_TIMEWAIT)
+	if (conn->state == CM_IDLE)
 		cm_unindex_peer(conn, turn->core);
 	if (conn->state == CM_TIMEWAIT)
 		cm_begin_timewait(conn, turn);

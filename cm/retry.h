@@ -28,7 +28,7 @@ struct cm_retry {
  * @retry:      the schedule
  * @give_up_ns: give up after that long, however many transmissions it takes; 0 for the default,
  *              16 transmissions in 50 s
- * @now:        when it is first sent
+ * @now:        when it is asked for; a REQ may have to wait for its turn
  */
 void cm_retry_init(struct cm_retry *retry, uint64_t give_up_ns, struct cm_time now);
 

@@ -40,8 +40,7 @@ static void print_diagram(void)
 			edge = cm_edge_of((enum cm_state)state, (enum cm_event)event);
 			if (edge->act && edge->to != state)
 				printf("  %s --> %s: %s\n", cm_state_str((enum cm_state)state),
-				       cm_state_str(edge->to),
-				       cm_event_str((enum cm_event)event));
+				       cm_state_str(edge->to), cm_event_str((enum cm_event)event));
 		}
 	}
 	printf("```\n");

@@ -204,7 +204,6 @@ static const struct {
 	{ "MRA(REQ)",      "REQ"		    },
 	{ "timer",	   "REQ, REQ"	      },
 	{ "local destroy", "REJ(other) 4, REQ"},
-	{ "local forget",  "REQ"		},
 };
 
 START_TEST(req_waits_until_another_has_been_answered_repeated_or_given_up)
