@@ -57,6 +57,19 @@ void channel_close(struct channel *channel)
 	let_go(channel);
 }
 
+void channel_get(struct channel *channel)
+{
+	pthread_mutex_lock(&channel->lock);
+	channel->refs++;
+	pthread_mutex_unlock(&channel->lock);
+}
+
+void channel_put(struct channel *channel)
+{
+	pthread_mutex_lock(&channel->lock);
+	let_go(channel);
+}
+
 static void signal_event(struct channel *channel)
 {
 	uint64_t one = 1;
@@ -72,7 +85,7 @@ static void settle_count(struct channel *channel)
 	uint64_t count;
 	ssize_t n;
 
-	if (!list_is_empty(&channel->events))
+	if (channel->closed || !list_is_empty(&channel->events))
 		return;
 	n = read(channel->pub.fd, &count, sizeof(count));
 	assert(n == sizeof(count));
@@ -82,8 +95,12 @@ static void settle_count(struct channel *channel)
 void channel_post(struct channel *channel, struct event *event)
 {
 	pthread_mutex_lock(&channel->lock);
-	list_append(&channel->events, &event->link);
-	signal_event(channel);
+	if (channel->closed) {
+		id_event_free(event);
+	} else {
+		list_append(&channel->events, &event->link);
+		signal_event(channel);
+	}
 	pthread_mutex_unlock(&channel->lock);
 }
 
@@ -130,14 +147,16 @@ static void cancelled(void *arg)
 }
 
 /* Called without the lock; this is where rdma_get_cm_event() can be cancelled. */
-static int wait_for_event(struct channel *channel)
+static int wait_for_event(struct channel *channel, int fd, int cancel_state)
 {
-	struct pollfd poller = { .fd = channel->pub.fd, .events = POLLIN };
+	struct pollfd poller = { .fd = fd, .events = POLLIN };
 	int err = 0;
 
 	pthread_cleanup_push(cancelled, channel);
+	api_leave(cancel_state);
 	if (poll(&poller, 1, -1) < 0)
 		err = -errno;
+	api_enter();
 	pthread_cleanup_pop(0);
 	return err;
 }
@@ -147,23 +166,25 @@ static bool is_blocking(const struct channel *channel)
 	return !(fcntl(channel->pub.fd, F_GETFL) & O_NONBLOCK);
 }
 
-int channel_take(struct channel *channel, struct event **ret)
+int channel_take(struct channel *channel, int cancel_state, struct event **ret)
 {
 	struct event *event = NULL;
-	int err = 0;
+	int fd, err = 0;
 
 	pthread_mutex_lock(&channel->lock);
 	channel->refs++;
+	if (channel->closed)
+		err = -EBADF;
 	while (!err && !(event = first_event(channel))) {
-		if (!is_blocking(channel)) {
+		/* Who is here when the channel is closed stays: rping fails at its end else. */
+		if (!channel->closed && !is_blocking(channel)) {
 			err = -EAGAIN;
 			break;
 		}
+		fd = channel->closed ? -1 : channel->pub.fd; /* poll() passes over -1 */
 		pthread_mutex_unlock(&channel->lock);
-		err = wait_for_event(channel);
+		err = wait_for_event(channel, fd, cancel_state);
 		pthread_mutex_lock(&channel->lock);
-		if (channel->closed)
-			err = -EBADF;
 	}
 	let_go(channel);
 	if (!err)
@@ -171,18 +192,18 @@ int channel_take(struct channel *channel, struct event **ret)
 	return err;
 }
 
+static int create_channel(struct channel **ret)
+{
+	int err = device_list_load();
+
+	return err ? err : channel_new(ret);
+}
+
 struct rdma_event_channel *rdma_create_event_channel(void)
 {
 	struct channel *channel;
-	int err = device_list_load();
 
-	if (!err)
-		err = channel_new(&channel);
-	if (err) {
-		errno = -err;
-		return NULL;
-	}
-	return &channel->pub;
+	return api_return(create_channel(&channel)) ? NULL : &channel->pub;
 }
 
 void rdma_destroy_event_channel(struct rdma_event_channel *channel)

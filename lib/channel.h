@@ -32,7 +32,7 @@ struct channel {
 	struct rdma_event_channel pub; /* first */
 	pthread_mutex_t lock;
 	struct list events;
-	unsigned int refs; /* its maker, and each thread inside channel_take() */
+	unsigned int refs; /* its maker, its ids, and each thread inside channel_take() */
 	bool closed;
 };
 
@@ -48,22 +48,33 @@ int channel_new(struct channel **ret);
 /**
  * channel_close() - close the descriptor; threads that wait for events are left waiting
  *
- * The memory goes when the last of them is out.
+ * The memory goes when the last of them is out and the last id is gone: a program that destroys
+ * them in the wrong order is in error, but not to be punished with what was freed.
  */
 void channel_close(struct channel *channel);
 
-/** channel_post() - append an event; the channel owns it until it is taken. Never blocks. */
+/** channel_get() - an id more; channel_put() for each. */
+void channel_get(struct channel *channel);
+void channel_put(struct channel *channel);
+
+/** channel_post() - append an event, which is the channel's until it is taken; a closed channel
+ * drops it. Never blocks. */
 void channel_post(struct channel *channel, struct event *event);
 
 /**
  * channel_take() - take the oldest event, wait for one if the descriptor is blocking
  *
- * The event is charged to its owner before the channel is unlocked. A cancellation point.
+ * @cancel_state: that of the program, in force while this waits: see api.h
+ *
+ * The event is charged to its owner before the channel is unlocked.
+ *
+ * As with the kernel's, who waits when the channel is closed waits until it is cancelled or the
+ * process ends: programs close a channel with a thread inside and call an error fatal.
  *
  * Return: 0; -EAGAIN if the descriptor is non-blocking and there is none; -EINTR; -EBADF if the
- * channel was closed meanwhile.
+ * channel is closed already.
  */
-int channel_take(struct channel *channel, struct event **ret);
+int channel_take(struct channel *channel, int cancel_state, struct event **ret);
 
 /** channel_withdraw() - move the events that are charged to an id to a list, in order. */
 void channel_withdraw(struct channel *channel, const struct id *owner, struct list *ret);

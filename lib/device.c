@@ -8,21 +8,25 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <rdma/rdma_cma.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "lib/api.h"
 #include "lib/engine.h"
 #include "lib/log.h"
 #include "mad/umad.h"
+
+#define N_DESCRIPTORS 4 /* that libibverbs has open at once while it looks for drivers */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct device *devices[DEVICES_MAX]; /* entries are added, never taken out */
 static int n_devices;
 
-/* --- the list ------------------------------------------------------------------------------------
- */
+/* --- the list ------------------------------------------------------------ */
 
 static bool is_open(struct ibv_device *device)
 {
@@ -34,46 +38,82 @@ static bool is_open(struct ibv_device *device)
 	return false;
 }
 
-static struct device *device_open(struct ibv_device *from)
+static int device_fill(struct device *device, struct ibv_device *from)
 {
-	struct device *device = calloc(1, sizeof(*device));
+	int err;
 
-	if (!device)
-		return NULL;
+	errno = 0;
 	device->verbs = ibv_open_device(from);
-	if (!device->verbs || ibv_query_device(device->verbs, &device->attr))
-		goto fail;
+	if (!device->verbs)
+		return errno ? -errno : -ENODEV;
+	err = ibv_query_device(device->verbs, &device->attr);
+	if (err)
+		return -err;
 	device->n_ports = device->attr.phys_port_cnt;
 	device->port = calloc(device->n_ports, sizeof(struct port *));
-	if (device->port)
-		return device;
-fail:
+	return device->port ? 0 : -ENOMEM;
+}
+
+static int device_open(struct ibv_device *from, struct device **ret)
+{
+	struct device *device = calloc(1, sizeof(*device));
+	int err;
+
+	if (!device)
+		return -ENOMEM;
+	err = device_fill(device, from);
+	if (!err) {
+		*ret = device;
+		return 0;
+	}
 	log_warn(
 		"RDMA device %s cannot be opened: %s; see that /dev/infiniband/uverbs* is readable "
 		"and writable",
-		ibv_get_device_name(from), strerror(errno));
+		ibv_get_device_name(from), strerror(-err));
 	if (device->verbs)
 		ibv_close_device(device->verbs);
 	free(device);
-	return NULL;
+	return err;
 }
 
-static void open_new_devices(void)
+/* libibverbs looks for its drivers once in a process: out of descriptors, it would find none and
+ * never look again. So it is called only with a few to spare. */
+static int check_descriptors(void)
 {
-	struct ibv_device **list = ibv_get_device_list(NULL);
-	struct device *device;
-	int i;
+	int fd[N_DESCRIPTORS];
+	int i, n, err = 0;
 
-	if (!list)
-		return;
+	for (n = 0; n < N_DESCRIPTORS && !err; n++) {
+		fd[n] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+		if (fd[n] < 0 && (errno == EMFILE || errno == ENFILE))
+			err = -errno;
+	}
+	for (i = 0; i < n; i++)
+		if (fd[i] >= 0)
+			close(fd[i]);
+	return err;
+}
+
+/* Return: 0, or why a device that is there could not be opened. */
+static int open_new_devices(void)
+{
+	struct ibv_device **list;
+	int i, one, err = check_descriptors();
+
+	if (err)
+		return err;
+	list = ibv_get_device_list(NULL);
+	if (!list) /* ENOSYS without any RDMA module */
+		return errno == ENOMEM ? -ENOMEM : 0;
 	for (i = 0; list[i] && n_devices < DEVICES_MAX; i++) {
 		if (is_open(list[i]))
 			continue;
-		device = device_open(list[i]);
-		if (device)
-			devices[n_devices++] = device;
+		one = device_open(list[i], &devices[n_devices]);
+		n_devices += !one;
+		err = err ? err : one;
 	}
 	ibv_free_device_list(list);
+	return err;
 }
 
 static int count_present(void)
@@ -87,12 +127,15 @@ static int count_present(void)
 
 static int load(bool again)
 {
-	int err;
+	int err = 0;
 
 	pthread_mutex_lock(&lock);
 	if (again || count_present() == 0)
-		open_new_devices();
-	err = count_present() ? 0 : -ENODEV;
+		err = open_new_devices();
+	if (count_present())
+		err = 0;
+	else if (!err)
+		err = -ENODEV;
 	pthread_mutex_unlock(&lock);
 	return err;
 }
@@ -130,6 +173,31 @@ struct device *device_of(const struct ibv_context *verbs)
 			found = devices[i];
 	pthread_mutex_unlock(&lock);
 	return found;
+}
+
+struct device *device_of_node(const char *name)
+{
+	struct device *found = NULL;
+	int i;
+
+	pthread_mutex_lock(&lock);
+	for (i = 0; i < n_devices; i++)
+		if (!devices[i]->removed && !strcmp(devices[i]->verbs->device->dev_name, name))
+			found = devices[i];
+	pthread_mutex_unlock(&lock);
+	return found;
+}
+
+bool device_gone(struct device *device)
+{
+	bool is_news;
+
+	pthread_mutex_lock(&lock);
+	is_news = !device->removed;
+	__atomic_store_n(&device->removed, true, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&lock);
+	gid_forget(device->verbs);
+	return is_news;
 }
 
 /* --- GIDs
@@ -267,13 +335,9 @@ int device_port_open(struct device *device, uint8_t port_num, struct port **ret)
 
 void device_port_gone(struct port *port)
 {
-	struct device *device = port->device;
-
 	pthread_mutex_lock(&lock);
-	device->removed = true;
-	device->port[port->port_num - 1] = NULL;
+	port->device->port[port->port_num - 1] = NULL;
 	pthread_mutex_unlock(&lock);
-	gid_forget(device->verbs);
 	port_put(port);
 }
 
@@ -315,30 +379,43 @@ void device_after_fork(void)
  * -------------------------------------------------------------------------------------------------
  */
 
-struct ibv_context **rdma_get_devices(int *num_devices)
+static int get_devices(struct ibv_context ***ret, int *ret_n)
 {
 	struct device *list[DEVICES_MAX];
-	struct ibv_context **ret = NULL;
+	struct ibv_context **verbs;
 	struct ibv_pd *pd;
 	int err = device_list_refresh();
-	int i, n = err ? 0 : device_list(list);
+	int i, n;
 
-	if (!err) {
-		ret = calloc((size_t)n + 1, sizeof(*ret));
-		err = ret ? 0 : -ENOMEM;
-	}
+	if (err)
+		return err;
+	n = device_list(list);
+	verbs = calloc((size_t)n + 1, sizeof(*verbs));
+	if (!verbs)
+		return -ENOMEM;
 	for (i = 0; !err && i < n; i++) {
 		err = device_pd_get(list[i], &pd);
 		if (!err)
-			ret[i] = list[i]->verbs;
+			verbs[i] = list[i]->verbs;
 	}
+	if (err) {
+		rdma_free_devices(verbs);
+		return err;
+	}
+	*ret = verbs;
+	*ret_n = n;
+	return 0;
+}
+
+struct ibv_context **rdma_get_devices(int *num_devices)
+{
+	struct ibv_context **list = NULL;
+	int n = 0;
+	int err = api_return(get_devices(&list, &n));
+
 	if (num_devices)
-		*num_devices = err ? 0 : n;
-	if (!err)
-		return ret;
-	rdma_free_devices(ret);
-	errno = -err;
-	return NULL;
+		*num_devices = n;
+	return err ? NULL : list;
 }
 
 void rdma_free_devices(struct ibv_context **list)

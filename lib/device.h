@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "cm/conn.h"
-#include "lib/gid.h"
+#include "net/gid.h"
 #include "mad/port.h"
 
 #define DEVICES_MAX 64
@@ -35,7 +35,7 @@ struct device {
 	unsigned int pd_refs; /* ids attached and entries handed out by rdma_get_devices() */
 	struct port **port;   /* by port number - 1; NULL while not open */
 	uint8_t n_ports;
-	bool removed;
+	bool removed; /* written under the list's lock */
 };
 
 static inline struct port *port_of(struct cm_port *cm)
@@ -64,6 +64,9 @@ int device_list(struct device *ret[DEVICES_MAX]);
 /** device_of() - the device with this context, or NULL. */
 struct device *device_of(const struct ibv_context *verbs);
 
+/** device_of_node() - the listed device behind "uverbs0", or NULL. */
+struct device *device_of_node(const char *name);
+
 /**
  * device_find_gid() - the device, port and GID index that stand for a local IP address
  * @addr:    the address
@@ -90,7 +93,16 @@ void device_pd_put(struct device *device);
  */
 int device_port_open(struct device *device, uint8_t port_num, struct port **ret);
 
-/** device_port_gone() - the port was removed: no longer listed; the list's reference is dropped. */
+/** device_gone() - the device was removed: not listed any more. Return: whether that is news. */
+bool device_gone(struct device *device);
+
+/** device_is_gone() - may be asked with any lock held. */
+static inline bool device_is_gone(const struct device *device)
+{
+	return __atomic_load_n(&device->removed, __ATOMIC_ACQUIRE);
+}
+
+/** device_port_gone() - a removed device's port is no longer watched: drop the list's reference. */
 void device_port_gone(struct port *port);
 
 /** device_after_fork() - close a child's copies of the ports, touch nothing of the parent's. */

@@ -10,12 +10,14 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "lib/hotplug.h"
 #include "lib/listen.h"
 #include "lib/log.h"
 #include "lib/outbox.h"
@@ -34,6 +36,7 @@ static bool started;
 static struct engine engine;
 static int poll_fd = -1;
 static int wake_fd = -1;
+static int hotplug_fd = -1;
 static struct cm_time sleeps_until; /* what the thread knows of deadlines */
 
 struct cm_time engine_now(void)
@@ -77,8 +80,7 @@ bool engine_id_is(const struct id *id, enum id_state state)
 	return is;
 }
 
-/* --- stepping the core ---------------------------------------------------------------------------
- */
+/* --- stepping the core --------------------------------------------------- */
 
 static void take_effects(struct outbox *box, const struct cm_effects *fx)
 {
@@ -243,6 +245,8 @@ static void dispatch(const struct epoll_event *event)
 		woken();
 	else if (event->data.ptr == &engine)
 		network_changed();
+	else if (event->data.ptr == &hotplug_fd)
+		hotplug_drain(hotplug_fd);
 	else
 		receive(event->data.ptr);
 }
@@ -294,6 +298,18 @@ static int start_thread(void)
 	return 0;
 }
 
+/* Where a container does not let us, devices are only seen to go by their ports. */
+static int watch_devices(void)
+{
+	hotplug_fd = hotplug_open();
+	if (hotplug_fd == -EMFILE || hotplug_fd == -ENFILE || hotplug_fd == -ENOMEM)
+		return hotplug_fd;
+	if (hotplug_fd >= 0)
+		return watch(hotplug_fd, &hotplug_fd);
+	log_debug("devices that come and go are not announced here: %s", strerror(-hotplug_fd));
+	return 0;
+}
+
 static int open_descriptors(void)
 {
 	int net_fd = net_watch_fd();
@@ -306,7 +322,9 @@ static int open_descriptors(void)
 	if (poll_fd < 0 || wake_fd < 0)
 		return -errno;
 	err = watch(wake_fd, &wake_fd);
-	return err ? err : watch(net_fd, &engine);
+	if (!err)
+		err = watch(net_fd, &engine);
+	return err ? err : watch_devices();
 }
 
 static void close_descriptors(void)
@@ -315,8 +333,11 @@ static void close_descriptors(void)
 		close(poll_fd);
 	if (wake_fd >= 0)
 		close(wake_fd);
+	if (hotplug_fd >= 0)
+		close(hotplug_fd);
 	poll_fd = -1;
 	wake_fd = -1;
+	hotplug_fd = -1;
 }
 
 static int init_state(void)
@@ -415,7 +436,7 @@ static void __attribute__((destructor)) end_connections(void)
 		outbox_init(&box);
 		engine_step(&engine, &box, id->conn, CM_CALL_DESTROY, NULL);
 		id->conn = NULL;
-		outbox_flush(&box);
+		outbox_flush_without_waiting(&box); /* nor for neighbours */
 	}
 	pthread_mutex_unlock(&lock);
 }

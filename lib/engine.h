@@ -15,7 +15,7 @@
 #include "cm/core.h"
 #include "lib/id.h"
 #include "lib/outbox.h"
-#include "lib/port_space.h"
+#include "net/port_space.h"
 
 struct engine {
 	struct cm_core core;

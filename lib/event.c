@@ -116,19 +116,16 @@ static bool is_old_news(const struct event *event)
 
 static void ack(struct event *event)
 {
-	struct id *owner = event->owner;
-
-	free(event);
-	id_credit(owner);
+	id_credit(event->owner, event);
 }
 
-static int get_event(struct channel *channel, struct event **ret)
+static int get_event(struct channel *channel, int cancel_state, struct event **ret)
 {
 	struct event *event;
 	int err;
 
 	for (;;) {
-		err = channel_take(channel, &event);
+		err = channel_take(channel, cancel_state, &event);
 		if (err)
 			return err;
 		if (!is_old_news(event))
@@ -144,14 +141,16 @@ static int get_event(struct channel *channel, struct event **ret)
 int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **event)
 {
 	struct event *taken;
-	int err;
+	int cancel_state, err;
 
 	if (!channel || !event)
 		return api_return(-EINVAL);
-	err = get_event(channel_of(channel), &taken);
+	cancel_state = api_enter();
+	err = get_event(channel_of(channel), cancel_state, &taken);
+	api_leave(cancel_state);
 	if (!err)
 		*event = &taken->pub;
-	return api_return(err);
+	return api_result(err);
 }
 
 int rdma_ack_cm_event(struct rdma_cm_event *event)

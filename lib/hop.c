@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-#include "lib/gid.h"
-#include "lib/netlink.h"
+#include "net/gid.h"
+#include "net/netlink.h"
 
 void hop_addr(const struct mad_gid *gid, unsigned int ifindex, union addr *ret)
 {

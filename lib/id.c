@@ -52,10 +52,16 @@ int id_new(struct channel *channel, enum rdma_port_space ps, struct id **ret)
 	id = calloc(1, sizeof(*id));
 	if (!id)
 		return -ENOMEM;
+	id->spare = malloc(sizeof(*id->spare));
+	if (!id->spare) {
+		free(id);
+		return -ENOMEM;
+	}
 	id->pub.channel = &channel->pub;
 	id->pub.ps = ps;
 	id->pub.qp_type = qp_type;
 	id->channel = channel;
+	channel_get(channel);
 	id->claim.ps = (uint16_t)ps;
 	id->starting_psn = (uint32_t)engine_random() & PSN_MASK;
 	list_init(&id->link);
@@ -71,12 +77,14 @@ void id_free(struct id *id)
 	if (id->attached)
 		device_pd_put(id->attached);
 	free(id->pub.route.path_rec);
+	free(id->spare);
+	channel_put(id->channel);
 	pthread_cond_destroy(&id->all_acked);
 	pthread_mutex_destroy(&id->lock);
 	free(id);
 }
 
-/* --- events ---------------------------------------------------------------------------------- */
+/* --- events -------------------------------------------------------------- */
 
 void id_charge(struct id *id)
 {
@@ -85,12 +93,23 @@ void id_charge(struct id *id)
 	pthread_mutex_unlock(&id->lock);
 }
 
-void id_credit(struct id *id)
+/* Return: what is left to be freed. */
+static struct event *keep_spare(struct id *id, struct event *event)
+{
+	if (id->spare)
+		return event;
+	id->spare = event;
+	return NULL;
+}
+
+void id_credit(struct id *id, struct event *event)
 {
 	pthread_mutex_lock(&id->lock);
+	event = keep_spare(id, event);
 	if (++id->n_acked == id->n_taken)
 		pthread_cond_broadcast(&id->all_acked);
 	pthread_mutex_unlock(&id->lock);
+	free(event);
 }
 
 void id_wait_acked(struct id *id)
@@ -101,10 +120,40 @@ void id_wait_acked(struct id *id)
 	pthread_mutex_unlock(&id->lock);
 }
 
+/* A program waits for the event of what it began: with no memory left for it, it would wait for
+ * ever. One in reserve will do, as it comes back with the acknowledgement. */
+static struct event *take_spare(struct id *id)
+{
+	struct event *event;
+
+	pthread_mutex_lock(&id->lock);
+	event = id->spare;
+	id->spare = NULL;
+	pthread_mutex_unlock(&id->lock);
+	if (event)
+		memset(event, 0, sizeof(*event));
+	return event;
+}
+
+void id_event_free(struct event *event)
+{
+	struct id *owner;
+
+	if (!event)
+		return;
+	owner = event->owner;
+	pthread_mutex_lock(&owner->lock);
+	event = keep_spare(owner, event);
+	pthread_mutex_unlock(&owner->lock);
+	free(event);
+}
+
 struct event *id_event(struct id *id, enum rdma_cm_event_type type, int status)
 {
 	struct event *event = calloc(1, sizeof(*event));
 
+	if (!event)
+		event = take_spare(id);
 	if (!event) {
 		log_warn("out of memory: %s of an id is lost", rdma_event_str(type));
 		return NULL;
@@ -130,8 +179,7 @@ void id_notify(struct id *id, enum rdma_cm_event_type type, int status)
 		id_post(event);
 }
 
-/* --- what the program is shown ------------------------------------------------------------------
- */
+/* --- what the program is shown ------------------------------------------- */
 
 static void show_gids(struct id *id)
 {
@@ -172,30 +220,35 @@ int id_attach(struct id *id)
 /* --- create and destroy
  * ---------------------------------------------------------------------------- */
 
+static int create(struct channel *channel, void *context, enum rdma_port_space ps,
+		  struct rdma_cm_id **ret)
+{
+	struct engine *engine;
+	struct id *id;
+	int err = device_list_load();
+
+	if (!err)
+		err = engine_start();
+	if (!err)
+		err = id_new(channel, ps, &id);
+	if (err)
+		return err;
+	id->pub.context = context;
+	engine = engine_lock();
+	list_append(&engine->ids, &id->link);
+	engine_unlock();
+	*ret = &id->pub;
+	return 0;
+}
+
 int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, void *context,
 		   enum rdma_port_space ps)
 {
-	struct engine *engine;
-	struct id *made;
-	int err;
-
 	if (!id)
 		return api_return(-EINVAL);
 	if (!channel)
 		return api_return(-ENOSYS); /* synchronous ids are not here yet */
-	err = device_list_load();
-	if (!err)
-		err = engine_start();
-	if (!err)
-		err = id_new(channel_of(channel), ps, &made);
-	if (err)
-		return api_return(err);
-	made->pub.context = context;
-	engine = engine_lock();
-	list_append(&engine->ids, &made->link);
-	engine_unlock();
-	*id = &made->pub;
-	return 0;
+	return api_return(create(channel_of(channel), context, ps, id));
 }
 
 /* From here on the engine, the core and the channel know nothing of the id. */
@@ -251,8 +304,12 @@ static void destroy(struct id *id)
 
 int rdma_destroy_id(struct rdma_cm_id *id)
 {
+	int cancel_state;
+
 	if (!id)
 		return api_return(-EINVAL);
+	cancel_state = api_enter();
 	destroy(id_of(id));
+	api_leave(cancel_state);
 	return 0;
 }

@@ -17,8 +17,8 @@
 #include "cm/core.h"
 #include "lib/channel.h"
 #include "lib/device.h"
-#include "lib/netlink.h"
-#include "lib/port_space.h"
+#include "net/netlink.h"
+#include "net/port_space.h"
 
 /* States of an id, in the order of an active connection's life. */
 #define ID_STATES(X)      \
@@ -91,6 +91,7 @@ struct id {
 
 	/* Accounting of events; under this lock. */
 	pthread_mutex_t lock;
+	struct event *spare; /* for bad news when memory has run out; NULL while it is out */
 	pthread_cond_t all_acked;
 	unsigned int n_taken;
 	unsigned int n_acked;
@@ -120,8 +121,8 @@ void id_free(struct id *id);
 /** id_charge() - one event more was taken for this id. */
 void id_charge(struct id *id);
 
-/** id_credit() - one of the taken events was acknowledged. */
-void id_credit(struct id *id);
+/** id_credit() - one of the taken events was acknowledged; frees it, or keeps it to spare. */
+void id_credit(struct id *id, struct event *event);
 
 /** id_wait_acked() - wait until every event taken for this id is acknowledged. */
 void id_wait_acked(struct id *id);
@@ -135,6 +136,9 @@ void id_wait_acked(struct id *id);
  * Return: the event, for id_post(); NULL when out of memory.
  */
 struct event *id_event(struct id *id, enum rdma_cm_event_type type, int status);
+
+/** id_event_free() - free an event that was not posted; NULL is allowed. */
+void id_event_free(struct event *event);
 
 /** id_post() - queue an event on its owner's channel; the engine's lock is held. */
 void id_post(struct event *event);

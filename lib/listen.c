@@ -176,7 +176,7 @@ static void deliver(struct engine *engine, struct outbox *box, struct id *listen
 	if (event)
 		child = child_new(listener, request);
 	if (!child) {
-		free(event);
+		id_event_free(event);
 		forget(engine, box, request->conn);
 		return;
 	}

@@ -10,6 +10,8 @@
 
 static void set_channel(struct id *id, struct channel *channel)
 {
+	channel_get(channel);
+	channel_put(id->channel);
 	id->channel = channel;
 	id->pub.channel = &channel->pub;
 }
@@ -32,15 +34,20 @@ static void move_events(struct id *id, struct channel *to)
 	set_channel(id, to);
 }
 
+static int migrate(struct id *id, struct channel *to)
+{
+	engine_lock();
+	move_events(id, to);
+	engine_unlock();
+	id_wait_acked(id);
+	return 0;
+}
+
 int rdma_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *channel)
 {
 	if (!id)
 		return api_return(-EINVAL);
 	if (!channel)
 		return api_return(-ENOSYS); /* synchronous ids are not here yet */
-	engine_lock();
-	move_events(id_of(id), channel_of(channel));
-	engine_unlock();
-	id_wait_acked(id_of(id));
-	return 0;
+	return api_return(migrate(id_of(id), channel_of(channel)));
 }

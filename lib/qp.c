@@ -220,9 +220,9 @@ int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_
 	memcpy(&ex, attr, sizeof(*attr));
 	ex.comp_mask = IBV_QP_INIT_ATTR_PD;
 	ex.pd = pd;
-	err = create_qp(id_of(id), &ex);
+	err = api_return(create_qp(id_of(id), &ex));
 	memcpy(attr, &ex, sizeof(*attr));
-	return api_return(err);
+	return err;
 }
 
 void rdma_destroy_qp(struct rdma_cm_id *id)

@@ -4,8 +4,11 @@
  */
 #include "lib/removal.h"
 
+#include <errno.h>
+
 #include "lib/engine.h"
 #include "lib/log.h"
+#include "lib/resolve.h"
 
 static void forget_conn(struct cm_conn *conn, void *arg)
 {
@@ -15,31 +18,56 @@ static void forget_conn(struct cm_conn *conn, void *arg)
 	id->conn = NULL;
 }
 
-/* Requests that the program has not accepted are not its own yet; it is told all the same, as it
- * may hold the id already. */
-static void tell(struct id *id)
+/* An id whose address is being resolved is on no device yet, unless it was bound to one. */
+static bool is_not_bound_yet(const struct id *id)
 {
+	return id->state == ID_ADDR_QUERY && !id->attached;
+}
+
+/* As with the kernel's, a request that was not accepted has no one to tell; its id is dead. */
+static void tell(struct engine *engine, struct id *id)
+{
+	bool is_told = id->state != ID_CONNECT || id->accepted;
+
 	if (id->device_gone)
 		return;
+	resolve_stop(engine, id);
+	if (is_not_bound_yet(id)) {
+		id->state = ID_ADDR_BOUND;
+		id->path.gid.verbs = NULL;
+		id_notify(id, RDMA_CM_EVENT_ADDR_ERROR, -ENODEV);
+		return;
+	}
 	id->device_gone = true;
 	id->state = ID_DEVICE_REMOVAL;
-	list_remove(&id->resolving);
-	id_notify(id, RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
+	if (is_told)
+		id_notify(id, RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
+}
+
+void removal_of_device(struct device *device)
+{
+	struct engine *engine;
+	struct list *node;
+	struct id *id;
+
+	if (!device_gone(device))
+		return;
+	log_warn("RDMA device %s is gone", ibv_get_device_name(device->verbs->device));
+	engine = engine_lock();
+	list_for_each (node, &engine->ids) {
+		id = container_of(node, struct id, link);
+		if (id->path.gid.verbs == device->verbs)
+			tell(engine, id);
+	}
+	engine_unlock();
 }
 
 void removal_of_port(struct port *port)
 {
 	struct engine *engine = engine_lock();
-	struct list *node;
-	struct id *id;
 
-	log_warn("RDMA device %s is gone", ibv_get_device_name(port->device->verbs->device));
 	cm_core_port_gone(&engine->core, &port->cm, forget_conn, NULL);
-	list_for_each (node, &engine->ids) {
-		id = container_of(node, struct id, link);
-		if (id->path.gid.verbs == port->device->verbs)
-			tell(id);
-	}
 	engine_unlock();
+	removal_of_device(port->device);
 	device_port_gone(port);
 }

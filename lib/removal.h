@@ -7,7 +7,10 @@
 
 #include "lib/device.h"
 
-/** removal_of_port() - a port says that its device is gone; no lock is held. */
+/** removal_of_device() - a device is gone; once is enough; no lock is held. */
+void removal_of_device(struct device *device);
+
+/** removal_of_port() - an open port says that its device is gone; no lock is held. */
 void removal_of_port(struct port *port);
 
 #endif

@@ -14,8 +14,7 @@
 
 #define LOOK_AGAIN_NS (250 * CM_NS_PER_MS)
 
-/* --- binding ------------------------------------------------------------------------------------
- */
+/* --- binding ------------------------------------------------------------- */
 
 /* A specific address names a device; a wildcard or loopback address does not. */
 static int find_local_device(const union addr *addr, struct id_path *path)
@@ -87,11 +86,16 @@ int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 /* --- waiting for a neighbour
  * ------------------------------------------------------------------------ */
 
-/* Both are called with the engine's lock held. */
-static void resolved(struct engine *engine, struct id *id, int status)
+void resolve_stop(struct engine *engine, struct id *id)
 {
 	cm_timer_disarm(&engine->resolutions, &id->resolve_timer);
 	list_remove(&id->resolving);
+}
+
+/* Both are called with the engine's lock held. */
+static void resolved(struct engine *engine, struct id *id, int status)
+{
+	resolve_stop(engine, id);
 	id->state = status ? ID_ADDR_BOUND : ID_ADDR_RESOLVED;
 	id_notify(id, status ? RDMA_CM_EVENT_ADDR_ERROR : RDMA_CM_EVENT_ADDR_RESOLVED, status);
 }
@@ -239,12 +243,16 @@ static int set_query(struct id *id, const union addr *dst)
 
 static void set_path(struct id *id, struct id_path *path, int status, int timeout_ms)
 {
+	struct device *device = device_of(path->gid.verbs);
 	struct port *before = NULL;
 	struct engine *engine = engine_lock();
 
-	if (id->state != ID_ADDR_QUERY) { /* the device went away meanwhile */
+	if (!status && device_is_gone(device))
+		status = -ENODEV;
+	if (id->state != ID_ADDR_QUERY) { /* its device went away meanwhile */
 		before = path->port;
 	} else if (status) {
+		before = path->port;
 		resolved(engine, id, status);
 	} else {
 		before = id->path.port;
@@ -273,7 +281,8 @@ static int start_resolving(struct id *id, const union addr *dst, int timeout_ms)
 	err = find_path(id, dst, &path, &status);
 	if (err) {
 		engine_lock();
-		id->state = ID_ADDR_BOUND;
+		if (id->state == ID_ADDR_QUERY) /* its device may have gone meanwhile */
+			id->state = ID_ADDR_BOUND;
 		engine_unlock();
 		return err;
 	}

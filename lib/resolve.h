@@ -23,4 +23,7 @@ void resolve_neigh_changed(const struct net_event *event);
  */
 void resolve_expire(struct cm_time now);
 
+/** resolve_stop() - an id no longer waits for its address, if it did; the lock is held. */
+void resolve_stop(struct engine *engine, struct id *id);
+
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What binding, resolving and listening ask of an address (lib/addr.h): one row an address.
+ * What binding, resolving and listening ask of an address (net/addr.h): one row an address.
  */
 #include <arpa/inet.h>
 #include <check.h>
@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/addr.h"
-#include "tests/unit/lib/netns.h"
+#include "net/addr.h"
+#include "tests/unit/net/netns.h"
 
 static const struct row {
 	const char *text;

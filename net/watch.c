@@ -5,7 +5,7 @@
  * reports it. The descriptor that the engine polls is an epoll of the socket and of an eventfd
  * that is raised while the queue holds something, so that no thread can take its news unseen.
  */
-#include "lib/net_internal.h"
+#include "net/internal.h"
 
 #include <errno.h>
 #include <linux/if_addr.h>

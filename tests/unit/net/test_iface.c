@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Interfaces and their addresses (lib/net_iface.c) against the running kernel: each test makes its
+ * Interfaces and their addresses (lib/iface.c) against the running kernel: each test makes its
  * own network.
  */
 #include <check.h>
@@ -8,8 +8,8 @@
 #include <net/if.h>
 #include <net/if_arp.h>
 
-#include "lib/netlink.h"
-#include "tests/unit/lib/nets.h"
+#include "net/netlink.h"
+#include "tests/unit/net/nets.h"
 
 START_TEST(moved_address_is_found_on_its_new_interface)
 {

@@ -12,13 +12,13 @@
  * answers before it returns from taking them. All look at the network namespace of the thread that
  * called first. Needs Linux 5.0.
  */
-#ifndef LIB_NETLINK_H
-#define LIB_NETLINK_H
+#ifndef NET_NETLINK_H
+#define NET_NETLINK_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "lib/addr.h"
+#include "net/addr.h"
 
 struct net_route {
 	union addr src;	      /* source address the kernel chose, or the one given; port 0 */

@@ -3,12 +3,12 @@
  * Networks for tests: a namespace of the test process's own, and a second one behind a veth pair.
  * All of it vanishes with the process.
  */
-#ifndef TESTS_UNIT_LIB_NETNS_H
-#define TESTS_UNIT_LIB_NETNS_H
+#ifndef TESTS_UNIT_NET_NETNS_H
+#define TESTS_UNIT_NET_NETNS_H
 
 #include <stdbool.h>
 
-#include "lib/addr.h"
+#include "net/addr.h"
 
 /** netns_allowed() - can this process make network namespaces? If not, says why on stdout. */
 bool netns_allowed(void);

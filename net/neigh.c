@@ -6,7 +6,7 @@
  * Only "known" is answered from the cache: the kernel announces when that ends, but not when it
  * starts to ask again.
  */
-#include "lib/net_internal.h"
+#include "net/internal.h"
 
 #include <errno.h>
 #include <linux/neighbour.h>

@@ -2,7 +2,7 @@
 /*
  * The networks of nets.h.
  */
-#include "tests/unit/lib/nets.h"
+#include "tests/unit/net/nets.h"
 
 #include <net/if.h>
 #include <poll.h>

@@ -3,7 +3,7 @@
  * The host's settings that port_space.c works by, read from /proc/sys and the thread's capability
  * set.
  */
-#include "lib/port_space.h"
+#include "net/port_space.h"
 
 #include <linux/capability.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
  *
  * The sockets belong to the network namespace of the thread that came first.
  */
-#include "lib/net_internal.h"
+#include "net/internal.h"
 
 #include <errno.h>
 #include <linux/rtnetlink.h>

@@ -4,7 +4,7 @@
  * used, each list the holders of one port, newest first. The rules are those of the kernel's
  * connection manager, errno included.
  */
-#include "lib/port_space.h"
+#include "net/port_space.h"
 
 #include <errno.h>
 #include <rdma/rdma_cma.h>

@@ -4,7 +4,7 @@
  * change of links, addresses, routes or rules. What it does not announce (ICMP redirects, a
  * router's preference) is bounded by a life time.
  */
-#include "lib/net_internal.h"
+#include "net/internal.h"
 
 #include <errno.h>
 #include <linux/rtnetlink.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * GID tables (lib/gid.h) of devices that do not exist: query_port is theirs, and
+ * GID tables (net/gid.h) of devices that do not exist: query_port is theirs, and
  * _ibv_query_gid_table() is defined here, in place of libibverbs'.
  */
 #include <check.h>
@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "lib/gid.h"
-#include "tests/unit/lib/netns.h"
+#include "net/gid.h"
+#include "tests/unit/net/netns.h"
 
 #define ETH0 2
 #define ETH1 3

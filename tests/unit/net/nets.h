@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the tests of lib/netlink.h share: two small networks, and questions about them in text.
+ * What the tests of net/netlink.h share: two small networks, and questions about them in text.
  */
-#ifndef TESTS_UNIT_LIB_NETS_H
-#define TESTS_UNIT_LIB_NETS_H
+#ifndef TESTS_UNIT_NET_NETS_H
+#define TESTS_UNIT_NET_NETS_H
 
 #include <check.h>
 #include <stdbool.h>
 
-#include "lib/netlink.h"
-#include "tests/unit/lib/netns.h"
+#include "net/netlink.h"
+#include "tests/unit/net/netns.h"
 
 #define N(array)		      ((int)(sizeof(array) / sizeof((array)[0])))
 

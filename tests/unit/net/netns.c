@@ -2,7 +2,7 @@
 /*
  * The namespaces of netns.h, set up with ip(8) and nsenter(1).
  */
-#include "tests/unit/lib/netns.h"
+#include "tests/unit/net/netns.h"
 
 #include <check.h>
 #include <errno.h>

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the files behind netlink.h share: netlink.c owns the sockets and the lock, net_watch.c
- * what was announced, net_route.c, net_neigh.c and net_iface.c a cache each.
+ * What the files behind netlink.h share: netlink.c owns the sockets and the lock, watch.c
+ * what was announced, route.c, neigh.c and iface.c a cache each.
  *
  * There is one lock. It is held across a request to the kernel, which answers rtnetlink requests
  * before send() returns: the wait is for the kernel's work on that request, never for a peer or
  * another process.
  */
-#ifndef LIB_NET_INTERNAL_H
-#define LIB_NET_INTERNAL_H
+#ifndef NET_INTERNAL_H
+#define NET_INTERNAL_H
 
 #include <netlink/msg.h>
 
-#include "lib/netlink.h"
+#include "net/netlink.h"
 
 /* An address as a key: no port, no padding, scope only for IPv6 link-local. */
 struct net_ip {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Neighbours (lib/net_neigh.c) against the running kernel: each test makes its own network.
+ * Neighbours (lib/neigh.c) against the running kernel: each test makes its own network.
  */
 #include <check.h>
 #include <errno.h>
 #include <string.h>
 
-#include "lib/netlink.h"
-#include "tests/unit/lib/nets.h"
+#include "net/netlink.h"
+#include "tests/unit/net/nets.h"
 
 START_TEST(local_address_needs_no_neighbour)
 {

@@ -7,13 +7,13 @@
  * Pure: no clock, no system call, no lock (the caller holds one). A claim is embedded in what
  * claims the port, so binding allocates at most one page of the table.
  */
-#ifndef LIB_PORT_SPACE_H
-#define LIB_PORT_SPACE_H
+#ifndef NET_PORT_SPACE_H
+#define NET_PORT_SPACE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "lib/addr.h"
+#include "net/addr.h"
 
 #define PORT_SPACE_TABLES 4 /* IPOIB, TCP, UDP, IB */
 #define PORT_SPACE_PAGES  256

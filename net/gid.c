@@ -7,7 +7,7 @@
  * table that was read soon after gid_forget() may therefore be the old one: it answers once, and
  * is read again next time.
  */
-#include "lib/gid.h"
+#include "net/gid.h"
 
 #include <errno.h>
 #include <pthread.h>

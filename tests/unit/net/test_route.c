@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Routes (lib/net_route.c) against the running kernel: each test makes its own network.
+ * Routes (lib/route.c) against the running kernel: each test makes its own network.
  */
 #include <check.h>
 #include <errno.h>
 #include <net/if.h>
 
-#include "lib/netlink.h"
-#include "tests/unit/lib/nets.h"
+#include "net/netlink.h"
+#include "tests/unit/net/nets.h"
 
 START_TEST(destination_without_route_is_unreachable)
 {

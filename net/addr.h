@@ -2,8 +2,8 @@
 /*
  * Socket addresses: the questions that binding, resolving and listening ask of them. Pure.
  */
-#ifndef LIB_ADDR_H
-#define LIB_ADDR_H
+#ifndef NET_ADDR_H
+#define NET_ADDR_H
 
 #include <netinet/in.h>
 #include <stdbool.h>

@@ -7,14 +7,14 @@
  * table or port changed calls gid_forget(); so does whoever closes a device. A table that is read
  * within a quarter of a second of that may still be the old one and is not kept.
  */
-#ifndef LIB_GID_H
-#define LIB_GID_H
+#ifndef NET_GID_H
+#define NET_GID_H
 
 #include <infiniband/verbs.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "lib/addr.h"
+#include "net/addr.h"
 
 struct gid_entry {
 	struct ibv_context *verbs;

@@ -4,7 +4,7 @@
  * dump, because the kernel cannot be asked who has an IPv4 address. Both are kept until the
  * kernel announces that a link or an address changed.
  */
-#include "lib/net_internal.h"
+#include "net/internal.h"
 
 #include <errno.h>
 #include <linux/if_addr.h>

@@ -2,7 +2,7 @@
 /*
  * What addr.h promises: predicates and conversions of IPv4 and IPv6 socket addresses.
  */
-#include "lib/addr.h"
+#include "net/addr.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
