@@ -74,8 +74,7 @@ void cm_port_init(struct cm_port *port, uint64_t ca_guid, const struct mad_gid *
 	list_init(&port->reqs_waiting);
 }
 
-/* --- connections
- * ---------------------------------------------------------------------------------- */
+/* --- connections --------------------------------------------------------- */
 
 int cm_core_reserve(struct cm_core *core)
 {
@@ -152,8 +151,7 @@ struct cm_conn *cm_core_conn_new(struct cm_core *core, void *owner)
 	return conn;
 }
 
-/* --- services
- * --------------------------------------------------------------------------------------- */
+/* --- services ------------------------------------------------------------ */
 
 int cm_core_serve(struct cm_core *core, struct cm_service *service, uint64_t service_id)
 {
@@ -170,8 +168,7 @@ void cm_core_unserve(struct cm_core *core, struct cm_service *service)
 	cm_index_remove(&core->services, &service->node);
 }
 
-/* --- the four ways to drive it
- * ------------------------------------------------------------------------ */
+/* --- the four ways to drive it ------------------------------------------- */
 
 static void begin(struct cm_turn *turn, struct cm_core *core, struct cm_time now,
 		  struct cm_effects *out)

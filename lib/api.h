@@ -34,13 +34,13 @@ static inline int api_result(int err)
 }
 
 /** api_return() - evaluate a call that returns 0 or -errno, inside; its result, outside. */
-#define api_return(call)                                 \
-	({                                               \
-		int api_cancel_state = api_enter();      \
-		int api_err = (call);                    \
-                                                         \
-		api_leave(api_cancel_state);             \
-		api_result(api_err);                     \
+#define api_return(call)                            \
+	({                                          \
+		int api_cancel_state = api_enter(); \
+		int api_err = (call);               \
+                                                    \
+		api_leave(api_cancel_state);        \
+		api_result(api_err);                \
 	})
 
 #endif

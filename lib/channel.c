@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -33,6 +34,7 @@ int channel_new(struct channel **ret)
 	channel->refs = 1;
 	pthread_mutex_init(&channel->lock, NULL);
 	list_init(&channel->events);
+	list_init(&channel->posted);
 	*ret = channel;
 	return 0;
 }
@@ -52,8 +54,13 @@ static void let_go(struct channel *channel)
 void channel_close(struct channel *channel)
 {
 	pthread_mutex_lock(&channel->lock);
-	close(channel->pub.fd);
 	channel->closed = true;
+	while (channel->n_writers) { /* they do not stay long */
+		pthread_mutex_unlock(&channel->lock);
+		sched_yield();
+		pthread_mutex_lock(&channel->lock);
+	}
+	close(channel->pub.fd);
 	let_go(channel);
 }
 
@@ -70,27 +77,29 @@ void channel_put(struct channel *channel)
 	let_go(channel);
 }
 
-static void signal_event(struct channel *channel)
+/* Reads as many counts as were or will be written: one that is about to be comes at once. */
+static void read_signals(struct channel *channel)
 {
-	uint64_t one = 1;
-	ssize_t n = write(channel->pub.fd, &one, sizeof(one));
+	struct pollfd poller = { .fd = channel->pub.fd, .events = POLLIN };
+	uint64_t count;
 
-	assert(n == sizeof(one));
-	(void)n;
+	while (channel->n_signals) {
+		if (read(channel->pub.fd, &count, sizeof(count)) == sizeof(count))
+			channel->n_signals -= count;
+		else
+			poll(&poller, 1, -1);
+	}
 }
 
-/* After events were taken out of the queue. Does not block: there was one, so there is a count. */
+/* After events were taken out of the queue. */
 static void settle_count(struct channel *channel)
 {
-	uint64_t count;
-	ssize_t n;
-
-	if (channel->closed || !list_is_empty(&channel->events))
-		return;
-	n = read(channel->pub.fd, &count, sizeof(count));
-	assert(n == sizeof(count));
-	(void)n;
+	if (!channel->closed && list_is_empty(&channel->events))
+		read_signals(channel);
 }
+
+/* Channels with new events; under the engine's lock. Each holds a reference. */
+static struct list posted = { &posted, &posted };
 
 void channel_post(struct channel *channel, struct event *event)
 {
@@ -99,9 +108,70 @@ void channel_post(struct channel *channel, struct event *event)
 		id_event_free(event);
 	} else {
 		list_append(&channel->events, &event->link);
-		signal_event(channel);
+		if (!channel->is_posted) {
+			channel->is_posted = true;
+			channel->refs++;
+			list_append(&posted, &channel->posted);
+		}
 	}
 	pthread_mutex_unlock(&channel->lock);
+}
+
+void channel_take_posted(struct list *ret)
+{
+	struct list *node, *after;
+
+	list_for_each_safe (node, after, &posted) {
+		list_remove(node);
+		list_append(ret, node);
+	}
+}
+
+void channel_after_fork(void)
+{
+	list_init(&posted);
+}
+
+/* An event that was taken meanwhile needs no signal. */
+static bool begin_signal(struct channel *channel)
+{
+	bool wanted;
+
+	pthread_mutex_lock(&channel->lock);
+	channel->is_posted = false;
+	wanted = !channel->closed && !list_is_empty(&channel->events);
+	if (wanted) {
+		channel->n_signals++;
+		channel->n_writers++;
+	}
+	pthread_mutex_unlock(&channel->lock);
+	return wanted;
+}
+
+static void signal_channel(struct channel *channel)
+{
+	bool wanted = begin_signal(channel);
+	uint64_t one = 1;
+	ssize_t n;
+
+	if (wanted) {
+		n = write(channel->pub.fd, &one, sizeof(one));
+		assert(n == sizeof(one));
+		(void)n;
+	}
+	pthread_mutex_lock(&channel->lock);
+	channel->n_writers -= wanted;
+	let_go(channel);
+}
+
+void channel_signal_posted(struct list *channels)
+{
+	struct list *node, *after;
+
+	list_for_each_safe (node, after, channels) {
+		list_remove(node);
+		signal_channel(container_of(node, struct channel, posted));
+	}
 }
 
 void channel_withdraw(struct channel *channel, const struct id *owner, struct list *ret)

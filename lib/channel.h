@@ -3,10 +3,9 @@
  * Event channels: a queue of events and a descriptor that is readable exactly while the queue is
  * not empty. Ids post to them, rdma_get_cm_event() takes from them.
  *
- * The descriptor is an eventfd. Each event adds to its count, which wakes pollers of every kind;
- * the one who takes the last event resets it. Both happen under the channel's lock only, so that
- * the count is above zero exactly while the queue is not empty, and a read never blocks; waiting is
- * done by poll().
+ * The descriptor is an eventfd. New events add to its count, which wakes pollers of every kind, and
+ * whoever takes the last event resets it; waiting is done by poll(). The count is added after all
+ * locks are given up: who is woken would else run straight into them.
  */
 #ifndef LIB_CHANNEL_H
 #define LIB_CHANNEL_H
@@ -34,6 +33,10 @@ struct channel {
 	struct list events;
 	unsigned int refs; /* its maker, its ids, and each thread inside channel_take() */
 	bool closed;
+	struct list posted; /* in the list of channels to be signalled */
+	bool is_posted;
+	uint64_t n_signals;	/* written, or about to be, and not yet read */
+	unsigned int n_writers; /* that are about to */
 };
 
 /** channel_of() - from what the program holds to what we know. */
@@ -57,9 +60,22 @@ void channel_close(struct channel *channel);
 void channel_get(struct channel *channel);
 void channel_put(struct channel *channel);
 
-/** channel_post() - append an event, which is the channel's until it is taken; a closed channel
- * drops it. Never blocks. */
+/**
+ * channel_post() - append an event; the engine's lock is held
+ *
+ * It is the channel's until it is taken; a closed channel drops it. Never blocks. Pollers are woken
+ * when the engine's lock is given up.
+ */
 void channel_post(struct channel *channel, struct event *event);
+
+/** channel_take_posted() - the channels that are to be signalled; the engine's lock is held. */
+void channel_take_posted(struct list *ret);
+
+/** channel_after_fork() - forget the channels of the parent that were to be signalled. */
+void channel_after_fork(void);
+
+/** channel_signal_posted() - wake the pollers of these channels; no lock is held. */
+void channel_signal_posted(struct list *channels);
 
 /**
  * channel_take() - take the oldest event, wait for one if the descriptor is blocking

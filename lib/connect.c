@@ -17,8 +17,7 @@
 #define PERMISSIVE_LID	    0xffff
 #define QPN_MASK	    0xffffff
 
-/* --- parameters
- * ------------------------------------------------------------------------------------ */
+/* --- parameters ---------------------------------------------------------- */
 
 /* What is sent, after defaults and limits. */
 struct offer {
@@ -103,8 +102,7 @@ static int put_private_data(uint8_t *to, size_t room, const void *data, size_t b
 	return 0;
 }
 
-/* --- connect
- * ----------------------------------------------------------------------------------------- */
+/* --- connect ------------------------------------------------------------- */
 
 static void put_ip(const union addr *addr, uint8_t to[16])
 {
@@ -246,8 +244,7 @@ int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 	return api_return(connect_id(id_of(id), conn_param));
 }
 
-/* --- accept
- * ------------------------------------------------------------------------------------------- */
+/* --- accept -------------------------------------------------------------- */
 
 static int make_rep(const struct id *id, const struct offer *offer, struct cm_msg *msg)
 {
@@ -351,8 +348,7 @@ int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 	return api_return(accept_id(id_of(id), conn_param));
 }
 
-/* --- reject, establish, notify
- * ---------------------------------------------------------------------------- */
+/* --- reject, establish, notify ------------------------------------------- */
 
 static int reject_id(struct id *id, enum cm_rej_reason reason, const void *data, uint8_t bytes)
 {
@@ -424,8 +420,7 @@ int rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event)
 	return api_return(notify_id(id_of(id), event));
 }
 
-/* --- disconnect
- * ---------------------------------------------------------------------------------------------- */
+/* --- disconnect ---------------------------------------------------------- */
 
 /* Whether we begin or answer is for the state to say; a connection that is gone already needs
  * neither, and that is no error. */

@@ -25,6 +25,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct device *devices[DEVICES_MAX]; /* entries are added, never taken out */
 static int n_devices;
+static bool is_incomplete; /* for want of memory or descriptors; try again next time */
 
 /* --- the list ------------------------------------------------------------ */
 
@@ -130,8 +131,10 @@ static int load(bool again)
 	int err = 0;
 
 	pthread_mutex_lock(&lock);
-	if (again || count_present() == 0)
+	if (again || is_incomplete || count_present() == 0) {
 		err = open_new_devices();
+		is_incomplete = err == -ENOMEM || err == -EMFILE || err == -ENFILE;
+	}
 	if (count_present())
 		err = 0;
 	else if (!err)
@@ -200,8 +203,7 @@ bool device_gone(struct device *device)
 	return is_news;
 }
 
-/* --- GIDs
- * ------------------------------------------------------------------------------------------- */
+/* --- GIDs ---------------------------------------------------------------- */
 
 int device_find_gid(const union addr *addr, unsigned int ifindex, struct gid_entry *ret)
 {
@@ -234,8 +236,7 @@ int device_find_loopback(struct gid_entry *ret)
 	return -ENODEV;
 }
 
-/* --- protection domains
- * -------------------------------------------------------------------------------- */
+/* --- protection domains -------------------------------------------------- */
 
 int device_pd_get(struct device *device, struct ibv_pd **ret)
 {
@@ -267,20 +268,22 @@ void device_pd_put(struct device *device)
 	pthread_mutex_unlock(&lock);
 }
 
-/* --- ports
- * ------------------------------------------------------------------------------------------------
- */
+/* --- ports --------------------------------------------------------------- */
 
 static struct port *port_new(struct device *device, uint8_t port_num, struct mad_port *mad)
 {
 	struct port *port = calloc(1, sizeof(*port));
 	struct mad_gid gid0 = { 0 };
+	int err;
 
 	if (!port)
 		return NULL;
 	ibv_query_gid(device->verbs, port_num, 0, (union ibv_gid *)&gid0);
 	cm_port_init(&port->cm, be64toh(device->attr.node_guid), &gid0);
 	port->mad = mad;
+	err = mad_sender_open(device->verbs, port_num, &port->sender);
+	if (err)
+		log_debug("messages go through umad, which is slower: %s", strerror(-err));
 	port->device = device;
 	port->port_num = port_num;
 	port->refs = 1;
@@ -351,8 +354,28 @@ void port_put(struct port *port)
 {
 	if (__atomic_sub_fetch(&port->refs, 1, __ATOMIC_ACQ_REL))
 		return;
+	mad_sender_close(port->sender);
 	mad_port_close(port->mad);
 	free(port);
+}
+
+static void forget_paths(struct device *device)
+{
+	int i;
+
+	for (i = 0; i < device->n_ports; i++)
+		if (device->port[i] && device->port[i]->sender)
+			mad_sender_forget(device->port[i]->sender);
+}
+
+void device_paths_changed(void)
+{
+	int i;
+
+	pthread_mutex_lock(&lock);
+	for (i = 0; i < n_devices; i++)
+		forget_paths(devices[i]);
+	pthread_mutex_unlock(&lock);
 }
 
 static void close_copies(struct device *device)
@@ -375,9 +398,7 @@ void device_after_fork(void)
 		close_copies(devices[i]);
 }
 
-/* --- the API
- * -------------------------------------------------------------------------------------------------
- */
+/* --- the API ------------------------------------------------------------- */
 
 static int get_devices(struct ibv_context ***ret, int *ret_n)
 {

@@ -14,6 +14,7 @@
 #include "cm/conn.h"
 #include "net/gid.h"
 #include "mad/port.h"
+#include "mad/sender.h"
 
 #define DEVICES_MAX 64
 
@@ -23,6 +24,7 @@ struct device;
 struct port {
 	struct cm_port cm; /* first; under the engine's lock */
 	struct mad_port *mad;
+	struct mad_sender *sender; /* NULL: all goes through mad */
 	struct device *device;
 	uint8_t port_num;
 	unsigned int refs; /* atomic */
@@ -107,6 +109,9 @@ void device_port_gone(struct port *port);
 
 /** device_after_fork() - close a child's copies of the ports, touch nothing of the parent's. */
 void device_after_fork(void);
+
+/** device_paths_changed() - link addresses or routes are no longer what they were. */
+void device_paths_changed(void);
 
 /** port_get() - keep a port; port_put() lets it go, the last closes it. */
 struct port *port_get(struct port *port);

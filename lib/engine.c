@@ -67,7 +67,12 @@ struct engine *engine_lock(void)
 
 void engine_unlock(void)
 {
+	struct list channels;
+
+	list_init(&channels);
+	channel_take_posted(&channels);
 	pthread_mutex_unlock(&lock);
+	channel_signal_posted(&channels);
 }
 
 bool engine_id_is(const struct id *id, enum id_state state)
@@ -132,8 +137,7 @@ void engine_wake(struct engine *of)
 	}
 }
 
-/* --- the thread
- * -------------------------------------------------------------------------------------- */
+/* --- the thread ---------------------------------------------------------- */
 
 static void handle_mad(struct port *port, const struct mad_path *path, const uint8_t *mad)
 {
@@ -185,30 +189,40 @@ static void run_timers(void)
 	resolve_expire(engine_now());
 }
 
+struct changes {
+	bool paths;	 /* messages may have to go another way */
+	bool interfaces; /* ports may have come, or their GIDs changed */
+};
+
 static void net_changed(const struct net_event *event, void *arg)
 {
-	bool *interfaces = arg;
+	struct changes *changes = arg;
 
 	switch (event->change) {
 	case NET_CHANGE_NEIGH:
+		changes->paths = changes->paths || event->hw_changed;
 		resolve_neigh_changed(event);
 		break;
 	case NET_CHANGE_ADDR:
 	case NET_CHANGE_LINK:
 	case NET_CHANGE_LOST:
-		*interfaces = true;
+		changes->paths = true;
+		changes->interfaces = true;
 		break;
 	case NET_CHANGE_ROUTE:
+		changes->paths = true;
 		break;
 	}
 }
 
 static void network_changed(void)
 {
-	bool interfaces = false;
+	struct changes changes = { false, false };
 
-	net_watch_drain(net_changed, &interfaces);
-	if (!interfaces)
+	net_watch_drain(net_changed, &changes);
+	if (changes.paths)
+		device_paths_changed();
+	if (!changes.interfaces)
 		return;
 	gid_forget(NULL);
 	listen_extend();
@@ -265,8 +279,7 @@ static void *run(void *arg)
 	return arg;
 }
 
-/* --- beginning and end
- * ------------------------------------------------------------------------------------ */
+/* --- beginning and end --------------------------------------------------- */
 
 static int watch(int fd, void *who)
 {
@@ -368,6 +381,7 @@ static void forget_parent(void)
 	pthread_mutex_init(&lock, NULL);
 	pthread_mutex_init(&start_lock, NULL);
 	close_descriptors();
+	channel_after_fork();
 	net_after_fork();
 	gid_after_fork();
 	device_after_fork();

@@ -217,8 +217,7 @@ int id_attach(struct id *id)
 	return 0;
 }
 
-/* --- create and destroy
- * ---------------------------------------------------------------------------- */
+/* --- create and destroy -------------------------------------------------- */
 
 static int create(struct channel *channel, void *context, enum rdma_port_space ps,
 		  struct rdma_cm_id **ret)

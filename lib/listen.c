@@ -14,8 +14,7 @@
 #include "lib/resolve.h"
 #include "mad/cma_hdr.h"
 
-/* --- whose request is it?
- * -------------------------------------------------------------------------- */
+/* --- whose request is it? ------------------------------------------------ */
 
 /* A request, as the IP CM service (annex A11) sees it. */
 struct request {
@@ -120,8 +119,7 @@ static struct id *find_listener(struct engine *engine, const struct request *req
 	return NULL;
 }
 
-/* --- the new id
- * --------------------------------------------------------------------------------------- */
+/* --- the new id ---------------------------------------------------------- */
 
 static void set_req(struct event *event, const struct cm_req *req)
 {
@@ -236,8 +234,7 @@ void listen_request(struct engine *engine, struct outbox *box, struct cm_conn *c
 		refuse(engine, box, conn);
 }
 
-/* --- rdma_listen
- * --------------------------------------------------------------------------------------- */
+/* --- rdma_listen --------------------------------------------------------- */
 
 void listen_stop(struct engine *engine, struct id *id)
 {

@@ -5,6 +5,7 @@
  */
 #include "lib/outbox.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "lib/device.h"
@@ -12,13 +13,27 @@
 #include "lib/log.h"
 #include "lib/trace.h"
 
-static int send_one(const struct cm_send *send)
+static int send_slowly(const struct cm_send *send)
+{
+	return mad_port_send(port_of(send->port)->mad, &send->path, send->mad);
+}
+
+static int send_fast(const struct cm_send *send)
 {
 	struct port *port = port_of(send->port);
+	int err = -EAGAIN;
+
+	if (port->sender)
+		err = mad_sender_send(port->sender, &send->path, send->mad);
+	return err == -EAGAIN ? send_slowly(send) : err;
+}
+
+static int send_one(const struct cm_send *send, int (*way)(const struct cm_send *send))
+{
 	int err;
 
-	trace_message('>', port, &send->path, send->mad);
-	err = mad_port_send(port->mad, &send->path, send->mad);
+	trace_message('>', port_of(send->port), &send->path, send->mad);
+	err = way(send);
 	if (err)
 		log_debug("that message was not sent: %s", strerror(-err));
 	return err;
@@ -30,7 +45,7 @@ int outbox_flush(struct outbox *box)
 	int err, first = 0;
 
 	for (i = 0; i < box->n; i++) {
-		err = send_one(&box->send[i]);
+		err = send_one(&box->send[i], send_fast);
 		first = first ? first : err;
 		port_put(port_of(box->send[i].port));
 	}
@@ -38,15 +53,20 @@ int outbox_flush(struct outbox *box)
 	return first;
 }
 
-/* The kernel would wait up to a second in write() for a link address that it does not know. The
- * program's threads can bear that; the engine's thread serves everyone. */
+/*
+ * The kernel would wait up to a second for a link address that it does not know. The program's
+ * threads can bear that; the engine's thread serves everyone.
+ *
+ * What a timer repeats goes the slow way: if the peer has moved to another link address without a
+ * word, only the kernel's look at its neighbour finds that out.
+ */
 void outbox_flush_without_waiting(struct outbox *box)
 {
 	unsigned int i;
 
 	for (i = 0; i < box->n; i++) {
 		if (hop_is_ready(port_of(box->send[i].port), &box->send[i].path))
-			send_one(&box->send[i]);
+			send_one(&box->send[i], send_slowly);
 		port_put(port_of(box->send[i].port));
 	}
 	box->n = 0;

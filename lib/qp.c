@@ -12,8 +12,7 @@
 #include "lib/engine.h"
 #include "lib/log.h"
 
-/* --- moves
- * ----------------------------------------------------------------------------------------- */
+/* --- moves --------------------------------------------------------------- */
 
 static int modify(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
@@ -83,8 +82,7 @@ static int start_ud(struct id *id, struct ibv_qp *qp)
 	return err;
 }
 
-/* --- completion queues
- * -------------------------------------------------------------------------------- */
+/* --- completion queues --------------------------------------------------- */
 
 /* Inline functions of rdma_verbs.h rely on cq_context and on a channel of its own. */
 static int make_cq(struct id *id, uint32_t entries, struct ibv_comp_channel **ret_channel,
@@ -147,8 +145,7 @@ static void drop_cqs(struct rdma_cm_id *id)
 	id->send_cq_channel = NULL;
 }
 
-/* --- the API
- * --------------------------------------------------------------------------------------------- */
+/* --- the API ------------------------------------------------------------- */
 
 static int check(const struct rdma_cm_id *id, const struct ibv_qp_init_attr_ex *attr)
 {

@@ -16,6 +16,16 @@
 
 /* --- binding ------------------------------------------------------------- */
 
+/* A device may have come since the list was made. */
+static int find_gid(const union addr *addr, unsigned int ifindex, struct gid_entry *ret)
+{
+	int err = device_find_gid(addr, ifindex, ret);
+
+	if (err && device_list_refresh() == 0)
+		err = device_find_gid(addr, ifindex, ret);
+	return err;
+}
+
 /* A specific address names a device; a wildcard or loopback address does not. */
 static int find_local_device(const union addr *addr, struct id_path *path)
 {
@@ -28,7 +38,7 @@ static int find_local_device(const union addr *addr, struct id_path *path)
 		return -EINVAL;
 	err = net_iface_of_addr(addr, &iface);
 	if (!err)
-		err = device_find_gid(addr, iface.ifindex, &path->gid);
+		err = find_gid(addr, iface.ifindex, &path->gid);
 	return err;
 }
 
@@ -83,8 +93,7 @@ int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 	return api_return(bind_addr(id_of(id), addr));
 }
 
-/* --- waiting for a neighbour
- * ------------------------------------------------------------------------ */
+/* --- waiting for a neighbour --------------------------------------------- */
 
 void resolve_stop(struct engine *engine, struct id *id)
 {
@@ -147,8 +156,7 @@ void resolve_neigh_changed(const struct net_event *event)
 	engine_unlock();
 }
 
-/* --- resolving
- * ----------------------------------------------------------------------------------------- */
+/* --- resolving ----------------------------------------------------------- */
 
 static void set_loopback(union addr *addr, sa_family_t family)
 {
@@ -188,9 +196,7 @@ static int find_route(struct id *id, const union addr *dst, struct id_path *path
 	err = net_route_lookup(dst, src, addr_scope(local), &path->route);
 	if (err)
 		return err;
-	*ret_status = device_find_gid(&path->route.src, path->route.ifindex, &path->gid);
-	if (*ret_status && device_list_refresh() == 0)
-		*ret_status = device_find_gid(&path->route.src, path->route.ifindex, &path->gid);
+	*ret_status = find_gid(&path->route.src, path->route.ifindex, &path->gid);
 	return 0;
 }
 
@@ -258,7 +264,7 @@ static void set_path(struct id *id, struct id_path *path, int status, int timeou
 		before = id->path.port;
 		id->path = *path;
 		set_source(id, path);
-		if (path->loopback)
+		if (path->loopback || path->route.resolved)
 			resolved(engine, id, 0);
 		else
 			begin_waiting(engine, id, timeout_ms);
@@ -330,8 +336,7 @@ int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr, struct s
 	return api_return(resolve_addr(id_of(id), src_addr, dst_addr, timeout_ms));
 }
 
-/* --- the route: on RoCE there is nobody to ask
- * ----------------------------------------------------------- */
+/* --- the route: on RoCE there is nobody to ask --------------------------- */
 
 static int resolve_route(struct id *id)
 {

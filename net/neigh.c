@@ -207,20 +207,25 @@ static struct key key_of(const struct net_route *route)
 	return (struct key){ .ip = net_ip_of(&route->next_hop), .ifindex = route->ifindex };
 }
 
-enum net_neigh net_neigh_state(const struct net_route *route)
+bool net_neigh_is_known(const struct net_route *route)
 {
 	struct key key = key_of(route);
 	const struct entry *entry;
-	enum net_neigh state;
 
 	if (route->local || addr_is_multicast(&route->next_hop))
-		return NET_NEIGH_KNOWN;
+		return true;
+	entry = find(&key);
+	return entry && entry->state == NET_NEIGH_KNOWN;
+}
+
+enum net_neigh net_neigh_state(const struct net_route *route)
+{
+	struct key key = key_of(route);
+	enum net_neigh state = NET_NEIGH_KNOWN;
+
 	if (net_enter())
 		return NET_NEIGH_NONE;
-	entry = find(&key);
-	if (entry && entry->state == NET_NEIGH_KNOWN)
-		state = NET_NEIGH_KNOWN;
-	else
+	if (!net_neigh_is_known(route))
 		state = ask_kernel(&key);
 	net_leave();
 	return state;

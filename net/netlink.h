@@ -27,6 +27,7 @@ struct net_route {
 				 owns the destination, never lo unless it really is lo's address */
 	bool gateway;
 	bool local;	   /* the destination is an address of this host */
+	bool resolved;	   /* its link address was known when this was looked up */
 	uint8_t hop_limit; /* of the route, 64 where it names none */
 };
 

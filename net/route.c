@@ -241,6 +241,17 @@ static int pose(const union addr *dst, const union addr *src, unsigned int ifind
 	return 0;
 }
 
+static void tell(const struct answer *answer, struct net_route *ret)
+{
+	ret->src = net_ip_to_addr(&answer->src);
+	ret->next_hop = net_ip_to_addr(&answer->next_hop);
+	ret->ifindex = answer->ifindex;
+	ret->gateway = answer->gateway;
+	ret->local = answer->local;
+	ret->hop_limit = answer->hop_limit;
+	ret->resolved = net_neigh_is_known(ret);
+}
+
 int net_route_lookup(const union addr *dst, const union addr *src, unsigned int ifindex,
 		     struct net_route *ret)
 {
@@ -259,14 +270,8 @@ int net_route_lookup(const union addr *dst, const union addr *src, unsigned int 
 		answer = *hit;
 	else
 		rc = ask(&question, &answer);
+	if (!rc)
+		tell(&answer, ret);
 	net_leave();
-	if (rc)
-		return rc;
-	ret->src = net_ip_to_addr(&answer.src);
-	ret->next_hop = net_ip_to_addr(&answer.next_hop);
-	ret->ifindex = answer.ifindex;
-	ret->gateway = answer.gateway;
-	ret->local = answer.local;
-	ret->hop_limit = answer.hop_limit;
-	return 0;
+	return rc;
 }

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The fast way out of a port: see sender.h.
+ *
+ * MADs are sent inline, so no buffer outlives the post. Address handles are kept in a small
+ * direct-mapped cache; one that is replaced may still be in use by a posted send, so it is
+ * destroyed when nothing is under way any more.
+ */
+#include "mad/sender.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define QP1	    1
+#define QP1_QKEY    0x80010000
+#define SENDS_MAX   256
+#define HANDLES	    256 /* a power of two */
+#define RETIRED_MAX 64
+#define POLL_BATCH  16
+
+/* What an address handle depends on. The flow label is left out: it would make one a connection,
+ * and serves only to spread data over equal paths. */
+struct key {
+	struct mad_gid dgid;
+	uint8_t sgid_index;
+	uint8_t hop_limit;
+	uint8_t traffic_class;
+	uint8_t sl;
+};
+
+struct handle {
+	struct key key;
+	unsigned int epoch; /* of the sender, when it was made */
+	struct ibv_ah *ah;
+};
+
+struct mad_sender {
+	pthread_mutex_t lock;
+	struct ibv_pd *pd;
+	struct ibv_cq *cq;
+	struct ibv_qp *qp;
+	uint8_t port_num;
+	bool broken;
+	unsigned int epoch;    /* handles of an earlier one are not to be used */
+	unsigned int n_posted; /* and not yet completed */
+	struct handle handle[HANDLES];
+	struct ibv_ah *retired[RETIRED_MAX];
+	unsigned int n_retired;
+};
+
+/* --- the queue pair ------------------------------------------------------ */
+
+static int create(struct mad_sender *sender, struct ibv_context *verbs)
+{
+	struct ibv_qp_init_attr init = {
+		.qp_type = IBV_QPT_UD,
+		.sq_sig_all = 1,
+		.cap = {.max_send_wr = SENDS_MAX,
+			 .max_recv_wr = 1,
+			 .max_send_sge = 1,
+			 .max_recv_sge = 1,
+			 .max_inline_data = MAD_BYTES},
+	};
+
+	sender->pd = ibv_alloc_pd(verbs);
+	sender->cq = ibv_create_cq(verbs, SENDS_MAX, NULL, NULL, 0);
+	if (!sender->pd || !sender->cq)
+		return errno ? -errno : -ENOMEM;
+	init.send_cq = sender->cq;
+	init.recv_cq = sender->cq;
+	sender->qp = ibv_create_qp(sender->pd, &init);
+	if (!sender->qp)
+		return errno ? -errno : -ENOMEM;
+	return init.cap.max_inline_data < MAD_BYTES ? -EOPNOTSUPP : 0;
+}
+
+static int start(struct mad_sender *sender)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_INIT,
+		.port_num = sender->port_num,
+		.qkey = QP1_QKEY,
+	};
+	int err = ibv_modify_qp(sender->qp, &attr,
+				IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
+
+	attr.qp_state = IBV_QPS_RTR;
+	if (!err)
+		err = ibv_modify_qp(sender->qp, &attr, IBV_QP_STATE);
+	attr.qp_state = IBV_QPS_RTS;
+	if (!err)
+		err = ibv_modify_qp(sender->qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN);
+	return -err;
+}
+
+int mad_sender_open(struct ibv_context *verbs, uint8_t port_num, struct mad_sender **ret)
+{
+	struct mad_sender *sender = calloc(1, sizeof(*sender));
+	int err;
+
+	if (!sender)
+		return -ENOMEM;
+	pthread_mutex_init(&sender->lock, NULL);
+	sender->port_num = port_num;
+	err = create(sender, verbs);
+	if (!err)
+		err = start(sender);
+	if (err) {
+		mad_sender_close(sender);
+		return err;
+	}
+	*ret = sender;
+	return 0;
+}
+
+/* --- address handles ----------------------------------------------------- */
+
+static void destroy_retired(struct mad_sender *sender)
+{
+	while (sender->n_retired)
+		ibv_destroy_ah(sender->retired[--sender->n_retired]);
+}
+
+static void retire(struct mad_sender *sender, struct handle *handle)
+{
+	if (!handle->ah)
+		return;
+	sender->retired[sender->n_retired++] = handle->ah;
+	handle->ah = NULL;
+}
+
+static struct handle *slot_of(struct mad_sender *sender, const struct key *key)
+{
+	const uint8_t *bytes = (const uint8_t *)key;
+	uint32_t hash = 0;
+	size_t i;
+
+	for (i = 0; i < sizeof(*key); i++)
+		hash = (hash ^ bytes[i]) * UINT32_C(0x01000193);
+	return &sender->handle[(hash >> 16) & (HANDLES - 1)];
+}
+
+static struct ibv_ah *make_ah(struct mad_sender *sender, const struct key *key)
+{
+	struct ibv_ah_attr attr = {
+		.is_global = 1,
+		.port_num = sender->port_num,
+		.sl = key->sl,
+		.grh = {.sgid_index = key->sgid_index,
+			 .hop_limit = key->hop_limit,
+			 .traffic_class = key->traffic_class},
+	};
+
+	memcpy(&attr.grh.dgid, &key->dgid, sizeof(attr.grh.dgid));
+	return ibv_create_ah(sender->pd, &attr);
+}
+
+static int find_ah(struct mad_sender *sender, const struct mad_path *path, struct ibv_ah **ret)
+{
+	struct key key = {
+		.dgid = path->dgid,
+		.sgid_index = path->sgid_index,
+		.hop_limit = path->hop_limit,
+		.traffic_class = path->traffic_class,
+		.sl = path->sl,
+	};
+	struct handle *handle = slot_of(sender, &key);
+
+	if (!handle->ah || handle->epoch != sender->epoch ||
+	    memcmp(&handle->key, &key, sizeof(key)) != 0) {
+		if (sender->n_retired == RETIRED_MAX)
+			return -EAGAIN;
+		retire(sender, handle);
+		handle->ah = make_ah(sender, &key);
+		if (!handle->ah)
+			return errno ? -errno : -ENOMEM;
+		handle->key = key;
+		handle->epoch = sender->epoch;
+	}
+	*ret = handle->ah;
+	return 0;
+}
+
+/* --- sending ------------------------------------------------------------- */
+
+static void reap(struct mad_sender *sender)
+{
+	struct ibv_wc wc[POLL_BATCH];
+	int i, n;
+
+	do {
+		n = ibv_poll_cq(sender->cq, POLL_BATCH, wc);
+		for (i = 0; i < n; i++)
+			if (wc[i].status != IBV_WC_SUCCESS)
+				sender->broken = true;
+		sender->n_posted -= n > 0 ? (unsigned int)n : 0;
+	} while (n == POLL_BATCH);
+	if (n < 0)
+		sender->broken = true;
+	if (sender->n_posted == 0)
+		destroy_retired(sender);
+}
+
+static int post(struct mad_sender *sender, struct ibv_ah *ah, const uint8_t mad[MAD_BYTES])
+{
+	struct ibv_sge sge = { .addr = (uintptr_t)mad, .length = MAD_BYTES };
+	struct ibv_send_wr *bad;
+	struct ibv_send_wr wr = {
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_SEND,
+		.send_flags = IBV_SEND_INLINE,
+		.wr.ud = {.ah = ah, .remote_qpn = QP1, .remote_qkey = QP1_QKEY},
+	};
+
+	if (ibv_post_send(sender->qp, &wr, &bad))
+		return -EAGAIN;
+	sender->n_posted++;
+	return 0;
+}
+
+static int send_locked(struct mad_sender *sender, const struct mad_path *path,
+		       const uint8_t mad[MAD_BYTES])
+{
+	struct ibv_ah *ah;
+	int err;
+
+	reap(sender);
+	if (sender->broken || sender->n_posted == SENDS_MAX)
+		return -EAGAIN;
+	err = find_ah(sender, path, &ah);
+	return err ? err : post(sender, ah, mad);
+}
+
+int mad_sender_send(struct mad_sender *sender, const struct mad_path *path,
+		    const uint8_t mad[MAD_BYTES])
+{
+	int err;
+
+	if (!path->grh)
+		return -EAGAIN;
+	pthread_mutex_lock(&sender->lock);
+	err = send_locked(sender, path, mad);
+	pthread_mutex_unlock(&sender->lock);
+	return err;
+}
+
+void mad_sender_forget(struct mad_sender *sender)
+{
+	pthread_mutex_lock(&sender->lock);
+	sender->epoch++;
+	pthread_mutex_unlock(&sender->lock);
+}
+
+void mad_sender_close(struct mad_sender *sender)
+{
+	int i;
+
+	if (!sender)
+		return;
+	if (sender->qp)
+		ibv_destroy_qp(sender->qp);
+	destroy_retired(sender);
+	for (i = 0; i < HANDLES; i++)
+		if (sender->handle[i].ah)
+			ibv_destroy_ah(sender->handle[i].ah);
+	if (sender->cq)
+		ibv_destroy_cq(sender->cq);
+	if (sender->pd)
+		ibv_dealloc_pd(sender->pd);
+	pthread_mutex_destroy(&sender->lock);
+	free(sender);
+}

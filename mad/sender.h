@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The fast way out of a port: a datagram queue pair of our own that sends to the peer's QP1.
+ *
+ * A MAD written to umad makes the kernel resolve the peer's link address anew and hand the work to
+ * a kernel thread and back, each time. Here the address handle is made once for each peer, and a
+ * send is a post. A peer cannot tell but by the source queue pair in the packet; CM messages are
+ * answered to QP1 whatever that is (IBTA vol. 1, 13.5.1: GMPs may be sent from any queue pair that
+ * has the Q_Key of QP1).
+ *
+ * The Q_Key of QP1 is privileged: without CAP_NET_RAW there is no such queue pair, and messages go
+ * through umad. Called by the engine's outbox in lib/.
+ */
+#ifndef MAD_SENDER_H
+#define MAD_SENDER_H
+
+#include <infiniband/verbs.h>
+#include <stdint.h>
+
+#include "mad/port.h"
+
+struct mad_sender;
+
+/**
+ * mad_sender_open() - make the queue pair
+ * @verbs:    the device; must stay open longer than the sender
+ * @port_num: from 1
+ * @ret:      to be given back with mad_sender_close()
+ *
+ * Return: 0, -EPERM without the privilege, -EOPNOTSUPP if the device takes no 256 bytes inline,
+ * or what the device says.
+ */
+int mad_sender_open(struct ibv_context *verbs, uint8_t port_num, struct mad_sender **ret);
+
+/** mad_sender_close() - give everything back; NULL is allowed. */
+void mad_sender_close(struct mad_sender *sender);
+
+/**
+ * mad_sender_send() - post one MAD; any thread may call it
+ *
+ * May block, like a write to umad, while the link address of a peer that is new is resolved.
+ *
+ * Return: 0; -EAGAIN if it has to go another way (queue full, queue pair broken, no GRH); another
+ * -errno if the peer cannot be reached.
+ */
+int mad_sender_send(struct mad_sender *sender, const struct mad_path *path,
+		    const uint8_t mad[MAD_BYTES]);
+
+/** mad_sender_forget() - link addresses or routes have changed: make the handles anew. */
+void mad_sender_forget(struct mad_sender *sender);
+
+#endif
