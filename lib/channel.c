@@ -32,7 +32,7 @@ int channel_new(struct channel **ret)
 	}
 	channel->pub.fd = fd;
 	channel->refs = 1;
-	pthread_mutex_init(&channel->lock, NULL);
+	channel->lock = (pthread_mutex_t)PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
 	list_init(&channel->events);
 	list_init(&channel->posted);
 	*ret = channel;

@@ -30,7 +30,7 @@
 #define BATCH_MAX    64 /* MADs of one port before timers and other ports get their turn */
 #define EXIT_WAIT_NS 200000000L
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t lock = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool started;
 static struct engine engine;
