@@ -24,7 +24,8 @@ def main():
         args.page.write_text(table)
         return 0
     page = args.page.read_text()
-    diff = difflib.unified_diff(page.splitlines(), table.splitlines(), "docs", "cm/fsm.c", lineterm="")
+    diff = difflib.unified_diff(page.splitlines(), table.splitlines(), "docs", "cm/fsm.c",
+                                lineterm="")
     lines = list(diff)
     if lines:
         print("\n".join(lines))

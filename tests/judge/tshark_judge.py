@@ -126,7 +126,8 @@ FIELDS = {
 }
 
 # tshark 4.0 shows the first 12 of a flow label's 20 bits, and takes the packet rate, six bits at
-# the end of the same word, from its beginning: the one is compared as far as it goes, the other not.
+# the end of the same word, from its beginning: the one is compared as far as it goes, the other
+# not.
 FLOW_LABEL_BITS_LOST = 8
 TSHARK_ERRORS = ("primary.packet_rate", "alternate.packet_rate")
 

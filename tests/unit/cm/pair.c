@@ -72,7 +72,7 @@ static void append(char *text, size_t bytes, const char *between, const char *it
 	snprintf(text + used, bytes - used, "%s%s", used ? between : "", item);
 }
 
-/* --- the wire ------------------------------------------------------------------------------- */
+/* --- the wire ------------------------------------------------------------ */
 
 void pair_fault(struct pair *pair, enum pair_side from, enum cm_attr attr, unsigned int nth,
 		enum pair_fate fate)
@@ -143,7 +143,7 @@ static void transmit(struct pair_host *from, const uint8_t *mad)
 		carry(pair, to, mad, PAIR_DELAY_MS);
 }
 
-/* --- the callers ---------------------------------------------------------------------------- */
+/* --- the callers --------------------------------------------------------- */
 
 static struct pair_end *new_end(struct pair_host *host, struct cm_conn *conn)
 {
@@ -258,7 +258,7 @@ struct pair_end *pair_connect(struct pair *pair)
 	return end;
 }
 
-/* --- time ----------------------------------------------------------------------------------- */
+/* --- time ---------------------------------------------------------------- */
 
 static struct pair_packet *next_packet(struct pair *pair)
 {
@@ -348,7 +348,7 @@ void pair_run_until(struct pair *pair, enum pair_side side, enum cm_state state)
 		ck_assert_msg(turn(pair), "%s never comes: %s", cm_state_str(state), pair->chart);
 }
 
-/* --- the end -------------------------------------------------------------------------------- */
+/* --- the end ------------------------------------------------------------- */
 
 static void assert_empty(const struct pair_host *host)
 {

@@ -44,7 +44,7 @@ enum cm_state rig_state(const struct rig *rig)
 	return node ? container_of(node, struct cm_conn, by_local)->state : RIG_GONE;
 }
 
-/* --- what is said ------------------------------------------------------------------------- */
+/* --- what is said -------------------------------------------------------- */
 
 static struct cm_msg our_req(const struct rig *rig)
 {
@@ -169,7 +169,7 @@ const char *rig_reported(struct rig *rig)
 	return text_of_reports(&rig->out, rig->reported, sizeof(rig->reported));
 }
 
-/* --- the four ways to drive it -------------------------------------------------------------- */
+/* --- the four ways to drive it ------------------------------------------- */
 
 static void note_step(const struct rig *rig, bool begins)
 {
@@ -219,7 +219,7 @@ bool rig_timer(struct rig *rig)
 	return was_due;
 }
 
-/* --- getting there -------------------------------------------------------------------------- */
+/* --- getting there ------------------------------------------------------- */
 
 /* The last step into a state, and where it starts from; no name: there is no way. */
 struct way {

@@ -25,7 +25,7 @@ static uint64_t ms_to_deadline(void)
 	return (cm_core_deadline(&rig.core).ns - rig.now.ns) / CM_NS_PER_MS;
 }
 
-/* --- what is remembered --------------------------------------------------------------------- */
+/* --- what is remembered -------------------------------------------------- */
 
 /* Depths are swapped: what the peer initiates, we respond to. */
 START_TEST(passive_side_remembers_the_req)
@@ -147,7 +147,7 @@ START_TEST(queue_pair_timeout_of_the_active_side_is_one_more_than_the_life_time)
 }
 END_TEST
 
-/* --- what is said --------------------------------------------------------------------------- */
+/* --- what is said -------------------------------------------------------- */
 
 START_TEST(req_bears_our_comm_id_and_guid)
 {
@@ -308,7 +308,7 @@ START_TEST(connection_can_be_used_again_after_timewait)
 }
 END_TEST
 
-/* --- how long it waits ---------------------------------------------------------------------- */
+/* --- how long it waits --------------------------------------------------- */
 
 /* A peer that waits 2^t, n + 1 times, for our REP. */
 static const struct {

@@ -21,7 +21,7 @@ static void tear_down(void)
 	rig_fini(&rig);
 }
 
-/* --- comm ids ------------------------------------------------------------------------------- */
+/* --- comm ids ------------------------------------------------------------ */
 
 static uint32_t next_id(struct cm_core *core)
 {
@@ -91,7 +91,7 @@ START_TEST(comm_ids_of_two_lives_differ)
 }
 END_TEST
 
-/* --- memory --------------------------------------------------------------------------------- */
+/* --- memory -------------------------------------------------------------- */
 
 /* As when cm_core_reserve() has failed. */
 static void hear_without_memory(const struct cm_msg *msg)
@@ -172,7 +172,7 @@ START_TEST(core_frees_connections_in_every_state)
 }
 END_TEST
 
-/* --- pacing --------------------------------------------------------------------------------- */
+/* --- pacing -------------------------------------------------------------- */
 
 /* As many REQs as a port may have out, and one that waits. Return: the first. */
 static struct cm_conn *fill_port(void)
@@ -308,7 +308,7 @@ START_TEST(ports_are_paced_apart)
 }
 END_TEST
 
-/* --- ports ---------------------------------------------------------------------------------- */
+/* --- ports --------------------------------------------------------------- */
 
 static void forget(struct cm_conn *conn, void *arg)
 {
@@ -379,7 +379,7 @@ START_TEST(reqs_that_wait_go_with_their_port)
 }
 END_TEST
 
-/* --- counters, services --------------------------------------------------------------------- */
+/* --- counters, services -------------------------------------------------- */
 
 START_TEST(messages_are_counted_by_kind)
 {

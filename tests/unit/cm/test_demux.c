@@ -28,7 +28,7 @@ static void assert_nothing_but(enum cm_counter counter, enum cm_state state)
 	ck_assert_str_eq(cm_state_str(rig_state(&rig)), cm_state_str(state));
 }
 
-/* --- answers without a connection ----------------------------------------------------------- */
+/* --- answers without a connection ---------------------------------------- */
 
 START_TEST(req_for_an_unknown_service_is_refused_without_a_connection)
 {
@@ -141,7 +141,7 @@ START_TEST(sidr_req_is_told_that_there_is_no_such_service)
 }
 END_TEST
 
-/* --- nobody's ------------------------------------------------------------------------------- */
+/* --- nobody's ------------------------------------------------------------ */
 
 static const enum cm_attr dropped[] = { CM_ATTR_REP, CM_ATTR_RTU, CM_ATTR_DREP, CM_ATTR_REJ,
 					CM_ATTR_MRA };
@@ -273,7 +273,7 @@ START_TEST(garbage_is_counted_and_dropped)
 }
 END_TEST
 
-/* --- the same and the stale ----------------------------------------------------------------- */
+/* --- the same and the stale ---------------------------------------------- */
 
 START_TEST(same_ids_from_another_host_are_another_connection)
 {
@@ -362,7 +362,7 @@ START_TEST(peer_that_is_done_may_use_its_queue_pair_again)
 }
 END_TEST
 
-/* --- REJ received --------------------------------------------------------------------------- */
+/* --- REJ received -------------------------------------------------------- */
 
 struct rej_case {
 	enum cm_state state;
@@ -423,7 +423,7 @@ START_TEST(rej_means_the_connection_that_it_names)
 }
 END_TEST
 
-/* --- REJ sent ------------------------------------------------------------------------------- */
+/* --- REJ sent ------------------------------------------------------------ */
 
 static const struct {
 	enum cm_state state;

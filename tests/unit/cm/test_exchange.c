@@ -57,7 +57,7 @@ static void assert_both_disconnected(void)
 	ck_assert_log(server_end(), "REQUEST, ESTABLISHED, DISCONNECTED, TIMEWAIT_EXIT");
 }
 
-/* --- sunny ---------------------------------------------------------------------------------- */
+/* --- sunny --------------------------------------------------------------- */
 
 START_TEST(connection_takes_three_messages)
 {
@@ -119,7 +119,7 @@ START_TEST(rejected_reply_is_reported)
 }
 END_TEST
 
-/* --- lost ----------------------------------------------------------------------------------- */
+/* --- lost ---------------------------------------------------------------- */
 
 START_TEST(lost_req_is_sent_again)
 {
@@ -220,7 +220,7 @@ START_TEST(lost_rej_of_a_request_lets_the_server_decide_again)
 }
 END_TEST
 
-/* --- twice ---------------------------------------------------------------------------------- */
+/* --- twice --------------------------------------------------------------- */
 
 static const struct {
 	enum pair_side from;
@@ -245,7 +245,7 @@ START_TEST(message_that_comes_twice_counts_once)
 }
 END_TEST
 
-/* --- slow ----------------------------------------------------------------------------------- */
+/* --- slow ---------------------------------------------------------------- */
 
 START_TEST(slow_server_asks_for_patience_when_the_req_is_repeated)
 {
@@ -307,7 +307,7 @@ START_TEST(slow_client_asks_for_patience_when_the_rep_is_repeated)
 }
 END_TEST
 
-/* --- crossing ------------------------------------------------------------------------------- */
+/* --- crossing ------------------------------------------------------------ */
 
 START_TEST(crossing_dreqs_disconnect_both_once)
 {
@@ -349,7 +349,7 @@ START_TEST(dreq_overtakes_the_rtu)
 }
 END_TEST
 
-/* --- dead ----------------------------------------------------------------------------------- */
+/* --- dead ---------------------------------------------------------------- */
 
 START_TEST(dead_server_is_unreachable_after_50_seconds)
 {
@@ -396,7 +396,7 @@ START_TEST(late_rep_to_a_client_that_gave_up_is_dropped)
 }
 END_TEST
 
-/* --- restarted ------------------------------------------------------------------------------ */
+/* --- restarted ----------------------------------------------------------- */
 
 /* The client comes again with the same queue pair number, as a fresh process does. */
 static void restart_client_and_connect(void)

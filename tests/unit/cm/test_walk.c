@@ -120,7 +120,7 @@ START_TEST(port_can_go_whatever_has_happened)
 }
 END_TEST
 
-/* --- a host that is its own peer ------------------------------------------------------------ */
+/* --- a host that is its own peer ----------------------------------------- */
 
 /* What the last step has sent arrives at once, one message at a time. */
 static void loop_back(struct rig *rig)

@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Debian's own programs between two kernels: our library against the stock one, both ways.
+
+Every program of CASES runs in every pairing of PAIRINGS over IPv4 and IPv6. Both ends must end
+with status 0 and say what they say on stock, and nothing may be left on either host: no id, no
+queue pair, no process. Prints a line per case, with both ends' output if it failed, and then
+"N passed, N failed, N skipped". Exit status: 1 if a case failed, 77 if the lab cannot run here.
+"""
+import argparse
+import dataclasses
+import os
+from pathlib import Path
+import re
+import shlex
+import sys
+import time
+
+LAB_DIR = Path(__file__).resolve().parent
+sys.path.insert(0, str(LAB_DIR))
+
+from lablib import Lab, LabError, doctor, qemu  # noqa: E402
+
+# Server's library, client's library. Stock with stock is the control: see --control.
+PAIRINGS = (("stock", "purecm"), ("purecm", "stock"), ("purecm", "purecm"))
+CONTROL = (("stock", "stock"),)
+FAMILIES = ("ipv4", "ipv6")
+TIMEOUT_S = 60
+SETTLE_S = 10
+
+LEFT_OVER = ("rdma resource show cm_id; rdma resource show qp | grep -v 'type GSI'; "
+             "busybox pidof {programs}; true")
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A program's two ends. said: (regex, how often it must match) for both ends' output."""
+
+    name: str
+    server: str
+    client: str
+    said: tuple
+
+
+def rping(messages):
+    return Case(f"rping -C {messages}", f"rping -s -a {{address}} -C {messages} -v",
+                f"rping -c -a {{address}} -C {messages} -v", (r"ping data: ", messages))
+
+
+def ucmatose(options):
+    return Case(f"ucmatose {options}", f"ucmatose -b {{address}} {options}",
+                f"ucmatose -s {{address}} {options}", (r"^return status 0$", 1))
+
+
+CASES = (rping(10), ucmatose("-c 100"), ucmatose("-c 20 -m"))
+PROGRAMS = sorted({case.server.split()[0] for case in CASES})
+
+
+def main():
+    args = parse()
+    if not doctor.which(qemu.QEMU):
+        print(f"skipped: {qemu.QEMU} is missing; {doctor.install('qemu-system-x86')}")
+        return 77
+    runs = [run for run in all_runs(args) if re.search(args.only, title(run))]
+    if args.list:
+        print("\n".join(title(run) for run in runs))
+        return 0
+    library = args.build.resolve() / "lib/librdmacm.so.1"
+    if not args.control and not library.exists():
+        print(f"{library} is missing; build it, or say where it is with --build")
+        return 1
+    failed = run_all(runs * args.repeat, library.parent)
+    print(f"{len(runs) * args.repeat - failed} passed, {failed} failed, 0 skipped")
+    return 1 if failed or not runs else 0
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--build", type=Path, default=LAB_DIR.parent.parent / "build",
+                        help="build folder (default: build)")
+    parser.add_argument("--only", default="", metavar="REGEX", help="run cases that match")
+    parser.add_argument("--repeat", type=int, help="times (1; 5 for `tools/check --long`)",
+                        default=5 if os.environ.get("PURECM_TEST_LONG") else 1)
+    parser.add_argument("--control", action="store_true", help="stock with stock instead")
+    parser.add_argument("--list", action="store_true", help="print the cases' names only")
+    return parser.parse_args()
+
+
+def all_runs(args):
+    """Return (pairing, family, case) for the whole matrix."""
+    return [(pairing, family, case) for pairing in (CONTROL if args.control else PAIRINGS)
+            for family in FAMILIES for case in CASES]
+
+
+def title(run):
+    (server, client), family, case = run
+    return f"{case.name:18} {family}  {client} to {server}"
+
+
+def run_all(runs, folder):
+    """Run all in one lab and print a line about each. Return: how many failed."""
+    if not runs:
+        return 0
+    server, client = runs[0][0]
+    failed = 0
+    with Lab({"a": server, "b": client}) as lab:
+        for run in runs:
+            failed += not run_one(lab, run, folder)
+    return failed
+
+
+def run_one(lab, run, folder):
+    """Return whether the case passed, after a line about it."""
+    started = time.monotonic()
+    ends = []
+    try:
+        play(lab, run, folder, ends)
+        wrong = ""
+    except LabError as error:
+        wrong = str(error)
+    for end in ends:
+        end.stop()
+    took_s = time.monotonic() - started
+    print(f"{'FAIL' if wrong else 'ok  '} {title(run)} {took_s:6.1f} s", flush=True)
+    if wrong:
+        explain(wrong, ends)
+    return not wrong
+
+
+def play(lab, run, folder, ends):
+    """Run both ends of a case. ends: gets the processes. Raises LabError if anything is wrong."""
+    (server, client), family, case = run
+    address = lab.a.addr4 if family == "ipv4" else lab.a.addr6
+    lab.a.mode(server, kill=True)
+    lab.b.mode(client, kill=True)
+    ends.append(start(lab.a, server, case.server, address, folder))
+    wait_for_listener(lab.a, server, ends[0])
+    ends.append(start(lab.b, client, case.client, address, folder))
+    for end in reversed(ends):
+        judge(end.wait(TIMEOUT_S).check(), case)
+    for host in (lab.a, lab.b):
+        expect_nothing_left(host)
+
+
+def start(host, library, command, address, folder):
+    variables = {"LD_LIBRARY_PATH": folder, "PURECM_LOG": "debug"} if library == "purecm" else {}
+    return host.start(shlex.split(command.format(address=address)), env=variables)
+
+
+def wait_for_listener(host, library, process):
+    if library == "purecm":
+        process.wait_for_output("listening on", timeout=TIMEOUT_S)
+    else:
+        host.wait_for("rdma resource show cm_id | grep -q LISTEN", timeout=TIMEOUT_S)
+
+
+def judge(result, case):
+    """Raise LabError unless the program said what it says on stock."""
+    pattern, wanted = case.said
+    seen = len(re.findall(pattern, result.stdout, re.MULTILINE))
+    if seen != wanted:
+        raise LabError(f"`{result.command}` printed /{pattern}/ {seen} times, not {wanted}")
+
+
+def expect_nothing_left(host):
+    """Raise LabError if an id, a queue pair or a process survives; the kernel may take a moment."""
+    end = time.monotonic() + SETTLE_S
+    while True:
+        left = host.run(LEFT_OVER.format(programs=" ".join(PROGRAMS))).output.strip()
+        if not left:
+            return
+        if time.monotonic() > end:
+            raise LabError(f"still there on host {host.name} after {SETTLE_S} s: {left}")
+        time.sleep(0.2)
+
+
+def explain(wrong, ends):
+    """Print why a case failed and what both ends printed."""
+    print(f"     {wrong}")
+    for name, end in zip(("server", "client"), ends):
+        print(f"     {name}: {end.command} (status {end.status})")
+        for line in end.output().splitlines():
+            print(f"     {name}| {line}")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
