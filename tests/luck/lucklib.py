@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What the luck tests share: the check registry, builds of the library, and puppets."""
+from pathlib import Path
+import subprocess
+import sys
+
+HERE = Path(__file__).resolve().parent
+SOURCE = HERE.parent.parent
+sys.path.insert(0, str(HERE.parent / "lab"))
+
+from lablib import Lab, LabError, LabTimeout  # noqa: E402,F401
+
+STOCK_DIR = "/usr/lib/x86_64-linux-gnu"
+CHECKS = []
+VARIANTS = {"address": "address,undefined", "thread": "thread"}
+TARGETS = ["lib/librdmacm.so.1.5.0", "tests/luck/crowd", "tests/luck/puppet", "tests/luck/scarce"]
+
+
+class Skip(Exception):
+    """A check that cannot run here; the text says why."""
+
+
+def check(group, long=False):
+    """Register a check of a group of tests. It gets a Bench and fails by raising."""
+    def register(function):
+        CHECKS.append((group, long, function))
+        return function
+    return register
+
+
+def same(seen, wanted):
+    if seen != wanted:
+        raise AssertionError(f"{seen!r} instead of {wanted!r}")
+
+
+class Bench:
+    """A lab of two hosts, and the builds to try in it. a is the host under test, b its peer."""
+
+    def __init__(self, lab, build):
+        self.lab = lab
+        self.build = Path(build)
+
+    @property
+    def a(self):
+        return self.lab.a
+
+    @property
+    def b(self):
+        return self.lab.b
+
+    def modes(self, a, b):
+        """Have the hosts in these modes, with rxe0 present; left-over processes are killed."""
+        for guest, mode in ((self.a, a), (self.b, b)):
+            if guest.run("cat /run/lab/mode.now").stdout.strip() != mode:
+                guest.mode(mode, kill=True)
+            if not guest.run("test -d /sys/class/infiniband/rxe0").ok:
+                guest.rxe_add()
+
+    def program(self, name, variant=None):
+        return str(self.folder(variant) / "tests" / "luck" / name)
+
+    def folder(self, variant=None):
+        return self.build if not variant else variant_folder(self.build, variant)
+
+    def env(self, stock=False, variant=None, **more):
+        """Environment that makes a program take this library."""
+        where = STOCK_DIR if stock else self.folder(variant) / "lib"
+        return {"LD_LIBRARY_PATH": where} | more
+
+    def puppet(self, guest, stock=None, variant=None, prefix=(), **env):
+        """Start a puppet; by default with the library that the guest's mode is for."""
+        if stock is None:
+            stock = guest.run("test -d /sys/module/rdma_ucm").ok
+        argv = [*prefix, self.program("puppet", variant)]
+        return Puppet(guest, argv, self.env(stock, variant, **env))
+
+
+class Puppet:
+    """A running puppet.c. Calls like p.do("listen l") return the answer."""
+
+    count = 0
+
+    def __init__(self, guest, argv, env):
+        Puppet.count += 1
+        self.guest = guest
+        self._fifo = f"/tmp/puppet.{Puppet.count}"
+        self._answers = 0
+        words = " ".join(argv)
+        guest.run(f"mkfifo -m 666 {self._fifo}", check=True)
+        self.process = guest.start(f"exec {words} <>{self._fifo}", env=env)
+
+    def do(self, command, timeout=30):
+        """Give a command and return its answer."""
+        self.tell(command)
+        return self.answer(timeout)
+
+    def tell(self, command):
+        """Give a command that may take a while; answer() waits for it."""
+        self.guest.run(f"echo '{command}' >{self._fifo}", check=True)
+
+    def answer(self, timeout=30):
+        self._answers += 1
+        found = self.process.wait_for_output(rf"^={self._answers} (.*)$", timeout)
+        return found[1].strip()
+
+    def all(self, *commands):
+        """Give commands that have to succeed."""
+        for command in commands:
+            same((command, self.do(command)), (command, "ok"))
+
+    def event(self, wait_ms=10000, name=""):
+        """Take one event. Return: "TYPE id status", or "none" if none came.
+
+        TIMEWAIT_EXIT comes when it comes, and is passed over.
+        """
+        while True:
+            event = self.do(f"event {wait_ms} {name}", wait_ms / 1000 + 20)
+            if not event.startswith("TIMEWAIT_EXIT"):
+                return event
+
+    def events(self, wait_ms=1500):
+        """Take what there is until there is none for wait_ms. Return: a sorted list."""
+        seen = []
+        while (event := self.event(wait_ms)) != "none":
+            seen.append(event)
+        return sorted(seen)
+
+    @property
+    def warnings(self):
+        return [line for line in self.process.stderr.splitlines() if "warn:" in line]
+
+    def stop(self):
+        self.process.kill(9)
+        self.process.wait(10)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *args):
+        if self.process.alive:
+            self.stop()
+
+
+def variant_folder(build, variant):
+    return Path(build) / f"luck-{variant}"
+
+
+def build_variant(build, variant):
+    """Build the library and the programs again, with a sanitizer."""
+    folder = variant_folder(build, variant)
+    commands = [["ninja", "-C", folder, *TARGETS]]
+    if not (folder / "build.ninja").exists():
+        commands.insert(0, ["meson", "setup", folder, SOURCE, f"-Db_sanitize={VARIANTS[variant]}",
+                            "-Db_lundef=false"])
+    for command in commands:
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if done.returncode:
+            sys.exit(f"luck: the build for {variant} failed:\n{done.stdout[-3000:]}")

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A conversation in one process: see talk.h.
+ */
+#include "talk.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <netdb.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RESOLVE_MS 2000
+
+struct talk {
+	struct rdma_event_channel *channel;
+	struct rdma_cm_id *listener;
+	struct rdma_cm_id *client;
+	struct rdma_cm_id *server;
+	struct outcome outcome;
+	int wait_ms;
+};
+
+static bool fail(struct talk *talk, const char *what, int err)
+{
+	if (!talk->outcome.what)
+		talk->outcome = (struct outcome){ .what = what, .err = err };
+	return false;
+}
+
+#define TRY(talk, call) ((call) ? fail(talk, #call, errno) : true)
+
+static bool wait_for_event(struct talk *talk, enum rdma_cm_event_type type)
+{
+	struct pollfd wait = { .fd = talk->channel->fd, .events = POLLIN };
+
+	if (poll(&wait, 1, talk->wait_ms) == 1)
+		return true;
+	fail(talk, rdma_event_str(type), ETIMEDOUT);
+	talk->outcome.is_silent = true;
+	return false;
+}
+
+/* Takes the next event; it must be of this type. The end of timewait comes when it comes. */
+static bool expect(struct talk *talk, enum rdma_cm_event_type type)
+{
+	struct rdma_cm_event *event;
+	enum rdma_cm_event_type came;
+	int status;
+
+	do {
+		if (!wait_for_event(talk, type))
+			return false;
+		if (rdma_get_cm_event(talk->channel, &event))
+			return fail(talk, "rdma_get_cm_event", errno);
+		came = event->event;
+		status = event->status;
+		if (came == RDMA_CM_EVENT_CONNECT_REQUEST)
+			talk->server = event->id;
+		rdma_ack_cm_event(event);
+	} while (came == RDMA_CM_EVENT_TIMEWAIT_EXIT);
+	if (came == type && status == 0)
+		return true;
+	return fail(talk, rdma_event_str(came), status);
+}
+
+/* Both sides are told, in an order that is theirs. */
+static bool expect_both(struct talk *talk, enum rdma_cm_event_type type)
+{
+	return expect(talk, type) && expect(talk, type);
+}
+
+static bool make_qp(struct talk *talk, struct rdma_cm_id *id)
+{
+	struct ibv_qp_init_attr attr = {
+		.cap = {4, 4, 1, 1, 0},
+		  .qp_type = IBV_QPT_RC
+	};
+
+	return TRY(talk, rdma_create_qp(id, NULL, &attr));
+}
+
+static bool meet(struct talk *talk, struct sockaddr *addr)
+{
+	return TRY(talk, rdma_create_id(talk->channel, &talk->listener, NULL, RDMA_PS_TCP)) &&
+	       TRY(talk, rdma_bind_addr(talk->listener, addr)) &&
+	       TRY(talk, rdma_listen(talk->listener, 8)) &&
+	       TRY(talk, rdma_create_id(talk->channel, &talk->client, NULL, RDMA_PS_TCP)) &&
+	       TRY(talk, rdma_resolve_addr(talk->client, NULL, addr, RESOLVE_MS)) &&
+	       expect(talk, RDMA_CM_EVENT_ADDR_RESOLVED) &&
+	       TRY(talk, rdma_resolve_route(talk->client, RESOLVE_MS)) &&
+	       expect(talk, RDMA_CM_EVENT_ROUTE_RESOLVED) && make_qp(talk, talk->client);
+}
+
+static bool connect_both(struct talk *talk)
+{
+	struct rdma_conn_param param = { .retry_count = 7, .rnr_retry_count = 7 };
+
+	return TRY(talk, rdma_connect(talk->client, &param)) &&
+	       expect(talk, RDMA_CM_EVENT_CONNECT_REQUEST) && make_qp(talk, talk->server) &&
+	       TRY(talk, rdma_accept(talk->server, &param)) &&
+	       expect_both(talk, RDMA_CM_EVENT_ESTABLISHED);
+}
+
+static bool part(struct talk *talk)
+{
+	return TRY(talk, rdma_disconnect(talk->client)) &&
+	       expect(talk, RDMA_CM_EVENT_DISCONNECTED) &&
+	       TRY(talk, rdma_disconnect(talk->server)) && expect(talk, RDMA_CM_EVENT_DISCONNECTED);
+}
+
+static void drop(struct rdma_cm_id *id)
+{
+	if (!id)
+		return;
+	if (id->qp)
+		rdma_destroy_qp(id);
+	rdma_destroy_id(id);
+}
+
+struct outcome talk(const char *addr, const char *port, int wait_ms)
+{
+	struct addrinfo hints = { .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV };
+	struct talk talk = { .wait_ms = wait_ms };
+	struct addrinfo *at;
+
+	if (getaddrinfo(addr, port, &hints, &at)) {
+		fprintf(stderr, "talk: %s is not a numeric address\n", addr);
+		exit(2);
+	}
+	talk.channel = rdma_create_event_channel();
+	if (!talk.channel)
+		fail(&talk, "rdma_create_event_channel()", errno);
+	else if (meet(&talk, at->ai_addr) && connect_both(&talk))
+		part(&talk);
+	drop(talk.client);
+	drop(talk.server);
+	drop(talk.listener);
+	if (talk.channel)
+		rdma_destroy_event_channel(talk.channel);
+	freeaddrinfo(at);
+	return talk.outcome;
+}
+
+int count_fds(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	int n = 0;
+
+	if (!dir)
+		return -1;
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n - 3; /* ".", ".." and the listing's own */
+}
