@@ -1,0 +1,245 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""The house rules, checked: RULES at the end lists them all.
+
+Prints a line per rule, each offence as file:line below it, and then "N passed, N failed,
+N skipped". Exit status: 1 if a rule is broken.
+"""
+import ast
+from pathlib import Path
+import re
+import shutil
+import subprocess
+import sys
+
+ROOT = Path(__file__).resolve().parents[2]
+NOT_OURS = ("build", ".git")
+SPDX = "SPDX-License-Identifier: BSD-2-Clause"
+FUNCTION_LINES_MAX = 60
+FILE_LINES_MAX = 600
+CLANG_FORMAT = "14"
+
+# Which declarations a public header holds is not ours to choose.
+FIXED_FILES = ("include/rdma/",)
+
+# Functions over the limit, with their length: it may only shrink. Goal: an empty table.
+LONG_FUNCTIONS = {}
+
+# Folder -> what its files may include of ours, as prefixes: the arrows of docs/architecture.md.
+ARROWS = (
+    ("include/", ()),
+    ("mad/", ("mad/",)),
+    ("cm/", ("cm/", "mad/cm_msg.h", "mad/cma_hdr.h", "mad/wire.h", "mad/port.h")),
+    ("net/", ("net/", "mad/cm_msg.h")),
+    ("lib/", ("lib/", "net/", "cm/", "mad/", "later.h")),
+    ("tools/", ("tools/", "lib/", "cm/", "mad/", "net/")),
+    ("tests/", ("",)),
+)
+
+# What works without I/O, clock or thread: the protocol and the messages, which are all of cm/
+# and these files of mad/.
+PURE = ("cm/", "mad/wire.", "mad/cm_msg.", "mad/cma_hdr.", "mad/cm_print.", "mad/port.h")
+PURE_HEADERS = {"assert.h", "ctype.h", "errno.h", "inttypes.h", "limits.h", "stdarg.h", "stdbool.h",
+                "stddef.h", "stdint.h", "stdio.h", "stdlib.h", "string.h", "arpa/inet.h"}
+IMPURE_CALL = re.compile(r"\b(clock|clock_gettime|gettimeofday|time|u?sleep|nanosleep|getenv|"
+                         r"s?rand|random|getrandom|open|fopen|read|write|ioctl|printf|puts)\s*\(")
+
+INCLUDE = re.compile(r'\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)')
+STATE = re.compile(r"(?:->|\.)state\s*=(?!=)")
+UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|X{3})\b")
+MACHINE_PATH = re.compile(r"(?<![\w.$}>])/(?:wo" r"rk|home|Users|tmp/build|tmp/brief)\b")
+WIDE = re.compile(r"^.{101}")
+
+
+def files(*suffixes):
+    """Yield (name relative to the root, lines) of our files, without what a build left."""
+    for folder in sorted(ROOT.iterdir()):
+        if folder.name.startswith(NOT_OURS):
+            continue
+        for path in sorted(folder.rglob("*")):
+            if path.suffix in suffixes and "__pycache__" not in path.parts and is_text(path):
+                yield str(path.relative_to(ROOT)), path.read_text(encoding="utf-8").splitlines()
+
+
+def is_text(path):
+    """Whether it is a file of ours to read; without a suffix only scripts are."""
+    return path.is_file() and (path.suffix != "" or path.read_bytes()[:2] == b"#!")
+
+
+def includes(suffixes=(".c", ".h")):
+    """Yield (name, line number, our header or None, system header or None)."""
+    for name, lines in files(*suffixes):
+        for number, line in enumerate(lines, start=1):
+            found = INCLUDE.match(line)
+            if found:
+                yield name, number, found[1], found[2]
+
+
+def matches(pattern, *suffixes):
+    """Yield an offence for each line of our files that the pattern is found in."""
+    for name, lines in files(*suffixes):
+        for number, line in enumerate(lines, start=1):
+            if pattern.search(line):
+                yield f"{name}:{number}: {line.strip()}"
+
+
+def include_arrows():
+    """folders include in one direction only"""
+    for name, number, ours, _ in includes():
+        allowed = next((names for folder, names in ARROWS if name.startswith(folder)), None)
+        if allowed is None:
+            yield f"{name}:{number}: ARROWS does not say what this folder may include"
+        elif ours and not ours.startswith(allowed):
+            yield f"{name}:{number}: must not include {ours}"
+
+
+def pure_headers():
+    """the protocol includes no header of I/O, time or threads"""
+    for name, number, _, system in includes():
+        if name.startswith(PURE) and system and system not in PURE_HEADERS:
+            yield f"{name}:{number}: <{system}> in a pure file"
+
+
+def pure_calls():
+    """the protocol reads no clock, environment or file"""
+    for name, lines in files(".c", ".h"):
+        if name.startswith(PURE):
+            for number, line in enumerate(strip_comments(lines), start=1):
+                if IMPURE_CALL.search(line):
+                    yield f"{name}:{number}: {line.strip()}"
+
+
+def strip_comments(lines):
+    """Return the lines with comments blanked, so that line numbers stay."""
+    text = "\n".join(lines)
+    return re.sub(r"/\*.*?\*/", lambda found: re.sub(r"[^\n]", " ", found[0]), text,
+                  flags=re.DOTALL).split("\n")
+
+
+def one_place_for_states():
+    """only cm/fsm.c assigns a connection's state"""
+    for offence in matches(STATE, ".c", ".h"):
+        if offence.startswith("cm/") and not offence.startswith("cm/fsm.c:"):
+            yield offence
+
+
+def functions():
+    """Yield (file, name, first line, lines) of every function; C by its braces in column 0."""
+    for name, lines in files(".c"):
+        for number, line in enumerate(lines, start=1):
+            if line == "{":
+                end = next(i for i, text in enumerate(lines[number:], number + 1) if text == "}")
+                yield name, function_name(lines, number - 1), number, end - number + 1
+    for name, lines in files(".py"):
+        for node in ast.walk(ast.parse("\n".join(lines))):
+            if isinstance(node, ast.FunctionDef):
+                yield name, node.name, node.lineno, node.end_lineno - node.lineno + 1
+
+
+def function_name(lines, brace):
+    """Return the name of the function whose opening brace is lines[brace]."""
+    first = brace - 1
+    while lines[first].startswith(("\t", " ")):
+        first -= 1
+    found = re.search(r"([a-z_0-9]+)\)?\(", lines[first]) or re.search(r"\((\w+)", lines[first])
+    return found[1] if found else lines[first]
+
+
+def short_functions():
+    """functions have at most 60 lines"""
+    for name, function, number, length in functions():
+        limit = LONG_FUNCTIONS.get((name, function), FUNCTION_LINES_MAX)
+        if length > limit:
+            yield f"{name}:{number}: {function} has {length} lines, over {limit}"
+        elif FUNCTION_LINES_MAX < limit > length:
+            yield f"{name}:{number}: {function} shrank to {length} lines; say so in LONG_FUNCTIONS"
+
+
+def short_files():
+    """files have at most 600 lines"""
+    for name, lines in files(".c", ".h", ".py", ""):
+        if len(lines) > FILE_LINES_MAX and not name.startswith(FIXED_FILES):
+            yield f"{name}:{FILE_LINES_MAX}: {len(lines)} lines"
+
+
+def narrow_lines():
+    """lines of scripts have at most 100 columns"""
+    yield from matches(WIDE, ".py", ".sh", ".build", "")
+
+
+def opening_comments():
+    """a file opens with its licence and with what it is"""
+    for name, lines in files(".c", ".h"):
+        if lines[:1] != [f"/* {SPDX} */"]:
+            yield f"{name}:1: not /* {SPDX} */"
+        elif not lines[1:] or not lines[1].startswith("/*"):
+            yield f"{name}:2: no comment saying what the file is and who calls it"
+    for name, lines in files(".py", ".sh"):
+        head = [line for line in lines[:3] if not line.startswith("#!")]
+        if not head or head[0] != f"# {SPDX}":
+            yield f"{name}:1: no {SPDX}"
+        elif not head[1:] or not head[1].startswith(('"""', "#")):
+            yield f"{name}:2: nothing says what the file is"
+
+
+def finished():
+    """nothing is marked as to be done"""
+    yield from matches(UNFINISHED, ".c", ".h", ".py", ".sh", ".md", ".build", "")
+
+
+def no_machine_paths():
+    """no path of one machine"""
+    yield from matches(MACHINE_PATH, ".c", ".h", ".py", ".sh", ".md", ".build", ".txt", "")
+
+
+def clang_format():
+    """C is formatted as .clang-format says"""
+    program = shutil.which("clang-format-" + CLANG_FORMAT) or shutil.which("clang-format")
+    if not program:
+        raise Skip("clang-format is missing: apt-get install clang-format")
+    version = subprocess.run([program, "--version"], capture_output=True, text=True,
+                             check=True).stdout
+    if f"version {CLANG_FORMAT}." not in version:
+        raise Skip(f"versions format differently: {CLANG_FORMAT} is wanted, not {version.strip()}")
+    names = [ROOT / name for name, _ in files(".c", ".h")]
+    done = subprocess.run([program, "--dry-run", *names], capture_output=True, text=True,
+                          check=False)
+    places = re.findall(r"^(.+):(\d+):\d+: .*-Wclang-format-violations", done.stderr, re.MULTILINE)
+    lines = {}
+    for path, line in places:
+        lines.setdefault(str(Path(path).relative_to(ROOT)), []).append(line)
+    for name, numbers in lines.items():
+        yield f"{name}:{numbers[0]}: {len(numbers)} places; run: clang-format -i {name}"
+
+
+class Skip(Exception):
+    """A rule that cannot be checked here; the text says why."""
+
+
+RULES = (include_arrows, pure_headers, pure_calls, one_place_for_states, short_functions,
+         short_files, narrow_lines, opening_comments, finished, no_machine_paths, clang_format)
+
+
+def verdict_of(rule):
+    """Print what a rule says. Return: "ok", "FAIL" or "skip"."""
+    try:
+        offences, verdict, why = list(rule()), "ok", ""
+    except Skip as reason:
+        offences, verdict, why = [], "skip", f": {reason}"
+    if offences:
+        verdict = "FAIL"
+    print(f"{verdict:4} {rule.__doc__}{why}")
+    for offence in offences:
+        print(f"     {offence}")
+    return verdict
+
+
+def main():
+    verdicts = [verdict_of(rule) for rule in RULES]
+    failed = verdicts.count("FAIL")
+    print(f"{verdicts.count('ok')} passed, {failed} failed, {verdicts.count('skip')} skipped")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""What tools/ makes of other programs' output: counts of tests, charts of exchanges.
+
+Ends with a line "N passed, N failed, N skipped".
+"""
+from pathlib import Path
+import sys
+import unittest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
+
+import exchange  # noqa: E402
+import run_suites  # noqa: E402
+
+
+def counted(result, stdout):
+    return run_suites.counts_of({"name": "p:unit / t", "result": result, "stdout": stdout})
+
+
+class Counting(unittest.TestCase):
+    def test_a_program_of_check_counts_its_checks(self):
+        self.assertEqual(counted("FAIL", "90%: Checks: 10, Failures: 1, Errors: 1\n"), (8, 2, 0))
+
+    def test_a_last_line_of_counts_is_taken_as_it_is(self):
+        self.assertEqual(counted("OK", "ok x\n3 passed, 0 failed, 2 skipped\n"), (3, 0, 2))
+
+    def test_any_other_program_counts_as_one(self):
+        self.assertEqual(counted("OK", "fine\n"), (1, 0, 0))
+        self.assertEqual(counted("SKIP", "skipped: no tshark\n"), (0, 0, 1))
+
+    def test_a_crash_after_good_counts_is_a_failure(self):
+        self.assertEqual(counted("FAIL", "3 passed, 0 failed, 0 skipped\n"), (3, 1, 0))
+
+    def test_a_timeout_is_a_failure(self):
+        self.assertEqual(counted("TIMEOUT", "100%: Checks: 4, Failures: 0, Errors: 0\n"),
+                         (4, 1, 0))
+
+    def test_a_skip_is_reported_with_its_reason(self):
+        test = {"name": "p:abi / headers", "result": "SKIP", "stdout": "skipped: no c++\n"}
+        self.assertEqual(run_suites.remarks("abi", test, run_suites.counts_of(test)),
+                         ["skip abi: headers: skipped: no c++"])
+
+
+CLIENT = """purecm[7] 5.000000 conn 0x1 IDLE -> REQ_SENT, CALL_REQ
+purecm[7] 5.004000 rxe0/1 > ::ffff:10.0.0.1: REQ local_comm_id=0x1 service_id=0x1061c06 \
+ip_version=4 src_port=9 src_addr=::10.0.0.2 dst_addr=::10.0.0.1
+ping data: x
+purecm[7] 5.046000 rxe0/1 < ::ffff:10.0.0.1: REJ remote_comm_id=0x1 reason=8 (nobody listens)
+purecm[7] 5.047000 conn 0x1 REQ_SENT -> IDLE, RX_REJ
+""".splitlines()
+
+
+class Charting(unittest.TestCase):
+    def setUp(self):
+        records = [record for record in map(exchange.parse, CLIENT) if record]
+        self.lines = exchange.chart(records, width=100)
+
+    def test_lines_of_the_program_are_none_of_ours(self):
+        self.assertEqual(sum(exchange.parse(line) is not None for line in CLIENT), 4)
+
+    def test_a_sent_message_shows_the_state_before_it_was_logged(self):
+        self.assertRegex(self.lines[1], r"^ +0\.004  REQ  ------->  REQ_SENT +rdma_connect\(\)$")
+
+    def test_a_received_message_shows_the_state_that_follows(self):
+        self.assertRegex(self.lines[-1], r"^ +0\.046  REJ  <-------  IDLE .*nobody listens")
+
+    def test_endpoints_are_written_as_users_write_them(self):
+        self.assertIn("from=10.0.0.2:9  to=10.0.0.1:7174", "\n".join(self.lines))
+
+
+def main():
+    result = unittest.main(exit=False).result
+    failed = len(result.failures) + len(result.errors)
+    print(f"{result.testsRun - failed} passed, {failed} failed, 0 skipped")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

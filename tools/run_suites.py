@@ -1,0 +1,219 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Runs the suites of a build folder one after the other and counts single tests; for tools/check.
+
+A Meson test counts as what its program says: Check's "N%: Checks: N, Failures: N, Errors: N", or
+a last line "N passed, N failed, N skipped"; otherwise as one. Exit status: 1 if anything failed
+or nothing passed.
+"""
+import argparse
+import collections
+import json
+import os
+from pathlib import Path
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+# In the order they run. A test of several suites runs once, in the last of them here.
+FAST = ("style", "unit", "abi", "judge")
+LAB = ("lab", "parity", "luck")
+LONG = ("bench", "long")
+FAST_TIMEOUT_FACTOR = 3
+SHOWN_LINES = 60
+
+COUNTS = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped\s*\Z", re.MULTILINE)
+CHECKS = re.compile(r"^\d+%: Checks: (\d+), Failures: (\d+), Errors: (\d+)", re.MULTILINE)
+PROGRESS = re.compile(r"^\s*\d+/\d+ (?:\S+ / )?(.+?) +([A-Z]+) +([\d.]+)s")
+
+Counts = collections.namedtuple("Counts", "passed failed skipped", defaults=(0, 0, 0))
+
+
+def main():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    try:
+        return run(parse())
+    except (KeyboardInterrupt, BrokenPipeError):
+        return 130
+
+
+def run(args):
+    started = time.monotonic()
+    print("\npurecm: tests", flush=True)
+    total, notes = Counts(), []
+    for suite in chosen(args):
+        counts, said = run_suite(args, suite)
+        total = add(total, counts)
+        notes += said
+    print("\n" + "".join(f"{note}\n" for note in notes), end="")
+    print(f"{time.monotonic() - started:.0f} s; logs: {args.build}/meson-logs")
+    print(f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped")
+    return 1 if total.failed or not total.passed else 0
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("build", type=Path)
+    parser.add_argument("--sanitized", type=Path, metavar="BUILD",
+                        help="another build folder, whose unit tests run too")
+    parser.add_argument("--suite", action="append", help="only this one; may be repeated")
+    parser.add_argument("--quick", action="store_true", help="no suite that boots a lab")
+    parser.add_argument("--long", action="store_true", help="also the longest ones")
+    parser.add_argument("--seconds", type=float, default=float("inf"),
+                        help="what has not ended after this time has failed")
+    args = parser.parse_args()
+    args.end = time.monotonic() + args.seconds
+    return args
+
+
+def add(one, other):
+    return Counts(*(a + b for a, b in zip(one, other)))
+
+
+def known_suites(build):
+    """Return all suites that the build folder has tests of, in the order they are to run."""
+    listing = subprocess.run(["meson", "introspect", build, "--tests"], capture_output=True,
+                             text=True, check=True).stdout
+    found = {suite.split(":")[-1] for test in json.loads(listing) for suite in test["suite"]}
+    order = [*FAST, *sorted(found - {*FAST, *LAB, *LONG}), *LAB, *LONG]
+    return [suite for suite in order if suite in found]
+
+
+def chosen(args):
+    """Return the suites to run; "sanitize" is the unit suite of the other folder."""
+    known = known_suites(args.build)
+    if args.suite:
+        unknown = set(args.suite) - set(known)
+        if unknown:
+            sys.exit(f"there is no suite {', '.join(unknown)}; there are {', '.join(known)}")
+        suites = [suite for suite in known if suite in args.suite]
+    else:
+        suites = [suite for suite in known if not (args.quick and suite in LAB)
+                  and not (suite in LONG and not args.long)]
+    if args.sanitized:
+        suites.insert(suites.index("unit") + 1 if "unit" in suites else 0, "sanitize")
+    return suites
+
+
+def run_suite(args, suite):
+    """Run one suite. Return: (Counts, what to say at the end)."""
+    build, name = (args.sanitized, "unit") if suite == "sanitize" else (args.build, suite)
+    later = known_suites(build)
+    later = later[later.index(name) + 1:]
+    log = build / f"meson-logs/testlog-{suite}.json"
+    log.unlink(missing_ok=True)
+    slow = suite in LAB + LONG
+    if slow:
+        print(f"  {suite:9} one at a time; a few minutes", flush=True)
+    started = time.monotonic()
+    last_words = meson_test(args, build, name, later, log.stem, slow)
+    seconds = time.monotonic() - started
+    return summary(suite, log, seconds, last_words)
+
+
+def meson_test(args, build, suite, later, logbase, slow):
+    """Run Meson's test runner. Return: what it printed, for the case that it leaves no log."""
+    command = ["meson", "test", "-C", build, "--suite", suite, "--logbase", logbase,
+               "--timeout-multiplier", "1" if slow else str(FAST_TIMEOUT_FACTOR)]
+    for other in later:
+        command += ["--no-suite", other]
+    environment = {**os.environ, "PURECM_TEST_LONG": "1" if args.long else "",
+                   "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1"}
+    printed = []
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, env=environment) as meson:
+        timer = threading.Timer(min(max(args.end - time.monotonic(), 0), threading.TIMEOUT_MAX),
+                                meson.terminate)
+        timer.daemon = True
+        timer.start()
+        try:
+            for line in meson.stdout:
+                printed.append(line)
+                found = PROGRESS.match(line)
+                if found and slow:
+                    name, verdict, seconds = found.groups()
+                    print(f"            {verdict:9} {name:50}{float(seconds):7.1f} s", flush=True)
+        except BaseException:
+            # It ends its tests before itself, but only if it can say so.
+            meson.terminate()
+            meson.communicate()
+            raise
+        finally:
+            timer.cancel()
+    return "".join(printed[-SHOWN_LINES:])
+
+
+def summary(suite, log, seconds, last_words):
+    """Print the line about a suite, and its failures. Return: (Counts, notes)."""
+    try:
+        tests = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    except OSError:
+        tests = []
+    if not tests:
+        print(f"  {suite:9} the test runner did not run:\n{last_words}")
+        return Counts(failed=1), [f"FAIL {suite}: the test runner did not run"]
+    total, notes = Counts(), []
+    for test in tests:
+        counts = counts_of(test)
+        total = add(total, counts)
+        notes += remarks(suite, test, counts)
+    text = ", ".join(f"{number} {what}" for what, number in total._asdict().items() if number)
+    programs = f" in {len(tests)} programs" if len(tests) > 1 else ""
+    print(f"  {suite:9} {text + programs:62}{seconds:7.1f} s")
+    for test in tests:
+        if counts_of(test).failed:
+            print(excerpt(test))
+    sys.stdout.flush()
+    return total, notes
+
+
+def counts_of(test):
+    """Return what one Meson test counts for; one failure at least if Meson says it failed."""
+    text = test.get("stdout", "")
+    verdict = test["result"]
+    ours = COUNTS.search(text)
+    checks = CHECKS.findall(text)
+    if ours:
+        counts = Counts(*map(int, ours.groups()))
+    elif checks:
+        ran, failures, errors = (sum(map(int, column)) for column in zip(*checks))
+        counts = Counts(ran - failures - errors, failures + errors, 0)
+    else:
+        counts = Counts(passed=verdict == "OK")
+    if verdict == "SKIP":
+        return counts if counts.skipped else Counts(skipped=1)
+    if verdict != "OK" and not counts.failed:
+        return add(counts, Counts(failed=1))
+    return counts
+
+
+def title(test):
+    return test["name"].split(" / ", maxsplit=1)[-1]
+
+
+def remarks(suite, test, counts):
+    """Return a line for the end if the test failed or skipped something."""
+    if counts.failed:
+        why = "out of time" if test["result"] == "INTERRUPT" else test["result"].lower()
+        return [f"FAIL {suite}: {title(test)} ({why}); again: "
+                f"tools/check --suite {suite if suite != 'sanitize' else 'unit --sanitize'}"]
+    if counts.skipped:
+        reasons = re.findall(r"^\s*skip.*$", test.get("stdout", ""), re.MULTILINE | re.IGNORECASE)
+        why = reasons[-1].strip() if reasons else "it does not say why"
+        return [f"skip {suite}: {title(test)}: {why}"]
+    return []
+
+
+def excerpt(test):
+    """Return the end of what a failed test printed, each line marked."""
+    output = test.get("stdout", "") + test.get("stderr", "")
+    lines = output.rstrip().splitlines()[-SHOWN_LINES:]
+    return "\n".join([f"            {title(test)}: {test['result']}",
+                      *(f"            | {line}" for line in lines)])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# What tools/check and tools/demo need before they can begin: packages and a build. Sourced by
+# both, after they have changed to the root of the checkout. bash, because nothing else can be
+# counted on yet.
+#
+# shellcheck shell=bash disable=SC2034,SC2154
+#
+# $setup_name names the caller in messages. A step that fails says what failed and what to do, and
+# ends the caller with status 1.
+
+export DEBIAN_FRONTEND=noninteractive PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
+export HOME=${HOME:-/root} PATH=$PATH:/usr/sbin:/sbin
+
+build_packages=(gcc libc6-dev pkg-config meson ninja-build python3 check
+	libibverbs-dev libibumad-dev libnl-3-dev libnl-route-3-dev)
+device_packages=(ibverbs-providers rdmacm-utils)
+lab_packages=("${device_packages[@]}" qemu-system-x86 busybox-static util-linux kmod iproute2
+	procps tcpdump ibverbs-utils)
+test_packages=(g++ binutils librdmacm-dev perftest tshark clang-format)
+
+# fail WHAT ADVICE: a sentence each.
+fail() {
+	printf '\n%s: %s\n%s\n' "$setup_name" "$1" "$2" >&2
+	exit 1
+}
+
+# row NAME TEXT [SECONDS]: one line of progress.
+row() {
+	if [ $# -gt 2 ]; then
+		printf "  %-9s %-62s%7s s\n" "$1" "$2" "$3"
+	else
+		printf "  %-9s %s\n" "$1" "$2"
+	fi
+}
+
+# seconds_since EPOCHREALTIME: with one decimal.
+seconds_since() {
+	local us=$((${EPOCHREALTIME/[.,]/} - ${1/[.,]/}))
+	printf '%d.%d' $((us / 1000000)) $((us / 100000 % 10))
+}
+
+# quietly WHAT ADVICE COMMAND...: runs it; the end of its output is shown only if it fails.
+quietly() {
+	local what=$1 advice=$2 log
+	shift 2
+	log=$(mktemp) || fail "no temporary file can be made." "Make room in ${TMPDIR:-/tmp}."
+	exec 9<>"$log"
+	rm -f "$log" # the open descriptor keeps it until we end, however we end
+	if ! "$@" >&9 2>&1 </dev/null; then
+		printf '\n' >&2
+		tail -n 40 /dev/fd/9 >&2
+		fail "$what" "$advice"
+	fi
+	exec 9>&-
+}
+
+# missing PACKAGE...: prints those that are not installed.
+missing() {
+	local package installed
+	installed=" $(dpkg-query -W -f='${db:Status-Status}:${Package} ' "$@" 2>/dev/null)"
+	for package; do
+		[[ $installed == *" installed:$package "* ]] || printf '%s ' "$package"
+	done
+}
+
+as_root() {
+	if [ "$(id -u)" = 0 ]; then
+		"$@"
+	else
+		sudo -n -- env DEBIAN_FRONTEND=noninteractive "$@"
+	fi
+}
+
+# The lab's kernel comes from apt too, so the lists are wanted even if no package is.
+have_lists() {
+	compgen -G '/var/lib/apt/lists/*_Packages*' >/dev/null
+}
+
+# install_packages PACKAGE...: installs what is missing, with what is needed for that.
+install_packages() {
+	local started=$EPOCHREALTIME wanted
+	command -v dpkg-query apt-get >/dev/null ||
+		fail "this is no Debian: there is no apt-get to install packages with." \
+			"Install what these packages hold, then use meson and ninja by hand: $*"
+	wanted=$(missing "$@")
+	if [ -z "$wanted" ] && have_lists; then
+		row install "nothing is missing" "$(seconds_since "$started")"
+		return
+	fi
+	if [ -n "$wanted" ]; then
+		row install "packages missing: $(wc -w <<<"$wanted"); a minute or two"
+	else
+		row install "package lists"
+	fi
+	[ "$(id -u)" = 0 ] || sudo -n true 2>/dev/null ||
+		fail "packages are missing and neither root nor sudo without a password is at hand." \
+			"As root: apt-get update && apt-get install --no-install-recommends $wanted"
+	quietly "the package lists could not be fetched." \
+		"Is the network up, and are /etc/apt/sources.list* right?" \
+		as_root apt-get -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 update
+	# shellcheck disable=SC2086 # words on purpose
+	[ -z "$wanted" ] || quietly "these packages could not be installed: $wanted" \
+		"See above what apt says; mend it, and run $setup_name again." \
+		as_root apt-get -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 \
+		install -y --no-install-recommends $wanted
+	newly_installed=1
+	row install "done" "$(seconds_since "$started")"
+}
+
+# build_in FOLDER TARGETS [MESON_OPTION...]: configures once, then builds what changed; all if
+# TARGETS is empty.
+build_in() {
+	local folder=$1 targets=$2 started=$EPOCHREALTIME
+	shift 2
+	mkdir -p "$folder" || fail "the folder $folder cannot be made." "Is the checkout writable?"
+	exec 8>"$folder/.lock"
+	flock 8
+	if [ ! -e "$folder/build.ninja" ]; then
+		row build "$folder, from nothing"
+		quietly "meson could not configure $folder." "See above what it misses." \
+			meson setup "$folder" "$@"
+	elif [ -n "${newly_installed:-}" ]; then
+		# What was missing may have left tests out.
+		quietly "meson could not configure $folder." "See above what it misses." \
+			meson setup --reconfigure "$folder"
+	fi
+	# shellcheck disable=SC2086 # words on purpose
+	quietly "the build in $folder failed." \
+		"If the code is not to blame, remove $folder and run $setup_name again." \
+		meson compile -C "$folder" --ninja-args=--quiet $targets
+	exec 8>&-
+	row build "$folder" "$(seconds_since "$started")"
+}
