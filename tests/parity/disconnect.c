@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Parity: ends of connections. */
+#include "steps.h"
+
+/* More than the time both sides spend in timewait: 2 s on RoCE. */
+#define TIMEWAIT_MS 4500
+
+static void hang_up(struct scene *s)
+{
+	struct rdma_cm_id *id = dial(s);
+
+	DO(rdma_disconnect(id));
+	show_qp_state(id);
+	take_event(s);
+	DO(rdma_disconnect(id));
+	show_quiet(s->channel);
+	meet(s);
+	close_id(id);
+}
+
+static void be_hung_up_on(struct scene *s)
+{
+	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child = answer(s);
+
+	take_event(s);
+	show_qp_state(child);
+	DO(rdma_disconnect(child));
+	show_qp_state(child);
+	DO(rdma_disconnect(child));
+	show_quiet(s->channel);
+	meet(s);
+	close_id(child);
+	close_id(listener);
+}
+
+static void client_is_hung_up_on(struct scene *s)
+{
+	struct rdma_cm_id *id = dial(s);
+
+	meet(s);
+	take_event(s);
+	show_qp_state(id);
+	DO(rdma_disconnect(id));
+	show_qp_state(id);
+	show_quiet(s->channel);
+	meet(s);
+	close_id(id);
+}
+
+static void server_hangs_up(struct scene *s)
+{
+	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child = answer(s);
+
+	meet(s);
+	DO(rdma_disconnect(child));
+	show_qp_state(child);
+	take_event(s);
+	show_quiet(s->channel);
+	meet(s);
+	close_id(child);
+	close_id(listener);
+}
+
+static void hang_up_at_once(struct scene *s)
+{
+	struct rdma_cm_id *id = dial(s);
+
+	meet(s);
+	DO(rdma_disconnect(id));
+	take_event(s);
+	show_qp_state(id);
+	show_quiet(s->channel);
+	meet(s);
+	close_id(id);
+}
+
+static void both_hang_up(struct scene *s)
+{
+	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child = answer(s);
+
+	meet(s);
+	DO(rdma_disconnect(child));
+	take_event(s);
+	show_qp_state(child);
+	show_quiet(s->channel);
+	meet(s);
+	close_id(child);
+	close_id(listener);
+}
+
+/* DREP is for the application to send: until it disconnects, the peer hears nothing. */
+static void wait_for_the_peer_to_agree(struct scene *s)
+{
+	struct rdma_cm_id *id = dial(s);
+
+	DO(rdma_disconnect(id));
+	meet(s);
+	show_quiet(s->channel);
+	meet(s);
+	take_event(s);
+	close_id(id);
+}
+
+static void agree_late(struct scene *s)
+{
+	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child = answer(s);
+
+	take_event(s);
+	meet(s);
+	meet(s);
+	DO(rdma_disconnect(child));
+	close_id(child);
+	close_id(listener);
+}
+
+static void agree_by_destroy(struct scene *s)
+{
+	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child = answer(s);
+
+	take_event(s);
+	meet(s);
+	meet(s);
+	close_id(child);
+	close_id(listener);
+}
+
+static void stay_through_timewait(struct scene *s)
+{
+	struct rdma_cm_id *id = dial(s);
+
+	DO(rdma_disconnect(id));
+	take_event(s);
+	rdma_ack_cm_event(wait_event_for(s->channel, TIMEWAIT_MS));
+	DO(rdma_disconnect(id));
+	show_quiet(s->channel);
+	meet(s);
+	close_id(id);
+}
+
+static void stay_through_timewait_too(struct scene *s)
+{
+	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child = answer(s);
+
+	take_event(s);
+	DO(rdma_disconnect(child));
+	rdma_ack_cm_event(wait_event_for(s->channel, TIMEWAIT_MS));
+	DO(rdma_disconnect(child));
+	show_quiet(s->channel);
+	meet(s);
+	close_id(child);
+	close_id(listener);
+}
+
+static void destroy_in_reply(struct scene *s)
+{
+	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child = answer(s);
+
+	meet(s);
+	take_event(s);
+	close_id(child);
+	close_id(listener);
+}
+
+static void vanish_by_destroy(struct scene *s)
+{
+	struct rdma_cm_id *id = dial(s);
+
+	meet(s);
+	close_id(id);
+}
+
+static void hang_up_before_established(struct scene *s)
+{
+	struct rdma_cm_id *id = dial_ready(s, RDMA_PS_TCP);
+	struct rdma_conn_param param = usual_param("half");
+
+	DO(rdma_disconnect(id));
+	param.qp_num = unused_qpn();
+	DO(rdma_connect(id, &param));
+	take_event(s);
+	meet(s);
+	DO(rdma_disconnect(id));
+	show_quiet(s->channel);
+	meet(s);
+	DO(rdma_establish(id));
+	take_event(s);
+	DO(rdma_disconnect(id));
+	meet(s);
+	close_id(id);
+}
+
+static void accept_and_hang_up_early(struct scene *s)
+{
+	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child = wait_request(s);
+	struct rdma_conn_param param = usual_param("half");
+
+	DO(rdma_disconnect(child));
+	make_qp(child);
+	DO(rdma_accept(child, &param));
+	meet(s);
+	DO(rdma_disconnect(child));
+	show_qp_state(child);
+	show_quiet(s->channel);
+	meet(s);
+	take_event(s);
+	DO(rdma_disconnect(child));
+	take_event(s);
+	meet(s);
+	close_id(child);
+	close_id(listener);
+}
+
+const struct scenario disconnect_scenarios[] = {
+	{"disconnect-client",	       hang_up, be_hung_up_on, 0, 0, "begun by the active side" },
+	{ "disconnect-server",	       client_is_hung_up_on, server_hangs_up, 0, 0,
+	  "begun by the passive side" },
+	{ "disconnect-both",			     hang_up_at_once, both_hang_up, 0, 0, "begun by both at once" },
+	{ "disconnect-late",			     wait_for_the_peer_to_agree, agree_late, 0, 0,
+	  "the peer's application takes its time" },
+	{ "disconnect-destroyed",wait_for_the_peer_to_agree, agree_by_destroy, 0, 0,
+	  "the peer's application destroys its id instead" },
+	{ "disconnect-timewait",				 stay_through_timewait, stay_through_timewait_too, SLOW, 0,
+	  "TIMEWAIT_EXIT on both sides" },
+	{ "disconnect-vanished", vanish_by_destroy, destroy_in_reply, 0, 0,
+	  "an id destroyed while it is connected" },
+	{ "disconnect-half-open",	  hang_up_before_established, accept_and_hang_up_early, 0, 0,
+	  "rdma_disconnect before the connection is established" },
+	{ 0	      },
+};

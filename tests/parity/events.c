@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Parity: the event channel as a file descriptor. */
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
+
+#include "steps.h"
+
+static void start_one(struct scene *s, struct rdma_cm_id *id)
+{
+	if (rdma_resolve_addr(id, NULL, at(&s->peer, s->port), RESOLVE_MS))
+		give_up("rdma_resolve_addr: %s", strerror(errno));
+}
+
+static int ready(const struct rdma_event_channel *channel, int wait_ms)
+{
+	struct pollfd pfd = { .fd = channel->fd, .events = POLLIN | POLLOUT | POLLPRI };
+
+	return poll(&pfd, 1, wait_ms) > 0 ? pfd.revents : 0;
+}
+
+static void poll_tells_whether_get_blocks(struct scene *s)
+{
+	struct rdma_cm_id *one = open_id(s, "one", RDMA_PS_TCP);
+	struct rdma_cm_id *two = open_id(s, "two", RDMA_PS_TCP);
+	struct rdma_cm_event *event;
+
+	SAY("before %#x", (unsigned)ready(s->channel, 0) & POLLIN);
+	start_one(s, one);
+	SAY("one event %#x", (unsigned)ready(s->channel, PATIENCE_MS) & POLLIN);
+	start_one(s, two);
+	pause_ms(QUIET_MS);
+	event = wait_event(s->channel);
+	SAY("one of two taken %#x", (unsigned)ready(s->channel, 0) & POLLIN);
+	rdma_ack_cm_event(event);
+	event = wait_event(s->channel);
+	SAY("both taken, one not acknowledged %#x", (unsigned)ready(s->channel, 0) & POLLIN);
+	rdma_ack_cm_event(event);
+	close_id(two);
+	close_id(one);
+}
+
+static void destroyed_events_are_not_ready(struct scene *s)
+{
+	struct rdma_cm_id *id = open_id(s, "id", RDMA_PS_TCP);
+
+	start_one(s, id);
+	SAY("one event %#x", (unsigned)ready(s->channel, PATIENCE_MS) & POLLIN);
+	DO(rdma_destroy_id(id));
+	SAY("its id destroyed %#x", (unsigned)ready(s->channel, 0) & POLLIN);
+}
+
+static void nonblocking_get_says_eagain(struct scene *s)
+{
+	struct rdma_cm_id *id = open_id(s, "id", RDMA_PS_TCP);
+	struct rdma_cm_event *event;
+
+	fcntl(s->channel->fd, F_SETFL, fcntl(s->channel->fd, F_GETFL) | O_NONBLOCK);
+	DO(rdma_get_cm_event(s->channel, &event));
+	start_one(s, id);
+	take_event(s);
+	DO(rdma_get_cm_event(s->channel, &event));
+	fcntl(s->channel->fd, F_SETFL, fcntl(s->channel->fd, F_GETFL) & ~O_NONBLOCK);
+	start_one(s, open_id(s, "second", RDMA_PS_TCP));
+	DO(rdma_get_cm_event(s->channel, &event));
+	show_event(event);
+	id = event->id;
+	rdma_ack_cm_event(event);
+	close_id(id);
+}
+
+/* Edge triggered: how many edges a wait sees. */
+static int edges(int epoll, int wait_ms)
+{
+	struct epoll_event seen;
+
+	return epoll_wait(epoll, &seen, 1, wait_ms);
+}
+
+static void every_event_is_an_edge(struct scene *s)
+{
+	struct epoll_event want = { .events = EPOLLIN | EPOLLET };
+	struct rdma_cm_id *one = open_id(s, "one", RDMA_PS_TCP);
+	struct rdma_cm_id *two = open_id(s, "two", RDMA_PS_TCP);
+	int epoll = epoll_create1(EPOLL_CLOEXEC);
+
+	DO(epoll_ctl(epoll, EPOLL_CTL_ADD, s->channel->fd, &want));
+	SAY("nothing: %d", edges(epoll, QUIET_MS));
+	start_one(s, one);
+	SAY("first event: %d", edges(epoll, PATIENCE_MS));
+	SAY("no second edge: %d", edges(epoll, QUIET_MS));
+	start_one(s, two);
+	SAY("second event, first not taken: %d", edges(epoll, PATIENCE_MS));
+	take_event(s);
+	take_event(s);
+	SAY("both taken: %d", edges(epoll, QUIET_MS));
+	DO(rdma_resolve_route(one, RESOLVE_MS));
+	SAY("third event: %d", edges(epoll, PATIENCE_MS));
+	take_event(s);
+	close(epoll);
+	close_id(two);
+	close_id(one);
+}
+
+static void on_alarm(int number)
+{
+	(void)number;
+}
+
+static void *interrupt(void *thread)
+{
+	pause_ms(QUIET_MS);
+	pthread_kill(*(pthread_t *)thread, SIGUSR1);
+	return NULL;
+}
+
+static void signals_interrupt_get(struct scene *s)
+{
+	struct sigaction action = { .sa_handler = on_alarm };
+	pthread_t self = pthread_self(), other;
+	struct rdma_cm_event *event;
+
+	sigaction(SIGUSR1, &action, NULL);
+	pthread_create(&other, NULL, interrupt, &self);
+	DO(rdma_get_cm_event(s->channel, &event));
+	pthread_join(other, NULL);
+}
+
+static void *get_and_show(void *channel)
+{
+	struct rdma_cm_event *event;
+
+	if (!DO(rdma_get_cm_event(channel, &event))) {
+		show_event(event);
+		rdma_ack_cm_event(event);
+	}
+	return NULL;
+}
+
+static void blocked_get_wakes_up(struct scene *s)
+{
+	struct rdma_cm_id *id = open_id(s, "id", RDMA_PS_TCP);
+	pthread_t getter;
+
+	pthread_create(&getter, NULL, get_and_show, s->channel);
+	pause_ms(QUIET_MS);
+	start_one(s, id);
+	pthread_join(getter, NULL);
+	close_id(id);
+}
+
+static void get_is_a_cancellation_point(struct scene *s)
+{
+	struct rdma_cm_id *id = open_id(s, "id", RDMA_PS_TCP);
+	pthread_t getter;
+	void *result;
+
+	pthread_create(&getter, NULL, get_and_show, s->channel);
+	pause_ms(QUIET_MS);
+	pthread_cancel(getter);
+	pthread_join(getter, &result);
+	SAY("cancelled %d", result == PTHREAD_CANCELED);
+	start_one(s, id);
+	take_event(s);
+	close_id(id);
+}
+
+static void channels_keep_their_events_apart(struct scene *s)
+{
+	struct rdma_event_channel *first = s->channel, *second = rdma_create_event_channel();
+	struct rdma_cm_id *one = open_id(s, "one", RDMA_PS_TCP), *two;
+
+	s->channel = second;
+	two = open_id(s, "two", RDMA_PS_TCP);
+	start_one(s, two);
+	take_event(s);
+	SAY("first channel %#x", (unsigned)ready(first, QUIET_MS) & POLLIN);
+	s->channel = first;
+	start_one(s, one);
+	take_event(s);
+	SAY("second channel %#x", (unsigned)ready(second, QUIET_MS) & POLLIN);
+	close_id(one);
+	close_id(two);
+	rdma_destroy_event_channel(second);
+}
+
+const struct scenario event_scenarios[] = {
+	{"events-poll",			 poll_tells_whether_get_blocks, NULL, 0, 0,
+	  "readiness before and after events are taken and acknowledged" },
+	{ "events-destroyed",			       destroyed_events_are_not_ready, NULL, 0, 0,
+	  "events of a destroyed id are gone" },
+	{ "events-nonblocking",				  nonblocking_get_says_eagain, NULL, 0, 0,
+	  "O_NONBLOCK set and cleared on the descriptor" },
+	{ "events-edges",				  every_event_is_an_edge, NULL, 0, 0, "EPOLLET sees each new event" },
+	{ "events-signal",signals_interrupt_get, NULL, 0, 0, "EINTR" },
+	{ "events-wake",				  blocked_get_wakes_up, NULL, 0, 0,
+	  "a thread that waits in rdma_get_cm_event" },
+	{ "events-cancel", get_is_a_cancellation_point, NULL, 0, 0,
+	  "a thread that is cancelled in rdma_get_cm_event" },
+	{ "events-channels",		     channels_keep_their_events_apart, NULL, 0, 0,
+	  "two channels in one process" },
+	{ 0			      },
+};

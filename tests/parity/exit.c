@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Parity: processes that end without taking their connections down. */
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "steps.h"
+
+/* Run a side's part in a process of its own, which never cleans up. */
+static void in_doomed_process(struct scene *s, void (*part)(struct scene *), bool killed)
+{
+	int status;
+	pid_t child = fork();
+
+	if (!child) {
+		open_channel(s);
+		part(s);
+		if (killed)
+			raise(SIGKILL);
+		exit(0);
+	}
+	if (child < 0 || waitpid(child, &status, 0) != child)
+		give_up("doomed process: %s", strerror(errno));
+	SAY("process ended %s", WIFSIGNALED(status) ? "by a signal" : "by itself");
+}
+
+static void connect_only(struct scene *s)
+{
+	dial(s);
+	meet(s);
+}
+
+static void send_request_only(struct scene *s)
+{
+	struct rdma_conn_param param = usual_param("soon dead");
+	struct rdma_cm_id *id = dial_ready(s, RDMA_PS_TCP);
+
+	param.qp_num = unused_qpn();
+	DO(rdma_connect(id, &param));
+	meet(s);
+}
+
+static void accept_only(struct scene *s)
+{
+	listen_here(s, RDMA_PS_TCP, 0);
+	answer(s);
+	meet(s);
+}
+
+static void take_request_only(struct scene *s)
+{
+	listen_here(s, RDMA_PS_TCP, 0);
+	wait_request(s);
+}
+
+static void client_exits(struct scene *s)
+{
+	in_doomed_process(s, connect_only, false);
+	meet(s);
+}
+
+static void client_is_killed(struct scene *s)
+{
+	in_doomed_process(s, connect_only, true);
+	meet(s);
+}
+
+static void client_exits_with_a_request(struct scene *s)
+{
+	in_doomed_process(s, send_request_only, false);
+	meet(s);
+}
+
+static void server_exits(struct scene *s)
+{
+	in_doomed_process(s, accept_only, false);
+	meet(s);
+}
+
+static void server_is_killed(struct scene *s)
+{
+	in_doomed_process(s, accept_only, true);
+	meet(s);
+}
+
+static void server_exits_with_a_request(struct scene *s)
+{
+	in_doomed_process(s, take_request_only, false);
+	meet(s);
+}
+
+static void watch_client(struct scene *s)
+{
+	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child = answer(s);
+
+	meet(s);
+	take_event(s);
+	meet(s);
+	DO(rdma_disconnect(child));
+	close_id(child);
+	close_id(listener);
+}
+
+static void watch_request(struct scene *s)
+{
+	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child = wait_request(s);
+	struct rdma_conn_param param = usual_param("late");
+
+	meet(s);
+	meet(s);
+	show_quiet(s->channel);
+	param.qp_num = unused_qpn();
+	DO(rdma_accept(child, &param));
+	close_id(child);
+	close_id(listener);
+}
+
+static void watch_server(struct scene *s)
+{
+	struct rdma_cm_id *id = dial(s);
+
+	meet(s);
+	take_event(s);
+	meet(s);
+	DO(rdma_disconnect(id));
+	show_quiet(s->channel);
+	close_id(id);
+}
+
+static void watch_reply(struct scene *s)
+{
+	struct rdma_cm_id *id = dial_ready(s, RDMA_PS_TCP);
+	struct rdma_conn_param param = usual_param("anybody?");
+
+	make_qp(id);
+	DO(rdma_connect(id, &param));
+	take_event(s);
+	show_qp_state(id);
+	meet(s);
+	close_id(id);
+}
+
+/* The port of a dead process is free, and its connections do not disturb the next one. */
+static void server_is_followed_by_another(struct scene *s)
+{
+	struct rdma_cm_id *listener;
+
+	in_doomed_process(s, accept_only, true);
+	meet(s);
+	open_channel(s);
+	listener = listen_here(s, RDMA_PS_TCP, 0);
+	close_id(answer(s));
+	close_id(listener);
+}
+
+static void connect_to_both(struct scene *s)
+{
+	struct rdma_cm_id *first = dial(s), *second;
+
+	meet(s);
+	take_event(s);
+	meet(s);
+	DO(rdma_disconnect(first));
+	second = dial(s);
+	take_event(s);
+	DO(rdma_disconnect(second));
+	close_id(second);
+	close_id(first);
+}
+
+const struct scenario exit_scenarios[] = {
+	{"exit-client",			 client_exits, watch_client, BARE, 0, "a connected client exits" },
+	{ "exit-client-killed",			client_is_killed, watch_client, BARE, 0,
+	  "a connected client is killed" },
+	{ "exit-client-request",				 client_exits_with_a_request, watch_request, BARE, 0,
+	  "a client exits while it waits for a reply" },
+	{ "exit-server",			     watch_server, server_exits, BARE, 0, "a connected server exits" },
+	{ "exit-server-killed",watch_server, server_is_killed, BARE, 0,
+	  "a connected server is killed" },
+	{ "exit-server-request",				 watch_reply, server_exits_with_a_request, BARE, 0,
+	  "a server exits with a request in its hands" },
+	{ "exit-restart", connect_to_both, server_is_followed_by_another, BARE, 0,
+	  "a server is killed and followed by another on its port" },
+	{ 0	    },
+};

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Parity: peers that stop answering. run.py has made neighbour entries for addresses that nobody
+ * has; the scenarios that lose a peer half-way change its neighbour entry themselves.
+ */
+#include <arpa/inet.h>
+#include <net/if.h>
+
+#include "steps.h"
+
+/* Stock gives a request up after 98 s, a reply after 65 s. */
+#define GIVE_UP_MS  130000
+#define GIVE_UP_S   160
+#define NO_HOST_MAC "02:00:00:00:00:99"
+
+#define GONE_IDS    2
+
+/* Level and option of <purecm/purecm.h>, which stock's headers do not come with. */
+#define PURECM_LEVEL		  0x70636d
+#define PURECM_CONNECT_TIMEOUT_MS 1
+#define HURRY_MS		  12000
+
+/* Give up early where the library can; stock cannot, and says so to deaf ears. */
+static void hurry(struct rdma_cm_id *id)
+{
+	uint32_t ms = HURRY_MS;
+
+	rdma_set_option(id, PURECM_LEVEL, PURECM_CONNECT_TIMEOUT_MS, &ms, sizeof(ms));
+}
+
+static struct rdma_cm_id *dial_gone(struct scene *s, const char *label, enum rdma_port_space ps)
+{
+	struct rdma_cm_id *id = open_id(s, label, ps);
+
+	hurry(id);
+	DO(rdma_resolve_addr(id, NULL, beside(s, GONE, s->port), RESOLVE_MS));
+	take_event(s);
+	DO(rdma_resolve_route(id, RESOLVE_MS));
+	take_event(s);
+	return id;
+}
+
+/* One event for each id, in whatever order; printed in the ids' order. */
+static void wait_for_each(struct scene *s, struct rdma_cm_id **ids)
+{
+	struct rdma_cm_event *events[GONE_IDS] = { 0 }, *event;
+	size_t i, n;
+
+	for (n = 0; n < GONE_IDS; n++) {
+		if (!is_ready(s->channel, GIVE_UP_MS) || rdma_get_cm_event(s->channel, &event))
+			give_up("only %zu of %d ids have an event", n, GONE_IDS);
+		for (i = 0; i < GONE_IDS && (ids[i] != event->id || events[i]); i++)
+			;
+		if (i == GONE_IDS) {
+			show_event(event);
+			give_up("a second event for the same id");
+		}
+		events[i] = event;
+	}
+	for (i = 0; i < GONE_IDS; i++) {
+		show_event(events[i]);
+		rdma_ack_cm_event(events[i]);
+	}
+}
+
+static void connect_to_a_gone_peer(struct scene *s)
+{
+	struct rdma_conn_param param = usual_param("anybody?");
+	struct rdma_cm_id *ids[GONE_IDS] = {
+		dial_gone(s, "with a queue pair", RDMA_PS_TCP),
+		dial_gone(s, "without a queue pair", RDMA_PS_TCP),
+	};
+	size_t i;
+
+	make_qp(ids[0]);
+	DO(rdma_connect(ids[0], &param));
+	param.qp_num = unused_qpn();
+	DO(rdma_connect(ids[1], &param));
+	wait_for_each(s, ids);
+	show_qp_state(ids[0]);
+	for (i = 0; i < GONE_IDS; i++) {
+		DO(rdma_connect(ids[i], &param));
+		DO(rdma_disconnect(ids[i]));
+		close_id(ids[i]);
+	}
+	show_quiet(s->channel);
+}
+
+static void look_up_at_a_gone_peer(struct scene *s)
+{
+	struct rdma_conn_param param = { 0 };
+	struct rdma_cm_id *id = dial_gone(s, "lookup", RDMA_PS_UDP);
+
+	make_qp(id);
+	DO(rdma_connect(id, &param));
+	rdma_ack_cm_event(wait_event_for(s->channel, GIVE_UP_MS));
+	DO(rdma_connect(id, &param));
+	DO(rdma_disconnect(id));
+	close_id(id);
+}
+
+/* From now on nothing we send reaches the peer's address; the control connection uses another. */
+static void set_neighbour(struct scene *s, bool lost)
+{
+	char text[INET6_ADDRSTRLEN];
+	const void *raw = s->family == AF_INET
+				  ? (void *)&((struct sockaddr_in *)&s->peer)->sin_addr
+				  : (void *)&((struct sockaddr_in6 *)&s->peer)->sin6_addr;
+
+	inet_ntop(s->family, raw, text, sizeof(text));
+	if (lost)
+		shell("ip neigh replace %s lladdr %s nud permanent dev eth0", text, NO_HOST_MAC);
+	else
+		shell("ip neigh del %s dev eth0", text);
+}
+
+static void hang_up_unheard(struct scene *s)
+{
+	struct rdma_cm_id *id = dial(s);
+
+	meet(s);
+	meet(s);
+	DO(rdma_disconnect(id));
+	rdma_ack_cm_event(wait_event_for(s->channel, GIVE_UP_MS));
+	show_qp_state(id);
+	close_id(id);
+	meet(s);
+}
+
+/* We hear the peer, it does not hear us. */
+static void agree_unheard(struct scene *s)
+{
+	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child = answer(s);
+
+	meet(s);
+	set_neighbour(s, true);
+	meet(s);
+	take_event(s);
+	DO(rdma_disconnect(child));
+	meet(s);
+	set_neighbour(s, false);
+	close_id(child);
+	close_id(listener);
+}
+
+static void connect_unanswered(struct scene *s)
+{
+	struct rdma_cm_id *id = dial_ready(s, RDMA_PS_TCP);
+	struct rdma_conn_param param = usual_param("anybody?");
+
+	make_qp(id);
+	DO(rdma_connect(id, &param));
+	rdma_ack_cm_event(wait_event_for(s->channel, GIVE_UP_MS));
+	show_qp_state(id);
+	close_id(id);
+	meet(s);
+}
+
+static void accept_unheard(struct scene *s)
+{
+	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child = wait_request(s);
+	struct rdma_conn_param param = usual_param("unheard");
+
+	make_qp(child);
+	set_neighbour(s, true);
+	DO(rdma_accept(child, &param));
+	rdma_ack_cm_event(wait_event_for(s->channel, GIVE_UP_MS));
+	show_qp_state(child);
+	meet(s);
+	set_neighbour(s, false);
+	close_id(child);
+	close_id(listener);
+}
+
+const struct scenario gone_scenarios[] = {
+	{"gone-connect",	  connect_to_a_gone_peer, NULL, SLOW, GIVE_UP_S,
+	  "requests that nobody answers" },
+	{ "gone-lookup",			 look_up_at_a_gone_peer, NULL, SLOW, GIVE_UP_S,
+	  "a lookup that nobody answers" },
+	{ "gone-disconnect",		     hang_up_unheard, agree_unheard, LONG | ALONE, GIVE_UP_S,
+	  "the end of a connection that nobody confirms" },
+	{ "gone-accept",			 connect_unanswered, accept_unheard, LONG | ALONE, GIVE_UP_S,
+	  "a reply that does not arrive" },
+	{ 0},
+};

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Parity: moving ids between event channels. */
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "steps.h"
+
+static void waiting_events_move_along(struct scene *s)
+{
+	struct rdma_event_channel *old = s->channel, *new = rdma_create_event_channel();
+	struct rdma_cm_id *id = open_id(s, "id", RDMA_PS_TCP);
+
+	if (rdma_resolve_addr(id, NULL, at(&s->peer, s->port), RESOLVE_MS))
+		give_up("rdma_resolve_addr: %s", strerror(errno));
+	SAY("old %d new %d", is_ready(old, PATIENCE_MS), is_ready(new, 0));
+	DO(rdma_migrate_id(id, new));
+	SAY("old %d new %d", is_ready(old, QUIET_MS), is_ready(new, PATIENCE_MS));
+	SAY("channel is the new one %d", id->channel == new);
+	rdma_ack_cm_event(wait_event(new));
+	DO(rdma_resolve_route(id, RESOLVE_MS));
+	rdma_ack_cm_event(wait_event(new));
+	SAY("old %d new %d", is_ready(old, QUIET_MS), is_ready(new, 0));
+	DO(rdma_migrate_id(id, old));
+	SAY("channel is the old one %d", id->channel == old);
+	close_id(id);
+	rdma_destroy_event_channel(new);
+}
+
+struct move {
+	struct rdma_cm_id *id;
+	struct rdma_event_channel *to;
+	atomic_bool done;
+};
+
+static void *do_move(void *arg)
+{
+	struct move *move = arg;
+
+	DO(rdma_migrate_id(move->id, move->to));
+	atomic_store(&move->done, true);
+	return NULL;
+}
+
+static void migration_waits_for_acknowledgements(struct scene *s)
+{
+	struct rdma_event_channel *new = rdma_create_event_channel();
+	struct rdma_cm_id *id = open_id(s, "id", RDMA_PS_TCP);
+	struct move move = { .id = id, .to = new };
+	struct rdma_cm_event *event;
+	pthread_t mover;
+
+	if (rdma_resolve_addr(id, NULL, at(&s->peer, s->port), RESOLVE_MS))
+		give_up("rdma_resolve_addr: %s", strerror(errno));
+	event = wait_event(s->channel);
+	pthread_create(&mover, NULL, do_move, &move);
+	pause_ms(QUIET_MS);
+	SAY("moved before the acknowledgement %d", atomic_load(&move.done));
+	rdma_ack_cm_event(event);
+	pthread_join(mover, NULL);
+	close_id(id);
+	rdma_destroy_event_channel(new);
+}
+
+static void ids_become_synchronous_and_back(struct scene *s)
+{
+	struct rdma_event_channel *old = s->channel;
+	struct rdma_cm_id *id = open_id(s, "id", RDMA_PS_TCP);
+
+	DO(rdma_migrate_id(id, NULL));
+	SAY("channel is another %d", id->channel && id->channel != old);
+	DO(rdma_migrate_id(id, NULL));
+	DO(rdma_resolve_addr(id, NULL, at(&s->peer, s->port), RESOLVE_MS));
+	show_id(id);
+	show_event(id->event);
+	DO(rdma_migrate_id(id, old));
+	show_id(id);
+	DO(rdma_resolve_route(id, RESOLVE_MS));
+	take_event(s);
+	close_id(id);
+}
+
+static void connect_to_moving_listener(struct scene *s)
+{
+	struct rdma_cm_id *id;
+
+	meet(s);
+	id = dial(s);
+	meet(s);
+	meet(s);
+	DO(rdma_disconnect(id));
+	take_event(s);
+	close_id(id);
+}
+
+/*
+ * A listener is moved before a request comes: stock loses one that is already waiting, though its
+ * descriptor becomes readable.
+ */
+static void requests_and_connections_move(struct scene *s)
+{
+	struct rdma_event_channel *old = s->channel, *new = rdma_create_event_channel();
+	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child;
+
+	DO(rdma_migrate_id(listener, new));
+	meet(s);
+	SAY("request: new %d old %d", is_ready(new, PATIENCE_MS), is_ready(old, QUIET_MS));
+	s->channel = new;
+	child = answer(s);
+	SAY("child is on the new channel %d", child->channel == new);
+	meet(s);
+	DO(rdma_migrate_id(child, old));
+	meet(s);
+	rdma_ack_cm_event(wait_event(old));
+	SAY("new %d", is_ready(new, QUIET_MS));
+	DO(rdma_disconnect(child));
+	close_id(child);
+	close_id(listener);
+	s->channel = old;
+	rdma_destroy_event_channel(new);
+}
+
+const struct scenario migrate_scenarios[] = {
+	{"migrate-events",			    waiting_events_move_along, NULL, 0, 0,
+	  "undelivered events move with their id" },
+	{ "migrate-waits",				 migration_waits_for_acknowledgements, NULL, 0, 0,
+	  "migration waits for delivered events to be acknowledged" },
+	{ "migrate-synchronous",				    ids_become_synchronous_and_back, NULL, 0, 0,
+	  "to no channel, and back" },
+	{ "migrate-connection",				    connect_to_moving_listener, requests_and_connections_move, 0, 0,
+	  "a listener before its request, and a live connection" },
+	{ 0},
+};

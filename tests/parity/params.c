@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Parity: connection parameters and private data, as given and as the peer sees them. */
+#include "steps.h"
+
+static const uint8_t noise[255] = {
+	[0] = 0xa0, [55] = 0xa1, [56] = 0xa2, [195] = 0xa3, [196] = 0xa4
+};
+
+/* Connect with parameters, then a quiet end. */
+static void connect_with(struct scene *s, struct rdma_conn_param *param, bool with_qp)
+{
+	struct rdma_cm_id *id = dial_ready(s, RDMA_PS_TCP);
+
+	if (with_qp)
+		make_qp(id);
+	if (!DO(rdma_connect(id, param)))
+		take_event(s);
+	if (!with_qp)
+		DO(rdma_establish(id));
+	meet(s);
+	close_id(id);
+}
+
+static void accept_with(struct scene *s, struct rdma_conn_param *param)
+{
+	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child;
+	struct rdma_cm_event *event = wait_event(s->channel);
+
+	child = event->id;
+	name_id(child, "child");
+	rdma_ack_cm_event(event);
+	make_qp(child);
+	if (!DO(rdma_accept(child, param)))
+		take_event(s);
+	else
+		show_qp_state(child);
+	meet(s);
+	close_id(child);
+	close_id(listener);
+}
+
+static void nothing_given(struct scene *s)
+{
+	connect_with(s, NULL, true);
+}
+
+static void accept_nothing_given(struct scene *s)
+{
+	accept_with(s, NULL);
+}
+
+static void all_zero(struct scene *s)
+{
+	struct rdma_conn_param param = { 0 };
+
+	connect_with(s, &param, true);
+}
+
+static void accept_all_zero(struct scene *s)
+{
+	struct rdma_conn_param param = { 0 };
+
+	accept_with(s, &param);
+}
+
+static const struct rdma_conn_param maximum = {
+	.responder_resources = RDMA_MAX_RESP_RES,
+	.initiator_depth = RDMA_MAX_INIT_DEPTH,
+	.flow_control = 1,
+	.retry_count = 255,
+	.rnr_retry_count = 255,
+	.srq = 1,
+};
+
+static void all_maximum(struct scene *s)
+{
+	struct rdma_conn_param param = maximum;
+
+	connect_with(s, &param, true);
+}
+
+static void accept_all_maximum(struct scene *s)
+{
+	struct rdma_conn_param param = maximum;
+
+	accept_with(s, &param);
+}
+
+static const struct rdma_conn_param lopsided = {
+	.responder_resources = 3,
+	.initiator_depth = 5,
+	.flow_control = 1,
+	.retry_count = 4,
+	.rnr_retry_count = 2,
+};
+
+static void depths_differ(struct scene *s)
+{
+	struct rdma_conn_param param = lopsided;
+
+	connect_with(s, &param, true);
+}
+
+static void accept_depths_differ(struct scene *s)
+{
+	struct rdma_conn_param param = lopsided;
+
+	param.responder_resources = 7;
+	param.initiator_depth = 2;
+	accept_with(s, &param);
+}
+
+static void queue_pair_of_ones_own(struct scene *s)
+{
+	struct rdma_conn_param param = lopsided;
+
+	param.qp_num = 0x81000000 | unused_qpn();
+	param.srq = 1;
+	connect_with(s, &param, false);
+}
+
+static void depths_beyond_the_device(struct scene *s)
+{
+	struct rdma_cm_id *id = dial_ready(s, RDMA_PS_TCP);
+	struct rdma_conn_param param = usual_param("deep");
+
+	make_qp(id);
+	param.responder_resources = 254;
+	DO(rdma_connect(id, &param));
+	param.responder_resources = 1;
+	param.initiator_depth = 254;
+	DO(rdma_connect(id, &param));
+	param.initiator_depth = 1;
+	DO(rdma_connect(id, &param));
+	take_event(s);
+	meet(s);
+	close_id(id);
+}
+
+static void accept_depths_beyond_the_device(struct scene *s)
+{
+	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child = wait_request(s);
+	struct rdma_conn_param param = usual_param("deep");
+
+	make_qp(child);
+	param.responder_resources = 254;
+	DO(rdma_accept(child, &param));
+	show_qp_state(child);
+	param.responder_resources = 1;
+	param.initiator_depth = 254;
+	DO(rdma_accept(child, &param));
+	show_qp_state(child);
+	param.initiator_depth = 1;
+	DO(rdma_accept(child, &param));
+	take_event(s);
+	meet(s);
+	close_id(child);
+	close_id(listener);
+}
+
+static void connect_with_data(struct scene *s, uint8_t length)
+{
+	struct rdma_conn_param param = usual_param(NULL);
+
+	param.private_data = length ? noise : NULL;
+	param.private_data_len = length;
+	connect_with(s, &param, true);
+}
+
+static void accept_with_data(struct scene *s, uint8_t length)
+{
+	struct rdma_conn_param param = usual_param(NULL);
+
+	param.private_data = length ? noise : NULL;
+	param.private_data_len = length;
+	accept_with(s, &param);
+}
+
+static void no_data(struct scene *s)
+{
+	connect_with_data(s, 0);
+}
+
+static void accept_no_data(struct scene *s)
+{
+	accept_with_data(s, 0);
+}
+
+static void most_data(struct scene *s)
+{
+	connect_with_data(s, 56);
+}
+
+static void accept_most_data(struct scene *s)
+{
+	accept_with_data(s, 196);
+}
+
+static void accept_too_much_data(struct scene *s)
+{
+	accept_with_data(s, 197);
+}
+
+static void too_much_data_then_enough(struct scene *s)
+{
+	struct rdma_cm_id *id = dial_ready(s, RDMA_PS_TCP);
+	struct rdma_conn_param param = usual_param(NULL);
+
+	make_qp(id);
+	param.private_data = noise;
+	param.private_data_len = 57;
+	DO(rdma_connect(id, &param));
+	param.private_data_len = 255;
+	DO(rdma_connect(id, &param));
+	param.private_data_len = 1;
+	DO(rdma_connect(id, &param));
+	take_event(s);
+	meet(s);
+	close_id(id);
+}
+
+static void accept_twice(struct scene *s)
+{
+	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child = accept_request(s);
+	struct rdma_conn_param param = usual_param("again");
+
+	DO(rdma_accept(child, &param));
+	show_qp_state(child);
+	DO(rdma_reject(child, NULL, 0));
+	show_quiet(s->channel);
+	meet(s);
+	close_id(child);
+	close_id(listener);
+}
+
+/* The value in the queue pair, which only the side that set the option sees. */
+static void timeout_of_ones_own(struct scene *s)
+{
+	struct rdma_cm_id *id = open_id(s, "client", RDMA_PS_TCP);
+	struct rdma_conn_param param = usual_param("timeout");
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	uint8_t timeout = 13, tos = 0x20;
+
+	meet(s);
+	DO(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, 1));
+	DO(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, 1));
+	resolve(s, id, s->port);
+	make_qp(id);
+	DO(rdma_connect(id, &param));
+	take_event(s);
+	DO(ibv_query_qp(id->qp, &attr, IBV_QP_TIMEOUT | IBV_QP_AV, &init));
+	show_qp_attr(&attr, IBV_QP_TIMEOUT | IBV_QP_AV);
+	meet(s);
+	close_id(id);
+}
+
+static void accept_and_show_timeout(struct scene *s)
+{
+	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child = accept_request(s);
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	DO(ibv_query_qp(child->qp, &attr, IBV_QP_TIMEOUT | IBV_QP_AV, &init));
+	show_qp_attr(&attr, IBV_QP_TIMEOUT | IBV_QP_AV);
+	meet(s);
+	close_id(child);
+	close_id(listener);
+}
+
+static void accept_with_own_timeout(struct scene *s)
+{
+	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child = wait_request(s);
+	struct rdma_conn_param param = usual_param("timeout");
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	uint8_t timeout = 11;
+
+	DO(rdma_set_option(child, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, 1));
+	make_qp(child);
+	DO(rdma_accept(child, &param));
+	take_event(s);
+	DO(ibv_query_qp(child->qp, &attr, IBV_QP_TIMEOUT | IBV_QP_AV, &init));
+	show_qp_attr(&attr, IBV_QP_TIMEOUT | IBV_QP_AV);
+	meet(s);
+	close_id(child);
+	close_id(listener);
+}
+
+const struct scenario param_scenarios[] = {
+	{"params-null",				      nothing_given, accept_nothing_given, 0, 0, "no parameters at all" },
+	{ "params-zero",			      all_zero, accept_all_zero, 0, 0, "all zero" },
+	{ "params-maximum",						 all_maximum, accept_all_maximum, 0, 0,
+	  "0xFF for the depths, 255 for the retries" },
+	{ "params-maximum-null",						 all_maximum, accept_nothing_given, 0, 0,
+	  "0xFF for the depths, accepted without parameters" },
+	{ "params-depths",		   depths_differ, accept_depths_differ, 0, 0,
+	  "different depths each way, other ones in the answer" },
+	{ "params-depths-null",						 depths_differ, accept_nothing_given, 0, 0,
+	  "different depths each way, accepted without parameters" },
+	{ "params-depths-maximum",					depths_differ, accept_all_maximum, 0, 0,
+	  "different depths each way, 0xFF in the answer" },
+	{ "params-own-qpn",				  queue_pair_of_ones_own, accept_depths_differ, 0, 0,
+	  "a queue pair number and SRQ flag from the caller" },
+	{ "params-too-deep",				depths_beyond_the_device, accept_depths_beyond_the_device, 0, 0,
+	  "depths beyond what the device can do" },
+	{ "params-no-data",						 no_data, accept_no_data, 0, 0, "no private data" },
+	{ "params-most-data",						 most_data, accept_most_data, 0, 0, "as much private data as fits" },
+	{ "params-too-much-data",too_much_data_then_enough, accept_no_data, 0, 0,
+	  "too much private data in connect" },
+	{ "params-too-much-answer",						 no_data, accept_too_much_data, 0, 0,
+	  "too much private data in accept" },
+	{ "params-accept-twice", no_data, accept_twice, 0, 0, "a second accept, a late reject" },
+	{ "params-timeout",				   timeout_of_ones_own, accept_and_show_timeout, 0, 0,
+	  "the active side's ACK timeout and type of service" },
+	{ "params-accept-timeout",				   no_data, accept_with_own_timeout, 0, 0,
+	  "the passive side's ACK timeout" },
+	{ 0						},
+};

@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Compares this library with stock librdmacm, event by event, in a lab of two hosts.
+
+One program plays every scenario with stock on both sides, and then with this library on the
+client's side, on both, and on the server's side. Whatever it prints then that it did not print
+with stock is a failure, unless differences.md accepts it. Local scenarios (one host) run once with
+each library.
+
+Prints a line for each scenario, a diff for each that differs, and last "N passed, N failed, N
+skipped". Exit status: 0, 1 if a scenario differs, 2 if the run was not possible.
+"""
+import argparse
+import fnmatch
+import os
+from pathlib import Path
+import subprocess
+import sys
+import time
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "lab"))
+import compare  # noqa: E402
+import stage  # noqa: E402
+from lablib import Lab, LabError  # noqa: E402
+
+# Client's mode, server's mode; each differs from the one before in one host.
+PAIRINGS = {"stock/stock": ("stock", "stock"), "purecm/stock": ("purecm", "stock"),
+            "purecm/purecm": ("purecm", "purecm"), "stock/purecm": ("stock", "purecm")}
+REFERENCE = "stock/stock"
+
+
+def parse_args():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--build", type=Path, default=HERE.parents[1] / "build",
+                        help="build folder (default: build)")
+    parser.add_argument("--program", type=Path, help="the parity program, if not in the build")
+    parser.add_argument("--only", nargs="+", default=["*"], metavar="NAME",
+                        help="scenarios by name or pattern, such as refuse-*")
+    parser.add_argument("--families", default="v4,v6,ll", help="of v4, v6, ll (link-local)")
+    parser.add_argument("--pairings", default=",".join(PAIRINGS),
+                        help="client/server pairs beside stock/stock")
+    parser.add_argument("--long", action="store_true", help="also what takes minutes")
+    parser.add_argument("--everything", action="store_true",
+                        help="also what differences.md says is not compared yet")
+    parser.add_argument("--stock-only", action="store_true",
+                        help="play stock against stock and print what it prints")
+    parser.add_argument("--rounds", type=int, default=1,
+                        help="with --stock-only: later rounds are compared with the first")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="write every output there")
+    parser.add_argument("--list", action="store_true", help="print the scenarios and end")
+    parser.add_argument("-v", "--verbose", action="store_true", help="also print what agrees")
+    args = parser.parse_args()
+    args.program = args.program or args.build / "tests/parity/parity"
+    args.families = args.families.split(",")
+    return args
+
+
+def scenarios_of(args):
+    """Return the Scenarios that were asked for, and how many are left out as long."""
+    text = subprocess.run([args.program, "list"], check=True, capture_output=True, text=True)
+    wanted = [scenario for scenario in compare.parse_list(text.stdout)
+              if any(fnmatch.fnmatch(scenario.name, name) for name in args.only)]
+    if not wanted:
+        sys.exit(f"run.py: no scenario is called {' or '.join(args.only)}; see --list")
+    # A scenario that is asked for by its full name is never too long.
+    short = [scenario for scenario in wanted
+             if args.long or scenario.pace != "long" or scenario.name in args.only]
+    return short, [scenario for scenario in wanted if scenario not in short]
+
+
+def turns_of(args):
+    """Return [(label, client's mode, server's mode)] to play, the reference first."""
+    if args.stock_only:
+        return [(f"{REFERENCE} #{number + 1}" if number else REFERENCE, "stock", "stock")
+                for number in range(args.rounds)]
+    chosen = [REFERENCE] + [name for name in PAIRINGS
+                            if name in args.pairings.split(",") and name != REFERENCE]
+    return [(name, *PAIRINGS[name]) for name in chosen]
+
+
+def keep(folder, label, family, name, sides):
+    path = folder / label.replace("/", "-").replace(" ", "") / family
+    path.mkdir(parents=True, exist_ok=True)
+    for side, lines in sides.items():
+        (path / f"{name}.{side}").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+class Score:
+    """Counts and prints what became of each scenario."""
+
+    def __init__(self, args):
+        self.args = args
+        self.rows, self.later = compare.load_differences(HERE / "differences.md")
+        self.reference = {}
+        self.passed = 0
+        self.failed = []
+        self.skipped = {}
+
+    def leave_out(self, scenarios, why):
+        """Take note of scenarios that are not played, or not compared."""
+        self.skipped |= {scenario.name: why(scenario) for scenario in scenarios}
+
+    def due(self, scenarios, client, server):
+        """Return the scenarios to play in a turn: this library may not be ready for all."""
+        if client == server == "stock" or self.args.everything:
+            return scenarios
+        late = [s for s in scenarios if compare.reason_to_wait(self.later, s.name)]
+        self.leave_out(late, lambda s: compare.reason_to_wait(self.later, s.name))
+        return [s for s in scenarios if s not in late]
+
+    def enter(self, label, family, name, sides):
+        """Take a scenario's output: the first time as the reference, then to compare with it."""
+        if self.args.keep:
+            keep(self.args.keep, label, family, name, sides)
+        if (family, name) not in self.reference:
+            self.reference[family, name] = sides
+            problems = ["stock did not come to the end:"] if compare.failed(sides) else []
+            if problems or self.args.stock_only:
+                self.print_output(sides)
+        else:
+            problems = compare.compare(self.rows, name, self.reference[family, name], sides,
+                                       label)
+        self.count(f"{name} {label} {family}", problems)
+
+    @staticmethod
+    def print_output(sides):
+        for side, lines in sides.items():
+            print(f"-- {side}", *lines, sep="\n")
+
+    def count(self, title, problems):
+        if not problems:
+            self.passed += 1
+            if self.args.verbose or self.args.stock_only:
+                print(f"ok   {title}")
+            return
+        self.failed.append(title)
+        print(f"FAIL {title}", *problems, sep="\n     ")
+
+
+def play(lab, args, scenarios, score):
+    """Play all turns; print what each scenario came to."""
+    seen = set()
+    for label, client, server in turns_of(args):
+        begin = time.monotonic()
+        turn = stage.Turn(lab, args, client, server)
+        # A local scenario's second run has to be the other library's, or another round.
+        local = label if args.stock_only else client
+        results = turn.play([scenario for scenario in score.due(scenarios, client, server)
+                             if scenario.pair or local not in seen])
+        seen.add(local)
+        for (family, name), sides in sorted(results.items()):
+            score.enter(label, family, name, sides)
+        print(f"     {label}: {len(results)} outputs in {time.monotonic() - begin:.0f} s",
+              flush=True)
+
+
+def main():
+    args = parse_args()
+    if not os.access(args.program, os.X_OK):
+        sys.exit(f"run.py: {args.program} is not there; build it with meson first")
+    if args.list:
+        return subprocess.run([args.program, "list"], check=False).returncode
+    scenarios, left_out = scenarios_of(args)
+    score = Score(args)
+    try:
+        with Lab({"a": "stock", "b": "stock"}) as lab:
+            play(lab, args, scenarios, score)
+    except LabError as error:
+        print(f"run.py: {error}", file=sys.stderr)
+        return 2
+    score.leave_out(left_out, lambda scenario: "takes minutes; ask with --long")
+    for name, why in score.skipped.items():
+        print(f"skip {name}: {why}")
+    print(f"{score.passed} passed, {len(score.failed)} failed, {len(score.skipped)} skipped")
+    return 1 if score.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

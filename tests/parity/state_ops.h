@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The calls that states.c makes in every state. */
+#ifndef PARITY_STATE_OPS_H
+#define PARITY_STATE_OPS_H
+
+#include "parity.h"
+
+struct state_op {
+	const char *name; /* NULL ends the table */
+	int (*call)(struct scene *s, struct rdma_cm_id *id);
+	unsigned flags;
+};
+
+enum state_op_flags {
+	ACCEPTS = 1,	  /* on the id of a request it establishes the connection */
+	NEEDS_DEVICE = 2, /* stock crashes on an id without a device */
+	/*
+	 * While a request is out, stock answers it with REJ but goes on sending the request, and
+	 * destroying the id then takes 98 s.
+	 */
+	ENDS_REQUEST = 4,
+	/* Stock sends what follows over an alternate path that was never given. */
+	USES_ALTERNATE = 8,
+};
+
+extern const struct state_op state_ops[];
+
+/**
+ * run_state_op() - make one call and print its outcome
+ * @op:    the call
+ * @s:     the scene
+ * @id:    the id
+ * @avoid: flags of calls not to make; NEEDS_DEVICE is looked after here
+ *
+ * A request that gets accepted is taken on to ESTABLISHED here.
+ */
+void run_state_op(const struct state_op *op, struct scene *s, struct rdma_cm_id *id,
+		  unsigned avoid);
+
+#endif
