@@ -294,18 +294,22 @@ static int set_depths(struct id *id, const struct offer *offer)
 	return err;
 }
 
-static int send_rep(struct id *id, struct cm_msg *msg)
+/* What goes wrong here has the peer refused, as it waits for an answer. */
+static int send_rep(struct id *id, const struct offer *offer)
 {
-	int err = id->pub.qp ? qp_to_rts(id) : 0;
+	struct cm_msg msg;
+	int err = make_rep(id, offer, &msg);
 
 	if (!err) {
 		engine_lock();
 		id->accepted = true;
 		engine_unlock();
-		err = step(id, CM_CALL_REP, msg);
+		err = step(id, CM_CALL_REP, &msg);
 	}
-	if (err)
+	if (err) {
 		qp_to_error(id);
+		step(id, CM_CALL_REJ, NULL);
+	}
 	return err;
 }
 
@@ -322,7 +326,6 @@ static int accept_id(struct id *id, const struct rdma_conn_param *param)
 {
 	uint8_t responder, initiator;
 	struct offer offer;
-	struct cm_msg msg;
 	int err;
 
 	if (!id->attached || (!id->pub.qp && !param))
@@ -331,14 +334,10 @@ static int accept_id(struct id *id, const struct rdma_conn_param *param)
 	err = make_offer(id, param, responder, initiator, &offer);
 	if (err)
 		return err;
-	err = make_rep(id, &offer, &msg);
-	if (!err)
-		err = set_depths(id, &offer);
-	if (!err)
-		err = send_rep(id, &msg);
-	if (err)
-		step(id, CM_CALL_REJ, NULL);
-	return err;
+	err = set_depths(id, &offer);
+	if (!err && id->pub.qp)
+		err = qp_to_rts(id);
+	return err ? err : send_rep(id, &offer);
 }
 
 int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
@@ -407,7 +406,7 @@ static int notify_id(struct id *id, enum ibv_event_type event)
 	if (!id->attached || !begun)
 		return -EINVAL;
 	if (event == IBV_EVENT_PATH_MIG)
-		return 0;
+		return established ? 0 : -EINVAL;
 	if (event != IBV_EVENT_COMM_EST)
 		return -EINVAL;
 	return established ? -EISCONN : step(id, CM_CALL_ESTABLISH, NULL);

@@ -32,19 +32,25 @@ static void take_addr_resolved(struct event *event)
 		spoil(event, RDMA_CM_EVENT_ADDR_ERROR, err);
 }
 
-static void take_route_resolved(struct event *event)
+static int show_path(struct id *id)
 {
-	struct id *id = event->subject;
 	struct rdma_route *route = &id->pub.route;
 	struct ibv_sa_path_rec *rec = realloc(route->path_rec, sizeof(*rec));
 
-	if (!rec) {
-		spoil(event, RDMA_CM_EVENT_ROUTE_ERROR, -ENOMEM);
-		return;
-	}
+	if (!rec)
+		return -ENOMEM;
 	roce_path_record(id, rec);
 	route->path_rec = rec;
 	route->num_paths = 1;
+	return 0;
+}
+
+static void take_route_resolved(struct event *event)
+{
+	int err = show_path(event->subject);
+
+	if (err)
+		spoil(event, RDMA_CM_EVENT_ROUTE_ERROR, err);
 }
 
 static void take_request(struct event *event)
@@ -55,8 +61,10 @@ static void take_request(struct event *event)
 	event->owner->n_requests--;
 	engine_unlock();
 	err = id_attach(event->subject);
+	if (!err)
+		err = show_path(event->subject);
 	if (err)
-		log_warn("a new id cannot be shown its device: %s", strerror(-err));
+		log_warn("a new id cannot be shown its device and path: %s", strerror(-err));
 }
 
 static int answer_rep(struct id *id)
@@ -65,8 +73,10 @@ static int answer_rep(struct id *id)
 	struct outbox box;
 	int err = qp_to_rts(id);
 
-	if (err)
+	if (err) {
+		qp_to_error(id);
 		return err;
+	}
 	outbox_init(&box);
 	engine = engine_lock();
 	err = id->conn ? engine_step(engine, &box, id->conn, CM_CALL_RTU, NULL) : -ENODEV;

@@ -181,18 +181,27 @@ void id_notify(struct id *id, enum rdma_cm_event_type type, int status)
 
 /* --- what the program is shown ------------------------------------------- */
 
+void id_show_addrs(struct id *id)
+{
+	struct rdma_addr *shown = &id->pub.route.addr;
+
+	shown->src_storage = id->claim.local.storage;
+	if (!shown->dst_addr.sa_family)
+		shown->dst_addr.sa_family = id->claim.local.sa.sa_family;
+}
+
+/* Of the addresses, even where these are no addresses of a device; and a P_Key only where no
+ * interface says that RoCE has none: as the stock library shows it. */
 static void show_gids(struct id *id)
 {
 	struct rdma_ib_addr *ibaddr = &id->pub.route.addr.addr.ibaddr;
 	union addr dst = { .storage = id->pub.route.addr.dst_storage };
+	struct mad_gid sgid = addr_to_gid(&id->claim.local);
 	struct mad_gid dgid = addr_to_gid(&dst);
 
-	ibaddr->sgid = id->path.gid.gid;
-	if (id->path.loopback)
-		ibaddr->dgid = ibaddr->sgid;
-	else if (dst.sa.sa_family)
-		memcpy(&ibaddr->dgid, &dgid, sizeof(dgid));
-	ibaddr->pkey = htobe16(0xffff);
+	memcpy(&ibaddr->sgid, &sgid, sizeof(sgid));
+	memcpy(&ibaddr->dgid, &dgid, sizeof(dgid));
+	ibaddr->pkey = id->path.loopback ? htobe16(0xffff) : 0;
 }
 
 int id_attach(struct id *id)
@@ -212,7 +221,7 @@ int id_attach(struct id *id)
 		id->pub.pd = pd;
 	}
 	id->pub.port_num = id->path.gid.port_num;
-	id->pub.route.addr.src_storage = id->claim.local.storage;
+	id_show_addrs(id);
 	show_gids(id);
 	return 0;
 }

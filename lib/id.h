@@ -146,6 +146,9 @@ void id_post(struct event *event);
 /** id_notify() - id_event() and id_post() in one, for events without parameters. */
 void id_notify(struct id *id, enum rdma_cm_event_type type, int status);
 
+/** id_show_addrs() - show the program the local address, and a destination of its family. */
+void id_show_addrs(struct id *id);
+
 /**
  * id_attach() - show the program the device: verbs, pd, port_num, GIDs, P_Key, addresses
  *

@@ -151,6 +151,11 @@ static struct id *child_new(const struct id *listener, const struct request *req
 	id->claim.peer = request->src;
 	id->path = request->path;
 	port_get(id->path.port);
+	id->path.mtu = request->conn->path_mtu;
+	id->path.packet_life_time = request->conn->packet_life_time;
+	id->path.flow_label = request->conn->flow_label;
+	id->path.sl = request->conn->sl;
+	id->option.tos = request->conn->traffic_class;
 	id->pub.route.addr.dst_storage = request->src.storage;
 	id->state = ID_CONNECT;
 	id->conn = request->conn;
@@ -353,7 +358,7 @@ static int start_listening(struct id *id, int backlog)
 	engine_unlock();
 	if (err)
 		return err;
-	id->pub.route.addr.src_storage = id->claim.local.storage;
+	id_show_addrs(id);
 	trace_listening(id);
 	return 0;
 }

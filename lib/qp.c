@@ -54,11 +54,7 @@ int qp_to_rts(struct id *id)
 {
 	int err = move_to_rtr(id, id->pub.qp);
 
-	if (!err)
-		err = move(id, id->pub.qp, IBV_QPS_RTS);
-	if (err)
-		qp_to_error(id);
-	return err;
+	return err ? err : move(id, id->pub.qp, IBV_QPS_RTS);
 }
 
 int qp_to_error(struct id *id)

@@ -13,7 +13,7 @@
  *
  * The connection has to be where the attributes are known: REQ received, or REP received.
  *
- * Return: 0 or -errno; the queue pair is in ERR then.
+ * Return: 0 or -errno; the queue pair is where it got to then.
  */
 int qp_to_rts(struct id *id);
 

@@ -118,10 +118,6 @@ static int fill(const struct id *id, struct ibv_qp_attr *attr, int *ret_mask)
 		return -EINVAL;
 	if (!id->conn || id->pub.qp_type == IBV_QPT_UD) {
 		fill_init(id, attr, ret_mask);
-		if (id->pub.qp_type != IBV_QPT_UD && state == IBV_QPS_RTR) {
-			attr->rq_psn = id->starting_psn;
-			*ret_mask |= IBV_QP_RQ_PSN;
-		}
 		return 0;
 	}
 	if (state >= sizeof(moves) / sizeof(moves[0]) || !moves[state].fill ||

@@ -12,6 +12,7 @@
 #include "lib/log.h"
 #include "lib/roce.h"
 
+#define LOW_PORTS     1024
 #define LOOK_AGAIN_NS (250 * CM_NS_PER_MS)
 
 /* --- binding ------------------------------------------------------------- */
@@ -53,21 +54,30 @@ int bind_local(struct id *id, const union addr *addr)
 {
 	struct id_path path = { 0 };
 	struct engine *engine;
+	bool is_low = addr_port(addr) && addr_port(addr) < LOW_PORTS;
+	struct port_limits limits;
 	int err = find_local_device(addr, &path);
 
 	if (err)
 		return err;
+	/* Whether it may is asked each time: a program may have given the privilege up. */
+	if (is_low)
+		port_limits_read(&limits);
 	engine = engine_lock();
 	if (id->state != ID_IDLE) {
 		engine_unlock();
 		return -EINVAL;
 	}
+	if (is_low)
+		engine->ports.limits = limits;
 	id->claim.local = *addr;
 	id->claim.afonly = default_afonly(engine, id);
 	err = port_space_bind(&engine->ports, &id->claim);
 	if (!err) {
 		id->state = ID_ADDR_BOUND;
 		id->path.gid = path.gid;
+	} else {
+		memset(&id->claim.local, 0, sizeof(id->claim.local));
 	}
 	engine_unlock();
 	return err;
@@ -82,7 +92,7 @@ static int bind_addr(struct id *id, const struct sockaddr *sa)
 		err = bind_local(id, &addr);
 	if (err)
 		return err;
-	id->pub.route.addr.src_storage = id->claim.local.storage;
+	id_show_addrs(id);
 	return id->path.gid.verbs ? id_attach(id) : 0;
 }
 
@@ -283,7 +293,6 @@ static int start_resolving(struct id *id, const union addr *dst, int timeout_ms)
 	if (err)
 		return err;
 	id->claim.peer = *dst;
-	id->pub.route.addr.dst_storage = dst->storage;
 	err = find_path(id, dst, &path, &status);
 	if (err) {
 		engine_lock();
@@ -292,6 +301,7 @@ static int start_resolving(struct id *id, const union addr *dst, int timeout_ms)
 		engine_unlock();
 		return err;
 	}
+	id->pub.route.addr.dst_storage = dst->storage;
 	set_path(id, &path, status, timeout_ms);
 	return 0;
 }

@@ -9,11 +9,12 @@
 #include <infiniband/sa.h>
 #include <string.h>
 
-#define PACKET_LIFE_TIME   18 /* 4.096 us * 2^18, about a second: the kernel's value */
-#define HEADERS_BYTES	   96 /* what RoCE may need of an interface's MTU */
-#define FLOW_LABEL_MASK	   0xfffff
-#define EXACTLY		   2 /* path record selector */
-#define PREFERENCE_DEFAULT 0x2b
+#define PACKET_LIFE_TIME      18   /* 4.096 us * 2^18, about a second: the kernel's value */
+#define PACKET_LIFE_TIME_MASK 0x3f /* the field's six bits */
+#define HEADERS_BYTES	      96   /* what RoCE may need of an interface's MTU */
+#define FLOW_LABEL_MASK	      0xfffff
+#define EXACTLY		      2 /* path record selector */
+#define PREFERENCE_DEFAULT    0x2b
 
 static int mtu_of(unsigned int iface_mtu, uint8_t *ret)
 {
@@ -85,6 +86,6 @@ void roce_path_record(const struct id *id, struct ibv_sa_path_rec *ret)
 	ret->rate_selector = EXACTLY;
 	ret->rate = 0;
 	ret->packet_life_time_selector = EXACTLY;
-	ret->packet_life_time = id->path.packet_life_time;
+	ret->packet_life_time = id->path.packet_life_time & PACKET_LIFE_TIME_MASK;
 	ret->preference = PREFERENCE_DEFAULT;
 }
