@@ -429,7 +429,7 @@ static int disconnect_id(struct id *id)
 	int err;
 
 	engine_lock();
-	begun = id->conn;
+	begun = id->conn || id->state == ID_LISTEN;
 	engine_unlock();
 	if (!id->attached || !begun)
 		return -EINVAL;

@@ -186,6 +186,8 @@ void id_show_addrs(struct id *id)
 	struct rdma_addr *shown = &id->pub.route.addr;
 
 	shown->src_storage = id->claim.local.storage;
+	if (id->hides_scope && shown->src_addr.sa_family == AF_INET6)
+		shown->src_sin6.sin6_scope_id = 0;
 	if (!shown->dst_addr.sa_family)
 		shown->dst_addr.sa_family = id->claim.local.sa.sa_family;
 }

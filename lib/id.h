@@ -73,6 +73,7 @@ struct id {
 	uint32_t starting_psn; /* random; where the peer starts sending */
 	bool accepted;	       /* passive: the program took it over, events may go to it */
 	bool connect_error;    /* CONNECT_ERROR was delivered: no more bad news */
+	bool hides_scope;      /* the program is shown its addresses without a scope, as by stock */
 	bool device_gone;      /* DEVICE_REMOVAL was posted */
 
 	/* Listeners. */

@@ -157,6 +157,9 @@ static struct id *child_new(const struct id *listener, const struct request *req
 	id->path.sl = request->conn->sl;
 	id->option.tos = request->conn->traffic_class;
 	id->pub.route.addr.dst_storage = request->src.storage;
+	id->hides_scope = true;
+	if (request->src.sa.sa_family == AF_INET6)
+		id->pub.route.addr.dst_sin6.sin6_scope_id = 0;
 	id->state = ID_CONNECT;
 	id->conn = request->conn;
 	return id;

@@ -114,7 +114,7 @@ static int fill(const struct id *id, struct ibv_qp_attr *attr, int *ret_mask)
 {
 	enum ibv_qp_state state = attr->qp_state;
 
-	if (!id->path.gid.verbs || state > IBV_QPS_ERR)
+	if (!id->path.gid.verbs || id->state == ID_LISTEN || state > IBV_QPS_ERR)
 		return -EINVAL;
 	if (!id->conn || id->pub.qp_type == IBV_QPT_UD) {
 		fill_init(id, attr, ret_mask);

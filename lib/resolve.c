@@ -27,8 +27,17 @@ static int find_gid(const union addr *addr, unsigned int ifindex, struct gid_ent
 	return err;
 }
 
+/* RDMA_PS_IPOIB wants an IP over InfiniBand interface, and none of RoCE is one. */
+static int find_gid_for(const struct id *id, const union addr *addr, unsigned int ifindex,
+			struct gid_entry *ret)
+{
+	int err = find_gid(addr, ifindex, ret);
+
+	return !err && id->pub.ps == RDMA_PS_IPOIB ? -EINVAL : err;
+}
+
 /* A specific address names a device; a wildcard or loopback address does not. */
-static int find_local_device(const union addr *addr, struct id_path *path)
+static int find_local_device(const struct id *id, const union addr *addr, struct id_path *path)
 {
 	struct net_iface iface;
 	int err;
@@ -38,9 +47,9 @@ static int find_local_device(const union addr *addr, struct id_path *path)
 	if (addr_is_link_local(addr) && !addr_scope(addr))
 		return -EINVAL;
 	err = net_iface_of_addr(addr, &iface);
-	if (!err)
-		err = find_gid(addr, iface.ifindex, &path->gid);
-	return err;
+	if (err == -EADDRNOTAVAIL && addr_is_link_local(addr))
+		return -ENODEV; /* its interface is known, and is none of ours */
+	return err ? err : find_gid_for(id, addr, iface.ifindex, &path->gid);
 }
 
 static bool default_afonly(const struct engine *engine, const struct id *id)
@@ -56,7 +65,7 @@ int bind_local(struct id *id, const union addr *addr)
 	struct engine *engine;
 	bool is_low = addr_port(addr) && addr_port(addr) < LOW_PORTS;
 	struct port_limits limits;
-	int err = find_local_device(addr, &path);
+	int err = find_local_device(id, addr, &path);
 
 	if (err)
 		return err;
@@ -201,12 +210,15 @@ static int find_route(struct id *id, const union addr *dst, struct id_path *path
 {
 	const union addr *local = &id->claim.local;
 	const union addr *src = addr_is_any(local) ? NULL : local;
+	unsigned int ifindex = addr_scope(local);
 	int err;
 
-	err = net_route_lookup(dst, src, addr_scope(local), &path->route);
+	if (!ifindex)
+		ifindex = id->path.route.ifindex; /* of an earlier try */
+	err = net_route_lookup(dst, src, ifindex, &path->route);
 	if (err)
 		return err;
-	*ret_status = find_gid(&path->route.src, path->route.ifindex, &path->gid);
+	*ret_status = find_gid_for(id, &path->route.src, path->route.ifindex, &path->gid);
 	return 0;
 }
 
@@ -221,6 +233,12 @@ static int find_path(struct id *id, const union addr *dst, struct id_path *path,
 	if (err || *ret_status)
 		return err;
 	return device_port_open(device_of(path->gid.verbs), path->gid.port_num, &path->port);
+}
+
+/* The source that is chosen for such an address is shown without a scope. */
+static bool is_any_without_scope(const union addr *local)
+{
+	return addr_is_any(local) && local->sa.sa_family == AF_INET6 && !local->in6.sin6_scope_id;
 }
 
 static void set_source(struct id *id, const struct id_path *path)
@@ -269,10 +287,12 @@ static void set_path(struct id *id, struct id_path *path, int status, int timeou
 		before = path->port;
 	} else if (status) {
 		before = path->port;
+		id->path.route.ifindex = path->route.ifindex; /* sticks, as in the kernel */
 		resolved(engine, id, status);
 	} else {
 		before = id->path.port;
 		id->path = *path;
+		id->hides_scope = is_any_without_scope(&id->claim.local);
 		set_source(id, path);
 		if (path->loopback || path->route.resolved)
 			resolved(engine, id, 0);
@@ -370,7 +390,7 @@ static int resolve_route(struct id *id)
 
 int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms)
 {
-	if (!id || timeout_ms < 0)
+	if (!id || timeout_ms <= 0)
 		return api_return(-EINVAL);
 	return api_return(resolve_route(id_of(id)));
 }
