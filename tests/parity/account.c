@@ -136,15 +136,15 @@ static void send_request_and_leave(struct scene *s)
 }
 
 const struct scenario account_scenarios[] = {
-	{"account-own",			 destroy_waits_for_its_events, NULL, 0, 0,
-	  "destroy waits until every delivered event of the id is acknowledged" },
-	{ "account-others",			     destroy_does_not_wait_for_others, NULL, 0, 0,
-	  "destroy does not wait for events of other ids" },
-	{ "account-request",				send_request, requests_are_charged_to_the_listener, 0, 0,
-	  "a request's event holds the listener, not the new id" },
-	{ "account-orphan",				send_request_and_leave, child_outlives_its_listener, 0, 0,
-	  "accepting after the listener was destroyed" },
-	{ "account-unfetched",send_request, unfetched_children_go_with_the_listener, 0, 0,
-	  "a listener destroyed with a request that nobody fetched" },
-	{ 0			       },
+	LOCAL("account-own", destroy_waits_for_its_events, 0,
+	      "destroy waits until every delivered event of the id is acknowledged"),
+	LOCAL("account-others", destroy_does_not_wait_for_others, 0,
+	      "destroy does not wait for events of other ids"),
+	PAIR("account-request", send_request, requests_are_charged_to_the_listener, 0,
+	     "a request's event holds the listener, not the new id"),
+	PAIR("account-orphan", send_request_and_leave, child_outlives_its_listener, 0,
+	     "accepting after the listener was destroyed"),
+	PAIR("account-unfetched", send_request, unfetched_children_go_with_the_listener, 0,
+	     "a listener destroyed with a request that nobody fetched"),
+	LAST_SCENARIO,
 };

@@ -105,6 +105,18 @@ static void ece_rules_hold_before_a_connection(struct scene *s)
 	close_id(id);
 }
 
+/* addrinfo.c is a program of its own, beside this one; it prints megabytes, so the sum does. */
+static void resolver_finds_the_same(struct scene *s)
+{
+	char self[512] = { 0 };
+
+	(void)s;
+	if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0 || !strrchr(self, '/'))
+		give_up("/proc/self/exe: %s", strerror(errno));
+	*strrchr(self, '/') = '\0';
+	shell("%s/addrinfo | tee /tmp/addrinfo.out | md5sum; wc -l </tmp/addrinfo.out", self);
+}
+
 static void every_event_has_its_name(struct scene *s)
 {
 	int event;
@@ -115,18 +127,20 @@ static void every_event_has_its_name(struct scene *s)
 }
 
 const struct scenario args_scenarios[] = {
-	{"args-channel",						      channel_fd_is_blocking_and_closed_on_exec, NULL, 0, 0,
-	  "flags of an event channel's descriptor" },
-	{ "args-new-id",							       new_id_has_only_what_was_given, NULL, 0, 0,
-	  "fields of a new id in every port space, and an unknown port space" },
-	{ "args-null",								  null_arguments_are_refused, NULL, 0, 0, "NULL where it is not allowed" },
-	{ "args-family",								  unknown_address_families_are_refused, NULL, 0, 0,
-	  "addresses of unknown families" },
-	{ "args-ports",ports_are_read_from_the_addresses, NULL, 0, 0,
-	  "rdma_get_src_port and rdma_get_dst_port over an id's life" },
-	{ "args-ece",								  ece_rules_hold_before_a_connection, NULL, 0, 0,
-	  "when ECE options may be set and read" },
-	{ "args-event-names", every_event_has_its_name, NULL, 0, 0,
-	  "rdma_event_str for known and unknown numbers" },
-	{ 0						       },
+	LOCAL("args-channel", channel_fd_is_blocking_and_closed_on_exec, 0,
+	      "flags of an event channel's descriptor"),
+	LOCAL("args-new-id", new_id_has_only_what_was_given, 0,
+	      "fields of a new id in every port space, and an unknown port space"),
+	LOCAL("args-null", null_arguments_are_refused, 0, "NULL where it is not allowed"),
+	LOCAL("args-family", unknown_address_families_are_refused, 0,
+	      "addresses of unknown families"),
+	LOCAL("args-ports", ports_are_read_from_the_addresses, 0,
+	      "rdma_get_src_port and rdma_get_dst_port over an id's life"),
+	LOCAL("args-ece", ece_rules_hold_before_a_connection, 0,
+	      "when ECE options may be set and read"),
+	LOCAL("args-event-names", every_event_has_its_name, 0,
+	      "rdma_event_str for known and unknown numbers"),
+	LOCAL("args-resolver", resolver_finds_the_same, V4_ONLY,
+	      "rdma_getaddrinfo with every combination of hints"),
+	LAST_SCENARIO,
 };

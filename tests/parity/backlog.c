@@ -76,7 +76,7 @@ static void take_two_then_one(struct scene *s)
 }
 
 const struct scenario backlog_scenarios[] = {
-	{"backlog-full",	  call_more_than_fit, take_two_then_one, SLOW, 60,
-	  "one request more than the backlog: ignored, then served" },
-	{ 0},
+	PAIR_LIMIT("backlog-full", call_more_than_fit, take_two_then_one, SLOW, 60,
+		   "one request more than the backlog: ignored, then served"),
+	LAST_SCENARIO,
 };

@@ -102,8 +102,9 @@ void swap(struct scene *s, const void *mine, void *theirs, size_t size)
 		give_up("a local scenario has nobody to meet");
 	if (!send_frame(s->control, FRAME_MEET, mine, size))
 		give_up("control connection lost");
-	if (poll(&pfd, 1, 2 * PATIENCE_MS) != 1)
-		give_up("the other side did not come to the meeting point");
+	/* Should it never come, the time limit ends us. */
+	if (poll(&pfd, 1, -1) != 1)
+		give_up("control connection: %s", strerror(errno));
 	/* The end of the other side's process is for our parent to read. */
 	if (recv(s->control, &kind, 1, MSG_PEEK) == 1 && kind != FRAME_MEET)
 		give_up("the other side ended before the meeting point");

@@ -11,7 +11,7 @@
 
 /**
  * meet() - wait until the other side's process of this scenario has come as far
- * @s: the scene; ends the process with a message when the other side does not come
+ * @s: the scene; ends the process with a message when the other side has ended
  */
 void meet(struct scene *s);
 

@@ -231,15 +231,15 @@ static void talk_as_server(struct scene *s)
 }
 
 const struct scenario connect_scenarios[] = {
-	{"connect-basic",	   connect_and_show, accept_and_show, 0, 0,
-	  "every field of both ids and both queue pairs through a connection's life" },
-	{ "connect-own-address",	 connect_and_close, accept_on_own_address, 0, 0,
-	  "the listener is bound to one address" },
-	{ "connect-traffic",		     talk_as_client, talk_as_server, 0, 0,
-	  "a message each way over the new connection" },
-	{ "connect-two-families",		  connect_for_rejection, accept_beside_the_other_family, 0, 0,
-	  "a listener for each address family on one port" },
-	{ "connect-dual-stack",connect_and_close, accept_on_six_only, 0, 0,
-	  "an IPv6 wildcard listener for both address families" },
-	{ 0		},
+	PAIR("connect-basic", connect_and_show, accept_and_show, 0,
+	     "every field of both ids and both queue pairs through a connection's life"),
+	PAIR("connect-own-address", connect_and_close, accept_on_own_address, 0,
+	     "the listener is bound to one address"),
+	PAIR("connect-traffic", talk_as_client, talk_as_server, 0,
+	     "a message each way over the new connection"),
+	PAIR("connect-two-families", connect_for_rejection, accept_beside_the_other_family, 0,
+	     "a listener for each address family on one port"),
+	PAIR("connect-dual-stack", connect_and_close, accept_on_six_only, 0,
+	     "an IPv6 wildcard listener for both address families"),
+	LAST_SCENARIO,
 };

@@ -215,6 +215,7 @@ static void accept_after_the_client_left(struct scene *s)
 
 	meet(s);
 	meet(s);
+	show_quiet(s->channel);
 	param.qp_num = unused_qpn();
 	DO(rdma_accept(child, &param));
 	show_quiet(s->channel);
@@ -223,25 +224,24 @@ static void accept_after_the_client_left(struct scene *s)
 }
 
 const struct scenario destroy_scenarios[] = {
-	{"destroy-early",		   ids_die_quietly_before_connecting, NULL, 0, 0,
-	  "every state before connect" },
-	{ "destroy-before-qp",			       queue_pair_may_outlive_the_id, NULL, 0, 0,
-	  "the id before its queue pair" },
-	{ "destroy-request-sent",				  destroy_when_sent, keep_request, 0, 0,
-	  "the active side waits for a reply" },
-	{ "destroy-request-accepted",			      destroy_when_sent, accept_after_the_client_left, 0, 0,
-	  "the reply finds the active side gone" },
-	{ "destroy-reply-received",destroy_when_answered, accept_then_watch, 0, 0,
-	  "the active side has a reply to confirm" },
-	{ "destroy-connected",			       destroy_when_connected, connected_then_watch, 0, 0,
-	  "the active side is connected" },
-	{ "destroy-disconnecting", destroy_while_disconnecting, connected_then_watch, 0, 0,
-	  "the active side waits for the end of the connection" },
-	{ "destroy-reply-sent",	connect_and_watch, destroy_when_reply_is_sent, 0, 0,
-	  "the passive side waits for the confirmation" },
-	{ "destroy-child",		   connected_and_watch, destroy_connected_child, 0, 0,
-	  "the passive side is connected" },
-	{ "destroy-timewait",			      connected_and_watch, destroy_in_timewait, 0, 0,
-	  "the passive side is in timewait" },
-	{ 0			    },
+	LOCAL("destroy-early", ids_die_quietly_before_connecting, 0, "every state before connect"),
+	LOCAL("destroy-before-qp", queue_pair_may_outlive_the_id, 0,
+	      "the id before its queue pair"),
+	PAIR("destroy-request-sent", destroy_when_sent, keep_request, 0,
+	     "the active side waits for a reply"),
+	PAIR("destroy-request-accepted", destroy_when_sent, accept_after_the_client_left, 0,
+	     "the reply finds the active side gone"),
+	PAIR("destroy-reply-received", destroy_when_answered, accept_then_watch, 0,
+	     "the active side has a reply to confirm"),
+	PAIR("destroy-connected", destroy_when_connected, connected_then_watch, 0,
+	     "the active side is connected"),
+	PAIR("destroy-disconnecting", destroy_while_disconnecting, connected_then_watch, 0,
+	     "the active side waits for the end of the connection"),
+	PAIR("destroy-reply-sent", connect_and_watch, destroy_when_reply_is_sent, 0,
+	     "the passive side waits for the confirmation"),
+	PAIR("destroy-child", connected_and_watch, destroy_connected_child, 0,
+	     "the passive side is connected"),
+	PAIR("destroy-timewait", connected_and_watch, destroy_in_timewait, 0,
+	     "the passive side is in timewait"),
+	LAST_SCENARIO,
 };

@@ -173,13 +173,13 @@ static void accept_unheard(struct scene *s)
 }
 
 const struct scenario gone_scenarios[] = {
-	{"gone-connect",	  connect_to_a_gone_peer, NULL, SLOW, GIVE_UP_S,
-	  "requests that nobody answers" },
-	{ "gone-lookup",			 look_up_at_a_gone_peer, NULL, SLOW, GIVE_UP_S,
-	  "a lookup that nobody answers" },
-	{ "gone-disconnect",		     hang_up_unheard, agree_unheard, LONG | ALONE, GIVE_UP_S,
-	  "the end of a connection that nobody confirms" },
-	{ "gone-accept",			 connect_unanswered, accept_unheard, LONG | ALONE, GIVE_UP_S,
-	  "a reply that does not arrive" },
-	{ 0},
+	LOCAL_LIMIT("gone-connect", connect_to_a_gone_peer, SLOW, GIVE_UP_S,
+		    "requests that nobody answers"),
+	LOCAL_LIMIT("gone-lookup", look_up_at_a_gone_peer, SLOW, GIVE_UP_S,
+		    "a lookup that nobody answers"),
+	PAIR_LIMIT("gone-disconnect", hang_up_unheard, agree_unheard, LONG | ALONE, GIVE_UP_S,
+		   "the end of a connection that nobody confirms"),
+	PAIR_LIMIT("gone-accept", connect_unanswered, accept_unheard, LONG | ALONE, GIVE_UP_S,
+		   "a reply that does not arrive"),
+	LAST_SCENARIO,
 };

@@ -58,11 +58,11 @@ static void list_keeps_the_protection_domain(struct scene *s)
 }
 
 const struct scenario identity_scenarios[] = {
-	{"identity-devices", devices_are_the_ids_contexts, NULL, 0, 0,
-	  "rdma_get_devices gives the contexts that ids have" },
-	{ "identity-context",	      context_outlives_every_id, NULL, 0, 0,
-	  "a context stays open when its last id is gone" },
-	{ "identity-pd",		 list_keeps_the_protection_domain, NULL, 0, 0,
-	  "the default protection domain lives as long as the device list" },
-	{ 0		},
+	LOCAL("identity-devices", devices_are_the_ids_contexts, 0,
+	      "rdma_get_devices gives the contexts that ids have"),
+	LOCAL("identity-context", context_outlives_every_id, 0,
+	      "a context stays open when its last id is gone"),
+	LOCAL("identity-pd", list_keeps_the_protection_domain, 0,
+	      "the default protection domain lives as long as the device list"),
+	LAST_SCENARIO,
 };

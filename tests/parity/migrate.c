@@ -120,13 +120,12 @@ static void requests_and_connections_move(struct scene *s)
 }
 
 const struct scenario migrate_scenarios[] = {
-	{"migrate-events",			    waiting_events_move_along, NULL, 0, 0,
-	  "undelivered events move with their id" },
-	{ "migrate-waits",				 migration_waits_for_acknowledgements, NULL, 0, 0,
-	  "migration waits for delivered events to be acknowledged" },
-	{ "migrate-synchronous",				    ids_become_synchronous_and_back, NULL, 0, 0,
-	  "to no channel, and back" },
-	{ "migrate-connection",				    connect_to_moving_listener, requests_and_connections_move, 0, 0,
-	  "a listener before its request, and a live connection" },
-	{ 0},
+	LOCAL("migrate-events", waiting_events_move_along, 0,
+	      "undelivered events move with their id"),
+	LOCAL("migrate-waits", migration_waits_for_acknowledgements, 0,
+	      "migration waits for delivered events to be acknowledged"),
+	LOCAL("migrate-synchronous", ids_become_synchronous_and_back, 0, "to no channel, and back"),
+	PAIR("migrate-connection", connect_to_moving_listener, requests_and_connections_move, 0,
+	     "a listener before its request, and a live connection"),
+	LAST_SCENARIO,
 };

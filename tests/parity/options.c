@@ -127,15 +127,15 @@ static void path_can_be_given(struct scene *s)
 }
 
 const struct scenario option_scenarios[] = {
-	{"options-checked",			     lengths_and_numbers_are_checked, NULL, 0, 0,
-	  "wrong lengths, wrong levels and unknown options" },
-	{ "options-ack-timeout",				    ack_timeout_is_for_reliable_connections, NULL, 0, 0,
-	  "which ids take an ACK timeout" },
-	{ "options-route",				       options_shape_the_route, NULL, 0, 0,
-	  "type of service and ACK timeout in the path record" },
-	{ "options-late",				       late_options_do_not_change_the_route, NULL, 0, 0,
-	  "options set after the route was resolved" },
-	{ "options-path",path_can_be_given, NULL, 0, 0,
-	  "a path record from the caller: flags, several records, wrong state" },
-	{ 0				      },
+	LOCAL("options-checked", lengths_and_numbers_are_checked, 0,
+	      "wrong lengths, wrong levels and unknown options"),
+	LOCAL("options-ack-timeout", ack_timeout_is_for_reliable_connections, 0,
+	      "which ids take an ACK timeout"),
+	LOCAL("options-route", options_shape_the_route, 0,
+	      "type of service and ACK timeout in the path record"),
+	LOCAL("options-late", late_options_do_not_change_the_route, 0,
+	      "options set after the route was resolved"),
+	LOCAL("options-path", path_can_be_given, 0,
+	      "a path record from the caller: flags, several records, wrong state"),
+	LAST_SCENARIO,
 };

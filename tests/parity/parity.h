@@ -58,7 +58,22 @@ struct scenario {
 	const char *what; /* one sentence */
 };
 
-/* Each theme's table ends with a row without a name. */
+/* The rows of a theme's table. A local scenario has no server; LIMIT: in seconds. */
+#define LOCAL(name, client, flags, what) LOCAL_LIMIT(name, client, flags, 0, what)
+#define LOCAL_LIMIT(name, client, flags, limit, what)  \
+	{                                              \
+		name, client, NULL, flags, limit, what \
+	}
+#define PAIR(name, client, server, flags, what) PAIR_LIMIT(name, client, server, flags, 0, what)
+#define PAIR_LIMIT(name, client, server, flags, limit, what) \
+	{                                                    \
+		name, client, server, flags, limit, what     \
+	}
+#define LAST_SCENARIO                        \
+	{                                    \
+		NULL, NULL, NULL, 0, 0, NULL \
+	}
+
 extern const struct scenario args_scenarios[], bind_scenarios[], option_scenarios[],
 	resolve_scenarios[], qp_scenarios[], refuse_scenarios[], connect_scenarios[],
 	param_scenarios[], disconnect_scenarios[], destroy_scenarios[], event_scenarios[],

@@ -138,16 +138,16 @@ static void extended_form_wants_its_own_device(struct scene *s)
 }
 
 const struct scenario qp_scenarios[] = {
-	{"qp-library-queues",				     library_makes_completion_queues, NULL, 0, 0,
-	  "completion queues made by the library, a second queue pair, what destroy leaves" },
-	{ "qp-caller-queues",						   caller_brings_completion_queues, NULL, 0, 0,
-	  "protection domain and completion queues of the caller" },
-	{ "qp-impossible",						      impossible_capacities_leave_nothing, NULL, 0, 0,
-	  "capacities beyond the device" },
-	{ "qp-datagram",						      datagram_queue_pair_is_ready_at_once, NULL, 0, 0,
-	  "state and Q_Key of a datagram queue pair" },
-	{ "qp-srq",shared_receive_queue_belongs_to_the_id, NULL, 0, 0,
-	  "a shared receive queue made through the id" },
-	{ "qp-extended",						      extended_form_wants_its_own_device, NULL, 0, 0, "rdma_create_qp_ex" },
-	{ 0},
+	LOCAL("qp-library-queues", library_makes_completion_queues, 0,
+	      "completion queues made by the library, a second queue pair, what destroy leaves"),
+	LOCAL("qp-caller-queues", caller_brings_completion_queues, 0,
+	      "protection domain and completion queues of the caller"),
+	LOCAL("qp-impossible", impossible_capacities_leave_nothing, 0,
+	      "capacities beyond the device"),
+	LOCAL("qp-datagram", datagram_queue_pair_is_ready_at_once, 0,
+	      "state and Q_Key of a datagram queue pair"),
+	LOCAL("qp-srq", shared_receive_queue_belongs_to_the_id, 0,
+	      "a shared receive queue made through the id"),
+	LOCAL("qp-extended", extended_form_wants_its_own_device, 0, "rdma_create_qp_ex"),
+	LAST_SCENARIO,
 };

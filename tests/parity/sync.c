@@ -142,12 +142,12 @@ static void reply_is_left_to_the_caller(struct scene *s)
 }
 
 const struct scenario sync_scenarios[] = {
-	{"sync-errors",		 failures_become_errno, NULL, 0, 0, "events' statuses as errno" },
-	{ "sync-nonblocking",		      nonblocking_is_eagain, NULL, 0, 0,
-	  "a non-blocking channel: the call starts, and says EAGAIN" },
-	{ "sync-connect",			  connect_in_step, accept_in_step, 0, 0, "both sides synchronous" },
-	{ "sync-refused",			  connect_and_be_refused, refuse_in_step, 0, 0, "a refusal" },
-	{ "sync-external",reply_is_left_to_the_caller, accept_in_step, 0, 0,
-	  "a synchronous id without a queue pair" },
-	{ 0		    },
+	LOCAL("sync-errors", failures_become_errno, 0, "events' statuses as errno"),
+	LOCAL("sync-nonblocking", nonblocking_is_eagain, 0,
+	      "a non-blocking channel: the call starts, and says EAGAIN"),
+	PAIR("sync-connect", connect_in_step, accept_in_step, 0, "both sides synchronous"),
+	PAIR("sync-refused", connect_and_be_refused, refuse_in_step, 0, "a refusal"),
+	PAIR("sync-external", reply_is_left_to_the_caller, accept_in_step, 0,
+	     "a synchronous id without a queue pair"),
+	LAST_SCENARIO,
 };
