@@ -197,9 +197,11 @@ static void deliver(struct engine *engine, struct outbox *box, struct id *listen
 	engine_step(engine, box, request->conn, CM_CALL_MRA, NULL);
 }
 
-static void refuse(struct engine *engine, struct outbox *box, struct cm_conn *conn)
+/* @args: the REJ, or NULL for reason 28 */
+static void refuse(struct engine *engine, struct outbox *box, struct cm_conn *conn,
+		   const struct cm_args *args)
 {
-	engine_step(engine, box, conn, CM_CALL_REJ, NULL);
+	engine_step(engine, box, conn, CM_CALL_REJ, args);
 	engine_step(engine, box, conn, CM_CALL_DESTROY, NULL);
 }
 
@@ -217,8 +219,7 @@ static void refuse_gid(struct engine *engine, struct outbox *box, struct cm_conn
 	struct cm_args args = { .msg = &msg };
 
 	memcpy(msg.rej.ari, &conn->port->gid0, sizeof(conn->port->gid0));
-	engine_step(engine, box, conn, CM_CALL_REJ, &args);
-	engine_step(engine, box, conn, CM_CALL_DESTROY, NULL);
+	refuse(engine, box, conn, &args);
 }
 
 void listen_request(struct engine *engine, struct outbox *box, struct cm_conn *conn,
@@ -228,7 +229,7 @@ void listen_request(struct engine *engine, struct outbox *box, struct cm_conn *c
 	struct id *listener;
 
 	if (locate(&request)) {
-		refuse(engine, box, conn);
+		refuse(engine, box, conn, NULL);
 		return;
 	}
 	if (!path_is_ours(&request)) {
@@ -239,7 +240,7 @@ void listen_request(struct engine *engine, struct outbox *box, struct cm_conn *c
 	if (listener)
 		deliver(engine, box, listener, &request);
 	else
-		refuse(engine, box, conn);
+		refuse(engine, box, conn, NULL);
 }
 
 /* --- rdma_listen --------------------------------------------------------- */
