@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "lib/api.h"
-#include "lib/hop.h"
 #include "lib/log.h"
 #include "lib/resolve.h"
 #include "mad/cma_hdr.h"

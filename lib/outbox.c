@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "lib/device.h"
-#include "lib/hop.h"
 #include "lib/log.h"
 #include "lib/trace.h"
+#include "net/hop.h"
 
 static int send_slowly(const struct cm_send *send)
 {
@@ -37,6 +37,14 @@ static int send_one(const struct cm_send *send, int (*way)(const struct cm_send 
 	if (err)
 		log_debug("that message was not sent: %s", strerror(-err));
 	return err;
+}
+
+static bool can_leave(const struct cm_send *send)
+{
+	const struct port *port = port_of(send->port);
+
+	return !send->path.grh || hop_is_ready(port->device->verbs, port->port_num,
+					       send->path.sgid_index, &send->path.dgid);
 }
 
 int outbox_flush(struct outbox *box)
@@ -65,7 +73,7 @@ void outbox_flush_without_waiting(struct outbox *box)
 	unsigned int i;
 
 	for (i = 0; i < box->n; i++) {
-		if (hop_is_ready(port_of(box->send[i].port), &box->send[i].path))
+		if (can_leave(&box->send[i]))
 			send_one(&box->send[i], send_slowly);
 		port_put(port_of(box->send[i].port));
 	}

@@ -158,19 +158,30 @@ static struct ibv_ah *make_ah(struct mad_sender *sender, const struct key *key)
 	return ibv_create_ah(sender->pd, &attr);
 }
 
-static int find_ah(struct mad_sender *sender, const struct mad_path *path, struct ibv_ah **ret)
+static struct key key_of(const struct mad_path *path)
 {
-	struct key key = {
+	return (struct key){
 		.dgid = path->dgid,
 		.sgid_index = path->sgid_index,
 		.hop_limit = path->hop_limit,
 		.traffic_class = path->traffic_class,
 		.sl = path->sl,
 	};
+}
+
+static bool is_current(const struct mad_sender *sender, const struct handle *handle,
+		       const struct key *key)
+{
+	return handle->ah && handle->epoch == sender->epoch &&
+	       memcmp(&handle->key, key, sizeof(*key)) == 0;
+}
+
+static int find_ah(struct mad_sender *sender, const struct mad_path *path, struct ibv_ah **ret)
+{
+	struct key key = key_of(path);
 	struct handle *handle = slot_of(sender, &key);
 
-	if (!handle->ah || handle->epoch != sender->epoch ||
-	    memcmp(&handle->key, &key, sizeof(key)) != 0) {
+	if (!is_current(sender, handle, &key)) {
 		if (sender->n_retired == RETIRED_MAX)
 			return -EAGAIN;
 		retire(sender, handle);
@@ -182,6 +193,17 @@ static int find_ah(struct mad_sender *sender, const struct mad_path *path, struc
 	}
 	*ret = handle->ah;
 	return 0;
+}
+
+bool mad_sender_is_ready(struct mad_sender *sender, const struct mad_path *path)
+{
+	struct key key = key_of(path);
+	bool is;
+
+	pthread_mutex_lock(&sender->lock);
+	is = path->grh && is_current(sender, slot_of(sender, &key), &key);
+	pthread_mutex_unlock(&sender->lock);
+	return is;
 }
 
 /* --- sending ------------------------------------------------------------- */

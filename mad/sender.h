@@ -15,6 +15,7 @@
 #define MAD_SENDER_H
 
 #include <infiniband/verbs.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "mad/port.h"
@@ -45,6 +46,11 @@ void mad_sender_close(struct mad_sender *sender);
  */
 int mad_sender_send(struct mad_sender *sender, const struct mad_path *path,
 		    const uint8_t mad[MAD_BYTES]);
+
+/**
+ * mad_sender_is_ready() - would mad_sender_send() leave at once, without resolving anything?
+ */
+bool mad_sender_is_ready(struct mad_sender *sender, const struct mad_path *path);
 
 /** mad_sender_forget() - link addresses or routes have changed: make the handles anew. */
 void mad_sender_forget(struct mad_sender *sender);

@@ -2,14 +2,12 @@
 /*
  * From a GID back to the route and the neighbour that its packets need: see hop.h.
  */
-#include "lib/hop.h"
+#include "net/hop.h"
 
 #include <string.h>
 
-#include "net/gid.h"
-#include "net/netlink.h"
-
-void hop_addr(const struct mad_gid *gid, unsigned int ifindex, union addr *ret)
+/* The IP address of a RoCE v2 GID; a link-local one is pinned to the interface. */
+static void hop_addr(const struct mad_gid *gid, unsigned int ifindex, union addr *ret)
 {
 	static const uint8_t v4_prefix[12] = { [10] = 0xff, [11] = 0xff };
 
@@ -25,19 +23,19 @@ void hop_addr(const struct mad_gid *gid, unsigned int ifindex, union addr *ret)
 		ret->in6.sin6_scope_id = ifindex;
 }
 
-bool hop_is_ready(const struct port *port, const struct mad_path *path)
+bool hop_is_ready(struct ibv_context *verbs, uint8_t port_num, uint8_t sgid_index,
+		  const struct mad_gid *dgid)
 {
 	struct gid_entry local;
 	struct net_route route;
 	union addr src, dst;
 	struct mad_gid sgid;
 
-	if (!path->grh ||
-	    gid_by_index(port->device->verbs, port->port_num, path->sgid_index, &local))
+	if (gid_by_index(verbs, port_num, sgid_index, &local))
 		return true;
 	memcpy(&sgid, &local.gid, sizeof(sgid));
 	hop_addr(&sgid, local.ifindex, &src);
-	hop_addr(&path->dgid, local.ifindex, &dst);
+	hop_addr(dgid, local.ifindex, &dst);
 	if (net_route_lookup(&dst, &src, local.ifindex, &route))
 		return false;
 	switch (net_neigh_state(&route)) {
