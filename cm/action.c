@@ -192,7 +192,7 @@ static struct cm_key peer_key(const struct cm_conn *conn, uint32_t id)
 				.id = id };
 }
 
-static void index_peer(struct cm_conn *conn, struct cm_core *core)
+void cm_index_peer(struct cm_conn *conn, struct cm_core *core)
 {
 	struct cm_key id = peer_key(conn, conn->remote_comm_id);
 	struct cm_key qpn = peer_key(conn, conn->remote_qpn);
@@ -244,7 +244,7 @@ void act_report_request(struct cm_conn *conn, struct cm_turn *turn)
 	conn->sl = req->primary.sl;
 	conn->peer_waits_ms = cm_encoded_ms(req->local_cm_response_timeout) *
 			      (req->max_cm_retries + 1u);
-	index_peer(conn, turn->core);
+	cm_index_peer(conn, turn->core);
 	report(conn, turn, CM_REPORT_REQUEST, 0);
 }
 
@@ -260,7 +260,7 @@ void act_report_response(struct cm_conn *conn, struct cm_turn *turn)
 	conn->initiator_depth = rep->responder_resources;
 	conn->rnr_retry_count = rep->rnr_retry_count;
 	conn->local_ack_timeout = cm_ack_timeout(rep->target_ack_delay, conn->packet_life_time);
-	index_peer(conn, turn->core);
+	cm_index_peer(conn, turn->core);
 	report(conn, turn, CM_REPORT_RESPONSE, 0);
 }
 

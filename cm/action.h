@@ -53,6 +53,9 @@ struct mad_gid cm_peer_gid(const struct mad_path *path);
 /** cm_rep_qpn() - whose queue pair a REP offers: an XRC target's stands in the EECN. */
 uint32_t cm_rep_qpn(const struct cm_rep *rep);
 
+/** cm_index_peer() - by what the connection remembers of the peer, later messages find it. */
+void cm_index_peer(struct cm_conn *conn, struct cm_core *core);
+
 /** cm_unindex_peer() - later messages of the peer are no longer duplicates of this connection. */
 void cm_unindex_peer(struct cm_conn *conn, struct cm_core *core);
 

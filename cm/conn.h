@@ -4,7 +4,7 @@
  * to it, and what it has to remember. Start reading here; then cm/fsm.c, mad/cm_msg.c, cm/core.h.
  *
  * A connection is owned by a core (core.h) and is touched under the core's lock only. The state
- * is assigned by cm_step() in fsm.c and nowhere else.
+ * is assigned in fsm.c and nowhere else: moved by cm_step(), or taken over by cm_core_adopt().
  */
 #ifndef CM_CONN_H
 #define CM_CONN_H

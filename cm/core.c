@@ -28,9 +28,9 @@ static uint64_t split(uint64_t secret, uint64_t what)
 int cm_core_init(struct cm_core *core, uint64_t secret)
 {
 	*core = (struct cm_core){
-		.comm_id_mask = (uint32_t)(split(secret, 0) >> 32),
 		.reqs_out_max = REQS_OUT_MAX,
 	};
+	cm_ids_init(&core->ids, (uint32_t)(split(secret, 0) >> 32));
 	list_init(&core->spare);
 	if (cm_index_init(&core->by_local, split(secret, 1)) ||
 	    cm_index_init(&core->by_remote, split(secret, 2)) ||
@@ -94,25 +94,33 @@ int cm_core_reserve(struct cm_core *core)
 	return 0;
 }
 
-/* Counts up, so that an id comes back only after 2^32 connections; starts at a random one, so
- * that a peer which still remembers our last life does not take a new REQ for an old one. 0 is
- * left out: it stands for "not known yet". */
-static uint32_t next_comm_id(struct cm_core *core)
+static bool is_free(const struct cm_core *core, uint32_t local_comm_id)
 {
-	struct cm_key key = { 0 };
+	struct cm_key key = { .id = local_comm_id };
 
-	do
-		key.id = core->next_comm_id++ ^ core->comm_id_mask;
-	while (key.id == 0 || cm_index_find(&core->by_local, &key));
-	return key.id;
+	return local_comm_id && !cm_index_find(&core->by_local, &key);
 }
 
-struct cm_conn *cm_conn_take(struct cm_core *core)
+/* Return: 0 if all are in use. */
+static uint32_t next_comm_id(struct cm_core *core)
 {
-	struct cm_conn *conn;
-	struct cm_key key = { 0 };
+	uint64_t left;
+	uint32_t id;
 
-	if (list_is_empty(&core->spare))
+	for (left = cm_ids_count(&core->ids); left; left--) {
+		id = cm_ids_next(&core->ids);
+		if (is_free(core, id))
+			return id;
+	}
+	return 0;
+}
+
+struct cm_conn *cm_conn_take_as(struct cm_core *core, uint32_t local_comm_id)
+{
+	struct cm_key key = { .id = local_comm_id };
+	struct cm_conn *conn;
+
+	if (list_is_empty(&core->spare) || !is_free(core, local_comm_id))
 		return NULL;
 	conn = container_of(core->spare.next, struct cm_conn, waiting);
 	list_remove(&conn->waiting);
@@ -120,16 +128,22 @@ struct cm_conn *cm_conn_take(struct cm_core *core)
 	core->n_conns++;
 	memset(conn, 0, sizeof(*conn));
 	list_init(&conn->waiting);
-	conn->local_comm_id = next_comm_id(core);
-	key.id = conn->local_comm_id;
+	conn->local_comm_id = local_comm_id;
 	cm_index_insert(&core->by_local, &conn->by_local, &key);
 	return conn;
+}
+
+struct cm_conn *cm_conn_take(struct cm_core *core)
+{
+	return list_is_empty(&core->spare) ? NULL : cm_conn_take_as(core, next_comm_id(core));
 }
 
 static void give_back(struct cm_core *core, struct cm_conn *conn)
 {
 	cm_settle(conn, core);
 	cm_unindex_peer(conn, core);
+	if (core->released)
+		core->released(core, conn);
 	cm_index_remove(&core->by_local, &conn->by_local);
 	core->n_conns--;
 	if (core->n_spare >= SPARE_MAX) {
@@ -147,8 +161,19 @@ struct cm_conn *cm_core_conn_new(struct cm_core *core, void *owner)
 	if (cm_core_reserve(core))
 		return NULL;
 	conn = cm_conn_take(core);
-	conn->owner = owner;
+	if (conn)
+		conn->owner = owner;
 	return conn;
+}
+
+int cm_core_lend_ids(struct cm_core *core, uint32_t first, uint32_t count)
+{
+	return cm_ids_lend(&core->ids, first, count);
+}
+
+unsigned int cm_core_ids_left(const struct cm_core *core)
+{
+	return cm_ids_left(&core->ids);
 }
 
 /* --- services ------------------------------------------------------------ */
@@ -266,6 +291,19 @@ bool cm_core_expire(struct cm_core *core, struct cm_time now, struct cm_effects 
 struct cm_time cm_core_deadline(const struct cm_core *core)
 {
 	return cm_timers_deadline(&core->timers);
+}
+
+void cm_core_walk(struct cm_core *core, void (*visit)(struct cm_conn *conn, void *arg), void *arg)
+{
+	struct cm_node *node, *next;
+	size_t i;
+
+	for (i = 0; i < core->by_local.n_buckets; i++) {
+		for (node = core->by_local.bucket[i]; node; node = next) {
+			next = node->next;
+			visit(container_of(node, struct cm_conn, by_local), arg);
+		}
+	}
 }
 
 void cm_core_port_gone(struct cm_core *core, struct cm_port *port,

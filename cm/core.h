@@ -11,6 +11,7 @@
 #define CM_CORE_H
 
 #include "cm/conn.h"
+#include "cm/ids.h"
 
 /* Reasons in REJ that this side gives, IBTA vol. 1, table 109. */
 enum cm_rej_reason {
@@ -86,9 +87,8 @@ struct cm_core {
 	struct cm_timers timers;
 	struct list spare; /* connections ready for use */
 	unsigned int n_spare;
-	size_t n_conns;		   /* in use */
-	uint32_t next_comm_id;	   /* counts up from 0 */
-	uint32_t comm_id_mask;	   /* random: XORed in, so that a restart does not repeat ids */
+	size_t n_conns; /* in use */
+	struct cm_ids ids;
 	unsigned int reqs_out_max; /* unanswered REQs a port may have */
 	uint64_t count[CM_N_COUNTERS];
 	uint64_t sent[CM_ATTR_APR + 1]; /* by attribute, without repetitions */
@@ -96,6 +96,13 @@ struct cm_core {
 
 	/* Called for each step, if set: for the log, not for decisions. */
 	void (*trace)(const struct cm_conn *conn, enum cm_state from, enum cm_event why);
+
+	/*
+	 * Called, if set, when a connection is given back: its comm id is free, and nothing of it
+	 * will be sent any more. Not called by cm_core_fini(). It may read the connection, and
+	 * must not call the core.
+	 */
+	void (*released)(struct cm_core *core, const struct cm_conn *conn);
 };
 
 /* A service id on which requests are welcome; embedded in whoever listens. */
@@ -132,9 +139,29 @@ int cm_core_reserve(struct cm_core *core);
  * @core:  the core
  * @owner: handed back in reports
  *
- * Return: the connection, to be given back with CM_CALL_DESTROY; NULL when out of memory.
+ * Return: the connection, to be given back with CM_CALL_DESTROY; NULL when out of memory, or when
+ * all comm ids of the lent blocks are in use.
  */
 struct cm_conn *cm_core_conn_new(struct cm_core *core, void *owner);
+
+/**
+ * cm_core_lend_ids() - have a block of comm ids more
+ * @first: the first of it, a multiple of CM_ID_BLOCK
+ * @count: CM_ID_BLOCK
+ *
+ * From the first call on comm ids come from lent blocks only. Connections that have another one
+ * keep it.
+ *
+ * Return: 0; -EINVAL for what is not a block, or is lent already; -ENOSPC beyond
+ * CM_ID_BLOCKS_MAX blocks.
+ */
+int cm_core_lend_ids(struct cm_core *core, uint32_t first, uint32_t count);
+
+/** cm_core_ids_left() - how many comm ids remain before one comes back for the first time. */
+unsigned int cm_core_ids_left(const struct cm_core *core);
+
+/** cm_core_walk() - visit all connections in use. @visit may give back that one, and no other. */
+void cm_core_walk(struct cm_core *core, void (*visit)(struct cm_conn *conn, void *arg), void *arg);
 
 /** cm_core_serve() - welcome requests for a service id; others are rejected with reason 8. */
 int cm_core_serve(struct cm_core *core, struct cm_service *service, uint64_t service_id);
@@ -199,5 +226,43 @@ struct cm_time cm_core_deadline(const struct cm_core *core);
  */
 void cm_core_port_gone(struct cm_core *core, struct cm_port *port,
 		       void (*gone)(struct cm_conn *conn, void *arg), void *arg);
+
+/* A connection as far as its end needs it; members as in struct cm_conn. */
+struct cm_snapshot {
+	enum cm_state state;
+	bool active;
+	struct cm_port *port; /* of the core that adopts */
+	struct mad_path path;
+	uint32_t local_comm_id;
+	uint32_t remote_comm_id;
+	uint64_t remote_ca_guid;
+	uint32_t local_qpn;
+	uint32_t remote_qpn;
+	uint64_t tid;
+	uint8_t packet_life_time;
+	uint8_t local_ack_timeout;
+};
+
+/**
+ * cm_conn_snapshot() - what another core needs to end a connection
+ *
+ * Whose REQ still waits for its turn is IDLE in it: the peer never heard of that connection.
+ */
+void cm_conn_snapshot(const struct cm_conn *conn, struct cm_snapshot *ret);
+
+/**
+ * cm_core_adopt() - take over a connection whose own core is gone
+ * @snapshot: of it. Local comm id 0: one of this core's is chosen. From DREQ_SENT it is adopted as
+ *            ESTABLISHED, so that CM_CALL_DESTROY sends DREQ again, until it is answered.
+ * @owner:    handed back in reports
+ *
+ * No timer runs for it: it is to be ended with CM_CALL_DESTROY at once, which says to the peer
+ * what its own core would have said.
+ *
+ * Return: the connection; NULL if it is over (IDLE and TIMEWAIT: there is nothing to end), if the
+ * local comm id is in use here, or when out of memory.
+ */
+struct cm_conn *cm_core_adopt(struct cm_core *core, const struct cm_snapshot *snapshot,
+			      void *owner);
 
 #endif

@@ -17,7 +17,11 @@
  */
 struct cm_conn *cm_demux(struct cm_port *port, const struct mad_path *path, struct cm_turn *turn);
 
-/** cm_conn_take() - a spare connection with a fresh comm id; NULL if there is none. */
+/** cm_conn_take() - a spare connection with a fresh comm id; NULL if there is none of either. */
 struct cm_conn *cm_conn_take(struct cm_core *core);
+
+/** cm_conn_take_as() - a spare connection with this comm id; NULL if there is none or it is used.
+ */
+struct cm_conn *cm_conn_take_as(struct cm_core *core, uint32_t local_comm_id);
 
 #endif

@@ -160,13 +160,20 @@ int cm_step(struct cm_conn *conn, enum cm_event event, struct cm_turn *turn)
 
 	if (!edge->act)
 		return -EINVAL;
-	conn->state = edge->to; /* the only assignment to a state in the tree */
+	conn->state = edge->to; /* the only move of a state in the tree */
 	if (turn->core->trace)
 		turn->core->trace(conn, from, event);
 	if (from != edge->to)
 		enter(conn, turn);
 	edge->act(conn, turn);
 	return 0;
+}
+
+void cm_begin_in(struct cm_conn *conn, enum cm_state state)
+{
+	assert(conn->state == CM_IDLE && !cm_timer_is_armed(&conn->timer));
+
+	conn->state = state;
 }
 
 static const char *const state_names[] = {

@@ -21,7 +21,7 @@ static uint64_t mix(uint64_t x)
 	return x;
 }
 
-static uint64_t key_hash(const struct cm_key *key, uint64_t secret)
+uint64_t cm_key_hash(const struct cm_key *key, uint64_t secret)
 {
 	uint64_t half[2];
 	uint64_t hash = secret;
@@ -95,7 +95,7 @@ void cm_index_insert(struct cm_index *index, struct cm_node *node, const struct 
 	assert(!node->link);
 
 	node->key = *key;
-	node->hash = key_hash(key, index->secret);
+	node->hash = cm_key_hash(key, index->secret);
 	hang(bucket_of(index, node->hash), node);
 	index->n_nodes++;
 }
@@ -114,7 +114,7 @@ void cm_index_remove(struct cm_index *index, struct cm_node *node)
 
 struct cm_node *cm_index_find(const struct cm_index *index, const struct cm_key *key)
 {
-	uint64_t hash = key_hash(key, index->secret);
+	uint64_t hash = cm_key_hash(key, index->secret);
 	struct cm_node *node = *bucket_of(index, hash);
 
 	while (node && (node->hash != hash || !key_equal(&node->key, key)))

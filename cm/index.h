@@ -33,6 +33,9 @@ struct cm_index {
 	uint64_t secret;
 };
 
+/** cm_key_hash() - where a key belongs in a table; peers that do not know @secret cannot tell. */
+uint64_t cm_key_hash(const struct cm_key *key, uint64_t secret);
+
 /** cm_index_init() - an empty index; @secret is random. Return: 0 or -ENOMEM. */
 int cm_index_init(struct cm_index *index, uint64_t secret);
 

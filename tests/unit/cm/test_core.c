@@ -44,17 +44,17 @@ END_TEST
 
 START_TEST(comm_id_is_never_0)
 {
-	rig.core.next_comm_id = rig.core.comm_id_mask;
+	rig.core.ids.next = rig.core.ids.mask;
 	ck_assert_uint_ne(next_id(&rig.core), 0);
-	ck_assert_uint_eq(rig.core.next_comm_id, rig.core.comm_id_mask + 2);
+	ck_assert_uint_eq(rig.core.ids.next, rig.core.ids.mask + 2);
 }
 END_TEST
 
 START_TEST(comm_ids_wrap)
 {
-	rig.core.next_comm_id = UINT32_MAX;
-	ck_assert_uint_eq(next_id(&rig.core), UINT32_MAX ^ rig.core.comm_id_mask);
-	ck_assert_uint_eq(next_id(&rig.core), 0 ^ rig.core.comm_id_mask);
+	rig.core.ids.next = UINT32_MAX;
+	ck_assert_uint_eq(next_id(&rig.core), UINT32_MAX ^ rig.core.ids.mask);
+	ck_assert_uint_eq(next_id(&rig.core), 0 ^ rig.core.ids.mask);
 }
 END_TEST
 
@@ -62,7 +62,7 @@ START_TEST(comm_id_in_use_is_skipped_after_the_wrap)
 {
 	uint32_t first = next_id(&rig.core);
 
-	rig.core.next_comm_id = 0;
+	rig.core.ids.next = 0;
 	ck_assert_uint_ne(next_id(&rig.core), first);
 }
 END_TEST
@@ -74,8 +74,8 @@ START_TEST(comm_id_of_a_destroyed_connection_does_not_come_back_soon)
 	for (uint32_t i = 0; i < 10000; i++) {
 		rig_reach(&rig, CM_IDLE, false);
 		if (i)
-			ck_assert_uint_eq(rig.comm_id ^ rig.core.comm_id_mask, last + 1);
-		last = rig.comm_id ^ rig.core.comm_id_mask;
+			ck_assert_uint_eq(rig.comm_id ^ rig.core.ids.mask, last + 1);
+		last = rig.comm_id ^ rig.core.ids.mask;
 		rig_call(&rig, CM_CALL_DESTROY);
 	}
 }

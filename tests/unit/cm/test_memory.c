@@ -86,6 +86,19 @@ START_TEST(connection_without_memory_is_not_made)
 }
 END_TEST
 
+START_TEST(connection_without_memory_is_not_adopted)
+{
+	struct cm_snapshot snapshot = { .state = CM_ESTABLISHED, .port = &rig.port };
+	struct cm_conn *conn;
+
+	allow(0);
+	conn = cm_core_adopt(&rig.core, &snapshot, NULL);
+	allow_all();
+	ck_assert_ptr_null(conn);
+	ck_assert_uint_eq(rig.core.n_conns, 0);
+}
+END_TEST
+
 /* The 65th connection makes the three tables grow, then is allocated itself. */
 START_TEST(table_that_cannot_grow_keeps_its_connections)
 {
@@ -160,6 +173,7 @@ int main(void)
 	tcase_add_checked_fixture(tcase, set_up, tear_down);
 	tcase_add_loop_test(tcase, core_without_memory_does_not_begin, 0, 4);
 	tcase_add_test(tcase, connection_without_memory_is_not_made);
+	tcase_add_test(tcase, connection_without_memory_is_not_adopted);
 	tcase_add_loop_test(tcase, table_that_cannot_grow_keeps_its_connections, 0, 4);
 	tcase_add_test(tcase, reserving_fails_and_input_still_works);
 	tcase_add_test(tcase, service_without_memory_is_not_served);

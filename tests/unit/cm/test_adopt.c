@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A connection that another core takes over to end it: in each state its peer must hear what its
+ * own core would have said.
+ */
+#include <string.h>
+
+#include "tests/unit/cm/rig.h"
+#include "tests/unit/cm/run.h"
+#include "tests/unit/cm/text.h"
+
+static struct rig rig;
+
+/* Who adopts: another process, so another core, and another name for the same port. */
+static struct cm_core heir;
+static struct cm_port heirs_port;
+static struct cm_effects heard; /* of the heir's last step */
+
+static void set_up(void)
+{
+	rig_init(&rig);
+	ck_assert_int_eq(cm_core_init(&heir, 0xadd), 0);
+	cm_port_init(&heirs_port, RIG_OUR_GUID, &rig.port.gid0);
+}
+
+static void tear_down(void)
+{
+	cm_core_fini(&heir);
+	rig_fini(&rig);
+}
+
+static struct cm_snapshot snapshot(void)
+{
+	struct cm_snapshot taken;
+
+	cm_conn_snapshot(rig.conn, &taken);
+	taken.port = &heirs_port;
+	return taken;
+}
+
+static struct cm_conn *adopt(void)
+{
+	struct cm_snapshot taken = snapshot();
+
+	return cm_core_adopt(&heir, &taken, NULL);
+}
+
+static const char *end(struct cm_conn *conn)
+{
+	static char text[CM_SENDS_MAX * 32];
+
+	ck_assert_int_eq(cm_core_call(&heir, conn, CM_CALL_DESTROY, NULL, rig.now, &heard), 0);
+	return text_of_sends(&heard, text, sizeof(text));
+}
+
+static void heir_hears(enum cm_attr attr)
+{
+	struct cm_msg msg = rig_msg(&rig, attr);
+	uint8_t mad[MAD_BYTES];
+
+	cm_msg_encode(&msg, mad);
+	cm_core_reserve(&heir);
+	cm_core_input(&heir, &heirs_port, &rig.path, mad, sizeof(mad), rig.now, &heard);
+}
+
+/* --- each state ---------------------------------------------------------- */
+
+static const struct {
+	enum cm_state state;
+	bool passive;
+} alive[] = {
+	{CM_REQ_SENT,      false},
+	    { CM_MRA_REQ_RCVD, false},
+	{ CM_REP_RCVD,     false},
+	{ CM_MRA_REP_SENT, false},
+	    { CM_REQ_RCVD,	   true },
+	{ CM_MRA_REQ_SENT, true },
+	{ CM_REP_SENT,     true },
+	    { CM_MRA_REP_RCVD, true },
+	{ CM_ESTABLISHED,  false},
+	{ CM_ESTABLISHED,  true },
+	    { CM_DREQ_RCVD,    false},
+	{ CM_DREQ_RCVD,	true },
+};
+
+#define N_ALIVE (sizeof(alive) / sizeof(alive[0]))
+
+static void reach(int i)
+{
+	rig_reach(&rig, alive[i].state, alive[i].passive);
+}
+
+START_TEST(adopted_connection_is_in_the_state_it_was_in)
+{
+	reach(_i);
+	ck_assert_str_eq(cm_state_str(adopt()->state), cm_state_str(alive[_i].state));
+}
+END_TEST
+
+START_TEST(adopted_connection_ends_in_the_words_of_its_own_core)
+{
+	struct cm_conn *conn;
+
+	reach(_i);
+	conn = adopt();
+	rig_call(&rig, CM_CALL_DESTROY);
+	end(conn);
+	ck_assert_uint_eq(heard.n_sends, 1);
+	ck_assert_uint_eq(rig.out.n_sends, 1);
+	ck_assert_mem_eq(heard.send[0].mad, rig.out.send[0].mad, MAD_BYTES);
+}
+END_TEST
+
+START_TEST(adopted_connection_speaks_to_its_peer)
+{
+	reach(_i);
+	end(adopt());
+	ck_assert_ptr_eq(heard.send[0].port, &heirs_port);
+	ck_assert_mem_eq(&heard.send[0].path, &rig.path, sizeof(rig.path));
+}
+END_TEST
+
+START_TEST(adopted_connection_reports_nothing_at_its_end)
+{
+	reach(_i);
+	end(adopt());
+	ck_assert_uint_eq(heard.n_reports, 0);
+}
+END_TEST
+
+START_TEST(no_timer_runs_for_an_adopted_connection)
+{
+	reach(_i);
+	adopt();
+	ck_assert_uint_eq(cm_core_deadline(&heir).ns, UINT64_MAX);
+}
+END_TEST
+
+static const struct {
+	enum cm_state state;
+	bool passive;
+} over[] = {
+	{CM_IDLE,	   false},
+	{ CM_IDLE,	   true },
+	{ CM_TIMEWAIT, false},
+	{ CM_TIMEWAIT, true },
+};
+
+START_TEST(connection_that_is_over_is_not_adopted)
+{
+	rig_reach(&rig, over[_i].state, over[_i].passive);
+	ck_assert_ptr_null(adopt());
+	ck_assert_uint_eq(heir.n_conns, 0);
+}
+END_TEST
+
+START_TEST(request_that_was_never_sent_is_not_adopted)
+{
+	rig.core.reqs_out_max = 0;
+	rig_reach(&rig, CM_REQ_SENT, false);
+	ck_assert_ptr_null(adopt());
+}
+END_TEST
+
+START_TEST(disconnect_on_its_way_is_sent_again)
+{
+	rig_reach(&rig, CM_DREQ_SENT, false);
+	ck_assert_str_eq(end(adopt()), "DREQ");
+}
+END_TEST
+
+/* --- until it is over ---------------------------------------------------- */
+
+START_TEST(dreq_is_repeated_until_it_is_answered)
+{
+	rig_reach(&rig, CM_ESTABLISHED, false);
+	end(adopt());
+	rig.now = cm_core_deadline(&heir);
+	ck_assert(cm_core_expire(&heir, rig.now, &heard));
+	ck_assert_uint_eq(heard.n_sends, 1);
+	heir_hears(CM_ATTR_DREP);
+	ck_assert_uint_eq(heir.n_conns, 0);
+}
+END_TEST
+
+START_TEST(dreq_of_the_peer_is_answered_after_adoption)
+{
+	rig_reach(&rig, CM_ESTABLISHED, false);
+	end(adopt());
+	heir_hears(CM_ATTR_DREQ);
+	ck_assert_uint_eq(heard.n_sends, 1);
+	ck_assert_uint_eq(heir.n_conns, 0);
+}
+END_TEST
+
+START_TEST(nothing_is_left_of_a_rejected_request)
+{
+	rig_reach(&rig, CM_REQ_RCVD, true);
+	end(adopt());
+	ck_assert_uint_eq(heir.n_conns + heir.by_remote.n_nodes + heir.by_qpn.n_nodes, 0);
+}
+END_TEST
+
+/* --- names --------------------------------------------------------------- */
+
+START_TEST(adopted_connection_keeps_its_comm_id)
+{
+	rig_reach(&rig, CM_ESTABLISHED, true);
+	ck_assert_uint_eq(adopt()->local_comm_id, rig.comm_id);
+}
+END_TEST
+
+START_TEST(comm_id_in_use_is_not_adopted)
+{
+	rig_reach(&rig, CM_ESTABLISHED, true);
+	adopt();
+	ck_assert_ptr_null(adopt());
+	ck_assert_uint_eq(heir.n_conns, 1);
+}
+END_TEST
+
+START_TEST(unnamed_connection_gets_a_comm_id)
+{
+	struct cm_snapshot taken;
+
+	rig_reach(&rig, CM_REQ_RCVD, true);
+	taken = snapshot();
+	taken.local_comm_id = 0;
+	ck_assert_uint_ne(cm_core_adopt(&heir, &taken, NULL)->local_comm_id, 0);
+}
+END_TEST
+
+START_TEST(adopted_connection_is_known_by_its_peer)
+{
+	rig_reach(&rig, CM_ESTABLISHED, true);
+	adopt();
+	heir_hears(CM_ATTR_REQ);
+	ck_assert_uint_eq(heir.count[CM_COUNT_DUPLICATE], 1);
+}
+END_TEST
+
+START_TEST(unanswered_request_is_known_by_no_peer)
+{
+	rig_reach(&rig, CM_REQ_SENT, false);
+	adopt();
+	ck_assert_uint_eq(heir.by_remote.n_nodes + heir.by_qpn.n_nodes, 0);
+}
+END_TEST
+
+START_TEST(adopted_connection_has_the_owner_it_was_given)
+{
+	struct cm_snapshot taken;
+
+	rig_reach(&rig, CM_ESTABLISHED, true);
+	taken = snapshot();
+	ck_assert_ptr_eq(cm_core_adopt(&heir, &taken, &rig)->owner, &rig);
+}
+END_TEST
+
+/* --- all of them --------------------------------------------------------- */
+
+static void count(struct cm_conn *conn, void *arg)
+{
+	unsigned int *n = arg;
+
+	ck_assert_uint_ne(conn->local_comm_id, 0);
+	(*n)++;
+}
+
+START_TEST(walk_visits_each_connection_once)
+{
+	unsigned int n = 0;
+
+	for (int i = 0; i < 100; i++)
+		cm_core_conn_new(&heir, NULL);
+	cm_core_walk(&heir, count, &n);
+	ck_assert_uint_eq(n, 100);
+}
+END_TEST
+
+static void destroy(struct cm_conn *conn, void *arg)
+{
+	(void)arg;
+	cm_core_call(&heir, conn, CM_CALL_DESTROY, NULL, rig.now, &heard);
+}
+
+START_TEST(walk_bears_that_what_it_visits_is_destroyed)
+{
+	for (int i = 0; i < 100; i++)
+		cm_core_conn_new(&heir, NULL);
+	cm_core_walk(&heir, destroy, NULL);
+	ck_assert_uint_eq(heir.n_conns, 0);
+}
+END_TEST
+
+static void add_tests(TCase *tcase)
+{
+	tcase_add_loop_test(tcase, adopted_connection_is_in_the_state_it_was_in, 0, N_ALIVE);
+	tcase_add_loop_test(tcase, adopted_connection_ends_in_the_words_of_its_own_core, 0,
+			    N_ALIVE);
+	tcase_add_loop_test(tcase, adopted_connection_speaks_to_its_peer, 0, N_ALIVE);
+	tcase_add_loop_test(tcase, adopted_connection_reports_nothing_at_its_end, 0, N_ALIVE);
+	tcase_add_loop_test(tcase, no_timer_runs_for_an_adopted_connection, 0, N_ALIVE);
+	tcase_add_loop_test(tcase, connection_that_is_over_is_not_adopted, 0,
+			    sizeof(over) / sizeof(over[0]));
+	tcase_add_test(tcase, request_that_was_never_sent_is_not_adopted);
+	tcase_add_test(tcase, disconnect_on_its_way_is_sent_again);
+	tcase_add_test(tcase, dreq_is_repeated_until_it_is_answered);
+	tcase_add_test(tcase, dreq_of_the_peer_is_answered_after_adoption);
+	tcase_add_test(tcase, nothing_is_left_of_a_rejected_request);
+	tcase_add_test(tcase, adopted_connection_keeps_its_comm_id);
+	tcase_add_test(tcase, comm_id_in_use_is_not_adopted);
+	tcase_add_test(tcase, unnamed_connection_gets_a_comm_id);
+	tcase_add_test(tcase, adopted_connection_is_known_by_its_peer);
+	tcase_add_test(tcase, unanswered_request_is_known_by_no_peer);
+	tcase_add_test(tcase, adopted_connection_has_the_owner_it_was_given);
+	tcase_add_test(tcase, walk_visits_each_connection_once);
+	tcase_add_test(tcase, walk_bears_that_what_it_visits_is_destroyed);
+}
+
+int main(void)
+{
+	Suite *suite = suite_create("adopt");
+	TCase *tcase = tcase_create("adopt");
+
+	tcase_add_checked_fixture(tcase, set_up, tear_down);
+	add_tests(tcase);
+	suite_add_tcase(suite, tcase);
+	return run_suite(suite);
+}

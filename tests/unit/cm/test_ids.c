@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Comm ids out of lent blocks, and the word that one is free again.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "tests/unit/cm/rig.h"
+#include "tests/unit/cm/run.h"
+
+#define FIRST  UINT32_C(0x12340000)
+#define SECOND UINT32_C(0x00070000)
+#define THIRD  UINT32_C(0xffff0000)
+
+static struct rig rig;
+
+static void set_up(void)
+{
+	rig_init(&rig);
+}
+
+static void tear_down(void)
+{
+	rig_fini(&rig);
+}
+
+static void lend(uint32_t first)
+{
+	ck_assert_int_eq(cm_core_lend_ids(&rig.core, first, CM_ID_BLOCK), 0);
+}
+
+static struct cm_conn *new_conn(void)
+{
+	return cm_core_conn_new(&rig.core, &rig);
+}
+
+static void destroy(struct cm_conn *conn)
+{
+	cm_core_call(&rig.core, conn, CM_CALL_DESTROY, NULL, rig.now, &rig.out);
+}
+
+/* A connection's, which is destroyed at once. */
+static uint32_t next_id(void)
+{
+	struct cm_conn *conn = new_conn();
+	uint32_t id = conn->local_comm_id;
+
+	destroy(conn);
+	return id;
+}
+
+static uint32_t block_of(uint32_t id)
+{
+	return id - id % CM_ID_BLOCK;
+}
+
+/* Each id of the block comes once, and no other. */
+static void assert_comes_once(uint32_t first)
+{
+	static bool seen[CM_ID_BLOCK];
+
+	memset(seen, 0, sizeof(seen));
+	for (uint32_t i = 0; i < CM_ID_BLOCK; i++) {
+		uint32_t id = next_id();
+
+		ck_assert_uint_eq(block_of(id), first);
+		ck_assert(!seen[id - first]);
+		seen[id - first] = true;
+	}
+}
+
+static void skip(uint32_t n)
+{
+	while (n--)
+		next_id();
+}
+
+START_TEST(comm_ids_come_from_the_lent_block)
+{
+	lend(FIRST);
+	ck_assert_uint_eq(block_of(next_id()), FIRST);
+}
+END_TEST
+
+START_TEST(connection_from_before_the_first_block_keeps_its_id)
+{
+	struct cm_conn *conn = new_conn();
+	uint32_t id = conn->local_comm_id;
+
+	lend(FIRST);
+	ck_assert_uint_eq(conn->local_comm_id, id);
+	destroy(conn);
+}
+END_TEST
+
+START_TEST(id_comes_back_only_after_all_others_of_the_block)
+{
+	lend(FIRST);
+	assert_comes_once(FIRST);
+	assert_comes_once(FIRST);
+}
+END_TEST
+
+START_TEST(blocks_are_gone_through_in_turn)
+{
+	lend(FIRST);
+	lend(SECOND);
+	lend(THIRD);
+	assert_comes_once(FIRST);
+	assert_comes_once(SECOND);
+	assert_comes_once(THIRD);
+	assert_comes_once(FIRST);
+}
+END_TEST
+
+START_TEST(block_that_is_lent_late_comes_before_ids_are_used_again)
+{
+	lend(FIRST);
+	lend(SECOND);
+	skip(2 * CM_ID_BLOCK + 100);
+	lend(THIRD);
+	assert_comes_once(THIRD);
+	ck_assert_uint_eq(block_of(next_id()), FIRST);
+}
+END_TEST
+
+START_TEST(block_that_is_lent_early_waits_for_its_turn)
+{
+	lend(FIRST);
+	skip(100);
+	lend(SECOND);
+	skip(CM_ID_BLOCK - 100);
+	assert_comes_once(SECOND);
+}
+END_TEST
+
+START_TEST(ids_left_counts_down_to_the_first_reuse)
+{
+	lend(FIRST);
+	lend(SECOND);
+	skip(CM_ID_BLOCK);
+	ck_assert_uint_eq(cm_core_ids_left(&rig.core), CM_ID_BLOCK);
+	skip(CM_ID_BLOCK);
+	ck_assert_uint_eq(cm_core_ids_left(&rig.core), 0);
+	skip(1);
+	ck_assert_uint_eq(cm_core_ids_left(&rig.core), 0);
+}
+END_TEST
+
+START_TEST(without_blocks_many_ids_are_left)
+{
+	skip(1);
+	ck_assert_uint_gt(cm_core_ids_left(&rig.core), 1u << 31);
+}
+END_TEST
+
+START_TEST(block_with_id_0_leaves_it_out)
+{
+	lend(0);
+	for (uint32_t i = 0; i < CM_ID_BLOCK; i++)
+		ck_assert_uint_ne(next_id(), 0);
+}
+END_TEST
+
+START_TEST(two_lives_begin_a_block_in_different_places)
+{
+	struct cm_core other;
+	struct cm_conn *conn;
+
+	lend(FIRST);
+	ck_assert_int_eq(cm_core_init(&other, 0x5eee), 0);
+	ck_assert_int_eq(cm_core_lend_ids(&other, FIRST, CM_ID_BLOCK), 0);
+	conn = cm_core_conn_new(&other, NULL);
+	ck_assert_uint_ne(conn->local_comm_id, next_id());
+	cm_core_fini(&other);
+}
+END_TEST
+
+static const struct {
+	uint32_t first;
+	uint32_t count;
+} not_blocks[] = {
+	{FIRST,	 CM_ID_BLOCK / 2},
+	    { FIRST,     CM_ID_BLOCK * 2},
+	{ FIRST,	 0		   },
+	{ FIRST + 1, CM_ID_BLOCK	 },
+	    { SECOND,    CM_ID_BLOCK	  }, /* lent already */
+};
+
+START_TEST(what_is_not_a_new_block_is_refused)
+{
+	lend(SECOND);
+	ck_assert_int_eq(cm_core_lend_ids(&rig.core, not_blocks[_i].first, not_blocks[_i].count),
+			 -EINVAL);
+	ck_assert_uint_eq(cm_core_ids_left(&rig.core), CM_ID_BLOCK);
+}
+END_TEST
+
+START_TEST(sixty_fifth_block_is_too_many)
+{
+	for (uint32_t i = 1; i <= CM_ID_BLOCKS_MAX; i++)
+		lend(i * CM_ID_BLOCK);
+	ck_assert_int_eq(cm_core_lend_ids(&rig.core, 0, CM_ID_BLOCK), -ENOSPC);
+}
+END_TEST
+
+static void use_up(uint32_t first)
+{
+	lend(first);
+	for (uint32_t i = 0; i < CM_ID_BLOCK; i++)
+		ck_assert_ptr_nonnull(new_conn());
+}
+
+START_TEST(there_is_no_connection_when_all_ids_are_in_use)
+{
+	use_up(FIRST);
+	ck_assert_ptr_null(new_conn());
+}
+END_TEST
+
+START_TEST(request_is_dropped_when_all_ids_are_in_use)
+{
+	struct cm_msg req = rig_msg(&rig, CM_ATTR_REQ);
+
+	use_up(FIRST);
+	rig_hear(&rig, &req);
+	ck_assert_str_eq(rig_reported(&rig), "");
+	ck_assert_uint_eq(rig.core.count[CM_COUNT_NO_MEMORY], 1);
+}
+END_TEST
+
+START_TEST(another_block_helps_when_all_ids_are_in_use)
+{
+	use_up(FIRST);
+	lend(SECOND);
+	ck_assert_uint_eq(block_of(new_conn()->local_comm_id), SECOND);
+}
+END_TEST
+
+/* --- free again ---------------------------------------------------------- */
+
+static uint32_t released_id;
+static unsigned int n_released;
+
+static void note_release(struct cm_core *core, const struct cm_conn *conn)
+{
+	ck_assert_ptr_eq(core, &rig.core);
+	released_id = conn->local_comm_id;
+	n_released++;
+}
+
+static void watch_releases(void)
+{
+	n_released = 0;
+	rig.core.released = note_release;
+}
+
+START_TEST(destroyed_connection_is_released)
+{
+	watch_releases();
+	rig_reach(&rig, CM_REQ_SENT, false);
+	rig_call(&rig, CM_CALL_DESTROY);
+	ck_assert_uint_eq(n_released, 1);
+	ck_assert_uint_eq(released_id, rig.comm_id);
+}
+END_TEST
+
+START_TEST(orphan_is_not_released_before_its_dreq_is_answered)
+{
+	struct cm_msg drep;
+
+	watch_releases();
+	rig_reach(&rig, CM_ESTABLISHED, false);
+	drep = rig_msg(&rig, CM_ATTR_DREP);
+	rig_call(&rig, CM_CALL_DESTROY);
+	ck_assert_uint_eq(n_released, 0);
+	rig_hear(&rig, &drep);
+	ck_assert_uint_eq(n_released, 1);
+}
+END_TEST
+
+START_TEST(forgotten_request_is_released)
+{
+	watch_releases();
+	rig_reach(&rig, CM_REQ_RCVD, true);
+	rig_call(&rig, CM_CALL_FORGET);
+	ck_assert_uint_eq(n_released, 1);
+}
+END_TEST
+
+static void forget(struct cm_conn *conn, void *arg)
+{
+	(void)conn;
+	(void)arg;
+}
+
+START_TEST(connection_of_a_removed_port_is_released)
+{
+	watch_releases();
+	rig_reach(&rig, CM_ESTABLISHED, false);
+	cm_core_port_gone(&rig.core, &rig.port, forget, NULL);
+	ck_assert_uint_eq(n_released, 1);
+}
+END_TEST
+
+static void add_tests(TCase *tcase)
+{
+	tcase_add_test(tcase, comm_ids_come_from_the_lent_block);
+	tcase_add_test(tcase, connection_from_before_the_first_block_keeps_its_id);
+	tcase_add_test(tcase, id_comes_back_only_after_all_others_of_the_block);
+	tcase_add_test(tcase, blocks_are_gone_through_in_turn);
+	tcase_add_test(tcase, block_that_is_lent_late_comes_before_ids_are_used_again);
+	tcase_add_test(tcase, block_that_is_lent_early_waits_for_its_turn);
+	tcase_add_test(tcase, ids_left_counts_down_to_the_first_reuse);
+	tcase_add_test(tcase, without_blocks_many_ids_are_left);
+	tcase_add_test(tcase, block_with_id_0_leaves_it_out);
+	tcase_add_test(tcase, two_lives_begin_a_block_in_different_places);
+	tcase_add_loop_test(tcase, what_is_not_a_new_block_is_refused, 0,
+			    sizeof(not_blocks) / sizeof(not_blocks[0]));
+	tcase_add_test(tcase, sixty_fifth_block_is_too_many);
+	tcase_add_test(tcase, there_is_no_connection_when_all_ids_are_in_use);
+	tcase_add_test(tcase, request_is_dropped_when_all_ids_are_in_use);
+	tcase_add_test(tcase, another_block_helps_when_all_ids_are_in_use);
+	tcase_add_test(tcase, destroyed_connection_is_released);
+	tcase_add_test(tcase, orphan_is_not_released_before_its_dreq_is_answered);
+	tcase_add_test(tcase, forgotten_request_is_released);
+	tcase_add_test(tcase, connection_of_a_removed_port_is_released);
+}
+
+int main(void)
+{
+	Suite *suite = suite_create("ids");
+	TCase *tcase = tcase_create("ids");
+
+	tcase_add_checked_fixture(tcase, set_up, tear_down);
+	tcase_set_timeout(tcase, 60);
+	add_tests(tcase);
+	suite_add_tcase(suite, tcase);
+	return run_suite(suite);
+}
