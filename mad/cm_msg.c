@@ -10,6 +10,7 @@
 #include "mad/cm_msg.h"
 
 #define MAD_BASE_VERSION 1
+#define MAD_ATTR_AT	 16
 
 /* clang-format off */
 
@@ -215,6 +216,11 @@ const struct wire_layout cm_sidr_req_layout = CM_LAYOUT("SIDR_REQ", cm_sidr_req)
 const struct wire_layout cm_sidr_rep_layout = CM_LAYOUT("SIDR_REP", cm_sidr_rep);
 const struct wire_layout cm_lap_layout = CM_LAYOUT("LAP", cm_lap);
 const struct wire_layout cm_apr_layout = CM_LAYOUT("APR", cm_apr);
+
+uint16_t cm_mad_attr(const uint8_t mad[MAD_BYTES])
+{
+	return (uint16_t)(mad[MAD_ATTR_AT] << 8 | mad[MAD_ATTR_AT + 1]);
+}
 
 const struct wire_layout *cm_msg_layout(uint16_t attr_id)
 {

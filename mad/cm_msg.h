@@ -252,6 +252,9 @@ extern const struct wire_layout cm_sidr_rep_layout;
 extern const struct wire_layout cm_lap_layout;
 extern const struct wire_layout cm_apr_layout;
 
+/** cm_mad_attr() - the attribute id of a MAD, without decoding the rest. */
+uint16_t cm_mad_attr(const uint8_t mad[MAD_BYTES]);
+
 /**
  * cm_msg_layout() - the body's layout of a message
  * @attr_id: as in the MAD header

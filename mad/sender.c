@@ -20,6 +20,7 @@
 #define HANDLES	    256 /* a power of two */
 #define RETIRED_MAX 64
 #define POLL_BATCH  16
+#define HELD_MAX    32
 
 /* What an address handle depends on. The flow label is left out: it would make one a connection,
  * and serves only to spread data over equal paths. */
@@ -37,6 +38,13 @@ struct handle {
 	struct ibv_ah *ah;
 };
 
+/* A message that is ready to be posted. */
+struct held {
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	uint8_t mad[MAD_BYTES];
+};
+
 struct mad_sender {
 	pthread_mutex_t lock;
 	struct ibv_pd *pd;
@@ -46,6 +54,8 @@ struct mad_sender {
 	bool broken;
 	unsigned int epoch;    /* handles of an earlier one are not to be used */
 	unsigned int n_posted; /* and not yet completed */
+	unsigned int n_held;
+	struct held held[HELD_MAX];
 	struct handle handle[HANDLES];
 	struct ibv_ah *retired[RETIRED_MAX];
 	unsigned int n_retired;
@@ -222,39 +232,71 @@ static void reap(struct mad_sender *sender)
 	} while (n == POLL_BATCH);
 	if (n < 0)
 		sender->broken = true;
-	if (sender->n_posted == 0)
+	if (sender->n_posted + sender->n_held == 0)
 		destroy_retired(sender);
 }
 
-static int post(struct mad_sender *sender, struct ibv_ah *ah, const uint8_t mad[MAD_BYTES])
+static void prepare(struct held *held, struct ibv_ah *ah, const uint8_t mad[MAD_BYTES])
 {
-	struct ibv_sge sge = { .addr = (uintptr_t)mad, .length = MAD_BYTES };
-	struct ibv_send_wr *bad;
-	struct ibv_send_wr wr = {
-		.sg_list = &sge,
+	memcpy(held->mad, mad, MAD_BYTES);
+	held->sge = (struct ibv_sge){ .addr = (uintptr_t)held->mad, .length = MAD_BYTES };
+	held->wr = (struct ibv_send_wr){
+		.sg_list = &held->sge,
 		.num_sge = 1,
 		.opcode = IBV_WR_SEND,
 		.send_flags = IBV_SEND_INLINE,
 		.wr.ud = {.ah = ah, .remote_qpn = QP1, .remote_qkey = QP1_QKEY},
 	};
-
-	if (ibv_post_send(sender->qp, &wr, &bad))
-		return -EAGAIN;
-	sender->n_posted++;
-	return 0;
 }
 
-static int send_locked(struct mad_sender *sender, const struct mad_path *path,
-		       const uint8_t mad[MAD_BYTES])
+/* Return: how many could not be posted. */
+static unsigned int post_held(struct mad_sender *sender)
+{
+	unsigned int i, n_posted, n = sender->n_held;
+	struct ibv_send_wr *bad = NULL;
+
+	if (n == 0)
+		return 0;
+	for (i = 0; i + 1 < n; i++)
+		sender->held[i].wr.next = &sender->held[i + 1].wr;
+	sender->n_held = 0;
+	if (!ibv_post_send(sender->qp, &sender->held[0].wr, &bad)) {
+		sender->n_posted += n;
+		return 0;
+	}
+	for (n_posted = 0; n_posted < n && bad != &sender->held[n_posted].wr; n_posted++)
+		continue;
+	sender->n_posted += n_posted;
+	return n - n_posted;
+}
+
+static int hold(struct mad_sender *sender, const struct mad_path *path,
+		const uint8_t mad[MAD_BYTES])
 {
 	struct ibv_ah *ah;
 	int err;
 
 	reap(sender);
-	if (sender->broken || sender->n_posted == SENDS_MAX)
+	if (sender->broken || sender->n_posted + sender->n_held == SENDS_MAX)
 		return -EAGAIN;
 	err = find_ah(sender, path, &ah);
-	return err ? err : post(sender, ah, mad);
+	if (err)
+		return err;
+	prepare(&sender->held[sender->n_held++], ah, mad);
+	return sender->n_held == HELD_MAX && post_held(sender) ? -EIO : 0;
+}
+
+int mad_sender_hold(struct mad_sender *sender, const struct mad_path *path,
+		    const uint8_t mad[MAD_BYTES])
+{
+	int err;
+
+	if (!path->grh)
+		return -EAGAIN;
+	pthread_mutex_lock(&sender->lock);
+	err = hold(sender, path, mad);
+	pthread_mutex_unlock(&sender->lock);
+	return err;
 }
 
 int mad_sender_send(struct mad_sender *sender, const struct mad_path *path,
@@ -265,9 +307,21 @@ int mad_sender_send(struct mad_sender *sender, const struct mad_path *path,
 	if (!path->grh)
 		return -EAGAIN;
 	pthread_mutex_lock(&sender->lock);
-	err = send_locked(sender, path, mad);
+	err = hold(sender, path, mad);
+	if (!err && post_held(sender))
+		err = -EAGAIN;
 	pthread_mutex_unlock(&sender->lock);
 	return err;
+}
+
+unsigned int mad_sender_release(struct mad_sender *sender)
+{
+	unsigned int n_lost;
+
+	pthread_mutex_lock(&sender->lock);
+	n_lost = post_held(sender);
+	pthread_mutex_unlock(&sender->lock);
+	return n_lost;
 }
 
 void mad_sender_forget(struct mad_sender *sender)

@@ -48,6 +48,18 @@ int mad_sender_send(struct mad_sender *sender, const struct mad_path *path,
 		    const uint8_t mad[MAD_BYTES]);
 
 /**
+ * mad_sender_hold() - as mad_sender_send(), but what was held is posted together: one system call
+ *                     instead of one a message
+ *
+ * It leaves when the sender is full, or with mad_sender_release().
+ */
+int mad_sender_hold(struct mad_sender *sender, const struct mad_path *path,
+		    const uint8_t mad[MAD_BYTES]);
+
+/** mad_sender_release() - post what is held. Return: how many were lost, the device gone bad. */
+unsigned int mad_sender_release(struct mad_sender *sender);
+
+/**
  * mad_sender_is_ready() - would mad_sender_send() leave at once, without resolving anything?
  */
 bool mad_sender_is_ready(struct mad_sender *sender, const struct mad_path *path);

@@ -9,6 +9,7 @@
 #ifndef MAD_WIRE_H
 #define MAD_WIRE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -56,8 +57,9 @@ struct wire_layout {
 #define WIRE_MEMBER(type, member) (((struct type *)0)->member)
 
 /* The member's size; compiles for unsigned integers only. */
-#define WIRE_UINT_SIZE(type, member) \
-	(_Generic(WIRE_MEMBER(type, member), uint8_t : 1, uint16_t : 2, uint32_t : 4, uint64_t : 8))
+#define WIRE_UINT_SIZE(type, member)                                                            \
+	(_Generic(WIRE_MEMBER(type, member), bool : 1, uint8_t : 1, uint16_t : 2, uint32_t : 4, \
+		  uint64_t : 8))
 
 #define WIRE_UINT_ROW(type, member, at_byte, at_bit, bits, low, how)                            \
 	{                                                                                       \
