@@ -51,6 +51,15 @@ bool port_claim_is_bound(const struct port_claim *claim)
 	return claim->link;
 }
 
+bool port_claim_accepts(const struct port_claim *claim, const union addr *dst)
+{
+	if (addr_is_any(&claim->local) && !claim->afonly)
+		return true;
+	if (claim->local.sa.sa_family != dst->sa.sa_family)
+		return false;
+	return addr_is_any(&claim->local) || addr_same_ip(&claim->local, dst);
+}
+
 struct port_claim *port_space_first(const struct port_space *space, uint16_t ps, uint16_t port)
 {
 	int table = table_of(ps);
@@ -192,6 +201,15 @@ int port_space_bind(struct port_space *space, struct port_claim *claim)
 		return -EACCES;
 	rc = check_holders(space, claim, claim->reuseaddr);
 	return rc ? rc : hold(space, claim, port);
+}
+
+int port_space_hold(struct port_space *space, struct port_claim *claim)
+{
+	uint16_t port = addr_port(&claim->local);
+
+	if (claim->link || !port)
+		return -EINVAL;
+	return table_of(claim->ps) < 0 ? -EPROTONOSUPPORT : hold(space, claim, port);
 }
 
 int port_space_listen(struct port_space *space, struct port_claim *claim)

@@ -94,6 +94,14 @@ void port_space_fini(struct port_space *space);
 int port_space_bind(struct port_space *space, struct port_claim *claim);
 
 /**
+ * port_space_hold() - note a claim whose port somebody else has granted, without asking for
+ * conflicts
+ *
+ * Return: 0, -EPROTONOSUPPORT, -ENOMEM; -EINVAL if the claim holds a port or its address has none.
+ */
+int port_space_hold(struct port_space *space, struct port_claim *claim);
+
+/**
  * port_space_listen() - make a bound claim fit to listen
  *
  * With reuseaddr the port must now be unique by the rules without it, and the flag is cleared.
@@ -116,6 +124,9 @@ void port_space_release(struct port_space *space, struct port_claim *claim);
  * Return: NULL if nobody holds it.
  */
 struct port_claim *port_space_first(const struct port_space *space, uint16_t ps, uint16_t port);
+
+/** port_claim_accepts() - does one that listens want a request for this address? */
+bool port_claim_accepts(const struct port_claim *claim, const union addr *dst);
 
 /** port_claim_is_bound() - does it hold a port? */
 bool port_claim_is_bound(const struct port_claim *claim);
