@@ -31,8 +31,9 @@ ARROWS = (
     ("mad/", ("mad/",)),
     ("cm/", ("cm/", "mad/cm_msg.h", "mad/cma_hdr.h", "mad/wire.h", "mad/port.h")),
     ("net/", ("net/", "mad/cm_msg.h")),
-    ("lib/", ("lib/", "net/", "cm/", "mad/", "later.h")),
-    ("tools/", ("tools/", "lib/", "cm/", "mad/", "net/")),
+    ("portd/", ("portd/", "net/", "cm/", "mad/")),
+    ("lib/", ("lib/", "portd/client.h", "net/", "cm/", "mad/", "later.h")),
+    ("tools/", ("tools/", "lib/", "cm/", "mad/", "net/", "portd/")),
     ("tests/", ("",)),
 )
 

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Finding cmportd, and asking it: questions go out under the client's lock and are answered in
+ * order. When cmportd dies, the thread that receives sees it first; whoever asks meanwhile waits
+ * for it to have found the next one.
+ */
+#include "portd/asking.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "portd/spawn.h"
+
+#define CONNECT_MS    5000
+#define LOOK_AGAIN_MS 5
+#define SEND_WAIT_S   1
+
+static int64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void sleep_ms(long ms)
+{
+	struct timespec wait = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
+
+	nanosleep(&wait, NULL);
+}
+
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+/* --- finding it ---------------------------------------------------------- */
+
+static int connect_once(const char *path, int *ret)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	int err;
+
+	if (fd < 0)
+		return -errno;
+	strncpy(addr.sun_path, path, sizeof(addr.sun_path) - 1);
+	if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0) {
+		*ret = fd;
+		return 0;
+	}
+	err = errno;
+	close(fd);
+	return -err;
+}
+
+static bool nobody_is_there(int err)
+{
+	return err == -ENOENT || err == -ECONNREFUSED;
+}
+
+static void explain_connect(const char *path, int err, int spawn_err, struct portd_why *why)
+{
+	if (spawn_err)
+		snprintf(why->text, sizeof(why->text),
+			 "no cmportd at %s, and none can be started: %s; start one, or set "
+			 "PURECM_PORTD=inline to do without",
+			 path, strerror(-spawn_err));
+	else
+		snprintf(why->text, sizeof(why->text),
+			 "cmportd at %s cannot be reached: %s; see `cmportd --verbose`, or set "
+			 "PURECM_PORTD=inline to do without",
+			 path, strerror(-err));
+}
+
+static int connect_or_start(const char *path, int *ret, struct portd_why *why)
+{
+	int64_t until = now_ms() + CONNECT_MS;
+	int spawn_err = 0;
+	int err = connect_once(path, ret);
+
+	if (nobody_is_there(err))
+		spawn_err = spawn_cmportd(path);
+	while (nobody_is_there(err) && !spawn_err && now_ms() < until) {
+		sleep_ms(LOOK_AGAIN_MS);
+		err = connect_once(path, ret);
+	}
+	if (err)
+		explain_connect(path, err, spawn_err, why);
+	return nobody_is_there(err) ? -ECONNREFUSED : err;
+}
+
+/* --- asking -------------------------------------------------------------- */
+
+int asking_send(int to, const struct portd_record *record, int fd)
+{
+	struct portd_datagram out;
+	union {
+		struct cmsghdr align;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control = { { 0 } };
+	struct iovec iov = { .iov_base = out.data };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	out.bytes = 0;
+	portd_put(&out, record);
+	iov.iov_len = out.bytes;
+	if (fd >= 0) {
+		msg.msg_control = &control;
+		msg.msg_controllen = sizeof(control);
+		control.align.cmsg_level = SOL_SOCKET;
+		control.align.cmsg_type = SCM_RIGHTS;
+		control.align.cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(&control.align), &fd, sizeof(fd));
+	}
+	return sendmsg(to, &msg, MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+static int wait_readable(int fd)
+{
+	struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
+	int64_t until = now_ms() + PORTD_ANSWER_MS;
+	int n;
+
+	do
+		n = poll(&poll_fd, 1, (int)(until - now_ms()));
+	while (n < 0 && errno == EINTR && now_ms() < until);
+	if (n < 0)
+		return -errno;
+	return n ? 0 : -ETIMEDOUT;
+}
+
+static void take_fds(struct msghdr *msg, int fd[2])
+{
+	struct cmsghdr *cmsg = CMSG_FIRSTHDR(msg);
+	size_t bytes;
+
+	fd[0] = fd[1] = -1;
+	if (!cmsg || cmsg->cmsg_level != SOL_SOCKET || cmsg->cmsg_type != SCM_RIGHTS)
+		return;
+	bytes = cmsg->cmsg_len - CMSG_LEN(0);
+	memcpy(fd, CMSG_DATA(cmsg), bytes < 2 * sizeof(int) ? bytes : 2 * sizeof(int));
+}
+
+static int receive_reply(int from, struct portd_reply *ret, int ret_fd[2])
+{
+	struct portd_datagram in;
+	struct portd_record record;
+	union {
+		struct cmsghdr align;
+		char room[CMSG_SPACE(2 * sizeof(int))];
+	} control;
+	struct iovec iov = { in.data, sizeof(in.data) };
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = &control,
+			      .msg_controllen = sizeof(control) };
+	ssize_t n;
+
+	do
+		n = recvmsg(from, &msg, MSG_CMSG_CLOEXEC);
+	while (n < 0 && errno == EINTR);
+	if (n <= 0)
+		return n ? -errno : -EPIPE;
+	take_fds(&msg, ret_fd);
+	in.bytes = (size_t)n;
+	in.at = 0;
+	if (portd_get(&in, &record) || record.type != PORTD_REPLY) {
+		close_fd(&ret_fd[0]);
+		close_fd(&ret_fd[1]);
+		return -EPROTO;
+	}
+	*ret = record.reply;
+	return 0;
+}
+
+int asking_exchange(struct portd_client *client, const struct portd_record *record, int fd,
+		    struct portd_reply *ret, int ret_fd[2])
+{
+	int err = asking_send(client->control_fd, record, fd);
+
+	ret_fd[0] = ret_fd[1] = -1;
+	if (err || portd_is_one_way(record->type))
+		return err;
+	err = wait_readable(client->control_fd);
+	return err ? err : receive_reply(client->control_fd, ret, ret_fd);
+}
+
+/* The thread that receives is the one to find the next cmportd: what is left of the old one is
+ * made to look dead to it. */
+static void give_up(struct portd_client *client)
+{
+	client->broken = true;
+	shutdown(client->control_fd, SHUT_RDWR);
+	shutdown(client->data_fd, SHUT_RDWR);
+}
+
+static int wait_resumed(struct portd_client *client)
+{
+	unsigned int life = client->life;
+	struct timespec until;
+	int err = 0;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += CONNECT_MS / 1000;
+	while (client->life == life && !err)
+		err = pthread_cond_clockwait(&client->resumed, &client->lock, CLOCK_MONOTONIC,
+					     &until);
+	return client->life == life ? -ECONNREFUSED : 0;
+}
+
+static int ask_locked(struct portd_client *client, const struct portd_record *record,
+		      struct portd_reply *reply)
+{
+	int fd[2];
+	int err = client->broken ? wait_resumed(client) : 0;
+
+	if (!err)
+		err = asking_exchange(client, record, -1, reply, fd);
+	else
+		return err;
+	if (err) {
+		give_up(client);
+		err = wait_resumed(client);
+		if (!err)
+			err = asking_exchange(client, record, -1, reply, fd);
+	}
+	return err;
+}
+
+int asking_ask(struct portd_client *client, const struct portd_record *record,
+	       struct portd_reply *ret)
+{
+	struct portd_reply reply = { .error = 0 };
+	int err;
+
+	pthread_mutex_lock(&client->lock);
+	err = ask_locked(client, record, &reply);
+	pthread_mutex_unlock(&client->lock);
+	if (ret)
+		*ret = reply;
+	return err ? err : -reply.error;
+}
+
+/* What is not answered is not missed either: a new cmportd is told the state of things. */
+void asking_tell(struct portd_client *client, const struct portd_record *record)
+{
+	pthread_mutex_lock(&client->lock);
+	if (!client->broken && asking_send(client->control_fd, record, -1))
+		give_up(client);
+	pthread_mutex_unlock(&client->lock);
+}
+
+/* --- HELLO --------------------------------------------------------------- */
+
+static int map_page(struct portd_client *client, int fd)
+{
+	void *page = mmap(NULL, LEASE_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (page == MAP_FAILED)
+		return -errno;
+	client->page = page;
+	client->page_fd = fd;
+	return 0;
+}
+
+/* The number of the descriptor stays: another thread may be about to send on it. */
+static int set_data_fd(struct portd_client *client, int fd)
+{
+	struct timeval wait = { .tv_sec = SEND_WAIT_S };
+	int err = 0;
+
+	/* A cmportd that is stopped must not stop us: such a message is lost, and repeated. */
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait));
+	if (client->data_fd < 0) {
+		client->data_fd = fd;
+		return 0;
+	}
+	if (dup3(fd, client->data_fd, O_CLOEXEC) < 0)
+		err = -errno;
+	close(fd);
+	return err;
+}
+
+static int hello(struct portd_client *client, bool resumes, struct portd_ids *ret_ids,
+		 struct portd_why *why)
+{
+	struct portd_record record = {
+		.type = PORTD_HELLO,
+		.hello = {.version = PORTD_VERSION, .resumes = resumes},
+	};
+	struct portd_reply reply = { .error = 0 };
+	int fd[2];
+	int err = asking_exchange(client, &record, resumes ? client->page_fd : -1, &reply, fd);
+
+	if (!err && reply.error) {
+		memcpy(why->text, reply.text, sizeof(why->text));
+		err = -reply.error;
+	}
+	if (!err && (fd[0] < 0 || (!resumes && fd[1] < 0)))
+		err = -EPROTO;
+	if (!err && !resumes)
+		err = map_page(client, fd[1]);
+	if (err) {
+		close_fd(&fd[0]);
+		close_fd(&fd[1]);
+		return err;
+	}
+	if (!resumes) {
+		*ret_ids = (struct portd_ids){ reply.first, reply.count };
+		client->block[client->n_blocks++] = reply.first;
+	}
+	return set_data_fd(client, fd[0]);
+}
+
+int asking_start(struct portd_client *client, bool resumes, struct portd_ids *ret_ids,
+		 struct portd_why *ret_why)
+{
+	int err = connect_or_start(client->path, &client->control_fd, ret_why);
+
+	return err ? err : hello(client, resumes, ret_ids, ret_why);
+}

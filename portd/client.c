@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The library's side of cmportd: see client.h. Messages go out without a lock: each call is one
+ * datagram.
+ */
+#include "portd/client.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "portd/asking.h"
+
+#define LEASE_FIRST 16
+#define LEASE_MAX   256
+
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+/* --- beginning and end --------------------------------------------------- */
+
+int portd_client_open(struct portd_client **ret, struct portd_ids *ret_ids,
+		      struct portd_why *ret_why)
+{
+	struct portd_client *client = calloc(1, sizeof(*client));
+	int err;
+
+	ret_why->text[0] = '\0';
+	if (!client)
+		return -ENOMEM;
+	client->control_fd = -1;
+	client->data_fd = -1;
+	client->page_fd = -1;
+	client->lease_count = LEASE_FIRST;
+	pthread_mutex_init(&client->lock, NULL);
+	pthread_mutex_init(&client->closed_lock, NULL);
+	pthread_cond_init(&client->resumed, NULL);
+	err = place_path(client->path);
+	if (!err)
+		err = asking_start(client, false, ret_ids, ret_why);
+	if (err) {
+		portd_client_close(client);
+		return err;
+	}
+	*ret = client;
+	return 0;
+}
+
+static void release(struct portd_client *client)
+{
+	if (client->page)
+		munmap(client->page, LEASE_PAGE_BYTES);
+	close_fd(&client->page_fd);
+	close_fd(&client->control_fd);
+	close_fd(&client->data_fd);
+	free(client);
+}
+
+void portd_client_close(struct portd_client *client)
+{
+	if (!client)
+		return;
+	portd_send_closed(client);
+	pthread_mutex_destroy(&client->lock);
+	pthread_mutex_destroy(&client->closed_lock);
+	pthread_cond_destroy(&client->resumed);
+	release(client);
+}
+
+void portd_client_after_fork(struct portd_client *client)
+{
+	if (client)
+		release(client);
+}
+
+int portd_client_fd(const struct portd_client *client)
+{
+	return client->data_fd;
+}
+
+/* --- ports and ids ------------------------------------------------------- */
+
+static void remember_port(struct portd_client *client, const char *device, uint8_t port_num)
+{
+	struct open_port *port;
+	unsigned int i;
+
+	pthread_mutex_lock(&client->lock);
+	for (i = 0; i < client->n_ports; i++) {
+		port = &client->port[i];
+		if (port->port_num == port_num && !strcmp(port->device, device))
+			break;
+	}
+	if (i == client->n_ports && i < PORTS_MAX) {
+		port = &client->port[client->n_ports++];
+		strncpy(port->device, device, sizeof(port->device) - 1);
+		port->port_num = port_num;
+	}
+	pthread_mutex_unlock(&client->lock);
+}
+
+struct portd_record open_record(const char *device, uint8_t port_num)
+{
+	struct portd_record record = { .type = PORTD_OPEN_PORT,
+				       .open_port = { .port_num = port_num } };
+
+	strncpy(record.open_port.device, device, sizeof(record.open_port.device) - 1);
+	return record;
+}
+
+int portd_open_port(struct portd_client *client, const char *device, uint8_t port_num,
+		    struct portd_reply *ret, struct portd_why *ret_why)
+{
+	struct portd_record record = open_record(device, port_num);
+	int err = asking_ask(client, &record, ret);
+
+	memcpy(ret_why->text, ret->text, sizeof(ret_why->text));
+	if (!err)
+		remember_port(client, device, port_num);
+	return err;
+}
+
+int portd_bind(struct portd_client *client, struct portd_claim *claim)
+{
+	struct portd_record record = { .type = PORTD_BIND, .claim = *claim };
+	struct portd_reply reply;
+	int err = asking_ask(client, &record, &reply);
+
+	if (!err)
+		claim->local_port = reply.port;
+	return err;
+}
+
+int portd_listen(struct portd_client *client, const struct portd_claim *claim)
+{
+	struct portd_record record = { .type = PORTD_LISTEN, .claim = *claim };
+
+	return asking_ask(client, &record, NULL);
+}
+
+void portd_update(struct portd_client *client, const struct portd_claim *claim)
+{
+	struct portd_record record = { .type = PORTD_UPDATE, .claim = *claim };
+
+	asking_tell(client, &record);
+}
+
+void portd_release(struct portd_client *client, uint32_t claim_id)
+{
+	struct portd_record record = { .type = PORTD_RELEASE, .claim = { .claim_id = claim_id } };
+
+	asking_tell(client, &record);
+}
+
+static bool lease_more(struct portd_client *client, uint16_t ps)
+{
+	struct portd_record record = { .type = PORTD_LEASE_PORTS, .lease_ports = { .ps = ps } };
+	struct portd_reply reply;
+	int err;
+
+	record.lease_ports.count = (uint16_t)client->lease_count;
+	err = asking_ask(client, &record, &reply);
+	if (client->lease_count < LEASE_MAX)
+		client->lease_count *= 2;
+	return !err && reply.count;
+}
+
+uint16_t portd_take_port(struct portd_client *client, uint16_t ps)
+{
+	uint16_t port = lease_take(client->page, ps);
+
+	return port || !lease_more(client, ps) ? port : lease_take(client->page, ps);
+}
+
+bool portd_give_port(struct portd_client *client, uint16_t ps, uint16_t port)
+{
+	return lease_give_back(client->page, ps, port);
+}
+
+int portd_lease_ids(struct portd_client *client, struct portd_ids *ret)
+{
+	struct portd_record record = { .type = PORTD_LEASE_IDS };
+	struct portd_reply reply;
+	int err = asking_ask(client, &record, &reply);
+
+	if (err)
+		return err;
+	*ret = (struct portd_ids){ reply.first, reply.count };
+	pthread_mutex_lock(&client->lock);
+	if (client->n_blocks < BLOCKS_MAX)
+		client->block[client->n_blocks++] = reply.first;
+	pthread_mutex_unlock(&client->lock);
+	return 0;
+}
+
+void portd_will_is(struct portd_client *client, const struct portd_will *will)
+{
+	struct portd_record record = { .type = PORTD_WILL, .will = *will };
+
+	asking_tell(client, &record);
+}
+
+/* --- messages ------------------------------------------------------------ */
+
+static void take_closed(struct portd_client *client, struct portd_datagram *out)
+{
+	pthread_mutex_lock(&client->closed_lock);
+	memcpy(out->data, client->closed.data, client->closed.bytes);
+	out->bytes = client->closed.bytes;
+	client->closed.bytes = 0;
+	pthread_mutex_unlock(&client->closed_lock);
+}
+
+static int send_datagram(struct portd_client *client, const struct portd_datagram *out)
+{
+	ssize_t n;
+
+	if (!out->bytes)
+		return 0;
+	do
+		n = send(client->data_fd, out->data, out->bytes, MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : 0;
+}
+
+int portd_send(struct portd_client *client, const struct portd_mad *mad, unsigned int n)
+{
+	struct portd_datagram out;
+	struct portd_record record = { .type = PORTD_MAD };
+	unsigned int i;
+	int err;
+
+	take_closed(client, &out);
+	for (i = 0; i < n; i++) {
+		record.mad = mad[i];
+		if (portd_put(&out, &record))
+			continue;
+		err = send_datagram(client, &out);
+		if (err)
+			return err;
+		out.bytes = 0;
+		portd_put(&out, &record);
+	}
+	return send_datagram(client, &out);
+}
+
+void portd_closed(struct portd_client *client, const struct portd_close *close)
+{
+	struct portd_record record = { .type = PORTD_CLOSE, .close = *close };
+
+	pthread_mutex_lock(&client->closed_lock);
+	if (!portd_put(&client->closed, &record)) {
+		send_datagram(client, &client->closed);
+		client->closed.bytes = 0;
+		portd_put(&client->closed, &record);
+	}
+	pthread_mutex_unlock(&client->closed_lock);
+}
+
+void portd_send_closed(struct portd_client *client)
+{
+	portd_send(client, NULL, 0);
+}
+
+int portd_receive(struct portd_client *client,
+		  void (*take)(const struct portd_record *record, void *arg), void *arg)
+{
+	struct portd_datagram in;
+	struct portd_record record;
+	ssize_t n;
+
+	do
+		n = recv(client->data_fd, in.data, sizeof(in.data), MSG_DONTWAIT);
+	while (n < 0 && errno == EINTR);
+	if (n < 0 && errno == EAGAIN)
+		return -EAGAIN;
+	if (n <= 0)
+		return -EPIPE;
+	in.bytes = (size_t)n;
+	in.at = 0;
+	while (portd_get(&in, &record) == 0)
+		if (record.type == PORTD_MAD || record.type == PORTD_GONE)
+			take(&record, arg);
+	return 0;
+}

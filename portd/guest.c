@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A client as cmportd sees it: two sockets, a rate, and what waits for it. Nothing that it sends
+ * is believed; who does not keep to the protocol is shown out. Called by server.c and router.c.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "portd/log.h"
+#include "portd/state.h"
+
+#define SPARE_MAX 64
+#define BATCH_MAX 8
+
+/* --- coming and going ---------------------------------------------------- */
+
+static int free_index(const struct server *server)
+{
+	int i;
+
+	for (i = 0; i < GUESTS_MAX; i++)
+		if (!server->guest[i])
+			return i;
+	return -ENOSPC;
+}
+
+static void identify(struct guest *guest)
+{
+	struct ucred cred = { .uid = (uid_t)-1 };
+	socklen_t bytes = sizeof(cred);
+
+	getsockopt(guest->control.fd, SOL_SOCKET, SO_PEERCRED, &cred, &bytes);
+	guest->pid = cred.pid;
+	guest->uid = cred.uid;
+}
+
+void guest_new(struct server *server, int fd)
+{
+	int index = free_index(server);
+	struct guest *guest = index < 0 ? NULL : calloc(1, sizeof(*guest));
+
+	if (!guest) {
+		portd_log_warn("no room for another client: %u are here", server->n_guests);
+		close(fd);
+		return;
+	}
+	guest->index = (uint16_t)index;
+	guest->control = (struct watch){ .kind = WATCH_CONTROL, .fd = fd };
+	guest->data = (struct watch){ .kind = WATCH_DATA, .fd = -1 };
+	guest->asked_fd = -1;
+	guest->batch = 1;
+	guest->tokens = RATE_BURST;
+	guest->tokens_at = server->now;
+	list_init(&guest->backlog);
+	list_init(&guest->link);
+	identify(guest);
+	if (server_watch(server, &guest->control, EPOLLIN)) {
+		close(fd);
+		free(guest);
+		return;
+	}
+	server->guest[index] = guest;
+	server->n_guests++;
+	portd_log_debug("client %d, pid %d, uid %u", index, (int)guest->pid,
+			(unsigned int)guest->uid);
+}
+
+static void release_blocks(struct server *server, struct guest *guest)
+{
+	unsigned int i;
+
+	for (i = 0; i < guest->n_blocks; i++)
+		server->block_owner[guest->block[i]] = NOBODY;
+}
+
+static void drop_batches(struct guest *guest)
+{
+	struct list *node, *after;
+
+	list_for_each_safe (node, after, &guest->backlog)
+		free(container_of(node, struct batch, link));
+	free(guest->out);
+	list_remove(&guest->link);
+}
+
+void guest_forget(struct server *server, struct guest *guest)
+{
+	server_unwatch(server, &guest->control);
+	server_unwatch(server, &guest->data);
+	if (guest->asked_fd >= 0)
+		close(guest->asked_fd);
+	drop_batches(guest);
+	if (guest->throttled)
+		server->n_throttled--;
+	server->guest[guest->index] = NULL;
+	server->n_guests--;
+	server->idle_since = server->now;
+	free(guest);
+}
+
+void guest_close(struct server *server, struct guest *guest)
+{
+	struct portd_will will;
+
+	portd_log_debug("client %u, pid %d has gone", guest->index, (int)guest->pid);
+	release_blocks(server, guest);
+	ports_client_gone(server->ports, guest->index);
+	while (wills_take(server->wills, guest->index, &will))
+		router_bury(server, &will);
+	if (guest->welcome)
+		place_remove_client(server->place, guest->pid);
+	guest_forget(server, guest);
+}
+
+static void leave(struct server *server, struct guest *guest)
+{
+	guest->leaving = true;
+	server->any_leaving = true;
+}
+
+static void show_out(struct server *server, struct guest *guest, const char *why)
+{
+	server->count[SERVER_COUNT_PROTOCOL]++;
+	portd_log_debug("client %u, pid %d is shown out: %s", guest->index, (int)guest->pid, why);
+	leave(server, guest);
+}
+
+/* --- questions and answers ----------------------------------------------- */
+
+static bool reply(const struct guest *guest, const struct portd_reply *answer, int fd[2])
+{
+	struct portd_record record = { .type = PORTD_REPLY, .reply = *answer };
+	struct portd_datagram out = { .bytes = 0 };
+	int n_fds = (fd[0] >= 0) + (fd[1] >= 0);
+	union {
+		struct cmsghdr align;
+		char room[CMSG_SPACE(2 * sizeof(int))];
+	} control = { 0 };
+	struct iovec iov = { .iov_base = out.data };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	struct cmsghdr *cmsg;
+
+	portd_put(&out, &record);
+	iov.iov_len = out.bytes;
+	if (n_fds) {
+		msg.msg_control = &control;
+		msg.msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
+		cmsg = CMSG_FIRSTHDR(&msg);
+		cmsg->cmsg_level = SOL_SOCKET;
+		cmsg->cmsg_type = SCM_RIGHTS;
+		cmsg->cmsg_len = CMSG_LEN(n_fds * sizeof(int));
+		memcpy(CMSG_DATA(cmsg), fd, n_fds * sizeof(int));
+	}
+	return sendmsg(guest->control.fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)out.bytes;
+}
+
+/* Return: false if the question waits for the end of the grace period. */
+static bool ask(struct server *server, struct guest *guest, const struct portd_record *record,
+		int fd)
+{
+	struct portd_reply answer = { .error = 0 };
+	int send_fd[2] = { -1, -1 };
+	int err = answer_ask(server, guest, record, fd, &answer, send_fd);
+
+	if (err == -EAGAIN) {
+		guest->has_asked = true;
+		guest->asked = *record;
+		guest->asked_fd = fd;
+		server_watch(server, &guest->control, 0);
+		return false;
+	}
+	if (err)
+		show_out(server, guest, "a question out of place");
+	else if (!portd_is_one_way(record->type) && !reply(guest, &answer, send_fd))
+		show_out(server, guest, "it does not take its answers");
+	if (send_fd[0] >= 0)
+		close(send_fd[0]); /* the client's end of its data socket */
+	return true;
+}
+
+static int take_fd(struct msghdr *msg)
+{
+	struct cmsghdr *cmsg = CMSG_FIRSTHDR(msg);
+	int fd = -1;
+
+	if (cmsg && cmsg->cmsg_level == SOL_SOCKET && cmsg->cmsg_type == SCM_RIGHTS &&
+	    cmsg->cmsg_len >= CMSG_LEN(sizeof(int)))
+		memcpy(&fd, CMSG_DATA(cmsg), sizeof(fd));
+	return fd;
+}
+
+/* One descriptor has room; the kernel closes others that a client may send along. */
+static ssize_t receive(struct server *server, int from, int *ret_fd)
+{
+	union {
+		struct cmsghdr align;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec iov = { server->in.data, sizeof(server->in.data) };
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = &control,
+			      .msg_controllen = sizeof(control) };
+	ssize_t n = recvmsg(from, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+	*ret_fd = -1;
+	if (n < 0)
+		return n;
+	*ret_fd = take_fd(&msg);
+	if (msg.msg_flags & MSG_TRUNC)
+		server->in.data[0] = 0xff; /* no record begins like this */
+	server->in.bytes = (size_t)n;
+	server->in.at = 0;
+	return n;
+}
+
+static void ask_all(struct server *server, struct guest *guest, int fd)
+{
+	struct portd_record record;
+	int err = 0;
+
+	while (!guest->leaving && (err = portd_get(&server->in, &record)) == 0) {
+		if (!portd_is_asked(record.type)) {
+			show_out(server, guest, "a record that is not for this socket");
+			break;
+		}
+		if (!ask(server, guest, &record, fd))
+			return;
+		fd = -1;
+	}
+	if (err == -EPROTO)
+		show_out(server, guest, "not a record");
+	if (fd >= 0)
+		close(fd);
+}
+
+void guest_control(struct server *server, struct guest *guest)
+{
+	struct portd_record record = guest->asked;
+	ssize_t n;
+	int fd;
+
+	if (guest->has_asked) {
+		guest->has_asked = false;
+		fd = guest->asked_fd;
+		guest->asked_fd = -1;
+		if (!ask(server, guest, &record, fd))
+			return;
+		server_watch(server, &guest->control, EPOLLIN);
+		return;
+	}
+	n = receive(server, guest->control.fd, &fd);
+	if (n > 0)
+		ask_all(server, guest, fd);
+	else if (n == 0 || (errno != EAGAIN && errno != EINTR))
+		leave(server, guest);
+}
+
+/* --- messages from it ---------------------------------------------------- */
+
+static void refill(struct server *server, struct guest *guest)
+{
+	double elapsed_ns = (double)(server->now.ns - guest->tokens_at.ns);
+
+	guest->tokens += elapsed_ns * RATE_PER_S / 1e9;
+	if (guest->tokens > RATE_BURST)
+		guest->tokens = RATE_BURST;
+	guest->tokens_at = server->now;
+}
+
+static uint32_t wanted_events(const struct guest *guest)
+{
+	return (guest->throttled ? 0 : EPOLLIN) |
+	       (list_is_empty(&guest->backlog) ? 0 : (uint32_t)EPOLLOUT);
+}
+
+static void throttle(struct server *server, struct guest *guest, bool on)
+{
+	if (guest->throttled == on)
+		return;
+	guest->throttled = on;
+	if (on)
+		server->n_throttled++;
+	else
+		server->n_throttled--;
+	server_watch(server, &guest->data, wanted_events(guest));
+}
+
+void guest_unthrottle(struct server *server)
+{
+	struct guest *guest;
+	unsigned int i;
+
+	for (i = 0; server->n_throttled && i < GUESTS_MAX; i++) {
+		guest = server->guest[i];
+		if (!guest || !guest->throttled)
+			continue;
+		refill(server, guest);
+		if (guest->tokens >= RATE_BURST / 10)
+			throttle(server, guest, false);
+	}
+}
+
+static void take_messages(struct server *server, struct guest *guest)
+{
+	struct portd_record record;
+	int err;
+
+	while ((err = portd_get(&server->in, &record)) == 0) {
+		guest->tokens--;
+		if (record.type == PORTD_MAD) {
+			router_sent(server, guest, &record.mad);
+		} else if (record.type == PORTD_CLOSE) {
+			wills_close(server->wills, guest->index, &record.close);
+		} else {
+			show_out(server, guest, "a record that is not for its data socket");
+			return;
+		}
+	}
+	if (err == -EPROTO)
+		show_out(server, guest, "not a record");
+}
+
+/* To find that there is nothing more costs a system call: as many are tried as there were of late.
+ */
+static unsigned int next_batch(unsigned int n_taken, bool may_be_more)
+{
+	unsigned int next = may_be_more ? 2 * n_taken : n_taken;
+
+	if (next == 0)
+		return 1;
+	return next < BATCH_MAX ? next : BATCH_MAX;
+}
+
+static void send_backlog(struct server *server, struct guest *guest);
+
+void guest_data(struct server *server, struct guest *guest, uint32_t events)
+{
+	unsigned int i = 0;
+	ssize_t n;
+	int fd;
+
+	if (events & EPOLLOUT)
+		send_backlog(server, guest);
+	if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
+		return;
+	refill(server, guest);
+	if (guest->tokens < 1) {
+		throttle(server, guest, true);
+		return;
+	}
+	do {
+		n = receive(server, guest->data.fd, &fd);
+		if (fd >= 0)
+			close(fd);
+		if (n > 0)
+			take_messages(server, guest);
+	} while (n > 0 && ++i < guest->batch && !guest->leaving);
+	guest->batch = next_batch(i, n > 0);
+	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+		leave(server, guest);
+}
+
+/* --- messages to it ------------------------------------------------------ */
+
+static struct batch *batch_new(struct server *server)
+{
+	struct batch *batch;
+
+	if (server->n_spare == 0) {
+		batch = malloc(sizeof(*batch));
+	} else {
+		batch = container_of(server->spare.next, struct batch, link);
+		list_remove(&batch->link);
+		server->n_spare--;
+	}
+	if (batch) {
+		list_init(&batch->link);
+		batch->datagram.bytes = 0;
+	}
+	return batch;
+}
+
+static void batch_free(struct server *server, struct batch *batch)
+{
+	if (server->n_spare == SPARE_MAX) {
+		free(batch);
+		return;
+	}
+	list_append(&server->spare, &batch->link);
+	server->n_spare++;
+}
+
+/* Return: false if the socket has no room. A client that is gone has room for everything. */
+static bool send_batch(const struct guest *guest, const struct batch *batch)
+{
+	ssize_t n = send(guest->data.fd, batch->datagram.data, batch->datagram.bytes,
+			 MSG_DONTWAIT | MSG_NOSIGNAL);
+
+	return n >= 0 || (errno != EAGAIN && errno != ENOBUFS);
+}
+
+static void send_backlog(struct server *server, struct guest *guest)
+{
+	struct batch *batch;
+
+	while (!list_is_empty(&guest->backlog)) {
+		batch = container_of(guest->backlog.next, struct batch, link);
+		if (!send_batch(guest, batch))
+			return;
+		list_remove(&batch->link);
+		guest->n_backlog--;
+		batch_free(server, batch);
+	}
+	server_watch(server, &guest->data, wanted_events(guest));
+}
+
+void guest_flush(struct server *server, struct guest *guest)
+{
+	struct batch *batch = guest->out;
+
+	if (!batch)
+		return;
+	guest->out = NULL;
+	list_remove(&guest->link);
+	if (list_is_empty(&guest->backlog) && send_batch(guest, batch)) {
+		batch_free(server, batch);
+		return;
+	}
+	list_append(&guest->backlog, &batch->link);
+	guest->n_backlog++;
+	server_watch(server, &guest->data, wanted_events(guest));
+}
+
+/* A client that does not read loses requests first: their peers repeat them. */
+static bool has_room(const struct guest *guest, bool is_request)
+{
+	return guest->n_backlog < (is_request ? BACKLOG_MAX / 2 : BACKLOG_MAX);
+}
+
+static void deliver(struct server *server, struct guest *guest, const struct portd_record *record,
+		    bool is_request)
+{
+	if (guest->out && portd_put(&guest->out->datagram, record))
+		return;
+	guest_flush(server, guest);
+	if (has_room(guest, is_request))
+		guest->out = batch_new(server);
+	if (!guest->out) {
+		server->count[SERVER_COUNT_OVERFLOW]++;
+		return;
+	}
+	list_append(&server->filled, &guest->link);
+	portd_put(&guest->out->datagram, record);
+}
+
+void guest_deliver(struct server *server, struct guest *guest, const struct station *station,
+		   const struct mad_path *path, const uint8_t mad[MAD_BYTES], bool is_request)
+{
+	struct portd_record record = {
+		.type = PORTD_MAD, .mad = {.port = station->handle, .path = *path}
+	};
+
+	memcpy(record.mad.mad, mad, MAD_BYTES);
+	deliver(server, guest, &record, is_request);
+}
+
+void guest_port_gone(struct server *server, struct guest *guest, uint8_t handle)
+{
+	struct portd_record record = { .type = PORTD_GONE, .gone = { .port = handle } };
+
+	if (!(guest->stations >> handle & 1))
+		return;
+	guest->stations &= ~(UINT64_C(1) << handle);
+	deliver(server, guest, &record, false);
+}

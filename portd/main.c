@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The program cmportd: arguments, surroundings, and then server_run(). cmportd(8) is its manual.
+ */
+#include <argp.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "portd/log.h"
+#include "portd/place.h"
+#include "portd/server.h"
+
+#define STATUS_USAGE   2
+#define IDLE_DEFAULT_S 10
+#define IDLE_MAX_S     (INT_MAX / 1000)
+#define READY_LOOKS    500
+#define READY_LOOK_NS  10000000 /* 5 s in all, as long as clients wait */
+
+struct arguments {
+	const char *socket;
+	const char *idle_s;
+	const char *log;
+	bool detach;
+};
+
+enum key {
+	KEY_SOCKET = 's',
+	KEY_DETACH = 'd',
+	KEY_IDLE = 'i',
+	KEY_LOG = 'l',
+	KEY_VERBOSE = 'v',
+};
+
+const char *argp_program_version = "cmportd (purecm) " PURECM_VERSION;
+
+static const struct argp_option option_table[] = {
+	{"socket",								 KEY_SOCKET, "PATH", 0,
+	  "the socket to serve (else $PURECM_SOCKET, else " PLACE_DEFAULT_PATH ")", 0 },
+	{ "idle",								  KEY_IDLE, "SECONDS", 0,
+	  "leave after so long without clients, 0 for never (else $PURECM_IDLE_S, else 10, or 0 "
+	  "under systemd)", 0 },
+	{ "detach", KEY_DETACH, NULL, 0, "return when it serves, and run on in the background", 0 },
+	{ "log",								       KEY_LOG, "FILE", 0,
+	  "write there instead of to standard error (else $PURECM_PORTD_LOG)", 0 },
+	{ "verbose",KEY_VERBOSE, NULL, 0, "log every message and every change of state", 0 },
+	{ 0								      },
+};
+
+static error_t parse_option(int key, char *value, struct argp_state *state)
+{
+	struct arguments *arguments = state->input;
+
+	switch (key) {
+	case KEY_SOCKET:
+		arguments->socket = value;
+		return 0;
+	case KEY_DETACH:
+		arguments->detach = true;
+		return 0;
+	case KEY_IDLE:
+		arguments->idle_s = value;
+		return 0;
+	case KEY_LOG:
+		arguments->log = value;
+		return 0;
+	case KEY_VERBOSE:
+		portd_log_set_verbose();
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static const struct argp argp = {
+	.options = option_table,
+	.parser = parse_option,
+	.doc = "Keeps the InfiniBand connection management ports of this host for all processes "
+	       "that use purecm. They start it by themselves.",
+};
+
+/* --- what is asked for --------------------------------------------------- */
+
+static int find_idle(const struct arguments *arguments, unsigned int *ret)
+{
+	const char *value = arguments->idle_s;
+	char *end;
+	long idle_s;
+
+	if (!value)
+		value = secure_getenv("PURECM_IDLE_S");
+	if (!value || !*value) {
+		*ret = place_is_handed_over() && !arguments->detach ? 0 : IDLE_DEFAULT_S;
+		return 0;
+	}
+	errno = 0;
+	idle_s = strtol(value, &end, 10);
+	if (errno || *end || idle_s < 0 || idle_s > IDLE_MAX_S) {
+		portd_log_warn("--idle or PURECM_IDLE_S: %s is no number of seconds, 0 to %d",
+			       value, IDLE_MAX_S);
+		return -EINVAL;
+	}
+	*ret = (unsigned int)idle_s;
+	return 0;
+}
+
+static int find_path(const char *value, char ret[PLACE_PATH_BYTES])
+{
+	int err = value ? place_absolute(value, ret) : place_path(ret);
+
+	if (err)
+		portd_log_warn("--socket or PURECM_SOCKET: %s", strerror(-err));
+	return err;
+}
+
+/* Who asked for a log with the environment of some program must not lose its connections. */
+static int open_log(const char *file)
+{
+	const char *value = file ? file : secure_getenv("PURECM_PORTD_LOG");
+	int err = value && *value ? portd_log_to_file(value) : 0;
+
+	if (err)
+		portd_log_warn("cannot log to %s: %s", value, strerror(-err));
+	return file ? err : 0;
+}
+
+/* --- surroundings -------------------------------------------------------- */
+
+/* Else what is opened next would be standard error, and get the log. */
+static void fill_standard_streams(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDWR);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		close(fd);
+}
+
+static void settle_down(void)
+{
+	signal(SIGPIPE, SIG_IGN); /* whoever reads the log may go */
+	umask(022);
+	if (chdir("/"))
+		portd_log_warn("/ cannot be entered: %s", strerror(errno));
+}
+
+/* --- in the background --------------------------------------------------- */
+
+static int await_service(pid_t pid, const char *path)
+{
+	const struct timespec wait = { .tv_nsec = READY_LOOK_NS };
+	unsigned int looks;
+	int status;
+
+	for (looks = 0; looks < READY_LOOKS; looks++) {
+		if (place_is_served(path))
+			return EXIT_SUCCESS;
+		if (waitpid(pid, &status, WNOHANG) == pid) {
+			portd_log_warn("it has ended; without --detach it says why");
+			return EXIT_FAILURE;
+		}
+		nanosleep(&wait, NULL);
+	}
+	portd_log_warn("process %d does not serve %s yet", (int)pid, path);
+	return EXIT_FAILURE;
+}
+
+static void leave_terminal(void)
+{
+	int fd = open("/dev/null", O_RDWR);
+
+	setsid();
+	if (fd < 0)
+		return;
+	dup2(fd, STDIN_FILENO);
+	dup2(fd, STDOUT_FILENO);
+	dup2(fd, STDERR_FILENO);
+	if (fd > STDERR_FILENO)
+		close(fd);
+}
+
+/* --- all together -------------------------------------------------------- */
+
+static int serve(const struct server_options *options)
+{
+	int err = server_run(options);
+
+	if (err)
+		portd_log_warn("%s cannot be served: %s", options->path, strerror(-err));
+	return err ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+static int serve_in_background(const struct server_options *options)
+{
+	pid_t pid;
+
+	if (place_is_served(options->path))
+		return EXIT_SUCCESS;
+	pid = fork();
+	if (pid < 0) {
+		portd_log_warn("no second process: %s", strerror(errno));
+		return EXIT_FAILURE;
+	}
+	if (pid)
+		return await_service(pid, options->path);
+	leave_terminal();
+	return serve(options);
+}
+
+int main(int argc, char **argv)
+{
+	struct arguments arguments = { .socket = NULL };
+	struct server_options options;
+	char path[PLACE_PATH_BYTES];
+
+	argp_err_exit_status = STATUS_USAGE;
+	argp_parse(&argp, argc, argv, 0, NULL, &arguments);
+	fill_standard_streams();
+	if (find_path(arguments.socket, path) || find_idle(&arguments, &options.idle_s))
+		return STATUS_USAGE;
+	if (open_log(arguments.log))
+		return EXIT_FAILURE;
+	options.path = path;
+	settle_down();
+	return arguments.detach ? serve_in_background(&options) : serve(&options);
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The records between library and cmportd, as rows: see proto.h. A record is its type, its length
+ * in bytes, head included, and the body that the layout of its type describes.
+ */
+#include "portd/proto.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+struct head {
+	uint16_t type;
+	uint16_t bytes;
+};
+
+static const struct wire_field head_rows[] = {
+	WIRE(head, type, 0, 0, 16),
+	WIRE(head, bytes, 2, 0, 16),
+};
+static const struct wire_layout head_layout =
+	WIRE_LAYOUT("head", head, head_rows, PORTD_HEAD_BYTES);
+
+static const struct wire_field hello_rows[] = {
+	WIRE(portd_hello, version, 0, 0, 16),
+	WIRE(portd_hello, resumes, 2, 0, 8),
+};
+
+static const struct wire_field open_port_rows[] = {
+	WIRE(portd_open_port, port_num, 0, 0, 8),
+	WIRE_BLOB(portd_open_port, device, 4),
+};
+
+static const struct wire_field claim_rows[] = {
+	WIRE(portd_claim, claim_id, 0, 0, 32),	   WIRE_ID(portd_claim, ps, 4, 0, 16),
+	WIRE(portd_claim, reuseaddr, 6, 0, 8),	   WIRE(portd_claim, afonly, 7, 0, 8),
+	WIRE(portd_claim, local_family, 8, 0, 8),  WIRE(portd_claim, peer_family, 9, 0, 8),
+	WIRE(portd_claim, local_port, 10, 0, 16),  WIRE(portd_claim, peer_port, 12, 0, 16),
+	WIRE_ADDR(portd_claim, local_addr, 16),	   WIRE_ADDR(portd_claim, peer_addr, 32),
+	WIRE(portd_claim, local_scope, 48, 0, 32), WIRE(portd_claim, peer_scope, 52, 0, 32),
+};
+
+static const struct wire_field lease_ports_rows[] = {
+	WIRE_ID(portd_lease_ports, ps, 0, 0, 16),
+	WIRE(portd_lease_ports, count, 2, 0, 16),
+};
+
+static const struct wire_field ids_rows[] = {
+	WIRE_ID(portd_ids, first, 0, 0, 32),
+	WIRE(portd_ids, count, 4, 0, 32),
+};
+
+/* The fields of a path, in a struct that has one, from the given byte on: 36 bytes. */
+#define PATH_ROWS(type, at)                                                                      \
+	WIRE(type, path.pkey_index, (at), 0, 16), WIRE(type, path.dlid, (at) + 2, 0, 16),        \
+		WIRE(type, path.sl, (at) + 4, 0, 8), WIRE(type, path.path_bits, (at) + 5, 0, 8), \
+		WIRE(type, path.sgid_index, (at) + 6, 0, 8),                                     \
+		WIRE(type, path.hop_limit, (at) + 7, 0, 8),                                      \
+		WIRE(type, path.traffic_class, (at) + 8, 0, 8),                                  \
+		WIRE(type, path.grh, (at) + 9, 7, 1),                                            \
+		WIRE(type, path.flow_label, (at) + 12, 0, 32),                                   \
+		WIRE_ADDR(type, path.dgid, (at) + 16)
+#define PATH_BYTES 32
+
+static const struct wire_field will_rows[] = {
+	WIRE(portd_will, state, 0, 0, 8),
+	WIRE(portd_will, active, 1, 0, 8),
+	WIRE(portd_will, port, 2, 0, 8),
+	WIRE(portd_will, packet_life_time, 3, 0, 8),
+	WIRE_ID(portd_will, local_comm_id, 4, 0, 32),
+	WIRE_ID(portd_will, remote_comm_id, 8, 0, 32),
+	WIRE_ID(portd_will, local_qpn, 12, 0, 32),
+	WIRE_ID(portd_will, remote_qpn, 16, 0, 32),
+	WIRE(portd_will, local_ack_timeout, 20, 0, 8),
+	WIRE_ID(portd_will, remote_ca_guid, 24, 0, 64),
+	WIRE_ID(portd_will, tid, 32, 0, 64),
+	PATH_ROWS(portd_will, 40),
+};
+
+static const struct wire_field reply_rows[] = {
+	WIRE(portd_reply, error, 0, 0, 16),  WIRE(portd_reply, handle, 2, 0, 8),
+	WIRE(portd_reply, port, 4, 0, 16),   WIRE_ID(portd_reply, first, 8, 0, 32),
+	WIRE(portd_reply, count, 12, 0, 32), WIRE_ID(portd_reply, ca_guid, 16, 0, 64),
+	WIRE_ADDR(portd_reply, gid0, 24),    WIRE_BLOB(portd_reply, text, 40),
+};
+
+static const struct wire_field mad_rows[] = {
+	WIRE(portd_mad, port, 0, 0, 8),
+	WIRE(portd_mad, again, 1, 0, 8),
+	PATH_ROWS(portd_mad, 4),
+	WIRE_BLOB(portd_mad, mad, 4 + PATH_BYTES),
+};
+
+static const struct wire_field close_rows[] = {
+	WIRE_ID(portd_close, local_comm_id, 0, 0, 32),
+	WIRE_ID(portd_close, remote_comm_id, 4, 0, 32),
+	WIRE_ADDR(portd_close, peer_gid, 8),
+};
+
+static const struct wire_field gone_rows[] = {
+	WIRE(portd_gone, port, 0, 0, 8),
+};
+
+#define LAYOUT(type, rows, bytes) WIRE_LAYOUT(#rows, type, rows##_rows, bytes)
+
+static const struct wire_layout layouts[PORTD_N_TYPES] = {
+	[PORTD_HELLO] = LAYOUT(portd_hello, hello, 4),
+	[PORTD_OPEN_PORT] = LAYOUT(portd_open_port, open_port, 4 + PORTD_DEVICE_BYTES),
+	[PORTD_BIND] = LAYOUT(portd_claim, claim, 56),
+	[PORTD_LISTEN] = LAYOUT(portd_claim, claim, 56),
+	[PORTD_UPDATE] = LAYOUT(portd_claim, claim, 56),
+	[PORTD_RELEASE] = LAYOUT(portd_claim, claim, 56),
+	[PORTD_LEASE_PORTS] = LAYOUT(portd_lease_ports, lease_ports, 4),
+	[PORTD_LEASE_IDS] = LAYOUT(portd_ids, ids, 8),
+	[PORTD_HOLD_IDS] = LAYOUT(portd_ids, ids, 8),
+	[PORTD_WILL] = LAYOUT(portd_will, will, 40 + PATH_BYTES),
+	[PORTD_RESUMED] = LAYOUT(portd_ids, ids, 8),
+	[PORTD_REPLY] = LAYOUT(portd_reply, reply, 40 + PORTD_TEXT_BYTES),
+	[PORTD_MAD] = LAYOUT(portd_mad, mad, 4 + PATH_BYTES + MAD_BYTES),
+	[PORTD_CLOSE] = LAYOUT(portd_close, close, 24),
+	[PORTD_GONE] = LAYOUT(portd_gone, gone, 4),
+};
+
+enum manner {
+	ASKED,
+	ONE_WAY,
+	ANSWER,
+	DATA,
+};
+
+static const enum manner manners[PORTD_N_TYPES] = { [PORTD_NONE] = ANSWER,
+#define X(name, manner) [PORTD_##name] = manner,
+						    PORTD_RECORDS(X)
+#undef X
+};
+
+static const char *const names[PORTD_N_TYPES] = { [PORTD_NONE] = "?",
+#define X(name, manner) [PORTD_##name] = #name,
+						  PORTD_RECORDS(X)
+#undef X
+};
+
+static void *body_of(struct portd_record *record)
+{
+	return (char *)record + offsetof(struct portd_record, hello);
+}
+
+bool portd_put(struct portd_datagram *datagram, const struct portd_record *record)
+{
+	const struct wire_layout *layout = &layouts[record->type];
+	struct head head = { record->type, (uint16_t)(PORTD_HEAD_BYTES + layout->wire_bytes) };
+	uint8_t *wire = datagram->data + datagram->bytes;
+
+	assert(record->type > PORTD_NONE && record->type < PORTD_N_TYPES);
+
+	if (sizeof(datagram->data) - datagram->bytes < head.bytes)
+		return false;
+	memset(wire, 0, head.bytes);
+	wire_encode(&head_layout, &head, wire);
+	wire_encode(layout, (const char *)record + offsetof(struct portd_record, hello),
+		    wire + PORTD_HEAD_BYTES);
+	datagram->bytes += head.bytes;
+	return true;
+}
+
+int portd_get(struct portd_datagram *datagram, struct portd_record *ret)
+{
+	const uint8_t *wire = datagram->data + datagram->at;
+	size_t left = datagram->bytes - datagram->at;
+	struct head head;
+
+	if (left == 0)
+		return -ENODATA;
+	if (left < PORTD_HEAD_BYTES)
+		return -EPROTO;
+	wire_decode(&head_layout, wire, &head);
+	if (head.type == PORTD_NONE || head.type >= PORTD_N_TYPES || head.bytes > left ||
+	    head.bytes != PORTD_HEAD_BYTES + layouts[head.type].wire_bytes)
+		return -EPROTO;
+	ret->type = (enum portd_type)head.type;
+	wire_decode(&layouts[head.type], wire + PORTD_HEAD_BYTES, body_of(ret));
+	datagram->at += head.bytes;
+	return 0;
+}
+
+const char *portd_type_str(enum portd_type type)
+{
+	return names[type < PORTD_N_TYPES ? type : PORTD_NONE];
+}
+
+bool portd_is_asked(enum portd_type type)
+{
+	return manners[type] == ASKED || manners[type] == ONE_WAY;
+}
+
+bool portd_is_one_way(enum portd_type type)
+{
+	return manners[type] == ONE_WAY;
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a library and cmportd say to each other: records, encoded by rows like MADs, several to a
+ * datagram of a SOCK_SEQPACKET unix socket. docs/portd-protocol.md tells the story around them.
+ *
+ * A client has two sockets. On the one it connected, it asks, and every record but the one-way
+ * ones is answered by one REPLY, in order. The other came with the answer to HELLO, as a file
+ * descriptor, and carries messages in both directions; nothing on it is answered.
+ *
+ * Called by the client in the library, by the server, by tests and by whoever wants to look on.
+ */
+#ifndef PORTD_PROTO_H
+#define PORTD_PROTO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "mad/port.h"
+#include "mad/wire.h"
+
+#define PORTD_VERSION	     1
+#define PORTD_DATAGRAM_BYTES 16384 /* no datagram is larger */
+#define PORTD_HEAD_BYTES     4
+#define PORTD_DEVICE_BYTES   64
+#define PORTD_TEXT_BYTES     256
+
+/*
+ * The records. ASKED: by the client on its control socket, answered by one REPLY. ONE_WAY: there
+ * too, without an answer. DATA: on the data socket.
+ */
+#define PORTD_RECORDS(X)                                                                       \
+	X(HELLO, ASKED)	      /* first of all: who comes, what of an earlier life it has */    \
+	X(OPEN_PORT, ASKED)   /* receive CM messages on a port from now on */                  \
+	X(BIND, ASKED)	      /* claim a port of a port space */                               \
+	X(LISTEN, ASKED)      /* requests for a claimed port are welcome */                    \
+	X(UPDATE, ONE_WAY)    /* a claim's addresses have changed */                           \
+	X(RELEASE, ONE_WAY)   /* a claim is given back */                                      \
+	X(LEASE_PORTS, ASKED) /* more ephemeral ports, see lease.h */                          \
+	X(LEASE_IDS, ASKED)   /* a block of comm ids more */                                   \
+	X(HOLD_IDS, ASKED)    /* resuming: a block that an earlier cmportd leased */           \
+	X(WILL, ONE_WAY)      /* what has to be known to end a connection; resuming, and where \
+				 the client's state changed without a message */               \
+	X(RESUMED, ASKED)     /* all that an earlier cmportd knew has been told */             \
+	X(REPLY, ANSWER)                                                                       \
+	X(MAD, DATA)   /* a message to send, or that has arrived */                            \
+	X(CLOSE, DATA) /* from the client: a comm id is free again */                          \
+	X(GONE, DATA)  /* from cmportd: a port is no more */
+
+enum portd_type {
+	PORTD_NONE,
+#define X(name, manner) PORTD_##name,
+	PORTD_RECORDS(X)
+#undef X
+	PORTD_N_TYPES,
+};
+
+/*
+ * HELLO is answered with the first block of comm ids, and the data socket and the page of port
+ * leases as file descriptors, in this order. A client that resumes sends its old page along, and
+ * gets no new one.
+ */
+struct portd_hello {
+	uint16_t version;
+	uint8_t resumes; /* HOLD_IDS, BIND, LISTEN, WILL and RESUMED follow */
+};
+
+/* Answered with handle, CA GUID and GID 0 of the port, or with why not and what to do. */
+struct portd_open_port {
+	uint8_t port_num; /* from 1 */
+	char device[PORTD_DEVICE_BYTES];
+};
+
+/* BIND, LISTEN, UPDATE, RELEASE. The client names its claims. */
+struct portd_claim {
+	uint32_t claim_id;
+	uint16_t ps; /* RDMA_PS_* */
+	uint8_t reuseaddr;
+	uint8_t afonly;
+	uint8_t local_family; /* 4, 6; 0 for none */
+	uint8_t peer_family;
+	uint16_t local_port; /* 0: any; the reply says which */
+	uint16_t peer_port;
+	uint8_t local_addr[16]; /* IPv4 in the last four bytes */
+	uint8_t peer_addr[16];
+	uint32_t local_scope;
+	uint32_t peer_scope;
+};
+
+struct portd_lease_ports {
+	uint16_t ps;
+	uint16_t count; /* wanted; fewer may come */
+};
+
+/* HOLD_IDS; LEASE_IDS has no fields that count. */
+struct portd_ids {
+	uint32_t first;
+	uint32_t count;
+};
+
+/* A connection as far as its end needs it. Members as in cm/conn.h. */
+struct portd_will {
+	uint8_t state; /* enum cm_state */
+	uint8_t active;
+	uint8_t port; /* handle */
+	uint32_t local_comm_id;
+	uint32_t remote_comm_id;
+	uint32_t local_qpn;
+	uint32_t remote_qpn;
+	uint64_t remote_ca_guid;
+	uint64_t tid;
+	uint8_t packet_life_time;
+	uint8_t local_ack_timeout;
+	struct mad_path path;
+};
+
+struct portd_reply {
+	uint16_t error; /* an errno, 0 for success */
+	uint8_t handle; /* OPEN_PORT */
+	uint16_t port;	/* BIND: which */
+	uint32_t first; /* HELLO, LEASE_IDS: the block; LEASE_PORTS: nothing, see the page */
+	uint32_t count;
+	uint64_t ca_guid;
+	struct mad_gid gid0;
+	char text[PORTD_TEXT_BYTES]; /* on an error, what is wrong and what to do; "" if unknown */
+};
+
+struct portd_mad {
+	uint8_t port;  /* handle */
+	uint8_t again; /* sent before and not answered: see that the link address is still true */
+	struct mad_path path;
+	uint8_t mad[MAD_BYTES];
+};
+
+/* A request that was dropped has no local comm id that cmportd knows: the peer's names it. */
+struct portd_close {
+	uint32_t local_comm_id;
+	uint32_t remote_comm_id;
+	struct mad_gid peer_gid; /* cm_peer_gid() */
+};
+
+struct portd_gone {
+	uint8_t port; /* handle, which may stand for another port from now on */
+};
+
+struct portd_record {
+	enum portd_type type;
+	union {
+		struct portd_hello hello;
+		struct portd_open_port open_port;
+		struct portd_claim claim;
+		struct portd_lease_ports lease_ports;
+		struct portd_ids ids;
+		struct portd_will will;
+		struct portd_reply reply;
+		struct portd_mad mad;
+		struct portd_close close;
+		struct portd_gone gone;
+	};
+};
+
+/* A datagram that is being filled or read. */
+struct portd_datagram {
+	size_t bytes; /* filled so far */
+	size_t at;    /* read so far */
+	uint8_t data[PORTD_DATAGRAM_BYTES];
+};
+
+/** portd_put() - append a record. Return: false, and nothing changed, if there is no room. */
+bool portd_put(struct portd_datagram *datagram, const struct portd_record *record);
+
+/**
+ * portd_get() - take the next record
+ *
+ * Return: 0; -ENODATA at the end; -EPROTO for anything that is not a record: a type that does not
+ * exist, a length that is not the type's, a record cut short. The rest is not to be read then.
+ */
+int portd_get(struct portd_datagram *datagram, struct portd_record *ret);
+
+/** portd_type_str() - "OPEN_PORT" */
+const char *portd_type_str(enum portd_type type);
+
+/** portd_is_asked() - does a client send this on its control socket? */
+bool portd_is_asked(enum portd_type type);
+
+/** portd_is_one_way() - does it get no REPLY? */
+bool portd_is_one_way(enum portd_type type);
+
+#endif

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a client does when its cmportd has died: it finds or starts the next one, and tells it all
+ * that the old one knew. Called by lib/host.c, in the engine's thread.
+ */
+#include <errno.h>
+#include <unistd.h>
+
+#include "portd/asking.h"
+
+static void hold_blocks(struct portd_client *client)
+{
+	struct portd_record record = { .type = PORTD_HOLD_IDS };
+	struct portd_reply reply;
+	unsigned int i;
+	int fd[2];
+
+	for (i = 0; i < client->n_blocks; i++) {
+		record.ids.first = client->block[i];
+		asking_exchange(client, &record, -1, &reply, fd);
+	}
+}
+
+static void reopen_ports(struct portd_client *client, const struct portd_memory *memory)
+{
+	struct portd_record record;
+	struct portd_reply reply = { .error = 0 };
+	unsigned int i;
+	int fd[2], err;
+
+	for (i = 0; i < client->n_ports; i++) {
+		record = open_record(client->port[i].device, client->port[i].port_num);
+		err = asking_exchange(client, &record, -1, &reply, fd);
+		if (!err)
+			err = -reply.error;
+		memory->handle_is(client->port[i].device, client->port[i].port_num,
+				  err ? err : reply.handle, memory->arg);
+	}
+}
+
+static int say_resumed(struct portd_client *client)
+{
+	struct portd_record record = { .type = PORTD_RESUMED };
+	struct portd_reply reply;
+	int fd[2];
+
+	return asking_exchange(client, &record, -1, &reply, fd);
+}
+
+static int start_life(struct portd_client *client)
+{
+	struct portd_why why = { "" };
+
+	if (client->control_fd >= 0)
+		close(client->control_fd);
+	client->control_fd = -1;
+	return asking_start(client, true, NULL, &why);
+}
+
+int portd_resume(struct portd_client *client, const struct portd_memory *memory)
+{
+	int err;
+
+	pthread_mutex_lock(&client->lock);
+	client->broken = true;
+	err = start_life(client);
+	if (!err) {
+		hold_blocks(client);
+		reopen_ports(client, memory);
+		memory->tell(client, memory->arg);
+		err = say_resumed(client);
+	}
+	if (!err) {
+		client->broken = false;
+		client->life++;
+		pthread_cond_broadcast(&client->resumed);
+	}
+	pthread_mutex_unlock(&client->lock);
+	return err;
+}
+
+int portd_tell_claim(struct portd_client *client, const struct portd_claim *claim, bool listens)
+{
+	struct portd_record record = { .type = PORTD_BIND, .claim = *claim };
+	struct portd_reply reply = { .error = 0 };
+	int fd[2];
+	int err = asking_exchange(client, &record, -1, &reply, fd);
+
+	if (!err && !reply.error && listens) {
+		record.type = PORTD_LISTEN;
+		err = asking_exchange(client, &record, -1, &reply, fd);
+	}
+	return err ? err : -reply.error;
+}
+
+void portd_tell_will(struct portd_client *client, const struct portd_will *will)
+{
+	struct portd_record record = { .type = PORTD_WILL, .will = *will };
+
+	asking_send(client->control_fd, &record, -1);
+}

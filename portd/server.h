@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * cmportd as a function: called by main.c, and by tests.
+ */
+#ifndef PORTD_SERVER_H
+#define PORTD_SERVER_H
+
+struct server_options {
+	const char *path;    /* of the socket */
+	unsigned int idle_s; /* leave after that long without clients; 0: never */
+};
+
+/**
+ * server_run() - be the cmportd of a path, until it has been idle for long enough, or SIGTERM or
+ * SIGINT comes
+ *
+ * Return: 0; -EADDRINUSE if there is one already; -errno.
+ */
+int server_run(const struct server_options *options);
+
+#endif

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * All that a running cmportd knows, reachable from struct server. One thread, no lock; nothing in
+ * it blocks. Who does what:
+ *
+ *   server.c   beginning, loop, timers and end
+ *   guest.c    a client's sockets: what it sends and is sent
+ *   answer.c   what it asks for on its control socket
+ *   router.c   to whom a message goes, and whether a client may send it
+ *   station.c  the ports of this host: receiving, and sending in the right order
+ */
+#ifndef PORTD_STATE_H
+#define PORTD_STATE_H
+
+#include <sys/types.h>
+
+#include "cm/core.h"
+#include "cm/list.h"
+#include "mad/port.h"
+#include "mad/sender.h"
+#include "mad/umad.h"
+#include "portd/place.h"
+#include "portd/ports.h"
+#include "portd/proto.h"
+#include "portd/server.h"
+#include "portd/will.h"
+
+#define STATIONS_MAX   64
+#define GUESTS_MAX     4096
+#define NOBODY	       UINT16_MAX
+#define ID_BLOCKS      65536 /* of 65536 comm ids each */
+#define ID_BLOCK_SHIFT 16
+#define ID_BLOCKS_MAX  64    /* of one client: 4 million connections before an id comes back */
+#define WILLS_MAX      65536 /* of one client */
+#define RATE_PER_S     50000 /* messages of one client, in the long run */
+#define RATE_BURST     5000  /* and at once */
+#define BACKLOG_MAX    64    /* datagrams that wait for one client that does not read */
+#define WAITING_MAX    1024  /* messages of a station that wait for link addresses */
+#define WAITING_NS     (1000 * CM_NS_PER_MS)
+#define RECEIVE_BATCH  64
+#define SEND_BATCH     16 /* REQs before answers get their turn again */
+
+/* What a descriptor in the poll set belongs to. */
+enum watch_kind {
+	WATCH_DOOR, /* new clients */
+	WATCH_CONTROL,
+	WATCH_DATA,
+	WATCH_STATION,
+	WATCH_NET,
+	WATCH_SIGNAL,
+};
+
+struct watch {
+	enum watch_kind kind;
+	bool is_watched;
+	int fd;
+	uint32_t events;
+};
+
+/* A message that is to leave. */
+struct parcel {
+	struct list link;
+	struct cm_time deadline; /* while it waits for a link address */
+	bool again;
+	struct mad_path path;
+	uint8_t mad[MAD_BYTES];
+};
+
+/* A port of this host whose CM class is ours. */
+struct station {
+	struct cm_port cm; /* first */
+	struct watch watch;
+	uint8_t handle;
+	uint8_t port_num;
+	char device[PORTD_DEVICE_BYTES];
+	struct ibv_context *verbs;
+	struct mad_port *mad;
+	struct mad_sender *sender; /* NULL: all goes through mad */
+	unsigned int batch;	   /* how many messages to try to receive in a turn */
+	struct list requests;	   /* parcels: REQs, which let answers go first */
+	struct list waiting;	   /* parcels that wait for link addresses */
+	unsigned int n_waiting;
+};
+
+/* Messages on their way to a client. */
+struct batch {
+	struct list link;
+	struct portd_datagram datagram;
+};
+
+struct guest {
+	uint16_t index;
+	pid_t pid; /* 0 if it is in a pid namespace that we cannot see */
+	uid_t uid;
+	bool welcome; /* HELLO was answered */
+	bool resuming;
+	bool leaving; /* to be closed at the end of this turn */
+	bool has_asked;
+	struct portd_record asked; /* HELLO that waits for the end of the grace period */
+	int asked_fd;
+	struct watch control;
+	struct watch data;
+	uint64_t stations; /* a bit for each handle that it has opened */
+	unsigned int n_blocks;
+	uint16_t block[ID_BLOCKS_MAX];
+	double tokens; /* what is left of its rate */
+	struct cm_time tokens_at;
+	bool throttled;
+	unsigned int batch;  /* how many datagrams to try to read in a turn */
+	struct list backlog; /* batches that its socket had no room for */
+	unsigned int n_backlog;
+	struct batch *out; /* being filled; sent at the end of the turn */
+	struct list link;  /* in server.filled while out is set */
+};
+
+/* Messages that came to nothing, and why. */
+#define SERVER_COUNTERS(X)                                                    \
+	X(ROUTED)    /* handed to a client */                                 \
+	X(ANSWERED)  /* by our own core */                                    \
+	X(MALFORMED) /* from the wire, not a CM message */                    \
+	X(FORBIDDEN) /* a client may not send that */                         \
+	X(HELD_BACK) /* for nobody, in the grace period */                    \
+	X(OVERFLOW)  /* a client does not read, or too many wait for a hop */ \
+	X(UNSENT)    /* the device refused it */                              \
+	X(PROTOCOL)  /* a client that does not keep to the protocol */
+
+enum server_counter {
+#define X(name) SERVER_COUNT_##name,
+	SERVER_COUNTERS(X)
+#undef X
+	SERVER_N_COUNTERS,
+};
+
+struct server {
+	struct server_options options;
+	struct place *place;
+	int poll_fd;
+	struct watch door;
+	struct watch net;
+	struct watch signals;
+	struct cm_time stop_at; /* SIGTERM came: the end, unless the dead are buried before */
+	bool any_leaving;
+	struct cm_time now; /* of this turn */
+	struct cm_time idle_since;
+	struct cm_time grace_until; /* 0 ns: there is none */
+	struct cm_core core;	    /* connections of the dead, and answers for nobody */
+	struct wills *wills;
+	struct ports *ports;
+	struct guest *guest[GUESTS_MAX];
+	unsigned int n_guests;
+	struct station *station[STATIONS_MAX];
+	struct list filled; /* guests with something to send */
+	struct list spare;  /* batches ready for use */
+	unsigned int n_spare;
+	unsigned int n_throttled;
+	bool requests_left; /* the next turn must not wait */
+	uint16_t block_owner[ID_BLOCKS];
+	uint64_t count[SERVER_N_COUNTERS];
+	struct portd_datagram in; /* what is being read */
+};
+
+static inline struct station *station_of(struct cm_port *cm)
+{
+	return (struct station *)cm;
+}
+
+/** server_now() - CLOCK_MONOTONIC */
+struct cm_time server_now(void);
+
+/** server_watch() - have a descriptor polled, or polled for something else. Return: 0 or -errno. */
+int server_watch(struct server *server, struct watch *watch, uint32_t events);
+
+/** server_unwatch() - no more, and close it. */
+void server_unwatch(struct server *server, struct watch *watch);
+
+/** server_in_grace() - may clients of a predecessor still come back? */
+bool server_in_grace(struct server *server);
+
+/** guest_new() - somebody has connected; @fd is owned by the guest. */
+void guest_new(struct server *server, int fd);
+
+/** guest_control() - its control socket is readable, or gone. */
+void guest_control(struct server *server, struct guest *guest);
+
+/** guest_data() - its data socket is readable, writable or gone. */
+void guest_data(struct server *server, struct guest *guest, uint32_t events);
+
+/** guest_deliver() - hand a message to a client; sent at the end of the turn. */
+void guest_deliver(struct server *server, struct guest *guest, const struct station *station,
+		   const struct mad_path *path, const uint8_t mad[MAD_BYTES], bool is_request);
+
+/** guest_port_gone() - a station is closed; tell a client that has opened it. */
+void guest_port_gone(struct server *server, struct guest *guest, uint8_t handle);
+
+/** guest_flush() - send what was filled in this turn. */
+void guest_flush(struct server *server, struct guest *guest);
+
+/** guest_unthrottle() - clients that had used up their rate may send again. */
+void guest_unthrottle(struct server *server);
+
+/** guest_forget() - free a client that the next cmportd will hear from. */
+void guest_forget(struct server *server, struct guest *guest);
+
+/** guest_close() - a client is gone: adopt its wills, release all it had, free it. */
+void guest_close(struct server *server, struct guest *guest);
+
+/**
+ * answer_ask() - a record came on a control socket
+ * @fd: that came with it, or -1; owned by the callee
+ *
+ * Return: 0, with *ret to be sent unless the record is a one-way one; -EPROTO for a client that
+ * does not keep to the protocol; -EAGAIN to ask again after the grace period.
+ */
+int answer_ask(struct server *server, struct guest *guest, const struct portd_record *record,
+	       int fd, struct portd_reply *ret, int ret_fd[2]);
+
+/** router_received() - a message has arrived at a station. */
+void router_received(struct server *server, struct station *station, const struct mad_path *path,
+		     const uint8_t mad[MAD_BYTES]);
+
+/** router_sent() - a client sends a message. */
+void router_sent(struct server *server, struct guest *guest, const struct portd_mad *mad);
+
+/** router_bury() - end a connection of a client that is gone, as the kernel would. */
+void router_bury(struct server *server, const struct portd_will *will);
+
+/** router_expire() - run the timers of our own core. */
+void router_expire(struct server *server);
+
+/**
+ * station_open() - the station of a port, opened if need be
+ * @ret_who: filled on an error: what is in the way, and what helps
+ *
+ * Return: 0 or -errno as umad_port_open().
+ */
+int station_open(struct server *server, const char *device, uint8_t port_num, struct station **ret,
+		 struct umad_owner *ret_who);
+
+/** station_receive() - take what has arrived. */
+void station_receive(struct server *server, struct station *station);
+
+/** station_send() - a message is to leave: a REQ at the end of the turn, all else at once. */
+void station_send(struct server *server, struct station *station, const struct mad_path *path,
+		  const uint8_t mad[MAD_BYTES], bool again);
+
+/** station_flush() - send what is held, and REQs that have gathered, SEND_BATCH at most. */
+void station_flush(struct server *server, struct station *station);
+
+/** station_retry() - link addresses may have come; or waited for too long. */
+void station_retry(struct server *server, struct station *station);
+
+/** station_close() - forget a port; its connections are forgotten without a word. */
+void station_close(struct server *server, struct station *station);
+
+/** station_paths_changed() - routes or link addresses have changed. */
+void station_paths_changed(struct server *server, struct station *station);
+
+#endif

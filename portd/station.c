@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The ports of this host on which cmportd owns the CM class. Answers leave at once; REQs gather
+ * until all that has arrived was looked at, and leave a few at a time, so that in a storm of
+ * requests no REP waits behind them. A message whose next hop has no link address yet waits here,
+ * because the kernel would make us wait for it. Called by server.c, router.c and answer.c.
+ */
+#include <endian.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "net/hop.h"
+#include "portd/log.h"
+#include "portd/state.h"
+
+/* --- opening and closing ------------------------------------------------- */
+
+static int open_verbs(const char *device, struct ibv_context **ret)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	int i, err = -ENODEV;
+
+	if (!list)
+		return errno == ENOMEM ? -ENOMEM : -ENODEV;
+	for (i = 0; list[i]; i++) {
+		if (strcmp(ibv_get_device_name(list[i]), device) != 0)
+			continue;
+		errno = 0;
+		*ret = ibv_open_device(list[i]);
+		err = *ret ? 0 : errno ? -errno : -ENODEV;
+	}
+	ibv_free_device_list(list);
+	return err;
+}
+
+static int identify(struct station *station)
+{
+	struct ibv_device_attr attr;
+	struct mad_gid gid0 = { 0 };
+	int err = ibv_query_device(station->verbs, &attr);
+
+	if (err)
+		return -err;
+	if (station->port_num == 0 || station->port_num > attr.phys_port_cnt)
+		return -ENODEV;
+	ibv_query_gid(station->verbs, station->port_num, 0, (union ibv_gid *)&gid0);
+	cm_port_init(&station->cm, be64toh(attr.node_guid), &gid0);
+	return 0;
+}
+
+static void station_free(struct station *station)
+{
+	mad_sender_close(station->sender);
+	mad_port_close(station->mad);
+	if (station->verbs)
+		ibv_close_device(station->verbs);
+	free(station);
+}
+
+static int equip(struct server *server, struct station *station, struct umad_owner *ret_who)
+{
+	int err = open_verbs(station->device, &station->verbs);
+
+	if (!err)
+		err = identify(station);
+	if (!err)
+		err = umad_port_open(station->device, station->port_num, &station->mad, ret_who);
+	if (err)
+		return err;
+	err = mad_sender_open(station->verbs, station->port_num, &station->sender);
+	if (err)
+		portd_log_debug("messages go through umad, which is slower: %s", strerror(-err));
+	station->watch = (struct watch){ .kind = WATCH_STATION, .fd = station->mad->fd };
+	return server_watch(server, &station->watch, EPOLLIN);
+}
+
+static struct station *station_find(const struct server *server, const char *device,
+				    uint8_t port_num)
+{
+	struct station *station;
+	unsigned int i;
+
+	for (i = 0; i < STATIONS_MAX; i++) {
+		station = server->station[i];
+		if (station && station->port_num == port_num && !strcmp(station->device, device))
+			return station;
+	}
+	return NULL;
+}
+
+static int free_handle(const struct server *server)
+{
+	int i;
+
+	for (i = 0; i < STATIONS_MAX; i++)
+		if (!server->station[i])
+			return i;
+	return -ENOSPC;
+}
+
+int station_open(struct server *server, const char *device, uint8_t port_num, struct station **ret,
+		 struct umad_owner *ret_who)
+{
+	struct station *station = station_find(server, device, port_num);
+	int handle = free_handle(server);
+	int err;
+
+	*ret = station;
+	if (station)
+		return 0;
+	if (handle < 0)
+		return handle;
+	station = calloc(1, sizeof(*station));
+	if (!station)
+		return -ENOMEM;
+	station->handle = (uint8_t)handle;
+	station->batch = 1;
+	station->port_num = port_num;
+	strncpy(station->device, device, sizeof(station->device) - 1);
+	list_init(&station->requests);
+	list_init(&station->waiting);
+	err = equip(server, station, ret_who);
+	if (err) {
+		station_free(station);
+		return err;
+	}
+	portd_log_debug("%s port %u is open", device, port_num);
+	server->station[handle] = station;
+	*ret = station;
+	return 0;
+}
+
+static void drop_all(struct list *parcels)
+{
+	struct list *node, *after;
+
+	list_for_each_safe (node, after, parcels)
+		free(container_of(node, struct parcel, link));
+	list_init(parcels);
+}
+
+void station_close(struct server *server, struct station *station)
+{
+	unsigned int i;
+
+	epoll_ctl(server->poll_fd, EPOLL_CTL_DEL, station->watch.fd, NULL);
+	cm_core_port_gone(&server->core, &station->cm, NULL, NULL);
+	wills_port_gone(server->wills, station->handle);
+	for (i = 0; i < GUESTS_MAX; i++)
+		if (server->guest[i])
+			guest_port_gone(server, server->guest[i], station->handle);
+	drop_all(&station->requests);
+	drop_all(&station->waiting);
+	server->station[station->handle] = NULL;
+	gid_forget(station->verbs);
+	station_free(station);
+}
+
+/* --- receiving ----------------------------------------------------------- */
+
+/* To find that there is nothing more costs a system call: as many are tried as there were of late.
+ */
+void station_receive(struct server *server, struct station *station)
+{
+	unsigned int n = 0;
+	uint8_t mad[MAD_BYTES];
+	struct mad_path path;
+	int err = 0;
+
+	while (!err && n < station->batch) {
+		err = mad_port_receive(station->mad, &path, mad);
+		if (err)
+			break;
+		router_received(server, station, &path, mad);
+		n++;
+	}
+	station->batch = err ? n : 2 * n;
+	if (station->batch == 0 || station->batch > RECEIVE_BATCH)
+		station->batch = station->batch ? RECEIVE_BATCH : 1;
+	if (err == -ENODEV) {
+		portd_log_warn("RDMA device %s is gone", station->device);
+		station_close(server, station);
+	}
+}
+
+/* --- sending ------------------------------------------------------------- */
+
+static int send_slowly(struct station *station, const struct mad_path *path,
+		       const uint8_t mad[MAD_BYTES])
+{
+	return mad_port_send(station->mad, path, mad);
+}
+
+/* Kept until the end of the turn. */
+static int send_fast(struct station *station, const struct mad_path *path,
+		     const uint8_t mad[MAD_BYTES])
+{
+	int err = -EAGAIN;
+
+	if (station->sender)
+		err = mad_sender_hold(station->sender, path, mad);
+	return err == -EAGAIN ? send_slowly(station, path, mad) : err;
+}
+
+/* If the peer has moved to another link address without a word, only the kernel's look at its
+ * neighbour finds that out: what is repeated goes the slow way. */
+static bool can_leave(const struct station *station, const struct mad_path *path, bool again)
+{
+	if (!again && station->sender && mad_sender_is_ready(station->sender, path))
+		return true;
+	return !path->grh ||
+	       hop_is_ready(station->verbs, station->port_num, path->sgid_index, &path->dgid);
+}
+
+static bool leave(struct server *server, struct station *station, const struct mad_path *path,
+		  const uint8_t mad[MAD_BYTES], bool again)
+{
+	int err;
+
+	if (!can_leave(station, path, again))
+		return false;
+	err = again ? send_slowly(station, path, mad) : send_fast(station, path, mad);
+	if (err) {
+		server->count[SERVER_COUNT_UNSENT]++;
+		portd_log_debug("a message was not sent: %s", strerror(-err));
+	}
+	return true;
+}
+
+static struct parcel *parcel_new(struct server *server, const struct mad_path *path,
+				 const uint8_t mad[MAD_BYTES], bool again)
+{
+	struct parcel *parcel = malloc(sizeof(*parcel));
+
+	if (!parcel)
+		return NULL;
+	parcel->deadline = cm_time_after(server->now, WAITING_NS);
+	parcel->again = again;
+	parcel->path = *path;
+	memcpy(parcel->mad, mad, MAD_BYTES);
+	return parcel;
+}
+
+static void wait_for_hop(struct server *server, struct station *station, struct parcel *parcel)
+{
+	if (!parcel || station->n_waiting == WAITING_MAX) {
+		server->count[SERVER_COUNT_OVERFLOW]++;
+		free(parcel);
+		return;
+	}
+	list_append(&station->waiting, &parcel->link);
+	station->n_waiting++;
+}
+
+static bool is_request(const uint8_t mad[MAD_BYTES])
+{
+	return cm_mad_attr(mad) == CM_ATTR_REQ;
+}
+
+/* What takes back a REQ must not overtake it. */
+static bool has_to_queue(const struct station *station, const uint8_t mad[MAD_BYTES])
+{
+	return is_request(mad) ||
+	       (cm_mad_attr(mad) == CM_ATTR_REJ && !list_is_empty(&station->requests));
+}
+
+void station_send(struct server *server, struct station *station, const struct mad_path *path,
+		  const uint8_t mad[MAD_BYTES], bool again)
+{
+	struct parcel *parcel;
+
+	if (!has_to_queue(station, mad)) {
+		if (!leave(server, station, path, mad, again))
+			wait_for_hop(server, station, parcel_new(server, path, mad, again));
+		return;
+	}
+	parcel = parcel_new(server, path, mad, again);
+	if (parcel)
+		list_append(&station->requests, &parcel->link);
+	else
+		server->count[SERVER_COUNT_OVERFLOW]++;
+}
+
+void station_flush(struct server *server, struct station *station)
+{
+	struct parcel *parcel;
+	int i;
+
+	for (i = 0; i < SEND_BATCH && !list_is_empty(&station->requests); i++) {
+		parcel = container_of(station->requests.next, struct parcel, link);
+		list_remove(&parcel->link);
+		if (leave(server, station, &parcel->path, parcel->mad, parcel->again))
+			free(parcel);
+		else
+			wait_for_hop(server, station, parcel);
+	}
+	server->requests_left = server->requests_left || !list_is_empty(&station->requests);
+	if (station->sender)
+		server->count[SERVER_COUNT_UNSENT] += mad_sender_release(station->sender);
+}
+
+/* A hop that does not answer is asked once a look, not once a message. */
+void station_retry(struct server *server, struct station *station)
+{
+	const struct mad_gid *unready = NULL;
+	struct list *node, *after;
+	struct parcel *parcel;
+	bool done;
+
+	list_for_each_safe (node, after, &station->waiting) {
+		parcel = container_of(node, struct parcel, link);
+		done = cm_time_reached(parcel->deadline, server->now);
+		if (done)
+			server->count[SERVER_COUNT_UNSENT]++;
+		else if (!unready || memcmp(unready, &parcel->path.dgid, sizeof(*unready)) != 0)
+			done = leave(server, station, &parcel->path, parcel->mad, parcel->again);
+		if (!done) {
+			unready = &parcel->path.dgid;
+			continue;
+		}
+		list_remove(&parcel->link);
+		station->n_waiting--;
+		free(parcel);
+	}
+}
+
+void station_paths_changed(struct server *server, struct station *station)
+{
+	(void)server;
+	if (station->sender)
+		mad_sender_forget(station->sender);
+}

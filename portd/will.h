@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The wills: for each connection of each client, what has to be known to find it when a message
+ * comes, and to end it when its process is gone. Kept by looking at the messages that pass; the
+ * client's own core (cm/) is what the connection really lives in.
+ *
+ * Pure: no clock, system call or lock. Called by the server's router, router.h.
+ */
+#ifndef PORTD_WILL_H
+#define PORTD_WILL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cm/core.h"
+#include "portd/proto.h"
+
+#define WILL_NONE UINT32_MAX
+
+enum will_table {
+	WILL_BY_LOCAL,	/* local comm id */
+	WILL_BY_REMOTE, /* the peer and its comm id */
+	WILL_BY_QPN,	/* the peer and its queue pair */
+	WILL_N_TABLES,
+};
+
+/* 128 bytes at most, so that with the tables a connection costs less than 256. */
+struct will {
+	uint16_t client;      /* an index, the server's */
+	uint8_t in;	      /* a bit for each table it is in */
+	bool is_refused : 1;  /* by the peer, REJ 10: its REQ may come again, and is a new one */
+	bool is_rejected : 1; /* by the client: likewise */
+	uint32_t client_next; /* a list with two ends, so that a client's go in one walk */
+	struct portd_will is;
+	uint32_t client_prev;
+	uint32_t index;		      /* its own */
+	uint32_t starting_psn;	      /* of its REQ, if that was seen: a repetition has the same */
+	uint32_t next[WILL_N_TABLES]; /* in the same bucket, or WILL_NONE */
+};
+
+struct wills;
+
+/** wills_new() - an empty table; @secret is random: peers choose most of the keys. NULL: ENOMEM. */
+struct wills *wills_new(uint64_t secret);
+
+/** wills_free() - forget all of them; NULL is allowed. */
+void wills_free(struct wills *wills);
+
+/**
+ * wills_sent() - a client sends a message that the server has checked
+ * @client: whose
+ * @port:   handle of the port
+ * @path:   its way
+ * @msg:    decoded
+ *
+ * A REQ makes a will; the first answer to a REQ gives its will the client's comm id; the others
+ * change the state of theirs, as the client's core has changed its own. Messages in the two
+ * sockets of a client may cross: a will can be behind or ahead for as long as they are on their
+ * way, and not for good as long as the connection lives. SIDR has no wills.
+ *
+ * To be called in the order in which the client's core has spoken; wills_close() after the last
+ * message of a connection.
+ *
+ * Return: 0; -EPERM for a message about a connection that is not the client's, or to another peer
+ * or through another port than the connection's; -ENOMEM.
+ */
+int wills_sent(struct wills *wills, uint16_t client, uint8_t port, const struct mad_path *path,
+	       const struct cm_msg *msg);
+
+/**
+ * wills_received() - a message is handed to a client
+ *
+ * Arguments and what is done: as wills_sent(). A REQ makes a will without a local comm id. What
+ * the client's core will drop, by the guards of cm/demux.c, changes nothing.
+ *
+ * Return: 0, or -ENOMEM: a REQ should be dropped then.
+ */
+int wills_received(struct wills *wills, uint16_t client, uint8_t port, const struct mad_path *path,
+		   const struct cm_msg *msg);
+
+/**
+ * wills_set() - a client tells the will of a connection itself
+ *
+ * What its core is known to have left behind is not believed: this comes on another socket than
+ * the messages. A client has to tell where its core goes without a message: CALL_ESTABLISH, a DREQ
+ * that is never answered, IDLE after that or after TIMEWAIT, unless the connection is closed then.
+ *
+ * Return: 0; -EPERM if the connection, or the peer's half of it, is another client's, or without
+ * comm id, or in no state; -ENOMEM.
+ */
+int wills_set(struct wills *wills, uint16_t client, const struct portd_will *will);
+
+/**
+ * wills_close() - a comm id of a client is free again
+ *
+ * Nothing happens if it is not the client's. To be told of every REQ that was handed out and became
+ * a connection of the client's core, also if it was rejected or dropped.
+ */
+void wills_close(struct wills *wills, uint16_t client, const struct portd_close *close);
+
+/** wills_of_local() - by local comm id. Return: the will, until the next change; or NULL. */
+const struct will *wills_of_local(const struct wills *wills, uint32_t local_comm_id);
+
+/**
+ * wills_of_remote() - by the peer and its comm id, of the peer's CA unless @ca_guid is 0
+ *
+ * As long as a repeated REQ is known for what it is: not in IDLE.
+ */
+const struct will *wills_of_remote(const struct wills *wills, const struct mad_gid *peer,
+				   uint64_t ca_guid, uint32_t remote_comm_id);
+
+/**
+ * wills_of_qpn() - by the peer's queue pair, while the connection lives
+ *
+ * Not in TIMEWAIT; nor in DREQ_SENT, where a client's core may have let go of the queue pair
+ * already (cm/core.c, abandon()), so that the peer may use it again.
+ */
+const struct will *wills_of_qpn(const struct wills *wills, const struct mad_gid *peer,
+				uint64_t ca_guid, uint32_t remote_qpn);
+
+/** wills_count() - how many a client has. */
+uint32_t wills_count(const struct wills *wills, uint16_t client);
+
+/**
+ * wills_take() - a client is gone: take its wills out, one a call
+ *
+ * Return: false when there is none left.
+ */
+bool wills_take(struct wills *wills, uint16_t client, struct portd_will *ret);
+
+/** wills_port_gone() - forget the wills of a port that was removed. */
+void wills_port_gone(struct wills *wills, uint8_t port);
+
+/** wills_bytes() - the memory that the table takes at present. */
+size_t wills_bytes(const struct wills *wills);
+
+#endif

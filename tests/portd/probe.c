@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A library with nothing in it but the way to start cmportd, and a program that uses it: tests put
+ * either where the real ones would be. Usage: probe SOCKET, or probe SOCKET LIBRARY; prints what
+ * spawn_cmportd() returns.
+ */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "portd/spawn.h"
+
+__attribute__((visibility("default"))) int probe_spawn(const char *path);
+
+int probe_spawn(const char *path)
+{
+	return spawn_cmportd(path);
+}
+
+static int spawn_from(const char *library, const char *path)
+{
+	void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+	int (*spawn)(const char *path) = NULL;
+
+	if (handle)
+		*(void **)&spawn = dlsym(handle, "probe_spawn");
+	if (!spawn) {
+		fprintf(stderr, "%s\n", dlerror());
+		exit(EXIT_FAILURE);
+	}
+	return spawn(path);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 2)
+		return EXIT_FAILURE;
+	printf("%d\n", argc > 2 ? spawn_from(argv[2], argv[1]) : probe_spawn(argv[1]));
+	return EXIT_SUCCESS;
+}

@@ -1,0 +1,192 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""An installed purecm on a host that systemd runs: a guest of tests/lab, in which a systemd of its
+own starts cmportd by its units, with all their restrictions.
+
+Prints one line per check and then "N passed, N failed, N skipped". Exit status: 0 if none failed,
+77 if the lab cannot run here at all.
+"""
+import argparse
+from pathlib import Path
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lab"))
+
+from lablib import Lab, LabError  # noqa: E402
+
+SKIPPED = 77
+SOCKET = "/run/purecm/cmportd.sock"
+LOG = "/run/cmportd.log"
+NET_RAW = f"{1 << 13:016x}"
+SYSTEMD = "/lib/systemd/systemd --system"
+CHECKS = []
+
+
+def check(function):
+    CHECKS.append(function)
+    return function
+
+
+class Host:
+    """The guest as systemd's processes see it; systemd is the first in a pid namespace."""
+
+    def __init__(self, guest, root):
+        self.guest = guest
+        guest.run(f"cp -a {root}/. / && ldconfig").check()
+        # The guest does not boot by systemd: what every unit waits for by default never comes.
+        for unit in ("cmportd.socket", "cmportd.service", "modprobe@.service"):
+            self.drop_in(unit, "Unit", "DefaultDependencies=no")
+        self.drop_in("cmportd.service", "Service", "Environment=PURECM_LOG=debug",
+                     f"StandardError=append:{LOG}")
+        guest.write_file("/etc/systemd/system/nothing.target",
+                         b"[Unit]\nDefaultDependencies=no\n")
+        guest.run("mountpoint -q /sys/fs/cgroup || mount -t cgroup2 none /sys/fs/cgroup").check()
+        self.systemd = guest.start("exec unshare --pid --fork --mount --mount-proc "
+                                   f"env container=lab {SYSTEMD} --unit=nothing.target")
+        guest.wait_for(self.inside("timeout 3 systemctl is-active nothing.target"),
+                       timeout=90)
+
+    def drop_in(self, unit, section, *lines):
+        folder = f"/etc/systemd/system/{unit}.d"
+        self.guest.run(f"mkdir -p {folder}").check()
+        self.guest.write_file(f"{folder}/{section}.conf",
+                              "\n".join([f"[{section}]", *lines, ""]).encode())
+
+    def inside(self, command):
+        return f"nsenter -t $(pgrep -f '^{SYSTEMD}') -m -p -r {command}"
+
+    def run(self, command, **more):
+        """Run a command as a program of that host. Return: what it printed."""
+        return self.guest.run(self.inside(command), **more).check().stdout
+
+    def is_true(self, command):
+        return self.guest.run(self.inside(command)).ok
+
+    def pid(self):
+        """Return the id of cmportd, as the guest counts."""
+        return self.guest.run("pgrep -x cmportd").check().stdout.strip()
+
+    def ping(self):
+        """Connect as nobody to a server of root's, through whatever cmportd there is."""
+        server = self.guest.start(self.inside(f"rping -s -a {self.guest.addr4} -C 2 -v"))
+        self.guest.wait_for("pgrep -x rping && pgrep -x cmportd", timeout=20)
+        time.sleep(1)
+        try:
+            self.run("setpriv --reuid 65534 --clear-groups "
+                     f"rping -c -a {self.guest.addr4} -C 2", timeout=40)
+            server.wait(20).check()
+        finally:
+            server.stop()
+
+
+def same(seen, wanted):
+    if seen != wanted:
+        raise AssertionError(f"{seen!r} instead of {wanted!r}")
+
+
+@check
+def the_door_is_open_before_anybody_comes(host):
+    host.run("systemctl start cmportd.socket", timeout=40)
+    same(host.run(f"stat -c '%a %F' {SOCKET}").strip(), "666 socket")
+    same(host.is_true("systemctl is-active cmportd.service"), False)
+
+
+@check
+def programs_of_root_and_of_nobody_connect_through_the_service(host):
+    host.ping()
+    same(host.run("systemctl is-active cmportd.service").strip(), "active")
+
+
+@check
+def the_service_is_what_was_installed_with_no_more_than_it_needs(host):
+    status = dict(line.split(":\t", 1) for line in
+                  host.guest.run(f"cat /proc/{host.pid()}/status").stdout.splitlines())
+    same([status["CapEff"], status["CapBnd"], status["NoNewPrivs"], status["Seccomp"]],
+         [NET_RAW, NET_RAW, "1", "2"])
+    same(host.guest.run(f"readlink /proc/{host.pid()}/exe").stdout.strip(),
+         "/usr/local/libexec/purecm/cmportd")
+
+
+@check
+def it_has_all_that_it_needs(host):
+    log = host.guest.run(f"cat {LOG}").check().stdout
+    for bad in ("slower", "not permitted", "denied"):
+        same([line for line in log.splitlines() if bad in line], [])
+    same("port 1 is open" in log, True)
+
+
+@check
+def a_service_that_was_killed_is_back(host):
+    before = host.pid()
+    host.guest.run(f"kill -9 {before}").check()
+    host.guest.wait_for(f"pgrep -x cmportd | grep -vqx {before}", timeout=20)
+    host.ping()
+
+
+@check
+def a_service_that_was_stopped_comes_when_it_is_needed(host):
+    host.run("systemctl stop cmportd.service", timeout=40)
+    same(host.is_true(f"test -S {SOCKET} -a -f {SOCKET}.state"), True)
+    host.ping()
+
+
+@check
+def without_the_units_a_program_starts_what_is_installed(host):
+    host.run("systemctl stop cmportd.socket cmportd.service", timeout=40)
+    same(host.is_true(f"test -e {SOCKET}"), False)
+    host.ping()
+    same(host.guest.run(f"readlink /proc/{host.pid()}/exe").stdout.strip(),
+         "/usr/local/libexec/purecm/cmportd")
+
+
+def run(function, host):
+    """Run one check and print its line. Return: did it pass?"""
+    began, why = time.monotonic(), ""
+    try:
+        function(host)
+    except (AssertionError, LabError) as error:
+        why = f": {error} (line {traceback.extract_tb(error.__traceback__)[1].lineno})"
+    name = function.__name__.replace("_", " ")
+    print(f"{'failed' if why else 'passed':8}{name} ({time.monotonic() - began:.1f} s){why}",
+          flush=True)
+    return not why
+
+
+def why_not(build):
+    """Return what the lab misses, or an empty string."""
+    for program, package in (("qemu-system-x86_64", "qemu-system-x86"), ("systemctl", "systemd"),
+                             ("rping", "rdmacm-utils")):
+        if not shutil.which(program):
+            return f"no {program}: apt-get install {package}"
+    options = (build / "meson-info/intro-buildoptions.json").read_text(encoding="utf-8")
+    if '"value": "/usr/local"' not in options:
+        return "the build folder has another prefix than /usr/local"
+    return ""
+
+
+def main():
+    parser = argparse.ArgumentParser(description="cmportd under systemd, in a guest of tests/lab")
+    parser.add_argument("build", type=Path)
+    build = parser.parse_args().build.resolve()
+    if why_not(build):
+        print(f"skipped: {why_not(build)}")
+        return SKIPPED
+    with tempfile.TemporaryDirectory(prefix="purecm-install-") as folder:
+        root = Path(folder) / "root"  # becomes / and has to be everybody's
+        root.mkdir(mode=0o755)
+        subprocess.run(["meson", "install", "-C", build, "--no-rebuild", "--quiet", "--destdir",
+                        root], check=True, stdin=subprocess.DEVNULL)
+        with Lab({"a": "purecm"}) as lab:
+            host = Host(lab.a, root)
+            passed = [run(function, host) for function in CHECKS]
+    print(f"{sum(passed)} passed, {len(passed) - sum(passed)} failed, 0 skipped")
+    return 0 if all(passed) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

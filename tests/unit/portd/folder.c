@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What folder.h promises.
+ */
+#include "tests/unit/portd/folder.h"
+
+#include <check.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+char folder[64];
+char socket_path[96];
+char state_path[128];
+
+/* Of the program: a test that has failed leaves its folder behind in it. */
+static char base[32];
+
+static void make_base(void)
+{
+	strcpy(base, "/tmp/purecm-test-XXXXXX");
+	ck_assert_ptr_nonnull(mkdtemp(base));
+}
+
+static int remove_one(const char *path, const struct stat *stat, int type, struct FTW *ftw)
+{
+	(void)stat;
+	(void)type;
+	(void)ftw;
+	return remove(path);
+}
+
+static void remove_base(void)
+{
+	nftw(base, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+static void make_folder(void)
+{
+	snprintf(folder, sizeof(folder), "%s/XXXXXX", base);
+	ck_assert_ptr_nonnull(mkdtemp(folder));
+	snprintf(socket_path, sizeof(socket_path), "%s/s", folder);
+	snprintf(state_path, sizeof(state_path), "%s.state", socket_path);
+}
+
+TCase *folder_tcase(const char *name, void (*setup)(void), void (*teardown)(void))
+{
+	TCase *tc = tcase_create(name);
+
+	tcase_add_unchecked_fixture(tc, make_base, remove_base);
+	tcase_add_checked_fixture(tc, make_folder, NULL);
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_set_timeout(tc, 30);
+	return tc;
+}
+
+int in_child(int (*run)(void))
+{
+	pid_t pid = fork();
+	int status = -1;
+
+	if (pid == 0)
+		_exit(run());
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+bool is_root(void)
+{
+	if (geteuid() == 0)
+		return true;
+	printf("skipped: only root can be somebody else too\n");
+	return false;
+}
+
+void sleep_ms(long ms)
+{
+	struct timespec wait = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
+
+	nanosleep(&wait, NULL);
+}

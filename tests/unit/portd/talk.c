@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a client and its peer say: see talk.h.
+ */
+#include "tests/unit/portd/talk.h"
+
+struct wills *talk_wills;
+const struct mad_path talk_to_peer = { .grh = true, .dgid = { .raw = { [15] = 2 } } };
+const struct mad_path talk_to_stranger = { .grh = true, .dgid = { .raw = { [15] = 3 } } };
+
+void talk_set_up(void)
+{
+	talk_wills = wills_new(0x5eed);
+	ck_assert_ptr_nonnull(talk_wills);
+}
+
+void talk_tear_down(void)
+{
+	wills_free(talk_wills);
+}
+
+/* --- messages ------------------------------------------------------------ */
+
+struct cm_msg talk_msg_of(enum cm_attr attr, uint32_t local, uint32_t remote)
+{
+	struct cm_msg msg;
+
+	cm_msg_init(&msg, attr, 0x7777);
+	msg.rtu.local_comm_id = local;
+	if (attr != CM_ATTR_REQ)
+		msg.rtu.remote_comm_id = remote;
+	return msg;
+}
+
+struct cm_msg talk_our_req(void)
+{
+	struct cm_msg msg = talk_msg_of(CM_ATTR_REQ, LOCAL, 0);
+
+	msg.req.local_qpn = OUR_QPN;
+	msg.req.starting_psn = 0x999;
+	return msg;
+}
+
+struct cm_msg talk_peer_req(void)
+{
+	struct cm_msg msg = talk_msg_of(CM_ATTR_REQ, REMOTE, 0);
+
+	msg.req.local_qpn = PEER_QPN;
+	msg.req.local_ca_guid = PEER_GUID;
+	return msg;
+}
+
+struct cm_msg talk_our_rep(void)
+{
+	struct cm_msg msg = talk_msg_of(CM_ATTR_REP, LOCAL, REMOTE);
+
+	msg.rep.local_qpn = OUR_QPN;
+	return msg;
+}
+
+struct cm_msg talk_peer_rep(void)
+{
+	struct cm_msg msg = talk_msg_of(CM_ATTR_REP, REMOTE, LOCAL);
+
+	msg.rep.local_qpn = PEER_QPN;
+	msg.rep.local_ca_guid = PEER_GUID;
+	return msg;
+}
+
+struct cm_msg talk_peer_dreq(void)
+{
+	struct cm_msg msg = talk_msg_of(CM_ATTR_DREQ, REMOTE, LOCAL);
+
+	msg.dreq.remote_qpn = OUR_QPN;
+	return msg;
+}
+
+struct cm_msg talk_rej_of(uint32_t local, uint32_t remote, enum cm_msg_answered what,
+			  uint16_t reason)
+{
+	struct cm_msg msg = talk_msg_of(CM_ATTR_REJ, local, remote);
+
+	msg.rej.message = what;
+	msg.rej.reason = reason;
+	return msg;
+}
+
+int talk_sent_by(uint16_t client, struct cm_msg msg)
+{
+	return wills_sent(talk_wills, client, PORT, &talk_to_peer, &msg);
+}
+
+void talk_sent(struct cm_msg msg)
+{
+	ck_assert_int_eq(talk_sent_by(ME, msg), 0);
+}
+
+void talk_received(struct cm_msg msg)
+{
+	ck_assert_int_eq(wills_received(talk_wills, ME, PORT, &talk_to_peer, &msg), 0);
+}
+
+void talk_received_from_stranger(struct cm_msg msg)
+{
+	ck_assert_int_eq(wills_received(talk_wills, ME, PORT, &talk_to_stranger, &msg), 0);
+}
+
+/* An active connection: REQ out, REP in, RTU out. */
+void talk_establish(void)
+{
+	talk_sent(talk_our_req());
+	talk_received(talk_peer_rep());
+	talk_sent(talk_msg_of(CM_ATTR_RTU, LOCAL, REMOTE));
+}
+
+/* A passive one, as far as the REP. */
+void talk_accept(void)
+{
+	talk_received(talk_peer_req());
+	talk_sent(talk_our_rep());
+}
+
+const struct will *talk_by_peer(void)
+{
+	return wills_of_remote(talk_wills, &talk_to_peer.dgid, PEER_GUID, REMOTE);
+}
+
+const struct will *talk_by_qpn(void)
+{
+	return wills_of_qpn(talk_wills, &talk_to_peer.dgid, PEER_GUID, PEER_QPN);
+}
+
+const char *talk_state(void)
+{
+	const struct will *will = wills_of_local(talk_wills, LOCAL);
+
+	return will ? cm_state_str((enum cm_state)will->is.state) : "none";
+}
+
+void talk_ended_by(uint16_t client, uint32_t local, uint32_t remote)
+{
+	struct portd_close close = { local, remote, talk_to_peer.dgid };
+
+	wills_close(talk_wills, client, &close);
+}

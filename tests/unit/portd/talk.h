@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a client and its peer say to each other, one message at a time, and an empty table of wills
+ * that hears it. For the tests of wills.
+ */
+#ifndef TESTS_UNIT_PORTD_TALK_H
+#define TESTS_UNIT_PORTD_TALK_H
+
+#include <check.h>
+
+#include "portd/will.h"
+
+#define ME	  1
+#define OTHER	  2
+#define PORT	  7
+#define LOCAL	  UINT32_C(0x00110001)
+#define REMOTE	  UINT32_C(0x70000001)
+#define OUR_QPN	  0x111
+#define PEER_QPN  0x222
+#define PEER_GUID UINT64_C(0x0b0b)
+
+extern struct wills *talk_wills;
+extern const struct mad_path talk_to_peer;
+extern const struct mad_path talk_to_stranger;
+
+/** talk_set_up() - a new table: the fixture of each test. */
+void talk_set_up(void);
+
+/** talk_tear_down() - free it. */
+void talk_tear_down(void);
+
+/** talk_msg_of() - any message, with the comm ids of its sender and its receiver. */
+struct cm_msg talk_msg_of(enum cm_attr attr, uint32_t local, uint32_t remote);
+
+/** talk_rej_of() - a REJ. */
+struct cm_msg talk_rej_of(uint32_t local, uint32_t remote, enum cm_msg_answered what,
+			  uint16_t reason);
+
+/* The usual ones. */
+struct cm_msg talk_our_req(void);
+struct cm_msg talk_peer_req(void);
+struct cm_msg talk_our_rep(void);
+struct cm_msg talk_peer_rep(void);
+struct cm_msg talk_peer_dreq(void);
+
+/** talk_sent_by() - a client sends a message to the peer. Return: as wills_sent(). */
+int talk_sent_by(uint16_t client, struct cm_msg msg);
+
+/** talk_sent() - ME sends one that it may send. */
+void talk_sent(struct cm_msg msg);
+
+/** talk_received() - one of the peer is handed to ME. */
+void talk_received(struct cm_msg msg);
+
+/** talk_received_from_stranger() - the same message, from another address. */
+void talk_received_from_stranger(struct cm_msg msg);
+
+/** talk_establish() - an active connection: REQ out, REP in, RTU out. */
+void talk_establish(void);
+
+/** talk_accept() - a passive one, as far as the REP. */
+void talk_accept(void);
+
+/** talk_by_peer() - the will of the peer's comm id, or NULL. */
+const struct will *talk_by_peer(void);
+
+/** talk_by_qpn() - the will of the peer's queue pair, or NULL. */
+const struct will *talk_by_qpn(void);
+
+/** talk_state() - of LOCAL: "ESTABLISHED", "none" */
+const char *talk_state(void);
+
+/** talk_ended_by() - a client says that a comm id is free again. */
+void talk_ended_by(uint16_t client, uint32_t local, uint32_t remote);
+
+#endif

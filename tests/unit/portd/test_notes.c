@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a cmportd tells the next one: blocks of comm ids, and clients that will come back; through
+ * place.h, as the server does, and with a file that was damaged.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "portd/place.h"
+#include "tests/unit/cm/run.h"
+#include "tests/unit/portd/folder.h"
+
+#define HEAD_STRIDE 512 /* in the file: two heads, then entries */
+#define HEAD_BYTES  32
+#define SEQUENCE_AT 8
+#define ENTRIES_AT  1024
+#define FILE_BYTES  (ENTRIES_AT + PLACE_CLIENTS_MAX * 16)
+
+static struct place *place;
+static pid_t client;
+
+static void setup(void)
+{
+	place = NULL;
+	client = fork();
+	if (client == 0) {
+		pause();
+		_exit(0);
+	}
+}
+
+static void end_client(void)
+{
+	if (client > 0) {
+		kill(client, SIGKILL);
+		waitpid(client, NULL, 0);
+	}
+	client = 0;
+}
+
+static void teardown(void)
+{
+	end_client();
+	place_leave(place);
+}
+
+static void take(void)
+{
+	ck_assert_int_eq(place_take(socket_path, &place), 0);
+}
+
+static void take_again(void)
+{
+	place_leave(place);
+	place = NULL;
+	take();
+}
+
+/* --- blocks of comm ids -------------------------------------------------- */
+
+START_TEST(blocks_count_up)
+{
+	uint16_t first;
+
+	take();
+	first = place_id_block(place);
+	ck_assert_uint_eq(place_id_block(place), (uint16_t)(first + 1));
+}
+END_TEST
+
+START_TEST(blocks_count_on_after_leaving)
+{
+	uint16_t last;
+
+	take();
+	last = place_id_block(place);
+	take_again();
+	ck_assert_uint_eq(place_id_block(place), (uint16_t)(last + 1));
+}
+END_TEST
+
+static int hand_out_seven(void)
+{
+	int i;
+
+	if (place_take(socket_path, &place))
+		return 1;
+	for (i = 0; i < 7; i++)
+		place_id_block(place);
+	return 0;
+}
+
+START_TEST(blocks_count_on_after_a_death)
+{
+	uint16_t last;
+
+	take();
+	last = place_id_block(place);
+	place_leave(place);
+	place = NULL;
+	ck_assert_int_eq(in_child(hand_out_seven), 0);
+	take();
+	ck_assert_uint_eq(place_id_block(place), (uint16_t)(last + 8));
+}
+END_TEST
+
+START_TEST(blocks_begin_anywhere)
+{
+	uint16_t first;
+	int i;
+
+	take();
+	first = place_id_block(place);
+	for (i = 0; i < 8 && place_id_block(place) == (uint16_t)(first + 1); i++) {
+		place_leave(place);
+		place = NULL;
+		unlink(state_path);
+		take();
+	}
+	ck_assert_int_lt(i, 8);
+}
+END_TEST
+
+/* --- damage -------------------------------------------------------------- */
+
+static void damage(off_t at, const void *bytes, size_t n)
+{
+	int fd = open(state_path, O_WRONLY | O_CREAT, 0600);
+
+	ck_assert_int_eq(pwrite(fd, bytes, n, at), (ssize_t)n);
+	close(fd);
+}
+
+/* Where the next head will be written. */
+static off_t next_head(void)
+{
+	uint64_t sequence[2];
+	int fd = open(state_path, O_RDONLY);
+	int i;
+
+	for (i = 0; i < 2; i++)
+		ck_assert_int_eq(
+			pread(fd, &sequence[i], sizeof(sequence[i]), i * HEAD_STRIDE + SEQUENCE_AT),
+			sizeof(sequence[i]));
+	close(fd);
+	ck_assert_int_eq(labs((long)(sequence[0] - sequence[1])), 1); /* they take turns */
+	return sequence[0] > sequence[1] ? HEAD_STRIDE : 0;
+}
+
+START_TEST(a_head_cut_short_loses_no_block)
+{
+	uint8_t newer[HEAD_BYTES];
+	uint16_t last;
+	int fd;
+
+	take();
+	place_id_block(place);
+	last = place_id_block(place);
+	place_leave(place);
+	place = NULL;
+	fd = open(state_path, O_RDONLY);
+	ck_assert_int_eq(pread(fd, newer, HEAD_BYTES, HEAD_STRIDE - next_head()), HEAD_BYTES);
+	close(fd);
+	newer[SEQUENCE_AT]++;
+	newer[SEQUENCE_AT + 1] ^= 0xff;
+	damage(next_head(), newer, (size_t)_i);
+	take();
+	ck_assert_uint_eq(place_id_block(place), (uint16_t)(last + 1));
+}
+END_TEST
+
+START_TEST(garbage_is_as_good_as_nothing)
+{
+	static uint8_t garbage[FILE_BYTES + 100];
+	size_t i;
+
+	srand((unsigned int)_i);
+	for (i = 0; i < sizeof(garbage); i++)
+		garbage[i] = (uint8_t)rand();
+	damage(0, garbage, sizeof(garbage));
+	take();
+	ck_assert_uint_eq(place_missing(place), 0);
+	place_id_block(place);
+}
+END_TEST
+
+static int note_client(void)
+{
+	if (place_take(socket_path, &place))
+		return 1;
+	place_add_client(place, client);
+	return 0;
+}
+
+START_TEST(a_file_of_any_length_is_read)
+{
+	static const off_t length[] = { 0,    1,    31,	  32,	511,  543,  544,
+					1023, 1024, 1025, 1030, 1040, 5000, FILE_BYTES - 1 };
+
+	ck_assert_int_eq(in_child(note_client), 0);
+	ck_assert_int_eq(truncate(state_path, length[_i]), 0);
+	take();
+	ck_assert_uint_eq(place_missing(place), length[_i] >= 1040 ? 1 : 0);
+}
+END_TEST
+
+START_TEST(a_damaged_entry_is_nobody)
+{
+	uint8_t byte;
+	int fd;
+
+	ck_assert_int_eq(in_child(note_client), 0);
+	fd = open(state_path, O_RDONLY);
+	ck_assert_int_eq(pread(fd, &byte, 1, ENTRIES_AT + _i), 1);
+	close(fd);
+	byte ^= 0x55;
+	damage(ENTRIES_AT + _i, &byte, 1);
+	take();
+	ck_assert_uint_eq(place_missing(place), 0);
+}
+END_TEST
+
+/* --- clients ------------------------------------------------------------- */
+
+START_TEST(nobody_is_missing_at_first)
+{
+	take();
+	place_add_client(place, client);
+	ck_assert_uint_eq(place_missing(place), 0);
+}
+END_TEST
+
+START_TEST(a_client_of_a_dead_one_is_missing)
+{
+	ck_assert_int_eq(in_child(note_client), 0);
+	take();
+	ck_assert_uint_eq(place_missing(place), 1);
+}
+END_TEST
+
+START_TEST(a_client_of_one_that_left_is_missing)
+{
+	take();
+	place_add_client(place, client);
+	take_again();
+	ck_assert_uint_eq(place_missing(place), 1);
+}
+END_TEST
+
+START_TEST(a_client_that_had_gone_is_not_missing)
+{
+	take();
+	place_add_client(place, client);
+	place_remove_client(place, client);
+	take_again();
+	ck_assert_uint_eq(place_missing(place), 0);
+}
+END_TEST
+
+START_TEST(a_client_that_came_twice_is_missing_until_both_are_back)
+{
+	take();
+	place_add_client(place, client);
+	place_add_client(place, client);
+	take_again();
+	ck_assert_uint_eq(place_missing(place), 2);
+	place_add_client(place, client);
+	place_returned(place, client);
+	ck_assert_uint_eq(place_missing(place), 1);
+	place_returned(place, client);
+	ck_assert_uint_eq(place_missing(place), 0);
+}
+END_TEST
+
+START_TEST(a_process_that_has_died_is_not_missing)
+{
+	ck_assert_int_eq(in_child(note_client), 0);
+	end_client();
+	take();
+	ck_assert_uint_eq(place_missing(place), 0);
+}
+END_TEST
+
+START_TEST(a_process_that_dies_is_missing_no_more)
+{
+	ck_assert_int_eq(in_child(note_client), 0);
+	take();
+	ck_assert_uint_eq(place_missing(place), 1);
+	kill(client, SIGKILL); /* nobody waits for it: a zombie counts as gone */
+	sleep_ms(50);
+	ck_assert_uint_eq(place_missing(place), 0);
+}
+END_TEST
+
+START_TEST(who_is_missing_is_so_after_two_deaths)
+{
+	ck_assert_int_eq(in_child(note_client), 0);
+	ck_assert_int_eq(in_child(hand_out_seven), 0);
+	take();
+	ck_assert_uint_eq(place_missing(place), 1);
+}
+END_TEST
+
+START_TEST(who_has_returned_is_missing_once_after_the_next_death)
+{
+	ck_assert_int_eq(in_child(note_client), 0);
+	take();
+	place_add_client(place, client);
+	place_returned(place, client);
+	take_again();
+	ck_assert_uint_eq(place_missing(place), 1);
+}
+END_TEST
+
+START_TEST(who_cannot_be_seen_is_not_awaited)
+{
+	take();
+	place_add_client(place, 0);
+	place_remove_client(place, 0);
+	place_returned(place, 0);
+	take_again();
+	ck_assert_uint_eq(place_missing(place), 0);
+}
+END_TEST
+
+START_TEST(what_was_never_noted_can_be_removed)
+{
+	take();
+	place_remove_client(place, client);
+	place_returned(place, client);
+	ck_assert_uint_eq(place_missing(place), 0);
+}
+END_TEST
+
+START_TEST(more_clients_than_there_is_room_for_do_no_harm)
+{
+	pid_t pid;
+
+	take();
+	for (pid = 1; pid <= PLACE_CLIENTS_MAX + 10; pid++)
+		place_add_client(place, pid + 1000000);
+	place_add_client(place, client);
+	for (pid = 1; pid <= PLACE_CLIENTS_MAX + 10; pid++)
+		place_remove_client(place, pid + 1000000);
+	place_add_client(place, client);
+	take_again();
+	ck_assert_uint_eq(place_missing(place), 1);
+}
+END_TEST
+
+/* --- the same number for another process --------------------------------- */
+
+static pid_t child_numbered(pid_t pid)
+{
+	FILE *file = fopen("/proc/sys/kernel/ns_last_pid", "w");
+	pid_t got;
+
+	if (!file)
+		return -1;
+	fprintf(file, "%d", (int)pid - 1);
+	fclose(file);
+	got = fork();
+	if (got == 0) {
+		pause();
+		_exit(0);
+	}
+	return got;
+}
+
+/* In a pid namespace, whose first process this is. */
+static int reuse_number(void)
+{
+	if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	    mount("proc", "/proc", "proc", 0, NULL))
+		return 1;
+	client = child_numbered(50);
+	if (client != 50 || in_child(note_client))
+		return 2;
+	end_client();
+	sleep_ms(20); /* a clock tick: that is how finely starts are told apart */
+	if (child_numbered(50) != 50 || place_take(socket_path, &place))
+		return 3;
+	return place_missing(place) ? 4 : 0;
+}
+
+static int in_namespace(void)
+{
+	if (unshare(CLONE_NEWPID | CLONE_NEWNS))
+		return 77;
+	return in_child(reuse_number);
+}
+
+START_TEST(a_later_process_of_the_same_number_is_not_taken_for_it)
+{
+	int status;
+
+	if (!is_root())
+		return;
+	status = in_child(in_namespace);
+	if (status == 77)
+		printf("skipped: no namespaces here\n");
+	else
+		ck_assert_int_eq(status, 0);
+}
+END_TEST
+
+static TCase *blocks(void)
+{
+	TCase *tc = folder_tcase("blocks", setup, teardown);
+
+	tcase_add_test(tc, blocks_count_up);
+	tcase_add_test(tc, blocks_count_on_after_leaving);
+	tcase_add_test(tc, blocks_count_on_after_a_death);
+	tcase_add_test(tc, blocks_begin_anywhere);
+	return tc;
+}
+
+static TCase *damages(void)
+{
+	TCase *tc = folder_tcase("damage", setup, teardown);
+
+	tcase_add_loop_test(tc, a_head_cut_short_loses_no_block, 1, HEAD_BYTES);
+	tcase_add_loop_test(tc, garbage_is_as_good_as_nothing, 0, 20);
+	tcase_add_loop_test(tc, a_file_of_any_length_is_read, 0, 14);
+	tcase_add_loop_test(tc, a_damaged_entry_is_nobody, 0, 16);
+	return tc;
+}
+
+static TCase *clients(void)
+{
+	TCase *tc = folder_tcase("clients", setup, teardown);
+
+	tcase_add_test(tc, nobody_is_missing_at_first);
+	tcase_add_test(tc, a_client_of_a_dead_one_is_missing);
+	tcase_add_test(tc, a_client_of_one_that_left_is_missing);
+	tcase_add_test(tc, a_client_that_had_gone_is_not_missing);
+	tcase_add_test(tc, a_client_that_came_twice_is_missing_until_both_are_back);
+	tcase_add_test(tc, a_process_that_has_died_is_not_missing);
+	tcase_add_test(tc, a_process_that_dies_is_missing_no_more);
+	tcase_add_test(tc, who_is_missing_is_so_after_two_deaths);
+	tcase_add_test(tc, who_has_returned_is_missing_once_after_the_next_death);
+	tcase_add_test(tc, who_cannot_be_seen_is_not_awaited);
+	tcase_add_test(tc, what_was_never_noted_can_be_removed);
+	tcase_add_test(tc, more_clients_than_there_is_room_for_do_no_harm);
+	tcase_add_test(tc, a_later_process_of_the_same_number_is_not_taken_for_it);
+	return tc;
+}
+
+int main(void)
+{
+	Suite *suite = suite_create("notes");
+
+	suite_add_tcase(suite, blocks());
+	suite_add_tcase(suite, damages());
+	suite_add_tcase(suite, clients());
+	return run_suite(suite);
+}

@@ -1,0 +1,497 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Where a cmportd is found: path, folder, socket, and what systemd hands over.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "portd/place.h"
+#include "tests/unit/cm/run.h"
+#include "tests/unit/portd/folder.h"
+
+#define NOBODY_ID 65534
+
+static struct place *place;
+
+static void setup(void)
+{
+	unsetenv("PURECM_SOCKET");
+	unsetenv("LISTEN_PID");
+	unsetenv("LISTEN_FDS");
+	place = NULL;
+}
+
+static void teardown(void)
+{
+	place_leave(place);
+}
+
+static mode_t mode_of(const char *path)
+{
+	struct stat stat;
+
+	ck_assert_int_eq(lstat(path, &stat), 0);
+	return stat.st_mode & 07777;
+}
+
+static bool is_there(const char *path)
+{
+	struct stat stat;
+
+	return lstat(path, &stat) == 0;
+}
+
+static int bound_socket(int type, const char *path)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, type, 0);
+
+	strcpy(addr.sun_path, path);
+	ck_assert_int_eq(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	return fd;
+}
+
+static void write_file(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+
+	ck_assert_int_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+	close(fd);
+}
+
+/* --- the path ------------------------------------------------------------ */
+
+START_TEST(the_path_is_the_default_without_an_environment)
+{
+	char path[PLACE_PATH_BYTES];
+
+	ck_assert_int_eq(place_path(path), 0);
+	ck_assert_str_eq(path, PLACE_DEFAULT_PATH);
+}
+END_TEST
+
+START_TEST(the_path_is_taken_from_the_environment)
+{
+	char path[PLACE_PATH_BYTES];
+
+	setenv("PURECM_SOCKET", "/a/b", 1);
+	ck_assert_int_eq(place_path(path), 0);
+	ck_assert_str_eq(path, "/a/b");
+}
+END_TEST
+
+START_TEST(a_path_is_made_absolute)
+{
+	char path[PLACE_PATH_BYTES];
+
+	ck_assert_int_eq(chdir(folder), 0);
+	ck_assert_int_eq(place_absolute("s", path), 0);
+	ck_assert_str_eq(path, socket_path);
+}
+END_TEST
+
+START_TEST(a_path_that_no_socket_can_have_is_refused)
+{
+	char wanted[PLACE_PATH_BYTES + 1], path[PLACE_PATH_BYTES];
+
+	memset(wanted, 'x', sizeof(wanted));
+	wanted[0] = '/';
+	wanted[PLACE_PATH_BYTES] = '\0';
+	ck_assert_int_eq(place_absolute(wanted, path), -ENAMETOOLONG);
+	ck_assert_int_eq(place_take(wanted, &place), -ENAMETOOLONG);
+}
+END_TEST
+
+START_TEST(the_longest_path_can_be_taken)
+{
+	char wanted[PLACE_PATH_BYTES];
+	size_t n = (size_t)snprintf(wanted, sizeof(wanted), "%s/", folder);
+
+	memset(wanted + n, 'x', sizeof(wanted) - n - 1);
+	wanted[PLACE_PATH_BYTES - 1] = '\0';
+	ck_assert_int_eq(place_take(wanted, &place), 0);
+	ck_assert(place_is_served(wanted));
+}
+END_TEST
+
+/* --- the folder ---------------------------------------------------------- */
+
+START_TEST(a_missing_folder_is_made_for_everybody)
+{
+	char path[PLACE_PATH_BYTES], made[PLACE_PATH_BYTES];
+
+	snprintf(made, sizeof(made), "%s/run", folder);
+	snprintf(path, sizeof(path), "%s/run/s", folder);
+	umask(077);
+	ck_assert_int_eq(place_take(path, &place), 0);
+	ck_assert_uint_eq(mode_of(made), 0755);
+	place_leave(place);
+	place = NULL;
+	unlink(strcat(path, ".state"));
+}
+END_TEST
+
+START_TEST(root_takes_no_folder_that_others_can_write_to)
+{
+	if (!is_root())
+		return;
+	ck_assert_int_eq(chmod(folder, 0777), 0);
+	ck_assert_int_eq(place_take(socket_path, &place), -EPERM);
+	ck_assert_int_eq(chmod(folder, 0775), 0);
+	ck_assert_int_eq(place_take(socket_path, &place), -EPERM);
+	ck_assert(!is_there(state_path));
+}
+END_TEST
+
+START_TEST(root_takes_a_sticky_folder)
+{
+	ck_assert_int_eq(chmod(folder, 01777), 0);
+	ck_assert_int_eq(place_take(socket_path, &place), 0);
+}
+END_TEST
+
+START_TEST(root_takes_no_folder_of_another)
+{
+	if (!is_root())
+		return;
+	ck_assert_int_eq(chown(folder, NOBODY_ID, NOBODY_ID), 0);
+	ck_assert_int_eq(place_take(socket_path, &place), -EPERM);
+}
+END_TEST
+
+START_TEST(another_ones_link_to_a_folder_is_not_followed)
+{
+	char link[PLACE_PATH_BYTES], path[PLACE_PATH_BYTES];
+
+	if (!is_root())
+		return;
+	snprintf(link, sizeof(link), "%s/link", folder);
+	snprintf(path, sizeof(path), "%s/link/s", folder);
+	ck_assert_int_eq(symlink(folder, link), 0);
+	ck_assert_int_eq(lchown(link, NOBODY_ID, NOBODY_ID), 0);
+	ck_assert_int_eq(place_take(path, &place), -EPERM);
+	ck_assert(!is_there(state_path));
+}
+END_TEST
+
+/* --- the lock ------------------------------------------------------------ */
+
+START_TEST(a_place_is_taken_once)
+{
+	struct place *other;
+
+	ck_assert_int_eq(place_take(socket_path, &place), 0);
+	ck_assert_int_eq(place_take(socket_path, &other), -EADDRINUSE);
+	ck_assert(place_is_served(socket_path));
+}
+END_TEST
+
+START_TEST(who_holds_the_lock_and_leaves_is_waited_for)
+{
+	pid_t pid = fork();
+	int fd;
+
+	if (pid == 0) {
+		fd = open(state_path, O_RDWR | O_CREAT, 0600);
+		flock(fd, LOCK_EX);
+		sleep_ms(300);
+		_exit(0);
+	}
+	sleep_ms(100);
+	ck_assert_int_eq(place_take(socket_path, &place), 0);
+	waitpid(pid, NULL, 0);
+}
+END_TEST
+
+static int take_and_stop(void)
+{
+	return place_take(socket_path, &place) ? 1 : 0;
+}
+
+START_TEST(a_dead_ones_place_is_free)
+{
+	ck_assert_int_eq(in_child(take_and_stop), 0);
+	ck_assert(is_there(socket_path));
+	ck_assert_int_eq(place_take(socket_path, &place), 0);
+	ck_assert(place_is_served(socket_path));
+}
+END_TEST
+
+/* --- what others may have put there -------------------------------------- */
+
+START_TEST(a_file_in_the_sockets_place_is_left_alone)
+{
+	write_file(socket_path, "precious");
+	ck_assert_int_eq(place_take(socket_path, &place), -EEXIST);
+	ck_assert(is_there(socket_path));
+}
+END_TEST
+
+START_TEST(a_link_in_the_sockets_place_is_left_alone)
+{
+	ck_assert_int_eq(symlink("elsewhere", socket_path), 0);
+	ck_assert_int_eq(place_take(socket_path, &place), -EEXIST);
+}
+END_TEST
+
+START_TEST(a_link_in_the_states_place_is_not_followed)
+{
+	char target[128];
+	struct stat stat_buf;
+
+	snprintf(target, sizeof(target), "%s/precious", folder);
+	write_file(target, "precious");
+	ck_assert_int_eq(symlink(target, state_path), 0);
+	ck_assert_int_eq(place_take(socket_path, &place), -EPERM);
+	ck_assert_int_eq(stat(target, &stat_buf), 0);
+	ck_assert_int_eq(stat_buf.st_size, 8);
+}
+END_TEST
+
+START_TEST(a_hard_link_in_the_states_place_is_not_written_to)
+{
+	char target[128];
+
+	snprintf(target, sizeof(target), "%s/precious", folder);
+	write_file(target, "precious");
+	ck_assert_int_eq(link(target, state_path), 0);
+	ck_assert_int_eq(place_take(socket_path, &place), -EPERM);
+}
+END_TEST
+
+START_TEST(another_ones_state_is_refused)
+{
+	if (!is_root())
+		return;
+	write_file(state_path, "");
+	ck_assert_int_eq(chown(state_path, NOBODY_ID, NOBODY_ID), 0);
+	ck_assert_int_eq(place_take(socket_path, &place), -EPERM);
+}
+END_TEST
+
+START_TEST(a_fifo_in_the_states_place_is_refused)
+{
+	ck_assert_int_eq(mkfifo(state_path, 0600), 0);
+	ck_assert_int_eq(place_take(socket_path, &place), -EPERM);
+}
+END_TEST
+
+/* --- the socket ---------------------------------------------------------- */
+
+START_TEST(everybody_may_connect_whatever_the_umask)
+{
+	umask(077);
+	ck_assert_int_eq(place_take(socket_path, &place), 0);
+	ck_assert_uint_eq(mode_of(socket_path), 0666);
+	ck_assert_uint_eq(umask(022), 077);
+}
+END_TEST
+
+START_TEST(the_state_is_its_owners)
+{
+	umask(0);
+	ck_assert_int_eq(place_take(socket_path, &place), 0);
+	ck_assert_uint_eq(mode_of(state_path), 0600);
+}
+END_TEST
+
+START_TEST(the_socket_does_not_block_and_is_not_inherited)
+{
+	ck_assert_int_eq(place_take(socket_path, &place), 0);
+	ck_assert_int_eq(accept(place_fd(place), NULL, NULL), -1);
+	ck_assert_int_eq(errno, EAGAIN);
+	ck_assert(fcntl(place_fd(place), F_GETFD) & FD_CLOEXEC);
+}
+END_TEST
+
+START_TEST(no_socket_is_left_behind)
+{
+	ck_assert_int_eq(place_take(socket_path, &place), 0);
+	place_leave(place);
+	place = NULL;
+	ck_assert(!is_there(socket_path));
+	ck_assert(is_there(state_path));
+}
+END_TEST
+
+START_TEST(a_socket_that_another_has_put_there_meanwhile_stays)
+{
+	ck_assert_int_eq(place_take(socket_path, &place), 0);
+	unlink(socket_path);
+	close(bound_socket(SOCK_SEQPACKET, socket_path));
+	place_leave(place);
+	place = NULL;
+	ck_assert(is_there(socket_path));
+}
+END_TEST
+
+/* --- systemd ------------------------------------------------------------- */
+
+static void hand_over(int fd)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%d", (int)getpid());
+	setenv("LISTEN_PID", text, 1);
+	setenv("LISTEN_FDS", "1", 1);
+	setenv("LISTEN_FDNAMES", "x", 1);
+	if (fd != 3) {
+		ck_assert_int_eq(dup2(fd, 3), 3);
+		close(fd);
+	}
+}
+
+static void hand_over_good(void)
+{
+	int fd = bound_socket(SOCK_SEQPACKET, socket_path);
+
+	listen(fd, 1);
+	hand_over(fd);
+}
+
+static int take_handed_over(void)
+{
+	hand_over_good();
+	if (!place_is_handed_over() || place_take(socket_path, &place))
+		return 1;
+	if (!place_is_activated(place) || place_fd(place) != 3)
+		return 2;
+	if (fcntl(3, F_GETFD) != FD_CLOEXEC || !(fcntl(3, F_GETFL) & O_NONBLOCK))
+		return 3;
+	if (getenv("LISTEN_PID") || getenv("LISTEN_FDS") || getenv("LISTEN_FDNAMES"))
+		return 4;
+	place_leave(place);
+	return is_there(socket_path) ? 0 : 5;
+}
+
+START_TEST(a_socket_from_systemd_is_used_and_stays)
+{
+	ck_assert_int_eq(in_child(take_handed_over), 0);
+}
+END_TEST
+
+static int take_of_another_type(void)
+{
+	int fd = bound_socket(SOCK_STREAM, socket_path);
+
+	listen(fd, 1);
+	hand_over(fd);
+	return -place_take(socket_path, &place);
+}
+
+START_TEST(a_socket_of_another_type_is_refused)
+{
+	ck_assert_int_eq(in_child(take_of_another_type), EINVAL);
+}
+END_TEST
+
+static int take_of_another_path(void)
+{
+	char other[128];
+
+	snprintf(other, sizeof(other), "%s2", socket_path);
+	hand_over_good();
+	return -place_take(other, &place);
+}
+
+START_TEST(a_socket_of_another_path_is_refused)
+{
+	ck_assert_int_eq(in_child(take_of_another_path), EINVAL);
+}
+END_TEST
+
+static int take_two(void)
+{
+	hand_over_good();
+	setenv("LISTEN_FDS", "2", 1);
+	return -place_take(socket_path, &place);
+}
+
+START_TEST(two_sockets_are_refused)
+{
+	ck_assert_int_eq(in_child(take_two), EINVAL);
+}
+END_TEST
+
+static int take_what_is_for_another(void)
+{
+	hand_over_good();
+	setenv("LISTEN_PID", "1", 1);
+	return place_take(socket_path, &place) || place_is_activated(place);
+}
+
+START_TEST(a_socket_for_another_process_is_not_used)
+{
+	ck_assert_int_eq(in_child(take_what_is_for_another), 0);
+}
+END_TEST
+
+static TCase *paths(void)
+{
+	TCase *tc = folder_tcase("path and folder", setup, teardown);
+
+	tcase_add_test(tc, the_path_is_the_default_without_an_environment);
+	tcase_add_test(tc, the_path_is_taken_from_the_environment);
+	tcase_add_test(tc, a_path_is_made_absolute);
+	tcase_add_test(tc, a_path_that_no_socket_can_have_is_refused);
+	tcase_add_test(tc, the_longest_path_can_be_taken);
+	tcase_add_test(tc, a_missing_folder_is_made_for_everybody);
+	tcase_add_test(tc, root_takes_no_folder_that_others_can_write_to);
+	tcase_add_test(tc, root_takes_a_sticky_folder);
+	tcase_add_test(tc, root_takes_no_folder_of_another);
+	tcase_add_test(tc, another_ones_link_to_a_folder_is_not_followed);
+	return tc;
+}
+
+static TCase *taking(void)
+{
+	TCase *tc = folder_tcase("taking", setup, teardown);
+
+	tcase_add_test(tc, a_place_is_taken_once);
+	tcase_add_test(tc, who_holds_the_lock_and_leaves_is_waited_for);
+	tcase_add_test(tc, a_dead_ones_place_is_free);
+	tcase_add_test(tc, a_file_in_the_sockets_place_is_left_alone);
+	tcase_add_test(tc, a_link_in_the_sockets_place_is_left_alone);
+	tcase_add_test(tc, a_link_in_the_states_place_is_not_followed);
+	tcase_add_test(tc, a_hard_link_in_the_states_place_is_not_written_to);
+	tcase_add_test(tc, another_ones_state_is_refused);
+	tcase_add_test(tc, a_fifo_in_the_states_place_is_refused);
+	return tc;
+}
+
+static TCase *sockets(void)
+{
+	TCase *tc = folder_tcase("sockets", setup, teardown);
+
+	tcase_add_test(tc, everybody_may_connect_whatever_the_umask);
+	tcase_add_test(tc, the_state_is_its_owners);
+	tcase_add_test(tc, the_socket_does_not_block_and_is_not_inherited);
+	tcase_add_test(tc, no_socket_is_left_behind);
+	tcase_add_test(tc, a_socket_that_another_has_put_there_meanwhile_stays);
+	tcase_add_test(tc, a_socket_from_systemd_is_used_and_stays);
+	tcase_add_test(tc, a_socket_of_another_type_is_refused);
+	tcase_add_test(tc, a_socket_of_another_path_is_refused);
+	tcase_add_test(tc, two_sockets_are_refused);
+	tcase_add_test(tc, a_socket_for_another_process_is_not_used);
+	return tc;
+}
+
+int main(void)
+{
+	Suite *suite = suite_create("place");
+
+	suite_add_tcase(suite, paths());
+	suite_add_tcase(suite, taking());
+	suite_add_tcase(suite, sockets());
+	return run_suite(suite);
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The records between library and cmportd.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "portd/proto.h"
+#include "tests/unit/cm/run.h"
+
+static struct portd_record full_mad(void)
+{
+	struct portd_record record = {
+		.type = PORTD_MAD,
+		.mad = {.port = 3,
+			 .again = 1,
+			 .path = { .pkey_index = 0x1234,
+				   .dlid = 0x4321,
+				   .sl = 5,
+				   .path_bits = 6,
+				   .grh = true,
+				   .sgid_index = 7,
+				   .hop_limit = 64,
+				   .traffic_class = 0x20,
+				   .flow_label = 0xfffff,
+				   .dgid = { { [0] = 0xfe, [15] = 0x01 } } }},
+	};
+	int i;
+
+	for (i = 0; i < MAD_BYTES; i++)
+		record.mad.mad[i] = (uint8_t)(i * 7);
+	return record;
+}
+
+START_TEST(a_message_arrives_as_it_was_sent)
+{
+	struct portd_record sent = full_mad(), got;
+	struct portd_datagram datagram = { .bytes = 0 };
+
+	memset(&got, 0xee, sizeof(got));
+	ck_assert(portd_put(&datagram, &sent));
+	ck_assert_int_eq(portd_get(&datagram, &got), 0);
+	ck_assert_int_eq(got.type, PORTD_MAD);
+	ck_assert_mem_eq(&got.mad, &sent.mad, sizeof(got.mad));
+}
+END_TEST
+
+START_TEST(records_are_taken_in_the_order_they_were_put)
+{
+	struct portd_record got, one = { .type = PORTD_CLOSE, .close = { .local_comm_id = 1 } };
+	struct portd_record two = { .type = PORTD_GONE, .gone = { .port = 2 } };
+	struct portd_datagram datagram = { .bytes = 0 };
+
+	portd_put(&datagram, &one);
+	portd_put(&datagram, &two);
+	portd_get(&datagram, &got);
+	ck_assert_int_eq(got.type, PORTD_CLOSE);
+	portd_get(&datagram, &got);
+	ck_assert_int_eq(got.type, PORTD_GONE);
+	ck_assert_int_eq(portd_get(&datagram, &got), -ENODATA);
+}
+END_TEST
+
+START_TEST(every_type_has_a_layout_of_its_own)
+{
+	struct portd_record record = { .type = (enum portd_type)_i }, got;
+	struct portd_datagram datagram = { .bytes = 0 };
+
+	ck_assert(portd_put(&datagram, &record));
+	ck_assert_int_gt(datagram.bytes, PORTD_HEAD_BYTES);
+	ck_assert_int_eq(portd_get(&datagram, &got), 0);
+	ck_assert_int_eq(got.type, _i);
+}
+END_TEST
+
+START_TEST(a_full_datagram_takes_no_more)
+{
+	struct portd_record record = full_mad();
+	struct portd_datagram datagram = { .bytes = 0 };
+	size_t before;
+
+	while (portd_put(&datagram, &record))
+		before = datagram.bytes;
+	ck_assert_uint_eq(datagram.bytes, before);
+	ck_assert_uint_le(before, PORTD_DATAGRAM_BYTES);
+}
+END_TEST
+
+START_TEST(a_record_cut_short_anywhere_is_refused)
+{
+	struct portd_record record = full_mad(), got;
+	struct portd_datagram datagram = { .bytes = 0 };
+
+	portd_put(&datagram, &record);
+	while (--datagram.bytes) {
+		datagram.at = 0;
+		ck_assert_int_eq(portd_get(&datagram, &got), -EPROTO);
+	}
+}
+END_TEST
+
+START_TEST(a_length_that_is_not_the_types_is_refused)
+{
+	struct portd_record record = { .type = PORTD_CLOSE }, got;
+	struct portd_datagram datagram = { .bytes = 0 };
+
+	portd_put(&datagram, &record);
+	portd_put(&datagram, &record);
+	datagram.data[3]++;
+	ck_assert_int_eq(portd_get(&datagram, &got), -EPROTO);
+}
+END_TEST
+
+START_TEST(a_type_that_does_not_exist_is_refused)
+{
+	struct portd_datagram datagram = {
+		.bytes = 8, .data = {0, PORTD_N_TYPES, 0, 8}
+	};
+	struct portd_record got;
+
+	ck_assert_int_eq(portd_get(&datagram, &got), -EPROTO);
+}
+END_TEST
+
+START_TEST(random_bytes_are_read_without_harm)
+{
+	struct portd_datagram datagram;
+	struct portd_record got;
+	int i, turn;
+
+	srandom((unsigned int)_i);
+	for (turn = 0; turn < 2000; turn++) {
+		for (i = 0; i < 600; i++)
+			datagram.data[i] = (uint8_t)random();
+		datagram.data[0] = 0;
+		datagram.data[1] %= PORTD_N_TYPES + 1;
+		datagram.data[2] %= 2;
+		datagram.bytes = (size_t)random() % 600;
+		datagram.at = 0;
+		while (portd_get(&datagram, &got) == 0)
+			ck_assert_uint_le(datagram.at, datagram.bytes);
+	}
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("portd_proto");
+	TCase *tcase = tcase_create("proto");
+
+	tcase_add_test(tcase, a_message_arrives_as_it_was_sent);
+	tcase_add_test(tcase, records_are_taken_in_the_order_they_were_put);
+	tcase_add_loop_test(tcase, every_type_has_a_layout_of_its_own, PORTD_NONE + 1,
+			    PORTD_N_TYPES);
+	tcase_add_test(tcase, a_full_datagram_takes_no_more);
+	tcase_add_test(tcase, a_record_cut_short_anywhere_is_refused);
+	tcase_add_test(tcase, a_length_that_is_not_the_types_is_refused);
+	tcase_add_test(tcase, a_type_that_does_not_exist_is_refused);
+	tcase_add_loop_test(tcase, random_bytes_are_read_without_harm, 0, 8);
+	suite_add_tcase(suite, tcase);
+	return run_suite(suite);
+}

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Starting cmportd: what the program that does so notices, and what it hands down. The cmportd
+ * that is found from this program's folder is that of fake_server.c.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "portd/place.h"
+#include "portd/spawn.h"
+#include "tests/unit/cm/run.h"
+#include "tests/unit/portd/folder.h"
+
+#define CROWD	     20
+#define LOOKS	     500 /* 5 s */
+#define SIGPIPE_ONLY "0000000000001000"
+
+static char seen_path[128];
+static char seen[16384];
+
+/* --- what the fake has seen ---------------------------------------------- */
+
+static void read_seen(void)
+{
+	int fd = open(seen_path, O_RDONLY);
+	ssize_t n = fd < 0 ? 0 : read(fd, seen, sizeof(seen) - 1);
+
+	seen[n < 0 ? 0 : n] = '\0';
+	if (fd >= 0)
+		close(fd);
+}
+
+static void wait_seen(void)
+{
+	int i;
+
+	for (i = 0; i < LOOKS && !strstr(seen, "\nend\n"); i++) {
+		sleep_ms(10);
+		read_seen();
+	}
+	ck_assert_ptr_nonnull(strstr(seen, "\nend\n"));
+}
+
+/* The rest of the first line that begins like that. */
+static const char *said(const char *begin)
+{
+	static char rest[256];
+	const char *at = strstr(seen, begin);
+
+	ck_assert_msg(at, "it does not say %s: %s", begin, seen);
+	snprintf(rest, sizeof(rest), "%.*s", (int)strcspn(at + strlen(begin), "\n"),
+		 at + strlen(begin));
+	return rest;
+}
+
+static unsigned int count(const char *text)
+{
+	unsigned int n = 0;
+	const char *at;
+
+	for (at = strstr(seen, text); at; at = strstr(at + 1, text))
+		n++;
+	return n;
+}
+
+static void end_cmportd(void)
+{
+	pid_t pid = (pid_t)atoi(said("pid "));
+	int i;
+
+	kill(pid, SIGTERM);
+	for (i = 0; i < LOOKS && place_is_served(socket_path); i++)
+		sleep_ms(10);
+}
+
+static void setup(void)
+{
+	snprintf(seen_path, sizeof(seen_path), "%s.seen", socket_path);
+	seen[0] = '\0';
+	setenv("PURECM_IDLE_S", "30", 1); /* should a test fail, it goes by itself */
+}
+
+static void teardown(void)
+{
+	read_seen();
+	if (*seen)
+		end_cmportd();
+}
+
+static void spawn(void)
+{
+	ck_assert_int_eq(spawn_cmportd(socket_path), 0);
+}
+
+/* --- what it does -------------------------------------------------------- */
+
+START_TEST(it_serves_the_path_that_was_asked_for)
+{
+	spawn();
+	wait_seen();
+	ck_assert(place_is_served(socket_path));
+}
+END_TEST
+
+static int spawn_once(void)
+{
+	return -spawn_cmportd(socket_path);
+}
+
+START_TEST(a_crowd_that_starts_it_at_once_leaves_one)
+{
+	pid_t pid[CROWD];
+	int i, status;
+
+	for (i = 0; i < CROWD; i++) {
+		pid[i] = fork();
+		if (pid[i] == 0)
+			_exit(spawn_once());
+	}
+	for (i = 0; i < CROWD; i++) {
+		ck_assert_int_eq(waitpid(pid[i], &status, 0), pid[i]);
+		ck_assert_int_eq(status, 0);
+	}
+	wait_seen();
+	sleep_ms(500);
+	read_seen();
+	ck_assert_uint_eq(count("pid "), 1);
+	ck_assert(place_is_served(socket_path));
+}
+END_TEST
+
+/* --- what the program notices -------------------------------------------- */
+
+static volatile sig_atomic_t sigchlds;
+static unsigned int forks;
+static pid_t our_pid;
+static volatile sig_atomic_t strangers;
+
+static void count_sigchld(int number)
+{
+	(void)number;
+	sigchlds = sigchlds + 1;
+}
+
+static void count_fork(void)
+{
+	forks++;
+}
+
+/* getpid() is not cached by the C library. */
+static void count_stranger(int number)
+{
+	(void)number;
+	if (getpid() != our_pid)
+		strangers = strangers + 1;
+}
+
+START_TEST(no_sigchld_comes_and_no_child_is_left)
+{
+	signal(SIGCHLD, count_sigchld);
+	spawn();
+	wait_seen();
+	end_cmportd();
+	sleep_ms(100);
+	ck_assert_int_eq(sigchlds, 0);
+	ck_assert_int_eq(waitpid(-1, NULL, WNOHANG | __WALL), -1);
+	ck_assert_int_eq(errno, ECHILD);
+}
+END_TEST
+
+START_TEST(it_starts_although_sigchld_is_ignored)
+{
+	signal(SIGCHLD, SIG_IGN);
+	spawn();
+	wait_seen();
+}
+END_TEST
+
+START_TEST(no_fork_handler_runs)
+{
+	pthread_atfork(count_fork, count_fork, count_fork);
+	spawn();
+	wait_seen();
+	ck_assert_uint_eq(forks, 0);
+}
+END_TEST
+
+static void *wait_for_any(void *arg)
+{
+	pid_t *first = arg;
+
+	*first = waitpid(-1, NULL, 0);
+	return NULL;
+}
+
+START_TEST(who_waits_for_any_child_gets_only_his_own)
+{
+	pid_t pid = fork(), first = 0;
+	pthread_t thread;
+
+	if (pid == 0) {
+		pause();
+		_exit(0);
+	}
+	ck_assert_int_eq(pthread_create(&thread, NULL, wait_for_any, &first), 0);
+	sleep_ms(20);
+	spawn();
+	wait_seen();
+	kill(pid, SIGKILL);
+	pthread_join(thread, NULL);
+	ck_assert_int_eq(first, pid);
+}
+END_TEST
+
+START_TEST(no_handler_runs_in_a_child)
+{
+	struct itimerval often = { { 0, 100 }, { 0, 100 } }, never = { { 0, 0 }, { 0, 0 } };
+	int i;
+
+	our_pid = getpid();
+	signal(SIGALRM, count_stranger);
+	setitimer(ITIMER_REAL, &often, NULL);
+	for (i = 0; i < 50; i++)
+		spawn();
+	setitimer(ITIMER_REAL, &never, NULL);
+	wait_seen();
+	ck_assert_int_eq(strangers, 0);
+}
+END_TEST
+
+START_TEST(mask_and_errno_stay)
+{
+	sigset_t before, after;
+
+	sigemptyset(&before);
+	sigaddset(&before, SIGUSR1);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	errno = E2BIG;
+	spawn();
+	ck_assert_int_eq(errno, E2BIG);
+	sigprocmask(SIG_SETMASK, NULL, &after);
+	ck_assert(sigismember(&after, SIGUSR1) && !sigismember(&after, SIGTERM));
+	wait_seen();
+}
+END_TEST
+
+/* --- what it is born with ------------------------------------------------ */
+
+START_TEST(no_descriptor_leaks)
+{
+	char path[128];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/leak", folder);
+	fd = open(path, O_RDWR | O_CREAT, 0600);
+	ck_assert_int_ge(dup2(fd, 100), 0);
+	ck_assert_int_ge(dup2(fd, 500), 0);
+	ck_assert_int_ge(dup2(fd, STDIN_FILENO), 0);
+	spawn();
+	wait_seen();
+	ck_assert_uint_eq(count("/leak"), 0);
+	ck_assert_uint_eq(count("pipe:"), 0);
+	ck_assert_uint_eq(count(" /dev/null"), 3);
+	ck_assert_uint_eq(count("fd "), 7); /* and folder, state, socket, what was seen */
+}
+END_TEST
+
+START_TEST(blocked_and_ignored_signals_are_not_inherited)
+{
+	sigset_t all;
+	int i;
+
+	for (i = 1; i < NSIG; i++)
+		signal(i, SIG_IGN);
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	spawn();
+	wait_seen();
+	ck_assert_str_eq(said("SigBlk:\t"), "0000000000000000");
+	ck_assert_str_eq(said("SigIgn:\t"), SIGPIPE_ONLY);
+}
+END_TEST
+
+START_TEST(its_environment_is_clean)
+{
+	setenv("SECRET", "1", 1);
+	setenv("PURECM_LOG", "debug", 1);
+	spawn();
+	wait_seen();
+	ck_assert_uint_eq(count("env "), 4);
+	ck_assert_uint_eq(count("env PATH=/usr/sbin:/usr/bin:/sbin:/bin\n"), 1);
+	ck_assert_str_eq(said("env PURECM_SOCKET="), socket_path);
+	ck_assert_str_eq(said("env PURECM_LOG="), "debug");
+	ck_assert_str_eq(said("env PURECM_IDLE_S="), "30");
+}
+END_TEST
+
+START_TEST(it_is_in_a_session_and_folder_of_its_own)
+{
+	ck_assert_int_eq(chdir(folder), 0);
+	spawn();
+	wait_seen();
+	ck_assert_str_eq(said("cwd "), "/");
+	ck_assert_int_eq(atoi(said("sid ")), atoi(said("pid ")));
+}
+END_TEST
+
+START_TEST(its_log_goes_where_the_environment_says)
+{
+	char log[128], text[256] = "";
+	int fd;
+
+	snprintf(log, sizeof(log), "%s/log", folder);
+	setenv("PURECM_PORTD_LOG", log, 1);
+	setenv("PURECM_LOG", "debug", 1);
+	spawn();
+	wait_seen();
+	sleep_ms(50);
+	fd = open(log, O_RDONLY);
+	ck_assert_int_gt(read(fd, text, sizeof(text) - 1), 0);
+	close(fd);
+	ck_assert_ptr_nonnull(strstr(text, "idle after 30 s\n"));
+	ck_assert_int_eq(strncmp(text, "cmportd: ", 9), 0);
+}
+END_TEST
+
+static TCase *doing(void)
+{
+	TCase *tc = folder_tcase("what it does", setup, teardown);
+
+	tcase_add_test(tc, it_serves_the_path_that_was_asked_for);
+	tcase_add_test(tc, a_crowd_that_starts_it_at_once_leaves_one);
+	return tc;
+}
+
+static TCase *noticing(void)
+{
+	TCase *tc = folder_tcase("what the program notices", setup, teardown);
+
+	tcase_add_test(tc, no_sigchld_comes_and_no_child_is_left);
+	tcase_add_test(tc, it_starts_although_sigchld_is_ignored);
+	tcase_add_test(tc, no_fork_handler_runs);
+	tcase_add_test(tc, who_waits_for_any_child_gets_only_his_own);
+	tcase_add_test(tc, no_handler_runs_in_a_child);
+	tcase_add_test(tc, mask_and_errno_stay);
+	return tc;
+}
+
+static TCase *inheriting(void)
+{
+	TCase *tc = folder_tcase("what it is born with", setup, teardown);
+
+	tcase_add_test(tc, no_descriptor_leaks);
+	tcase_add_test(tc, blocked_and_ignored_signals_are_not_inherited);
+	tcase_add_test(tc, its_environment_is_clean);
+	tcase_add_test(tc, it_is_in_a_session_and_folder_of_its_own);
+	tcase_add_test(tc, its_log_goes_where_the_environment_says);
+	return tc;
+}
+
+int main(void)
+{
+	Suite *suite = suite_create("spawn");
+
+	suite_add_tcase(suite, doing());
+	suite_add_tcase(suite, noticing());
+	suite_add_tcase(suite, inheriting());
+	return run_suite(suite);
+}

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Many wills, what they weigh, what happens when there is no memory; and what a client tells of
+ * its connections itself. Linked with malloc, calloc and realloc wrapped, so that they can fail.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "portd/will.h"
+#include "tests/unit/cm/run.h"
+
+#define ME    1
+#define OTHER 2
+#define PORT  7
+
+void *__real_malloc(size_t bytes);
+void *__real_calloc(size_t n, size_t bytes);
+void *__real_realloc(void *old, size_t bytes);
+void *__wrap_malloc(size_t bytes);
+void *__wrap_calloc(size_t n, size_t bytes);
+void *__wrap_realloc(void *old, size_t bytes);
+
+/* Check itself allocates, so it is only in what is under test that allocations fail. */
+static bool is_out_of_memory;
+
+void *__wrap_malloc(size_t bytes)
+{
+	return is_out_of_memory ? NULL : __real_malloc(bytes);
+}
+
+void *__wrap_calloc(size_t n, size_t bytes)
+{
+	return is_out_of_memory ? NULL : __real_calloc(n, bytes);
+}
+
+void *__wrap_realloc(void *old, size_t bytes)
+{
+	return is_out_of_memory ? NULL : __real_realloc(old, bytes);
+}
+
+static struct wills *wills;
+static const struct mad_path to_peer = { .grh = true, .dgid = { .raw = { [15] = 2 } } };
+
+static void set_up(void)
+{
+	wills = wills_new(0x5eed);
+	ck_assert_ptr_nonnull(wills);
+}
+
+static void tear_down(void)
+{
+	wills_free(wills);
+}
+
+/* An established connection, its numbers made from one. */
+static struct portd_will told(uint32_t n)
+{
+	return (struct portd_will){ .state = CM_ESTABLISHED,
+				    .port = PORT,
+				    .local_comm_id = n,
+				    .remote_comm_id = 0x70000000 + n,
+				    .remote_qpn = n,
+				    .remote_ca_guid = 0xb,
+				    .path = to_peer };
+}
+
+static int set_by(uint16_t client, struct portd_will will)
+{
+	return wills_set(wills, client, &will);
+}
+
+static void set(struct portd_will will)
+{
+	ck_assert_int_eq(set_by(ME, will), 0);
+}
+
+static void set_many(uint32_t n)
+{
+	for (uint32_t i = 1; i <= n; i++)
+		set(told(i));
+}
+
+static void close_by(uint16_t client, uint32_t n)
+{
+	struct portd_close close = { n, 0x70000000 + n, to_peer.dgid };
+
+	wills_close(wills, client, &close);
+}
+
+static const char *state(uint32_t n)
+{
+	const struct will *will = wills_of_local(wills, n);
+
+	return will ? cm_state_str((enum cm_state)will->is.state) : "none";
+}
+
+/* --- many ---------------------------------------------------------------- */
+
+/* The last ones are where the tables have just doubled. */
+static const uint32_t crowds[] = { 1000, 10000, 65536, 8193, 16385 };
+
+#define N_CROWDS (sizeof(crowds) / sizeof(crowds[0]))
+
+START_TEST(will_costs_at_most_256_bytes)
+{
+	set_many(crowds[_i]);
+	ck_assert_uint_le(wills_bytes(wills) / crowds[_i], 256);
+}
+END_TEST
+
+START_TEST(each_of_many_is_found)
+{
+	set_many(crowds[_i]);
+	for (uint32_t i = 1; i <= crowds[_i]; i++) {
+		const struct will *will = wills_of_local(wills, i);
+
+		ck_assert_ptr_nonnull(will);
+		ck_assert_ptr_eq(wills_of_remote(wills, &to_peer.dgid, 0xb, 0x70000000 + i), will);
+		ck_assert_ptr_eq(wills_of_qpn(wills, &to_peer.dgid, 0xb, i), will);
+	}
+}
+END_TEST
+
+START_TEST(room_of_closed_wills_is_used_again)
+{
+	size_t bytes;
+
+	set_many(10000);
+	bytes = wills_bytes(wills);
+	for (uint32_t i = 1; i <= 10000; i++)
+		close_by(ME, i);
+	set_many(10000);
+	ck_assert_uint_eq(wills_bytes(wills), bytes);
+}
+END_TEST
+
+START_TEST(all_of_a_client_are_taken_and_no_others)
+{
+	struct portd_will will;
+	uint32_t n = 0;
+
+	for (uint32_t i = 1; i <= 1000; i++)
+		ck_assert_int_eq(set_by(i % 2 ? ME : OTHER, told(i)), 0);
+	while (wills_take(wills, ME, &will))
+		n += will.local_comm_id % 2;
+	ck_assert_uint_eq(n, 500);
+	ck_assert_uint_eq(wills_count(wills, OTHER), 500);
+}
+END_TEST
+
+START_TEST(highest_client_has_wills)
+{
+	ck_assert_int_eq(set_by(UINT16_MAX, told(1)), 0);
+	ck_assert_uint_eq(wills_count(wills, UINT16_MAX), 1);
+}
+END_TEST
+
+/* --- no memory ----------------------------------------------------------- */
+
+static int set_without_memory(uint32_t n)
+{
+	int err;
+
+	is_out_of_memory = true;
+	err = set_by(ME, told(n));
+	is_out_of_memory = false;
+	return err;
+}
+
+static struct cm_msg req_with(uint32_t local_comm_id)
+{
+	struct cm_msg req;
+
+	cm_msg_init(&req, CM_ATTR_REQ, 1);
+	req.req.local_comm_id = local_comm_id;
+	req.req.local_ca_guid = 0xb;
+	return req;
+}
+
+START_TEST(table_without_memory_is_not_made)
+{
+	struct wills *none;
+
+	is_out_of_memory = true;
+	none = wills_new(1);
+	is_out_of_memory = false;
+	ck_assert_ptr_null(none);
+}
+END_TEST
+
+START_TEST(will_without_memory_is_not_set)
+{
+	ck_assert_int_eq(set_without_memory(1), -ENOMEM);
+	ck_assert_uint_eq(wills_count(wills, ME), 0);
+}
+END_TEST
+
+START_TEST(sent_req_without_memory_is_refused)
+{
+	struct cm_msg req = req_with(1);
+	int err;
+
+	is_out_of_memory = true;
+	err = wills_sent(wills, ME, PORT, &to_peer, &req);
+	is_out_of_memory = false;
+	ck_assert_int_eq(err, -ENOMEM);
+}
+END_TEST
+
+START_TEST(received_req_without_memory_is_to_be_dropped)
+{
+	struct cm_msg req = req_with(1);
+	int err;
+
+	is_out_of_memory = true;
+	err = wills_received(wills, ME, PORT, &to_peer, &req);
+	is_out_of_memory = false;
+	ck_assert_int_eq(err, -ENOMEM);
+}
+END_TEST
+
+/* 64 fill the buckets, 256 the first chunk. */
+START_TEST(table_that_cannot_grow_keeps_its_wills)
+{
+	uint32_t n = _i ? 256 : 64;
+
+	set_many(n);
+	ck_assert_int_eq(set_without_memory(n + 1), -ENOMEM);
+	ck_assert_uint_eq(wills_count(wills, ME), n);
+	ck_assert_str_eq(state(n), "ESTABLISHED");
+}
+END_TEST
+
+/* --- told by the client -------------------------------------------------- */
+
+START_TEST(client_tells_of_a_connection)
+{
+	set(told(1));
+	ck_assert_str_eq(state(1), "ESTABLISHED");
+}
+END_TEST
+
+START_TEST(connection_without_comm_id_cannot_be_told)
+{
+	ck_assert_int_eq(set_by(ME, told(0)), -EPERM);
+}
+END_TEST
+
+START_TEST(state_that_does_not_exist_cannot_be_told)
+{
+	struct portd_will will = told(1);
+
+	will.state = CM_N_STATES;
+	ck_assert_int_eq(set_by(ME, will), -EPERM);
+}
+END_TEST
+
+START_TEST(anothers_connection_cannot_be_told)
+{
+	set(told(1));
+	ck_assert_int_eq(set_by(OTHER, told(1)), -EPERM);
+	ck_assert_uint_eq(wills_of_local(wills, 1)->client, ME);
+}
+END_TEST
+
+START_TEST(anothers_peer_cannot_be_told)
+{
+	struct portd_will will = told(1);
+
+	set(told(1));
+	will.local_comm_id = 2;
+	ck_assert_int_eq(set_by(OTHER, will), -EPERM);
+}
+END_TEST
+
+START_TEST(peer_of_a_connection_that_is_over_is_free)
+{
+	struct portd_will will = told(1);
+
+	set(told(1));
+	will.state = CM_IDLE;
+	set(will);
+	will = told(1);
+	will.local_comm_id = 2;
+	ck_assert_int_eq(set_by(OTHER, will), 0);
+}
+END_TEST
+
+START_TEST(what_the_core_has_left_behind_is_not_believed)
+{
+	struct portd_will will = told(1);
+
+	will.state = CM_DREQ_SENT;
+	set(will);
+	set(told(1));
+	ck_assert_str_eq(state(1), "DREQ_SENT");
+}
+END_TEST
+
+START_TEST(what_is_told_names_the_request_that_was_handed_out)
+{
+	struct portd_will will = told(1);
+	struct cm_msg req = req_with(will.remote_comm_id);
+
+	ck_assert_int_eq(wills_received(wills, ME, PORT, &to_peer, &req), 0);
+	set(will);
+	ck_assert_uint_eq(wills_count(wills, ME), 1);
+	ck_assert_str_eq(state(1), "ESTABLISHED");
+}
+END_TEST
+
+static void add_tests(TCase *tcase)
+{
+	tcase_add_loop_test(tcase, will_costs_at_most_256_bytes, 0, N_CROWDS);
+	tcase_add_loop_test(tcase, each_of_many_is_found, 0, N_CROWDS);
+	tcase_add_test(tcase, room_of_closed_wills_is_used_again);
+	tcase_add_test(tcase, all_of_a_client_are_taken_and_no_others);
+	tcase_add_test(tcase, highest_client_has_wills);
+	tcase_add_test(tcase, table_without_memory_is_not_made);
+	tcase_add_test(tcase, will_without_memory_is_not_set);
+	tcase_add_test(tcase, sent_req_without_memory_is_refused);
+	tcase_add_test(tcase, received_req_without_memory_is_to_be_dropped);
+	tcase_add_loop_test(tcase, table_that_cannot_grow_keeps_its_wills, 0, 2);
+	tcase_add_test(tcase, client_tells_of_a_connection);
+	tcase_add_test(tcase, connection_without_comm_id_cannot_be_told);
+	tcase_add_test(tcase, state_that_does_not_exist_cannot_be_told);
+	tcase_add_test(tcase, anothers_connection_cannot_be_told);
+	tcase_add_test(tcase, anothers_peer_cannot_be_told);
+	tcase_add_test(tcase, peer_of_a_connection_that_is_over_is_free);
+	tcase_add_test(tcase, what_the_core_has_left_behind_is_not_believed);
+	tcase_add_test(tcase, what_is_told_names_the_request_that_was_handed_out);
+}
+
+int main(void)
+{
+	Suite *suite = suite_create("will_table");
+	TCase *tcase = tcase_create("will_table");
+
+	tcase_add_checked_fixture(tcase, set_up, tear_down);
+	add_tests(tcase);
+	suite_add_tcase(suite, tcase);
+	return run_suite(suite);
+}

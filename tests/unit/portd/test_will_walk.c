@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Wills beside a real core: a client and its peer do whatever they like, on a wire that loses,
+ * doubles, reorders and garbles, and cmportd looks at each message that passes the client. After
+ * each step its wills must know as much as the client's core; and at the end, what the peer hears
+ * from cmportd must be what it would have heard from that core.
+ *
+ * In some walks messages also lie in the sockets between client and cmportd for a while, so that
+ * they cross. Then the two can only be compared when the sockets are empty.
+ */
+#include <string.h>
+
+#include "cm/action.h"
+#include "tests/unit/cm/run.h"
+#include "tests/unit/portd/twin.h"
+
+#define N_WALKS 200
+#define N_STEPS 300
+#define N_LOOPS 4
+
+/* --- do they agree? ------------------------------------------------------ */
+
+static const struct will *find_will(const struct cm_conn *conn)
+{
+	const struct will *will = wills_of_local(twin.wills, conn->local_comm_id);
+	struct mad_gid peer = cm_peer_gid(&conn->path);
+
+	if (will || conn->state == CM_IDLE || !conn->remote_comm_id)
+		return will;
+	return wills_of_remote(twin.wills, &peer, conn->remote_ca_guid, conn->remote_comm_id);
+}
+
+static bool is_over(unsigned int state)
+{
+	return state == CM_IDLE || state == CM_TIMEWAIT;
+}
+
+/* What does not show in messages makes no difference at the end either. */
+static bool is_as_good(const struct cm_conn *conn, enum cm_state core, unsigned int will)
+{
+	if (core == will)
+		return true;
+	if (core == CM_MRA_REQ_RCVD)
+		return will == CM_REQ_SENT;
+	if (core == CM_MRA_REQ_SENT)
+		return will == CM_REQ_RCVD;
+	if (core == CM_MRA_REP_SENT)
+		return will == CM_REP_RCVD;
+	return core == CM_DREQ_SENT && conn->orphan && will == CM_TIMEWAIT;
+}
+
+/*
+ * A REQ that is held up until its connection has been destroyed is new to the core, and to cmportd
+ * still the old one, whose DREQ is not answered yet. Nobody waits for what becomes of it.
+ */
+static bool is_ghost(const struct cm_conn *conn, const struct will *will)
+{
+	return will && will->is.local_comm_id && will->is.local_comm_id != conn->local_comm_id;
+}
+
+static void compare(struct cm_conn *conn, void *arg)
+{
+	const struct will *will = find_will(conn);
+	struct cm_snapshot snapshot;
+
+	(void)arg;
+	cm_conn_snapshot(conn, &snapshot);
+	if (is_ghost(conn, will) || (!will && is_over(snapshot.state)))
+		return;
+	ck_assert_msg(will, "walk %u: 0x%x is in %s, and there is no will", twin.seed,
+		      conn->local_comm_id, cm_state_str(snapshot.state));
+	ck_assert_msg(is_as_good(conn, snapshot.state, will->is.state),
+		      "walk %u: 0x%x is in %s, its will in %s", twin.seed, conn->local_comm_id,
+		      cm_state_str(snapshot.state), cm_state_str((enum cm_state)will->is.state));
+}
+
+/* An answer to the DREQ of a connection that is forgotten belongs to no will; cmportd's router lets
+ * it pass. */
+static void check_refusal(const struct cm_msg *msg)
+{
+	struct cm_conn *conn = twin_conn(OURS, msg->rtu.local_comm_id);
+
+	if (msg->hdr.attr_id == CM_ATTR_DREP || (conn && is_ghost(conn, find_will(conn))))
+		return;
+	ck_abort_msg("walk %u: a message of 0x%x was refused", twin.seed, msg->rtu.local_comm_id);
+}
+
+/* --- walks --------------------------------------------------------------- */
+
+static void check(void)
+{
+	cm_core_walk(&twin.side[OURS].core, compare, NULL);
+	ck_assert_uint_le(wills_count(twin.wills, TWIN_CLIENT), twin.side[OURS].core.n_conns);
+}
+
+START_TEST(wills_know_what_the_core_knows)
+{
+	for (int i = 0; i < N_WALKS; i++) {
+		twin_begin((unsigned int)(_i * N_WALKS + i), false);
+		twin.refused = check_refusal;
+		for (int n = 0; n < N_STEPS; n++) {
+			twin_step();
+			check();
+		}
+		twin_end();
+	}
+}
+END_TEST
+
+/* --- messages that cross ------------------------------------------------- */
+
+static bool is_established(enum who who, uint32_t local_comm_id)
+{
+	struct cm_conn *conn = twin_conn(who, local_comm_id);
+
+	return conn && conn->state == CM_ESTABLISHED;
+}
+
+static void compare_established(struct cm_conn *conn, void *arg)
+{
+	unsigned int *n = arg;
+
+	if (conn->state != CM_ESTABLISHED || !is_established(PEER, conn->remote_comm_id))
+		return;
+	compare(conn, NULL);
+	(*n)++;
+}
+
+/* With messages on their way in both directions a will may be wrong for a while, or for good where
+ * it no longer counts; but not about a connection that lives on. */
+START_TEST(wills_know_what_lives_when_messages_have_crossed)
+{
+	unsigned int n = 0;
+
+	for (int i = 0; i < N_WALKS; i++) {
+		twin_begin((unsigned int)(_i * N_WALKS + i), true);
+		for (int k = 0; k < N_STEPS; k++)
+			twin_step();
+		twin_settle();
+		cm_core_walk(&twin.side[OURS].core, compare_established, &n);
+		twin_end();
+	}
+	ck_assert_uint_gt(n, N_WALKS / 10); /* or there was nothing to compare */
+}
+END_TEST
+
+/* --- the end of the client ----------------------------------------------- */
+
+static struct cm_core heir; /* cmportd's */
+static struct cm_port heirs_port;
+
+/* What cmportd says for a client that is gone. Return: how much. */
+static unsigned int bury(const struct portd_will *will, struct cm_effects *ret)
+{
+	struct cm_snapshot snapshot = {
+		.state = (enum cm_state)will->state,
+		.active = will->active,
+		.port = &heirs_port,
+		.path = will->path,
+		.local_comm_id = will->local_comm_id,
+		.remote_comm_id = will->remote_comm_id,
+		.remote_ca_guid = will->remote_ca_guid,
+		.local_qpn = will->local_qpn,
+		.remote_qpn = will->remote_qpn,
+		.tid = will->tid,
+		.packet_life_time = will->packet_life_time,
+		.local_ack_timeout = will->local_ack_timeout,
+	};
+	struct cm_conn *conn = cm_core_adopt(&heir, &snapshot, NULL);
+
+	if (!conn)
+		return 0;
+	ck_assert_int_eq(cm_core_call(&heir, conn, CM_CALL_DESTROY, NULL, twin.now, ret), 0);
+	return ret->n_sends;
+}
+
+static struct cm_conn *conn_of(const struct portd_will *will)
+{
+	struct cm_key key = { .gid = cm_peer_gid(&will->path),
+			      .guid = will->remote_ca_guid,
+			      .id = will->remote_comm_id };
+	struct cm_node *node;
+
+	if (will->local_comm_id)
+		return twin_conn(OURS, will->local_comm_id);
+	node = cm_index_find(&twin.side[OURS].core.by_remote, &key);
+	return node ? container_of(node, struct cm_conn, by_remote) : NULL;
+}
+
+/* A REQ that is not answered yet is rejected without a comm id, if cmportd has not heard of one. */
+static void assert_same(const struct cm_send *heirs, const struct cm_send *ours)
+{
+	uint8_t mad[MAD_BYTES];
+	struct cm_msg a, b;
+
+	ck_assert_int_eq(cm_msg_decode(heirs->mad, MAD_BYTES, &a), 0);
+	ck_assert_int_eq(cm_msg_decode(ours->mad, MAD_BYTES, &b), 0);
+	if (b.hdr.attr_id == CM_ATTR_REJ && a.rej.local_comm_id == 0)
+		b.rej.local_comm_id = 0;
+	cm_msg_encode(&b, mad);
+	ck_assert_msg(memcmp(heirs->mad, mad, MAD_BYTES) == 0, "walk %u: another message than 0x%x",
+		      twin.seed, b.hdr.attr_id);
+	ck_assert_mem_eq(&heirs->path.dgid, &ours->path.dgid, sizeof(struct mad_gid));
+}
+
+static unsigned int compare_end(const struct portd_will *will)
+{
+	struct cm_conn *conn = conn_of(will);
+	enum cm_state state = conn ? conn->state : CM_IDLE;
+	struct cm_effects ours, heirs;
+	unsigned int n = bury(will, &heirs);
+
+	if (is_over(state) || state == CM_DREQ_SENT)
+		return 0; /* that DREQ is sent again: test_adopt.c */
+	ck_assert_int_eq(
+		cm_core_call(&twin.side[OURS].core, conn, CM_CALL_DESTROY, NULL, twin.now, &ours),
+		0);
+	ck_assert_uint_eq(n, ours.n_sends);
+	for (unsigned int i = 0; i < n; i++)
+		assert_same(&heirs.send[i], &ours.send[i]);
+	return n;
+}
+
+START_TEST(peer_hears_from_cmportd_what_the_client_would_have_said)
+{
+	struct portd_will will;
+	unsigned int n_said = 0;
+
+	for (int i = 0; i < N_WALKS; i++) {
+		twin_begin((unsigned int)(_i * N_WALKS + i), false);
+		ck_assert_int_eq(cm_core_init(&heir, twin.seed), 0);
+		cm_port_init(&heirs_port, TWIN_OUR_GUID, &twin.side[OURS].port.gid0);
+		for (int n = 0; n < N_STEPS; n++)
+			twin_step();
+		twin.side[OURS].core.released = NULL;
+		while (wills_take(twin.wills, TWIN_CLIENT, &will))
+			n_said += compare_end(&will);
+		cm_core_fini(&heir);
+		twin_end();
+	}
+	ck_assert_uint_gt(n_said, N_WALKS); /* or there was little to compare */
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("will_walk");
+	TCase *tcase = tcase_create("will_walk");
+
+	tcase_set_timeout(tcase, 120);
+	tcase_add_loop_test(tcase, wills_know_what_the_core_knows, 0, N_LOOPS);
+	tcase_add_loop_test(tcase, wills_know_what_lives_when_messages_have_crossed, 0, N_LOOPS);
+	tcase_add_loop_test(tcase, peer_hears_from_cmportd_what_the_client_would_have_said, 0,
+			    N_LOOPS);
+	suite_add_tcase(suite, tcase);
+	return run_suite(suite);
+}

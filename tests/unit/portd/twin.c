@@ -1,0 +1,520 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A client, its peer, and the wills between them: see twin.h.
+ */
+#include "tests/unit/portd/twin.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cm/action.h"
+
+#define SERVICE	    UINT64_C(0x01061b58)
+#define SETTLES_MAX 20000
+#define N_QPNS	    6 /* so few that a living one is used again now and then */
+#define ID_BLOCK_AT UINT32_C(0x00120000)
+
+struct twin twin;
+
+static struct cm_effects out; /* of the last step */
+
+static const struct mad_gid gids[] = { { { [10] = 0xff, 0xff, 10, 0, 0, 1 } },
+				       { { [10] = 0xff, 0xff, 10, 0, 0, 2 } } };
+
+static void carry_out(enum who who);
+
+static bool chance(int percent)
+{
+	return random() % 100 < percent;
+}
+
+static void push(struct queue *queue, const struct packet *packet)
+{
+	ck_assert_uint_lt(queue->n, TWIN_PACKETS);
+	queue->packet[queue->n++] = *packet;
+}
+
+static struct packet pop(struct queue *queue)
+{
+	struct packet first = queue->packet[0];
+
+	ck_assert_uint_gt(queue->n, 0);
+	memmove(&queue->packet[0], &queue->packet[1], --queue->n * sizeof(first));
+	return first;
+}
+
+/* --- the wire ------------------------------------------------------------ */
+
+static struct packet *random_packet(void)
+{
+	struct packet *packet = &twin.wire[random() % TWIN_PACKETS];
+
+	for (int i = 0; i < TWIN_PACKETS;
+	     i++, packet = packet == &twin.wire[TWIN_PACKETS - 1] ? twin.wire : packet + 1)
+		if (packet->kind == MAD)
+			return packet;
+	return NULL;
+}
+
+/* If there is no room it is lost. */
+static void put_on_wire(enum who to, const uint8_t *mad)
+{
+	for (int i = 0; i < TWIN_PACKETS; i++) {
+		if (twin.wire[i].kind != NONE)
+			continue;
+		twin.wire[i].kind = MAD;
+		twin.wire[i].to = to;
+		memcpy(twin.wire[i].mad, mad, MAD_BYTES);
+		return;
+	}
+}
+
+/* A GID is of one CA only, and 0 is no comm id. */
+static void make_credible(struct cm_msg *msg)
+{
+	if (msg->hdr.attr_id == CM_ATTR_REQ)
+		msg->req.local_ca_guid = TWIN_PEER_GUID;
+	if (msg->hdr.attr_id == CM_ATTR_REP)
+		msg->rep.local_ca_guid = TWIN_PEER_GUID;
+	if (msg->rtu.local_comm_id == 0)
+		msg->rtu.local_comm_id = 1;
+}
+
+/* Mostly in the ids; twin.now and then one message becomes another. */
+static void garble(uint8_t *mad)
+{
+	int at = MAD_HDR_BYTES + (int)(random() % (chance(70) ? 12 : 48));
+	struct cm_msg msg;
+
+	ck_assert_int_eq(cm_msg_decode(mad, MAD_BYTES, &msg), 0);
+	if (chance(20))
+		msg.hdr.attr_id = (uint16_t)(CM_ATTR_REQ + random() % 11);
+	cm_msg_encode(&msg, mad);
+	mad[at] ^= (uint8_t)(1 << random() % 8);
+	ck_assert_int_eq(cm_msg_decode(mad, MAD_BYTES, &msg), 0);
+	make_credible(&msg);
+	cm_msg_encode(&msg, mad);
+}
+
+/* --- what passes cmportd ------------------------------------------------- */
+
+static void portd_sends(const struct packet *packet)
+{
+	struct cm_msg msg;
+	int err;
+
+	ck_assert_int_eq(cm_msg_decode(packet->mad, MAD_BYTES, &msg), 0);
+	err = wills_sent(twin.wills, TWIN_CLIENT, TWIN_HANDLE, &twin.side[OURS].path, &msg);
+	if (err == 0) {
+		put_on_wire(PEER, packet->mad);
+		return;
+	}
+	ck_assert_int_eq(err, -EPERM);
+	if (twin.refused)
+		twin.refused(&msg);
+}
+
+static void portd_takes(const struct packet *packet)
+{
+	switch (packet->kind) {
+	case NONE:
+		break;
+	case MAD:
+		portd_sends(packet);
+		break;
+	case CLOSE:
+		wills_close(twin.wills, TWIN_CLIENT, &packet->close);
+		break;
+	case WILL:
+		ck_assert_int_eq(wills_set(twin.wills, TWIN_CLIENT, &packet->will), 0);
+		break;
+	}
+}
+
+static void tell_portd(const struct packet *packet)
+{
+	if (twin.crosses)
+		push(&twin.to_portd, packet);
+	else
+		portd_takes(packet);
+}
+
+static void hear(enum who who, const uint8_t *mad)
+{
+	ck_assert_int_eq(cm_core_reserve(&twin.side[who].core), 0);
+	cm_core_input(&twin.side[who].core, &twin.side[who].port, &twin.side[who].path, mad,
+		      MAD_BYTES, twin.now, &out);
+	carry_out(who);
+}
+
+static void portd_receives(const struct packet *packet)
+{
+	struct cm_msg msg;
+
+	if (cm_msg_decode(packet->mad, MAD_BYTES, &msg))
+		return;
+	ck_assert_int_eq(
+		wills_received(twin.wills, TWIN_CLIENT, TWIN_HANDLE, &twin.side[OURS].path, &msg),
+		0);
+	if (twin.crosses)
+		push(&twin.to_client, packet);
+	else
+		hear(OURS, packet->mad);
+}
+
+static void note_release(struct cm_core *core, const struct cm_conn *conn)
+{
+	struct packet packet = {
+		.kind = CLOSE,
+		.close = {.local_comm_id = conn->local_comm_id,
+			   .remote_comm_id = conn->remote_comm_id,
+			   .peer_gid = cm_peer_gid(&conn->path)}
+	};
+
+	(void)core;
+	push(&twin.closes, &packet);
+}
+
+static struct portd_will will_of(const struct cm_conn *conn)
+{
+	struct cm_snapshot snapshot;
+
+	cm_conn_snapshot(conn, &snapshot);
+	return (struct portd_will){ .state = (uint8_t)snapshot.state,
+				    .active = snapshot.active,
+				    .port = TWIN_HANDLE,
+				    .local_comm_id = snapshot.local_comm_id,
+				    .remote_comm_id = snapshot.remote_comm_id,
+				    .local_qpn = snapshot.local_qpn,
+				    .remote_qpn = snapshot.remote_qpn,
+				    .remote_ca_guid = snapshot.remote_ca_guid,
+				    .tid = snapshot.tid,
+				    .packet_life_time = snapshot.packet_life_time,
+				    .local_ack_timeout = snapshot.local_ack_timeout,
+				    .path = snapshot.path };
+}
+
+/* A connection is not told of before its REQ. */
+static bool is_waiting(enum cm_attr attr, uint32_t local_comm_id)
+{
+	struct cm_msg msg;
+
+	for (unsigned int i = 0; i < twin.to_portd.n; i++) {
+		if (twin.to_portd.packet[i].kind != MAD)
+			continue;
+		cm_msg_decode(twin.to_portd.packet[i].mad, MAD_BYTES, &msg);
+		if (msg.hdr.attr_id == attr && msg.rtu.local_comm_id == local_comm_id)
+			return true;
+	}
+	return false;
+}
+
+/* The state has changed without a message. */
+static void tell_will(const struct cm_conn *conn)
+{
+	struct packet packet = { .kind = WILL, .will = will_of(conn) };
+
+	if (twin.crosses && chance(50) && !is_waiting(CM_ATTR_REQ, conn->local_comm_id))
+		portd_takes(&packet); /* it goes another way than messages do */
+	else
+		tell_portd(&packet);
+}
+
+/* --- the two ends -------------------------------------------------------- */
+
+static struct cm_conn **slot_of(enum who who, const struct cm_conn *conn)
+{
+	for (int i = 0; i < TWIN_CONNS; i++)
+		if (twin.side[who].conn[i] == conn)
+			return &twin.side[who].conn[i];
+	return NULL;
+}
+
+static struct cm_msg offer(enum cm_event verb)
+{
+	uint32_t qpn = 0x100 + (uint32_t)(random() % N_QPNS);
+	struct cm_msg msg;
+
+	cm_msg_init(&msg, verb == CM_CALL_REQ ? CM_ATTR_REQ : CM_ATTR_REP, 0);
+	if (verb != CM_CALL_REQ) {
+		msg.rep.local_qpn = qpn;
+		return msg;
+	}
+	msg.req.local_qpn = qpn;
+	msg.req.starting_psn = (uint32_t)random() & 0xffffff;
+	msg.req.service_id = SERVICE + chance(5);
+	msg.req.primary.local_ack_timeout = 19;
+	return msg;
+}
+
+/* Return: 0, or -EINVAL. */
+static int call(enum who who, struct cm_conn **slot, enum cm_event verb)
+{
+	struct cm_conn *conn = *slot;
+	struct cm_msg msg = offer(verb);
+	struct cm_args args = { .port = &twin.side[who].port,
+				.path = &twin.side[who].path,
+				.packet_life_time = 18,
+				.give_up_ns = chance(50) ? 1500 * CM_NS_PER_MS : 0 };
+	bool is_end = verb == CM_CALL_DESTROY || verb == CM_CALL_FORGET;
+
+	if (verb == CM_CALL_REQ || verb == CM_CALL_REP)
+		args.msg = &msg;
+	if (cm_core_call(&twin.side[who].core, conn, verb, &args, twin.now, &out))
+		return -EINVAL;
+	if (is_end)
+		*slot = NULL;
+	carry_out(who);
+	return 0;
+}
+
+static void take_request(enum who who, struct cm_conn *conn)
+{
+	struct cm_conn **slot = slot_of(who, NULL);
+
+	if (!slot || chance(10)) {
+		call(who, &conn, CM_CALL_FORGET);
+		return;
+	}
+	*slot = conn;
+	conn->owner = slot;
+	if (chance(50))
+		call(who, slot, CM_CALL_MRA);
+}
+
+static bool is_without_message(const struct cm_report *report)
+{
+	return report->kind == CM_REPORT_UNREACHABLE || report->kind == CM_REPORT_TIMEWAIT_EXIT ||
+	       report->status == -ETIMEDOUT;
+}
+
+static void take_report(enum who who, const struct cm_report *report)
+{
+	struct cm_conn **slot;
+
+	if (report->kind == CM_REPORT_REQUEST) {
+		take_request(who, report->conn);
+		return;
+	}
+	slot = report->conn->owner;
+	if (who == OURS && is_without_message(report))
+		tell_will(report->conn);
+	if (report->kind == CM_REPORT_TIMEWAIT_EXIT && chance(70))
+		call(who, slot, CM_CALL_DESTROY);
+}
+
+static void carry_out(enum who who)
+{
+	struct cm_effects done = out;
+	struct packet packet = { .kind = MAD };
+
+	for (unsigned int i = 0; i < done.n_sends; i++) {
+		memcpy(packet.mad, done.send[i].mad, MAD_BYTES);
+		if (who == OURS)
+			tell_portd(&packet);
+		else
+			put_on_wire(OURS, packet.mad);
+	}
+	while (twin.closes.n) {
+		packet = pop(&twin.closes);
+		tell_portd(&packet);
+	}
+	for (unsigned int i = 0; i < done.n_reports; i++)
+		take_report(who, &done.report[i]);
+}
+
+/* A second use of a connection is for the twin.side that has asked before. */
+static bool may_call(const struct cm_conn *conn, enum cm_event verb)
+{
+	return verb != CM_CALL_REQ || conn->active || !conn->port;
+}
+
+static enum cm_event usual_call(enum cm_state state)
+{
+	static const enum cm_event verb[CM_N_STATES] = {
+		[CM_IDLE] = CM_CALL_DESTROY,	 [CM_REQ_SENT] = CM_CALL_MRA,
+		[CM_MRA_REQ_RCVD] = CM_CALL_MRA, [CM_REP_RCVD] = CM_CALL_RTU,
+		[CM_MRA_REP_SENT] = CM_CALL_RTU, [CM_REQ_RCVD] = CM_CALL_REP,
+		[CM_MRA_REQ_SENT] = CM_CALL_REP, [CM_REP_SENT] = CM_CALL_MRA,
+		[CM_MRA_REP_RCVD] = CM_CALL_MRA, [CM_ESTABLISHED] = CM_CALL_DREQ,
+		[CM_DREQ_SENT] = CM_CALL_MRA,	 [CM_DREQ_RCVD] = CM_CALL_DREP,
+		[CM_TIMEWAIT] = CM_CALL_DESTROY,
+	};
+
+	return verb[state];
+}
+
+static void act(enum who who)
+{
+	struct cm_conn **slot = &twin.side[who].conn[random() % TWIN_CONNS];
+	enum cm_event verb = (enum cm_event)(random() % (CM_CALL_FORGET + 1));
+
+	if (!*slot) {
+		*slot = cm_core_conn_new(&twin.side[who].core, slot);
+		ck_assert_ptr_nonnull(*slot);
+		verb = CM_CALL_REQ;
+	} else if (chance(70)) {
+		verb = usual_call((*slot)->state);
+	}
+	if (!may_call(*slot, verb) || call(who, slot, verb))
+		return;
+	if (who == OURS && *slot && verb == CM_CALL_ESTABLISH)
+		tell_will(*slot);
+}
+
+static void begin(enum who who)
+{
+	struct side *it = &twin.side[who];
+
+	memset(it, 0, sizeof(*it));
+	ck_assert_int_eq(cm_core_init(&it->core, (uint64_t)random() << 32 | (uint64_t)random()), 0);
+	cm_port_init(&it->port, who == OURS ? TWIN_OUR_GUID : TWIN_PEER_GUID, &gids[who]);
+	ck_assert_int_eq(cm_core_serve(&it->core, &it->service, SERVICE), 0);
+	it->path = (struct mad_path){ .grh = true, .dgid = gids[!who] };
+	if (who == OURS) {
+		it->core.released = note_release;
+		ck_assert_int_eq(cm_core_lend_ids(&it->core, ID_BLOCK_AT, CM_ID_BLOCK), 0);
+	}
+}
+
+static void restart_peer(void)
+{
+	cm_core_fini(&twin.side[PEER].core);
+	begin(PEER);
+}
+
+/* Return: false if nobody waits for anything. */
+static bool pass_time(void)
+{
+	enum who who = cm_core_deadline(&twin.side[PEER].core).ns <
+		       cm_core_deadline(&twin.side[OURS].core).ns;
+	struct cm_time deadline = cm_core_deadline(&twin.side[who].core);
+
+	if (deadline.ns == UINT64_MAX)
+		return false;
+	if (deadline.ns > twin.now.ns)
+		twin.now = deadline;
+	if (cm_core_expire(&twin.side[who].core, twin.now, &out))
+		carry_out(who);
+	return true;
+}
+
+static void arrive(bool is_bad_wire)
+{
+	struct packet *packet = random_packet(), copy;
+
+	if (!packet)
+		return;
+	copy = *packet;
+	if (!is_bad_wire || !chance(10))
+		packet->kind = NONE;
+	if (is_bad_wire && chance(10))
+		return;
+	if (is_bad_wire && chance(5))
+		garble(copy.mad);
+	if (copy.to == OURS)
+		portd_receives(&copy);
+	else
+		hear(PEER, copy.mad);
+}
+
+/* --- as one -------------------------------------------------------------- */
+
+static void drain(void)
+{
+	struct packet packet;
+
+	while (twin.to_client.n || twin.to_portd.n) {
+		while (twin.to_portd.n) {
+			packet = pop(&twin.to_portd);
+			portd_takes(&packet);
+		}
+		if (twin.to_client.n) {
+			packet = pop(&twin.to_client);
+			hear(OURS, packet.mad);
+		}
+	}
+}
+
+static void move_queues(void)
+{
+	struct packet packet;
+
+	if (twin.to_portd.n && chance(40)) {
+		packet = pop(&twin.to_portd);
+		portd_takes(&packet);
+	}
+	if (twin.to_client.n && chance(40)) {
+		packet = pop(&twin.to_client);
+		hear(OURS, packet.mad);
+	}
+	if (twin.to_portd.n > TWIN_PACKETS / 2 || twin.to_client.n > TWIN_PACKETS / 2 || chance(10))
+		drain();
+}
+
+void twin_step(void)
+{
+	int what = (int)(random() % 100);
+
+	if (what < 55)
+		arrive(true);
+	else if (what < 85)
+		act(chance(50) ? OURS : PEER);
+	else if (what < 98)
+		pass_time();
+	else if (chance(20))
+		restart_peer();
+	if (twin.crosses)
+		move_queues();
+}
+
+void twin_begin(unsigned int seed, bool crosses)
+{
+	twin = (struct twin){ .seed = seed, .crosses = crosses, .now.ns = 1000000000 };
+	srandom(seed);
+	begin(OURS);
+	begin(PEER);
+	twin.wills = wills_new(seed);
+	ck_assert_ptr_nonnull(twin.wills);
+}
+
+void twin_end(void)
+{
+	wills_free(twin.wills);
+	cm_core_fini(&twin.side[OURS].core);
+	cm_core_fini(&twin.side[PEER].core);
+}
+
+static void say_yes(enum who who)
+{
+	for (int i = 0; i < TWIN_CONNS; i++) {
+		struct cm_conn **slot = &twin.side[who].conn[i];
+
+		if (*slot && call(who, slot, CM_CALL_REP) != 0)
+			call(who, slot, CM_CALL_RTU);
+	}
+}
+
+void twin_settle(void)
+{
+	drain();
+	for (int i = 0; i < SETTLES_MAX; i++) {
+		say_yes(OURS);
+		say_yes(PEER);
+		if (random_packet())
+			arrive(false);
+		else if (!pass_time())
+			return;
+		drain();
+	}
+	ck_abort_msg("walk %u: no end", twin.seed);
+}
+
+struct cm_conn *twin_conn(enum who who, uint32_t local_comm_id)
+{
+	struct cm_key key = { .id = local_comm_id };
+	struct cm_node *node = cm_index_find(&twin.side[who].core.by_local, &key);
+
+	return node ? container_of(node, struct cm_conn, by_local) : NULL;
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A client and its peer that do whatever they like, on a wire that loses, doubles, reorders and
+ * garbles; and cmportd's wills, which are shown each message that passes the client, and each
+ * comm id that is free again. A test asks whether the wills know what the client's core knows.
+ *
+ * All random, from a seed; in virtual time.
+ */
+#ifndef TESTS_UNIT_PORTD_TWIN_H
+#define TESTS_UNIT_PORTD_TWIN_H
+
+#include <check.h>
+
+#include "cm/core.h"
+#include "portd/will.h"
+
+#define TWIN_CLIENT    3 /* its index, and of its port the handle */
+#define TWIN_HANDLE    5
+#define TWIN_OUR_GUID  0xa
+#define TWIN_PEER_GUID 0xb
+#define TWIN_CONNS     12
+#define TWIN_PACKETS   64
+
+enum who {
+	OURS,
+	PEER,
+};
+
+struct side {
+	struct cm_core core;
+	struct cm_port port;
+	struct cm_service service;
+	struct mad_path path; /* to the other */
+	struct cm_conn *conn[TWIN_CONNS];
+};
+
+/* A record in a socket between client and cmportd, or a MAD on the wire. */
+struct packet {
+	enum {
+		NONE,
+		MAD,
+		CLOSE,
+		WILL,
+	} kind;
+	enum who to;
+	uint8_t mad[MAD_BYTES];
+	struct portd_close close;
+	struct portd_will will;
+};
+
+struct queue {
+	struct packet packet[TWIN_PACKETS];
+	unsigned int n;
+};
+
+struct twin {
+	unsigned int seed;
+	struct cm_time now;
+	struct side side[2];
+	struct wills *wills;
+	struct packet wire[TWIN_PACKETS];
+
+	/* If messages cross, they lie in the sockets between client and cmportd for a while. */
+	bool crosses;
+	struct queue to_client;
+	struct queue to_portd;
+	struct queue closes; /* of the step that is under way: they go after its messages */
+
+	/* If set, called when cmportd refuses a message of the client. */
+	void (*refused)(const struct cm_msg *msg);
+};
+
+extern struct twin twin; /* the one that there is */
+
+/** twin_begin() - both sides empty. */
+void twin_begin(unsigned int seed, bool crosses);
+
+/** twin_end() - free all. */
+void twin_end(void);
+
+/** twin_step() - something happens: a message, a call, time, seldom a restart of the peer. */
+void twin_step(void);
+
+/** twin_settle() - all connect, hear and repeat until there is nothing left, on a good wire. */
+void twin_settle(void);
+
+/** twin_conn() - by local comm id, or NULL. */
+struct cm_conn *twin_conn(enum who who, uint32_t local_comm_id);
+
+#endif
