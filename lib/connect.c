@@ -8,6 +8,7 @@
 
 #include "lib/api.h"
 #include "lib/engine.h"
+#include "lib/host.h"
 #include "lib/qp.h"
 #include "mad/cma_hdr.h"
 
@@ -398,6 +399,7 @@ int rdma_establish(struct rdma_cm_id *id)
 static int notify_id(struct id *id, enum ibv_event_type event)
 {
 	bool begun, established;
+	int err;
 
 	engine_lock();
 	begun = id->conn;
@@ -409,7 +411,12 @@ static int notify_id(struct id *id, enum ibv_event_type event)
 		return established ? 0 : -EINVAL;
 	if (event != IBV_EVENT_COMM_EST)
 		return -EINVAL;
-	return established ? -EISCONN : step(id, CM_CALL_ESTABLISH, NULL);
+	if (established)
+		return -EISCONN;
+	err = step(id, CM_CALL_ESTABLISH, NULL);
+	if (!err)
+		host_state_changed(id);
+	return err;
 }
 
 int rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event)

@@ -17,6 +17,7 @@
 
 #include "lib/api.h"
 #include "lib/engine.h"
+#include "lib/host.h"
 #include "lib/log.h"
 #include "mad/umad.h"
 
@@ -270,58 +271,52 @@ void device_pd_put(struct device *device)
 
 /* --- ports --------------------------------------------------------------- */
 
-static struct port *port_new(struct device *device, uint8_t port_num, struct mad_port *mad)
+/* The CM class of a port, for this process alone. */
+static int open_here(struct port *port)
 {
-	struct port *port = calloc(1, sizeof(*port));
+	const char *name = ibv_get_device_name(port->device->verbs->device);
+	struct umad_owner owner = { 0 };
 	struct mad_gid gid0 = { 0 };
-	int err;
+	int err = umad_port_open(name, port->port_num, &port->mad, &owner);
 
-	if (!port)
-		return NULL;
-	ibv_query_gid(device->verbs, port_num, 0, (union ibv_gid *)&gid0);
-	cm_port_init(&port->cm, be64toh(device->attr.node_guid), &gid0);
-	port->mad = mad;
-	err = mad_sender_open(device->verbs, port_num, &port->sender);
+	if (err) {
+		log_warn("%s port %u: no CM messages can be sent or received: %s: %s; %s", name,
+			 port->port_num, strerror(-err), owner.what, owner.remedy);
+		return err;
+	}
+	ibv_query_gid(port->device->verbs, port->port_num, 0, (union ibv_gid *)&gid0);
+	cm_port_init(&port->cm, be64toh(port->device->attr.node_guid), &gid0);
+	err = mad_sender_open(port->device->verbs, port->port_num, &port->sender);
 	if (err)
 		log_debug("messages go through umad, which is slower: %s", strerror(-err));
-	port->device = device;
-	port->port_num = port_num;
-	port->refs = 1;
-	return port;
+	return engine_watch_port(port);
 }
 
 static int port_open(struct device *device, uint8_t port_num, struct port **ret)
 {
-	const char *name = ibv_get_device_name(device->verbs->device);
-	struct umad_owner owner = { 0 };
-	struct mad_port *mad;
-	struct port *port;
-	int err = umad_port_open(name, port_num, &mad, &owner);
+	struct port *port = calloc(1, sizeof(*port));
+	int err;
 
-	if (err) {
-		log_warn("%s port %u: no CM messages can be sent or received: %s: %s; %s", name,
-			 port_num, strerror(-err), owner.what, owner.remedy);
-		return err;
-	}
-	port = port_new(device, port_num, mad);
-	if (!port) {
-		mad_port_close(mad);
+	if (!port)
 		return -ENOMEM;
-	}
-	err = engine_watch_port(port);
-	if (err) {
+	port->device = device;
+	port->port_num = port_num;
+	port->refs = 1;
+	err = host_client() ? host_open_port(port) : open_here(port);
+	if (err)
 		port_put(port);
-		return err;
-	}
-	*ret = port;
-	return 0;
+	else
+		*ret = port;
+	return err;
 }
 
 int device_port_open(struct device *device, uint8_t port_num, struct port **ret)
 {
 	struct port **slot;
-	int err = 0;
+	int err = host_start();
 
+	if (err)
+		return err;
 	pthread_mutex_lock(&lock);
 	if (device->removed || port_num == 0 || port_num > device->n_ports) {
 		pthread_mutex_unlock(&lock);
@@ -338,10 +333,16 @@ int device_port_open(struct device *device, uint8_t port_num, struct port **ret)
 
 void device_port_gone(struct port *port)
 {
+	bool is_open;
+
 	pthread_mutex_lock(&lock);
-	port->device->port[port->port_num - 1] = NULL;
+	is_open = port->device->port[port->port_num - 1] == port;
+	if (is_open)
+		port->device->port[port->port_num - 1] = NULL;
 	pthread_mutex_unlock(&lock);
-	port_put(port);
+	host_close_port(port);
+	if (is_open)
+		port_put(port);
 }
 
 struct port *port_get(struct port *port)
@@ -384,7 +385,7 @@ static void close_copies(struct device *device)
 
 	for (i = 0; i < device->n_ports; i++) {
 		if (device->port[i])
-			mad_port_close(device->port[i]->mad);
+			mad_port_close(device->port[i]->mad); /* NULL is allowed */
 		device->port[i] = NULL;
 	}
 }

@@ -22,9 +22,10 @@ struct device;
 
 /* A port that delivers CM messages to us. Counted: sends may be under way when it is removed. */
 struct port {
-	struct cm_port cm; /* first; under the engine's lock */
-	struct mad_port *mad;
+	struct cm_port cm;	   /* first; under the engine's lock */
+	struct mad_port *mad;	   /* NULL: cmportd delivers, under the handle below */
 	struct mad_sender *sender; /* NULL: all goes through mad */
+	int handle;		   /* of cmportd; -1 while it has none */
 	struct device *device;
 	uint8_t port_num;
 	unsigned int refs; /* atomic */

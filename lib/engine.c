@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "lib/host.h"
 #include "lib/hotplug.h"
 #include "lib/listen.h"
 #include "lib/log.h"
@@ -37,6 +38,7 @@ static struct engine engine;
 static int poll_fd = -1;
 static int wake_fd = -1;
 static int hotplug_fd = -1;
+static char host;		    /* stands for cmportd in the poll set */
 static struct cm_time sleeps_until; /* what the thread knows of deadlines */
 
 struct cm_time engine_now(void)
@@ -97,6 +99,7 @@ static void take_effects(struct outbox *box, const struct cm_effects *fx)
 		box->send[box->n++] = fx->send[i];
 		port_get(port_of(fx->send[i].port));
 	}
+	host_take_closed(box);
 	for (i = 0; i < fx->n_reports; i++)
 		report_handle(&engine, box, &fx->report[i], &fx->msg);
 }
@@ -139,7 +142,7 @@ void engine_wake(struct engine *of)
 
 /* --- the thread ---------------------------------------------------------- */
 
-static void handle_mad(struct port *port, const struct mad_path *path, const uint8_t *mad)
+void engine_receive(struct port *port, const struct mad_path *path, const uint8_t mad[MAD_BYTES])
 {
 	static struct cm_effects fx; /* large, and of the one thread that comes here */
 	static struct outbox box;
@@ -164,7 +167,7 @@ static void receive(struct port *port)
 	for (i = 0; i < BATCH_MAX && !err; i++) {
 		err = mad_port_receive(port->mad, &path, mad);
 		if (!err)
-			handle_mad(port, &path, mad);
+			engine_receive(port, &path, mad);
 	}
 	if (err == -ENODEV) {
 		epoll_ctl(poll_fd, EPOLL_CTL_DEL, port->mad->fd, NULL);
@@ -243,7 +246,7 @@ static int sleep_ms(void)
 	uint64_t ms;
 
 	engine_lock();
-	until = sleeps_until = next_deadline();
+	until = sleeps_until = cm_time_earlier(next_deadline(), host_deadline());
 	engine_unlock();
 	if (until.ns == UINT64_MAX)
 		return -1;
@@ -261,6 +264,8 @@ static void dispatch(const struct epoll_event *event)
 		network_changed();
 	else if (event->data.ptr == &hotplug_fd)
 		hotplug_drain(hotplug_fd);
+	else if (event->data.ptr == &host)
+		host_receive();
 	else
 		receive(event->data.ptr);
 }
@@ -275,6 +280,7 @@ static void *run(void *arg)
 		for (i = 0; i < n; i++)
 			dispatch(&events[i]);
 		run_timers();
+		host_look();
 	}
 	return arg;
 }
@@ -291,6 +297,11 @@ static int watch(int fd, void *who)
 int engine_watch_port(struct port *port)
 {
 	return watch(port->mad->fd, port);
+}
+
+int engine_watch_host(int fd)
+{
+	return watch(fd, &host);
 }
 
 /* Signals are the program's business: none is delivered to the thread. */
@@ -385,6 +396,7 @@ static void forget_parent(void)
 	net_after_fork();
 	gid_after_fork();
 	device_after_fork();
+	host_after_fork();
 	engine = (struct engine){ 0 };
 	started = false;
 }
@@ -424,9 +436,9 @@ int engine_start(void)
 }
 
 /*
- * A program that exits without destroying its ids leaves peers that would wait for it. The kernel
- * would end its connections; here each gets one last message. exit() may have been called with
- * the lock held, from a signal handler for one, so it is not waited for.
+ * A program that exits without destroying its ids leaves peers that would wait for it. cmportd ends
+ * its connections as the kernel would; where there is none, each gets one last message. exit() may
+ * have been called with the lock held, from a signal handler for one, so it is not waited for.
  */
 static void __attribute__((destructor)) end_connections(void)
 {
@@ -435,7 +447,7 @@ static void __attribute__((destructor)) end_connections(void)
 	struct id *id;
 	struct outbox box;
 
-	if (!started)
+	if (!started || host_client())
 		return;
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_nsec += EXIT_WAIT_NS;

@@ -64,10 +64,16 @@ int engine_step(struct engine *engine, struct outbox *box, struct cm_conn *conn,
 void engine_wake(struct engine *engine);
 
 /**
- * engine_watch_port() - receive from a port from now on
+ * engine_watch_port() - receive from a port of our own from now on
  *
  * Return: 0 or -errno.
  */
 int engine_watch_port(struct port *port);
+
+/** engine_watch_host() - receive from cmportd from now on. Return: 0 or -errno. */
+int engine_watch_host(int fd);
+
+/** engine_receive() - a message has arrived; the engine's thread. */
+void engine_receive(struct port *port, const struct mad_path *path, const uint8_t mad[MAD_BYTES]);
 
 #endif

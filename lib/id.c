@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "lib/api.h"
+#include "lib/claims.h"
 #include "lib/engine.h"
 #include "lib/listen.h"
 #include "lib/log.h"
@@ -274,13 +275,13 @@ static void withdraw(struct id *id, struct list *events)
 	list_remove(&id->link);
 	list_remove(&id->resolving);
 	cm_timer_disarm(&engine->resolutions, &id->resolve_timer);
-	port_space_release(&engine->ports, &id->claim);
 	if (id->conn)
 		engine_step(engine, &box, id->conn, CM_CALL_DESTROY, NULL);
 	id->conn = NULL;
 	channel_withdraw(id->channel, id, events);
 	engine_unlock();
 	outbox_flush(&box);
+	claims_release(id);
 }
 
 static void destroy(struct id *id);

@@ -66,6 +66,8 @@ struct id {
 	struct list link;	 /* in the engine's list of ids */
 	struct channel *channel; /* where events go */
 	struct port_claim claim; /* our port and address, the peer's address */
+	uint32_t claim_id; /* cmportd's name for it; 0 if there is none, or on a leased port */
+	bool binding;	   /* a port is being asked for */
 	struct id_options option;
 	struct id_path path;
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "lib/api.h"
+#include "lib/claims.h"
 #include "lib/log.h"
 #include "lib/resolve.h"
 #include "mad/cma_hdr.h"
@@ -91,15 +92,8 @@ static enum ibv_qp_type qp_type_of(const struct cm_req *req)
 
 static bool listens_to(const struct id *id, const struct request *request)
 {
-	const union addr *local = &id->claim.local;
-
-	if (id->state != ID_LISTEN || id->pub.qp_type != qp_type_of(request->req))
-		return false;
-	if (addr_is_any(local) && !id->claim.afonly)
-		return true;
-	if (local->sa.sa_family != request->dst.sa.sa_family)
-		return false;
-	return addr_is_any(local) || addr_same_ip(local, &request->dst);
+	return id->state == ID_LISTEN && id->pub.qp_type == qp_type_of(request->req) &&
+	       port_claim_accepts(&id->claim, &request->dst);
 }
 
 static struct id *find_listener(struct engine *engine, const struct request *request)
@@ -308,9 +302,7 @@ static int begin(struct engine *engine, struct id *id, unsigned int backlog)
 
 	if (id->state != ID_ADDR_BOUND)
 		return -EINVAL;
-	err = port_space_listen(&engine->ports, &id->claim);
-	if (!err)
-		err = cm_core_serve(&engine->core, &id->service, service_id);
+	err = cm_core_serve(&engine->core, &id->service, service_id);
 	if (err)
 		return err;
 	id->serving = true;
@@ -352,6 +344,8 @@ static int start_listening(struct id *id, int backlog)
 		err = -ENOSYS; /* datagram services are not here yet */
 	if (!err)
 		err = open_ports(id);
+	if (!err)
+		err = claims_listen(id);
 	if (err)
 		return err;
 	engine = engine_lock();

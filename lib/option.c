@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "lib/api.h"
+#include "lib/claims.h"
 #include "lib/engine.h"
 
 static int set_tos(struct id *id, const void *value)
@@ -86,6 +87,8 @@ static int set_option(struct id *id, int level, int name, const void *value, siz
 		engine_lock();
 		err = options[i].set(id, value);
 		engine_unlock();
+		if (!err)
+			claims_changed(id);
 		return err;
 	}
 	return -ENOSYS;

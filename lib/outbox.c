@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "lib/device.h"
+#include "lib/host.h"
 #include "lib/log.h"
 #include "lib/trace.h"
 #include "net/hop.h"
@@ -47,11 +48,31 @@ static bool can_leave(const struct cm_send *send)
 					       send->path.sgid_index, &send->path.dgid);
 }
 
+/* cmportd waits for link addresses itself, and for all processes. */
+static int hand_over(struct outbox *box, bool again)
+{
+	unsigned int i;
+	int err;
+
+	for (i = 0; i < box->n; i++)
+		trace_message('>', port_of(box->send[i].port), &box->send[i].path,
+			      box->send[i].mad);
+	err = box->n || box->n_closed ? host_send(box, again) : 0;
+	if (err)
+		log_debug("that was not sent: %s", strerror(-err));
+	for (i = 0; i < box->n; i++)
+		port_put(port_of(box->send[i].port));
+	outbox_init(box);
+	return err;
+}
+
 int outbox_flush(struct outbox *box)
 {
 	unsigned int i;
 	int err, first = 0;
 
+	if (host_client())
+		return hand_over(box, false);
 	for (i = 0; i < box->n; i++) {
 		err = send_one(&box->send[i], send_fast);
 		first = first ? first : err;
@@ -72,6 +93,10 @@ void outbox_flush_without_waiting(struct outbox *box)
 {
 	unsigned int i;
 
+	if (host_client()) {
+		hand_over(box, true);
+		return;
+	}
 	for (i = 0; i < box->n; i++) {
 		if (can_leave(&box->send[i]))
 			send_one(&box->send[i], send_slowly);

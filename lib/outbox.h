@@ -7,18 +7,24 @@
 #define LIB_OUTBOX_H
 
 #include "cm/core.h"
+#include "portd/client.h"
 
-#define OUTBOX_MAX (2 * CM_SENDS_MAX)
+#define OUTBOX_MAX	  (2 * CM_SENDS_MAX)
+#define OUTBOX_CLOSED_MAX 4
 
 struct outbox {
 	unsigned int n;
 	struct cm_send send[OUTBOX_MAX]; /* each holds a reference to its port */
+	/* Comm ids that are free again: cmportd is told after it was given their last messages. */
+	unsigned int n_closed;
+	struct portd_close closed[OUTBOX_CLOSED_MAX];
 };
 
 /** outbox_init() - an empty outbox. */
 static inline void outbox_init(struct outbox *box)
 {
 	box->n = 0;
+	box->n_closed = 0;
 }
 
 /**

@@ -9,10 +9,10 @@
 #include <string.h>
 
 #include "lib/api.h"
+#include "lib/claims.h"
 #include "lib/log.h"
 #include "lib/roce.h"
 
-#define LOW_PORTS     1024
 #define LOOK_AGAIN_NS (250 * CM_NS_PER_MS)
 
 /* --- binding ------------------------------------------------------------- */
@@ -59,36 +59,45 @@ static bool default_afonly(const struct engine *engine, const struct id *id)
 	return id->claim.local.sa.sa_family == AF_INET || engine->ports.limits.v6_only;
 }
 
-int bind_local(struct id *id, const union addr *addr)
+/* From here to end_binding() nobody else touches the claim. */
+static int begin_binding(struct id *id, const union addr *addr)
 {
-	struct id_path path = { 0 };
-	struct engine *engine;
-	bool is_low = addr_port(addr) && addr_port(addr) < LOW_PORTS;
-	struct port_limits limits;
-	int err = find_local_device(id, addr, &path);
+	struct engine *engine = engine_lock();
+	int err = id->state != ID_IDLE || id->binding ? -EINVAL : 0;
 
-	if (err)
-		return err;
-	/* Whether it may is asked each time: a program may have given the privilege up. */
-	if (is_low)
-		port_limits_read(&limits);
-	engine = engine_lock();
-	if (id->state != ID_IDLE) {
-		engine_unlock();
-		return -EINVAL;
+	if (!err) {
+		id->binding = true;
+		id->claim.local = *addr;
+		id->claim.afonly = default_afonly(engine, id);
 	}
-	if (is_low)
-		engine->ports.limits = limits;
-	id->claim.local = *addr;
-	id->claim.afonly = default_afonly(engine, id);
-	err = port_space_bind(&engine->ports, &id->claim);
+	engine_unlock();
+	return err;
+}
+
+static void end_binding(struct id *id, const struct id_path *path, int err)
+{
+	engine_lock();
+	id->binding = false;
 	if (!err) {
 		id->state = ID_ADDR_BOUND;
-		id->path.gid = path.gid;
+		id->path.gid = path->gid;
 	} else {
 		memset(&id->claim.local, 0, sizeof(id->claim.local));
 	}
 	engine_unlock();
+}
+
+int bind_local(struct id *id, const union addr *addr)
+{
+	struct id_path path = { 0 };
+	int err = find_local_device(id, addr, &path);
+
+	if (!err)
+		err = begin_binding(id, addr);
+	if (err)
+		return err;
+	err = claims_bind(id);
+	end_binding(id, &path, err);
 	return err;
 }
 
@@ -323,6 +332,7 @@ static int start_resolving(struct id *id, const union addr *dst, int timeout_ms)
 	}
 	id->pub.route.addr.dst_storage = dst->storage;
 	set_path(id, &path, status, timeout_ms);
+	claims_changed(id);
 	return 0;
 }
 

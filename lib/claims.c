@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Port numbers of ids: see claims.h.
+ */
+#include "lib/claims.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/host.h"
+#include "lib/log.h"
+
+static uint32_t next_claim_id; /* atomic */
+
+/* --- what cmportd is told ------------------------------------------------ */
+
+static uint8_t put_addr(const union addr *addr, uint8_t bytes[16], uint32_t *scope)
+{
+	if (addr->sa.sa_family == AF_INET) {
+		memcpy(bytes + 12, &addr->in4.sin_addr, 4);
+		return 4;
+	}
+	if (addr->sa.sa_family != AF_INET6)
+		return 0;
+	memcpy(bytes, &addr->in6.sin6_addr, 16);
+	*scope = addr->in6.sin6_scope_id;
+	return 6;
+}
+
+static struct portd_claim claim_of(const struct id *id)
+{
+	struct portd_claim claim = {
+		.claim_id = id->claim_id,
+		.ps = id->claim.ps,
+		.reuseaddr = id->claim.reuseaddr,
+		.afonly = id->claim.afonly,
+		.local_port = addr_port(&id->claim.local),
+		.peer_port = addr_port(&id->claim.peer),
+	};
+
+	claim.local_family = put_addr(&id->claim.local, claim.local_addr, &claim.local_scope);
+	claim.peer_family = put_addr(&id->claim.peer, claim.peer_addr, &claim.peer_scope);
+	return claim;
+}
+
+/* --- binding ------------------------------------------------------------- */
+
+/* A claim of our own at cmportd, known there by a number. */
+static int claim_port(struct id *id)
+{
+	uint32_t claim_id = __atomic_add_fetch(&next_claim_id, 1, __ATOMIC_RELAXED);
+	struct portd_claim claim;
+	int err;
+
+	id->claim_id = claim_id;
+	claim = claim_of(id);
+	err = portd_bind(host_client(), &claim);
+	if (err)
+		id->claim_id = 0;
+	else
+		addr_set_port(&id->claim.local, claim.local_port);
+	return err;
+}
+
+static int bind_at_portd(struct id *id)
+{
+	struct engine *engine;
+	uint16_t port = addr_port(&id->claim.local);
+	int err = 0;
+
+	if (!port)
+		port = portd_take_port(host_client(), id->claim.ps);
+	if (port && !addr_port(&id->claim.local))
+		addr_set_port(&id->claim.local, port);
+	else
+		err = claim_port(id);
+	if (err)
+		return err;
+	engine = engine_lock();
+	err = port_space_hold(&engine->ports, &id->claim);
+	engine_unlock();
+	if (err)
+		claims_release(id);
+	return err;
+}
+
+/* Whether it may bind a low port is asked each time: a program may have given the privilege up. */
+static int bind_here(struct id *id)
+{
+	uint16_t port = addr_port(&id->claim.local);
+	struct port_limits limits;
+	struct engine *engine = engine_lock();
+	bool is_low = port && port < engine->ports.limits.unprivileged_first;
+	int err;
+
+	engine_unlock();
+	if (is_low)
+		port_limits_read(&limits);
+	engine = engine_lock();
+	if (is_low)
+		engine->ports.limits = limits;
+	err = port_space_bind(&engine->ports, &id->claim);
+	engine_unlock();
+	return err;
+}
+
+int claims_bind(struct id *id)
+{
+	int err = host_start();
+
+	if (err)
+		return err;
+	return host_client() ? bind_at_portd(id) : bind_here(id);
+}
+
+/* --- afterwards ---------------------------------------------------------- */
+
+static int listen_at_portd(struct id *id)
+{
+	struct portd_claim claim;
+	int err = 0;
+
+	if (!id->claim_id)
+		err = claim_port(id); /* a leased port becomes a claim */
+	if (err)
+		return err;
+	claim = claim_of(id);
+	err = portd_listen(host_client(), &claim);
+	if (!err)
+		id->claim.reuseaddr = false;
+	return err;
+}
+
+int claims_listen(struct id *id)
+{
+	struct engine *engine;
+	int err;
+
+	if (host_client())
+		return listen_at_portd(id);
+	engine = engine_lock();
+	err = port_space_listen(&engine->ports, &id->claim);
+	engine_unlock();
+	return err;
+}
+
+void claims_changed(struct id *id)
+{
+	struct portd_claim claim;
+
+	if (!host_client() || !id->claim_id)
+		return;
+	claim = claim_of(id);
+	portd_update(host_client(), &claim);
+}
+
+void claims_release(struct id *id)
+{
+	uint16_t port = addr_port(&id->claim.local);
+	struct engine *engine = engine_lock();
+	bool was_held = port_claim_is_bound(&id->claim);
+
+	port_space_release(&engine->ports, &id->claim);
+	engine_unlock();
+	if (!host_client())
+		return;
+	if (id->claim_id)
+		portd_release(host_client(), id->claim_id);
+	else if (was_held)
+		portd_give_port(host_client(), id->claim.ps, port);
+	id->claim_id = 0;
+}
+
+/* --- a new cmportd ------------------------------------------------------- */
+
+struct told {
+	struct portd_claim claim;
+	bool listens;
+};
+
+static size_t collect(struct told **ret)
+{
+	struct engine *engine = engine_lock();
+	struct list *node;
+	struct told *told;
+	struct id *id;
+	size_t n = 0;
+
+	list_for_each (node, &engine->ids)
+		n++;
+	told = calloc(n + 1, sizeof(*told));
+	n = 0;
+	list_for_each (node, &engine->ids) {
+		id = container_of(node, struct id, link);
+		if (!told || !id->claim_id)
+			continue;
+		told[n].claim = claim_of(id);
+		told[n++].listens = id->serving;
+	}
+	engine_unlock();
+	*ret = told;
+	return n;
+}
+
+void claims_tell(struct portd_client *client)
+{
+	struct told *told;
+	size_t i, n = collect(&told);
+	int err;
+
+	for (i = 0; i < n; i++) {
+		err = portd_tell_claim(client, &told[i].claim, told[i].listens);
+		if (err)
+			log_warn("port %u is lost: %s", told[i].claim.local_port, strerror(-err));
+	}
+	free(told);
+}

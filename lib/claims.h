@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Port numbers of ids: asked of the host (host.h), and noted in the engine's port space, which
+ * finds the listener of a request. Called by resolve.c, listen.c, option.c and id.c, without the
+ * engine's lock except where it says so.
+ */
+#ifndef LIB_CLAIMS_H
+#define LIB_CLAIMS_H
+
+#include "lib/engine.h"
+#include "portd/client.h"
+
+/**
+ * claims_bind() - have the port of id->claim.local, or any ephemeral one if that is 0
+ *
+ * The caller sees to it that nobody else touches the claim meanwhile.
+ *
+ * Return: 0, with the port in id->claim.local; or as port_space_bind(), or as host_start().
+ */
+int claims_bind(struct id *id);
+
+/** claims_listen() - make a bound claim fit to listen. Return: as port_space_listen(). */
+int claims_listen(struct id *id);
+
+/** claims_changed() - addresses or flags of a bound claim have changed. */
+void claims_changed(struct id *id);
+
+/** claims_release() - give the port back; harmless if there is none. */
+void claims_release(struct id *id);
+
+/** claims_tell() - tell a new cmportd of all claims. */
+void claims_tell(struct portd_client *client);
+
+#endif

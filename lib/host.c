@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The library's host: see host.h.
+ */
+#include "lib/host.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cm/action.h"
+#include "lib/claims.h"
+#include "lib/engine.h"
+#include "lib/log.h"
+#include "lib/removal.h"
+
+#define HANDLES	     64
+#define IDS_LOW	     8192
+#define TRY_AGAIN_NS (500 * CM_NS_PER_MS)
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static bool started;
+static struct portd_client *client; /* written once, under the lock */
+static struct port *ports[HANDLES]; /* by handle, each with a reference; under the lock */
+static struct portd_close closing[OUTBOX_CLOSED_MAX]; /* of a step; under the engine's lock */
+static unsigned int n_closing;
+static struct cm_time resume_at; /* of the engine's thread */
+
+struct portd_client *host_client(void)
+{
+	return __atomic_load_n(&client, __ATOMIC_ACQUIRE);
+}
+
+/* --- finding it ---------------------------------------------------------- */
+
+/* Called by the core, under the engine's lock. Where no outbox is at hand, a port was removed, and
+ * there is nothing to send. */
+static void released(struct cm_core *core, const struct cm_conn *conn)
+{
+	struct portd_close close = { .local_comm_id = conn->local_comm_id,
+				     .remote_comm_id = conn->remote_comm_id };
+
+	(void)core;
+	if (!conn->port)
+		return; /* cmportd never heard of it */
+	close.peer_gid = cm_peer_gid(&conn->path);
+	if (n_closing < OUTBOX_CLOSED_MAX)
+		closing[n_closing++] = close;
+	else
+		portd_closed(client, &close);
+}
+
+void host_take_closed(struct outbox *box)
+{
+	unsigned int i;
+
+	for (i = 0; i < n_closing; i++) {
+		if (box->n_closed < OUTBOX_CLOSED_MAX)
+			box->closed[box->n_closed++] = closing[i];
+		else
+			portd_closed(client, &closing[i]);
+	}
+	n_closing = 0;
+}
+
+static int lend_ids(const struct portd_ids *ids)
+{
+	struct engine *engine = engine_lock();
+	int err = cm_core_lend_ids(&engine->core, ids->first, ids->count);
+
+	if (!err)
+		engine->core.released = released;
+	engine_unlock();
+	return err;
+}
+
+static bool is_inline(void)
+{
+	const char *mode = secure_getenv("PURECM_PORTD");
+
+	return mode && strcmp(mode, "inline") == 0;
+}
+
+static int find_portd(void)
+{
+	struct portd_client *found;
+	struct portd_ids ids;
+	struct portd_why why;
+	int err = portd_client_open(&found, &ids, &why);
+
+	if (err) {
+		log_warn("%s%s%s", why.text, why.text[0] ? ": " : "", strerror(-err));
+		return err;
+	}
+	__atomic_store_n(&client, found, __ATOMIC_RELEASE);
+	resume_at = CM_TIME_NEVER;
+	err = lend_ids(&ids);
+	if (!err)
+		err = engine_watch_host(portd_client_fd(found));
+	if (!err)
+		return 0;
+	__atomic_store_n(&client, NULL, __ATOMIC_RELEASE);
+	portd_client_close(found);
+	return err;
+}
+
+int host_start(void)
+{
+	int err = 0;
+
+	if (__atomic_load_n(&started, __ATOMIC_ACQUIRE))
+		return 0;
+	pthread_mutex_lock(&lock);
+	if (!started && !is_inline())
+		err = find_portd();
+	if (!err)
+		__atomic_store_n(&started, true, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&lock);
+	return err;
+}
+
+void host_after_fork(void)
+{
+	pthread_mutex_init(&lock, NULL);
+	portd_client_after_fork(client);
+	client = NULL;
+	started = false;
+	memset(ports, 0, sizeof(ports));
+	n_closing = 0;
+}
+
+/* --- ports --------------------------------------------------------------- */
+
+static void set_handle(struct port *port, int handle)
+{
+	struct port *before = NULL;
+
+	pthread_mutex_lock(&lock);
+	if (port->handle >= 0 && ports[port->handle] == port) {
+		before = ports[port->handle];
+		ports[port->handle] = NULL;
+	}
+	port->handle = handle;
+	if (handle >= 0)
+		ports[handle] = port_get(port);
+	pthread_mutex_unlock(&lock);
+	if (before)
+		port_put(before);
+}
+
+int host_open_port(struct port *port)
+{
+	const char *name = ibv_get_device_name(port->device->verbs->device);
+	struct portd_reply reply = { .error = 0 };
+	struct portd_why why = { "" };
+	int err = portd_open_port(client, name, port->port_num, &reply, &why);
+
+	if (!err && reply.handle >= HANDLES)
+		err = -EPROTO;
+	if (err) {
+		log_warn("%s port %u: no CM messages can be sent or received: %s%s%s", name,
+			 port->port_num, strerror(-err), why.text[0] ? ": " : "", why.text);
+		return err;
+	}
+	cm_port_init(&port->cm, reply.ca_guid, &reply.gid0);
+	port->handle = -1;
+	set_handle(port, reply.handle);
+	return 0;
+}
+
+void host_close_port(struct port *port)
+{
+	set_handle(port, -1);
+}
+
+/* Return: with a reference, or NULL. */
+static struct port *port_with(uint8_t handle)
+{
+	struct port *port = NULL;
+
+	pthread_mutex_lock(&lock);
+	if (handle < HANDLES && ports[handle])
+		port = port_get(ports[handle]);
+	pthread_mutex_unlock(&lock);
+	return port;
+}
+
+static struct port *port_named(const char *device, uint8_t port_num)
+{
+	struct port *port = NULL;
+	int i;
+
+	pthread_mutex_lock(&lock);
+	for (i = 0; i < HANDLES && !port; i++)
+		if (ports[i] && ports[i]->port_num == port_num &&
+		    !strcmp(ibv_get_device_name(ports[i]->device->verbs->device), device))
+			port = port_get(ports[i]);
+	pthread_mutex_unlock(&lock);
+	return port;
+}
+
+/* --- messages ------------------------------------------------------------ */
+
+int host_send(const struct outbox *box, bool again)
+{
+	struct portd_mad mad[OUTBOX_MAX];
+	const struct cm_send *send;
+	unsigned int i, n = 0;
+	int handle, err = 0;
+
+	for (i = 0; i < box->n; i++) {
+		send = &box->send[i];
+		handle = port_of(send->port)->handle;
+		if (handle < 0)
+			continue;
+		mad[n].port = (uint8_t)handle;
+		mad[n].again = again;
+		mad[n].path = send->path;
+		memcpy(mad[n++].mad, send->mad, MAD_BYTES);
+	}
+	if (n)
+		err = portd_send(client, mad, n);
+	for (i = 0; i < box->n_closed; i++)
+		portd_closed(client, &box->closed[i]);
+	return err;
+}
+
+static void take(const struct portd_record *record, void *arg)
+{
+	bool is_gone = record->type == PORTD_GONE;
+	struct port *port = port_with(is_gone ? record->gone.port : record->mad.port);
+
+	(void)arg;
+	if (!port)
+		return;
+	if (is_gone)
+		removal_of_port(port);
+	else
+		engine_receive(port, &record->mad.path, record->mad.mad);
+	port_put(port);
+}
+
+void host_receive(void)
+{
+	if (portd_receive(client, take, NULL) == -EPIPE) {
+		log_debug("cmportd is gone");
+		resume_at = engine_now();
+	}
+}
+
+/* --- what the next cmportd is told --------------------------------------- */
+
+static struct portd_will will_of(const struct cm_conn *conn)
+{
+	return (struct portd_will){
+		.state = (uint8_t)conn->state,
+		.active = conn->active,
+		.port = (uint8_t)port_of(conn->port)->handle,
+		.local_comm_id = conn->local_comm_id,
+		.remote_comm_id = conn->remote_comm_id,
+		.local_qpn = conn->local_qpn,
+		.remote_qpn = conn->remote_qpn,
+		.remote_ca_guid = conn->remote_ca_guid,
+		.tid = conn->tid,
+		.packet_life_time = conn->packet_life_time,
+		.local_ack_timeout = conn->local_ack_timeout,
+		.path = conn->path,
+	};
+}
+
+struct wills_told {
+	struct portd_will *will;
+	size_t n, room;
+};
+
+static void collect_will(struct cm_conn *conn, void *arg)
+{
+	struct wills_told *told = arg;
+
+	if (conn->port && port_of(conn->port)->handle >= 0 && told->n < told->room)
+		told->will[told->n++] = will_of(conn);
+}
+
+static void tell_wills(struct portd_client *to)
+{
+	struct engine *engine = engine_lock();
+	struct wills_told told = { .room = engine->core.n_conns };
+	size_t i;
+
+	told.will = calloc(told.room + 1, sizeof(*told.will));
+	if (told.will)
+		cm_core_walk(&engine->core, collect_will, &told);
+	engine_unlock();
+	for (i = 0; i < told.n; i++)
+		portd_tell_will(to, &told.will[i]);
+	if (!told.will)
+		log_warn("out of memory: cmportd is not told of this program's connections");
+	free(told.will);
+}
+
+static void tell_all(struct portd_client *to, void *arg)
+{
+	(void)arg;
+	claims_tell(to);
+	tell_wills(to);
+}
+
+static void handle_is(const char *device, uint8_t port_num, int handle, void *arg)
+{
+	struct port *port = port_named(device, port_num);
+
+	(void)arg;
+	if (!port)
+		return;
+	if (handle < 0)
+		log_warn("%s port %u is lost: %s", device, port_num, strerror(-handle));
+	set_handle(port, handle < HANDLES ? handle : -EPROTO);
+	port_put(port);
+}
+
+static void resume(void)
+{
+	static const struct portd_memory memory = { .handle_is = handle_is, .tell = tell_all };
+	int err = portd_resume(client, &memory);
+
+	if (!err)
+		err = engine_watch_host(portd_client_fd(client));
+	if (err)
+		log_warn("cmportd is gone, and there is no other: %s", strerror(-err));
+	else
+		log_debug("the next cmportd knows everything");
+	resume_at = err ? cm_time_after(engine_now(), TRY_AGAIN_NS) : CM_TIME_NEVER;
+}
+
+void host_state_changed(struct id *id)
+{
+	struct portd_will will = { .state = CM_N_STATES };
+
+	if (!host_client())
+		return;
+	engine_lock();
+	if (id->conn && id->conn->port)
+		will = will_of(id->conn);
+	engine_unlock();
+	if (will.state != CM_N_STATES)
+		portd_will_is(client, &will);
+}
+
+/* --- what has to be looked after ----------------------------------------- */
+
+static void fetch_ids(void)
+{
+	struct engine *engine = engine_lock();
+	bool low = cm_core_ids_left(&engine->core) < IDS_LOW;
+	struct portd_ids ids;
+
+	engine_unlock();
+	if (low && portd_lease_ids(client, &ids) == 0)
+		lend_ids(&ids);
+}
+
+void host_look(void)
+{
+	if (!host_client())
+		return;
+	if (cm_time_reached(resume_at, engine_now()))
+		resume();
+	if (resume_at.ns == UINT64_MAX)
+		fetch_ids();
+}
+
+struct cm_time host_deadline(void)
+{
+	return host_client() ? resume_at : CM_TIME_NEVER;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the library needs of its host: somebody who has the CM class of the ports, and hands out
+ * comm ids. That is cmportd, which serves all processes and outlives them; or, with
+ * PURECM_PORTD=inline, this process itself, which then owns the ports that it uses.
+ *
+ * Called by the engine, by device.c for ports, and by claims.c for port numbers. Nothing here may
+ * be called with the engine's lock held, except where it says so.
+ */
+#ifndef LIB_HOST_H
+#define LIB_HOST_H
+
+#include "lib/id.h"
+#include "lib/outbox.h"
+#include "portd/client.h"
+
+/**
+ * host_start() - find cmportd, or start it, unless that was done before or is not wanted
+ *
+ * Return: 0; -errno as portd_client_open(), with a warning in the log that says what to do.
+ */
+int host_start(void);
+
+/** host_client() - cmportd, after host_start(); NULL for inline. May be called under the lock. */
+struct portd_client *host_client(void);
+
+/**
+ * host_open_port() - have cmportd deliver the messages of a port
+ * @port: its device and number are set; filled: handle, and what cm_port_init() fills
+ *
+ * Return: 0, or as umad_port_open(), with a warning in the log.
+ */
+int host_open_port(struct port *port);
+
+/** host_close_port() - no port is delivered to any more under this handle. */
+void host_close_port(struct port *port);
+
+/** host_take_closed() - comm ids that the step has set free; the engine's lock is held. */
+void host_take_closed(struct outbox *box);
+
+/** host_send() - have cmportd send; @again: it was sent before. Return: 0 or -errno. */
+int host_send(const struct outbox *box, bool again);
+
+/** host_receive() - the descriptor of cmportd is readable; the engine's thread. */
+void host_receive(void);
+
+/** host_look() - the engine's thread, before it sleeps: more comm ids, the next cmportd. */
+void host_look(void);
+
+/** host_deadline() - when host_look() is needed even if nothing happens. */
+struct cm_time host_deadline(void);
+
+/** host_state_changed() - a connection's state has changed without a message. */
+void host_state_changed(struct id *id);
+
+/** host_after_fork() - in a forked child: a new start. */
+void host_after_fork(void);
+
+#endif
