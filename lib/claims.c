@@ -145,14 +145,17 @@ int claims_listen(struct id *id)
 	return err;
 }
 
-void claims_changed(struct id *id)
+bool claims_state(const struct id *id, struct portd_claim *ret)
 {
-	struct portd_claim claim;
+	if (!id->claim_id)
+		return false;
+	*ret = claim_of(id);
+	return true;
+}
 
-	if (!host_client() || !id->claim_id)
-		return;
-	claim = claim_of(id);
-	portd_update(host_client(), &claim);
+void claims_changed(const struct portd_claim *claim)
+{
+	portd_update(host_client(), claim);
 }
 
 void claims_release(struct id *id)

@@ -22,8 +22,15 @@ int claims_bind(struct id *id);
 /** claims_listen() - make a bound claim fit to listen. Return: as port_space_listen(). */
 int claims_listen(struct id *id);
 
-/** claims_changed() - addresses or flags of a bound claim have changed. */
-void claims_changed(struct id *id);
+/**
+ * claims_state() - what a claim is now; the engine's lock is held
+ *
+ * Return: false if cmportd knows of no such claim.
+ */
+bool claims_state(const struct id *id, struct portd_claim *ret);
+
+/** claims_changed() - tell what claims_state() said; the id may be gone by now. */
+void claims_changed(const struct portd_claim *claim);
 
 /** claims_release() - give the port back; harmless if there is none. */
 void claims_release(struct id *id);

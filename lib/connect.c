@@ -396,10 +396,27 @@ int rdma_establish(struct rdma_cm_id *id)
 	return api_return(establish_id(id_of(id)));
 }
 
+/* The peer's data is as good as its RTU; cmportd sees neither. */
+static int establish_by_data(struct id *id)
+{
+	struct portd_will will;
+	bool is_told;
+	int err;
+
+	engine_lock();
+	is_told = id->conn && host_will_of(id->conn, &will);
+	engine_unlock();
+	err = step(id, CM_CALL_ESTABLISH, NULL);
+	if (!err && is_told) {
+		will.state = CM_ESTABLISHED;
+		portd_will_is(host_client(), &will);
+	}
+	return err;
+}
+
 static int notify_id(struct id *id, enum ibv_event_type event)
 {
 	bool begun, established;
-	int err;
 
 	engine_lock();
 	begun = id->conn;
@@ -411,12 +428,7 @@ static int notify_id(struct id *id, enum ibv_event_type event)
 		return established ? 0 : -EINVAL;
 	if (event != IBV_EVENT_COMM_EST)
 		return -EINVAL;
-	if (established)
-		return -EISCONN;
-	err = step(id, CM_CALL_ESTABLISH, NULL);
-	if (!err)
-		host_state_changed(id);
-	return err;
+	return established ? -EISCONN : establish_by_data(id);
 }
 
 int rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event)

@@ -333,18 +333,12 @@ static void resume(void)
 	resume_at = err ? cm_time_after(engine_now(), TRY_AGAIN_NS) : CM_TIME_NEVER;
 }
 
-void host_state_changed(struct id *id)
+bool host_will_of(const struct cm_conn *conn, struct portd_will *ret)
 {
-	struct portd_will will = { .state = CM_N_STATES };
-
-	if (!host_client())
-		return;
-	engine_lock();
-	if (id->conn && id->conn->port)
-		will = will_of(id->conn);
-	engine_unlock();
-	if (will.state != CM_N_STATES)
-		portd_will_is(client, &will);
+	if (!host_client() || !conn->port)
+		return false;
+	*ret = will_of(conn);
+	return true;
 }
 
 /* --- what has to be looked after ----------------------------------------- */

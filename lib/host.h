@@ -50,8 +50,14 @@ void host_look(void);
 /** host_deadline() - when host_look() is needed even if nothing happens. */
 struct cm_time host_deadline(void);
 
-/** host_state_changed() - a connection's state has changed without a message. */
-void host_state_changed(struct id *id);
+/**
+ * host_will_of() - what cmportd should know of a connection whose state changes without a message
+ * @conn: as it is; the engine's lock is held
+ * @ret:  for portd_will_is()
+ *
+ * Return: false if there is nobody to tell.
+ */
+bool host_will_of(const struct cm_conn *conn, struct portd_will *ret);
 
 /** host_after_fork() - in a forked child: a new start. */
 void host_after_fork(void);

@@ -43,7 +43,8 @@ static enum level wanted(void)
 	return level;
 }
 
-static void write_line(const char *kind, const char *format, va_list args)
+__attribute__((format(printf, 2, 0))) static void write_line(const char *kind, const char *format,
+							     va_list args)
 {
 	char line[LINE_BYTES];
 	struct timespec now;

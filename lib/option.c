@@ -76,6 +76,8 @@ static const struct {
 
 static int set_option(struct id *id, int level, int name, const void *value, size_t bytes)
 {
+	struct portd_claim claim;
+	bool is_claimed;
 	size_t i;
 	int err;
 
@@ -86,9 +88,10 @@ static int set_option(struct id *id, int level, int name, const void *value, siz
 			return -EINVAL;
 		engine_lock();
 		err = options[i].set(id, value);
+		is_claimed = !err && claims_state(id, &claim);
 		engine_unlock();
-		if (!err)
-			claims_changed(id);
+		if (is_claimed)
+			claims_changed(&claim);
 		return err;
 	}
 	return -ENOSYS;

@@ -288,6 +288,8 @@ static void set_path(struct id *id, struct id_path *path, int status, int timeou
 {
 	struct device *device = device_of(path->gid.verbs);
 	struct port *before = NULL;
+	struct portd_claim claim;
+	bool is_claimed = false;
 	struct engine *engine = engine_lock();
 
 	if (!status && device_is_gone(device))
@@ -303,12 +305,15 @@ static void set_path(struct id *id, struct id_path *path, int status, int timeou
 		id->path = *path;
 		id->hides_scope = is_any_without_scope(&id->claim.local);
 		set_source(id, path);
+		is_claimed = claims_state(id, &claim);
 		if (path->loopback || path->route.resolved)
 			resolved(engine, id, 0);
 		else
 			begin_waiting(engine, id, timeout_ms);
 	}
-	engine_unlock();
+	engine_unlock(); /* from here on another thread may have taken the event and the id away */
+	if (is_claimed)
+		claims_changed(&claim);
 	if (before)
 		port_put(before);
 }
@@ -332,7 +337,6 @@ static int start_resolving(struct id *id, const union addr *dst, int timeout_ms)
 	}
 	id->pub.route.addr.dst_storage = dst->storage;
 	set_path(id, &path, status, timeout_ms);
-	claims_changed(id);
 	return 0;
 }
 

@@ -328,7 +328,15 @@ static int hello(struct portd_client *client, bool resumes, struct portd_ids *re
 int asking_start(struct portd_client *client, bool resumes, struct portd_ids *ret_ids,
 		 struct portd_why *ret_why)
 {
-	int err = connect_or_start(client->path, &client->control_fd, ret_why);
+	int64_t until = now_ms() + CONNECT_MS;
+	int err;
 
-	return err ? err : hello(client, resumes, ret_ids, ret_why);
+	/* One that is about to leave may still take a connection that it will not serve. */
+	do {
+		close_fd(&client->control_fd);
+		err = connect_or_start(client->path, &client->control_fd, ret_why);
+		if (!err)
+			err = hello(client, resumes, ret_ids, ret_why);
+	} while ((err == -EPIPE || err == -ECONNRESET) && now_ms() < until);
+	return err;
 }

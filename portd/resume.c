@@ -4,7 +4,6 @@
  * that the old one knew. Called by lib/host.c, in the engine's thread.
  */
 #include <errno.h>
-#include <unistd.h>
 
 #include "portd/asking.h"
 
@@ -51,9 +50,6 @@ static int start_life(struct portd_client *client)
 {
 	struct portd_why why = { "" };
 
-	if (client->control_fd >= 0)
-		close(client->control_fd);
-	client->control_fd = -1;
 	return asking_start(client, true, NULL, &why);
 }
 
