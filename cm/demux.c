@@ -210,15 +210,20 @@ static struct cm_conn *receive_mra(struct arrival *in)
 	return step(in, conn, to_req ? CM_RX_MRA_REQ : CM_RX_MRA_REP);
 }
 
-/* Who gives up on us with reason 4 has no id of ours to name, but the GUID we sent. */
-static struct cm_conn *find_abandoned(struct arrival *in, const struct cm_rej *rej)
+uint64_t cm_rej_guid(const struct cm_rej *rej)
 {
 	uint64_t guid = 0;
 	unsigned int i;
 
 	for (i = 0; i < sizeof(guid); i++)
 		guid = guid << 8 | rej->ari[i];
-	return find_by_remote(in, guid, rej->local_comm_id);
+	return guid;
+}
+
+/* Who gives up on us with reason 4 has no id of ours to name, but the GUID of its CA. */
+static struct cm_conn *find_abandoned(struct arrival *in, const struct cm_rej *rej)
+{
+	return find_by_remote(in, cm_rej_guid(rej), rej->local_comm_id);
 }
 
 static struct cm_conn *receive_rej(struct arrival *in)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cm/action.h"
+#include "cm/demux.h"
 #include "portd/log.h"
 #include "portd/state.h"
 
@@ -110,7 +111,8 @@ static uint16_t route_rej(const struct server *server, const struct mad_gid *pee
 	uint16_t to = NOBODY;
 
 	if (rej->reason == CM_REJ_TIMEOUT)
-		to = holder(wills_of_remote(server->wills, peer, 0, rej->local_comm_id));
+		to = holder(
+			wills_of_remote(server->wills, peer, cm_rej_guid(rej), rej->local_comm_id));
 	return to == NOBODY ? owner_of_id(server, rej->remote_comm_id) : to;
 }
 
@@ -149,6 +151,7 @@ void router_received(struct server *server, struct station *station, const struc
 		     const uint8_t mad[MAD_BYTES])
 {
 	struct cm_msg msg;
+	bool is_request;
 	uint16_t to;
 
 	if (cm_msg_decode(mad, MAD_BYTES, &msg)) {
@@ -160,13 +163,15 @@ void router_received(struct server *server, struct station *station, const struc
 		answer_for_nobody(server, station, path, mad);
 		return;
 	}
-	if (wills_received(server->wills, to, station->handle, path, &msg)) {
+	is_request = msg.hdr.attr_id == CM_ATTR_REQ;
+	/* What a remote flood makes us remember for a client that does not answer has a bound. */
+	if ((is_request && wills_count(server->wills, to) >= WILLS_MAX) ||
+	    wills_received(server->wills, to, station->handle, path, &msg)) {
 		server->count[SERVER_COUNT_OVERFLOW]++;
 		return;
 	}
 	server->count[SERVER_COUNT_ROUTED]++;
-	guest_deliver(server, server->guest[to], station, path, mad,
-		      msg.hdr.attr_id == CM_ATTR_REQ);
+	guest_deliver(server, server->guest[to], station, path, mad, is_request);
 }
 
 /* --- may it be sent? ----------------------------------------------------- */
