@@ -174,7 +174,8 @@ void channel_signal_posted(struct list *channels)
 	}
 }
 
-void channel_withdraw(struct channel *channel, const struct id *owner, struct list *ret)
+static void withdraw(struct channel *channel, const struct id *owner, const struct id *subject,
+		     struct list *ret)
 {
 	struct list *node, *after;
 	struct event *event;
@@ -183,7 +184,7 @@ void channel_withdraw(struct channel *channel, const struct id *owner, struct li
 	pthread_mutex_lock(&channel->lock);
 	list_for_each_safe (node, after, &channel->events) {
 		event = container_of(node, struct event, link);
-		if (event->owner != owner)
+		if (event->owner != owner && event->subject != subject)
 			continue;
 		list_remove(node);
 		list_append(ret, node);
@@ -192,6 +193,16 @@ void channel_withdraw(struct channel *channel, const struct id *owner, struct li
 	if (any)
 		settle_count(channel);
 	pthread_mutex_unlock(&channel->lock);
+}
+
+void channel_withdraw(struct channel *channel, const struct id *owner, struct list *ret)
+{
+	withdraw(channel, owner, NULL, ret);
+}
+
+void channel_withdraw_about(struct channel *channel, const struct id *subject, struct list *ret)
+{
+	withdraw(channel, NULL, subject, ret);
 }
 
 /* Called with the lock held. */

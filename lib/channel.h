@@ -95,4 +95,7 @@ int channel_take(struct channel *channel, int cancel_state, struct event **ret);
 /** channel_withdraw() - move the events that are charged to an id to a list, in order. */
 void channel_withdraw(struct channel *channel, const struct id *owner, struct list *ret);
 
+/** channel_withdraw_about() - move the events that are about an id to a list, in order. */
+void channel_withdraw_about(struct channel *channel, const struct id *subject, struct list *ret);
+
 #endif

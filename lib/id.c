@@ -287,7 +287,7 @@ static void withdraw(struct id *id, struct list *events)
 static void destroy(struct id *id);
 
 /* Requests that nobody took are refused: their ids were never shown to the program. */
-static void drop_events(struct list *events)
+void id_drop_events(struct list *events)
 {
 	struct list *node, *after;
 	struct event *event;
@@ -306,7 +306,7 @@ static void destroy(struct id *id)
 
 	list_init(&events);
 	withdraw(id, &events);
-	drop_events(&events);
+	id_drop_events(&events);
 	id_wait_acked(id);
 	if (id->path.port)
 		port_put(id->path.port);

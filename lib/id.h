@@ -149,6 +149,12 @@ void id_post(struct event *event);
 /** id_notify() - id_event() and id_post() in one, for events without parameters. */
 void id_notify(struct id *id, enum rdma_cm_event_type type, int status);
 
+/**
+ * id_drop_events() - free events that were withdrawn, and the ids of requests among them; no lock
+ *                    is held
+ */
+void id_drop_events(struct list *events);
+
 /** id_show_addrs() - show the program the local address, and a destination of its family. */
 void id_show_addrs(struct id *id);
 

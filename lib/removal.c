@@ -24,8 +24,18 @@ static bool is_not_bound_yet(const struct id *id)
 	return id->state == ID_ADDR_QUERY && !id->attached;
 }
 
+/* A request that nobody has taken goes with the device. */
+static void drop_request(struct id *child, struct list *dropped)
+{
+	struct list *last = dropped->prev;
+
+	channel_withdraw_about(child->channel, child, dropped);
+	if (dropped->prev != last)
+		container_of(dropped->prev, struct event, link)->owner->n_requests--;
+}
+
 /* As with the kernel's, a request that was not accepted has no one to tell; its id is dead. */
-static void tell(struct engine *engine, struct id *id)
+static void tell(struct engine *engine, struct id *id, struct list *dropped)
 {
 	bool is_told = id->state != ID_CONNECT || id->accepted;
 
@@ -42,24 +52,29 @@ static void tell(struct engine *engine, struct id *id)
 	id->state = ID_DEVICE_REMOVAL;
 	if (is_told)
 		id_notify(id, RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
+	else
+		drop_request(id, dropped);
 }
 
 void removal_of_device(struct device *device)
 {
 	struct engine *engine;
+	struct list dropped;
 	struct list *node;
 	struct id *id;
 
 	if (!device_gone(device))
 		return;
+	list_init(&dropped);
 	log_warn("RDMA device %s is gone", ibv_get_device_name(device->verbs->device));
 	engine = engine_lock();
 	list_for_each (node, &engine->ids) {
 		id = container_of(node, struct id, link);
 		if (id->path.gid.verbs == device->verbs)
-			tell(engine, id);
+			tell(engine, id, &dropped);
 	}
 	engine_unlock();
+	id_drop_events(&dropped);
 }
 
 void removal_of_port(struct port *port)
