@@ -20,6 +20,8 @@ sys.path.insert(0, str(LAB_DIR))
 from lablib import Lab, LabError, LabTimeout, doctor, qemu  # noqa: E402
 
 PINGS = 3
+# For what must come: the machine may be slow, or busy.
+PATIENCE_S = 30
 CHECKS = []
 
 
@@ -52,19 +54,19 @@ def raises(kind, part, function, *args, **kwargs):
 def rping(server, client, address):
     """Run rping in both hosts; fail unless all pings come through."""
     listener = server.start(["rping", "-s", "-a", address, "-C", str(PINGS), "-v"])
-    server.wait_for("rdma resource show cm_id | grep -q LISTEN", timeout=10)
+    server.wait_for("rdma resource show cm_id | grep -q LISTEN", timeout=PATIENCE_S)
     result = client.run(["rping", "-c", "-a", address, "-C", str(PINGS), "-v"]).check()
     same(result.stdout.count("ping data"), PINGS)
-    same(listener.wait(10).check().stdout.count("server ping data"), PINGS)
+    same(listener.wait(PATIENCE_S).check().stdout.count("server ping data"), PINGS)
 
 
 @check
 def hosts_reach_each_other(lab):
     for here, there in ((lab.a, lab.b), (lab.b, lab.a)):
-        here.run(f"busybox ping -c 1 -w 5 {there.addr4}", check=True)
-        here.run(f"busybox ping -6 -c 1 -w 5 {there.addr6}", check=True)
-        here.run(f"busybox ping -6 -c 1 -w 5 -I eth0 {there.link_local}", check=True)
-        here.run(f"busybox ping -c 1 -w 5 {there.name}", check=True)
+        here.run(f"busybox ping -c 1 -w 30 {there.addr4}", check=True)
+        here.run(f"busybox ping -6 -c 1 -w 30 {there.addr6}", check=True)
+        here.run(f"busybox ping -6 -c 1 -w 30 -I eth0 {there.link_local}", check=True)
+        here.run(f"busybox ping -c 1 -w 30 {there.name}", check=True)
 
 
 @check
@@ -133,14 +135,20 @@ def changed_host_files_are_seen_after_refresh(lab):
 
 @check
 def a_run_costs_little(lab):
-    turns = 20
-    started = time.monotonic()
-    for _ in range(turns):
-        lab.a.run(["true"])
-    cost_ms = (time.monotonic() - started) / turns * 1000
-    print(f"     {cost_ms:.0f} ms per run()")
-    # Twice what is promised, for a busy machine.
-    same(cost_ms < 100, True)
+    def cost_ms(run, turns=20):
+        started = time.monotonic()
+        run(turns)
+        return (time.monotonic() - started) / turns * 1000
+
+    def one_by_one(turns):
+        for _ in range(turns):
+            lab.a.run(["true"])
+
+    # Against what the same machine takes for it in the host, be it slow or busy.
+    alone = cost_ms(lambda turns: lab.a.run(f"for i in $(seq {turns}); do env true; done"))
+    cost = cost_ms(one_by_one)
+    print(f"     {cost:.0f} ms per run(), {alone:.0f} ms in the host itself")
+    same(cost < 2 * alone + 20, True)
 
 
 @check
@@ -152,17 +160,17 @@ def environment_and_folder_reach_a_command(lab):
 @check
 def a_command_that_takes_too_long_is_killed(lab):
     raises(LabTimeout, "so far", lab.a.run, "echo so far; exec sleep 987", timeout=0.5)
-    lab.a.wait_for("! grep -qsz 9[8]7 /proc/[0-9]*/cmdline", timeout=5)
+    lab.a.wait_for("! grep -qsz 9[8]7 /proc/[0-9]*/cmdline", timeout=PATIENCE_S)
 
 
 @check
 def a_background_process_and_its_children_are_killed(lab):
     process = lab.a.start("sleep 654 & echo started; wait")
-    process.wait_for_output("started", timeout=5)
+    process.wait_for_output("started", timeout=PATIENCE_S)
     same(process.alive, True)
     process.kill(signal.SIGTERM)
-    same(process.wait(5).status, -signal.SIGTERM)
-    lab.a.wait_for("! grep -qsz 6[5]4 /proc/[0-9]*/cmdline", timeout=5)
+    same(process.wait(PATIENCE_S).status, -signal.SIGTERM)
+    lab.a.wait_for("! grep -qsz 6[5]4 /proc/[0-9]*/cmdline", timeout=PATIENCE_S)
 
 
 @check
@@ -170,16 +178,17 @@ def one_process_of_a_group_can_be_killed(lab):
     process = lab.a.start("(sleep 0.5; echo survived) & echo forked; wait")
     process.wait_for_output("forked")
     process.kill(group=False)
-    same(process.wait(5).status, -signal.SIGKILL)
-    time.sleep(1)
+    same(process.wait(PATIENCE_S).status, -signal.SIGKILL)
+    lab.a.wait_for("! pgrep -f 'echo surviv[e]d'", timeout=PATIENCE_S)
     same(process.output(), "forked\nsurvived\n")
 
 
 @check
 def a_daemon_does_not_hold_up_its_parent(lab):
     started = time.monotonic()
-    lab.a.run("setsid sleep 5 & echo started", check=True)
-    same(time.monotonic() - started < 4, True)
+    lab.a.run("setsid sleep 60 & echo started", check=True, timeout=50)
+    same(time.monotonic() - started < 50, True)
+    lab.a.run("pkill -x sleep", check=True)
 
 
 @check
@@ -191,7 +200,7 @@ def what_cannot_be_started_is_refused(lab):
 @check
 def wait_for_gives_up_with_the_last_output(lab):
     lab.a.run("(sleep 0.3; touch /tmp/there) >/dev/null 2>&1 &")
-    lab.a.wait_for("test -e /tmp/there", timeout=5)
+    lab.a.wait_for("test -e /tmp/there", timeout=PATIENCE_S)
     raises(LabTimeout, "almost", lab.a.wait_for, "echo almost; false", timeout=0.3)
 
 
@@ -219,7 +228,7 @@ def a_process_in_the_way_of_a_mode_is_named_and_can_be_killed(lab):
     raises(LabError, "/dev/infiniband/umad0", lab.b.mode, "stock")
     same(holder.alive, True)
     lab.b.mode("stock", kill=True)
-    same(holder.wait(5).status, -signal.SIGKILL)
+    same(holder.wait(PATIENCE_S).status, -signal.SIGKILL)
 
 
 @check
@@ -253,7 +262,7 @@ def attributes(path):
 def netem_loses_packets_until_it_is_cleared(lab):
     with lab.a.netem("loss 100%"):
         same(lab.a.run(f"busybox ping -c 1 -W 1 {lab.b.addr4}").ok, False)
-    lab.a.run(f"busybox ping -c 1 -w 5 {lab.b.addr4}", check=True)
+    lab.a.run(f"busybox ping -c 1 -w 30 {lab.b.addr4}", check=True)
     lab.a.netem_clear()
 
 
@@ -285,7 +294,7 @@ def a_frozen_host_is_silent_until_it_thaws(lab):
     same(lab.a.run(f"busybox ping -c 1 -W 1 {lab.b.addr4}").ok, False)
     raises(LabTimeout, "host b", lab.b.run, "true", timeout=0.5)
     lab.b.thaw()
-    lab.a.run(f"busybox ping -c 1 -w 5 {lab.b.addr4}", check=True)
+    lab.a.run(f"busybox ping -c 1 -w 30 {lab.b.addr4}", check=True)
 
 
 @check
@@ -293,7 +302,7 @@ def a_reboot_ends_processes_and_keeps_the_mode(lab):
     lab.b.mode("purecm")
     sleeper = lab.b.start(["sleep", "1000"])
     lab.b.reboot()
-    same(sleeper.wait(1).status, -signal.SIGKILL)
+    same(sleeper.wait(PATIENCE_S).status, -signal.SIGKILL)
     same("ib_cm" in loaded(lab.b), False)
     lab.b.mode("stock")
     rping(lab.b, lab.a, lab.b.addr6)
@@ -311,7 +320,7 @@ def a_crashed_host_says_so_and_can_be_booted_again(lab):
 
 @check
 def a_kernel_panic_is_shown(lab):
-    raises(LabError, "sysrq", lab.a.run, "echo c >/proc/sysrq-trigger", timeout=10)
+    raises(LabError, "sysrq", lab.a.run, "echo c >/proc/sysrq-trigger", timeout=PATIENCE_S)
 
 
 @check
@@ -332,9 +341,9 @@ def nothing_is_left_whichever_way_a_lab_ends(_):
         if number:
             lab.send_signal(number)
     for lab in labs:
-        lab.communicate(timeout=30)
+        lab.communicate(timeout=2 * PATIENCE_S)
     same(len(pids), 2 * len(ends))
-    end = time.monotonic() + 10
+    end = time.monotonic() + PATIENCE_S
     while any(is_qemu(pid) for pid in pids) and time.monotonic() < end:
         time.sleep(0.1)
     same([pid for pid in pids if is_qemu(pid)], [])

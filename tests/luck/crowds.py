@@ -48,7 +48,7 @@ def sanitized(bench, server, client):
     env = bench.env(variant="address", LD_PRELOAD="libasan.so.8", PURECM_LOG="debug",
                     ASAN_OPTIONS="use_sigaltstack=0", LSAN_OPTIONS="exitcode=0")
     listener = bench.a.start(server, env=env)
-    listener.wait_for_output("listening on", timeout=20)
+    listener.wait_for_output("listening on", timeout=60)
     results = [bench.b.run(client, env=env, timeout=100), listener.wait(100)]
     for result in results:
         same(result.status, 0)

@@ -83,6 +83,19 @@ static int fork_after_use(const char *addr)
 	return outlive(child) | converse("parent after", addr);
 }
 
+/* cmportd serves both. */
+static int fork_after_use_served(const char *addr)
+{
+	pid_t child;
+
+	if (converse("parent before", addr))
+		return 1;
+	child = beget();
+	if (child == 0)
+		exit(converse("child", addr));
+	return outlive(child) | converse("parent after", addr);
+}
+
 /* Once the parent has gone the port is the child's. */
 static int fork_and_inherit(const char *addr)
 {
@@ -165,9 +178,10 @@ static const struct {
 	const char *name;
 	int (*act)(const char *addr);
 } plays[] = {
-	{"fork-before-first-use", fork_before_first_use	 },
+	{"fork-before-first-use",  fork_before_first_use	 },
 	{ "fork-after-use",	    fork_after_use		   },
-	{ "fork-and-inherit",     fork_and_inherit	       },
+	{ "fork-after-use-served", fork_after_use_served	 },
+	{ "fork-and-inherit",      fork_and_inherit	       },
 	{ "fork-with-open-ids",	fork_with_open_connections},
 	{ "exec",		  exec_inherits_nothing	},
 	{ "dlclose",		     close_the_library	       },

@@ -35,7 +35,8 @@ def count_packets(path):
 def sit_through(bench, count, seconds):
     """Flood a victim. Return: its counters, and how many packets came back."""
     bench.modes("purecm", "purecm")
-    victim = bench.a.start([bench.program("victim"), bench.a.addr4, str(PAIRS), str(seconds)])
+    victim = bench.a.start([bench.program("victim"), bench.a.addr4, str(PAIRS), str(seconds)],
+                           env={"PURECM_PORTD": "inline"})
     ids = victim.wait_for_output(r"ready (\w+) (\w+)", timeout=60).groups()
     with tempfile.NamedTemporaryFile(suffix=".pcap") as file:
         with bench.b.capture(file.name, f"udp port 4791 and src host {bench.a.addr4}"):
@@ -75,7 +76,7 @@ def half_a_million_lies_hurt_nobody_and_take_no_more_memory(bench):
 
 def comm_id_of(puppet):
     """The comm id of a puppet's established connection, from its log."""
-    return puppet.process.wait_for_output(r"conn 0x(\w{8}) \w+ -> ESTABLISHED", timeout=10)[1]
+    return puppet.process.wait_for_output(r"conn 0x(\w{8}) \w+ -> ESTABLISHED", timeout=30)[1]
 
 
 @check("garbage")

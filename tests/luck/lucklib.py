@@ -13,7 +13,8 @@ from lablib import Lab, LabError, LabTimeout  # noqa: E402,F401
 STOCK_DIR = "/usr/lib/x86_64-linux-gnu"
 CHECKS = []
 VARIANTS = {"address": "address,undefined", "thread": "thread"}
-TARGETS = ["lib/librdmacm.so.1.5.0", "tests/luck/crowd", "tests/luck/puppet", "tests/luck/scarce"]
+TARGETS = ["lib/librdmacm.so.1.5.0", "portd/cmportd", "tests/luck/crowd", "tests/luck/puppet",
+           "tests/luck/scarce"]
 
 
 class Skip(Exception):
@@ -56,6 +57,11 @@ class Bench:
             if not guest.run("test -d /sys/class/infiniband/rxe0").ok:
                 guest.rxe_add()
 
+    @staticmethod
+    def end_cmportd(guest):
+        """Free the port for a process that wants it for itself."""
+        guest.run("pkill -x cmportd; while pgrep -x cmportd; do sleep 0.05; done")
+
     def program(self, name, variant=None):
         return str(self.folder(variant) / "tests" / "luck" / name)
 
@@ -89,7 +95,7 @@ class Puppet:
         guest.run(f"mkfifo -m 666 {self._fifo}", check=True)
         self.process = guest.start(f"exec {words} <>{self._fifo}", env=env)
 
-    def do(self, command, timeout=30):
+    def do(self, command, timeout=60):
         """Give a command and return its answer."""
         self.tell(command)
         return self.answer(timeout)
@@ -98,7 +104,7 @@ class Puppet:
         """Give a command that may take a while; answer() waits for it."""
         self.guest.run(f"echo '{command}' >{self._fifo}", check=True)
 
-    def answer(self, timeout=30):
+    def answer(self, timeout=60):
         self._answers += 1
         found = self.process.wait_for_output(rf"^={self._answers} (.*)$", timeout)
         return found[1].strip()
@@ -108,7 +114,7 @@ class Puppet:
         for command in commands:
             same((command, self.do(command)), (command, "ok"))
 
-    def event(self, wait_ms=10000, name=""):
+    def event(self, wait_ms=20000, name=""):
         """Take one event. Return: "TYPE id status", or "none" if none came.
 
         TIMEWAIT_EXIT comes when it comes, and is passed over.

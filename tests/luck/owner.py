@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Who has the port: each reason why a port cannot be had has an errno and one line that says so."""
+"""Who has the port: each reason why a port cannot be had has an errno and one line that says so,
+whether this process wants it or cmportd."""
 from lucklib import check, same
 
 PORT = 7601
 WARN = {"PURECM_LOG": "warn"}
+INLINE = {"PURECM_PORTD": "inline"}
 
 
 def refused(puppet, address, errno, *words):
     """Both ways to need a port fail with errno, and with one warning that has the words."""
     puppet.all("channel", "id client", "id server", f"bind server {address} {PORT}")
     same(puppet.do(f"resolve client {address} {PORT} 1000"), errno)
+    puppet.process.wait_for_output("warn:", timeout=10)
     same(len(puppet.warnings), 1)
     for word in words:
         if word not in puppet.warnings[0]:
@@ -21,8 +24,10 @@ def refused(puppet, address, errno, *words):
 @check("owner")
 def ib_cm_on_the_port_is_ebusy_and_named_with_its_remedy(bench):
     bench.modes("stock", "purecm")
-    with bench.puppet(bench.a, stock=False, **WARN) as puppet:
-        refused(puppet, bench.a.addr4, "EBUSY", "rxe0 port 1", "ib_cm", "modprobe -r rdma_ucm")
+    bench.end_cmportd(bench.a)
+    for way in (INLINE, {}):
+        with bench.puppet(bench.a, stock=False, **WARN, **way) as puppet:
+            refused(puppet, bench.a.addr4, "EBUSY", "rxe0 port 1", "ib_cm", "modprobe -r rdma_ucm")
 
 
 @check("owner")
@@ -37,23 +42,36 @@ def without_being_asked_to_the_library_says_nothing(bench):
 @check("owner")
 def another_process_on_the_port_is_eaddrinuse_and_named(bench):
     bench.modes("stock", "purecm")
+    bench.end_cmportd(bench.b)
     address = bench.b.addr4
-    with bench.puppet(bench.b) as first, bench.puppet(bench.b, **WARN) as second:
+    with bench.puppet(bench.b, **INLINE) as first, \
+            bench.puppet(bench.b, **WARN, **INLINE) as second:
         first.all("channel", "id server", f"bind server {address} {PORT}", "listen server")
         refused(second, address, "EADDRINUSE", "rxe0 port 1", f"process {first.process.pid}",
                 "puppet", f"kill {first.process.pid}")
         first.do("exit")
-        first.process.wait(10)
+        first.process.wait(30)
         second.all("id heir", f"bind heir {address} {PORT}", "listen heir")
+
+
+@check("owner")
+def cmportd_on_the_port_is_eaddrinuse_and_named(bench):
+    bench.modes("stock", "purecm")
+    address = bench.b.addr4
+    with bench.puppet(bench.b) as first, bench.puppet(bench.b, **WARN, **INLINE) as second:
+        first.all("channel", "id server", f"bind server {address} {PORT}", "listen server")
+        refused(second, address, "EADDRINUSE", "rxe0 port 1", "cmportd")
 
 
 @check("owner")
 def missing_umad_module_is_enxio_and_named(bench):
     bench.modes("stock", "purecm")
+    bench.end_cmportd(bench.b)
     bench.b.run("modprobe -r ib_umad", check=True)
     try:
-        with bench.puppet(bench.b, **WARN) as puppet:
-            refused(puppet, bench.b.addr4, "ENXIO", "rxe0", "modprobe ib_umad")
+        for way in ({}, INLINE):
+            with bench.puppet(bench.b, **WARN, **way) as puppet:
+                refused(puppet, bench.b.addr4, "ENXIO", "rxe0", "modprobe ib_umad")
     finally:
         bench.b.run("modprobe ib_umad", check=True)
 
@@ -63,7 +81,7 @@ def missing_permission_is_eacces_and_names_the_node(bench):
     bench.modes("stock", "purecm")
     bench.b.run("chmod 666 /dev/infiniband/uverbs0", check=True)
     as_nobody = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
-    with bench.puppet(bench.b, prefix=as_nobody, **WARN) as puppet:
+    with bench.puppet(bench.b, prefix=as_nobody, **WARN, **INLINE) as puppet:
         refused(puppet, bench.b.addr4, "EACCES", "/dev/infiniband/umad0")
 
 
