@@ -4,8 +4,8 @@
  * (ibv_query_port, ibv_query_gid_table).
  *
  * The kernel changes a device's table some time after it announced that an address changed. A
- * table that was read soon after gid_forget() may therefore be the old one: it answers once, and
- * is read again next time.
+ * table that was read soon after it was forgotten may therefore be the old one: it answers once,
+ * and is read again next time.
  */
 #include "net/gid.h"
 
@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#include "net/netlink.h"
 
 #define TABLES_MAX     32
 #define PORTS_MAX      8
@@ -34,7 +36,8 @@ static struct {
 	pthread_mutex_t lock; /* held across verbs queries: the kernel answers from memory */
 	struct table table[TABLES_MAX];
 	int victim;
-	int64_t forgotten_ms; /* when gid_forget() was called last */
+	int64_t forgotten_ms; /* when tables were forgotten last */
+	unsigned int changes; /* net_changes() then */
 } cache = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static int64_t now_ms(void)
@@ -102,19 +105,28 @@ static struct table *cached(const struct ibv_context *verbs)
 	return NULL;
 }
 
-/* Read a device's table, in the place of what was cached of it. Return: NULL if it fails. */
-static struct table *refresh(struct ibv_context *verbs)
+/*
+ * Read a device's table, in the place of what was cached of it. One that cannot be read has no GIDs
+ * for us, unless it is our memory that is short: *ret_err says so then, and is not touched else.
+ *
+ * Return: NULL if it fails.
+ */
+static struct table *refresh(struct ibv_context *verbs, int *ret_err)
 {
 	struct table *table = cached(verbs);
+	int err;
 
 	if (!table)
 		table = cached(NULL);
 	if (!table)
 		table = &cache.table[cache.victim++ % TABLES_MAX];
 	drop(table);
-	if (!read_table(table, verbs))
+	err = read_table(table, verbs);
+	if (!err)
 		return table;
 	drop(table);
+	if (err == -ENOMEM)
+		*ret_err = err;
 	return NULL;
 }
 
@@ -155,6 +167,29 @@ static bool find_in(const struct table *table, const struct mad_gid *gid, unsign
 	return false;
 }
 
+static void forget(const struct ibv_context *verbs)
+{
+	for (int i = 0; i < TABLES_MAX; i++) {
+		if (cache.table[i].verbs && (!verbs || cache.table[i].verbs == verbs))
+			drop(&cache.table[i]);
+	}
+	cache.forgotten_ms = now_ms();
+}
+
+/*
+ * Who looks up a route and then its GID must not get a GID older than the route: the thread that
+ * calls gid_forget() learns of the change at its leisure.
+ */
+static void follow_changes(void)
+{
+	unsigned int changes = net_changes();
+
+	if (changes == cache.changes)
+		return;
+	cache.changes = changes;
+	forget(NULL);
+}
+
 /* Tables that may be out of date answer only when they were just read. */
 static struct table *trusted(const struct ibv_context *verbs)
 {
@@ -168,14 +203,16 @@ int gid_find(struct ibv_context *const *devices, int n_devices, const union addr
 {
 	struct mad_gid gid = addr_to_gid(addr);
 	bool found = false;
+	int err = -ENODEV;
 
 	pthread_mutex_lock(&cache.lock);
+	follow_changes();
 	for (int i = 0; !found && i < n_devices; i++)
 		found = find_in(trusted(devices[i]), &gid, ifindex, ret);
 	for (int i = 0; !found && i < n_devices; i++)
-		found = find_in(refresh(devices[i]), &gid, ifindex, ret);
+		found = find_in(refresh(devices[i], &err), &gid, ifindex, ret);
 	pthread_mutex_unlock(&cache.lock);
-	return found ? 0 : -ENODEV;
+	return found ? 0 : err;
 }
 
 static bool index_in(const struct table *table, uint8_t port_num, uint32_t gid_index,
@@ -195,23 +232,21 @@ static bool index_in(const struct table *table, uint8_t port_num, uint32_t gid_i
 int gid_by_index(struct ibv_context *verbs, uint8_t port_num, uint32_t gid_index,
 		 struct gid_entry *ret)
 {
+	int err = -ENODEV;
 	bool found;
 
 	pthread_mutex_lock(&cache.lock);
+	follow_changes();
 	found = index_in(trusted(verbs), port_num, gid_index, ret) ||
-		index_in(refresh(verbs), port_num, gid_index, ret);
+		index_in(refresh(verbs, &err), port_num, gid_index, ret);
 	pthread_mutex_unlock(&cache.lock);
-	return found ? 0 : -ENODEV;
+	return found ? 0 : err;
 }
 
 void gid_forget(struct ibv_context *verbs)
 {
 	pthread_mutex_lock(&cache.lock);
-	for (int i = 0; i < TABLES_MAX; i++) {
-		if (cache.table[i].verbs && (!verbs || cache.table[i].verbs == verbs))
-			drop(&cache.table[i]);
-	}
-	cache.forgotten_ms = now_ms();
+	forget(verbs);
 	pthread_mutex_unlock(&cache.lock);
 }
 

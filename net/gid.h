@@ -3,9 +3,10 @@
  * GID tables: which device, port and index stand for an IP address on an interface. Read through
  * libibverbs and cached; a miss re-reads the tables, because the kernel fills them asynchronously.
  *
- * Resolution and binding ask, from any thread. Whoever learns that an address, a link or a device's
- * table or port changed calls gid_forget(); so does whoever closes a device. A table that is read
- * within a quarter of a second of that may still be the old one and is not kept.
+ * Resolution and binding ask, from any thread. What is cached is forgotten when a look-up of
+ * netlink.h has seen an address or a link change. Whoever learns that a device's table or port
+ * changed calls gid_forget(); so does whoever closes a device. A table that is read within a
+ * quarter of a second of either may still be the old one and is not kept.
  */
 #ifndef NET_GID_H
 #define NET_GID_H
@@ -36,7 +37,8 @@ struct gid_entry {
  * Only ports that are RoCE and active or initialising count; on a port that offers RoCE v2 only
  * entries of that type match. Indices above 255 are not usable for MADs and are skipped.
  *
- * Return: 0, -ENODEV if no device has it.
+ * Return: 0; -ENODEV if no device has it; -ENOMEM if one that could have it cannot be read for want
+ * of memory.
  */
 int gid_find(struct ibv_context *const *devices, int n_devices, const union addr *addr,
 	     unsigned int ifindex, struct gid_entry *ret);
@@ -44,7 +46,7 @@ int gid_find(struct ibv_context *const *devices, int n_devices, const union addr
 /**
  * gid_by_index() - one entry of a port's table, from the cache where possible
  *
- * Return: 0, -ENODEV if there is no such entry.
+ * Return: 0; -ENODEV if there is no such entry; -ENOMEM.
  */
 int gid_by_index(struct ibv_context *verbs, uint8_t port_num, uint32_t gid_index,
 		 struct gid_entry *ret);

@@ -25,7 +25,7 @@ struct net_ip {
 struct net_ip net_ip_of(const union addr *addr);
 
 /** net_ip_to_addr() - the address of a key, port 0. */
-union addr net_ip_to_addr(const struct net_ip *ip);
+void net_ip_to_addr(const struct net_ip *ip, union addr *ret);
 
 /** net_ip_from_attr() - the address in an attribute; @ifindex scopes a link-local one. */
 struct net_ip net_ip_from_attr(unsigned int family, const struct nlattr *attr,

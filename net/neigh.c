@@ -139,7 +139,7 @@ bool net_neigh_announced(struct nlmsghdr *hdr, struct net_event *event)
 	entry = find(&news.key);
 	event->change = NET_CHANGE_NEIGH;
 	event->ifindex = news.key.ifindex;
-	event->addr = net_ip_to_addr(&news.key.ip);
+	net_ip_to_addr(&news.key.ip, &event->addr);
 	event->neigh = news.state;
 	if (!entry) /* never asked for: nothing to compare with, and not worth a place */
 		return true;

@@ -38,18 +38,15 @@ struct net_ip net_ip_of(const union addr *addr)
 	return ip;
 }
 
-union addr net_ip_to_addr(const struct net_ip *ip)
+void net_ip_to_addr(const struct net_ip *ip, union addr *ret)
 {
-	union addr addr;
-
-	addr_set_any(&addr, ip->family);
+	addr_set_any(ret, ip->family);
 	if (ip->family == AF_INET) {
-		memcpy(&addr.in4.sin_addr, ip->bytes, 4);
+		memcpy(&ret->in4.sin_addr, ip->bytes, 4);
 	} else if (ip->family == AF_INET6) {
-		memcpy(&addr.in6.sin6_addr, ip->bytes, 16);
-		addr.in6.sin6_scope_id = ip->scope;
+		memcpy(&ret->in6.sin6_addr, ip->bytes, 16);
+		ret->in6.sin6_scope_id = ip->scope;
 	}
-	return addr;
 }
 
 unsigned int net_ip_bytes(const struct net_ip *ip)
@@ -65,7 +62,7 @@ struct net_ip net_ip_from_attr(unsigned int family, const struct nlattr *attr, u
 	if ((unsigned int)nla_len(attr) < net_ip_bytes(&ip))
 		return (struct net_ip){ 0 };
 	memcpy(ip.bytes, nla_data(attr), net_ip_bytes(&ip));
-	addr = net_ip_to_addr(&ip);
+	net_ip_to_addr(&ip, &addr);
 	if (addr_is_link_local(&addr))
 		ip.scope = ifindex;
 	return ip;

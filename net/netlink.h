@@ -117,6 +117,14 @@ struct net_event {
 };
 
 /**
+ * net_changes() - how often addresses or links have changed, as far as look-ups have seen
+ *
+ * What was read while this was another number may be out of date: GID tables follow both. Any
+ * thread, no lock; a look-up in the same thread brings it up to date first.
+ */
+unsigned int net_changes(void);
+
+/**
  * net_watch_fd() - descriptor that is readable when the kernel announced changes
  *
  * Opened (CLOEXEC, non-blocking) by the first call to anything in this file.

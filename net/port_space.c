@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The tables behind port_space.h: a page of 256 list heads for each 256 ports that were ever
+ * The tables behind port_space.h: a page of 16 list heads for each 16 ports that were ever
  * used, each list the holders of one port, newest first. The rules are those of the kernel's
  * connection manager, errno included.
  */
 #include "net/port_space.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <rdma/rdma_cma.h>
 #include <stdlib.h>
 #include <string.h>
 
+static_assert(PORT_SPACE_PAGES * PORT_PAGE_PORTS == UINT16_MAX + 1, "each port has its place");
+
 struct port_page {
-	struct port_claim *holders[PORT_SPACE_PAGES];
+	struct port_claim *holders[PORT_PAGE_PORTS];
 };
 
 static int table_of(uint16_t ps)
@@ -67,21 +70,21 @@ struct port_claim *port_space_first(const struct port_space *space, uint16_t ps,
 
 	if (table < 0)
 		return NULL;
-	page = space->pages[table][port / PORT_SPACE_PAGES];
-	return page ? page->holders[port % PORT_SPACE_PAGES] : NULL;
+	page = space->pages[table][port / PORT_PAGE_PORTS];
+	return page ? page->holders[port % PORT_PAGE_PORTS] : NULL;
 }
 
 /* Make @claim the newest holder of @port. */
 static int hold(struct port_space *space, struct port_claim *claim, uint16_t port)
 {
-	struct port_page **page = &space->pages[table_of(claim->ps)][port / PORT_SPACE_PAGES];
+	struct port_page **page = &space->pages[table_of(claim->ps)][port / PORT_PAGE_PORTS];
 	struct port_claim **head;
 
 	if (!*page)
 		*page = calloc(1, sizeof(**page));
 	if (!*page)
 		return -ENOMEM;
-	head = &(*page)->holders[port % PORT_SPACE_PAGES];
+	head = &(*page)->holders[port % PORT_PAGE_PORTS];
 	claim->next = *head;
 	claim->link = head;
 	if (claim->next)

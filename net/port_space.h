@@ -16,7 +16,8 @@
 #include "net/addr.h"
 
 #define PORT_SPACE_TABLES 4 /* IPOIB, TCP, UDP, IB */
-#define PORT_SPACE_PAGES  256
+#define PORT_SPACE_PAGES  4096
+#define PORT_PAGE_PORTS	  16 /* few: ephemeral ports are far apart, and memory is slow at first */
 
 /* What the host allows; port_limits_read() gathers it, tests and remote clients fill it in. */
 struct port_limits {

@@ -243,8 +243,8 @@ static int pose(const union addr *dst, const union addr *src, unsigned int ifind
 
 static void tell(const struct answer *answer, struct net_route *ret)
 {
-	ret->src = net_ip_to_addr(&answer->src);
-	ret->next_hop = net_ip_to_addr(&answer->next_hop);
+	net_ip_to_addr(&answer->src, &ret->src);
+	net_ip_to_addr(&answer->next_hop, &ret->next_hop);
 	ret->ifindex = answer->ifindex;
 	ret->gateway = answer->gateway;
 	ret->local = answer->local;

@@ -27,12 +27,23 @@ static const int groups[] = {
 
 static struct {
 	int netlink_fd;
-	int wake_fd; /* eventfd: the queue is not empty */
-	int poll_fd; /* epoll of both */
+	int wake_fd;		/* eventfd: the queue is not empty */
+	int poll_fd;		/* epoll of both */
+	unsigned int n_changes; /* atomic: of addresses and links */
 	int n_queued;
 	struct net_event queue[QUEUE_EVENTS];
 	char message[32768] __attribute__((aligned(NLMSG_ALIGNTO)));
 } watch = { .netlink_fd = -1, .wake_fd = -1, .poll_fd = -1 };
+
+unsigned int net_changes(void)
+{
+	return __atomic_load_n(&watch.n_changes, __ATOMIC_ACQUIRE);
+}
+
+static void count_change(void)
+{
+	__atomic_add_fetch(&watch.n_changes, 1, __ATOMIC_RELEASE);
+}
 
 static void close_fd(int *fd)
 {
@@ -142,6 +153,7 @@ static void lost(void)
 	memset(&event, 0, sizeof(event)); /* padding too: enqueue() compares bytes */
 	event.change = NET_CHANGE_LOST;
 	flush_all();
+	count_change();
 	enqueue(&event);
 }
 
@@ -159,7 +171,7 @@ static void addr_announced(struct nlmsghdr *hdr, struct net_event *event)
 	if (own) {
 		struct net_ip ip = net_ip_from_attr(ifa->ifa_family, own, ifa->ifa_index);
 
-		event->addr = net_ip_to_addr(&ip);
+		net_ip_to_addr(&ip, &event->addr);
 	}
 }
 
@@ -178,12 +190,14 @@ static void announced(struct nlmsghdr *hdr)
 	case RTM_DELADDR:
 		addr_announced(hdr, &event);
 		net_iface_flush();
+		count_change();
 		break;
 	case RTM_NEWLINK:
 	case RTM_DELLINK:
 		event.change = NET_CHANGE_LINK;
 		event.ifindex = ((struct ifinfomsg *)nlmsg_data(hdr))->ifi_index;
 		net_iface_flush();
+		count_change();
 		break;
 	default: /* routes, rules and next-hop objects */
 		event.change = NET_CHANGE_ROUTE;
@@ -195,29 +209,36 @@ static void announced(struct nlmsghdr *hdr)
 	enqueue(&event);
 }
 
+/* Return: with MSG_TRUNC, the whole length of a message, also of one that did not fit. */
+static ssize_t receive(struct sockaddr_nl *from)
+{
+	socklen_t from_bytes = sizeof(*from);
+
+	return recvfrom(watch.netlink_fd, watch.message, sizeof(watch.message),
+			MSG_DONTWAIT | MSG_TRUNC, (struct sockaddr *)from, &from_bytes);
+}
+
+/* Every look-up comes here, and mostly finds nothing: recvfrom() finds that a third sooner than
+ * recvmsg(), which has a header to copy and to check first. */
 void net_watch_take(void)
 {
 	struct sockaddr_nl from;
-	struct iovec iov = { watch.message, sizeof(watch.message) };
-	struct msghdr msg = { .msg_name = &from, .msg_iov = &iov, .msg_iovlen = 1 };
 
 	for (;;) {
 		struct nlmsghdr *hdr = (struct nlmsghdr *)watch.message;
-		ssize_t bytes;
+		ssize_t bytes = receive(&from);
 		int left;
 
-		msg.msg_namelen = sizeof(from);
-		bytes = recvmsg(watch.netlink_fd, &msg, MSG_DONTWAIT);
 		if (bytes < 0 && errno == EINTR)
 			continue;
-		if (bytes < 0 && errno == ENOBUFS)
-			lost();
-		else if (bytes < 0)
+		if (bytes < 0 && errno != ENOBUFS)
 			return;
-		else if (msg.msg_flags & MSG_TRUNC)
-			lost();
-		else if (from.nl_pid) /* only the kernel may tell us */
+		if (bytes >= 0 && from.nl_pid) /* only the kernel may tell us */
 			continue;
+		if (bytes < 0 || bytes > (ssize_t)sizeof(watch.message)) {
+			lost();
+			continue;
+		}
 		for (left = bytes; nlmsg_ok(hdr, left); hdr = nlmsg_next(hdr, &left))
 			announced(hdr);
 	}

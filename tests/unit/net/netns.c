@@ -61,6 +61,7 @@ void netns_enter(void)
 {
 	ck_assert_int_eq(unshare_net(), 0);
 	run("ip link set lo up");
+	run("echo 0 > /proc/sys/net/ipv6/conf/default/accept_dad");
 }
 
 static void run_v(const char *prefix, const char *format, va_list args)
@@ -79,6 +80,18 @@ void run(const char *format, ...)
 	va_start(args, format);
 	run_v("", format, args);
 	va_end(args);
+}
+
+void wait_until(const char *format, ...)
+{
+	char loop[512] = "for i in $(seq 3000); do ";
+	size_t bytes = strlen(loop);
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(loop + bytes, sizeof(loop) - bytes, format, args);
+	va_end(args);
+	run("%s && exit; sleep 0.01; done; exit 1", loop);
 }
 
 void peer_run(const char *format, ...)
@@ -118,7 +131,6 @@ void peer_start(void)
 	run("ip link set veth1 netns %d", peer);
 	run("echo 50 > /proc/sys/net/ipv4/neigh/veth0/retrans_time_ms");
 	run("echo 2 > /proc/sys/net/ipv4/neigh/veth0/mcast_solicit");
-	run("echo 0 > /proc/sys/net/ipv6/conf/veth0/accept_dad");
 	run("ip link set veth0 up");
 	peer_run("ip link set veth1 up");
 }

@@ -26,6 +26,9 @@ void run(const char *format, ...) __attribute__((format(printf, 1, 2)));
  */
 void peer_start(void);
 
+/** wait_until() - run() a command again and again until its status is 0; fails after 30 s. */
+void wait_until(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 /** peer_run() - run() in the peer's namespace. */
 void peer_run(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -34,11 +34,28 @@ void add_net(const char *name, const char *address)
 	run("ip addr add %s dev %s", address, name);
 }
 
+void add_ip6(const char *address, const char *dev)
+{
+	run("ip addr add %s/64 dev %s nodad", address, dev);
+	wait_until("[ -n \"$(ip -6 route show table local %s)\" ]", address);
+}
+
+/*
+ * Carrier and link-local addresses come when the kernel finds the time, and are announced. The
+ * route to an interface's own address is the last of it.
+ */
+static void settle(int n_interfaces)
+{
+	wait_until("[ $(ip -6 route show table local | grep -c '^local fe80') -eq %d ]",
+		   n_interfaces);
+}
+
 void two_nets(void)
 {
 	netns_enter();
 	add_net("d0", "10.0.0.1/24");
 	add_net("d1", "10.0.1.1/24");
+	settle(4);
 }
 
 void veth_net(void)
@@ -46,7 +63,8 @@ void veth_net(void)
 	netns_enter();
 	peer_start();
 	run("ip addr add 10.0.0.1/24 dev veth0");
-	run("ip addr add 2001:db8::1/64 dev veth0 nodad");
+	add_ip6("2001:db8::1", "veth0");
+	settle(1);
 }
 
 bool readable(int timeout_ms)

@@ -19,6 +19,16 @@
 /** add_net() - an Ethernet interface that is up, with an address ("10.0.0.1/24"). */
 void add_net(const char *name, const char *address);
 
+/**
+ * add_ip6() - give an interface an IPv6 address, and wait until it is in use
+ * @address: "2001:db8::1", without a length
+ * @dev:     the interface's name
+ *
+ * The kernel answers the request for an address at once, but works on it later: even without
+ * duplicate address detection, a packet for the address goes out on the wire until then.
+ */
+void add_ip6(const char *address, const char *dev);
+
 /** two_nets() - set-up: d0 with 10.0.0.1/24 and d1 with 10.0.1.1/24 in a new namespace. */
 void two_nets(void);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * GID tables (net/gid.h) of devices that do not exist: query_port is theirs, and
- * _ibv_query_gid_table() is defined here, in place of libibverbs'.
+ * _ibv_query_gid_table() is defined here, in place of libibverbs', and net_changes(), in place of
+ * net/watch.c's.
  */
 #include <check.h>
 #include <errno.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include "net/gid.h"
+#include "net/netlink.h"
 #include "tests/unit/net/netns.h"
 
 #define ETH0 2
@@ -21,11 +23,17 @@ struct device {
 	struct ibv_gid_entry gid[8];
 	int n_gids;
 	int n_reads; /* of the table */
-	int error;
+	int error;   /* -errno of reading the table */
 };
 
 static struct device device[2];
 static struct ibv_context *contexts[2];
+static unsigned int n_changes;
+
+unsigned int net_changes(void)
+{
+	return n_changes;
+}
 
 static struct device *device_of(struct ibv_context *context)
 {
@@ -47,7 +55,9 @@ ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *
 	struct device *dev = device_of(context);
 
 	dev->n_reads++;
-	if (dev->error || flags || (size_t)dev->n_gids > max_entries)
+	if (dev->error)
+		return dev->error;
+	if (flags || (size_t)dev->n_gids > max_entries)
 		return -EINVAL;
 	memcpy(entries, dev->gid, dev->n_gids * entry_size);
 	return dev->n_gids;
@@ -266,8 +276,51 @@ START_TEST(device_that_fails_does_not_hide_the_next)
 {
 	struct gid_entry gid;
 
-	device[0].error = 1;
+	device[0].error = -EIO;
 	ck_assert_int_eq(find("10.0.1.1", ETH1, &gid), 0);
+}
+END_TEST
+
+START_TEST(table_is_read_again_after_a_change_that_a_look_up_saw)
+{
+	struct gid_entry gid;
+
+	ck_assert_int_eq(find("10.0.0.1", ETH0, &gid), 0);
+	device[0].gid[3].gid_index = 7;
+	n_changes++;
+	ck_assert_int_eq(find("10.0.0.1", ETH0, &gid), 0);
+	ck_assert_uint_eq(gid.gid_index, 7);
+}
+END_TEST
+
+START_TEST(table_read_right_after_a_change_is_not_trusted_for_long)
+{
+	struct gid_entry gid;
+
+	n_changes++;
+	ck_assert_int_eq(find("10.0.0.1", ETH0, &gid), 0);
+	device[0].gid[3].gid_index = 7;
+	ck_assert_int_eq(find("10.0.0.1", ETH0, &gid), 0);
+	ck_assert_uint_eq(gid.gid_index, 7);
+}
+END_TEST
+
+START_TEST(want_of_memory_is_not_want_of_a_device)
+{
+	struct gid_entry gid;
+
+	device[0].error = -ENOMEM;
+	ck_assert_int_eq(find("10.0.9.9", ETH0, &gid), -ENOMEM);
+	ck_assert_int_eq(gid_by_index(contexts[0], 1, 2, &gid), -ENOMEM);
+}
+END_TEST
+
+START_TEST(device_whose_table_cannot_be_read_has_no_address)
+{
+	struct gid_entry gid;
+
+	device[0].error = -EIO;
+	ck_assert_int_eq(find("10.0.0.1", ETH0, &gid), -ENODEV);
 }
 END_TEST
 
@@ -309,6 +362,10 @@ static void add_tests(TCase *tc)
 	tcase_add_test(tc, table_read_a_while_after_forgetting_is_kept);
 	tcase_add_test(tc, forgetting_one_device_keeps_the_other);
 	tcase_add_test(tc, device_that_fails_does_not_hide_the_next);
+	tcase_add_test(tc, table_is_read_again_after_a_change_that_a_look_up_saw);
+	tcase_add_test(tc, table_read_right_after_a_change_is_not_trusted_for_long);
+	tcase_add_test(tc, want_of_memory_is_not_want_of_a_device);
+	tcase_add_test(tc, device_whose_table_cannot_be_read_has_no_address);
 	tcase_add_test(tc, entry_is_found_by_its_index);
 	tcase_add_test(tc, hole_in_the_table_is_no_entry);
 }

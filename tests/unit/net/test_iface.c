@@ -38,7 +38,7 @@ START_TEST(link_local_address_belongs_to_its_scope_only)
 	struct net_iface iface;
 	union addr here, there;
 
-	run("ip addr add fe80::5/64 dev d1 nodad");
+	add_ip6("fe80::5", "d1");
 	here = ip("fe80::5%d1");
 	there = ip("fe80::5%d0");
 	ck_assert_int_eq(net_iface_of_addr(&here, &iface), 0);

@@ -47,7 +47,7 @@ START_TEST(link_local_gateway_is_pinned_to_its_interface)
 {
 	struct net_route route;
 
-	run("ip addr add 2001:db8::1/64 dev d0 nodad");
+	add_ip6("2001:db8::1", "d0");
 	run("ip route add default via fe80::1 dev d0");
 	route = route_to("2001:db8:1::1");
 
@@ -124,7 +124,8 @@ START_TEST(own_address_is_local_to_the_interface_that_has_it)
 	static const char *const own[] = { "10.0.1.1", "2001:db8::1", "fe80::5%d1" };
 	struct net_route route;
 
-	run("ip addr add 2001:db8::1/64 dev d1 nodad; ip addr add fe80::5/64 dev d1 nodad");
+	add_ip6("2001:db8::1", "d1");
+	add_ip6("fe80::5", "d1");
 	route = route_to(own[_i]);
 
 	ck_assert(route.local);
@@ -149,7 +150,7 @@ START_TEST(own_address_stays_local_when_its_interface_is_given)
 	static const char *const own[] = { "10.0.1.1", "2001:db8::1" };
 	struct net_route route;
 
-	run("ip addr add 2001:db8::1/64 dev d1 nodad");
+	add_ip6("2001:db8::1", "d1");
 	ck_assert_int_eq(lookup(own[_i], own[_i], "d1", &route), 0);
 	ck_assert(route.local);
 	ck_assert_dev(route.ifindex, "d1");
@@ -187,7 +188,7 @@ START_TEST(link_local_goes_out_where_its_scope_says)
 {
 	struct net_route route;
 
-	run("ip addr add fe80::5/64 dev d1 nodad");
+	add_ip6("fe80::5", "d1");
 	run("ip -6 addr del $(ip -6 -br addr show d1 | tr ' ' '\\n' | grep fe80 | grep -v ^fe80::5/)"
 	    " dev d1");
 	route = route_to("fe80::9%d1");

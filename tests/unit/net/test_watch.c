@@ -36,7 +36,7 @@ START_TEST(new_address_is_reported)
 
 	net_watch_drain(NULL, NULL);
 	run("ip addr add 10.0.5.1/32 dev d1");
-	ck_assert(readable(1000));
+	ck_assert(readable(20000));
 	net_watch_drain(remember_addr, &event);
 
 	ck_assert_int_eq(event.change, NET_CHANGE_ADDR);
@@ -72,6 +72,55 @@ START_TEST(too_many_changes_are_reported_as_lost)
 	net_watch_drain(remember_last, &event);
 	ck_assert_int_eq(event.change, NET_CHANGE_LOST);
 	ck_assert_ip(route_to("10.5.0.1").next_hop, "10.0.0.254");
+}
+END_TEST
+
+START_TEST(lookup_after_a_new_address_counts_a_change)
+{
+	unsigned int before;
+
+	route_to("10.0.0.9");
+	before = net_changes();
+	run("ip addr add 10.0.5.1/32 dev d1");
+	route_to("10.0.0.9");
+	ck_assert_uint_ne(net_changes(), before);
+}
+END_TEST
+
+START_TEST(lookup_after_a_changed_link_counts_a_change)
+{
+	unsigned int before;
+
+	route_to("10.0.0.9");
+	before = net_changes();
+	run("ip link set d1 mtu 1400");
+	route_to("10.0.0.9");
+	ck_assert_uint_ne(net_changes(), before);
+}
+END_TEST
+
+START_TEST(lookup_after_a_new_route_counts_no_change)
+{
+	unsigned int before;
+
+	route_to("10.0.0.9");
+	before = net_changes();
+	run("ip route add 10.6.0.0/16 via 10.0.0.254");
+	route_to("10.0.0.9");
+	ck_assert_uint_eq(net_changes(), before);
+}
+END_TEST
+
+START_TEST(lookup_after_lost_announcements_counts_a_change)
+{
+	unsigned int before;
+
+	route_to("10.0.0.9");
+	before = net_changes();
+	run("for i in $(seq 0 9999); do"
+	    " echo route add 10.5.$((i/256)).$((i%%256)) via 10.0.0.254; done | ip -b -");
+	route_to("10.0.0.9");
+	ck_assert_uint_ne(net_changes(), before);
 }
 END_TEST
 
@@ -150,6 +199,10 @@ static void add_tests(TCase *tc)
 	tcase_add_test(tc, new_address_is_reported);
 	tcase_add_test(tc, lookup_does_not_swallow_an_announcement);
 	tcase_add_test(tc, too_many_changes_are_reported_as_lost);
+	tcase_add_test(tc, lookup_after_a_new_address_counts_a_change);
+	tcase_add_test(tc, lookup_after_a_changed_link_counts_a_change);
+	tcase_add_test(tc, lookup_after_a_new_route_counts_no_change);
+	tcase_add_test(tc, lookup_after_lost_announcements_counts_a_change);
 	tcase_add_test(tc, unread_reports_end_as_one_lost);
 	tcase_add_test(tc, threads_may_ask_while_the_network_changes);
 	tcase_add_test(tc, forked_child_has_descriptors_of_its_own);
