@@ -37,17 +37,11 @@ static int move(struct id *id, struct ibv_qp *qp, enum ibv_qp_state state)
  * saves a second move to INIT. */
 static int move_to_rtr(struct id *id, struct ibv_qp *qp)
 {
-	struct ibv_qp_attr init = { .qp_state = IBV_QPS_INIT };
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTR };
-	int mask = 0, init_mask = 0;
-	int err = qp_attr_fill(id, &init, &init_mask);
+	int mask = 0;
+	int err = qp_attr_fill_with_access(id, &attr, &mask);
 
-	if (!err)
-		err = qp_attr_fill(id, &attr, &mask);
-	if (err)
-		return err;
-	attr.qp_access_flags = init.qp_access_flags;
-	return modify(qp, &attr, mask | IBV_QP_ACCESS_FLAGS);
+	return err ? err : modify(qp, &attr, mask);
 }
 
 int qp_to_rts(struct id *id)

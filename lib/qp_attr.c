@@ -127,17 +127,31 @@ static int fill(const struct id *id, struct ibv_qp_attr *attr, int *ret_mask)
 	return 0;
 }
 
-int qp_attr_fill(struct id *id, struct ibv_qp_attr *attr, int *ret_mask)
+static int fill_whole(struct id *id, struct ibv_qp_attr *attr, bool with_access, int *ret_mask)
 {
 	struct ibv_qp_attr filled = { .qp_state = attr->qp_state };
 	int err;
 
 	engine_lock();
 	err = fill(id, &filled, ret_mask);
+	if (!err && with_access && id->conn) {
+		filled.qp_access_flags = (unsigned int)access_flags(id->conn);
+		*ret_mask |= IBV_QP_ACCESS_FLAGS;
+	}
 	engine_unlock();
 	if (!err)
 		*attr = filled;
 	return err;
+}
+
+int qp_attr_fill(struct id *id, struct ibv_qp_attr *attr, int *ret_mask)
+{
+	return fill_whole(id, attr, false, ret_mask);
+}
+
+int qp_attr_fill_with_access(struct id *id, struct ibv_qp_attr *attr, int *ret_mask)
+{
+	return fill_whole(id, attr, true, ret_mask);
 }
 
 int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *qp_attr, int *qp_attr_mask)

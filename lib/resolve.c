@@ -37,7 +37,7 @@ static int find_gid_for(const struct id *id, const union addr *addr, unsigned in
 }
 
 /* A specific address names a device; a wildcard or loopback address does not. */
-static int find_local_device(const struct id *id, const union addr *addr, struct id_path *path)
+static int find_local_device(const struct id *id, const union addr *addr, struct gid_entry *ret)
 {
 	struct net_iface iface;
 	int err;
@@ -49,7 +49,7 @@ static int find_local_device(const struct id *id, const union addr *addr, struct
 	err = net_iface_of_addr(addr, &iface);
 	if (err == -EADDRNOTAVAIL && addr_is_link_local(addr))
 		return -ENODEV; /* its interface is known, and is none of ours */
-	return err ? err : find_gid_for(id, addr, iface.ifindex, &path->gid);
+	return err ? err : find_gid_for(id, addr, iface.ifindex, ret);
 }
 
 static bool default_afonly(const struct engine *engine, const struct id *id)
@@ -59,28 +59,26 @@ static bool default_afonly(const struct engine *engine, const struct id *id)
 	return id->claim.local.sa.sa_family == AF_INET || engine->ports.limits.v6_only;
 }
 
-/* From here to end_binding() nobody else touches the claim. */
-static int begin_binding(struct id *id, const union addr *addr)
+/* From here to end_binding() nobody else touches the claim. The lock is held. */
+static void begin_binding(const struct engine *engine, struct id *id, const union addr *addr)
 {
-	struct engine *engine = engine_lock();
-	int err = id->state != ID_IDLE || id->binding ? -EINVAL : 0;
-
-	if (!err) {
-		id->binding = true;
-		id->claim.local = *addr;
-		id->claim.afonly = default_afonly(engine, id);
-	}
-	engine_unlock();
-	return err;
+	id->binding = true;
+	id->claim.local = *addr;
+	id->claim.afonly = default_afonly(engine, id);
 }
 
-static void end_binding(struct id *id, const struct id_path *path, int err)
+static bool can_bind(const struct id *id)
+{
+	return id->state == ID_IDLE && !id->binding;
+}
+
+static void end_binding(struct id *id, const struct gid_entry *gid, enum id_state next, int err)
 {
 	engine_lock();
 	id->binding = false;
 	if (!err) {
-		id->state = ID_ADDR_BOUND;
-		id->path.gid = path->gid;
+		id->state = next;
+		id->path.gid = *gid;
 	} else {
 		memset(&id->claim.local, 0, sizeof(id->claim.local));
 	}
@@ -89,15 +87,22 @@ static void end_binding(struct id *id, const struct id_path *path, int err)
 
 int bind_local(struct id *id, const union addr *addr)
 {
-	struct id_path path = { 0 };
-	int err = find_local_device(id, addr, &path);
+	struct gid_entry gid = { 0 };
+	int err = find_local_device(id, addr, &gid);
+	struct engine *engine;
 
-	if (!err)
-		err = begin_binding(id, addr);
+	if (err)
+		return err;
+	engine = engine_lock();
+	if (can_bind(id))
+		begin_binding(engine, id, addr);
+	else
+		err = -EINVAL;
+	engine_unlock();
 	if (err)
 		return err;
 	err = claims_bind(id);
-	end_binding(id, &path, err);
+	end_binding(id, &gid, ID_ADDR_BOUND, err);
 	return err;
 }
 
@@ -269,24 +274,14 @@ static void begin_waiting(struct engine *engine, struct id *id, int timeout_ms)
 	engine_wake(engine);
 }
 
-static int set_query(struct id *id, const union addr *dst)
+static struct device *device_of_path(const struct id_path *path)
 {
-	bool family_differs;
-	int err = 0;
-
-	engine_lock();
-	family_differs = id->claim.local.sa.sa_family != dst->sa.sa_family;
-	if (id->state != ID_ADDR_BOUND || family_differs)
-		err = -EINVAL;
-	else
-		id->state = ID_ADDR_QUERY;
-	engine_unlock();
-	return err;
+	return path->port ? path->port->device : device_of(path->gid.verbs);
 }
 
 static void set_path(struct id *id, struct id_path *path, int status, int timeout_ms)
 {
-	struct device *device = device_of(path->gid.verbs);
+	struct device *device = device_of_path(path);
 	struct port *before = NULL;
 	struct portd_claim claim;
 	bool is_claimed = false;
@@ -318,14 +313,12 @@ static void set_path(struct id *id, struct id_path *path, int status, int timeou
 		port_put(before);
 }
 
-static int start_resolving(struct id *id, const union addr *dst, int timeout_ms)
+/* The id is in ADDR_QUERY. */
+static int resolve(struct id *id, const union addr *dst, int timeout_ms)
 {
 	struct id_path path = { 0 };
-	int status;
-	int err = set_query(id, dst);
+	int status, err;
 
-	if (err)
-		return err;
 	id->claim.peer = *dst;
 	err = find_path(id, dst, &path, &status);
 	if (err) {
@@ -340,36 +333,70 @@ static int start_resolving(struct id *id, const union addr *dst, int timeout_ms)
 	return 0;
 }
 
-/* An id that was never bound is bound now: to the source given, else to the wildcard. */
-static int bind_source(struct id *id, const struct sockaddr *src, const union addr *dst)
+/* What an id that was never bound is bound to: the source given, else the wildcard. AF_UNSPEC if
+ * it cannot be. */
+static void choose_source(const struct sockaddr *src, const union addr *dst, union addr *ret)
 {
-	union addr addr;
-	int err = 0;
-
-	if (!engine_id_is(id, ID_IDLE))
-		return 0;
-	if (src)
-		err = addr_copy(src, &addr);
-	else
-		addr_set_any(&addr, dst->sa.sa_family);
-	if (!err && !src && addr_is_link_local(dst))
-		addr.in6.sin6_scope_id = dst->in6.sin6_scope_id;
-	return err ? err : bind_local(id, &addr);
+	if (!src)
+		addr_set_any(ret, dst->sa.sa_family);
+	else if (addr_copy(src, ret))
+		ret->sa.sa_family = AF_UNSPEC;
+	if (!src && addr_is_link_local(dst))
+		ret->in6.sin6_scope_id = dst->in6.sin6_scope_id;
 }
 
-static int resolve_addr(struct id *id, const struct sockaddr *src, const struct sockaddr *dst_sa,
+static bool same_family(const union addr *a, const union addr *b)
+{
+	return a->sa.sa_family == b->sa.sa_family;
+}
+
+/* An id that is bound already does not look at the source. */
+static int begin_query(struct id *id, const union addr *src, const union addr *dst, bool *ret_binds)
+{
+	struct engine *engine = engine_lock();
+	bool binds = can_bind(id) && src->sa.sa_family;
+	int err = 0;
+
+	if (binds)
+		begin_binding(engine, id, src);
+	else if (id->state == ID_ADDR_BOUND && same_family(&id->claim.local, dst))
+		id->state = ID_ADDR_QUERY;
+	else
+		err = -EINVAL;
+	engine_unlock();
+	*ret_binds = binds;
+	return err;
+}
+
+/* After begin_query(). A source of the wrong family is bound all the same, as by stock. */
+static int bind_source(struct id *id, const union addr *dst)
+{
+	bool resolvable = same_family(&id->claim.local, dst);
+	struct gid_entry gid = { 0 };
+	int err = find_local_device(id, &id->claim.local, &gid);
+
+	if (!err)
+		err = claims_bind(id);
+	end_binding(id, &gid, resolvable ? ID_ADDR_QUERY : ID_ADDR_BOUND, err);
+	return err || resolvable ? err : -EINVAL;
+}
+
+static int resolve_addr(struct id *id, const struct sockaddr *src_sa, const struct sockaddr *dst_sa,
 			int timeout_ms)
 {
-	union addr dst;
+	union addr src, dst;
+	bool binds;
 	int err = addr_copy(dst_sa, &dst);
 
 	if (!err && addr_is_link_local(&dst) && !addr_scope(&dst))
 		err = -EINVAL;
-	if (!err)
-		err = bind_source(id, src, &dst);
-	if (!err)
-		err = start_resolving(id, &dst, timeout_ms);
-	return err;
+	if (err)
+		return err;
+	choose_source(src_sa, &dst, &src);
+	err = begin_query(id, &src, &dst, &binds);
+	if (!err && binds)
+		err = bind_source(id, &dst);
+	return err ? err : resolve(id, &dst, timeout_ms);
 }
 
 int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr, struct sockaddr *dst_addr,
