@@ -240,8 +240,10 @@ static int answer_release(struct question *q)
 static int answer_lease_ports(struct question *q)
 {
 	const struct portd_lease_ports *wanted = &q->record->lease_ports;
-	int n = ports_lease(q->server->ports, q->guest->index, wanted->ps, wanted->count);
+	int n;
 
+	refresh_limits(q, 0);
+	n = ports_lease(q->server->ports, q->guest->index, wanted->ps, wanted->count);
 	q->reply->count = n > 0 ? (uint32_t)n : 0;
 	return n < 0 ? n : 0;
 }

@@ -14,8 +14,8 @@
 
 #include "portd/asking.h"
 
-#define LEASE_FIRST 16
-#define LEASE_MAX   256
+#define LEASE_FIRST 128
+#define LEASE_MAX   1024
 
 static void close_fd(int *fd)
 {

@@ -463,6 +463,7 @@ uint16_t ports_listener(const struct ports *ports, const struct cm_req *req)
 {
 	uint16_t ps = (uint16_t)(req->service_id >> 16);
 	uint16_t port = (uint16_t)req->service_id;
+	uint16_t refuser = PORTS_NOBODY;
 	const struct port_claim *claim;
 	struct cma_hdr hdr;
 	union addr dst;
@@ -472,13 +473,19 @@ uint16_t ports_listener(const struct ports *ports, const struct cm_req *req)
 	    set_addr(&dst, hdr.ip_version, hdr.dst_addr, port, 0))
 		return PORTS_NOBODY;
 	for (claim = port_space_first(&ports->space, ps, port); claim; claim = claim->next) {
+		const struct holder *holder = (const struct holder *)claim;
+
 		/* A header has no scope; the request came by the interface that the claim is of. */
 		if (addr_is_link_local(&dst))
 			dst.in6.sin6_scope_id = addr_scope(&claim->local);
-		if (((const struct holder *)claim)->listening && port_claim_accepts(claim, &dst))
-			return ((const struct holder *)claim)->client;
+		if (!holder->listening)
+			continue;
+		if (port_claim_accepts(claim, &dst))
+			return holder->client;
+		/* Who listens on the port for other addresses refuses in the way of its own. */
+		refuser = holder->client;
 	}
-	return PORTS_NOBODY;
+	return refuser;
 }
 
 void ports_client_gone(struct ports *ports, uint16_t client)

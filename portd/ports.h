@@ -87,7 +87,8 @@ int ports_page_resume(struct ports *ports, uint16_t client, int fd);
  * ports_listener() - for whom is a request?
  * @req: a REQ whose service has the CMA header (annex A11)
  *
- * Return: the client that listens on the port and address, or PORTS_NOBODY.
+ * Return: the client that listens on the port and address; without one, a client that listens on
+ * the port for other addresses, and so refuses the request; or PORTS_NOBODY.
  */
 uint16_t ports_listener(const struct ports *ports, const struct cm_req *req);
 
