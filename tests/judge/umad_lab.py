@@ -32,12 +32,12 @@ class UmadOnRxe(unittest.TestCase):
         self.host.mode("purecm")
 
     def run_probe(self, *args):
-        return self.host.run([probe, self.host.device, *args], timeout=60)
+        return self.host.run([probe, self.host.device, *args], timeout=120)
 
     def hold(self):
         process = self.host.start([probe, self.host.device, "hold"])
         self.addCleanup(process.stop)
-        process.wait_for_output("held", timeout=10)
+        process.wait_for_output("held", timeout=30)
         return process
 
     def assert_refused(self, result, *words):
@@ -108,7 +108,7 @@ class UmadOnRxe(unittest.TestCase):
     def test_removed_device_is_enodev(self):
         holder = self.hold()
         self.host.run("rdma link delete %s" % self.host.device, check=True)
-        holder.wait_for_output("send: ENODEV", timeout=10)
+        holder.wait_for_output("send: ENODEV", timeout=30)
         self.assertIn("receive: ENODEV", holder.output())
         self.host.mode("bare")
 

@@ -16,7 +16,9 @@
 #include "mad/cm_msg.h"
 #include "mad/umad.h"
 
-#define ARRIVAL_TIMEOUT_MS 5000
+#define ARRIVAL_TIMEOUT_MS 20000
+#define REMOVAL_TURNS	   1000
+#define REMOVAL_TURN_US	   10000
 
 struct load {
 	struct mad_port *port;
@@ -144,7 +146,7 @@ static int hold(struct mad_port *port)
 {
 	struct pollfd poll_fd = { .fd = port->fd, .events = POLLIN };
 	uint8_t mad[MAD_BYTES] = { 0 };
-	struct mad_path path;
+	struct mad_path path = { 0 };
 	int err = -EAGAIN;
 
 	puts("held");
@@ -152,7 +154,13 @@ static int hold(struct mad_port *port)
 	while (err == -EAGAIN && poll(&poll_fd, 1, -1) > 0)
 		err = mad_port_receive(port, &path, mad);
 	printf("receive: %s\n", strerrorname_np(-err));
-	err = mad_port_send(port, &path, mad);
+	/* The kernel takes one descriptor after the other away, and we send on others. */
+	for (int i = 0; i < REMOVAL_TURNS; i++) {
+		err = mad_port_send(port, &path, mad);
+		if (err == -ENODEV)
+			break;
+		usleep(REMOVAL_TURN_US);
+	}
 	printf("send: %s\n", strerrorname_np(-err));
 	return 0;
 }

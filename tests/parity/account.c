@@ -13,6 +13,7 @@ struct blocked {
 	int result;
 };
 
+/* A destroy is given QUIET_MS where it has to wait, and PATIENCE_MS where it has to return. */
 static void *destroy(void *arg)
 {
 	struct blocked *blocked = arg;
@@ -22,12 +23,13 @@ static void *destroy(void *arg)
 	return NULL;
 }
 
-static void start_destroy(struct blocked *blocked, struct rdma_cm_id *id)
+static void start_destroy(struct blocked *blocked, struct rdma_cm_id *id, int patience_ms)
 {
 	blocked->id = id;
 	atomic_store(&blocked->done, false);
 	pthread_create(&blocked->thread, NULL, destroy, blocked);
-	pause_ms(QUIET_MS);
+	for (; patience_ms && !atomic_load(&blocked->done); patience_ms--)
+		pause_ms(1);
 	SAY("destroy of %s has returned: %d", id_name(id), atomic_load(&blocked->done));
 }
 
@@ -48,7 +50,7 @@ static void destroy_waits_for_its_events(struct scene *s)
 	first = wait_event(s->channel);
 	DO(rdma_resolve_route(id, RESOLVE_MS));
 	second = wait_event(s->channel);
-	start_destroy(&blocked, id);
+	start_destroy(&blocked, id, QUIET_MS);
 	DO(rdma_ack_cm_event(second));
 	pause_ms(QUIET_MS);
 	SAY("one of two acknowledged: %d", atomic_load(&blocked.done));
@@ -67,7 +69,7 @@ static void destroy_does_not_wait_for_others(struct scene *s)
 	if (rdma_resolve_addr(one, NULL, at(&s->peer, s->port), RESOLVE_MS))
 		give_up("rdma_resolve_addr: %s", strerror(errno));
 	event = wait_event(s->channel);
-	start_destroy(&blocked, two);
+	start_destroy(&blocked, two, PATIENCE_MS);
 	end_destroy(&blocked);
 	rdma_ack_cm_event(event);
 	close_id(one);
@@ -93,9 +95,9 @@ static void requests_are_charged_to_the_listener(struct scene *s)
 	struct blocked child, parent;
 
 	name_id(event->id, "child");
-	start_destroy(&child, event->id);
+	start_destroy(&child, event->id, PATIENCE_MS);
 	end_destroy(&child);
-	start_destroy(&parent, listener);
+	start_destroy(&parent, listener, QUIET_MS);
 	DO(rdma_ack_cm_event(event));
 	end_destroy(&parent);
 	meet(s);

@@ -140,7 +140,7 @@ const struct scenario args_scenarios[] = {
 	      "when ECE options may be set and read"),
 	LOCAL("args-event-names", every_event_has_its_name, 0,
 	      "rdma_event_str for known and unknown numbers"),
-	LOCAL("args-resolver", resolver_finds_the_same, V4_ONLY,
-	      "rdma_getaddrinfo with every combination of hints"),
+	LOCAL_LIMIT("args-resolver", resolver_finds_the_same, SLOW | V4_ONLY, 180,
+		    "rdma_getaddrinfo with every combination of hints"),
 	LAST_SCENARIO,
 };

@@ -2,8 +2,8 @@
 /* Parity: ends of connections. */
 #include "steps.h"
 
-/* More than the time both sides spend in timewait: 2 s on RoCE. */
-#define TIMEWAIT_MS 4500
+/* Much more than the time both sides spend in timewait: 2 s on RoCE. */
+#define TIMEWAIT_MS 20000
 
 static void hang_up(struct scene *s)
 {

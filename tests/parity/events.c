@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
 
@@ -34,7 +35,7 @@ static void poll_tells_whether_get_blocks(struct scene *s)
 	start_one(s, two);
 	pause_ms(QUIET_MS);
 	event = wait_event(s->channel);
-	SAY("one of two taken %#x", (unsigned)ready(s->channel, 0) & POLLIN);
+	SAY("one of two taken %#x", (unsigned)ready(s->channel, PATIENCE_MS) & POLLIN);
 	rdma_ack_cm_event(event);
 	event = wait_event(s->channel);
 	SAY("both taken, one not acknowledged %#x", (unsigned)ready(s->channel, 0) & POLLIN);
@@ -110,22 +111,34 @@ static void on_alarm(int number)
 	(void)number;
 }
 
-static void *interrupt(void *thread)
+struct interrupted {
+	pthread_t thread;
+	atomic_bool done;
+};
+
+/* Whether the thread waits already cannot be seen, so it gets more than one signal. */
+static void *interrupt(void *arg)
 {
-	pause_ms(QUIET_MS);
-	pthread_kill(*(pthread_t *)thread, SIGUSR1);
+	struct interrupted *interrupted = arg;
+
+	do {
+		pause_ms(QUIET_MS);
+		pthread_kill(interrupted->thread, SIGUSR1);
+	} while (!atomic_load(&interrupted->done));
 	return NULL;
 }
 
 static void signals_interrupt_get(struct scene *s)
 {
 	struct sigaction action = { .sa_handler = on_alarm };
-	pthread_t self = pthread_self(), other;
+	struct interrupted self = { .thread = pthread_self() };
 	struct rdma_cm_event *event;
+	pthread_t other;
 
 	sigaction(SIGUSR1, &action, NULL);
 	pthread_create(&other, NULL, interrupt, &self);
 	DO(rdma_get_cm_event(s->channel, &event));
+	atomic_store(&self.done, true);
 	pthread_join(other, NULL);
 }
 

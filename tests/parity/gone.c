@@ -40,29 +40,6 @@ static struct rdma_cm_id *dial_gone(struct scene *s, const char *label, enum rdm
 	return id;
 }
 
-/* One event for each id, in whatever order; printed in the ids' order. */
-static void wait_for_each(struct scene *s, struct rdma_cm_id **ids)
-{
-	struct rdma_cm_event *events[GONE_IDS] = { 0 }, *event;
-	size_t i, n;
-
-	for (n = 0; n < GONE_IDS; n++) {
-		if (!is_ready(s->channel, GIVE_UP_MS) || rdma_get_cm_event(s->channel, &event))
-			give_up("only %zu of %d ids have an event", n, GONE_IDS);
-		for (i = 0; i < GONE_IDS && (ids[i] != event->id || events[i]); i++)
-			;
-		if (i == GONE_IDS) {
-			show_event(event);
-			give_up("a second event for the same id");
-		}
-		events[i] = event;
-	}
-	for (i = 0; i < GONE_IDS; i++) {
-		show_event(events[i]);
-		rdma_ack_cm_event(events[i]);
-	}
-}
-
 static void connect_to_a_gone_peer(struct scene *s)
 {
 	struct rdma_conn_param param = usual_param("anybody?");
@@ -76,7 +53,7 @@ static void connect_to_a_gone_peer(struct scene *s)
 	DO(rdma_connect(ids[0], &param));
 	param.qp_num = unused_qpn();
 	DO(rdma_connect(ids[1], &param));
-	wait_for_each(s, ids);
+	take_each(s, ids, GONE_IDS, GIVE_UP_MS);
 	show_qp_state(ids[0]);
 	for (i = 0; i < GONE_IDS; i++) {
 		DO(rdma_connect(ids[i], &param));

@@ -24,11 +24,11 @@
 #include <rdma/rdma_cma.h>
 
 /* How long a scenario waits for something that must come, and for something that must not. */
-#define PATIENCE_MS 10000
+#define PATIENCE_MS 20000
 #define QUIET_MS    150
 
 /* Resolution timeout handed to rdma_resolve_addr and rdma_resolve_route. */
-#define RESOLVE_MS 2000
+#define RESOLVE_MS 4000
 
 /* What a scenario's process knows about the two hosts. */
 struct scene {

@@ -2,6 +2,9 @@
 /* Parity: address and route resolution, good and bad. run.py has prepared the routes used here. */
 #include "steps.h"
 
+/* Long enough for a second call while the first one waits. */
+#define SILENT_MS 2000
+
 static void start_resolve(struct scene *s, struct rdma_cm_id *id, struct sockaddr *src,
 			  struct sockaddr *dst)
 {
@@ -80,7 +83,7 @@ static void silent_neighbour_times_out(struct scene *s)
 {
 	struct rdma_cm_id *id = open_id(s, "id", RDMA_PS_TCP);
 
-	DO(rdma_resolve_addr(id, NULL, beside(s, SILENT, s->port), 500));
+	DO(rdma_resolve_addr(id, NULL, beside(s, SILENT, s->port), SILENT_MS));
 	DO(rdma_resolve_addr(id, NULL, at(&s->peer, s->port), RESOLVE_MS));
 	take_event(s);
 	show_id(id);

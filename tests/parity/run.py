@@ -16,7 +16,9 @@ import os
 from pathlib import Path
 import subprocess
 import sys
+import threading
 import time
+from typing import NamedTuple
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "lab"))
@@ -28,6 +30,15 @@ from lablib import Lab, LabError  # noqa: E402
 PAIRINGS = {"stock/stock": ("stock", "stock"), "purecm/stock": ("purecm", "stock"),
             "purecm/purecm": ("purecm", "purecm"), "stock/purecm": ("stock", "purecm")}
 REFERENCE = "stock/stock"
+
+
+class Turn(NamedTuple):
+    """A pair of libraries, and whether local scenarios are played in this turn."""
+
+    label: str
+    client: str
+    server: str
+    local: bool
 
 
 def parse_args():
@@ -47,6 +58,9 @@ def parse_args():
                         help="play stock against stock and print what it prints")
     parser.add_argument("--rounds", type=int, default=1,
                         help="with --stock-only: later rounds are compared with the first")
+    parser.add_argument("--labs", type=int, default=2, metavar="N",
+                        help="play in N labs side by side (default: 2): most of the time goes by "
+                        "in waiting")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="write every output there")
     parser.add_argument("--list", action="store_true", help="print the scenarios and end")
     parser.add_argument("-v", "--verbose", action="store_true", help="also print what agrees")
@@ -70,13 +84,18 @@ def scenarios_of(args):
 
 
 def turns_of(args):
-    """Return [(label, client's mode, server's mode)] to play, the reference first."""
+    """Return the Turns to play, the reference first."""
     if args.stock_only:
-        return [(f"{REFERENCE} #{number + 1}" if number else REFERENCE, "stock", "stock")
+        return [Turn(f"{REFERENCE} #{number + 1}" if number else REFERENCE, "stock", "stock", True)
                 for number in range(args.rounds)]
-    chosen = [REFERENCE] + [name for name in PAIRINGS
-                            if name in args.pairings.split(",") and name != REFERENCE]
-    return [(name, *PAIRINGS[name]) for name in chosen]
+    turns = []
+    for name in [REFERENCE, *(name for name in PAIRINGS if name != REFERENCE)]:
+        client, server = PAIRINGS[name]
+        # A local scenario's second run has to be the other library's.
+        first = all(turn.client != client for turn in turns)
+        if name == REFERENCE or name in args.pairings.split(","):
+            turns.append(Turn(name, client, server, first))
+    return turns
 
 
 def keep(folder, label, family, name, sides):
@@ -144,37 +163,85 @@ class Score:
         print(f"FAIL {title}", *problems, sep="\n     ")
 
 
-def doubtful(score, label, scenarios, results):
-    """Return what to play once more: emulated hosts are at times slower than a scenario bears.
+class Play:
+    """Plays the turns in several labs side by side, each in a thread of its own.
 
-    What differs twice is a failure; what differed once is named, for whoever looks for races.
+    The reference has to be there before another turn's outputs can be judged, but not before that
+    turn can be played; so each turn leaves a check behind, which waits until then.
     """
-    names = {name for (family, name), sides in results.items()
-             if score.problems(label, family, name, sides)}
-    for name in sorted(names):
-        print(f"     {label}: {name} once more")
-    return [scenario for scenario in scenarios if scenario.name in names]
 
+    def __init__(self, args, scenarios, score):
+        self.args = args
+        self.scenarios = scenarios
+        self.score = score
+        self.turns = turns_of(args)
+        self.checks = []
+        self.judged = False  # the reference
+        self.error = None
+        self.changed = threading.Condition()
 
-def play(lab, args, scenarios, score):
-    """Play all turns; print what each scenario came to."""
-    seen = set()
-    for label, client, server in turns_of(args):
+    def run(self):
+        """Play everything. Raises what ended a lab."""
+        workers = [threading.Thread(target=self.work, daemon=True)
+                   for _ in range(min(self.args.labs, len(self.turns)))]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        if self.error:
+            raise self.error
+
+    def work(self):
+        try:
+            with Lab({"a": "stock", "b": "stock"}) as lab:
+                for job, *what in iter(self.next_job, None):
+                    job(lab, *what)
+        except Exception as error:  # of whatever kind: without us the others would wait for ever
+            with self.changed:
+                self.error = self.error or error
+                self.changed.notify_all()
+
+    def next_job(self):
+        """Return what to do next, a method and its arguments, or None at the end."""
+        with self.changed:
+            self.changed.wait_for(lambda: self.error or self.turns or self.judged)
+            if self.error:
+                return None
+            if self.turns:
+                return self.play, self.turns.pop(0)
+            return self.checks.pop(0) if self.checks else None
+
+    def play(self, lab, turn):
+        """Play a turn."""
         begin = time.monotonic()
-        turn = stage.Turn(lab, args, client, server)
-        # A local scenario's second run has to be the other library's, or another round.
-        local = label if args.stock_only else client
-        due = [scenario for scenario in score.due(scenarios, client, server)
-               if scenario.pair or local not in seen]
-        results = turn.play(due)
-        again = doubtful(score, label, due, results)
-        if again:
-            results = turn.play(again)  # all of them, with what these came to now
-        seen.add(local)
-        for (family, name), sides in sorted(results.items()):
-            score.enter(label, family, name, sides)
-        print(f"     {label}: {len(results)} outputs in {time.monotonic() - begin:.0f} s",
+        due = [scenario for scenario in self.score.due(self.scenarios, turn.client, turn.server)
+               if scenario.pair or turn.local]
+        results = stage.Stage(lab, self.args, turn.client, turn.server).play(due)
+        print(f"     {turn.label}: {len(results)} outputs in {time.monotonic() - begin:.0f} s",
               flush=True)
+        if turn.label == REFERENCE:
+            self.check(lab, turn, results)
+        with self.changed:
+            self.judged = self.judged or turn.label == REFERENCE
+            if turn.label != REFERENCE:
+                self.checks.append((self.check, turn, results))
+            self.changed.notify_all()
+
+    def check(self, lab, turn, results):
+        """Judge a turn's outputs; play once more what differs.
+
+        Emulated hosts are at times slower than a scenario bears: what differs twice is a failure,
+        what differed once is named, for whoever looks for races.
+        """
+        names = {name for (family, name), sides in results.items()
+                 if self.score.problems(turn.label, family, name, sides)}
+        if names:
+            print(f"     {turn.label}: once more: {', '.join(sorted(names))}", flush=True)
+            again = [scenario for scenario in self.scenarios if scenario.name in names]
+            results |= stage.Stage(lab, self.args, turn.client, turn.server).play(again)
+        with self.changed:
+            for (family, name), sides in sorted(results.items()):
+                self.score.enter(turn.label, family, name, sides)
 
 
 def main():
@@ -186,8 +253,7 @@ def main():
     scenarios, left_out = scenarios_of(args)
     score = Score(args)
     try:
-        with Lab({"a": "stock", "b": "stock"}) as lab:
-            play(lab, args, scenarios, score)
+        Play(args, scenarios, score).run()
     except LabError as error:
         print(f"run.py: {error}", file=sys.stderr)
         return 2

@@ -29,7 +29,7 @@ ROUTES = (("unreachable", "198.51.100.0/24", "2001:db8:1::/48"),
 NO_RDMA = ("198.51.103.0/24", "2001:db8:4::/48")
 
 # Seconds: for a scenario on average, and for the slowest of those that wait for timers.
-QUICK = 15
+QUICK = 30
 SLOW = 200
 
 
@@ -63,8 +63,8 @@ def fits(scenario, family, everything):
     return scenario.family in ("any", family)
 
 
-class Turn:
-    """All scenarios once, with one library on each host."""
+class Stage:
+    """A lab with one library on each host."""
 
     def __init__(self, lab, args, client, server):
         self.lab = lab
@@ -107,19 +107,11 @@ class Turn:
         return self.results
 
     def play_together(self, scenarios):
-        """Play local and pair, quick and slow scenarios and all families side by side.
-
-        With this library, one after the other: a port has one owner, so far a process.
-        """
+        """Play local and pair, quick and slow scenarios and all families side by side."""
         groups = [[s for s in scenarios if s.pair == pair and (s.pace == "quick") == quick]
                   for pair in (False, True) for quick in (False, True)]
         threads = [threading.Thread(target=self.play_group, args=(family, group))
                    for family in self.args.families for group in self.split(group_list=groups)]
-        if "purecm" in (self.client, self.server):
-            for thread in threads:
-                thread.start()
-                thread.join()
-            return
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -170,4 +162,12 @@ class Turn:
             process.wait(limit)
         except LabTimeout:
             process.kill()
+        if self.args.keep:
+            self.keep_times(process.stderr)
         return process.stdout
+
+    def keep_times(self, text):
+        """Keep how long each scenario took, for whoever wants to know where the time goes."""
+        with self.lock, open(self.args.keep / "times", "a", encoding="utf-8") as file:
+            for line in text.splitlines():
+                file.write(f"{self.client}/{self.server} {line}\n")

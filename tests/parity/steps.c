@@ -80,7 +80,7 @@ void close_id(struct rdma_cm_id *id)
 		give_up("rdma_destroy_id: %s", strerror(errno));
 }
 
-static struct rdma_cm_event *get_event(struct rdma_event_channel *channel, int patience_ms)
+struct rdma_cm_event *get_event(struct rdma_event_channel *channel, int patience_ms)
 {
 	struct pollfd pfd = { .fd = channel->fd, .events = POLLIN };
 	struct rdma_cm_event *event;
@@ -108,6 +108,34 @@ struct rdma_cm_event *wait_event(struct rdma_event_channel *channel)
 void take_event(struct scene *s)
 {
 	rdma_ack_cm_event(wait_event(s->channel));
+}
+
+/* NULL stands for a request's new id. */
+static bool belongs_to(const struct rdma_cm_event *event, const struct rdma_cm_id *id)
+{
+	return id ? event->id == id : event->event == RDMA_CM_EVENT_CONNECT_REQUEST;
+}
+
+void take_each(struct scene *s, struct rdma_cm_id **ids, size_t n, int patience_ms)
+{
+	struct rdma_cm_event *events[EACH_MAX] = { 0 }, *event;
+	size_t i, taken;
+
+	for (taken = 0; taken < n; taken++) {
+		event = get_event(s->channel, patience_ms);
+		for (i = 0; i < n && (events[i] || !belongs_to(event, ids[i])); i++)
+			;
+		if (i == n) {
+			show_event(event);
+			give_up("after %zu of %zu ids' events", taken, n);
+		}
+		events[i] = event;
+	}
+	for (i = 0; i < n; i++) {
+		show_event(events[i]);
+		ids[i] = events[i]->id;
+		rdma_ack_cm_event(events[i]);
+	}
 }
 
 void expect_event(struct scene *s, enum rdma_cm_event_type type)

@@ -77,6 +77,15 @@ struct rdma_cm_id *open_id(struct scene *s, const char *label, enum rdma_port_sp
 void close_id(struct rdma_cm_id *id);
 
 /**
+ * get_event() - get the next event of a channel, without printing it
+ * @channel:     a blocking channel
+ * @patience_ms: how long to wait at most
+ *
+ * Return: the event, to be acknowledged.
+ */
+struct rdma_cm_event *get_event(struct rdma_event_channel *channel, int patience_ms);
+
+/**
  * wait_event() - get the next event of a channel within PATIENCE_MS and print it
  * @channel: a blocking channel
  *
@@ -98,6 +107,16 @@ struct rdma_cm_event *wait_event_for(struct rdma_event_channel *channel, int pat
  * @s: the scene
  */
 void take_event(struct scene *s);
+
+/**
+ * take_each() - get one event of each id in whatever order; print and acknowledge them in the ids'
+ * @s:           the scene
+ * @ids:         the ids; NULL stands for one that does not exist yet, and becomes a request's
+ * @n:           how many, at most EACH_MAX
+ * @patience_ms: how long to wait for each event at most
+ */
+#define EACH_MAX 4
+void take_each(struct scene *s, struct rdma_cm_id **ids, size_t n, int patience_ms);
 
 /**
  * expect_event() - get and acknowledge an event; prints only what is not as expected
