@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Many connections that are held while something happens to cmportd, without queue pairs. Run by
+ * death_lab.py, with either library.
+ *
+ *   hold server ADDRESS PORT
+ *   hold client ADDRESS PORT COUNT MORE
+ *
+ * The client connects COUNT times and says "held"; at SIGUSR1 it begins MORE, says "begun", and
+ * "complete" when they are established; at the next one it disconnects all and says "ended". The
+ * server accepts; it says its counts at SIGUSR1, and ends at SIGTERM. An event that nobody expects
+ * is said, and ends the process with status 1.
+ */
+#include <errno.h>
+#include <netdb.h>
+#include <poll.h>
+#include <rdma/rdma_cma.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#define RESOLVE_MS 5000
+#define QUIET_MS   60000
+#define IDS_MAX	   4096
+#define BACKLOG	   1024
+#define FIRST_QPN  0x1000
+
+static struct rdma_event_channel *channel;
+static struct rdma_cm_id *ids[IDS_MAX];
+static unsigned int n_ids, n_established, n_disconnected;
+static struct sockaddr_storage address;
+static int signals;
+
+static void die(const char *what)
+{
+	printf("hold: %s: %s\n", what, strerror(errno));
+	exit(1);
+}
+
+static struct rdma_conn_param next_param(void)
+{
+	static uint32_t qpn = FIRST_QPN;
+	struct rdma_conn_param param = { .qp_num = qpn++, .retry_count = 7 };
+
+	/* Two runs against one peer must not use the same numbers. */
+	param.qp_num += ((uint32_t)getpid() & 0xff) << 16;
+	return param;
+}
+
+static void begin_one(void)
+{
+	if (rdma_create_id(channel, &ids[n_ids], NULL, RDMA_PS_TCP))
+		die("rdma_create_id");
+	if (rdma_resolve_addr(ids[n_ids], NULL, (struct sockaddr *)&address, RESOLVE_MS))
+		die("rdma_resolve_addr");
+	n_ids++;
+}
+
+static void connect_now(struct rdma_cm_id *id)
+{
+	struct rdma_conn_param param = next_param();
+
+	if (rdma_connect(id, &param))
+		die("rdma_connect");
+}
+
+static void accept_now(struct rdma_cm_id *id)
+{
+	struct rdma_conn_param param = next_param();
+
+	if (rdma_accept(id, &param))
+		die("rdma_accept");
+}
+
+static void handle(enum rdma_cm_event_type type, int status, struct rdma_cm_id *id, bool is_ending)
+{
+	if (type == RDMA_CM_EVENT_ADDR_RESOLVED) {
+		if (rdma_resolve_route(id, RESOLVE_MS))
+			die("rdma_resolve_route");
+	} else if (type == RDMA_CM_EVENT_ROUTE_RESOLVED) {
+		connect_now(id);
+	} else if (type == RDMA_CM_EVENT_CONNECT_REQUEST) {
+		accept_now(id);
+	} else if (type == RDMA_CM_EVENT_CONNECT_RESPONSE) {
+		if (rdma_establish(id))
+			die("rdma_establish");
+		n_established++;
+	} else if (type == RDMA_CM_EVENT_ESTABLISHED) {
+		n_established++;
+	} else if (type == RDMA_CM_EVENT_DISCONNECTED && is_ending && status == 0) {
+		rdma_disconnect(id); /* an answer, where the peer began */
+		n_disconnected++;
+	} else if (type != RDMA_CM_EVENT_TIMEWAIT_EXIT) {
+		printf("noticed %s, status %d\n", rdma_event_str(type), status);
+		exit(1);
+	}
+}
+
+/* Return: false if nothing came for that long, or a signal did. */
+static bool turn(bool is_ending)
+{
+	struct pollfd fds[2] = {
+		{.fd = channel->fd, .events = POLLIN},
+		 { .fd = signals,	  .events = POLLIN}
+	};
+	enum rdma_cm_event_type type;
+	struct rdma_cm_event *event;
+	struct rdma_cm_id *id;
+	int status;
+
+	if (poll(fds, 2, QUIET_MS) <= 0 || (fds[1].revents & POLLIN))
+		return false;
+	if (rdma_get_cm_event(channel, &event))
+		die("rdma_get_cm_event");
+	type = event->event;
+	status = event->status;
+	id = event->id;
+	rdma_ack_cm_event(event);
+	handle(type, status, id, is_ending);
+	return true;
+}
+
+/* Return: which. */
+static uint32_t take_signal(void)
+{
+	struct signalfd_siginfo info;
+
+	if (read(signals, &info, sizeof(info)) != sizeof(info)) {
+		printf("nothing happened for %d s: %u of %u established, %u disconnected\n",
+		       QUIET_MS / 1000, n_established, n_ids, n_disconnected);
+		exit(1);
+	}
+	return info.ssi_signo;
+}
+
+static void say(const char *what)
+{
+	printf("%s %u established %u disconnected\n", what, n_established, n_disconnected);
+	fflush(stdout);
+}
+
+static void connect_until(unsigned int count)
+{
+	while (n_established < count)
+		if (!turn(false))
+			take_signal();
+}
+
+static void wait_for_signal(void)
+{
+	while (turn(false))
+		continue;
+	take_signal();
+}
+
+static int client(unsigned int count, unsigned int more)
+{
+	unsigned int i;
+
+	for (i = 0; i < count; i++)
+		begin_one();
+	connect_until(count);
+	say("held");
+	wait_for_signal();
+	for (i = 0; i < more; i++)
+		begin_one();
+	say("begun");
+	connect_until(count + more);
+	say("complete");
+	wait_for_signal();
+	for (i = 0; i < n_ids; i++)
+		if (rdma_disconnect(ids[i]))
+			die("rdma_disconnect");
+	while (n_disconnected < n_ids)
+		if (!turn(true))
+			take_signal();
+	say("ended");
+	return 0;
+}
+
+static int server(void)
+{
+	struct rdma_cm_id *listener;
+
+	if (rdma_create_id(channel, &listener, NULL, RDMA_PS_TCP) ||
+	    rdma_bind_addr(listener, (struct sockaddr *)&address) || rdma_listen(listener, BACKLOG))
+		die("rdma_listen");
+	say("ready");
+	for (;;) {
+		while (turn(true))
+			continue;
+		if (take_signal() == SIGTERM)
+			break;
+		say("count");
+	}
+	say("ended");
+	return 0;
+}
+
+static void find_address(const char *name, const char *port)
+{
+	struct addrinfo hints = { .ai_flags = AI_NUMERICHOST }, *found;
+
+	if (getaddrinfo(name, port, &hints, &found))
+		die("getaddrinfo");
+	memcpy(&address, found->ai_addr, found->ai_addrlen);
+	freeaddrinfo(found);
+}
+
+int main(int argc, char **argv)
+{
+	sigset_t set;
+
+	if (argc < 4)
+		return 2;
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	sigaddset(&set, SIGTERM);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+	find_address(argv[2], argv[3]);
+	channel = rdma_create_event_channel();
+	if (!channel)
+		die("rdma_create_event_channel");
+	if (!strcmp(argv[1], "server"))
+		return server();
+	return argc < 6 ? 2 : client((unsigned int)atoi(argv[4]), (unsigned int)atoi(argv[5]));
+}

@@ -1,0 +1,314 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Many processes of a host on one cmportd, in the lab: crowds of Debian's programs, cmportd killed
+and replaced under a thousand connections, users without privileges, and several sockets.
+
+Prints a line a check and last "N passed, N failed, N skipped". Exit status: 1 if one failed, 77 if
+the lab cannot run here.
+"""
+import argparse
+import os
+from pathlib import Path
+import signal
+import sys
+import time
+import traceback
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "lab"))
+from lablib import Lab, LabError, doctor, qemu  # noqa: E402
+
+HELD, MORE = 1000, 50
+PORT = 7700
+IDLE_S = 2
+NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+LONG = bool(os.environ.get("PURECM_TEST_LONG"))
+CHECKS = []
+
+
+def check(function):
+    """Register a check; its name is the sentence that it shows."""
+    CHECKS.append(function)
+    return function
+
+
+class Bench:
+    """Host a is stock, host b runs this library."""
+
+    def __init__(self, lab, build):
+        self.a, self.b = lab.a, lab.b
+        self.build = build
+
+    def env(self, **more):
+        return {"LD_LIBRARY_PATH": str(self.build / "lib"), "PURECM_IDLE_S": str(IDLE_S),
+                "PURECM_LOG": "warn"} | more
+
+    def hold(self, host, *words, **more):
+        env = self.env(**more) if host is self.b else {}
+        return host.start([str(self.build / "tests/portd/hold"), *map(str, words)], env=env,
+                          timeout=300)
+
+    def cmportd(self):
+        """Return the pid of the one cmportd on b, or None. More than one is an error."""
+        pids = self.b.run("pgrep -x cmportd").stdout.split()
+        if len(pids) > 1:
+            raise AssertionError(f"{len(pids)} cmportd run: {pids}")
+        return int(pids[0]) if pids else None
+
+    def wait_idle(self):
+        """Wait until cmportd has left by itself, and see that nothing is left behind."""
+        self.b.wait_for("! pgrep -x cmportd", timeout=60)
+        left = self.b.run("rdma resource show qp | grep -v 'type GSI'; rdma resource show cm_id; "
+                          "ls /run/purecm | grep -v state").output.strip()
+        same(left, "")
+
+
+def same(seen, wanted):
+    if seen != wanted:
+        raise AssertionError(f"{seen!r} instead of {wanted!r}")
+
+
+def finish(processes):
+    """Wait for processes and raise unless all end with status 0."""
+    for process in processes:
+        result = process.wait(120)
+        if result.status:
+            raise AssertionError(f"`{result.command}` ended with {result.status}: "
+                                 f"{result.output[-500:]}")
+
+
+# --- crowds -----------------------------------------------------------------
+
+
+def ping_each_other(bench, pairs, server_host, address):
+    """Run pairs of rping at once, the clients on b."""
+    ours = bench.env(PURECM_LOG="debug") if server_host is bench.b else {}
+    servers = [server_host.start(["rping", "-s", "-a", address, "-p", str(PORT + i), "-C", "3",
+                                  "-v"], env=ours, timeout=180) for i in range(pairs)]
+    for number, server in enumerate(servers):
+        if server_host is bench.b:
+            server.wait_for_output("listening on", timeout=60)
+        else:
+            server_host.wait_for(f"rdma resource show cm_id | grep -q {PORT + number}", 60)
+    clients = [bench.b.start(["rping", "-c", "-a", address, "-p", str(PORT + i), "-C", "3", "-v"],
+                             env=bench.env(), timeout=180) for i in range(pairs)]
+    finish(clients + servers)
+    bench.cmportd()
+
+
+@check
+def two_processes_of_a_host_talk_through_its_own_gid(bench):
+    ping_each_other(bench, 1, bench.b, bench.b.addr4)
+
+
+@check
+def ten_processes_of_a_host_talk_through_its_own_gid_over_ipv6(bench):
+    ping_each_other(bench, 5, bench.b, bench.b.addr6)
+
+
+@check
+def ten_processes_talk_to_a_stock_host(bench):
+    ping_each_other(bench, 10, bench.a, bench.a.addr4)
+
+
+@check
+def a_hundred_processes_talk_at_once(bench):
+    if not LONG:
+        return "takes long; tools/check --long"
+    return ping_each_other(bench, 50, bench.b, bench.b.addr4)
+
+
+@check
+def hundred_connections_migrate_between_processes_of_a_host(bench):
+    server = bench.b.start("ucmatose -c 100 -m", env=bench.env(PURECM_LOG="debug"), timeout=120)
+    server.wait_for_output("listening on", timeout=60)
+    client = bench.b.start(f"ucmatose -c 100 -m -s {bench.b.addr4}", env=bench.env(), timeout=120)
+    finish([client, server])
+
+
+@check
+def cmportd_leaves_when_it_is_idle_and_leaves_nothing(bench):
+    ping_each_other(bench, 1, bench.b, bench.b.addr4)
+    bench.wait_idle()
+
+
+# --- the death of cmportd ---------------------------------------------------
+
+
+def replaced(bench, before):
+    """Wait for another cmportd than before. Return: its pid."""
+    bench.b.wait_for(f"pgrep -x cmportd | grep -qv '^{before}$'", timeout=30)
+    return bench.cmportd()
+
+
+def connections_survive(bench, number, freeze):
+    """Hold connections to a stock host, end cmportd with a signal while more are begun."""
+    server = bench.hold(bench.a, "server", bench.a.addr4, PORT)
+    server.wait_for_output("^ready", timeout=30)
+    client = bench.hold(bench.b, "client", bench.a.addr4, PORT, HELD, MORE)
+    client.wait_for_output("^held", timeout=120)
+    before = bench.cmportd()
+    if freeze:  # nothing that is begun gets out before it dies
+        bench.b.run(f"kill -STOP {before}", check=True)
+    client.kill(signal.SIGUSR1)
+    if not freeze:
+        client.wait_for_output("^begun", timeout=60)
+    time.sleep(0.2)
+    bench.b.run(f"kill -{int(number)} {before}", check=True)
+    replaced(bench, before)
+    client.wait_for_output(f"^complete {HELD + MORE} established 0 disconnected", timeout=120)
+    client.kill(signal.SIGUSR1)
+    finish([client])
+    server.kill(signal.SIGTERM)
+    finish([server])
+    same(server.output().splitlines()[-1],
+         f"ended {HELD + MORE} established {HELD + MORE} disconnected")
+
+
+@check
+def kill_9_of_cmportd_is_noticed_by_none_of_1000_connections_and_50_begun_complete(bench):
+    connections_survive(bench, signal.SIGKILL, freeze=True)
+
+
+@check
+def an_upgrade_of_cmportd_is_noticed_by_none_of_1000_connections(bench):
+    connections_survive(bench, signal.SIGTERM, freeze=False)
+
+
+@check
+def a_listener_outlives_two_cmportd_and_its_port_stays_its_own(bench):
+    server = bench.hold(bench.b, "server", bench.b.addr4, PORT)
+    server.wait_for_output("^ready", timeout=30)
+    client = bench.hold(bench.a, "client", bench.b.addr4, PORT, 100, 10)
+    client.wait_for_output("^held", timeout=60)
+    for _ in range(2):
+        before = bench.cmportd()
+        bench.b.run(f"kill -9 {before}", check=True)
+        replaced(bench, before)
+    rival = bench.hold(bench.b, "server", bench.b.addr4, PORT)
+    same(rival.wait(30).stdout.strip(), "hold: rdma_listen: Address already in use")
+    client.kill(signal.SIGUSR1)
+    client.wait_for_output("^complete 110 established 0 disconnected", timeout=60)
+    server.kill(signal.SIGUSR1)
+    server.wait_for_output("^count 110 established 0 disconnected", timeout=30)
+    client.kill(signal.SIGUSR1)
+    finish([client])
+    server.kill(signal.SIGTERM)
+    finish([server])
+    same(server.output().splitlines()[-1], "ended 110 established 110 disconnected")
+
+
+@check
+def twenty_programs_that_start_while_cmportd_is_killed_all_connect(bench):
+    server = bench.hold(bench.a, "server", bench.a.addr4, PORT)
+    server.wait_for_output("^ready", timeout=30)
+    clients = [bench.hold(bench.b, "client", bench.a.addr4, PORT, 5, 0) for _ in range(20)]
+    for _ in range(3):
+        bench.b.run("pkill -9 -x cmportd; sleep 0.1")
+    for client in clients:
+        client.wait_for_output("^held", timeout=120)
+    bench.cmportd()
+    for client in clients:
+        client.kill(signal.SIGUSR1)
+        client.wait_for_output("^complete", timeout=60)
+        client.kill(signal.SIGUSR1)
+    finish(clients)
+    server.kill(signal.SIGTERM)
+    finish([server])
+
+
+# --- users and sockets ------------------------------------------------------
+
+
+@check
+def a_user_without_umad_connects_and_listens_through_roots_cmportd(bench):
+    bench.b.run("chmod 666 /dev/infiniband/uverbs0; chmod 600 /dev/infiniband/umad0", check=True)
+    bench.b.run([str(bench.build / "portd/cmportd"), "--detach"], env=bench.env(), check=True)
+    server = bench.b.start([*NOBODY, "rping", "-s", "-C", "3", "-v"],
+                           env=bench.env(PURECM_LOG="debug"), timeout=60)
+    server.wait_for_output("listening on", timeout=30)
+    client = bench.b.start([*NOBODY, "rping", "-c", "-a", bench.b.addr4, "-C", "3", "-v"],
+                           env=bench.env(), timeout=60)
+    finish([client, server])
+
+
+@check
+def a_low_port_is_for_those_with_the_capability(bench):
+    words = [str(bench.build / "tests/portd/hold"), "server", bench.b.addr4, "500"]
+    bench.b.run([str(bench.build / "portd/cmportd"), "--detach"], env=bench.env(), check=True)
+    refused = bench.b.run([*NOBODY, *words], env=bench.env(), timeout=30)
+    same(refused.stdout.strip(), "hold: rdma_listen: Permission denied")
+    able = ["--inh-caps=+net_bind_service", "--ambient-caps=+net_bind_service"]
+    server = bench.b.start([*NOBODY, *able, *words], env=bench.env(), timeout=60)
+    server.wait_for_output("^ready", timeout=30)
+    server.kill(signal.SIGTERM)
+    finish([server])
+
+
+@check
+def a_second_cmportd_is_told_who_has_the_port(bench):
+    first = bench.hold(bench.b, "server", bench.b.addr4, PORT)
+    first.wait_for_output("^ready", timeout=30)
+    second = bench.b.run([str(bench.build / "tests/portd/hold"), "server", bench.b.addr4, "7799"],
+                         env=bench.env(PURECM_SOCKET="/tmp/other.sock"), timeout=30)
+    same(second.stdout.strip(), "hold: rdma_listen: Address already in use")
+    if "cmportd" not in second.stderr or "rxe0 port 1" not in second.stderr:
+        raise AssertionError(f"the warning does not say who: {second.stderr!r}")
+    first.kill(signal.SIGTERM)
+    finish([first])
+    bench.b.run("pkill -TERM -x cmportd")
+
+
+@check
+def a_folder_that_is_not_there_for_a_user_is_said_at_once(bench):
+    bench.wait_idle()
+    begin = time.monotonic()
+    refused = bench.b.run([*NOBODY, str(bench.build / "tests/portd/hold"), "server",
+                           bench.b.addr4, "7799"],
+                          env=bench.env(PURECM_SOCKET="/proc/none/cmportd.sock"), timeout=30)
+    same(refused.status, 1)
+    if not all(word in refused.stderr for word in ("/proc/none/cmportd.sock", "=inline")):
+        raise AssertionError(f"the warning does not help: {refused.stderr!r}")
+    if time.monotonic() - begin > 10:
+        raise AssertionError("it took more than 10 s")
+
+
+def run_all(bench, wanted):
+    """Print a line about each check. Return: [passed, failed, skipped]."""
+    score = [0, 0, 0]
+    for function in CHECKS:
+        title = function.__name__.replace("_", " ")
+        if wanted not in title:
+            continue
+        begin = time.monotonic()
+        try:
+            why = function(bench)
+            score[2 if why else 0] += 1
+            what = f"skip {why}:" if why else "ok  "
+        except (AssertionError, LabError) as error:
+            score[1] += 1
+            line = traceback.extract_tb(error.__traceback__)[-1].lineno
+            what = f"FAIL line {line}: {error}\n    "
+            bench.b.run("pkill -9 -x hold; pkill -9 -x rping")
+            bench.a.run("pkill -9 -x hold; pkill -9 -x rping")
+        print(f"{what} {title} ({time.monotonic() - begin:.1f} s)", flush=True)
+    return score
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--build", type=Path, default=HERE.parents[1] / "build",
+                        help="build folder (default: build)")
+    parser.add_argument("--only", default="", metavar="WORDS", help="checks whose title has them")
+    args = parser.parse_args()
+    if not doctor.which(qemu.QEMU):
+        print(f"skipped: {qemu.QEMU} is missing; {doctor.install('qemu-system-x86')}")
+        return 77
+    with Lab({"a": "stock", "b": "purecm"}) as lab:
+        passed, failed, skipped = run_all(Bench(lab, args.build), args.only.replace("_", " "))
+    print(f"{passed} passed, {failed} failed, {skipped} skipped")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
