@@ -21,6 +21,7 @@
 #include "portd/spawn.h"
 
 #define CONNECT_MS    5000
+#define OTHERS_MS     1000 /* for which another program may be starting cmportd */
 #define LOOK_AGAIN_MS 5
 #define SEND_WAIT_S   1
 
@@ -85,18 +86,41 @@ static void explain_connect(const char *path, int err, int spawn_err, struct por
 			 path, strerror(-err));
 }
 
+/*
+ * Many programs may find at once that nobody is there. One of them starts cmportd: who gets this
+ * name, which the kernel takes back when its holder goes. Others do so only if nothing comes of it.
+ *
+ * Return: a descriptor that holds the turn, or -1.
+ */
+static int take_turn(const char *path)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	snprintf(addr.sun_path + 1, sizeof(addr.sun_path) - 1, "%.100s.start", path);
+	if (fd >= 0 && bind(fd, (struct sockaddr *)&addr, sizeof(addr)))
+		close_fd(&fd);
+	return fd;
+}
+
 static int connect_or_start(const char *path, int *ret, struct portd_why *why)
 {
-	int64_t until = now_ms() + CONNECT_MS;
-	int spawn_err = 0;
+	int64_t begin = now_ms();
+	bool has_started = false;
+	int spawn_err = 0, turn = -1;
 	int err = connect_once(path, ret);
 
-	if (nobody_is_there(err))
-		spawn_err = spawn_cmportd(path);
-	while (nobody_is_there(err) && !spawn_err && now_ms() < until) {
+	while (nobody_is_there(err) && !spawn_err && now_ms() < begin + CONNECT_MS) {
+		if (turn < 0)
+			turn = take_turn(path);
+		if (!has_started && (turn >= 0 || now_ms() > begin + OTHERS_MS)) {
+			spawn_err = spawn_cmportd(path);
+			has_started = true;
+		}
 		sleep_ms(LOOK_AGAIN_MS);
 		err = connect_once(path, ret);
 	}
+	close_fd(&turn);
 	if (err)
 		explain_connect(path, err, spawn_err, why);
 	return nobody_is_there(err) ? -ECONNREFUSED : err;

@@ -15,7 +15,7 @@
 #include "portd/asking.h"
 
 #define LEASE_FIRST 128
-#define LEASE_MAX   1024
+#define LEASE_MAX   256
 
 static void close_fd(int *fd)
 {

@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * portd/ports.c and lease.c: who has which port, when the two who ask are two clients.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <rdma/rdma_cma.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "mad/cma_hdr.h"
+#include "portd/lease.h"
+#include "portd/ports.h"
+#include "tests/unit/cm/run.h"
+
+#define PORT	 7174
+#define FIRST	 40000
+#define LAST	 40099
+#define N_PORTS	 (LAST - FIRST + 1)
+#define N_ROUNDS 20000
+#define ANY	 "0.0.0.0"
+#define HOST	 "10.0.0.1"
+#define OTHER	 "10.0.0.2"
+
+static struct ports *ports;
+
+static void set_up(void)
+{
+	struct port_limits limits = { .ephemeral_first = FIRST,
+				      .ephemeral_last = LAST,
+				      .unprivileged_first = 1024 };
+
+	ports = ports_new(&limits, 1);
+	ck_assert_ptr_nonnull(ports);
+}
+
+static void tear_down(void)
+{
+	ports_free(ports);
+}
+
+static struct portd_claim claim_on(uint32_t claim_id, const char *addr, uint16_t port)
+{
+	struct portd_claim claim = { .claim_id = claim_id,
+				     .ps = RDMA_PS_TCP,
+				     .local_family = 4,
+				     .afonly = 1,
+				     .local_port = port };
+
+	inet_pton(AF_INET, addr, claim.local_addr + 12);
+	return claim;
+}
+
+static int bind_on(uint16_t client, uint32_t claim_id, const char *addr, uint16_t port)
+{
+	struct portd_claim claim = claim_on(claim_id, addr, port);
+	uint16_t got;
+	int err = ports_bind(ports, client, &claim, &got);
+
+	if (!err && port)
+		ck_assert_uint_eq(got, port);
+	return err;
+}
+
+static int listen_on(uint16_t client, uint32_t claim_id, const char *addr)
+{
+	struct portd_claim claim = claim_on(claim_id, addr, PORT);
+
+	return ports_listen(ports, client, &claim);
+}
+
+static struct lease_page *page_of(uint16_t client, int *ret_fd)
+{
+	int fd = ports_page_new(ports, client);
+	struct lease_page *page;
+
+	ck_assert_int_ge(fd, 0);
+	page = mmap(NULL, LEASE_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	ck_assert_ptr_ne(page, MAP_FAILED);
+	if (ret_fd)
+		*ret_fd = dup(fd);
+	return page;
+}
+
+static struct cm_req req_to(const char *addr)
+{
+	struct cma_hdr hdr = { .ip_version = 4, .src_port = 1 };
+	struct cm_req req = { .service_id = cma_service_id(RDMA_PS_TCP, PORT) };
+
+	inet_pton(AF_INET, addr, hdr.dst_addr + 12);
+	wire_encode(&cma_hdr_layout, &hdr, req.private_data);
+	return req;
+}
+
+/* --- claims -------------------------------------------------------------- */
+
+START_TEST(a_port_of_another_client_is_in_use)
+{
+	ck_assert_int_eq(bind_on(1, 1, HOST, PORT), 0);
+	ck_assert_int_eq(bind_on(2, 1, HOST, PORT), -EADDRINUSE);
+}
+END_TEST
+
+START_TEST(a_wildcard_of_another_client_is_in_the_way)
+{
+	ck_assert_int_eq(bind_on(1, 1, ANY, PORT), 0);
+	ck_assert_int_eq(bind_on(2, 1, HOST, PORT), -EADDRNOTAVAIL);
+}
+END_TEST
+
+START_TEST(two_addresses_share_a_port)
+{
+	ck_assert_int_eq(bind_on(1, 1, HOST, PORT), 0);
+	ck_assert_int_eq(bind_on(2, 1, OTHER, PORT), 0);
+}
+END_TEST
+
+START_TEST(a_port_is_free_when_it_was_released)
+{
+	bind_on(1, 1, HOST, PORT);
+	ports_release(ports, 1, 1);
+	ck_assert_int_eq(bind_on(2, 1, HOST, PORT), 0);
+}
+END_TEST
+
+START_TEST(nobody_releases_the_claim_of_another)
+{
+	bind_on(1, 1, HOST, PORT);
+	ports_release(ports, 2, 1);
+	ck_assert_int_eq(bind_on(2, 1, HOST, PORT), -EADDRINUSE);
+}
+END_TEST
+
+START_TEST(a_port_is_free_when_its_client_has_gone)
+{
+	bind_on(1, 1, HOST, PORT);
+	ports_client_gone(ports, 1);
+	ck_assert_int_eq(bind_on(2, 1, HOST, PORT), 0);
+}
+END_TEST
+
+START_TEST(a_claim_id_is_used_once)
+{
+	bind_on(1, 1, HOST, PORT);
+	ck_assert_int_eq(bind_on(1, 1, HOST, PORT + 1), -EINVAL);
+}
+END_TEST
+
+START_TEST(a_low_port_needs_the_capability)
+{
+	ck_assert_int_eq(bind_on(1, 1, HOST, 500), -EACCES);
+	ports_limits(ports)->may_bind_low = true;
+	ck_assert_int_eq(bind_on(1, 1, HOST, 500), 0);
+}
+END_TEST
+
+START_TEST(a_family_that_does_not_exist_is_refused)
+{
+	struct portd_claim claim = claim_on(1, HOST, PORT);
+	uint16_t got;
+
+	claim.local_family = 5;
+	ck_assert_int_eq(ports_bind(ports, 1, &claim, &got), -EINVAL);
+}
+END_TEST
+
+START_TEST(an_update_cannot_move_a_claim_to_another_port)
+{
+	struct portd_claim claim = claim_on(1, HOST, PORT + 1);
+
+	bind_on(1, 1, HOST, PORT);
+	ports_update(ports, 1, &claim);
+	ck_assert_int_eq(bind_on(2, 1, HOST, PORT + 1), 0);
+}
+END_TEST
+
+/* --- listeners ----------------------------------------------------------- */
+
+START_TEST(a_request_is_for_the_listener_of_its_address)
+{
+	struct cm_req req = req_to(OTHER);
+
+	bind_on(1, 1, HOST, PORT);
+	bind_on(2, 1, OTHER, PORT);
+	ck_assert_int_eq(listen_on(1, 1, HOST), 0);
+	ck_assert_int_eq(listen_on(2, 1, OTHER), 0);
+	ck_assert_uint_eq(ports_listener(ports, &req), 2);
+}
+END_TEST
+
+START_TEST(who_only_holds_a_port_gets_no_requests)
+{
+	struct cm_req req = req_to(HOST);
+
+	bind_on(1, 1, HOST, PORT);
+	ck_assert_uint_eq(ports_listener(ports, &req), PORTS_NOBODY);
+}
+END_TEST
+
+START_TEST(nobody_listens_on_the_claim_of_another)
+{
+	bind_on(1, 1, HOST, PORT);
+	ck_assert_int_eq(listen_on(2, 1, HOST), -ENOENT);
+}
+END_TEST
+
+/* --- leases -------------------------------------------------------------- */
+
+START_TEST(a_leased_port_is_taken_and_given_back_without_a_word)
+{
+	struct lease_page *page = page_of(1, NULL);
+	uint16_t port;
+
+	ck_assert_int_eq(ports_lease(ports, 1, RDMA_PS_TCP, 1), 1);
+	port = lease_take(page, RDMA_PS_TCP);
+	ck_assert(port >= FIRST && port <= LAST);
+	ck_assert_uint_eq(lease_take(page, RDMA_PS_TCP), 0);
+	ck_assert(lease_give_back(page, RDMA_PS_TCP, port));
+	ck_assert_uint_eq(lease_take(page, RDMA_PS_TCP), port);
+}
+END_TEST
+
+START_TEST(a_lease_is_of_one_port_space)
+{
+	struct lease_page *page = page_of(1, NULL);
+
+	ports_lease(ports, 1, RDMA_PS_UDP, 4);
+	ck_assert_uint_eq(lease_take(page, RDMA_PS_TCP), 0);
+}
+END_TEST
+
+START_TEST(a_leased_port_that_is_free_gives_way_to_a_bind)
+{
+	struct lease_page *page = page_of(1, NULL);
+	uint16_t port;
+
+	ck_assert_int_eq(ports_lease(ports, 1, RDMA_PS_TCP, N_PORTS), N_PORTS);
+	for (port = FIRST; port <= LAST; port++)
+		ck_assert_int_eq(bind_on(2, port, HOST, port), 0);
+	ck_assert_uint_eq(lease_take(page, RDMA_PS_TCP), 0);
+}
+END_TEST
+
+START_TEST(a_leased_port_in_use_does_not_give_way)
+{
+	struct lease_page *page = page_of(1, NULL);
+	uint16_t port;
+
+	ports_lease(ports, 1, RDMA_PS_TCP, 1);
+	port = lease_take(page, RDMA_PS_TCP);
+	ck_assert_int_eq(bind_on(2, 1, HOST, port), -EADDRNOTAVAIL);
+}
+END_TEST
+
+START_TEST(a_leased_port_becomes_its_clients_claim)
+{
+	struct lease_page *page = page_of(1, NULL);
+	uint16_t port;
+
+	ports_lease(ports, 1, RDMA_PS_TCP, 1);
+	port = lease_take(page, RDMA_PS_TCP);
+	ck_assert_int_eq(bind_on(1, 1, HOST, port), 0);
+	ck_assert(!lease_give_back(page, RDMA_PS_TCP, port));
+}
+END_TEST
+
+START_TEST(free_leases_are_called_in_before_anybody_is_refused)
+{
+	page_of(1, NULL);
+	ports_lease(ports, 1, RDMA_PS_TCP, N_PORTS);
+	ck_assert_int_eq(bind_on(2, 1, HOST, 0), 0);
+}
+END_TEST
+
+START_TEST(leases_go_with_their_client)
+{
+	struct lease_page *page = page_of(1, NULL);
+
+	ports_lease(ports, 1, RDMA_PS_TCP, N_PORTS);
+	while (lease_take(page, RDMA_PS_TCP))
+		continue;
+	ports_client_gone(ports, 1);
+	page_of(2, NULL);
+	ck_assert_int_eq(ports_lease(ports, 2, RDMA_PS_TCP, N_PORTS), N_PORTS);
+}
+END_TEST
+
+START_TEST(a_scribbled_page_hurts_nobody_else)
+{
+	struct lease_page *page = page_of(1, NULL);
+	unsigned int i;
+
+	ports_lease(ports, 1, RDMA_PS_TCP, 10);
+	for (i = 0; i < LEASE_WORDS; i++)
+		page->word[i] = (uint32_t)i * 2654435761u;
+	for (i = FIRST; i <= LAST; i++)
+		bind_on(2, i, HOST, (uint16_t)i);
+	ports_client_gone(ports, 1);
+	for (i = FIRST; i <= LAST; i++)
+		ports_release(ports, 2, i);
+	page_of(3, NULL);
+	ck_assert_int_eq(ports_lease(ports, 3, RDMA_PS_TCP, N_PORTS), N_PORTS);
+}
+END_TEST
+
+/* --- the next cmportd ---------------------------------------------------- */
+
+START_TEST(a_page_is_taken_over_with_what_is_in_use)
+{
+	struct lease_page *page;
+	uint16_t port;
+	int fd;
+
+	page = page_of(1, &fd);
+	ports_lease(ports, 1, RDMA_PS_TCP, 2);
+	port = lease_take(page, RDMA_PS_TCP);
+	ports_free(ports);
+	set_up();
+	ck_assert_int_eq(ports_page_resume(ports, 1, fd), 0);
+	ck_assert_int_eq(bind_on(2, 1, HOST, port), -EADDRNOTAVAIL);
+}
+END_TEST
+
+START_TEST(a_page_names_no_port_that_is_anothers)
+{
+	struct lease_page *page;
+	uint16_t port;
+	int fd;
+
+	page = page_of(1, &fd);
+	ports_lease(ports, 1, RDMA_PS_TCP, 1);
+	port = lease_take(page, RDMA_PS_TCP);
+	ports_free(ports);
+	set_up();
+	bind_on(2, 1, HOST, port);
+	ck_assert_int_eq(ports_page_resume(ports, 1, fd), 0);
+	ck_assert(!lease_give_back(page, RDMA_PS_TCP, port));
+}
+END_TEST
+
+START_TEST(a_file_that_could_be_cut_short_is_no_page)
+{
+	int fd = memfd_create("forged", MFD_CLOEXEC);
+
+	ck_assert_int_eq(ftruncate(fd, LEASE_PAGE_BYTES), 0);
+	ck_assert_int_eq(ports_page_resume(ports, 1, fd), -EINVAL);
+}
+END_TEST
+
+START_TEST(a_file_of_another_size_is_no_page)
+{
+	int fd = memfd_create("forged", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	ck_assert_int_eq(ftruncate(fd, 100), 0);
+	fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+	ck_assert_int_eq(ports_page_resume(ports, 1, fd), -EINVAL);
+}
+END_TEST
+
+START_TEST(a_descriptor_of_something_else_is_no_page)
+{
+	int ends[2];
+
+	ck_assert_int_eq(pipe(ends), 0);
+	ck_assert_int_eq(ports_page_resume(ports, 1, ends[0]), -EINVAL);
+	close(ends[1]);
+}
+END_TEST
+
+/* --- two at once --------------------------------------------------------- */
+
+static struct lease_page *shared;
+
+static void *take_and_give(void *arg)
+{
+	unsigned int *n_taken = arg;
+	uint16_t port;
+	int i;
+
+	for (i = 0; i < N_ROUNDS; i++) {
+		port = lease_take(shared, RDMA_PS_TCP);
+		if (!port)
+			continue;
+		++*n_taken;
+		ck_assert(lease_give_back(shared, RDMA_PS_TCP, port));
+	}
+	return NULL;
+}
+
+START_TEST(a_port_never_has_two_owners_while_it_is_revoked_and_leased)
+{
+	unsigned int n_taken = 0;
+	pthread_t thread;
+	int i;
+
+	shared = page_of(1, NULL);
+	pthread_create(&thread, NULL, take_and_give, &n_taken);
+	for (i = 0; i < N_ROUNDS; i++) {
+		ports_lease(ports, 1, RDMA_PS_TCP, 1);
+		if (bind_on(2, 1, HOST, (uint16_t)(FIRST + i % N_PORTS)) == 0)
+			ports_release(ports, 2, 1);
+	}
+	pthread_join(thread, NULL);
+	ck_assert_uint_gt(n_taken, 0);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("ports");
+	TCase *tcase = tcase_create("ports");
+
+	tcase_add_checked_fixture(tcase, set_up, tear_down);
+	tcase_set_timeout(tcase, 60);
+	tcase_add_test(tcase, a_port_of_another_client_is_in_use);
+	tcase_add_test(tcase, a_wildcard_of_another_client_is_in_the_way);
+	tcase_add_test(tcase, two_addresses_share_a_port);
+	tcase_add_test(tcase, a_port_is_free_when_it_was_released);
+	tcase_add_test(tcase, nobody_releases_the_claim_of_another);
+	tcase_add_test(tcase, a_port_is_free_when_its_client_has_gone);
+	tcase_add_test(tcase, a_claim_id_is_used_once);
+	tcase_add_test(tcase, a_low_port_needs_the_capability);
+	tcase_add_test(tcase, a_family_that_does_not_exist_is_refused);
+	tcase_add_test(tcase, an_update_cannot_move_a_claim_to_another_port);
+	tcase_add_test(tcase, a_request_is_for_the_listener_of_its_address);
+	tcase_add_test(tcase, who_only_holds_a_port_gets_no_requests);
+	tcase_add_test(tcase, nobody_listens_on_the_claim_of_another);
+	tcase_add_test(tcase, a_leased_port_is_taken_and_given_back_without_a_word);
+	tcase_add_test(tcase, a_lease_is_of_one_port_space);
+	tcase_add_test(tcase, a_leased_port_that_is_free_gives_way_to_a_bind);
+	tcase_add_test(tcase, a_leased_port_in_use_does_not_give_way);
+	tcase_add_test(tcase, a_leased_port_becomes_its_clients_claim);
+	tcase_add_test(tcase, free_leases_are_called_in_before_anybody_is_refused);
+	tcase_add_test(tcase, leases_go_with_their_client);
+	tcase_add_test(tcase, a_scribbled_page_hurts_nobody_else);
+	tcase_add_test(tcase, a_page_is_taken_over_with_what_is_in_use);
+	tcase_add_test(tcase, a_page_names_no_port_that_is_anothers);
+	tcase_add_test(tcase, a_file_that_could_be_cut_short_is_no_page);
+	tcase_add_test(tcase, a_file_of_another_size_is_no_page);
+	tcase_add_test(tcase, a_descriptor_of_something_else_is_no_page);
+	tcase_add_test(tcase, a_port_never_has_two_owners_while_it_is_revoked_and_leased);
+	suite_add_tcase(suite, tcase);
+	return run_suite(suite);
+}
