@@ -264,6 +264,18 @@ static int (*const answers[PORTD_N_TYPES])(struct question *) = {
 	[PORTD_RESUMED] = answer_resumed,
 };
 
+/* Whoever holds the port may have let go of it already, by a record or an end that we have not come
+ * to: a server that is started again must not meet its own shadow. */
+static bool is_worth_another_look(struct question *q, int err)
+{
+	bool is_conflict = err == -EADDRINUSE || err == -EADDRNOTAVAIL;
+
+	q->guest->looked_again = is_conflict && !q->guest->looked_again;
+	if (q->guest->looked_again)
+		q->server->asks_again = true;
+	return q->guest->looked_again;
+}
+
 int answer_ask(struct server *server, struct guest *guest, const struct portd_record *record,
 	       int fd, struct portd_reply *ret, int ret_fd[2])
 {
@@ -277,6 +289,8 @@ int answer_ask(struct server *server, struct guest *guest, const struct portd_re
 
 	if (guest->welcome != (record->type == PORTD_HELLO))
 		err = answers[record->type](&q);
+	if (is_worth_another_look(&q, err))
+		err = -EAGAIN;
 	if (err == -EAGAIN)
 		return err; /* with the descriptor, for the next time */
 	if (q.fd >= 0)

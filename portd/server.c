@@ -186,7 +186,7 @@ static int sleep_ms(struct server *server)
 {
 	int ms = ms_until(cm_core_deadline(&server->core), server->now);
 
-	if (server->requests_left)
+	if (server->requests_left || server->asks_again)
 		return 0;
 	if (server->stop_at.ns)
 		ms = smaller(ms, ms_until(server->stop_at, server->now));
@@ -229,10 +229,11 @@ static void dispatch(struct server *server, struct watch *watch, uint32_t events
 }
 
 /* Questions that were kept until now. */
-static void end_grace(struct server *server)
+static void ask_kept(struct server *server)
 {
 	unsigned int i;
 
+	server->asks_again = false;
 	for (i = 0; i < GUESTS_MAX; i++)
 		if (server->guest[i] && server->guest[i]->has_asked)
 			guest_control(server, server->guest[i]);
@@ -262,16 +263,16 @@ static void send_all(struct server *server)
 static void turn(struct server *server)
 {
 	struct epoll_event event[EVENTS_MAX];
-	bool in_grace = server->grace_until.ns != 0;
+	bool keeps = server->grace_until.ns != 0 || server->asks_again;
 	int i, n = epoll_wait(server->poll_fd, event, EVENTS_MAX, sleep_ms(server));
 
 	server->now = server_now();
 	for (i = 0; i < n; i++)
 		dispatch(server, event[i].data.ptr, event[i].events);
-	if (in_grace && !server_in_grace(server))
-		end_grace(server);
 	if (server->any_leaving)
 		see_off(server);
+	if (keeps && n < EVENTS_MAX && !server_in_grace(server))
+		ask_kept(server);
 	guest_unthrottle(server);
 	router_expire(server);
 	if (any_waits(server))

@@ -96,7 +96,8 @@ struct guest {
 	bool resuming;
 	bool leaving; /* to be closed at the end of this turn */
 	bool has_asked;
-	struct portd_record asked; /* HELLO that waits for the end of the grace period */
+	struct portd_record asked; /* waits: HELLO for the end of the grace period, BIND a turn */
+	bool looked_again;
 	int asked_fd;
 	struct watch control;
 	struct watch data;
@@ -154,6 +155,7 @@ struct server {
 	unsigned int n_spare;
 	unsigned int n_throttled;
 	bool requests_left; /* the next turn must not wait */
+	bool asks_again;    /* nor this one: a question is to be asked again after it */
 	uint16_t block_owner[ID_BLOCKS];
 	uint64_t count[SERVER_N_COUNTERS];
 	struct portd_datagram in; /* what is being read */
@@ -209,7 +211,7 @@ void guest_close(struct server *server, struct guest *guest);
  * @fd: that came with it, or -1; owned by the callee
  *
  * Return: 0, with *ret to be sent unless the record is a one-way one; -EPROTO for a client that
- * does not keep to the protocol; -EAGAIN to ask again after the grace period.
+ * does not keep to the protocol; -EAGAIN to ask again after the grace period, or in the next turn.
  */
 int answer_ask(struct server *server, struct guest *guest, const struct portd_record *record,
 	       int fd, struct portd_reply *ret, int ret_fd[2]);

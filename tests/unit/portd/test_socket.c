@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A running cmportd, as clients see it that do not keep to the protocol. No RDMA device is needed:
+ * what is refused here is refused before it gets that far. argv[1] is cmportd.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <rdma/rdma_cma.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "portd/proto.h"
+#include "tests/unit/cm/run.h"
+#include "tests/unit/portd/folder.h"
+
+#define PORT	    7174
+#define N_DATAGRAMS 20000
+#define LOOKS	    1000
+#define LOOK_US	    10000
+
+static const char *program;
+static pid_t server;
+
+struct client {
+	int control;
+	int data;
+	struct portd_reply reply; /* the last one */
+};
+
+static int dial(void)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int i, fd;
+
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", socket_path);
+	for (i = 0; i < LOOKS; i++) {
+		fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+		if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0)
+			return fd;
+		close(fd);
+		usleep(LOOK_US);
+	}
+	ck_abort_msg("nobody is at %s", socket_path);
+}
+
+static void set_up(void)
+{
+	server = fork();
+	if (server == 0) {
+		execl(program, program, "--socket", socket_path, "--idle", "0", NULL);
+		_exit(127);
+	}
+	close(dial());
+}
+
+static void tear_down(void)
+{
+	int status;
+
+	kill(server, SIGTERM);
+	ck_assert_int_eq(waitpid(server, &status, 0), server);
+	ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "cmportd ended with 0x%x",
+		      (unsigned int)status);
+}
+
+static int n_descriptors(void)
+{
+	char name[64];
+	int n = 0;
+	DIR *dir;
+
+	snprintf(name, sizeof(name), "/proc/%d/fd", (int)server);
+	dir = opendir(name);
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+static void send_bytes(int fd, const void *bytes, size_t n)
+{
+	ck_assert_int_ge(send(fd, bytes, n, MSG_NOSIGNAL), -1);
+}
+
+/* Return: false if cmportd has hung up. */
+static bool receive(struct client *client)
+{
+	union {
+		struct cmsghdr align;
+		char room[CMSG_SPACE(2 * sizeof(int))];
+	} control;
+	struct portd_datagram in = { .at = 0 };
+	struct iovec iov = { in.data, sizeof(in.data) };
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = &control,
+			      .msg_controllen = sizeof(control) };
+	ssize_t n = recvmsg(client->control, &msg, MSG_CMSG_CLOEXEC);
+	struct portd_record record;
+
+	if (n <= 0)
+		return false;
+	in.bytes = (size_t)n;
+	ck_assert_int_eq(portd_get(&in, &record), 0);
+	client->reply = record.reply;
+	if (CMSG_FIRSTHDR(&msg))
+		memcpy(&client->data, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(int));
+	return true;
+}
+
+static bool ask(struct client *client, const struct portd_record *record)
+{
+	struct portd_datagram out = { .bytes = 0 };
+
+	portd_put(&out, record);
+	send_bytes(client->control, out.data, out.bytes);
+	return portd_is_one_way(record->type) || receive(client);
+}
+
+static struct client meet(uint16_t version)
+{
+	struct portd_record hello = { .type = PORTD_HELLO, .hello = { .version = version } };
+	struct client client = { .control = dial(), .data = -1 };
+
+	ck_assert(ask(&client, &hello));
+	return client;
+}
+
+static int bind_of(struct client *client, uint32_t claim_id)
+{
+	struct portd_record record = {
+		.type = PORTD_BIND,
+		.claim = {.claim_id = claim_id,
+			   .ps = RDMA_PS_TCP,
+			   .local_family = 4,
+			   .local_port = PORT,
+			   .afonly = 1}
+	};
+
+	ck_assert(ask(client, &record));
+	return client->reply.error;
+}
+
+START_TEST(hello_brings_comm_ids_and_a_data_socket)
+{
+	struct client client = meet(PORTD_VERSION);
+
+	ck_assert_uint_eq(client.reply.error, 0);
+	ck_assert_uint_eq(client.reply.count, 65536);
+	ck_assert_int_ge(client.data, 0);
+}
+END_TEST
+
+START_TEST(no_two_clients_get_the_same_comm_ids)
+{
+	struct client one = meet(PORTD_VERSION), two = meet(PORTD_VERSION);
+
+	ck_assert_uint_ne(one.reply.first, two.reply.first);
+}
+END_TEST
+
+START_TEST(another_version_is_told_which_one_is_spoken)
+{
+	struct client client = meet(PORTD_VERSION + 1);
+
+	ck_assert_uint_eq(client.reply.error, EPROTONOSUPPORT);
+	ck_assert_ptr_nonnull(strstr(client.reply.text, "version"));
+}
+END_TEST
+
+START_TEST(who_asks_before_hello_is_shown_out)
+{
+	struct portd_record record = { .type = PORTD_LEASE_IDS };
+	struct client client = { .control = dial(), .data = -1 };
+
+	ck_assert(!ask(&client, &record));
+}
+END_TEST
+
+START_TEST(who_says_hello_twice_is_shown_out)
+{
+	struct portd_record hello = { .type = PORTD_HELLO, .hello = { .version = PORTD_VERSION } };
+	struct client client = meet(PORTD_VERSION);
+
+	ck_assert(!ask(&client, &hello));
+}
+END_TEST
+
+START_TEST(a_message_on_the_control_socket_is_out_of_place)
+{
+	struct portd_record record = { .type = PORTD_MAD };
+	struct client client = meet(PORTD_VERSION);
+
+	ck_assert(!ask(&client, &record));
+}
+END_TEST
+
+START_TEST(a_message_for_a_port_that_was_not_opened_goes_nowhere)
+{
+	struct portd_record record = { .type = PORTD_MAD, .mad = { .port = 200 } };
+	struct client client = meet(PORTD_VERSION);
+	struct portd_datagram out = { .bytes = 0 };
+
+	portd_put(&out, &record);
+	send_bytes(client.data, out.data, out.bytes);
+	ck_assert_int_eq(bind_of(&client, 1), 0);
+}
+END_TEST
+
+START_TEST(comm_ids_are_held_by_those_who_resume_only)
+{
+	struct client owner = meet(PORTD_VERSION), thief = meet(PORTD_VERSION);
+	struct portd_record record = { .type = PORTD_HOLD_IDS,
+				       .ids = { .first = owner.reply.first } };
+
+	ck_assert(ask(&thief, &record));
+	ck_assert_uint_eq(thief.reply.error, EPERM);
+}
+END_TEST
+
+START_TEST(a_will_for_a_port_that_was_not_opened_changes_nothing)
+{
+	struct portd_record record = {
+		.type = PORTD_WILL, .will = {.port = 255, .state = 255}
+	};
+	struct client client = meet(PORTD_VERSION);
+
+	record.will.local_comm_id = client.reply.first;
+	ck_assert(ask(&client, &record));
+	ck_assert_int_eq(bind_of(&client, 1), 0);
+}
+END_TEST
+
+START_TEST(a_port_of_a_living_client_is_in_use)
+{
+	struct client one = meet(PORTD_VERSION), two = meet(PORTD_VERSION);
+
+	ck_assert_int_eq(bind_of(&one, 1), 0);
+	ck_assert_int_eq(bind_of(&two, 1), EADDRNOTAVAIL);
+}
+END_TEST
+
+START_TEST(a_port_of_a_client_that_hung_up_is_free_at_once)
+{
+	struct client one = meet(PORTD_VERSION), two = meet(PORTD_VERSION);
+
+	ck_assert_int_eq(bind_of(&one, 1), 0);
+	close(one.control);
+	ck_assert_int_eq(bind_of(&two, 1), 0);
+}
+END_TEST
+
+START_TEST(a_device_that_does_not_exist_is_enodev)
+{
+	struct portd_record record = {
+		.type = PORTD_OPEN_PORT, .open_port = {.port_num = 1, .device = "no such device"}
+	};
+	struct client client = meet(PORTD_VERSION);
+
+	ck_assert(ask(&client, &record));
+	ck_assert_uint_eq(client.reply.error, ENODEV);
+}
+END_TEST
+
+/* Half of the datagrams begin like a record. */
+static void fill(uint8_t *bytes, size_t n, unsigned int number)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		bytes[i] = (uint8_t)random();
+	if (n < PORTD_HEAD_BYTES || number % 2)
+		return;
+	bytes[0] = 0;
+	bytes[1] %= PORTD_N_TYPES;
+	bytes[2] = (uint8_t)(n >> 8);
+	bytes[3] = (uint8_t)n;
+}
+
+START_TEST(twenty_thousand_random_datagrams_end_no_cmportd_and_leak_nothing)
+{
+	int before = n_descriptors(), i, looks;
+	uint8_t bytes[512];
+	struct client client;
+
+	srandom((unsigned int)_i);
+	for (i = 0; i < N_DATAGRAMS; i += 10) {
+		client = meet(PORTD_VERSION);
+		for (looks = 0; looks < 10; looks++) {
+			size_t n = 1 + (size_t)random() % (sizeof(bytes) - 1);
+
+			fill(bytes, n, (unsigned int)looks / 2);
+			send_bytes(looks % 3 ? client.control : client.data, bytes, n);
+		}
+		close(client.control);
+		close(client.data);
+	}
+	for (looks = 0; n_descriptors() > before && looks < LOOKS; looks++)
+		usleep(LOOK_US);
+	ck_assert_int_le(n_descriptors(), before);
+	client = meet(PORTD_VERSION);
+	ck_assert_uint_eq(client.reply.error, 0);
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	Suite *suite = suite_create("socket");
+	TCase *tcase = folder_tcase("socket", set_up, tear_down);
+
+	if (argc < 2)
+		return EXIT_FAILURE;
+	program = argv[1];
+	tcase_set_timeout(tcase, 100);
+	tcase_add_test(tcase, hello_brings_comm_ids_and_a_data_socket);
+	tcase_add_test(tcase, no_two_clients_get_the_same_comm_ids);
+	tcase_add_test(tcase, another_version_is_told_which_one_is_spoken);
+	tcase_add_test(tcase, who_asks_before_hello_is_shown_out);
+	tcase_add_test(tcase, who_says_hello_twice_is_shown_out);
+	tcase_add_test(tcase, a_message_on_the_control_socket_is_out_of_place);
+	tcase_add_test(tcase, a_message_for_a_port_that_was_not_opened_goes_nowhere);
+	tcase_add_test(tcase, comm_ids_are_held_by_those_who_resume_only);
+	tcase_add_test(tcase, a_will_for_a_port_that_was_not_opened_changes_nothing);
+	tcase_add_test(tcase, a_port_of_a_living_client_is_in_use);
+	tcase_add_test(tcase, a_port_of_a_client_that_hung_up_is_free_at_once);
+	tcase_add_test(tcase, a_device_that_does_not_exist_is_enodev);
+	tcase_add_loop_test(tcase, twenty_thousand_random_datagrams_end_no_cmportd_and_leak_nothing,
+			    0, 2);
+	suite_add_tcase(suite, tcase);
+	return run_suite(suite);
+}
