@@ -84,7 +84,11 @@ def show(lab, args, heading, server_host, client_host):
     wait_for_listener(lab, server_host, server)
     client = client_host.start(["rping", "-c", "-a", address, "-C", str(PINGS), "-v"],
                                env=ours(lab, client_host, args.library))
-    results = [(client_host, client.wait(TIMEOUT_S)), (server_host, server.wait(TIMEOUT_S))]
+    ended = client.wait(TIMEOUT_S)
+    if not ended.ok:
+        say_what_it_said(client_host, ended)
+        ended.check()
+    results = [(client_host, ended), (server_host, server.wait(TIMEOUT_S))]
     for host, result in reversed(results):
         say_what_it_said(host, result)
     log = next(result for host, result in results if host is lab.b).stderr
