@@ -459,33 +459,40 @@ void ports_release(struct ports *ports, uint16_t client, uint32_t claim_id)
 		holder_free(ports, holder);
 }
 
+static bool wants(const struct port_claim *claim, const union addr *dst)
+{
+	union addr scoped = *dst;
+
+	/* A header has no scope; the request came by the interface that the claim is of. */
+	if (addr_is_link_local(dst))
+		scoped.in6.sin6_scope_id = addr_scope(&claim->local);
+	return port_claim_accepts(claim, &scoped);
+}
+
 uint16_t ports_listener(const struct ports *ports, const struct cm_req *req)
 {
 	uint16_t ps = (uint16_t)(req->service_id >> 16);
 	uint16_t port = (uint16_t)req->service_id;
-	uint16_t refuser = PORTS_NOBODY;
+	uint16_t found = PORTS_NOBODY;
 	const struct port_claim *claim;
 	struct cma_hdr hdr;
+	bool is_valid;
 	union addr dst;
 
-	wire_decode(&cma_hdr_layout, req->private_data, &hdr);
-	if (req->service_id != cma_service_id(ps, port) ||
-	    set_addr(&dst, hdr.ip_version, hdr.dst_addr, port, 0))
+	if (req->service_id != cma_service_id(ps, port))
 		return PORTS_NOBODY;
+	wire_decode(&cma_hdr_layout, req->private_data, &hdr);
+	is_valid = !hdr.cma_version && !set_addr(&dst, hdr.ip_version, hdr.dst_addr, port, 0);
 	for (claim = port_space_first(&ports->space, ps, port); claim; claim = claim->next) {
 		const struct holder *holder = (const struct holder *)claim;
 
-		/* A header has no scope; the request came by the interface that the claim is of. */
-		if (addr_is_link_local(&dst))
-			dst.in6.sin6_scope_id = addr_scope(&claim->local);
 		if (!holder->listening)
 			continue;
-		if (port_claim_accepts(claim, &dst))
+		if (is_valid && wants(claim, &dst))
 			return holder->client;
-		/* Who listens on the port for other addresses refuses in the way of its own. */
-		refuser = holder->client;
+		found = PORTS_NOT_FOR_THEM;
 	}
-	return refuser;
+	return found;
 }
 
 void ports_client_gone(struct ports *ports, uint16_t client)

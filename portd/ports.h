@@ -16,8 +16,9 @@
 #include "net/port_space.h"
 #include "portd/proto.h"
 
-#define PORTS_NOBODY	 UINT16_MAX
-#define PORTS_CLAIMS_MAX 65536 /* of one client */
+#define PORTS_NOBODY	   UINT16_MAX
+#define PORTS_NOT_FOR_THEM (UINT16_MAX - 1)
+#define PORTS_CLAIMS_MAX   65536 /* of one client */
 
 struct ports;
 
@@ -87,8 +88,8 @@ int ports_page_resume(struct ports *ports, uint16_t client, int fd);
  * ports_listener() - for whom is a request?
  * @req: a REQ whose service has the CMA header (annex A11)
  *
- * Return: the client that listens on the port and address; without one, a client that listens on
- * the port for other addresses, and so refuses the request; or PORTS_NOBODY.
+ * Return: the client that listens on the port and address; PORTS_NOT_FOR_THEM if there are
+ * listeners on the port, but for other addresses, or the header makes no sense; PORTS_NOBODY.
  */
 uint16_t ports_listener(const struct ports *ports, const struct cm_req *req);
 

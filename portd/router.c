@@ -37,6 +37,27 @@ static void answer_for_nobody(struct server *server, struct station *station,
 	send_effects(server, &fx);
 }
 
+/* As the kernel: where anybody listens on the port, it is as if a program had refused. What the
+ * request says is for none of them. */
+static void refuse_req(struct server *server, struct station *station, const struct mad_path *path,
+		       const struct cm_msg *req)
+{
+	uint8_t mad[MAD_BYTES];
+	struct cm_msg rej;
+
+	if (server_in_grace(server)) {
+		server->count[SERVER_COUNT_HELD_BACK]++;
+		return;
+	}
+	cm_msg_init(&rej, CM_ATTR_REJ, req->hdr.tid);
+	rej.rej.remote_comm_id = req->req.local_comm_id;
+	rej.rej.message = CM_ANSWERED_REQ;
+	rej.rej.reason = CM_REJ_CONSUMER;
+	cm_msg_encode(&rej, mad);
+	server->count[SERVER_COUNT_ANSWERED]++;
+	station_send(server, station, path, mad, false);
+}
+
 void router_bury(struct server *server, const struct portd_will *will)
 {
 	struct station *station = server->station[will->port];
@@ -159,6 +180,10 @@ void router_received(struct server *server, struct station *station, const struc
 		return;
 	}
 	to = route(server, path, &msg);
+	if (to == PORTS_NOT_FOR_THEM) {
+		refuse_req(server, station, path, &msg);
+		return;
+	}
 	if (to == NOBODY || !(server->guest[to]->stations >> station->handle & 1)) {
 		answer_for_nobody(server, station, path, mad);
 		return;

@@ -200,6 +200,27 @@ START_TEST(who_only_holds_a_port_gets_no_requests)
 }
 END_TEST
 
+START_TEST(a_request_for_another_address_is_not_for_a_listener)
+{
+	struct cm_req req = req_to(OTHER);
+
+	bind_on(1, 1, HOST, PORT);
+	ck_assert_int_eq(listen_on(1, 1, HOST), 0);
+	ck_assert_uint_eq(ports_listener(ports, &req), PORTS_NOT_FOR_THEM);
+}
+END_TEST
+
+START_TEST(a_header_that_makes_no_sense_is_for_no_listener)
+{
+	struct cm_req req = req_to(HOST);
+
+	bind_on(1, 1, HOST, PORT);
+	listen_on(1, 1, HOST);
+	req.private_data[1] = 0x50; /* IP version 5 */
+	ck_assert_uint_eq(ports_listener(ports, &req), PORTS_NOT_FOR_THEM);
+}
+END_TEST
+
 START_TEST(nobody_listens_on_the_claim_of_another)
 {
 	bind_on(1, 1, HOST, PORT);
@@ -427,6 +448,8 @@ int main(void)
 	tcase_add_test(tcase, an_update_cannot_move_a_claim_to_another_port);
 	tcase_add_test(tcase, a_request_is_for_the_listener_of_its_address);
 	tcase_add_test(tcase, who_only_holds_a_port_gets_no_requests);
+	tcase_add_test(tcase, a_request_for_another_address_is_not_for_a_listener);
+	tcase_add_test(tcase, a_header_that_makes_no_sense_is_for_no_listener);
 	tcase_add_test(tcase, nobody_listens_on_the_claim_of_another);
 	tcase_add_test(tcase, a_leased_port_is_taken_and_given_back_without_a_word);
 	tcase_add_test(tcase, a_lease_is_of_one_port_space);
