@@ -6,7 +6,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cm/action.h"
@@ -32,6 +31,7 @@ int cm_core_init(struct cm_core *core, uint64_t secret)
 	};
 	cm_ids_init(&core->ids, (uint32_t)(split(secret, 0) >> 32));
 	list_init(&core->spare);
+	slab_init(&core->conns, sizeof(struct cm_conn));
 	if (cm_index_init(&core->by_local, split(secret, 1)) ||
 	    cm_index_init(&core->by_remote, split(secret, 2)) ||
 	    cm_index_init(&core->by_qpn, split(secret, 3)) ||
@@ -42,26 +42,9 @@ int cm_core_init(struct cm_core *core, uint64_t secret)
 	return 0;
 }
 
-static void free_all(struct cm_index *by_local)
-{
-	struct cm_node *node, *next;
-	size_t i;
-
-	for (i = 0; i < by_local->n_buckets; i++) {
-		for (node = by_local->bucket[i]; node; node = next) {
-			next = node->next;
-			free(container_of(node, struct cm_conn, by_local));
-		}
-	}
-}
-
 void cm_core_fini(struct cm_core *core)
 {
-	struct list *node, *after;
-
-	list_for_each_safe (node, after, &core->spare)
-		free(container_of(node, struct cm_conn, waiting));
-	free_all(&core->by_local);
+	slab_fini(&core->conns);
 	cm_index_fini(&core->by_local);
 	cm_index_fini(&core->by_remote);
 	cm_index_fini(&core->by_qpn);
@@ -86,7 +69,7 @@ int cm_core_reserve(struct cm_core *core)
 	if (cm_index_reserve(&core->by_local, n_conns) ||
 	    cm_index_reserve(&core->by_remote, n_conns) || cm_index_reserve(&core->by_qpn, n_conns))
 		return -ENOMEM;
-	conn = malloc(sizeof(*conn));
+	conn = slab_take(&core->conns);
 	if (!conn)
 		return -ENOMEM;
 	list_append(&core->spare, &conn->waiting);
@@ -147,7 +130,7 @@ static void give_back(struct cm_core *core, struct cm_conn *conn)
 	cm_index_remove(&core->by_local, &conn->by_local);
 	core->n_conns--;
 	if (core->n_spare >= SPARE_MAX) {
-		free(conn);
+		slab_give(&core->conns, conn);
 		return;
 	}
 	list_append(&core->spare, &conn->waiting);

@@ -12,6 +12,7 @@
 
 #include "cm/conn.h"
 #include "cm/ids.h"
+#include "cm/slab.h"
 
 /* Reasons in REJ that this side gives, IBTA vol. 1, table 109. */
 enum cm_rej_reason {
@@ -85,6 +86,7 @@ struct cm_core {
 	struct cm_index by_qpn;
 	struct cm_index services;
 	struct cm_timers timers;
+	struct slab conns;
 	struct list spare; /* connections ready for use */
 	unsigned int n_spare;
 	size_t n_conns; /* in use */

@@ -34,6 +34,11 @@ static inline void list_append(struct list *head, struct list *node)
 	head->prev = node;
 }
 
+static inline void list_prepend(struct list *head, struct list *node)
+{
+	list_append(head->next, node);
+}
+
 /** list_remove() - take a node out; it is a list of its own afterwards, so twice is harmless. */
 static inline void list_remove(struct list *node)
 {

@@ -30,6 +30,7 @@
 #define EVENTS_MAX   16
 #define BATCH_MAX    64 /* MADs of one port before timers and other ports get their turn */
 #define EXIT_WAIT_NS 200000000L
+#define SLACK_MS     4 /* deadlines so close to each other are met together */
 
 static pthread_mutex_t lock = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -253,6 +254,7 @@ static int sleep_ms(void)
 	if (cm_time_reached(until, now))
 		return 0;
 	ms = (until.ns - now.ns + CM_NS_PER_MS - 1) / CM_NS_PER_MS;
+	ms = (ms + SLACK_MS - 1) / SLACK_MS * SLACK_MS;
 	return ms > INT_MAX ? INT_MAX : (int)ms;
 }
 
@@ -393,6 +395,7 @@ static void forget_parent(void)
 	pthread_mutex_init(&start_lock, NULL);
 	close_descriptors();
 	channel_after_fork();
+	id_after_fork();
 	net_after_fork();
 	gid_after_fork();
 	device_after_fork();

@@ -16,6 +16,52 @@
 
 #define PSN_MASK 0xffffff
 
+/* --- memory -------------------------------------------------------------- */
+
+static pthread_mutex_t slabs_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct slab ids_slab;
+static struct slab events_slab;
+
+static void *take_zeroed(struct slab *slab, size_t bytes)
+{
+	void *object;
+
+	pthread_mutex_lock(&slabs_lock);
+	if (!slab->object_bytes)
+		slab_init(slab, bytes);
+	object = slab_take(slab);
+	pthread_mutex_unlock(&slabs_lock);
+	if (object)
+		memset(object, 0, bytes);
+	return object;
+}
+
+static void give(struct slab *slab, void *object)
+{
+	pthread_mutex_lock(&slabs_lock);
+	slab_give(slab, object);
+	pthread_mutex_unlock(&slabs_lock);
+}
+
+void id_after_fork(void)
+{
+	pthread_mutex_init(&slabs_lock, NULL);
+	ids_slab = (struct slab){ 0 };
+	events_slab = (struct slab){ 0 };
+}
+
+static struct event *event_new(void)
+{
+	return take_zeroed(&events_slab, sizeof(struct event));
+}
+
+static void event_free(struct event *event)
+{
+	give(&events_slab, event);
+}
+
+/* --- ids ----------------------------------------------------------------- */
+
 static const char *const state_names[] = {
 #define X(name) #name,
 	ID_STATES(X)
@@ -50,12 +96,12 @@ int id_new(struct channel *channel, enum rdma_port_space ps, struct id **ret)
 
 	if (err)
 		return err;
-	id = calloc(1, sizeof(*id));
+	id = take_zeroed(&ids_slab, sizeof(*id));
 	if (!id)
 		return -ENOMEM;
-	id->spare = malloc(sizeof(*id->spare));
+	id->spare = event_new();
 	if (!id->spare) {
-		free(id);
+		give(&ids_slab, id);
 		return -ENOMEM;
 	}
 	id->pub.channel = &channel->pub;
@@ -78,11 +124,11 @@ void id_free(struct id *id)
 	if (id->attached)
 		device_pd_put(id->attached);
 	free(id->pub.route.path_rec);
-	free(id->spare);
+	event_free(id->spare);
 	channel_put(id->channel);
 	pthread_cond_destroy(&id->all_acked);
 	pthread_mutex_destroy(&id->lock);
-	free(id);
+	give(&ids_slab, id);
 }
 
 /* --- events -------------------------------------------------------------- */
@@ -110,7 +156,7 @@ void id_credit(struct id *id, struct event *event)
 	if (++id->n_acked == id->n_taken)
 		pthread_cond_broadcast(&id->all_acked);
 	pthread_mutex_unlock(&id->lock);
-	free(event);
+	event_free(event);
 }
 
 void id_wait_acked(struct id *id)
@@ -146,12 +192,12 @@ void id_event_free(struct event *event)
 	pthread_mutex_lock(&owner->lock);
 	event = keep_spare(owner, event);
 	pthread_mutex_unlock(&owner->lock);
-	free(event);
+	event_free(event);
 }
 
 struct event *id_event(struct id *id, enum rdma_cm_event_type type, int status)
 {
-	struct event *event = calloc(1, sizeof(*event));
+	struct event *event = event_new();
 
 	if (!event)
 		event = take_spare(id);
@@ -296,7 +342,7 @@ void id_drop_events(struct list *events)
 		event = container_of(node, struct event, link);
 		if (event->subject != event->owner)
 			destroy(event->subject);
-		free(event);
+		event_free(event);
 	}
 }
 

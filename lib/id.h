@@ -121,6 +121,9 @@ int id_new(struct channel *channel, enum rdma_port_space ps, struct id **ret);
 /** id_free() - free an id that no thread, channel or core knows any more. */
 void id_free(struct id *id);
 
+/** id_after_fork() - in a forked child: the parent's ids are none of ours. */
+void id_after_fork(void);
+
 /** id_charge() - one event more was taken for this id. */
 void id_charge(struct id *id);
 

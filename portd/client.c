@@ -15,7 +15,7 @@
 #include "portd/asking.h"
 
 #define LEASE_FIRST 128
-#define LEASE_MAX   256
+#define LEASE_MAX   512
 
 static void close_fd(int *fd)
 {

@@ -190,8 +190,28 @@ static int bind_any(struct ports *ports, struct port_claim *claim)
 	return port_space_bind(&ports->space, claim);
 }
 
+static bool may_be_leased(const struct ports *ports, uint16_t ps, uint16_t port)
+{
+	const struct port_limits *limits = &ports->space.limits;
+
+	return port >= limits->ephemeral_first && port <= limits->ephemeral_last &&
+	       !port_space_first(&ports->space, ps, port);
+}
+
+/* The ports of a lease follow each other where they can, which keeps both sides' tables small. */
+static int bind_after(struct ports *ports, struct port_claim *claim, uint16_t before)
+{
+	uint16_t port = (uint16_t)(before + 1);
+
+	if (!before || !may_be_leased(ports, claim->ps, port))
+		return port_space_bind(&ports->space, claim);
+	addr_set_port(&claim->local, port);
+	return port_space_hold(&ports->space, claim);
+}
+
 /* A wildcard address can be told from no other, so such a port is held by nobody else. */
-static int lease_one(struct ports *ports, struct tenant *tenant, uint16_t client, uint16_t ps)
+static int lease_one(struct ports *ports, struct tenant *tenant, uint16_t client, uint16_t ps,
+		     uint16_t *port)
 {
 	struct holder *lease = holder_new(tenant, client);
 	int err;
@@ -200,9 +220,10 @@ static int lease_one(struct ports *ports, struct tenant *tenant, uint16_t client
 		return -ENOMEM;
 	lease->claim.ps = ps;
 	addr_set_any(&lease->claim.local, AF_INET);
-	err = port_space_bind(&ports->space, &lease->claim);
+	err = bind_after(ports, &lease->claim, *port);
 	if (!err) {
-		lease->word = free_word(tenant, addr_port(&lease->claim.local));
+		*port = addr_port(&lease->claim.local);
+		lease->word = free_word(tenant, *port);
 		err = lease->word == LEASE_WORDS ? -ENOSPC : 0;
 	}
 	if (err) {
@@ -211,23 +232,24 @@ static int lease_one(struct ports *ports, struct tenant *tenant, uint16_t client
 	}
 	lease->is_lease = true;
 	tenant->is_leased[lease->word / 64] |= UINT64_C(1) << lease->word % 64;
-	set_word(tenant, lease->word, lease_word(ps, addr_port(&lease->claim.local), LEASE_FREE));
+	set_word(tenant, lease->word, lease_word(ps, *port, LEASE_FREE));
 	return 0;
 }
 
 int ports_lease(struct ports *ports, uint16_t client, uint16_t ps, unsigned int count)
 {
 	struct tenant *tenant = ports->tenant[client];
+	uint16_t port = 0;
 	unsigned int n;
 	int err = 0;
 
 	if (!tenant || !tenant->page)
 		return -ENOENT;
 	for (n = 0; n < count && n < LEASE_WORDS && !err; n += !err)
-		err = lease_one(ports, tenant, client, ps);
+		err = lease_one(ports, tenant, client, ps, &port);
 	if (n == 0 && err == -EADDRNOTAVAIL) {
 		take_back_all(ports);
-		n = !lease_one(ports, tenant, client, ps);
+		n = !lease_one(ports, tenant, client, ps, &port);
 	}
 	return err == -EPROTONOSUPPORT ? err : (int)n;
 }
@@ -270,14 +292,6 @@ static bool is_page(int fd)
 
 	return (fcntl(fd, F_GET_SEALS) & SEALS) == SEALS && fstat(fd, &stat) == 0 &&
 	       stat.st_size == LEASE_PAGE_BYTES;
-}
-
-static bool may_be_leased(const struct ports *ports, uint16_t ps, uint16_t port)
-{
-	const struct port_limits *limits = &ports->space.limits;
-
-	return port >= limits->ephemeral_first && port <= limits->ephemeral_last &&
-	       !port_space_first(&ports->space, ps, port);
 }
 
 static void resume_word(struct ports *ports, struct tenant *tenant, uint16_t client,

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Objects of one size: see slab.h. An object is preceded by a word that says which chunk it is of,
+ * or, while it is free, that links it to the next free one.
+ */
+#include "cm/slab.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#define CHUNK_BYTES 65536
+
+/* What looks for uses after free must see each object come and go. */
+#if defined(__has_feature)
+#define HAS_FEATURE(name) __has_feature(name)
+#else
+#define HAS_FEATURE(name) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || HAS_FEATURE(address_sanitizer)
+#define ONE_BY_ONE 1
+#else
+#define ONE_BY_ONE 0
+#endif
+
+struct chunk;
+
+struct slot {
+	union {
+		struct chunk *chunk;
+		struct slot *next;
+	};
+	_Alignas(max_align_t) char object[];
+};
+
+struct chunk {
+	struct list link;
+	struct slot *free;
+	unsigned int n_used;
+	unsigned int n_slots;
+	_Alignas(max_align_t) char slots[];
+};
+
+static size_t slot_bytes(const struct slab *slab)
+{
+	size_t align = _Alignof(max_align_t);
+
+	return sizeof(struct slot) + (slab->object_bytes + align - 1) / align * align;
+}
+
+void slab_init(struct slab *slab, size_t object_bytes)
+{
+	*slab = (struct slab){ .object_bytes = object_bytes };
+	list_init(&slab->chunks);
+}
+
+static void chunk_free(struct slab *slab, struct chunk *chunk)
+{
+	slab->n_free -= chunk->n_slots - chunk->n_used;
+	list_remove(&chunk->link);
+	free(chunk);
+}
+
+void slab_fini(struct slab *slab)
+{
+	struct list *node, *after;
+
+	list_for_each_safe (node, after, &slab->chunks)
+		chunk_free(slab, container_of(node, struct chunk, link));
+}
+
+static struct chunk *chunk_new(struct slab *slab)
+{
+	size_t bytes = slot_bytes(slab);
+	unsigned int i, n = ONE_BY_ONE ? 1 : (unsigned int)(CHUNK_BYTES / bytes);
+	struct chunk *chunk;
+	struct slot *slot;
+
+	if (n == 0)
+		n = 1;
+	chunk = malloc(sizeof(*chunk) + n * bytes);
+	if (!chunk)
+		return NULL;
+	*chunk = (struct chunk){ .n_slots = n };
+	for (i = n; i--;) {
+		slot = (struct slot *)(chunk->slots + i * bytes);
+		slot->next = chunk->free;
+		chunk->free = slot;
+	}
+	slab->n_free += n;
+	list_prepend(&slab->chunks, &chunk->link);
+	return chunk;
+}
+
+void *slab_take(struct slab *slab)
+{
+	struct chunk *chunk = slab->n_free ? container_of(slab->chunks.next, struct chunk, link)
+					   : chunk_new(slab);
+	struct slot *slot;
+
+	if (!chunk)
+		return NULL;
+	slot = chunk->free;
+	chunk->free = slot->next;
+	slot->chunk = chunk;
+	chunk->n_used++;
+	slab->n_free--;
+	if (!chunk->free) {
+		list_remove(&chunk->link);
+		list_append(&slab->chunks, &chunk->link);
+	}
+	return slot->object;
+}
+
+void slab_give(struct slab *slab, void *object)
+{
+	struct slot *slot;
+	struct chunk *chunk;
+
+	if (!object)
+		return;
+	slot = (struct slot *)((char *)object - offsetof(struct slot, object));
+	chunk = slot->chunk;
+	assert(chunk->n_used);
+	if (!chunk->free) {
+		list_remove(&chunk->link);
+		list_prepend(&slab->chunks, &chunk->link);
+	}
+	slot->next = chunk->free;
+	chunk->free = slot;
+	chunk->n_used--;
+	slab->n_free++;
+	if (chunk->n_used == 0 && (ONE_BY_ONE || slab->n_free > chunk->n_slots))
+		chunk_free(slab, chunk);
+}
