@@ -258,6 +258,7 @@ static int (*const answers[PORTD_N_TYPES])(struct question *) = {
 	[PORTD_UPDATE] = answer_update,
 	[PORTD_RELEASE] = answer_release,
 	[PORTD_LEASE_PORTS] = answer_lease_ports,
+	[PORTD_LEASE_AHEAD] = answer_lease_ports,
 	[PORTD_LEASE_IDS] = lend_block,
 	[PORTD_HOLD_IDS] = answer_hold_ids,
 	[PORTD_WILL] = answer_will,

@@ -15,6 +15,7 @@
 #include "portd/asking.h"
 
 #define LEASE_FIRST 128
+#define LEASE_LOW   64 /* with fewer free ones, more are asked for ahead of need */
 #define LEASE_MAX   512
 
 static void close_fd(int *fd)
@@ -159,29 +160,63 @@ void portd_release(struct portd_client *client, uint32_t claim_id)
 	asking_tell(client, &record);
 }
 
-static bool lease_more(struct portd_client *client, uint16_t ps)
+static int *n_free(struct portd_client *client, uint16_t ps)
 {
-	struct portd_record record = { .type = PORTD_LEASE_PORTS, .lease_ports = { .ps = ps } };
-	struct portd_reply reply;
-	int err;
+	return &client->n_free[lease_space(ps)];
+}
 
+static struct portd_record lease_record(struct portd_client *client, enum portd_type type,
+					uint16_t ps)
+{
+	struct portd_record record = { .type = type, .lease_ports = { .ps = ps } };
+
+	pthread_mutex_lock(&client->lock);
 	record.lease_ports.count = (uint16_t)client->lease_count;
-	err = asking_ask(client, &record, &reply);
 	if (client->lease_count < LEASE_MAX)
 		client->lease_count *= 2;
-	return !err && reply.count;
+	pthread_mutex_unlock(&client->lock);
+	return record;
+}
+
+static bool lease_more(struct portd_client *client, uint16_t ps)
+{
+	struct portd_record record = lease_record(client, PORTD_LEASE_PORTS, ps);
+	struct portd_reply reply;
+	int err = asking_ask(client, &record, &reply);
+
+	if (err)
+		return false;
+	__atomic_store_n(n_free(client, ps), (int)reply.count, __ATOMIC_RELAXED);
+	return reply.count;
+}
+
+/* Asked once for each time that the page runs low: the estimate believes what was asked for. */
+static void lease_ahead(struct portd_client *client, uint16_t ps)
+{
+	struct portd_record record = lease_record(client, PORTD_LEASE_AHEAD, ps);
+
+	__atomic_add_fetch(n_free(client, ps), record.lease_ports.count, __ATOMIC_RELAXED);
+	asking_tell(client, &record);
 }
 
 uint16_t portd_take_port(struct portd_client *client, uint16_t ps)
 {
 	uint16_t port = lease_take(client->page, ps);
 
-	return port || !lease_more(client, ps) ? port : lease_take(client->page, ps);
+	if (!port && lease_more(client, ps))
+		port = lease_take(client->page, ps);
+	if (port && __atomic_sub_fetch(n_free(client, ps), 1, __ATOMIC_RELAXED) == LEASE_LOW)
+		lease_ahead(client, ps);
+	return port;
 }
 
 bool portd_give_port(struct portd_client *client, uint16_t ps, uint16_t port)
 {
-	return lease_give_back(client->page, ps, port);
+	bool given = lease_give_back(client->page, ps, port);
+
+	if (given)
+		__atomic_add_fetch(n_free(client, ps), 1, __ATOMIC_RELAXED);
+	return given;
 }
 
 int portd_lease_ids(struct portd_client *client, struct portd_ids *ret)

@@ -13,16 +13,21 @@
 #define PORT_SHIFT 16
 
 /* A port space is told by two bits: RDMA_PS_IPOIB, _TCP, _UDP and _IB. */
-static const uint16_t port_spaces[] = { 0x0002, 0x0106, 0x0111, 0x013f };
+static const uint16_t port_spaces[LEASE_SPACES] = { 0x0002, 0x0106, 0x0111, 0x013f };
+
+unsigned int lease_space(uint16_t ps)
+{
+	unsigned int i;
+
+	for (i = 0; i < LEASE_SPACES; i++)
+		if (port_spaces[i] == ps)
+			return i;
+	return 0;
+}
 
 static uint32_t ps_bits(uint16_t ps)
 {
-	uint32_t i;
-
-	for (i = 0; i < 4; i++)
-		if (port_spaces[i] == ps)
-			return i << PS_SHIFT;
-	return 0;
+	return lease_space(ps) << PS_SHIFT;
 }
 
 uint32_t lease_word(uint16_t ps, uint16_t port, enum lease_state state)

@@ -27,6 +27,11 @@ struct lease_page {
 	uint32_t word[LEASE_WORDS];
 };
 
+#define LEASE_SPACES 4
+
+/** lease_space() - Return: a number below LEASE_SPACES for each port space. */
+unsigned int lease_space(uint16_t ps);
+
 /** lease_word() - a word: @ps is RDMA_PS_*, @port in host byte order. */
 uint32_t lease_word(uint16_t ps, uint16_t port, enum lease_state state);
 

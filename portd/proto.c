@@ -111,6 +111,7 @@ static const struct wire_layout layouts[PORTD_N_TYPES] = {
 	[PORTD_UPDATE] = LAYOUT(portd_claim, claim, 56),
 	[PORTD_RELEASE] = LAYOUT(portd_claim, claim, 56),
 	[PORTD_LEASE_PORTS] = LAYOUT(portd_lease_ports, lease_ports, 4),
+	[PORTD_LEASE_AHEAD] = LAYOUT(portd_lease_ports, lease_ports, 4),
 	[PORTD_LEASE_IDS] = LAYOUT(portd_ids, ids, 8),
 	[PORTD_HOLD_IDS] = LAYOUT(portd_ids, ids, 8),
 	[PORTD_WILL] = LAYOUT(portd_will, will, 40 + PATH_BYTES),

@@ -29,22 +29,23 @@
  * The records. ASKED: by the client on its control socket, answered by one REPLY. ONE_WAY: there
  * too, without an answer. DATA: on the data socket.
  */
-#define PORTD_RECORDS(X)                                                                       \
-	X(HELLO, ASKED)	      /* first of all: who comes, what of an earlier life it has */    \
-	X(OPEN_PORT, ASKED)   /* receive CM messages on a port from now on */                  \
-	X(BIND, ASKED)	      /* claim a port of a port space */                               \
-	X(LISTEN, ASKED)      /* requests for a claimed port are welcome */                    \
-	X(UPDATE, ONE_WAY)    /* a claim's addresses have changed */                           \
-	X(RELEASE, ONE_WAY)   /* a claim is given back */                                      \
-	X(LEASE_PORTS, ASKED) /* more ephemeral ports, see lease.h */                          \
-	X(LEASE_IDS, ASKED)   /* a block of comm ids more */                                   \
-	X(HOLD_IDS, ASKED)    /* resuming: a block that an earlier cmportd leased */           \
-	X(WILL, ONE_WAY)      /* what has to be known to end a connection; resuming, and where \
-				 the client's state changed without a message */               \
-	X(RESUMED, ASKED)     /* all that an earlier cmportd knew has been told */             \
-	X(REPLY, ANSWER)                                                                       \
-	X(MAD, DATA)   /* a message to send, or that has arrived */                            \
-	X(CLOSE, DATA) /* from the client: a comm id is free again */                          \
+#define PORTD_RECORDS(X)                                                                         \
+	X(HELLO, ASKED)		/* first of all: who comes, what of an earlier life it has */    \
+	X(OPEN_PORT, ASKED)	/* receive CM messages on a port from now on */                  \
+	X(BIND, ASKED)		/* claim a port of a port space */                               \
+	X(LISTEN, ASKED)	/* requests for a claimed port are welcome */                    \
+	X(UPDATE, ONE_WAY)	/* a claim's addresses have changed */                           \
+	X(RELEASE, ONE_WAY)	/* a claim is given back */                                      \
+	X(LEASE_PORTS, ASKED)	/* more ephemeral ports, see lease.h */                          \
+	X(LEASE_AHEAD, ONE_WAY) /* the same, before they are needed */                           \
+	X(LEASE_IDS, ASKED)	/* a block of comm ids more */                                   \
+	X(HOLD_IDS, ASKED)	/* resuming: a block that an earlier cmportd leased */           \
+	X(WILL, ONE_WAY)	/* what has to be known to end a connection; resuming, and where \
+				   the client's state changed without a message */               \
+	X(RESUMED, ASKED)	/* all that an earlier cmportd knew has been told */             \
+	X(REPLY, ANSWER)                                                                         \
+	X(MAD, DATA)   /* a message to send, or that has arrived */                              \
+	X(CLOSE, DATA) /* from the client: a comm id is free again */                            \
 	X(GONE, DATA)  /* from cmportd: a port is no more */
 
 enum portd_type {
