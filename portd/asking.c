@@ -74,6 +74,8 @@ static bool nobody_is_there(int err)
 
 static void explain_connect(const char *path, int err, int spawn_err, struct portd_why *why)
 {
+	if (why->text[0])
+		return; /* it said so itself */
 	if (spawn_err)
 		snprintf(why->text, sizeof(why->text),
 			 "no cmportd at %s, and none can be started: %s; start one, or set "
@@ -103,24 +105,45 @@ static int take_turn(const char *path)
 	return fd;
 }
 
+/* Return: false once the cmportd that we have started has ended, with why if it said so. */
+static bool await_started(int fd, struct portd_why *why)
+{
+	struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
+	char text[sizeof(why->text)];
+	ssize_t n;
+
+	poll(&poll_fd, 1, LOOK_AGAIN_MS);
+	n = read(fd, text, sizeof(text) - 1);
+	if (n > 0 && !why->text[0]) {
+		text[n] = '\0';
+		snprintf(why->text, sizeof(why->text), "%.*s", (int)strcspn(text, "\n"), text);
+	}
+	return n != 0;
+}
+
 static int connect_or_start(const char *path, int *ret, struct portd_why *why)
 {
 	int64_t begin = now_ms();
-	bool has_started = false;
-	int spawn_err = 0, turn = -1;
+	int spawn_err = 0, turn = -1, started = -1;
+	bool has_started = false, has_failed = false;
 	int err = connect_once(path, ret);
 
-	while (nobody_is_there(err) && !spawn_err && now_ms() < begin + CONNECT_MS) {
+	while (nobody_is_there(err) && !has_failed && now_ms() < begin + CONNECT_MS) {
 		if (turn < 0)
 			turn = take_turn(path);
 		if (!has_started && (turn >= 0 || now_ms() > begin + OTHERS_MS)) {
-			spawn_err = spawn_cmportd(path);
+			spawn_err = spawn_cmportd(path, &started);
 			has_started = true;
 		}
-		sleep_ms(LOOK_AGAIN_MS);
+		if (started < 0)
+			sleep_ms(LOOK_AGAIN_MS);
+		else if (!await_started(started, why))
+			close_fd(&started);
 		err = connect_once(path, ret);
+		has_failed = spawn_err || (has_started && started < 0 && why->text[0]);
 	}
 	close_fd(&turn);
+	close_fd(&started);
 	if (err)
 		explain_connect(path, err, spawn_err, why);
 	return nobody_is_there(err) ? -ECONNREFUSED : err;

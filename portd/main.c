@@ -31,6 +31,7 @@ struct arguments {
 	const char *idle_s;
 	const char *log;
 	bool detach;
+	bool started;
 };
 
 enum key {
@@ -39,6 +40,7 @@ enum key {
 	KEY_IDLE = 'i',
 	KEY_LOG = 'l',
 	KEY_VERBOSE = 'v',
+	KEY_STARTED = 256, /* by a program, which reads standard error until it serves: spawn.c */
 };
 
 const char *argp_program_version = "cmportd (purecm) " PURECM_VERSION;
@@ -53,6 +55,7 @@ static const struct argp_option option_table[] = {
 	{ "log",								       KEY_LOG, "FILE", 0,
 	  "write there instead of to standard error (else $PURECM_PORTD_LOG)", 0 },
 	{ "verbose",KEY_VERBOSE, NULL, 0, "log every message and every change of state", 0 },
+	{ "started",								       KEY_STARTED, NULL, OPTION_HIDDEN, NULL, 0 },
 	{ 0								      },
 };
 
@@ -72,6 +75,9 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 		return 0;
 	case KEY_LOG:
 		arguments->log = value;
+		return 0;
+	case KEY_STARTED:
+		arguments->started = true;
 		return 0;
 	case KEY_VERBOSE:
 		portd_log_set_verbose();
@@ -189,13 +195,24 @@ static void leave_terminal(void)
 		close(fd);
 }
 
+static void leave_starter(void)
+{
+	int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	dup2(fd, STDERR_FILENO);
+	close(fd);
+}
+
 /* --- all together -------------------------------------------------------- */
 
+/* Of several that programs start at once all but one find the place taken: that is no news. */
 static int serve(const struct server_options *options)
 {
 	int err = server_run(options);
 
-	if (err)
+	if (err && (err != -EADDRINUSE || !options->serves))
 		portd_log_warn("%s cannot be served: %s", options->path, strerror(-err));
 	return err ? EXIT_FAILURE : EXIT_SUCCESS;
 }
@@ -231,6 +248,7 @@ int main(int argc, char **argv)
 	if (open_log(arguments.log))
 		return EXIT_FAILURE;
 	options.path = path;
+	options.serves = arguments.started ? leave_starter : NULL;
 	settle_down();
 	return arguments.detach ? serve_in_background(&options) : serve(&options);
 }

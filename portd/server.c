@@ -409,6 +409,8 @@ int server_run(const struct server_options *options)
 	err = server_begin(server);
 	if (!err)
 		portd_log_debug("at %s", options->path);
+	if (!err && options->serves)
+		options->serves();
 	while (!err && !is_over(server))
 		turn(server);
 	server_end(server);

@@ -6,8 +6,9 @@
 #define PORTD_SERVER_H
 
 struct server_options {
-	const char *path;    /* of the socket */
-	unsigned int idle_s; /* leave after that long without clients; 0: never */
+	const char *path;     /* of the socket */
+	unsigned int idle_s;  /* leave after that long without clients; 0: never */
+	void (*serves)(void); /* called when clients can come; may be NULL */
 };
 
 /**

@@ -43,10 +43,11 @@
 /* All that a child needs, made ready before there is one. */
 struct birth {
 	const char *program;
-	char *argv[4];
+	char *argv[5];
 	char *envp[ENV_MAX];
 	char env[ENV_MAX][ENV_BYTES];
 	char *stack; /* two of STACK_BYTES */
+	int stderr_fd;
 	int err;
 };
 
@@ -185,15 +186,17 @@ static void raise_limit(enum __rlimit_resource resource)
 	setrlimit(resource, &limit);
 }
 
-static int open_null(void)
+/* The program may have closed its own: what is to be moved must not be in the way. */
+static int open_streams(int stderr_fd)
 {
-	int fd = open("/dev/null", O_RDWR);
+	int null = open("/dev/null", O_RDWR);
+	int fd = fcntl(stderr_fd, F_DUPFD, STDERR_FILENO + 1);
 	int to;
 
-	if (fd < 0)
+	if (null < 0 || fd < 0)
 		return -errno;
 	for (to = STDIN_FILENO; to <= STDERR_FILENO; to++)
-		if (dup2(fd, to) < 0)
+		if (dup2(to == STDERR_FILENO ? fd : null, to) < 0)
 			return -errno;
 	return 0;
 }
@@ -228,7 +231,7 @@ __attribute__((no_sanitize("address"))) static int be_cmportd(void *arg)
 	struct birth *birth = arg;
 
 	setsid();
-	birth->err = open_null();
+	birth->err = open_streams(birth->stderr_fd);
 	if (!birth->err) {
 		close_others();
 		be_one_user();
@@ -277,7 +280,8 @@ static int give_birth(struct birth *birth)
 
 static int start(struct birth *birth, const char *path)
 {
-	char program[PATH_MAX], option[sizeof("--socket=") + PATH_MAX], name[] = "cmportd";
+	char program[PATH_MAX], option[sizeof("--socket=") + PATH_MAX];
+	char name[] = "cmportd", started[] = "--started";
 	int err = find_program(program);
 
 	if (err)
@@ -286,6 +290,7 @@ static int start(struct birth *birth, const char *path)
 	birth->program = program;
 	birth->argv[0] = name;
 	birth->argv[1] = option;
+	birth->argv[2] = started;
 	make_env(birth, path);
 	birth->stack = mmap(NULL, 2 * STACK_BYTES, PROT_READ | PROT_WRITE,
 			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
@@ -296,16 +301,35 @@ static int start(struct birth *birth, const char *path)
 	return err;
 }
 
-int spawn_cmportd(const char *path)
+static int start_with_pipe(const char *path, int *ret_fd)
 {
 	struct birth *birth = calloc(1, sizeof(*birth));
-	int saved = errno;
+	int ends[2];
 	int err;
 
 	if (!birth)
 		return -ENOMEM;
-	err = start(birth, path);
+	err = pipe2(ends, O_CLOEXEC | O_NONBLOCK) ? -errno : 0;
+	if (!err) {
+		birth->stderr_fd = ends[1];
+		err = start(birth, path);
+		close(ends[1]);
+		if (err)
+			close(ends[0]);
+		else
+			*ret_fd = ends[0];
+	}
 	free(birth);
+	return err;
+}
+
+int spawn_cmportd(const char *path, int *ret_fd)
+{
+	int saved = errno;
+	int err;
+
+	*ret_fd = -1;
+	err = start_with_pipe(path, ret_fd);
 	errno = saved;
 	return err;
 }

@@ -14,7 +14,9 @@ __attribute__((visibility("default"))) int probe_spawn(const char *path);
 
 int probe_spawn(const char *path)
 {
-	return spawn_cmportd(path);
+	int fd; /* open to our end: nobody reads it */
+
+	return spawn_cmportd(path, &fd);
 }
 
 static int spawn_from(const char *library, const char *path)

@@ -100,6 +100,8 @@ int server_run(const struct server_options *options)
 	if (err)
 		return err;
 	signal(SIGTERM, end);
+	if (options->serves)
+		options->serves();
 	err = write_all(options->path);
 	if (!err) {
 		portd_log_debug("idle after %u s", options->idle_s);

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,8 +15,10 @@
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "portd/client.h"
 #include "portd/place.h"
 #include "portd/spawn.h"
 #include "tests/unit/cm/run.h"
@@ -99,7 +102,28 @@ static void teardown(void)
 
 static void spawn(void)
 {
-	ck_assert_int_eq(spawn_cmportd(socket_path), 0);
+	int fd;
+
+	ck_assert_int_eq(spawn_cmportd(socket_path, &fd), 0);
+	close(fd);
+}
+
+/* Until the end, or until nothing has come for 5 s. */
+static const char *read_all(int fd)
+{
+	static char text[512];
+	struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
+	size_t n = 0;
+	ssize_t more = 1;
+
+	while (more > 0 && n < sizeof(text) - 1) {
+		ck_assert_int_eq(poll(&poll_fd, 1, 10 * LOOKS), 1);
+		more = read(fd, text + n, sizeof(text) - 1 - n);
+		n += more > 0 ? (size_t)more : 0;
+	}
+	close(fd);
+	text[n] = '\0';
+	return text;
 }
 
 /* --- what it does -------------------------------------------------------- */
@@ -112,9 +136,49 @@ START_TEST(it_serves_the_path_that_was_asked_for)
 }
 END_TEST
 
+START_TEST(its_starter_is_told_when_it_serves)
+{
+	int fd;
+
+	ck_assert_int_eq(spawn_cmportd(socket_path, &fd), 0);
+	ck_assert_str_eq(read_all(fd), "");
+	ck_assert(place_is_served(socket_path));
+	wait_seen();
+}
+END_TEST
+
+START_TEST(its_starter_is_told_why_it_does_not_serve)
+{
+	static const char path[] = "/proc/purecm/s"; /* not even root makes a folder there */
+	const char *said;
+	int fd;
+
+	ck_assert_int_eq(spawn_cmportd(path, &fd), 0);
+	said = read_all(fd);
+	ck_assert_msg(strstr(said, path) && strstr(said, strerror(ENOENT)), "it said: %s", said);
+}
+END_TEST
+
+/* Not after the 5 s for which a cmportd that is slow would be waited for. */
+START_TEST(client_is_told_at_once_why_none_serves)
+{
+	struct portd_client *client;
+	time_t begin = time(NULL);
+	struct portd_ids ids;
+	struct portd_why why;
+
+	setenv("PURECM_SOCKET", "/proc/purecm/s", 1);
+	ck_assert_int_eq(portd_client_open(&client, &ids, &why), -ECONNREFUSED);
+	ck_assert_msg(strstr(why.text, "/proc/purecm"), "it says: %s", why.text);
+	ck_assert_int_le(time(NULL) - begin, 3);
+}
+END_TEST
+
 static int spawn_once(void)
 {
-	return -spawn_cmportd(socket_path);
+	int fd;
+
+	return -spawn_cmportd(socket_path, &fd);
 }
 
 START_TEST(a_crowd_that_starts_it_at_once_leaves_one)
@@ -339,6 +403,9 @@ static TCase *doing(void)
 	TCase *tc = folder_tcase("what it does", setup, teardown);
 
 	tcase_add_test(tc, it_serves_the_path_that_was_asked_for);
+	tcase_add_test(tc, its_starter_is_told_when_it_serves);
+	tcase_add_test(tc, its_starter_is_told_why_it_does_not_serve);
+	tcase_add_test(tc, client_is_told_at_once_why_none_serves);
 	tcase_add_test(tc, a_crowd_that_starts_it_at_once_leaves_one);
 	return tc;
 }
