@@ -6,14 +6,13 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/random.h>
+#include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -30,17 +29,17 @@
 #define EVENTS_MAX   16
 #define BATCH_MAX    64 /* MADs of one port before timers and other ports get their turn */
 #define EXIT_WAIT_NS 200000000L
-#define SLACK_MS     4 /* deadlines so close to each other are met together */
+#define SLACK_NS     (4 * CM_NS_PER_MS) /* deadlines so close to each other are met together */
 
 static pthread_mutex_t lock = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool started;
 static struct engine engine;
 static int poll_fd = -1;
-static int wake_fd = -1;
+static int alarm_fd = -1;
 static int hotplug_fd = -1;
-static char host;		    /* stands for cmportd in the poll set */
-static struct cm_time sleeps_until; /* what the thread knows of deadlines */
+static char host;		/* stands for cmportd in the poll set */
+static struct cm_time rings_at; /* what the alarm is set to; under the lock */
 
 struct cm_time engine_now(void)
 {
@@ -124,21 +123,28 @@ static struct cm_time next_deadline(void)
 			       cm_timers_deadline(&engine.resolutions));
 }
 
-static void wake_thread(void)
+/* The alarm is set by whoever brings a deadline nearer, so that the thread can sleep on. */
+static void set_alarm(struct cm_time deadline)
 {
-	uint64_t one = 1;
+	struct itimerspec at = { .it_interval.tv_sec = 0 };
+	uint64_t ns = deadline.ns;
 
-	if (write(wake_fd, &one, sizeof(one)) < 0)
+	if (ns >= rings_at.ns)
+		return;
+	ns = (ns + SLACK_NS - 1) / SLACK_NS * SLACK_NS;
+	if (ns >= rings_at.ns)
+		return;
+	rings_at.ns = ns;
+	at.it_value.tv_sec = (time_t)(ns / UINT64_C(1000000000));
+	at.it_value.tv_nsec = (long)(ns % UINT64_C(1000000000));
+	if (timerfd_settime(alarm_fd, TFD_TIMER_ABSTIME, &at, NULL))
 		log_debug("the CM thread cannot be woken");
 }
 
 void engine_wake(struct engine *of)
 {
 	(void)of;
-	if (next_deadline().ns < sleeps_until.ns) {
-		sleeps_until = next_deadline();
-		wake_thread();
-	}
+	set_alarm(next_deadline());
 }
 
 /* --- the thread ---------------------------------------------------------- */
@@ -232,37 +238,21 @@ static void network_changed(void)
 	listen_extend();
 }
 
-static void woken(void)
+/* An alarm that rings only now, or has been put off, wakes the thread for nothing. */
+static void set_next_alarm(void)
 {
-	uint64_t count;
-
-	if (read(wake_fd, &count, sizeof(count)) < 0)
-		log_debug("the CM thread was woken for nothing");
-}
-
-static int sleep_ms(void)
-{
-	struct cm_time now = engine_now();
-	struct cm_time until;
-	uint64_t ms;
-
 	engine_lock();
-	until = sleeps_until = cm_time_earlier(next_deadline(), host_deadline());
+	if (cm_time_reached(rings_at, engine_now()))
+		rings_at = CM_TIME_NEVER;
+	set_alarm(cm_time_earlier(next_deadline(), host_deadline()));
 	engine_unlock();
-	if (until.ns == UINT64_MAX)
-		return -1;
-	if (cm_time_reached(until, now))
-		return 0;
-	ms = (until.ns - now.ns + CM_NS_PER_MS - 1) / CM_NS_PER_MS;
-	ms = (ms + SLACK_MS - 1) / SLACK_MS * SLACK_MS;
-	return ms > INT_MAX ? INT_MAX : (int)ms;
 }
 
 static void dispatch(const struct epoll_event *event)
 {
-	if (event->data.ptr == &wake_fd)
-		woken();
-	else if (event->data.ptr == &engine)
+	if (event->data.ptr == &alarm_fd)
+		return; /* timers are run anyway */
+	if (event->data.ptr == &engine)
 		network_changed();
 	else if (event->data.ptr == &hotplug_fd)
 		hotplug_drain(hotplug_fd);
@@ -278,7 +268,8 @@ static void *run(void *arg)
 	int i, n;
 
 	for (;;) {
-		n = epoll_wait(poll_fd, events, EVENTS_MAX, sleep_ms());
+		set_next_alarm();
+		n = epoll_wait(poll_fd, events, EVENTS_MAX, -1);
 		for (i = 0; i < n; i++)
 			dispatch(&events[i]);
 		run_timers();
@@ -289,11 +280,16 @@ static void *run(void *arg)
 
 /* --- beginning and end --------------------------------------------------- */
 
-static int watch(int fd, void *who)
+static int watch_for(uint32_t what, int fd, void *who)
 {
-	struct epoll_event event = { .events = EPOLLIN, .data.ptr = who };
+	struct epoll_event event = { .events = what, .data.ptr = who };
 
 	return epoll_ctl(poll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
+static int watch(int fd, void *who)
+{
+	return watch_for(EPOLLIN, fd, who);
 }
 
 int engine_watch_port(struct port *port)
@@ -344,10 +340,10 @@ static int open_descriptors(void)
 	if (net_fd < 0)
 		return net_fd;
 	poll_fd = epoll_create1(EPOLL_CLOEXEC);
-	wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (poll_fd < 0 || wake_fd < 0)
+	alarm_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (poll_fd < 0 || alarm_fd < 0)
 		return -errno;
-	err = watch(wake_fd, &wake_fd);
+	err = watch_for(EPOLLIN | EPOLLET, alarm_fd, &alarm_fd); /* never read */
 	if (!err)
 		err = watch(net_fd, &engine);
 	return err ? err : watch_devices();
@@ -357,12 +353,12 @@ static void close_descriptors(void)
 {
 	if (poll_fd >= 0)
 		close(poll_fd);
-	if (wake_fd >= 0)
-		close(wake_fd);
+	if (alarm_fd >= 0)
+		close(alarm_fd);
 	if (hotplug_fd >= 0)
 		close(hotplug_fd);
 	poll_fd = -1;
-	wake_fd = -1;
+	alarm_fd = -1;
 	hotplug_fd = -1;
 }
 
@@ -383,7 +379,7 @@ static int init_state(void)
 	engine.random_secret = secret[2];
 	list_init(&engine.ids);
 	list_init(&engine.resolving);
-	sleeps_until = CM_TIME_NEVER;
+	rings_at = CM_TIME_NEVER;
 	return 0;
 }
 
