@@ -125,8 +125,14 @@ static void remember_req_sent(struct cm_conn *conn, const struct cm_args *args)
 	conn->sl = req->primary.sl;
 }
 
-/* A REQ is not sent at once when too many are out: a port's receive queue is finite, and so is
+/* A request is not sent at once when too many are out: a port's receive queue is finite, and so is
  * the peer's. */
+static void await_turn(struct cm_conn *conn, const struct cm_msg *msg)
+{
+	cm_msg_encode(msg, conn->mad);
+	list_append(&conn->port->reqs_waiting, &conn->waiting);
+}
+
 void act_send_req(struct cm_conn *conn, struct cm_turn *turn)
 {
 	struct cm_msg *msg = turn->args->msg;
@@ -137,9 +143,8 @@ void act_send_req(struct cm_conn *conn, struct cm_turn *turn)
 	msg->req.local_comm_id = conn->local_comm_id;
 	msg->req.local_ca_guid = conn->port->ca_guid;
 	msg->hdr.tid = conn->tid;
-	cm_msg_encode(msg, conn->mad);
 	cm_retry_init(&conn->retry, turn->args->give_up_ns, turn->now);
-	list_append(&conn->port->reqs_waiting, &conn->waiting);
+	await_turn(conn, msg);
 }
 
 void cm_admit_reqs(struct cm_port *port, struct cm_turn *turn)
@@ -152,7 +157,7 @@ void cm_admit_reqs(struct cm_port *port, struct cm_turn *turn)
 		list_remove(&conn->waiting);
 		conn->req_out = true;
 		port->reqs_out++;
-		turn->core->sent[CM_ATTR_REQ]++;
+		turn->core->sent[cm_mad_attr(conn->mad)]++;
 		transmit(conn, turn);
 	}
 }
@@ -199,6 +204,13 @@ void cm_index_peer(struct cm_conn *conn, struct cm_core *core)
 
 	cm_index_insert(&core->by_remote, &conn->by_remote, &id);
 	cm_index_insert(&core->by_qpn, &conn->by_qpn, &qpn);
+}
+
+void cm_index_lookup(struct cm_conn *conn, struct cm_core *core)
+{
+	struct cm_key id = peer_key(conn, conn->remote_comm_id);
+
+	cm_index_insert(&core->by_remote, &conn->by_remote, &id);
 }
 
 void cm_unindex_peer(struct cm_conn *conn, struct cm_core *core)
@@ -417,6 +429,87 @@ void act_reject_stale_rep(struct cm_conn *conn, struct cm_turn *turn)
 	msg.rej.message = CM_ANSWERED_REP;
 	msg.rej.reason = CM_REJ_STALE_CONNECTION;
 	say(conn, turn, &msg);
+}
+
+/* --- SIDR: IBTA vol. 1, 12.11 -------------------------------------------- */
+
+/* A SIDR_REQ names its request, and a SIDR_REP repeats that name: the answering side has none. */
+void act_send_sidr_req(struct cm_conn *conn, struct cm_turn *turn)
+{
+	struct cm_msg *msg = turn->args->msg;
+
+	assert(msg && turn->args->port && turn->args->path);
+
+	conn->active = true;
+	conn->port = turn->args->port;
+	conn->path = *turn->args->path;
+	conn->tid = conn->local_comm_id;
+	conn->remote_comm_id = 0;
+	conn->service_id = msg->sidr_req.service_id;
+	msg->sidr_req.request_id = conn->local_comm_id;
+	msg->hdr.tid = conn->tid;
+	cm_retry_init_lookup(&conn->retry, turn->args->give_up_ns, turn->now);
+	await_turn(conn, msg);
+}
+
+void act_report_lookup(struct cm_conn *conn, struct cm_turn *turn)
+{
+	const struct cm_sidr_req *req = &turn->msg->sidr_req;
+
+	conn->tid = turn->msg->hdr.tid;
+	conn->remote_comm_id = req->request_id;
+	conn->remote_ca_guid = req->service_id;
+	conn->service_id = req->service_id;
+	cm_index_lookup(conn, turn->core);
+	report(conn, turn, CM_REPORT_REQUEST, 0);
+}
+
+static void begin_sidr_rep(const struct cm_conn *conn, struct cm_msg *msg)
+{
+	msg->hdr.tid = conn->tid;
+	msg->sidr_rep.request_id = conn->remote_comm_id;
+	msg->sidr_rep.service_id = conn->service_id;
+}
+
+static void refusal(struct cm_conn *conn, struct cm_msg *msg)
+{
+	begin(conn, msg, CM_ATTR_SIDR_REP);
+	msg->sidr_rep.status = CM_SIDR_REJECT;
+}
+
+/* Nothing tells us that it has arrived. Where it has not, the SIDR_REQ comes again, and must not
+ * be taken for another. */
+void act_send_sidr_rep(struct cm_conn *conn, struct cm_turn *turn)
+{
+	struct cm_msg refused, *msg = turn->args->msg;
+
+	if (!msg) {
+		msg = &refused;
+		refusal(conn, msg);
+	}
+	begin_sidr_rep(conn, msg);
+	cm_msg_encode(msg, conn->mad);
+	say(conn, turn, msg);
+}
+
+void act_repeat_sidr_rep(struct cm_conn *conn, struct cm_turn *turn)
+{
+	turn->core->count[CM_COUNT_DUPLICATE]++;
+	memcpy(send_mad(turn, conn->port, &conn->path), conn->mad, MAD_BYTES);
+}
+
+void act_refuse_lookup(struct cm_conn *conn, struct cm_turn *turn)
+{
+	struct cm_msg msg;
+
+	refusal(conn, &msg);
+	begin_sidr_rep(conn, &msg);
+	say(conn, turn, &msg);
+}
+
+void act_report_answered(struct cm_conn *conn, struct cm_turn *turn)
+{
+	report(conn, turn, CM_REPORT_ANSWERED, 0);
 }
 
 /* --- reports ------------------------------------------------------------- */

@@ -19,8 +19,12 @@ cm_action act_send_dreq;
 cm_action act_send_drep;
 cm_action act_send_mra_to_req;
 cm_action act_send_mra_to_rep;
-cm_action act_repeat;	  /* the unanswered message once more */
-cm_action act_be_patient; /* MRA: move the deadline */
+cm_action act_send_sidr_req;
+cm_action act_send_sidr_rep;
+cm_action act_repeat_sidr_rep; /* the lookup was repeated: the answer was lost, or crossed it */
+cm_action act_refuse_lookup;   /* status 2: nobody is left to answer it */
+cm_action act_repeat;	       /* the unanswered message once more */
+cm_action act_be_patient;      /* MRA: move the deadline */
 
 /* REJ, by what is rejected and whether the peer knows our comm id: IBTA vol. 1, 12.6.7. */
 cm_action act_reject_req_unnamed; /* REQ; the peer never learnt an id of ours */
@@ -31,6 +35,8 @@ cm_action act_reject_timeout;	/* reason 4: we no longer wait for the REP */
 cm_action act_reject_stale_rep; /* reason 10 */
 
 cm_action act_report_request;
+cm_action act_report_lookup;   /* SIDR_REQ */
+cm_action act_report_answered; /* SIDR_REP */
 cm_action act_report_response;
 cm_action act_report_established;
 cm_action act_report_rejected;
@@ -40,7 +46,7 @@ cm_action act_report_disconnected;
 cm_action act_report_disconnect_unanswered;
 cm_action act_report_timewait_exit;
 
-/** cm_settle() - a state is left: stop its timer, give back its turn to send REQs. */
+/** cm_settle() - a state is left: stop its timer, give back its turn to send REQs or SIDR_REQs. */
 void cm_settle(struct cm_conn *conn, struct cm_core *core);
 
 /**
@@ -56,6 +62,9 @@ uint32_t cm_rep_qpn(const struct cm_rep *rep);
 /** cm_index_peer() - by what the connection remembers of the peer, later messages find it. */
 void cm_index_peer(struct cm_conn *conn, struct cm_core *core);
 
+/** cm_index_lookup() - the same for a lookup, of which a repeated SIDR_REQ is all that can come. */
+void cm_index_lookup(struct cm_conn *conn, struct cm_core *core);
+
 /** cm_unindex_peer() - later messages of the peer are no longer duplicates of this connection. */
 void cm_unindex_peer(struct cm_conn *conn, struct cm_core *core);
 
@@ -67,7 +76,8 @@ void cm_unindex_peer(struct cm_conn *conn, struct cm_core *core);
  */
 void cm_begin_timewait(struct cm_conn *conn, struct cm_turn *turn);
 
-/** cm_admit_reqs() - send REQs that waited for their turn, as far as there is room. */
+/** cm_admit_reqs() - send REQs and SIDR_REQs that waited for their turn, as far as there is room.
+ */
 void cm_admit_reqs(struct cm_port *port, struct cm_turn *turn);
 
 /** cm_emit() - put a message into the effects. */

@@ -44,7 +44,14 @@ static void remember_snapshot(struct cm_conn *conn, const struct cm_snapshot *sn
 	conn->tid = snapshot->tid;
 	conn->packet_life_time = snapshot->packet_life_time;
 	conn->local_ack_timeout = snapshot->local_ack_timeout;
+	conn->service_id = snapshot->remote_ca_guid; /* of a lookup; others need none any more */
 	conn->retry.transmissions = 1; /* so that the peer is told of a REQ that is given up */
+}
+
+static bool has_to_be_ended(enum cm_state state)
+{
+	return state != CM_IDLE && state != CM_TIMEWAIT && state != CM_SIDR_REQ_SENT &&
+	       state != CM_SIDR_REP_SENT;
 }
 
 struct cm_conn *cm_core_adopt(struct cm_core *core, const struct cm_snapshot *snapshot, void *owner)
@@ -52,7 +59,7 @@ struct cm_conn *cm_core_adopt(struct cm_core *core, const struct cm_snapshot *sn
 	enum cm_state state = snapshot->state == CM_DREQ_SENT ? CM_ESTABLISHED : snapshot->state;
 	struct cm_conn *conn;
 
-	if (state == CM_IDLE || state == CM_TIMEWAIT || cm_core_reserve(core))
+	if (!has_to_be_ended(state) || cm_core_reserve(core))
 		return NULL;
 	if (snapshot->local_comm_id)
 		conn = cm_conn_take_as(core, snapshot->local_comm_id);
@@ -63,7 +70,9 @@ struct cm_conn *cm_core_adopt(struct cm_core *core, const struct cm_snapshot *sn
 	conn->owner = owner;
 	remember_snapshot(conn, snapshot);
 	cm_begin_in(conn, state);
-	if (conn->remote_comm_id)
+	if (state == CM_SIDR_REQ_RCVD)
+		cm_index_lookup(conn, core);
+	else if (conn->remote_comm_id)
 		cm_index_peer(conn, core);
 	return conn;
 }

@@ -3,6 +3,9 @@
  * One connection as the CM protocol sees it (IBTA vol. 1, chapter 12): its state, what can happen
  * to it, and what it has to remember. Start reading here; then cm/fsm.c, mad/cm_msg.c, cm/core.h.
  *
+ * A lookup of a datagram service (SIDR, 12.11) is a connection, too: a short one, of one question
+ * and one answer, whose request ids are comm ids.
+ *
  * A connection is owned by a core (core.h) and is touched under the core's lock only. The state
  * is assigned in fsm.c and nowhere else: moved by cm_step(), or taken over by cm_core_adopt().
  */
@@ -32,9 +35,12 @@
 	X(REP_SENT)	/* passive: waiting for RTU */                             \
 	X(MRA_REP_RCVD) /* passive: the peer asked for patience with our REP */    \
 	X(ESTABLISHED)                                                             \
-	X(DREQ_SENT) /* we disconnect: waiting for DREP */                         \
-	X(DREQ_RCVD) /* the peer disconnects: DREP is the caller's to send */      \
-	X(TIMEWAIT)  /* over; waits until no packet of it can be on its way */
+	X(DREQ_SENT)	 /* we disconnect: waiting for DREP */                     \
+	X(DREQ_RCVD)	 /* the peer disconnects: DREP is the caller's to send */  \
+	X(TIMEWAIT)	 /* over; waits until no packet of it can be on its way */ \
+	X(SIDR_REQ_SENT) /* we look a service up: waiting for SIDR_REP */          \
+	X(SIDR_REQ_RCVD) /* a lookup is here, the caller has to answer it */       \
+	X(SIDR_REP_SENT) /* answered; a repeated lookup is answered the same */
 
 /*
  * What can happen to a connection. Who says RX_* has looked at the ids and the addresses, and at
@@ -49,6 +55,8 @@
 	X(CALL_DREQ)	  /* rdma_disconnect */                                   \
 	X(CALL_DREP)	  /* rdma_disconnect after the peer's DREQ */             \
 	X(CALL_ESTABLISH) /* rdma_notify: the peer's data came before its RTU */  \
+	X(CALL_SIDR_REQ)  /* rdma_connect for datagrams */                        \
+	X(CALL_SIDR_REP)  /* rdma_accept or rdma_reject for datagrams */          \
 	X(CALL_DESTROY)	  /* rdma_destroy_id: nobody will ask for it again */     \
 	X(CALL_FORGET)	  /* drop a request unanswered: the peer may try again */ \
 	X(RX_REQ)	  /* a new request */                                     \
@@ -63,6 +71,9 @@
 	X(RX_REJ_STALE) /* reason 10: the peer still holds an older connection */ \
 	X(RX_DREQ)                                                                \
 	X(RX_DREP)                                                                \
+	X(RX_SIDR_REQ)	   /* a new lookup */                                     \
+	X(RX_SIDR_REQ_DUP) /* the same lookup again */                            \
+	X(RX_SIDR_REP)                                                            \
 	X(PEER_RESTARTED) /* a REQ or REP shows that the peer forgot this one */  \
 	X(T_RESPONSE)	  /* no answer in time: say it again */                   \
 	X(T_SPENT)	  /* no answer at all */                                  \
@@ -103,8 +114,8 @@ struct cm_conn {
 	struct mad_path path; /* to the peer's CM */
 
 	uint32_t local_comm_id;
-	uint32_t remote_comm_id; /* 0 until the peer has told it */
-	uint64_t remote_ca_guid;
+	uint32_t remote_comm_id; /* 0 until the peer has told it, and for who looks up */
+	uint64_t remote_ca_guid; /* a lookup has none: the service id is in its place */
 	uint32_t local_qpn;
 	uint32_t remote_qpn;
 	uint64_t service_id;
@@ -130,12 +141,13 @@ struct cm_conn {
 	uint64_t peer_waits_ms; /* passive: how long the peer waits for our REP, from its REQ */
 	struct cm_retry retry;
 	struct cm_timer timer;
-	struct list waiting;	  /* in port->reqs_waiting, or in the core's spare list */
-	struct cm_node by_local;  /* (0, 0, local_comm_id) */
-	struct cm_node by_remote; /* (peer GID, peer CA, remote_comm_id): repeated REQ, REP */
-	struct cm_node by_qpn;	  /* (peer GID, peer CA, remote_qpn): stale connections */
+	struct list waiting;	 /* in port->reqs_waiting, or in the core's spare list */
+	struct cm_node by_local; /* (0, 0, local_comm_id) */
+	struct cm_node
+		by_remote; /* (peer GID, peer CA, remote_comm_id): repeated REQ, REP, SIDR_REQ */
+	struct cm_node by_qpn; /* (peer GID, peer CA, remote_qpn): stale connections */
 
-	uint8_t mad[MAD_BYTES]; /* what is repeated until it is answered */
+	uint8_t mad[MAD_BYTES]; /* what is repeated until it is answered; the answer to a lookup */
 };
 
 /** cm_state_str() - "REQ_SENT" */

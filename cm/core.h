@@ -24,15 +24,27 @@ enum cm_rej_reason {
 	CM_REJ_VENDOR_OPTION = 35,
 };
 
+/* What SIDR_REP says, IBTA vol. 1, table 121; the first three are what this side gives. */
+enum cm_sidr_status {
+	CM_SIDR_OK = 0,
+	CM_SIDR_UNSUPPORTED = 1, /* no such service id */
+	CM_SIDR_REJECT = 2,
+	CM_SIDR_NO_QP = 3,
+	CM_SIDR_REDIRECT = 4,
+	CM_SIDR_UNSUPPORTED_VERSION = 5,
+};
+
 /* What the core tells its caller. The message, if any, is cm_effects.msg. */
 enum cm_report_kind {
-	CM_REPORT_REQUEST,	/* REQ for a service of ours: a new connection, without owner */
+	CM_REPORT_REQUEST,	/* for a service of ours, REQ or SIDR_REQ: a new connection, without
+				   owner */
 	CM_REPORT_RESPONSE,	/* REP: to be answered with CALL_RTU or CALL_REJ */
 	CM_REPORT_ESTABLISHED,	/* passive side: RTU, or CALL_ESTABLISH */
 	CM_REPORT_REJECTED,	/* REJ */
-	CM_REPORT_UNREACHABLE,	/* REQ or REP was never answered */
+	CM_REPORT_UNREACHABLE,	/* REQ, REP or SIDR_REQ was never answered */
 	CM_REPORT_DISCONNECTED, /* DREQ or DREP; status -ETIMEDOUT if our DREQ was never answered */
 	CM_REPORT_TIMEWAIT_EXIT,
+	CM_REPORT_ANSWERED, /* SIDR_REP, whatever it says */
 };
 
 struct cm_report {
@@ -63,15 +75,15 @@ struct cm_effects {
 };
 
 /* Messages that came to nothing, and why. */
-#define CM_COUNTERS(X)                                                        \
-	X(MALFORMED)   /* not a CM message */                                 \
-	X(UNKNOWN)     /* ids that name no connection */                      \
-	X(ALIEN)       /* from another address than the connection's peer */  \
-	X(UNEXPECTED)  /* no meaning in this state */                         \
-	X(DUPLICATE)   /* seen before */                                      \
-	X(NO_MEMORY)   /* a REQ for which there was no connection to spare */ \
-	X(RETRIED)     /* our own repetitions */                              \
-	X(UNSUPPORTED) /* SIDR, LAP, APR */
+#define CM_COUNTERS(X)                                                       \
+	X(MALFORMED)   /* not a CM message */                                \
+	X(UNKNOWN)     /* ids that name no connection */                     \
+	X(ALIEN)       /* from another address than the connection's peer */ \
+	X(UNEXPECTED)  /* no meaning in this state */                        \
+	X(DUPLICATE)   /* seen before */                                     \
+	X(NO_MEMORY)   /* a REQ or SIDR_REQ without a connection to spare */ \
+	X(RETRIED)     /* our own repetitions */                             \
+	X(UNSUPPORTED) /* LAP, APR */
 
 enum cm_counter {
 #define X(name) CM_COUNT_##name,
@@ -91,7 +103,7 @@ struct cm_core {
 	unsigned int n_spare;
 	size_t n_conns; /* in use */
 	struct cm_ids ids;
-	unsigned int reqs_out_max; /* unanswered REQs a port may have */
+	unsigned int reqs_out_max; /* unanswered REQs and SIDR_REQs a port may have */
 	uint64_t count[CM_N_COUNTERS];
 	uint64_t sent[CM_ATTR_APR + 1]; /* by attribute, without repetitions */
 	uint64_t received[CM_ATTR_APR + 1];
@@ -165,7 +177,11 @@ unsigned int cm_core_ids_left(const struct cm_core *core);
 /** cm_core_walk() - visit all connections in use. @visit may give back that one, and no other. */
 void cm_core_walk(struct cm_core *core, void (*visit)(struct cm_conn *conn, void *arg), void *arg);
 
-/** cm_core_serve() - welcome requests for a service id; others are rejected with reason 8. */
+/**
+ * cm_core_serve() - welcome requests for a service id
+ *
+ * Others are refused: REQ with reason 8, SIDR_REQ with status 1.
+ */
 int cm_core_serve(struct cm_core *core, struct cm_service *service, uint64_t service_id);
 
 /** cm_core_unserve() - stop. Requests already reported are not touched. */
@@ -186,14 +202,15 @@ void cm_core_input(struct cm_core *core, struct cm_port *port, const struct mad_
 
 /* What goes with a call. Members that a verb does not use are ignored. */
 struct cm_args {
-	struct cm_port *port;	     /* CALL_REQ */
-	const struct mad_path *path; /* CALL_REQ */
+	struct cm_port *port;	     /* CALL_REQ, CALL_SIDR_REQ */
+	const struct mad_path *path; /* CALL_REQ, CALL_SIDR_REQ */
 	uint8_t packet_life_time;    /* CALL_REQ: of the path, encoded */
-	uint64_t give_up_ns;	     /* CALL_REQ, CALL_REP, CALL_DREQ: 0 for the default */
+	uint64_t give_up_ns;	     /* CALL_REQ, _REP, _DREQ, _SIDR_REQ: 0 for the default */
 	/*
-	 * CALL_REQ, CALL_REP, CALL_REJ: the message. Comm ids, CA GUID and which message a REJ
-	 * answers are filled in by the core; all else is the caller's. NULL in CALL_REJ means
-	 * reason 28 without private data.
+	 * CALL_REQ, CALL_REP, CALL_REJ, CALL_SIDR_REQ, CALL_SIDR_REP: the message. Comm ids, CA
+	 * GUID, the service id of a SIDR_REP and which message a REJ answers are filled in by the
+	 * core; all else is the caller's. NULL in CALL_REJ means reason 28, in CALL_SIDR_REP
+	 * status 2, both without private data.
 	 */
 	struct cm_msg *msg;
 };
@@ -261,8 +278,8 @@ void cm_conn_snapshot(const struct cm_conn *conn, struct cm_snapshot *ret);
  * No timer runs for it: it is to be ended with CM_CALL_DESTROY at once, which says to the peer
  * what its own core would have said.
  *
- * Return: the connection; NULL if it is over (IDLE and TIMEWAIT: there is nothing to end), if the
- * local comm id is in use here, or when out of memory.
+ * Return: the connection; NULL if there is nothing to end (IDLE, TIMEWAIT, and lookups but those
+ * that wait for our answer), if the local comm id is in use here, or when out of memory.
  */
 struct cm_conn *cm_core_adopt(struct cm_core *core, const struct cm_snapshot *snapshot,
 			      void *owner);

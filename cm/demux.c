@@ -67,7 +67,7 @@ static void refuse_sidr(const struct arrival *in)
 	cm_msg_init(&msg, CM_ATTR_SIDR_REP, in->turn->msg->hdr.tid);
 	msg.sidr_rep.request_id = req->request_id;
 	msg.sidr_rep.service_id = req->service_id;
-	msg.sidr_rep.status = 1; /* service id not supported */
+	msg.sidr_rep.status = CM_SIDR_UNSUPPORTED;
 	answer(in, &msg);
 }
 
@@ -127,12 +127,31 @@ static struct cm_conn *unknown(struct arrival *in)
 
 /* --- one receiver a message ---------------------------------------------- */
 
+static bool is_served(const struct arrival *in, uint64_t service_id)
+{
+	struct cm_key key = { .guid = service_id };
+
+	return cm_index_find(&in->turn->core->services, &key);
+}
+
+static struct cm_conn *take_request(struct arrival *in, enum cm_event event)
+{
+	struct cm_conn *conn = cm_conn_take(in->turn->core);
+
+	if (!conn) {
+		count(in, CM_COUNT_NO_MEMORY);
+		return NULL;
+	}
+	conn->port = in->port;
+	conn->path = *in->path;
+	return step(in, conn, event);
+}
+
 /* A living connection with the queue pair that a REQ or REP names cannot be: the peer has
  * forgotten it. */
 static struct cm_conn *receive_req(struct arrival *in)
 {
 	const struct cm_req *req = &in->turn->msg->req;
-	struct cm_key service = { .guid = req->service_id };
 	struct cm_conn *conn;
 
 	conn = find_by_remote(in, req->local_ca_guid, req->local_comm_id);
@@ -144,18 +163,11 @@ static struct cm_conn *receive_req(struct arrival *in)
 		cm_step(conn, CM_PEER_RESTARTED, in->turn);
 		return conn;
 	}
-	if (!cm_index_find(&in->turn->core->services, &service)) {
+	if (!is_served(in, req->service_id)) {
 		refuse_req(in, CM_REJ_INVALID_SERVICE_ID);
 		return NULL;
 	}
-	conn = cm_conn_take(in->turn->core);
-	if (!conn) {
-		count(in, CM_COUNT_NO_MEMORY);
-		return NULL;
-	}
-	conn->port = in->port;
-	conn->path = *in->path;
-	return step(in, conn, CM_RX_REQ);
+	return take_request(in, CM_RX_REQ);
 }
 
 static struct cm_conn *receive_rep(struct arrival *in)
@@ -266,9 +278,24 @@ static struct cm_conn *receive_drep(struct arrival *in)
 
 static struct cm_conn *receive_sidr_req(struct arrival *in)
 {
-	count(in, CM_COUNT_UNSUPPORTED);
-	refuse_sidr(in);
-	return NULL;
+	const struct cm_sidr_req *req = &in->turn->msg->sidr_req;
+	struct cm_conn *conn = find_by_remote(in, req->service_id, req->request_id);
+
+	if (conn)
+		return step(in, conn, CM_RX_SIDR_REQ_DUP);
+	if (!is_served(in, req->service_id)) {
+		refuse_sidr(in);
+		return NULL;
+	}
+	return take_request(in, CM_RX_SIDR_REQ);
+}
+
+/* The request id is our comm id. A connection with that id is in no state that has this event. */
+static struct cm_conn *receive_sidr_rep(struct arrival *in)
+{
+	struct cm_conn *conn = find_by_local(in, in->turn->msg->sidr_rep.request_id);
+
+	return conn ? step(in, conn, CM_RX_SIDR_REP) : unknown(in);
 }
 
 static struct cm_conn *receive_unsupported(struct arrival *in)
@@ -278,16 +305,11 @@ static struct cm_conn *receive_unsupported(struct arrival *in)
 }
 
 static struct cm_conn *(*const receivers[])(struct arrival *) = {
-	[CM_ATTR_REQ] = receive_req,
-	[CM_ATTR_MRA] = receive_mra,
-	[CM_ATTR_REJ] = receive_rej,
-	[CM_ATTR_REP] = receive_rep,
-	[CM_ATTR_RTU] = receive_rtu,
-	[CM_ATTR_DREQ] = receive_dreq,
-	[CM_ATTR_DREP] = receive_drep,
-	[CM_ATTR_SIDR_REQ] = receive_sidr_req,
-	[CM_ATTR_SIDR_REP] = receive_unsupported,
-	[CM_ATTR_LAP] = receive_unsupported,
+	[CM_ATTR_REQ] = receive_req,	       [CM_ATTR_MRA] = receive_mra,
+	[CM_ATTR_REJ] = receive_rej,	       [CM_ATTR_REP] = receive_rep,
+	[CM_ATTR_RTU] = receive_rtu,	       [CM_ATTR_DREQ] = receive_dreq,
+	[CM_ATTR_DREP] = receive_drep,	       [CM_ATTR_SIDR_REQ] = receive_sidr_req,
+	[CM_ATTR_SIDR_REP] = receive_sidr_rep, [CM_ATTR_LAP] = receive_unsupported,
 	[CM_ATTR_APR] = receive_unsupported,
 };
 

@@ -15,8 +15,10 @@
 static const struct cm_edge edges[CM_N_STATES][CM_N_EVENTS] = {
 	[CM_IDLE] = {
 		[CM_CALL_REQ]       = { CM_REQ_SENT,     act_send_req },
+		[CM_CALL_SIDR_REQ]  = { CM_SIDR_REQ_SENT, act_send_sidr_req },
 		[CM_CALL_DESTROY]   = { CM_IDLE,         act_nothing },
 		[CM_RX_REQ]         = { CM_REQ_RCVD,     act_report_request },
+		[CM_RX_SIDR_REQ]    = { CM_SIDR_REQ_RCVD, act_report_lookup },
 		[CM_RX_DREQ]        = { CM_IDLE,         act_send_drep },
 	},
 	[CM_REQ_SENT] = {
@@ -133,6 +135,21 @@ static const struct cm_edge edges[CM_N_STATES][CM_N_EVENTS] = {
 		[CM_RX_REQ_DUP]     = { CM_TIMEWAIT,     act_count_duplicate },
 		[CM_RX_DREQ]        = { CM_TIMEWAIT,     act_send_drep },
 		[CM_T_TIMEWAIT]     = { CM_IDLE,         act_report_timewait_exit },
+	},
+	[CM_SIDR_REQ_SENT] = {
+		[CM_CALL_DESTROY]   = { CM_IDLE,         act_nothing },
+		[CM_RX_SIDR_REP]    = { CM_IDLE,         act_report_answered },
+		[CM_T_RESPONSE]     = { CM_SIDR_REQ_SENT, act_repeat },
+		[CM_T_SPENT]        = { CM_IDLE,         act_report_unreachable },
+	},
+	[CM_SIDR_REQ_RCVD] = {
+		[CM_CALL_SIDR_REP]  = { CM_SIDR_REP_SENT, act_send_sidr_rep },
+		[CM_CALL_DESTROY]   = { CM_IDLE,         act_refuse_lookup },
+		[CM_RX_SIDR_REQ_DUP] = { CM_SIDR_REQ_RCVD, act_count_duplicate },
+	},
+	[CM_SIDR_REP_SENT] = {
+		[CM_CALL_DESTROY]   = { CM_IDLE,         act_nothing },
+		[CM_RX_SIDR_REQ_DUP] = { CM_SIDR_REP_SENT, act_repeat_sidr_rep },
 	},
 };
 /* clang-format on */

@@ -8,8 +8,11 @@
 
 /* Wait after the first, second, ... transmission; the last value holds from there on. */
 static const uint16_t interval_ms[] = { 1000, 1000, 1000, 1000, 2000, 4000 };
+static const uint16_t lookup_interval_ms[] = { 2000, 2000, 2000, 2000, 4000, 5000 };
 
 #define N_INTERVALS (sizeof(interval_ms) / sizeof(interval_ms[0]))
+
+_Static_assert(sizeof(lookup_interval_ms) == sizeof(interval_ms), "both are as long");
 
 static uint64_t interval_ns(const struct cm_retry *retry)
 {
@@ -19,7 +22,7 @@ static uint64_t interval_ns(const struct cm_retry *retry)
 		return retry->patience_ns;
 	if (i >= N_INTERVALS)
 		i = N_INTERVALS - 1;
-	return interval_ms[i] * CM_NS_PER_MS;
+	return (retry->is_lookup ? lookup_interval_ms[i] : interval_ms[i]) * CM_NS_PER_MS;
 }
 
 void cm_retry_init(struct cm_retry *retry, uint64_t give_up_ns, struct cm_time now)
@@ -28,6 +31,12 @@ void cm_retry_init(struct cm_retry *retry, uint64_t give_up_ns, struct cm_time n
 		.give_up = give_up_ns ? cm_time_after(now, give_up_ns) : CM_TIME_NEVER,
 		.transmissions_max = give_up_ns ? 0 : CM_TRANSMISSIONS_MAX,
 	};
+}
+
+void cm_retry_init_lookup(struct cm_retry *retry, uint64_t give_up_ns, struct cm_time now)
+{
+	cm_retry_init(retry, give_up_ns, now);
+	retry->is_lookup = true;
 }
 
 struct cm_time cm_retry_next(struct cm_retry *retry, struct cm_time now)

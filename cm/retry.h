@@ -20,6 +20,7 @@ struct cm_retry {
 	struct cm_time give_up;	   /* CM_TIME_NEVER: when the transmissions are spent, or never */
 	uint8_t transmissions;	   /* so far */
 	uint8_t transmissions_max; /* 0: only give_up counts */
+	bool is_lookup;		   /* which schedule */
 	uint64_t patience_ns;	   /* asked for by the peer's MRA; 0 if it did not */
 };
 
@@ -31,6 +32,15 @@ struct cm_retry {
  * @now:        when it is asked for; a REQ may have to wait for its turn
  */
 void cm_retry_init(struct cm_retry *retry, uint64_t give_up_ns, struct cm_time now);
+
+/**
+ * cm_retry_init_lookup() - the same for a SIDR_REQ: 16 transmissions in 67 s by default
+ *
+ * A peer cannot ask for patience here, so the default is no less than the kernel waits, 16 times
+ * 4.1 s. And a kernel takes a SIDR_REQ that comes after its answer for another one, so repetitions
+ * come later than those of a REQ, when nothing should be on its way any more.
+ */
+void cm_retry_init_lookup(struct cm_retry *retry, uint64_t give_up_ns, struct cm_time now);
 
 /**
  * cm_retry_next() - count a transmission, tell when it is overdue

@@ -39,7 +39,8 @@ struct portd_client *host_client(void)
 static void released(struct cm_core *core, const struct cm_conn *conn)
 {
 	struct portd_close close = { .local_comm_id = conn->local_comm_id,
-				     .remote_comm_id = conn->remote_comm_id };
+				     .remote_comm_id = conn->remote_comm_id,
+				     .remote_ca_guid = conn->remote_ca_guid };
 
 	(void)core;
 	if (!conn->port)

@@ -73,6 +73,7 @@ struct id {
 
 	struct cm_conn *conn;  /* NULL before connect, and for listeners */
 	uint32_t starting_psn; /* random; where the peer starts sending */
+	uint32_t qkey;	       /* datagrams: of the queue pair, once it was asked for or learnt */
 	bool accepted;	       /* passive: the program took it over, events may go to it */
 	bool connect_error;    /* CONNECT_ERROR was delivered: no more bad news */
 	bool hides_scope;      /* the program is shown its addresses without a scope, as by stock */

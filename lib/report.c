@@ -5,6 +5,7 @@
  */
 #include "lib/report.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "lib/listen.h"
@@ -56,6 +57,56 @@ static void report_rejected(struct id *id, const struct cm_rej *rej)
 	id_post(event);
 }
 
+/* Where the service's queue pair is, as an address handle needs it. */
+static void set_ah(const struct id *id, struct ibv_ah_attr *ah)
+{
+	struct mad_gid dgid = addr_to_gid(&id->claim.peer);
+
+	ah->is_global = 1;
+	memcpy(&ah->grh.dgid, &dgid, sizeof(ah->grh.dgid));
+	ah->grh.sgid_index = (uint8_t)id->path.gid.gid_index;
+	ah->grh.flow_label = id->path.flow_label;
+	ah->grh.hop_limit = id->path.route.hop_limit;
+	ah->grh.traffic_class = id->option.tos;
+	ah->sl = id->path.sl;
+	ah->port_num = id->path.gid.port_num;
+}
+
+/* All datagram queue pairs of an id have one Q_Key: a service with another cannot be reached. */
+static bool suits(const struct id *id, const struct cm_sidr_rep *rep)
+{
+	return rep->qkey && (!id->qkey || id->qkey == rep->qkey);
+}
+
+static void report_found(struct id *id, struct event *event, const struct cm_sidr_rep *rep)
+{
+	struct rdma_ud_param *param = &event->pub.param.ud;
+
+	id->qkey = rep->qkey;
+	event->pub.event = RDMA_CM_EVENT_ESTABLISHED;
+	param->qp_num = rep->qpn;
+	param->qkey = rep->qkey;
+	set_ah(id, &param->ah_attr);
+}
+
+static void report_answered(struct id *id, const struct cm_sidr_rep *rep)
+{
+	struct event *event = id_event(id, RDMA_CM_EVENT_UNREACHABLE, rep->status);
+
+	if (!event)
+		return;
+	memcpy(event->private_data, rep->private_data, CM_SIDR_REP_PRIVATE_BYTES);
+	event->pub.param.ud.private_data = event->private_data;
+	event->pub.param.ud.private_data_len = CM_SIDR_REP_PRIVATE_BYTES;
+	if (rep->status == CM_SIDR_OK && suits(id, rep)) {
+		report_found(id, event, rep);
+	} else if (rep->status == CM_SIDR_OK) {
+		event->pub.event = RDMA_CM_EVENT_ADDR_ERROR;
+		event->pub.status = -EINVAL;
+	}
+	id_post(event);
+}
+
 static void report_disconnected(struct id *id, int status)
 {
 	id->state = ID_DISCONNECT;
@@ -103,6 +154,9 @@ void report_handle(struct engine *engine, struct outbox *box, const struct cm_re
 		break;
 	case CM_REPORT_TIMEWAIT_EXIT:
 		id_notify(id, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
+		break;
+	case CM_REPORT_ANSWERED:
+		report_answered(id, &msg->sidr_rep);
 		break;
 	}
 }

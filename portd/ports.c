@@ -483,19 +483,19 @@ static bool wants(const struct port_claim *claim, const union addr *dst)
 	return port_claim_accepts(claim, &scoped);
 }
 
-uint16_t ports_listener(const struct ports *ports, const struct cm_req *req)
+uint16_t ports_listener(const struct ports *ports, uint64_t service_id, const uint8_t *data)
 {
-	uint16_t ps = (uint16_t)(req->service_id >> 16);
-	uint16_t port = (uint16_t)req->service_id;
+	uint16_t ps = (uint16_t)(service_id >> 16);
+	uint16_t port = (uint16_t)service_id;
 	uint16_t found = PORTS_NOBODY;
 	const struct port_claim *claim;
 	struct cma_hdr hdr;
 	bool is_valid;
 	union addr dst;
 
-	if (req->service_id != cma_service_id(ps, port))
+	if (service_id != cma_service_id(ps, port))
 		return PORTS_NOBODY;
-	wire_decode(&cma_hdr_layout, req->private_data, &hdr);
+	wire_decode(&cma_hdr_layout, data, &hdr);
 	is_valid = !hdr.cma_version && !set_addr(&dst, hdr.ip_version, hdr.dst_addr, port, 0);
 	for (claim = port_space_first(&ports->space, ps, port); claim; claim = claim->next) {
 		const struct holder *holder = (const struct holder *)claim;

@@ -86,12 +86,13 @@ int ports_page_resume(struct ports *ports, uint16_t client, int fd);
 
 /**
  * ports_listener() - for whom is a request?
- * @req: a REQ whose service has the CMA header (annex A11)
+ * @service_id: of a REQ or SIDR_REQ
+ * @data:       its private data, of which the CMA header (annex A11) comes first
  *
  * Return: the client that listens on the port and address; PORTS_NOT_FOR_THEM if there are
  * listeners on the port, but for other addresses, or the header makes no sense; PORTS_NOBODY.
  */
-uint16_t ports_listener(const struct ports *ports, const struct cm_req *req);
+uint16_t ports_listener(const struct ports *ports, uint64_t service_id, const uint8_t *data);
 
 /** ports_client_gone() - release all that a client has. */
 void ports_client_gone(struct ports *ports, uint16_t client);

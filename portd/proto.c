@@ -95,6 +95,7 @@ static const struct wire_field close_rows[] = {
 	WIRE_ID(portd_close, local_comm_id, 0, 0, 32),
 	WIRE_ID(portd_close, remote_comm_id, 4, 0, 32),
 	WIRE_ADDR(portd_close, peer_gid, 8),
+	WIRE_ID(portd_close, remote_ca_guid, 24, 0, 64),
 };
 
 static const struct wire_field gone_rows[] = {
@@ -118,7 +119,7 @@ static const struct wire_layout layouts[PORTD_N_TYPES] = {
 	[PORTD_RESUMED] = LAYOUT(portd_ids, ids, 8),
 	[PORTD_REPLY] = LAYOUT(portd_reply, reply, 40 + PORTD_TEXT_BYTES),
 	[PORTD_MAD] = LAYOUT(portd_mad, mad, 4 + PATH_BYTES + MAD_BYTES),
-	[PORTD_CLOSE] = LAYOUT(portd_close, close, 24),
+	[PORTD_CLOSE] = LAYOUT(portd_close, close, 32),
 	[PORTD_GONE] = LAYOUT(portd_gone, gone, 4),
 };
 

@@ -19,7 +19,7 @@
 #include "mad/port.h"
 #include "mad/wire.h"
 
-#define PORTD_VERSION	     1
+#define PORTD_VERSION	     2
 #define PORTD_DATAGRAM_BYTES 16384 /* no datagram is larger */
 #define PORTD_HEAD_BYTES     4
 #define PORTD_DEVICE_BYTES   64
@@ -138,6 +138,7 @@ struct portd_close {
 	uint32_t local_comm_id;
 	uint32_t remote_comm_id;
 	struct mad_gid peer_gid; /* cm_peer_gid() */
+	uint64_t remote_ca_guid; /* of a lookup the service id, see cm/conn.h; 0: of any */
 };
 
 struct portd_gone {

@@ -37,23 +37,38 @@ static void answer_for_nobody(struct server *server, struct station *station,
 	send_effects(server, &fx);
 }
 
+static struct cm_msg refusal_of(const struct cm_msg *request)
+{
+	const struct cm_sidr_req *lookup = &request->sidr_req;
+	struct cm_msg msg;
+
+	if (request->hdr.attr_id == CM_ATTR_SIDR_REQ) {
+		cm_msg_init(&msg, CM_ATTR_SIDR_REP, request->hdr.tid);
+		msg.sidr_rep.request_id = lookup->request_id;
+		msg.sidr_rep.service_id = lookup->service_id;
+		msg.sidr_rep.status = CM_SIDR_REJECT;
+		return msg;
+	}
+	cm_msg_init(&msg, CM_ATTR_REJ, request->hdr.tid);
+	msg.rej.remote_comm_id = request->req.local_comm_id;
+	msg.rej.message = CM_ANSWERED_REQ;
+	msg.rej.reason = CM_REJ_CONSUMER;
+	return msg;
+}
+
 /* As the kernel: where anybody listens on the port, it is as if a program had refused. What the
  * request says is for none of them. */
-static void refuse_req(struct server *server, struct station *station, const struct mad_path *path,
-		       const struct cm_msg *req)
+static void refuse(struct server *server, struct station *station, const struct mad_path *path,
+		   const struct cm_msg *request)
 {
+	struct cm_msg msg = refusal_of(request);
 	uint8_t mad[MAD_BYTES];
-	struct cm_msg rej;
 
 	if (server_in_grace(server)) {
 		server->count[SERVER_COUNT_HELD_BACK]++;
 		return;
 	}
-	cm_msg_init(&rej, CM_ATTR_REJ, req->hdr.tid);
-	rej.rej.remote_comm_id = req->req.local_comm_id;
-	rej.rej.message = CM_ANSWERED_REQ;
-	rej.rej.reason = CM_REJ_CONSUMER;
-	cm_msg_encode(&rej, mad);
+	cm_msg_encode(&msg, mad);
 	server->count[SERVER_COUNT_ANSWERED]++;
 	station_send(server, station, path, mad, false);
 }
@@ -122,7 +137,18 @@ static uint16_t route_req(const struct server *server, const struct mad_gid *pee
 	to = holder(wills_of_remote(server->wills, peer, req->local_ca_guid, req->local_comm_id));
 	if (to == NOBODY)
 		to = holder(wills_of_qpn(server->wills, peer, req->local_ca_guid, req->local_qpn));
-	return to == NOBODY ? ports_listener(server->ports, req) : to;
+	return to == NOBODY ? ports_listener(server->ports, req->service_id, req->private_data)
+			    : to;
+}
+
+static uint16_t route_sidr_req(const struct server *server, const struct mad_gid *peer,
+			       const struct cm_sidr_req *req)
+{
+	uint16_t to =
+		holder(wills_of_remote(server->wills, peer, req->service_id, req->request_id));
+
+	return to == NOBODY ? ports_listener(server->ports, req->service_id, req->private_data)
+			    : to;
 }
 
 /* Who gives up on a REQ of ours that was never answered names no comm id but its own. */
@@ -162,17 +188,22 @@ static uint16_t route(const struct server *server, const struct mad_path *path,
 	case CM_ATTR_APR:
 		return owner_of_id(server, msg->apr.remote_comm_id);
 	case CM_ATTR_SIDR_REQ:
+		return route_sidr_req(server, &peer, &msg->sidr_req);
 	case CM_ATTR_SIDR_REP:
-		break;
+		return owner_of_id(server, msg->sidr_rep.request_id);
 	}
 	return NOBODY;
+}
+
+static bool is_request(const struct cm_msg *msg)
+{
+	return msg->hdr.attr_id == CM_ATTR_REQ || msg->hdr.attr_id == CM_ATTR_SIDR_REQ;
 }
 
 void router_received(struct server *server, struct station *station, const struct mad_path *path,
 		     const uint8_t mad[MAD_BYTES])
 {
 	struct cm_msg msg;
-	bool is_request;
 	uint16_t to;
 
 	if (cm_msg_decode(mad, MAD_BYTES, &msg)) {
@@ -181,27 +212,27 @@ void router_received(struct server *server, struct station *station, const struc
 	}
 	to = route(server, path, &msg);
 	if (to == PORTS_NOT_FOR_THEM) {
-		refuse_req(server, station, path, &msg);
+		refuse(server, station, path, &msg);
 		return;
 	}
 	if (to == NOBODY || !(server->guest[to]->stations >> station->handle & 1)) {
 		answer_for_nobody(server, station, path, mad);
 		return;
 	}
-	is_request = msg.hdr.attr_id == CM_ATTR_REQ;
 	/* What a remote flood makes us remember for a client that does not answer has a bound. */
-	if ((is_request && wills_count(server->wills, to) >= WILLS_MAX) ||
+	if ((is_request(&msg) && wills_count(server->wills, to) >= WILLS_MAX) ||
 	    wills_received(server->wills, to, station->handle, path, &msg)) {
 		server->count[SERVER_COUNT_OVERFLOW]++;
 		return;
 	}
 	server->count[SERVER_COUNT_ROUTED]++;
-	guest_deliver(server, server->guest[to], station, path, mad, is_request);
+	guest_deliver(server, server->guest[to], station, path, mad, is_request(&msg));
 }
 
 /* --- may it be sent? ----------------------------------------------------- */
 
-/* Whose comm id a message says it comes from; a REJ may name none. */
+/* Whose comm id a message says it comes from; a REJ may name none, and a SIDR_REP names its
+ * receiver's. */
 static bool names_sender(const struct cm_msg *msg, uint32_t *ret)
 {
 	switch ((enum cm_attr)msg->hdr.attr_id) {

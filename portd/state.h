@@ -77,7 +77,7 @@ struct station {
 	struct mad_port *mad;
 	struct mad_sender *sender; /* NULL: all goes through mad */
 	unsigned int batch;	   /* how many messages to try to receive in a turn */
-	struct list requests;	   /* parcels: REQs, which let answers go first */
+	struct list requests;	   /* parcels: REQs, SIDR_REQs, which let answers go first */
 	struct list waiting;	   /* parcels that wait for link addresses */
 	unsigned int n_waiting;
 };
@@ -241,7 +241,7 @@ int station_open(struct server *server, const char *device, uint8_t port_num, st
 /** station_receive() - take what has arrived. */
 void station_receive(struct server *server, struct station *station);
 
-/** station_send() - a message is to leave: a REQ at the end of the turn, all else at once. */
+/** station_send() - a message is to leave: a request at the end of the turn, all else at once. */
 void station_send(struct server *server, struct station *station, const struct mad_path *path,
 		  const uint8_t mad[MAD_BYTES], bool again);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The ports of this host on which cmportd owns the CM class. Answers leave at once; REQs gather
+ * The ports of this host on which cmportd owns the CM class. Answers leave at once; requests gather
  * until all that has arrived was looked at, and leave a few at a time, so that in a storm of
  * requests no REP waits behind them. A message whose next hop has no link address yet waits here,
  * because the kernel would make us wait for it. Called by server.c, router.c and answer.c.
@@ -256,7 +256,7 @@ static void wait_for_hop(struct server *server, struct station *station, struct 
 
 static bool is_request(const uint8_t mad[MAD_BYTES])
 {
-	return cm_mad_attr(mad) == CM_ATTR_REQ;
+	return cm_mad_attr(mad) == CM_ATTR_REQ || cm_mad_attr(mad) == CM_ATTR_SIDR_REQ;
 }
 
 /* What takes back a REQ must not overtake it. */

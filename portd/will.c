@@ -27,7 +27,8 @@ struct will *will_unnamed(const struct wills *wills, uint16_t client, const stru
 	struct will *will = NULL, *over = NULL;
 
 	while ((will = will_find(wills, WILL_BY_REMOTE, will, &key))) {
-		if (will->client != client || will->is.local_comm_id)
+		if (will->client != client || will->is.local_comm_id ||
+		    will_is_in(will, WILLS_OF_LOOKUPS))
 			continue;
 		if (!will_is_in(will, WILL_IN(IDLE)))
 			return will;
@@ -63,13 +64,14 @@ bool will_is_of_peer(const struct view *view, const struct will *will)
 static unsigned int tables_of(const struct will *will)
 {
 	bool has_peer = will->is.remote_comm_id != 0 && !will->is_refused;
+	unsigned int without_qpn = WILL_IN(IDLE) | WILL_IN(TIMEWAIT) | WILLS_OF_LOOKUPS;
 	unsigned int tables = 0;
 
 	if (will->is.local_comm_id)
 		tables |= 1u << WILL_BY_LOCAL;
 	if (has_peer && (!will_is_in(will, WILL_IN(IDLE)) || !will->is.local_comm_id))
 		tables |= 1u << WILL_BY_REMOTE;
-	if (has_peer && !will_is_in(will, WILL_IN(IDLE) | WILL_IN(TIMEWAIT)))
+	if (has_peer && !will_is_in(will, without_qpn))
 		tables |= 1u << WILL_BY_QPN;
 	return tables;
 }
@@ -163,7 +165,9 @@ int wills_set(struct wills *wills, uint16_t client, const struct portd_will *tol
 
 void wills_close(struct wills *wills, uint16_t client, const struct portd_close *close)
 {
-	struct cm_key key = { .gid = close->peer_gid, .id = close->remote_comm_id };
+	struct cm_key key = { .gid = close->peer_gid,
+			      .guid = close->remote_ca_guid,
+			      .id = close->remote_comm_id };
 	struct will *will = will_of_local(wills, close->local_comm_id), *other = NULL;
 
 	if (!will && close->remote_comm_id) {

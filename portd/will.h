@@ -56,7 +56,8 @@ void wills_free(struct wills *wills);
  * A REQ makes a will; the first answer to a REQ gives its will the client's comm id; the others
  * change the state of theirs, as the client's core has changed its own. Messages in the two
  * sockets of a client may cross: a will can be behind or ahead for as long as they are on their
- * way, and not for good as long as the connection lives. SIDR has no wills.
+ * way, and not for good as long as the connection lives. A lookup has a will on the side that is
+ * asked: who asks has nothing to end.
  *
  * To be called in the order in which the client's core has spoken; wills_close() after the last
  * message of a connection.
@@ -70,10 +71,11 @@ int wills_sent(struct wills *wills, uint16_t client, uint8_t port, const struct 
 /**
  * wills_received() - a message is handed to a client
  *
- * Arguments and what is done: as wills_sent(). A REQ makes a will without a local comm id. What
+ * Arguments and what is done: as wills_sent(). A REQ or SIDR_REQ makes a will without a local comm
+ * id. What
  * the client's core will drop, by the guards of cm/demux.c, changes nothing.
  *
- * Return: 0, or -ENOMEM: a REQ should be dropped then.
+ * Return: 0, or -ENOMEM: a request should be dropped then.
  */
 int wills_received(struct wills *wills, uint16_t client, uint8_t port, const struct mad_path *path,
 		   const struct cm_msg *msg);

@@ -65,6 +65,26 @@ static int received_req(const struct view *view)
 	return 0;
 }
 
+static int received_sidr_req(const struct view *view)
+{
+	const struct cm_sidr_req *req = &view->msg->sidr_req;
+	struct portd_will is = { .state = CM_SIDR_REQ_RCVD,
+				 .port = view->port,
+				 .remote_comm_id = req->request_id,
+				 .remote_ca_guid = req->service_id,
+				 .tid = view->msg->hdr.tid,
+				 .path = *view->path };
+	struct will *will;
+
+	if (!req->request_id || find_by_remote(view, req->service_id, req->request_id))
+		return 0;
+	will = will_add(view->wills, view->client);
+	if (!will)
+		return -ENOMEM;
+	will_replace(view->wills, will, &is);
+	return 0;
+}
+
 static int received_mra(const struct view *view)
 {
 	if (view->msg->mra.message == CM_ANSWERED_REQ)
@@ -164,7 +184,7 @@ static int (*const receivers[CM_ATTR_APR + 1])(const struct view *) = {
 	[CM_ATTR_REQ] = received_req,	[CM_ATTR_MRA] = received_mra,
 	[CM_ATTR_REJ] = received_rej,	[CM_ATTR_REP] = received_rep,
 	[CM_ATTR_RTU] = received_rtu,	[CM_ATTR_DREQ] = received_dreq,
-	[CM_ATTR_DREP] = received_drep,
+	[CM_ATTR_DREP] = received_drep, [CM_ATTR_SIDR_REQ] = received_sidr_req,
 };
 
 int wills_received(struct wills *wills, uint16_t client, uint8_t port, const struct mad_path *path,

@@ -46,6 +46,28 @@ static int sent_req(const struct view *view)
 	return 0;
 }
 
+/* --- SIDR ---------------------------------------------------------------- */
+
+/*
+ * Who looks up needs no will: to end it there is nothing to say. The answer names what was asked,
+ * which must have been asked of this client. A core that serves the service no more answers without
+ * a connection, and will close none.
+ */
+static int sent_sidr_rep(const struct view *view)
+{
+	const struct cm_sidr_rep *rep = &view->msg->sidr_rep;
+	struct will *will = will_of_peer(view, WILL_BY_REMOTE, &rep->service_id, rep->request_id,
+					 ~(WILL_IN(SIDR_REQ_RCVD) | WILL_IN(SIDR_REP_SENT)));
+
+	if (!will || will->is.port != view->port)
+		return -EPERM;
+	if (rep->status == CM_SIDR_UNSUPPORTED && !will->is.local_comm_id)
+		will_remove(view->wills, will);
+	else
+		will_step(view->wills, will, CM_CALL_SIDR_REP);
+	return 0;
+}
+
 /* --- which connection it is about ---------------------------------------- */
 
 static bool is_rej(const struct view *view, enum cm_rej_reason reason)
@@ -212,8 +234,10 @@ int wills_sent(struct wills *wills, uint16_t client, uint8_t port, const struct 
 
 	if (msg->hdr.attr_id == CM_ATTR_REQ)
 		return sent_req(&view);
-	if (msg->hdr.attr_id == CM_ATTR_SIDR_REQ || msg->hdr.attr_id == CM_ATTR_SIDR_REP)
+	if (msg->hdr.attr_id == CM_ATTR_SIDR_REQ)
 		return 0;
+	if (msg->hdr.attr_id == CM_ATTR_SIDR_REP)
+		return sent_sidr_rep(&view);
 	/* All others begin with the two ids. */
 	view.local_comm_id = msg->rtu.local_comm_id;
 	view.remote_comm_id = msg->rtu.remote_comm_id;

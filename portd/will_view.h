@@ -11,6 +11,9 @@
 
 #define WILL_IN(state) (1u << CM_##state)
 
+/* They are found by (peer, service id, request id), see remote_ca_guid in cm/conn.h. */
+#define WILLS_OF_LOOKUPS (WILL_IN(SIDR_REQ_SENT) | WILL_IN(SIDR_REQ_RCVD) | WILL_IN(SIDR_REP_SENT))
+
 struct view {
 	struct wills *wills;
 	uint16_t client;

@@ -80,6 +80,44 @@ static struct cm_msg our_rep(const struct rig *rig)
 	return msg;
 }
 
+static struct cm_msg our_sidr_req(void)
+{
+	struct cm_msg msg;
+
+	cm_msg_init(&msg, CM_ATTR_SIDR_REQ, 0);
+	msg.sidr_req.service_id = RIG_SERVICE;
+	msg.sidr_req.pkey = 0xffff;
+	memcpy(msg.sidr_req.private_data, "where?", 6);
+	return msg;
+}
+
+static struct cm_msg our_sidr_rep(const struct rig *rig)
+{
+	struct cm_msg msg;
+
+	cm_msg_init(&msg, CM_ATTR_SIDR_REP, 0);
+	msg.sidr_rep.qpn = rig->our_qpn;
+	msg.sidr_rep.qkey = RIG_QKEY;
+	memcpy(msg.sidr_rep.private_data, "here", 4);
+	return msg;
+}
+
+/* Return: false for verbs that go without. */
+static bool our_msg(const struct rig *rig, enum cm_event verb, struct cm_msg *ret)
+{
+	if (verb == CM_CALL_REQ)
+		*ret = our_req(rig);
+	else if (verb == CM_CALL_REP)
+		*ret = our_rep(rig);
+	else if (verb == CM_CALL_SIDR_REQ)
+		*ret = our_sidr_req();
+	else if (verb == CM_CALL_SIDR_REP)
+		*ret = our_sidr_rep(rig);
+	else
+		return false;
+	return true;
+}
+
 static void fill_peer_req(const struct rig *rig, struct cm_req *req)
 {
 	req->local_comm_id = rig->peer_comm_id;
@@ -138,6 +176,14 @@ struct cm_msg rig_msg(const struct rig *rig, enum cm_attr attr)
 		fill_peer_rep(rig, &msg.rep);
 	} else if (attr == CM_ATTR_REJ) {
 		fill_peer_rej(rig, &msg.rej);
+	} else if (attr == CM_ATTR_SIDR_REQ) {
+		msg.sidr_req.request_id = rig->peer_comm_id;
+		msg.sidr_req.service_id = RIG_SERVICE;
+	} else if (attr == CM_ATTR_SIDR_REP) {
+		msg.sidr_rep.request_id = rig->comm_id;
+		msg.sidr_rep.service_id = RIG_SERVICE;
+		msg.sidr_rep.qpn = rig->peer_qpn;
+		msg.sidr_rep.qkey = RIG_QKEY;
 	} else {
 		/* MRA, RTU, DREQ and DREP all begin with the two ids. */
 		msg.rtu.local_comm_id = rig->peer_comm_id;
@@ -179,11 +225,11 @@ static void note_step(const struct rig *rig, bool begins)
 
 int rig_call(struct rig *rig, enum cm_event verb)
 {
-	struct cm_msg msg = verb == CM_CALL_REQ ? our_req(rig) : our_rep(rig);
+	struct cm_msg msg;
 	struct cm_args args = {
 		.port = &rig->port, .path = &rig->path, .packet_life_time = 18, .msg = &msg
 	};
-	bool has_msg = verb == CM_CALL_REQ || verb == CM_CALL_REP;
+	bool has_msg = our_msg(rig, verb, &msg);
 	int err;
 
 	note_step(rig, true);
@@ -228,26 +274,29 @@ struct way {
 };
 
 static const struct way active_ways[CM_N_STATES] = {
-	[CM_REQ_SENT] = {CM_IDLE,	   "local REQ" },
-	[CM_MRA_REQ_RCVD] = { CM_REQ_SENT,	   "MRA(REQ)"  },
+	[CM_REQ_SENT] = {CM_IDLE,	   "local REQ"     },
+	[CM_MRA_REQ_RCVD] = { CM_REQ_SENT,	   "MRA(REQ)"      },
 	[CM_REP_RCVD] = { CM_REQ_SENT,    "REP"	     },
-	[CM_MRA_REP_SENT] = { CM_REP_RCVD,	   "local MRA" },
-	[CM_ESTABLISHED] = { CM_REP_RCVD,	  "local RTU" },
-	[CM_DREQ_SENT] = { CM_ESTABLISHED, "local DREQ"},
+	[CM_MRA_REP_SENT] = { CM_REP_RCVD,	   "local MRA"     },
+	[CM_ESTABLISHED] = { CM_REP_RCVD,	  "local RTU"     },
+	[CM_DREQ_SENT] = { CM_ESTABLISHED, "local DREQ"	},
 	[CM_DREQ_RCVD] = { CM_ESTABLISHED, "DREQ"	  },
-	[CM_TIMEWAIT] = { CM_DREQ_SENT,	"DREP"      },
+	[CM_TIMEWAIT] = { CM_DREQ_SENT,	"DREP"	       },
+	[CM_SIDR_REQ_SENT] = { CM_IDLE,	"local SIDR_REQ"},
 };
 
 static const struct way passive_ways[CM_N_STATES] = {
-	[CM_REQ_RCVD] = {CM_IDLE,	   "REQ"	 },
-	[CM_MRA_REQ_SENT] = { CM_REQ_RCVD,	   "local MRA" },
-	[CM_REP_SENT] = { CM_REQ_RCVD,    "local REP" },
-	[CM_MRA_REP_RCVD] = { CM_REP_SENT,	   "MRA(REP)"  },
-	[CM_ESTABLISHED] = { CM_REP_SENT,	  "RTU"	},
-	[CM_DREQ_SENT] = { CM_ESTABLISHED, "local DREQ"},
-	[CM_DREQ_RCVD] = { CM_ESTABLISHED, "DREQ"	  },
-	[CM_TIMEWAIT] = { CM_DREQ_RCVD,	"local DREP"},
+	[CM_REQ_RCVD] = {CM_IDLE,	   "REQ"		 },
+	[CM_MRA_REQ_SENT] = { CM_REQ_RCVD,	   "local MRA"     },
+	[CM_REP_SENT] = { CM_REQ_RCVD,      "local REP"	   },
+	[CM_MRA_REP_RCVD] = { CM_REP_SENT,	   "MRA(REP)"      },
+	[CM_ESTABLISHED] = { CM_REP_SENT,	  "RTU"		},
+	[CM_DREQ_SENT] = { CM_ESTABLISHED,   "local DREQ"	},
+	[CM_DREQ_RCVD] = { CM_ESTABLISHED,   "DREQ"	  },
+	[CM_TIMEWAIT] = { CM_DREQ_RCVD,	"local DREP"    },
 	[CM_IDLE] = { CM_TIMEWAIT,	   "timer"	   },
+	[CM_SIDR_REQ_RCVD] = { CM_IDLE,		"SIDR_REQ"	   },
+	[CM_SIDR_REP_SENT] = { CM_SIDR_REQ_RCVD, "local SIDR_REP"},
 };
 
 bool rig_can_reach(enum cm_state state, bool passive)
@@ -264,9 +313,9 @@ static void begin(struct rig *rig)
 	rig->comm_id = rig->conn->local_comm_id;
 }
 
-static void be_asked(struct rig *rig)
+static void be_asked(struct rig *rig, const char *input)
 {
-	rig_input(rig, "REQ");
+	rig_input(rig, input);
 	ck_assert_uint_eq(rig->out.n_reports, 1);
 	rig->conn = rig->out.report[0].conn;
 	rig->conn->owner = rig;
@@ -278,8 +327,8 @@ void rig_reach(struct rig *rig, enum cm_state state, bool passive)
 	const struct way *way = passive ? &passive_ways[state] : &active_ways[state];
 
 	ck_assert(rig_can_reach(state, passive));
-	if (passive && state == CM_REQ_RCVD) {
-		be_asked(rig);
+	if (passive && (state == CM_REQ_RCVD || state == CM_SIDR_REQ_RCVD)) {
+		be_asked(rig, way->input);
 	} else if (!passive && state == CM_IDLE) {
 		begin(rig);
 	} else {

@@ -14,6 +14,7 @@
 #define RIG_OUR_QPN   0x000111
 #define RIG_OUR_PSN   0x00aaaa
 #define RIG_PEER_PSN  0x00bbbb
+#define RIG_QKEY      0x01234567
 
 /* Where a connection went that its core does not know any more. */
 #define RIG_GONE CM_N_STATES

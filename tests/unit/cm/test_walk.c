@@ -36,13 +36,14 @@ static void hear_broken(struct rig *rig)
 static void check_reports(const struct rig *rig)
 {
 	static const unsigned int states[] = {
-		[CM_REPORT_REQUEST] = 1 << CM_REQ_RCVD,
+		[CM_REPORT_REQUEST] = 1 << CM_REQ_RCVD | 1 << CM_SIDR_REQ_RCVD,
 		[CM_REPORT_RESPONSE] = 1 << CM_REP_RCVD,
 		[CM_REPORT_ESTABLISHED] = 1 << CM_ESTABLISHED,
 		[CM_REPORT_REJECTED] = 1 << CM_IDLE | 1 << CM_TIMEWAIT,
 		[CM_REPORT_UNREACHABLE] = 1 << CM_IDLE,
 		[CM_REPORT_DISCONNECTED] = 1 << CM_DREQ_RCVD | 1 << CM_TIMEWAIT,
 		[CM_REPORT_TIMEWAIT_EXIT] = 1 << CM_IDLE,
+		[CM_REPORT_ANSWERED] = 1 << CM_IDLE,
 	};
 
 	for (unsigned int i = 0; i < rig->out.n_reports; i++) {

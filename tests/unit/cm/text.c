@@ -19,6 +19,8 @@ const char *text_of_msg(const struct cm_msg *msg, char *text, size_t bytes)
 			 msg->rej.reason);
 	else if (msg->hdr.attr_id == CM_ATTR_MRA)
 		snprintf(text, bytes, "%s(%s)", name, answered[msg->mra.message]);
+	else if (msg->hdr.attr_id == CM_ATTR_SIDR_REP)
+		snprintf(text, bytes, "%s %u", name, msg->sidr_rep.status);
 	else
 		snprintf(text, bytes, "%s", name);
 	return text;
@@ -52,6 +54,7 @@ static const char *const kinds[] = {
 	[CM_REPORT_UNREACHABLE] = "UNREACHABLE",
 	[CM_REPORT_DISCONNECTED] = "DISCONNECTED",
 	[CM_REPORT_TIMEWAIT_EXIT] = "TIMEWAIT_EXIT",
+	[CM_REPORT_ANSWERED] = "ANSWERED",
 };
 
 const char *text_of_report(const struct cm_report *report, char *text, size_t bytes)

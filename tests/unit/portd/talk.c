@@ -139,7 +139,7 @@ const char *talk_state(void)
 
 void talk_ended_by(uint16_t client, uint32_t local, uint32_t remote)
 {
-	struct portd_close close = { local, remote, talk_to_peer.dgid };
+	struct portd_close close = { local, remote, talk_to_peer.dgid, 0 };
 
 	wills_close(talk_wills, client, &close);
 }

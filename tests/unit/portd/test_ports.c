@@ -187,7 +187,7 @@ START_TEST(a_request_is_for_the_listener_of_its_address)
 	bind_on(2, 1, OTHER, PORT);
 	ck_assert_int_eq(listen_on(1, 1, HOST), 0);
 	ck_assert_int_eq(listen_on(2, 1, OTHER), 0);
-	ck_assert_uint_eq(ports_listener(ports, &req), 2);
+	ck_assert_uint_eq(ports_listener(ports, req.service_id, req.private_data), 2);
 }
 END_TEST
 
@@ -196,7 +196,7 @@ START_TEST(who_only_holds_a_port_gets_no_requests)
 	struct cm_req req = req_to(HOST);
 
 	bind_on(1, 1, HOST, PORT);
-	ck_assert_uint_eq(ports_listener(ports, &req), PORTS_NOBODY);
+	ck_assert_uint_eq(ports_listener(ports, req.service_id, req.private_data), PORTS_NOBODY);
 }
 END_TEST
 
@@ -206,7 +206,8 @@ START_TEST(a_request_for_another_address_is_not_for_a_listener)
 
 	bind_on(1, 1, HOST, PORT);
 	ck_assert_int_eq(listen_on(1, 1, HOST), 0);
-	ck_assert_uint_eq(ports_listener(ports, &req), PORTS_NOT_FOR_THEM);
+	ck_assert_uint_eq(ports_listener(ports, req.service_id, req.private_data),
+			  PORTS_NOT_FOR_THEM);
 }
 END_TEST
 
@@ -217,7 +218,8 @@ START_TEST(a_header_that_makes_no_sense_is_for_no_listener)
 	bind_on(1, 1, HOST, PORT);
 	listen_on(1, 1, HOST);
 	req.private_data[1] = 0x50; /* IP version 5 */
-	ck_assert_uint_eq(ports_listener(ports, &req), PORTS_NOT_FOR_THEM);
+	ck_assert_uint_eq(ports_listener(ports, req.service_id, req.private_data),
+			  PORTS_NOT_FOR_THEM);
 }
 END_TEST
 

@@ -30,9 +30,10 @@ static const struct will *find_will(const struct cm_conn *conn)
 	return wills_of_remote(twin.wills, &peer, conn->remote_ca_guid, conn->remote_comm_id);
 }
 
+/* There is nothing to end, and maybe no will. */
 static bool is_over(unsigned int state)
 {
-	return state == CM_IDLE || state == CM_TIMEWAIT;
+	return state == CM_IDLE || state == CM_TIMEWAIT || state == CM_SIDR_REQ_SENT;
 }
 
 /* What does not show in messages makes no difference at the end either. */
@@ -40,6 +41,8 @@ static bool is_as_good(const struct cm_conn *conn, enum cm_state core, unsigned 
 {
 	if (core == will)
 		return true;
+	if (core == CM_SIDR_REQ_SENT)
+		return is_over(will);
 	if (core == CM_MRA_REQ_RCVD)
 		return will == CM_REQ_SENT;
 	if (core == CM_MRA_REQ_SENT)

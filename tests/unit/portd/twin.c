@@ -169,6 +169,7 @@ static void note_release(struct cm_core *core, const struct cm_conn *conn)
 		.kind = CLOSE,
 		.close = {.local_comm_id = conn->local_comm_id,
 			   .remote_comm_id = conn->remote_comm_id,
+			   .remote_ca_guid = conn->remote_ca_guid,
 			   .peer_gid = cm_peer_gid(&conn->path)}
 	};
 
@@ -231,11 +232,32 @@ static struct cm_conn **slot_of(enum who who, const struct cm_conn *conn)
 	return NULL;
 }
 
+static bool is_of_lookup(enum cm_event verb)
+{
+	return verb == CM_CALL_SIDR_REQ || verb == CM_CALL_SIDR_REP;
+}
+
+static struct cm_msg lookup_offer(enum cm_event verb, uint32_t qpn)
+{
+	struct cm_msg msg;
+
+	cm_msg_init(&msg, verb == CM_CALL_SIDR_REQ ? CM_ATTR_SIDR_REQ : CM_ATTR_SIDR_REP, 0);
+	if (verb == CM_CALL_SIDR_REQ) {
+		msg.sidr_req.service_id = SERVICE + chance(5);
+		return msg;
+	}
+	msg.sidr_rep.qpn = qpn;
+	msg.sidr_rep.status = chance(20) ? CM_SIDR_REJECT : CM_SIDR_OK;
+	return msg;
+}
+
 static struct cm_msg offer(enum cm_event verb)
 {
 	uint32_t qpn = 0x100 + (uint32_t)(random() % N_QPNS);
 	struct cm_msg msg;
 
+	if (is_of_lookup(verb))
+		return lookup_offer(verb, qpn);
 	cm_msg_init(&msg, verb == CM_CALL_REQ ? CM_ATTR_REQ : CM_ATTR_REP, 0);
 	if (verb != CM_CALL_REQ) {
 		msg.rep.local_qpn = qpn;
@@ -259,7 +281,7 @@ static int call(enum who who, struct cm_conn **slot, enum cm_event verb)
 				.give_up_ns = chance(50) ? 1500 * CM_NS_PER_MS : 0 };
 	bool is_end = verb == CM_CALL_DESTROY || verb == CM_CALL_FORGET;
 
-	if (verb == CM_CALL_REQ || verb == CM_CALL_REP)
+	if (verb == CM_CALL_REQ || verb == CM_CALL_REP || is_of_lookup(verb))
 		args.msg = &msg;
 	if (cm_core_call(&twin.side[who].core, conn, verb, &args, twin.now, &out))
 		return -EINVAL;
@@ -274,13 +296,14 @@ static void take_request(enum who who, struct cm_conn *conn)
 	struct cm_conn **slot = slot_of(who, NULL);
 
 	if (!slot || chance(10)) {
-		call(who, &conn, CM_CALL_FORGET);
+		call(who, &conn,
+		     conn->state == CM_SIDR_REQ_RCVD ? CM_CALL_DESTROY : CM_CALL_FORGET);
 		return;
 	}
 	*slot = conn;
 	conn->owner = slot;
 	if (chance(50))
-		call(who, slot, CM_CALL_MRA);
+		call(who, slot, CM_CALL_MRA); /* EINVAL for a lookup */
 }
 
 static bool is_without_message(const struct cm_report *report)
@@ -327,19 +350,22 @@ static void carry_out(enum who who)
 /* A second use of a connection is for the twin.side that has asked before. */
 static bool may_call(const struct cm_conn *conn, enum cm_event verb)
 {
-	return verb != CM_CALL_REQ || conn->active || !conn->port;
+	if (verb != CM_CALL_REQ && verb != CM_CALL_SIDR_REQ)
+		return true;
+	return conn->active || !conn->port;
 }
 
 static enum cm_event usual_call(enum cm_state state)
 {
 	static const enum cm_event verb[CM_N_STATES] = {
-		[CM_IDLE] = CM_CALL_DESTROY,	 [CM_REQ_SENT] = CM_CALL_MRA,
-		[CM_MRA_REQ_RCVD] = CM_CALL_MRA, [CM_REP_RCVD] = CM_CALL_RTU,
-		[CM_MRA_REP_SENT] = CM_CALL_RTU, [CM_REQ_RCVD] = CM_CALL_REP,
-		[CM_MRA_REQ_SENT] = CM_CALL_REP, [CM_REP_SENT] = CM_CALL_MRA,
-		[CM_MRA_REP_RCVD] = CM_CALL_MRA, [CM_ESTABLISHED] = CM_CALL_DREQ,
-		[CM_DREQ_SENT] = CM_CALL_MRA,	 [CM_DREQ_RCVD] = CM_CALL_DREP,
-		[CM_TIMEWAIT] = CM_CALL_DESTROY,
+		[CM_IDLE] = CM_CALL_DESTROY,	       [CM_REQ_SENT] = CM_CALL_MRA,
+		[CM_MRA_REQ_RCVD] = CM_CALL_MRA,       [CM_REP_RCVD] = CM_CALL_RTU,
+		[CM_MRA_REP_SENT] = CM_CALL_RTU,       [CM_REQ_RCVD] = CM_CALL_REP,
+		[CM_MRA_REQ_SENT] = CM_CALL_REP,       [CM_REP_SENT] = CM_CALL_MRA,
+		[CM_MRA_REP_RCVD] = CM_CALL_MRA,       [CM_ESTABLISHED] = CM_CALL_DREQ,
+		[CM_DREQ_SENT] = CM_CALL_MRA,	       [CM_DREQ_RCVD] = CM_CALL_DREP,
+		[CM_TIMEWAIT] = CM_CALL_DESTROY,       [CM_SIDR_REQ_SENT] = CM_CALL_MRA,
+		[CM_SIDR_REQ_RCVD] = CM_CALL_SIDR_REP, [CM_SIDR_REP_SENT] = CM_CALL_DESTROY,
 	};
 
 	return verb[state];
@@ -353,7 +379,7 @@ static void act(enum who who)
 	if (!*slot) {
 		*slot = cm_core_conn_new(&twin.side[who].core, slot);
 		ck_assert_ptr_nonnull(*slot);
-		verb = CM_CALL_REQ;
+		verb = chance(80) ? CM_CALL_REQ : CM_CALL_SIDR_REQ;
 	} else if (chance(70)) {
 		verb = usual_call((*slot)->state);
 	}
@@ -491,7 +517,8 @@ static void say_yes(enum who who)
 	for (int i = 0; i < TWIN_CONNS; i++) {
 		struct cm_conn **slot = &twin.side[who].conn[i];
 
-		if (*slot && call(who, slot, CM_CALL_REP) != 0)
+		if (*slot && call(who, slot, CM_CALL_REP) != 0 &&
+		    call(who, slot, CM_CALL_SIDR_REP) != 0)
 			call(who, slot, CM_CALL_RTU);
 	}
 }
