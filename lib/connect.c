@@ -172,6 +172,19 @@ static int make_req(const struct id *id, const struct offer *offer, struct cm_ms
 				offer->private_data_len);
 }
 
+static int make_sidr_req(const struct id *id, const struct offer *offer, struct cm_msg *msg)
+{
+	struct cm_sidr_req *req = &msg->sidr_req;
+
+	cm_msg_init(msg, CM_ATTR_SIDR_REQ, 0);
+	req->service_id = cma_service_id(id->claim.ps, addr_port(&id->claim.peer));
+	req->pkey = 0xffff;
+	put_cma_hdr(id, req->private_data);
+	return put_private_data(req->private_data + CMA_HDR_BYTES,
+				CM_SIDR_REQ_PRIVATE_BYTES - CMA_HDR_BYTES, offer->private_data,
+				offer->private_data_len);
+}
+
 static void set_mad_path(const struct id *id, struct mad_path *path)
 {
 	*path = (struct mad_path){
@@ -185,7 +198,8 @@ static void set_mad_path(const struct id *id, struct mad_path *path)
 	};
 }
 
-static int send_req(struct id *id, struct cm_msg *msg)
+/* @verb: CM_CALL_REQ or CM_CALL_SIDR_REQ */
+static int send_request(struct id *id, enum cm_event verb, struct cm_msg *msg)
 {
 	struct mad_path path;
 	struct cm_args args = { .path = &path,
@@ -208,16 +222,16 @@ static int send_req(struct id *id, struct cm_msg *msg)
 	id->accepted = true;
 	id->state = ID_CONNECT;
 	args.port = &id->path.port->cm;
-	err = engine_step(engine, &box, id->conn, CM_CALL_REQ, &args);
+	err = engine_step(engine, &box, id->conn, verb, &args);
 out:
 	engine_unlock();
 	outbox_flush(&box);
 	return err;
 }
 
-static bool is_connected_type(const struct id *id)
+static bool is_datagram(const struct id *id)
 {
-	return id->pub.qp_type != IBV_QPT_UD;
+	return id->pub.qp_type == IBV_QPT_UD;
 }
 
 static int connect_id(struct id *id, const struct rdma_conn_param *param)
@@ -226,16 +240,18 @@ static int connect_id(struct id *id, const struct rdma_conn_param *param)
 	struct cm_msg msg;
 	int err;
 
-	if (!id->pub.qp && !param)
+	if (!id->pub.qp && !param && !is_datagram(id))
 		return -EINVAL;
 	if (!id->attached || !engine_id_is(id, ID_ROUTE_RESOLVED))
 		return -EINVAL;
-	if (!is_connected_type(id))
-		return -ENOSYS; /* datagram services are not here yet */
 	err = make_offer(id, param, RDMA_MAX_RESP_RES, RDMA_MAX_INIT_DEPTH, &offer);
-	if (!err)
+	if (err)
+		return err;
+	if (is_datagram(id))
+		err = make_sidr_req(id, &offer, &msg);
+	else
 		err = make_req(id, &offer, &msg);
-	return err ? err : send_req(id, &msg);
+	return err ? err : send_request(id, is_datagram(id) ? CM_CALL_SIDR_REQ : CM_CALL_REQ, &msg);
 }
 
 int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
@@ -314,6 +330,27 @@ static int send_rep(struct id *id, const struct offer *offer)
 	return err;
 }
 
+/* Nobody confirms it, so there is no event either. */
+static int send_sidr_rep(struct id *id, const struct offer *offer)
+{
+	struct cm_msg msg;
+	int err;
+
+	cm_msg_init(&msg, CM_ATTR_SIDR_REP, 0);
+	msg.sidr_rep.status = CM_SIDR_OK;
+	msg.sidr_rep.qpn = offer->qpn;
+	msg.sidr_rep.qkey = qp_qkey(id);
+	err = put_private_data(msg.sidr_rep.private_data, sizeof(msg.sidr_rep.private_data),
+			       offer->private_data, offer->private_data_len);
+	if (!err)
+		err = step(id, CM_CALL_SIDR_REP, &msg);
+	if (err) {
+		qp_to_error(id);
+		step(id, CM_CALL_SIDR_REP, NULL);
+	}
+	return err;
+}
+
 /* Limits of the request; 0xff when there is no connection, which fails later. */
 static void peer_limits(struct id *id, uint8_t *responder, uint8_t *initiator)
 {
@@ -329,12 +366,14 @@ static int accept_id(struct id *id, const struct rdma_conn_param *param)
 	struct offer offer;
 	int err;
 
-	if (!id->attached || (!id->pub.qp && !param))
+	if (!id->attached || (!id->pub.qp && !param && !is_datagram(id)))
 		return -EINVAL;
 	peer_limits(id, &responder, &initiator);
 	err = make_offer(id, param, responder, initiator, &offer);
 	if (err)
 		return err;
+	if (is_datagram(id))
+		return send_sidr_rep(id, &offer);
 	err = set_depths(id, &offer);
 	if (!err && id->pub.qp)
 		err = qp_to_rts(id);
@@ -350,11 +389,25 @@ int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 
 /* --- reject, establish, notify ------------------------------------------- */
 
+static int reject_lookup(struct id *id, const void *data, uint8_t bytes)
+{
+	struct cm_msg msg;
+	int err;
+
+	cm_msg_init(&msg, CM_ATTR_SIDR_REP, 0);
+	msg.sidr_rep.status = CM_SIDR_REJECT;
+	err = put_private_data(msg.sidr_rep.private_data, sizeof(msg.sidr_rep.private_data), data,
+			       data ? bytes : 0);
+	return err ? err : step(id, CM_CALL_SIDR_REP, &msg);
+}
+
 static int reject_id(struct id *id, enum cm_rej_reason reason, const void *data, uint8_t bytes)
 {
 	struct cm_msg msg;
 	int err;
 
+	if (is_datagram(id))
+		return reject_lookup(id, data, bytes);
 	cm_msg_init(&msg, CM_ATTR_REJ, 0);
 	msg.rej.reason = (uint16_t)reason;
 	err = put_private_data(msg.rej.private_data, sizeof(msg.rej.private_data), data,

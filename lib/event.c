@@ -61,7 +61,7 @@ static void take_request(struct event *event)
 	event->owner->n_requests--;
 	engine_unlock();
 	err = id_attach(event->subject);
-	if (!err)
+	if (!err && event->subject->pub.qp_type != IBV_QPT_UD)
 		err = show_path(event->subject);
 	if (err)
 		log_warn("a new id cannot be shown its device and path: %s", strerror(-err));

@@ -19,7 +19,9 @@
 /* A request, as the IP CM service (annex A11) sees it. */
 struct request {
 	struct cm_conn *conn;
-	const struct cm_req *req;
+	const struct cm_msg *msg; /* REQ or SIDR_REQ */
+	const uint8_t *data;	  /* its private data, the CMA header first */
+	enum ibv_qp_type qp_type;
 	union addr src; /* the peer */
 	union addr dst; /* us */
 	struct id_path path;
@@ -45,11 +47,11 @@ static int parse_addrs(struct request *request, unsigned int ifindex)
 {
 	struct cma_hdr hdr;
 
-	wire_decode(&cma_hdr_layout, request->req->private_data, &hdr);
+	wire_decode(&cma_hdr_layout, request->data, &hdr);
 	if (hdr.cma_version != 0 || (hdr.ip_version != 4 && hdr.ip_version != 6))
 		return -EINVAL;
 	set_addr(&request->src, hdr.ip_version, hdr.src_addr, hdr.src_port, ifindex);
-	set_addr(&request->dst, hdr.ip_version, hdr.dst_addr, (uint16_t)request->req->service_id,
+	set_addr(&request->dst, hdr.ip_version, hdr.dst_addr, (uint16_t)request->conn->service_id,
 		 ifindex);
 	if (addr_is_any(&request->src) || addr_is_multicast(&request->src) ||
 	    addr_is_any(&request->dst) || addr_is_multicast(&request->dst))
@@ -90,15 +92,33 @@ static enum ibv_qp_type qp_type_of(const struct cm_req *req)
 	return IBV_QPT_RC;
 }
 
+static bool is_lookup(const struct cm_msg *msg)
+{
+	return msg->hdr.attr_id == CM_ATTR_SIDR_REQ;
+}
+
+static struct request request_of(struct cm_conn *conn, const struct cm_msg *msg)
+{
+	if (is_lookup(msg))
+		return (struct request){ .conn = conn,
+					 .msg = msg,
+					 .data = msg->sidr_req.private_data,
+					 .qp_type = IBV_QPT_UD };
+	return (struct request){ .conn = conn,
+				 .msg = msg,
+				 .data = msg->req.private_data,
+				 .qp_type = qp_type_of(&msg->req) };
+}
+
 static bool listens_to(const struct id *id, const struct request *request)
 {
-	return id->state == ID_LISTEN && id->pub.qp_type == qp_type_of(request->req) &&
+	return id->state == ID_LISTEN && id->pub.qp_type == request->qp_type &&
 	       port_claim_accepts(&id->claim, &request->dst);
 }
 
 static struct id *find_listener(struct engine *engine, const struct request *request)
 {
-	uint64_t service_id = request->req->service_id;
+	uint64_t service_id = request->conn->service_id;
 	struct port_claim *claim;
 	struct id *id;
 
@@ -131,6 +151,26 @@ static void set_req(struct event *event, const struct cm_req *req)
 	param->qp_num = req->local_qpn;
 }
 
+static void set_sidr_req(struct event *event, const struct cm_sidr_req *req)
+{
+	struct rdma_ud_param *param = &event->pub.param.ud;
+	uint8_t bytes = CM_SIDR_REQ_PRIVATE_BYTES - CMA_HDR_BYTES;
+
+	memcpy(event->private_data, req->private_data + CMA_HDR_BYTES, bytes);
+	param->private_data = event->private_data;
+	param->private_data_len = bytes;
+}
+
+/* A lookup says nothing of the path, so a child of it has none to show. */
+static void set_path(struct id *id, const struct cm_conn *conn)
+{
+	id->path.mtu = conn->path_mtu;
+	id->path.packet_life_time = conn->packet_life_time;
+	id->path.flow_label = conn->flow_label;
+	id->path.sl = conn->sl;
+	id->option.tos = conn->traffic_class;
+}
+
 static struct id *child_new(const struct id *listener, const struct request *request)
 {
 	struct id *id;
@@ -138,17 +178,14 @@ static struct id *child_new(const struct id *listener, const struct request *req
 	if (id_new(listener->channel, listener->pub.ps, &id))
 		return NULL;
 	id->pub.context = listener->pub.context;
-	id->pub.qp_type = qp_type_of(request->req);
+	id->pub.qp_type = request->qp_type;
 	id->option = listener->option;
 	id->claim.local = request->dst;
 	id->claim.peer = request->src;
 	id->path = request->path;
 	port_get(id->path.port);
-	id->path.mtu = request->conn->path_mtu;
-	id->path.packet_life_time = request->conn->packet_life_time;
-	id->path.flow_label = request->conn->flow_label;
-	id->path.sl = request->conn->sl;
-	id->option.tos = request->conn->traffic_class;
+	if (!is_lookup(request->msg))
+		set_path(id, request->conn);
 	id->pub.route.addr.dst_storage = request->src.storage;
 	id->hides_scope = true;
 	if (request->src.sa.sa_family == AF_INET6)
@@ -158,10 +195,12 @@ static struct id *child_new(const struct id *listener, const struct request *req
 	return id;
 }
 
-/* Unanswered, the request comes again; by then there may be memory, or room in the queue. */
-static void forget(struct engine *engine, struct outbox *box, struct cm_conn *conn)
+/* Unanswered, a REQ comes again; by then there may be memory, or room in the queue. The kernel
+ * answers a SIDR_REQ all the same. */
+static void turn_away(struct engine *engine, struct outbox *box, const struct request *request)
 {
-	engine_step(engine, box, conn, CM_CALL_FORGET, NULL);
+	engine_step(engine, box, request->conn,
+		    is_lookup(request->msg) ? CM_CALL_DESTROY : CM_CALL_FORGET, NULL);
 }
 
 static void deliver(struct engine *engine, struct outbox *box, struct id *listener,
@@ -176,7 +215,7 @@ static void deliver(struct engine *engine, struct outbox *box, struct id *listen
 		child = child_new(listener, request);
 	if (!child) {
 		id_event_free(event);
-		forget(engine, box, request->conn);
+		turn_away(engine, box, request);
 		return;
 	}
 	request->conn->owner = child;
@@ -184,24 +223,28 @@ static void deliver(struct engine *engine, struct outbox *box, struct id *listen
 	event->subject = child;
 	event->pub.id = &child->pub;
 	event->pub.listen_id = &listener->pub;
-	set_req(event, request->req);
 	listener->n_requests++;
+	if (is_lookup(request->msg)) {
+		set_sidr_req(event, &request->msg->sidr_req);
+		id_post(event);
+		return;
+	}
+	set_req(event, &request->msg->req);
 	id_post(event);
 	engine_step(engine, box, request->conn, CM_CALL_MRA, NULL);
 }
 
-/* @args: the REJ, or NULL for reason 28 */
-static void refuse(struct engine *engine, struct outbox *box, struct cm_conn *conn,
-		   const struct cm_args *args)
+/* With REJ 28, or SIDR_REP 2. */
+static void refuse(struct engine *engine, struct outbox *box, struct cm_conn *conn)
 {
-	engine_step(engine, box, conn, CM_CALL_REJ, args);
 	engine_step(engine, box, conn, CM_CALL_DESTROY, NULL);
 }
 
 /* Our own GID in the REQ's path is where the peer's packets will go to: it must be ours. */
 static bool path_is_ours(const struct request *request)
 {
-	return memcmp(&request->path.gid.gid, &request->req->primary.remote_gid,
+	return is_lookup(request->msg) ||
+	       memcmp(&request->path.gid.gid, &request->msg->req.primary.remote_gid,
 		      sizeof(request->path.gid.gid)) == 0;
 }
 
@@ -212,17 +255,18 @@ static void refuse_gid(struct engine *engine, struct outbox *box, struct cm_conn
 	struct cm_args args = { .msg = &msg };
 
 	memcpy(msg.rej.ari, &conn->port->gid0, sizeof(conn->port->gid0));
-	refuse(engine, box, conn, &args);
+	engine_step(engine, box, conn, CM_CALL_REJ, &args);
+	engine_step(engine, box, conn, CM_CALL_DESTROY, NULL);
 }
 
 void listen_request(struct engine *engine, struct outbox *box, struct cm_conn *conn,
 		    const struct cm_msg *msg)
 {
-	struct request request = { .conn = conn, .req = &msg->req };
+	struct request request = request_of(conn, msg);
 	struct id *listener;
 
 	if (locate(&request)) {
-		refuse(engine, box, conn, NULL);
+		refuse(engine, box, conn);
 		return;
 	}
 	if (!path_is_ours(&request)) {
@@ -233,7 +277,7 @@ void listen_request(struct engine *engine, struct outbox *box, struct cm_conn *c
 	if (listener)
 		deliver(engine, box, listener, &request);
 	else
-		refuse(engine, box, conn, NULL);
+		refuse(engine, box, conn);
 }
 
 /* --- rdma_listen --------------------------------------------------------- */
@@ -340,8 +384,6 @@ static int start_listening(struct id *id, int backlog)
 
 	if (!err && !engine_id_is(id, ID_ADDR_BOUND))
 		err = -EINVAL;
-	if (!err && id->pub.qp_type == IBV_QPT_UD)
-		err = -ENOSYS; /* datagram services are not here yet */
 	if (!err)
 		err = open_ports(id);
 	if (!err)

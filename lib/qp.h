@@ -29,6 +29,9 @@ int qp_to_error(struct id *id);
  */
 int qp_attr_fill(struct id *id, struct ibv_qp_attr *attr, int *ret_mask);
 
+/** qp_qkey() - of the id's datagram queue pair, made or not. */
+uint32_t qp_qkey(struct id *id);
+
 /** qp_attr_fill_with_access() - the same, and what the peer may do, which else only INIT says. */
 int qp_attr_fill_with_access(struct id *id, struct ibv_qp_attr *attr, int *ret_mask);
 

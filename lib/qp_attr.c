@@ -15,6 +15,19 @@ static bool is_rc(const struct id *id)
 	return id->pub.qp_type == IBV_QPT_RC;
 }
 
+static bool is_ud(const struct id *id)
+{
+	return id->pub.qp_type == IBV_QPT_UD;
+}
+
+/* Once a queue pair may have it, the id has it. */
+static uint32_t settle_qkey(struct id *id)
+{
+	if (!id->qkey)
+		id->qkey = RDMA_UDP_QKEY;
+	return id->qkey;
+}
+
 static int access_flags(const struct cm_conn *conn)
 {
 	int flags = IBV_ACCESS_REMOTE_WRITE;
@@ -29,8 +42,8 @@ static void fill_init(const struct id *id, struct ibv_qp_attr *attr, int *mask)
 	attr->pkey_index = 0;
 	attr->port_num = id->path.gid.port_num;
 	*mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
-	if (id->pub.qp_type == IBV_QPT_UD) {
-		attr->qkey = RDMA_UDP_QKEY;
+	if (is_ud(id)) {
+		attr->qkey = id->qkey;
 		*mask |= IBV_QP_QKEY;
 		return;
 	}
@@ -110,13 +123,15 @@ static const struct {
 };
 
 /* Before there is a connection the answer is that for INIT, whatever was asked. */
-static int fill(const struct id *id, struct ibv_qp_attr *attr, int *ret_mask)
+static int fill(struct id *id, struct ibv_qp_attr *attr, int *ret_mask)
 {
 	enum ibv_qp_state state = attr->qp_state;
 
 	if (!id->path.gid.verbs || id->state == ID_LISTEN || state > IBV_QPS_ERR)
 		return -EINVAL;
-	if (!id->conn || id->pub.qp_type == IBV_QPT_UD) {
+	if (is_ud(id))
+		settle_qkey(id);
+	if (!id->conn || is_ud(id)) {
 		fill_init(id, attr, ret_mask);
 		return 0;
 	}
@@ -152,6 +167,16 @@ int qp_attr_fill(struct id *id, struct ibv_qp_attr *attr, int *ret_mask)
 int qp_attr_fill_with_access(struct id *id, struct ibv_qp_attr *attr, int *ret_mask)
 {
 	return fill_whole(id, attr, true, ret_mask);
+}
+
+uint32_t qp_qkey(struct id *id)
+{
+	uint32_t qkey;
+
+	engine_lock();
+	qkey = settle_qkey(id);
+	engine_unlock();
+	return qkey;
 }
 
 int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *qp_attr, int *qp_attr_mask)
