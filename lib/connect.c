@@ -430,12 +430,16 @@ int rdma_reject_ece(struct rdma_cm_id *id, const void *private_data, uint8_t pri
 		reject_id(id_of(id), CM_REJ_VENDOR_OPTION, private_data, private_data_len));
 }
 
+/* A lookup is answered by it, as by rdma_accept() without parameters: it asks for nothing else. */
 static int establish_id(struct id *id)
 {
+	static const struct offer no_offer;
 	int err;
 
 	if (id->pub.qp)
 		return -EINVAL;
+	if (is_datagram(id))
+		return send_sidr_rep(id, &no_offer);
 	err = step(id, CM_CALL_RTU, NULL);
 	if (err)
 		step(id, CM_CALL_REJ, NULL);

@@ -57,7 +57,13 @@ def ucmatose(options):
                 f"ucmatose -s {{address}} {options}", (r"^return status 0$", 1))
 
 
-CASES = (rping(10), ucmatose("-c 100"), ucmatose("-c 20 -m"))
+def udaddy(options):
+    return Case(f"udaddy {options}", f"udaddy -b {{address}} {options}",
+                f"udaddy -s {{address}} {options}", (r"^return status 0$", 1))
+
+
+CASES = (rping(10), ucmatose("-c 100"), ucmatose("-c 20 -m"), udaddy("-c 100 -t 8"),
+         udaddy("-C 5 -S 500"))
 PROGRAMS = sorted({case.server.split()[0] for case in CASES})
 
 

@@ -78,8 +78,9 @@ extern const struct scenario args_scenarios[], bind_scenarios[], option_scenario
 	resolve_scenarios[], qp_scenarios[], refuse_scenarios[], connect_scenarios[],
 	param_scenarios[], disconnect_scenarios[], destroy_scenarios[], event_scenarios[],
 	migrate_scenarios[], external_scenarios[], state_scenarios[], gone_scenarios[],
-	datagram_scenarios[], sync_scenarios[], exit_scenarios[], backlog_scenarios[],
-	account_scenarios[], conflict_scenarios[], identity_scenarios[];
+	datagram_scenarios[], datagram_odd_scenarios[], datagram_state_scenarios[],
+	sync_scenarios[], exit_scenarios[], backlog_scenarios[], account_scenarios[],
+	conflict_scenarios[], identity_scenarios[];
 
 /**
  * find_scenario() - look a scenario up by name
