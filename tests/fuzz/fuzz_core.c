@@ -90,6 +90,11 @@ static void do_message(struct world *w)
 	if (conn && !cm_msg_decode(mad, MAD_BYTES, &msg)) {
 		if (msg.hdr.attr_id == CM_ATTR_REQ) {
 			msg.req.service_id = SERVICE_ID;
+		} else if (msg.hdr.attr_id == CM_ATTR_SIDR_REQ) {
+			msg.sidr_req.service_id = SERVICE_ID;
+		} else if (msg.hdr.attr_id == CM_ATTR_SIDR_REP) {
+			msg.sidr_rep.request_id = conn->local_comm_id;
+			path = conn->path;
 		} else {
 			msg.rtu.local_comm_id = conn->remote_comm_id ? conn->remote_comm_id : 7;
 			msg.rtu.remote_comm_id = conn->local_comm_id;
@@ -113,6 +118,17 @@ static void do_new(struct world *w)
 		*to = cm_core_conn_new(&w->core, w);
 }
 
+static enum cm_attr attr_of(enum cm_event call)
+{
+	if (call == CM_CALL_REQ)
+		return CM_ATTR_REQ;
+	if (call == CM_CALL_REP)
+		return CM_ATTR_REP;
+	if (call == CM_CALL_SIDR_REQ)
+		return CM_ATTR_SIDR_REQ;
+	return call == CM_CALL_SIDR_REP ? CM_ATTR_SIDR_REP : CM_ATTR_REJ;
+}
+
 static void do_call(struct world *w)
 {
 	struct cm_conn **which = slot(w);
@@ -122,11 +138,7 @@ static void do_call(struct world *w)
 	struct cm_args args = { .port = &w->port, .path = &path, .msg = &msg };
 
 	forge_path(w, &path);
-	cm_msg_init(&msg,
-		    verb == CM_CALL_REQ	  ? CM_ATTR_REQ
-		    : verb == CM_CALL_REP ? CM_ATTR_REP
-					  : CM_ATTR_REJ,
-		    1);
+	cm_msg_init(&msg, attr_of(verb), 1);
 	if (verb == CM_CALL_REQ)
 		msg.req.local_qpn = next_byte(w);
 	if (!*which)

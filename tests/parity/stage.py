@@ -9,13 +9,14 @@ from lablib import LabError, LabTimeout
 LINK_LOCAL = ("args-ports", "bind-own", "conflict-one-process", "resolve-peer", "resolve-source",
               "resolve-bound", "connect-basic", "connect-own-address", "connect-traffic",
               "refuse-no-listener", "refuse-with-data", "disconnect-client", "external-connect",
-              "destroy-connected", "datagram-lookup", "exit-client")
+              "destroy-connected", "datagram-lookup", "datagram-own-address", "exit-client")
 
 # Two hosts' scenarios that IPv6 gets: what depends on addresses, and one of each other kind. With
 # --long it gets all.
 V6 = LINK_LOCAL + ("connect-dual-stack", "connect-two-families", "refuse-other-family",
                    "params-most-data", "params-timeout", "disconnect-server", "destroy-child",
-                   "sync-connect", "state-connected", "exit-server")
+                   "sync-connect", "state-connected", "exit-server", "datagram-other-family",
+                   "datagram-refused")
 
 # For scenarios in which an address resolves, but nobody answers; matches NO_HOST in gone.c.
 GONE_MAC = "02:00:00:00:00:99"

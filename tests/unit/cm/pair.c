@@ -177,7 +177,8 @@ static void behave(struct pair_end *end, enum cm_report_kind kind)
 	if (host->manual)
 		return;
 	if (kind == CM_REPORT_REQUEST)
-		pair_call(end, CM_CALL_REP);
+		pair_call(end,
+			  end->conn->state == CM_SIDR_REQ_RCVD ? CM_CALL_SIDR_REP : CM_CALL_REP);
 	if (kind == CM_REPORT_RESPONSE)
 		pair_call(end, CM_CALL_RTU);
 	if (kind == CM_REPORT_RESPONSE || kind == CM_REPORT_ESTABLISHED)
@@ -213,10 +214,14 @@ static struct cm_msg offer(const struct pair_end *end, enum cm_attr attr)
 	struct cm_msg msg;
 
 	cm_msg_init(&msg, attr, 0);
-	if (attr == CM_ATTR_REP) {
+	if (attr == CM_ATTR_REP)
 		msg.rep.local_qpn = qpn;
+	if (attr == CM_ATTR_SIDR_REP)
+		msg.sidr_rep.qpn = qpn;
+	if (attr == CM_ATTR_SIDR_REQ)
+		msg.sidr_req.service_id = PAIR_SERVICE;
+	if (attr != CM_ATTR_REQ)
 		return msg;
-	}
 	msg.req.local_qpn = qpn;
 	msg.req.service_id = PAIR_SERVICE;
 	msg.req.local_cm_response_timeout = 20;
@@ -228,9 +233,15 @@ static struct cm_msg offer(const struct pair_end *end, enum cm_attr attr)
 
 int pair_call(struct pair_end *end, enum cm_event verb)
 {
+	static const enum cm_attr attrs[CM_N_EVENTS] = {
+		[CM_CALL_REQ] = CM_ATTR_REQ,
+		[CM_CALL_REP] = CM_ATTR_REP,
+		[CM_CALL_SIDR_REQ] = CM_ATTR_SIDR_REQ,
+		[CM_CALL_SIDR_REP] = CM_ATTR_SIDR_REP,
+	};
 	struct pair_host *host = end->host;
-	struct cm_msg msg = offer(end, verb == CM_CALL_REQ ? CM_ATTR_REQ : CM_ATTR_REP);
-	bool has_msg = verb == CM_CALL_REQ || verb == CM_CALL_REP;
+	bool has_msg = attrs[verb] != 0;
+	struct cm_msg msg = offer(end, has_msg ? attrs[verb] : CM_ATTR_REP);
 	struct cm_args args = { .port = &host->port,
 				.path = &host->path,
 				.packet_life_time = 18,
@@ -247,15 +258,25 @@ int pair_call(struct pair_end *end, enum cm_event verb)
 	return 0;
 }
 
-struct pair_end *pair_connect(struct pair *pair)
+static struct pair_end *ask(struct pair *pair, enum cm_event verb)
 {
 	struct pair_host *client = &pair->host[PAIR_CLIENT];
 	struct pair_end *end = new_end(client, NULL);
 
 	end->conn = cm_core_conn_new(&client->core, end);
 	ck_assert_ptr_nonnull(end->conn);
-	ck_assert_int_eq(pair_call(end, CM_CALL_REQ), 0);
+	ck_assert_int_eq(pair_call(end, verb), 0);
 	return end;
+}
+
+struct pair_end *pair_connect(struct pair *pair)
+{
+	return ask(pair, CM_CALL_REQ);
+}
+
+struct pair_end *pair_look_up(struct pair *pair)
+{
+	return ask(pair, CM_CALL_SIDR_REQ);
 }
 
 /* --- time ---------------------------------------------------------------- */
@@ -346,6 +367,12 @@ void pair_run_until(struct pair *pair, enum pair_side side, enum cm_state state)
 {
 	while (!is_in(&pair->host[side], state))
 		ck_assert_msg(turn(pair), "%s never comes: %s", cm_state_str(state), pair->chart);
+}
+
+void pair_run_until_said(struct pair *pair, unsigned int n)
+{
+	while (pair->n_transmissions < n)
+		ck_assert_msg(turn(pair), "there is no more to be said: %s", pair->chart);
 }
 
 /* --- the end ------------------------------------------------------------- */

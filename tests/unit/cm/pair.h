@@ -112,6 +112,9 @@ void pair_fault(struct pair *pair, enum pair_side from, enum cm_attr attr, unsig
 /** pair_connect() - the client asks for a connection. Return: its end. */
 struct pair_end *pair_connect(struct pair *pair);
 
+/** pair_look_up() - the client looks a datagram service up. Return: its end. */
+struct pair_end *pair_look_up(struct pair *pair);
+
 /** pair_call() - the caller of an end wants something. Return: as cm_core_call(). */
 int pair_call(struct pair_end *end, enum cm_event verb);
 
@@ -126,6 +129,9 @@ void pair_deliver(struct pair *pair);
 
 /** pair_run_until() - let time pass until an end of a side is in a state. */
 void pair_run_until(struct pair *pair, enum pair_side side, enum cm_state state);
+
+/** pair_run_until_said() - let time pass until so many messages have been sent in all. */
+void pair_run_until_said(struct pair *pair, unsigned int n);
 
 /** pair_restart() - a host loses its memory, and is there again at once. */
 void pair_restart(struct pair_host *host);

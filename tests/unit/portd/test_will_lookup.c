@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The wills of lookups (SIDR): only the side that is asked has one, and as long as its answer is
+ * owed it says that the lookup is to be refused.
+ */
+#include <errno.h>
+
+#include "tests/unit/cm/run.h"
+#include "tests/unit/portd/talk.h"
+
+#define SERVICE UINT64_C(0x01111c06)
+
+static struct cm_msg lookup(void)
+{
+	struct cm_msg msg = talk_msg_of(CM_ATTR_SIDR_REQ, REMOTE, 0);
+
+	msg.sidr_req.service_id = SERVICE;
+	return msg;
+}
+
+static struct cm_msg answer(uint8_t status)
+{
+	struct cm_msg msg;
+
+	cm_msg_init(&msg, CM_ATTR_SIDR_REP, 0x7777);
+	msg.sidr_rep.request_id = REMOTE;
+	msg.sidr_rep.service_id = SERVICE;
+	msg.sidr_rep.status = status;
+	return msg;
+}
+
+static const struct will *will_of_lookup(void)
+{
+	return wills_of_remote(talk_wills, &talk_to_peer.dgid, SERVICE, REMOTE);
+}
+
+static const char *state(void)
+{
+	const struct will *will = will_of_lookup();
+
+	return will ? cm_state_str((enum cm_state)will->is.state) : "none";
+}
+
+START_TEST(lookup_makes_a_will_that_says_what_to_refuse)
+{
+	struct portd_will will;
+
+	talk_received(lookup());
+	ck_assert_str_eq(state(), "SIDR_REQ_RCVD");
+	ck_assert(wills_take(talk_wills, ME, &will));
+	ck_assert_uint_eq(will.remote_comm_id, REMOTE);
+	ck_assert_uint_eq(will.remote_ca_guid, SERVICE);
+	ck_assert_uint_eq(will.tid, 0x7777);
+	ck_assert_uint_eq(will.port, PORT);
+}
+END_TEST
+
+START_TEST(repeated_lookup_makes_no_second_will)
+{
+	talk_received(lookup());
+	talk_received(lookup());
+	ck_assert_uint_eq(wills_count(talk_wills, ME), 1);
+}
+END_TEST
+
+START_TEST(answer_settles_the_will_and_may_be_repeated)
+{
+	talk_received(lookup());
+	talk_sent(answer(CM_SIDR_OK));
+	ck_assert_str_eq(state(), "SIDR_REP_SENT");
+	talk_received(lookup());
+	talk_sent(answer(CM_SIDR_OK));
+	ck_assert_str_eq(state(), "SIDR_REP_SENT");
+}
+END_TEST
+
+START_TEST(who_was_not_asked_may_not_answer)
+{
+	ck_assert_int_eq(talk_sent_by(ME, answer(CM_SIDR_OK)), -EPERM);
+	talk_received(lookup());
+	ck_assert_int_eq(talk_sent_by(OTHER, answer(CM_SIDR_OK)), -EPERM);
+	ck_assert_str_eq(state(), "SIDR_REQ_RCVD");
+}
+END_TEST
+
+START_TEST(answer_for_another_service_is_refused)
+{
+	struct cm_msg msg = answer(CM_SIDR_OK);
+
+	talk_received(lookup());
+	msg.sidr_rep.service_id++;
+	ck_assert_int_eq(talk_sent_by(ME, msg), -EPERM);
+}
+END_TEST
+
+START_TEST(answer_to_another_host_is_refused)
+{
+	struct cm_msg msg = answer(CM_SIDR_OK);
+
+	talk_received(lookup());
+	ck_assert_int_eq(wills_sent(talk_wills, ME, PORT, &talk_to_stranger, &msg), -EPERM);
+	ck_assert_int_eq(wills_sent(talk_wills, ME, PORT + 1, &talk_to_peer, &msg), -EPERM);
+}
+END_TEST
+
+/* It listened no more when the lookup reached it. */
+START_TEST(core_that_knows_no_such_service_closes_nothing)
+{
+	talk_received(lookup());
+	talk_sent(answer(CM_SIDR_UNSUPPORTED));
+	ck_assert_uint_eq(wills_count(talk_wills, ME), 0);
+}
+END_TEST
+
+START_TEST(closed_lookup_has_no_will)
+{
+	talk_received(lookup());
+	talk_sent(answer(CM_SIDR_REJECT));
+	talk_ended_by(ME, LOCAL, REMOTE);
+	ck_assert_uint_eq(wills_count(talk_wills, ME), 0);
+}
+END_TEST
+
+START_TEST(closing_a_lookup_leaves_the_connection_with_its_id)
+{
+	struct portd_close close = { LOCAL, REMOTE, talk_to_peer.dgid, SERVICE };
+
+	talk_received(talk_peer_req());
+	talk_received(lookup());
+	wills_close(talk_wills, ME, &close);
+	ck_assert_str_eq(state(), "none");
+	ck_assert_ptr_nonnull(talk_by_peer());
+}
+END_TEST
+
+/* After cmportd was replaced the client tells of it, with the comm id that no message has. */
+START_TEST(lookup_that_the_client_tells_of_is_answered_all_the_same)
+{
+	struct portd_will told = { .state = CM_SIDR_REQ_RCVD,
+				   .port = PORT,
+				   .local_comm_id = LOCAL,
+				   .remote_comm_id = REMOTE,
+				   .remote_ca_guid = SERVICE,
+				   .path = talk_to_peer };
+
+	ck_assert_int_eq(wills_set(talk_wills, ME, &told), 0);
+	talk_received(lookup());
+	ck_assert_uint_eq(wills_count(talk_wills, ME), 1);
+	talk_sent(answer(CM_SIDR_OK));
+	ck_assert_str_eq(talk_state(), "SIDR_REP_SENT");
+	talk_ended_by(ME, LOCAL, REMOTE);
+	ck_assert_uint_eq(wills_count(talk_wills, ME), 0);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("will_lookup");
+	TCase *tcase = tcase_create("will_lookup");
+
+	tcase_add_checked_fixture(tcase, talk_set_up, talk_tear_down);
+	tcase_add_test(tcase, lookup_makes_a_will_that_says_what_to_refuse);
+	tcase_add_test(tcase, repeated_lookup_makes_no_second_will);
+	tcase_add_test(tcase, answer_settles_the_will_and_may_be_repeated);
+	tcase_add_test(tcase, who_was_not_asked_may_not_answer);
+	tcase_add_test(tcase, answer_for_another_service_is_refused);
+	tcase_add_test(tcase, answer_to_another_host_is_refused);
+	tcase_add_test(tcase, core_that_knows_no_such_service_closes_nothing);
+	tcase_add_test(tcase, closed_lookup_has_no_will);
+	tcase_add_test(tcase, closing_a_lookup_leaves_the_connection_with_its_id);
+	tcase_add_test(tcase, lookup_that_the_client_tells_of_is_answered_all_the_same);
+	suite_add_tcase(suite, tcase);
+	return run_suite(suite);
+}
