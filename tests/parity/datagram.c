@@ -22,6 +22,7 @@ static void look_up(struct scene *s, const void *data, uint8_t length)
 	show_quiet(s->channel);
 	meet(s);
 	DO(rdma_disconnect(id));
+	show_qp_state(id);
 	show_quiet(s->channel);
 	close_id(id);
 }
@@ -95,6 +96,7 @@ static void answer_with(struct scene *s, const void *data, uint8_t length)
 	DO(rdma_accept(child, &param));
 	meet(s);
 	DO(rdma_disconnect(child));
+	show_qp_state(child);
 	show_quiet(s->channel);
 	close_id(child);
 	close_id(listener);

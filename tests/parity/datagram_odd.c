@@ -9,8 +9,9 @@
 #define BACKLOG 2
 #define LOOKUPS (BACKLOG + 1)
 
-/* Longer than any library waits before it repeats a lookup for the first time. */
-#define SLOW_MS	    6000
+/* Longer than any library waits before it repeats a lookup (2 s or 4.1 s), and in between two of
+ * its repetitions: one that crosses the answer is another lookup to stock. */
+#define SLOW_MS	    4800
 #define NO_HOST_MAC "02:00:00:00:00:99"
 #define REPEATED_MS 12000
 
