@@ -3,6 +3,7 @@
  * Connections: rdma_connect(), rdma_accept(), rdma_reject(), rdma_reject_ece(), rdma_establish(),
  * rdma_notify(), rdma_disconnect(). Each turns arguments into a message and steps the core.
  */
+#include <endian.h>
 #include <errno.h>
 #include <string.h>
 
@@ -10,6 +11,7 @@
 #include "lib/engine.h"
 #include "lib/host.h"
 #include "lib/qp.h"
+#include "lib/roce.h"
 #include "mad/cma_hdr.h"
 
 #define CM_RESPONSE_TIMEOUT 20 /* 4.096 us * 2^20, 4.3 s: what the kernel promises and asks for */
@@ -17,6 +19,7 @@
 #define RETRY_COUNT_MAX	    7
 #define PERMISSIVE_LID	    0xffff
 #define QPN_MASK	    0xffffff
+#define PKEY_BASE_MASK	    0x7fff
 
 /* --- parameters ---------------------------------------------------------- */
 
@@ -125,29 +128,41 @@ static void put_cma_hdr(const struct id *id, uint8_t *to)
 	wire_encode(&cma_hdr_layout, &hdr, to);
 }
 
-/* A route that leaves the subnet has no LIDs, and RoCE over IP is always such a route. */
-static void put_primary_path(const struct id *id, struct cm_req_path *path)
+/* A route that leaves the subnet has no LIDs, and RoCE over IP is such a route unless the program
+ * says otherwise. */
+static void put_primary_path(const struct id *id, const struct ibv_sa_path_rec *rec,
+			     struct cm_req_path *path)
 {
-	uint8_t hop_limit = id->path.route.hop_limit;
-	bool local = hop_limit <= 1;
+	bool local = rec->hop_limit <= 1;
 
 	path->local_lid = local ? 0 : PERMISSIVE_LID;
 	path->remote_lid = path->local_lid;
-	memcpy(&path->local_gid, &id->path.gid.gid, sizeof(path->local_gid));
-	path->remote_gid = addr_to_gid(&id->claim.peer);
+	memcpy(&path->local_gid, &rec->sgid, sizeof(path->local_gid));
+	memcpy(&path->remote_gid, &rec->dgid, sizeof(path->remote_gid));
 	path->flow_label = id->path.flow_label;
-	path->traffic_class = id->option.tos;
-	path->hop_limit = hop_limit;
+	path->traffic_class = rec->traffic_class;
+	path->packet_rate = rec->rate;
+	path->hop_limit = rec->hop_limit;
 	path->sl = id->path.sl;
 	path->subnet_local = local;
 	path->local_ack_timeout =
 		cm_ack_timeout(id->attached->attr.local_ca_ack_delay, id->path.packet_life_time);
 }
 
+/* The one partition that a RoCE port is in, as a full or as a limited member. */
+static bool has_pkey(const struct ibv_sa_path_rec *rec)
+{
+	return (be16toh(rec->pkey) & PKEY_BASE_MASK) == PKEY_BASE_MASK;
+}
+
 static int make_req(const struct id *id, const struct offer *offer, struct cm_msg *msg)
 {
 	struct cm_req *req = &msg->req;
+	struct ibv_sa_path_rec rec;
 
+	roce_path_record(id, &rec);
+	if (!has_pkey(&rec))
+		return -ENOENT;
 	cm_msg_init(msg, CM_ATTR_REQ, 0);
 	req->service_id = cma_service_id(id->claim.ps, addr_port(&id->claim.peer));
 	req->local_qpn = offer->qpn;
@@ -160,12 +175,12 @@ static int make_req(const struct id *id, const struct offer *offer, struct cm_ms
 	req->starting_psn = id->starting_psn;
 	req->local_cm_response_timeout = CM_RESPONSE_TIMEOUT;
 	req->retry_count = offer->retry_count;
-	req->pkey = 0xffff;
+	req->pkey = be16toh(rec.pkey);
 	req->path_mtu = id->path.mtu;
 	req->rnr_retry_count = offer->rnr_retry_count;
 	req->max_cm_retries = MAX_CM_RETRIES;
 	req->srq = offer->srq != 0;
-	put_primary_path(id, &req->primary);
+	put_primary_path(id, &rec, &req->primary);
 	put_cma_hdr(id, req->private_data);
 	return put_private_data(req->private_data + CMA_HDR_BYTES,
 				CM_REQ_PRIVATE_BYTES - CMA_HDR_BYTES, offer->private_data,
@@ -191,7 +206,7 @@ static void set_mad_path(const struct id *id, struct mad_path *path)
 		.grh = true,
 		.sgid_index = (uint8_t)id->path.gid.gid_index,
 		.hop_limit = id->path.route.hop_limit,
-		.traffic_class = id->option.tos,
+		.traffic_class = id->path.traffic_class,
 		.flow_label = id->path.flow_label,
 		.sl = id->path.sl,
 		.dgid = addr_to_gid(&id->claim.peer),

@@ -56,7 +56,11 @@ struct id_path {
 	uint8_t mtu;	   /* enum ibv_mtu */
 	uint8_t packet_life_time;
 	uint8_t sl;
+	uint8_t traffic_class;
+	uint8_t rate; /* enum ibv_rate */
 	uint32_t flow_label;
+	bool is_given; /* the program knows better (RDMA_OPTION_IB_PATH), and what it says is: */
+	struct ibv_sa_path_rec given;
 	bool loopback; /* 127.0.0.1 or ::1: resolves, but leads nowhere */
 };
 

@@ -162,13 +162,14 @@ static void set_sidr_req(struct event *event, const struct cm_sidr_req *req)
 }
 
 /* A lookup says nothing of the path, so a child of it has none to show. */
-static void set_path(struct id *id, const struct cm_conn *conn)
+static void set_path(struct id *id, const struct cm_conn *conn, const struct cm_req *req)
 {
 	id->path.mtu = conn->path_mtu;
 	id->path.packet_life_time = conn->packet_life_time;
 	id->path.flow_label = conn->flow_label;
 	id->path.sl = conn->sl;
-	id->option.tos = conn->traffic_class;
+	id->path.rate = req->primary.packet_rate;
+	id->path.traffic_class = conn->traffic_class;
 }
 
 static struct id *child_new(const struct id *listener, const struct request *request)
@@ -185,7 +186,7 @@ static struct id *child_new(const struct id *listener, const struct request *req
 	id->path = request->path;
 	port_get(id->path.port);
 	if (!is_lookup(request->msg))
-		set_path(id, request->conn);
+		set_path(id, request->conn, &request->msg->req);
 	id->pub.route.addr.dst_storage = request->src.storage;
 	id->hides_scope = true;
 	if (request->src.sa.sa_family == AF_INET6)

@@ -5,12 +5,14 @@
 #include <endian.h>
 #include <errno.h>
 #include <infiniband/ib.h>
+#include <infiniband/sa.h>
 #include <purecm/purecm.h>
 #include <string.h>
 
 #include "lib/api.h"
 #include "lib/claims.h"
 #include "lib/engine.h"
+#include "lib/roce.h"
 
 static int set_tos(struct id *id, const void *value)
 {
@@ -74,6 +76,42 @@ static const struct {
 	{ PURECM_OPTION,	 PURECM_OPTION_CONNECT_TIMEOUT_MS, sizeof(uint32_t), set_connect_timeout},
 };
 
+/* Of the paths that a program may give there is one that counts. */
+static const struct ibv_path_data *primary_path(const struct ibv_path_data *data, size_t n)
+{
+	const uint32_t flags = IBV_PATH_FLAG_GMP | IBV_PATH_FLAG_PRIMARY |
+			       IBV_PATH_FLAG_BIDIRECTIONAL;
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		if (data[i].flags == flags)
+			return &data[i];
+	return NULL;
+}
+
+/* Takes the place of rdma_resolve_route(). */
+static int set_ib_path(struct id *id, const void *value, size_t bytes)
+{
+	const struct ibv_path_data *data;
+	int err = -EINVAL;
+
+	if (!value || bytes % sizeof(*data))
+		return -EINVAL;
+	data = primary_path(value, bytes / sizeof(*data));
+	if (!data)
+		return -EINVAL;
+	engine_lock();
+	if (id->state == ID_ADDR_RESOLVED)
+		err = id->path.loopback ? -ENODEV : 0;
+	if (!err) {
+		roce_take_path(id, &data->path);
+		id->state = ID_ROUTE_RESOLVED;
+		id_notify(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+	}
+	engine_unlock();
+	return err;
+}
+
 static int set_option(struct id *id, int level, int name, const void *value, size_t bytes)
 {
 	struct portd_claim claim;
@@ -81,6 +119,8 @@ static int set_option(struct id *id, int level, int name, const void *value, siz
 	size_t i;
 	int err;
 
+	if (level == RDMA_OPTION_IB && name == RDMA_OPTION_IB_PATH)
+		return set_ib_path(id, value, bytes);
 	for (i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
 		if (options[i].level != level || options[i].name != name)
 			continue;

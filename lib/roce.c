@@ -6,15 +6,17 @@
 
 #include <endian.h>
 #include <errno.h>
-#include <infiniband/sa.h>
 #include <string.h>
 
-#define PACKET_LIFE_TIME      18   /* 4.096 us * 2^18, about a second: the kernel's value */
-#define PACKET_LIFE_TIME_MASK 0x3f /* the field's six bits */
-#define HEADERS_BYTES	      96   /* what RoCE may need of an interface's MTU */
-#define FLOW_LABEL_MASK	      0xfffff
-#define EXACTLY		      2 /* path record selector */
-#define PREFERENCE_DEFAULT    0x2b
+#define PACKET_LIFE_TIME   18	/* 4.096 us * 2^18, about a second: the kernel's value */
+#define SIX_BITS	   0x3f /* a path record's MTU, rate and packet life time: no selector */
+#define SL_MASK		   0xf
+#define HOP_LIMIT_BITS	   8
+#define HEADERS_BYTES	   96 /* what RoCE may need of an interface's MTU */
+#define FLOW_LABEL_MASK	   0xfffff
+#define EXACTLY		   2 /* path record selector */
+#define PREFERENCE_DEFAULT 0x2b
+#define PKEY_DEFAULT	   0xffff
 
 static int mtu_of(unsigned int iface_mtu, uint8_t *ret)
 {
@@ -64,28 +66,58 @@ int roce_make_path(struct id *id)
 		id->path.packet_life_time = (uint8_t)(id->option.ack_timeout - 1);
 	id->path.flow_label = flow_label_of(id);
 	id->path.sl = 0;
+	id->path.traffic_class = id->option.tos;
 	return 0;
+}
+
+void roce_take_path(struct id *id, const struct ibv_path_record *given)
+{
+	uint32_t flow_and_hops = be32toh(given->flowlabel_hoplimit);
+	struct id_path *path = &id->path;
+
+	path->mtu = given->mtu & SIX_BITS;
+	path->packet_life_time = given->packetlifetime & SIX_BITS;
+	path->sl = (uint8_t)(be16toh(given->qosclass_sl) & SL_MASK);
+	path->traffic_class = given->tclass;
+	path->flow_label = flow_and_hops >> HOP_LIMIT_BITS & FLOW_LABEL_MASK;
+	path->rate = given->rate & SIX_BITS;
+	path->is_given = true;
+	path->given = (struct ibv_sa_path_rec){
+		.dgid = given->dgid,
+		.sgid = given->sgid,
+		.hop_limit = (uint8_t)flow_and_hops,
+		.reversible = given->reversible_numpath >> 7,
+		.pkey = given->pkey,
+	};
+}
+
+/* What a path of our own making says where a given one says what it likes. */
+static struct ibv_sa_path_rec own_path(const struct id *id)
+{
+	struct mad_gid dgid = addr_to_gid(&id->claim.peer);
+	struct ibv_sa_path_rec rec = {
+		.sgid = id->path.gid.gid,
+		.hop_limit = id->path.route.hop_limit,
+		.reversible = 1,
+		.pkey = htobe16(PKEY_DEFAULT),
+	};
+
+	memcpy(&rec.dgid, &dgid, sizeof(dgid));
+	return rec;
 }
 
 void roce_path_record(const struct id *id, struct ibv_sa_path_rec *ret)
 {
-	struct mad_gid dgid = addr_to_gid(&id->claim.peer);
-
-	memset(ret, 0, sizeof(*ret));
-	memcpy(&ret->dgid, &dgid, sizeof(dgid));
-	ret->sgid = id->path.gid.gid;
+	*ret = id->path.is_given ? id->path.given : own_path(id);
 	ret->flow_label = htobe32(id->path.flow_label);
-	ret->hop_limit = id->path.route.hop_limit;
-	ret->traffic_class = id->option.tos;
-	ret->reversible = 1;
+	ret->traffic_class = id->path.traffic_class;
 	ret->numb_path = 1;
-	ret->pkey = htobe16(0xffff);
 	ret->sl = id->path.sl;
 	ret->mtu_selector = EXACTLY;
 	ret->mtu = id->path.mtu;
 	ret->rate_selector = EXACTLY;
-	ret->rate = 0;
+	ret->rate = id->path.rate;
 	ret->packet_life_time_selector = EXACTLY;
-	ret->packet_life_time = id->path.packet_life_time & PACKET_LIFE_TIME_MASK;
+	ret->packet_life_time = id->path.packet_life_time & SIX_BITS;
 	ret->preference = PREFERENCE_DEFAULT;
 }

@@ -5,6 +5,8 @@
 #ifndef LIB_ROCE_H
 #define LIB_ROCE_H
 
+#include <infiniband/sa.h>
+
 #include "lib/id.h"
 
 /**
@@ -13,6 +15,14 @@
  * Return: 0, -ENODEV if the interface is gone, -EINVAL if its MTU is too small for RDMA.
  */
 int roce_make_path(struct id *id);
+
+/**
+ * roce_take_path() - take an id's path from the program
+ * @given: as an SA says it, network byte order
+ *
+ * Nobody can tell whether it leads to the peer; where the packets leave does not change.
+ */
+void roce_take_path(struct id *id, const struct ibv_path_record *given);
 
 /** roce_path_record() - the path as the program sees it in id->route.path_rec. */
 void roce_path_record(const struct id *id, struct ibv_sa_path_rec *ret);

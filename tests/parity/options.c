@@ -117,6 +117,7 @@ static void path_can_be_given(struct scene *s)
 	if (rdma_resolve_addr(id, NULL, at(&s->peer, s->port), RESOLVE_MS))
 		give_up("rdma_resolve_addr: %s", strerror(errno));
 	expect_event(s, RDMA_CM_EVENT_ADDR_RESOLVED);
+	flow_is_from_ports(rdma_get_src_port(id), rdma_get_dst_port(id));
 	data[0] = path_for(id, IBV_PATH_FLAG_PRIMARY);
 	set_path(s, id, data, 1);
 	set_path(s, id, data, 0);
@@ -124,6 +125,132 @@ static void path_can_be_given(struct scene *s)
 	set_path(s, id, data, 2);
 	set_path(s, id, data + 1, 1);
 	close_id(id);
+}
+
+/* What an SA would not say of this network: which of it is believed? */
+static struct ibv_path_data odd_path(const struct rdma_cm_id *id)
+{
+	struct ibv_path_data data = path_for(id, IBV_PATH_FLAG_GMP | IBV_PATH_FLAG_PRIMARY |
+							 IBV_PATH_FLAG_BIDIRECTIONAL);
+
+	data.path.service_id = htobe64(0x1234);
+	data.path.dgid.raw[15] ^= 0x40;
+	data.path.sgid.raw[15] ^= 0x20;
+	data.path.dlid = htobe16(0x11);
+	data.path.slid = htobe16(0x22);
+	data.path.flowlabel_hoplimit = htobe32(0x12345u << 8 | 9);
+	data.path.tclass = 0x51;
+	data.path.reversible_numpath = 3;
+	data.path.pkey = htobe16(0x8001);
+	data.path.qosclass_sl = htobe16(0x0123);
+	data.path.mtu = 1 << 6 | IBV_MTU_512;
+	data.path.rate = 0 << 6 | 7;
+	data.path.packetlifetime = 3 << 6 | 14;
+	data.path.preference = 5;
+	return data;
+}
+
+static void odd_paths_are_taken_in_part(struct scene *s)
+{
+	struct rdma_cm_id *id = open_id(s, "id", RDMA_PS_TCP);
+	struct ibv_path_data data;
+	uint8_t value = 0x68;
+
+	DO(rdma_set_option(id, ID, RDMA_OPTION_ID_TOS, &value, 1));
+	value = 21;
+	DO(rdma_set_option(id, ID, RDMA_OPTION_ID_ACK_TIMEOUT, &value, 1));
+	if (rdma_resolve_addr(id, NULL, at(&s->peer, s->port), RESOLVE_MS))
+		give_up("rdma_resolve_addr: %s", strerror(errno));
+	expect_event(s, RDMA_CM_EVENT_ADDR_RESOLVED);
+	flow_is_from_ports(rdma_get_src_port(id), rdma_get_dst_port(id));
+	data = odd_path(id);
+	set_path(s, id, &data, 1);
+	close_id(id);
+}
+
+static void show_qp_path(const struct rdma_cm_id *id)
+{
+	const int mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_TIMEOUT;
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	if (ibv_query_qp(id->qp, &attr, mask, &init))
+		give_up("ibv_query_qp: %s", strerror(errno));
+	show_qp_attr(&attr, mask);
+}
+
+/* @fill: makes the path record of an id whose address is resolved */
+static void connect_over_given_path(struct scene *s,
+				    struct ibv_path_data (*fill)(const struct rdma_cm_id *id))
+{
+	struct rdma_conn_param param = usual_param("a path of my own");
+	struct rdma_cm_id *id = open_id(s, "client", RDMA_PS_TCP);
+	struct ibv_path_data data;
+
+	meet(s);
+	if (rdma_resolve_addr(id, NULL, at(&s->peer, s->port), RESOLVE_MS))
+		give_up("rdma_resolve_addr: %s", strerror(errno));
+	expect_event(s, RDMA_CM_EVENT_ADDR_RESOLVED);
+	flow_is_from_ports(rdma_get_src_port(id), rdma_get_dst_port(id));
+	data = fill(id);
+	set_path(s, id, &data, 1);
+	make_qp(id);
+	if (!DO(rdma_connect(id, &param)))
+		take_event(s);
+	show_qp_path(id);
+	meet(s);
+	close_id(id);
+}
+
+static struct ibv_path_data plain_path(const struct rdma_cm_id *id)
+{
+	return path_for(id,
+			IBV_PATH_FLAG_GMP | IBV_PATH_FLAG_PRIMARY | IBV_PATH_FLAG_BIDIRECTIONAL);
+}
+
+/* The P_Key is what RoCE has, and the depths are what a path may say. */
+static struct ibv_path_data full_path(const struct rdma_cm_id *id)
+{
+	struct ibv_path_data data = plain_path(id);
+
+	data.path.pkey = htobe16(0xffff);
+	data.path.flowlabel_hoplimit = htobe32(0x12345u << 8 | 9);
+	data.path.tclass = 0x51;
+	data.path.qosclass_sl = htobe16(0x0003);
+	data.path.mtu = 2 << 6 | IBV_MTU_512;
+	data.path.packetlifetime = 2 << 6 | 14;
+	return data;
+}
+
+static void connect_over_plain_path(struct scene *s)
+{
+	connect_over_given_path(s, plain_path);
+}
+
+static void connect_over_full_path(struct scene *s)
+{
+	connect_over_given_path(s, full_path);
+}
+
+static void show_what_arrives(struct scene *s)
+{
+	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child = NULL;
+	struct rdma_conn_param param = usual_param("welcome");
+
+	if (is_ready(s->channel, 3000)) {
+		child = wait_request(s);
+		show_id(child);
+		make_qp(child);
+		DO(rdma_accept(child, &param));
+		take_event(s);
+		show_qp_path(child);
+	} else {
+		SAY("no request");
+	}
+	meet(s);
+	if (child)
+		close_id(child);
+	close_id(listener);
 }
 
 const struct scenario option_scenarios[] = {
@@ -137,5 +264,11 @@ const struct scenario option_scenarios[] = {
 	      "options set after the route was resolved"),
 	LOCAL("options-path", path_can_be_given, 0,
 	      "a path record from the caller: flags, several records, wrong state"),
+	LOCAL("options-path-odd", odd_paths_are_taken_in_part, 0,
+	      "a path record from the caller with values that are not the route's"),
+	PAIR("options-path-connect", connect_over_plain_path, show_what_arrives, 0,
+	     "a connection over a path record from the caller"),
+	PAIR("options-path-full", connect_over_full_path, show_what_arrives, 0,
+	     "the same, with a traffic class, a service level, a flow label and an MTU of its own"),
 	LAST_SCENARIO,
 };
