@@ -242,9 +242,19 @@ static int wait_for_event(struct channel *channel, int fd, int cancel_state)
 	return err;
 }
 
-static bool is_blocking(const struct channel *channel)
+bool channel_is_blocking(const struct channel *channel)
 {
 	return !(fcntl(channel->pub.fd, F_GETFL) & O_NONBLOCK);
+}
+
+bool channel_has_event(struct channel *channel)
+{
+	bool has_event;
+
+	pthread_mutex_lock(&channel->lock);
+	has_event = !list_is_empty(&channel->events);
+	pthread_mutex_unlock(&channel->lock);
+	return has_event;
 }
 
 int channel_take(struct channel *channel, int cancel_state, struct event **ret)
@@ -258,7 +268,7 @@ int channel_take(struct channel *channel, int cancel_state, struct event **ret)
 		err = -EBADF;
 	while (!err && !(event = first_event(channel))) {
 		/* Who is here when the channel is closed stays: rping fails at its end else. */
-		if (!channel->closed && !is_blocking(channel)) {
+		if (!channel->closed && !channel_is_blocking(channel)) {
 			err = -EAGAIN;
 			break;
 		}

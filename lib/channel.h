@@ -92,6 +92,12 @@ void channel_signal_posted(struct list *channels);
  */
 int channel_take(struct channel *channel, int cancel_state, struct event **ret);
 
+/** channel_is_blocking() - does channel_take() wait? */
+bool channel_is_blocking(const struct channel *channel);
+
+/** channel_has_event() - would channel_take() return at once? */
+bool channel_has_event(struct channel *channel);
+
 /** channel_withdraw() - move the events that are charged to an id to a list, in order. */
 void channel_withdraw(struct channel *channel, const struct id *owner, struct list *ret);
 

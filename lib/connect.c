@@ -12,6 +12,7 @@
 #include "lib/host.h"
 #include "lib/qp.h"
 #include "lib/roce.h"
+#include "lib/sync.h"
 #include "mad/cma_hdr.h"
 
 #define CM_RESPONSE_TIMEOUT 20 /* 4.096 us * 2^20, 4.3 s: what the kernel promises and asks for */
@@ -273,7 +274,7 @@ int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 {
 	if (!id)
 		return api_return(-EINVAL);
-	return api_return(connect_id(id_of(id), conn_param));
+	return sync_return(id_of(id), connect_id(id_of(id), conn_param));
 }
 
 /* --- accept -------------------------------------------------------------- */
@@ -395,11 +396,23 @@ static int accept_id(struct id *id, const struct rdma_conn_param *param)
 	return err ? err : send_rep(id, &offer);
 }
 
+/* No event follows that could take the place of the request's. */
+static int accept_datagram(struct id *id, const struct rdma_conn_param *param)
+{
+	int err = accept_id(id, param);
+
+	if (!err && id->is_sync)
+		sync_drop_event(id);
+	return err;
+}
+
 int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 {
 	if (!id)
 		return api_return(-EINVAL);
-	return api_return(accept_id(id_of(id), conn_param));
+	if (is_datagram(id_of(id)))
+		return api_return(accept_datagram(id_of(id), conn_param));
+	return sync_return(id_of(id), accept_id(id_of(id), conn_param));
 }
 
 /* --- reject, establish, notify ------------------------------------------- */
@@ -536,5 +549,5 @@ int rdma_disconnect(struct rdma_cm_id *id)
 {
 	if (!id)
 		return api_return(-EINVAL);
-	return api_return(disconnect_id(id_of(id)));
+	return sync_return(id_of(id), disconnect_id(id_of(id)));
 }

@@ -6,6 +6,8 @@
  * and in the order of the queue: the id learns its device, its queue pair moves, the REP is
  * answered. Nothing of that would be safe in another thread.
  */
+#include "lib/event.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +17,7 @@
 #include "lib/log.h"
 #include "lib/qp.h"
 #include "lib/roce.h"
+#include "lib/sync.h"
 
 /* An event turns bad while it is taken. */
 static void spoil(struct event *event, enum rdma_cm_event_type type, int err)
@@ -124,12 +127,24 @@ static bool is_old_news(const struct event *event)
 						 event->pub.event == RDMA_CM_EVENT_DISCONNECTED);
 }
 
-static void ack(struct event *event)
+void event_ack(struct event *event)
 {
 	id_credit(event->owner, event);
 }
 
-static int get_event(struct channel *channel, int cancel_state, struct event **ret)
+/* A request of a synchronous listener that cannot be shown is refused. */
+static int settle_request(struct event *event)
+{
+	int err = event->owner->is_sync ? sync_adopt(event->subject) : 0;
+
+	if (err) {
+		rdma_destroy_id(event->pub.id);
+		event_ack(event);
+	}
+	return err;
+}
+
+int event_take(struct channel *channel, int cancel_state, struct event **ret)
 {
 	struct event *event;
 	int err;
@@ -140,10 +155,14 @@ static int get_event(struct channel *channel, int cancel_state, struct event **r
 			return err;
 		if (!is_old_news(event))
 			break;
-		ack(event);
+		event_ack(event);
 	}
 	if (event->pub.event < sizeof(takers) / sizeof(takers[0]) && takers[event->pub.event])
 		takers[event->pub.event](event);
+	if (event->pub.event == RDMA_CM_EVENT_CONNECT_REQUEST)
+		err = settle_request(event);
+	if (err)
+		return err;
 	*ret = event;
 	return 0;
 }
@@ -156,7 +175,7 @@ int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event *
 	if (!channel || !event)
 		return api_return(-EINVAL);
 	cancel_state = api_enter();
-	err = get_event(channel_of(channel), cancel_state, &taken);
+	err = event_take(channel_of(channel), cancel_state, &taken);
 	api_leave(cancel_state);
 	if (!err)
 		*event = &taken->pub;
@@ -167,7 +186,7 @@ int rdma_ack_cm_event(struct rdma_cm_event *event)
 {
 	if (!event)
 		return api_return(-EINVAL);
-	ack((struct event *)event);
+	event_ack(event_of(event));
 	return 0;
 }
 

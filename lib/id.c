@@ -13,6 +13,7 @@
 #include "lib/engine.h"
 #include "lib/listen.h"
 #include "lib/log.h"
+#include "lib/sync.h"
 
 #define PSN_MASK 0xffffff
 
@@ -124,11 +125,21 @@ void id_free(struct id *id)
 	if (id->attached)
 		device_pd_put(id->attached);
 	free(id->pub.route.path_rec);
+	free(id->request_qp);
+	free(id->prefix);
 	event_free(id->spare);
 	channel_put(id->channel);
 	pthread_cond_destroy(&id->all_acked);
 	pthread_mutex_destroy(&id->lock);
 	give(&ids_slab, id);
+}
+
+void id_set_channel(struct id *id, struct channel *channel)
+{
+	channel_get(channel);
+	channel_put(id->channel);
+	id->channel = channel;
+	id->pub.channel = &channel->pub;
 }
 
 /* --- events -------------------------------------------------------------- */
@@ -298,13 +309,31 @@ static int create(struct channel *channel, void *context, enum rdma_port_space p
 	return 0;
 }
 
+/* A synchronous id has a channel for itself. */
+static int create_sync(void *context, enum rdma_port_space ps, struct rdma_cm_id **ret)
+{
+	struct channel *own;
+	int err = device_list_load();
+
+	if (!err)
+		err = channel_new(&own);
+	if (err)
+		return err;
+	err = create(own, context, ps, ret);
+	if (err)
+		channel_close(own);
+	else
+		id_of(*ret)->is_sync = true;
+	return err;
+}
+
 int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, void *context,
 		   enum rdma_port_space ps)
 {
 	if (!id)
 		return api_return(-EINVAL);
 	if (!channel)
-		return api_return(-ENOSYS); /* synchronous ids are not here yet */
+		return api_return(create_sync(context, ps, id));
 	return api_return(create(channel_of(channel), context, ps, id));
 }
 
@@ -353,7 +382,11 @@ static void destroy(struct id *id)
 	list_init(&events);
 	withdraw(id, &events);
 	id_drop_events(&events);
+	if (id->is_sync)
+		sync_drop_event(id);
 	id_wait_acked(id);
+	if (id->is_sync)
+		channel_close(id->channel);
 	if (id->path.port)
 		port_put(id->path.port);
 	id_free(id);

@@ -69,6 +69,7 @@ struct id {
 	enum id_state state;
 	struct list link;	 /* in the engine's list of ids */
 	struct channel *channel; /* where events go */
+	bool is_sync;		 /* it is the id's own: see sync.h; by the program's threads only */
 	struct port_claim claim; /* our port and address, the peer's address */
 	uint32_t claim_id; /* cmportd's name for it; 0 if there is none, or on a leased port */
 	bool binding;	   /* a port is being asked for */
@@ -88,6 +89,11 @@ struct id {
 	bool serving; /* the service is in the core */
 	unsigned int backlog;
 	unsigned int n_requests; /* posted and not yet taken */
+
+	/* Endpoints: see endpoint.c; by the program's threads only. */
+	struct ibv_qp_init_attr *request_qp; /* for the queue pairs of requests, or NULL */
+	void *prefix;			     /* of the private data, sent once, or NULL */
+	size_t prefix_bytes;
 
 	/* Address resolution under way. */
 	struct list resolving;	       /* in the engine's list of resolutions */
@@ -128,6 +134,13 @@ void id_free(struct id *id);
 
 /** id_after_fork() - in a forked child: the parent's ids are none of ours. */
 void id_after_fork(void);
+
+/**
+ * id_set_channel() - let an id's events go to another channel; the engine's lock is held
+ *
+ * Those that are in the old one's queue stay there.
+ */
+void id_set_channel(struct id *id, struct channel *channel);
 
 /** id_charge() - one event more was taken for this id. */
 void id_charge(struct id *id);

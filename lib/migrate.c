@@ -1,20 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * rdma_migrate_id(): an id moves to another channel and takes the events along that nobody has
- * taken yet.
+ * taken yet. Without a channel it becomes synchronous; one that was is so no more.
  */
 #include <errno.h>
 
 #include "lib/api.h"
 #include "lib/engine.h"
-
-static void set_channel(struct id *id, struct channel *channel)
-{
-	channel_get(channel);
-	channel_put(id->channel);
-	id->channel = channel;
-	id->pub.channel = &channel->pub;
-}
+#include "lib/sync.h"
 
 /* Requests in the queue bring their ids along. With the engine's lock held no event can come in
  * between. */
@@ -28,19 +21,39 @@ static void move_events(struct id *id, struct channel *to)
 	list_for_each_safe (node, after, &events) {
 		event = container_of(node, struct event, link);
 		list_remove(node);
-		set_channel(event->subject, to);
+		id_set_channel(event->subject, to);
 		channel_post(to, event);
 	}
-	set_channel(id, to);
+	id_set_channel(id, to);
 }
 
-static int migrate(struct id *id, struct channel *to)
+/* @becomes_sync: @to is to be the id's own */
+static int migrate(struct id *id, struct channel *to, bool becomes_sync)
 {
+	struct channel *own = id->is_sync ? id->channel : NULL;
+
+	if (to == own)
+		return -EINVAL; /* it goes when the id leaves it */
 	engine_lock();
 	move_events(id, to);
+	id->is_sync = becomes_sync;
 	engine_unlock();
+	sync_drop_event(id);
 	id_wait_acked(id);
+	if (own)
+		channel_close(own);
 	return 0;
+}
+
+static int make_sync(struct id *id)
+{
+	struct channel *own;
+	int err;
+
+	if (id->is_sync)
+		return -EINVAL;
+	err = channel_new(&own);
+	return err ? err : migrate(id, own, true);
 }
 
 int rdma_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *channel)
@@ -48,6 +61,6 @@ int rdma_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *channel)
 	if (!id)
 		return api_return(-EINVAL);
 	if (!channel)
-		return api_return(-ENOSYS); /* synchronous ids are not here yet */
-	return api_return(migrate(id_of(id), channel_of(channel)));
+		return api_return(make_sync(id_of(id)));
+	return api_return(migrate(id_of(id), channel_of(channel), false));
 }

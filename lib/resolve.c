@@ -12,6 +12,7 @@
 #include "lib/claims.h"
 #include "lib/log.h"
 #include "lib/roce.h"
+#include "lib/sync.h"
 
 #define LOOK_AGAIN_NS (250 * CM_NS_PER_MS)
 
@@ -404,7 +405,7 @@ int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr, struct s
 {
 	if (!id)
 		return api_return(-EINVAL);
-	return api_return(resolve_addr(id_of(id), src_addr, dst_addr, timeout_ms));
+	return sync_return(id_of(id), resolve_addr(id_of(id), src_addr, dst_addr, timeout_ms));
 }
 
 /* --- the route: on RoCE there is nobody to ask --------------------------- */
@@ -433,5 +434,5 @@ int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms)
 {
 	if (!id || timeout_ms <= 0)
 		return api_return(-EINVAL);
-	return api_return(resolve_route(id_of(id)));
+	return sync_return(id_of(id), resolve_route(id_of(id)));
 }
