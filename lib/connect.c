@@ -5,6 +5,7 @@
  */
 #include <endian.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lib/api.h"
@@ -35,6 +36,7 @@ struct offer {
 	uint8_t rnr_retry_count;
 	uint8_t srq;
 	uint32_t qpn;
+	uint8_t joined[UINT8_MAX]; /* private_data, where not all of it is the program's */
 };
 
 static uint8_t smaller(uint8_t a, uint8_t b)
@@ -45,6 +47,24 @@ static uint8_t smaller(uint8_t a, uint8_t b)
 static uint8_t device_depth(int limit)
 {
 	return (uint8_t)limit;
+}
+
+/* What came with the address (rdma_addrinfo.ai_connect) goes first. */
+static int put_prefix(const struct id *id, struct offer *offer)
+{
+	size_t room = sizeof(offer->joined) - offer->private_data_len;
+
+	if (!id->prefix_bytes)
+		return 0;
+	if (id->prefix_bytes > room)
+		return -EINVAL;
+	memcpy(offer->joined, id->prefix, id->prefix_bytes);
+	if (offer->private_data_len)
+		memcpy(offer->joined + id->prefix_bytes, offer->private_data,
+		       offer->private_data_len);
+	offer->private_data = offer->joined;
+	offer->private_data_len += (uint8_t)id->prefix_bytes;
+	return 0;
 }
 
 /* How many RDMA READs: 0xff is as many as the device can do, and with @match_max no more than the
@@ -95,7 +115,7 @@ static int make_offer(struct id *id, const struct rdma_conn_param *param, uint8_
 		err = choose_depth(id, param->initiator_depth,
 				   device_depth(limits->max_qp_init_rd_atom), peer_initiator,
 				   &offer->initiator_depth);
-	return err;
+	return err ? err : put_prefix(id, offer);
 }
 
 static int put_private_data(uint8_t *to, size_t room, const void *data, size_t bytes)
@@ -214,6 +234,13 @@ static void set_mad_path(const struct id *id, struct mad_path *path)
 	};
 }
 
+static void drop_prefix(struct id *id)
+{
+	free(id->prefix);
+	id->prefix = NULL;
+	id->prefix_bytes = 0;
+}
+
 /* @verb: CM_CALL_REQ or CM_CALL_SIDR_REQ */
 static int send_request(struct id *id, enum cm_event verb, struct cm_msg *msg)
 {
@@ -239,6 +266,8 @@ static int send_request(struct id *id, enum cm_event verb, struct cm_msg *msg)
 	id->state = ID_CONNECT;
 	args.port = &id->path.port->cm;
 	err = engine_step(engine, &box, id->conn, verb, &args);
+	if (!err)
+		drop_prefix(id);
 out:
 	engine_unlock();
 	outbox_flush(&box);

@@ -7,10 +7,6 @@
  */
 
 /* clang-format off */
-LATER(int, -1, rdma_create_ep,
-      (struct rdma_cm_id **id, struct rdma_addrinfo *res, struct ibv_pd *pd,
-       struct ibv_qp_init_attr *attr))
-LATER(void, /* none */, rdma_destroy_ep, (struct rdma_cm_id *id))
 LATER(int, -1, rdma_create_srq,
       (struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_srq_init_attr *attr))
 LATER(int, -1, rdma_create_srq_ex, (struct rdma_cm_id *id, struct ibv_srq_init_attr_ex *attr))
