@@ -405,46 +405,40 @@ static void refuse_three(struct scene *s)
 
 /* --- what rdma_get_request finds ----------------------------------------- */
 
-static struct rdma_cm_id *nonblocking(void)
-{
-	struct rdma_cm_id *id;
-
-	if (rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP))
-		give_up("rdma_create_id: %s", strerror(errno));
-	name_id(id, "id");
-	fcntl(id->channel->fd, F_SETFL, fcntl(id->channel->fd, F_GETFL) | O_NONBLOCK);
-	return id;
-}
-
-static void request_after(struct rdma_cm_id *id)
+/* Makes the id synchronous while the event waits that was asked for, and then no more. */
+static void request_after(struct scene *s, struct rdma_cm_id *id)
 {
 	struct rdma_cm_id *child = &untouched;
 
-	if (!is_ready(id->channel, PATIENCE_MS))
+	if (!is_ready(s->channel, PATIENCE_MS))
 		give_up("no event");
+	if (rdma_migrate_id(id, NULL))
+		give_up("rdma_migrate_id: %s", strerror(errno));
 	DO(rdma_get_request(id, &child));
 	SAY("child untouched %d", child == &untouched);
 	show_last_event(id);
+	if (rdma_migrate_id(id, s->channel))
+		give_up("rdma_migrate_id: %s", strerror(errno));
 }
 
-/* Events that are no requests; an event is the next one's, whoever takes it. */
 static void other_events_are_no_requests(struct scene *s)
 {
-	struct rdma_cm_id *async = open_id(s, "async", RDMA_PS_TCP), *id = nonblocking(), *child;
 	struct rdma_conn_param param = usual_param("anybody there?");
+	struct rdma_cm_id *id = open_id(s, "id", RDMA_PS_TCP), *child;
 
-	DO(rdma_get_request(async, &child));
-	close_id(async);
 	DO(rdma_get_request(id, &child));
 	DO(rdma_resolve_addr(id, NULL, beside(s, SILENT, s->port), 300));
-	request_after(id);
+	request_after(s, id);
 	DO(rdma_resolve_addr(id, NULL, at(&s->peer, s->port), RESOLVE_MS));
-	request_after(id);
+	request_after(s, id);
 	DO(rdma_resolve_route(id, RESOLVE_MS));
-	request_after(id);
+	request_after(s, id);
 	param.qp_num = unused_qpn();
 	DO(rdma_connect(id, &param));
-	request_after(id);
+	request_after(s, id);
+	if (rdma_migrate_id(id, NULL))
+		give_up("rdma_migrate_id: %s", strerror(errno));
+	fcntl(id->channel->fd, F_SETFL, fcntl(id->channel->fd, F_GETFL) | O_NONBLOCK);
 	DO(rdma_get_request(id, &child));
 	show_last_event(id);
 	DO(rdma_destroy_id(id));

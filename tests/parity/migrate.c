@@ -119,6 +119,112 @@ static void requests_and_connections_move(struct scene *s)
 	rdma_destroy_event_channel(new);
 }
 
+/* --- to and from synchronous ids ----------------------------------------- */
+
+static void connection_becomes_synchronous(struct scene *s)
+{
+	struct rdma_cm_id *id;
+
+	meet(s);
+	id = dial(s);
+	DO(rdma_migrate_id(id, NULL));
+	SAY("own channel %d event %s", id->channel != s->channel, id->event ? "set" : "NULL");
+	meet(s);
+	DO(rdma_disconnect(id));
+	show_event(id->event);
+	meet(s);
+	close_id(id);
+}
+
+/* The listener becomes synchronous, the connection of its request stops being so. */
+static void listener_becomes_synchronous(struct scene *s)
+{
+	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child;
+	struct rdma_conn_param param = usual_param("welcome");
+
+	DO(rdma_migrate_id(listener, NULL));
+	SAY("own channel %d", listener->channel != s->channel);
+	meet(s);
+	DO(rdma_get_request(listener, &child));
+	name_id(child, "child");
+	make_qp(child);
+	DO(rdma_accept(child, &param));
+	show_event(child->event);
+	meet(s);
+	DO(rdma_migrate_id(child, s->channel));
+	SAY("scene's channel %d event %s", child->channel == s->channel,
+	    child->event ? "set" : "NULL");
+	meet(s);
+	take_event(s);
+	DO(rdma_disconnect(child));
+	meet(s);
+	DO(rdma_migrate_id(listener, s->channel));
+	DO(rdma_get_request(listener, &child));
+	close_id(child);
+	close_id(listener);
+}
+
+/* A new id lets go of its request's event when it moves, and the listener can end. */
+static void request_stops_being_synchronous(struct scene *s)
+{
+	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child;
+	struct rdma_conn_param param = usual_param("welcome");
+
+	DO(rdma_migrate_id(listener, NULL));
+	meet(s);
+	DO(rdma_get_request(listener, &child));
+	name_id(child, "child");
+	show_event(child->event);
+	DO(rdma_migrate_id(child, s->channel));
+	SAY("event %s", child->event ? "set" : "NULL");
+	close_id(listener);
+	make_qp(child);
+	DO(rdma_accept(child, &param));
+	take_event(s);
+	meet(s);
+	meet(s);
+	meet(s);
+	take_event(s);
+	DO(rdma_disconnect(child));
+	close_id(child);
+}
+
+/* While nobody has answered. */
+static void connecting_id_moves(struct scene *s)
+{
+	struct rdma_event_channel *new = rdma_create_event_channel();
+	struct rdma_conn_param param = usual_param("on the move");
+	struct rdma_cm_id *id = dial_ready(s, RDMA_PS_TCP);
+
+	make_qp(id);
+	DO(rdma_connect(id, &param));
+	DO(rdma_migrate_id(id, NULL));
+	DO(rdma_migrate_id(id, new));
+	DO(rdma_migrate_id(id, NULL));
+	meet(s);
+	SAY("becomes readable %d", is_ready(id->channel, PATIENCE_MS));
+	DO(rdma_migrate_id(id, new));
+	rdma_ack_cm_event(wait_event(new));
+	show_qp_state(id);
+	meet(s);
+	close_id(id);
+	rdma_destroy_event_channel(new);
+}
+
+static void answer_late(struct scene *s)
+{
+	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child = wait_request(s);
+	struct rdma_conn_param param = usual_param("welcome");
+
+	make_qp(child);
+	meet(s);
+	DO(rdma_accept(child, &param));
+	take_event(s);
+	meet(s);
+	close_id(child);
+	close_id(listener);
+}
+
 const struct scenario migrate_scenarios[] = {
 	LOCAL("migrate-events", waiting_events_move_along, 0,
 	      "undelivered events move with their id"),
@@ -127,5 +233,11 @@ const struct scenario migrate_scenarios[] = {
 	LOCAL("migrate-synchronous", ids_become_synchronous_and_back, 0, "to no channel, and back"),
 	PAIR("migrate-connection", connect_to_moving_listener, requests_and_connections_move, 0,
 	     "a listener before its request, and a live connection"),
+	PAIR("migrate-to-synchronous", connection_becomes_synchronous, listener_becomes_synchronous,
+	     0, "a connection, a listener, and back"),
+	PAIR("migrate-request", connect_to_moving_listener, request_stops_being_synchronous, 0,
+	     "a request of a synchronous listener moves before it is accepted"),
+	PAIR("migrate-connecting", connecting_id_moves, answer_late, 0,
+	     "there and back while the peer has not answered, with its answer waiting"),
 	LAST_SCENARIO,
 };
