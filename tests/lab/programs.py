@@ -39,12 +39,16 @@ HANGS_WHERE = ("for task in /proc/{pid}/task/*; do echo $task $(cat $task/comm $
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A program's two ends. said: (regex, how often it must match) for both ends' output."""
+    """A program's two ends. said: (regex, how often it must match) for both ends' output.
+
+    one_host: both ends run on host a, with one library.
+    """
 
     name: str
     server: str
     client: str
     said: tuple
+    one_host: bool = False
 
 
 def rping(messages):
@@ -62,9 +66,15 @@ def udaddy(options):
                 f"udaddy -s {{address}} {options}", (r"^return status 0$", 1))
 
 
+def rdma_client(name, one_host=False):
+    return Case(name, "rdma_server -s {address}", "rdma_client -s {address}",
+                (r"^rdma_(client|server): end 0$", 1), one_host)
+
+
 CASES = (rping(10), ucmatose("-c 100"), ucmatose("-c 20 -m"), udaddy("-c 100 -t 8"),
-         udaddy("-C 5 -S 500"))
-PROGRAMS = sorted({case.server.split()[0] for case in CASES})
+         udaddy("-C 5 -S 500"), rdma_client("rdma_client"),
+         rdma_client("rdma_client itself", one_host=True))
+PROGRAMS = sorted({end.split()[0] for case in CASES for end in (case.server, case.client)})
 
 
 def main():
@@ -100,7 +110,8 @@ def parse():
 def all_runs(args):
     """Return (pairing, family, case) for the whole matrix."""
     return [(pairing, family, case) for pairing in (CONTROL if args.control else PAIRINGS)
-            for family in FAMILIES for case in CASES]
+            for family in FAMILIES for case in CASES
+            if not case.one_host or pairing[0] == pairing[1]]
 
 
 def title(run):
@@ -129,13 +140,18 @@ def run_one(lab, run, folder):
         wrong = ""
     except LabError as error:
         wrong = str(error)
-    for host, end in zip((lab.a, lab.b), ends):
+    for host, end in zip(hosts(lab, run), ends):
         wrong += finish(host, end)
     took_s = time.monotonic() - started
     print(f"{'FAIL' if wrong else 'ok  '} {title(run)} {took_s:6.1f} s", flush=True)
     if wrong:
         explain(wrong, ends)
     return not wrong
+
+
+def hosts(lab, run):
+    """Return the hosts of a case's server and client."""
+    return (lab.a, lab.a if run[2].one_host else lab.b)
 
 
 def finish(host, end):
@@ -158,7 +174,7 @@ def play(lab, run, folder, ends):
     lab.b.mode(client, kill=True)
     ends.append(start(lab.a, server, case.server, address, folder))
     wait_for_listener(lab.a, server, ends[0])
-    ends.append(start(lab.b, client, case.client, address, folder))
+    ends.append(start(hosts(lab, run)[1], client, case.client, address, folder))
     for end in reversed(ends):
         judge(end.wait(TIMEOUT_S).check(), case)
     for host in (lab.a, lab.b):
