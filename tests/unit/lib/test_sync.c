@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Synchronous ids (lib/sync.h, lib/migrate.c) without a device: the tests post the events that a
+ * call would have begun.
+ */
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "lib/engine.h"
+#include "lib/event.h"
+#include "lib/sync.h"
+
+static struct channel *channel;
+static struct id *id;
+static struct id *child; /* of id, if a test makes one */
+
+static struct id *new_id(struct channel *of)
+{
+	struct id *new = NULL;
+
+	ck_assert_int_eq(id_new(of, RDMA_PS_TCP, &new), 0);
+	return new;
+}
+
+static void setup(void)
+{
+	ck_assert_int_eq(channel_new(&channel), 0);
+	id = new_id(channel);
+	child = NULL;
+	ck_assert_int_eq(rdma_migrate_id(&id->pub, NULL), 0);
+}
+
+static void end_id(struct id *ended)
+{
+	if (!ended)
+		return;
+	sync_drop_event(ended);
+	if (ended->is_sync)
+		channel_close(ended->channel);
+	id_free(ended);
+}
+
+static void teardown(void)
+{
+	end_id(child);
+	end_id(id);
+	channel_close(channel);
+}
+
+static void post(enum rdma_cm_event_type type, int status)
+{
+	engine_lock();
+	id_notify(id, type, status);
+	engine_unlock();
+}
+
+static void post_request(void)
+{
+	struct event *event = id_event(id, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
+
+	ck_assert_ptr_nonnull(event);
+	child = new_id(id->channel);
+	event->subject = child;
+	event->pub.id = &child->pub;
+	event->pub.listen_id = &id->pub;
+	engine_lock();
+	id_post(event);
+	engine_unlock();
+}
+
+static int complete(void)
+{
+	return sync_complete(id, PTHREAD_CANCEL_DISABLE);
+}
+
+static void stop_blocking(void)
+{
+	fcntl(id->pub.channel->fd, F_SETFL, O_NONBLOCK);
+}
+
+static bool is_readable(const struct rdma_event_channel *of)
+{
+	struct pollfd poller = { .fd = of->fd, .events = POLLIN };
+
+	return poll(&poller, 1, 0) == 1;
+}
+
+static const struct outcome {
+	enum rdma_cm_event_type type;
+	int status;
+	int result;
+} outcomes[] = {
+	{RDMA_CM_EVENT_ESTABLISHED,    0,		0		  },
+	{ RDMA_CM_EVENT_TIMEWAIT_EXIT, 0,	  0	    },
+	{ RDMA_CM_EVENT_ADDR_ERROR,    -ETIMEDOUT, -ETIMEDOUT   },
+	{ RDMA_CM_EVENT_REJECTED,	  28,	      -ECONNREFUSED},
+	{ RDMA_CM_EVENT_REJECTED,	  0,	     0	       },
+	{ RDMA_CM_EVENT_UNREACHABLE,   2,		-2	   },
+};
+
+START_TEST(status_of_the_next_event_is_the_result) /* loop test: _i is the row */
+{
+	post(outcomes[_i].type, outcomes[_i].status);
+	ck_assert_int_eq(complete(), outcomes[_i].result);
+	ck_assert_int_eq(id->pub.event->event, outcomes[_i].type);
+	ck_assert_int_eq(id->pub.event->status, outcomes[_i].status);
+}
+END_TEST
+
+START_TEST(event_is_acknowledged_by_the_next)
+{
+	post(RDMA_CM_EVENT_ADDR_RESOLVED, -EAGAIN);
+	complete();
+	ck_assert_uint_eq(id->n_taken - id->n_acked, 1);
+	post(RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+	complete();
+	ck_assert_uint_eq(id->n_taken, 2);
+	ck_assert_uint_eq(id->n_acked, 1);
+}
+END_TEST
+
+START_TEST(without_blocking_there_may_be_nothing_yet)
+{
+	stop_blocking();
+	ck_assert_int_eq(complete(), -EAGAIN);
+	post(RDMA_CM_EVENT_ESTABLISHED, 0);
+	ck_assert_int_eq(complete(), 0);
+}
+END_TEST
+
+START_TEST(without_blocking_nothing_is_over_at_once)
+{
+	stop_blocking();
+	post(RDMA_CM_EVENT_ESTABLISHED, 0);
+	ck_assert_int_eq(sync_finish(id, false, PTHREAD_CANCEL_DISABLE), -EAGAIN);
+	ck_assert(is_readable(id->pub.channel));
+	ck_assert_ptr_null(id->pub.event);
+}
+END_TEST
+
+START_TEST(without_blocking_an_event_from_before_counts)
+{
+	stop_blocking();
+	post(RDMA_CM_EVENT_DISCONNECTED, 0);
+	ck_assert_int_eq(sync_finish(id, true, PTHREAD_CANCEL_DISABLE), 0);
+	ck_assert_int_eq(id->pub.event->event, RDMA_CM_EVENT_DISCONNECTED);
+}
+END_TEST
+
+START_TEST(synchronous_id_cannot_become_so_again)
+{
+	struct rdma_event_channel *own = id->pub.channel;
+
+	ck_assert_int_eq(rdma_migrate_id(&id->pub, NULL), -1);
+	ck_assert_int_eq(errno, EINVAL);
+	ck_assert_ptr_eq(id->pub.channel, own);
+}
+END_TEST
+
+START_TEST(own_channel_is_no_place_to_migrate_to)
+{
+	ck_assert_int_eq(rdma_migrate_id(&id->pub, id->pub.channel), -1);
+	ck_assert_int_eq(errno, EINVAL);
+}
+END_TEST
+
+START_TEST(own_channel_closes_when_the_id_leaves_it)
+{
+	int own = id->pub.channel->fd;
+
+	ck_assert_int_eq(rdma_migrate_id(&id->pub, &channel->pub), 0);
+	ck_assert_int_eq(fcntl(own, F_GETFD), -1);
+	ck_assert_ptr_eq(id->pub.channel, &channel->pub);
+}
+END_TEST
+
+START_TEST(migration_acknowledges_the_event_of_a_synchronous_id)
+{
+	post(RDMA_CM_EVENT_ADDR_RESOLVED, -EAGAIN);
+	complete();
+	ck_assert_int_eq(rdma_migrate_id(&id->pub, &channel->pub), 0);
+	ck_assert_ptr_null(id->pub.event);
+	ck_assert_uint_eq(id->n_acked, id->n_taken);
+}
+END_TEST
+
+START_TEST(events_that_wait_move_in_their_order)
+{
+	post(RDMA_CM_EVENT_ESTABLISHED, 0);
+	post(RDMA_CM_EVENT_DISCONNECTED, 0);
+	ck_assert_int_eq(rdma_migrate_id(&id->pub, &channel->pub), 0);
+	ck_assert(is_readable(&channel->pub));
+	ck_assert_int_eq(rdma_migrate_id(&id->pub, NULL), 0);
+	ck_assert(!is_readable(&channel->pub));
+	complete();
+	ck_assert_int_eq(id->pub.event->event, RDMA_CM_EVENT_ESTABLISHED);
+	complete();
+	ck_assert_int_eq(id->pub.event->event, RDMA_CM_EVENT_DISCONNECTED);
+}
+END_TEST
+
+START_TEST(request_brings_a_synchronous_id)
+{
+	struct rdma_cm_id *got;
+
+	post_request();
+	ck_assert_int_eq(rdma_get_request(&id->pub, &got), 0);
+	ck_assert_ptr_eq(got, &child->pub);
+	ck_assert(child->is_sync);
+	ck_assert_ptr_ne(got->channel, id->pub.channel);
+	ck_assert_int_eq(got->event->event, RDMA_CM_EVENT_CONNECT_REQUEST);
+	ck_assert_ptr_null(id->pub.event);
+}
+END_TEST
+
+START_TEST(request_is_charged_to_the_listener_until_its_id_lets_go)
+{
+	struct rdma_cm_id *got;
+
+	post_request();
+	ck_assert_int_eq(rdma_get_request(&id->pub, &got), 0);
+	ck_assert_uint_eq(id->n_taken - id->n_acked, 1);
+	ck_assert_uint_eq(child->n_taken, 0);
+	sync_drop_event(child);
+	ck_assert_uint_eq(id->n_acked, id->n_taken);
+}
+END_TEST
+
+START_TEST(request_that_waits_travels_with_its_listener)
+{
+	struct rdma_cm_id *got;
+
+	post_request();
+	ck_assert_int_eq(rdma_migrate_id(&id->pub, &channel->pub), 0);
+	ck_assert_ptr_eq(child->pub.channel, &channel->pub);
+	ck_assert_int_eq(rdma_migrate_id(&id->pub, NULL), 0);
+	ck_assert_int_eq(rdma_get_request(&id->pub, &got), 0);
+	ck_assert_ptr_eq(got, &child->pub);
+	ck_assert(child->is_sync);
+}
+END_TEST
+
+START_TEST(asynchronous_listener_has_no_requests_to_get)
+{
+	struct rdma_cm_id *got;
+
+	ck_assert_int_eq(rdma_migrate_id(&id->pub, &channel->pub), 0);
+	ck_assert_int_eq(rdma_get_request(&id->pub, &got), -1);
+	ck_assert_int_eq(errno, EINVAL);
+}
+END_TEST
+
+START_TEST(event_that_is_no_request_is_the_listeners)
+{
+	struct rdma_cm_id *got = NULL;
+
+	post(RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
+	ck_assert_int_eq(rdma_get_request(&id->pub, &got), -1);
+	ck_assert_int_eq(errno, EINVAL);
+	ck_assert_ptr_null(got);
+	ck_assert_int_eq(id->pub.event->event, RDMA_CM_EVENT_DEVICE_REMOVAL);
+}
+END_TEST
+
+static void add_tests(TCase *tc)
+{
+	tcase_add_loop_test(tc, status_of_the_next_event_is_the_result, 0,
+			    sizeof(outcomes) / sizeof(outcomes[0]));
+	tcase_add_test(tc, event_is_acknowledged_by_the_next);
+	tcase_add_test(tc, without_blocking_there_may_be_nothing_yet);
+	tcase_add_test(tc, without_blocking_nothing_is_over_at_once);
+	tcase_add_test(tc, without_blocking_an_event_from_before_counts);
+	tcase_add_test(tc, synchronous_id_cannot_become_so_again);
+	tcase_add_test(tc, own_channel_is_no_place_to_migrate_to);
+	tcase_add_test(tc, own_channel_closes_when_the_id_leaves_it);
+	tcase_add_test(tc, migration_acknowledges_the_event_of_a_synchronous_id);
+	tcase_add_test(tc, events_that_wait_move_in_their_order);
+	tcase_add_test(tc, request_brings_a_synchronous_id);
+	tcase_add_test(tc, request_is_charged_to_the_listener_until_its_id_lets_go);
+	tcase_add_test(tc, request_that_waits_travels_with_its_listener);
+	tcase_add_test(tc, asynchronous_listener_has_no_requests_to_get);
+	tcase_add_test(tc, event_that_is_no_request_is_the_listeners);
+}
+
+int main(void)
+{
+	Suite *suite = suite_create("sync");
+	TCase *tc = tcase_create("sync");
+	SRunner *runner = srunner_create(suite);
+	int failed;
+
+	suite_add_tcase(suite, tc);
+	tcase_add_checked_fixture(tc, setup, teardown);
+	add_tests(tc);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
