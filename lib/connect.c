@@ -3,7 +3,6 @@
  * Connections: rdma_connect(), rdma_accept(), rdma_reject(), rdma_reject_ece(), rdma_establish(),
  * rdma_notify(), rdma_disconnect(). Each turns arguments into a message and steps the core.
  */
-#include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -171,9 +170,9 @@ static void put_primary_path(const struct id *id, const struct ibv_sa_path_rec *
 }
 
 /* The one partition that a RoCE port is in, as a full or as a limited member. */
-static bool has_pkey(const struct ibv_sa_path_rec *rec)
+static bool has_pkey(const struct id *id)
 {
-	return (be16toh(rec->pkey) & PKEY_BASE_MASK) == PKEY_BASE_MASK;
+	return (id->path.pkey & PKEY_BASE_MASK) == PKEY_BASE_MASK;
 }
 
 static int make_req(const struct id *id, const struct offer *offer, struct cm_msg *msg)
@@ -181,9 +180,9 @@ static int make_req(const struct id *id, const struct offer *offer, struct cm_ms
 	struct cm_req *req = &msg->req;
 	struct ibv_sa_path_rec rec;
 
-	roce_path_record(id, &rec);
-	if (!has_pkey(&rec))
+	if (!has_pkey(id))
 		return -ENOENT;
+	roce_path_record(id, &rec);
 	cm_msg_init(msg, CM_ATTR_REQ, 0);
 	req->service_id = cma_service_id(id->claim.ps, addr_port(&id->claim.peer));
 	req->local_qpn = offer->qpn;
@@ -196,7 +195,7 @@ static int make_req(const struct id *id, const struct offer *offer, struct cm_ms
 	req->starting_psn = id->starting_psn;
 	req->local_cm_response_timeout = CM_RESPONSE_TIMEOUT;
 	req->retry_count = offer->retry_count;
-	req->pkey = be16toh(rec.pkey);
+	req->pkey = id->path.pkey;
 	req->path_mtu = id->path.mtu;
 	req->rnr_retry_count = offer->rnr_retry_count;
 	req->max_cm_retries = MAX_CM_RETRIES;

@@ -58,6 +58,7 @@ struct id_path {
 	uint8_t sl;
 	uint8_t traffic_class;
 	uint8_t rate; /* enum ibv_rate */
+	uint16_t pkey;
 	uint32_t flow_label;
 	bool is_given; /* the program knows better (RDMA_OPTION_IB_PATH), and what it says is: */
 	struct ibv_sa_path_rec given;

@@ -162,13 +162,22 @@ static void set_sidr_req(struct event *event, const struct cm_sidr_req *req)
 }
 
 /* A lookup says nothing of the path, so a child of it has none to show. */
-static void set_path(struct id *id, const struct cm_conn *conn, const struct cm_req *req)
+static void set_path(struct id *id, const struct request *request)
 {
+	const struct cm_conn *conn = request->conn;
+
+	id->path = request->path;
+	port_get(id->path.port);
+	if (is_lookup(request->msg)) {
+		id->path.pkey = request->msg->sidr_req.pkey;
+		return;
+	}
 	id->path.mtu = conn->path_mtu;
 	id->path.packet_life_time = conn->packet_life_time;
 	id->path.flow_label = conn->flow_label;
 	id->path.sl = conn->sl;
-	id->path.rate = req->primary.packet_rate;
+	id->path.pkey = request->msg->req.pkey;
+	id->path.rate = request->msg->req.primary.packet_rate;
 	id->path.traffic_class = conn->traffic_class;
 }
 
@@ -183,10 +192,7 @@ static struct id *child_new(const struct id *listener, const struct request *req
 	id->option = listener->option;
 	id->claim.local = request->dst;
 	id->claim.peer = request->src;
-	id->path = request->path;
-	port_get(id->path.port);
-	if (!is_lookup(request->msg))
-		set_path(id, request->conn, &request->msg->req);
+	set_path(id, request);
 	id->pub.route.addr.dst_storage = request->src.storage;
 	id->hides_scope = true;
 	if (request->src.sa.sa_family == AF_INET6)

@@ -67,6 +67,7 @@ int roce_make_path(struct id *id)
 	id->path.flow_label = flow_label_of(id);
 	id->path.sl = 0;
 	id->path.traffic_class = id->option.tos;
+	id->path.pkey = PKEY_DEFAULT;
 	return 0;
 }
 
@@ -81,13 +82,13 @@ void roce_take_path(struct id *id, const struct ibv_path_record *given)
 	path->traffic_class = given->tclass;
 	path->flow_label = flow_and_hops >> HOP_LIMIT_BITS & FLOW_LABEL_MASK;
 	path->rate = given->rate & SIX_BITS;
+	path->pkey = be16toh(given->pkey);
 	path->is_given = true;
 	path->given = (struct ibv_sa_path_rec){
 		.dgid = given->dgid,
 		.sgid = given->sgid,
 		.hop_limit = (uint8_t)flow_and_hops,
 		.reversible = given->reversible_numpath >> 7,
-		.pkey = given->pkey,
 	};
 }
 
@@ -99,7 +100,6 @@ static struct ibv_sa_path_rec own_path(const struct id *id)
 		.sgid = id->path.gid.gid,
 		.hop_limit = id->path.route.hop_limit,
 		.reversible = 1,
-		.pkey = htobe16(PKEY_DEFAULT),
 	};
 
 	memcpy(&rec.dgid, &dgid, sizeof(dgid));
@@ -112,6 +112,7 @@ void roce_path_record(const struct id *id, struct ibv_sa_path_rec *ret)
 	ret->flow_label = htobe32(id->path.flow_label);
 	ret->traffic_class = id->path.traffic_class;
 	ret->numb_path = 1;
+	ret->pkey = htobe16(id->path.pkey);
 	ret->sl = id->path.sl;
 	ret->mtu_selector = EXACTLY;
 	ret->mtu = id->path.mtu;

@@ -233,6 +233,8 @@ static void failures_leave_nothing(struct scene *s)
 	wrong = info_for(at(&s->self, 0), RAI_PASSIVE);
 	wrong.ai_src_len = sizeof(struct sockaddr_storage);
 	try_endpoint(&wrong, NULL);
+	wrong = info_for(loopback(s, s->port), 0);
+	try_endpoint(&wrong, NULL);
 	wrong = info_for(beside(s, SILENT, s->port), 0);
 	try_endpoint(&wrong, NULL);
 	wrong = info_for(beside(s, SILENT, 0), RAI_PASSIVE);

@@ -222,6 +222,63 @@ static struct ibv_path_data full_path(const struct rdma_cm_id *id)
 	return data;
 }
 
+/* Nothing but the P_Key is looked at before the peer sees it. */
+static void try_path(struct scene *s, const char *what, const struct ibv_path_data *data)
+{
+	struct rdma_conn_param param = usual_param("a path of my own");
+	struct rdma_cm_id *id = open_id(s, what, RDMA_PS_TCP);
+
+	if (rdma_resolve_addr(id, NULL, at(&s->peer, s->port), RESOLVE_MS))
+		give_up("rdma_resolve_addr: %s", strerror(errno));
+	expect_event(s, RDMA_CM_EVENT_ADDR_RESOLVED);
+	if (rdma_set_option(id, IB, RDMA_OPTION_IB_PATH, (void *)(uintptr_t)data, sizeof(*data)))
+		give_up("rdma_set_option: %s", strerror(errno));
+	expect_event(s, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	param.qp_num = unused_qpn();
+	SAY("%s:", what);
+	if (!DO(rdma_connect(id, &param)))
+		take_event(s);
+	close_id(id);
+}
+
+static void paths_say_what_is_not_so(struct scene *s)
+{
+	struct rdma_cm_id *id = open_id(s, "id", RDMA_PS_TCP);
+	struct ibv_path_data good, data;
+
+	if (rdma_resolve_addr(id, NULL, at(&s->peer, s->port), RESOLVE_MS))
+		give_up("rdma_resolve_addr: %s", strerror(errno));
+	expect_event(s, RDMA_CM_EVENT_ADDR_RESOLVED);
+	good = full_path(id);
+	close_id(id);
+	meet(s);
+	data = good;
+	data.path.pkey = htobe16(0x7fff);
+	try_path(s, "limited member", &data);
+	data = good;
+	data.path.flowlabel_hoplimit = htobe32(1);
+	try_path(s, "one hop", &data);
+	data = good;
+	data.path.mtu = 0;
+	try_path(s, "no MTU", &data);
+	meet(s);
+}
+
+static void refuse_what_comes(struct scene *s)
+{
+	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child;
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		child = wait_request(s);
+		show_id(child);
+		DO(rdma_reject(child, "no", 2));
+		close_id(child);
+	}
+	meet(s);
+	close_id(listener);
+}
+
 static void connect_over_plain_path(struct scene *s)
 {
 	connect_over_given_path(s, plain_path);
@@ -268,6 +325,8 @@ const struct scenario option_scenarios[] = {
 	      "a path record from the caller with values that are not the route's"),
 	PAIR("options-path-connect", connect_over_plain_path, show_what_arrives, 0,
 	     "a connection over a path record from the caller"),
+	PAIR("options-path-untrue", paths_say_what_is_not_so, refuse_what_comes, 0,
+	     "connections over path records that say what is not so"),
 	PAIR("options-path-full", connect_over_full_path, show_what_arrives, 0,
 	     "the same, with a traffic class, a service level, a flow label and an MTU of its own"),
 	LAST_SCENARIO,

@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #include "lib/engine.h"
 #include "lib/event.h"
@@ -137,8 +138,9 @@ START_TEST(without_blocking_nothing_is_over_at_once)
 	stop_blocking();
 	post(RDMA_CM_EVENT_ESTABLISHED, 0);
 	ck_assert_int_eq(sync_finish(id, false, PTHREAD_CANCEL_DISABLE), -EAGAIN);
-	ck_assert(is_readable(id->pub.channel));
 	ck_assert_ptr_null(id->pub.event);
+	ck_assert(is_readable(id->pub.channel));
+	ck_assert_int_eq(complete(), 0);
 }
 END_TEST
 
@@ -244,6 +246,26 @@ START_TEST(request_that_waits_travels_with_its_listener)
 }
 END_TEST
 
+/* It needs a descriptor. */
+START_TEST(request_that_cannot_be_shown_is_dropped)
+{
+	struct rdma_cm_id *got = NULL;
+	struct rlimit none = { .rlim_cur = 0 };
+
+	post_request();
+	getrlimit(RLIMIT_NOFILE, &none);
+	none.rlim_cur = 0;
+	setrlimit(RLIMIT_NOFILE, &none);
+	ck_assert_int_eq(rdma_get_request(&id->pub, &got), -1);
+	ck_assert_int_eq(errno, EMFILE);
+	child = NULL;
+	none.rlim_cur = none.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &none);
+	ck_assert_ptr_null(got);
+	ck_assert_uint_eq(id->n_acked, id->n_taken);
+}
+END_TEST
+
 START_TEST(asynchronous_listener_has_no_requests_to_get)
 {
 	struct rdma_cm_id *got;
@@ -282,6 +304,7 @@ static void add_tests(TCase *tc)
 	tcase_add_test(tc, request_brings_a_synchronous_id);
 	tcase_add_test(tc, request_is_charged_to_the_listener_until_its_id_lets_go);
 	tcase_add_test(tc, request_that_waits_travels_with_its_listener);
+	tcase_add_test(tc, request_that_cannot_be_shown_is_dropped);
 	tcase_add_test(tc, asynchronous_listener_has_no_requests_to_get);
 	tcase_add_test(tc, event_that_is_no_request_is_the_listeners);
 }
