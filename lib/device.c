@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Devices, their default protection domains and their ports: see device.h. rdma_get_devices() and
+ * Devices, what their ids share, and their ports: see device.h. rdma_get_devices() and
  * rdma_free_devices(). The lock here may be held across system calls; it is never taken with the
  * engine's lock held.
  */
@@ -237,36 +237,46 @@ int device_find_loopback(struct gid_entry *ret)
 	return -ENODEV;
 }
 
-/* --- protection domains -------------------------------------------------- */
+/* --- what ids of a device share ------------------------------------------ */
 
-int device_pd_get(struct device *device, struct ibv_pd **ret)
+/* Both are kept, as the context is: made anew for each connection, they cost two system calls. */
+int device_pd(struct device *device, struct ibv_pd **ret)
 {
 	int err = 0;
 
 	pthread_mutex_lock(&lock);
 	if (!device->pd) {
+		errno = 0;
 		device->pd = ibv_alloc_pd(device->verbs);
 		if (!device->pd)
 			err = errno ? -errno : -ENOMEM;
 	}
-	if (!err) {
-		device->pd_refs++;
+	if (!err)
 		*ret = device->pd;
-	}
 	pthread_mutex_unlock(&lock);
 	return err;
 }
 
-/* A program may still have objects in the domain; then it stays allocated, as with the stock
- * library. */
-void device_pd_put(struct device *device)
+int device_xrcd(struct device *device, struct ibv_xrcd **ret)
 {
+	struct ibv_xrcd_init_attr attr = {
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+		.fd = -1,
+		.oflags = O_CREAT,
+	};
+	int err = 0;
+
 	pthread_mutex_lock(&lock);
-	if (--device->pd_refs == 0) {
-		ibv_dealloc_pd(device->pd);
-		device->pd = NULL;
+	if (!device->xrcd) {
+		errno = 0;
+		device->xrcd = ibv_open_xrcd(device->verbs, &attr);
+		if (!device->xrcd)
+			err = errno ? -errno : -ENOMEM;
 	}
+	if (!err)
+		*ret = device->xrcd;
 	pthread_mutex_unlock(&lock);
+	return err;
 }
 
 /* --- ports --------------------------------------------------------------- */
@@ -416,7 +426,7 @@ static int get_devices(struct ibv_context ***ret, int *ret_n)
 	if (!verbs)
 		return -ENOMEM;
 	for (i = 0; !err && i < n; i++) {
-		err = device_pd_get(list[i], &pd);
+		err = device_pd(list[i], &pd);
 		if (!err)
 			verbs[i] = list[i]->verbs;
 	}
@@ -442,11 +452,5 @@ struct ibv_context **rdma_get_devices(int *num_devices)
 
 void rdma_free_devices(struct ibv_context **list)
 {
-	int i;
-
-	if (!list)
-		return;
-	for (i = 0; list[i]; i++)
-		device_pd_put(device_of(list[i]));
 	free(list);
 }

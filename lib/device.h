@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * RDMA devices of the process: one ibv_context each, opened once and never closed, because
- * programs compare and keep the pointers; a default protection domain that lives as long as
- * something uses it; and the ports on which we own the CM class.
+ * programs compare and keep the pointers; a default protection domain and an XRC domain, made at
+ * the first need and kept as long; and the ports on which we own the CM class.
  */
 #ifndef LIB_DEVICE_H
 #define LIB_DEVICE_H
@@ -34,9 +34,9 @@ struct port {
 struct device {
 	struct ibv_context *verbs;
 	struct ibv_device_attr attr;
-	struct ibv_pd *pd;    /* the default one, while pd_refs */
-	unsigned int pd_refs; /* ids attached and entries handed out by rdma_get_devices() */
-	struct port **port;   /* by port number - 1; NULL while not open */
+	struct ibv_pd *pd;     /* the default one; NULL until it is needed */
+	struct ibv_xrcd *xrcd; /* of queue pairs that bring none; NULL until it is needed */
+	struct port **port;    /* by port number - 1; NULL while not open */
 	uint8_t n_ports;
 	bool removed; /* written under the list's lock */
 };
@@ -82,11 +82,16 @@ int device_find_gid(const union addr *addr, unsigned int ifindex, struct gid_ent
 /** device_find_loopback() - GID index 0 of the first active port. Return: 0, -ENODEV. */
 int device_find_loopback(struct gid_entry *ret);
 
-/** device_pd_get() - the default protection domain, made if need be. Return: 0 or -errno. */
-int device_pd_get(struct device *device, struct ibv_pd **ret);
+/**
+ * device_pd() - the default protection domain, made if need be
+ * @ret: the same until the process ends, for all ids of the device
+ *
+ * Return: 0 or -errno.
+ */
+int device_pd(struct device *device, struct ibv_pd **ret);
 
-/** device_pd_put() - one user less; the last one frees it. */
-void device_pd_put(struct device *device);
+/** device_xrcd() - the XRC domain of this process alone, as device_pd(). Return: 0 or -errno. */
+int device_xrcd(struct device *device, struct ibv_xrcd **ret);
 
 /**
  * device_port_open() - own the CM class of a port; the same port again is free

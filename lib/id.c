@@ -122,8 +122,6 @@ int id_new(struct channel *channel, enum rdma_port_space ps, struct id **ret)
 
 void id_free(struct id *id)
 {
-	if (id->attached)
-		device_pd_put(id->attached);
 	free(id->pub.route.path_rec);
 	free(id->request_qp);
 	free(id->prefix);
@@ -273,7 +271,7 @@ int id_attach(struct id *id)
 	if (!device)
 		return -ENODEV;
 	if (!id->attached) {
-		err = device_pd_get(device, &pd);
+		err = device_pd(device, &pd);
 		if (err)
 			return err;
 		id->attached = device;
