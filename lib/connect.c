@@ -175,6 +175,24 @@ static bool has_pkey(const struct id *id)
 	return (id->path.pkey & PKEY_BASE_MASK) == PKEY_BASE_MASK;
 }
 
+/* IBTA vol. 1, 12.7.1. What an XRC initiator does not serve, and its own limits, stay 0. */
+static void put_transport(const struct id *id, const struct offer *offer, struct cm_req *req)
+{
+	req->initiator_depth = offer->initiator_depth;
+	req->flow_control = offer->flow_control != 0;
+	if (id->pub.qp_type == IBV_QPT_XRC_SEND) {
+		req->transport_service_type = CM_TRANSPORT_EXTENDED;
+		req->extended_transport_type = CM_EXTENDED_XRC;
+		return;
+	}
+	req->transport_service_type = id->pub.qp_type == IBV_QPT_UC ? CM_TRANSPORT_UC
+								    : CM_TRANSPORT_RC;
+	req->responder_resources = offer->responder_resources;
+	req->retry_count = offer->retry_count;
+	req->rnr_retry_count = offer->rnr_retry_count;
+	req->srq = offer->srq != 0;
+}
+
 static int make_req(const struct id *id, const struct offer *offer, struct cm_msg *msg)
 {
 	struct cm_req *req = &msg->req;
@@ -186,20 +204,13 @@ static int make_req(const struct id *id, const struct offer *offer, struct cm_ms
 	cm_msg_init(msg, CM_ATTR_REQ, 0);
 	req->service_id = cma_service_id(id->claim.ps, addr_port(&id->claim.peer));
 	req->local_qpn = offer->qpn;
-	req->responder_resources = offer->responder_resources;
-	req->initiator_depth = offer->initiator_depth;
 	req->remote_cm_response_timeout = CM_RESPONSE_TIMEOUT;
-	req->transport_service_type = id->pub.qp_type == IBV_QPT_UC ? CM_TRANSPORT_UC
-								    : CM_TRANSPORT_RC;
-	req->flow_control = offer->flow_control != 0;
 	req->starting_psn = id->starting_psn;
 	req->local_cm_response_timeout = CM_RESPONSE_TIMEOUT;
-	req->retry_count = offer->retry_count;
 	req->pkey = id->path.pkey;
 	req->path_mtu = id->path.mtu;
-	req->rnr_retry_count = offer->rnr_retry_count;
 	req->max_cm_retries = MAX_CM_RETRIES;
-	req->srq = offer->srq != 0;
+	put_transport(id, offer, req);
 	put_primary_path(id, &rec, &req->primary);
 	put_cma_hdr(id, req->private_data);
 	return put_private_data(req->private_data + CMA_HDR_BYTES,
@@ -241,7 +252,8 @@ static void drop_prefix(struct id *id)
 }
 
 /* @verb: CM_CALL_REQ or CM_CALL_SIDR_REQ */
-static int send_request(struct id *id, enum cm_event verb, struct cm_msg *msg)
+static int send_request(struct id *id, enum cm_event verb, const struct offer *offer,
+			struct cm_msg *msg)
 {
 	struct mad_path path;
 	struct cm_args args = { .path = &path,
@@ -265,6 +277,7 @@ static int send_request(struct id *id, enum cm_event verb, struct cm_msg *msg)
 	id->state = ID_CONNECT;
 	args.port = &id->path.port->cm;
 	err = engine_step(engine, &box, id->conn, verb, &args);
+	id->conn->retry_count = offer->retry_count; /* which XRC's REQ does not say */
 	if (!err)
 		drop_prefix(id);
 out:
@@ -295,7 +308,9 @@ static int connect_id(struct id *id, const struct rdma_conn_param *param)
 		err = make_sidr_req(id, &offer, &msg);
 	else
 		err = make_req(id, &offer, &msg);
-	return err ? err : send_request(id, is_datagram(id) ? CM_CALL_SIDR_REQ : CM_CALL_REQ, &msg);
+	return err ? err
+		   : send_request(id, is_datagram(id) ? CM_CALL_SIDR_REQ : CM_CALL_REQ, &offer,
+				  &msg);
 }
 
 int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
@@ -307,19 +322,30 @@ int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 
 /* --- accept -------------------------------------------------------------- */
 
+/* An XRC target is named where an EE context would be, and begins nothing. */
+static void put_responder(const struct id *id, const struct offer *offer, struct cm_rep *rep)
+{
+	if (id->pub.qp_type == IBV_QPT_XRC_RECV) {
+		rep->local_eecn = offer->qpn;
+		rep->srq = 1;
+		return;
+	}
+	rep->local_qpn = offer->qpn;
+	rep->initiator_depth = offer->initiator_depth;
+	rep->flow_control = offer->flow_control != 0;
+	rep->srq = offer->srq != 0;
+}
+
 static int make_rep(const struct id *id, const struct offer *offer, struct cm_msg *msg)
 {
 	struct cm_rep *rep = &msg->rep;
 
 	cm_msg_init(msg, CM_ATTR_REP, 0);
-	rep->local_qpn = offer->qpn;
 	rep->starting_psn = id->starting_psn;
 	rep->responder_resources = offer->responder_resources;
-	rep->initiator_depth = offer->initiator_depth;
 	rep->target_ack_delay = id->attached->attr.local_ca_ack_delay;
-	rep->flow_control = offer->flow_control != 0;
 	rep->rnr_retry_count = offer->rnr_retry_count;
-	rep->srq = offer->srq != 0;
+	put_responder(id, offer, rep);
 	return put_private_data(rep->private_data, sizeof(rep->private_data), offer->private_data,
 				offer->private_data_len);
 }

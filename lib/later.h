@@ -7,10 +7,6 @@
  */
 
 /* clang-format off */
-LATER(int, -1, rdma_create_srq,
-      (struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_srq_init_attr *attr))
-LATER(int, -1, rdma_create_srq_ex, (struct rdma_cm_id *id, struct ibv_srq_init_attr_ex *attr))
-LATER(void, /* none */, rdma_destroy_srq, (struct rdma_cm_id *id))
 LATER(int, -1, rdma_join_multicast, (struct rdma_cm_id *id, struct sockaddr *addr, void *context))
 LATER(int, -1, rdma_join_multicast_ex,
       (struct rdma_cm_id *id, struct rdma_cm_join_mc_attr_ex *attr, void *context))

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "lib/api.h"
-#include "lib/engine.h"
+#include "lib/cq.h"
 #include "lib/log.h"
 
 /* --- moves --------------------------------------------------------------- */
@@ -72,82 +72,62 @@ static int start_ud(struct id *id, struct ibv_qp *qp)
 	return err;
 }
 
-/* --- completion queues --------------------------------------------------- */
+/* --- making -------------------------------------------------------------- */
 
-/* Inline functions of rdma_verbs.h rely on cq_context and on a channel of its own. */
-static int make_cq(struct id *id, uint32_t entries, struct ibv_comp_channel **ret_channel,
-		   struct ibv_cq **ret_cq)
+/* A queue pair that takes part in XRC as a target shares the queue of the id's shared receive
+ * queue, which outlives it. */
+static bool srq_keeps_cqs(const struct rdma_cm_id *id)
 {
-	struct ibv_comp_channel *channel = ibv_create_comp_channel(id->pub.verbs);
-	struct ibv_cq *cq;
-	int err;
-
-	if (!channel)
-		return errno ? -errno : -ENOMEM;
-	cq = ibv_create_cq(id->pub.verbs, (int)entries, &id->pub, channel, 0);
-	if (!cq) {
-		err = errno ? -errno : -ENOMEM;
-		ibv_destroy_comp_channel(channel);
-		return err;
-	}
-	*ret_channel = channel;
-	*ret_cq = cq;
-	return 0;
-}
-
-static int make_cqs(struct id *id, struct ibv_qp_init_attr_ex *attr)
-{
-	struct rdma_cm_id *pub = &id->pub;
-	int err = 0;
-
-	if (!attr->recv_cq && !pub->recv_cq && attr->cap.max_recv_wr)
-		err = make_cq(id, attr->cap.max_recv_wr, &pub->recv_cq_channel, &pub->recv_cq);
-	if (!err && !attr->send_cq && !pub->send_cq && attr->cap.max_send_wr)
-		err = make_cq(id, attr->cap.max_send_wr, &pub->send_cq_channel, &pub->send_cq);
-	if (err)
-		return err;
-	if (!attr->recv_cq)
-		attr->recv_cq = pub->recv_cq;
-	if (!attr->send_cq)
-		attr->send_cq = pub->send_cq;
-	return 0;
+	return id->qp_type == IBV_QPT_XRC_RECV && id->srq;
 }
 
 static void drop_cqs(struct rdma_cm_id *id)
 {
-	if (id->recv_cq) {
-		ibv_destroy_cq(id->recv_cq);
-		if (id->send_cq == id->recv_cq)
-			id->send_cq = NULL;
-	}
-	if (id->recv_cq_channel) {
-		ibv_destroy_comp_channel(id->recv_cq_channel);
-		if (id->send_cq_channel == id->recv_cq_channel)
-			id->send_cq_channel = NULL;
-	}
-	if (id->send_cq)
-		ibv_destroy_cq(id->send_cq);
-	if (id->send_cq_channel)
-		ibv_destroy_comp_channel(id->send_cq_channel);
-	id->recv_cq = NULL;
-	id->recv_cq_channel = NULL;
-	id->send_cq = NULL;
-	id->send_cq_channel = NULL;
+	if (!srq_keeps_cqs(id))
+		cq_drop(id);
 }
-
-/* --- the API ------------------------------------------------------------- */
 
 static int check(const struct rdma_cm_id *id, const struct ibv_qp_init_attr_ex *attr)
 {
-	if (id->qp || !id->verbs)
-		return -EINVAL;
-	if (attr->pd->context != id->verbs)
+	if (!attr->pd || attr->pd->context != id->verbs)
 		return -EINVAL;
 	if (id->recv_cq && attr->recv_cq && attr->recv_cq != id->recv_cq)
 		return -EINVAL;
 	if (id->send_cq && attr->send_cq && attr->send_cq != id->send_cq)
 		return -EINVAL;
 	return 0;
+}
+
+static int add_xrcd(struct id *id, struct ibv_qp_init_attr_ex *attr)
+{
+	int err = 0;
+
+	if (id->pub.qp_type != IBV_QPT_XRC_RECV)
+		return 0;
+	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_XRCD) || !attr->xrcd)
+		err = device_xrcd(id->attached, &attr->xrcd);
+	if (!err)
+		attr->comp_mask |= IBV_QP_INIT_ATTR_XRCD;
+	return err;
+}
+
+static int add_cqs(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
+{
+	int err = cq_make(id, attr->send_cq ? 0 : attr->cap.max_send_wr,
+			  attr->recv_cq ? 0 : attr->cap.max_recv_wr);
+
+	if (err)
+		return err;
+	if (!attr->recv_cq)
+		attr->recv_cq = id->recv_cq;
+	if (!attr->send_cq)
+		attr->send_cq = id->send_cq;
+	return 0;
+}
+
+static int start(struct id *id, struct ibv_qp *qp)
+{
+	return id->pub.qp_type == IBV_QPT_UD ? start_ud(id, qp) : move(id, qp, IBV_QPS_INIT);
 }
 
 static int make_qp(struct id *id, struct ibv_qp_init_attr_ex *attr)
@@ -157,10 +137,11 @@ static int make_qp(struct id *id, struct ibv_qp_init_attr_ex *attr)
 
 	if (id->pub.srq && !attr->srq)
 		attr->srq = id->pub.srq;
+	errno = 0;
 	qp = ibv_create_qp_ex(id->pub.verbs, attr);
 	if (!qp)
 		return errno ? -errno : -ENOMEM;
-	err = id->pub.qp_type == IBV_QPT_UD ? start_ud(id, qp) : move(id, qp, IBV_QPS_INIT);
+	err = start(id, qp);
 	if (err) {
 		ibv_destroy_qp(qp);
 		return err;
@@ -170,22 +151,27 @@ static int make_qp(struct id *id, struct ibv_qp_init_attr_ex *attr)
 	return 0;
 }
 
+/* --- the API ------------------------------------------------------------- */
+
 static int create_qp(struct id *id, struct ibv_qp_init_attr_ex *attr)
 {
 	int err;
 
+	if (id->pub.qp || !id->attached)
+		return -EINVAL;
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd) {
 		attr->comp_mask |= IBV_QP_INIT_ATTR_PD;
 		attr->pd = id->pub.pd;
 	}
-	if (!attr->pd)
-		return -EINVAL;
 	err = check(&id->pub, attr);
 	if (!err)
-		err = make_cqs(id, attr);
+		err = add_xrcd(id, attr);
+	if (err)
+		return err;
+	err = add_cqs(&id->pub, attr);
 	if (!err)
 		err = make_qp(id, attr);
-	if (err && !id->pub.qp && !id->pub.srq)
+	if (err)
 		drop_cqs(&id->pub);
 	return err;
 }

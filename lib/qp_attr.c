@@ -10,9 +10,15 @@
 #include "lib/engine.h"
 #include "lib/qp.h"
 
-static bool is_rc(const struct id *id)
+/* What a type's attributes are about; UC has none of it. XRC is RC cut in two. */
+static bool responds(enum ibv_qp_type type)
 {
-	return id->pub.qp_type == IBV_QPT_RC;
+	return type == IBV_QPT_RC || type == IBV_QPT_XRC_RECV;
+}
+
+static bool initiates(enum ibv_qp_type type)
+{
+	return type == IBV_QPT_RC || type == IBV_QPT_XRC_SEND;
 }
 
 static bool is_ud(const struct id *id)
@@ -75,7 +81,7 @@ static void fill_rtr(const struct id *id, struct ibv_qp_attr *attr, int *mask)
 	attr->dest_qp_num = conn->remote_qpn;
 	attr->rq_psn = id->starting_psn;
 	*mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
-	if (!is_rc(id))
+	if (!responds(id->pub.qp_type))
 		return;
 	attr->max_dest_rd_atomic = conn->responder_resources;
 	attr->min_rnr_timer = 0;
@@ -88,14 +94,17 @@ static void fill_rts(const struct id *id, struct ibv_qp_attr *attr, int *mask)
 
 	attr->sq_psn = conn->remote_starting_psn;
 	*mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
-	if (!is_rc(id))
-		return;
-	attr->retry_cnt = conn->retry_count;
-	attr->rnr_retry = conn->rnr_retry_count;
-	attr->max_rd_atomic = conn->initiator_depth;
-	attr->timeout = id->option.has_ack_timeout ? id->option.ack_timeout
-						   : conn->local_ack_timeout;
-	*mask |= IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_TIMEOUT;
+	if (initiates(id->pub.qp_type)) {
+		attr->retry_cnt = conn->retry_count;
+		attr->rnr_retry = conn->rnr_retry_count;
+		attr->max_rd_atomic = conn->initiator_depth;
+		*mask |= IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+	}
+	if (initiates(id->pub.qp_type) || responds(id->pub.qp_type)) {
+		attr->timeout = id->option.has_ack_timeout ? id->option.ack_timeout
+							   : conn->local_ack_timeout;
+		*mask |= IBV_QP_TIMEOUT;
+	}
 }
 
 /* In which states of the connection is enough known? */

@@ -65,6 +65,8 @@ enum cm_transport {
 	CM_TRANSPORT_UC = 1,
 	CM_TRANSPORT_RD = 2,
 	CM_TRANSPORT_EXTENDED = 3,
+
+	CM_EXTENDED_XRC = 1,
 };
 
 struct mad_gid {

@@ -67,6 +67,8 @@ def parse_args():
     args = parser.parse_args()
     args.program = args.program or args.build / "tests/parity/parity"
     args.families = args.families.split(",")
+    if args.keep:
+        args.keep.mkdir(parents=True, exist_ok=True)
     return args
 
 
