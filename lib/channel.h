@@ -24,6 +24,7 @@ struct event {
 	struct list link;
 	struct id *owner;   /* whom it is charged to: the listener for a request, else its id */
 	struct id *subject; /* pub.id */
+	struct ibv_ece ece; /* of REQ and REP */
 	uint8_t private_data[CM_SIDR_REQ_PRIVATE_BYTES];
 };
 

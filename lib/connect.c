@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "lib/api.h"
+#include "lib/ece.h"
 #include "lib/engine.h"
 #include "lib/host.h"
 #include "lib/qp.h"
@@ -211,6 +212,7 @@ static int make_req(const struct id *id, const struct offer *offer, struct cm_ms
 	req->path_mtu = id->path.mtu;
 	req->max_cm_retries = MAX_CM_RETRIES;
 	put_transport(id, offer, req);
+	ece_put_req(id, msg);
 	put_primary_path(id, &rec, &req->primary);
 	put_cma_hdr(id, req->private_data);
 	return put_private_data(req->private_data + CMA_HDR_BYTES,
@@ -346,6 +348,7 @@ static int make_rep(const struct id *id, const struct offer *offer, struct cm_ms
 	rep->target_ack_delay = id->attached->attr.local_ca_ack_delay;
 	rep->rnr_retry_count = offer->rnr_retry_count;
 	put_responder(id, offer, rep);
+	ece_put_rep(id, msg);
 	return put_private_data(rep->private_data, sizeof(rep->private_data), offer->private_data,
 				offer->private_data_len);
 }

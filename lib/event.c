@@ -13,18 +13,19 @@
 #include <string.h>
 
 #include "lib/api.h"
+#include "lib/ece.h"
 #include "lib/engine.h"
 #include "lib/log.h"
 #include "lib/qp.h"
 #include "lib/roce.h"
 #include "lib/sync.h"
 
-/* An event turns bad while it is taken. */
+/* An event turns bad while it is taken. @err: -errno, or a driver's own error, as it is. */
 static void spoil(struct event *event, enum rdma_cm_event_type type, int err)
 {
 	event->pub.event = type;
-	event->pub.status = -1;
-	errno = -err;
+	event->pub.status = err > 0 ? err : -1;
+	errno = abs(err);
 }
 
 static void take_addr_resolved(struct event *event)
@@ -63,6 +64,7 @@ static void take_request(struct event *event)
 	engine_lock();
 	event->owner->n_requests--;
 	engine_unlock();
+	event->subject->remote_ece = event->ece;
 	err = id_attach(event->subject);
 	if (!err && event->subject->pub.qp_type != IBV_QPT_UD)
 		err = show_path(event->subject);
@@ -74,8 +76,10 @@ static int answer_rep(struct id *id)
 {
 	struct engine *engine;
 	struct outbox box;
-	int err = qp_to_rts(id);
+	int err = ece_agree(id);
 
+	if (!err)
+		err = qp_to_rts(id);
 	if (err) {
 		qp_to_error(id);
 		return err;
@@ -96,6 +100,7 @@ static void take_response(struct event *event)
 	struct id *id = event->subject;
 	int err;
 
+	id->remote_ece = event->ece;
 	if (!id->pub.qp)
 		return;
 	err = answer_rep(id);

@@ -101,8 +101,10 @@ struct id {
 	struct cm_timer resolve_timer; /* next look at the neighbour */
 	struct cm_time resolve_give_up;
 
-	/* The device that the program was shown; by the program's threads only. */
+	/* The device that the program was shown; by the program's threads only, as what follows. */
 	struct device *attached;
+	struct ibv_ece local_ece;  /* what REQ or REP says of us; vendor 0: nothing */
+	struct ibv_ece remote_ece; /* what the program was shown of the peer's */
 
 	/* Accounting of events; under this lock. */
 	pthread_mutex_t lock;

@@ -87,9 +87,15 @@ static enum ibv_qp_type qp_type_of(const struct cm_req *req)
 	if (req->transport_service_type == CM_TRANSPORT_UC)
 		return IBV_QPT_UC;
 	if (req->transport_service_type == CM_TRANSPORT_EXTENDED &&
-	    req->extended_transport_type == 1)
+	    req->extended_transport_type == CM_EXTENDED_XRC)
 		return IBV_QPT_XRC_RECV;
 	return IBV_QPT_RC;
+}
+
+/* An endpoint that was made for no type takes them all. */
+static bool is_of_type(const struct id *id, enum ibv_qp_type type)
+{
+	return !(int)id->pub.qp_type || id->pub.qp_type == type;
 }
 
 static bool is_lookup(const struct cm_msg *msg)
@@ -112,7 +118,7 @@ static struct request request_of(struct cm_conn *conn, const struct cm_msg *msg)
 
 static bool listens_to(const struct id *id, const struct request *request)
 {
-	return id->state == ID_LISTEN && id->pub.qp_type == request->qp_type &&
+	return id->state == ID_LISTEN && is_of_type(id, request->qp_type) &&
 	       port_claim_accepts(&id->claim, &request->dst);
 }
 
@@ -134,8 +140,9 @@ static struct id *find_listener(struct engine *engine, const struct request *req
 
 /* --- the new id ---------------------------------------------------------- */
 
-static void set_req(struct event *event, const struct cm_req *req)
+static void set_req(struct event *event, const struct cm_msg *msg)
 {
+	const struct cm_req *req = &msg->req;
 	struct rdma_conn_param *param = &event->pub.param.conn;
 	uint8_t bytes = CM_REQ_PRIVATE_BYTES - CMA_HDR_BYTES;
 
@@ -149,6 +156,8 @@ static void set_req(struct event *event, const struct cm_req *req)
 	param->rnr_retry_count = req->rnr_retry_count;
 	param->srq = req->srq;
 	param->qp_num = req->local_qpn;
+	event->ece.vendor_id = req->vendor_id;
+	event->ece.options = msg->hdr.attr_mod;
 }
 
 static void set_sidr_req(struct event *event, const struct cm_sidr_req *req)
@@ -236,7 +245,7 @@ static void deliver(struct engine *engine, struct outbox *box, struct id *listen
 		id_post(event);
 		return;
 	}
-	set_req(event, &request->msg->req);
+	set_req(event, request->msg);
 	id_post(event);
 	engine_step(engine, box, request->conn, CM_CALL_MRA, NULL);
 }

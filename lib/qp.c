@@ -10,6 +10,7 @@
 
 #include "lib/api.h"
 #include "lib/cq.h"
+#include "lib/ece.h"
 #include "lib/log.h"
 
 /* --- moves --------------------------------------------------------------- */
@@ -127,7 +128,11 @@ static int add_cqs(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 
 static int start(struct id *id, struct ibv_qp *qp)
 {
-	return id->pub.qp_type == IBV_QPT_UD ? start_ud(id, qp) : move(id, qp, IBV_QPS_INIT);
+	int err = ece_begin(id, qp);
+
+	if (!err)
+		err = id->pub.qp_type == IBV_QPT_UD ? start_ud(id, qp) : move(id, qp, IBV_QPS_INIT);
+	return err ? err : ece_ask(id, qp);
 }
 
 static int make_qp(struct id *id, struct ibv_qp_init_attr_ex *attr)

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "cm/action.h"
 #include "lib/listen.h"
 #include "lib/log.h"
 
@@ -19,8 +20,9 @@ static void set_private_data(struct event *event, const uint8_t *data, uint8_t b
 }
 
 /* The peer's depths, seen from our side. */
-static void set_rep(struct event *event, const struct cm_rep *rep)
+static void set_rep(struct event *event, const struct cm_msg *msg)
 {
+	const struct cm_rep *rep = &msg->rep;
 	struct rdma_conn_param *param = &event->pub.param.conn;
 
 	set_private_data(event, rep->private_data, CM_REP_PRIVATE_BYTES);
@@ -29,19 +31,21 @@ static void set_rep(struct event *event, const struct cm_rep *rep)
 	param->flow_control = rep->flow_control;
 	param->rnr_retry_count = rep->rnr_retry_count;
 	param->srq = rep->srq;
-	param->qp_num = rep->local_qpn;
+	param->qp_num = cm_rep_qpn(rep);
+	event->ece.vendor_id = rep->vendor_id;
+	event->ece.options = msg->hdr.attr_mod;
 }
 
 /* The program answers the REP inside rdma_get_cm_event(), which may be a while: a repeated one is
  * met with MRA. */
 static void report_response(struct engine *engine, struct outbox *box, struct id *id,
-			    const struct cm_rep *rep)
+			    const struct cm_msg *msg)
 {
 	struct event *event = id_event(id, RDMA_CM_EVENT_CONNECT_RESPONSE, 0);
 
 	if (!event)
 		return;
-	set_rep(event, rep);
+	set_rep(event, msg);
 	id_post(event);
 	engine_step(engine, box, id->conn, CM_CALL_MRA, NULL);
 }
@@ -138,7 +142,7 @@ void report_handle(struct engine *engine, struct outbox *box, const struct cm_re
 	case CM_REPORT_REQUEST:
 		break;
 	case CM_REPORT_RESPONSE:
-		report_response(engine, box, id, &msg->rep);
+		report_response(engine, box, id, msg);
 		break;
 	case CM_REPORT_ESTABLISHED:
 		id_notify(id, RDMA_CM_EVENT_ESTABLISHED, 0);

@@ -85,26 +85,6 @@ static void ports_are_read_from_the_addresses(struct scene *s)
 	close_id(id);
 }
 
-static void ece_rules_hold_before_a_connection(struct scene *s)
-{
-	struct rdma_cm_id *id = open_id(s, "id", RDMA_PS_TCP);
-	struct ibv_ece ece = { .vendor_id = 0, .options = 5 };
-
-	DO(rdma_set_local_ece(id, &ece));
-	ece.vendor_id = 7;
-	DO(rdma_set_local_ece(id, &ece));
-	ece.comp_mask = 1;
-	DO(rdma_set_local_ece(id, &ece));
-	DO(rdma_get_remote_ece(id, &ece));
-	SAY("vendor %u options %u comp_mask %u", ece.vendor_id, ece.options, ece.comp_mask);
-	resolve(s, id, 1);
-	make_qp(id);
-	ece = (struct ibv_ece){ .vendor_id = 7 };
-	DO(rdma_set_local_ece(id, &ece));
-	DO(rdma_get_remote_ece(id, &ece));
-	close_id(id);
-}
-
 /* addrinfo.c is a program of its own, beside this one; it prints megabytes, so the sum does. */
 static void resolver_finds_the_same(struct scene *s)
 {
@@ -136,8 +116,6 @@ const struct scenario args_scenarios[] = {
 	      "addresses of unknown families"),
 	LOCAL("args-ports", ports_are_read_from_the_addresses, 0,
 	      "rdma_get_src_port and rdma_get_dst_port over an id's life"),
-	LOCAL("args-ece", ece_rules_hold_before_a_connection, 0,
-	      "when ECE options may be set and read"),
 	LOCAL("args-event-names", every_event_has_its_name, 0,
 	      "rdma_event_str for known and unknown numbers"),
 	LOCAL_LIMIT("args-resolver", resolver_finds_the_same, SLOW | V4_ONLY, 180,

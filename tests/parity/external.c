@@ -228,42 +228,6 @@ static void accept_and_wait(struct scene *s)
 	close_id(listener);
 }
 
-static void ece_travels_both_ways(struct scene *s)
-{
-	struct rdma_cm_id *id = dial_ready(s, RDMA_PS_TCP);
-	struct rdma_conn_param param = usual_param("ece");
-	struct ibv_ece ece = { .vendor_id = 0x123456, .options = 0x89abcdef };
-
-	param.qp_num = unused_qpn();
-	DO(rdma_set_local_ece(id, &ece));
-	DO(rdma_connect(id, &param));
-	take_event(s);
-	ece = (struct ibv_ece){ .comp_mask = 9 };
-	DO(rdma_get_remote_ece(id, &ece));
-	SAY("vendor %#x options %#x comp_mask %u", ece.vendor_id, ece.options, ece.comp_mask);
-	DO(rdma_establish(id));
-	meet(s);
-	close_id(id);
-}
-
-static void answer_with_ece(struct scene *s)
-{
-	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child = wait_request(s);
-	struct rdma_conn_param param = usual_param("ece");
-	struct ibv_ece ece = { .comp_mask = 9 };
-
-	param.qp_num = unused_qpn();
-	DO(rdma_get_remote_ece(child, &ece));
-	SAY("vendor %#x options %#x comp_mask %u", ece.vendor_id, ece.options, ece.comp_mask);
-	ece = (struct ibv_ece){ .vendor_id = 0x654321, .options = 0x1020304 };
-	DO(rdma_set_local_ece(child, &ece));
-	DO(rdma_accept(child, &param));
-	take_event(s);
-	meet(s);
-	close_id(child);
-	close_id(listener);
-}
-
 const struct scenario external_scenarios[] = {
 	PAIR("external-connect", connect_by_hand, accept_by_hand, 0,
 	     "both sides manage their queue pairs; attributes at every step"),
@@ -275,7 +239,5 @@ const struct scenario external_scenarios[] = {
 	     "rdma_establish on the id of a request"),
 	PAIR("external-not", establish_with_a_library_qp, accept_and_wait, 0,
 	     "rdma_establish on ids with a queue pair"),
-	PAIR("external-ece", ece_travels_both_ways, answer_with_ece, 0,
-	     "ECE options in request and reply"),
 	LAST_SCENARIO,
 };
