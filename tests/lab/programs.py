@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Debian's own programs between two kernels: our library against the stock one, both ways.
 
-Every program of CASES runs in every pairing of PAIRINGS over IPv4 and IPv6. Both ends must end
-with status 0 and say what they say on stock, and nothing may be left on either host: no id, no
-queue pair, no process. Prints a line per case, with both ends' output if it failed, and then
-"N passed, N failed, N skipped". Exit status: 1 if a case failed, 77 if the lab cannot run here.
+Every program of CASES runs in every pairing of PAIRINGS over IPv4 and IPv6, perftest over IPv4
+only. Both ends must end with status 0 and say what they say on stock, and nothing may be left on
+either host: no id, no queue pair, no process. Prints a line per case, with both ends' output if it
+failed, and then "N passed, N failed, N skipped". Exit status: 1 if a case failed, 77 if the lab
+cannot run here.
 """
 import argparse
 import dataclasses
@@ -26,6 +27,7 @@ PAIRINGS = (("stock", "purecm"), ("purecm", "stock"), ("purecm", "purecm"))
 CONTROL = (("stock", "stock"),)
 FAMILIES = ("ipv4", "ipv6")
 TIMEOUT_S = 60
+ATTEMPTS = 6
 SETTLE_S = 10
 
 # cmportd and the queue pair that it sends from stay for a moment longer, see expect_portd_leaves().
@@ -48,12 +50,17 @@ class Case:
     server: str
     client: str
     said: tuple
+    families: tuple = FAMILIES
     one_host: bool = False
+    raced: str = ""  # regex: what the client says when its server was too slow for it
 
 
-def rping(messages):
-    return Case(f"rping -C {messages}", f"rping -s -a {{address}} -C {messages} -v",
-                f"rping -c -a {{address}} -C {messages} -v", (r"ping data: ", messages))
+def rping(messages, server="", client=""):
+    """server, client: an end's own options, such as -q: it moves its queue pair itself."""
+    return Case(" ".join(filter(None, [f"rping -C {messages}", server and f"s{server}",
+                                       client and f"c{client}"])),
+                f"rping -s -a {{address}} -C {messages} -v {server}",
+                f"rping -c -a {{address}} -C {messages} -v {client}", (r"ping data: ", messages))
 
 
 def ucmatose(options):
@@ -68,12 +75,25 @@ def udaddy(options):
 
 def rdma_client(name, one_host=False):
     return Case(name, "rdma_server -s {address}", "rdma_client -s {address}",
-                (r"^rdma_(client|server): end 0$", 1), one_host)
+                (r"^rdma_(client|server): end 0$", 1), one_host=one_host)
 
 
-CASES = (rping(10), ucmatose("-c 100"), ucmatose("-c 20 -m"), udaddy("-c 100 -t 8"),
-         udaddy("-C 5 -S 500"), rdma_client("rdma_client"),
-         rdma_client("rdma_client itself", one_host=True))
+def perftest(program, options=""):
+    """A measurement over connections made by rdma_cm; what it measures is of no interest here.
+
+    The client makes a second connection 0.1 s after the first, by when the server has to listen
+    again: on a slow machine stock fails in this, too, every fifth time.
+    """
+    command = f"{program} -R -n 20 {options}"
+    return Case(f"{program} -R", command, f"{command} {{address}}", (r"^ remote address: ", 1),
+                families=("ipv4",), raced=r"RDMA_CM_EVENT_REJECTED; error: 8\.")
+
+
+CASES = (rping(10), rping(3, "-q", "-q"), rping(3, "-q"), rping(3, "", "-q"),
+         ucmatose("-c 100"), ucmatose("-c 20 -m"), udaddy("-c 100 -t 8"), udaddy("-C 5 -S 500"),
+         rdma_client("rdma_client"), rdma_client("rdma_client itself", one_host=True),
+         perftest("ib_send_bw", "-s 64"), perftest("ib_write_lat", "-s 64"),
+         perftest("ib_read_lat", "-s 64"), perftest("ib_atomic_lat"))
 PROGRAMS = sorted({end.split()[0] for case in CASES for end in (case.server, case.client)})
 
 
@@ -110,13 +130,13 @@ def parse():
 def all_runs(args):
     """Return (pairing, family, case) for the whole matrix."""
     return [(pairing, family, case) for pairing in (CONTROL if args.control else PAIRINGS)
-            for family in FAMILIES for case in CASES
+            for family in FAMILIES for case in CASES if family in case.families
             if not case.one_host or pairing[0] == pairing[1]]
 
 
 def title(run):
     (server, client), family, case = run
-    return f"{case.name:18} {family}  {client} to {server}"
+    return f"{case.name:22} {family}  {client} to {server}"
 
 
 def run_all(runs, folder):
@@ -134,6 +154,20 @@ def run_all(runs, folder):
 def run_one(lab, run, folder):
     """Return whether the case passed, after a line about it."""
     started = time.monotonic()
+    for _ in range(ATTEMPTS):
+        wrong, ends = attempt(lab, run, folder)
+        if not wrong or not raced(run[2], ends):
+            break
+        print(f"     {title(run)}: once more, its server was too slow for it", flush=True)
+    took_s = time.monotonic() - started
+    print(f"{'FAIL' if wrong else 'ok  '} {title(run)} {took_s:6.1f} s", flush=True)
+    if wrong:
+        explain(wrong, ends)
+    return not wrong
+
+
+def attempt(lab, run, folder):
+    """Return what was wrong, or "", and both ends' processes."""
     ends = []
     try:
         play(lab, run, folder, ends)
@@ -142,11 +176,12 @@ def run_one(lab, run, folder):
         wrong = str(error)
     for host, end in zip(hosts(lab, run), ends):
         wrong += finish(host, end)
-    took_s = time.monotonic() - started
-    print(f"{'FAIL' if wrong else 'ok  '} {title(run)} {took_s:6.1f} s", flush=True)
-    if wrong:
-        explain(wrong, ends)
-    return not wrong
+    return wrong, ends
+
+
+def raced(case, ends):
+    """Return whether a program lost a race with itself, which says nothing about the library."""
+    return case.raced and len(ends) == 2 and re.search(case.raced, ends[1].output())
 
 
 def hosts(lab, run):
