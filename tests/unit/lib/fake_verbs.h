@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A device that exists in memory only: the verbs that the library calls are defined here, in place
+ * of libibverbs'. It counts what is alive, remembers what it was asked for, and fails when it is
+ * told to. For the tests of what is made through an id.
+ */
+#ifndef FAKE_VERBS_H
+#define FAKE_VERBS_H
+
+#include <infiniband/verbs.h>
+
+#include "lib/id.h"
+
+#define FAKE_ERROR     ENOSPC /* of the verb that fails; nothing else gives it */
+#define FAKE_MOVES_MAX 8
+
+struct fake_verbs {
+	struct verbs_context verbs;
+	struct device device;
+	struct ibv_pd pd; /* the default one */
+
+	int n_calls; /* of verbs that can fail */
+	int fail_at; /* which of them fails, from 1; 0: none */
+
+	/* alive */
+	int n_channels;
+	int n_cqs;
+	int n_qps;
+	int n_srqs;
+	int n_xrcds;
+
+	struct ibv_qp_init_attr_ex qp_asked;
+	struct ibv_srq_init_attr_ex srq_asked;
+	int n_moves;
+	struct ibv_qp_attr move[FAKE_MOVES_MAX];
+	int mask[FAKE_MOVES_MAX];
+
+	bool knows_ece;
+	struct ibv_ece offer; /* what the driver says of itself */
+	struct ibv_ece told;  /* what it was told last */
+	int n_told;
+};
+
+extern struct fake_verbs fake;
+
+/** fake_begin() - a device with nothing made on it; fake_end() frees what it keeps. */
+void fake_begin(void);
+void fake_end(void);
+
+/**
+ * fake_id() - an id that was shown the fake device
+ * @qp_type: as rdma_create_ep() would have set it
+ *
+ * Return: the id, for fake_id_free().
+ */
+struct id *fake_id(enum ibv_qp_type qp_type);
+void fake_id_free(struct id *id);
+
+/** fake_n_alive() - how many objects are there; the domains that a device keeps do not count. */
+int fake_n_alive(void);
+
+#endif
