@@ -179,15 +179,16 @@ static bool has_pkey(const struct id *id)
 /* IBTA vol. 1, 12.7.1. What an XRC initiator does not serve, and its own limits, stay 0. */
 static void put_transport(const struct id *id, const struct offer *offer, struct cm_req *req)
 {
+	enum ibv_qp_type type = id_transport(id);
+
 	req->initiator_depth = offer->initiator_depth;
 	req->flow_control = offer->flow_control != 0;
-	if (id->pub.qp_type == IBV_QPT_XRC_SEND) {
+	if (type == IBV_QPT_XRC_SEND) {
 		req->transport_service_type = CM_TRANSPORT_EXTENDED;
 		req->extended_transport_type = CM_EXTENDED_XRC;
 		return;
 	}
-	req->transport_service_type = id->pub.qp_type == IBV_QPT_UC ? CM_TRANSPORT_UC
-								    : CM_TRANSPORT_RC;
+	req->transport_service_type = type == IBV_QPT_UC ? CM_TRANSPORT_UC : CM_TRANSPORT_RC;
 	req->responder_resources = offer->responder_resources;
 	req->retry_count = offer->retry_count;
 	req->rnr_retry_count = offer->rnr_retry_count;
@@ -290,7 +291,7 @@ out:
 
 static bool is_datagram(const struct id *id)
 {
-	return id->pub.qp_type == IBV_QPT_UD;
+	return id_transport(id) == IBV_QPT_UD;
 }
 
 static int connect_id(struct id *id, const struct rdma_conn_param *param)
@@ -327,7 +328,7 @@ int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 /* An XRC target is named where an EE context would be, and begins nothing. */
 static void put_responder(const struct id *id, const struct offer *offer, struct cm_rep *rep)
 {
-	if (id->pub.qp_type == IBV_QPT_XRC_RECV) {
+	if (id_transport(id) == IBV_QPT_XRC_RECV) {
 		rep->local_eecn = offer->qpn;
 		rep->srq = 1;
 		return;

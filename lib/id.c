@@ -89,6 +89,15 @@ static int qp_type_of(enum rdma_port_space ps, enum ibv_qp_type *ret)
 	return -EINVAL;
 }
 
+enum ibv_qp_type id_transport(const struct id *id)
+{
+	enum ibv_qp_type type = id->pub.qp_type;
+
+	if (id->claim.ps != RDMA_PS_IB)
+		qp_type_of((enum rdma_port_space)id->claim.ps, &type);
+	return type;
+}
+
 int id_new(struct channel *channel, enum rdma_port_space ps, struct id **ret)
 {
 	enum ibv_qp_type qp_type;

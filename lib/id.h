@@ -119,6 +119,14 @@ static inline struct id *id_of(struct rdma_cm_id *pub)
 	return (struct id *)pub;
 }
 
+/**
+ * id_transport() - of which type its connections are, whatever queue pair it may get
+ *
+ * The port space says; the queue pair type that rdma_create_ep() has set counts only where that
+ * leaves it open, in RDMA_PS_IB. As with the kernel: a UC endpoint in RDMA_PS_TCP speaks RC.
+ */
+enum ibv_qp_type id_transport(const struct id *id);
+
 /** id_state_str() - "ADDR_BOUND" */
 const char *id_state_str(enum id_state state);
 

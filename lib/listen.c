@@ -95,7 +95,9 @@ static enum ibv_qp_type qp_type_of(const struct cm_req *req)
 /* An endpoint that was made for no type takes them all. */
 static bool is_of_type(const struct id *id, enum ibv_qp_type type)
 {
-	return !(int)id->pub.qp_type || id->pub.qp_type == type;
+	enum ibv_qp_type wanted = id_transport(id);
+
+	return !(int)wanted || wanted == type;
 }
 
 static bool is_lookup(const struct cm_msg *msg)
@@ -197,7 +199,9 @@ static struct id *child_new(const struct id *listener, const struct request *req
 	if (id_new(listener->channel, listener->pub.ps, &id))
 		return NULL;
 	id->pub.context = listener->pub.context;
-	id->pub.qp_type = request->qp_type;
+	id->pub.qp_type = listener->pub.qp_type;
+	if (!(int)id->pub.qp_type)
+		id->pub.qp_type = request->qp_type;
 	id->option = listener->option;
 	id->claim.local = request->dst;
 	id->claim.peer = request->src;

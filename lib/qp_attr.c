@@ -23,7 +23,7 @@ static bool initiates(enum ibv_qp_type type)
 
 static bool is_ud(const struct id *id)
 {
-	return id->pub.qp_type == IBV_QPT_UD;
+	return id_transport(id) == IBV_QPT_UD;
 }
 
 /* Once a queue pair may have it, the id has it. */
@@ -81,7 +81,7 @@ static void fill_rtr(const struct id *id, struct ibv_qp_attr *attr, int *mask)
 	attr->dest_qp_num = conn->remote_qpn;
 	attr->rq_psn = id->starting_psn;
 	*mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
-	if (!responds(id->pub.qp_type))
+	if (!responds(id_transport(id)))
 		return;
 	attr->max_dest_rd_atomic = conn->responder_resources;
 	attr->min_rnr_timer = 0;
@@ -90,17 +90,18 @@ static void fill_rtr(const struct id *id, struct ibv_qp_attr *attr, int *mask)
 
 static void fill_rts(const struct id *id, struct ibv_qp_attr *attr, int *mask)
 {
+	const enum ibv_qp_type type = id_transport(id);
 	const struct cm_conn *conn = id->conn;
 
 	attr->sq_psn = conn->remote_starting_psn;
 	*mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
-	if (initiates(id->pub.qp_type)) {
+	if (initiates(type)) {
 		attr->retry_cnt = conn->retry_count;
 		attr->rnr_retry = conn->rnr_retry_count;
 		attr->max_rd_atomic = conn->initiator_depth;
 		*mask |= IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
 	}
-	if (initiates(id->pub.qp_type) || responds(id->pub.qp_type)) {
+	if (initiates(type) || responds(type)) {
 		attr->timeout = id->option.has_ack_timeout ? id->option.ack_timeout
 							   : conn->local_ack_timeout;
 		*mask |= IBV_QP_TIMEOUT;

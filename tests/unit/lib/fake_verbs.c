@@ -195,8 +195,7 @@ struct id *fake_id(enum ibv_qp_type qp_type)
 {
 	struct id *id;
 
-	ck_assert_int_eq(id_new(channel, qp_type == IBV_QPT_UD ? RDMA_PS_UDP : RDMA_PS_TCP, &id),
-			 0);
+	ck_assert_int_eq(id_new(channel, RDMA_PS_IB, &id), 0);
 	id->attached = &fake.device;
 	id->path.gid.verbs = &fake.verbs.context;
 	id->path.gid.port_num = 1;

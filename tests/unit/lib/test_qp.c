@@ -378,6 +378,21 @@ START_TEST(each_type_is_moved_with_what_it_has)
 }
 END_TEST
 
+START_TEST(port_space_says_of_which_type_a_connection_is)
+{
+	struct cm_conn conn = { .state = CM_REP_RCVD };
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTR };
+	int mask;
+
+	pub->qp_type = IBV_QPT_UC;
+	id->claim.ps = RDMA_PS_TCP;
+	id->conn = &conn;
+	ck_assert_int_eq(rdma_init_qp_attr(pub, &attr, &mask), 0);
+	ck_assert_int_eq(mask & RESPONDS, RESPONDS);
+	id->conn = NULL;
+}
+END_TEST
+
 START_TEST(datagram_queue_pair_is_ready_at_once)
 {
 	struct ibv_qp_init_attr attr = small(IBV_QPT_UD);
@@ -417,6 +432,7 @@ static void add_tests(TCase *tc)
 	tcase_add_test(tc, xrc_target_leaves_its_queues_to_its_shared_receive_queue);
 	tcase_add_loop_test(tc, each_type_is_moved_with_what_it_has, 0,
 			    sizeof(paths) / sizeof(paths[0]));
+	tcase_add_test(tc, port_space_says_of_which_type_a_connection_is);
 	tcase_add_test(tc, datagram_queue_pair_is_ready_at_once);
 }
 
