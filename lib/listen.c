@@ -202,7 +202,7 @@ static struct id *child_new(const struct id *listener, const struct request *req
 	id->pub.qp_type = listener->pub.qp_type;
 	if (!(int)id->pub.qp_type)
 		id->pub.qp_type = request->qp_type;
-	id->option = listener->option;
+	id->option.give_up_ns = listener->option.give_up_ns;
 	id->claim.local = request->dst;
 	id->claim.peer = request->src;
 	set_path(id, request);

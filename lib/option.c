@@ -45,7 +45,9 @@ static int set_afonly(struct id *id, const void *value)
 
 static int set_ack_timeout(struct id *id, const void *value)
 {
-	if (id->pub.qp_type != IBV_QPT_RC && id->pub.qp_type != IBV_QPT_XRC_SEND)
+	enum ibv_qp_type type = id_transport(id);
+
+	if (type != IBV_QPT_RC && type != IBV_QPT_XRC_SEND)
 		return -EINVAL;
 	id->option.ack_timeout = *(const uint8_t *)value;
 	id->option.has_ack_timeout = true;

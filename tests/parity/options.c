@@ -310,6 +310,38 @@ static void show_what_arrives(struct scene *s)
 	close_id(listener);
 }
 
+static void ask_and_leave(struct scene *s)
+{
+	struct rdma_cm_id *id = dial_ready(s, RDMA_PS_TCP);
+	struct rdma_conn_param param = usual_param("plain");
+
+	meet(s);
+	param.qp_num = unused_qpn();
+	DO(rdma_connect(id, &param));
+	meet(s);
+	close_id(id);
+}
+
+/* An id of a request has its own. */
+static void listener_with_options(struct scene *s)
+{
+	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child;
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS };
+	uint8_t timeout = 16, tos = 0x68;
+	int mask;
+
+	DO(rdma_set_option(listener, ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, 1));
+	DO(rdma_set_option(listener, ID, RDMA_OPTION_ID_TOS, &tos, 1));
+	meet(s);
+	child = wait_request(s);
+	show_id(child);
+	if (!DO(rdma_init_qp_attr(child, &attr, &mask)))
+		show_qp_attr(&attr, mask);
+	meet(s);
+	close_id(child);
+	close_id(listener);
+}
+
 const struct scenario option_scenarios[] = {
 	LOCAL("options-checked", lengths_and_numbers_are_checked, 0,
 	      "wrong lengths, wrong levels and unknown options"),
@@ -319,6 +351,8 @@ const struct scenario option_scenarios[] = {
 	      "type of service and ACK timeout in the path record"),
 	LOCAL("options-late", late_options_do_not_change_the_route, 0,
 	      "options set after the route was resolved"),
+	PAIR("options-listener", ask_and_leave, listener_with_options, 0,
+	     "which of a listener's options its children have"),
 	LOCAL("options-path", path_can_be_given, 0,
 	      "a path record from the caller: flags, several records, wrong state"),
 	LOCAL("options-path-odd", odd_paths_are_taken_in_part, 0,

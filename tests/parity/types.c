@@ -36,7 +36,9 @@ static struct rdma_cm_id *endpoint(struct scene *s, enum rdma_port_space ps, enu
 static struct rdma_cm_id *listening(struct scene *s, enum rdma_port_space ps, enum ibv_qp_type type)
 {
 	struct rdma_cm_id *id = endpoint(s, ps, type, true);
+	uint8_t timeout = 16;
 
+	DO(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, 1));
 	DO(rdma_listen(id, 0));
 	meet(s);
 	return id;
@@ -45,9 +47,11 @@ static struct rdma_cm_id *listening(struct scene *s, enum rdma_port_space ps, en
 static struct rdma_cm_id *ready(struct scene *s, enum rdma_port_space ps, enum ibv_qp_type type)
 {
 	struct rdma_cm_id *id;
+	uint8_t timeout = 17;
 
 	meet(s);
 	id = endpoint(s, ps, type, false);
+	DO(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, 1));
 	flow_is_from_ports(rdma_get_src_port(id), rdma_get_dst_port(id));
 	show_id(id);
 	return id;
