@@ -1,238 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Connections: rdma_connect(), rdma_accept(), rdma_reject(), rdma_reject_ece(), rdma_establish(),
- * rdma_notify(), rdma_disconnect(). Each turns arguments into a message and steps the core.
+ * rdma_notify(), rdma_disconnect(). Each has a message made of its arguments (offer.h) and steps
+ * the core.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/api.h"
-#include "lib/ece.h"
 #include "lib/engine.h"
 #include "lib/host.h"
+#include "lib/offer.h"
 #include "lib/qp.h"
-#include "lib/roce.h"
 #include "lib/sync.h"
-#include "mad/cma_hdr.h"
-
-#define CM_RESPONSE_TIMEOUT 20 /* 4.096 us * 2^20, 4.3 s: what the kernel promises and asks for */
-#define MAX_CM_RETRIES	    15
-#define RETRY_COUNT_MAX	    7
-#define PERMISSIVE_LID	    0xffff
-#define QPN_MASK	    0xffffff
-#define PKEY_BASE_MASK	    0x7fff
-
-/* --- parameters ---------------------------------------------------------- */
-
-/* What is sent, after defaults and limits. */
-struct offer {
-	const void *private_data;
-	uint8_t private_data_len;
-	uint8_t responder_resources;
-	uint8_t initiator_depth;
-	uint8_t flow_control;
-	uint8_t retry_count;
-	uint8_t rnr_retry_count;
-	uint8_t srq;
-	uint32_t qpn;
-	uint8_t joined[UINT8_MAX]; /* private_data, where not all of it is the program's */
-};
-
-static uint8_t smaller(uint8_t a, uint8_t b)
-{
-	return a < b ? a : b;
-}
-
-static uint8_t device_depth(int limit)
-{
-	return (uint8_t)limit;
-}
-
-/* What came with the address (rdma_addrinfo.ai_connect) goes first. */
-static int put_prefix(const struct id *id, struct offer *offer)
-{
-	size_t room = sizeof(offer->joined) - offer->private_data_len;
-
-	if (!id->prefix_bytes)
-		return 0;
-	if (id->prefix_bytes > room)
-		return -EINVAL;
-	memcpy(offer->joined, id->prefix, id->prefix_bytes);
-	if (offer->private_data_len)
-		memcpy(offer->joined + id->prefix_bytes, offer->private_data,
-		       offer->private_data_len);
-	offer->private_data = offer->joined;
-	offer->private_data_len += (uint8_t)id->prefix_bytes;
-	return 0;
-}
-
-/* How many RDMA READs: 0xff is as many as the device can do, and with @match_max no more than the
- * peer asked for. */
-static int choose_depth(const struct id *id, uint8_t asked, uint8_t device_max, uint8_t match_max,
-			uint8_t *ret)
-{
-	if (asked == RDMA_MAX_RESP_RES) {
-		*ret = smaller(device_max, match_max);
-		return 0;
-	}
-	if (asked > device_max && id->pub.ps == RDMA_PS_TCP)
-		return -EINVAL;
-	*ret = asked;
-	return 0;
-}
-
-/*
- * @param:  the program's, or NULL for the best that both sides can do
- * @peer_responder, @peer_initiator: limits that the peer's request sets, 0xff for none
- */
-static int make_offer(struct id *id, const struct rdma_conn_param *param, uint8_t peer_responder,
-		      uint8_t peer_initiator, struct offer *offer)
-{
-	const struct ibv_device_attr *limits = &id->attached->attr;
-	struct rdma_conn_param best = {
-		.responder_resources = RDMA_MAX_RESP_RES,
-		.initiator_depth = RDMA_MAX_INIT_DEPTH,
-		.retry_count = RETRY_COUNT_MAX,
-		.rnr_retry_count = RETRY_COUNT_MAX,
-	};
-	int err;
-
-	if (!param)
-		param = &best;
-	*offer = (struct offer){
-		.private_data = param->private_data,
-		.private_data_len = param->private_data ? param->private_data_len : 0,
-		.flow_control = param->flow_control,
-		.retry_count = smaller(param->retry_count, RETRY_COUNT_MAX),
-		.rnr_retry_count = smaller(param->rnr_retry_count, RETRY_COUNT_MAX),
-		.srq = id->pub.qp ? id->pub.qp->srq != NULL : param->srq,
-		.qpn = (id->pub.qp ? id->pub.qp->qp_num : param->qp_num) & QPN_MASK,
-	};
-	err = choose_depth(id, param->responder_resources, device_depth(limits->max_qp_rd_atom),
-			   peer_responder, &offer->responder_resources);
-	if (!err)
-		err = choose_depth(id, param->initiator_depth,
-				   device_depth(limits->max_qp_init_rd_atom), peer_initiator,
-				   &offer->initiator_depth);
-	return err ? err : put_prefix(id, offer);
-}
-
-static int put_private_data(uint8_t *to, size_t room, const void *data, size_t bytes)
-{
-	if (bytes > room)
-		return -EINVAL;
-	if (bytes)
-		memcpy(to, data, bytes);
-	return 0;
-}
 
 /* --- connect ------------------------------------------------------------- */
-
-static void put_ip(const union addr *addr, uint8_t to[16])
-{
-	if (addr->sa.sa_family == AF_INET)
-		memcpy(to + 12, &addr->in4.sin_addr, 4);
-	else
-		memcpy(to, &addr->in6.sin6_addr, 16);
-}
-
-static void put_cma_hdr(const struct id *id, uint8_t *to)
-{
-	struct cma_hdr hdr = {
-		.ip_version = id->claim.local.sa.sa_family == AF_INET ? 4 : 6,
-		.src_port = addr_port(&id->claim.local),
-	};
-
-	put_ip(&id->claim.local, hdr.src_addr);
-	put_ip(&id->claim.peer, hdr.dst_addr);
-	wire_encode(&cma_hdr_layout, &hdr, to);
-}
-
-/* A route that leaves the subnet has no LIDs, and RoCE over IP is such a route unless the program
- * says otherwise. */
-static void put_primary_path(const struct id *id, const struct ibv_sa_path_rec *rec,
-			     struct cm_req_path *path)
-{
-	bool local = rec->hop_limit <= 1;
-
-	path->local_lid = local ? 0 : PERMISSIVE_LID;
-	path->remote_lid = path->local_lid;
-	memcpy(&path->local_gid, &rec->sgid, sizeof(path->local_gid));
-	memcpy(&path->remote_gid, &rec->dgid, sizeof(path->remote_gid));
-	path->flow_label = id->path.flow_label;
-	path->traffic_class = rec->traffic_class;
-	path->packet_rate = rec->rate;
-	path->hop_limit = rec->hop_limit;
-	path->sl = id->path.sl;
-	path->subnet_local = local;
-	path->local_ack_timeout =
-		cm_ack_timeout(id->attached->attr.local_ca_ack_delay, id->path.packet_life_time);
-}
-
-/* The one partition that a RoCE port is in, as a full or as a limited member. */
-static bool has_pkey(const struct id *id)
-{
-	return (id->path.pkey & PKEY_BASE_MASK) == PKEY_BASE_MASK;
-}
-
-/* IBTA vol. 1, 12.7.1. What an XRC initiator does not serve, and its own limits, stay 0. */
-static void put_transport(const struct id *id, const struct offer *offer, struct cm_req *req)
-{
-	enum ibv_qp_type type = id_transport(id);
-
-	req->initiator_depth = offer->initiator_depth;
-	req->flow_control = offer->flow_control != 0;
-	if (type == IBV_QPT_XRC_SEND) {
-		req->transport_service_type = CM_TRANSPORT_EXTENDED;
-		req->extended_transport_type = CM_EXTENDED_XRC;
-		return;
-	}
-	req->transport_service_type = type == IBV_QPT_UC ? CM_TRANSPORT_UC : CM_TRANSPORT_RC;
-	req->responder_resources = offer->responder_resources;
-	req->retry_count = offer->retry_count;
-	req->rnr_retry_count = offer->rnr_retry_count;
-	req->srq = offer->srq != 0;
-}
-
-static int make_req(const struct id *id, const struct offer *offer, struct cm_msg *msg)
-{
-	struct cm_req *req = &msg->req;
-	struct ibv_sa_path_rec rec;
-
-	if (!has_pkey(id))
-		return -ENOENT;
-	roce_path_record(id, &rec);
-	cm_msg_init(msg, CM_ATTR_REQ, 0);
-	req->service_id = cma_service_id(id->claim.ps, addr_port(&id->claim.peer));
-	req->local_qpn = offer->qpn;
-	req->remote_cm_response_timeout = CM_RESPONSE_TIMEOUT;
-	req->starting_psn = id->starting_psn;
-	req->local_cm_response_timeout = CM_RESPONSE_TIMEOUT;
-	req->pkey = id->path.pkey;
-	req->path_mtu = id->path.mtu;
-	req->max_cm_retries = MAX_CM_RETRIES;
-	put_transport(id, offer, req);
-	ece_put_req(id, msg);
-	put_primary_path(id, &rec, &req->primary);
-	put_cma_hdr(id, req->private_data);
-	return put_private_data(req->private_data + CMA_HDR_BYTES,
-				CM_REQ_PRIVATE_BYTES - CMA_HDR_BYTES, offer->private_data,
-				offer->private_data_len);
-}
-
-static int make_sidr_req(const struct id *id, const struct offer *offer, struct cm_msg *msg)
-{
-	struct cm_sidr_req *req = &msg->sidr_req;
-
-	cm_msg_init(msg, CM_ATTR_SIDR_REQ, 0);
-	req->service_id = cma_service_id(id->claim.ps, addr_port(&id->claim.peer));
-	req->pkey = 0xffff;
-	put_cma_hdr(id, req->private_data);
-	return put_private_data(req->private_data + CMA_HDR_BYTES,
-				CM_SIDR_REQ_PRIVATE_BYTES - CMA_HDR_BYTES, offer->private_data,
-				offer->private_data_len);
-}
 
 static void set_mad_path(const struct id *id, struct mad_path *path)
 {
@@ -304,13 +87,13 @@ static int connect_id(struct id *id, const struct rdma_conn_param *param)
 		return -EINVAL;
 	if (!id->attached || !engine_id_is(id, ID_ROUTE_RESOLVED))
 		return -EINVAL;
-	err = make_offer(id, param, RDMA_MAX_RESP_RES, RDMA_MAX_INIT_DEPTH, &offer);
+	err = offer_init(id, param, RDMA_MAX_RESP_RES, RDMA_MAX_INIT_DEPTH, &offer);
 	if (err)
 		return err;
 	if (is_datagram(id))
-		err = make_sidr_req(id, &offer, &msg);
+		err = offer_sidr_req(id, &offer, &msg);
 	else
-		err = make_req(id, &offer, &msg);
+		err = offer_req(id, &offer, &msg);
 	return err ? err
 		   : send_request(id, is_datagram(id) ? CM_CALL_SIDR_REQ : CM_CALL_REQ, &offer,
 				  &msg);
@@ -324,35 +107,6 @@ int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 }
 
 /* --- accept -------------------------------------------------------------- */
-
-/* An XRC target is named where an EE context would be, and begins nothing. */
-static void put_responder(const struct id *id, const struct offer *offer, struct cm_rep *rep)
-{
-	if (id_transport(id) == IBV_QPT_XRC_RECV) {
-		rep->local_eecn = offer->qpn;
-		rep->srq = 1;
-		return;
-	}
-	rep->local_qpn = offer->qpn;
-	rep->initiator_depth = offer->initiator_depth;
-	rep->flow_control = offer->flow_control != 0;
-	rep->srq = offer->srq != 0;
-}
-
-static int make_rep(const struct id *id, const struct offer *offer, struct cm_msg *msg)
-{
-	struct cm_rep *rep = &msg->rep;
-
-	cm_msg_init(msg, CM_ATTR_REP, 0);
-	rep->starting_psn = id->starting_psn;
-	rep->responder_resources = offer->responder_resources;
-	rep->target_ack_delay = id->attached->attr.local_ca_ack_delay;
-	rep->rnr_retry_count = offer->rnr_retry_count;
-	put_responder(id, offer, rep);
-	ece_put_rep(id, msg);
-	return put_private_data(rep->private_data, sizeof(rep->private_data), offer->private_data,
-				offer->private_data_len);
-}
 
 static int step(struct id *id, enum cm_event verb, struct cm_msg *msg)
 {
@@ -389,7 +143,7 @@ static int set_depths(struct id *id, const struct offer *offer)
 static int send_rep(struct id *id, const struct offer *offer)
 {
 	struct cm_msg msg;
-	int err = make_rep(id, offer, &msg);
+	int err = offer_rep(id, offer, &msg);
 
 	if (!err) {
 		engine_lock();
@@ -408,14 +162,8 @@ static int send_rep(struct id *id, const struct offer *offer)
 static int send_sidr_rep(struct id *id, const struct offer *offer)
 {
 	struct cm_msg msg;
-	int err;
+	int err = offer_sidr_rep(id, offer, &msg);
 
-	cm_msg_init(&msg, CM_ATTR_SIDR_REP, 0);
-	msg.sidr_rep.status = CM_SIDR_OK;
-	msg.sidr_rep.qpn = offer->qpn;
-	msg.sidr_rep.qkey = qp_qkey(id);
-	err = put_private_data(msg.sidr_rep.private_data, sizeof(msg.sidr_rep.private_data),
-			       offer->private_data, offer->private_data_len);
 	if (!err)
 		err = step(id, CM_CALL_SIDR_REP, &msg);
 	if (err) {
@@ -443,7 +191,7 @@ static int accept_id(struct id *id, const struct rdma_conn_param *param)
 	if (!id->attached || (!id->pub.qp && !param && !is_datagram(id)))
 		return -EINVAL;
 	peer_limits(id, &responder, &initiator);
-	err = make_offer(id, param, responder, initiator, &offer);
+	err = offer_init(id, param, responder, initiator, &offer);
 	if (err)
 		return err;
 	if (is_datagram(id))
@@ -475,30 +223,14 @@ int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 
 /* --- reject, establish, notify ------------------------------------------- */
 
-static int reject_lookup(struct id *id, const void *data, uint8_t bytes)
-{
-	struct cm_msg msg;
-	int err;
-
-	cm_msg_init(&msg, CM_ATTR_SIDR_REP, 0);
-	msg.sidr_rep.status = CM_SIDR_REJECT;
-	err = put_private_data(msg.sidr_rep.private_data, sizeof(msg.sidr_rep.private_data), data,
-			       data ? bytes : 0);
-	return err ? err : step(id, CM_CALL_SIDR_REP, &msg);
-}
-
 static int reject_id(struct id *id, enum cm_rej_reason reason, const void *data, uint8_t bytes)
 {
+	bool is_lookup = is_datagram(id);
 	struct cm_msg msg;
-	int err;
+	int err = is_lookup ? offer_sidr_reject(data, bytes, &msg)
+			    : offer_rej(reason, data, bytes, &msg);
 
-	if (is_datagram(id))
-		return reject_lookup(id, data, bytes);
-	cm_msg_init(&msg, CM_ATTR_REJ, 0);
-	msg.rej.reason = (uint16_t)reason;
-	err = put_private_data(msg.rej.private_data, sizeof(msg.rej.private_data), data,
-			       data ? bytes : 0);
-	return err ? err : step(id, CM_CALL_REJ, &msg);
+	return err ? err : step(id, is_lookup ? CM_CALL_SIDR_REP : CM_CALL_REJ, &msg);
 }
 
 int rdma_reject(struct rdma_cm_id *id, const void *private_data, uint8_t private_data_len)
