@@ -285,12 +285,13 @@ int ports_page_new(struct ports *ports, uint16_t client)
 	return err ? err : fd;
 }
 
-/* A file that could be cut short would be the end of us. */
+/* A file that could be cut short would be the end of us. What knows no seals has -1 of them. */
 static bool is_page(int fd)
 {
+	int seals = fcntl(fd, F_GET_SEALS);
 	struct stat stat;
 
-	return (fcntl(fd, F_GET_SEALS) & SEALS) == SEALS && fstat(fd, &stat) == 0 &&
+	return seals >= 0 && (seals & SEALS) == SEALS && fstat(fd, &stat) == 0 &&
 	       stat.st_size == LEASE_PAGE_BYTES;
 }
 

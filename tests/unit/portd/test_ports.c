@@ -373,6 +373,19 @@ START_TEST(a_file_that_could_be_cut_short_is_no_page)
 }
 END_TEST
 
+/* Of a file system that knows no seals, which are then -1: unless the folder is in memory. */
+START_TEST(an_ordinary_file_is_no_page)
+{
+	char name[] = "page-XXXXXX";
+	int fd = mkostemp(name, O_CLOEXEC);
+
+	ck_assert_int_ge(fd, 0);
+	unlink(name);
+	ck_assert_int_eq(ftruncate(fd, LEASE_PAGE_BYTES), 0);
+	ck_assert_int_eq(ports_page_resume(ports, 1, fd), -EINVAL);
+}
+END_TEST
+
 START_TEST(a_file_of_another_size_is_no_page)
 {
 	int fd = memfd_create("forged", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -464,6 +477,7 @@ int main(void)
 	tcase_add_test(tcase, a_page_is_taken_over_with_what_is_in_use);
 	tcase_add_test(tcase, a_page_names_no_port_that_is_anothers);
 	tcase_add_test(tcase, a_file_that_could_be_cut_short_is_no_page);
+	tcase_add_test(tcase, an_ordinary_file_is_no_page);
 	tcase_add_test(tcase, a_file_of_another_size_is_no_page);
 	tcase_add_test(tcase, a_descriptor_of_something_else_is_no_page);
 	tcase_add_test(tcase, a_port_never_has_two_owners_while_it_is_revoked_and_leased);
