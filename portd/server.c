@@ -260,7 +260,7 @@ static void send_all(struct server *server)
 		guest_flush(server, container_of(node, struct guest, link));
 }
 
-static void turn(struct server *server)
+void server_turn(struct server *server)
 {
 	struct epoll_event event[EVENTS_MAX];
 	bool keeps = server->grace_until.ns != 0 || server->asks_again;
@@ -344,11 +344,13 @@ static void raise_limits(void)
 	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-static int server_begin(struct server *server)
+int server_begin(struct server *server)
 {
 	unsigned int i;
 	int err;
 
+	server->poll_fd = -1;
+	server->signals.fd = -1;
 	server->now = server_now();
 	server->idle_since = server->now;
 	list_init(&server->filled);
@@ -367,7 +369,7 @@ static int server_begin(struct server *server)
 	return err ? err : open_door_at(server, server->options.path);
 }
 
-static void server_end(struct server *server)
+void server_end(struct server *server)
 {
 	struct list *node, *after;
 	unsigned int i;
@@ -404,15 +406,13 @@ int server_run(const struct server_options *options)
 	if (!server)
 		return -ENOMEM;
 	server->options = *options;
-	server->poll_fd = -1;
-	server->signals.fd = -1;
 	err = server_begin(server);
 	if (!err)
 		portd_log_debug("at %s", options->path);
 	if (!err && options->serves)
 		options->serves();
 	while (!err && !is_over(server))
-		turn(server);
+		server_turn(server);
 	server_end(server);
 	free(server);
 	return err;

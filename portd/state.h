@@ -166,6 +166,20 @@ static inline struct station *station_of(struct cm_port *cm)
 	return (struct station *)cm;
 }
 
+/**
+ * server_begin() - take the place, and have everything that a turn needs
+ * @server: zeroed, with its options; to be given back with server_end(), also on an error
+ *
+ * Return: as server_run().
+ */
+int server_begin(struct server *server);
+
+/** server_turn() - wait until something has to be done, and do it. Also called by tests. */
+void server_turn(struct server *server);
+
+/** server_end() - leave the place and free everything but the struct itself; nothing is sent. */
+void server_end(struct server *server);
+
 /** server_now() - CLOCK_MONOTONIC */
 struct cm_time server_now(void);
 

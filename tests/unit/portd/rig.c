@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A host with a cmportd and its clients: see rig.h. To be linked with --wrap=clock_gettime and
+ * --wrap=epoll_wait, which make time virtual.
+ */
+#include "tests/unit/portd/rig.h"
+
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <errno.h>
+#include <rdma/rdma_cma.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/unit/portd/rig_device.h"
+
+#define START_NS  (UINT64_C(1000) * 1000 * CM_NS_PER_MS)
+#define TURNS_MAX 100000
+#define FDS_MAX	  8
+
+int __real_clock_gettime(clockid_t clock, struct timespec *ret);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ret);
+int __real_epoll_wait(int fd, struct epoll_event *events, int n_max, int timeout_ms);
+int __wrap_epoll_wait(int fd, struct epoll_event *events, int n_max, int timeout_ms);
+
+static struct server *server;
+static struct sockaddr_un address;
+static uint64_t now_ns;
+static int n_events;	/* of the last turn */
+static int wait_ms = 1; /* that the last turn asked for */
+
+static void give_up(const char *why)
+{
+	fprintf(stderr, "the rig: %s\n", why);
+	abort();
+}
+
+/* --- time ---------------------------------------------------------------- */
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ret)
+{
+	if (!server || clock != CLOCK_MONOTONIC)
+		return __real_clock_gettime(clock, ret);
+	ret->tv_sec = (time_t)(now_ns / 1000000000);
+	ret->tv_nsec = (long)(now_ns % 1000000000);
+	return 0;
+}
+
+int __wrap_epoll_wait(int fd, struct epoll_event *events, int n_max, int timeout_ms)
+{
+	if (!server || fd != server->poll_fd)
+		return __real_epoll_wait(fd, events, n_max, timeout_ms);
+	wait_ms = timeout_ms;
+	n_events = __real_epoll_wait(fd, events, n_max, 0);
+	return n_events;
+}
+
+void rig_turn(void)
+{
+	server_turn(server);
+}
+
+void rig_settle(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < TURNS_MAX; i++) {
+		server_turn(server);
+		if (n_events <= 0 && wait_ms != 0)
+			return;
+	}
+	give_up("cmportd turns in circles");
+}
+
+void rig_pass(uint64_t ms)
+{
+	now_ns += ms * CM_NS_PER_MS;
+	rig_settle();
+}
+
+int rig_wait_ms(void)
+{
+	return wait_ms;
+}
+
+/* --- the host ------------------------------------------------------------ */
+
+void rig_set_up(const char *path)
+{
+	sigset_t mask;
+
+	now_ns = START_NS;
+	server = calloc(1, sizeof(*server));
+	if (!server)
+		give_up("no memory");
+	address = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+	server->options.path = address.sun_path;
+	sigprocmask(SIG_SETMASK, NULL, &mask);
+	if (server_begin(server))
+		give_up("cmportd does not begin");
+	sigprocmask(SIG_SETMASK, &mask, NULL); /* so that the test can be ended */
+}
+
+void rig_tear_down(void)
+{
+	server_end(server);
+	free(server);
+	server = NULL;
+	rig_device_forget();
+}
+
+struct server *rig_server(void)
+{
+	return server;
+}
+
+uint64_t rig_count(enum server_counter counter)
+{
+	return server->count[counter];
+}
+
+unsigned int rig_n_fds(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	unsigned int n = 0;
+
+	if (!dir)
+		give_up("no /proc");
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n - 3; /* ".", ".." and that of the folder */
+}
+
+/* --- the wire ------------------------------------------------------------ */
+
+struct mad_path rig_peer(uint8_t host)
+{
+	struct mad_path path = { .grh = true, .hop_limit = 64, .dgid.raw[14] = 1 };
+
+	path.dgid.raw[15] = host;
+	return path;
+}
+
+void rig_arrive(const struct mad_path *from, const struct cm_msg *msg)
+{
+	uint8_t mad[MAD_BYTES];
+
+	cm_msg_encode(msg, mad);
+	rig_arrive_bytes(1, from, mad);
+	rig_settle();
+}
+
+/* --- sockets ------------------------------------------------------------- */
+
+int rig_dial(void)
+{
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)))
+		give_up("no connection to cmportd");
+	return fd;
+}
+
+bool rig_put(int to, const void *bytes, size_t n, const int *fds, unsigned int n_fds)
+{
+	union {
+		struct cmsghdr align;
+		char room[CMSG_SPACE(FDS_MAX * sizeof(int))];
+	} control = { 0 };
+	struct iovec iov = { .iov_len = n };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	struct cmsghdr *cmsg;
+
+	memcpy(&iov.iov_base, &bytes, sizeof(bytes)); /* it is not written to */
+	if (n_fds > FDS_MAX)
+		give_up("so many descriptors are not sent");
+	if (n_fds) {
+		msg.msg_control = &control;
+		msg.msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
+		cmsg = CMSG_FIRSTHDR(&msg);
+		cmsg->cmsg_level = SOL_SOCKET;
+		cmsg->cmsg_type = SCM_RIGHTS;
+		cmsg->cmsg_len = CMSG_LEN(n_fds * sizeof(int));
+		memcpy(CMSG_DATA(cmsg), fds, n_fds * sizeof(int));
+	}
+	return sendmsg(to, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)n;
+}
+
+static void take_fds(struct rig_client *client, struct msghdr *msg)
+{
+	struct cmsghdr *cmsg = CMSG_FIRSTHDR(msg);
+	int fds[2] = { -1, -1 };
+
+	if (!cmsg)
+		return;
+	memcpy(fds, CMSG_DATA(cmsg), cmsg->cmsg_len - CMSG_LEN(0));
+	client->data = fds[0];
+	client->page_fd = fds[1];
+}
+
+int rig_answer(struct rig_client *client)
+{
+	union {
+		struct cmsghdr align;
+		char room[CMSG_SPACE(2 * sizeof(int))];
+	} control;
+	struct portd_datagram in = { .at = 0 };
+	struct iovec iov = { in.data, sizeof(in.data) };
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = &control,
+			      .msg_controllen = sizeof(control) };
+	ssize_t n = recvmsg(client->control, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	struct portd_record record;
+
+	if (n <= 0)
+		return -1;
+	in.bytes = (size_t)n;
+	if (portd_get(&in, &record) || record.type != PORTD_REPLY)
+		give_up("what came is no answer");
+	take_fds(client, &msg);
+	client->reply = record.reply;
+	return record.reply.error;
+}
+
+int rig_ask(struct rig_client *client, const struct portd_record *record)
+{
+	struct portd_datagram out = { .bytes = 0 };
+
+	portd_put(&out, record);
+	rig_put(client->control, out.data, out.bytes, NULL, 0);
+	rig_settle();
+	return portd_is_one_way(record->type) ? 0 : rig_answer(client);
+}
+
+bool rig_tell(const struct rig_client *client, const struct portd_record *record)
+{
+	struct portd_datagram out = { .bytes = 0 };
+
+	portd_put(&out, record);
+	return rig_put(client->data, out.data, out.bytes, NULL, 0);
+}
+
+void rig_send(struct rig_client *client, const struct mad_path *to, const struct cm_msg *msg)
+{
+	struct portd_record record = {
+		.type = PORTD_MAD, .mad = {.port = client->handle, .path = *to}
+	};
+
+	cm_msg_encode(msg, record.mad.mad);
+	if (!rig_tell(client, &record))
+		give_up("a data socket has no room");
+	rig_settle();
+}
+
+bool rig_next(struct rig_client *client, struct portd_record *ret)
+{
+	ssize_t n;
+
+	if (client->in.at == client->in.bytes) {
+		n = recv(client->data, client->in.data, sizeof(client->in.data), MSG_DONTWAIT);
+		client->in.at = 0;
+		client->in.bytes = n > 0 ? (size_t)n : 0;
+	}
+	return portd_get(&client->in, ret) == 0;
+}
+
+bool rig_next_msg(struct rig_client *client, struct cm_msg *ret)
+{
+	struct portd_record record;
+
+	return rig_next(client, &record) && record.type == PORTD_MAD &&
+	       cm_msg_decode(record.mad.mad, MAD_BYTES, ret) == 0;
+}
+
+bool rig_is_shown_out(const struct rig_client *client)
+{
+	char byte;
+
+	return recv(client->control, &byte, sizeof(byte), MSG_DONTWAIT | MSG_PEEK) == 0;
+}
+
+/* --- clients ------------------------------------------------------------- */
+
+void rig_meet(struct rig_client *client)
+{
+	struct portd_record hello = { .type = PORTD_HELLO, .hello = { .version = PORTD_VERSION } };
+
+	*client = (struct rig_client){ .control = rig_dial(), .data = -1, .page_fd = -1 };
+	if (rig_ask(client, &hello))
+		give_up("HELLO was not answered well");
+	client->first = client->reply.first;
+}
+
+void rig_join(struct rig_client *client)
+{
+	struct portd_record open = {
+		.type = PORTD_OPEN_PORT, .open_port = {.port_num = 1, .device = RIG_DEVICE}
+	};
+
+	rig_meet(client);
+	if (rig_ask(client, &open))
+		give_up("the port was not opened");
+	client->handle = client->reply.handle;
+}
+
+void rig_leave(struct rig_client *client)
+{
+	close(client->control);
+	if (client->data >= 0)
+		close(client->data);
+	if (client->page_fd >= 0)
+		close(client->page_fd);
+	client->control = client->data = client->page_fd = -1;
+	rig_settle();
+}
+
+struct portd_claim rig_claim(uint32_t claim_id, const char *addr)
+{
+	struct portd_claim claim = { .claim_id = claim_id,
+				     .ps = RDMA_PS_TCP,
+				     .afonly = 1,
+				     .local_family = 4,
+				     .local_port = RIG_SERVICE };
+
+	inet_pton(AF_INET, addr, claim.local_addr + 12);
+	return claim;
+}
+
+int rig_listen(struct rig_client *client, const char *addr)
+{
+	struct portd_record record = { .type = PORTD_BIND, .claim = rig_claim(1, addr) };
+	int err = rig_ask(client, &record);
+
+	record.type = PORTD_LISTEN;
+	return err ? err : rig_ask(client, &record);
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * All of cmportd but the device, inside a test: turns are made one by one, in virtual time, and
+ * nothing waits. What it sends on the wire is recorded, and messages arrive from there when the
+ * test says so. Clients are sockets of the test, which speak the protocol of portd/proto.h and
+ * nothing prevents from lying.
+ *
+ * rig.c is the host and its clients, rig_device.c what stands for the RDMA device. Called by the
+ * tests of the server and by its fuzz target. What the rig itself cannot do ends the program.
+ */
+#ifndef TESTS_UNIT_PORTD_RIG_H
+#define TESTS_UNIT_PORTD_RIG_H
+
+#include "portd/lease.h"
+#include "portd/state.h"
+
+#define RIG_DEVICE  "fake0" /* has two ports */
+#define RIG_GUID    UINT64_C(0x5054000000000001)
+#define RIG_PORTS   2
+#define RIG_SERVICE 7174
+
+/* --- the host ------------------------------------------------------------ */
+
+/**
+ * rig_set_up() - a cmportd begins, at virtual time 1000 s
+ * @path: of its socket, in a folder that is there
+ */
+void rig_set_up(const char *path);
+
+/** rig_tear_down() - it ends, and what was recorded is forgotten. */
+void rig_tear_down(void);
+
+/** rig_server() - all that it knows, to be looked at. */
+struct server *rig_server(void);
+
+/** rig_settle() - let it turn until it would wait. It must not turn in circles. */
+void rig_settle(void);
+
+/** rig_turn() - let it turn once. */
+void rig_turn(void);
+
+/** rig_pass() - time goes by, in one piece, and it settles. */
+void rig_pass(uint64_t ms);
+
+/** rig_wait_ms() - how long it would wait for something to happen; -1: for ever. */
+int rig_wait_ms(void);
+
+/** rig_count() - of messages that came to nothing, and why. */
+uint64_t rig_count(enum server_counter counter);
+
+/** rig_n_fds() - how many descriptors this process has. */
+unsigned int rig_n_fds(void);
+
+/* --- the wire ------------------------------------------------------------ */
+
+struct rig_sent {
+	uint8_t port_num;
+	bool slowly; /* by umad: with a look at the neighbour */
+	struct mad_path path;
+	uint8_t mad[MAD_BYTES];
+};
+
+/** rig_peer() - the way to a host of the other side; each @host has an address of its own. */
+struct mad_path rig_peer(uint8_t host);
+
+/** rig_arrive() - a message arrives at port 1, and is dealt with. */
+void rig_arrive(const struct mad_path *from, const struct cm_msg *msg);
+
+/** rig_arrive_bytes() - any bytes do, at any port of the device; not looked at yet. */
+void rig_arrive_bytes(uint8_t port_num, const struct mad_path *from, const uint8_t mad[MAD_BYTES]);
+
+/** rig_hops_are_ready() - from now on, has every next hop a link address? At first, it has. */
+void rig_hops_are_ready(bool ready);
+
+/** rig_n_sent() - how many messages it has sent that rig_sent() has not returned. */
+unsigned int rig_n_sent(void);
+
+/** rig_sent() - the next message that it has sent. Return: false if there is none. */
+bool rig_sent(struct rig_sent *ret, struct cm_msg *ret_msg);
+
+/* --- clients ------------------------------------------------------------- */
+
+struct rig_client {
+	int control;
+	int data;
+	int page_fd;
+	uint32_t first;		  /* of its comm ids */
+	uint8_t handle;		  /* of port 1 */
+	struct portd_reply reply; /* the last one */
+	struct portd_datagram in; /* what rig_next() is reading */
+};
+
+/** rig_dial() - connect, and no more. Return: the socket. */
+int rig_dial(void);
+
+/** rig_meet() - a client that has said HELLO. */
+void rig_meet(struct rig_client *client);
+
+/** rig_join() - a client that has said HELLO and opened port 1. */
+void rig_join(struct rig_client *client);
+
+/** rig_leave() - it closes what it has, and is gone. */
+void rig_leave(struct rig_client *client);
+
+/**
+ * rig_ask() - a record on its control socket
+ *
+ * Return: the error of the answer, 0 also for a record that gets none; -1 if there was no answer.
+ */
+int rig_ask(struct rig_client *client, const struct portd_record *record);
+
+/** rig_answer() - an answer that came later. Return: as rig_ask(). */
+int rig_answer(struct rig_client *client);
+
+/**
+ * rig_put() - bytes, on any socket, with descriptors; not looked at yet
+ *
+ * Return: false if there was no room, or nobody.
+ */
+bool rig_put(int to, const void *bytes, size_t n, const int *fds, unsigned int n_fds);
+
+/** rig_tell() - a record on its data socket; not looked at yet. Return: as rig_put(). */
+bool rig_tell(const struct rig_client *client, const struct portd_record *record);
+
+/** rig_send() - it sends a message from port 1, which is dealt with. */
+void rig_send(struct rig_client *client, const struct mad_path *to, const struct cm_msg *msg);
+
+/** rig_next() - the next record on its data socket. Return: false if there is none. */
+bool rig_next(struct rig_client *client, struct portd_record *ret);
+
+/** rig_next_msg() - the next one, if it is a message. Return: false if it is not. */
+bool rig_next_msg(struct rig_client *client, struct cm_msg *ret);
+
+/** rig_is_shown_out() - has cmportd hung up? */
+bool rig_is_shown_out(const struct rig_client *client);
+
+/** rig_claim() - of RIG_SERVICE at an IPv4 address, "0.0.0.0" for all. */
+struct portd_claim rig_claim(uint32_t claim_id, const char *addr);
+
+/** rig_listen() - BIND and LISTEN. Return: as rig_ask(). */
+int rig_listen(struct rig_client *client, const char *addr);
+
+#endif

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What stands for the RDMA device in the rig: the calls of libibverbs, mad/umad.h, mad/sender.h
+ * and net/hop.h that cmportd makes, with the same names, so that the linker takes these.
+ */
+#include <endian.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "net/hop.h"
+#include "tests/unit/portd/rig.h"
+#include "tests/unit/portd/rig_device.h"
+
+struct arrival {
+	struct list link;
+	struct mad_path path;
+	uint8_t mad[MAD_BYTES];
+};
+
+struct fake_port {
+	struct mad_port port; /* first */
+	uint8_t port_num;
+};
+
+struct mad_sender {
+	uint8_t port_num;
+	unsigned int n_held; /* the last ones that are recorded */
+};
+
+static struct ibv_device device = { .name = RIG_DEVICE };
+static struct ibv_context context = { .device = &device };
+static struct list arrivals[RIG_PORTS + 1]; /* by port_num */
+static int arrivals_fd[RIG_PORTS + 1];	    /* of the open port, counts them */
+static bool hops_are_ready = true;
+
+static struct {
+	struct rig_sent *record;
+	unsigned int n;
+	unsigned int n_taken;
+	unsigned int n_max;
+} sent;
+
+/* --- verbs --------------------------------------------------------------- */
+
+struct ibv_device **ibv_get_device_list(int *ret_n)
+{
+	struct ibv_device **list = calloc(2, sizeof(struct ibv_device *));
+
+	if (!list)
+		return NULL;
+	list[0] = &device;
+	if (ret_n)
+		*ret_n = 1;
+	return list;
+}
+
+void ibv_free_device_list(struct ibv_device **list)
+{
+	free(list);
+}
+
+const char *ibv_get_device_name(struct ibv_device *which)
+{
+	return which->name;
+}
+
+struct ibv_context *ibv_open_device(struct ibv_device *which)
+{
+	(void)which;
+	return &context;
+}
+
+int ibv_close_device(struct ibv_context *which)
+{
+	(void)which;
+	return 0;
+}
+
+int ibv_query_device(struct ibv_context *which, struct ibv_device_attr *ret)
+{
+	(void)which;
+	memset(ret, 0, sizeof(*ret));
+	ret->node_guid = htobe64(RIG_GUID);
+	ret->phys_port_cnt = RIG_PORTS;
+	return 0;
+}
+
+int ibv_query_gid(struct ibv_context *which, uint8_t port_num, int index, union ibv_gid *ret)
+{
+	(void)which;
+	(void)index;
+	memset(ret, 0, sizeof(*ret));
+	ret->raw[15] = port_num;
+	return 0;
+}
+
+bool hop_is_ready(struct ibv_context *verbs, uint8_t port_num, uint8_t sgid_index,
+		  const struct mad_gid *dgid)
+{
+	(void)verbs;
+	(void)port_num;
+	(void)sgid_index;
+	(void)dgid;
+	return hops_are_ready;
+}
+
+void rig_hops_are_ready(bool ready)
+{
+	hops_are_ready = ready;
+}
+
+/* --- what it sends ------------------------------------------------------- */
+
+static int record(uint8_t port_num, bool slowly, const struct mad_path *path,
+		  const uint8_t mad[MAD_BYTES])
+{
+	struct rig_sent *next;
+
+	if (sent.n == sent.n_max) {
+		sent.n_max = sent.n_max ? 2 * sent.n_max : 64;
+		sent.record = realloc(sent.record, sent.n_max * sizeof(*sent.record));
+		if (!sent.record)
+			abort();
+	}
+	next = &sent.record[sent.n++];
+	*next = (struct rig_sent){ .port_num = port_num, .slowly = slowly, .path = *path };
+	memcpy(next->mad, mad, MAD_BYTES);
+	return 0;
+}
+
+unsigned int rig_n_sent(void)
+{
+	return sent.n - sent.n_taken;
+}
+
+bool rig_sent(struct rig_sent *ret, struct cm_msg *ret_msg)
+{
+	if (rig_n_sent() == 0)
+		return false;
+	*ret = sent.record[sent.n_taken++];
+	if (cm_msg_decode(ret->mad, MAD_BYTES, ret_msg))
+		abort(); /* cmportd sends nothing else */
+	if (sent.n_taken == sent.n)
+		sent.n = sent.n_taken = 0;
+	return true;
+}
+
+int mad_sender_open(struct ibv_context *verbs, uint8_t port_num, struct mad_sender **ret)
+{
+	struct mad_sender *sender = calloc(1, sizeof(*sender));
+
+	(void)verbs;
+	if (!sender)
+		return -ENOMEM;
+	sender->port_num = port_num;
+	*ret = sender;
+	return 0;
+}
+
+void mad_sender_close(struct mad_sender *sender)
+{
+	free(sender);
+}
+
+int mad_sender_hold(struct mad_sender *sender, const struct mad_path *path,
+		    const uint8_t mad[MAD_BYTES])
+{
+	sender->n_held++;
+	return record(sender->port_num, false, path, mad);
+}
+
+unsigned int mad_sender_release(struct mad_sender *sender)
+{
+	sender->n_held = 0;
+	return 0;
+}
+
+bool mad_sender_is_ready(struct mad_sender *sender, const struct mad_path *path)
+{
+	(void)sender;
+	(void)path;
+	return hops_are_ready;
+}
+
+void mad_sender_forget(struct mad_sender *sender)
+{
+	(void)sender;
+}
+
+/* --- what arrives -------------------------------------------------------- */
+
+static struct list *arrivals_at(uint8_t port_num)
+{
+	if (port_num == 0 || port_num > RIG_PORTS)
+		abort();
+	if (!arrivals[port_num].next)
+		list_init(&arrivals[port_num]);
+	return &arrivals[port_num];
+}
+
+static int fake_send(struct mad_port *port, const struct mad_path *path,
+		     const uint8_t mad[MAD_BYTES])
+{
+	return record(((struct fake_port *)port)->port_num, true, path, mad);
+}
+
+static int fake_receive(struct mad_port *port, struct mad_path *path, uint8_t mad[MAD_BYTES])
+{
+	struct list *waiting = arrivals_at(((struct fake_port *)port)->port_num);
+	struct arrival *arrival;
+	eventfd_t one;
+
+	if (list_is_empty(waiting))
+		return -EAGAIN;
+	arrival = container_of(waiting->next, struct arrival, link);
+	*path = arrival->path;
+	memcpy(mad, arrival->mad, MAD_BYTES);
+	list_remove(&arrival->link);
+	free(arrival);
+	return eventfd_read(port->fd, &one);
+}
+
+static void fake_close(struct mad_port *port)
+{
+	arrivals_fd[((struct fake_port *)port)->port_num] = 0;
+	close(port->fd);
+	free(port);
+}
+
+int umad_port_open(const char *name, uint8_t port_num, struct mad_port **ret,
+		   struct umad_owner *ret_who)
+{
+	static const struct mad_port_ops ops = { fake_send, fake_receive, fake_close };
+	struct fake_port *fake = calloc(1, sizeof(*fake));
+
+	(void)name;
+	(void)ret_who;
+	if (!fake)
+		return -ENOMEM;
+	fake->port.ops = &ops;
+	fake->port.fd = eventfd(0, EFD_SEMAPHORE | EFD_NONBLOCK | EFD_CLOEXEC);
+	fake->port_num = port_num;
+	if (fake->port.fd < 0) {
+		free(fake);
+		return -errno;
+	}
+	arrivals_fd[port_num] = fake->port.fd;
+	*ret = &fake->port;
+	return 0;
+}
+
+void rig_arrive_bytes(uint8_t port_num, const struct mad_path *from, const uint8_t mad[MAD_BYTES])
+{
+	struct list *waiting = arrivals_at(port_num);
+	struct arrival *arrival;
+
+	if (arrivals_fd[port_num] == 0)
+		return; /* nobody has the port open: the kernel drops it */
+	arrival = calloc(1, sizeof(*arrival));
+	if (!arrival)
+		abort();
+	arrival->path = *from;
+	memcpy(arrival->mad, mad, MAD_BYTES);
+	list_append(waiting, &arrival->link);
+	eventfd_write(arrivals_fd[port_num], 1);
+}
+
+void rig_device_forget(void)
+{
+	struct list *node, *after;
+	uint8_t i;
+
+	for (i = 1; i <= RIG_PORTS; i++) {
+		list_for_each_safe (node, after, arrivals_at(i))
+			free(container_of(node, struct arrival, link));
+		list_init(&arrivals[i]);
+	}
+	free(sent.record);
+	memset(&sent, 0, sizeof(sent));
+	hops_are_ready = true;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Two clients of the rig, a peer, and connections between them. What is said is told as text:
+ * "REJ(REQ) 8, DREQ". Alice is the one who keeps to the rules, as a rule; Bob is not.
+ */
+#ifndef TESTS_UNIT_PORTD_SCENE_H
+#define TESTS_UNIT_PORTD_SCENE_H
+
+#include <check.h>
+
+#include "tests/unit/portd/rig.h"
+#include "tests/unit/portd/talk.h"
+
+#define SCENE_PEER	 7 /* a host, see rig_peer() */
+#define SCENE_PEER_QPN	 0x222
+#define SCENE_PEER_GUID	 UINT64_C(0x0b0b)
+#define SCENE_ADDR	 "10.0.0.1" /* of this host */
+#define SCENE_OTHER_ADDR "10.0.0.2"
+
+extern struct rig_client scene_alice;
+extern struct rig_client scene_bob;
+
+/** scene_tcase() - a test case with a rig, in which both clients have joined. */
+TCase *scene_tcase(const char *name);
+
+/** scene_wire() - what has been sent since it was asked for, until the next call. */
+const char *scene_wire(void);
+
+/** scene_handed() - what a client has got since it was asked for, until the next call. */
+const char *scene_handed(struct rig_client *client);
+
+/** scene_said() - the peer says something, which is dealt with. */
+void scene_said(struct cm_msg msg);
+
+/** scene_sends() - a client says something to the peer. */
+void scene_sends(struct rig_client *client, struct cm_msg msg);
+
+/** scene_will() - the state of a connection as cmportd knows it: "ESTABLISHED", "none". */
+const char *scene_will(uint32_t local_comm_id);
+
+/** scene_req() - a client's REQ, of its connection number @n from 1. */
+struct cm_msg scene_req(const struct rig_client *client, uint32_t n);
+
+/** scene_rep() - a client's answer to the peer's REQ. */
+struct cm_msg scene_rep(const struct rig_client *client, uint32_t n, uint32_t remote_comm_id);
+
+/** scene_peer_req() - the peer's, to RIG_SERVICE at an address of this host. */
+struct cm_msg scene_peer_req(uint32_t comm_id, const char *addr);
+
+/** scene_peer_rep() - its answer to a client's. */
+struct cm_msg scene_peer_rep(uint32_t comm_id, uint32_t remote_comm_id);
+
+/** scene_peer_dreq() - to a connection number @n of a client. */
+struct cm_msg scene_peer_dreq(uint32_t comm_id, const struct rig_client *client, uint32_t n);
+
+/** scene_connect() - connection @n of a client, established; the peer calls it 0x700 + n. */
+void scene_connect(struct rig_client *client, uint32_t n);
+
+#endif

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a client may not send, and what of another client's it may not touch: the promises of
+ * docs/portd-protocol.md against Bob, who says that he is Alice.
+ */
+#include <errno.h>
+#include <unistd.h>
+
+#include "tests/unit/cm/run.h"
+#include "tests/unit/portd/scene.h"
+
+#define alice (&scene_alice)
+#define bob   (&scene_bob)
+
+static struct portd_record mad_of(const struct cm_msg *msg, uint8_t handle)
+{
+	struct portd_record record = {
+		.type = PORTD_MAD, .mad = {.port = handle, .path = rig_peer(SCENE_PEER)}
+	};
+
+	cm_msg_encode(msg, record.mad.mad);
+	return record;
+}
+
+static void must_be_forbidden(uint64_t before)
+{
+	ck_assert_str_eq(scene_wire(), "");
+	ck_assert_uint_eq(rig_count(SERVER_COUNT_FORBIDDEN), before + 1);
+}
+
+/* --- what is sent -------------------------------------------------------- */
+
+static const struct {
+	const char *what;
+	unsigned int at;
+	uint8_t value;
+} others[] = {
+	{"base version",		  0,  2   },
+	{ "subnet management",	       1,  0x01},
+	{ "subnet management, directed", 1,  0x81},
+	{ "subnet administration",	   1,  0x03},
+	{ "performance management",	    1,  0x04},
+	{ "class version",		   2,  1	},
+	{ "method",		      3,  0x01},
+	{ "attribute",		       17, 0x0f},
+};
+
+#define N_OTHERS (sizeof(others) / sizeof(others[0]))
+
+START_TEST(a_message_that_is_not_of_the_cm_class_does_not_leave)
+{
+	struct cm_msg req = scene_req(bob, 1);
+	struct portd_record record = mad_of(&req, bob->handle);
+
+	record.mad.mad[others[_i].at] = others[_i].value;
+	rig_tell(bob, &record);
+	rig_settle();
+	must_be_forbidden(0);
+}
+END_TEST
+
+static const enum cm_attr senders[] = {
+	CM_ATTR_REQ,  CM_ATTR_MRA,  CM_ATTR_REJ, CM_ATTR_REP, CM_ATTR_RTU,
+	CM_ATTR_DREQ, CM_ATTR_DREP, CM_ATTR_LAP, CM_ATTR_APR, CM_ATTR_SIDR_REQ,
+};
+
+#define N_SENDERS (sizeof(senders) / sizeof(senders[0]))
+
+/* SIDR_REQ names its sender where the others have the local comm id. */
+START_TEST(a_message_with_the_comm_id_of_another_does_not_leave)
+{
+	struct cm_msg msg = talk_msg_of(senders[_i], alice->first + 1, 0x701);
+
+	if (senders[_i] == CM_ATTR_REQ)
+		msg.req.local_ca_guid = RIG_GUID;
+	if (senders[_i] == CM_ATTR_REP)
+		msg.rep.local_ca_guid = RIG_GUID;
+	scene_connect(alice, 1);
+	scene_sends(bob, msg);
+	must_be_forbidden(0);
+	ck_assert_str_eq(scene_will(alice->first + 1), "ESTABLISHED");
+}
+END_TEST
+
+START_TEST(a_message_with_a_comm_id_of_nobody_does_not_leave)
+{
+	struct cm_msg msg = scene_req(bob, 1);
+
+	msg.req.local_comm_id = ~alice->first;
+	scene_sends(bob, msg);
+	must_be_forbidden(0);
+}
+END_TEST
+
+START_TEST(a_req_that_claims_another_ca_does_not_leave)
+{
+	struct cm_msg req = scene_req(bob, 1);
+
+	req.req.local_ca_guid = RIG_GUID + 1;
+	scene_sends(bob, req);
+	must_be_forbidden(0);
+}
+END_TEST
+
+START_TEST(a_rep_that_claims_another_ca_does_not_leave)
+{
+	struct cm_msg rep = scene_rep(bob, 1, 0x701);
+
+	ck_assert_int_eq(rig_listen(bob, SCENE_ADDR), 0);
+	scene_said(scene_peer_req(0x701, SCENE_ADDR));
+	rep.rep.local_ca_guid = 0;
+	scene_sends(bob, rep);
+	must_be_forbidden(0);
+}
+END_TEST
+
+START_TEST(a_message_about_no_connection_does_not_leave)
+{
+	scene_sends(bob, talk_msg_of(CM_ATTR_DREQ, bob->first + 1, 0x701));
+	must_be_forbidden(0);
+}
+END_TEST
+
+START_TEST(a_message_to_another_host_than_the_peer_does_not_leave)
+{
+	struct cm_msg dreq = talk_msg_of(CM_ATTR_DREQ, bob->first + 1, 0x701);
+	struct mad_path stranger = rig_peer(SCENE_PEER + 1);
+
+	scene_connect(bob, 1);
+	rig_send(bob, &stranger, &dreq);
+	must_be_forbidden(0);
+}
+END_TEST
+
+START_TEST(a_rej_without_an_id_does_not_end_the_request_of_another)
+{
+	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
+	scene_said(scene_peer_req(0x701, SCENE_ADDR));
+	scene_sends(bob, talk_rej_of(0, 0x701, CM_ANSWERED_REQ, CM_REJ_CONSUMER));
+	must_be_forbidden(0);
+}
+END_TEST
+
+START_TEST(a_rep_does_not_take_the_request_of_another)
+{
+	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
+	scene_said(scene_peer_req(0x701, SCENE_ADDR));
+	scene_sends(bob, scene_rep(bob, 1, 0x701));
+	must_be_forbidden(0);
+	scene_sends(alice, scene_rep(alice, 1, 0x701));
+	ck_assert_str_eq(scene_wire(), "REP");
+}
+END_TEST
+
+START_TEST(nothing_leaves_from_a_port_that_the_client_has_not_opened)
+{
+	struct cm_msg req = scene_req(bob, 1);
+	struct portd_record open = {
+		.type = PORTD_OPEN_PORT, .open_port = {.port_num = 2, .device = RIG_DEVICE}
+	};
+	struct portd_record record;
+
+	ck_assert_int_eq(rig_ask(alice, &open), 0);
+	record = mad_of(&req, alice->reply.handle);
+	rig_tell(bob, &record);
+	rig_settle();
+	ck_assert_str_eq(scene_wire(), "");
+}
+END_TEST
+
+static const uint8_t handles[] = { 1, 63, 64, 65, 127, 128, 255 };
+
+START_TEST(nothing_leaves_from_a_port_that_does_not_exist)
+{
+	struct cm_msg req = scene_req(bob, 1);
+	struct portd_record record = mad_of(&req, handles[_i]);
+
+	rig_tell(bob, &record);
+	rig_settle();
+	ck_assert_str_eq(scene_wire(), "");
+	ck_assert_str_eq(scene_will(bob->first + 1), "none");
+}
+END_TEST
+
+/* --- what is another's --------------------------------------------------- */
+
+static struct portd_record will_of(uint32_t local_comm_id, uint32_t remote_comm_id,
+				   enum cm_state state)
+{
+	struct portd_record record = {
+		.type = PORTD_WILL,
+		.will = {.state = (uint8_t)state,
+			  .local_comm_id = local_comm_id,
+			  .remote_comm_id = remote_comm_id,
+			  .remote_ca_guid = SCENE_PEER_GUID,
+			  .remote_qpn = SCENE_PEER_QPN + remote_comm_id,
+			  .path = rig_peer(SCENE_PEER)}
+	};
+
+	record.will.port = bob->handle;
+	return record;
+}
+
+START_TEST(nobody_rewrites_the_will_of_another)
+{
+	struct portd_record record = will_of(alice->first + 1, 0x701, CM_IDLE);
+
+	scene_connect(alice, 1);
+	rig_ask(bob, &record);
+	ck_assert_str_eq(scene_will(alice->first + 1), "ESTABLISHED");
+	ck_assert_uint_eq(wills_count(rig_server()->wills, 0), 1);
+}
+END_TEST
+
+/* Else Bob's end would be a DREQ to Alice's peer. */
+START_TEST(nobody_takes_the_peers_half_of_anothers_connection)
+{
+	struct portd_record record = will_of(bob->first + 1, 0x701, CM_ESTABLISHED);
+
+	scene_connect(alice, 1);
+	rig_ask(bob, &record);
+	ck_assert_str_eq(scene_will(bob->first + 1), "none");
+	rig_leave(bob);
+	ck_assert_str_eq(scene_wire(), "");
+}
+END_TEST
+
+START_TEST(nobody_closes_the_comm_id_of_another)
+{
+	struct portd_record record = {
+		.type = PORTD_CLOSE,
+		.close = {.remote_comm_id = 0x701, .peer_gid = rig_peer(SCENE_PEER).dgid}
+	};
+
+	scene_connect(alice, 1);
+	record.close.local_comm_id = alice->first + 1;
+	rig_tell(bob, &record);
+	record.close.local_comm_id = 0;
+	rig_tell(bob, &record);
+	rig_settle();
+	ck_assert_str_eq(scene_will(alice->first + 1), "ESTABLISHED");
+}
+END_TEST
+
+START_TEST(nobody_listens_where_another_does)
+{
+	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
+	ck_assert_int_eq(rig_listen(bob, SCENE_ADDR), EADDRINUSE);
+}
+END_TEST
+
+static const enum portd_type claim_records[] = { PORTD_RELEASE, PORTD_UPDATE, PORTD_LISTEN };
+
+START_TEST(a_claim_id_of_another_names_nothing)
+{
+	struct portd_record record = { .type = claim_records[_i],
+				       .claim = rig_claim(1, SCENE_OTHER_ADDR) };
+
+	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
+	rig_ask(bob, &record);
+	scene_said(scene_peer_req(0x701, SCENE_ADDR));
+	ck_assert_str_eq(scene_handed(alice), "REQ");
+}
+END_TEST
+
+START_TEST(comm_ids_of_another_are_not_held)
+{
+	struct portd_record record = { .type = PORTD_HOLD_IDS };
+
+	record.ids.first = alice->first;
+	ck_assert_int_eq(rig_ask(bob, &record), EPERM);
+}
+END_TEST
+
+START_TEST(who_resumes_does_not_get_the_comm_ids_of_the_living)
+{
+	struct portd_record hello = {
+		.type = PORTD_HELLO, .hello = {.version = PORTD_VERSION, .resumes = 1}
+	};
+	struct portd_record record = { .type = PORTD_HOLD_IDS };
+	struct rig_client carol = { .control = rig_dial(), .data = -1 };
+	struct portd_datagram out = { .bytes = 0 };
+
+	portd_put(&out, &hello);
+	rig_put(carol.control, out.data, out.bytes, &bob->page_fd, 1);
+	rig_settle();
+	ck_assert_int_eq(rig_answer(&carol), 0);
+	record.ids.first = alice->first;
+	ck_assert_int_eq(rig_ask(&carol, &record), EEXIST);
+}
+END_TEST
+
+/* The page holds leases of Alice's, all of which are hers for as long as she lives. */
+START_TEST(a_page_that_is_shown_again_leases_nothing_of_anothers)
+{
+	struct portd_record lease = {
+		.type = PORTD_LEASE_PORTS, .lease_ports = {.ps = 0x0106, .count = 1}
+	};
+	struct portd_record hello = {
+		.type = PORTD_HELLO, .hello = {.version = PORTD_VERSION, .resumes = 1}
+	};
+	struct rig_client carol = { .control = rig_dial(), .data = -1 };
+	struct portd_record bind = { .type = PORTD_BIND };
+	struct portd_datagram out = { .bytes = 0 };
+	uint16_t ps, port = 0;
+	uint32_t word;
+	unsigned int i;
+
+	ck_assert_int_eq(rig_ask(alice, &lease), 0);
+	for (i = 0; i < LEASE_WORDS && !port; i++) {
+		ck_assert_int_eq(
+			pread(alice->page_fd, &word, sizeof(word), (off_t)(i * sizeof(word))),
+			sizeof(word));
+		if (lease_read(word, &ps, &port) == LEASE_EMPTY)
+			port = 0;
+	}
+	ck_assert_uint_ne(port, 0);
+	word = lease_word(0x0106, port, LEASE_USED);
+	ck_assert_int_eq(
+		pwrite(alice->page_fd, &word, sizeof(word), (off_t)((i - 1) * sizeof(word))),
+		sizeof(word));
+	word = lease_word(0x0106, port, LEASE_USED);
+	ck_assert_int_eq(pwrite(bob->page_fd, &word, sizeof(word), 0), sizeof(word));
+	portd_put(&out, &hello);
+	rig_put(carol.control, out.data, out.bytes, &bob->page_fd, 1);
+	rig_settle();
+	ck_assert_int_eq(rig_answer(&carol), 0);
+	bind.claim = rig_claim(1, SCENE_ADDR);
+	bind.claim.local_port = port;
+	ck_assert_int_ne(rig_ask(&carol, &bind), 0);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("server_lies");
+	TCase *tcase = scene_tcase("lies");
+
+	tcase_add_loop_test(tcase, a_message_that_is_not_of_the_cm_class_does_not_leave, 0,
+			    N_OTHERS);
+	tcase_add_loop_test(tcase, a_message_with_the_comm_id_of_another_does_not_leave, 0,
+			    N_SENDERS);
+	tcase_add_test(tcase, a_message_with_a_comm_id_of_nobody_does_not_leave);
+	tcase_add_test(tcase, a_req_that_claims_another_ca_does_not_leave);
+	tcase_add_test(tcase, a_rep_that_claims_another_ca_does_not_leave);
+	tcase_add_test(tcase, a_message_about_no_connection_does_not_leave);
+	tcase_add_test(tcase, a_message_to_another_host_than_the_peer_does_not_leave);
+	tcase_add_test(tcase, a_rej_without_an_id_does_not_end_the_request_of_another);
+	tcase_add_test(tcase, a_rep_does_not_take_the_request_of_another);
+	tcase_add_test(tcase, nothing_leaves_from_a_port_that_the_client_has_not_opened);
+	tcase_add_loop_test(tcase, nothing_leaves_from_a_port_that_does_not_exist, 0,
+			    sizeof(handles));
+	tcase_add_test(tcase, nobody_rewrites_the_will_of_another);
+	tcase_add_test(tcase, nobody_takes_the_peers_half_of_anothers_connection);
+	tcase_add_test(tcase, nobody_closes_the_comm_id_of_another);
+	tcase_add_test(tcase, nobody_listens_where_another_does);
+	tcase_add_loop_test(tcase, a_claim_id_of_another_names_nothing, 0, 3);
+	tcase_add_test(tcase, comm_ids_of_another_are_not_held);
+	tcase_add_test(tcase, who_resumes_does_not_get_the_comm_ids_of_the_living);
+	tcase_add_test(tcase, a_page_that_is_shown_again_leases_nothing_of_anothers);
+	suite_add_tcase(suite, tcase);
+	return run_suite(suite);
+}
