@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Who gets a message that has arrived, and what nobody gets.
+ */
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/unit/cm/run.h"
+#include "tests/unit/portd/scene.h"
+
+#define alice (&scene_alice)
+#define bob   (&scene_bob)
+
+/* --- requests ------------------------------------------------------------ */
+
+START_TEST(a_req_is_for_the_listener_of_its_address)
+{
+	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
+	ck_assert_int_eq(rig_listen(bob, SCENE_OTHER_ADDR), 0);
+	scene_said(scene_peer_req(0x701, SCENE_OTHER_ADDR));
+	ck_assert_str_eq(scene_handed(alice), "");
+	ck_assert_str_eq(scene_handed(bob), "REQ");
+}
+END_TEST
+
+START_TEST(a_req_for_a_port_without_listener_is_rej_8)
+{
+	scene_said(scene_peer_req(0x701, SCENE_ADDR));
+	ck_assert_str_eq(scene_wire(), "REJ(REQ) 8");
+}
+END_TEST
+
+START_TEST(a_req_for_a_port_that_is_only_bound_is_rej_8)
+{
+	struct portd_record record = { .type = PORTD_BIND, .claim = rig_claim(1, SCENE_ADDR) };
+
+	ck_assert_int_eq(rig_ask(alice, &record), 0);
+	scene_said(scene_peer_req(0x701, SCENE_ADDR));
+	ck_assert_str_eq(scene_wire(), "REJ(REQ) 8");
+}
+END_TEST
+
+START_TEST(a_req_for_no_listeners_address_is_rej_28)
+{
+	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
+	scene_said(scene_peer_req(0x701, SCENE_OTHER_ADDR));
+	ck_assert_str_eq(scene_wire(), "REJ(REQ) 28");
+	ck_assert_str_eq(scene_handed(alice), "");
+}
+END_TEST
+
+START_TEST(a_req_for_another_service_than_ip_is_rej_8)
+{
+	struct cm_msg req = scene_peer_req(0x701, SCENE_ADDR);
+
+	ck_assert_int_eq(rig_listen(alice, "0.0.0.0"), 0);
+	req.req.service_id |= UINT64_C(1) << 40;
+	scene_said(req);
+	ck_assert_str_eq(scene_wire(), "REJ(REQ) 8");
+}
+END_TEST
+
+/* It listens, but not on this port of the device. */
+START_TEST(a_listener_gets_nothing_from_a_port_that_it_has_not_opened)
+{
+	struct portd_record open = {
+		.type = PORTD_OPEN_PORT, .open_port = {.port_num = 2, .device = RIG_DEVICE}
+	};
+	struct cm_msg req = scene_peer_req(0x701, SCENE_ADDR);
+	struct mad_path from = rig_peer(SCENE_PEER);
+	uint8_t mad[MAD_BYTES];
+
+	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
+	ck_assert_int_eq(rig_ask(bob, &open), 0);
+	cm_msg_encode(&req, mad);
+	rig_arrive_bytes(2, &from, mad);
+	rig_settle();
+	ck_assert_str_eq(scene_handed(alice), "");
+	ck_assert_str_eq(scene_wire(), "REJ(REQ) 8");
+}
+END_TEST
+
+START_TEST(a_repeated_req_is_for_who_has_the_connection_and_not_for_the_listener)
+{
+	struct portd_record release = { .type = PORTD_RELEASE, .claim = rig_claim(1, SCENE_ADDR) };
+
+	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
+	scene_said(scene_peer_req(0x701, SCENE_ADDR));
+	ck_assert_int_eq(rig_ask(alice, &release), 0);
+	ck_assert_int_eq(rig_listen(bob, SCENE_ADDR), 0);
+	scene_said(scene_peer_req(0x701, SCENE_ADDR));
+	ck_assert_str_eq(scene_handed(alice), "REQ, REQ");
+	ck_assert_str_eq(scene_handed(bob), "");
+}
+END_TEST
+
+START_TEST(the_same_comm_id_of_another_host_is_another_request)
+{
+	struct cm_msg req = scene_peer_req(0x701, SCENE_ADDR);
+	struct mad_path other = rig_peer(SCENE_PEER + 1);
+
+	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
+	scene_said(scene_peer_req(0x701, SCENE_ADDR));
+	rig_arrive(&other, &req);
+	ck_assert_uint_eq(wills_count(rig_server()->wills, 0), 2);
+}
+END_TEST
+
+/* The peer has begun anew, and its queue pair is the one of a connection of Alice. */
+START_TEST(a_stale_req_is_for_who_has_the_connection)
+{
+	struct cm_msg req = scene_peer_req(0x702, SCENE_ADDR);
+
+	scene_connect(alice, 1);
+	ck_assert_int_eq(rig_listen(bob, SCENE_ADDR), 0);
+	req.req.local_qpn = SCENE_PEER_QPN + 0x701;
+	scene_said(req);
+	ck_assert_str_eq(scene_handed(alice), "REQ");
+	ck_assert_str_eq(scene_handed(bob), "");
+}
+END_TEST
+
+/* --- private data -------------------------------------------------------- */
+
+static bool is_secret(const struct portd_record *record)
+{
+	return memmem(record->mad.mad, MAD_BYTES, "secret", 6) != NULL;
+}
+
+static struct cm_msg with_secret(enum cm_attr attr)
+{
+	struct cm_msg msg = attr == CM_ATTR_REQ	  ? scene_peer_req(0x701, SCENE_ADDR)
+			    : attr == CM_ATTR_REP ? scene_peer_rep(0x701, alice->first + 1)
+						  : talk_msg_of(attr, 0x701, alice->first + 1);
+	uint8_t *to = attr == CM_ATTR_REQ    ? msg.req.private_data + 40
+		      : attr == CM_ATTR_MRA  ? msg.mra.private_data
+		      : attr == CM_ATTR_REJ  ? msg.rej.private_data
+		      : attr == CM_ATTR_REP  ? msg.rep.private_data
+		      : attr == CM_ATTR_RTU  ? msg.rtu.private_data
+		      : attr == CM_ATTR_LAP  ? msg.lap.private_data
+		      : attr == CM_ATTR_APR  ? msg.apr.private_data
+		      : attr == CM_ATTR_DREQ ? msg.dreq.private_data
+					     : msg.drep.private_data;
+
+	memcpy(to, "secret", 6);
+	return msg;
+}
+
+static const enum cm_attr kinds[] = { CM_ATTR_REQ,  CM_ATTR_MRA, CM_ATTR_REJ,
+				      CM_ATTR_REP,  CM_ATTR_RTU, CM_ATTR_DREQ,
+				      CM_ATTR_DREP, CM_ATTR_LAP, CM_ATTR_APR };
+
+START_TEST(private_data_goes_to_its_owner_only)
+{
+	struct portd_record record;
+
+	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
+	ck_assert_int_eq(rig_listen(bob, SCENE_OTHER_ADDR), 0);
+	scene_said(with_secret(kinds[_i]));
+	ck_assert(rig_next(alice, &record));
+	ck_assert(is_secret(&record));
+	ck_assert(!rig_next(bob, &record));
+}
+END_TEST
+
+START_TEST(a_rej_4_without_our_comm_id_is_for_who_has_the_connection)
+{
+	struct cm_msg rej = talk_rej_of(0x701, 0, CM_ANSWERED_REQ, CM_REJ_TIMEOUT);
+	unsigned int i;
+
+	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
+	scene_said(scene_peer_req(0x701, SCENE_ADDR));
+	rej.rej.ari_bytes = 8;
+	for (i = 0; i < 8; i++)
+		rej.rej.ari[i] = (uint8_t)(SCENE_PEER_GUID >> (56 - 8 * i));
+	scene_said(rej);
+	ck_assert_str_eq(scene_handed(alice), "REQ, REJ(REQ) 4");
+}
+END_TEST
+
+START_TEST(what_arrives_again_before_it_was_read_fills_no_second_place)
+{
+	unsigned int i;
+
+	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
+	for (i = 0; i < 100; i++)
+		scene_said(scene_peer_req(0x701, SCENE_ADDR));
+	ck_assert_uint_eq(wills_count(rig_server()->wills, 0), 1);
+}
+END_TEST
+
+/* --- for nobody ---------------------------------------------------------- */
+
+START_TEST(a_dreq_for_a_comm_id_of_nobody_is_answered_with_drep)
+{
+	struct cm_msg dreq = talk_msg_of(CM_ATTR_DREQ, 0x701, ~alice->first);
+
+	scene_said(dreq);
+	ck_assert_str_eq(scene_wire(), "DREP");
+}
+END_TEST
+
+static const enum cm_attr unanswered[] = { CM_ATTR_MRA, CM_ATTR_REJ,  CM_ATTR_REP, CM_ATTR_RTU,
+					   CM_ATTR_LAP, CM_ATTR_DREP, CM_ATTR_APR };
+
+START_TEST(what_else_is_for_nobody_is_dropped)
+{
+	scene_said(talk_msg_of(unanswered[_i], 0x701, ~alice->first));
+	ck_assert_str_eq(scene_wire(), "");
+}
+END_TEST
+
+START_TEST(what_is_no_cm_message_is_shown_to_nobody)
+{
+	struct mad_path from = rig_peer(SCENE_PEER);
+	uint8_t mad[MAD_BYTES];
+
+	memset(mad, 0xff, sizeof(mad));
+	rig_arrive_bytes(1, &from, mad);
+	rig_settle();
+	ck_assert_str_eq(scene_handed(alice), "");
+	ck_assert_uint_eq(rig_count(SERVER_COUNT_MALFORMED), 1);
+}
+END_TEST
+
+/* --- the way out --------------------------------------------------------- */
+
+START_TEST(a_rej_does_not_overtake_the_req_that_it_takes_back)
+{
+	struct cm_msg req = scene_req(alice, 1);
+	struct cm_msg rej = talk_rej_of(alice->first + 1, 0, CM_ANSWERED_REQ, CM_REJ_TIMEOUT);
+	struct portd_record record = {
+		.type = PORTD_MAD, .mad = {.port = alice->handle, .path = rig_peer(SCENE_PEER)}
+	};
+
+	cm_msg_encode(&req, record.mad.mad);
+	rig_tell(alice, &record);
+	cm_msg_encode(&rej, record.mad.mad);
+	rig_tell(alice, &record);
+	rig_settle();
+	ck_assert_str_eq(scene_wire(), "REQ, REJ(REQ) 4");
+}
+END_TEST
+
+START_TEST(a_message_waits_for_its_hop_and_then_leaves)
+{
+	rig_hops_are_ready(false);
+	scene_sends(alice, scene_req(alice, 1));
+	ck_assert_str_eq(scene_wire(), "");
+	rig_hops_are_ready(true);
+	rig_pass(100);
+	ck_assert_str_eq(scene_wire(), "REQ");
+}
+END_TEST
+
+START_TEST(a_message_waits_for_its_hop_for_a_second_at_most)
+{
+	rig_hops_are_ready(false);
+	scene_sends(alice, scene_req(alice, 1));
+	rig_pass(1001);
+	rig_hops_are_ready(true);
+	rig_pass(1000);
+	ck_assert_str_eq(scene_wire(), "");
+	ck_assert_uint_eq(rig_count(SERVER_COUNT_UNSENT), 1);
+}
+END_TEST
+
+START_TEST(a_message_that_is_repeated_goes_by_the_kernel)
+{
+	struct cm_msg req = scene_req(alice, 1), msg;
+	struct portd_record record = {
+		.type = PORTD_MAD,
+		.mad = {.port = alice->handle, .path = rig_peer(SCENE_PEER), .again = 1}
+	};
+	struct rig_sent sent;
+
+	cm_msg_encode(&req, record.mad.mad);
+	rig_tell(alice, &record);
+	rig_settle();
+	ck_assert(rig_sent(&sent, &msg));
+	ck_assert(sent.slowly);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("server_route");
+	TCase *tcase = scene_tcase("route");
+
+	tcase_add_test(tcase, a_req_is_for_the_listener_of_its_address);
+	tcase_add_test(tcase, a_req_for_a_port_without_listener_is_rej_8);
+	tcase_add_test(tcase, a_req_for_a_port_that_is_only_bound_is_rej_8);
+	tcase_add_test(tcase, a_req_for_no_listeners_address_is_rej_28);
+	tcase_add_test(tcase, a_req_for_another_service_than_ip_is_rej_8);
+	tcase_add_test(tcase, a_listener_gets_nothing_from_a_port_that_it_has_not_opened);
+	tcase_add_test(tcase,
+		       a_repeated_req_is_for_who_has_the_connection_and_not_for_the_listener);
+	tcase_add_test(tcase, the_same_comm_id_of_another_host_is_another_request);
+	tcase_add_test(tcase, a_stale_req_is_for_who_has_the_connection);
+	tcase_add_loop_test(tcase, private_data_goes_to_its_owner_only, 0,
+			    sizeof(kinds) / sizeof(kinds[0]));
+	tcase_add_test(tcase, a_rej_4_without_our_comm_id_is_for_who_has_the_connection);
+	tcase_add_test(tcase, what_arrives_again_before_it_was_read_fills_no_second_place);
+	tcase_add_test(tcase, a_dreq_for_a_comm_id_of_nobody_is_answered_with_drep);
+	tcase_add_loop_test(tcase, what_else_is_for_nobody_is_dropped, 0,
+			    sizeof(unanswered) / sizeof(unanswered[0]));
+	tcase_add_test(tcase, what_is_no_cm_message_is_shown_to_nobody);
+	tcase_add_test(tcase, a_rej_does_not_overtake_the_req_that_it_takes_back);
+	tcase_add_test(tcase, a_message_waits_for_its_hop_and_then_leaves);
+	tcase_add_test(tcase, a_message_waits_for_its_hop_for_a_second_at_most);
+	tcase_add_test(tcase, a_message_that_is_repeated_goes_by_the_kernel);
+	suite_add_tcase(suite, tcase);
+	return run_suite(suite);
+}
