@@ -15,6 +15,7 @@
 
 #define SPARE_MAX 64
 #define BATCH_MAX 8
+#define FDS_ROOM  2
 
 /* --- coming and going ---------------------------------------------------- */
 
@@ -182,23 +183,27 @@ static bool ask(struct server *server, struct guest *guest, const struct portd_r
 	return true;
 }
 
+/* One is enough; but where one has room there is, for alignment, room for a second one. */
 static int take_fd(struct msghdr *msg)
 {
 	struct cmsghdr *cmsg = CMSG_FIRSTHDR(msg);
-	int fd = -1;
+	int fds[FDS_ROOM] = { -1, -1 };
 
-	if (cmsg && cmsg->cmsg_level == SOL_SOCKET && cmsg->cmsg_type == SCM_RIGHTS &&
-	    cmsg->cmsg_len >= CMSG_LEN(sizeof(int)))
-		memcpy(&fd, CMSG_DATA(cmsg), sizeof(fd));
-	return fd;
+	if (!cmsg || cmsg->cmsg_level != SOL_SOCKET || cmsg->cmsg_type != SCM_RIGHTS)
+		return -1;
+	memcpy(fds, CMSG_DATA(cmsg), cmsg->cmsg_len - CMSG_LEN(0));
+	if (fds[1] >= 0)
+		close(fds[1]);
+	return fds[0];
 }
 
-/* One descriptor has room; the kernel closes others that a client may send along. */
+/* Descriptors that a client sends along, and for which there is no room, are closed by the kernel.
+ */
 static ssize_t receive(struct server *server, int from, int *ret_fd)
 {
 	union {
 		struct cmsghdr align;
-		char room[CMSG_SPACE(sizeof(int))];
+		char room[CMSG_SPACE(FDS_ROOM * sizeof(int))];
 	} control;
 	struct iovec iov = { server->in.data, sizeof(server->in.data) };
 	struct msghdr msg = { .msg_iov = &iov,
@@ -258,6 +263,8 @@ void guest_control(struct server *server, struct guest *guest)
 		ask_all(server, guest, fd);
 	else if (n == 0 || (errno != EAGAIN && errno != EINTR))
 		leave(server, guest);
+	if (n == 0 && fd >= 0)
+		close(fd); /* an empty datagram may bring one */
 }
 
 /* --- messages from it ---------------------------------------------------- */

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a client may do to its sockets: datagrams that are no records, descriptors that nobody asked
+ * for, questions that wait, and hanging up in the middle.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tests/unit/cm/run.h"
+#include "tests/unit/portd/scene.h"
+
+#define alice (&scene_alice)
+#define bob   (&scene_bob)
+
+static int socket_of(const struct rig_client *client, int which)
+{
+	return which ? client->data : client->control;
+}
+
+static void must_be_shown_out(const struct rig_client *client)
+{
+	rig_settle();
+	ck_assert(rig_is_shown_out(client));
+	ck_assert(!rig_is_shown_out(alice));
+	ck_assert_uint_eq(rig_server()->n_guests, 1);
+}
+
+/* --- datagrams ----------------------------------------------------------- */
+
+static size_t lease_ids(uint8_t bytes[PORTD_DATAGRAM_BYTES])
+{
+	struct portd_record record = { .type = PORTD_LEASE_IDS };
+	struct portd_datagram out = { .bytes = 0 };
+
+	portd_put(&out, &record);
+	memcpy(bytes, out.data, out.bytes);
+	return out.bytes;
+}
+
+/* Loop tests: on either socket. */
+START_TEST(a_record_cut_short_ends_the_connection)
+{
+	uint8_t bytes[PORTD_DATAGRAM_BYTES];
+	size_t n = lease_ids(bytes);
+
+	rig_put(socket_of(bob, _i), bytes, n - 1, NULL, 0);
+	must_be_shown_out(bob);
+}
+END_TEST
+
+START_TEST(a_head_cut_short_ends_the_connection)
+{
+	const uint8_t bytes[] = { 0, PORTD_LEASE_IDS, 0 };
+
+	rig_put(socket_of(bob, _i), bytes, sizeof(bytes), NULL, 0);
+	must_be_shown_out(bob);
+}
+END_TEST
+
+START_TEST(a_type_that_does_not_exist_ends_the_connection)
+{
+	const uint8_t bytes[] = { 0, PORTD_N_TYPES, 0, 0 };
+
+	rig_put(socket_of(bob, _i), bytes, sizeof(bytes), NULL, 0);
+	must_be_shown_out(bob);
+}
+END_TEST
+
+START_TEST(a_datagram_that_is_too_large_ends_the_connection)
+{
+	static uint8_t bytes[PORTD_DATAGRAM_BYTES + 1];
+
+	lease_ids(bytes);
+	ck_assert(rig_put(socket_of(bob, _i), bytes, sizeof(bytes), NULL, 0));
+	must_be_shown_out(bob);
+}
+END_TEST
+
+/* SOCK_SEQPACKET: indistinguishable from its end. */
+START_TEST(an_empty_datagram_ends_the_connection)
+{
+	rig_put(socket_of(bob, _i), "", 0, NULL, 0);
+	must_be_shown_out(bob);
+}
+END_TEST
+
+START_TEST(an_answer_from_a_client_ends_the_connection)
+{
+	struct portd_record record = { .type = PORTD_REPLY };
+	struct portd_datagram out = { .bytes = 0 };
+
+	portd_put(&out, &record);
+	rig_put(socket_of(bob, _i), out.data, out.bytes, NULL, 0);
+	must_be_shown_out(bob);
+}
+END_TEST
+
+START_TEST(either_socket_that_closes_ends_the_connection)
+{
+	close(socket_of(bob, _i));
+	rig_settle();
+	ck_assert_uint_eq(rig_server()->n_guests, 1);
+}
+END_TEST
+
+START_TEST(what_comes_after_the_end_of_the_protocol_is_not_read)
+{
+	struct portd_datagram out = { .bytes = 0 };
+	struct portd_record record = { .type = PORTD_BIND, .claim = rig_claim(1, SCENE_ADDR) };
+
+	out.data[1] = PORTD_N_TYPES;
+	out.bytes = PORTD_HEAD_BYTES;
+	portd_put(&out, &record);
+	rig_put(bob->control, out.data, out.bytes, NULL, 0);
+	must_be_shown_out(bob);
+	ck_assert_int_eq(rig_ask(alice, &record), 0);
+}
+END_TEST
+
+static const uint16_t versions[] = { 0, PORTD_VERSION + 1, UINT16_MAX };
+
+START_TEST(another_version_is_refused_and_may_try_again)
+{
+	struct portd_record hello = { .type = PORTD_HELLO, .hello = { .version = versions[_i] } };
+	struct rig_client carol = { .control = rig_dial(), .data = -1 };
+
+	ck_assert_int_eq(rig_ask(&carol, &hello), EPROTONOSUPPORT);
+	hello.hello.version = PORTD_VERSION;
+	ck_assert_int_eq(rig_ask(&carol, &hello), 0);
+}
+END_TEST
+
+/* --- descriptors --------------------------------------------------------- */
+
+/* Those of a test: made anew for each one, closed here at once. */
+static void put_with_fds(int to, const void *bytes, size_t n, unsigned int n_fds)
+{
+	int fds[8] = { -1 };
+	unsigned int i;
+
+	for (i = 0; i < n_fds; i++)
+		fds[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	ck_assert(rig_put(to, bytes, n, fds, n_fds));
+	for (i = 0; i < n_fds; i++)
+		close(fds[i]);
+}
+
+static const unsigned int crowds[] = { 1, 2, 3, 8 };
+
+START_TEST(descriptors_that_nobody_asked_for_are_closed)
+{
+	uint8_t bytes[PORTD_DATAGRAM_BYTES];
+	size_t n = lease_ids(bytes);
+	unsigned int before = rig_n_fds();
+
+	put_with_fds(bob->control, bytes, n, crowds[_i]);
+	rig_settle();
+	ck_assert_int_eq(rig_answer(bob), 0);
+	ck_assert_uint_eq(rig_n_fds(), before);
+}
+END_TEST
+
+START_TEST(descriptors_on_the_data_socket_are_closed)
+{
+	struct portd_record record = { .type = PORTD_CLOSE };
+	struct portd_datagram out = { .bytes = 0 };
+	unsigned int before = rig_n_fds();
+
+	portd_put(&out, &record);
+	put_with_fds(bob->data, out.data, out.bytes, crowds[_i]);
+	rig_settle();
+	ck_assert_uint_eq(rig_n_fds(), before);
+}
+END_TEST
+
+START_TEST(descriptors_with_an_empty_datagram_are_closed)
+{
+	int fds[2] = { bob->control, bob->data };
+	unsigned int before = rig_n_fds();
+
+	put_with_fds(fds[_i], "", 0, 1);
+	rig_settle();
+	ck_assert_uint_eq(rig_n_fds(), before - 3); /* two of Bob's sockets and his page */
+}
+END_TEST
+
+START_TEST(descriptors_with_what_is_no_record_are_closed)
+{
+	const uint8_t bytes[] = { 0xff };
+	int fds[2] = { bob->control, bob->data };
+	unsigned int before = rig_n_fds();
+
+	put_with_fds(fds[_i], bytes, sizeof(bytes), 2);
+	rig_settle();
+	ck_assert_uint_eq(rig_n_fds(), before - 3);
+}
+END_TEST
+
+START_TEST(a_page_that_comes_with_a_first_hello_is_closed)
+{
+	struct portd_record hello = { .type = PORTD_HELLO, .hello = { .version = PORTD_VERSION } };
+	struct rig_client carol = { .control = rig_dial(), .data = -1, .page_fd = -1 };
+	struct portd_datagram out = { .bytes = 0 };
+	unsigned int before;
+
+	rig_settle();
+	before = rig_n_fds();
+	portd_put(&out, &hello);
+	put_with_fds(carol.control, out.data, out.bytes, 1);
+	rig_settle();
+	ck_assert_int_eq(rig_answer(&carol), 0);
+	ck_assert_uint_eq(rig_n_fds(), before + 4); /* data socket and page, at both ends */
+}
+END_TEST
+
+START_TEST(who_resumes_without_a_page_is_refused)
+{
+	struct portd_record hello = {
+		.type = PORTD_HELLO, .hello = {.version = PORTD_VERSION, .resumes = 1}
+	};
+	struct rig_client carol = { .control = rig_dial(), .data = -1, .page_fd = -1 };
+
+	ck_assert_int_eq(rig_ask(&carol, &hello), EINVAL);
+}
+END_TEST
+
+START_TEST(a_page_that_is_refused_is_closed)
+{
+	struct portd_record hello = {
+		.type = PORTD_HELLO, .hello = {.version = PORTD_VERSION, .resumes = 1}
+	};
+	struct rig_client carol = { .control = rig_dial(), .data = -1, .page_fd = -1 };
+	struct portd_datagram out = { .bytes = 0 };
+	unsigned int before;
+
+	rig_settle();
+	before = rig_n_fds();
+	portd_put(&out, &hello);
+	put_with_fds(carol.control, out.data, out.bytes, 1);
+	put_with_fds(carol.control, out.data, out.bytes, 1);
+	rig_settle();
+	ck_assert_int_eq(rig_answer(&carol), EINVAL);
+	ck_assert_int_eq(rig_answer(&carol), EINVAL);
+	ck_assert_uint_eq(rig_n_fds(), before);
+}
+END_TEST
+
+/* --- several questions at once ------------------------------------------- */
+
+START_TEST(several_records_of_a_datagram_are_answered_in_order)
+{
+	struct portd_record record = { .type = PORTD_LEASE_IDS };
+	struct portd_datagram out = { .bytes = 0 };
+
+	portd_put(&out, &record);
+	record = (struct portd_record){ .type = PORTD_BIND, .claim = rig_claim(1, SCENE_ADDR) };
+	portd_put(&out, &record);
+	rig_put(bob->control, out.data, out.bytes, NULL, 0);
+	rig_settle();
+	ck_assert_int_eq(rig_answer(bob), 0);
+	ck_assert_uint_eq(bob->reply.count, 65536);
+	ck_assert_int_eq(rig_answer(bob), 0);
+	ck_assert_uint_eq(bob->reply.port, RIG_SERVICE);
+}
+END_TEST
+
+START_TEST(who_goes_while_its_question_waits_is_gone)
+{
+	struct portd_record record = { .type = PORTD_BIND, .claim = rig_claim(1, SCENE_ADDR) };
+	struct portd_datagram out = { .bytes = 0 };
+
+	ck_assert_int_eq(rig_ask(alice, &record), 0);
+	portd_put(&out, &record);
+	rig_put(bob->control, out.data, out.bytes, NULL, 0);
+	rig_leave(bob);
+	ck_assert_uint_eq(rig_server()->n_guests, 1);
+}
+END_TEST
+
+START_TEST(a_client_that_does_not_take_its_answers_is_shown_out)
+{
+	struct portd_record record = { .type = PORTD_LEASE_PORTS, .lease_ports = { .ps = 0x106 } };
+	struct portd_datagram out = { .bytes = 0 };
+	unsigned int i;
+
+	while (portd_put(&out, &record))
+		;
+	for (i = 0; i < 100; i++) {
+		rig_put(bob->control, out.data, out.bytes, NULL, 0);
+		rig_settle();
+	}
+	ck_assert_uint_eq(rig_server()->n_guests, 1);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("server_socket");
+	TCase *tcase = scene_tcase("socket");
+
+	tcase_add_loop_test(tcase, a_record_cut_short_ends_the_connection, 0, 2);
+	tcase_add_loop_test(tcase, a_head_cut_short_ends_the_connection, 0, 2);
+	tcase_add_loop_test(tcase, a_type_that_does_not_exist_ends_the_connection, 0, 2);
+	tcase_add_loop_test(tcase, a_datagram_that_is_too_large_ends_the_connection, 0, 2);
+	tcase_add_loop_test(tcase, an_empty_datagram_ends_the_connection, 0, 2);
+	tcase_add_loop_test(tcase, an_answer_from_a_client_ends_the_connection, 0, 2);
+	tcase_add_loop_test(tcase, either_socket_that_closes_ends_the_connection, 0, 2);
+	tcase_add_test(tcase, what_comes_after_the_end_of_the_protocol_is_not_read);
+	tcase_add_loop_test(tcase, another_version_is_refused_and_may_try_again, 0, 3);
+	tcase_add_loop_test(tcase, descriptors_that_nobody_asked_for_are_closed, 0, 4);
+	tcase_add_loop_test(tcase, descriptors_on_the_data_socket_are_closed, 0, 4);
+	tcase_add_loop_test(tcase, descriptors_with_an_empty_datagram_are_closed, 0, 2);
+	tcase_add_loop_test(tcase, descriptors_with_what_is_no_record_are_closed, 0, 2);
+	tcase_add_test(tcase, a_page_that_comes_with_a_first_hello_is_closed);
+	tcase_add_test(tcase, who_resumes_without_a_page_is_refused);
+	tcase_add_test(tcase, a_page_that_is_refused_is_closed);
+	tcase_add_test(tcase, several_records_of_a_datagram_are_answered_in_order);
+	tcase_add_test(tcase, who_goes_while_its_question_waits_is_gone);
+	tcase_add_test(tcase, a_client_that_does_not_take_its_answers_is_shown_out);
+	suite_add_tcase(suite, tcase);
+	return run_suite(suite);
+}
