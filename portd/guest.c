@@ -94,6 +94,7 @@ void guest_forget(struct server *server, struct guest *guest)
 	server_unwatch(server, &guest->data);
 	if (guest->asked_fd >= 0)
 		close(guest->asked_fd);
+	free(guest->rest);
 	drop_batches(guest);
 	if (guest->throttled)
 		server->n_throttled--;
@@ -223,6 +224,32 @@ static ssize_t receive(struct server *server, int from, int *ret_fd)
 	return n;
 }
 
+/* What follows a question that waits, waits too. */
+static void keep_rest(struct server *server, struct guest *guest)
+{
+	const struct portd_datagram *in = &server->in;
+
+	if (in->at == in->bytes)
+		return;
+	guest->rest = malloc(sizeof(*guest->rest));
+	if (!guest->rest) {
+		show_out(server, guest, "no memory for its questions");
+		return;
+	}
+	guest->rest->at = 0;
+	guest->rest->bytes = in->bytes - in->at;
+	memcpy(guest->rest->data, in->data + in->at, guest->rest->bytes);
+}
+
+static void take_rest(struct server *server, struct guest *guest)
+{
+	server->in.at = 0;
+	server->in.bytes = guest->rest->bytes;
+	memcpy(server->in.data, guest->rest->data, guest->rest->bytes);
+	free(guest->rest);
+	guest->rest = NULL;
+}
+
 static void ask_all(struct server *server, struct guest *guest, int fd)
 {
 	struct portd_record record;
@@ -233,8 +260,10 @@ static void ask_all(struct server *server, struct guest *guest, int fd)
 			show_out(server, guest, "a record that is not for this socket");
 			break;
 		}
-		if (!ask(server, guest, &record, fd))
+		if (!ask(server, guest, &record, fd)) {
+			keep_rest(server, guest);
 			return;
+		}
 		fd = -1;
 	}
 	if (err == -EPROTO)
@@ -243,19 +272,30 @@ static void ask_all(struct server *server, struct guest *guest, int fd)
 		close(fd);
 }
 
-void guest_control(struct server *server, struct guest *guest)
+static void ask_again(struct server *server, struct guest *guest)
 {
 	struct portd_record record = guest->asked;
+	int fd = guest->asked_fd;
+
+	guest->has_asked = false;
+	guest->asked_fd = -1;
+	if (!ask(server, guest, &record, fd))
+		return;
+	if (guest->rest) {
+		take_rest(server, guest);
+		ask_all(server, guest, -1);
+	}
+	if (!guest->has_asked)
+		server_watch(server, &guest->control, EPOLLIN);
+}
+
+void guest_control(struct server *server, struct guest *guest)
+{
 	ssize_t n;
 	int fd;
 
 	if (guest->has_asked) {
-		guest->has_asked = false;
-		fd = guest->asked_fd;
-		guest->asked_fd = -1;
-		if (!ask(server, guest, &record, fd))
-			return;
-		server_watch(server, &guest->control, EPOLLIN);
+		ask_again(server, guest);
 		return;
 	}
 	n = receive(server, guest->control.fd, &fd);

@@ -99,6 +99,7 @@ struct guest {
 	struct portd_record asked; /* waits: HELLO for the end of the grace period, BIND a turn */
 	bool looked_again;
 	int asked_fd;
+	struct portd_datagram *rest; /* of the datagram that it was in; NULL if there is none */
 	struct watch control;
 	struct watch data;
 	uint64_t stations; /* a bit for each handle that it has opened */

@@ -268,6 +268,26 @@ START_TEST(several_records_of_a_datagram_are_answered_in_order)
 }
 END_TEST
 
+/* The first is asked again a turn later, as its port may be let go of. */
+START_TEST(what_follows_a_question_that_waits_is_answered_after_it)
+{
+	struct portd_record record = { .type = PORTD_BIND, .claim = rig_claim(1, SCENE_ADDR) };
+	struct portd_datagram out = { .bytes = 0 };
+
+	ck_assert_int_eq(rig_ask(alice, &record), 0);
+	portd_put(&out, &record);
+	record = (struct portd_record){ .type = PORTD_LEASE_IDS };
+	portd_put(&out, &record);
+	portd_put(&out, &record);
+	rig_put(bob->control, out.data, out.bytes, NULL, 0);
+	rig_settle();
+	ck_assert_int_eq(rig_answer(bob), EADDRINUSE);
+	ck_assert_int_eq(rig_answer(bob), 0);
+	ck_assert_int_eq(rig_answer(bob), 0);
+	ck_assert_int_eq(rig_ask(bob, &record), 0);
+}
+END_TEST
+
 START_TEST(who_goes_while_its_question_waits_is_gone)
 {
 	struct portd_record record = { .type = PORTD_BIND, .claim = rig_claim(1, SCENE_ADDR) };
@@ -319,6 +339,7 @@ int main(void)
 	tcase_add_test(tcase, who_resumes_without_a_page_is_refused);
 	tcase_add_test(tcase, a_page_that_is_refused_is_closed);
 	tcase_add_test(tcase, several_records_of_a_datagram_are_answered_in_order);
+	tcase_add_test(tcase, what_follows_a_question_that_waits_is_answered_after_it);
 	tcase_add_test(tcase, who_goes_while_its_question_waits_is_gone);
 	tcase_add_test(tcase, a_client_that_does_not_take_its_answers_is_shown_out);
 	suite_add_tcase(suite, tcase);
