@@ -289,11 +289,15 @@ static void ask_again(struct server *server, struct guest *guest)
 		server_watch(server, &guest->control, EPOLLIN);
 }
 
-void guest_control(struct server *server, struct guest *guest)
+void guest_control(struct server *server, struct guest *guest, uint32_t events)
 {
 	ssize_t n;
 	int fd;
 
+	if (guest->has_asked && events & (EPOLLHUP | EPOLLERR)) {
+		leave(server, guest);
+		return;
+	}
 	if (guest->has_asked) {
 		ask_again(server, guest);
 		return;

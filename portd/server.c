@@ -186,7 +186,7 @@ static int sleep_ms(struct server *server)
 {
 	int ms = ms_until(cm_core_deadline(&server->core), server->now);
 
-	if (server->requests_left || server->asks_again)
+	if (server->requests_left || server->asks_again || server->any_leaving)
 		return 0;
 	if (server->stop_at.ns)
 		ms = smaller(ms, ms_until(server->stop_at, server->now));
@@ -210,7 +210,7 @@ static void dispatch(struct server *server, struct watch *watch, uint32_t events
 		open_door(server);
 		break;
 	case WATCH_CONTROL:
-		guest_control(server, container_of(watch, struct guest, control));
+		guest_control(server, container_of(watch, struct guest, control), events);
 		break;
 	case WATCH_DATA:
 		guest_data(server, container_of(watch, struct guest, data), events);
@@ -236,7 +236,7 @@ static void ask_kept(struct server *server)
 	server->asks_again = false;
 	for (i = 0; i < GUESTS_MAX; i++)
 		if (server->guest[i] && server->guest[i]->has_asked)
-			guest_control(server, server->guest[i]);
+			guest_control(server, server->guest[i], 0);
 }
 
 static void see_off(struct server *server)

@@ -196,8 +196,8 @@ bool server_in_grace(struct server *server);
 /** guest_new() - somebody has connected; @fd is owned by the guest. */
 void guest_new(struct server *server, int fd);
 
-/** guest_control() - its control socket is readable, or gone. */
-void guest_control(struct server *server, struct guest *guest);
+/** guest_control() - its control socket is readable, or gone; without events: it may ask again. */
+void guest_control(struct server *server, struct guest *guest, uint32_t events);
 
 /** guest_data() - its data socket is readable, writable or gone. */
 void guest_data(struct server *server, struct guest *guest, uint32_t events);

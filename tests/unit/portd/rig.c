@@ -59,6 +59,8 @@ int __wrap_epoll_wait(int fd, struct epoll_event *events, int n_max, int timeout
 		return __real_epoll_wait(fd, events, n_max, timeout_ms);
 	wait_ms = timeout_ms;
 	n_events = __real_epoll_wait(fd, events, n_max, 0);
+	if (n_events == 0 && timeout_ms != 0 && server->any_leaving)
+		give_up("cmportd sleeps, and a client that it has shown out is still there");
 	return n_events;
 }
 

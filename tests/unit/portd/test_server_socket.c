@@ -288,19 +288,6 @@ START_TEST(what_follows_a_question_that_waits_is_answered_after_it)
 }
 END_TEST
 
-START_TEST(who_goes_while_its_question_waits_is_gone)
-{
-	struct portd_record record = { .type = PORTD_BIND, .claim = rig_claim(1, SCENE_ADDR) };
-	struct portd_datagram out = { .bytes = 0 };
-
-	ck_assert_int_eq(rig_ask(alice, &record), 0);
-	portd_put(&out, &record);
-	rig_put(bob->control, out.data, out.bytes, NULL, 0);
-	rig_leave(bob);
-	ck_assert_uint_eq(rig_server()->n_guests, 1);
-}
-END_TEST
-
 START_TEST(a_client_that_does_not_take_its_answers_is_shown_out)
 {
 	struct portd_record record = { .type = PORTD_LEASE_PORTS, .lease_ports = { .ps = 0x106 } };
@@ -340,7 +327,6 @@ int main(void)
 	tcase_add_test(tcase, a_page_that_is_refused_is_closed);
 	tcase_add_test(tcase, several_records_of_a_datagram_are_answered_in_order);
 	tcase_add_test(tcase, what_follows_a_question_that_waits_is_answered_after_it);
-	tcase_add_test(tcase, who_goes_while_its_question_waits_is_gone);
 	tcase_add_test(tcase, a_client_that_does_not_take_its_answers_is_shown_out);
 	suite_add_tcase(suite, tcase);
 	return run_suite(suite);

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Questions that wait: HELLO, while clients of an earlier cmportd may still come back, and a BIND
+ * that is asked again a turn later.
+ */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/unit/cm/run.h"
+#include "tests/unit/portd/folder.h"
+#include "tests/unit/portd/scene.h"
+
+#define alice	 (&scene_alice)
+#define bob	 (&scene_bob)
+
+#define GRACE_MS 3000
+
+static struct rig_client carol;
+
+/* Alice and Bob are alive, as this process is, and are awaited. */
+static void begin_again(void)
+{
+	rig_tear_down();
+	rig_set_up(socket_path);
+}
+
+static void say_hello(struct rig_client *client)
+{
+	struct portd_record hello = { .type = PORTD_HELLO, .hello = { .version = PORTD_VERSION } };
+
+	*client = (struct rig_client){ .control = rig_dial(), .data = -1, .page_fd = -1 };
+	ck_assert_int_eq(rig_ask(client, &hello), -1);
+}
+
+static void resume(struct rig_client *client)
+{
+	struct portd_record hello = {
+		.type = PORTD_HELLO, .hello = {.version = PORTD_VERSION, .resumes = 1}
+	};
+	struct portd_record hold = { .type = PORTD_HOLD_IDS, .ids = { .first = client->first } };
+	struct portd_record resumed = { .type = PORTD_RESUMED };
+	struct portd_datagram out = { .bytes = 0 };
+
+	client->control = rig_dial();
+	portd_put(&out, &hello);
+	rig_put(client->control, out.data, out.bytes, &client->page_fd, 1);
+	rig_settle();
+	ck_assert_int_eq(rig_answer(client), 0);
+	ck_assert_int_eq(rig_ask(client, &hold), 0);
+	ck_assert_int_eq(rig_ask(client, &resumed), 0);
+}
+
+START_TEST(a_new_client_waits_until_those_of_the_past_have_come)
+{
+	begin_again();
+	say_hello(&carol);
+	resume(alice);
+	ck_assert_int_eq(rig_answer(&carol), -1);
+	resume(bob);
+	rig_pass(10);
+	ck_assert_int_eq(rig_answer(&carol), 0);
+}
+END_TEST
+
+START_TEST(a_new_client_waits_for_three_seconds_at_most)
+{
+	begin_again();
+	say_hello(&carol);
+	rig_pass(GRACE_MS - 1);
+	ck_assert_int_eq(rig_answer(&carol), -1);
+	rig_pass(1);
+	ck_assert_int_eq(rig_answer(&carol), 0);
+}
+END_TEST
+
+START_TEST(nobody_is_answered_for_before_all_have_come_back)
+{
+	struct portd_record open = {
+		.type = PORTD_OPEN_PORT, .open_port = {.port_num = 1, .device = RIG_DEVICE}
+	};
+
+	begin_again();
+	resume(alice);
+	ck_assert_int_eq(rig_ask(alice, &open), 0);
+	scene_said(scene_peer_req(0x701, SCENE_ADDR));
+	scene_said(scene_peer_dreq(0x702, bob, 1));
+	ck_assert_str_eq(scene_wire(), "");
+	ck_assert_uint_eq(rig_count(SERVER_COUNT_HELD_BACK), 2);
+	resume(bob);
+	rig_pass(10);
+	scene_said(scene_peer_dreq(0x702, bob, 1));
+	ck_assert_str_eq(scene_wire(), "DREP");
+}
+END_TEST
+
+START_TEST(who_hangs_up_while_its_hello_waits_is_forgotten_at_once)
+{
+	begin_again();
+	say_hello(&carol);
+	close(carol.control);
+	rig_settle();
+	ck_assert_uint_eq(rig_server()->n_guests, 0);
+}
+END_TEST
+
+START_TEST(who_hangs_up_while_its_bind_waits_is_forgotten_at_once)
+{
+	struct portd_record record = { .type = PORTD_BIND, .claim = rig_claim(1, SCENE_ADDR) };
+	struct portd_datagram out = { .bytes = 0 };
+
+	ck_assert_int_eq(rig_ask(alice, &record), 0);
+	portd_put(&out, &record);
+	rig_put(bob->control, out.data, out.bytes, NULL, 0);
+	rig_leave(bob);
+	ck_assert_uint_eq(rig_server()->n_guests, 1);
+}
+END_TEST
+
+/* --- no room for the answer ---------------------------------------------- */
+
+static void lease_without_reading(struct rig_client *client)
+{
+	struct portd_record record = { .type = PORTD_LEASE_PORTS, .lease_ports = { .ps = 0x106 } };
+	struct portd_datagram out = { .bytes = 0 };
+
+	portd_put(&out, &record);
+	rig_put(client->control, out.data, out.bytes, NULL, 0);
+	rig_settle();
+}
+
+static unsigned int answers_that_fit(void)
+{
+	unsigned int n;
+
+	rig_meet(&carol);
+	for (n = 0; rig_server()->n_guests == 3; n++)
+		lease_without_reading(&carol);
+	return n - 1;
+}
+
+START_TEST(who_has_no_room_for_an_answer_that_came_late_is_shown_out_at_once)
+{
+	struct portd_record record = { .type = PORTD_BIND, .claim = rig_claim(1, SCENE_ADDR) };
+	unsigned int n = answers_that_fit();
+	struct portd_datagram out = { .bytes = 0 };
+
+	ck_assert_int_eq(rig_ask(alice, &record), 0);
+	while (n--)
+		lease_without_reading(bob);
+	ck_assert_uint_eq(rig_server()->n_guests, 2);
+	portd_put(&out, &record);
+	rig_put(bob->control, out.data, out.bytes, NULL, 0);
+	rig_settle();
+	ck_assert_uint_eq(rig_server()->n_guests, 1);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("server_wait");
+	TCase *tcase = scene_tcase("wait");
+
+	tcase_add_test(tcase, a_new_client_waits_until_those_of_the_past_have_come);
+	tcase_add_test(tcase, a_new_client_waits_for_three_seconds_at_most);
+	tcase_add_test(tcase, nobody_is_answered_for_before_all_have_come_back);
+	tcase_add_test(tcase, who_hangs_up_while_its_hello_waits_is_forgotten_at_once);
+	tcase_add_test(tcase, who_hangs_up_while_its_bind_waits_is_forgotten_at_once);
+	tcase_add_test(tcase, who_has_no_room_for_an_answer_that_came_late_is_shown_out_at_once);
+	suite_add_tcase(suite, tcase);
+	return run_suite(suite);
+}
