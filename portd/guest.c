@@ -90,12 +90,17 @@ static void drop_batches(struct guest *guest)
 
 void guest_forget(struct server *server, struct guest *guest)
 {
+	unsigned int i;
+
 	server_unwatch(server, &guest->control);
 	server_unwatch(server, &guest->data);
 	if (guest->asked_fd >= 0)
 		close(guest->asked_fd);
 	free(guest->rest);
 	drop_batches(guest);
+	for (i = 0; i < STATIONS_MAX; i++)
+		if (server->station[i])
+			station_forget_sender(server->station[i], guest);
 	if (guest->throttled)
 		server->n_throttled--;
 	server->guest[guest->index] = NULL;
@@ -172,7 +177,7 @@ static bool ask(struct server *server, struct guest *guest, const struct portd_r
 		guest->has_asked = true;
 		guest->asked = *record;
 		guest->asked_fd = fd;
-		server_watch(server, &guest->control, 0);
+		server_watch(server, &guest->control, EPOLLHUP);
 		return false;
 	}
 	if (err)
@@ -323,9 +328,14 @@ static void refill(struct server *server, struct guest *guest)
 	guest->tokens_at = server->now;
 }
 
+static bool may_send(const struct guest *guest)
+{
+	return !guest->throttled && guest->n_requests < REQUESTS_MAX;
+}
+
 static uint32_t wanted_events(const struct guest *guest)
 {
-	return (guest->throttled ? 0 : EPOLLIN) |
+	return (may_send(guest) ? EPOLLIN : 0) |
 	       (list_is_empty(&guest->backlog) ? 0 : (uint32_t)EPOLLOUT);
 }
 
@@ -338,6 +348,11 @@ static void throttle(struct server *server, struct guest *guest, bool on)
 		server->n_throttled++;
 	else
 		server->n_throttled--;
+	server_watch(server, &guest->data, wanted_events(guest));
+}
+
+void guest_may_send(struct server *server, struct guest *guest)
+{
 	server_watch(server, &guest->data, wanted_events(guest));
 }
 
@@ -397,7 +412,7 @@ void guest_data(struct server *server, struct guest *guest, uint32_t events)
 
 	if (events & EPOLLOUT)
 		send_backlog(server, guest);
-	if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
+	if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR)) || !may_send(guest))
 		return;
 	refill(server, guest);
 	if (guest->tokens < 1) {
@@ -410,8 +425,9 @@ void guest_data(struct server *server, struct guest *guest, uint32_t events)
 			close(fd);
 		if (n > 0)
 			take_messages(server, guest);
-	} while (n > 0 && ++i < guest->batch && !guest->leaving);
+	} while (n > 0 && ++i < guest->batch && !guest->leaving && may_send(guest));
 	guest->batch = next_batch(i, n > 0);
+	server_watch(server, &guest->data, wanted_events(guest));
 	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
 		leave(server, guest);
 }

@@ -19,7 +19,7 @@ static void send_effects(struct server *server, const struct cm_effects *fx)
 	unsigned int i;
 
 	for (i = 0; i < fx->n_sends; i++)
-		station_send(server, station_of(fx->send[i].port), &fx->send[i].path,
+		station_send(server, station_of(fx->send[i].port), NULL, &fx->send[i].path,
 			     fx->send[i].mad, false);
 }
 
@@ -70,7 +70,7 @@ static void refuse(struct server *server, struct station *station, const struct 
 	}
 	cm_msg_encode(&msg, mad);
 	server->count[SERVER_COUNT_ANSWERED]++;
-	station_send(server, station, path, mad, false);
+	station_send(server, station, NULL, path, mad, false);
 }
 
 void router_bury(struct server *server, const struct portd_will *will)
@@ -111,7 +111,7 @@ void router_expire(struct server *server)
 
 	while (cm_core_expire(&server->core, server->now, &fx))
 		for (i = 0; i < fx.n_sends; i++)
-			station_send(server, station_of(fx.send[i].port), &fx.send[i].path,
+			station_send(server, station_of(fx.send[i].port), NULL, &fx.send[i].path,
 				     fx.send[i].mad, true);
 }
 
@@ -328,5 +328,5 @@ void router_sent(struct server *server, struct guest *guest, const struct portd_
 				(int)guest->pid, strerror(-err));
 		return;
 	}
-	station_send(server, station, &mad->path, mad->mad, mad->again != 0);
+	station_send(server, station, guest, &mad->path, mad->mad, mad->again != 0);
 }

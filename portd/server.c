@@ -46,12 +46,13 @@ int server_watch(struct server *server, struct watch *watch, uint32_t events)
 {
 	struct epoll_event event = { .events = events, .data.ptr = watch };
 
-	if (watch->is_watched && watch->events == events)
+	int change = !watch->is_watched ? EPOLL_CTL_ADD : events ? EPOLL_CTL_MOD : EPOLL_CTL_DEL;
+
+	if (watch->events == events)
 		return 0;
-	if (epoll_ctl(server->poll_fd, watch->is_watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, watch->fd,
-		      &event))
+	if (epoll_ctl(server->poll_fd, change, watch->fd, &event))
 		return -errno;
-	watch->is_watched = true;
+	watch->is_watched = events != 0;
 	watch->events = events;
 	return 0;
 }

@@ -34,8 +34,10 @@
 #define WILLS_MAX      65536 /* of one client */
 #define RATE_PER_S     50000 /* messages of one client, in the long run */
 #define RATE_BURST     5000  /* and at once */
+#define REQUESTS_MAX   512   /* REQs of one client on their way out; then it is not read from */
 #define BACKLOG_MAX    64    /* datagrams that wait for one client that does not read */
 #define WAITING_MAX    1024  /* messages of a station that wait for link addresses */
+#define WAITS_MAX      256   /* and of one client */
 #define WAITING_NS     (1000 * CM_NS_PER_MS)
 #define RECEIVE_BATCH  64
 #define SEND_BATCH     16 /* REQs before answers get their turn again */
@@ -60,6 +62,7 @@ struct watch {
 /* A message that is to leave. */
 struct parcel {
 	struct list link;
+	struct guest *sender;	 /* NULL: our own core, or a client that has gone */
 	struct cm_time deadline; /* while it waits for a link address */
 	bool again;
 	struct mad_path path;
@@ -108,8 +111,10 @@ struct guest {
 	double tokens; /* what is left of its rate */
 	struct cm_time tokens_at;
 	bool throttled;
-	unsigned int batch;  /* how many datagrams to try to read in a turn */
-	struct list backlog; /* batches that its socket had no room for */
+	unsigned int n_requests; /* its parcels in lists of stations: station.requests ... */
+	unsigned int n_waits;	 /* ... and station.waiting */
+	unsigned int batch;	 /* how many datagrams to try to read in a turn */
+	struct list backlog;	 /* batches that its socket had no room for */
 	unsigned int n_backlog;
 	struct batch *out; /* being filled; sent at the end of the turn */
 	struct list link;  /* in server.filled while out is set */
@@ -184,7 +189,12 @@ void server_end(struct server *server);
 /** server_now() - CLOCK_MONOTONIC */
 struct cm_time server_now(void);
 
-/** server_watch() - have a descriptor polled, or polled for something else. Return: 0 or -errno. */
+/**
+ * server_watch() - have a descriptor polled, or polled for something else
+ * @events: 0: it is not polled at all. With others, it is also told of when its peer hangs up.
+ *
+ * Return: 0 or -errno.
+ */
 int server_watch(struct server *server, struct watch *watch, uint32_t events);
 
 /** server_unwatch() - no more, and close it. */
@@ -214,6 +224,9 @@ void guest_flush(struct server *server, struct guest *guest);
 
 /** guest_unthrottle() - clients that had used up their rate may send again. */
 void guest_unthrottle(struct server *server);
+
+/** guest_may_send() - its REQs have left, so it may be read from again. */
+void guest_may_send(struct server *server, struct guest *guest);
 
 /** guest_forget() - free a client that the next cmportd will hear from. */
 void guest_forget(struct server *server, struct guest *guest);
@@ -256,9 +269,15 @@ int station_open(struct server *server, const char *device, uint8_t port_num, st
 /** station_receive() - take what has arrived. */
 void station_receive(struct server *server, struct station *station);
 
-/** station_send() - a message is to leave: a request at the end of the turn, all else at once. */
-void station_send(struct server *server, struct station *station, const struct mad_path *path,
-		  const uint8_t mad[MAD_BYTES], bool again);
+/**
+ * station_send() - a message is to leave: a request at the end of the turn, all else at once
+ * @sender: whose it is, or NULL
+ */
+void station_send(struct server *server, struct station *station, struct guest *sender,
+		  const struct mad_path *path, const uint8_t mad[MAD_BYTES], bool again);
+
+/** station_forget_sender() - a client is gone; what it has sent leaves nevertheless. */
+void station_forget_sender(struct station *station, const struct guest *sender);
 
 /** station_flush() - send what is held, and REQs that have gathered, SEND_BATCH at most. */
 void station_flush(struct server *server, struct station *station);

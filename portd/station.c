@@ -15,6 +15,68 @@
 #include "portd/log.h"
 #include "portd/state.h"
 
+/* --- parcels in lists ---------------------------------------------------- */
+
+static void queue_request(struct station *station, struct parcel *parcel)
+{
+	list_append(&station->requests, &parcel->link);
+	if (parcel->sender)
+		parcel->sender->n_requests++;
+}
+
+static struct parcel *take_request(struct server *server, struct parcel *parcel)
+{
+	struct guest *sender = parcel->sender;
+
+	list_remove(&parcel->link);
+	if (sender && --sender->n_requests == REQUESTS_MAX - 1)
+		guest_may_send(server, sender);
+	return parcel;
+}
+
+static bool has_room_to_wait(const struct station *station, const struct parcel *parcel)
+{
+	return station->n_waiting < WAITING_MAX &&
+	       (!parcel->sender || parcel->sender->n_waits < WAITS_MAX);
+}
+
+static void queue_waiting(struct station *station, struct parcel *parcel)
+{
+	list_append(&station->waiting, &parcel->link);
+	station->n_waiting++;
+	if (parcel->sender)
+		parcel->sender->n_waits++;
+}
+
+static struct parcel *take_waiting(struct station *station, struct parcel *parcel)
+{
+	list_remove(&parcel->link);
+	station->n_waiting--;
+	if (parcel->sender)
+		parcel->sender->n_waits--;
+	return parcel;
+}
+
+static void forget_sender(struct list *parcels, const struct guest *sender)
+{
+	struct parcel *parcel;
+	struct list *node;
+
+	list_for_each (node, parcels) {
+		parcel = container_of(node, struct parcel, link);
+		if (parcel->sender == sender)
+			parcel->sender = NULL;
+	}
+}
+
+void station_forget_sender(struct station *station, const struct guest *sender)
+{
+	if (sender->n_requests)
+		forget_sender(&station->requests, sender);
+	if (sender->n_waits)
+		forget_sender(&station->waiting, sender);
+}
+
 /* --- opening and closing ------------------------------------------------- */
 
 static int open_verbs(const char *device, struct ibv_context **ret)
@@ -132,13 +194,14 @@ int station_open(struct server *server, const char *device, uint8_t port_num, st
 	return 0;
 }
 
-static void drop_all(struct list *parcels)
+static void drop_all(struct server *server, struct station *station)
 {
 	struct list *node, *after;
 
-	list_for_each_safe (node, after, parcels)
-		free(container_of(node, struct parcel, link));
-	list_init(parcels);
+	list_for_each_safe (node, after, &station->requests)
+		free(take_request(server, container_of(node, struct parcel, link)));
+	list_for_each_safe (node, after, &station->waiting)
+		free(take_waiting(station, container_of(node, struct parcel, link)));
 }
 
 void station_close(struct server *server, struct station *station)
@@ -151,8 +214,7 @@ void station_close(struct server *server, struct station *station)
 	for (i = 0; i < GUESTS_MAX; i++)
 		if (server->guest[i])
 			guest_port_gone(server, server->guest[i], station->handle);
-	drop_all(&station->requests);
-	drop_all(&station->waiting);
+	drop_all(server, station);
 	server->station[station->handle] = NULL;
 	gid_forget(station->verbs);
 	station_free(station);
@@ -229,14 +291,16 @@ static bool leave(struct server *server, struct station *station, const struct m
 	return true;
 }
 
-static struct parcel *parcel_new(struct server *server, const struct mad_path *path,
-				 const uint8_t mad[MAD_BYTES], bool again)
+static struct parcel *parcel_new(struct server *server, struct guest *sender,
+				 const struct mad_path *path, const uint8_t mad[MAD_BYTES],
+				 bool again)
 {
 	struct parcel *parcel = malloc(sizeof(*parcel));
 
 	if (!parcel)
 		return NULL;
 	parcel->deadline = cm_time_after(server->now, WAITING_NS);
+	parcel->sender = sender;
 	parcel->again = again;
 	parcel->path = *path;
 	memcpy(parcel->mad, mad, MAD_BYTES);
@@ -245,13 +309,12 @@ static struct parcel *parcel_new(struct server *server, const struct mad_path *p
 
 static void wait_for_hop(struct server *server, struct station *station, struct parcel *parcel)
 {
-	if (!parcel || station->n_waiting == WAITING_MAX) {
-		server->count[SERVER_COUNT_OVERFLOW]++;
-		free(parcel);
+	if (parcel && has_room_to_wait(station, parcel)) {
+		queue_waiting(station, parcel);
 		return;
 	}
-	list_append(&station->waiting, &parcel->link);
-	station->n_waiting++;
+	server->count[SERVER_COUNT_OVERFLOW]++;
+	free(parcel);
 }
 
 static bool is_request(const uint8_t mad[MAD_BYTES])
@@ -266,19 +329,19 @@ static bool has_to_queue(const struct station *station, const uint8_t mad[MAD_BY
 	       (cm_mad_attr(mad) == CM_ATTR_REJ && !list_is_empty(&station->requests));
 }
 
-void station_send(struct server *server, struct station *station, const struct mad_path *path,
-		  const uint8_t mad[MAD_BYTES], bool again)
+void station_send(struct server *server, struct station *station, struct guest *sender,
+		  const struct mad_path *path, const uint8_t mad[MAD_BYTES], bool again)
 {
 	struct parcel *parcel;
 
 	if (!has_to_queue(station, mad)) {
 		if (!leave(server, station, path, mad, again))
-			wait_for_hop(server, station, parcel_new(server, path, mad, again));
+			wait_for_hop(server, station, parcel_new(server, sender, path, mad, again));
 		return;
 	}
-	parcel = parcel_new(server, path, mad, again);
+	parcel = parcel_new(server, sender, path, mad, again);
 	if (parcel)
-		list_append(&station->requests, &parcel->link);
+		queue_request(station, parcel);
 	else
 		server->count[SERVER_COUNT_OVERFLOW]++;
 }
@@ -290,7 +353,7 @@ void station_flush(struct server *server, struct station *station)
 
 	for (i = 0; i < SEND_BATCH && !list_is_empty(&station->requests); i++) {
 		parcel = container_of(station->requests.next, struct parcel, link);
-		list_remove(&parcel->link);
+		take_request(server, parcel);
 		if (leave(server, station, &parcel->path, parcel->mad, parcel->again))
 			free(parcel);
 		else
@@ -320,9 +383,7 @@ void station_retry(struct server *server, struct station *station)
 			unready = &parcel->path.dgid;
 			continue;
 		}
-		list_remove(&parcel->link);
-		station->n_waiting--;
-		free(parcel);
+		free(take_waiting(station, parcel));
 	}
 }
 

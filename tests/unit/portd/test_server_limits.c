@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What one client may use, and that its neighbours do not notice: rate, queues, memory, tables.
+ * The limits are those of portd/state.h.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/unit/cm/run.h"
+#include "tests/unit/portd/scene.h"
+
+#define alice (&scene_alice)
+#define bob   (&scene_bob)
+
+/* What a turn reads before it looks at the rate: 8 datagrams of CLOSE records. */
+#define SLACK (8 * (PORTD_DATAGRAM_BYTES / 28 + 1))
+
+static uint64_t n_closed;
+
+/* Records that cost a client its rate and nothing else, as many as its socket takes. */
+static void fill_with_closes(const struct rig_client *client)
+{
+	struct portd_record record = { .type = PORTD_CLOSE };
+	struct portd_datagram out = { .bytes = 0 };
+	unsigned int n = 0;
+
+	while (portd_put(&out, &record))
+		n++;
+	while (rig_put(client->data, out.data, out.bytes, NULL, 0))
+		n_closed += n;
+}
+
+/* Until nothing more is taken at this moment. */
+static void flood_with_closes(const struct rig_client *client)
+{
+	uint64_t before;
+
+	do {
+		before = n_closed;
+		fill_with_closes(client);
+		rig_settle();
+	} while (n_closed != before);
+}
+
+static struct portd_record mad_of(const struct rig_client *client, const struct cm_msg *msg)
+{
+	struct portd_record record = {
+		.type = PORTD_MAD, .mad = {.port = client->handle, .path = rig_peer(SCENE_PEER)}
+	};
+
+	cm_msg_encode(msg, record.mad.mad);
+	return record;
+}
+
+/* --- rate ---------------------------------------------------------------- */
+
+START_TEST(a_client_is_read_as_fast_as_its_burst_allows_and_no_faster)
+{
+	uint64_t in_socket;
+
+	fill_with_closes(bob);
+	in_socket = n_closed;
+	flood_with_closes(bob);
+	ck_assert_uint_ge(n_closed, RATE_BURST);
+	ck_assert_uint_le(n_closed - in_socket, RATE_BURST + SLACK);
+}
+END_TEST
+
+START_TEST(in_the_long_run_a_client_is_read_at_its_rate)
+{
+	uint64_t before;
+	unsigned int i;
+
+	flood_with_closes(bob);
+	before = n_closed;
+	for (i = 0; i < 1000; i++) {
+		rig_pass(1);
+		fill_with_closes(bob);
+	}
+	ck_assert_uint_ge(n_closed - before, RATE_PER_S - SLACK);
+	ck_assert_uint_le(n_closed - before, RATE_PER_S + SLACK);
+}
+END_TEST
+
+START_TEST(a_client_that_rests_gets_its_burst_back_and_no_more)
+{
+	uint64_t before;
+
+	flood_with_closes(bob);
+	rig_pass(100 * 1000);
+	before = n_closed;
+	flood_with_closes(bob);
+	ck_assert_uint_le(n_closed - before, 2 * RATE_BURST + SLACK);
+}
+END_TEST
+
+START_TEST(who_goes_while_it_may_not_send_is_gone)
+{
+	flood_with_closes(bob);
+	ck_assert_uint_eq(rig_server()->n_throttled, 1);
+	rig_leave(bob);
+	ck_assert_uint_eq(rig_server()->n_guests, 1);
+	ck_assert_uint_eq(rig_server()->n_throttled, 0);
+}
+END_TEST
+
+START_TEST(who_closes_its_data_socket_while_it_may_not_send_is_gone_soon)
+{
+	unsigned int i;
+
+	flood_with_closes(bob);
+	close(bob->data);
+	for (i = 0; i < 100; i++)
+		rig_pass(10);
+	ck_assert_uint_eq(rig_server()->n_guests, 1);
+}
+END_TEST
+
+START_TEST(a_client_that_floods_does_not_hold_up_the_answers_of_another)
+{
+	scene_connect(alice, 1);
+	fill_with_closes(bob);
+	rig_turn();
+	fill_with_closes(bob);
+	scene_said(scene_peer_dreq(0x701, alice, 1));
+	scene_sends(alice, talk_msg_of(CM_ATTR_DREP, alice->first + 1, 0x701));
+	ck_assert_str_eq(scene_wire(), "DREP");
+}
+END_TEST
+
+/* --- requests on their way out ------------------------------------------- */
+
+static void flood_with_reqs(struct rig_client *client)
+{
+	struct cm_msg req = scene_req(client, 1);
+	struct portd_record record = mad_of(client, &req);
+	struct portd_datagram out = { .bytes = 0 };
+	unsigned int i;
+
+	while (portd_put(&out, &record))
+		;
+	for (i = 0; i < 100; i++) {
+		rig_put(client->data, out.data, out.bytes, NULL, 0);
+		if (i % 4 == 0)
+			rig_turn();
+	}
+}
+
+static unsigned int n_queued(void)
+{
+	struct list *node, *requests = &rig_server()->station[alice->handle]->requests;
+	unsigned int n = 0;
+
+	list_for_each (node, requests)
+		n++;
+	return n;
+}
+
+START_TEST(requests_of_a_client_that_floods_do_not_pile_up)
+{
+	flood_with_reqs(bob);
+	ck_assert_uint_gt(n_queued(), 0);
+	ck_assert_uint_lt(n_queued(), 1000);
+	rig_settle();
+	ck_assert_uint_eq(n_queued(), 0);
+}
+END_TEST
+
+START_TEST(a_request_waits_for_few_of_a_client_that_floods)
+{
+	struct cm_msg req = scene_req(alice, 1), msg;
+	struct portd_record record = mad_of(alice, &req);
+	struct rig_sent sent;
+	unsigned int n = 0;
+
+	flood_with_reqs(bob);
+	while (rig_sent(&sent, &msg))
+		;
+	rig_tell(alice, &record);
+	rig_settle();
+	do {
+		n++;
+		ck_assert(rig_sent(&sent, &msg));
+	} while (msg.req.local_comm_id != alice->first + 1);
+	ck_assert_uint_lt(n, 1000);
+}
+END_TEST
+
+START_TEST(a_client_that_floods_and_goes_leaves_nothing_behind)
+{
+	flood_with_reqs(bob);
+	rig_leave(bob);
+	ck_assert_uint_eq(n_queued(), 0);
+	ck_assert_uint_eq(rig_server()->n_guests, 1);
+}
+END_TEST
+
+/* The peers of Bob's requests have no link address. */
+START_TEST(a_client_whose_peers_are_not_there_leaves_room_for_another_to_wait)
+{
+	struct rig_sent sent;
+	bool found = false;
+	struct cm_msg msg;
+
+	rig_hops_are_ready(false);
+	flood_with_reqs(bob);
+	rig_settle();
+	scene_sends(alice, scene_req(alice, 1));
+	rig_hops_are_ready(true);
+	rig_pass(100);
+	while (!found && rig_sent(&sent, &msg))
+		found = msg.req.local_comm_id == alice->first + 1;
+	ck_assert(found);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("server_limits");
+	TCase *tcase = scene_tcase("limits");
+
+	tcase_add_test(tcase, a_client_is_read_as_fast_as_its_burst_allows_and_no_faster);
+	tcase_add_test(tcase, in_the_long_run_a_client_is_read_at_its_rate);
+	tcase_add_test(tcase, a_client_that_rests_gets_its_burst_back_and_no_more);
+	tcase_add_test(tcase, who_goes_while_it_may_not_send_is_gone);
+	tcase_add_test(tcase, who_closes_its_data_socket_while_it_may_not_send_is_gone_soon);
+	tcase_add_test(tcase, a_client_that_floods_does_not_hold_up_the_answers_of_another);
+	tcase_add_test(tcase, requests_of_a_client_that_floods_do_not_pile_up);
+	tcase_add_test(tcase, a_request_waits_for_few_of_a_client_that_floods);
+	tcase_add_test(tcase, a_client_that_floods_and_goes_leaves_nothing_behind);
+	tcase_add_test(tcase, a_client_whose_peers_are_not_there_leaves_room_for_another_to_wait);
+	suite_add_tcase(suite, tcase);
+	return run_suite(suite);
+}
