@@ -109,20 +109,6 @@ void guest_forget(struct server *server, struct guest *guest)
 	free(guest);
 }
 
-void guest_close(struct server *server, struct guest *guest)
-{
-	struct portd_will will;
-
-	portd_log_debug("client %u, pid %d has gone", guest->index, (int)guest->pid);
-	release_blocks(server, guest);
-	ports_client_gone(server->ports, guest->index);
-	while (wills_take(server->wills, guest->index, &will))
-		router_bury(server, &will);
-	if (guest->welcome)
-		place_remove_client(server->place, guest->pid);
-	guest_forget(server, guest);
-}
-
 static void leave(struct server *server, struct guest *guest)
 {
 	guest->leaving = true;
@@ -133,6 +119,7 @@ static void show_out(struct server *server, struct guest *guest, const char *why
 {
 	server->count[SERVER_COUNT_PROTOCOL]++;
 	portd_log_debug("client %u, pid %d is shown out: %s", guest->index, (int)guest->pid, why);
+	guest->is_shown_out = true;
 	leave(server, guest);
 }
 
@@ -430,6 +417,38 @@ void guest_data(struct server *server, struct guest *guest, uint32_t events)
 	server_watch(server, &guest->data, wanted_events(guest));
 	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
 		leave(server, guest);
+}
+
+/* What it sent before it went may not have been read yet: its end may be better put than by us. */
+static void hear_last_words(struct server *server, struct guest *guest)
+{
+	ssize_t n = guest->data.fd >= 0;
+	int fd;
+
+	refill(server, guest);
+	while (n > 0 && guest->tokens >= 1 && !guest->is_shown_out) {
+		n = receive(server, guest->data.fd, &fd);
+		if (fd >= 0)
+			close(fd);
+		if (n > 0)
+			take_messages(server, guest);
+	}
+}
+
+void guest_close(struct server *server, struct guest *guest)
+{
+	struct portd_will will;
+
+	portd_log_debug("client %u, pid %d has gone", guest->index, (int)guest->pid);
+	if (!guest->is_shown_out)
+		hear_last_words(server, guest);
+	release_blocks(server, guest);
+	ports_client_gone(server->ports, guest->index);
+	while (wills_take(server->wills, guest->index, &will))
+		router_bury(server, &will);
+	if (guest->welcome)
+		place_remove_client(server->place, guest->pid);
+	guest_forget(server, guest);
 }
 
 /* --- messages to it ------------------------------------------------------ */

@@ -97,7 +97,8 @@ struct guest {
 	uid_t uid;
 	bool welcome; /* HELLO was answered */
 	bool resuming;
-	bool leaving; /* to be closed at the end of this turn */
+	bool leaving;	   /* to be closed at the end of this turn */
+	bool is_shown_out; /* and not listened to any more */
 	bool has_asked;
 	struct portd_record asked; /* waits: HELLO for the end of the grace period, BIND a turn */
 	bool looked_again;

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A client dies in the middle of each exchange: what its peer hears then, and that nothing is left
+ * of it.
+ */
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/unit/cm/run.h"
+#include "tests/unit/portd/scene.h"
+
+#define alice	  (&scene_alice)
+#define bob	  (&scene_bob)
+
+#define REMOTE_ID 0x701
+#define AGES_MS	  (600 * 1000)
+
+/* --- how far it had come ------------------------------------------------- */
+
+static uint32_t id(void)
+{
+	return bob->first + 1;
+}
+
+static void asks(void)
+{
+	scene_sends(bob, scene_req(bob, 1));
+}
+
+static void asks_and_is_put_off(void)
+{
+	struct cm_msg mra = talk_msg_of(CM_ATTR_MRA, REMOTE_ID, id());
+
+	asks();
+	scene_said(mra);
+}
+
+static void is_answered(void)
+{
+	asks();
+	scene_said(scene_peer_rep(REMOTE_ID, id()));
+}
+
+static void puts_off_the_answer(void)
+{
+	struct cm_msg mra = talk_msg_of(CM_ATTR_MRA, id(), REMOTE_ID);
+
+	is_answered();
+	mra.mra.message = CM_ANSWERED_REP;
+	scene_sends(bob, mra);
+}
+
+static void is_connected(void)
+{
+	is_answered();
+	scene_sends(bob, talk_msg_of(CM_ATTR_RTU, id(), REMOTE_ID));
+}
+
+static void is_refused(void)
+{
+	asks();
+	scene_said(talk_rej_of(0, id(), CM_ANSWERED_REQ, CM_REJ_CONSUMER));
+}
+
+static void is_asked(void)
+{
+	ck_assert_int_eq(rig_listen(bob, SCENE_ADDR), 0);
+	scene_said(scene_peer_req(REMOTE_ID, SCENE_ADDR));
+}
+
+static void puts_off_the_peer(void)
+{
+	is_asked();
+	scene_sends(bob, talk_msg_of(CM_ATTR_MRA, id(), REMOTE_ID));
+}
+
+static void refuses(void)
+{
+	is_asked();
+	scene_sends(bob, talk_rej_of(id(), REMOTE_ID, CM_ANSWERED_REQ, CM_REJ_CONSUMER));
+}
+
+static void accepts(void)
+{
+	is_asked();
+	scene_sends(bob, scene_rep(bob, 1, REMOTE_ID));
+}
+
+static void accepts_and_is_put_off(void)
+{
+	struct cm_msg mra = talk_msg_of(CM_ATTR_MRA, REMOTE_ID, id());
+
+	accepts();
+	mra.mra.message = CM_ANSWERED_REP;
+	scene_said(mra);
+}
+
+static void accepts_and_is_ready(void)
+{
+	accepts();
+	scene_said(talk_msg_of(CM_ATTR_RTU, REMOTE_ID, id()));
+}
+
+static void disconnects(void)
+{
+	struct cm_msg dreq = talk_msg_of(CM_ATTR_DREQ, id(), REMOTE_ID);
+
+	is_connected();
+	dreq.dreq.remote_qpn = SCENE_PEER_QPN + REMOTE_ID;
+	scene_sends(bob, dreq);
+}
+
+static void has_disconnected(void)
+{
+	disconnects();
+	scene_said(talk_msg_of(CM_ATTR_DREP, REMOTE_ID, id()));
+}
+
+static void is_disconnected(void)
+{
+	is_connected();
+	scene_said(scene_peer_dreq(REMOTE_ID, bob, 1));
+}
+
+static void has_been_disconnected(void)
+{
+	is_disconnected();
+	scene_sends(bob, talk_msg_of(CM_ATTR_DREP, id(), REMOTE_ID));
+}
+
+/* What the peer hears at once; it never answers. */
+static const struct {
+	void (*come_so_far)(void);
+	const char *end;
+} lives[] = {
+	{asks,		    "REJ(other) 4" },
+	{ asks_and_is_put_off,    "REJ(other) 4" },
+	{ is_answered,	       "REJ(REP) 28"  },
+	{ puts_off_the_answer,    "REJ(REP) 28"  },
+	{ is_connected,		"DREQ"	       },
+	{ is_refused,	      ""		 },
+	{ is_asked,		    "REJ(REQ) 28"  },
+	{ puts_off_the_peer,	     "REJ(REQ) 28"  },
+	{ refuses,		   ""	      },
+	{ accepts,		   "REJ(other) 28"},
+	{ accepts_and_is_put_off, "REJ(other) 28"},
+	{ accepts_and_is_ready,	"DREQ"	       },
+	{ disconnects,	       "DREQ"	      },
+	{ has_disconnected,	    ""	       },
+	{ is_disconnected,	   "DREP"	  },
+	{ has_been_disconnected,	 ""		    },
+};
+
+#define N_LIVES (int)(sizeof(lives) / sizeof(lives[0]))
+
+START_TEST(the_peer_hears_how_it_ends)
+{
+	lives[_i].come_so_far();
+	scene_wire();
+	rig_leave(bob);
+	ck_assert_str_eq(scene_wire(), lives[_i].end);
+}
+END_TEST
+
+START_TEST(nothing_is_left_when_the_peer_is_gone_too)
+{
+	unsigned int i;
+
+	lives[_i].come_so_far();
+	rig_leave(bob);
+	for (i = 0; i < 20; i++)
+		rig_pass(AGES_MS);
+	ck_assert_uint_eq(rig_server()->core.n_conns, 0);
+	ck_assert_str_eq(scene_will(id()), "none");
+	ck_assert_uint_eq(rig_server()->n_guests, 1);
+}
+END_TEST
+
+/* Alice notices nothing, whatever becomes of Bob. */
+START_TEST(the_connection_of_another_lives_on)
+{
+	scene_connect(alice, 9);
+	lives[_i].come_so_far();
+	rig_leave(bob);
+	rig_pass(AGES_MS);
+	ck_assert_str_eq(scene_will(alice->first + 9), "ESTABLISHED");
+	ck_assert_str_eq(scene_handed(alice), "");
+}
+END_TEST
+
+START_TEST(a_dreq_after_the_end_is_answered_with_drep_at_once)
+{
+	lives[_i].come_so_far();
+	rig_leave(bob);
+	scene_wire();
+	scene_said(scene_peer_dreq(REMOTE_ID, bob, 1));
+	ck_assert_str_eq(scene_wire(), "DREP");
+}
+END_TEST
+
+START_TEST(a_dreq_long_after_the_end_is_answered_with_drep_at_once)
+{
+	is_connected();
+	rig_leave(bob);
+	rig_pass(AGES_MS);
+	rig_pass(AGES_MS);
+	scene_wire();
+	scene_said(scene_peer_dreq(REMOTE_ID, bob, 1));
+	ck_assert_str_eq(scene_wire(), "DREP");
+}
+END_TEST
+
+START_TEST(the_dreq_for_a_dead_client_is_repeated_until_it_is_answered)
+{
+	is_connected();
+	rig_leave(bob);
+	ck_assert_str_eq(scene_wire(), "REQ, RTU, DREQ");
+	rig_pass(1500);
+	ck_assert_str_eq(scene_wire(), "DREQ");
+	scene_said(talk_msg_of(CM_ATTR_DREP, REMOTE_ID, id()));
+	rig_pass(AGES_MS);
+	ck_assert_str_eq(scene_wire(), "");
+	ck_assert_uint_eq(rig_server()->core.n_conns, 0);
+}
+END_TEST
+
+START_TEST(all_connections_of_a_dead_client_end)
+{
+	uint32_t n;
+
+	for (n = 1; n <= 5; n++)
+		scene_connect(bob, n);
+	rig_leave(bob);
+	ck_assert_str_eq(scene_wire(), "DREQ, DREQ, DREQ, DREQ, DREQ");
+}
+END_TEST
+
+START_TEST(the_port_of_a_dead_client_is_free_at_once)
+{
+	ck_assert_int_eq(rig_listen(bob, SCENE_ADDR), 0);
+	rig_leave(bob);
+	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
+}
+END_TEST
+
+START_TEST(the_comm_ids_of_a_dead_client_are_not_handed_out_again_next)
+{
+	struct rig_client carol;
+	uint32_t first = bob->first;
+
+	rig_leave(bob);
+	rig_meet(&carol);
+	ck_assert_uint_ne(carol.first, first);
+}
+END_TEST
+
+/* --- last words ---------------------------------------------------------- */
+
+static void refuse_with_words(uint32_t n)
+{
+	struct cm_msg rej =
+		talk_rej_of(bob->first + n, 0x700 + n, CM_ANSWERED_REQ, CM_REJ_CONSUMER);
+	struct portd_record record = {
+		.type = PORTD_MAD, .mad = {.port = bob->handle, .path = rig_peer(SCENE_PEER)}
+	};
+
+	memcpy(rej.rej.private_data, "words", 5);
+	cm_msg_encode(&rej, record.mad.mad);
+	ck_assert(rig_tell(bob, &record));
+}
+
+START_TEST(what_a_client_has_said_before_it_went_is_still_said)
+{
+	struct rig_sent sent;
+	struct cm_msg msg;
+	uint32_t n;
+
+	ck_assert_int_eq(rig_listen(bob, SCENE_ADDR), 0);
+	for (n = 1; n <= 20; n++)
+		scene_said(scene_peer_req(0x700 + n, SCENE_ADDR));
+	for (n = 1; n <= 20; n++)
+		refuse_with_words(n);
+	rig_leave(bob);
+	for (n = 1; n <= 20; n++) {
+		ck_assert(rig_sent(&sent, &msg));
+		ck_assert_mem_eq(msg.rej.private_data, "words", 5);
+	}
+	ck_assert(!rig_sent(&sent, &msg));
+}
+END_TEST
+
+/* Both ends of its sockets are closed; what it said to no purpose does no harm. */
+START_TEST(last_words_that_are_no_records_do_no_harm)
+{
+	const uint8_t bytes[] = { 0xff, 1, 2, 3 };
+	unsigned int i;
+
+	is_connected();
+	for (i = 0; i < 10; i++)
+		rig_put(bob->data, bytes, sizeof(bytes), NULL, 0);
+	rig_leave(bob);
+	ck_assert_str_eq(scene_wire(), "REQ, RTU, DREQ");
+	ck_assert_uint_eq(rig_server()->n_guests, 1);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("server_end");
+	TCase *tcase = scene_tcase("end");
+
+	tcase_add_loop_test(tcase, the_peer_hears_how_it_ends, 0, N_LIVES);
+	tcase_add_loop_test(tcase, nothing_is_left_when_the_peer_is_gone_too, 0, N_LIVES);
+	tcase_add_loop_test(tcase, the_connection_of_another_lives_on, 0, N_LIVES);
+	tcase_add_loop_test(tcase, a_dreq_after_the_end_is_answered_with_drep_at_once, 0, N_LIVES);
+	tcase_add_test(tcase, a_dreq_long_after_the_end_is_answered_with_drep_at_once);
+	tcase_add_test(tcase, the_dreq_for_a_dead_client_is_repeated_until_it_is_answered);
+	tcase_add_test(tcase, all_connections_of_a_dead_client_end);
+	tcase_add_test(tcase, the_port_of_a_dead_client_is_free_at_once);
+	tcase_add_test(tcase, the_comm_ids_of_a_dead_client_are_not_handed_out_again_next);
+	tcase_add_test(tcase, what_a_client_has_said_before_it_went_is_still_said);
+	tcase_add_test(tcase, last_words_that_are_no_records_do_no_harm);
+	suite_add_tcase(suite, tcase);
+	return run_suite(suite);
+}
