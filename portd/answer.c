@@ -87,6 +87,16 @@ static int open_page(struct question *q)
 	return fd < 0 ? -EINVAL : ports_page_resume(q->server->ports, q->guest->index, fd);
 }
 
+/* So that it may be said again. */
+static void undo_hello(struct question *q)
+{
+	ports_client_gone(q->server->ports, q->guest->index);
+	server_unwatch(q->server, &q->guest->data);
+	if (q->reply_fd[0] >= 0)
+		close(q->reply_fd[0]);
+	q->reply_fd[0] = q->reply_fd[1] = -1;
+}
+
 static int answer_hello(struct question *q)
 {
 	bool resumes = q->record->hello.resumes != 0;
@@ -108,8 +118,10 @@ static int answer_hello(struct question *q)
 		err = open_data(q);
 	if (!err && !resumes)
 		err = lend_block(q);
-	if (err)
+	if (err) {
+		undo_hello(q);
 		return err;
+	}
 	q->guest->welcome = true;
 	q->guest->resuming = resumes;
 	place_add_client(q->server->place, q->guest->pid);

@@ -4,6 +4,7 @@
  * is believed; who does not keep to the protocol is shown out. Called by server.c and router.c.
  */
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -522,19 +523,21 @@ void guest_flush(struct server *server, struct guest *guest)
 	server_watch(server, &guest->data, wanted_events(guest));
 }
 
-/* A client that does not read loses requests first: their peers repeat them. */
-static bool has_room(const struct guest *guest, bool is_request)
-{
-	return guest->n_backlog < (is_request ? BACKLOG_MAX / 2 : BACKLOG_MAX);
-}
+/* A client that does not read loses requests first: their peers repeat them. That a port is gone it
+ * has to know, and cannot be told more often than it has opened one. */
+enum {
+	ROOM_FOR_REQUEST = BACKLOG_MAX / 2,
+	ROOM_FOR_MESSAGE = BACKLOG_MAX,
+	ROOM_FOR_GONE = INT_MAX,
+};
 
 static void deliver(struct server *server, struct guest *guest, const struct portd_record *record,
-		    bool is_request)
+		    unsigned int room)
 {
 	if (guest->out && portd_put(&guest->out->datagram, record))
 		return;
 	guest_flush(server, guest);
-	if (has_room(guest, is_request))
+	if (guest->n_backlog < room)
 		guest->out = batch_new(server);
 	if (!guest->out) {
 		server->count[SERVER_COUNT_OVERFLOW]++;
@@ -552,7 +555,7 @@ void guest_deliver(struct server *server, struct guest *guest, const struct stat
 	};
 
 	memcpy(record.mad.mad, mad, MAD_BYTES);
-	deliver(server, guest, &record, is_request);
+	deliver(server, guest, &record, is_request ? ROOM_FOR_REQUEST : ROOM_FOR_MESSAGE);
 }
 
 void guest_port_gone(struct server *server, struct guest *guest, uint8_t handle)
@@ -562,5 +565,5 @@ void guest_port_gone(struct server *server, struct guest *guest, uint8_t handle)
 	if (!(guest->stations >> handle & 1))
 		return;
 	guest->stations &= ~(UINT64_C(1) << handle);
-	deliver(server, guest, &record, false);
+	deliver(server, guest, &record, ROOM_FOR_GONE);
 }

@@ -27,6 +27,7 @@
 #define EVENTS_MAX	 16
 #define GRACE_NS	 (3000 * CM_NS_PER_MS)
 #define STOP_NS		 (2000 * CM_NS_PER_MS)
+#define DOOR_SHUT_NS	 (1000 * CM_NS_PER_MS)
 #define GRACE_LOOK_MS	 20
 #define THROTTLE_LOOK_MS 5
 #define WAITING_LOOK_MS	 50
@@ -68,8 +69,21 @@ void server_unwatch(struct server *server, struct watch *watch)
 	watch->fd = -1;
 }
 
-/* Out of descriptors, the door is closed until a client leaves, lest we turn in circles. */
+static void shut_door(struct server *server)
+{
+	server->door_opens_at = cm_time_after(server->now, DOOR_SHUT_NS);
+	server_watch(server, &server->door, 0);
+}
+
 static void open_door(struct server *server)
+{
+	server->door_opens_at.ns = 0;
+	server_watch(server, &server->door, EPOLLIN);
+}
+
+/* Out of descriptors, the door is closed until a client leaves, lest we turn in circles; or for a
+ * while, since it may be others on this host who have used them up. */
+static void answer_door(struct server *server)
 {
 	int fd = accept4(server->door.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
@@ -77,7 +91,7 @@ static void open_door(struct server *server)
 		guest_new(server, fd);
 	} else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
 		portd_log_warn("no more clients for now: %s", strerror(errno));
-		server_watch(server, &server->door, 0);
+		shut_door(server);
 	}
 }
 
@@ -193,6 +207,8 @@ static int sleep_ms(struct server *server)
 		ms = smaller(ms, ms_until(server->stop_at, server->now));
 	if (is_idle(server))
 		ms = smaller(ms, ms_until(idle_deadline(server), server->now));
+	if (server->door_opens_at.ns)
+		ms = smaller(ms, ms_until(server->door_opens_at, server->now));
 	if (server->grace_until.ns)
 		ms = smaller(ms, GRACE_LOOK_MS);
 	if (server->n_throttled)
@@ -208,7 +224,7 @@ static void dispatch(struct server *server, struct watch *watch, uint32_t events
 {
 	switch (watch->kind) {
 	case WATCH_DOOR:
-		open_door(server);
+		answer_door(server);
 		break;
 	case WATCH_CONTROL:
 		guest_control(server, container_of(watch, struct guest, control), events);
@@ -248,7 +264,7 @@ static void see_off(struct server *server)
 		if (server->guest[i] && server->guest[i]->leaving)
 			guest_close(server, server->guest[i]);
 	server->any_leaving = false;
-	server_watch(server, &server->door, EPOLLIN);
+	open_door(server);
 }
 
 static void send_all(struct server *server)
@@ -272,6 +288,8 @@ void server_turn(struct server *server)
 		dispatch(server, event[i].data.ptr, event[i].events);
 	if (server->any_leaving)
 		see_off(server);
+	if (server->door_opens_at.ns && cm_time_reached(server->door_opens_at, server->now))
+		open_door(server);
 	if (keeps && n < EVENTS_MAX && !server_in_grace(server))
 		ask_kept(server);
 	guest_unthrottle(server);

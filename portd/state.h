@@ -150,8 +150,9 @@ struct server {
 	bool any_leaving;
 	struct cm_time now; /* of this turn */
 	struct cm_time idle_since;
-	struct cm_time grace_until; /* 0 ns: there is none */
-	struct cm_core core;	    /* connections of the dead, and answers for nobody */
+	struct cm_time door_opens_at; /* 0 ns: it is open */
+	struct cm_time grace_until;   /* 0 ns: there is none */
+	struct cm_core core;	      /* connections of the dead, and answers for nobody */
 	struct wills *wills;
 	struct ports *ports;
 	struct guest *guest[GUESTS_MAX];

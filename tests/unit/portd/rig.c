@@ -87,6 +87,7 @@ void rig_settle(void)
 void rig_pass(uint64_t ms)
 {
 	now_ns += ms * CM_NS_PER_MS;
+	rig_turn();
 	rig_settle();
 }
 
@@ -168,12 +169,26 @@ void rig_arrive(const struct mad_path *from, const struct cm_msg *msg)
 
 /* --- sockets ------------------------------------------------------------- */
 
-int rig_dial(void)
+int rig_dial_later(void)
 {
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-	if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)))
+	if (fd < 0)
+		give_up("no socket");
+	return fd;
+}
+
+void rig_connect(int fd)
+{
+	if (connect(fd, (struct sockaddr *)&address, sizeof(address)))
 		give_up("no connection to cmportd");
+}
+
+int rig_dial(void)
+{
+	int fd = rig_dial_later();
+
+	rig_connect(fd);
 	return fd;
 }
 

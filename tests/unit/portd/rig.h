@@ -93,6 +93,12 @@ struct rig_client {
 /** rig_dial() - connect, and no more. Return: the socket. */
 int rig_dial(void);
 
+/** rig_dial_later() - a socket for rig_connect(), while there are descriptors to be had. */
+int rig_dial_later(void);
+
+/** rig_connect() - connect it. */
+void rig_connect(int fd);
+
 /** rig_meet() - a client that has said HELLO. */
 void rig_meet(struct rig_client *client);
 

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * When something runs out: room for clients, descriptors, tables, and room in the sockets of those
+ * who do not read.
+ */
+#include <errno.h>
+#include <malloc.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "tests/unit/cm/run.h"
+#include "tests/unit/portd/scene.h"
+
+#define alice	      (&scene_alice)
+#define bob	      (&scene_bob)
+
+#define BACKLOG_BYTES (BACKLOG_MAX * PORTD_DATAGRAM_BYTES)
+
+/* --- clients ------------------------------------------------------------- */
+
+static bool has_hung_up(int fd)
+{
+	struct rig_client client = { .control = fd };
+
+	return rig_is_shown_out(&client);
+}
+
+static void fill_the_house(int fds[GUESTS_MAX])
+{
+	unsigned int i;
+
+	for (i = 2; i < GUESTS_MAX; i++) {
+		fds[i] = rig_dial();
+		if (i % 64 == 0)
+			rig_settle(); /* the queue before the door is not endless */
+	}
+	rig_settle();
+	ck_assert_uint_eq(rig_server()->n_guests, GUESTS_MAX);
+}
+
+START_TEST(one_client_more_than_there_is_room_for_is_turned_away)
+{
+	static int fds[GUESTS_MAX];
+	int fd;
+
+	fill_the_house(fds);
+	fd = rig_dial();
+	rig_settle();
+	ck_assert(has_hung_up(fd));
+	ck_assert(!has_hung_up(fds[GUESTS_MAX - 1]));
+	ck_assert_uint_eq(rig_server()->n_guests, GUESTS_MAX);
+}
+END_TEST
+
+START_TEST(when_one_leaves_the_next_is_welcome)
+{
+	static int fds[GUESTS_MAX];
+	struct rig_client carol;
+
+	fill_the_house(fds);
+	close(fds[100]);
+	rig_settle();
+	rig_meet(&carol);
+	ck_assert_uint_eq(rig_server()->n_guests, GUESTS_MAX);
+}
+END_TEST
+
+/* --- descriptors --------------------------------------------------------- */
+
+static rlim_t limit_fds(rlim_t limit)
+{
+	struct rlimit is;
+
+	getrlimit(RLIMIT_NOFILE, &is);
+	limit = limit ? limit : is.rlim_max;
+	is.rlim_cur = limit;
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &is), 0);
+	return limit;
+}
+
+/* From now on this process can have @n more. */
+static void leave_descriptors(unsigned int n)
+{
+	int fds[8], next;
+	unsigned int i;
+
+	for (i = 0; i <= n; i++)
+		fds[i] = dup(0);
+	next = fds[n];
+	for (i = 0; i <= n; i++)
+		close(fds[i]);
+	limit_fds((rlim_t)next);
+}
+
+START_TEST(who_knocks_while_there_are_no_descriptors_is_let_in_when_somebody_leaves)
+{
+	int fd = rig_dial_later();
+
+	leave_descriptors(0);
+	rig_connect(fd);
+	rig_settle();
+	ck_assert_uint_eq(rig_server()->n_guests, 2);
+	rig_leave(bob);
+	ck_assert_uint_eq(rig_server()->n_guests, 2);
+	ck_assert(!has_hung_up(fd));
+}
+END_TEST
+
+/* Others on this host may have used them up, and given them back. */
+START_TEST(who_knocks_while_there_are_no_descriptors_is_let_in_when_there_are_some)
+{
+	int fd = rig_dial_later();
+
+	leave_descriptors(0);
+	rig_connect(fd);
+	rig_settle();
+	limit_fds(0);
+	rig_pass(1000);
+	ck_assert_uint_eq(rig_server()->n_guests, 3);
+}
+END_TEST
+
+START_TEST(those_who_are_there_are_served_while_there_are_no_descriptors)
+{
+	leave_descriptors(0);
+	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
+	scene_said(scene_peer_req(0x701, SCENE_ADDR));
+	scene_sends(alice, scene_rep(alice, 1, 0x701));
+	ck_assert_str_eq(scene_wire(), "REP");
+}
+END_TEST
+
+/* A page, two ends of a data socket: each of these may be the one that is not to be had. */
+START_TEST(a_hello_for_which_there_are_no_descriptors_is_refused_and_leaks_none)
+{
+	struct portd_record hello = { .type = PORTD_HELLO, .hello = { .version = PORTD_VERSION } };
+	struct rig_client carol = { .control = rig_dial(), .data = -1, .page_fd = -1 };
+	unsigned int before;
+
+	rig_settle();
+	before = rig_n_fds();
+	leave_descriptors((unsigned int)_i);
+	ck_assert_int_eq(rig_ask(&carol, &hello), EMFILE);
+	limit_fds(0);
+	close(carol.control);
+	rig_settle();
+	ck_assert_uint_eq(rig_n_fds(), before - 2);
+}
+END_TEST
+
+START_TEST(a_hello_that_was_refused_for_want_of_descriptors_may_be_said_again)
+{
+	struct portd_record hello = { .type = PORTD_HELLO, .hello = { .version = PORTD_VERSION } };
+	struct rig_client carol = { .control = rig_dial(), .data = -1, .page_fd = -1 };
+
+	rig_settle();
+	leave_descriptors((unsigned int)_i);
+	ck_assert_int_eq(rig_ask(&carol, &hello), EMFILE);
+	limit_fds(0);
+	ck_assert_int_eq(rig_ask(&carol, &hello), 0);
+}
+END_TEST
+
+/* --- tables -------------------------------------------------------------- */
+
+START_TEST(a_client_has_so_many_blocks_of_comm_ids_and_no_more)
+{
+	struct portd_record record = { .type = PORTD_LEASE_IDS };
+	unsigned int i;
+
+	for (i = 1; i < ID_BLOCKS_MAX; i++)
+		ck_assert_int_eq(rig_ask(bob, &record), 0);
+	ck_assert_int_eq(rig_ask(bob, &record), ENOSPC);
+	ck_assert_int_eq(rig_ask(alice, &record), 0);
+}
+END_TEST
+
+START_TEST(a_client_has_so_many_leased_ports_and_no_more)
+{
+	struct portd_record record = {
+		.type = PORTD_LEASE_PORTS, .lease_ports = {.ps = 0x106, .count = UINT16_MAX}
+	};
+
+	ck_assert_int_eq(rig_ask(bob, &record), 0);
+	ck_assert_uint_eq(bob->reply.count, LEASE_WORDS);
+	ck_assert_int_eq(rig_ask(bob, &record), 0);
+	ck_assert_uint_eq(bob->reply.count, 0);
+	record.lease_ports.count = 1;
+	ck_assert_int_eq(rig_ask(alice, &record), 0);
+	ck_assert_uint_eq(alice->reply.count, 1);
+}
+END_TEST
+
+static int claim_number(struct rig_client *client, unsigned int i)
+{
+	struct portd_record record = { .type = PORTD_BIND };
+
+	record.claim = rig_claim(i, "10.1.0.0");
+	record.claim.local_port = (uint16_t)(1024 + i % 32768);
+	record.claim.local_addr[15] = (uint8_t)(i / 32768);
+	return rig_ask(client, &record);
+}
+
+START_TEST(a_client_has_so_many_claims_and_no_more)
+{
+	unsigned int i;
+
+	for (i = 0; i < PORTS_CLAIMS_MAX; i++)
+		ck_assert_int_eq(claim_number(bob, i), 0);
+	ck_assert_int_eq(claim_number(bob, i), ENOSPC);
+	ck_assert_int_eq(claim_number(alice, i), 0);
+}
+END_TEST
+
+static void ask_often(struct rig_client *client, unsigned int n)
+{
+	unsigned int i;
+
+	for (i = 1; i <= n; i++) {
+		scene_sends(client, scene_req(client, i % 65536));
+		if (i % (RATE_BURST / 2) == 0) {
+			rig_pass(1000);
+			scene_wire();
+		}
+	}
+}
+
+START_TEST(a_client_has_so_many_connections_and_no_more)
+{
+	struct portd_record record = { .type = PORTD_LEASE_IDS };
+	struct cm_msg req;
+
+	ask_often(bob, WILLS_MAX);
+	ck_assert_uint_eq(wills_count(rig_server()->wills, 1), WILLS_MAX);
+	ck_assert_int_eq(rig_ask(bob, &record), 0);
+	rig_pass(1000);
+	scene_wire();
+	req = scene_req(bob, 1);
+	req.req.local_comm_id = bob->reply.first;
+	scene_sends(bob, req);
+	ck_assert_str_eq(scene_wire(), "");
+	scene_sends(alice, scene_req(alice, 1));
+	ck_assert_str_eq(scene_wire(), "REQ");
+}
+END_TEST
+
+/* --- those who do not read ----------------------------------------------- */
+
+static struct portd_record mad_record;
+
+static void said_often(const struct cm_msg *msg, unsigned int n)
+{
+	struct mad_path from = rig_peer(SCENE_PEER);
+	uint8_t mad[MAD_BYTES];
+	unsigned int i;
+
+	cm_msg_encode(msg, mad);
+	for (i = 0; i < n; i++) {
+		rig_arrive_bytes(1, &from, mad);
+		if (i % 256 == 0)
+			rig_settle();
+	}
+	rig_settle();
+}
+
+static unsigned int n_handed(struct rig_client *client)
+{
+	unsigned int n = 0;
+
+	while (rig_next(client, &mad_record))
+		n++;
+	return n;
+}
+
+START_TEST(what_waits_for_a_client_that_does_not_read_has_a_bound)
+{
+	struct cm_msg drep = talk_msg_of(CM_ATTR_DREP, 0x701, bob->first + 1);
+	size_t before = mallinfo2().uordblks + mallinfo2().hblkhd;
+
+	said_often(&drep, 50000);
+	ck_assert_uint_le(rig_server()->guest[1]->n_backlog, BACKLOG_MAX);
+	ck_assert_uint_gt(rig_count(SERVER_COUNT_OVERFLOW), 0);
+	ck_assert_uint_le(mallinfo2().uordblks + mallinfo2().hblkhd - before, 2 * BACKLOG_BYTES);
+}
+END_TEST
+
+START_TEST(a_client_that_does_not_read_loses_requests_first)
+{
+	struct cm_msg req = scene_peer_req(0x701, SCENE_ADDR);
+	struct cm_msg dreq = scene_peer_dreq(0x702, bob, 1);
+	uint64_t lost;
+
+	ck_assert_int_eq(rig_listen(bob, SCENE_ADDR), 0);
+	said_often(&req, 50000);
+	lost = rig_count(SERVER_COUNT_OVERFLOW);
+	ck_assert_uint_gt(lost, 0);
+	said_often(&dreq, 100);
+	ck_assert_uint_eq(rig_count(SERVER_COUNT_OVERFLOW), lost);
+}
+END_TEST
+
+START_TEST(a_client_that_reads_again_gets_all_that_was_kept_in_order)
+{
+	struct cm_msg req = scene_peer_req(0x701, SCENE_ADDR), last;
+	struct cm_msg dreq = scene_peer_dreq(0x702, bob, 1);
+	unsigned int n = 0, i;
+
+	ck_assert_int_eq(rig_listen(bob, SCENE_ADDR), 0);
+	said_often(&req, 50000);
+	said_often(&dreq, 100);
+	for (i = 0; i < 100; i++) {
+		n += n_handed(bob);
+		rig_settle();
+	}
+	ck_assert_uint_eq(n, 50100 - rig_count(SERVER_COUNT_OVERFLOW));
+	ck_assert_int_eq(cm_msg_decode(mad_record.mad.mad, MAD_BYTES, &last), 0);
+	ck_assert_uint_eq(last.hdr.attr_id, CM_ATTR_DREQ);
+	ck_assert_uint_eq(rig_server()->guest[1]->n_backlog, 0);
+}
+END_TEST
+
+START_TEST(a_client_that_does_not_read_holds_up_nobody_else)
+{
+	struct cm_msg drep = talk_msg_of(CM_ATTR_DREP, 0x701, bob->first + 1);
+
+	said_often(&drep, 50000);
+	scene_connect(alice, 1);
+}
+END_TEST
+
+/* Else it would go on to speak of a port that is another one by then. */
+START_TEST(a_client_that_does_not_read_learns_that_a_port_is_gone_when_it_does)
+{
+	struct cm_msg drep = talk_msg_of(CM_ATTR_DREP, 0x701, bob->first + 1);
+	unsigned int i;
+
+	said_often(&drep, 50000);
+	station_close(rig_server(), rig_server()->station[bob->handle]);
+	for (i = 0; i < 100; i++) {
+		n_handed(bob);
+		rig_settle();
+	}
+	ck_assert_uint_eq(mad_record.type, PORTD_GONE);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("server_crowd");
+	TCase *tcase = scene_tcase("crowd");
+
+	tcase_set_timeout(tcase, 100);
+	tcase_add_test(tcase, one_client_more_than_there_is_room_for_is_turned_away);
+	tcase_add_test(tcase, when_one_leaves_the_next_is_welcome);
+	tcase_add_test(tcase,
+		       who_knocks_while_there_are_no_descriptors_is_let_in_when_somebody_leaves);
+	tcase_add_test(tcase,
+		       who_knocks_while_there_are_no_descriptors_is_let_in_when_there_are_some);
+	tcase_add_test(tcase, those_who_are_there_are_served_while_there_are_no_descriptors);
+	tcase_add_loop_test(
+		tcase, a_hello_for_which_there_are_no_descriptors_is_refused_and_leaks_none, 0, 3);
+	tcase_add_loop_test(
+		tcase, a_hello_that_was_refused_for_want_of_descriptors_may_be_said_again, 0, 3);
+	tcase_add_test(tcase, a_client_has_so_many_blocks_of_comm_ids_and_no_more);
+	tcase_add_test(tcase, a_client_has_so_many_leased_ports_and_no_more);
+	tcase_add_test(tcase, a_client_has_so_many_claims_and_no_more);
+	tcase_add_test(tcase, a_client_has_so_many_connections_and_no_more);
+	tcase_add_test(tcase, what_waits_for_a_client_that_does_not_read_has_a_bound);
+	tcase_add_test(tcase, a_client_that_does_not_read_loses_requests_first);
+	tcase_add_test(tcase, a_client_that_reads_again_gets_all_that_was_kept_in_order);
+	tcase_add_test(tcase, a_client_that_does_not_read_holds_up_nobody_else);
+	tcase_add_test(tcase, a_client_that_does_not_read_learns_that_a_port_is_gone_when_it_does);
+	suite_add_tcase(suite, tcase);
+	return run_suite(suite);
+}
