@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a client costs: memory, and the time of the others. The figures are printed; the bounds are
+ * far enough from them for a slow machine.
+ */
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/unit/cm/run.h"
+#include "tests/unit/portd/scene.h"
+
+#define alice		 (&scene_alice)
+#define bob		 (&scene_bob)
+
+#define N_CLIENTS	 1000
+#define CLIENT_BYTES_MAX 4096 /* of heap, without connections */
+#define N_WILLS		 10000
+#define WILL_BYTES_MAX	 256
+#define N_ROUNDS	 40
+#define N_MESSAGES	 64
+#define SLOWER_MAX	 3
+
+static struct rig_client crowd[N_CLIENTS];
+
+static size_t heap_bytes(void)
+{
+	struct mallinfo2 info = mallinfo2();
+
+	return info.uordblks + info.hblkhd;
+}
+
+static void gather(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < N_CLIENTS; i++)
+		rig_join(&crowd[i]);
+	ck_assert_uint_eq(rig_server()->n_guests, N_CLIENTS + 2);
+}
+
+static size_t page_bytes(void)
+{
+	struct stat stat;
+	size_t bytes = 0;
+	unsigned int i;
+
+	for (i = 0; i < N_CLIENTS; i++) {
+		ck_assert_int_eq(fstat(crowd[i].page_fd, &stat), 0);
+		bytes += (size_t)stat.st_blocks * 512;
+	}
+	return bytes;
+}
+
+/* Without the allocator of a sanitizer, which counts nothing. */
+static bool can_count(void)
+{
+	size_t before = heap_bytes();
+	void *piece = malloc(100000);
+	bool counts = piece && heap_bytes() > before;
+
+	free(piece);
+	if (!counts)
+		printf("skipped: this allocator does not count\n");
+	return counts;
+}
+
+START_TEST(a_thousand_clients_take_little_memory)
+{
+	size_t before = heap_bytes(), bytes;
+
+	if (!can_count())
+		return;
+	gather();
+	bytes = heap_bytes() - before;
+	printf("%u clients: %zu bytes each, and %zu of their page\n", N_CLIENTS, bytes / N_CLIENTS,
+	       page_bytes() / N_CLIENTS);
+	ck_assert_uint_le(bytes, (size_t)N_CLIENTS * CLIENT_BYTES_MAX);
+	ck_assert_uint_le(page_bytes(), (size_t)N_CLIENTS * LEASE_PAGE_BYTES);
+}
+END_TEST
+
+START_TEST(clients_that_go_take_their_memory_with_them)
+{
+	size_t before;
+	unsigned int i, n;
+
+	if (!can_count())
+		return;
+	for (n = 0; n < 2; n++) {
+		before = heap_bytes();
+		gather();
+		for (i = 0; i < N_CLIENTS; i++)
+			rig_leave(&crowd[i]);
+	}
+	ck_assert_uint_le(heap_bytes(), before + CLIENT_BYTES_MAX);
+}
+END_TEST
+
+START_TEST(ten_thousand_connections_take_little_memory)
+{
+	size_t before = heap_bytes(), bytes;
+	struct rig_sent sent;
+	struct cm_msg msg;
+	uint32_t n;
+
+	if (!can_count())
+		return;
+	for (n = 1; n <= N_WILLS; n++) {
+		scene_sends(alice, scene_req(alice, n));
+		rig_sent(&sent, &msg);
+		if (n % 1000 == 0)
+			rig_pass(1000);
+	}
+	bytes = heap_bytes() - before;
+	printf("%u connections: %zu bytes each\n", N_WILLS, bytes / N_WILLS);
+	ck_assert_uint_le(bytes / N_WILLS, WILL_BYTES_MAX);
+}
+END_TEST
+
+/* --- time ---------------------------------------------------------------- */
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+/* From the wire to a client, and from it to the wire: the best of many rounds, for one message. */
+static uint64_t round_ns(void)
+{
+	struct cm_msg drep = talk_msg_of(CM_ATTR_DREP, alice->first + 1, 0x701);
+	uint64_t best = UINT64_MAX, begin;
+	unsigned int round, i;
+
+	for (round = 0; round < N_ROUNDS; round++) {
+		rig_pass(100);
+		begin = now_ns();
+		for (i = 0; i < N_MESSAGES; i++) {
+			scene_said(scene_peer_dreq(0x701, alice, 1));
+			scene_sends(alice, drep);
+		}
+		if (now_ns() - begin < best)
+			best = now_ns() - begin;
+		scene_handed(alice);
+		scene_wire();
+	}
+	return best / (2 * N_MESSAGES);
+}
+
+START_TEST(a_message_takes_no_longer_with_a_thousand_clients)
+{
+	uint64_t alone, among;
+
+	scene_connect(alice, 1);
+	alone = round_ns();
+	gather();
+	among = round_ns();
+	printf("a message takes %u.%u us with 2 clients, %u.%u us with %u\n",
+	       (unsigned int)alone / 1000, (unsigned int)alone / 100 % 10,
+	       (unsigned int)among / 1000, (unsigned int)among / 100 % 10, N_CLIENTS + 2);
+	ck_assert_uint_le(among, SLOWER_MAX * alone);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("server_cost");
+	TCase *tcase = scene_tcase("cost");
+
+	tcase_set_timeout(tcase, 100);
+	tcase_add_test(tcase, a_thousand_clients_take_little_memory);
+	tcase_add_test(tcase, clients_that_go_take_their_memory_with_them);
+	tcase_add_test(tcase, ten_thousand_connections_take_little_memory);
+	tcase_add_test(tcase, a_message_takes_no_longer_with_a_thousand_clients);
+	suite_add_tcase(suite, tcase);
+	return run_suite(suite);
+}
