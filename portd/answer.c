@@ -27,6 +27,16 @@ struct question {
 
 /* --- HELLO --------------------------------------------------------------- */
 
+static void take_block(struct question *q, uint16_t block)
+{
+	struct guest *guest = q->guest;
+
+	q->server->block_owner[block] = guest->index;
+	q->server->block_pid[block] = guest->pid;
+	guest->block[guest->n_blocks++] = block;
+}
+
+/* The first one has comm id 0, which is that of messages that name nobody. */
 static int lend_block(struct question *q)
 {
 	struct server *server = q->server;
@@ -38,13 +48,12 @@ static int lend_block(struct question *q)
 		return -ENOSPC;
 	for (tries = 0; tries < ID_BLOCKS; tries++) {
 		block = place_id_block(server->place);
-		if (server->block_owner[block] == NOBODY)
+		if (block && server->block_owner[block] == NOBODY)
 			break;
 	}
 	if (tries == ID_BLOCKS)
 		return -ENOSPC;
-	server->block_owner[block] = guest->index;
-	guest->block[guest->n_blocks++] = block;
+	take_block(q, block);
 	q->reply->first = (uint32_t)block << ID_BLOCK_SHIFT;
 	q->reply->count = UINT32_C(1) << ID_BLOCK_SHIFT;
 	return 0;
@@ -130,17 +139,20 @@ static int answer_hello(struct question *q)
 
 /* --- what an earlier cmportd knew ---------------------------------------- */
 
+/* Of a block that was handed out in our own life we know whose it was: its connections may be
+ * ending still, and what their peers say is nobody else's business. */
 static int answer_hold_ids(struct question *q)
 {
-	uint32_t block = q->record->ids.first >> ID_BLOCK_SHIFT;
-	struct guest *guest = q->guest;
+	uint16_t block = (uint16_t)(q->record->ids.first >> ID_BLOCK_SHIFT);
+	const struct server *server = q->server;
 
-	if (!guest->resuming || guest->n_blocks == ID_BLOCKS_MAX)
+	if (!q->guest->resuming || q->guest->n_blocks == ID_BLOCKS_MAX || !block)
 		return -EPERM;
-	if (q->server->block_owner[block] != NOBODY)
+	if (server->block_owner[block] != NOBODY)
 		return -EEXIST;
-	q->server->block_owner[block] = guest->index;
-	guest->block[guest->n_blocks++] = (uint16_t)block;
+	if (server->block_pid[block] && server->block_pid[block] != q->guest->pid)
+		return -EPERM;
+	take_block(q, block);
 	return 0;
 }
 

@@ -165,6 +165,7 @@ struct server {
 	bool requests_left; /* the next turn must not wait */
 	bool asks_again;    /* nor this one: a question is to be asked again after it */
 	uint16_t block_owner[ID_BLOCKS];
+	pid_t block_pid[ID_BLOCKS]; /* of the process that has or had it, 0 if it is not known */
 	uint64_t count[SERVER_N_COUNTERS];
 	struct portd_datagram in; /* what is being read */
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A host with a cmportd and its clients: see rig.h. To be linked with --wrap=clock_gettime and
- * --wrap=epoll_wait, which make time virtual.
+ * A host with a cmportd and its clients: see rig.h. To be linked with --wrap=clock_gettime,
+ * --wrap=epoll_wait and --wrap=getrandom: time is virtual, and nothing is left to chance.
  */
 #include "tests/unit/portd/rig.h"
 
@@ -16,6 +16,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -29,6 +30,7 @@ int __real_clock_gettime(clockid_t clock, struct timespec *ret);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *ret);
 int __real_epoll_wait(int fd, struct epoll_event *events, int n_max, int timeout_ms);
 int __wrap_epoll_wait(int fd, struct epoll_event *events, int n_max, int timeout_ms);
+ssize_t __wrap_getrandom(void *to, size_t n, unsigned int flags);
 
 static struct server *server;
 static struct sockaddr_un address;
@@ -63,6 +65,14 @@ int __wrap_epoll_wait(int fd, struct epoll_event *events, int n_max, int timeout
 	if (n_events == 0 && timeout_ms != 0 && server->any_leaving)
 		give_up("cmportd sleeps, and a client that it has shown out is still there");
 	return n_events;
+}
+
+/* What happens once happens again. */
+ssize_t __wrap_getrandom(void *to, size_t n, unsigned int flags)
+{
+	(void)flags;
+	memset(to, 0x11, n);
+	return (ssize_t)n;
 }
 
 void rig_turn(void)
@@ -217,6 +227,20 @@ bool rig_put(int to, const void *bytes, size_t n, const int *fds, unsigned int n
 	return sendmsg(to, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)n;
 }
 
+int rig_dial_as_another(void)
+{
+	int fd = rig_dial_later();
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		rig_connect(fd);
+		_exit(0);
+	}
+	if (pid < 0 || waitpid(pid, NULL, 0) != pid)
+		give_up("no other process");
+	return fd;
+}
+
 static void take_fds(struct rig_client *client, struct msghdr *msg)
 {
 	struct cmsghdr *cmsg = CMSG_FIRSTHDR(msg);
@@ -312,6 +336,19 @@ bool rig_is_shown_out(const struct rig_client *client)
 }
 
 /* --- clients ------------------------------------------------------------- */
+
+int rig_resume(struct rig_client *client, int page_fd)
+{
+	struct portd_record hello = {
+		.type = PORTD_HELLO, .hello = {.version = PORTD_VERSION, .resumes = 1}
+	};
+	struct portd_datagram out = { .bytes = 0 };
+
+	portd_put(&out, &hello);
+	rig_put(client->control, out.data, out.bytes, &page_fd, page_fd >= 0);
+	rig_settle();
+	return rig_answer(client);
+}
 
 void rig_meet(struct rig_client *client)
 {

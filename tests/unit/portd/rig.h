@@ -99,6 +99,12 @@ int rig_dial_later(void);
 /** rig_connect() - connect it. */
 void rig_connect(int fd);
 
+/** rig_dial_as_another() - as rig_dial(), as a process that is gone by now. */
+int rig_dial_as_another(void);
+
+/** rig_resume() - a client says that it comes from an earlier cmportd. Return: as rig_ask(). */
+int rig_resume(struct rig_client *client, int page_fd);
+
 /** rig_meet() - a client that has said HELLO. */
 void rig_meet(struct rig_client *client);
 

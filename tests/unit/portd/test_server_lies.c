@@ -4,6 +4,7 @@
  * docs/portd-protocol.md against Bob, who says that he is Alice.
  */
 #include <errno.h>
+#include <rdma/rdma_cma.h>
 #include <unistd.h>
 
 #include "tests/unit/cm/run.h"
@@ -274,60 +275,99 @@ END_TEST
 
 START_TEST(who_resumes_does_not_get_the_comm_ids_of_the_living)
 {
-	struct portd_record hello = {
-		.type = PORTD_HELLO, .hello = {.version = PORTD_VERSION, .resumes = 1}
-	};
 	struct portd_record record = { .type = PORTD_HOLD_IDS };
 	struct rig_client carol = { .control = rig_dial(), .data = -1 };
-	struct portd_datagram out = { .bytes = 0 };
 
-	portd_put(&out, &hello);
-	rig_put(carol.control, out.data, out.bytes, &bob->page_fd, 1);
-	rig_settle();
-	ck_assert_int_eq(rig_answer(&carol), 0);
+	ck_assert_int_eq(rig_resume(&carol, bob->page_fd), 0);
 	record.ids.first = alice->first;
 	ck_assert_int_eq(rig_ask(&carol, &record), EEXIST);
 }
 END_TEST
 
-/* The page holds leases of Alice's, all of which are hers for as long as she lives. */
+/* What their peers say of the end is not for strangers. */
+START_TEST(who_resumes_does_not_get_the_comm_ids_of_another_that_has_died)
+{
+	struct rig_client carol = { .control = rig_dial_as_another(), .data = -1 };
+	struct portd_record record = { .type = PORTD_HOLD_IDS };
+
+	scene_connect(alice, 1);
+	record.ids.first = alice->first;
+	rig_leave(alice);
+	ck_assert_int_eq(rig_resume(&carol, bob->page_fd), 0);
+	ck_assert_int_eq(rig_ask(&carol, &record), EPERM);
+}
+END_TEST
+
+START_TEST(who_was_shown_out_may_have_its_own_comm_ids_again)
+{
+	struct rig_client again = { .data = -1 };
+	struct portd_record record = { .type = PORTD_HOLD_IDS };
+
+	record.ids.first = alice->first;
+	rig_leave(alice);
+	again.control = rig_dial();
+	ck_assert_int_eq(rig_resume(&again, bob->page_fd), 0);
+	ck_assert_int_eq(rig_ask(&again, &record), 0);
+}
+END_TEST
+
+/* A message that names no comm id names 0. */
+START_TEST(nobody_has_comm_id_0)
+{
+	struct rig_client carol = { .control = rig_dial(), .data = -1 };
+	struct portd_record record = { .type = PORTD_HOLD_IDS };
+
+	ck_assert_int_eq(rig_resume(&carol, bob->page_fd), 0);
+	ck_assert_int_eq(rig_ask(&carol, &record), EPERM);
+}
+END_TEST
+
+START_TEST(nobody_is_lent_comm_id_0)
+{
+	struct portd_record record = { .type = PORTD_LEASE_IDS };
+	struct rig_client carol;
+	unsigned int n, i;
+
+	for (n = 0; n < ID_BLOCKS; n += ID_BLOCKS_MAX) {
+		rig_meet(&carol);
+		for (i = 1; i < ID_BLOCKS_MAX; i++) {
+			ck_assert_int_eq(rig_ask(&carol, &record), 0);
+			ck_assert_uint_ne(carol.reply.first, 0);
+		}
+		rig_leave(&carol);
+	}
+}
+END_TEST
+
+static uint16_t leased_port(const struct rig_client *client)
+{
+	uint16_t ps, port;
+	uint32_t word;
+	off_t at;
+
+	for (at = 0; at < LEASE_PAGE_BYTES; at += (off_t)sizeof(word)) {
+		ck_assert_int_eq(pread(client->page_fd, &word, sizeof(word), at), sizeof(word));
+		if (lease_read(word, &ps, &port) != LEASE_EMPTY)
+			return port;
+	}
+	ck_abort_msg("no port is leased");
+}
+
+/* Bob's own page, on which he has written a port that is Alice's. */
 START_TEST(a_page_that_is_shown_again_leases_nothing_of_anothers)
 {
 	struct portd_record lease = {
-		.type = PORTD_LEASE_PORTS, .lease_ports = {.ps = 0x0106, .count = 1}
-	};
-	struct portd_record hello = {
-		.type = PORTD_HELLO, .hello = {.version = PORTD_VERSION, .resumes = 1}
+		.type = PORTD_LEASE_PORTS, .lease_ports = {.ps = RDMA_PS_TCP, .count = 1}
 	};
 	struct rig_client carol = { .control = rig_dial(), .data = -1 };
-	struct portd_record bind = { .type = PORTD_BIND };
-	struct portd_datagram out = { .bytes = 0 };
-	uint16_t ps, port = 0;
 	uint32_t word;
-	unsigned int i;
 
 	ck_assert_int_eq(rig_ask(alice, &lease), 0);
-	for (i = 0; i < LEASE_WORDS && !port; i++) {
-		ck_assert_int_eq(
-			pread(alice->page_fd, &word, sizeof(word), (off_t)(i * sizeof(word))),
-			sizeof(word));
-		if (lease_read(word, &ps, &port) == LEASE_EMPTY)
-			port = 0;
-	}
-	ck_assert_uint_ne(port, 0);
-	word = lease_word(0x0106, port, LEASE_USED);
-	ck_assert_int_eq(
-		pwrite(alice->page_fd, &word, sizeof(word), (off_t)((i - 1) * sizeof(word))),
-		sizeof(word));
-	word = lease_word(0x0106, port, LEASE_USED);
+	word = lease_word(RDMA_PS_TCP, leased_port(alice), LEASE_USED);
 	ck_assert_int_eq(pwrite(bob->page_fd, &word, sizeof(word), 0), sizeof(word));
-	portd_put(&out, &hello);
-	rig_put(carol.control, out.data, out.bytes, &bob->page_fd, 1);
-	rig_settle();
-	ck_assert_int_eq(rig_answer(&carol), 0);
-	bind.claim = rig_claim(1, SCENE_ADDR);
-	bind.claim.local_port = port;
-	ck_assert_int_ne(rig_ask(&carol, &bind), 0);
+	ck_assert_int_eq(rig_resume(&carol, bob->page_fd), 0);
+	ck_assert_int_eq(pread(bob->page_fd, &word, sizeof(word), 0), sizeof(word));
+	ck_assert_uint_eq(word, LEASE_EMPTY);
 }
 END_TEST
 
@@ -357,6 +397,10 @@ int main(void)
 	tcase_add_loop_test(tcase, a_claim_id_of_another_names_nothing, 0, 3);
 	tcase_add_test(tcase, comm_ids_of_another_are_not_held);
 	tcase_add_test(tcase, who_resumes_does_not_get_the_comm_ids_of_the_living);
+	tcase_add_test(tcase, who_resumes_does_not_get_the_comm_ids_of_another_that_has_died);
+	tcase_add_test(tcase, who_was_shown_out_may_have_its_own_comm_ids_again);
+	tcase_add_test(tcase, nobody_has_comm_id_0);
+	tcase_add_test(tcase, nobody_is_lent_comm_id_0);
 	tcase_add_test(tcase, a_page_that_is_shown_again_leases_nothing_of_anothers);
 	suite_add_tcase(suite, tcase);
 	return run_suite(suite);

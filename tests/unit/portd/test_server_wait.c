@@ -35,18 +35,11 @@ static void say_hello(struct rig_client *client)
 
 static void resume(struct rig_client *client)
 {
-	struct portd_record hello = {
-		.type = PORTD_HELLO, .hello = {.version = PORTD_VERSION, .resumes = 1}
-	};
 	struct portd_record hold = { .type = PORTD_HOLD_IDS, .ids = { .first = client->first } };
 	struct portd_record resumed = { .type = PORTD_RESUMED };
-	struct portd_datagram out = { .bytes = 0 };
 
 	client->control = rig_dial();
-	portd_put(&out, &hello);
-	rig_put(client->control, out.data, out.bytes, &client->page_fd, 1);
-	rig_settle();
-	ck_assert_int_eq(rig_answer(client), 0);
+	ck_assert_int_eq(rig_resume(client, client->page_fd), 0);
 	ck_assert_int_eq(rig_ask(client, &hold), 0);
 	ck_assert_int_eq(rig_ask(client, &resumed), 0);
 }
