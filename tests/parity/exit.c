@@ -2,15 +2,29 @@
 /* Parity: processes that end without taking their connections down. */
 #include <poll.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "steps.h"
 
 #define REQUEST_WAIT_MS 20000
+#define N_REQUESTS	3
+#define BY_EXIT		0
+#define BY_EXEC		(-1)
 
-/* Run a side's part in a process of its own, which never cleans up: it ends by a signal, or by
- * exit() if that is 0. */
-static void in_doomed_process(struct scene *s, void (*part)(struct scene *), int number)
+static void end_process(int how)
+{
+	if (how == BY_EXEC)
+		execl("/bin/true", "true", NULL);
+	else if (how != BY_EXIT)
+		raise(how);
+	exit(0);
+}
+
+/* Run a side's part in a process of its own, which never cleans up: it ends by a signal, or as
+ * BY_* says. */
+static void in_doomed_process(struct scene *s, void (*part)(struct scene *), int how)
 {
 	int status;
 	pid_t child = fork();
@@ -18,9 +32,7 @@ static void in_doomed_process(struct scene *s, void (*part)(struct scene *), int
 	if (!child) {
 		open_channel(s);
 		part(s);
-		if (number)
-			raise(number);
-		exit(0);
+		end_process(how);
 	}
 	if (child < 0 || waitpid(child, &status, 0) != child)
 		give_up("doomed process: %s", strerror(errno));
@@ -207,6 +219,210 @@ static void watch_reply(struct scene *s)
 	close_id(id);
 }
 
+/* --- as soon as the reply is out ----------------------------------------- */
+
+static void accept_and_see_no_rtu(struct scene *s)
+{
+	struct rdma_conn_param param = usual_param("soon dead");
+	struct rdma_cm_id *child;
+
+	listen_here(s, RDMA_PS_TCP, 0);
+	child = wait_request(s);
+	make_qp(child);
+	DO(rdma_accept(child, &param));
+	meet(s);
+}
+
+static void server_is_killed_with_its_reply_out(struct scene *s)
+{
+	in_doomed_process(s, accept_and_see_no_rtu, SIGKILL);
+	meet(s);
+}
+
+static void server_exits_with_its_reply_out(struct scene *s)
+{
+	in_doomed_process(s, accept_and_see_no_rtu, BY_EXIT);
+	meet(s);
+}
+
+/* The reply is here, but its event is taken when the server is dead. */
+static void leave_reply_untaken(struct scene *s)
+{
+	struct rdma_cm_id *id = dial_ready(s, RDMA_PS_TCP);
+	struct rdma_conn_param param = usual_param("too slow");
+
+	make_qp(id);
+	DO(rdma_connect(id, &param));
+	if (!is_ready(s->channel, REQUEST_WAIT_MS))
+		give_up("no reply within %d ms", REQUEST_WAIT_MS);
+	meet(s);
+	meet(s);
+	take_event(s);
+	show_qp_state(id);
+	take_event(s);
+	show_quiet(s->channel);
+	close_id(id);
+}
+
+/* --- several at once ------------------------------------------------------ */
+
+static struct rdma_cm_id *ask_again(struct scene *s, const char *label)
+{
+	struct rdma_conn_param param = usual_param(label);
+	struct rdma_cm_id *id = open_id(s, label, RDMA_PS_TCP);
+
+	resolve(s, id, s->port);
+	param.qp_num = unused_qpn();
+	DO(rdma_connect(id, &param));
+	return id;
+}
+
+/* One connected, one that has disconnected, one that waits for a reply, one that is resolved. */
+static void be_everywhere(struct scene *s)
+{
+	struct rdma_conn_param param = usual_param("over");
+	struct rdma_cm_id *over;
+
+	dial(s);
+	over = open_id(s, "over", RDMA_PS_TCP);
+	resolve(s, over, s->port);
+	make_qp(over);
+	DO(rdma_connect(over, &param));
+	expect_event(s, RDMA_CM_EVENT_ESTABLISHED);
+	meet(s);
+	DO(rdma_disconnect(over));
+	expect_event(s, RDMA_CM_EVENT_DISCONNECTED);
+	ask_again(s, "waits");
+	resolve(s, open_id(s, "resolved", RDMA_PS_TCP), s->port);
+	meet(s);
+}
+
+static void client_is_killed_everywhere(struct scene *s)
+{
+	in_doomed_process(s, be_everywhere, SIGKILL);
+	meet(s);
+}
+
+static void client_exits_everywhere(struct scene *s)
+{
+	in_doomed_process(s, be_everywhere, BY_EXIT);
+	meet(s);
+}
+
+static void watch_everywhere(struct scene *s)
+{
+	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child = answer(s);
+	struct rdma_cm_id *over = accept_request(s), *waiting;
+
+	meet(s);
+	expect_event(s, RDMA_CM_EVENT_DISCONNECTED);
+	DO(rdma_disconnect(over));
+	close_id(over);
+	waiting = wait_request(s);
+	meet(s);
+	take_event(s);
+	meet(s);
+	show_quiet(s->channel);
+	close_id(waiting);
+	close_id(child);
+	close_id(listener);
+}
+
+static void let_requests_wait(struct scene *s)
+{
+	listen_here(s, RDMA_PS_TCP, N_REQUESTS);
+	meet(s);
+}
+
+static void server_is_killed_with_requests_waiting(struct scene *s)
+{
+	in_doomed_process(s, let_requests_wait, SIGKILL);
+	meet(s);
+}
+
+static void server_exits_with_requests_waiting(struct scene *s)
+{
+	in_doomed_process(s, let_requests_wait, BY_EXIT);
+	meet(s);
+}
+
+/* A request that the server's host has got by the time it dies is answered then, one that it gets
+ * later at once; the answer tells them apart, so let them arrive. */
+static void watch_replies(struct scene *s)
+{
+	struct rdma_cm_id *ids[N_REQUESTS] = { dial_ready(s, RDMA_PS_TCP) };
+	struct rdma_conn_param param = usual_param("first");
+	size_t i;
+
+	param.qp_num = unused_qpn();
+	DO(rdma_connect(ids[0], &param));
+	ids[1] = ask_again(s, "second");
+	ids[2] = ask_again(s, "third");
+	show_quiet(s->channel);
+	meet(s);
+	take_each(s, ids, N_REQUESTS, REQUEST_WAIT_MS);
+	meet(s);
+	for (i = 0; i < N_REQUESTS; i++)
+		close_id(ids[i]);
+}
+
+/* --- other ways to go ----------------------------------------------------- */
+
+static void crash_without_trace(struct scene *s)
+{
+	const struct rlimit none = { 0, 0 };
+
+	setrlimit(RLIMIT_CORE, &none);
+	connect_only(s);
+}
+
+static void client_crashes(struct scene *s)
+{
+	in_doomed_process(s, crash_without_trace, SIGSEGV);
+	meet(s);
+}
+
+static void client_becomes_another_program(struct scene *s)
+{
+	in_doomed_process(s, connect_only, BY_EXEC);
+	meet(s);
+}
+
+static void server_becomes_another_program(struct scene *s)
+{
+	in_doomed_process(s, accept_only, BY_EXEC);
+	meet(s);
+}
+
+/* Nothing that this host says at the end is heard, so the peer has to ask. */
+static void connect_and_be_lost(struct scene *s)
+{
+	connect_only(s);
+	lose_peer(s);
+}
+
+static void client_is_killed_unheard(struct scene *s)
+{
+	in_doomed_process(s, connect_and_be_lost, SIGKILL);
+	find_peer(s);
+	meet(s);
+	meet(s);
+}
+
+static void disconnect_the_dead(struct scene *s)
+{
+	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child = answer(s);
+
+	meet(s);
+	meet(s);
+	DO(rdma_disconnect(child));
+	take_event(s);
+	show_qp_state(child);
+	meet(s);
+	close_id(child);
+	close_id(listener);
+}
+
 /* The port of a dead process is free, and its connections do not disturb the next one. */
 static void server_is_followed_by_another(struct scene *s)
 {
@@ -260,5 +476,25 @@ const struct scenario exit_scenarios[] = {
 	     "a server exits with a request in its hands"),
 	PAIR("exit-restart", connect_to_both, server_is_followed_by_another, BARE,
 	     "a server is killed and followed by another on its port"),
+	PAIR("exit-server-replied", leave_reply_untaken, server_exits_with_its_reply_out, BARE,
+	     "a server exits before its reply is taken"),
+	PAIR("exit-server-replied-killed", leave_reply_untaken, server_is_killed_with_its_reply_out,
+	     BARE, "a server is killed before its reply is taken"),
+	PAIR("exit-client-everywhere", client_exits_everywhere, watch_everywhere, BARE,
+	     "a client exits with ids in several states"),
+	PAIR("exit-client-everywhere-killed", client_is_killed_everywhere, watch_everywhere, BARE,
+	     "a client is killed with ids in several states"),
+	PAIR("exit-server-requests", watch_replies, server_exits_with_requests_waiting, BARE,
+	     "a server exits before it took any of three requests"),
+	PAIR("exit-server-requests-killed", watch_replies, server_is_killed_with_requests_waiting,
+	     BARE, "a server is killed before it took any of three requests"),
+	PAIR("exit-client-crashed", client_crashes, watch_client, BARE,
+	     "a connected client gets SIGSEGV"),
+	PAIR("exit-client-exec", client_becomes_another_program, watch_client, BARE,
+	     "a connected client becomes another program"),
+	PAIR("exit-server-exec", watch_server, server_becomes_another_program, BARE,
+	     "a connected server becomes another program"),
+	PAIR("exit-client-unheard", client_is_killed_unheard, disconnect_the_dead, BARE | ALONE,
+	     "a client is killed unheard, and its peer disconnects"),
 	LAST_SCENARIO,
 };

@@ -3,17 +3,13 @@
  * Parity: peers that stop answering. run.py has made neighbour entries for addresses that nobody
  * has; the scenarios that lose a peer half-way change its neighbour entry themselves.
  */
-#include <arpa/inet.h>
-#include <net/if.h>
-
 #include "steps.h"
 
 /* Stock gives a request up after 98 s, a reply after 65 s. */
-#define GIVE_UP_MS  130000
-#define GIVE_UP_S   160
-#define NO_HOST_MAC "02:00:00:00:00:99"
+#define GIVE_UP_MS 130000
+#define GIVE_UP_S  160
 
-#define GONE_IDS    2
+#define GONE_IDS   2
 
 /* Level and option of <purecm/purecm.h>, which stock's headers do not come with. */
 #define PURECM_LEVEL		  0x70636d
@@ -76,21 +72,6 @@ static void look_up_at_a_gone_peer(struct scene *s)
 	close_id(id);
 }
 
-/* From now on nothing we send reaches the peer's address; the control connection uses another. */
-static void set_neighbour(struct scene *s, bool lost)
-{
-	char text[INET6_ADDRSTRLEN];
-	const void *raw = s->family == AF_INET
-				  ? (void *)&((struct sockaddr_in *)&s->peer)->sin_addr
-				  : (void *)&((struct sockaddr_in6 *)&s->peer)->sin6_addr;
-
-	inet_ntop(s->family, raw, text, sizeof(text));
-	if (lost)
-		shell("ip neigh replace %s lladdr %s nud permanent dev eth0", text, NO_HOST_MAC);
-	else
-		shell("ip neigh del %s dev eth0", text);
-}
-
 static void hang_up_unheard(struct scene *s)
 {
 	struct rdma_cm_id *id = dial(s);
@@ -110,12 +91,12 @@ static void agree_unheard(struct scene *s)
 	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child = answer(s);
 
 	meet(s);
-	set_neighbour(s, true);
+	lose_peer(s);
 	meet(s);
 	take_event(s);
 	DO(rdma_disconnect(child));
 	meet(s);
-	set_neighbour(s, false);
+	find_peer(s);
 	close_id(child);
 	close_id(listener);
 }
@@ -139,12 +120,12 @@ static void accept_unheard(struct scene *s)
 	struct rdma_conn_param param = usual_param("unheard");
 
 	make_qp(child);
-	set_neighbour(s, true);
+	lose_peer(s);
 	DO(rdma_accept(child, &param));
 	rdma_ack_cm_event(wait_event_for(s->channel, GIVE_UP_MS));
 	show_qp_state(child);
 	meet(s);
-	set_neighbour(s, false);
+	find_peer(s);
 	close_id(child);
 	close_id(listener);
 }

@@ -6,6 +6,8 @@
 
 #include "steps.h"
 
+#define NO_HOST_MAC "02:00:00:00:00:99"
+
 static struct sockaddr *next_buffer(void)
 {
 	static struct sockaddr_storage buffers[8];
@@ -301,4 +303,26 @@ void shell(const char *format, ...)
 void pause_ms(unsigned ms)
 {
 	usleep(ms * 1000);
+}
+
+static const char *peer_text(const struct scene *s)
+{
+	static char text[INET6_ADDRSTRLEN];
+	const void *raw =
+		s->family == AF_INET
+			? (const void *)&((const struct sockaddr_in *)&s->peer)->sin_addr
+			: (const void *)&((const struct sockaddr_in6 *)&s->peer)->sin6_addr;
+
+	inet_ntop(s->family, raw, text, sizeof(text));
+	return text;
+}
+
+void lose_peer(const struct scene *s)
+{
+	shell("ip neigh replace %s lladdr %s nud permanent dev eth0", peer_text(s), NO_HOST_MAC);
+}
+
+void find_peer(const struct scene *s)
+{
+	shell("ip neigh del %s dev eth0", peer_text(s));
 }

@@ -240,4 +240,16 @@ void shell(const char *format, ...) __attribute__((format(printf, 1, 2)));
  */
 void pause_ms(unsigned ms);
 
+/**
+ * lose_peer() - from now on nothing that this host sends reaches the peer's address
+ * @s: the scene; its control connection uses another address. The scenario has to be ALONE.
+ */
+void lose_peer(const struct scene *s);
+
+/**
+ * find_peer() - from now on it does again
+ * @s: the scene
+ */
+void find_peer(const struct scene *s);
+
 #endif
