@@ -87,19 +87,19 @@ static int open_page(struct question *q)
 	int fd;
 
 	if (!q->record->hello.resumes) {
-		fd = ports_page_new(q->server->ports, q->guest->index);
+		fd = ports_page_new(q->guest->realm->ports, q->guest->index);
 		q->reply_fd[1] = fd;
 		return fd < 0 ? fd : 0;
 	}
 	fd = q->fd;
 	q->fd = -1;
-	return fd < 0 ? -EINVAL : ports_page_resume(q->server->ports, q->guest->index, fd);
+	return fd < 0 ? -EINVAL : ports_page_resume(q->guest->realm->ports, q->guest->index, fd);
 }
 
 /* So that it may be said again. */
 static void undo_hello(struct question *q)
 {
-	ports_client_gone(q->server->ports, q->guest->index);
+	ports_client_gone(q->guest->realm->ports, q->guest->index);
 	server_unwatch(q->server, &q->guest->data);
 	if (q->reply_fd[0] >= 0)
 		close(q->reply_fd[0]);
@@ -230,7 +230,7 @@ static bool may_bind_low(const struct guest *guest)
 
 static void refresh_limits(struct question *q, uint16_t port)
 {
-	struct port_limits *limits = ports_limits(q->server->ports);
+	struct port_limits *limits = ports_limits(q->guest->realm->ports);
 
 	port_limits_read(limits);
 	limits->may_bind_low = port && port < limits->unprivileged_first && may_bind_low(q->guest);
@@ -241,23 +241,23 @@ static int answer_bind(struct question *q)
 	const struct portd_claim *claim = &q->record->claim;
 
 	refresh_limits(q, claim->local_port);
-	return ports_bind(q->server->ports, q->guest->index, claim, &q->reply->port);
+	return ports_bind(q->guest->realm->ports, q->guest->index, claim, &q->reply->port);
 }
 
 static int answer_listen(struct question *q)
 {
-	return ports_listen(q->server->ports, q->guest->index, &q->record->claim);
+	return ports_listen(q->guest->realm->ports, q->guest->index, &q->record->claim);
 }
 
 static int answer_update(struct question *q)
 {
-	ports_update(q->server->ports, q->guest->index, &q->record->claim);
+	ports_update(q->guest->realm->ports, q->guest->index, &q->record->claim);
 	return 0;
 }
 
 static int answer_release(struct question *q)
 {
-	ports_release(q->server->ports, q->guest->index, q->record->claim.claim_id);
+	ports_release(q->guest->realm->ports, q->guest->index, q->record->claim.claim_id);
 	return 0;
 }
 
@@ -267,7 +267,7 @@ static int answer_lease_ports(struct question *q)
 	int n;
 
 	refresh_limits(q, 0);
-	n = ports_lease(q->server->ports, q->guest->index, wanted->ps, wanted->count);
+	n = ports_lease(q->guest->realm->ports, q->guest->index, wanted->ps, wanted->count);
 	q->reply->count = n > 0 ? (uint32_t)n : 0;
 	return n < 0 ? n : 0;
 }

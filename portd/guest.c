@@ -60,7 +60,10 @@ void guest_new(struct server *server, int fd)
 	list_init(&guest->backlog);
 	list_init(&guest->link);
 	identify(guest);
-	if (server_watch(server, &guest->control, EPOLLIN)) {
+	guest->realm = realm_enter(server->home, fd);
+	if (!guest->realm || server_watch(server, &guest->control, EPOLLIN)) {
+		if (guest->realm)
+			realm_leave(server->home, guest->realm);
 		close(fd);
 		free(guest);
 		return;
@@ -104,6 +107,8 @@ void guest_forget(struct server *server, struct guest *guest)
 			station_forget_sender(server->station[i], guest);
 	if (guest->throttled)
 		server->n_throttled--;
+	ports_client_gone(guest->realm->ports, guest->index);
+	realm_leave(server->home, guest->realm);
 	server->guest[guest->index] = NULL;
 	server->n_guests--;
 	server->idle_since = server->now;
@@ -444,7 +449,7 @@ void guest_close(struct server *server, struct guest *guest)
 	if (!guest->is_shown_out)
 		hear_last_words(server, guest);
 	release_blocks(server, guest);
-	ports_client_gone(server->ports, guest->index);
+	ports_client_gone(guest->realm->ports, guest->index);
 	while (wills_take(server->wills, guest->index, &will))
 		router_bury(server, &will);
 	if (guest->welcome)

@@ -137,8 +137,7 @@ static uint16_t route_req(const struct server *server, const struct mad_gid *pee
 	to = holder(wills_of_remote(server->wills, peer, req->local_ca_guid, req->local_comm_id));
 	if (to == NOBODY)
 		to = holder(wills_of_qpn(server->wills, peer, req->local_ca_guid, req->local_qpn));
-	return to == NOBODY ? ports_listener(server->ports, req->service_id, req->private_data)
-			    : to;
+	return to == NOBODY ? realm_listener(server->home, req->service_id, req->private_data) : to;
 }
 
 static uint16_t route_sidr_req(const struct server *server, const struct mad_gid *peer,
@@ -147,8 +146,7 @@ static uint16_t route_sidr_req(const struct server *server, const struct mad_gid
 	uint16_t to =
 		holder(wills_of_remote(server->wills, peer, req->service_id, req->request_id));
 
-	return to == NOBODY ? ports_listener(server->ports, req->service_id, req->private_data)
-			    : to;
+	return to == NOBODY ? realm_listener(server->home, req->service_id, req->private_data) : to;
 }
 
 /* Who gives up on a REQ of ours that was never answered names no comm id but its own. */

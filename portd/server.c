@@ -337,19 +337,17 @@ static int open_door_at(struct server *server, const char *path)
 
 static int make_tables(struct server *server)
 {
-	struct port_limits limits;
 	uint64_t secret[3];
 	int err;
 
 	if (getrandom(secret, sizeof(secret), 0) != sizeof(secret))
 		return -errno;
-	port_limits_read(&limits);
 	err = cm_core_init(&server->core, secret[0]);
 	if (err)
 		return err;
 	server->wills = wills_new(secret[1]);
-	server->ports = ports_new(&limits, secret[2]);
-	return server->wills && server->ports ? 0 : -ENOMEM;
+	server->home = realm_home(secret[2]);
+	return server->wills && server->home ? 0 : -ENOMEM;
 }
 
 /* A client takes three descriptors. */
@@ -400,7 +398,7 @@ void server_end(struct server *server)
 	list_for_each_safe (node, after, &server->spare)
 		free(container_of(node, struct batch, link));
 	wills_free(server->wills);
-	ports_free(server->ports);
+	realm_home_free(server->home);
 	cm_core_fini(&server->core);
 	if (server->place)
 		place_leave(server->place);

@@ -30,6 +30,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "portd/place.h"
+
 #define STACK_BYTES  65536
 #define SIGSET_BYTES 8 /* of the kernel: all signals, also those that the C library keeps */
 #define FDS_MAX	     (1 << 20)
@@ -43,6 +45,7 @@
 /* All that a child needs, made ready before there is one. */
 struct birth {
 	const char *program;
+	bool is_of_host; /* at the place where all look for it */
 	char *argv[5];
 	char *envp[ENV_MAX];
 	char env[ENV_MAX][ENV_BYTES];
@@ -176,6 +179,18 @@ static void be_one_user(void)
 	syscall(SYS_setresuid, uid, uid, uid);
 }
 
+/* The host's cmportd serves all its network namespaces, whoever comes first: it belongs where the
+ * host's interfaces are. Who may not go there starts it here. */
+static void enter_network_of_host(void)
+{
+	int fd = open("/proc/1/ns/net", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	syscall(SYS_setns, fd, CLONE_NEWNET);
+	close(fd);
+}
+
 static void raise_limit(enum __rlimit_resource resource)
 {
 	struct rlimit limit;
@@ -234,6 +249,8 @@ __attribute__((no_sanitize("address"))) static int be_cmportd(void *arg)
 	birth->err = open_streams(birth->stderr_fd);
 	if (!birth->err) {
 		close_others();
+		if (birth->is_of_host)
+			enter_network_of_host();
 		be_one_user();
 		raise_limit(RLIMIT_AS);
 		raise_limit(RLIMIT_CPU);
@@ -288,6 +305,7 @@ static int start(struct birth *birth, const char *path)
 		return err;
 	snprintf(option, sizeof(option), "--socket=%s", path);
 	birth->program = program;
+	birth->is_of_host = strcmp(path, PLACE_DEFAULT_PATH) == 0;
 	birth->argv[0] = name;
 	birth->argv[1] = option;
 	birth->argv[2] = started;

@@ -20,8 +20,8 @@
 #include "mad/sender.h"
 #include "mad/umad.h"
 #include "portd/place.h"
-#include "portd/ports.h"
 #include "portd/proto.h"
+#include "portd/realm.h"
 #include "portd/server.h"
 #include "portd/will.h"
 
@@ -95,7 +95,8 @@ struct guest {
 	uint16_t index;
 	pid_t pid; /* 0 if it is in a pid namespace that we cannot see */
 	uid_t uid;
-	bool welcome; /* HELLO was answered */
+	struct realm *realm; /* whose ports it asks for */
+	bool welcome;	     /* HELLO was answered */
 	bool resuming;
 	bool leaving;	   /* to be closed at the end of this turn */
 	bool is_shown_out; /* and not listened to any more */
@@ -154,7 +155,7 @@ struct server {
 	struct cm_time grace_until;   /* 0 ns: there is none */
 	struct cm_core core;	      /* connections of the dead, and answers for nobody */
 	struct wills *wills;
-	struct ports *ports;
+	struct realm *home;
 	struct guest *guest[GUESTS_MAX];
 	unsigned int n_guests;
 	struct station *station[STATIONS_MAX];

@@ -282,6 +282,66 @@ def a_folder_that_is_not_there_for_a_user_is_said_at_once(bench):
         raise AssertionError("it took more than 10 s")
 
 
+# --- network namespaces -----------------------------------------------------
+
+
+def elsewhere(bench, host, *words):
+    """Start a holding program in another network namespace of a host, with only lo in it."""
+    host.run("ip netns list | grep -q elsewhere || ip netns add elsewhere; "
+             "ip netns exec elsewhere ip link set lo up", check=True)
+    env = bench.env() if host is bench.b else {}
+    return host.start(["ip", "netns", "exec", "elsewhere", str(bench.build / "tests/portd/hold"),
+                       *map(str, words)], env=env, timeout=60)
+
+
+def other(bench, host):
+    return bench.b if host is bench.a else bench.a
+
+
+def listen_twice(bench, host):
+    """Return what becomes of two listeners on one port, and of requests with both and with one."""
+    said = []
+    foreign = elsewhere(bench, host, "server", "0.0.0.0", PORT)
+    foreign.wait_for_output("^ready", timeout=30)
+    server = bench.hold(host, "server", "0.0.0.0", PORT)
+    server.wait_for_output("^ready", timeout=30)
+    client = bench.hold(other(bench, host), "client", host.addr4, PORT, 2, 0)
+    client.wait_for_output("^held 2", timeout=30)
+    ask_until(server, "count 2 established 0 disconnected")
+    client.kill(signal.SIGUSR1)
+    client.wait_for_output("^complete 2 established 0 disconnected", timeout=30)
+    client.kill(signal.SIGUSR1)
+    finish([client])
+    server.kill(signal.SIGTERM)
+    said.append(server.wait(30).stdout.splitlines()[-1])
+    refused = bench.hold(other(bench, host), "client", host.addr4, PORT, 1, 0).wait(30)
+    said.append(refused.stdout.strip())
+    foreign.kill(signal.SIGTERM)
+    said.append(foreign.wait(30).stdout.splitlines()[-1])
+    return said
+
+
+@check
+def a_listener_in_another_network_namespace_is_in_nobodys_way_as_with_stock(bench):
+    seen = listen_twice(bench, bench.b)
+    same(seen, listen_twice(bench, bench.a))
+    same(seen[2], "ended 0 established 0 disconnected")
+    if "REJECTED, status 28" not in seen[1]:
+        raise AssertionError(f"the request was not refused: {seen[1]!r}")
+
+
+@check
+def what_needs_an_address_of_a_device_fails_in_another_network_namespace_as_with_stock(bench):
+    def play(host):
+        peer = other(bench, host).addr4
+        return [elsewhere(bench, host, *words).wait(30).output for words in (
+            ("server", host.addr4, PORT), ("client", peer, PORT, 1, 0),
+            ("client", "127.0.0.1", PORT, 1, 0))]
+    seen = play(bench.b)
+    same(seen, play(bench.a))
+    same(seen[1].strip(), "hold: rdma_resolve_addr: Network is unreachable")
+
+
 def run_all(bench, wanted):
     """Print a line about each check. Return: [passed, failed, skipped]."""
     score = [0, 0, 0]

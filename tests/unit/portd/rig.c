@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A host with a cmportd and its clients: see rig.h. To be linked with --wrap=clock_gettime,
- * --wrap=epoll_wait and --wrap=getrandom: time is virtual, and nothing is left to chance.
+ * --wrap=epoll_wait, --wrap=getrandom and --wrap=getsockopt: time is virtual, nothing is left to
+ * chance, and clients come from wherever the test says.
  */
 #include "tests/unit/portd/rig.h"
 
@@ -31,11 +32,14 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *ret);
 int __real_epoll_wait(int fd, struct epoll_event *events, int n_max, int timeout_ms);
 int __wrap_epoll_wait(int fd, struct epoll_event *events, int n_max, int timeout_ms);
 ssize_t __wrap_getrandom(void *to, size_t n, unsigned int flags);
+int __real_getsockopt(int fd, int level, int option, void *ret, socklen_t *bytes);
+int __wrap_getsockopt(int fd, int level, int option, void *ret, socklen_t *bytes);
 
 static struct server *server;
 static struct sockaddr_un address;
 static uint64_t now_ns;
 static bool is_running; /* cmportd, and not the test */
+static uint64_t netns = RIG_HOME;
 static int n_events;	/* of the last turn */
 static int wait_ms = 1; /* that the last turn asked for */
 
@@ -73,6 +77,19 @@ ssize_t __wrap_getrandom(void *to, size_t n, unsigned int flags)
 	(void)flags;
 	memset(to, 0x11, n);
 	return (ssize_t)n;
+}
+
+int __wrap_getsockopt(int fd, int level, int option, void *ret, socklen_t *bytes)
+{
+	if (!is_running || level != SOL_SOCKET || option != SO_NETNS_COOKIE)
+		return __real_getsockopt(fd, level, option, ret, bytes);
+	memcpy(ret, &netns, sizeof(netns));
+	return 0;
+}
+
+void rig_come_from(uint64_t cookie)
+{
+	netns = cookie;
 }
 
 void rig_turn(void)
@@ -113,6 +130,7 @@ void rig_set_up(const char *path)
 	sigset_t mask;
 
 	now_ns = START_NS;
+	netns = RIG_HOME;
 	server = calloc(1, sizeof(*server));
 	if (!server)
 		give_up("no memory");

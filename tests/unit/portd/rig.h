@@ -18,6 +18,7 @@
 #define RIG_GUID    UINT64_C(0x5054000000000001)
 #define RIG_PORTS   2
 #define RIG_SERVICE 7174
+#define RIG_HOME    1 /* cookie of the network namespace that cmportd is in */
 
 /* --- the host ------------------------------------------------------------ */
 
@@ -89,6 +90,9 @@ struct rig_client {
 	struct portd_reply reply; /* the last one */
 	struct portd_datagram in; /* what rig_next() is reading */
 };
+
+/** rig_come_from() - from now on clients come from another network namespace, or RIG_HOME. */
+void rig_come_from(uint64_t cookie);
 
 /** rig_dial() - connect, and no more. Return: the socket. */
 int rig_dial(void);
