@@ -21,11 +21,12 @@ def main():
     parser.add_argument("corpus", type=pathlib.Path)
     args = parser.parse_args()
     seconds = int(os.environ.get("FUZZ_SECONDS", "30"))
-    with tempfile.TemporaryDirectory(prefix="purecm-fuzz-") as found:
+    with tempfile.TemporaryDirectory(prefix="purecm-fuzz-") as found, \
+            tempfile.TemporaryDirectory(prefix="purecm-fuzz-") as scratch:
         run = subprocess.run(
             [args.target, f"-max_total_time={seconds}", "-max_len=4096", "-print_final_stats=1",
              f"-artifact_prefix={args.corpus.parent}/{args.corpus.name}-", found, str(args.corpus)],
-            capture_output=True, text=True)
+            capture_output=True, text=True, env={**os.environ, "TMPDIR": scratch})
     executed = re.search(r"number_of_executed_units: (\d+)", run.stderr)
     print(f"{pathlib.Path(args.target).name}: {executed.group(1) if executed else '?'} executions "
           f"in {seconds} s, exit status {run.returncode}")

@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Any sequence of what clients may do to cmportd, and of messages from the wire. Alice keeps to the
+ * rules: she has a connection and listens, and nothing that the others do may change either. In the
+ * end they all leave, and after the longest wait nothing of them may be left: no client, will,
+ * connection or descriptor.
+ *
+ * An input is a sequence of actions, a byte each, with what the action needs after it.
+ */
+#include <assert.h>
+#include <fcntl.h>
+#include <rdma/rdma_cma.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "mad/cma_hdr.h"
+#include "tests/unit/portd/rig.h"
+
+#define CLIENTS_MAX 4
+#define HOSTS	    3
+#define ALICE_PEER  9
+#define ALICE_ID    (alice.first + 1)
+#define PEER_ID	    0x701
+#define QPN	    0x101
+#define ADDR	    "10.0.0.1"
+#define AGES	    16
+#define AGES_MS	    (600 * 1000)
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+
+static struct rig_client alice;
+static struct rig_client client[CLIENTS_MAX];
+static const uint8_t *input;
+static size_t left;
+
+static uint8_t next_byte(void)
+{
+	if (left == 0)
+		return 0;
+	left--;
+	return *input++;
+}
+
+static void next_bytes(uint8_t *to, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		to[i] = next_byte();
+}
+
+static struct rig_client *next_client(void)
+{
+	return &client[next_byte() % CLIENTS_MAX];
+}
+
+/* --- sockets ------------------------------------------------------------- */
+
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+static void hang_up(struct rig_client *who)
+{
+	close_fd(&who->control);
+	close_fd(&who->data);
+	close_fd(&who->page_fd);
+}
+
+static void do_connect(void)
+{
+	struct rig_client *who = next_client();
+
+	hang_up(who);
+	who->control = rig_dial();
+}
+
+static void do_join(void)
+{
+	struct rig_client *who = next_client();
+
+	hang_up(who);
+	rig_join(who);
+}
+
+static void do_close(void)
+{
+	struct rig_client *who = next_client();
+	uint8_t what = next_byte();
+
+	if (what & 1)
+		close_fd(&who->control);
+	if (what & 2)
+		close_fd(&who->data);
+}
+
+static int some_fd(const struct rig_client *who)
+{
+	switch (next_byte() % 5) {
+	case 0:
+		return open("/dev/null", O_RDONLY | O_CLOEXEC);
+	case 1:
+		return memfd_create("forged", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	case 2:
+		return who->page_fd < 0 ? -1 : dup(who->page_fd);
+	case 3:
+		return who->control < 0 ? -1 : dup(who->control);
+	case 4:
+		return dup(alice.page_fd);
+	}
+	return -1;
+}
+
+static void put(const struct rig_client *who, const void *bytes, size_t n)
+{
+	uint8_t how = next_byte();
+	int to = how & 1 ? who->data : who->control;
+	int fds[3], fd;
+	unsigned int i, n_fds = 0;
+
+	for (i = 0; i < (unsigned int)(how >> 1) % 4; i++) {
+		fd = some_fd(who);
+		if (fd >= 0)
+			fds[n_fds++] = fd;
+	}
+	if (to >= 0)
+		rig_put(to, bytes, n, fds, n_fds);
+	while (n_fds)
+		close(fds[--n_fds]);
+}
+
+static void do_bytes(void)
+{
+	struct rig_client *who = next_client();
+	uint8_t bytes[256];
+	size_t n = next_byte();
+
+	next_bytes(bytes, n);
+	put(who, bytes, n);
+}
+
+/* --- records ------------------------------------------------------------- */
+
+static uint32_t next_id(void)
+{
+	uint8_t kind = next_byte();
+
+	switch (kind % 4) {
+	case 0:
+		return ALICE_ID;
+	case 1:
+		return PEER_ID + (kind >> 2);
+	case 2:
+		return client[kind >> 2 & (CLIENTS_MAX - 1)].first + 1 + (kind >> 4);
+	}
+	return (uint32_t)kind >> 2;
+}
+
+static struct mad_path next_path(void)
+{
+	uint8_t host = next_byte();
+
+	return rig_peer(1 + host % HOSTS);
+}
+
+static void next_fields(struct cm_msg *msg, uint64_t guid)
+{
+	struct cma_hdr hdr = {
+		.ip_version = 4, .dst_addr = {[12] = 10, [15] = 1}
+	};
+
+	if (msg->hdr.attr_id == CM_ATTR_REQ) {
+		msg->req.local_ca_guid = guid;
+		msg->req.local_qpn = QPN + next_byte() % 4;
+		msg->req.service_id = cma_service_id(RDMA_PS_TCP, RIG_SERVICE);
+		wire_encode(&cma_hdr_layout, &hdr, msg->req.private_data);
+		return;
+	}
+	msg->rtu.remote_comm_id = next_id();
+	if (msg->hdr.attr_id == CM_ATTR_REP) {
+		msg->rep.local_ca_guid = guid;
+		msg->rep.local_qpn = QPN + next_byte() % 4;
+	} else if (msg->hdr.attr_id == CM_ATTR_DREQ) {
+		msg->dreq.remote_qpn = QPN + next_byte() % 4;
+	} else if (msg->hdr.attr_id == CM_ATTR_MRA) {
+		msg->mra.message = next_byte() % 3;
+	} else if (msg->hdr.attr_id == CM_ATTR_REJ) {
+		msg->rej.message = next_byte() % 3;
+		msg->rej.reason = next_byte() % 40;
+	}
+}
+
+static void next_message(uint8_t mad[MAD_BYTES], uint64_t guid)
+{
+	struct cm_msg msg;
+	uint8_t at;
+
+	cm_msg_init(&msg, (enum cm_attr)(CM_ATTR_REQ + next_byte() % 11), 1);
+	msg.rtu.local_comm_id = next_id();
+	next_fields(&msg, guid);
+	cm_msg_encode(&msg, mad);
+	for (at = next_byte(); at; at = next_byte())
+		mad[at] = next_byte();
+}
+
+/* What the input says, made a little better. */
+static void improve(struct portd_record *record, uint32_t claim_id)
+{
+	if (record->type == PORTD_HELLO) {
+		record->hello.version = PORTD_VERSION;
+	} else if (record->type == PORTD_OPEN_PORT) {
+		strcpy(record->open_port.device, RIG_DEVICE);
+	} else if (record->type == PORTD_WILL) {
+		record->will.port = 0;
+		record->will.local_comm_id = next_id();
+		record->will.remote_comm_id = next_id();
+	} else if (record->type == PORTD_CLOSE) {
+		record->close.local_comm_id = next_id();
+		record->close.remote_comm_id = next_id();
+		record->close.peer_gid = next_path().dgid;
+	} else if (record->type == PORTD_HOLD_IDS) {
+		record->ids.first = next_id();
+	} else if (record->type >= PORTD_BIND && record->type <= PORTD_RELEASE) {
+		record->claim = rig_claim(claim_id, ADDR);
+	}
+}
+
+static struct portd_record next_record(void)
+{
+	uint8_t type = next_byte();
+	struct portd_record record = { .type = (enum portd_type)(1 + type % (PORTD_N_TYPES - 1)) };
+	uint8_t n;
+
+	if (record.type == PORTD_MAD) {
+		record.mad.port = next_byte() % 3;
+		record.mad.again = type >> 7;
+		record.mad.path = next_path();
+		next_message(record.mad.mad, RIG_GUID);
+		return record;
+	}
+	n = next_byte() % 64;
+	next_bytes((uint8_t *)&record.hello, n);
+	if (record.type == PORTD_WILL)
+		record.will.path = next_path();
+	if (type >> 7)
+		improve(&record, n);
+	return record;
+}
+
+static void do_records(void)
+{
+	struct portd_datagram out = { .bytes = 0 };
+	struct rig_client *who = next_client();
+	uint8_t n = next_byte() % 4;
+	struct portd_record record;
+
+	do {
+		record = next_record();
+		portd_put(&out, &record);
+	} while (n--);
+	put(who, out.data, out.bytes);
+}
+
+static void do_flood(void)
+{
+	struct rig_client *who = next_client();
+	struct portd_record record = next_record();
+	struct portd_datagram out = { .bytes = 0 };
+	uint8_t n = next_byte();
+
+	while (portd_put(&out, &record))
+		;
+	while (n-- && who->data >= 0 && rig_put(who->data, out.data, out.bytes, NULL, 0))
+		;
+}
+
+/* --- the rest of the world ----------------------------------------------- */
+
+static void do_arrive(void)
+{
+	struct mad_path from = next_path();
+	uint8_t mad[MAD_BYTES];
+	uint8_t many = next_byte();
+
+	next_message(mad, from.dgid.raw[15]);
+	do
+		rig_arrive_bytes(1 + (many >> 7), &from, mad);
+	while (many-- & 0x7f);
+}
+
+static void do_read(void)
+{
+	struct rig_client *who = next_client();
+	struct portd_record record;
+
+	while (who->data >= 0 && rig_next(who, &record))
+		;
+	if (who->control >= 0 && who->data < 0 && rig_answer(who) == 0)
+		who->first = who->reply.first;
+}
+
+static void do_pass(void)
+{
+	uint64_t ms = (uint64_t)next_byte() * next_byte();
+
+	rig_pass(ms);
+}
+
+static void do_turn(void)
+{
+	rig_turn();
+}
+
+static void do_settle(void)
+{
+	rig_settle();
+}
+
+static void do_hops(void)
+{
+	rig_hops_are_ready(next_byte() & 1);
+}
+
+/* Of the ports that Alice has not opened. */
+static void do_unplug(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < STATIONS_MAX; i++)
+		if (i != alice.handle && rig_server()->station[i])
+			station_close(rig_server(), rig_server()->station[i]);
+}
+
+/* --- what must be true --------------------------------------------------- */
+
+/* Nobody but Alice, who is silent, may speak with her comm id where she is heard. */
+static void look_at_wire(void)
+{
+	struct rig_sent sent;
+	struct cm_msg msg;
+
+	while (rig_sent(&sent, &msg))
+		assert(sent.port_num != 1 || msg.hdr.attr_id >= CM_ATTR_SIDR_REQ ||
+		       msg.rtu.local_comm_id >> ID_BLOCK_SHIFT != ALICE_ID >> ID_BLOCK_SHIFT);
+}
+
+static void look_at_alice(void)
+{
+	const struct will *will = wills_of_local(rig_server()->wills, ALICE_ID);
+	struct portd_record bind = { .type = PORTD_BIND, .claim = rig_claim(1, ADDR) };
+
+	assert(will && will->is.state == CM_ESTABLISHED && will->is.remote_comm_id == PEER_ID);
+	assert(!rig_is_shown_out(&alice));
+	assert(rig_ask(&alice, &bind) == EINVAL); /* the claim is hers, and there */
+}
+
+static void send_as_alice(const struct cm_msg *msg)
+{
+	struct mad_path to = rig_peer(ALICE_PEER);
+
+	rig_send(&alice, &to, msg);
+}
+
+static void connect_alice(void)
+{
+	struct mad_path from = rig_peer(ALICE_PEER);
+	struct rig_sent sent;
+	struct cm_msg msg;
+
+	rig_join(&alice);
+	assert(rig_listen(&alice, ADDR) == 0);
+	cm_msg_init(&msg, CM_ATTR_REQ, 1);
+	msg.req.local_comm_id = ALICE_ID;
+	msg.req.local_ca_guid = RIG_GUID;
+	msg.req.local_qpn = QPN;
+	send_as_alice(&msg);
+	cm_msg_init(&msg, CM_ATTR_REP, 1);
+	msg.rep.local_comm_id = PEER_ID;
+	msg.rep.remote_comm_id = ALICE_ID;
+	msg.rep.local_qpn = QPN;
+	rig_arrive(&from, &msg);
+	cm_msg_init(&msg, CM_ATTR_RTU, 1);
+	msg.rtu.local_comm_id = ALICE_ID;
+	msg.rtu.remote_comm_id = PEER_ID;
+	send_as_alice(&msg);
+	while (rig_sent(&sent, &msg))
+		;
+}
+
+static void must_be_empty(unsigned int n_fds)
+{
+	struct server *server = rig_server();
+	unsigned int i;
+
+	for (i = 0; i < AGES; i++) {
+		rig_pass(AGES_MS);
+		look_at_wire();
+	}
+	assert(server->n_guests == 1 && server->n_throttled == 0);
+	assert(server->core.n_conns == 0);
+	for (i = 1; i < GUESTS_MAX; i++)
+		assert(wills_count(server->wills, (uint16_t)i) == 0);
+	do_unplug();
+	assert(rig_n_fds() == n_fds);
+}
+
+/* In a folder that is new for each program, and without what a cmportd of the input before has
+ * noted. */
+static const char *place(void)
+{
+	static char path[96], state[112], folder[64];
+
+	if (!folder[0]) {
+		snprintf(folder, sizeof(folder), "%s/purecm-fuzz-XXXXXX",
+			 getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
+		if (!mkdtemp(folder))
+			abort();
+		snprintf(path, sizeof(path), "%s/s", folder);
+		snprintf(state, sizeof(state), "%s.state", path);
+	}
+	unlink(state);
+	return path;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+	static void (*const does[])(void) = {
+		do_connect, do_join, do_close, do_bytes,  do_records, do_records, do_flood,
+		do_arrive,  do_read, do_pass,  do_settle, do_turn,    do_hops,	  do_unplug,
+	};
+	unsigned int i, n_fds;
+
+	input = data;
+	left = bytes;
+	rig_set_up(place());
+	for (i = 0; i < CLIENTS_MAX; i++)
+		client[i] = (struct rig_client){ .control = -1, .data = -1, .page_fd = -1 };
+	connect_alice();
+	n_fds = rig_n_fds();
+	while (left) {
+		does[next_byte() % (sizeof(does) / sizeof(does[0]))]();
+		look_at_wire();
+	}
+	for (i = 0; i < CLIENTS_MAX; i++)
+		hang_up(&client[i]);
+	rig_settle();
+	look_at_alice();
+	must_be_empty(n_fds);
+	look_at_alice();
+	rig_leave(&alice);
+	rig_tear_down();
+	return 0;
+}
