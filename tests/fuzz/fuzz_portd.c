@@ -73,20 +73,25 @@ static void hang_up(struct rig_client *who)
 	close_fd(&who->page_fd);
 }
 
-static void do_connect(void)
+/* Some come from another network namespace. */
+static struct rig_client *next_newcomer(void)
 {
-	struct rig_client *who = next_client();
+	uint8_t which = next_byte();
+	struct rig_client *who = &client[which % CLIENTS_MAX];
 
 	hang_up(who);
-	who->control = rig_dial();
+	rig_come_from(RIG_HOME + (which >> 6));
+	return who;
+}
+
+static void do_connect(void)
+{
+	next_newcomer()->control = rig_dial();
 }
 
 static void do_join(void)
 {
-	struct rig_client *who = next_client();
-
-	hang_up(who);
-	rig_join(who);
+	rig_join(next_newcomer());
 }
 
 static void do_close(void)
