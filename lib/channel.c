@@ -174,7 +174,10 @@ void channel_signal_posted(struct list *channels)
 	}
 }
 
-static void withdraw(struct channel *channel, const struct id *owner, const struct id *subject,
+/* What events are withdrawn by. */
+typedef bool concerns_fn(const struct event *event, const void *whom);
+
+static void withdraw(struct channel *channel, concerns_fn *concerns, const void *whom,
 		     struct list *ret)
 {
 	struct list *node, *after;
@@ -184,7 +187,7 @@ static void withdraw(struct channel *channel, const struct id *owner, const stru
 	pthread_mutex_lock(&channel->lock);
 	list_for_each_safe (node, after, &channel->events) {
 		event = container_of(node, struct event, link);
-		if (event->owner != owner && event->subject != subject)
+		if (!concerns(event, whom))
 			continue;
 		list_remove(node);
 		list_append(ret, node);
@@ -195,14 +198,34 @@ static void withdraw(struct channel *channel, const struct id *owner, const stru
 	pthread_mutex_unlock(&channel->lock);
 }
 
+static bool is_charged_to(const struct event *event, const void *owner)
+{
+	return event->owner == owner;
+}
+
+static bool is_about(const struct event *event, const void *subject)
+{
+	return event->subject == subject;
+}
+
+static bool is_of_group(const struct event *event, const void *group)
+{
+	return event->group == group;
+}
+
 void channel_withdraw(struct channel *channel, const struct id *owner, struct list *ret)
 {
-	withdraw(channel, owner, NULL, ret);
+	withdraw(channel, is_charged_to, owner, ret);
 }
 
 void channel_withdraw_about(struct channel *channel, const struct id *subject, struct list *ret)
 {
-	withdraw(channel, NULL, subject, ret);
+	withdraw(channel, is_about, subject, ret);
+}
+
+void channel_withdraw_of_group(struct channel *channel, const struct group *group, struct list *ret)
+{
+	withdraw(channel, is_of_group, group, ret);
 }
 
 /* Called with the lock held. */
@@ -215,7 +238,7 @@ static struct event *first_event(struct channel *channel)
 	event = container_of(channel->events.next, struct event, link);
 	list_remove(&event->link);
 	settle_count(channel);
-	id_charge(event->owner);
+	id_charge(event);
 	return event;
 }
 

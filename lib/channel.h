@@ -18,13 +18,15 @@
 #include "mad/cm_msg.h"
 
 struct id;
+struct group;
 
 struct event {
 	struct rdma_cm_event pub; /* first: what the program sees */
 	struct list link;
-	struct id *owner;   /* whom it is charged to: the listener for a request, else its id */
-	struct id *subject; /* pub.id */
-	struct ibv_ece ece; /* of REQ and REP */
+	struct id *owner;    /* whom it is charged to: the listener for a request, else its id */
+	struct id *subject;  /* pub.id */
+	struct group *group; /* charged, too, with events about a multicast group; else NULL */
+	struct ibv_ece ece;  /* of REQ and REP */
 	uint8_t private_data[CM_SIDR_REQ_PRIVATE_BYTES];
 };
 
@@ -104,5 +106,9 @@ void channel_withdraw(struct channel *channel, const struct id *owner, struct li
 
 /** channel_withdraw_about() - move the events that are about an id to a list, in order. */
 void channel_withdraw_about(struct channel *channel, const struct id *subject, struct list *ret);
+
+/** channel_withdraw_of_group() - move the events about a multicast group to a list, in order. */
+void channel_withdraw_of_group(struct channel *channel, const struct group *group,
+			       struct list *ret);
 
 #endif

@@ -25,6 +25,7 @@
 #include "lib/report.h"
 #include "lib/resolve.h"
 #include "lib/trace.h"
+#include "net/membership.h"
 
 #define EVENTS_MAX   16
 #define BATCH_MAX    64 /* MADs of one port before timers and other ports get their turn */
@@ -393,6 +394,7 @@ static void forget_parent(void)
 	channel_after_fork();
 	id_after_fork();
 	net_after_fork();
+	membership_after_fork();
 	gid_after_fork();
 	device_after_fork();
 	host_after_fork();

@@ -16,6 +16,7 @@
 #include "lib/ece.h"
 #include "lib/engine.h"
 #include "lib/log.h"
+#include "lib/multicast.h"
 #include "lib/qp.h"
 #include "lib/roce.h"
 #include "lib/sync.h"
@@ -117,12 +118,21 @@ static void take_rejected(struct event *event)
 	qp_to_error(event->subject);
 }
 
+static void take_joined(struct event *event)
+{
+	int err = multicast_attach(event);
+
+	if (err)
+		spoil(event, RDMA_CM_EVENT_MULTICAST_ERROR, err);
+}
+
 static void (*const takers[])(struct event *event) = {
 	[RDMA_CM_EVENT_ADDR_RESOLVED] = take_addr_resolved,
 	[RDMA_CM_EVENT_ROUTE_RESOLVED] = take_route_resolved,
 	[RDMA_CM_EVENT_CONNECT_REQUEST] = take_request,
 	[RDMA_CM_EVENT_CONNECT_RESPONSE] = take_response,
 	[RDMA_CM_EVENT_REJECTED] = take_rejected,
+	[RDMA_CM_EVENT_MULTICAST_JOIN] = take_joined,
 };
 
 /* After CONNECT_ERROR the program knows all that these could tell. */

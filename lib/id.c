@@ -13,6 +13,7 @@
 #include "lib/engine.h"
 #include "lib/listen.h"
 #include "lib/log.h"
+#include "lib/multicast.h"
 #include "lib/sync.h"
 
 #define PSN_MASK 0xffffff
@@ -123,6 +124,7 @@ int id_new(struct channel *channel, enum rdma_port_space ps, struct id **ret)
 	id->starting_psn = (uint32_t)engine_random() & PSN_MASK;
 	list_init(&id->link);
 	list_init(&id->resolving);
+	list_init(&id->groups);
 	pthread_mutex_init(&id->lock, NULL);
 	pthread_cond_init(&id->all_acked, NULL);
 	*ret = id;
@@ -131,6 +133,7 @@ int id_new(struct channel *channel, enum rdma_port_space ps, struct id **ret)
 
 void id_free(struct id *id)
 {
+	multicast_free_all(id);
 	free(id->pub.route.path_rec);
 	free(id->request_qp);
 	free(id->prefix);
@@ -151,10 +154,14 @@ void id_set_channel(struct id *id, struct channel *channel)
 
 /* --- events -------------------------------------------------------------- */
 
-void id_charge(struct id *id)
+void id_charge(const struct event *event)
 {
+	struct id *id = event->owner;
+
 	pthread_mutex_lock(&id->lock);
 	id->n_taken++;
+	if (event->group)
+		event->group->n_taken++;
 	pthread_mutex_unlock(&id->lock);
 }
 
@@ -169,9 +176,15 @@ static struct event *keep_spare(struct id *id, struct event *event)
 
 void id_credit(struct id *id, struct event *event)
 {
+	struct group *group = event->group;
+	bool done;
+
 	pthread_mutex_lock(&id->lock);
 	event = keep_spare(id, event);
-	if (++id->n_acked == id->n_taken)
+	done = ++id->n_acked == id->n_taken;
+	if (group && ++group->n_acked == group->n_taken)
+		done = true;
+	if (done)
 		pthread_cond_broadcast(&id->all_acked);
 	pthread_mutex_unlock(&id->lock);
 	event_free(event);
@@ -181,6 +194,14 @@ void id_wait_acked(struct id *id)
 {
 	pthread_mutex_lock(&id->lock);
 	while (id->n_acked != id->n_taken)
+		pthread_cond_wait(&id->all_acked, &id->lock);
+	pthread_mutex_unlock(&id->lock);
+}
+
+void id_wait_group_acked(struct id *id, const struct group *group)
+{
+	pthread_mutex_lock(&id->lock);
+	while (group->n_acked != group->n_taken)
 		pthread_cond_wait(&id->all_acked, &id->lock);
 	pthread_mutex_unlock(&id->lock);
 }
@@ -388,6 +409,7 @@ static void destroy(struct id *id)
 
 	list_init(&events);
 	withdraw(id, &events);
+	multicast_exit_all(id);
 	id_drop_events(&events);
 	if (id->is_sync)
 		sync_drop_event(id);

@@ -101,6 +101,8 @@ struct id {
 	struct cm_timer resolve_timer; /* next look at the neighbour */
 	struct cm_time resolve_give_up;
 
+	struct list groups; /* multicast: struct group, in the order they were joined */
+
 	/* The device that the program was shown; by the program's threads only, as what follows. */
 	struct device *attached;
 	struct ibv_ece local_ece;  /* what REQ or REP says of us; vendor 0: nothing */
@@ -153,14 +155,17 @@ void id_after_fork(void);
  */
 void id_set_channel(struct id *id, struct channel *channel);
 
-/** id_charge() - one event more was taken for this id. */
-void id_charge(struct id *id);
+/** id_charge() - an event was taken: one more for its owner, and for its multicast group. */
+void id_charge(const struct event *event);
 
 /** id_credit() - one of the taken events was acknowledged; frees it, or keeps it to spare. */
 void id_credit(struct id *id, struct event *event);
 
 /** id_wait_acked() - wait until every event taken for this id is acknowledged. */
 void id_wait_acked(struct id *id);
+
+/** id_wait_group_acked() - wait until those about one of its multicast groups are. */
+void id_wait_group_acked(struct id *id, const struct group *group);
 
 /**
  * id_event() - make an event about an id

@@ -7,10 +7,6 @@
  */
 
 /* clang-format off */
-LATER(int, -1, rdma_join_multicast, (struct rdma_cm_id *id, struct sockaddr *addr, void *context))
-LATER(int, -1, rdma_join_multicast_ex,
-      (struct rdma_cm_id *id, struct rdma_cm_join_mc_attr_ex *attr, void *context))
-LATER(int, -1, rdma_leave_multicast, (struct rdma_cm_id *id, struct sockaddr *addr))
 LATER(int, -1, rdma_resolve_addrinfo,
       (struct rdma_cm_id *id, const char *node, const char *service,
        const struct rdma_addrinfo *hints))

@@ -8,6 +8,7 @@
 
 #include "lib/engine.h"
 #include "lib/log.h"
+#include "lib/multicast.h"
 #include "lib/resolve.h"
 
 static void forget_conn(struct cm_conn *conn, void *arg)
@@ -74,6 +75,7 @@ void removal_of_device(struct device *device)
 			tell(engine, id, &dropped);
 	}
 	engine_unlock();
+	multicast_device_gone(device);
 	id_drop_events(&dropped);
 }
 

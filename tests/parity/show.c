@@ -23,7 +23,9 @@ int show_call(const char *what, int result)
 {
 	int cause = errno;
 
-	if (result == -1)
+	if (result == -1 && cause && !strerrorname_np(cause))
+		SAY("%s -> -1 errno %d", what, cause);
+	else if (result == -1)
 		SAY("%s -> -1 %s", what, cause ? strerrorname_np(cause) : "no errno");
 	else
 		SAY("%s -> %d", what, result);

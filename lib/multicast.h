@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Multicast: the groups of an id. The API is in multicast.c; taking events attaches the queue pair,
+ * destroying an id and losing a device end its memberships.
+ */
+#ifndef LIB_MULTICAST_H
+#define LIB_MULTICAST_H
+
+#include "lib/device.h"
+#include "lib/group.h"
+
+/**
+ * multicast_attach() - attach the id's queue pair to the group that an event is about
+ *
+ * In the program's thread, when it takes the event. A member that only sends, or that has no queue
+ * pair, needs nothing of it.
+ *
+ * Return: 0 or -errno.
+ */
+int multicast_attach(struct event *event);
+
+/** multicast_exit_all() - an id goes: it is no member of its groups any more; no lock is held. */
+void multicast_exit_all(struct id *id);
+
+/** multicast_free_all() - free the groups of an id whose events are all acknowledged. */
+void multicast_free_all(struct id *id);
+
+/** multicast_device_gone() - its ids' memberships end; they keep the groups. No lock is held. */
+void multicast_device_gone(const struct device *device);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the multicast scenarios share: groups of their own, and who is a member. */
+#ifndef PARITY_GROUPS_H
+#define PARITY_GROUPS_H
+
+#include "steps.h"
+
+#define MANY_GROUPS 50
+
+/**
+ * group() - a group of this scenario
+ * @s:      the scene
+ * @number: which, less than 64
+ *
+ * Return: its address with port 0, in one of eight static buffers, used in turn.
+ */
+struct sockaddr *group(const struct scene *s, unsigned int number);
+
+/** is_member() - is this host's interface a member, by IGMP or MLD? */
+bool is_member(const struct scene *s, unsigned int number);
+
+/** show_member() - print it. */
+void show_member(const struct scene *s, unsigned int number);
+
+/** await_no_member() - wait until it is none any more; gives up after PATIENCE_MS. */
+void await_no_member(const struct scene *s, unsigned int number);
+
+/** send_only() - the arguments of a join that does not receive. */
+struct rdma_cm_join_mc_attr_ex send_only(struct sockaddr *group);
+
+/** bound_datagram_id() - an id for datagrams, bound to this host's address. */
+struct rdma_cm_id *bound_datagram_id(struct scene *s, const char *label);
+
+#endif
