@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "lib/api.h"
+#include "lib/channel_set.h"
 #include "lib/device.h"
 #include "lib/id.h"
 
@@ -35,6 +36,7 @@ int channel_new(struct channel **ret)
 	channel->lock = (pthread_mutex_t)PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
 	list_init(&channel->events);
 	list_init(&channel->posted);
+	channel_set_add(channel);
 	*ret = channel;
 	return 0;
 }
@@ -53,6 +55,8 @@ static void let_go(struct channel *channel)
 
 void channel_close(struct channel *channel)
 {
+	if (!channel_set_remove(channel))
+		return;
 	pthread_mutex_lock(&channel->lock);
 	channel->closed = true;
 	while (channel->n_writers) { /* they do not stay long */
@@ -130,6 +134,7 @@ void channel_take_posted(struct list *ret)
 void channel_after_fork(void)
 {
 	list_init(&posted);
+	channel_set_after_fork();
 }
 
 /* An event that was taken meanwhile needs no signal. */
@@ -285,10 +290,9 @@ int channel_take(struct channel *channel, int cancel_state, struct event **ret)
 	struct event *event = NULL;
 	int fd, err = 0;
 
-	pthread_mutex_lock(&channel->lock);
+	if (!channel_set_lock(channel))
+		return -EBADF;
 	channel->refs++;
-	if (channel->closed)
-		err = -EBADF;
 	while (!err && !(event = first_event(channel))) {
 		/* Who is here when the channel is closed stays: rping fails at its end else. */
 		if (!channel->closed && !channel_is_blocking(channel)) {

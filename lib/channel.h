@@ -34,7 +34,8 @@ struct channel {
 	struct rdma_event_channel pub; /* first */
 	pthread_mutex_t lock;
 	struct list events;
-	unsigned int refs; /* its maker, its ids, and each thread inside channel_take() */
+	struct channel *next_open; /* channel_set.c's */
+	unsigned int refs;	   /* its maker, its ids, and each thread inside channel_take() */
 	bool closed;
 	struct list posted; /* in the list of channels to be signalled */
 	bool is_posted;
@@ -53,6 +54,7 @@ int channel_new(struct channel **ret);
 
 /**
  * channel_close() - close the descriptor; threads that wait for events are left waiting
+ * @channel: one that is not open any more, or never was, is passed over
  *
  * The memory goes when the last of them is out and the last id is gone: a program that destroys
  * them in the wrong order is in error, but not to be punished with what was freed.
@@ -82,7 +84,7 @@ void channel_signal_posted(struct list *channels);
 
 /**
  * channel_take() - take the oldest event, wait for one if the descriptor is blocking
- *
+ * @channel:      may be closed, and freed: the pointer is not followed unless it is an open one's
  * @cancel_state: that of the program, in force while this waits: see api.h
  *
  * The event is charged to its owner before the channel is unlocked.
@@ -91,7 +93,7 @@ void channel_signal_posted(struct list *channels);
  * process ends: programs close a channel with a thread inside and call an error fatal.
  *
  * Return: 0; -EAGAIN if the descriptor is non-blocking and there is none; -EINTR; -EBADF if the
- * channel is closed already.
+ * channel was closed before.
  */
 int channel_take(struct channel *channel, int cancel_state, struct event **ret);
 

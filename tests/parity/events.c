@@ -181,6 +181,24 @@ static void get_is_a_cancellation_point(struct scene *s)
 	close_id(id);
 }
 
+/* As mckey and rping end: with a thread inside. */
+static void channel_goes_under_a_blocked_get(struct scene *s)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	pthread_t getter;
+	void *result;
+
+	(void)s;
+	pthread_create(&getter, NULL, get_and_show, channel);
+	pause_ms(QUIET_MS);
+	rdma_destroy_event_channel(channel);
+	pause_ms(QUIET_MS);
+	SAY("returned %d", !pthread_tryjoin_np(getter, &result));
+	pthread_cancel(getter);
+	pthread_join(getter, &result);
+	SAY("cancelled %d", result == PTHREAD_CANCELED);
+}
+
 static void channels_keep_their_events_apart(struct scene *s)
 {
 	struct rdma_event_channel *first = s->channel, *second = rdma_create_event_channel();
@@ -212,6 +230,8 @@ const struct scenario event_scenarios[] = {
 	LOCAL("events-wake", blocked_get_wakes_up, 0, "a thread that waits in rdma_get_cm_event"),
 	LOCAL("events-cancel", get_is_a_cancellation_point, 0,
 	      "a thread that is cancelled in rdma_get_cm_event"),
+	LOCAL("events-destroyed-channel", channel_goes_under_a_blocked_get, 0,
+	      "a channel is destroyed while a thread waits in rdma_get_cm_event"),
 	LOCAL("events-channels", channels_keep_their_events_apart, 0,
 	      "two channels in one process"),
 	LAST_SCENARIO,

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The open event channels, by their address: see channel_set.h. */
+#include "lib/channel_set.h"
+
+#include <stdint.h>
+
+#define N_CHAINS   256 /* a power of 2 */
+#define ALIGN_BITS 4   /* of what malloc() returns, which say nothing */
+
+/* The chains are whole at every moment, so that a fork at any finds them so. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct channel *chains[N_CHAINS];
+
+static struct channel **chain_of(const struct channel *channel)
+{
+	uintptr_t key = (uintptr_t)channel >> ALIGN_BITS;
+
+	return &chains[(key ^ key >> 8) & (N_CHAINS - 1)];
+}
+
+/* Return: what points to it, or to the end of its chain. */
+static struct channel **find(const struct channel *channel)
+{
+	struct channel **at = chain_of(channel);
+
+	while (*at && *at != channel)
+		at = &(*at)->next_open;
+	return at;
+}
+
+void channel_set_add(struct channel *channel)
+{
+	struct channel **chain = chain_of(channel);
+
+	pthread_mutex_lock(&lock);
+	channel->next_open = *chain;
+	*chain = channel;
+	pthread_mutex_unlock(&lock);
+}
+
+bool channel_set_remove(struct channel *channel)
+{
+	struct channel **at;
+	bool is_open;
+
+	pthread_mutex_lock(&lock);
+	at = find(channel);
+	is_open = *at;
+	if (is_open)
+		*at = channel->next_open;
+	pthread_mutex_unlock(&lock);
+	return is_open;
+}
+
+bool channel_set_lock(struct channel *channel)
+{
+	bool is_open;
+
+	pthread_mutex_lock(&lock);
+	is_open = *find(channel);
+	if (is_open)
+		pthread_mutex_lock(&channel->lock);
+	pthread_mutex_unlock(&lock);
+	return is_open;
+}
+
+void channel_set_after_fork(void)
+{
+	pthread_mutex_init(&lock, NULL);
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Event channels that are destroyed while threads read from them (lib/channel.c,
+ * lib/channel_set.c). Under sanitizers these tests show that nothing freed is touched.
+ */
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "lib/channel.h"
+
+#define ROUNDS	 200
+#define QUIET_US 50000
+
+static struct channel *channel_or_fail(void)
+{
+	struct channel *channel;
+
+	ck_assert_int_eq(channel_new(&channel), 0);
+	return channel;
+}
+
+static int get(struct rdma_event_channel *channel)
+{
+	struct rdma_cm_event *event;
+
+	return rdma_get_cm_event(channel, &event) ? errno : 0;
+}
+
+START_TEST(empty_channel_without_blocking_says_eagain)
+{
+	struct channel *channel = channel_or_fail();
+
+	fcntl(channel->pub.fd, F_SETFL, O_NONBLOCK);
+	ck_assert_int_eq(get(&channel->pub), EAGAIN);
+	rdma_destroy_event_channel(&channel->pub);
+}
+END_TEST
+
+START_TEST(destroyed_channel_says_ebadf)
+{
+	struct channel *channel = channel_or_fail();
+
+	rdma_destroy_event_channel(&channel->pub);
+	ck_assert_int_eq(get(&channel->pub), EBADF);
+}
+END_TEST
+
+START_TEST(what_never_was_a_channel_says_ebadf)
+{
+	struct rdma_event_channel foreign = { .fd = 0 };
+
+	ck_assert_int_eq(get(&foreign), EBADF);
+}
+END_TEST
+
+START_TEST(destroying_twice_closes_no_foreign_descriptor)
+{
+	struct channel *channel = channel_or_fail();
+	int was = channel->pub.fd;
+	int fd;
+
+	rdma_destroy_event_channel(&channel->pub);
+	fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	ck_assert_int_eq(fd, was);
+	rdma_destroy_event_channel(&channel->pub);
+	ck_assert_int_ne(fcntl(fd, F_GETFD), -1);
+	close(fd);
+}
+END_TEST
+
+START_TEST(one_of_many_channels_is_destroyed)
+{
+	struct channel *channels[ROUNDS];
+	int i;
+
+	for (i = 0; i < ROUNDS; i++) {
+		channels[i] = channel_or_fail();
+		fcntl(channels[i]->pub.fd, F_SETFL, O_NONBLOCK);
+	}
+	rdma_destroy_event_channel(&channels[ROUNDS / 2]->pub);
+	for (i = 0; i < ROUNDS; i++)
+		ck_assert_int_eq(get(&channels[i]->pub), i == ROUNDS / 2 ? EBADF : EAGAIN);
+	for (i = 0; i < ROUNDS; i++)
+		rdma_destroy_event_channel(&channels[i]->pub);
+}
+END_TEST
+
+static void *get_once(void *channel)
+{
+	return (void *)(intptr_t)get(channel);
+}
+
+START_TEST(thread_inside_stays_when_its_channel_goes)
+{
+	struct channel *channel = channel_or_fail();
+	pthread_t reader;
+	void *result;
+
+	pthread_create(&reader, NULL, get_once, &channel->pub);
+	usleep(QUIET_US);
+	rdma_destroy_event_channel(&channel->pub);
+	usleep(QUIET_US);
+	ck_assert_int_eq(pthread_tryjoin_np(reader, &result), EBUSY);
+	pthread_cancel(reader);
+	pthread_join(reader, &result);
+	ck_assert_ptr_eq(result, PTHREAD_CANCELED);
+}
+END_TEST
+
+/* As an event loop does, until it is told that its channel is gone. */
+static void *get_again_and_again(void *channel)
+{
+	int err;
+
+	do
+		err = get(channel);
+	while (err == EAGAIN);
+	return (void *)(intptr_t)err;
+}
+
+START_TEST(thread_that_comes_again_is_told)
+{
+	struct channel *channel;
+	pthread_t reader;
+	void *result;
+	int i;
+
+	for (i = 0; i < ROUNDS; i++) {
+		channel = channel_or_fail();
+		fcntl(channel->pub.fd, F_SETFL, O_NONBLOCK);
+		pthread_create(&reader, NULL, get_again_and_again, &channel->pub);
+		if (i % 2)
+			usleep((unsigned int)i);
+		rdma_destroy_event_channel(&channel->pub);
+		pthread_join(reader, &result);
+		ck_assert_int_eq((intptr_t)result, EBADF);
+	}
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("channel");
+	TCase *tc = tcase_create("destroyed");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_test(tc, empty_channel_without_blocking_says_eagain);
+	tcase_add_test(tc, destroyed_channel_says_ebadf);
+	tcase_add_test(tc, what_never_was_a_channel_says_ebadf);
+	tcase_add_test(tc, destroying_twice_closes_no_foreign_descriptor);
+	tcase_add_test(tc, one_of_many_channels_is_destroyed);
+	tcase_add_test(tc, thread_inside_stays_when_its_channel_goes);
+	tcase_add_test(tc, thread_that_comes_again_is_told);
+	suite_add_tcase(suite, tc);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
