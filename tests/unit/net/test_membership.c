@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Memberships in multicast groups (net/membership.h), in a network namespace of two interfaces:
+ * what the kernel then says of them.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <net/if.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "net/membership.h"
+#include "tests/unit/net/nets.h"
+
+#define MANY 50 /* more than a socket takes */
+
+/* Whether `ip maddr` lists it. */
+static bool is_member(const char *dev, const char *group)
+{
+	char command[128];
+
+	snprintf(command, sizeof(command), "ip maddr show dev %s | grep -qwF '%s'", dev, group);
+	return system(command) == 0;
+}
+
+static int join(const char *dev, const char *group)
+{
+	union addr addr = ip(group);
+
+	return membership_join(if_nametoindex(dev), &addr);
+}
+
+static void leave(const char *dev, const char *group)
+{
+	union addr addr = ip(group);
+
+	membership_leave(if_nametoindex(dev), &addr);
+}
+
+static const char *nth(int n)
+{
+	static char text[32];
+
+	snprintf(text, sizeof(text), "239.1.0.%d", n);
+	return text;
+}
+
+static int n_descriptors(void)
+{
+	DIR *folder = opendir("/proc/self/fd");
+	int n = 0;
+
+	while (readdir(folder))
+		n++;
+	closedir(folder);
+	return n;
+}
+
+START_TEST(interface_is_a_member_until_it_is_left)
+{
+	ck_assert_int_eq(join("d0", "239.1.2.3"), 0);
+	ck_assert(is_member("d0", "239.1.2.3"));
+	leave("d0", "239.1.2.3");
+	ck_assert(!is_member("d0", "239.1.2.3"));
+}
+END_TEST
+
+START_TEST(ipv6_group_is_joined_too)
+{
+	ck_assert_int_eq(join("d0", "ff0e::77"), 0);
+	ck_assert(is_member("d0", "ff0e::77"));
+	leave("d0", "ff0e::77");
+	ck_assert(!is_member("d0", "ff0e::77"));
+}
+END_TEST
+
+START_TEST(other_interface_is_no_member)
+{
+	ck_assert_int_eq(join("d0", "239.1.2.3"), 0);
+	ck_assert(!is_member("d1", "239.1.2.3"));
+	leave("d1", "239.1.2.3");
+	ck_assert(is_member("d0", "239.1.2.3"));
+	leave("d0", "239.1.2.3");
+}
+END_TEST
+
+START_TEST(each_join_needs_a_leave)
+{
+	ck_assert_int_eq(join("d0", "239.1.2.3"), 0);
+	ck_assert_int_eq(join("d0", "239.1.2.3"), 0);
+	leave("d0", "239.1.2.3");
+	ck_assert(is_member("d0", "239.1.2.3"));
+	leave("d0", "239.1.2.3");
+	ck_assert(!is_member("d0", "239.1.2.3"));
+	leave("d0", "239.1.2.3");
+}
+END_TEST
+
+START_TEST(more_groups_than_a_socket_takes_are_joined_with_few)
+{
+	int before = n_descriptors();
+	int i;
+
+	for (i = 0; i < MANY; i++)
+		ck_assert_int_eq(join("d0", nth(i)), 0);
+	ck_assert_int_lt(n_descriptors(), before + MANY / 10);
+	for (i = 0; i < MANY; i++)
+		ck_assert(is_member("d0", nth(i)));
+	for (i = 0; i < MANY; i++)
+		leave("d0", nth(i));
+	ck_assert(!is_member("d0", nth(0)));
+	ck_assert_int_eq(n_descriptors(), before);
+}
+END_TEST
+
+START_TEST(what_is_no_group_or_interface_is_refused_and_leaves_nothing)
+{
+	int before = n_descriptors();
+	union addr group = ip("239.1.2.3");
+
+	ck_assert_int_eq(join("d0", "10.0.0.9"), -EINVAL);
+	ck_assert_int_eq(membership_join(0, &group), -ENODEV);
+	ck_assert_int_eq(membership_join(9999, &group), -ENODEV);
+	ck_assert_int_eq(n_descriptors(), before);
+}
+END_TEST
+
+START_TEST(interface_that_went_away_can_be_left)
+{
+	int before = n_descriptors();
+	unsigned int ifindex = if_nametoindex("d0");
+	union addr group = ip("239.1.2.3");
+
+	ck_assert_int_eq(join("d0", "239.1.2.3"), 0);
+	run("ip link del d0");
+	membership_leave(ifindex, &group);
+	ck_assert_int_eq(n_descriptors(), before);
+}
+END_TEST
+
+/* A member that leaves a child behind, which lives until the pipe is closed. */
+static void live_on_in_a_child(int ready, const int hold[2])
+{
+	char byte;
+
+	close(hold[1]);
+	if (join("d0", "239.1.2.3"))
+		_exit(1);
+	if (fork())
+		pause();
+	membership_after_fork();
+	if (write(ready, "", 1) == 1 && read(hold[0], &byte, 1) == 0)
+		_exit(0);
+	_exit(1);
+}
+
+START_TEST(child_does_not_hold_its_parents_memberships)
+{
+	int hold[2], ready[2];
+	pid_t member;
+	char byte;
+
+	ck_assert_int_eq(pipe(hold), 0);
+	ck_assert_int_eq(pipe(ready), 0);
+	member = fork();
+	if (!member)
+		live_on_in_a_child(ready[1], hold);
+	ck_assert_int_eq(read(ready[0], &byte, 1), 1);
+	ck_assert(is_member("d0", "239.1.2.3"));
+	kill(member, SIGKILL);
+	waitpid(member, NULL, 0);
+	ck_assert(!is_member("d0", "239.1.2.3"));
+	close(hold[1]);
+}
+END_TEST
+
+static void add_tests(TCase *tc)
+{
+	tcase_add_test(tc, interface_is_a_member_until_it_is_left);
+	tcase_add_test(tc, ipv6_group_is_joined_too);
+	tcase_add_test(tc, other_interface_is_no_member);
+	tcase_add_test(tc, each_join_needs_a_leave);
+	tcase_add_test(tc, more_groups_than_a_socket_takes_are_joined_with_few);
+	tcase_add_test(tc, what_is_no_group_or_interface_is_refused_and_leaves_nothing);
+	tcase_add_test(tc, interface_that_went_away_can_be_left);
+	tcase_add_test(tc, child_does_not_hold_its_parents_memberships);
+}
+
+int main(void)
+{
+	static const struct nets_case cases[] = {
+		{"two networks", two_nets, add_tests},
+		{ NULL,		NULL,     NULL	   },
+	};
+
+	return nets_run("membership", cases);
+}
