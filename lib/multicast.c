@@ -187,10 +187,16 @@ static struct group *find(const struct id *id, const struct sockaddr *sa)
 	return found;
 }
 
-/* From here on no event of the group comes. */
+/*
+ * From here on no event of the group comes.
+ *
+ * Return: 0; -EADDRNOTAVAIL if there is no such group; -ENXIO if there is, but the device has gone,
+ * as stock says then.
+ */
 static int withdraw(struct id *id, const struct sockaddr *sa, struct list *events,
 		    struct group **ret)
 {
+	int err = -EADDRNOTAVAIL;
 	struct group *group;
 
 	engine_lock();
@@ -198,10 +204,11 @@ static int withdraw(struct id *id, const struct sockaddr *sa, struct list *event
 	if (group) {
 		list_remove(&group->link);
 		channel_withdraw_of_group(id->channel, group, events);
+		err = id->device_gone ? -ENXIO : 0;
 	}
 	engine_unlock();
 	*ret = group;
-	return group ? 0 : -EADDRNOTAVAIL;
+	return err;
 }
 
 static int leave(struct id *id, const struct sockaddr *sa)
@@ -214,7 +221,7 @@ static int leave(struct id *id, const struct sockaddr *sa)
 		return -EINVAL;
 	list_init(&events);
 	err = withdraw(id, sa, &events, &group);
-	if (err)
+	if (!group)
 		return err;
 	if (group->is_attached && id->pub.qp)
 		ibv_detach_mcast(id->pub.qp, &group->ah.grh.dgid, group->ah.dlid);
@@ -222,7 +229,7 @@ static int leave(struct id *id, const struct sockaddr *sa)
 	id_drop_events(&events);
 	id_wait_group_acked(id, group);
 	free(group);
-	return 0;
+	return err;
 }
 
 int rdma_leave_multicast(struct rdma_cm_id *id, struct sockaddr *addr)

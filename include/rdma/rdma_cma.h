@@ -620,7 +620,10 @@ int rdma_disconnect(struct rdma_cm_id *id);
  *
  * Done with RDMA_CM_EVENT_MULTICAST_JOIN, id->qp being attached, or RDMA_CM_EVENT_MULTICAST_ERROR.
  *
- * Return: 0, or -1 with errno set: EINVAL without device or for an unknown family.
+ * On RoCE v2 there are groups of IPv4 only, and full members make their host a member by IGMP.
+ *
+ * Return: 0, or -1 with errno set: EINVAL without device, for a zero address or an unknown family;
+ * 524, the kernel's ENOTSUPP, for a group that the link layer has no form for.
  */
 int rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr, void *context);
 
@@ -643,7 +646,8 @@ int rdma_join_multicast_ex(struct rdma_cm_id *id, struct rdma_cm_join_mc_attr_ex
  *
  * Blocks until the group's events are acknowledged.
  *
- * Return: 0, or -1 with errno set: EADDRNOTAVAIL if not joined, EINVAL for an unknown family.
+ * Return: 0, or -1 with errno set: EADDRNOTAVAIL if not joined, EINVAL for an unknown family, ENXIO
+ * if the device is gone (the group is left all the same).
  */
 int rdma_leave_multicast(struct rdma_cm_id *id, struct sockaddr *addr);
 

@@ -99,14 +99,24 @@ static void do_channel(void)
 	answer(channel ? 0 : -1);
 }
 
-static void do_id(void)
+static void make_id(enum rdma_port_space ps)
 {
 	struct rdma_cm_id *id;
-	int ret = rdma_create_id(channel, &id, NULL, RDMA_PS_TCP);
+	int ret = rdma_create_id(channel, &id, NULL, ps);
 
 	if (!ret)
 		give_name(word[1], id);
 	answer(ret);
+}
+
+static void do_id(void)
+{
+	make_id(RDMA_PS_TCP);
+}
+
+static void do_datagram(void)
+{
+	make_id(RDMA_PS_UDP);
 }
 
 static void do_bind(void)
@@ -139,7 +149,7 @@ static void do_qp(void)
 {
 	struct ibv_qp_init_attr attr = {
 		.cap = {4, 4, 1, 1, 0},
-		  .qp_type = IBV_QPT_RC
+		  .qp_type = the_id()->qp_type
 	};
 
 	answer(rdma_create_qp(the_id(), NULL, &attr));
@@ -167,6 +177,22 @@ static void do_reject(void)
 static void do_disconnect(void)
 {
 	answer(rdma_disconnect(the_id()));
+}
+
+static void do_join(void)
+{
+	struct sockaddr_storage addr;
+
+	set_addr(word[2], NULL, &addr);
+	answer(rdma_join_multicast(the_id(), (struct sockaddr *)&addr, NULL));
+}
+
+static void do_leave(void)
+{
+	struct sockaddr_storage addr;
+
+	set_addr(word[2], NULL, &addr);
+	answer(rdma_leave_multicast(the_id(), (struct sockaddr *)&addr));
 }
 
 static void do_destroy(void)
@@ -237,20 +263,23 @@ static const struct {
 	void (*act)(void);
 } commands[] = {
 	{"channel",     do_channel	},
-	{ "id",		do_id	      },
+	   { "id",	   do_id	 },
+	      { "datagram",   do_datagram	},
 	{ "bind",	  do_bind	  },
-	{ "listen",	    do_listen    },
-	{ "resolve",    do_resolve	},
+	   { "listen",     do_listen	 },
+	      { "resolve",	   do_resolve   },
 	{ "route",	   do_route	    },
-	{ "qp",		do_qp	      },
-	{ "connect",    do_connect	},
+	   { "qp",	   do_qp	 },
+	      { "connect",	   do_connect   },
 	{ "accept",	    do_accept    },
-	{ "reject",	    do_reject    },
-	{ "disconnect", do_disconnect},
-	{ "destroy",    do_destroy	},
+	   { "reject",     do_reject	 },
+	      { "disconnect", do_disconnect},
+	{ "join",	  do_join	  },
+	   { "leave",      do_leave     },
+	      { "destroy",	   do_destroy   },
 	{ "event",	   do_event	    },
-	{ "pending",    do_pending	},
-	{ "devices",    do_devices	},
+	   { "pending",	do_pending   },
+	      { "devices",	   do_devices   },
 	{ "exit",	  do_exit	  },
 };
 
