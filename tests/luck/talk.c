@@ -4,6 +4,7 @@
  */
 #include "talk.h"
 
+#include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
 #include <netdb.h>
@@ -13,12 +14,14 @@
 #include <string.h>
 
 #define RESOLVE_MS 2000
+#define GROUP	   "239.70.0.9"
 
 struct talk {
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *listener;
 	struct rdma_cm_id *client;
 	struct rdma_cm_id *server;
+	struct rdma_cm_id *member;
 	struct outcome outcome;
 	int wait_ms;
 };
@@ -104,6 +107,29 @@ static bool connect_both(struct talk *talk)
 	       expect_both(talk, RDMA_CM_EVENT_ESTABLISHED);
 }
 
+/* The port is in the same place in both families. */
+static struct sockaddr_storage without_port(const struct addrinfo *at)
+{
+	struct sockaddr_storage addr = { 0 };
+
+	memcpy(&addr, at->ai_addr, at->ai_addrlen);
+	((struct sockaddr_in *)&addr)->sin_port = 0;
+	return addr;
+}
+
+static bool join_group(struct talk *talk, const struct addrinfo *at)
+{
+	struct sockaddr_in group = { .sin_family = AF_INET, .sin_addr = { inet_addr(GROUP) } };
+	struct sockaddr_storage addr = without_port(at);
+	struct sockaddr *to = (struct sockaddr *)&group;
+
+	return TRY(talk, rdma_create_id(talk->channel, &talk->member, NULL, RDMA_PS_UDP)) &&
+	       TRY(talk, rdma_bind_addr(talk->member, (struct sockaddr *)&addr)) &&
+	       TRY(talk, rdma_join_multicast(talk->member, to, NULL)) &&
+	       expect(talk, RDMA_CM_EVENT_MULTICAST_JOIN) &&
+	       TRY(talk, rdma_leave_multicast(talk->member, to));
+}
+
 static bool part(struct talk *talk)
 {
 	return TRY(talk, rdma_disconnect(talk->client)) &&
@@ -133,8 +159,9 @@ struct outcome talk(const char *addr, const char *port, int wait_ms)
 	talk.channel = rdma_create_event_channel();
 	if (!talk.channel)
 		fail(&talk, "rdma_create_event_channel()", errno);
-	else if (meet(&talk, at->ai_addr) && connect_both(&talk))
+	else if (meet(&talk, at->ai_addr) && connect_both(&talk) && join_group(&talk, at))
 		part(&talk);
+	drop(talk.member);
 	drop(talk.client);
 	drop(talk.server);
 	drop(talk.listener);
