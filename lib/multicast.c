@@ -12,6 +12,7 @@
 
 #include "lib/api.h"
 #include "lib/engine.h"
+#include "lib/sync.h"
 
 #define MULTICAST_QPN 0xffffff
 #define ALL_ATTRS     (RDMA_CM_JOIN_MC_ATTR_ADDRESS | RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS)
@@ -144,7 +145,7 @@ int rdma_join_multicast_ex(struct rdma_cm_id *id, struct rdma_cm_join_mc_attr_ex
 {
 	if (!id || !mc_join_attr)
 		return api_return(-EINVAL);
-	return api_return(join_ex(id_of(id), mc_join_attr, context));
+	return sync_return(id_of(id), join_ex(id_of(id), mc_join_attr, context));
 }
 
 int rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr, void *context)
