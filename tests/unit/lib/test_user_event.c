@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * rdma_write_cm_event() (lib/user_event.c): ids without a device, events that the test writes.
+ */
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <rdma/rdma_cma.h>
+#include <stdlib.h>
+
+#include "lib/engine.h"
+
+static struct channel *channel;
+static struct id *id;
+
+static struct id *new_id(void)
+{
+	struct engine *engine;
+	struct id *made;
+
+	ck_assert_int_eq(id_new(channel, RDMA_PS_TCP, &made), 0);
+	engine = engine_lock();
+	list_append(&engine->ids, &made->link);
+	engine_unlock();
+	return made;
+}
+
+static void setup(void)
+{
+	ck_assert_int_eq(engine_start(), 0);
+	ck_assert_int_eq(channel_new(&channel), 0);
+	fcntl(channel->pub.fd, F_SETFL, O_NONBLOCK);
+	id = new_id();
+}
+
+static void teardown(void)
+{
+	if (id)
+		rdma_destroy_id(&id->pub);
+	channel_close(channel);
+}
+
+static void write_user(struct id *of, int status, uint64_t arg)
+{
+	ck_assert_int_eq(rdma_write_cm_event(&of->pub, RDMA_CM_EVENT_USER, status, arg), 0);
+}
+
+static struct rdma_cm_event *take(void)
+{
+	struct rdma_cm_event *event;
+
+	ck_assert_int_eq(rdma_get_cm_event(&channel->pub, &event), 0);
+	return event;
+}
+
+static bool is_readable(void)
+{
+	struct pollfd poller = { .fd = channel->pub.fd, .events = POLLIN };
+
+	return poll(&poller, 1, 0) == 1;
+}
+
+START_TEST(what_was_written_is_read)
+{
+	struct rdma_cm_event *event;
+
+	write_user(id, -77, UINT64_MAX - 1);
+	event = take();
+	ck_assert_int_eq(event->event, RDMA_CM_EVENT_USER);
+	ck_assert_ptr_eq(event->id, &id->pub);
+	ck_assert_ptr_null(event->listen_id);
+	ck_assert_int_eq(event->status, -77);
+	ck_assert_uint_eq(event->param.arg, UINT64_MAX - 1);
+	rdma_ack_cm_event(event);
+}
+END_TEST
+
+START_TEST(user_events_keep_their_place_among_others)
+{
+	const enum rdma_cm_event_type order[] = { RDMA_CM_EVENT_USER, RDMA_CM_EVENT_ADDR_CHANGE,
+						  RDMA_CM_EVENT_USER };
+	struct rdma_cm_event *event;
+	unsigned int i;
+
+	write_user(id, 0, 0);
+	engine_lock();
+	id_notify(id, RDMA_CM_EVENT_ADDR_CHANGE, 0);
+	engine_unlock();
+	write_user(id, 0, 2);
+	for (i = 0; i < 3; i++) {
+		event = take();
+		ck_assert_int_eq(event->event, order[i]);
+		rdma_ack_cm_event(event);
+	}
+}
+END_TEST
+
+START_TEST(channel_is_readable_while_a_user_event_waits)
+{
+	ck_assert(!is_readable());
+	write_user(id, 0, 0);
+	ck_assert(is_readable());
+	rdma_ack_cm_event(take());
+	ck_assert(!is_readable());
+}
+END_TEST
+
+START_TEST(other_types_are_refused) /* loop test: _i is the type */
+{
+	ck_assert_int_eq(rdma_write_cm_event(&id->pub, (enum rdma_cm_event_type)_i, 0, 0), -1);
+	ck_assert_int_eq(errno, EINVAL);
+	ck_assert(!is_readable());
+}
+END_TEST
+
+START_TEST(no_id_is_refused)
+{
+	ck_assert_int_eq(rdma_write_cm_event(NULL, RDMA_CM_EVENT_USER, 0, 0), -1);
+	ck_assert_int_eq(errno, EINVAL);
+}
+END_TEST
+
+START_TEST(untaken_user_events_go_with_their_id)
+{
+	struct id *other = new_id();
+	struct rdma_cm_event *event;
+
+	write_user(other, 0, 1);
+	write_user(id, 0, 2);
+	write_user(other, 0, 3);
+	ck_assert_int_eq(rdma_destroy_id(&other->pub), 0);
+	event = take();
+	ck_assert_uint_eq(event->param.arg, 2);
+	rdma_ack_cm_event(event);
+	ck_assert(!is_readable());
+}
+END_TEST
+
+static void *destroy(void *arg)
+{
+	rdma_destroy_id(arg);
+	return NULL;
+}
+
+static struct id *being_destroyed(pthread_t *thread, struct rdma_cm_event **held)
+{
+	struct id *gone = id;
+
+	write_user(id, 0, 0);
+	*held = take();
+	id = NULL;
+	ck_assert_int_eq(pthread_create(thread, NULL, destroy, &gone->pub), 0);
+	while (!engine_id_is(gone, ID_DESTROYING))
+		poll(NULL, 0, 1);
+	return gone;
+}
+
+START_TEST(destroying_waits_for_a_taken_user_event)
+{
+	struct rdma_cm_event *event;
+	pthread_t thread;
+
+	being_destroyed(&thread, &event);
+	ck_assert_int_eq(pthread_tryjoin_np(thread, NULL), EBUSY);
+	rdma_ack_cm_event(event);
+	ck_assert_int_eq(pthread_join(thread, NULL), 0);
+}
+END_TEST
+
+START_TEST(id_that_is_being_destroyed_takes_no_more_events)
+{
+	struct rdma_cm_event *event;
+	pthread_t thread;
+	struct id *gone = being_destroyed(&thread, &event);
+
+	ck_assert_int_eq(rdma_write_cm_event(&gone->pub, RDMA_CM_EVENT_USER, 0, 0), -1);
+	ck_assert_int_eq(errno, EINVAL);
+	rdma_ack_cm_event(event);
+	pthread_join(thread, NULL);
+	ck_assert(!is_readable());
+}
+END_TEST
+
+#define N_WRITERS 4
+#define N_EACH	  500
+
+static void *write_many(void *arg)
+{
+	uint64_t who = (uintptr_t)arg, i;
+
+	for (i = 0; i < N_EACH; i++)
+		write_user(id, 0, who << 32 | i);
+	return NULL;
+}
+
+START_TEST(events_of_many_threads_all_arrive_each_threads_in_order)
+{
+	uint64_t next[N_WRITERS] = { 0 };
+	pthread_t thread[N_WRITERS];
+	struct rdma_cm_event *event;
+	uintptr_t i;
+
+	fcntl(channel->pub.fd, F_SETFL, 0);
+	for (i = 0; i < N_WRITERS; i++)
+		pthread_create(&thread[i], NULL, write_many, (void *)i);
+	for (i = 0; i < N_WRITERS * N_EACH; i++) {
+		event = take();
+		ck_assert_uint_eq((uint32_t)event->param.arg, next[event->param.arg >> 32]++);
+		rdma_ack_cm_event(event);
+	}
+	for (i = 0; i < N_WRITERS; i++)
+		pthread_join(thread[i], NULL);
+	ck_assert(!is_readable());
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("user_event");
+	TCase *tc = tcase_create("user_event");
+	SRunner *runner = srunner_create(suite);
+	int failed;
+
+	suite_add_tcase(suite, tc);
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, what_was_written_is_read);
+	tcase_add_test(tc, user_events_keep_their_place_among_others);
+	tcase_add_test(tc, channel_is_readable_while_a_user_event_waits);
+	tcase_add_loop_test(tc, other_types_are_refused, 0, RDMA_CM_EVENT_USER);
+	tcase_add_loop_test(tc, other_types_are_refused, RDMA_CM_EVENT_INTERNAL, 32);
+	tcase_add_test(tc, no_id_is_refused);
+	tcase_add_test(tc, untaken_user_events_go_with_their_id);
+	tcase_add_test(tc, destroying_waits_for_a_taken_user_event);
+	tcase_add_test(tc, id_that_is_being_destroyed_takes_no_more_events);
+	tcase_add_test(tc, events_of_many_threads_all_arrive_each_threads_in_order);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
