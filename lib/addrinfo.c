@@ -3,11 +3,12 @@
  * rdma_getaddrinfo() and rdma_freeaddrinfo(): names to what rdma_create_ep() takes. The names are
  * the C library's business; here its first answer is told in terms of queue pairs and port spaces.
  */
+#include "lib/addrinfo.h"
+
 #include <errno.h>
 #include <infiniband/ib.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <rdma/rdma_cma.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -217,7 +218,6 @@ static int resolve(const char *node, const char *service, const struct rdma_addr
 {
 	int rc;
 
-	*eai = 0;
 	if (node || service)
 		rc = ask_libc(node, service, hints, rai, eai);
 	else
@@ -228,30 +228,38 @@ static int resolve(const char *node, const char *service, const struct rdma_addr
 			 &rai->ai_src_len);
 }
 
+int addrinfo_find(const char *node, const char *service, const struct rdma_addrinfo *hints,
+		  struct rdma_addrinfo **ret, int *ret_eai)
+{
+	struct rdma_addrinfo *rai;
+	int rc;
+
+	*ret_eai = 0;
+	if (!node && !service && !hints)
+		return -EINVAL;
+	if (!have_devices())
+		return -ENODEV;
+	/* Service records are an InfiniBand subnet's; no RoCE port has an SA to ask. */
+	if (hints && hints->ai_flags & RAI_SA)
+		return -EOPNOTSUPP;
+	rai = calloc(1, sizeof(*rai));
+	if (!rai)
+		return -ENOMEM;
+	rc = resolve(node, service, hints, rai, ret_eai);
+	if (rc || *ret_eai)
+		rdma_freeaddrinfo(rai);
+	else
+		*ret = rai;
+	return rc;
+}
+
 int rdma_getaddrinfo(const char *node, const char *service, const struct rdma_addrinfo *hints,
 		     struct rdma_addrinfo **res)
 {
-	struct rdma_addrinfo *rai;
 	int eai;
-	int rc;
+	int rc = api_return(addrinfo_find(node, service, hints, res, &eai));
 
-	if (!node && !service && !hints)
-		return api_return(-EINVAL);
-	if (!have_devices())
-		return api_return(-ENODEV);
-	/* Service records are an InfiniBand subnet's; no RoCE port has an SA to ask. */
-	if (hints && hints->ai_flags & RAI_SA)
-		return api_return(-EOPNOTSUPP);
-	rai = calloc(1, sizeof(*rai));
-	if (!rai)
-		return api_return(-ENOMEM);
-	rc = resolve(node, service, hints, rai, &eai);
-	if (!rc && !eai) {
-		*res = rai;
-		return 0;
-	}
-	rdma_freeaddrinfo(rai);
-	return rc ? api_return(rc) : eai;
+	return eai ? eai : rc;
 }
 
 void rdma_freeaddrinfo(struct rdma_addrinfo *res)

@@ -13,6 +13,7 @@
 #include "lib/engine.h"
 #include "lib/listen.h"
 #include "lib/log.h"
+#include "lib/lookup.h"
 #include "lib/multicast.h"
 #include "lib/sync.h"
 
@@ -135,6 +136,7 @@ void id_free(struct id *id)
 {
 	multicast_free_all(id);
 	free(id->pub.route.path_rec);
+	rdma_freeaddrinfo(id->addrinfo);
 	free(id->request_qp);
 	free(id->prefix);
 	event_free(id->spare);
@@ -378,6 +380,7 @@ static void withdraw(struct id *id, struct list *events)
 	list_remove(&id->link);
 	list_remove(&id->resolving);
 	cm_timer_disarm(&engine->resolutions, &id->resolve_timer);
+	lookup_abandon(id);
 	if (id->conn)
 		engine_step(engine, &box, id->conn, CM_CALL_DESTROY, NULL);
 	id->conn = NULL;

@@ -101,6 +101,10 @@ struct id {
 	struct cm_timer resolve_timer; /* next look at the neighbour */
 	struct cm_time resolve_give_up;
 
+	/* Names: the look-up under way, and what the last one found, until it is fetched. */
+	struct lookup *lookup;
+	struct rdma_addrinfo *addrinfo;
+
 	struct list groups; /* multicast: struct group, in the order they were joined */
 
 	/* The device that the program was shown; by the program's threads only, as what follows. */

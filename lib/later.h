@@ -7,10 +7,6 @@
  */
 
 /* clang-format off */
-LATER(int, -1, rdma_resolve_addrinfo,
-      (struct rdma_cm_id *id, const char *node, const char *service,
-       const struct rdma_addrinfo *hints))
-LATER(int, -1, rdma_query_addrinfo, (struct rdma_cm_id *id, struct rdma_addrinfo **info))
 
 LATER(int, -1, rsocket, (int domain, int type, int protocol))
 LATER(int, -1, rbind, (int socket, const struct sockaddr *addr, socklen_t len))

@@ -814,9 +814,14 @@ int rdma_get_remote_ece(struct rdma_cm_id *id, struct ibv_ece *ece);
  * @service: as there; for RAI_SA a service id or a service name
  * @hints:   as there; RAI_SA or RAI_DNS in ai_flags says whom to ask, RAI_DNS if neither
  *
- * Done with RDMA_CM_EVENT_ADDRINFO_RESOLVED or RDMA_CM_EVENT_ADDRINFO_ERROR.
+ * Everything is copied. Done with RDMA_CM_EVENT_ADDRINFO_RESOLVED or, if the name server does not
+ * know the name (ENOENT) or does not answer (ETIMEDOUT), with RDMA_CM_EVENT_ADDRINFO_ERROR. A name
+ * server is not waited for here; what is wrong without asking one is an errno.
  *
- * Return: 0, or -1 with errno set: EBUSY before an earlier result was queried, EINVAL, ENOTSUP.
+ * Return: 0, or -1 with errno set: EBUSY before an earlier result was queried, ENOENT for an
+ * unknown service, EAFNOSUPPORT, ESOCKTNOSUPPORT; EINVAL for nothing to resolve; for RAI_SA also
+ * ENOTSUP with a @node or with RAI_DNS, EINVAL without @service or device, EOPNOTSUPP on a port of
+ * RoCE.
  */
 int rdma_resolve_addrinfo(struct rdma_cm_id *id, const char *node, const char *service,
 			  const struct rdma_addrinfo *hints);

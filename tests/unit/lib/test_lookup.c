@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * rdma_resolve_addrinfo() and rdma_query_addrinfo() (lib/lookup.c). The name server is here: it
+ * answers when the test lets it. libibverbs' device list is here, too.
+ */
+#include <check.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <netdb.h>
+#include <poll.h>
+#include <rdma/rdma_cma.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/engine.h"
+
+/* --- the outside world ---------------------------------------------------- */
+
+static struct ibv_device *no_devices[1];
+
+#undef ibv_get_device_list
+struct ibv_device **ibv_get_device_list(int *num)
+{
+	*num = 1;
+	return no_devices;
+}
+
+void ibv_free_device_list(struct ibv_device **list)
+{
+	ck_assert_ptr_eq(list, no_devices);
+}
+
+/* Names that begin with "host" are known, after a while; those with "slow" once answer is posted.
+ */
+static sem_t asked, answer;
+static atomic_int server_says;
+
+static int ask_server(const char *node)
+{
+	if (!strncmp(node, "slow", 4)) {
+		sem_post(&asked);
+		sem_wait(&answer);
+	}
+	return server_says;
+}
+
+int getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
+		struct addrinfo **list)
+{
+	int (*real)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+	int eai;
+
+	*(void **)&real = dlsym(RTLD_NEXT, "getaddrinfo");
+	eai = real(node, service, &(struct addrinfo){ .ai_flags = AI_NUMERICHOST }, list);
+	if (eai != EAI_NONAME || (hints && hints->ai_flags & AI_NUMERICHOST))
+		return eai;
+	eai = ask_server(node);
+	return eai ? eai : real("192.0.2.7", service, hints, list);
+}
+
+/* --- the ids -------------------------------------------------------------- */
+
+static struct channel *channel;
+static struct id *id;
+static struct rdma_addrinfo *found;
+
+static void setup(void)
+{
+	struct engine *engine;
+
+	sem_init(&asked, 0, 0);
+	sem_init(&answer, 0, 0);
+	server_says = 0;
+	found = NULL;
+	ck_assert_int_eq(engine_start(), 0);
+	ck_assert_int_eq(channel_new(&channel), 0);
+	ck_assert_int_eq(id_new(channel, RDMA_PS_TCP, &id), 0);
+	engine = engine_lock();
+	list_append(&engine->ids, &id->link);
+	engine_unlock();
+}
+
+static void teardown(void)
+{
+	if (id)
+		rdma_destroy_id(&id->pub);
+	rdma_freeaddrinfo(found);
+	channel_close(channel);
+}
+
+static int look_up(const char *node)
+{
+	return rdma_resolve_addrinfo(&id->pub, node, "7471", NULL);
+}
+
+static bool is_readable(void)
+{
+	struct pollfd poller = { .fd = channel->pub.fd, .events = POLLIN };
+
+	return poll(&poller, 1, 0) == 1;
+}
+
+static void expect_event(enum rdma_cm_event_type type, int status)
+{
+	struct rdma_cm_event *event;
+
+	ck_assert_int_eq(rdma_get_cm_event(&channel->pub, &event), 0);
+	ck_assert_int_eq(event->event, type);
+	ck_assert_int_eq(event->status, status);
+	ck_assert_ptr_eq(event->id, &id->pub);
+	rdma_ack_cm_event(event);
+}
+
+static void expect_failure(int rc, int err)
+{
+	ck_assert_int_eq(rc, -1);
+	ck_assert_int_eq(errno, err);
+}
+
+static void fetch(void)
+{
+	ck_assert_int_eq(rdma_query_addrinfo(&id->pub, &found), 0);
+}
+
+static uint32_t found_ip(void)
+{
+	return ntohl(((struct sockaddr_in *)(void *)found->ai_dst_addr)->sin_addr.s_addr);
+}
+
+/* --- results -------------------------------------------------------------- */
+
+START_TEST(number_is_resolved_when_the_call_returns)
+{
+	ck_assert_int_eq(look_up("192.0.2.1"), 0);
+	ck_assert(is_readable());
+	expect_event(RDMA_CM_EVENT_ADDRINFO_RESOLVED, 0);
+	fetch();
+	ck_assert_uint_eq(found_ip(), 0xc0000201);
+}
+END_TEST
+
+START_TEST(name_is_resolved_with_an_event)
+{
+	ck_assert_int_eq(look_up("host"), 0);
+	expect_event(RDMA_CM_EVENT_ADDRINFO_RESOLVED, 0);
+	fetch();
+	ck_assert_uint_eq(found_ip(), 0xc0000207);
+}
+END_TEST
+
+START_TEST(slow_name_server_does_not_hold_up_the_caller)
+{
+	ck_assert_int_eq(look_up("slow"), 0);
+	sem_wait(&asked);
+	ck_assert(!is_readable());
+	expect_failure(rdma_query_addrinfo(&id->pub, &found), ENOENT);
+	sem_post(&answer);
+	expect_event(RDMA_CM_EVENT_ADDRINFO_RESOLVED, 0);
+	fetch();
+}
+END_TEST
+
+START_TEST(what_the_caller_gave_is_its_own_again)
+{
+	struct sockaddr_in src = { .sin_family = AF_INET, .sin_port = 5 };
+	struct rdma_addrinfo hints = { .ai_src_addr = (struct sockaddr *)&src,
+				       .ai_src_len = sizeof(src) };
+	char node[] = "slow", service[] = "17";
+
+	ck_assert_int_eq(rdma_resolve_addrinfo(&id->pub, node, service, &hints), 0);
+	sem_wait(&asked);
+	memset(node, 0, sizeof(node));
+	memset(service, 0, sizeof(service));
+	memset(&hints, 0xff, sizeof(hints));
+	memset(&src, 0, sizeof(src));
+	sem_post(&answer);
+	expect_event(RDMA_CM_EVENT_ADDRINFO_RESOLVED, 0);
+	fetch();
+	ck_assert_uint_eq(found->ai_src_len, sizeof(src));
+	ck_assert_uint_eq(((struct sockaddr_in *)(void *)found->ai_src_addr)->sin_port, 5);
+}
+END_TEST
+
+START_TEST(result_is_handed_over_once)
+{
+	struct rdma_addrinfo *again = NULL;
+
+	look_up("192.0.2.1");
+	expect_event(RDMA_CM_EVENT_ADDRINFO_RESOLVED, 0);
+	fetch();
+	expect_failure(rdma_query_addrinfo(&id->pub, &again), ENOENT);
+	ck_assert_ptr_null(again);
+}
+END_TEST
+
+START_TEST(state_of_the_id_does_not_change)
+{
+	look_up("192.0.2.1");
+	expect_event(RDMA_CM_EVENT_ADDRINFO_RESOLVED, 0);
+	ck_assert(engine_id_is(id, ID_IDLE));
+}
+END_TEST
+
+/* --- one at a time -------------------------------------------------------- */
+
+START_TEST(second_look_up_waits_for_the_first_result_to_be_fetched)
+{
+	look_up("192.0.2.1");
+	expect_failure(look_up("192.0.2.2"), EBUSY);
+	expect_event(RDMA_CM_EVENT_ADDRINFO_RESOLVED, 0);
+	expect_failure(look_up("192.0.2.2"), EBUSY);
+	fetch();
+	ck_assert_int_eq(look_up("192.0.2.2"), 0);
+	expect_event(RDMA_CM_EVENT_ADDRINFO_RESOLVED, 0);
+}
+END_TEST
+
+START_TEST(second_look_up_is_refused_while_the_first_is_under_way)
+{
+	look_up("slow");
+	sem_wait(&asked);
+	expect_failure(look_up("192.0.2.2"), EBUSY);
+	sem_post(&answer);
+	expect_event(RDMA_CM_EVENT_ADDRINFO_RESOLVED, 0);
+}
+END_TEST
+
+START_TEST(failure_leaves_the_id_free_for_another_look_up)
+{
+	server_says = EAI_NONAME;
+	look_up("host");
+	expect_event(RDMA_CM_EVENT_ADDRINFO_ERROR, -ENOENT);
+	expect_failure(rdma_query_addrinfo(&id->pub, &found), ENOENT);
+	server_says = 0;
+	ck_assert_int_eq(look_up("host"), 0);
+	expect_event(RDMA_CM_EVENT_ADDRINFO_RESOLVED, 0);
+}
+END_TEST
+
+/* --- failures ------------------------------------------------------------- */
+
+static const struct {
+	int eai, err;
+} failures[] = {
+	{EAI_NONAME,      ENOENT	     },
+	{ EAI_AGAIN,	     ETIMEDOUT      },
+	{ EAI_FAIL,	    EIO		},
+	{ EAI_MEMORY,     ENOMEM	     },
+	{ EAI_FAMILY,     EAFNOSUPPORT   },
+	{ EAI_SOCKTYPE,	ESOCKTNOSUPPORT},
+	{ EAI_ADDRFAMILY, EAFNOSUPPORT   },
+};
+
+START_TEST(what_the_name_server_says_is_an_errno) /* loop test: _i is the row */
+{
+	server_says = failures[_i].eai;
+	ck_assert_int_eq(look_up("host"), 0);
+	expect_event(RDMA_CM_EVENT_ADDRINFO_ERROR, -failures[_i].err);
+}
+END_TEST
+
+START_TEST(what_is_wrong_without_a_name_server_is_told_at_once)
+{
+	expect_failure(rdma_resolve_addrinfo(&id->pub, "192.0.2.1", "no-such-service", NULL),
+		       ENOENT);
+	ck_assert(!is_readable());
+	ck_assert_int_eq(look_up("192.0.2.1"), 0);
+	expect_event(RDMA_CM_EVENT_ADDRINFO_RESOLVED, 0);
+}
+END_TEST
+
+START_TEST(name_that_must_be_a_number_is_refused_at_once)
+{
+	struct rdma_addrinfo hints = { .ai_flags = RAI_NUMERICHOST };
+
+	expect_failure(rdma_resolve_addrinfo(&id->pub, "host", NULL, &hints), ENOENT);
+}
+END_TEST
+
+START_TEST(nothing_to_look_for_is_refused)
+{
+	expect_failure(rdma_resolve_addrinfo(&id->pub, NULL, NULL, NULL), EINVAL);
+	expect_failure(rdma_resolve_addrinfo(NULL, "host", NULL, NULL), EINVAL);
+}
+END_TEST
+
+START_TEST(nowhere_to_put_a_result_is_refused)
+{
+	expect_failure(rdma_query_addrinfo(&id->pub, NULL), EINVAL);
+	expect_failure(rdma_query_addrinfo(NULL, &found), EINVAL);
+}
+END_TEST
+
+static const struct {
+	const char *node, *service;
+	int flags;
+	int err;
+} service_queries[] = {
+	{"host", "7471", RAI_SA,		  ENOTSUP},
+	{ NULL,	"7471", RAI_SA | RAI_DNS, ENOTSUP},
+	{ NULL,	"7471", RAI_SA,		EINVAL },
+	{ NULL,	NULL,   RAI_SA,	      EINVAL },
+};
+
+START_TEST(service_record_is_not_asked_for_without_subnet) /* loop test: _i is the row */
+{
+	struct rdma_addrinfo hints = { .ai_flags = service_queries[_i].flags };
+
+	expect_failure(rdma_resolve_addrinfo(&id->pub, service_queries[_i].node,
+					     service_queries[_i].service, &hints),
+		       service_queries[_i].err);
+}
+END_TEST
+
+/* --- ends ----------------------------------------------------------------- */
+
+START_TEST(unfetched_result_goes_with_its_id)
+{
+	look_up("192.0.2.1");
+	ck_assert_int_eq(rdma_destroy_id(&id->pub), 0);
+	id = NULL;
+	ck_assert(!is_readable());
+}
+END_TEST
+
+START_TEST(id_is_destroyed_while_the_name_server_is_silent)
+{
+	look_up("slow");
+	sem_wait(&asked);
+	ck_assert_int_eq(rdma_destroy_id(&id->pub), 0);
+	id = NULL;
+	sem_post(&answer);
+	poll(NULL, 0, 50); /* what comes now is nobody's */
+	ck_assert(!is_readable());
+}
+END_TEST
+
+static void add_tests(TCase *tc)
+{
+	tcase_add_test(tc, number_is_resolved_when_the_call_returns);
+	tcase_add_test(tc, name_is_resolved_with_an_event);
+	tcase_add_test(tc, slow_name_server_does_not_hold_up_the_caller);
+	tcase_add_test(tc, what_the_caller_gave_is_its_own_again);
+	tcase_add_test(tc, result_is_handed_over_once);
+	tcase_add_test(tc, state_of_the_id_does_not_change);
+	tcase_add_test(tc, second_look_up_waits_for_the_first_result_to_be_fetched);
+	tcase_add_test(tc, second_look_up_is_refused_while_the_first_is_under_way);
+	tcase_add_test(tc, failure_leaves_the_id_free_for_another_look_up);
+	tcase_add_loop_test(tc, what_the_name_server_says_is_an_errno, 0,
+			    sizeof(failures) / sizeof(failures[0]));
+	tcase_add_test(tc, what_is_wrong_without_a_name_server_is_told_at_once);
+	tcase_add_test(tc, name_that_must_be_a_number_is_refused_at_once);
+	tcase_add_test(tc, nothing_to_look_for_is_refused);
+	tcase_add_test(tc, nowhere_to_put_a_result_is_refused);
+	tcase_add_loop_test(tc, service_record_is_not_asked_for_without_subnet, 0,
+			    sizeof(service_queries) / sizeof(service_queries[0]));
+	tcase_add_test(tc, unfetched_result_goes_with_its_id);
+	tcase_add_test(tc, id_is_destroyed_while_the_name_server_is_silent);
+}
+
+int main(void)
+{
+	Suite *suite = suite_create("lookup");
+	TCase *tc = tcase_create("lookup");
+	SRunner *runner = srunner_create(suite);
+	int failed;
+
+	suite_add_tcase(suite, tc);
+	tcase_add_checked_fixture(tc, setup, teardown);
+	add_tests(tc);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
