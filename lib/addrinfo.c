@@ -15,11 +15,11 @@
 #include <string.h>
 
 #include "lib/api.h"
+#include "mad/cma_hdr.h"
 
 #define PKEY_DEFAULT 0xffff
 
 /* IBTA vol. 1, annex A11: a service id of the IP port spaces is space and port. */
-#define SID_PS_SHIFT  16
 #define SID_PS_MASK   0xffffffffffff0000ULL
 #define SID_PORT_MASK 0x000000000000ffffULL
 
@@ -124,18 +124,27 @@ static int copy_addr(const void *from, socklen_t bytes, struct sockaddr **ret, s
 	return 0;
 }
 
+struct sockaddr_ib addrinfo_gid_address(const union ibv_gid *gid, int port_space, uint16_t port)
+{
+	struct sockaddr_ib sib = { .sib_family = AF_IB };
+
+	sib.sib_pkey = htons(PKEY_DEFAULT);
+	memcpy(&sib.sib_addr, gid, sizeof(sib.sib_addr));
+	sib.sib_sid = htobe64(cma_service_id((uint16_t)port_space, port));
+	sib.sib_sid_mask = htobe64((port_space ? SID_PS_MASK : 0) | (port ? SID_PORT_MASK : 0));
+	return sib;
+}
+
 static struct sockaddr_ib to_gid_address(const struct sockaddr *sa, int port_space)
 {
 	const struct sockaddr_in6 *in6 = (const void *)sa;
-	struct sockaddr_ib sib = { .sib_family = AF_IB };
-	uint64_t port = ntohs(in6->sin6_port);
+	union ibv_gid gid;
+	struct sockaddr_ib sib;
 
-	sib.sib_pkey = htons(PKEY_DEFAULT);
+	memcpy(&gid, &in6->sin6_addr, sizeof(gid));
+	sib = addrinfo_gid_address(&gid, port_space, ntohs(in6->sin6_port));
 	sib.sib_flowinfo = in6->sin6_flowinfo;
 	sib.sib_scope_id = in6->sin6_scope_id;
-	memcpy(&sib.sib_addr, &in6->sin6_addr, sizeof(sib.sib_addr));
-	sib.sib_sid = htobe64(((uint64_t)port_space << SID_PS_SHIFT) + port);
-	sib.sib_sid_mask = htobe64((port_space ? SID_PS_MASK : 0) | (port ? SID_PORT_MASK : 0));
 	return sib;
 }
 
@@ -246,11 +255,14 @@ int addrinfo_find(const char *node, const char *service, const struct rdma_addri
 	if (!rai)
 		return -ENOMEM;
 	rc = resolve(node, service, hints, rai, ret_eai);
-	if (rc || *ret_eai)
+	if (rc || *ret_eai) {
 		rdma_freeaddrinfo(rai);
-	else
-		*ret = rai;
-	return rc;
+		return rc;
+	}
+	if (!(rai->ai_flags & RAI_PASSIVE))
+		addrinfo_add_route(&rai, hints ? hints->ai_flags : 0);
+	*ret = rai;
+	return 0;
 }
 
 int rdma_getaddrinfo(const char *node, const char *service, const struct rdma_addrinfo *hints,

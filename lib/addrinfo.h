@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What rdma_getaddrinfo() finds, with the two kinds of failure apart. For rdma_getaddrinfo(), which
- * mixes them as the interface demands, and for lookup.c, which makes an event of it.
+ * mixes them as the interface demands, and for lookup.c, which makes an event of it. What is known
+ * of names comes from the C library, what is known of paths from ibacm.
  */
 #ifndef LIB_ADDRINFO_H
 #define LIB_ADDRINFO_H
 
+#include <infiniband/ib.h>
 #include <rdma/rdma_cma.h>
 
 /**
@@ -22,5 +24,27 @@
  */
 int addrinfo_find(const char *node, const char *service, const struct rdma_addrinfo *hints,
 		  struct rdma_addrinfo **ret, int *ret_eai);
+
+/* In the hints, beside the RAI_ bits: path records are wanted, and no entry for InfiniBand. */
+#define ADDRINFO_ROUTE_ONLY 0x01000000
+
+/**
+ * addrinfo_gid_address() - the socket address of a service at a GID
+ * @gid:        where
+ * @port_space: 0 for any
+ * @port:       host byte order, 0 for any
+ *
+ * Return: the address, with the default partition.
+ */
+struct sockaddr_ib addrinfo_gid_address(const union ibv_gid *gid, int port_space, uint16_t port);
+
+/**
+ * addrinfo_add_route() - add what ibacm knows, if it is there and knows anything
+ * @list:  one entry that is not passive; one more may come in front of it
+ * @flags: of the hints, whose RAI_NUMERICHOST and RAI_NOROUTE ask for haste
+ *
+ * Blocks for IBACM_TIMEOUT_MS at most. Want of memory is no error: the entry is good without.
+ */
+void addrinfo_add_route(struct rdma_addrinfo **list, int flags);
 
 #endif

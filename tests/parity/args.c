@@ -85,16 +85,27 @@ static void ports_are_read_from_the_addresses(struct scene *s)
 	close_id(id);
 }
 
-/* addrinfo.c is a program of its own, beside this one; it prints megabytes, so the sum does. */
-static void resolver_finds_the_same(struct scene *s)
+/* Programs of their own lie beside this one. They print a lot, of which the sum says enough. */
+static void run_beside(const char *name)
 {
 	char self[512] = { 0 };
 
-	(void)s;
 	if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0 || !strrchr(self, '/'))
 		give_up("/proc/self/exe: %s", strerror(errno));
 	*strrchr(self, '/') = '\0';
-	shell("%s/addrinfo | tee /tmp/addrinfo.out | md5sum; wc -l </tmp/addrinfo.out", self);
+	shell("%s/%s | tee /tmp/%s.out | md5sum; wc -l </tmp/%s.out", self, name, name, name);
+}
+
+static void resolver_finds_the_same(struct scene *s)
+{
+	(void)s;
+	run_beside("addrinfo");
+}
+
+static void ibacm_is_asked_and_believed(struct scene *s)
+{
+	(void)s;
+	run_beside("ibacm");
 }
 
 static void every_event_has_its_name(struct scene *s)
@@ -120,5 +131,7 @@ const struct scenario args_scenarios[] = {
 	      "rdma_event_str for known and unknown numbers"),
 	LOCAL_LIMIT("args-resolver", resolver_finds_the_same, SLOW | V4_ONLY, 180,
 		    "rdma_getaddrinfo with every combination of hints"),
+	LOCAL("args-ibacm", ibacm_is_asked_and_believed, ALONE | V4_ONLY,
+	      "rdma_getaddrinfo on a host with ibacm"),
 	LAST_SCENARIO,
 };

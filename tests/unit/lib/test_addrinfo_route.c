@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What rdma_getaddrinfo() makes of ibacm's answers (lib/addrinfo_route.c). The client of ibacm is
+ * here; what a stock library makes of them stands in tests/parity/ibacm.c.
+ */
+#include <arpa/inet.h>
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/addrinfo.h"
+#include "lib/ibacm.h"
+
+/* --- the outside world ---------------------------------------------------- */
+
+static struct ibv_device *no_devices[1];
+
+#undef ibv_get_device_list
+struct ibv_device **ibv_get_device_list(int *num)
+{
+	*num = 1;
+	return no_devices;
+}
+
+void ibv_free_device_list(struct ibv_device **list)
+{
+	ck_assert_ptr_eq(list, no_devices);
+}
+
+static struct ibacm_answer answer;
+static int answer_err;
+static unsigned int n_asked;
+static bool asked_for_haste;
+
+struct ibacm *ibacm_of_host(void)
+{
+	return NULL;
+}
+
+int ibacm_ask(struct ibacm *acm, const struct ibacm_question *question, struct ibacm_answer *ret)
+{
+	ck_assert_ptr_null(acm);
+	n_asked++;
+	asked_for_haste = question->no_delay;
+	if (!answer_err)
+		*ret = answer;
+	return answer_err;
+}
+
+/* --- the tests ------------------------------------------------------------ */
+
+static struct rdma_addrinfo *found;
+
+static void setup(void)
+{
+	memset(&answer, 0, sizeof(answer));
+	answer_err = 0;
+	n_asked = 0;
+	found = NULL;
+}
+
+static void teardown(void)
+{
+	rdma_freeaddrinfo(found);
+}
+
+static void give_paths(unsigned int n)
+{
+	unsigned int i;
+
+	answer.n_paths = n;
+	for (i = 0; i < n; i++) {
+		answer.path[i].flags = 0x2b + i;
+		memset(&answer.path[i].path, 0, sizeof(answer.path[i].path));
+		memset(&answer.path[i].path.sgid, 0x51, 16);
+		memset(&answer.path[i].path.dgid, 0x61, 16);
+		answer.path[i].path.pkey = htons(0x8001);
+		answer.path[i].path.flowlabel_hoplimit = htonl(0x01234540);
+	}
+}
+
+static void give_source(void)
+{
+	addr_set_any(&answer.src, AF_INET);
+	answer.src.in4.sin_addr.s_addr = htonl(0xc0000209);
+}
+
+static void find(int flags)
+{
+	struct rdma_addrinfo hints = { .ai_flags = flags };
+
+	ck_assert_int_eq(rdma_getaddrinfo("192.0.2.1", "7471", &hints, &found), 0);
+}
+
+START_TEST(without_ibacm_there_is_no_route)
+{
+	answer_err = -ENOTCONN;
+	find(0);
+	ck_assert_ptr_null(found->ai_next);
+	ck_assert_uint_eq(found->ai_route_len, 0);
+	ck_assert_ptr_null(found->ai_route);
+}
+END_TEST
+
+START_TEST(source_is_taken_over)
+{
+	give_source();
+	find(0);
+	ck_assert_ptr_null(found->ai_next);
+	ck_assert_uint_eq(found->ai_src_len, sizeof(struct sockaddr_in));
+	ck_assert_mem_eq(found->ai_src_addr, &answer.src, found->ai_src_len);
+}
+END_TEST
+
+START_TEST(paths_are_the_route_of_both_entries)
+{
+	give_source();
+	give_paths(2);
+	find(0);
+	ck_assert_uint_eq(found->ai_route_len, 2 * sizeof(struct ibv_path_data));
+	ck_assert_mem_eq(found->ai_route, answer.path, found->ai_route_len);
+	ck_assert_uint_eq(found->ai_next->ai_route_len, found->ai_route_len);
+	ck_assert_mem_eq(found->ai_next->ai_route, answer.path, found->ai_route_len);
+	ck_assert_ptr_null(found->ai_next->ai_next);
+}
+END_TEST
+
+START_TEST(infiniband_comes_first)
+{
+	give_source();
+	give_paths(1);
+	find(0);
+	ck_assert_int_eq(found->ai_family, AF_IB);
+	ck_assert_int_eq(found->ai_qp_type, IBV_QPT_RC);
+	ck_assert_int_eq(found->ai_port_space, RDMA_PS_TCP);
+	ck_assert_int_eq(found->ai_next->ai_family, AF_INET);
+}
+END_TEST
+
+START_TEST(infiniband_addresses_are_those_of_the_path)
+{
+	struct sockaddr_ib *src, *dst;
+
+	give_source();
+	give_paths(1);
+	find(0);
+	src = (void *)found->ai_src_addr;
+	dst = (void *)found->ai_dst_addr;
+	ck_assert_mem_eq(&src->sib_addr, &answer.path[0].path.sgid, 16);
+	ck_assert_mem_eq(&dst->sib_addr, &answer.path[0].path.dgid, 16);
+	ck_assert_uint_eq(ntohs(dst->sib_pkey), 0x8001);
+	ck_assert_uint_eq(ntohl(dst->sib_flowinfo), 0x12345);
+	ck_assert_uint_eq(be64toh(dst->sib_sid), 0x1061d2f);
+	ck_assert_uint_eq(be64toh(dst->sib_sid_mask), UINT64_MAX);
+	ck_assert_uint_eq(be64toh(src->sib_sid), 0x1060000);
+	ck_assert_uint_eq(be64toh(src->sib_sid_mask), 0xffffffffffff0000);
+}
+END_TEST
+
+START_TEST(infiniband_entry_tells_the_peer_the_ip_addresses)
+{
+	const uint8_t *header;
+
+	give_source();
+	give_paths(1);
+	find(0);
+	header = found->ai_connect;
+	ck_assert_uint_eq(found->ai_connect_len, 36);
+	ck_assert_mem_eq(header, "\x00\x40\x00\x00", 4);
+	ck_assert_mem_eq(header + 4, "\0\0\0\0\0\0\0\0\0\0\0\0\xc0\x00\x02\x09", 16);
+	ck_assert_mem_eq(header + 20, "\0\0\0\0\0\0\0\0\0\0\0\0\xc0\x00\x02\x01", 16);
+	ck_assert_uint_eq(found->ai_next->ai_connect_len, 0);
+	ck_assert_ptr_null(found->ai_next->ai_connect);
+}
+END_TEST
+
+/* Stock crashes here. */
+START_TEST(path_without_source_makes_no_infiniband_entry)
+{
+	give_paths(1);
+	find(0);
+	ck_assert_int_eq(found->ai_family, AF_INET);
+	ck_assert_uint_eq(found->ai_route_len, sizeof(struct ibv_path_data));
+	ck_assert_ptr_null(found->ai_next);
+}
+END_TEST
+
+START_TEST(who_wants_the_route_alone_gets_no_infiniband_entry)
+{
+	give_source();
+	give_paths(1);
+	find(ADDRINFO_ROUTE_ONLY);
+	ck_assert_int_eq(found->ai_family, AF_INET);
+	ck_assert_ptr_null(found->ai_next);
+}
+END_TEST
+
+START_TEST(passive_address_needs_no_route)
+{
+	find(RAI_PASSIVE);
+	ck_assert_uint_eq(n_asked, 0);
+}
+END_TEST
+
+static const struct {
+	int flags;
+	bool haste;
+} hastes[] = {
+	{0,			      false},
+	{ RAI_NUMERICHOST,		   true },
+	{ RAI_NOROUTE,		       true },
+	{ RAI_NOROUTE | RAI_NUMERICHOST, true },
+};
+
+START_TEST(number_or_no_route_is_asked_for_in_haste) /* loop test: _i is the row */
+{
+	find(hastes[_i].flags);
+	ck_assert_uint_eq(n_asked, 1);
+	ck_assert(asked_for_haste == hastes[_i].haste);
+}
+END_TEST
+
+static void add_tests(TCase *tc)
+{
+	tcase_add_test(tc, without_ibacm_there_is_no_route);
+	tcase_add_test(tc, source_is_taken_over);
+	tcase_add_test(tc, paths_are_the_route_of_both_entries);
+	tcase_add_test(tc, infiniband_comes_first);
+	tcase_add_test(tc, infiniband_addresses_are_those_of_the_path);
+	tcase_add_test(tc, infiniband_entry_tells_the_peer_the_ip_addresses);
+	tcase_add_test(tc, path_without_source_makes_no_infiniband_entry);
+	tcase_add_test(tc, who_wants_the_route_alone_gets_no_infiniband_entry);
+	tcase_add_test(tc, passive_address_needs_no_route);
+	tcase_add_loop_test(tc, number_or_no_route_is_asked_for_in_haste, 0,
+			    sizeof(hastes) / sizeof(hastes[0]));
+}
+
+int main(void)
+{
+	Suite *suite = suite_create("addrinfo_route");
+	TCase *tc = tcase_create("addrinfo_route");
+	SRunner *runner = srunner_create(suite);
+	int failed;
+
+	suite_add_tcase(suite, tc);
+	tcase_add_checked_fixture(tc, setup, teardown);
+	add_tests(tc);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The connection to ibacm (lib/ibacm.c): a thread of the test is ibacm, good or bad.
+ */
+#include <check.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lib/engine.h"
+#include "lib/ibacm.h"
+
+#define TIMEOUT_MS 150
+#define PATH_TYPE  0x10
+
+static char folder[] = "/tmp/purecm-ibacm-XXXXXX";
+static char port_file[64], socket_path[64];
+static struct ibacm acm;
+static struct sockaddr_in dst = { .sin_family = AF_INET };
+static struct ibacm_answer answer;
+
+/* --- an ibacm ---------------------------------------------------------------- */
+
+/* What it does with a question; false hangs up. The question is in @wire, and has @bytes. */
+typedef bool reply(int fd, uint8_t *wire, size_t bytes);
+
+static struct {
+	pthread_t thread;
+	bool is_running;
+	int listener;
+	reply *reply;
+	atomic_int n_connections, n_questions;
+} server;
+
+static void serve(int fd)
+{
+	uint8_t wire[IBACM_MESSAGE_BYTES];
+	ssize_t n;
+
+	while ((n = recv(fd, wire, sizeof(wire), 0)) > 0) {
+		server.n_questions++;
+		if (!server.reply(fd, wire, (size_t)n))
+			break;
+	}
+	close(fd);
+}
+
+static void *run_server(void *arg)
+{
+	int fd;
+
+	while ((fd = accept(server.listener, NULL, NULL)) >= 0) {
+		server.n_connections++;
+		serve(fd);
+	}
+	return arg;
+}
+
+static void start(int listener, reply *how)
+{
+	server.listener = listener;
+	server.reply = how;
+	ck_assert_int_eq(listen(listener, 4), 0);
+	ck_assert_int_eq(pthread_create(&server.thread, NULL, run_server, NULL), 0);
+	server.is_running = true;
+}
+
+static void start_at_socket(reply *how)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	strcpy(addr.sun_path, socket_path);
+	ck_assert_int_eq(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	start(fd, how);
+}
+
+static void write_port(unsigned int port)
+{
+	FILE *file = fopen(port_file, "w");
+
+	fprintf(file, "%u\n", port);
+	fclose(file);
+}
+
+static uint16_t open_port(int *ret_fd)
+{
+	struct sockaddr_in addr = { .sin_family = AF_INET };
+	socklen_t bytes = sizeof(addr);
+
+	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	*ret_fd = socket(AF_INET, SOCK_STREAM, 0);
+	ck_assert_int_eq(bind(*ret_fd, (struct sockaddr *)&addr, bytes), 0);
+	getsockname(*ret_fd, (struct sockaddr *)&addr, &bytes);
+	return ntohs(addr.sin_port);
+}
+
+/* --- what it can do ---------------------------------------------------------- */
+
+/* Makes an answer of a question: one path, whose bytes are 0x11. */
+static size_t make_answer(uint8_t *wire)
+{
+	uint16_t length = IBACM_HEADER_BYTES + IBACM_ENTRY_BYTES, type = PATH_TYPE;
+	uint8_t *entry = wire + IBACM_HEADER_BYTES;
+
+	wire[1] |= 0x80;
+	memcpy(wire + 6, &length, sizeof(length));
+	memset(entry, 0x11, IBACM_ENTRY_BYTES);
+	memcpy(entry + 4, &type, sizeof(type));
+	return length;
+}
+
+static bool put(int fd, const uint8_t *wire, size_t bytes)
+{
+	return send(fd, wire, bytes, MSG_NOSIGNAL) == (ssize_t)bytes;
+}
+
+static bool tells_a_path(int fd, uint8_t *wire, size_t bytes)
+{
+	(void)bytes;
+	return put(fd, wire, make_answer(wire));
+}
+
+static bool does_not_know(int fd, uint8_t *wire, size_t bytes)
+{
+	wire[2] = 5;
+	return put(fd, wire, bytes);
+}
+
+static bool tells_byte_by_byte(int fd, uint8_t *wire, size_t bytes)
+{
+	size_t i, n = make_answer(wire);
+
+	(void)bytes;
+	for (i = 0; i < n; i++)
+		if (!put(fd, wire + i, 1))
+			return false;
+	return true;
+}
+
+static bool is_silent(int fd, uint8_t *wire, size_t bytes)
+{
+	(void)fd;
+	(void)wire;
+	(void)bytes;
+	return true;
+}
+
+static bool hangs_up(int fd, uint8_t *wire, size_t bytes)
+{
+	(void)fd;
+	(void)wire;
+	(void)bytes;
+	return false;
+}
+
+static bool hangs_up_in_the_header(int fd, uint8_t *wire, size_t bytes)
+{
+	(void)bytes;
+	make_answer(wire);
+	put(fd, wire, 5);
+	return false;
+}
+
+static bool hangs_up_in_an_entry(int fd, uint8_t *wire, size_t bytes)
+{
+	(void)bytes;
+	put(fd, wire, make_answer(wire) - 1);
+	return false;
+}
+
+static bool falls_silent_in_an_entry(int fd, uint8_t *wire, size_t bytes)
+{
+	(void)bytes;
+	return put(fd, wire, make_answer(wire) - 1);
+}
+
+static bool talks_nonsense(int fd, uint8_t *wire, size_t bytes)
+{
+	memset(wire, 0xff, IBACM_MESSAGE_BYTES);
+	(void)bytes;
+	return put(fd, wire, IBACM_MESSAGE_BYTES);
+}
+
+static bool promises_too_much(int fd, uint8_t *wire, size_t bytes)
+{
+	uint16_t length = UINT16_MAX;
+
+	(void)bytes;
+	make_answer(wire);
+	memcpy(wire + 6, &length, sizeof(length));
+	return put(fd, wire, IBACM_MESSAGE_BYTES);
+}
+
+static bool answers_another(int fd, uint8_t *wire, size_t bytes)
+{
+	(void)bytes;
+	make_answer(wire);
+	wire[8] ^= 1;
+	return put(fd, wire, IBACM_HEADER_BYTES + IBACM_ENTRY_BYTES);
+}
+
+/* --- the tests --------------------------------------------------------------- */
+
+static void setup(void)
+{
+	strcpy(folder + strlen(folder) - 6, "XXXXXX");
+	ck_assert_ptr_nonnull(mkdtemp(folder));
+	snprintf(port_file, sizeof(port_file), "%s/port", folder);
+	snprintf(socket_path, sizeof(socket_path), "%s/sock", folder);
+	memset(&server, 0, sizeof(server));
+	memset(&answer, 0, sizeof(answer));
+	ibacm_init(&acm, port_file, socket_path, TIMEOUT_MS);
+}
+
+static void teardown(void)
+{
+	ibacm_fini(&acm);
+	if (server.is_running) {
+		shutdown(server.listener, SHUT_RDWR);
+		pthread_join(server.thread, NULL);
+		close(server.listener);
+	}
+	unlink(port_file);
+	unlink(socket_path);
+	rmdir(folder);
+}
+
+static int ask(void)
+{
+	struct ibacm_question question = { .dst = (struct sockaddr *)&dst };
+
+	return ibacm_ask(&acm, &question, &answer);
+}
+
+START_TEST(host_without_ibacm_is_told_so)
+{
+	ck_assert_int_eq(ask(), -ENOTCONN);
+}
+END_TEST
+
+START_TEST(answer_comes_from_the_socket)
+{
+	start_at_socket(tells_a_path);
+	ck_assert_int_eq(ask(), 0);
+	ck_assert_uint_eq(answer.n_paths, 1);
+	ck_assert_uint_eq(answer.path[0].flags, 0x11111111);
+}
+END_TEST
+
+START_TEST(answer_comes_from_the_port)
+{
+	int fd;
+
+	write_port(open_port(&fd));
+	start(fd, tells_a_path);
+	ck_assert_int_eq(ask(), 0);
+	ck_assert_uint_eq(answer.n_paths, 1);
+}
+END_TEST
+
+START_TEST(socket_is_tried_when_nobody_is_at_the_port)
+{
+	int fd;
+
+	write_port(open_port(&fd));
+	close(fd);
+	start_at_socket(tells_a_path);
+	ck_assert_int_eq(ask(), 0);
+}
+END_TEST
+
+static const char *const bad_ports[] = { "", "0", "65536", "nonsense", "-1", "99999999999999" };
+
+START_TEST(file_without_a_port_is_passed_over) /* loop test: _i is the row */
+{
+	FILE *file = fopen(port_file, "w");
+
+	fputs(bad_ports[_i], file);
+	fclose(file);
+	start_at_socket(tells_a_path);
+	ck_assert_int_eq(ask(), 0);
+}
+END_TEST
+
+START_TEST(answer_may_come_in_pieces)
+{
+	start_at_socket(tells_byte_by_byte);
+	ck_assert_int_eq(ask(), 0);
+	ck_assert_uint_eq(answer.n_paths, 1);
+}
+END_TEST
+
+START_TEST(connection_is_kept_for_the_next_question)
+{
+	start_at_socket(tells_a_path);
+	ask();
+	ask();
+	ck_assert_int_eq(ask(), 0);
+	ck_assert_int_eq(server.n_connections, 1);
+	ck_assert_int_eq(server.n_questions, 3);
+}
+END_TEST
+
+START_TEST(not_knowing_is_no_reason_to_hang_up)
+{
+	start_at_socket(does_not_know);
+	ck_assert_int_eq(ask(), -ENOENT);
+	ck_assert_int_eq(ask(), -ENOENT);
+	ck_assert_int_eq(server.n_connections, 1);
+}
+END_TEST
+
+START_TEST(question_about_nothing_is_not_sent)
+{
+	struct ibacm_question question = { 0 };
+
+	start_at_socket(tells_a_path);
+	ck_assert_int_eq(ibacm_ask(&acm, &question, &answer), -ENOENT);
+	ck_assert_int_eq(ask(), 0);
+	ck_assert_int_eq(server.n_questions, 1);
+}
+END_TEST
+
+static const struct {
+	reply *reply;
+	int err;
+} failures[] = {
+	{is_silent,		     -ETIMEDOUT },
+	{ hangs_up,		    -ECONNRESET},
+	{ hangs_up_in_the_header,	  -ECONNRESET},
+	{ hangs_up_in_an_entry,	-ECONNRESET},
+	{ falls_silent_in_an_entry, -ETIMEDOUT },
+	{ talks_nonsense,		  -EBADMSG   },
+	{ promises_too_much,	     -EBADMSG   },
+	{ answers_another,	   -EBADMSG   },
+};
+
+START_TEST(bad_ibacm_costs_its_answer_and_is_not_asked_again) /* loop test: _i is the row */
+{
+	start_at_socket(failures[_i].reply);
+	answer.n_paths = 77;
+	ck_assert_int_eq(ask(), failures[_i].err);
+	ck_assert_uint_eq(answer.n_paths, 77);
+	ck_assert_int_eq(ask(), -ENOTCONN);
+	ck_assert_int_eq(server.n_questions, 1);
+}
+END_TEST
+
+static uint64_t since(struct cm_time before)
+{
+	return (engine_now().ns - before.ns) / CM_NS_PER_MS;
+}
+
+START_TEST(silence_is_borne_for_the_timeout_only)
+{
+	struct cm_time before = engine_now();
+
+	start_at_socket(is_silent);
+	ask();
+	ck_assert_uint_ge(since(before), TIMEOUT_MS);
+	ck_assert_uint_lt(since(before), 20 * TIMEOUT_MS); /* a busy machine */
+}
+END_TEST
+
+static void *ask_often(void *failed)
+{
+	struct ibacm_question question = { .dst = (struct sockaddr *)&dst };
+	struct ibacm_answer own;
+	int i;
+
+	for (i = 0; i < 100; i++)
+		if (ibacm_ask(&acm, &question, &own) || own.n_paths != 1)
+			*(bool *)failed = true;
+	return NULL;
+}
+
+START_TEST(threads_get_an_answer_each)
+{
+	bool failed[4] = { false };
+	pthread_t thread[4];
+	int i;
+
+	acm.timeout_ms = 20000;
+	start_at_socket(tells_a_path);
+	for (i = 0; i < 4; i++)
+		pthread_create(&thread[i], NULL, ask_often, &failed[i]);
+	for (i = 0; i < 4; i++) {
+		pthread_join(thread[i], NULL);
+		ck_assert(!failed[i]);
+	}
+	ck_assert_int_eq(server.n_questions, 400);
+}
+END_TEST
+
+START_TEST(child_starts_without_its_parents_connection)
+{
+	struct ibacm *of_host = ibacm_of_host();
+	int ends[2], status;
+	pid_t child;
+
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+	of_host->is_tried = true;
+	of_host->fd = ends[0];
+	child = fork();
+	if (child == 0)
+		_exit(of_host->is_tried || of_host->fd >= 0);
+	waitpid(child, &status, 0);
+	ck_assert_int_eq(status, 0);
+	ck_assert_int_eq(of_host->fd, ends[0]);
+	close(ends[1]);
+}
+END_TEST
+
+static void add_tests(TCase *tc)
+{
+	tcase_add_test(tc, host_without_ibacm_is_told_so);
+	tcase_add_test(tc, answer_comes_from_the_socket);
+	tcase_add_test(tc, answer_comes_from_the_port);
+	tcase_add_test(tc, socket_is_tried_when_nobody_is_at_the_port);
+	tcase_add_loop_test(tc, file_without_a_port_is_passed_over, 0,
+			    sizeof(bad_ports) / sizeof(bad_ports[0]));
+	tcase_add_test(tc, answer_may_come_in_pieces);
+	tcase_add_test(tc, connection_is_kept_for_the_next_question);
+	tcase_add_test(tc, not_knowing_is_no_reason_to_hang_up);
+	tcase_add_test(tc, question_about_nothing_is_not_sent);
+	tcase_add_loop_test(tc, bad_ibacm_costs_its_answer_and_is_not_asked_again, 0,
+			    sizeof(failures) / sizeof(failures[0]));
+	tcase_add_test(tc, silence_is_borne_for_the_timeout_only);
+	tcase_add_test(tc, threads_get_an_answer_each);
+	tcase_add_test(tc, child_starts_without_its_parents_connection);
+}
+
+int main(void)
+{
+	Suite *suite = suite_create("ibacm");
+	TCase *tc = tcase_create("ibacm");
+	SRunner *runner = srunner_create(suite);
+	int failed;
+
+	suite_add_tcase(suite, tc);
+	tcase_add_checked_fixture(tc, setup, teardown);
+	add_tests(tc);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
