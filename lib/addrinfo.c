@@ -248,9 +248,8 @@ int addrinfo_find(const char *node, const char *service, const struct rdma_addri
 		return -EINVAL;
 	if (!have_devices())
 		return -ENODEV;
-	/* Service records are an InfiniBand subnet's; no RoCE port has an SA to ask. */
 	if (hints && hints->ai_flags & RAI_SA)
-		return -EOPNOTSUPP;
+		return addrinfo_find_service(node, service, hints->ai_flags);
 	rai = calloc(1, sizeof(*rai));
 	if (!rai)
 		return -ENOMEM;

@@ -25,6 +25,17 @@
 int addrinfo_find(const char *node, const char *service, const struct rdma_addrinfo *hints,
 		  struct rdma_addrinfo **ret, int *ret_eai);
 
+/**
+ * addrinfo_find_service() - find what RAI_SA asks for
+ * @node:    must be NULL
+ * @service: a service id or a service name
+ * @flags:   of the hints
+ *
+ * Return: -EOPNOTSUPP for a @node, for RAI_DNS, and on an InfiniBand subnet; -EINVAL without
+ * @service; -ENOENT if no port is on a subnet; or as device_list_load().
+ */
+int addrinfo_find_service(const char *node, const char *service, int flags);
+
 /* In the hints, beside the RAI_ bits: path records are wanted, and no entry for InfiniBand. */
 #define ADDRINFO_ROUTE_ONLY 0x01000000
 

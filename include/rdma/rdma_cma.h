@@ -766,8 +766,14 @@ int rdma_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *channel);
  * @hints:   what is wanted, or NULL
  * @res:     list of results, for rdma_freeaddrinfo()
  *
- * Return: 0; -1 with errno set: EINVAL if all three are NULL, ENODEV, ENOMEM; or an EAI_ code of
- * getaddrinfo() if the name could not be resolved.
+ * One address is found, the first that getaddrinfo() knows; it is a source with RAI_PASSIVE in the
+ * hints and a destination else. Where ibacm runs and knows a path to it, ai_route has the path and
+ * an AF_IB entry goes in front. Without @node and @service the addresses of @hints are taken. With
+ * RAI_SA the subnet administrator is asked for @service.
+ *
+ * Return: 0; -1 with errno set: EINVAL if all three are NULL, ENODEV, ENOMEM, for RAI_SA also
+ * EOPNOTSUPP with a @node or RAI_DNS, EINVAL without @service, ENOENT if no port is on an
+ * InfiniBand subnet; or an EAI_ code of getaddrinfo() if the name could not be resolved.
  */
 int rdma_getaddrinfo(const char *node, const char *service, const struct rdma_addrinfo *hints,
 		     struct rdma_addrinfo **res);

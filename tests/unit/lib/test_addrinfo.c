@@ -61,15 +61,6 @@ START_TEST(host_without_devices_has_no_addresses)
 }
 END_TEST
 
-START_TEST(service_records_are_not_supported)
-{
-	struct rdma_addrinfo hints = { .ai_flags = RAI_SA };
-
-	ck_assert_int_eq(rdma_getaddrinfo(NULL, "7471", &hints, &found), -1);
-	ck_assert_int_eq(errno, EOPNOTSUPP);
-}
-END_TEST
-
 START_TEST(node_is_a_destination)
 {
 	const struct sockaddr_in *dst;
@@ -246,7 +237,6 @@ static void add_tests(TCase *tc)
 {
 	tcase_add_test(tc, nothing_to_look_for_is_refused);
 	tcase_add_test(tc, host_without_devices_has_no_addresses);
-	tcase_add_test(tc, service_records_are_not_supported);
 	tcase_add_test(tc, node_is_a_destination);
 	tcase_add_test(tc, passive_node_is_a_source);
 	tcase_add_test(tc, passive_service_alone_is_a_wildcard);
