@@ -309,4 +309,12 @@ void cm_msg_print(const struct cm_msg *msg, FILE *out);
  */
 const char *cm_rej_reason_str(uint16_t reason);
 
+/**
+ * cm_sidr_status_str() - what a status of SIDR_REP means
+ * @status: SIDR_REP.status, IBTA vol. 1, 12.11
+ *
+ * Return: a phrase, never NULL.
+ */
+const char *cm_sidr_status_str(uint8_t status);
+
 #endif

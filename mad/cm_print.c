@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * CM messages and REJ reasons for human eyes. Called by the debug trace and by the tools.
+ * CM messages, REJ reasons and SIDR_REP statuses for human eyes. Called by the debug trace, the
+ * tools and purecm_reject_str().
  */
 #include <string.h>
 
@@ -45,13 +46,28 @@ static const char *const rej_reasons[] = {
 	[35] = "vendor option not supported",
 };
 
+/* IBTA vol. 1, 12.11: SIDR_REP.status. */
+static const char *const sidr_statuses[] = {
+	[0] = "success",
+	[1] = "service id not supported: nobody listens there",
+	[2] = "rejected by the service provider",
+	[3] = "no queue pair available",
+	[4] = "request is to be redirected",
+	[5] = "version not supported",
+};
+
+#define N(array) (sizeof(array) / sizeof((array)[0]))
+
 const char *cm_rej_reason_str(uint16_t reason)
 {
-	const char *text = NULL;
+	const char *text = reason < N(rej_reasons) ? rej_reasons[reason] : NULL;
 
-	if (reason < sizeof(rej_reasons) / sizeof(rej_reasons[0]))
-		text = rej_reasons[reason];
 	return text ? text : "reserved reason";
+}
+
+const char *cm_sidr_status_str(uint8_t status)
+{
+	return status < N(sidr_statuses) ? sidr_statuses[status] : "reserved status";
 }
 
 /* Takes the CMA header out of private data, if there is one. */
@@ -93,6 +109,8 @@ void cm_msg_print(const struct cm_msg *msg, FILE *out)
 		wire_print(&cma_hdr_layout, &cma, 0, out);
 	if (msg->hdr.attr_id == CM_ATTR_REJ)
 		fprintf(out, " (%s)", cm_rej_reason_str(msg->rej.reason));
+	else if (msg->hdr.attr_id == CM_ATTR_SIDR_REP)
+		fprintf(out, " (%s)", cm_sidr_status_str(msg->sidr_rep.status));
 	if (msg->hdr.attr_mod)
 		fprintf(out, " attr_mod=0x%x", msg->hdr.attr_mod);
 }

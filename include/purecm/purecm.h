@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What purecm can do and stock librdmacm cannot. Programs that want it include this beside
- * <rdma/rdma_cma.h>. It adds no symbol to the library, so such a program runs over the stock
- * library too: there rdma_set_option() answers ENOSYS to everything below.
+ * <rdma/rdma_cma.h>.
+ *
+ * The options below need no symbol, so a program that sets them runs over the stock library too:
+ * there rdma_set_option() answers ENOSYS. The functions are exported under the version PURECM_1.0;
+ * a program that is to run over both looks them up with dlsym().
  *
  * Environment, read once when a program first uses the library
  * - PURECM_LOG: what goes to standard error. Unset or empty: nothing. "warn": what was tolerated
@@ -10,6 +13,17 @@
  */
 #ifndef PURECM_PURECM_H
 #define PURECM_PURECM_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <rdma/rdma_cma.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The library is built with -fvisibility=hidden: what is declared here is what it exports. */
+#pragma GCC visibility push(default)
 
 /* Level for rdma_set_option(); the letters p, c, m, so that no stock level comes near. */
 #define PURECM_OPTION 0x70636d
@@ -24,5 +38,79 @@
 enum purecm_option {
 	PURECM_OPTION_CONNECT_TIMEOUT_MS = 1,
 };
+
+/**
+ * purecm_reject_str() - what the reason of a rejection means
+ * @reason: status of RDMA_CM_EVENT_REJECTED: REJ reason, IBTA vol. 1, table 109
+ *
+ * Return: a phrase that is never freed; never NULL.
+ */
+const char *purecm_reject_str(int reason);
+
+/**
+ * purecm_sidr_str() - what the status of an answer to a datagram request means
+ * @status: positive status of RDMA_CM_EVENT_UNREACHABLE: SIDR_REP status, IBTA vol. 1, 12.11
+ *
+ * Return: a phrase that is never freed; never NULL.
+ */
+const char *purecm_sidr_str(int status);
+
+/* The messages of the CM class, in the order of their attribute ids. */
+enum purecm_message {
+	PURECM_REQ,
+	PURECM_MRA,
+	PURECM_REJ,
+	PURECM_REP,
+	PURECM_RTU,
+	PURECM_DREQ,
+	PURECM_DREP,
+	PURECM_SIDR_REQ,
+	PURECM_SIDR_REP,
+	PURECM_LAP,
+	PURECM_APR,
+	PURECM_N_MESSAGES,
+};
+
+/**
+ * struct purecm_counters - messages of this process since its first id
+ * @sent:        by kind, without repetitions
+ * @received:    by kind, dropped ones included
+ * @repeated:    sent again, for want of an answer
+ * @duplicate:   received again; the answer was repeated if there was one
+ * @malformed:   dropped: no message of the CM class
+ * @unknown:     dropped: its ids name no connection
+ * @alien:       dropped: not from the connection's peer
+ * @unexpected:  dropped: means nothing in the connection's state
+ * @no_memory:   dropped: a request, for want of memory; the peer repeats it
+ * @unsupported: dropped: of a kind that is not served
+ */
+struct purecm_counters {
+	uint64_t sent[PURECM_N_MESSAGES];
+	uint64_t received[PURECM_N_MESSAGES];
+	uint64_t repeated;
+	uint64_t duplicate;
+	uint64_t malformed;
+	uint64_t unknown;
+	uint64_t alien;
+	uint64_t unexpected;
+	uint64_t no_memory;
+	uint64_t unsupported;
+};
+
+/**
+ * purecm_get_counters() - read the counters
+ * @counters: filled
+ * @bytes:    sizeof(*counters) as the program knows it; members that the library does not know are
+ *            zero
+ *
+ * Return: 0, or -1 with errno set: EINVAL for no @counters.
+ */
+int purecm_get_counters(struct purecm_counters *counters, size_t bytes);
+
+#pragma GCC visibility pop
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif /* PURECM_PURECM_H */

@@ -227,6 +227,17 @@ START_TEST(every_reason_has_a_phrase)
 }
 END_TEST
 
+START_TEST(every_sidr_status_has_a_phrase)
+{
+	uint8_t status;
+
+	for (status = 0; status < 6; status++)
+		ck_assert_str_ne(cm_sidr_status_str(status), "reserved status");
+	ck_assert_str_eq(cm_sidr_status_str(6), "reserved status");
+	ck_assert_str_eq(cm_sidr_status_str(255), "reserved status");
+}
+END_TEST
+
 static TCase *codec_tests(void)
 {
 	TCase *tcase = tcase_create("codec");
@@ -257,6 +268,7 @@ static TCase *print_tests(void)
 	tcase_add_test(tcase, private_data_without_cma_header_stays_whole);
 	tcase_add_test(tcase, unknown_message_is_printed_by_number);
 	tcase_add_test(tcase, every_reason_has_a_phrase);
+	tcase_add_test(tcase, every_sidr_status_has_a_phrase);
 	return tcase;
 }
 
