@@ -65,6 +65,8 @@ struct id_path {
 	bool loopback; /* 127.0.0.1 or ::1: resolves, but leads nowhere */
 };
 
+#define ID_FAILURE_BYTES 256
+
 struct id {
 	struct rdma_cm_id pub; /* first */
 	enum id_state state;
@@ -114,6 +116,7 @@ struct id {
 
 	/* Accounting of events; under this lock. */
 	pthread_mutex_t lock;
+	char failure[ID_FAILURE_BYTES]; /* the last, in words: see failure.h */
 	struct event *spare; /* for bad news when memory has run out; NULL while it is out */
 	pthread_cond_t all_acked;
 	unsigned int n_taken;

@@ -10,6 +10,7 @@
 
 #include "lib/api.h"
 #include "lib/claims.h"
+#include "lib/failure.h"
 #include "lib/log.h"
 #include "lib/roce.h"
 #include "lib/sync.h"
@@ -38,7 +39,7 @@ static int find_gid_for(const struct id *id, const union addr *addr, unsigned in
 }
 
 /* A specific address names a device; a wildcard or loopback address does not. */
-static int find_local_device(const struct id *id, const union addr *addr, struct gid_entry *ret)
+static int look_up_local(const struct id *id, const union addr *addr, struct gid_entry *ret)
 {
 	struct net_iface iface;
 	int err;
@@ -51,6 +52,24 @@ static int find_local_device(const struct id *id, const union addr *addr, struct
 	if (err == -EADDRNOTAVAIL && addr_is_link_local(addr))
 		return -ENODEV; /* its interface is known, and is none of ours */
 	return err ? err : find_gid_for(id, addr, iface.ifindex, ret);
+}
+
+static int find_local_device(struct id *id, const union addr *addr, struct gid_entry *ret)
+{
+	int err = look_up_local(id, addr, ret);
+
+	if (err)
+		failure_of_address(id, addr, err);
+	return err;
+}
+
+static int claim_port(struct id *id)
+{
+	int err = claims_bind(id);
+
+	if (err)
+		failure_of_port(id, &id->claim.local, err);
+	return err;
 }
 
 static bool default_afonly(const struct engine *engine, const struct id *id)
@@ -102,7 +121,7 @@ int bind_local(struct id *id, const union addr *addr)
 	engine_unlock();
 	if (err)
 		return err;
-	err = claims_bind(id);
+	err = claim_port(id);
 	end_binding(id, &gid, ID_ADDR_BOUND, err);
 	return err;
 }
@@ -157,6 +176,7 @@ static void look(struct engine *engine, struct id *id, struct cm_time now)
 		break;
 	}
 	if (cm_time_reached(id->resolve_give_up, now)) {
+		failure_of_neighbour(id);
 		resolved(engine, id, -ETIMEDOUT);
 		return;
 	}
@@ -234,6 +254,8 @@ static int find_route(struct id *id, const union addr *dst, struct id_path *path
 	if (err)
 		return err;
 	*ret_status = find_gid_for(id, &path->route.src, path->route.ifindex, &path->gid);
+	if (*ret_status)
+		failure_of_device(id, dst, &path->route, *ret_status);
 	return 0;
 }
 
@@ -323,6 +345,7 @@ static int resolve(struct id *id, const union addr *dst, int timeout_ms)
 	id->claim.peer = *dst;
 	err = find_path(id, dst, &path, &status);
 	if (err) {
+		failure_of_route(id, dst, err);
 		engine_lock();
 		if (id->state == ID_ADDR_QUERY) /* its device may have gone meanwhile */
 			id->state = ID_ADDR_BOUND;
@@ -377,7 +400,7 @@ static int bind_source(struct id *id, const union addr *dst)
 	int err = find_local_device(id, &id->claim.local, &gid);
 
 	if (!err)
-		err = claims_bind(id);
+		err = claim_port(id);
 	end_binding(id, &gid, resolvable ? ID_ADDR_QUERY : ID_ADDR_BOUND, err);
 	return err || resolvable ? err : -EINVAL;
 }
@@ -419,9 +442,12 @@ static int resolve_route(struct id *id)
 		err = -EINVAL;
 	} else if (id->path.loopback) {
 		err = -ENODEV;
+		failure_of_path(id, err);
 	} else {
 		err = roce_make_path(id);
-		if (!err) {
+		if (err) {
+			failure_of_path(id, err);
+		} else {
 			id->state = ID_ROUTE_RESOLVED;
 			id_notify(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
 		}

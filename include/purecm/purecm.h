@@ -55,6 +55,20 @@ const char *purecm_reject_str(int reason);
  */
 const char *purecm_sidr_str(int status);
 
+/**
+ * purecm_last_failure() - what was wrong with which address or route, in words
+ * @id:    whose rdma_bind_addr(), rdma_resolve_addr() or rdma_resolve_route() failed, by errno or
+ * by an event
+ * @text:  filled with a sentence, ended by a zero, cut if need be
+ * @bytes: room in @text, above 0; 256 are enough
+ *
+ * The sentence is of the last failure on this host and stays until the next; a call that succeeds
+ * does not take it away. What a peer says is in its event: see purecm_reject_str().
+ *
+ * Return: 0, or -1 with errno set: ENOENT if nothing has failed, EINVAL.
+ */
+int purecm_last_failure(struct rdma_cm_id *id, char *text, size_t bytes);
+
 /* The messages of the CM class, in the order of their attribute ids. */
 enum purecm_message {
 	PURECM_REQ,

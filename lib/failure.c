@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Sentences about failures: see failure.h. purecm_last_failure().
+ */
+#include "lib/failure.h"
+
+#include <errno.h>
+#include <purecm/purecm.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/api.h"
+#include "lib/log.h"
+
+struct phrase {
+	int err; /* 0 ends a table */
+	const char *text;
+};
+
+static const struct phrase address_phrases[] = {
+	{EADDRNOTAVAIL, "no interface of this host has it"					    },
+	{ ENODEV,	  "its interface has no RDMA device"					     },
+	{ EINVAL,
+	  "it is link-local and names no interface, or the interface does not suit the port space"},
+	{ 0,	     NULL								     },
+};
+
+static const struct phrase port_phrases[] = {
+	{EADDRINUSE,     "the port is bound by another id"					},
+	{ EADDRNOTAVAIL, "the port is bound by another id, one of the two to every address"},
+	{ EACCES,	  "a port that low needs CAP_NET_BIND_SERVICE"		       },
+	{ 0,	     NULL							      },
+};
+
+static const struct phrase route_phrases[] = {
+	{ENETUNREACH,   "the kernel has no route there"				       },
+	{ EHOSTUNREACH, "the kernel's route there is unreachable"				  },
+	{ EACCES,
+	  "the kernel's route there prohibits it, or the port's umad node is not to be opened"},
+	{ ENODEV,	  "no RDMA device has an active port"				      },
+	{ ENXIO,	 "the port has no umad node, see modprobe ib_umad"			   },
+	{ EBUSY,	 "the kernel's ib_cm has the CM class of the port"			   },
+	{ EADDRINUSE,   "another process has the CM class of the port"			     },
+	{ 0,	     NULL								 },
+};
+
+static const char *phrase_of(const struct phrase *table, int err)
+{
+	for (; table->err; table++)
+		if (table->err == -err)
+			return table->text;
+	return strerror(-err);
+}
+
+__attribute__((format(printf, 2, 3))) static void set(struct id *id, const char *format, ...)
+{
+	char text[ID_FAILURE_BYTES];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	pthread_mutex_lock(&id->lock);
+	memcpy(id->failure, text, sizeof(text));
+	pthread_mutex_unlock(&id->lock);
+	log_debug("%s", text);
+}
+
+static const char *name_of(unsigned int ifindex, struct net_iface *iface)
+{
+	return net_iface_get(ifindex, iface) ? "an interface that is gone" : iface->name;
+}
+
+void failure_of_address(struct id *id, const union addr *addr, int err)
+{
+	char at[ADDR_STR_BYTES];
+
+	set(id, "local address %s: %s", addr_str(addr, at), phrase_of(address_phrases, err));
+}
+
+void failure_of_port(struct id *id, const union addr *addr, int err)
+{
+	char at[ADDR_STR_BYTES];
+
+	set(id, "local address %s: %s", addr_str(addr, at), phrase_of(port_phrases, err));
+}
+
+void failure_of_route(struct id *id, const union addr *dst, int err)
+{
+	char to[ADDR_STR_BYTES], from[ADDR_STR_BYTES];
+
+	set(id, "destination %s from %s: %s", addr_str(dst, to), addr_str(&id->claim.local, from),
+	    phrase_of(route_phrases, err));
+}
+
+void failure_of_device(struct id *id, const union addr *dst, const struct net_route *route, int err)
+{
+	char to[ADDR_STR_BYTES], from[ADDR_STR_BYTES];
+	struct net_iface iface;
+
+	set(id, "destination %s: the route leaves by %s from %s, where there is no RDMA device: %s",
+	    addr_str(dst, to), name_of(route->ifindex, &iface), addr_str(&route->src, from),
+	    strerror(-err));
+}
+
+void failure_of_neighbour(struct id *id)
+{
+	const struct net_route *route = &id->path.route;
+	char to[ADDR_STR_BYTES], hop[ADDR_STR_BYTES];
+	struct net_iface iface;
+
+	set(id, "destination %s: %s %s on %s did not tell its link address in time",
+	    addr_str(&id->claim.peer, to), route->gateway ? "gateway" : "host",
+	    addr_str(&route->next_hop, hop), name_of(route->ifindex, &iface));
+}
+
+void failure_of_path(struct id *id, int err)
+{
+	char to[ADDR_STR_BYTES];
+	struct net_iface iface;
+
+	addr_str(&id->claim.peer, to);
+	if (id->path.loopback)
+		set(id, "destination %s: a loopback address leads to no device", to);
+	else if (err == -EINVAL && !net_iface_get(id->path.route.ifindex, &iface))
+		set(id, "destination %s: the MTU of %s, %u, is too small for RoCE", to, iface.name,
+		    iface.mtu);
+	else
+		set(id, "destination %s: no path: %s", to, strerror(-err));
+}
+
+static int last_failure(struct id *id, char *text, size_t bytes)
+{
+	char last[ID_FAILURE_BYTES];
+
+	pthread_mutex_lock(&id->lock);
+	memcpy(last, id->failure, sizeof(last));
+	pthread_mutex_unlock(&id->lock);
+	if (!last[0])
+		return -ENOENT;
+	snprintf(text, bytes, "%s", last);
+	return 0;
+}
+
+int purecm_last_failure(struct rdma_cm_id *id, char *text, size_t bytes)
+{
+	if (!id || !text || !bytes)
+		return api_return(-EINVAL);
+	return api_return(last_failure(id_of(id), text, bytes));
+}
