@@ -374,7 +374,7 @@ static int init_state(void)
 	err = cm_core_init(&engine.core, secret[0]);
 	if (err)
 		return err;
-	engine.core.trace = log_is_debug() ? trace_step : NULL;
+	engine.core.trace = trace_step;
 	port_limits_read(&limits);
 	port_space_init(&engine.ports, &limits, secret[1]);
 	engine.random_secret = secret[2];
@@ -398,6 +398,7 @@ static void forget_parent(void)
 	gid_after_fork();
 	device_after_fork();
 	host_after_fork();
+	trace_after_fork();
 	engine = (struct engine){ 0 };
 	started = false;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * PURECM_LOG=debug: every message and every transition, a line each.
+ * Every message and every transition: a line each with PURECM_LOG=debug, and a call each of the
+ * program's function that was given to purecm_set_trace().
  */
 #ifndef LIB_TRACE_H
 #define LIB_TRACE_H
@@ -19,5 +20,9 @@ void trace_message(char way, const struct port *port, const struct mad_path *pat
 
 /** trace_step() - cm_core.trace: a connection moved. */
 void trace_step(const struct cm_conn *conn, enum cm_state from, enum cm_event why);
+
+/** trace_after_fork() - a child keeps its parent's function, and not the threads that were in it.
+ */
+void trace_after_fork(void);
 
 #endif

@@ -121,6 +121,54 @@ struct purecm_counters {
  */
 int purecm_get_counters(struct purecm_counters *counters, size_t bytes);
 
+/* What purecm_set_trace() tells of. */
+enum purecm_trace_kind {
+	PURECM_TRACE_SENT,
+	PURECM_TRACE_RECEIVED,
+	PURECM_TRACE_STATE,
+};
+
+/**
+ * struct purecm_trace - one message, or one change of a connection's state
+ * @kind:          which; the other one's members are zero
+ * @time_ns:       CLOCK_MONOTONIC
+ * @device:        messages: name of the RDMA device
+ * @port_num:      messages: its port
+ * @peer:          messages: GID of the other end
+ * @mad:           messages: the whole MAD, as on the wire
+ * @mad_bytes:     messages: 256
+ * @local_comm_id: states: of the connection, host byte order; it is in its messages, too
+ * @from:          states: the state it was in, as in the table of docs/state-machine.md
+ * @to:            states: the state it is in now, which may be the same
+ * @why:           states: what happened to it
+ */
+struct purecm_trace {
+	enum purecm_trace_kind kind;
+	uint8_t port_num;
+	uint32_t local_comm_id;
+	uint64_t time_ns;
+	const char *device;
+	union ibv_gid peer;
+	const void *mad;
+	size_t mad_bytes;
+	const char *from;
+	const char *to;
+	const char *why;
+};
+
+/* @trace and what it points to are the library's, and gone when the function returns. */
+typedef void (*purecm_trace_fn)(const struct purecm_trace *trace, void *arg);
+
+/**
+ * purecm_set_trace() - have a function called for each message and each change of state
+ * @fn:  called from any thread, in several at once, also with locks of the library held: it must
+ *       return soon, and call no function of the library. NULL for none
+ * @arg: handed to it
+ *
+ * Takes the place of the function given before, which is not called any more when this returns.
+ */
+void purecm_set_trace(purecm_trace_fn fn, void *arg);
+
 #pragma GCC visibility pop
 
 #ifdef __cplusplus

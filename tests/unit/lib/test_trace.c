@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * purecm_set_trace() (lib/trace.c): a port and a connection of the test's.
+ */
+#include <check.h>
+#include <pthread.h>
+#include <purecm/purecm.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lib/trace.h"
+
+static struct ibv_device ib_device = { .name = "rxe0" };
+static struct ibv_context verbs = { .device = &ib_device };
+static struct device device = { .verbs = &verbs };
+static struct port port = { .device = &device, .port_num = 2 };
+static struct mad_path path;
+static uint8_t mad[MAD_BYTES] = { 1, 7, 2, 3 };
+static struct cm_conn conn = { .local_comm_id = 0x1234 };
+
+static struct purecm_trace seen;
+static unsigned int n_seen;
+static void *seen_arg;
+
+static void see(const struct purecm_trace *trace, void *arg)
+{
+	seen = *trace;
+	seen_arg = arg;
+	n_seen++;
+}
+
+static void setup(void)
+{
+	memset(&path.dgid, 0x77, sizeof(path.dgid));
+	n_seen = 0;
+	purecm_set_trace(see, &n_seen);
+}
+
+static void teardown(void)
+{
+	purecm_set_trace(NULL, NULL);
+}
+
+START_TEST(message_is_told_with_its_port_and_peer)
+{
+	trace_message('>', &port, &path, mad);
+	ck_assert_uint_eq(n_seen, 1);
+	ck_assert_int_eq(seen.kind, PURECM_TRACE_SENT);
+	ck_assert_str_eq(seen.device, "rxe0");
+	ck_assert_uint_eq(seen.port_num, 2);
+	ck_assert_mem_eq(&seen.peer, &path.dgid, sizeof(seen.peer));
+	ck_assert_uint_eq(seen.mad_bytes, MAD_BYTES);
+	ck_assert_mem_eq(seen.mad, mad, MAD_BYTES);
+	ck_assert_uint_gt(seen.time_ns, 0);
+	ck_assert_ptr_eq(seen_arg, &n_seen);
+}
+END_TEST
+
+START_TEST(received_message_is_told_from_a_sent_one)
+{
+	trace_message('<', &port, &path, mad);
+	ck_assert_int_eq(seen.kind, PURECM_TRACE_RECEIVED);
+}
+END_TEST
+
+START_TEST(change_of_state_is_told_by_name)
+{
+	trace_step(&conn, CM_IDLE, CM_CALL_REQ);
+	ck_assert_int_eq(seen.kind, PURECM_TRACE_STATE);
+	ck_assert_uint_eq(seen.local_comm_id, 0x1234);
+	ck_assert_str_eq(seen.from, "IDLE");
+	ck_assert_str_eq(seen.to, "IDLE");
+	ck_assert_str_eq(seen.why, "CALL_REQ");
+	ck_assert_ptr_null(seen.mad);
+}
+END_TEST
+
+START_TEST(nobody_is_called_without_a_function)
+{
+	purecm_set_trace(NULL, NULL);
+	trace_message('>', &port, &path, mad);
+	trace_step(&conn, CM_IDLE, CM_CALL_REQ);
+	ck_assert_uint_eq(n_seen, 0);
+}
+END_TEST
+
+static atomic_bool is_inside, may_leave, has_left;
+
+static void linger(const struct purecm_trace *trace, void *arg)
+{
+	(void)trace;
+	(void)arg;
+	is_inside = true;
+	while (!may_leave)
+		usleep(1000);
+	has_left = true;
+}
+
+static void *step(void *arg)
+{
+	trace_step(&conn, CM_IDLE, CM_CALL_REQ);
+	return arg;
+}
+
+static void *let_leave(void *arg)
+{
+	usleep(50000);
+	may_leave = true;
+	return arg;
+}
+
+START_TEST(replaced_function_is_not_running_any_more)
+{
+	pthread_t stepper, timer;
+
+	is_inside = may_leave = has_left = false;
+	purecm_set_trace(linger, NULL);
+	pthread_create(&stepper, NULL, step, NULL);
+	while (!is_inside)
+		usleep(1000);
+	pthread_create(&timer, NULL, let_leave, NULL);
+	purecm_set_trace(NULL, NULL);
+	ck_assert(has_left);
+	pthread_join(stepper, NULL);
+	pthread_join(timer, NULL);
+}
+END_TEST
+
+START_TEST(child_can_set_its_own_while_the_parent_was_inside)
+{
+	pthread_t stepper;
+	int status;
+	pid_t child;
+
+	is_inside = may_leave = has_left = false;
+	purecm_set_trace(linger, NULL);
+	pthread_create(&stepper, NULL, step, NULL);
+	while (!is_inside)
+		usleep(1000);
+	child = fork();
+	if (child == 0) {
+		alarm(20);
+		trace_after_fork(); /* the engine's fork handler does */
+		purecm_set_trace(NULL, NULL);
+		_exit(0);
+	}
+	waitpid(child, &status, 0);
+	may_leave = true;
+	pthread_join(stepper, NULL);
+	ck_assert_int_eq(status, 0);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("trace");
+	TCase *tc = tcase_create("trace");
+	SRunner *runner = srunner_create(suite);
+	int failed;
+
+	suite_add_tcase(suite, tc);
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, message_is_told_with_its_port_and_peer);
+	tcase_add_test(tc, received_message_is_told_from_a_sent_one);
+	tcase_add_test(tc, change_of_state_is_told_by_name);
+	tcase_add_test(tc, nobody_is_called_without_a_function);
+	tcase_add_test(tc, replaced_function_is_not_running_any_more);
+	tcase_add_test(tc, child_can_set_its_own_while_the_parent_was_inside);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
