@@ -72,6 +72,7 @@ static void say_until_answered(struct cm_conn *conn, struct cm_turn *turn, const
 	cm_msg_encode(msg, conn->mad);
 	turn->core->sent[msg->hdr.attr_id]++;
 	cm_retry_init(&conn->retry, give_up_ns, turn->now);
+	cm_retry_set_waits(&conn->retry, &turn->args->waits);
 	transmit(conn, turn);
 }
 
@@ -144,6 +145,7 @@ void act_send_req(struct cm_conn *conn, struct cm_turn *turn)
 	msg->req.local_ca_guid = conn->port->ca_guid;
 	msg->hdr.tid = conn->tid;
 	cm_retry_init(&conn->retry, turn->args->give_up_ns, turn->now);
+	cm_retry_set_waits(&conn->retry, &turn->args->waits);
 	await_turn(conn, msg);
 }
 

@@ -206,6 +206,7 @@ struct cm_args {
 	const struct mad_path *path; /* CALL_REQ, CALL_SIDR_REQ */
 	uint8_t packet_life_time;    /* CALL_REQ: of the path, encoded */
 	uint64_t give_up_ns;	     /* CALL_REQ, _REP, _DREQ, _SIDR_REQ: 0 for the default */
+	struct cm_waits waits;	     /* as give_up_ns */
 	/*
 	 * CALL_REQ, CALL_REP, CALL_REJ, CALL_SIDR_REQ, CALL_SIDR_REP: the message. Comm ids, CA
 	 * GUID, the service id of a SIDR_REP and which message a REJ answers are filled in by the

@@ -14,12 +14,21 @@ static const uint16_t lookup_interval_ms[] = { 2000, 2000, 2000, 2000, 4000, 500
 
 _Static_assert(sizeof(lookup_interval_ms) == sizeof(interval_ms), "both are as long");
 
+static uint64_t doubled_ms(const struct cm_waits *waits, unsigned int i)
+{
+	uint64_t ms = (uint64_t)waits->first_ms << (i < 32 ? i : 32);
+
+	return ms < waits->last_ms ? ms : waits->last_ms;
+}
+
 static uint64_t interval_ns(const struct cm_retry *retry)
 {
 	unsigned int i = retry->transmissions - 1u;
 
 	if (retry->patience_ns)
 		return retry->patience_ns;
+	if (retry->waits.first_ms)
+		return doubled_ms(&retry->waits, i) * CM_NS_PER_MS;
 	if (i >= N_INTERVALS)
 		i = N_INTERVALS - 1;
 	return (retry->is_lookup ? lookup_interval_ms[i] : interval_ms[i]) * CM_NS_PER_MS;
@@ -37,6 +46,11 @@ void cm_retry_init_lookup(struct cm_retry *retry, uint64_t give_up_ns, struct cm
 {
 	cm_retry_init(retry, give_up_ns, now);
 	retry->is_lookup = true;
+}
+
+void cm_retry_set_waits(struct cm_retry *retry, const struct cm_waits *waits)
+{
+	retry->waits = *waits;
 }
 
 struct cm_time cm_retry_next(struct cm_retry *retry, struct cm_time now)

@@ -16,12 +16,20 @@
 
 #define CM_TRANSMISSIONS_MAX 16
 
+/* How long to wait after the first transmission, twice as long after each, and at most how long;
+ * zeros for the default. */
+struct cm_waits {
+	uint32_t first_ms;
+	uint32_t last_ms;
+};
+
 struct cm_retry {
 	struct cm_time give_up;	   /* CM_TIME_NEVER: when the transmissions are spent, or never */
 	uint8_t transmissions;	   /* so far */
 	uint8_t transmissions_max; /* 0: only give_up counts */
 	bool is_lookup;		   /* which schedule */
-	uint64_t patience_ns;	   /* asked for by the peer's MRA; 0 if it did not */
+	struct cm_waits waits;
+	uint64_t patience_ns; /* asked for by the peer's MRA; 0 if it did not */
 };
 
 /**
@@ -32,6 +40,9 @@ struct cm_retry {
  * @now:        when it is asked for; a REQ may have to wait for its turn
  */
 void cm_retry_init(struct cm_retry *retry, uint64_t give_up_ns, struct cm_time now);
+
+/** cm_retry_set_waits() - depart from the default schedule; before the first transmission. */
+void cm_retry_set_waits(struct cm_retry *retry, const struct cm_waits *waits);
 
 /**
  * cm_retry_init_lookup() - the same for a SIDR_REQ: 16 transmissions in 67 s by default

@@ -45,7 +45,8 @@ static int send_request(struct id *id, enum cm_event verb, const struct offer *o
 	struct cm_args args = { .path = &path,
 				.msg = msg,
 				.packet_life_time = id->path.packet_life_time,
-				.give_up_ns = id->option.give_up_ns };
+				.give_up_ns = id->option.give_up_ns,
+				.waits = id->option.waits };
 	struct engine *engine;
 	struct outbox box;
 	int err = -EINVAL;
@@ -110,7 +111,9 @@ int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 
 static int step(struct id *id, enum cm_event verb, struct cm_msg *msg)
 {
-	struct cm_args args = { .msg = msg, .give_up_ns = id->option.give_up_ns };
+	struct cm_args args = { .msg = msg,
+				.give_up_ns = id->option.give_up_ns,
+				.waits = id->option.waits };
 	struct engine *engine;
 	struct outbox box;
 	int err = -EINVAL;

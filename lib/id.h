@@ -46,6 +46,7 @@ struct id_options {
 	bool has_ack_timeout;
 	bool has_afonly;
 	uint64_t give_up_ns;
+	struct cm_waits waits;
 };
 
 /* Where an id's packets leave, known once its address is resolved or bound. */

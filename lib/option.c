@@ -65,17 +65,32 @@ static int set_connect_timeout(struct id *id, const void *value)
 	return 0;
 }
 
+static int set_retry_waits(struct id *id, const void *value)
+{
+	struct purecm_retry_waits waits;
+
+	memcpy(&waits, value, sizeof(waits));
+	if ((waits.first_ms == 0) != (waits.last_ms == 0) || waits.first_ms > waits.last_ms)
+		return -EINVAL;
+	if (id->conn && id->accepted)
+		return -EINVAL;
+	id->option.waits = (struct cm_waits){ waits.first_ms, waits.last_ms };
+	return 0;
+}
+
 static const struct {
 	int level;
 	int name;
 	size_t bytes;
 	int (*set)(struct id *id, const void *value); /* with the engine's lock held */
 } options[] = {
-	{RDMA_OPTION_ID,  RDMA_OPTION_ID_TOS,		      1,		 set_tos		 },
-	{ RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR,	    sizeof(int),	 set_reuseaddr      },
-	{ RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY,		 sizeof(int),      set_afonly	 },
-	{ RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT,	      1,		 set_ack_timeout	 },
-	{ PURECM_OPTION,	 PURECM_OPTION_CONNECT_TIMEOUT_MS, sizeof(uint32_t), set_connect_timeout},
+	{RDMA_OPTION_ID,  RDMA_OPTION_ID_TOS,		      1,				 set_tos		 },
+	{ RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR,	    sizeof(int),			 set_reuseaddr      },
+	{ RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY,		 sizeof(int),			      set_afonly	 },
+	{ RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT,	      1,				 set_ack_timeout	 },
+	{ PURECM_OPTION,	 PURECM_OPTION_CONNECT_TIMEOUT_MS, sizeof(uint32_t),		     set_connect_timeout},
+	{ PURECM_OPTION,	 PURECM_OPTION_RETRY_WAITS,	    sizeof(struct purecm_retry_waits),
+	  set_retry_waits											  },
 };
 
 /* Of the paths that a program may give there is one that counts. */

@@ -34,9 +34,27 @@ extern "C" {
  *      an answer (rdma_accept()) is repeated to a peer that stays silent, before
  *      RDMA_CM_EVENT_UNREACHABLE. A peer that asks for more time gets it. To be set before the
  *      call it is for, else rdma_set_option() fails with EINVAL
+ * @PURECM_OPTION_RETRY_WAITS: struct purecm_retry_waits. How long the library waits for an answer
+ *      before it repeats a request, an answer or a disconnect request. To be set before the call it
+ *      is for, else EINVAL
  */
 enum purecm_option {
 	PURECM_OPTION_CONNECT_TIMEOUT_MS = 1,
+	PURECM_OPTION_RETRY_WAITS = 2,
+};
+
+/**
+ * struct purecm_retry_waits - when to say it again
+ * @first_ms: wait after the first transmission; after each further one it is twice as long
+ * @last_ms:  and at most so long; not less than @first_ms
+ *
+ * Both zero for the default: 1 s four times, then 2 s, then 4 s each. Without
+ * PURECM_OPTION_CONNECT_TIMEOUT_MS 16 transmissions are made. A peer that asks for more time gets
+ * it.
+ */
+struct purecm_retry_waits {
+	uint32_t first_ms;
+	uint32_t last_ms;
 };
 
 /**

@@ -357,6 +357,35 @@ START_TEST(caller_says_when_to_give_up)
 }
 END_TEST
 
+START_TEST(caller_says_when_to_repeat_a_request)
+{
+	struct cm_msg req = rig_msg(&rig, CM_ATTR_REQ);
+	struct cm_args args = {
+		.port = &rig.port, .path = &rig.path, .waits = {50, 100},
+			    .msg = &req
+	};
+
+	rig_reach(&rig, CM_IDLE, false);
+	cm_core_call(&rig.core, rig.conn, CM_CALL_REQ, &args, rig.now, &rig.out);
+	ck_assert_uint_eq(ms_to_deadline(), 50);
+	rig_timer(&rig);
+	ck_assert_str_eq(rig_sent(&rig), "REQ");
+	ck_assert_uint_eq(ms_to_deadline(), 100);
+}
+END_TEST
+
+START_TEST(caller_says_when_to_repeat_a_disconnect_request)
+{
+	struct cm_args args = {
+		.waits = {50, 100}
+	};
+
+	rig_reach(&rig, CM_ESTABLISHED, false);
+	cm_core_call(&rig.core, rig.conn, CM_CALL_DREQ, &args, rig.now, &rig.out);
+	ck_assert_uint_eq(ms_to_deadline(), 50);
+}
+END_TEST
+
 START_TEST(mra_moves_the_deadline)
 {
 	rig_reach(&rig, CM_REQ_SENT, false);
@@ -427,6 +456,8 @@ static TCase *times(void)
 	tcase_add_loop_test(tcase, rep_is_given_up_when_the_peer_no_longer_waits, 0,
 			    sizeof(waits) / sizeof(waits[0]));
 	tcase_add_test(tcase, caller_says_when_to_give_up);
+	tcase_add_test(tcase, caller_says_when_to_repeat_a_request);
+	tcase_add_test(tcase, caller_says_when_to_repeat_a_disconnect_request);
 	tcase_add_test(tcase, mra_moves_the_deadline);
 	tcase_add_test(tcase, second_mra_does_not_move_the_deadline);
 	tcase_add_test(tcase, our_mra_asks_for_the_patience_that_the_kernel_asks_for);

@@ -98,6 +98,56 @@ START_TEST(endless_give_up_time_never_gives_up)
 }
 END_TEST
 
+static const struct {
+	struct cm_waits waits;
+	uint64_t expected_ms[5]; /* when each transmission is overdue */
+} schedules[] = {
+	{{ 100, 100 },	{ 100, 200, 300, 400, 500 }	    },
+	{ { 100, 400 },	{ 100, 300, 700, 1100, 1500 }   },
+	{ { 1, UINT32_MAX }, { 1, 3, 7, 15, 31 }		 },
+	{ { 0, 0 },	    { 1000, 2000, 3000, 4000, 6000 }},
+};
+
+START_TEST(waits_double_up_to_the_last) /* loop test: _i is the row */
+{
+	struct cm_time now = after_ms(0);
+	struct cm_retry retry;
+
+	init(&retry, 0);
+	cm_retry_set_waits(&retry, &schedules[_i].waits);
+	for (unsigned int i = 0; i < 5; i++) {
+		now = cm_retry_next(&retry, now);
+		ck_assert_uint_eq(ms_since_start(now), schedules[_i].expected_ms[i]);
+	}
+}
+END_TEST
+
+START_TEST(waits_of_any_length_do_not_overflow)
+{
+	struct cm_waits waits = { UINT32_MAX, UINT32_MAX };
+	struct cm_retry retry;
+	uint64_t end_ms;
+
+	init(&retry, 0);
+	cm_retry_set_waits(&retry, &waits);
+	ck_assert_uint_eq(transmit_all(&retry, &end_ms), 16);
+	ck_assert_uint_eq(end_ms, UINT64_C(16) * UINT32_MAX);
+}
+END_TEST
+
+START_TEST(patience_goes_before_waits)
+{
+	struct cm_waits waits = { 10, 10 };
+	struct cm_retry retry;
+
+	init(&retry, 0);
+	cm_retry_set_waits(&retry, &waits);
+	cm_retry_next(&retry, after_ms(0));
+	cm_retry_wait(&retry, 20, LIFE_TIME, after_ms(0));
+	ck_assert_uint_eq(ms_since_start(cm_retry_next(&retry, after_ms(6144))), 2 * 6144);
+}
+END_TEST
+
 START_TEST(patience_is_service_time_and_a_round_trip)
 {
 	struct cm_retry retry;
@@ -223,6 +273,9 @@ int main(void)
 	tcase_add_loop_test(tcase, give_up_time_is_kept_to_the_millisecond, 0, 7);
 	tcase_add_test(tcase, long_give_up_time_needs_more_than_16_transmissions);
 	tcase_add_test(tcase, endless_give_up_time_never_gives_up);
+	tcase_add_loop_test(tcase, waits_double_up_to_the_last, 0, 4);
+	tcase_add_test(tcase, waits_of_any_length_do_not_overflow);
+	tcase_add_test(tcase, patience_goes_before_waits);
 	tcase_add_test(tcase, patience_is_service_time_and_a_round_trip);
 	tcase_add_test(tcase, patience_holds_for_later_transmissions);
 	tcase_add_test(tcase, patience_does_not_change_the_number_of_transmissions);
