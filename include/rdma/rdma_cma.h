@@ -730,7 +730,8 @@ void rdma_free_devices(struct ibv_context **list);
  * rdma_event_str() - name of an event type
  * @event: any value
  *
- * Return: its enumerator as text that is never freed; "UNKNOWN EVENT" for others.
+ * Return: its enumerator as text that is never freed; "UNKNOWN EVENT" for RDMA_CM_EVENT_USER and
+ * whatever comes after it.
  */
 const char *rdma_event_str(enum rdma_cm_event_type event);
 
@@ -848,7 +849,11 @@ int rdma_query_addrinfo(struct rdma_cm_id *id, struct rdma_addrinfo **info);
  * @status: comes back as event->status
  * @arg:    comes back as event->param.arg
  *
- * Return: 0, or -1 with errno set: EINVAL for any other @event.
+ * It takes its place among the other events of the channel, and is acknowledged as they are. May be
+ * called from any thread.
+ *
+ * Return: 0, or -1 with errno set: EINVAL for any other @event or an id that is being destroyed,
+ * ENOMEM.
  */
 int rdma_write_cm_event(struct rdma_cm_id *id, enum rdma_cm_event_type event, int status,
 			uint64_t arg);

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Options that only purecm has (lib/option.c). Those of stock are compared with it in tests/parity.
+ * Options that only purecm has, and the getters of ports (lib/option.c). The options of stock are
+ * compared with it in tests/parity.
  */
 #include <check.h>
 #include <errno.h>
+#include <infiniband/ib.h>
 #include <purecm/purecm.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "lib/engine.h"
 
@@ -94,6 +97,49 @@ START_TEST(option_that_is_unknown_is_not_there)
 }
 END_TEST
 
+static struct rdma_addr *addrs(void)
+{
+	return &id->pub.route.addr;
+}
+
+START_TEST(ports_of_ip_addresses_are_read)
+{
+	addrs()->src_sin.sin_family = AF_INET;
+	addrs()->src_sin.sin_port = htons(7471);
+	addrs()->dst_sin6.sin6_family = AF_INET6;
+	addrs()->dst_sin6.sin6_port = htons(7174);
+	ck_assert_uint_eq(ntohs(rdma_get_src_port(&id->pub)), 7471);
+	ck_assert_uint_eq(ntohs(rdma_get_dst_port(&id->pub)), 7174);
+}
+END_TEST
+
+START_TEST(port_of_an_infiniband_address_is_the_end_of_its_service_id)
+{
+	struct sockaddr_ib sib = { .sib_family = AF_IB, .sib_sid = htobe64(0x1061d2f) };
+
+	memcpy(&addrs()->src_storage, &sib, sizeof(sib));
+	sib.sib_sid = htobe64(0x123456789abcdef0);
+	memcpy(&addrs()->dst_storage, &sib, sizeof(sib));
+	ck_assert_uint_eq(ntohs(rdma_get_src_port(&id->pub)), 7471);
+	ck_assert_uint_eq(ntohs(rdma_get_dst_port(&id->pub)), 0xdef0);
+}
+END_TEST
+
+START_TEST(address_of_no_known_family_has_no_port)
+{
+	memset(&addrs()->src_storage, 0xff, sizeof(addrs()->src_storage));
+	ck_assert_uint_eq(rdma_get_src_port(&id->pub), 0);
+	ck_assert_uint_eq(rdma_get_dst_port(&id->pub), 0);
+}
+END_TEST
+
+START_TEST(addresses_are_those_inside_the_id)
+{
+	ck_assert_ptr_eq(rdma_get_local_addr(&id->pub), &addrs()->src_addr);
+	ck_assert_ptr_eq(rdma_get_peer_addr(&id->pub), &addrs()->dst_addr);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("option");
@@ -110,6 +156,10 @@ int main(void)
 	tcase_add_test(tc, waits_of_a_request_under_way_stay);
 	tcase_add_test(tc, value_of_another_size_is_refused);
 	tcase_add_test(tc, option_that_is_unknown_is_not_there);
+	tcase_add_test(tc, ports_of_ip_addresses_are_read);
+	tcase_add_test(tc, port_of_an_infiniband_address_is_the_end_of_its_service_id);
+	tcase_add_test(tc, address_of_no_known_family_has_no_port);
+	tcase_add_test(tc, addresses_are_those_inside_the_id);
 	srunner_run_all(runner, CK_NORMAL);
 	failed = srunner_ntests_failed(runner);
 	srunner_free(runner);
