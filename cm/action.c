@@ -451,6 +451,7 @@ void act_send_sidr_req(struct cm_conn *conn, struct cm_turn *turn)
 	msg->sidr_req.request_id = conn->local_comm_id;
 	msg->hdr.tid = conn->tid;
 	cm_retry_init_lookup(&conn->retry, turn->args->give_up_ns, turn->now);
+	cm_retry_set_waits(&conn->retry, &turn->args->waits);
 	await_turn(conn, msg);
 }
 

@@ -11,6 +11,7 @@
 #include "lib/api.h"
 #include "lib/claims.h"
 #include "lib/failure.h"
+#include "lib/ibacm.h"
 #include "lib/log.h"
 #include "lib/roce.h"
 #include "lib/sync.h"
@@ -431,12 +432,30 @@ int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr, struct s
 	return sync_return(id_of(id), resolve_addr(id_of(id), src_addr, dst_addr, timeout_ms));
 }
 
-/* --- the route: on RoCE there is nobody to ask --------------------------- */
+/* --- the route: on RoCE there is nobody to ask but ibacm ----------------- */
+
+/* As with stock, what ibacm knows goes before everything else; if it cannot be used, it does not
+ * count. */
+static bool take_path_of_ibacm(struct id *id)
+{
+	struct rdma_addr *addr = &id->pub.route.addr;
+	struct ibacm_question question = { .src = &addr->src_addr, .dst = &addr->dst_addr };
+	struct ibacm_answer answer;
+
+	if (!engine_id_is(id, ID_ADDR_RESOLVED))
+		return false;
+	if (ibacm_ask(ibacm_of_host(), &question, &answer) || !answer.n_paths)
+		return false;
+	return rdma_set_option(&id->pub, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, answer.path,
+			       answer.n_paths * sizeof(answer.path[0])) == 0;
+}
 
 static int resolve_route(struct id *id)
 {
 	int err = 0;
 
+	if (take_path_of_ibacm(id))
+		return 0;
 	engine_lock();
 	if (id->state != ID_ADDR_RESOLVED) {
 		err = -EINVAL;
