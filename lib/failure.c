@@ -8,6 +8,7 @@
 #include <purecm/purecm.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lib/api.h"
@@ -55,16 +56,21 @@ static const char *phrase_of(const struct phrase *table, int err)
 
 __attribute__((format(printf, 2, 3))) static void set(struct id *id, const char *format, ...)
 {
-	char text[ID_FAILURE_BYTES];
+	char *text, *before;
 	va_list args;
+	int n;
 
 	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
+	n = vasprintf(&text, format, args);
 	va_end(args);
-	pthread_mutex_lock(&id->lock);
-	memcpy(id->failure, text, sizeof(text));
-	pthread_mutex_unlock(&id->lock);
+	if (n < 0)
+		return; /* without memory there is no sentence */
 	log_debug("%s", text);
+	pthread_mutex_lock(&id->lock);
+	before = id->failure;
+	id->failure = text;
+	pthread_mutex_unlock(&id->lock);
+	free(before);
 }
 
 static const char *name_of(unsigned int ifindex, struct net_iface *iface)
@@ -132,15 +138,15 @@ void failure_of_path(struct id *id, int err)
 
 static int last_failure(struct id *id, char *text, size_t bytes)
 {
-	char last[ID_FAILURE_BYTES];
+	int err = 0;
 
 	pthread_mutex_lock(&id->lock);
-	memcpy(last, id->failure, sizeof(last));
+	if (id->failure)
+		snprintf(text, bytes, "%s", id->failure);
+	else
+		err = -ENOENT;
 	pthread_mutex_unlock(&id->lock);
-	if (!last[0])
-		return -ENOENT;
-	snprintf(text, bytes, "%s", last);
-	return 0;
+	return err;
 }
 
 int purecm_last_failure(struct rdma_cm_id *id, char *text, size_t bytes)

@@ -137,6 +137,7 @@ void id_free(struct id *id)
 	multicast_free_all(id);
 	free(id->pub.route.path_rec);
 	rdma_freeaddrinfo(id->addrinfo);
+	free(id->failure);
 	free(id->request_qp);
 	free(id->prefix);
 	event_free(id->spare);
@@ -236,6 +237,15 @@ void id_event_free(struct event *event)
 	event_free(event);
 }
 
+static void describe(struct event *event, struct id *id, enum rdma_cm_event_type type, int status)
+{
+	event->owner = id;
+	event->subject = id;
+	event->pub.id = &id->pub;
+	event->pub.event = type;
+	event->pub.status = status;
+}
+
 struct event *id_event(struct id *id, enum rdma_cm_event_type type, int status)
 {
 	struct event *event = event_new();
@@ -246,11 +256,18 @@ struct event *id_event(struct id *id, enum rdma_cm_event_type type, int status)
 		log_warn("out of memory: %s of an id is lost", rdma_event_str(type));
 		return NULL;
 	}
-	event->owner = id;
-	event->subject = id;
-	event->pub.id = &id->pub;
-	event->pub.event = type;
-	event->pub.status = status;
+	describe(event, id, type, status);
+	return event;
+}
+
+struct event *id_user_event(struct id *id, int status, uint64_t arg)
+{
+	struct event *event = event_new();
+
+	if (!event)
+		return NULL;
+	describe(event, id, RDMA_CM_EVENT_USER, status);
+	event->pub.param.arg = arg;
 	return event;
 }
 

@@ -66,8 +66,6 @@ struct id_path {
 	bool loopback; /* 127.0.0.1 or ::1: resolves, but leads nowhere */
 };
 
-#define ID_FAILURE_BYTES 256
-
 struct id {
 	struct rdma_cm_id pub; /* first */
 	enum id_state state;
@@ -117,7 +115,7 @@ struct id {
 
 	/* Accounting of events; under this lock. */
 	pthread_mutex_t lock;
-	char failure[ID_FAILURE_BYTES]; /* the last, in words: see failure.h */
+	char *failure;	     /* the last, in words: see failure.h; NULL: there was none */
 	struct event *spare; /* for bad news when memory has run out; NULL while it is out */
 	pthread_cond_t all_acked;
 	unsigned int n_taken;
@@ -184,6 +182,15 @@ void id_wait_group_acked(struct id *id, const struct group *group);
  * Return: the event, for id_post(); NULL when out of memory.
  */
 struct event *id_event(struct id *id, enum rdma_cm_event_type type, int status);
+
+/**
+ * id_user_event() - make an event of the program's own about an id
+ *
+ * It does without what the id has to spare: that is for news that only the library knows.
+ *
+ * Return: as id_event().
+ */
+struct event *id_user_event(struct id *id, int status, uint64_t arg);
 
 /** id_event_free() - free an event that was not posted; NULL is allowed. */
 void id_event_free(struct event *event);

@@ -8,30 +8,21 @@
 #include "lib/api.h"
 #include "lib/engine.h"
 
-static struct event *user_event(struct id *id, int status, uint64_t arg)
-{
-	struct event *event = id_event(id, RDMA_CM_EVENT_USER, status);
-
-	if (event)
-		event->pub.param.arg = arg;
-	return event;
-}
-
 static int write_event(struct id *id, int status, uint64_t arg)
 {
-	struct event *event = user_event(id, status, arg);
+	struct event *event = id_user_event(id, status, arg);
 	int err = 0;
 
 	if (!event)
 		return -ENOMEM;
 	engine_lock();
-	if (id->state == ID_DESTROYING)
+	if (id->state == ID_DESTROYING) {
 		err = -EINVAL;
-	else
-		id_post(event);
-	engine_unlock();
-	if (err)
 		id_event_free(event);
+	} else {
+		id_post(event);
+	}
+	engine_unlock();
 	return err;
 }
 
