@@ -15,6 +15,7 @@
 #include "lib/api.h"
 #include "lib/engine.h"
 #include "lib/log.h"
+#include "lib/sync.h"
 
 /* The program's strings and addresses are its own again once the call returns: these are copies. */
 struct lookup {
@@ -260,7 +261,7 @@ int rdma_resolve_addrinfo(struct rdma_cm_id *id, const char *node, const char *s
 {
 	if (!id)
 		return api_return(-EINVAL);
-	return api_return(resolve_addrinfo(id_of(id), node, service, hints));
+	return sync_return(id_of(id), resolve_addrinfo(id_of(id), node, service, hints));
 }
 
 static int query(struct id *id, struct rdma_addrinfo **ret)
