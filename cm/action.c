@@ -79,7 +79,7 @@ static void say_until_answered(struct cm_conn *conn, struct cm_turn *turn, const
 void act_repeat(struct cm_conn *conn, struct cm_turn *turn)
 {
 	turn->core->count[CM_COUNT_RETRIED]++;
-	/* Lost or slow, it no longer loads the port: let the next REQ have its turn. */
+	/* Lost or slow, it no longer loads the port: let the next one have its turn. */
 	cm_settle(conn, turn->core);
 	transmit(conn, turn);
 }
@@ -126,12 +126,10 @@ static void remember_req_sent(struct cm_conn *conn, const struct cm_args *args)
 	conn->sl = req->primary.sl;
 }
 
-/* A request is not sent at once when too many are out: a port's receive queue is finite, and so is
- * the peer's. */
-static void await_turn(struct cm_conn *conn, const struct cm_msg *msg)
+static void await_turn(struct cm_conn *conn, struct cm_pace *pace, const struct cm_msg *msg)
 {
 	cm_msg_encode(msg, conn->mad);
-	list_append(&conn->port->reqs_waiting, &conn->waiting);
+	list_append(&pace->waiting, &conn->waiting);
 }
 
 void act_send_req(struct cm_conn *conn, struct cm_turn *turn)
@@ -146,32 +144,37 @@ void act_send_req(struct cm_conn *conn, struct cm_turn *turn)
 	msg->hdr.tid = conn->tid;
 	cm_retry_init(&conn->retry, turn->args->give_up_ns, turn->now);
 	cm_retry_set_waits(&conn->retry, &turn->args->waits);
-	await_turn(conn, msg);
+	await_turn(conn, &conn->port->requests, msg);
 }
 
-void cm_admit_reqs(struct cm_port *port, struct cm_turn *turn)
+static void admit(struct cm_pace *pace, struct cm_turn *turn)
 {
 	struct cm_conn *conn;
 
-	while (!list_is_empty(&port->reqs_waiting) && port->reqs_out < turn->core->reqs_out_max &&
+	while (!list_is_empty(&pace->waiting) && pace->out < turn->core->out_max &&
 	       turn->out->n_sends < CM_SENDS_MAX) {
-		conn = container_of(port->reqs_waiting.next, struct cm_conn, waiting);
+		conn = container_of(pace->waiting.next, struct cm_conn, waiting);
 		list_remove(&conn->waiting);
-		conn->req_out = true;
-		port->reqs_out++;
+		conn->pace = pace;
+		pace->out++;
 		turn->core->sent[cm_mad_attr(conn->mad)]++;
 		transmit(conn, turn);
 	}
+}
+
+void cm_admit(struct cm_port *port, struct cm_turn *turn)
+{
+	admit(&port->goodbyes, turn);
+	admit(&port->requests, turn);
 }
 
 void cm_settle(struct cm_conn *conn, struct cm_core *core)
 {
 	cm_timer_disarm(&core->timers, &conn->timer);
 	list_remove(&conn->waiting);
-	if (conn->req_out) {
-		conn->req_out = false;
-		conn->port->reqs_out--;
-	}
+	if (conn->pace)
+		conn->pace->out--;
+	conn->pace = NULL;
 }
 
 /* --- who the peer is ----------------------------------------------------- */
@@ -328,7 +331,9 @@ void act_send_dreq(struct cm_conn *conn, struct cm_turn *turn)
 	msg.dreq.local_comm_id = conn->local_comm_id;
 	msg.dreq.remote_comm_id = conn->remote_comm_id;
 	msg.dreq.remote_qpn = conn->remote_qpn;
-	say_until_answered(conn, turn, &msg, turn->args->give_up_ns);
+	cm_retry_init(&conn->retry, turn->args->give_up_ns, turn->now);
+	cm_retry_set_waits(&conn->retry, &turn->args->waits);
+	await_turn(conn, &conn->port->goodbyes, &msg);
 }
 
 void act_send_drep(struct cm_conn *conn, struct cm_turn *turn)
@@ -452,7 +457,7 @@ void act_send_sidr_req(struct cm_conn *conn, struct cm_turn *turn)
 	msg->hdr.tid = conn->tid;
 	cm_retry_init_lookup(&conn->retry, turn->args->give_up_ns, turn->now);
 	cm_retry_set_waits(&conn->retry, &turn->args->waits);
-	await_turn(conn, msg);
+	await_turn(conn, &conn->port->requests, msg);
 }
 
 void act_report_lookup(struct cm_conn *conn, struct cm_turn *turn)

@@ -46,7 +46,7 @@ cm_action act_report_disconnected;
 cm_action act_report_disconnect_unanswered;
 cm_action act_report_timewait_exit;
 
-/** cm_settle() - a state is left: stop its timer, give back its turn to send REQs or SIDR_REQs. */
+/** cm_settle() - a state is left: stop its timer, give back its turn to send. */
 void cm_settle(struct cm_conn *conn, struct cm_core *core);
 
 /**
@@ -76,9 +76,8 @@ void cm_unindex_peer(struct cm_conn *conn, struct cm_core *core);
  */
 void cm_begin_timewait(struct cm_conn *conn, struct cm_turn *turn);
 
-/** cm_admit_reqs() - send REQs and SIDR_REQs that waited for their turn, as far as there is room.
- */
-void cm_admit_reqs(struct cm_port *port, struct cm_turn *turn);
+/** cm_admit() - send what waited for its turn, as far as there is room. */
+void cm_admit(struct cm_port *port, struct cm_turn *turn);
 
 /** cm_emit() - put a message into the effects. */
 void cm_emit(struct cm_turn *turn, struct cm_port *port, const struct mad_path *path,

@@ -94,22 +94,30 @@ enum cm_event {
 };
 
 /*
+ * Messages of a kind that are sent a few at a time: a port's receive queue is finite, and so is the
+ * peer's. What was answered or repeated makes room for the next.
+ */
+struct cm_pace {
+	unsigned int out;    /* sent, and neither answered nor repeated yet */
+	struct list waiting; /* connections whose message waits for its turn */
+};
+
+/*
  * A local port as the core knows it. Made and owned by whoever delivers MADs; it must outlive the
  * connections that use it, see cm_core_port_gone().
  */
 struct cm_port {
-	uint64_t ca_guid;	  /* node GUID, host byte order: the same for all ports of a CA */
-	struct mad_gid gid0;	  /* GID index 0, named in REJ 12 */
-	unsigned int reqs_out;	  /* REQs sent and not yet answered nor repeated */
-	struct list reqs_waiting; /* connections whose first REQ waits for its turn */
+	uint64_t ca_guid;	 /* node GUID, host byte order: the same for all ports of a CA */
+	struct mad_gid gid0;	 /* GID index 0, named in REJ 12 */
+	struct cm_pace requests; /* REQ, SIDR_REQ */
+	struct cm_pace goodbyes; /* DREQ */
 };
 
 struct cm_conn {
 	enum cm_state state;
-	bool active;  /* we sent the REQ */
-	bool orphan;  /* destroyed by its owner; goes when the protocol is done with it */
-	bool req_out; /* counted in port->reqs_out */
-	void *owner;  /* the caller's; handed back in reports; NULL for an orphan */
+	bool active; /* we sent the REQ */
+	bool orphan; /* destroyed by its owner; goes when the protocol is done with it */
+	void *owner; /* the caller's; handed back in reports; NULL for an orphan */
 	struct cm_port *port;
 	struct mad_path path; /* to the peer's CM */
 
@@ -141,7 +149,8 @@ struct cm_conn {
 	uint64_t peer_waits_ms; /* passive: how long the peer waits for our REP, from its REQ */
 	struct cm_retry retry;
 	struct cm_timer timer;
-	struct list waiting;	 /* in port->reqs_waiting, or in the core's spare list */
+	struct cm_pace *pace;	 /* in whose .out it counts, or NULL */
+	struct list waiting;	 /* in a cm_pace, or in the core's spare list */
 	struct cm_node by_local; /* (0, 0, local_comm_id) */
 	struct cm_node
 		by_remote; /* (peer GID, peer CA, remote_comm_id): repeated REQ, REP, SIDR_REQ */

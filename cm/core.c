@@ -12,10 +12,10 @@
 #include "cm/demux.h"
 
 /* A quarter of the 512 receives that a kernel posts on QP1, so that four peers may talk at once. */
-#define REQS_OUT_MAX 128
+#define OUT_MAX	  128
 
-#define SPARE_MIN    1
-#define SPARE_MAX    64
+#define SPARE_MIN 1
+#define SPARE_MAX 64
 
 static const struct cm_args no_args;
 
@@ -27,7 +27,7 @@ static uint64_t split(uint64_t secret, uint64_t what)
 int cm_core_init(struct cm_core *core, uint64_t secret)
 {
 	*core = (struct cm_core){
-		.reqs_out_max = REQS_OUT_MAX,
+		.out_max = OUT_MAX,
 	};
 	cm_ids_init(&core->ids, (uint32_t)(split(secret, 0) >> 32));
 	list_init(&core->spare);
@@ -54,7 +54,8 @@ void cm_core_fini(struct cm_core *core)
 void cm_port_init(struct cm_port *port, uint64_t ca_guid, const struct mad_gid *gid0)
 {
 	*port = (struct cm_port){ .ca_guid = ca_guid, .gid0 = *gid0 };
-	list_init(&port->reqs_waiting);
+	list_init(&port->requests.waiting);
+	list_init(&port->goodbyes.waiting);
 }
 
 /* --- connections --------------------------------------------------------- */
@@ -196,7 +197,7 @@ static void finish(struct cm_turn *turn, struct cm_conn *conn)
 	if (conn->orphan && (conn->state == CM_IDLE || conn->state == CM_TIMEWAIT))
 		give_back(turn->core, conn);
 	if (port)
-		cm_admit_reqs(port, turn);
+		cm_admit(port, turn);
 }
 
 void cm_core_input(struct cm_core *core, struct cm_port *port, const struct mad_path *path,

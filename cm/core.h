@@ -103,7 +103,7 @@ struct cm_core {
 	unsigned int n_spare;
 	size_t n_conns; /* in use */
 	struct cm_ids ids;
-	unsigned int reqs_out_max; /* unanswered REQs and SIDR_REQs a port may have */
+	unsigned int out_max; /* unanswered requests, and DREQs, a port may have */
 	uint64_t count[CM_N_COUNTERS];
 	uint64_t sent[CM_ATTR_APR + 1]; /* by attribute, without repetitions */
 	uint64_t received[CM_ATTR_APR + 1];

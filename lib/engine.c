@@ -6,6 +6,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -457,6 +458,7 @@ static void __attribute__((destructor)) end_connections(void)
 	until.tv_nsec %= 1000000000L;
 	if (pthread_mutex_clocklock(&lock, CLOCK_MONOTONIC, &until))
 		return;
+	engine.core.out_max = UINT_MAX; /* nobody will be there for the answers */
 	list_for_each (node, &engine.ids) {
 		id = container_of(node, struct id, link);
 		if (!id->conn)

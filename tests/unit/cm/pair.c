@@ -383,8 +383,8 @@ static void assert_empty(const struct pair_host *host)
 	ck_assert_uint_eq(host->core.by_local.n_nodes, 0);
 	ck_assert_uint_eq(host->core.by_remote.n_nodes, 0);
 	ck_assert_uint_eq(host->core.by_qpn.n_nodes, 0);
-	ck_assert_uint_eq(host->port.reqs_out, 0);
-	ck_assert(list_is_empty(&host->port.reqs_waiting));
+	ck_assert_uint_eq(host->port.requests.out, 0);
+	ck_assert(list_is_empty(&host->port.requests.waiting));
 	ck_assert_uint_eq(cm_core_deadline(&host->core).ns, UINT64_MAX);
 }
 

@@ -156,7 +156,7 @@ END_TEST
 
 START_TEST(request_that_was_never_sent_is_not_adopted)
 {
-	rig.core.reqs_out_max = 0;
+	rig.core.out_max = 0;
 	rig_reach(&rig, CM_REQ_SENT, false);
 	ck_assert_ptr_null(adopt());
 }

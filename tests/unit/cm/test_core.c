@@ -7,7 +7,7 @@
 #include "tests/unit/cm/inputs.h"
 #include "tests/unit/cm/run.h"
 
-#define REQS_OUT_MAX 128
+#define OUT_MAX 128
 
 static struct rig rig;
 
@@ -179,7 +179,7 @@ static struct cm_conn *fill_port(void)
 {
 	struct cm_conn *first = NULL;
 
-	for (unsigned int i = 0; i < REQS_OUT_MAX; i++) {
+	for (unsigned int i = 0; i < OUT_MAX; i++) {
 		rig_reach(&rig, CM_REQ_SENT, false);
 		ck_assert_str_eq(rig_sent(&rig), "REQ");
 		first = first ? first : rig.conn;
@@ -211,8 +211,8 @@ START_TEST(req_waits_until_another_has_been_answered_repeated_or_given_up)
 	take(fill_port());
 	rig_input(&rig, releases[_i].input);
 	ck_assert_str_eq(rig_sent(&rig), releases[_i].sent);
-	ck_assert_uint_eq(rig.port.reqs_out, REQS_OUT_MAX);
-	ck_assert(list_is_empty(&rig.port.reqs_waiting));
+	ck_assert_uint_eq(rig.port.requests.out, OUT_MAX);
+	ck_assert(list_is_empty(&rig.port.requests.waiting));
 }
 END_TEST
 
@@ -233,8 +233,8 @@ START_TEST(destroyed_while_waiting_leaves_the_queue)
 	struct cm_conn *first = fill_port();
 
 	rig_call(&rig, CM_CALL_DESTROY);
-	ck_assert(list_is_empty(&rig.port.reqs_waiting));
-	ck_assert_uint_eq(rig.port.reqs_out, REQS_OUT_MAX);
+	ck_assert(list_is_empty(&rig.port.requests.waiting));
+	ck_assert_uint_eq(rig.port.requests.out, OUT_MAX);
 	take(first);
 	rig_input(&rig, "REJ");
 	ck_assert_str_eq(rig_sent(&rig), "");
@@ -251,6 +251,55 @@ START_TEST(waiting_req_has_its_full_time_once_it_is_sent)
 	rig_input(&rig, "REJ");
 	take(waiting);
 	ck_assert_uint_eq(waiting->timer.deadline.ns, rig.now.ns + 1000 * CM_NS_PER_MS);
+}
+END_TEST
+
+/* Return: the first of so many that one DREQ more has to wait. */
+static struct cm_conn *say_goodbyes(void)
+{
+	struct cm_conn *first = NULL;
+
+	for (int i = 0; i < OUT_MAX + 1; i++) {
+		rig.peer_comm_id++;
+		rig.peer_qpn++;
+		rig_reach(&rig, CM_ESTABLISHED, true);
+		first = first ? first : rig.conn;
+		rig_call(&rig, CM_CALL_DREQ);
+	}
+	return first;
+}
+
+START_TEST(dreq_waits_until_another_has_been_answered)
+{
+	struct cm_conn *first = say_goodbyes();
+	struct cm_conn *waiting = rig.conn;
+
+	ck_assert_uint_eq(rig.core.sent[CM_ATTR_DREQ], OUT_MAX);
+	take(first);
+	rig.peer_comm_id = first->remote_comm_id;
+	rig_input(&rig, "DREP");
+	ck_assert_str_eq(rig_sent(&rig), "DREQ");
+	ck_assert_uint_eq(rig_said(&rig, 0).dreq.local_comm_id, waiting->local_comm_id);
+	ck_assert_uint_eq(rig.port.goodbyes.out, OUT_MAX);
+}
+END_TEST
+
+START_TEST(peers_dreq_takes_the_place_of_one_that_waits)
+{
+	say_goodbyes();
+	rig_input(&rig, "DREQ");
+	rig_call(&rig, CM_CALL_DREP);
+	ck_assert_str_eq(rig_sent(&rig), "DREP");
+	ck_assert(list_is_empty(&rig.port.goodbyes.waiting));
+}
+END_TEST
+
+START_TEST(goodbyes_do_not_wait_for_requests)
+{
+	fill_port();
+	rig_reach(&rig, CM_ESTABLISHED, true);
+	rig_call(&rig, CM_CALL_DREQ);
+	ck_assert_str_eq(rig_sent(&rig), "DREQ");
 }
 END_TEST
 
@@ -271,7 +320,7 @@ START_TEST(every_waiting_req_is_sent_when_nobody_answers)
 {
 	for (int i = 0; i < 1000; i++)
 		rig_reach(&rig, CM_REQ_SENT, false);
-	while (!list_is_empty(&rig.port.reqs_waiting))
+	while (!list_is_empty(&rig.port.requests.waiting))
 		ck_assert(rig_timer(&rig));
 	ck_assert_uint_eq(rig.core.sent[CM_ATTR_REQ], 1000);
 	ck_assert_uint_lt(rig.now.ns, 10000 * CM_NS_PER_MS);
@@ -284,11 +333,11 @@ START_TEST(many_turns_at_once_are_taken_step_by_step)
 
 	for (int i = 0; i < 9; i++)
 		rig_reach(&rig, CM_REQ_SENT, false);
-	rig.core.reqs_out_max *= 2;
+	rig.core.out_max *= 2;
 	take(first);
 	rig_input(&rig, "REJ");
 	ck_assert_str_eq(rig_sent(&rig), "REQ, REQ, REQ, REQ");
-	ck_assert(!list_is_empty(&rig.port.reqs_waiting));
+	ck_assert(!list_is_empty(&rig.port.requests.waiting));
 }
 END_TEST
 
@@ -304,7 +353,7 @@ START_TEST(ports_are_paced_apart)
 	rig_reach(&rig, CM_IDLE, false);
 	cm_core_call(&rig.core, rig.conn, CM_CALL_REQ, &args, rig.now, &rig.out);
 	ck_assert_str_eq(rig_sent(&rig), "REQ");
-	ck_assert_uint_eq(full->reqs_out, REQS_OUT_MAX);
+	ck_assert_uint_eq(full->requests.out, OUT_MAX);
 }
 END_TEST
 
@@ -336,7 +385,7 @@ START_TEST(connections_go_with_their_port_without_a_word)
 	ck_assert_uint_eq(n, expected);
 	ck_assert_uint_eq(rig.core.n_conns, 0);
 	ck_assert_uint_eq(rig.core.by_remote.n_nodes + rig.core.by_qpn.n_nodes, 0);
-	ck_assert_uint_eq(rig.port.reqs_out, 0);
+	ck_assert_uint_eq(rig.port.requests.out, 0);
 	ck_assert_uint_eq(cm_core_deadline(&rig.core).ns, UINT64_MAX);
 }
 END_TEST
@@ -374,8 +423,8 @@ START_TEST(reqs_that_wait_go_with_their_port)
 
 	fill_port();
 	cm_core_port_gone(&rig.core, &rig.port, forget, &n);
-	ck_assert_uint_eq(n, REQS_OUT_MAX + 1);
-	ck_assert(list_is_empty(&rig.port.reqs_waiting));
+	ck_assert_uint_eq(n, OUT_MAX + 1);
+	ck_assert(list_is_empty(&rig.port.requests.waiting));
 }
 END_TEST
 
@@ -479,6 +528,9 @@ static TCase *pacing(void)
 	tcase_add_test(tcase, destroyed_while_waiting_leaves_the_queue);
 	tcase_add_test(tcase, waiting_req_has_its_full_time_once_it_is_sent);
 	tcase_add_test(tcase, rep_and_drep_never_wait);
+	tcase_add_test(tcase, dreq_waits_until_another_has_been_answered);
+	tcase_add_test(tcase, peers_dreq_takes_the_place_of_one_that_waits);
+	tcase_add_test(tcase, goodbyes_do_not_wait_for_requests);
 	tcase_add_test(tcase, every_waiting_req_is_sent_when_nobody_answers);
 	tcase_add_test(tcase, many_turns_at_once_are_taken_step_by_step);
 	tcase_add_test(tcase, ports_are_paced_apart);

@@ -239,7 +239,7 @@ START_TEST(lookup_takes_its_turn_among_the_requests)
 {
 	struct cm_conn *first;
 
-	rig.core.reqs_out_max = 1;
+	rig.core.out_max = 1;
 	rig_reach(&rig, CM_REQ_SENT, false);
 	first = rig.conn;
 	rig_reach(&rig, CM_SIDR_REQ_SENT, false);

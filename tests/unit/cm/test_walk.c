@@ -114,7 +114,7 @@ START_TEST(port_can_go_whatever_has_happened)
 		cm_core_port_gone(&rig.core, &rig.port, forget, NULL);
 		ck_assert_uint_eq(rig.core.by_remote.n_nodes, 0);
 		ck_assert_uint_eq(rig.core.by_qpn.n_nodes, 0);
-		ck_assert_uint_eq(rig.port.reqs_out, 0);
+		ck_assert_uint_eq(rig.port.requests.out, 0);
 		ck_assert_uint_eq(cm_core_deadline(&rig.core).ns, UINT64_MAX);
 		rig_fini(&rig);
 	}
