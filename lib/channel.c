@@ -41,13 +41,14 @@ int channel_new(struct channel **ret)
 	return 0;
 }
 
-/* Unlocks. */
-static void let_go(struct channel *channel)
+void channel_get(struct channel *channel)
 {
-	bool last = --channel->refs == 0;
+	__atomic_add_fetch(&channel->refs, 1, __ATOMIC_RELAXED);
+}
 
-	pthread_mutex_unlock(&channel->lock);
-	if (!last)
+void channel_put(struct channel *channel)
+{
+	if (__atomic_sub_fetch(&channel->refs, 1, __ATOMIC_ACQ_REL))
 		return;
 	pthread_mutex_destroy(&channel->lock);
 	free(channel);
@@ -59,26 +60,11 @@ void channel_close(struct channel *channel)
 		return;
 	pthread_mutex_lock(&channel->lock);
 	channel->closed = true;
-	while (channel->n_writers) { /* they do not stay long */
-		pthread_mutex_unlock(&channel->lock);
-		sched_yield();
-		pthread_mutex_lock(&channel->lock);
-	}
-	close(channel->pub.fd);
-	let_go(channel);
-}
-
-void channel_get(struct channel *channel)
-{
-	pthread_mutex_lock(&channel->lock);
-	channel->refs++;
 	pthread_mutex_unlock(&channel->lock);
-}
-
-void channel_put(struct channel *channel)
-{
-	pthread_mutex_lock(&channel->lock);
-	let_go(channel);
+	while (__atomic_load_n(&channel->n_writers, __ATOMIC_ACQUIRE))
+		sched_yield(); /* they do not stay long */
+	close(channel->pub.fd);
+	channel_put(channel);
 }
 
 /* Reads as many counts as were or will be written: one that is about to be comes at once. */
@@ -114,7 +100,7 @@ void channel_post(struct channel *channel, struct event *event)
 		list_append(&channel->events, &event->link);
 		if (!channel->is_posted) {
 			channel->is_posted = true;
-			channel->refs++;
+			channel_get(channel);
 			list_append(&posted, &channel->posted);
 		}
 	}
@@ -147,7 +133,7 @@ static bool begin_signal(struct channel *channel)
 	wanted = !channel->closed && !list_is_empty(&channel->events);
 	if (wanted) {
 		channel->n_signals++;
-		channel->n_writers++;
+		__atomic_add_fetch(&channel->n_writers, 1, __ATOMIC_RELAXED);
 	}
 	pthread_mutex_unlock(&channel->lock);
 	return wanted;
@@ -164,9 +150,9 @@ static void signal_channel(struct channel *channel)
 		assert(n == sizeof(one));
 		(void)n;
 	}
-	pthread_mutex_lock(&channel->lock);
-	channel->n_writers -= wanted;
-	let_go(channel);
+	/* Without the lock, which who has been woken takes now. */
+	__atomic_sub_fetch(&channel->n_writers, wanted, __ATOMIC_RELEASE);
+	channel_put(channel);
 }
 
 void channel_signal_posted(struct list *channels)
@@ -249,10 +235,7 @@ static struct event *first_event(struct channel *channel)
 
 static void cancelled(void *arg)
 {
-	struct channel *channel = arg;
-
-	pthread_mutex_lock(&channel->lock);
-	let_go(channel);
+	channel_put(arg);
 }
 
 /* Called without the lock; this is where rdma_get_cm_event() can be cancelled. */
@@ -292,7 +275,7 @@ int channel_take(struct channel *channel, int cancel_state, struct event **ret)
 
 	if (!channel_set_lock(channel))
 		return -EBADF;
-	channel->refs++;
+	channel_get(channel);
 	while (!err && !(event = first_event(channel))) {
 		/* Who is here when the channel is closed stays: rping fails at its end else. */
 		if (!channel->closed && !channel_is_blocking(channel)) {
@@ -304,7 +287,8 @@ int channel_take(struct channel *channel, int cancel_state, struct event **ret)
 		err = wait_for_event(channel, fd, cancel_state);
 		pthread_mutex_lock(&channel->lock);
 	}
-	let_go(channel);
+	pthread_mutex_unlock(&channel->lock);
+	channel_put(channel);
 	if (!err)
 		*ret = event;
 	return err;

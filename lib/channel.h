@@ -35,12 +35,12 @@ struct channel {
 	pthread_mutex_t lock;
 	struct list events;
 	struct channel *next_open; /* channel_set.c's */
-	unsigned int refs;	   /* its maker, its ids, and each thread inside channel_take() */
+	unsigned int refs; /* atomic: its maker, its ids, and each thread inside channel_take() */
 	bool closed;
 	struct list posted; /* in the list of channels to be signalled */
 	bool is_posted;
 	uint64_t n_signals;	/* written, or about to be, and not yet read */
-	unsigned int n_writers; /* that are about to */
+	unsigned int n_writers; /* atomic: that are about to */
 };
 
 /** channel_of() - from what the program holds to what we know. */
