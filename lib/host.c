@@ -230,9 +230,12 @@ int host_send(const struct outbox *box, bool again)
 static void take(const struct portd_record *record, void *arg)
 {
 	bool is_gone = record->type == PORTD_GONE;
-	struct port *port = port_with(is_gone ? record->gone.port : record->mad.port);
+	struct port *port;
 
 	(void)arg;
+	if (record->type == PORTD_SEEN)
+		return; /* not asked for */
+	port = port_with(is_gone ? record->gone.port : record->mad.port);
 	if (!port)
 		return;
 	if (is_gone)

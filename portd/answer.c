@@ -272,6 +272,11 @@ static int answer_lease_ports(struct question *q)
 	return n < 0 ? n : 0;
 }
 
+static int answer_look_on(struct question *q)
+{
+	return onlook_begin(q->server, q->guest);
+}
+
 /* --- which ---------------------------------------------------------------- */
 
 static int (*const answers[PORTD_N_TYPES])(struct question *) = {
@@ -287,6 +292,7 @@ static int (*const answers[PORTD_N_TYPES])(struct question *) = {
 	[PORTD_HOLD_IDS] = answer_hold_ids,
 	[PORTD_WILL] = answer_will,
 	[PORTD_RESUMED] = answer_resumed,
+	[PORTD_LOOK_ON] = answer_look_on,
 };
 
 /* Whoever holds the port may have let go of it already, by a record or an end that we have not come

@@ -235,6 +235,13 @@ int portd_lease_ids(struct portd_client *client, struct portd_ids *ret)
 	return 0;
 }
 
+int portd_look_on(struct portd_client *client)
+{
+	struct portd_record record = { .type = PORTD_LOOK_ON };
+
+	return asking_ask(client, &record, NULL);
+}
+
 void portd_will_is(struct portd_client *client, const struct portd_will *will)
 {
 	struct portd_record record = { .type = PORTD_WILL, .will = *will };
@@ -321,7 +328,8 @@ int portd_receive(struct portd_client *client,
 	in.bytes = (size_t)n;
 	in.at = 0;
 	while (portd_get(&in, &record) == 0)
-		if (record.type == PORTD_MAD || record.type == PORTD_GONE)
+		if (record.type == PORTD_MAD || record.type == PORTD_GONE ||
+		    record.type == PORTD_SEEN)
 			take(&record, arg);
 	return 0;
 }

@@ -97,8 +97,15 @@ void portd_closed(struct portd_client *client, const struct portd_close *close);
 void portd_send_closed(struct portd_client *client);
 
 /**
+ * portd_look_on() - see every message of this host from now on, as SEEN records
+ *
+ * Return: 0; -EPERM for all but root and the user who runs cmportd; -errno.
+ */
+int portd_look_on(struct portd_client *client);
+
+/**
  * portd_receive() - take what has arrived; never blocks. One thread at a time.
- * @take: called for each MAD and GONE
+ * @take: called for each MAD, GONE and SEEN
  *
  * Return: 0 if there may be more; -EAGAIN when there is none; -EPIPE when cmportd is gone: call
  * portd_resume().

@@ -107,6 +107,7 @@ void guest_forget(struct server *server, struct guest *guest)
 			station_forget_sender(server->station[i], guest);
 	if (guest->throttled)
 		server->n_throttled--;
+	onlook_end(server, guest);
 	ports_client_gone(guest->realm->ports, guest->index);
 	realm_leave(server->home, guest->realm);
 	server->guest[guest->index] = NULL;
@@ -561,6 +562,11 @@ void guest_deliver(struct server *server, struct guest *guest, const struct stat
 
 	memcpy(record.mad.mad, mad, MAD_BYTES);
 	deliver(server, guest, &record, is_request ? ROOM_FOR_REQUEST : ROOM_FOR_MESSAGE);
+}
+
+void guest_show(struct server *server, struct guest *guest, const struct portd_record *record)
+{
+	deliver(server, guest, record, ROOM_FOR_REQUEST);
 }
 
 void guest_port_gone(struct server *server, struct guest *guest, uint8_t handle)

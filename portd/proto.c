@@ -102,6 +102,18 @@ static const struct wire_field gone_rows[] = {
 	WIRE(portd_gone, port, 0, 0, 8),
 };
 
+static const struct wire_field seen_rows[] = {
+	WIRE(portd_seen, number, 0, 0, 64),
+	WIRE(portd_seen, time_ns, 8, 0, 64),
+	WIRE(portd_seen, pid, 16, 0, 32),
+	WIRE(portd_seen, way, 20, 0, 8),
+	WIRE(portd_seen, port_num, 21, 0, 8),
+	WIRE_BLOB(portd_seen, device, 24),
+	WIRE_ADDR(portd_seen, local_gid, 88),
+	PATH_ROWS(portd_seen, 104),
+	WIRE_BLOB(portd_seen, mad, 104 + PATH_BYTES),
+};
+
 #define LAYOUT(type, rows, bytes) WIRE_LAYOUT(#rows, type, rows##_rows, bytes)
 
 static const struct wire_layout layouts[PORTD_N_TYPES] = {
@@ -117,10 +129,12 @@ static const struct wire_layout layouts[PORTD_N_TYPES] = {
 	[PORTD_HOLD_IDS] = LAYOUT(portd_ids, ids, 8),
 	[PORTD_WILL] = LAYOUT(portd_will, will, 40 + PATH_BYTES),
 	[PORTD_RESUMED] = LAYOUT(portd_ids, ids, 8),
+	[PORTD_LOOK_ON] = LAYOUT(portd_ids, ids, 8),
 	[PORTD_REPLY] = LAYOUT(portd_reply, reply, 40 + PORTD_TEXT_BYTES),
 	[PORTD_MAD] = LAYOUT(portd_mad, mad, 4 + PATH_BYTES + MAD_BYTES),
 	[PORTD_CLOSE] = LAYOUT(portd_close, close, 32),
 	[PORTD_GONE] = LAYOUT(portd_gone, gone, 4),
+	[PORTD_SEEN] = LAYOUT(portd_seen, seen, 104 + PATH_BYTES + MAD_BYTES),
 };
 
 enum manner {

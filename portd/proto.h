@@ -43,10 +43,12 @@
 	X(WILL, ONE_WAY)	/* what has to be known to end a connection; resuming, and where \
 				   the client's state changed without a message */               \
 	X(RESUMED, ASKED)	/* all that an earlier cmportd knew has been told */             \
+	X(LOOK_ON, ASKED)	/* see all messages of the host from now on */                   \
 	X(REPLY, ANSWER)                                                                         \
 	X(MAD, DATA)   /* a message to send, or that has arrived */                              \
 	X(CLOSE, DATA) /* from the client: a comm id is free again */                            \
-	X(GONE, DATA)  /* from cmportd: a port is no more */
+	X(GONE, DATA)  /* from cmportd: a port is no more */                                     \
+	X(SEEN, DATA)  /* from cmportd, to those who look on: a message has passed */
 
 enum portd_type {
 	PORTD_NONE,
@@ -145,6 +147,25 @@ struct portd_gone {
 	uint8_t port; /* handle, which may stand for another port from now on */
 };
 
+/* Which way a message went. */
+enum portd_way {
+	PORTD_RECEIVED,
+	PORTD_SENT,
+	PORTD_REPEATED, /* sent, and not for the first time */
+};
+
+struct portd_seen {
+	uint64_t number;  /* one more each time: what is missing was too much for the onlooker */
+	uint64_t time_ns; /* CLOCK_REALTIME */
+	uint32_t pid;	  /* of the client that it is of or for; 0: nobody's, or not to be seen */
+	uint8_t way;	  /* enum portd_way */
+	uint8_t port_num;
+	char device[PORTD_DEVICE_BYTES];
+	struct mad_gid local_gid;
+	struct mad_path path; /* to or from the peer */
+	uint8_t mad[MAD_BYTES];
+};
+
 struct portd_record {
 	enum portd_type type;
 	union {
@@ -158,6 +179,7 @@ struct portd_record {
 		struct portd_mad mad;
 		struct portd_close close;
 		struct portd_gone gone;
+		struct portd_seen seen;
 	};
 };
 

@@ -209,6 +209,8 @@ void router_received(struct server *server, struct station *station, const struc
 		return;
 	}
 	to = route(server, path, &msg);
+	onlook_message(server, station, PORTD_RECEIVED, to < GUESTS_MAX ? server->guest[to] : NULL,
+		       path, mad);
 	if (to == PORTS_NOT_FOR_THEM) {
 		refuse(server, station, path, &msg);
 		return;

@@ -113,6 +113,7 @@ struct guest {
 	double tokens; /* what is left of its rate */
 	struct cm_time tokens_at;
 	bool throttled;
+	bool looks_on;		 /* is shown all messages */
 	unsigned int n_requests; /* its parcels in lists of stations: station.requests ... */
 	unsigned int n_waits;	 /* ... and station.waiting */
 	unsigned int batch;	 /* how many datagrams to try to read in a turn */
@@ -163,6 +164,8 @@ struct server {
 	struct list spare;  /* batches ready for use */
 	unsigned int n_spare;
 	unsigned int n_throttled;
+	unsigned int n_onlookers;
+	uint64_t n_seen;    /* messages, while anybody looks on */
 	bool requests_left; /* the next turn must not wait */
 	bool asks_again;    /* nor this one: a question is to be asked again after it */
 	uint16_t block_owner[ID_BLOCKS];
@@ -220,6 +223,9 @@ void guest_data(struct server *server, struct guest *guest, uint32_t events);
 void guest_deliver(struct server *server, struct guest *guest, const struct station *station,
 		   const struct mad_path *path, const uint8_t mad[MAD_BYTES], bool is_request);
 
+/** guest_show() - hand a SEEN to an onlooker, who loses it if it does not read. */
+void guest_show(struct server *server, struct guest *guest, const struct portd_record *record);
+
 /** guest_port_gone() - a station is closed; tell a client that has opened it. */
 void guest_port_gone(struct server *server, struct guest *guest, uint8_t handle);
 
@@ -247,6 +253,20 @@ void guest_close(struct server *server, struct guest *guest);
  */
 int answer_ask(struct server *server, struct guest *guest, const struct portd_record *record,
 	       int fd, struct portd_reply *ret, int ret_fd[2]);
+
+/** onlook_begin() - a client wants to see all messages. Return: 0 or -EPERM. */
+int onlook_begin(struct server *server, struct guest *guest);
+
+/** onlook_end() - it goes. */
+void onlook_end(struct server *server, struct guest *guest);
+
+/**
+ * onlook_message() - a message passes: show it to those who look on
+ * @whose: the client that it is of or for, or NULL
+ */
+void onlook_message(struct server *server, const struct station *station, enum portd_way way,
+		    const struct guest *whose, const struct mad_path *path,
+		    const uint8_t mad[MAD_BYTES]);
 
 /** router_received() - a message has arrived at a station. */
 void router_received(struct server *server, struct station *station, const struct mad_path *path,

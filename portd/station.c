@@ -334,6 +334,7 @@ void station_send(struct server *server, struct station *station, struct guest *
 {
 	struct parcel *parcel;
 
+	onlook_message(server, station, again ? PORTD_REPEATED : PORTD_SENT, sender, path, mad);
 	if (!has_to_queue(station, mad)) {
 		if (!leave(server, station, path, mad, again))
 			wait_for_hop(server, station, parcel_new(server, sender, path, mad, again));

@@ -17,6 +17,7 @@
 #define RIG_DEVICE  "fake0" /* has two ports */
 #define RIG_GUID    UINT64_C(0x5054000000000001)
 #define RIG_PORTS   2
+#define RIG_GID	    0x77 /* the last byte of all its GIDs */
 #define RIG_SERVICE 7174
 #define RIG_HOME    1 /* cookie of the network namespace that cmportd is in */
 

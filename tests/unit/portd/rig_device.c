@@ -11,6 +11,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "net/gid.h"
 #include "net/hop.h"
 #include "tests/unit/portd/rig.h"
 #include "tests/unit/portd/rig_device.h"
@@ -95,6 +96,17 @@ int ibv_query_gid(struct ibv_context *which, uint8_t port_num, int index, union 
 	(void)index;
 	memset(ret, 0, sizeof(*ret));
 	ret->raw[15] = port_num;
+	return 0;
+}
+
+int __wrap_gid_by_index(struct ibv_context *verbs, uint8_t port_num, uint32_t gid_index,
+			struct gid_entry *ret);
+
+int __wrap_gid_by_index(struct ibv_context *verbs, uint8_t port_num, uint32_t gid_index,
+			struct gid_entry *ret)
+{
+	*ret = (struct gid_entry){ .verbs = verbs, .port_num = port_num, .gid_index = gid_index };
+	ret->gid.raw[15] = RIG_GID;
 	return 0;
 }
 
