@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The oracles: rules that hold in every world, taken from the protocol and not from the code. They
+ * see what applications call and are told, and what goes over the wire.
+ *
+ * - What an id calls and is told is a legal sequence (order.c), and nothing is told after destroy.
+ * - A message has only such answers as the protocol knows, so none can lead to another for ever.
+ * - REQ, REP, DREQ and SIDR_REQ are said 16 times at most, a second apart at least, and only while
+ *   they are unanswered; the wait for an answer ends.
+ * - Where nothing happens any more, nobody waits for a peer; and who believes to be connected has
+ *   a peer that believes it too, or that was cut off before it could say otherwise.
+ * - In the end nothing is left in any table.
+ */
+#ifndef TESTS_SIM_ORACLE_H
+#define TESTS_SIM_ORACLE_H
+
+#include "tests/sim/sim.h"
+
+enum oracle_cause {
+	ORACLE_CALL,
+	ORACLE_MESSAGE,
+	ORACLE_TIMER,
+};
+
+/** oracle_called() - an application called, and got that answer. */
+void oracle_called(struct sim_id *id, enum cm_event verb, int err);
+
+/** oracle_told() - an application gets a report; NULL for an id that does not exist. */
+void oracle_told(struct sim *sim, struct sim_id *id, const struct cm_report *report);
+
+/**
+ * oracle_sent() - a core says something
+ * @cause: what made it
+ * @what:  the verb of a call, the attribute of a message
+ */
+void oracle_sent(struct sim_host *host, const uint8_t mad[MAD_BYTES], enum oracle_cause cause,
+		 uint16_t what);
+
+/** oracle_heard() - a core has taken a message in. */
+void oracle_heard(struct sim_host *host, const uint8_t mad[MAD_BYTES]);
+
+/** oracle_quiet() - nothing happens any more, and the network is in order. */
+void oracle_quiet(struct sim *sim);
+
+/** oracle_empty() - all ids are destroyed, and nothing happens any more. */
+void oracle_empty(struct sim *sim);
+
+#endif

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A simulated world: hosts with a core each, applications on them, a network between them that
+ * loses, repeats and delays, and oracles that watch. Everything follows from one seed and happens
+ * in virtual time, so that any run can be had again. This header is what the parts share; each
+ * has its own for what it does: net.h, host.h, app.h, oracle.h, chart.h, world.h.
+ */
+#ifndef TESTS_SIM_SIM_H
+#define TESTS_SIM_SIM_H
+
+#include <stdio.h>
+
+#include "cm/core.h"
+#include "tests/sim/clock.h"
+#include "tests/sim/order.h"
+#include "tests/sim/rng.h"
+
+#define SIM_HOSTS_MAX 6
+#define SIM_SERVICE   UINT64_C(0x01061b58)
+#define SIM_LOOKUP    UINT64_C(0x01111b58)
+#define SIM_NOWHERE   UINT64_C(0x01060001)
+#define SIM_NS_PER_US UINT64_C(1000)
+#define SIM_NS_PER_S  UINT64_C(1000000000)
+
+struct sim;
+struct sim_host;
+
+/* --- the network, net.h -------------------------------------------------- */
+
+/* What a link does to messages of a kind; chances in 1000. */
+struct net_fault {
+	uint16_t lose;
+	uint16_t duplicate;
+	uint16_t corrupt;
+	uint16_t delay;	       /* chance of being late ... */
+	uint32_t delay_max_us; /* ... by up to this much, mostly by little: heavy tail */
+};
+
+#define NET_FATES_MAX 16
+#define NET_KINDS     (CM_ATTR_APR - CM_ATTR_REQ + 1)
+
+struct net_link {
+	struct rng rng;
+	struct net_fault fault[NET_KINDS]; /* by attribute */
+	bool cut;			   /* one way */
+	unsigned int n_queued;
+	uint32_t held[NET_FATES_MAX]; /* packets that wait for another to pass them */
+	unsigned int n_held;
+	uint64_t held_ns; /* when they arrive at last */
+};
+
+struct net_packet {
+	uint8_t from, to;
+	bool late;
+	bool broken;
+	uint32_t next_free;
+	uint8_t mad[MAD_BYTES];
+};
+
+/* What can happen to a transmission in an exhaustive pattern. */
+enum net_fate {
+	NET_DELIVER,
+	NET_LOSE,
+	NET_DUPLICATE,
+	NET_PASS, /* arrives behind the next that arrives on this link */
+	NET_N_FATES,
+};
+
+struct net {
+	struct net_link link[SIM_HOSTS_MAX][SIM_HOSTS_MAX]; /* from, to */
+	unsigned int queue_max;				    /* packets on a link */
+	uint32_t latency_us;
+	struct net_packet *packet;
+	uint32_t n_packets;
+	uint32_t free; /* 0: none; packet 0 is never used */
+
+	/* Fates of the first transmissions; the rest is delivered. */
+	uint8_t fate[NET_FATES_MAX];
+	unsigned int n_fates;
+	unsigned int n_fated; /* transmissions since fates were set */
+};
+
+/* --- applications, app.h ------------------------------------------------- */
+
+/* An id of an application: one connection, and what became of it. */
+struct sim_id {
+	struct sim_host *host;
+	struct cm_conn *conn; /* NULL when destroyed, or when its host has crashed */
+	uint32_t number;      /* in its host */
+	uint32_t comm_id;
+	uint32_t incarnation; /* of the host */
+	uint8_t peer;	      /* number of the other host */
+	struct sim_id *next;  /* with the same hash of the comm id */
+
+	/* The oracles' knowledge. */
+	struct order order;
+	bool begun;	 /* order counts */
+	bool up;	 /* the application believes that it is connected */
+	bool over_clean; /* was up, and both ends know that it is over */
+	bool destroyed;
+	bool dreq_healed; /* said DREQ after the network was healed */
+	uint8_t n_letters;
+	char letters[24];      /* the last of what happened, for messages */
+	uint32_t peer_comm_id; /* as agreed in REP */
+	uint32_t qpn;
+	struct {
+		uint8_t n;
+		uint64_t last_ns; /* by its host's clock */
+	} sent[4];		  /* REQ, REP, DREQ, SIDR_REQ */
+	uint64_t patience_ns;	  /* longest that the peer asked for */
+	uint64_t asked_ns;	  /* when the wait for the peer began, by its host's clock */
+};
+
+/* What an application is like; chances in 1000. */
+struct app_traits {
+	uint16_t accept; /* a request; if neither of the three, it never answers */
+	uint16_t reject;
+	uint16_t forget;
+	uint16_t patience;     /* says MRA before it thinks */
+	uint16_t confirm;      /* a REP */
+	uint16_t refuse_rep;   /* if it does not */
+	uint16_t answer;       /* a DREQ */
+	uint16_t hang_up;      /* as soon as it is connected, after a while */
+	uint16_t destroy;      /* instead of what it would do */
+	uint16_t early;	       /* has data of the peer before its RTU */
+	uint16_t again;	       /* asks again with the same id */
+	uint32_t think_min_us; /* how long all that takes at least, ... */
+	uint32_t think_max_us; /* ... and by how much more at most: heavy tail */
+	uint32_t life_max_us;  /* before it hangs up */
+	bool destroy_over;     /* destroys ids that are over */
+};
+
+/* --- hosts, host.h ------------------------------------------------------- */
+
+#define SIM_ID_BUCKETS 64
+
+struct sim_host {
+	struct sim *sim;
+	uint8_t number;
+	bool is_up;
+	struct cm_core core;
+	struct cm_port port;
+	struct cm_service service, lookups;
+	uint64_t guid;
+	struct mad_gid gid;
+	uint32_t next_qpn;
+	uint32_t incarnation;
+	uint64_t skew_ns;     /* its clock is ahead of the world's */
+	uint64_t asleep_ns;   /* does nothing until then */
+	uint64_t deadline_ns; /* of its core, by its own clock */
+	struct rng rng;	      /* of its applications */
+	struct app_traits traits;
+	struct sim_id **id; /* all of this run, by number */
+	uint32_t n_ids, n_room;
+	struct sim_id *by_comm_id[SIM_ID_BUCKETS];
+	bool is_liar;	  /* its messages may say anything */
+	bool has_crashed; /* ever */
+	uint32_t doubts;  /* a bit for each host of which broken messages or lies have come */
+	uint64_t odd_ns;  /* how long it slept, and how far its clock has jumped */
+};
+
+/* --- the world, world.h -------------------------------------------------- */
+
+struct sim {
+	uint64_t seed;
+	uint64_t now_ns;
+	struct clock clock;
+	struct net net;
+	struct sim_host host[SIM_HOSTS_MAX];
+	unsigned int n_hosts;
+	struct cm_effects fx;
+	bool is_healed; /* the network loses nothing any more */
+	bool is_ending; /* applications do nothing of themselves any more */
+	FILE *chart;	/* where to draw, or NULL */
+	bool failed;
+	char why[400];
+	uint64_t n_calls, n_messages;			       /* in this run */
+	void (*act)(struct sim *sim, const struct plan *plan); /* PLAN_WORLD */
+	void *program;
+};
+
+/** sim_fail() - an oracle objects: the first objection is kept, and ends the run. */
+void sim_fail(struct sim *sim, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The rules about a world in which nothing happens any more: see oracle.h.
+ */
+#include "tests/sim/host.h"
+#include "tests/sim/oracle.h"
+
+static bool is_alive(const struct sim_id *id)
+{
+	return id->conn && id->host->is_up && id->incarnation == id->host->incarnation;
+}
+
+/* Both ends of a link whose messages were broken may believe anything. */
+static bool is_doubtful(const struct sim *sim, const struct sim_id *id)
+{
+	return id->host->doubts >> id->peer & 1 ||
+	       sim->host[id->peer].doubts >> id->host->number & 1;
+}
+
+static struct sim_id *peer_of(struct sim *sim, const struct sim_id *id)
+{
+	return host_find(&sim->host[id->peer], id->peer_comm_id);
+}
+
+/* Who believes to be connected is right, unless its peer could not tell it: it crashed, or said
+ * REJ, which is said once, or gave up while the network was broken. */
+static void check_agreement(struct sim *sim, const struct sim_id *id)
+{
+	const struct sim_id *peer = peer_of(sim, id);
+
+	if (is_doubtful(sim, id))
+		return;
+	if (!peer) {
+		if (!sim->host[id->peer].has_crashed)
+			sim_fail(sim, "host %c id %u: '%s' and its peer does not exist",
+				 'A' + id->host->number, id->number, id->letters);
+		return;
+	}
+	if (peer->up && !peer->destroyed)
+		return;
+	if (peer->over_clean || peer->dreq_healed)
+		sim_fail(sim, "host %c id %u: '%s', but its peer is disconnected: '%s'",
+			 'A' + id->host->number, id->number, id->letters, peer->letters);
+}
+
+static void check_at_rest(struct sim *sim, const struct sim_id *id)
+{
+	if (id->begun && !order_may_rest(&id->order))
+		sim_fail(sim, "host %c id %u waits for ever: '%s'", 'A' + id->host->number,
+			 id->number, id->letters);
+	if (id->up)
+		check_agreement(sim, id);
+}
+
+void oracle_quiet(struct sim *sim)
+{
+	for (unsigned int i = 0; i < sim->n_hosts; i++)
+		for (uint32_t n = 0; n < sim->host[i].n_ids; n++)
+			if (is_alive(sim->host[i].id[n]))
+				check_at_rest(sim, sim->host[i].id[n]);
+}
+
+static void check_empty(struct sim *sim, const struct sim_host *host)
+{
+	const struct cm_core *core = &host->core;
+
+	if (core->n_conns || core->by_local.n_nodes)
+		sim_fail(sim, "host %c keeps %zu connections", 'A' + host->number, core->n_conns);
+	if (core->by_remote.n_nodes || core->by_qpn.n_nodes)
+		sim_fail(sim, "host %c keeps %zu peers and %zu queue pairs in its tables",
+			 'A' + host->number, core->by_remote.n_nodes, core->by_qpn.n_nodes);
+	if (core->timers.first || host->deadline_ns != UINT64_MAX)
+		sim_fail(sim, "host %c keeps a timer", 'A' + host->number);
+	if (host->port.reqs_out || !list_is_empty(&host->port.reqs_waiting))
+		sim_fail(sim, "host %c keeps %u turns to send", 'A' + host->number,
+			 host->port.reqs_out);
+}
+
+void oracle_empty(struct sim *sim)
+{
+	for (unsigned int i = 0; i < sim->n_hosts; i++)
+		if (sim->host[i].is_up)
+			check_empty(sim, &sim->host[i]);
+	if (sim->clock.n_plans)
+		sim_fail(sim, "%zu plans are left", sim->clock.n_plans);
+}
