@@ -21,17 +21,22 @@ static uint64_t doubled_ms(const struct cm_waits *waits, unsigned int i)
 	return ms < waits->last_ms ? ms : waits->last_ms;
 }
 
-static uint64_t interval_ns(const struct cm_retry *retry)
+static uint64_t usual_ns(const struct cm_retry *retry)
 {
 	unsigned int i = retry->transmissions - 1u;
 
-	if (retry->patience_ns)
-		return retry->patience_ns;
 	if (retry->waits.first_ms)
 		return doubled_ms(&retry->waits, i) * CM_NS_PER_MS;
 	if (i >= N_INTERVALS)
 		i = N_INTERVALS - 1;
 	return (retry->is_lookup ? lookup_interval_ms[i] : interval_ms[i]) * CM_NS_PER_MS;
+}
+
+static uint64_t interval_ns(const struct cm_retry *retry)
+{
+	uint64_t usual = usual_ns(retry);
+
+	return retry->patience_ns > usual ? retry->patience_ns : usual;
 }
 
 void cm_retry_init(struct cm_retry *retry, uint64_t give_up_ns, struct cm_time now)
@@ -75,7 +80,7 @@ struct cm_time cm_retry_wait(struct cm_retry *retry, uint8_t service_timeout,
 	retry->patience_ns =
 		(cm_encoded_ms(service_timeout) + 2 * cm_encoded_ms(packet_life_time)) *
 		CM_NS_PER_MS;
-	return cm_time_earlier(cm_time_after(now, retry->patience_ns), retry->give_up);
+	return cm_time_earlier(cm_time_after(now, interval_ns(retry)), retry->give_up);
 }
 
 uint64_t cm_encoded_ms(uint8_t t)

@@ -29,7 +29,7 @@ struct cm_retry {
 	uint8_t transmissions_max; /* 0: only give_up counts */
 	bool is_lookup;		   /* which schedule */
 	struct cm_waits waits;
-	uint64_t patience_ns; /* asked for by the peer's MRA; 0 if it did not */
+	uint64_t patience_ns; /* asked for by the peer's MRA, at least; 0 if it did not */
 };
 
 /**
@@ -67,6 +67,8 @@ bool cm_retry_is_spent(const struct cm_retry *retry, struct cm_time now);
  * cm_retry_wait() - the peer asked for patience
  * @service_timeout: MRA.service_timeout, encoded; a peer gets no more than 2^24 (69 s)
  * @packet_life_time: of the path, encoded
+ *
+ * Who asks for less than it would have got anyway does not get less.
  *
  * Return: the deadline for an answer; later transmissions wait as long.
  */

@@ -196,6 +196,20 @@ START_TEST(peer_cannot_ask_for_more_than_69_seconds)
 }
 END_TEST
 
+/* Seed 1366 of the simulator: 16 transmissions within some milliseconds, and no peer. */
+START_TEST(patience_makes_nothing_come_sooner)
+{
+	struct cm_retry retry;
+	struct cm_time now;
+
+	init(&retry, 0);
+	cm_retry_next(&retry, after_ms(0));
+	now = cm_retry_wait(&retry, 0, 0, after_ms(300));
+	ck_assert_uint_eq(ms_since_start(now), 1300);
+	ck_assert_uint_eq(ms_since_start(cm_retry_next(&retry, now)), 2300);
+}
+END_TEST
+
 START_TEST(patience_does_not_move_the_give_up_time)
 {
 	struct cm_retry retry;
@@ -280,6 +294,7 @@ int main(void)
 	tcase_add_test(tcase, patience_holds_for_later_transmissions);
 	tcase_add_test(tcase, patience_does_not_change_the_number_of_transmissions);
 	tcase_add_test(tcase, peer_cannot_ask_for_more_than_69_seconds);
+	tcase_add_test(tcase, patience_makes_nothing_come_sooner);
 	tcase_add_test(tcase, patience_does_not_move_the_give_up_time);
 	tcase_add_loop_test(tcase, encoded_time_is_a_power_of_two_of_milliseconds, 0, 9);
 	tcase_add_loop_test(tcase, ack_timeout_is_two_life_times_and_the_ack_delay, 0, 13);
