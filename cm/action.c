@@ -107,7 +107,6 @@ static void remember_req_sent(struct cm_conn *conn, const struct cm_args *args)
 	conn->port = args->port;
 	conn->path = *args->path;
 	conn->tid = conn->local_comm_id;
-	conn->remote_comm_id = 0; /* of an earlier connection, if this is its second use */
 	conn->service_id = req->service_id;
 	conn->local_qpn = req->local_qpn;
 	conn->starting_psn = req->starting_psn;
@@ -451,7 +450,6 @@ void act_send_sidr_req(struct cm_conn *conn, struct cm_turn *turn)
 	conn->port = turn->args->port;
 	conn->path = *turn->args->path;
 	conn->tid = conn->local_comm_id;
-	conn->remote_comm_id = 0;
 	conn->service_id = msg->sidr_req.service_id;
 	msg->sidr_req.request_id = conn->local_comm_id;
 	msg->hdr.tid = conn->tid;

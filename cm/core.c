@@ -226,6 +226,13 @@ static void abandon(struct cm_core *core, struct cm_conn *conn)
 	cm_unindex_peer(conn, core);
 }
 
+/* The peer may still hold what it was asked for first, under the same comm id: it would take the
+ * second request for a repetition, and answer with a queue pair that was meant for the first. */
+static bool asks_again(const struct cm_conn *conn, enum cm_event verb)
+{
+	return conn->port && (verb == CM_CALL_REQ || verb == CM_CALL_SIDR_REQ);
+}
+
 int cm_core_call(struct cm_core *core, struct cm_conn *conn, enum cm_event verb,
 		 const struct cm_args *args, struct cm_time now, struct cm_effects *out)
 {
@@ -238,7 +245,7 @@ int cm_core_call(struct cm_core *core, struct cm_conn *conn, enum cm_event verb,
 	begin(&turn, core, now, out);
 	if (args)
 		turn.args = args;
-	err = cm_step(conn, verb, &turn);
+	err = asks_again(conn, verb) ? -EINVAL : cm_step(conn, verb, &turn);
 	if (err)
 		return err;
 	if (ends)

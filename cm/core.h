@@ -224,7 +224,8 @@ struct cm_args {
  * @now:  when
  * @out:  what to do about it; written from scratch
  *
- * Return: 0, or -EINVAL if the verb is not legal in the connection's state: nothing happened.
+ * Return: 0, or -EINVAL if the verb is not legal in the connection's state, or asks for a second
+ * connection with what had one (there is cm_core_conn_new() for that): nothing happened.
  */
 int cm_core_call(struct cm_core *core, struct cm_conn *conn, enum cm_event verb,
 		 const struct cm_args *args, struct cm_time now, struct cm_effects *out);

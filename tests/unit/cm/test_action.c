@@ -3,6 +3,7 @@
  * cm/action.c: what a connection remembers of what was said, for the queue pair and for later
  * messages; what it fills into its own; how long it waits.
  */
+#include <errno.h>
 #include <string.h>
 
 #include "tests/unit/cm/inputs.h"
@@ -297,14 +298,16 @@ START_TEST(message_that_came_in_is_handed_on)
 }
 END_TEST
 
-/* A connection that is done may be used once more: the peer will choose a new id. */
-START_TEST(connection_can_be_used_again_after_timewait)
+/* Seed 1456 of the simulator: REJ was lost, the second REQ had the comm id of the first, and the
+ * peer answered it with what it had meant for the first. Both were ESTABLISHED, with queue pairs
+ * that did not belong together, and no DREQ was ever understood. */
+START_TEST(connection_that_is_done_cannot_ask_again)
 {
-	rig_reach(&rig, CM_IDLE, true);
-	ck_assert_int_eq(rig_input(&rig, "local REQ"), 0);
-	rig.peer_comm_id++;
-	rig_input(&rig, "REP");
-	ck_assert_str_eq(rig_reported(&rig), "RESPONSE");
+	rig_reach(&rig, CM_REQ_SENT, false);
+	rig_input(&rig, "REJ");
+	ck_assert_int_eq(rig_input(&rig, "local REQ"), -EINVAL);
+	ck_assert_int_eq(rig_input(&rig, "local SIDR_REQ"), -EINVAL);
+	ck_assert_str_eq(rig_sent(&rig), "");
 }
 END_TEST
 
@@ -444,7 +447,7 @@ static TCase *messages(void)
 	tcase_add_test(tcase, drep_bears_the_transaction_of_the_dreq);
 	tcase_add_loop_test(tcase, repetition_is_the_same_to_the_last_bit, 0, 3);
 	tcase_add_test(tcase, message_that_came_in_is_handed_on);
-	tcase_add_test(tcase, connection_can_be_used_again_after_timewait);
+	tcase_add_test(tcase, connection_that_is_done_cannot_ask_again);
 	return tcase;
 }
 

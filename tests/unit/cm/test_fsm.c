@@ -211,9 +211,16 @@ static const char *state_name(enum cm_state state)
 	return state == RIG_GONE ? "gone" : cm_state_str(state);
 }
 
-static void do_case(struct rig *rig, enum cm_state from, const char *input)
+/* What had a connection cannot ask for another. IDLE on the passive side is what comes after it. */
+static bool asks_again(enum cm_state from, bool passive, const char *input)
 {
-	const struct row *row = row_of(from, input);
+	return from == CM_IDLE && passive &&
+	       (!strcmp(input, "local REQ") || !strcmp(input, "local SIDR_REQ"));
+}
+
+static void do_case(struct rig *rig, enum cm_state from, bool passive, const char *input)
+{
+	const struct row *row = asks_again(from, passive, input) ? NULL : row_of(from, input);
 	int err = rig_input(rig, input);
 	bool refused = !row && input_is_call(input);
 
@@ -232,7 +239,7 @@ static void do_side(enum cm_state from, bool passive, const char *input)
 		return;
 	rig_init(&rig);
 	rig_reach(&rig, from, passive);
-	do_case(&rig, from, input);
+	do_case(&rig, from, passive, input);
 	rig_fini(&rig);
 }
 

@@ -347,14 +347,6 @@ static void carry_out(enum who who)
 		take_report(who, &done.report[i]);
 }
 
-/* A second use of a connection is for the twin.side that has asked before. */
-static bool may_call(const struct cm_conn *conn, enum cm_event verb)
-{
-	if (verb != CM_CALL_REQ && verb != CM_CALL_SIDR_REQ)
-		return true;
-	return conn->active || !conn->port;
-}
-
 static enum cm_event usual_call(enum cm_state state)
 {
 	static const enum cm_event verb[CM_N_STATES] = {
@@ -383,7 +375,7 @@ static void act(enum who who)
 	} else if (chance(70)) {
 		verb = usual_call((*slot)->state);
 	}
-	if (!may_call(*slot, verb) || call(who, slot, verb))
+	if (call(who, slot, verb))
 		return;
 	if (who == OURS && *slot && verb == CM_CALL_ESTABLISH)
 		tell_will(*slot);
