@@ -13,6 +13,8 @@
 #define REP_GIVE_UP_MIN_MS  4000
 #define REP_GIVE_UP_MAX_MS  50000
 
+#define TIMEWAIT_MAX	    24 /* 69 s; encoded: a peer has a say in it, too */
+
 #define MRA_SERVICE_TIMEOUT 24 /* 69 s, what the kernel asks for */
 
 /* --- effects ------------------------------------------------------------- */
@@ -225,7 +227,9 @@ void cm_unindex_peer(struct cm_conn *conn, struct cm_core *core)
 
 void cm_begin_timewait(struct cm_conn *conn, struct cm_turn *turn)
 {
-	uint64_t wait_ns = cm_encoded_ms(conn->local_ack_timeout) * CM_NS_PER_MS;
+	uint8_t wait = conn->local_ack_timeout < TIMEWAIT_MAX ? conn->local_ack_timeout
+							      : TIMEWAIT_MAX;
+	uint64_t wait_ns = cm_encoded_ms(wait) * CM_NS_PER_MS;
 
 	cm_index_remove(&turn->core->by_qpn, &conn->by_qpn);
 	cm_timer_arm(&turn->core->timers, &conn->timer, cm_time_after(turn->now, wait_ns));

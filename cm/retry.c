@@ -5,6 +5,7 @@
 #include "cm/retry.h"
 
 #define SERVICE_TIMEOUT_MAX 24
+#define LIFE_TIME_MAX	    20 /* 4 s */
 
 /* Wait after the first, second, ... transmission; the last value holds from there on. */
 static const uint16_t interval_ms[] = { 1000, 1000, 1000, 1000, 2000, 4000 };
@@ -77,6 +78,8 @@ struct cm_time cm_retry_wait(struct cm_retry *retry, uint8_t service_timeout,
 {
 	if (service_timeout > SERVICE_TIMEOUT_MAX)
 		service_timeout = SERVICE_TIMEOUT_MAX;
+	if (packet_life_time > LIFE_TIME_MAX)
+		packet_life_time = LIFE_TIME_MAX;
 	retry->patience_ns =
 		(cm_encoded_ms(service_timeout) + 2 * cm_encoded_ms(packet_life_time)) *
 		CM_NS_PER_MS;

@@ -66,7 +66,8 @@ bool cm_retry_is_spent(const struct cm_retry *retry, struct cm_time now);
 /**
  * cm_retry_wait() - the peer asked for patience
  * @service_timeout: MRA.service_timeout, encoded; a peer gets no more than 2^24 (69 s)
- * @packet_life_time: of the path, encoded
+ * @packet_life_time: of the path, encoded; the passive side has it from the peer, so no more
+ *                    than 2^20 (4 s) counts
  *
  * Who asks for less than it would have got anyway does not get less.
  *

@@ -422,6 +422,21 @@ START_TEST(timewait_lasts_as_long_as_the_queue_pair_timeout)
 }
 END_TEST
 
+/* 2^31, which is what a REQ can say, are 2.4 hours. */
+START_TEST(peer_cannot_make_timewait_longer_than_69_seconds)
+{
+	struct cm_msg req = rig_msg(&rig, CM_ATTR_REQ);
+
+	req.req.primary.local_ack_timeout = 31;
+	rig_hear(&rig, &req);
+	rig.conn = rig.out.report[0].conn;
+	rig.comm_id = rig.conn->local_comm_id;
+	rig_input(&rig, "local REP");
+	rig_input(&rig, "local REJ");
+	ck_assert_uint_eq(ms_to_deadline(), 65536);
+}
+END_TEST
+
 static TCase *messages(void)
 {
 	TCase *tcase = tcase_create("messages");
@@ -464,6 +479,7 @@ static TCase *times(void)
 	tcase_add_test(tcase, mra_moves_the_deadline);
 	tcase_add_test(tcase, second_mra_does_not_move_the_deadline);
 	tcase_add_test(tcase, our_mra_asks_for_the_patience_that_the_kernel_asks_for);
+	tcase_add_test(tcase, peer_cannot_make_timewait_longer_than_69_seconds);
 	tcase_add_loop_test(tcase, timewait_lasts_as_long_as_the_queue_pair_timeout, 0, 2);
 	return tcase;
 }

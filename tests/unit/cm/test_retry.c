@@ -210,6 +210,18 @@ START_TEST(patience_makes_nothing_come_sooner)
 }
 END_TEST
 
+/* Seed 6788 of the simulator: the passive side has the life time from the peer's REQ. */
+START_TEST(peer_cannot_ask_for_more_by_a_long_life_time)
+{
+	struct cm_retry retry;
+
+	init(&retry, 0);
+	cm_retry_next(&retry, after_ms(0));
+	ck_assert_uint_eq(ms_since_start(cm_retry_wait(&retry, 31, 30, after_ms(0))),
+			  65536 + 2 * 4096);
+}
+END_TEST
+
 START_TEST(patience_does_not_move_the_give_up_time)
 {
 	struct cm_retry retry;
@@ -295,6 +307,7 @@ int main(void)
 	tcase_add_test(tcase, patience_does_not_change_the_number_of_transmissions);
 	tcase_add_test(tcase, peer_cannot_ask_for_more_than_69_seconds);
 	tcase_add_test(tcase, patience_makes_nothing_come_sooner);
+	tcase_add_test(tcase, peer_cannot_ask_for_more_by_a_long_life_time);
 	tcase_add_test(tcase, patience_does_not_move_the_give_up_time);
 	tcase_add_loop_test(tcase, encoded_time_is_a_power_of_two_of_milliseconds, 0, 9);
 	tcase_add_loop_test(tcase, ack_timeout_is_two_life_times_and_the_ack_delay, 0, 13);
