@@ -123,6 +123,11 @@ void app_due(struct sim *sim, const struct plan *plan)
 
 	if (!id || !id->conn)
 		return;
+	if (host->asleep_ns > sim->now_ns) {
+		app_call_later(id, (enum cm_event)plan->more,
+			       (host->asleep_ns - sim->now_ns) / SIM_NS_PER_US + 1);
+		return;
+	}
 	if (app_call(id, (enum cm_event)plan->more) == 0 && plan->more == CM_CALL_RTU)
 		data_overtakes_rtu(id);
 }
@@ -176,16 +181,23 @@ static void on_response(struct sim_id *id)
 	}
 }
 
+/* Who asks again does so with a new connection, and may keep the old one. */
 static void on_over(struct sim_id *id)
 {
 	struct sim_host *host = id->host;
+	bool asked = id->order.role == ORDER_ACTIVE || id->order.role == ORDER_LOOKS_UP;
+	struct sim_id *next;
 
+	if (asked && rng_chance(&host->rng, host->traits.again)) {
+		next = host_id_new(host, id->peer);
+		if (next)
+			app_call_later(next,
+				       id->order.role == ORDER_ACTIVE ? CM_CALL_REQ
+								      : CM_CALL_SIDR_REQ,
+				       think_us(host));
+	}
 	if (host->traits.destroy_over)
 		app_call_later(id, CM_CALL_DESTROY, think_us(host));
-	else if (rng_chance(&host->rng, host->traits.again))
-		app_call_later(id,
-			       id->order.role == ORDER_LOOKS_UP ? CM_CALL_SIDR_REQ : CM_CALL_REQ,
-			       think_us(host));
 }
 
 static void on_disconnected(struct sim_id *id)

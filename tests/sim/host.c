@@ -56,7 +56,7 @@ void host_rewind(struct sim_host *host)
 	host->skew_ns = host->asleep_ns = 0;
 	host->n_ids = 0;
 	host->odd_ns = host->doubts = 0;
-	host->has_crashed = false;
+	host->has_crashed = host->is_liar = false;
 	memset(host->by_comm_id, 0, sizeof(host->by_comm_id));
 	host->rng = rng_fork(host->sim->seed, 200 + host->number);
 }

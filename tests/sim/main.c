@@ -12,16 +12,44 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/sim/lie.h"
 #include "tests/sim/pattern.h"
+#include "tests/sim/program.h"
 
-#define DEPTH 10
+#define DEPTH	10
+#define MOMENTS 40
+
+enum what {
+	WHAT_PATTERNS,
+	WHAT_PROGRAMS,
+	WHAT_LIES,
+};
 
 struct options {
-	bool patterns;
+	enum what what;
+	double seconds;
+	uint64_t programs;
+	uint64_t first; /* seed */
+	bool one;	/* seed, with its chart */
 	const char *pattern;
 	const char *fates;
 	unsigned int depth;
+	unsigned int moments;
 };
+
+static volatile uint64_t current_seed;
+
+/* An assertion of the core, too, has to say how it can be had again. */
+static void on_abort(int signal_)
+{
+	char text[64];
+	int n = snprintf(text, sizeof(text), "again: sim --seed %" PRIu64 "\n", current_seed);
+
+	if (current_seed && write(STDOUT_FILENO, text, n) < 0)
+		_exit(EXIT_FAILURE);
+	signal(signal_, SIG_DFL);
+	raise(signal_);
+}
 
 static double seconds(void)
 {
@@ -54,13 +82,69 @@ static int all_patterns(const struct options *options)
 	return n_failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
+static int one_pattern(const struct options *options)
+{
+	int ret = pattern_replay(options->pattern ? options->pattern : "", options->fates, stdout);
+
+	if (ret == -EINVAL)
+		fprintf(stderr, "sim: no such exchange, or no such fate\n");
+	return ret ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+/* Seeds one after the other, until time or number is up. */
+static int random_programs(const struct options *options)
+{
+	struct program_counts counts = { 0 };
+	double start = seconds();
+	uint64_t seed = options->first;
+	int ret = 0;
+
+	while (!ret && (options->programs ? counts.programs < options->programs
+					  : seconds() - start < options->seconds)) {
+		current_seed = seed;
+		ret = program_run(seed++, NULL, &counts);
+	}
+	printf("%" PRIu64 " programs from seed %" PRIu64 ": %" PRIu64 " ids, %" PRIu64
+	       " calls, %" PRIu64 " messages, %s, %.1f s\n",
+	       counts.programs, options->first, counts.ids, counts.calls, counts.messages,
+	       ret ? "and one finding" : "no finding", seconds() - start);
+	printf("%d passed, %d failed, 0 skipped\n", !ret, !!ret);
+	return ret ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+static int one_program(const struct options *options)
+{
+	struct program_counts counts = { 0 };
+
+	current_seed = options->first;
+	return program_run(options->first, stdout, &counts) ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+static int all_lies(const struct options *options)
+{
+	struct lie_counts counts;
+	double start = seconds();
+	int ret = lie_in_every_field(options->moments, &counts);
+
+	printf("%" PRIu64 " lies about %" PRIu64 " fields, %s, %.1f s\n", counts.lies,
+	       counts.fields, ret ? "and one that hurts others" : "none hurts others",
+	       seconds() - start);
+	printf("%d passed, %d failed, 0 skipped\n", !ret, !!ret);
+	return ret ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
 static const struct argp_option option_table[] = {
-	{"patterns",						 'p', NULL, 0, "All fates of the first transmissions of small exchanges", 0 },
-	{ "pattern",						      'P', "NAME", 0, "Of this exchange only", 0 },
-	{ "fates", 'f', "DIGITS", 0,
+	{"patterns",										'p', NULL, 0, "All fates of the first transmissions of small exchanges", 0 },
+	{ "pattern",										     'P', "NAME", 0, "Of this exchange only", 0 },
+	{ "fates",				'f', "DIGITS", 0,
 	  "And only this combination, with its chart: 0 delivered, 1 lost, 2 repeated, 3 overtaken", 0 },
-	{ "depth",							 'd', "N", 0, "How many transmissions have fates (10)", 0 },
-	{ 0 },
+	{ "depth",											'd', "N", 0, "How many transmissions have fates (10)", 0 },
+	{ "random",  'r', "SECONDS", 0, "Random programs for that long", 0 },
+	{ "count",											'n', "N", 0, "That many random programs", 0 },
+	{ "from",											'F', "SEED", 0, "The first of them (1)", 0 },
+	{ "seed",										  's', "SEED", 0, "This random program only, with its chart", 0 },
+	{ "lies",										 'l', NULL, 0, "A lie in every field of every message", 0 },
+	{ 0},
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -69,7 +153,28 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case 'p':
-		options->patterns = true;
+		options->what = WHAT_PATTERNS;
+		return 0;
+	case 'r':
+		options->what = WHAT_PROGRAMS;
+		options->seconds = atof(arg);
+		return 0;
+	case 'n':
+		options->what = WHAT_PROGRAMS;
+		options->programs = strtoull(arg, NULL, 10);
+		return 0;
+	case 's':
+		options->one = true;
+		options->first = strtoull(arg, NULL, 10);
+		return 0;
+	case 'F':
+		options->first = strtoull(arg, NULL, 10);
+		return 0;
+	case 'm':
+		options->moments = (unsigned int)atoi(arg);
+		return 0;
+	case 'l':
+		options->what = WHAT_LIES;
 		return 0;
 	case 'P':
 		options->pattern = arg;
@@ -90,12 +195,21 @@ int main(int argc, char **argv)
 	static const struct argp argp = {
 		option_table, parse, NULL, "Simulated worlds of hosts that connect.", 0, 0, 0
 	};
-	struct options options = { .depth = DEPTH };
+	struct options options = { .depth = DEPTH, .moments = MOMENTS, .first = 1 };
 
 	argp_parse(&argp, argc, argv, 0, NULL, &options);
+	signal(SIGABRT, on_abort);
 	if (options.fates)
-		return pattern_replay(options.pattern ? options.pattern : "", options.fates, stdout)
-			       ? EXIT_FAILURE
-			       : EXIT_SUCCESS;
-	return all_patterns(&options);
+		return one_pattern(&options);
+	if (options.one)
+		return one_program(&options);
+	switch (options.what) {
+	case WHAT_PATTERNS:
+		return all_patterns(&options);
+	case WHAT_PROGRAMS:
+		return random_programs(&options);
+	case WHAT_LIES:
+		return all_lies(&options);
+	}
+	return EXIT_FAILURE;
 }

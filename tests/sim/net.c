@@ -11,7 +11,7 @@
 #include "tests/sim/host.h"
 
 #define LATENCY_US  20
-#define QUEUE_MAX   512
+#define QUEUE_MAX   100000
 #define HELD_MAX_NS (7 * SIM_NS_PER_S) /* longer than any wait for an answer */
 #define BROKEN_BITS 3
 
@@ -257,5 +257,6 @@ void net_heal(struct sim *sim)
 			sim->net.link[from][to].cut = false;
 		}
 	}
+	sim->net.queue_max = QUEUE_MAX;
 	sim->is_healed = true;
 }

@@ -12,7 +12,8 @@
 #define APART_MIN_NS	  SIM_NS_PER_S
 #define WAIT_MAX_NS	  (5 * SIM_NS_PER_S) /* between two transmissions, without MRA */
 #define PATIENCE_MAX	  24		     /* encoded; no peer gets more */
-#define LIFE_TIME_MS	  1024		     /* of the paths in app.c, 2^(18-8) */
+#define LIFE_TIME_MS	  4096		     /* no peer can claim a longer one */
+#define TIMEWAIT_MAX_NS	  (UINT64_C(65536) * CM_NS_PER_MS)
 
 #define ATTR(name)	  (1u << (CM_ATTR_##name - CM_ATTR_REQ))
 
@@ -61,6 +62,9 @@ static void note(struct sim_id *id, char letter)
 		id->n_letters--;
 	}
 	id->letters[id->n_letters++] = letter;
+	id->last_ns = host_now(id->host).ns;
+	id->history = (id->history ^ id->host->sim->now_ns ^ (uint64_t)letter << 56) *
+		      UINT64_C(0xd6e8feb86659fd93);
 }
 
 static char last_letter(const struct sim_id *id)
@@ -79,15 +83,11 @@ static void step(struct sim_id *id, char letter)
 
 static void begin(struct sim_id *id, enum order_role role)
 {
-	if (id->begun && !order_may_rest(&id->order))
-		sim_fail(id->host->sim, "host %c id %u: '%s' begins anew before it is over",
-			 'A' + id->host->number, id->number, id->letters);
+	if (id->begun)
+		sim_fail(id->host->sim, "host %c id %u: '%s' begins anew", 'A' + id->host->number,
+			 id->number, id->letters);
 	id->order = order_begin(role);
 	id->begun = true;
-	id->up = id->over_clean = id->dreq_healed = false;
-	id->patience_ns = 0;
-	id->peer_comm_id = 0;
-	memset(id->sent, 0, sizeof(id->sent));
 }
 
 /* A DREQ that the core began of itself, because the peer has forgotten the connection, or a DREP
@@ -96,8 +96,6 @@ static bool may_refuse(const struct sim_id *id, enum cm_event verb)
 {
 	if (!id->begun)
 		return true;
-	if (verb == CM_CALL_REQ || verb == CM_CALL_SIDR_REQ)
-		return order_may(&id->order, call_letter[verb]) == false || id->n_letters > 0;
 	if (verb == CM_CALL_DREQ || verb == CM_CALL_DREP)
 		return true;
 	return !order_may(&id->order, call_letter[verb]);
@@ -105,9 +103,12 @@ static bool may_refuse(const struct sim_id *id, enum cm_event verb)
 
 void oracle_called(struct sim_id *id, enum cm_event verb, int err)
 {
+	struct sim *sim = id->host->sim;
+	const struct sim_id *peer;
+
 	if (err) {
 		if (verb == CM_CALL_DESTROY || !may_refuse(id, verb))
-			sim_fail(id->host->sim, "host %c id %u: '%s' and then %c was refused: %d",
+			sim_fail(sim, "host %c id %u: '%s' and then %c was refused: %d",
 				 'A' + id->host->number, id->number, id->letters, call_letter[verb],
 				 err);
 		return;
@@ -124,22 +125,34 @@ void oracle_called(struct sim_id *id, enum cm_event verb, int err)
 	step(id, call_letter[verb]);
 	if (verb == CM_CALL_RTU)
 		id->up = true;
+	if (verb == CM_CALL_ESTABLISH) {
+		peer = host_find(&sim->host[id->peer], id->peer_comm_id);
+		id->is_premature = !peer || !peer->up;
+	}
 }
 
-static void check_wait(struct sim_id *id, char letter)
+/* The answer to what was said last, or that there is none, and the end of timewait. Where an answer
+ * was owed ('d'), timewait may have begun unseen. */
+static void check_wait(struct sim_id *id, char before, char letter)
 {
 	uint64_t patience_ns = id->patience_ns > WAIT_MAX_NS ? id->patience_ns : WAIT_MAX_NS;
 	uint64_t waited_ns = host_now(id->host).ns - id->asked_ns;
+	uint64_t max_ns = (TRANSMISSIONS_MAX + 1) * patience_ns;
 
-	if (letter != 't' && strchr("ujpxf", letter) && id->asked_ns &&
-	    waited_ns > TRANSMISSIONS_MAX * patience_ns + id->host->odd_ns)
+	if (letter == 't') {
+		waited_ns = host_now(id->host).ns - id->last_ns;
+		max_ns = before == 'd' ? UINT64_MAX / 2 : TIMEWAIT_MAX_NS;
+	} else if (!id->asked_ns || !strchr("upxf", letter)) {
+		return;
+	}
+	if (waited_ns > max_ns + id->host->odd_ns)
 		sim_fail(id->host->sim, "host %c id %u: '%s' after %llu ms", 'A' + id->host->number,
 			 id->number, id->letters, (unsigned long long)(waited_ns / CM_NS_PER_MS));
 }
 
 void oracle_told(struct sim *sim, struct sim_id *id, const struct cm_report *report)
 {
-	char letter = letter_of(&sim->fx.msg, report);
+	char letter = letter_of(&sim->fx.msg, report), before;
 
 	if (!id || id->conn != report->conn || id->destroyed) {
 		sim_fail(sim, "%c is told to an id that is gone", letter);
@@ -151,8 +164,9 @@ void oracle_told(struct sim *sim, struct sim_id *id, const struct cm_report *rep
 		begin(id, lookup ? ORDER_LOOKED_UP : ORDER_PASSIVE);
 		id->peer_comm_id = sim->fx.msg.req.local_comm_id;
 	}
+	before = last_letter(id);
+	check_wait(id, before, letter);
 	step(id, letter);
-	check_wait(id, letter);
 	if (letter == 'p')
 		id->peer_comm_id = sim->fx.msg.rep.local_comm_id;
 	if (letter == 'e')

@@ -98,8 +98,11 @@ struct sim_id {
 	bool up;	 /* the application believes that it is connected */
 	bool over_clean; /* was up, and both ends know that it is over */
 	bool destroyed;
-	bool dreq_healed; /* said DREQ after the network was healed */
+	bool is_premature; /* said that data had come from a peer that was not connected */
+	bool dreq_healed;  /* said DREQ after the network was healed */
 	uint8_t n_letters;
+	uint64_t last_ns;      /* when the last of it happened, by its host's clock */
+	uint64_t history;      /* of what and when, in one number */
 	char letters[24];      /* the last of what happened, for messages */
 	uint32_t peer_comm_id; /* as agreed in REP */
 	uint32_t qpn;
@@ -123,7 +126,7 @@ struct app_traits {
 	uint16_t hang_up;      /* as soon as it is connected, after a while */
 	uint16_t destroy;      /* instead of what it would do */
 	uint16_t early;	       /* has data of the peer before its RTU */
-	uint16_t again;	       /* asks again with the same id */
+	uint16_t again;	       /* asks again when it is over */
 	uint32_t think_min_us; /* how long all that takes at least, ... */
 	uint32_t think_max_us; /* ... and by how much more at most: heavy tail */
 	uint32_t life_max_us;  /* before it hangs up */

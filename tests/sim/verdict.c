@@ -36,9 +36,10 @@ static void check_agreement(struct sim *sim, const struct sim_id *id)
 				 'A' + id->host->number, id->number, id->letters);
 		return;
 	}
-	if (peer->up && !peer->destroyed)
+	/* Told by the peer's data alone, the peer has not heard of us. */
+	if (peer->peer_comm_id != id->comm_id || (peer->up && !peer->destroyed))
 		return;
-	if (peer->over_clean || peer->dreq_healed)
+	if (!peer->is_premature && (peer->over_clean || peer->dreq_healed))
 		sim_fail(sim, "host %c id %u: '%s', but its peer is disconnected: '%s'",
 			 'A' + id->host->number, id->number, id->letters, peer->letters);
 }
