@@ -129,8 +129,10 @@ START_TEST(heap_agrees_with_a_searched_array)
 	struct cm_timers timers = { 0 };
 
 	srandom(_i);
-	for (int i = 0; i < N_TIMERS; i++)
+	for (int i = 0; i < N_TIMERS; i++) {
+		timer[i] = (struct cm_timer){ 0 };
 		deadline[i] = UINT64_MAX;
+	}
 	for (int round = 0; round < N_ROUNDS; round++) {
 		int i = random() % N_TIMERS;
 
