@@ -10,27 +10,34 @@
 #include <string.h>
 
 #define BUCKETS_MIN 64
+#define NODES_SHARE 4 /* so few nodes a bucket: each one in the way is a cache miss */
 
-static uint64_t mix(uint64_t x)
+/* 64 by 64 bits, both halves of the product in one word. */
+static uint64_t fold(uint64_t a, uint64_t b)
 {
-	x ^= x >> 32;
-	x *= UINT64_C(0xd6e8feb86659fd93);
-	x ^= x >> 32;
-	x *= UINT64_C(0xd6e8feb86659fd93);
-	x ^= x >> 32;
-	return x;
+#ifdef __SIZEOF_INT128__
+	unsigned __int128 product = (unsigned __int128)a * b;
+
+	return (uint64_t)product ^ (uint64_t)(product >> 64);
+#else
+	uint64_t low = (a & UINT32_MAX) * (b & UINT32_MAX), high = (a >> 32) * (b >> 32);
+	uint64_t cross = (a >> 32) * (b & UINT32_MAX) ^ (a & UINT32_MAX) * (b >> 32);
+
+	return low ^ high ^ (cross << 32 | cross >> 32);
+#endif
 }
 
+/* Products of sums of a word and a part of the secret: who does not know that cannot choose words
+ * that collide. The two products, and the one that joins them, are all that a look-up waits for. */
 uint64_t cm_key_hash(const struct cm_key *key, uint64_t secret)
 {
 	uint64_t half[2];
-	uint64_t hash = secret;
 
 	memcpy(half, key->gid.raw, sizeof(half));
-	hash = mix(hash ^ half[0]);
-	hash = mix(hash ^ half[1]);
-	hash = mix(hash ^ key->guid);
-	return mix(hash ^ key->id);
+	half[0] = fold(half[0] + secret, half[1] + secret * UINT64_C(0x9e3779b97f4a7c15));
+	half[1] = fold(key->guid + secret * UINT64_C(0xd6e8feb86659fd93),
+		       key->id + secret * UINT64_C(0xd1342543de82ef95));
+	return fold(half[0] ^ half[1], UINT64_C(0xbf58476d1ce4e5b9));
 }
 
 static bool key_equal(const struct cm_key *a, const struct cm_key *b)
@@ -71,10 +78,10 @@ int cm_index_reserve(struct cm_index *index, size_t n_nodes)
 	struct cm_node *node, *next;
 	size_t i;
 
-	if (n_nodes <= index->n_buckets)
+	if (n_nodes <= index->n_buckets / NODES_SHARE)
 		return 0;
 	grown.n_buckets = index->n_buckets ? index->n_buckets : BUCKETS_MIN;
-	while (grown.n_buckets < n_nodes)
+	while (grown.n_buckets / NODES_SHARE < n_nodes)
 		grown.n_buckets *= 2;
 	grown.bucket = calloc(grown.n_buckets, sizeof(struct cm_node *));
 	if (!grown.bucket)
