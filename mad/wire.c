@@ -19,7 +19,7 @@ static unsigned int min_uint(unsigned int a, unsigned int b)
 }
 
 /* Byte by byte, most significant bits first: a field may begin and end inside a byte. */
-static uint64_t bits_get(const uint8_t *wire, unsigned int bit, unsigned int width)
+static uint64_t odd_bits_get(const uint8_t *wire, unsigned int bit, unsigned int width)
 {
 	uint64_t value = 0;
 
@@ -34,7 +34,7 @@ static uint64_t bits_get(const uint8_t *wire, unsigned int bit, unsigned int wid
 	return value;
 }
 
-static void bits_put(uint8_t *wire, unsigned int bit, unsigned int width, uint64_t value)
+static void odd_bits_put(uint8_t *wire, unsigned int bit, unsigned int width, uint64_t value)
 {
 	while (width) {
 		unsigned int n = min_uint(8 - bit, width);
@@ -45,6 +45,65 @@ static void bits_put(uint8_t *wire, unsigned int bit, unsigned int width, uint64
 		*wire = (*wire & ~mask) | (value >> width << low & mask);
 		wire++;
 		bit = 0;
+	}
+}
+
+static uint32_t u32_get(const uint8_t *wire)
+{
+	return (uint32_t)wire[0] << 24 | (uint32_t)wire[1] << 16 | (uint32_t)wire[2] << 8 | wire[3];
+}
+
+static void u32_put(uint8_t *wire, uint32_t value)
+{
+	wire[0] = (uint8_t)(value >> 24);
+	wire[1] = (uint8_t)(value >> 16);
+	wire[2] = (uint8_t)(value >> 8);
+	wire[3] = (uint8_t)value;
+}
+
+/* Whole bytes are most of what there is, and the compiler knows how to load and store them. */
+static uint64_t bits_get(const uint8_t *wire, unsigned int bit, unsigned int width)
+{
+	if (bit)
+		return odd_bits_get(wire, bit, width);
+	switch (width) {
+	case 8:
+		return *wire;
+	case 16:
+		return (uint64_t)(wire[0] << 8 | wire[1]);
+	case 24:
+		return (uint64_t)(wire[0] << 16 | wire[1] << 8 | wire[2]);
+	case 32:
+		return u32_get(wire);
+	case 64:
+		return (uint64_t)u32_get(wire) << 32 | u32_get(wire + 4);
+	default:
+		return odd_bits_get(wire, bit, width);
+	}
+}
+
+static void bits_put(uint8_t *wire, unsigned int bit, unsigned int width, uint64_t value)
+{
+	switch (bit ? 0 : width) {
+	case 8:
+		*wire = (uint8_t)value;
+		return;
+	case 24:
+		*wire++ = (uint8_t)(value >> 16);
+		/* fall through */
+	case 16:
+		wire[0] = (uint8_t)(value >> 8);
+		wire[1] = (uint8_t)value;
+		return;
+	case 64:
+		u32_put(wire, (uint32_t)(value >> 32));
+		wire += 4;
+		/* fall through */
+	case 32:
+		u32_put(wire, (uint32_t)value);
+		return;
+	default:
+		odd_bits_put(wire, bit, width, value);
 	}
 }
 
