@@ -133,19 +133,22 @@ static int all_lies(const struct options *options)
 	return ret ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
+/* clang-format off */
 static const struct argp_option option_table[] = {
-	{"patterns",										'p', NULL, 0, "All fates of the first transmissions of small exchanges", 0 },
-	{ "pattern",										     'P', "NAME", 0, "Of this exchange only", 0 },
-	{ "fates",				'f', "DIGITS", 0,
-	  "And only this combination, with its chart: 0 delivered, 1 lost, 2 repeated, 3 overtaken", 0 },
-	{ "depth",											'd', "N", 0, "How many transmissions have fates (10)", 0 },
-	{ "random",  'r', "SECONDS", 0, "Random programs for that long", 0 },
-	{ "count",											'n', "N", 0, "That many random programs", 0 },
-	{ "from",											'F', "SEED", 0, "The first of them (1)", 0 },
-	{ "seed",										  's', "SEED", 0, "This random program only, with its chart", 0 },
-	{ "lies",										 'l', NULL, 0, "A lie in every field of every message", 0 },
-	{ 0},
+	{ "patterns", 'p', NULL, 0, "All fates of the first transmissions of small exchanges", 0 },
+	{ "pattern", 'P', "NAME", 0, "Of this exchange only", 0 },
+	{ "fates", 'f', "DIGITS", 0, "And only this combination, with its chart: "
+	  "0 delivered, 1 lost, 2 repeated, 3 overtaken", 0 },
+	{ "depth", 'd', "N", 0, "How many transmissions have fates (10)", 0 },
+	{ "random", 'r', "SECONDS", 0, "Random programs for that long", 0 },
+	{ "count", 'n', "N", 0, "That many random programs", 0 },
+	{ "from", 'F', "SEED", 0, "The first of them (1)", 0 },
+	{ "seed", 's', "SEED", 0, "This random program only, with its chart", 0 },
+	{ "lies", 'l', NULL, 0, "A lie in every field of every message", 0 },
+	{ "moments", 'm', "N", 0, "At so many moments, a quarter of a second apart (40)", 0 },
+	{ 0 },
 };
+/* clang-format on */
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {

@@ -1,0 +1,204 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Changes one thing at a time in the protocol core and the messages, and sees whether a test fails.
+
+Every row of the state table and of the message layouts, every guard, every rule of a timer. A
+mutant that no test notices is a test that is missing, or one that changes nothing that can be
+seen: those are listed in equivalent.txt, with the reason. The tests are built once, against a
+shared library of cm/ and mad/; for a mutant one file of that is compiled and linked anew.
+
+Prints killed/total and the survivors. Exit status: 1 if one survives that is not listed, or one
+is listed that does not exist or does not survive.
+"""
+import argparse
+import concurrent.futures
+import hashlib
+import os
+from pathlib import Path
+import random
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+
+import generate
+
+ROOT = Path(__file__).resolve().parents[2]
+EQUIVALENT = Path(__file__).with_name("equivalent.txt")
+SOURCES = ("cm/action.c", "cm/adopt.c", "cm/core.c", "cm/demux.c", "cm/fsm.c", "cm/ids.c",
+           "cm/index.c", "cm/retry.c", "cm/slab.c", "cm/timer.c", "mad/cm_msg.c",
+           "mad/cm_print.c", "mad/cma_hdr.c", "mad/wire.c")
+FLAGS = ("-std=gnu11", "-D_GNU_SOURCE", "-O1", "-g0", "-w", "-fPIC", f"-I{ROOT}")
+HELPERS = {"cm": ("inputs", "pair", "rig", "text"), "mad": ("layouts", "vectors")}
+# Those that kill most and take least come first.
+UNIT = ("cm/test_cells", "mad/test_cm_msg", "mad/test_wire", "mad/test_cma_hdr", "cm/test_demux",
+        "cm/test_action", "cm/test_retry", "cm/test_timer", "cm/test_index", "cm/test_destroy", "cm/test_exchange",
+        "cm/test_adopt", "cm/test_fsm", "cm/test_core")
+LATE_UNIT = ("cm/test_ids", "cm/test_walk", "cm/test_search")
+SIM = (("--lies", "--moments", "4"), ("--patterns", "--depth", "5"), ("--count", "3000"))
+TEST_SECONDS_MAX = 60
+
+
+def main():
+    args = parse()
+    mutants = chosen(generate.all_mutants(ROOT), args)
+    reasons = read_reasons()
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
+        bench = Bench(Path(folder))
+        if bench.first_to_fail(bench.folder):
+            sys.exit(f"without any mutant: {bench.first_to_fail(bench.folder)} fails")
+        with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+            fates = list(pool.map(lambda mutant: fate(bench, mutant, started, args), mutants))
+    return verdict(mutants, fates, reasons, args, time.monotonic() - started)
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--sample", type=int, metavar="N", help="only so many, chosen by the seed")
+    parser.add_argument("--seed", help="default: follows from the sources, so new code, new sample")
+    parser.add_argument("--seconds", type=float, default=float("inf"),
+                        help="begin no other mutant after this time")
+    parser.add_argument("--only", metavar="TEXT", help="only those whose name contains it")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--list", action="store_true", help="print the names, do nothing")
+    parser.add_argument("--verbose", action="store_true", help="print what kills each")
+    return parser.parse_args()
+
+
+def chosen(mutants, args):
+    """Return those to be tried; prints them and exits with --list."""
+    if args.only:
+        mutants = [mutant for mutant in mutants if args.only in mutant.name]
+    if args.list:
+        print(*(mutant.name for mutant in mutants), sep="\n")
+        sys.exit(0)
+    seed = args.seed or hashlib.sha256("".join(m.text for m in mutants[::50]).encode()).hexdigest()
+    if args.sample is not None and args.sample < len(mutants):
+        print(f"a sample of {args.sample} of {len(mutants)} mutants, seed {seed[:12]}")
+        mutants = random.Random(seed[:12]).sample(mutants, args.sample)
+    return mutants
+
+
+def read_reasons():
+    """Return {name: why it cannot be seen} from equivalent.txt: a reason, then its mutants."""
+    reasons, reason = {}, ""
+    for line in EQUIVALENT.read_text(encoding="utf-8").splitlines():
+        if line.startswith("\t"):
+            reasons[line.strip()] = reason
+        elif line and not line.startswith("#"):
+            reason = line
+    return reasons
+
+
+class Bench:
+    """The tests, built once, and the objects of the library that they are linked against."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.compiler = shlex.split(os.environ.get("CC", "cc"))
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            list(pool.map(lambda name: self.compile(ROOT / name, self.object_of(name)), SOURCES))
+        self.link(folder, {})
+        check = shlex.split(subprocess.run(["pkg-config", "--cflags", "--libs", "check"],
+                                           capture_output=True, text=True, check=True).stdout)
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            jobs = [pool.submit(self.build_unit, name, check) for name in UNIT + LATE_UNIT]
+            jobs.append(pool.submit(self.build_sim))
+            for job in jobs:
+                job.result()
+
+    def object_of(self, name):
+        return self.folder / (name.replace("/", "-") + ".o")
+
+    def run_compiler(self, *arguments):
+        return subprocess.run([*self.compiler, *FLAGS, *map(str, arguments)], check=False,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+    def compile(self, source, to):
+        done = self.run_compiler("-c", source, "-o", to)
+        if done.returncode:
+            sys.exit(f"{source}: {done.stderr}")
+
+    def link(self, folder, instead):
+        """Make the library in a folder; @instead holds objects to take for others."""
+        objects = [instead.get(name, self.object_of(name)) for name in SOURCES]
+        return self.run_compiler("-shared", *objects, "-o", folder / "libcore.so").returncode == 0
+
+    def build(self, name, *what):
+        done = self.run_compiler(*what, "-o", self.folder / name, f"-L{self.folder}", "-lcore")
+        if done.returncode:
+            sys.exit(f"{name}: {done.stderr}")
+
+    def build_unit(self, name, check):
+        part = name.split("/")[0]
+        helpers = [ROOT / f"tests/unit/{part}/{helper}.c" for helper in HELPERS[part]]
+        self.build(name.replace("/", "-"), ROOT / f"tests/unit/{name}.c", *helpers, *check)
+
+    def build_sim(self):
+        self.build("sim", *sorted((ROOT / "tests/sim").glob("*.c")))
+
+    def commands(self):
+        unit = [[self.folder / name.replace("/", "-")] for name in UNIT]
+        late = [[self.folder / name.replace("/", "-")] for name in LATE_UNIT]
+        sim = [[self.folder / "sim", *arguments] for arguments in SIM]
+        return unit + sim + late
+
+    def first_to_fail(self, folder):
+        """Return the test that fails with the library in a folder, or None."""
+        environment = {**os.environ, "LD_LIBRARY_PATH": str(folder), "CK_FORK": "no"}
+        for command in self.commands():
+            try:
+                done = subprocess.run(command, env=environment, check=False, cwd=folder,
+                                      stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                      stderr=subprocess.DEVNULL, timeout=TEST_SECONDS_MAX)
+            except subprocess.TimeoutExpired:
+                return f"{command[0].name} (hangs)"
+            if done.returncode:
+                return " ".join([command[0].name, *command[1:2]])
+        return None
+
+    def killer_of(self, mutant):
+        """Return what notices a mutant, "" if it does not compile, None if nothing notices."""
+        with tempfile.TemporaryDirectory(dir=self.folder) as name:
+            folder = Path(name)
+            source, to = folder / Path(mutant.file).name, folder / "mutant.o"
+            source.write_text(mutant.text, encoding="utf-8")
+            if self.run_compiler("-c", source, "-o", to).returncode or \
+                    not self.link(folder, {mutant.file: to}):
+                return ""
+            return self.first_to_fail(folder)
+
+
+def fate(bench, mutant, started, args):
+    """Return (what killed it or None, whether it was tried)."""
+    if time.monotonic() - started > args.seconds:
+        return None, False
+    killer = bench.killer_of(mutant)
+    if args.verbose:
+        print(f"{killer or 'SURVIVES' if killer != '' else 'no code'}: {mutant.name}", flush=True)
+    return killer, killer != ""
+
+
+def verdict(mutants, fates, reasons, args, seconds):
+    """Print what became of them. Return: the exit status."""
+    tried = [(mutant, killer) for mutant, (killer, was) in zip(mutants, fates) if was]
+    alive = [mutant.name for mutant, killer in tried if not killer]
+    known = {mutant.name for mutant in generate.all_mutants(ROOT)}
+    wrong = [f"survives: {name}" for name in alive if name not in reasons]
+    wrong += [f"listed as equivalent, but there is none such: {name}" for name in reasons
+              if name not in known]
+    wrong += [f"listed as equivalent, but killed: {mutant.name}" for mutant, killer in tried
+              if killer and mutant.name in reasons]
+    print(*wrong, sep="\n", end="\n" if wrong else "")
+    equivalent = sum(name in reasons for name in alive)
+    print(f"{len(tried) - len(alive)}/{len(tried)} mutants killed, {equivalent} equivalent, "
+          f"{len(alive) - equivalent} survive; {len(mutants) - len(tried)} do not compile or were "
+          f"not begun; {seconds:.0f} s")
+    print(f"{len(tried) - len(wrong)} passed, {len(wrong)} failed, 0 skipped")
+    return 1 if wrong or not tried else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
