@@ -25,8 +25,9 @@ EXCHANGES = ((" == ", " != "), (" != ", " == "), (" <= ", " < "), (" < ", " <= "
              (" + ", " - "), (" - ", " + "), (" << ", " >> "), (" >> ", " << "),
              ("return true;", "return false;"), ("return false;", "return true;"))
 NUMBER = re.compile(r"(?<![\w.])(0x[0-9a-f]+|\d+)(?=[uU]?[^\w.]|[uU]?$)")
-STATEMENT = re.compile(r"^\t+(?!return|break|continue|goto|static|const|struct|enum|u?int\d*_t|"
-                       r"unsigned|size_t|bool|char|if|for|while|assert|case|\})[^;{}]*;$")
+STATEMENT = re.compile(r"^\t+(?!\s|return|break|continue|goto|static|const|struct|enum|u?int\d*_t|"
+                       r"unsigned|size_t|bool|char|if|for|while|assert|case|\(void\)|\})[^;{}]*;$")
+GUARDED = re.compile(r"^\t\t+(return|break|continue)[^;{}]*;$")
 BRANCH = re.compile(r"\b(if|while) \(")
 FUNCTION = re.compile(r"^(?:[a-z].*?)(\w+)\(.*(?:[,)])$")
 
@@ -151,13 +152,15 @@ def describe(line, first, last, other):
 
 def changes_of(line):
     """Yield (first, last, replacement) for everything that can be changed in a line."""
+    if "assert" in line:
+        return
     for old, new in EXCHANGES:
         for found in re.finditer(re.escape(old), line):
             yield found.start(), found.end(), new
-    if "assert" not in line and not line.startswith(("static const", "#define BUCKETS")):
+    if not line.startswith(("#define BUCKETS", "#define NODES", "#define DATA_BYTES")):
         for found in NUMBER.finditer(line):
             yield found.start(), found.end(), str(int(found[0], 0) + 1)
-    if STATEMENT.match(line):
+    if STATEMENT.match(line) or GUARDED.match(line):
         first = len(line) - len(line.lstrip())
         yield first, len(line), ";"
 

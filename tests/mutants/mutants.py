@@ -34,10 +34,10 @@ HELPERS = {"cm": ("inputs", "pair", "rig", "text"), "mad": ("layouts", "vectors"
 # Those that kill most and take least come first.
 UNIT = ("cm/test_cells", "mad/test_cm_msg", "mad/test_wire", "mad/test_cma_hdr", "cm/test_demux",
         "cm/test_action", "cm/test_retry", "cm/test_timer", "cm/test_index", "cm/test_destroy", "cm/test_exchange",
-        "cm/test_adopt", "cm/test_fsm", "cm/test_core")
+        "cm/test_adopt", "cm/test_sidr", "cm/test_fsm", "cm/test_core")
 LATE_UNIT = ("cm/test_ids", "cm/test_walk", "cm/test_search")
 SIM = (("--lies", "--moments", "4"), ("--patterns", "--depth", "5"), ("--count", "3000"))
-TEST_SECONDS_MAX = 60
+TEST_SECONDS_MAX = 20
 
 
 def main():

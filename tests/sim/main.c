@@ -6,6 +6,7 @@
 #include <argp.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +17,9 @@
 #include "tests/sim/pattern.h"
 #include "tests/sim/program.h"
 
-#define DEPTH	10
-#define MOMENTS 40
+#define DEPTH	   10
+#define HEAP_SLACK 1000000
+#define MOMENTS	   40
 
 enum what {
 	WHAT_PATTERNS,
@@ -91,18 +93,32 @@ static int one_pattern(const struct options *options)
 	return ret ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* Seeds one after the other, until time or number is up. */
+static size_t heap_bytes(void)
+{
+	struct mallinfo2 info = mallinfo2();
+
+	return info.uordblks + info.hblkhd;
+}
+
+/* Seeds one after the other, until time or number is up. What a world takes it must give back. */
 static int random_programs(const struct options *options)
 {
 	struct program_counts counts = { 0 };
 	double start = seconds();
 	uint64_t seed = options->first;
+	size_t before = heap_bytes(), after;
 	int ret = 0;
 
 	while (!ret && (options->programs ? counts.programs < options->programs
 					  : seconds() - start < options->seconds)) {
 		current_seed = seed;
 		ret = program_run(seed++, NULL, &counts);
+	}
+	after = heap_bytes();
+	/* The allocator keeps some of what it gets back for itself. */
+	if (after > before + HEAP_SLACK) {
+		printf("FAIL %zu bytes of memory were not given back\n", after - before);
+		ret = -1;
 	}
 	printf("%" PRIu64 " programs from seed %" PRIu64 ": %" PRIu64 " ids, %" PRIu64
 	       " calls, %" PRIu64 " messages, %s, %.1f s\n",

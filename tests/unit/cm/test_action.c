@@ -344,6 +344,20 @@ START_TEST(rep_is_given_up_when_the_peer_no_longer_waits)
 }
 END_TEST
 
+START_TEST(caller_says_when_to_give_up_its_rep)
+{
+	struct cm_msg rep;
+	struct cm_args args = { .give_up_ns = 2500 * CM_NS_PER_MS, .msg = &rep };
+	struct cm_time start = rig.now;
+
+	cm_msg_init(&rep, CM_ATTR_REP, 0);
+	rig_reach(&rig, CM_REQ_RCVD, true);
+	cm_core_call(&rig.core, rig.conn, CM_CALL_REP, &args, rig.now, &rig.out);
+	rig_input(&rig, "spent");
+	ck_assert_uint_eq(rig.now.ns - start.ns, args.give_up_ns);
+}
+END_TEST
+
 START_TEST(caller_says_when_to_give_up)
 {
 	struct cm_msg req = rig_msg(&rig, CM_ATTR_REQ);
@@ -476,6 +490,7 @@ static TCase *times(void)
 	tcase_add_test(tcase, caller_says_when_to_give_up);
 	tcase_add_test(tcase, caller_says_when_to_repeat_a_request);
 	tcase_add_test(tcase, caller_says_when_to_repeat_a_disconnect_request);
+	tcase_add_test(tcase, caller_says_when_to_give_up_its_rep);
 	tcase_add_test(tcase, mra_moves_the_deadline);
 	tcase_add_test(tcase, second_mra_does_not_move_the_deadline);
 	tcase_add_test(tcase, our_mra_asks_for_the_patience_that_the_kernel_asks_for);

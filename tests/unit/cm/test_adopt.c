@@ -239,6 +239,33 @@ START_TEST(adopted_connection_is_known_by_its_peer)
 }
 END_TEST
 
+START_TEST(adopted_connection_is_what_it_was)
+{
+	struct cm_snapshot before, after;
+
+	reach(_i);
+	before = snapshot();
+	cm_conn_snapshot(adopt(), &after);
+	ck_assert_int_eq(after.active, before.active);
+	ck_assert_uint_eq(after.remote_ca_guid, before.remote_ca_guid);
+	ck_assert_uint_eq(after.local_qpn, before.local_qpn);
+	ck_assert_uint_eq(after.remote_qpn, before.remote_qpn);
+	ck_assert_uint_eq(after.tid, before.tid);
+	ck_assert_uint_eq(after.packet_life_time, before.packet_life_time);
+	ck_assert_uint_eq(after.local_ack_timeout, before.local_ack_timeout);
+}
+END_TEST
+
+/* Who repeats a lookup must not be taken for another. */
+START_TEST(adopted_lookup_is_known_by_its_peer)
+{
+	rig_reach(&rig, CM_SIDR_REQ_RCVD, true);
+	adopt();
+	heir_hears(CM_ATTR_SIDR_REQ);
+	ck_assert_uint_eq(heir.count[CM_COUNT_DUPLICATE], 1);
+}
+END_TEST
+
 START_TEST(unanswered_request_is_known_by_no_peer)
 {
 	rig_reach(&rig, CM_REQ_SENT, false);
@@ -312,6 +339,8 @@ static void add_tests(TCase *tcase)
 	tcase_add_test(tcase, comm_id_in_use_is_not_adopted);
 	tcase_add_test(tcase, unnamed_connection_gets_a_comm_id);
 	tcase_add_test(tcase, adopted_connection_is_known_by_its_peer);
+	tcase_add_loop_test(tcase, adopted_connection_is_what_it_was, 0, N_ALIVE);
+	tcase_add_test(tcase, adopted_lookup_is_known_by_its_peer);
 	tcase_add_test(tcase, unanswered_request_is_known_by_no_peer);
 	tcase_add_test(tcase, adopted_connection_has_the_owner_it_was_given);
 	tcase_add_test(tcase, walk_visits_each_connection_once);

@@ -218,9 +218,29 @@ static bool asks_again(enum cm_state from, bool passive, const char *input)
 	       (!strcmp(input, "local REQ") || !strcmp(input, "local SIDR_REQ"));
 }
 
+/* Calls are not counted; a message that comes to nothing is, once. */
+static uint64_t sum_of_counters(const struct rig *rig)
+{
+	uint64_t sum = 0;
+
+	for (int i = 0; i < CM_N_COUNTERS; i++)
+		sum += rig->core.count[i];
+	return sum;
+}
+
+static uint64_t sum_of_received(const struct rig *rig)
+{
+	uint64_t sum = 0;
+
+	for (int i = CM_ATTR_REQ; i <= CM_ATTR_APR; i++)
+		sum += rig->core.received[i];
+	return sum;
+}
+
 static void do_case(struct rig *rig, enum cm_state from, bool passive, const char *input)
 {
 	const struct row *row = asks_again(from, passive, input) ? NULL : row_of(from, input);
+	uint64_t counted = sum_of_counters(rig), received = sum_of_received(rig);
 	int err = rig_input(rig, input);
 	bool refused = !row && input_is_call(input);
 
@@ -229,6 +249,12 @@ static void do_case(struct rig *rig, enum cm_state from, bool passive, const cha
 	ck_assert_str_eq(state_name(rig_state(rig)), state_name(row ? row->to : from));
 	ck_assert_str_eq(rig_sent(rig), row ? row->sent : "");
 	ck_assert_str_eq(rig_reported(rig), row ? row->reported : "");
+	counted = sum_of_counters(rig) - counted;
+	if (input_is_call(input))
+		ck_assert_uint_eq(counted, 0);
+	else if (sum_of_received(rig) > received && rig_state(rig) == from && !rig->out.n_sends &&
+		 !rig->out.n_reports)
+		ck_assert_uint_eq(counted, 1);
 }
 
 static void do_side(enum cm_state from, bool passive, const char *input)

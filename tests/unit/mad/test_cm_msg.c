@@ -31,6 +31,15 @@ static int decode_with(unsigned int byte, uint8_t value)
 	return cm_msg_decode(mad, sizeof(mad), &msg);
 }
 
+static const struct wire_field *req_field(const char *name)
+{
+	size_t i = 0;
+
+	while (strcmp(cm_req_layout.field[i].name, name) != 0)
+		ck_assert_uint_lt(++i, cm_req_layout.n_fields);
+	return &cm_req_layout.field[i];
+}
+
 static const char *print(const struct cm_msg *msg)
 {
 	static char text[1024];
@@ -238,12 +247,32 @@ START_TEST(every_sidr_status_has_a_phrase)
 }
 END_TEST
 
+/* IBTA vol. 1, table 106: the alternate path is laid out as the primary one, 44 bytes on. */
+START_TEST(alternate_path_lies_as_the_primary_one_does)
+{
+	char name[64] = "alternate";
+
+	for (size_t i = 0; i < cm_req_layout.n_fields; i++) {
+		const struct wire_field *primary = &cm_req_layout.field[i], *alternate;
+
+		if (strncmp(primary->name, "primary.", 8) != 0)
+			continue;
+		strcpy(name + 9, primary->name + 7);
+		alternate = req_field(name);
+		ck_assert_uint_eq(alternate->byte, primary->byte + 44);
+		ck_assert_uint_eq(alternate->bit, primary->bit);
+		ck_assert_uint_eq(alternate->width, primary->width);
+	}
+}
+END_TEST
+
 static TCase *codec_tests(void)
 {
 	TCase *tcase = tcase_create("codec");
 
 	tcase_add_loop_test(tcase, message_becomes_the_bytes_of_the_specification, 0, n_vectors);
 	tcase_add_loop_test(tcase, bytes_of_the_specification_become_the_message, 0, n_vectors);
+	tcase_add_test(tcase, alternate_path_lies_as_the_primary_one_does);
 	tcase_add_test(tcase, every_attribute_has_a_vector);
 	tcase_add_test(tcase, encode_writes_all_bytes);
 	tcase_add_test(tcase, attribute_outside_the_class_has_no_layout);

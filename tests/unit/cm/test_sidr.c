@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Lookups of datagram services: what the question and the answer bear, field by field. The order
+ * of things is in test_fsm.c and test_exchange.c.
+ */
+#include "tests/unit/cm/inputs.h"
+#include "tests/unit/cm/run.h"
+
+#define TID UINT64_C(0x7766554433221100)
+
+static struct rig rig;
+
+static void set_up(void)
+{
+	rig_init(&rig);
+}
+
+static void tear_down(void)
+{
+	rig_fini(&rig);
+}
+
+static void be_looked_up(void)
+{
+	struct cm_msg req = rig_msg(&rig, CM_ATTR_SIDR_REQ);
+
+	req.hdr.tid = TID;
+	rig_hear(&rig, &req);
+	rig.conn = rig.out.report[0].conn;
+	rig.comm_id = rig.conn->local_comm_id;
+}
+
+static void assert_answers(const struct cm_msg *rep, uint8_t status)
+{
+	ck_assert_uint_eq(rep->hdr.attr_id, CM_ATTR_SIDR_REP);
+	ck_assert_uint_eq(rep->hdr.tid, TID);
+	ck_assert_uint_eq(rep->sidr_rep.request_id, rig.peer_comm_id);
+	ck_assert_uint_eq(rep->sidr_rep.service_id, RIG_SERVICE);
+	ck_assert_uint_eq(rep->sidr_rep.status, status);
+}
+
+START_TEST(question_is_named_by_our_comm_id)
+{
+	struct cm_msg req;
+
+	rig_reach(&rig, CM_SIDR_REQ_SENT, false);
+	req = rig_said(&rig, 0);
+	ck_assert_uint_eq(req.sidr_req.request_id, rig.comm_id);
+	ck_assert_uint_eq(req.hdr.tid, rig.comm_id);
+	ck_assert_uint_eq(req.sidr_req.service_id, RIG_SERVICE);
+}
+END_TEST
+
+START_TEST(who_asks_remembers_what_for)
+{
+	rig_reach(&rig, CM_SIDR_REQ_SENT, false);
+	ck_assert(rig.conn->active);
+	ck_assert_uint_eq(rig.conn->service_id, RIG_SERVICE);
+}
+END_TEST
+
+START_TEST(who_is_asked_remembers_by_whom_and_what_for)
+{
+	be_looked_up();
+	ck_assert(!rig.conn->active);
+	ck_assert_uint_eq(rig.conn->remote_comm_id, rig.peer_comm_id);
+	ck_assert_uint_eq(rig.conn->service_id, RIG_SERVICE);
+}
+END_TEST
+
+START_TEST(answer_names_the_question)
+{
+	struct cm_msg rep;
+
+	be_looked_up();
+	rig_input(&rig, "local SIDR_REP");
+	rep = rig_said(&rig, 0);
+	assert_answers(&rep, CM_SIDR_OK);
+	ck_assert_uint_eq(rep.sidr_rep.qpn, rig.our_qpn);
+	ck_assert_uint_eq(rep.sidr_rep.qkey, RIG_QKEY);
+}
+END_TEST
+
+START_TEST(answer_without_a_message_is_a_refusal)
+{
+	struct cm_msg rep;
+
+	be_looked_up();
+	ck_assert_int_eq(
+		cm_core_call(&rig.core, rig.conn, CM_CALL_SIDR_REP, NULL, rig.now, &rig.out), 0);
+	rep = rig_said(&rig, 0);
+	assert_answers(&rep, CM_SIDR_REJECT);
+	ck_assert_uint_eq(rep.sidr_rep.qpn, 0);
+}
+END_TEST
+
+START_TEST(destroyed_question_is_refused)
+{
+	struct cm_msg rep;
+
+	be_looked_up();
+	rig_input(&rig, "local destroy");
+	rep = rig_said(&rig, 0);
+	assert_answers(&rep, CM_SIDR_REJECT);
+}
+END_TEST
+
+START_TEST(repeated_question_gets_the_same_answer_to_the_last_bit)
+{
+	struct cm_send first;
+
+	be_looked_up();
+	rig_input(&rig, "local SIDR_REP");
+	first = rig.out.send[0];
+	rig_input(&rig, "SIDR_REQ");
+	ck_assert_uint_eq(rig.out.n_sends, 1);
+	ck_assert_mem_eq(rig.out.send[0].mad, first.mad, MAD_BYTES);
+	ck_assert_uint_eq(rig.core.count[CM_COUNT_DUPLICATE], 1);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("sidr");
+	TCase *tcase = tcase_create("sidr");
+
+	tcase_add_checked_fixture(tcase, set_up, tear_down);
+	tcase_add_test(tcase, question_is_named_by_our_comm_id);
+	tcase_add_test(tcase, who_asks_remembers_what_for);
+	tcase_add_test(tcase, who_is_asked_remembers_by_whom_and_what_for);
+	tcase_add_test(tcase, answer_names_the_question);
+	tcase_add_test(tcase, answer_without_a_message_is_a_refusal);
+	tcase_add_test(tcase, destroyed_question_is_refused);
+	tcase_add_test(tcase, repeated_question_gets_the_same_answer_to_the_last_bit);
+	suite_add_tcase(suite, tcase);
+	return run_suite(suite);
+}
