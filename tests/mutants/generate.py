@@ -62,7 +62,7 @@ def enumerators(root, macro):
 
 
 def table_mutants(root):
-    """Yield each row without it, with another next state, another action; each empty cell filled."""
+    """Yield each row gone, with another next state, another action; each empty cell filled."""
     text = read(root, FSM)
     states = STATE.split(text)
     at, used = len(states[0]), {}
@@ -132,9 +132,10 @@ def code_mutants(root, name):
             function = found[1]
         where = f"{name}: {function}: "
         if not stripped.startswith(("#include", "#ifdef", "#if ", "_Static")):
+            whole = text[begin:begin + len(stripped)]
             for first, last, other in changes_of(stripped):
-                yield Mutant(where + describe(text[begin:begin + len(stripped)], first, last, other),
-                             name, text[:begin + first] + other + text[begin + last:])
+                yield Mutant(where + describe(whole, first, last, other), name,
+                             text[:begin + first] + other + text[begin + last:])
         begin += len(line)
     yield from branch_mutants(name, text, masked)
 
@@ -170,8 +171,9 @@ def branch_mutants(name, text, masked):
     for branch in BRANCH.finditer(masked):
         end = closing(masked, branch.end())
         condition = " ".join(text[branch.end():end].split())
-        yield Mutant(f"{name}: {function_at(masked, branch.start())}: {branch[1]} not ({condition})",
-                     name, f"{text[:branch.end()]}!({text[branch.end():end]}){text[end:]}")
+        where = f"{name}: {function_at(masked, branch.start())}"
+        yield Mutant(f"{where}: {branch[1]} not ({condition})", name,
+                     f"{text[:branch.end()]}!({text[branch.end():end]}){text[end:]}")
 
 
 def closing(text, at):

@@ -33,9 +33,12 @@ FLAGS = ("-std=gnu11", "-D_GNU_SOURCE", "-O1", "-g0", "-w", "-fPIC", f"-I{ROOT}"
 HELPERS = {"cm": ("inputs", "pair", "rig", "text"), "mad": ("layouts", "vectors")}
 # Those that kill most and take least come first.
 UNIT = ("cm/test_cells", "mad/test_cm_msg", "mad/test_wire", "mad/test_cma_hdr", "cm/test_demux",
-        "cm/test_action", "cm/test_retry", "cm/test_timer", "cm/test_index", "cm/test_destroy", "cm/test_exchange",
-        "cm/test_adopt", "cm/test_sidr", "cm/test_fsm", "cm/test_core")
+        "cm/test_action", "cm/test_retry", "cm/test_timer", "cm/test_index", "cm/test_destroy",
+        "cm/test_exchange", "cm/test_adopt", "cm/test_sidr", "cm/test_fsm", "cm/test_core")
 LATE_UNIT = ("cm/test_ids", "cm/test_walk", "cm/test_search")
+# It replaces malloc() in the library, so it is linked anew for each mutant that got that far.
+MEMORY = "cm/test_memory"
+WRAP = ("-Wl,--wrap=malloc", "-Wl,--wrap=calloc")
 SIM = (("--lies", "--moments", "4"), ("--patterns", "--depth", "5"), ("--count", "3000"))
 TEST_SECONDS_MAX = 20
 
@@ -106,6 +109,7 @@ class Bench:
         with concurrent.futures.ThreadPoolExecutor() as pool:
             jobs = [pool.submit(self.build_unit, name, check) for name in UNIT + LATE_UNIT]
             jobs.append(pool.submit(self.build_sim))
+            jobs.append(pool.submit(self.build_memory, check))
             for job in jobs:
                 job.result()
 
@@ -139,6 +143,20 @@ class Bench:
     def build_sim(self):
         self.build("sim", *sorted((ROOT / "tests/sim").glob("*.c")))
 
+    def build_memory(self, check):
+        """Make the objects that link_memory() needs."""
+        self.check = check
+        self.memory = [self.folder / f"memory-{part}.o" for part in ("test", *HELPERS["cm"])]
+        sources = [MEMORY, *(f"cm/{helper}" for helper in HELPERS["cm"])]
+        for source, to in zip(sources, self.memory):
+            self.compile(ROOT / f"tests/unit/{source}.c", to)
+
+    def link_memory(self, folder, instead):
+        objects = [instead.get(name, self.object_of(name)) for name in SOURCES]
+        done = self.run_compiler(*self.memory, *objects, *WRAP, *self.check, "-o", folder / "memory")
+        if done.returncode:
+            sys.exit(f"{MEMORY}: {done.stderr}")
+
     def commands(self):
         unit = [[self.folder / name.replace("/", "-")] for name in UNIT]
         late = [[self.folder / name.replace("/", "-")] for name in LATE_UNIT]
@@ -149,14 +167,9 @@ class Bench:
         """Return the test that fails with the library in a folder, or None."""
         environment = {**os.environ, "LD_LIBRARY_PATH": str(folder), "CK_FORK": "no"}
         for command in self.commands():
-            try:
-                done = subprocess.run(command, env=environment, check=False, cwd=folder,
-                                      stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                      stderr=subprocess.DEVNULL, timeout=TEST_SECONDS_MAX)
-            except subprocess.TimeoutExpired:
-                return f"{command[0].name} (hangs)"
-            if done.returncode:
-                return " ".join([command[0].name, *command[1:2]])
+            what = failure_of(command, environment, folder)
+            if what:
+                return what
         return None
 
     def killer_of(self, mutant):
@@ -168,7 +181,22 @@ class Bench:
             if self.run_compiler("-c", source, "-o", to).returncode or \
                     not self.link(folder, {mutant.file: to}):
                 return ""
-            return self.first_to_fail(folder)
+            killer = self.first_to_fail(folder)
+            if killer or mutant.file.startswith("mad/"):
+                return killer
+            self.link_memory(folder, {mutant.file: to})
+            return failure_of([folder / "memory"], os.environ, folder)
+
+
+def failure_of(command, environment, folder):
+    """Run a test. Return what there is to say about its failure, None if it passes."""
+    try:
+        done = subprocess.run(command, env=environment, check=False, cwd=folder,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL, timeout=TEST_SECONDS_MAX)
+    except subprocess.TimeoutExpired:
+        return f"{command[0].name} (hangs)"
+    return " ".join([command[0].name, *command[1:2]]) if done.returncode else None
 
 
 def fate(bench, mutant, started, args):

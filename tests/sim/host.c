@@ -158,22 +158,25 @@ static void carry_out(struct sim_host *host, enum oracle_cause cause, uint16_t a
 	}
 	for (unsigned int i = 0; i < fx->n_reports; i++)
 		deal_with(host, &fx->report[i], peer);
+	if (fx->n_sends)
+		oracle_in_turn(host);
 }
 
-void host_hear(struct sim_host *host, struct sim_host *from, const uint8_t mad[MAD_BYTES],
-	       bool doubtful)
+void host_hear(struct sim_host *host, const struct net_packet *packet, bool doubtful)
 {
-	struct mad_path path = { .grh = true, .hop_limit = 64, .dgid = from->gid };
+	struct mad_path path = { .grh = true, .hop_limit = 64, .dgid = packet->gid };
 	struct sim *sim = host->sim;
+	uint8_t from = packet->from, mad[MAD_BYTES];
 
 	sim->n_messages++;
 	if (cm_core_reserve(&host->core))
 		abort();
 	if (doubtful)
-		host->doubts |= 1u << from->number;
-	cm_core_input(&host->core, &host->port, &path, mad, MAD_BYTES, host_now(host), &sim->fx);
+		host->doubts |= 1u << from;
+	memcpy(mad, packet->mad, sizeof(mad)); /* the pool may move while it is dealt with */
+	cm_core_input(&host->core, &host->port, &path, mad, sizeof(mad), host_now(host), &sim->fx);
 	oracle_heard(host, mad);
-	carry_out(host, ORACLE_MESSAGE, cm_mad_attr(mad), from->number);
+	carry_out(host, ORACLE_MESSAGE, cm_mad_attr(mad), from);
 }
 
 uint64_t host_due_ns(const struct sim_host *host)

@@ -21,8 +21,7 @@ void host_crash(struct sim_host *host);
 void host_fini(struct sim_host *host);
 
 /** host_hear() - a MAD arrives; @doubtful if it was broken on the way or may be a lie. */
-void host_hear(struct sim_host *host, struct sim_host *from, const uint8_t mad[MAD_BYTES],
-	       bool doubtful);
+void host_hear(struct sim_host *host, const struct net_packet *packet, bool doubtful);
 
 /** host_expire() - deal with the timers that are due. */
 void host_expire(struct sim_host *host);

@@ -79,6 +79,7 @@ static uint32_t pack(struct sim *sim, uint8_t from, uint8_t to, const uint8_t *m
 	packet->from = from;
 	packet->to = to;
 	packet->late = packet->broken = false;
+	packet->gid = sim->host[from].gid;
 	memcpy(packet->mad, mad, MAD_BYTES);
 	sim->net.link[from][to].n_queued++;
 	return n;
@@ -242,7 +243,7 @@ void net_arrive(struct sim *sim, uint32_t number)
 	if (packet->late)
 		chart_arrive(sim, packet);
 	if (to->is_up)
-		host_hear(to, from, packet->mad, packet->broken || from->is_liar);
+		host_hear(to, packet, packet->broken || from->is_liar);
 	packet = &sim->net.packet[number]; /* the pool may have moved */
 	packet->next_free = sim->net.free;
 	sim->net.free = number;

@@ -8,7 +8,9 @@
  * - REQ, REP, DREQ and SIDR_REQ are said 16 times at most, a second apart at least, and only while
  *   they are unanswered; the wait for an answer ends.
  * - Where nothing happens any more, nobody waits for a peer; and who believes to be connected has
- *   a peer that believes it too, or that was cut off before it could say otherwise.
+ *   a peer that believes it too, and whose queue pair it knows, or that was cut off before it
+ *   could say otherwise.
+ * - A request is reported once, however often it comes; not too many are out at once.
  * - In the end nothing is left in any table.
  */
 #ifndef TESTS_SIM_ORACLE_H
@@ -38,6 +40,12 @@ void oracle_sent(struct sim_host *host, const uint8_t mad[MAD_BYTES], enum oracl
 
 /** oracle_heard() - a core has taken a message in. */
 void oracle_heard(struct sim_host *host, const uint8_t mad[MAD_BYTES]);
+
+/** oracle_no_twin() - a request that was just reported must not be one that is known. */
+void oracle_no_twin(const struct sim_id *id);
+
+/** oracle_in_turn() - something was sent: not too many requests may wait for their answers. */
+void oracle_in_turn(struct sim_host *host);
 
 /** oracle_quiet() - nothing happens any more, and the network is in order. */
 void oracle_quiet(struct sim *sim);

@@ -54,6 +54,7 @@ struct net_packet {
 	bool late;
 	bool broken;
 	uint32_t next_free;
+	struct mad_gid gid; /* of the sender when it was sent */
 	uint8_t mad[MAD_BYTES];
 };
 

@@ -22,6 +22,16 @@ static struct sim_id *peer_of(struct sim *sim, const struct sim_id *id)
 	return host_find(&sim->host[id->peer], id->peer_comm_id);
 }
 
+/* What the queue pair is told of the peer's is so; app.c makes the PSNs from the numbers. */
+static void check_queue_pairs(struct sim *sim, const struct sim_id *id, const struct sim_id *peer)
+{
+	uint32_t psn = peer->qpn ^ (peer->order.role == ORDER_ACTIVE ? 0xaaaa : 0xbbbb);
+
+	if (id->conn->remote_qpn != peer->qpn || id->conn->remote_starting_psn != psn)
+		sim_fail(sim, "host %c id %u takes the peer's queue pair for %#x, but it is %#x",
+			 'A' + id->host->number, id->number, id->conn->remote_qpn, peer->qpn);
+}
+
 /* Who believes to be connected is right, unless its peer could not tell it: it crashed, or said
  * REJ, which is said once, or gave up while the network was broken. */
 static void check_agreement(struct sim *sim, const struct sim_id *id)
@@ -37,8 +47,12 @@ static void check_agreement(struct sim *sim, const struct sim_id *id)
 		return;
 	}
 	/* Told by the peer's data alone, the peer has not heard of us. */
-	if (peer->peer_comm_id != id->comm_id || (peer->up && !peer->destroyed))
+	if (peer->peer_comm_id != id->comm_id)
 		return;
+	if (peer->up && !peer->destroyed) {
+		check_queue_pairs(sim, id, peer);
+		return;
+	}
 	if (!peer->is_premature && (peer->over_clean || peer->dreq_healed))
 		sim_fail(sim, "host %c id %u: '%s', but its peer is disconnected: '%s'",
 			 'A' + id->host->number, id->number, id->letters, peer->letters);

@@ -149,6 +149,7 @@ static const struct {
 START_TEST(connection_that_is_over_is_not_adopted)
 {
 	rig_reach(&rig, over[_i].state, over[_i].passive);
+	ck_assert_int_eq(cm_core_reserve(&heir), 0);
 	ck_assert_ptr_null(adopt());
 	ck_assert_uint_eq(heir.n_conns, 0);
 }

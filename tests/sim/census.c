@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The rules about several ids of one host: see oracle.h. Called by oracle.c.
+ */
+#include <string.h>
+
+#include "tests/sim/oracle.h"
+
+static char last_letter(const struct sim_id *id)
+{
+	return id->n_letters ? id->letters[id->n_letters - 1] : 0;
+}
+
+/* Still asked for, or connected: a repetition of its request is about this one. */
+static bool is_pending(const struct sim_id *id)
+{
+	return id->conn && id->begun && last_letter(id) && strchr("rMPEeDdB", last_letter(id));
+}
+
+void oracle_no_twin(const struct sim_id *id)
+{
+	struct sim_host *host = id->host;
+
+	if (host->doubts >> id->peer & 1)
+		return;
+	for (uint32_t i = 0; i < host->n_ids; i++) {
+		const struct sim_id *other = host->id[i];
+
+		if (other != id && other->peer == id->peer &&
+		    other->peer_comm_id == id->peer_comm_id &&
+		    other->order.role == id->order.role && is_pending(other))
+			sim_fail(host->sim, "host %c id %u is a second one for what %u is: '%s'",
+				 'A' + host->number, id->number, other->number, other->letters);
+	}
+}
+
+/* Said once, and neither answered nor repeated; an MRA is an answer. */
+static bool is_out(const struct sim_id *id)
+{
+	unsigned int n = id->order.role == ORDER_ACTIVE ? id->sent[0].n : id->sent[3].n;
+
+	return id->conn && n == 1 && !id->patience_ns && strchr("QS", last_letter(id));
+}
+
+void oracle_in_turn(struct sim_host *host)
+{
+	unsigned int n = 0;
+
+	for (uint32_t i = 0; i < host->n_ids; i++)
+		n += is_out(host->id[i]);
+	if (n > host->core.reqs_out_max)
+		sim_fail(host->sim, "host %c has %u requests out at once", 'A' + host->number, n);
+}
