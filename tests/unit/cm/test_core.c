@@ -2,6 +2,7 @@
 /*
  * cm/core.c: comm ids, memory, pacing, ports, services, counters.
  */
+#include <malloc.h>
 #include <string.h>
 
 #include "tests/unit/cm/inputs.h"
@@ -537,6 +538,55 @@ static TCase *pacing(void)
 	return tcase;
 }
 
+/* --- the ends of the table ----------------------------------------------- */
+
+static void forget_one(struct cm_conn *conn, void *n)
+{
+	(void)conn;
+	++*(int *)n;
+}
+
+/* Connections until one is in the first or the last bucket. Return: how many. */
+static int fill_bucket(struct cm_core *core, bool last)
+{
+	int n = 0;
+
+	while (!core->by_local.bucket[last ? core->by_local.n_buckets - 1 : 0]) {
+		cm_core_conn_new(core, &rig)->port = &rig.port;
+		n++;
+	}
+	return n;
+}
+
+START_TEST(first_and_last_bucket_are_looked_at)
+{
+	int n = fill_bucket(&rig.core, _i), seen = 0;
+
+	cm_core_walk(&rig.core, forget_one, &seen);
+	ck_assert_int_eq(seen, n);
+	cm_core_port_gone(&rig.core, &rig.port, forget_one, &seen);
+	ck_assert_int_eq(seen, 2 * n);
+	ck_assert_uint_eq(rig.core.n_conns, 0);
+}
+END_TEST
+
+START_TEST(memory_of_many_connections_comes_back)
+{
+	size_t before = 0;
+	int seen = 0;
+
+	for (int round = 0; round < 100; round++) {
+		if (round == 1)
+			before = mallinfo2().uordblks;
+		for (int i = 0; i < 300; i++)
+			cm_core_conn_new(&rig.core, &rig)->port = &rig.port;
+		cm_core_port_gone(&rig.core, &rig.port, forget_one, &seen);
+	}
+	ck_assert_int_eq(seen, 100 * 300);
+	ck_assert_uint_le(mallinfo2().uordblks, before + 300 * sizeof(struct cm_conn));
+}
+END_TEST
+
 static TCase *ports_and_counters(void)
 {
 	TCase *tcase = tcase_create("ports and counters");
@@ -551,6 +601,8 @@ static TCase *ports_and_counters(void)
 	tcase_add_loop_test(tcase, duplicates_are_counted, 0,
 			    sizeof(duplicates) / sizeof(duplicates[0]));
 	tcase_add_test(tcase, message_without_meaning_is_counted);
+	tcase_add_loop_test(tcase, first_and_last_bucket_are_looked_at, 0, 2);
+	tcase_add_test(tcase, memory_of_many_connections_comes_back);
 	tcase_add_test(tcase, service_that_two_listen_on_outlives_one);
 	return tcase;
 }

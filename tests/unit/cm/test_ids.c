@@ -113,6 +113,43 @@ START_TEST(blocks_are_gone_through_in_turn)
 }
 END_TEST
 
+START_TEST(blocks_are_gone_through_in_turn_for_ever)
+{
+	lend(FIRST);
+	lend(SECOND);
+	for (int round = 0; round < 3; round++) {
+		assert_comes_once(FIRST);
+		assert_comes_once(SECOND);
+	}
+}
+END_TEST
+
+START_TEST(last_id_of_a_block_comes_before_the_next_block)
+{
+	lend(FIRST);
+	skip(CM_ID_BLOCK - 1);
+	lend(SECOND);
+	ck_assert_uint_eq(block_of(next_id()), FIRST);
+	assert_comes_once(SECOND);
+}
+END_TEST
+
+START_TEST(blocks_are_kept_in_their_own_memory)
+{
+	struct {
+		struct cm_ids ids;
+		uint8_t behind[2 * sizeof(struct cm_ids)];
+	} memory;
+
+	memset(&memory, 0x5a, sizeof(memory));
+	cm_ids_init(&memory.ids, 1);
+	for (uint32_t i = 0; i < CM_ID_BLOCKS_MAX; i++)
+		ck_assert_int_eq(cm_ids_lend(&memory.ids, i * CM_ID_BLOCK, CM_ID_BLOCK), 0);
+	for (size_t i = 0; i < sizeof(memory.behind); i++)
+		ck_assert_uint_eq(memory.behind[i], 0x5a);
+}
+END_TEST
+
 START_TEST(block_that_is_lent_late_comes_before_ids_are_used_again)
 {
 	lend(FIRST);
@@ -309,6 +346,9 @@ static void add_tests(TCase *tcase)
 	tcase_add_test(tcase, connection_from_before_the_first_block_keeps_its_id);
 	tcase_add_test(tcase, id_comes_back_only_after_all_others_of_the_block);
 	tcase_add_test(tcase, blocks_are_gone_through_in_turn);
+	tcase_add_test(tcase, blocks_are_gone_through_in_turn_for_ever);
+	tcase_add_test(tcase, last_id_of_a_block_comes_before_the_next_block);
+	tcase_add_test(tcase, blocks_are_kept_in_their_own_memory);
 	tcase_add_test(tcase, block_that_is_lent_late_comes_before_ids_are_used_again);
 	tcase_add_test(tcase, block_that_is_lent_early_waits_for_its_turn);
 	tcase_add_test(tcase, ids_left_counts_down_to_the_first_reuse);
