@@ -35,7 +35,8 @@ HELPERS = {"cm": ("inputs", "pair", "rig", "text"), "mad": ("layouts", "vectors"
 UNIT = ("cm/test_cells", "mad/test_cm_msg", "mad/test_wire", "mad/test_cma_hdr", "cm/test_demux",
         "cm/test_action", "cm/test_retry", "cm/test_timer", "cm/test_index", "cm/test_destroy",
         "cm/test_exchange", "cm/test_adopt", "cm/test_sidr", "cm/test_fsm", "cm/test_core")
-LATE_UNIT = ("cm/test_ids", "cm/test_walk", "cm/test_search")
+# Slow, and for few. The searches and walks of the unit tests are the simulator's, too.
+LATE_UNIT = ("cm/test_ids",)
 # It replaces malloc() in the library, so it is linked anew for each mutant that got that far.
 MEMORY = "cm/test_memory"
 WRAP = ("-Wl,--wrap=malloc", "-Wl,--wrap=calloc")
@@ -153,7 +154,8 @@ class Bench:
 
     def link_memory(self, folder, instead):
         objects = [instead.get(name, self.object_of(name)) for name in SOURCES]
-        done = self.run_compiler(*self.memory, *objects, *WRAP, *self.check, "-o", folder / "memory")
+        done = self.run_compiler(*self.memory, *objects, *WRAP, *self.check,
+                                 "-o", folder / "memory")
         if done.returncode:
             sys.exit(f"{MEMORY}: {done.stderr}")
 

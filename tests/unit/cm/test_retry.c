@@ -64,6 +64,24 @@ START_TEST(repetitions_come_at_known_times)
 }
 END_TEST
 
+START_TEST(lookup_is_repeated_later_and_for_longer)
+{
+	static const uint64_t expected_ms[] = { 2000,  4000,  6000,  8000,  12000, 17000,
+						22000, 27000, 32000, 37000, 42000, 47000,
+						52000, 57000, 62000, 67000 };
+	struct cm_time now = after_ms(0);
+	struct cm_retry retry;
+
+	cm_retry_init_lookup(&retry, 0, now);
+	for (unsigned int i = 0; i < 16; i++) {
+		ck_assert(!cm_retry_is_spent(&retry, now));
+		now = cm_retry_next(&retry, now);
+		ck_assert_uint_eq(ms_since_start(now), expected_ms[i]);
+	}
+	ck_assert(cm_retry_is_spent(&retry, now));
+}
+END_TEST
+
 START_TEST(give_up_time_is_kept_to_the_millisecond)
 {
 	static const uint64_t give_up_ms[] = { 1, 999, 1000, 1001, 7777, 50000, 300000 };
@@ -267,6 +285,8 @@ START_TEST(ack_timeout_is_two_life_times_and_the_ack_delay)
 		{ 18, 18, 20},
 		{ 19, 18, 20},
 		{ 20, 18, 21},
+		{ 21, 18, 21},
+		{ 22, 18, 22},
 		{ 0,  16, 17},
 		{ 15, 16, 17},
 		{ 16, 16, 18},
@@ -296,6 +316,7 @@ int main(void)
 
 	tcase_add_test(tcase, default_is_16_transmissions_in_50_seconds);
 	tcase_add_test(tcase, repetitions_come_at_known_times);
+	tcase_add_test(tcase, lookup_is_repeated_later_and_for_longer);
 	tcase_add_loop_test(tcase, give_up_time_is_kept_to_the_millisecond, 0, 7);
 	tcase_add_test(tcase, long_give_up_time_needs_more_than_16_transmissions);
 	tcase_add_test(tcase, endless_give_up_time_never_gives_up);
@@ -310,7 +331,7 @@ int main(void)
 	tcase_add_test(tcase, peer_cannot_ask_for_more_by_a_long_life_time);
 	tcase_add_test(tcase, patience_does_not_move_the_give_up_time);
 	tcase_add_loop_test(tcase, encoded_time_is_a_power_of_two_of_milliseconds, 0, 9);
-	tcase_add_loop_test(tcase, ack_timeout_is_two_life_times_and_the_ack_delay, 0, 13);
+	tcase_add_loop_test(tcase, ack_timeout_is_two_life_times_and_the_ack_delay, 0, 15);
 	tcase_add_test(tcase, time_does_not_wrap);
 	suite_add_tcase(suite, tcase);
 	return run_suite(suite);
