@@ -14,7 +14,7 @@ static void hang(struct cm_timer **link, struct cm_timer *node)
 		node->link = link;
 }
 
-/* Joins two heaps; both roots must have no siblings. */
+/* Joins two heaps. The root that stays one keeps its siblings, the other forgets them. */
 static struct cm_timer *meld(struct cm_timer *a, struct cm_timer *b)
 {
 	struct cm_timer *swap;
@@ -43,9 +43,6 @@ static struct cm_timer *meld_siblings(struct cm_timer *list)
 		a = list;
 		b = a->next;
 		list = b ? b->next : NULL;
-		a->next = NULL;
-		if (b)
-			b->next = NULL;
 		a = meld(a, b);
 		a->next = pairs;
 		pairs = a;
