@@ -48,6 +48,6 @@ void oracle_in_turn(struct sim_host *host)
 
 	for (uint32_t i = 0; i < host->n_ids; i++)
 		n += is_out(host->id[i]);
-	if (n > host->core.reqs_out_max)
+	if (n > host->core.out_max)
 		sim_fail(host->sim, "host %c has %u requests out at once", 'A' + host->number, n);
 }

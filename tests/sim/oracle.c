@@ -207,8 +207,10 @@ static bool is_due(const struct sim_id *id, uint16_t attr, enum oracle_cause cau
 	bool first = id && id->sent[0].n + id->sent[3].n == 0;
 	uint16_t bit = 1u << (attr - CM_ATTR_REQ);
 
-	/* Any step may be the one that makes room for a request that waited. */
+	/* Any step may be the one that makes room for what waited for its turn. */
 	if ((attr == CM_ATTR_REQ || attr == CM_ATTR_SIDR_REQ) && (first || !id))
+		return true;
+	if (attr == CM_ATTR_DREQ && (!id || id->sent[2].n == 0))
 		return true;
 	switch (cause) {
 	case ORACLE_CALL:

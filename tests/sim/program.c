@@ -223,7 +223,7 @@ static void make_host(struct sim *sim, struct sim_host *host)
 	struct cm_ids *ids = &host->core.ids;
 
 	host->traits = any_character(sim);
-	host->core.reqs_out_max = turns[below(sim, 4)];
+	host->core.out_max = turns[below(sim, 4)];
 	if (below(sim, 3) == 0)
 		ids->next = UINT32_MAX - (uint32_t)below(sim, IDS_BEFORE_WRAP);
 	if (below(sim, 3) == 0) {

@@ -75,6 +75,13 @@ void oracle_quiet(struct sim *sim)
 				check_at_rest(sim, sim->host[i].id[n]);
 }
 
+static void check_pace(const struct sim_host *host, const struct cm_pace *pace, const char *what)
+{
+	if (pace->out || !list_is_empty(&pace->waiting))
+		sim_fail(host->sim, "host %c keeps %u turns to send %s", 'A' + host->number,
+			 pace->out, what);
+}
+
 static void check_empty(struct sim *sim, const struct sim_host *host)
 {
 	const struct cm_core *core = &host->core;
@@ -86,9 +93,8 @@ static void check_empty(struct sim *sim, const struct sim_host *host)
 			 'A' + host->number, core->by_remote.n_nodes, core->by_qpn.n_nodes);
 	if (core->timers.first || host->deadline_ns != UINT64_MAX)
 		sim_fail(sim, "host %c keeps a timer", 'A' + host->number);
-	if (host->port.reqs_out || !list_is_empty(&host->port.reqs_waiting))
-		sim_fail(sim, "host %c keeps %u turns to send", 'A' + host->number,
-			 host->port.reqs_out);
+	check_pace(host, &host->port.requests, "requests");
+	check_pace(host, &host->port.goodbyes, "DREQs");
 }
 
 void oracle_empty(struct sim *sim)

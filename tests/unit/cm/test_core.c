@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * cm/core.c: comm ids, memory, pacing, ports, services, counters.
+ * cm/core.c: comm ids, memory, ports, services, counters.
  */
 #include <malloc.h>
 #include <string.h>
 
 #include "tests/unit/cm/inputs.h"
 #include "tests/unit/cm/run.h"
-
-#define OUT_MAX 128
 
 static struct rig rig;
 
@@ -173,191 +171,6 @@ START_TEST(core_frees_connections_in_every_state)
 }
 END_TEST
 
-/* --- pacing -------------------------------------------------------------- */
-
-/* As many REQs as a port may have out, and one that waits. Return: the first. */
-static struct cm_conn *fill_port(void)
-{
-	struct cm_conn *first = NULL;
-
-	for (unsigned int i = 0; i < OUT_MAX; i++) {
-		rig_reach(&rig, CM_REQ_SENT, false);
-		ck_assert_str_eq(rig_sent(&rig), "REQ");
-		first = first ? first : rig.conn;
-	}
-	rig_reach(&rig, CM_REQ_SENT, false);
-	ck_assert_str_eq(rig_sent(&rig), "");
-	return first;
-}
-
-static void take(struct cm_conn *conn)
-{
-	rig.conn = conn;
-	rig.comm_id = conn->local_comm_id;
-}
-
-static const struct {
-	const char *input;
-	const char *sent;
-} releases[] = {
-	{"REP",		 "REQ"	       },
-	{ "REJ",		 "REQ"	       },
-	{ "MRA(REQ)",      "REQ"		    },
-	{ "timer",	   "REQ, REQ"	      },
-	{ "local destroy", "REJ(other) 4, REQ"},
-};
-
-START_TEST(req_waits_until_another_has_been_answered_repeated_or_given_up)
-{
-	take(fill_port());
-	rig_input(&rig, releases[_i].input);
-	ck_assert_str_eq(rig_sent(&rig), releases[_i].sent);
-	ck_assert_uint_eq(rig.port.requests.out, OUT_MAX);
-	ck_assert(list_is_empty(&rig.port.requests.waiting));
-}
-END_TEST
-
-START_TEST(reqs_have_their_turn_in_order)
-{
-	struct cm_conn *first = fill_port();
-	uint32_t waiting = rig.comm_id;
-
-	rig_reach(&rig, CM_REQ_SENT, false);
-	take(first);
-	rig_input(&rig, "REJ");
-	ck_assert_uint_eq(rig_said(&rig, 0).req.local_comm_id, waiting);
-}
-END_TEST
-
-START_TEST(destroyed_while_waiting_leaves_the_queue)
-{
-	struct cm_conn *first = fill_port();
-
-	rig_call(&rig, CM_CALL_DESTROY);
-	ck_assert(list_is_empty(&rig.port.requests.waiting));
-	ck_assert_uint_eq(rig.port.requests.out, OUT_MAX);
-	take(first);
-	rig_input(&rig, "REJ");
-	ck_assert_str_eq(rig_sent(&rig), "");
-}
-END_TEST
-
-START_TEST(waiting_req_has_its_full_time_once_it_is_sent)
-{
-	struct cm_conn *first = fill_port();
-	struct cm_conn *waiting = rig.conn;
-
-	rig.now = cm_time_after(rig.now, 500 * CM_NS_PER_MS);
-	take(first);
-	rig_input(&rig, "REJ");
-	take(waiting);
-	ck_assert_uint_eq(waiting->timer.deadline.ns, rig.now.ns + 1000 * CM_NS_PER_MS);
-}
-END_TEST
-
-/* Return: the first of so many that one DREQ more has to wait. */
-static struct cm_conn *say_goodbyes(void)
-{
-	struct cm_conn *first = NULL;
-
-	for (int i = 0; i < OUT_MAX + 1; i++) {
-		rig.peer_comm_id++;
-		rig.peer_qpn++;
-		rig_reach(&rig, CM_ESTABLISHED, true);
-		first = first ? first : rig.conn;
-		rig_call(&rig, CM_CALL_DREQ);
-	}
-	return first;
-}
-
-START_TEST(dreq_waits_until_another_has_been_answered)
-{
-	struct cm_conn *first = say_goodbyes();
-	struct cm_conn *waiting = rig.conn;
-
-	ck_assert_uint_eq(rig.core.sent[CM_ATTR_DREQ], OUT_MAX);
-	take(first);
-	rig.peer_comm_id = first->remote_comm_id;
-	rig_input(&rig, "DREP");
-	ck_assert_str_eq(rig_sent(&rig), "DREQ");
-	ck_assert_uint_eq(rig_said(&rig, 0).dreq.local_comm_id, waiting->local_comm_id);
-	ck_assert_uint_eq(rig.port.goodbyes.out, OUT_MAX);
-}
-END_TEST
-
-START_TEST(peers_dreq_takes_the_place_of_one_that_waits)
-{
-	say_goodbyes();
-	rig_input(&rig, "DREQ");
-	rig_call(&rig, CM_CALL_DREP);
-	ck_assert_str_eq(rig_sent(&rig), "DREP");
-	ck_assert(list_is_empty(&rig.port.goodbyes.waiting));
-}
-END_TEST
-
-START_TEST(goodbyes_do_not_wait_for_requests)
-{
-	fill_port();
-	rig_reach(&rig, CM_ESTABLISHED, true);
-	rig_call(&rig, CM_CALL_DREQ);
-	ck_assert_str_eq(rig_sent(&rig), "DREQ");
-}
-END_TEST
-
-START_TEST(rep_and_drep_never_wait)
-{
-	fill_port();
-	rig_reach(&rig, CM_REQ_RCVD, true);
-	rig_input(&rig, "local REP");
-	ck_assert_str_eq(rig_sent(&rig), "REP");
-	rig_input(&rig, "RTU");
-	rig_input(&rig, "DREQ");
-	rig_input(&rig, "local DREP");
-	ck_assert_str_eq(rig_sent(&rig), "DREP");
-}
-END_TEST
-
-START_TEST(every_waiting_req_is_sent_when_nobody_answers)
-{
-	for (int i = 0; i < 1000; i++)
-		rig_reach(&rig, CM_REQ_SENT, false);
-	while (!list_is_empty(&rig.port.requests.waiting))
-		ck_assert(rig_timer(&rig));
-	ck_assert_uint_eq(rig.core.sent[CM_ATTR_REQ], 1000);
-	ck_assert_uint_lt(rig.now.ns, 10000 * CM_NS_PER_MS);
-}
-END_TEST
-
-START_TEST(many_turns_at_once_are_taken_step_by_step)
-{
-	struct cm_conn *first = fill_port();
-
-	for (int i = 0; i < 9; i++)
-		rig_reach(&rig, CM_REQ_SENT, false);
-	rig.core.out_max *= 2;
-	take(first);
-	rig_input(&rig, "REJ");
-	ck_assert_str_eq(rig_sent(&rig), "REQ, REQ, REQ, REQ");
-	ck_assert(!list_is_empty(&rig.port.requests.waiting));
-}
-END_TEST
-
-START_TEST(ports_are_paced_apart)
-{
-	struct mad_gid gid = { .raw = { 1 } };
-	struct cm_port other, *full = &rig.port;
-	struct cm_msg msg = rig_msg(&rig, CM_ATTR_REQ);
-	struct cm_args args = { .port = &other, .path = &rig.path, .msg = &msg };
-
-	fill_port();
-	cm_port_init(&other, 1, &gid);
-	rig_reach(&rig, CM_IDLE, false);
-	cm_core_call(&rig.core, rig.conn, CM_CALL_REQ, &args, rig.now, &rig.out);
-	ck_assert_str_eq(rig_sent(&rig), "REQ");
-	ck_assert_uint_eq(full->requests.out, OUT_MAX);
-}
-END_TEST
-
 /* --- ports --------------------------------------------------------------- */
 
 static void forget(struct cm_conn *conn, void *arg)
@@ -415,17 +228,6 @@ START_TEST(other_ports_keep_their_connections)
 	ck_assert_uint_eq(n, 0);
 	rig_input(&rig, "DREQ");
 	ck_assert_str_eq(rig_reported(&rig), "DISCONNECTED");
-}
-END_TEST
-
-START_TEST(reqs_that_wait_go_with_their_port)
-{
-	unsigned int n = 0;
-
-	fill_port();
-	cm_core_port_gone(&rig.core, &rig.port, forget, &n);
-	ck_assert_uint_eq(n, OUT_MAX + 1);
-	ck_assert(list_is_empty(&rig.port.requests.waiting));
 }
 END_TEST
 
@@ -518,26 +320,6 @@ static TCase *ids_and_memory(void)
 	return tcase;
 }
 
-static TCase *pacing(void)
-{
-	TCase *tcase = tcase_create("pacing");
-
-	tcase_add_checked_fixture(tcase, set_up, tear_down);
-	tcase_add_loop_test(tcase, req_waits_until_another_has_been_answered_repeated_or_given_up,
-			    0, sizeof(releases) / sizeof(releases[0]));
-	tcase_add_test(tcase, reqs_have_their_turn_in_order);
-	tcase_add_test(tcase, destroyed_while_waiting_leaves_the_queue);
-	tcase_add_test(tcase, waiting_req_has_its_full_time_once_it_is_sent);
-	tcase_add_test(tcase, rep_and_drep_never_wait);
-	tcase_add_test(tcase, dreq_waits_until_another_has_been_answered);
-	tcase_add_test(tcase, peers_dreq_takes_the_place_of_one_that_waits);
-	tcase_add_test(tcase, goodbyes_do_not_wait_for_requests);
-	tcase_add_test(tcase, every_waiting_req_is_sent_when_nobody_answers);
-	tcase_add_test(tcase, many_turns_at_once_are_taken_step_by_step);
-	tcase_add_test(tcase, ports_are_paced_apart);
-	return tcase;
-}
-
 /* --- the ends of the table ----------------------------------------------- */
 
 static void forget_one(struct cm_conn *conn, void *n)
@@ -595,7 +377,6 @@ static TCase *ports_and_counters(void)
 	tcase_add_test(tcase, connections_go_with_their_port_without_a_word);
 	tcase_add_test(tcase, orphans_go_with_their_port_and_nobody_is_told);
 	tcase_add_test(tcase, other_ports_keep_their_connections);
-	tcase_add_test(tcase, reqs_that_wait_go_with_their_port);
 	tcase_add_test(tcase, messages_are_counted_by_kind);
 	tcase_add_test(tcase, repetitions_are_counted_apart);
 	tcase_add_loop_test(tcase, duplicates_are_counted, 0,
@@ -612,7 +393,6 @@ int main(void)
 	Suite *suite = suite_create("core");
 
 	suite_add_tcase(suite, ids_and_memory());
-	suite_add_tcase(suite, pacing());
 	suite_add_tcase(suite, ports_and_counters());
 	return run_suite(suite);
 }
