@@ -1,0 +1,221 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""The program purecm as its users call it: output, exit statuses, bad input.
+
+Ends with a line "N passed, N failed, N skipped".
+"""
+import argparse
+import json
+import os
+from pathlib import Path
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = {}  # what main() was told
+
+
+def purecm(*args, stdin=None, env=None, stdout=subprocess.PIPE):
+    """Run it. Return: what subprocess.run() does, texts as str."""
+    return subprocess.run([HERE["purecm"], *map(str, args)], input=stdin, stdout=stdout,
+                          stderr=subprocess.PIPE, check=False, timeout=60,
+                          env={**os.environ, "COLUMNS": "", **(env or {})})
+
+
+def capture(name):
+    return HERE["captures"] / f"{name}.pcap"
+
+
+def text_of(*args, **more):
+    """Return the standard output of a run that has to succeed."""
+    done = purecm(*args, **more)
+    if done.returncode:
+        raise AssertionError(f"status {done.returncode}: {done.stderr.decode()}")
+    return done.stdout.decode()
+
+
+def objects(*args):
+    """Return the objects of `trace --json`."""
+    return [json.loads(line) for line in text_of("trace", "--json", *args).splitlines()]
+
+
+def messages(*args):
+    return [message["message"] for message in objects(*args)]
+
+
+class Command(unittest.TestCase):
+    def test_without_a_command_the_usage_is_an_error(self):
+        done = purecm()
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(b"usage: purecm COMMAND", done.stderr)
+
+    def test_help_names_every_command_and_each_has_help(self):
+        usage = text_of("--help")
+        for name in text_of("--commands").split():
+            self.assertIn(name, usage)
+            self.assertIn("Usage: purecm " + name, text_of(name, "--help"))
+
+    def test_an_unknown_command_is_named(self):
+        done = purecm("frobnicate")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(b"no command frobnicate", done.stderr)
+
+    def test_an_unknown_option_is_status_2(self):
+        for name in text_of("--commands").split():
+            self.assertEqual(purecm(name, "--frobnicate").returncode, 2, name)
+
+    def test_a_full_disk_is_told(self):
+        with open("/dev/full", "wb") as full:
+            done = purecm("trace", "-r", capture("connect"), stdout=full)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"No space left", done.stderr)
+
+    def test_a_reader_that_leaves_is_no_error_to_tell(self):
+        read, write = os.pipe()
+        os.close(read)
+        done = purecm("trace", "-r", capture("connect"), stdout=write)
+        os.close(write)
+        self.assertEqual(done.stderr, b"")
+
+
+class Trace(unittest.TestCase):
+    def test_a_connection_leads_both_ends_through_their_states(self):
+        states = [(m["message"], m["active_state"], m["passive_state"])
+                  for m in objects("-r", capture("connect"), "-c", "1")]
+        self.assertEqual(states, [("REQ", "REQ_SENT", "REQ_RCVD"), ("REP", "REP_RCVD", "REP_SENT"),
+                                  ("RTU", "ESTABLISHED", "ESTABLISHED"),
+                                  ("DREQ", "DREQ_SENT", "DREQ_RCVD"),
+                                  ("DREP", "TIMEWAIT", "TIMEWAIT")])
+
+    def test_a_line_tells_both_ends_with_their_ports(self):
+        self.assertRegex(text_of("trace", "-r", capture("connect")),
+                         r"10\.77\.0\.1:\d+ --> 10\.77\.0\.2:7000 +REQ ")
+        self.assertRegex(text_of("trace", "-r", capture("connect6")),
+                         r"\[fd00:77::1\]:\d+ <-- \[fd00:77::2\]:7000 +REP ")
+
+    def test_a_repeated_request_is_counted(self):
+        nth = [m["nth"] for m in objects("-r", capture("slow"), "-m", "REQ")]
+        self.assertEqual(nth, [1, 2])
+
+    def test_mra_makes_the_one_who_asks_patient(self):
+        [mra] = objects("-r", capture("slow"), "-m", "MRA")
+        self.assertEqual(mra["active_state"], "MRA_REQ_RCVD")
+
+    def test_an_answer_that_comes_too_late_is_ignored(self):
+        late = [m["ignored"] for m in objects("-r", capture("silent"), "-c", "2", "-m", "REJ")]
+        self.assertEqual(late, [False, True, True])
+
+    def test_every_capture_of_the_lab_is_read_to_its_end(self):
+        for path in sorted(HERE["captures"].glob("*.pcap")):
+            done = purecm("trace", "-r", path)
+            self.assertEqual((done.returncode, done.stderr), (0, b""), path)
+
+    def test_verbose_shows_the_fields_that_are_zero_too(self):
+        text = text_of("trace", "-v", "-r", capture("connect"), "-m", "REP")
+        self.assertRegex(text, r"failover_accepted +0\n")
+        self.assertRegex(text, r"target_ack_delay +15 \(0\.1 s\)")
+
+    def test_a_chart_is_of_one_connection(self):
+        text = text_of("trace", "--chart", "-r", capture("connect"), "-s", "7002")
+        self.assertEqual(text.count("DREQ ---"), 1)
+        self.assertTrue(text.startswith("#2 "), text)
+
+    def test_lines_fit_a_narrow_terminal(self):
+        text = text_of("trace", "-r", capture("slow"), env={"COLUMNS": "75"})
+        longest = max(len(line) for line in text.splitlines())
+        self.assertLessEqual(longest, 75)
+
+
+class Filters(unittest.TestCase):
+    def test_by_peer(self):
+        self.assertEqual(messages("-r", capture("connect"), "-p", "10.77.0.9"), [])
+        self.assertEqual(len(messages("-r", capture("connect"), "-p", "10.77.0.2")), 10)
+
+    def test_by_service(self):
+        self.assertEqual(len(messages("-r", capture("connect"), "-s", "7000")), 5)
+        self.assertEqual(len(messages("-r", capture("connect"), "-s", "0x1061b58")), 5)
+
+    def test_by_message(self):
+        self.assertEqual(messages("-r", capture("connect"), "-m", "req,rtu", "-c", "1"),
+                         ["REQ", "RTU"])
+
+    def test_by_outcome(self):
+        self.assertEqual(messages("-r", capture("silent"), "-o", "rejected"), ["REQ", "REJ"])
+        self.assertEqual(messages("-r", capture("connect"), "-o", "failed"), [])
+
+    def test_what_makes_no_sense_is_refused(self):
+        for option in ("-p=x", "--peer=10.77", "--service=-1", "--message=x", "--outcome=x",
+                       "--connection=0"):
+            self.assertEqual(purecm("trace", "-r", capture("connect"), option).returncode, 2,
+                             option)
+
+
+class BadInput(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.path = Path(self.folder.name) / "x"
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def complaint(self, content):
+        self.path.write_bytes(content)
+        done = purecm("trace", "-r", self.path)
+        self.assertIn(done.returncode, (0, 1))
+        self.assertIn(str(self.path), done.stderr.decode())
+        return done.returncode, done.stderr.decode()
+
+    def test_no_file(self):
+        done = purecm("trace", "-r", self.path)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"No such file", done.stderr)
+
+    def test_an_empty_file_and_text_are_no_captures(self):
+        self.assertEqual(self.complaint(b"")[0], 1)
+        self.assertEqual(self.complaint(b"no capture\n" * 100)[0], 1)
+
+    def test_a_capture_that_ends_anywhere_is_told(self):
+        whole = capture("connect").read_bytes()
+        for size in range(25, len(whole), 97):
+            status, text = self.complaint(whole[:size])
+            self.assertEqual((status, "truncated" in text), (1, True), size)
+
+    def test_packets_that_were_cut_are_counted(self):
+        whole = bytearray(capture("nobody").read_bytes())
+        whole[24 + 8:24 + 12] = (100).to_bytes(4, "little")
+        status, text = self.complaint(bytes(whole[:24 + 16 + 100]))
+        self.assertEqual(status, 0)
+        self.assertIn("1 messages were not captured to their end", text)
+
+    def test_another_link_type_is_named(self):
+        whole = bytearray(capture("nobody").read_bytes())
+        whole[20:24] = (105).to_bytes(4, "little")
+        status, text = self.complaint(bytes(whole))
+        self.assertEqual(status, 1)
+        self.assertIn("802.11", text)
+
+    def test_an_absurd_packet_size_is_refused(self):
+        whole = bytearray(capture("nobody").read_bytes())
+        whole[24 + 8:24 + 16] = b"\xff" * 8
+        self.assertEqual(self.complaint(bytes(whole))[0], 1)
+
+
+def main():
+    """Run what is asked for. Return: 1 if anything failed."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--purecm", required=True)
+    parser.add_argument("--captures", type=Path, required=True)
+    parser.add_argument("-k", action="append", help="only tests with this in their name")
+    HERE.update(vars(parser.parse_args()))
+    loader = unittest.TestLoader()
+    loader.testNamePatterns = [f"*{word}*" for word in HERE["k"]] if HERE["k"] else None
+    result = unittest.TextTestRunner(stream=sys.stdout, verbosity=2).run(
+        loader.loadTestsFromModule(sys.modules["__main__"]))
+    failed, skipped = len(result.failures) + len(result.errors), len(result.skipped)
+    print(f"{result.testsRun - failed - skipped} passed, {failed} failed, {skipped} skipped")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

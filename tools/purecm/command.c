@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the subcommands share: parsing of options, complaints, the end.
+ */
+#include "tools/purecm/command.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+void command_parse(const struct argp *argp, int argc, char **argv, unsigned int flags, void *ret)
+{
+	char usage_name[64];
+
+	/* argp names the program by argv[0] in its messages and in the usage line. */
+	snprintf(usage_name, sizeof(usage_name), "purecm %s", argv[0]);
+	argv[0] = usage_name;
+	argp_err_exit_status = STATUS_USAGE;
+	argp_parse(argp, argc, argv, flags, NULL, ret);
+}
+
+void complain(const char *format, ...)
+{
+	va_list args;
+
+	fflush(stdout);
+	fputs("purecm: ", stderr);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+}
+
+int command_end(int status)
+{
+	if (!fflush(stdout) && !ferror(stdout))
+		return status;
+	complain("cannot write to standard output: %s", strerror(errno));
+	return STATUS_FAILED;
+}

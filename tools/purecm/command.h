@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What every subcommand of the program purecm has: a row in the table of main.c, which calls it,
+ * and the ways to say that something is wrong.
+ */
+#ifndef TOOLS_PURECM_COMMAND_H
+#define TOOLS_PURECM_COMMAND_H
+
+#include <argp.h>
+
+#include "mad/cm_msg.h"
+
+/* Exit statuses, also in purecm(1). */
+#define STATUS_OK     0
+#define STATUS_FAILED 1 /* could not do it, or it found what keeps things from working */
+#define STATUS_USAGE  2 /* what is on the command line makes no sense */
+
+struct command {
+	const char *name;
+	const char *summary; /* one line of `purecm --help` */
+
+	/* argv[0] is the subcommand's name. Return: the exit status. */
+	int (*run)(int argc, char **argv);
+};
+
+/* The subcommands, a file each. */
+int explain_main(int argc, char **argv);
+int trace_main(int argc, char **argv);
+
+/**
+ * command_parse() - argp_parse() for a subcommand
+ * @argp:  its options; the usage line begins with "purecm NAME"
+ * @flags: ARGP_*
+ * @ret:   the input of the parser
+ *
+ * Does not return on --help (status 0) or on a wrong command line (status 2).
+ */
+void command_parse(const struct argp *argp, int argc, char **argv, unsigned int flags, void *ret);
+
+/** complain() - "purecm: ..." and a newline on standard error, after what is in stdout. */
+void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/** command_end() - flush standard output. Return: @status, or STATUS_FAILED if that fails. */
+int command_end(int status);
+
+#endif

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The flows: two tables, one of each end by (its GID, its comm id), and who a message is about.
+ * What a message does to the flow that it belongs to is in flow_step.c.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/purecm/flow_step.h"
+
+#define BUCKETS (1u << 16)
+
+struct flows {
+	struct flow **flow;
+	uint32_t count;
+	uint32_t room;
+	struct flow *bucket[FLOW_ENDS][BUCKETS];
+};
+
+/* What finds the flow: an end, and what it calls the connection. */
+struct key {
+	const struct mad_gid *gid;
+	uint32_t comm_id;
+	bool is_sidr;
+};
+
+struct flows *flows_new(void)
+{
+	return calloc(1, sizeof(struct flows));
+}
+
+void flows_free(struct flows *flows)
+{
+	uint32_t i;
+
+	if (!flows)
+		return;
+	for (i = 0; i < flows->count; i++)
+		free(flows->flow[i]);
+	free(flows->flow);
+	free(flows);
+}
+
+uint32_t flows_count(const struct flows *flows)
+{
+	return flows->count;
+}
+
+struct flow *flows_get(const struct flows *flows, uint32_t index)
+{
+	assert(index < flows->count);
+
+	return flows->flow[index];
+}
+
+/* --- tables -------------------------------------------------------------- */
+
+static uint32_t bucket_of(const struct mad_gid *gid, uint32_t comm_id)
+{
+	uint32_t hash = comm_id * 2654435761u;
+	size_t i;
+
+	for (i = 0; i < sizeof(gid->raw); i++)
+		hash = (hash ^ gid->raw[i]) * 16777619u;
+	return (hash ^ hash >> 16) % BUCKETS;
+}
+
+/* The latest comes first: comm ids may come back. */
+static struct flow *find(const struct flows *flows, enum flow_end end, const struct key *key)
+{
+	struct flow *flow;
+
+	if (!key->comm_id)
+		return NULL;
+	flow = flows->bucket[end][bucket_of(key->gid, key->comm_id)];
+	for (; flow; flow = flow->next[end]) {
+		if (flow->comm_id[end] == key->comm_id && flow->is_sidr == key->is_sidr &&
+		    memcmp(&flow->gid[end], key->gid, sizeof(*key->gid)) == 0)
+			return flow;
+	}
+	return NULL;
+}
+
+static void name(struct flows *flows, struct flow *flow, enum flow_end end, uint32_t comm_id)
+{
+	struct flow **bucket = &flows->bucket[end][bucket_of(&flow->gid[end], comm_id)];
+
+	if (!comm_id || flow->comm_id[end])
+		return;
+	flow->comm_id[end] = comm_id;
+	flow->next[end] = *bucket;
+	*bucket = flow;
+}
+
+static int make_room(struct flows *flows)
+{
+	uint32_t room = flows->room ? flows->room * 2 : 64;
+	struct flow **more;
+
+	if (flows->count < flows->room)
+		return 0;
+	if (flows->count == FLOWS_MAX)
+		return -ENOBUFS;
+	more = realloc(flows->flow, room * sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	flows->flow = more;
+	flows->room = room;
+	return 0;
+}
+
+static int add(struct flows *flows, const struct sighting *sighting, enum flow_end from,
+	       struct flow **ret)
+{
+	int err = make_room(flows);
+	struct flow *flow;
+
+	if (err)
+		return err;
+	flow = calloc(1, sizeof(*flow));
+	if (!flow)
+		return -ENOMEM;
+	flow->number = flows->count + 1;
+	flow->gid[from] = sighting->src;
+	flow->gid[!from] = sighting->dst;
+	flow->first_ns = sighting->time_ns;
+	flow->outcome = FLOW_FRAGMENT;
+	flows->flow[flows->count++] = flow;
+	*ret = flow;
+	return 0;
+}
+
+/* --- which flow ---------------------------------------------------------- */
+
+static bool is_repetition(const struct flow *flow, const struct cm_req *req)
+{
+	return flow->req.starting_psn == req->starting_psn &&
+	       flow->req.local_qpn == req->local_qpn && flow->service_id == req->service_id;
+}
+
+static int take_req(struct flows *flows, const struct sighting *sighting, const struct cm_req *req,
+		    struct flow_step *step)
+{
+	const struct key key = { &sighting->src, req->local_comm_id, false };
+	int err;
+
+	step->from = FLOW_ACTIVE;
+	step->flow = find(flows, FLOW_ACTIVE, &key);
+	if (step->flow && is_repetition(step->flow, req))
+		return 0;
+	err = add(flows, sighting, FLOW_ACTIVE, &step->flow);
+	if (!err)
+		name(flows, step->flow, FLOW_ACTIVE, req->local_comm_id);
+	return err;
+}
+
+/* SIDR: both messages bear the id of the one who asks. */
+static int take_sidr(struct flows *flows, const struct sighting *sighting, uint32_t request_id,
+		     struct flow_step *step)
+{
+	const bool asks = step->from == FLOW_ACTIVE;
+	const struct key key = { asks ? &sighting->src : &sighting->dst, request_id, true };
+	int err;
+
+	step->flow = find(flows, FLOW_ACTIVE, &key);
+	if (step->flow && (!asks || step->flow->outcome == FLOW_ASKED))
+		return 0;
+	err = add(flows, sighting, step->from, &step->flow);
+	if (err)
+		return err;
+	step->flow->is_sidr = true;
+	name(flows, step->flow, FLOW_ACTIVE, request_id);
+	return 0;
+}
+
+/* Both ends of one host may have the same comm id, so the sender's own half has to fit as well. */
+static bool fits(const struct flow *flow, enum flow_end from, uint32_t local, uint32_t remote)
+{
+	return flow && (!local || !flow->comm_id[from] || flow->comm_id[from] == local) &&
+	       (!remote || !flow->comm_id[!from] || flow->comm_id[!from] == remote);
+}
+
+static struct flow *find_from(const struct flows *flows, const struct sighting *sighting,
+			      enum flow_end from, uint32_t local, uint32_t remote)
+{
+	const struct key sender = { &sighting->src, local, false };
+	const struct key receiver = { &sighting->dst, remote, false };
+	struct flow *flow = find(flows, !from, &receiver);
+
+	if (fits(flow, from, local, remote) &&
+	    memcmp(&flow->gid[from], &sighting->src, sizeof(sighting->src)) == 0)
+		return flow;
+	flow = find(flows, from, &sender);
+	return fits(flow, from, local, remote) ? flow : NULL;
+}
+
+/* A REP, or what answers a REQ, comes from the passive end, and so on: who most likely sends it. */
+static enum flow_end likely_sender(const struct cm_msg *msg)
+{
+	switch (msg->hdr.attr_id) {
+	case CM_ATTR_REP:
+		return FLOW_PASSIVE;
+	case CM_ATTR_MRA:
+	case CM_ATTR_REJ: /* both tell in the same place what they answer */
+		return msg->rej.message == CM_ANSWERED_REQ ? FLOW_PASSIVE : FLOW_ACTIVE;
+	}
+	return FLOW_ACTIVE;
+}
+
+static int take_other(struct flows *flows, const struct sighting *sighting,
+		      const struct cm_msg *msg, struct flow_step *step)
+{
+	/* All of them begin with the two ids. */
+	const uint32_t local = msg->rtu.local_comm_id, remote = msg->rtu.remote_comm_id;
+	const enum flow_end likely = likely_sender(msg);
+	int err;
+
+	step->from = likely;
+	step->flow = find_from(flows, sighting, likely, local, remote);
+	if (!step->flow) {
+		step->from = (enum flow_end) !likely;
+		step->flow = find_from(flows, sighting, step->from, local, remote);
+	}
+	if (!step->flow) {
+		step->from = likely;
+		err = add(flows, sighting, likely, &step->flow);
+		if (err)
+			return err;
+		name(flows, step->flow, (enum flow_end) !likely, remote);
+	}
+	name(flows, step->flow, step->from, local);
+	return 0;
+}
+
+int flows_take(struct flows *flows, const struct sighting *sighting, const struct cm_msg *msg,
+	       struct flow_step *ret)
+{
+	struct flow_step step = { .from = FLOW_ACTIVE };
+	int err;
+
+	switch (msg->hdr.attr_id) {
+	case CM_ATTR_REQ:
+		err = take_req(flows, sighting, &msg->req, &step);
+		break;
+	case CM_ATTR_SIDR_REP:
+		step.from = FLOW_PASSIVE;
+		err = take_sidr(flows, sighting, msg->sidr_rep.request_id, &step);
+		break;
+	case CM_ATTR_SIDR_REQ:
+		err = take_sidr(flows, sighting, msg->sidr_req.request_id, &step);
+		break;
+	default:
+		err = take_other(flows, sighting, msg, &step);
+	}
+	if (err)
+		return err;
+	flow_step_take(&step, sighting, msg);
+	*ret = step;
+	return 0;
+}

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * From layer to layer: each function takes its header off the front of what is left of the packet
+ * and hands the rest to the next. The numbers are those of IEEE 802.3, RFC 791, RFC 8200, IBTA
+ * vol. 1 (chapter 7, annexes A16 and A17), and of the ERF format.
+ */
+#include "tools/purecm/frame.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define MAC_BYTES	 12
+#define VLAN_BYTES	 4
+#define IP6_BYTES	 40
+#define UDP_BYTES	 8
+#define LRH_BYTES	 8
+#define GRH_BYTES	 40
+#define BTH_BYTES	 12
+#define DETH_BYTES	 8
+#define IMM_BYTES	 4
+#define SLL_BYTES	 16
+#define SLL2_BYTES	 20
+#define ERF_BYTES	 16
+#define ERF_EXT_BYTES	 8
+#define ERF_ETH_PAD	 2
+
+#define PROTO_UDP	 17
+#define UD_SEND_ONLY	 0x64
+#define UD_SEND_ONLY_IMM 0x65
+#define QPN_GSI		 1
+#define LNH_LOCAL	 2
+#define LNH_GLOBAL	 3
+
+#define ERF_TYPE_ETH	 2
+#define ERF_TYPE_IB	 21
+#define ERF_TYPE_IB_LINK 25
+#define ERF_TYPE_MORE	 0x80 /* extension headers follow */
+
+/* What is left of a packet. */
+struct rest {
+	const uint8_t *at;
+	size_t bytes;
+	struct sighting *ret;
+};
+
+static uint16_t u16(const uint8_t *at)
+{
+	return (uint16_t)(at[0] << 8 | at[1]);
+}
+
+static uint32_t u24(const uint8_t *at)
+{
+	return (uint32_t)at[0] << 16 | (uint32_t)at[1] << 8 | at[2];
+}
+
+/* Takes a header off. Return: it; NULL if the packet ends before it does. */
+static const uint8_t *take(struct rest *rest, size_t bytes)
+{
+	const uint8_t *header = rest->at;
+
+	if (rest->bytes < bytes)
+		return NULL;
+	rest->at += bytes;
+	rest->bytes -= bytes;
+	return header;
+}
+
+/* --- InfiniBand ---------------------------------------------------------- */
+
+static int take_mad(struct rest rest)
+{
+	if (rest.bytes < 2)
+		return 0;
+	if (rest.at[1] != MAD_CLASS_CM && rest.at[1] != MAD_CLASS_SA)
+		return 0;
+	if (rest.bytes < MAD_BYTES)
+		return -EMSGSIZE;
+	memcpy(rest.ret->mad, rest.at, MAD_BYTES);
+	return 1;
+}
+
+static int take_bth(struct rest rest)
+{
+	const uint8_t *bth = take(&rest, BTH_BYTES);
+	const uint8_t *deth = take(&rest, DETH_BYTES);
+
+	if (!bth || !deth || (bth[0] != UD_SEND_ONLY && bth[0] != UD_SEND_ONLY_IMM))
+		return 0;
+	if (u24(bth + 5) != QPN_GSI)
+		return 0;
+	if (bth[0] == UD_SEND_ONLY_IMM && !take(&rest, IMM_BYTES))
+		return 0;
+	rest.ret->pkey = u16(bth + 2);
+	rest.ret->src_qpn = u24(deth + 5);
+	return take_mad(rest);
+}
+
+static int take_grh(struct rest rest)
+{
+	const uint8_t *grh = take(&rest, GRH_BYTES);
+
+	if (!grh)
+		return 0;
+	memcpy(rest.ret->src.raw, grh + 8, 16);
+	memcpy(rest.ret->dst.raw, grh + 24, 16);
+	return take_bth(rest);
+}
+
+static int take_lrh(struct rest rest)
+{
+	const uint8_t *lrh = take(&rest, LRH_BYTES);
+
+	if (!lrh)
+		return 0;
+	rest.ret->dst = sighting_gid_of_lid(u16(lrh + 2));
+	rest.ret->src = sighting_gid_of_lid(u16(lrh + 6));
+	if ((lrh[1] & 3) == LNH_LOCAL)
+		return take_bth(rest);
+	return (lrh[1] & 3) == LNH_GLOBAL ? take_grh(rest) : 0;
+}
+
+/* --- IP ------------------------------------------------------------------ */
+
+static int take_udp(struct rest rest)
+{
+	const uint8_t *udp = take(&rest, UDP_BYTES);
+
+	return udp && u16(udp + 2) == ROCE_UDP_PORT ? take_bth(rest) : 0;
+}
+
+static struct mad_gid gid_of_ip4(const uint8_t ip[4])
+{
+	struct mad_gid gid = {
+		.raw = {[10] = 0xff, 0xff}
+	};
+
+	memcpy(gid.raw + 12, ip, 4);
+	return gid;
+}
+
+static int take_ip4(struct rest rest)
+{
+	size_t bytes = rest.bytes ? (size_t)(rest.at[0] & 15) * 4 : 0;
+	const uint8_t *ip = bytes >= 20 ? take(&rest, bytes) : NULL;
+
+	/* A fragment that is not the first has no UDP header, and RoCE does not fragment. */
+	if (!ip || ip[9] != PROTO_UDP || (u16(ip + 6) & 0x1fff))
+		return 0;
+	rest.ret->src = gid_of_ip4(ip + 12);
+	rest.ret->dst = gid_of_ip4(ip + 16);
+	return take_udp(rest);
+}
+
+static int take_ip6(struct rest rest)
+{
+	const uint8_t *ip = take(&rest, IP6_BYTES);
+
+	if (!ip || ip[6] != PROTO_UDP)
+		return 0;
+	memcpy(rest.ret->src.raw, ip + 8, 16);
+	memcpy(rest.ret->dst.raw, ip + 24, 16);
+	return take_udp(rest);
+}
+
+static int take_raw_ip(struct rest rest)
+{
+	if (!rest.bytes)
+		return 0;
+	switch (rest.at[0] >> 4) {
+	case 4:
+		return take_ip4(rest);
+	case 6:
+		return take_ip6(rest);
+	}
+	return 0;
+}
+
+/* --- links --------------------------------------------------------------- */
+
+static int take_ether_type(struct rest rest, uint16_t type)
+{
+	const uint8_t *vlan;
+
+	switch (type) {
+	case 0x0800:
+		return take_ip4(rest);
+	case 0x86dd:
+		return take_ip6(rest);
+	case 0x8915: /* RoCE v1 */
+		return take_grh(rest);
+	case 0x8100:
+	case 0x88a8:
+	case 0x9100:
+		vlan = take(&rest, VLAN_BYTES);
+		return vlan ? take_ether_type(rest, u16(vlan + 2)) : 0;
+	}
+	return 0;
+}
+
+static int take_ethernet(struct rest rest)
+{
+	const uint8_t *type;
+
+	if (!take(&rest, MAC_BYTES))
+		return 0;
+	type = take(&rest, 2);
+	return type ? take_ether_type(rest, u16(type)) : 0;
+}
+
+static int take_sll(struct rest rest)
+{
+	const uint8_t *sll = take(&rest, SLL_BYTES);
+
+	return sll ? take_ether_type(rest, u16(sll + 14)) : 0;
+}
+
+static int take_sll2(struct rest rest)
+{
+	const uint8_t *sll = take(&rest, SLL2_BYTES);
+
+	return sll ? take_ether_type(rest, u16(sll)) : 0;
+}
+
+static int take_erf(struct rest rest)
+{
+	const uint8_t *erf = take(&rest, ERF_BYTES);
+	const uint8_t *ext;
+	uint8_t more;
+
+	if (!erf)
+		return 0;
+	for (more = erf[8]; more & ERF_TYPE_MORE; more = ext[0]) {
+		ext = take(&rest, ERF_EXT_BYTES);
+		if (!ext)
+			return 0;
+	}
+	switch (erf[8] & ~ERF_TYPE_MORE) {
+	case ERF_TYPE_ETH:
+		return take(&rest, ERF_ETH_PAD) ? take_ethernet(rest) : 0;
+	case ERF_TYPE_IB:
+	case ERF_TYPE_IB_LINK:
+		return take_lrh(rest);
+	}
+	return 0;
+}
+
+static const struct link {
+	enum link_type type;
+	int (*take)(struct rest rest);
+} links[] = {
+	{LINK_ETHERNET,	 take_ethernet},
+	  { LINK_RAW_IP_DLT, take_raw_ip	 },
+	{ LINK_RAW_IP,     take_raw_ip  },
+	  { LINK_SLL,	      take_sll     },
+	{ LINK_ERF,	    take_erf     },
+	  { LINK_INFINIBAND, take_lrh     },
+	{ LINK_SLL2,	     take_sll2    },
+};
+
+static const struct link *find_link(int link_type)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(links) / sizeof(links[0]); i++) {
+		if ((int)links[i].type == link_type)
+			return &links[i];
+	}
+	return NULL;
+}
+
+bool frame_link_is_known(int link_type)
+{
+	return find_link(link_type);
+}
+
+int frame_find_mad(int link_type, const uint8_t *frame, size_t bytes, struct sighting *ret)
+{
+	const struct link *link = find_link(link_type);
+
+	return link ? link->take((struct rest){ frame, bytes, ret }) : 0;
+}

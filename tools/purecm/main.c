@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The program purecm: finds the subcommand in a table and calls it. purecm(1) is its manual.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/purecm/command.h"
+
+const char *argp_program_version = "purecm " PURECM_VERSION;
+
+/* In the order of `purecm --help`. */
+static const struct command commands[] = {
+	{"trace", "show every message, a line each, a chart or the whole decode", trace_main},
+};
+
+#define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
+
+static void print_usage(FILE *out)
+{
+	size_t i;
+
+	fputs("usage: purecm COMMAND [OPTION...]\n\nSees what RDMA connection managers say to each "
+	      "other, and says why it does not work.\n\n",
+	      out);
+	for (i = 0; i < N_COMMANDS; i++)
+		fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].summary);
+	fputs("\n`purecm COMMAND --help` tells the options of each; purecm(1) is the manual.\n",
+	      out);
+}
+
+static const struct command *find(const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < N_COMMANDS; i++) {
+		if (strcmp(commands[i].name, name) == 0)
+			return &commands[i];
+	}
+	return NULL;
+}
+
+/* For completion by shells: the names alone. */
+static void print_names(void)
+{
+	size_t i;
+
+	for (i = 0; i < N_COMMANDS; i++)
+		puts(commands[i].name);
+}
+
+static int run_option(const char *option)
+{
+	if (strcmp(option, "--help") == 0 || strcmp(option, "-?") == 0 ||
+	    strcmp(option, "-h") == 0 || strcmp(option, "help") == 0) {
+		print_usage(stdout);
+	} else if (strcmp(option, "--version") == 0 || strcmp(option, "-V") == 0) {
+		puts(argp_program_version);
+	} else if (strcmp(option, "--commands") == 0) {
+		print_names();
+	} else {
+		complain("there is no command %s; `purecm --help` lists them", option);
+		return STATUS_USAGE;
+	}
+	return command_end(STATUS_OK);
+}
+
+int main(int argc, char **argv)
+{
+	const struct command *command;
+
+	/* Whoever starts us may ignore it, and `purecm trace | head` is to end without a word. */
+	signal(SIGPIPE, SIG_DFL);
+	if (argc < 2) {
+		print_usage(stderr);
+		return STATUS_USAGE;
+	}
+	command = find(argv[1]);
+	if (!command)
+		return run_option(argv[1]);
+	return command_end(command->run(argc - 1, argv + 1));
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Filling words into lines.
+ */
+#include "tools/purecm/page.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+unsigned int page_width(void)
+{
+	const char *columns = getenv("COLUMNS");
+	struct winsize size;
+	unsigned int width = 0;
+
+	if (isatty(STDOUT_FILENO) && !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size))
+		width = size.ws_col;
+	if (!width && columns)
+		width = (unsigned int)strtoul(columns, NULL, 10);
+	return width && width < PAGE_WIDTH_MIN ? PAGE_WIDTH_MIN : width;
+}
+
+void page_fill(const char *text, unsigned int column, unsigned int indent, unsigned int width,
+	       FILE *out)
+{
+	unsigned int from = column;
+	size_t bytes;
+
+	for (text += strspn(text, " "); *text; text += strspn(text, " ")) {
+		bytes = strcspn(text, " ");
+		if (width && column > indent && column + 1 + bytes > width) {
+			fprintf(out, "\n%*s", (int)indent, "");
+			column = from = indent;
+		}
+		if (column > from) {
+			putc(' ', out);
+			column++;
+		}
+		fwrite(text, 1, bytes, out);
+		column += (unsigned int)bytes;
+		text += bytes;
+	}
+	putc('\n', out);
+}

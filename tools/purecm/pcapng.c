@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The blocks of pcapng (draft-ietf-opsawg-pcapng) that it takes: section header, one interface
+ * description for each link type, enhanced packets. In this machine's byte order, as allowed.
+ */
+#include "tools/purecm/pcapng.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/purecm/command.h"
+#include "tools/purecm/wrap.h"
+
+#define BLOCK_SECTION	  0x0a0d0d0a
+#define BLOCK_INTERFACE	  1
+#define BLOCK_PACKET	  6
+#define BYTE_ORDER_MAGIC  0x1a2b3c4d
+#define OPT_END		  0
+#define OPT_COMMENT	  1
+#define OPT_TSRESOL	  9
+#define TSRESOL_NS	  9
+#define LINKS_MAX	  8
+#define OPTION_BYTES(n)	  (4 + (((n) + 3) & ~3u))
+#define BLOCK_FRAME_BYTES 12
+
+struct pcapng {
+	const char *name;
+	FILE *file;
+	int link_type[LINKS_MAX];
+	unsigned int n_links;
+};
+
+static void put_u16(struct pcapng *pcapng, unsigned int value)
+{
+	const uint16_t u16 = (uint16_t)value;
+
+	fwrite(&u16, sizeof(u16), 1, pcapng->file);
+}
+
+static void put_u32(struct pcapng *pcapng, uint32_t value)
+{
+	fwrite(&value, sizeof(value), 1, pcapng->file);
+}
+
+static void put_padded(struct pcapng *pcapng, const void *bytes, uint32_t n)
+{
+	static const uint8_t zero[4];
+
+	fwrite(bytes, 1, n, pcapng->file);
+	fwrite(zero, 1, -n & 3u, pcapng->file);
+}
+
+static void put_option(struct pcapng *pcapng, unsigned int code, const void *value, uint32_t n)
+{
+	put_u16(pcapng, code);
+	put_u16(pcapng, n);
+	put_padded(pcapng, value, n);
+}
+
+static void put_section(struct pcapng *pcapng)
+{
+	const uint32_t bytes = BLOCK_FRAME_BYTES + 16;
+
+	put_u32(pcapng, BLOCK_SECTION);
+	put_u32(pcapng, bytes);
+	put_u32(pcapng, BYTE_ORDER_MAGIC);
+	put_u16(pcapng, 1);
+	put_u16(pcapng, 0);
+	put_u32(pcapng, UINT32_MAX); /* of unknown length */
+	put_u32(pcapng, UINT32_MAX);
+	put_u32(pcapng, bytes);
+}
+
+static void put_interface(struct pcapng *pcapng, int link_type)
+{
+	const uint32_t bytes = BLOCK_FRAME_BYTES + 8 + OPTION_BYTES(1) + OPTION_BYTES(0);
+	const uint8_t tsresol = TSRESOL_NS;
+
+	put_u32(pcapng, BLOCK_INTERFACE);
+	put_u32(pcapng, bytes);
+	put_u16(pcapng, (unsigned int)link_type);
+	put_u16(pcapng, 0);
+	put_u32(pcapng, 0); /* no limit to packets */
+	put_option(pcapng, OPT_TSRESOL, &tsresol, 1);
+	put_option(pcapng, OPT_END, NULL, 0);
+	put_u32(pcapng, bytes);
+}
+
+/* Return: the number of the interface with that link type, described now if it was not. */
+static unsigned int interface_of(struct pcapng *pcapng, int link_type)
+{
+	unsigned int i;
+
+	for (i = 0; i < pcapng->n_links; i++) {
+		if (pcapng->link_type[i] == link_type)
+			return i;
+	}
+	if (i == LINKS_MAX)
+		return LINKS_MAX - 1;
+	pcapng->link_type[pcapng->n_links++] = link_type;
+	put_interface(pcapng, link_type);
+	return i;
+}
+
+static void put_packet(struct pcapng *pcapng, unsigned int interface, uint64_t time_ns,
+		       const uint8_t *frame, uint32_t n, const char *comment)
+{
+	const uint32_t comment_bytes = comment ? (uint32_t)strlen(comment) : 0;
+	uint32_t bytes = BLOCK_FRAME_BYTES + 20 + ((n + 3) & ~3u);
+
+	if (comment)
+		bytes += OPTION_BYTES(comment_bytes) + OPTION_BYTES(0);
+	put_u32(pcapng, BLOCK_PACKET);
+	put_u32(pcapng, bytes);
+	put_u32(pcapng, interface);
+	put_u32(pcapng, (uint32_t)(time_ns >> 32));
+	put_u32(pcapng, (uint32_t)time_ns);
+	put_u32(pcapng, n);
+	put_u32(pcapng, n);
+	put_padded(pcapng, frame, n);
+	if (comment) {
+		put_option(pcapng, OPT_COMMENT, comment, comment_bytes);
+		put_option(pcapng, OPT_END, NULL, 0);
+	}
+	put_u32(pcapng, bytes);
+}
+
+void pcapng_put(struct pcapng *pcapng, const struct sighting *sighting, const char *comment)
+{
+	const uint8_t *frame = sighting->frame;
+	size_t bytes = sighting->frame_bytes;
+	int link_type = sighting->link_type;
+	uint8_t wrapped[WRAP_BYTES_MAX];
+
+	if (!frame) {
+		frame = wrapped;
+		bytes = wrap_mad(sighting, wrapped, &link_type);
+	}
+	put_packet(pcapng, interface_of(pcapng, link_type), sighting->time_ns, frame,
+		   (uint32_t)bytes, comment);
+}
+
+int pcapng_open(const char *path, struct pcapng **ret)
+{
+	const bool is_stdout = strcmp(path, "-") == 0;
+	struct pcapng *pcapng = calloc(1, sizeof(*pcapng));
+	int err;
+
+	if (!pcapng)
+		return -ENOMEM;
+	pcapng->name = is_stdout ? "standard output" : path;
+	pcapng->file = is_stdout ? stdout : fopen(path, "wb");
+	if (!pcapng->file) {
+		err = -errno;
+		complain("%s cannot be written: %s", path, strerror(errno));
+		free(pcapng);
+		return err;
+	}
+	put_section(pcapng);
+	*ret = pcapng;
+	return 0;
+}
+
+int pcapng_close(struct pcapng *pcapng)
+{
+	bool is_broken;
+
+	if (!pcapng)
+		return 0;
+	is_broken = fflush(pcapng->file) || ferror(pcapng->file);
+	if (is_broken)
+		complain("%s: not all of it could be written: %s", pcapng->name, strerror(errno));
+	if (pcapng->file != stdout)
+		fclose(pcapng->file);
+	free(pcapng);
+	return is_broken ? -EIO : 0;
+}

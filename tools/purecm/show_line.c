@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A message as a line, with the fields that matter or with all of them. Part of show.h.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/purecm/field.h"
+#include "tools/purecm/page.h"
+#include "tools/purecm/sa.h"
+#include "tools/purecm/show.h"
+
+#define NS_PER_S      1e9
+#define NAME_COLUMNS  8
+#define TIME_COLUMNS  11
+#define BYTES_A_LINE  32
+#define STATE_COLUMNS 12
+#define WIDE_COLUMNS  120
+
+/* The fields of a line, in its order; those that are zero are left out. Others: with -v. */
+/* clang-format off */
+static const char *const req_brief[] = {
+	"local_comm_id", "local_qpn", "starting_psn", "service_id", "pkey", "path_mtu",
+	"responder_resources", "initiator_depth", "retry_count", "rnr_retry_count",
+	"local_cm_response_timeout", "max_cm_retries", NULL
+};
+static const char *const rep_brief[] = {
+	"local_comm_id", "remote_comm_id", "local_qpn", "starting_psn", "responder_resources",
+	"initiator_depth", "rnr_retry_count", "target_ack_delay", NULL
+};
+static const char *const ids_brief[] = { "local_comm_id", "remote_comm_id", NULL };
+static const char *const mra_brief[] = {
+	"local_comm_id", "remote_comm_id", "message", "service_timeout", NULL
+};
+static const char *const rej_brief[] = {
+	"reason", "message", "local_comm_id", "remote_comm_id", "ari", NULL
+};
+static const char *const dreq_brief[] = {
+	"local_comm_id", "remote_comm_id", "remote_qpn", NULL
+};
+static const char *const sidr_req_brief[] = { "request_id", "service_id", "pkey", NULL };
+static const char *const sidr_rep_brief[] = { "request_id", "status", "qpn", "qkey", NULL };
+static const char *const lap_brief[] = {
+	"local_comm_id", "remote_comm_id", "alternate.local_lid", "alternate.remote_lid", NULL
+};
+static const char *const apr_brief[] = { "local_comm_id", "remote_comm_id", "status", NULL };
+/* clang-format on */
+
+static const char *const *const briefs[FLOW_MESSAGES] = {
+#define AT(name) [CM_ATTR_##name - CM_ATTR_REQ]
+	AT(REQ) = req_brief,  AT(MRA) = mra_brief,	     AT(REJ) = rej_brief,
+	AT(REP) = rep_brief,  AT(RTU) = ids_brief,	     AT(DREQ) = dreq_brief,
+	AT(DREP) = ids_brief, AT(SIDR_REQ) = sidr_req_brief, AT(SIDR_REP) = sidr_rep_brief,
+	AT(LAP) = lap_brief,  AT(APR) = apr_brief,
+#undef AT
+};
+
+/* Zero says something there: REQ as the message that is answered, success. */
+static bool is_said_when_zero(const char *name)
+{
+	return strcmp(name, "message") == 0 || strcmp(name, "status") == 0;
+}
+
+char *show_brief(const struct cm_msg *msg)
+{
+	const struct wire_layout *layout = cm_msg_layout(msg->hdr.attr_id);
+	const char *const *name = briefs[msg->hdr.attr_id - CM_ATTR_REQ];
+	const struct wire_field *field;
+	char *text = NULL;
+	size_t bytes;
+	FILE *out = open_memstream(&text, &bytes);
+
+	if (!out)
+		return NULL;
+	for (; *name; name++) {
+		field = field_find(layout, *name);
+		if (field_is_zero(field, &msg->req) && !is_said_when_zero(*name))
+			continue;
+		fprintf(out, " %s=", *name);
+		field_print(field, &msg->req, out);
+		field_print_note(field, &msg->req, out);
+	}
+	fclose(out);
+	return text;
+}
+
+void show_begin(struct show *show, const struct sighting *sighting)
+{
+	if (!show->has_begun) {
+		show->has_begun = true;
+		show->start_ns = show->last_ns = sighting->time_ns;
+	}
+}
+
+/* A clock may have been set back in the middle of a capture. */
+static double seconds_of(const struct show *show, const struct sighting *sighting)
+{
+	return (double)(int64_t)(sighting->time_ns - show->start_ns) / NS_PER_S;
+}
+
+static const char *const way_marks[] = {
+	[WAY_UNKNOWN] = "",
+	[WAY_OUT] = "> ",
+	[WAY_IN] = "< ",
+};
+
+static void widen(struct show *show, const char *who)
+{
+	int columns = (int)strlen(who);
+
+	if (columns > show->who_columns)
+		show->who_columns = columns;
+}
+
+/* Return: how many columns it took. */
+static int print_head(struct show *show, const struct shown *shown)
+{
+	const struct flow_step *step = shown->step;
+	char active[FLOW_WHO_BYTES], passive[FLOW_WHO_BYTES], number[16];
+
+	flow_who(step->flow, FLOW_ACTIVE, active);
+	flow_who(step->flow, FLOW_PASSIVE, passive);
+	widen(show, active);
+	widen(show, passive);
+	snprintf(number, sizeof(number), "#%u", step->flow->number);
+	return fprintf(show->out, "%*.6f %s%-4s %-*s %s %-*s %-*s", TIME_COLUMNS,
+		       seconds_of(show, shown->sighting), way_marks[shown->sighting->way], number,
+		       show->who_columns, active, step->from == FLOW_ACTIVE ? "-->" : "<--",
+		       show->who_columns, passive, NAME_COLUMNS,
+		       cm_msg_layout(shown->msg->hdr.attr_id)->name);
+}
+
+static bool is_narrow(const struct show *show)
+{
+	return show->width && show->width < WIDE_COLUMNS;
+}
+
+/* In columns where there is room for them, else as words. Return: columns taken. */
+static int print_states(const struct show *show, const struct flow_step *step, FILE *words)
+{
+	const char *active = cm_state_str(step->state[FLOW_ACTIVE]);
+	const char *passive = cm_state_str(step->state[FLOW_PASSIVE]);
+
+	if (is_narrow(show)) {
+		if (!step->flow->is_sidr)
+			fprintf(words, "%s | %s ", active, passive);
+		return 0;
+	}
+	if (step->flow->is_sidr)
+		return fprintf(show->out, " %*s", 2 * STATE_COLUMNS + 3, "");
+	return fprintf(show->out, " %*s | %-*s", STATE_COLUMNS, active, STATE_COLUMNS, passive);
+}
+
+/* Of a repetition there is nothing new to say. */
+static void print_fields_of(const struct shown *shown, FILE *out)
+{
+	const struct flow_step *step = shown->step;
+	const struct flow_seen *seen = flow_seen(step->flow, (enum cm_attr)shown->msg->hdr.attr_id);
+	char *brief = NULL;
+
+	if (step->is_stray)
+		fputs("ignored: means nothing to its receiver in this state;", out);
+	if (step->nth > 1)
+		fprintf(out, "repeated: number %u, %.3f s after the first", step->nth,
+			(double)(int64_t)(shown->sighting->time_ns - seen->first_ns) / NS_PER_S);
+	else
+		brief = show_brief(shown->msg);
+	fputs(brief ? brief : "", out);
+	free(brief);
+}
+
+void show_line(struct show *show, const struct shown *shown)
+{
+	int column = print_head(show, shown);
+	char *text = NULL;
+	size_t bytes;
+	FILE *words = open_memstream(&text, &bytes);
+
+	if (words) {
+		column += print_states(show, shown->step, words);
+		print_fields_of(shown, words);
+		fclose(words);
+	}
+	putc(' ', show->out);
+	page_fill(text ? text : "", (unsigned int)column + 1, TIME_COLUMNS + 1, show->width,
+		  show->out);
+	free(text);
+}
+
+/* --- all of it ----------------------------------------------------------- */
+
+static void print_blob(const struct wire_field *field, const void *host, FILE *out)
+{
+	const uint8_t *bytes = (const uint8_t *)host + field->offset;
+	uint16_t i, end = field->size;
+
+	while (end > 0 && !bytes[end - 1])
+		end--;
+	if (!end)
+		fprintf(out, "%u bytes, all zero", field->size);
+	for (i = 0; i < end; i++)
+		fprintf(out, "%s%02x",
+			i && i % BYTES_A_LINE == 0 ? "\n                                  " : "",
+			bytes[i]);
+}
+
+static void print_all(const char *title, const struct wire_layout *layout, const void *host,
+		      FILE *out)
+{
+	const struct wire_field *field;
+	size_t i;
+
+	fprintf(out, "    %s\n", title);
+	for (i = 0; i < layout->n_fields; i++) {
+		field = &layout->field[i];
+		if (field_is_part(layout, field))
+			continue;
+		fprintf(out, "      %-27s ", field->name);
+		if (field->look == WIRE_DATA)
+			print_blob(field, host, out);
+		else
+			field_print(field, host, out);
+		field_print_note(field, host, out);
+		putc('\n', out);
+	}
+}
+
+static void print_packet(const struct sighting *sighting, FILE *out)
+{
+	char src[WHO_BYTES], dst[WHO_BYTES];
+
+	fprintf(out, "    packet %" PRIu64 ": %s to %s, from queue pair 0x%x to 1, pkey 0x%04x\n",
+		sighting->number, who_str(&sighting->src, src), who_str(&sighting->dst, dst),
+		sighting->src_qpn, sighting->pkey);
+}
+
+static void print_cma(const struct cm_msg *msg, FILE *out)
+{
+	const uint8_t *data = NULL;
+	struct cma_hdr cma;
+
+	if (msg->hdr.attr_id == CM_ATTR_REQ && cma_service_is_ip(msg->req.service_id))
+		data = msg->req.private_data;
+	if (msg->hdr.attr_id == CM_ATTR_SIDR_REQ && cma_service_is_ip(msg->sidr_req.service_id))
+		data = msg->sidr_req.private_data;
+	if (!data)
+		return;
+	wire_decode(&cma_hdr_layout, data, &cma);
+	if (cma.cma_version == 0 && (cma.ip_version == 4 || cma.ip_version == 6))
+		print_all("IP CM header, the first 36 bytes of the private data", &cma_hdr_layout,
+			  &cma, out);
+	else
+		fputs("    the private data does not begin with an IP CM header\n", out);
+}
+
+void show_verbose(struct show *show, const struct shown *shown)
+{
+	const struct wire_layout *layout = cm_msg_layout(shown->msg->hdr.attr_id);
+
+	show_line(show, shown);
+	print_packet(shown->sighting, show->out);
+	print_all("MAD header", &mad_hdr_layout, &shown->msg->hdr, show->out);
+	print_all(layout->name, layout, &shown->msg->req, show->out);
+	print_cma(shown->msg, show->out);
+	putc('\n', show->out);
+}
+
+/* --- other MADs ---------------------------------------------------------- */
+
+static void print_fields(const struct wire_layout *layout, const void *host, FILE *out)
+{
+	size_t i;
+
+	for (i = 0; i < layout->n_fields; i++) {
+		if (field_is_zero(&layout->field[i], host))
+			continue;
+		fprintf(out, " %s=", layout->field[i].name);
+		field_print(&layout->field[i], host, out);
+	}
+}
+
+void show_other(struct show *show, const struct sighting *sighting, bool verbose)
+{
+	char src[WHO_BYTES], dst[WHO_BYTES], name[48];
+	const struct wire_layout *layout;
+	union sa_record record;
+	struct mad_hdr hdr;
+
+	layout = sa_decode(sighting->mad, &hdr, &record);
+	fprintf(show->out, "%*.6f %s%-4s %-*s --> %-*s ", TIME_COLUMNS, seconds_of(show, sighting),
+		way_marks[sighting->way], "-", show->who_columns, who_str(&sighting->src, src),
+		show->who_columns, who_str(&sighting->dst, dst));
+	if (sighting_is_cm(sighting))
+		fprintf(show->out,
+			"not a CM message that is known: class version %u, method 0x%x, "
+			"attribute 0x%x",
+			hdr.class_version, hdr.method, hdr.attr_id);
+	else
+		fprintf(show->out, "SA       %s", sa_name(&hdr, name, sizeof(name)));
+	if (!sighting_is_cm(sighting) && hdr.status)
+		fprintf(show->out, " status=0x%x", hdr.status);
+	if (layout && !sighting_is_cm(sighting) && !verbose)
+		print_fields(layout, &record, show->out);
+	putc('\n', show->out);
+	if (verbose) {
+		print_packet(sighting, show->out);
+		print_all("MAD header", &mad_hdr_layout, &hdr, show->out);
+		if (layout && !sighting_is_cm(sighting))
+			print_all(layout->name, layout, &record, show->out);
+		putc('\n', show->out);
+	}
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Sightings: of which class, from whom to whom.
+ */
+#include "tools/purecm/sighting.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MAD_CLASS_AT  1
+#define LID_AT	      14
+#define IPV4_AT	      12
+#define MARK_OF_A_LID 0xfc /* 0xfc00::/8 is assigned to nobody */
+
+static const uint8_t ipv4_prefix[IPV4_AT] = { [10] = 0xff, 0xff };
+static const uint8_t lid_prefix[LID_AT] = { MARK_OF_A_LID, 'L', 'I', 'D' };
+
+bool sighting_is_cm(const struct sighting *sighting)
+{
+	return sighting->mad[MAD_CLASS_AT] == MAD_CLASS_CM;
+}
+
+struct mad_gid sighting_gid_of_lid(uint16_t lid)
+{
+	struct mad_gid gid = { .raw = { 0 } };
+
+	memcpy(gid.raw, lid_prefix, sizeof(lid_prefix));
+	gid.raw[LID_AT] = (uint8_t)(lid >> 8);
+	gid.raw[LID_AT + 1] = (uint8_t)lid;
+	return gid;
+}
+
+uint16_t sighting_lid(const struct mad_gid *gid)
+{
+	if (memcmp(gid->raw, lid_prefix, sizeof(lid_prefix)) != 0)
+		return 0;
+	return (uint16_t)(gid->raw[LID_AT] << 8 | gid->raw[LID_AT + 1]);
+}
+
+const char *who_str(const struct mad_gid *gid, char buf[WHO_BYTES])
+{
+	if (sighting_lid(gid))
+		snprintf(buf, WHO_BYTES, "lid %u", sighting_lid(gid));
+	else if (memcmp(gid->raw, ipv4_prefix, sizeof(ipv4_prefix)) == 0)
+		inet_ntop(AF_INET, gid->raw + IPV4_AT, buf, WHO_BYTES);
+	else
+		inet_ntop(AF_INET6, gid->raw, buf, WHO_BYTES);
+	return buf;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A MAD that was seen on its way from one connection manager to another, and where sightings come
+ * from. A capture is a source; so is, for whoever writes one, a host that is traced live. The
+ * subcommands take sightings from a source and know nothing of where it has them from.
+ */
+#ifndef TOOLS_PURECM_SIGHTING_H
+#define TOOLS_PURECM_SIGHTING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "mad/cm_msg.h"
+
+#define MAD_CLASS_SA 0x03
+
+/* As a host that is traced sees it; who looks on from outside does not know. */
+enum sighting_way {
+	WAY_UNKNOWN,
+	WAY_OUT,
+	WAY_IN,
+};
+
+struct sighting {
+	uint64_t time_ns; /* since 1970 */
+	uint64_t number;  /* of the packet in its source, from 1 */
+	enum sighting_way way;
+	struct mad_gid src; /* see sighting_lid(): also of those who have no GID in the packet */
+	struct mad_gid dst;
+	uint32_t src_qpn;
+	uint16_t pkey;
+	uint8_t mad[MAD_BYTES];
+
+	/* The packet as it was captured, until the next one is taken; NULL where there is none. */
+	const uint8_t *frame;
+	size_t frame_bytes;
+	int link_type; /* LINKTYPE_* of the registry at tcpdump.org */
+};
+
+/* What a source has met, for the summary. */
+struct source_counts {
+	uint64_t packets;
+	uint64_t mads; /* of the classes CM and SA */
+	uint64_t cut;  /* that would have been one, but the capture kept only its beginning */
+};
+
+struct source {
+	const char *name;
+	struct source_counts counts;
+
+	/* Return: 1 with @ret filled; 0 at the end; -errno, after a complaint. */
+	int (*next)(struct source *source, struct sighting *ret);
+	void (*close)(struct source *source);
+};
+
+/**
+ * capture_open() - the MADs of a capture file
+ * @path: pcap or pcapng, "-" for standard input
+ * @ret:  to be given back with its close()
+ *
+ * Return: 0; -errno, after a complaint that says what is wrong with it.
+ */
+int capture_open(const char *path, struct source **ret);
+
+/** sighting_is_cm() - is it a message of the CM class? Else it is of the SA's. */
+bool sighting_is_cm(const struct sighting *sighting);
+
+/** sighting_gid_of_lid() - what stands for the GID of one that has told its LID only. */
+struct mad_gid sighting_gid_of_lid(uint16_t lid);
+
+/** sighting_lid() - the LID in such a GID; 0 in all others. */
+uint16_t sighting_lid(const struct mad_gid *gid);
+
+#define WHO_BYTES 48
+
+/** who_str() - "10.77.0.1", "fd00::1", "lid 5". Return: @buf. */
+const char *who_str(const struct mad_gid *gid, char buf[WHO_BYTES]);
+
+#endif

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * purecm trace: every message of a source, a line each, as a chart, with the whole decode or as
+ * JSON; and into a file. Called by main.c.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/purecm/command.h"
+#include "tools/purecm/filter.h"
+#include "tools/purecm/page.h"
+#include "tools/purecm/pcapng.h"
+#include "tools/purecm/reading.h"
+#include "tools/purecm/show.h"
+
+#define COMMENT_BYTES 128
+
+enum key {
+	KEY_READ = 'r',
+	KEY_WRITE = 'w',
+	KEY_VERBOSE = 'v',
+	KEY_JSON = 'j',
+	KEY_CHART = 256,
+};
+
+struct trace {
+	const char *read;
+	const char *write;
+	bool verbose;
+	bool json;
+	bool chart;
+	struct filter filter;
+
+	show_function *show_message;
+	struct show show;
+	struct flows *flows;
+	struct flows *known; /* of a first reading: how flows end; or NULL */
+	struct pcapng *file;
+	uint64_t n_shown;
+};
+
+static const struct argp_option option_table[] = {
+	{"read",					     KEY_READ, "FILE", 0, "a capture, pcap or pcapng; - for standard input", 0 },
+	{ "write",					    KEY_WRITE, "FILE", 0,
+	  "write what is shown as pcapng, which Wireshark and tshark read; - for standard output, "
+	  "and nothing else is written there then", 0 },
+	{ "verbose", KEY_VERBOSE, NULL, 0, "every field of every message", 0 },
+	{ "chart",						 KEY_CHART, NULL, 0,
+	  "one connection as a sequence chart: the first that the filters let through", 0 },
+	{ "json",KEY_JSON, NULL, 0, "an object a line", 0 },
+	{ 0						},
+};
+
+static error_t parse_option(int key, char *value, struct argp_state *state)
+{
+	struct trace *trace = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &trace->filter;
+		return 0;
+	case KEY_READ:
+		trace->read = value;
+		return 0;
+	case KEY_WRITE:
+		trace->write = value;
+		return 0;
+	case KEY_VERBOSE:
+		trace->verbose = true;
+		return 0;
+	case KEY_JSON:
+		trace->json = true;
+		return 0;
+	case KEY_CHART:
+		trace->chart = true;
+		return 0;
+	case ARGP_KEY_END:
+		if (!trace->read)
+			argp_error(state, "-r FILE is missing: a capture to read");
+		if (trace->verbose + trace->json + trace->chart > 1)
+			argp_error(state, "-v, --json and --chart exclude each other");
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static const struct argp_child children[] = {
+	{&filter_argp, 0, NULL, 0 },
+	      { 0	  }
+};
+
+static const struct argp argp = {
+	.options = option_table,
+	.parser = parse_option,
+	.children = children,
+	.doc = "Shows what connection managers say to each other: time, connection, both ends, "
+	       "message, the states it leads them to, and the fields that matter.",
+};
+
+/* --- one message --------------------------------------------------------- */
+
+static enum flow_outcome outcome_of(const struct trace *trace, const struct flow *flow)
+{
+	return trace->known ? flows_get(trace->known, flow->number - 1)->outcome : flow->outcome;
+}
+
+static bool is_shown(struct trace *trace, const struct shown *shown)
+{
+	const struct flow *flow = shown->step->flow;
+
+	if (!filter_takes_flow(&trace->filter, flow) ||
+	    !filter_takes_outcome(&trace->filter, outcome_of(trace, flow)) ||
+	    !filter_takes_message(&trace->filter, shown->msg))
+		return false;
+	/* The first that passes is the one that is drawn. */
+	if (trace->chart)
+		trace->filter.connection = flow->number;
+	return true;
+}
+
+static void write_message(struct trace *trace, const struct shown *shown)
+{
+	char comment[COMMENT_BYTES];
+	const struct flow_step *step = shown->step;
+
+	if (!trace->file)
+		return;
+	snprintf(comment, sizeof(comment), "purecm: connection #%u, %s | %s%s%s",
+		 step->flow->number, cm_state_str(step->state[FLOW_ACTIVE]),
+		 cm_state_str(step->state[FLOW_PASSIVE]), step->nth > 1 ? ", repeated" : "",
+		 step->is_stray ? ", ignored" : "");
+	pcapng_put(trace->file, shown->sighting, comment);
+}
+
+static int take_message(struct trace *trace, const struct sighting *sighting,
+			const struct cm_msg *msg)
+{
+	struct flow_step step;
+	const struct shown shown = { sighting, msg, &step };
+	int err = flows_take(trace->flows, sighting, msg, &step);
+
+	if (err || !is_shown(trace, &shown))
+		return err;
+	trace->n_shown++;
+	write_message(trace, &shown);
+	if (trace->show_message) {
+		show_begin(&trace->show, sighting);
+		trace->show_message(&trace->show, &shown);
+	}
+	return 0;
+}
+
+static void take_other(struct trace *trace, const struct sighting *sighting)
+{
+	if (trace->chart || !filter_takes_other(&trace->filter, sighting))
+		return;
+	trace->n_shown++;
+	if (trace->file)
+		pcapng_put(trace->file, sighting, NULL);
+	if (!trace->show_message)
+		return;
+	show_begin(&trace->show, sighting);
+	if (trace->json)
+		show_other_json(&trace->show, sighting);
+	else
+		show_other(&trace->show, sighting, trace->verbose);
+}
+
+static int take(void *arg, const struct sighting *sighting)
+{
+	struct trace *trace = arg;
+	struct cm_msg msg;
+
+	if (!sighting_is_cm(sighting) || cm_msg_decode(sighting->mad, MAD_BYTES, &msg)) {
+		take_other(trace, sighting);
+		return 0;
+	}
+	return take_message(trace, sighting, &msg);
+}
+
+/* --- all of them --------------------------------------------------------- */
+
+/* How flows end is known after their last message only: a first reading finds out. */
+static int read_ahead(struct trace *trace)
+{
+	if (!trace->filter.outcomes)
+		return 0;
+	if (strcmp(trace->read, "-") == 0) {
+		complain("--outcome reads a capture twice, which standard input does not allow; "
+			 "name the file");
+		return -EINVAL;
+	}
+	return reading_flows(trace->read, &trace->known);
+}
+
+static show_function *choose_show(const struct trace *trace)
+{
+	if (trace->write && strcmp(trace->write, "-") == 0)
+		return NULL;
+	if (trace->json)
+		return show_json;
+	if (trace->chart)
+		return show_chart;
+	if (trace->verbose)
+		return show_verbose;
+	/* Who only wants the file is not shown the messages as well. */
+	return trace->write ? NULL : show_line;
+}
+
+static int run(struct trace *trace)
+{
+	int err = read_ahead(trace);
+
+	if (!err && trace->write)
+		err = pcapng_open(trace->write, &trace->file);
+	if (!err)
+		err = reading_file(trace->read, take, trace);
+	if (pcapng_close(trace->file) && !err)
+		err = -EIO;
+	return err;
+}
+
+int trace_main(int argc, char **argv)
+{
+	struct trace trace = { .read = NULL };
+	int err;
+
+	command_parse(&argp, argc, argv, 0, &trace);
+	trace.flows = flows_new();
+	trace.show_message = choose_show(&trace);
+	trace.show.out = stdout;
+	trace.show.width = page_width();
+	err = trace.flows ? run(&trace) : -ENOMEM;
+	if (trace.write && !err)
+		fprintf(stderr, "%llu messages written to %s\n", (unsigned long long)trace.n_shown,
+			trace.write);
+	flows_free(trace.flows);
+	flows_free(trace.known);
+	return err ? STATUS_FAILED : STATUS_OK;
+}
