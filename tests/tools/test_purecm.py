@@ -4,36 +4,13 @@
 
 Ends with a line "N passed, N failed, N skipped".
 """
-import argparse
 import json
 import os
 from pathlib import Path
-import subprocess
-import sys
 import tempfile
 import unittest
 
-HERE = {}  # what main() was told
-
-
-def purecm(*args, stdin=None, env=None, stdout=subprocess.PIPE):
-    """Run it. Return: what subprocess.run() does, texts as str."""
-    return subprocess.run([HERE["purecm"], *map(str, args)], input=stdin, stdout=stdout,
-                          stderr=subprocess.PIPE, check=False, timeout=60,
-                          env={**os.environ, "COLUMNS": "", **(env or {})})
-
-
-def capture(name):
-    return HERE["captures"] / f"{name}.pcap"
-
-
-def text_of(*args, **more):
-    """Return the standard output of a run that has to succeed."""
-    done = purecm(*args, **more)
-    if done.returncode:
-        raise AssertionError(f"status {done.returncode}: {done.stderr.decode()}")
-    return done.stdout.decode()
-
+from running import HERE, capture, main, purecm, text_of
 
 def objects(*args):
     """Return the objects of `trace --json`."""
@@ -201,21 +178,5 @@ class BadInput(unittest.TestCase):
         self.assertEqual(self.complaint(bytes(whole))[0], 1)
 
 
-def main():
-    """Run what is asked for. Return: 1 if anything failed."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--purecm", required=True)
-    parser.add_argument("--captures", type=Path, required=True)
-    parser.add_argument("-k", action="append", help="only tests with this in their name")
-    HERE.update(vars(parser.parse_args()))
-    loader = unittest.TestLoader()
-    loader.testNamePatterns = [f"*{word}*" for word in HERE["k"]] if HERE["k"] else None
-    result = unittest.TextTestRunner(stream=sys.stdout, verbosity=2).run(
-        loader.loadTestsFromModule(sys.modules["__main__"]))
-    failed, skipped = len(result.failures) + len(result.errors), len(result.skipped)
-    print(f"{result.testsRun - failed - skipped} passed, {failed} failed, {skipped} skipped")
-    return 1 if failed else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    main(__doc__)

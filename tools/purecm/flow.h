@@ -71,6 +71,7 @@ struct flow {
 	struct cm_rep rep;
 	struct cm_rej rej;
 	struct cm_mra mra;
+	struct cm_dreq dreq;
 	struct cm_sidr_req sidr_req;
 	struct cm_sidr_rep sidr_rep;
 	struct flow *next[FLOW_ENDS]; /* in the same bucket; NULL at its end */

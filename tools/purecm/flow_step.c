@@ -192,6 +192,9 @@ static void learn(struct flow *flow, const struct cm_msg *msg)
 	case CM_ATTR_MRA:
 		flow->mra = msg->mra;
 		break;
+	case CM_ATTR_DREQ:
+		flow->dreq = msg->dreq;
+		break;
 	case CM_ATTR_SIDR_REQ:
 		learn_sidr_req(flow, &msg->sidr_req);
 		break;

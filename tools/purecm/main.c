@@ -10,10 +10,13 @@
 
 const char *argp_program_version = "purecm " PURECM_VERSION;
 
+/* clang-format off */
 /* In the order of `purecm --help`. */
 static const struct command commands[] = {
-	{"trace", "show every message, a line each, a chart or the whole decode", trace_main},
+	{ "trace", "show every message, a line each, a chart or the whole decode", trace_main },
+	{ "explain", "say of each connection what happened, why, and what helps", explain_main },
 };
+/* clang-format on */
 
 #define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
 

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What the tests of the program purecm share: how it is called, and how they end."""
+import argparse
+import os
+from pathlib import Path
+import subprocess
+import sys
+import unittest
+
+HERE = {}  # what main() was told
+
+
+def purecm(*args, stdin=None, env=None, stdout=subprocess.PIPE):
+    """Run it. Return: what subprocess.run() does."""
+    return subprocess.run([HERE["purecm"], *map(str, args)], input=stdin, stdout=stdout,
+                          stderr=subprocess.PIPE, check=False, timeout=60,
+                          env={**os.environ, "COLUMNS": "", **(env or {})})
+
+
+def text_of(*args, **more):
+    """Return the standard output of a run that has to succeed."""
+    done = purecm(*args, **more)
+    if done.returncode:
+        raise AssertionError(f"status {done.returncode}: {done.stderr.decode()}")
+    return done.stdout.decode()
+
+
+def capture(name):
+    """Return the path of a capture of the lab."""
+    return HERE["captures"] / f"{name}.pcap"
+
+
+def main(doc):
+    """Run the tests of the program that calls, end with 1 if any failed."""
+    parser = argparse.ArgumentParser(description=doc.split("\n", maxsplit=1)[0])
+    parser.add_argument("--purecm", required=True)
+    parser.add_argument("--captures", type=Path, required=True)
+    parser.add_argument("-k", action="append", help="only tests with this in their name")
+    HERE.update(vars(parser.parse_args()))
+    loader = unittest.TestLoader()
+    loader.testNamePatterns = [f"*{word}*" for word in HERE["k"]] if HERE["k"] else None
+    result = unittest.TextTestRunner(stream=sys.stdout, verbosity=2).run(
+        loader.loadTestsFromModule(sys.modules["__main__"]))
+    failed, skipped = len(result.failures) + len(result.errors), len(result.skipped)
+    print(f"{result.testsRun - failed - skipped} passed, {failed} failed, {skipped} skipped")
+    sys.exit(1 if failed else 0)

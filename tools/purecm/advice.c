@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The table of advice.h. The first row that fits is taken: the particular before the general.
+ */
+#include "tools/purecm/advice.h"
+
+#define ASKED	    .outcome = FLOW_ASKED, .reason = ADVICE_ANY
+#define GIVEN_UP    .outcome = FLOW_GIVEN_UP, .reason = ADVICE_ANY
+#define ANSWERED    .outcome = FLOW_ANSWERED, .reason = ADVICE_ANY
+#define CLOSING	    .outcome = FLOW_CLOSING, .reason = ADVICE_ANY
+#define REJECTED(r) .outcome = FLOW_REJECTED, .reason = (r)
+#define SIDR(r)	    .outcome = FLOW_REJECTED, .reason = (r), .is_sidr = true
+
+#define SILENT_HOST                                                                                \
+	.cause = "Nothing that {host} sent was seen at all: it is down, the packets do not reach " \
+		 "it, its answers do not come back, or no connection manager runs there.",         \
+	.remedy = "Try `ping {host}`; on both hosts let UDP port 4791 through in both directions " \
+		  "(`nft list ruleset`); on {host} run `purecm doctor`. A host without the "       \
+		  "kernel's rdma_cm needs a running cmportd to answer."
+
+#define SILENT_PROGRAM                                                                            \
+	.cause = "{host} answers others, so it is there. It is silent on purpose if the "         \
+		 "listener's backlog is full, if it knows comm id {comm_id} of this CA from an "  \
+		 "older connection, or if it cannot find the way back to the sender's GID.",      \
+	.remedy =                                                                                 \
+		"Let the server take its events faster or listen with a larger backlog; after a " \
+		"crash of the client wait for the server's timeouts; on {host} check route and "  \
+		"neighbour of the sender with `purecm doctor`."
+
+/* clang-format off */
+static const struct advice table[] = {
+	/* --- never answered ---------------------------------------------- */
+	{ ASKED, .fits = { plight_was_asked_for_patience },
+	  .what = "{active} sent {requests}; {passive} asked for {patience} of patience (MRA) and then did not answer.",
+	  .cause = "The request has reached the server's program, which has neither accepted nor rejected it.",
+	  .remedy = "See what the server does between RDMA_CM_EVENT_CONNECT_REQUEST and rdma_accept()." },
+	{ ASKED, .fits = { plight_has_just_begun },
+	  .what = "{active} sent {requests} and had no answer when the trace ended, {watched} later.",
+	  .cause = "The trace ends before an answer is due; it need not be a failure.",
+	  .remedy = "Capture for longer." },
+	{ ASKED, .is_sidr = true, .fits = { plight_peer_speaks },
+	  .what = "{active} asked for {service} ({requests}); {passive} never answered.",
+	  .cause = "{host} answers others, so it is there. The Linux kernel drops a SIDR_REQ while another one with the same request id is pending, whoever sent it.",
+	  .remedy = "Try again. If it stays so, look at the server: does it take its events?" },
+	{ ASKED, .fits = { plight_peer_speaks },
+	  .what = "{active} sent {requests}; {passive} never answered.", SILENT_PROGRAM },
+	{ ASKED,
+	  .what = "{active} sent {requests}; {passive} never answered.", SILENT_HOST },
+	{ ASKED, .is_sidr = true,
+	  .what = "{active} asked for {service} ({requests}); {passive} never answered.", SILENT_HOST },
+
+	{ GIVEN_UP, .fits = { plight_was_asked_for_patience },
+	  .what = "{active} withdrew its request (REJ {reason}) after {requests}, although {passive} had asked for {patience} of patience (MRA).",
+	  .cause = "The server's program has the request and was slow to accept it; the client's program ended or lost patience first.",
+	  .remedy = "See what the server does between RDMA_CM_EVENT_CONNECT_REQUEST and rdma_accept(), or let the client wait longer." },
+	{ GIVEN_UP, .fits = { plight_answer_was_late },
+	  .what = "{active} withdrew its request (REJ {reason}) after {requests}. {passive} answered {late} later, to nobody.",
+	  .cause = "{host} hung, was overloaded or could not be reached for a while; the client's program ended or lost patience first.",
+	  .remedy = "Let the client wait longer, or see what kept {host} from answering." },
+	{ GIVEN_UP, .fits = { plight_peer_speaks },
+	  .what = "{active} withdrew its request (REJ {reason}) after {requests} that {passive} never answered.", SILENT_PROGRAM },
+	{ GIVEN_UP,
+	  .what = "{active} withdrew its request (REJ {reason}) after {requests} that {passive} never answered.", SILENT_HOST },
+
+	/* --- answered, not confirmed ------------------------------------- */
+	{ ANSWERED, .fits = { plight_was_asked_for_patience },
+	  .what = "{passive} accepted ({replies}); {active} asked for {patience} of patience (MRA) and never confirmed with RTU.",
+	  .cause = "The client's program has the answer and does not take it up.",
+	  .remedy = "Let the client take its events: rdma_get_cm_event(), then rdma_accept() or rdma_establish() where it has no queue pair of rdma_create_qp()." },
+	{ ANSWERED, .fits = { plight_has_just_begun },
+	  .what = "{passive} accepted ({replies}), and then the trace ends.",
+	  .cause = "The trace ends before a confirmation is due; it need not be a failure.",
+	  .remedy = "Capture for longer." },
+	{ ANSWERED,
+	  .what = "{passive} accepted ({replies}); {active} never confirmed with RTU.",
+	  .cause = "The answer does not reach {active}, or its program is gone, or it does not take its events.",
+	  .remedy = "On {active} let UDP port 4791 in (`nft list ruleset`); see whether the client runs and calls rdma_get_cm_event()." },
+
+	/* --- rejected ---------------------------------------------------- */
+	{ REJECTED(1), .what = "{rejecter} has no queue pair for it (REJ {reason}).",
+	  .cause = "The server could not make one: a limit of the device, of locked memory or of descriptors. IPoIB in connected mode says it too.",
+	  .remedy = "On {rejecter} see `rdma resource`, `ulimit -l -n` and the log." },
+	{ REJECTED(2), .what = "{rejecter} has no end-to-end context (REJ {reason}).",
+	  .cause = "The request asks for reliable datagrams, which next to nobody offers.",
+	  .remedy = "Ask for RC: rdma_create_id() with RDMA_PS_TCP." },
+	{ REJECTED(3), .what = "{rejecter} is short of resources (REJ {reason}).",
+	  .cause = "Memory, queue pairs or a limit of the server's program.",
+	  .remedy = "Try later; on {rejecter} see `rdma resource` and the program's limits." },
+	{ REJECTED(4), .what = "{rejecter} had waited long enough and gave up (REJ {reason}).",
+	  .cause = "What it waited for was lost, or the other end was slow. {requests} and {replies} were seen.",
+	  .remedy = "Look for loss between the two (`ethtool -S`, pause and ECN settings), and for a program that does not take its events." },
+	{ REJECTED(5), .what = "{rejecter} does not support what was asked for (REJ {reason}).",
+	  .cause = "Another version or kind of connection manager.",
+	  .remedy = "Compare the request (`purecm trace -v`) with what the server expects." },
+	{ REJECTED(6), .what = "{rejecter} does not know the comm ids (REJ {reason}).",
+	  .cause = "It has forgotten the connection: it restarted, or it had given up.",
+	  .remedy = "Connect anew." },
+	{ REJECTED(7), .what = "{rejecter} sees the comm ids in another connection (REJ {reason}).",
+	  .cause = "Comm ids were used twice.",
+	  .remedy = "Connect anew; if it comes back, two connection managers share a CA GUID ({guid})." },
+	{ REJECTED(8), .what = "{rejecter} says that nobody listens at {service} (REJ {reason}).",
+	  .cause = "The server does not run, listens at another port or in another port space, or only on another device. Its connection manager is well.",
+	  .remedy = "Start the server; compare ports (on a stock host `rdma resource show cm_id`)." },
+	{ REJECTED(9), .what = "{rejecter} listens for another kind of queue pair (REJ {reason}).",
+	  .cause = "One end uses RC and the other UC or UD.",
+	  .remedy = "Use the same port space and queue pair type at both ends." },
+	{ REJECTED(10), .fits = { plight_has_older },
+	  .what = "{rejecter} takes queue pair {qpn} of CA {guid} for that of an older connection, {older}, which it still holds (REJ {reason}).",
+	  .cause = "{older} ({older_end}) used the same queue pair number: it ended without a disconnect that both ends saw, as after a crash.",
+	  .remedy = "Try again: {rejecter} ends the old one with a DREQ now. Let programs call rdma_disconnect() before they destroy the queue pair." },
+	{ REJECTED(10),
+	  .what = "{rejecter} still holds an older connection with queue pair {qpn} of CA {guid} (REJ {reason}).",
+	  .cause = "An earlier program used the same queue pair number and ended without a disconnect that arrived; or two hosts have the same CA GUID.",
+	  .remedy = "Try again: {rejecter} ends the old one with a DREQ now. If it comes back every time, compare the node GUIDs of both hosts (`ibv_devinfo`)." },
+	{ REJECTED(12), .fits = { plight_has_other_pkey },
+	  .what = "{rejecter} refuses the path: {named_gids}, pkey {pkey} (REJ {reason}). It offers {ari}.",
+	  .cause = "The port there is no member of partition {pkey}, or has not that GID.",
+	  .remedy = "See the port's table: `grep . /sys/class/infiniband/*/ports/*/pkeys/*`; then the partition's configuration in the subnet manager." },
+	{ REJECTED(12), .fits = { plight_has_foreign_gid },
+	  .what = "{rejecter} refuses the path {named_gids}, in a packet from {packet_gids} (REJ {reason}). It offers {ari}.",
+	  .cause = "The request names another GID than the one that it was sent from: the sender's GID index is wrong.",
+	  .remedy = "On {active} choose the GID that matches the source address: `rdma link`, `ibv_devinfo -v`." },
+	{ REJECTED(12),
+	  .what = "{rejecter} refuses the path {named_gids} (REJ {reason}). It offers {ari}.",
+	  .cause = "It does not have that GID on the interface which the packet came in by, or has no route or neighbour back to the sender: another VLAN, another RoCE version, an address that moved.",
+	  .remedy = "On {rejecter} run `purecm doctor` with the address of {active}; compare the GID tables (`ibv_devinfo -v`) and VLANs." },
+	{ REJECTED(13), .what = "{rejecter} does not have the LID of the path (REJ {reason}).",
+	  .cause = "The subnet manager has assigned LIDs anew since the path was resolved.",
+	  .remedy = "Resolve the route again and connect anew." },
+	{ REJECTED(14), .what = "{rejecter} refuses the service level of the path (REJ {reason}).",
+	  .cause = "Quality of service is set up differently at both ends.",
+	  .remedy = "Compare RDMA_OPTION_ID_TOS and the mapping of priorities at both ends." },
+	{ REJECTED(15), .what = "{rejecter} refuses the traffic class of the path (REJ {reason}).",
+	  .cause = "Quality of service is set up differently at both ends.",
+	  .remedy = "Compare RDMA_OPTION_ID_TOS at both ends." },
+	{ REJECTED(16), .what = "{rejecter} refuses the hop limit of the path (REJ {reason}).",
+	  .cause = "A routed path was given a hop limit for the local subnet, or the reverse.",
+	  .remedy = "Resolve the route again; check the route's hop limit (`ip route get`)." },
+	{ REJECTED(17), .what = "{rejecter} refuses the packet rate of the path (REJ {reason}).",
+	  .cause = "Its link is slower than what the path record says.",
+	  .remedy = "See `rdma link` and the subnet manager's path records." },
+	{ REJECTED(18), .what = "{rejecter} refuses the GID of the alternate path (REJ {reason}). It names {ari}.",
+	  .cause = "The second port is not there or not reachable.",
+	  .remedy = "Connect without an alternate path." },
+	{ REJECTED(24), .what = "{rejecter} sends the request to another port and manager (REJ {reason}): {ari}.",
+	  .cause = "Redirection; Linux never follows one.",
+	  .remedy = "Connect to the address that it names." },
+	{ REJECTED(25), .what = "{rejecter} sends the request to another port (REJ {reason}): {ari}.",
+	  .cause = "Redirection; Linux never follows one.",
+	  .remedy = "Connect to the address that it names." },
+	{ REJECTED(26), .what = "{rejecter} refuses a path MTU of {mtu} (REJ {reason}). It takes {ari_mtu}.",
+	  .cause = "The interfaces at both ends, or a switch between them, have different MTUs.",
+	  .remedy = "Set the same MTU at both ends (`ip link set mtu`); RoCE needs 96 bytes more than the path MTU." },
+	{ REJECTED(27), .what = "{rejecter} cannot have so many RDMA READs outstanding (REJ {reason}).",
+	  .cause = "initiator_depth or responder_resources is larger than the other end's device allows.",
+	  .remedy = "Lower them in rdma_conn_param; `ibv_devinfo -v` shows max_qp_rd_atom." },
+	{ REJECTED(28), .fits = { plight_has_no_ip_header },
+	  .what = "{rejecter} refuses the request (REJ {reason}); its private data does not begin with an IP CM header: {req_data}.",
+	  .cause = "Services of {service} want 36 bytes with IP addresses first. Who sends the request uses the IB CM without the RDMA IP CM service, or AF_IB towards a listener of AF_INET.",
+	  .remedy = "Connect with librdmacm and IP addresses, or let the server listen with AF_IB." },
+	{ REJECTED(28), .fits = { plight_has_other_address },
+	  .what = "{rejecter} refuses the request (REJ {reason}): it is for {header_address}, but was sent to the GID {host}.",
+	  .cause = "The address in the IP CM header is not the one that the GID stands for: a wrong GID, or address translation on the way, which RDMA does not survive.",
+	  .remedy = "Connect to the server's own address, without NAT." },
+	{ REJECTED(28), .fits = { plight_was_rejected_by_active, plight_was_established },
+	  .what = "{rejecter} ended the connection with a REJ instead of a DREQ (REJ {reason}).",
+	  .cause = "It destroyed the connection before it knew that it was established.",
+	  .remedy = "Look at the program at {rejecter}." },
+	{ REJECTED(28), .fits = { plight_was_rejected_by_active },
+	  .what = "{rejecter} turned the answer down (REJ {reason}); with it came: {rej_data}.",
+	  .cause = "Its program called rdma_reject() or destroyed the id, or its queue pair could not be moved to RTR or RTS with what the answer says.",
+	  .remedy = "Look at the program at {rejecter}; with purecm, PURECM_LOG=warn tells of queue pairs that cannot be moved." },
+	{ REJECTED(28), .fits = { plight_has_private_data },
+	  .what = "The program at {rejecter} refuses the request (REJ {reason}) and says: {rej_data}.",
+	  .cause = "A decision of the program; what it says is its own matter.",
+	  .remedy = "Look into the server's log and protocol." },
+	{ REJECTED(28),
+	  .what = "{rejecter} refuses the request (REJ {reason}), without saying why.",
+	  .cause = "Its program called rdma_reject(); or somebody has that port, but not for this address or device: the listener is bound to another address, the packet came in by another interface than the address is on, or queue pair types differ.",
+	  .remedy = "Look into the server's log; see what it is bound to; on {rejecter} run `purecm doctor` with the address of {active}." },
+	{ REJECTED(29), .what = "{rejecter} refuses the RNR retry count (REJ {reason}).",
+	  .cause = "Both ends want different numbers of retries when no receive is posted.",
+	  .remedy = "Set the same rnr_retry_count at both ends." },
+	{ REJECTED(30), .what = "{rejecter} has comm id {comm_id} of this CA in use already (REJ {reason}).",
+	  .cause = "A client's connection manager restarted and counts from the beginning, or two hosts have the same CA GUID.",
+	  .remedy = "Try again; compare the node GUIDs of both hosts (`ibv_devinfo`)." },
+	{ REJECTED(31), .what = "{rejecter} does not speak this version of the protocol (REJ {reason}).",
+	  .cause = "The class version of the message is not 2. It can do {ari}.",
+	  .remedy = "Update whatever sent it." },
+	{ REJECTED(35), .what = "{rejecter} refuses a vendor option (REJ {reason}).",
+	  .cause = "The ends do not agree on enhanced connection establishment (ECE).",
+	  .remedy = "Connect without rdma_set_local_ece()." },
+	{ REJECTED(ADVICE_ANY), .what = "{rejecter} refuses it (REJ {reason}). It adds {ari}.",
+	  .cause = "A reason that connection managers hardly ever give.",
+	  .remedy = "See table 109 of the InfiniBand specification, volume 1, and `purecm trace -v`." },
+
+	/* --- disconnect -------------------------------------------------- */
+	{ CLOSING, .fits = { plight_dreq_names_other_qpn },
+	  .what = "{closer} disconnects ({dreqs}) and names queue pair {dreq_qpn}, but that of {closed} is {true_qpn}.",
+	  .cause = "A DREQ for another queue pair is ignored.",
+	  .remedy = "Whoever sent it has mixed up its connections." },
+	{ CLOSING,
+	  .what = "{closer} disconnects ({dreqs}); {closed} does not answer.",
+	  .cause = "The program at {closed} has not called rdma_disconnect() on RDMA_CM_EVENT_DISCONNECTED, or its host is gone. A stock host that destroys an id sends one DREQ and does not wait; then this is harmless.",
+	  .remedy = "Let the program at {closed} take its events and call rdma_disconnect()." },
+
+	/* --- datagrams --------------------------------------------------- */
+	{ SIDR(1), .what = "{passive} says that nobody serves {service} (SIDR status {status}).",
+	  .cause = "The server does not run or listens at another port.",
+	  .remedy = "Start the server; compare ports." },
+	{ SIDR(2), .what = "{passive} refuses (SIDR status {status}).",
+	  .cause = "The server's program said no, its backlog is full, or it is bound to another address.",
+	  .remedy = "Look into the server's log; see what it is bound to." },
+	{ SIDR(3), .what = "{passive} has no queue pair for it (SIDR status {status}).",
+	  .cause = "The server could not make one.",
+	  .remedy = "On {passive} see `rdma resource` and the program's limits." },
+	{ SIDR(4), .what = "{passive} sends the request elsewhere (SIDR status {status}).",
+	  .cause = "Redirection; Linux never follows one.",
+	  .remedy = "Ask the address that it names." },
+	{ SIDR(5), .what = "{passive} does not speak this version (SIDR status {status}).",
+	  .cause = "The ends have different versions of the protocol.",
+	  .remedy = "Update the older one." },
+	{ SIDR(ADVICE_ANY), .what = "{passive} refuses with the unknown status {status}.",
+	  .cause = "No connection manager that we know of says that.",
+	  .remedy = "See `purecm trace -v`." },
+};
+/* clang-format on */
+
+#define N_ADVICE (sizeof(table) / sizeof(table[0]))
+
+static int reason_of(const struct flow *flow)
+{
+	return flow->is_sidr ? flow->sidr_rep.status : flow->rej.reason;
+}
+
+static bool fits(const struct advice *advice, const struct plight *plight)
+{
+	const struct flow *flow = plight->flow;
+	size_t i;
+
+	if (advice->outcome != flow->outcome || advice->is_sidr != flow->is_sidr)
+		return false;
+	if (advice->reason != ADVICE_ANY && advice->reason != reason_of(flow))
+		return false;
+	for (i = 0; i < sizeof(advice->fits) / sizeof(advice->fits[0]); i++) {
+		if (advice->fits[i] && !advice->fits[i](plight))
+			return false;
+	}
+	return true;
+}
+
+const struct advice *advice_find(const struct plight *plight)
+{
+	size_t i;
+
+	for (i = 0; i < N_ADVICE; i++) {
+		if (fits(&table[i], plight))
+			return &table[i];
+	}
+	return NULL;
+}
+
+const struct advice *advice_get(size_t index)
+{
+	return index < N_ADVICE ? &table[index] : NULL;
+}

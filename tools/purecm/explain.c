@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * purecm explain: what became of each connection, in words; why, and what helps, of those that
+ * failed; where the time went, of those that did not. Called by main.c.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cm/retry.h"
+#include "tools/purecm/advice.h"
+#include "tools/purecm/command.h"
+#include "tools/purecm/field.h"
+#include "tools/purecm/filter.h"
+#include "tools/purecm/page.h"
+#include "tools/purecm/reading.h"
+
+#define NS_PER_S      1e9
+#define INDENT	      10
+#define WIDTH_DEFAULT 100
+
+enum key {
+	KEY_READ = 'r',
+	KEY_JSON = 'j',
+};
+
+struct explain {
+	const char *read;
+	bool json;
+	struct filter filter;
+
+	struct flows *flows;
+	uint64_t end_ns;
+	unsigned int width;
+	unsigned int n[FLOW_N_OUTCOMES];
+};
+
+static const struct argp_option option_table[] = {
+	{"read",					     KEY_READ, "FILE", 0, "a capture, pcap or pcapng; - for standard input", 0 },
+	{ "json",					    KEY_JSON, NULL, 0, "an object a line", 0 },
+	{ 0},
+};
+
+static error_t parse_option(int key, char *value, struct argp_state *state)
+{
+	struct explain *explain = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &explain->filter;
+		return 0;
+	case KEY_READ:
+		explain->read = value;
+		return 0;
+	case KEY_JSON:
+		explain->json = true;
+		return 0;
+	case ARGP_KEY_END:
+		if (!explain->read)
+			argp_error(state, "-r FILE is missing: a capture to read");
+		if (explain->filter.messages || explain->filter.has_sa)
+			argp_error(state, "--message chooses messages, not connections");
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static const struct argp_child children[] = {
+	{&filter_argp, 0, NULL, 0 },
+	      { 0	  }
+};
+
+static const struct argp argp = {
+	.options = option_table,
+	.parser = parse_option,
+	.children = children,
+	.doc = "Says of every connection that failed what happened, the likely cause and what "
+	       "helps; and of every other one where its time went.",
+};
+
+/* --- where the time went ------------------------------------------------- */
+
+static double between_ms(uint64_t from_ns, uint64_t to_ns)
+{
+	return (double)(int64_t)(to_ns - from_ns) / NS_PER_S * 1000;
+}
+
+static void print_repeats(const struct flow_seen *seen, const char *name, FILE *out)
+{
+	if (seen->count > 1)
+		fprintf(out, " %s was sent %u times, which took %.1f ms.", name, seen->count,
+			between_ms(seen->first_ns, seen->last_ns));
+}
+
+/* One that came as late as a repetition is due is one. */
+static void print_lost_rep(const struct flow *flow, FILE *out)
+{
+	const double took_ms = between_ms(flow_seen(flow, CM_ATTR_REQ)->last_ns,
+					  flow_seen(flow, CM_ATTR_REP)->first_ns);
+	const double timeout_ms = (double)cm_encoded_ms(flow->req.local_cm_response_timeout);
+
+	if (took_ms >= timeout_ms && took_ms < 1.25 * timeout_ms)
+		fprintf(out,
+			" The REP came about one response timeout (%.1f s) after the REQ: an "
+			"earlier one was probably lost.",
+			timeout_ms / 1000);
+}
+
+static void print_connecting(const struct flow *flow, FILE *out)
+{
+	const struct flow_seen *req = flow_seen(flow, CM_ATTR_REQ);
+	const struct flow_seen *rep = flow_seen(flow, CM_ATTR_REP);
+	const struct flow_seen *rtu = flow_seen(flow, CM_ATTR_RTU);
+
+	if (!req->count || !rep->count || !rtu->count) {
+		fputs("Its beginning was not seen as a whole.", out);
+		return;
+	}
+	fprintf(out,
+		"Connected in %.1f ms: %.1f ms from the REQ to the REP, which the network and the "
+		"server's program took, and %.1f ms to the RTU, which the client took.",
+		between_ms(req->first_ns, rtu->first_ns), between_ms(req->first_ns, rep->first_ns),
+		between_ms(rep->first_ns, rtu->first_ns));
+	print_repeats(req, "The REQ", out);
+	print_repeats(rep, "The REP", out);
+	print_lost_rep(flow, out);
+	if (flow_seen(flow, CM_ATTR_MRA)->count)
+		fputs(" Meanwhile one end asked the other for patience (MRA).", out);
+}
+
+static void print_closing(const struct flow *flow, FILE *out)
+{
+	const struct flow_seen *rtu = flow_seen(flow, CM_ATTR_RTU);
+	const struct flow_seen *dreq = flow_seen(flow, CM_ATTR_DREQ);
+	const struct flow_seen *drep = flow_seen(flow, CM_ATTR_DREP);
+
+	if (flow->outcome != FLOW_CLOSED || !dreq->count) {
+		fputs(" It was still open at the end of the trace.", out);
+		return;
+	}
+	if (rtu->count)
+		fprintf(out, " Open for %.1f ms.", between_ms(rtu->first_ns, dreq->first_ns));
+	fprintf(out, " Disconnected by the %s, answered in %.1f ms.",
+		dreq->by == FLOW_ACTIVE ? "client" : "server",
+		between_ms(dreq->first_ns, drep->first_ns));
+	print_repeats(dreq, "The DREQ", out);
+}
+
+static void print_resolving(const struct flow *flow, FILE *out)
+{
+	const struct flow_seen *req = flow_seen(flow, CM_ATTR_SIDR_REQ);
+	const struct flow_seen *rep = flow_seen(flow, CM_ATTR_SIDR_REP);
+
+	fprintf(out, "Queue pair 0x%x with qkey 0x%x was named", flow->sidr_rep.qpn,
+		flow->sidr_rep.qkey);
+	if (req->count)
+		fprintf(out, " in %.1f ms", between_ms(req->first_ns, rep->first_ns));
+	fputs(".", out);
+	print_repeats(req, "The SIDR_REQ", out);
+}
+
+static void print_success(const struct flow *flow, FILE *out)
+{
+	if (flow->outcome == FLOW_FRAGMENT) {
+		fputs("Only parts of it were seen.", out);
+	} else if (flow->is_sidr) {
+		print_resolving(flow, out);
+	} else {
+		print_connecting(flow, out);
+		print_closing(flow, out);
+	}
+}
+
+/* --- one connection ------------------------------------------------------ */
+
+/* Return: the text with its facts, to be freed; NULL for want of memory. */
+static char *text_of(const struct plight *plight, const char *text)
+{
+	char *ret = NULL;
+	size_t bytes;
+	FILE *out = open_memstream(&ret, &bytes);
+
+	if (!out)
+		return NULL;
+	if (text)
+		plight_print(plight, text, out);
+	else
+		print_success(plight->flow, out);
+	fclose(out);
+	return ret;
+}
+
+static void print_part(const struct explain *explain, const struct plight *plight,
+		       const char *title, const char *text)
+{
+	char *filled = text_of(plight, text);
+
+	printf("  %-*s", INDENT - 2, title);
+	page_fill(filled ? filled : "", INDENT, INDENT, explain->width, stdout);
+	free(filled);
+}
+
+static void print_prose(const struct explain *explain, const struct plight *plight,
+			const struct advice *advice)
+{
+	const struct flow *flow = plight->flow;
+	char active[FLOW_WHO_BYTES], passive[FLOW_WHO_BYTES], service[FLOW_WHO_BYTES];
+
+	printf("#%u %s to %s, %s: %s%s\n", flow->number, flow_who(flow, FLOW_ACTIVE, active),
+	       flow_who(flow, FLOW_PASSIVE, passive), flow_service(flow, service),
+	       advice ? "FAILED: " : "", flow_outcome_text(flow->outcome));
+	if (!advice) {
+		print_part(explain, plight, "time", NULL);
+	} else {
+		print_part(explain, plight, "what", advice->what);
+		print_part(explain, plight, "cause", advice->cause);
+		print_part(explain, plight, "remedy", advice->remedy);
+	}
+	putchar('\n');
+}
+
+static void print_member(const struct plight *plight, const char *name, const char *text)
+{
+	char *filled = text_of(plight, text);
+
+	printf(",\"%s\":", name);
+	print_json_string(filled ? filled : "", stdout);
+	free(filled);
+}
+
+static void print_counts(const struct flow *flow)
+{
+	uint16_t attr;
+	int n = 0;
+
+	fputs(",\"messages\":{", stdout);
+	for (attr = CM_ATTR_REQ; attr <= CM_ATTR_APR; attr++) {
+		if (flow_seen(flow, attr)->count)
+			printf("%s\"%s\":%u", n++ ? "," : "", cm_msg_layout(attr)->name,
+			       flow_seen(flow, attr)->count);
+	}
+	putchar('}');
+}
+
+static void print_object(const struct plight *plight, const struct advice *advice)
+{
+	const struct flow *flow = plight->flow;
+
+	printf("{\"connection\":%u,\"outcome\":\"%s\",\"failed\":%s", flow->number,
+	       flow_outcome_word(flow->outcome), advice ? "true" : "false");
+	print_member(plight, "active", "{active}");
+	print_member(plight, "passive", "{passive}");
+	print_member(plight, "service", "{service}");
+	print_counts(flow);
+	printf(",\"seconds\":%.6f", between_ms(flow->first_ns, flow->last_ns) / 1000);
+	if (flow_seen(flow, CM_ATTR_REJ)->count)
+		printf(",\"reason\":%u", flow->rej.reason);
+	if (!advice) {
+		print_member(plight, "time", NULL);
+	} else {
+		print_member(plight, "what", advice->what);
+		print_member(plight, "cause", advice->cause);
+		print_member(plight, "remedy", advice->remedy);
+	}
+	puts("}");
+}
+
+/* --- all of them --------------------------------------------------------- */
+
+static void print_summary(const struct explain *explain)
+{
+	unsigned int total = 0;
+	enum flow_outcome i;
+
+	for (i = 0; i < FLOW_N_OUTCOMES; i++)
+		total += explain->n[i];
+	printf("%u connections", total);
+	for (i = 0; i < FLOW_N_OUTCOMES; i++) {
+		if (explain->n[i])
+			printf("%s %u %s", total ? ":" : ",", explain->n[i], flow_outcome_word(i));
+		if (explain->n[i])
+			total = 0;
+	}
+	putchar('\n');
+}
+
+static uint64_t last_of(const struct flows *flows)
+{
+	uint64_t last_ns = 0;
+	uint32_t i;
+
+	for (i = 0; i < flows_count(flows); i++) {
+		if (flows_get(flows, i)->last_ns > last_ns)
+			last_ns = flows_get(flows, i)->last_ns;
+	}
+	return last_ns;
+}
+
+static void explain_flow(struct explain *explain, const struct flow *flow)
+{
+	const struct plight plight = { explain->flows, flow, explain->end_ns };
+	const struct advice *advice;
+
+	if (!filter_takes_flow(&explain->filter, flow) ||
+	    !filter_takes_outcome(&explain->filter, flow->outcome))
+		return;
+	explain->n[flow->outcome]++;
+	advice = advice_find(&plight);
+	if (explain->json)
+		print_object(&plight, advice);
+	else
+		print_prose(explain, &plight, advice);
+}
+
+int explain_main(int argc, char **argv)
+{
+	struct explain explain = { .read = NULL };
+	uint32_t i;
+
+	command_parse(&argp, argc, argv, 0, &explain);
+	if (reading_flows(explain.read, &explain.flows))
+		return STATUS_FAILED;
+	explain.end_ns = last_of(explain.flows);
+	explain.width = page_width();
+	if (!explain.width)
+		explain.width = WIDTH_DEFAULT;
+	for (i = 0; i < flows_count(explain.flows); i++)
+		explain_flow(&explain, flows_get(explain.flows, i));
+	if (!explain.json)
+		print_summary(&explain);
+	flows_free(explain.flows);
+	return STATUS_OK;
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The questions that plight.h lists.
+ */
+#include "tools/purecm/plight.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "cm/core.h"
+#include "tools/purecm/field.h"
+
+#define NS_PER_S     1e9
+#define PKEY_DEFAULT 0xffff
+#define SERVICE_IB   0x013f
+
+static bool is_zero(const uint8_t *bytes, size_t n)
+{
+	while (n > 0 && bytes[n - 1] == 0)
+		n--;
+	return n == 0;
+}
+
+static bool same_gid(const struct mad_gid *a, const struct mad_gid *b)
+{
+	return memcmp(a, b, sizeof(*a)) == 0;
+}
+
+/* --- of the request ------------------------------------------------------ */
+
+bool plight_was_asked_for_patience(const struct plight *plight)
+{
+	return flow_seen(plight->flow, CM_ATTR_MRA)->count;
+}
+
+bool plight_has_just_begun(const struct plight *plight)
+{
+	const struct flow *flow = plight->flow;
+	double waited_s = (double)(plight->end_ns - flow->first_ns) / NS_PER_S;
+	unsigned int timeout = flow->is_sidr ? 20 : flow->req.remote_cm_response_timeout;
+
+	return flow->last_ns == flow->first_ns && waited_s < encoded_s(timeout);
+}
+
+static bool has_sent(const struct flow *flow, enum flow_end end)
+{
+	unsigned int i;
+
+	for (i = 0; i < FLOW_MESSAGES; i++) {
+		if (flow->seen[i].count && flow->seen[i].by == end)
+			return true;
+	}
+	return false;
+}
+
+bool plight_peer_speaks(const struct plight *plight)
+{
+	const struct mad_gid *peer = &plight->flow->gid[FLOW_PASSIVE];
+	const struct flow *flow;
+	uint32_t i;
+
+	for (i = 0; i < flows_count(plight->flows); i++) {
+		flow = flows_get(plight->flows, i);
+		if ((same_gid(&flow->gid[FLOW_PASSIVE], peer) && has_sent(flow, FLOW_PASSIVE)) ||
+		    (same_gid(&flow->gid[FLOW_ACTIVE], peer) && has_sent(flow, FLOW_ACTIVE)))
+			return true;
+	}
+	return false;
+}
+
+bool plight_answer_was_late(const struct plight *plight)
+{
+	const struct flow *flow = plight->flow;
+	const struct flow_seen *rej = flow_seen(flow, CM_ATTR_REJ);
+
+	return flow_seen(flow, CM_ATTR_REP)->count ||
+	       (rej->count > 1 && rej->by == FLOW_ACTIVE && rej->last_ns > rej->first_ns);
+}
+
+static bool wants_ip_header(const struct flow *flow)
+{
+	return flow->is_whole && cma_service_is_ip(flow->service_id) &&
+	       flow->service_id >> 16 != SERVICE_IB;
+}
+
+bool plight_has_no_ip_header(const struct plight *plight)
+{
+	return wants_ip_header(plight->flow) && !plight->flow->has_cma;
+}
+
+bool plight_has_foreign_gid(const struct plight *plight)
+{
+	const struct flow *flow = plight->flow;
+
+	if (flow->is_sidr || !flow->is_whole || sighting_lid(&flow->gid[FLOW_ACTIVE]))
+		return false;
+	return !same_gid(&flow->req.primary.local_gid, &flow->gid[FLOW_ACTIVE]) ||
+	       !same_gid(&flow->req.primary.remote_gid, &flow->gid[FLOW_PASSIVE]);
+}
+
+static struct mad_gid gid_of_header(const struct cma_hdr *cma, const uint8_t address[16])
+{
+	struct mad_gid gid = {
+		.raw = {[10] = 0xff, 0xff}
+	};
+
+	if (cma->ip_version == 4)
+		memcpy(gid.raw + 12, address + 12, 4);
+	else
+		memcpy(gid.raw, address, 16);
+	return gid;
+}
+
+/* Where GIDs are made of IP addresses; on InfiniBand they are not. */
+bool plight_has_other_address(const struct plight *plight)
+{
+	const struct flow *flow = plight->flow;
+	struct mad_gid named;
+
+	if (!flow->has_cma || sighting_lid(&flow->gid[FLOW_ACTIVE]))
+		return false;
+	if (flow->cma.ip_version == 4 && !is_zero(flow->gid[FLOW_PASSIVE].raw, 10))
+		return false;
+	named = gid_of_header(&flow->cma, flow->cma.dst_addr);
+	return !same_gid(&named, &flow->gid[FLOW_PASSIVE]);
+}
+
+bool plight_has_other_pkey(const struct plight *plight)
+{
+	const struct flow *flow = plight->flow;
+
+	return flow->is_whole &&
+	       (flow->is_sidr ? flow->sidr_req.pkey : flow->req.pkey) != PKEY_DEFAULT;
+}
+
+/* --- of the answer ------------------------------------------------------- */
+
+/* The queue pair that is refused is of the REQ's sender, or of the REP's. */
+static enum flow_end refused_end(const struct flow *flow)
+{
+	return flow_seen(flow, CM_ATTR_REJ)->by == FLOW_PASSIVE ? FLOW_ACTIVE : FLOW_PASSIVE;
+}
+
+static bool has_queue_pair(const struct flow *flow, const struct mad_gid *gid, uint32_t qpn)
+{
+	return qpn && ((same_gid(&flow->gid[FLOW_ACTIVE], gid) && flow->qpn[FLOW_ACTIVE] == qpn) ||
+		       (same_gid(&flow->gid[FLOW_PASSIVE], gid) && flow->qpn[FLOW_PASSIVE] == qpn));
+}
+
+const struct flow *plight_older(const struct plight *plight)
+{
+	const struct flow *flow = plight->flow, *other;
+	const enum flow_end end = refused_end(flow);
+	uint32_t i;
+
+	for (i = flow->number - 1; i > 0; i--) {
+		other = flows_get(plight->flows, i - 1);
+		if (has_queue_pair(other, &flow->gid[end], flow->qpn[end]) &&
+		    flow_seen(other, CM_ATTR_REP)->count)
+			return other;
+	}
+	return NULL;
+}
+
+bool plight_has_older(const struct plight *plight)
+{
+	return plight_older(plight);
+}
+
+bool plight_has_private_data(const struct plight *plight)
+{
+	const struct cm_rej *rej = &plight->flow->rej;
+
+	return !is_zero(rej->private_data, sizeof(rej->private_data));
+}
+
+bool plight_was_rejected_by_active(const struct plight *plight)
+{
+	return flow_seen(plight->flow, CM_ATTR_REJ)->by == FLOW_ACTIVE;
+}
+
+bool plight_was_established(const struct plight *plight)
+{
+	return flow_seen(plight->flow, CM_ATTR_RTU)->count;
+}
+
+bool plight_dreq_names_other_qpn(const struct plight *plight)
+{
+	const struct flow *flow = plight->flow;
+	const enum flow_end to = (enum flow_end) !flow_seen(flow, CM_ATTR_DREQ)->by;
+
+	return flow->qpn[to] && flow->dreq.remote_qpn != flow->qpn[to];
+}
