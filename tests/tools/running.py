@@ -30,17 +30,27 @@ def capture(name):
     return HERE["captures"] / f"{name}.pcap"
 
 
-def main(doc):
-    """Run the tests of the program that calls, end with 1 if any failed."""
+def broken(result):
+    """Return how many tests failed; one that fails in several of its parts counts once."""
+    return len({case.id().split(" ")[0] for case, _ in result.failures + result.errors})
+
+
+def main(doc, **more):
+    """Run the tests of the program that calls, end with 1 if any failed.
+
+    more: further options that have to be given, name -> type
+    """
     parser = argparse.ArgumentParser(description=doc.split("\n", maxsplit=1)[0])
     parser.add_argument("--purecm", required=True)
     parser.add_argument("--captures", type=Path, required=True)
+    for name, kind in more.items():
+        parser.add_argument("--" + name, type=kind, required=True)
     parser.add_argument("-k", action="append", help="only tests with this in their name")
     HERE.update(vars(parser.parse_args()))
     loader = unittest.TestLoader()
     loader.testNamePatterns = [f"*{word}*" for word in HERE["k"]] if HERE["k"] else None
     result = unittest.TextTestRunner(stream=sys.stdout, verbosity=2).run(
         loader.loadTestsFromModule(sys.modules["__main__"]))
-    failed, skipped = len(result.failures) + len(result.errors), len(result.skipped)
+    failed, skipped = broken(result), len(result.skipped)
     print(f"{result.testsRun - failed - skipped} passed, {failed} failed, {skipped} skipped")
     sys.exit(1 if failed else 0)
