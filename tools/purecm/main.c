@@ -15,6 +15,7 @@ const char *argp_program_version = "purecm " PURECM_VERSION;
 static const struct command commands[] = {
 	{ "trace", "show every message, a line each, a chart or the whole decode", trace_main },
 	{ "explain", "say of each connection what happened, why, and what helps", explain_main },
+	{ "timeline", "draw a capture as a web page", timeline_main },
 };
 /* clang-format on */
 

@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""purecm timeline: what is in the page, and that a browser shows it.
+
+Ends with a line "N passed, N failed, N skipped".
+"""
+from pathlib import Path
+import re
+import shutil
+import struct
+import subprocess
+import tempfile
+import unittest
+import xml.etree.ElementTree as xml
+
+import mads
+from running import capture, main, purecm, text_of
+
+SVG = "{http://www.w3.org/2000/svg}"
+CHROMIUM = next((name for name in ("chromium", "chromium-browser", "google-chrome")
+                 if shutil.which(name)), None)
+
+
+def page_of(*args, **more):
+    return text_of("timeline", "-r", *args, **more)
+
+
+def picture(page):
+    """Return the SVG of a page as an element: it has to be well-formed by itself."""
+    return xml.fromstring(page[page.index("<svg"):page.index("</svg>") + len("</svg>")])
+
+
+def arrows(page, kind="message"):
+    return [group for group in picture(page).iter(SVG + "g")
+            if kind in group.get("class").split()]
+
+
+class Page(unittest.TestCase):
+    def test_every_message_is_an_arrow_and_every_connection_a_lane(self):
+        page = page_of(capture("connect"))
+        self.assertEqual(len(arrows(page)), 10)
+        self.assertEqual(page.count('class="label"'), 2)
+
+    def test_details_come_with_the_pointer(self):
+        tip = arrows(page_of(capture("connect")))[0].find(SVG + "title").text
+        self.assertIn("REQ at 0.000000 s, connection #1", tip)
+        self.assertIn("path_mtu=3 (1024 bytes)", tip)
+
+    def test_repetitions_refusals_and_strays_have_their_colours(self):
+        page = page_of(capture("silent"))
+        self.assertEqual([len(arrows(page, kind)) for kind in ("repeated", "refused", "ignored")],
+                         [1, 2, 2])
+
+    def test_a_wait_is_shaded_and_its_length_is_told(self):
+        gaps = [text.text for text in picture(page_of(capture("silent"))).iter(SVG + "text")
+                if text.get("class") == "gaptext"]
+        self.assertEqual(gaps, ["6.2 s", "1.2 s"])
+
+    def test_filters_choose_what_is_drawn(self):
+        self.assertEqual(len(arrows(page_of(capture("silent"), "-o", "rejected"))), 2)
+
+    def test_arrows_point_from_the_sender_to_the_receiver(self):
+        request, answer = [group.find(SVG + "line") for group in
+                           arrows(page_of(capture("nobody")))]
+        self.assertLess(int(request.get("y1")), int(request.get("y2")))
+        self.assertGreater(int(answer.get("y1")), int(answer.get("y2")))
+
+    def test_the_page_needs_nothing_else(self):
+        page = page_of(capture("connect"))
+        self.assertEqual(re.findall(r"https?://[^\"]+", page), ["http://www.w3.org/2000/svg"])
+        self.assertNotIn("<script", page)
+
+    def test_what_peers_say_is_no_markup(self):
+        rejected = mads.rej(28, data=b"<script>alert(1)</script>")
+        page = page_of("-", stdin=mads.story((0, ">", mads.req()), (0.1, "<", rejected)))
+        self.assertIn("&lt;script&gt;", page)
+        self.assertNotIn("<script", page)
+
+    def test_too_many_messages_are_told(self):
+        told = [(n / 1000, ">", mads.req(comm_id=n + 1)) for n in range(5010)]
+        done = purecm("timeline", "-r", "-", stdin=mads.story(*told))
+        self.assertEqual(done.returncode, 0)
+        self.assertIn(b"only the first 5000 messages", done.stderr)
+
+    def test_an_output_that_cannot_be_written_is_an_error(self):
+        done = purecm("timeline", "-r", capture("connect"), "--output=/nowhere/x.html")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"/nowhere/x.html cannot be written", done.stderr)
+
+
+@unittest.skipUnless(CHROMIUM, "chromium is missing: apt-get install chromium")
+class InABrowser(unittest.TestCase):
+    def setUp(self):
+        self.kept = tempfile.TemporaryDirectory()
+        self.folder = Path(self.kept.name)
+        self.page = self.folder / "page.html"
+        self.assertEqual(
+            purecm("timeline", "-r", capture("silent"), f"--output={self.page}").returncode, 0)
+
+    def tearDown(self):
+        self.kept.cleanup()
+
+    def browse(self, *options):
+        done = subprocess.run(
+            [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+             f"--user-data-dir={self.folder}/profile", *options, self.page.as_uri()],
+            capture_output=True, check=False, timeout=90)
+        self.assertEqual(done.returncode, 0, done.stderr[-2000:])
+        return done.stdout.decode()
+
+    def test_it_is_parsed_as_it_was_written(self):
+        shown = self.browse("--dump-dom")
+        self.assertEqual(shown.count('<g class="message'), 7)
+        self.assertEqual(shown.count("<title>"), 8)
+
+    def test_it_is_painted(self):
+        picture_file = self.folder / "page.png"
+        self.browse("--window-size=1200,500", f"--screenshot={picture_file}")
+        width, height = struct.unpack("!II", picture_file.read_bytes()[16:24])
+        self.assertEqual((width, height), (1200, 500))
+        self.assertGreater(picture_file.stat().st_size, 10000)
+
+
+if __name__ == "__main__":
+    main(__doc__)

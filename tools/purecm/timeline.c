@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * purecm timeline: a web page with a picture of a capture. Connections are swim lanes with a line
+ * for each end, messages are arrows between the two. Called by main.c; timeline_page.c draws.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/purecm/command.h"
+#include "tools/purecm/timeline_page.h"
+
+enum key {
+	KEY_READ = 'r',
+	KEY_OUTPUT = 256, /* -o is --outcome */
+};
+
+struct timeline {
+	const char *read;
+	const char *output;
+	struct filter filter;
+};
+
+static const struct argp_option option_table[] = {
+	{"read",					     KEY_READ, "FILE", 0, "a capture, pcap or pcapng; - for standard input", 0 },
+	{ "output",					    KEY_OUTPUT, "FILE", 0, "the page; - for standard output, as without it", 0 },
+	{ 0},
+};
+
+static error_t parse_option(int key, char *value, struct argp_state *state)
+{
+	struct timeline *timeline = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &timeline->filter;
+		return 0;
+	case KEY_READ:
+		timeline->read = value;
+		return 0;
+	case KEY_OUTPUT:
+		timeline->output = value;
+		return 0;
+	case ARGP_KEY_END:
+		if (!timeline->read)
+			argp_error(state, "-r FILE is missing: a capture to read");
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static const struct argp_child children[] = {
+	{&filter_argp, 0, NULL, 0 },
+	      { 0	  }
+};
+
+static const struct argp argp = {
+	.options = option_table,
+	.parser = parse_option,
+	.children = children,
+	.doc = "Draws connections as swim lanes and messages as arrows, in a page that needs "
+	       "nothing but a browser. Repetitions and gaps are coloured; point at an arrow to "
+	       "see its fields.",
+};
+
+static int write_page(const struct timeline *timeline, const struct story *story)
+{
+	const bool is_stdout = !timeline->output || strcmp(timeline->output, "-") == 0;
+	FILE *out = is_stdout ? stdout : fopen(timeline->output, "w");
+	int err = 0;
+
+	if (!out) {
+		complain("%s cannot be written: %s", timeline->output, strerror(errno));
+		return -EIO;
+	}
+	timeline_page(story, timeline->read, out);
+	if (is_stdout)
+		return 0;
+	if (ferror(out))
+		err = -EIO;
+	if (fclose(out))
+		err = -errno;
+	if (err)
+		complain("%s: not all of it could be written: %s", timeline->output,
+			 strerror(-err));
+	return err;
+}
+
+int timeline_main(int argc, char **argv)
+{
+	struct timeline timeline = { .read = NULL };
+	struct story story;
+	int err;
+
+	command_parse(&argp, argc, argv, 0, &timeline);
+	err = story_read(timeline.read, &timeline.filter, &story);
+	if (err)
+		return STATUS_FAILED;
+	if (story.is_cut)
+		complain("%s: only the first %u messages are drawn; choose connections, see "
+			 "--help",
+			 timeline.read, STORY_MAX);
+	err = write_page(&timeline, &story);
+	story_fini(&story);
+	return err ? STATUS_FAILED : STATUS_OK;
+}

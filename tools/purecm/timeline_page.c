@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Drawing. Time runs to the right, for all connections alike; so that messages which are
+ * microseconds apart can be told apart beside waits of minutes, distances grow with the logarithm
+ * of time. Where nothing is said for a second or more, the wait is shaded and its length written.
+ */
+#include "tools/purecm/timeline_page.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "tools/purecm/advice.h"
+#include "tools/purecm/show.h"
+
+#define NS_PER_S   1e9
+#define GAP_S	   1.0
+#define STEP_PX	   46 /* at least, between one message and the next: a name fits */
+#define DECADE_PX  12
+#define MARGIN_PX  30
+#define TOP_PX	   28
+#define LANE_PX	   96
+#define ACTIVE_PX  30 /* from the top of a lane */
+#define PASSIVE_PX 70
+
+struct page {
+	const struct story *story;
+	FILE *out;
+	double *x;		  /* of each message */
+	uint32_t *lane;		  /* by the flow's number less 1: from 1, 0 for none */
+	const struct flow **flow; /* by lane */
+	uint32_t n_lanes;
+	double width;
+};
+
+static const char *const head =
+	"<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+	"<meta http-equiv=\"Content-Security-Policy\" "
+	"content=\"default-src 'none'; style-src 'unsafe-inline'\">\n";
+
+static const char *const style =
+	"<style>\n"
+	"body { font: 13px sans-serif; margin: 16px; color: #222; background: #fff }\n"
+	"h1 { font-size: 17px }\n"
+	".legend span { display: inline-block; margin-right: 18px }\n"
+	".legend i { display: inline-block; width: 14px; height: 10px; margin-right: 5px }\n"
+	".page { display: flex; overflow-x: auto; border: 1px solid #ccc; margin-top: 12px }\n"
+	".labels { position: sticky; left: 0; flex: none; width: 330px; background: #fff; "
+	"border-right: 1px solid #ccc; z-index: 1 }\n"
+	".label { height: 96px; box-sizing: border-box; padding: 4px 8px; overflow: hidden; border-top: 1px solid #eee }\n"
+	".label b { display: block }\n"
+	".label .failed { color: #b00020 } .label .fine { color: #1b7a3d }\n"
+	"svg { flex: none }\n"
+	".end { stroke: #999 } .lane { stroke: #eee }\n"
+	".gap { fill: #fff3cd } .gaptext { fill: #8a6d00; font-size: 11px; text-anchor: middle }\n"
+	".message line { stroke: #2456a6; stroke-width: 1.6 } .message path { fill: #2456a6 }\n"
+	".message text { font-size: 10px; text-anchor: middle }\n"
+	".repeated line { stroke: #e07b00 } .repeated path { fill: #e07b00 }\n"
+	".refused line { stroke: #b00020 } .refused path { fill: #b00020 }\n"
+	".ignored line { stroke: #999; stroke-dasharray: 4 3 } .ignored path { fill: #999 }\n"
+	".message:hover line { stroke-width: 4 } .message:hover text { font-weight: bold }\n"
+	".time { fill: #666; font-size: 10px; text-anchor: middle }\n"
+	"</style>\n";
+
+static const char *const legend =
+	"<p class=\"legend\"><span><i style=\"background:#2456a6\"></i>message</span>"
+	"<span><i style=\"background:#e07b00\"></i>repeated</span>"
+	"<span><i style=\"background:#b00020\"></i>REJ</span>"
+	"<span><i style=\"background:#999\"></i>ignored by its receiver</span>"
+	"<span><i style=\"background:#fff3cd\"></i>nothing for a second or more</span>"
+	"Times are not to scale. Point at an arrow to see its fields.</p>\n";
+
+static void put_text(const char *text, FILE *out)
+{
+	for (; *text; text++) {
+		switch (*text) {
+		case '<':
+			fputs("&lt;", out);
+			break;
+		case '>':
+			fputs("&gt;", out);
+			break;
+		case '&':
+			fputs("&amp;", out);
+			break;
+		case '"':
+			fputs("&quot;", out);
+			break;
+		default:
+			putc(*text, out);
+		}
+	}
+}
+
+/* --- where it goes ------------------------------------------------------- */
+
+static double gap_s(const struct story *story, uint32_t i)
+{
+	return (double)(int64_t)(story->told[i].time_ns - story->told[i - 1].time_ns) / NS_PER_S;
+}
+
+static void place_messages(struct page *page)
+{
+	double x = MARGIN_PX, us;
+	uint32_t i;
+
+	for (i = 0; i < page->story->count; i++) {
+		if (i > 0) {
+			us = gap_s(page->story, i) * 1e6;
+			x += STEP_PX + (us > 1 ? DECADE_PX * log10(us) : 0);
+		}
+		page->x[i] = x;
+	}
+	page->width = x + MARGIN_PX + STEP_PX;
+}
+
+static void place_lanes(struct page *page)
+{
+	const struct flow *flow;
+	uint32_t i;
+
+	for (i = 0; i < page->story->count; i++) {
+		flow = page->story->told[i].step.flow;
+		if (page->lane[flow->number - 1])
+			continue;
+		page->flow[page->n_lanes++] = flow;
+		page->lane[flow->number - 1] = page->n_lanes;
+	}
+}
+
+static unsigned int lane_y(const struct page *page, const struct flow *flow)
+{
+	return TOP_PX + (page->lane[flow->number - 1] - 1) * LANE_PX;
+}
+
+/* --- lanes --------------------------------------------------------------- */
+
+static void put_label(const struct page *page, const struct flow *flow)
+{
+	const struct plight plight = { page->story->flows, flow, page->story->end_ns };
+	const struct advice *advice = advice_find(&plight);
+	char active[FLOW_WHO_BYTES], passive[FLOW_WHO_BYTES];
+	char *what = NULL;
+	size_t bytes;
+	FILE *text;
+
+	fprintf(page->out, "<div class=\"label\"><b>#%u %s &rarr; %s</b><span class=\"%s\">",
+		flow->number, flow_who(flow, FLOW_ACTIVE, active),
+		flow_who(flow, FLOW_PASSIVE, passive), advice ? "failed" : "fine");
+	put_text(flow_outcome_text(flow->outcome), page->out);
+	fputs("</span><br>", page->out);
+	text = advice ? open_memstream(&what, &bytes) : NULL;
+	if (text) {
+		plight_print(&plight, advice->what, text);
+		fclose(text);
+		put_text(what, page->out);
+	}
+	free(what);
+	fputs("</div>\n", page->out);
+}
+
+static void put_labels(const struct page *page)
+{
+	uint32_t i;
+
+	fprintf(page->out, "<div class=\"labels\"><div style=\"height:%upx\"></div>\n", TOP_PX);
+	for (i = 0; i < page->n_lanes; i++)
+		put_label(page, page->flow[i]);
+	fputs("</div>\n", page->out);
+}
+
+static void put_lane(const struct page *page, const struct flow *flow)
+{
+	static const unsigned int ends[] = { ACTIVE_PX, PASSIVE_PX };
+	const unsigned int y = lane_y(page, flow);
+	size_t i;
+
+	fprintf(page->out, "<line class=\"lane\" x1=\"0\" y1=\"%u\" x2=\"%.0f\" y2=\"%u\"/>\n", y,
+		page->width, y);
+	for (i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+		fprintf(page->out,
+			"<line class=\"end\" x1=\"0\" y1=\"%u\" x2=\"%.0f\" y2=\"%u\"/>\n",
+			y + ends[i], page->width, y + ends[i]);
+}
+
+static void put_gap(const struct page *page, uint32_t i)
+{
+	const double s = gap_s(page->story, i);
+	const double from = page->x[i - 1] + STEP_PX / 2.0, to = page->x[i] - STEP_PX / 2.0;
+
+	if (s < GAP_S)
+		return;
+	fprintf(page->out,
+		"<rect class=\"gap\" x=\"%.0f\" y=\"0\" width=\"%.0f\" height=\"%u\"/>"
+		"<text class=\"gaptext\" x=\"%.0f\" y=\"24\">%.1f s</text>\n",
+		from, to - from, TOP_PX + page->n_lanes * LANE_PX, (from + to) / 2, s);
+}
+
+/* --- messages ------------------------------------------------------------ */
+
+static const char *class_of(const struct told *told)
+{
+	if (told->step.is_stray)
+		return "message ignored";
+	if (told->step.nth > 1)
+		return "message repeated";
+	if (told->attr == CM_ATTR_REJ ||
+	    (told->attr == CM_ATTR_SIDR_REP && told->step.flow->outcome == FLOW_REJECTED))
+		return "message refused";
+	return "message";
+}
+
+static void put_tip(const struct page *page, const struct told *told)
+{
+	const double at_s = (double)(int64_t)(told->time_ns - page->story->told[0].time_ns) /
+			    NS_PER_S;
+
+	fprintf(page->out, "<title>%s at %.6f s, connection #%u", cm_msg_layout(told->attr)->name,
+		at_s, told->step.flow->number);
+	if (told->step.nth > 1)
+		fprintf(page->out, ", repeated: number %u", told->step.nth);
+	if (told->step.is_stray)
+		fputs(", ignored", page->out);
+	if (!told->step.flow->is_sidr)
+		fprintf(page->out, "\n%s | %s", cm_state_str(told->step.state[FLOW_ACTIVE]),
+			cm_state_str(told->step.state[FLOW_PASSIVE]));
+	putc('\n', page->out);
+	put_text(told->brief ? told->brief : "", page->out);
+	fputs("</title>", page->out);
+}
+
+static void put_message(const struct page *page, uint32_t i)
+{
+	const struct told *told = &page->story->told[i];
+	const unsigned int y = lane_y(page, told->step.flow);
+	const bool down = told->step.from == FLOW_ACTIVE;
+	const unsigned int from = y + (down ? ACTIVE_PX : PASSIVE_PX);
+	const unsigned int to = y + (down ? PASSIVE_PX : ACTIVE_PX);
+	const double x = page->x[i], tip = x + 8;
+
+	fprintf(page->out, "<g class=\"%s\">", class_of(told));
+	put_tip(page, told);
+	fprintf(page->out, "<line x1=\"%.0f\" y1=\"%u\" x2=\"%.0f\" y2=\"%u\"/>", x, from, tip, to);
+	fprintf(page->out, "<path d=\"M%.0f %u l-6 %d l7 -1z\"/>", tip, to, down ? -8 : 9);
+	fprintf(page->out, "<text x=\"%.0f\" y=\"%u\">%s</text></g>\n", x + 4,
+		down ? from - 5 : from + 13, cm_msg_layout(told->attr)->name);
+}
+
+static void put_time(const struct page *page, uint32_t i)
+{
+	const double s =
+		(double)(int64_t)(page->story->told[i].time_ns - page->story->told[0].time_ns) /
+		NS_PER_S;
+
+	fprintf(page->out, "<text class=\"time\" x=\"%.0f\" y=\"12\">%.3f</text>\n", page->x[i], s);
+}
+
+static void put_picture(const struct page *page)
+{
+	uint32_t i;
+
+	fprintf(page->out,
+		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%u\">\n",
+		page->width, TOP_PX + page->n_lanes * LANE_PX + 4);
+	for (i = 1; i < page->story->count; i++)
+		put_gap(page, i);
+	for (i = 0; i < page->n_lanes; i++)
+		put_lane(page, page->flow[i]);
+	for (i = 0; i < page->story->count; i++) {
+		put_time(page, i);
+		put_message(page, i);
+	}
+	fputs("</svg>\n", page->out);
+}
+
+void timeline_page(const struct story *story, const char *title, FILE *out)
+{
+	const size_t n_flows = flows_count(story->flows);
+	struct page page = { .story = story, .out = out };
+
+	page.x = calloc(story->count + 1, sizeof(*page.x));
+	page.lane = calloc(n_flows + 1, sizeof(*page.lane));
+	page.flow = calloc(n_flows + 1, sizeof(*page.flow));
+	if (page.x && page.lane && page.flow) {
+		place_messages(&page);
+		place_lanes(&page);
+		fprintf(out, "%s<title>purecm: ", head);
+		put_text(title, out);
+		fprintf(out, "</title>\n%s</head><body>\n<h1>", style);
+		put_text(title, out);
+		fprintf(out, ": %u connections, %u messages</h1>\n%s<div class=\"page\">\n",
+			page.n_lanes, story->count, legend);
+		put_labels(&page);
+		put_picture(&page);
+		fputs("</div></body></html>\n", out);
+	}
+	free(page.x);
+	free(page.lane);
+	free(page.flow);
+}
