@@ -25,6 +25,7 @@ struct command {
 
 /* The subcommands, a file each. */
 int explain_main(int argc, char **argv);
+int run_main(int argc, char **argv);
 int timeline_main(int argc, char **argv);
 int trace_main(int argc, char **argv);
 

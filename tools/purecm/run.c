@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * purecm run: a program over purecm's librdmacm, whatever it was linked with. Called by main.c;
+ * becomes the program.
+ *
+ * The library is preloaded. As it has the name that programs ask for, librdmacm.so.1, the dynamic
+ * linker takes it for theirs, before it looks at any path that the program was built with.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/purecm/command.h"
+#include "tools/purecm/run_program.h"
+
+#define STATUS_CANNOT_RUN 126 /* as a shell has it */
+#define STATUS_NOT_FOUND  127
+#define ENV_BYTES	  (2 * PATH_MAX)
+
+enum key {
+	KEY_TRACE = 't',
+	KEY_WARN = 'w',
+	KEY_INLINE = 'i',
+	KEY_LIBRARY = 'l',
+	KEY_SOCKET = 's',
+};
+
+struct run {
+	const char *library;
+	char **program;
+};
+
+/* What an option sets for the program. */
+static const struct {
+	int key;
+	const char *variable;
+	const char *value; /* NULL: the option's */
+} settings[] = {
+	{KEY_TRACE,   "PURECM_LOG",	   "debug" },
+	{ KEY_WARN,   "PURECM_LOG",	  "warn"	 },
+	{ KEY_INLINE, "PURECM_PORTD",  "inline"},
+	{ KEY_SOCKET, "PURECM_SOCKET", NULL    },
+};
+
+static const struct argp_option option_table[] = {
+	{"trace",						      KEY_TRACE, NULL, 0, "every message and every change of state on standard error",
+	  0 },
+	{ "warn",							KEY_WARN, NULL, 0, "on standard error what is wrong and what mends it", 0 },
+	{ "inline", KEY_INLINE, NULL, 0,
+	  "without cmportd: the program owns the ports, alone on this host", 0 },
+	{ "socket",							   KEY_SOCKET, "PATH", 0, "of the cmportd to use", 0 },
+	{ "library",KEY_LIBRARY, "FILE", 0, "instead of the librdmacm.so.1 installed with this",
+	  0 },
+	{ 0							  },
+};
+
+static bool set(int key, const char *value)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
+		if (settings[i].key == key) {
+			setenv(settings[i].variable, settings[i].value ? settings[i].value : value,
+			       1);
+			return true;
+		}
+	}
+	return false;
+}
+
+static error_t parse_option(int key, char *value, struct argp_state *state)
+{
+	struct run *run = state->input;
+
+	switch (key) {
+	case KEY_LIBRARY:
+		run->library = value;
+		return 0;
+	case ARGP_KEY_ARGS:
+		run->program = state->argv + state->next;
+		return 0;
+	case ARGP_KEY_NO_ARGS:
+		argp_error(state, "which program?");
+		return 0;
+	}
+	return set(key, value) ? 0 : ARGP_ERR_UNKNOWN;
+}
+
+static const struct argp argp = {
+	.options = option_table,
+	.parser = parse_option,
+	.args_doc = "-- PROGRAM [ARGUMENT...]",
+	.doc = "Runs a program over purecm instead of the kernel's connection manager. The exit "
+	       "status is the program's.",
+};
+
+/* What the caller preloads comes after ours. */
+static int preload(const char *library)
+{
+	const char *others = getenv("LD_PRELOAD");
+	char value[ENV_BYTES];
+	int n;
+
+	if (strpbrk(library, " :")) {
+		complain("%s: a path with blanks or colons cannot be preloaded", library);
+		return -EINVAL;
+	}
+	n = snprintf(value, sizeof(value), "%s%s%s", library, others && *others ? ":" : "",
+		     others ? others : "");
+	if (n >= (int)sizeof(value))
+		return -ENAMETOOLONG;
+	return setenv("LD_PRELOAD", value, 1) ? -errno : 0;
+}
+
+int run_main(int argc, char **argv)
+{
+	struct run run = { .library = NULL };
+	char library[PATH_MAX];
+	int err;
+
+	command_parse(&argp, argc, argv, ARGP_IN_ORDER, &run);
+	if (run_find_library(run.library, library) || preload(library))
+		return STATUS_FAILED;
+	if (run_check_program(run.program[0]))
+		return STATUS_CANNOT_RUN;
+	execvp(run.program[0], run.program);
+	err = errno;
+	complain("%s: %s", run.program[0], strerror(err));
+	return err == ENOENT ? STATUS_NOT_FOUND : STATUS_CANNOT_RUN;
+}
