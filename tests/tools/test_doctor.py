@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""purecm doctor on this host, whatever it has: form, statuses, packet filters, addresses.
+
+What it says of devices is tested in the lab, doctor_lab.py. Ends with a line "N passed, N failed,
+N skipped".
+"""
+import json
+import os
+from pathlib import Path
+import tempfile
+import unittest
+
+from running import main, purecm
+
+CHECKS = ["devices", "ports", "GIDs", "MTU", "pkeys", "SM", "umad", "CM class", "cmportd",
+          "library", "firewall", "namespaces", "limits"]
+STEPS = ["address", "route", "interface", "source GID", "neighbour"]
+
+CHAIN = "table inet filter {\n\tchain input {\n\t\ttype filter hook input priority 0; policy %s;\n"
+ACCEPTS = "\t\tudp dport 4791 accept\n"
+
+
+def doctor(*args, **more):
+    """Return the exit status and what each check found, by name."""
+    done = purecm("doctor", "--json", *args, **more)
+    said = [json.loads(line) for line in done.stdout.decode().splitlines()]
+    return done.returncode, {check["check"]: check for check in said}
+
+
+class Form(unittest.TestCase):
+    def test_the_checks_come_in_order(self):
+        self.assertEqual(list(doctor()[1]), CHECKS)
+        self.assertEqual(list(doctor("192.0.2.1")[1]), CHECKS + STEPS)
+
+    def test_the_status_tells_whether_anything_is_bad(self):
+        status, said = doctor()
+        bad = [name for name, check in said.items() if check["verdict"] == "bad"]
+        self.assertEqual(status, 1 if bad else 0)
+
+    def test_what_is_not_well_has_a_remedy(self):
+        for check in doctor("192.0.2.1")[1].values():
+            self.assertEqual("remedy" in check, check["verdict"] in ("bad", "note"), check)
+
+    def test_prose_says_the_same(self):
+        text = purecm("doctor").stdout.decode()
+        for name, check in doctor()[1].items():
+            self.assertIn(f"{name:14}{check['text'][:20]}", text)
+
+    def test_lines_fit_a_narrow_terminal(self):
+        text = purecm("doctor", "192.0.2.1", env={"COLUMNS": "60"}).stdout.decode()
+        self.assertLessEqual(max(len(line) for line in text.splitlines()), 62)
+
+    def test_two_addresses_are_one_too_many(self):
+        self.assertEqual(purecm("doctor", "192.0.2.1", "192.0.2.2").returncode, 2)
+
+
+class Firewall(unittest.TestCase):
+    def verdict(self, rules, status=0):
+        """Return what is said of the rules that a program nft prints."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder)
+            (path / "rules").write_text(rules, encoding="utf-8")
+            for name, shows in (("nft", rules), ("iptables-save", "")):
+                (path / name).write_text(
+                    f"#!/bin/sh\n{f'cat {folder}/rules' if shows else ':'}\nexit {status}\n",
+                    encoding="utf-8")
+                (path / name).chmod(0o755)
+            path_of_all = f"{folder}:{os.environ['PATH']}"
+            return doctor(env={"PATH": path_of_all})[1]["firewall"]["verdict"]
+
+    def test_no_rules_are_in_nobodys_way(self):
+        self.assertEqual(self.verdict(""), "ok")
+
+    def test_a_rule_against_roce(self):
+        self.assertEqual(self.verdict("\t\tudp dport 4791 counter drop\n"), "bad")
+
+    def test_what_is_not_accepted_is_dropped(self):
+        self.assertEqual(self.verdict(CHAIN % "drop"), "bad")
+        self.assertEqual(self.verdict(CHAIN % "accept" + "\t\tdrop\n"), "bad")
+        self.assertEqual(self.verdict(":INPUT DROP [0:0]\n"), "bad")
+        self.assertEqual(self.verdict("-A INPUT -j REJECT --reject-with x\n"), "bad")
+
+    def test_what_is_accepted_is_let_in(self):
+        self.assertEqual(self.verdict(CHAIN % "drop" + ACCEPTS), "ok")
+        self.assertEqual(self.verdict(CHAIN % "accept"), "ok")
+
+    def test_who_may_not_ask_is_told(self):
+        self.assertEqual(self.verdict("", status=1), "note")
+
+
+class Addresses(unittest.TestCase):
+    def step(self, address, name="address"):
+        return doctor(address)[1][name]
+
+    def test_loopback_is_no_address_for_rdma(self):
+        self.assertIn("no loopback", self.step("127.0.0.1")["text"])
+        self.assertIn("no loopback", self.step("::1")["text"])
+
+    def test_link_local_wants_its_interface(self):
+        self.assertIn("on which interface", self.step("fe80::1")["text"])
+
+    def test_a_name_that_is_none(self):
+        self.assertEqual(self.step("no.such.name.invalid")["verdict"], "bad")
+
+    def test_the_steps_after_one_that_failed_are_skipped(self):
+        said = doctor("127.0.0.1")[1]
+        self.assertEqual({said[name]["verdict"] for name in STEPS[1:]}, {"skipped"})
+
+
+if __name__ == "__main__":
+    main(__doc__)

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Checks of what surrounds RDMA on this host: packet filters, namespaces, limits. Part of
+ * checkup.h.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/purecm/checkup.h"
+
+#define ROCE_PORT      "4791"
+#define LINE_BYTES     512
+#define MEMLOCK_WANTED (64ull << 20)
+#define FILES_WANTED   1024
+#define NETNS_MODE     "/sys/module/ib_core/parameters/netns_mode"
+
+/* --- packet filters ------------------------------------------------------ */
+
+/* What a list of rules says, read line by line. */
+struct rules {
+	bool drops_roce;
+	bool accepts_roce;
+	bool drops_rest;
+};
+
+static bool has_word(const char *line, const char *const *words)
+{
+	for (; *words; words++) {
+		if (strstr(line, *words))
+			return true;
+	}
+	return false;
+}
+
+/* A rule without a condition. */
+static bool is_for_all(const char *line)
+{
+	static const char *const rules[] = { "drop", "reject", "-A INPUT -j ", "-A OUTPUT -j ",
+					     NULL };
+	size_t i;
+
+	for (i = 0; rules[i]; i++) {
+		if (strncmp(line, rules[i], strlen(rules[i])) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void take_rule(const char *line, struct rules *rules)
+{
+	static const char *const refuse[] = { "drop", "reject", "DROP", "REJECT", NULL };
+	static const char *const let_in[] = { "accept", "ACCEPT", NULL };
+	static const char *const chains[] = { "hook input", "hook output", ":INPUT", ":OUTPUT",
+					      NULL };
+
+	line += strspn(line, " \t");
+	if (strstr(line, ROCE_PORT)) {
+		rules->drops_roce |= has_word(line, refuse);
+		rules->accepts_roce |= has_word(line, let_in);
+	} else if (has_word(line, chains) || is_for_all(line)) {
+		rules->drops_rest |= has_word(line, refuse);
+	}
+}
+
+/* Return: whether the program could be asked. */
+static bool ask_filter(const char *command, struct rules *rules)
+{
+	FILE *list = popen(command, "re");
+	char line[LINE_BYTES];
+
+	if (!list)
+		return false;
+	while (fgets(line, sizeof(line), list))
+		take_rule(line, rules);
+	return pclose(list) == 0;
+}
+
+void check_firewall(struct checkup *checkup, struct finding *finding)
+{
+	static const char path[] = "PATH=$PATH:/usr/sbin:/sbin ";
+	struct rules rules = { 0 };
+	char nft[64], iptables[96];
+	bool asked;
+
+	(void)checkup;
+	snprintf(nft, sizeof(nft), "%snft list ruleset 2>/dev/null", path);
+	snprintf(iptables, sizeof(iptables), "%siptables-save 2>/dev/null", path);
+	asked = ask_filter(nft, &rules);
+	asked = ask_filter(iptables, &rules) || asked;
+	if (!asked)
+		found(finding, VERDICT_NOTE,
+		      "cannot be told: neither nft nor iptables-save "
+		      "answers this user");
+	else if (rules.drops_roce)
+		found(finding, VERDICT_BAD, "a rule refuses UDP port " ROCE_PORT);
+	else if (rules.drops_rest && !rules.accepts_roce)
+		found(finding, VERDICT_BAD,
+		      "what no rule accepts is dropped, and none accepts "
+		      "UDP port " ROCE_PORT);
+	else
+		found(finding, VERDICT_OK, "no rule of this host is in the way of UDP port %s",
+		      ROCE_PORT);
+}
+
+/* --- namespaces ---------------------------------------------------------- */
+
+static bool is_in_first_netns(void)
+{
+	struct stat ours, first;
+
+	/* Who may not look at process 1 is given the benefit of the doubt. */
+	if (stat("/proc/self/ns/net", &ours) || stat("/proc/1/ns/net", &first))
+		return true;
+	return ours.st_ino == first.st_ino;
+}
+
+static bool is_exclusive(void)
+{
+	FILE *file = fopen(NETNS_MODE, "re");
+	int mode = 'Y';
+
+	if (file) {
+		mode = getc(file);
+		fclose(file);
+	}
+	return mode == 'N';
+}
+
+void check_namespaces(struct checkup *checkup, struct finding *finding)
+{
+	unsigned int i;
+
+	if (is_in_first_netns())
+		found(finding, VERDICT_OK, "the network namespace is that of process 1");
+	else
+		found(finding, VERDICT_NOTE, "the network namespace is one of its own");
+	if (is_exclusive())
+		found(finding, VERDICT_NOTE, "RDMA devices belong to one namespace each");
+	for (i = 0; i < checkup->n_ports && !is_in_first_netns(); i++) {
+		if (strncmp(checkup->port[i].device, "rxe", 3) == 0)
+			found(finding, VERDICT_NOTE,
+			      "%s may be a soft-RoCE device, which works in "
+			      "the first namespace only on older kernels",
+			      checkup->port[i].device);
+	}
+}
+
+/* --- limits -------------------------------------------------------------- */
+
+void check_limits(struct checkup *checkup, struct finding *finding)
+{
+	struct rlimit memory, files;
+
+	(void)checkup;
+	if (getrlimit(RLIMIT_MEMLOCK, &memory) || getrlimit(RLIMIT_NOFILE, &files)) {
+		found(finding, VERDICT_NOTE, "cannot be told: %s", strerror(errno));
+		return;
+	}
+	if (memory.rlim_cur == RLIM_INFINITY || geteuid() == 0)
+		found(finding, VERDICT_OK, "memory may be locked without limit");
+	else
+		found(finding, memory.rlim_cur < MEMLOCK_WANTED ? VERDICT_NOTE : VERDICT_OK,
+		      "%llu KiB of memory may be locked",
+		      (unsigned long long)memory.rlim_cur >> 10);
+	found(finding, files.rlim_cur < FILES_WANTED ? VERDICT_NOTE : VERDICT_OK,
+	      "%llu descriptors may be open", (unsigned long long)files.rlim_cur);
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Checks of who manages connections on this host: umad, the CM class of each port, cmportd, and
+ * the library that programs get. Part of checkup.h.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "mad/umad_owner.h"
+#include "portd/place.h"
+#include "tools/purecm/checkup.h"
+#include "tools/purecm/run_program.h"
+
+static bool is_served(char path[PLACE_PATH_BYTES])
+{
+	return !place_path(path) && place_is_served(path);
+}
+
+static void check_node(const struct check_port *port, bool served, struct finding *finding)
+{
+	char node[UMAD_NODE_BYTES], path[sizeof(node) + 32];
+	struct umad_owner who;
+	int err = umad_find_node(port->device, port->port_num, node, &who);
+
+	if (err) {
+		found(finding, VERDICT_BAD, "%s", who.what);
+		found_remedy(finding, "%s", who.remedy);
+		return;
+	}
+	snprintf(path, sizeof(path), "%s/%s", umad_places.dev, node);
+	if (!access(path, R_OK | W_OK))
+		found(finding, VERDICT_OK, "%s may be opened", path);
+	else if (served)
+		found(finding, VERDICT_OK, "%s may not be opened, but cmportd does it for us",
+		      path);
+	else
+		found(finding, VERDICT_BAD, "%s may not be opened: %s", path, strerror(errno));
+}
+
+void check_umad(struct checkup *checkup, struct finding *finding)
+{
+	char path[PLACE_PATH_BYTES];
+	bool served = is_served(path);
+	unsigned int i;
+
+	for (i = 0; i < checkup->n_ports; i++)
+		check_node(&checkup->port[i], served, finding);
+	if (!finding->text[0])
+		found(finding, VERDICT_SKIP, "without a port there is none");
+}
+
+/* To take the class, for a moment, is the only way to learn whether it can be had. */
+static void check_owner(const struct check_port *port, bool served, struct finding *finding)
+{
+	struct mad_port *mad_port;
+	struct umad_owner who;
+	int err = umad_port_open(port->device, port->port_num, &mad_port, &who);
+
+	if (!err) {
+		mad_port_close(mad_port);
+		found(finding, VERDICT_OK, "that of %s/%u is free", port->device, port->port_num);
+	} else if (err == -EADDRINUSE && served && strstr(who.what, "cmportd")) {
+		found(finding, VERDICT_OK, "that of %s/%u is cmportd's", port->device,
+		      port->port_num);
+	} else if (err == -EADDRINUSE && served && geteuid() != 0) {
+		found(finding, VERDICT_OK, "that of %s/%u is taken, and cmportd runs", port->device,
+		      port->port_num);
+	} else if (err == -EACCES) {
+		found(finding, served ? VERDICT_OK : VERDICT_NOTE,
+		      "that of %s/%u: not to be told by this user", port->device, port->port_num);
+	} else {
+		found(finding, VERDICT_BAD, "that of %s/%u is not to be had: %s", port->device,
+		      port->port_num, who.what);
+		found_remedy(finding, "%s", who.remedy);
+	}
+}
+
+void check_manager(struct checkup *checkup, struct finding *finding)
+{
+	char path[PLACE_PATH_BYTES];
+	bool served = is_served(path);
+	unsigned int i;
+
+	for (i = 0; i < checkup->n_ports; i++)
+		check_owner(&checkup->port[i], served, finding);
+	if (!finding->text[0])
+		found(finding, VERDICT_SKIP, "without a port there is none");
+}
+
+void check_cmportd(struct checkup *checkup, struct finding *finding)
+{
+	char path[PLACE_PATH_BYTES];
+
+	(void)checkup;
+	if (place_path(path)) {
+		found(finding, VERDICT_BAD, "PURECM_SOCKET is no path of a socket");
+		found_remedy(finding, "unset PURECM_SOCKET");
+	} else if (place_is_served(path)) {
+		found(finding, VERDICT_OK, "serves %s", path);
+	} else if (!access(path, F_OK) && access(path, W_OK)) {
+		found(finding, VERDICT_BAD, "%s may not be connected to: %s", path,
+		      strerror(errno));
+	} else {
+		found(finding, VERDICT_OK, "does not run; the first program starts it at %s", path);
+	}
+}
+
+/* Which file the dynamic linker finds by the name that programs ask for. */
+static bool find_default(char ret[PATH_MAX])
+{
+	void *library = dlopen("librdmacm.so.1", RTLD_LAZY | RTLD_LOCAL);
+	struct link_map *map;
+	bool is_found = library && !dlinfo(library, RTLD_DI_LINKMAP, &map);
+
+	if (is_found)
+		snprintf(ret, PATH_MAX, "%s", map->l_name);
+	return is_found;
+}
+
+void check_library(struct checkup *checkup, struct finding *finding)
+{
+	char path[PATH_MAX];
+
+	(void)checkup;
+	if (!find_default(path))
+		found(finding, VERDICT_NOTE, "there is no librdmacm.so.1 by default");
+	else if (run_is_purecm(path))
+		found(finding, VERDICT_OK, "programs get purecm's, %s", path);
+	else
+		found(finding, VERDICT_NOTE, "programs get the stock library, %s, by default",
+		      path);
+}

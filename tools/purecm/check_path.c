@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The way to an address, as rdma_resolve_addr() goes it: step by step, each with what the one
+ * before has found. Part of checkup.h.
+ */
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "tools/purecm/checkup.h"
+
+#define LOOK_AGAIN_MS 50
+#define LOOKS	      60 /* 3 s in all: as often as the kernel asks */
+#define NS_PER_MS     1000000
+
+/* addr_str() without the port. */
+static const char *ip_str(const union addr *addr, char buf[ADDR_STR_BYTES])
+{
+	char *colon;
+
+	addr_str(addr, buf);
+	colon = strrchr(buf, ':');
+	if (colon)
+		*colon = '\0';
+	return buf;
+}
+
+void check_address(struct checkup *checkup, struct finding *finding)
+{
+	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
+	struct addrinfo *list;
+	char text[ADDR_STR_BYTES];
+	int err = getaddrinfo(checkup->target, NULL, &hints, &list);
+
+	if (err) {
+		found(finding, VERDICT_BAD, "%s: %s", checkup->target, gai_strerror(err));
+		return;
+	}
+	checkup->has_dst = !addr_copy(list->ai_addr, &checkup->dst);
+	freeaddrinfo(list);
+	if (!checkup->has_dst)
+		found(finding, VERDICT_BAD, "%s is neither IPv4 nor IPv6", checkup->target);
+	else if (addr_is_any(&checkup->dst))
+		found(finding, VERDICT_BAD, "%s is on no interface; RDMA has no loopback address",
+		      ip_str(&checkup->dst, text));
+	else if (addr_is_link_local(&checkup->dst) && !addr_scope(&checkup->dst))
+		found(finding, VERDICT_BAD, "%s is link-local and does not say on which interface",
+		      ip_str(&checkup->dst, text));
+	else
+		found(finding, VERDICT_OK, "%s", ip_str(&checkup->dst, text));
+	checkup->has_dst = finding->verdict == VERDICT_OK;
+}
+
+void check_route(struct checkup *checkup, struct finding *finding)
+{
+	char src[ADDR_STR_BYTES], hop[ADDR_STR_BYTES];
+	int err;
+
+	if (!checkup->has_dst) {
+		found(finding, VERDICT_SKIP, "without an address there is none");
+		return;
+	}
+	err = net_route_lookup(&checkup->dst, NULL, 0, &checkup->route);
+	if (err) {
+		found(finding, VERDICT_BAD, "there is none: %s", strerror(-err));
+		return;
+	}
+	checkup->has_route = true;
+	found(finding, VERDICT_OK, "from %s", ip_str(&checkup->route.src, src));
+	if (checkup->route.local)
+		found(finding, VERDICT_OK, "it is an address of this host");
+	else if (checkup->route.gateway)
+		found(finding, VERDICT_OK, "by the gateway %s",
+		      ip_str(&checkup->route.next_hop, hop));
+	else
+		found(finding, VERDICT_OK, "directly");
+}
+
+void check_interface(struct checkup *checkup, struct finding *finding)
+{
+	int err;
+
+	if (!checkup->has_route) {
+		found(finding, VERDICT_SKIP, "without a route there is none");
+		return;
+	}
+	err = net_iface_get(checkup->route.ifindex, &checkup->iface);
+	if (err) {
+		found(finding, VERDICT_BAD, "number %u: %s", checkup->route.ifindex,
+		      strerror(-err));
+		return;
+	}
+	checkup->has_iface = true;
+	found(finding, checkup->iface.up ? VERDICT_OK : VERDICT_BAD, "%s is %s, mtu %u",
+	      checkup->iface.name, checkup->iface.up ? "up" : "down", checkup->iface.mtu);
+	if (!checkup->iface.up)
+		found_remedy(finding, "ip link set %s up", checkup->iface.name);
+}
+
+void check_source_gid(struct checkup *checkup, struct finding *finding)
+{
+	static const char *const types[] = {
+		[IBV_GID_TYPE_IB] = "InfiniBand",
+		[IBV_GID_TYPE_ROCE_V1] = "RoCE v1",
+		[IBV_GID_TYPE_ROCE_V2] = "RoCE v2",
+	};
+	char src[ADDR_STR_BYTES];
+	int err;
+
+	if (!checkup->has_iface) {
+		found(finding, VERDICT_SKIP, "without an interface there is none");
+		return;
+	}
+	err = gid_find(checkup->verbs, checkup->n_verbs, &checkup->route.src,
+		       checkup->route.ifindex, &checkup->gid);
+	if (err) {
+		found(finding, VERDICT_BAD, "no active port has a GID for %s on %s",
+		      ip_str(&checkup->route.src, src), checkup->iface.name);
+		found_remedy(finding,
+			     "rdma link show; for an interface without an RDMA device: "
+			     "modprobe rdma_rxe && rdma link add rxe0 type rxe netdev %s",
+			     checkup->iface.name);
+		return;
+	}
+	checkup->has_gid = true;
+	found(finding, VERDICT_OK, "%s/%u, GID index %u, %s",
+	      ibv_get_device_name(checkup->gid.verbs->device), checkup->gid.port_num,
+	      checkup->gid.gid_index, types[checkup->gid.type]);
+}
+
+/* The kernel asks as often as it sees fit; its answer is waited for. */
+static enum net_neigh wait_for_neighbour(const struct net_route *route)
+{
+	const struct timespec wait = { .tv_nsec = LOOK_AGAIN_MS * NS_PER_MS };
+	enum net_neigh state = net_neigh_state(route);
+	unsigned int looks;
+
+	if (state != NET_NEIGH_KNOWN)
+		net_neigh_ask(route);
+	for (looks = 0; state != NET_NEIGH_KNOWN && looks < LOOKS; looks++) {
+		nanosleep(&wait, NULL);
+		state = net_neigh_state(route);
+		if (state == NET_NEIGH_FAILED)
+			break;
+	}
+	return state;
+}
+
+void check_neighbour(struct checkup *checkup, struct finding *finding)
+{
+	char hop[ADDR_STR_BYTES];
+
+	if (!checkup->has_route) {
+		found(finding, VERDICT_SKIP, "without a route there is none");
+		return;
+	}
+	ip_str(&checkup->route.next_hop, hop);
+	if (checkup->route.local)
+		found(finding, VERDICT_OK, "none is needed");
+	else if (wait_for_neighbour(&checkup->route) == NET_NEIGH_KNOWN)
+		found(finding, VERDICT_OK, "the link address of %s is known", hop);
+	else
+		found(finding, VERDICT_BAD, "%s does not answer to ARP or neighbour discovery",
+		      hop);
+}

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * purecm doctor: everything that must be right on this host, in order, and the way to an address.
+ * Called by main.c.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/purecm/checkup.h"
+#include "tools/purecm/command.h"
+#include "tools/purecm/field.h"
+#include "tools/purecm/page.h"
+
+#define NAME_COLUMNS 14
+#define INDENT	     (5 + NAME_COLUMNS)
+#define KEY_JSON     'j'
+
+struct check {
+	const char *name;
+	check_function *run;
+	const char *remedy;
+};
+
+/* clang-format off */
+static const struct check host_checks[] = {
+	{ "devices", check_devices,
+	  "Load the device's driver. On any network interface: modprobe rdma_rxe && rdma link add rxe0 type rxe netdev INTERFACE" },
+	{ "ports", check_ports,
+	  "ip link set INTERFACE up; see `rdma link` for which interface belongs to which device" },
+	{ "GIDs", check_gids,
+	  "Give the interface of the port an IP address: ip addr add ADDRESS/PREFIX dev INTERFACE" },
+	{ "MTU", check_mtu,
+	  "ip link set INTERFACE mtu 9000 at both ends and in between: RoCE takes 96 bytes of it, and then a power of two" },
+	{ "pkeys", check_pkeys,
+	  "Let the subnet manager put the port into the default partition" },
+	{ "SM", check_subnet_manager,
+	  "Start a subnet manager on the fabric: systemctl start opensm" },
+	{ "umad", check_umad,
+	  "modprobe ib_umad; open it to root or run cmportd as root, which serves all users" },
+	{ "CM class", check_manager,
+	  "modprobe -r rdma_ucm rdma_cm ib_cm" },
+	{ "cmportd", check_cmportd,
+	  "systemctl enable --now cmportd.socket; see cmportd(8)" },
+	{ "library", check_library,
+	  "purecm run -- PROGRAM; or install purecm and run ldconfig" },
+	{ "firewall", check_firewall,
+	  "Let UDP port 4791 in and out: nft insert rule inet filter input udp dport 4791 accept" },
+	{ "namespaces", check_namespaces,
+	  "rdma system show; rdma system set netns shared, or rdma dev set DEVICE netns NAME" },
+	{ "limits", check_limits,
+	  "ulimit -l unlimited; ulimit -n 65536; for services LimitMEMLOCK= and LimitNOFILE=" },
+};
+
+static const struct check path_checks[] = {
+	{ "address", check_address,
+	  "Name a host, an IPv4 or an IPv6 address; link-local ones with their interface: fe80::1%eth0" },
+	{ "route", check_route,
+	  "ip route get ADDRESS; ip route add ADDRESS/PREFIX dev INTERFACE" },
+	{ "interface", check_interface,
+	  "ip link show; ip link set INTERFACE up" },
+	{ "source GID", check_source_gid,
+	  "rdma link show" },
+	{ "neighbour", check_neighbour,
+	  "Is the host up, in the same VLAN, and does it answer to ping? ip neigh show" },
+};
+/* clang-format on */
+
+struct doctor {
+	const char *target;
+	bool json;
+	unsigned int width;
+	unsigned int n_bad;
+};
+
+static const struct argp_option option_table[] = {
+	{"json", KEY_JSON, NULL, 0, "an object a line", 0 },
+	{ 0 },
+};
+
+static error_t parse_option(int key, char *value, struct argp_state *state)
+{
+	struct doctor *doctor = state->input;
+
+	switch (key) {
+	case KEY_JSON:
+		doctor->json = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (doctor->target)
+			argp_error(state, "one address at a time");
+		doctor->target = value;
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static const struct argp argp = {
+	.options = option_table,
+	.parser = parse_option,
+	.args_doc = "[ADDRESS]",
+	.doc = "Tests in order what RDMA connections need on this host and says what mends it; "
+	       "with an address, also the way there: route, interface, GID, neighbour.\v"
+	       "The exit status is 0 if it would work, and 1 if it would not.",
+};
+
+static const char *const verdict_words[] = {
+	[VERDICT_OK] = "ok",
+	[VERDICT_NOTE] = "note",
+	[VERDICT_BAD] = "BAD",
+	[VERDICT_SKIP] = "-",
+};
+
+static const char *remedy_of(const struct check *check, const struct finding *finding)
+{
+	if (finding->verdict == VERDICT_OK || finding->verdict == VERDICT_SKIP)
+		return NULL;
+	return finding->remedy[0] ? finding->remedy : check->remedy;
+}
+
+static void print_prose(const struct doctor *doctor, const struct check *check,
+			const struct finding *finding)
+{
+	const char *remedy = remedy_of(check, finding);
+
+	printf("%-4s %-*s", verdict_words[finding->verdict], NAME_COLUMNS, check->name);
+	page_fill(finding->text, INDENT, INDENT, doctor->width, stdout);
+	if (!remedy)
+		return;
+	printf("%*s=> ", INDENT, "");
+	page_fill(remedy, INDENT + 3, INDENT + 3, doctor->width, stdout);
+}
+
+static void print_object(const struct check *check, const struct finding *finding)
+{
+	const char *remedy = remedy_of(check, finding);
+
+	fputs("{\"check\":", stdout);
+	print_json_string(check->name, stdout);
+	printf(",\"verdict\":\"%s\",\"text\":", finding->verdict == VERDICT_BAD ? "bad"
+						: finding->verdict == VERDICT_SKIP
+							? "skipped"
+							: verdict_words[finding->verdict]);
+	print_json_string(finding->text, stdout);
+	if (remedy) {
+		fputs(",\"remedy\":", stdout);
+		print_json_string(remedy, stdout);
+	}
+	puts("}");
+}
+
+static void run_checks(struct doctor *doctor, struct checkup *checkup, const struct check *checks,
+		       size_t n)
+{
+	struct finding finding;
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		memset(&finding, 0, sizeof(finding));
+		checks[i].run(checkup, &finding);
+		doctor->n_bad += finding.verdict == VERDICT_BAD;
+		if (doctor->json)
+			print_object(&checks[i], &finding);
+		else
+			print_prose(doctor, &checks[i], &finding);
+		fflush(stdout);
+	}
+}
+
+#define RUN_CHECKS(doctor, checkup, checks) \
+	run_checks(doctor, checkup, checks, sizeof(checks) / sizeof((checks)[0]))
+
+static void print_summary(const struct doctor *doctor)
+{
+	if (doctor->n_bad)
+		printf("\n%u %s in the way.\n", doctor->n_bad,
+		       doctor->n_bad == 1 ? "thing is" : "things are");
+	else if (doctor->target)
+		printf("\nA request to %s would leave this host.\n", doctor->target);
+	else
+		puts("\nNothing is in the way. `purecm doctor ADDRESS` tests the way to a host.");
+}
+
+int doctor_main(int argc, char **argv)
+{
+	struct doctor doctor = { .width = page_width() };
+	struct checkup *checkup;
+
+	command_parse(&argp, argc, argv, 0, &doctor);
+	checkup = calloc(1, sizeof(*checkup));
+	if (!checkup)
+		return STATUS_FAILED;
+	checkup->target = doctor.target;
+	RUN_CHECKS(&doctor, checkup, host_checks);
+	if (doctor.target)
+		RUN_CHECKS(&doctor, checkup, path_checks);
+	if (!doctor.json)
+		print_summary(&doctor);
+	checkup_fini(checkup);
+	free(checkup);
+	return doctor.n_bad ? STATUS_FAILED : STATUS_OK;
+}
