@@ -110,7 +110,8 @@ class Installed(Case):
         options = meson_options()
         cls.prefix = cls.root / options["prefix"].lstrip("/")
         cls.dirs = {name: cls.prefix / options[name]
-                    for name in ("libdir", "libexecdir", "includedir", "mandir", "datadir")}
+                    for name in ("bindir", "libdir", "libexecdir", "includedir", "mandir",
+                                 "datadir")}
 
     def program(self):
         return self.dirs["libexecdir"] / "purecm/cmportd"
@@ -126,7 +127,10 @@ class Installed(Case):
                             ("includedir", "infiniband/ib.h"),
                             ("includedir", "purecm/purecm.h"),
                             ("libexecdir", "purecm/cmportd"),
+                            ("bindir", "purecm"),
+                            ("mandir", "man1/purecm.1"),
                             ("mandir", "man8/cmportd.8"),
+                            ("datadir", "bash-completion/completions/purecm"),
                             ("datadir", "doc/purecm/README.md"),
                             ("datadir", "doc/purecm/portd-protocol.md")):
             with self.subTest(name):
@@ -134,7 +138,7 @@ class Installed(Case):
         self.assertEqual(set(self.units()), {"cmportd.socket", "cmportd.service"})
 
     def test_nothing_else_is_installed(self):
-        tops = {"lib", "librdmacm", "include", "libexec", "share", self.dirs["libdir"].name}
+        tops = {"bin", "lib", "librdmacm", "include", "libexec", "share", self.dirs["libdir"].name}
         for path in self.root.rglob("*"):
             if path.is_file():
                 self.assertTrue(tops.intersection(path.relative_to(self.root).parts), path)
@@ -149,6 +153,10 @@ class Installed(Case):
         self.assertIn("ListenSequentialPacket=/run/purecm/cmportd.sock\n",
                       self.units()["cmportd.socket"])
         self.assertIn("/run/purecm/cmportd.sock", "".join(default.split()))
+
+    def test_purecm_there_runs_programs_over_the_library_there(self):
+        maps = run(self.dirs["bindir"] / "purecm", "run", "--", "cat", "/proc/self/maps")
+        self.assertIn(str((self.dirs["libdir"] / "librdmacm.so.1").resolve()), maps)
 
     def test_a_library_there_finds_it(self):
         library = self.dirs["libdir"] / "libprobe.so"
