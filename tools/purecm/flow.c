@@ -10,13 +10,21 @@
 
 #include "tools/purecm/flow_step.h"
 
-#define BUCKETS (1u << 16)
+#define BUCKETS		(1u << 16)
+#define SPEAKER_BUCKETS (1u << 12)
+
+/* Somebody who has said something. */
+struct speaker {
+	struct mad_gid gid;
+	struct speaker *next;
+};
 
 struct flows {
 	struct flow **flow;
 	uint32_t count;
 	uint32_t room;
 	struct flow *bucket[FLOW_ENDS][BUCKETS];
+	struct speaker *speaker[SPEAKER_BUCKETS];
 };
 
 /* What finds the flow: an end, and what it calls the connection. */
@@ -31,6 +39,19 @@ struct flows *flows_new(void)
 	return calloc(1, sizeof(struct flows));
 }
 
+static void free_speakers(struct flows *flows)
+{
+	struct speaker *speaker;
+	unsigned int i;
+
+	for (i = 0; i < SPEAKER_BUCKETS; i++) {
+		while ((speaker = flows->speaker[i])) {
+			flows->speaker[i] = speaker->next;
+			free(speaker);
+		}
+	}
+}
+
 void flows_free(struct flows *flows)
 {
 	uint32_t i;
@@ -39,6 +60,7 @@ void flows_free(struct flows *flows)
 		return;
 	for (i = 0; i < flows->count; i++)
 		free(flows->flow[i]);
+	free_speakers(flows);
 	free(flows->flow);
 	free(flows);
 }
@@ -65,6 +87,30 @@ static uint32_t bucket_of(const struct mad_gid *gid, uint32_t comm_id)
 	for (i = 0; i < sizeof(gid->raw); i++)
 		hash = (hash ^ gid->raw[i]) * 16777619u;
 	return (hash ^ hash >> 16) % BUCKETS;
+}
+
+bool flows_has_spoken(const struct flows *flows, const struct mad_gid *gid)
+{
+	const struct speaker *speaker = flows->speaker[bucket_of(gid, 0) % SPEAKER_BUCKETS];
+
+	while (speaker && memcmp(&speaker->gid, gid, sizeof(*gid)) != 0)
+		speaker = speaker->next;
+	return speaker;
+}
+
+static int note_speaker(struct flows *flows, const struct mad_gid *gid)
+{
+	struct speaker **bucket = &flows->speaker[bucket_of(gid, 0) % SPEAKER_BUCKETS];
+	struct speaker *speaker;
+
+	if (flows_has_spoken(flows, gid))
+		return 0;
+	speaker = malloc(sizeof(*speaker));
+	if (!speaker)
+		return -ENOMEM;
+	*speaker = (struct speaker){ *gid, *bucket };
+	*bucket = speaker;
+	return 0;
 }
 
 /* The latest comes first: comm ids may come back. */
@@ -238,8 +284,10 @@ int flows_take(struct flows *flows, const struct sighting *sighting, const struc
 	       struct flow_step *ret)
 {
 	struct flow_step step = { .from = FLOW_ACTIVE };
-	int err;
+	int err = note_speaker(flows, &sighting->src);
 
+	if (err)
+		return err;
 	switch (msg->hdr.attr_id) {
 	case CM_ATTR_REQ:
 		err = take_req(flows, sighting, &msg->req, &step);

@@ -111,6 +111,9 @@ uint32_t flows_count(const struct flows *flows);
 /** flows_get() - by @index from 0, as they began. */
 struct flow *flows_get(const struct flows *flows, uint32_t index);
 
+/** flows_has_spoken() - was any message of this sender seen? */
+bool flows_has_spoken(const struct flows *flows, const struct mad_gid *gid);
+
 /** flow_seen() - what was seen of one kind of message. */
 const struct flow_seen *flow_seen(const struct flow *flow, enum cm_attr attr);
 

@@ -12,6 +12,7 @@
 
 #define NS_PER_S     1e9
 #define PKEY_DEFAULT 0xffff
+#define LOOKS_MAX    10000 /* connections: queue pairs come back sooner */
 #define SERVICE_IB   0x013f
 
 static bool is_zero(const uint8_t *bytes, size_t n)
@@ -42,30 +43,9 @@ bool plight_has_just_begun(const struct plight *plight)
 	return flow->last_ns == flow->first_ns && waited_s < encoded_s(timeout);
 }
 
-static bool has_sent(const struct flow *flow, enum flow_end end)
-{
-	unsigned int i;
-
-	for (i = 0; i < FLOW_MESSAGES; i++) {
-		if (flow->seen[i].count && flow->seen[i].by == end)
-			return true;
-	}
-	return false;
-}
-
 bool plight_peer_speaks(const struct plight *plight)
 {
-	const struct mad_gid *peer = &plight->flow->gid[FLOW_PASSIVE];
-	const struct flow *flow;
-	uint32_t i;
-
-	for (i = 0; i < flows_count(plight->flows); i++) {
-		flow = flows_get(plight->flows, i);
-		if ((same_gid(&flow->gid[FLOW_PASSIVE], peer) && has_sent(flow, FLOW_PASSIVE)) ||
-		    (same_gid(&flow->gid[FLOW_ACTIVE], peer) && has_sent(flow, FLOW_ACTIVE)))
-			return true;
-	}
-	return false;
+	return flows_has_spoken(plight->flows, &plight->flow->gid[FLOW_PASSIVE]);
 }
 
 bool plight_answer_was_late(const struct plight *plight)
@@ -151,9 +131,9 @@ const struct flow *plight_older(const struct plight *plight)
 {
 	const struct flow *flow = plight->flow, *other;
 	const enum flow_end end = refused_end(flow);
-	uint32_t i;
+	uint32_t i, looks = 0;
 
-	for (i = flow->number - 1; i > 0; i--) {
+	for (i = flow->number - 1; i > 0 && looks < LOOKS_MAX; i--, looks++) {
 		other = flows_get(plight->flows, i - 1);
 		if (has_queue_pair(other, &flow->gid[end], flow->qpn[end]) &&
 		    flow_seen(other, CM_ATTR_REP)->count)

@@ -227,6 +227,9 @@ int trace_main(int argc, char **argv)
 	int err;
 
 	command_parse(&argp, argc, argv, 0, &trace);
+	/* What is captured right now is to be seen right now. */
+	if (strcmp(trace.read, "-") == 0)
+		setlinebuf(stdout);
 	trace.flows = flows_new();
 	trace.show_message = choose_show(&trace);
 	trace.show.out = stdout;

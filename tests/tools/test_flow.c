@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Flows and texts of purecm, by calling them: what cannot be seen through the program.
+ */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/purecm/advice.h"
+#include "tools/purecm/frame.h"
+#include "tools/purecm/wrap.h"
+
+static const struct mad_gid a = {
+	.raw = {[10] = 0xff, 0xff, 10, 0, 0, 1}
+};
+static const struct mad_gid b = {
+	.raw = {[10] = 0xff, 0xff, 10, 0, 0, 2}
+};
+
+static struct flows *flows;
+static struct flow_step step;
+
+static void setup(void)
+{
+	flows = flows_new();
+	ck_assert_ptr_nonnull(flows);
+}
+
+static void teardown(void)
+{
+	flows_free(flows);
+}
+
+static int say(const struct mad_gid *src, const struct mad_gid *dst, struct cm_msg *msg)
+{
+	static uint64_t time_ns;
+	struct sighting sighting = { .time_ns = ++time_ns, .src = *src, .dst = *dst };
+
+	return flows_take(flows, &sighting, msg, &step);
+}
+
+/* All but REQ and SIDR begin with the two ids. */
+static struct flow *speak(const struct mad_gid *src, enum cm_attr attr, uint32_t local,
+			  uint32_t remote)
+{
+	struct cm_msg msg;
+
+	cm_msg_init(&msg, attr, 1);
+	msg.rtu.local_comm_id = local;
+	if (attr != CM_ATTR_REQ)
+		msg.rtu.remote_comm_id = remote;
+	ck_assert_int_eq(say(src, src == &a ? &b : &a, &msg), 0);
+	return step.flow;
+}
+
+static void connect(uint32_t local, uint32_t remote)
+{
+	speak(&a, CM_ATTR_REQ, local, 0);
+	speak(&b, CM_ATTR_REP, remote, local);
+	speak(&a, CM_ATTR_RTU, local, remote);
+}
+
+START_TEST(both_ends_may_have_the_same_comm_id)
+{
+	connect(7, 7);
+	ck_assert_ptr_eq(speak(&b, CM_ATTR_DREQ, 7, 7), flows_get(flows, 0));
+	ck_assert_int_eq(step.from, FLOW_PASSIVE);
+	ck_assert_uint_eq(flows_count(flows), 1);
+}
+END_TEST
+
+START_TEST(connections_in_both_directions_with_the_same_ids_are_two)
+{
+	connect(7, 8);
+	speak(&b, CM_ATTR_REQ, 7, 0);
+	speak(&a, CM_ATTR_REP, 9, 7);
+	ck_assert_uint_eq(flows_count(flows), 2);
+	ck_assert_uint_eq(step.flow->number, 2);
+	ck_assert_int_eq(step.from, FLOW_PASSIVE);
+}
+END_TEST
+
+START_TEST(a_comm_id_that_comes_back_begins_a_new_flow)
+{
+	struct cm_msg again;
+
+	connect(7, 8);
+	cm_msg_init(&again, CM_ATTR_REQ, 1);
+	again.req.local_comm_id = 7;
+	again.req.starting_psn = 99;
+	ck_assert_int_eq(say(&a, &b, &again), 0);
+	ck_assert_uint_eq(step.flow->number, 2);
+	ck_assert_ptr_eq(speak(&b, CM_ATTR_REP, 8, 7), flows_get(flows, 1));
+}
+END_TEST
+
+START_TEST(crossing_disconnects_are_no_repetitions)
+{
+	connect(7, 8);
+	speak(&a, CM_ATTR_DREQ, 7, 8);
+	speak(&b, CM_ATTR_DREQ, 8, 7);
+	ck_assert_uint_eq(step.nth, 1);
+	speak(&a, CM_ATTR_DREP, 7, 8);
+	ck_assert_int_eq(step.flow->outcome, FLOW_CLOSED);
+}
+END_TEST
+
+START_TEST(a_lost_rtu_does_not_hide_the_disconnect)
+{
+	speak(&a, CM_ATTR_REQ, 7, 0);
+	speak(&b, CM_ATTR_REP, 8, 7);
+	speak(&a, CM_ATTR_DREQ, 7, 8);
+	ck_assert_int_eq(step.state[FLOW_PASSIVE], CM_DREQ_RCVD);
+	ck_assert(!step.is_stray);
+}
+END_TEST
+
+START_TEST(a_flow_that_begins_in_the_middle_is_followed_to_its_end)
+{
+	speak(&b, CM_ATTR_DREQ, 8, 7);
+	ck_assert(!step.is_stray);
+	speak(&a, CM_ATTR_DREP, 7, 8);
+	ck_assert_uint_eq(flows_count(flows), 1);
+	ck_assert_int_eq(step.flow->outcome, FLOW_CLOSED);
+	ck_assert(!flow_has_failed(step.flow));
+}
+END_TEST
+
+START_TEST(who_has_spoken_is_known)
+{
+	speak(&a, CM_ATTR_REQ, 7, 0);
+	ck_assert(flows_has_spoken(flows, &a));
+	ck_assert(!flows_has_spoken(flows, &b));
+}
+END_TEST
+
+START_TEST(every_text_names_facts_that_there_are)
+{
+	const struct advice *advice = advice_get((size_t)_i);
+	const char *texts[] = { advice->what, advice->cause, advice->remedy };
+	struct flow *flow = speak(&a, CM_ATTR_REQ, 7, 0);
+	const struct plight plight = { flows, flow, flow->last_ns };
+	FILE *nowhere = fopen("/dev/null", "w");
+	size_t i;
+
+	ck_assert_ptr_nonnull(nowhere);
+	for (i = 0; i < 3; i++) {
+		ck_assert_ptr_nonnull(texts[i]);
+		ck_assert_int_eq(plight_print(&plight, texts[i], nowhere), 0);
+		ck_assert_int_ne(texts[i][strlen(texts[i]) - 1], ' ');
+	}
+	fclose(nowhere);
+}
+END_TEST
+
+START_TEST(what_was_wrapped_is_found_again)
+{
+	struct sighting made = { .src = a, .dst = b, .src_qpn = 0x77, .pkey = 0x8001 }, got = { 0 };
+	uint8_t packet[WRAP_BYTES_MAX];
+	int link_type;
+	size_t bytes;
+
+	if (_i == 1) {
+		memset(made.src.raw, 0xfd, sizeof(made.src.raw));
+	} else if (_i == 2) {
+		made.src = sighting_gid_of_lid(3);
+		made.dst = sighting_gid_of_lid(4);
+	}
+	memset(made.mad, MAD_CLASS_CM, MAD_BYTES);
+	bytes = wrap_mad(&made, packet, &link_type);
+	ck_assert_int_eq(frame_find_mad(link_type, packet, bytes, &got), 1);
+	ck_assert_mem_eq(&got.src, &made.src, sizeof(made.src));
+	ck_assert_mem_eq(&got.dst, &made.dst, sizeof(made.dst));
+	ck_assert_mem_eq(got.mad, made.mad, MAD_BYTES);
+	ck_assert_uint_eq(got.src_qpn, 0x77);
+	ck_assert_uint_eq(got.pkey, 0x8001);
+}
+END_TEST
+
+static int count_advice(void)
+{
+	int n = 0;
+
+	while (advice_get((size_t)n))
+		n++;
+	return n;
+}
+
+static Suite *flow_suite(void)
+{
+	Suite *suite = suite_create("flow");
+	TCase *tcase = tcase_create("flow");
+
+	tcase_add_checked_fixture(tcase, setup, teardown);
+	tcase_add_test(tcase, both_ends_may_have_the_same_comm_id);
+	tcase_add_test(tcase, connections_in_both_directions_with_the_same_ids_are_two);
+	tcase_add_test(tcase, a_comm_id_that_comes_back_begins_a_new_flow);
+	tcase_add_test(tcase, crossing_disconnects_are_no_repetitions);
+	tcase_add_test(tcase, a_lost_rtu_does_not_hide_the_disconnect);
+	tcase_add_test(tcase, a_flow_that_begins_in_the_middle_is_followed_to_its_end);
+	tcase_add_test(tcase, who_has_spoken_is_known);
+	tcase_add_loop_test(tcase, every_text_names_facts_that_there_are, 0, count_advice());
+	tcase_add_loop_test(tcase, what_was_wrapped_is_found_again, 0, 3);
+	suite_add_tcase(suite, tcase);
+	return suite;
+}
+
+int main(void)
+{
+	SRunner *runner = srunner_create(flow_suite());
+	int failed;
+
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
