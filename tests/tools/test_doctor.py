@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """purecm doctor on this host, whatever it has: form, statuses, packet filters, addresses.
 
-What it says of devices is tested in the lab, doctor_lab.py. Ends with a line "N passed, N failed,
+What it says of devices is tested in the lab, tool_lab.py. Ends with a line "N passed, N failed,
 N skipped".
 """
 import json

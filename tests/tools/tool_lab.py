@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""purecm doctor in the lab: what it says of hosts that are well, and of what was done to others.
+"""purecm doctor and ping in the lab: of hosts that are well, and of what was done to others.
 
 Ends with a line "N passed, N failed, N skipped"; skipped where QEMU is missing.
 """
@@ -8,7 +8,10 @@ import argparse
 import json
 from pathlib import Path
 import shutil
+import signal
+import subprocess
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lab"))
@@ -106,17 +109,100 @@ class Doctor(unittest.TestCase):
         self.assertEqual((status, sorted(bad)), (1, ["devices", "source GID"]))
 
 
+def ping(host, *args):
+    """Run it on a host. Return: exit status, its answers, its summary."""
+    done = host.run([HERE["purecm"], "ping", "--json", "--interval=0.05", *args], timeout=60)
+    said = [json.loads(line) for line in done.stdout.splitlines()]
+    return done.status, said[:-1], said[-1] if said else done.stderr
+
+
+class Ping(unittest.TestCase):
+    def setUp(self):
+        self.a, self.b = HERE["lab"].a, HERE["lab"].b
+
+    def test_a_kernel_says_that_nobody_listens(self):
+        status, answers, summary = ping(self.a, self.b.addr4, "-c", "5")
+        self.assertEqual(status, 0)
+        self.assertEqual([(answer["answer"], answer["reason"]) for answer in answers],
+                         [("REJ", 8)] * 5)
+        self.assertGreater(summary["min_ms"], 0)
+        self.assertIn("There is a connection manager", summary["conclusion"])
+
+    def test_over_ipv6(self):
+        for address in (self.b.addr6, self.b.link_local + "%eth0", f"[{self.b.addr6}]:7009"):
+            self.assertEqual(ping(self.a, address, "-c", "1")[0], 0, address)
+
+    def test_somebody_listens(self):
+        # rping takes a connection that is taken back as its end.
+        server = self.b.start(f"exec rping -s -a {self.b.addr4} -p 7000", timeout=90)
+        self.b.wait_for("rdma resource show cm_id | grep -q LISTEN", timeout=20)
+        status, answers, summary = ping(self.a, f"{self.b.addr4}:7000", "-c", "1")
+        server.stop()
+        self.assertEqual((status, [answer["answer"] for answer in answers]), (0, ["REP"]))
+        self.assertIn("accepts", summary["conclusion"])
+        left = self.b.run("rdma resource show cm_id | grep -c CONNECT").stdout.strip()
+        self.assertEqual(left, "0")
+
+    def test_a_host_that_is_not_there(self):
+        status, answers, why = ping(self.a, "10.77.0.99")
+        self.assertEqual((status, answers), (1, []))
+        self.assertIn("does not answer to ARP", why)
+
+    def test_a_host_without_a_connection_manager(self):
+        self.b.mode("bare")
+        try:
+            status, answers, summary = ping(self.a, self.b.addr4, "-c", "2", "--timeout=0.5")
+        finally:
+            self.b.mode("stock")
+        self.assertEqual((status, [answer["answer"] for answer in answers]),
+                         (1, ["silence"] * 2))
+        self.assertIn("host is there, and no connection manager answers", summary["conclusion"])
+
+    def test_a_cmportd_answers_too(self):
+        self.b.mode("purecm")
+        portd = self.b.start([HERE["cmportd"], "--idle", "0"])
+        try:
+            self.b.wait_for("test -S /run/purecm/cmportd.sock", timeout=10)
+            self.b.run([HERE["purecm"], "ping", self.a.addr4, "-c1", "--timeout=0.2"])
+            status, answers, _ = ping(self.a, self.b.addr4, "-c", "2")
+        finally:
+            portd.stop()
+            self.b.mode("stock")
+        self.assertEqual((status, [answer["answer"] for answer in answers]), (0, ["REJ"] * 2))
+
+    def test_ctrl_c_ends_with_the_statistics(self):
+        running = self.a.start(f"exec {HERE['purecm']} ping {self.b.addr4} -c 1000 -i 0.1")
+        running.wait_for_output(r"seq=2", timeout=20)
+        running.kill(signal.SIGINT)
+        done = running.wait(20)
+        self.assertEqual(done.status, 0)
+        self.assertRegex(done.stdout, r"\d+ sent, \d+ answered, 0% lost")
+
+    def test_it_is_what_a_capture_explains(self):
+        capture = Path(HERE["folder"]) / "ping.pcap"
+        with self.a.capture(capture):
+            ping(self.a, self.b.addr4, "-c", "2")
+        done = subprocess.run([HERE["purecm"], "explain", "--json", "-r", capture],
+                              capture_output=True, check=True, text=True)
+        said = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertEqual([flow["outcome"] for flow in said], ["rejected"] * 2)
+
+
 def main():
     """Boot the lab once for all. Return: 1 if anything failed."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--purecm", required=True)
     parser.add_argument("--cmportd", required=True)
+    parser.add_argument("-k", action="append", help="only tests with this in their name")
     HERE.update(vars(parser.parse_args()))
     if not shutil.which("qemu-system-x86_64"):
         print("QEMU is missing: apt-get install qemu-system-x86\n0 passed, 0 failed, 1 skipped")
         return 77
-    suite = unittest.TestLoader().loadTestsFromTestCase(Doctor)
-    with Lab({"a": "purecm", "b": "stock"}) as HERE["lab"]:
+    loader = unittest.TestLoader()
+    loader.testNamePatterns = [f"*{word}*" for word in HERE["k"]] if HERE["k"] else None
+    suite = loader.loadTestsFromModule(sys.modules["__main__"])
+    with Lab({"a": "purecm", "b": "stock"}) as HERE["lab"], \
+            tempfile.TemporaryDirectory() as HERE["folder"]:
         result = unittest.TextTestRunner(stream=sys.stdout, verbosity=2).run(suite)
     failed, skipped = len(result.failures) + len(result.errors), len(result.skipped)
     print(f"{result.testsRun - failed - skipped} passed, {failed} failed, {skipped} skipped")

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * purecm ping: is there a connection manager at an address, does anybody listen, and how long does
+ * an answer take? Called by main.c.
+ */
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "tools/purecm/checkup.h"
+#include "tools/purecm/command.h"
+#include "tools/purecm/field.h"
+#include "tools/purecm/probe.h"
+
+#define TARGET_BYTES	   256
+#define COUNT_DEFAULT	   4
+#define COUNT_MAX	   60000
+#define INTERVAL_DEFAULT_S 1
+#define TIMEOUT_DEFAULT_S  3
+#define SECONDS_MAX	   3600
+#define MS_PER_S	   1000
+
+enum key {
+	KEY_COUNT = 'c',
+	KEY_INTERVAL = 'i',
+	KEY_TIMEOUT = 'W',
+	KEY_JSON = 'j',
+};
+
+struct ping {
+	char target[TARGET_BYTES];
+	uint16_t port;
+	unsigned int count;
+	double interval_s;
+	double timeout_s;
+	bool json;
+
+	unsigned int n_sent;
+	unsigned int n_answered;
+	struct probe_answer last; /* that was an answer */
+	double min_ms, max_ms, sum_ms, sum2_ms;
+};
+
+static volatile sig_atomic_t is_stopped;
+
+static const struct argp_option option_table[] = {
+	{"count",		   KEY_COUNT, "N", 0, "how many requests (4)", 0 },
+	{ "interval",		      KEY_INTERVAL, "SECONDS", 0, "from an answer to the next request (1)", 0 },
+	{ "timeout", KEY_TIMEOUT, "SECONDS", 0, "how long to wait for an answer (3)", 0 },
+	{ "json",		       KEY_JSON, NULL, 0, "an object a line", 0 },
+	{ 0},
+};
+
+/* --- the command line ---------------------------------------------------- */
+
+static double parse_seconds(const char *text, const char *option, struct argp_state *state)
+{
+	char *end;
+	double s = strtod(text, &end);
+
+	if (*end || end == text || !(s >= 0) || s > SECONDS_MAX)
+		argp_error(state, "%s: %s is no number of seconds up to %d", option, text,
+			   SECONDS_MAX);
+	return s;
+}
+
+static unsigned int parse_count(const char *text, unsigned int max, const char *what,
+				struct argp_state *state)
+{
+	char *end;
+	unsigned long n = strtoul(text, &end, 10);
+
+	if (*end || end == text || *text == '-' || n == 0 || n > max)
+		argp_error(state, "%s: %s is no number from 1 to %u", what, text, max);
+	return (unsigned int)n;
+}
+
+/* HOST, HOST:PORT, [IPV6]:PORT; an IPv6 address without brackets has no port. */
+static void parse_target(struct ping *ping, const char *text, struct argp_state *state)
+{
+	const char *colon = strrchr(text, ':'), *end = colon;
+
+	if (strlen(text) >= sizeof(ping->target))
+		argp_error(state, "the address is too long");
+	if (*text == '[') {
+		end = strchr(++text, ']');
+		if (!end || (end[1] && end[1] != ':'))
+			argp_error(state, "[%s is no address", text);
+		colon = end && end[1] ? end + 1 : NULL;
+	} else if (!colon || strchr(text, ':') != colon) {
+		end = text + strlen(text);
+		colon = NULL;
+	}
+	if (colon)
+		ping->port = (uint16_t)parse_count(colon + 1, UINT16_MAX, "port", state);
+	snprintf(ping->target, sizeof(ping->target), "%.*s", (int)(end - text), text);
+}
+
+static error_t parse_option(int key, char *value, struct argp_state *state)
+{
+	struct ping *ping = state->input;
+
+	switch (key) {
+	case KEY_COUNT:
+		ping->count = parse_count(value, COUNT_MAX, "--count", state);
+		return 0;
+	case KEY_INTERVAL:
+		ping->interval_s = parse_seconds(value, "--interval", state);
+		return 0;
+	case KEY_TIMEOUT:
+		ping->timeout_s = parse_seconds(value, "--timeout", state);
+		return 0;
+	case KEY_JSON:
+		ping->json = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (ping->target[0])
+			argp_error(state, "one address at a time");
+		parse_target(ping, value, state);
+		return 0;
+	case ARGP_KEY_NO_ARGS:
+		argp_error(state, "which address?");
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static const struct argp argp = {
+	.options = option_table,
+	.parser = parse_option,
+	.args_doc = "ADDRESS[:PORT]",
+	.doc = "Sends connection requests that lead to no connection, and tells how long an answer "
+	       "takes: a refusal if nobody listens, an acceptance, which is taken back at once, if "
+	       "somebody does, whose program sees a request and a refusal. Without a port it asks "
+	       "where nobody listens, and disturbs no program.\v"
+	       "The exit status is 0 if there was an answer, and 1 if there was none.",
+};
+
+/* --- the way there ------------------------------------------------------- */
+
+/* As purecm doctor ADDRESS does, without a word as long as it goes well. */
+static int find_way(struct checkup *checkup)
+{
+	static check_function *const steps[] = {
+		check_devices,	 check_ports,	   check_address,   check_route,
+		check_interface, check_source_gid, check_neighbour,
+	};
+	struct finding finding;
+	size_t i;
+
+	for (i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		memset(&finding, 0, sizeof(finding));
+		steps[i](checkup, &finding);
+		if (finding.verdict == VERDICT_BAD) {
+			complain("no request can be sent: %s (`purecm doctor %s' says more)",
+				 finding.text, checkup->target);
+			return -EHOSTUNREACH;
+		}
+	}
+	return 0;
+}
+
+/* --- what is said -------------------------------------------------------- */
+
+static const char *const result_words[] = {
+	[PROBE_REP] = "REP",	     [PROBE_REJ] = "REJ",      [PROBE_PATIENT] = "MRA",
+	[PROBE_SILENCE] = "silence", [PROBE_STOPPED] = "stop",
+};
+
+static void print_title(const struct ping *ping, const struct checkup *checkup)
+{
+	char src[ADDR_STR_BYTES];
+
+	if (ping->json)
+		return;
+	addr_str(&checkup->route.src, src);
+	*strrchr(src, ':') = '\0';
+	printf("ping %s from %s by %s/%u, GID index %u: REQ to ", ping->target, src,
+	       ibv_get_device_name(checkup->gid.verbs->device), checkup->gid.port_num,
+	       checkup->gid.gid_index);
+	if (ping->port)
+		printf("TCP port %u\n", ping->port);
+	else
+		puts("where nobody listens");
+}
+
+static void print_answer(const struct ping *ping, const struct probe_answer *answer)
+{
+	const bool is_answer = answer->result != PROBE_SILENCE;
+
+	if (ping->json) {
+		printf("{\"seq\":%u,\"answer\":\"%s\"", ping->n_sent, result_words[answer->result]);
+		if (answer->result == PROBE_REJ)
+			printf(",\"reason\":%u", answer->reason);
+		if (is_answer)
+			printf(",\"ms\":%.3f", answer->ms);
+		puts("}");
+	} else if (!is_answer) {
+		printf("seq=%u no answer within %.1f s\n", ping->n_sent, ping->timeout_s);
+	} else {
+		printf("seq=%u %s time=%.2f ms", ping->n_sent, result_words[answer->result],
+		       answer->ms);
+		if (answer->result == PROBE_REJ)
+			printf(" reason=%u (%s)", answer->reason,
+			       cm_rej_reason_str(answer->reason));
+		putchar('\n');
+	}
+	fflush(stdout);
+}
+
+static const char *conclusion(const struct ping *ping, const struct checkup *checkup)
+{
+	if (!ping->n_answered && checkup->route.gateway)
+		return "No answer: the host is down or out of reach behind the gateway, has no "
+		       "connection manager, or UDP port 4791 is filtered on the way.";
+	if (!ping->n_answered)
+		return "The host is there, and no connection manager answers: there is none, or UDP "
+		       "port 4791 is filtered.";
+	if (ping->last.result == PROBE_REP)
+		return "Somebody listens there, and accepts.";
+	if (ping->last.result == PROBE_PATIENT)
+		return "Somebody listens there, and takes its time.";
+	if (ping->last.reason == 8 && ping->port)
+		return "There is a connection manager; nobody listens on that port.";
+	if (ping->last.reason == 28 && ping->port)
+		return "There is a connection manager; whoever has that port refuses, or is not "
+		       "there for this address.";
+	return "There is a connection manager.";
+}
+
+static void print_summary(const struct ping *ping, const struct checkup *checkup)
+{
+	const double n = ping->n_answered, mean = n > 0 ? ping->sum_ms / n : 0;
+
+	if (ping->json) {
+		printf("{\"sent\":%u,\"answered\":%u", ping->n_sent, ping->n_answered);
+		if (ping->n_answered)
+			printf(",\"min_ms\":%.3f,\"avg_ms\":%.3f,\"max_ms\":%.3f", ping->min_ms,
+			       mean, ping->max_ms);
+		fputs(",\"conclusion\":", stdout);
+		print_json_string(conclusion(ping, checkup), stdout);
+		puts("}");
+		return;
+	}
+	printf("\n%u sent, %u answered, %.0f%% lost\n", ping->n_sent, ping->n_answered,
+	       ping->n_sent ? 100.0 * (ping->n_sent - ping->n_answered) / ping->n_sent : 0.0);
+	if (ping->n_answered)
+		printf("min/avg/max/mdev = %.2f/%.2f/%.2f/%.2f ms\n", ping->min_ms, mean,
+		       ping->max_ms, sqrt(fmax(0, ping->sum2_ms / n - mean * mean)));
+	puts(conclusion(ping, checkup));
+}
+
+/* --- shooting ------------------------------------------------------------ */
+
+static void stop(int signal_number)
+{
+	(void)signal_number;
+	is_stopped = 1;
+}
+
+static void count(struct ping *ping, const struct probe_answer *answer)
+{
+	if (answer->result == PROBE_SILENCE)
+		return;
+	if (!ping->n_answered || answer->ms < ping->min_ms)
+		ping->min_ms = answer->ms;
+	if (answer->ms > ping->max_ms)
+		ping->max_ms = answer->ms;
+	ping->n_answered++;
+	ping->last = *answer;
+	ping->sum_ms += answer->ms;
+	ping->sum2_ms += answer->ms * answer->ms;
+}
+
+static void pause_for(double s)
+{
+	const struct timespec wait = { .tv_sec = (time_t)s, .tv_nsec = (long)(fmod(s, 1) * 1e9) };
+
+	if (!is_stopped)
+		nanosleep(&wait, NULL);
+}
+
+static int shoot_all(struct ping *ping, struct probe *probe)
+{
+	struct probe_answer answer;
+	int err;
+
+	while (!is_stopped && ping->n_sent < ping->count) {
+		if (ping->n_sent)
+			pause_for(ping->interval_s);
+		if (is_stopped)
+			break;
+		ping->n_sent++;
+		err = probe_shoot(probe, (unsigned int)(ping->timeout_s * MS_PER_S), &answer);
+		if (err)
+			return err;
+		if (answer.result == PROBE_STOPPED) {
+			ping->n_sent--;
+			break;
+		}
+		count(ping, &answer);
+		print_answer(ping, &answer);
+	}
+	return 0;
+}
+
+static int run(struct ping *ping, struct checkup *checkup)
+{
+	struct probe *probe;
+	int err = find_way(checkup);
+
+	if (!err)
+		err = probe_open(checkup, ping->port, &probe);
+	if (err)
+		return err;
+	print_title(ping, checkup);
+	err = shoot_all(ping, probe);
+	probe_close(probe);
+	print_summary(ping, checkup);
+	return err;
+}
+
+int ping_main(int argc, char **argv)
+{
+	const struct sigaction action = { .sa_handler = stop };
+	struct ping ping = { .count = COUNT_DEFAULT,
+			     .interval_s = INTERVAL_DEFAULT_S,
+			     .timeout_s = TIMEOUT_DEFAULT_S };
+	struct checkup *checkup = calloc(1, sizeof(*checkup));
+	int err;
+
+	if (!checkup)
+		return STATUS_FAILED;
+	command_parse(&argp, argc, argv, 0, &ping);
+	sigaction(SIGINT, &action, NULL);
+	checkup->target = ping.target;
+	err = run(&ping, checkup);
+	checkup_fini(checkup);
+	free(checkup);
+	return err || !ping.n_answered ? STATUS_FAILED : STATUS_OK;
+}
