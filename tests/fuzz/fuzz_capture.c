@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Any packets, as a capture has them: found or passed over, followed, shown in every way and
+ * explained. A packet of the input is a byte for the link type, two for its size, and its bytes.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tools/purecm/advice.h"
+#include "tools/purecm/frame.h"
+#include "tools/purecm/show.h"
+
+#define PACKET_HEAD_BYTES 3
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+
+static const int links[] = { LINK_ETHERNET,   LINK_RAW_IP, LINK_SLL, LINK_ERF,
+			     LINK_INFINIBAND, LINK_SLL2,   9999 };
+
+static void show_all_ways(struct show *show, const struct shown *shown)
+{
+	show_begin(show, shown->sighting);
+	show_line(show, shown);
+	show_verbose(show, shown);
+	show_json(show, shown);
+	show_chart(show, shown);
+}
+
+static void take(struct flows *flows, struct show *show, const struct sighting *sighting)
+{
+	struct flow_step step;
+	struct cm_msg msg;
+	const struct shown shown = { sighting, &msg, &step };
+
+	if (!sighting_is_cm(sighting) || cm_msg_decode(sighting->mad, MAD_BYTES, &msg)) {
+		show_other(show, sighting, true);
+		show_other_json(show, sighting);
+	} else if (flows_take(flows, sighting, &msg, &step) == 0) {
+		show_all_ways(show, &shown);
+	}
+}
+
+static void explain(const struct flows *flows, FILE *out)
+{
+	const struct advice *advice;
+	struct plight plight = { .flows = flows };
+	uint32_t i;
+
+	for (i = 0; i < flows_count(flows); i++) {
+		plight.flow = flows_get(flows, i);
+		advice = advice_find(&plight);
+		if (!advice != !flow_has_failed(plight.flow))
+			abort();
+		if (advice && (plight_print(&plight, advice->what, out) ||
+			       plight_print(&plight, advice->cause, out) ||
+			       plight_print(&plight, advice->remedy, out)))
+			abort();
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+	static FILE *nowhere;
+	struct show show = { .width = 80 };
+	struct sighting sighting = { .time_ns = 0 };
+	struct flows *flows = flows_new();
+	size_t n;
+	int link;
+
+	if (!nowhere)
+		nowhere = fopen("/dev/null", "w");
+	show.out = nowhere;
+	while (flows && bytes >= PACKET_HEAD_BYTES) {
+		link = links[data[0] % (sizeof(links) / sizeof(links[0]))];
+		n = (size_t)data[1] << 8 | data[2];
+		data += PACKET_HEAD_BYTES;
+		bytes -= PACKET_HEAD_BYTES;
+		if (n > bytes)
+			n = bytes;
+		sighting.time_ns += 1000000000;
+		if (frame_find_mad(link, data, n, &sighting) == 1)
+			take(flows, &show, &sighting);
+		data += n;
+		bytes -= n;
+	}
+	if (flows)
+		explain(flows, nowhere);
+	flows_free(flows);
+	return 0;
+}
