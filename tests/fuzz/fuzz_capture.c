@@ -63,7 +63,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	static FILE *nowhere;
 	struct show show = { .width = 80 };
 	struct sighting sighting = { .time_ns = 0 };
-	struct flows *flows = flows_new();
+	struct flows *flows = flows_new(FLOWS_MAX, false);
 	size_t n;
 	int link;
 

@@ -3,6 +3,7 @@
  * Flows and texts of purecm, by calling them: what cannot be seen through the program.
  */
 #include <check.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,12 +18,14 @@ static const struct mad_gid b = {
 	.raw = {[10] = 0xff, 0xff, 10, 0, 0, 2}
 };
 
+#define N_KEPT 100
+
 static struct flows *flows;
 static struct flow_step step;
 
 static void setup(void)
 {
-	flows = flows_new();
+	flows = flows_new(N_KEPT, true);
 	ck_assert_ptr_nonnull(flows);
 }
 
@@ -134,6 +137,37 @@ START_TEST(who_has_spoken_is_known)
 }
 END_TEST
 
+START_TEST(the_oldest_is_forgotten)
+{
+	uint32_t i;
+
+	for (i = 1; i <= N_KEPT + 5; i++)
+		connect(i, i + 1000);
+	ck_assert_uint_eq(flows_count(flows), N_KEPT + 5);
+	ck_assert_ptr_null(flows_get(flows, 4));
+	ck_assert_uint_eq(flows_get(flows, 5)->number, 6);
+	ck_assert_uint_eq(flows_get(flows, N_KEPT + 4)->number, N_KEPT + 5);
+	ck_assert_uint_eq(speak(&a, CM_ATTR_DREQ, 6, 1006)->number, 6);
+	ck_assert_uint_eq(speak(&a, CM_ATTR_DREQ, 5, 1005)->number, N_KEPT + 6);
+}
+END_TEST
+
+START_TEST(one_too_many_is_an_error_where_all_are_kept)
+{
+	struct flows *all = flows_new(1, false);
+	struct sighting sighting = { .src = a, .dst = b };
+	struct cm_msg msg;
+
+	cm_msg_init(&msg, CM_ATTR_REQ, 1);
+	msg.req.local_comm_id = 1;
+	ck_assert_int_eq(flows_take(all, &sighting, &msg, &step), 0);
+	ck_assert_int_eq(flows_take(all, &sighting, &msg, &step), 0);
+	msg.req.local_comm_id = 2;
+	ck_assert_int_eq(flows_take(all, &sighting, &msg, &step), -ENOBUFS);
+	flows_free(all);
+}
+END_TEST
+
 START_TEST(every_text_names_facts_that_there_are)
 {
 	const struct advice *advice = advice_get((size_t)_i);
@@ -199,6 +233,8 @@ static Suite *flow_suite(void)
 	tcase_add_test(tcase, a_lost_rtu_does_not_hide_the_disconnect);
 	tcase_add_test(tcase, a_flow_that_begins_in_the_middle_is_followed_to_its_end);
 	tcase_add_test(tcase, who_has_spoken_is_known);
+	tcase_add_test(tcase, the_oldest_is_forgotten);
+	tcase_add_test(tcase, one_too_many_is_an_error_where_all_are_kept);
 	tcase_add_loop_test(tcase, every_text_names_facts_that_there_are, 0, count_advice());
 	tcase_add_loop_test(tcase, what_was_wrapped_is_found_again, 0, 3);
 	suite_add_tcase(suite, tcase);

@@ -20,8 +20,10 @@ struct speaker {
 };
 
 struct flows {
-	struct flow **flow;
-	uint32_t count;
+	struct flow **flow; /* the one with number n in place (n - 1) % room */
+	uint32_t max;
+	bool forgets;
+	uint32_t count; /* ever */
 	uint32_t room;
 	struct flow *bucket[FLOW_ENDS][BUCKETS];
 	struct speaker *speaker[SPEAKER_BUCKETS];
@@ -34,9 +36,15 @@ struct key {
 	bool is_sidr;
 };
 
-struct flows *flows_new(void)
+struct flows *flows_new(uint32_t max, bool forgets)
 {
-	return calloc(1, sizeof(struct flows));
+	struct flows *flows = calloc(1, sizeof(*flows));
+
+	if (flows) {
+		flows->max = max;
+		flows->forgets = forgets;
+	}
+	return flows;
 }
 
 static void free_speakers(struct flows *flows)
@@ -58,7 +66,7 @@ void flows_free(struct flows *flows)
 
 	if (!flows)
 		return;
-	for (i = 0; i < flows->count; i++)
+	for (i = 0; i < flows->room; i++)
 		free(flows->flow[i]);
 	free_speakers(flows);
 	free(flows->flow);
@@ -74,7 +82,9 @@ struct flow *flows_get(const struct flows *flows, uint32_t index)
 {
 	assert(index < flows->count);
 
-	return flows->flow[index];
+	if (flows->count - index > flows->room)
+		return NULL;
+	return flows->flow[index % flows->room];
 }
 
 /* --- tables -------------------------------------------------------------- */
@@ -140,6 +150,31 @@ static void name(struct flows *flows, struct flow *flow, enum flow_end end, uint
 	*bucket = flow;
 }
 
+static void unname(struct flows *flows, struct flow *flow, enum flow_end end)
+{
+	struct flow **link;
+
+	if (!flow->comm_id[end])
+		return;
+	link = &flows->bucket[end][bucket_of(&flow->gid[end], flow->comm_id[end])];
+	while (*link != flow)
+		link = &(*link)->next[end];
+	*link = flow->next[end];
+}
+
+static int forget_oldest(struct flows *flows)
+{
+	struct flow **oldest = &flows->flow[flows->count % flows->room];
+
+	if (!flows->forgets)
+		return -ENOBUFS;
+	unname(flows, *oldest, FLOW_ACTIVE);
+	unname(flows, *oldest, FLOW_PASSIVE);
+	free(*oldest);
+	*oldest = NULL;
+	return 0;
+}
+
 static int make_room(struct flows *flows)
 {
 	uint32_t room = flows->room ? flows->room * 2 : 64;
@@ -147,11 +182,14 @@ static int make_room(struct flows *flows)
 
 	if (flows->count < flows->room)
 		return 0;
-	if (flows->count == FLOWS_MAX)
-		return -ENOBUFS;
+	if (flows->room >= flows->max)
+		return forget_oldest(flows);
+	if (room > flows->max)
+		room = flows->max;
 	more = realloc(flows->flow, room * sizeof(*more));
 	if (!more)
 		return -ENOMEM;
+	memset(more + flows->room, 0, (room - flows->room) * sizeof(*more));
 	flows->flow = more;
 	flows->room = room;
 	return 0;
@@ -173,7 +211,7 @@ static int add(struct flows *flows, const struct sighting *sighting, enum flow_e
 	flow->gid[!from] = sighting->dst;
 	flow->first_ns = sighting->time_ns;
 	flow->outcome = FLOW_FRAGMENT;
-	flows->flow[flows->count++] = flow;
+	flows->flow[flows->count++ % flows->room] = flow;
 	*ret = flow;
 	return 0;
 }

@@ -14,7 +14,8 @@
 #include "mad/cma_hdr.h"
 #include "tools/purecm/sighting.h"
 
-#define FLOWS_MAX     (1u << 20)
+#define FLOWS_MAX     (1u << 20) /* who explains keeps all of them, up to this many */
+#define FLOWS_ROLLING (1u << 16) /* who only shows what passes forgets the oldest */
 #define FLOW_MESSAGES (CM_ATTR_APR - CM_ATTR_REQ + 1)
 
 enum flow_end {
@@ -88,8 +89,14 @@ struct flow_step {
 
 struct flows;
 
-/** flows_new() - nothing seen yet. Return: NULL for want of memory. */
-struct flows *flows_new(void);
+/**
+ * flows_new() - nothing seen yet
+ * @max:     how many are kept
+ * @forgets: when there are more, the oldest is forgotten; else there can be no more
+ *
+ * Return: NULL for want of memory.
+ */
+struct flows *flows_new(uint32_t max, bool forgets);
 
 /** flows_free() - forget all; NULL is allowed. */
 void flows_free(struct flows *flows);
@@ -98,17 +105,17 @@ void flows_free(struct flows *flows);
  * flows_take() - a message passes
  * @sighting: of the CM class
  * @msg:      decoded
- * @ret:      what it did; the flow lives as long as @flows
+ * @ret:      what it did; the flow lives as long as @flows, or until it is forgotten
  *
- * Return: 0; -ENOMEM; -ENOBUFS if it began more flows than FLOWS_MAX.
+ * Return: 0; -ENOMEM; -ENOBUFS if it began one more than may be.
  */
 int flows_take(struct flows *flows, const struct sighting *sighting, const struct cm_msg *msg,
 	       struct flow_step *ret);
 
-/** flows_count() - how many there are. */
+/** flows_count() - how many have begun. */
 uint32_t flows_count(const struct flows *flows);
 
-/** flows_get() - by @index from 0, as they began. */
+/** flows_get() - by @index from 0, as they began; NULL if it was forgotten. */
 struct flow *flows_get(const struct flows *flows, uint32_t index);
 
 /** flows_has_spoken() - was any message of this sender seen? */

@@ -135,6 +135,8 @@ const struct flow *plight_older(const struct plight *plight)
 
 	for (i = flow->number - 1; i > 0 && looks < LOOKS_MAX; i--, looks++) {
 		other = flows_get(plight->flows, i - 1);
+		if (!other)
+			break;
 		if (has_queue_pair(other, &flow->gid[end], flow->qpn[end]) &&
 		    flow_seen(other, CM_ATTR_REP)->count)
 			return other;

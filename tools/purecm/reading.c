@@ -63,7 +63,7 @@ static int take_flow(void *arg, const struct sighting *sighting)
 
 int reading_flows(const char *path, struct flows **ret)
 {
-	struct flows *flows = flows_new();
+	struct flows *flows = flows_new(FLOWS_MAX, false);
 	int err = flows ? reading_file(path, take_flow, flows) : -ENOMEM;
 
 	if (err)

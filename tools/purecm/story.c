@@ -62,7 +62,7 @@ int story_read(const char *path, const struct filter *filter, struct story *ret)
 	struct story story = { .filter = filter };
 	int err = -ENOMEM;
 
-	story.flows = flows_new();
+	story.flows = flows_new(FLOWS_MAX, false);
 	story.told = calloc(STORY_MAX, sizeof(*story.told));
 	if (story.flows && story.told)
 		err = reading_file(path, take, &story);

@@ -230,7 +230,7 @@ int trace_main(int argc, char **argv)
 	/* What is captured right now is to be seen right now. */
 	if (strcmp(trace.read, "-") == 0)
 		setlinebuf(stdout);
-	trace.flows = flows_new();
+	trace.flows = flows_new(FLOWS_ROLLING, true);
 	trace.show_message = choose_show(&trace);
 	trace.show.out = stdout;
 	trace.show.width = page_width();
