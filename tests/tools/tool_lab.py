@@ -6,6 +6,7 @@ Ends with a line "N passed, N failed, N skipped"; skipped where QEMU is missing.
 """
 import argparse
 import json
+import os
 from pathlib import Path
 import shutil
 import signal
@@ -191,8 +192,8 @@ class Ping(unittest.TestCase):
 def main():
     """Boot the lab once for all. Return: 1 if anything failed."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--purecm", required=True)
-    parser.add_argument("--cmportd", required=True)
+    parser.add_argument("--purecm", type=os.path.abspath, required=True)
+    parser.add_argument("--cmportd", type=os.path.abspath, required=True)
     parser.add_argument("-k", action="append", help="only tests with this in their name")
     HERE.update(vars(parser.parse_args()))
     if not shutil.which("qemu-system-x86_64"):
