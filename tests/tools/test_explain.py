@@ -52,6 +52,10 @@ class Unanswered(unittest.TestCase):
     def test_a_trace_that_ends_too_early_says_so(self):
         self.assertIn("Capture for longer", last((0, ">", mads.req()))["remedy"])
 
+    def test_a_trace_that_ends_before_the_confirmation_says_so(self):
+        said = last((0, ">", mads.req()), (0.1, "<", mads.rep()))
+        self.assertEqual((said["outcome"], said["remedy"]), ("unconfirmed", "Capture for longer."))
+
     def test_a_request_that_is_withdrawn_was_given_up(self):
         said = last((0, ">", mads.req()), (6, ">", mads.req()),
                     (7, ">", mads.rej(4, local=0x100, remote=0, answered=2)))

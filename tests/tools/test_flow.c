@@ -39,6 +39,7 @@ static int say(const struct mad_gid *src, const struct mad_gid *dst, struct cm_m
 	static uint64_t time_ns;
 	struct sighting sighting = { .time_ns = ++time_ns, .src = *src, .dst = *dst };
 
+	cm_msg_encode(msg, sighting.mad);
 	return flows_take(flows, &sighting, msg, &step);
 }
 

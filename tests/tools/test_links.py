@@ -89,6 +89,23 @@ class Links(unittest.TestCase):
         self.assertEqual((said["message"], said["mad"]["class_version"]), ("unknown", 9))
 
 
+class Copies(unittest.TestCase):
+    def test_a_packet_captured_on_two_interfaces_is_no_repetition(self):
+        frame, vlan = (mads.ethernet(mads.A, mads.B, MADE, vlans) for vlans in ((), [7]))
+        first, second, third = traced(mads.pcap([(0, frame), (0.0002, vlan), (6, frame)]))
+        self.assertEqual([said["copy"] for said in (first, second, third)], [False, True, False])
+        self.assertEqual(third["nth"], 2)
+
+    def test_copies_do_not_change_what_is_explained(self):
+        told = [(0, ">", mads.req()), (0.1, "<", mads.rep()), (0.2, ">", mads.ids("RTU")),
+                (1, ">", mads.dreq()), (1.1, "<", mads.ids("DREP", 0x200, 0x100))]
+        twice = [message for at, way, made in told
+                 for message in ((at, way, made), (at + 0.0001, way, made))]
+        said = [purecm("explain", "-r", "-", stdin=mads.story(*story)).stdout
+                for story in (told, twice)]
+        self.assertEqual(said[0], said[1])
+
+
 class Mangled(unittest.TestCase):
     def test_a_packet_that_ends_anywhere_does_no_harm(self):
         for name, link, packet in PACKETS:

@@ -276,7 +276,7 @@ static void print_summary(const struct explain *explain)
 
 	for (i = 0; i < FLOW_N_OUTCOMES; i++)
 		total += explain->n[i];
-	printf("%u connections", total);
+	printf("%u connection%s", total, total == 1 ? "" : "s");
 	for (i = 0; i < FLOW_N_OUTCOMES; i++) {
 		if (explain->n[i])
 			printf("%s %u %s", total ? ":" : ",", explain->n[i], flow_outcome_word(i));

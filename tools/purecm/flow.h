@@ -4,8 +4,9 @@
  * which state it leads both ends to by the table of cm/fsm.c, and how it all ended. A flow is a
  * connection, or a SIDR exchange. Pure: fed by the subcommands with one message after the other.
  *
- * Who looks on does not know whether a message arrives. It is taken to arrive; a repetition shows
- * that it, or its answer, did not.
+ * A packet that is captured on several interfaces of one host is there several times, at almost the
+ * same time. Who looks on does not know whether a message arrives. It is taken to arrive; a
+ * repetition shows that it, or its answer, did not.
  */
 #ifndef TOOLS_PURECM_FLOW_H
 #define TOOLS_PURECM_FLOW_H
@@ -75,7 +76,9 @@ struct flow {
 	struct cm_dreq dreq;
 	struct cm_sidr_req sidr_req;
 	struct cm_sidr_rep sidr_rep;
-	struct flow *next[FLOW_ENDS]; /* in the same bucket; NULL at its end */
+	uint64_t last_hash[FLOW_ENDS];	  /* of the last MAD of each end ... */
+	uint64_t last_sent_ns[FLOW_ENDS]; /* ... and when */
+	struct flow *next[FLOW_ENDS];	  /* in the same bucket; NULL at its end */
 };
 
 /* What a message did to its flow. */
@@ -84,6 +87,7 @@ struct flow_step {
 	enum flow_end from;
 	unsigned int nth; /* the how manieth of its kind from this end */
 	bool is_stray;	  /* it meant nothing to the end that it reached */
+	bool is_copy;	  /* the same packet, captured a second time: it counts for nothing */
 	enum cm_state state[FLOW_ENDS];
 };
 

@@ -11,6 +11,8 @@
 #include "cm/action.h"
 #include "cm/fsm.h"
 
+#define COPY_NS 5000000
+
 /* One kind of message, from end to end. */
 struct effect {
 	enum cm_event call;    /* what its sender does */
@@ -204,6 +206,16 @@ static void learn(struct flow *flow, const struct cm_msg *msg)
 	}
 }
 
+static uint64_t hash_of(const uint8_t mad[MAD_BYTES])
+{
+	uint64_t hash = UINT64_C(14695981039346656037);
+	size_t i;
+
+	for (i = 0; i < MAD_BYTES; i++)
+		hash = (hash ^ mad[i]) * UINT64_C(1099511628211);
+	return hash;
+}
+
 static void count(struct flow_step *step, uint64_t now_ns, const struct cm_msg *msg)
 {
 	struct flow_seen *seen = &step->flow->seen[msg->hdr.attr_id - CM_ATTR_REQ];
@@ -221,11 +233,30 @@ static void count(struct flow_step *step, uint64_t now_ns, const struct cm_msg *
 	step->flow->last_ns = now_ns;
 }
 
+/* Repetitions come after a tenth of a second at the earliest. */
+static bool is_copy(struct flow_step *step, const struct sighting *sighting)
+{
+	struct flow *flow = step->flow;
+	const uint64_t hash = hash_of(sighting->mad);
+	const uint64_t since_ns = sighting->time_ns - flow->last_sent_ns[step->from];
+	const bool is_same = flow->last_hash[step->from] == hash && since_ns < COPY_NS;
+
+	flow->last_hash[step->from] = hash;
+	flow->last_sent_ns[step->from] = sighting->time_ns;
+	return is_same;
+}
+
 void flow_step_take(struct flow_step *step, const struct sighting *sighting,
 		    const struct cm_msg *msg)
 {
 	const struct effect *effect = effect_of(msg);
 
+	step->is_copy = is_copy(step, sighting);
+	if (step->is_copy) {
+		step->nth = step->flow->seen[msg->hdr.attr_id - CM_ATTR_REQ].count;
+		memcpy(step->state, step->flow->state, sizeof(step->state));
+		return;
+	}
 	count(step, sighting->time_ns, msg);
 	if (msg->hdr.attr_id == CM_ATTR_MRA) {
 		move_for_mra(step, msg);

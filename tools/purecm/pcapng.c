@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tools/purecm/command.h"
 #include "tools/purecm/wrap.h"
@@ -150,6 +151,11 @@ int pcapng_open(const char *path, struct pcapng **ret)
 
 	if (!pcapng)
 		return -ENOMEM;
+	if (is_stdout && isatty(STDOUT_FILENO)) {
+		complain("a capture is nothing for a terminal; name a file or a pipe");
+		free(pcapng);
+		return -EINVAL;
+	}
 	pcapng->name = is_stdout ? "standard output" : path;
 	pcapng->file = is_stdout ? stdout : fopen(path, "wb");
 	if (!pcapng->file) {

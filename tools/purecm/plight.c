@@ -10,10 +10,11 @@
 #include "cm/core.h"
 #include "tools/purecm/field.h"
 
-#define NS_PER_S     1e9
-#define PKEY_DEFAULT 0xffff
-#define LOOKS_MAX    10000 /* connections: queue pairs come back sooner */
-#define SERVICE_IB   0x013f
+#define NS_PER_S	1e9
+#define PKEY_DEFAULT	0xffff
+#define TIMEOUT_DEFAULT 20    /* encoded: of SIDR, and of who tells none */
+#define LOOKS_MAX	10000 /* connections: queue pairs come back sooner */
+#define SERVICE_IB	0x013f
 
 static bool is_zero(const uint8_t *bytes, size_t n)
 {
@@ -34,13 +35,23 @@ bool plight_was_asked_for_patience(const struct plight *plight)
 	return flow_seen(plight->flow, CM_ATTR_MRA)->count;
 }
 
+static bool was_repeated(const struct flow *flow)
+{
+	return flow_seen(flow, CM_ATTR_REQ)->count > 1 || flow_seen(flow, CM_ATTR_REP)->count > 1 ||
+	       flow_seen(flow, CM_ATTR_SIDR_REQ)->count > 1;
+}
+
 bool plight_has_just_begun(const struct plight *plight)
 {
 	const struct flow *flow = plight->flow;
-	double waited_s = (double)(plight->end_ns - flow->first_ns) / NS_PER_S;
-	unsigned int timeout = flow->is_sidr ? 20 : flow->req.remote_cm_response_timeout;
+	const double waited_s = (double)(plight->end_ns - flow->last_ns) / NS_PER_S;
+	unsigned int timeout = flow->req.remote_cm_response_timeout;
 
-	return flow->last_ns == flow->first_ns && waited_s < encoded_s(timeout);
+	if (flow_seen(flow, CM_ATTR_REP)->count)
+		timeout = flow->req.local_cm_response_timeout;
+	if (!timeout)
+		timeout = TIMEOUT_DEFAULT;
+	return !was_repeated(flow) && waited_s < encoded_s(timeout);
 }
 
 bool plight_peer_speaks(const struct plight *plight)

@@ -17,6 +17,7 @@ struct show {
 	uint64_t last_ns;   /* of the last one, for the gaps of a chart */
 	int who_columns;
 	bool has_begun;
+	bool has_title; /* of a chart */
 };
 
 /* A message and what it did. */

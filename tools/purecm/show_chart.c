@@ -56,13 +56,15 @@ static void print_gap(struct show *show, uint64_t now_ns)
 
 static void print_notes(struct show *show, const struct shown *shown)
 {
-	const bool is_new = shown->step->nth <= 1;
+	const bool is_new = shown->step->nth <= 1 && !shown->step->is_copy;
 	char *brief = is_new ? show_brief(shown->msg) : NULL, *text = NULL;
 	size_t bytes;
 	FILE *words = open_memstream(&text, &bytes);
 
 	if (words) {
-		if (shown->step->nth > 1)
+		if (shown->step->is_copy)
+			fputs("the same packet, captured once more ", words);
+		else if (shown->step->nth > 1)
 			fprintf(words, "repeated: number %u ", shown->step->nth);
 		if (shown->step->is_stray)
 			fputs("ignored ", words);
@@ -79,11 +81,10 @@ static void print_notes(struct show *show, const struct shown *shown)
 void show_chart(struct show *show, const struct shown *shown)
 {
 	const struct flow_step *step = shown->step;
-	const bool is_first = show->last_ns == show->start_ns &&
-			      shown->sighting->time_ns == show->start_ns;
 
-	if (is_first)
+	if (!show->has_title)
 		print_title(show, step->flow);
+	show->has_title = true;
 	print_gap(show, shown->sighting->time_ns);
 	show->last_ns = shown->sighting->time_ns;
 	fprintf(show->out, "%11.6f  %-*s ",

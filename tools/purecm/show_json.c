@@ -55,8 +55,8 @@ static void print_step(const struct flow_step *step, FILE *out)
 {
 	char text[FLOW_WHO_BYTES];
 
-	fprintf(out, ",\"connection\":%u,\"nth\":%u,\"ignored\":%s", step->flow->number, step->nth,
-		step->is_stray ? "true" : "false");
+	fprintf(out, ",\"connection\":%u,\"nth\":%u,\"ignored\":%s,\"copy\":%s", step->flow->number,
+		step->nth, step->is_stray ? "true" : "false", step->is_copy ? "true" : "false");
 	print_text("from", step->from == FLOW_ACTIVE ? "active" : "passive", out);
 	print_text("active", flow_who(step->flow, FLOW_ACTIVE, text), out);
 	print_text("passive", flow_who(step->flow, FLOW_PASSIVE, text), out);

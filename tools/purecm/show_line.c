@@ -159,6 +159,10 @@ static void print_fields_of(const struct shown *shown, FILE *out)
 	const struct flow_seen *seen = flow_seen(step->flow, (enum cm_attr)shown->msg->hdr.attr_id);
 	char *brief = NULL;
 
+	if (step->is_copy) {
+		fputs("the same packet, captured once more", out);
+		return;
+	}
 	if (step->is_stray)
 		fputs("ignored: means nothing to its receiver in this state;", out);
 	if (step->nth > 1)

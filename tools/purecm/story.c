@@ -37,7 +37,7 @@ static int take(void *arg, const struct sighting *sighting)
 	if (err)
 		return err;
 	story->end_ns = sighting->time_ns;
-	if (!filter_takes_flow(story->filter, step.flow) ||
+	if (step.is_copy || !filter_takes_flow(story->filter, step.flow) ||
 	    !filter_takes_message(story->filter, &msg))
 		return 0;
 	return tell(story, sighting, &msg, &step);
