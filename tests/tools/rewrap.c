@@ -19,6 +19,7 @@ static int take(void *arg, const struct sighting *sighting)
 
 int main(int argc, char **argv)
 {
+	struct reading reading = { NULL, NULL };
 	struct pcapng *pcapng;
 	int err;
 
@@ -28,6 +29,7 @@ int main(int argc, char **argv)
 	}
 	if (pcapng_open(argv[2], &pcapng))
 		return 1;
-	err = reading_file(argv[1], take, pcapng);
+	reading.file = argv[1];
+	err = reading_run(&reading, take, pcapng);
 	return pcapng_close(pcapng) || err ? 1 : 0;
 }

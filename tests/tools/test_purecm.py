@@ -128,6 +128,22 @@ class Filters(unittest.TestCase):
                              option)
 
 
+class Sources(unittest.TestCase):
+    def test_exactly_one_is_wanted(self):
+        for command in ("trace", "explain", "timeline"):
+            for options in ((), ("-r", "x", "-i", "y")):
+                self.assertEqual(purecm(command, *options).returncode, 2)
+
+    def test_an_interface_that_is_not_there_is_named(self):
+        done = purecm("trace", "-i", "nope0")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"nope0 cannot be listened to", done.stderr)
+
+    def test_what_is_read_once_cannot_be_filtered_by_its_end(self):
+        self.assertEqual(purecm("trace", "-i", "lo", "-o", "failed").returncode, 1)
+        self.assertEqual(purecm("trace", "-r", "-", "-o", "failed", stdin=b"").returncode, 1)
+
+
 class BadInput(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()

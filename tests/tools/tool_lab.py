@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lab"))
@@ -187,6 +188,27 @@ class Ping(unittest.TestCase):
                               capture_output=True, check=True, text=True)
         said = [json.loads(line) for line in done.stdout.splitlines()]
         self.assertEqual([flow["outcome"] for flow in said], ["rejected"] * 2)
+
+
+class Live(unittest.TestCase):
+    def test_what_passes_an_interface_is_shown_as_it_happens(self):
+        a, b = HERE["lab"].a, HERE["lab"].b
+        trace = b.start(f"exec {HERE['purecm']} trace -i eth0", timeout=60)
+        time.sleep(1)
+        ping(a, b.addr4, "-c", "1")
+        trace.wait_for_output(r"REQ .*\n.* REJ ", timeout=20)
+        trace.kill(signal.SIGINT)
+        self.assertEqual(trace.wait(20).status, 0)
+
+    def test_it_is_explained_after_ctrl_c(self):
+        a, b = HERE["lab"].a, HERE["lab"].b
+        explain = b.start(f"exec {HERE['purecm']} explain -i any", timeout=60)
+        time.sleep(1)
+        ping(a, b.addr6, "-c", "2")
+        explain.kill(signal.SIGINT)
+        done = explain.wait(20)
+        self.assertEqual(done.status, 0, done.output)
+        self.assertTrue(done.stdout.endswith("2 connections: 2 rejected\n"), done.stdout)
 
 
 def main():

@@ -4,19 +4,28 @@
  */
 #include <errno.h>
 #include <pcap/pcap.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tools/purecm/command.h"
 #include "tools/purecm/frame.h"
 
-#define NS_PER_S UINT64_C(1000000000)
+#define NS_PER_S     UINT64_C(1000000000)
+
+#define LIVE_FILTER  "udp port 4791 or ether proto 0x8915 or (vlan and udp port 4791)"
+#define SNAP_BYTES   1024 /* a MAD with all headers before it */
+#define LOOK_MS	     100
+#define BUFFER_BYTES (8 << 20)
 
 struct capture {
 	struct source source;
 	pcap_t *pcap;
 	int link_type;
+	bool is_live;
 };
+
+static pcap_t *volatile live; /* that a signal ends */
 
 static void fill(const struct capture *capture, const struct pcap_pkthdr *header,
 		 const uint8_t *frame, struct sighting *sighting)
@@ -30,6 +39,15 @@ static void fill(const struct capture *capture, const struct pcap_pkthdr *header
 	sighting->link_type = capture->link_type;
 }
 
+static void complain_of_losses(const struct capture *capture)
+{
+	struct pcap_stat stat;
+
+	if (capture->is_live && !pcap_stats(capture->pcap, &stat) && stat.ps_drop)
+		complain("%s: %u packets came too fast and were not seen", capture->source.name,
+			 stat.ps_drop);
+}
+
 static int next(struct source *source, struct sighting *ret)
 {
 	struct capture *capture = (struct capture *)source;
@@ -37,7 +55,10 @@ static int next(struct source *source, struct sighting *ret)
 	const uint8_t *frame;
 	int got, found;
 
-	while ((got = pcap_next_ex(capture->pcap, &header, &frame)) == 1) {
+	/* 0: nothing came for a while, which is no end. */
+	while ((got = pcap_next_ex(capture->pcap, &header, &frame)) >= 0) {
+		if (got == 0)
+			continue;
 		source->counts.packets++;
 		found = frame_find_mad(capture->link_type, frame, header->caplen, ret);
 		if (found < 0)
@@ -48,8 +69,10 @@ static int next(struct source *source, struct sighting *ret)
 		fill(capture, header, frame, ret);
 		return 1;
 	}
-	if (got == PCAP_ERROR_BREAK)
+	if (got == PCAP_ERROR_BREAK) {
+		complain_of_losses(capture);
 		return 0;
+	}
 	complain("%s: after packet %llu: %s", source->name,
 		 (unsigned long long)source->counts.packets, pcap_geterr(capture->pcap));
 	return -EBADMSG;
@@ -59,6 +82,10 @@ static void close_capture(struct source *source)
 {
 	struct capture *capture = (struct capture *)source;
 
+	if (capture->is_live) {
+		signal(SIGINT, SIG_DFL);
+		live = NULL;
+	}
 	pcap_close(capture->pcap);
 	free(capture);
 }
@@ -75,15 +102,31 @@ static int check_link(const char *path, int link_type)
 	return -EPROTONOSUPPORT;
 }
 
+/* What the two ways of opening have in common. */
+static int begin(struct capture *capture, const char *name, struct source **ret)
+{
+	int err;
+
+	capture->link_type = pcap_datalink(capture->pcap);
+	err = check_link(name, capture->link_type);
+	if (err)
+		return err;
+	capture->source.name = name;
+	capture->source.next = next;
+	capture->source.close = close_capture;
+	*ret = &capture->source;
+	return 0;
+}
+
 int capture_open(const char *path, struct source **ret)
 {
+	const bool is_stdin = strcmp(path, "-") == 0;
 	struct capture *capture = calloc(1, sizeof(*capture));
 	char why[PCAP_ERRBUF_SIZE];
-	int err = -ENOMEM;
+	int err = -EBADMSG;
 
 	if (!capture)
-		goto fail;
-	err = -EBADMSG;
+		return -ENOMEM;
 	capture->pcap =
 		pcap_open_offline_with_tstamp_precision(path, PCAP_TSTAMP_PRECISION_NANO, why);
 	if (!capture->pcap) {
@@ -91,20 +134,88 @@ int capture_open(const char *path, struct source **ret)
 		if (strncmp(why, path, strlen(path)) == 0)
 			complain("%s", why);
 		else
-			complain("%s: %s", path, why);
+			complain("%s: %s", is_stdin ? "standard input" : path, why);
 		goto fail;
 	}
-	capture->link_type = pcap_datalink(capture->pcap);
-	err = check_link(path, capture->link_type);
+	err = begin(capture, is_stdin ? "standard input" : path, ret);
+	if (!err)
+		return 0;
+fail:
+	if (capture->pcap)
+		pcap_close(capture->pcap);
+	free(capture);
+	return err;
+}
+
+/* --- as it happens ------------------------------------------------------- */
+
+static void end_live(int signal_number)
+{
+	(void)signal_number;
+	if (live)
+		pcap_breakloop(live);
+}
+
+/* Return: 0, or a PCAP_ERROR_*. */
+static int set_up(pcap_t *pcap)
+{
+	struct bpf_program filter;
+	int err;
+
+	pcap_set_snaplen(pcap, SNAP_BYTES);
+	pcap_set_timeout(pcap, LOOK_MS);
+	pcap_set_immediate_mode(pcap, 1);
+	pcap_set_buffer_size(pcap, BUFFER_BYTES);
+	pcap_set_tstamp_precision(pcap, PCAP_TSTAMP_PRECISION_NANO);
+	err = pcap_activate(pcap);
+	if (err < 0)
+		return err;
+	/* Where the filter does not suit the link, all packets are looked at. */
+	if (!pcap_compile(pcap, &filter, LIVE_FILTER, 1, PCAP_NETMASK_UNKNOWN)) {
+		pcap_setfilter(pcap, &filter);
+		pcap_freecode(&filter);
+	}
+	return 0;
+}
+
+static void complain_of_set_up(const char *interface, pcap_t *pcap, int err)
+{
+	const char *more = pcap_geterr(pcap);
+
+	complain("%s cannot be listened to: %s%s%s", interface, pcap_statustostr(err),
+		 *more ? ": " : "", more);
+}
+
+int capture_open_live(const char *interface, struct source **ret)
+{
+	const struct sigaction action = { .sa_handler = end_live };
+	struct capture *capture = calloc(1, sizeof(*capture));
+	char why[PCAP_ERRBUF_SIZE];
+	int err = -ENOMEM;
+
+	if (!capture)
+		return err;
+	capture->is_live = true;
+	capture->pcap = pcap_create(interface, why);
+	if (!capture->pcap) {
+		complain("%s: %s", interface, why);
+		goto fail;
+	}
+	err = set_up(capture->pcap);
+	if (err) {
+		complain_of_set_up(interface, capture->pcap, err);
+		err = -EIO;
+		goto fail;
+	}
+	err = begin(capture, interface, ret);
 	if (err)
 		goto fail;
-	capture->source.name = strcmp(path, "-") == 0 ? "standard input" : path;
-	capture->source.next = next;
-	capture->source.close = close_capture;
-	*ret = &capture->source;
+	live = capture->pcap;
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
 	return 0;
 fail:
-	if (capture && capture->pcap)
+	if (capture->pcap)
 		pcap_close(capture->pcap);
 	free(capture);
 	return err;

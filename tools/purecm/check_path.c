@@ -125,9 +125,10 @@ void check_source_gid(struct checkup *checkup, struct finding *finding)
 		return;
 	}
 	checkup->has_gid = true;
-	found(finding, VERDICT_OK, "%s/%u, GID index %u, %s",
+	found(finding, VERDICT_OK, "%s/%u, GID index %u, %s: that of %s on %s",
 	      ibv_get_device_name(checkup->gid.verbs->device), checkup->gid.port_num,
-	      checkup->gid.gid_index, types[checkup->gid.type]);
+	      checkup->gid.gid_index, types[checkup->gid.type], ip_str(&checkup->route.src, src),
+	      checkup->iface.name);
 }
 
 /* The kernel asks as often as it sees fit; its answer is waited for. */

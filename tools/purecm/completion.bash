@@ -24,6 +24,10 @@ _purecm() {
 	-r | --read | -w | --write | --output | -l | --library | --socket)
 		mapfile -t COMPREPLY < <(compgen -f -- "$word")
 		;;
+	-i | --interface)
+		[ "$command" = ping ] ||
+			mapfile -t COMPREPLY < <(compgen -W "any $(ls /sys/class/net)" -- "$word")
+		;;
 	-m | --message)
 		mapfile -t COMPREPLY < <(compgen -W "$messages" -- "${word^^}")
 		;;

@@ -22,12 +22,11 @@
 #define WIDTH_DEFAULT 100
 
 enum key {
-	KEY_READ = 'r',
 	KEY_JSON = 'j',
 };
 
 struct explain {
-	const char *read;
+	struct reading reading;
 	bool json;
 	struct filter filter;
 
@@ -38,28 +37,24 @@ struct explain {
 };
 
 static const struct argp_option option_table[] = {
-	{"read",					     KEY_READ, "FILE", 0, "a capture, pcap or pcapng; - for standard input", 0 },
-	{ "json",					    KEY_JSON, NULL, 0, "an object a line", 0 },
-	{ 0},
+	{"json", KEY_JSON, NULL, 0, "an object a line", 0 },
+	{ 0 },
 };
 
 static error_t parse_option(int key, char *value, struct argp_state *state)
 {
 	struct explain *explain = state->input;
 
+	(void)value;
 	switch (key) {
 	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &explain->filter;
-		return 0;
-	case KEY_READ:
-		explain->read = value;
+		state->child_inputs[0] = &explain->reading;
+		state->child_inputs[1] = &explain->filter;
 		return 0;
 	case KEY_JSON:
 		explain->json = true;
 		return 0;
 	case ARGP_KEY_END:
-		if (!explain->read)
-			argp_error(state, "-r FILE is missing: a capture to read");
 		if (explain->filter.messages || explain->filter.has_sa)
 			argp_error(state, "--message chooses messages, not connections");
 		return 0;
@@ -68,8 +63,9 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 }
 
 static const struct argp_child children[] = {
-	{&filter_argp, 0, NULL, 0 },
-	      { 0	  }
+	{&reading_argp, 0, NULL, 0 },
+	       { &filter_argp,	       0, NULL, 0 },
+	     { 0		 }
 };
 
 static const struct argp argp = {
@@ -316,11 +312,13 @@ static void explain_flow(struct explain *explain, const struct flow *flow)
 
 int explain_main(int argc, char **argv)
 {
-	struct explain explain = { .read = NULL };
+	struct explain explain = {
+		.reading = {NULL, NULL}
+	};
 	uint32_t i;
 
 	command_parse(&argp, argc, argv, 0, &explain);
-	if (reading_flows(explain.read, &explain.flows))
+	if (reading_flows(&explain.reading, &explain.flows))
 		return STATUS_FAILED;
 	explain.end_ns = last_of(explain.flows);
 	explain.width = page_width();

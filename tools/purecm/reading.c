@@ -9,6 +9,35 @@
 
 #include "tools/purecm/command.h"
 
+static const struct argp_option option_table[] = {
+	{NULL,		0, NULL, 0, "What is read:", 5 },
+	{ "read",		  'r', "FILE", 0, "a capture, pcap or pcapng; - for standard input", 5 },
+	{ "interface", 'i', "NAME", 0,
+	  "what passes a network interface of this host from now on, until Ctrl-C; any for all", 5 },
+	{ 0	      },
+};
+
+static error_t parse_option(int key, char *value, struct argp_state *state)
+{
+	struct reading *reading = state->input;
+
+	switch (key) {
+	case 'r':
+		reading->file = value;
+		return 0;
+	case 'i':
+		reading->interface = value;
+		return 0;
+	case ARGP_KEY_END:
+		if (!reading->file == !reading->interface)
+			argp_error(state, "either -r FILE or -i INTERFACE has to be given");
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+const struct argp reading_argp = { .options = option_table, .parser = parse_option };
+
 static void complain_of_counts(const struct source *source)
 {
 	const struct source_counts *counts = &source->counts;
@@ -39,16 +68,30 @@ int reading_source(struct source *source, reading_take *take, void *arg)
 	return got;
 }
 
-int reading_file(const char *path, reading_take *take, void *arg)
+int reading_run(const struct reading *reading, reading_take *take, void *arg)
 {
 	struct source *source;
-	int err = capture_open(path, &source);
+	int err;
 
+	if (reading->interface)
+		err = capture_open_live(reading->interface, &source);
+	else
+		err = capture_open(reading->file, &source);
 	if (err)
 		return err;
 	err = reading_source(source, take, arg);
 	source->close(source);
 	return err;
+}
+
+const char *reading_name(const struct reading *reading)
+{
+	return reading->interface ? reading->interface : reading->file;
+}
+
+bool reading_is_once(const struct reading *reading)
+{
+	return reading->interface || strcmp(reading->file, "-") == 0;
 }
 
 static int take_flow(void *arg, const struct sighting *sighting)
@@ -61,10 +104,10 @@ static int take_flow(void *arg, const struct sighting *sighting)
 	return flows_take(arg, sighting, &msg, &step);
 }
 
-int reading_flows(const char *path, struct flows **ret)
+int reading_flows(const struct reading *reading, struct flows **ret)
 {
 	struct flows *flows = flows_new(FLOWS_MAX, false);
-	int err = flows ? reading_file(path, take_flow, flows) : -ENOMEM;
+	int err = flows ? reading_run(reading, take_flow, flows) : -ENOMEM;
 
 	if (err)
 		flows_free(flows);

@@ -6,7 +6,18 @@
 #ifndef TOOLS_PURECM_READING_H
 #define TOOLS_PURECM_READING_H
 
+#include <argp.h>
+
 #include "tools/purecm/flow.h"
+
+/* Where a subcommand reads from: the options -r and -i. */
+struct reading {
+	const char *file; /* "-" for standard input */
+	const char *interface;
+};
+
+/** reading_argp - a child for the argp of a subcommand; its input is a struct reading. */
+extern const struct argp reading_argp;
 
 /** reading_take - what is called for each. Return: 0 to go on, -errno to end. */
 typedef int reading_take(void *arg, const struct sighting *sighting);
@@ -19,15 +30,21 @@ typedef int reading_take(void *arg, const struct sighting *sighting);
  */
 int reading_source(struct source *source, reading_take *take, void *arg);
 
-/** reading_file() - reading_source() of a capture file, "-" for standard input. */
-int reading_file(const char *path, reading_take *take, void *arg);
+/** reading_run() - reading_source() of what was asked for. */
+int reading_run(const struct reading *reading, reading_take *take, void *arg);
 
 /**
- * reading_flows() - the flows of a capture file
+ * reading_flows() - the flows of it
  * @ret: to be given back with flows_free()
  *
- * Return: as reading_file().
+ * Return: as reading_run().
  */
-int reading_flows(const char *path, struct flows **ret);
+int reading_flows(const struct reading *reading, struct flows **ret);
+
+/** reading_name() - what it is called, for titles. */
+const char *reading_name(const struct reading *reading);
+
+/** reading_is_once() - can it be read but once? */
+bool reading_is_once(const struct reading *reading);
 
 #endif

@@ -63,6 +63,17 @@ struct source {
  */
 int capture_open(const char *path, struct source **ret);
 
+/**
+ * capture_open_live() - the MADs that pass an interface of this host, as they do
+ * @interface: by name, or "any"
+ * @ret:       to be given back with its close(); ends on SIGINT and SIGTERM
+ *
+ * Of devices that keep RDMA to themselves nothing is to be seen.
+ *
+ * Return: 0; -errno, after a complaint.
+ */
+int capture_open_live(const char *interface, struct source **ret);
+
 /** sighting_is_cm() - is it a message of the CM class? Else it is of the SA's. */
 bool sighting_is_cm(const struct sighting *sighting);
 

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "tools/purecm/reading.h"
 #include "tools/purecm/show.h"
 
 static int tell(struct story *story, const struct sighting *sighting, const struct cm_msg *msg,
@@ -57,7 +56,7 @@ static void drop_other_outcomes(struct story *story)
 	story->count = kept;
 }
 
-int story_read(const char *path, const struct filter *filter, struct story *ret)
+int story_read(const struct reading *reading, const struct filter *filter, struct story *ret)
 {
 	struct story story = { .filter = filter };
 	int err = -ENOMEM;
@@ -65,7 +64,7 @@ int story_read(const char *path, const struct filter *filter, struct story *ret)
 	story.flows = flows_new(FLOWS_MAX, false);
 	story.told = calloc(STORY_MAX, sizeof(*story.told));
 	if (story.flows && story.told)
-		err = reading_file(path, take, &story);
+		err = reading_run(reading, take, &story);
 	if (err) {
 		story_fini(&story);
 		return err;

@@ -7,6 +7,7 @@
 #define TOOLS_PURECM_STORY_H
 
 #include "tools/purecm/filter.h"
+#include "tools/purecm/reading.h"
 
 #define STORY_MAX 5000 /* messages; more make no picture */
 
@@ -28,14 +29,14 @@ struct story {
 };
 
 /**
- * story_read() - the messages of a capture file that a filter lets through
- * @path:   "-" for standard input
+ * story_read() - the messages that a filter lets through
+ * @reading: where they are
  * @filter: by its outcome too; kept until story_fini()
  * @ret:    to be given back with story_fini()
  *
  * Return: 0; -errno, after a complaint.
  */
-int story_read(const char *path, const struct filter *filter, struct story *ret);
+int story_read(const struct reading *reading, const struct filter *filter, struct story *ret);
 
 /** story_fini() - forget it. */
 void story_fini(struct story *story);

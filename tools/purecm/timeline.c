@@ -11,20 +11,18 @@
 #include "tools/purecm/timeline_page.h"
 
 enum key {
-	KEY_READ = 'r',
 	KEY_OUTPUT = 256, /* -o is --outcome */
 };
 
 struct timeline {
-	const char *read;
+	struct reading reading;
 	const char *output;
 	struct filter filter;
 };
 
 static const struct argp_option option_table[] = {
-	{"read",					     KEY_READ, "FILE", 0, "a capture, pcap or pcapng; - for standard input", 0 },
-	{ "output",					    KEY_OUTPUT, "FILE", 0, "the page; - for standard output, as without it", 0 },
-	{ 0},
+	{"output", KEY_OUTPUT, "FILE", 0, "the page; - for standard output, as without it", 0 },
+	{ 0 },
 };
 
 static error_t parse_option(int key, char *value, struct argp_state *state)
@@ -33,25 +31,22 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 
 	switch (key) {
 	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &timeline->filter;
-		return 0;
-	case KEY_READ:
-		timeline->read = value;
+		state->child_inputs[0] = &timeline->reading;
+		state->child_inputs[1] = &timeline->filter;
 		return 0;
 	case KEY_OUTPUT:
 		timeline->output = value;
 		return 0;
 	case ARGP_KEY_END:
-		if (!timeline->read)
-			argp_error(state, "-r FILE is missing: a capture to read");
 		return 0;
 	}
 	return ARGP_ERR_UNKNOWN;
 }
 
 static const struct argp_child children[] = {
-	{&filter_argp, 0, NULL, 0 },
-	      { 0	  }
+	{&reading_argp, 0, NULL, 0 },
+	       { &filter_argp,	       0, NULL, 0 },
+	     { 0		 }
 };
 
 static const struct argp argp = {
@@ -73,7 +68,7 @@ static int write_page(const struct timeline *timeline, const struct story *story
 		complain("%s cannot be written: %s", timeline->output, strerror(errno));
 		return -EIO;
 	}
-	timeline_page(story, timeline->read, out);
+	timeline_page(story, reading_name(&timeline->reading), out);
 	if (is_stdout)
 		return 0;
 	if (ferror(out))
@@ -88,18 +83,20 @@ static int write_page(const struct timeline *timeline, const struct story *story
 
 int timeline_main(int argc, char **argv)
 {
-	struct timeline timeline = { .read = NULL };
+	struct timeline timeline = {
+		.reading = {NULL, NULL}
+	};
 	struct story story;
 	int err;
 
 	command_parse(&argp, argc, argv, 0, &timeline);
-	err = story_read(timeline.read, &timeline.filter, &story);
+	err = story_read(&timeline.reading, &timeline.filter, &story);
 	if (err)
 		return STATUS_FAILED;
 	if (story.is_cut)
 		complain("%s: only the first %u messages are drawn; choose connections, see "
 			 "--help",
-			 timeline.read, STORY_MAX);
+			 reading_name(&timeline.reading), STORY_MAX);
 	err = write_page(&timeline, &story);
 	story_fini(&story);
 	return err ? STATUS_FAILED : STATUS_OK;

@@ -17,7 +17,6 @@
 #define COMMENT_BYTES 128
 
 enum key {
-	KEY_READ = 'r',
 	KEY_WRITE = 'w',
 	KEY_VERBOSE = 'v',
 	KEY_JSON = 'j',
@@ -25,7 +24,7 @@ enum key {
 };
 
 struct trace {
-	const char *read;
+	struct reading reading;
 	const char *write;
 	bool verbose;
 	bool json;
@@ -41,15 +40,14 @@ struct trace {
 };
 
 static const struct argp_option option_table[] = {
-	{"read",					     KEY_READ, "FILE", 0, "a capture, pcap or pcapng; - for standard input", 0 },
-	{ "write",					    KEY_WRITE, "FILE", 0,
+	{"write",				   KEY_WRITE, "FILE", 0,
 	  "write what is shown as pcapng, which Wireshark and tshark read; - for standard output, "
 	  "and nothing else is written there then", 0 },
-	{ "verbose", KEY_VERBOSE, NULL, 0, "every field of every message", 0 },
-	{ "chart",						 KEY_CHART, NULL, 0,
+	{ "verbose",				   KEY_VERBOSE, NULL, 0, "every field of every message", 0 },
+	{ "chart", KEY_CHART, NULL, 0,
 	  "one connection as a sequence chart: the first that the filters let through", 0 },
-	{ "json",KEY_JSON, NULL, 0, "an object a line", 0 },
-	{ 0						},
+	{ "json",					KEY_JSON, NULL, 0, "an object a line", 0 },
+	{ 0},
 };
 
 static error_t parse_option(int key, char *value, struct argp_state *state)
@@ -58,10 +56,8 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 
 	switch (key) {
 	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &trace->filter;
-		return 0;
-	case KEY_READ:
-		trace->read = value;
+		state->child_inputs[0] = &trace->reading;
+		state->child_inputs[1] = &trace->filter;
 		return 0;
 	case KEY_WRITE:
 		trace->write = value;
@@ -76,8 +72,6 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 		trace->chart = true;
 		return 0;
 	case ARGP_KEY_END:
-		if (!trace->read)
-			argp_error(state, "-r FILE is missing: a capture to read");
 		if (trace->verbose + trace->json + trace->chart > 1)
 			argp_error(state, "-v, --json and --chart exclude each other");
 		return 0;
@@ -86,8 +80,9 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 }
 
 static const struct argp_child children[] = {
-	{&filter_argp, 0, NULL, 0 },
-	      { 0	  }
+	{&reading_argp, 0, NULL, 0 },
+	       { &filter_argp,	       0, NULL, 0 },
+	     { 0		 }
 };
 
 static const struct argp argp = {
@@ -186,12 +181,12 @@ static int read_ahead(struct trace *trace)
 {
 	if (!trace->filter.outcomes)
 		return 0;
-	if (strcmp(trace->read, "-") == 0) {
-		complain("--outcome reads a capture twice, which standard input does not allow; "
-			 "name the file");
+	if (reading_is_once(&trace->reading)) {
+		complain("--outcome reads a capture twice, which %s does not allow; name a file",
+			 trace->reading.interface ? "an interface" : "standard input");
 		return -EINVAL;
 	}
-	return reading_flows(trace->read, &trace->known);
+	return reading_flows(&trace->reading, &trace->known);
 }
 
 static show_function *choose_show(const struct trace *trace)
@@ -215,7 +210,7 @@ static int run(struct trace *trace)
 	if (!err && trace->write)
 		err = pcapng_open(trace->write, &trace->file);
 	if (!err)
-		err = reading_file(trace->read, take, trace);
+		err = reading_run(&trace->reading, take, trace);
 	if (pcapng_close(trace->file) && !err)
 		err = -EIO;
 	return err;
@@ -223,12 +218,14 @@ static int run(struct trace *trace)
 
 int trace_main(int argc, char **argv)
 {
-	struct trace trace = { .read = NULL };
+	struct trace trace = {
+		.reading = {NULL, NULL}
+	};
 	int err;
 
 	command_parse(&argp, argc, argv, 0, &trace);
 	/* What is captured right now is to be seen right now. */
-	if (strcmp(trace.read, "-") == 0)
+	if (reading_is_once(&trace.reading))
 		setlinebuf(stdout);
 	trace.flows = flows_new(FLOWS_ROLLING, true);
 	trace.show_message = choose_show(&trace);
