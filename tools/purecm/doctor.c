@@ -73,10 +73,12 @@ struct doctor {
 	unsigned int n_bad;
 };
 
+/* clang-format off */
 static const struct argp_option option_table[] = {
-	{"json", KEY_JSON, NULL, 0, "an object a line", 0 },
+	{ "json", KEY_JSON, NULL, 0, "an object a line", 0 },
 	{ 0 },
 };
+/* clang-format on */
 
 static error_t parse_option(int key, char *value, struct argp_state *state)
 {

@@ -36,10 +36,12 @@ struct explain {
 	unsigned int n[FLOW_N_OUTCOMES];
 };
 
+/* clang-format off */
 static const struct argp_option option_table[] = {
-	{"json", KEY_JSON, NULL, 0, "an object a line", 0 },
+	{ "json", KEY_JSON, NULL, 0, "an object a line", 0 },
 	{ 0 },
 };
+/* clang-format on */
 
 static error_t parse_option(int key, char *value, struct argp_state *state)
 {
@@ -62,11 +64,13 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 	return ARGP_ERR_UNKNOWN;
 }
 
+/* clang-format off */
 static const struct argp_child children[] = {
-	{&reading_argp, 0, NULL, 0 },
-	       { &filter_argp,	       0, NULL, 0 },
-	     { 0		 }
+	{ &reading_argp, 0, NULL, 0 },
+	{ &filter_argp, 0, NULL, 0 },
+	{ 0 }
 };
+/* clang-format on */
 
 static const struct argp argp = {
 	.options = option_table,

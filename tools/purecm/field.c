@@ -140,15 +140,17 @@ static void note_transport(uint64_t value, FILE *out)
 
 static void note_service(uint64_t value, FILE *out)
 {
+	/* clang-format off */
 	static const struct {
 		uint64_t block;
 		const char *name;
 	} spaces[] = {
-		{0x0106,  "TCP"	},
-		   { 0x0111, "UDP"  },
-		      { 0x013f, "IB"   },
-		{ 0x0002, "IPoIB"}
+		{ 0x0106, "TCP" },
+		{ 0x0111, "UDP" },
+		{ 0x013f, "IB" },
+		{ 0x0002, "IPoIB" }
 	};
+	/* clang-format on */
 	size_t i;
 
 	for (i = 0; i < sizeof(spaces) / sizeof(spaces[0]); i++) {
@@ -158,23 +160,25 @@ static void note_service(uint64_t value, FILE *out)
 	}
 }
 
+/* clang-format off */
 static const struct {
 	const char *field;
 	void (*note)(uint64_t value, FILE *out);
 } notes[] = {
-	{"local_ack_timeout",	       note_time	 },
-	{ "local_cm_response_timeout",   note_time	 },
-	{ "message",		     note_message  },
-	{ "path_mtu",		      note_mtu      },
-	{ "primary.local_ack_timeout",   note_time	 },
-	{ "alternate.local_ack_timeout", note_time	   },
-	{ "reason",		      note_reason	},
-	{ "remote_cm_response_timeout",	note_time	  },
-	{ "service_id",			note_service  },
-	{ "service_timeout",	     note_time     },
-	{ "target_ack_delay",	      note_time	},
-	{ "transport_service_type",	    note_transport},
+	{ "local_ack_timeout", note_time },
+	{ "local_cm_response_timeout", note_time },
+	{ "message", note_message },
+	{ "path_mtu", note_mtu },
+	{ "primary.local_ack_timeout", note_time },
+	{ "alternate.local_ack_timeout", note_time },
+	{ "reason", note_reason },
+	{ "remote_cm_response_timeout", note_time },
+	{ "service_id", note_service },
+	{ "service_timeout", note_time },
+	{ "target_ack_delay", note_time },
+	{ "transport_service_type", note_transport },
 };
+/* clang-format on */
 
 void field_print_note(const struct wire_field *field, const void *host, FILE *out)
 {

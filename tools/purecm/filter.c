@@ -23,19 +23,21 @@ enum key {
 	KEY_CONNECTION = 'c',
 };
 
+/* clang-format off */
 static const struct argp_option option_table[] = {
-	{NULL,		0, NULL, 0, "What is shown:", FILTER_GROUP },
-	{ "peer",		  KEY_PEER, "ADDRESS", 0,
+	{ NULL, 0, NULL, 0, "What is shown:", FILTER_GROUP },
+	{ "peer", KEY_PEER, "ADDRESS", 0,
 	  "connections that have this address, or `lid N', at an end", FILTER_GROUP },
-	{ "service", KEY_SERVICE, "PORT", 0, "connections to a port, or to a service id (0x...)",
-	  FILTER_GROUP },
-	{ "message",		     KEY_MESSAGE, "NAME,...", 0, "REQ, MRA, REJ and so on; SA", FILTER_GROUP },
-	{ "outcome",KEY_OUTCOME, "WORD,...", 0,
+	{ "service", KEY_SERVICE, "PORT", 0,
+	  "connections to a port, or to a service id (0x...)", FILTER_GROUP },
+	{ "message", KEY_MESSAGE, "NAME,...", 0, "REQ, MRA, REJ and so on; SA", FILTER_GROUP },
+	{ "outcome", KEY_OUTCOME, "WORD,...", 0,
 	  "connections that end so: failed, closed, established, rejected, unanswered, "
 	  "unconfirmed, gave-up, unclosed, resolved, fragment", FILTER_GROUP },
-	{ "connection",		KEY_CONNECTION, "N", 0, "the one that is shown as #N", FILTER_GROUP },
-	{ 0    },
+	{ "connection", KEY_CONNECTION, "N", 0, "the one that is shown as #N", FILTER_GROUP },
+	{ 0 },
 };
+/* clang-format on */
 
 static int parse_peer(struct filter *filter, const char *text)
 {

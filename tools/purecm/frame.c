@@ -244,18 +244,20 @@ static int take_erf(struct rest rest)
 	return 0;
 }
 
+/* clang-format off */
 static const struct link {
 	enum link_type type;
 	int (*take)(struct rest rest);
 } links[] = {
-	{LINK_ETHERNET,	 take_ethernet},
-	  { LINK_RAW_IP_DLT, take_raw_ip	 },
-	{ LINK_RAW_IP,     take_raw_ip  },
-	  { LINK_SLL,	      take_sll     },
-	{ LINK_ERF,	    take_erf     },
-	  { LINK_INFINIBAND, take_lrh     },
-	{ LINK_SLL2,	     take_sll2    },
+	{ LINK_ETHERNET, take_ethernet },
+	{ LINK_RAW_IP_DLT, take_raw_ip },
+	{ LINK_RAW_IP, take_raw_ip },
+	{ LINK_SLL, take_sll },
+	{ LINK_ERF, take_erf },
+	{ LINK_INFINIBAND, take_lrh },
+	{ LINK_SLL2, take_sll2 },
 };
+/* clang-format on */
 
 static const struct link *find_link(int link_type)
 {

@@ -47,13 +47,15 @@ struct ping {
 
 static volatile sig_atomic_t is_stopped;
 
+/* clang-format off */
 static const struct argp_option option_table[] = {
-	{"count",		   KEY_COUNT, "N", 0, "how many requests (4)", 0 },
-	{ "interval",		      KEY_INTERVAL, "SECONDS", 0, "from an answer to the next request (1)", 0 },
+	{ "count", KEY_COUNT, "N", 0, "how many requests (4)", 0 },
+	{ "interval", KEY_INTERVAL, "SECONDS", 0, "from an answer to the next request (1)", 0 },
 	{ "timeout", KEY_TIMEOUT, "SECONDS", 0, "how long to wait for an answer (3)", 0 },
-	{ "json",		       KEY_JSON, NULL, 0, "an object a line", 0 },
-	{ 0},
+	{ "json", KEY_JSON, NULL, 0, "an object a line", 0 },
+	{ 0 },
 };
+/* clang-format on */
 
 /* --- the command line ---------------------------------------------------- */
 

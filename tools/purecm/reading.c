@@ -9,13 +9,15 @@
 
 #include "tools/purecm/command.h"
 
+/* clang-format off */
 static const struct argp_option option_table[] = {
-	{NULL,		0, NULL, 0, "What is read:", 5 },
-	{ "read",		  'r', "FILE", 0, "a capture, pcap or pcapng; - for standard input", 5 },
+	{ NULL, 0, NULL, 0, "What is read:", 5 },
+	{ "read", 'r', "FILE", 0, "a capture, pcap or pcapng; - for standard input", 5 },
 	{ "interface", 'i', "NAME", 0,
 	  "what passes a network interface of this host from now on, until Ctrl-C; any for all", 5 },
-	{ 0	      },
+	{ 0 },
 };
+/* clang-format on */
 
 static error_t parse_option(int key, char *value, struct argp_state *state)
 {

@@ -34,28 +34,30 @@ struct run {
 };
 
 /* What an option sets for the program. */
+/* clang-format off */
 static const struct {
 	int key;
 	const char *variable;
 	const char *value; /* NULL: the option's */
 } settings[] = {
-	{KEY_TRACE,   "PURECM_LOG",	   "debug" },
-	{ KEY_WARN,   "PURECM_LOG",	  "warn"	 },
-	{ KEY_INLINE, "PURECM_PORTD",  "inline"},
-	{ KEY_SOCKET, "PURECM_SOCKET", NULL    },
+	{ KEY_TRACE, "PURECM_LOG", "debug" },
+	{ KEY_WARN, "PURECM_LOG", "warn" },
+	{ KEY_INLINE, "PURECM_PORTD", "inline" },
+	{ KEY_SOCKET, "PURECM_SOCKET", NULL },
 };
 
 static const struct argp_option option_table[] = {
-	{"trace",						      KEY_TRACE, NULL, 0, "every message and every change of state on standard error",
-	  0 },
-	{ "warn",							KEY_WARN, NULL, 0, "on standard error what is wrong and what mends it", 0 },
+	{ "trace", KEY_TRACE, NULL, 0,
+	  "every message and every change of state on standard error", 0 },
+	{ "warn", KEY_WARN, NULL, 0, "on standard error what is wrong and what mends it", 0 },
 	{ "inline", KEY_INLINE, NULL, 0,
 	  "without cmportd: the program owns the ports, alone on this host", 0 },
-	{ "socket",							   KEY_SOCKET, "PATH", 0, "of the cmportd to use", 0 },
-	{ "library",KEY_LIBRARY, "FILE", 0, "instead of the librdmacm.so.1 installed with this",
-	  0 },
-	{ 0							  },
+	{ "socket", KEY_SOCKET, "PATH", 0, "of the cmportd to use", 0 },
+	{ "library", KEY_LIBRARY, "FILE", 0,
+	  "instead of the librdmacm.so.1 installed with this", 0 },
+	{ 0 },
 };
+/* clang-format on */
 
 static bool set(int key, const char *value)
 {

@@ -51,29 +51,29 @@ static const struct wire_field member_fields[] = {
 	WIRE(sa_mc_member_record, join_state, 48, 4, 4),
 };
 
-/* clang-format on */
 
 static const struct record {
 	uint16_t attr_id;
 	struct wire_layout layout;
 } records[] = {
-	{ATTR_PATH,	     WIRE_LAYOUT("PathRecord", sa_path_record,      path_fields,   SA_DATA_BYTES)},
-	{ ATTR_MC_MEMBER,
-	  WIRE_LAYOUT("MCMemberRecord",		sa_mc_member_record, member_fields, SA_DATA_BYTES)},
+	{ ATTR_PATH, WIRE_LAYOUT("PathRecord", sa_path_record, path_fields, SA_DATA_BYTES) },
+	{ ATTR_MC_MEMBER, WIRE_LAYOUT("MCMemberRecord", sa_mc_member_record, member_fields,
+	  SA_DATA_BYTES) },
 };
 
 static const struct {
 	uint8_t method;
 	const char *name;
 } methods[] = {
-	{0x01,	"Get"	      },
-	     { 0x02, "Set"	   },
-	       { 0x12, "GetTable"	  },
-	       { 0x15, "Delete"	},
-	{ 0x81, "GetResp"	  },
-	     { 0x92, "GetTableResp"},
-	       { 0x95, "DeleteResp"  },
+	{ 0x01, "Get" },
+	{ 0x02, "Set" },
+	{ 0x12, "GetTable" },
+	{ 0x15, "Delete" },
+	{ 0x81, "GetResp" },
+	{ 0x92, "GetTableResp" },
+	{ 0x95, "DeleteResp" },
 };
+/* clang-format on */
 
 static const struct wire_layout *find_layout(uint16_t attr_id)
 {

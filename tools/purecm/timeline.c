@@ -20,10 +20,12 @@ struct timeline {
 	struct filter filter;
 };
 
+/* clang-format off */
 static const struct argp_option option_table[] = {
-	{"output", KEY_OUTPUT, "FILE", 0, "the page; - for standard output, as without it", 0 },
+	{ "output", KEY_OUTPUT, "FILE", 0, "the page; - for standard output, as without it", 0 },
 	{ 0 },
 };
+/* clang-format on */
 
 static error_t parse_option(int key, char *value, struct argp_state *state)
 {
@@ -43,11 +45,13 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 	return ARGP_ERR_UNKNOWN;
 }
 
+/* clang-format off */
 static const struct argp_child children[] = {
-	{&reading_argp, 0, NULL, 0 },
-	       { &filter_argp,	       0, NULL, 0 },
-	     { 0		 }
+	{ &reading_argp, 0, NULL, 0 },
+	{ &filter_argp, 0, NULL, 0 },
+	{ 0 }
 };
+/* clang-format on */
 
 static const struct argp argp = {
 	.options = option_table,

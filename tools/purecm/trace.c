@@ -39,16 +39,18 @@ struct trace {
 	uint64_t n_shown;
 };
 
+/* clang-format off */
 static const struct argp_option option_table[] = {
-	{"write",				   KEY_WRITE, "FILE", 0,
+	{ "write", KEY_WRITE, "FILE", 0,
 	  "write what is shown as pcapng, which Wireshark and tshark read; - for standard output, "
 	  "and nothing else is written there then", 0 },
-	{ "verbose",				   KEY_VERBOSE, NULL, 0, "every field of every message", 0 },
+	{ "verbose", KEY_VERBOSE, NULL, 0, "every field of every message", 0 },
 	{ "chart", KEY_CHART, NULL, 0,
 	  "one connection as a sequence chart: the first that the filters let through", 0 },
-	{ "json",					KEY_JSON, NULL, 0, "an object a line", 0 },
-	{ 0},
+	{ "json", KEY_JSON, NULL, 0, "an object a line", 0 },
+	{ 0 },
 };
+/* clang-format on */
 
 static error_t parse_option(int key, char *value, struct argp_state *state)
 {
@@ -79,11 +81,13 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 	return ARGP_ERR_UNKNOWN;
 }
 
+/* clang-format off */
 static const struct argp_child children[] = {
-	{&reading_argp, 0, NULL, 0 },
-	       { &filter_argp,	       0, NULL, 0 },
-	     { 0		 }
+	{ &reading_argp, 0, NULL, 0 },
+	{ &filter_argp, 0, NULL, 0 },
+	{ 0 }
 };
+/* clang-format on */
 
 static const struct argp argp = {
 	.options = option_table,
