@@ -41,15 +41,15 @@ static const struct argp_option option_table[] = {
 
 static int parse_peer(struct filter *filter, const char *text)
 {
-	struct mad_gid gid = {
-		.raw = {[10] = 0xff, 0xff}
-	};
+	struct mad_gid gid;
 	unsigned int lid;
+	uint8_t ip[4];
 
 	if (sscanf(text, "lid %u", &lid) == 1 && lid && lid <= UINT16_MAX)
 		gid = sighting_gid_of_lid((uint16_t)lid);
-	else if (inet_pton(AF_INET, text, gid.raw + 12) != 1 &&
-		 inet_pton(AF_INET6, text, gid.raw) != 1)
+	else if (inet_pton(AF_INET, text, ip) == 1)
+		gid = sighting_gid_of_ip4(ip);
+	else if (inet_pton(AF_INET6, text, gid.raw) != 1)
 		return -EINVAL;
 	filter->peer = gid;
 	filter->has_peer = true;

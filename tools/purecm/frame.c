@@ -128,16 +128,6 @@ static int take_udp(struct rest rest)
 	return udp && u16(udp + 2) == ROCE_UDP_PORT ? take_bth(rest) : 0;
 }
 
-static struct mad_gid gid_of_ip4(const uint8_t ip[4])
-{
-	struct mad_gid gid = {
-		.raw = {[10] = 0xff, 0xff}
-	};
-
-	memcpy(gid.raw + 12, ip, 4);
-	return gid;
-}
-
 static int take_ip4(struct rest rest)
 {
 	size_t bytes = rest.bytes ? (size_t)(rest.at[0] & 15) * 4 : 0;
@@ -146,8 +136,8 @@ static int take_ip4(struct rest rest)
 	/* A fragment that is not the first has no UDP header, and RoCE does not fragment. */
 	if (!ip || ip[9] != PROTO_UDP || (u16(ip + 6) & 0x1fff))
 		return 0;
-	rest.ret->src = gid_of_ip4(ip + 12);
-	rest.ret->dst = gid_of_ip4(ip + 16);
+	rest.ret->src = sighting_gid_of_ip4(ip + 12);
+	rest.ret->dst = sighting_gid_of_ip4(ip + 16);
 	return take_udp(rest);
 }
 

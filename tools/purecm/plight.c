@@ -91,14 +91,11 @@ bool plight_has_foreign_gid(const struct plight *plight)
 
 static struct mad_gid gid_of_header(const struct cma_hdr *cma, const uint8_t address[16])
 {
-	struct mad_gid gid = {
-		.raw = {[10] = 0xff, 0xff}
-	};
+	struct mad_gid gid;
 
 	if (cma->ip_version == 4)
-		memcpy(gid.raw + 12, address + 12, 4);
-	else
-		memcpy(gid.raw, address, 16);
+		return sighting_gid_of_ip4(address + 12);
+	memcpy(gid.raw, address, sizeof(gid.raw));
 	return gid;
 }
 

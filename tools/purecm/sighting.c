@@ -21,6 +21,20 @@ bool sighting_is_cm(const struct sighting *sighting)
 	return sighting->mad[MAD_CLASS_AT] == MAD_CLASS_CM;
 }
 
+struct mad_gid sighting_gid_of_ip4(const uint8_t ip[4])
+{
+	struct mad_gid gid;
+
+	memcpy(gid.raw, ipv4_prefix, sizeof(ipv4_prefix));
+	memcpy(gid.raw + IPV4_AT, ip, 4);
+	return gid;
+}
+
+bool sighting_is_ip4(const struct mad_gid *gid)
+{
+	return memcmp(gid->raw, ipv4_prefix, sizeof(ipv4_prefix)) == 0;
+}
+
 struct mad_gid sighting_gid_of_lid(uint16_t lid)
 {
 	struct mad_gid gid = { .raw = { 0 } };
@@ -42,7 +56,7 @@ const char *who_str(const struct mad_gid *gid, char buf[WHO_BYTES])
 {
 	if (sighting_lid(gid))
 		snprintf(buf, WHO_BYTES, "lid %u", sighting_lid(gid));
-	else if (memcmp(gid->raw, ipv4_prefix, sizeof(ipv4_prefix)) == 0)
+	else if (sighting_is_ip4(gid))
 		inet_ntop(AF_INET, gid->raw + IPV4_AT, buf, WHO_BYTES);
 	else
 		inet_ntop(AF_INET6, gid->raw, buf, WHO_BYTES);

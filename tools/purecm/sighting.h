@@ -77,6 +77,12 @@ int capture_open_live(const char *interface, struct source **ret);
 /** sighting_is_cm() - is it a message of the CM class? Else it is of the SA's. */
 bool sighting_is_cm(const struct sighting *sighting);
 
+/** sighting_gid_of_ip4() - as RoCE v2 has it. */
+struct mad_gid sighting_gid_of_ip4(const uint8_t ip[4]);
+
+/** sighting_is_ip4() - does a GID stand for an IPv4 address? It is in the last four bytes. */
+bool sighting_is_ip4(const struct mad_gid *gid);
+
 /** sighting_gid_of_lid() - what stands for the GID of one that has told its LID only. */
 struct mad_gid sighting_gid_of_lid(uint16_t lid);
 

@@ -26,7 +26,6 @@
 #define SPORT	     0xc000 /* of RoCE v2: anything from here on */
 
 static const uint8_t qkey_gsi[4] = { 0x80, 0x01 };
-static const uint8_t ipv4_prefix[12] = { [10] = 0xff, 0xff };
 
 static uint8_t *put(uint8_t *at, const void *bytes, size_t n)
 {
@@ -85,15 +84,10 @@ static uint8_t *put_ip6(uint8_t *at, const struct sighting *sighting)
 	return put(at, sighting->dst.raw, 16);
 }
 
-static bool is_ip4(const struct mad_gid *gid)
-{
-	return memcmp(gid->raw, ipv4_prefix, sizeof(ipv4_prefix)) == 0;
-}
-
 /* Ethernet, IP and UDP; the check sum of RoCE v2's UDP is zero. */
 static uint8_t *put_roce(uint8_t *at, const struct sighting *sighting)
 {
-	const bool ip4 = is_ip4(&sighting->src) && is_ip4(&sighting->dst);
+	const bool ip4 = sighting_is_ip4(&sighting->src) && sighting_is_ip4(&sighting->dst);
 
 	memset(at, 0, MAC_BYTES);
 	at = put16(at + MAC_BYTES, ip4 ? 0x0800 : 0x86dd);
