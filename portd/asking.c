@@ -74,8 +74,13 @@ static bool nobody_is_there(int err)
 
 static void explain_connect(const char *path, int err, int spawn_err, struct portd_why *why)
 {
-	if (why->text[0])
-		return; /* it said so itself */
+	size_t said = strlen(why->text); /* what it said itself */
+
+	if (said) {
+		snprintf(why->text + said, sizeof(why->text) - said,
+			 "; or set PURECM_PORTD=inline to do without");
+		return;
+	}
 	if (spawn_err)
 		snprintf(why->text, sizeof(why->text),
 			 "no cmportd at %s, and none can be started: %s; start one, or set "

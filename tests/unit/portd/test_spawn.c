@@ -169,7 +169,8 @@ START_TEST(client_is_told_at_once_why_none_serves)
 
 	setenv("PURECM_SOCKET", "/proc/purecm/s", 1);
 	ck_assert_int_eq(portd_client_open(&client, &ids, &why), -ECONNREFUSED);
-	ck_assert_msg(strstr(why.text, "/proc/purecm"), "it says: %s", why.text);
+	ck_assert_msg(strstr(why.text, "/proc/purecm") && strstr(why.text, "PURECM_PORTD=inline"),
+		      "it says: %s", why.text);
 	ck_assert_int_le(time(NULL) - begin, 3);
 }
 END_TEST
