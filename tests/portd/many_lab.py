@@ -276,7 +276,7 @@ def a_folder_that_is_not_there_for_a_user_is_said_at_once(bench):
                            bench.b.addr4, "7799"],
                           env=bench.env(PURECM_SOCKET="/proc/none/cmportd.sock"), timeout=30)
     same(refused.status, 1)
-    if not all(word in refused.stderr for word in ("/proc/none/cmportd.sock", "=inline")):
+    if not all(word in refused.stderr for word in ("/proc/none", "=inline")):
         raise AssertionError(f"the warning does not help: {refused.stderr!r}")
     if time.monotonic() - begin > 10:
         raise AssertionError("it took more than 10 s")
