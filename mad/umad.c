@@ -208,6 +208,24 @@ static int open_node(const char *node)
 	return fd < 0 ? -errno : fd;
 }
 
+/* A stand-in for libibumad may know of a port that has no node here. Return: it, or -errno. */
+static int open_without_node(const char *device, uint8_t port_num)
+{
+	int fd = umad_open_port(device, port_num);
+
+	if (fd < 0)
+		return -ENXIO;
+	fcntl(fd, F_SETFD, FD_CLOEXEC);
+	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+	return fd;
+}
+
+/* @node: empty if there is none. Return: a descriptor of the port, or -errno. */
+static int open_port(const char *device, uint8_t port_num, const char *node)
+{
+	return node[0] ? open_node(node) : open_without_node(device, port_num);
+}
+
 /* With method 0 nothing is received: such an agent is always to be had. Return: 0 or -errno. */
 static int register_agent(int fd, uint8_t method, uint32_t *ret_agent)
 {
@@ -220,13 +238,14 @@ static int register_agent(int fd, uint8_t method, uint32_t *ret_agent)
 	return -umad_register2(fd, &attr, ret_agent);
 }
 
-static int open_senders(struct owned_port *owned, const char *node)
+static int open_senders(struct owned_port *owned, const char *device, uint8_t port_num,
+			const char *node)
 {
 	for (int i = 0; i < N_SENDERS; i++) {
 		struct sender *sender = &owned->sender[i];
 		int err;
 
-		sender->fd = open_node(node);
+		sender->fd = open_port(device, port_num, node);
 		if (sender->fd < 0)
 			return sender->fd;
 		err = register_agent(sender->fd, 0, &sender->agent);
@@ -258,26 +277,27 @@ static struct owned_port *port_new(void)
 int umad_port_open(const char *device, uint8_t port_num, struct mad_port **ret,
 		   struct umad_owner *ret_who)
 {
-	char node[UMAD_NODE_BYTES];
+	char node[UMAD_NODE_BYTES] = "";
 	struct owned_port *owned;
 	bool refused = false;
 	uint32_t agent;
 	int err = umad_find_node(device, port_num, node, ret_who);
 
-	if (err)
+	if (err && err != -ENXIO)
 		return err;
 	owned = port_new();
 	if (!owned)
 		return -ENOMEM;
-	owned->port.fd = open_node(node);
+	owned->port.fd = open_port(device, port_num, node);
 	if (owned->port.fd < 0) {
-		err = umad_explain_open(node, -owned->port.fd, ret_who);
+		if (!err)
+			err = umad_explain_open(node, -owned->port.fd, ret_who);
 		goto fail;
 	}
 	err = register_agent(owned->port.fd, MAD_METHOD_SEND, &agent);
 	refused = err == -EINVAL || err == -EPERM;
 	if (!err)
-		err = open_senders(owned, node);
+		err = open_senders(owned, device, port_num, node);
 	if (err)
 		goto fail;
 	*ret = &owned->port;

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -33,25 +34,37 @@ static struct {
 	int open_errno;	    /* of the next open() */
 	int register_errno; /* of one that wants methods */
 	int agent_errno;    /* of one that does not */
+	bool is_stand_in;   /* has ports that sysfs does not know */
 } fake;
 
 static char root[64];
 
-static int fake_open(const char *path, int flags, ...)
+static int open_pair(int flags)
 {
 	int pair[2];
 
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | flags, 0, pair), 0);
+	fake.fd[fake.n_opened] = pair[0];
+	fake.peer[fake.n_opened++] = pair[1];
+	return pair[0];
+}
+
+static int fake_open(const char *path, int flags, ...)
+{
 	ck_assert_ptr_nonnull(strstr(path, "/dev/umad7"));
 	ck_assert_int_eq(flags, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	if (fake.open_errno) {
 		errno = fake.open_errno;
 		return -1;
 	}
-	ck_assert_int_eq(
-		socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair), 0);
-	fake.fd[fake.n_opened] = pair[0];
-	fake.peer[fake.n_opened++] = pair[1];
-	return pair[0];
+	return open_pair(SOCK_NONBLOCK | SOCK_CLOEXEC);
+}
+
+/* The real one blocks and is not closed on exec, either. */
+int umad_open_port(const char *ca_name, int portnum)
+{
+	return fake.is_stand_in && !strcmp(ca_name, "fab0") && portnum == 1 ? open_pair(0)
+									    : -EINVAL;
 }
 
 /* The other end of what is closed reads as ended. */
@@ -410,6 +423,23 @@ START_TEST(device_without_node_is_named)
 }
 END_TEST
 
+START_TEST(port_without_node_is_opened_by_a_stand_in_for_libibumad)
+{
+	struct umad_owner who;
+	struct mad_port *port;
+
+	fake.is_stand_in = true;
+	ck_assert_int_eq(umad_port_open("fab0", 1, &port, &who), 0);
+	ck_assert_int_eq(fake.methods[0], OWNER_METHOD);
+	for (int i = 0; i < fake.n_opened; i++) {
+		ck_assert(fcntl(fake.fd[i], F_GETFD) & FD_CLOEXEC);
+		ck_assert(fcntl(fake.fd[i], F_GETFL) & O_NONBLOCK);
+	}
+	mad_port_close(port);
+	ck_assert_int_eq(n_closed(), fake.n_opened);
+}
+END_TEST
+
 START_TEST(unknown_device_is_named)
 {
 	ck_assert_str_eq(open_fails("rxe9", -ENXIO).what, "no RDMA device is called rxe9");
@@ -539,6 +569,7 @@ static TCase *diagnosis_tests(void)
 
 	tcase_add_checked_fixture(tcase, set_up, tear_down);
 	tcase_add_test(tcase, device_without_node_is_named);
+	tcase_add_test(tcase, port_without_node_is_opened_by_a_stand_in_for_libibumad);
 	tcase_add_test(tcase, unknown_device_is_named);
 	tcase_add_test(tcase, missing_node_is_named);
 	tcase_add_test(tcase, other_open_errors_pass_through);
