@@ -142,6 +142,9 @@ static int find_program(char ret[PATH_MAX])
 
 static const char *const kept[] = { "PURECM_LOG", "PURECM_IDLE_S", "PURECM_PORTD_LOG" };
 
+/* On a soft fabric the libraries that talk to the device are found by a variable, too. */
+static const char *const kept_on_fabric[] = { "PURECM_FABRIC", "LD_LIBRARY_PATH" };
+
 static void add_env(struct birth *birth, unsigned int *n, const char *name, const char *value)
 {
 	int bytes = snprintf(birth->env[*n], ENV_BYTES, "%s=%s", name, value);
@@ -152,18 +155,24 @@ static void add_env(struct birth *birth, unsigned int *n, const char *name, cons
 	}
 }
 
+static void keep(struct birth *birth, unsigned int *n, const char *name)
+{
+	const char *value = secure_getenv(name);
+
+	if (value)
+		add_env(birth, n, name, value);
+}
+
 static void make_env(struct birth *birth, const char *path)
 {
 	unsigned int i, n = 0;
-	const char *value;
 
 	add_env(birth, &n, "PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
 	add_env(birth, &n, "PURECM_SOCKET", path);
-	for (i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
-		value = secure_getenv(kept[i]);
-		if (value)
-			add_env(birth, &n, kept[i], value);
-	}
+	for (i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+		keep(birth, &n, kept[i]);
+	for (i = 0; secure_getenv("PURECM_FABRIC") && i < 2; i++)
+		keep(birth, &n, kept_on_fabric[i]);
 }
 
 /* --- in the child -------------------------------------------------------- */

@@ -359,6 +359,7 @@ END_TEST
 START_TEST(its_environment_is_clean)
 {
 	setenv("SECRET", "1", 1);
+	setenv("LD_LIBRARY_PATH", "/nowhere", 1);
 	setenv("PURECM_LOG", "debug", 1);
 	spawn();
 	wait_seen();
@@ -367,6 +368,17 @@ START_TEST(its_environment_is_clean)
 	ck_assert_str_eq(said("env PURECM_SOCKET="), socket_path);
 	ck_assert_str_eq(said("env PURECM_LOG="), "debug");
 	ck_assert_str_eq(said("env PURECM_IDLE_S="), "30");
+}
+END_TEST
+
+START_TEST(on_a_soft_fabric_it_finds_the_libraries_of_the_program)
+{
+	setenv("PURECM_FABRIC", "/tmp/f/hosts/a", 1);
+	setenv("LD_LIBRARY_PATH", "/nowhere", 1);
+	spawn();
+	wait_seen();
+	ck_assert_str_eq(said("env PURECM_FABRIC="), "/tmp/f/hosts/a");
+	ck_assert_str_eq(said("env LD_LIBRARY_PATH="), "/nowhere");
 }
 END_TEST
 
@@ -431,6 +443,7 @@ static TCase *inheriting(void)
 	tcase_add_test(tc, no_descriptor_leaks);
 	tcase_add_test(tc, blocked_and_ignored_signals_are_not_inherited);
 	tcase_add_test(tc, its_environment_is_clean);
+	tcase_add_test(tc, on_a_soft_fabric_it_finds_the_libraries_of_the_program);
 	tcase_add_test(tc, it_is_in_a_session_and_folder_of_its_own);
 	tcase_add_test(tc, its_log_goes_where_the_environment_says);
 	return tc;
