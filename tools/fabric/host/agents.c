@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * umad: connections, their agents, and which of them a MAD is for. The rules are the kernel's: a
+ * class's method has one owner, a response goes to who asked, and who asks is told when nobody
+ * answered.
+ */
+#include <endian.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tools/fabric/host/host.h"
+
+#define BATCH		64
+#define QUEUE_MAX	200000
+#define METHOD_RESPONSE 0x80
+#define TRAP_REPRESS	0x07
+#define CLASS_AT	1
+#define VERSION_AT	2
+#define METHOD_AT	3
+#define TID_AT		8
+#define MAD_HEAD_BYTES	24
+#define TICK_NS		10000000
+
+struct agent {
+	bool in_use;
+	uint8_t mgmt_class, class_version;
+	uint64_t method_mask[2];
+	uint32_t hi_tid;
+};
+
+struct message {
+	struct list link;
+	size_t bytes;
+	struct ib_user_mad head;
+	uint8_t mad[FAB_MAD_BYTES];
+};
+
+struct conn {
+	struct watch watch; /* first */
+	struct list link;
+	uint8_t port_num;
+	struct agent agent[FAB_UMAD_AGENTS_MAX];
+	struct list queue; /* of struct message */
+	unsigned int n_queued;
+};
+
+struct pending {
+	struct list link;
+	struct conn *conn;
+	struct ib_user_mad head;
+	uint8_t mad[FAB_MAD_BYTES];
+	uint64_t deadline_ns;
+	uint32_t retries;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static bool is_response(const uint8_t *mad)
+{
+	return mad[METHOD_AT] & METHOD_RESPONSE || mad[METHOD_AT] == TRAP_REPRESS;
+}
+
+static uint64_t tid_of(const uint8_t *mad)
+{
+	uint64_t tid;
+
+	memcpy(&tid, mad + TID_AT, sizeof(tid));
+	return be64toh(tid);
+}
+
+/* --- to the program ------------------------------------------------------ */
+
+static void wait_for_room(struct host *host, struct conn *conn, bool on)
+{
+	struct epoll_event event = { .events = EPOLLIN | (on ? EPOLLOUT : 0),
+				     .data = { .ptr = &conn->watch } };
+
+	epoll_ctl(host->poll_fd, EPOLL_CTL_MOD, conn->watch.fd, &event);
+}
+
+static ssize_t hand_over(const struct conn *conn, const struct message *message)
+{
+	return send(conn->watch.fd, &message->head, message->bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+static void give(struct host *host, struct conn *conn, const struct message *message)
+{
+	struct message *copy;
+
+	if (list_is_empty(&conn->queue) && hand_over(conn, message) >= 0)
+		return;
+	copy = conn->n_queued < QUEUE_MAX ? malloc(sizeof(*copy)) : NULL;
+	if (!copy)
+		return;
+	*copy = *message;
+	if (list_is_empty(&conn->queue))
+		wait_for_room(host, conn, true);
+	list_append(&conn->queue, &copy->link);
+	conn->n_queued++;
+}
+
+static void drain(struct host *host, struct conn *conn)
+{
+	while (!list_is_empty(&conn->queue)) {
+		struct message *message = container_of(conn->queue.next, struct message, link);
+
+		if (hand_over(conn, message) < 0)
+			return;
+		list_remove(&message->link);
+		free(message);
+		conn->n_queued--;
+	}
+	wait_for_room(host, conn, false);
+}
+
+/* --- who owns what ------------------------------------------------------- */
+
+static bool has_method(const struct agent *agent, const uint8_t *mad)
+{
+	unsigned int method = mad[METHOD_AT] & 0x7f;
+
+	return agent->in_use && agent->mgmt_class == mad[CLASS_AT] &&
+	       agent->class_version == mad[VERSION_AT] &&
+	       agent->method_mask[method / 64] >> method % 64 & 1;
+}
+
+static bool overlaps(const struct agent *agent, const struct fab_umad_request *request)
+{
+	return agent->in_use && agent->mgmt_class == request->mgmt_class &&
+	       agent->class_version == request->class_version &&
+	       (agent->method_mask[0] & request->method_mask[0] ||
+		agent->method_mask[1] & request->method_mask[1]);
+}
+
+static bool is_taken(const struct host *host, uint8_t port_num,
+		     const struct fab_umad_request *request)
+{
+	struct list *node;
+	int i;
+
+	list_for_each (node, &host->conns) {
+		const struct conn *conn = container_of(node, struct conn, link);
+
+		for (i = 0; conn->port_num == port_num && i < FAB_UMAD_AGENTS_MAX; i++)
+			if (overlaps(&conn->agent[i], request))
+				return true;
+	}
+	return false;
+}
+
+static int add_agent(struct host *host, struct conn *conn, const struct fab_umad_request *request,
+		     uint32_t *ret)
+{
+	struct agent *agent;
+	uint32_t i = 0;
+
+	if (request->mgmt_class && is_taken(host, conn->port_num, request))
+		return EINVAL;
+	while (i < FAB_UMAD_AGENTS_MAX && conn->agent[i].in_use)
+		i++;
+	if (i == FAB_UMAD_AGENTS_MAX)
+		return ENOMEM;
+	agent = &conn->agent[i];
+	agent->in_use = true;
+	agent->mgmt_class = request->mgmt_class;
+	agent->class_version = request->class_version;
+	memcpy(agent->method_mask, request->method_mask, sizeof(agent->method_mask));
+	agent->hi_tid = ++host->last_hi_tid;
+	*ret = i;
+	return 0;
+}
+
+static struct pending *find_pending(struct host *host, const struct conn *conn, const uint8_t *mad)
+{
+	struct list *node;
+
+	list_for_each (node, &host->pending) {
+		struct pending *pending = container_of(node, struct pending, link);
+
+		if (pending->conn == conn && tid_of(pending->mad) == tid_of(mad) &&
+		    pending->mad[CLASS_AT] == mad[CLASS_AT])
+			return pending;
+	}
+	return NULL;
+}
+
+/* Whether it is for this agent; a response is awaited once. */
+static bool takes(struct host *host, struct conn *conn, const struct agent *agent,
+		  const uint8_t *mad)
+{
+	struct pending *pending;
+
+	if (!is_response(mad))
+		return has_method(agent, mad);
+	if (!agent->in_use || tid_of(mad) >> 32 != agent->hi_tid)
+		return false;
+	pending = find_pending(host, conn, mad);
+	if (!pending)
+		return false;
+	list_remove(&pending->link);
+	free(pending);
+	return true;
+}
+
+void agents_receive(struct host *host, uint8_t port_num, struct ib_user_mad *head,
+		    const uint8_t mad[FAB_MAD_BYTES])
+{
+	struct message message = { .bytes = sizeof(*head) + FAB_MAD_BYTES, .head = *head };
+	struct list *node;
+	uint32_t i;
+
+	memcpy(message.mad, mad, FAB_MAD_BYTES);
+	list_for_each (node, &host->conns) {
+		struct conn *conn = container_of(node, struct conn, link);
+
+		for (i = 0; conn->port_num == port_num && i < FAB_UMAD_AGENTS_MAX; i++) {
+			if (!takes(host, conn, &conn->agent[i], mad))
+				continue;
+			message.head.agent_id = i;
+			give(host, conn, &message);
+			return;
+		}
+	}
+}
+
+/* --- from the program ---------------------------------------------------- */
+
+static void set_timer(struct host *host, long ns)
+{
+	struct itimerspec every = { .it_interval = { .tv_nsec = ns },
+				    .it_value = { .tv_nsec = ns } };
+
+	timerfd_settime(host->timer.fd, 0, &every, NULL);
+}
+
+static void await(struct host *host, struct conn *conn, const struct message *message)
+{
+	struct pending *pending = malloc(sizeof(*pending));
+
+	if (!pending)
+		return;
+	pending->conn = conn;
+	pending->head = message->head;
+	memcpy(pending->mad, message->mad, sizeof(pending->mad));
+	pending->retries = message->head.retries;
+	pending->deadline_ns = now_ns() + message->head.timeout_ms * UINT64_C(1000000);
+	if (list_is_empty(&host->pending))
+		set_timer(host, TICK_NS);
+	list_append(&host->pending, &pending->link);
+}
+
+/* Only what is no response gets a transaction id of ours. */
+static void stamp(const struct agent *agent, uint8_t *mad)
+{
+	uint32_t high = htobe32(agent->hi_tid);
+
+	if (!is_response(mad))
+		memcpy(mad + TID_AT, &high, sizeof(high));
+}
+
+static void sent(struct host *host, struct conn *conn, struct message *message)
+{
+	uint32_t id = message->head.agent_id;
+	int err;
+
+	if (id >= FAB_UMAD_AGENTS_MAX || !conn->agent[id].in_use)
+		return;
+	stamp(&conn->agent[id], message->mad);
+	err = gsi_send(host, conn->port_num, &message->head, message->mad);
+	if (!err && message->head.timeout_ms && !is_response(message->mad))
+		await(host, conn, message);
+}
+
+static void forget_pending(struct host *host, const struct conn *conn, const struct agent *agent)
+{
+	struct list *node, *after;
+
+	list_for_each_safe (node, after, &host->pending) {
+		struct pending *pending = container_of(node, struct pending, link);
+
+		if (pending->conn != conn || (agent && tid_of(pending->mad) >> 32 != agent->hi_tid))
+			continue;
+		list_remove(&pending->link);
+		free(pending);
+	}
+}
+
+static void asked(struct host *host, struct conn *conn, const struct fab_umad_request *request,
+		  int answer_fd)
+{
+	struct fab_umad_reply reply = { .error = EINVAL };
+
+	if (request->op == FAB_UMAD_REGISTER) {
+		reply.error = add_agent(host, conn, request, &reply.agent_id);
+	} else if (request->agent_id < FAB_UMAD_AGENTS_MAX &&
+		   conn->agent[request->agent_id].in_use) {
+		forget_pending(host, conn, &conn->agent[request->agent_id]);
+		conn->agent[request->agent_id].in_use = false;
+		reply.error = 0;
+	}
+	if (write(answer_fd, &reply, sizeof(reply)) < 0)
+		host_say(host, "a program did not wait for its answer");
+}
+
+static void close_conn(struct host *host, struct conn *conn)
+{
+	struct list *node, *after;
+
+	forget_pending(host, conn, NULL);
+	list_for_each_safe (node, after, &conn->queue)
+		free(container_of(node, struct message, link));
+	list_remove(&conn->link);
+	close(conn->watch.fd);
+	free(conn);
+}
+
+/* Return: the descriptor that came with a message, or -1. */
+static int descriptor_of(struct msghdr *msg)
+{
+	struct cmsghdr *control = CMSG_FIRSTHDR(msg);
+	int fd = -1;
+
+	if (control && control->cmsg_level == SOL_SOCKET && control->cmsg_type == SCM_RIGHTS)
+		memcpy(&fd, CMSG_DATA(control), sizeof(fd));
+	return fd;
+}
+
+static void take(struct host *host, struct conn *conn, struct message *message, ssize_t n, int fd)
+{
+	struct fab_umad_request request;
+
+	if (message->head.agent_id != FAB_UMAD_CONTROL) {
+		if (n > (ssize_t)sizeof(message->head))
+			sent(host, conn, message);
+		return;
+	}
+	if (n != (ssize_t)(sizeof(message->head) + sizeof(request)) || fd < 0)
+		return;
+	memcpy(&request, message->mad, sizeof(request));
+	asked(host, conn, &request, fd);
+}
+
+/* Return: false at its end. */
+static bool read_one(struct host *host, struct conn *conn)
+{
+	struct message message;
+	char control[CMSG_SPACE(sizeof(int))];
+	struct iovec iov = { .iov_base = &message.head,
+			     .iov_len = sizeof(message.head) + sizeof(message.mad) };
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control),
+	};
+	ssize_t n;
+	int fd;
+
+	memset(message.mad, 0, sizeof(message.mad));
+	n = recvmsg(conn->watch.fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR;
+	if (n == 0)
+		return false;
+	fd = descriptor_of(&msg);
+	take(host, conn, &message, n, fd);
+	if (fd >= 0)
+		close(fd);
+	return true;
+}
+
+static void conn_ready(struct host *host, struct watch *watch)
+{
+	struct conn *conn = container_of(watch, struct conn, watch);
+
+	if (!list_is_empty(&conn->queue))
+		drain(host, conn);
+	if (!read_one(host, conn))
+		close_conn(host, conn);
+}
+
+static void listener_ready(struct host *host, struct watch *watch)
+{
+	int fd = accept4(watch->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct conn *conn = fd < 0 ? NULL : calloc(1, sizeof(*conn));
+
+	if (!conn) {
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	conn->port_num = (uint8_t)(watch - host->listener + 1);
+	list_init(&conn->queue);
+	list_append(&host->conns, &conn->link);
+	if (host_watch(host, &conn->watch, fd, conn_ready))
+		close_conn(host, conn);
+}
+
+/* --- time ---------------------------------------------------------------- */
+
+/* What was asked comes back, and says that nobody answered. */
+static void give_up(struct host *host, struct pending *pending)
+{
+	struct message message = { .bytes = sizeof(message.head) + MAD_HEAD_BYTES,
+				   .head = pending->head };
+
+	message.head.status = ETIMEDOUT;
+	message.head.length = (uint32_t)message.bytes;
+	memcpy(message.mad, pending->mad, sizeof(message.mad));
+	give(host, pending->conn, &message);
+	list_remove(&pending->link);
+	free(pending);
+}
+
+static void again(struct host *host, struct pending *pending, uint64_t now)
+{
+	pending->retries--;
+	pending->deadline_ns = now + pending->head.timeout_ms * UINT64_C(1000000);
+	gsi_send(host, pending->conn->port_num, &pending->head, pending->mad);
+}
+
+static void timer_ready(struct host *host, struct watch *watch)
+{
+	struct list *node, *after;
+	uint64_t count, now = now_ns();
+
+	if (read(watch->fd, &count, sizeof(count)) < 0)
+		return;
+	list_for_each_safe (node, after, &host->pending) {
+		struct pending *pending = container_of(node, struct pending, link);
+
+		if (pending->deadline_ns > now)
+			continue;
+		if (pending->retries)
+			again(host, pending, now);
+		else
+			give_up(host, pending);
+	}
+	if (list_is_empty(&host->pending))
+		set_timer(host, 0);
+}
+
+int agents_open(struct host *host)
+{
+	char path[FAB_PATH_BYTES];
+	unsigned int i;
+	int fd, err;
+
+	fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	err = host_watch(host, &host->timer, fd, timer_ready);
+	for (i = 0; !err && i < host->page->n_ports; i++) {
+		fab_place_umad(&host->place, (uint8_t)(i + 1), path);
+		fd = fab_place_bind(path, SOCK_SEQPACKET);
+		if (fd >= 0 && listen(fd, 128))
+			return -errno;
+		err = host_watch(host, &host->listener[i], fd, listener_ready);
+	}
+	return err;
+}
+
+void agents_close(struct host *host)
+{
+	while (!list_is_empty(&host->conns))
+		close_conn(host, container_of(host->conns.next, struct conn, link));
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * QP1: MADs to and from the wire, and events to the host's own processes.
+ */
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "tools/fabric/host/host.h"
+
+#define BATCH 64
+
+/* Where it came from is where an answer goes. IBTA vol. 1, 13.5.4. */
+static void received(struct host *host, const struct fab_packet *packet, const uint8_t *mad)
+{
+	struct ib_user_mad head = {
+		.length = sizeof(head) + FAB_MAD_BYTES,
+		.addr = {.qpn = htonl(packet->src_qpn),
+			  .qkey = htonl(packet->qkey),
+			  .lid = htons(packet->slid),
+			  .sl = packet->sl},
+	};
+	int index = fab_page_find_gid(host->page, packet->port_num, &packet->dgid);
+
+	if (packet->flags & FAB_GRH) {
+		if (index < 0)
+			return;
+		head.addr.grh_present = 1;
+		head.addr.gid_index = (uint8_t)index;
+		head.addr.hop_limit = packet->hop_limit;
+		head.addr.traffic_class = packet->traffic_class;
+		head.addr.flow_label = htonl(packet->flow_label);
+		memcpy(head.addr.gid, &packet->sgid, sizeof(head.addr.gid));
+	}
+	agents_receive(host, packet->port_num, &head, mad);
+}
+
+static bool is_good(const struct host *host, const struct fab_packet *packet, ssize_t bytes)
+{
+	return bytes == sizeof(*packet) + FAB_MAD_BYTES && packet->magic == FAB_MAGIC &&
+	       packet->op == FAB_OP_DATAGRAM && packet->dest_qpn == FAB_QP1 &&
+	       packet->qkey == FAB_QP1_QKEY && packet->port_num > 0 &&
+	       packet->port_num <= host->page->n_ports &&
+	       host->page->port[packet->port_num - 1].state == IBV_PORT_ACTIVE;
+}
+
+static void gsi_ready(struct host *host, struct watch *watch)
+{
+	struct {
+		struct fab_packet packet;
+		uint8_t mad[FAB_MAD_BYTES];
+	} in;
+	ssize_t n;
+	int i;
+
+	for (i = 0; i < BATCH; i++) {
+		n = recv(watch->fd, &in, sizeof(in), MSG_DONTWAIT | MSG_TRUNC);
+		if (n < 0)
+			return;
+		if (is_good(host, &in.packet, n))
+			received(host, &in.packet, in.mad);
+	}
+}
+
+int gsi_open(struct host *host)
+{
+	char path[FAB_PATH_BYTES];
+	int fd;
+
+	fab_place_gsi(&host->place, host->place.host, path);
+	fd = fab_place_bind(path, SOCK_DGRAM);
+	if (fd == -EADDRINUSE)
+		host_say(host, "there is a host of this name");
+	return host_watch(host, &host->gsi, fd, gsi_ready);
+}
+
+/* --- sending ------------------------------------------------------------- */
+
+static int find_host(const struct host *host, const struct ib_user_mad *head,
+		     char ret[FAB_NAME_BYTES])
+{
+	union ibv_gid dgid;
+
+	if (!head->addr.grh_present)
+		return -fab_place_host_of_lid(&host->place, ntohs(head->addr.lid), ret);
+	memcpy(&dgid, head->addr.gid, sizeof(dgid));
+	return -fab_place_host_of(&host->place, &dgid, ret);
+}
+
+static int fill(const struct host *host, uint8_t port_num, const struct ib_user_mad *head,
+		struct fab_packet *ret)
+{
+	const struct fab_port *port = &host->page->port[port_num - 1];
+	struct fab_gid sgid;
+
+	*ret = (struct fab_packet){
+		.magic = FAB_MAGIC,
+		.op = FAB_OP_DATAGRAM,
+		.flags = FAB_FIRST | FAB_LAST,
+		.port_num = 1,
+		.sl = head->addr.sl,
+		.pkey = port->pkey[head->addr.pkey_index % FAB_PKEYS],
+		.slid = (uint16_t)(port->lid | head->addr.path_bits),
+		.dlid = ntohs(head->addr.lid),
+		.dest_qpn = FAB_QP1,
+		.src_qpn = FAB_QP1,
+		.qkey = FAB_QP1_QKEY,
+		.bytes = FAB_MAD_BYTES,
+	};
+	/* RoCE has no other address. */
+	if (!head->addr.grh_present)
+		return port->link_layer == IBV_LINK_LAYER_ETHERNET ? EINVAL : 0;
+	if (!fab_page_gid(host->page, port_num, head->addr.gid_index, &sgid))
+		return EINVAL;
+	ret->flags |= FAB_GRH;
+	ret->sgid = sgid.gid;
+	memcpy(&ret->dgid, head->addr.gid, sizeof(ret->dgid));
+	ret->hop_limit = head->addr.hop_limit;
+	ret->traffic_class = head->addr.traffic_class;
+	ret->flow_label = ntohl(head->addr.flow_label);
+	return 0;
+}
+
+int gsi_send(struct host *host, uint8_t port_num, const struct ib_user_mad *head,
+	     const uint8_t mad[FAB_MAD_BYTES])
+{
+	char path[FAB_PATH_BYTES], to[FAB_NAME_BYTES];
+	struct fab_packet packet;
+	int err = fill(host, port_num, head, &packet);
+
+	if (!err)
+		err = find_host(host, head, to);
+	if (err)
+		return err;
+	fab_place_gsi(&host->place, to, path);
+	/* A host that is down answers as little as one that is slow. */
+	fab_peers_send(&host->peers, path, &packet, mad);
+	return 0;
+}
+
+/* --- events -------------------------------------------------------------- */
+
+void events_send(struct host *host, enum ibv_event_type type, uint8_t port_num)
+{
+	struct fab_packet packet = {
+		.magic = FAB_MAGIC,
+		.op = FAB_OP_EVENT,
+		.syndrome = (uint8_t)type,
+		.port_num = port_num,
+	};
+	char path[FAB_PATH_BYTES];
+	struct dirent *entry;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "%s/hosts/%s/ctx", host->place.dir, host->place.host);
+	dir = opendir(path);
+	while (dir && (entry = readdir(dir))) {
+		int slot = atoi(entry->d_name);
+
+		if (slot <= 0)
+			continue;
+		fab_place_slot(&host->place, host->place.host, (unsigned int)slot, path);
+		fab_peers_send(&host->peers, path, &packet, NULL);
+	}
+	if (dir)
+		closedir(dir);
+}

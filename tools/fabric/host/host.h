@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * fabric-host: what the kernel of a host would be. One process, one thread, a loop; it owns the
+ * page (wire/page.h), the GID table, and QP1 of every port with the agents of umad.
+ */
+#ifndef FABRIC_HOST_H
+#define FABRIC_HOST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cm/list.h"
+#include "tools/fabric/wire/page.h"
+#include "tools/fabric/wire/peer.h"
+#include "tools/fabric/wire/place.h"
+#include "tools/fabric/wire/umad_wire.h"
+
+struct host;
+struct conn;
+
+/* Something that the loop waits at. */
+struct watch {
+	int fd;
+	void (*ready)(struct host *host, struct watch *watch);
+};
+
+struct host {
+	struct fab_place place;
+	struct fab_page *page;
+	const char *netdev;
+	unsigned int number; /* from 1: GUID and LID come from it */
+	uint8_t link_layer;
+	int poll_fd;
+	bool is_ending;
+	struct fab_peers peers;
+	struct watch gsi, peers_watch, netlink, stdin_watch, timer;
+	struct watch listener[FAB_PORTS];
+	struct list conns;
+	struct list pending; /* requests that wait for a response */
+	uint32_t last_hi_tid;
+};
+
+/** host_watch() - have a descriptor looked after. Return: 0 or -errno. */
+int host_watch(struct host *host, struct watch *watch, int fd,
+	       void (*ready)(struct host *, struct watch *));
+
+/** host_say() - a line on standard error, with the host's name. */
+__attribute__((format(printf, 2, 3))) void host_say(const struct host *host, const char *format,
+						    ...);
+
+/** identity_open() - the page, and the GID table from then on. Return: 0 or -errno. */
+int identity_open(struct host *host);
+
+/** identity_close() - take our names out of the fabric. */
+void identity_close(struct host *host);
+
+/** gsi_open() - the socket of QP1. Return: 0 or -errno. */
+int gsi_open(struct host *host);
+
+/**
+ * gsi_send() - send a MAD
+ * @head: where to, as umad has it
+ *
+ * Return: 0, or an errno (positive) as write() would give it.
+ */
+int gsi_send(struct host *host, uint8_t port_num, const struct ib_user_mad *head,
+	     const uint8_t mad[FAB_MAD_BYTES]);
+
+/** agents_open() - the sockets that umad connects to. Return: 0 or -errno. */
+int agents_open(struct host *host);
+
+/** agents_receive() - give a MAD to its agent, if it has one; @head: but for the agent. */
+void agents_receive(struct host *host, uint8_t port_num, struct ib_user_mad *head,
+		    const uint8_t mad[FAB_MAD_BYTES]);
+
+/** agents_close() - end all connections. */
+void agents_close(struct host *host);
+
+/** events_send() - tell all processes of the host; @port_num: 0 for the device. */
+void events_send(struct host *host, enum ibv_event_type type, uint8_t port_num);
+
+#endif

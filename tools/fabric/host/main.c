@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * fabric-host, started by tools/fabric/fabric in a host's namespaces: see host.h. It says "ready"
+ * on standard output, and ends when its standard input does.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/fabric/host/host.h"
+
+void host_say(const struct host *host, const char *format, ...)
+{
+	va_list args;
+
+	fprintf(stderr, "fabric: host %s: ", host->place.host);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+}
+
+int host_watch(struct host *host, struct watch *watch, int fd,
+	       void (*ready)(struct host *, struct watch *))
+{
+	struct epoll_event event = { .events = EPOLLIN, .data = { .ptr = watch } };
+
+	if (fd < 0)
+		return fd;
+	watch->fd = fd;
+	watch->ready = ready;
+	return epoll_ctl(host->poll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
+static void peers_ready(struct host *host, struct watch *watch)
+{
+	(void)watch;
+	fab_peers_flush(&host->peers);
+}
+
+static void stdin_ready(struct host *host, struct watch *watch)
+{
+	char byte;
+
+	if (read(watch->fd, &byte, 1) <= 0)
+		host->is_ending = true;
+}
+
+static int make_folders(const struct host *host)
+{
+	static const char *const folder[] = { "hosts", "gids", "lids", "groups" };
+	char path[FAB_PATH_BYTES];
+	unsigned int i;
+
+	for (i = 0; i < sizeof(folder) / sizeof(folder[0]); i++) {
+		snprintf(path, sizeof(path), "%s/%s", host->place.dir, folder[i]);
+		if (mkdir(path, 0700) && errno != EEXIST)
+			return -errno;
+	}
+	snprintf(path, sizeof(path), "%s/hosts/%s", host->place.dir, host->place.host);
+	if (mkdir(path, 0700) && errno != EEXIST)
+		return -errno;
+	snprintf(path, sizeof(path), "%s/hosts/%s/ctx", host->place.dir, host->place.host);
+	return mkdir(path, 0700) && errno != EEXIST ? -errno : 0;
+}
+
+static int open_all(struct host *host)
+{
+	int err;
+
+	list_init(&host->conns);
+	list_init(&host->pending);
+	host->poll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (host->poll_fd < 0)
+		return -errno;
+	err = make_folders(host);
+	if (!err)
+		err = fab_peers_init(&host->peers);
+	if (!err)
+		err = host_watch(host, &host->peers_watch, host->peers.poll_fd, peers_ready);
+	if (!err)
+		err = host_watch(host, &host->stdin_watch, STDIN_FILENO, stdin_ready);
+	if (!err)
+		err = gsi_open(host);
+	if (!err)
+		err = identity_open(host);
+	return err ? err : agents_open(host);
+}
+
+static void loop(struct host *host)
+{
+	struct epoll_event event;
+	struct watch *watch;
+
+	/* One at a time: a watch may end in another one's turn. */
+	while (!host->is_ending) {
+		if (epoll_wait(host->poll_fd, &event, 1, -1) != 1)
+			continue;
+		watch = event.data.ptr;
+		watch->ready(host, watch);
+	}
+}
+
+static int usage(void)
+{
+	fprintf(stderr, "usage: fabric-host --number N --link roce|ib [--netdev NAME]\n"
+			"with " FAB_ENV "=FOLDER/hosts/NAME; started by tools/fabric/fabric\n");
+	return 2;
+}
+
+static bool parse(int argc, char **argv, struct host *host)
+{
+	static const struct option options[] = {
+		{"number",  required_argument, NULL, 'n'},
+		{ "link",	  required_argument, NULL, 'l'},
+		{ "netdev", required_argument, NULL, 'd'},
+		{ NULL,	0,		   NULL, 0  },
+	};
+	int option;
+
+	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (option == 'n')
+			host->number = (unsigned int)atoi(optarg);
+		else if (option == 'l')
+			host->link_layer = strcmp(optarg, "ib") == 0 ? IBV_LINK_LAYER_INFINIBAND
+								     : IBV_LINK_LAYER_ETHERNET;
+		else if (option == 'd')
+			host->netdev = optarg;
+		else
+			return false;
+	}
+	return host->number > 0 && host->link_layer && optind == argc;
+}
+
+int main(int argc, char **argv)
+{
+	struct host host = { .poll_fd = -1 };
+	int err;
+
+	if (!parse(argc, argv, &host))
+		return usage();
+	err = fab_place_find(&host.place);
+	if (err)
+		return usage();
+	signal(SIGPIPE, SIG_IGN);
+	err = open_all(&host);
+	if (err) {
+		host_say(&host, "cannot start: %s", strerror(-err));
+		return 1;
+	}
+	printf("ready\n");
+	fflush(stdout);
+	loop(&host);
+	agents_close(&host);
+	identity_close(&host);
+	fab_peers_fini(&host.peers);
+	return 0;
+}

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""A host of the fabric, as a process in namespaces of its own: it sets up its network, starts
+fabric-host, and then runs commands that it is told on a socket, a JSON object a line."""
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import namespaces
+import netlink
+
+NETDEV = "fab0"
+DATAGRAMS_QUEUED = 512  # of a unix socket; the kernel's own default is 10
+
+
+def set_sysctl(name, value):
+    """Some are missing in some kernels, and then nothing is to be set."""
+    try:
+        Path("/proc/sys/net", name).write_text(str(value), encoding="ascii")
+    except OSError:
+        pass
+
+
+def set_up_network(host):
+    set_sysctl("unix/max_dgram_qlen", DATAGRAMS_QUEUED)
+    set_sysctl(f"ipv6/conf/{NETDEV}/accept_dad", 0)
+    set_sysctl(f"ipv6/conf/{NETDEV}/router_solicitations", 0)
+    netlink.set_up("lo")
+    netlink.set_up(NETDEV)
+    netlink.add_address(NETDEV, f"{host.ipv4}/24")
+    netlink.add_address(NETDEV, f"{host.ipv6}/64")
+
+
+def environment(folder, host, libraries):
+    """What a program finds its host, its device and its cmportd by."""
+    here = Path(folder, "hosts", host.name)
+    env = dict(os.environ, PURECM_FABRIC=str(here), PURECM_SOCKET=str(here / "cmportd.sock"))
+    before = env.get("LD_LIBRARY_PATH")
+    env["LD_LIBRARY_PATH"] = ":".join([*map(str, libraries), *([before] if before else [])])
+    return env
+
+
+class HostProcess:
+    """Runs in the child; what it is told and says goes over self.link."""
+
+    def __init__(self, host, link, env):
+        self.host, self.env = host, env
+        self.link = link.makefile("rw", encoding="utf-8")
+        self.socket = link
+        self.running = {}  # pid: number of the command
+        self.kernel = None
+
+    def say(self, **what):
+        self.link.write(json.dumps(what) + "\n")
+        self.link.flush()
+
+    def start_kernel(self, program, link_layer, netdev):
+        """Start fabric-host, and wait until it is ready."""
+        self.kernel = subprocess.Popen(
+            [program, "--number", str(self.host.number), "--link", link_layer, "--netdev", netdev],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=self.env)
+        if self.kernel.stdout.readline().strip() != b"ready":
+            raise RuntimeError(f"host {self.host.name} does not start")
+
+    def start_command(self, number, text, fd):
+        """Run a command with its output to a descriptor of ours."""
+        child = subprocess.Popen(["/bin/sh", "-c", text], stdin=subprocess.DEVNULL, stdout=fd,
+                                 stderr=fd, env=self.env, start_new_session=True,
+                                 preexec_fn=namespaces.die_with_parent)
+        os.close(fd)
+        self.running[child.pid] = number
+
+    def reap(self):
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            if pid == self.kernel.pid:
+                self.say(died=self.host.name)
+            elif pid in self.running:
+                self.say(ended=self.running.pop(pid), status=os.waitstatus_to_exitcode(status))
+
+    def serve(self):
+        """Until the other end is closed."""
+        wake, waker = os.pipe()
+        os.set_blocking(waker, False)
+        os.set_blocking(wake, False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(waker)
+        ready = selectors.DefaultSelector()
+        ready.register(self.socket, selectors.EVENT_READ)
+        ready.register(wake, selectors.EVENT_READ)
+        self.reap()
+        while True:
+            for key, _ in ready.select():
+                if key.fileobj == wake:
+                    os.read(wake, 4096)
+                    self.reap()
+                    continue
+                line = self.link.readline()
+                if not line:
+                    return
+                self.start_command(**json.loads(line))
+                self.reap()
+
+
+def die(host, error):
+    print(f"fabric: host {host.name}: {error}", file=sys.stderr)
+    os._exit(1)

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Linux namespaces for the hosts of a fabric: a network each, made by an ordinary user."""
+import ctypes
+import os
+import signal
+
+NEWUSER, NEWNET = 0x10000000, 0x40000000
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def unshare(flags):
+    """Leave the namespaces named by flags for new ones."""
+    if libc.unshare(flags):
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+def write(path, value):
+    with open(path, "w", encoding="ascii") as file:
+        file.write(value)
+
+
+def map_ids(uid, outer_uid, gid, outer_gid):
+    """Be uid and gid in the new user namespace, which outside are outer_uid and outer_gid."""
+    try:
+        write("/proc/self/setgroups", "deny")
+    except OSError:  # it was denied further out
+        pass
+    write("/proc/self/uid_map", f"{uid} {outer_uid} 1")
+    write("/proc/self/gid_map", f"{gid} {outer_gid} 1")
+
+
+def be_root_of_a_network():
+    """Enter a new network; for an ordinary user, as the root of a new user namespace."""
+    uid, gid = os.geteuid(), os.getegid()
+    if uid == 0:
+        try:
+            unshare(NEWNET)
+            return
+        except PermissionError:  # root of a container: as anybody
+            pass
+    unshare(NEWUSER | NEWNET)
+    map_ids(0, uid, 0, gid)
+
+
+def be_ordinary(uid, gid):
+    """Be the user that one was before be_root_of_a_network(), with no capability after exec."""
+    if os.geteuid() == uid:
+        return
+    unshare(NEWUSER)
+    map_ids(uid, 0, gid, 0)
+
+
+def die_with_parent():
+    """To be called after the last change of ids, which would undo it."""
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def adopt_orphans():
+    """Become the parent of all descendants that lose theirs."""
+    libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
+
+
+def children():
+    """The processes that have this one for a parent."""
+    found = []
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
+            continue
+        try:
+            with open(f"/proc/{name}/stat", encoding="ascii", errors="replace") as file:
+                parent = int(file.read().rpartition(")")[2].split()[1])
+        except (OSError, IndexError, ValueError):
+            continue
+        if parent == os.getpid():
+            found.append(int(name))
+    return found
+
+
+def end_descendants():
+    """Kill every process below this one, and wait until there is none."""
+    while True:
+        for pid in children():
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        try:
+            os.wait()
+        except ChildProcessError:
+            return

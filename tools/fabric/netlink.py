@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Network interfaces by rtnetlink, for fabric: a container may have no `ip`.
+
+Only what a fabric needs: make interfaces, bring them up, give them addresses and neighbours.
+"""
+import ipaddress
+import os
+import socket
+import struct
+
+RTM_NEWLINK, RTM_SETLINK, RTM_NEWADDR, RTM_NEWNEIGH = 16, 19, 20, 28
+REQUEST, ACK, CREATE, EXCLUSIVE = 1, 4, 0x400, 0x200
+NLMSG_ERROR = 2
+IFF_UP = 1
+IFLA_ADDRESS, IFLA_IFNAME, IFLA_MTU, IFLA_MASTER = 1, 3, 4, 10
+IFLA_LINKINFO, IFLA_NET_NS_PID = 18, 19
+IFLA_INFO_KIND, IFLA_INFO_DATA, VETH_INFO_PEER = 1, 2, 1
+IFA_ADDRESS, IFA_LOCAL, IFA_FLAGS, IFA_F_NODAD = 1, 2, 8, 2
+NDA_DST, NDA_LLADDR, NUD_PERMANENT = 1, 2, 0x80
+NESTED = 0x8000
+
+
+def attribute(kind, payload):
+    """One attribute, padded."""
+    data = struct.pack("HH", len(payload) + 4, kind) + payload
+    return data + bytes(-len(data) % 4)
+
+
+def text(kind, value):
+    return attribute(kind, value.encode() + b"\0")
+
+
+def number(kind, value):
+    return attribute(kind, struct.pack("I", value))
+
+
+def ask(message, flags, body):
+    """Send one request; raise OSError if the kernel refuses it."""
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as link:
+        head = struct.pack("IHHII", 16 + len(body), message, flags | REQUEST | ACK, 1, 0)
+        link.send(head + body)
+        answer = link.recv(65536)
+    kind, = struct.unpack_from("H", answer, 4)
+    error, = struct.unpack_from("i", answer, 16)
+    if kind == NLMSG_ERROR and error:
+        raise OSError(-error, os.strerror(-error))
+
+
+def index_of(name):
+    return socket.if_nametoindex(name)
+
+
+def ifinfo(index=0, flags=0, change=0):
+    return struct.pack("BxHiII", socket.AF_UNSPEC, 0, index, flags, change)
+
+
+def add_link(name, kind, mtu=0, data=b""):
+    """Make an interface of a kind: bridge, dummy ..."""
+    info = text(IFLA_INFO_KIND, kind)
+    if data:
+        info += attribute(IFLA_INFO_DATA | NESTED, data)
+    body = ifinfo() + text(IFLA_IFNAME, name) + attribute(IFLA_LINKINFO | NESTED, info)
+    if mtu:
+        body += number(IFLA_MTU, mtu)
+    ask(RTM_NEWLINK, CREATE | EXCLUSIVE, body)
+
+
+def add_veth(name, peer, peer_pid, peer_mac, mtu):
+    """Make two ends of a wire, the second one in the network namespace of a process."""
+    far = ifinfo() + text(IFLA_IFNAME, peer) + number(IFLA_MTU, mtu)
+    far += number(IFLA_NET_NS_PID, peer_pid) + attribute(IFLA_ADDRESS, peer_mac)
+    add_link(name, "veth", mtu, attribute(VETH_INFO_PEER | NESTED, far))
+
+
+def set_up(name, master=None):
+    """Bring an interface up, as part of a bridge if one is given."""
+    body = ifinfo(index_of(name), IFF_UP, IFF_UP)
+    if master:
+        body += number(IFLA_MASTER, index_of(master))
+    ask(RTM_SETLINK, 0, body)
+
+
+def set_mac(name, mac):
+    ask(RTM_SETLINK, 0, ifinfo(index_of(name)) + attribute(IFLA_ADDRESS, mac))
+
+
+def add_address(name, address):
+    """Give an interface an address with a prefix, "10.0.0.1/24"; it is good at once."""
+    interface = ipaddress.ip_interface(address)
+    family = socket.AF_INET if interface.version == 4 else socket.AF_INET6
+    body = struct.pack("BBBBI", family, interface.network.prefixlen, 0, 0, index_of(name))
+    body += attribute(IFA_LOCAL, interface.packed) + attribute(IFA_ADDRESS, interface.packed)
+    body += number(IFA_FLAGS, IFA_F_NODAD)
+    ask(RTM_NEWADDR, CREATE | EXCLUSIVE, body)
+
+
+def add_neighbour(name, address, lladdr):
+    """Say for good where an address is."""
+    ip = ipaddress.ip_address(address)
+    family = socket.AF_INET if ip.version == 4 else socket.AF_INET6
+    body = struct.pack("BxxxiHBB", family, index_of(name), NUD_PERMANENT, 0, 0)
+    body += attribute(NDA_DST, ip.packed) + attribute(NDA_LLADDR, lladdr)
+    ask(RTM_NEWNEIGH, CREATE, body)

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Addresses: who is meant by the attributes of an address handle or of a connected queue pair.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "tools/fabric/verbs/context.h"
+#include "tools/fabric/verbs/qp.h"
+
+#define MCAST_PREFIX 0xff
+#define LID_MCAST    0xc000
+
+int address_check(struct fab_context *context, const struct ibv_ah_attr *attr,
+		  union ibv_gid *ret_sgid)
+{
+	const struct fab_page *page = context->device->page;
+	struct fab_gid sgid;
+
+	if (attr->port_num == 0 || attr->port_num > page->n_ports)
+		return EINVAL;
+	/* RoCE has no local address but the GID. */
+	if (!attr->is_global &&
+	    page->port[attr->port_num - 1].link_layer == IBV_LINK_LAYER_ETHERNET)
+		return EINVAL;
+	if (!fab_page_gid(page, attr->port_num, attr->is_global ? attr->grh.sgid_index : 0, &sgid))
+		return EINVAL;
+	*ret_sgid = sgid.gid;
+	return 0;
+}
+
+int address_host(struct fab_context *context, const struct ibv_ah_attr *attr,
+		 char ret_host[FAB_NAME_BYTES])
+{
+	const struct fab_place *place = &context->device->place;
+
+	if (attr->is_global)
+		return -fab_place_host_of(place, &attr->grh.dgid, ret_host);
+	return -fab_place_host_of_lid(place, attr->dlid, ret_host);
+}
+
+static bool is_multicast(const struct ibv_ah_attr *attr)
+{
+	if (attr->is_global)
+		return attr->grh.dgid.raw[0] == MCAST_PREFIX ||
+		       /* RoCE v2: an IPv4 group, mapped */
+		       (attr->grh.dgid.raw[10] == 0xff && attr->grh.dgid.raw[11] == 0xff &&
+			attr->grh.dgid.global.subnet_prefix == 0 &&
+			(attr->grh.dgid.raw[12] & 0xf0) == 0xe0);
+	return attr->dlid >= LID_MCAST;
+}
+
+struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
+{
+	struct fab_context *context = to_context(pd->context);
+	struct fab_ah *ah = calloc(1, sizeof(*ah));
+	int err;
+
+	if (!ah)
+		return NULL;
+	ah->attr = *attr;
+	err = address_check(context, attr, &ah->sgid);
+	if (!err && !is_multicast(attr))
+		err = address_host(context, attr, ah->host);
+	if (err) {
+		free(ah);
+		errno = err;
+		return NULL;
+	}
+	ah->ibv.context = pd->context;
+	ah->ibv.pd = pd;
+	pthread_mutex_lock(&context->lock);
+	ah->ibv.handle = context_handle(context);
+	to_pd(pd)->refs++;
+	pthread_mutex_unlock(&context->lock);
+	return &ah->ibv;
+}
+
+int ibv_destroy_ah(struct ibv_ah *ibv)
+{
+	struct fab_context *context = to_context(ibv->context);
+
+	pthread_mutex_lock(&context->lock);
+	to_pd(ibv->pd)->refs--;
+	context->n_objects--;
+	pthread_mutex_unlock(&context->lock);
+	free(to_ah(ibv));
+	return 0;
+}
+
+/* What came with an IPv4 header has it in the second half of where a GRH is, RoCE v2, A17.4.5. */
+static void gids_of(const struct ibv_grh *grh, union ibv_gid *ret_from, union ibv_gid *ret_to)
+{
+	const uint8_t *v4 = (const uint8_t *)grh + 20;
+
+	if (grh->version_tclass_flow) {
+		*ret_from = grh->sgid;
+		*ret_to = grh->dgid;
+		return;
+	}
+	memset(ret_from, 0, sizeof(*ret_from));
+	ret_from->raw[10] = 0xff;
+	ret_from->raw[11] = 0xff;
+	*ret_to = *ret_from;
+	memcpy(ret_from->raw + 12, v4 + 12, 4);
+	memcpy(ret_to->raw + 12, v4 + 16, 4);
+}
+
+int ibv_init_ah_from_wc(struct ibv_context *verbs, uint8_t port_num, struct ibv_wc *wc,
+			struct ibv_grh *grh, struct ibv_ah_attr *ret)
+{
+	const struct fab_page *page = to_context(verbs)->device->page;
+	union ibv_gid from, to;
+	int index;
+
+	memset(ret, 0, sizeof(*ret));
+	ret->dlid = wc->slid;
+	ret->sl = wc->sl;
+	ret->src_path_bits = wc->dlid_path_bits;
+	ret->port_num = port_num;
+	if (!(wc->wc_flags & IBV_WC_GRH))
+		return 0;
+	gids_of(grh, &from, &to);
+	/* To a group: any of our addresses will do to answer with; the first of that kind. */
+	index = fab_page_find_gid(page, port_num, &to);
+	ret->is_global = 1;
+	ret->grh.dgid = from;
+	ret->grh.sgid_index = (uint8_t)(index < 0 ? 0 : index);
+	ret->grh.hop_limit = 0xff;
+	if (grh->version_tclass_flow) {
+		ret->grh.flow_label = ntohl(grh->version_tclass_flow) & 0xfffff;
+		ret->grh.traffic_class = ntohl(grh->version_tclass_flow) >> 20 & 0xff;
+	}
+	return 0;
+}
+
+struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc, struct ibv_grh *grh,
+				     uint8_t port_num)
+{
+	struct ibv_ah_attr attr;
+	int err = ibv_init_ah_from_wc(pd->context, port_num, wc, grh, &attr);
+
+	if (!err)
+		return ibv_create_ah(pd, &attr);
+	errno = err;
+	return NULL;
+}

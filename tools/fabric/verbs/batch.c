@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Posting by ibv_wr_start() and what follows: what is asked for is gathered, and posted as one list
+ * by ibv_wr_complete().
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "tools/fabric/verbs/qp.h"
+
+struct work {
+	struct ibv_send_wr wr;
+	struct ibv_sge sge[FAB_SGE_MAX];
+	char inline_data[FAB_INLINE_MAX];
+};
+
+struct fab_batch {
+	struct work **work;
+	uint32_t n, n_max;
+	int err;
+};
+
+static struct fab_batch *batch_of(struct ibv_qp_ex *ex)
+{
+	return container_of(ex, struct fab_qp, ex)->batch;
+}
+
+static void wr_start(struct ibv_qp_ex *ex)
+{
+	batch_of(ex)->n = 0;
+	batch_of(ex)->err = 0;
+}
+
+static struct work *grow(struct fab_batch *batch)
+{
+	struct work **more = realloc(batch->work, (batch->n_max + 1) * sizeof(*more));
+
+	if (!more)
+		return NULL;
+	batch->work = more;
+	more[batch->n_max] = calloc(1, sizeof(struct work));
+	return more[batch->n_max] ? more[batch->n_max++] : NULL;
+}
+
+/* Return: the next piece of work, or NULL with the error noted. */
+static struct ibv_send_wr *add(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode)
+{
+	struct fab_batch *batch = batch_of(ex);
+	struct work *work = batch->n < batch->n_max ? batch->work[batch->n] : grow(batch);
+
+	if (!work) {
+		batch->err = ENOMEM;
+		return NULL;
+	}
+	batch->n++;
+	memset(&work->wr, 0, sizeof(work->wr));
+	work->wr.wr_id = ex->wr_id;
+	work->wr.send_flags = ex->wr_flags;
+	work->wr.opcode = opcode;
+	work->wr.sg_list = work->sge;
+	return &work->wr;
+}
+
+static struct work *last(struct ibv_qp_ex *ex)
+{
+	struct fab_batch *batch = batch_of(ex);
+
+	if (!batch->n)
+		batch->err = EINVAL;
+	return batch->n ? batch->work[batch->n - 1] : NULL;
+}
+
+static void wr_rdma(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode, uint32_t rkey, uint64_t addr,
+		    __be32 imm)
+{
+	struct ibv_send_wr *wr = add(ex, opcode);
+
+	if (!wr)
+		return;
+	wr->wr.rdma.rkey = rkey;
+	wr->wr.rdma.remote_addr = addr;
+	wr->imm_data = imm;
+}
+
+static void wr_rdma_read(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr)
+{
+	wr_rdma(ex, IBV_WR_RDMA_READ, rkey, addr, 0);
+}
+
+static void wr_rdma_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr)
+{
+	wr_rdma(ex, IBV_WR_RDMA_WRITE, rkey, addr, 0);
+}
+
+static void wr_rdma_write_imm(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, __be32 imm)
+{
+	wr_rdma(ex, IBV_WR_RDMA_WRITE_WITH_IMM, rkey, addr, imm);
+}
+
+static void wr_atomic(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode, uint32_t rkey, uint64_t addr,
+		      uint64_t compare_add, uint64_t swap)
+{
+	struct ibv_send_wr *wr = add(ex, opcode);
+
+	if (!wr)
+		return;
+	wr->wr.atomic.rkey = rkey;
+	wr->wr.atomic.remote_addr = addr;
+	wr->wr.atomic.compare_add = compare_add;
+	wr->wr.atomic.swap = swap;
+}
+
+static void wr_atomic_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, uint64_t compare,
+			      uint64_t swap)
+{
+	wr_atomic(ex, IBV_WR_ATOMIC_CMP_AND_SWP, rkey, addr, compare, swap);
+}
+
+static void wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, uint64_t more)
+{
+	wr_atomic(ex, IBV_WR_ATOMIC_FETCH_AND_ADD, rkey, addr, more, 0);
+}
+
+static void wr_send(struct ibv_qp_ex *ex)
+{
+	add(ex, IBV_WR_SEND);
+}
+
+static void wr_send_imm(struct ibv_qp_ex *ex, __be32 imm)
+{
+	struct ibv_send_wr *wr = add(ex, IBV_WR_SEND_WITH_IMM);
+
+	if (wr)
+		wr->imm_data = imm;
+}
+
+static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)
+{
+	struct work *work = last(ex);
+
+	if (!work)
+		return;
+	work->wr.wr.ud.ah = ah;
+	work->wr.wr.ud.remote_qpn = qpn;
+	work->wr.wr.ud.remote_qkey = qkey;
+}
+
+static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t n, const struct ibv_sge *sge)
+{
+	struct work *work = last(ex);
+
+	if (!work)
+		return;
+	if (n > FAB_SGE_MAX) {
+		batch_of(ex)->err = EINVAL;
+		return;
+	}
+	memcpy(work->sge, sge, n * sizeof(*sge));
+	work->wr.num_sge = (int)n;
+}
+
+static void wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint32_t length)
+{
+	struct ibv_sge sge = { .addr = addr, .length = length, .lkey = lkey };
+
+	wr_set_sge_list(ex, 1, &sge);
+}
+
+static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t n, const struct ibv_data_buf *buf)
+{
+	struct work *work = last(ex);
+	size_t i, bytes = 0;
+
+	for (i = 0; work && i < n; i++) {
+		if (bytes + buf[i].length > FAB_INLINE_MAX) {
+			batch_of(ex)->err = EINVAL;
+			return;
+		}
+		memcpy(work->inline_data + bytes, buf[i].addr, buf[i].length);
+		bytes += buf[i].length;
+	}
+	if (!work)
+		return;
+	work->sge[0].addr = (uintptr_t)work->inline_data;
+	work->sge[0].length = (uint32_t)bytes;
+	work->wr.num_sge = 1;
+	work->wr.send_flags |= IBV_SEND_INLINE;
+}
+
+static void wr_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length)
+{
+	struct ibv_data_buf buf = { .addr = addr, .length = length };
+
+	wr_set_inline_data_list(ex, 1, &buf);
+}
+
+static int wr_complete(struct ibv_qp_ex *ex)
+{
+	struct fab_batch *batch = batch_of(ex);
+	struct ibv_send_wr *bad;
+	uint32_t i;
+
+	if (batch->err || !batch->n)
+		return batch->err;
+	for (i = 0; i + 1 < batch->n; i++)
+		batch->work[i]->wr.next = &batch->work[i + 1]->wr;
+	return post_send(&ex->qp_base, &batch->work[0]->wr, &bad);
+}
+
+static void wr_abort(struct ibv_qp_ex *ex)
+{
+	batch_of(ex)->n = 0;
+}
+
+struct fab_batch *batch_new(struct ibv_qp_ex *ex)
+{
+	ex->wr_start = wr_start;
+	ex->wr_complete = wr_complete;
+	ex->wr_abort = wr_abort;
+	ex->wr_send = wr_send;
+	ex->wr_send_imm = wr_send_imm;
+	ex->wr_rdma_read = wr_rdma_read;
+	ex->wr_rdma_write = wr_rdma_write;
+	ex->wr_rdma_write_imm = wr_rdma_write_imm;
+	ex->wr_atomic_cmp_swp = wr_atomic_cmp_swp;
+	ex->wr_atomic_fetch_add = wr_atomic_fetch_add;
+	ex->wr_set_ud_addr = wr_set_ud_addr;
+	ex->wr_set_sge = wr_set_sge;
+	ex->wr_set_sge_list = wr_set_sge_list;
+	ex->wr_set_inline_data = wr_set_inline_data;
+	ex->wr_set_inline_data_list = wr_set_inline_data_list;
+	return calloc(1, sizeof(struct fab_batch));
+}
+
+void batch_free(struct fab_batch *batch)
+{
+	uint32_t i;
+
+	for (i = 0; batch && i < batch->n_max; i++)
+		free(batch->work[i]);
+	if (batch)
+		free(batch->work);
+	free(batch);
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Completion channels and the asynchronous events of a context: what programs wait at. An object
+ * that ends waits until the program has acknowledged what it took about it.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "tools/fabric/verbs/completion.h"
+#include "tools/fabric/verbs/context.h"
+
+struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *verbs)
+{
+	struct fab_context *context = to_context(verbs);
+	struct fab_channel *channel = calloc(1, sizeof(*channel));
+	int err;
+
+	if (!channel)
+		return NULL;
+	err = event_queue_init(&channel->events);
+	if (err) {
+		free(channel);
+		errno = -err;
+		return NULL;
+	}
+	channel->ibv.context = verbs;
+	channel->ibv.fd = channel->events.fd;
+	pthread_mutex_lock(&context->lock);
+	context->n_objects++;
+	pthread_mutex_unlock(&context->lock);
+	return &channel->ibv;
+}
+
+int ibv_destroy_comp_channel(struct ibv_comp_channel *ibv)
+{
+	struct fab_channel *channel = container_of(ibv, struct fab_channel, ibv);
+	struct fab_context *context = to_context(ibv->context);
+	int err = 0;
+
+	pthread_mutex_lock(&context->lock);
+	if (ibv->refcnt)
+		err = EBUSY;
+	else
+		context->n_objects--;
+	pthread_mutex_unlock(&context->lock);
+	if (err)
+		return err;
+	event_queue_fini(&channel->events);
+	free(channel);
+	return 0;
+}
+
+int ibv_get_cq_event(struct ibv_comp_channel *ibv, struct ibv_cq **ret_cq, void **ret_context)
+{
+	struct fab_channel *channel = container_of(ibv, struct fab_channel, ibv);
+	struct ibv_async_event event;
+	int err = event_queue_take(&channel->events, &event);
+
+	if (err) {
+		errno = -err;
+		return -1;
+	}
+	*ret_cq = event.element.cq;
+	*ret_context = event.element.cq->cq_context;
+	__atomic_add_fetch(&to_cq(event.element.cq)->n_comp_events, 1, __ATOMIC_RELAXED);
+	return 0;
+}
+
+void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
+{
+	pthread_mutex_lock(&cq->mutex);
+	cq->comp_events_completed += nevents;
+	pthread_cond_broadcast(&cq->cond);
+	pthread_mutex_unlock(&cq->mutex);
+}
+
+void context_async(struct fab_context *context, const struct ibv_async_event *event)
+{
+	/* Out of memory an event is lost, as it is where a device's event queue is full. */
+	event_queue_post(&context->async, event);
+}
+
+/* What an event is about, as the count of what was taken, and the one of what was acknowledged. */
+struct tally {
+	unsigned int *taken;
+	uint32_t *acked;
+	pthread_mutex_t *mutex;
+	pthread_cond_t *cond;
+};
+
+static struct tally tally_of_cq(struct ibv_cq *cq)
+{
+	return (struct tally){ &to_cq(cq)->n_async_events, &cq->async_events_completed, &cq->mutex,
+			       &cq->cond };
+}
+
+static struct tally tally_of_qp(struct ibv_qp *qp)
+{
+	return (struct tally){ &to_qp(qp)->n_async_events, &qp->events_completed, &qp->mutex,
+			       &qp->cond };
+}
+
+static struct tally tally_of_srq(struct ibv_srq *srq)
+{
+	return (struct tally){ &to_srq(srq)->n_async_events, &srq->events_completed, &srq->mutex,
+			       &srq->cond };
+}
+
+/* Return: false for an event of a port or of the whole device. */
+static bool find_tally(const struct ibv_async_event *event, struct tally *ret)
+{
+	switch (event->event_type) {
+	case IBV_EVENT_CQ_ERR:
+		*ret = tally_of_cq(event->element.cq);
+		return true;
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+	case IBV_EVENT_COMM_EST:
+	case IBV_EVENT_SQ_DRAINED:
+	case IBV_EVENT_PATH_MIG:
+	case IBV_EVENT_PATH_MIG_ERR:
+	case IBV_EVENT_QP_LAST_WQE_REACHED:
+		*ret = tally_of_qp(event->element.qp);
+		return true;
+	case IBV_EVENT_SRQ_ERR:
+	case IBV_EVENT_SRQ_LIMIT_REACHED:
+		*ret = tally_of_srq(event->element.srq);
+		return true;
+	case IBV_EVENT_DEVICE_FATAL:
+	case IBV_EVENT_PORT_ACTIVE:
+	case IBV_EVENT_PORT_ERR:
+	case IBV_EVENT_LID_CHANGE:
+	case IBV_EVENT_PKEY_CHANGE:
+	case IBV_EVENT_SM_CHANGE:
+	case IBV_EVENT_CLIENT_REREGISTER:
+	case IBV_EVENT_GID_CHANGE:
+	case IBV_EVENT_WQ_FATAL:
+		return false;
+	}
+	return false;
+}
+
+int ibv_get_async_event(struct ibv_context *verbs, struct ibv_async_event *ret)
+{
+	struct tally tally;
+	int err = event_queue_take(&to_context(verbs)->async, ret);
+
+	if (err) {
+		errno = -err;
+		return -1;
+	}
+	if (find_tally(ret, &tally))
+		__atomic_add_fetch(tally.taken, 1, __ATOMIC_RELAXED);
+	return 0;
+}
+
+void ibv_ack_async_event(struct ibv_async_event *event)
+{
+	struct tally tally;
+
+	if (!find_tally(event, &tally))
+		return;
+	pthread_mutex_lock(tally.mutex);
+	++*tally.acked;
+	pthread_cond_broadcast(tally.cond);
+	pthread_mutex_unlock(tally.mutex);
+}

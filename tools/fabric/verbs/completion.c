@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * How work ends: completions of sends and receives, and queue pairs in error.
+ */
+#include "tools/fabric/verbs/completion.h"
+
+#include "tools/fabric/verbs/context.h"
+#include "tools/fabric/verbs/qp.h"
+#include "tools/fabric/verbs/transport.h"
+
+static enum ibv_wc_opcode opcode_of(enum ibv_wr_opcode opcode)
+{
+	static const enum ibv_wc_opcode of[] = {
+		[IBV_WR_RDMA_WRITE] = IBV_WC_RDMA_WRITE,
+		[IBV_WR_RDMA_WRITE_WITH_IMM] = IBV_WC_RDMA_WRITE,
+		[IBV_WR_SEND] = IBV_WC_SEND,
+		[IBV_WR_SEND_WITH_IMM] = IBV_WC_SEND,
+		[IBV_WR_RDMA_READ] = IBV_WC_RDMA_READ,
+		[IBV_WR_ATOMIC_CMP_AND_SWP] = IBV_WC_COMP_SWAP,
+		[IBV_WR_ATOMIC_FETCH_AND_ADD] = IBV_WC_FETCH_ADD,
+	};
+
+	return of[opcode];
+}
+
+void qp_async(struct fab_qp *qp, enum ibv_event_type type)
+{
+	struct ibv_async_event event = { .event_type = type };
+
+	event.element.qp = from_qp(qp);
+	context_async(context_of(qp), &event);
+}
+
+void send_done(struct fab_qp *qp, enum ibv_wc_status status)
+{
+	struct fab_send_queue *sq = &qp->sq;
+	const struct fab_send *send = sq->slot[sq->head];
+	struct ibv_wc wc = {
+		.wr_id = send->wr_id,
+		.status = status,
+		.opcode = opcode_of(send->opcode),
+		.byte_len = (uint32_t)send->bytes,
+		.qp_num = qp->ex.qp_base.qp_num,
+	};
+
+	if (status != IBV_WC_SUCCESS || qp->init.sq_sig_all || send->flags & IBV_SEND_SIGNALED)
+		cq_push(to_cq(qp->ex.qp_base.send_cq), &wc, false);
+	sq->head = (sq->head + 1) % sq->n_max;
+	sq->count--;
+	if (sq->at)
+		sq->at--;
+	if (sq->count == 0)
+		list_remove(&qp->active);
+}
+
+static void flush_receive(struct fab_qp *qp, uint64_t wr_id)
+{
+	struct ibv_wc wc = {
+		.wr_id = wr_id,
+		.status = IBV_WC_WR_FLUSH_ERR,
+		.opcode = IBV_WC_RECV,
+		.qp_num = qp->ex.qp_base.qp_num,
+	};
+
+	cq_push(to_cq(qp->ex.qp_base.recv_cq), &wc, false);
+}
+
+void qp_flush(struct fab_qp *qp)
+{
+	struct fab_receive *receive;
+
+	while (qp->sq.count)
+		send_done(qp, IBV_WC_WR_FLUSH_ERR);
+	if (qp->responder.receive)
+		flush_receive(qp, qp->responder.receive->wr_id);
+	responder_reset(qp);
+	while ((receive = receive_queue_first(&qp->rq))) {
+		flush_receive(qp, receive->wr_id);
+		receive_queue_drop(&qp->rq);
+	}
+}
+
+void qp_enter_error(struct fab_qp *qp, int event)
+{
+	if (qp->attr.qp_state == IBV_QPS_ERR)
+		return;
+	qp->attr.qp_state = IBV_QPS_ERR;
+	qp->sq.deadline_ns = 0;
+	qp->sq.waits_for_rnr = false;
+	/* What was done well before is still acknowledged. */
+	if (qp->responder.owes_ack)
+		responder_ack(qp);
+	qp_flush(qp);
+	if (event >= 0)
+		qp_async(qp, (enum ibv_event_type)event);
+	if (qp->ex.qp_base.srq)
+		qp_async(qp, IBV_EVENT_QP_LAST_WQE_REACHED);
+}
+
+void qp_fail(struct fab_qp *qp, enum ibv_wc_status status)
+{
+	send_done(qp, status);
+	if (qp->init.qp_type == IBV_QPT_RC) {
+		qp_enter_error(qp, -1);
+		return;
+	}
+	/* IBTA vol. 1, 10.3.1.6: unreliable ones still receive. */
+	qp->attr.qp_state = IBV_QPS_SQE;
+	while (qp->sq.count)
+		send_done(qp, IBV_WC_WR_FLUSH_ERR);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Functions of libibverbs that its installed headers do not declare; stock librdmacm calls them.
+ */
+#ifndef FABRIC_CONVERT_H
+#define FABRIC_CONVERT_H
+
+#include <infiniband/sa.h>
+#include <infiniband/verbs.h>
+#include <rdma/ib_user_sa.h>
+#include <rdma/ib_user_verbs.h>
+
+/** ibv_copy_ah_attr_from_kern() - an address as the kernel has it. */
+void ibv_copy_ah_attr_from_kern(struct ibv_ah_attr *to, struct ib_uverbs_ah_attr *from);
+
+/** ibv_copy_qp_attr_from_kern() - attributes as the kernel has them. */
+void ibv_copy_qp_attr_from_kern(struct ibv_qp_attr *to, struct ib_uverbs_qp_attr *from);
+
+/** ibv_copy_path_rec_from_kern() - a path record as the kernel has it; its way back below. */
+void ibv_copy_path_rec_from_kern(struct ibv_sa_path_rec *to, struct ib_user_path_rec *from);
+void ibv_copy_path_rec_to_kern(struct ib_user_path_rec *to, struct ibv_sa_path_rec *from);
+
+/** ibv_get_sysfs_path() - where sysfs is. */
+const char *ibv_get_sysfs_path(void);
+
+/** ibv_read_sysfs_file() - a file of sysfs. Return: how many bytes; -1: there are none here. */
+int ibv_read_sysfs_file(const char *dir, const char *file, char *ret, size_t bytes);
+
+#endif

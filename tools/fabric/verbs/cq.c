@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Completion queues: a ring of completions as ibv_poll_cq() returns them.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "tools/fabric/verbs/completion.h"
+#include "tools/fabric/verbs/context.h"
+#include "tools/fabric/verbs/cq_poll.h"
+
+static void cq_free(struct fab_cq *cq)
+{
+	free(cq->ring);
+	free(cq->is_solicited);
+	free(cq);
+}
+
+static struct fab_cq *cq_new(struct ibv_context *verbs, uint32_t cqe, void *cq_context,
+			     struct ibv_comp_channel *channel)
+{
+	struct fab_cq *cq = calloc(1, sizeof(*cq));
+
+	if (!cq)
+		return NULL;
+	cq->ring = calloc(cqe, sizeof(*cq->ring));
+	cq->is_solicited = calloc(cqe, sizeof(*cq->is_solicited));
+	if (!cq->ring || !cq->is_solicited) {
+		cq_free(cq);
+		return NULL;
+	}
+	cq->n = cqe;
+	cq->ex.context = verbs;
+	cq->ex.channel = channel;
+	cq->ex.cq_context = cq_context;
+	cq->ex.cqe = (int)cqe;
+	pthread_mutex_init(&cq->ex.mutex, NULL);
+	pthread_cond_init(&cq->ex.cond, NULL);
+	return cq;
+}
+
+struct ibv_cq *ibv_create_cq(struct ibv_context *verbs, int cqe, void *cq_context,
+			     struct ibv_comp_channel *channel, int comp_vector)
+{
+	struct fab_context *context = to_context(verbs);
+	struct fab_cq *cq;
+
+	if (cqe < 1 || cqe > FAB_CQE_MAX || comp_vector < 0 ||
+	    comp_vector >= verbs->num_comp_vectors) {
+		errno = EINVAL;
+		return NULL;
+	}
+	cq = cq_new(verbs, (uint32_t)cqe, cq_context, channel);
+	if (!cq)
+		return NULL;
+	pthread_mutex_lock(&context->lock);
+	cq->ex.handle = context_handle(context);
+	if (channel)
+		channel->refcnt++;
+	pthread_mutex_unlock(&context->lock);
+	return from_cq(cq);
+}
+
+struct ibv_cq_ex *cq_create_ex(struct ibv_context *verbs, struct ibv_cq_init_attr_ex *attr)
+{
+	struct ibv_cq *cq;
+
+	if (attr->wc_flags & ~(uint64_t)IBV_WC_STANDARD_FLAGS || attr->comp_mask) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	cq = ibv_create_cq(verbs, (int)attr->cqe, attr->cq_context, attr->channel,
+			   (int)attr->comp_vector);
+	if (!cq)
+		return NULL;
+	cq_set_readers(to_cq(cq));
+	return &to_cq(cq)->ex;
+}
+
+/* IBTA vol. 1, 11.2.6.4: what an event was taken of is acknowledged before. */
+static void wait_for_acks(struct fab_cq *cq)
+{
+	pthread_mutex_lock(&cq->ex.mutex);
+	while (cq->ex.comp_events_completed !=
+		       __atomic_load_n(&cq->n_comp_events, __ATOMIC_RELAXED) ||
+	       cq->ex.async_events_completed !=
+		       __atomic_load_n(&cq->n_async_events, __ATOMIC_RELAXED))
+		pthread_cond_wait(&cq->ex.cond, &cq->ex.mutex);
+	pthread_mutex_unlock(&cq->ex.mutex);
+}
+
+int ibv_destroy_cq(struct ibv_cq *ibv)
+{
+	struct fab_context *context = to_context(ibv->context);
+	struct fab_cq *cq = to_cq(ibv);
+
+	pthread_mutex_lock(&context->lock);
+	if (cq->refs) {
+		pthread_mutex_unlock(&context->lock);
+		return EBUSY;
+	}
+	context->n_objects--;
+	if (ibv->channel) {
+		event_queue_forget(&container_of(ibv->channel, struct fab_channel, ibv)->events,
+				   cq);
+		ibv->channel->refcnt--;
+	}
+	event_queue_forget(&context->async, cq);
+	pthread_mutex_unlock(&context->lock);
+	wait_for_acks(cq);
+	cq_free(cq);
+	return 0;
+}
+
+int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
+{
+	struct fab_context *context = to_context(ibv->context);
+	struct fab_cq *bigger, *cq = to_cq(ibv);
+	uint32_t i;
+
+	if (cqe < 1 || cqe > FAB_CQE_MAX)
+		return EINVAL;
+	bigger = cq_new(ibv->context, (uint32_t)cqe, NULL, NULL);
+	if (!bigger)
+		return ENOMEM;
+	pthread_mutex_lock(&context->lock);
+	if (cq->count > (uint32_t)cqe) {
+		pthread_mutex_unlock(&context->lock);
+		cq_free(bigger);
+		return EINVAL;
+	}
+	for (i = 0; i < cq->count; i++) {
+		bigger->ring[i] = cq->ring[(cq->head + i) % cq->n];
+		bigger->is_solicited[i] = cq->is_solicited[(cq->head + i) % cq->n];
+	}
+	free(cq->ring);
+	free(cq->is_solicited);
+	cq->ring = bigger->ring;
+	cq->is_solicited = bigger->is_solicited;
+	cq->head = 0;
+	cq->n = (uint32_t)cqe;
+	ibv->cqe = cqe;
+	pthread_mutex_unlock(&context->lock);
+	free(bigger);
+	return 0;
+}
+
+/* --- filling ------------------------------------------------------------- */
+
+static void overrun(struct fab_cq *cq)
+{
+	struct ibv_async_event event = { .event_type = IBV_EVENT_CQ_ERR };
+
+	if (cq->has_overrun)
+		return;
+	cq->has_overrun = true;
+	event.element.cq = from_cq(cq);
+	context_async(to_context(cq->ex.context), &event);
+}
+
+static void notify(struct fab_cq *cq, bool solicited)
+{
+	struct ibv_async_event event = { .element = { .cq = from_cq(cq) } };
+
+	if (cq->arm == FAB_ARM_NONE || (cq->arm == FAB_ARM_SOLICITED && !solicited) ||
+	    !cq->ex.channel)
+		return;
+	cq->arm = FAB_ARM_NONE;
+	event_queue_post(&container_of(cq->ex.channel, struct fab_channel, ibv)->events, &event);
+}
+
+void cq_push(struct fab_cq *cq, const struct ibv_wc *wc, bool solicited)
+{
+	uint32_t at = (cq->head + cq->count) % cq->n;
+
+	if (cq->count == cq->n) {
+		overrun(cq);
+		return;
+	}
+	cq->ring[at] = *wc;
+	cq->is_solicited[at] = solicited;
+	cq->count++;
+	/* An error is solicited by its nature: IBTA vol. 1, 11.4.2.2. */
+	notify(cq, solicited || wc->status != IBV_WC_SUCCESS);
+}
+
+void cq_forget(struct fab_cq *cq, uint32_t qpn)
+{
+	uint32_t i, n = 0;
+
+	for (i = 0; i < cq->count; i++) {
+		uint32_t from = (cq->head + i) % cq->n;
+		uint32_t to = (cq->head + n) % cq->n;
+
+		if (cq->ring[from].qp_num == qpn)
+			continue;
+		cq->ring[to] = cq->ring[from];
+		cq->is_solicited[to] = cq->is_solicited[from];
+		n++;
+	}
+	cq->count = n;
+}
+
+/* --- emptying ------------------------------------------------------------ */
+
+int cq_poll(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
+{
+	struct fab_context *context = to_context(ibv->context);
+	struct fab_cq *cq = to_cq(ibv);
+	int i;
+
+	pthread_mutex_lock(&context->lock);
+	for (i = 0; i < num_entries && cq->count; i++) {
+		wc[i] = cq->ring[cq->head];
+		cq->head = (cq->head + 1) % cq->n;
+		cq->count--;
+	}
+	pthread_mutex_unlock(&context->lock);
+	return i;
+}
+
+int cq_req_notify(struct ibv_cq *ibv, int solicited_only)
+{
+	struct fab_context *context = to_context(ibv->context);
+	struct fab_cq *cq = to_cq(ibv);
+
+	pthread_mutex_lock(&context->lock);
+	if (!solicited_only)
+		cq->arm = FAB_ARM_ANY;
+	else if (cq->arm == FAB_ARM_NONE)
+		cq->arm = FAB_ARM_SOLICITED;
+	pthread_mutex_unlock(&context->lock);
+	return 0;
+}

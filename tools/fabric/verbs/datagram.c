@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Datagrams: one packet each, to one queue pair or to all that are attached to a group, and lost
+ * without a word where nobody waits for them.
+ */
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tools/fabric/verbs/completion.h"
+#include "tools/fabric/verbs/transport.h"
+
+#define UDP_HEADERS_BYTES  28 /* of IPv4 and UDP, as a RoCE v2 packet has them */
+#define IPV4_VERSION_IHL   0x45
+#define IP_PROTOCOL_UDP	   17
+#define GRH_NEXT_IBA	   0x1b
+#define MTU_BYTES(mtu)	   (128u << (mtu))
+#define QKEY_IS_PRIVILEGED 0x80000000u
+
+static void fill_header(const struct fab_qp *qp, const struct fab_send *send,
+			struct fab_packet *ret)
+{
+	const struct ibv_ah_attr *attr = &send->ah->attr;
+	const struct fab_port *port = &context_of(qp)->device->page->port[attr->port_num - 1];
+
+	memset(ret, 0, sizeof(*ret));
+	ret->magic = FAB_MAGIC;
+	ret->op = FAB_OP_DATAGRAM;
+	ret->port_num = attr->port_num;
+	ret->pkey = port->pkey[qp->attr.pkey_index];
+	ret->sl = attr->sl;
+	ret->slid = (uint16_t)(port->lid | attr->src_path_bits);
+	ret->dlid = attr->dlid;
+	ret->dest_qpn = send->remote_qpn;
+	ret->src_qpn = qp->ex.qp_base.qp_num;
+	/* IBTA vol. 1, 10.2.5: with the high bit set, the queue pair's own is sent. */
+	ret->qkey = send->remote_qkey & QKEY_IS_PRIVILEGED ? qp->attr.qkey : send->remote_qkey;
+	ret->bytes = (uint32_t)send->bytes;
+	ret->flags = FAB_FIRST | FAB_LAST;
+	ret->sgid = send->ah->sgid;
+	if (send->flags & IBV_SEND_SOLICITED)
+		ret->flags |= FAB_SOLICITED;
+	if (send->opcode == IBV_WR_SEND_WITH_IMM) {
+		ret->flags |= FAB_IMM;
+		ret->imm = send->imm;
+	}
+	if (!attr->is_global)
+		return;
+	ret->flags |= FAB_GRH;
+	ret->dgid = attr->grh.dgid;
+	ret->hop_limit = attr->grh.hop_limit;
+	ret->traffic_class = attr->grh.traffic_class;
+	ret->flow_label = attr->grh.flow_label;
+}
+
+static void send_to(struct fab_qp *qp, const char *host, struct fab_packet *packet)
+{
+	struct fab_context *context = context_of(qp);
+	const struct fab_place *place = &context->device->place;
+	char path[FAB_PATH_BYTES];
+	unsigned int slot = packet->dest_qpn >> FAB_SLOT_SHIFT;
+
+	if (slot == 0)
+		fab_place_gsi(place, host, path);
+	else
+		fab_place_slot(place, host, slot, path);
+	fab_peers_send(&context->peers, path, packet, context->scratch);
+}
+
+/* A member's file is called after its host and its queue pair: "a.16385". */
+static bool read_member(const char *name, char ret_host[FAB_NAME_BYTES], uint32_t *ret_qpn)
+{
+	return sscanf(name, "%15[^.].%u", ret_host, ret_qpn) == 2;
+}
+
+static void send_to_group(struct fab_qp *qp, struct fab_packet *packet)
+{
+	char path[FAB_PATH_BYTES], host[FAB_NAME_BYTES];
+	struct dirent *entry;
+	DIR *dir;
+
+	fab_place_group(&context_of(qp)->device->place, &packet->dgid, path);
+	dir = opendir(path);
+	while (dir && (entry = readdir(dir))) {
+		if (!read_member(entry->d_name, host, &packet->dest_qpn))
+			continue;
+		/* Not to itself: IBTA vol. 1, 10.5.3.2. */
+		if (packet->dest_qpn == qp->ex.qp_base.qp_num &&
+		    strcmp(host, context_of(qp)->device->place.host) == 0)
+			continue;
+		send_to(qp, host, packet);
+	}
+	if (dir)
+		closedir(dir);
+}
+
+enum ibv_wc_status datagram_send(struct fab_qp *qp, const struct fab_send *send)
+{
+	struct fab_context *context = context_of(qp);
+	const struct fab_port *port = &context->device->page->port[qp->attr.port_num - 1];
+	enum ibv_wc_status status;
+	struct fab_packet packet;
+
+	if (send->bytes > MTU_BYTES(port->mtu))
+		return IBV_WC_LOC_LEN_ERR;
+	if (send->ah->attr.port_num != qp->attr.port_num)
+		return IBV_WC_LOC_QP_OP_ERR;
+	status = transport_gather(qp, send, 0, (uint32_t)send->bytes, context->scratch);
+	if (status != IBV_WC_SUCCESS)
+		return status;
+	fill_header(qp, send, &packet);
+	if (send->ah->host[0])
+		send_to(qp, send->ah->host, &packet);
+	else
+		send_to_group(qp, &packet);
+	return IBV_WC_SUCCESS;
+}
+
+/* --- receiving ----------------------------------------------------------- */
+
+static bool is_ipv4(const union ibv_gid *gid)
+{
+	static const uint8_t prefix[12] = { [10] = 0xff, [11] = 0xff };
+
+	return memcmp(gid->raw, prefix, sizeof(prefix)) == 0;
+}
+
+static uint16_t checksum(const uint8_t *header, size_t bytes)
+{
+	uint32_t sum = 0;
+	size_t i;
+
+	for (i = 0; i < bytes; i += 2)
+		sum += (uint32_t)header[i] << 8 | header[i + 1];
+	while (sum >> 16)
+		sum = (sum & 0xffff) + (sum >> 16);
+	return (uint16_t)~sum;
+}
+
+/* RoCE v2 over IPv4: the header in the second half, zeros before it. */
+static void write_ipv4(const struct fab_packet *packet, uint8_t ret[FAB_GRH_BYTES])
+{
+	uint16_t bytes = htons((uint16_t)(packet->bytes + UDP_HEADERS_BYTES));
+	uint8_t *header = ret + 20;
+	uint16_t sum;
+
+	header[0] = IPV4_VERSION_IHL;
+	header[1] = packet->traffic_class;
+	memcpy(header + 2, &bytes, sizeof(bytes));
+	header[8] = packet->hop_limit;
+	header[9] = IP_PROTOCOL_UDP;
+	memcpy(header + 12, packet->sgid.raw + 12, 4);
+	memcpy(header + 16, packet->dgid.raw + 12, 4);
+	sum = htons(checksum(header, 20));
+	memcpy(header + 10, &sum, sizeof(sum));
+}
+
+static void write_grh(const struct fab_packet *packet, uint8_t ret[FAB_GRH_BYTES])
+{
+	struct ibv_grh grh = {
+		.version_tclass_flow = htonl(6u << 28 | (uint32_t)packet->traffic_class << 20 |
+					     (packet->flow_label & 0xfffff)),
+		.paylen = htons((uint16_t)packet->bytes),
+		.next_hdr = GRH_NEXT_IBA,
+		.hop_limit = packet->hop_limit,
+		.sgid = packet->sgid,
+		.dgid = packet->dgid,
+	};
+
+	memset(ret, 0, FAB_GRH_BYTES);
+	if (!(packet->flags & FAB_GRH))
+		return;
+	if (is_ipv4(&packet->dgid))
+		write_ipv4(packet, ret);
+	else
+		memcpy(ret, &grh, sizeof(grh));
+}
+
+static void complete(struct fab_qp *qp, const struct fab_receive *receive,
+		     const struct fab_packet *packet, enum ibv_wc_status status)
+{
+	struct ibv_wc wc = {
+		.wr_id = receive->wr_id,
+		.status = status,
+		.opcode = IBV_WC_RECV,
+		.byte_len = FAB_GRH_BYTES + packet->bytes,
+		.qp_num = qp->ex.qp_base.qp_num,
+		.src_qp = packet->src_qpn,
+		.pkey_index = qp->attr.pkey_index,
+		.slid = packet->slid,
+		.sl = packet->sl,
+	};
+
+	if (packet->flags & FAB_GRH)
+		wc.wc_flags |= IBV_WC_GRH;
+	if (packet->flags & FAB_IMM) {
+		wc.wc_flags |= IBV_WC_WITH_IMM;
+		wc.imm_data = packet->imm;
+	}
+	cq_push(to_cq(qp->ex.qp_base.recv_cq), &wc, packet->flags & FAB_SOLICITED);
+}
+
+void datagram_came(struct fab_qp *qp, const struct fab_packet *packet, const void *payload)
+{
+	struct fab_receive *receive;
+	uint8_t grh[FAB_GRH_BYTES];
+	enum ibv_wc_status status;
+
+	if (packet->qkey != qp->attr.qkey)
+		return;
+	receive = transport_take_receive(qp);
+	if (!receive)
+		return;
+	write_grh(packet, grh);
+	status = receive->bytes < FAB_GRH_BYTES + packet->bytes ? IBV_WC_LOC_LEN_ERR
+								: IBV_WC_SUCCESS;
+	if (status == IBV_WC_SUCCESS)
+		status = transport_scatter(qp, receive->sge, receive->n_sge, 0, grh, sizeof(grh));
+	if (status == IBV_WC_SUCCESS)
+		status = transport_scatter(qp, receive->sge, receive->n_sge, sizeof(grh), payload,
+					   packet->bytes);
+	complete(qp, receive, packet, status);
+	if (status != IBV_WC_SUCCESS)
+		qp_enter_error(qp, -1);
+}

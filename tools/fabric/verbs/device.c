@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The device of the host that this process is on, if $PURECM_FABRIC says that there is one; else
+ * there is none. A process that opens it twice has two contexts that share nothing.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/fabric/verbs/context.h"
+#include "tools/fabric/wire/device.h"
+
+#undef ibv_get_device_list
+
+static int device_new(struct fab_device **ret)
+{
+	struct fab_device *device = calloc(1, sizeof(*device));
+	char path[FAB_PATH_BYTES];
+	int err;
+
+	if (!device)
+		return -ENOMEM;
+	err = fab_place_find(&device->place);
+	if (!err) {
+		fab_place_page(&device->place, path);
+		err = fab_page_open(path, &device->page);
+	}
+	if (err) {
+		free(device);
+		return err;
+	}
+	device->refs = 1;
+	device->ibv.node_type = IBV_NODE_CA;
+	device->ibv.transport_type = IBV_TRANSPORT_IB;
+	strcpy(device->ibv.name, FAB_DEVICE);
+	strcpy(device->ibv.dev_name, "uverbs0");
+	strcpy(device->ibv.dev_path, "/sys/class/infiniband_verbs/uverbs0");
+	strcpy(device->ibv.ibdev_path, "/sys/class/infiniband/" FAB_DEVICE);
+	*ret = device;
+	return 0;
+}
+
+static void device_put(struct fab_device *device)
+{
+	if (__atomic_sub_fetch(&device->refs, 1, __ATOMIC_ACQ_REL))
+		return;
+	fab_page_close(device->page);
+	free(device);
+}
+
+struct ibv_device **ibv_get_device_list(int *num_devices)
+{
+	struct ibv_device **list = calloc(2, sizeof(*list));
+	struct fab_device *device;
+	int err;
+
+	if (num_devices)
+		*num_devices = 0;
+	if (!list)
+		return NULL;
+	err = device_new(&device);
+	if (err == -ENOMEM) {
+		free(list);
+		errno = ENOMEM;
+		return NULL;
+	}
+	if (err)
+		return list;
+	if (device->page->is_removed) {
+		device_put(device);
+		return list;
+	}
+	list[0] = &device->ibv;
+	if (num_devices)
+		*num_devices = 1;
+	return list;
+}
+
+void ibv_free_device_list(struct ibv_device **list)
+{
+	if (list[0])
+		device_put(to_device(list[0]));
+	free(list);
+}
+
+const char *ibv_get_device_name(struct ibv_device *device)
+{
+	return device->name;
+}
+
+__be64 ibv_get_device_guid(struct ibv_device *device)
+{
+	return to_device(device)->page->node_guid;
+}
+
+int ibv_get_device_index(struct ibv_device *device)
+{
+	(void)device;
+	return 0;
+}
+
+/* --- contexts ------------------------------------------------------------ */
+
+uint32_t context_handle(struct fab_context *context)
+{
+	context->n_objects++;
+	return context->next_handle++;
+}
+
+static int context_init(struct fab_context *context, struct fab_device *device)
+{
+	int err = event_queue_init(&context->async);
+
+	if (err)
+		return err;
+	pthread_mutex_init(&context->lock, NULL);
+	list_init(&context->active);
+	list_init(&context->unacked);
+	list_init(&context->peers.recent);
+	context->peers.poll_fd = -1;
+	context->fd = -1;
+	context->poll_fd = -1;
+	context->wake_fd = -1;
+	context->timer_fd = -1;
+	context->device = device;
+	context->verbs.sz = sizeof(context->verbs);
+	context->verbs.context.device = &device->ibv;
+	context->verbs.context.cmd_fd = -1;
+	context->verbs.context.async_fd = context->async.fd;
+	context->verbs.context.num_comp_vectors = 1;
+	context->verbs.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
+	pthread_mutex_init(&context->verbs.context.mutex, NULL);
+	context_set_ops(&context->verbs);
+	return 0;
+}
+
+struct ibv_context *ibv_open_device(struct ibv_device *device)
+{
+	struct fab_context *context;
+	int err;
+
+	if (to_device(device)->page->is_removed) {
+		errno = ENODEV;
+		return NULL;
+	}
+	context = calloc(1, sizeof(*context));
+	if (!context)
+		return NULL;
+	err = context_init(context, to_device(device));
+	if (err) {
+		free(context);
+		errno = -err;
+		return NULL;
+	}
+	__atomic_add_fetch(&to_device(device)->refs, 1, __ATOMIC_RELAXED);
+	return &context->verbs.context;
+}
+
+int ibv_close_device(struct ibv_context *verbs)
+{
+	struct fab_context *context = to_context(verbs);
+	struct fab_device *device = context->device;
+
+	context_stop(context);
+	/* Objects that are left keep pointing to it: the program's fault, but no crash here. */
+	if (context->n_objects)
+		return 0;
+	event_queue_fini(&context->async);
+	free(context->keys.mr);
+	free(context->keys.tag);
+	free(context);
+	device_put(device);
+	return 0;
+}

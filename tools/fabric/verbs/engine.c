@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The thread of a device context: what a device does by itself. It takes packets from the socket,
+ * looks at timers while sends are under way, and sends what had to wait.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tools/fabric/verbs/completion.h"
+#include "tools/fabric/verbs/context.h"
+#include "tools/fabric/verbs/transport.h"
+
+#define TICK_NS	    5000000
+#define BATCH	    64
+#define FULL_MEMBER 0x8000
+#define PKEY_MASK   0x7fff
+
+uint64_t context_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* --- packets ------------------------------------------------------------- */
+
+/* IBTA vol. 1, 10.9.3: the same partition, and one of the two a full member. */
+static bool pkey_matches(uint16_t a, uint16_t b)
+{
+	return (a & PKEY_MASK) == (b & PKEY_MASK) && ((a | b) & FULL_MEMBER);
+}
+
+static bool may_receive(const struct fab_qp *qp, const struct fab_packet *packet)
+{
+	const struct fab_port *port;
+
+	if (qp->attr.qp_state < IBV_QPS_RTR || qp->attr.qp_state == IBV_QPS_ERR)
+		return false;
+	port = &context_of(qp)->device->page->port[qp->attr.port_num - 1];
+	return port->state == IBV_PORT_ACTIVE &&
+	       pkey_matches(port->pkey[qp->attr.pkey_index], packet->pkey);
+}
+
+static bool is_from_peer(const struct fab_qp *qp, const struct fab_packet *packet)
+{
+	const struct ibv_ah_attr *av = &qp->attr.ah_attr;
+
+	if (packet->src_qpn != qp->attr.dest_qp_num)
+		return false;
+	return !av->is_global || memcmp(&packet->sgid, &av->grh.dgid, sizeof(packet->sgid)) == 0;
+}
+
+static void deliver(struct fab_qp *qp, const struct fab_packet *packet, const void *payload)
+{
+	bool is_datagram = packet->op == FAB_OP_DATAGRAM;
+
+	if (is_datagram != (qp->init.qp_type == IBV_QPT_UD) || !may_receive(qp, packet))
+		return;
+	if (is_datagram) {
+		datagram_came(qp, packet, payload);
+		return;
+	}
+	if (!is_from_peer(qp, packet))
+		return;
+	switch ((enum fab_op)packet->op) {
+	case FAB_OP_SEND:
+	case FAB_OP_WRITE:
+	case FAB_OP_READ:
+	case FAB_OP_COMPARE_SWAP:
+	case FAB_OP_FETCH_ADD:
+		responder_asked(qp, packet, payload);
+		return;
+	case FAB_OP_READ_RESPONSE:
+	case FAB_OP_ATOMIC_RESPONSE:
+	case FAB_OP_ACK:
+	case FAB_OP_NAK:
+		requester_answered(qp, packet, payload);
+		return;
+	case FAB_OP_DATAGRAM:
+	case FAB_OP_EVENT:
+		return;
+	}
+}
+
+static void all_fail(struct fab_context *context)
+{
+	uint32_t i;
+
+	context->is_removed = true;
+	for (i = 0; i < FAB_SLOT_QPS; i++)
+		if (context->qp[i])
+			qp_enter_error(context->qp[i], -1);
+}
+
+static void event_came(struct fab_context *context, const struct fab_packet *packet)
+{
+	struct ibv_async_event event = { .event_type = packet->syndrome };
+
+	event.element.port_num = packet->port_num;
+	if (event.event_type == IBV_EVENT_DEVICE_FATAL)
+		all_fail(context);
+	context_async(context, &event);
+}
+
+static void packet_came(struct fab_context *context, size_t bytes)
+{
+	const struct fab_packet *packet = (const struct fab_packet *)context->buffer;
+	struct fab_qp *qp;
+
+	if (bytes < sizeof(*packet) || packet->magic != FAB_MAGIC ||
+	    bytes != sizeof(*packet) + packet->bytes)
+		return;
+	if (packet->op == FAB_OP_EVENT) {
+		event_came(context, packet);
+		return;
+	}
+	if (packet->dest_qpn >> FAB_SLOT_SHIFT != context->slot)
+		return;
+	qp = context->qp[packet->dest_qpn % FAB_SLOT_QPS];
+	if (qp)
+		deliver(qp, packet, packet + 1);
+}
+
+static void send_acks(struct fab_context *context)
+{
+	while (!list_is_empty(&context->unacked))
+		responder_ack(container_of(context->unacked.next, struct fab_qp, unacked));
+}
+
+/* Return: whether there may be more. */
+static bool receive_some(struct fab_context *context)
+{
+	ssize_t n = 0;
+	int i;
+
+	pthread_mutex_lock(&context->lock);
+	for (i = 0; i < BATCH && n >= 0; i++) {
+		n = recv(context->fd, context->buffer, FAB_PACKET_BYTES_MAX, MSG_DONTWAIT);
+		if (n >= 0)
+			packet_came(context, (size_t)n);
+	}
+	send_acks(context);
+	pthread_mutex_unlock(&context->lock);
+	return n >= 0;
+}
+
+/* --- timers -------------------------------------------------------------- */
+
+static void set_timer(struct fab_context *context, long ns)
+{
+	struct itimerspec every = { .it_interval = { .tv_nsec = ns },
+				    .it_value = { .tv_nsec = ns } };
+
+	timerfd_settime(context->timer_fd, 0, &every, NULL);
+	context->is_ticking = ns != 0;
+}
+
+void context_tick(struct fab_context *context)
+{
+	if (!context->is_ticking)
+		set_timer(context, TICK_NS);
+}
+
+static void tick(struct fab_context *context)
+{
+	uint64_t count, now_ns = context_now_ns();
+	struct list *node, *after;
+	bool some = false;
+
+	if (read(context->timer_fd, &count, sizeof(count)) < 0)
+		return;
+	pthread_mutex_lock(&context->lock);
+	list_for_each_safe (node, after, &context->active) {
+		struct fab_qp *qp = container_of(node, struct fab_qp, active);
+
+		requester_timer(qp, now_ns);
+		some = some || qp->sq.deadline_ns;
+	}
+	if (!some)
+		set_timer(context, 0);
+	pthread_mutex_unlock(&context->lock);
+}
+
+/* --- the thread ---------------------------------------------------------- */
+
+static void turn(struct fab_context *context, int fd)
+{
+	if (fd == context->fd) {
+		while (receive_some(context))
+			continue;
+	} else if (fd == context->timer_fd) {
+		tick(context);
+	} else if (fd == context->peers.poll_fd) {
+		pthread_mutex_lock(&context->lock);
+		fab_peers_flush(&context->peers);
+		pthread_mutex_unlock(&context->lock);
+	}
+}
+
+static void *run(void *arg)
+{
+	struct fab_context *context = arg;
+	struct epoll_event event[4];
+	int i, n;
+
+	while (!__atomic_load_n(&context->is_ending, __ATOMIC_ACQUIRE)) {
+		n = epoll_wait(context->poll_fd, event, 4, -1);
+		for (i = 0; i < n; i++)
+			turn(context, event[i].data.fd);
+	}
+	return NULL;
+}
+
+static int watch(struct fab_context *context, int fd)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data = { .fd = fd } };
+
+	if (fd < 0)
+		return -errno;
+	return epoll_ctl(context->poll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
+static int open_all(struct fab_context *context)
+{
+	int err;
+
+	context->qp = calloc(FAB_SLOT_QPS, sizeof(struct fab_qp *));
+	context->buffer = malloc(FAB_PACKET_BYTES_MAX);
+	context->scratch = malloc(FAB_FRAGMENT_BYTES);
+	if (!context->qp || !context->buffer || !context->scratch)
+		return -ENOMEM;
+	context->poll_fd = epoll_create1(EPOLL_CLOEXEC);
+	context->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	context->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	err = fab_peers_init(&context->peers);
+	if (!err)
+		err = watch(context, context->wake_fd);
+	if (!err)
+		err = watch(context, context->timer_fd);
+	if (!err)
+		err = watch(context, context->peers.poll_fd);
+	if (err)
+		return err;
+	context->fd = fab_place_take_slot(&context->device->place, &context->slot);
+	return context->fd < 0 ? context->fd : watch(context, context->fd);
+}
+
+/* No signal of the program is for this thread. */
+static int start_thread(struct fab_context *context)
+{
+	sigset_t all, before;
+	int err;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	err = pthread_create(&context->thread, NULL, run, context);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	context->has_thread = !err;
+	return -err;
+}
+
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+static void close_all(struct fab_context *context)
+{
+	char path[FAB_PATH_BYTES];
+
+	if (context->fd >= 0) {
+		fab_place_slot(&context->device->place, context->device->place.host, context->slot,
+			       path);
+		unlink(path);
+	}
+	close_fd(&context->fd);
+	close_fd(&context->timer_fd);
+	close_fd(&context->wake_fd);
+	close_fd(&context->poll_fd);
+	fab_peers_fini(&context->peers);
+	free(context->qp);
+	free(context->buffer);
+	free(context->scratch);
+	context->qp = NULL;
+	context->buffer = NULL;
+	context->scratch = NULL;
+	context->slot = 0;
+}
+
+int context_start(struct fab_context *context)
+{
+	int err;
+
+	if (context->has_thread)
+		return 0;
+	err = open_all(context);
+	if (!err)
+		err = start_thread(context);
+	if (err)
+		close_all(context);
+	return err;
+}
+
+void context_stop(struct fab_context *context)
+{
+	if (!context->has_thread)
+		return;
+	__atomic_store_n(&context->is_ending, true, __ATOMIC_RELEASE);
+	eventfd_write(context->wake_fd, 1);
+	pthread_join(context->thread, NULL);
+	context->has_thread = false;
+	close_all(context);
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Events in memory, and an eventfd that says whether there are any: see event_queue.h.
+ */
+#include "tools/fabric/verbs/event_queue.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+struct event {
+	struct list link;
+	struct ibv_async_event event;
+};
+
+int event_queue_init(struct event_queue *queue)
+{
+	list_init(&queue->events);
+	queue->fd = eventfd(0, EFD_CLOEXEC);
+	if (queue->fd < 0)
+		return -errno;
+	pthread_mutex_init(&queue->lock, NULL);
+	return 0;
+}
+
+static void reset(struct event_queue *queue)
+{
+	eventfd_t count;
+
+	if (list_is_empty(&queue->events))
+		eventfd_read(queue->fd, &count);
+}
+
+void event_queue_fini(struct event_queue *queue)
+{
+	struct list *node, *after;
+
+	list_for_each_safe (node, after, &queue->events)
+		free(container_of(node, struct event, link));
+	close(queue->fd);
+	pthread_mutex_destroy(&queue->lock);
+}
+
+int event_queue_post(struct event_queue *queue, const struct ibv_async_event *event)
+{
+	struct event *node = malloc(sizeof(*node));
+
+	if (!node)
+		return -ENOMEM;
+	node->event = *event;
+	pthread_mutex_lock(&queue->lock);
+	list_append(&queue->events, &node->link);
+	eventfd_write(queue->fd, 1);
+	pthread_mutex_unlock(&queue->lock);
+	return 0;
+}
+
+static int try_take(struct event_queue *queue, struct ibv_async_event *ret)
+{
+	struct event *node;
+
+	pthread_mutex_lock(&queue->lock);
+	if (list_is_empty(&queue->events)) {
+		pthread_mutex_unlock(&queue->lock);
+		return -EAGAIN;
+	}
+	node = container_of(queue->events.next, struct event, link);
+	list_remove(&node->link);
+	reset(queue);
+	pthread_mutex_unlock(&queue->lock);
+	*ret = node->event;
+	free(node);
+	return 0;
+}
+
+int event_queue_take(struct event_queue *queue, struct ibv_async_event *ret)
+{
+	struct pollfd ready = { .fd = queue->fd, .events = POLLIN };
+
+	while (try_take(queue, ret)) {
+		if (fcntl(queue->fd, F_GETFL) & O_NONBLOCK)
+			return -EAGAIN;
+		if (poll(&ready, 1, -1) < 0)
+			return -errno;
+	}
+	return 0;
+}
+
+void event_queue_forget(struct event_queue *queue, const void *object)
+{
+	struct list *node, *after;
+	struct event *event;
+	bool some = false;
+
+	pthread_mutex_lock(&queue->lock);
+	list_for_each_safe (node, after, &queue->events) {
+		event = container_of(node, struct event, link);
+		/* A port's number is never mistaken for an object. */
+		if (event->event.element.cq != object)
+			continue;
+		list_remove(node);
+		free(event);
+		some = true;
+	}
+	if (some)
+		reset(queue);
+	pthread_mutex_unlock(&queue->lock);
+}

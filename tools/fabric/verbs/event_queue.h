@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A queue of events with a descriptor that is readable exactly while it holds one: completion
+ * channels and the asynchronous events of a context are made of it.
+ */
+#ifndef FABRIC_EVENT_QUEUE_H
+#define FABRIC_EVENT_QUEUE_H
+
+#include <infiniband/verbs.h>
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "cm/list.h"
+
+struct event_queue {
+	pthread_mutex_t lock;
+	struct list events;
+	int fd; /* given to the program, who may make it non-blocking */
+};
+
+/** event_queue_init() - Return: 0 or -errno. */
+int event_queue_init(struct event_queue *queue);
+
+/** event_queue_fini() - what it still holds is forgotten. */
+void event_queue_fini(struct event_queue *queue);
+
+/** event_queue_post() - add an event. Return: 0 or -ENOMEM. */
+int event_queue_post(struct event_queue *queue, const struct ibv_async_event *event);
+
+/**
+ * event_queue_take() - the oldest event, which is waited for
+ *
+ * Return: 0; -EAGAIN if there is none and the descriptor is non-blocking; -EINTR, -errno.
+ */
+int event_queue_take(struct event_queue *queue, struct ibv_async_event *ret);
+
+/** event_queue_forget() - take out what is about an object that ends. */
+void event_queue_forget(struct event_queue *queue, const void *object);
+
+#endif

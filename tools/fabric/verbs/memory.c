@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Protection domains and memory regions, with the checks that hardware makes on every access.
+ */
+#include "tools/fabric/verbs/memory.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "tools/fabric/verbs/context.h"
+
+#undef ibv_reg_mr
+#undef ibv_reg_mr_iova
+
+#define KEY_TAG_BITS 8
+#define FIRST_KEYS   64
+#define KNOWN_ACCESS                                                                 \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
+	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_HUGETLB |     \
+	 IBV_ACCESS_OPTIONAL_RANGE)
+
+struct ibv_pd *ibv_alloc_pd(struct ibv_context *verbs)
+{
+	struct fab_context *context = to_context(verbs);
+	struct fab_pd *pd = calloc(1, sizeof(*pd));
+
+	if (!pd)
+		return NULL;
+	pthread_mutex_lock(&context->lock);
+	pd->ibv.context = verbs;
+	pd->ibv.handle = context_handle(context);
+	pthread_mutex_unlock(&context->lock);
+	return &pd->ibv;
+}
+
+int ibv_dealloc_pd(struct ibv_pd *ibv)
+{
+	struct fab_context *context = to_context(ibv->context);
+	struct fab_pd *pd = to_pd(ibv);
+	int err = 0;
+
+	pthread_mutex_lock(&context->lock);
+	if (pd->refs)
+		err = EBUSY;
+	else
+		context->n_objects--;
+	pthread_mutex_unlock(&context->lock);
+	if (!err)
+		free(pd);
+	return err;
+}
+
+/* --- keys ---------------------------------------------------------------- */
+
+static int grow(struct fab_keys *keys)
+{
+	uint32_t n = keys->n ? 2 * keys->n : FIRST_KEYS;
+	struct fab_mr **mr = realloc(keys->mr, n * sizeof(struct fab_mr *));
+	uint8_t *tag;
+
+	if (!mr)
+		return -ENOMEM;
+	keys->mr = mr;
+	tag = realloc(keys->tag, n);
+	if (!tag)
+		return -ENOMEM;
+	keys->tag = tag;
+	memset(mr + keys->n, 0, (n - keys->n) * sizeof(struct fab_mr *));
+	memset(tag + keys->n, 1, n - keys->n);
+	keys->n = n;
+	return 0;
+}
+
+/* Index 0 is nobody's: a key of zero is a mistake of the program. */
+static int key_take(struct fab_keys *keys, struct fab_mr *mr)
+{
+	uint32_t i, index;
+	int err;
+
+	for (i = 0; i < keys->n; i++) {
+		index = (keys->last + 1 + i) % keys->n;
+		if (index == 0 || keys->mr[index])
+			continue;
+		keys->mr[index] = mr;
+		keys->last = index;
+		mr->ibv.lkey = index << KEY_TAG_BITS | keys->tag[index]++;
+		mr->ibv.rkey = mr->ibv.lkey;
+		return 0;
+	}
+	if (keys->n >= FAB_MRS_MAX)
+		return -ENOMEM;
+	err = grow(keys);
+	return err ? err : key_take(keys, mr);
+}
+
+static struct fab_mr *key_find(const struct fab_keys *keys, uint32_t key)
+{
+	uint32_t index = key >> KEY_TAG_BITS;
+	struct fab_mr *mr = index < keys->n ? keys->mr[index] : NULL;
+
+	return mr && mr->ibv.lkey == key ? mr : NULL;
+}
+
+/* --- regions ------------------------------------------------------------- */
+
+/* What cannot be pinned: memory that is not there. */
+static bool is_mapped(const void *addr, size_t bytes)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t first = (uintptr_t)addr & ~(page - 1);
+	uintptr_t end = (uintptr_t)addr + bytes;
+	unsigned char present[512];
+	uintptr_t part;
+
+	if (end < (uintptr_t)addr)
+		return false;
+	for (; first < end; first += part) {
+		part = end - first < page * sizeof(present) ? end - first : page * sizeof(present);
+		if (mincore((void *)first, part, present))
+			return false;
+	}
+	return true;
+}
+
+/* IBTA vol. 1, 10.6.3.1: who may write from afar may write at home. */
+static int check_access(unsigned int access)
+{
+	if (access & IBV_ACCESS_ON_DEMAND)
+		return EOPNOTSUPP;
+	if (access & ~(unsigned int)KNOWN_ACCESS)
+		return EINVAL;
+	if (access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC) &&
+	    !(access & IBV_ACCESS_LOCAL_WRITE))
+		return EINVAL;
+	return 0;
+}
+
+static struct fab_mr *mr_new(struct ibv_pd *pd, void *addr, size_t bytes, uint64_t iova,
+			     unsigned int access)
+{
+	struct fab_mr *mr = calloc(1, sizeof(*mr));
+
+	if (!mr)
+		return NULL;
+	mr->ibv.context = pd->context;
+	mr->ibv.pd = pd;
+	mr->ibv.addr = addr;
+	mr->ibv.length = bytes;
+	mr->iova = access & IBV_ACCESS_ZERO_BASED ? 0 : iova;
+	mr->access = access;
+	return mr;
+}
+
+struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+				unsigned int access)
+{
+	struct fab_context *context = to_context(pd->context);
+	struct fab_mr *mr;
+	int err = check_access(access);
+
+	if (!err && !is_mapped(addr, length))
+		err = EFAULT;
+	if (err) {
+		errno = err;
+		return NULL;
+	}
+	mr = mr_new(pd, addr, length, iova, access);
+	if (!mr)
+		return NULL;
+	pthread_mutex_lock(&context->lock);
+	err = key_take(&context->keys, mr);
+	if (!err) {
+		mr->ibv.handle = context_handle(context);
+		to_pd(pd)->refs++;
+	}
+	pthread_mutex_unlock(&context->lock);
+	if (!err)
+		return &mr->ibv;
+	free(mr);
+	errno = -err;
+	return NULL;
+}
+
+struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+	return ibv_reg_mr_iova2(pd, addr, length, (uintptr_t)addr, (unsigned int)access);
+}
+
+struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+			       int access)
+{
+	return ibv_reg_mr_iova2(pd, addr, length, iova, (unsigned int)access);
+}
+
+int ibv_dereg_mr(struct ibv_mr *ibv)
+{
+	struct fab_mr *mr = container_of(ibv, struct fab_mr, ibv);
+	struct fab_context *context = to_context(ibv->context);
+
+	pthread_mutex_lock(&context->lock);
+	context->keys.mr[ibv->lkey >> KEY_TAG_BITS] = NULL;
+	to_pd(ibv->pd)->refs--;
+	context->n_objects--;
+	pthread_mutex_unlock(&context->lock);
+	free(mr);
+	return 0;
+}
+
+struct fab_mr *memory_find(const struct fab_context *context, const struct ibv_pd *pd, uint32_t key,
+			   uint64_t addr, uint64_t bytes, unsigned int access)
+{
+	struct fab_mr *mr = key_find(&context->keys, key);
+
+	if (!mr || mr->ibv.pd != pd || (mr->access & access) != access)
+		return NULL;
+	if (addr < mr->iova || bytes > mr->ibv.length || addr - mr->iova > mr->ibv.length - bytes)
+		return NULL;
+	return mr;
+}
+
+void *memory_at(const struct fab_mr *mr, uint64_t addr)
+{
+	return (char *)mr->ibv.addr + (addr - mr->iova);
+}

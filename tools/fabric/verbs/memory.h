@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Registered memory: who may touch what. Called by what moves data; locked.
+ */
+#ifndef FABRIC_MEMORY_H
+#define FABRIC_MEMORY_H
+
+#include "tools/fabric/verbs/objects.h"
+
+/**
+ * memory_find() - the memory that a key stands for, if all of a range may be accessed so
+ * @access: enum ibv_access_flags, all of which must have been granted
+ *
+ * Return: NULL for an unknown key, another protection domain, a range that is not inside, or
+ * access that was not granted.
+ */
+struct fab_mr *memory_find(const struct fab_context *context, const struct ibv_pd *pd, uint32_t key,
+			   uint64_t addr, uint64_t bytes, unsigned int access);
+
+/** memory_at() - where an address of the region is in this process. */
+void *memory_at(const struct fab_mr *mr, uint64_t addr);
+
+#endif

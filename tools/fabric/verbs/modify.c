@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * ibv_modify_qp(): what is asked is looked at as a whole before anything changes.
+ */
+#include <errno.h>
+
+#include "tools/fabric/verbs/completion.h"
+#include "tools/fabric/verbs/context.h"
+#include "tools/fabric/verbs/qp.h"
+#include "tools/fabric/verbs/qp_state.h"
+#include "tools/fabric/verbs/transport.h"
+
+#define RETRY_MAX 7
+#define TIMER_MAX 31
+
+static bool is_bad_port(const struct fab_context *context, const struct ibv_qp_attr *attr)
+{
+	return attr->port_num == 0 || attr->port_num > context->device->page->n_ports;
+}
+
+static bool is_bad_pkey(const struct fab_context *context, uint8_t port_num, uint16_t index)
+{
+	return index >= FAB_PKEYS || port_num == 0 ||
+	       !context->device->page->port[port_num - 1].pkey[index];
+}
+
+static bool is_bad_path(const struct ibv_qp_attr *attr, int mask)
+{
+	return (mask & IBV_QP_PATH_MTU &&
+		(attr->path_mtu < IBV_MTU_256 || attr->path_mtu > IBV_MTU_4096)) ||
+	       (mask & IBV_QP_DEST_QPN && attr->dest_qp_num > FAB_PSN_MASK) ||
+	       (mask & IBV_QP_MAX_QP_RD_ATOMIC && attr->max_rd_atomic > FAB_RD_MAX) ||
+	       (mask & IBV_QP_MAX_DEST_RD_ATOMIC && attr->max_dest_rd_atomic > FAB_RD_MAX);
+}
+
+static bool is_bad_timer(const struct ibv_qp_attr *attr, int mask)
+{
+	return (mask & IBV_QP_TIMEOUT && attr->timeout > TIMER_MAX) ||
+	       (mask & IBV_QP_MIN_RNR_TIMER && attr->min_rnr_timer > TIMER_MAX) ||
+	       (mask & IBV_QP_RETRY_CNT && attr->retry_cnt > RETRY_MAX) ||
+	       (mask & IBV_QP_RNR_RETRY && attr->rnr_retry > RETRY_MAX);
+}
+
+static int check(struct fab_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	struct fab_context *context = context_of(qp);
+	enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : qp->attr.qp_state;
+	uint8_t port_num = mask & IBV_QP_PORT ? attr->port_num : qp->attr.port_num;
+
+	if (mask & IBV_QP_CUR_STATE && attr->cur_qp_state != qp->attr.qp_state)
+		return EINVAL;
+	if (!qp_state_allows(qp->init.qp_type, qp->attr.qp_state, to, (unsigned int)mask))
+		return EINVAL;
+	if (mask & IBV_QP_PORT && is_bad_port(context, attr))
+		return EINVAL;
+	if (mask & IBV_QP_PKEY_INDEX && is_bad_pkey(context, port_num, attr->pkey_index))
+		return EINVAL;
+	return is_bad_path(attr, mask) || is_bad_timer(attr, mask) ? EINVAL : 0;
+}
+
+/* A connected queue pair's address: who it is, and as what. */
+static int set_address(struct fab_qp *qp, const struct ibv_ah_attr *attr, uint32_t dest_qpn)
+{
+	struct fab_context *context = context_of(qp);
+	int err = address_check(context, attr, &qp->sgid);
+
+	if (!err)
+		err = address_host(context, attr, qp->host);
+	if (err)
+		return err;
+	fab_place_slot(&context->device->place, qp->host, dest_qpn >> FAB_SLOT_SHIFT, qp->path);
+	return 0;
+}
+
+static void copy_attr(struct ibv_qp_attr *to, const struct ibv_qp_attr *from, int mask)
+{
+#define COPY(bit, field)  \
+	if (mask & (bit)) \
+	to->field = from->field
+	COPY(IBV_QP_ACCESS_FLAGS, qp_access_flags);
+	COPY(IBV_QP_PKEY_INDEX, pkey_index);
+	COPY(IBV_QP_PORT, port_num);
+	COPY(IBV_QP_QKEY, qkey);
+	COPY(IBV_QP_AV, ah_attr);
+	COPY(IBV_QP_PATH_MTU, path_mtu);
+	COPY(IBV_QP_TIMEOUT, timeout);
+	COPY(IBV_QP_RETRY_CNT, retry_cnt);
+	COPY(IBV_QP_RNR_RETRY, rnr_retry);
+	COPY(IBV_QP_MAX_QP_RD_ATOMIC, max_rd_atomic);
+	COPY(IBV_QP_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic);
+	COPY(IBV_QP_MIN_RNR_TIMER, min_rnr_timer);
+	COPY(IBV_QP_PATH_MIG_STATE, path_mig_state);
+	COPY(IBV_QP_DEST_QPN, dest_qp_num);
+	COPY(IBV_QP_ALT_PATH, alt_ah_attr);
+	COPY(IBV_QP_ALT_PATH, alt_port_num);
+	COPY(IBV_QP_ALT_PATH, alt_pkey_index);
+	COPY(IBV_QP_ALT_PATH, alt_timeout);
+#undef COPY
+	if (mask & IBV_QP_RQ_PSN)
+		to->rq_psn = from->rq_psn & FAB_PSN_MASK;
+	if (mask & IBV_QP_SQ_PSN)
+		to->sq_psn = from->sq_psn & FAB_PSN_MASK;
+}
+
+static void reset(struct fab_qp *qp)
+{
+	struct ibv_qp *ibv = from_qp(qp);
+
+	list_remove(&qp->active);
+	list_remove(&qp->unacked);
+	cq_forget(to_cq(ibv->send_cq), ibv->qp_num);
+	cq_forget(to_cq(ibv->recv_cq), ibv->qp_num);
+	qp->sq.head = 0;
+	qp->sq.count = 0;
+	qp->sq.at = 0;
+	qp->sq.deadline_ns = 0;
+	qp->sq.waits_for_rnr = false;
+	receive_queue_reset(&qp->rq);
+	responder_reset(qp);
+	qp->has_reported_established = false;
+	memset(&qp->attr, 0, sizeof(qp->attr));
+}
+
+static void set_psns(struct fab_qp *qp, int mask)
+{
+	if (mask & IBV_QP_RQ_PSN)
+		qp->responder.psn = qp->attr.rq_psn;
+	if (!(mask & IBV_QP_SQ_PSN))
+		return;
+	qp->sq.una = qp->attr.sq_psn;
+	qp->sq.send_psn = qp->attr.sq_psn;
+	qp->sq.post_psn = qp->attr.sq_psn;
+}
+
+static void report_drained(struct fab_qp *qp)
+{
+	if (qp->sq.at == 0 && qp->attr.en_sqd_async_notify)
+		qp_async(qp, IBV_EVENT_SQ_DRAINED);
+}
+
+static void change(struct fab_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : qp->attr.qp_state;
+
+	copy_attr(&qp->attr, attr, mask);
+	set_psns(qp, mask);
+	if (mask & (IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY)) {
+		qp->sq.retries_left = qp->attr.retry_cnt;
+		qp->sq.rnr_left = qp->attr.rnr_retry;
+	}
+	if (to == IBV_QPS_RESET)
+		reset(qp);
+	qp->attr.en_sqd_async_notify = mask & IBV_QP_EN_SQD_ASYNC_NOTIFY &&
+				       attr->en_sqd_async_notify;
+	if (to == IBV_QPS_SQD && qp->attr.qp_state == IBV_QPS_RTS)
+		report_drained(qp);
+	if (to == IBV_QPS_ERR)
+		qp_enter_error(qp, -1);
+	qp->attr.qp_state = to;
+	if (to == IBV_QPS_RTS)
+		requester_push(qp);
+}
+
+int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
+{
+	struct fab_context *context = to_context(ibv->context);
+	struct fab_qp *qp = to_qp(ibv);
+	uint32_t qpn;
+	int err;
+
+	pthread_mutex_lock(&context->lock);
+	err = context->is_removed ? EIO : check(qp, attr, mask);
+	qpn = mask & IBV_QP_DEST_QPN ? attr->dest_qp_num : qp->attr.dest_qp_num;
+	if (!err && mask & IBV_QP_AV)
+		err = set_address(qp, &attr->ah_attr, qpn);
+	if (!err) {
+		change(qp, attr, mask);
+		ibv->state = qp->attr.qp_state;
+	}
+	pthread_mutex_unlock(&context->lock);
+	return err;
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The objects behind libibverbs' public structs. All of a device context is guarded by one lock,
+ * context->lock, which nobody holds while waiting for anything; functions below that say "locked"
+ * are called with it. Included by every file of verbs/.
+ */
+#ifndef FABRIC_OBJECTS_H
+#define FABRIC_OBJECTS_H
+
+#include <infiniband/verbs.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cm/list.h"
+#include "tools/fabric/verbs/event_queue.h"
+#include "tools/fabric/wire/packet.h"
+#include "tools/fabric/wire/page.h"
+#include "tools/fabric/wire/peer.h"
+#include "tools/fabric/wire/place.h"
+
+#define FAB_SGE_MAX	 32
+#define FAB_WR_MAX	 16384
+#define FAB_INLINE_MAX	 1024
+#define FAB_CQE_MAX	 (1 << 20)
+#define FAB_RD_MAX	 128
+#define FAB_MRS_MAX	 (1 << 20)
+#define FAB_MSG_MAX	 (1u << 31)
+#define FAB_MCAST_ATTACH 64
+
+struct fab_device {
+	struct ibv_device ibv; /* first */
+	struct fab_place place;
+	const struct fab_page *page;
+	unsigned int refs; /* lists and contexts that know it */
+};
+
+struct fab_mr {
+	struct ibv_mr ibv; /* first */
+	uint64_t iova;
+	unsigned int access;
+};
+
+/* Keys are an index into a table that grows, and eight bits that change with each use of it. */
+struct fab_keys {
+	struct fab_mr **mr;
+	uint32_t n, last;
+	uint8_t *tag;
+};
+
+struct fab_context {
+	pthread_mutex_t lock;
+	struct fab_device *device;
+	unsigned int slot; /* 0: no queue pair was created yet */
+	int fd;		   /* the socket of the slot */
+	int poll_fd, wake_fd, timer_fd;
+	bool is_ticking;
+	bool is_removed;
+	bool is_ending;
+	bool has_thread;
+	pthread_t thread;
+	char *buffer;  /* FAB_PACKET_BYTES_MAX: a packet that came */
+	char *scratch; /* FAB_FRAGMENT_BYTES: the payload of one that leaves */
+	struct fab_peers peers;
+	struct fab_qp **qp; /* FAB_SLOT_QPS, by the low bits of their number; NULL with slot 0 */
+	uint32_t last_qp;
+	struct list active;  /* queue pairs with sends that are not acknowledged */
+	struct list unacked; /* queue pairs that owe an ACK at the end of a turn */
+	struct fab_keys keys;
+	unsigned int n_objects; /* that keep the context from being closed */
+	uint32_t next_handle;
+	struct event_queue async;
+	struct verbs_context verbs; /* last */
+};
+
+struct fab_pd {
+	struct ibv_pd ibv; /* first */
+	unsigned int refs;
+};
+
+struct fab_ah {
+	struct ibv_ah ibv; /* first */
+	struct ibv_ah_attr attr;
+	union ibv_gid sgid;
+	char host[FAB_NAME_BYTES]; /* empty: multicast */
+};
+
+struct fab_channel {
+	struct ibv_comp_channel ibv; /* first */
+	struct event_queue events;
+};
+
+enum fab_arm {
+	FAB_ARM_NONE,
+	FAB_ARM_SOLICITED,
+	FAB_ARM_ANY,
+};
+
+struct fab_cq {
+	struct ibv_cq_ex ex; /* first; struct ibv_cq is its beginning */
+	struct ibv_wc *ring;
+	bool *is_solicited;
+	uint32_t n, head, count;
+	enum fab_arm arm;
+	bool has_overrun;
+	unsigned int refs;
+	unsigned int n_comp_events; /* taken by ibv_get_cq_event() */
+	unsigned int n_async_events;
+	uint64_t wc_flags;
+	struct ibv_wc current; /* of ibv_start_poll() */
+};
+
+/* A receive that waits. */
+struct fab_receive {
+	uint64_t wr_id;
+	uint32_t n_sge;
+	uint64_t bytes;
+	struct ibv_sge sge[];
+};
+
+struct fab_receive_queue {
+	char *slot; /* n_max of struct fab_receive, stride bytes each */
+	size_t stride;
+	uint32_t n_max, max_sge, head, count;
+};
+
+struct fab_srq {
+	struct ibv_srq ibv; /* first */
+	struct fab_receive_queue queue;
+	uint32_t limit; /* 0: not armed */
+	unsigned int refs;
+	unsigned int n_async_events;
+};
+
+/* A send that is not complete. */
+struct fab_send {
+	uint64_t wr_id;
+	enum ibv_wr_opcode opcode;
+	unsigned int flags;
+	uint64_t bytes;
+	uint64_t received; /* of a read */
+	uint32_t first_psn, n_psn;
+	uint32_t imm;
+	uint32_t rkey;
+	uint64_t remote_addr, compare_add, swap;
+	struct fab_ah *ah;
+	uint32_t remote_qpn, remote_qkey;
+	char *inline_data; /* or NULL */
+	uint32_t n_sge;
+	struct ibv_sge sge[FAB_SGE_MAX];
+};
+
+struct fab_send_queue {
+	struct fab_send **slot; /* allocated when first used */
+	uint32_t n_max, max_sge, max_inline, head, count;
+	uint32_t at;	   /* how many after head the one is that is sent next */
+	uint32_t una;	   /* the oldest PSN that is not acknowledged */
+	uint32_t send_psn; /* the next to be sent */
+	uint32_t post_psn; /* the next for what is posted */
+	uint8_t retries_left, rnr_left;
+	uint64_t deadline_ns; /* 0: none */
+	bool waits_for_rnr;
+};
+
+/* What a responder remembers of an atomic, for when it is asked again. */
+struct fab_replay {
+	uint32_t psn;
+	uint64_t value;
+};
+
+struct fab_responder {
+	uint32_t psn; /* expected */
+	bool in_message, nak_sent, owes_ack;
+	uint64_t offset;	     /* of the next fragment in this message */
+	struct fab_receive *receive; /* a copy of the one this message fills, or NULL */
+	uint64_t write_addr, write_bytes;
+	uint32_t write_rkey;
+	struct fab_replay *replay; /* FAB_RD_MAX, since the first atomic */
+	unsigned int next_replay;
+};
+
+struct fab_qp {
+	struct ibv_qp_ex ex; /* first; its beginning is struct ibv_qp */
+	struct list active;
+	struct list unacked;
+	struct ibv_qp_attr attr; /* attr.qp_state is the state */
+	struct ibv_qp_init_attr init;
+	struct fab_send_queue sq;
+	struct fab_receive_queue rq;
+	struct fab_responder responder;
+	char *receive_buffer; /* of responder.receive */
+	union ibv_gid sgid;
+	char host[FAB_NAME_BYTES]; /* of the peer */
+	char path[FAB_PATH_BYTES]; /* of the peer's socket */
+	union ibv_gid mgid[FAB_MCAST_ATTACH];
+	unsigned int n_mgids;
+	unsigned int n_async_events;
+	bool has_reported_established;
+	struct fab_batch *batch; /* of ibv_wr_start() and what follows; NULL where not asked for */
+};
+
+static inline struct fab_context *to_context(struct ibv_context *context)
+{
+	return container_of(context, struct fab_context, verbs.context);
+}
+
+static inline struct fab_device *to_device(struct ibv_device *device)
+{
+	return container_of(device, struct fab_device, ibv);
+}
+
+static inline struct fab_cq *to_cq(struct ibv_cq *cq)
+{
+	return (struct fab_cq *)cq;
+}
+
+static inline struct ibv_cq *from_cq(struct fab_cq *cq)
+{
+	return (struct ibv_cq *)&cq->ex;
+}
+
+static inline struct fab_qp *to_qp(struct ibv_qp *qp)
+{
+	return container_of(qp, struct fab_qp, ex.qp_base);
+}
+
+static inline struct ibv_qp *from_qp(struct fab_qp *qp)
+{
+	return &qp->ex.qp_base;
+}
+
+static inline struct fab_context *context_of(const struct fab_qp *qp)
+{
+	return to_context(qp->ex.qp_base.context);
+}
+
+static inline struct fab_srq *to_srq(struct ibv_srq *srq)
+{
+	return container_of(srq, struct fab_srq, ibv);
+}
+
+static inline struct fab_ah *to_ah(struct ibv_ah *ah)
+{
+	return container_of(ah, struct fab_ah, ibv);
+}
+
+static inline struct fab_pd *to_pd(struct ibv_pd *pd)
+{
+	return container_of(pd, struct fab_pd, ibv);
+}
+
+#endif

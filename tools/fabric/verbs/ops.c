@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The tables that verbs.h's inline functions call through. What is not in them is not supported,
+ * and verbs.h says so to the program, but for a few that it calls without looking.
+ */
+#include <errno.h>
+
+#include "tools/fabric/verbs/context.h"
+#include "tools/fabric/verbs/cq_poll.h"
+#include "tools/fabric/verbs/port.h"
+#include "tools/fabric/verbs/qp.h"
+
+static int dealloc_mw(struct ibv_mw *mw)
+{
+	(void)mw;
+	return EOPNOTSUPP;
+}
+
+static int bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
+{
+	(void)qp;
+	(void)mw;
+	(void)bind;
+	return EOPNOTSUPP;
+}
+
+static int close_xrcd(struct ibv_xrcd *xrcd)
+{
+	(void)xrcd;
+	return EOPNOTSUPP;
+}
+
+void context_set_ops(struct verbs_context *verbs)
+{
+	struct ibv_context_ops *ops = &verbs->context.ops;
+
+	ops->poll_cq = cq_poll;
+	ops->req_notify_cq = cq_req_notify;
+	ops->post_send = post_send;
+	ops->post_recv = post_recv;
+	ops->post_srq_recv = post_srq_recv;
+	ops->dealloc_mw = dealloc_mw;
+	ops->bind_mw = bind_mw;
+	verbs->query_port = port_query;
+	verbs->query_device_ex = device_query_ex;
+	verbs->create_cq_ex = cq_create_ex;
+	verbs->create_qp_ex = qp_create_ex;
+	verbs->close_xrcd = close_xrcd;
+}

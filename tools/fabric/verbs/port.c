@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the device, its ports and their tables are: read from the host's page.
+ */
+#include "tools/fabric/verbs/port.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "tools/fabric/verbs/objects.h"
+
+#undef ibv_query_port
+
+#define PHYS_STATE_DISABLED 3
+#define PHYS_STATE_LINK_UP  5
+#define WIDTH_4X	    2
+#define SPEED_QDR	    4
+#define ACK_DELAY	    15
+#define VENDOR_ID	    0x5043
+#define PAGE_SIZES	    0xfffff000u
+
+int ibv_query_device(struct ibv_context *verbs, struct ibv_device_attr *ret)
+{
+	const struct fab_page *page = to_context(verbs)->device->page;
+
+	if (page->is_removed)
+		return EIO;
+	*ret = (struct ibv_device_attr){
+		.fw_ver = "1.0",
+		.node_guid = page->node_guid,
+		.sys_image_guid = page->node_guid,
+		.max_mr_size = UINT64_MAX,
+		.page_size_cap = PAGE_SIZES,
+		.vendor_id = VENDOR_ID,
+		.vendor_part_id = 1,
+		.hw_ver = 1,
+		.max_qp = FAB_SLOT_QPS,
+		.max_qp_wr = FAB_WR_MAX,
+		.device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_PORT_ACTIVE_EVENT |
+				    IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN,
+		.max_sge = FAB_SGE_MAX,
+		.max_sge_rd = FAB_SGE_MAX,
+		.max_cq = 65536,
+		.max_cqe = FAB_CQE_MAX,
+		.max_mr = FAB_MRS_MAX,
+		.max_pd = 65536,
+		.max_qp_rd_atom = FAB_RD_MAX,
+		.max_res_rd_atom = FAB_RD_MAX * FAB_SLOT_QPS,
+		.max_qp_init_rd_atom = FAB_RD_MAX,
+		.atomic_cap = IBV_ATOMIC_HCA,
+		.max_mcast_grp = 8192,
+		.max_mcast_qp_attach = FAB_MCAST_ATTACH,
+		.max_total_mcast_qp_attach = 8192 * FAB_MCAST_ATTACH,
+		.max_ah = 65536,
+		.max_srq = 65536,
+		.max_srq_wr = FAB_WR_MAX,
+		.max_srq_sge = FAB_SGE_MAX,
+		.max_pkeys = FAB_PKEYS,
+		.local_ca_ack_delay = ACK_DELAY,
+		.phys_port_cnt = (uint8_t)page->n_ports,
+	};
+	return 0;
+}
+
+int device_query_ex(struct ibv_context *verbs, const struct ibv_query_device_ex_input *input,
+		    struct ibv_device_attr_ex *ret, size_t bytes)
+{
+	struct ibv_device_attr_ex attr = { .phys_port_cnt_ex = 0 };
+	int err = ibv_query_device(verbs, &attr.orig_attr);
+
+	(void)input;
+	if (err)
+		return err;
+	attr.device_cap_flags_ex = attr.orig_attr.device_cap_flags;
+	attr.phys_port_cnt_ex = attr.orig_attr.phys_port_cnt;
+	memset(ret, 0, bytes);
+	memcpy(ret, &attr, bytes < sizeof(attr) ? bytes : sizeof(attr));
+	return 0;
+}
+
+static struct ibv_port_attr attr_of(const struct fab_port *port)
+{
+	bool is_up = port->state >= IBV_PORT_INIT;
+	struct ibv_port_attr attr = {
+		.state = port->state,
+		.max_mtu = IBV_MTU_4096,
+		.active_mtu = port->mtu,
+		.gid_tbl_len = FAB_GIDS,
+		.port_cap_flags = IBV_PORT_CM_SUP,
+		.max_msg_sz = FAB_MSG_MAX,
+		.pkey_tbl_len = port->link_layer == IBV_LINK_LAYER_ETHERNET ? 1 : FAB_PKEYS,
+		.lid = port->lid,
+		.sm_lid = port->sm_lid,
+		.lmc = port->lmc,
+		.max_vl_num = 1,
+		.active_width = WIDTH_4X,
+		.active_speed = SPEED_QDR,
+		.phys_state = is_up ? PHYS_STATE_LINK_UP : PHYS_STATE_DISABLED,
+		.link_layer = port->link_layer,
+	};
+
+	if (port->link_layer == IBV_LINK_LAYER_ETHERNET)
+		attr.port_cap_flags |= IBV_PORT_IP_BASED_GIDS;
+	return attr;
+}
+
+int port_query(struct ibv_context *verbs, uint8_t port_num, struct ibv_port_attr *ret, size_t bytes)
+{
+	const struct fab_page *page = to_context(verbs)->device->page;
+	struct ibv_port_attr attr;
+
+	if (page->is_removed)
+		return EIO;
+	if (port_num == 0 || port_num > page->n_ports)
+		return EINVAL;
+	attr = attr_of(&page->port[port_num - 1]);
+	memset(ret, 0, bytes);
+	memcpy(ret, &attr, bytes < sizeof(attr) ? bytes : sizeof(attr));
+	return 0;
+}
+
+/* Called by programs that were built before the table had it; their struct ends with the flags. */
+int ibv_query_port(struct ibv_context *verbs, uint8_t port_num, struct _compat_ibv_port_attr *ret)
+{
+	return port_query(verbs, port_num, (struct ibv_port_attr *)ret,
+			  offsetof(struct ibv_port_attr, port_cap_flags2));
+}
+
+int ibv_query_gid(struct ibv_context *verbs, uint8_t port_num, int index, union ibv_gid *ret)
+{
+	const struct fab_page *page = to_context(verbs)->device->page;
+	struct fab_gid entry;
+
+	if (page->is_removed || port_num == 0 || port_num > page->n_ports || index < 0 ||
+	    index >= FAB_GIDS) {
+		errno = EINVAL;
+		return -1;
+	}
+	memset(ret, 0, sizeof(*ret));
+	if (fab_page_gid(page, port_num, (uint32_t)index, &entry))
+		*ret = entry.gid;
+	return 0;
+}
+
+static struct ibv_gid_entry entry_of(uint32_t port_num, uint32_t index, const struct fab_gid *gid)
+{
+	return (struct ibv_gid_entry){
+		.gid = gid->gid,
+		.gid_index = index,
+		.port_num = port_num,
+		.gid_type = gid->type,
+		.ndev_ifindex = gid->ifindex,
+	};
+}
+
+int _ibv_query_gid_ex(struct ibv_context *verbs, uint32_t port_num, uint32_t gid_index,
+		      struct ibv_gid_entry *ret, uint32_t flags, size_t entry_size)
+{
+	const struct fab_page *page = to_context(verbs)->device->page;
+	struct ibv_gid_entry entry;
+	struct fab_gid gid;
+
+	if (flags || port_num == 0 || port_num > page->n_ports || gid_index >= FAB_GIDS)
+		return EINVAL;
+	if (!fab_page_gid(page, (uint8_t)port_num, gid_index, &gid))
+		return ENODATA;
+	entry = entry_of(port_num, gid_index, &gid);
+	memcpy(ret, &entry, entry_size < sizeof(entry) ? entry_size : sizeof(entry));
+	return 0;
+}
+
+ssize_t _ibv_query_gid_table(struct ibv_context *verbs, struct ibv_gid_entry *entries,
+			     size_t max_entries, uint32_t flags, size_t entry_size)
+{
+	const struct fab_page *page = to_context(verbs)->device->page;
+	uint32_t port_num, i;
+	size_t n = 0;
+
+	if (flags)
+		return -EINVAL;
+	if (page->is_removed)
+		return -EIO;
+	for (port_num = 1; port_num <= page->n_ports; port_num++)
+		for (i = 0; i < FAB_GIDS; i++) {
+			void *ret = (char *)entries + n * entry_size;
+			int err = n < max_entries ? _ibv_query_gid_ex(verbs, port_num, i, ret, 0,
+								      entry_size)
+						  : ENODATA;
+
+			n += !err;
+		}
+	return (ssize_t)n;
+}
+
+int ibv_query_gid_type(struct ibv_context *verbs, uint8_t port_num, unsigned int index,
+		       enum fab_gid_type_sysfs *type)
+{
+	struct ibv_gid_entry entry;
+
+	if (_ibv_query_gid_ex(verbs, port_num, index, &entry, 0, sizeof(entry))) {
+		errno = EINVAL;
+		return -1;
+	}
+	*type = entry.gid_type == IBV_GID_TYPE_ROCE_V2 ? FAB_GID_TYPE_SYSFS_ROCE_V2
+						       : FAB_GID_TYPE_SYSFS_IB_ROCE_V1;
+	return 0;
+}
+
+int ibv_query_pkey(struct ibv_context *verbs, uint8_t port_num, int index, __be16 *ret)
+{
+	const struct fab_page *page = to_context(verbs)->device->page;
+
+	if (page->is_removed || port_num == 0 || port_num > page->n_ports || index < 0 ||
+	    index >= FAB_PKEYS) {
+		errno = EINVAL;
+		return -1;
+	}
+	*ret = htobe16(page->port[port_num - 1].pkey[index]);
+	return 0;
+}
+
+int ibv_get_pkey_index(struct ibv_context *verbs, uint8_t port_num, __be16 pkey)
+{
+	__be16 entry;
+	int i;
+
+	for (i = 0; !ibv_query_pkey(verbs, port_num, i, &entry); i++)
+		if (entry == pkey)
+			return i;
+	return -1;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Questions about the device and its ports that verbs.h asks through tables.
+ */
+#ifndef FABRIC_PORT_H
+#define FABRIC_PORT_H
+
+#include <infiniband/verbs.h>
+
+/* What perftest asks for by a function that no header has: a type as sysfs has it. */
+enum fab_gid_type_sysfs {
+	FAB_GID_TYPE_SYSFS_IB_ROCE_V1,
+	FAB_GID_TYPE_SYSFS_ROCE_V2,
+};
+
+/** ibv_query_gid_type() - the type of a GID table entry. Return: 0, or -1 with errno. */
+int ibv_query_gid_type(struct ibv_context *verbs, uint8_t port_num, unsigned int index,
+		       enum fab_gid_type_sysfs *type);
+
+/** port_query() - of struct verbs_context: as much of it as the program knows of. */
+int port_query(struct ibv_context *verbs, uint8_t port_num, struct ibv_port_attr *ret,
+	       size_t bytes);
+
+/** device_query_ex() - of struct verbs_context. */
+int device_query_ex(struct ibv_context *verbs, const struct ibv_query_device_ex_input *input,
+		    struct ibv_device_attr_ex *ret, size_t bytes);
+
+#endif

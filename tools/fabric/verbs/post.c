@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Posting sends: what can be seen to be wrong at once is refused, the rest is for the transport.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "tools/fabric/verbs/completion.h"
+#include "tools/fabric/verbs/context.h"
+#include "tools/fabric/verbs/qp.h"
+#include "tools/fabric/verbs/transport.h"
+
+#define BIT(opcode)  (1u << (opcode))
+#define ATOMICS	     (BIT(IBV_WR_ATOMIC_CMP_AND_SWP) | BIT(IBV_WR_ATOMIC_FETCH_AND_ADD))
+#define SENDS	     (BIT(IBV_WR_SEND) | BIT(IBV_WR_SEND_WITH_IMM))
+#define WRITES	     (BIT(IBV_WR_RDMA_WRITE) | BIT(IBV_WR_RDMA_WRITE_WITH_IMM))
+#define ATOMIC_BYTES 8
+
+/* IBTA vol. 1, table 71: what each service can do. */
+static unsigned int opcodes_of(enum ibv_qp_type type)
+{
+	if (type == IBV_QPT_RC)
+		return SENDS | WRITES | BIT(IBV_WR_RDMA_READ) | ATOMICS;
+	return type == IBV_QPT_UC ? SENDS | WRITES : SENDS;
+}
+
+static bool is_atomic(enum ibv_wr_opcode opcode)
+{
+	return BIT(opcode) & ATOMICS;
+}
+
+static uint64_t bytes_of(const struct ibv_send_wr *wr)
+{
+	uint64_t bytes = 0;
+	int i;
+
+	for (i = 0; i < wr->num_sge; i++)
+		bytes += wr->sg_list[i].length;
+	return bytes;
+}
+
+static int check(const struct fab_qp *qp, const struct ibv_send_wr *wr)
+{
+	uint64_t bytes;
+
+	if ((unsigned int)wr->opcode > IBV_WR_ATOMIC_FETCH_AND_ADD ||
+	    !(opcodes_of(qp->init.qp_type) & BIT(wr->opcode)))
+		return EINVAL;
+	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->sq.max_sge)
+		return EINVAL;
+	bytes = bytes_of(wr);
+	if (bytes > FAB_MSG_MAX)
+		return EINVAL;
+	if (wr->send_flags & IBV_SEND_INLINE &&
+	    (bytes > qp->sq.max_inline || wr->opcode == IBV_WR_RDMA_READ || is_atomic(wr->opcode)))
+		return EINVAL;
+	if (is_atomic(wr->opcode) && bytes != ATOMIC_BYTES)
+		return EINVAL;
+	if (qp->init.qp_type == IBV_QPT_UD &&
+	    (!wr->wr.ud.ah || wr->wr.ud.ah->pd != qp->ex.qp_base.pd))
+		return EINVAL;
+	return qp->sq.count >= qp->sq.n_max ? ENOMEM : 0;
+}
+
+/* The next free place; what it is made of stays for the next one. Return: NULL without memory. */
+static struct fab_send *take_slot(struct fab_qp *qp)
+{
+	struct fab_send_queue *sq = &qp->sq;
+	uint32_t at = (sq->head + sq->count) % sq->n_max;
+
+	if (!sq->slot)
+		sq->slot = calloc(sq->n_max, sizeof(struct fab_send *));
+	if (sq->slot && !sq->slot[at])
+		sq->slot[at] = malloc(sizeof(struct fab_send) + sq->max_inline);
+	return sq->slot ? sq->slot[at] : NULL;
+}
+
+static void copy_inline(struct fab_send *send, const struct ibv_send_wr *wr)
+{
+	char *to = (char *)(send + 1);
+	int i;
+
+	send->inline_data = to;
+	for (i = 0; i < wr->num_sge; i++) {
+		memcpy(to, (const void *)(uintptr_t)wr->sg_list[i].addr, wr->sg_list[i].length);
+		to += wr->sg_list[i].length;
+	}
+}
+
+static void fill_remote(struct fab_send *send, const struct fab_qp *qp,
+			const struct ibv_send_wr *wr)
+{
+	if (qp->init.qp_type == IBV_QPT_UD) {
+		send->ah = to_ah(wr->wr.ud.ah);
+		send->remote_qpn = wr->wr.ud.remote_qpn;
+		send->remote_qkey = wr->wr.ud.remote_qkey;
+	} else if (is_atomic(wr->opcode)) {
+		send->remote_addr = wr->wr.atomic.remote_addr;
+		send->rkey = wr->wr.atomic.rkey;
+		send->compare_add = wr->wr.atomic.compare_add;
+		send->swap = wr->wr.atomic.swap;
+	} else {
+		send->remote_addr = wr->wr.rdma.remote_addr;
+		send->rkey = wr->wr.rdma.rkey;
+	}
+}
+
+static void fill(struct fab_send *send, struct fab_qp *qp, const struct ibv_send_wr *wr)
+{
+	int i;
+
+	send->wr_id = wr->wr_id;
+	send->opcode = wr->opcode;
+	send->flags = wr->send_flags;
+	send->bytes = bytes_of(wr);
+	send->received = 0;
+	send->imm = wr->imm_data;
+	send->inline_data = NULL;
+	send->n_sge = (uint32_t)wr->num_sge;
+	fill_remote(send, qp, wr);
+	if (wr->send_flags & IBV_SEND_INLINE)
+		copy_inline(send, wr);
+	else
+		for (i = 0; i < wr->num_sge; i++)
+			send->sge[i] = wr->sg_list[i];
+	send->first_psn = qp->sq.post_psn;
+	send->n_psn = (uint32_t)((send->bytes + FAB_FRAGMENT_BYTES - 1) / FAB_FRAGMENT_BYTES);
+	if (!send->n_psn)
+		send->n_psn = 1;
+	qp->sq.post_psn = (qp->sq.post_psn + send->n_psn) & FAB_PSN_MASK;
+}
+
+static int append(struct fab_qp *qp, const struct ibv_send_wr *wr)
+{
+	struct fab_send *send;
+	int err = check(qp, wr);
+
+	if (err)
+		return err;
+	send = take_slot(qp);
+	if (!send)
+		return ENOMEM;
+	fill(send, qp, wr);
+	qp->sq.count++;
+	return 0;
+}
+
+static void send_datagrams(struct fab_qp *qp)
+{
+	enum ibv_wc_status status;
+
+	while (qp->sq.count && qp->attr.qp_state == IBV_QPS_RTS) {
+		status = datagram_send(qp, qp->sq.slot[qp->sq.head]);
+		if (status == IBV_WC_SUCCESS)
+			send_done(qp, status);
+		else
+			qp_fail(qp, status);
+	}
+}
+
+static void start(struct fab_qp *qp)
+{
+	switch (qp->attr.qp_state) {
+	case IBV_QPS_RTS:
+		if (qp->init.qp_type == IBV_QPT_UD)
+			send_datagrams(qp);
+		else
+			requester_push(qp);
+		return;
+	case IBV_QPS_ERR:
+		qp_flush(qp);
+		return;
+	case IBV_QPS_SQE:
+		while (qp->sq.count)
+			send_done(qp, IBV_WC_WR_FLUSH_ERR);
+		return;
+	case IBV_QPS_SQD: /* they wait */
+	case IBV_QPS_RESET:
+	case IBV_QPS_INIT:
+	case IBV_QPS_RTR:
+	case IBV_QPS_UNKNOWN:
+		return;
+	}
+}
+
+int post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	struct fab_context *context = to_context(ibv->context);
+	struct fab_qp *qp = to_qp(ibv);
+	int err = 0;
+
+	pthread_mutex_lock(&context->lock);
+	/* IBTA vol. 1, 10.3.1: nothing may be posted before RTS. */
+	if (qp->attr.qp_state < IBV_QPS_RTS)
+		err = EINVAL;
+	for (; !err && wr; wr = wr->next) {
+		err = append(qp, wr);
+		if (err)
+			break;
+	}
+	if (err)
+		*bad = wr;
+	start(qp);
+	pthread_mutex_unlock(&context->lock);
+	return err;
+}

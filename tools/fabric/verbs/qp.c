@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Queue pairs: making and ending them, and asking what they are. How they change is in modify.c.
+ */
+#include "tools/fabric/verbs/qp.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "tools/fabric/verbs/completion.h"
+#include "tools/fabric/verbs/context.h"
+#include "tools/fabric/verbs/transport.h"
+
+static int check_init(const struct ibv_qp_init_attr *init)
+{
+	const struct ibv_qp_cap *cap = &init->cap;
+
+	if (init->qp_type != IBV_QPT_RC && init->qp_type != IBV_QPT_UC &&
+	    init->qp_type != IBV_QPT_UD)
+		return EOPNOTSUPP;
+	if (!init->send_cq || !init->recv_cq)
+		return EINVAL;
+	if (cap->max_send_wr > FAB_WR_MAX || cap->max_send_sge > FAB_SGE_MAX ||
+	    cap->max_inline_data > FAB_INLINE_MAX)
+		return EINVAL;
+	/* With a shared queue, what is said of receives does not matter. */
+	if (!init->srq && (cap->max_recv_wr > FAB_WR_MAX || cap->max_recv_sge > FAB_SGE_MAX))
+		return EINVAL;
+	return 0;
+}
+
+/* Locked. Numbers come back as late as possible. */
+static int take_number(struct fab_context *context, struct fab_qp *qp)
+{
+	uint32_t i, index;
+
+	for (i = 1; i <= FAB_SLOT_QPS; i++) {
+		index = (context->last_qp + i) % FAB_SLOT_QPS;
+		if (context->qp[index])
+			continue;
+		context->qp[index] = qp;
+		context->last_qp = index;
+		from_qp(qp)->qp_num = context->slot << FAB_SLOT_SHIFT | index;
+		return 0;
+	}
+	return -ENOMEM;
+}
+
+static void fill(struct fab_qp *qp, struct ibv_pd *pd, const struct ibv_qp_init_attr *init)
+{
+	struct ibv_qp *ibv = from_qp(qp);
+
+	qp->init = *init;
+	ibv->context = pd->context;
+	ibv->qp_context = init->qp_context;
+	ibv->pd = pd;
+	ibv->send_cq = init->send_cq;
+	ibv->recv_cq = init->recv_cq;
+	ibv->srq = init->srq;
+	ibv->qp_type = init->qp_type;
+	ibv->state = IBV_QPS_RESET;
+	pthread_mutex_init(&ibv->mutex, NULL);
+	pthread_cond_init(&ibv->cond, NULL);
+	list_init(&qp->active);
+	list_init(&qp->unacked);
+	qp->sq.n_max = init->cap.max_send_wr;
+	qp->sq.max_sge = init->cap.max_send_sge;
+	qp->sq.max_inline = init->cap.max_inline_data;
+	receive_queue_init(&qp->rq, init->srq ? 0 : init->cap.max_recv_wr, init->cap.max_recv_sge);
+}
+
+/* Locked. */
+static void count_references(struct fab_qp *qp, int by)
+{
+	struct ibv_qp *ibv = from_qp(qp);
+
+	to_pd(ibv->pd)->refs += (unsigned int)by;
+	to_cq(ibv->send_cq)->refs += (unsigned int)by;
+	to_cq(ibv->recv_cq)->refs += (unsigned int)by;
+	if (ibv->srq)
+		to_srq(ibv->srq)->refs += (unsigned int)by;
+}
+
+static int enter(struct fab_context *context, struct fab_qp *qp)
+{
+	int err;
+
+	pthread_mutex_lock(&context->lock);
+	err = context->is_removed ? -EIO : context_start(context);
+	if (!err)
+		err = take_number(context, qp);
+	if (!err) {
+		from_qp(qp)->handle = context_handle(context);
+		count_references(qp, 1);
+	}
+	pthread_mutex_unlock(&context->lock);
+	return err;
+}
+
+static void qp_free(struct fab_qp *qp)
+{
+	uint32_t i;
+
+	for (i = 0; qp->sq.slot && i < qp->sq.n_max; i++)
+		free(qp->sq.slot[i]);
+	free(qp->sq.slot);
+	receive_queue_fini(&qp->rq);
+	free(qp->responder.replay);
+	free(qp->receive_buffer);
+	batch_free(qp->batch);
+	free(qp);
+}
+
+struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
+{
+	struct fab_context *context = to_context(pd->context);
+	struct fab_qp *qp;
+	int err = check_init(init);
+
+	if (err) {
+		errno = err;
+		return NULL;
+	}
+	/* A device may give more than was asked for: the same for all, as inline data is cheap. */
+	if (init->cap.max_inline_data < 64)
+		init->cap.max_inline_data = 64;
+	qp = calloc(1, sizeof(*qp));
+	if (!qp)
+		return NULL;
+	fill(qp, pd, init);
+	err = enter(context, qp);
+	if (!err)
+		return from_qp(qp);
+	qp_free(qp);
+	errno = -err;
+	return NULL;
+}
+
+struct ibv_qp *qp_create_ex(struct ibv_context *verbs, struct ibv_qp_init_attr_ex *attr)
+{
+	const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS |
+			       IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+	struct ibv_qp_init_attr init;
+	struct ibv_qp *qp;
+
+	(void)verbs;
+	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || attr->comp_mask & ~known ||
+	    (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && attr->create_flags)) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	memcpy(&init, attr, sizeof(init));
+	qp = ibv_create_qp(attr->pd, &init);
+	if (!qp)
+		return NULL;
+	memcpy(attr, &init, sizeof(init));
+	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
+		return qp;
+	to_qp(qp)->batch = batch_new(&to_qp(qp)->ex);
+	if (to_qp(qp)->batch)
+		return qp;
+	ibv_destroy_qp(qp);
+	errno = ENOMEM;
+	return NULL;
+}
+
+struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
+{
+	return to_qp(qp)->batch ? &to_qp(qp)->ex : NULL;
+}
+
+static void wait_for_acks(struct fab_qp *qp)
+{
+	struct ibv_qp *ibv = from_qp(qp);
+
+	pthread_mutex_lock(&ibv->mutex);
+	while (ibv->events_completed != __atomic_load_n(&qp->n_async_events, __ATOMIC_RELAXED))
+		pthread_cond_wait(&ibv->cond, &ibv->mutex);
+	pthread_mutex_unlock(&ibv->mutex);
+}
+
+int ibv_destroy_qp(struct ibv_qp *ibv)
+{
+	struct fab_context *context = to_context(ibv->context);
+	struct fab_qp *qp = to_qp(ibv);
+
+	pthread_mutex_lock(&context->lock);
+	if (qp->n_mgids) {
+		pthread_mutex_unlock(&context->lock);
+		return EBUSY;
+	}
+	/* What was done well is acknowledged before there is nobody to do it. */
+	if (qp->responder.owes_ack)
+		responder_ack(qp);
+	context->qp[ibv->qp_num % FAB_SLOT_QPS] = NULL;
+	list_remove(&qp->active);
+	list_remove(&qp->unacked);
+	cq_forget(to_cq(ibv->send_cq), ibv->qp_num);
+	cq_forget(to_cq(ibv->recv_cq), ibv->qp_num);
+	count_references(qp, -1);
+	context->n_objects--;
+	event_queue_forget(&context->async, qp);
+	pthread_mutex_unlock(&context->lock);
+	wait_for_acks(qp);
+	qp_free(qp);
+	return 0;
+}
+
+int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask,
+		 struct ibv_qp_init_attr *init)
+{
+	struct fab_context *context = to_context(ibv->context);
+	struct fab_qp *qp = to_qp(ibv);
+
+	(void)attr_mask; /* more than is asked for may be told */
+	pthread_mutex_lock(&context->lock);
+	*attr = qp->attr;
+	attr->cur_qp_state = attr->qp_state;
+	attr->cap = qp->init.cap;
+	attr->sq_psn = qp->sq.post_psn;
+	attr->rq_psn = qp->responder.psn;
+	attr->sq_draining = attr->qp_state == IBV_QPS_SQD && qp->sq.count > 0;
+	*init = qp->init;
+	ibv->state = attr->qp_state;
+	pthread_mutex_unlock(&context->lock);
+	return 0;
+}
+
+int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
+{
+	(void)qp;
+	(void)op;
+	(void)flags;
+	return 0;
+}

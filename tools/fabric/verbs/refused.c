@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a soft fabric's device does not do, and says so: sharing of objects between processes,
+ * memory of other devices, enhanced connection establishment, files of a driver.
+ */
+#include <errno.h>
+#include <infiniband/verbs.h>
+
+#include "tools/fabric/verbs/convert.h"
+
+static void *refuse(void)
+{
+	errno = EOPNOTSUPP;
+	return NULL;
+}
+
+struct ibv_context *ibv_import_device(int cmd_fd)
+{
+	(void)cmd_fd;
+	return refuse();
+}
+
+struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t pd_handle)
+{
+	(void)context;
+	(void)pd_handle;
+	return refuse();
+}
+
+void ibv_unimport_pd(struct ibv_pd *pd)
+{
+	(void)pd;
+}
+
+struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
+{
+	(void)pd;
+	(void)mr_handle;
+	return refuse();
+}
+
+void ibv_unimport_mr(struct ibv_mr *mr)
+{
+	(void)mr;
+}
+
+struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t dm_handle)
+{
+	(void)context;
+	(void)dm_handle;
+	return refuse();
+}
+
+void ibv_unimport_dm(struct ibv_dm *dm)
+{
+	(void)dm;
+}
+
+struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova,
+				 int fd, int access)
+{
+	(void)pd;
+	(void)offset;
+	(void)length;
+	(void)iova;
+	(void)fd;
+	(void)access;
+	return refuse();
+}
+
+int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,
+		 int access)
+{
+	(void)mr;
+	(void)flags;
+	(void)pd;
+	(void)addr;
+	(void)length;
+	(void)access;
+	errno = EOPNOTSUPP;
+	return IBV_REREG_MR_ERR_INPUT;
+}
+
+int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+	(void)qp;
+	return ece->vendor_id ? EOPNOTSUPP : 0;
+}
+
+int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+	(void)qp;
+	ece->vendor_id = 0;
+	ece->options = 0;
+	ece->comp_mask = 0;
+	return EOPNOTSUPP;
+}
+
+int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *attr,
+				uint8_t eth_mac[ETHERNET_LL_SIZE], uint16_t *vid)
+{
+	(void)context;
+	(void)attr;
+	(void)eth_mac;
+	(void)vid;
+	errno = EOPNOTSUPP;
+	return -1;
+}
+
+/* There is no memory that a fork could take away: it is touched by this process alone. */
+int ibv_fork_init(void)
+{
+	return 0;
+}
+
+enum ibv_fork_status ibv_is_fork_initialized(void)
+{
+	return IBV_FORK_UNNEEDED;
+}
+
+const char *ibv_get_sysfs_path(void)
+{
+	return "/sys";
+}
+
+int ibv_read_sysfs_file(const char *dir, const char *file, char *ret, size_t bytes)
+{
+	(void)dir;
+	(void)file;
+	(void)ret;
+	(void)bytes;
+	errno = ENOENT;
+	return -1;
+}

@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The responder of connected queue pairs, IBTA vol. 1, 9.7 and 9.8: it takes packets in the order
+ * of their numbers, and what it has seen before only as far as it must be answered again.
+ */
+#include <stdlib.h>
+
+#include "tools/fabric/verbs/completion.h"
+#include "tools/fabric/verbs/context.h"
+#include "tools/fabric/verbs/memory.h"
+#include "tools/fabric/verbs/transport.h"
+
+#define ATOMIC_BYTES 8
+
+static bool is_reliable(const struct fab_qp *qp)
+{
+	return qp->init.qp_type == IBV_QPT_RC;
+}
+
+static void answer(struct fab_qp *qp, struct fab_packet *packet, const void *payload)
+{
+	fab_peers_send(&context_of(qp)->peers, qp->path, packet, payload);
+}
+
+void responder_ack(struct fab_qp *qp)
+{
+	struct fab_packet packet;
+
+	qp->responder.owes_ack = false;
+	list_remove(&qp->unacked);
+	transport_header(qp, &packet);
+	packet.op = FAB_OP_ACK;
+	packet.psn = (qp->responder.psn - 1) & FAB_PSN_MASK;
+	answer(qp, &packet, NULL);
+}
+
+static void owe_ack(struct fab_qp *qp)
+{
+	if (qp->responder.owes_ack)
+		return;
+	qp->responder.owes_ack = true;
+	list_append(&context_of(qp)->unacked, &qp->unacked);
+}
+
+static void send_nak(struct fab_qp *qp, enum fab_nak why)
+{
+	struct fab_packet packet;
+
+	if (!is_reliable(qp))
+		return;
+	transport_header(qp, &packet);
+	packet.op = FAB_OP_NAK;
+	packet.syndrome = (uint8_t)why;
+	packet.psn = qp->responder.psn;
+	packet.rnr_timer = qp->attr.min_rnr_timer;
+	answer(qp, &packet, NULL);
+}
+
+void responder_reset(struct fab_qp *qp)
+{
+	struct fab_responder *responder = &qp->responder;
+
+	responder->in_message = false;
+	responder->nak_sent = false;
+	responder->owes_ack = false;
+	responder->receive = NULL;
+	responder->offset = 0;
+	list_remove(&qp->unacked);
+}
+
+/* The peer learns why, and the program by an event. Unreliable ones only lose the message. */
+static void violated(struct fab_qp *qp, enum fab_nak why)
+{
+	if (!is_reliable(qp)) {
+		qp->responder.in_message = false;
+		return;
+	}
+	send_nak(qp, why);
+	qp_enter_error(qp, why == FAB_NAK_REMOTE_ACCESS ? IBV_EVENT_QP_ACCESS_ERR
+							: IBV_EVENT_QP_REQ_ERR);
+}
+
+/* --- receives ------------------------------------------------------------ */
+
+static void receive_done(struct fab_qp *qp, enum ibv_wc_status status,
+			 const struct fab_packet *packet, bool is_write)
+{
+	struct fab_responder *responder = &qp->responder;
+	struct ibv_wc wc = {
+		.wr_id = responder->receive->wr_id,
+		.status = status,
+		.opcode = is_write ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV,
+		.byte_len = (uint32_t)responder->offset,
+		.qp_num = qp->ex.qp_base.qp_num,
+		.src_qp = packet->src_qpn,
+		.slid = packet->slid,
+		.sl = packet->sl,
+	};
+
+	if (packet->flags & FAB_IMM) {
+		wc.wc_flags = IBV_WC_WITH_IMM;
+		wc.imm_data = packet->imm;
+	}
+	responder->receive = NULL;
+	cq_push(to_cq(qp->ex.qp_base.recv_cq), &wc, packet->flags & FAB_SOLICITED);
+}
+
+/* What is wrong with the program's own receive. */
+static void receive_failed(struct fab_qp *qp, enum ibv_wc_status status,
+			   const struct fab_packet *packet)
+{
+	receive_done(qp, status, packet, false);
+	if (!is_reliable(qp)) {
+		qp->responder.in_message = false;
+		return;
+	}
+	send_nak(qp,
+		 status == IBV_WC_LOC_LEN_ERR ? FAB_NAK_INVALID_REQUEST : FAB_NAK_REMOTE_OPERATION);
+	qp_enter_error(qp, -1);
+}
+
+/* One whose message was lost is there still. Return: whether there is one; else the peer was told
+ * to try later. */
+static bool take_receive(struct fab_qp *qp)
+{
+	if (!qp->responder.receive)
+		qp->responder.receive = transport_take_receive(qp);
+	if (!qp->responder.receive)
+		send_nak(qp, FAB_NAK_RNR);
+	return qp->responder.receive;
+}
+
+/* --- requests ------------------------------------------------------------ */
+
+/* Return: whether the packet was taken, and its number with it. */
+static bool take_send(struct fab_qp *qp, const struct fab_packet *packet, const void *payload)
+{
+	struct fab_responder *responder = &qp->responder;
+	enum ibv_wc_status status;
+
+	if (packet->flags & FAB_FIRST) {
+		responder->offset = 0;
+		if (!take_receive(qp))
+			return false;
+	}
+	status = transport_scatter(qp, responder->receive->sge, responder->receive->n_sge,
+				   responder->offset, payload, packet->bytes);
+	if (status != IBV_WC_SUCCESS) {
+		receive_failed(qp, status, packet);
+		return false;
+	}
+	responder->offset += packet->bytes;
+	if (packet->flags & FAB_LAST)
+		receive_done(qp, IBV_WC_SUCCESS, packet, false);
+	return true;
+}
+
+static bool begin_write(struct fab_qp *qp, const struct fab_packet *packet)
+{
+	struct fab_responder *responder = &qp->responder;
+
+	responder->offset = 0;
+	responder->write_addr = packet->remote_addr;
+	responder->write_bytes = packet->dma_bytes;
+	responder->write_rkey = packet->rkey;
+	if (!(qp->attr.qp_access_flags & IBV_ACCESS_REMOTE_WRITE))
+		return false;
+	/* IBTA vol. 1, 9.7.4.1.5: of nothing, the key is not looked at. */
+	return !packet->dma_bytes ||
+	       memory_find(context_of(qp), qp->ex.qp_base.pd, packet->rkey, packet->remote_addr,
+			   packet->dma_bytes, IBV_ACCESS_REMOTE_WRITE);
+}
+
+static bool take_write(struct fab_qp *qp, const struct fab_packet *packet, const void *payload)
+{
+	struct fab_responder *responder = &qp->responder;
+	uint64_t addr;
+	struct fab_mr *mr;
+
+	if (packet->flags & FAB_FIRST && !begin_write(qp, packet)) {
+		violated(qp, FAB_NAK_REMOTE_ACCESS);
+		return false;
+	}
+	if (packet->flags & FAB_LAST && packet->flags & FAB_IMM && !take_receive(qp))
+		return false;
+	addr = responder->write_addr + responder->offset;
+	mr = memory_find(context_of(qp), qp->ex.qp_base.pd, responder->write_rkey, addr,
+			 packet->bytes, IBV_ACCESS_REMOTE_WRITE);
+	if (packet->bytes && (!mr || responder->offset + packet->bytes > responder->write_bytes)) {
+		violated(qp, FAB_NAK_REMOTE_ACCESS);
+		return false;
+	}
+	if (packet->bytes)
+		memcpy(memory_at(mr, addr), payload, packet->bytes);
+	responder->offset += packet->bytes;
+	if (packet->flags & FAB_LAST && packet->flags & FAB_IMM)
+		receive_done(qp, IBV_WC_SUCCESS, packet, true);
+	return true;
+}
+
+/* Return: how many PSNs it took; 0 if it was refused. */
+static uint32_t answer_read(struct fab_qp *qp, const struct fab_packet *packet)
+{
+	uint32_t n = 0, offset = 0;
+	struct fab_mr *mr;
+	struct fab_packet response;
+
+	mr = memory_find(context_of(qp), qp->ex.qp_base.pd, packet->rkey, packet->remote_addr,
+			 packet->dma_bytes, IBV_ACCESS_REMOTE_READ);
+	if (!(qp->attr.qp_access_flags & IBV_ACCESS_REMOTE_READ) || (!mr && packet->dma_bytes)) {
+		violated(qp, FAB_NAK_REMOTE_ACCESS);
+		return 0;
+	}
+	transport_header(qp, &response);
+	response.op = FAB_OP_READ_RESPONSE;
+	do {
+		uint32_t left = packet->dma_bytes - offset;
+
+		response.psn = (packet->psn + n++) & FAB_PSN_MASK;
+		response.bytes = left < FAB_FRAGMENT_BYTES ? left : FAB_FRAGMENT_BYTES;
+		answer(qp, &response,
+		       left ? (char *)memory_at(mr, packet->remote_addr) + offset : NULL);
+		offset += response.bytes;
+	} while (offset < packet->dma_bytes);
+	return n;
+}
+
+static void send_atomic_response(struct fab_qp *qp, uint32_t psn, uint64_t value)
+{
+	struct fab_packet response;
+
+	transport_header(qp, &response);
+	response.op = FAB_OP_ATOMIC_RESPONSE;
+	response.psn = psn;
+	response.bytes = ATOMIC_BYTES;
+	answer(qp, &response, &value);
+}
+
+static uint64_t perform(uint64_t *at, const struct fab_packet *packet)
+{
+	uint64_t value = packet->compare_add;
+
+	if (packet->op == FAB_OP_FETCH_ADD)
+		return __atomic_fetch_add(at, packet->compare_add, __ATOMIC_SEQ_CST);
+	__atomic_compare_exchange_n(at, &value, packet->swap, false, __ATOMIC_SEQ_CST,
+				    __ATOMIC_SEQ_CST);
+	return value;
+}
+
+static bool take_atomic(struct fab_qp *qp, const struct fab_packet *packet)
+{
+	struct fab_responder *responder = &qp->responder;
+	struct fab_replay *replay;
+	struct fab_mr *mr;
+
+	if (!responder->replay)
+		responder->replay = calloc(FAB_RD_MAX, sizeof(*responder->replay));
+	mr = memory_find(context_of(qp), qp->ex.qp_base.pd, packet->rkey, packet->remote_addr,
+			 ATOMIC_BYTES, IBV_ACCESS_REMOTE_ATOMIC);
+	if (!(qp->attr.qp_access_flags & IBV_ACCESS_REMOTE_ATOMIC) || !mr || !responder->replay) {
+		violated(qp, FAB_NAK_REMOTE_ACCESS);
+		return false;
+	}
+	if (packet->remote_addr % ATOMIC_BYTES) {
+		violated(qp, FAB_NAK_INVALID_REQUEST);
+		return false;
+	}
+	replay = &responder->replay[responder->next_replay++ % FAB_RD_MAX];
+	replay->psn = packet->psn;
+	replay->value = perform(memory_at(mr, packet->remote_addr), packet);
+	send_atomic_response(qp, packet->psn, replay->value);
+	return true;
+}
+
+/* --- order --------------------------------------------------------------- */
+
+static void replay_atomic(struct fab_qp *qp, uint32_t psn)
+{
+	const struct fab_responder *responder = &qp->responder;
+	unsigned int i, n = responder->next_replay;
+
+	for (i = 0; responder->replay && i < n && i < FAB_RD_MAX; i++)
+		if (responder->replay[i].psn == psn)
+			send_atomic_response(qp, psn, responder->replay[i].value);
+}
+
+/* IBTA vol. 1, 9.7.5.1.2: a read is read again, an atomic is remembered, the rest acknowledged. */
+static void repeated(struct fab_qp *qp, const struct fab_packet *packet)
+{
+	if (packet->op == FAB_OP_READ)
+		answer_read(qp, packet);
+	else if (packet->op == FAB_OP_SEND || packet->op == FAB_OP_WRITE)
+		owe_ack(qp);
+	else
+		replay_atomic(qp, packet->psn);
+}
+
+static bool is_data(const struct fab_packet *packet)
+{
+	return packet->op == FAB_OP_SEND || packet->op == FAB_OP_WRITE;
+}
+
+/* A message begins with its first packet, and nothing else comes before its last. */
+static bool is_in_place(const struct fab_qp *qp, const struct fab_packet *packet)
+{
+	if (!is_data(packet))
+		return !qp->responder.in_message;
+	return qp->responder.in_message != !!(packet->flags & FAB_FIRST);
+}
+
+static void advance(struct fab_qp *qp, uint32_t n)
+{
+	qp->responder.psn = (qp->responder.psn + n) & FAB_PSN_MASK;
+}
+
+static void take(struct fab_qp *qp, const struct fab_packet *packet, const void *payload)
+{
+	bool taken;
+
+	if (packet->op == FAB_OP_READ) {
+		advance(qp, answer_read(qp, packet));
+		return;
+	}
+	if (!is_data(packet)) {
+		if (take_atomic(qp, packet))
+			advance(qp, 1);
+		return;
+	}
+	taken = packet->op == FAB_OP_SEND ? take_send(qp, packet, payload)
+					  : take_write(qp, packet, payload);
+	if (!taken)
+		return;
+	advance(qp, 1);
+	qp->responder.in_message = !(packet->flags & FAB_LAST);
+	if (packet->flags & FAB_ASK_ACK && is_reliable(qp))
+		owe_ack(qp);
+}
+
+/* IBTA vol. 1, 9.8.2.2: with a packet its message is lost, and the next one begins anew. */
+static void asked_unreliably(struct fab_qp *qp, const struct fab_packet *packet,
+			     const void *payload)
+{
+	struct fab_responder *responder = &qp->responder;
+	bool in_order = packet->psn == responder->psn;
+
+	if (!in_order || packet->flags & FAB_FIRST)
+		responder->in_message = false;
+	responder->psn = packet->psn;
+	if (is_in_place(qp, packet))
+		take(qp, packet, payload);
+	responder->psn = (packet->psn + 1) & FAB_PSN_MASK;
+}
+
+static void established(struct fab_qp *qp)
+{
+	if (qp->attr.qp_state != IBV_QPS_RTR || qp->has_reported_established)
+		return;
+	qp->has_reported_established = true;
+	qp_async(qp, IBV_EVENT_COMM_EST);
+}
+
+void responder_asked(struct fab_qp *qp, const struct fab_packet *packet, const void *payload)
+{
+	struct fab_responder *responder = &qp->responder;
+	int32_t ahead = fab_psn_diff(packet->psn, responder->psn);
+
+	established(qp);
+	if (!is_reliable(qp)) {
+		asked_unreliably(qp, packet, payload);
+		return;
+	}
+	if (ahead < 0) {
+		repeated(qp, packet);
+		return;
+	}
+	if (ahead > 0) {
+		if (!responder->nak_sent)
+			send_nak(qp, FAB_NAK_SEQUENCE);
+		responder->nak_sent = true;
+		return;
+	}
+	responder->nak_sent = false;
+	if (is_in_place(qp, packet))
+		take(qp, packet, payload);
+	else
+		violated(qp, FAB_NAK_INVALID_REQUEST);
+}

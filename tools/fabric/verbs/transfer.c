@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What requester, responder and datagrams have in common: memory in and out by scatter/gather
+ * lists, and the header of a packet.
+ */
+#include <stdlib.h>
+
+#include "tools/fabric/verbs/completion.h"
+#include "tools/fabric/verbs/memory.h"
+#include "tools/fabric/verbs/qp.h"
+#include "tools/fabric/verbs/transport.h"
+
+void transport_header(const struct fab_qp *qp, struct fab_packet *ret)
+{
+	const struct ibv_ah_attr *av = &qp->attr.ah_attr;
+	const struct fab_port *port = &context_of(qp)->device->page->port[qp->attr.port_num - 1];
+
+	memset(ret, 0, sizeof(*ret));
+	ret->magic = FAB_MAGIC;
+	ret->port_num = qp->attr.port_num;
+	ret->pkey = port->pkey[qp->attr.pkey_index];
+	ret->sl = av->sl;
+	ret->slid = (uint16_t)(port->lid | av->src_path_bits);
+	ret->dlid = av->dlid;
+	ret->dest_qpn = qp->attr.dest_qp_num;
+	ret->src_qpn = qp->ex.qp_base.qp_num;
+	ret->sgid = qp->sgid;
+	if (!av->is_global)
+		return;
+	ret->flags = FAB_GRH;
+	ret->dgid = av->grh.dgid;
+	ret->hop_limit = av->grh.hop_limit;
+	ret->traffic_class = av->grh.traffic_class;
+	ret->flow_label = av->grh.flow_label;
+}
+
+/* A part of a list that lies in one of its elements. */
+struct piece {
+	uint64_t addr;
+	uint32_t bytes;
+	uint32_t key;
+};
+
+/* Return: false at the end of the list. */
+static bool piece_at(const struct ibv_sge *sge, uint32_t n_sge, uint64_t offset, uint32_t bytes,
+		     struct piece *ret)
+{
+	uint32_t i;
+
+	for (i = 0; i < n_sge; i++) {
+		if (offset < sge[i].length) {
+			ret->addr = sge[i].addr + offset;
+			ret->key = sge[i].lkey;
+			ret->bytes = sge[i].length - (uint32_t)offset;
+			if (ret->bytes > bytes)
+				ret->bytes = bytes;
+			return true;
+		}
+		offset -= sge[i].length;
+	}
+	return false;
+}
+
+enum ibv_wc_status transport_gather(const struct fab_qp *qp, const struct fab_send *send,
+				    uint64_t offset, uint32_t bytes, char *ret)
+{
+	const struct fab_context *context = context_of(qp);
+	struct piece piece;
+	struct fab_mr *mr;
+
+	if (send->inline_data) {
+		memcpy(ret, send->inline_data + offset, bytes);
+		return IBV_WC_SUCCESS;
+	}
+	while (bytes) {
+		if (!piece_at(send->sge, send->n_sge, offset, bytes, &piece))
+			return IBV_WC_LOC_LEN_ERR;
+		mr = memory_find(context, qp->ex.qp_base.pd, piece.key, piece.addr, piece.bytes, 0);
+		if (!mr)
+			return IBV_WC_LOC_PROT_ERR;
+		memcpy(ret, memory_at(mr, piece.addr), piece.bytes);
+		ret += piece.bytes;
+		offset += piece.bytes;
+		bytes -= piece.bytes;
+	}
+	return IBV_WC_SUCCESS;
+}
+
+enum ibv_wc_status transport_scatter(const struct fab_qp *qp, const struct ibv_sge *sge,
+				     uint32_t n_sge, uint64_t offset, const void *data,
+				     uint32_t bytes)
+{
+	const struct fab_context *context = context_of(qp);
+	const char *from = data;
+	struct piece piece;
+	struct fab_mr *mr;
+
+	while (bytes) {
+		if (!piece_at(sge, n_sge, offset, bytes, &piece))
+			return IBV_WC_LOC_LEN_ERR;
+		mr = memory_find(context, qp->ex.qp_base.pd, piece.key, piece.addr, piece.bytes,
+				 IBV_ACCESS_LOCAL_WRITE);
+		if (!mr)
+			return IBV_WC_LOC_PROT_ERR;
+		memcpy(memory_at(mr, piece.addr), from, piece.bytes);
+		from += piece.bytes;
+		offset += piece.bytes;
+		bytes -= piece.bytes;
+	}
+	return IBV_WC_SUCCESS;
+}
+
+static void report_limit(struct fab_srq *srq)
+{
+	struct ibv_async_event event = { .event_type = IBV_EVENT_SRQ_LIMIT_REACHED };
+
+	if (!srq->limit || srq->queue.count >= srq->limit)
+		return;
+	srq->limit = 0;
+	event.element.srq = &srq->ibv;
+	event_queue_post(&to_context(srq->ibv.context)->async, &event);
+}
+
+/* A copy, so that its place in the queue can be used again while a message fills it. */
+struct fab_receive *transport_take_receive(struct fab_qp *qp)
+{
+	struct ibv_srq *srq = qp->ex.qp_base.srq;
+	struct fab_receive_queue *queue = srq ? &to_srq(srq)->queue : &qp->rq;
+	struct fab_receive *first = receive_queue_first(queue);
+
+	if (!first)
+		return NULL;
+	if (!qp->receive_buffer)
+		qp->receive_buffer = malloc(queue->stride);
+	if (!qp->receive_buffer)
+		return NULL;
+	memcpy(qp->receive_buffer, first, queue->stride);
+	receive_queue_drop(queue);
+	if (srq)
+		report_limit(to_srq(srq));
+	return (struct fab_receive *)qp->receive_buffer;
+}

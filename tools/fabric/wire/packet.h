@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the devices of a soft fabric say to each other: a datagram of a unix socket is a packet,
+ * this header and its payload. Both ends are processes of one machine, so numbers are in its own
+ * byte order, except where verbs says otherwise. Written and read by verbs/ and host/.
+ *
+ * A packet is not a packet of the InfiniBand specification but carries the same fields, and takes
+ * one packet sequence number. A message of any length is cut at FAB_FRAGMENT_BYTES, whatever the
+ * path MTU is: the unit that is lost, repeated or out of order in a test.
+ */
+#ifndef FABRIC_PACKET_H
+#define FABRIC_PACKET_H
+
+#include <infiniband/verbs.h>
+#include <stdint.h>
+
+#define FAB_MAGIC	   0xfab1
+#define FAB_FRAGMENT_BYTES 32768
+#define FAB_PSN_MASK	   0xffffffu
+#define FAB_GRH_BYTES	   40
+#define FAB_QP1		   1
+#define FAB_QP1_QKEY	   0x80010000u
+#define FAB_QPN_MULTICAST  0xffffffu
+
+/* A queue pair's number says which of its host's processes has it. */
+#define FAB_SLOT_SHIFT 14
+#define FAB_SLOTS      1024 /* 0 is the host itself: QP0 and QP1 */
+#define FAB_SLOT_QPS   (1u << FAB_SLOT_SHIFT)
+
+enum fab_op {
+	FAB_OP_SEND,
+	FAB_OP_WRITE,
+	FAB_OP_READ,
+	FAB_OP_READ_RESPONSE,
+	FAB_OP_COMPARE_SWAP,
+	FAB_OP_FETCH_ADD,
+	FAB_OP_ATOMIC_RESPONSE,
+	FAB_OP_ACK,
+	FAB_OP_NAK,
+	FAB_OP_DATAGRAM,
+	FAB_OP_EVENT, /* from the host to its own processes: syndrome is an ibv_event_type */
+};
+
+enum fab_flag {
+	FAB_FIRST = 1,
+	FAB_LAST = 2,
+	FAB_IMM = 4,
+	FAB_SOLICITED = 8,
+	FAB_GRH = 16,
+	FAB_ASK_ACK = 32,
+};
+
+/* Of a NAK, IBTA vol. 1, table 45; receiver not ready is one of them here. */
+enum fab_nak {
+	FAB_NAK_SEQUENCE,
+	FAB_NAK_INVALID_REQUEST,
+	FAB_NAK_REMOTE_ACCESS,
+	FAB_NAK_REMOTE_OPERATION,
+	FAB_NAK_RNR,
+};
+
+struct fab_packet {
+	uint16_t magic;
+	uint8_t op;	  /* enum fab_op */
+	uint8_t flags;	  /* enum fab_flag */
+	uint8_t syndrome; /* enum fab_nak, or the type of an event */
+	uint8_t rnr_timer;
+	uint8_t port_num; /* of the receiver */
+	uint8_t sl;
+	uint16_t pkey;
+	uint16_t slid;
+	uint16_t dlid;
+	uint8_t hop_limit;
+	uint8_t traffic_class;
+	uint32_t flow_label;
+	uint32_t dest_qpn;
+	uint32_t src_qpn;
+	uint32_t psn;
+	uint32_t qkey;
+	uint32_t imm; /* as the program gave it */
+	uint32_t rkey;
+	uint32_t dma_bytes;
+	uint32_t bytes; /* of payload */
+	union ibv_gid sgid;
+	union ibv_gid dgid;
+	uint64_t remote_addr;
+	uint64_t compare_add;
+	uint64_t swap;
+};
+
+#define FAB_PACKET_BYTES_MAX (sizeof(struct fab_packet) + FAB_FRAGMENT_BYTES)
+
+/** fab_psn_diff() - how far a is after b; negative if it is before (24 bits, cyclic). */
+static inline int32_t fab_psn_diff(uint32_t a, uint32_t b)
+{
+	return (int32_t)((a - b) << 8) >> 8;
+}
+
+#endif

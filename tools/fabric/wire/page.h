@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a host of the fabric is: its device, ports, GID and P_Key tables, in a file that the host's
+ * own process (host/) writes and that every process with the device open has mapped. It stands for
+ * what a driver knows of its hardware. Read by verbs/ and umad/.
+ */
+#ifndef FABRIC_PAGE_H
+#define FABRIC_PAGE_H
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define FAB_PAGE_MAGIC 0x66616272u
+#define FAB_GIDS       64
+#define FAB_PKEYS      16
+#define FAB_PORTS      2
+#define FAB_NAME_BYTES 16
+
+struct fab_gid {
+	union ibv_gid gid; /* all zeros: free */
+	uint32_t type;	   /* enum ibv_gid_type */
+	uint32_t ifindex;
+};
+
+struct fab_port {
+	uint8_t state;	    /* enum ibv_port_state */
+	uint8_t link_layer; /* IBV_LINK_LAYER_* */
+	uint8_t mtu;	    /* enum ibv_mtu */
+	uint8_t lmc;
+	uint16_t lid;
+	uint16_t sm_lid;
+	uint16_t pkey[FAB_PKEYS]; /* 0: free */
+	struct fab_gid gid[FAB_GIDS];
+};
+
+struct fab_page {
+	uint32_t magic;
+	uint32_t turn; /* odd while the writer is at it */
+	uint32_t is_removed;
+	uint32_t n_ports;
+	char host[FAB_NAME_BYTES];
+	__be64 node_guid;
+	struct fab_port port[FAB_PORTS];
+};
+
+/**
+ * fab_page_create() - a new page in a file, all zeros but for its magic number; by its one writer
+ *
+ * Return: 0, with *ret to be unmapped by the end of the process; -errno.
+ */
+int fab_page_create(const char *path, struct fab_page **ret);
+
+/**
+ * fab_page_open() - the page of a host, for reading; fab_page_close() gives it back
+ *
+ * Return: 0, -ENOENT if there is no such host, -EPROTO if it is of another version, -errno.
+ */
+int fab_page_open(const char *path, const struct fab_page **ret);
+
+/** fab_page_close() - NULL is allowed. */
+void fab_page_close(const struct fab_page *page);
+
+/** fab_page_write_begin() - what is written from here to fab_page_write_end() is seen as a whole.
+ */
+void fab_page_write_begin(struct fab_page *page);
+void fab_page_write_end(struct fab_page *page);
+
+/** fab_page_read() - a consistent copy of all that a page says. */
+void fab_page_read(const struct fab_page *page, struct fab_page *ret);
+
+/** fab_page_gid() - one entry of a port's GID table. Return: false if it is free. */
+bool fab_page_gid(const struct fab_page *page, uint8_t port_num, uint32_t index,
+		  struct fab_gid *ret);
+
+/** fab_page_find_gid() - the index of a GID in a port's table. Return: it, or -1. */
+int fab_page_find_gid(const struct fab_page *page, uint8_t port_num, const union ibv_gid *gid);
+
+#endif

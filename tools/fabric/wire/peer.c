@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Connected datagram sockets, kept and found by the path they lead to: see peer.h.
+ */
+#include "tools/fabric/wire/peer.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "tools/fabric/wire/place.h"
+
+#define FLUSH_BATCH 32
+#define SEND_BYTES  (1 << 21)
+
+struct waiting {
+	struct list link;
+	size_t bytes;
+	char data[];
+};
+
+struct fab_peer {
+	struct list link; /* in peers->recent */
+	struct fab_peer *next;
+	int fd;
+	struct list queue; /* of struct waiting */
+	char path[FAB_PATH_BYTES];
+};
+
+int fab_peers_init(struct fab_peers *peers)
+{
+	memset(peers, 0, sizeof(*peers));
+	list_init(&peers->recent);
+	peers->poll_fd = epoll_create1(EPOLL_CLOEXEC);
+	return peers->poll_fd < 0 ? -errno : 0;
+}
+
+static struct fab_peer **bucket_of(struct fab_peers *peers, const char *path)
+{
+	uint32_t hash = 2166136261u;
+
+	while (*path)
+		hash = (hash ^ (uint8_t)*path++) * 16777619u;
+	return &peers->bucket[(hash ^ hash >> 16) % FAB_PEERS_MAX];
+}
+
+static void drop_queue(struct fab_peer *peer)
+{
+	struct list *node, *after;
+
+	list_for_each_safe (node, after, &peer->queue)
+		free(container_of(node, struct waiting, link));
+	list_init(&peer->queue);
+}
+
+static void forget(struct fab_peers *peers, struct fab_peer *peer)
+{
+	struct fab_peer **at = bucket_of(peers, peer->path);
+
+	while (*at != peer)
+		at = &(*at)->next;
+	*at = peer->next;
+	list_remove(&peer->link);
+	peers->n--;
+	drop_queue(peer);
+	close(peer->fd);
+	free(peer);
+}
+
+void fab_peers_fini(struct fab_peers *peers)
+{
+	while (!list_is_empty(&peers->recent))
+		forget(peers, container_of(peers->recent.next, struct fab_peer, link));
+	if (peers->poll_fd >= 0)
+		close(peers->poll_fd);
+	peers->poll_fd = -1;
+}
+
+static int open_socket(const char *path)
+{
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct sockaddr_un addr;
+	int bytes = SEND_BYTES;
+	int err;
+
+	if (fd < 0)
+		return -errno;
+	fab_place_sockaddr(path, &addr);
+	if (connect(fd, (struct sockaddr *)&addr, sizeof(addr))) {
+		err = errno == ENOENT ? -ECONNREFUSED : -errno;
+		close(fd);
+		return err;
+	}
+	/* Best effort: with less, more waits in memory. */
+	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+	return fd;
+}
+
+static void make_room(struct fab_peers *peers)
+{
+	struct list *node, *before;
+
+	for (node = peers->recent.prev; peers->n >= FAB_PEERS_MAX && node != &peers->recent;
+	     node = before) {
+		struct fab_peer *peer = container_of(node, struct fab_peer, link);
+
+		before = node->prev;
+		if (list_is_empty(&peer->queue))
+			forget(peers, peer);
+	}
+}
+
+static int add(struct fab_peers *peers, const char *path, struct fab_peer **ret)
+{
+	struct fab_peer **at = bucket_of(peers, path);
+	struct fab_peer *peer;
+	int fd;
+
+	make_room(peers);
+	fd = open_socket(path);
+	if (fd < 0)
+		return fd;
+	peer = calloc(1, sizeof(*peer));
+	if (!peer) {
+		close(fd);
+		return -ENOMEM;
+	}
+	peer->fd = fd;
+	strncpy(peer->path, path, sizeof(peer->path) - 1);
+	list_init(&peer->queue);
+	peer->next = *at;
+	*at = peer;
+	list_prepend(&peers->recent, &peer->link);
+	peers->n++;
+	*ret = peer;
+	return 0;
+}
+
+static int find(struct fab_peers *peers, const char *path, struct fab_peer **ret)
+{
+	struct fab_peer *peer = *bucket_of(peers, path);
+
+	while (peer && strcmp(peer->path, path) != 0)
+		peer = peer->next;
+	if (!peer)
+		return add(peers, path, ret);
+	if (peers->recent.next != &peer->link) {
+		list_remove(&peer->link);
+		list_prepend(&peers->recent, &peer->link);
+	}
+	*ret = peer;
+	return 0;
+}
+
+static bool is_full(int err)
+{
+	return err == EAGAIN || err == EWOULDBLOCK || err == ENOBUFS;
+}
+
+static void watch(struct fab_peers *peers, struct fab_peer *peer, bool on)
+{
+	struct epoll_event event = { .events = EPOLLOUT, .data = { .ptr = peer } };
+
+	epoll_ctl(peers->poll_fd, on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, peer->fd, &event);
+}
+
+static int keep(struct fab_peers *peers, struct fab_peer *peer, const struct fab_packet *packet,
+		const void *payload)
+{
+	struct waiting *waiting = malloc(sizeof(*waiting) + sizeof(*packet) + packet->bytes);
+
+	if (!waiting)
+		return -ENOMEM;
+	waiting->bytes = sizeof(*packet) + packet->bytes;
+	memcpy(waiting->data, packet, sizeof(*packet));
+	if (packet->bytes)
+		memcpy(waiting->data + sizeof(*packet), payload, packet->bytes);
+	if (list_is_empty(&peer->queue))
+		watch(peers, peer, true);
+	list_append(&peer->queue, &waiting->link);
+	return 0;
+}
+
+static int try_send(struct fab_peers *peers, struct fab_peer *peer, const struct fab_packet *packet,
+		    const void *payload)
+{
+	struct iovec iov[2] = {
+		{.iov_base = (void *)(uintptr_t)packet,	 .iov_len = sizeof(*packet)},
+		{ .iov_base = (void *)(uintptr_t)payload, .iov_len = packet->bytes  },
+	};
+	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = packet->bytes ? 2 : 1 };
+
+	if (!list_is_empty(&peer->queue))
+		return keep(peers, peer, packet, payload);
+	if (sendmsg(peer->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+		return 0;
+	return is_full(errno) ? keep(peers, peer, packet, payload) : -errno;
+}
+
+int fab_peers_send(struct fab_peers *peers, const char *path, const struct fab_packet *packet,
+		   const void *payload)
+{
+	struct fab_peer *peer;
+	int err = find(peers, path, &peer);
+
+	if (!err)
+		err = try_send(peers, peer, packet, payload);
+	else
+		return err;
+	if (err != -ECONNREFUSED && err != -ENOTCONN && err != -EPIPE && err != -ECONNRESET)
+		return err;
+	/* It ended; another one may be at its place. */
+	forget(peers, peer);
+	err = find(peers, path, &peer);
+	return err ? err : try_send(peers, peer, packet, payload);
+}
+
+static void flush(struct fab_peers *peers, struct fab_peer *peer)
+{
+	struct waiting *waiting;
+	ssize_t n;
+
+	while (!list_is_empty(&peer->queue)) {
+		waiting = container_of(peer->queue.next, struct waiting, link);
+		n = send(peer->fd, waiting->data, waiting->bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
+		if (n < 0 && is_full(errno))
+			return;
+		if (n < 0) {
+			forget(peers, peer);
+			return;
+		}
+		list_remove(&waiting->link);
+		free(waiting);
+	}
+	watch(peers, peer, false);
+}
+
+void fab_peers_flush(struct fab_peers *peers)
+{
+	struct epoll_event event[FLUSH_BATCH];
+	int i, n = epoll_wait(peers->poll_fd, event, FLUSH_BATCH, 0);
+
+	for (i = 0; i < n; i++)
+		flush(peers, event[i].data.ptr);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The sockets that packets are sent to. A send never blocks: what a full socket does not take waits
+ * in memory, so two processes that send to each other cannot stall each other. Used by verbs/ and
+ * host/; the caller has a lock around all of it, or one thread.
+ */
+#ifndef FABRIC_PEER_H
+#define FABRIC_PEER_H
+
+#include <stddef.h>
+
+#include "cm/list.h"
+#include "tools/fabric/wire/packet.h"
+
+#define FAB_PEERS_MAX 128 /* open at once; the one that was used longest ago makes room */
+
+struct fab_peers {
+	int poll_fd;	    /* an epoll descriptor: readable when fab_peers_flush() has work */
+	struct list recent; /* first the one used last */
+	unsigned int n;
+	struct fab_peer *bucket[FAB_PEERS_MAX];
+};
+
+/** fab_peers_init() - Return: 0 or -errno. */
+int fab_peers_init(struct fab_peers *peers);
+
+/** fab_peers_fini() - what still waits is lost. */
+void fab_peers_fini(struct fab_peers *peers);
+
+/**
+ * fab_peers_send() - send a packet
+ * @path:    of the receiver's socket
+ * @payload: packet->bytes of it
+ *
+ * Return: 0 if it was sent or waits; -ECONNREFUSED if there is no such process (any more), -errno:
+ * the packet is lost.
+ */
+int fab_peers_send(struct fab_peers *peers, const char *path, const struct fab_packet *packet,
+		   const void *payload);
+
+/** fab_peers_flush() - send what waits, as far as it goes now. */
+void fab_peers_flush(struct fab_peers *peers);
+
+#endif

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Where everything of a fabric is: a folder, which is its wiring. Used by verbs/, umad/ and host/.
+ *
+ *   hosts/NAME/page        the device (page.h)
+ *   hosts/NAME/gsi         the socket that takes the packets for QP1
+ *   hosts/NAME/umad.1      the socket that umad's descriptors of port 1 are connections to
+ *   hosts/NAME/ctx/SLOT    the sockets of processes that have the device open
+ *   gids/HEX               a link to the host that has this GID
+ *   lids/NUMBER            the same for a LID
+ *   groups/HEX/NAME.QPN    a queue pair that is attached to this multicast group
+ */
+#ifndef FABRIC_PLACE_H
+#define FABRIC_PLACE_H
+
+#include <infiniband/verbs.h>
+#include <stdint.h>
+#include <sys/un.h>
+
+#include "tools/fabric/wire/page.h"
+
+#define FAB_ENV	       "PURECM_FABRIC"
+#define FAB_DIR_BYTES  64  /* of the fabric's folder: the names of sockets in it must fit */
+#define FAB_PATH_BYTES 108 /* of sockaddr_un */
+
+struct fab_place {
+	char dir[FAB_DIR_BYTES];
+	char host[FAB_NAME_BYTES];
+};
+
+/**
+ * fab_place_find() - the host that this process is on: $PURECM_FABRIC is its folder
+ *
+ * Return: 0; -ENODEV if the variable is not set; -ENAMETOOLONG, -EINVAL if it cannot be one.
+ */
+int fab_place_find(struct fab_place *ret);
+
+/** fab_place_page() - the path of this host's page. */
+void fab_place_page(const struct fab_place *place, char ret[FAB_PATH_BYTES]);
+
+/** fab_place_gsi() - the path of a host's QP1 socket. */
+void fab_place_gsi(const struct fab_place *place, const char *host, char ret[FAB_PATH_BYTES]);
+
+/** fab_place_umad() - the path of the umad socket of one of this host's ports. */
+void fab_place_umad(const struct fab_place *place, uint8_t port_num, char ret[FAB_PATH_BYTES]);
+
+/** fab_place_slot() - the path of a process's socket, on any host. */
+void fab_place_slot(const struct fab_place *place, const char *host, unsigned int slot,
+		    char ret[FAB_PATH_BYTES]);
+
+/** fab_place_gid() - the path of the link that says who has a GID. */
+void fab_place_gid(const struct fab_place *place, const union ibv_gid *gid,
+		   char ret[FAB_PATH_BYTES]);
+
+/** fab_place_group() - the path of the folder of a multicast group's members. */
+void fab_place_group(const struct fab_place *place, const union ibv_gid *mgid,
+		     char ret[FAB_PATH_BYTES]);
+
+/**
+ * fab_place_host_of() - who has a GID
+ *
+ * Return: 0, or -EHOSTUNREACH if nobody has.
+ */
+int fab_place_host_of(const struct fab_place *place, const union ibv_gid *gid,
+		      char ret_host[FAB_NAME_BYTES]);
+
+/** fab_place_host_of_lid() - who has a LID of an InfiniBand subnet. Return: as above. */
+int fab_place_host_of_lid(const struct fab_place *place, uint16_t lid,
+			  char ret_host[FAB_NAME_BYTES]);
+
+/** fab_place_lid() - the path of the link that says who has a LID. */
+void fab_place_lid(const struct fab_place *place, uint16_t lid, char ret[FAB_PATH_BYTES]);
+
+/**
+ * fab_place_take_slot() - a datagram socket for this process, at a number that is nobody's
+ * @ret_slot: 1 to FAB_SLOTS - 1; numbers of processes that ended come back as late as possible
+ *
+ * Return: a descriptor, non-blocking and closed on exec; -EBUSY if all are taken; -errno.
+ */
+int fab_place_take_slot(const struct fab_place *place, unsigned int *ret_slot);
+
+/**
+ * fab_place_bind() - a socket at a path, in the place of one whose process ended
+ * @type: SOCK_DGRAM or SOCK_SEQPACKET; non-blocking and closed on exec
+ *
+ * The caller keeps others from trying at the same time.
+ *
+ * Return: a descriptor; -EADDRINUSE if a living process has it; -errno.
+ */
+int fab_place_bind(const char *path, int type);
+
+/** fab_place_sockaddr() - a path as an address; it has to fit. */
+void fab_place_sockaddr(const char *path, struct sockaddr_un *ret);
+
+#endif
