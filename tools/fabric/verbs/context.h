@@ -18,6 +18,13 @@ int context_start(struct fab_context *context);
 /** context_stop() - end the thread and give back the socket; not locked. */
 void context_stop(struct fab_context *context);
 
+/**
+ * context_progress() - take packets that have come, as the thread would; locked
+ *
+ * Return: whether there may be more.
+ */
+bool context_progress(struct fab_context *context);
+
 /** context_tick() - have timers looked at from now on, until nothing is active; locked. */
 void context_tick(struct fab_context *context);
 

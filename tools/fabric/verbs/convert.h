@@ -20,6 +20,10 @@ void ibv_copy_qp_attr_from_kern(struct ibv_qp_attr *to, struct ib_uverbs_qp_attr
 void ibv_copy_path_rec_from_kern(struct ibv_sa_path_rec *to, struct ib_user_path_rec *from);
 void ibv_copy_path_rec_to_kern(struct ib_user_path_rec *to, struct ibv_sa_path_rec *from);
 
+/** ibv_dontfork_range() - keep memory from a child, and ibv_dofork_range() give it back. */
+int ibv_dontfork_range(void *base, size_t size);
+int ibv_dofork_range(void *base, size_t size);
+
 /** ibv_get_sysfs_path() - where sysfs is. */
 const char *ibv_get_sysfs_path(void);
 

@@ -135,21 +135,30 @@ static void send_acks(struct fab_context *context)
 		responder_ack(container_of(context->unacked.next, struct fab_qp, unacked));
 }
 
-/* Return: whether there may be more. */
-static bool receive_some(struct fab_context *context)
+bool context_progress(struct fab_context *context)
 {
 	ssize_t n = 0;
 	int i;
 
-	pthread_mutex_lock(&context->lock);
+	if (!context->has_thread)
+		return false;
 	for (i = 0; i < BATCH && n >= 0; i++) {
 		n = recv(context->fd, context->buffer, FAB_PACKET_BYTES_MAX, MSG_DONTWAIT);
 		if (n >= 0)
 			packet_came(context, (size_t)n);
 	}
 	send_acks(context);
-	pthread_mutex_unlock(&context->lock);
 	return n >= 0;
+}
+
+static bool receive_some(struct fab_context *context)
+{
+	bool more;
+
+	pthread_mutex_lock(&context->lock);
+	more = context_progress(context);
+	pthread_mutex_unlock(&context->lock);
+	return more;
 }
 
 /* --- timers -------------------------------------------------------------- */
