@@ -50,7 +50,7 @@ class HostProcess:
         self.host, self.env = host, env
         self.link = link.makefile("rw", encoding="utf-8")
         self.socket = link
-        self.running = {}  # pid: number of the command
+        self.running = {}  # pid: number of the command, and its Popen
         self.kernel = None
 
     def say(self, **what):
@@ -71,7 +71,8 @@ class HostProcess:
                                  stderr=fd, env=self.env, start_new_session=True,
                                  preexec_fn=namespaces.die_with_parent)
         os.close(fd)
-        self.running[child.pid] = number
+        # Kept, because a Popen that is collected takes the status of its child with it.
+        self.running[child.pid] = number, child
 
     def reap(self):
         while True:
@@ -84,7 +85,9 @@ class HostProcess:
             if pid == self.kernel.pid:
                 self.say(died=self.host.name)
             elif pid in self.running:
-                self.say(ended=self.running.pop(pid), status=os.waitstatus_to_exitcode(status))
+                number, child = self.running.pop(pid)
+                child.returncode = os.waitstatus_to_exitcode(status)
+                self.say(ended=number, status=child.returncode)
 
     def serve(self):
         """Until the other end is closed."""

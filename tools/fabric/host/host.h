@@ -76,6 +76,9 @@ void agents_receive(struct host *host, uint8_t port_num, struct ib_user_mad *hea
 /** agents_close() - end all connections. */
 void agents_close(struct host *host);
 
+/** sweep() - end what still runs on this host. */
+void sweep(const struct host *host);
+
 /** events_send() - tell all processes of the host; @port_num: 0 for the device. */
 void events_send(struct host *host, enum ibv_event_type type, uint8_t port_num);
 

@@ -158,6 +158,7 @@ int main(int argc, char **argv)
 	printf("ready\n");
 	fflush(stdout);
 	loop(&host);
+	sweep(&host);
 	agents_close(&host);
 	identity_close(&host);
 	fab_peers_fini(&host.peers);

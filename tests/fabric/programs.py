@@ -1,0 +1,251 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Debian's programs over purecm on two hosts of a soft fabric, as an ordinary user, and what
+tools/fabric/fabric says when something is wrong.
+
+Prints a line per test and then "N passed, N failed, N skipped".
+"""
+import argparse
+import os
+from pathlib import Path
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = Path(__file__).resolve().parents[2]
+FABRIC = ROOT / "tools/fabric/fabric"
+NOBODY = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
+LIMIT_S = 40
+SKIPPED = 77
+
+# A client that comes before its server listens is refused, as on any network: it tries again.
+RETRY = "for i in $(seq 50); do {} && exit; sleep 0.1; done; exit 1"
+
+PROGRAMS = (
+    # what, the commands on a and b, and what their output must have
+    ("rping", "rping -s -a 10.77.0.1 -C 3 -v", "rping -c -a 10.77.0.1 -C 3 -v",
+     ("a| server ping data: rdma-ping-2: CDEF", "b| ping data: rdma-ping-2: CDEF")),
+    ("rping over IPv6", "rping -s -a fd77::1 -C 3 -v", "rping -c -a fd77::1 -C 3 -v",
+     ("b| ping data: rdma-ping-2: CDEF",)),
+    ("rping with long messages", "rping -s -a 10.77.0.1 -C 50 -S 60000",
+     "rping -c -a 10.77.0.1 -C 50 -S 60000", ()),
+    ("ucmatose", "ucmatose", "ucmatose -s 10.77.0.1",
+     ("a| data transfers complete", "b| data transfers complete", "b| return status 0")),
+    ("ucmatose, many connections", "ucmatose -C 20 -S 9000 -c 20",
+     "ucmatose -C 20 -S 9000 -c 20 -s 10.77.0.1", ("a| return status 0", "b| return status 0")),
+    ("cmtime", "exec cmtime -b 10.77.0.1", "cmtime -s 10.77.0.1 -c 50", ("b| disconnect",)),
+    ("ibv_rc_pingpong", "ibv_rc_pingpong -e -g 1 -c", "ibv_rc_pingpong -e -g 1 -c 10.77.0.1",
+     ("b| 1000 iters",)),
+    ("ibv_ud_pingpong", "ibv_ud_pingpong -g 1", "ibv_ud_pingpong -g 1 10.77.0.1",
+     ("b| 1000 iters",)),
+    ("ibv_srq_pingpong", "ibv_srq_pingpong -g 1", "ibv_srq_pingpong -g 1 10.77.0.1",
+     ("b| 1000 iters",)),
+    ("ib_send_bw", "ib_send_bw -d fab0 -x 1 -n 1000", "ib_send_bw -d fab0 -x 1 -n 1000 10.77.0.1",
+     ("b|  65536      1000",)),
+    ("ib_read_bw", "ib_read_bw -d fab0 -x 1 -n 1000", "ib_read_bw -d fab0 -x 1 -n 1000 10.77.0.1",
+     ("b|  65536      1000",)),
+    ("ib_atomic_bw -R", "ib_atomic_bw -R -n 1000", "ib_atomic_bw -R -n 1000 10.77.0.1",
+     ("b|  8          1000",)),
+)
+
+# Their servers run until they are ended.
+FOR_EVER = {"cmtime"}
+
+
+class Failure(Exception):
+    """What was not as it should be."""
+
+
+class Tests:
+    def __init__(self, build):
+        self.build = build
+        self.count = {"ok": 0, "FAIL": 0, "skip": 0}
+        self.user = NOBODY if os.geteuid() == 0 else []
+        self.folder = tempfile.mkdtemp(prefix="fabric-test-")
+        os.chmod(self.folder, 0o777)
+
+    def report(self, verdict, name, why=""):
+        self.count[verdict] += 1
+        print(f"{verdict:4} {name}" + (f": {why}" if why else ""), flush=True)
+
+    def test(self, name, work, *arguments):
+        try:
+            work(*arguments)
+            self.leaves_nothing()
+        except Failure as failure:
+            self.report("FAIL", name, failure)
+        else:
+            self.report("ok", name)
+
+    def command(self, *arguments):
+        return [*self.user, str(FABRIC), "run", "--build", str(self.build),
+                "--timeout", str(LIMIT_S), *arguments]
+
+    def run(self, *arguments):
+        env = dict(os.environ, TMPDIR=self.folder)
+        return subprocess.run(self.command(*arguments), env=env, text=True, timeout=2 * LIMIT_S,
+                              capture_output=True, check=False)
+
+    def leaves_nothing(self):
+        left = [path.name for path in Path(self.folder).iterdir()]
+        left += [line for line in processes() if self.folder in line]
+        if left:
+            raise Failure(f"left behind: {left}")
+
+
+def processes():
+    """The environments and arguments of all processes but this one."""
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            if int(path.name) != os.getpid():
+                yield (path / "cmdline").read_text() + " " + (path / "environ").read_text()
+        except (OSError, UnicodeDecodeError):
+            continue
+
+
+# --- programs ------------------------------------------------------------------------------------
+
+def program(tests, name, server, client, wanted):
+    background = "&" if name in FOR_EVER else ""
+    done = tests.run(f"a{background}:{server}", f"b:{RETRY.format(client)}")
+    if done.returncode:
+        raise Failure(f"status {done.returncode}: {done.stdout[-800:]}{done.stderr[-400:]}")
+    missing = [text for text in wanted if text not in done.stdout]
+    if missing:
+        raise Failure(f"no {missing} in {done.stdout[-1500:]}")
+
+
+def ordinary_user(tests):
+    done = tests.run("--hosts", "1", "a:id -u; grep CapEff /proc/self/status; ibv_devices")
+    if "CapEff:\t0000000000000000" not in done.stdout or "a| 0\n" in done.stdout:
+        raise Failure(done.stdout)
+
+
+def both_ends_on_one_host(tests):
+    done = tests.run("--hosts", "1", "a:rping -s -C 2",
+                     "a:" + RETRY.format("rping -c -a 10.77.0.1 -C 2"))
+    if done.returncode:
+        raise Failure(done.stdout + done.stderr)
+
+
+# --- bad input -----------------------------------------------------------------------------------
+
+WRONG = (
+    (("--hosts", "a,a", "a:true"), "two hosts are called a"),
+    (("--hosts", "0", "a:true"), "a fabric has 1 to 200 hosts"),
+    (("--hosts", "A_b", "a:true"), "cannot be a host's name"),
+    (("c:true",), "there is no host c in this fabric of a, b"),
+    (("true",), "is no command"),
+    (("a&:true",), "nothing would be waited for"),
+    (("--dir", "/", "a:true"), "neither empty nor a fabric's"),
+    (("--dir", "/tmp/" + 60 * "x", "a:true"), "would not fit"),
+    (("--here", "lo", "a:true"), "--hosts 1"),
+)
+
+
+def wrong(tests, arguments, wanted):
+    done = tests.run(*arguments)
+    if done.returncode != 2 or wanted not in done.stderr or "Traceback" in done.stderr:
+        raise Failure(f"status {done.returncode}: {done.stderr}")
+
+
+def status_is_passed_on(tests):
+    done = tests.run("a:exit 3", "b:true")
+    if done.returncode != 3:
+        raise Failure(f"status {done.returncode}")
+
+
+def time_is_limited(tests):
+    done = tests.run("--timeout", "1", "a:sleep 60")
+    if done.returncode != 124 or "still running after 1.0 s: sleep 60" not in done.stderr:
+        raise Failure(f"status {done.returncode}: {done.stderr}")
+
+
+def killed_fabric(tests, number):
+    """Its processes end with it, and what it leaves is no hindrance for the next."""
+    folder = str(Path(tests.folder, "it"))
+    first = subprocess.Popen(tests.command("--dir", folder, "a:sleep 60"),
+                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    await_condition(lambda: Path(folder, "hosts/b/umad.1").exists() and running("sleep\x0060"))
+    second = tests.run("--dir", folder, "a:true")
+    if second.returncode != 2 or "another fabric runs there" not in second.stderr:
+        raise Failure(second.stderr)
+    first.send_signal(number)
+    first.wait()
+    await_condition(lambda: not running("fabric-host") and not running("sleep\x0060"))
+    third = tests.run("--dir", folder, "a:rping -s -C 1",
+                      "b:" + RETRY.format("rping -c -a 10.77.0.1 -C 1"))
+    if third.returncode:
+        raise Failure(third.stderr)
+    if number == signal.SIGKILL and "was left by a fabric that was killed" not in third.stderr:
+        raise Failure(third.stderr)
+
+
+def running(text):
+    return any(text in line for line in processes())
+
+
+def await_condition(condition):
+    deadline = time.monotonic() + LIMIT_S
+    while not condition():
+        if time.monotonic() > deadline:
+            raise Failure("waited in vain")
+        time.sleep(0.05)
+
+
+def dead_peer(tests):
+    """One that is killed is noticed by the other end, and by cmportd for it."""
+    server = "rping -s -a 10.77.0.1 & echo $! >$PURECM_FABRIC/pid; wait; sleep 60"
+    client = ("rping -c -a 10.77.0.1 & sleep 0.5; kill -9 $(cat $PURECM_FABRIC/../a/pid); "
+              "wait $!; echo ended")
+    done = tests.run("--gap", "1", f"a&:{server}", f"b:{client}")
+    if "b| ended" not in done.stdout or done.returncode:
+        raise Failure(done.stdout + done.stderr)
+
+
+def why_not(tests):
+    """Why nothing can be tested here, or None."""
+    if not all(shutil.which(name) for name in ("rping", "ibv_rc_pingpong", "ib_send_bw")):
+        return "rdmacm-utils, ibverbs-utils and perftest are not all installed"
+    done = tests.run("--hosts", "1", "a:true")
+    return None if done.returncode == 0 else done.stderr.strip()
+
+
+def run_all(tests):
+    for name, server, client, wanted in PROGRAMS:
+        tests.test(name, program, tests, name, server, client, wanted)
+    tests.test("commands are an ordinary user's", ordinary_user, tests)
+    tests.test("both ends on one host", both_ends_on_one_host, tests)
+    for arguments, wanted in WRONG:
+        tests.test(f"refused: {wanted}", wrong, tests, arguments, wanted)
+    tests.test("a command's status is passed on", status_is_passed_on, tests)
+    tests.test("time is limited", time_is_limited, tests)
+    tests.test("a fabric that was interrupted", killed_fabric, tests, signal.SIGINT)
+    tests.test("a fabric that was killed", killed_fabric, tests, signal.SIGKILL)
+    tests.test("a peer that was killed", dead_peer, tests)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", default=ROOT / "build", type=Path)
+    tests = Tests(parser.parse_args().build)
+    try:
+        why = why_not(tests)
+        if why:
+            tests.report("skip", "all of it", why)
+        else:
+            run_all(tests)
+    finally:
+        shutil.rmtree(tests.folder, ignore_errors=True)
+    count = tests.count
+    print(f"{count['ok']} passed, {count['FAIL']} failed, {count['skip']} skipped")
+    if count["FAIL"]:
+        return 1
+    return SKIPPED if count["skip"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

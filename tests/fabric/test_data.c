@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Data on connected queue pairs: what arrives, and what is refused and how. Runs on a host of a
+ * soft fabric: tests/fabric/meson.build.
+ */
+#include <arpa/inet.h>
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "tests/fabric/rig.h"
+
+static void fill(char *memory, size_t bytes, unsigned int seed)
+{
+	size_t i;
+
+	for (i = 0; i < bytes; i++)
+		memory[i] = (char)(seed = seed * 1103515245 + 12345);
+}
+
+START_TEST(send_arrives_with_its_immediate)
+{
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct ibv_wc wc;
+	struct rig rig;
+
+	rig_open(&rig, &(struct rig_config){ .type = _i ? IBV_QPT_UC : IBV_QPT_RC });
+	wr = rig_wr(&rig, IBV_WR_SEND_WITH_IMM, &sge, 5);
+	wr.imm_data = htonl(77);
+	memcpy(rig.a.memory, "hello", 5);
+	rig_receive(&rig.b, 1, 100);
+	rig_post(&rig.a, &wr);
+	wc = rig_wait(rig.b.cq, IBV_WC_SUCCESS);
+	ck_assert_int_eq(memcmp(rig.b.memory, "hello", 5), 0);
+	ck_assert_uint_eq(wc.byte_len, 5);
+	ck_assert_uint_eq(wc.imm_data, htonl(77));
+	ck_assert_uint_eq(wc.wc_flags, IBV_WC_WITH_IMM);
+	ck_assert_int_eq(wc.opcode, IBV_WC_RECV);
+	ck_assert_int_eq(rig_wait(rig.a.cq, IBV_WC_SUCCESS).opcode, IBV_WC_SEND);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(long_write_and_read_bring_the_same_bytes)
+{
+	char *copy = malloc(RIG_BYTES);
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct rig rig;
+
+	rig_open(&rig, &(struct rig_config){ .type = IBV_QPT_RC });
+	fill(rig.a.memory, RIG_BYTES, 1);
+	memcpy(copy, rig.a.memory, RIG_BYTES);
+	wr = rig_wr(&rig, IBV_WR_RDMA_WRITE, &sge, RIG_BYTES);
+	rig_post(&rig.a, &wr);
+	rig_wait(rig.a.cq, IBV_WC_SUCCESS);
+	memset(rig.a.memory, 0, RIG_BYTES);
+	wr.opcode = IBV_WR_RDMA_READ;
+	rig_post(&rig.a, &wr);
+	ck_assert_int_eq(rig_wait(rig.a.cq, IBV_WC_SUCCESS).opcode, IBV_WC_RDMA_READ);
+	ck_assert_int_eq(memcmp(rig.a.memory, copy, RIG_BYTES), 0);
+	free(copy);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(write_with_immediate_takes_a_receive)
+{
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct ibv_wc wc;
+	struct rig rig;
+
+	rig_open(&rig, &(struct rig_config){ .type = IBV_QPT_RC });
+	wr = rig_wr(&rig, IBV_WR_RDMA_WRITE_WITH_IMM, &sge, 9);
+	rig_receive(&rig.b, 5, 0);
+	rig_post(&rig.a, &wr);
+	wc = rig_wait(rig.b.cq, IBV_WC_SUCCESS);
+	ck_assert_uint_eq(wc.wr_id, 5);
+	ck_assert_int_eq(wc.opcode, IBV_WC_RECV_RDMA_WITH_IMM);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(atomics_return_what_was_there)
+{
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct rig rig;
+	uint64_t *there, *here;
+
+	rig_open(&rig, &(struct rig_config){ .type = IBV_QPT_RC });
+	there = (uint64_t *)rig.b.memory;
+	here = (uint64_t *)rig.a.memory;
+	*there = 40;
+	wr = rig_wr(&rig, IBV_WR_ATOMIC_FETCH_AND_ADD, &sge, 8);
+	wr.wr.atomic.compare_add = 2;
+	rig_post(&rig.a, &wr);
+	rig_wait(rig.a.cq, IBV_WC_SUCCESS);
+	ck_assert_uint_eq(*here, 40);
+	wr.opcode = IBV_WR_ATOMIC_CMP_AND_SWP;
+	wr.wr.atomic.compare_add = 42;
+	wr.wr.atomic.swap = 1;
+	rig_post(&rig.a, &wr);
+	ck_assert_int_eq(rig_wait(rig.a.cq, IBV_WC_SUCCESS).opcode, IBV_WC_COMP_SWAP);
+	ck_assert_uint_eq(*here, 42);
+	ck_assert_uint_eq(*there, 1);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(inline_data_is_taken_when_it_is_posted)
+{
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct rig rig;
+
+	rig_open(&rig, &(struct rig_config){ .type = IBV_QPT_RC });
+	wr = rig_wr(&rig, IBV_WR_SEND, &sge, 3);
+	sge.lkey = 0; /* is not looked at */
+	wr.send_flags |= IBV_SEND_INLINE;
+	memcpy(rig.a.memory, "abc", 3);
+	rig_post(&rig.a, &wr);
+	memset(rig.a.memory, 0, 3);
+	rig_receive(&rig.b, 1, 100);
+	rig_wait(rig.b.cq, IBV_WC_SUCCESS);
+	ck_assert_int_eq(memcmp(rig.b.memory, "abc", 3), 0);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(unsignaled_sends_leave_no_completion)
+{
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct rig rig;
+
+	rig_open(&rig, &(struct rig_config){ .type = IBV_QPT_RC });
+	wr = rig_wr(&rig, IBV_WR_RDMA_WRITE, &sge, 3);
+	wr.send_flags = 0;
+	rig_post(&rig.a, &wr);
+	wr.send_flags = IBV_SEND_SIGNALED;
+	wr.wr_id = 8;
+	rig_post(&rig.a, &wr);
+	ck_assert_uint_eq(rig_wait(rig.a.cq, IBV_WC_SUCCESS).wr_id, 8);
+	rig_close(&rig);
+}
+END_TEST
+
+/* --- what is refused ----------------------------------------------------- */
+
+/* Both queue pairs are in error afterwards, and what waits is flushed. */
+static void expect_failure(struct rig *rig, struct ibv_send_wr *wr, enum ibv_wc_status status,
+			   enum ibv_event_type event)
+{
+	struct ibv_send_wr next = *wr;
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	struct ibv_wc wc;
+
+	rig_receive(&rig->a, 50, 10);
+	next.wr_id = 51;
+	wr->wr_id = 49;
+	wr->next = &next;
+	rig_post(&rig->a, wr);
+	ck_assert_uint_eq(rig_wait(rig->a.cq, status).wr_id, 49);
+	wc = rig_wait(rig->a.cq, IBV_WC_WR_FLUSH_ERR);
+	ck_assert_uint_eq(wc.wr_id, 51);
+	wc = rig_wait(rig->a.cq, IBV_WC_WR_FLUSH_ERR);
+	ck_assert_uint_eq(wc.wr_id, 50);
+	rig_event(rig, event);
+	ibv_query_qp(rig->b.qp, &attr, IBV_QP_STATE, &init);
+	ck_assert_int_eq(attr.qp_state, IBV_QPS_ERR);
+}
+
+START_TEST(write_past_the_end_is_a_remote_access_error)
+{
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct rig rig;
+
+	rig_open(&rig, &(struct rig_config){ .type = IBV_QPT_RC });
+	wr = rig_wr(&rig, IBV_WR_RDMA_WRITE, &sge, 100);
+	wr.wr.rdma.remote_addr += RIG_BYTES - 99;
+	expect_failure(&rig, &wr, IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(unknown_key_is_a_remote_access_error)
+{
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct rig rig;
+
+	rig_open(&rig, &(struct rig_config){ .type = IBV_QPT_RC });
+	wr = rig_wr(&rig, IBV_WR_RDMA_READ, &sge, 100);
+	wr.wr.rdma.rkey ^= 1;
+	expect_failure(&rig, &wr, IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
+	rig_close(&rig);
+}
+END_TEST
+
+static const struct {
+	unsigned int granted;
+	enum ibv_wr_opcode wanted;
+} grants[] = {
+	{IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ,   IBV_WR_RDMA_WRITE	     },
+	{ IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, IBV_WR_RDMA_READ	     },
+	{ IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ,  IBV_WR_ATOMIC_FETCH_AND_ADD},
+};
+
+START_TEST(access_that_was_not_granted_is_a_remote_access_error)
+{
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct rig rig;
+
+	rig_open(&rig, &(struct rig_config){ .type = IBV_QPT_RC, .access = grants[_i].granted });
+	wr = rig_wr(&rig, grants[_i].wanted, &sge, 8);
+	expect_failure(&rig, &wr, IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(crooked_atomic_is_an_invalid_request)
+{
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct rig rig;
+
+	rig_open(&rig, &(struct rig_config){ .type = IBV_QPT_RC });
+	wr = rig_wr(&rig, IBV_WR_ATOMIC_FETCH_AND_ADD, &sge, 8);
+	wr.wr.atomic.remote_addr += 4;
+	expect_failure(&rig, &wr, IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(send_that_does_not_fit_fails_at_both_ends)
+{
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct rig rig;
+
+	rig_open(&rig, &(struct rig_config){ .type = IBV_QPT_RC });
+	wr = rig_wr(&rig, IBV_WR_SEND, &sge, 101);
+	rig_receive(&rig.b, 1, 100);
+	rig_post(&rig.a, &wr);
+	rig_wait(rig.b.cq, IBV_WC_LOC_LEN_ERR);
+	rig_wait(rig.a.cq, IBV_WC_REM_INV_REQ_ERR);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(own_memory_without_a_key_is_a_local_protection_error)
+{
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct rig rig;
+
+	rig_open(&rig, &(struct rig_config){ .type = IBV_QPT_RC });
+	wr = rig_wr(&rig, IBV_WR_RDMA_WRITE, &sge, 10);
+	wr.wr_id = 1;
+	rig_post(&rig.a, &wr);
+	sge.lkey ^= 1;
+	wr.wr_id = 2;
+	rig_post(&rig.a, &wr);
+	ck_assert_uint_eq(rig_wait(rig.a.cq, IBV_WC_SUCCESS).wr_id, 1);
+	ck_assert_uint_eq(rig_wait(rig.a.cq, IBV_WC_LOC_PROT_ERR).wr_id, 2);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(nothing_may_be_written_or_read_without_bytes_or_key)
+{
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct rig rig;
+
+	rig_open(&rig, &(struct rig_config){ .type = IBV_QPT_RC });
+	wr = rig_wr(&rig, _i ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE, &sge, 0);
+	wr.wr.rdma.rkey = 0;
+	rig_post(&rig.a, &wr);
+	rig_wait(rig.a.cq, IBV_WC_SUCCESS);
+	rig_close(&rig);
+}
+END_TEST
+
+/* --- who is slow, or gone ------------------------------------------------ */
+
+START_TEST(receiver_that_is_not_ready_is_tried_again)
+{
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct rig rig;
+
+	rig_open(&rig, &(struct rig_config){ .type = IBV_QPT_RC, .srq = _i });
+	wr = rig_wr(&rig, IBV_WR_SEND, &sge, 10);
+	rig_post(&rig.a, &wr);
+	rig_none(rig.a.cq);
+	rig_receive(&rig.b, 1, 10);
+	rig_wait(rig.b.cq, IBV_WC_SUCCESS);
+	rig_wait(rig.a.cq, IBV_WC_SUCCESS);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(receiver_that_is_never_ready_is_given_up)
+{
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct rig rig;
+
+	rig_open(&rig,
+		 &(struct rig_config){ .type = IBV_QPT_RC, .rnr_retry = 2, .no_rnr_retry = _i });
+	wr = rig_wr(&rig, IBV_WR_SEND, &sge, 10);
+	rig_post(&rig.a, &wr);
+	rig_wait(rig.a.cq, IBV_WC_RNR_RETRY_EXC_ERR);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(peer_that_does_not_answer_is_given_up)
+{
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct rig rig;
+
+	rig_open(&rig, &(struct rig_config){ .type = IBV_QPT_RC });
+	ck_assert_int_eq(rig_modify(&rig, &rig.b, &rig.a, IBV_QPS_ERR, &(struct rig_config){ 0 }),
+			 0);
+	wr = rig_wr(&rig, IBV_WR_RDMA_WRITE, &sge, 10);
+	rig_post(&rig.a, &wr);
+	rig_wait(rig.a.cq, IBV_WC_RETRY_EXC_ERR);
+	rig_close(&rig);
+}
+END_TEST
+
+static TCase *refusals(void)
+{
+	TCase *tcase = tcase_create("refusals");
+
+	tcase_add_test(tcase, write_past_the_end_is_a_remote_access_error);
+	tcase_add_test(tcase, unknown_key_is_a_remote_access_error);
+	tcase_add_loop_test(tcase, access_that_was_not_granted_is_a_remote_access_error, 0, 3);
+	tcase_add_test(tcase, crooked_atomic_is_an_invalid_request);
+	tcase_add_test(tcase, send_that_does_not_fit_fails_at_both_ends);
+	tcase_add_test(tcase, own_memory_without_a_key_is_a_local_protection_error);
+	tcase_add_loop_test(tcase, nothing_may_be_written_or_read_without_bytes_or_key, 0, 2);
+	return tcase;
+}
+
+static TCase *delays(void)
+{
+	TCase *tcase = tcase_create("delays");
+
+	tcase_add_loop_test(tcase, receiver_that_is_not_ready_is_tried_again, 0, 2);
+	tcase_add_loop_test(tcase, receiver_that_is_never_ready_is_given_up, 0, 2);
+	tcase_add_test(tcase, peer_that_does_not_answer_is_given_up);
+	return tcase;
+}
+
+int main(void)
+{
+	Suite *suite = suite_create("data");
+	TCase *tcase = tcase_create("bytes");
+	SRunner *runner;
+	int n_failed;
+
+	tcase_add_loop_test(tcase, send_arrives_with_its_immediate, 0, 2);
+	tcase_add_test(tcase, long_write_and_read_bring_the_same_bytes);
+	tcase_add_test(tcase, write_with_immediate_takes_a_receive);
+	tcase_add_test(tcase, atomics_return_what_was_there);
+	tcase_add_test(tcase, inline_data_is_taken_when_it_is_posted);
+	tcase_add_test(tcase, unsignaled_sends_leave_no_completion);
+	suite_add_tcase(suite, tcase);
+	suite_add_tcase(suite, refusals());
+	suite_add_tcase(suite, delays());
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	n_failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return n_failed ? 1 : 0;
+}

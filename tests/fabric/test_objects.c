@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Objects and their rules: registration, states in which work may be posted, completion channels,
+ * events, datagrams and groups. Runs on a host of a soft fabric: tests/fabric/meson.build.
+ */
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "tests/fabric/rig.h"
+
+#define GRH_BYTES 40
+
+static const struct rig_config rc = { .type = IBV_QPT_RC };
+static const struct rig_config ud = { .type = IBV_QPT_UD };
+
+START_TEST(what_is_in_use_cannot_be_destroyed)
+{
+	struct rig rig;
+
+	rig_open(&rig, &rc);
+	ck_assert_int_eq(ibv_dealloc_pd(rig.pd), EBUSY);
+	ck_assert_int_eq(ibv_destroy_cq(rig.a.cq), EBUSY);
+	ck_assert_int_eq(ibv_destroy_comp_channel(rig.channel), EBUSY);
+	rig_close(&rig);
+}
+END_TEST
+
+static const struct {
+	unsigned int access;
+	int error;
+} registrations[] = {
+	{IBV_ACCESS_REMOTE_WRITE,			   EINVAL	  },
+	{ IBV_ACCESS_REMOTE_ATOMIC,			    EINVAL	   },
+	{ IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND, EOPNOTSUPP},
+	{ 1u << 12,				      EINVAL	   },
+};
+
+START_TEST(access_that_makes_no_sense_is_not_registered)
+{
+	struct rig rig;
+
+	rig_open(&rig, &rc);
+	ck_assert_ptr_null(ibv_reg_mr(rig.pd, rig.a.memory, 10, registrations[_i].access));
+	ck_assert_int_eq(errno, registrations[_i].error);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(memory_that_is_not_there_is_not_registered)
+{
+	char *memory = mmap(NULL, 8192, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct rig rig;
+
+	rig_open(&rig, &rc);
+	munmap(memory + 4096, 4096);
+	ck_assert_ptr_null(ibv_reg_mr(rig.pd, memory, 8192, 0));
+	ck_assert_int_eq(errno, EFAULT);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(work_is_posted_only_in_its_states)
+{
+	struct ibv_recv_wr *bad_recv, recv_wr = { .num_sge = 0 };
+	struct ibv_send_wr *bad, wr;
+	struct ibv_sge sge;
+	struct rig rig;
+
+	rig_open(&rig, &(struct rig_config){ .unconnected = true });
+	wr = rig_wr(&rig, IBV_WR_SEND, &sge, 1);
+	ck_assert_int_eq(ibv_post_recv(rig.a.qp, &recv_wr, &bad_recv), EINVAL);
+	ck_assert_int_eq(ibv_post_send(rig.a.qp, &wr, &bad), EINVAL);
+	ck_assert_ptr_eq(bad, &wr);
+	ck_assert_int_eq(rig_modify(&rig, &rig.a, &rig.b, IBV_QPS_INIT, &rc), 0);
+	ck_assert_int_eq(ibv_post_recv(rig.a.qp, &recv_wr, &bad_recv), 0);
+	ck_assert_int_eq(ibv_post_send(rig.a.qp, &wr, &bad), EINVAL);
+	ck_assert_int_eq(rig_modify(&rig, &rig.a, &rig.b, IBV_QPS_RTR, &rc), 0);
+	ck_assert_int_eq(ibv_post_send(rig.a.qp, &wr, &bad), EINVAL);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(reset_forgets_without_a_word)
+{
+	struct rig rig;
+
+	rig_open(&rig, &rc);
+	rig_receive(&rig.a, 1, 10);
+	ck_assert_int_eq(rig_modify(&rig, &rig.a, &rig.b, IBV_QPS_RESET, &rc), 0);
+	rig_none(rig.a.cq);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(error_flushes_what_waits_and_what_comes_later)
+{
+	struct rig rig;
+
+	rig_open(&rig, &rc);
+	rig_receive(&rig.a, 1, 10);
+	ck_assert_int_eq(rig_modify(&rig, &rig.a, &rig.b, IBV_QPS_ERR, &rc), 0);
+	ck_assert_uint_eq(rig_wait(rig.a.cq, IBV_WC_WR_FLUSH_ERR).wr_id, 1);
+	rig_receive(&rig.a, 2, 10);
+	ck_assert_uint_eq(rig_wait(rig.a.cq, IBV_WC_WR_FLUSH_ERR).wr_id, 2);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(too_many_sends_are_refused_at_the_first_one_too_many)
+{
+	struct ibv_send_wr *bad, wr[65];
+	struct ibv_sge sge;
+	struct rig rig;
+	int i;
+
+	rig_open(&rig, &rc);
+	for (i = 0; i < 65; i++) {
+		wr[i] = rig_wr(&rig, IBV_WR_SEND, &sge, 1);
+		wr[i].next = i < 64 ? &wr[i + 1] : NULL;
+	}
+	ck_assert_int_eq(ibv_post_send(rig.a.qp, wr, &bad), ENOMEM);
+	ck_assert_ptr_eq(bad, &wr[64]);
+	rig_close(&rig);
+}
+END_TEST
+
+/* --- completion channels and events -------------------------------------- */
+
+static bool channel_is_ready(struct rig *rig)
+{
+	struct pollfd ready = { .fd = rig->channel->fd, .events = POLLIN };
+
+	return poll(&ready, 1, 50) == 1;
+}
+
+START_TEST(channel_tells_of_the_next_completion_once)
+{
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct ibv_cq *cq;
+	struct rig rig;
+	void *context;
+
+	rig_open(&rig, &rc);
+	wr = rig_wr(&rig, IBV_WR_SEND, &sge, 1);
+	ck_assert_int_eq(ibv_req_notify_cq(rig.b.cq, 0), 0);
+	rig_receive(&rig.b, 1, 10);
+	rig_receive(&rig.b, 2, 10);
+	rig_post(&rig.a, &wr);
+	ck_assert(channel_is_ready(&rig));
+	ck_assert_int_eq(ibv_get_cq_event(rig.channel, &cq, &context), 0);
+	ck_assert_ptr_eq(cq, rig.b.cq);
+	rig_post(&rig.a, &wr);
+	ck_assert(!channel_is_ready(&rig));
+	ibv_ack_cq_events(cq, 1);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(solicited_only_means_solicited_or_failed)
+{
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct rig rig;
+
+	rig_open(&rig, &rc);
+	wr = rig_wr(&rig, IBV_WR_SEND, &sge, 1);
+	ibv_req_notify_cq(rig.b.cq, 1);
+	rig_receive(&rig.b, 1, 10);
+	rig_receive(&rig.b, 2, 10);
+	rig_post(&rig.a, &wr);
+	ck_assert(!channel_is_ready(&rig));
+	wr.send_flags |= IBV_SEND_SOLICITED;
+	rig_post(&rig.a, &wr);
+	ck_assert(channel_is_ready(&rig));
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(empty_channel_is_eagain_when_it_may_not_block)
+{
+	struct ibv_cq *cq;
+	struct rig rig;
+	void *context;
+
+	rig_open(&rig, &rc);
+	fcntl(rig.channel->fd, F_SETFL, O_NONBLOCK);
+	ck_assert_int_eq(ibv_get_cq_event(rig.channel, &cq, &context), -1);
+	ck_assert_int_eq(errno, EAGAIN);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(full_completion_queue_is_an_event)
+{
+	struct rig rig;
+
+	rig_open(&rig, &(struct rig_config){ .type = IBV_QPT_RC, .cqe = 2 });
+	rig_receive(&rig.a, 1, 10);
+	rig_receive(&rig.a, 2, 10);
+	rig_receive(&rig.a, 3, 10);
+	ck_assert_int_eq(rig_modify(&rig, &rig.a, &rig.b, IBV_QPS_ERR, &rc), 0);
+	rig_event(&rig, IBV_EVENT_CQ_ERR);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(first_packet_before_rts_is_an_event)
+{
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct rig rig;
+
+	rig_open(&rig, &(struct rig_config){ .unconnected = true });
+	ck_assert_int_eq(rig_modify(&rig, &rig.a, &rig.b, IBV_QPS_INIT, &rc), 0);
+	ck_assert_int_eq(rig_modify(&rig, &rig.a, &rig.b, IBV_QPS_RTR, &rc), 0);
+	ck_assert_int_eq(rig_modify(&rig, &rig.a, &rig.b, IBV_QPS_RTS, &rc), 0);
+	ck_assert_int_eq(rig_modify(&rig, &rig.b, &rig.a, IBV_QPS_INIT, &rc), 0);
+	ck_assert_int_eq(rig_modify(&rig, &rig.b, &rig.a, IBV_QPS_RTR, &rc), 0);
+	wr = rig_wr(&rig, IBV_WR_RDMA_WRITE, &sge, 1);
+	rig_post(&rig.a, &wr);
+	rig_event(&rig, IBV_EVENT_COMM_EST);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(shared_queue_tells_when_it_runs_low)
+{
+	struct ibv_srq_attr attr = { .srq_limit = 2 };
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct rig rig;
+
+	rig_open(&rig, &(struct rig_config){ .type = IBV_QPT_RC, .srq = true });
+	rig_receive(&rig.b, 1, 10);
+	rig_receive(&rig.b, 2, 10);
+	ck_assert_int_eq(ibv_modify_srq(rig.srq, &attr, IBV_SRQ_LIMIT), 0);
+	wr = rig_wr(&rig, IBV_WR_SEND, &sge, 1);
+	rig_post(&rig.a, &wr);
+	rig_event(&rig, IBV_EVENT_SRQ_LIMIT_REACHED);
+	rig_close(&rig);
+}
+END_TEST
+
+/* --- datagrams ----------------------------------------------------------- */
+
+static struct ibv_send_wr datagram(struct rig *rig, struct ibv_sge *sge, struct ibv_ah *ah,
+				   uint32_t bytes)
+{
+	struct ibv_send_wr wr = rig_wr(rig, IBV_WR_SEND, sge, bytes);
+
+	wr.wr.ud.ah = ah;
+	wr.wr.ud.remote_qpn = rig->b.qp->qp_num;
+	wr.wr.ud.remote_qkey = RIG_QKEY;
+	return wr;
+}
+
+START_TEST(datagram_comes_with_room_for_a_header_before_it)
+{
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct ibv_ah *ah;
+	struct ibv_wc wc;
+	struct rig rig;
+
+	rig_open(&rig, &ud);
+	ah = rig_ah(&rig);
+	wr = datagram(&rig, &sge, ah, 4);
+	memcpy(rig.a.memory, "four", 4);
+	rig_receive(&rig.b, 1, 100);
+	rig_post(&rig.a, &wr);
+	wc = rig_wait(rig.b.cq, IBV_WC_SUCCESS);
+	ck_assert_uint_eq(wc.byte_len, GRH_BYTES + 4);
+	ck_assert_uint_eq(wc.src_qp, rig.a.qp->qp_num);
+	ck_assert_uint_eq(wc.wc_flags, IBV_WC_GRH);
+	ck_assert_int_eq(memcmp(rig.b.memory + GRH_BYTES, "four", 4), 0);
+	ck_assert_int_eq(ibv_destroy_ah(ah), 0);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(datagram_with_another_key_is_lost)
+{
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct ibv_ah *ah;
+	struct rig rig;
+
+	rig_open(&rig, &ud);
+	ah = rig_ah(&rig);
+	wr = datagram(&rig, &sge, ah, 4);
+	wr.wr.ud.remote_qkey++;
+	rig_receive(&rig.b, 1, 100);
+	rig_post(&rig.a, &wr);
+	rig_wait(rig.a.cq, IBV_WC_SUCCESS);
+	rig_none(rig.b.cq);
+	ibv_destroy_ah(ah);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(datagram_longer_than_the_mtu_is_an_error_of_the_send_queue)
+{
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct ibv_ah *ah;
+	struct rig rig;
+
+	rig_open(&rig, &ud);
+	ah = rig_ah(&rig);
+	wr = datagram(&rig, &sge, ah, 4097);
+	rig_post(&rig.a, &wr);
+	rig_wait(rig.a.cq, IBV_WC_LOC_LEN_ERR);
+	wr = datagram(&rig, &sge, ah, 1);
+	rig_post(&rig.a, &wr);
+	rig_wait(rig.a.cq, IBV_WC_WR_FLUSH_ERR);
+	ibv_destroy_ah(ah);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(group_reaches_who_is_attached)
+{
+	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1 };
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct ibv_ah *ah;
+	struct rig rig;
+
+	attr.grh.dgid.raw[0] = 0xff;
+	attr.grh.dgid.raw[15] = 9;
+	rig_open(&rig, &ud);
+	ah = ibv_create_ah(rig.pd, &attr);
+	wr = datagram(&rig, &sge, ah, 4);
+	wr.wr.ud.remote_qpn = 0xffffff;
+	rig_receive(&rig.b, 1, 100);
+	rig_post(&rig.a, &wr);
+	rig_none(rig.b.cq);
+	ck_assert_int_eq(ibv_attach_mcast(rig.b.qp, &attr.grh.dgid, 0), 0);
+	ck_assert_int_eq(ibv_destroy_qp(rig.b.qp), EBUSY);
+	rig_post(&rig.a, &wr);
+	rig_wait(rig.b.cq, IBV_WC_SUCCESS);
+	ck_assert_int_eq(ibv_detach_mcast(rig.b.qp, &attr.grh.dgid, 0), 0);
+	ck_assert_int_eq(ibv_detach_mcast(rig.b.qp, &attr.grh.dgid, 0), EINVAL);
+	ibv_destroy_ah(ah);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(nobody_is_at_an_unknown_address)
+{
+	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1 };
+	struct rig rig;
+
+	attr.grh.dgid.raw[15] = 1;
+	rig_open(&rig, &ud);
+	ck_assert_ptr_null(ibv_create_ah(rig.pd, &attr));
+	ck_assert_int_eq(errno, EHOSTUNREACH);
+	rig_close(&rig);
+}
+END_TEST
+
+static TCase *events(void)
+{
+	TCase *tcase = tcase_create("events");
+
+	tcase_add_test(tcase, channel_tells_of_the_next_completion_once);
+	tcase_add_test(tcase, solicited_only_means_solicited_or_failed);
+	tcase_add_test(tcase, empty_channel_is_eagain_when_it_may_not_block);
+	tcase_add_test(tcase, full_completion_queue_is_an_event);
+	tcase_add_test(tcase, first_packet_before_rts_is_an_event);
+	tcase_add_test(tcase, shared_queue_tells_when_it_runs_low);
+	return tcase;
+}
+
+static TCase *datagrams(void)
+{
+	TCase *tcase = tcase_create("datagrams");
+
+	tcase_add_test(tcase, datagram_comes_with_room_for_a_header_before_it);
+	tcase_add_test(tcase, datagram_with_another_key_is_lost);
+	tcase_add_test(tcase, datagram_longer_than_the_mtu_is_an_error_of_the_send_queue);
+	tcase_add_test(tcase, group_reaches_who_is_attached);
+	tcase_add_test(tcase, nobody_is_at_an_unknown_address);
+	return tcase;
+}
+
+int main(void)
+{
+	Suite *suite = suite_create("objects");
+	TCase *tcase = tcase_create("rules");
+	SRunner *runner;
+	int n_failed;
+
+	tcase_add_test(tcase, what_is_in_use_cannot_be_destroyed);
+	tcase_add_loop_test(tcase, access_that_makes_no_sense_is_not_registered, 0, 4);
+	tcase_add_test(tcase, memory_that_is_not_there_is_not_registered);
+	tcase_add_test(tcase, work_is_posted_only_in_its_states);
+	tcase_add_test(tcase, reset_forgets_without_a_word);
+	tcase_add_test(tcase, error_flushes_what_waits_and_what_comes_later);
+	tcase_add_test(tcase, too_many_sends_are_refused_at_the_first_one_too_many);
+	suite_add_tcase(suite, tcase);
+	suite_add_tcase(suite, events());
+	suite_add_tcase(suite, datagrams());
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	n_failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return n_failed ? 1 : 0;
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The table of states of queue pairs, against IBTA vol. 1, 11.2.5.2 as it is read the other way: an
+ * attribute a row, and the changes that require or allow it.
+ */
+#include <check.h>
+#include <stdlib.h>
+
+#include "tools/fabric/verbs/qp_state.h"
+
+enum change {
+	RESET_INIT,
+	INIT_INIT,
+	INIT_RTR,
+	RTR_RTS,
+	RTS_RTS,
+	RTS_SQD,
+	SQD_SQD,
+	SQD_RTS,
+	SQE_RTS
+};
+
+#define N_CHANGES (SQE_RTS + 1)
+
+static const enum ibv_qp_state from[N_CHANGES] = {
+	IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS,
+	IBV_QPS_RTS,   IBV_QPS_SQD,  IBV_QPS_SQD,  IBV_QPS_SQE,
+};
+
+static const enum ibv_qp_state to[N_CHANGES] = {
+	IBV_QPS_INIT, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPS_RTS,
+	IBV_QPS_SQD,  IBV_QPS_SQD,  IBV_QPS_RTS, IBV_QPS_RTS,
+};
+
+static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD };
+
+/* A letter a change, in the order above: r required, o optional, - neither. */
+static const struct {
+	unsigned int attr;
+	const char *rc, *uc, *ud;
+} rows[] = {
+	{IBV_QP_CUR_STATE,	    "---oo--o-", "---oo--oo", "---oo--oo"},
+	{ IBV_QP_EN_SQD_ASYNC_NOTIFY, "-----o---", "-----o---", "-----o---"},
+	{ IBV_QP_ACCESS_FLAGS,	       "roooo-oo-", "roooo-ooo", "---------"},
+	{ IBV_QP_PKEY_INDEX,	     "roo---o--", "roo---o--", "roo---o--"},
+	{ IBV_QP_PORT,		       "ro----o--", "ro-------", "ro-------"},
+	{ IBV_QP_QKEY,		       "---------", "---------", "roooo-ooo"},
+	{ IBV_QP_AV,		     "--r---o--", "--r---o--", "---------"},
+	{ IBV_QP_PATH_MTU,		   "--r------", "--r------", "---------"},
+	{ IBV_QP_TIMEOUT,		  "---r--o--", "---------", "---------"},
+	{ IBV_QP_RETRY_CNT,	    "---r--o--", "---------", "---------"},
+	{ IBV_QP_RNR_RETRY,	    "---r--o--", "---------", "---------"},
+	{ IBV_QP_RQ_PSN,		 "--r------", "--r------", "---------"},
+	{ IBV_QP_MAX_QP_RD_ATOMIC,	   "---r--o--", "---------", "---------"},
+	{ IBV_QP_ALT_PATH,		   "--ooo-oo-", "--ooo-oo-", "---------"},
+	{ IBV_QP_MIN_RNR_TIMER,	"--roo-oo-", "---------", "---------"},
+	{ IBV_QP_SQ_PSN,		 "---r-----", "---r-----", "---r-----"},
+	{ IBV_QP_MAX_DEST_RD_ATOMIC,  "--r---o--", "---------", "---------"},
+	{ IBV_QP_PATH_MIG_STATE,	 "---oo-oo-", "---oo-oo-", "---------"},
+	{ IBV_QP_CAP,		      "---------", "---------", "---------"},
+	{ IBV_QP_DEST_QPN,		   "--r------", "--r------", "---------"},
+};
+
+#define N_ROWS (sizeof(rows) / sizeof(rows[0]))
+
+static char letter(size_t row, unsigned int type, unsigned int change)
+{
+	const char *const of[] = { rows[row].rc, rows[row].uc, rows[row].ud };
+
+	return of[type][change];
+}
+
+static unsigned int required(unsigned int type, unsigned int change)
+{
+	unsigned int mask = 0;
+	size_t row;
+
+	for (row = 0; row < N_ROWS; row++)
+		if (letter(row, type, change) == 'r')
+			mask |= rows[row].attr;
+	return mask;
+}
+
+/* No reliable queue pair is ever in SQE. */
+static bool exists(unsigned int type, unsigned int change)
+{
+	return type != 0 || change != SQE_RTS;
+}
+
+START_TEST(what_is_required_suffices)
+{
+	unsigned int type = _i % 3, change = _i / 3;
+
+	ck_assert_int_eq(qp_state_allows(types[type], from[change], to[change],
+					 required(type, change) | IBV_QP_STATE),
+			 exists(type, change));
+}
+END_TEST
+
+START_TEST(each_attribute_is_where_the_specification_has_it)
+{
+	unsigned int type = _i % 3, change = _i / 3, mask = required(type, change);
+	size_t row;
+
+	for (row = 0; exists(type, change) && row < N_ROWS; row++) {
+		bool with = qp_state_allows(types[type], from[change], to[change],
+					    mask | rows[row].attr);
+		bool without = qp_state_allows(types[type], from[change], to[change],
+					       mask & ~rows[row].attr);
+
+		ck_assert_int_eq(with, letter(row, type, change) != '-');
+		ck_assert_int_eq(without, letter(row, type, change) != 'r');
+	}
+}
+END_TEST
+
+static bool is_a_change(enum ibv_qp_state a, enum ibv_qp_state b)
+{
+	unsigned int i;
+
+	for (i = 0; i < N_CHANGES; i++)
+		if (from[i] == a && to[i] == b)
+			return true;
+	return b == IBV_QPS_RESET || b == IBV_QPS_ERR;
+}
+
+START_TEST(there_are_no_other_changes)
+{
+	enum ibv_qp_state a = _i / 7, b = _i % 7;
+	unsigned int type, mask;
+	bool any;
+
+	for (type = 0; type < 3; type++) {
+		any = false;
+		for (mask = 0; mask < N_CHANGES; mask++)
+			any |= qp_state_allows(types[type], a, b, required(type, mask));
+		any |= qp_state_allows(types[type], a, b, 0);
+		ck_assert(!any || is_a_change(a, b));
+	}
+}
+END_TEST
+
+START_TEST(error_and_reset_take_nothing_along)
+{
+	enum ibv_qp_state a = _i;
+
+	ck_assert(qp_state_allows(IBV_QPT_RC, a, IBV_QPS_ERR, IBV_QP_STATE));
+	ck_assert(qp_state_allows(IBV_QPT_RC, a, IBV_QPS_RESET, IBV_QP_STATE));
+	ck_assert(!qp_state_allows(IBV_QPT_RC, a, IBV_QPS_ERR, IBV_QP_ACCESS_FLAGS));
+}
+END_TEST
+
+START_TEST(raw_packets_have_no_states)
+{
+	ck_assert(!qp_state_allows(IBV_QPT_RAW_PACKET, IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_PORT));
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("states");
+	TCase *tcase = tcase_create("table");
+	SRunner *runner;
+	int n_failed;
+
+	tcase_add_loop_test(tcase, what_is_required_suffices, 0, 3 * N_CHANGES);
+	tcase_add_loop_test(tcase, each_attribute_is_where_the_specification_has_it, 0,
+			    3 * N_CHANGES);
+	tcase_add_loop_test(tcase, there_are_no_other_changes, 0, 49);
+	tcase_add_loop_test(tcase, error_and_reset_take_nothing_along, 0, IBV_QPS_ERR + 1);
+	tcase_add_test(tcase, raw_packets_have_no_states);
+	suite_add_tcase(suite, tcase);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	n_failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return n_failed ? 1 : 0;
+}
