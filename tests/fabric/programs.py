@@ -47,9 +47,10 @@ PROGRAMS = (
      ("b|  65536      1000",)),
     ("ib_read_bw", "ib_read_bw -d fab0 -x 1 -n 1000", "ib_read_bw -d fab0 -x 1 -n 1000 10.77.0.1",
      ("b|  65536      1000",)),
-    ("ib_atomic_bw -R", "ib_atomic_bw -R -n 1000", "ib_atomic_bw -R -n 1000 10.77.0.1",
-     ("b|  8          1000",)),
 )
+
+# perftest's server listens anew for its second connection, which must not come too early.
+SLOW_MADS = ("--faults", "mads:delay=5ms")
 
 # Their servers run until they are ended.
 FOR_EVER = {"cmtime"}
@@ -118,6 +119,43 @@ def program(tests, name, server, client, wanted):
         raise Failure(f"no {missing} in {done.stdout[-1500:]}")
 
 
+def perftest_by_rdma_cm(tests):
+    done = tests.run(*SLOW_MADS, "a:ib_atomic_bw -R -n 1000",
+                     "b:ib_atomic_bw -R -n 1000 10.77.0.1")
+    if done.returncode or "b|  8          1000" not in done.stdout:
+        raise Failure(done.stdout + done.stderr)
+
+
+def lost_mads(tests):
+    """The connection manager sends again what was lost."""
+    done = tests.run("--faults", "mads:loss=0.2 seed=5", "a:ucmatose -c 4",
+                     "b:ucmatose -c 4 -s 10.77.0.1")
+    if done.returncode or "b| return status 0" not in done.stdout:
+        raise Failure(done.stdout + done.stderr)
+
+
+def orders(tests):
+    """A port that is down, and a device that is pulled out."""
+    fabric = f"{FABRIC} {{}} --dir $PURECM_FABRIC/../.. {{}}"
+    down, up = (fabric.format("port", f"a {state}") for state in ("down", "up"))
+    done = tests.run("--hosts", "1",
+                     f"a:{down}; sleep 0.2; ibv_devinfo | grep state; {up}; sleep 0.2; "
+                     f"ibv_devinfo | grep state; {fabric.format('remove', 'a')}; sleep 0.2; "
+                     "ibv_devinfo")
+    if ("PORT_DOWN" not in done.stdout or "PORT_ACTIVE" not in done.stdout
+            or "No IB devices found" not in done.stdout):
+        raise Failure(done.stdout + done.stderr)
+
+
+def removal(tests):
+    """A program whose device is pulled out is told so."""
+    remove = f"{FABRIC} remove --dir $PURECM_FABRIC/../.. a"
+    done = tests.run("--hosts", "2", "--gap", "0.7", "a:rping -s; echo ended",
+                     "b&:rping -c -a 10.77.0.1", f"a:{remove}")
+    if "a| ended" not in done.stdout:
+        raise Failure(done.stdout + done.stderr)
+
+
 def ordinary_user(tests):
     done = tests.run("--hosts", "1", "a:id -u; grep CapEff /proc/self/status; ibv_devices")
     if "CapEff:\t0000000000000000" not in done.stdout or "a| 0\n" in done.stdout:
@@ -143,6 +181,9 @@ WRONG = (
     (("--dir", "/", "a:true"), "neither empty nor a fabric's"),
     (("--dir", "/tmp/" + 60 * "x", "a:true"), "would not fit"),
     (("--here", "lo", "a:true"), "--hosts 1"),
+    (("--faults", "mads:loss=2", "a:true"), "not a share between 0 and 1"),
+    (("--faults", "mads:lost=1", "a:true"), "there is no fault 'lost'"),
+    (("--faults", "loss", "a:true"), "are no faults"),
 )
 
 
@@ -218,6 +259,10 @@ def run_all(tests):
     for name, server, client, wanted in PROGRAMS:
         tests.test(name, program, tests, name, server, client, wanted)
     tests.test("commands are an ordinary user's", ordinary_user, tests)
+    tests.test("ib_atomic_bw -R", perftest_by_rdma_cm, tests)
+    tests.test("lost MADs", lost_mads, tests)
+    tests.test("orders to a host", orders, tests)
+    tests.test("a device that is pulled out", removal, tests)
     tests.test("both ends on one host", both_ends_on_one_host, tests)
     for arguments, wanted in WRONG:
         tests.test(f"refused: {wanted}", wrong, tests, arguments, wanted)

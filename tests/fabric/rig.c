@@ -13,7 +13,7 @@
 #define NONE_MS	  20
 #define DEPTH	  64
 #define GID_INDEX 1
-#define TIMEOUT	  10 /* 4 ms */
+#define TIMEOUT	  9 /* 2 ms */
 
 static int64_t now_ms(void)
 {
@@ -41,7 +41,7 @@ static struct ibv_qp_attr attr_of(struct rig *rig, const struct end *peer,
 		.max_dest_rd_atomic = 2,
 		.min_rnr_timer = 1,
 		.timeout = TIMEOUT,
-		.retry_cnt = 2,
+		.retry_cnt = 7,
 		.rnr_retry = config->rnr_retry ? config->rnr_retry : 7,
 		.ah_attr = {.is_global = 1, .port_num = 1},
 	};

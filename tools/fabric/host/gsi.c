@@ -102,6 +102,7 @@ static int fill(const struct host *host, uint8_t port_num, const struct ib_user_
 		.op = FAB_OP_DATAGRAM,
 		.flags = FAB_FIRST | FAB_LAST,
 		.port_num = 1,
+		.from_port = port_num,
 		.sl = head->addr.sl,
 		.pkey = port->pkey[head->addr.pkey_index % FAB_PKEYS],
 		.slid = (uint16_t)(port->lid | head->addr.path_bits),
@@ -111,6 +112,8 @@ static int fill(const struct host *host, uint8_t port_num, const struct ib_user_
 		.qkey = FAB_QP1_QKEY,
 		.bytes = FAB_MAD_BYTES,
 	};
+	if (port->state != IBV_PORT_ACTIVE)
+		return ENETDOWN;
 	/* RoCE has no other address. */
 	if (!head->addr.grh_present)
 		return port->link_layer == IBV_LINK_LAYER_ETHERNET ? EINVAL : 0;

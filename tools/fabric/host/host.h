@@ -33,7 +33,7 @@ struct host {
 	int poll_fd;
 	bool is_ending;
 	struct fab_peers peers;
-	struct watch gsi, peers_watch, netlink, stdin_watch, timer;
+	struct watch gsi, peers_watch, netlink, stdin_watch, timer, control;
 	struct watch listener[FAB_PORTS];
 	struct list conns;
 	struct list pending; /* requests that wait for a response */
@@ -75,6 +75,12 @@ void agents_receive(struct host *host, uint8_t port_num, struct ib_user_mad *hea
 
 /** agents_close() - end all connections. */
 void agents_close(struct host *host);
+
+/** control_open() - the socket that tools/fabric/fabric gives orders at. Return: 0 or -errno. */
+int control_open(struct host *host);
+
+/** identity_forget() - take the addresses of a device out of the fabric. */
+void identity_forget(struct host *host);
 
 /** sweep() - end what still runs on this host. */
 void sweep(const struct host *host);

@@ -165,6 +165,8 @@ static void update(struct host *host)
 	struct wanted wanted = { .n = 0 };
 	bool changed = false;
 
+	if (host->page->is_removed)
+		return;
 	collect(host, &wanted);
 	fab_page_write_begin(host->page);
 	for (i = 0; i < FAB_GIDS; i++) {
@@ -244,14 +246,20 @@ int identity_open(struct host *host)
 	return err;
 }
 
-void identity_close(struct host *host)
+void identity_forget(struct host *host)
 {
-	char path[FAB_PATH_BYTES];
 	int i;
 
 	for (i = 0; i < FAB_GIDS; i++)
 		if (!is_none(&host->page->port[0].gid[i].gid))
 			leave(host, &host->page->port[0].gid[i].gid);
+}
+
+void identity_close(struct host *host)
+{
+	char path[FAB_PATH_BYTES];
+
+	identity_forget(host);
 	host->page->is_removed = 1;
 	events_send(host, IBV_EVENT_DEVICE_FATAL, 0);
 	fab_place_page(&host->place, path);

@@ -82,7 +82,7 @@ static int open_all(struct host *host)
 		return -errno;
 	err = make_folders(host);
 	if (!err)
-		err = fab_peers_init(&host->peers);
+		err = fab_peers_init(&host->peers, host->place.dir, 0);
 	if (!err)
 		err = host_watch(host, &host->peers_watch, host->peers.poll_fd, peers_ready);
 	if (!err)
@@ -91,7 +91,9 @@ static int open_all(struct host *host)
 		err = gsi_open(host);
 	if (!err)
 		err = identity_open(host);
-	return err ? err : agents_open(host);
+	if (!err)
+		err = agents_open(host);
+	return err ? err : control_open(host);
 }
 
 static void loop(struct host *host)

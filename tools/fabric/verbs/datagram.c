@@ -28,6 +28,7 @@ static void fill_header(const struct fab_qp *qp, const struct fab_send *send,
 	ret->magic = FAB_MAGIC;
 	ret->op = FAB_OP_DATAGRAM;
 	ret->port_num = attr->port_num;
+	ret->from_port = attr->port_num;
 	ret->pkey = port->pkey[qp->attr.pkey_index];
 	ret->sl = attr->sl;
 	ret->slid = (uint16_t)(port->lid | attr->src_path_bits);
@@ -65,7 +66,7 @@ static void send_to(struct fab_qp *qp, const char *host, struct fab_packet *pack
 		fab_place_gsi(place, host, path);
 	else
 		fab_place_slot(place, host, slot, path);
-	fab_peers_send(&context->peers, path, packet, context->scratch);
+	transport_send(context, path, packet, context->scratch);
 }
 
 /* A member's file is called after its host and its queue pair: "a.16385". */

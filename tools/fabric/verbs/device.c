@@ -117,7 +117,9 @@ static int context_init(struct fab_context *context, struct fab_device *device)
 	list_init(&context->active);
 	list_init(&context->unacked);
 	list_init(&context->peers.recent);
+	list_init(&context->peers.delayed);
 	context->peers.poll_fd = -1;
+	context->peers.timer_fd = -1;
 	context->fd = -1;
 	context->poll_fd = -1;
 	context->wake_fd = -1;

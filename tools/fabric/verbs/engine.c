@@ -249,17 +249,17 @@ static int open_all(struct fab_context *context)
 	context->poll_fd = epoll_create1(EPOLL_CLOEXEC);
 	context->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	context->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	err = fab_peers_init(&context->peers);
+	context->fd = fab_place_take_slot(&context->device->place, &context->slot);
+	if (context->fd < 0)
+		return context->fd;
+	err = fab_peers_init(&context->peers, context->device->place.dir, context->slot);
 	if (!err)
 		err = watch(context, context->wake_fd);
 	if (!err)
 		err = watch(context, context->timer_fd);
 	if (!err)
 		err = watch(context, context->peers.poll_fd);
-	if (err)
-		return err;
-	context->fd = fab_place_take_slot(&context->device->place, &context->slot);
-	return context->fd < 0 ? context->fd : watch(context, context->fd);
+	return err ? err : watch(context, context->fd);
 }
 
 /* No signal of the program is for this thread. */

@@ -160,6 +160,7 @@ struct fab_send_queue {
 	uint8_t retries_left, rnr_left;
 	uint64_t deadline_ns; /* 0: none */
 	bool waits_for_rnr;
+	bool misses_response; /* and has asked again, since the last progress */
 };
 
 /* What a responder remembers of an atomic, for when it is asked again. */

@@ -47,6 +47,7 @@ static void progress(struct fab_qp *qp)
 {
 	qp->sq.retries_left = qp->attr.retry_cnt;
 	qp->sq.rnr_left = qp->attr.rnr_retry;
+	qp->sq.misses_response = false;
 	set_deadline(qp);
 }
 
@@ -95,8 +96,7 @@ static bool may_go(const struct fab_qp *qp, const struct fab_send *send)
 
 static void transmit(struct fab_qp *qp, struct fab_packet *packet, const void *payload)
 {
-	/* Whoever does not get it is noticed by the timer. */
-	fab_peers_send(&context_of(qp)->peers, qp->path, packet, payload);
+	transport_send(context_of(qp), qp->path, packet, payload);
 }
 
 static void send_read(struct fab_qp *qp, const struct fab_send *send, struct fab_packet *packet)
@@ -226,11 +226,20 @@ void requester_push(struct fab_qp *qp)
 
 /* --- answers ------------------------------------------------------------- */
 
+/* Every later answer shows that a response was lost: the first one suffices. */
+static void ask_again(struct fab_qp *qp)
+{
+	if (!qp->sq.misses_response)
+		go_back(qp);
+	qp->sq.misses_response = true;
+}
+
 /* All up to @psn arrived. Where a response should have come before, it was lost. */
 static void acknowledged(struct fab_qp *qp, uint32_t psn)
 {
 	struct fab_send_queue *sq = &qp->sq;
 	uint32_t una = sq->una;
+	bool lost = false;
 
 	if (fab_psn_diff(psn, sq->una) < 0 || fab_psn_diff(psn, sq->send_psn) >= 0)
 		return;
@@ -239,7 +248,7 @@ static void acknowledged(struct fab_qp *qp, uint32_t psn)
 		uint32_t end = (send->first_psn + send->n_psn) & FAB_PSN_MASK;
 
 		if (has_response(send)) {
-			go_back(qp);
+			lost = true;
 			break;
 		}
 		if (fab_psn_diff(end, psn) > 1) {
@@ -251,6 +260,8 @@ static void acknowledged(struct fab_qp *qp, uint32_t psn)
 	}
 	if (sq->una != una)
 		progress(qp);
+	if (lost)
+		ask_again(qp);
 }
 
 static void response_came(struct fab_qp *qp, const struct fab_packet *packet, const void *payload)
@@ -314,6 +325,7 @@ static void retry(struct fab_qp *qp)
 		return;
 	}
 	qp->sq.retries_left--;
+	qp->sq.misses_response = false;
 	go_back(qp);
 	set_deadline(qp);
 }

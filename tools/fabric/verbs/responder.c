@@ -19,7 +19,7 @@ static bool is_reliable(const struct fab_qp *qp)
 
 static void answer(struct fab_qp *qp, struct fab_packet *packet, const void *payload)
 {
-	fab_peers_send(&context_of(qp)->peers, qp->path, packet, payload);
+	transport_send(context_of(qp), qp->path, packet, payload);
 }
 
 void responder_ack(struct fab_qp *qp)
@@ -284,11 +284,20 @@ static void replay_atomic(struct fab_qp *qp, uint32_t psn)
 			send_atomic_response(qp, psn, responder->replay[i].value);
 }
 
+/* Asked for the rest of a read whose responses were lost, and for more of it in the same breath. */
+static void read_again(struct fab_qp *qp, const struct fab_packet *packet)
+{
+	uint32_t end = (packet->psn + answer_read(qp, packet)) & FAB_PSN_MASK;
+
+	if (fab_psn_diff(end, qp->responder.psn) > 0)
+		qp->responder.psn = end;
+}
+
 /* IBTA vol. 1, 9.7.5.1.2: a read is read again, an atomic is remembered, the rest acknowledged. */
 static void repeated(struct fab_qp *qp, const struct fab_packet *packet)
 {
 	if (packet->op == FAB_OP_READ)
-		answer_read(qp, packet);
+		read_again(qp, packet);
 	else if (packet->op == FAB_OP_SEND || packet->op == FAB_OP_WRITE)
 		owe_ack(qp);
 	else

@@ -18,6 +18,7 @@ void transport_header(const struct fab_qp *qp, struct fab_packet *ret)
 	memset(ret, 0, sizeof(*ret));
 	ret->magic = FAB_MAGIC;
 	ret->port_num = qp->attr.port_num;
+	ret->from_port = qp->attr.port_num;
 	ret->pkey = port->pkey[qp->attr.pkey_index];
 	ret->sl = av->sl;
 	ret->slid = (uint16_t)(port->lid | av->src_path_bits);
@@ -32,6 +33,16 @@ void transport_header(const struct fab_qp *qp, struct fab_packet *ret)
 	ret->hop_limit = av->grh.hop_limit;
 	ret->traffic_class = av->grh.traffic_class;
 	ret->flow_label = av->grh.flow_label;
+}
+
+/* Whoever does not get it is noticed by the timer, or by nobody. */
+void transport_send(struct fab_context *context, const char *path, const struct fab_packet *packet,
+		    const void *payload)
+{
+	const struct fab_page *page = context->device->page;
+
+	if (page->port[packet->from_port - 1].state == IBV_PORT_ACTIVE && !page->is_removed)
+		fab_peers_send(&context->peers, path, packet, payload);
 }
 
 /* A part of a list that lies in one of its elements. */

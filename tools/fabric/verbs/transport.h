@@ -36,6 +36,10 @@ enum ibv_wc_status datagram_send(struct fab_qp *qp, const struct fab_send *send)
 /** datagram_came() - give it to the queue pair, if it may have it. */
 void datagram_came(struct fab_qp *qp, const struct fab_packet *packet, const void *payload);
 
+/** transport_send() - send a packet, if the port that it leaves by is up. */
+void transport_send(struct fab_context *context, const char *path, const struct fab_packet *packet,
+		    const void *payload);
+
 /** transport_header() - a packet to a connected queue pair's peer, but for what it is about. */
 void transport_header(const struct fab_qp *qp, struct fab_packet *ret);
 

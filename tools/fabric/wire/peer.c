@@ -10,7 +10,9 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/timerfd.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tools/fabric/wire/place.h"
@@ -24,6 +26,15 @@ struct waiting {
 	char data[];
 };
 
+/* A packet that the wire keeps for a while. */
+struct delayed {
+	struct list link;
+	uint64_t due_ns;
+	char path[FAB_PATH_BYTES];
+	struct fab_packet packet;
+	char payload[];
+};
+
 struct fab_peer {
 	struct list link; /* in peers->recent */
 	struct fab_peer *next;
@@ -32,12 +43,22 @@ struct fab_peer {
 	char path[FAB_PATH_BYTES];
 };
 
-int fab_peers_init(struct fab_peers *peers)
+int fab_peers_init(struct fab_peers *peers, const char *dir, uint32_t sender)
 {
+	struct epoll_event event = { .events = EPOLLIN };
+
 	memset(peers, 0, sizeof(*peers));
 	list_init(&peers->recent);
+	list_init(&peers->delayed);
+	peers->faults = fab_faults_open(dir);
+	peers->random = sender;
+	if (peers->faults)
+		peers->random |= (uint64_t)peers->faults->seed << 32;
+	peers->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	peers->poll_fd = epoll_create1(EPOLL_CLOEXEC);
-	return peers->poll_fd < 0 ? -errno : 0;
+	if (peers->timer_fd < 0 || peers->poll_fd < 0)
+		return -errno;
+	return epoll_ctl(peers->poll_fd, EPOLL_CTL_ADD, peers->timer_fd, &event) ? -errno : 0;
 }
 
 static struct fab_peer **bucket_of(struct fab_peers *peers, const char *path)
@@ -72,13 +93,26 @@ static void forget(struct fab_peers *peers, struct fab_peer *peer)
 	free(peer);
 }
 
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
 void fab_peers_fini(struct fab_peers *peers)
 {
+	struct list *node, *after;
+
 	while (!list_is_empty(&peers->recent))
 		forget(peers, container_of(peers->recent.next, struct fab_peer, link));
-	if (peers->poll_fd >= 0)
-		close(peers->poll_fd);
-	peers->poll_fd = -1;
+	list_for_each_safe (node, after, &peers->delayed)
+		free(container_of(node, struct delayed, link));
+	list_init(&peers->delayed);
+	fab_faults_close(peers->faults);
+	peers->faults = NULL;
+	close_fd(&peers->timer_fd);
+	close_fd(&peers->poll_fd);
 }
 
 static int open_socket(const char *path)
@@ -202,8 +236,8 @@ static int try_send(struct fab_peers *peers, struct fab_peer *peer, const struct
 	return is_full(errno) ? keep(peers, peer, packet, payload) : -errno;
 }
 
-int fab_peers_send(struct fab_peers *peers, const char *path, const struct fab_packet *packet,
-		   const void *payload)
+static int send_now(struct fab_peers *peers, const char *path, const struct fab_packet *packet,
+		    const void *payload)
 {
 	struct fab_peer *peer;
 	int err = find(peers, path, &peer);
@@ -240,11 +274,113 @@ static void flush(struct fab_peers *peers, struct fab_peer *peer)
 	watch(peers, peer, false);
 }
 
+/* --- faults -------------------------------------------------------------- */
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static void set_timer(struct fab_peers *peers)
+{
+	struct itimerspec at = { .it_value = { .tv_sec = 0 } };
+	uint64_t due_ns;
+
+	if (!list_is_empty(&peers->delayed)) {
+		due_ns = container_of(peers->delayed.next, struct delayed, link)->due_ns;
+		at.it_value.tv_sec = (time_t)(due_ns / 1000000000);
+		at.it_value.tv_nsec = (long)(due_ns % 1000000000);
+	}
+	timerfd_settime(peers->timer_fd, TFD_TIMER_ABSTIME, &at, NULL);
+}
+
+static int delay(struct fab_peers *peers, const char *path, const struct fab_packet *packet,
+		 const void *payload, uint32_t delay_us)
+{
+	struct delayed *delayed = malloc(sizeof(*delayed) + packet->bytes);
+	struct list *node;
+
+	if (!delayed)
+		return -ENOMEM;
+	delayed->due_ns = now_ns() + delay_us * UINT64_C(1000);
+	strncpy(delayed->path, path, sizeof(delayed->path) - 1);
+	delayed->path[sizeof(delayed->path) - 1] = '\0';
+	delayed->packet = *packet;
+	if (packet->bytes)
+		memcpy(delayed->payload, payload, packet->bytes);
+	node = peers->delayed.prev;
+	while (node != &peers->delayed &&
+	       container_of(node, struct delayed, link)->due_ns > delayed->due_ns)
+		node = node->prev;
+	list_prepend(node, &delayed->link);
+	if (peers->delayed.next == &delayed->link)
+		set_timer(peers);
+	return 0;
+}
+
+/* A copy with one bit turned over, for what keeps it to its end. */
+static int corrupted(struct fab_peers *peers, const char *path, const struct fab_packet *packet,
+		     const void *payload, const struct fab_fate *fate)
+{
+	char *copy = malloc(packet->bytes);
+	int err;
+
+	if (!copy)
+		return -ENOMEM;
+	memcpy(copy, payload, packet->bytes);
+	copy[fate->corrupt_bit / 8] ^= (char)(1 << fate->corrupt_bit % 8);
+	err = fate->delay_us ? delay(peers, path, packet, copy, fate->delay_us)
+			     : send_now(peers, path, packet, copy);
+	free(copy);
+	return err;
+}
+
+int fab_peers_send(struct fab_peers *peers, const char *path, const struct fab_packet *packet,
+		   const void *payload)
+{
+	struct fab_fate fate = fab_faults_decide(peers->faults, &peers->random, packet);
+	int err = 0;
+
+	while (!err && fate.copies--) {
+		if (fate.corrupt_bit >= 0)
+			err = corrupted(peers, path, packet, payload, &fate);
+		else if (fate.delay_us)
+			err = delay(peers, path, packet, payload, fate.delay_us);
+		else
+			err = send_now(peers, path, packet, payload);
+	}
+	return err;
+}
+
+static void send_due(struct fab_peers *peers)
+{
+	uint64_t count, now = now_ns();
+	struct delayed *delayed;
+
+	if (read(peers->timer_fd, &count, sizeof(count)) < 0)
+		return;
+	while (!list_is_empty(&peers->delayed)) {
+		delayed = container_of(peers->delayed.next, struct delayed, link);
+		if (delayed->due_ns > now)
+			break;
+		list_remove(&delayed->link);
+		send_now(peers, delayed->path, &delayed->packet, delayed->payload);
+		free(delayed);
+	}
+	set_timer(peers);
+}
+
 void fab_peers_flush(struct fab_peers *peers)
 {
 	struct epoll_event event[FLUSH_BATCH];
 	int i, n = epoll_wait(peers->poll_fd, event, FLUSH_BATCH, 0);
 
+	/* The timer last: it may forget peers that the others are. */
 	for (i = 0; i < n; i++)
-		flush(peers, event[i].data.ptr);
+		if (event[i].data.ptr)
+			flush(peers, event[i].data.ptr);
+	send_due(peers);
 }

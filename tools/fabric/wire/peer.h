@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 #include "cm/list.h"
+#include "tools/fabric/wire/faults.h"
 #include "tools/fabric/wire/packet.h"
 
 #define FAB_PEERS_MAX 128 /* open at once; the one that was used longest ago makes room */
@@ -19,12 +20,23 @@ struct fab_peers {
 	struct list recent; /* first the one used last */
 	unsigned int n;
 	struct fab_peer *bucket[FAB_PEERS_MAX];
+	const struct fab_faults *faults;
+	uint64_t random;     /* the state of what faults happen */
+	struct list delayed; /* the one that is due first comes first */
+	int timer_fd;
 };
 
-/** fab_peers_init() - Return: 0 or -errno. */
-int fab_peers_init(struct fab_peers *peers);
+/**
+ * fab_peers_init() - nobody yet
+ * @dir:    the fabric's folder, for its faults
+ * @sender: a number of this sender, for its random numbers
+ *
+ * Return: 0 or -errno; fab_peers_fini() is called in any case.
+ */
+int fab_peers_init(struct fab_peers *peers, const char *dir, uint32_t sender);
 
-/** fab_peers_fini() - what still waits is lost. */
+/** fab_peers_fini() - what still waits is lost; of all zeros but timer_fd and poll_fd, -1, nothing
+ * is. */
 void fab_peers_fini(struct fab_peers *peers);
 
 /**

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A reliable connection stays reliable: the same bytes, once each and in order, while packets are
+ * lost, repeated and overtaken. Runs on a host of a soft fabric with such faults:
+ * tests/fabric/meson.build.
+ */
+#include <arpa/inet.h>
+#include <check.h>
+#include <stdlib.h>
+
+#include "tests/fabric/rig.h"
+
+#define N_SENDS	  500
+#define N_ATOMICS 200
+
+static const struct rig_config rc = { .type = IBV_QPT_RC };
+
+START_TEST(sends_arrive_once_and_in_order)
+{
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct ibv_wc wc;
+	struct rig rig;
+	uint32_t i;
+
+	rig_open(&rig, &rc);
+	for (i = 0; i < N_SENDS; i++) {
+		rig_receive(&rig.b, i, 100);
+		wr = rig_wr(&rig, IBV_WR_SEND_WITH_IMM, &sge, 100);
+		wr.imm_data = htonl(i);
+		rig_post(&rig.a, &wr);
+		if (i % 16 != 15)
+			continue;
+		for (uint32_t j = i - 15; j <= i; j++) {
+			wc = rig_wait(rig.b.cq, IBV_WC_SUCCESS);
+			ck_assert_uint_eq(wc.wr_id, j);
+			ck_assert_uint_eq(ntohl(wc.imm_data), j);
+			rig_wait(rig.a.cq, IBV_WC_SUCCESS);
+		}
+	}
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(long_messages_arrive_whole)
+{
+	char *copy = malloc(RIG_BYTES);
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct rig rig;
+	int i;
+
+	rig_open(&rig, &rc);
+	for (i = 0; i < RIG_BYTES; i++)
+		rig.a.memory[i] = (char)(i * 31 + i / 4099);
+	memcpy(copy, rig.a.memory, RIG_BYTES);
+	wr = rig_wr(&rig, IBV_WR_RDMA_WRITE, &sge, RIG_BYTES);
+	rig_post(&rig.a, &wr);
+	rig_wait(rig.a.cq, IBV_WC_SUCCESS);
+	ck_assert_int_eq(memcmp(rig.b.memory, copy, RIG_BYTES), 0);
+	memset(rig.a.memory, 0, RIG_BYTES);
+	wr.opcode = IBV_WR_RDMA_READ;
+	rig_post(&rig.a, &wr);
+	rig_wait(rig.a.cq, IBV_WC_SUCCESS);
+	ck_assert_int_eq(memcmp(rig.a.memory, copy, RIG_BYTES), 0);
+	free(copy);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(atomics_happen_once)
+{
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct rig rig;
+	uint64_t i;
+
+	rig_open(&rig, &rc);
+	wr = rig_wr(&rig, IBV_WR_ATOMIC_FETCH_AND_ADD, &sge, 8);
+	wr.wr.atomic.compare_add = 1;
+	for (i = 0; i < N_ATOMICS; i++) {
+		rig_post(&rig.a, &wr);
+		rig_wait(rig.a.cq, IBV_WC_SUCCESS);
+		ck_assert_uint_eq(*(uint64_t *)rig.a.memory, i);
+	}
+	ck_assert_uint_eq(*(uint64_t *)rig.b.memory, N_ATOMICS);
+	rig_close(&rig);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("faults");
+	TCase *tcase = tcase_create("reliable");
+	SRunner *runner;
+	int n_failed;
+
+	tcase_set_timeout(tcase, 60);
+	tcase_add_test(tcase, sends_arrive_once_and_in_order);
+	tcase_add_test(tcase, long_messages_arrive_whole);
+	tcase_add_test(tcase, atomics_happen_once);
+	suite_add_tcase(suite, tcase);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	n_failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return n_failed ? 1 : 0;
+}

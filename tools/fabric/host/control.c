@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Orders to a host: "port 1 down", "port 1 up", "remove". A datagram each, from
+ * tools/fabric/fabric.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tools/fabric/host/host.h"
+
+#define ORDER_BYTES 64
+
+static void set_port(struct host *host, unsigned int port_num, bool up)
+{
+	struct fab_port *port = &host->page->port[port_num - 1];
+	uint8_t state = up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
+
+	if (port_num == 0 || port_num > host->page->n_ports || port->state == state)
+		return;
+	fab_page_write_begin(host->page);
+	port->state = state;
+	fab_page_write_end(host->page);
+	events_send(host, up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR, (uint8_t)port_num);
+}
+
+static void close_watch(struct host *host, struct watch *watch)
+{
+	epoll_ctl(host->poll_fd, EPOLL_CTL_DEL, watch->fd, NULL);
+	close(watch->fd);
+}
+
+/* As when it is pulled out: everybody who has it open is told, and nobody opens it any more. */
+static void remove_device(struct host *host)
+{
+	unsigned int i;
+
+	if (host->page->is_removed)
+		return;
+	host->page->is_removed = 1;
+	events_send(host, IBV_EVENT_DEVICE_FATAL, 0);
+	identity_forget(host);
+	for (i = 0; i < host->page->n_ports; i++)
+		close_watch(host, &host->listener[i]);
+	close_watch(host, &host->gsi);
+	agents_close(host);
+}
+
+static void control_ready(struct host *host, struct watch *watch)
+{
+	char order[ORDER_BYTES + 1] = "", what[8];
+	unsigned int port_num;
+
+	if (recv(watch->fd, order, ORDER_BYTES, MSG_DONTWAIT) <= 0)
+		return;
+	if (sscanf(order, "port %u %7s", &port_num, what) == 2)
+		set_port(host, port_num, strcmp(what, "up") == 0);
+	else if (strcmp(order, "remove") == 0)
+		remove_device(host);
+	else
+		host_say(host, "unknown order: %s", order);
+}
+
+int control_open(struct host *host)
+{
+	char path[FAB_PATH_BYTES];
+
+	snprintf(path, sizeof(path), "%s/hosts/%s/control", host->place.dir, host->place.host);
+	return host_watch(host, &host->control, fab_place_bind(path, SOCK_DGRAM), control_ready);
+}
