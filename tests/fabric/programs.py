@@ -156,6 +156,23 @@ def removal(tests):
         raise Failure(done.stdout + done.stderr)
 
 
+def infiniband(tests, what, lmc):
+    done = tests.run("--link", "ib", "--lmc", lmc, f"a:{what}",
+                     "b:" + RETRY.format(f"{what} 10.77.0.1"))
+    if done.returncode or "b| 1000 iters" not in done.stdout:
+        raise Failure(done.stdout + done.stderr)
+
+
+def path_query(tests):
+    """saquery reads what our subnet administrator answers."""
+    if not shutil.which("saquery"):
+        tests.report("skip", "saquery", "infiniband-diags is not installed")
+        return
+    done = tests.run("--link", "ib", "a:saquery --src-to-dst 1:2", "b:saquery --src-to-dst 2:1")
+    if done.returncode or "dlid....................2" not in done.stdout.replace("0x0002", "2"):
+        raise Failure(done.stdout + done.stderr)
+
+
 def ordinary_user(tests):
     done = tests.run("--hosts", "1", "a:id -u; grep CapEff /proc/self/status; ibv_devices")
     if "CapEff:\t0000000000000000" not in done.stdout or "a| 0\n" in done.stdout:
@@ -263,6 +280,10 @@ def run_all(tests):
     tests.test("lost MADs", lost_mads, tests)
     tests.test("orders to a host", orders, tests)
     tests.test("a device that is pulled out", removal, tests)
+    for what in ("ibv_rc_pingpong", "ibv_ud_pingpong", "ibv_uc_pingpong"):
+        for lmc in ("0", "2"):
+            tests.test(f"{what} on InfiniBand, LMC {lmc}", infiniband, tests, what, lmc)
+    tests.test("saquery", path_query, tests)
     tests.test("both ends on one host", both_ends_on_one_host, tests)
     for arguments, wanted in WRONG:
         tests.test(f"refused: {wanted}", wrong, tests, arguments, wanted)

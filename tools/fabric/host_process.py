@@ -57,10 +57,11 @@ class HostProcess:
         self.link.write(json.dumps(what) + "\n")
         self.link.flush()
 
-    def start_kernel(self, program, link_layer, netdev):
+    def start_kernel(self, program, arguments, netdev):
         """Start fabric-host, and wait until it is ready."""
         self.kernel = subprocess.Popen(
-            [program, "--number", str(self.host.number), "--link", link_layer, "--netdev", netdev],
+            [program, "--number", str(self.host.number), "--link", arguments.link,
+             "--lmc", str(arguments.lmc), "--netdev", netdev],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=self.env)
         if self.kernel.stdout.readline().strip() != b"ready":
             raise RuntimeError(f"host {self.host.name} does not start")

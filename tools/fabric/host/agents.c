@@ -6,6 +6,7 @@
  */
 #include <endian.h>
 #include <errno.h>
+#include <infiniband/umad_types.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -16,16 +17,20 @@
 
 #include "tools/fabric/host/host.h"
 
-#define BATCH		64
-#define QUEUE_MAX	200000
-#define METHOD_RESPONSE 0x80
-#define TRAP_REPRESS	0x07
-#define CLASS_AT	1
-#define VERSION_AT	2
-#define METHOD_AT	3
-#define TID_AT		8
-#define MAD_HEAD_BYTES	24
-#define TICK_NS		10000000
+#define BATCH		   64
+#define QUEUE_MAX	   200000
+#define METHOD_RESPONSE	   0x80
+#define TRAP_REPRESS	   0x07
+#define CLASS_AT	   1
+#define VERSION_AT	   2
+#define METHOD_AT	   3
+#define RMPP_FLAGS_AT	   26
+#define RMPP_ACTIVE	   1
+#define RMPP_PAYLOAD_AT	   32
+#define RMPP_HEADERS_BYTES 36
+#define TID_AT		   8
+#define MAD_HEAD_BYTES	   24
+#define TICK_NS		   10000000
 
 struct agent {
 	bool in_use;
@@ -214,13 +219,27 @@ static bool takes(struct host *host, struct conn *conn, const struct agent *agen
 	return true;
 }
 
-void agents_receive(struct host *host, uint8_t port_num, struct ib_user_mad *head,
+/* Of a table, a program gets as much as there is of it. IBTA vol. 1, 13.6.2.1. */
+static size_t bytes_of(const uint8_t *mad)
+{
+	uint32_t payload;
+	size_t bytes;
+
+	if (mad[CLASS_AT] != UMAD_CLASS_SUBN_ADM || !(mad[RMPP_FLAGS_AT] & RMPP_ACTIVE))
+		return FAB_MAD_BYTES;
+	memcpy(&payload, mad + RMPP_PAYLOAD_AT, sizeof(payload));
+	bytes = RMPP_HEADERS_BYTES + (size_t)be32toh(payload);
+	return bytes < FAB_MAD_BYTES ? bytes : FAB_MAD_BYTES;
+}
+
+bool agents_receive(struct host *host, uint8_t port_num, struct ib_user_mad *head,
 		    const uint8_t mad[FAB_MAD_BYTES])
 {
-	struct message message = { .bytes = sizeof(*head) + FAB_MAD_BYTES, .head = *head };
+	struct message message = { .bytes = sizeof(*head) + bytes_of(mad), .head = *head };
 	struct list *node;
 	uint32_t i;
 
+	message.head.length = (uint32_t)message.bytes;
 	memcpy(message.mad, mad, FAB_MAD_BYTES);
 	list_for_each (node, &host->conns) {
 		struct conn *conn = container_of(node, struct conn, link);
@@ -230,9 +249,10 @@ void agents_receive(struct host *host, uint8_t port_num, struct ib_user_mad *hea
 				continue;
 			message.head.agent_id = i;
 			give(host, conn, &message);
-			return;
+			return true;
 		}
 	}
+	return false;
 }
 
 /* --- from the program ---------------------------------------------------- */

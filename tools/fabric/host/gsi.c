@@ -11,18 +11,21 @@
 #include <sys/socket.h>
 
 #include "tools/fabric/host/host.h"
+#include "tools/fabric/host/sa.h"
 
 #define BATCH 64
 
 /* Where it came from is where an answer goes. IBTA vol. 1, 13.5.4. */
 static void received(struct host *host, const struct fab_packet *packet, const uint8_t *mad)
 {
+	const struct fab_port *port = &host->page->port[packet->port_num - 1];
 	struct ib_user_mad head = {
 		.length = sizeof(head) + FAB_MAD_BYTES,
 		.addr = {.qpn = htonl(packet->src_qpn),
 			  .qkey = htonl(packet->qkey),
 			  .lid = htons(packet->slid),
-			  .sl = packet->sl},
+			  .sl = packet->sl,
+			  .path_bits = packet->dlid & ((1u << port->lmc) - 1)},
 	};
 	int index = fab_page_find_gid(host->page, packet->port_num, &packet->dgid);
 
@@ -36,7 +39,8 @@ static void received(struct host *host, const struct fab_packet *packet, const u
 		head.addr.flow_label = htonl(packet->flow_label);
 		memcpy(head.addr.gid, &packet->sgid, sizeof(head.addr.gid));
 	}
-	agents_receive(host, packet->port_num, &head, mad);
+	if (!agents_receive(host, packet->port_num, &head, mad))
+		sa_received(host, packet->port_num, &head, mad);
 }
 
 static bool is_good(const struct host *host, const struct fab_packet *packet, ssize_t bytes)

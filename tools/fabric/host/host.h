@@ -29,6 +29,7 @@ struct host {
 	struct fab_page *page;
 	const char *netdev;
 	unsigned int number; /* from 1: GUID and LID come from it */
+	uint8_t lmc;
 	uint8_t link_layer;
 	int poll_fd;
 	bool is_ending;
@@ -36,6 +37,7 @@ struct host {
 	struct watch gsi, peers_watch, netlink, stdin_watch, timer, control;
 	struct watch listener[FAB_PORTS];
 	struct list conns;
+	struct list groups;  /* of the subnet administrator */
 	struct list pending; /* requests that wait for a response */
 	uint32_t last_hi_tid;
 };
@@ -69,8 +71,13 @@ int gsi_send(struct host *host, uint8_t port_num, const struct ib_user_mad *head
 /** agents_open() - the sockets that umad connects to. Return: 0 or -errno. */
 int agents_open(struct host *host);
 
-/** agents_receive() - give a MAD to its agent, if it has one; @head: but for the agent. */
-void agents_receive(struct host *host, uint8_t port_num, struct ib_user_mad *head,
+/**
+ * agents_receive() - give a MAD to its agent
+ * @head: all of it but the agent
+ *
+ * Return: whether it has one.
+ */
+bool agents_receive(struct host *host, uint8_t port_num, struct ib_user_mad *head,
 		    const uint8_t mad[FAB_MAD_BYTES]);
 
 /** agents_close() - end all connections. */

@@ -17,11 +17,18 @@
 #include <unistd.h>
 
 #include "tools/fabric/host/host.h"
+#include "tools/fabric/host/sa.h"
 
-#define GUID_PREFIX 0x0050430000000000ull /* "PC" in a vendor's place */
-#define FULL_PKEY   0xffff
+#define GUID_PREFIX    0x0050430000000000ull /* "PC" in a vendor's place */
+#define FULL_PKEY      0xffff
+#define DEFAULT_PREFIX 0xfe80000000000000ull
 
 static const union ibv_gid no_gid;
+
+static bool is_roce(const struct host *host)
+{
+	return host->link_layer == IBV_LINK_LAYER_ETHERNET;
+}
 
 static bool is_none(const union ibv_gid *gid)
 {
@@ -157,6 +164,46 @@ static bool add(struct host *host, const union ibv_gid *gid, unsigned int ifinde
 	return true;
 }
 
+static void take_lids(const struct host *host)
+{
+	const struct fab_port *port = &host->page->port[0];
+	char path[FAB_PATH_BYTES];
+	uint16_t i;
+
+	for (i = 0; i < 1u << port->lmc; i++) {
+		fab_place_lid(&host->place, (uint16_t)(port->lid + i), path);
+		if (symlink(host->place.host, path))
+			host_say(host, "its LID %u is another host's", port->lid + i);
+	}
+}
+
+static void give_lids_back(const struct host *host)
+{
+	const struct fab_port *port = &host->page->port[0];
+	char path[FAB_PATH_BYTES];
+	uint16_t i;
+
+	for (i = 0; port->lid && i < 1u << port->lmc; i++) {
+		fab_place_lid(&host->place, (uint16_t)(port->lid + i), path);
+		unlink(path);
+	}
+}
+
+/* On InfiniBand a port is what the subnet manager made it, for good. */
+static void be_on_subnet(struct host *host)
+{
+	struct fab_port *port = &host->page->port[0];
+
+	port->lmc = host->lmc;
+	port->lid = (uint16_t)(host->number << host->lmc);
+	port->sm_lid = (uint16_t)(SA_HOST_NUMBER << host->lmc);
+	port->gid[0].gid.global.subnet_prefix = htobe64(DEFAULT_PREFIX);
+	port->gid[0].gid.global.interface_id = htobe64(be64toh(host->page->node_guid) + 1);
+	port->gid[0].type = IBV_GID_TYPE_IB;
+	enter(host, &port->gid[0].gid);
+	take_lids(host);
+}
+
 /* Entries keep their place in the table while they last. */
 static void update(struct host *host)
 {
@@ -226,7 +273,7 @@ int identity_open(struct host *host)
 	char path[FAB_PATH_BYTES];
 	int err;
 
-	if (!host->netdev || !if_nametoindex(host->netdev)) {
+	if (is_roce(host) && (!host->netdev || !if_nametoindex(host->netdev))) {
 		host_say(host, "there is no interface %s", host->netdev ? host->netdev : "(none)");
 		return -ENODEV;
 	}
@@ -239,9 +286,11 @@ int identity_open(struct host *host)
 	host->page->node_guid = htobe64(GUID_PREFIX | (uint64_t)host->number << 8);
 	host->page->n_ports = 1;
 	fill_port(host);
+	if (!is_roce(host))
+		be_on_subnet(host);
 	fab_page_write_end(host->page);
-	err = follow(host);
-	if (!err)
+	err = is_roce(host) ? follow(host) : 0;
+	if (!err && is_roce(host))
 		update(host);
 	return err;
 }
@@ -253,6 +302,7 @@ void identity_forget(struct host *host)
 	for (i = 0; i < FAB_GIDS; i++)
 		if (!is_none(&host->page->port[0].gid[i].gid))
 			leave(host, &host->page->port[0].gid[i].gid);
+	give_lids_back(host);
 }
 
 void identity_close(struct host *host)

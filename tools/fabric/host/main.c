@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "tools/fabric/host/host.h"
+#include "tools/fabric/host/sa.h"
 
 void host_say(const struct host *host, const char *format, ...)
 {
@@ -55,7 +56,7 @@ static void stdin_ready(struct host *host, struct watch *watch)
 
 static int make_folders(const struct host *host)
 {
-	static const char *const folder[] = { "hosts", "gids", "lids", "groups" };
+	static const char *const folder[] = { "hosts", "gids", "lids", "groups", "joined" };
 	char path[FAB_PATH_BYTES];
 	unsigned int i;
 
@@ -77,6 +78,7 @@ static int open_all(struct host *host)
 
 	list_init(&host->conns);
 	list_init(&host->pending);
+	list_init(&host->groups);
 	host->poll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (host->poll_fd < 0)
 		return -errno;
@@ -112,8 +114,9 @@ static void loop(struct host *host)
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: fabric-host --number N --link roce|ib [--netdev NAME]\n"
-			"with " FAB_ENV "=FOLDER/hosts/NAME; started by tools/fabric/fabric\n");
+	fprintf(stderr,
+		"usage: fabric-host --number N --link roce|ib [--lmc BITS] [--netdev NAME]\n"
+		"with " FAB_ENV "=FOLDER/hosts/NAME; started by tools/fabric/fabric\n");
 	return 2;
 }
 
@@ -122,6 +125,7 @@ static bool parse(int argc, char **argv, struct host *host)
 	static const struct option options[] = {
 		{"number",  required_argument, NULL, 'n'},
 		{ "link",	  required_argument, NULL, 'l'},
+		{ "lmc",	 required_argument, NULL, 'm'},
 		{ "netdev", required_argument, NULL, 'd'},
 		{ NULL,	0,		   NULL, 0  },
 	};
@@ -133,6 +137,8 @@ static bool parse(int argc, char **argv, struct host *host)
 		else if (option == 'l')
 			host->link_layer = strcmp(optarg, "ib") == 0 ? IBV_LINK_LAYER_INFINIBAND
 								     : IBV_LINK_LAYER_ETHERNET;
+		else if (option == 'm')
+			host->lmc = (uint8_t)atoi(optarg);
 		else if (option == 'd')
 			host->netdev = optarg;
 		else
@@ -162,6 +168,7 @@ int main(int argc, char **argv)
 	loop(&host);
 	sweep(&host);
 	agents_close(&host);
+	sa_groups_free(&host);
 	identity_close(&host);
 	fab_peers_fini(&host.peers);
 	return 0;

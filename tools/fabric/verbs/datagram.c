@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "tools/fabric/verbs/completion.h"
 #include "tools/fabric/verbs/transport.h"
@@ -75,6 +76,18 @@ static bool read_member(const char *name, char ret_host[FAB_NAME_BYTES], uint32_
 	return sscanf(name, "%15[^.].%u", ret_host, ret_qpn) == 2;
 }
 
+/* On InfiniBand switches bring a group's packets to ports that joined it. */
+static bool is_in_group(const struct fab_context *context, const struct fab_packet *packet,
+			const char *host)
+{
+	char path[FAB_PATH_BYTES];
+
+	if (context->device->page->port[0].link_layer == IBV_LINK_LAYER_ETHERNET)
+		return true;
+	fab_place_joined(&context->device->place, &packet->dgid, host, path);
+	return access(path, F_OK) == 0;
+}
+
 static void send_to_group(struct fab_qp *qp, struct fab_packet *packet)
 {
 	char path[FAB_PATH_BYTES], host[FAB_NAME_BYTES];
@@ -90,7 +103,8 @@ static void send_to_group(struct fab_qp *qp, struct fab_packet *packet)
 		if (packet->dest_qpn == qp->ex.qp_base.qp_num &&
 		    strcmp(host, context_of(qp)->device->place.host) == 0)
 			continue;
-		send_to(qp, host, packet);
+		if (is_in_group(context_of(qp), packet, host))
+			send_to(qp, host, packet);
 	}
 	if (dir)
 		closedir(dir);
@@ -181,6 +195,7 @@ static void write_grh(const struct fab_packet *packet, uint8_t ret[FAB_GRH_BYTES
 static void complete(struct fab_qp *qp, const struct fab_receive *receive,
 		     const struct fab_packet *packet, enum ibv_wc_status status)
 {
+	const struct fab_port *port = &context_of(qp)->device->page->port[qp->attr.port_num - 1];
 	struct ibv_wc wc = {
 		.wr_id = receive->wr_id,
 		.status = status,
@@ -191,6 +206,7 @@ static void complete(struct fab_qp *qp, const struct fab_receive *receive,
 		.pkey_index = qp->attr.pkey_index,
 		.slid = packet->slid,
 		.sl = packet->sl,
+		.dlid_path_bits = packet->dlid & ((1u << port->lmc) - 1),
 	};
 
 	if (packet->flags & FAB_GRH)

@@ -55,7 +55,9 @@ static bool is_from_peer(const struct fab_qp *qp, const struct fab_packet *packe
 
 	if (packet->src_qpn != qp->attr.dest_qp_num)
 		return false;
-	return !av->is_global || memcmp(&packet->sgid, &av->grh.dgid, sizeof(packet->sgid)) == 0;
+	if (!av->is_global)
+		return packet->slid == av->dlid;
+	return memcmp(&packet->sgid, &av->grh.dgid, sizeof(packet->sgid)) == 0;
 }
 
 static void deliver(struct fab_qp *qp, const struct fab_packet *packet, const void *payload)

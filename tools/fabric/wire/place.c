@@ -88,6 +88,15 @@ void fab_place_group(const struct fab_place *place, const union ibv_gid *mgid,
 	snprintf(ret, FAB_PATH_BYTES, "%s/groups/%s", place->dir, hex);
 }
 
+void fab_place_joined(const struct fab_place *place, const union ibv_gid *mgid, const char *host,
+		      char ret[FAB_PATH_BYTES])
+{
+	char hex[GID_HEX_BYTES];
+
+	gid_hex(mgid, hex);
+	snprintf(ret, FAB_PATH_BYTES, "%s/joined/%s/%.15s", place->dir, hex, host);
+}
+
 void fab_place_lid(const struct fab_place *place, uint16_t lid, char ret[FAB_PATH_BYTES])
 {
 	snprintf(ret, FAB_PATH_BYTES, "%s/lids/%u", place->dir, lid);

@@ -8,6 +8,7 @@
  *   hosts/NAME/ctx/SLOT    the sockets of processes that have the device open
  *   gids/HEX               a link to the host that has this GID
  *   lids/NUMBER            the same for a LID
+ *   joined/HEX/NAME        a host whose port joined this group, on InfiniBand
  *   groups/HEX/NAME.QPN    a queue pair that is attached to this multicast group
  */
 #ifndef FABRIC_PLACE_H
@@ -21,7 +22,7 @@
 
 #define FAB_ENV	       "PURECM_FABRIC"
 #define FAB_DIR_BYTES  64  /* of the fabric's folder: the names of sockets in it must fit */
-#define FAB_PATH_BYTES 108 /* of sockaddr_un */
+#define FAB_PATH_BYTES 160 /* the names of sockets are shorter: they fit into sockaddr_un */
 
 struct fab_place {
 	char dir[FAB_DIR_BYTES];
@@ -55,6 +56,10 @@ void fab_place_gid(const struct fab_place *place, const union ibv_gid *gid,
 /** fab_place_group() - the path of the folder of a multicast group's members. */
 void fab_place_group(const struct fab_place *place, const union ibv_gid *mgid,
 		     char ret[FAB_PATH_BYTES]);
+
+/** fab_place_joined() - the path of the file that says that a host joined a group (InfiniBand). */
+void fab_place_joined(const struct fab_place *place, const union ibv_gid *mgid, const char *host,
+		      char ret[FAB_PATH_BYTES]);
 
 /**
  * fab_place_host_of() - who has a GID

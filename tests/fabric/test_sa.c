@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The subnet administrator of an InfiniBand fabric of two hosts: what it answers, and what a port
+ * gets that joined a group. Runs on the first of them: tests/fabric/meson.build.
+ */
+#include <arpa/inet.h>
+#include <check.h>
+#include <endian.h>
+#include <infiniband/sa.h>
+#include <infiniband/umad.h>
+#include <infiniband/umad_sa.h>
+#include <infiniband/umad_sa_mcm.h>
+#include <infiniband/verbs.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define WAIT_MS	    5000
+#define PREFIX	    0xfe80000000000000ull
+#define GUID_OF_A   0x0050430000000101ull
+#define GUID_OF_B   0x0050430000000201ull
+#define GIDS	    0x0c      /* component mask: DGID and SGID */
+#define LIDS	    0x30      /* DLID and SLID */
+#define KERNEL_MASK 0x380cull /* and what the kernel's connection manager asks besides */
+#define CREATE_MASK 0x130c7ull
+#define LEAVE_MASK  0x10003ull
+
+struct buffer {
+	struct ib_user_mad head;
+	struct umad_sa_packet packet;
+};
+
+static int fd;
+static uint32_t agent;
+
+static void set_up(void)
+{
+	struct umad_reg_attr attr = { .mgmt_class = UMAD_CLASS_SUBN_ADM, .mgmt_class_version = 2 };
+
+	fd = umad_open_port("fab0", 1);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(umad_register2(fd, &attr, &agent), 0);
+}
+
+static void tear_down(void)
+{
+	close(fd);
+}
+
+static union ibv_gid gid_of(uint64_t guid)
+{
+	return (union ibv_gid){
+		.global = {htobe64(PREFIX), htobe64(guid)}
+	};
+}
+
+/* Return: the status of the answer, which replaces the request. */
+static unsigned int ask(struct buffer *buffer, uint8_t method, uint16_t attr, uint64_t mask)
+{
+	int bytes = sizeof(buffer->packet);
+
+	memset(&buffer->head, 0, sizeof(buffer->head));
+	umad_set_addr(buffer, 1, 1, 0, (int)0x80010000);
+	buffer->packet.mad_hdr = (struct umad_hdr){
+		.base_version = 1,
+		.mgmt_class = UMAD_CLASS_SUBN_ADM,
+		.class_version = 2,
+		.method = method,
+		.tid = htobe64(5),
+		.attr_id = htons(attr),
+	};
+	buffer->packet.comp_mask = htobe64(mask);
+	ck_assert_int_eq(umad_send(fd, (int)agent, buffer, bytes, WAIT_MS, 0), 0);
+	ck_assert_int_eq(umad_recv(fd, buffer, &bytes, 2 * WAIT_MS), (int)agent);
+	ck_assert_int_eq(umad_status(buffer), 0);
+	return ntohs(buffer->packet.mad_hdr.status) >> 8;
+}
+
+static unsigned int ask_path(struct ibv_path_record *record, uint64_t mask)
+{
+	struct buffer buffer = { .packet = { .sm_key = { 0 } } };
+	unsigned int status;
+
+	memcpy(buffer.packet.data, record, sizeof(*record));
+	status = ask(&buffer, UMAD_METHOD_GET, UMAD_SA_ATTR_PATH_REC, mask);
+	ck_assert_uint_eq(buffer.packet.mad_hdr.method, UMAD_METHOD_GET_RESP);
+	memcpy(record, buffer.packet.data, sizeof(*record));
+	return status;
+}
+
+START_TEST(path_between_gids_has_their_lids)
+{
+	struct ibv_path_record record = { .sgid = gid_of(GUID_OF_A),
+					  .dgid = gid_of(GUID_OF_B),
+					  .pkey = 0xffff,
+					  .reversible_numpath = 0x81 };
+
+	ck_assert_uint_eq(ask_path(&record, KERNEL_MASK), UMAD_SA_STATUS_SUCCESS);
+	ck_assert_uint_eq(ntohs(record.slid), 1);
+	ck_assert_uint_eq(ntohs(record.dlid), 2);
+	ck_assert_uint_eq(ntohs(record.pkey), 0xffff);
+	ck_assert_uint_eq(record.mtu, 0x80 | IBV_MTU_4096);
+	ck_assert_uint_eq(record.packetlifetime, 0x80 | 18);
+	ck_assert_uint_eq(record.reversible_numpath, 0x80);
+}
+END_TEST
+
+START_TEST(path_between_lids_has_their_gids)
+{
+	struct ibv_path_record record = { .slid = htons(2), .dlid = htons(1) };
+	union ibv_gid from = gid_of(GUID_OF_B), to = gid_of(GUID_OF_A);
+
+	ck_assert_uint_eq(ask_path(&record, LIDS), UMAD_SA_STATUS_SUCCESS);
+	ck_assert_int_eq(memcmp(&record.sgid, &from, 16), 0);
+	ck_assert_int_eq(memcmp(&record.dgid, &to, 16), 0);
+}
+END_TEST
+
+START_TEST(there_is_no_path_to_nobody)
+{
+	struct ibv_path_record record = { .sgid = gid_of(GUID_OF_A), .dgid = gid_of(77) };
+
+	ck_assert_uint_eq(ask_path(&record, GIDS), UMAD_SA_STATUS_NO_RECORDS);
+}
+END_TEST
+
+START_TEST(path_in_another_partition_does_not_exist)
+{
+	struct ibv_path_record record = { .sgid = gid_of(GUID_OF_A),
+					  .dgid = gid_of(GUID_OF_B),
+					  .pkey = htons(0x8001) };
+
+	ck_assert_uint_eq(ask_path(&record, KERNEL_MASK), UMAD_SA_STATUS_NO_RECORDS);
+}
+END_TEST
+
+START_TEST(path_without_a_source_is_too_little)
+{
+	struct ibv_path_record record = { .dgid = gid_of(GUID_OF_B) };
+
+	ck_assert_uint_eq(ask_path(&record, 4), UMAD_SA_STATUS_INSUF_COMPS);
+}
+END_TEST
+
+/* --- groups -------------------------------------------------------------- */
+
+static struct umad_sa_mcmember_record group_of(uint8_t last, uint64_t guid, uint8_t join_state)
+{
+	struct umad_sa_mcmember_record record = {
+		.mgid = {0xff, 0x12, 0x40, 0x1b, 0xff, 0xff, [15] = last},
+		.qkey = htonl(0x1234),
+		.pkey = 0xffff,
+		.scope_state = join_state,
+	};
+	union ibv_gid gid = gid_of(guid);
+
+	memcpy(record.portgid, &gid, sizeof(record.portgid));
+	return record;
+}
+
+static unsigned int ask_group(uint8_t method, struct umad_sa_mcmember_record *record, uint64_t mask)
+{
+	struct buffer buffer = { .packet = { .sm_key = { 0 } } };
+	unsigned int status;
+
+	memcpy(buffer.packet.data, record, 52);
+	status = ask(&buffer, method, UMAD_SA_ATTR_MCMEMBER_REC, mask);
+	memcpy(record, buffer.packet.data, 52);
+	return status;
+}
+
+static unsigned int join(uint8_t last, uint64_t guid, uint64_t mask)
+{
+	struct umad_sa_mcmember_record record = group_of(last, guid, 1);
+
+	return ask_group(UMAD_METHOD_SET, &record, mask);
+}
+
+static unsigned int leave(uint8_t last, uint64_t guid)
+{
+	struct umad_sa_mcmember_record record = group_of(last, guid, 1);
+
+	return ask_group(UMAD_SA_METHOD_DELETE, &record, LEAVE_MASK);
+}
+
+START_TEST(first_member_makes_the_group)
+{
+	struct umad_sa_mcmember_record record = group_of(1, GUID_OF_A, 1);
+
+	ck_assert_uint_eq(ask_group(UMAD_METHOD_SET, &record, LEAVE_MASK),
+			  UMAD_SA_STATUS_INSUF_COMPS);
+	record = group_of(1, GUID_OF_A, 1);
+	ck_assert_uint_eq(ask_group(UMAD_METHOD_SET, &record, CREATE_MASK), 0);
+	ck_assert_uint_ge(ntohs(record.mlid), 0xc000);
+	ck_assert_uint_eq(record.scope_state, 0x21);
+	ck_assert_uint_eq(record.qkey, htonl(0x1234));
+	ck_assert_uint_eq(join(1, GUID_OF_B, LEAVE_MASK), 0);
+	ck_assert_uint_eq(leave(1, GUID_OF_A), 0);
+	ck_assert_uint_eq(leave(1, GUID_OF_B), 0);
+}
+END_TEST
+
+START_TEST(last_member_takes_the_group_along)
+{
+	struct umad_sa_mcmember_record record = group_of(2, GUID_OF_A, 1);
+
+	ck_assert_uint_eq(join(2, GUID_OF_A, CREATE_MASK), 0);
+	ck_assert_uint_eq(ask_group(UMAD_METHOD_GET, &record, 1), 0);
+	ck_assert_uint_eq(leave(2, GUID_OF_A), 0);
+	ck_assert_uint_eq(leave(2, GUID_OF_A), UMAD_SA_STATUS_REQ_INVALID);
+	record = group_of(2, GUID_OF_A, 1);
+	ck_assert_uint_eq(ask_group(UMAD_METHOD_GET, &record, 1), UMAD_SA_STATUS_NO_RECORDS);
+}
+END_TEST
+
+START_TEST(who_asks_for_another_key_does_not_join)
+{
+	struct umad_sa_mcmember_record record = group_of(3, GUID_OF_B, 1);
+
+	ck_assert_uint_eq(join(3, GUID_OF_A, CREATE_MASK), 0);
+	record.qkey = htonl(9);
+	ck_assert_uint_eq(ask_group(UMAD_METHOD_SET, &record, CREATE_MASK),
+			  UMAD_SA_STATUS_REQ_INVALID);
+	ck_assert_uint_eq(leave(3, GUID_OF_A), 0);
+}
+END_TEST
+
+START_TEST(send_only_member_makes_no_group)
+{
+	struct umad_sa_mcmember_record record = group_of(4, GUID_OF_A, 8);
+
+	ck_assert_uint_eq(ask_group(UMAD_METHOD_SET, &record, CREATE_MASK),
+			  UMAD_SA_STATUS_REQ_INVALID);
+}
+END_TEST
+
+START_TEST(what_the_administrator_does_not_do_is_unsupported)
+{
+	struct buffer buffer = { .packet = { .sm_key = { 0 } } };
+
+	ask(&buffer, UMAD_METHOD_GET, UMAD_SA_ATTR_NODE_REC, 0);
+	ck_assert_uint_eq(ntohs(buffer.packet.mad_hdr.status), 0x000c);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("subnet administrator");
+	TCase *tcase = tcase_create("records");
+	SRunner *runner;
+	int n_failed;
+
+	tcase_add_checked_fixture(tcase, set_up, tear_down);
+	tcase_add_test(tcase, path_between_gids_has_their_lids);
+	tcase_add_test(tcase, path_between_lids_has_their_gids);
+	tcase_add_test(tcase, there_is_no_path_to_nobody);
+	tcase_add_test(tcase, path_in_another_partition_does_not_exist);
+	tcase_add_test(tcase, path_without_a_source_is_too_little);
+	tcase_add_test(tcase, first_member_makes_the_group);
+	tcase_add_test(tcase, last_member_takes_the_group_along);
+	tcase_add_test(tcase, who_asks_for_another_key_does_not_join);
+	tcase_add_test(tcase, send_only_member_makes_no_group);
+	tcase_add_test(tcase, what_the_administrator_does_not_do_is_unsupported);
+	suite_add_tcase(suite, tcase);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	n_failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return n_failed ? 1 : 0;
+}

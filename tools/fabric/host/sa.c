@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Requests to the subnet administrator, and its answers: see sa.h.
+ */
+#include "tools/fabric/host/sa.h"
+
+#include <arpa/inet.h>
+#include <string.h>
+
+#define CLASS_AT	1
+#define METHOD_AT	3
+#define RESPONSE	0x80
+#define UNSUPPORTED	0x000c /* method and attribute, IBTA vol. 1, 13.4.7 */
+#define SA_STATUS_SHIFT 8
+#define SA_HEADER_BYTES 20 /* between the headers of RMPP and the data */
+#define MCMEMBER_BYTES	56 /* a multiple of 8 */
+#define RMPP_DATA	1
+#define RMPP_ACTIVE	1
+#define RMPP_FIRST	2
+#define RMPP_LAST	4
+
+static bool read_port(const struct host *host, const char *name, struct sa_port *ret)
+{
+	struct fab_place place = host->place;
+	const struct fab_page *page;
+	char path[FAB_PATH_BYTES];
+
+	memcpy(place.host, name, sizeof(place.host));
+	fab_place_page(&place, path);
+	if (fab_page_open(path, &page))
+		return false;
+	ret->gid = page->port[0].gid[0].gid;
+	ret->lid = page->port[0].lid;
+	ret->lmc = page->port[0].lmc;
+	fab_page_close(page);
+	return true;
+}
+
+bool sa_find_gid(const struct host *host, const union ibv_gid *gid, struct sa_port *ret)
+{
+	char name[FAB_NAME_BYTES] = "";
+
+	return !fab_place_host_of(&host->place, gid, name) && read_port(host, name, ret);
+}
+
+bool sa_find_lid(const struct host *host, uint16_t lid, struct sa_port *ret)
+{
+	char name[FAB_NAME_BYTES] = "";
+
+	return !fab_place_host_of_lid(&host->place, lid, name) && read_port(host, name, ret);
+}
+
+bool sa_selects(uint8_t asked, uint8_t value)
+{
+	uint8_t limit = asked & UMAD_SA_RATE_MTU_PKT_LIFE_MASK;
+
+	switch (asked >> UMAD_SA_SELECTOR_SHIFT) {
+	case UMAD_SA_SELECTOR_GREATER_THAN:
+		return value > limit;
+	case UMAD_SA_SELECTOR_LESS_THAN:
+		return value < limit;
+	case UMAD_SA_SELECTOR_EXACTLY:
+		return value == limit;
+	default: /* the best there is */
+		return true;
+	}
+}
+
+/* A table of one record, in one segment: more is never asked of a path, or of a group by its name.
+ * IBTA vol. 1, 13.6.2. */
+static void make_table(struct umad_sa_packet *packet, size_t bytes)
+{
+	packet->rmpp_hdr.rmpp_version = UMAD_RMPP_VERSION;
+	packet->rmpp_hdr.rmpp_type = RMPP_DATA;
+	packet->rmpp_hdr.rmpp_rtime_flags = RMPP_ACTIVE | RMPP_FIRST | RMPP_LAST;
+	packet->rmpp_hdr.rmpp_status = 0;
+	packet->rmpp_hdr.seg_num = htonl(1);
+	packet->rmpp_hdr.paylen_newwin = htonl((uint32_t)(SA_HEADER_BYTES + bytes));
+	packet->attr_offset = htons((uint16_t)(bytes / 8));
+}
+
+static bool is_get(uint8_t method)
+{
+	return method == UMAD_METHOD_GET || method == UMAD_SA_METHOD_GET_TABLE;
+}
+
+/* Return: the status of the answer, as it is in the header, in the host's byte order. */
+static unsigned int work(struct host *host, struct umad_sa_packet *packet)
+{
+	uint16_t attr = ntohs(packet->mad_hdr.attr_id);
+	uint8_t method = packet->mad_hdr.method;
+
+	if (attr == UMAD_SA_ATTR_PATH_REC && is_get(method))
+		return sa_path(host, packet) << SA_STATUS_SHIFT;
+	if (attr == UMAD_SA_ATTR_MCMEMBER_REC &&
+	    (is_get(method) || method == UMAD_METHOD_SET || method == UMAD_SA_METHOD_DELETE))
+		return sa_group(host, packet) << SA_STATUS_SHIFT;
+	return UNSUPPORTED;
+}
+
+bool sa_received(struct host *host, uint8_t port_num, const struct ib_user_mad *head,
+		 const uint8_t mad[FAB_MAD_BYTES])
+{
+	struct umad_sa_packet packet;
+	unsigned int status;
+
+	if (mad[CLASS_AT] != UMAD_CLASS_SUBN_ADM || mad[METHOD_AT] & RESPONSE ||
+	    host->number != SA_HOST_NUMBER || host->link_layer != IBV_LINK_LAYER_INFINIBAND)
+		return false;
+	memcpy(&packet, mad, sizeof(packet));
+	status = work(host, &packet);
+	if (!status && packet.mad_hdr.method == UMAD_SA_METHOD_GET_TABLE)
+		make_table(&packet, packet.mad_hdr.attr_id == htons(UMAD_SA_ATTR_PATH_REC)
+					    ? sizeof(struct ibv_path_record)
+					    : MCMEMBER_BYTES);
+	/* Get and Set are both answered by GetResp. */
+	packet.mad_hdr.method = packet.mad_hdr.method == UMAD_METHOD_SET
+					? UMAD_METHOD_GET_RESP
+					: packet.mad_hdr.method | RESPONSE;
+	packet.mad_hdr.status = htons((uint16_t)status);
+	if (status)
+		memset(packet.data, 0, sizeof(packet.data));
+	gsi_send(host, port_num, head, (const uint8_t *)&packet);
+	return true;
+}

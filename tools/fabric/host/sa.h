@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The subnet administrator of an InfiniBand fabric: it is on the first host, and answers from what
+ * the fabric's folder says, unless a program (OpenSM, say) has the class there.
+ */
+#ifndef FABRIC_HOST_SA_H
+#define FABRIC_HOST_SA_H
+
+#include <infiniband/sa.h>
+#include <infiniband/umad_sa.h>
+#include <infiniband/umad_sa_mcm.h>
+
+#include "tools/fabric/host/host.h"
+
+#define SA_HOST_NUMBER 1
+#define SA_MTU	       IBV_MTU_4096
+#define SA_RATE	       IBV_RATE_40_GBPS
+#define SA_LIFE_TIME   18 /* 4.096 us * 2^18, about a second */
+#define SA_PKEY	       0xffff
+
+/* A port of the subnet. */
+struct sa_port {
+	union ibv_gid gid;
+	uint16_t lid;
+	uint8_t lmc;
+};
+
+/**
+ * sa_received() - a MAD of the class that no agent has
+ *
+ * Return: whether it was for the SA, and is answered.
+ */
+bool sa_received(struct host *host, uint8_t port_num, const struct ib_user_mad *head,
+		 const uint8_t mad[FAB_MAD_BYTES]);
+
+/** sa_find_gid() - the port with a GID; sa_find_lid() with a LID. Return: whether there is one. */
+bool sa_find_gid(const struct host *host, const union ibv_gid *gid, struct sa_port *ret);
+bool sa_find_lid(const struct host *host, uint16_t lid, struct sa_port *ret);
+
+/** sa_selects() - does a value fulfil what a selector and a value ask? IBTA vol. 1, 15.2.5.16. */
+bool sa_selects(uint8_t asked, uint8_t value);
+
+/**
+ * sa_path() - PathRecord, Get
+ * @packet: the request; becomes the response
+ *
+ * Return: enum of umad_sa.h, UMAD_SA_STATUS_*.
+ */
+unsigned int sa_path(struct host *host, struct umad_sa_packet *packet);
+
+/** sa_group() - MCMemberRecord: Get, Set, Delete. Return: as sa_path(). */
+unsigned int sa_group(struct host *host, struct umad_sa_packet *packet);
+
+/** sa_groups_free() - forget all groups. */
+void sa_groups_free(struct host *host);
+
+#endif

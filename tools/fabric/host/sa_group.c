@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * MCMemberRecord, IBTA vol. 1, 15.2.5.17: groups, and the ports that are in them. The first full
+ * member makes a group, the last one takes it along. That a port is in it is also a file, which
+ * those who send to the group look for: joined/MGID/HOST.
+ */
+#include <arpa/inet.h>
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/fabric/host/sa.h"
+
+#define MEMBERS_MAX  256
+#define MLID_FIRST   0xc001
+#define MLID_LAST    0xfffe
+#define FULL_MEMBER  1
+#define JOIN_MASK    0x0f
+#define EXACTLY	     (UMAD_SA_SELECTOR_EXACTLY << UMAD_SA_SELECTOR_SHIFT)
+#define RECORD_BYTES 52
+#define SCOPE_SHIFT  4
+
+/* What a request must name to make a group, 15.2.5.17.2. */
+#define CREATES                                                                               \
+	(UMAD_SA_MCM_COMP_MASK_QKEY | UMAD_SA_MCM_COMP_MASK_PKEY | UMAD_SA_MCM_COMP_MASK_SL | \
+	 UMAD_SA_MCM_COMP_MASK_FLOW_LABEL | UMAD_SA_MCM_COMP_MASK_TCLASS)
+#define JOINS                                                          \
+	(UMAD_SA_MCM_COMP_MASK_MGID | UMAD_SA_MCM_COMP_MASK_PORT_GID | \
+	 UMAD_SA_MCM_COMP_MASK_JOIN_STATE)
+
+struct member {
+	union ibv_gid gid;
+	uint8_t join_state;
+};
+
+struct group {
+	struct list link;
+	struct umad_sa_mcmember_record record;
+	struct member member[MEMBERS_MAX];
+	unsigned int n_members;
+};
+
+static struct group *find_group(struct host *host, const uint8_t mgid[16])
+{
+	struct list *node;
+
+	list_for_each (node, &host->groups) {
+		struct group *group = container_of(node, struct group, link);
+
+		if (memcmp(group->record.mgid, mgid, 16) == 0)
+			return group;
+	}
+	return NULL;
+}
+
+static struct member *find_member(struct group *group, const uint8_t gid[16])
+{
+	unsigned int i;
+
+	for (i = 0; i < group->n_members; i++)
+		if (memcmp(&group->member[i].gid, gid, 16) == 0)
+			return &group->member[i];
+	return NULL;
+}
+
+static bool is_mlid_free(struct host *host, uint16_t mlid)
+{
+	struct list *node;
+
+	list_for_each (node, &host->groups)
+		if (ntohs(container_of(node, struct group, link)->record.mlid) == mlid)
+			return false;
+	return true;
+}
+
+static uint16_t take_mlid(struct host *host)
+{
+	uint16_t mlid = MLID_FIRST;
+
+	while (mlid < MLID_LAST && !is_mlid_free(host, mlid))
+		mlid++;
+	return mlid;
+}
+
+/* --- files --------------------------------------------------------------- */
+
+static bool joined_path(const struct host *host, const struct group *group,
+			const union ibv_gid *member, char ret[FAB_PATH_BYTES])
+{
+	char owner[FAB_NAME_BYTES];
+	union ibv_gid mgid;
+
+	memcpy(&mgid, group->record.mgid, sizeof(mgid));
+	if (fab_place_host_of(&host->place, member, owner))
+		return false;
+	fab_place_joined(&host->place, &mgid, owner, ret);
+	return true;
+}
+
+static void note_joined(const struct host *host, const struct group *group,
+			const union ibv_gid *member, bool joined)
+{
+	char path[FAB_PATH_BYTES];
+	int fd;
+
+	if (!joined_path(host, group, member, path))
+		return;
+	if (!joined) {
+		unlink(path);
+		return;
+	}
+	*strrchr(path, '/') = '\0';
+	if (mkdir(path, 0700) && errno != EEXIST)
+		return;
+	joined_path(host, group, member, path);
+	fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	if (fd >= 0)
+		close(fd);
+}
+
+/* --- joining and leaving ------------------------------------------------- */
+
+static struct group *create(struct host *host, const struct umad_sa_mcmember_record *record)
+{
+	struct group *group = calloc(1, sizeof(*group));
+
+	if (!group)
+		return NULL;
+	group->record = *record;
+	group->record.mlid = htons(take_mlid(host));
+	group->record.mtu = EXACTLY | SA_MTU;
+	group->record.rate = EXACTLY | SA_RATE;
+	group->record.pkt_life = EXACTLY | SA_LIFE_TIME;
+	group->record.scope_state = (uint8_t)((record->mgid[1] & 0xf) << SCOPE_SHIFT);
+	list_append(&host->groups, &group->link);
+	return group;
+}
+
+/* A request that names what the group does not have does not join it. */
+static bool agrees(const struct group *group, const struct umad_sa_mcmember_record *record,
+		   uint64_t mask)
+{
+	const struct umad_sa_mcmember_record *is = &group->record;
+
+	if (mask & UMAD_SA_MCM_COMP_MASK_QKEY && record->qkey != is->qkey)
+		return false;
+	if (mask & UMAD_SA_MCM_COMP_MASK_PKEY && record->pkey != is->pkey)
+		return false;
+	if (mask & UMAD_SA_MCM_COMP_MASK_MTU_SEL && mask & UMAD_SA_MCM_COMP_MASK_MTU &&
+	    !sa_selects(record->mtu, SA_MTU))
+		return false;
+	return !(mask & UMAD_SA_MCM_COMP_MASK_RATE_SEL && mask & UMAD_SA_MCM_COMP_MASK_RATE) ||
+	       sa_selects(record->rate, SA_RATE);
+}
+
+static void answer(const struct group *group, const struct member *member,
+		   struct umad_sa_packet *packet)
+{
+	struct umad_sa_mcmember_record record = group->record;
+
+	memcpy(record.portgid, &member->gid, sizeof(record.portgid));
+	record.scope_state |= member->join_state;
+	memset(packet->data, 0, sizeof(packet->data));
+	memcpy(packet->data, &record, RECORD_BYTES);
+}
+
+static void drop_if_empty(struct group *group)
+{
+	unsigned int i;
+
+	for (i = 0; i < group->n_members; i++)
+		if (group->member[i].join_state & FULL_MEMBER)
+			return;
+	list_remove(&group->link);
+	free(group);
+}
+
+static unsigned int join(struct host *host, struct umad_sa_packet *packet,
+			 const struct umad_sa_mcmember_record *record)
+{
+	uint64_t mask = be64toh(packet->comp_mask);
+	struct group *group = find_group(host, record->mgid);
+	struct member *member;
+
+	if ((mask & JOINS) != JOINS || !(record->scope_state & JOIN_MASK))
+		return UMAD_SA_STATUS_INSUF_COMPS;
+	if (record->mgid[0] != 0xff)
+		return UMAD_SA_STATUS_INVALID_GID;
+	if (!group && !(record->scope_state & FULL_MEMBER))
+		return UMAD_SA_STATUS_REQ_INVALID;
+	if (!group && (mask & CREATES) != CREATES)
+		return UMAD_SA_STATUS_INSUF_COMPS;
+	if (group && !agrees(group, record, mask))
+		return UMAD_SA_STATUS_REQ_INVALID;
+	if (!group)
+		group = create(host, record);
+	member = group ? find_member(group, record->portgid) : NULL;
+	if (!member && group && group->n_members < MEMBERS_MAX) {
+		member = &group->member[group->n_members++];
+		memcpy(&member->gid, record->portgid, sizeof(member->gid));
+	}
+	if (!member)
+		return UMAD_SA_STATUS_NO_RESOURCES;
+	member->join_state |= record->scope_state & JOIN_MASK;
+	note_joined(host, group, &member->gid, true);
+	answer(group, member, packet);
+	return UMAD_SA_STATUS_SUCCESS;
+}
+
+static unsigned int leave(struct host *host, struct umad_sa_packet *packet,
+			  const struct umad_sa_mcmember_record *record)
+{
+	struct group *group = find_group(host, record->mgid);
+	struct member *member = group ? find_member(group, record->portgid) : NULL;
+	uint8_t left = record->scope_state & JOIN_MASK;
+
+	if (!member || !(member->join_state & left))
+		return UMAD_SA_STATUS_REQ_INVALID;
+	answer(group, member, packet);
+	member->join_state &= (uint8_t)~left;
+	if (!member->join_state) {
+		note_joined(host, group, &member->gid, false);
+		*member = group->member[--group->n_members];
+	}
+	drop_if_empty(group);
+	return UMAD_SA_STATUS_SUCCESS;
+}
+
+static unsigned int get(struct host *host, struct umad_sa_packet *packet,
+			const struct umad_sa_mcmember_record *record)
+{
+	struct group *group = find_group(host, record->mgid);
+	struct member *member = group ? find_member(group, record->portgid) : NULL;
+
+	if (!(be64toh(packet->comp_mask) & UMAD_SA_MCM_COMP_MASK_MGID))
+		return UMAD_SA_STATUS_INSUF_COMPS;
+	if (!group || !group->n_members)
+		return UMAD_SA_STATUS_NO_RECORDS;
+	if (!(be64toh(packet->comp_mask) & UMAD_SA_MCM_COMP_MASK_PORT_GID))
+		member = &group->member[0];
+	if (!member)
+		return UMAD_SA_STATUS_NO_RECORDS;
+	answer(group, member, packet);
+	return UMAD_SA_STATUS_SUCCESS;
+}
+
+unsigned int sa_group(struct host *host, struct umad_sa_packet *packet)
+{
+	struct umad_sa_mcmember_record record = { .qkey = 0 };
+
+	memcpy(&record, packet->data, RECORD_BYTES);
+	if (packet->mad_hdr.method == UMAD_METHOD_SET)
+		return join(host, packet, &record);
+	if (packet->mad_hdr.method == UMAD_SA_METHOD_DELETE)
+		return leave(host, packet, &record);
+	return get(host, packet, &record);
+}
+
+void sa_groups_free(struct host *host)
+{
+	struct list *node, *after;
+
+	list_for_each_safe (node, after, &host->groups)
+		free(container_of(node, struct group, link));
+	list_init(&host->groups);
+}
