@@ -19,7 +19,7 @@ import threading
 import time
 
 # In the order they run. A test of several suites runs once, in the last of them here.
-FAST = ("style", "unit", "abi", "judge")
+FAST = ("style", "unit", "abi", "judge", "fabric")
 LAB = ("lab", "parity", "luck")
 LONG = ("bench", "long")
 FAST_TIMEOUT_FACTOR = 3

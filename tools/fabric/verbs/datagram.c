@@ -218,6 +218,22 @@ static void complete(struct fab_qp *qp, const struct fab_receive *receive,
 	cq_push(to_cq(qp->ex.qp_base.recv_cq), &wc, packet->flags & FAB_SOLICITED);
 }
 
+static bool is_multicast(const union ibv_gid *gid)
+{
+	return gid->raw[0] == 0xff || (is_ipv4(gid) && (gid->raw[12] & 0xf0) == 0xe0);
+}
+
+/* The number of one that ended may be another's by now. */
+static bool is_attached(const struct fab_qp *qp, const union ibv_gid *gid)
+{
+	unsigned int i;
+
+	for (i = 0; i < qp->n_mgids; i++)
+		if (memcmp(&qp->mgid[i], gid, sizeof(*gid)) == 0)
+			return true;
+	return false;
+}
+
 void datagram_came(struct fab_qp *qp, const struct fab_packet *packet, const void *payload)
 {
 	struct fab_receive *receive;
@@ -225,6 +241,9 @@ void datagram_came(struct fab_qp *qp, const struct fab_packet *packet, const voi
 	enum ibv_wc_status status;
 
 	if (packet->qkey != qp->attr.qkey)
+		return;
+	if (packet->flags & FAB_GRH && is_multicast(&packet->dgid) &&
+	    !is_attached(qp, &packet->dgid))
 		return;
 	receive = transport_take_receive(qp);
 	if (!receive)

@@ -275,6 +275,7 @@ static int start_thread(struct fab_context *context)
 	err = pthread_create(&context->thread, NULL, run, context);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	context->has_thread = !err;
+	context->pid = getpid();
 	return -err;
 }
 
@@ -324,7 +325,8 @@ int context_start(struct fab_context *context)
 
 void context_stop(struct fab_context *context)
 {
-	if (!context->has_thread)
+	/* What a child has of it is its parent's, also the files. */
+	if (!context->has_thread || context->pid != getpid())
 		return;
 	__atomic_store_n(&context->is_ending, true, __ATOMIC_RELEASE);
 	eventfd_write(context->wake_fd, 1);

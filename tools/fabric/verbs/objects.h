@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "cm/list.h"
 #include "tools/fabric/verbs/event_queue.h"
@@ -58,6 +59,7 @@ struct fab_context {
 	bool is_removed;
 	bool is_ending;
 	bool has_thread;
+	pid_t pid; /* whose thread it is: a forked child has none */
 	pthread_t thread;
 	char *buffer;  /* FAB_PACKET_BYTES_MAX: a packet that came */
 	char *scratch; /* FAB_FRAGMENT_BYTES: the payload of one that leaves */

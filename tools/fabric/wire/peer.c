@@ -17,8 +17,9 @@
 
 #include "tools/fabric/wire/place.h"
 
-#define FLUSH_BATCH 32
-#define SEND_BYTES  (1 << 21)
+#define FLUSH_BATCH   32
+#define SEND_BYTES    (1 << 21)
+#define DATAGRAMS_MAX 8192
 
 struct waiting {
 	struct list link;
@@ -40,6 +41,7 @@ struct fab_peer {
 	struct fab_peer *next;
 	int fd;
 	struct list queue; /* of struct waiting */
+	unsigned int n_queued;
 	char path[FAB_PATH_BYTES];
 };
 
@@ -206,7 +208,12 @@ static void watch(struct fab_peers *peers, struct fab_peer *peer, bool on)
 static int keep(struct fab_peers *peers, struct fab_peer *peer, const struct fab_packet *packet,
 		const void *payload)
 {
-	struct waiting *waiting = malloc(sizeof(*waiting) + sizeof(*packet) + packet->bytes);
+	struct waiting *waiting;
+
+	/* Datagrams for a process that does not listen are lost, as anywhere. */
+	if (packet->op == FAB_OP_DATAGRAM && peer->n_queued >= DATAGRAMS_MAX)
+		return 0;
+	waiting = malloc(sizeof(*waiting) + sizeof(*packet) + packet->bytes);
 
 	if (!waiting)
 		return -ENOMEM;
@@ -217,6 +224,7 @@ static int keep(struct fab_peers *peers, struct fab_peer *peer, const struct fab
 	if (list_is_empty(&peer->queue))
 		watch(peers, peer, true);
 	list_append(&peer->queue, &waiting->link);
+	peer->n_queued++;
 	return 0;
 }
 
@@ -270,6 +278,7 @@ static void flush(struct fab_peers *peers, struct fab_peer *peer)
 		}
 		list_remove(&waiting->link);
 		free(waiting);
+		peer->n_queued--;
 	}
 	watch(peers, peer, false);
 }
