@@ -47,15 +47,21 @@ class HostProcess:
     """Runs in the child; what it is told and says goes over self.link."""
 
     def __init__(self, host, link, env):
-        self.host, self.env = host, env
-        self.link = link.makefile("rw", encoding="utf-8")
-        self.socket = link
+        self.host, self.env, self.link = host, env, link
+        self.heard = b""  # of the next line
         self.running = {}  # pid: number of the command, and its Popen
         self.kernel = None
 
     def say(self, **what):
-        self.link.write(json.dumps(what) + "\n")
-        self.link.flush()
+        self.link.sendall(json.dumps(what).encode() + b"\n")
+
+    def listen(self):
+        """Start what we are told to. Return: False at the end."""
+        data = self.link.recv(65536)
+        *lines, self.heard = (self.heard + data).split(b"\n")
+        for line in lines:
+            self.start_command(**json.loads(line))
+        return bool(data)
 
     def start_kernel(self, program, arguments, netdev):
         """Start fabric-host, and wait until it is ready."""
@@ -98,7 +104,7 @@ class HostProcess:
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(waker)
         ready = selectors.DefaultSelector()
-        ready.register(self.socket, selectors.EVENT_READ)
+        ready.register(self.link, selectors.EVENT_READ)
         ready.register(wake, selectors.EVENT_READ)
         self.reap()
         while True:
@@ -107,10 +113,8 @@ class HostProcess:
                     os.read(wake, 4096)
                     self.reap()
                     continue
-                line = self.link.readline()
-                if not line:
+                if not self.listen():
                     return
-                self.start_command(**json.loads(line))
                 self.reap()
 
 
