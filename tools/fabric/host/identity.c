@@ -13,6 +13,7 @@
 #include <net/if.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -20,6 +21,7 @@
 #include "tools/fabric/host/sa.h"
 
 #define GUID_PREFIX    0x0050430000000000ull /* "PC" in a vendor's place */
+#define HEADERS_BYTES  96
 #define FULL_PKEY      0xffff
 #define DEFAULT_PREFIX 0xfe80000000000000ull
 
@@ -204,6 +206,24 @@ static void be_on_subnet(struct host *host)
 	take_lids(host);
 }
 
+/* What fits into a packet of the interface, with all headers of RoCE. */
+static uint8_t path_mtu(const struct host *host)
+{
+	struct ifreq request = { .ifr_mtu = 0 };
+	uint8_t mtu = IBV_MTU_4096;
+	int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	strncpy(request.ifr_name, host->netdev, sizeof(request.ifr_name) - 1);
+	if (fd >= 0 && !ioctl(fd, SIOCGIFMTU, &request))
+		while (mtu > IBV_MTU_256 && request.ifr_mtu < (128 << mtu) + HEADERS_BYTES)
+			mtu--;
+	if (fd >= 0)
+		close(fd);
+	return mtu;
+}
+
 /* Entries keep their place in the table while they last. */
 static void update(struct host *host)
 {
@@ -216,6 +236,7 @@ static void update(struct host *host)
 		return;
 	collect(host, &wanted);
 	fab_page_write_begin(host->page);
+	port->mtu = path_mtu(host);
 	for (i = 0; i < FAB_GIDS; i++) {
 		if (is_none(&port->gid[i].gid) || is_wanted(&wanted, &port->gid[i].gid))
 			continue;

@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""tests/parity on a soft fabric: purecm on both hosts, compared with what two stock kernels did.
+
+What they did was taken down in the lab and stands in tests/fabric/stock.txt. After a change of a
+scenario it is taken anew:
+
+    names=$(tests/fabric/parity.py --names)
+    tests/parity/run.py --stock-only --families v4 --keep DIR --only $names
+    tests/fabric/parity.py --take DIR
+
+Prints a line per difference and then "N passed, N failed, N skipped".
+"""
+import argparse
+from pathlib import Path
+import subprocess
+import sys
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+sys.path.insert(0, str(ROOT / "tests/parity"))
+
+import compare  # noqa: E402
+
+FABRIC = ROOT / "tools/fabric/fabric"
+REFERENCE = HERE / "stock.txt"
+DIFFERENCES = ROOT / "tests/parity/differences.md"
+LIMIT_S = 300
+PATH_MTU_1024 = "1500"  # as the lab's interfaces have it
+
+
+def scenarios(program):
+    """The names of those for two hosts that wait for no long timers."""
+    listed = subprocess.run([program, "list"], capture_output=True, text=True, check=True).stdout
+    return [scenario.name for scenario in compare.parse_list(listed)
+            if scenario.pair and scenario.pace == "quick" and scenario.family in ("any", "v4")]
+
+
+def take(folder):
+    """Write down what `run.py --keep` kept of stock."""
+    text = []
+    for path in sorted(Path(folder, "stock-stock/v4").iterdir()):
+        name, side = path.name.rsplit(".", 1)
+        said = path.read_text(encoding="utf-8").strip("\n")
+        text += [f"== {name} {side}", *(said.splitlines() if said else [])]
+    REFERENCE.write_text("\n".join(text) + "\n", encoding="utf-8")
+
+
+def play(build, program, names):
+    """Return {scenario: {side: lines}} of this library, or raise RuntimeError."""
+    done = subprocess.run(
+        [FABRIC, "run", "--build", build, "--raw", "--timeout", str(LIMIT_S), "--mtu",
+         PATH_MTU_1024, f"b&:{program} server >/dev/null 2>&1",
+         f"a:{program} client fd77::2 10.77.0.1 10.77.0.2 {' '.join(names)} 2>/dev/null"],
+        capture_output=True, text=True, check=False)
+    # 1: some scenario gave up, and the comparison says which.
+    if done.returncode not in (0, 1):
+        raise RuntimeError(f"status {done.returncode}: {done.stderr}")
+    return compare.parse_output(done.stdout)
+
+
+def judge(names, reference, outputs):
+    """Print what differs. Return: (passed, failed, skipped)."""
+    rows, later = compare.load_differences(DIFFERENCES)
+    passed = failed = skipped = 0
+    for name in names:
+        if name not in reference or compare.reason_to_wait(later, name):
+            skipped += 1
+            continue
+        diff = compare.compare(rows, name, reference[name], outputs.get(name, {}), "fabric")
+        print("\n".join(diff), end="\n" if diff else "")
+        failed += bool(diff)
+        passed += not diff
+    return passed, failed, skipped
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--build", default=ROOT / "build", type=Path)
+    parser.add_argument("--take", metavar="DIR", help="what run.py --keep kept")
+    parser.add_argument("--names", action="store_true", help="print the scenarios' names and end")
+    args = parser.parse_args()
+    program = args.build / "tests/parity/parity"
+    names = scenarios(program)
+    if args.names:
+        print(" ".join(names))
+        return 0
+    if args.take:
+        take(args.take)
+        return 0
+    reference = compare.parse_output(REFERENCE.read_text(encoding="utf-8"))
+    try:
+        counts = judge(names, reference, play(args.build, program, names))
+    except RuntimeError as error:
+        print(error)
+        counts = (0, 1, 0)
+    print("%d passed, %d failed, %d skipped" % counts)
+    return 1 if counts[1] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
