@@ -293,6 +293,24 @@ def without_cmportd(tests):
         raise Failure(done.stdout + done.stderr)
 
 
+def no_namespaces(tests):
+    """Where nobody may make namespaces it is said so, and one host can be had without."""
+    forbid = "echo 0 >/proc/sys/user/max_user_namespaces; echo 0 >/proc/sys/user/max_net_namespaces"
+    env = dict(os.environ, TMPDIR=tests.folder)
+    net = ("ip link add eth0 type veth peer name far; ip addr add 172.17.0.2/16 dev eth0; "
+           "ip link set lo up; ip link set eth0 up; ip link set far up")
+    inside = [*tests.user, "unshare", "-Urn", "sh", "-c", f'{net}; {forbid}; exec "$@"', "sh",
+              str(FABRIC), "run", "--build", str(tests.build)]
+    done = subprocess.run([*inside, "a:true"], env=env, capture_output=True, text=True, check=False)
+    if done.returncode != SKIPPED or "no user and network namespaces" not in done.stderr:
+        raise Failure(f"status {done.returncode}: {done.stderr}")
+    done = subprocess.run([*inside, "--hosts", "1", "--here", "eth0", "--timeout", str(LIMIT_S),
+                           "a:rping -s -C 1", "a:" + RETRY.format("rping -c -a 172.17.0.2 -C 1")],
+                          env=env, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise Failure(f"status {done.returncode}: {done.stdout}{done.stderr}")
+
+
 def why_not(tests):
     """Why nothing can be tested here, or None."""
     if not all(shutil.which(name) for name in ("rping", "ibv_rc_pingpong", "ib_send_bw")):
@@ -323,6 +341,7 @@ def run_all(tests):
     tests.test("a peer that was killed", dead_peer, tests)
     tests.test("a host that was killed", dead_host, tests)
     tests.test("no cmportd", without_cmportd, tests)
+    tests.test("no namespaces", no_namespaces, tests)
 
 
 def main():

@@ -7,7 +7,13 @@ import signal
 NEWUSER, NEWNET = 0x10000000, 0x40000000
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 
+REFUSED = 77  # exit status of who could not have namespaces; Meson takes it for "skipped"
+
 libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Refused(Exception):
+    """This machine lets us make no namespaces."""
 
 
 def unshare(flags):
@@ -38,10 +44,16 @@ def be_root_of_a_network():
         try:
             unshare(NEWNET)
             return
-        except PermissionError:  # root of a container: as anybody
+        except OSError:  # root of a container: as anybody
             pass
-    unshare(NEWUSER | NEWNET)
-    map_ids(0, uid, 0, gid)
+    try:
+        unshare(NEWUSER | NEWNET)
+        map_ids(0, uid, 0, gid)
+    except OSError as error:
+        raise Refused(f"no user and network namespaces can be made here ({error.strerror}): a "
+                      "container's seccomp profile, /proc/sys/kernel/unprivileged_userns_clone or "
+                      "/proc/sys/user/max_user_namespaces may say so. One host can be had "
+                      "without: --hosts 1 --here INTERFACE") from error
 
 
 def be_ordinary(uid, gid):
