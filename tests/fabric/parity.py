@@ -13,6 +13,7 @@ Prints a line per difference and then "N passed, N failed, N skipped".
 """
 import argparse
 from pathlib import Path
+import re
 import subprocess
 import sys
 
@@ -28,6 +29,16 @@ DIFFERENCES = ROOT / "tests/parity/differences.md"
 LIMIT_S = 300
 SKIPPED = 77
 PATH_MTU_1024 = "1500"  # as the lab's interfaces have it
+# Each scenario has a port, which moves when others come before it.
+OWN_PORT = re.compile(r"\bport 7[1-9]\d\d\b")
+
+# Scenarios that show the device or the lab, not the connection manager.
+NOT_HERE = {
+    "options-path-connect": "rxe has its own idea of what ibv_query_qp says before a path is set",
+    "options-path-full": "rxe does not keep the service level of an address vector",
+    "exit-client-unheard": "it changes the lab's neighbours, as root",
+    "multicast-data-two": "a member does not hear its own datagrams here",
+}
 
 
 class Skip(Exception):
@@ -41,12 +52,18 @@ def scenarios(program):
             if scenario.pair and scenario.pace == "quick" and scenario.family in ("any", "v4")]
 
 
-def take(folder):
+def without_port(text):
+    return OWN_PORT.sub("port own", text)
+
+
+def take(folder, names):
     """Write down what `run.py --keep` kept of stock."""
     text = []
     for path in sorted(Path(folder, "stock-stock/v4").iterdir()):
         name, side = path.name.rsplit(".", 1)
-        said = path.read_text(encoding="utf-8").strip("\n")
+        if name not in names:
+            continue
+        said = without_port(path.read_text(encoding="utf-8")).strip("\n")
         text += [f"== {name} {side}", *(said.splitlines() if said else [])]
     REFERENCE.write_text("\n".join(text) + "\n", encoding="utf-8")
 
@@ -63,7 +80,7 @@ def play(build, program, names):
     # 1: some scenario gave up, and the comparison says which.
     if done.returncode not in (0, 1):
         raise RuntimeError(f"status {done.returncode}: {done.stderr}")
-    return compare.parse_output(done.stdout)
+    return compare.parse_output(without_port(done.stdout))
 
 
 def judge(names, reference, outputs):
@@ -71,7 +88,9 @@ def judge(names, reference, outputs):
     rows, later = compare.load_differences(DIFFERENCES)
     passed = failed = skipped = 0
     for name in names:
-        if name not in reference or compare.reason_to_wait(later, name):
+        if name in NOT_HERE:
+            print(f"skip {name}: {NOT_HERE[name]}")
+        if name in NOT_HERE or name not in reference or compare.reason_to_wait(later, name):
             skipped += 1
             continue
         diff = compare.compare(rows, name, reference[name], outputs.get(name, {}), "fabric")
@@ -93,7 +112,7 @@ def main():
         print(" ".join(names))
         return 0
     if args.take:
-        take(args.take)
+        take(args.take, names)
         return 0
     reference = compare.parse_output(REFERENCE.read_text(encoding="utf-8"))
     try:
