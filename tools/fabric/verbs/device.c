@@ -4,6 +4,7 @@
  * there is none. A process that opens it twice has two contexts that share nothing.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,12 +41,40 @@ static int device_new(struct fab_device **ret)
 	return 0;
 }
 
+/* As long as anybody has it, the device is the same in all lists: programs compare pointers. */
+static pthread_mutex_t known_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct fab_device *known;
+
 static void device_put(struct fab_device *device)
 {
-	if (__atomic_sub_fetch(&device->refs, 1, __ATOMIC_ACQ_REL))
+	bool last;
+
+	pthread_mutex_lock(&known_lock);
+	last = --device->refs == 0;
+	if (last && known == device)
+		known = NULL;
+	pthread_mutex_unlock(&known_lock);
+	if (!last)
 		return;
 	fab_page_close(device->page);
 	free(device);
+}
+
+static int device_get(struct fab_device **ret)
+{
+	int err = 0;
+
+	pthread_mutex_lock(&known_lock);
+	if (known && !known->page->is_removed) {
+		known->refs++;
+		*ret = known;
+	} else {
+		err = device_new(ret);
+		if (!err && !(*ret)->page->is_removed)
+			known = *ret;
+	}
+	pthread_mutex_unlock(&known_lock);
+	return err;
 }
 
 struct ibv_device **ibv_get_device_list(int *num_devices)
@@ -58,7 +87,7 @@ struct ibv_device **ibv_get_device_list(int *num_devices)
 		*num_devices = 0;
 	if (!list)
 		return NULL;
-	err = device_new(&device);
+	err = device_get(&device);
 	if (err == -ENOMEM) {
 		free(list);
 		errno = ENOMEM;
@@ -154,7 +183,9 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 		errno = -err;
 		return NULL;
 	}
-	__atomic_add_fetch(&to_device(device)->refs, 1, __ATOMIC_RELAXED);
+	pthread_mutex_lock(&known_lock);
+	to_device(device)->refs++;
+	pthread_mutex_unlock(&known_lock);
 	return &context->verbs.context;
 }
 
