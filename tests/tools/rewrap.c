@@ -19,7 +19,7 @@ static int take(void *arg, const struct sighting *sighting)
 
 int main(int argc, char **argv)
 {
-	struct reading reading = { NULL, NULL };
+	struct reading reading = { .file = NULL };
 	struct pcapng *pcapng;
 	int err;
 

@@ -34,10 +34,12 @@ static void teardown(void)
 	flows_free(flows);
 }
 
+static enum sighting_way way; /* that say() is seen on */
+
 static int say(const struct mad_gid *src, const struct mad_gid *dst, struct cm_msg *msg)
 {
 	static uint64_t time_ns;
-	struct sighting sighting = { .time_ns = ++time_ns, .src = *src, .dst = *dst };
+	struct sighting sighting = { .time_ns = ++time_ns, .src = *src, .dst = *dst, .way = way };
 
 	cm_msg_encode(msg, sighting.mad);
 	return flows_take(flows, &sighting, msg, &step);
@@ -63,6 +65,28 @@ static void connect(uint32_t local, uint32_t remote)
 	speak(&b, CM_ATTR_REP, remote, local);
 	speak(&a, CM_ATTR_RTU, local, remote);
 }
+
+START_TEST(what_a_host_says_to_itself_counts_once)
+{
+	way = WAY_OUT;
+	speak(&a, CM_ATTR_REQ, 7, 0);
+	way = WAY_IN;
+	speak(&a, CM_ATTR_REQ, 7, 0);
+	way = WAY_UNKNOWN;
+	ck_assert(step.is_copy);
+}
+END_TEST
+
+START_TEST(what_a_traced_host_says_twice_counts_twice)
+{
+	way = WAY_OUT;
+	speak(&a, CM_ATTR_REQ, 7, 0);
+	speak(&a, CM_ATTR_REQ, 7, 0);
+	way = WAY_UNKNOWN;
+	ck_assert(!step.is_copy);
+	ck_assert_uint_eq(step.nth, 2);
+}
+END_TEST
 
 START_TEST(both_ends_may_have_the_same_comm_id)
 {
@@ -228,6 +252,8 @@ static Suite *flow_suite(void)
 
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_test(tcase, both_ends_may_have_the_same_comm_id);
+	tcase_add_test(tcase, what_a_host_says_to_itself_counts_once);
+	tcase_add_test(tcase, what_a_traced_host_says_twice_counts_twice);
 	tcase_add_test(tcase, connections_in_both_directions_with_the_same_ids_are_two);
 	tcase_add_test(tcase, a_comm_id_that_comes_back_begins_a_new_flow);
 	tcase_add_test(tcase, crossing_disconnects_are_no_repetitions);

@@ -316,9 +316,7 @@ static void explain_flow(struct explain *explain, const struct flow *flow)
 
 int explain_main(int argc, char **argv)
 {
-	struct explain explain = {
-		.reading = {NULL, NULL}
-	};
+	struct explain explain = { .reading = { .file = NULL } };
 	uint32_t i;
 
 	command_parse(&argp, argc, argv, 0, &explain);

@@ -76,9 +76,10 @@ struct flow {
 	struct cm_dreq dreq;
 	struct cm_sidr_req sidr_req;
 	struct cm_sidr_rep sidr_rep;
-	uint64_t last_hash[FLOW_ENDS];	  /* of the last MAD of each end ... */
-	uint64_t last_sent_ns[FLOW_ENDS]; /* ... and when */
-	struct flow *next[FLOW_ENDS];	  /* in the same bucket; NULL at its end */
+	uint64_t last_hash[FLOW_ENDS];	       /* of the last MAD of each end ... */
+	uint64_t last_sent_ns[FLOW_ENDS];      /* ... and when ... */
+	enum sighting_way last_way[FLOW_ENDS]; /* ... and where it was seen */
+	struct flow *next[FLOW_ENDS];	       /* in the same bucket; NULL at its end */
 };
 
 /* What a message did to its flow. */

@@ -233,14 +233,19 @@ static void count(struct flow_step *step, uint64_t now_ns, const struct cm_msg *
 	step->flow->last_ns = now_ns;
 }
 
-/* Repetitions come after a tenth of a second at the earliest. */
+/* Repetitions on the wire come after a tenth of a second at the earliest. A host that is traced
+ * shows a message to itself twice, on its way out and in; twice the same way are two. */
 static bool is_copy(struct flow_step *step, const struct sighting *sighting)
 {
 	struct flow *flow = step->flow;
 	const uint64_t hash = hash_of(sighting->mad);
 	const uint64_t since_ns = sighting->time_ns - flow->last_sent_ns[step->from];
-	const bool is_same = flow->last_hash[step->from] == hash && since_ns < COPY_NS;
+	const bool is_elsewhere = sighting->way == WAY_UNKNOWN ||
+				  sighting->way != flow->last_way[step->from];
+	const bool is_same = flow->last_hash[step->from] == hash && since_ns < COPY_NS &&
+			     is_elsewhere;
 
+	flow->last_way[step->from] = sighting->way;
 	flow->last_hash[step->from] = hash;
 	flow->last_sent_ns[step->from] = sighting->time_ns;
 	return is_same;

@@ -5,19 +5,33 @@
 #include "tools/purecm/reading.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tools/purecm/command.h"
 
+#define KEY_PID 512 /* beyond those of the subcommands */
+
 /* clang-format off */
 static const struct argp_option option_table[] = {
-	{ NULL, 0, NULL, 0, "What is read:", 5 },
+	{ NULL, 0, NULL, 0, "What is read; else what passes cmportd on this host, until Ctrl-C:", 5 },
 	{ "read", 'r', "FILE", 0, "a capture, pcap or pcapng; - for standard input", 5 },
 	{ "interface", 'i', "NAME", 0,
 	  "what passes a network interface of this host from now on, until Ctrl-C; any for all", 5 },
+	{ "pid", KEY_PID, "PID", 0, "of what passes cmportd, what this process sends and gets", 5 },
 	{ 0 },
 };
 /* clang-format on */
+
+static uint32_t parse_pid(const char *text, struct argp_state *state)
+{
+	char *end;
+	unsigned long pid = strtoul(text, &end, 10);
+
+	if (*end || end == text || pid == 0 || pid > INT32_MAX)
+		argp_error(state, "--pid: %s is no process id", text);
+	return (uint32_t)pid;
+}
 
 static error_t parse_option(int key, char *value, struct argp_state *state)
 {
@@ -30,9 +44,12 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 	case 'i':
 		reading->interface = value;
 		return 0;
+	case KEY_PID:
+		reading->pid = parse_pid(value, state);
+		return 0;
 	case ARGP_KEY_END:
-		if (!reading->file == !reading->interface)
-			argp_error(state, "either -r FILE or -i INTERFACE has to be given");
+		if (!!reading->file + !!reading->interface + !!reading->pid > 1)
+			argp_error(state, "-r, -i and --pid exclude each other");
 		return 0;
 	}
 	return ARGP_ERR_UNKNOWN;
@@ -77,8 +94,10 @@ int reading_run(const struct reading *reading, reading_take *take, void *arg)
 
 	if (reading->interface)
 		err = capture_open_live(reading->interface, &source);
-	else
+	else if (reading->file)
 		err = capture_open(reading->file, &source);
+	else
+		err = onlooker_open(reading->pid, &source);
 	if (err)
 		return err;
 	err = reading_source(source, take, arg);
@@ -88,12 +107,14 @@ int reading_run(const struct reading *reading, reading_take *take, void *arg)
 
 const char *reading_name(const struct reading *reading)
 {
-	return reading->interface ? reading->interface : reading->file;
+	if (reading->interface)
+		return reading->interface;
+	return reading->file ? reading->file : "this host";
 }
 
 bool reading_is_once(const struct reading *reading)
 {
-	return reading->interface || strcmp(reading->file, "-") == 0;
+	return !reading->file || strcmp(reading->file, "-") == 0;
 }
 
 static int take_flow(void *arg, const struct sighting *sighting)

@@ -10,10 +10,11 @@
 
 #include "tools/purecm/flow.h"
 
-/* Where a subcommand reads from: the options -r and -i. */
+/* Where a subcommand reads from: the options -r and -i; without them, cmportd. */
 struct reading {
 	const char *file; /* "-" for standard input */
 	const char *interface;
+	uint32_t pid; /* 0: of all processes */
 };
 
 /** reading_argp - a child for the argp of a subcommand; its input is a struct reading. */

@@ -87,9 +87,7 @@ static int write_page(const struct timeline *timeline, const struct story *story
 
 int timeline_main(int argc, char **argv)
 {
-	struct timeline timeline = {
-		.reading = {NULL, NULL}
-	};
+	struct timeline timeline = { .reading = { .file = NULL } };
 	struct story story;
 	int err;
 

@@ -187,7 +187,7 @@ static int read_ahead(struct trace *trace)
 		return 0;
 	if (reading_is_once(&trace->reading)) {
 		complain("--outcome reads a capture twice, which %s does not allow; name a file",
-			 trace->reading.interface ? "an interface" : "standard input");
+			 trace->reading.file ? "standard input" : reading_name(&trace->reading));
 		return -EINVAL;
 	}
 	return reading_flows(&trace->reading, &trace->known);
@@ -222,9 +222,7 @@ static int run(struct trace *trace)
 
 int trace_main(int argc, char **argv)
 {
-	struct trace trace = {
-		.reading = {NULL, NULL}
-	};
+	struct trace trace = { .reading = { .file = NULL } };
 	int err;
 
 	command_parse(&argp, argc, argv, 0, &trace);

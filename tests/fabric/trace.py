@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""purecm trace, live: what passes a host's cmportd is shown, all of it or one process's.
+
+Prints "N passed, N failed, N skipped". Exit status: 1 if a test failed, 77 if there can be no
+fabric here.
+"""
+import argparse
+import json
+from pathlib import Path
+import subprocess
+import sys
+
+ROOT = Path(__file__).resolve().parents[2]
+FABRIC = ROOT / "tools/fabric/fabric"
+LIMIT_S = 120
+SKIPPED = 77
+ALL = ["REQ", "REP", "RTU", "DREQ", "DREP"]
+
+
+class Skip(Exception):
+    """There can be no fabric here."""
+
+
+def trace(build, *options):
+    """Return the messages that a server's host shows of one rping."""
+    look_on = " ".join([f"b&:{build}/tools/purecm trace --json", *options])
+    done = subprocess.run(
+        [FABRIC, "run", "--build", build, "--raw", "--timeout", str(LIMIT_S), "--gap", "1",
+         look_on, "b:rping -s -C 2 >/dev/null", "a:rping -c -a 10.77.0.2 -C 2 >/dev/null"],
+        capture_output=True, text=True, check=False)
+    if done.returncode == SKIPPED:
+        raise Skip(done.stderr)
+    if done.returncode:
+        raise AssertionError(f"status {done.returncode}: {done.stdout}{done.stderr}")
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+
+
+def every_message_of_a_connection_is_shown_in_order(build):
+    seen = [message["message"] for message in trace(build)]
+    first = [name for at, name in enumerate(seen) if name not in seen[:at]]
+    assert first == ALL, seen
+
+
+def nothing_of_other_processes_is_shown(build):
+    assert not trace(build, "--pid 1")
+
+
+TESTS = (every_message_of_a_connection_is_shown_in_order, nothing_of_other_processes_is_shown)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--build", default=ROOT / "build", type=Path)
+    build = parser.parse_args().build.resolve()
+    failed = 0
+    try:
+        for test in TESTS:
+            try:
+                test(build)
+            except AssertionError as wrong:
+                failed += 1
+                print(f"FAIL {test.__name__}: {wrong}")
+    except Skip as skip:
+        print(f"{skip}0 passed, 0 failed, {len(TESTS)} skipped")
+        return SKIPPED
+    print(f"{len(TESTS) - failed} passed, {failed} failed, 0 skipped")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
