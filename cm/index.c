@@ -9,35 +9,36 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BUCKETS_MIN 64
-#define NODES_SHARE 4 /* so few nodes a bucket: each one in the way is a cache miss */
+#define BUCKETS_MIN  64
+#define SIDE_BY_SIDE 8 /* pointers in a line of the cache */
+#define NODES_SHARE  4 /* so few nodes a bucket: each one in the way is a cache miss */
 
-/* 64 by 64 bits, both halves of the product in one word. */
-static uint64_t fold(uint64_t a, uint64_t b)
+static uint64_t product(uint32_t a, uint32_t b, uint64_t secret)
 {
-#ifdef __SIZEOF_INT128__
-	unsigned __int128 product = (unsigned __int128)a * b;
-
-	return (uint64_t)product ^ (uint64_t)(product >> 64);
-#else
-	uint64_t low = (a & UINT32_MAX) * (b & UINT32_MAX), high = (a >> 32) * (b >> 32);
-	uint64_t cross = (a >> 32) * (b & UINT32_MAX) ^ (a & UINT32_MAX) * (b >> 32);
-
-	return low ^ high ^ (cross << 32 | cross >> 32);
-#endif
+	return (uint64_t)(a + (uint32_t)secret) * (b + (uint32_t)(secret >> 32));
 }
 
-/* Products of sums of a word and a part of the secret: who does not know that cannot choose words
- * that collide. The two products, and the one that joins them, are all that a look-up waits for. */
+/*
+ * Products of sums of a word and a part of the secret, as in UMAC: who does not know that cannot
+ * choose words that collide. They do not wait for each other, which a look-up would for rounds.
+ *
+ * Ids that follow each other, as those of a host's connections do, are in buckets side by side,
+ * so that most find theirs in the cache. Who chooses others gains a factor of eight at most.
+ */
 uint64_t cm_key_hash(const struct cm_key *key, uint64_t secret)
 {
-	uint64_t half[2];
+	uint64_t hash;
+	uint32_t gid[4];
 
-	memcpy(half, key->gid.raw, sizeof(half));
-	half[0] = fold(half[0] + secret, half[1] + secret * UINT64_C(0x9e3779b97f4a7c15));
-	half[1] = fold(key->guid + secret * UINT64_C(0xd6e8feb86659fd93),
-		       key->id + secret * UINT64_C(0xd1342543de82ef95));
-	return fold(half[0] ^ half[1], UINT64_C(0xbf58476d1ce4e5b9));
+	memcpy(gid, key->gid.raw, sizeof(gid));
+	hash = product(gid[0], gid[1], secret * UINT64_C(0x9e3779b97f4a7c15)) +
+	       product(gid[2], gid[3], secret * UINT64_C(0xd6e8feb86659fd93)) +
+	       product((uint32_t)key->guid, (uint32_t)(key->guid >> 32),
+		       secret * UINT64_C(0xd1342543de82ef95)) +
+	       product(key->id / SIDE_BY_SIDE, 0, secret * UINT64_C(0x94d049bb133111eb));
+	hash = (hash ^ hash >> 32) * UINT64_C(0xbf58476d1ce4e5b9);
+	hash ^= hash >> 32;
+	return hash ^ key->id % SIDE_BY_SIDE;
 }
 
 static bool key_equal(const struct cm_key *a, const struct cm_key *b)
@@ -115,7 +116,6 @@ void cm_index_remove(struct cm_index *index, struct cm_node *node)
 	if (node->next)
 		node->next->link = node->link;
 	node->link = NULL;
-	node->next = NULL;
 	index->n_nodes--;
 }
 

@@ -15,6 +15,9 @@ ROWS = "mad/cm_msg.c"
 CODE = ("cm/action.c", "cm/adopt.c", "cm/core.c", "cm/demux.c", "cm/ids.c", "cm/index.c",
         "cm/retry.c", "cm/timer.c", "mad/wire.c")
 
+# A hash is as good as another if it spreads, and test_index looks at that.
+NOT_MUTATED = ("product", "cm_key_hash")
+
 CELL = re.compile(r"\t\t\[CM_(\w+)\]\s*= \{ CM_(\w+),\s*(\w+) \},\n")
 STATE = re.compile(r"^\t\[CM_(\w+)\] = \{$", re.MULTILINE)
 ROW = re.compile(r"\t(WIRE\w*)\((\w+), ([\w.]+), ([\d, ]+)\),\n")
@@ -131,7 +134,8 @@ def code_mutants(root, name):
         if found and not stripped.startswith("#"):
             function = found[1]
         where = f"{name}: {function}: "
-        if not stripped.startswith(("#include", "#ifdef", "#if ", "_Static")):
+        if function not in NOT_MUTATED and \
+                not stripped.startswith(("#include", "#ifdef", "#if ", "_Static")):
             whole = text[begin:begin + len(stripped)]
             for first, last, other in changes_of(stripped):
                 yield Mutant(where + describe(whole, first, last, other), name,

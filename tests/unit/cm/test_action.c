@@ -403,6 +403,21 @@ START_TEST(caller_says_when_to_repeat_a_disconnect_request)
 }
 END_TEST
 
+START_TEST(caller_says_when_to_repeat_a_reply)
+{
+	struct cm_msg rep;
+	struct cm_args args = {
+		.waits = {50, 100},
+		      .msg = &rep
+	};
+
+	cm_msg_init(&rep, CM_ATTR_REP, 0);
+	rig_reach(&rig, CM_REQ_RCVD, true);
+	cm_core_call(&rig.core, rig.conn, CM_CALL_REP, &args, rig.now, &rig.out);
+	ck_assert_uint_eq(ms_to_deadline(), 50);
+}
+END_TEST
+
 START_TEST(mra_moves_the_deadline)
 {
 	rig_reach(&rig, CM_REQ_SENT, false);
@@ -490,6 +505,7 @@ static TCase *times(void)
 	tcase_add_test(tcase, caller_says_when_to_give_up);
 	tcase_add_test(tcase, caller_says_when_to_repeat_a_request);
 	tcase_add_test(tcase, caller_says_when_to_repeat_a_disconnect_request);
+	tcase_add_test(tcase, caller_says_when_to_repeat_a_reply);
 	tcase_add_test(tcase, caller_says_when_to_give_up_its_rep);
 	tcase_add_test(tcase, mra_moves_the_deadline);
 	tcase_add_test(tcase, second_mra_does_not_move_the_deadline);

@@ -187,6 +187,9 @@ static struct cm_key similar_key(int kind, uint32_t i)
 	case 5:
 		memcpy(key.gid.raw + 4, &i, sizeof(i));
 		break;
+	case 6:
+		key.id = 8 * i;
+		break;
 	}
 	return key;
 }
@@ -199,6 +202,59 @@ START_TEST(similar_keys_spread)
 	for (uint32_t i = 0; i < N_NODES; i++)
 		insert(&node[i], similar_key(_i, i));
 	ck_assert_uint_le(longest_chain(), 12);
+}
+END_TEST
+
+/* Two keys of one hash, which nobody can choose, and chance does not give in a test. */
+START_TEST(key_counts_and_not_its_hash_alone)
+{
+	struct cm_node node = { 0 };
+
+	insert(&node, key_of(1));
+	node.key.id = 2;
+	ck_assert_ptr_null(find(key_of(1)));
+	node.key = key_of(1);
+	node.key.guid++;
+	ck_assert_ptr_null(find(key_of(1)));
+	node.key = key_of(1);
+	node.key.gid.raw[0]++;
+	ck_assert_ptr_null(find(key_of(1)));
+	node.key = key_of(1);
+	ck_assert_ptr_eq(find(key_of(1)), &node);
+	cm_index_remove(&index_under_test, &node);
+}
+END_TEST
+
+START_TEST(index_grows_no_more_than_it_must)
+{
+	size_t n_buckets = index_under_test.n_buckets;
+
+	ck_assert_int_eq(cm_index_reserve(&index_under_test, n_buckets / 2), 0);
+	ck_assert_uint_eq(index_under_test.n_buckets, 2 * n_buckets);
+}
+END_TEST
+
+START_TEST(nothing_is_left_of_an_index)
+{
+	struct cm_index other;
+
+	ck_assert_int_eq(cm_index_init(&other, 1), 0);
+	cm_index_fini(&other);
+	ck_assert_ptr_null(other.bucket);
+	ck_assert_uint_eq(other.n_buckets, 0);
+}
+END_TEST
+
+/* Neighbours are found in one line of the cache. */
+START_TEST(ids_in_a_row_are_side_by_side)
+{
+	for (uint32_t i = 0; i < 8000; i++) {
+		struct cm_key one = key_of(i), first = key_of(i - i % 8);
+		uint64_t at = cm_key_hash(&one, 42), begins = cm_key_hash(&first, 42);
+
+		ck_assert_uint_eq(at / 8, begins / 8);
+		ck_assert(i % 8 == 0 || at != begins);
+	}
 }
 END_TEST
 
@@ -236,7 +292,11 @@ int main(void)
 	tcase_add_test(tcase, removing_twice_is_harmless);
 	tcase_add_test(tcase, removed_node_can_be_inserted_again);
 	tcase_add_test(tcase, of_two_nodes_with_one_key_the_other_stays);
-	tcase_add_loop_test(tcase, similar_keys_spread, 0, 6);
+	tcase_add_loop_test(tcase, similar_keys_spread, 0, 7);
+	tcase_add_test(tcase, key_counts_and_not_its_hash_alone);
+	tcase_add_test(tcase, index_grows_no_more_than_it_must);
+	tcase_add_test(tcase, nothing_is_left_of_an_index);
+	tcase_add_test(tcase, ids_in_a_row_are_side_by_side);
 	tcase_add_test(tcase, another_secret_gives_other_buckets);
 	suite_add_tcase(suite, tcase);
 	return run_suite(suite);

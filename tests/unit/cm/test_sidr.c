@@ -119,6 +119,20 @@ START_TEST(repeated_question_gets_the_same_answer_to_the_last_bit)
 }
 END_TEST
 
+START_TEST(caller_says_when_to_repeat_a_question)
+{
+	struct cm_msg req = rig_msg(&rig, CM_ATTR_SIDR_REQ);
+	struct cm_args args = {
+		.port = &rig.port, .path = &rig.path, .waits = {50, 100},
+			    .msg = &req
+	};
+
+	rig_reach(&rig, CM_IDLE, false);
+	cm_core_call(&rig.core, rig.conn, CM_CALL_SIDR_REQ, &args, rig.now, &rig.out);
+	ck_assert_uint_eq(cm_core_deadline(&rig.core).ns - rig.now.ns, 50 * CM_NS_PER_MS);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("sidr");
@@ -132,6 +146,7 @@ int main(void)
 	tcase_add_test(tcase, answer_without_a_message_is_a_refusal);
 	tcase_add_test(tcase, destroyed_question_is_refused);
 	tcase_add_test(tcase, repeated_question_gets_the_same_answer_to_the_last_bit);
+	tcase_add_test(tcase, caller_says_when_to_repeat_a_question);
 	suite_add_tcase(suite, tcase);
 	return run_suite(suite);
 }

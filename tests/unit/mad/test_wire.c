@@ -68,6 +68,76 @@ START_TEST(most_significant_bit_comes_first)
 }
 END_TEST
 
+START_TEST(field_that_begins_inside_a_byte_is_read)
+{
+	uint8_t wire[70] = { 0xb2, 0x46 }; /* 101 10010 010001 10 */
+	struct sample sample;
+
+	wire_decode(&sample_layout, wire, &sample);
+	ck_assert_uint_eq(sample.high, 5);
+	ck_assert_uint_eq(sample.middle, 0x491);
+	ck_assert_uint_eq(sample.low, 2);
+}
+END_TEST
+
+/* Rows need not stand in the order of the members. */
+struct backwards {
+	uint8_t first;
+	uint8_t second;
+	uint16_t third;
+	uint16_t fourth;
+	uint32_t fifth;
+	uint32_t sixth;
+};
+
+static const struct wire_field backwards_fields[] = {
+	WIRE(backwards, sixth, 0, 0, 32),  WIRE(backwards, fifth, 4, 0, 32),
+	WIRE(backwards, fourth, 8, 0, 16), WIRE(backwards, third, 10, 0, 16),
+	WIRE(backwards, second, 12, 0, 8), WIRE(backwards, first, 13, 0, 8),
+};
+static const struct wire_layout backwards_layout =
+	WIRE_LAYOUT("BACKWARDS", backwards, backwards_fields, 14);
+
+START_TEST(no_member_runs_over_into_the_next)
+{
+	uint8_t wire[14];
+	struct backwards all, decoded;
+
+	memset(&all, 0xff, sizeof(all));
+	wire_encode(&backwards_layout, &all, wire);
+	wire_decode(&backwards_layout, wire, &decoded);
+	ck_assert_uint_eq(decoded.sixth, UINT32_MAX);
+	ck_assert_uint_eq(decoded.fifth, UINT32_MAX);
+	ck_assert_uint_eq(decoded.fourth, UINT16_MAX);
+	ck_assert_uint_eq(decoded.third, UINT16_MAX);
+	ck_assert_uint_eq(decoded.second, UINT8_MAX);
+	ck_assert_uint_eq(decoded.first, UINT8_MAX);
+}
+END_TEST
+
+START_TEST(member_is_printed_without_the_next)
+{
+	struct sample sample = { .middle = 0x123, .low = 0xff, .wide = UINT64_MAX };
+	char text[256];
+
+	print_sample(&sample, 0, text, sizeof(text));
+	ck_assert_ptr_nonnull(strstr(text, " middle=291 "));
+}
+END_TEST
+
+START_TEST(data_that_just_fits_is_not_shortened)
+{
+	struct sample sample = { .data[31] = 1 };
+	char text[256];
+
+	print_sample(&sample, 0, text, sizeof(text));
+	ck_assert_ptr_null(strstr(text, "..."));
+	sample.data[32] = 1;
+	print_sample(&sample, 0, text, sizeof(text));
+	ck_assert_ptr_nonnull(strstr(text, "..."));
+}
+END_TEST
+
 START_TEST(integers_are_big_endian)
 {
 	static const uint8_t expected[] = { 1, 2, 3, 4, 5, 6, 7, 8 };
@@ -298,6 +368,10 @@ static Suite *wire_suite(void)
 	TCase *layouts = tcase_create("layouts");
 
 	tcase_add_test(engine, most_significant_bit_comes_first);
+	tcase_add_test(engine, field_that_begins_inside_a_byte_is_read);
+	tcase_add_test(engine, no_member_runs_over_into_the_next);
+	tcase_add_test(engine, member_is_printed_without_the_next);
+	tcase_add_test(engine, data_that_just_fits_is_not_shortened);
 	tcase_add_test(engine, integers_are_big_endian);
 	tcase_add_test(engine, split_member_is_put_together_again);
 	tcase_add_test(engine, too_large_value_is_cut_to_its_field);
