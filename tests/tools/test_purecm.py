@@ -129,9 +129,10 @@ class Filters(unittest.TestCase):
 
 
 class Sources(unittest.TestCase):
-    def test_exactly_one_is_wanted(self):
-        for command in ("trace", "explain", "timeline"):
-            for options in ((), ("-r", "x", "-i", "y")):
+    def test_two_sources_are_one_too_many(self):
+        for options in (("-r", "x", "-i", "lo"), ("-r", "x", "--pid", "1"),
+                        ("-i", "lo", "--pid", "1"), ("--pid", "0"), ("--pid", "x")):
+            for command in ("trace", "explain", "timeline"):
                 self.assertEqual(purecm(command, *options).returncode, 2)
 
     def test_an_interface_that_is_not_there_is_named(self):
