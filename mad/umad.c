@@ -208,7 +208,9 @@ static int open_node(const char *node)
 	return fd < 0 ? -errno : fd;
 }
 
-/* A stand-in for libibumad may know of a port that has no node here. Return: it, or -errno. */
+/* A stand-in for libibumad may know of a device that the kernel does not. The real library is not
+ * to be asked for one that the kernel knows: it writes to stderr what it does not find. Return: a
+ * descriptor, or -errno. */
 static int open_without_node(const char *device, uint8_t port_num)
 {
 	int fd = umad_open_port(device, port_num);
@@ -283,15 +285,14 @@ int umad_port_open(const char *device, uint8_t port_num, struct mad_port **ret,
 	uint32_t agent;
 	int err = umad_find_node(device, port_num, node, ret_who);
 
-	if (err && err != -ENXIO)
+	if (err && err != -ENODEV)
 		return err;
 	owned = port_new();
 	if (!owned)
 		return -ENOMEM;
 	owned->port.fd = open_port(device, port_num, node);
 	if (owned->port.fd < 0) {
-		if (!err)
-			err = umad_explain_open(node, -owned->port.fd, ret_who);
+		err = err ? -ENXIO : umad_explain_open(node, -owned->port.fd, ret_who);
 		goto fail;
 	}
 	err = register_agent(owned->port.fd, MAD_METHOD_SEND, &agent);

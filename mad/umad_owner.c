@@ -75,10 +75,10 @@ static int no_node(const char *device, uint8_t port_num, struct umad_owner *ret_
 	if (access(path, F_OK)) {
 		say(ret_who->what, "no RDMA device is called %s", device);
 		say(ret_who->remedy, "rdma link show");
-	} else {
-		say(ret_who->what, "port %u of %s has no umad device", port_num, device);
-		say(ret_who->remedy, "modprobe ib_umad");
+		return -ENODEV;
 	}
+	say(ret_who->what, "port %u of %s has no umad device", port_num, device);
+	say(ret_who->remedy, "modprobe ib_umad");
 	return -ENXIO;
 }
 

@@ -29,7 +29,8 @@ extern struct umad_places umad_places;
  * @ret_node: filled: "umad0"
  * @ret_who:  filled when there is none
  *
- * Return: 0, or -ENXIO; -EMFILE, -ENFILE and -ENOMEM if it could not look.
+ * Return: 0; -ENODEV if the kernel does not know the device, -ENXIO if its port has no node;
+ * -EMFILE, -ENFILE and -ENOMEM if it could not look.
  */
 int umad_find_node(const char *device, uint8_t port_num, char ret_node[UMAD_NODE_BYTES],
 		   struct umad_owner *ret_who);

@@ -35,6 +35,7 @@ static struct {
 	int register_errno; /* of one that wants methods */
 	int agent_errno;    /* of one that does not */
 	bool is_stand_in;   /* has ports that sysfs does not know */
+	int n_asked;	    /* calls of umad_open_port() */
 } fake;
 
 static char root[64];
@@ -60,9 +61,10 @@ static int fake_open(const char *path, int flags, ...)
 	return open_pair(SOCK_NONBLOCK | SOCK_CLOEXEC);
 }
 
-/* The real one blocks and is not closed on exec, either. */
+/* The real one blocks and is not closed on exec; and it writes to stderr what it misses. */
 int umad_open_port(const char *ca_name, int portnum)
 {
+	fake.n_asked++;
 	return fake.is_stand_in && !strcmp(ca_name, "fab0") && portnum == 1 ? open_pair(0)
 									    : -EINVAL;
 }
@@ -420,6 +422,7 @@ START_TEST(device_without_node_is_named)
 {
 	put_file("0\n", "sys/class/infiniband/siw0/ports/1/lid");
 	ck_assert_str_eq(open_fails("siw0", -ENXIO).what, "port 1 of siw0 has no umad device");
+	ck_assert_int_eq(fake.n_asked, 0);
 }
 END_TEST
 
