@@ -10,6 +10,7 @@
 
 #define REQUEST_WAIT_MS 20000
 #define N_REQUESTS	3
+#define END_MS		1000 /* for what is sent in the name of the dead to arrive */
 #define BY_EXIT		0
 #define BY_EXEC		(-1)
 
@@ -258,6 +259,7 @@ static void leave_reply_untaken(struct scene *s)
 		give_up("no reply within %d ms", REQUEST_WAIT_MS);
 	meet(s);
 	meet(s);
+	pause_ms(END_MS);
 	take_event(s);
 	show_qp_state(id);
 	show_quiet(s->channel);
