@@ -29,8 +29,9 @@ DIFFERENCES = ROOT / "tests/parity/differences.md"
 LIMIT_S = 300
 SKIPPED = 77
 PATH_MTU_1024 = "1500"  # as the lab's interfaces have it
-# Each scenario has a port, which moves when others come before it.
+# Each scenario has a port, which moves when others come before it; and so do its groups.
 OWN_PORT = re.compile(r"\bport 7[1-9]\d\d\b")
+OWN_GROUP = re.compile(r"\b(239\.6[4-9])\.(2[7-9]|3[01])\.\d+\b")
 
 # Scenarios that show the device or the lab, not the connection manager.
 NOT_HERE = {
@@ -53,7 +54,7 @@ def scenarios(program):
 
 
 def without_port(text):
-    return OWN_PORT.sub("port own", text)
+    return OWN_GROUP.sub(r"\1.own.own", OWN_PORT.sub("port own", text))
 
 
 def take(folder, names):
