@@ -16,7 +16,8 @@ build_packages=(gcc libc6-dev pkg-config meson ninja-build python3 check
 device_packages=(ibverbs-providers rdmacm-utils)
 lab_packages=("${device_packages[@]}" qemu-system-x86 busybox-static util-linux kmod iproute2
 	procps tcpdump ibverbs-utils)
-test_packages=(g++ binutils librdmacm-dev perftest tshark clang-format systemd)
+test_packages=(g++ binutils abigail-tools librdmacm-dev perftest qperf python3-pyverbs tshark
+	clang-format systemd)
 
 # fail WHAT ADVICE: a sentence each.
 fail() {
