@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Debian's own programs between two kernels: our library against the stock one, both ways.
 
-Every program of CASES runs in every pairing of PAIRINGS over IPv4 and IPv6; perftest and multicast
-over IPv4 only, as stock has no other groups on RoCE v2. Both ends must end with status 0 and say
-what they say on stock, and nothing may be left on either host: no id, no queue pair, no process.
+Every case of program_cases.py runs in every pairing of PAIRINGS over the families it can: perftest,
+qperf and multicast over IPv4 only, as stock has no other groups on RoCE v2. All ends must end with
+status 0 and say what they say on stock, and nothing may be left on either host: no id, no queue
+pair, no process.
 Prints a line per case, with both ends' output if it failed, and then "N passed, N failed, N
 skipped". Exit status: 1 if a case failed, 77 if the lab cannot run here.
 """
 import argparse
-import dataclasses
 import os
 from pathlib import Path
 import re
@@ -21,12 +21,11 @@ LAB_DIR = Path(__file__).resolve().parent
 sys.path.insert(0, str(LAB_DIR))
 
 from lablib import Lab, LabError, doctor, qemu  # noqa: E402
+from program_cases import CASES, FAMILIES  # noqa: E402
 
 # Server's library, client's library. Stock with stock is the control: see --control.
 PAIRINGS = (("stock", "purecm"), ("purecm", "stock"), ("purecm", "purecm"))
 CONTROL = (("stock", "stock"),)
-FAMILIES = ("ipv4", "ipv6")
-GROUP = "239.77.0.1"
 TIMEOUT_S = 60
 ATTEMPTS = 6
 SETTLE_S = 10
@@ -35,78 +34,12 @@ SETTLE_S = 10
 LEFT_OVER = ("rdma resource show cm_id; rdma resource show qp | grep -v -e 'type GSI' -e cmportd; "
              "busybox pidof {programs}; true")
 IDLE_S = 2
+LONG = bool(os.environ.get("PURECM_TEST_LONG"))
 
 HANGS_WHERE = ("for task in /proc/{pid}/task/*; do echo $task $(cat $task/comm $task/syscall); "
                "cat $task/stack; done")
-
-
-@dataclasses.dataclass(frozen=True)
-class Case:
-    """A program's two ends. said: (regex, how often it must match) for both ends' output.
-
-    one_host: both ends run on host a, with one library.
-    member: the group that the server joins, where it does not listen.
-    """
-
-    name: str
-    server: str
-    client: str
-    said: tuple
-    families: tuple = FAMILIES
-    one_host: bool = False
-    member: str = ""
-    raced: str = ""  # regex: what the client says when its server was too slow for it
-
-
-def rping(messages, server="", client=""):
-    """server, client: an end's own options, such as -q: it moves its queue pair itself."""
-    return Case(" ".join(filter(None, [f"rping -C {messages}", server and f"s{server}",
-                                       client and f"c{client}"])),
-                f"rping -s -a {{address}} -C {messages} -v {server}",
-                f"rping -c -a {{address}} -C {messages} -v {client}", (r"ping data: ", messages))
-
-
-def ucmatose(options):
-    return Case(f"ucmatose {options}", f"ucmatose -b {{address}} {options}",
-                f"ucmatose -s {{address}} {options}", (r"^return status 0$", 1))
-
-
-def udaddy(options):
-    return Case(f"udaddy {options}", f"udaddy -b {{address}} {options}",
-                f"udaddy -s {{address}} {options}", (r"^return status 0$", 1))
-
-
-def rdma_client(name, one_host=False):
-    return Case(name, "rdma_server -s {address}", "rdma_client -s {address}",
-                (r"^rdma_(client|server): end 0$", 1), one_host=one_host)
-
-
-def perftest(program, options=""):
-    """A measurement over connections made by rdma_cm; what it measures is of no interest here.
-
-    The client makes a second connection 0.1 s after the first, by when the server has to listen
-    again: on a slow machine stock fails in this, too, every fifth time.
-    """
-    command = f"{program} -R -n 20 {options}"
-    return Case(f"{program} -R", command, f"{command} {{address}}", (r"^ remote address: ", 1),
-                families=("ipv4",), raced=r"RDMA_CM_EVENT_REJECTED; error: 8\.")
-
-
-def mckey(options, sender_options=""):
-    """The server receives. Both end by destroying a channel with a thread inside."""
-    return Case(f"mckey {options} {sender_options}".rstrip(),
-                f"mckey -m {GROUP} -b {{address}} {options}",
-                f"mckey -m {GROUP} -b {{address}} -s {options} {sender_options}",
-                (r"^return status 0$", 1), families=("ipv4",), member=GROUP)
-
-
-CASES = (rping(10), rping(3, "-q", "-q"), rping(3, "-q"), rping(3, "", "-q"),
-         ucmatose("-c 100"), ucmatose("-c 20 -m"), udaddy("-c 100 -t 8"), udaddy("-C 5 -S 500"),
-         rdma_client("rdma_client"), rdma_client("rdma_client itself", one_host=True),
-         perftest("ib_send_bw", "-s 64"), perftest("ib_write_lat", "-s 64"),
-         perftest("ib_read_lat", "-s 64"), perftest("ib_atomic_lat"),
-         mckey("-C 5"), mckey("-C 5", "-o"), mckey("-c 4"))
-PROGRAMS = sorted({end.split()[0] for case in CASES for end in (case.server, case.client)})
+PROGRAMS = sorted({Path(end.split()[0]).name for case in CASES
+                   for end in (case.server, case.client)})
 
 
 def main():
@@ -133,7 +66,8 @@ def parse():
                         help="build folder (default: build)")
     parser.add_argument("--only", default="", metavar="REGEX", help="run cases that match")
     parser.add_argument("--repeat", type=int, help="times (1; 5 for `tools/check --long`)",
-                        default=5 if os.environ.get("PURECM_TEST_LONG") else 1)
+                        default=5 if LONG else 1)
+    parser.add_argument("--long", action="store_true", default=LONG, help="rare options, too")
     parser.add_argument("--control", action="store_true", help="stock with stock instead")
     parser.add_argument("--list", action="store_true", help="print the cases' names only")
     return parser.parse_args()
@@ -143,12 +77,13 @@ def all_runs(args):
     """Return (pairing, family, case) for the whole matrix."""
     return [(pairing, family, case) for pairing in (CONTROL if args.control else PAIRINGS)
             for family in FAMILIES for case in CASES if family in case.families
+            if args.long or not case.long
             if not case.one_host or pairing[0] == pairing[1]]
 
 
 def title(run):
     (server, client), family, case = run
-    return f"{case.name:22} {family}  {client} to {server}"
+    return f"{case.name:32} {family}  {client} to {server}"
 
 
 def run_all(runs, folder):
@@ -179,25 +114,25 @@ def run_one(lab, run, folder):
 
 
 def attempt(lab, run, folder):
-    """Return what was wrong, or "", and both ends' processes."""
+    """Return what was wrong, or "", and the processes, the server first."""
     ends = []
     try:
         play(lab, run, folder, ends)
         wrong = ""
     except LabError as error:
         wrong = str(error)
-    for host, end in zip(hosts(lab, run), ends):
-        wrong += finish(host, end)
+    for index, end in enumerate(ends):
+        wrong += finish(hosts(lab, run)[index > 0], end)
     return wrong, ends
 
 
 def raced(case, ends):
     """Return whether a program lost a race with itself, which says nothing about the library."""
-    return case.raced and len(ends) == 2 and re.search(case.raced, ends[1].output())
+    return case.raced and any(re.search(case.raced, end.output()) for end in ends)
 
 
 def hosts(lab, run):
-    """Return the hosts of a case's server and client."""
+    """Return the hosts of a case's server and clients."""
     return (lab.a, lab.a if run[2].one_host else lab.b)
 
 
@@ -214,20 +149,23 @@ def finish(host, end):
 
 
 def play(lab, run, folder, ends):
-    """Run both ends of a case. ends: gets the processes. Raises LabError if anything is wrong."""
+    """Run all ends of a case. ends: gets the processes. Raises LabError if anything is wrong."""
     (server, client), family, case = run
     address = lab.a.addr4 if family == "ipv4" else lab.a.addr6
     lab.a.mode(server, kill=True)
     lab.b.mode(client, kill=True)
     ends.append(start(lab.a, server, case.server, address, folder))
+    wait_for_server(lab.a, server, case, ends[0])
+    host = hosts(lab, run)[1]
     if case.member:
-        wait_for_member(lab.a, case.member)
-        address = lab.b.addr4  # each end binds to its own
-    else:
-        wait_for_listener(lab.a, server, ends[0])
-    ends.append(start(hosts(lab, run)[1], client, case.client, address, folder))
-    for end in reversed(ends):
-        judge(end.wait(TIMEOUT_S).check(), case)
+        address = host.addr4  # each end binds to its own
+    for index in range(case.clients):
+        time.sleep(case.apart_s if index else 0)
+        ends.append(start(host, client, case.client, address, folder))
+    for end in ends[1:]:
+        judge(end.wait(TIMEOUT_S).check(), case.said)
+    judge(ends[0].stop() if case.endless else ends[0].wait(TIMEOUT_S).check(),
+          case.server_said or case.said)
     for host in (lab.a, lab.b):
         expect_nothing_left(host)
 
@@ -238,21 +176,22 @@ def start(host, library, command, address, folder):
     return host.start(shlex.split(command.format(address=address)), env=variables)
 
 
-def wait_for_listener(host, library, process):
-    if library == "purecm":
+def wait_for_server(host, library, case, process):
+    """Wait until a client can begin. Raises LabError if that does not come."""
+    if case.member:
+        host.wait_for(f"ip maddr show dev {host.interface} | grep -qwF {case.member}", TIMEOUT_S)
+    elif case.ready:
+        host.wait_for(case.ready, TIMEOUT_S)
+    elif library == "purecm":
         process.wait_for_output("listening on", timeout=TIMEOUT_S)
     else:
         host.wait_for("rdma resource show cm_id | grep -q LISTEN", timeout=TIMEOUT_S)
 
 
-def wait_for_member(host, group):
-    host.wait_for(f"ip maddr show dev {host.interface} | grep -qwF {group}", timeout=TIMEOUT_S)
-
-
-def judge(result, case):
-    """Raise LabError unless the program said what it says on stock."""
-    pattern, wanted = case.said
-    seen = len(re.findall(pattern, result.stdout, re.MULTILINE))
+def judge(result, said):
+    """Raise LabError unless the program said what it says on stock: (regex, how often)."""
+    pattern, wanted = said
+    seen = len(re.findall(pattern, result.output, re.MULTILINE)) if pattern else wanted
     if seen != wanted:
         raise LabError(f"`{result.command}` printed /{pattern}/ {seen} times, not {wanted}")
 
@@ -270,9 +209,10 @@ def expect_nothing_left(host):
 
 
 def explain(wrong, ends):
-    """Print why a case failed and what both ends printed."""
+    """Print why a case failed and what all ends printed."""
     print(f"     {wrong}")
-    for name, end in zip(("server", "client"), ends):
+    for index, end in enumerate(ends):
+        name = "client" if index else "server"
         print(f"     {name}: {end.command} (status {end.status})")
         for line in end.output().splitlines():
             print(f"     {name}| {line}")

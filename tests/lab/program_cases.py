@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What programs.py plays: Debian's programs with their options, a Case each.
+
+Stock with stock plays all of them, too (programs.py --control). What it cannot is not here but,
+with its reason, in docs/testing.md.
+"""
+import dataclasses
+from pathlib import Path
+
+FAMILIES = ("ipv4", "ipv6")
+IPV4 = ("ipv4",)
+GROUP = "239.77.0.1"
+QPERF_PORT = 19765
+PYVERBS_GROUP = "239.77.0.2"
+PYVERBS = Path(__file__).resolve().parent / "pyverbs_end.py"
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A program's two ends. said: (regex, how often it must match) for both ends' output.
+
+    In commands, {address} is the server's address. The rest is for what is unusual.
+    """
+
+    name: str
+    server: str
+    client: str
+    said: tuple
+    server_said: tuple = ()  # where the server does not say the same
+    families: tuple = FAMILIES
+    one_host: bool = False  # both ends run on host a, with one library
+    long: bool = False  # part of `tools/check --long` only
+    clients: int = 1  # at the same time
+    apart_s: float = 0  # from one client's start to the next
+    endless: bool = False  # the server serves until a signal ends it
+    member: str = ""  # the group that the server joins, where it does not listen
+    ready: str = ""  # shell command whose status says that the server waits for clients
+    raced: str = ""  # regex: what an end says when its server was too slow for it
+
+
+def rping(messages, server="", client=""):
+    """server, client: an end's own options, such as -q: it moves its queue pair itself."""
+    return Case(" ".join(filter(None, [f"rping -C {messages}", server and f"s{server}",
+                                       client and f"c{client}"])),
+                f"rping -s -a {{address}} -C {messages} -v {server}",
+                f"rping -c -a {{address}} -C {messages} -v {client}", (r"ping data: ", messages))
+
+
+def persistent_rping(clients, messages, options=""):
+    """A server that gives each of several clients a thread of its own.
+
+    A request that it hears of before that thread has begun with the last one replaces that one:
+    two threads then serve one id, and an id nobody. What is in the server's buffer when the signal
+    comes that ends it is lost: what it says of the end of each connection is not.
+    """
+    return Case(" ".join(f"rping -P {options} for {clients}".split()),
+                f"rping -s -P -a {{address}} -v {options}",
+                f"rping -c -a {{address}} -C {messages} -v {options}", (r"ping data: ", messages),
+                server_said=(r"server DISCONNECT EVENT", clients), clients=clients, apart_s=0.5,
+                endless=True, raced="setup_qp failed")
+
+
+def ucmatose(options):
+    return Case(f"ucmatose {options}", f"ucmatose -b {{address}} {options}",
+                f"ucmatose -s {{address}} {options}", (r"^return status 0$", 1))
+
+
+def udaddy(options):
+    return Case(f"udaddy {options}", f"udaddy -b {{address}} {options}",
+                f"udaddy -s {{address}} {options}", (r"^return status 0$", 1))
+
+
+def by_name(program):
+    """Both ends are told a host's name, which /etc/hosts knows."""
+    return Case(f"{program} -f name", f"{program} -f name -b a", f"{program} -f name -s a",
+                (r"^return status 0$", 1), families=IPV4)
+
+
+def cmtime(options):
+    """Many connections at once, by several threads. Its server serves for ever."""
+    return Case(f"cmtime {options}", f"cmtime -b {{address}} {options}",
+                f"cmtime -s {{address}} {options}", (r"^(connect|disconnect|destroy) +:", 3),
+                server_said=("", 1), endless=True)
+
+
+def rdma_client():
+    return Case("rdma_client", "rdma_server -s {address}", "rdma_client -s {address}",
+                (r"^rdma_(client|server): end 0$", 1))
+
+
+def rdma_xclient(options):
+    """Its server takes no address, listens on IPv4 only, and answers with private data."""
+    return Case(f"rdma_xclient {options}", f"rdma_xserver {options}",
+                f"rdma_xclient -s {{address}} {options}", (r"^rdma_x(client|server): end 0$", 1),
+                families=IPV4)
+
+
+def perftest(program, options=""):
+    """A measurement over connections made by rdma_cm; what it measures is of no interest here.
+
+    The client makes a second connection 0.1 s after the first, by when the server has to listen
+    again: on a slow machine stock fails in this, too, every fifth time.
+    """
+    command = f"{program} -n 20 {options}"
+    return Case(f"{program} {options}", command, f"{command} {{address}}",
+                (r"^ remote address: ", 4 if "-q 4" in options else 1), families=IPV4,
+                raced=r"(?m)EVENT_(REJECTED; error: 8|UNREACHABLE; error: 1)\.|event bl blka 8$")
+
+
+def qperf(*tests):
+    """A server listens with TCP, and with rdma_cm for each test anew."""
+    return Case(f"qperf -cm1 {' '.join(tests)}", "qperf",
+                f"qperf {{address}} -cm1 -t 1 {' '.join(tests)}",
+                (r"^    (bw|latency|msg_rate) +=", len(tests)), server_said=("", 1), families=IPV4,
+                endless=True, ready=f"ss -ltn | grep -q :{QPERF_PORT}")
+
+
+def mckey(options, sender_options=""):
+    """The server receives. Both end by destroying a channel with a thread inside."""
+    return Case(f"mckey {options} {sender_options}".rstrip(),
+                f"mckey -m {GROUP} -b {{address}} {options}",
+                f"mckey -m {GROUP} -b {{address}} -s {options} {sender_options}",
+                (r"^return status 0$", 1), families=IPV4, member=GROUP)
+
+
+def pyverbs(scenario, **changes):
+    """A conversation of our own through Debian's python3-pyverbs."""
+    return Case(f"pyverbs {scenario}", f"{PYVERBS} server {scenario} {{address}}",
+                f"{PYVERBS} client {scenario} {{address}}", (r"^end 0$", 1), **changes)
+
+
+def itself(case, **changes):
+    """The same with both ends on one host, over IPv4."""
+    return dataclasses.replace(case, name=f"{case.name} itself", one_host=True, families=IPV4,
+                               **changes)
+
+
+def rarely(case):
+    return dataclasses.replace(case, long=True)
+
+
+USUAL = (
+    rping(10), rping(3, "-q", "-q"), rping(3, "-q"), rping(3, "", "-q"), persistent_rping(4, 50),
+    ucmatose("-c 100"), ucmatose("-c 20 -m"), ucmatose("-c 3 -C 5 -S 4000 -t 8 -a 21 -p 7555"),
+    ucmatose("-c 5 -P ib"),
+    udaddy("-c 100 -t 8"), udaddy("-C 5 -S 500"),
+    rdma_client(), rdma_xclient("-c r"), cmtime("-c 50"),
+    perftest("ib_send_bw", "-R -s 64"), perftest("ib_write_lat", "-R -s 64"),
+    perftest("ib_read_lat", "-R -s 64"), perftest("ib_atomic_lat", "-R"),
+    perftest("ib_send_lat", "-R -c UD"), qperf("rc_lat", "rc_rdma_read_bw"),
+    mckey("-C 5"), mckey("-C 5", "-o"), mckey("-c 4"),
+    pyverbs("sync"), pyverbs("async"), pyverbs("reject", families=IPV4),
+    pyverbs("external", families=IPV4), pyverbs("udp"),
+    pyverbs("multicast", families=IPV4, member=PYVERBS_GROUP))
+
+ONE_HOST = (rping(10), persistent_rping(4, 50), ucmatose("-c 20 -m"), ucmatose("-c 5 -P ib"),
+            udaddy("-c 20"), rdma_client(), rdma_xclient("-c r"), cmtime("-c 20"),
+            perftest("ib_send_bw", "-R -s 64"), perftest("ib_send_lat", "-R -c UD"),
+            qperf("rc_lat"), mckey("-C 5"), pyverbs("sync"))
+
+RARE = (
+    rping(3, "-V -S 65535 -p 7999", "-V -S 65535 -p 7999"), rping(20, "-d", "-d"),
+    persistent_rping(16, 50, "-q"),
+    ucmatose("-f ip -c 4"), ucmatose("-C 0"), ucmatose("-c 20 -m -P ib"), by_name("ucmatose"),
+    udaddy("-P udp -c 4"), udaddy("-C 0"), udaddy("-p 0x111 -S 1000"), by_name("udaddy"),
+    rdma_xclient("-p 7999"), cmtime("-c 200 -r 3 -t 3000 -p 7999"),
+    perftest("ib_send_bw", "-R -c UD"), perftest("ib_send_bw", "-R -b"),
+    perftest("ib_send_bw", "-R -q 4"), perftest("ib_send_bw", "-z"), perftest("ib_send_lat", "-R"),
+    perftest("ib_write_bw", "-R"), perftest("ib_write_lat", "-z"), perftest("ib_read_bw", "-R"),
+    perftest("ib_atomic_bw", "-R"),
+    qperf("rc_bw", "rc_bi_bw"), qperf("rc_rdma_write_bw", "rc_rdma_write_lat", "rc_rdma_read_lat"),
+    mckey("-S 1000 -C 20"))
+
+CASES = (*USUAL, *(itself(case) for case in ONE_HOST), *(rarely(case) for case in RARE))
