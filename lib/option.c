@@ -136,6 +136,8 @@ static int set_option(struct id *id, int level, int name, const void *value, siz
 	size_t i;
 	int err;
 
+	if (!value && bytes)
+		return -EFAULT;
 	if (level == RDMA_OPTION_IB && name == RDMA_OPTION_IB_PATH)
 		return set_ib_path(id, value, bytes);
 	for (i = 0; i < sizeof(options) / sizeof(options[0]); i++) {

@@ -744,7 +744,7 @@ const char *rdma_event_str(enum rdma_cm_event_type event);
  * @optlen:  its size in bytes, exactly that of the option's type
  *
  * Return: 0, or -1 with errno set: ENOSYS for an unknown level or option, EINVAL for a wrong size,
- * value or state.
+ * value or state, EFAULT if there is a size and no value.
  */
 int rdma_set_option(struct rdma_cm_id *id, int level, int optname, void *optval, size_t optlen);
 

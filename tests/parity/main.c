@@ -30,7 +30,7 @@ static const struct scenario *const themes[] = {
 	destroy_scenarios,  datagram_scenarios,	 datagram_odd_scenarios,   datagram_state_scenarios,
 	sync_scenarios,	    exit_scenarios,	 backlog_scenarios,	   gone_scenarios,
 	endpoint_scenarios, srq_scenarios,	 move_scenarios,	   ece_scenarios,
-	type_scenarios,	    multicast_scenarios, multicast_data_scenarios,
+	type_scenarios,	    multicast_scenarios, multicast_data_scenarios, bad_scenarios,
 };
 
 void each_scenario(void (*visit)(const struct scenario *, void *), void *arg)

@@ -29,6 +29,11 @@ static void show_moves(const char *when)
 	moves[0] = '\0';
 }
 
+static void get_and_ack(struct scene *s)
+{
+	rdma_ack_cm_event(get_event(s->channel, PATIENCE_MS));
+}
+
 static void connect_and_count(struct scene *s)
 {
 	struct rdma_cm_id *id = dial_ready(s, RDMA_PS_TCP);
@@ -64,6 +69,52 @@ static void accept_and_count(struct scene *s)
 	show_moves("left");
 	DO(rdma_disconnect(child));
 	show_moves("disconnected");
+	meet(s);
+	close_id(child);
+	close_id(listener);
+}
+
+/* Events that wait have moved nothing: who takes them does. */
+static void connect_and_wait(struct scene *s)
+{
+	struct rdma_cm_id *id = dial_ready(s, RDMA_PS_TCP);
+	struct rdma_conn_param param = usual_param("wait");
+
+	make_qp(id);
+	DO(rdma_connect(id, &param));
+	moves[0] = '\0';
+	SAY("the answer is here: %d", is_ready(s->channel, PATIENCE_MS));
+	show_moves("not taken");
+	meet(s);
+	get_and_ack(s);
+	SAY("moved when it was taken: %d", moves[0] != '\0');
+	moves[0] = '\0';
+	meet(s);
+	SAY("the end is here: %d", is_ready(s->channel, PATIENCE_MS));
+	get_and_ack(s);
+	show_moves("taken");
+	DO(rdma_disconnect(id));
+	show_moves("disconnected");
+	meet(s);
+	close_id(id);
+}
+
+static void accept_and_end(struct scene *s)
+{
+	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child = wait_request(s);
+	struct rdma_conn_param param = usual_param("wait");
+
+	make_qp(child);
+	DO(rdma_accept(child, &param));
+	moves[0] = '\0';
+	meet(s);
+	take_event(s);
+	show_moves("established");
+	DO(rdma_disconnect(child));
+	moves[0] = '\0';
+	meet(s);
+	take_event(s);
+	show_moves("the end is taken");
 	meet(s);
 	close_id(child);
 	close_id(listener);
@@ -110,6 +161,8 @@ static void make_datagram(struct scene *s)
 const struct scenario move_scenarios[] = {
 	PAIR("moves-connection", connect_and_count, accept_and_count, 0,
 	     "moves of both queue pairs in the life of a connection"),
+	PAIR("moves-waiting", connect_and_wait, accept_and_end, 0,
+	     "events that wait have not moved the queue pair, and its end never does"),
 	PAIR("moves-refused", ask_and_be_refused, refuse, 0, "moves when a request is refused"),
 	LOCAL("moves-datagram", make_datagram, 0, "moves of a datagram queue pair"),
 	LAST_SCENARIO,
