@@ -99,12 +99,16 @@ static int answer_rep(struct id *id)
 static void take_response(struct event *event)
 {
 	struct id *id = event->subject;
+	bool is_external;
 	int err;
 
 	id->remote_ece = event->ece;
-	if (!id->pub.qp)
+	pthread_mutex_lock(&id->qp_lock);
+	is_external = !id->pub.qp;
+	err = is_external ? 0 : answer_rep(id);
+	pthread_mutex_unlock(&id->qp_lock);
+	if (is_external)
 		return;
-	err = answer_rep(id);
 	if (!err) {
 		event->pub.event = RDMA_CM_EVENT_ESTABLISHED;
 		return;
@@ -115,7 +119,11 @@ static void take_response(struct event *event)
 
 static void take_rejected(struct event *event)
 {
-	qp_to_error(event->subject);
+	struct id *id = event->subject;
+
+	pthread_mutex_lock(&id->qp_lock);
+	qp_to_error(id);
+	pthread_mutex_unlock(&id->qp_lock);
 }
 
 static void take_joined(struct event *event)

@@ -127,6 +127,7 @@ int id_new(struct channel *channel, enum rdma_port_space ps, struct id **ret)
 	list_init(&id->resolving);
 	list_init(&id->groups);
 	pthread_mutex_init(&id->lock, NULL);
+	pthread_mutex_init(&id->qp_lock, NULL);
 	pthread_cond_init(&id->all_acked, NULL);
 	*ret = id;
 	return 0;
@@ -144,6 +145,7 @@ void id_free(struct id *id)
 	channel_put(id->channel);
 	pthread_cond_destroy(&id->all_acked);
 	pthread_mutex_destroy(&id->lock);
+	pthread_mutex_destroy(&id->qp_lock);
 	give(&ids_slab, id);
 }
 

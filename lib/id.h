@@ -113,6 +113,12 @@ struct id {
 	struct ibv_ece local_ece;  /* what REQ or REP says of us; vendor 0: nothing */
 	struct ibv_ece remote_ece; /* what the program was shown of the peer's */
 
+	/*
+	 * Held by who takes an event that uses the queue pair or a group's attachment, and by who
+	 * takes these away meanwhile. Outside the engine's lock.
+	 */
+	pthread_mutex_t qp_lock;
+
 	/* Accounting of events; under this lock. */
 	pthread_mutex_t lock;
 	char *failure;	     /* the last, in words: see failure.h; NULL: there was none */

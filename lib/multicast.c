@@ -162,13 +162,15 @@ int rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr, void *cont
 int multicast_attach(struct event *event)
 {
 	struct group *group = event->group;
-	struct ibv_qp *qp = event->subject->pub.qp;
-	int err;
+	struct id *id = event->subject;
+	int err = 0;
 
-	if (!qp || group->send_only)
-		return 0;
-	err = ibv_attach_mcast(qp, &group->ah.grh.dgid, group->ah.dlid);
-	group->is_attached = !err;
+	pthread_mutex_lock(&id->qp_lock);
+	if (id->pub.qp && !group->send_only) {
+		err = ibv_attach_mcast(id->pub.qp, &group->ah.grh.dgid, group->ah.dlid);
+		group->is_attached = !err;
+	}
+	pthread_mutex_unlock(&id->qp_lock);
 	return -err;
 }
 
@@ -212,6 +214,15 @@ static int withdraw(struct id *id, const struct sockaddr *sa, struct list *event
 	return err;
 }
 
+static void detach(struct id *id, struct group *group)
+{
+	pthread_mutex_lock(&id->qp_lock);
+	if (group->is_attached && id->pub.qp)
+		ibv_detach_mcast(id->pub.qp, &group->ah.grh.dgid, group->ah.dlid);
+	group->is_attached = false;
+	pthread_mutex_unlock(&id->qp_lock);
+}
+
 static int leave(struct id *id, const struct sockaddr *sa)
 {
 	struct group *group;
@@ -224,11 +235,12 @@ static int leave(struct id *id, const struct sockaddr *sa)
 	err = withdraw(id, sa, &events, &group);
 	if (!group)
 		return err;
-	if (group->is_attached && id->pub.qp)
-		ibv_detach_mcast(id->pub.qp, &group->ah.grh.dgid, group->ah.dlid);
+	detach(id, group);
 	group_exit(group);
 	id_drop_events(&events);
 	id_wait_group_acked(id, group);
+	/* Another thread may have taken the group's event meanwhile, and attached. */
+	detach(id, group);
 	free(group);
 	return err;
 }

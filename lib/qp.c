@@ -205,7 +205,13 @@ int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_
 
 void rdma_destroy_qp(struct rdma_cm_id *id)
 {
-	ibv_destroy_qp(id->qp);
+	struct ibv_qp *qp;
+
+	/* Not held while the verb waits for the queue pair's events to be acknowledged. */
+	pthread_mutex_lock(&id_of(id)->qp_lock);
+	qp = id->qp;
 	id->qp = NULL;
+	pthread_mutex_unlock(&id_of(id)->qp_lock);
+	ibv_destroy_qp(qp);
 	drop_cqs(id);
 }

@@ -6,13 +6,14 @@ from lucklib import HERE, check, same
 
 FINDING = re.compile(r"(ERROR|WARNING): (Address|Thread|Leak)Sanitizer|runtime error:")
 LEAK = re.compile(r"leak of .*? allocated from:\n((?:    #.*\n)+)")
+THREAD_OPTIONS = f"second_deadlock_stack=1:suppressions={HERE}/thread.supp"
 OURS = re.compile(r"/(lib|net|cm|mad)/\w+\.c:\d+$")
 
 
-def crowd(bench, variant, *words, **env):
+def crowd(bench, variant, *words, program="crowd", **env):
     bench.modes("stock", "purecm")
-    result = bench.b.run([bench.program("crowd", variant), bench.b.addr4, *words],
-                         env=bench.env(variant=variant, **env), timeout=110)
+    result = bench.b.run([bench.program(program, variant), bench.b.addr4, *words],
+                         env=bench.env(variant=variant, **env), timeout=300)
     if not result.ok or FINDING.search(result.output):
         raise AssertionError(f"status {result.status}: {result.output[:3000]}")
 
@@ -24,15 +25,28 @@ def threads_share_a_channel_and_are_cancelled_while_they_wait(bench):
 
 @check("threads")
 def threads_race_for_nothing_says_thread_sanitizer(bench):
-    crowd(bench, "thread", "50", "4", "calm",
-          TSAN_OPTIONS=f"second_deadlock_stack=1:suppressions={HERE}/thread.supp")
+    crowd(bench, "thread", "50", "4", "calm", TSAN_OPTIONS=THREAD_OPTIONS)
+
+
+@check("threads")
+def threads_use_all_of_the_api_at_once(bench):
+    crowd(bench, None, "200", program="tangle")
+
+
+@check("threads")
+def threads_that_use_all_of_the_api_race_for_nothing_says_thread_sanitizer(bench):
+    crowd(bench, "thread", "30", program="tangle", TSAN_OPTIONS=THREAD_OPTIONS)
+
+
+@check("threads", long=True)
+def threads_that_use_all_of_the_api_touch_nothing_freed_says_address_sanitizer(bench):
+    crowd(bench, "address", "40", program="tangle", ASAN_OPTIONS="use_sigaltstack=0")
 
 
 @check("threads")
 def threads_use_nothing_that_is_gone_says_address_sanitizer(bench):
     # It cannot unwind a cancelled thread from its signal stack.
     crowd(bench, "address", "50", "4", ASAN_OPTIONS="use_sigaltstack=0")
-
 
 
 def our_leaks(text):

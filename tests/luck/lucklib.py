@@ -14,7 +14,7 @@ STOCK_DIR = "/usr/lib/x86_64-linux-gnu"
 CHECKS = []
 VARIANTS = {"address": "address,undefined", "thread": "thread"}
 TARGETS = ["lib/librdmacm.so.1.5.0", "portd/cmportd", "tests/luck/crowd", "tests/luck/puppet",
-           "tests/luck/scarce"]
+           "tests/luck/scarce", "tests/luck/tangle"]
 
 
 class Skip(Exception):
