@@ -14,6 +14,7 @@ import traceback
 import owner  # noqa: F401
 import removal  # noqa: F401
 import groups  # noqa: F401
+import changes  # noqa: F401
 import garbage  # noqa: F401
 import scarcity  # noqa: F401
 import death  # noqa: F401

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Addresses that come and go, and a link that goes down, under living ids."""
+from lucklib import check, same
+from removal import PEER_PORT, PORT, begin, dial, establish, listen, reach
+
+MORE = "10.77.0.77"
+QUIET_MS = 1500
+PATIENCE_MS = 10000
+
+
+class Address:
+    """Another address of a host, for as long as the block lasts."""
+
+    def __init__(self, guest):
+        self.guest = guest
+        self.addr4 = MORE
+
+    def __enter__(self):
+        self.guest.run(f"ip address add {MORE}/24 dev eth0", check=True)
+        self.guest.wait_for("grep -q 0a4d:004d /sys/class/infiniband/rxe0/ports/1/gids/*", 30)
+        return self
+
+    def __exit__(self, *args):
+        self.guest.run(f"ip address del {MORE}/24 dev eth0")
+
+
+def living_ids(puppet, here, peer, there):
+    """Return the names of ids in all states that last."""
+    listen(puppet, "specific", here.addr4, PORT)
+    listen(peer, "listener", there.addr4, PEER_PORT)
+    puppet.all("id bound", f"bind bound {here.addr4} 0")
+    establish(puppet, peer, "active", "peer-active", there, PEER_PORT)
+    establish(peer, puppet, "peer-passive", "passive", here, PORT)
+    dial(puppet, "waiting", there, PEER_PORT)
+    peer.event(PATIENCE_MS, "peer-waiting")
+    dial(peer, "peer-asked", here, PORT)
+    puppet.event(PATIENCE_MS, "asked")
+    begin(puppet, "resolved", there, 1)
+    reach(puppet, "routed", there, 1)
+    puppet.all("datagram group", f"bind group {here.addr4} 0", "qp group", "join group 239.70.0.9")
+    same(puppet.event(), "MULTICAST_JOIN group 0")
+
+
+def all_events(puppet):
+    """Return what a puppet sees until it sees nothing more, in any order."""
+    seen = []
+    while (event := puppet.event(QUIET_MS)) != "none":
+        seen.append(event)
+    return sorted(seen)
+
+
+def after(bench, here, there, change, restore):
+    """Return what ids of here see of a change and of its end, and whether new ones connect."""
+    with bench.puppet(here) as puppet, bench.puppet(there) as peer:
+        living_ids(puppet, here, peer, there)
+        change(here, there)
+        seen = [all_events(puppet)]
+        restore(here, there)
+        seen += [all_events(puppet)]
+        establish(puppet, peer, "anew", "peer-anew", there, PEER_PORT)
+        puppet.stop()
+        return seen
+
+
+def both(bench, change, restore):
+    bench.modes("stock", "purecm")
+    stock = after(bench, bench.a, bench.b, change, restore)
+    same(after(bench, bench.b, bench.a, change, restore), stock)
+
+
+@check("changes")
+def ids_see_the_same_of_a_link_that_goes_down_as_with_stock(bench):
+    both(bench, lambda here, there: here.link_down(), lambda here, there: here.link_up())
+
+
+@check("changes")
+def ids_see_the_same_of_an_address_that_goes_as_with_stock(bench):
+    def change(here, there):
+        here.run(f"ip address del {here.addr4}/24 dev eth0", check=True)
+
+    def restore(here, there):
+        here.run(f"ip address add {here.addr4}/24 dev eth0", check=True)
+        here.wait_for("grep -q ffff:0a4d /sys/class/infiniband/rxe0/ports/1/gids/*", 30)
+    both(bench, change, restore)
+
+
+@check("changes")
+def listener_on_all_addresses_serves_one_that_comes_and_none_that_has_gone(bench):
+    bench.modes("stock", "purecm")
+    with bench.puppet(bench.b) as puppet, bench.puppet(bench.a) as peer:
+        listen(puppet, "wild", "0.0.0.0", PORT)
+        peer.all("channel")
+        with Address(bench.b) as more:
+            establish(peer, puppet, "to-more", "from-peer", more, PORT)
+            puppet.all("id late", f"bind late {MORE} 0")
+        if puppet.do("id gone") != "ok" or puppet.do(f"bind gone {MORE} 0") == "ok":
+            raise AssertionError("an address that has gone can be bound to")
+        puppet.stop()
