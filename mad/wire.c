@@ -90,7 +90,7 @@ static void bits_put(uint8_t *wire, unsigned int bit, unsigned int width, uint64
 		return;
 	case 24:
 		*wire++ = (uint8_t)(value >> 16);
-		/* fall through */
+		__attribute__((fallthrough)); /* a comment is enough for gcc alone */
 	case 16:
 		wire[0] = (uint8_t)(value >> 8);
 		wire[1] = (uint8_t)value;
@@ -98,7 +98,7 @@ static void bits_put(uint8_t *wire, unsigned int bit, unsigned int width, uint64
 	case 64:
 		u32_put(wire, (uint32_t)(value >> 32));
 		wire += 4;
-		/* fall through */
+		__attribute__((fallthrough));
 	case 32:
 		u32_put(wire, (uint32_t)value);
 		return;

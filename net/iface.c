@@ -39,11 +39,12 @@ void net_iface_flush(void)
 
 static int take_link(struct nlmsghdr *hdr, void *arg)
 {
+	static struct nla_policy policy[IFLA_MAX + 1] = { [IFLA_MTU] = { .type = NLA_U32 } };
 	struct ifinfomsg *ifi = nlmsg_data(hdr);
 	struct nlattr *attr[IFLA_MAX + 1];
 	struct net_iface *iface = arg;
 
-	if (nlmsg_parse(hdr, sizeof(*ifi), attr, IFLA_MAX, NULL) < 0)
+	if (nlmsg_parse(hdr, sizeof(*ifi), attr, IFLA_MAX, policy) < 0)
 		return -EPROTO;
 	memset(iface, 0, sizeof(*iface));
 	iface->ifindex = ifi->ifi_index;
@@ -65,6 +66,7 @@ static int ask_link(unsigned int ifindex, struct net_iface *ret)
 {
 	struct nl_msg *msg = nlmsg_alloc_simple(RTM_GETLINK, NLM_F_REQUEST);
 	struct ifinfomsg ifi = { .ifi_index = ifindex };
+	int rc;
 
 	if (!msg)
 		return -ENOMEM;
@@ -73,7 +75,9 @@ static int ask_link(unsigned int ifindex, struct net_iface *ret)
 		nlmsg_free(msg);
 		return -ENOMEM;
 	}
-	return net_request(msg, take_link, ret);
+	ret->ifindex = 0;
+	rc = net_request(msg, take_link, ret);
+	return !rc && !ret->ifindex ? -EPROTO : rc; /* it said yes, and nothing else */
 }
 
 int net_iface_fetch(unsigned int ifindex, struct net_iface *ret)
@@ -135,13 +139,14 @@ static bool is_usable(const struct ifaddrmsg *ifa, const struct nlattr *flags_at
 
 static int take_addr(struct nlmsghdr *hdr, void *arg)
 {
+	static struct nla_policy policy[IFA_MAX + 1] = { [IFA_FLAGS] = { .type = NLA_U32 } };
 	struct ifaddrmsg *ifa = nlmsg_data(hdr);
 	struct nlattr *attr[IFA_MAX + 1];
 	struct nlattr *own;
 	struct own_addr addr;
 
 	(void)arg;
-	if (nlmsg_parse(hdr, sizeof(*ifa), attr, IFA_MAX, NULL) < 0)
+	if (nlmsg_parse(hdr, sizeof(*ifa), attr, IFA_MAX, policy) < 0)
 		return -EPROTO;
 	/* On a point-to-point link, IFA_ADDRESS is the other end's. */
 	own = attr[IFA_LOCAL] ? attr[IFA_LOCAL] : attr[IFA_ADDRESS];

@@ -120,8 +120,6 @@ int net_enter(void)
 	pthread_mutex_lock(&net.lock);
 	net.cancel_state = cancel_state;
 	rc = net_watch_open();
-	if (!rc)
-		rc = request_open();
 	if (rc)
 		net_leave();
 	else
@@ -156,6 +154,13 @@ struct exchange {
 	bool done; /* the kernel has nothing more to say */
 };
 
+static int error_of(const struct nlmsghdr *hdr)
+{
+	const struct nlmsgerr *err = nlmsg_data(hdr);
+
+	return nlmsg_valid_hdr(hdr, sizeof(err->error)) ? err->error : -EPROTO;
+}
+
 static void take_message(struct exchange *exchange, struct nlmsghdr *hdr)
 {
 	int rc = 0;
@@ -164,7 +169,7 @@ static void take_message(struct exchange *exchange, struct nlmsghdr *hdr)
 		return;
 	exchange->done = !(hdr->nlmsg_flags & NLM_F_MULTI);
 	if (hdr->nlmsg_type == NLMSG_ERROR) {
-		rc = ((struct nlmsgerr *)nlmsg_data(hdr))->error;
+		rc = error_of(hdr);
 		exchange->done = true;
 	} else if (hdr->nlmsg_type == NLMSG_DONE) {
 		exchange->done = true;
@@ -175,12 +180,22 @@ static void take_message(struct exchange *exchange, struct nlmsghdr *hdr)
 		exchange->rc = rc;
 }
 
+/* What is left of an answer would be in the way of the next. */
+static int give_up(int err)
+{
+	close(net.fd);
+	net.fd = -1;
+	return err;
+}
+
 /* A dump is read to its end even after a failure: until then the socket takes no other. */
 int net_request(struct nl_msg *msg, int (*take)(struct nlmsghdr *hdr, void *arg), void *arg)
 {
 	struct exchange exchange = { .take = take, .arg = arg };
-	int rc = msg ? request_send(msg) : -ENOMEM;
+	int rc = msg ? request_open() : -ENOMEM; /* one before may have been given up */
 
+	if (!rc)
+		rc = request_send(msg);
 	nlmsg_free(msg);
 	if (rc)
 		return rc;
@@ -192,7 +207,7 @@ int net_request(struct nl_msg *msg, int (*take)(struct nlmsghdr *hdr, void *arg)
 		if (bytes < 0 && errno == EINTR)
 			continue;
 		if (bytes <= 0)
-			return bytes < 0 ? -errno : -EIO;
+			return give_up(bytes < 0 ? -errno : -EIO);
 		for (; nlmsg_ok(hdr, left); hdr = nlmsg_next(hdr, &left))
 			take_message(&exchange, hdr);
 	}

@@ -121,9 +121,10 @@ static void read_gateway(struct nlattr *const *attr, unsigned int family, struct
 
 static void read_hop_limit(struct nlattr *metrics, struct answer *answer)
 {
+	static struct nla_policy policy[RTAX_MAX + 1] = { [RTAX_HOPLIMIT] = { .type = NLA_U32 } };
 	struct nlattr *attr[RTAX_MAX + 1];
 
-	if (!metrics || nla_parse_nested(attr, RTAX_MAX, metrics, NULL) < 0)
+	if (!metrics || nla_parse_nested(attr, RTAX_MAX, metrics, policy) < 0)
 		return;
 	if (attr[RTAX_HOPLIMIT] && nla_get_u32(attr[RTAX_HOPLIMIT]))
 		answer->hop_limit = nla_get_u32(attr[RTAX_HOPLIMIT]);
@@ -131,15 +132,19 @@ static void read_hop_limit(struct nlattr *metrics, struct answer *answer)
 
 static int take_route(struct nlmsghdr *hdr, void *arg)
 {
+	static struct nla_policy policy[RTA_MAX + 1] = { [RTA_OIF] = { .type = NLA_U32 } };
 	struct rtmsg *rtm = nlmsg_data(hdr);
 	struct nlattr *attr[RTA_MAX + 1];
 	struct answer *answer = arg;
-	int rc = type_error(rtm->rtm_type);
+	int rc;
 
+	if (hdr->nlmsg_type != RTM_NEWROUTE ||
+	    nlmsg_parse(hdr, sizeof(*rtm), attr, RTA_MAX, policy) < 0)
+		return -EPROTO;
+	rc = type_error(rtm->rtm_type);
 	if (rc)
 		return rc;
-	if (hdr->nlmsg_type != RTM_NEWROUTE ||
-	    nlmsg_parse(hdr, sizeof(*rtm), attr, RTA_MAX, NULL) < 0 || !attr[RTA_OIF])
+	if (!attr[RTA_OIF])
 		return -EPROTO;
 	answer->ifindex = nla_get_u32(attr[RTA_OIF]);
 	answer->local = rtm->rtm_type == RTN_LOCAL;
@@ -198,6 +203,8 @@ static int ask(const struct question *question, struct answer *answer)
 		.hop_limit = DEFAULT_HOP_LIMIT,
 	};
 	rc = net_request(route_request(question), take_route, answer);
+	if (!rc && !answer->ifindex)
+		rc = -EPROTO; /* it said yes, and nothing else */
 	if (!rc && answer->local)
 		rc = own_interface(question, answer);
 	if (!rc)

@@ -164,15 +164,22 @@ static void addr_announced(struct nlmsghdr *hdr, struct net_event *event)
 	struct nlattr *own;
 
 	event->change = NET_CHANGE_ADDR;
-	event->ifindex = ifa->ifa_index;
 	if (nlmsg_parse(hdr, sizeof(*ifa), attr, IFA_MAX, NULL) < 0)
 		return;
+	event->ifindex = ifa->ifa_index;
 	own = attr[IFA_LOCAL] ? attr[IFA_LOCAL] : attr[IFA_ADDRESS];
 	if (own) {
 		struct net_ip ip = net_ip_from_attr(ifa->ifa_family, own, ifa->ifa_index);
 
 		net_ip_to_addr(&ip, &event->addr);
 	}
+}
+
+static unsigned int link_announced(const struct nlmsghdr *hdr)
+{
+	const struct ifinfomsg *ifi = nlmsg_data(hdr);
+
+	return nlmsg_valid_hdr(hdr, sizeof(*ifi)) ? (unsigned int)ifi->ifi_index : 0;
 }
 
 static void announced(struct nlmsghdr *hdr)
@@ -195,7 +202,7 @@ static void announced(struct nlmsghdr *hdr)
 	case RTM_NEWLINK:
 	case RTM_DELLINK:
 		event.change = NET_CHANGE_LINK;
-		event.ifindex = ((struct ifinfomsg *)nlmsg_data(hdr))->ifi_index;
+		event.ifindex = link_announced(hdr);
 		net_iface_flush();
 		count_change();
 		break;

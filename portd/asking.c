@@ -235,7 +235,23 @@ static int receive_reply(int from, struct portd_reply *ret, int ret_fd[2])
 		return -EPROTO;
 	}
 	*ret = record.reply;
+	ret->text[sizeof(ret->text) - 1] = '\0';
 	return 0;
+}
+
+/* Of what came along, only the answer to HELLO has anything that is wanted. */
+static int receive_answer(int from, struct portd_reply *ret, int ret_fd[2])
+{
+	int fd[2] = { -1, -1 };
+	int err = receive_reply(from, ret, fd);
+
+	if (ret_fd) {
+		memcpy(ret_fd, fd, sizeof(fd));
+	} else {
+		close_fd(&fd[0]);
+		close_fd(&fd[1]);
+	}
+	return err;
 }
 
 int asking_exchange(struct portd_client *client, const struct portd_record *record, int fd,
@@ -243,11 +259,10 @@ int asking_exchange(struct portd_client *client, const struct portd_record *reco
 {
 	int err = asking_send(client->control_fd, record, fd);
 
-	ret_fd[0] = ret_fd[1] = -1;
 	if (err || portd_is_one_way(record->type))
 		return err;
 	err = wait_readable(client->control_fd);
-	return err ? err : receive_reply(client->control_fd, ret, ret_fd);
+	return err ? err : receive_answer(client->control_fd, ret, ret_fd);
 }
 
 /* The thread that receives is the one to find the next cmportd: what is left of the old one is
@@ -276,18 +291,17 @@ static int wait_resumed(struct portd_client *client)
 static int ask_locked(struct portd_client *client, const struct portd_record *record,
 		      struct portd_reply *reply)
 {
-	int fd[2];
 	int err = client->broken ? wait_resumed(client) : 0;
 
 	if (!err)
-		err = asking_exchange(client, record, -1, reply, fd);
+		err = asking_exchange(client, record, -1, reply, NULL);
 	else
 		return err;
 	if (err) {
 		give_up(client);
 		err = wait_resumed(client);
 		if (!err)
-			err = asking_exchange(client, record, -1, reply, fd);
+			err = asking_exchange(client, record, -1, reply, NULL);
 	}
 	return err;
 }
@@ -319,8 +333,11 @@ void asking_tell(struct portd_client *client, const struct portd_record *record)
 
 static int map_page(struct portd_client *client, int fd)
 {
-	void *page = mmap(NULL, LEASE_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	void *page;
 
+	if (!lease_is_page(fd))
+		return -EPROTO;
+	page = mmap(NULL, LEASE_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (page == MAP_FAILED)
 		return -errno;
 	client->page = page;
@@ -354,7 +371,7 @@ static int hello(struct portd_client *client, bool resumes, struct portd_ids *re
 		.hello = {.version = PORTD_VERSION, .resumes = resumes},
 	};
 	struct portd_reply reply = { .error = 0 };
-	int fd[2];
+	int fd[2] = { -1, -1 };
 	int err = asking_exchange(client, &record, resumes ? client->page_fd : -1, &reply, fd);
 
 	if (!err && reply.error) {
@@ -373,6 +390,8 @@ static int hello(struct portd_client *client, bool resumes, struct portd_ids *re
 	if (!resumes) {
 		*ret_ids = (struct portd_ids){ reply.first, reply.count };
 		client->block[client->n_blocks++] = reply.first;
+	} else {
+		close_fd(&fd[1]); /* the page is the one that we have */
 	}
 	return set_data_fd(client, fd[0]);
 }

@@ -56,7 +56,8 @@ int asking_start(struct portd_client *client, bool resumes, struct portd_ids *re
 /**
  * asking_exchange() - one record, and the answer if it gets one; the lock is held
  * @fd:     to be sent along, or -1
- * @ret_fd: two, that came along, or -1; owned by the caller
+ * @ret_fd: two, that came along, or -1; owned by the caller. NULL: none is expected, and what came
+ *          is closed. Untouched if there was no answer
  *
  * Return: 0 when there is an answer, whatever it is; else cmportd is gone.
  */

@@ -5,7 +5,9 @@
  */
 #include "portd/lease.h"
 
+#include <fcntl.h>
 #include <stdatomic.h>
+#include <sys/stat.h>
 
 #define STATE_BITS 2
 #define STATE_MASK 3u
@@ -14,6 +16,16 @@
 
 /* A port space is told by two bits: RDMA_PS_IPOIB, _TCP, _UDP and _IB. */
 static const uint16_t port_spaces[LEASE_SPACES] = { 0x0002, 0x0106, 0x0111, 0x013f };
+
+/* What knows no seals has -1 of them. */
+bool lease_is_page(int fd)
+{
+	int seals = fcntl(fd, F_GET_SEALS);
+	struct stat stat;
+
+	return seals >= 0 && (seals & LEASE_SEALS) == LEASE_SEALS && fstat(fd, &stat) == 0 &&
+	       stat.st_size == LEASE_PAGE_BYTES;
+}
 
 unsigned int lease_space(uint16_t ps)
 {

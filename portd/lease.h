@@ -27,7 +27,16 @@ struct lease_page {
 	uint32_t word[LEASE_WORDS];
 };
 
+#define LEASE_SEALS  (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+
 #define LEASE_SPACES 4
+
+/**
+ * lease_is_page() - can the other side's descriptor be mapped as a page?
+ *
+ * A file that could be cut short would be the end of who has mapped it.
+ */
+bool lease_is_page(int fd);
 
 /** lease_space() - Return: a number below LEASE_SPACES for each port space. */
 unsigned int lease_space(uint16_t ps);

@@ -19,7 +19,6 @@
 #include "portd/lease.h"
 
 #define CLIENTS_MAX 65535
-#define SEALS	    (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 struct holder {
 	struct port_claim claim; /* first */
@@ -276,23 +275,13 @@ int ports_page_new(struct ports *ports, uint16_t client)
 	fd = memfd_create("purecm ports", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
 		return -errno;
-	if (ftruncate(fd, LEASE_PAGE_BYTES) || fcntl(fd, F_ADD_SEALS, SEALS))
+	if (ftruncate(fd, LEASE_PAGE_BYTES) || fcntl(fd, F_ADD_SEALS, LEASE_SEALS))
 		err = -errno;
 	if (!err)
 		err = map_page(tenant, fd);
 	if (err)
 		close(fd);
 	return err ? err : fd;
-}
-
-/* A file that could be cut short would be the end of us. What knows no seals has -1 of them. */
-static bool is_page(int fd)
-{
-	int seals = fcntl(fd, F_GET_SEALS);
-	struct stat stat;
-
-	return seals >= 0 && (seals & SEALS) == SEALS && fstat(fd, &stat) == 0 &&
-	       stat.st_size == LEASE_PAGE_BYTES;
 }
 
 static void resume_word(struct ports *ports, struct tenant *tenant, uint16_t client,
@@ -328,7 +317,7 @@ int ports_page_resume(struct ports *ports, uint16_t client, int fd)
 	unsigned int word;
 	int err = tenant ? 0 : -ENOMEM;
 
-	if (!err && (tenant->page || !is_page(fd)))
+	if (!err && (tenant->page || !lease_is_page(fd)))
 		err = -EINVAL;
 	if (!err)
 		err = map_page(tenant, fd);
@@ -405,6 +394,20 @@ static int enter(struct ports *ports, struct tenant *tenant, struct holder *hold
 	return 0;
 }
 
+/* A client asks again whose cmportd died in the middle: it has told us of the claim already. */
+static int bind_again(const struct holder *holder, const struct portd_claim *claim, uint16_t *ret)
+{
+	uint16_t port = addr_port(&holder->claim.local);
+	struct port_claim is = { .ps = claim->ps };
+
+	if (fill(&is, claim) || is.ps != holder->claim.ps ||
+	    !addr_same_ip(&is.local, &holder->claim.local) ||
+	    (claim->local_port && claim->local_port != port))
+		return -EINVAL;
+	*ret = port;
+	return 0;
+}
+
 int ports_bind(struct ports *ports, uint16_t client, const struct portd_claim *claim, uint16_t *ret)
 {
 	struct tenant *tenant = tenant_of(ports, client);
@@ -413,8 +416,9 @@ int ports_bind(struct ports *ports, uint16_t client, const struct portd_claim *c
 
 	if (!tenant)
 		return -ENOMEM;
-	if (find(ports, client, claim->claim_id))
-		return -EINVAL;
+	holder = find(ports, client, claim->claim_id);
+	if (holder)
+		return bind_again(holder, claim, ret);
 	if (tenant->n_claims == PORTS_CLAIMS_MAX)
 		return -ENOSPC;
 	holder = holder_new(tenant, client);

@@ -40,8 +40,10 @@ struct port_limits *ports_limits(struct ports *ports);
  *
  * A port that is leased to another client, and not in use there, is taken from it.
  *
- * Return: 0, or as port_space_bind(); -EINVAL also for a claim id in use or a family that is
- * neither 4 nor 6; -ENOSPC when the client has PORTS_CLAIMS_MAX.
+ * The same claim again is the same port again.
+ *
+ * Return: 0, or as port_space_bind(); -EINVAL also for a claim id that stands for another port or
+ * address, or a family that is neither 4 nor 6; -ENOSPC when the client has PORTS_CLAIMS_MAX.
  */
 int ports_bind(struct ports *ports, uint16_t client, const struct portd_claim *claim,
 	       uint16_t *ret);

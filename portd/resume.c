@@ -12,11 +12,10 @@ static void hold_blocks(struct portd_client *client)
 	struct portd_record record = { .type = PORTD_HOLD_IDS };
 	struct portd_reply reply;
 	unsigned int i;
-	int fd[2];
 
 	for (i = 0; i < client->n_blocks; i++) {
 		record.ids.first = client->block[i];
-		asking_exchange(client, &record, -1, &reply, fd);
+		asking_exchange(client, &record, -1, &reply, NULL);
 	}
 }
 
@@ -25,11 +24,11 @@ static void reopen_ports(struct portd_client *client, const struct portd_memory 
 	struct portd_record record;
 	struct portd_reply reply = { .error = 0 };
 	unsigned int i;
-	int fd[2], err;
+	int err;
 
 	for (i = 0; i < client->n_ports; i++) {
 		record = open_record(client->port[i].device, client->port[i].port_num);
-		err = asking_exchange(client, &record, -1, &reply, fd);
+		err = asking_exchange(client, &record, -1, &reply, NULL);
 		if (!err)
 			err = -reply.error;
 		memory->handle_is(client->port[i].device, client->port[i].port_num,
@@ -41,9 +40,8 @@ static int say_resumed(struct portd_client *client)
 {
 	struct portd_record record = { .type = PORTD_RESUMED };
 	struct portd_reply reply;
-	int fd[2];
 
-	return asking_exchange(client, &record, -1, &reply, fd);
+	return asking_exchange(client, &record, -1, &reply, NULL);
 }
 
 static int start_life(struct portd_client *client)
@@ -79,12 +77,11 @@ int portd_tell_claim(struct portd_client *client, const struct portd_claim *clai
 {
 	struct portd_record record = { .type = PORTD_BIND, .claim = *claim };
 	struct portd_reply reply = { .error = 0 };
-	int fd[2];
-	int err = asking_exchange(client, &record, -1, &reply, fd);
+	int err = asking_exchange(client, &record, -1, &reply, NULL);
 
 	if (!err && !reply.error && listens) {
 		record.type = PORTD_LISTEN;
-		err = asking_exchange(client, &record, -1, &reply, fd);
+		err = asking_exchange(client, &record, -1, &reply, NULL);
 	}
 	return err ? err : -reply.error;
 }

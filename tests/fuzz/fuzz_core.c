@@ -149,6 +149,29 @@ static void do_call(struct world *w)
 		*which = NULL;
 }
 
+/* As cmportd does with what a client leaves: any state, ended at once. */
+static void do_adopt(struct world *w)
+{
+	struct cm_snapshot of = {
+		.state = (enum cm_state)(next_byte(w) % CM_N_STATES),
+		.active = next_byte(w) & 1,
+		.port = &w->port,
+		.local_comm_id = next_byte(w) & 1 ? next_byte(w) : 0,
+		.remote_comm_id = next_byte(w),
+		.remote_ca_guid = next_byte(w) & 1 ? SERVICE_ID : 0,
+		.local_qpn = next_byte(w),
+		.remote_qpn = next_byte(w),
+		.packet_life_time = next_byte(w) & 0x1f,
+		.local_ack_timeout = next_byte(w) & 0x1f,
+	};
+	struct cm_conn *conn;
+
+	forge_path(w, &of.path);
+	conn = cm_core_adopt(&w->core, &of, NULL);
+	if (conn)
+		assert(!cm_core_call(&w->core, conn, CM_CALL_DESTROY, NULL, w->now, &w->fx));
+}
+
 static void expire_all(struct world *w)
 {
 	while (cm_core_expire(&w->core, w->now, &w->fx))
@@ -186,7 +209,8 @@ static void end(struct world *w)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
-	static void (*const does[])(struct world *) = { do_message, do_new, do_call, do_wait };
+	static void (*const does[])(struct world *) = { do_message, do_new, do_call, do_wait,
+							do_adopt };
 	struct mad_gid gid = { 0 };
 	struct world w = { .data = data, .left = bytes };
 
@@ -195,7 +219,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	cm_port_init(&w.port, 1, &gid);
 	cm_core_serve(&w.core, &w.service, SERVICE_ID);
 	while (w.left)
-		does[next_byte(&w) % 4](&w);
+		does[next_byte(&w) % (sizeof(does) / sizeof(does[0]))](&w);
 	end(&w);
 	return 0;
 }

@@ -15,6 +15,11 @@ import sys
 import tempfile
 
 
+def surroundings(scratch):
+    return {**os.environ, "TMPDIR": scratch, "PURECM_SOCKET": f"{scratch}/none",
+            "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1"}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("target")
@@ -26,7 +31,7 @@ def main():
         run = subprocess.run(
             [args.target, f"-max_total_time={seconds}", "-max_len=4096", "-print_final_stats=1",
              f"-artifact_prefix={args.corpus.parent}/{args.corpus.name}-", found, str(args.corpus)],
-            capture_output=True, text=True, env={**os.environ, "TMPDIR": scratch})
+            capture_output=True, text=True, env=surroundings(scratch))
     executed = re.search(r"number_of_executed_units: (\d+)", run.stderr)
     print(f"{pathlib.Path(args.target).name}: {executed.group(1) if executed else '?'} executions "
           f"in {seconds} s, exit status {run.returncode}")

@@ -149,6 +149,18 @@ START_TEST(a_claim_id_is_used_once)
 }
 END_TEST
 
+START_TEST(the_same_claim_again_is_the_same_port_again)
+{
+	struct portd_claim claim = claim_on(1, HOST, 0);
+	uint16_t first, second = 0;
+
+	ck_assert_int_eq(ports_bind(ports, 1, &claim, &first), 0);
+	ck_assert_int_eq(ports_bind(ports, 1, &claim, &second), 0);
+	ck_assert_uint_eq(second, first);
+	ck_assert_int_eq(bind_on(1, 1, "10.0.0.2", first), -EINVAL);
+}
+END_TEST
+
 START_TEST(a_low_port_needs_the_capability)
 {
 	ck_assert_int_eq(bind_on(1, 1, HOST, 500), -EACCES);
@@ -458,6 +470,7 @@ int main(void)
 	tcase_add_test(tcase, nobody_releases_the_claim_of_another);
 	tcase_add_test(tcase, a_port_is_free_when_its_client_has_gone);
 	tcase_add_test(tcase, a_claim_id_is_used_once);
+	tcase_add_test(tcase, the_same_claim_again_is_the_same_port_again);
 	tcase_add_test(tcase, a_low_port_needs_the_capability);
 	tcase_add_test(tcase, a_family_that_does_not_exist_is_refused);
 	tcase_add_test(tcase, an_update_cannot_move_a_claim_to_another_port);

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A cmportd that lies to the library's side of it (portd/client.c, asking.c). Its answers are put
+ * on the socket in advance; connect() is replaced when this is linked. tests/fuzz/fuzz_client.c
+ * found them.
+ */
+#include <check.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "portd/asking.h"
+#include "tests/unit/cm/run.h"
+
+int __wrap_connect(int fd, const struct sockaddr *addr, socklen_t bytes);
+
+static int liar, its_data; /* its ends */
+static int ours[2];	   /* ours: control and data */
+static struct portd_client *client;
+static struct portd_ids ids;
+static struct portd_why why;
+
+int __wrap_connect(int fd, const struct sockaddr *addr, socklen_t bytes)
+{
+	(void)addr, (void)bytes;
+	return dup2(ours[0], fd) < 0 ? -1 : 0;
+}
+
+static void set_up(void)
+{
+	int control[2], data[2];
+
+	ck_assert(!socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control));
+	ck_assert(!socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, data));
+	ours[0] = control[0];
+	liar = control[1];
+	ours[1] = data[0];
+	its_data = data[1];
+	client = NULL;
+}
+
+static void tear_down(void)
+{
+	portd_client_close(client);
+	close(liar);
+	close(its_data);
+	close(ours[0]);
+	close(ours[1]);
+}
+
+static int new_page(int seals)
+{
+	int fd = memfd_create("page", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	ck_assert(!ftruncate(fd, LEASE_PAGE_BYTES));
+	ck_assert(!fcntl(fd, F_ADD_SEALS, seals));
+	return fd;
+}
+
+static void answer(const struct portd_reply *reply, const int fds[2])
+{
+	struct portd_record record = { .type = PORTD_REPLY, .reply = *reply };
+	struct portd_datagram out = { .bytes = 0 };
+	union {
+		struct cmsghdr align;
+		char room[CMSG_SPACE(2 * sizeof(int))];
+	} room = { { 0 } };
+	struct iovec iov = { out.data, 0 };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	portd_put(&out, &record);
+	iov.iov_len = out.bytes;
+	if (fds) {
+		msg.msg_control = &room;
+		msg.msg_controllen = sizeof(room);
+		room.align = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
+					       .cmsg_type = SCM_RIGHTS,
+					       .cmsg_len = CMSG_LEN(2 * sizeof(int)) };
+		memcpy(CMSG_DATA(&room.align), fds, 2 * sizeof(int));
+	}
+	ck_assert_int_eq(sendmsg(liar, &msg, 0), (int)out.bytes);
+}
+
+static int open_client(int seals)
+{
+	struct portd_reply reply = { .first = 0x10000, .count = 0x10000 };
+	int fds[2] = { ours[1], new_page(seals) };
+	int err;
+
+	answer(&reply, fds);
+	err = portd_client_open(&client, &ids, &why);
+	close(fds[1]);
+	return err;
+}
+
+static unsigned int count_fds(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	unsigned int n = 0;
+
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+START_TEST(page_that_could_be_cut_short_is_refused)
+{
+	unsigned int before = count_fds();
+
+	ck_assert_int_eq(open_client(F_SEAL_GROW), -EPROTO);
+	ck_assert_uint_eq(count_fds(), before);
+}
+END_TEST
+
+START_TEST(descriptors_that_nobody_asked_for_are_closed)
+{
+	struct portd_reply reply = { .first = 0x20000, .count = 0x10000 };
+	unsigned int before;
+
+	ck_assert_int_eq(open_client(LEASE_SEALS), 0);
+	before = count_fds();
+	answer(&reply, ours);
+	ck_assert_int_eq(portd_lease_ids(client, &ids), 0);
+	ck_assert_uint_eq(count_fds(), before);
+}
+END_TEST
+
+START_TEST(text_without_an_end_gets_one)
+{
+	struct portd_reply reply = { .error = ENXIO }, got;
+
+	ck_assert_int_eq(open_client(LEASE_SEALS), 0);
+	memset(reply.text, 'x', sizeof(reply.text));
+	answer(&reply, NULL);
+	ck_assert_int_eq(portd_open_port(client, "fake0", 1, &got, &why), -ENXIO);
+	ck_assert_uint_eq(strnlen(why.text, sizeof(why.text)), sizeof(why.text) - 1);
+}
+END_TEST
+
+static Suite *liar_suite(void)
+{
+	Suite *suite = suite_create("liar");
+	TCase *tc = tcase_create("answers");
+
+	tcase_add_checked_fixture(tc, set_up, tear_down);
+	tcase_add_test(tc, page_that_could_be_cut_short_is_refused);
+	tcase_add_test(tc, descriptors_that_nobody_asked_for_are_closed);
+	tcase_add_test(tc, text_without_an_end_gets_one);
+	suite_add_tcase(suite, tc);
+	return suite;
+}
+
+int main(void)
+{
+	return run_suite(liar_suite());
+}
