@@ -64,6 +64,8 @@ void slab_fini(struct slab *slab)
 {
 	struct list *node, *after;
 
+	if (!slab->object_bytes) /* its owner did not get that far */
+		return;
 	list_for_each_safe (node, after, &slab->chunks)
 		chunk_free(slab, container_of(node, struct chunk, link));
 }

@@ -22,7 +22,7 @@ struct slab {
 /** slab_init() - an empty slab; it has no memory until the first slab_take(). */
 void slab_init(struct slab *slab, size_t object_bytes);
 
-/** slab_fini() - give all memory back, that of objects still in use, too. */
+/** slab_fini() - give all memory back, that of objects still in use, too; of all zeros, none. */
 void slab_fini(struct slab *slab);
 
 /** slab_take() - Return: an object, or NULL when out of memory. */

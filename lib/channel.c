@@ -17,6 +17,7 @@
 #include "lib/channel_set.h"
 #include "lib/device.h"
 #include "lib/id.h"
+#include "lib/lock_order.h"
 
 int channel_new(struct channel **ret)
 {
@@ -58,9 +59,9 @@ void channel_close(struct channel *channel)
 {
 	if (!channel_set_remove(channel))
 		return;
-	pthread_mutex_lock(&channel->lock);
+	lock_take(&channel->lock, LOCK_CHANNEL);
 	channel->closed = true;
-	pthread_mutex_unlock(&channel->lock);
+	lock_give(&channel->lock, LOCK_CHANNEL);
 	while (__atomic_load_n(&channel->n_writers, __ATOMIC_ACQUIRE))
 		sched_yield(); /* they do not stay long */
 	close(channel->pub.fd);
@@ -93,7 +94,7 @@ static struct list posted = { &posted, &posted };
 
 void channel_post(struct channel *channel, struct event *event)
 {
-	pthread_mutex_lock(&channel->lock);
+	lock_take(&channel->lock, LOCK_CHANNEL);
 	if (channel->closed) {
 		id_event_free(event);
 	} else {
@@ -104,7 +105,7 @@ void channel_post(struct channel *channel, struct event *event)
 			list_append(&posted, &channel->posted);
 		}
 	}
-	pthread_mutex_unlock(&channel->lock);
+	lock_give(&channel->lock, LOCK_CHANNEL);
 }
 
 void channel_take_posted(struct list *ret)
@@ -128,14 +129,14 @@ static bool begin_signal(struct channel *channel)
 {
 	bool wanted;
 
-	pthread_mutex_lock(&channel->lock);
+	lock_take(&channel->lock, LOCK_CHANNEL);
 	channel->is_posted = false;
 	wanted = !channel->closed && !list_is_empty(&channel->events);
 	if (wanted) {
 		channel->n_signals++;
 		__atomic_add_fetch(&channel->n_writers, 1, __ATOMIC_RELAXED);
 	}
-	pthread_mutex_unlock(&channel->lock);
+	lock_give(&channel->lock, LOCK_CHANNEL);
 	return wanted;
 }
 
@@ -175,7 +176,7 @@ static void withdraw(struct channel *channel, concerns_fn *concerns, const void 
 	struct event *event;
 	bool any = false;
 
-	pthread_mutex_lock(&channel->lock);
+	lock_take(&channel->lock, LOCK_CHANNEL);
 	list_for_each_safe (node, after, &channel->events) {
 		event = container_of(node, struct event, link);
 		if (!concerns(event, whom))
@@ -186,7 +187,7 @@ static void withdraw(struct channel *channel, concerns_fn *concerns, const void 
 	}
 	if (any)
 		settle_count(channel);
-	pthread_mutex_unlock(&channel->lock);
+	lock_give(&channel->lock, LOCK_CHANNEL);
 }
 
 static bool is_charged_to(const struct event *event, const void *owner)
@@ -262,9 +263,9 @@ bool channel_has_event(struct channel *channel)
 {
 	bool has_event;
 
-	pthread_mutex_lock(&channel->lock);
+	lock_take(&channel->lock, LOCK_CHANNEL);
 	has_event = !list_is_empty(&channel->events);
-	pthread_mutex_unlock(&channel->lock);
+	lock_give(&channel->lock, LOCK_CHANNEL);
 	return has_event;
 }
 
@@ -283,11 +284,11 @@ int channel_take(struct channel *channel, int cancel_state, struct event **ret)
 			break;
 		}
 		fd = channel->closed ? -1 : channel->pub.fd; /* poll() passes over -1 */
-		pthread_mutex_unlock(&channel->lock);
+		lock_give(&channel->lock, LOCK_CHANNEL);
 		err = wait_for_event(channel, fd, cancel_state);
-		pthread_mutex_lock(&channel->lock);
+		lock_take(&channel->lock, LOCK_CHANNEL);
 	}
-	pthread_mutex_unlock(&channel->lock);
+	lock_give(&channel->lock, LOCK_CHANNEL);
 	channel_put(channel);
 	if (!err)
 		*ret = event;

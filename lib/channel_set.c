@@ -4,6 +4,8 @@
 
 #include <stdint.h>
 
+#include "lib/lock_order.h"
+
 #define N_CHAINS   256 /* a power of 2 */
 #define ALIGN_BITS 4   /* of what malloc() returns, which say nothing */
 
@@ -32,10 +34,10 @@ void channel_set_add(struct channel *channel)
 {
 	struct channel **chain = chain_of(channel);
 
-	pthread_mutex_lock(&lock);
+	lock_take(&lock, LOCK_CHANNELS);
 	channel->next_open = *chain;
 	*chain = channel;
-	pthread_mutex_unlock(&lock);
+	lock_give(&lock, LOCK_CHANNELS);
 }
 
 bool channel_set_remove(struct channel *channel)
@@ -43,12 +45,12 @@ bool channel_set_remove(struct channel *channel)
 	struct channel **at;
 	bool is_open;
 
-	pthread_mutex_lock(&lock);
+	lock_take(&lock, LOCK_CHANNELS);
 	at = find(channel);
 	is_open = *at;
 	if (is_open)
 		*at = channel->next_open;
-	pthread_mutex_unlock(&lock);
+	lock_give(&lock, LOCK_CHANNELS);
 	return is_open;
 }
 
@@ -56,11 +58,11 @@ bool channel_set_lock(struct channel *channel)
 {
 	bool is_open;
 
-	pthread_mutex_lock(&lock);
+	lock_take(&lock, LOCK_CHANNELS);
 	is_open = *find(channel);
 	if (is_open)
-		pthread_mutex_lock(&channel->lock);
-	pthread_mutex_unlock(&lock);
+		lock_take(&channel->lock, LOCK_CHANNEL);
+	lock_give(&lock, LOCK_CHANNELS);
 	return is_open;
 }
 

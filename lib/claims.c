@@ -56,10 +56,12 @@ static int claim_port(struct id *id)
 	id->claim_id = claim_id;
 	claim = claim_of(id);
 	err = portd_bind(host_client(), &claim);
-	if (err)
-		id->claim_id = 0;
-	else
+	if (!err) {
 		addr_set_port(&id->claim.local, claim.local_port);
+		return 0;
+	}
+	id->claim_id = 0;
+	portd_release(host_client(), claim_id); /* the next cmportd may have been told of it */
 	return err;
 }
 

@@ -210,7 +210,7 @@ static int accept_datagram(struct id *id, const struct rdma_conn_param *param)
 {
 	int err = accept_id(id, param);
 
-	if (!err && id->is_sync)
+	if (!err && id_is_sync(id))
 		sync_drop_event(id);
 	return err;
 }

@@ -18,6 +18,7 @@
 #include "lib/api.h"
 #include "lib/engine.h"
 #include "lib/host.h"
+#include "lib/lock_order.h"
 #include "lib/log.h"
 #include "mad/umad.h"
 
@@ -131,7 +132,7 @@ static int load(bool again)
 {
 	int err = 0;
 
-	pthread_mutex_lock(&lock);
+	lock_take(&lock, LOCK_DEVICES);
 	if (again || is_incomplete || count_present() == 0) {
 		err = open_new_devices();
 		is_incomplete = err == -ENOMEM || err == -EMFILE || err == -ENFILE;
@@ -140,7 +141,7 @@ static int load(bool again)
 		err = 0;
 	else if (!err)
 		err = -ENODEV;
-	pthread_mutex_unlock(&lock);
+	lock_give(&lock, LOCK_DEVICES);
 	return err;
 }
 
@@ -158,11 +159,11 @@ int device_list(struct device *ret[DEVICES_MAX])
 {
 	int i, n = 0;
 
-	pthread_mutex_lock(&lock);
+	lock_take(&lock, LOCK_DEVICES);
 	for (i = 0; i < n_devices; i++)
 		if (!devices[i]->removed)
 			ret[n++] = devices[i];
-	pthread_mutex_unlock(&lock);
+	lock_give(&lock, LOCK_DEVICES);
 	return n;
 }
 
@@ -171,11 +172,11 @@ struct device *device_of(const struct ibv_context *verbs)
 	struct device *found = NULL;
 	int i;
 
-	pthread_mutex_lock(&lock);
+	lock_take(&lock, LOCK_DEVICES);
 	for (i = 0; verbs && i < n_devices; i++)
 		if (devices[i]->verbs == verbs)
 			found = devices[i];
-	pthread_mutex_unlock(&lock);
+	lock_give(&lock, LOCK_DEVICES);
 	return found;
 }
 
@@ -184,11 +185,11 @@ struct device *device_of_node(const char *name)
 	struct device *found = NULL;
 	int i;
 
-	pthread_mutex_lock(&lock);
+	lock_take(&lock, LOCK_DEVICES);
 	for (i = 0; i < n_devices; i++)
 		if (!devices[i]->removed && !strcmp(devices[i]->verbs->device->dev_name, name))
 			found = devices[i];
-	pthread_mutex_unlock(&lock);
+	lock_give(&lock, LOCK_DEVICES);
 	return found;
 }
 
@@ -196,10 +197,10 @@ bool device_gone(struct device *device)
 {
 	bool is_news;
 
-	pthread_mutex_lock(&lock);
+	lock_take(&lock, LOCK_DEVICES);
 	is_news = !device->removed;
 	__atomic_store_n(&device->removed, true, __ATOMIC_RELEASE);
-	pthread_mutex_unlock(&lock);
+	lock_give(&lock, LOCK_DEVICES);
 	gid_forget(device->verbs);
 	return is_news;
 }
@@ -244,7 +245,7 @@ int device_pd(struct device *device, struct ibv_pd **ret)
 {
 	int err = 0;
 
-	pthread_mutex_lock(&lock);
+	lock_take(&lock, LOCK_DEVICES);
 	if (!device->pd) {
 		errno = 0;
 		device->pd = ibv_alloc_pd(device->verbs);
@@ -253,7 +254,7 @@ int device_pd(struct device *device, struct ibv_pd **ret)
 	}
 	if (!err)
 		*ret = device->pd;
-	pthread_mutex_unlock(&lock);
+	lock_give(&lock, LOCK_DEVICES);
 	return err;
 }
 
@@ -266,7 +267,7 @@ int device_xrcd(struct device *device, struct ibv_xrcd **ret)
 	};
 	int err = 0;
 
-	pthread_mutex_lock(&lock);
+	lock_take(&lock, LOCK_DEVICES);
 	if (!device->xrcd) {
 		errno = 0;
 		device->xrcd = ibv_open_xrcd(device->verbs, &attr);
@@ -275,7 +276,7 @@ int device_xrcd(struct device *device, struct ibv_xrcd **ret)
 	}
 	if (!err)
 		*ret = device->xrcd;
-	pthread_mutex_unlock(&lock);
+	lock_give(&lock, LOCK_DEVICES);
 	return err;
 }
 
@@ -327,9 +328,9 @@ int device_port_open(struct device *device, uint8_t port_num, struct port **ret)
 
 	if (err)
 		return err;
-	pthread_mutex_lock(&lock);
+	lock_take(&lock, LOCK_DEVICES);
 	if (device->removed || port_num == 0 || port_num > device->n_ports) {
-		pthread_mutex_unlock(&lock);
+		lock_give(&lock, LOCK_DEVICES);
 		return -ENODEV;
 	}
 	slot = &device->port[port_num - 1];
@@ -337,7 +338,7 @@ int device_port_open(struct device *device, uint8_t port_num, struct port **ret)
 		err = port_open(device, port_num, slot);
 	if (!err)
 		*ret = port_get(*slot);
-	pthread_mutex_unlock(&lock);
+	lock_give(&lock, LOCK_DEVICES);
 	return err;
 }
 
@@ -345,11 +346,11 @@ void device_port_gone(struct port *port)
 {
 	bool is_open;
 
-	pthread_mutex_lock(&lock);
+	lock_take(&lock, LOCK_DEVICES);
 	is_open = port->device->port[port->port_num - 1] == port;
 	if (is_open)
 		port->device->port[port->port_num - 1] = NULL;
-	pthread_mutex_unlock(&lock);
+	lock_give(&lock, LOCK_DEVICES);
 	host_close_port(port);
 	if (is_open)
 		port_put(port);
@@ -383,10 +384,10 @@ void device_paths_changed(void)
 {
 	int i;
 
-	pthread_mutex_lock(&lock);
+	lock_take(&lock, LOCK_DEVICES);
 	for (i = 0; i < n_devices; i++)
 		forget_paths(devices[i]);
-	pthread_mutex_unlock(&lock);
+	lock_give(&lock, LOCK_DEVICES);
 }
 
 static void close_copies(struct device *device)

@@ -20,6 +20,7 @@
 #include "lib/host.h"
 #include "lib/hotplug.h"
 #include "lib/listen.h"
+#include "lib/lock_order.h"
 #include "lib/log.h"
 #include "lib/outbox.h"
 #include "lib/removal.h"
@@ -65,7 +66,7 @@ uint64_t engine_random(void)
 
 struct engine *engine_lock(void)
 {
-	pthread_mutex_lock(&lock);
+	lock_take(&lock, LOCK_ENGINE);
 	return &engine;
 }
 
@@ -75,7 +76,7 @@ void engine_unlock(void)
 
 	list_init(&channels);
 	channel_take_posted(&channels);
-	pthread_mutex_unlock(&lock);
+	lock_give(&lock, LOCK_ENGINE);
 	channel_signal_posted(&channels);
 }
 
@@ -165,6 +166,7 @@ void engine_receive(struct port *port, const struct mad_path *path, const uint8_
 	take_effects(&box, &fx);
 	engine_unlock();
 	outbox_flush(&box);
+	listen_give_way();
 }
 
 static void receive(struct port *port)
@@ -391,6 +393,7 @@ static void forget_parent(void)
 {
 	pthread_mutex_init(&lock, NULL);
 	pthread_mutex_init(&start_lock, NULL);
+	lock_after_fork();
 	close_descriptors();
 	channel_after_fork();
 	id_after_fork();
@@ -458,6 +461,7 @@ static void __attribute__((destructor)) end_connections(void)
 	until.tv_nsec %= 1000000000L;
 	if (pthread_mutex_clocklock(&lock, CLOCK_MONOTONIC, &until))
 		return;
+	lock_taken(LOCK_ENGINE);
 	engine.core.out_max = UINT_MAX; /* nobody will be there for the answers */
 	list_for_each (node, &engine.ids) {
 		id = container_of(node, struct id, link);
@@ -468,5 +472,5 @@ static void __attribute__((destructor)) end_connections(void)
 		id->conn = NULL;
 		outbox_flush_without_waiting(&box); /* nor for neighbours */
 	}
-	pthread_mutex_unlock(&lock);
+	lock_give(&lock, LOCK_ENGINE);
 }

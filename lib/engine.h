@@ -7,7 +7,7 @@
  * The lock guards the core, the state of all ids, the port space and the listeners. It is held
  * for the length of a step, about a microsecond, and never across a system call that can block;
  * what the core wants sent is put into an outbox and sent after the lock was given up. Locks nest
- * in this order only: engine, channel, id.
+ * in the order of lock_order.h.
  */
 #ifndef LIB_ENGINE_H
 #define LIB_ENGINE_H

@@ -15,6 +15,7 @@
 #include "lib/api.h"
 #include "lib/ece.h"
 #include "lib/engine.h"
+#include "lib/listen.h"
 #include "lib/log.h"
 #include "lib/multicast.h"
 #include "lib/qp.h"
@@ -63,7 +64,7 @@ static void take_request(struct event *event)
 	int err;
 
 	engine_lock();
-	event->owner->n_requests--;
+	listen_request_taken(event->owner);
 	engine_unlock();
 	event->subject->remote_ece = event->ece;
 	err = id_attach(event->subject);
@@ -158,7 +159,7 @@ void event_ack(struct event *event)
 /* A request of a synchronous listener that cannot be shown is refused. */
 static int settle_request(struct event *event)
 {
-	int err = event->owner->is_sync ? sync_adopt(event->subject) : 0;
+	int err = id_is_sync(event->owner) ? sync_adopt(event->subject) : 0;
 
 	if (err) {
 		rdma_destroy_id(event->pub.id);

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "lib/api.h"
+#include "lib/lock_order.h"
 #include "lib/log.h"
 
 struct phrase {
@@ -66,10 +67,10 @@ __attribute__((format(printf, 2, 3))) static void set(struct id *id, const char 
 	if (n < 0)
 		return; /* without memory there is no sentence */
 	log_debug("%s", text);
-	pthread_mutex_lock(&id->lock);
+	lock_take(&id->lock, LOCK_ID);
 	before = id->failure;
 	id->failure = text;
-	pthread_mutex_unlock(&id->lock);
+	lock_give(&id->lock, LOCK_ID);
 	free(before);
 }
 
@@ -140,12 +141,12 @@ static int last_failure(struct id *id, char *text, size_t bytes)
 {
 	int err = 0;
 
-	pthread_mutex_lock(&id->lock);
+	lock_take(&id->lock, LOCK_ID);
 	if (id->failure)
 		snprintf(text, bytes, "%s", id->failure);
 	else
 		err = -ENOENT;
-	pthread_mutex_unlock(&id->lock);
+	lock_give(&id->lock, LOCK_ID);
 	return err;
 }
 

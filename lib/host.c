@@ -12,6 +12,7 @@
 #include "cm/action.h"
 #include "lib/claims.h"
 #include "lib/engine.h"
+#include "lib/lock_order.h"
 #include "lib/log.h"
 #include "lib/removal.h"
 
@@ -83,7 +84,7 @@ static bool is_inline(void)
 	return mode && strcmp(mode, "inline") == 0;
 }
 
-static int find_portd(void)
+static int meet_portd(void)
 {
 	struct portd_client *found;
 	struct portd_ids ids;
@@ -94,16 +95,22 @@ static int find_portd(void)
 		log_warn("%s%s%s", why.text, why.text[0] ? ": " : "", strerror(-err));
 		return err;
 	}
-	__atomic_store_n(&client, found, __ATOMIC_RELEASE);
-	resume_at = CM_TIME_NEVER;
 	err = lend_ids(&ids);
-	if (!err)
-		err = engine_watch_host(portd_client_fd(found));
-	if (!err)
-		return 0;
-	__atomic_store_n(&client, NULL, __ATOMIC_RELEASE);
-	portd_client_close(found);
-	return err;
+	if (err) {
+		portd_client_close(found);
+		return err;
+	}
+	resume_at = CM_TIME_NEVER;
+	__atomic_store_n(&client, found, __ATOMIC_RELEASE);
+	return 0;
+}
+
+/* Whom we have met stays, even if it cannot be watched yet: its comm ids are in the core. */
+static int find_portd(void)
+{
+	int err = client ? 0 : meet_portd();
+
+	return err ? err : engine_watch_host(portd_client_fd(client));
 }
 
 int host_start(void)
@@ -112,12 +119,12 @@ int host_start(void)
 
 	if (__atomic_load_n(&started, __ATOMIC_ACQUIRE))
 		return 0;
-	pthread_mutex_lock(&lock);
+	lock_take(&lock, LOCK_HOST);
 	if (!started && !is_inline())
 		err = find_portd();
 	if (!err)
 		__atomic_store_n(&started, true, __ATOMIC_RELEASE);
-	pthread_mutex_unlock(&lock);
+	lock_give(&lock, LOCK_HOST);
 	return err;
 }
 
@@ -137,7 +144,7 @@ static void set_handle(struct port *port, int handle)
 {
 	struct port *before = NULL;
 
-	pthread_mutex_lock(&lock);
+	lock_take(&lock, LOCK_HOST);
 	if (port->handle >= 0 && ports[port->handle] == port) {
 		before = ports[port->handle];
 		ports[port->handle] = NULL;
@@ -145,7 +152,7 @@ static void set_handle(struct port *port, int handle)
 	port->handle = handle;
 	if (handle >= 0)
 		ports[handle] = port_get(port);
-	pthread_mutex_unlock(&lock);
+	lock_give(&lock, LOCK_HOST);
 	if (before)
 		port_put(before);
 }
@@ -180,10 +187,10 @@ static struct port *port_with(uint8_t handle)
 {
 	struct port *port = NULL;
 
-	pthread_mutex_lock(&lock);
+	lock_take(&lock, LOCK_HOST);
 	if (handle < HANDLES && ports[handle])
 		port = port_get(ports[handle]);
-	pthread_mutex_unlock(&lock);
+	lock_give(&lock, LOCK_HOST);
 	return port;
 }
 
@@ -192,12 +199,12 @@ static struct port *port_named(const char *device, uint8_t port_num)
 	struct port *port = NULL;
 	int i;
 
-	pthread_mutex_lock(&lock);
+	lock_take(&lock, LOCK_HOST);
 	for (i = 0; i < HANDLES && !port; i++)
 		if (ports[i] && ports[i]->port_num == port_num &&
 		    !strcmp(ibv_get_device_name(ports[i]->device->verbs->device), device))
 			port = port_get(ports[i]);
-	pthread_mutex_unlock(&lock);
+	lock_give(&lock, LOCK_HOST);
 	return port;
 }
 

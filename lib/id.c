@@ -12,6 +12,7 @@
 #include "lib/claims.h"
 #include "lib/engine.h"
 #include "lib/listen.h"
+#include "lib/lock_order.h"
 #include "lib/log.h"
 #include "lib/lookup.h"
 #include "lib/multicast.h"
@@ -163,11 +164,11 @@ void id_charge(const struct event *event)
 {
 	struct id *id = event->owner;
 
-	pthread_mutex_lock(&id->lock);
+	lock_take(&id->lock, LOCK_ID);
 	id->n_taken++;
 	if (event->group)
 		event->group->n_taken++;
-	pthread_mutex_unlock(&id->lock);
+	lock_give(&id->lock, LOCK_ID);
 }
 
 /* Return: what is left to be freed. */
@@ -184,31 +185,31 @@ void id_credit(struct id *id, struct event *event)
 	struct group *group = event->group;
 	bool done;
 
-	pthread_mutex_lock(&id->lock);
+	lock_take(&id->lock, LOCK_ID);
 	event = keep_spare(id, event);
 	done = ++id->n_acked == id->n_taken;
 	if (group && ++group->n_acked == group->n_taken)
 		done = true;
 	if (done)
 		pthread_cond_broadcast(&id->all_acked);
-	pthread_mutex_unlock(&id->lock);
+	lock_give(&id->lock, LOCK_ID);
 	event_free(event);
 }
 
 void id_wait_acked(struct id *id)
 {
-	pthread_mutex_lock(&id->lock);
+	lock_take(&id->lock, LOCK_ID);
 	while (id->n_acked != id->n_taken)
 		pthread_cond_wait(&id->all_acked, &id->lock);
-	pthread_mutex_unlock(&id->lock);
+	lock_give(&id->lock, LOCK_ID);
 }
 
 void id_wait_group_acked(struct id *id, const struct group *group)
 {
-	pthread_mutex_lock(&id->lock);
+	lock_take(&id->lock, LOCK_ID);
 	while (group->n_acked != group->n_taken)
 		pthread_cond_wait(&id->all_acked, &id->lock);
-	pthread_mutex_unlock(&id->lock);
+	lock_give(&id->lock, LOCK_ID);
 }
 
 /* A program waits for the event of what it began: with no memory left for it, it would wait for
@@ -217,10 +218,10 @@ static struct event *take_spare(struct id *id)
 {
 	struct event *event;
 
-	pthread_mutex_lock(&id->lock);
+	lock_take(&id->lock, LOCK_ID);
 	event = id->spare;
 	id->spare = NULL;
-	pthread_mutex_unlock(&id->lock);
+	lock_give(&id->lock, LOCK_ID);
 	if (event)
 		memset(event, 0, sizeof(*event));
 	return event;
@@ -233,9 +234,9 @@ void id_event_free(struct event *event)
 	if (!event)
 		return;
 	owner = event->owner;
-	pthread_mutex_lock(&owner->lock);
+	lock_take(&owner->lock, LOCK_ID);
 	event = keep_spare(owner, event);
-	pthread_mutex_unlock(&owner->lock);
+	lock_give(&owner->lock, LOCK_ID);
 	event_free(event);
 }
 
@@ -372,7 +373,7 @@ static int create_sync(void *context, enum rdma_port_space ps, struct rdma_cm_id
 	if (err)
 		channel_close(own);
 	else
-		id_of(*ret)->is_sync = true;
+		id_set_sync(id_of(*ret), true);
 	return err;
 }
 
@@ -433,10 +434,10 @@ static void destroy(struct id *id)
 	withdraw(id, &events);
 	multicast_exit_all(id);
 	id_drop_events(&events);
-	if (id->is_sync)
+	if (id_is_sync(id))
 		sync_drop_event(id);
 	id_wait_acked(id);
-	if (id->is_sync)
+	if (id_is_sync(id))
 		channel_close(id->channel);
 	if (id->path.port)
 		port_put(id->path.port);

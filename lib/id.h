@@ -71,7 +71,7 @@ struct id {
 	enum id_state state;
 	struct list link;	 /* in the engine's list of ids */
 	struct channel *channel; /* where events go */
-	bool is_sync;		 /* it is the id's own: see sync.h; by the program's threads only */
+	bool is_sync; /* it is the id's own: see sync.h; atomic, by the functions below */
 	struct port_claim claim; /* our port and address, the peer's address */
 	uint32_t claim_id; /* cmportd's name for it; 0 if there is none, or on a leased port */
 	bool binding;	   /* a port is being asked for */
@@ -131,6 +131,19 @@ struct id {
 static inline struct id *id_of(struct rdma_cm_id *pub)
 {
 	return (struct id *)pub;
+}
+
+/** id_is_sync() - does its channel belong to it alone? No lock: it may be moved by another thread.
+ */
+static inline bool id_is_sync(const struct id *id)
+{
+	return __atomic_load_n(&id->is_sync, __ATOMIC_RELAXED);
+}
+
+/** id_set_sync() - while it is made or moved */
+static inline void id_set_sync(struct id *id, bool is_sync)
+{
+	__atomic_store_n(&id->is_sync, is_sync, __ATOMIC_RELAXED);
 }
 
 /**

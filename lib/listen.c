@@ -7,12 +7,16 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "lib/api.h"
 #include "lib/claims.h"
 #include "lib/log.h"
 #include "lib/resolve.h"
 #include "mad/cma_hdr.h"
+
+#define MOMENT_US 200
+#define MOMENTS	  5
 
 /* --- whose request is it? ------------------------------------------------ */
 
@@ -215,6 +219,35 @@ static struct id *child_new(const struct id *listener, const struct request *req
 	return id;
 }
 
+static bool turned_away;     /* a request, just now; of the engine's thread */
+static unsigned int n_taken; /* requests, by programs; atomic */
+static unsigned int vain_at; /* n_taken, when nobody made room */
+static bool waited_in_vain;
+
+void listen_request_taken(struct id *listener)
+{
+	listener->n_requests--;
+	__atomic_add_fetch(&n_taken, 1, __ATOMIC_RELAXED);
+}
+
+void listen_give_way(void)
+{
+	unsigned int before = __atomic_load_n(&n_taken, __ATOMIC_RELAXED);
+	unsigned int now = before;
+	bool is_needed = turned_away;
+	int i;
+
+	turned_away = false;
+	if (!is_needed || (waited_in_vain && before == vain_at))
+		return;
+	for (i = 0; i < MOMENTS && now == before; i++) {
+		usleep(MOMENT_US);
+		now = __atomic_load_n(&n_taken, __ATOMIC_RELAXED);
+	}
+	waited_in_vain = now == before;
+	vain_at = now;
+}
+
 /* Unanswered, a REQ comes again; by then there may be memory, or room in the queue. The kernel
  * answers a SIDR_REQ all the same. */
 static void turn_away(struct engine *engine, struct outbox *box, const struct request *request)
@@ -231,6 +264,8 @@ static void deliver(struct engine *engine, struct outbox *box, struct id *listen
 
 	if (listener->n_requests < listener->backlog)
 		event = id_event(listener, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
+	else
+		turned_away = true;
 	if (event)
 		child = child_new(listener, request);
 	if (!child) {

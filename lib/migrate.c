@@ -30,13 +30,13 @@ static void move_events(struct id *id, struct channel *to)
 /* @becomes_sync: @to is to be the id's own */
 static int migrate(struct id *id, struct channel *to, bool becomes_sync)
 {
-	struct channel *own = id->is_sync ? id->channel : NULL;
+	struct channel *own = id_is_sync(id) ? id->channel : NULL;
 
 	if (to == own)
 		return -EINVAL; /* it goes when the id leaves it */
 	engine_lock();
 	move_events(id, to);
-	id->is_sync = becomes_sync;
+	id_set_sync(id, becomes_sync);
 	engine_unlock();
 	sync_drop_event(id);
 	id_wait_acked(id);
@@ -50,7 +50,7 @@ static int make_sync(struct id *id)
 	struct channel *own;
 	int err;
 
-	if (id->is_sync)
+	if (id_is_sync(id))
 		return -EINVAL;
 	err = channel_new(&own);
 	return err ? err : migrate(id, own, true);

@@ -58,7 +58,7 @@ int sync_adopt(struct id *child)
 		return err;
 	engine_lock();
 	id_set_channel(child, own);
-	child->is_sync = true;
+	id_set_sync(child, true);
 	engine_unlock();
 	return 0;
 }
@@ -91,7 +91,7 @@ static int take_request(struct id *listener, int cancel_state, struct rdma_cm_id
 	struct event *event;
 	int err;
 
-	if (!listener->is_sync)
+	if (!id_is_sync(listener))
 		return -EINVAL;
 	sync_drop_event(listener);
 	err = event_take(listener->channel, cancel_state, &event);

@@ -51,7 +51,7 @@ int sync_adopt(struct id *child);
 /** sync_or_null() - the id if it is synchronous, else NULL. */
 static inline struct id *sync_or_null(struct id *id)
 {
-	return id->is_sync ? id : NULL;
+	return id_is_sync(id) ? id : NULL;
 }
 
 /**

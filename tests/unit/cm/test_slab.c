@@ -42,6 +42,15 @@ static void tear_down(void)
 	slab_fini(&slab);
 }
 
+START_TEST(slab_that_was_never_made_can_be_given_back)
+{
+	struct slab none = { 0 };
+
+	slab_fini(&none);
+	ck_assert_uint_eq(none.n_free, 0);
+}
+END_TEST
+
 START_TEST(objects_do_not_overlap)
 {
 	take_all();
@@ -100,6 +109,7 @@ int main(void)
 	TCase *tcase = tcase_create("slab");
 
 	tcase_add_checked_fixture(tcase, set_up, tear_down);
+	tcase_add_test(tcase, slab_that_was_never_made_can_be_given_back);
 	tcase_add_test(tcase, objects_do_not_overlap);
 	tcase_add_test(tcase, objects_are_aligned_for_everything);
 	tcase_add_test(tcase, object_given_back_is_the_next_one_taken);

@@ -1,0 +1,292 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Programs over the loop-back device of device.c, in a network namespace that has its interface.
+
+Prints one line per check and then "N passed, N failed, N skipped". Exit status: 0 if none failed,
+77 if there can be no namespace here.
+"""
+import argparse
+import os
+from pathlib import Path
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+ADDRESS = "10.77.0.1"
+SET_UP = ["ip link set lo up", "ip link add loop0 type veth peer name loop1",
+          f"ip addr add {ADDRESS}/24 dev loop0", "ip addr add fd77::1/64 dev loop0 nodad",
+          "ip link set loop1 up", "ip link set loop0 up"]
+SKIPPED = 77
+FAULTS_MAX = 1000
+CONVERSATIONS = 1
+HERE = Path(__file__).resolve().parent
+SOURCE = HERE.parent.parent
+LONG = bool(os.environ.get("PURECM_TEST_LONG"))
+PLAYS = 2000 if LONG else 200  # of each of five threads
+SEEDS = range(1, 11) if LONG else range(1, 2)
+VARIANTS = {"address": "address,undefined", "thread": "thread"}
+TARGETS = [f"tests/{name}" for name in ("loop/scarce", "loop/stress", "portd/cmportd")]
+RACES = f"second_deadlock_stack=1:suppressions={HERE.parent}/luck/thread.supp"
+FINDING = re.compile(r"(ERROR|WARNING): (Address|Thread|Leak)Sanitizer|runtime error:|Assertion")
+CHECKS = []
+
+
+def check(function):
+    CHECKS.append(function)
+    return function
+
+
+class Skip(Exception):
+    """A check that cannot run here; the text says why."""
+
+
+class Bench:
+    """A build folder, and a folder for sockets."""
+
+    def __init__(self, build, folder):
+        self.build = Path(build)
+        self.folder = Path(folder)
+        self._n_sockets = 0
+
+    def program(self, name, variant=None):
+        folder = self.build / f"loop-{variant}" if variant else self.build
+        return str(folder / "tests" / name)
+
+    def build_variant(self, variant):
+        """Build the programs again, with a sanitizer."""
+        folder = self.build / f"loop-{variant}"
+        if not (folder / "build.ninja").exists():
+            self.run("meson", "setup", folder, SOURCE, f"-Db_sanitize={VARIANTS[variant]}",
+                     "-Db_lundef=false")
+        self.run("ninja", "-C", folder, *TARGETS)
+
+    def socket(self):
+        self._n_sockets += 1
+        return self.folder / f"s{self._n_sockets}"
+
+    def run(self, *argv, timeout=500, **env):
+        done = subprocess.run([str(word) for word in argv], stdout=subprocess.PIPE, text=True,
+                              stderr=subprocess.STDOUT, timeout=timeout, env={**os.environ, **env})
+        if done.returncode or FINDING.search(done.stdout):
+            raise AssertionError(f"status {done.returncode}: {done.stdout[-3000:]}")
+        return done.stdout
+
+
+class Cmportd:
+    """A cmportd on the loop-back device, in which the n-th call fails."""
+
+    def __init__(self, bench, nth=-1, variant=None):
+        self.socket = bench.socket()
+        self._log = open(f"{self.socket}.log", "w+", encoding="ascii", errors="replace")
+        self.process = subprocess.Popen(
+            [bench.program("portd/cmportd", variant), f"--socket={self.socket}", "--idle=0"],
+            stderr=self._log, env={**os.environ, "FAULT_NTH": str(nth)})
+
+    def await_socket(self):
+        """Return when it serves, or has ended."""
+        while not self.socket.exists() and self.process.poll() is None:
+            time.sleep(0.002)
+
+    def n_fds(self):
+        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
+    def log(self):
+        self._log.seek(0)
+        return self._log.read()
+
+    def stop(self):
+        """End it. Return: its exit status."""
+        if self.process.poll() is None:
+            self.process.terminate()
+        status = self.process.wait(20)
+        self._log.seek(0)
+        return status
+
+    def __enter__(self):
+        self.await_socket()
+        return self
+
+    def __exit__(self, *args):
+        self.stop()
+        self._log.close()
+
+
+def end_others(socket):
+    """End the cmportd that a client may have started where ours did not serve."""
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if f"--socket={socket}".encode() in words:
+            os.kill(int(pid), 15)
+
+
+@check
+def conversations_over_the_loop_back_device(bench):
+    bench.run(bench.program("loop/talks"), CONVERSATIONS, PURECM_PORTD="inline")
+    with Cmportd(bench) as cmportd:
+        bench.run(bench.program("loop/talks"), CONVERSATIONS, PURECM_SOCKET=str(cmportd.socket))
+
+
+def rounds_of(said):
+    return int(re.search(r"^memory: (\d+) rounds", said, re.MULTILINE)[1])
+
+
+@check
+def each_call_of_the_library_may_fail_where_it_owns_the_ports(bench):
+    said = bench.run(bench.program("loop/scarce"), "memory", ADDRESS, PURECM_PORTD="inline")
+    return f"{rounds_of(said)} calls"
+
+
+@check
+def each_call_of_the_library_may_fail_with_cmportd(bench):
+    with Cmportd(bench) as cmportd:
+        said = bench.run(bench.program("loop/scarce"), "memory", ADDRESS,
+                         PURECM_SOCKET=str(cmportd.socket))
+    return f"{rounds_of(said)} calls"
+
+
+def fail_in_cmportd(bench, nth, n_fds):
+    """One life of a cmportd. Return: the call that failed, or None if it got that far."""
+    with Cmportd(bench, nth) as cmportd:
+        env = {"PURECM_SOCKET": str(cmportd.socket)}
+        try:
+            bench.run(bench.program("loop/talks"), CONVERSATIONS, timeout=60, **env)
+            alive = cmportd.process.poll() is None
+            if alive and n_fds and wait_until(lambda: cmportd.n_fds() <= n_fds, 5) is False:
+                raise AssertionError(f"{cmportd.n_fds()} descriptors are left, not {n_fds}")
+        finally:
+            end_others(cmportd.socket)
+        status = cmportd.stop()
+        log = cmportd.log()
+    fault = re.search(r"^fault: (\w+)", log, re.MULTILINE)
+    if status not in (0, 1) or FINDING.search(log) or (fault is None and status):
+        raise AssertionError(f"cmportd ends with {status}: {log[-2000:]}")
+    return fault and fault[1]
+
+
+def wait_until(condition, seconds):
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+@check
+def each_call_of_cmportd_may_fail(bench):
+    with Cmportd(bench) as idle:
+        n_fds = idle.n_fds()
+    bad = []
+    for nth in range(0, FAULTS_MAX, 1 if LONG else 5):
+        try:
+            # What it has opened by then, a port for one, it may keep.
+            fault = fail_in_cmportd(bench, nth, n_fds + 8)
+        except (AssertionError, subprocess.TimeoutExpired) as error:
+            bad.append(f"call {nth}: {error}")
+            continue
+        if fault is None:
+            break
+    if bad:
+        raise AssertionError("\n".join(bad)[:6000])
+    return f"{nth} calls"
+
+
+@check
+def each_call_of_the_library_may_fail_and_nothing_leaks(bench):
+    bench.build_variant("address")
+    said = bench.run(bench.program("loop/scarce", "address"), "memory", ADDRESS,
+                     PURECM_PORTD="inline")
+    return f"{rounds_of(said)} calls"
+
+
+def stress(bench, variant, **env):
+    """Threads that make all calls at each other's ids. Return: how many plays."""
+    for seed in SEEDS:
+        bench.run(bench.program("loop/stress", variant), PLAYS, seed, PURECM_PORTD="inline", **env)
+    with Cmportd(bench, variant=variant) as cmportd:
+        bench.run(bench.program("loop/stress", variant), PLAYS, 1,
+                  PURECM_SOCKET=str(cmportd.socket), **env)
+        log = cmportd.log()
+    if FINDING.search(log):
+        raise AssertionError(log[:3000])
+    return f"{5 * PLAYS * (len(SEEDS) + 1)} plays"
+
+
+@check
+def eight_threads_take_locks_in_order(bench):
+    return stress(bench, None)
+
+
+@check
+def eight_threads_use_nothing_that_is_gone_says_address_sanitizer(bench):
+    return stress(bench, "address")
+
+
+@check
+def eight_threads_race_for_nothing_says_thread_sanitizer(bench):
+    bench.build_variant("thread")
+    return stress(bench, "thread", TSAN_OPTIONS=RACES)
+
+
+@check
+def eight_threads_use_locks_in_order_says_helgrind(bench):
+    if not shutil.which("valgrind"):
+        raise Skip("no valgrind; apt-get install valgrind")
+    plays = 50 if LONG else 5
+    bench.run("valgrind", "--tool=helgrind", "-q", "--error-exitcode=9", "--fair-sched=yes",
+              f"--suppressions={HERE}/helgrind.supp", bench.program("loop/stress"), plays, 1,
+              PURECM_PORTD="inline")
+    return f"{5 * plays} plays"
+
+
+def run_check(function, bench):
+    began = time.monotonic()
+    try:
+        said = function(bench)
+        verdict, why = "passed", f": {said}" if said else ""
+    except Skip as reason:
+        verdict, why = "skipped", f": {reason}"
+    except (AssertionError, subprocess.TimeoutExpired) as error:
+        verdict, why = "failed", f": {error}"
+    print(f"{verdict:8}{function.__name__.replace('_', ' ')} "
+          f"({time.monotonic() - began:.1f} s){why}", flush=True)
+    return verdict
+
+
+def enter_namespace():
+    """Start again in a network namespace. Return: only if there is none to be had."""
+    for way in (["unshare", "-n"], ["unshare", "-rn"]):
+        if subprocess.run([*way, "true"], stderr=subprocess.DEVNULL, check=False).returncode == 0:
+            os.execvp(way[0], [*way, sys.executable, *sys.argv, "--inside"])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("build", help="Meson build folder, with tests/loop built")
+    parser.add_argument("only", nargs="*", help="names of checks; all by default")
+    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if not args.inside:
+        enter_namespace()
+        print("loop: skipped: no network namespace of our own; run as root")
+        return SKIPPED
+    for command in SET_UP:
+        subprocess.run(command.split(), check=True)
+    count = {"passed": 0, "failed": 0, "skipped": 0}
+    with tempfile.TemporaryDirectory(prefix="purecm-loop-") as folder:
+        bench = Bench(args.build, folder)
+        for function in CHECKS:
+            if not args.only or function.__name__ in args.only:
+                count[run_check(function, bench)] += 1
+    print(f"{count['passed']} passed, {count['failed']} failed, {count['skipped']} skipped")
+    return 1 if count["failed"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
