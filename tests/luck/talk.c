@@ -75,22 +75,27 @@ static bool expect_both(struct talk *talk, enum rdma_cm_event_type type)
 	return expect(talk, type) && expect(talk, type);
 }
 
+static struct ibv_qp_init_attr qp_of(enum ibv_qp_type type)
+{
+	return (struct ibv_qp_init_attr){
+		.cap = {4, 4, 1, 1, 0},
+		  .qp_type = type
+	};
+}
+
 static bool make_qp(struct talk *talk, struct rdma_cm_id *id)
 {
-	struct ibv_qp_init_attr attr = {
-		.cap = {4, 4, 1, 1, 0},
-		  .qp_type = IBV_QPT_RC
-	};
+	struct ibv_qp_init_attr attr = qp_of(id->ps == RDMA_PS_UDP ? IBV_QPT_UD : IBV_QPT_RC);
 
 	return TRY(talk, rdma_create_qp(id, NULL, &attr));
 }
 
-static bool meet(struct talk *talk, struct sockaddr *addr)
+static bool meet(struct talk *talk, enum rdma_port_space ps, struct sockaddr *addr)
 {
-	return TRY(talk, rdma_create_id(talk->channel, &talk->listener, NULL, RDMA_PS_TCP)) &&
+	return TRY(talk, rdma_create_id(talk->channel, &talk->listener, NULL, ps)) &&
 	       TRY(talk, rdma_bind_addr(talk->listener, addr)) &&
 	       TRY(talk, rdma_listen(talk->listener, 8)) &&
-	       TRY(talk, rdma_create_id(talk->channel, &talk->client, NULL, RDMA_PS_TCP)) &&
+	       TRY(talk, rdma_create_id(talk->channel, &talk->client, NULL, ps)) &&
 	       TRY(talk, rdma_resolve_addr(talk->client, NULL, addr, RESOLVE_MS)) &&
 	       expect(talk, RDMA_CM_EVENT_ADDR_RESOLVED) &&
 	       TRY(talk, rdma_resolve_route(talk->client, RESOLVE_MS)) &&
@@ -105,6 +110,42 @@ static bool connect_both(struct talk *talk)
 	       expect(talk, RDMA_CM_EVENT_CONNECT_REQUEST) && make_qp(talk, talk->server) &&
 	       TRY(talk, rdma_accept(talk->server, &param)) &&
 	       expect_both(talk, RDMA_CM_EVENT_ESTABLISHED);
+}
+
+/* A service is looked up; the server is told of nothing more. */
+static bool look_up(struct talk *talk)
+{
+	struct rdma_conn_param param = { .qp_num = 0 };
+
+	return TRY(talk, rdma_connect(talk->client, &param)) &&
+	       expect(talk, RDMA_CM_EVENT_CONNECT_REQUEST) && make_qp(talk, talk->server) &&
+	       TRY(talk, rdma_accept(talk->server, &param)) &&
+	       expect(talk, RDMA_CM_EVENT_ESTABLISHED);
+}
+
+static bool make_endpoint(struct talk *talk, const struct addrinfo *at, bool passive,
+			  struct rdma_cm_id **ret)
+{
+	struct rdma_addrinfo info = { .ai_flags = passive ? RAI_PASSIVE : 0,
+				      .ai_family = at->ai_family,
+				      .ai_qp_type = IBV_QPT_RC,
+				      .ai_port_space = RDMA_PS_TCP };
+	struct ibv_qp_init_attr qp = qp_of(IBV_QPT_RC);
+
+	info.ai_src_addr = passive ? at->ai_addr : NULL;
+	info.ai_src_len = passive ? at->ai_addrlen : 0;
+	info.ai_dst_addr = passive ? NULL : at->ai_addr;
+	info.ai_dst_len = passive ? 0 : at->ai_addrlen;
+	return TRY(talk, rdma_create_ep(ret, &info, NULL, passive ? NULL : &qp)) &&
+	       TRY(talk, rdma_migrate_id(*ret, talk->channel));
+}
+
+/* As endpoints, which come to the channel later. */
+static bool meet_as_endpoints(struct talk *talk, const struct addrinfo *at)
+{
+	return make_endpoint(talk, at, true, &talk->listener) &&
+	       TRY(talk, rdma_listen(talk->listener, 8)) &&
+	       make_endpoint(talk, at, false, &talk->client);
 }
 
 /* The port is in the same place in both families. */
@@ -146,6 +187,28 @@ static void drop(struct rdma_cm_id *id)
 	rdma_destroy_id(id);
 }
 
+static void drop_all(struct talk *talk)
+{
+	drop(talk->member);
+	drop(talk->client);
+	drop(talk->server);
+	drop(talk->listener);
+	talk->member = talk->client = talk->server = talk->listener = NULL;
+}
+
+static void converse(struct talk *talk, const struct addrinfo *at)
+{
+	bool goes_on = meet(talk, RDMA_PS_TCP, at->ai_addr) && connect_both(talk) &&
+		       join_group(talk, at) && part(talk);
+
+	drop_all(talk);
+	goes_on = goes_on && meet(talk, RDMA_PS_UDP, at->ai_addr) && look_up(talk);
+	drop_all(talk);
+	if (goes_on && meet_as_endpoints(talk, at) && connect_both(talk))
+		part(talk);
+	drop_all(talk);
+}
+
 struct outcome talk(const char *addr, const char *port, int wait_ms)
 {
 	struct addrinfo hints = { .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV };
@@ -159,12 +222,8 @@ struct outcome talk(const char *addr, const char *port, int wait_ms)
 	talk.channel = rdma_create_event_channel();
 	if (!talk.channel)
 		fail(&talk, "rdma_create_event_channel()", errno);
-	else if (meet(&talk, at->ai_addr) && connect_both(&talk) && join_group(&talk, at))
-		part(&talk);
-	drop(talk.member);
-	drop(talk.client);
-	drop(talk.server);
-	drop(talk.listener);
+	else
+		converse(&talk, at);
 	if (talk.channel)
 		rdma_destroy_event_channel(talk.channel);
 	freeaddrinfo(at);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A whole conversation between two ids of one process, over an address of this host: listen,
- * resolve, connect, accept, join and leave a group, disconnect, destroy. Called by the programs
- * that take something away in the middle of it.
+ * resolve, connect, accept, join and leave a group, disconnect, destroy; the same with a datagram
+ * service, and with endpoints that are moved to the channel. Called by the programs that take
+ * something away in the middle of it.
  */
 #ifndef LUCK_TALK_H
 #define LUCK_TALK_H
