@@ -22,6 +22,8 @@ import time
 FAST = ("style", "unit", "abi", "judge", "fabric")
 LAB = ("lab", "parity", "luck")
 LONG = ("bench", "long")
+# What runs a suite of another build folder again.
+AGAIN = {"sanitize": "unit --sanitize", "fuzz": "style --fuzz"}
 FAST_TIMEOUT_FACTOR = 3
 SHOWN_LINES = 60
 
@@ -59,6 +61,8 @@ def parse():
     parser.add_argument("build", type=Path)
     parser.add_argument("--sanitized", type=Path, metavar="BUILD",
                         help="another build folder, whose unit tests run too")
+    parser.add_argument("--fuzzed", type=Path, metavar="BUILD",
+                        help="another build folder, whose fuzz targets run too")
     parser.add_argument("--suite", action="append", help="only this one; may be repeated")
     parser.add_argument("--quick", action="store_true", help="no suite that boots a lab")
     parser.add_argument("--long", action="store_true", help="also the longest ones")
@@ -83,7 +87,8 @@ def known_suites(build):
 
 
 def chosen(args):
-    """Return the suites to run; "sanitize" is the unit suite of the other folder."""
+    """Return the suites to run; "sanitize" is the unit suite of another folder, "fuzz" of one
+    more."""
     known = known_suites(args.build)
     if args.suite:
         unknown = set(args.suite) - set(known)
@@ -95,12 +100,17 @@ def chosen(args):
                   and not (suite in LONG and not args.long)]
     if args.sanitized:
         suites.insert(suites.index("unit") + 1 if "unit" in suites else 0, "sanitize")
+    if args.fuzzed:
+        # Before the lab, for which it is a minute of nothing to see.
+        suites.insert(next((i for i, suite in enumerate(suites) if suite in LAB + LONG),
+                           len(suites)), "fuzz")
     return suites
 
 
 def run_suite(args, suite):
     """Run one suite. Return: (Counts, what to say at the end)."""
-    build, name = (args.sanitized, "unit") if suite == "sanitize" else (args.build, suite)
+    build, name = {"sanitize": (args.sanitized, "unit"),
+                   "fuzz": (args.fuzzed, "fuzz")}.get(suite, (args.build, suite))
     later = known_suites(build)
     later = later[later.index(name) + 1:]
     log = build / f"meson-logs/testlog-{suite}.json"
@@ -199,7 +209,7 @@ def remarks(suite, test, counts):
     if counts.failed:
         why = "out of time" if test["result"] == "INTERRUPT" else test["result"].lower()
         return [f"FAIL {suite}: {title(test)} ({why}); again: "
-                f"tools/check --suite {suite if suite != 'sanitize' else 'unit --sanitize'}"]
+                f"tools/check --suite {AGAIN.get(suite, suite)}"]
     if counts.skipped:
         reasons = re.findall(r"^\s*skip.*$", test.get("stdout", ""), re.MULTILINE | re.IGNORECASE)
         why = reasons[-1].strip() if reasons else "it does not say why"
