@@ -16,6 +16,7 @@
 #include "lib/ece.h"
 #include "lib/engine.h"
 #include "lib/listen.h"
+#include "lib/lock_order.h"
 #include "lib/log.h"
 #include "lib/multicast.h"
 #include "lib/qp.h"
@@ -104,10 +105,10 @@ static void take_response(struct event *event)
 	int err;
 
 	id->remote_ece = event->ece;
-	pthread_mutex_lock(&id->qp_lock);
+	lock_take(&id->qp_lock, LOCK_QP);
 	is_external = !id->pub.qp;
 	err = is_external ? 0 : answer_rep(id);
-	pthread_mutex_unlock(&id->qp_lock);
+	lock_give(&id->qp_lock, LOCK_QP);
 	if (is_external)
 		return;
 	if (!err) {
@@ -122,9 +123,9 @@ static void take_rejected(struct event *event)
 {
 	struct id *id = event->subject;
 
-	pthread_mutex_lock(&id->qp_lock);
+	lock_take(&id->qp_lock, LOCK_QP);
 	qp_to_error(id);
-	pthread_mutex_unlock(&id->qp_lock);
+	lock_give(&id->qp_lock, LOCK_QP);
 }
 
 static void take_joined(struct event *event)

@@ -15,6 +15,7 @@
 
 /* In the order in which they are taken. */
 enum lock_rank {
+	LOCK_QP, /* of an id, while its queue pair is used or taken away */
 	LOCK_DEVICES,
 	LOCK_HOST,
 	LOCK_ENGINE,

@@ -12,6 +12,7 @@
 
 #include "lib/api.h"
 #include "lib/engine.h"
+#include "lib/lock_order.h"
 #include "lib/sync.h"
 
 #define MULTICAST_QPN 0xffffff
@@ -165,12 +166,12 @@ int multicast_attach(struct event *event)
 	struct id *id = event->subject;
 	int err = 0;
 
-	pthread_mutex_lock(&id->qp_lock);
+	lock_take(&id->qp_lock, LOCK_QP);
 	if (id->pub.qp && !group->send_only) {
 		err = ibv_attach_mcast(id->pub.qp, &group->ah.grh.dgid, group->ah.dlid);
 		group->is_attached = !err;
 	}
-	pthread_mutex_unlock(&id->qp_lock);
+	lock_give(&id->qp_lock, LOCK_QP);
 	return -err;
 }
 
@@ -216,11 +217,11 @@ static int withdraw(struct id *id, const struct sockaddr *sa, struct list *event
 
 static void detach(struct id *id, struct group *group)
 {
-	pthread_mutex_lock(&id->qp_lock);
+	lock_take(&id->qp_lock, LOCK_QP);
 	if (group->is_attached && id->pub.qp)
 		ibv_detach_mcast(id->pub.qp, &group->ah.grh.dgid, group->ah.dlid);
 	group->is_attached = false;
-	pthread_mutex_unlock(&id->qp_lock);
+	lock_give(&id->qp_lock, LOCK_QP);
 }
 
 static int leave(struct id *id, const struct sockaddr *sa)

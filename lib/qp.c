@@ -11,6 +11,7 @@
 #include "lib/api.h"
 #include "lib/cq.h"
 #include "lib/ece.h"
+#include "lib/lock_order.h"
 #include "lib/log.h"
 
 /* --- moves --------------------------------------------------------------- */
@@ -208,10 +209,10 @@ void rdma_destroy_qp(struct rdma_cm_id *id)
 	struct ibv_qp *qp;
 
 	/* Not held while the verb waits for the queue pair's events to be acknowledged. */
-	pthread_mutex_lock(&id_of(id)->qp_lock);
+	lock_take(&id_of(id)->qp_lock, LOCK_QP);
 	qp = id->qp;
 	id->qp = NULL;
-	pthread_mutex_unlock(&id_of(id)->qp_lock);
+	lock_give(&id_of(id)->qp_lock, LOCK_QP);
 	ibv_destroy_qp(qp);
 	drop_cqs(id);
 }
