@@ -10,8 +10,6 @@
 #include <arpa/inet.h>
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -23,13 +21,11 @@
 #include <infiniband/umad.h>
 
 #include "mad/umad.h"
+#include "mad/umad_node.h"
 #include "mad/umad_owner.h"
 
 #define N_SENDERS      3
-#define MAD_BYTES_MAX  2048 /* of an Omni-Path MAD: a smaller buffer would block the queue */
 #define MAD_TID_LOW_AT 12
-#define QP1	       1
-#define QP1_QKEY       0x80010000
 
 struct sender {
 	pthread_mutex_t lock;
@@ -44,36 +40,9 @@ struct owned_port {
 	atomic_uint tid;
 };
 
-_Static_assert(sizeof(struct ib_user_mad) == 64, "umad's header, with the P_Key index");
-
 static struct owned_port *from_port(struct mad_port *port)
 {
 	return (struct owned_port *)((char *)port - offsetof(struct owned_port, port));
-}
-
-/* A removed device answers EIO. */
-static int error_of(int err)
-{
-	return err == EIO ? -ENODEV : -err;
-}
-
-static void path_to_addr(const struct mad_path *path, struct ib_mad_addr *addr)
-{
-	memset(addr, 0, sizeof(*addr));
-	addr->qpn = htonl(QP1);
-	addr->qkey = htonl(QP1_QKEY);
-	addr->lid = htons(path->dlid);
-	addr->sl = path->sl;
-	addr->path_bits = path->path_bits;
-	addr->pkey_index = path->pkey_index;
-	if (!path->grh)
-		return;
-	addr->grh_present = 1;
-	addr->gid_index = path->sgid_index;
-	addr->hop_limit = path->hop_limit;
-	addr->traffic_class = path->traffic_class;
-	addr->flow_label = htonl(path->flow_label);
-	memcpy(addr->gid, path->dgid.raw, sizeof(addr->gid));
 }
 
 static bool is_ipv4(const struct mad_gid *gid)
@@ -133,7 +102,7 @@ static int umad_send_mad(struct mad_port *port, const struct mad_path *path,
 
 	/* Timeout 0: the kernel would wait for a response, and no CM message counts as one. */
 	memset(head, 0, sizeof(*head));
-	path_to_addr(path, &head->addr);
+	umad_path_to_addr(path, &head->addr);
 	memcpy(buffer + sizeof(*head), mad, MAD_BYTES);
 	/* The kernel refuses a transaction id that is in flight on the same descriptor. */
 	memcpy(buffer + sizeof(*head) + MAD_TID_LOW_AT, &tid, sizeof(tid));
@@ -145,12 +114,12 @@ static int umad_send_mad(struct mad_port *port, const struct mad_path *path,
 	while (n < 0 && errno == EINTR);
 	err = errno;
 	pthread_mutex_unlock(&sender->lock);
-	return n < 0 ? error_of(err) : 0;
+	return n < 0 ? umad_error(err) : 0;
 }
 
 static int umad_receive_mad(struct mad_port *port, struct mad_path *path, uint8_t mad[MAD_BYTES])
 {
-	uint8_t buffer[sizeof(struct ib_user_mad) + MAD_BYTES_MAX]
+	uint8_t buffer[sizeof(struct ib_user_mad) + UMAD_BYTES_MAX]
 		__attribute__((aligned(__alignof__(struct ib_user_mad))));
 	const struct ib_user_mad *head = (const struct ib_user_mad *)buffer;
 	size_t bytes;
@@ -160,7 +129,7 @@ static int umad_receive_mad(struct mad_port *port, struct mad_path *path, uint8_
 		n = read(port->fd, buffer, sizeof(buffer));
 	while (n < 0 && errno == EINTR);
 	if (n < 0)
-		return error_of(errno);
+		return umad_error(errno);
 	if ((size_t)n < sizeof(*head))
 		return -ENODEV;
 	bytes = n - sizeof(*head);
@@ -196,38 +165,6 @@ static const struct mad_port_ops umad_ops = {
 	.close = umad_port_close,
 };
 
-/* Not by umad_open_port(): it looks up in sysfs, each time, what we know, and does not ask for
- * close-on-exec. To libibumad a port is its descriptor. Return: it, or -errno. */
-static int open_node(const char *node)
-{
-	char path[PATH_MAX];
-	int fd;
-
-	snprintf(path, sizeof(path), "%s/%s", umad_places.dev, node);
-	fd = umad_places.open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
-}
-
-/* A stand-in for libibumad may know of a device that the kernel does not. The real library is not
- * to be asked for one that the kernel knows: it writes to stderr what it does not find. Return: a
- * descriptor, or -errno. */
-static int open_without_node(const char *device, uint8_t port_num)
-{
-	int fd = umad_open_port(device, port_num);
-
-	if (fd < 0)
-		return -ENXIO;
-	fcntl(fd, F_SETFD, FD_CLOEXEC);
-	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
-	return fd;
-}
-
-/* @node: empty if there is none. Return: a descriptor of the port, or -errno. */
-static int open_port(const char *device, uint8_t port_num, const char *node)
-{
-	return node[0] ? open_node(node) : open_without_node(device, port_num);
-}
-
 /* With method 0 nothing is received: such an agent is always to be had. Return: 0 or -errno. */
 static int register_agent(int fd, uint8_t method, uint32_t *ret_agent)
 {
@@ -247,7 +184,7 @@ static int open_senders(struct owned_port *owned, const char *device, uint8_t po
 		struct sender *sender = &owned->sender[i];
 		int err;
 
-		sender->fd = open_port(device, port_num, node);
+		sender->fd = umad_open_node(device, port_num, node);
 		if (sender->fd < 0)
 			return sender->fd;
 		err = register_agent(sender->fd, 0, &sender->agent);
@@ -290,7 +227,7 @@ int umad_port_open(const char *device, uint8_t port_num, struct mad_port **ret,
 	owned = port_new();
 	if (!owned)
 		return -ENOMEM;
-	owned->port.fd = open_port(device, port_num, node);
+	owned->port.fd = umad_open_node(device, port_num, node);
 	if (owned->port.fd < 0) {
 		err = err ? -ENXIO : umad_explain_open(node, -owned->port.fd, ret_who);
 		goto fail;
