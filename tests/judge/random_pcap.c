@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Random CM messages for tshark_judge.py: writes them to a capture file as RoCE v2 packets, and
- * prints what every field of them is, one message a line: "REP local_comm_id=17 ...". Half of
- * them travel over IPv4 and half over IPv6, because a decoder may read GIDs by that.
- * Integers are printed in decimal, byte strings in hexadecimal.
+ * Random messages of the CM, and with "sa" also of the SA, for tshark_judge.py: writes them to a
+ * capture file as RoCE v2 packets, and prints what every field of them is, one message a line: "REP
+ * local_comm_id=17 ...". Half of them travel over IPv4 and half over IPv6, because a decoder may
+ * read GIDs by that. Integers are printed in decimal, byte strings in hexadecimal.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,6 +12,7 @@
 
 #include "mad/cm_msg.h"
 #include "mad/cma_hdr.h"
+#include "mad/sa_msg.h"
 
 #define ETH_BYTES	   14
 #define IP4_BYTES	   20
@@ -24,6 +25,8 @@
 #define PACKET_BYTES_MAX   (ETH_BYTES + IP6_BYTES + ROCE_BYTES)
 #define ROCE_PORT	   4791
 #define LINK_TYPE_ETHERNET 1
+#define N_CM_ATTRS	   (CM_ATTR_APR - CM_ATTR_REQ + 1)
+#define N_KINDS		   (N_CM_ATTRS + 2)
 
 static uint8_t *put(uint8_t *at, const void *bytes, size_t n)
 {
@@ -175,6 +178,28 @@ static void make_message(enum cm_attr attr, uint8_t mad[MAD_BYTES])
 	putchar('\n');
 }
 
+static void make_sa_message(enum sa_attr attr, uint8_t mad[MAD_BYTES])
+{
+	static const enum sa_method methods[] = { SA_METHOD_GET, SA_METHOD_SET, SA_METHOD_DELETE,
+						  SA_METHOD_GET | SA_METHOD_RESPONSE };
+	const struct wire_layout *layout = sa_msg_layout(attr);
+	uint8_t record[SA_DATA_BYTES];
+	struct sa_msg msg;
+
+	sa_msg_init(&msg, methods[random() % 4], attr, (uint64_t)random() << 32 | random(),
+		    (uint64_t)random() << 32 | random());
+	msg.hdr.status = random();
+	msg.sa.sm_key = (uint64_t)random() << 32 | random();
+	msg.sa.attr_offset = random();
+	fill_random(record, sizeof(record));
+	wire_decode(layout, record, &msg.path);
+	sa_msg_encode(&msg, mad);
+	print_fields("mad.", &mad_hdr_layout, &msg.hdr);
+	print_fields("sa.", &sa_hdr_layout, &msg.sa);
+	print_fields("", layout, &msg.path);
+	putchar('\n');
+}
+
 static void write_pcap_header(FILE *file)
 {
 	const struct {
@@ -194,16 +219,26 @@ static void write_packet(FILE *file, const uint8_t *packet, uint32_t bytes)
 	fwrite(packet, bytes, 1, file);
 }
 
-static void write_messages(FILE *file, int count)
+static void make(int kind, uint8_t mad[MAD_BYTES])
+{
+	static const enum sa_attr of_sa[] = { SA_ATTR_PATH_RECORD, SA_ATTR_MCMEMBER_RECORD };
+
+	if (kind >= N_CM_ATTRS) {
+		printf("%s", sa_msg_layout(of_sa[kind - N_CM_ATTRS])->name);
+		make_sa_message(of_sa[kind - N_CM_ATTRS], mad);
+	} else {
+		printf("%s", cm_msg_layout(CM_ATTR_REQ + kind)->name);
+		make_message(CM_ATTR_REQ + kind, mad);
+	}
+}
+
+static void write_messages(FILE *file, int count, int n_kinds)
 {
 	for (int i = 0; i < count; i++) {
-		const int n_attrs = CM_ATTR_APR - CM_ATTR_REQ + 1;
-		enum cm_attr attr = CM_ATTR_REQ + i % n_attrs;
 		uint8_t packet[PACKET_BYTES_MAX], mad[MAD_BYTES];
 
-		printf("%s", cm_msg_layout(attr)->name);
-		make_message(attr, mad);
-		write_packet(file, packet, wrap(mad, i, i / n_attrs & 1, packet));
+		make(i % n_kinds, mad);
+		write_packet(file, packet, wrap(mad, i, i / n_kinds & 1, packet));
 	}
 }
 
@@ -211,8 +246,8 @@ int main(int argc, char **argv)
 {
 	FILE *file;
 
-	if (argc != 4) {
-		fputs("usage: random_pcap FILE SEED COUNT\n", stderr);
+	if (argc != 4 && argc != 5) {
+		fputs("usage: random_pcap FILE SEED COUNT [sa]\n", stderr);
 		return 2;
 	}
 	file = fopen(argv[1], "wb");
@@ -222,7 +257,7 @@ int main(int argc, char **argv)
 	}
 	srandom(atoi(argv[2]));
 	write_pcap_header(file);
-	write_messages(file, atoi(argv[3]));
+	write_messages(file, atoi(argv[3]), argc == 5 ? N_KINDS : N_CM_ATTRS);
 	if (fclose(file)) {
 		perror(argv[1]);
 		return 1;

@@ -34,6 +34,12 @@ CMA_FIELDS = {
     "cma.dst_addr": ("cm.req.ip_cm.dip4", "cm.req.ip_cm.dip6"),
 }
 
+SA_FIELDS = {
+    "sa.sm_key": "sa.smkey",
+    "sa.attr_offset": "sa.attributeoffset",
+    "sa.comp_mask": "sa.componentmask",
+}
+
 # Our name -> tshark's, without "infiniband."; where tshark has two, it shows one of them.
 FIELDS = {
     "REQ": {
@@ -123,7 +129,49 @@ FIELDS = {
         "remote_comm_id": "cm.drsp.remotecommid",
         "private_data": "cm.drsp.private",
     },
+    "PathRecord": {
+        "dgid": "pathrecord.dgid",
+        "sgid": "pathrecord.sgid",
+        "dlid": "pathrecord.dlid",
+        "slid": "pathrecord.slid",
+        "raw_traffic": "pathrecord.rawtraffic",
+        "flow_label": "pathrecord.flowlabel",
+        "hop_limit": "pathrecord.hoplimit",
+        "traffic_class": "pathrecord.tclass",
+        "reversible": "pathrecord.reversible",
+        "numb_path": "pathrecord.numbpath",
+        "pkey": "pathrecord.p_key",
+        "sl": "pathrecord.sl",
+        "mtu_selector": "pathrecord.mtuselector",
+        "mtu": "pathrecord.mtu",
+        "rate_selector": "pathrecord.rateselector",
+        "rate": "pathrecord.rate",
+        "packet_life_time_selector": "pathrecord.packetlifetimeselector",
+        "packet_life_time": "pathrecord.packetlifetime",
+        "preference": "pathrecord.preference",
+    },
+    "MCMemberRecord": {
+        "mgid": "mcmemberrecord.mgid",
+        "port_gid": "mcmemberrecord.portgid",
+        "qkey": "mcmemberrecord.q_key",
+        "mlid": "mcmemberrecord.mlid",
+        "mtu_selector": "mcmemberrecord.mtuselector",
+        "mtu": "mcmemberrecord.mtu",
+        "traffic_class": "mcmemberrecord.tclass",
+        "pkey": "mcmemberrecord.p_key",
+        "rate_selector": "mcmemberrecord.rateselector",
+        "rate": "mcmemberrecord.rate",
+        "packet_life_time_selector": "mcmemberrecord.packetlifetimeselector",
+        "packet_life_time": "mcmemberrecord.packetlifetime",
+        "sl": "mcmemberrecord.sl",
+        "flow_label": "mcmemberrecord.flowlabel",
+        "hop_limit": "mcmemberrecord.hoplimit",
+        "scope": "mcmemberrecord.scope",
+        "join_state": "mcmemberrecord.joinstate",
+        "proxy_join": "mcmemberrecord.proxyjoin",
+    },
 }
+SA_RECORDS = ("PathRecord", "MCMemberRecord")
 
 # tshark 4.0 shows the first 12 of a flow label's 20 bits, and takes the packet rate, six bits at
 # the end of the same word, from its beginning: the one is compared as far as it goes, the other
@@ -180,13 +228,17 @@ def same_bytes(ours, theirs):
 def same(name, ours, theirs):
     if name.endswith("flow_label"):
         return int(theirs, 0) in (int(ours), int(ours) >> FLOW_LABEL_BITS_LOST)
-    if name.endswith(("_gid", "_addr", "ari", "private_data")):
+    if name.endswith(("gid", "_addr", "ari", "private_data")):
         return same_bytes(ours, theirs)
     return int(ours) == int(theirs, 0)
 
 
+def table_of(message):
+    return MAD_FIELDS | FIELDS.get(message, {}) | CMA_FIELDS | SA_FIELDS
+
+
 def compare(number, message, ours, theirs, judged):
-    table = MAD_FIELDS | FIELDS.get(message, {}) | CMA_FIELDS
+    table = table_of(message)
     for name, value in ours.items():
         known = table.get(name, ())
         for field in (known,) if isinstance(known, str) else known:
@@ -200,7 +252,7 @@ def compare(number, message, ours, theirs, judged):
 
 def expected_judgements():
     for message, table in FIELDS.items():
-        extra = CMA_FIELDS if message == "REQ" else {}
+        extra = CMA_FIELDS if message == "REQ" else SA_FIELDS if message in SA_RECORDS else {}
         for name, known in (MAD_FIELDS | table | extra).items():
             for field in (known,) if isinstance(known, str) else known:
                 yield message, name, field
@@ -220,13 +272,14 @@ def judge(tshark, generator, seed, count):
     judged, unknown = collections.Counter(), collections.defaultdict(set)
     with tempfile.TemporaryDirectory() as folder:
         capture = folder + "/random.pcap"
-        messages = list(messages_of_generator(run([generator, capture, str(seed), str(count)])))
+        said = run([generator, capture, str(seed), str(count), "sa"])
+        messages = list(messages_of_generator(said))
         packets = packets_of_tshark(tshark, capture)
     if len(packets) != len(messages):
         fail("%d messages written, but tshark reads %d packets" % (len(messages), len(packets)))
     for number, ((message, ours), theirs) in enumerate(zip(messages, packets), 1):
         compare(number, message, ours, theirs, judged)
-        table = MAD_FIELDS | FIELDS.get(message, {}) | CMA_FIELDS
+        table = table_of(message)
         unknown[message] |= {name for name in ours if name not in table}
     report(judged, unknown, len(messages))
 

@@ -6,6 +6,7 @@
 
 #include "mad/cm_msg.h"
 #include "mad/cma_hdr.h"
+#include "mad/sa_msg.h"
 #include "tests/unit/mad/layouts.h"
 
 #ifdef __has_builtin
@@ -43,6 +44,10 @@ MARK(cm_sidr_rep)
 MARK(cm_lap)
 MARK(cm_apr)
 MARK(cma_hdr)
+MARK(sa_hdr)
+MARK(sa_path)
+MARK(sa_member)
+MARK(sa_service)
 
 /* clang-format off */
 const struct known_layout known_layouts[] = {
@@ -59,6 +64,10 @@ const struct known_layout known_layouts[] = {
 	{ &cm_lap_layout, mark_cm_lap },
 	{ &cm_apr_layout, mark_cm_apr },
 	{ &cma_hdr_layout, mark_cma_hdr },
+	{ &sa_hdr_layout, mark_sa_hdr },
+	{ &sa_path_layout, mark_sa_path },
+	{ &sa_member_layout, mark_sa_member },
+	{ &sa_service_layout, mark_sa_service },
 };
 /* clang-format on */
 

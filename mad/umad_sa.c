@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Questions to the subnet administrator through libibumad: see umad_sa.h.
+ *
+ * Unlike CM messages these are requests that the kernel knows answers to: it lets a response
+ * through only while it waits for it. So it is told to wait for as long as we do, and repeats
+ * nothing, because an administrator that is busy should be asked by one clock, not by two.
+ */
+#include "mad/umad_sa.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <infiniband/umad.h>
+
+#include "mad/sa_msg.h"
+#include "mad/umad_node.h"
+#include "mad/umad_owner.h"
+
+int umad_sa_open(const char *device, uint8_t port_num, struct umad_sa *ret)
+{
+	struct umad_reg_attr attr = {
+		.mgmt_class = MAD_CLASS_SA,
+		.mgmt_class_version = MAD_SA_VERSION,
+	};
+	char node[UMAD_NODE_BYTES] = "";
+	struct umad_owner who;
+	int err = umad_find_node(device, port_num, node, &who);
+
+	ret->fd = -1;
+	if (err && err != -ENODEV)
+		return err;
+	ret->fd = umad_open_node(device, port_num, node);
+	if (ret->fd < 0)
+		return ret->fd;
+	err = -umad_register2(ret->fd, &attr, &ret->agent);
+	if (err)
+		umad_sa_close(ret);
+	return err;
+}
+
+void umad_sa_close(struct umad_sa *sa)
+{
+	if (sa->fd >= 0)
+		close(sa->fd);
+	sa->fd = -1;
+}
+
+int umad_sa_send(struct umad_sa *sa, const struct mad_path *path, const uint8_t mad[MAD_BYTES],
+		 unsigned int wait_ms)
+{
+	uint8_t buffer[sizeof(struct ib_user_mad) + MAD_BYTES]
+		__attribute__((aligned(__alignof__(struct ib_user_mad))));
+	struct ib_user_mad *head = (struct ib_user_mad *)buffer;
+	ssize_t n;
+
+	memset(head, 0, sizeof(*head));
+	head->agent_id = sa->agent;
+	head->timeout_ms = wait_ms;
+	umad_path_to_addr(path, &head->addr);
+	memcpy(buffer + sizeof(*head), mad, MAD_BYTES);
+	do
+		n = write(sa->fd, buffer, sizeof(buffer));
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? umad_error(errno) : 0;
+}
+
+/* What comes back unanswered has a status, and is what was sent. */
+static bool is_answer(const struct ib_user_mad *head, ssize_t bytes)
+{
+	return bytes >= (ssize_t)sizeof(*head) && head->status == 0;
+}
+
+int umad_sa_receive(struct umad_sa *sa, uint8_t mad[MAD_BYTES])
+{
+	uint8_t buffer[sizeof(struct ib_user_mad) + UMAD_BYTES_MAX]
+		__attribute__((aligned(__alignof__(struct ib_user_mad))));
+	const struct ib_user_mad *head = (const struct ib_user_mad *)buffer;
+	ssize_t n;
+
+	do
+		n = read(sa->fd, buffer, sizeof(buffer));
+	while ((n < 0 && errno == EINTR) || (n >= 0 && !is_answer(head, n)));
+	if (n < 0)
+		return umad_error(errno);
+	n -= sizeof(*head);
+	memset(mad, 0, MAD_BYTES);
+	memcpy(mad, buffer + sizeof(*head), n < MAD_BYTES ? n : MAD_BYTES);
+	return 0;
+}

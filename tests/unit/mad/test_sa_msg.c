@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * mad/sa_msg.c: whole MADs against bytes that OpenSM and we agree on, and what is refused.
+ */
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mad/sa_msg.h"
+#include "tests/unit/mad/hex.h"
+
+/* A question for the path from fe80::10:1 to fe80::10:3, as RDMA CM poses it for IPv4. */
+static const char path_question[] = "01 03 02 01 0000 0000 0000000100000002 0035 0000 00000000"
+				    "00 00 00 00 00000000 00000000" /* RMPP */
+				    "0000000000000000 0000 0000 000000000000780f"
+				    "0000000001061c06"
+				    "fe800000000000000000000000100003"
+				    "fe800000000000000000000000100001"
+				    "0000 0000 00000000"
+				    "00 81 ffff 0200 00 00 00 00 000000000000";
+
+/* The kernel's mask of a join to a group that exists. */
+static const char member_question[] = "01 03 02 02 0000 0000 0000000100000003 0038 0000 00000000"
+				      "00 00 00 00 00000000 00000000"
+				      "0000000000000000 0000 0000 00000000000130c7"
+				      "ff12401bffff000000000000ffffffff"
+				      "fe800000000000000000000000100001"
+				      "00000b1b c001 84 01 ffff 83 92"
+				      "3abcde40 21 80";
+
+static void fill_path(struct sa_msg *msg)
+{
+	static const struct mad_gid dgid = {
+		{0xfe, 0x80, [13] = 0x10, 0, 3}
+	};
+	static const struct mad_gid sgid = {
+		{0xfe, 0x80, [13] = 0x10, 0, 1}
+	};
+
+	sa_msg_init(msg, SA_METHOD_GET, SA_ATTR_PATH_RECORD, 0x780f, 0x100000002);
+	msg->path.service_id = 0x01061c06;
+	msg->path.dgid = dgid;
+	msg->path.sgid = sgid;
+	msg->path.reversible = 1;
+	msg->path.numb_path = 1;
+	msg->path.pkey = 0xffff;
+	msg->path.qos_class = 0x20;
+}
+
+START_TEST(path_record_becomes_the_bytes_of_the_specification)
+{
+	uint8_t expected[MAD_BYTES], mad[MAD_BYTES];
+	struct sa_msg msg;
+
+	ck_assert_int_gt(hex_read(path_question, expected, sizeof(expected)), 0);
+	fill_path(&msg);
+	sa_msg_encode(&msg, mad);
+	ck_assert_mem_eq(mad, expected, sizeof(mad));
+}
+END_TEST
+
+START_TEST(member_record_is_read_from_the_bytes_of_the_specification)
+{
+	uint8_t mad[MAD_BYTES];
+	struct sa_msg msg;
+
+	ck_assert_int_gt(hex_read(member_question, mad, sizeof(mad)), 0);
+	ck_assert_int_eq(sa_msg_decode(mad, sizeof(mad), &msg), 0);
+	ck_assert_uint_eq(msg.sa.comp_mask, 0x130c7);
+	ck_assert_uint_eq(msg.member.qkey, 0xb1b);
+	ck_assert_uint_eq(msg.member.mlid, 0xc001);
+	ck_assert_uint_eq(msg.member.mtu_selector, SA_SELECTOR_EXACTLY);
+	ck_assert_uint_eq(msg.member.mtu, 4);
+	ck_assert_uint_eq(msg.member.traffic_class, 1);
+	ck_assert_uint_eq(msg.member.rate, 3);
+	ck_assert_uint_eq(msg.member.packet_life_time, 18);
+	ck_assert_uint_eq(msg.member.sl, 3);
+	ck_assert_uint_eq(msg.member.flow_label, 0xabcde);
+	ck_assert_uint_eq(msg.member.hop_limit, 0x40);
+	ck_assert_uint_eq(msg.member.scope, 2);
+	ck_assert_uint_eq(msg.member.join_state, SA_JOIN_FULL);
+	ck_assert_uint_eq(msg.member.proxy_join, 1);
+}
+END_TEST
+
+START_TEST(masks_of_the_kernel_are_made_of_our_bits)
+{
+	const uint64_t path = SA_PATH_SERVICE_ID | SA_PATH_DGID | SA_PATH_SGID |
+			      SA_PATH_REVERSIBLE | SA_PATH_NUMB_PATH | SA_PATH_PKEY;
+	const uint64_t join = SA_MEMBER_MGID | SA_MEMBER_PORT_GID | SA_MEMBER_QKEY |
+			      SA_MEMBER_TRAFFIC_CLASS | SA_MEMBER_PKEY | SA_MEMBER_SL |
+			      SA_MEMBER_FLOW_LABEL | SA_MEMBER_JOIN_STATE;
+
+	ck_assert_uint_eq(path | SA_PATH_QOS_CLASS, 0x780f);
+	ck_assert_uint_eq(path | SA_PATH_TRAFFIC_CLASS, 0x3c0f);
+	ck_assert_uint_eq(join, 0x130c7);
+	ck_assert_uint_eq(join | SA_MEMBER_MTU_SELECTOR | SA_MEMBER_MTU | SA_MEMBER_RATE_SELECTOR |
+				  SA_MEMBER_RATE | SA_MEMBER_HOP_LIMIT,
+			  0x173f7);
+}
+END_TEST
+
+static int decode_with(unsigned int byte, uint8_t value)
+{
+	uint8_t mad[MAD_BYTES];
+	struct sa_msg msg;
+
+	fill_path(&msg);
+	sa_msg_encode(&msg, mad);
+	mad[byte] = value;
+	return sa_msg_decode(mad, sizeof(mad), &msg);
+}
+
+START_TEST(other_classes_are_refused)
+{
+	ck_assert_int_eq(decode_with(0, 2), -EBADMSG);
+	ck_assert_int_eq(decode_with(1, MAD_CLASS_CM), -EBADMSG);
+	ck_assert_int_eq(decode_with(2, 1), -EBADMSG);
+}
+END_TEST
+
+START_TEST(unknown_attribute_is_refused)
+{
+	ck_assert_int_eq(decode_with(17, 0x11), -ENOMSG);
+}
+END_TEST
+
+START_TEST(short_mad_is_refused)
+{
+	uint8_t mad[MAD_BYTES] = { 0 };
+	struct sa_msg msg;
+
+	ck_assert_int_eq(sa_msg_decode(mad, sizeof(mad) - 1, &msg), -EMSGSIZE);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("sa_msg");
+	TCase *tcase = tcase_create("codec");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_test(tcase, path_record_becomes_the_bytes_of_the_specification);
+	tcase_add_test(tcase, member_record_is_read_from_the_bytes_of_the_specification);
+	tcase_add_test(tcase, masks_of_the_kernel_are_made_of_our_bits);
+	tcase_add_test(tcase, other_classes_are_refused);
+	tcase_add_test(tcase, unknown_attribute_is_refused);
+	tcase_add_test(tcase, short_mad_is_refused);
+	suite_add_tcase(suite, tcase);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
