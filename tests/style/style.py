@@ -30,16 +30,18 @@ ARROWS = (
     ("include/", ()),
     ("mad/", ("mad/",)),
     ("cm/", ("cm/", "mad/cm_msg.h", "mad/cma_hdr.h", "mad/wire.h", "mad/port.h")),
+    ("sa/", ("sa/", "cm/list.h", "cm/time.h", "cm/timer.h", "mad/sa_msg.h")),
     ("net/", ("net/", "mad/cm_msg.h")),
-    ("portd/", ("portd/", "net/", "cm/", "mad/")),
-    ("lib/", ("lib/", "portd/client.h", "net/", "cm/", "mad/", "later.h")),
-    ("tools/", ("tools/", "lib/", "cm/", "mad/", "net/", "portd/")),
+    ("portd/", ("portd/", "net/", "sa/", "cm/", "mad/")),
+    ("lib/", ("lib/", "portd/client.h", "net/", "sa/", "cm/", "mad/", "later.h")),
+    ("tools/", ("tools/", "lib/", "cm/", "sa/", "mad/", "net/", "portd/")),
     ("tests/", ("",)),
 )
 
 # What works without I/O, clock or thread: the protocol and the messages, which are all of cm/
-# and these files of mad/.
-PURE = ("cm/", "mad/wire.", "mad/cm_msg.", "mad/cma_hdr.", "mad/cm_print.", "mad/port.h")
+# and sa/ and these files of mad/.
+PURE = ("cm/", "sa/", "mad/wire.", "mad/cm_msg.", "mad/cma_hdr.", "mad/cm_print.", "mad/port.h",
+        "mad/sa_msg.")
 PURE_HEADERS = {"assert.h", "ctype.h", "errno.h", "inttypes.h", "limits.h", "stdarg.h", "stdbool.h",
                 "stddef.h", "stdint.h", "stdio.h", "stdlib.h", "string.h", "arpa/inet.h"}
 IMPURE_CALL = re.compile(r"\b(clock|clock_gettime|gettimeofday|time|u?sleep|nanosleep|getenv|"

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * sa/flight.c: repetitions, answers and giving up, in virtual time.
+ */
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/unit/sa/wire.h"
+
+#define MANY (SA_FLIGHTS_OUT_MAX + 10)
+
+static struct sa_flights flights;
+static struct sa_flight flight[MANY];
+static int n_landed, last_err;
+static uint16_t last_dlid;
+
+static void landed(struct sa_flight *which, int err, const struct sa_msg *answer)
+{
+	ck_assert(!sa_flight_is_on(which));
+	n_landed++;
+	last_err = err;
+	last_dlid = answer ? answer->path.dlid : 0;
+}
+
+static void begin(void)
+{
+	wire_clear();
+	memset(flight, 0, sizeof(flight));
+	n_landed = 0;
+	sa_flights_init(&flights, 5, wire_send, NULL);
+}
+
+static void start(int i, unsigned int timeout_ms)
+{
+	sa_msg_init(&flight[i].msg, SA_METHOD_GET, SA_ATTR_PATH_RECORD, SA_PATH_DGID, 0);
+	flight[i].landed = landed;
+	sa_flight_start(&flights, &flight[i], timeout_ms, at_ms(0));
+}
+
+static void expire(uint64_t ms)
+{
+	sa_flights_expire(&flights, at_ms(ms));
+}
+
+static void input(const uint8_t mad[MAD_BYTES])
+{
+	sa_flights_input(&flights, mad, MAD_BYTES, at_ms(1));
+}
+
+START_TEST(question_leaves_at_once)
+{
+	start(0, 2000);
+	ck_assert_uint_eq(n_sent, 1);
+	ck_assert_uint_eq(sent[0].msg.hdr.method, SA_METHOD_GET);
+	ck_assert_uint_ge(sent[0].wait_ms, 2000);
+}
+END_TEST
+
+START_TEST(answer_lands)
+{
+	uint8_t mad[MAD_BYTES];
+
+	start(0, 2000);
+	wire_answer(0, 0, 17, mad);
+	input(mad);
+	ck_assert_int_eq(n_landed, 1);
+	ck_assert_int_eq(last_err, 0);
+	ck_assert_uint_eq(last_dlid, 17);
+	ck_assert_uint_eq(cm_timers_deadline(&flights.timers).ns, CM_TIME_NEVER.ns);
+}
+END_TEST
+
+START_TEST(second_answer_is_a_stray)
+{
+	uint8_t mad[MAD_BYTES];
+
+	start(0, 2000);
+	wire_answer(0, 0, 17, mad);
+	input(mad);
+	input(mad);
+	ck_assert_int_eq(n_landed, 1);
+	ck_assert_uint_eq(flights.n_stray, 1);
+}
+END_TEST
+
+START_TEST(question_is_repeated_with_another_transaction_id)
+{
+	start(0, 2000);
+	expire(199);
+	ck_assert_uint_eq(n_sent, 1);
+	expire(200);
+	ck_assert_uint_eq(n_sent, 2);
+	ck_assert_uint_ne(sent[0].msg.hdr.tid, sent[1].msg.hdr.tid);
+}
+END_TEST
+
+START_TEST(late_answer_to_the_first_try_counts)
+{
+	uint8_t mad[MAD_BYTES];
+
+	start(0, 2000);
+	expire(200);
+	wire_answer(0, 0, 9, mad);
+	input(mad);
+	ck_assert_int_eq(n_landed, 1);
+	ck_assert_uint_eq(last_dlid, 9);
+}
+END_TEST
+
+START_TEST(silence_is_a_timeout)
+{
+	start(0, 2000);
+	for (unsigned int ms = 0; ms <= 2000; ms += 50)
+		expire(ms);
+	ck_assert_uint_eq(n_sent, SA_TRIES);
+	ck_assert_int_eq(n_landed, 1);
+	ck_assert_int_eq(last_err, -ETIMEDOUT);
+}
+END_TEST
+
+START_TEST(short_timeout_is_kept)
+{
+	start(0, 3);
+	expire(3);
+	ck_assert_int_eq(last_err, -ETIMEDOUT);
+	ck_assert_uint_eq(n_sent, 1);
+}
+END_TEST
+
+START_TEST(refusal_is_einval)
+{
+	uint8_t mad[MAD_BYTES];
+
+	start(0, 2000);
+	wire_answer(0, 0x0300, 0, mad);
+	input(mad);
+	ck_assert_int_eq(last_err, -EINVAL);
+}
+END_TEST
+
+START_TEST(busy_administrator_is_asked_again)
+{
+	uint8_t mad[MAD_BYTES];
+
+	start(0, 2000);
+	wire_answer(0, 1, 0, mad);
+	input(mad);
+	ck_assert_int_eq(n_landed, 0);
+	expire(200);
+	ck_assert_uint_eq(n_sent, 2);
+}
+END_TEST
+
+START_TEST(answer_of_another_attribute_is_a_stray)
+{
+	uint8_t mad[MAD_BYTES];
+
+	start(0, 2000);
+	wire_answer(0, 0, 0, mad);
+	mad[17] = SA_ATTR_MCMEMBER_RECORD;
+	input(mad);
+	ck_assert_int_eq(n_landed, 0);
+}
+END_TEST
+
+START_TEST(question_of_a_peer_is_a_stray)
+{
+	uint8_t mad[MAD_BYTES];
+
+	start(0, 2000);
+	wire_answer(0, 0, 0, mad);
+	mad[3] = SA_METHOD_GET;
+	input(mad);
+	ck_assert_int_eq(n_landed, 0);
+}
+END_TEST
+
+START_TEST(cut_answer_is_a_stray)
+{
+	uint8_t mad[MAD_BYTES];
+
+	start(0, 2000);
+	wire_answer(0, 0, 0, mad);
+	sa_flights_input(&flights, mad, 100, at_ms(1));
+	ck_assert_int_eq(n_landed, 0);
+}
+END_TEST
+
+START_TEST(only_so_many_are_out)
+{
+	uint8_t mad[MAD_BYTES];
+
+	for (int i = 0; i < MANY; i++)
+		start(i, 2000);
+	ck_assert_uint_eq(n_sent, SA_FLIGHTS_OUT_MAX);
+	wire_answer(3, 0, 1, mad);
+	input(mad);
+	ck_assert_uint_eq(n_sent, SA_FLIGHTS_OUT_MAX + 1);
+}
+END_TEST
+
+START_TEST(who_waits_for_a_turn_gives_up_in_time)
+{
+	for (int i = 0; i < MANY; i++)
+		start(i, 2000);
+	for (unsigned int ms = 0; ms <= 2000; ms += 50)
+		expire(ms);
+	ck_assert_int_eq(n_landed, MANY);
+}
+END_TEST
+
+START_TEST(stopped_question_is_silent)
+{
+	start(0, 2000);
+	sa_flight_stop(&flights, &flight[0], at_ms(1));
+	sa_flight_stop(&flights, &flight[0], at_ms(1));
+	expire(5000);
+	ck_assert_int_eq(n_landed, 0);
+	ck_assert_uint_eq(n_sent, 1);
+	ck_assert_uint_eq(flights.n_out, 0);
+}
+END_TEST
+
+START_TEST(another_administrator_is_asked_at_once)
+{
+	start(0, 2000);
+	start(1, 2000);
+	sa_flights_again(&flights, at_ms(10));
+	ck_assert_uint_eq(n_sent, 4);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("flight");
+	TCase *tcase = tcase_create("flight");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_checked_fixture(tcase, begin, NULL);
+	tcase_add_test(tcase, question_leaves_at_once);
+	tcase_add_test(tcase, answer_lands);
+	tcase_add_test(tcase, second_answer_is_a_stray);
+	tcase_add_test(tcase, question_is_repeated_with_another_transaction_id);
+	tcase_add_test(tcase, late_answer_to_the_first_try_counts);
+	tcase_add_test(tcase, silence_is_a_timeout);
+	tcase_add_test(tcase, short_timeout_is_kept);
+	tcase_add_test(tcase, refusal_is_einval);
+	tcase_add_test(tcase, busy_administrator_is_asked_again);
+	tcase_add_test(tcase, answer_of_another_attribute_is_a_stray);
+	tcase_add_test(tcase, question_of_a_peer_is_a_stray);
+	tcase_add_test(tcase, cut_answer_is_a_stray);
+	tcase_add_test(tcase, only_so_many_are_out);
+	tcase_add_test(tcase, who_waits_for_a_turn_gives_up_in_time);
+	tcase_add_test(tcase, stopped_question_is_silent);
+	tcase_add_test(tcase, another_administrator_is_asked_at_once);
+	suite_add_tcase(suite, tcase);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
