@@ -5,6 +5,7 @@
 #ifndef NET_ADDR_H
 #define NET_ADDR_H
 
+#include <infiniband/ib.h>
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,12 +17,14 @@ union addr {
 	struct sockaddr sa;
 	struct sockaddr_in in4;
 	struct sockaddr_in6 in6;
+	struct sockaddr_ib
+		ib; /* its GID is its address, the low 16 bits of its service id its port */
 	struct sockaddr_storage storage;
 };
 
 /**
  * addr_copy() - copy an address of a family that the library routes
- * @sa:  AF_INET or AF_INET6
+ * @sa:  AF_INET, AF_INET6 or AF_IB
  * @ret: cleared, then filled
  *
  * Return: 0, -EINVAL for NULL or another family.
@@ -34,10 +37,13 @@ socklen_t addr_bytes(const struct sockaddr *sa);
 /** addr_set_any() - the wildcard address of a family, port 0. */
 void addr_set_any(union addr *addr, sa_family_t family);
 
-/** addr_is_zero() - 0.0.0.0 or :: */
+/** addr_is_ib() - a GID and a service id, AF_IB */
+bool addr_is_ib(const union addr *addr);
+
+/** addr_is_zero() - 0.0.0.0, :: or an empty GID */
 bool addr_is_zero(const union addr *addr);
 
-/** addr_is_loopback() - 127.0.0.0/8 or ::1 */
+/** addr_is_loopback() - 127.0.0.0/8, or ::1 also as a GID */
 bool addr_is_loopback(const union addr *addr);
 
 /**
@@ -62,8 +68,17 @@ uint16_t addr_port(const union addr *addr);
 /** addr_set_port() - @port in host byte order. */
 void addr_set_port(union addr *addr, uint16_t port);
 
-/** addr_to_gid() - RoCE v2 GID of an address: IPv4 becomes ::ffff:a.b.c.d. */
+/** addr_to_gid() - GID of an address: IPv4 becomes ::ffff:a.b.c.d, AF_IB has one. */
 struct mad_gid addr_to_gid(const union addr *addr);
+
+/**
+ * addr_settle_sid() - which port space an AF_IB address is in, and its service id in full
+ * @addr: AF_IB; what its mask leaves open is filled in, except for the port
+ * @ps:   RDMA_PS_* of the id. RDMA_PS_IB has the services of RDMA_PS_TCP and RDMA_PS_UDP, too.
+ *
+ * Return: the port space; -EPROTONOSUPPORT if the service id is in none that the id may use.
+ */
+int addr_settle_sid(union addr *addr, uint16_t ps);
 
 /** addr_scope() - interface index that a link-local address is pinned to, or 0. */
 unsigned int addr_scope(const union addr *addr);

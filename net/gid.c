@@ -28,6 +28,7 @@ struct table {
 	uint8_t n_ports;
 	bool usable[PORTS_MAX + 1]; /* by port number: RoCE, active or about to be */
 	bool v2[PORTS_MAX + 1];	    /* offers RoCE v2 */
+	bool ib[PORTS_MAX + 1];	    /* InfiniBand, in any state: its addresses stay */
 	struct ibv_gid_entry *entry;
 	int n_entries;
 };
@@ -67,6 +68,7 @@ static size_t read_ports(struct table *table)
 		table->usable[port] = attr.link_layer == IBV_LINK_LAYER_ETHERNET &&
 				      (attr.state == IBV_PORT_ACTIVE ||
 				       attr.state == IBV_PORT_ARMED || attr.state == IBV_PORT_INIT);
+		table->ib[port] = attr.link_layer == IBV_LINK_LAYER_INFINIBAND;
 		n_entries += attr.gid_tbl_len;
 	}
 	return n_entries;
@@ -211,6 +213,42 @@ int gid_find(struct ibv_context *const *devices, int n_devices, const union addr
 		found = find_in(trusted(devices[i]), &gid, ifindex, ret);
 	for (int i = 0; !found && i < n_devices; i++)
 		found = find_in(refresh(devices[i], &err), &gid, ifindex, ret);
+	pthread_mutex_unlock(&cache.lock);
+	return found ? 0 : err;
+}
+
+static bool is_ib(const struct table *table, const struct ibv_gid_entry *entry,
+		  const struct mad_gid *gid)
+{
+	return entry->port_num <= table->n_ports && table->ib[entry->port_num] &&
+	       entry->gid_index <= MAD_INDEX_LAST && !memcmp(&entry->gid, gid, sizeof(*gid));
+}
+
+static bool find_ib_in(const struct table *table, const struct mad_gid *gid, unsigned int ifindex,
+		       struct gid_entry *ret)
+{
+	for (int i = 0; table && i < table->n_entries; i++) {
+		if (is_ib(table, &table->entry[i], gid)) {
+			fill(table, &table->entry[i], ret);
+			ret->ifindex = ifindex;
+			return true;
+		}
+	}
+	return false;
+}
+
+int gid_find_ib(struct ibv_context *const *devices, int n_devices, const struct mad_gid *gid,
+		unsigned int ifindex, struct gid_entry *ret)
+{
+	bool found = false;
+	int err = -ENODEV;
+
+	pthread_mutex_lock(&cache.lock);
+	follow_changes();
+	for (int i = 0; !found && i < n_devices; i++)
+		found = find_ib_in(trusted(devices[i]), gid, ifindex, ret);
+	for (int i = 0; !found && i < n_devices; i++)
+		found = find_ib_in(refresh(devices[i], &err), gid, ifindex, ret);
 	pthread_mutex_unlock(&cache.lock);
 	return found ? 0 : err;
 }

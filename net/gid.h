@@ -44,6 +44,17 @@ int gid_find(struct ibv_context *const *devices, int n_devices, const union addr
 	     unsigned int ifindex, struct gid_entry *ret);
 
 /**
+ * gid_find_ib() - the InfiniBand port that has a GID
+ * @devices: open devices to look at, in order
+ * @gid:     the GID
+ * @ifindex: of the IP over InfiniBand interface that goes with it, or 0: for @ret alone
+ *
+ * Return: as gid_find().
+ */
+int gid_find_ib(struct ibv_context *const *devices, int n_devices, const struct mad_gid *gid,
+		unsigned int ifindex, struct gid_entry *ret);
+
+/**
  * gid_by_index() - one entry of a port's table, from the cache where possible
  *
  * Return: 0; -ENODEV if there is no such entry; -ENOMEM.

@@ -59,6 +59,8 @@ static int take_link(struct nlmsghdr *hdr, void *arg)
 	if (attr[IFLA_ADDRESS])
 		iface->hw_bytes =
 			nla_memcpy(iface->hw_addr, attr[IFLA_ADDRESS], sizeof(iface->hw_addr));
+	if (attr[IFLA_BROADCAST])
+		nla_memcpy(iface->hw_broadcast, attr[IFLA_BROADCAST], sizeof(iface->hw_broadcast));
 	return 0;
 }
 

@@ -281,3 +281,38 @@ int net_neigh_ask(const struct net_route *route)
 	net_leave();
 	return rc == -EPERM ? ask_by_datagram(route) : rc;
 }
+
+static unsigned int own_hw(unsigned int ifindex, uint8_t ret[HW_BYTES_MAX])
+{
+	struct net_iface iface;
+
+	if (net_iface_fetch(ifindex, &iface))
+		return 0;
+	memcpy(ret, iface.hw_addr, sizeof(iface.hw_addr));
+	return iface.hw_bytes;
+}
+
+unsigned int net_neigh_hw(const struct net_route *route, uint8_t ret[HW_BYTES_MAX])
+{
+	struct key key = key_of(route);
+	const struct entry *entry;
+	unsigned int bytes = 0;
+
+	if (net_enter())
+		return 0;
+	if (route->local) {
+		bytes = own_hw(route->ifindex, ret);
+	} else {
+		entry = find(&key);
+		/* Known to look-ups of routes, perhaps never asked about here. */
+		if (!entry || entry->state != NET_NEIGH_KNOWN || !entry->hw_bytes)
+			ask_kernel(&key);
+		entry = find(&key);
+		if (entry && entry->state == NET_NEIGH_KNOWN) {
+			bytes = entry->hw_bytes;
+			memcpy(ret, entry->hw, sizeof(entry->hw));
+		}
+	}
+	net_leave();
+	return bytes;
+}

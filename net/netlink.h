@@ -40,7 +40,8 @@ struct net_iface {
 	bool loopback;
 	bool resolves; /* neighbours have link addresses to resolve: not NOARP, not point-to-point
 			*/
-	uint8_t hw_addr[32];
+	uint8_t hw_addr[32]; /* IP over InfiniBand: QPN and flags, then the port's GID */
+	uint8_t hw_broadcast[32];
 	uint8_t hw_bytes;
 };
 
@@ -80,6 +81,21 @@ enum net_neigh net_neigh_state(const struct net_route *route);
  * Return: 0 or -errno.
  */
 int net_neigh_ask(const struct net_route *route);
+
+/**
+ * net_neigh_hw() - the link address of a next hop that is known
+ * @route: from net_route_lookup(); where it is of this host, its own interface's
+ * @ret:   filled, 32 bytes at most
+ *
+ * Return: how many bytes it has; 0 if it is not known.
+ */
+unsigned int net_neigh_hw(const struct net_route *route, uint8_t ret[32]);
+
+/* Where an IP over InfiniBand link address (RFC 4391, 9.1.1) has its GID, and a broadcast one its
+ * P_Key. */
+#define NET_IPOIB_HW_BYTES 20
+#define NET_IPOIB_GID_AT   4
+#define NET_IPOIB_PKEY_AT  8
 
 /**
  * net_iface_of_addr() - the interface that owns an address of this host

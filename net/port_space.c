@@ -56,6 +56,8 @@ bool port_claim_is_bound(const struct port_claim *claim)
 
 bool port_claim_accepts(const struct port_claim *claim, const union addr *dst)
 {
+	if (addr_is_ib(&claim->local) != addr_is_ib(dst))
+		return false;
 	if (addr_is_any(&claim->local) && !claim->afonly)
 		return true;
 	if (claim->local.sa.sa_family != dst->sa.sa_family)

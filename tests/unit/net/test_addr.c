@@ -4,9 +4,12 @@
  */
 #include <arpa/inet.h>
 #include <check.h>
+#include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <rdma/rdma_cma.h>
 
 #include "net/addr.h"
 #include "tests/unit/net/netns.h"
@@ -157,6 +160,50 @@ START_TEST(wildcards_are_zero_addresses)
 }
 END_TEST
 
+/* Port space of the id, service id, mask; the port space and the service id that it stands for. */
+static const struct {
+	uint16_t ps;
+	uint64_t sid, mask;
+	int ret;
+	uint64_t settled;
+} sids[] = {
+	{RDMA_PS_IB,   0,		 0,	    RDMA_PS_IB,	0x013f0000},
+	{ RDMA_PS_IB,  0x013f1234,	  ~0ull,	 RDMA_PS_IB,	     0x013f1234},
+	{ RDMA_PS_IB,  0x01061234,	  ~0ull,	 RDMA_PS_TCP,      0x01061234},
+	{ RDMA_PS_IB,  0x01111234,	  ~0ull,	 RDMA_PS_UDP,      0x01111234},
+	{ RDMA_PS_IB,  0x1234,	      0xffff, RDMA_PS_IB,	  0x013f1234},
+	{ RDMA_PS_TCP, 0x1234,	       0xffff, RDMA_PS_TCP,	    0x01061234},
+	{ RDMA_PS_TCP, 0x01111234,	   ~0ull,  -EPROTONOSUPPORT, 0	      },
+	{ RDMA_PS_UDP, 0x013f1234,	   ~0ull,  -EPROTONOSUPPORT, 0	      },
+	{ RDMA_PS_IB,  0x990000001234, ~0ull,  -EPROTONOSUPPORT, 0	 },
+};
+
+START_TEST(service_id_says_the_port_space)
+{
+	union addr addr = {
+		.ib = {.sib_family = AF_IB,
+			.sib_sid = htobe64(sids[_i].sid),
+			.sib_sid_mask = htobe64(sids[_i].mask)}
+	};
+
+	ck_assert_int_eq(addr_settle_sid(&addr, sids[_i].ps), sids[_i].ret);
+	if (sids[_i].ret > 0)
+		ck_assert_uint_eq(be64toh(addr.ib.sib_sid), sids[_i].settled);
+}
+END_TEST
+
+START_TEST(port_of_an_af_ib_address_is_in_its_service_id)
+{
+	union addr addr = {
+		.ib = {.sib_family = AF_IB, .sib_sid = htobe64(0x01060000)}
+	};
+
+	addr_set_port(&addr, 7174);
+	ck_assert_uint_eq(be64toh(addr.ib.sib_sid), 0x01060000 | 7174);
+	ck_assert_uint_eq(addr_port(&addr), 7174);
+}
+END_TEST
+
 START_TEST(text_is_what_people_write)
 {
 	static const struct {
@@ -209,6 +256,8 @@ int main(void)
 	tcase_add_loop_test(tc, wildcards_are_zero_addresses, 0, 2);
 	tcase_add_loop_test(tc, text_is_what_people_write, 0, 4);
 	tcase_add_test(tc, text_of_no_address_names_the_family);
+	tcase_add_loop_test(tc, service_id_says_the_port_space, 0, sizeof(sids) / sizeof(sids[0]));
+	tcase_add_test(tc, port_of_an_af_ib_address_is_in_its_service_id);
 	srunner_run_all(runner, CK_NORMAL);
 	failed = srunner_ntests_failed(runner);
 	srunner_free(runner);

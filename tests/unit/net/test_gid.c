@@ -343,8 +343,36 @@ START_TEST(hole_in_the_table_is_no_entry)
 }
 END_TEST
 
+START_TEST(infiniband_port_is_found_by_its_gid)
+{
+	union addr addr = ip("fe80::2:c903:1a:2b3d");
+	struct mad_gid wanted = addr_to_gid(&addr);
+	struct gid_entry gid;
+
+	add_gid(&device[1], 1, 0, IBV_GID_TYPE_IB, 0, "fe80::2:c903:1a:2b3d");
+	device[1].port[0].link_layer = IBV_LINK_LAYER_INFINIBAND;
+	ck_assert_int_eq(gid_find_ib(contexts, 2, &wanted, 17, &gid), 0);
+	ck_assert_ptr_eq(gid.verbs, contexts[1]);
+	ck_assert_uint_eq(gid.port_num, 1);
+	ck_assert_uint_eq(gid.ifindex, 17);
+	ck_assert_int_eq(gid.type, IBV_GID_TYPE_IB);
+}
+END_TEST
+
+START_TEST(roce_port_is_not_found_by_its_gid)
+{
+	union addr addr = ip("fe80::1");
+	struct mad_gid wanted = addr_to_gid(&addr);
+	struct gid_entry gid;
+
+	ck_assert_int_eq(gid_find_ib(contexts, 2, &wanted, 0, &gid), -ENODEV);
+}
+END_TEST
+
 static void add_tests(TCase *tc)
 {
+	tcase_add_test(tc, infiniband_port_is_found_by_its_gid);
+	tcase_add_test(tc, roce_port_is_not_found_by_its_gid);
 	tcase_add_test(tc, address_is_found_with_device_port_and_index);
 	tcase_add_test(tc, roce_v2_is_chosen_where_both_are_offered);
 	tcase_add_test(tc, port_without_roce_v2_uses_v1);
