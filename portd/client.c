@@ -306,6 +306,14 @@ void portd_closed(struct portd_client *client, const struct portd_close *close)
 	pthread_mutex_unlock(&client->closed_lock);
 }
 
+int portd_put_data(struct portd_client *client, const struct portd_record *record)
+{
+	struct portd_datagram out = { .bytes = 0 };
+
+	portd_put(&out, record);
+	return send_datagram(client, &out);
+}
+
 void portd_send_closed(struct portd_client *client)
 {
 	portd_send(client, NULL, 0);
@@ -329,7 +337,7 @@ int portd_receive(struct portd_client *client,
 	in.at = 0;
 	while (portd_get(&in, &record) == 0)
 		if (record.type == PORTD_MAD || record.type == PORTD_GONE ||
-		    record.type == PORTD_SEEN)
+		    record.type == PORTD_SA_TOLD || record.type == PORTD_SEEN)
 			take(&record, arg);
 	return 0;
 }

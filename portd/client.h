@@ -90,6 +90,13 @@ int portd_lease_ids(struct portd_client *client, struct portd_ids *ret);
  */
 int portd_send(struct portd_client *client, const struct portd_mad *mad, unsigned int n);
 
+/**
+ * portd_put_data() - a record of subnet administration is to leave
+ *
+ * Return: 0, or -errno if it is lost for sure.
+ */
+int portd_put_data(struct portd_client *client, const struct portd_record *record);
+
 /** portd_closed() - a comm id is free again. Told with the next messages; never blocks. */
 void portd_closed(struct portd_client *client, const struct portd_close *close);
 
@@ -105,7 +112,7 @@ int portd_look_on(struct portd_client *client);
 
 /**
  * portd_receive() - take what has arrived; never blocks. One thread at a time.
- * @take: called for each MAD, GONE and SEEN
+ * @take: called for each MAD, GONE, SA_TOLD and SEEN
  *
  * Return: 0 if there may be more; -EAGAIN when there is none; -EPIPE when cmportd is gone: call
  * portd_resume().

@@ -13,6 +13,7 @@
 
 #include "portd/log.h"
 #include "portd/state.h"
+#include "portd/subnet.h"
 
 #define SPARE_MAX 64
 #define BATCH_MAX 8
@@ -59,6 +60,7 @@ void guest_new(struct server *server, int fd)
 	guest->tokens_at = server->now;
 	list_init(&guest->backlog);
 	list_init(&guest->link);
+	list_init(&guest->asks);
 	identify(guest);
 	guest->realm = realm_enter(server->home, fd);
 	if (!guest->realm || server_watch(server, &guest->control, EPOLLIN)) {
@@ -105,6 +107,7 @@ void guest_forget(struct server *server, struct guest *guest)
 	for (i = 0; i < STATIONS_MAX; i++)
 		if (server->station[i])
 			station_forget_sender(server->station[i], guest);
+	subnet_forget_guest(server, guest, false);
 	if (guest->throttled)
 		server->n_throttled--;
 	onlook_end(server, guest);
@@ -365,6 +368,19 @@ void guest_unthrottle(struct server *server)
 	}
 }
 
+/* Return: false if it is none that clients send here. */
+static bool take_message(struct server *server, struct guest *guest,
+			 const struct portd_record *record)
+{
+	if (record->type == PORTD_MAD)
+		router_sent(server, guest, &record->mad);
+	else if (record->type == PORTD_CLOSE)
+		wills_close(server->wills, guest->index, &record->close);
+	else
+		return subnet_record(server, guest, record);
+	return true;
+}
+
 static void take_messages(struct server *server, struct guest *guest)
 {
 	struct portd_record record;
@@ -372,11 +388,7 @@ static void take_messages(struct server *server, struct guest *guest)
 
 	while ((err = portd_get(&server->in, &record)) == 0) {
 		guest->tokens--;
-		if (record.type == PORTD_MAD) {
-			router_sent(server, guest, &record.mad);
-		} else if (record.type == PORTD_CLOSE) {
-			wills_close(server->wills, guest->index, &record.close);
-		} else {
+		if (!take_message(server, guest, &record)) {
 			show_out(server, guest, "a record that is not for its data socket");
 			return;
 		}
@@ -453,6 +465,7 @@ void guest_close(struct server *server, struct guest *guest)
 	ports_client_gone(guest->realm->ports, guest->index);
 	while (wills_take(server->wills, guest->index, &will))
 		router_bury(server, &will);
+	subnet_forget_guest(server, guest, true);
 	if (guest->welcome)
 		place_remove_client(server->place, guest->pid);
 	guest_forget(server, guest);
@@ -562,6 +575,12 @@ void guest_deliver(struct server *server, struct guest *guest, const struct stat
 
 	memcpy(record.mad.mad, mad, MAD_BYTES);
 	deliver(server, guest, &record, is_request ? ROOM_FOR_REQUEST : ROOM_FOR_MESSAGE);
+}
+
+/* No more of these can come than were asked for. */
+void guest_tell(struct server *server, struct guest *guest, const struct portd_record *record)
+{
+	deliver(server, guest, record, ROOM_FOR_GONE);
 }
 
 void guest_show(struct server *server, struct guest *guest, const struct portd_record *record)

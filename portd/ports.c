@@ -343,6 +343,9 @@ static int set_addr(union addr *addr, uint8_t family, const uint8_t bytes[16], u
 		addr->in6.sin6_family = AF_INET6;
 		memcpy(&addr->in6.sin6_addr, bytes, 16);
 		addr->in6.sin6_scope_id = scope;
+	} else if (family == PORTD_FAMILY_IB) {
+		addr->ib.sib_family = AF_IB;
+		memcpy(&addr->ib.sib_addr, bytes, 16);
 	} else {
 		return -EINVAL;
 	}
@@ -482,10 +485,27 @@ static bool wants(const struct port_claim *claim, const union addr *dst)
 {
 	union addr scoped = *dst;
 
+	/* Which GID it was for, the listener itself will see. */
+	if (addr_is_ib(dst))
+		return addr_is_ib(&claim->local);
 	/* A header has no scope; the request came by the interface that the claim is of. */
 	if (addr_is_link_local(dst))
 		scoped.in6.sin6_scope_id = addr_scope(&claim->local);
 	return port_claim_accepts(claim, &scoped);
+}
+
+/* Private data that does not begin with the header of the IP CM service is an AF_IB request's. */
+static union addr addressee(const uint8_t *data, uint16_t port)
+{
+	struct cma_hdr hdr;
+	union addr dst;
+
+	wire_decode(&cma_hdr_layout, data, &hdr);
+	if (!hdr.cma_version && (hdr.ip_version == 4 || hdr.ip_version == 6))
+		set_addr(&dst, hdr.ip_version, hdr.dst_addr, port, 0);
+	else
+		set_addr(&dst, PORTD_FAMILY_IB, hdr.dst_addr, port, 0);
+	return dst;
 }
 
 uint16_t ports_listener(const struct ports *ports, uint64_t service_id, const uint8_t *data)
@@ -494,20 +514,17 @@ uint16_t ports_listener(const struct ports *ports, uint64_t service_id, const ui
 	uint16_t port = (uint16_t)service_id;
 	uint16_t found = PORTS_NOBODY;
 	const struct port_claim *claim;
-	struct cma_hdr hdr;
-	bool is_valid;
 	union addr dst;
 
 	if (service_id != cma_service_id(ps, port))
 		return PORTS_NOBODY;
-	wire_decode(&cma_hdr_layout, data, &hdr);
-	is_valid = !hdr.cma_version && !set_addr(&dst, hdr.ip_version, hdr.dst_addr, port, 0);
+	dst = addressee(data, port);
 	for (claim = port_space_first(&ports->space, ps, port); claim; claim = claim->next) {
 		const struct holder *holder = (const struct holder *)claim;
 
 		if (!holder->listening)
 			continue;
-		if (is_valid && wants(claim, &dst))
+		if (wants(claim, &dst))
 			return holder->client;
 		found = PORTS_NOT_FOR_THEM;
 	}

@@ -102,6 +102,28 @@ static const struct wire_field gone_rows[] = {
 	WIRE(portd_gone, port, 0, 0, 8),
 };
 
+static const struct wire_field sa_ask_rows[] = {
+	WIRE(portd_sa_ask, port, 0, 0, 8),	  WIRE_ID(portd_sa_ask, method, 1, 0, 8),
+	WIRE_ID(portd_sa_ask, attr, 2, 0, 16),	  WIRE(portd_sa_ask, ask_id, 4, 0, 32),
+	WIRE(portd_sa_ask, timeout_ms, 8, 0, 32), WIRE_ID(portd_sa_ask, comp_mask, 16, 0, 64),
+	WIRE_BLOB(portd_sa_ask, record, 24),
+};
+
+static const struct wire_field sa_drop_rows[] = {
+	WIRE(portd_sa_drop, ask_id, 0, 0, 32),
+};
+
+static const struct wire_field sa_doubt_rows[] = {
+	WIRE(portd_sa_doubt, port, 0, 0, 8),
+	WIRE_ADDR(portd_sa_doubt, dgid, 4),
+};
+
+static const struct wire_field sa_told_rows[] = {
+	WIRE(portd_sa_told, ask_id, 0, 0, 32),
+	WIRE(portd_sa_told, error, 4, 0, 16),
+	WIRE_BLOB(portd_sa_told, record, 8),
+};
+
 static const struct wire_field seen_rows[] = {
 	WIRE(portd_seen, number, 0, 0, 64),
 	WIRE(portd_seen, time_ns, 8, 0, 64),
@@ -134,6 +156,10 @@ static const struct wire_layout layouts[PORTD_N_TYPES] = {
 	[PORTD_MAD] = LAYOUT(portd_mad, mad, 4 + PATH_BYTES + MAD_BYTES),
 	[PORTD_CLOSE] = LAYOUT(portd_close, close, 32),
 	[PORTD_GONE] = LAYOUT(portd_gone, gone, 4),
+	[PORTD_SA_ASK] = LAYOUT(portd_sa_ask, sa_ask, 24 + PORTD_SA_BYTES),
+	[PORTD_SA_DROP] = LAYOUT(portd_sa_drop, sa_drop, 4),
+	[PORTD_SA_DOUBT] = LAYOUT(portd_sa_doubt, sa_doubt, 20),
+	[PORTD_SA_TOLD] = LAYOUT(portd_sa_told, sa_told, 8 + PORTD_SA_BYTES),
 	[PORTD_SEEN] = LAYOUT(portd_seen, seen, 104 + PATH_BYTES + MAD_BYTES),
 };
 

@@ -19,11 +19,13 @@
 #include "mad/port.h"
 #include "mad/wire.h"
 
-#define PORTD_VERSION	     2
+#define PORTD_VERSION	     3
 #define PORTD_DATAGRAM_BYTES 16384 /* no datagram is larger */
 #define PORTD_HEAD_BYTES     4
 #define PORTD_DEVICE_BYTES   64
+#define PORTD_FAMILY_IB	     27 /* AF_IB: the address is a GID */
 #define PORTD_TEXT_BYTES     256
+#define PORTD_SA_BYTES	     176 /* of the largest record of subnet administration */
 
 /*
  * The records. ASKED: by the client on its control socket, answered by one REPLY. ONE_WAY: there
@@ -45,10 +47,14 @@
 	X(RESUMED, ASKED)	/* all that an earlier cmportd knew has been told */             \
 	X(LOOK_ON, ASKED)	/* see all messages of the host from now on */                   \
 	X(REPLY, ANSWER)                                                                         \
-	X(MAD, DATA)   /* a message to send, or that has arrived */                              \
-	X(CLOSE, DATA) /* from the client: a comm id is free again */                            \
-	X(GONE, DATA)  /* from cmportd: a port is no more */                                     \
-	X(SEEN, DATA)  /* from cmportd, to those who look on: a message has passed */
+	X(MAD, DATA)	  /* a message to send, or that has arrived */                           \
+	X(CLOSE, DATA)	  /* from the client: a comm id is free again */                         \
+	X(GONE, DATA)	  /* from cmportd: a port is no more */                                  \
+	X(SA_ASK, DATA)	  /* from the client: a question to the subnet administrator */          \
+	X(SA_DROP, DATA)  /* from the client: never mind, or leave the group */                  \
+	X(SA_DOUBT, DATA) /* from the client: a path that leads nowhere */                       \
+	X(SA_TOLD, DATA)  /* from cmportd: the answer */                                         \
+	X(SEEN, DATA)	  /* from cmportd, to those who look on: a message has passed */
 
 enum portd_type {
 	PORTD_NONE,
@@ -80,7 +86,7 @@ struct portd_claim {
 	uint16_t ps; /* RDMA_PS_* */
 	uint8_t reuseaddr;
 	uint8_t afonly;
-	uint8_t local_family; /* 4, 6; 0 for none */
+	uint8_t local_family; /* 4, 6, PORTD_FAMILY_IB; 0 for none */
 	uint8_t peer_family;
 	uint16_t local_port; /* 0: any; the reply says which */
 	uint16_t peer_port;
@@ -147,6 +153,32 @@ struct portd_gone {
 	uint8_t port; /* handle, which may stand for another port from now on */
 };
 
+/* The client names its questions. What may be asked: docs/portd-protocol.md. */
+struct portd_sa_ask {
+	uint8_t port; /* handle */
+	uint8_t method;
+	uint16_t attr;
+	uint32_t ask_id;
+	uint32_t timeout_ms;
+	uint64_t comp_mask;
+	uint8_t record[PORTD_SA_BYTES]; /* as on the wire */
+};
+
+struct portd_sa_drop {
+	uint32_t ask_id;
+};
+
+struct portd_sa_doubt {
+	uint8_t port; /* handle */
+	struct mad_gid dgid;
+};
+
+struct portd_sa_told {
+	uint32_t ask_id;
+	uint16_t error; /* an errno, 0 for success; ENETRESET: no longer a member */
+	uint8_t record[PORTD_SA_BYTES];
+};
+
 /* Which way a message went. */
 enum portd_way {
 	PORTD_RECEIVED,
@@ -179,6 +211,10 @@ struct portd_record {
 		struct portd_mad mad;
 		struct portd_close close;
 		struct portd_gone gone;
+		struct portd_sa_ask sa_ask;
+		struct portd_sa_drop sa_drop;
+		struct portd_sa_doubt sa_doubt;
+		struct portd_sa_told sa_told;
 		struct portd_seen seen;
 	};
 };

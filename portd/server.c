@@ -23,6 +23,7 @@
 #include "net/netlink.h"
 #include "portd/log.h"
 #include "portd/state.h"
+#include "portd/subnet.h"
 
 #define EVENTS_MAX	 16
 #define GRACE_NS	 (3000 * CM_NS_PER_MS)
@@ -197,9 +198,20 @@ static int smaller(int a, int b)
 	return a < b ? a : b;
 }
 
+static struct cm_time timers_deadline(const struct server *server)
+{
+	struct cm_time deadline = cm_core_deadline(&server->core);
+	unsigned int i;
+
+	for (i = 0; i < STATIONS_MAX; i++)
+		if (server->station[i])
+			deadline = cm_time_earlier(deadline, subnet_deadline(server->station[i]));
+	return deadline;
+}
+
 static int sleep_ms(struct server *server)
 {
-	int ms = ms_until(cm_core_deadline(&server->core), server->now);
+	int ms = ms_until(timers_deadline(server), server->now);
 
 	if (server->requests_left || server->asks_again || server->any_leaving)
 		return 0;
@@ -234,6 +246,12 @@ static void dispatch(struct server *server, struct watch *watch, uint32_t events
 		break;
 	case WATCH_STATION:
 		station_receive(server, container_of(watch, struct station, watch));
+		break;
+	case WATCH_SA:
+		subnet_receive(server, subnet_of_sa(watch));
+		break;
+	case WATCH_ASYNC:
+		subnet_event(server, subnet_of_async(watch));
 		break;
 	case WATCH_NET:
 		look_at_network(server);
@@ -294,6 +312,7 @@ void server_turn(struct server *server)
 		ask_kept(server);
 	guest_unthrottle(server);
 	router_expire(server);
+	for_each_station(server, subnet_expire);
 	if (any_waits(server))
 		for_each_station(server, station_retry);
 	send_all(server);

@@ -7,6 +7,7 @@
  *   guest.c    a client's sockets: what it sends and is sent
  *   answer.c   what it asks for on its control socket
  *   router.c   to whom a message goes, and whether a client may send it
+ *   subnet.c   what clients ask of the subnet administrators
  *   station.c  the ports of this host: receiving, and sending in the right order
  */
 #ifndef PORTD_STATE_H
@@ -48,6 +49,8 @@ enum watch_kind {
 	WATCH_CONTROL,
 	WATCH_DATA,
 	WATCH_STATION,
+	WATCH_SA,
+	WATCH_ASYNC,
 	WATCH_NET,
 	WATCH_SIGNAL,
 };
@@ -83,6 +86,7 @@ struct station {
 	struct list requests;	   /* parcels: REQs, SIDR_REQs, which let answers go first */
 	struct list waiting;	   /* parcels that wait for link addresses */
 	unsigned int n_waiting;
+	struct subnet *subnet; /* NULL on RoCE */
 };
 
 /* Messages on their way to a client. */
@@ -107,6 +111,8 @@ struct guest {
 	struct portd_datagram *rest; /* of the datagram that it was in; NULL if there is none */
 	struct watch control;
 	struct watch data;
+	struct list asks; /* of subnet administrators */
+	unsigned int n_asks;
 	uint64_t stations; /* a bit for each handle that it has opened */
 	unsigned int n_blocks;
 	uint16_t block[ID_BLOCKS_MAX];
@@ -222,6 +228,9 @@ void guest_data(struct server *server, struct guest *guest, uint32_t events);
 /** guest_deliver() - hand a message to a client; sent at the end of the turn. */
 void guest_deliver(struct server *server, struct guest *guest, const struct station *station,
 		   const struct mad_path *path, const uint8_t mad[MAD_BYTES], bool is_request);
+
+/** guest_tell() - hand a client any record that it will not miss; sent at the end of the turn. */
+void guest_tell(struct server *server, struct guest *guest, const struct portd_record *record);
 
 /** guest_show() - hand a SEEN to an onlooker, who loses it if it does not read. */
 void guest_show(struct server *server, struct guest *guest, const struct portd_record *record);

@@ -14,6 +14,7 @@
 #include "net/hop.h"
 #include "portd/log.h"
 #include "portd/state.h"
+#include "portd/subnet.h"
 
 /* --- parcels in lists ---------------------------------------------------- */
 
@@ -135,7 +136,8 @@ static int equip(struct server *server, struct station *station, struct umad_own
 	if (err)
 		portd_log_debug("messages go through umad, which is slower: %s", strerror(-err));
 	station->watch = (struct watch){ .kind = WATCH_STATION, .fd = station->mad->fd };
-	return server_watch(server, &station->watch, EPOLLIN);
+	err = server_watch(server, &station->watch, EPOLLIN);
+	return err ? err : subnet_open(server, station);
 }
 
 static struct station *station_find(const struct server *server, const char *device,
@@ -215,6 +217,7 @@ void station_close(struct server *server, struct station *station)
 		if (server->guest[i])
 			guest_port_gone(server, server->guest[i], station->handle);
 	drop_all(server, station);
+	subnet_close(server, station);
 	server->station[station->handle] = NULL;
 	gid_forget(station->verbs);
 	station_free(station);

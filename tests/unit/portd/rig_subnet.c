@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What stands for the subnet in the rig: the calls of libibverbs and mad/umad_sa.h that
+ * portd/subnet.c makes, with the same names, so that the linker takes these.
+ */
+#include "tests/unit/portd/rig_subnet.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "mad/umad_sa.h"
+#include "tests/unit/portd/rig.h"
+
+#define QUESTIONS_MAX 4096
+
+static bool is_infiniband;
+static uint16_t sm_lid = 1;
+static struct sa_msg asked[QUESTIONS_MAX];
+static unsigned int n_asked;
+static uint8_t answer[MAD_BYTES];
+static bool has_answer;
+static int answer_fd = -1;
+static int async_fd = -1;
+static struct ibv_async_event event;
+static bool has_event;
+
+void rig_is_infiniband(void)
+{
+	is_infiniband = true;
+	async_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+}
+
+#undef ibv_query_port
+int ibv_query_port(struct ibv_context *context, uint8_t port_num, struct _compat_ibv_port_attr *ret)
+{
+	struct ibv_port_attr attr = { .lid = (uint16_t)(2 + port_num),
+				      .sm_lid = sm_lid,
+				      .state = IBV_PORT_ACTIVE,
+				      .link_layer = is_infiniband ? IBV_LINK_LAYER_INFINIBAND
+								  : IBV_LINK_LAYER_ETHERNET };
+
+	context->async_fd = async_fd;
+	memcpy(ret, &attr, sizeof(attr));
+	return 0;
+}
+
+int umad_sa_open(const char *device, uint8_t port_num, struct umad_sa *ret)
+{
+	(void)device;
+	(void)port_num;
+	answer_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	ret->fd = answer_fd;
+	return answer_fd < 0 ? -errno : 0;
+}
+
+void umad_sa_close(struct umad_sa *sa)
+{
+	if (sa->fd >= 0)
+		close(sa->fd);
+	sa->fd = -1;
+	answer_fd = -1;
+}
+
+int umad_sa_send(struct umad_sa *sa, const struct mad_path *path, const uint8_t mad[MAD_BYTES],
+		 unsigned int wait_ms)
+{
+	(void)sa;
+	(void)wait_ms;
+	if (path->dlid != sm_lid || n_asked == QUESTIONS_MAX)
+		abort();
+	sa_msg_decode(mad, MAD_BYTES, &asked[n_asked++]);
+	return 0;
+}
+
+int umad_sa_receive(struct umad_sa *sa, uint8_t mad[MAD_BYTES])
+{
+	eventfd_t one;
+
+	if (!has_answer)
+		return -EAGAIN;
+	has_answer = false;
+	memcpy(mad, answer, MAD_BYTES);
+	return eventfd_read(sa->fd, &one);
+}
+
+int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *ret)
+{
+	eventfd_t one;
+
+	if (!has_event)
+		return -1;
+	has_event = false;
+	*ret = event;
+	return eventfd_read(context->async_fd, &one);
+}
+
+void ibv_ack_async_event(struct ibv_async_event *which)
+{
+	(void)which;
+}
+
+unsigned int rig_n_asked(void)
+{
+	return n_asked;
+}
+
+const struct sa_msg *rig_asked(unsigned int n)
+{
+	if (n >= n_asked)
+		abort();
+	return &asked[n];
+}
+
+void rig_sa_answers(unsigned int n, uint16_t status, uint16_t lid)
+{
+	struct sa_msg msg = *rig_asked(n);
+
+	msg.hdr.method = msg.hdr.method == SA_METHOD_DELETE ? 0x95 : 0x81;
+	msg.hdr.status = status;
+	if (msg.hdr.attr_id == SA_ATTR_PATH_RECORD)
+		msg.path.dlid = lid;
+	else
+		msg.member.mlid = lid;
+	sa_msg_encode(&msg, answer);
+	has_answer = true;
+	eventfd_write(answer_fd, 1);
+	rig_settle();
+}
+
+void rig_port_event(enum ibv_event_type type, uint16_t new_sm_lid)
+{
+	sm_lid = new_sm_lid;
+	event = (struct ibv_async_event){ .event_type = type, .element.port_num = 1 };
+	has_event = true;
+	eventfd_write(async_fd, 1);
+	rig_settle();
+}

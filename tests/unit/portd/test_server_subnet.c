@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What clients ask of the subnet administrator through cmportd, and who is a member of what when
+ * they go.
+ */
+#include <errno.h>
+
+#include "tests/unit/cm/run.h"
+#include "tests/unit/portd/folder.h"
+#include "tests/unit/portd/rig.h"
+#include "tests/unit/portd/rig_subnet.h"
+
+#define JOIN_MASK UINT64_C(0x130c7)
+
+static struct rig_client carol, dave;
+
+static void set_up(void)
+{
+	rig_is_infiniband();
+	rig_set_up(socket_path);
+	rig_join(&carol);
+	rig_join(&dave);
+}
+
+static struct portd_record question(const struct rig_client *client, uint32_t ask_id,
+				    uint8_t method, uint16_t attr)
+{
+	return (struct portd_record){
+		.type = PORTD_SA_ASK,
+		.sa_ask = {.port = client->handle,
+			    .method = method,
+			    .attr = attr,
+			    .ask_id = ask_id,
+			    .timeout_ms = 2000,
+			    .comp_mask = SA_PATH_DGID}
+	};
+}
+
+static void tell(struct rig_client *client, const struct portd_record *record)
+{
+	ck_assert(rig_tell(client, record));
+	rig_settle();
+}
+
+static void ask_path(struct rig_client *client, uint32_t ask_id)
+{
+	struct portd_record record = question(client, ask_id, SA_METHOD_GET, SA_ATTR_PATH_RECORD);
+
+	record.sa_ask.record[23] = 9; /* of the DGID */
+	tell(client, &record);
+}
+
+static void join(struct rig_client *client, uint32_t ask_id)
+{
+	struct portd_record record =
+		question(client, ask_id, SA_METHOD_SET, SA_ATTR_MCMEMBER_RECORD);
+
+	record.sa_ask.comp_mask = JOIN_MASK;
+	record.sa_ask.record[0] = 0xff;
+	record.sa_ask.record[31] = 0x66; /* a port GID that is not ours */
+	record.sa_ask.record[48] = SA_JOIN_FULL;
+	tell(client, &record);
+}
+
+static void drop(struct rig_client *client, uint32_t ask_id)
+{
+	struct portd_record record = { .type = PORTD_SA_DROP, .sa_drop = { .ask_id = ask_id } };
+
+	tell(client, &record);
+}
+
+/* Return: the error that it was told; -1 if nothing. */
+static int told(struct rig_client *client, uint32_t ask_id)
+{
+	struct portd_record record;
+
+	if (!rig_next(client, &record))
+		return -1;
+	ck_assert_int_eq(record.type, PORTD_SA_TOLD);
+	ck_assert_uint_eq(record.sa_told.ask_id, ask_id);
+	return record.sa_told.error;
+}
+
+START_TEST(answer_comes_back)
+{
+	struct portd_record record;
+
+	ask_path(&carol, 5);
+	ck_assert_uint_eq(rig_n_asked(), 1);
+	rig_sa_answers(0, 0, 0x1234);
+	ck_assert(rig_next(&carol, &record));
+	ck_assert_uint_eq(record.sa_told.ask_id, 5);
+	ck_assert_uint_eq(record.sa_told.error, 0);
+	ck_assert_uint_eq(record.sa_told.record[40], 0x12);
+	ck_assert_uint_eq(record.sa_told.record[41], 0x34);
+}
+END_TEST
+
+START_TEST(two_clients_ask_once)
+{
+	ask_path(&carol, 5);
+	ask_path(&dave, 5);
+	ck_assert_uint_eq(rig_n_asked(), 1);
+	rig_sa_answers(0, 0, 7);
+	ck_assert_int_eq(told(&carol, 5), 0);
+	ck_assert_int_eq(told(&dave, 5), 0);
+	ask_path(&dave, 6);
+	ck_assert_int_eq(told(&dave, 6), 0);
+	ck_assert_uint_eq(rig_n_asked(), 1);
+}
+END_TEST
+
+START_TEST(silence_is_told)
+{
+	ask_path(&carol, 5);
+	for (int i = 0; i < 11; i++)
+		rig_pass(200);
+	ck_assert_int_eq(told(&carol, 5), ETIMEDOUT);
+	ck_assert_uint_eq(rig_n_asked(), 10);
+	ck_assert_int_eq(rig_wait_ms(), -1);
+}
+END_TEST
+
+START_TEST(refusal_is_told)
+{
+	ask_path(&carol, 5);
+	rig_sa_answers(0, 0x300, 0);
+	ck_assert_int_eq(told(&carol, 5), EINVAL);
+}
+END_TEST
+
+START_TEST(another_administrator_is_asked_at_once)
+{
+	ask_path(&carol, 5);
+	rig_port_event(IBV_EVENT_SM_CHANGE, 77);
+	ck_assert_uint_eq(rig_n_asked(), 2);
+}
+END_TEST
+
+START_TEST(doubt_has_a_path_asked_for_anew)
+{
+	struct portd_record doubt = {
+		.type = PORTD_SA_DOUBT,
+		.sa_doubt = {.port = carol.handle, .dgid = { { [15] = 9 } }}
+	};
+
+	ask_path(&carol, 5);
+	rig_sa_answers(0, 0, 7);
+	tell(&dave, &doubt);
+	ask_path(&dave, 6);
+	ck_assert_uint_eq(rig_n_asked(), 2);
+}
+END_TEST
+
+START_TEST(membership_is_of_our_port_whatever_a_client_says)
+{
+	join(&carol, 5);
+	ck_assert_uint_eq(rig_asked(0)->member.port_gid.raw[15], 1);
+}
+END_TEST
+
+START_TEST(the_last_client_that_goes_leaves_the_group)
+{
+	join(&carol, 5);
+	join(&dave, 6);
+	ck_assert_uint_eq(rig_n_asked(), 1);
+	rig_sa_answers(0, 0, 0xc001);
+	ck_assert_int_eq(told(&carol, 5), 0);
+	ck_assert_int_eq(told(&dave, 6), 0);
+	rig_leave(&carol);
+	rig_settle();
+	ck_assert_uint_eq(rig_n_asked(), 1);
+	rig_leave(&dave);
+	rig_settle();
+	ck_assert_uint_eq(rig_n_asked(), 2);
+	ck_assert_uint_eq(rig_asked(1)->hdr.method, SA_METHOD_DELETE);
+}
+END_TEST
+
+START_TEST(dropped_membership_is_left)
+{
+	join(&carol, 5);
+	rig_sa_answers(0, 0, 0xc001);
+	drop(&carol, 4);
+	ck_assert_uint_eq(rig_n_asked(), 1);
+	drop(&carol, 5);
+	ck_assert_uint_eq(rig_asked(1)->hdr.method, SA_METHOD_DELETE);
+}
+END_TEST
+
+START_TEST(lost_membership_is_told)
+{
+	join(&carol, 5);
+	rig_sa_answers(0, 0, 0xc001);
+	ck_assert_int_eq(told(&carol, 5), 0);
+	rig_port_event(IBV_EVENT_CLIENT_REREGISTER, 1);
+	rig_sa_answers(1, 0, 0xc002);
+	ck_assert_int_eq(told(&carol, 5), ENETRESET);
+}
+END_TEST
+
+START_TEST(what_would_change_the_subnet_is_refused)
+{
+	static const struct {
+		uint8_t method;
+		uint16_t attr;
+	} forbidden[] = {
+		{SA_METHOD_SET,	 SA_ATTR_SERVICE_RECORD },
+		{ SA_METHOD_SET,	 SA_ATTR_PATH_RECORD    },
+		{ SA_METHOD_DELETE, SA_ATTR_MCMEMBER_RECORD},
+		{ 0x12,		SA_ATTR_PATH_RECORD    },
+		{ SA_METHOD_GET,	 0x11		      }
+	};
+	struct portd_record record = question(&carol, 5, forbidden[_i].method, forbidden[_i].attr);
+
+	tell(&carol, &record);
+	ck_assert_int_eq(told(&carol, 5), EPERM);
+	ck_assert_uint_eq(rig_n_asked(), 0);
+	ck_assert_uint_eq(rig_count(SERVER_COUNT_FORBIDDEN), 1);
+}
+END_TEST
+
+START_TEST(port_that_was_not_opened_is_refused)
+{
+	struct portd_record record = question(&carol, 5, SA_METHOD_GET, SA_ATTR_PATH_RECORD);
+
+	record.sa_ask.port = 63;
+	tell(&carol, &record);
+	ck_assert_int_eq(told(&carol, 5), ENODEV);
+}
+END_TEST
+
+START_TEST(questions_of_one_client_are_limited)
+{
+	for (uint32_t i = 0; i < 1024; i++)
+		ask_path(&carol, i);
+	ck_assert_int_eq(told(&carol, 0), -1);
+	ask_path(&carol, 2000);
+	ck_assert_int_eq(told(&carol, 2000), EPERM);
+	ask_path(&dave, 1);
+	rig_sa_answers(0, 0, 7);
+	ck_assert_int_eq(told(&dave, 1), 0);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("server_subnet");
+	TCase *tcase = folder_tcase("subnet", set_up, rig_tear_down);
+
+	tcase_add_test(tcase, answer_comes_back);
+	tcase_add_test(tcase, two_clients_ask_once);
+	tcase_add_test(tcase, silence_is_told);
+	tcase_add_test(tcase, refusal_is_told);
+	tcase_add_test(tcase, another_administrator_is_asked_at_once);
+	tcase_add_test(tcase, doubt_has_a_path_asked_for_anew);
+	tcase_add_test(tcase, membership_is_of_our_port_whatever_a_client_says);
+	tcase_add_test(tcase, the_last_client_that_goes_leaves_the_group);
+	tcase_add_test(tcase, dropped_membership_is_left);
+	tcase_add_test(tcase, lost_membership_is_told);
+	tcase_add_loop_test(tcase, what_would_change_the_subnet_is_refused, 0, 5);
+	tcase_add_test(tcase, port_that_was_not_opened_is_refused);
+	tcase_add_test(tcase, questions_of_one_client_are_limited);
+	suite_add_tcase(suite, tcase);
+	return run_suite(suite);
+}
