@@ -21,6 +21,10 @@ static uint8_t put_addr(const union addr *addr, uint8_t bytes[16], uint32_t *sco
 		memcpy(bytes + 12, &addr->in4.sin_addr, 4);
 		return 4;
 	}
+	if (addr_is_ib(addr)) {
+		memcpy(bytes, &addr->ib.sib_addr, 16);
+		return PORTD_FAMILY_IB;
+	}
 	if (addr->sa.sa_family != AF_INET6)
 		return 0;
 	memcpy(bytes, &addr->in6.sin6_addr, 16);

@@ -11,6 +11,7 @@
 #include "lib/api.h"
 #include "lib/engine.h"
 #include "lib/host.h"
+#include "lib/infiniband.h"
 #include "lib/offer.h"
 #include "lib/qp.h"
 #include "lib/sync.h"
@@ -19,6 +20,10 @@
 
 static void set_mad_path(const struct id *id, struct mad_path *path)
 {
+	if (infiniband_is(&id->path)) {
+		infiniband_mad_path(id, path);
+		return;
+	}
 	*path = (struct mad_path){
 		.grh = true,
 		.sgid_index = (uint8_t)id->path.gid.gid_index,

@@ -9,6 +9,7 @@
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <net/if_arp.h>
 #include <pthread.h>
 #include <rdma/rdma_cma.h>
 #include <stdlib.h>
@@ -21,6 +22,7 @@
 #include "lib/lock_order.h"
 #include "lib/log.h"
 #include "mad/umad.h"
+#include "net/netlink.h"
 
 #define N_DESCRIPTORS 4 /* that libibverbs has open at once while it looks for drivers */
 
@@ -207,14 +209,29 @@ bool device_gone(struct device *device)
 
 /* --- GIDs ---------------------------------------------------------------- */
 
+/* The GID of an IP over InfiniBand interface, in its link address. */
+static bool is_ipoib(unsigned int ifindex, struct mad_gid *ret)
+{
+	struct net_iface iface;
+
+	if (!ifindex || net_iface_get(ifindex, &iface) || iface.arp_type != ARPHRD_INFINIBAND ||
+	    iface.hw_bytes != NET_IPOIB_HW_BYTES)
+		return false;
+	memcpy(ret, iface.hw_addr + NET_IPOIB_GID_AT, sizeof(*ret));
+	return true;
+}
+
 int device_find_gid(const union addr *addr, unsigned int ifindex, struct gid_entry *ret)
 {
+	struct mad_gid gid = addr_to_gid(addr);
 	struct device *list[DEVICES_MAX];
 	struct ibv_context *verbs[DEVICES_MAX];
 	int i, n = device_list(list);
 
 	for (i = 0; i < n; i++)
 		verbs[i] = list[i]->verbs;
+	if (addr_is_ib(addr) || is_ipoib(ifindex, &gid))
+		return gid_find_ib(verbs, n, &gid, ifindex, ret);
 	return gid_find(verbs, n, addr, ifindex, ret);
 }
 
@@ -236,6 +253,67 @@ int device_find_loopback(struct gid_entry *ret)
 			if (port_is_active(list[i], port_num))
 				return gid_by_index(list[i]->verbs, port_num, 0, ret);
 	return -ENODEV;
+}
+
+/* --- InfiniBand ---------------------------------------------------------- */
+
+#define PREFIX_BYTES 8 /* of a GID: its subnet */
+#define PKEY_BASE    0x7fff
+
+int device_pkey_index(const struct gid_entry *gid, uint16_t pkey, uint16_t *ret)
+{
+	struct ibv_port_attr attr;
+	__be16 entry;
+	int i;
+
+	if (ibv_query_port(gid->verbs, gid->port_num, &attr))
+		return -ENOENT;
+	for (i = 0; i < attr.pkey_tbl_len; i++) {
+		if (ibv_query_pkey(gid->verbs, gid->port_num, i, &entry))
+			continue;
+		if (((be16toh(entry) ^ pkey) & PKEY_BASE) != 0)
+			continue;
+		*ret = (uint16_t)i;
+		return 0;
+	}
+	return -ENOENT;
+}
+
+static bool leads_to(const struct gid_entry *gid, const union addr *dst, size_t bytes)
+{
+	uint16_t index;
+
+	return memcmp(&gid->gid, &dst->ib.sib_addr, bytes) == 0 &&
+	       device_pkey_index(gid, be16toh(dst->ib.sib_pkey), &index) == 0;
+}
+
+/* By how many bytes of its GID a port has to agree with the destination. */
+static int find_port_to(const union addr *dst, size_t bytes, struct gid_entry *ret)
+{
+	struct device *list[DEVICES_MAX];
+	int i, n = device_list(list);
+	struct ibv_port_attr attr;
+	uint8_t num;
+
+	for (i = 0; i < n; i++) {
+		for (num = 1; num <= list[i]->n_ports; num++) {
+			if (ibv_query_port(list[i]->verbs, num, &attr) ||
+			    attr.link_layer != IBV_LINK_LAYER_INFINIBAND ||
+			    attr.state != IBV_PORT_ACTIVE)
+				continue;
+			if (gid_by_index(list[i]->verbs, num, 0, ret) == 0 &&
+			    leads_to(ret, dst, bytes))
+				return 0;
+		}
+	}
+	return -ENODEV;
+}
+
+int device_find_path_to(const union addr *dst, struct gid_entry *ret)
+{
+	int err = find_port_to(dst, sizeof(ret->gid), ret);
+
+	return err ? find_port_to(dst, PREFIX_BYTES, ret) : 0;
 }
 
 /* --- what ids of a device share ------------------------------------------ */

@@ -79,6 +79,23 @@ struct device *device_of_node(const char *name);
  */
 int device_find_gid(const union addr *addr, unsigned int ifindex, struct gid_entry *ret);
 
+/**
+ * device_find_path_to() - the InfiniBand port that an AF_IB destination is reached from
+ * @dst: its GID and P_Key
+ * @ret: GID index 0 of the port that has the GID, or of the first active one on its subnet
+ *
+ * Return: 0, -ENODEV.
+ */
+int device_find_path_to(const union addr *dst, struct gid_entry *ret);
+
+/**
+ * device_pkey_index() - where a port has a P_Key, as a full or limited member
+ * @pkey: host byte order
+ *
+ * Return: 0; -ENOENT: the port is not in that partition.
+ */
+int device_pkey_index(const struct gid_entry *gid, uint16_t pkey, uint16_t *ret);
+
 /** device_find_loopback() - GID index 0 of the first active port. Return: 0, -ENODEV. */
 int device_find_loopback(struct gid_entry *ret);
 

@@ -26,6 +26,7 @@
 #include "lib/removal.h"
 #include "lib/report.h"
 #include "lib/resolve.h"
+#include "lib/subnet_here.h"
 #include "lib/trace.h"
 #include "net/membership.h"
 
@@ -67,6 +68,11 @@ uint64_t engine_random(void)
 struct engine *engine_lock(void)
 {
 	lock_take(&lock, LOCK_ENGINE);
+	return &engine;
+}
+
+struct engine *engine_held(void)
+{
 	return &engine;
 }
 
@@ -122,8 +128,10 @@ int engine_step(struct engine *of, struct outbox *box, struct cm_conn *conn, enu
 
 static struct cm_time next_deadline(void)
 {
-	return cm_time_earlier(cm_core_deadline(&engine.core),
-			       cm_timers_deadline(&engine.resolutions));
+	struct cm_time deadline = cm_time_earlier(cm_core_deadline(&engine.core),
+						  cm_timers_deadline(&engine.resolutions));
+
+	return cm_time_earlier(deadline, subnet_here_deadline(&engine));
 }
 
 /* The alarm is set by whoever brings a deadline nearer, so that the thread can sleep on. */
@@ -201,6 +209,7 @@ static void run_timers(void)
 		outbox_flush_without_waiting(&box);
 	}
 	resolve_expire(engine_now());
+	subnet_here_expire(engine_now());
 }
 
 struct changes {
@@ -262,7 +271,7 @@ static void dispatch(const struct epoll_event *event)
 		hotplug_drain(hotplug_fd);
 	else if (event->data.ptr == &host)
 		host_receive();
-	else
+	else if (!subnet_here_receive(event->data.ptr))
 		receive(event->data.ptr);
 }
 
@@ -299,6 +308,11 @@ static int watch(int fd, void *who)
 int engine_watch_port(struct port *port)
 {
 	return watch(port->mad->fd, port);
+}
+
+int engine_watch_subnet(int fd, void *who)
+{
+	return watch(fd, who);
 }
 
 int engine_watch_host(int fd)
@@ -383,6 +397,8 @@ static int init_state(void)
 	engine.random_secret = secret[2];
 	list_init(&engine.ids);
 	list_init(&engine.resolving);
+	list_init(&engine.subnet_asks);
+	list_init(&engine.subnets);
 	rings_at = CM_TIME_NEVER;
 	return 0;
 }
@@ -401,6 +417,7 @@ static void forget_parent(void)
 	membership_after_fork();
 	gid_after_fork();
 	device_after_fork();
+	subnet_here_after_fork(&engine);
 	host_after_fork();
 	trace_after_fork();
 	engine = (struct engine){ 0 };

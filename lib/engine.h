@@ -21,6 +21,8 @@ struct engine {
 	struct cm_core core;
 	struct port_space ports;
 	struct list ids;
+	struct list subnet_asks;      /* see subnet.h */
+	struct list subnets;	      /* see subnet_here.h */
 	struct list resolving;	      /* id.resolving: address resolutions under way */
 	struct cm_timers resolutions; /* id.resolve_timer */
 	unsigned int n_wildcards;     /* ids that listen on every device */
@@ -39,6 +41,9 @@ int engine_start(void);
 
 /** engine_lock() - Return: the engine. */
 struct engine *engine_lock(void);
+
+/** engine_held() - Return: the engine, for who is called with the lock held. */
+struct engine *engine_held(void);
 
 void engine_unlock(void);
 
@@ -69,6 +74,9 @@ void engine_wake(struct engine *engine);
  * Return: 0 or -errno.
  */
 int engine_watch_port(struct port *port);
+
+/** engine_watch_subnet() - have subnet_here_receive(@who) called. Return: 0 or -errno. */
+int engine_watch_subnet(int fd, void *who);
 
 /** engine_watch_host() - receive from cmportd from now on. Return: 0 or -errno. */
 int engine_watch_host(int fd);

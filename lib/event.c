@@ -20,6 +20,7 @@
 #include "lib/log.h"
 #include "lib/multicast.h"
 #include "lib/qp.h"
+#include "lib/infiniband.h"
 #include "lib/roce.h"
 #include "lib/sync.h"
 
@@ -128,6 +129,12 @@ static void take_rejected(struct event *event)
 	lock_give(&id->qp_lock, LOCK_QP);
 }
 
+/* What cmportd remembers of the way there may be out of date. */
+static void take_unreachable(struct event *event)
+{
+	infiniband_doubt(event->subject);
+}
+
 static void take_joined(struct event *event)
 {
 	int err = multicast_attach(event);
@@ -139,6 +146,7 @@ static void take_joined(struct event *event)
 static void (*const takers[])(struct event *event) = {
 	[RDMA_CM_EVENT_ADDR_RESOLVED] = take_addr_resolved,
 	[RDMA_CM_EVENT_ROUTE_RESOLVED] = take_route_resolved,
+	[RDMA_CM_EVENT_UNREACHABLE] = take_unreachable,
 	[RDMA_CM_EVENT_CONNECT_REQUEST] = take_request,
 	[RDMA_CM_EVENT_CONNECT_RESPONSE] = take_response,
 	[RDMA_CM_EVENT_REJECTED] = take_rejected,

@@ -11,7 +11,6 @@
 #include <infiniband/ib.h>
 #include <string.h>
 
-#include "lib/log.h"
 #include "net/membership.h"
 #include "net/mgid.h"
 
@@ -93,8 +92,7 @@ int group_enter(struct group *group, const struct gid_entry *gid)
 	case IBV_GID_TYPE_IB:
 		break;
 	}
-	log_warn("multicast groups of InfiniBand subnets cannot be joined");
-	return -EOPNOTSUPP;
+	return -EINVAL;
 }
 
 void group_exit(struct group *group)
@@ -104,4 +102,5 @@ void group_exit(struct group *group)
 	if (group->is_member)
 		membership_leave(group->ifindex, &addr);
 	group->is_member = false;
+	group_leave_subnet(group);
 }

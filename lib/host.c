@@ -15,6 +15,7 @@
 #include "lib/lock_order.h"
 #include "lib/log.h"
 #include "lib/removal.h"
+#include "lib/subnet.h"
 
 #define HANDLES	     64
 #define IDS_LOW	     8192
@@ -240,6 +241,10 @@ static void take(const struct portd_record *record, void *arg)
 	struct port *port;
 
 	(void)arg;
+	if (record->type == PORTD_SA_TOLD) {
+		subnet_told(&record->sa_told);
+		return;
+	}
 	if (record->type == PORTD_SEEN)
 		return; /* not asked for */
 	port = port_with(is_gone ? record->gone.port : record->mad.port);
@@ -315,6 +320,7 @@ static void tell_all(struct portd_client *to, void *arg)
 	(void)arg;
 	claims_tell(to);
 	tell_wills(to);
+	subnet_tell(to);
 }
 
 static void handle_is(const char *device, uint8_t port_num, int handle, void *arg)

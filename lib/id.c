@@ -11,6 +11,7 @@
 #include "lib/api.h"
 #include "lib/claims.h"
 #include "lib/engine.h"
+#include "lib/infiniband.h"
 #include "lib/listen.h"
 #include "lib/lock_order.h"
 #include "lib/log.h"
@@ -309,9 +310,15 @@ static void show_gids(struct id *id)
 	struct mad_gid sgid = addr_to_gid(&id->claim.local);
 	struct mad_gid dgid = addr_to_gid(&dst);
 
+	if (infiniband_is(&id->path)) {
+		memcpy(&sgid, &id->path.gid.gid, sizeof(sgid));
+		dgid = infiniband_peer(id);
+	}
 	memcpy(&ibaddr->sgid, &sgid, sizeof(sgid));
 	memcpy(&ibaddr->dgid, &dgid, sizeof(dgid));
 	ibaddr->pkey = id->path.loopback ? htobe16(0xffff) : 0;
+	if (infiniband_is(&id->path))
+		ibaddr->pkey = htobe16(id->path.pkey);
 }
 
 int id_attach(struct id *id)
@@ -390,7 +397,9 @@ int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, v
 /* From here on the engine, the core and the channel know nothing of the id. */
 static void withdraw(struct id *id, struct list *events)
 {
+	struct portd_record drop;
 	struct engine *engine;
+	bool is_dropped;
 	struct outbox box;
 
 	outbox_init(&box);
@@ -401,12 +410,15 @@ static void withdraw(struct id *id, struct list *events)
 	list_remove(&id->resolving);
 	cm_timer_disarm(&engine->resolutions, &id->resolve_timer);
 	lookup_abandon(id);
+	is_dropped = subnet_drop(&id->route_ask, &drop);
 	if (id->conn)
 		engine_step(engine, &box, id->conn, CM_CALL_DESTROY, NULL);
 	id->conn = NULL;
 	channel_withdraw(id->channel, id, events);
 	engine_unlock();
 	outbox_flush(&box);
+	if (is_dropped)
+		subnet_send(&drop);
 	claims_release(id);
 }
 

@@ -17,6 +17,7 @@
 #include "cm/core.h"
 #include "lib/channel.h"
 #include "lib/device.h"
+#include "lib/subnet.h"
 #include "net/netlink.h"
 #include "net/port_space.h"
 
@@ -27,6 +28,7 @@
 	X(LISTEN)         \
 	X(ADDR_QUERY)     \
 	X(ADDR_RESOLVED)  \
+	X(ROUTE_QUERY)    \
 	X(ROUTE_RESOLVED) \
 	X(CONNECT)        \
 	X(DISCONNECT)     \
@@ -61,6 +63,11 @@ struct id_path {
 	uint8_t rate; /* enum ibv_rate */
 	uint16_t pkey;
 	uint32_t flow_label;
+	uint16_t pkey_index;
+	uint16_t dlid; /* InfiniBand: the peer's LID and ours, host byte order */
+	uint16_t slid;
+	bool has_peer_gid; /* InfiniBand: below, where no address says it */
+	struct mad_gid peer_gid;
 	bool is_given; /* the program knows better (RDMA_OPTION_IB_PATH), and what it says is: */
 	struct ibv_sa_path_rec given;
 	bool loopback; /* 127.0.0.1 or ::1: resolves, but leads nowhere */
@@ -105,6 +112,8 @@ struct id {
 	/* Names: the look-up under way, and what the last one found, until it is fetched. */
 	struct lookup *lookup;
 	struct rdma_addrinfo *addrinfo;
+
+	struct subnet_ask route_ask; /* InfiniBand: in ROUTE_QUERY */
 
 	struct list groups; /* multicast: struct group, in the order they were joined */
 

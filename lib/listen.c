@@ -4,6 +4,7 @@
  */
 #include "lib/listen.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 
 #include "lib/api.h"
 #include "lib/claims.h"
+#include "lib/infiniband.h"
 #include "lib/log.h"
 #include "lib/resolve.h"
 #include "mad/cma_hdr.h"
@@ -29,6 +31,7 @@ struct request {
 	union addr src; /* the peer */
 	union addr dst; /* us */
 	struct id_path path;
+	uint8_t header_bytes; /* of the CMA header: 0 where there is none */
 };
 
 static void set_addr(union addr *addr, uint8_t ip_version, const uint8_t bytes[16], uint16_t port,
@@ -63,6 +66,75 @@ static int parse_addrs(struct request *request, unsigned int ifindex)
 	return 0;
 }
 
+static bool is_on_infiniband(const struct port *port)
+{
+	struct gid_entry gid;
+
+	return gid_by_index(port->device->verbs, port->port_num, 0, &gid) == 0 &&
+	       gid.type == IBV_GID_TYPE_IB;
+}
+
+/* Of a request without the header of the IP CM service: who it is for and from are in the path. */
+static void set_ib_addrs(struct request *request)
+{
+	union addr *src = &request->src, *dst = &request->dst;
+	uint16_t pkey = htobe16(request->path.pkey);
+
+	memset(src, 0, sizeof(*src));
+	src->ib.sib_family = AF_IB;
+	src->ib.sib_pkey = pkey;
+	*dst = *src;
+	memcpy(&src->ib.sib_addr, &request->path.peer_gid, sizeof(src->ib.sib_addr));
+	memcpy(&dst->ib.sib_addr, &request->path.gid.gid, sizeof(dst->ib.sib_addr));
+	dst->ib.sib_sid = htobe64(request->conn->service_id);
+	dst->ib.sib_sid_mask = ~UINT64_C(0);
+}
+
+static bool has_cma_hdr(const struct request *request)
+{
+	struct cma_hdr hdr;
+
+	wire_decode(&cma_hdr_layout, request->data, &hdr);
+	return hdr.cma_version == 0 && (hdr.ip_version == 4 || hdr.ip_version == 6);
+}
+
+/* The interface that has our address must be that of the port and the partition. */
+static int check_ipoib(struct request *request)
+{
+	struct id_path *path = &request->path;
+	struct net_iface iface;
+	struct gid_entry gid;
+	int err = parse_addrs(request, 0);
+
+	if (!err)
+		err = net_iface_of_addr(&request->dst, &iface);
+	if (!err)
+		err = device_find_gid(&request->dst, iface.ifindex, &gid);
+	if (!err && memcmp(&gid.gid, &path->gid.gid, sizeof(gid.gid)) != 0)
+		err = -EINVAL;
+	if (!err)
+		err = net_route_lookup(&request->src, &request->dst, iface.ifindex, &path->route);
+	if (!err && path->route.ifindex != iface.ifindex)
+		err = -EINVAL;
+	path->gid.ifindex = iface.ifindex;
+	return err;
+}
+
+static int locate_ib(struct request *request, struct port *port)
+{
+	int err = infiniband_locate(port, request->conn, request->msg, &request->path);
+
+	request->path.port = port;
+	if (err)
+		return err;
+	if (has_cma_hdr(request)) {
+		request->header_bytes = CMA_HDR_BYTES;
+		return check_ipoib(request);
+	}
+	set_ib_addrs(request);
+	return 0;
+}
+
 /* The header's addresses must be true: ours one of the interface that the request came to, and
  * the way back to the peer must leave through it. */
 static int locate(struct request *request)
@@ -72,6 +144,9 @@ static int locate(struct request *request)
 	struct gid_entry arrived;
 	int err;
 
+	if (is_on_infiniband(port))
+		return locate_ib(request, port);
+	request->header_bytes = CMA_HDR_BYTES;
 	err = gid_by_index(port->device->verbs, port->port_num, request->conn->path.sgid_index,
 			   &arrived);
 	if (!err)
@@ -146,13 +221,13 @@ static struct id *find_listener(struct engine *engine, const struct request *req
 
 /* --- the new id ---------------------------------------------------------- */
 
-static void set_req(struct event *event, const struct cm_msg *msg)
+static void set_req(struct event *event, const struct cm_msg *msg, uint8_t header_bytes)
 {
 	const struct cm_req *req = &msg->req;
 	struct rdma_conn_param *param = &event->pub.param.conn;
-	uint8_t bytes = CM_REQ_PRIVATE_BYTES - CMA_HDR_BYTES;
+	uint8_t bytes = CM_REQ_PRIVATE_BYTES - header_bytes;
 
-	memcpy(event->private_data, req->private_data + CMA_HDR_BYTES, bytes);
+	memcpy(event->private_data, req->private_data + header_bytes, bytes);
 	param->private_data = event->private_data;
 	param->private_data_len = bytes;
 	param->responder_resources = req->initiator_depth;
@@ -166,12 +241,12 @@ static void set_req(struct event *event, const struct cm_msg *msg)
 	event->ece.options = msg->hdr.attr_mod;
 }
 
-static void set_sidr_req(struct event *event, const struct cm_sidr_req *req)
+static void set_sidr_req(struct event *event, const struct cm_sidr_req *req, uint8_t header_bytes)
 {
 	struct rdma_ud_param *param = &event->pub.param.ud;
-	uint8_t bytes = CM_SIDR_REQ_PRIVATE_BYTES - CMA_HDR_BYTES;
+	uint8_t bytes = CM_SIDR_REQ_PRIVATE_BYTES - header_bytes;
 
-	memcpy(event->private_data, req->private_data + CMA_HDR_BYTES, bytes);
+	memcpy(event->private_data, req->private_data + header_bytes, bytes);
 	param->private_data = event->private_data;
 	param->private_data_len = bytes;
 }
@@ -280,11 +355,11 @@ static void deliver(struct engine *engine, struct outbox *box, struct id *listen
 	event->pub.listen_id = &listener->pub;
 	listener->n_requests++;
 	if (is_lookup(request->msg)) {
-		set_sidr_req(event, &request->msg->sidr_req);
+		set_sidr_req(event, &request->msg->sidr_req, request->header_bytes);
 		id_post(event);
 		return;
 	}
-	set_req(event, request->msg);
+	set_req(event, request->msg, request->header_bytes);
 	id_post(event);
 	engine_step(engine, box, request->conn, CM_CALL_MRA, NULL);
 }

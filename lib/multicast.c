@@ -64,7 +64,7 @@ static int may_join(const struct id *id, struct gid_entry *ret)
 	return err;
 }
 
-static void fill_event(struct event *event, struct group *group)
+void multicast_fill_event(struct event *event, struct group *group)
 {
 	struct rdma_ud_param *ud = &event->pub.param.ud;
 
@@ -80,7 +80,7 @@ static int announce(struct id *id, struct group *group, struct event *event)
 {
 	int err = 0;
 
-	fill_event(event, group);
+	multicast_fill_event(event, group);
 	engine_lock();
 	if (can_join(id)) {
 		list_append(&id->groups, &group->link);
@@ -92,19 +92,70 @@ static int announce(struct id *id, struct group *group, struct event *event)
 	return err;
 }
 
-static int enter(struct id *id, struct group *group)
+/* Messages to the administrator go through the port. */
+static int open_port(struct id *id, const struct gid_entry *gid)
+{
+	struct port *port;
+	int err = device_port_open(device_of(gid->verbs), gid->port_num, &port);
+
+	if (err)
+		return err;
+	engine_lock();
+	if (!id->path.port) {
+		id->path.port = port;
+		port = NULL;
+	}
+	engine_unlock();
+	if (port)
+		port_put(port);
+	return 0;
+}
+
+/* The administrator has to be asked, and the event comes when it has answered. */
+static int enter_subnet(struct id *id, struct group *group, const struct gid_entry *gid)
+{
+	struct portd_record record;
+	struct engine *engine;
+	int err = open_port(id, gid);
+
+	if (err)
+		return err;
+	engine = engine_lock();
+	err = can_join(id) ? 0 : -EINVAL;
+	if (!err) {
+		list_append(&id->groups, &group->link); /* before: the answer may be at hand */
+		err = group_ask(engine, group, &record);
+	}
+	if (err)
+		list_remove(&group->link);
+	engine_unlock();
+	if (!err)
+		subnet_send(&record);
+	return err;
+}
+
+static int enter_now(struct id *id, struct group *group, const struct gid_entry *gid)
 {
 	struct event *event = id_event(id, RDMA_CM_EVENT_MULTICAST_JOIN, 0);
-	struct gid_entry gid;
-	int err = event ? may_join(id, &gid) : -ENOMEM;
+	int err = event ? group_enter(group, gid) : -ENOMEM;
 
-	if (!err)
-		err = group_enter(group, &gid);
 	if (!err)
 		err = announce(id, group, event);
 	if (err)
 		id_event_free(event);
 	return err;
+}
+
+static int enter(struct id *id, struct group *group)
+{
+	struct gid_entry gid;
+	int err = may_join(id, &gid);
+
+	if (err)
+		return err;
+	group->id = id;
+	return gid.type == IBV_GID_TYPE_IB ? enter_subnet(id, group, &gid)
+					   : enter_now(id, group, &gid);
 }
 
 static int join(struct id *id, const struct sockaddr *sa, bool send_only, void *context)

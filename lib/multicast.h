@@ -19,6 +19,9 @@
  */
 int multicast_attach(struct event *event);
 
+/** multicast_fill_event() - the address of a group, for an event about it. */
+void multicast_fill_event(struct event *event, struct group *group);
+
 /** multicast_exit_all() - an id goes: it is no member of its groups any more; no lock is held. */
 void multicast_exit_all(struct id *id);
 

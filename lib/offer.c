@@ -4,10 +4,12 @@
  */
 #include "lib/offer.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <string.h>
 
 #include "lib/ece.h"
+#include "lib/infiniband.h"
 #include "lib/qp.h"
 #include "lib/roce.h"
 #include "mad/cma_hdr.h"
@@ -18,6 +20,7 @@
 #define PERMISSIVE_LID	    0xffff
 #define QPN_MASK	    0xffffff
 #define PKEY_BASE_MASK	    0x7fff
+#define PKEY_DEFAULT	    0xffff
 
 /* --- parameters ---------------------------------------------------------- */
 
@@ -127,6 +130,25 @@ static void put_cma_hdr(const struct id *id, uint8_t *to)
 	wire_encode(&cma_hdr_layout, &hdr, to);
 }
 
+/* AF_IB needs no header: the service id says it all. */
+static int put_request_data(const struct id *id, uint8_t *to, size_t room,
+			    const struct offer *offer)
+{
+	size_t header = addr_is_ib(&id->claim.peer) ? 0 : CMA_HDR_BYTES;
+
+	if (header)
+		put_cma_hdr(id, to);
+	return put_private_data(to + header, room - header, offer->private_data,
+				offer->private_data_len);
+}
+
+static uint64_t service_of(const struct id *id)
+{
+	if (addr_is_ib(&id->claim.peer))
+		return be64toh(id->claim.peer.ib.sib_sid);
+	return cma_service_id(id->claim.ps, addr_port(&id->claim.peer));
+}
+
 /* A route that leaves the subnet has no LIDs, and RoCE over IP is such a route unless the program
  * says otherwise. */
 static void put_primary_path(const struct id *id, const struct ibv_sa_path_rec *rec,
@@ -136,6 +158,8 @@ static void put_primary_path(const struct id *id, const struct ibv_sa_path_rec *
 
 	path->local_lid = local ? 0 : PERMISSIVE_LID;
 	path->remote_lid = path->local_lid;
+	if (infiniband_is(&id->path))
+		infiniband_req_path(id, path);
 	memcpy(&path->local_gid, &rec->sgid, sizeof(path->local_gid));
 	memcpy(&path->remote_gid, &rec->dgid, sizeof(path->remote_gid));
 	path->flow_label = id->path.flow_label;
@@ -151,6 +175,8 @@ static void put_primary_path(const struct id *id, const struct ibv_sa_path_rec *
 /* The one partition that a RoCE port is in, as a full or as a limited member. */
 static bool has_pkey(const struct id *id)
 {
+	if (infiniband_is(&id->path))
+		return true; /* its index was found with the path */
 	return (id->path.pkey & PKEY_BASE_MASK) == PKEY_BASE_MASK;
 }
 
@@ -182,7 +208,7 @@ int offer_req(const struct id *id, const struct offer *offer, struct cm_msg *msg
 		return -ENOENT;
 	roce_path_record(id, &rec);
 	cm_msg_init(msg, CM_ATTR_REQ, 0);
-	req->service_id = cma_service_id(id->claim.ps, addr_port(&id->claim.peer));
+	req->service_id = service_of(id);
 	req->local_qpn = offer->qpn;
 	req->remote_cm_response_timeout = CM_RESPONSE_TIMEOUT;
 	req->starting_psn = id->starting_psn;
@@ -193,10 +219,7 @@ int offer_req(const struct id *id, const struct offer *offer, struct cm_msg *msg
 	put_transport(id, offer, req);
 	ece_put_req(id, msg);
 	put_primary_path(id, &rec, &req->primary);
-	put_cma_hdr(id, req->private_data);
-	return put_private_data(req->private_data + CMA_HDR_BYTES,
-				CM_REQ_PRIVATE_BYTES - CMA_HDR_BYTES, offer->private_data,
-				offer->private_data_len);
+	return put_request_data(id, req->private_data, CM_REQ_PRIVATE_BYTES, offer);
 }
 
 int offer_sidr_req(const struct id *id, const struct offer *offer, struct cm_msg *msg)
@@ -204,12 +227,9 @@ int offer_sidr_req(const struct id *id, const struct offer *offer, struct cm_msg
 	struct cm_sidr_req *req = &msg->sidr_req;
 
 	cm_msg_init(msg, CM_ATTR_SIDR_REQ, 0);
-	req->service_id = cma_service_id(id->claim.ps, addr_port(&id->claim.peer));
-	req->pkey = 0xffff;
-	put_cma_hdr(id, req->private_data);
-	return put_private_data(req->private_data + CMA_HDR_BYTES,
-				CM_SIDR_REQ_PRIVATE_BYTES - CMA_HDR_BYTES, offer->private_data,
-				offer->private_data_len);
+	req->service_id = service_of(id);
+	req->pkey = infiniband_is(&id->path) ? id->path.pkey : PKEY_DEFAULT;
+	return put_request_data(id, req->private_data, CM_SIDR_REQ_PRIVATE_BYTES, offer);
 }
 
 /* --- the passive side ---------------------------------------------------- */

@@ -8,6 +8,7 @@
 
 #include "lib/api.h"
 #include "lib/engine.h"
+#include "lib/infiniband.h"
 #include "lib/qp.h"
 
 /* What a type's attributes are about; UC has none of it. XRC is RC cut in two. */
@@ -45,7 +46,7 @@ static int access_flags(const struct cm_conn *conn)
 
 static void fill_init(const struct id *id, struct ibv_qp_attr *attr, int *mask)
 {
-	attr->pkey_index = 0;
+	attr->pkey_index = id->path.pkey_index;
 	attr->port_num = id->path.gid.port_num;
 	*mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
 	if (is_ud(id)) {
@@ -61,6 +62,10 @@ static void fill_ah(const struct id *id, struct ibv_ah_attr *ah)
 {
 	const struct cm_conn *conn = id->conn;
 
+	if (infiniband_is(&id->path)) {
+		infiniband_ah(id, ah);
+		return;
+	}
 	memset(ah, 0, sizeof(*ah));
 	ah->is_global = 1;
 	memcpy(&ah->grh.dgid, &conn->remote_gid, sizeof(ah->grh.dgid));

@@ -38,11 +38,13 @@ static void drop_request(struct id *child, struct list *dropped)
 /* As with the kernel's, a request that was not accepted has no one to tell; its id is dead. */
 static void tell(struct engine *engine, struct id *id, struct list *dropped)
 {
+	struct portd_record unsaid;
 	bool is_told = id->state != ID_CONNECT || id->accepted;
 
 	if (id->device_gone)
 		return;
 	resolve_stop(engine, id);
+	subnet_drop(&id->route_ask, &unsaid); /* cmportd has forgotten it with the port */
 	if (is_not_bound_yet(id)) {
 		id->state = ID_ADDR_BOUND;
 		id->path.gid.verbs = NULL;

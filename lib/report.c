@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cm/action.h"
+#include "lib/infiniband.h"
 #include "lib/listen.h"
 #include "lib/log.h"
 
@@ -66,6 +67,10 @@ static void set_ah(const struct id *id, struct ibv_ah_attr *ah)
 {
 	struct mad_gid dgid = addr_to_gid(&id->claim.peer);
 
+	if (infiniband_is(&id->path)) {
+		infiniband_ah(id, ah);
+		return;
+	}
 	ah->is_global = 1;
 	memcpy(&ah->grh.dgid, &dgid, sizeof(ah->grh.dgid));
 	ah->grh.sgid_index = (uint8_t)id->path.gid.gid_index;

@@ -12,6 +12,7 @@
 #include "lib/claims.h"
 #include "lib/failure.h"
 #include "lib/ibacm.h"
+#include "lib/infiniband.h"
 #include "lib/log.h"
 #include "lib/roce.h"
 #include "lib/sync.h"
@@ -36,7 +37,7 @@ static int find_gid_for(const struct id *id, const union addr *addr, unsigned in
 {
 	int err = find_gid(addr, ifindex, ret);
 
-	return !err && id->pub.ps == RDMA_PS_IPOIB ? -EINVAL : err;
+	return !err && id->pub.ps == RDMA_PS_IPOIB && ret->type != IBV_GID_TYPE_IB ? -EINVAL : err;
 }
 
 /* A specific address names a device; a wildcard or loopback address does not. */
@@ -47,6 +48,8 @@ static int look_up_local(const struct id *id, const union addr *addr, struct gid
 
 	if (addr_is_any(addr))
 		return 0;
+	if (addr_is_ib(addr))
+		return find_gid(addr, 0, ret);
 	if (addr_is_link_local(addr) && !addr_scope(addr))
 		return -EINVAL;
 	err = net_iface_of_addr(addr, &iface);
@@ -85,6 +88,9 @@ static void begin_binding(const struct engine *engine, struct id *id, const unio
 {
 	id->binding = true;
 	id->claim.local = *addr;
+	id->claim.ps = (uint16_t)id->pub.ps;
+	if (addr_is_ib(addr))
+		id->claim.ps = (uint16_t)addr_settle_sid(&id->claim.local, id->claim.ps);
 	id->claim.afonly = default_afonly(engine, id);
 }
 
@@ -106,11 +112,23 @@ static void end_binding(struct id *id, const struct gid_entry *gid, enum id_stat
 	engine_unlock();
 }
 
+/* A service id is in a port space, or nowhere. */
+static int check_sid(const struct id *id, const union addr *addr)
+{
+	union addr settled = *addr;
+	int ps = addr_is_ib(addr) ? addr_settle_sid(&settled, (uint16_t)id->pub.ps) : 0;
+
+	return ps < 0 ? ps : 0;
+}
+
 int bind_local(struct id *id, const union addr *addr)
 {
 	struct gid_entry gid = { 0 };
-	int err = find_local_device(id, addr, &gid);
 	struct engine *engine;
+	int err = check_sid(id, addr);
+
+	if (!err)
+		err = find_local_device(id, addr, &gid);
 
 	if (err)
 		return err;
@@ -155,9 +173,19 @@ void resolve_stop(struct engine *engine, struct id *id)
 	list_remove(&id->resolving);
 }
 
+/* An IP address of an InfiniBand port is no GID: the link address has it. */
+static int meet_peer(struct id *id)
+{
+	if (!infiniband_is(&id->path) || id->path.has_peer_gid || id->path.loopback)
+		return 0;
+	return infiniband_meet(&id->path);
+}
+
 /* Both are called with the engine's lock held. */
 static void resolved(struct engine *engine, struct id *id, int status)
 {
+	if (!status)
+		status = meet_peer(id);
 	resolve_stop(engine, id);
 	id->state = status ? ID_ADDR_BOUND : ID_ADDR_RESOLVED;
 	id_notify(id, status ? RDMA_CM_EVENT_ADDR_ERROR : RDMA_CM_EVENT_ADDR_RESOLVED, status);
@@ -218,8 +246,10 @@ static void set_loopback(union addr *addr, sa_family_t family)
 	addr_set_any(addr, family);
 	if (family == AF_INET)
 		addr->in4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	else
+	else if (family == AF_INET6)
 		addr->in6.sin6_addr = in6addr_loopback;
+	else
+		addr->ib.sib_addr.sib_addr8[15] = 1;
 }
 
 static int find_loopback(struct id *id, const union addr *dst, struct id_path *path)
@@ -267,7 +297,8 @@ static int find_path(struct id *id, const union addr *dst, struct id_path *path,
 	*ret_status = 0;
 	if (addr_is_any(dst))
 		return find_loopback(id, dst, path);
-	err = find_route(id, dst, path, ret_status);
+	err = addr_is_ib(dst) ? infiniband_find(&id->claim.local, dst, path)
+			      : find_route(id, dst, path, ret_status);
 	if (err || *ret_status)
 		return err;
 	return device_port_open(device_of(path->gid.verbs), path->gid.port_num, &path->port);
@@ -418,6 +449,9 @@ static int resolve_addr(struct id *id, const struct sockaddr *src_sa, const stru
 	if (err)
 		return err;
 	choose_source(src_sa, &dst, &src);
+	err = check_sid(id, &src);
+	if (err)
+		return err;
 	err = begin_query(id, &src, &dst, &binds);
 	if (!err && binds)
 		err = bind_source(id, &dst);
@@ -450,18 +484,22 @@ static bool take_path_of_ibacm(struct id *id)
 			       answer.n_paths * sizeof(answer.path[0])) == 0;
 }
 
-static int resolve_route(struct id *id)
+static int resolve_route(struct id *id, int timeout_ms)
 {
+	struct portd_record question = { .type = PORTD_NONE };
+	struct engine *engine;
 	int err = 0;
 
 	if (take_path_of_ibacm(id))
 		return 0;
-	engine_lock();
+	engine = engine_lock();
 	if (id->state != ID_ADDR_RESOLVED) {
 		err = -EINVAL;
 	} else if (id->path.loopback) {
 		err = -ENODEV;
 		failure_of_path(id, err);
+	} else if (infiniband_is(&id->path)) {
+		err = infiniband_ask(engine, id, timeout_ms, &question);
 	} else {
 		err = roce_make_path(id);
 		if (err) {
@@ -472,6 +510,8 @@ static int resolve_route(struct id *id)
 		}
 	}
 	engine_unlock();
+	if (question.type != PORTD_NONE)
+		subnet_send(&question);
 	return err;
 }
 
@@ -479,5 +519,5 @@ int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms)
 {
 	if (!id || timeout_ms <= 0)
 		return api_return(-EINVAL);
-	return sync_return(id_of(id), resolve_route(id_of(id)));
+	return sync_return(id_of(id), resolve_route(id_of(id), timeout_ms));
 }

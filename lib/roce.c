@@ -83,8 +83,12 @@ void roce_take_path(struct id *id, const struct ibv_path_record *given)
 	path->flow_label = flow_and_hops >> HOP_LIMIT_BITS & FLOW_LABEL_MASK;
 	path->rate = given->rate & SIX_BITS;
 	path->pkey = be16toh(given->pkey);
+	path->dlid = be16toh(given->dlid);
+	path->slid = be16toh(given->slid);
 	path->is_given = true;
 	path->given = (struct ibv_sa_path_rec){
+		.dlid = given->dlid,
+		.slid = given->slid,
 		.dgid = given->dgid,
 		.sgid = given->sgid,
 		.hop_limit = (uint8_t)flow_and_hops,

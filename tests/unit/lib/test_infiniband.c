@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * lib/infiniband.c, with a kernel that has an IP over InfiniBand interface: net_request() here
+ * answers with messages in the kernel's format, as no test machine has such an interface. And what
+ * becomes of LIDs, P_Keys and hop limits in messages and address vectors.
+ */
+#include <check.h>
+#include <endian.h>
+#include <errno.h>
+#include <linux/neighbour.h>
+#include <linux/rtnetlink.h>
+#include <net/if.h>
+#include <net/if_arp.h>
+#include <netlink/msg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/infiniband.h"
+#include "net/internal.h"
+
+#define IB0	4711 /* an interface that this host does not have */
+#define PKEY	0x8005
+#define HW_PEER "\x80\x00\x02\x08\xfe\x80\0\0\0\0\0\0\0\x02\xc9\x03\0\x1a\x2b\x3d"
+#define HW_OWN	"\x80\x00\x02\x09\xfe\x80\0\0\0\0\0\0\0\x02\xc9\x03\0\x1a\x2b\x11"
+#define HW_ALL	"\x00\xff\xff\xff\xff\x12\x40\x1b\x80\x05\0\0\0\0\0\0\xff\xff\xff\xff"
+
+static struct ibv_context verbs;
+static uint8_t lmc;
+static int peer_hw_bytes;
+
+static const struct mad_gid peer_gid = {
+	{0xfe, 0x80, [8] = 0x00, 0x02, 0xc9, 0x03, 0x00, 0x1a, 0x2b, 0x3d}
+};
+
+/* --- the device ---------------------------------------------------------- */
+
+#undef ibv_query_port
+int ibv_query_port(struct ibv_context *context, uint8_t port_num, struct _compat_ibv_port_attr *ret)
+{
+	struct ibv_port_attr attr = { .lmc = lmc, .pkey_tbl_len = 3 };
+
+	ck_assert_ptr_eq(context, &verbs);
+	ck_assert_uint_eq(port_num, 1);
+	memcpy(ret, &attr, sizeof(attr));
+	return 0;
+}
+
+int ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index, __be16 *ret)
+{
+	static const uint16_t table[] = { 0xffff, 0x0005, 0x8006 };
+
+	(void)context;
+	(void)port_num;
+	*ret = htobe16(table[index]);
+	return 0;
+}
+
+/* --- the kernel ---------------------------------------------------------- */
+
+int __wrap_net_request(struct nl_msg *msg, int (*take)(struct nlmsghdr *hdr, void *arg), void *arg);
+
+static struct nl_msg *link_message(void)
+{
+	struct nl_msg *msg = nlmsg_alloc_simple(RTM_NEWLINK, 0);
+	struct ifinfomsg ifi = { .ifi_type = ARPHRD_INFINIBAND,
+				 .ifi_index = IB0,
+				 .ifi_flags = IFF_UP };
+
+	nlmsg_append(msg, &ifi, sizeof(ifi), NLMSG_ALIGNTO);
+	nla_put_string(msg, IFLA_IFNAME, "ib0.8005");
+	nla_put_u32(msg, IFLA_MTU, 2044);
+	nla_put(msg, IFLA_ADDRESS, 20, HW_OWN);
+	nla_put(msg, IFLA_BROADCAST, 20, HW_ALL);
+	return msg;
+}
+
+static struct nl_msg *neigh_message(const struct nlmsghdr *asked)
+{
+	struct nl_msg *msg = nlmsg_alloc_simple(RTM_NEWNEIGH, 0);
+	struct ndmsg ndm = *(const struct ndmsg *)nlmsg_data(asked);
+	const struct nlattr *dst =
+		nlmsg_find_attr((struct nlmsghdr *)(uintptr_t)asked, sizeof(ndm), NDA_DST);
+
+	ndm.ndm_state = NUD_REACHABLE;
+	nlmsg_append(msg, &ndm, sizeof(ndm), NLMSG_ALIGNTO);
+	nla_put(msg, NDA_DST, nla_len(dst), nla_data(dst));
+	nla_put(msg, NDA_LLADDR, peer_hw_bytes, HW_PEER);
+	return msg;
+}
+
+int __wrap_net_request(struct nl_msg *msg, int (*take)(struct nlmsghdr *hdr, void *arg), void *arg)
+{
+	const struct nlmsghdr *asked = nlmsg_hdr(msg);
+	struct nl_msg *answer;
+	int rc;
+
+	answer = asked->nlmsg_type == RTM_GETLINK ? link_message() : neigh_message(asked);
+	rc = take(nlmsg_hdr(answer), arg);
+	nlmsg_free(answer);
+	nlmsg_free(msg);
+	return rc;
+}
+
+/* --- who the peer is ----------------------------------------------------- */
+
+static struct id_path path_to(const char *ip, bool gateway)
+{
+	struct id_path path = {
+		.gid = {.verbs = &verbs, .port_num = 1}
+	};
+
+	path.route.ifindex = IB0;
+	path.route.gateway = gateway;
+	path.route.next_hop.sa.sa_family = strchr(ip, ':') ? AF_INET6 : AF_INET;
+	if (strchr(ip, ':'))
+		path.route.next_hop.in6.sin6_addr = in6addr_any;
+	path.route.next_hop.in4.sin_addr.s_addr = htobe32(0x0a000002);
+	if (strchr(ip, ':'))
+		path.route.next_hop.in6.sin6_addr.s6_addr[0] = 0x20;
+	return path;
+}
+
+static void begin(void)
+{
+	lmc = 0;
+	peer_hw_bytes = NET_IPOIB_HW_BYTES;
+}
+
+START_TEST(link_address_of_the_neighbour_has_the_gid)
+{
+	struct id_path path = path_to(_i ? "2001::2" : "10.0.0.2", false);
+
+	ck_assert_int_eq(infiniband_meet(&path), 0);
+	ck_assert(path.has_peer_gid);
+	ck_assert_mem_eq(&path.peer_gid, &peer_gid, sizeof(peer_gid));
+}
+END_TEST
+
+START_TEST(broadcast_address_of_the_interface_has_the_pkey)
+{
+	struct id_path path = path_to("10.0.0.2", false);
+
+	ck_assert_int_eq(infiniband_meet(&path), 0);
+	ck_assert_uint_eq(path.pkey, PKEY);
+	ck_assert_uint_eq(path.pkey_index, 1); /* as a limited member */
+}
+END_TEST
+
+START_TEST(link_address_of_this_host_is_that_of_its_interface)
+{
+	struct id_path path = path_to("10.0.0.2", false);
+
+	path.route.local = true;
+	ck_assert_int_eq(infiniband_meet(&path), 0);
+	ck_assert_mem_eq(&path.peer_gid, HW_OWN + NET_IPOIB_GID_AT, 16);
+}
+END_TEST
+
+START_TEST(router_has_not_the_gid_of_the_peer)
+{
+	struct id_path path = path_to("10.0.0.2", true);
+
+	ck_assert_int_eq(infiniband_meet(&path), -EADDRNOTAVAIL);
+}
+END_TEST
+
+START_TEST(link_address_of_another_kind_is_nobody)
+{
+	struct id_path path = path_to("10.0.0.2", false);
+
+	peer_hw_bytes = 6;
+	ck_assert_int_eq(infiniband_meet(&path), -EHOSTUNREACH);
+	ck_assert(!path.has_peer_gid);
+}
+END_TEST
+
+START_TEST(partition_of_groups_is_that_of_the_interface)
+{
+	struct infiniband_partition part;
+	struct id id = { .path.gid.ifindex = IB0 };
+
+	id.claim.local.sa.sa_family = AF_INET;
+	ck_assert_int_eq(infiniband_partition(&id, &part), 0);
+	ck_assert_uint_eq(part.pkey, PKEY);
+	ck_assert_uint_eq(part.scope, 2);
+	ck_assert_mem_eq(&part.broadcast, HW_ALL + 4, 16);
+}
+END_TEST
+
+START_TEST(partition_of_an_af_ib_address_is_in_it)
+{
+	struct infiniband_partition part;
+	struct id id = { .state = ID_IDLE };
+
+	id.claim.local.ib.sib_family = AF_IB;
+	id.claim.local.ib.sib_pkey = htobe16(PKEY);
+	ck_assert_int_eq(infiniband_partition(&id, &part), 0);
+	ck_assert_mem_eq(&part.broadcast, HW_ALL + 4, 16);
+}
+END_TEST
+
+/* --- LIDs ---------------------------------------------------------------- */
+
+static struct id id_with_path(uint8_t hop_limit)
+{
+	struct id id = {
+		.path = {.gid = { .verbs = &verbs, .port_num = 1, .gid_index = 2 },
+			  .dlid = 0x12,
+			  .slid = 0x27,
+			  .sl = 3,
+			  .rate = 7,
+			  .pkey_index = 1,
+			  .flow_label = 0xabcde,
+			  .traffic_class = 9,
+			  .has_peer_gid = true,
+			  .peer_gid = peer_gid,
+			  .given.hop_limit = hop_limit}
+	};
+
+	return id;
+}
+
+START_TEST(address_vector_within_the_subnet_is_a_lid)
+{
+	struct id id = id_with_path(1);
+	struct ibv_ah_attr ah;
+
+	infiniband_ah(&id, &ah);
+	ck_assert_uint_eq(ah.dlid, 0x12);
+	ck_assert_uint_eq(ah.sl, 3);
+	ck_assert_uint_eq(ah.static_rate, 7);
+	ck_assert_uint_eq(ah.src_path_bits, 0);
+	ck_assert_uint_eq(ah.is_global, 0);
+}
+END_TEST
+
+START_TEST(path_bits_are_as_many_as_the_port_has)
+{
+	struct id id = id_with_path(0);
+	struct mad_path path;
+	struct ibv_ah_attr ah;
+
+	lmc = 2;
+	infiniband_ah(&id, &ah);
+	infiniband_mad_path(&id, &path);
+	ck_assert_uint_eq(ah.src_path_bits, 3);
+	ck_assert_uint_eq(path.path_bits, 3);
+}
+END_TEST
+
+START_TEST(way_out_of_the_subnet_needs_a_global_route_header)
+{
+	struct id id = id_with_path(64);
+	struct ibv_ah_attr ah;
+
+	infiniband_ah(&id, &ah);
+	ck_assert_uint_eq(ah.is_global, 1);
+	ck_assert_uint_eq(ah.dlid, 0x12); /* of the router */
+	ck_assert_mem_eq(&ah.grh.dgid, &peer_gid, sizeof(peer_gid));
+	ck_assert_uint_eq(ah.grh.sgid_index, 2);
+	ck_assert_uint_eq(ah.grh.hop_limit, 64);
+	ck_assert_uint_eq(ah.grh.flow_label, 0xabcde);
+	ck_assert_uint_eq(ah.grh.traffic_class, 9);
+}
+END_TEST
+
+START_TEST(messages_go_the_way_of_the_data)
+{
+	struct id id = id_with_path(_i ? 64 : 1);
+	struct mad_path path;
+
+	infiniband_mad_path(&id, &path);
+	ck_assert_uint_eq(path.dlid, 0x12);
+	ck_assert_uint_eq(path.sl, 3);
+	ck_assert_uint_eq(path.pkey_index, 1);
+	ck_assert_int_eq(path.grh, _i == 1);
+}
+END_TEST
+
+START_TEST(req_has_lids_where_the_peer_is_on_the_subnet)
+{
+	struct cm_req_path req = { .local_lid = 0, .remote_lid = 0 };
+	struct id id = id_with_path(1);
+
+	infiniband_req_path(&id, &req);
+	ck_assert_uint_eq(req.local_lid, 0x27);
+	ck_assert_uint_eq(req.remote_lid, 0x12);
+}
+END_TEST
+
+START_TEST(req_keeps_permissive_lids_elsewhere)
+{
+	struct cm_req_path req = { .local_lid = 0xffff, .remote_lid = 0xffff };
+	struct id id = id_with_path(64);
+
+	infiniband_req_path(&id, &req);
+	ck_assert_uint_eq(req.local_lid, 0xffff);
+	ck_assert_uint_eq(req.remote_lid, 0xffff);
+}
+END_TEST
+
+static TCase *peer_tests(void)
+{
+	TCase *tcase = tcase_create("peer");
+
+	tcase_add_checked_fixture(tcase, begin, NULL);
+	tcase_add_loop_test(tcase, link_address_of_the_neighbour_has_the_gid, 0, 2);
+	tcase_add_test(tcase, broadcast_address_of_the_interface_has_the_pkey);
+	tcase_add_test(tcase, link_address_of_this_host_is_that_of_its_interface);
+	tcase_add_test(tcase, router_has_not_the_gid_of_the_peer);
+	tcase_add_test(tcase, link_address_of_another_kind_is_nobody);
+	tcase_add_test(tcase, partition_of_groups_is_that_of_the_interface);
+	tcase_add_test(tcase, partition_of_an_af_ib_address_is_in_it);
+	return tcase;
+}
+
+static TCase *lid_tests(void)
+{
+	TCase *tcase = tcase_create("lids");
+
+	tcase_add_checked_fixture(tcase, begin, NULL);
+	tcase_add_test(tcase, address_vector_within_the_subnet_is_a_lid);
+	tcase_add_test(tcase, path_bits_are_as_many_as_the_port_has);
+	tcase_add_test(tcase, way_out_of_the_subnet_needs_a_global_route_header);
+	tcase_add_loop_test(tcase, messages_go_the_way_of_the_data, 0, 2);
+	tcase_add_test(tcase, req_has_lids_where_the_peer_is_on_the_subnet);
+	tcase_add_test(tcase, req_keeps_permissive_lids_elsewhere);
+	return tcase;
+}
+
+int main(void)
+{
+	Suite *suite = suite_create("infiniband");
+	SRunner *runner;
+	int failed;
+
+	suite_add_tcase(suite, peer_tests());
+	suite_add_tcase(suite, lid_tests());
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
