@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "lib/api.h"
+#include "lib/device.h"
 #include "mad/cma_hdr.h"
 
 #define PKEY_DEFAULT 0xffff
@@ -32,7 +33,8 @@ static bool have_devices(void)
 
 	if (atomic_load_explicit(&seen, memory_order_relaxed))
 		return true;
-	list = ibv_get_device_list(&n);
+	n = device_count();
+	list = n ? NULL : ibv_get_device_list(&n);
 	if (list)
 		ibv_free_device_list(list);
 	if (n > 0)

@@ -157,6 +157,16 @@ int device_list_refresh(void)
 	return load(true);
 }
 
+int device_count(void)
+{
+	int n;
+
+	lock_take(&lock, LOCK_DEVICES);
+	n = count_present();
+	lock_give(&lock, LOCK_DEVICES);
+	return n;
+}
+
 int device_list(struct device *ret[DEVICES_MAX])
 {
 	int i, n = 0;

@@ -56,6 +56,9 @@ int device_list_load(void);
 /** device_list_refresh() - open devices that have come since. Return: as device_list_load(). */
 int device_list_refresh(void);
 
+/** device_count() - how many devices are open; opens none. */
+int device_count(void);
+
 /**
  * device_list() - the open devices
  * @ret: room for DEVICES_MAX

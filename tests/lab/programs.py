@@ -27,7 +27,7 @@ from program_cases import CASES, FAMILIES  # noqa: E402
 PAIRINGS = (("stock", "purecm"), ("purecm", "stock"), ("purecm", "purecm"))
 CONTROL = (("stock", "stock"),)
 TIMEOUT_S = 60
-ATTEMPTS = 6
+ATTEMPTS = 10
 SETTLE_S = 10
 
 # cmportd and the queue pair that it sends from stay for a moment longer, see expect_portd_leaves().
