@@ -62,8 +62,7 @@ static void report_rejected(struct id *id, const struct cm_rej *rej)
 	id_post(event);
 }
 
-/* Where the service's queue pair is, as an address handle needs it. */
-static void set_ah(const struct id *id, struct ibv_ah_attr *ah)
+void report_set_ah(const struct id *id, struct ibv_ah_attr *ah)
 {
 	struct mad_gid dgid = addr_to_gid(&id->claim.peer);
 
@@ -95,7 +94,7 @@ static void report_found(struct id *id, struct event *event, const struct cm_sid
 	event->pub.event = RDMA_CM_EVENT_ESTABLISHED;
 	param->qp_num = rep->qpn;
 	param->qkey = rep->qkey;
-	set_ah(id, &param->ah_attr);
+	report_set_ah(id, &param->ah_attr);
 }
 
 static void report_answered(struct id *id, const struct cm_sidr_rep *rep)

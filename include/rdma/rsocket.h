@@ -64,7 +64,7 @@ ssize_t rrecv(int socket, void *buf, size_t len, int flags);
 ssize_t rrecvfrom(int socket, void *buf, size_t len, int flags, struct sockaddr *src_addr,
 		  socklen_t *addrlen);
 
-/* rrecvmsg() - as recvmsg(), flags as rrecv(); fills the first buffer only. */
+/* rrecvmsg() - as recvmsg(), flags as rrecv(). */
 ssize_t rrecvmsg(int socket, struct msghdr *msg, int flags);
 
 /* rsend() - as send(), with MSG_DONTWAIT. */
@@ -80,7 +80,7 @@ ssize_t rsendmsg(int socket, const struct msghdr *msg, int flags);
 /* rread() - as read(). */
 ssize_t rread(int socket, void *buf, size_t count);
 
-/* rreadv() - as readv(); fills the first buffer only. */
+/* rreadv() - as readv(). */
 ssize_t rreadv(int socket, const struct iovec *iov, int iovcnt);
 
 /* rwrite() - as write(). */
@@ -105,11 +105,11 @@ int rselect(int nfds, fd_set *readfds, fd_set *writefds, fd_set *exceptfds,
 int repoll_create(int flags);
 
 /**
- * repoll_ctl() - as epoll_ctl(), level triggered only
+ * repoll_ctl() - as epoll_ctl()
  * @epfd:  from repoll_create()
  * @op:    EPOLL_CTL_ADD, EPOLL_CTL_MOD or EPOLL_CTL_DEL
  * @fd:    a socket of this library or any descriptor
- * @event: EPOLLIN and EPOLLOUT as wanted, copied
+ * @event: what is wanted, with EPOLLET or EPOLLONESHOT or without; copied
  *
  * Return: 0, or a positive errno: EEXIST, ENOENT, EBADF, EINVAL, ENOMEM.
  */

@@ -33,7 +33,7 @@ ARROWS = (
     ("sa/", ("sa/", "cm/list.h", "cm/time.h", "cm/timer.h", "mad/sa_msg.h")),
     ("net/", ("net/", "mad/cm_msg.h")),
     ("portd/", ("portd/", "net/", "sa/", "cm/", "mad/")),
-    ("lib/", ("lib/", "portd/client.h", "net/", "sa/", "cm/", "mad/", "later.h")),
+    ("lib/", ("lib/", "portd/client.h", "net/", "sa/", "cm/", "mad/")),
     ("tools/", ("tools/", "lib/", "cm/", "sa/", "mad/", "net/", "portd/")),
     ("tests/", ("",)),
 )

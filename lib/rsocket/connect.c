@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The active side of a stream socket's set-up, and what the CM says afterwards: see connect.h.
+ */
+#include "lib/rsocket/connect.h"
+
+#include <errno.h>
+#include <infiniband/ib.h>
+#include <netinet/in.h>
+#include <string.h>
+
+#include "lib/api.h"
+#include "lib/rsocket/keepalive.h"
+#include "lib/rsocket/memory.h"
+#include "lib/rsocket/wait.h"
+#include "lib/sync.h"
+
+#define TIMEOUT_MS    1000 /* of the first try to resolve; doubled for each that follows */
+#define RETRIES_MAX   6
+#define AF_IB_OFFSET  36 /* where the CM's own header would be, with IP addresses */
+#define RETRY_COUNT   7
+#define PRIVATE_BYTES (AF_IB_OFFSET + RS_HELLO_BYTES)
+
+socklen_t connect_addr_bytes(int family)
+{
+	switch (family) {
+	case AF_INET:
+		return sizeof(struct sockaddr_in);
+	case AF_INET6:
+		return sizeof(struct sockaddr_in6);
+	case AF_IB:
+		return sizeof(struct sockaddr_ib);
+	}
+	return 0;
+}
+
+void connect_copy_name(const struct sockaddr *from, struct sockaddr *to, socklen_t *bytes)
+{
+	socklen_t whole = connect_addr_bytes(from->sa_family);
+
+	if (!to || !bytes)
+		return;
+	memcpy(to, from, whole < *bytes ? whole : *bytes);
+	*bytes = whole;
+}
+
+size_t connect_private_offset(int domain)
+{
+	return domain == AF_IB ? AF_IB_OFFSET : 0;
+}
+
+/* A call on a synchronous id that does not wait: its event comes to connect_readable(). */
+static int begun(int result)
+{
+	return result && errno != EAGAIN ? -errno : 0;
+}
+
+/* --- steps --------------------------------------------------------------- */
+
+static int resolve(struct stream *s)
+{
+	return begun(
+		rdma_resolve_addr(s->id, NULL, (struct sockaddr *)&s->target, (int)s->timeout_ms));
+}
+
+static int find_route(struct stream *s)
+{
+	if (!s->route)
+		return begun(rdma_resolve_route(s->id, (int)s->timeout_ms));
+	return begun(rdma_set_option(s->id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, s->route,
+				     s->route_bytes));
+}
+
+int connect_find_route(struct stream *s)
+{
+	s->timeout_ms = TIMEOUT_MS;
+	s->n_retries = 0;
+	return find_route(s);
+}
+
+struct rdma_conn_param connect_param(void)
+{
+	return (struct rdma_conn_param){ .flow_control = 1,
+					 .retry_count = RETRY_COUNT,
+					 .rnr_retry_count = RETRY_COUNT };
+}
+
+int connect_send_req(struct stream *s)
+{
+	struct rdma_conn_param param = connect_param();
+	uint8_t data[PRIVATE_BYTES] = { 0 };
+	size_t offset = connect_private_offset(s->target.ss_family);
+	struct rs_hello hello;
+	int err = memory_make(s);
+
+	if (err)
+		return err;
+	hello = memory_hello(s);
+	wire_encode(&rs_hello_layout, &hello, data + offset);
+	param.private_data = data;
+	param.private_data_len = (uint8_t)(offset + RS_HELLO_BYTES);
+	return begun(rdma_connect(s->id, &param));
+}
+
+/* --- events -------------------------------------------------------------- */
+
+/* What the peer's REP says of it; the REQ of a passive side was read when it came. */
+static int learn_from_reply(struct stream *s)
+{
+	const struct rdma_conn_param *param = &s->id->event->param.conn;
+	struct rs_hello hello;
+
+	if (s->state != STREAM_CONNECTING)
+		return 0;
+	if (!param->private_data || param->private_data_len < RS_HELLO_BYTES)
+		return -ENOTSUP;
+	wire_decode(&rs_hello_layout, param->private_data, &hello);
+	return memory_learn(s, &hello);
+}
+
+/* Return: 0 if the step that failed was begun once more. */
+static int try_again(struct stream *s, int err)
+{
+	if (err != -ETIMEDOUT || s->n_retries == RETRIES_MAX)
+		return err;
+	s->n_retries++;
+	s->timeout_ms *= 2;
+	if (s->state == STREAM_ADDR)
+		return resolve(s);
+	return s->state == STREAM_ROUTE ? find_route(s) : err;
+}
+
+static void opening_goes_on(struct stream *s, int err)
+{
+	static const enum stream_event done[STREAM_N_STATES] = {
+		[STREAM_ADDR] = STREAM_EV_ADDR_DONE,
+		[STREAM_ROUTE] = STREAM_EV_ROUTE_DONE,
+		[STREAM_CONNECTING] = STREAM_EV_ESTABLISHED,
+		[STREAM_ACCEPTING] = STREAM_EV_ESTABLISHED,
+	};
+
+	if (err) {
+		err = try_again(s, err);
+		if (!err)
+			return;
+	}
+	if (!err)
+		err = learn_from_reply(s);
+	if (!err)
+		err = stream_happen(s, done[s->state], 0);
+	if (err)
+		stream_happen(s, STREAM_EV_REFUSED, err);
+}
+
+static void heard(struct stream *s, int err)
+{
+	const struct rdma_cm_event *event = s->id->event;
+
+	if (stream_is_opening(s->state)) {
+		opening_goes_on(s, err);
+	} else if (event && (event->event == RDMA_CM_EVENT_DISCONNECTED ||
+			     event->event == RDMA_CM_EVENT_DEVICE_REMOVAL)) {
+		stream_happen(s, STREAM_EV_GONE, 0);
+		/* The peer is not to wait for our program to close the socket. */
+		rdma_disconnect(s->id);
+	}
+}
+
+void connect_readable(struct serviced *serviced)
+{
+	struct stream *s = container_of(serviced, struct stream, cm);
+	bool was_opening, is_opening;
+	int err, cancel_state = api_enter();
+
+	err = sync_complete(id_of(s->id), cancel_state);
+	api_leave(cancel_state);
+	if (err == -EAGAIN)
+		return;
+	pthread_mutex_lock(&s->base.lock);
+	/* Data that came before the end of the connection is read first. */
+	stream_progress(&s->base);
+	was_opening = stream_is_opening(s->state);
+	heard(s, err);
+	is_opening = stream_is_opening(s->state);
+	err = s->state == STREAM_FAILED ? -s->last_error : 0;
+	pthread_mutex_unlock(&s->base.lock);
+	if (!was_opening || is_opening)
+		return;
+	keepalive_update(s);
+	if (s->listener)
+		listen_settled(s, err);
+}
+
+/* --- rconnect() ---------------------------------------------------------- */
+
+static bool is_settled(struct rsock *rs)
+{
+	return !stream_is_opening(stream_of(rs)->state);
+}
+
+static int check(const struct stream *s, const struct sockaddr *addr, socklen_t bytes)
+{
+	if (stream_is_opening(s->state))
+		return -EALREADY;
+	if (stream_can_talk(s->state))
+		return -EISCONN;
+	if (!addr || !connect_addr_bytes(addr->sa_family))
+		return addr ? -EAFNOSUPPORT : -EFAULT;
+	return bytes < connect_addr_bytes(addr->sa_family) ? -EINVAL : 0;
+}
+
+/* Both locks are held: an event may come at once. */
+static int begin(struct stream *s, const struct sockaddr *addr, socklen_t bytes)
+{
+	int err = check(s, addr, bytes);
+
+	if (err)
+		return err;
+	err = stream_happen(s, STREAM_EV_CONNECT, 0);
+	if (err)
+		return err;
+	memcpy(&s->target, addr, connect_addr_bytes(addr->sa_family));
+	s->timeout_ms = TIMEOUT_MS;
+	s->n_retries = 0;
+	err = service_add(&s->cm, s->id->channel->fd);
+	if (!err)
+		err = resolve(s);
+	if (err) {
+		service_remove(&s->cm);
+		stream_happen(s, STREAM_EV_REFUSED, err);
+		s->error = 0;
+	}
+	return err;
+}
+
+static int outcome(struct stream *s)
+{
+	int err;
+
+	pthread_mutex_lock(&s->base.lock);
+	err = s->state == STREAM_FAILED ? -s->last_error : 0;
+	s->error = 0;
+	pthread_mutex_unlock(&s->base.lock);
+	return err;
+}
+
+int connect_start(struct rsock *rs, const struct sockaddr *addr, socklen_t bytes)
+{
+	struct wait_until forever = wait_for_ms(-1);
+	struct stream *s = stream_of(rs);
+	int err;
+
+	service_lock();
+	pthread_mutex_lock(&rs->lock);
+	err = begin(s, addr, bytes);
+	pthread_mutex_unlock(&rs->lock);
+	service_unlock();
+	if (err)
+		return err;
+	if (rsock_is_nonblocking(rs, 0))
+		return -EINPROGRESS;
+	do
+		err = wait_until_ready(rs, is_settled, &forever);
+	while (err == -EINTR);
+	return err ? err : outcome(s);
+}

@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A datagram socket's life and calls: see dgram.h.
+ */
+#include "lib/rsocket/dgram.h"
+
+#include <errno.h>
+#include <rdma/rsocket.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "lib/rsocket/settings.h"
+#include "lib/rsocket/wait.h"
+
+static const struct rsock_ops dgram_ops;
+
+/* --- names --------------------------------------------------------------- */
+
+static int start_service(struct dgram *d)
+{
+	int err = 0;
+
+	service_lock();
+	if (d->udp.fd < 0)
+		err = service_add(&d->udp, d->base.fd);
+	service_unlock();
+	return err;
+}
+
+static int dgram_bind(struct rsock *rs, const struct sockaddr *addr, socklen_t bytes)
+{
+	if (bind(rs->fd, addr, bytes))
+		return -errno;
+	return start_service(dgram_of(rs));
+}
+
+/* Whoever sends first has a port from then on, of which its queue pairs have the number, too. */
+static int bind_to_any(struct dgram *d)
+{
+	union addr local;
+	socklen_t bytes = sizeof(local);
+
+	if (getsockname(d->base.fd, &local.sa, &bytes))
+		return -errno;
+	if (addr_port(&local))
+		return d->udp.fd < 0 ? start_service(d) : 0;
+	addr_set_any(&local, (sa_family_t)d->domain);
+	return dgram_bind(&d->base, &local.sa, addr_bytes(&local.sa));
+}
+
+static int dgram_connect(struct rsock *rs, const struct sockaddr *addr, socklen_t bytes)
+{
+	struct dgram *d = dgram_of(rs);
+	union addr peer = { 0 };
+	int err = bind_to_any(d);
+
+	if (!err && addr && addr->sa_family != AF_UNSPEC)
+		err = bytes < addr_bytes(addr) ? -EINVAL : addr_copy(addr, &peer);
+	if (!err && connect(rs->fd, addr, bytes))
+		err = -errno;
+	if (err)
+		return err;
+	pthread_mutex_lock(&rs->lock);
+	d->peer = peer;
+	d->has_peer = peer.sa.sa_family != AF_UNSPEC;
+	pthread_mutex_unlock(&rs->lock);
+	return 0;
+}
+
+static int dgram_sockname(struct rsock *rs, struct sockaddr_storage *ret)
+{
+	socklen_t bytes = sizeof(*ret);
+
+	return getsockname(rs->fd, (struct sockaddr *)ret, &bytes) ? -errno : 0;
+}
+
+static int dgram_peername(struct rsock *rs, struct sockaddr_storage *ret)
+{
+	socklen_t bytes = sizeof(*ret);
+
+	return getpeername(rs->fd, (struct sockaddr *)ret, &bytes) ? -errno : 0;
+}
+
+static int dgram_shutdown(struct rsock *rs, int how)
+{
+	return shutdown(rs->fd, how) ? -errno : 0;
+}
+
+/* --- options ------------------------------------------------------------- */
+
+static uint32_t *size_of_option(struct dgram *d, int name)
+{
+	switch (name) {
+	case RDMA_SQSIZE:
+		return &d->sq_size;
+	case RDMA_RQSIZE:
+		return &d->rq_size;
+	case RDMA_INLINE:
+		return &d->inline_size;
+	}
+	return NULL;
+}
+
+static int dgram_setopt(struct rsock *rs, int level, int name, const void *value, socklen_t bytes)
+{
+	struct dgram *d = dgram_of(rs);
+	uint32_t *size = size_of_option(d, name);
+	int number;
+
+	if (level != SOL_RDMA)
+		return setsockopt(rs->fd, level, name, value, bytes) ? -errno : 0;
+	if (!size)
+		return -ENOTSUP;
+	if (bytes < sizeof(number) || !list_is_empty(&d->qps))
+		return -EINVAL;
+	memcpy(&number, value, sizeof(number));
+	if (number < 0)
+		return -EINVAL;
+	*size = (uint32_t)number;
+	return 0;
+}
+
+static int dgram_getopt(struct rsock *rs, int level, int name, void *value, socklen_t *bytes)
+{
+	uint32_t *size = size_of_option(dgram_of(rs), name);
+
+	if (level != SOL_RDMA)
+		return getsockopt(rs->fd, level, name, value, bytes) ? -errno : 0;
+	if (!size)
+		return -ENOTSUP;
+	if (*bytes < sizeof(*size))
+		return -EINVAL;
+	memcpy(value, size, sizeof(*size));
+	*bytes = sizeof(*size);
+	return 0;
+}
+
+/* --- sending ------------------------------------------------------------- */
+
+static size_t total(const struct rs_transfer *t)
+{
+	size_t bytes = 0;
+
+	for (int i = 0; i < t->n_iov; i++)
+		bytes += t->iov[i].iov_len;
+	return bytes;
+}
+
+static int find_target(const struct dgram *d, const struct rs_transfer *out, union addr *ret)
+{
+	if (!out->addr && !d->has_peer)
+		return -EDESTADDRREQ;
+	if (!out->addr)
+		*ret = d->peer;
+	else if (out->addr_bytes < addr_bytes(out->addr))
+		return -EINVAL;
+	return out->addr ? addr_copy(out->addr, ret) : 0;
+}
+
+/* The lock is held. */
+static int send_one(struct dgram *d, const struct rs_transfer *out)
+{
+	uint8_t header[DGRAM_UD_BYTES_MAX];
+	size_t bytes, payload = total(out);
+	struct dgram_dest *dest;
+	union addr to;
+	int err = find_target(d, out, &to);
+
+	if (!err)
+		err = dgram_dest_get(d, &to, &dest);
+	if (err)
+		return err;
+	bytes = dgram_ud_encode(&dest->qp->local, header);
+	if (payload > DGRAM_SLOT_BYTES - bytes)
+		return -EMSGSIZE;
+	if (!dest->ah || payload + bytes > dest->qp->mtu)
+		return dgram_udp_send(d, dest, DGRAM_DATA, out->iov, out->n_iov);
+	dgram_qp_progress(d, dest->qp);
+	return dgram_qp_send(dest, header, bytes, out->iov, out->n_iov);
+}
+
+static bool has_slots(struct rsock *rs)
+{
+	struct list *node;
+
+	list_for_each (node, &dgram_of(rs)->qps)
+		if (!container_of(node, struct dgram_qp, link)->n_spare)
+			return false;
+	return true;
+}
+
+static ssize_t dgram_send(struct rsock *rs, const struct rs_transfer *out)
+{
+	struct wait_until forever = wait_for_ms(-1);
+	int err = bind_to_any(dgram_of(rs));
+
+	while (!err) {
+		pthread_mutex_lock(&rs->lock);
+		err = send_one(dgram_of(rs), out);
+		pthread_mutex_unlock(&rs->lock);
+		if (!err)
+			return (ssize_t)total(out);
+		if (err != -EAGAIN || rsock_is_nonblocking(rs, out->flags))
+			break;
+		err = wait_until_ready(rs, has_slots, &forever);
+	}
+	return err;
+}
+
+/* --- receiving ----------------------------------------------------------- */
+
+bool dgram_deliver(struct dgram *d, struct dgram_packet *packet)
+{
+	if (d->has_peer && !(addr_same_ip(&d->peer, &packet->from) &&
+			     addr_port(&d->peer) == addr_port(&packet->from)))
+		return false;
+	list_append(&d->packets, &packet->link);
+	watch_tell(&d->base);
+	return true;
+}
+
+static bool has_packet(struct rsock *rs)
+{
+	return !list_is_empty(&dgram_of(rs)->packets);
+}
+
+/* Return: the bytes that fit; the rest of the datagram is lost, as with any. */
+static size_t copy_packet(const struct dgram_packet *packet, struct rs_transfer *in)
+{
+	size_t at = 0;
+
+	for (int i = 0; i < in->n_iov && at < packet->bytes; i++) {
+		size_t part = packet->bytes - at;
+
+		if (part > in->iov[i].iov_len)
+			part = in->iov[i].iov_len;
+		if (part)
+			memcpy(in->iov[i].iov_base, packet->data + at, part);
+		at += part;
+	}
+	if (in->addr) {
+		socklen_t whole = addr_bytes(&packet->from.sa);
+
+		memcpy(in->addr, &packet->from, in->addr_bytes < whole ? in->addr_bytes : whole);
+		in->addr_bytes = whole;
+	}
+	return at;
+}
+
+/* Return: bytes, or -EAGAIN. */
+static ssize_t recv_one(struct dgram *d, struct rs_transfer *in)
+{
+	struct dgram_packet *packet;
+	ssize_t bytes = -EAGAIN;
+
+	pthread_mutex_lock(&d->base.lock);
+	if (!has_packet(&d->base))
+		d->base.ops->progress(&d->base);
+	if (has_packet(&d->base)) {
+		packet = container_of(d->packets.next, struct dgram_packet, link);
+		bytes = (ssize_t)copy_packet(packet, in);
+		if (!(in->flags & MSG_PEEK))
+			dgram_qp_read(d, packet);
+	}
+	pthread_mutex_unlock(&d->base.lock);
+	return bytes;
+}
+
+static ssize_t dgram_recv(struct rsock *rs, struct rs_transfer *in)
+{
+	struct wait_until forever = wait_for_ms(-1);
+	ssize_t bytes;
+	int err;
+
+	while ((bytes = recv_one(dgram_of(rs), in)) == -EAGAIN) {
+		if (rsock_is_nonblocking(rs, in->flags))
+			return -EAGAIN;
+		err = wait_until_ready(rs, has_packet, &forever);
+		if (err)
+			return err;
+	}
+	return bytes;
+}
+
+/* --- readiness ----------------------------------------------------------- */
+
+static void dgram_progress(struct rsock *rs)
+{
+	struct list *node;
+
+	list_for_each (node, &dgram_of(rs)->qps)
+		dgram_qp_progress(dgram_of(rs), container_of(node, struct dgram_qp, link));
+}
+
+static short dgram_events(struct rsock *rs, short wanted)
+{
+	short events = 0;
+
+	if (has_packet(rs))
+		events |= POLLIN | POLLRDNORM;
+	if (has_slots(rs))
+		events |= POLLOUT | POLLWRNORM;
+	return events & wanted;
+}
+
+static int dgram_arm(struct rsock *rs)
+{
+	struct list *node;
+
+	list_for_each (node, &dgram_of(rs)->qps) {
+		struct dgram_qp *qp = container_of(node, struct dgram_qp, link);
+
+		if (!qp->armed && ibv_req_notify_cq(qp->cq, 0) == 0)
+			qp->armed = true;
+	}
+	return dgram_of(rs)->epoll_fd;
+}
+
+static void dgram_disarm(struct rsock *rs)
+{
+	struct list *node;
+	bool was_armed = false;
+
+	list_for_each (node, &dgram_of(rs)->qps) {
+		struct dgram_qp *qp = container_of(node, struct dgram_qp, link);
+		struct ibv_cq *cq;
+		void *context;
+
+		if (ibv_get_cq_event(qp->channel, &cq, &context))
+			continue;
+		ibv_ack_cq_events(cq, 1);
+		qp->armed = false;
+		was_armed = true;
+	}
+	if (was_armed)
+		watch_tell(rs);
+}
+
+/* --- life ---------------------------------------------------------------- */
+
+static int dgram_close(struct rsock *rs)
+{
+	struct dgram *d = dgram_of(rs);
+
+	service_lock();
+	service_remove(&d->udp);
+	dgram_dest_stop_all(d);
+	service_unlock();
+	pthread_mutex_lock(&rs->lock);
+	rs->closed = true;
+	watch_tell(rs);
+	pthread_mutex_unlock(&rs->lock);
+	return 0;
+}
+
+static void dgram_end(struct rsock *rs)
+{
+	struct dgram *d = dgram_of(rs);
+
+	dgram_dest_free_all(d);
+	while (!list_is_empty(&d->qps))
+		dgram_qp_free(d, container_of(d->qps.next, struct dgram_qp, link));
+	while (!list_is_empty(&d->packets))
+		dgram_qp_read(d, container_of(d->packets.next, struct dgram_packet, link));
+	if (d->epoll_fd >= 0)
+		close(d->epoll_fd);
+	if (rs->fd >= 0)
+		close(rs->fd);
+}
+
+int dgram_open(int domain, struct rsock **ret)
+{
+	struct dgram *d;
+	int err = 0;
+
+	if (domain != AF_INET && domain != AF_INET6)
+		return -ENOTSUP;
+	d = calloc(1, sizeof(*d));
+	if (!d)
+		return -ENOMEM;
+	rsock_init(&d->base, &dgram_ops);
+	d->domain = domain;
+	d->sq_size = settings()->sq_size;
+	d->rq_size = settings()->rq_size;
+	d->inline_size = settings()->inline_size;
+	list_init(&d->qps);
+	list_init(&d->packets);
+	for (int i = 0; i < DGRAM_BUCKETS; i++)
+		list_init(&d->dests[i]);
+	serviced_init(&d->udp, dgram_udp_readable, NULL);
+	d->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	d->base.fd = socket(domain, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_UDP);
+	if (d->epoll_fd < 0 || d->base.fd < 0)
+		err = -errno;
+	if (err)
+		rsock_put(&d->base);
+	else
+		*ret = &d->base;
+	return err;
+}
+
+static const struct rsock_ops dgram_ops = {
+	.bind = dgram_bind,
+	.connect = dgram_connect,
+	.shutdown = dgram_shutdown,
+	.send = dgram_send,
+	.recv = dgram_recv,
+	.sockname = dgram_sockname,
+	.peername = dgram_peername,
+	.setopt = dgram_setopt,
+	.getopt = dgram_getopt,
+	.progress = dgram_progress,
+	.events = dgram_events,
+	.arm = dgram_arm,
+	.disarm = dgram_disarm,
+	.close = dgram_close,
+	.end = dgram_end,
+};

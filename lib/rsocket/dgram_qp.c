@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Queue pairs of datagram sockets: see dgram.h.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "lib/rsocket/dgram.h"
+#include "lib/rsocket/settings.h"
+#include "net/netlink.h"
+
+#define RECV_BYTES	    (DGRAM_GRH_BYTES + DGRAM_SLOT_BYTES)
+#define IS_SEND		    (1ULL << 32) /* in a wr_id, above the slot */
+#define COMPLETIONS_AT_ONCE 16
+#define QKEY		    0x01234567
+#define SLOTS_MIN	    16
+
+static uint8_t *recv_slot(const struct dgram_qp *qp, uint32_t slot)
+{
+	return qp->memory + (size_t)slot * RECV_BYTES;
+}
+
+static uint8_t *send_slot(const struct dgram_qp *qp, uint32_t slot)
+{
+	return qp->memory + (size_t)qp->n_slots * RECV_BYTES + (size_t)slot * DGRAM_SLOT_BYTES;
+}
+
+static int post_recv(struct dgram_qp *qp, uint32_t slot)
+{
+	struct ibv_sge sge = { .addr = (uintptr_t)recv_slot(qp, slot),
+			       .length = RECV_BYTES,
+			       .lkey = qp->mr->lkey };
+	struct ibv_recv_wr wr = { .wr_id = slot, .sg_list = &sge, .num_sge = 1 };
+	struct ibv_recv_wr *bad;
+
+	return -ibv_post_recv(qp->id->qp, &wr, &bad);
+}
+
+/* --- making -------------------------------------------------------------- */
+
+static int or_nomem(void)
+{
+	return errno ? -errno : -ENOMEM;
+}
+
+static uint32_t least(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+static void set_slots(const struct dgram *d, struct dgram_qp *qp)
+{
+	qp->n_slots =
+		least(settings()->recv_bytes / DGRAM_SLOT_BYTES, least(d->sq_size, d->rq_size));
+	if (qp->n_slots < SLOTS_MIN)
+		qp->n_slots = SLOTS_MIN;
+}
+
+static int make_queues(struct dgram *d, struct dgram_qp *qp)
+{
+	struct ibv_qp_init_attr attr = {
+		.qp_type = IBV_QPT_UD,
+		.sq_sig_all = 1,
+		.cap = {.max_send_wr = qp->n_slots,
+			 .max_recv_wr = qp->n_slots,
+			 .max_send_sge = 1,
+			 .max_recv_sge = 1,
+			 .max_inline_data = d->inline_size},
+	};
+	struct epoll_event event = { .events = EPOLLIN };
+
+	errno = 0;
+	qp->channel = ibv_create_comp_channel(qp->id->verbs);
+	if (qp->channel)
+		qp->cq = ibv_create_cq(qp->id->verbs, (int)qp->n_slots * 2, NULL, qp->channel, 0);
+	if (!qp->cq)
+		return or_nomem();
+	attr.send_cq = qp->cq;
+	attr.recv_cq = qp->cq;
+	if (rdma_create_qp(qp->id, NULL, &attr))
+		return -errno;
+	qp->inline_bytes = attr.cap.max_inline_data;
+	if (fcntl(qp->channel->fd, F_SETFL, fcntl(qp->channel->fd, F_GETFL) | O_NONBLOCK) ||
+	    epoll_ctl(d->epoll_fd, EPOLL_CTL_ADD, qp->channel->fd, &event))
+		return -errno;
+	return 0;
+}
+
+static int make_memory(struct dgram_qp *qp)
+{
+	size_t bytes = (size_t)qp->n_slots * (RECV_BYTES + DGRAM_SLOT_BYTES);
+
+	qp->memory = calloc(1, bytes);
+	qp->packet = calloc(qp->n_slots, sizeof(*qp->packet));
+	qp->spare = calloc(qp->n_slots, sizeof(*qp->spare));
+	if (!qp->memory || !qp->packet || !qp->spare)
+		return -ENOMEM;
+	errno = 0;
+	qp->mr = ibv_reg_mr(qp->id->pd, qp->memory, bytes, IBV_ACCESS_LOCAL_WRITE);
+	return qp->mr ? 0 : or_nomem();
+}
+
+static int fill_slots(struct dgram_qp *qp)
+{
+	int err = 0;
+
+	for (uint32_t slot = 0; slot < qp->n_slots && !err; slot++) {
+		list_init(&qp->packet[slot].link);
+		qp->packet[slot].qp = qp;
+		qp->spare[qp->n_spare++] = slot;
+		err = post_recv(qp, slot);
+	}
+	return err;
+}
+
+/* Bound to the number of the UDP socket's port, so that both kinds of sockets keep apart. */
+static int make_id(struct dgram *d, struct dgram_qp *qp)
+{
+	struct ibv_port_attr port;
+	int err;
+
+	(void)d;
+	if (rdma_create_id(NULL, &qp->id, qp, RDMA_PS_UDP))
+		return -errno;
+	if (rdma_bind_addr(qp->id, &qp->local.sa))
+		return -errno;
+	if (!qp->id->verbs)
+		return -ENODEV;
+	err = ibv_query_port(qp->id->verbs, qp->id->port_num, &port);
+	qp->mtu = err ? 0 : 128U << port.active_mtu;
+	return -err;
+}
+
+static int make(struct dgram *d, const union addr *local, struct dgram_qp **ret)
+{
+	struct dgram_qp *qp = calloc(1, sizeof(*qp));
+	int err;
+
+	if (!qp)
+		return -ENOMEM;
+	list_init(&qp->link);
+	qp->local = *local;
+	set_slots(d, qp);
+	err = make_id(d, qp);
+	if (!err)
+		err = make_queues(d, qp);
+	if (!err)
+		err = make_memory(qp);
+	if (!err)
+		err = fill_slots(qp);
+	if (err) {
+		dgram_qp_free(d, qp);
+		return err;
+	}
+	list_append(&d->qps, &qp->link);
+	*ret = qp;
+	return 0;
+}
+
+void dgram_qp_free(struct dgram *d, struct dgram_qp *qp)
+{
+	list_remove(&qp->link);
+	for (uint32_t slot = 0; qp->packet && slot < qp->n_slots; slot++)
+		if (qp->packet[slot].qp)
+			list_remove(&qp->packet[slot].link);
+	if (qp->channel)
+		epoll_ctl(d->epoll_fd, EPOLL_CTL_DEL, qp->channel->fd, NULL);
+	if (qp->id && qp->id->qp)
+		rdma_destroy_qp(qp->id);
+	if (qp->cq)
+		ibv_destroy_cq(qp->cq);
+	if (qp->channel)
+		ibv_destroy_comp_channel(qp->channel);
+	if (qp->mr)
+		ibv_dereg_mr(qp->mr);
+	if (qp->id)
+		rdma_destroy_id(qp->id);
+	free(qp->memory);
+	free(qp->packet);
+	free(qp->spare);
+	free(qp);
+}
+
+/* The source address of a datagram: what the socket is bound to, or what the route says. */
+static int find_local(struct dgram *d, const union addr *peer, union addr *ret)
+{
+	struct net_route route;
+	socklen_t bytes = sizeof(*ret);
+	uint16_t port;
+	int err;
+
+	if (getsockname(d->base.fd, &ret->sa, &bytes))
+		return -errno;
+	port = ret->in4.sin_port;
+	if (!addr_is_any(ret))
+		return 0;
+	err = net_route_lookup(peer, NULL, 0, &route);
+	if (err)
+		return err;
+	*ret = route.src;
+	ret->in4.sin_port = port;
+	return 0;
+}
+
+int dgram_qp_for(struct dgram *d, const union addr *peer, struct dgram_qp **ret)
+{
+	struct list *node;
+	union addr local;
+	int err = find_local(d, peer, &local);
+
+	if (err)
+		return err;
+	list_for_each (node, &d->qps) {
+		struct dgram_qp *qp = container_of(node, struct dgram_qp, link);
+
+		if (addr_same_ip(&qp->local, &local)) {
+			*ret = qp;
+			return 0;
+		}
+	}
+	return make(d, &local, ret);
+}
+
+/* --- receiving ----------------------------------------------------------- */
+
+void dgram_qp_read(struct dgram *d, struct dgram_packet *packet)
+{
+	list_remove(&packet->link);
+	if (packet->qp)
+		post_recv(packet->qp, (uint32_t)(packet - packet->qp->packet));
+	if (packet->qp)
+		return;
+	d->n_copies--;
+	free(packet);
+}
+
+static void received(struct dgram *d, struct dgram_qp *qp, const struct ibv_wc *wc)
+{
+	struct dgram_packet *packet = &qp->packet[wc->wr_id];
+	const uint8_t *data = recv_slot(qp, (uint32_t)wc->wr_id) + DGRAM_GRH_BYTES;
+	uint32_t bytes = wc->byte_len > DGRAM_GRH_BYTES ? wc->byte_len - DGRAM_GRH_BYTES : 0;
+	ssize_t header = dgram_ud_decode(data, bytes, &packet->from);
+
+	packet->data = data + (header > 0 ? header : 0);
+	packet->bytes = bytes - (uint32_t)(header > 0 ? header : 0);
+	if (header < 0 || !dgram_deliver(d, packet))
+		post_recv(qp, (uint32_t)wc->wr_id);
+}
+
+void dgram_qp_progress(struct dgram *d, struct dgram_qp *qp)
+{
+	struct ibv_wc wc[COMPLETIONS_AT_ONCE];
+	int n;
+
+	do {
+		n = ibv_poll_cq(qp->cq, COMPLETIONS_AT_ONCE, wc);
+		for (int i = 0; i < n; i++) {
+			if (wc[i].wr_id & IS_SEND)
+				qp->spare[qp->n_spare++] = (uint32_t)wc[i].wr_id;
+			else if (wc[i].status == IBV_WC_SUCCESS)
+				received(d, qp, &wc[i]);
+		}
+	} while (n == COMPLETIONS_AT_ONCE);
+}
+
+/* --- sending ------------------------------------------------------------- */
+
+static uint32_t fill(uint8_t *to, const uint8_t *header, size_t header_bytes,
+		     const struct iovec *iov, int n_iov)
+{
+	size_t at = header_bytes;
+
+	memcpy(to, header, header_bytes);
+	for (int i = 0; i < n_iov; i++) {
+		if (iov[i].iov_len)
+			memcpy(to + at, iov[i].iov_base, iov[i].iov_len);
+		at += iov[i].iov_len;
+	}
+	return (uint32_t)at;
+}
+
+int dgram_qp_send(struct dgram_dest *dest, const uint8_t *header, size_t header_bytes,
+		  const struct iovec *iov, int n_iov)
+{
+	struct dgram_qp *qp = dest->qp;
+	uint32_t slot = qp->n_spare ? qp->spare[qp->n_spare - 1] : 0;
+	struct ibv_sge sge = { .addr = (uintptr_t)send_slot(qp, slot), .lkey = qp->mr->lkey };
+	struct ibv_send_wr wr = {
+		.wr_id = IS_SEND | slot,
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_SEND,
+		.wr.ud = {.ah = dest->ah, .remote_qpn = dest->qpn, .remote_qkey = QKEY},
+	};
+	struct ibv_send_wr *bad;
+	int err;
+
+	if (!qp->n_spare)
+		return -EAGAIN;
+	sge.length = fill(send_slot(qp, slot), header, header_bytes, iov, n_iov);
+	if (sge.length <= qp->inline_bytes)
+		wr.send_flags = IBV_SEND_INLINE;
+	err = ibv_post_send(qp->id->qp, &wr, &bad);
+	if (!err)
+		qp->n_spare--;
+	return -err;
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The UDP side of a datagram socket: how peers find each other's queue pairs, and the datagrams
+ * that travel meanwhile. The service thread receives.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/rsocket/dgram.h"
+#include "lib/rsocket/wait.h"
+
+#define COPIES_MAX 1024 /* that nobody reads: more are dropped */
+#define AT_ONCE	   16	/* so that one socket does not keep the service from the others */
+
+int dgram_udp_send(struct dgram *d, const struct dgram_dest *dest, enum dgram_op op,
+		   const struct iovec *iov, int n_iov)
+{
+	uint8_t wire[DGRAM_UDP_BYTES_MAX];
+	struct dgram_udp header = { .op = op,
+				    .qpn = dest->qp->id->qp->qp_num,
+				    .addr = dest->qp->local };
+	struct iovec whole[1 + UIO_MAXIOV] = {
+		{wire, dgram_udp_encode(&header, wire)}
+	};
+	union addr to = dest->addr;
+	struct msghdr msg = { .msg_name = &to,
+			      .msg_namelen = addr_bytes(&to.sa),
+			      .msg_iov = whole,
+			      .msg_iovlen = (size_t)n_iov + 1 };
+
+	if (n_iov >= UIO_MAXIOV)
+		return -EINVAL;
+	if (n_iov)
+		memcpy(&whole[1], iov, (size_t)n_iov * sizeof(*iov));
+	if (d->has_peer)
+		msg.msg_name = NULL;
+	if (d->has_peer)
+		msg.msg_namelen = 0;
+	return sendmsg(d->base.fd, &msg, MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+/* A datagram that came over UDP is copied: there is no slot for it. */
+static void deliver_copy(struct dgram *d, const union addr *from, const uint8_t *data, size_t bytes)
+{
+	struct dgram_packet *packet = NULL;
+
+	if (d->n_copies < COPIES_MAX)
+		packet = malloc(sizeof(*packet) + bytes);
+	if (!packet)
+		return;
+	d->n_copies++;
+	*packet = (struct dgram_packet){ .from = *from,
+					 .data = (uint8_t *)(packet + 1),
+					 .bytes = (uint32_t)bytes };
+	memcpy(packet + 1, data, bytes);
+	list_init(&packet->link);
+	if (!dgram_deliver(d, packet))
+		dgram_qp_read(d, packet);
+}
+
+/* The lock is held. Return: the peer, for dgram_dest_find(), or NULL. */
+static struct dgram_dest *take(struct dgram *d, const union addr *from,
+			       const struct dgram_udp *header, const uint8_t *data, size_t bytes)
+{
+	struct dgram_dest *dest;
+
+	if (dgram_dest_get(d, from, &dest))
+		return NULL;
+	if (header->op == DGRAM_DATA) {
+		deliver_copy(d, from, data, bytes);
+		dgram_udp_send(d, dest, DGRAM_CONTROL, NULL, 0);
+	}
+	return dest;
+}
+
+static void handle(struct dgram *d, const union addr *from, const uint8_t *wire, size_t bytes)
+{
+	struct dgram_udp header;
+	struct dgram_dest *dest;
+	ssize_t skip = dgram_udp_decode(wire, bytes, &header);
+
+	if (skip < 0)
+		return;
+	pthread_mutex_lock(&d->base.lock);
+	dest = take(d, from, &header, wire + skip, bytes - (size_t)skip);
+	pthread_mutex_unlock(&d->base.lock);
+	if (dest)
+		dgram_dest_find(dest, &header.addr, header.qpn);
+}
+
+void dgram_udp_readable(struct serviced *serviced)
+{
+	struct dgram *d = container_of(serviced, struct dgram, udp);
+	uint8_t wire[DGRAM_UDP_BYTES_MAX + DGRAM_SLOT_BYTES];
+
+	for (int i = 0; i < AT_ONCE; i++) {
+		union addr from = { 0 };
+		socklen_t bytes = sizeof(from);
+		ssize_t n =
+			recvfrom(d->base.fd, wire, sizeof(wire), MSG_DONTWAIT, &from.sa, &bytes);
+
+		if (n < 0)
+			return;
+		handle(d, &from, wire, (size_t)n);
+	}
+}

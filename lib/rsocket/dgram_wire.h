@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What datagram sockets say to each other: a header before each datagram on the queue pair, which
+ * names its sender, and a header on the UDP socket, which tells where a queue pair is. Both come in
+ * two sizes, for IPv4 and IPv6.
+ */
+#ifndef LIB_RSOCKET_DGRAM_WIRE_H
+#define LIB_RSOCKET_DGRAM_WIRE_H
+
+#include <sys/types.h>
+
+#include "mad/wire.h"
+#include "net/addr.h"
+
+#define DGRAM_UD_BYTES_MAX  24
+#define DGRAM_UDP_BYTES_MAX 28
+#define DGRAM_SLOT_BYTES    2048 /* a datagram with its header */
+
+enum dgram_op {
+	DGRAM_DATA = 0,	   /* a datagram follows, and an answer is wanted */
+	DGRAM_CONTROL = 7, /* the answer */
+};
+
+/* On the UDP socket: where the queue pair is that the sender of this uses. */
+struct dgram_udp {
+	enum dgram_op op;
+	uint32_t qpn;
+	union addr addr; /* of its device's port; port number 0 */
+};
+
+/**
+ * dgram_ud_encode() - the header of a datagram
+ * @from: the sender's UDP address
+ * @wire: room for DGRAM_UD_BYTES_MAX
+ *
+ * Return: its bytes.
+ */
+size_t dgram_ud_encode(const union addr *from, uint8_t *wire);
+
+/**
+ * dgram_ud_decode() - Return: the header's bytes, or -EBADMSG if this is none
+ * @bytes: of the whole datagram
+ */
+ssize_t dgram_ud_decode(const uint8_t *wire, size_t bytes, union addr *ret);
+
+/** dgram_udp_encode(), dgram_udp_decode(): the same for the UDP socket. */
+size_t dgram_udp_encode(const struct dgram_udp *header, uint8_t *wire);
+ssize_t dgram_udp_decode(const uint8_t *wire, size_t bytes, struct dgram_udp *ret);
+
+/** dgram_ud_bytes() - of the header that names a sender of this family. */
+size_t dgram_ud_bytes(int family);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Memory that a peer writes into by name: riomap(), riounmap() and riowrite(). Ours is named in an
+ * entry of the peer's table, which is written before the next data; the peer's is found by its
+ * offset in our table.
+ */
+#ifndef LIB_RSOCKET_IOMAP_H
+#define LIB_RSOCKET_IOMAP_H
+
+#include "lib/rsocket/stream.h"
+
+/** iomap_add() - riomap(). Return: the offset, or -errno. */
+off_t iomap_add(struct stream *s, void *buf, size_t bytes, int prot, off_t offset);
+
+/** iomap_remove() - riounmap(). Return: 0 or -errno. */
+int iomap_remove(struct stream *s, const void *buf, size_t bytes);
+
+/** iomap_write() - riowrite(). Return: bytes written, or -errno. */
+ssize_t iomap_write(struct stream *s, const void *buf, size_t bytes, off_t offset, int flags);
+
+/**
+ * iomap_tell_peer() - write the entries that the peer has not been told of
+ * @flags: MSG_DONTWAIT
+ *
+ * The caller has the turn to send.
+ *
+ * Return: 0 or -errno.
+ */
+int iomap_tell_peer(struct stream *s, int flags);
+
+/** iomap_free_all() - at the end of the socket. */
+void iomap_free_all(struct stream *s);
+
+#endif

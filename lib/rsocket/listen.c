@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Listening stream sockets. Requests are answered on the service thread as they come, whether the
+ * program is in raccept() or not; a socket whose connection is up waits there for it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/rsocket/connect.h"
+#include "lib/rsocket/memory.h"
+#include "lib/rsocket/table.h"
+#include "lib/rsocket/wait.h"
+
+#define BACKLOG_MAX 1024
+
+/* --- requests ------------------------------------------------------------ */
+
+static int read_request(const struct stream *listener, const struct rdma_cm_id *id,
+			struct rs_hello *ret)
+{
+	const struct rdma_conn_param *param = &id->event->param.conn;
+	size_t offset = connect_private_offset(listener->domain);
+
+	if (!param->private_data || param->private_data_len < offset + RS_HELLO_BYTES)
+		return -ENOTSUP;
+	wire_decode(&rs_hello_layout, (const uint8_t *)param->private_data + offset, ret);
+	return ret->version == RS_VERSION ? 0 : -ENOTSUP;
+}
+
+/* The answer is taken from what was asked, as the request says it. */
+static int send_rep(struct stream *child, const struct rdma_conn_param *asked)
+{
+	struct rdma_conn_param param = *asked;
+	struct rs_hello hello = memory_hello(child);
+	uint8_t data[RS_HELLO_BYTES] = { 0 };
+
+	wire_encode(&rs_hello_layout, &hello, data);
+	param.private_data = data;
+	param.private_data_len = sizeof(data);
+	return rdma_accept(child->id, &param) && errno != EAGAIN ? -errno : 0;
+}
+
+static int answer(struct stream *child, const struct rs_hello *hello)
+{
+	struct rdma_conn_param asked = child->id->event->param.conn;
+	int fd = child->id->channel->fd;
+	int err = fcntl(fd, F_SETFL, O_NONBLOCK) ? -errno : 0;
+
+	if (!err)
+		err = memory_make(child);
+	if (!err)
+		err = memory_learn(child, hello);
+	if (!err)
+		err = stream_happen(child, STREAM_EV_ACCEPT, 0);
+	if (!err)
+		err = service_add(&child->cm, fd);
+	return err ? err : send_rep(child, &asked);
+}
+
+static void drop(struct stream *child)
+{
+	service_remove(&child->cm);
+	list_remove(&child->sibling);
+	rsock_put(&child->base);
+}
+
+static void refuse(struct rdma_cm_id *id)
+{
+	rdma_reject(id, NULL, 0);
+	rdma_destroy_id(id);
+}
+
+static void take_request(struct stream *listener, struct rdma_cm_id *id)
+{
+	struct rs_hello hello;
+	struct stream *child;
+	int err = read_request(listener, id, &hello);
+
+	if (!err)
+		err = stream_new(id, listener->domain, listener, &child);
+	if (err) {
+		refuse(id);
+		return;
+	}
+	child->listener = listener;
+	list_append(&listener->pending, &child->sibling);
+	pthread_mutex_lock(&child->base.lock);
+	err = answer(child, &hello);
+	pthread_mutex_unlock(&child->base.lock);
+	if (err) {
+		rdma_reject(id, NULL, 0);
+		drop(child);
+	}
+}
+
+static bool is_full(struct stream *listener)
+{
+	bool full;
+
+	pthread_mutex_lock(&listener->base.lock);
+	full = listener->n_ready >= listener->backlog;
+	pthread_mutex_unlock(&listener->base.lock);
+	return full;
+}
+
+static void readable(struct serviced *serviced)
+{
+	struct stream *listener = container_of(serviced, struct stream, cm);
+	struct rdma_cm_id *id;
+
+	/* What nobody accepts stays in the id's backlog. */
+	if (is_full(listener))
+		service_pause(serviced);
+	else if (rdma_get_request(listener->id, &id) == 0)
+		take_request(listener, id);
+}
+
+void listen_settled(struct stream *child, int err)
+{
+	struct stream *listener = child->listener;
+
+	child->listener = NULL;
+	if (err) {
+		drop(child);
+		return;
+	}
+	pthread_mutex_lock(&listener->base.lock);
+	list_remove(&child->sibling);
+	list_append(&listener->ready, &child->sibling);
+	listener->n_ready++;
+	watch_tell(&listener->base);
+	pthread_mutex_unlock(&listener->base.lock);
+}
+
+/* --- rlisten(), raccept() ------------------------------------------------ */
+
+static int listen_on(struct stream *s, int backlog)
+{
+	bool is_listening = s->state == STREAM_LISTENING;
+	int err;
+
+	if (s->state != STREAM_IDLE && s->state != STREAM_BOUND && !is_listening)
+		return -EINVAL;
+	if (!is_listening && rdma_listen(s->id, backlog))
+		return -errno;
+	err = stream_happen(s, STREAM_EV_LISTEN, 0);
+	s->backlog = backlog > 0 && backlog < BACKLOG_MAX ? (unsigned int)backlog : BACKLOG_MAX;
+	if (err || is_listening)
+		return err;
+	s->cm.readable = readable;
+	return service_add(&s->cm, s->id->channel->fd);
+}
+
+int listen_start(struct rsock *rs, int backlog)
+{
+	int err;
+
+	service_lock();
+	pthread_mutex_lock(&rs->lock);
+	err = listen_on(stream_of(rs), backlog);
+	pthread_mutex_unlock(&rs->lock);
+	service_unlock();
+	return err;
+}
+
+static bool has_ready(struct rsock *rs)
+{
+	return !list_is_empty(&stream_of(rs)->ready);
+}
+
+/* Return: the first that is ready, or NULL. */
+static struct stream *take_ready(struct stream *listener)
+{
+	struct stream *child = NULL;
+
+	pthread_mutex_lock(&listener->base.lock);
+	if (has_ready(&listener->base)) {
+		child = container_of(listener->ready.next, struct stream, sibling);
+		list_remove(&child->sibling);
+		listener->n_ready--;
+	}
+	pthread_mutex_unlock(&listener->base.lock);
+	return child;
+}
+
+static int take(struct stream *listener, struct stream **ret)
+{
+	struct wait_until forever = wait_for_ms(-1);
+	int err;
+
+	while (!(*ret = take_ready(listener))) {
+		if (rsock_is_nonblocking(&listener->base, 0))
+			return -EAGAIN;
+		err = wait_until_ready(&listener->base, has_ready, &forever);
+		if (err)
+			return err;
+	}
+	service_lock();
+	service_resume(&listener->cm);
+	service_unlock();
+	return 0;
+}
+
+int listen_accept(struct rsock *rs, struct sockaddr *addr, socklen_t *bytes)
+{
+	struct stream *listener = stream_of(rs);
+	struct stream *child;
+	int fd, err;
+
+	pthread_mutex_lock(&rs->lock);
+	err = listener->state == STREAM_LISTENING ? 0 : -EINVAL;
+	pthread_mutex_unlock(&rs->lock);
+	if (!err)
+		err = take(listener, &child);
+	if (err)
+		return err;
+	fd = child->base.fd;
+	connect_copy_name(rdma_get_peer_addr(child->id), addr, bytes);
+	err = table_add(&child->base);
+	if (!err)
+		return fd;
+	service_lock();
+	drop(child);
+	service_unlock();
+	return err;
+}
+
+void listen_end(struct stream *listener)
+{
+	struct list *node, *after;
+
+	list_for_each_safe (node, after, &listener->pending)
+		drop(container_of(node, struct stream, sibling));
+	list_for_each_safe (node, after, &listener->ready)
+		drop(container_of(node, struct stream, sibling));
+}

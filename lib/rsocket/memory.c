@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The device's side of a stream socket: see memory.h.
+ */
+#include "lib/rsocket/memory.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define QUEUE_MIN 16
+#define QUEUE_MAX 0xFFFE
+/* Credit messages share the notes with IOMAP messages, of which any number may be under way. */
+#define N_NOTES(s)  ((s)->sizes.sq_size)
+#define NOTE_BYTES  sizeof(struct rs_iomap_entry)
+#define UNACKED_MAX 1000
+#define RECVS_MAX   32 /* posted at once */
+#define PAGE_BYTES  4096
+
+/* --- making -------------------------------------------------------------- */
+
+/* A control message finds a receive even when the program has not looked for long: with no more
+ * receives than credits, a peer that leaves would wait for it. */
+static uint32_t n_recvs(const struct stream *s)
+{
+	return s->sizes.rq_size + CTRL_SLOTS;
+}
+
+static uint32_t clamp(uint32_t value, uint32_t low, uint32_t high)
+{
+	if (value < low)
+		return low;
+	return value < high ? value : high;
+}
+
+static int cut_sizes(struct stream *s)
+{
+	struct ibv_device_attr attr;
+	uint32_t most;
+	int err = ibv_query_device(s->id->verbs, &attr);
+
+	if (err)
+		return -err;
+	most = clamp((uint32_t)attr.max_qp_wr, QUEUE_MIN, QUEUE_MAX);
+	s->sizes.sq_size = clamp(s->sizes.sq_size, QUEUE_MIN, most);
+	s->sizes.rq_size = clamp(s->sizes.rq_size, QUEUE_MIN, most - CTRL_SLOTS);
+	s->sizes.recv_bytes = clamp(s->sizes.recv_bytes & ~1U, 2, INT32_MAX);
+	return 0;
+}
+
+static int or_nomem(void)
+{
+	return errno ? -errno : -ENOMEM;
+}
+
+static int make_queues(struct stream *s)
+{
+	struct stream_memory *m = &s->memory;
+	struct ibv_qp_init_attr attr = {
+		.qp_type = IBV_QPT_RC,
+		.sq_sig_all = 1,
+		.cap = {.max_send_wr = s->sizes.sq_size,
+			 .max_recv_wr = n_recvs(s),
+			 .max_send_sge = 2,
+			 .max_recv_sge = 1,
+			 .max_inline_data = s->sizes.inline_size},
+	};
+
+	errno = 0;
+	m->channel = ibv_create_comp_channel(s->id->verbs);
+	if (!m->channel)
+		return or_nomem();
+	if (fcntl(m->channel->fd, F_SETFL, fcntl(m->channel->fd, F_GETFL) | O_NONBLOCK))
+		return -errno;
+	m->cq = ibv_create_cq(s->id->verbs, (int)(s->sizes.sq_size + n_recvs(s)), s, m->channel, 0);
+	if (!m->cq)
+		return or_nomem();
+	attr.send_cq = m->cq;
+	attr.recv_cq = m->cq;
+	if (rdma_create_qp(s->id, NULL, &attr))
+		return -errno;
+	m->has_qp = true;
+	s->sizes.inline_size = attr.cap.max_inline_data;
+	return 0;
+}
+
+static int make_buffer(struct stream *s, size_t bytes, int access, void **ret, struct ibv_mr **mr)
+{
+	size_t whole = (bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+
+	/* Pages of its own: registered memory is not copied when the process forks. */
+	*ret = aligned_alloc(PAGE_BYTES, whole);
+	if (!*ret)
+		return -ENOMEM;
+	memset(*ret, 0, whole);
+	errno = 0;
+	*mr = ibv_reg_mr(s->id->pd, *ret, bytes, access);
+	return *mr ? 0 : or_nomem();
+}
+
+static int make_buffers(struct stream *s)
+{
+	struct stream_memory *m = &s->memory;
+	const int by_peer = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+	size_t table_bytes = RS_TABLE_ENTRIES * sizeof(struct rs_entry) +
+			     s->sizes.iomap_size * sizeof(struct rs_iomap_entry);
+	int err = make_buffer(s, s->sizes.send_bytes + N_NOTES(s) * NOTE_BYTES,
+			      IBV_ACCESS_LOCAL_WRITE, (void **)&m->send_ring, &m->send_mr);
+
+	if (!err)
+		err = make_buffer(s, s->sizes.recv_bytes, by_peer, (void **)&m->recv_ring,
+				  &m->recv_mr);
+	if (!err)
+		err = make_buffer(s, table_bytes, by_peer, (void **)&m->table, &m->table_mr);
+	return err;
+}
+
+int memory_make(struct stream *s)
+{
+	int err = cut_sizes(s);
+
+	if (!err)
+		err = make_queues(s);
+	if (!err)
+		err = make_buffers(s);
+	if (!err)
+		err = recv_window_init(&s->in, (uint16_t)s->sizes.rq_size, s->sizes.recv_bytes);
+	if (err)
+		return err;
+	send_window_init(&s->out, s->sizes.sq_size, s->sizes.send_bytes);
+	return memory_post_recvs(s, n_recvs(s));
+}
+
+static void drop_mr(struct ibv_mr *mr)
+{
+	if (mr)
+		ibv_dereg_mr(mr);
+}
+
+void memory_free(struct stream *s)
+{
+	struct stream_memory *m = &s->memory;
+
+	if (m->has_qp)
+		rdma_destroy_qp(s->id);
+	if (m->cq) {
+		ibv_ack_cq_events(m->cq, m->n_unacked);
+		ibv_destroy_cq(m->cq);
+	}
+	if (m->channel)
+		ibv_destroy_comp_channel(m->channel);
+	drop_mr(m->send_mr);
+	drop_mr(m->recv_mr);
+	drop_mr(m->table_mr);
+	free(m->send_ring);
+	free(m->recv_ring);
+	free(m->table);
+	recv_window_fini(&s->in);
+	*m = (struct stream_memory){ 0 };
+}
+
+/* --- what each says of itself -------------------------------------------- */
+
+struct rs_hello memory_hello(const struct stream *s)
+{
+	const struct stream_memory *m = &s->memory;
+
+	return (struct rs_hello){ .version = RS_VERSION,
+				  .has_iomap = true,
+				  .big_endian = rs_host_is_big_endian(),
+				  .credits = (uint16_t)s->sizes.rq_size,
+				  .iomap_scaled = rs_scale_encode(s->sizes.iomap_size),
+				  .table_addr = (uintptr_t)m->table,
+				  .table_key = m->table_mr->rkey,
+				  .table_entries = RS_TABLE_ENTRIES,
+				  .half_addr = (uintptr_t)m->recv_ring,
+				  .half_key = m->recv_mr->rkey,
+				  .half_bytes = s->sizes.recv_bytes / 2 };
+}
+
+int memory_learn(struct stream *s, const struct rs_hello *hello)
+{
+	if (hello->version != RS_VERSION || !hello->table_entries)
+		return -ENOTSUP;
+	s->peer = (struct stream_peer){ .table_addr = hello->table_addr,
+					.table_key = hello->table_key,
+					.table_entries = hello->table_entries,
+					.big_endian = hello->big_endian };
+	if (hello->has_iomap)
+		s->peer.iomap_size = rs_scale_decode(hello->iomap_scaled);
+	s->in.n_slots = hello->table_entries;
+	s->in.slot = 1 % hello->table_entries;
+	send_window_open(&s->out, hello);
+	return 0;
+}
+
+/* --- posting ------------------------------------------------------------- */
+
+int memory_post_recvs(struct stream *s, uint32_t n)
+{
+	struct ibv_recv_wr wr[RECVS_MAX], *bad;
+
+	while (n) {
+		uint32_t part = n < RECVS_MAX ? n : RECVS_MAX;
+		int err;
+
+		for (uint32_t i = 0; i < part; i++)
+			wr[i] = (struct ibv_recv_wr){ .wr_id = RECV_WR_ID,
+						      .next = i + 1 < part ? &wr[i + 1] : NULL };
+		err = ibv_post_recv(s->id->qp, wr, &bad);
+		if (err)
+			return -err;
+		n -= part;
+	}
+	return 0;
+}
+
+struct sent sent_of(uint64_t wr_id)
+{
+	return (struct sent){ .op = (enum rs_op)(wr_id >> 32), .ring_bytes = (uint32_t)wr_id };
+}
+
+int memory_post(struct stream *s, struct sent sent, const uint32_t *message,
+		const struct piece *piece, int n_pieces, bool is_inline, struct rs_entry to)
+{
+	struct ibv_sge sge[2] = { 0 };
+	struct ibv_send_wr *bad;
+	struct ibv_send_wr wr = {
+		.wr_id = (uint64_t)sent.op << 32 | sent.ring_bytes,
+		.sg_list = sge,
+		.num_sge = n_pieces,
+		.opcode = message ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE,
+		.send_flags = is_inline ? IBV_SEND_INLINE : 0,
+		.imm_data = message ? htobe32(*message) : 0,
+		.wr.rdma = {.remote_addr = to.addr, .rkey = to.key},
+	};
+	int err;
+
+	for (int i = 0; i < n_pieces; i++)
+		sge[i] = (struct ibv_sge){ .addr = (uintptr_t)piece[i].at,
+					   .length = piece[i].bytes,
+					   .lkey = piece[i].lkey };
+	err = ibv_post_send(s->id->qp, &wr, &bad);
+	if (!err)
+		s->n_sent++;
+	return -err;
+}
+
+struct piece memory_note(struct stream *s, const void *note, uint32_t bytes)
+{
+	struct stream_memory *m = &s->memory;
+	uint8_t *at = m->send_ring + s->sizes.send_bytes + m->next_note * NOTE_BYTES;
+
+	m->next_note = (m->next_note + 1) % N_NOTES(s);
+	memcpy(at, note, bytes);
+	return (struct piece){ .at = at, .bytes = bytes, .lkey = m->send_mr->lkey };
+}
+
+/* --- events -------------------------------------------------------------- */
+
+int memory_arm(struct stream *s)
+{
+	struct stream_memory *m = &s->memory;
+
+	if (!m->cq)
+		return -1;
+	if (!m->armed && ibv_req_notify_cq(m->cq, 0) == 0)
+		m->armed = true;
+	return m->channel->fd;
+}
+
+void memory_disarm(struct stream *s)
+{
+	struct stream_memory *m = &s->memory;
+	struct ibv_cq *cq;
+	void *context;
+
+	if (!m->cq || ibv_get_cq_event(m->channel, &cq, &context))
+		return;
+	m->armed = false;
+	if (++m->n_unacked == UNACKED_MAX) {
+		ibv_ack_cq_events(m->cq, m->n_unacked);
+		m->n_unacked = 0;
+	}
+}

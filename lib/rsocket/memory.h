@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The device's side of a stream socket: queue pair, completion queue, registered memory, and the
+ * work requests that are posted to them. Called under the socket's lock.
+ */
+#ifndef LIB_RSOCKET_MEMORY_H
+#define LIB_RSOCKET_MEMORY_H
+
+#include "lib/rsocket/stream.h"
+
+/**
+ * memory_make() - all that a connection needs, with receives posted
+ *
+ * The sizes are cut to what the device can do. The id has been shown its device.
+ *
+ * Return: 0 or -errno; what was made until then is for memory_free().
+ */
+int memory_make(struct stream *s);
+
+/** memory_free() - all that is there; the queue pair first. */
+void memory_free(struct stream *s);
+
+/** memory_hello() - what to say of ourselves in REQ or REP. */
+struct rs_hello memory_hello(const struct stream *s);
+
+/** memory_learn() - what the peer said of itself. Return: 0; -ENOTSUP if we cannot talk to it. */
+int memory_learn(struct stream *s, const struct rs_hello *hello);
+
+/** memory_post_recvs() - so many receives. Return: 0 or -errno. */
+int memory_post_recvs(struct stream *s, uint32_t n);
+
+#define RECV_WR_ID UINT64_MAX /* of all receives; no send has it */
+
+/* A piece of memory to be sent, as work requests name it. */
+struct piece {
+	const void *at;
+	uint32_t bytes;
+	uint32_t lkey;
+};
+
+/* What a completion says of its work request. */
+struct sent {
+	enum rs_op op;
+	uint32_t ring_bytes; /* of the send buffer, free again */
+};
+
+/** sent_of() - from the completion's wr_id. */
+struct sent sent_of(uint64_t wr_id);
+
+/**
+ * memory_post() - an RDMA write, with a message or without
+ * @sent:      what its completion is to say
+ * @message:   immediate data, in host order; NULL: the peer is not told
+ * @piece:     what to write, one or two
+ * @n_pieces:  0 for nothing but the message
+ * @is_inline: the data is taken before this returns, from any memory
+ * @to:        where to; bytes are not looked at
+ *
+ * Return: 0 or -errno.
+ */
+int memory_post(struct stream *s, struct sent sent, const uint32_t *message,
+		const struct piece *piece, int n_pieces, bool is_inline, struct rs_entry to);
+
+/**
+ * memory_note() - room in registered memory for what goes into the peer's table
+ * @bytes: at most those of struct rs_iomap_entry; they are copied
+ *
+ * It is used again when as many as there are slots for messages have been noted since.
+ */
+struct piece memory_note(struct stream *s, const void *note, uint32_t bytes);
+
+/** memory_arm() - ask for an event. Return: the descriptor it comes on, or -1. */
+int memory_arm(struct stream *s);
+
+/** memory_disarm() - take the event, if there is one. */
+void memory_disarm(struct stream *s);
+
+#endif

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the program's descriptors are: see map.h.
+ */
+#include "lib/rsocket/preload/map.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <rdma/rsocket.h>
+#include <stdlib.h>
+
+#include "lib/rsocket/preload/real.h"
+
+static struct sock *socks[MAP_FD_MAX + 1]; /* atomic */
+static struct sock *spares;		   /* never freed: a call may still be in one */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+struct sock *map_get(int fd)
+{
+	if (fd < 0 || fd > MAP_FD_MAX)
+		return NULL;
+	return __atomic_load_n(&socks[fd], __ATOMIC_ACQUIRE);
+}
+
+static void set(int fd, struct sock *sock)
+{
+	__atomic_store_n(&socks[fd], sock, __ATOMIC_RELEASE);
+}
+
+static struct sock *make(int rs)
+{
+	struct sock *sock;
+
+	pthread_mutex_lock(&lock);
+	sock = spares;
+	if (sock)
+		spares = sock->next;
+	pthread_mutex_unlock(&lock);
+	if (!sock)
+		sock = malloc(sizeof(*sock));
+	if (sock)
+		*sock = (struct sock){ .refs = 1, .rs = rs, .tcp = -1 };
+	return sock;
+}
+
+static void drop(struct sock *sock)
+{
+	if (__atomic_sub_fetch(&sock->refs, 1, __ATOMIC_ACQ_REL))
+		return;
+	rclose(sock->rs);
+	if (sock->tcp >= 0)
+		real()->close(sock->tcp);
+	pthread_mutex_lock(&lock);
+	sock->next = spares;
+	spares = sock;
+	pthread_mutex_unlock(&lock);
+}
+
+static int stand_for(int fd, struct sock *sock)
+{
+	if (!sock || fd > MAP_FD_MAX) {
+		real()->close(fd);
+		free(sock);
+		errno = ENOMEM;
+		return -1;
+	}
+	set(fd, sock);
+	return fd;
+}
+
+int map_new(int rs, int domain, int type, int protocol)
+{
+	int cloexec = type & SOCK_CLOEXEC ? O_CLOEXEC : 0;
+	int fd = open("/dev/null", O_RDWR | cloexec);
+	struct sock *sock;
+
+	if (fd < 0)
+		return -1;
+	sock = make(rs);
+	if (sock) {
+		sock->domain = domain;
+		sock->type = type;
+		sock->protocol = protocol;
+	}
+	return stand_for(fd, sock);
+}
+
+int map_epoll(int epfd, int repoll)
+{
+	struct sock *sock = epfd > MAP_FD_MAX ? NULL : make(repoll);
+
+	if (!sock)
+		return -1;
+	sock->is_repoll = true;
+	set(epfd, sock);
+	return 0;
+}
+
+void map_alias(int fd, struct sock *sock)
+{
+	__atomic_add_fetch(&sock->refs, 1, __ATOMIC_RELAXED);
+	set(fd, sock);
+}
+
+void map_forget(int fd)
+{
+	struct sock *sock = map_get(fd);
+
+	if (!sock)
+		return;
+	set(fd, NULL);
+	drop(sock);
+}
+
+int map_swap(int fd, int tcp)
+{
+	int cloexec = real()->fcntl(fd, F_GETFD) & FD_CLOEXEC ? O_CLOEXEC : 0;
+
+	map_forget(fd);
+	if (real()->dup3(tcp, fd, cloexec) < 0)
+		return -1;
+	real()->close(tcp);
+	return 0;
+}

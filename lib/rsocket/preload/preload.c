@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * librspreload.so: runs programs that use TCP over sockets of ours, unchanged. This file has what
+ * opens, connects and closes; transfers are in transfer.c, waiting in wait.c.
+ *
+ * A peer without RDMA is served, too: who cannot be connected to is tried with TCP, and a listener
+ * listens on a TCP port of the same number as well. The program sees one descriptor in all cases.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <rdma/rsocket.h>
+#include <stdarg.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "lib/rsocket/preload/config.h"
+#include "lib/rsocket/preload/fallback.h"
+#include "lib/rsocket/preload/map.h"
+#include "lib/rsocket/preload/real.h"
+
+#define EXPORT	   __attribute__((visibility("default")))
+#define TYPE_FLAGS (SOCK_CLOEXEC | SOCK_NONBLOCK)
+
+/* --- opening and closing ------------------------------------------------- */
+
+EXPORT int socket(int domain, int type, int protocol)
+{
+	int kind = type & ~TYPE_FLAGS;
+	int rs, fd;
+
+	if (domain == AF_UNIX || domain == AF_NETLINK ||
+	    real_is_inside(__builtin_return_address(0)) || !config_wants(domain, kind, protocol))
+		return real()->socket(domain, type, protocol);
+	rs = rsocket(domain, type | SOCK_CLOEXEC, protocol);
+	if (rs < 0)
+		return real()->socket(domain, type, protocol);
+	fd = map_new(rs, domain, type, protocol);
+	if (fd < 0)
+		rclose(rs);
+	return fd;
+}
+
+EXPORT int close(int fd)
+{
+	map_forget(fd);
+	return real()->close(fd);
+}
+
+static int alias(int from, int to)
+{
+	struct sock *sock = map_get(from);
+
+	if (sock && !sock->is_repoll && to >= 0)
+		map_alias(to, sock);
+	return to;
+}
+
+EXPORT int dup(int fd)
+{
+	return alias(fd, real()->dup(fd));
+}
+
+EXPORT int dup2(int from, int to)
+{
+	if (from == to)
+		return real()->dup2(from, to);
+	map_forget(to);
+	return alias(from, real()->dup2(from, to));
+}
+
+EXPORT int dup3(int from, int to, int flags)
+{
+	if (from != to)
+		map_forget(to);
+	return alias(from, real()->dup3(from, to, flags));
+}
+
+/* --- connecting ---------------------------------------------------------- */
+
+EXPORT int bind(int fd, const struct sockaddr *addr, socklen_t bytes)
+{
+	struct sock *sock = map_get(fd);
+
+	return sock ? fallback_bind(fd, sock, addr, bytes) : real()->bind(fd, addr, bytes);
+}
+
+EXPORT int listen(int fd, int backlog)
+{
+	struct sock *sock = map_get(fd);
+
+	if (!sock)
+		return real()->listen(fd, backlog);
+	if (rlisten(sock->rs, backlog))
+		return -1;
+	return sock->tcp < 0 ? 0 : real()->listen(sock->tcp, backlog);
+}
+
+static int accept_rdma(struct sock *sock, struct sockaddr *addr, socklen_t *bytes, int flags)
+{
+	int rs = raccept(sock->rs, addr, bytes);
+	int fd;
+
+	if (rs < 0)
+		return -1;
+	if (flags & SOCK_NONBLOCK)
+		rfcntl(rs, F_SETFL, O_NONBLOCK);
+	fd = map_new(rs, sock->domain, SOCK_STREAM | flags, sock->protocol);
+	if (fd < 0)
+		rclose(rs);
+	return fd;
+}
+
+/* Whichever comes first. */
+static int accept_any(struct sock *sock, struct sockaddr *addr, socklen_t *bytes, int flags)
+{
+	struct pollfd both[2] = {
+		{.fd = sock->rs,	  .events = POLLIN},
+		      { .fd = sock->tcp, .events = POLLIN}
+	};
+	bool waits = !(rfcntl(sock->rs, F_GETFL) & O_NONBLOCK);
+
+	for (;;) {
+		int fd = -1, n = rpoll(both, 2, waits ? -1 : 0);
+
+		if (n < 0)
+			return -1;
+		if (n && both[0].revents)
+			return accept_rdma(sock, addr, bytes, flags);
+		if (n)
+			fd = real()->accept4(sock->tcp, addr, bytes, flags);
+		if (fd >= 0)
+			return fd;
+		if (n == 0)
+			errno = EAGAIN;
+		if (!waits || errno != EAGAIN)
+			return -1;
+	}
+}
+
+EXPORT int accept4(int fd, struct sockaddr *addr, socklen_t *bytes, int flags)
+{
+	struct sock *sock = map_get(fd);
+
+	return sock ? accept_any(sock, addr, bytes, flags)
+		    : real()->accept4(fd, addr, bytes, flags);
+}
+
+EXPORT int accept(int fd, struct sockaddr *addr, socklen_t *bytes)
+{
+	return accept4(fd, addr, bytes, 0);
+}
+
+EXPORT int connect(int fd, const struct sockaddr *addr, socklen_t bytes)
+{
+	struct sock *sock = map_get(fd);
+
+	return sock ? fallback_connect(fd, sock, addr, bytes) : real()->connect(fd, addr, bytes);
+}
+
+EXPORT int shutdown(int fd, int how)
+{
+	struct sock *sock = map_get(fd);
+
+	return sock ? rshutdown(sock->rs, how) : real()->shutdown(fd, how);
+}
+
+/* --- names and options --------------------------------------------------- */
+
+EXPORT int getpeername(int fd, struct sockaddr *addr, socklen_t *bytes)
+{
+	struct sock *sock = map_get(fd);
+
+	return sock ? rgetpeername(sock->rs, addr, bytes) : real()->getpeername(fd, addr, bytes);
+}
+
+EXPORT int getsockname(int fd, struct sockaddr *addr, socklen_t *bytes)
+{
+	struct sock *sock = map_get(fd);
+
+	return sock ? rgetsockname(sock->rs, addr, bytes) : real()->getsockname(fd, addr, bytes);
+}
+
+EXPORT int setsockopt(int fd, int level, int name, const void *value, socklen_t bytes)
+{
+	struct sock *sock = map_get(fd);
+
+	return sock ? rsetsockopt(sock->rs, level, name, value, bytes)
+		    : real()->setsockopt(fd, level, name, value, bytes);
+}
+
+EXPORT int getsockopt(int fd, int level, int name, void *value, socklen_t *bytes)
+{
+	struct sock *sock = map_get(fd);
+
+	return sock ? rgetsockopt(sock->rs, level, name, value, bytes)
+		    : real()->getsockopt(fd, level, name, value, bytes);
+}
+
+/* What is not about the socket is about the descriptor. */
+static int control(int fd, int cmd, long arg)
+{
+	struct sock *sock = map_get(fd);
+
+	if (!sock || sock->is_repoll)
+		return real()->fcntl(fd, cmd, arg);
+	if (cmd == F_GETFL || cmd == F_SETFL)
+		return rfcntl(sock->rs, cmd, arg);
+	if (cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC)
+		return alias(fd, real()->fcntl(fd, cmd, arg));
+	return real()->fcntl(fd, cmd, arg);
+}
+
+EXPORT int fcntl(int fd, int cmd, ...)
+{
+	va_list args;
+	long arg;
+
+	va_start(args, cmd);
+	arg = va_arg(args, long);
+	va_end(args);
+	return control(fd, cmd, arg);
+}
+
+EXPORT int fcntl64(int fd, int cmd, ...)
+{
+	va_list args;
+	long arg;
+
+	va_start(args, cmd);
+	arg = va_arg(args, long);
+	va_end(args);
+	return control(fd, cmd, arg);
+}
+
+static int count_readable(const struct sock *sock, int *ret)
+{
+	char some[4096];
+	ssize_t n = rrecv(sock->rs, some, sizeof(some), MSG_PEEK | MSG_DONTWAIT);
+
+	*ret = n > 0 ? (int)n : 0;
+	return 0;
+}
+
+EXPORT int ioctl(int fd, unsigned long request, ...)
+{
+	struct sock *sock = map_get(fd);
+	va_list args;
+	void *arg;
+
+	va_start(args, request);
+	arg = va_arg(args, void *);
+	va_end(args);
+	if (sock && !sock->is_repoll && request == FIONBIO)
+		return rfcntl(sock->rs, F_SETFL, *(int *)arg ? O_NONBLOCK : 0);
+	if (sock && !sock->is_repoll && request == FIONREAD)
+		return count_readable(sock, arg);
+	return real()->ioctl(fd, request, arg);
+}

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A stream socket's life: made around an id, bound, shut down, closed.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/id.h"
+#include "lib/rsocket/connect.h"
+#include "lib/rsocket/iomap.h"
+#include "lib/rsocket/keepalive.h"
+#include "lib/rsocket/memory.h"
+#include "lib/rsocket/settings.h"
+#include "lib/rsocket/wait.h"
+
+/* A peer that has stopped for good must not hold up who leaves it. */
+#define LEAVE_MS 10000
+
+/* --- making -------------------------------------------------------------- */
+
+static struct stream_sizes default_sizes(void)
+{
+	const struct settings *set = settings();
+
+	return (struct stream_sizes){ .sq_size = set->sq_size,
+				      .rq_size = set->rq_size,
+				      .inline_size = set->inline_size,
+				      .send_bytes = set->send_bytes,
+				      .recv_bytes = set->recv_bytes,
+				      .iomap_size = set->iomap_size };
+}
+
+static void inherit(struct stream *s, const struct stream *like)
+{
+	s->sizes = like->sizes;
+	s->options = like->options;
+}
+
+int stream_new(struct rdma_cm_id *id, int domain, const struct stream *like, struct stream **ret)
+{
+	struct stream *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return -ENOMEM;
+	rsock_init(&s->base, &stream_ops);
+	s->base.fd = id->channel->fd;
+	s->domain = domain;
+	s->id = id;
+	s->state = STREAM_IDLE;
+	if (like)
+		inherit(s, like);
+	else
+		s->sizes = default_sizes();
+	pthread_mutex_init(&s->send_turn, NULL);
+	pthread_mutex_init(&s->recv_turn, NULL);
+	serviced_init(&s->cm, connect_readable, NULL);
+	keepalive_init(s);
+	list_init(&s->sibling);
+	list_init(&s->pending);
+	list_init(&s->ready);
+	list_init(&s->iomaps);
+	*ret = s;
+	return 0;
+}
+
+int stream_open(int domain, struct rsock **ret)
+{
+	struct rdma_cm_id *id;
+	struct stream *s;
+	int err;
+
+	if (rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP))
+		return -errno;
+	err = fcntl(id->channel->fd, F_SETFL, O_NONBLOCK) ? -errno : 0;
+	if (!err)
+		err = stream_new(id, domain, NULL, &s);
+	if (err)
+		rdma_destroy_id(id);
+	else
+		*ret = &s->base;
+	return err;
+}
+
+static void stream_end(struct rsock *rs)
+{
+	struct stream *s = stream_of(rs);
+
+	iomap_free_all(s);
+	memory_free(s);
+	rdma_destroy_id(s->id);
+	pthread_mutex_destroy(&s->send_turn);
+	pthread_mutex_destroy(&s->recv_turn);
+	free(s->route);
+}
+
+/* --- names --------------------------------------------------------------- */
+
+static int stream_bind(struct rsock *rs, const struct sockaddr *addr, socklen_t bytes)
+{
+	struct stream *s = stream_of(rs);
+	int err = 0;
+
+	if (!addr || bytes < connect_addr_bytes(addr->sa_family))
+		return -EINVAL;
+	pthread_mutex_lock(&rs->lock);
+	if (s->state != STREAM_IDLE)
+		err = -EINVAL;
+	else if (rdma_bind_addr(s->id, (struct sockaddr *)(uintptr_t)addr))
+		err = -errno;
+	else
+		err = stream_happen(s, STREAM_EV_BIND, 0);
+	pthread_mutex_unlock(&rs->lock);
+	return err;
+}
+
+static int copy_name(const struct sockaddr *from, struct sockaddr_storage *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	memcpy(ret, from, connect_addr_bytes(from->sa_family));
+	return 0;
+}
+
+static int stream_sockname(struct rsock *rs, struct sockaddr_storage *ret)
+{
+	struct stream *s = stream_of(rs);
+
+	copy_name(rdma_get_local_addr(s->id), ret);
+	if (!ret->ss_family)
+		ret->ss_family = (sa_family_t)s->domain;
+	return 0;
+}
+
+static int stream_peername(struct rsock *rs, struct sockaddr_storage *ret)
+{
+	const struct sockaddr *peer = rdma_get_peer_addr(stream_of(rs)->id);
+
+	return peer->sa_family ? copy_name(peer, ret) : -ENOTCONN;
+}
+
+/* --- the end ------------------------------------------------------------- */
+
+static bool all_is_sent(struct rsock *rs)
+{
+	struct stream *s = stream_of(rs);
+
+	return (!s->n_sent && !s->owes) || s->state == STREAM_BROKEN;
+}
+
+/* Whatever is not sent by then is given up, and the connection with it. */
+static int wait_all_sent(struct stream *s, int most_ms)
+{
+	struct wait_until until = wait_for_ms(most_ms);
+	int err;
+
+	do
+		err = wait_until_ready(&s->base, all_is_sent, &until);
+	while (err == -EINTR);
+	pthread_mutex_lock(&s->base.lock);
+	if (err == -EAGAIN)
+		stream_happen(s, STREAM_EV_SEND_FAILED, -ETIMEDOUT);
+	else if (s->state == STREAM_DISCONNECTED)
+		stream_flush(s);
+	pthread_mutex_unlock(&s->base.lock);
+	return err == -EAGAIN ? -ETIMEDOUT : err;
+}
+
+static int stream_shutdown(struct rsock *rs, int how)
+{
+	static const enum stream_event events[] = {
+		[SHUT_RD] = STREAM_EV_SHUT_RD,
+		[SHUT_WR] = STREAM_EV_SHUT_WR,
+		[SHUT_RDWR] = STREAM_EV_SHUT_RDWR,
+	};
+	struct stream *s = stream_of(rs);
+	int err;
+
+	if (how < SHUT_RD || how > SHUT_RDWR)
+		return -EINVAL;
+	pthread_mutex_lock(&rs->lock);
+	stream_progress(rs);
+	err = stream_happen(s, events[how], 0) == -EINVAL ? -ENOTCONN : 0;
+	pthread_mutex_unlock(&rs->lock);
+	return err || how == SHUT_RD ? err : wait_all_sent(s, LEAVE_MS);
+}
+
+static int leave_ms(const struct stream *s)
+{
+	if (!s->options.linger.l_onoff || s->options.linger.l_linger > LEAVE_MS / 1000)
+		return LEAVE_MS;
+	return s->options.linger.l_linger * 1000;
+}
+
+static void stop_service(struct stream *s)
+{
+	service_lock();
+	service_remove(&s->cm);
+	service_remove(&s->keepalive);
+	listen_end(s);
+	service_unlock();
+}
+
+/* The service stays until all is sent: it hears when the peer has gone, which ends the wait. */
+static int stream_close(struct rsock *rs)
+{
+	struct stream *s = stream_of(rs);
+
+	pthread_mutex_lock(&rs->lock);
+	stream_progress(rs);
+	stream_happen(s, STREAM_EV_SHUT_RDWR, 0);
+	pthread_mutex_unlock(&rs->lock);
+	if (s->memory.has_qp)
+		wait_all_sent(s, leave_ms(s));
+	stop_service(s);
+	pthread_mutex_lock(&rs->lock);
+	rs->closed = true;
+	watch_tell(rs);
+	pthread_mutex_unlock(&rs->lock);
+	return 0;
+}
+
+/* --- readiness ----------------------------------------------------------- */
+
+static short opening_events(const struct stream *s, short wanted)
+{
+	switch (s->state) {
+	case STREAM_LISTENING:
+		return list_is_empty(&s->ready) ? 0 : POLLIN;
+	case STREAM_FAILED:
+		return POLLERR | POLLHUP | POLLIN | POLLOUT;
+	case STREAM_IDLE:
+	case STREAM_BOUND:
+		return POLLHUP | POLLOUT;
+	case STREAM_ADDR:
+	case STREAM_ROUTE:
+	case STREAM_CONNECTING:
+	case STREAM_ACCEPTING:
+		return 0;
+	case STREAM_OPEN:
+	case STREAM_READ_ONLY:
+	case STREAM_WRITE_ONLY:
+	case STREAM_DISCONNECTED:
+	case STREAM_BROKEN:
+	case STREAM_N_STATES:
+		break;
+	}
+	return wanted;
+}
+
+static short connected_events(const struct stream *s)
+{
+	short events = 0;
+
+	if (stream_may_recv(s))
+		events |= POLLIN;
+	if (stream_may_send(s) || !stream_can_write(s->state))
+		events |= POLLOUT;
+	/* Not while there is something to read: rstream takes a hang-up for the end of the data. */
+	if (!stream_can_talk(s->state) && !s->in.unread)
+		events |= POLLHUP;
+	if (s->state == STREAM_BROKEN)
+		events |= POLLERR;
+	return events;
+}
+
+static short stream_events(struct rsock *rs, short wanted)
+{
+	struct stream *s = stream_of(rs);
+	short events;
+
+	if (stream_can_talk(s->state) || s->state == STREAM_DISCONNECTED ||
+	    s->state == STREAM_BROKEN)
+		events = connected_events(s);
+	else
+		events = opening_events(s, wanted);
+	if (events & POLLIN)
+		events |= POLLRDNORM;
+	if (events & POLLOUT)
+		events |= POLLWRNORM;
+	return events & (wanted | POLLERR | POLLHUP);
+}
+
+static int stream_arm(struct rsock *rs)
+{
+	return stream_is_opening(stream_of(rs)->state) ? -1 : memory_arm(stream_of(rs));
+}
+
+static void stream_disarm(struct rsock *rs)
+{
+	memory_disarm(stream_of(rs));
+	if (!stream_of(rs)->memory.armed)
+		watch_tell(rs);
+}
+
+const struct rsock_ops stream_ops = {
+	.bind = stream_bind,
+	.listen = listen_start,
+	.accept = listen_accept,
+	.connect = connect_start,
+	.shutdown = stream_shutdown,
+	.send = stream_send,
+	.recv = stream_recv,
+	.sockname = stream_sockname,
+	.peername = stream_peername,
+	.setopt = stream_setopt,
+	.getopt = stream_getopt,
+	.progress = stream_progress,
+	.events = stream_events,
+	.arm = stream_arm,
+	.disarm = stream_disarm,
+	.close = stream_close,
+	.end = stream_end,
+};

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A stream socket: a synchronous id, a queue pair, two buffers in registered memory, and the
+ * accounts of what may be sent.
+ *
+ * Members are guarded by the handle's lock unless their comment says otherwise. A sender has the
+ * turn to send while it is in a call, a receiver that to receive, so that copying needs no lock.
+ */
+#ifndef LIB_RSOCKET_STREAM_H
+#define LIB_RSOCKET_STREAM_H
+
+#include <rdma/rdma_cma.h>
+
+#include "lib/rsocket/rsock.h"
+#include "lib/rsocket/service.h"
+#include "lib/rsocket/state.h"
+#include "lib/rsocket/window.h"
+
+/* What may be chosen before a socket is connected; a listener's is its children's. */
+struct stream_sizes {
+	uint32_t sq_size;
+	uint32_t rq_size;
+	uint32_t inline_size;
+	uint32_t send_bytes;
+	uint32_t recv_bytes;
+	uint32_t iomap_size;
+};
+
+/* What the program has set and can ask for again. */
+struct stream_options {
+	int reuse_addr;
+	int keepalive;
+	int oob_inline;
+	int nodelay;
+	int keepalive_s;
+	int tos;
+	int v6only;
+	struct linger linger;
+};
+
+/* Registered memory and the objects of the device; see memory.h. */
+struct stream_memory {
+	struct ibv_comp_channel *channel;
+	struct ibv_cq *cq;
+	bool has_qp;
+	bool armed;
+	unsigned int n_unacked; /* events taken off the channel */
+
+	uint8_t *send_ring; /* what is sent, then room for what is written into the peer's table */
+	struct ibv_mr *send_mr;
+	uint8_t *recv_ring;
+	struct ibv_mr *recv_mr;
+	struct rs_entry *table; /* written by the peer: RS_TABLE_ENTRIES, then its buffers */
+	struct ibv_mr *table_mr;
+	unsigned int next_note; /* of the room behind the send ring */
+};
+
+/* What of the peer's we may write to, besides its buffer. */
+struct stream_peer {
+	uint64_t table_addr;
+	uint32_t table_key;
+	uint32_t table_entries;
+	uint32_t iomap_size;
+	bool big_endian;
+};
+
+#define OWES_SHUTDOWN	1
+#define OWES_DISCONNECT 2
+
+struct stream {
+	struct rsock base; /* first */
+	int domain;
+	struct rdma_cm_id *id;
+	enum stream_state state;
+	int error;	/* positive errno for SO_ERROR; cleared when asked for */
+	int last_error; /* the same, and stays */
+	struct stream_sizes sizes;
+	struct stream_options options;
+	struct stream_memory memory;
+	struct stream_peer peer;
+	struct send_window out;
+	struct recv_window in;
+	unsigned int owes; /* OWES_: to be said when a slot is free */
+	uint32_t n_sent;   /* not completed */
+	pthread_mutex_t send_turn;
+	pthread_mutex_t recv_turn;
+
+	/* Set-up: see connect.c. */
+	struct serviced cm;
+	void *route; /* from the program: RDMA_ROUTE, or NULL */
+	size_t route_bytes;
+	uint32_t timeout_ms;
+	unsigned int n_retries;
+	struct sockaddr_storage target; /* of rconnect() */
+	struct stream *listener;	/* who the socket is to be accepted from; service's lock */
+	struct list sibling;		/* in the listener's list of pending or of ready */
+
+	/* Listeners: see listen.c. */
+	struct list pending; /* set-up under way; service's lock */
+	struct list ready;   /* for raccept() */
+	unsigned int n_ready;
+	unsigned int backlog;
+
+	struct serviced keepalive;
+	struct list iomaps; /* struct iomap, ours: see iomap.c */
+};
+
+extern const struct rsock_ops stream_ops;
+
+static inline struct stream *stream_of(struct rsock *rs)
+{
+	return (struct stream *)rs;
+}
+
+/**
+ * stream_new() - a socket around an id
+ * @id:     synchronous, without events; the socket's from now on
+ * @domain: address family
+ * @like:   whose sizes and options it gets, or NULL for the settings
+ * @ret:    has one reference, the caller's; its descriptor is that of the id's channel
+ *
+ * Return: 0 or -errno; the id is then still the caller's.
+ */
+int stream_new(struct rdma_cm_id *id, int domain, const struct stream *like, struct stream **ret);
+
+/** stream_open() - rsocket() for SOCK_STREAM. Return: 0 or -errno. */
+int stream_open(int domain, struct rsock **ret);
+
+/**
+ * stream_happen() - let something happen, and do what is to be done; the lock is held
+ * @err: for events that carry one: -errno
+ *
+ * Whoever watches the socket is told if its state has changed.
+ *
+ * Return: 0; -EINVAL if that cannot happen now, or what doing it returned.
+ */
+int stream_happen(struct stream *s, enum stream_event event, int err);
+
+/** stream_progress() - rsock_ops.progress: takes completions, pays what is owed. */
+void stream_progress(struct rsock *rs);
+
+/** stream_pay() - say what is owed to the peer as far as slots are free; the lock is held. */
+void stream_pay(struct stream *s);
+
+/** stream_begin() - the connection is up: tell the peer of the second half; the lock is held. */
+void stream_begin(struct stream *s);
+
+/** stream_flush() - end what is under way: the queue pair goes to ERR; the lock is held. */
+void stream_flush(struct stream *s);
+
+/** stream_may_send() - would a send take at least a byte now? The lock is held. */
+bool stream_may_send(const struct stream *s);
+
+/** stream_may_recv() - would a receive end now: with data, the end or an error? Locked. */
+bool stream_may_recv(const struct stream *s);
+
+/** stream_send(), stream_recv(): rsock_ops.send, .recv; see transfer.c. */
+ssize_t stream_send(struct rsock *rs, const struct rs_transfer *out);
+ssize_t stream_recv(struct rsock *rs, struct rs_transfer *in);
+
+/**
+ * stream_send_turn() - wait until a message that needs credit can be sent
+ * @flags: MSG_DONTWAIT
+ *
+ * The caller has the turn to send.
+ *
+ * Return: 0 with the lock held; -errno without it: -EAGAIN, or what the end of the connection is.
+ */
+int stream_send_turn(struct stream *s, int flags);
+
+/** stream_setopt(), stream_getopt(): rsock_ops.setopt, .getopt; see option.c. */
+int stream_setopt(struct rsock *rs, int level, int name, const void *value, socklen_t bytes);
+int stream_getopt(struct rsock *rs, int level, int name, void *value, socklen_t *bytes);
+
+#endif

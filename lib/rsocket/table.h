@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The handle table: which descriptor of the process is a socket of ours. Two levels, so that a
+ * process with few sockets pays for few; the lock is one of several, chosen by the descriptor.
+ */
+#ifndef LIB_RSOCKET_TABLE_H
+#define LIB_RSOCKET_TABLE_H
+
+#include "lib/rsocket/rsock.h"
+
+#define TABLE_FD_MAX 65535
+
+/**
+ * table_add() - from now on, rs->fd leads here
+ *
+ * The table keeps the caller's reference, until table_take().
+ *
+ * Return: 0; -ENOMEM, as stock, for a descriptor that is too large.
+ */
+int table_add(struct rsock *rs);
+
+/** table_get() - Return: the handle, for rsock_put(); NULL if it is none of ours. */
+struct rsock *table_get(int fd);
+
+/** table_take() - no longer leads here. Return: the handle with the table's reference, or NULL. */
+struct rsock *table_take(int fd);
+
+/** table_after_fork() - in a forked child: the locks are free, the parent's sockets none of ours.
+ */
+void table_after_fork(void);
+
+#endif

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Data of stream sockets: sending copies into the send buffer, or into the work request if there is
+ * little of it, and receiving copies out of the receive buffer. Both without the lock; it is taken
+ * to reserve and to account.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "lib/rsocket/iomap.h"
+#include "lib/rsocket/memory.h"
+#include "lib/rsocket/wait.h"
+
+/* The first messages of a call are short, so that they travel while the next is being copied. */
+#define FIRST_BYTES  2048
+#define LONGEST	     65536
+#define INLINE_BYTES 1024 /* copied on the stack at most */
+
+/* --- through an iovec ---------------------------------------------------- */
+
+/* Where a call is in what it was given. */
+struct cursor {
+	const struct iovec *iov;
+	int n;
+	size_t at; /* in the first of them */
+};
+
+static size_t total(const struct iovec *iov, int n)
+{
+	size_t bytes = 0;
+
+	for (int i = 0; i < n; i++)
+		bytes += iov[i].iov_len;
+	return bytes;
+}
+
+/* The next piece in one go, of so many bytes at most; moves on. Return: where, *bytes: how many. */
+static void *advance(struct cursor *cursor, uint32_t *bytes)
+{
+	size_t left;
+	void *at;
+
+	while (cursor->at == cursor->iov->iov_len) {
+		cursor->iov++;
+		cursor->n--;
+		cursor->at = 0;
+	}
+	left = cursor->iov->iov_len - cursor->at;
+	at = (uint8_t *)cursor->iov->iov_base + cursor->at;
+	if (*bytes > left)
+		*bytes = (uint32_t)left;
+	cursor->at += *bytes;
+	return at;
+}
+
+static void copy_out(struct cursor *cursor, uint8_t *to, uint32_t bytes)
+{
+	while (bytes) {
+		uint32_t part = bytes;
+		const void *from = advance(cursor, &part);
+
+		memcpy(to, from, part);
+		to += part;
+		bytes -= part;
+	}
+}
+
+static void copy_in(struct cursor *cursor, const uint8_t *from, uint32_t bytes)
+{
+	while (bytes) {
+		uint32_t part = bytes;
+		void *to = advance(cursor, &part);
+
+		memcpy(to, from, part);
+		from += part;
+		bytes -= part;
+	}
+}
+
+/* --- sending ------------------------------------------------------------- */
+
+static uint32_t least(size_t a, uint32_t b)
+{
+	return a < b ? (uint32_t)a : b;
+}
+
+/* Of what is sent once the connection is not what it was. */
+static int send_error(const struct stream *s)
+{
+	if (stream_is_opening(s->state))
+		return -EAGAIN;
+	if (s->state == STREAM_IDLE || s->state == STREAM_BOUND || s->state == STREAM_LISTENING)
+		return -ENOTCONN;
+	return s->state == STREAM_BROKEN || s->state == STREAM_FAILED ? -s->last_error
+								      : -ECONNRESET;
+}
+
+static bool may_send_or_never(struct rsock *rs)
+{
+	struct stream *s = stream_of(rs);
+
+	return !stream_can_write(s->state) || stream_may_send(s);
+}
+
+int stream_send_turn(struct stream *s, int flags)
+{
+	struct wait_until forever = wait_for_ms(-1);
+	int err;
+
+	for (;;) {
+		pthread_mutex_lock(&s->base.lock);
+		if (!stream_may_send(s))
+			stream_progress(&s->base);
+		if (stream_may_send(s))
+			return 0;
+		err = stream_can_write(s->state) ? 0 : send_error(s);
+		pthread_mutex_unlock(&s->base.lock);
+		if (!err && rsock_is_nonblocking(&s->base, flags))
+			err = -EAGAIN;
+		if (!err)
+			err = wait_until_ready(&s->base, may_send_or_never, &forever);
+		if (err)
+			return err;
+	}
+}
+
+static int post_data(struct stream *s, const struct piece *piece, int n, uint32_t bytes,
+		     bool is_inline)
+{
+	uint32_t message = rs_message(RS_OP_DATA, bytes);
+	struct sent sent = { .op = RS_OP_DATA, .ring_bytes = is_inline ? 0 : bytes };
+	struct rs_entry to = send_window_take(&s->out, bytes, !is_inline);
+	int err;
+
+	if (!stream_can_write(s->state)) {
+		send_window_done(&s->out, sent.ring_bytes);
+		return send_error(s);
+	}
+	err = memory_post(s, sent, &message, piece, n, is_inline, to);
+	if (err) {
+		send_window_done(&s->out, sent.ring_bytes);
+		stream_happen(s, STREAM_EV_SEND_FAILED, -EIO);
+	}
+	return err;
+}
+
+static int send_inline(struct stream *s, struct cursor *from, uint32_t bytes)
+{
+	uint8_t copy[INLINE_BYTES];
+	struct piece piece = { .at = copy, .bytes = bytes };
+
+	copy_out(from, copy, bytes);
+	return post_data(s, &piece, 1, bytes, true);
+}
+
+/* The lock is held, and given up to copy: only who has the turn moves the head of the ring. */
+static int send_from_ring(struct stream *s, struct cursor *from, uint32_t bytes)
+{
+	uint8_t *ring = s->memory.send_ring;
+	uint32_t head = s->out.ring_head;
+	uint32_t first = least(s->out.ring_bytes - head, bytes);
+	uint32_t lkey = s->memory.send_mr->lkey;
+	struct piece piece[2] = {
+		{ring + head, first,	      lkey},
+		      { ring,	      bytes - first, lkey}
+	};
+
+	pthread_mutex_unlock(&s->base.lock);
+	copy_out(from, ring + head, first);
+	copy_out(from, ring, bytes - first);
+	pthread_mutex_lock(&s->base.lock);
+	return post_data(s, piece, first < bytes ? 2 : 1, bytes, false);
+}
+
+/* One message. Return: its bytes, or -errno. */
+static ssize_t send_one(struct stream *s, struct cursor *from, size_t left, uint32_t most,
+			int flags)
+{
+	uint32_t bytes;
+	int err = stream_send_turn(s, flags);
+
+	if (err)
+		return err;
+	bytes = least(left, least(most, send_window_room(&s->out)));
+	if (bytes <= s->sizes.inline_size && bytes <= INLINE_BYTES)
+		err = send_inline(s, from, bytes);
+	else
+		err = send_from_ring(s, from, bytes);
+	pthread_mutex_unlock(&s->base.lock);
+	return err ? err : (ssize_t)bytes;
+}
+
+static ssize_t send_all(struct stream *s, struct cursor *from, size_t bytes, int flags)
+{
+	size_t left = bytes;
+	uint32_t most = FIRST_BYTES;
+	ssize_t sent = iomap_tell_peer(s, flags);
+
+	if (sent < 0)
+		return sent;
+	while (left) {
+		sent = send_one(s, from, left, most, flags);
+		if (sent < 0)
+			break;
+		left -= (size_t)sent;
+		most = least(LONGEST, most * 2);
+	}
+	return left == bytes && sent < 0 ? sent : (ssize_t)(bytes - left);
+}
+
+ssize_t stream_send(struct rsock *rs, const struct rs_transfer *out)
+{
+	struct cursor from = { out->iov, out->n_iov, 0 };
+	struct stream *s = stream_of(rs);
+	ssize_t sent;
+
+	if (out->addr)
+		return -EISCONN;
+	pthread_mutex_lock(&s->send_turn);
+	sent = send_all(s, &from, total(out->iov, out->n_iov), out->flags);
+	pthread_mutex_unlock(&s->send_turn);
+	return sent;
+}
+
+/* --- receiving ----------------------------------------------------------- */
+
+/* Nothing more will come. Return: 0 at the end of the data, or -errno. */
+static int recv_error(const struct stream *s)
+{
+	if (s->state == STREAM_IDLE || s->state == STREAM_BOUND || s->state == STREAM_LISTENING)
+		return -ENOTCONN;
+	if (stream_is_opening(s->state))
+		return -EAGAIN;
+	return s->state == STREAM_BROKEN || s->state == STREAM_FAILED ? -s->last_error : 0;
+}
+
+static bool may_recv(struct rsock *rs)
+{
+	return stream_may_recv(stream_of(rs));
+}
+
+/* Return: 1 with the lock held if there is something to read; 0 at the end, or -errno. */
+static int recv_turn(struct stream *s, int flags)
+{
+	struct wait_until forever = wait_for_ms(-1);
+	int err;
+
+	for (;;) {
+		pthread_mutex_lock(&s->base.lock);
+		if (!s->in.unread)
+			stream_progress(&s->base);
+		if (s->in.unread)
+			return 1;
+		err = stream_can_read(s->state) ? -EAGAIN : recv_error(s);
+		pthread_mutex_unlock(&s->base.lock);
+		if (err != -EAGAIN || rsock_is_nonblocking(&s->base, flags))
+			return err;
+		err = wait_until_ready(&s->base, may_recv, &forever);
+		if (err)
+			return err;
+	}
+}
+
+/* The lock is held, and given up to copy: only who has the turn moves the head of the ring. */
+static uint32_t read_some(struct stream *s, struct cursor *to, size_t left, bool peek)
+{
+	const uint8_t *ring = s->memory.recv_ring;
+	uint32_t head = s->in.head;
+	uint32_t bytes = least(left, s->in.unread);
+	uint32_t first = least(s->in.ring_bytes - head, bytes);
+
+	pthread_mutex_unlock(&s->base.lock);
+	copy_in(to, ring + head, first);
+	copy_in(to, ring, bytes - first);
+	if (peek)
+		return bytes;
+	pthread_mutex_lock(&s->base.lock);
+	recv_window_read(&s->in, bytes);
+	stream_pay(s);
+	pthread_mutex_unlock(&s->base.lock);
+	return bytes;
+}
+
+static ssize_t recv_all(struct stream *s, struct cursor *to, size_t bytes, int flags)
+{
+	bool peek = flags & MSG_PEEK;
+	size_t left = bytes;
+	int err = 0;
+
+	while (left) {
+		err = recv_turn(s, flags);
+		if (err <= 0)
+			break;
+		left -= read_some(s, to, left, peek);
+		if (peek || !(flags & MSG_WAITALL))
+			break;
+	}
+	return left == bytes && err < 0 ? err : (ssize_t)(bytes - left);
+}
+
+ssize_t stream_recv(struct rsock *rs, struct rs_transfer *in)
+{
+	struct cursor to = { in->iov, in->n_iov, 0 };
+	struct stream *s = stream_of(rs);
+	ssize_t received;
+
+	in->addr_bytes = 0;
+	pthread_mutex_lock(&s->recv_turn);
+	received = recv_all(s, &to, total(in->iov, in->n_iov), in->flags);
+	pthread_mutex_unlock(&s->recv_turn);
+	return received;
+}

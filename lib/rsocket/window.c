@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The accounts of a stream socket: see window.h.
+ */
+#include "lib/rsocket/window.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* --- what we may send ---------------------------------------------------- */
+
+#define RING_FREE_MIN 2048 /* less is not worth a message */
+
+void send_window_init(struct send_window *window, uint32_t sq_size, uint32_t ring_bytes)
+{
+	*window = (struct send_window){ .data_slots = sq_size - CTRL_SLOTS,
+					.ctrl_slots = CTRL_SLOTS,
+					.ring_bytes = ring_bytes,
+					.ring_free = ring_bytes };
+}
+
+void send_window_open(struct send_window *window, const struct rs_hello *hello)
+{
+	window->limit = hello->credits;
+	window->most = hello->credits;
+	window->half[0] = (struct rs_entry){ .addr = hello->half_addr,
+					     .key = hello->half_key,
+					     .bytes = hello->half_bytes };
+}
+
+bool send_window_grant(struct send_window *window, uint16_t limit)
+{
+	uint16_t before = (uint16_t)(window->limit - window->next);
+	uint16_t after = (uint16_t)(limit - window->next);
+
+	if (after > window->most || after < before)
+		return false;
+	window->limit = limit;
+	return true;
+}
+
+bool send_window_refill(struct send_window *window, struct rs_entry *table)
+{
+	for (unsigned int i = 0; i < RS_TABLE_ENTRIES; i++) {
+		if (!table[i].bytes)
+			continue;
+		if (window->half[i].bytes)
+			return false;
+		window->half[i] = table[i];
+		table[i].bytes = 0;
+	}
+	return true;
+}
+
+bool send_window_has_credit(const struct send_window *window)
+{
+	return window->data_slots && window->next != window->limit;
+}
+
+uint32_t send_window_room(const struct send_window *window)
+{
+	uint32_t left = window->half[window->turn].bytes;
+
+	if (!send_window_has_credit(window) || window->ring_free < RING_FREE_MIN)
+		return 0;
+	return left < window->ring_free ? left : window->ring_free;
+}
+
+struct rs_entry send_window_take(struct send_window *window, uint32_t bytes, bool in_ring)
+{
+	struct rs_entry *half = &window->half[window->turn];
+	struct rs_entry target = *half;
+
+	window->next++;
+	window->data_slots--;
+	half->addr += bytes;
+	half->bytes -= bytes;
+	if (bytes && !half->bytes)
+		window->turn = (window->turn + 1) % RS_TABLE_ENTRIES;
+	if (in_ring) {
+		window->ring_free -= bytes;
+		window->ring_head = (window->ring_head + bytes) % window->ring_bytes;
+	}
+	return target;
+}
+
+void send_window_done(struct send_window *window, uint32_t ring_bytes)
+{
+	window->data_slots++;
+	window->ring_free += ring_bytes;
+}
+
+/* --- what the peer may send ---------------------------------------------- */
+
+int recv_window_init(struct recv_window *window, uint16_t rq_size, uint32_t ring_bytes)
+{
+	*window = (struct recv_window){ .ring_bytes = ring_bytes,
+					.promised = ring_bytes / 2,
+					.owed = ring_bytes / 2,
+					.slot = 1,
+					.n_slots = RS_TABLE_ENTRIES,
+					.half = 1,
+					.rq_size = rq_size };
+	window->bytes = calloc(rq_size, sizeof(*window->bytes));
+	return window->bytes ? 0 : -ENOMEM;
+}
+
+void recv_window_fini(struct recv_window *window)
+{
+	free(window->bytes);
+	window->bytes = NULL;
+}
+
+bool recv_window_add(struct recv_window *window, uint32_t bytes)
+{
+	if (!bytes || bytes > window->promised || window->count == window->rq_size)
+		return false;
+	window->bytes[(window->first + window->count++) % window->rq_size] = bytes;
+	window->promised -= bytes;
+	window->unread += bytes;
+	return true;
+}
+
+void recv_window_read(struct recv_window *window, uint32_t bytes)
+{
+	window->head = (window->head + bytes) % window->ring_bytes;
+	window->unread -= bytes;
+	window->owed += bytes;
+	while (bytes) {
+		uint32_t *first = &window->bytes[window->first];
+		uint32_t part = bytes < *first ? bytes : *first;
+
+		bytes -= part;
+		*first -= part;
+		if (*first)
+			break;
+		window->first = (window->first + 1) % window->rq_size;
+		window->count--;
+		window->done++;
+	}
+}
+
+void recv_window_skip(struct recv_window *window)
+{
+	window->done++;
+}
+
+bool recv_window_is_due(const struct recv_window *window)
+{
+	return window->owed >= window->ring_bytes / 2 ||
+	       (uint16_t)(window->done - window->told) >= window->rq_size / 2;
+}
+
+struct grant recv_window_grant(struct recv_window *window)
+{
+	uint32_t half_bytes = window->ring_bytes / 2;
+	struct grant grant = { .limit = (uint16_t)(window->done + window->rq_size) };
+
+	window->told = window->done;
+	if (window->owed < half_bytes)
+		return grant;
+	grant.has_half = true;
+	grant.slot = window->slot;
+	grant.half_from = window->half * half_bytes;
+	window->slot = (window->slot + 1) % window->n_slots;
+	window->half = (window->half + 1) % 2;
+	window->owed -= half_bytes;
+	window->promised += half_bytes;
+	return grant;
+}

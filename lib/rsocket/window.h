@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The two accounts of a stream socket: what the peer lets us send, and what we let the peer send.
+ * Pure arithmetic, checked against a peer that lies; memory and messages are elsewhere.
+ *
+ * A receive buffer has two halves. The peer fills one, then the other, and is told of a half again
+ * when all of it was read; it cannot write anywhere else. Message numbers are 16 bits wide and
+ * wrap.
+ */
+#ifndef LIB_RSOCKET_WINDOW_H
+#define LIB_RSOCKET_WINDOW_H
+
+#include "lib/rsocket/wire.h"
+
+#define CTRL_SLOTS 4 /* of the send queue, kept for messages that need no credit */
+
+/* What we may send. */
+struct send_window {
+	uint16_t next;				/* number of the next message */
+	uint16_t limit;				/* the first number that we may not send */
+	uint16_t most;				/* how far limit can be ahead of next */
+	struct rs_entry half[RS_TABLE_ENTRIES]; /* what is left of each half of the peer's buffer */
+	unsigned int turn;			/* which of them is being filled */
+	uint32_t data_slots;			/* of the send queue, that are free */
+	uint32_t ctrl_slots;
+	uint32_t ring_bytes; /* our send buffer */
+	uint32_t ring_head;  /* where the next byte goes */
+	uint32_t ring_free;
+};
+
+/** send_window_init() - before the peer has said anything. */
+void send_window_init(struct send_window *window, uint32_t sq_size, uint32_t ring_bytes);
+
+/** send_window_open() - what the peer said of itself at the beginning. */
+void send_window_open(struct send_window *window, const struct rs_hello *hello);
+
+/**
+ * send_window_grant() - the peer says up to which message there is credit
+ *
+ * Return: false if that goes backwards, or beyond what the peer can take.
+ */
+bool send_window_grant(struct send_window *window, uint16_t limit);
+
+/**
+ * send_window_refill() - look for halves that the peer has written into our table
+ * @table: RS_TABLE_ENTRIES entries in registered memory; what is taken is cleared there
+ *
+ * Return: false if the peer wrote over one that was not used up.
+ */
+bool send_window_refill(struct send_window *window, struct rs_entry *table);
+
+/** send_window_has_credit() - may a message be sent that needs credit? */
+bool send_window_has_credit(const struct send_window *window);
+
+/** send_window_room() - how many bytes the next message may have; 0: none can be sent now. */
+uint32_t send_window_room(const struct send_window *window);
+
+/**
+ * send_window_take() - a message is about to be sent
+ * @bytes:   at most send_window_room()
+ * @in_ring: it occupies the send buffer, until send_window_done()
+ *
+ * Return: where it goes.
+ */
+struct rs_entry send_window_take(struct send_window *window, uint32_t bytes, bool in_ring);
+
+/** send_window_done() - a message that needed credit is sent; ring_bytes: it occupied. */
+void send_window_done(struct send_window *window, uint32_t ring_bytes);
+
+/* What the peer may send. */
+struct recv_window {
+	uint32_t ring_bytes; /* our receive buffer: two halves */
+	uint32_t head;	     /* where the next byte is read */
+	uint32_t unread;
+	uint32_t promised; /* told of to the peer, and not yet filled */
+	uint32_t owed;	   /* read, and not yet told of again */
+	unsigned int slot; /* of the peer's table: the next to write */
+	unsigned int n_slots;
+	unsigned int half; /* of our buffer: the next to tell of */
+
+	uint16_t done;	  /* messages that were read */
+	uint16_t told;	  /* of them, when the peer was told last */
+	uint16_t rq_size; /* how many may be under way */
+	uint32_t *bytes;  /* a ring of rq_size: what is unread of each message */
+	uint32_t first;
+	uint32_t count;
+};
+
+/** recv_window_init() - an even ring_bytes. Return: 0 or -ENOMEM; for recv_window_fini(). */
+int recv_window_init(struct recv_window *window, uint16_t rq_size, uint32_t ring_bytes);
+void recv_window_fini(struct recv_window *window);
+
+/** recv_window_add() - Return: false if a message of so many bytes was not allowed. */
+bool recv_window_add(struct recv_window *window, uint32_t bytes);
+
+/** recv_window_read() - so many bytes of the unread were read. */
+void recv_window_read(struct recv_window *window, uint32_t bytes);
+
+/** recv_window_skip() - a message that needs credit and has no bytes. */
+void recv_window_skip(struct recv_window *window);
+
+/* What to tell the peer. */
+struct grant {
+	uint16_t limit;
+	bool has_half;
+	unsigned int slot;  /* of its table */
+	uint32_t half_from; /* offset in our buffer */
+};
+
+/** recv_window_is_due() - is there enough to tell? */
+bool recv_window_is_due(const struct recv_window *window);
+
+/** recv_window_grant() - what to tell now; it counts as told. */
+struct grant recv_window_grant(struct recv_window *window);
+
+#endif

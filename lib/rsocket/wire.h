@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What stream sockets say to each other, besides the data: the private data of REQ and REP, the
+ * immediate data of a message, and the table entries that are written into the peer's memory.
+ *
+ * Entries are in the byte order of the host that owns the memory, all else is big-endian.
+ */
+#ifndef LIB_RSOCKET_WIRE_H
+#define LIB_RSOCKET_WIRE_H
+
+#include <stdbool.h>
+
+#include "mad/wire.h"
+
+#define RS_VERSION	 1
+#define RS_HELLO_BYTES	 40
+#define RS_TABLE_ENTRIES 2 /* halves of a receive buffer */
+
+/* How each side begins: the private data of REQ and REP. */
+struct rs_hello {
+	uint8_t version;
+	bool has_iomap;
+	bool big_endian;
+	uint16_t credits;	/* messages it can take: its receive queue */
+	uint8_t iomap_scaled;	/* see rs_scale_decode() */
+	uint64_t table_addr;	/* where it wants to hear of free halves, */
+	uint32_t table_key;	/* then of buffers to riowrite() into */
+	uint32_t table_entries; /* of the first kind */
+	uint64_t half_addr;	/* the first half of its receive buffer */
+	uint32_t half_key;
+	uint32_t half_bytes;
+};
+
+extern const struct wire_layout rs_hello_layout;
+
+/** rs_scale_encode() - a number of entries in 8 bits, rounded down to what they can say. */
+uint8_t rs_scale_encode(uint32_t count);
+uint32_t rs_scale_decode(uint8_t scaled);
+
+/* The operations of a message, the upper 3 bits of its immediate data. */
+#define RS_OPS(X)                                                    \
+	X(DATA, 0)  /* value: bytes written into the half in turn */ \
+	X(WRITE, 2) /* local: a riowrite(), never said */            \
+	X(SGL, 4)   /* value: up to which message there is credit */ \
+	X(IOMAP, 6) /* value: the entry that was written */          \
+	X(CTRL, 7)  /* value: enum rs_ctrl */
+
+enum rs_op {
+#define X(name, number) RS_OP_##name = number,
+	RS_OPS(X)
+#undef X
+};
+
+enum rs_ctrl {
+	RS_CTRL_DISCONNECT = 0, /* neither sends nor receives any more */
+	RS_CTRL_KEEPALIVE = 1,
+	RS_CTRL_SHUTDOWN = 2, /* sends no more */
+};
+
+#define RS_VALUE_BITS 29
+
+/** rs_message() - the immediate data of a message, in host order, as the next two. */
+static inline uint32_t rs_message(enum rs_op op, uint32_t value)
+{
+	return (uint32_t)op << RS_VALUE_BITS | value;
+}
+
+static inline unsigned int rs_message_op(uint32_t message)
+{
+	return message >> RS_VALUE_BITS;
+}
+
+static inline uint32_t rs_message_value(uint32_t message)
+{
+	return message & ((1U << RS_VALUE_BITS) - 1);
+}
+
+/* An entry of the peer's table, as it is in memory: where it can be written to. */
+struct rs_entry {
+	uint64_t addr;
+	uint32_t key;
+	uint32_t bytes;
+};
+
+struct rs_iomap_entry {
+	uint64_t offset;
+	struct rs_entry target;
+};
+
+_Static_assert(sizeof(struct rs_entry) == 16, "written into the peer's memory");
+_Static_assert(sizeof(struct rs_iomap_entry) == 24, "written into the peer's memory");
+
+/** rs_entry_for_peer() - an entry in the order of a peer that is big-endian, or not. */
+struct rs_entry rs_entry_for_peer(struct rs_entry entry, bool big_endian);
+struct rs_iomap_entry rs_iomap_entry_for_peer(struct rs_iomap_entry entry, bool big_endian);
+
+/** rs_host_is_big_endian() - are we? */
+static inline bool rs_host_is_big_endian(void)
+{
+	return __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
+}
+
+#endif

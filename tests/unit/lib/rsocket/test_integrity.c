@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What arrives is what was sent, whatever the sizes and the order of calls: random calls on both
+ * ends of a pair, each seed a life; and once with threads that block.
+ */
+#include <check.h>
+#include <errno.h>
+#include <pthread.h>
+#include <rdma/rsocket.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pair.h"
+#include "wire_device.h"
+
+#define N_SEEDS	     40
+#define N_CALLS	     1000
+#define LONGEST	     20000
+#define N_IOV	     4
+#define THREAD_BYTES 500000
+
+struct direction {
+	int from, to;
+	uint64_t n_sent, n_received;
+};
+
+static uint64_t random_state;
+
+static uint32_t any(uint32_t below)
+{
+	random_state = random_state * 6364136223846793005ULL + 1442695040888963407ULL;
+	return (uint32_t)(random_state >> 33) % below;
+}
+
+/* Every place of a stream has its byte, in each direction another. */
+static uint8_t byte_at(const struct direction *way, uint64_t at)
+{
+	uint64_t x = (at + 1) * 0x9e3779b97f4a7c15ULL + (uint64_t)way->from;
+
+	return (uint8_t)(x >> 56 ^ x >> 24);
+}
+
+/* Mostly little, sometimes much: both what is sent inline and what fills the buffer. */
+static size_t any_size(void)
+{
+	return any(4) ? any(200) + 1 : any(LONGEST) + 1;
+}
+
+static int split(uint8_t *buf, size_t bytes, struct iovec *iov)
+{
+	int n = (int)any(N_IOV) + 1;
+
+	for (int i = 0; i < n; i++) {
+		size_t part = i + 1 < n ? any((uint32_t)bytes + 1) : bytes;
+
+		iov[i] = (struct iovec){ buf, part };
+		buf += part;
+		bytes -= part;
+	}
+	return n;
+}
+
+static void send_some(struct direction *way)
+{
+	static uint8_t buf[LONGEST];
+	size_t bytes = any_size();
+	struct iovec iov[N_IOV];
+	struct msghdr msg = { .msg_iov = iov };
+	ssize_t n;
+
+	for (size_t i = 0; i < bytes; i++)
+		buf[i] = byte_at(way, way->n_sent + i);
+	msg.msg_iovlen = (size_t)split(buf, bytes, iov);
+	n = rsendmsg(way->from, &msg, MSG_DONTWAIT);
+	ck_assert(n > 0 || errno == EAGAIN);
+	way->n_sent += n > 0 ? (uint64_t)n : 0;
+}
+
+static void check(const struct direction *way, const uint8_t *buf, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		ck_assert_msg(buf[i] == byte_at(way, way->n_received + i), "byte %zu after %lu", i,
+			      (unsigned long)way->n_received);
+}
+
+static void receive_some(struct direction *way)
+{
+	static uint8_t buf[LONGEST];
+	struct iovec iov[N_IOV];
+	struct msghdr msg = { .msg_iov = iov };
+	int flags = MSG_DONTWAIT | (any(4) ? 0 : MSG_PEEK) | (any(4) ? 0 : MSG_WAITALL);
+	ssize_t n;
+
+	msg.msg_iovlen = (size_t)split(buf, any_size(), iov);
+	n = rrecvmsg(way->to, &msg, flags);
+	if (n < 0) {
+		ck_assert_int_eq(errno, EAGAIN);
+		ck_assert_uint_eq(way->n_received, way->n_sent);
+		return;
+	}
+	check(way, buf, (size_t)n);
+	if (!(flags & MSG_PEEK))
+		way->n_received += (uint64_t)n;
+}
+
+static void drain(struct direction *way)
+{
+	static uint8_t buf[LONGEST];
+	ssize_t n;
+
+	while ((n = rrecv(way->to, buf, sizeof(buf), 0)) > 0) {
+		check(way, buf, (size_t)n);
+		way->n_received += (uint64_t)n;
+	}
+	ck_assert_int_eq(n, 0);
+	ck_assert_uint_eq(way->n_received, way->n_sent);
+}
+
+static struct stream_sizes any_sizes(void)
+{
+	return (struct stream_sizes){ .sq_size = 16 + any(32),
+				      .rq_size = 16 + any(32),
+				      .inline_size = any(2) * 64,
+				      .send_bytes = 2048 + any(8000),
+				      .recv_bytes = 2 + any(16000),
+				      .iomap_size = 0 };
+}
+
+START_TEST(any_calls_move_the_data_unchanged) /* loop test: _i is the seed */
+{
+	struct direction way[2] = { 0 };
+	struct pair pair;
+
+	random_state = (uint64_t)_i;
+	wire_begin();
+	pair = pair_make(any_sizes());
+	way[0] = (struct direction){ .from = pair.fd[0], .to = pair.fd[1] };
+	way[1] = (struct direction){ .from = pair.fd[1], .to = pair.fd[0] };
+	for (int i = 0; i < N_CALLS; i++) {
+		struct direction *one = &way[any(2)];
+
+		if (any(2))
+			send_some(one);
+		else
+			receive_some(one);
+	}
+	ck_assert_int_eq(rshutdown(pair.fd[0], SHUT_WR), 0);
+	drain(&way[0]);
+	ck_assert_int_eq(rshutdown(pair.fd[1], SHUT_WR), 0);
+	drain(&way[1]);
+	pair_free(&pair);
+	wire_end();
+}
+END_TEST
+
+/* --- threads ------------------------------------------------------------- */
+
+static void *write_all(void *arg)
+{
+	struct direction *way = arg;
+	uint8_t buf[3001];
+
+	while (way->n_sent < THREAD_BYTES) {
+		size_t bytes = 1 + (way->n_sent * 7 + 13) % sizeof(buf);
+		ssize_t n;
+
+		for (size_t i = 0; i < bytes; i++)
+			buf[i] = byte_at(way, way->n_sent + i);
+		n = rsend(way->from, buf, bytes, 0);
+		ck_assert_int_eq(n, bytes);
+		way->n_sent += (uint64_t)n;
+	}
+	ck_assert_int_eq(rshutdown(way->from, SHUT_WR), 0);
+	return NULL;
+}
+
+static void *read_all(void *arg)
+{
+	struct direction *way = arg;
+	uint8_t buf[2500];
+	ssize_t n;
+
+	do {
+		struct pollfd poll = { .fd = way->to, .events = POLLIN };
+
+		/* Every other time through rpoll(), which shares the wake-ups with the writer. */
+		if (way->n_received & 1)
+			ck_assert_int_eq(rpoll(&poll, 1, -1), 1);
+		n = rrecv(way->to, buf, sizeof(buf), 0);
+		ck_assert_int_ge(n, 0);
+		check(way, buf, (size_t)n);
+		way->n_received += (uint64_t)n;
+	} while (n);
+	return NULL;
+}
+
+START_TEST(a_reader_and_a_writer_on_each_end_do_not_disturb_each_other)
+{
+	struct direction way[2] = { 0 }, back[2];
+	pthread_t thread[4];
+	struct pair pair;
+
+	wire_begin();
+	pair = pair_make(pair_small());
+	way[0] = (struct direction){ .from = pair.fd[0], .to = pair.fd[1] };
+	way[1] = (struct direction){ .from = pair.fd[1], .to = pair.fd[0] };
+	memcpy(back, way, sizeof(way));
+	for (int i = 0; i < 2; i++) {
+		pthread_create(&thread[i], NULL, write_all, &way[i]);
+		pthread_create(&thread[i + 2], NULL, read_all, &back[i]);
+	}
+	for (int i = 0; i < 4; i++)
+		pthread_join(thread[i], NULL);
+	for (int i = 0; i < 2; i++)
+		ck_assert_uint_eq(back[i].n_received, way[i].n_sent);
+	pair_free(&pair);
+	wire_end();
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("integrity");
+	TCase *tcase = tcase_create("integrity");
+	SRunner *runner = srunner_create(suite);
+	int failed;
+
+	tcase_set_timeout(tcase, 300);
+	tcase_add_loop_test(tcase, any_calls_move_the_data_unchanged, 0, N_SEEDS);
+	tcase_add_test(tcase, a_reader_and_a_writer_on_each_end_do_not_disturb_each_other);
+	suite_add_tcase(suite, tcase);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

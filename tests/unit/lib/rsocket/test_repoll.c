@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * repoll over a device in memory: triggers, other descriptors, sockets that are closed.
+ */
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <rdma/rsocket.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "pair.h"
+#include "wire_device.h"
+
+static struct pair pair;
+static int repoll;
+
+static void set_up(void)
+{
+	wire_begin();
+	pair = pair_make(pair_small());
+	repoll = repoll_create(O_CLOEXEC);
+	ck_assert_int_ge(repoll, 0);
+}
+
+static void tear_down(void)
+{
+	ck_assert_int_eq(rclose(repoll), 0);
+	pair_free(&pair);
+	wire_end();
+}
+
+static void add(int fd, uint32_t events)
+{
+	struct epoll_event event = { .events = events, .data.fd = fd };
+
+	ck_assert_int_eq(repoll_ctl(repoll, EPOLL_CTL_ADD, fd, &event), 0);
+}
+
+/* Demands that these events, of one descriptor or none, come at once. */
+static void expect(int fd, uint32_t events)
+{
+	struct epoll_event got[4];
+	int n = repoll_wait(repoll, got, 4, 0);
+
+	ck_assert_int_eq(n, events ? 1 : 0);
+	if (!n)
+		return;
+	ck_assert_int_eq(got[0].data.fd, fd);
+	ck_assert_uint_eq(got[0].events, events);
+}
+
+static void send_one(void)
+{
+	ck_assert_int_eq(rsend(pair.fd[0], "x", 1, 0), 1);
+}
+
+static void read_one(void)
+{
+	ck_assert_int_eq(rrecv(pair.fd[1], &(char){ 0 }, 1, 0), 1);
+}
+
+START_TEST(level_triggered_is_reported_until_it_is_read)
+{
+	add(pair.fd[1], EPOLLIN);
+	expect(pair.fd[1], 0);
+	send_one();
+	expect(pair.fd[1], EPOLLIN);
+	expect(pair.fd[1], EPOLLIN);
+	read_one();
+	expect(pair.fd[1], 0);
+}
+END_TEST
+
+START_TEST(edge_triggered_is_reported_for_each_arrival)
+{
+	add(pair.fd[1], EPOLLIN | EPOLLET);
+	send_one();
+	expect(pair.fd[1], EPOLLIN);
+	expect(pair.fd[1], 0);
+	send_one();
+	expect(pair.fd[1], EPOLLIN);
+	expect(pair.fd[1], 0);
+}
+END_TEST
+
+START_TEST(one_shot_is_reported_once_until_it_is_set_again)
+{
+	struct epoll_event again = { .events = EPOLLIN | EPOLLONESHOT, .data.fd = pair.fd[1] };
+
+	add(pair.fd[1], EPOLLIN | EPOLLONESHOT);
+	send_one();
+	expect(pair.fd[1], EPOLLIN);
+	send_one();
+	expect(pair.fd[1], 0);
+	ck_assert_int_eq(repoll_ctl(repoll, EPOLL_CTL_MOD, pair.fd[1], &again), 0);
+	expect(pair.fd[1], EPOLLIN);
+}
+END_TEST
+
+START_TEST(a_descriptor_that_is_none_of_ours_is_reported_too)
+{
+	int fd = eventfd(1, EFD_CLOEXEC);
+
+	add(fd, EPOLLIN);
+	expect(fd, EPOLLIN);
+	ck_assert_int_eq(repoll_ctl(repoll, EPOLL_CTL_DEL, fd, NULL), 0);
+	expect(fd, 0);
+	close(fd);
+}
+END_TEST
+
+START_TEST(errors_are_positive)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+
+	add(pair.fd[0], EPOLLIN);
+	ck_assert_int_eq(repoll_ctl(repoll, EPOLL_CTL_ADD, pair.fd[0], &event), EEXIST);
+	ck_assert_int_eq(repoll_ctl(repoll, EPOLL_CTL_MOD, pair.fd[1], &event), ENOENT);
+	ck_assert_int_eq(repoll_ctl(repoll, 99, pair.fd[0], &event), EINVAL);
+	ck_assert_int_eq(repoll_ctl(-1, EPOLL_CTL_ADD, pair.fd[0], &event), EBADF);
+	ck_assert_int_eq(repoll_wait(repoll, &event, 0, 0), EINVAL);
+}
+END_TEST
+
+START_TEST(a_closed_socket_leaves_by_itself)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+
+	add(pair.fd[1], EPOLLIN);
+	pair_free(&pair);
+	expect(-1, 0);
+	ck_assert_int_eq(repoll_ctl(repoll, EPOLL_CTL_DEL, pair.fd[1], &event), ENOENT);
+	pair = pair_make(pair_small());
+}
+END_TEST
+
+static void *send_later(void *arg)
+{
+	usleep(20000);
+	send_one();
+	return arg;
+}
+
+START_TEST(an_arrival_ends_the_wait_of_another_thread)
+{
+	struct epoll_event event;
+	pthread_t thread;
+
+	add(pair.fd[1], EPOLLIN);
+	pthread_create(&thread, NULL, send_later, NULL);
+	ck_assert_int_eq(repoll_wait(repoll, &event, 1, -1), 1);
+	pthread_join(thread, NULL);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("repoll");
+	TCase *tcase = tcase_create("repoll");
+	SRunner *runner = srunner_create(suite);
+	int failed;
+
+	tcase_add_checked_fixture(tcase, set_up, tear_down);
+	tcase_add_test(tcase, level_triggered_is_reported_until_it_is_read);
+	tcase_add_test(tcase, edge_triggered_is_reported_for_each_arrival);
+	tcase_add_test(tcase, one_shot_is_reported_once_until_it_is_set_again);
+	tcase_add_test(tcase, a_descriptor_that_is_none_of_ours_is_reported_too);
+	tcase_add_test(tcase, errors_are_positive);
+	tcase_add_test(tcase, a_closed_socket_leaves_by_itself);
+	tcase_add_test(tcase, an_arrival_ends_the_wait_of_another_thread);
+	suite_add_tcase(suite, tcase);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

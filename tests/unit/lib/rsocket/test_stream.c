@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Stream sockets over a device in memory: their data, their ends, and peers that lie.
+ */
+#include <check.h>
+#include <errno.h>
+#include <poll.h>
+#include <rdma/rsocket.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "lib/rsocket/memory.h"
+#include "pair.h"
+#include "wire_device.h"
+
+static struct pair pair;
+
+static void set_up(void)
+{
+	wire_begin();
+	pair = pair_make(pair_small());
+}
+
+static void tear_down(void)
+{
+	pair_free(&pair);
+	wire_end();
+}
+
+static short events_of(int fd, short wanted)
+{
+	struct pollfd poll = { .fd = fd, .events = wanted };
+
+	ck_assert_int_ge(rpoll(&poll, 1, 0), 0);
+	return poll.revents;
+}
+
+static void send_text(int fd, const char *text)
+{
+	ck_assert_int_eq(rsend(fd, text, strlen(text), MSG_DONTWAIT), strlen(text));
+}
+
+static void expect_text(int fd, const char *text, int flags)
+{
+	char got[64] = { 0 };
+
+	ck_assert_int_eq(rrecv(fd, got, sizeof(got), MSG_DONTWAIT | flags), strlen(text));
+	ck_assert_str_eq(got, text);
+}
+
+/* --- data ---------------------------------------------------------------- */
+
+START_TEST(what_is_sent_is_received)
+{
+	send_text(pair.fd[0], "there");
+	expect_text(pair.fd[1], "there", 0);
+	send_text(pair.fd[1], "and back");
+	expect_text(pair.fd[0], "and back", 0);
+}
+END_TEST
+
+START_TEST(peeking_takes_nothing)
+{
+	send_text(pair.fd[0], "twice");
+	expect_text(pair.fd[1], "twice", MSG_PEEK);
+	expect_text(pair.fd[1], "twice", 0);
+	ck_assert_int_eq(rrecv(pair.fd[1], &(char){ 0 }, 1, MSG_DONTWAIT), -1);
+	ck_assert_int_eq(errno, EAGAIN);
+}
+END_TEST
+
+START_TEST(iovecs_are_gathered_and_scattered)
+{
+	char first[3] = { 0 }, second[8] = { 0 };
+	struct iovec out[] = {
+		{(char[]){ "ab" },    2},
+		 { NULL,		 0},
+		      { (char[]){ "cdef" }, 4}
+	};
+	struct iovec in[] = {
+		{first,	 2},
+		      { second, 7}
+	};
+
+	ck_assert_int_eq(rwritev(pair.fd[0], out, 3), 6);
+	ck_assert_int_eq(rreadv(pair.fd[1], in, 2), 6);
+	ck_assert_str_eq(first, "ab");
+	ck_assert_str_eq(second, "cdef");
+}
+END_TEST
+
+START_TEST(a_full_buffer_takes_no_more_until_it_is_read)
+{
+	static char data[65536];
+	ssize_t n = rsend(pair.fd[0], data, sizeof(data), MSG_DONTWAIT);
+
+	ck_assert_int_eq(n, 4096);
+	ck_assert_int_eq(events_of(pair.fd[0], POLLOUT), 0);
+	ck_assert_int_eq(rsend(pair.fd[0], data, 1, MSG_DONTWAIT), -1);
+	ck_assert_int_eq(errno, EAGAIN);
+	ck_assert_int_eq(rrecv(pair.fd[1], data, 2048, 0), 2048);
+	ck_assert_int_eq(events_of(pair.fd[0], POLLOUT), POLLOUT);
+}
+END_TEST
+
+START_TEST(credits_come_back_for_small_messages)
+{
+	for (int i = 0; i < 1000; i++) {
+		ck_assert_int_eq(rsend(pair.fd[0], "x", 1, MSG_DONTWAIT), 1);
+		ck_assert_int_eq(rrecv(pair.fd[1], &(char){ 0 }, 1, MSG_DONTWAIT), 1);
+	}
+}
+END_TEST
+
+START_TEST(without_credit_nothing_is_sent)
+{
+	int n = 0;
+
+	while (rsend(pair.fd[0], "x", 1, MSG_DONTWAIT) == 1)
+		n++;
+	ck_assert_int_eq(errno, EAGAIN);
+	ck_assert_int_eq(n, 16);
+}
+END_TEST
+
+/* --- the end ------------------------------------------------------------- */
+
+START_TEST(after_a_shutdown_the_rest_is_read_and_then_the_end)
+{
+	send_text(pair.fd[0], "last");
+	ck_assert_int_eq(rshutdown(pair.fd[0], SHUT_WR), 0);
+	expect_text(pair.fd[1], "last", 0);
+	ck_assert_int_eq(rrecv(pair.fd[1], &(char){ 0 }, 1, 0), 0);
+	send_text(pair.fd[1], "still");
+	expect_text(pair.fd[0], "still", 0);
+}
+END_TEST
+
+START_TEST(sending_after_the_peer_has_left_is_a_reset)
+{
+	ck_assert_int_eq(rshutdown(pair.fd[0], SHUT_RDWR), 0);
+	ck_assert_int_eq(rrecv(pair.fd[1], &(char){ 0 }, 1, 0), 0);
+	ck_assert_int_eq(rsend(pair.fd[1], "x", 1, 0), -1);
+	ck_assert_int_eq(errno, ECONNRESET);
+	ck_assert_int_eq(events_of(pair.fd[1], POLLIN), POLLIN | POLLHUP);
+}
+END_TEST
+
+START_TEST(both_may_shut_down_at_once)
+{
+	ck_assert_int_eq(rshutdown(pair.fd[0], SHUT_RDWR), 0);
+	ck_assert_int_eq(rshutdown(pair.fd[1], SHUT_RDWR), 0);
+	ck_assert_int_eq(rshutdown(pair.fd[1], SHUT_RDWR), 0);
+}
+END_TEST
+
+/* Stock waits for ever for the completion of what it said last. */
+START_TEST(shutdown_does_not_hang_when_the_peer_is_gone)
+{
+	wire_hold(pair.end[0]->id->qp, true);
+	send_text(pair.fd[0], "never sent");
+	wire_cut(pair.end[0]->id->qp);
+	ck_assert_int_eq(rshutdown(pair.fd[0], SHUT_RDWR), 0);
+}
+END_TEST
+
+START_TEST(a_cut_cable_is_an_error_that_is_told_once)
+{
+	int error = 0;
+	socklen_t bytes = sizeof(error);
+
+	wire_hold(pair.end[0]->id->qp, true);
+	send_text(pair.fd[0], "never sent");
+	wire_cut(pair.end[0]->id->qp);
+	ck_assert_int_eq(events_of(pair.fd[0], POLLIN) & POLLERR, POLLERR);
+	ck_assert_int_eq(rgetsockopt(pair.fd[0], SOL_SOCKET, SO_ERROR, &error, &bytes), 0);
+	ck_assert_int_eq(error, EIO);
+	ck_assert_int_eq(rgetsockopt(pair.fd[0], SOL_SOCKET, SO_ERROR, &error, &bytes), 0);
+	ck_assert_int_eq(error, 0);
+}
+END_TEST
+
+/* --- polling ------------------------------------------------------------- */
+
+/* Stock went round and round when what it found was not what had been asked for. */
+START_TEST(rpoll_ends_when_its_time_is_up_whatever_arrives)
+{
+	struct pollfd poll = { .fd = pair.fd[1], .events = POLLPRI };
+
+	send_text(pair.fd[0], "not asked for");
+	ck_assert_int_eq(rpoll(&poll, 1, 50), 0);
+}
+END_TEST
+
+START_TEST(rpoll_reports_a_hang_up_that_nobody_asked_for)
+{
+	struct pollfd poll = { .fd = pair.fd[1], .events = 0 };
+
+	ck_assert_int_eq(rshutdown(pair.fd[0], SHUT_RDWR), 0);
+	ck_assert_int_eq(rpoll(&poll, 1, -1), 1);
+	ck_assert_int_eq(poll.revents, POLLHUP);
+}
+END_TEST
+
+START_TEST(rselect_is_rpoll)
+{
+	struct timeval soon = { .tv_usec = 1000 };
+	fd_set in, out;
+
+	FD_ZERO(&in);
+	FD_ZERO(&out);
+	FD_SET(pair.fd[1], &in);
+	FD_SET(pair.fd[0], &out);
+	ck_assert_int_eq(rselect(64, &in, &out, NULL, &soon), 1);
+	ck_assert(!FD_ISSET(pair.fd[1], &in) && FD_ISSET(pair.fd[0], &out));
+}
+END_TEST
+
+/* --- memory by name ------------------------------------------------------ */
+
+START_TEST(riowrite_writes_where_the_peer_said)
+{
+	char memory[4096] = { 0 };
+
+	ck_assert_int_eq(riomap(pair.fd[1], memory, sizeof(memory), PROT_WRITE, 0, 100), 100);
+	send_text(pair.fd[1], "mapped");
+	expect_text(pair.fd[0], "mapped", 0);
+	ck_assert_uint_eq(riowrite(pair.fd[0], "hello", 6, 110, 0), 6);
+	ck_assert_str_eq(memory + 10, "hello");
+	ck_assert_uint_eq(riowrite(pair.fd[0], memory, 4096, 100 + 4000, 0), 96);
+	ck_assert_int_eq(riounmap(pair.fd[1], memory, sizeof(memory)), 0);
+	ck_assert_int_eq(riounmap(pair.fd[1], memory, sizeof(memory)), -1);
+	ck_assert_int_eq(errno, EINVAL);
+	send_text(pair.fd[1], "unmapped");
+	expect_text(pair.fd[0], "unmapped", 0);
+	ck_assert_uint_eq(riowrite(pair.fd[0], "hello", 6, 110, 0), 0);
+}
+END_TEST
+
+START_TEST(the_peers_table_holds_no_more_than_it_said)
+{
+	static char memory[5][4096];
+
+	for (int i = 0; i < 4; i++)
+		ck_assert_int_eq(riomap(pair.fd[0], memory[i], 4096, PROT_WRITE, 0, i), i);
+	ck_assert_int_eq(riomap(pair.fd[0], memory[4], 4096, PROT_WRITE, 0, 4), -1);
+	ck_assert_int_eq(errno, ENOMEM);
+	for (int i = 0; i < 4; i++)
+		ck_assert_int_eq(riounmap(pair.fd[0], memory[i], 4096), 0);
+}
+END_TEST
+
+/* --- peers that lie ------------------------------------------------------ */
+
+static const struct {
+	const char *what;
+	uint32_t message;
+} lies[] = {
+	{"data that was not promised room",   0x00000000 + 4097},
+	{ "data of no bytes",		      0x00000000	 },
+	{ "an operation that does not exist", 0x20000001	 },
+	{ "another one",			 0xa0000001	    },
+	{ "what is local only",		0x40000001	   },
+	{ "credit beyond its queue",	     0x80000000 + 17  },
+	{ "credit that goes backwards",	0x80000000 + 15	},
+	{ "a buffer beyond the table",	       0xc0000000 + 4   },
+	{ "an unknown control message",	0xe0000003	   },
+};
+
+START_TEST(a_liar_is_cut_off) /* loop test: _i is the lie */
+{
+	struct pair other = pair_make(pair_small());
+
+	wire_inject(pair.end[0]->id->qp, lies[_i].message);
+	ck_assert_int_eq(events_of(pair.fd[0], POLLIN) & POLLERR, POLLERR);
+	ck_assert_int_eq(rrecv(pair.fd[0], &(char){ 0 }, 1, 0), -1);
+	ck_assert_int_eq(errno, ECONNRESET);
+	ck_assert_int_eq(rsend(pair.fd[0], "x", 1, 0), -1);
+	/* Nobody else suffers. */
+	send_text(other.fd[0], "fine");
+	expect_text(other.fd[1], "fine", 0);
+	pair_free(&other);
+}
+END_TEST
+
+START_TEST(a_half_that_is_told_of_twice_is_a_lie)
+{
+	struct rs_entry entry = { .addr = 1, .key = 1, .bytes = 2048 };
+
+	pair.end[0]->memory.table[0] = entry;
+	wire_inject(pair.end[0]->id->qp, rs_message(RS_OP_SGL, 16));
+	ck_assert_int_eq(events_of(pair.fd[0], POLLIN) & POLLERR, POLLERR);
+}
+END_TEST
+
+static Suite *stream_suite(void)
+{
+	Suite *suite = suite_create("stream");
+	TCase *tcase = tcase_create("stream");
+
+	tcase_add_checked_fixture(tcase, set_up, tear_down);
+	tcase_add_test(tcase, what_is_sent_is_received);
+	tcase_add_test(tcase, peeking_takes_nothing);
+	tcase_add_test(tcase, iovecs_are_gathered_and_scattered);
+	tcase_add_test(tcase, a_full_buffer_takes_no_more_until_it_is_read);
+	tcase_add_test(tcase, credits_come_back_for_small_messages);
+	tcase_add_test(tcase, without_credit_nothing_is_sent);
+	tcase_add_test(tcase, after_a_shutdown_the_rest_is_read_and_then_the_end);
+	tcase_add_test(tcase, sending_after_the_peer_has_left_is_a_reset);
+	tcase_add_test(tcase, both_may_shut_down_at_once);
+	tcase_add_test(tcase, shutdown_does_not_hang_when_the_peer_is_gone);
+	tcase_add_test(tcase, a_cut_cable_is_an_error_that_is_told_once);
+	tcase_add_test(tcase, rpoll_ends_when_its_time_is_up_whatever_arrives);
+	tcase_add_test(tcase, rpoll_reports_a_hang_up_that_nobody_asked_for);
+	tcase_add_test(tcase, rselect_is_rpoll);
+	tcase_add_test(tcase, riowrite_writes_where_the_peer_said);
+	tcase_add_test(tcase, the_peers_table_holds_no_more_than_it_said);
+	tcase_add_loop_test(tcase, a_liar_is_cut_off, 0, sizeof(lies) / sizeof(lies[0]));
+	tcase_add_test(tcase, a_half_that_is_told_of_twice_is_a_lie);
+	suite_add_tcase(suite, tcase);
+	return suite;
+}
+
+int main(void)
+{
+	SRunner *runner = srunner_create(stream_suite());
+	int failed;
+
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

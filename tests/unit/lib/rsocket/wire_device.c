@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A device that carries data, in memory only: see wire_device.h. */
+#include "wire_device.h"
+
+#include <check.h>
+#include <endian.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "lib/id.h"
+
+#undef ibv_reg_mr
+
+#define N_MRS	    64
+#define INLINE_MAX  256
+#define QUEUE_DEPTH 1024
+#define MAX_QP_WR   512
+
+struct wire_cq {
+	struct ibv_cq cq;
+	struct ibv_wc wc[4 * QUEUE_DEPTH];
+	unsigned int first, n;
+	bool armed;
+};
+
+struct request {
+	struct ibv_send_wr wr;
+	struct ibv_sge sge[2];
+	uint8_t data[INLINE_MAX];
+};
+
+struct wire_qp {
+	struct ibv_qp qp;
+	struct wire_qp *peer;
+	struct wire_cq *cq;
+	struct request *queue; /* a ring of QUEUE_DEPTH */
+	unsigned int first, n;
+	unsigned int n_recvs;
+	unsigned int n_max_send, n_sending;
+	bool is_held, is_dead;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct verbs_context verbs;
+static struct device device;
+static struct ibv_pd pd;
+static struct channel *channel;
+static struct ibv_mr *mrs[N_MRS];
+static int access_of[N_MRS];
+static int n_alive;
+
+/* --- completions --------------------------------------------------------- */
+
+static void complete(struct wire_cq *cq, const struct ibv_wc *wc)
+{
+	uint64_t one = 1;
+
+	ck_assert_uint_lt(cq->n, 4 * QUEUE_DEPTH);
+	cq->wc[(cq->first + cq->n++) % (4 * QUEUE_DEPTH)] = *wc;
+	if (!cq->armed)
+		return;
+	cq->armed = false;
+	ck_assert_int_eq(write(cq->cq.channel->fd, &one, sizeof(one)), sizeof(one));
+}
+
+static int poll_cq(struct ibv_cq *pub, int most, struct ibv_wc *wc)
+{
+	struct wire_cq *cq = (struct wire_cq *)pub;
+	int n = 0;
+
+	pthread_mutex_lock(&lock);
+	for (; n < most && cq->n; n++, cq->n--) {
+		wc[n] = cq->wc[cq->first];
+		cq->first = (cq->first + 1) % (4 * QUEUE_DEPTH);
+	}
+	pthread_mutex_unlock(&lock);
+	return n;
+}
+
+static int req_notify_cq(struct ibv_cq *pub, int solicited_only)
+{
+	(void)solicited_only;
+	pthread_mutex_lock(&lock);
+	((struct wire_cq *)pub)->armed = true;
+	pthread_mutex_unlock(&lock);
+	return 0;
+}
+
+int ibv_get_cq_event(struct ibv_comp_channel *comp, struct ibv_cq **cq, void **context)
+{
+	uint64_t count;
+
+	(void)cq;
+	(void)context;
+	return read(comp->fd, &count, sizeof(count)) == sizeof(count) ? 0 : -1;
+}
+
+void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int n)
+{
+	(void)cq;
+	(void)n;
+}
+
+/* --- carrying out -------------------------------------------------------- */
+
+/* A write that was not allowed is an error of the test, whoever lies in it. */
+static uint8_t *target(uint32_t rkey, uint64_t addr, uint64_t bytes, int needed)
+{
+	const struct ibv_mr *mr = rkey < N_MRS ? mrs[rkey] : NULL;
+
+	ck_assert_ptr_nonnull(mr);
+	ck_assert_int_eq(access_of[rkey] & needed, needed);
+	ck_assert_uint_ge(addr, (uintptr_t)mr->addr);
+	ck_assert_uint_le(addr + bytes, (uintptr_t)mr->addr + mr->length);
+	return (uint8_t *)(uintptr_t)addr;
+}
+
+static void write_out(const struct request *request)
+{
+	uint64_t at = request->wr.wr.rdma.remote_addr;
+	const uint8_t *inlined = request->data;
+
+	for (int i = 0; i < request->wr.num_sge; i++) {
+		const struct ibv_sge *sge = &request->sge[i];
+		uint8_t *to =
+			target(request->wr.wr.rdma.rkey, at, sge->length, IBV_ACCESS_REMOTE_WRITE);
+
+		if (request->wr.send_flags & IBV_SEND_INLINE) {
+			memcpy(to, inlined, sge->length);
+			inlined += sge->length;
+		} else {
+			memcpy(to, target(sge->lkey, sge->addr, sge->length, 0), sge->length);
+		}
+		at += sge->length;
+	}
+}
+
+static void done(struct wire_qp *qp, const struct request *request, enum ibv_wc_status status)
+{
+	complete(qp->cq, &(struct ibv_wc){ .wr_id = request->wr.wr_id,
+					   .status = status,
+					   .opcode = IBV_WC_RDMA_WRITE });
+	qp->n_sending--;
+}
+
+static void deliver(struct wire_qp *to, uint32_t imm)
+{
+	to->n_recvs--;
+	complete(to->cq, &(struct ibv_wc){ .wr_id = UINT64_MAX,
+					   .opcode = IBV_WC_RECV_RDMA_WITH_IMM,
+					   .imm_data = imm });
+}
+
+static bool needs_recv(const struct request *request)
+{
+	return request->wr.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+}
+
+static void carry_out(struct wire_qp *qp)
+{
+	while (qp->n && !qp->is_held && (qp->is_dead || qp->peer)) {
+		struct request *request = &qp->queue[qp->first];
+		bool fails = qp->is_dead || qp->peer->is_dead;
+
+		if (!fails && needs_recv(request) && !qp->peer->n_recvs)
+			return;
+		if (!fails)
+			write_out(request);
+		if (!fails && needs_recv(request))
+			deliver(qp->peer, request->wr.imm_data);
+		done(qp, request,
+		     qp->is_dead ? IBV_WC_WR_FLUSH_ERR
+		     : fails	 ? IBV_WC_RETRY_EXC_ERR
+				 : IBV_WC_SUCCESS);
+		qp->first = (qp->first + 1) % QUEUE_DEPTH;
+		qp->n--;
+	}
+}
+
+static void kill_qp(struct wire_qp *qp)
+{
+	if (qp->is_dead)
+		return;
+	qp->is_dead = true;
+	qp->is_held = false;
+	for (; qp->n_recvs; qp->n_recvs--)
+		complete(qp->cq,
+			 &(struct ibv_wc){ .wr_id = UINT64_MAX, .status = IBV_WC_WR_FLUSH_ERR });
+	carry_out(qp);
+}
+
+/* --- posting ------------------------------------------------------------- */
+
+static void copy_inline(struct request *request)
+{
+	uint32_t at = 0;
+
+	for (int i = 0; i < request->wr.num_sge; i++) {
+		const struct ibv_sge *sge = &request->sge[i];
+
+		ck_assert_uint_le(at + sge->length, INLINE_MAX);
+		memcpy(request->data + at, (const void *)(uintptr_t)sge->addr, sge->length);
+		at += sge->length;
+	}
+}
+
+static int post_send(struct ibv_qp *pub, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	struct wire_qp *qp = (struct wire_qp *)pub;
+	struct request *request;
+
+	(void)bad;
+	pthread_mutex_lock(&lock);
+	ck_assert_ptr_null(wr->next);
+	ck_assert_uint_lt(qp->n_sending, qp->n_max_send);
+	request = &qp->queue[(qp->first + qp->n++) % QUEUE_DEPTH];
+	request->wr = *wr;
+	memcpy(request->sge, wr->sg_list, sizeof(struct ibv_sge) * (size_t)wr->num_sge);
+	if (wr->send_flags & IBV_SEND_INLINE)
+		copy_inline(request);
+	qp->n_sending++;
+	carry_out(qp);
+	pthread_mutex_unlock(&lock);
+	return 0;
+}
+
+static int post_recv(struct ibv_qp *pub, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	struct wire_qp *qp = (struct wire_qp *)pub;
+
+	(void)bad;
+	pthread_mutex_lock(&lock);
+	for (; wr; wr = wr->next)
+		qp->n_recvs++;
+	if (qp->peer)
+		carry_out(qp->peer);
+	pthread_mutex_unlock(&lock);
+	return 0;
+}
+
+/* --- objects ------------------------------------------------------------- */
+
+struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
+{
+	struct ibv_comp_channel *made = calloc(1, sizeof(*made));
+
+	made->context = context;
+	made->fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
+	n_alive++;
+	return made;
+}
+
+int ibv_destroy_comp_channel(struct ibv_comp_channel *made)
+{
+	close(made->fd);
+	free(made);
+	n_alive--;
+	return 0;
+}
+
+struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
+			     struct ibv_comp_channel *comp, int comp_vector)
+{
+	struct wire_cq *made = calloc(1, sizeof(*made));
+
+	(void)cqe;
+	(void)comp_vector;
+	made->cq.context = context;
+	made->cq.cq_context = cq_context;
+	made->cq.channel = comp;
+	n_alive++;
+	return &made->cq;
+}
+
+int ibv_destroy_cq(struct ibv_cq *cq)
+{
+	free(cq);
+	n_alive--;
+	return 0;
+}
+
+static struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
+{
+	struct wire_qp *made = calloc(1, sizeof(*made));
+
+	made->queue = calloc(QUEUE_DEPTH, sizeof(*made->queue));
+	made->qp.context = context;
+	made->qp.pd = attr->pd;
+	made->qp.qp_type = attr->qp_type;
+	made->cq = (struct wire_cq *)attr->send_cq;
+	made->n_max_send = attr->cap.max_send_wr;
+	n_alive++;
+	return &made->qp;
+}
+
+struct ibv_qp *ibv_create_qp(struct ibv_pd *of, struct ibv_qp_init_attr *attr)
+{
+	struct ibv_qp_init_attr_ex ex = { 0 };
+
+	memcpy(&ex, attr, sizeof(*attr));
+	ex.pd = of;
+	return create_qp_ex(of->context, &ex);
+}
+
+int ibv_destroy_qp(struct ibv_qp *pub)
+{
+	struct wire_qp *qp = (struct wire_qp *)pub;
+
+	pthread_mutex_lock(&lock);
+	if (qp->peer) {
+		qp->peer->peer = NULL;
+		kill_qp(qp->peer);
+	}
+	pthread_mutex_unlock(&lock);
+	free(qp->queue);
+	free(qp);
+	n_alive--;
+	return 0;
+}
+
+int ibv_modify_qp(struct ibv_qp *pub, struct ibv_qp_attr *attr, int mask)
+{
+	pthread_mutex_lock(&lock);
+	if (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_ERR)
+		kill_qp((struct wire_qp *)pub);
+	pthread_mutex_unlock(&lock);
+	return 0;
+}
+
+static struct ibv_mr *reg_mr(void *addr, size_t length, int access)
+{
+	struct ibv_mr *made = calloc(1, sizeof(*made));
+	uint32_t key = 1;
+
+	pthread_mutex_lock(&lock);
+	while (key < N_MRS && mrs[key])
+		key++;
+	ck_assert_uint_lt(key, N_MRS);
+	*made = (struct ibv_mr){
+		.pd = &pd, .addr = addr, .length = length, .lkey = key, .rkey = key
+	};
+	mrs[key] = made;
+	access_of[key] = access;
+	pthread_mutex_unlock(&lock);
+	return made;
+}
+
+struct ibv_mr *ibv_reg_mr(struct ibv_pd *of, void *addr, size_t length, int access)
+{
+	(void)of;
+	return reg_mr(addr, length, access);
+}
+
+struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *of, void *addr, size_t length, uint64_t iova,
+				unsigned int access)
+{
+	(void)of;
+	ck_assert_uint_eq(iova, (uintptr_t)addr);
+	return reg_mr(addr, length, (int)access);
+}
+
+int ibv_dereg_mr(struct ibv_mr *mr)
+{
+	pthread_mutex_lock(&lock);
+	mrs[mr->lkey] = NULL;
+	pthread_mutex_unlock(&lock);
+	free(mr);
+	return 0;
+}
+
+int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
+{
+	(void)context;
+	*attr = (struct ibv_device_attr){ .max_qp_wr = MAX_QP_WR };
+	return 0;
+}
+
+int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+	(void)qp;
+	(void)ece;
+	return EOPNOTSUPP;
+}
+
+/* --- the test's hands ---------------------------------------------------- */
+
+void wire_begin(void)
+{
+	verbs = (struct verbs_context){
+		.create_qp_ex = create_qp_ex,
+		.sz = sizeof(verbs),
+		.context.abi_compat = __VERBS_ABI_IS_EXTENDED,
+		.context.ops = {.poll_cq = poll_cq,
+				 .req_notify_cq = req_notify_cq,
+				 .post_send = post_send,
+				 .post_recv = post_recv}
+	};
+	device.verbs = &verbs.context;
+	pd.context = &verbs.context;
+	n_alive = 0;
+	ck_assert_int_eq(channel_new(&channel), 0);
+}
+
+void wire_end(void)
+{
+	ck_assert_int_eq(n_alive, 0);
+	for (int i = 0; i < N_MRS; i++)
+		ck_assert_ptr_null(mrs[i]);
+	channel_close(channel);
+}
+
+struct rdma_cm_id *wire_id(void)
+{
+	struct id *id;
+
+	ck_assert_int_eq(id_new(channel, RDMA_PS_TCP, &id), 0);
+	id->attached = &device;
+	id->path.gid.verbs = &verbs.context;
+	id->path.gid.port_num = 1;
+	id->pub.verbs = &verbs.context;
+	id->pub.pd = &pd;
+	return &id->pub;
+}
+
+void wire_id_free(struct rdma_cm_id *id)
+{
+	id_free(id_of(id));
+}
+
+void wire_pair(struct ibv_qp *a, struct ibv_qp *b)
+{
+	((struct wire_qp *)a)->peer = (struct wire_qp *)b;
+	((struct wire_qp *)b)->peer = (struct wire_qp *)a;
+}
+
+void wire_cut(struct ibv_qp *pub)
+{
+	struct wire_qp *qp = (struct wire_qp *)pub;
+
+	pthread_mutex_lock(&lock);
+	kill_qp(qp->peer);
+	kill_qp(qp);
+	pthread_mutex_unlock(&lock);
+}
+
+void wire_inject(struct ibv_qp *qp, uint32_t message)
+{
+	pthread_mutex_lock(&lock);
+	deliver((struct wire_qp *)qp, htobe32(message));
+	pthread_mutex_unlock(&lock);
+}
+
+void wire_hold(struct ibv_qp *pub, bool hold)
+{
+	struct wire_qp *qp = (struct wire_qp *)pub;
+
+	pthread_mutex_lock(&lock);
+	qp->is_held = hold;
+	carry_out(qp);
+	pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A device that carries data, in memory only: what is written by a queue pair arrives in the memory
+ * of the one it is paired with, in order, checked against what was registered; messages wait for
+ * receives, completions wake. In place of libibverbs, for the tests of sockets.
+ */
+#ifndef WIRE_DEVICE_H
+#define WIRE_DEVICE_H
+
+#include <infiniband/verbs.h>
+
+#include "lib/rsocket/stream.h"
+
+/** wire_begin() - a device with nothing made on it; wire_end() demands that nothing is left. */
+void wire_begin(void);
+void wire_end(void);
+
+/** wire_id() - an id that was shown the device, for wire_id_free(). */
+struct rdma_cm_id *wire_id(void);
+void wire_id_free(struct rdma_cm_id *id);
+
+/** wire_pair() - what one sends, the other receives. */
+void wire_pair(struct ibv_qp *a, struct ibv_qp *b);
+
+/** wire_cut() - the cable is cut: all that either has under way fails. */
+void wire_cut(struct ibv_qp *qp);
+
+/** wire_inject() - a message, in host order, that the peer of this queue pair never sent. */
+void wire_inject(struct ibv_qp *qp, uint32_t message);
+
+/** wire_hold() - keep what a queue pair posts from being carried out, or no longer. */
+void wire_hold(struct ibv_qp *qp, bool hold);
+
+#endif
