@@ -19,7 +19,8 @@ PYVERBS = Path(__file__).resolve().parent / "pyverbs_end.py"
 class Case:
     """A program's two ends. said: (regex, how often it must match) for both ends' output.
 
-    In commands, {address} is the server's address. The rest is for what is unusual.
+    In commands, {address} is the server's address and {folder} that of our library. The rest is
+    for what is unusual.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Case:
     server_said: tuple = ()  # where the server does not say the same
     families: tuple = FAMILIES
     one_host: bool = False  # both ends run on host a, with one library
+    stock: bool = True  # False: stock cannot do it, so there is no pairing with it
     long: bool = False  # part of `tools/check --long` only
     clients: int = 1  # at the same time
     apart_s: float = 0  # from one client's start to the next
@@ -115,6 +117,53 @@ def qperf(*tests):
                 endless=True, ready=f"ss -ltn | grep -q :{QPERF_PORT}")
 
 
+def rstream(options, program="rstream"):
+    """Both ends print a line of figures for each size; what they are is of no interest here.
+
+    With -T a stock's client takes the server's farewell for a failure if it comes together with the
+    last data, and ends without a word and with status 16: here always, stock with stock.
+    """
+    return Case(f"{program} {options}", f"{program} -b {{address}} {options}",
+                f"{program} -s {{address}} {options}", (r"^\S+ +\S+ +\d+ +\d+ +\S+ +[\d.]+s", 1),
+                stock="-T a" not in options)
+
+
+def riostream(options):
+    return rstream(options, "riostream")
+
+
+def udpong(options):
+    """Stock has no pairing: its datagrams do not work on RoCE."""
+    return Case(f"udpong {options}", f"udpong -b {{address}} {options}",
+                f"udpong -s {{address}} {options}", (r"^\S+ +\S+ +\d+ +\S+ +[\d.]+s", 1),
+                server_said=("", 1), endless=True, ready="ss -lun | grep -q :7174", stock=False)
+
+
+def rcopy(path):
+    """The server never ends by itself: it is ended when its file equals the other host's."""
+    server = (f"sh -c 'rcopy & until cmp -s {path} /tmp/rcopied; do sleep 0.2; done; sleep 1; "
+              "kill $!; rm /tmp/rcopied; wait'")
+    return Case("rcopy", server, f"rcopy {path} {{address}}:/tmp/rcopied",
+                (r"closing\.\.\.done", 1), families=IPV4)
+
+
+def preload(server, client):
+    """Python's web server and curl, which know nothing of RDMA: over RDMA if both have the library.
+
+    server, client: whether that end has it. The transfer is over TCP if not both have.
+    """
+    load = "LD_PRELOAD={folder}/rsocket/librspreload.so "
+    serve = (f"sh -c '{load * server}exec python3 -m http.server --directory /usr/share/doc/bash "
+             "--bind {address} 8000'")
+    expect = "" if server and client else "! "
+    fetch = (f"sh -c '{load * client}curl -sSg -m 30 http://{{address}}:8000/copyright "
+             "2>/tmp/log | cmp - /usr/share/doc/bash/copyright && "
+             f"{expect}grep -q \"CONNECTING -> OPEN\" /tmp/log && echo same'")
+    ends = " and ".join(["server"] * server + ["client"] * client)
+    return Case(f"preloaded {ends}", serve, fetch, (r"^same$", 1), server_said=("", 1),
+                endless=True, families=IPV4, ready="ss -ltn | grep -q :8000", stock=False)
+
+
 def mckey(options, sender_options=""):
     """The server receives. Both end by destroying a channel with a thread inside."""
     return Case(f"mckey {options} {sender_options}".rstrip(),
@@ -149,6 +198,9 @@ USUAL = (
     perftest("ib_read_lat", "-R -s 64"), perftest("ib_atomic_lat", "-R"),
     perftest("ib_send_lat", "-R -c UD"), qperf("rc_lat", "rc_rdma_read_bw"),
     mckey("-C 5"), mckey("-C 5", "-o"), mckey("-c 4"),
+    rstream("-C 20 -S 64 -I 10 -T b"), rstream("-C 20 -S 1024 -I 10 -T v"),
+    rstream("-C 20 -S 65536 -I 10 -T a"), riostream("-C 20 -S 65536 -T v"), rcopy("/bin/bash"),
+    udpong("-C 50 -S 64"), preload(True, True), preload(True, False), preload(False, True),
     pyverbs("sync"), pyverbs("async"), pyverbs("reject", families=IPV4),
     pyverbs("external", families=IPV4), pyverbs("udp"),
     pyverbs("multicast", families=IPV4, member=PYVERBS_GROUP))
@@ -169,6 +221,8 @@ RARE = (
     perftest("ib_write_bw", "-R"), perftest("ib_write_lat", "-z"), perftest("ib_read_bw", "-R"),
     perftest("ib_atomic_bw", "-R"),
     qperf("rc_bw", "rc_bi_bw"), qperf("rc_rdma_write_bw", "rc_rdma_write_lat", "rc_rdma_read_lat"),
-    mckey("-S 1000 -C 20"))
+    mckey("-S 1000 -C 20"), rstream("-C 20 -S 64 -I 10 -T n"), rstream("-C 20 -S 64 -I 10 -T a"),
+    rstream("-C 20 -S 65536 -I 10 -T b"), rstream("-C 20 -S 65536 -I 10 -T v"),
+    riostream("-C 20 -S 64 -T b"), riostream("-C 20 -S 4096 -T n"), udpong("-C 50 -S 1000 -T e"))
 
 CASES = (*USUAL, *(itself(case) for case in ONE_HOST), *(rarely(case) for case in RARE))
