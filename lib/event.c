@@ -15,12 +15,12 @@
 #include "lib/api.h"
 #include "lib/ece.h"
 #include "lib/engine.h"
+#include "lib/infiniband.h"
 #include "lib/listen.h"
 #include "lib/lock_order.h"
 #include "lib/log.h"
 #include "lib/multicast.h"
 #include "lib/qp.h"
-#include "lib/infiniband.h"
 #include "lib/roce.h"
 #include "lib/sync.h"
 

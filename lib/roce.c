@@ -8,6 +8,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "lib/infiniband.h"
+
 #define PACKET_LIFE_TIME   18	/* 4.096 us * 2^18, about a second: the kernel's value */
 #define SIX_BITS	   0x3f /* a path record's MTU, rate and packet life time: no selector */
 #define SL_MASK		   0xf
@@ -83,17 +85,19 @@ void roce_take_path(struct id *id, const struct ibv_path_record *given)
 	path->flow_label = flow_and_hops >> HOP_LIMIT_BITS & FLOW_LABEL_MASK;
 	path->rate = given->rate & SIX_BITS;
 	path->pkey = be16toh(given->pkey);
-	path->dlid = be16toh(given->dlid);
-	path->slid = be16toh(given->slid);
 	path->is_given = true;
 	path->given = (struct ibv_sa_path_rec){
-		.dlid = given->dlid,
-		.slid = given->slid,
 		.dgid = given->dgid,
 		.sgid = given->sgid,
 		.hop_limit = (uint8_t)flow_and_hops,
 		.reversible = given->reversible_numpath >> 7,
 	};
+	if (!infiniband_is(path))
+		return;
+	path->dlid = be16toh(given->dlid);
+	path->slid = be16toh(given->slid);
+	path->given.dlid = given->dlid;
+	path->given.slid = given->slid;
 }
 
 /* What a path of our own making says where a given one says what it likes. */
