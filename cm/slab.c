@@ -10,18 +10,6 @@
 
 #define CHUNK_BYTES 65536
 
-/* What looks for uses after free must see each object come and go. */
-#if defined(__has_feature)
-#define HAS_FEATURE(name) __has_feature(name)
-#else
-#define HAS_FEATURE(name) 0
-#endif
-#if defined(__SANITIZE_ADDRESS__) || HAS_FEATURE(address_sanitizer)
-#define ONE_BY_ONE 1
-#else
-#define ONE_BY_ONE 0
-#endif
-
 struct chunk;
 
 struct slot {
@@ -73,7 +61,7 @@ void slab_fini(struct slab *slab)
 static struct chunk *chunk_new(struct slab *slab)
 {
 	size_t bytes = slot_bytes(slab);
-	unsigned int i, n = ONE_BY_ONE ? 1 : (unsigned int)(CHUNK_BYTES / bytes);
+	unsigned int i, n = SLAB_ONE_BY_ONE ? 1 : (unsigned int)(CHUNK_BYTES / bytes);
 	struct chunk *chunk;
 	struct slot *slot;
 
@@ -131,6 +119,6 @@ void slab_give(struct slab *slab, void *object)
 	chunk->free = slot;
 	chunk->n_used--;
 	slab->n_free++;
-	if (chunk->n_used == 0 && (ONE_BY_ONE || slab->n_free > chunk->n_slots))
+	if (chunk->n_used == 0 && (SLAB_ONE_BY_ONE || slab->n_free > chunk->n_slots))
 		chunk_free(slab, chunk);
 }

@@ -13,6 +13,18 @@
 
 #include "cm/list.h"
 
+/* What looks for uses after free must see each object come and go: then nothing is kept. */
+#if defined(__has_feature)
+#define SLAB_HAS_FEATURE(name) __has_feature(name)
+#else
+#define SLAB_HAS_FEATURE(name) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || SLAB_HAS_FEATURE(address_sanitizer)
+#define SLAB_ONE_BY_ONE 1
+#else
+#define SLAB_ONE_BY_ONE 0
+#endif
+
 struct slab {
 	size_t object_bytes;
 	struct list chunks; /* those with free objects first */
