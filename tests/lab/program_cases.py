@@ -32,6 +32,7 @@ class Case:
     one_host: bool = False  # both ends run on host a, with one library
     stock: bool = True  # False: stock cannot do it, so there is no pairing with it
     long: bool = False  # part of `tools/check --long` only
+    long_v6: bool = True  # IPv6 is
     clients: int = 1  # at the same time
     apart_s: float = 0  # from one client's start to the next
     endless: bool = False  # the server serves until a signal ends it
@@ -188,20 +189,24 @@ def rarely(case):
     return dataclasses.replace(case, long=True)
 
 
+def also_v6(case):
+    return dataclasses.replace(case, long_v6=False)
+
+
 USUAL = (
-    rping(10), rping(3, "-q", "-q"), rping(3, "-q"), rping(3, "", "-q"), persistent_rping(4, 50),
-    ucmatose("-c 100"), ucmatose("-c 20 -m"), ucmatose("-c 3 -C 5 -S 4000 -t 8 -a 21 -p 7555"),
-    ucmatose("-c 5 -P ib"),
-    udaddy("-c 100 -t 8"), udaddy("-C 5 -S 500"),
-    rdma_client(), rdma_xclient("-c r"), cmtime("-c 50"),
+    also_v6(rping(10)), rping(3, "-q", "-q"), rping(3, "-q"), rping(3, "", "-q"),
+    persistent_rping(4, 50), also_v6(ucmatose("-c 100")), also_v6(ucmatose("-c 20 -m")),
+    ucmatose("-c 3 -C 5 -S 4000 -t 8 -a 21 -p 7555"), ucmatose("-c 5 -P ib"),
+    also_v6(udaddy("-c 100 -t 8")), udaddy("-C 5 -S 500"),
+    also_v6(rdma_client()), rdma_xclient("-c r"), cmtime("-c 50"),
     perftest("ib_send_bw", "-R -s 64"), perftest("ib_write_lat", "-R -s 64"),
     perftest("ib_read_lat", "-R -s 64"), perftest("ib_atomic_lat", "-R"),
     perftest("ib_send_lat", "-R -c UD"), qperf("rc_lat", "rc_rdma_read_bw"),
     mckey("-C 5"), mckey("-C 5", "-o"), mckey("-c 4"),
-    rstream("-C 20 -S 64 -I 10 -T b"), rstream("-C 20 -S 1024 -I 10 -T v"),
+    also_v6(rstream("-C 20 -S 64 -I 10 -T b")), rstream("-C 20 -S 1024 -I 10 -T v"),
     rstream("-C 20 -S 65536 -I 10 -T a"), riostream("-C 20 -S 65536 -T v"), rcopy("/bin/bash"),
     udpong("-C 50 -S 64"), preload(True, True), preload(True, False), preload(False, True),
-    pyverbs("sync"), pyverbs("async"), pyverbs("reject", families=IPV4),
+    also_v6(pyverbs("sync")), pyverbs("async"), pyverbs("reject", families=IPV4),
     pyverbs("external", families=IPV4), pyverbs("udp"),
     pyverbs("multicast", families=IPV4, member=PYVERBS_GROUP))
 
