@@ -178,7 +178,7 @@ struct purecm_trace {
 typedef void (*purecm_trace_fn)(const struct purecm_trace *trace, void *arg);
 
 /**
- * purecm_set_trace() - have a function called for each message and each change of state
+ * purecm_set_trace() - have each message and each change of state told
  * @fn:  called from any thread, in several at once, also with locks of the library held: it must
  *       return soon, and call no function of the library. NULL for none
  * @arg: handed to it

@@ -454,7 +454,7 @@ int rdma_destroy_id(struct rdma_cm_id *id);
 int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr);
 
 /**
- * rdma_resolve_addr() - find the device, port and hardware address that lead to a peer
+ * rdma_resolve_addr() - find the device and hardware address that lead to a peer
  * @id:         bound or not
  * @src_addr:   bound to first, or NULL; ignored if @id is bound
  * @dst_addr:   the peer, copied
@@ -504,7 +504,7 @@ int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_
 int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *qp_init_attr);
 
 /**
- * rdma_destroy_qp() - destroy the id's queue pair and the completion queues made for it
+ * rdma_destroy_qp() - destroy the id's queue pair and its completion queues
  * @id: with a queue pair; id->qp is NULL afterwards
  */
 void rdma_destroy_qp(struct rdma_cm_id *id);
@@ -572,7 +572,7 @@ int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *param);
 int rdma_reject(struct rdma_cm_id *id, const void *private_data, uint8_t private_data_len);
 
 /**
- * rdma_reject_ece() - rdma_reject(), because the enhanced connection options do not fit
+ * rdma_reject_ece() - rdma_reject(), because connection options do not fit
  * @id:               as there
  * @private_data:     as there
  * @private_data_len: as there
@@ -592,7 +592,7 @@ int rdma_reject_ece(struct rdma_cm_id *id, const void *private_data, uint8_t pri
 int rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event);
 
 /**
- * rdma_establish() - finish connecting an id that has no queue pair of the library's
+ * rdma_establish() - finish connecting with a queue pair of one's own
  * @id: after RDMA_CM_EVENT_CONNECT_RESPONSE, with the program's own queue pair in RTS
  *
  * Sends RTU. No event follows.
@@ -786,7 +786,7 @@ int rdma_getaddrinfo(const char *node, const char *service, const struct rdma_ad
 void rdma_freeaddrinfo(struct rdma_addrinfo *res);
 
 /**
- * rdma_init_qp_attr() - what ibv_modify_qp() needs to move a queue pair of the program's own
+ * rdma_init_qp_attr() - what ibv_modify_qp() needs for a queue pair of one's own
  * @id:           being connected, without a queue pair of the library's
  * @qp_attr:      qp_state says where to: IBV_QPS_INIT, IBV_QPS_RTR or IBV_QPS_RTS. The rest
  *                is filled in

@@ -155,7 +155,7 @@ static inline int purecm_post(struct rdma_cm_id *id, struct ibv_send_wr *wr)
 }
 
 /**
- * rdma_post_recvv() - post buffers for one message, to id->srq if there is one, else to id->qp
+ * rdma_post_recvv() - receive a message, by id->srq if there is one, else id->qp
  * @id:      with one of them
  * @context: wr_id of the completion
  * @sgl:     the buffers
