@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "lib/host.h"
-#include "lib/log.h"
+#include "lib/warning.h"
 
 static uint32_t next_claim_id; /* atomic */
 
@@ -221,7 +221,7 @@ void claims_tell(struct portd_client *client)
 	for (i = 0; i < n; i++) {
 		err = portd_tell_claim(client, &told[i].claim, told[i].listens);
 		if (err)
-			log_warn("port %u is lost: %s", told[i].claim.local_port, strerror(-err));
+			warning_of_claim(told[i].claim.local_port, err);
 	}
 	free(told);
 }

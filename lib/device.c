@@ -21,6 +21,7 @@
 #include "lib/host.h"
 #include "lib/lock_order.h"
 #include "lib/log.h"
+#include "lib/warning.h"
 #include "mad/umad.h"
 #include "net/netlink.h"
 
@@ -71,10 +72,7 @@ static int device_open(struct ibv_device *from, struct device **ret)
 		*ret = device;
 		return 0;
 	}
-	log_warn(
-		"RDMA device %s cannot be opened: %s; see that /dev/infiniband/uverbs* is readable "
-		"and writable",
-		ibv_get_device_name(from), strerror(-err));
+	warning_of_device(ibv_get_device_name(from), err);
 	if (device->verbs)
 		ibv_close_device(device->verbs);
 	free(device);
@@ -379,8 +377,7 @@ static int open_here(struct port *port)
 	int err = umad_port_open(name, port->port_num, &port->mad, &owner);
 
 	if (err) {
-		log_warn("%s port %u: no CM messages can be sent or received: %s: %s; %s", name,
-			 port->port_num, strerror(-err), owner.what, owner.remedy);
+		warning_of_port(name, port->port_num, err, owner.what, owner.remedy);
 		return err;
 	}
 	ibv_query_gid(port->device->verbs, port->port_num, 0, (union ibv_gid *)&gid0);

@@ -28,6 +28,7 @@
 #include "lib/resolve.h"
 #include "lib/subnet_here.h"
 #include "lib/trace.h"
+#include "lib/warning.h"
 #include "net/membership.h"
 
 #define EVENTS_MAX   16
@@ -169,7 +170,7 @@ void engine_receive(struct port *port, const struct mad_path *path, const uint8_
 	outbox_init(&box);
 	engine_lock();
 	if (cm_core_reserve(&engine.core))
-		log_warn("out of memory: a connection request may be dropped");
+		warning_of_requests();
 	cm_core_input(&engine.core, &port->cm, path, mad, MAD_BYTES, engine_now(), &fx);
 	take_effects(&box, &fx);
 	engine_unlock();

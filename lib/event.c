@@ -18,11 +18,11 @@
 #include "lib/infiniband.h"
 #include "lib/listen.h"
 #include "lib/lock_order.h"
-#include "lib/log.h"
 #include "lib/multicast.h"
 #include "lib/qp.h"
 #include "lib/roce.h"
 #include "lib/sync.h"
+#include "lib/warning.h"
 
 /* An event turns bad while it is taken. @err: -errno, or a driver's own error, as it is. */
 static void spoil(struct event *event, enum rdma_cm_event_type type, int err)
@@ -73,7 +73,7 @@ static void take_request(struct event *event)
 	if (!err && event->subject->pub.qp_type != IBV_QPT_UD)
 		err = show_path(event->subject);
 	if (err)
-		log_warn("a new id cannot be shown its device and path: %s", strerror(-err));
+		warning_of_new_id(err);
 }
 
 static int answer_rep(struct id *id)

@@ -16,6 +16,7 @@
 #include "lib/log.h"
 #include "lib/removal.h"
 #include "lib/subnet.h"
+#include "lib/warning.h"
 
 #define HANDLES	     64
 #define IDS_LOW	     8192
@@ -93,7 +94,7 @@ static int meet_portd(void)
 	int err = portd_client_open(&found, &ids, &why);
 
 	if (err) {
-		log_warn("%s%s%s", why.text, why.text[0] ? ": " : "", strerror(-err));
+		warning_of_cmportd(why.text, err);
 		return err;
 	}
 	err = lend_ids(&ids);
@@ -168,8 +169,7 @@ int host_open_port(struct port *port)
 	if (!err && reply.handle >= HANDLES)
 		err = -EPROTO;
 	if (err) {
-		log_warn("%s port %u: no CM messages can be sent or received: %s%s%s", name,
-			 port->port_num, strerror(-err), why.text[0] ? ": " : "", why.text);
+		warning_of_port(name, port->port_num, err, why.text, "");
 		return err;
 	}
 	cm_port_init(&port->cm, reply.ca_guid, &reply.gid0);
@@ -311,7 +311,7 @@ static void tell_wills(struct portd_client *to)
 	for (i = 0; i < told.n; i++)
 		portd_tell_will(to, &told.will[i]);
 	if (!told.will)
-		log_warn("out of memory: cmportd is not told of this program's connections");
+		warning_of_wills();
 	free(told.will);
 }
 
@@ -331,7 +331,7 @@ static void handle_is(const char *device, uint8_t port_num, int handle, void *ar
 	if (!port)
 		return;
 	if (handle < 0)
-		log_warn("%s port %u is lost: %s", device, port_num, strerror(-handle));
+		warning_of_port_lost(device, port_num, handle);
 	set_handle(port, handle < HANDLES ? handle : -EPROTO);
 	port_put(port);
 }
@@ -344,7 +344,7 @@ static void resume(void)
 	if (!err)
 		err = engine_watch_host(portd_client_fd(client));
 	if (err)
-		log_warn("cmportd is gone, and there is no other: %s", strerror(-err));
+		warning_of_cmportd_lost(err);
 	else
 		log_debug("the next cmportd knows everything");
 	resume_at = err ? cm_time_after(engine_now(), TRY_AGAIN_NS) : CM_TIME_NEVER;

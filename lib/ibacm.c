@@ -15,6 +15,7 @@
 #include "cm/time.h"
 #include "lib/engine.h"
 #include "lib/log.h"
+#include "lib/warning.h"
 
 static struct ibacm of_host;
 static pthread_once_t of_host_once = PTHREAD_ONCE_INIT;
@@ -221,7 +222,7 @@ static int ask(struct ibacm *acm, const struct ibacm_question *question, struct 
 		return -ENOTCONN;
 	err = exchange(acm, question, deadline, ret);
 	if (err && err != -ENOENT) {
-		log_warn("ibacm is of no use and not asked again: %s", strerror(-err));
+		warning_of_ibacm(err);
 		hang_up(acm);
 	}
 	return err;

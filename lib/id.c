@@ -14,10 +14,10 @@
 #include "lib/infiniband.h"
 #include "lib/listen.h"
 #include "lib/lock_order.h"
-#include "lib/log.h"
 #include "lib/lookup.h"
 #include "lib/multicast.h"
 #include "lib/sync.h"
+#include "lib/warning.h"
 
 #define PSN_MASK 0xffffff
 
@@ -257,7 +257,7 @@ struct event *id_event(struct id *id, enum rdma_cm_event_type type, int status)
 	if (!event)
 		event = take_spare(id);
 	if (!event) {
-		log_warn("out of memory: %s of an id is lost", rdma_event_str(type));
+		warning_of_event(type);
 		return NULL;
 	}
 	describe(event, id, type, status);

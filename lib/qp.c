@@ -12,7 +12,7 @@
 #include "lib/cq.h"
 #include "lib/ece.h"
 #include "lib/lock_order.h"
-#include "lib/log.h"
+#include "lib/warning.h"
 
 /* --- moves --------------------------------------------------------------- */
 
@@ -21,8 +21,7 @@ static int modify(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	int err = ibv_modify_qp(qp, attr, mask);
 
 	if (err)
-		log_warn("queue pair 0x%06x cannot be moved to state %d: %s", qp->qp_num,
-			 attr->qp_state, strerror(err));
+		warning_of_queue_pair(qp->qp_num, (int)attr->qp_state, -err);
 	return -err;
 }
 

@@ -7,9 +7,9 @@
 #include <errno.h>
 
 #include "lib/engine.h"
-#include "lib/log.h"
 #include "lib/multicast.h"
 #include "lib/resolve.h"
+#include "lib/warning.h"
 
 static void forget_conn(struct cm_conn *conn, void *arg)
 {
@@ -69,7 +69,7 @@ void removal_of_device(struct device *device)
 	if (!device_gone(device))
 		return;
 	list_init(&dropped);
-	log_warn("RDMA device %s is gone", ibv_get_device_name(device->verbs->device));
+	warning_of_removal(ibv_get_device_name(device->verbs->device));
 	engine = engine_lock();
 	list_for_each (node, &engine->ids) {
 		id = container_of(node, struct id, link);

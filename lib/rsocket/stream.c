@@ -12,6 +12,7 @@
 #include "lib/rsocket/connect.h"
 #include "lib/rsocket/memory.h"
 #include "lib/rsocket/wait.h"
+#include "lib/warning.h"
 
 #define COMPLETIONS_AT_ONCE 32
 
@@ -74,11 +75,10 @@ int stream_happen(struct stream *s, enum stream_event event, int err)
 	return act(s, action, err);
 }
 
-static void cut_off(struct stream *s, const char *what, uint32_t message)
+static void cut_off(struct stream *s, enum socket_lie lie, uint32_t message)
 {
 	if (stream_can_talk(s->state))
-		log_warn("socket %d: the peer is cut off: %s (message 0x%08x)", s->base.fd, what,
-			 message);
+		warning_of_peer(s->base.fd, lie, message);
 	stream_happen(s, STREAM_EV_PEER_LIED, -ECONNRESET);
 }
 
@@ -87,21 +87,21 @@ static void cut_off(struct stream *s, const char *what, uint32_t message)
 static void received_data(struct stream *s, uint32_t bytes)
 {
 	if (!recv_window_add(&s->in, bytes))
-		cut_off(s, "data that was not allowed", bytes);
+		cut_off(s, SOCKET_LIE_DATA, bytes);
 }
 
 static void received_sgl(struct stream *s, uint32_t limit)
 {
 	if (!send_window_grant(&s->out, (uint16_t)limit))
-		cut_off(s, "credit that it cannot have", limit);
+		cut_off(s, SOCKET_LIE_CREDIT, limit);
 	else if (!send_window_refill(&s->out, s->memory.table))
-		cut_off(s, "a half of its buffer that was not used up", limit);
+		cut_off(s, SOCKET_LIE_HALF, limit);
 }
 
 static void received_iomap(struct stream *s, uint32_t index)
 {
 	if (index >= s->sizes.iomap_size)
-		cut_off(s, "a buffer beyond the table", index);
+		cut_off(s, SOCKET_LIE_INDEX, index);
 	else
 		recv_window_skip(&s->in);
 }
@@ -113,7 +113,7 @@ static void received_ctrl(struct stream *s, uint32_t value)
 	else if (value == RS_CTRL_DISCONNECT)
 		stream_happen(s, STREAM_EV_PEER_LEFT, 0);
 	else if (value != RS_CTRL_KEEPALIVE)
-		cut_off(s, "an unknown control message", value);
+		cut_off(s, SOCKET_LIE_CONTROL, value);
 }
 
 /* What each operation does; one that is not here is none. */
@@ -131,7 +131,7 @@ static void received(struct stream *s, uint32_t message)
 	if (row)
 		row(s, rs_message_value(message));
 	else
-		cut_off(s, "an operation that does not exist", message);
+		cut_off(s, SOCKET_LIE_OPERATION, message);
 }
 
 /* --- completions --------------------------------------------------------- */

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Holds docs/state-machine.md against the table that it was written from.
+"""Holds a page of docs/ against the program that it was written by: state-machine.md, errors.md.
 
 state_table.py PROGRAM PAGE          compare, exit 1 with a diff if they differ
 state_table.py PROGRAM PAGE --write  write the page anew
@@ -24,7 +24,7 @@ def main():
         args.page.write_text(table)
         return 0
     page = args.page.read_text()
-    diff = difflib.unified_diff(page.splitlines(), table.splitlines(), "docs", "cm/fsm.c",
+    diff = difflib.unified_diff(page.splitlines(), table.splitlines(), "docs", "program",
                                 lineterm="")
     lines = list(diff)
     if lines:

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Prints every sentence that the library has for what goes wrong, as a page of docs/, from the
+ * functions that make them. Run by state_table.py, which holds the page in docs/ against it, and
+ * by errors.py, which sees that none is left out.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <purecm/purecm.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/failure.h"
+#include "lib/warning.h"
+
+#define TEXT_BYTES  512
+#define ERRNO_MAX   133
+#define REASONS_MAX 64
+#define LINE_BYTES  1024
+
+static const char intro[] =
+	"# What the library says when something goes wrong\n"
+	"\n"
+	"Written by a program that calls the functions which make the sentences; a test holds this\n"
+	"page against it. Names and numbers are examples. What `purecm doctor` says is in\n"
+	"[troubleshooting.md](troubleshooting.md).\n";
+
+/* --- failures ------------------------------------------------------------ */
+
+static struct id id = { .lock = PTHREAD_MUTEX_INITIALIZER };
+static union addr local, peer;
+
+static void set_addr(union addr *addr, uint32_t host, uint16_t port)
+{
+	addr_set_any(addr, AF_INET);
+	addr->in4.sin_addr.s_addr = htonl(host);
+	addr_set_port(addr, port);
+}
+
+static void address(int err)
+{
+	failure_of_address(&id, &local, err);
+}
+
+static void port(int err)
+{
+	failure_of_port(&id, &local, err);
+}
+
+static void route(int err)
+{
+	failure_of_route(&id, &peer, err);
+}
+
+static void device(int err)
+{
+	failure_of_device(&id, &peer, &id.path.route, err);
+}
+
+static void path(int err)
+{
+	failure_of_path(&id, err);
+}
+
+static void loopback(int err)
+{
+	id.path.loopback = true;
+	failure_of_path(&id, err);
+	id.path.loopback = false;
+}
+
+static void neighbour(int err)
+{
+	(void)err;
+	failure_of_neighbour(&id);
+}
+
+static void gateway(int err)
+{
+	id.path.route.gateway = true;
+	neighbour(err);
+}
+
+static void print_failure(int err)
+{
+	char text[TEXT_BYTES];
+
+	if (purecm_last_failure(&id.pub, text, sizeof(text)))
+		abort();
+	printf("| %s | %s |\n", strerrorname_np(err), text);
+}
+
+/* Whatever has words of its own; other codes end with those of strerror(). */
+static void print_phrases(void (*fail)(int err))
+{
+	char text[TEXT_BYTES];
+	int err;
+
+	for (err = 1; err <= ERRNO_MAX; err++) {
+		fail(-err);
+		if (purecm_last_failure(&id.pub, text, sizeof(text)))
+			abort();
+		if (!strstr(text, strerror(err)))
+			print_failure(err);
+	}
+}
+
+static void print_one(void (*fail)(int err), int err)
+{
+	fail(-err);
+	print_failure(err);
+}
+
+static void print_failures(void)
+{
+	set_addr(&local, 0xc0000201, 7174);
+	set_addr(&peer, 0xc0000202, 7174);
+	id.claim.local = local;
+	id.claim.peer = peer;
+	set_addr(&id.path.route.src, 0xc0000201, 0);
+	set_addr(&id.path.route.next_hop, 0xc0000202, 0);
+	printf("\n## Of addresses and routes: purecm_last_failure()\n\n"
+	       "Codes that are not listed have the words of strerror(3) behind the colon.\n\n"
+	       "| errno | sentence |\n|---|---|\n");
+	print_phrases(address);
+	print_phrases(port);
+	print_phrases(route);
+	print_one(device, ENODEV);
+	print_one(neighbour, ETIMEDOUT);
+	print_one(gateway, ETIMEDOUT);
+	print_one(loopback, ENODEV);
+	print_one(path, ENETUNREACH);
+	id.path.route.ifindex = 1;
+	print_one(path, EINVAL);
+	free(id.failure);
+}
+
+/* --- warnings ------------------------------------------------------------ */
+
+static void warn_of_all(void)
+{
+	int lie;
+
+	warning_of_device("rxe0", -EACCES);
+	warning_of_port("rxe0", 1, -EBUSY, "kernel module ib_cm", "modprobe -r rdma_cm ib_cm");
+	warning_of_port("rxe0", 1, -ENXIO, "", "");
+	warning_of_port_lost("rxe0", 1, -EADDRINUSE);
+	warning_of_removal("rxe0");
+	warning_of_cmportd("cmportd at /run/purecm/cmportd.sock cannot be reached", -EACCES);
+	warning_of_cmportd_lost(-ENOENT);
+	warning_of_claim(7174, -EADDRINUSE);
+	warning_of_wills();
+	warning_of_requests();
+	warning_of_event(RDMA_CM_EVENT_DISCONNECTED);
+	warning_of_new_id(-ENODEV);
+	warning_of_queue_pair(0x12, IBV_QPS_RTR, -EINVAL);
+	warning_of_ibacm(-EPROTO);
+	for (lie = 0; lie < SOCKET_N_LIES; lie++)
+		warning_of_peer(3, (enum socket_lie)lie, 0x20000001);
+}
+
+/* Warnings go to standard error: to a file, here, from where they are read again. */
+static void print_warnings(void)
+{
+	char line[LINE_BYTES];
+	FILE *kept = tmpfile();
+	char *said;
+
+	if (!kept || dup2(fileno(kept), STDERR_FILENO) < 0)
+		abort();
+	warn_of_all();
+	rewind(kept);
+	printf("\n## Warnings: PURECM_LOG=warn\n\n");
+	while (fgets(line, sizeof(line), kept)) {
+		said = strstr(line, "warn: ");
+		if (!said)
+			abort();
+		printf("- %s", said + strlen("warn: "));
+	}
+	fclose(kept);
+}
+
+/* --- what peers say ------------------------------------------------------ */
+
+static void print_answers(const char *title, const char *(*text_of)(int code), int from)
+{
+	const char *reserved = text_of(REASONS_MAX);
+	int code;
+
+	printf("\n## %s\n\n| status | meaning |\n|---|---|\n", title);
+	for (code = from; code < REASONS_MAX; code++) {
+		if (strcmp(text_of(code), reserved))
+			printf("| %d | %s |\n", code, text_of(code));
+	}
+	printf("| any other | %s |\n", reserved);
+}
+
+int main(void)
+{
+	if (setenv("PURECM_LOG", "warn", 1)) /* is read once */
+		return 1;
+	fputs(intro, stdout);
+	print_failures();
+	print_answers("Of a peer that rejects: RDMA_CM_EVENT_REJECTED, purecm_reject_str()",
+		      purecm_reject_str, 1);
+	print_answers("Of a peer that has no such datagram service: RDMA_CM_EVENT_UNREACHABLE, "
+		      "purecm_sidr_str()",
+		      purecm_sidr_str, 1);
+	print_warnings();
+	return 0;
+}
