@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Sees that links between pages lead somewhere, that files which pages name are there, and that the
+table of environment variables has those that the code reads.
+
+links.py ROOT
+"""
+import argparse
+from pathlib import Path
+import re
+import sys
+
+LINK = re.compile(r"!?\[[^\]]*\]\(([^)#\s]+)\)")
+NAMED = re.compile(r"`((?:cm|mad|sa|net|lib|portd|tools|tests|include|docs|systemd)/[\w./-]+)`")
+READ = re.compile(r'getenv\("(PURECM_\w+)"\)')
+ROW = re.compile(r"^\| `(PURECM_\w+)` \|", re.M)
+
+
+def pages(root):
+    return [root / "README.md", *sorted((root / "docs").glob("*.md"))]
+
+
+def broken_names(root):
+    """Yield what pages name that is not there."""
+    for page in pages(root):
+        text = page.read_text(encoding="utf-8")
+        for link in LINK.findall(text):
+            if "://" not in link and not (page.parent / link).exists():
+                yield f"{page}: nothing is at {link}"
+        for name in NAMED.findall(text):
+            if not any((root / f"{name}{end}").exists() for end in ("", ".c", ".h")):
+                yield f"{page}: there is no {name}"
+
+
+def variables(root):
+    """Yield in what the table and the code differ."""
+    told = set(ROW.findall((root / "docs/moving.md").read_text(encoding="utf-8")))
+    code = [path.read_text(encoding="utf-8") for folder in ("lib", "portd", "mad", "net")
+            for path in sorted((root / folder).rglob("*.c"))]
+    read = {name for text in code for name in READ.findall(text)}
+    for name in sorted(told ^ read):
+        yield f"docs/moving.md and the code do not agree on {name}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("root", type=Path)
+    root = parser.parse_args().root
+    bad = sorted(set([*broken_names(root), *variables(root)]))
+    good = 0 if bad else len(pages(root))
+    print("\n".join([*bad, f"{good} passed, {len(bad)} failed, 0 skipped"]))
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
