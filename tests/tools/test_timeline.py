@@ -6,19 +6,21 @@ Ends with a line "N passed, N failed, N skipped".
 """
 from pathlib import Path
 import re
-import shutil
-import struct
-import subprocess
 import tempfile
 import unittest
 import xml.etree.ElementTree as xml
 
+import browser
 import mads
 from running import capture, main, purecm, text_of
 
 SVG = "{http://www.w3.org/2000/svg}"
-CHROMIUM = next((name for name in ("chromium", "chromium-browser", "google-chrome")
-                 if shutil.which(name)), None)
+SHOWN = Path(__file__).resolve().parents[2] / "docs/timeline.png"
+SHOWN_BYTES_MAX = 200000
+
+# What is drawn in which colour; a thin slanted line has few pixels that are not blended.
+MESSAGE, REPEATED, REFUSED, WAIT = "#2456a6", "#e07b00", "#b00020", "#fff3cd"
+PIXELS_MIN = 20
 
 
 def page_of(*args, **more):
@@ -88,7 +90,13 @@ class Page(unittest.TestCase):
         self.assertIn(b"/nowhere/x.html cannot be written", done.stderr)
 
 
-@unittest.skipUnless(CHROMIUM, "chromium is missing: apt-get install chromium")
+class Shown(unittest.TestCase):
+    def test_the_picture_in_the_readme_is_a_small_one(self):
+        self.assertLess(SHOWN.stat().st_size, SHOWN_BYTES_MAX)
+        self.assertIn("](docs/timeline.png)", (SHOWN.parents[1] / "README.md").read_text())
+
+
+@unittest.skipUnless(browser.PROGRAM, "chromium is missing: apt-get install chromium")
 class InABrowser(unittest.TestCase):
     def setUp(self):
         self.kept = tempfile.TemporaryDirectory()
@@ -100,25 +108,34 @@ class InABrowser(unittest.TestCase):
     def tearDown(self):
         self.kept.cleanup()
 
-    def browse(self, *options):
-        done = subprocess.run(
-            [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-             f"--user-data-dir={self.folder}/profile", *options, self.page.as_uri()],
-            capture_output=True, check=False, timeout=90)
-        self.assertEqual(done.returncode, 0, done.stderr[-2000:])
-        return done.stdout.decode()
-
     def test_it_is_parsed_as_it_was_written(self):
-        shown = self.browse("--dump-dom")
+        shown = browser.browse(self.page, "--dump-dom")
         self.assertEqual(shown.count('<g class="message'), 7)
         self.assertEqual(shown.count("<title>"), 8)
 
-    def test_it_is_painted(self):
-        picture_file = self.folder / "page.png"
-        self.browse("--window-size=1200,500", f"--screenshot={picture_file}")
-        width, height = struct.unpack("!II", picture_file.read_bytes()[16:24])
-        self.assertEqual((width, height), (1200, 500))
-        self.assertGreater(picture_file.stat().st_size, 10000)
+    def test_every_connection_is_in_it(self):
+        shown = browser.browse(self.page, "--dump-dom")
+        told = text_of("trace", "-r", capture("silent"), "--json")
+        numbers = set(re.findall(r'"connection": ?(\d+)', told))
+        self.assertEqual(set(re.findall(r"<b>#(\d+)", shown)), numbers)
+        self.assertGreater(len(numbers), 1)
+
+    def test_it_is_painted_in_its_colours(self):
+        painted = self.folder / "page.png"
+        browser.browse(self.page, "--window-size=1200,500", f"--screenshot={painted}")
+        png = painted.read_bytes()
+        self.assertEqual(browser.size(png), (1200, 500))
+        found = browser.colours(png)
+        for colour in (MESSAGE, REPEATED, REFUSED, WAIT):
+            self.assertGreater(found[colour], PIXELS_MIN, colour)
+
+    def test_it_asks_nobody_for_anything(self):
+        self.assertEqual(browser.requests(self.page, self.folder / "log"), set())
+
+    def test_a_page_that_did_would_be_noticed(self):
+        self.page.write_text('<img src="http://192.0.2.1:9/x.png">', encoding="utf-8")
+        self.assertEqual(browser.requests(self.page, self.folder / "log"),
+                         {"http://192.0.2.1:9/x.png"})
 
 
 if __name__ == "__main__":
