@@ -22,6 +22,7 @@ INLINE = re.compile(r"^static (?:__inline__|inline) [^;{]*?\b(rdma_\w+)\(", re.M
 SYNOPSIS = re.compile(r"^\.SH SYNOPSIS\n\.nf\n\\fB#include <(.*?)>\\fR\n\.PP\n(.*?)\n\.fi",
                       re.M | re.S)
 RETURNS = re.compile(r"^ \* Return: (.*?)\*/", re.M | re.S)
+EXAMPLE = re.compile(r"^\.RS 4\n\.nf\n(.*?)\n\.fi", re.M | re.S)
 CODE = re.compile(r"\bE[A-Z]{3,}\b")
 EVENT = re.compile(r"^\tRDMA_CM_EVENT_(\w+) = \d+,$", re.M)
 
@@ -66,6 +67,15 @@ def compiles(lines):
                            "-Werror", f"-I{ROOT}/include", "-"], input="\n".join(lines) + "\n",
                           capture_output=True, text=True, check=False)
     return done.returncode == 0, done.stderr
+
+
+def program(example):
+    """Return an example as lines that can be compiled."""
+    code = example.replace(r"\&", "").replace(r"\-", "-").replace(r"\e", "\\").split("\n")
+    if not code[0].startswith("static"):
+        code = ["int f(struct rdma_cm_event *event);", "int f(struct rdma_cm_event *event) {",
+                "(void)event;", "{", *code, "}", "return 0; }"]
+    return ["#include <stdio.h>", *(f"#include <{name}>" for name in HEADERS), *code]
 
 
 def lint(path, level):
@@ -113,6 +123,14 @@ class EveryFunction(unittest.TestCase):
             for event in re.findall(r"Done with (RDMA_\w+)",
                                     contract(name, header(synopsis(text)[0]))):
                 self.assertIn(event, section(text, "EVENTS"), name)
+
+    def test_has_examples_that_compile(self):
+        found = [(name, example) for name, text in pages().items()
+                 for example in EXAMPLE.findall(section(text, "EXAMPLE"))]
+        self.assertGreater(len(found), 2)
+        for name, example in found:
+            good, complaint = compiles(program(example))
+            self.assertTrue(good, f"{name}: {complaint}")
 
     def test_stands_for_itself(self):
         for name, text in pages().items():

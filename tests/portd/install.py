@@ -129,6 +129,8 @@ class Installed(Case):
                             ("libexecdir", "purecm/cmportd"),
                             ("bindir", "purecm"),
                             ("mandir", "man1/purecm.1"),
+                            ("mandir", "man3/rdma_connect.3"),
+                            ("mandir", "man7/rdma_cm.7"),
                             ("mandir", "man8/cmportd.8"),
                             ("datadir", "bash-completion/completions/purecm"),
                             ("datadir", "doc/purecm/README.md"),
