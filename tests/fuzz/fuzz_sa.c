@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A subnet administrator that lies, to those who ask for paths and groups: any answers to what was
+ * asked, any bytes, at any time, while who is told asks again or loses interest. Each question has
+ * one answer at most, and groups one more; when nobody is interested any more, nothing is left.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sa/agent.h"
+#include "sa/group.h"
+#include "tests/fuzz/input.h"
+
+#define ASKS	  24
+#define SENT_MAX  16
+#define ANSWERED  0x80
+#define ANY_FIELD 12
+#define END_TURNS 1000
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+
+struct asker {
+	struct sa_ask ask;
+	bool waits;
+	bool is_member;
+};
+
+static struct {
+	struct sa_agent agent;
+	struct asker askers[ASKS];
+	uint8_t sent[SENT_MAX][MAD_BYTES];
+	unsigned int n_sent;
+	struct cm_time now;
+	struct input in;
+	unsigned int depth; /* of done() that asks, and is told at once */
+} world;
+
+static void on_wire(void *arg, const uint8_t mad[MAD_BYTES], unsigned int wait_ms)
+{
+	(void)arg;
+	assert(wait_ms > 0);
+	memcpy(world.sent[world.n_sent++ % SENT_MAX], mad, MAD_BYTES);
+}
+
+static void ask(void);
+static void withdraw(void);
+
+static void done(struct sa_ask *ask_of, int err, const struct sa_msg *answer)
+{
+	struct asker *asker = container_of(ask_of, struct asker, ask);
+
+	assert(asker->waits || (asker->is_member && err == -ENETRESET));
+	assert(!err == !!answer);
+	asker->waits = false;
+	asker->is_member = !err && ask_of->msg.hdr.method == SA_METHOD_SET;
+	if (world.depth > 2 || !world.in.left)
+		return;
+	world.depth++;
+	switch (next_byte(&world.in) % 8) {
+	case 0:
+		ask();
+		break;
+	case 1:
+		withdraw();
+		break;
+	}
+	world.depth--;
+}
+
+static void member_question(struct sa_msg *msg)
+{
+	sa_msg_init(msg, SA_METHOD_SET, SA_ATTR_MCMEMBER_RECORD, next_byte(&world.in), 0);
+	msg->member.mgid.raw[15] = next_byte(&world.in) & 3;
+	msg->member.join_state = next_byte(&world.in) & 1 ? SA_JOIN_FULL : SA_JOIN_SEND_ONLY_FULL;
+}
+
+static void question(struct sa_msg *msg)
+{
+	uint8_t kind = next_byte(&world.in);
+
+	if (kind % 2) {
+		member_question(msg);
+		return;
+	}
+	sa_msg_init(msg, SA_METHOD_GET, kind % 4 ? SA_ATTR_SERVICE_RECORD : SA_ATTR_PATH_RECORD,
+		    next_byte(&world.in) & 3, 0);
+	if (kind % 4)
+		msg->service.service_id = next_byte(&world.in) & 7;
+	else
+		msg->path.dgid.raw[15] = next_byte(&world.in) & 7;
+}
+
+static void ask(void)
+{
+	struct asker *asker = &world.askers[next_byte(&world.in) % ASKS];
+
+	if (asker->waits || asker->is_member)
+		return;
+	question(&asker->ask.msg);
+	asker->ask.timeout_ms = next_byte(&world.in) * 20u;
+	asker->ask.done = done;
+	asker->waits = true;
+	sa_agent_ask(&world.agent, &asker->ask, world.now);
+}
+
+static void forget(struct asker *asker)
+{
+	if (!asker->waits && !asker->is_member)
+		return;
+	asker->waits = false;
+	asker->is_member = false;
+	sa_agent_withdraw(&world.agent, &asker->ask, world.now);
+}
+
+static void withdraw(void)
+{
+	forget(&world.askers[next_byte(&world.in) % ASKS]);
+}
+
+/* To one of the last questions, with some bytes of its own. */
+static void answer(void)
+{
+	uint8_t mad[MAD_BYTES], fields, i;
+
+	memcpy(mad, world.sent[next_byte(&world.in) % SENT_MAX], MAD_BYTES);
+	mad[3] = mad[3] == SA_METHOD_DELETE ? SA_METHOD_DELETE | ANSWERED
+					    : SA_METHOD_GET | ANSWERED;
+	fields = next_byte(&world.in) % ANY_FIELD;
+	for (i = 0; i < fields; i++) {
+		uint8_t at = next_byte(&world.in);
+
+		mad[at] = next_byte(&world.in);
+	}
+	sa_agent_input(&world.agent, mad, sizeof(mad), world.now);
+}
+
+/* On the heap, so that a sanitizer sees what is read behind its end. */
+static void bytes_arrive(void)
+{
+	size_t n = next_byte(&world.in) * 2u;
+	uint8_t *mad = malloc(n ? n : 1);
+
+	assert(mad);
+	next_bytes(&world.in, mad, n);
+	sa_agent_input(&world.agent, mad, n, world.now);
+	free(mad);
+}
+
+static void wait_ms(uint64_t ms)
+{
+	world.now = cm_time_after(world.now, ms * CM_NS_PER_MS);
+	sa_agent_expire(&world.agent, world.now);
+}
+
+static void wait_a_while(void)
+{
+	uint8_t ms = next_byte(&world.in);
+
+	wait_ms(ms & 1 ? ms * 500u : ms);
+}
+
+static void subnet_changes(void)
+{
+	uint8_t how = next_byte(&world.in);
+	struct sa_subnet subnet = { how & 3, how >> 2 & 1, 0, how & 8 };
+
+	sa_agent_subnet(&world.agent, &subnet, how & 16, world.now);
+}
+
+static void doubt(void)
+{
+	struct mad_gid dgid = { .raw[15] = next_byte(&world.in) & 7 };
+
+	sa_agent_doubt(&world.agent, &dgid);
+}
+
+/* All lose interest, and the administrator says no more. */
+static void end(void)
+{
+	unsigned int i;
+
+	world.in.left = 0;
+	world.depth = 3;
+	for (i = 0; i < ASKS; i++)
+		forget(&world.askers[i]);
+	for (i = 0; i < END_TURNS && sa_agent_deadline(&world.agent).ns != UINT64_MAX; i++) {
+		world.now = sa_agent_deadline(&world.agent);
+		sa_agent_expire(&world.agent, world.now);
+	}
+	assert(sa_agent_deadline(&world.agent).ns == UINT64_MAX);
+	assert(list_is_empty(&world.agent.errands) && list_is_empty(&world.agent.groups));
+	assert(world.agent.n_groups == 0 && world.agent.flights.n_out == 0);
+	assert(list_is_empty(&world.agent.flights.waiting));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+	static void (*const does[])(void) = { ask,	    answer,	    bytes_arrive, withdraw,
+					      wait_a_while, subnet_changes, doubt,	  answer };
+
+	memset(&world, 0, sizeof(world));
+	world.in = (struct input){ data, bytes };
+	sa_agent_init(&world.agent, 1, on_wire, NULL);
+	while (world.in.left)
+		does[next_byte(&world.in) % (sizeof(does) / sizeof(does[0]))]();
+	if (bytes % 4 != 0)
+		end();
+	sa_agent_fini(&world.agent);
+	return 0;
+}
