@@ -9,6 +9,8 @@ scenario it is taken anew:
     tests/parity/run.py --stock-only --families v4 --keep DIR --only $names
     tests/fabric/parity.py --take DIR
 
+or of the new ones only: what is not in DIR stays as it is.
+
 Prints a line per difference and then "N passed, N failed, N skipped".
 """
 import argparse
@@ -58,14 +60,17 @@ def without_port(text):
 
 
 def take(folder, names):
-    """Write down what `run.py --keep` kept of stock."""
+    """Write down what `run.py --keep` kept of stock; of others, what was known stays."""
+    known = compare.parse_output(REFERENCE.read_text(encoding="utf-8"))
+    said = {f"{name}.{side}": lines for name, sides in known.items() if name in names
+            for side, lines in sides.items()}
+    for path in Path(folder, "stock-stock/v4").iterdir():
+        if path.stem in names:
+            text = without_port(path.read_text(encoding="utf-8")).strip("\n")
+            said[path.name] = text.splitlines() if text else []
     text = []
-    for path in sorted(Path(folder, "stock-stock/v4").iterdir()):
-        name, side = path.name.rsplit(".", 1)
-        if name not in names:
-            continue
-        said = without_port(path.read_text(encoding="utf-8")).strip("\n")
-        text += [f"== {name} {side}", *(said.splitlines() if said else [])]
+    for key in sorted(said):
+        text += ["== " + " ".join(key.rsplit(".", 1)), *said[key]]
     REFERENCE.write_text("\n".join(text) + "\n", encoding="utf-8")
 
 
