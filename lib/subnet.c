@@ -78,12 +78,6 @@ struct portd_record subnet_doubt(const struct port *port, const struct mad_gid *
 	};
 }
 
-void subnet_send(const struct portd_record *record)
-{
-	if (host_client() && record->type != PORTD_NONE)
-		portd_put_data(host_client(), record);
-}
-
 static struct subnet_ask *find(struct engine *engine, uint32_t ask_id)
 {
 	struct subnet_ask *ask;
@@ -95,6 +89,31 @@ static struct subnet_ask *find(struct engine *engine, uint32_t ask_id)
 			return ask;
 	}
 	return NULL;
+}
+
+/* Who loses interest between the making of a question and its leaving says so before it. */
+static bool has_overtaken(const struct portd_record *record)
+{
+	bool is_gone;
+
+	if (record->type != PORTD_SA_ASK)
+		return false;
+	is_gone = !find(engine_lock(), record->sa_ask.ask_id);
+	engine_unlock();
+	return is_gone;
+}
+
+void subnet_send(const struct portd_record *record)
+{
+	struct portd_record drop = { .type = PORTD_SA_DROP };
+
+	if (!host_client() || record->type == PORTD_NONE)
+		return;
+	portd_put_data(host_client(), record);
+	if (!has_overtaken(record))
+		return;
+	drop.sa_drop.ask_id = record->sa_ask.ask_id;
+	portd_put_data(host_client(), &drop);
 }
 
 /* Return: whether it asks again. */
