@@ -32,6 +32,7 @@ FAULTS = {
 # Who dials whom: modes of host a and b; a dials.
 PAIRS = {"stock-stock": ("stock", "stock"), "purecm-stock": ("purecm", "stock"),
          "stock-purecm": ("stock", "purecm")}
+STOCK = "stock-stock"
 OURS = ("purecm-stock", "stock-purecm")
 SHORT = ("30% loss",)
 BLACKHOLE_S = 5
@@ -179,10 +180,13 @@ def complete(seen):
         raise AssertionError(f"not all of {seen['of']} came through: {seen}")
 
 
-def not_worse(seen, stock, luck_ms, *names):
-    for name in names:
-        if seen[name] > stock[name] * NEVER_WORSE + NOISE_MS + luck_ms:
-            raise AssertionError(f"{name} {seen[name]} ms, with stock {stock[name]} ms")
+def worse(seen, stocks, luck_ms):
+    """Return what took longer than with stock, in words, or ""."""
+    for name in ("connected_worst", "ended_worst"):
+        longest = max(stock[name] for stock in stocks)
+        if seen[name] > longest * NEVER_WORSE + NOISE_MS + luck_ms:
+            return f"{name} {seen[name]} ms, with stock {longest} ms"
+    return ""
 
 
 def print_row(fault, pair, seen):
@@ -191,21 +195,29 @@ def print_row(fault, pair, seen):
           f"{seen['ended']:3} {seen['ended_median']:7} {seen['ended_worst']:7} ms", flush=True)
 
 
+def shown(bench, fault, pair, play):
+    seen = play(bench, pair)
+    print_row(fault, pair, seen)
+    if pair != STOCK:
+        complete(seen)
+    return seen
+
+
 def compare(bench, fault, play, luck_ms=0):
     """One fault, in all pairs; @luck_ms: by how much chance alone may make one slower.
 
-    In the short form only purecm's are played, and nothing is compared.
+    Where chance decides, what is worse is played once more, and so is stock. In the short form only
+    purecm's are played, and nothing is compared.
     """
-    stock = None
-    for pair in PAIRS if bench.is_long else OURS:
-        seen = play(bench, pair)
-        print_row(fault, pair, seen)
-        if pair == "stock-stock":
-            stock = seen
-            continue
-        complete(seen)
-        if stock:
-            not_worse(seen, stock, luck_ms, "connected_worst", "ended_worst")
+    stocks = [shown(bench, fault, STOCK, play)] if bench.is_long else []
+    for pair in OURS:
+        seen = shown(bench, fault, pair, play)
+        if stocks and luck_ms and worse(seen, stocks, luck_ms):
+            stocks.append(shown(bench, f"{fault}, once more", STOCK, play))
+            seen = shown(bench, f"{fault}, once more", pair, play)
+        verdict = worse(seen, stocks, luck_ms) if stocks else ""
+        if verdict:
+            raise AssertionError(verdict)
 
 
 def compare_the_gone(bench):
@@ -275,7 +287,7 @@ def checks():
             bench, fault, lambda bench, pair: under(bench, pair, spec), luck_of(spec))
     yield "5 s of nothing", lambda bench: compare(bench, "5 s of nothing", in_a_blackhole)
     yield "ten times the backlog", lambda bench: compare(bench, "ten times the backlog",
-                                                         beyond_the_backlog)
+                                                         beyond_the_backlog, REPEAT_MS)
     yield "a host that is gone", compare_the_gone
     yield "cmportd is killed in a loop", cmportd_is_killed_in_a_loop
     yield "the device comes and goes", device_comes_and_goes
