@@ -20,6 +20,8 @@ SET_UP = ["ip link set lo up", "ip link add loop0 type veth peer name loop1",
           f"ip addr add {ADDRESS}/24 dev loop0", "ip addr add fd77::1/64 dev loop0 nodad",
           "ip link set loop1 up", "ip link set loop0 up"]
 SKIPPED = 77
+EPHEMERAL = Path("/proc/sys/net/ipv4/ip_local_port_range")
+ONE_PAGE = "40000 40015"  # of the table of ports, whose pages stay
 FAULTS_MAX = 1000
 CONVERSATIONS = 1
 HERE = Path(__file__).resolve().parent
@@ -243,6 +245,34 @@ def eight_threads_use_locks_in_order_says_helgrind(bench):
               f"--suppressions={HERE}/helgrind.supp", bench.program("loop/stress"), plays, 1,
               PURECM_PORTD="inline")
     return f"{5 * plays} plays"
+
+
+def blocks_left(bench, conversations, **env):
+    """Return how many blocks of memory there are at the end, of which none may be lost."""
+    said = bench.run("valgrind", "--leak-check=full", "--errors-for-leak-kinds=definite,indirect",
+                     "--error-exitcode=9", "--fair-sched=yes", bench.program("loop/talks"),
+                     conversations, timeout=200, **env)
+    return int(re.search(r"in use at exit: [\d,]+ bytes in ([\d,]+) blocks",
+                         said)[1].replace(",", ""))
+
+
+@check
+def conversations_use_and_leave_no_memory_says_valgrind(bench):
+    if not shutil.which("valgrind"):
+        raise Skip("no valgrind; apt-get install valgrind")
+    usual = EPHEMERAL.read_text(encoding="ascii")
+    EPHEMERAL.write_text(ONE_PAGE, encoding="ascii")
+    try:
+        few, many = (blocks_left(bench, n, PURECM_PORTD="inline") for n in (2, 6))
+        with Cmportd(bench) as cmportd:
+            few_served, many_served = (
+                blocks_left(bench, n, PURECM_SOCKET=str(cmportd.socket)) for n in (2, 6))
+    finally:
+        EPHEMERAL.write_text(usual, encoding="ascii")
+    if many > few or many_served > few_served:
+        raise AssertionError(f"{few} blocks after 2 conversations, {many} after 6; "
+                             f"with cmportd {few_served}, {many_served}")
+    return f"the process keeps {many} blocks, {many_served} with cmportd"
 
 
 def run_check(function, bench):
