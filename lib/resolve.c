@@ -389,16 +389,16 @@ static int resolve(struct id *id, const union addr *dst, int timeout_ms)
 	return 0;
 }
 
-/* What an id that was never bound is bound to: the source given, else the wildcard. AF_UNSPEC if
- * it cannot be. */
-static void choose_source(const struct sockaddr *src, const union addr *dst, union addr *ret)
+/* What an id that was never bound is bound to: the source given, else the wildcard. A source of no
+ * known family is refused even where it would not be looked at. */
+static int choose_source(const struct sockaddr *src, const union addr *dst, union addr *ret)
 {
-	if (!src)
-		addr_set_any(ret, dst->sa.sa_family);
-	else if (addr_copy(src, ret))
-		ret->sa.sa_family = AF_UNSPEC;
-	if (!src && addr_is_link_local(dst))
+	if (src)
+		return addr_copy(src, ret);
+	addr_set_any(ret, dst->sa.sa_family);
+	if (addr_is_link_local(dst))
 		ret->in6.sin6_scope_id = dst->in6.sin6_scope_id;
+	return 0;
 }
 
 static bool same_family(const union addr *a, const union addr *b)
@@ -446,10 +446,10 @@ static int resolve_addr(struct id *id, const struct sockaddr *src_sa, const stru
 
 	if (!err && addr_is_link_local(&dst) && !addr_scope(&dst))
 		err = -EINVAL;
-	if (err)
-		return err;
-	choose_source(src_sa, &dst, &src);
-	err = check_sid(id, &src);
+	if (!err)
+		err = choose_source(src_sa, &dst, &src);
+	if (!err)
+		err = check_sid(id, &src);
 	if (err)
 		return err;
 	err = begin_query(id, &src, &dst, &binds);

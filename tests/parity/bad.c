@@ -12,25 +12,10 @@
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
 
+#include "bad.h"
 #include "parity.h"
 #include "show.h"
 #include "steps.h"
-
-#define BEYOND 99
-#define HUGE   0x7fffffff
-
-/* How far an id is. Stock follows pointers of ids that are not as far as it expects. */
-enum progress {
-	NEW,
-	BOUND,
-	ROUTED
-};
-
-struct row {
-	const char *what;
-	int (*call)(struct scene *s, struct rdma_cm_id *id);
-	enum progress from;
-};
 
 static struct ibv_qp_init_attr qp_init(enum ibv_qp_type type, uint32_t n_wr)
 {
@@ -340,13 +325,7 @@ static int context_without_options(struct scene *s, struct rdma_cm_id *id)
 	return rdma_set_local_ece(id, NULL);
 }
 
-#define ROW(call) ROW_FROM(NEW, call)
-#define ROW_FROM(from, call)      \
-	{                         \
-#call, call, from \
-	}
-
-static const struct row rows[] = {
+static const struct bad_row rows[] = {
 	ROW(id_of_unknown_space),
 	ROW(endpoint_without_a_queue_pair_type),
 	ROW(bind_short_family),
@@ -401,7 +380,7 @@ static void bring(struct scene *s, struct rdma_cm_id *id, enum progress progress
 }
 
 /* Return: how a process that makes the row's call ends, after it has printed the outcome. */
-static int end_of(const struct row *row, struct scene *s, enum progress progress)
+static int end_of(const struct bad_row *row, struct scene *s, enum progress progress)
 {
 	struct rdma_cm_id *id;
 	pid_t child;
@@ -426,18 +405,23 @@ static int end_of(const struct row *row, struct scene *s, enum progress progress
 	return status;
 }
 
-static void make_every_call(struct scene *s, enum progress progress)
+static void make_calls(struct scene *s, enum progress progress, const struct bad_row *row, size_t n)
 {
-	size_t i;
 	int status;
 
-	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		if (rows[i].from > progress)
+	for (; n--; row++) {
+		if (row->from > progress)
 			continue;
-		status = end_of(&rows[i], s, progress);
+		status = end_of(row, s, progress);
 		if (status)
-			SAY("%s: ends with %d", rows[i].what, status);
+			SAY("%s: ends with %d", row->what, status);
 	}
+}
+
+static void make_every_call(struct scene *s, enum progress progress)
+{
+	make_calls(s, progress, rows, sizeof(rows) / sizeof(rows[0]));
+	make_calls(s, progress, bad_values, n_bad_values);
 }
 
 static void new_ids_refuse(struct scene *s)

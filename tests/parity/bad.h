@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A row for each call that makes no sense: those of bad.c, which makes them all, and of
+ * bad_values.c.
+ */
+#ifndef PARITY_BAD_H
+#define PARITY_BAD_H
+
+#include "parity.h"
+
+#define BEYOND 99
+#define HUGE   0x7fffffff
+
+/* How far an id is. Stock follows pointers of ids that are not as far as it expects. */
+enum progress {
+	NEW,
+	BOUND,
+	ROUTED
+};
+
+struct bad_row {
+	const char *what;
+	int (*call)(struct scene *s, struct rdma_cm_id *id);
+	enum progress from;
+};
+
+#define ROW(call) ROW_FROM(NEW, call)
+#define ROW_FROM(from, call)      \
+	{                         \
+#call, call, from \
+	}
+
+extern const struct bad_row bad_values[];
+extern const size_t n_bad_values;
+
+#endif
