@@ -227,6 +227,7 @@ def eight_threads_take_locks_in_order(bench):
 
 @check
 def eight_threads_use_nothing_that_is_gone_says_address_sanitizer(bench):
+    bench.build_variant("address")
     return stress(bench, "address")
 
 
