@@ -10,7 +10,7 @@ import re
 Mutant = collections.namedtuple("Mutant", "name file text")
 
 FSM = "cm/fsm.c"
-ROWS = "mad/cm_msg.c"
+ROWS = ("mad/cm_msg.c", "mad/cma_hdr.c", "mad/sa_msg.c")
 # What has guards, timer rules and fields to remember.
 CODE = ("cm/action.c", "cm/adopt.c", "cm/core.c", "cm/demux.c", "cm/ids.c", "cm/index.c",
         "cm/retry.c", "cm/timer.c", "mad/wire.c")
@@ -37,7 +37,9 @@ FUNCTION = re.compile(r"^(?:[a-z].*?)(\w+)\(.*(?:[,)])$")
 
 def all_mutants(root):
     """Return a list of all mutants of a source tree."""
-    found = [*table_mutants(root), *row_mutants(root)]
+    found = [*table_mutants(root)]
+    for name in ROWS:
+        found += row_mutants(root, name)
     for name in CODE:
         found += code_mutants(root, name)
     return unique(found)
@@ -102,9 +104,9 @@ def filled_cells(root, text, state, block, at):
             yield Mutant(f"{FSM}: {state} + {event} is legal", FSM, text[:at] + line + text[at:])
 
 
-def row_mutants(root):
+def row_mutants(root, name):
     """Yield each row of the layouts gone, moved by a byte, by a bit, and narrower."""
-    text = read(root, ROWS)
+    text = read(root, name)
     for row in ROW.finditer(text):
         macro, kind, member, numbers = row.groups()
         place = [int(number) for number in numbers.split(", ")]
@@ -119,7 +121,7 @@ def row_mutants(root):
             line = "" if other is None else \
                 f"\t{macro}({kind}, {member}, {', '.join(map(str, other))}),\n"
             part = f" part {place[3]}" if len(place) > 3 else ""
-            yield Mutant(f"{ROWS}: {kind}.{member}{part} {what}", ROWS,
+            yield Mutant(f"{name}: {kind}.{member}{part} {what}", name,
                          text[:row.start()] + line + text[row.end():])
 
 

@@ -54,6 +54,16 @@ START_TEST(reserved_nibble_is_not_the_ip_version)
 }
 END_TEST
 
+START_TEST(version_to_come_is_read_to_its_last_bit)
+{
+	uint8_t wire[CMA_HDR_BYTES] = { [0] = 0x81 };
+	struct cma_hdr cma;
+
+	wire_decode(&cma_hdr_layout, wire, &cma);
+	ck_assert_uint_eq(cma.cma_version, 0x81);
+}
+END_TEST
+
 START_TEST(service_id_is_port_space_and_port)
 {
 	ck_assert_uint_eq(cma_service_id(0x0106, 7000), 0x1061b58);
@@ -82,6 +92,7 @@ int main(void)
 	tcase_add_test(tcase, ipv4_header_becomes_the_bytes_of_annex_a11);
 	tcase_add_test(tcase, ipv6_header_is_read);
 	tcase_add_test(tcase, reserved_nibble_is_not_the_ip_version);
+	tcase_add_test(tcase, version_to_come_is_read_to_its_last_bit);
 	tcase_add_test(tcase, service_id_is_port_space_and_port);
 	tcase_add_test(tcase, ip_services_are_one_block);
 	suite_add_tcase(suite, tcase);

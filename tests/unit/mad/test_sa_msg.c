@@ -101,6 +101,39 @@ START_TEST(masks_of_the_kernel_are_made_of_our_bits)
 }
 END_TEST
 
+/* What of each record is no reserved bit, behind the same of the two headers. */
+#define ONES_4	"ffffffff"
+#define ONES_16 "ffffffffffffffffffffffffffffffff"
+#define HEADERS "ffffffffffffffffffffffff" /* RMPP */ "ffffffffffffffff ffff 0000 ffffffffffffffff"
+
+static const struct {
+	enum sa_attr attr;
+	const char *bits;
+} whole[] = {
+	{SA_ATTR_PATH_RECORD,      HEADERS "ffffffffffffffff" ONES_16 ONES_16
+				       "ffff ffff 8fffffff ff ff ffff ffff ff ff ff ff"},
+	{ SA_ATTR_MCMEMBER_RECORD,
+	  HEADERS ONES_16 ONES_16 ONES_4 "ffff ff ff ffff ff ff ffffffff ff 80"					},
+	{ SA_ATTR_SERVICE_RECORD,
+	  HEADERS "ffffffffffffffff" ONES_16 "ffff 0000" ONES_4 ONES_16 ONES_16 ONES_16 ONES_16
+		  ONES_16 ONES_16 ONES_16 ONES_16 ONES_16							   },
+};
+
+START_TEST(every_bit_that_is_not_reserved_is_read_and_written) /* loop test: _i is the row */
+{
+	uint8_t expected[MAD_BYTES - MAD_HDR_BYTES], mad[MAD_BYTES];
+	struct sa_msg msg;
+
+	ck_assert_int_gt(hex_read(whole[_i].bits, expected, sizeof(expected)), 0);
+	sa_msg_init(&msg, SA_METHOD_GET, whole[_i].attr, 0, 0);
+	sa_msg_encode(&msg, mad);
+	memset(mad + MAD_HDR_BYTES, 0xff, sizeof(expected));
+	ck_assert_int_eq(sa_msg_decode(mad, sizeof(mad), &msg), 0);
+	sa_msg_encode(&msg, mad);
+	ck_assert_mem_eq(mad + MAD_HDR_BYTES, expected, sizeof(expected));
+}
+END_TEST
+
 static int decode_with(unsigned int byte, uint8_t value)
 {
 	uint8_t mad[MAD_BYTES];
@@ -145,6 +178,8 @@ int main(void)
 	tcase_add_test(tcase, path_record_becomes_the_bytes_of_the_specification);
 	tcase_add_test(tcase, member_record_is_read_from_the_bytes_of_the_specification);
 	tcase_add_test(tcase, masks_of_the_kernel_are_made_of_our_bits);
+	tcase_add_loop_test(tcase, every_bit_that_is_not_reserved_is_read_and_written, 0,
+			    sizeof(whole) / sizeof(whole[0]));
 	tcase_add_test(tcase, other_classes_are_refused);
 	tcase_add_test(tcase, unknown_attribute_is_refused);
 	tcase_add_test(tcase, short_mad_is_refused);
