@@ -178,6 +178,16 @@ def infiniband(tests, what, lmc):
         raise Failure(done.stdout + done.stderr)
 
 
+def by_purecm(tests):
+    """The program purecm has it as a command, which finds its parts by itself."""
+    command = [tests.build / "tools/purecm", "fabric", "run", "--hosts", "1", "--", "a:ibv_devices"]
+    done = subprocess.run([*tests.user, *command],
+                          env=dict(os.environ, TMPDIR=tests.folder), text=True,
+                          timeout=LIMIT_S, capture_output=True, check=False)
+    if done.returncode or "a|     fab0" not in done.stdout:
+        raise Failure(done.stdout + done.stderr)
+
+
 def path_query(tests):
     """saquery reads what our subnet administrator answers."""
     if not shutil.which("saquery"):
@@ -242,13 +252,15 @@ def killed_fabric(tests, number):
     folder = str(Path(tests.folder, "it"))
     first = subprocess.Popen(tests.command("--dir", folder, "a:sleep 60"),
                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    await_condition(lambda: Path(folder, "hosts/b/umad.1").exists() and running("sleep\x0060"))
+    await_condition(lambda: Path(folder, "hosts/b/umad.1").exists()
+                    and running("sleep\x0060", folder))
     second = tests.run("--dir", folder, "a:true")
     if second.returncode != 2 or "another fabric runs there" not in second.stderr:
         raise Failure(second.stderr)
     first.send_signal(number)
     first.wait()
-    await_condition(lambda: not running("fabric-host") and not running("sleep\x0060"))
+    await_condition(lambda: not running("fabric-host", folder) and
+                    not running("sleep\x0060", folder))
     third = tests.run("--dir", folder, "a:rping -s -C 1",
                       "b:" + RETRY.format("rping -c -a 10.77.0.1 -C 1"))
     if third.returncode:
@@ -257,8 +269,10 @@ def killed_fabric(tests, number):
         raise Failure(third.stderr)
 
 
-def running(text):
-    return any(text in line for line in processes())
+def running(*texts):
+    """Is there a process with all of these in its arguments and environment? Others, too, may have
+    a fabric."""
+    return any(all(text in line for text in texts) for line in processes())
 
 
 def await_condition(condition):
@@ -331,6 +345,7 @@ def run_all(tests):
     for what in ("ibv_rc_pingpong", "ibv_ud_pingpong", "ibv_uc_pingpong"):
         for lmc in ("0", "2"):
             tests.test(f"{what} on InfiniBand, LMC {lmc}", infiniband, tests, what, lmc)
+    tests.test("purecm fabric", by_purecm, tests)
     tests.test("saquery", path_query, tests)
     tests.test("both ends on one host", both_ends_on_one_host, tests)
     for arguments, wanted in WRONG:

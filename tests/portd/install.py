@@ -128,6 +128,9 @@ class Installed(Case):
                             ("includedir", "purecm/purecm.h"),
                             ("libexecdir", "purecm/cmportd"),
                             ("bindir", "purecm"),
+                            ("libdir", "purecm/fabric/fabric-host"),
+                            ("libdir", "purecm/fabric/lib/libibverbs.so.1"),
+                            ("libdir", "purecm/fabric/lib/libibumad.so.3"),
                             ("mandir", "man1/purecm.1"),
                             ("mandir", "man3/rdma_connect.3"),
                             ("mandir", "man7/rdma_cm.7"),
@@ -159,6 +162,14 @@ class Installed(Case):
     def test_purecm_there_runs_programs_over_the_library_there(self):
         maps = run(self.dirs["bindir"] / "purecm", "run", "--", "cat", "/proc/self/maps")
         self.assertIn(str((self.dirs["libdir"] / "librdmacm.so.1").resolve()), maps)
+
+    def test_purecm_there_makes_a_fabric_of_what_is_there(self):
+        shown = run(self.dirs["bindir"] / "purecm", "fabric", "run", "--hosts", "1",
+                    "a:echo $LD_LIBRARY_PATH; exec cat /proc/$PPID/task/$PPID/children")
+        if "no user and network namespaces" in shown:
+            self.skipTest(shown)
+        libdir = self.dirs["libdir"].resolve()
+        self.assertIn(f"a| {libdir}/purecm/fabric/lib:{libdir}", shown)
 
     def test_a_library_there_finds_it(self):
         library = self.dirs["libdir"] / "libprobe.so"

@@ -26,6 +26,7 @@ struct command {
 /* The subcommands, a file each. */
 int doctor_main(int argc, char **argv);
 int explain_main(int argc, char **argv);
+int fabric_main(int argc, char **argv);
 int ping_main(int argc, char **argv);
 int run_main(int argc, char **argv);
 int timeline_main(int argc, char **argv);

@@ -19,6 +19,7 @@ static const struct command commands[] = {
 	{ "trace", "show every message, a line each, a chart or the whole decode", trace_main },
 	{ "explain", "say of each connection what happened, why, and what helps", explain_main },
 	{ "timeline", "draw a capture as a web page", timeline_main },
+	{ "fabric", "make hosts with RDMA devices on a machine that has none", fabric_main },
 };
 /* clang-format on */
 
