@@ -213,6 +213,18 @@ START_TEST(last_member_takes_the_group_along)
 }
 END_TEST
 
+START_TEST(broadcast_group_is_always_there)
+{
+	struct umad_sa_mcmember_record record = {
+		.mgid = {0xff, 0x12, 0x40, 0x1b, 0xff, 0xff, [12] = 0xff, 0xff, 0xff, 0xff}
+	};
+
+	ck_assert_uint_eq(ask_group(UMAD_METHOD_GET, &record, 1), 0);
+	ck_assert_uint_eq(record.qkey, htonl(0xb1b));
+	ck_assert_uint_eq(record.mlid, htons(0xc000));
+}
+END_TEST
+
 START_TEST(who_asks_for_another_key_does_not_join)
 {
 	struct umad_sa_mcmember_record record = group_of(3, GUID_OF_B, 1);
@@ -258,6 +270,7 @@ int main(void)
 	tcase_add_test(tcase, path_without_a_source_is_too_little);
 	tcase_add_test(tcase, first_member_makes_the_group);
 	tcase_add_test(tcase, last_member_takes_the_group_along);
+	tcase_add_test(tcase, broadcast_group_is_always_there);
 	tcase_add_test(tcase, who_asks_for_another_key_does_not_join);
 	tcase_add_test(tcase, send_only_member_makes_no_group);
 	tcase_add_test(tcase, what_the_administrator_does_not_do_is_unsupported);

@@ -34,12 +34,14 @@ def set_up_network(host):
     netlink.add_address(NETDEV, f"{host.ipv6}/64")
 
 
-def environment(folder, host, libraries):
+def environment(folder, host, libraries, preloads):
     """What a program finds its host, its device and its cmportd by."""
     here = Path(folder, "hosts", host.name)
     env = dict(os.environ, PURECM_FABRIC=str(here), PURECM_SOCKET=str(here / "cmportd.sock"))
-    before = env.get("LD_LIBRARY_PATH")
-    env["LD_LIBRARY_PATH"] = ":".join([*map(str, libraries), *([before] if before else [])])
+    for name, ours in (("LD_LIBRARY_PATH", libraries), ("LD_PRELOAD", preloads)):
+        before = env.get(name)
+        if ours:
+            env[name] = ":".join([*map(str, ours), *([before] if before else [])])
     return env
 
 

@@ -78,7 +78,9 @@ static int open_all(struct host *host)
 
 	list_init(&host->conns);
 	list_init(&host->pending);
-	list_init(&host->groups);
+	err = sa_groups_init(host);
+	if (err)
+		return err;
 	host->poll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (host->poll_fd < 0)
 		return -errno;

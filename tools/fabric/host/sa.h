@@ -51,6 +51,9 @@ unsigned int sa_path(struct host *host, struct umad_sa_packet *packet);
 /** sa_group() - MCMemberRecord: Get, Set, Delete. Return: as sa_path(). */
 unsigned int sa_group(struct host *host, struct umad_sa_packet *packet);
 
+/** sa_groups_init() - none but the broadcast group of IP over InfiniBand. Return: 0, -ENOMEM. */
+int sa_groups_init(struct host *host);
+
 /** sa_groups_free() - forget all groups. */
 void sa_groups_free(struct host *host);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * MCMemberRecord, IBTA vol. 1, 15.2.5.17: groups, and the ports that are in them. The first full
- * member makes a group, the last one takes it along. That a port is in it is also a file, which
+ * member makes a group, the last one takes it along; but for the group that IP over InfiniBand
+ * broadcasts to, which is always there, as with OpenSM. That a port is in it is also a file, which
  * those who send to the group look for: joined/MGID/HOST.
  */
 #include <arpa/inet.h>
@@ -17,7 +18,10 @@
 #include "tools/fabric/host/sa.h"
 
 #define MEMBERS_MAX  256
+#define MLID_ALL     0xc000 /* of the broadcast group */
 #define MLID_FIRST   0xc001
+#define QKEY_ALL     0xb1b /* as OpenSM has it */
+#define PKEY_DEFAULT 0xffff
 #define MLID_LAST    0xfffe
 #define FULL_MEMBER  1
 #define JOIN_MASK    0x0f
@@ -43,6 +47,7 @@ struct group {
 	struct umad_sa_mcmember_record record;
 	struct member member[MEMBERS_MAX];
 	unsigned int n_members;
+	bool is_permanent;
 };
 
 static struct group *find_group(struct host *host, const uint8_t mgid[16])
@@ -158,13 +163,16 @@ static bool agrees(const struct group *group, const struct umad_sa_mcmember_reco
 	       sa_selects(record->rate, SA_RATE);
 }
 
+/* @member may be NULL: the group itself. */
 static void answer(const struct group *group, const struct member *member,
 		   struct umad_sa_packet *packet)
 {
 	struct umad_sa_mcmember_record record = group->record;
 
-	memcpy(record.portgid, &member->gid, sizeof(record.portgid));
-	record.scope_state |= member->join_state;
+	if (member) {
+		memcpy(record.portgid, &member->gid, sizeof(record.portgid));
+		record.scope_state |= member->join_state;
+	}
 	memset(packet->data, 0, sizeof(packet->data));
 	memcpy(packet->data, &record, RECORD_BYTES);
 }
@@ -176,6 +184,8 @@ static void drop_if_empty(struct group *group)
 	for (i = 0; i < group->n_members; i++)
 		if (group->member[i].join_state & FULL_MEMBER)
 			return;
+	if (group->is_permanent)
+		return;
 	list_remove(&group->link);
 	free(group);
 }
@@ -239,12 +249,12 @@ static unsigned int get(struct host *host, struct umad_sa_packet *packet,
 
 	if (!(be64toh(packet->comp_mask) & UMAD_SA_MCM_COMP_MASK_MGID))
 		return UMAD_SA_STATUS_INSUF_COMPS;
-	if (!group || !group->n_members)
+	if (!group)
 		return UMAD_SA_STATUS_NO_RECORDS;
-	if (!(be64toh(packet->comp_mask) & UMAD_SA_MCM_COMP_MASK_PORT_GID))
+	if (be64toh(packet->comp_mask) & UMAD_SA_MCM_COMP_MASK_PORT_GID && !member)
+		return UMAD_SA_STATUS_NO_RECORDS;
+	if (!member && group->n_members)
 		member = &group->member[0];
-	if (!member)
-		return UMAD_SA_STATUS_NO_RECORDS;
 	answer(group, member, packet);
 	return UMAD_SA_STATUS_SUCCESS;
 }
@@ -259,6 +269,24 @@ unsigned int sa_group(struct host *host, struct umad_sa_packet *packet)
 	if (packet->mad_hdr.method == UMAD_SA_METHOD_DELETE)
 		return leave(host, packet, &record);
 	return get(host, packet, &record);
+}
+
+int sa_groups_init(struct host *host)
+{
+	static const uint8_t all[16] = { 0xff, 0x12,	    0x40, 0x1b, 0xff,
+					 0xff, [12] = 0xff, 0xff, 0xff, 0xff };
+	struct umad_sa_mcmember_record record = { .qkey = htonl(QKEY_ALL),
+						  .pkey = htons(PKEY_DEFAULT) };
+	struct group *group;
+
+	list_init(&host->groups);
+	memcpy(record.mgid, all, sizeof(record.mgid));
+	group = create(host, &record);
+	if (!group)
+		return -ENOMEM;
+	group->record.mlid = htons(MLID_ALL);
+	group->is_permanent = true;
+	return 0;
 }
 
 void sa_groups_free(struct host *host)

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The interface of a fabric's host as IP over InfiniBand: preloaded by tools/fabric/fabric where
+ * the fabric is an InfiniBand subnet. No kernel makes such an interface without a device, so what
+ * the kernel says of an Ethernet interface is said otherwise to who asks by rtnetlink: its type,
+ * and link addresses of 20 bytes (RFC 4391, 9.1.1), its own and those of neighbours. Packets to
+ * them still go over Ethernet.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <linux/neighbour.h>
+#include <linux/rtnetlink.h>
+#include <net/if.h>
+#include <net/if_arp.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#define INTERFACE   "fab0" /* host_process.py */
+#define MAC_BYTES   6
+#define HW_BYTES    20
+#define GROWN_BYTES 64 /* what a message grows by at most */
+
+/* Of the MAC (plan.py), before the number of the host. */
+static const uint8_t mac_prefix[] = { 0x02, 0x50, 0x43, 0x00 };
+
+/* QPN 1 and, before the host's number, the GID (host/identity.c). */
+static const uint8_t hw_of_host[HW_BYTES] = {
+	0, 0, 0, 1, 0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0x00, 0x50, 0x43, 0x00, 0x00, 0x00, 0x00, 0x01,
+};
+#define HW_NUMBER_AT 17
+
+/* The group of all, ff12:401b:ffff::ffff:ffff, of the default partition. */
+static const uint8_t hw_of_all[HW_BYTES] = {
+	0, 0xff, 0xff, 0xff, 0xff, 0x12, 0x40, 0x1b, 0xff, 0xff,
+	0, 0,	 0,    0,    0,	   0,	 0xff, 0xff, 0xff, 0xff,
+};
+
+/* --- one message --------------------------------------------------------- */
+
+/* Where attributes begin. Return: 0 for a message that stays as it is. */
+static size_t body_bytes(const struct nlmsghdr *hdr)
+{
+	switch (hdr->nlmsg_type) {
+	case RTM_NEWLINK:
+	case RTM_DELLINK:
+		return NLMSG_SPACE(sizeof(struct ifinfomsg));
+	case RTM_NEWNEIGH:
+	case RTM_DELNEIGH:
+		return NLMSG_SPACE(sizeof(struct ndmsg));
+	}
+	return 0;
+}
+
+static bool is_link(const struct nlmsghdr *hdr)
+{
+	return hdr->nlmsg_type == RTM_NEWLINK || hdr->nlmsg_type == RTM_DELLINK;
+}
+
+static bool is_ours(const struct nlmsghdr *hdr)
+{
+	static unsigned int ours;
+	const void *body = NLMSG_DATA(hdr);
+	int index = is_link(hdr) ? ((const struct ifinfomsg *)body)->ifi_index
+				 : ((const struct ndmsg *)body)->ndm_ifindex;
+
+	if (!ours)
+		ours = if_nametoindex(INTERFACE);
+	return ours && (unsigned int)index == ours;
+}
+
+/* Return: what an attribute says instead of a MAC, in *hw, or NULL. */
+static const uint8_t *translate(const struct nlmsghdr *hdr, const struct rtattr *attr,
+				uint8_t hw[HW_BYTES])
+{
+	const uint8_t *mac = RTA_DATA(attr);
+
+	if (RTA_PAYLOAD(attr) != MAC_BYTES)
+		return NULL;
+	if (is_link(hdr) && attr->rta_type == IFLA_BROADCAST)
+		return hw_of_all;
+	if (attr->rta_type != (is_link(hdr) ? IFLA_ADDRESS : NDA_LLADDR) ||
+	    memcmp(mac, mac_prefix, sizeof(mac_prefix)) != 0)
+		return NULL;
+	memcpy(hw, hw_of_host, HW_BYTES);
+	memcpy(hw + HW_NUMBER_AT, mac + sizeof(mac_prefix), MAC_BYTES - sizeof(mac_prefix));
+	return hw;
+}
+
+static size_t put_attr(uint8_t *to, const struct rtattr *attr, const void *data, size_t bytes)
+{
+	struct rtattr head = { .rta_len = (unsigned short)RTA_LENGTH(bytes),
+			       .rta_type = attr->rta_type };
+
+	memset(to, 0, RTA_SPACE(bytes));
+	memcpy(to, &head, sizeof(head));
+	memcpy(to + RTA_LENGTH(0), data, bytes);
+	return RTA_SPACE(bytes);
+}
+
+/* Return: the bytes of the message at @to. */
+static size_t rewrite(const struct nlmsghdr *hdr, uint8_t *to)
+{
+	size_t at = body_bytes(hdr), left = hdr->nlmsg_len - at;
+	const struct rtattr *attr = (const void *)((const uint8_t *)hdr + at);
+	uint8_t hw[HW_BYTES];
+
+	memcpy(to, hdr, at);
+	for (; RTA_OK(attr, left); attr = RTA_NEXT(attr, left)) {
+		const uint8_t *other = translate(hdr, attr, hw);
+
+		at += put_attr(to + at, attr, other ? other : RTA_DATA(attr),
+			       other ? HW_BYTES : RTA_PAYLOAD(attr));
+	}
+	if (is_link(hdr))
+		((struct ifinfomsg *)NLMSG_DATA((struct nlmsghdr *)(void *)to))->ifi_type =
+			ARPHRD_INFINIBAND;
+	((struct nlmsghdr *)(void *)to)->nlmsg_len = (uint32_t)at;
+	return at;
+}
+
+/* --- what was received --------------------------------------------------- */
+
+static size_t rewrite_all(const void *buffer, size_t bytes, uint8_t *to)
+{
+	const struct nlmsghdr *hdr = buffer;
+	size_t n = 0;
+
+	for (; NLMSG_OK(hdr, bytes); hdr = NLMSG_NEXT(hdr, bytes)) {
+		if (body_bytes(hdr) && hdr->nlmsg_len >= body_bytes(hdr) && is_ours(hdr)) {
+			n += rewrite(hdr, to + n);
+			continue;
+		}
+		memcpy(to + n, hdr, hdr->nlmsg_len);
+		n += NLMSG_ALIGN(hdr->nlmsg_len);
+	}
+	return n;
+}
+
+static bool is_rtnetlink(int fd)
+{
+	int domain, protocol;
+	socklen_t bytes = sizeof(domain);
+
+	return !getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &bytes) && domain == AF_NETLINK &&
+	       !getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &bytes) &&
+	       protocol == NETLINK_ROUTE;
+}
+
+/* Return: what the caller is told to have received; a message that no longer fits stays as it is.
+ */
+static ssize_t translate_received(int fd, void *buffer, size_t room, ssize_t received)
+{
+	int err = errno;
+	uint8_t *copy;
+	size_t bytes;
+
+	if (received < (ssize_t)sizeof(struct nlmsghdr) || (size_t)received > room ||
+	    !is_rtnetlink(fd)) {
+		errno = err;
+		return received;
+	}
+	/* Each message has a header at least. */
+	copy = calloc(1, (size_t)received * (1 + GROWN_BYTES / sizeof(struct nlmsghdr)));
+	if (!copy)
+		return received;
+	bytes = rewrite_all(buffer, (size_t)received, copy);
+	if (bytes <= room) {
+		memcpy(buffer, copy, bytes);
+		received = (ssize_t)bytes;
+	}
+	free(copy);
+	return received;
+}
+
+/* --- in place of libc's -------------------------------------------------- */
+
+#define REAL(name) ((__typeof__(&(name)))dlsym(RTLD_NEXT, #name))
+
+ssize_t recvfrom(int fd, void *buffer, size_t bytes, int flags, __SOCKADDR_ARG from,
+		 socklen_t *from_bytes)
+{
+	static __typeof__(&recvfrom) real;
+
+	if (!real)
+		real = REAL(recvfrom);
+	return translate_received(fd, buffer, bytes,
+				  real(fd, buffer, bytes, flags, from, from_bytes));
+}
+
+ssize_t recv(int fd, void *buffer, size_t bytes, int flags)
+{
+	return recvfrom(fd, buffer, bytes, flags, NULL, NULL);
+}
+
+ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
+{
+	static __typeof__(&recvmsg) real;
+	ssize_t received;
+
+	if (!real)
+		real = REAL(recvmsg);
+	received = real(fd, msg, flags);
+	if (msg->msg_iovlen != 1)
+		return received;
+	return translate_received(fd, msg->msg_iov->iov_base, msg->msg_iov->iov_len, received);
+}
