@@ -6,6 +6,7 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <net/if_arp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -98,19 +99,23 @@ static bool has_cma_hdr(const struct request *request)
 	return hdr.cma_version == 0 && (hdr.ip_version == 4 || hdr.ip_version == 6);
 }
 
+/* Devices are not searched: their lock comes before the engine's. */
+static bool is_ipoib_of(const struct net_iface *iface, const struct gid_entry *gid)
+{
+	return iface->arp_type == ARPHRD_INFINIBAND && iface->hw_bytes == NET_IPOIB_HW_BYTES &&
+	       memcmp(iface->hw_addr + NET_IPOIB_GID_AT, &gid->gid, sizeof(gid->gid)) == 0;
+}
+
 /* The interface that has our address must be that of the port and the partition. */
 static int check_ipoib(struct request *request)
 {
 	struct id_path *path = &request->path;
 	struct net_iface iface;
-	struct gid_entry gid;
 	int err = parse_addrs(request, 0);
 
 	if (!err)
 		err = net_iface_of_addr(&request->dst, &iface);
-	if (!err)
-		err = device_find_gid(&request->dst, iface.ifindex, &gid);
-	if (!err && memcmp(&gid.gid, &path->gid.gid, sizeof(gid.gid)) != 0)
+	if (!err && !is_ipoib_of(&iface, &path->gid))
 		err = -EINVAL;
 	if (!err)
 		err = net_route_lookup(&request->src, &request->dst, iface.ifindex, &path->route);
