@@ -13,6 +13,7 @@
 #include "lib/log.h"
 #include "lib/roce.h"
 #include "mad/cma_hdr.h"
+#include "net/mgid.h"
 
 #define PERMISSIVE_LID	    0xffff
 #define TRAFFIC_CLASS_SHIFT 20 /* in a flow info */
@@ -71,6 +72,26 @@ static uint16_t pkey_of(const struct net_iface *iface)
 	return (uint16_t)(at[0] << 8 | at[1]);
 }
 
+#define BROADCAST_GID_AT 4
+#define SCOPE_AT	 1 /* of a GID, the low half */
+#define PKEY_AT		 4
+#define SCOPE_LOCAL	 2
+
+static uint8_t scope_of(const struct net_iface *iface)
+{
+	return iface->hw_broadcast[BROADCAST_GID_AT + SCOPE_AT] & 0x0f;
+}
+
+/* A group has no neighbour entry: its link address follows from that of the interface. */
+static int meet_group(struct id_path *path, const struct net_iface *iface)
+{
+	struct mad_gid mgid =
+		mgid_ipoib(&path->route.next_hop, scope_of(iface), pkey_of(iface), false);
+
+	set_peer(path, &mgid);
+	return set_pkey(path, pkey_of(iface));
+}
+
 int infiniband_meet(struct id_path *path)
 {
 	struct net_iface iface;
@@ -78,17 +99,15 @@ int infiniband_meet(struct id_path *path)
 
 	if (path->route.gateway)
 		return -EADDRNOTAVAIL;
-	if (net_iface_get(path->route.ifindex, &iface) ||
-	    net_neigh_hw(&path->route, hw) != NET_IPOIB_HW_BYTES)
+	if (net_iface_get(path->route.ifindex, &iface))
+		return -EHOSTUNREACH;
+	if (addr_is_multicast(&path->route.next_hop))
+		return meet_group(path, &iface);
+	if (net_neigh_hw(&path->route, hw) != NET_IPOIB_HW_BYTES)
 		return -EHOSTUNREACH;
 	set_peer(path, hw + NET_IPOIB_GID_AT);
 	return set_pkey(path, pkey_of(&iface));
 }
-
-#define BROADCAST_GID_AT 4
-#define SCOPE_AT	 1 /* of a GID, the low half */
-#define PKEY_AT		 4
-#define SCOPE_LOCAL	 2
 
 static int partition_of_iface(unsigned int ifindex, struct infiniband_partition *ret)
 {
@@ -98,7 +117,7 @@ static int partition_of_iface(unsigned int ifindex, struct infiniband_partition 
 		return -EADDRNOTAVAIL;
 	memcpy(&ret->broadcast, iface.hw_broadcast + BROADCAST_GID_AT, sizeof(ret->broadcast));
 	ret->pkey = pkey_of(&iface);
-	ret->scope = ret->broadcast.raw[SCOPE_AT] & 0x0f;
+	ret->scope = scope_of(&iface);
 	return 0;
 }
 

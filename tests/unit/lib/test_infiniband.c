@@ -164,6 +164,20 @@ START_TEST(router_has_not_the_gid_of_the_peer)
 }
 END_TEST
 
+START_TEST(link_address_of_a_group_is_that_of_its_mgid)
+{
+	static const uint8_t mgid[] = { 0xff, 0x12, 0x40, 0x1b, 0x80, 0x05, 0, 0,
+					0,    0,    0,	  0,	0x0f, 0x01, 1, 7 };
+	struct id_path path = path_to("10.0.0.2", false);
+
+	path.route.next_hop.in4.sin_addr.s_addr = htobe32(0xef010107); /* 239.1.1.7 */
+	peer_hw_bytes = 0;
+	ck_assert_int_eq(infiniband_meet(&path), 0);
+	ck_assert_mem_eq(&path.peer_gid, mgid, sizeof(mgid));
+	ck_assert_uint_eq(path.pkey, PKEY);
+}
+END_TEST
+
 START_TEST(link_address_of_another_kind_is_nobody)
 {
 	struct id_path path = path_to("10.0.0.2", false);
@@ -308,6 +322,7 @@ static TCase *peer_tests(void)
 	tcase_add_test(tcase, broadcast_address_of_the_interface_has_the_pkey);
 	tcase_add_test(tcase, link_address_of_this_host_is_that_of_its_interface);
 	tcase_add_test(tcase, router_has_not_the_gid_of_the_peer);
+	tcase_add_test(tcase, link_address_of_a_group_is_that_of_its_mgid);
 	tcase_add_test(tcase, link_address_of_another_kind_is_nobody);
 	tcase_add_test(tcase, partition_of_groups_is_that_of_the_interface);
 	tcase_add_test(tcase, partition_of_an_af_ib_address_is_in_it);
