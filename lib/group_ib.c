@@ -71,6 +71,8 @@ static void announce(struct group *group, const struct sa_member *member)
 	struct event *event = id_event(group->id, RDMA_CM_EVENT_MULTICAST_JOIN, 0);
 
 	fill_ah(group, member);
+	if (group->id->claim.ps == RDMA_PS_IPOIB)
+		group->id->qkey = member->qkey;
 	if (!event)
 		return;
 	multicast_fill_event(event, group);

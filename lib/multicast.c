@@ -211,6 +211,16 @@ int rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr, void *cont
 	return rdma_join_multicast_ex(id, &attr, context);
 }
 
+/* A queue pair that was made before its id knew the Q_Key of IP over InfiniBand gets it now. */
+static int set_qkey(struct id *id, const struct group *group)
+{
+	struct ibv_qp_attr attr = { .qkey = group->qkey };
+
+	if (id->claim.ps != RDMA_PS_IPOIB)
+		return 0;
+	return ibv_modify_qp(id->pub.qp, &attr, IBV_QP_QKEY);
+}
+
 int multicast_attach(struct event *event)
 {
 	struct group *group = event->group;
@@ -219,7 +229,9 @@ int multicast_attach(struct event *event)
 
 	lock_take(&id->qp_lock, LOCK_QP);
 	if (id->pub.qp && !group->send_only) {
-		err = ibv_attach_mcast(id->pub.qp, &group->ah.grh.dgid, group->ah.dlid);
+		err = set_qkey(id, group);
+		if (!err)
+			err = ibv_attach_mcast(id->pub.qp, &group->ah.grh.dgid, group->ah.dlid);
 		group->is_attached = !err;
 	}
 	lock_give(&id->qp_lock, LOCK_QP);
