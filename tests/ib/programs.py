@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Programs on InfiniBand ports, by AF_IB addresses: Debian's and one of ours, on a soft fabric.
+"""Programs on InfiniBand ports, by AF_IB and by IP addresses: Debian's and one of ours, on a soft
+fabric.
 
 Each case is run with purecm on both hosts; what it prints must match. Prints a line per case, and
 exits with 77 where there is no soft fabric.
@@ -41,6 +42,27 @@ CASES = (
      f"GROUP {A} {GROUP} receive", f"GROUP {B} {GROUP} send",
      (r"a\| joined: LID 0xc\w\w\w, queue key 0x1234567", r"b\| joined: LID 0xc\w\w\w",
       r"a\| got: to whom it may concern")),
+    ("rping by IPv4", (), "rping -s -a 10.77.0.1 -C 3", "rping -c -v -a 10.77.0.1 -C 3",
+     (r"b\| ping data: rdma-ping-2: CDEF",)),
+    ("rping by IPv6", (), "rping -s -a fd77::1 -C 3", "rping -c -v -a fd77::1 -C 3",
+     (r"b\| ping data: rdma-ping-2: CDEF",)),
+    ("twenty connections by IPv4, ports with four LIDs", ("--lmc", "2"),
+     "ucmatose -c 20", "ucmatose -c 20 -s 10.77.0.1",
+     (r"a\| return status 0", r"b\| return status 0")),
+    ("udaddy by IPv4", (), "udaddy", "udaddy -s 10.77.0.1",
+     (r"a\| return status 0", r"b\| return status 0")),
+    ("rdma_client", (), "rdma_server", "rdma_client -s 10.77.0.1", (r"b\| rdma_client: end 0",)),
+    ("cmtime", (), "& exec cmtime -b 10.77.0.1", "cmtime -s 10.77.0.1 -c 50",
+     (r"b\| disconnect",)),
+    ("a group of UDP", (), "mckey -m 239.1.1.1 -b 10.77.0.1",
+     "sleep 0.5; mckey -m 239.1.1.1 -s -b 10.77.0.2",
+     (r"joined dgid: ff12:4001:ffff::f01:101 mlid 0xc", r"a\| return status 0")),
+    ("a group of IP over InfiniBand, with its queue key", (),
+     "mckey -p 2 -m 239.1.1.1 -b 10.77.0.1",
+     "sleep 0.5; mckey -p 2 -m 239.1.1.1 -s -b 10.77.0.2",
+     (r"joined dgid: ff12:401b:ffff::f01:101 mlid 0xc", r"a\| return status 0")),
+    ("perftest -R", ("--faults", "mads:delay=5ms"), "ib_send_bw -R -n 1000",
+     "ib_send_bw -R -n 1000 10.77.0.1", (r"b\|  65536 +1000",)),
 )
 
 # Who owns the ports, and asks the administrator.
@@ -67,7 +89,7 @@ def run_case(case, manner, build, group):
 
 
 def missing_parts():
-    programs = [name for name in ("ucmatose", "udaddy") if not shutil.which(name)]
+    programs = [name for name in ("ucmatose", "udaddy", "ib_send_bw") if not shutil.which(name)]
     return ([] if FABRIC.exists() else ["tools/fabric"]) + programs
 
 
