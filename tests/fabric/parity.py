@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """tests/parity on a soft fabric: purecm on both hosts, compared with what two stock kernels did.
 
-What they did was taken down in the lab and stands in tests/fabric/stock.txt. After a change of a
+In a build with sanitizers what these find in a scenario's processes, cmportd or fabric-host is a
+failure, too. What stock did was taken down in the lab and stands in tests/fabric/stock.txt. After a change of a
 scenario it is taken anew:
 
     names=$(tests/fabric/parity.py --names)
@@ -14,10 +15,12 @@ or of the new ones only: what is not in DIR stays as it is.
 Prints a line per difference and then "N passed, N failed, N skipped".
 """
 import argparse
+import os
 from pathlib import Path
 import re
 import subprocess
 import sys
+import tempfile
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -74,18 +77,29 @@ def take(folder, names):
     REFERENCE.write_text("\n".join(text) + "\n", encoding="utf-8")
 
 
-def play(build, program, names):
+def found_by_sanitizers(folder):
+    """Return what they wrote."""
+    return "".join(path.read_text(errors="replace") for path in sorted(Path(folder).iterdir()))
+
+
+def play(build, program, names, folder):
     """Return {scenario: {side: lines}} of this library, or raise RuntimeError."""
+    env = dict(os.environ)
+    for name, more in (("ASAN_OPTIONS", ":handle_segv=0:handle_abort=0"),
+                       ("UBSAN_OPTIONS", ":halt_on_error=1:print_stacktrace=1")):
+        env[name] = f"log_path={folder}/{name}{more}"
     done = subprocess.run(
         [FABRIC, "run", "--build", build, "--raw", "--timeout", str(LIMIT_S), "--mtu",
          PATH_MTU_1024, f"b&:{program} server >/dev/null 2>&1",
          f"a:{program} client fd77::2 10.77.0.1 10.77.0.2 {' '.join(names)} 2>/dev/null"],
-        capture_output=True, text=True, check=False)
+        capture_output=True, text=True, check=False, env=env)
     if done.returncode == SKIPPED:
         raise Skip(done.stderr)
     # 1: some scenario gave up, and the comparison says which.
     if done.returncode not in (0, 1):
         raise RuntimeError(f"status {done.returncode}: {done.stderr}")
+    if found_by_sanitizers(folder):
+        raise RuntimeError(found_by_sanitizers(folder))
     return compare.parse_output(without_port(done.stdout))
 
 
@@ -122,7 +136,8 @@ def main():
         return 0
     reference = compare.parse_output(REFERENCE.read_text(encoding="utf-8"))
     try:
-        counts = judge(names, reference, play(args.build, program, names))
+        with tempfile.TemporaryDirectory(prefix="parity-") as folder:
+            counts = judge(names, reference, play(args.build, program, names, folder))
     except RuntimeError as error:
         print(error)
         counts = (0, 1, 0)
