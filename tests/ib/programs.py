@@ -65,6 +65,21 @@ CASES = (
      "ib_send_bw -R -n 1000 10.77.0.1", (r"b\|  65536 +1000",)),
 )
 
+ORDER = f"{FABRIC} {{}} --dir $PURECM_FABRIC/../.. {{}};"
+SERVER = f"ucmatose -f gid -P ib -b {A}"
+CLIENT = f"ucmatose -f gid -P ib -s {A} | grep status;"
+
+# Of what is known about the subnet. A program with a port of its own says no farewell if it is
+# killed, and looks at its port without being told.
+CHANGES = (
+    ("a port that has another LID asks for its paths anew", (), f"& {SERVER}; {SERVER}",
+     CLIENT + ORDER.format("lid", "b 77") + "sleep 0.5; ibv_devinfo -v | grep port_lid;" + CLIENT,
+     (r"b\| return status 0\nb\|\s+port_lid:\s+77\nb\| return status 0",)),
+    ("a group has the members of all processes, and they join a new subnet manager's", (),
+     "& sleep 60", f"{ROOT}/tests/ib/membership.sh {FABRIC}",
+     (r"b\| one is left\nb\| joined anew\nb\| none is left",)),
+)
+
 # Who owns the ports, and asks the administrator.
 MANNERS = {"cmportd": {}, "the program itself": {"PURECM_PORTD": "inline"}}
 
@@ -102,12 +117,13 @@ def main():
         print("skipped: missing: " + ", ".join(missing_parts()))
         sys.exit(77)
     failed = 0
-    for case, manner in itertools.product(CASES, MANNERS):
+    cases = [*itertools.product(CASES, MANNERS), *((case, "cmportd") for case in CHANGES)]
+    for case, manner in cases:
         wrong = run_case(case, manner, args.build, args.group)
         failed += wrong is not None
         print(("ok   " if wrong is None else "FAIL ") + f"{case[0]} ({manner})" +
               (f"\n{wrong}" if wrong else ""))
-    print(f"{len(CASES) * len(MANNERS) - failed} passed, {failed} failed, 0 skipped")
+    print(f"{len(cases) - failed} passed, {failed} failed, 0 skipped")
     sys.exit(1 if failed else 0)
 
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Orders to a host: "port 1 down", "port 1 up", "remove". A datagram each, from
- * tools/fabric/fabric.
+ * Orders to a host: "port 1 down", "port 1 up", "lid 17", "remove"; to the subnet administrator
+ * "forget", to all that have heard of it "reregister". A datagram each, from tools/fabric/fabric.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "tools/fabric/host/host.h"
+#include "tools/fabric/host/sa.h"
 
 #define ORDER_BYTES 64
 
@@ -52,14 +53,20 @@ static void remove_device(struct host *host)
 static void control_ready(struct host *host, struct watch *watch)
 {
 	char order[ORDER_BYTES + 1] = "", what[8];
-	unsigned int port_num;
+	unsigned int port_num, lid;
 
 	if (recv(watch->fd, order, ORDER_BYTES, MSG_DONTWAIT) <= 0)
 		return;
 	if (sscanf(order, "port %u %7s", &port_num, what) == 2)
 		set_port(host, port_num, strcmp(what, "up") == 0);
+	else if (sscanf(order, "lid %u", &lid) == 1)
+		identity_set_lid(host, (uint16_t)lid);
 	else if (strcmp(order, "remove") == 0)
 		remove_device(host);
+	else if (strcmp(order, "forget") == 0)
+		sa_groups_forget(host);
+	else if (strcmp(order, "reregister") == 0)
+		events_send(host, IBV_EVENT_CLIENT_REREGISTER, 1);
 	else
 		host_say(host, "unknown order: %s", order);
 }

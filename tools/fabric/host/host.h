@@ -89,6 +89,13 @@ int control_open(struct host *host);
 /** identity_forget() - take the addresses of a device out of the fabric. */
 void identity_forget(struct host *host);
 
+/**
+ * identity_set_lid() - the subnet manager gives the port another LID, and the processes hear of it
+ * @lid: the first of 2^lmc; one that another host has, or that ends in path bits, is refused; so is
+ * the administrator's host
+ */
+void identity_set_lid(struct host *host, uint16_t lid);
+
 /** sweep() - end what still runs on this host. */
 void sweep(const struct host *host);
 

@@ -20,6 +20,7 @@
 #include "tools/fabric/host/host.h"
 #include "tools/fabric/host/sa.h"
 
+#define LID_MCAST      0xc000
 #define GUID_PREFIX    0x0050430000000000ull /* "PC" in a vendor's place */
 #define HEADERS_BYTES  96
 #define FULL_PKEY      0xffff
@@ -191,7 +192,37 @@ static void give_lids_back(const struct host *host)
 	}
 }
 
-/* On InfiniBand a port is what the subnet manager made it, for good. */
+static bool is_lid_free(const struct host *host, uint16_t lid)
+{
+	char owner[FAB_NAME_BYTES];
+	uint16_t i;
+
+	for (i = 0; i < 1u << host->lmc; i++)
+		if (!fab_place_host_of_lid(&host->place, (uint16_t)(lid + i), owner) &&
+		    strcmp(owner, host->place.host) != 0)
+			return false;
+	return true;
+}
+
+void identity_set_lid(struct host *host, uint16_t lid)
+{
+	struct fab_port *port = &host->page->port[0];
+
+	/* All know the administrator's, and nobody would tell them. */
+	if (port->link_layer != IBV_LINK_LAYER_INFINIBAND || host->number == SA_HOST_NUMBER ||
+	    !lid || lid >= LID_MCAST || lid & ((1u << host->lmc) - 1) || !is_lid_free(host, lid)) {
+		host_say(host, "cannot have LID %u", lid);
+		return;
+	}
+	give_lids_back(host);
+	fab_page_write_begin(host->page);
+	port->lid = lid;
+	fab_page_write_end(host->page);
+	take_lids(host);
+	events_send(host, IBV_EVENT_LID_CHANGE, 1);
+}
+
+/* On InfiniBand a port is what the subnet manager made it. */
 static void be_on_subnet(struct host *host)
 {
 	struct fab_port *port = &host->page->port[0];

@@ -54,6 +54,9 @@ unsigned int sa_group(struct host *host, struct umad_sa_packet *packet);
 /** sa_groups_init() - none but the broadcast group of IP over InfiniBand. Return: 0, -ENOMEM. */
 int sa_groups_init(struct host *host);
 
+/** sa_groups_forget() - as a new administrator, who knows of no members. */
+void sa_groups_forget(struct host *host);
+
 /** sa_groups_free() - forget all groups. */
 void sa_groups_free(struct host *host);
 

@@ -297,3 +297,21 @@ void sa_groups_free(struct host *host)
 		free(container_of(node, struct group, link));
 	list_init(&host->groups);
 }
+
+static void drop_members(struct host *host, struct group *group)
+{
+	while (group->n_members)
+		note_joined(host, group, &group->member[--group->n_members].gid, false);
+}
+
+void sa_groups_forget(struct host *host)
+{
+	struct list *node, *after;
+
+	list_for_each_safe (node, after, &host->groups) {
+		struct group *group = container_of(node, struct group, link);
+
+		drop_members(host, group);
+		drop_if_empty(group);
+	}
+}
