@@ -3,8 +3,8 @@
 """tests/parity on a soft fabric: purecm on both hosts, compared with what two stock kernels did.
 
 In a build with sanitizers what these find in a scenario's processes, cmportd or fabric-host is a
-failure, too. What stock did was taken down in the lab and stands in tests/fabric/stock.txt. After a change of a
-scenario it is taken anew:
+failure, too. What stock did was taken down in the lab and stands in tests/fabric/stock.txt. After a
+change of a scenario it is taken anew:
 
     names=$(tests/fabric/parity.py --names)
     tests/parity/run.py --stock-only --families v4 --keep DIR --only $names
