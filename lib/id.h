@@ -52,6 +52,14 @@ struct id_options {
 };
 
 /* Where an id's packets leave, known once its address is resolved or bound. */
+/* Of an InfiniBand connection, where its queue pair may migrate to: see alternate.h. */
+struct id_alternate {
+	bool is_known;
+	uint8_t timeout; /* 4.096 us << timeout */
+	uint16_t pkey_index;
+	struct ibv_ah_attr ah;
+};
+
 struct id_path {
 	struct gid_entry gid; /* .verbs is NULL while no device is known */
 	struct net_route route;
@@ -71,6 +79,7 @@ struct id_path {
 	bool is_given; /* the program knows better (RDMA_OPTION_IB_PATH), and what it says is: */
 	struct ibv_sa_path_rec given;
 	bool loopback; /* 127.0.0.1 or ::1: resolves, but leads nowhere */
+	struct id_alternate alternate;
 };
 
 struct id {

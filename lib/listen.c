@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lib/alternate.h"
 #include "lib/api.h"
 #include "lib/claims.h"
 #include "lib/infiniband.h"
@@ -383,13 +384,22 @@ static bool path_is_ours(const struct request *request)
 		      sizeof(request->path.gid.gid)) == 0;
 }
 
-static void refuse_gid(struct engine *engine, struct outbox *box, struct cm_conn *conn)
+static bool has_wrong_alternate(struct request *request)
 {
-	struct cm_msg msg = { .rej.reason = CM_REJ_INVALID_GID,
-			      .rej.ari_bytes = sizeof(conn->port->gid0) };
+	struct id_path *path = &request->path;
+
+	return infiniband_is(path) && !is_lookup(request->msg) &&
+	       alternate_take(path->port, &request->msg->req, path) != 0;
+}
+
+/* With a GID that would do. */
+static void refuse_gid(struct engine *engine, struct outbox *box, struct cm_conn *conn,
+		       uint16_t reason, const void *gid)
+{
+	struct cm_msg msg = { .rej.reason = reason, .rej.ari_bytes = sizeof(struct mad_gid) };
 	struct cm_args args = { .msg = &msg };
 
-	memcpy(msg.rej.ari, &conn->port->gid0, sizeof(conn->port->gid0));
+	memcpy(msg.rej.ari, gid, sizeof(struct mad_gid));
 	engine_step(engine, box, conn, CM_CALL_REJ, &args);
 	engine_step(engine, box, conn, CM_CALL_DESTROY, NULL);
 }
@@ -405,7 +415,11 @@ void listen_request(struct engine *engine, struct outbox *box, struct cm_conn *c
 		return;
 	}
 	if (!path_is_ours(&request)) {
-		refuse_gid(engine, box, conn);
+		refuse_gid(engine, box, conn, CM_REJ_INVALID_GID, &conn->port->gid0);
+		return;
+	}
+	if (has_wrong_alternate(&request)) {
+		refuse_gid(engine, box, conn, CM_REJ_INVALID_ALT_GID, &msg->req.primary.remote_gid);
 		return;
 	}
 	listener = find_listener(engine, &request);

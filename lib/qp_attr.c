@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "lib/alternate.h"
 #include "lib/api.h"
 #include "lib/engine.h"
 #include "lib/infiniband.h"
@@ -91,6 +92,7 @@ static void fill_rtr(const struct id *id, struct ibv_qp_attr *attr, int *mask)
 	attr->max_dest_rd_atomic = conn->responder_resources;
 	attr->min_rnr_timer = 0;
 	*mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+	alternate_fill(&id->path, attr, mask);
 }
 
 static void fill_rts(const struct id *id, struct ibv_qp_attr *attr, int *mask)
@@ -100,6 +102,7 @@ static void fill_rts(const struct id *id, struct ibv_qp_attr *attr, int *mask)
 
 	attr->sq_psn = conn->remote_starting_psn;
 	*mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
+	alternate_arm(&id->path, attr, mask);
 	if (initiates(type)) {
 		attr->retry_cnt = conn->retry_count;
 		attr->rnr_retry = conn->rnr_retry_count;
