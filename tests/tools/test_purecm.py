@@ -31,7 +31,7 @@ class Command(unittest.TestCase):
         usage = text_of("--help")
         for name in text_of("--commands").split():
             self.assertIn(name, usage)
-            self.assertIn("Usage: purecm " + name, text_of(name, "--help"))
+            self.assertIn("sage: purecm " + name, text_of(name, "--help"))
 
     def test_an_unknown_command_is_named(self):
         done = purecm("frobnicate")

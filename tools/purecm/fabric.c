@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -46,6 +47,7 @@ int fabric_main(int argc, char **argv)
 	(void)argc;
 	if (find_program(program))
 		return STATUS_FAILED;
+	setenv("PURECM_PROGRAM", "purecm fabric", 1); /* as its usage calls it */
 	execv(program, argv);
 	complain("%s: %s%s", program, strerror(errno), errno == ENOENT ? "; it needs python3" : "");
 	return STATUS_FAILED;
