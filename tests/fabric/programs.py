@@ -149,6 +149,19 @@ def lost_mads(tests):
         raise Failure(done.stdout + done.stderr)
 
 
+def corrupted_mads(tests):
+    """What no hardware would let through ends no cmportd, and all is well when it is over. The
+    program on a may end: it expects no refusal of what it accepted."""
+    clear = f"{FABRIC} faults --dir $PURECM_FABRIC/../.. ''"
+    connect = RETRY.format("rping -c -v -a 10.77.0.2 -C 1")
+    done = tests.run("--faults", "mads:corrupt=0.3 seed=5",
+                     "a&:while :; do cmtime -b 10.77.0.1; sleep 0.1; done >/dev/null 2>&1",
+                     f"b:timeout 3 cmtime -s 10.77.0.1 -c 100 >/dev/null 2>&1; {clear}; "
+                     "rping -s -C 1; true", f"a:sleep 3.5; {connect}")
+    if done.returncode or "a| ping data: rdma-ping-0" not in done.stdout:
+        raise Failure(done.stdout + done.stderr)
+
+
 def orders(tests):
     """A port that is down, and a device that is pulled out."""
     fabric = f"{FABRIC} {{}} --dir $PURECM_FABRIC/../.. {{}}"
@@ -340,6 +353,7 @@ def run_all(tests):
     tests.test("commands are an ordinary user's", ordinary_user, tests)
     tests.test("ib_atomic_bw -R", perftest_by_rdma_cm, tests)
     tests.test("lost MADs", lost_mads, tests)
+    tests.test("corrupted MADs", corrupted_mads, tests)
     tests.test("orders to a host", orders, tests)
     tests.test("a device that is pulled out", removal, tests)
     for what in ("ibv_rc_pingpong", "ibv_ud_pingpong", "ibv_uc_pingpong"):
