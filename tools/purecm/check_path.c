@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "tools/purecm/checkup.h"
+#include "tools/purecm/command.h"
 
 #define LOOK_AGAIN_MS 50
 #define LOOKS	      60 /* 3 s in all: as often as the kernel asks */
@@ -165,4 +166,25 @@ void check_neighbour(struct checkup *checkup, struct finding *finding)
 	else
 		found(finding, VERDICT_BAD, "%s does not answer to ARP or neighbour discovery",
 		      hop);
+}
+
+int checkup_find_way(struct checkup *checkup)
+{
+	static check_function *const steps[] = {
+		check_devices,	 check_ports,	   check_address,   check_route,
+		check_interface, check_source_gid, check_neighbour,
+	};
+	struct finding finding;
+	size_t i;
+
+	for (i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		memset(&finding, 0, sizeof(finding));
+		steps[i](checkup, &finding);
+		if (finding.verdict == VERDICT_BAD) {
+			complain("no request can be sent: %s (`purecm doctor %s' says more)",
+				 finding.text, checkup->target);
+			return -EHOSTUNREACH;
+		}
+	}
+	return 0;
 }

@@ -72,6 +72,16 @@ bool check_port_is_active(const struct check_port *port);
 /** check_port_is_roce() - over Ethernet, not InfiniBand. */
 bool check_port_is_roce(const struct check_port *port);
 
+/**
+ * checkup_find_way() - the steps towards an address, without a word as long as it goes well
+ * @checkup: its target is set; filled: has_dst, has_route, has_iface, has_gid
+ *
+ * For those who send: purecm ping, purecm drill.
+ *
+ * Return: 0; -EHOSTUNREACH, after a complaint.
+ */
+int checkup_find_way(struct checkup *checkup);
+
 /** checkup_fini() - close the devices. */
 void checkup_fini(struct checkup *checkup);
 

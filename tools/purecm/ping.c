@@ -142,30 +142,6 @@ static const struct argp argp = {
 	       "The exit status is 0 if there was an answer, and 1 if there was none.",
 };
 
-/* --- the way there ------------------------------------------------------- */
-
-/* As purecm doctor ADDRESS does, without a word as long as it goes well. */
-static int find_way(struct checkup *checkup)
-{
-	static check_function *const steps[] = {
-		check_devices,	 check_ports,	   check_address,   check_route,
-		check_interface, check_source_gid, check_neighbour,
-	};
-	struct finding finding;
-	size_t i;
-
-	for (i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
-		memset(&finding, 0, sizeof(finding));
-		steps[i](checkup, &finding);
-		if (finding.verdict == VERDICT_BAD) {
-			complain("no request can be sent: %s (`purecm doctor %s' says more)",
-				 finding.text, checkup->target);
-			return -EHOSTUNREACH;
-		}
-	}
-	return 0;
-}
-
 /* --- what is said -------------------------------------------------------- */
 
 static const char *const result_words[] = {
@@ -313,7 +289,7 @@ static int shoot_all(struct ping *ping, struct probe *probe)
 static int run(struct ping *ping, struct checkup *checkup)
 {
 	struct probe *probe;
-	int err = find_way(checkup);
+	int err = checkup_find_way(checkup);
 
 	if (!err)
 		err = probe_open(checkup, ping->port, &probe);
