@@ -25,6 +25,7 @@ struct command {
 
 /* The subcommands, a file each. */
 int doctor_main(int argc, char **argv);
+int drill_main(int argc, char **argv);
 int explain_main(int argc, char **argv);
 int fabric_main(int argc, char **argv);
 int ping_main(int argc, char **argv);

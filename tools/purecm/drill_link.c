@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The port, the puppet, and the queues of what they have to say.
+ */
+#include "tools/purecm/drill_link.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "mad/umad.h"
+#include "tools/purecm/command.h"
+#include "tools/purecm/drill_value.h"
+
+#define NS_PER_S	1000000000ull
+#define NS_PER_MS	1000000ull
+#define HELLO		"hello "
+#define HELLO_TIMEOUT_S 10
+
+uint64_t drill_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+/* --- queues -------------------------------------------------------------- */
+
+static struct drill_heard *add(struct drill_link *link, struct drill_queue *queue)
+{
+	if (queue->n == DRILL_QUEUE_MAX) {
+		link->n_lost++;
+		return NULL;
+	}
+	queue->heard[queue->n].at_ns = drill_now_ns();
+	return &queue->heard[queue->n++];
+}
+
+bool drill_queue_take(struct drill_queue *queue, struct drill_heard *ret)
+{
+	if (!queue->n)
+		return false;
+	*ret = queue->heard[0];
+	memmove(queue->heard, queue->heard + 1, --queue->n * sizeof(queue->heard[0]));
+	return true;
+}
+
+/* --- the port ------------------------------------------------------------ */
+
+int drill_link_open(const struct checkup *checkup, struct drill_link *ret)
+{
+	const char *device = ibv_get_device_name(checkup->gid.verbs->device);
+	const struct mad_path path = { .grh = true,
+				       .sgid_index = (uint8_t)checkup->gid.gid_index,
+				       .hop_limit = checkup->route.hop_limit,
+				       .dgid = addr_to_gid(&checkup->dst) };
+	struct umad_owner who = { "", "" };
+	int err;
+
+	memset(ret, 0, sizeof(*ret));
+	ret->puppet = -1;
+	ret->path = path;
+	err = umad_port_open(device, checkup->gid.port_num, &ret->port, &who);
+	if (err) {
+		complain("a drill needs the CM class of %s/%u for itself: %s%s%s%s%s", device,
+			 checkup->gid.port_num, strerror(-err), who.what[0] ? ": " : "", who.what,
+			 who.remedy[0] ? "; " : "", who.remedy);
+		return err;
+	}
+	/* Without the privilege for it, messages go through umad, which sets the tid. */
+	if (mad_sender_open(checkup->gid.verbs, checkup->gid.port_num, &ret->sender))
+		ret->sender = NULL;
+	return 0;
+}
+
+void drill_link_close(struct drill_link *link)
+{
+	drill_link_leave_puppet(link);
+	mad_sender_close(link->sender);
+	mad_port_close(link->port);
+	link->sender = NULL;
+	link->port = NULL;
+}
+
+int drill_link_send(struct drill_link *link, const uint8_t mad[MAD_BYTES])
+{
+	int err = -EAGAIN;
+
+	if (link->sender)
+		err = mad_sender_send(link->sender, &link->path, mad);
+	return err == -EAGAIN ? mad_port_send(link->port, &link->path, mad) : err;
+}
+
+static int take_mads(struct drill_link *link)
+{
+	struct mad_path path;
+	uint8_t mad[MAD_BYTES];
+	struct drill_heard *heard;
+	int err;
+
+	while ((err = mad_port_receive(link->port, &path, mad)) == 0) {
+		if (memcmp(&path.dgid, &link->path.dgid, sizeof(path.dgid)) != 0)
+			continue;
+		heard = add(link, &link->mads);
+		if (heard)
+			memcpy(heard->mad, mad, MAD_BYTES);
+	}
+	return err == -EAGAIN ? 0 : err;
+}
+
+/* --- the puppet ---------------------------------------------------------- */
+
+static int dial(const char *host, const char *port)
+{
+	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
+	struct addrinfo *list, *each;
+	int fd = -1, err = getaddrinfo(host, port, &hints, &list);
+
+	if (err) {
+		complain("puppet %s: %s", host, gai_strerror(err));
+		return -EHOSTUNREACH;
+	}
+	for (each = list; each && fd < 0; each = each->ai_next) {
+		fd = socket(each->ai_family, each->ai_socktype | SOCK_CLOEXEC, 0);
+		if (fd < 0 || !connect(fd, each->ai_addr, each->ai_addrlen))
+			continue;
+		err = -errno;
+		close(fd);
+		fd = -1;
+	}
+	freeaddrinfo(list);
+	if (fd < 0)
+		complain("puppet %s port %s: %s; start `purecm-puppet %s' there", host, port,
+			 strerror(-err), port);
+	return fd < 0 ? err : fd;
+}
+
+/* "hello stock" comes first. */
+static int read_hello(struct drill_link *link, char *ret_peer)
+{
+	const uint64_t end_ns = drill_now_ns() + HELLO_TIMEOUT_S * NS_PER_S;
+	struct drill_heard heard;
+	int err = 0;
+
+	while (!err && !link->replies.n)
+		err = drill_link_wait(link, end_ns);
+	if (!err && (!drill_queue_take(&link->replies, &heard) ||
+		     strncmp(heard.text, HELLO, strlen(HELLO)) != 0))
+		err = -EPROTO;
+	if (err)
+		complain("what listens there is no puppet, or serves another drill: %s",
+			 strerror(-err));
+	else
+		snprintf(ret_peer, DRILL_NAME_BYTES, "%.*s", DRILL_NAME_BYTES - 1,
+			 heard.text + strlen(HELLO));
+	return err;
+}
+
+int drill_link_call_puppet(struct drill_link *link, const char *host, const char *port,
+			   char *ret_peer)
+{
+	int fd = dial(host, port);
+
+	if (fd < 0)
+		return fd;
+	link->puppet = fd;
+	link->n_text = 0;
+	link->events.n = link->replies.n = 0;
+	return read_hello(link, ret_peer);
+}
+
+void drill_link_leave_puppet(struct drill_link *link)
+{
+	if (link->puppet >= 0)
+		close(link->puppet);
+	link->puppet = -1;
+}
+
+int drill_link_say(struct drill_link *link, const char *line)
+{
+	char text[DRILL_TEXT_BYTES];
+	const int n = snprintf(text, sizeof(text), "%s\n", line);
+
+	if (n >= (int)sizeof(text))
+		return -EMSGSIZE;
+	return send(link->puppet, text, (size_t)n, MSG_NOSIGNAL) == n ? 0 : -EPIPE;
+}
+
+static void take_text(struct drill_link *link, const char *line)
+{
+	static const char event[] = "event ";
+	const bool is_event = strncmp(line, event, sizeof(event) - 1) == 0;
+	struct drill_heard *heard = add(link, is_event ? &link->events : &link->replies);
+
+	if (heard)
+		snprintf(heard->text, sizeof(heard->text), "%s",
+			 line + (is_event ? sizeof(event) - 1 : 0));
+}
+
+static int take_lines(struct drill_link *link)
+{
+	ssize_t n = recv(link->puppet, link->text + link->n_text,
+			 sizeof(link->text) - 1 - link->n_text, MSG_DONTWAIT);
+	char *end;
+
+	if (n < 0)
+		return errno == EAGAIN ? 0 : -EPIPE;
+	if (n == 0)
+		return -EPIPE;
+	link->n_text += (size_t)n;
+	link->text[link->n_text] = '\0';
+	while ((end = strchr(link->text, '\n')) != NULL) {
+		*end++ = '\0';
+		take_text(link, link->text);
+		link->n_text -= (size_t)(end - link->text);
+		memmove(link->text, end, link->n_text + 1);
+	}
+	return 0;
+}
+
+int drill_link_wait(struct drill_link *link, uint64_t until_ns)
+{
+	struct pollfd look[2] = {
+		{.fd = link->port->fd, .events = POLLIN},
+		    { .fd = link->puppet,  .events = POLLIN}
+	};
+	const uint64_t now_ns = drill_now_ns();
+	int n, err = 0;
+
+	/* Rounded up: a wait that ends too soon would be called again at once. */
+	n = poll(look, 2, until_ns > now_ns ? (int)((until_ns - now_ns) / NS_PER_MS) + 1 : 0);
+	if (n < 0)
+		return -errno;
+	if (n == 0)
+		return -ETIMEDOUT;
+	if (look[0].revents)
+		err = take_mads(link);
+	if (!err && look[1].revents)
+		err = take_lines(link);
+	return err;
+}

@@ -1,0 +1,500 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The program purecm-puppet: a program of rdma_cm on strings. It makes the calls that a drill tells
+ * it to make, and reports events; on whichever librdmacm it finds, so that a drill can say what
+ * each of them does. Started by hand, or by tests/drill/run.py; called by drill_link.c.
+ *
+ * A line is a call: `accept id=id qpn=7`; it is answered by `0`, or the name of an errno. Events
+ * are lines `event NAME key=value...`. One drill at a time; when it goes, all ids are destroyed.
+ * Queue pairs are made up, so that each message is sent by a call of its own and none by a library.
+ */
+#include <arpa/inet.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <rdma/rdma_cma.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#define IDS_MAX	     32
+#define NAME_BYTES   16
+#define LINE_BYTES   2048
+#define DATA_BYTES   256
+#define RESOLVE_MS   2000
+#define PORT_DEFAULT "7471"
+
+struct puppet {
+	int control;
+	struct rdma_event_channel *channel;
+	struct sockaddr_storage drill; /* the other end of control: where resolve goes to */
+	struct {
+		char name[NAME_BYTES];
+		struct rdma_cm_id *id;
+	} ids[IDS_MAX];
+	size_t n_text;
+	char text[LINE_BYTES];
+};
+
+/* --- words --------------------------------------------------------------- */
+
+/* Return: the value of a key, or the fallback; valid until the next call. */
+static const char *arg(const char *line, const char *key, const char *fallback)
+{
+	static char value[2 * DATA_BYTES + 8];
+	const size_t n = strlen(key);
+	const char *at = line;
+
+	while ((at = strchr(at, ' ')) != NULL) {
+		at++;
+		if (strncmp(at, key, n) == 0 && at[n] == '=') {
+			at += n + 1;
+			snprintf(value, sizeof(value), "%.*s", (int)strcspn(at, " "), at);
+			return value;
+		}
+	}
+	return fallback;
+}
+
+static unsigned long number(const char *line, const char *key, unsigned long fallback)
+{
+	const char *text = arg(line, key, NULL);
+
+	return text ? strtoul(text, NULL, 0) : fallback;
+}
+
+/* "hex:616263". Return: how many bytes. */
+static uint8_t private_data(const char *line, uint8_t data[DATA_BYTES])
+{
+	const char *text = arg(line, "private_data", "hex:") + strlen("hex:");
+	uint8_t n = 0;
+	unsigned int byte;
+
+	while (n < DATA_BYTES - 1 && sscanf(text + 2 * n, "%2x", &byte) == 1)
+		data[n++] = (uint8_t)byte;
+	return n;
+}
+
+static void say(struct puppet *puppet, const char *text)
+{
+	char line[LINE_BYTES];
+	const int n = snprintf(line, sizeof(line), "%s\n", text);
+
+	/* Who does not listen any more is noticed when its end is read. */
+	if (send(puppet->control, line, (size_t)n, MSG_NOSIGNAL) != n)
+		shutdown(puppet->control, SHUT_RDWR);
+}
+
+/* --- ids ----------------------------------------------------------------- */
+
+static struct rdma_cm_id *find_id(struct puppet *puppet, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < IDS_MAX; i++) {
+		if (puppet->ids[i].id && strcmp(puppet->ids[i].name, name) == 0)
+			return puppet->ids[i].id;
+	}
+	return NULL;
+}
+
+static const char *name_of(const struct puppet *puppet, const struct rdma_cm_id *id)
+{
+	size_t i;
+
+	for (i = 0; i < IDS_MAX; i++) {
+		if (puppet->ids[i].id == id)
+			return puppet->ids[i].name;
+	}
+	return "?";
+}
+
+static int add_id(struct puppet *puppet, const char *name, struct rdma_cm_id *id)
+{
+	size_t i;
+
+	for (i = 0; i < IDS_MAX; i++) {
+		if (puppet->ids[i].id)
+			continue;
+		puppet->ids[i].id = id;
+		snprintf(puppet->ids[i].name, NAME_BYTES, "%s", name);
+		return 0;
+	}
+	return -1;
+}
+
+/* id, id2, id3 ... */
+static void add_request(struct puppet *puppet, struct rdma_cm_id *id)
+{
+	char name[NAME_BYTES] = "id";
+	unsigned int n = 1;
+
+	while (find_id(puppet, name))
+		snprintf(name, sizeof(name), "id%u", ++n);
+	if (add_id(puppet, name, id))
+		rdma_destroy_id(id);
+}
+
+static void forget(struct puppet *puppet, const struct rdma_cm_id *id)
+{
+	size_t i;
+
+	for (i = 0; i < IDS_MAX; i++) {
+		if (puppet->ids[i].id == id)
+			puppet->ids[i].id = NULL;
+	}
+}
+
+/* --- calls --------------------------------------------------------------- */
+
+static enum rdma_port_space port_space(const char *line)
+{
+	return strcmp(arg(line, "space", "tcp"), "udp") == 0 ? RDMA_PS_UDP : RDMA_PS_TCP;
+}
+
+static void set_port(struct sockaddr_storage *addr, uint16_t port)
+{
+	if (addr->ss_family == AF_INET)
+		((struct sockaddr_in *)addr)->sin_port = htons(port);
+	else
+		((struct sockaddr_in6 *)addr)->sin6_port = htons(port);
+}
+
+static int call_listen(struct puppet *puppet, const char *line)
+{
+	struct sockaddr_storage any = { .ss_family = puppet->drill.ss_family };
+	struct rdma_cm_id *id;
+
+	if (rdma_create_id(puppet->channel, &id, NULL, port_space(line)))
+		return -1;
+	set_port(&any, (uint16_t)number(line, "port", strtoul(PORT_DEFAULT, NULL, 10)));
+	if (rdma_bind_addr(id, (struct sockaddr *)&any) || rdma_listen(id, 8)) {
+		rdma_destroy_id(id);
+		return -1;
+	}
+	return add_id(puppet, arg(line, "id", "listener"), id);
+}
+
+/* On a channel of its own, so that no other event comes in between. */
+static int take_step(struct rdma_event_channel *channel)
+{
+	struct rdma_cm_event *event;
+	int err;
+
+	if (rdma_get_cm_event(channel, &event))
+		return -1;
+	err = event->status;
+	rdma_ack_cm_event(event);
+	if (err)
+		errno = err < 0 ? -err : EIO;
+	return err ? -1 : 0;
+}
+
+static int resolve(struct rdma_cm_id *id, struct sockaddr_storage *to)
+{
+	if (rdma_resolve_addr(id, NULL, (struct sockaddr *)to, RESOLVE_MS) ||
+	    take_step(id->channel) || rdma_resolve_route(id, RESOLVE_MS))
+		return -1;
+	return take_step(id->channel);
+}
+
+static int call_resolve(struct puppet *puppet, const char *line)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct sockaddr_storage to = puppet->drill;
+	struct rdma_cm_id *id = NULL;
+	int err = -1;
+
+	if (!channel)
+		return -1;
+	set_port(&to, (uint16_t)number(line, "port", strtoul(PORT_DEFAULT, NULL, 10)));
+	if (!rdma_create_id(channel, &id, NULL, port_space(line)) && !resolve(id, &to))
+		err = rdma_migrate_id(id, puppet->channel);
+	if (err && id)
+		rdma_destroy_id(id);
+	rdma_destroy_event_channel(channel);
+	return err ? -1 : add_id(puppet, arg(line, "id", "id"), id);
+}
+
+static struct rdma_conn_param conn_param(const char *line, uint8_t data[DATA_BYTES])
+{
+	uint32_t qpn = 2;
+
+	/* A new one each time: stock takes one it knows for that of an older connection. */
+	if (getrandom(&qpn, sizeof(qpn), 0) != sizeof(qpn))
+		qpn = (uint32_t)getpid();
+	return (struct rdma_conn_param){
+		.private_data = data,
+		.private_data_len = private_data(line, data),
+		.responder_resources = (uint8_t)number(line, "responder_resources", 1),
+		.initiator_depth = (uint8_t)number(line, "initiator_depth", 1),
+		.retry_count = (uint8_t)number(line, "retry_count", 7),
+		.rnr_retry_count = (uint8_t)number(line, "rnr_retry_count", 7),
+		.flow_control = (uint8_t)number(line, "flow_control", 0),
+		.srq = (uint8_t)number(line, "srq", 0),
+		.qp_num = (uint32_t)number(line, "qpn", 2 + (qpn & 0x7fffff)),
+	};
+}
+
+static int call_connect(struct rdma_cm_id *id, const char *line)
+{
+	uint8_t data[DATA_BYTES];
+	struct rdma_conn_param param = conn_param(line, data);
+
+	return rdma_connect(id, &param);
+}
+
+static int call_accept(struct rdma_cm_id *id, const char *line)
+{
+	uint8_t data[DATA_BYTES];
+	struct rdma_conn_param param = conn_param(line, data);
+
+	return rdma_accept(id, &param);
+}
+
+static int call_reject(struct rdma_cm_id *id, const char *line)
+{
+	uint8_t data[DATA_BYTES];
+	uint8_t n = private_data(line, data);
+
+	return rdma_reject(id, data, n);
+}
+
+static int call_establish(struct rdma_cm_id *id, const char *line)
+{
+	(void)line;
+	return rdma_establish(id);
+}
+
+static int call_notify(struct rdma_cm_id *id, const char *line)
+{
+	(void)line;
+	return rdma_notify(id, IBV_EVENT_COMM_EST);
+}
+
+static int call_disconnect(struct rdma_cm_id *id, const char *line)
+{
+	(void)line;
+	return rdma_disconnect(id);
+}
+
+static int call_destroy(struct puppet *puppet, const char *line)
+{
+	struct rdma_cm_id *id = find_id(puppet, arg(line, "id", "id"));
+
+	forget(puppet, id);
+	return rdma_destroy_id(id);
+}
+
+/* clang-format off */
+static const struct {
+	const char *name;
+	int (*call)(struct rdma_cm_id *id, const char *line);
+	int (*make)(struct puppet *puppet, const char *line); /* instead, of calls that need no id */
+} calls[] = {
+	{ "listen", NULL, call_listen },
+	{ "resolve", NULL, call_resolve },
+	{ "connect", call_connect, NULL },
+	{ "accept", call_accept, NULL },
+	{ "reject", call_reject, NULL },
+	{ "establish", call_establish, NULL },
+	{ "notify", call_notify, NULL },
+	{ "disconnect", call_disconnect, NULL },
+	{ "destroy", NULL, call_destroy },
+};
+/* clang-format on */
+
+static void obey(struct puppet *puppet, const char *line)
+{
+	struct rdma_cm_id *id = find_id(puppet, arg(line, "id", "id"));
+	const size_t n = strcspn(line, " ");
+	size_t i;
+	int err;
+
+	for (i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+		if (strlen(calls[i].name) != n || strncmp(line, calls[i].name, n) != 0)
+			continue;
+		if (!id && (calls[i].call || calls[i].make == call_destroy)) {
+			say(puppet, "no-such-id");
+			return;
+		}
+		errno = 0;
+		err = calls[i].make ? calls[i].make(puppet, line) : calls[i].call(id, line);
+		say(puppet, err ? strerrorname_np(errno) : "0");
+		return;
+	}
+	say(puppet, "no-such-call");
+}
+
+/* --- events -------------------------------------------------------------- */
+
+static void put_data(FILE *out, const void *data, size_t bytes)
+{
+	size_t i;
+
+	if (!data || !bytes)
+		return;
+	fputs(" private_data=hex:", out);
+	for (i = 0; i < bytes; i++)
+		fprintf(out, "%02x", ((const uint8_t *)data)[i]);
+}
+
+static void put_conn(FILE *out, const struct rdma_conn_param *conn)
+{
+	fprintf(out,
+		" responder_resources=%u initiator_depth=%u flow_control=%u retry_count=%u "
+		"rnr_retry_count=%u srq=%u qpn=%u",
+		conn->responder_resources, conn->initiator_depth, conn->flow_control,
+		conn->retry_count, conn->rnr_retry_count, conn->srq, conn->qp_num);
+	put_data(out, conn->private_data, conn->private_data_len);
+}
+
+static void put_ud(FILE *out, const struct rdma_ud_param *ud)
+{
+	fprintf(out, " qpn=%u qkey=%u", ud->qp_num, ud->qkey);
+	put_data(out, ud->private_data, ud->private_data_len);
+}
+
+static void report(struct puppet *puppet, const struct rdma_cm_event *event)
+{
+	const char *name = rdma_event_str(event->event) + strlen("RDMA_CM_EVENT_");
+	char line[LINE_BYTES] = "";
+	FILE *out = fmemopen(line, sizeof(line) - 1, "w");
+
+	if (!out)
+		return;
+	fprintf(out, "event %s id=%s status=%d", name, name_of(puppet, event->id), event->status);
+	if (event->id->ps == RDMA_PS_UDP)
+		put_ud(out, &event->param.ud);
+	else
+		put_conn(out, &event->param.conn);
+	fclose(out);
+	say(puppet, line);
+}
+
+static void take_event(struct puppet *puppet)
+{
+	struct rdma_cm_event *event;
+
+	if (rdma_get_cm_event(puppet->channel, &event))
+		return;
+	if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
+		add_request(puppet, event->id);
+	report(puppet, event);
+	rdma_ack_cm_event(event);
+}
+
+/* --- a drill ------------------------------------------------------------- */
+
+/* Return: false when the drill has gone. */
+static bool take_lines(struct puppet *puppet)
+{
+	ssize_t n = recv(puppet->control, puppet->text + puppet->n_text,
+			 sizeof(puppet->text) - 1 - puppet->n_text, 0);
+	char *end;
+
+	if (n <= 0)
+		return false;
+	puppet->n_text += (size_t)n;
+	puppet->text[puppet->n_text] = '\0';
+	while ((end = strchr(puppet->text, '\n')) != NULL) {
+		*end++ = '\0';
+		obey(puppet, puppet->text);
+		puppet->n_text -= (size_t)(end - puppet->text);
+		memmove(puppet->text, end, puppet->n_text + 1);
+	}
+	return true;
+}
+
+static void serve(struct puppet *puppet)
+{
+	struct pollfd look[2] = {
+		{.fd = puppet->control,	 .events = POLLIN},
+		{ .fd = puppet->channel->fd, .events = POLLIN}
+	};
+	bool is_there = true;
+	size_t i;
+
+	say(puppet, dlsym(RTLD_DEFAULT, "purecm_get_counters") ? "hello purecm" : "hello stock");
+	while (is_there && poll(look, 2, -1) >= 0) {
+		if (look[1].revents)
+			take_event(puppet);
+		if (look[0].revents)
+			is_there = take_lines(puppet);
+	}
+	for (i = 0; i < IDS_MAX; i++) {
+		if (puppet->ids[i].id)
+			rdma_destroy_id(puppet->ids[i].id);
+	}
+}
+
+static int meet(int listener)
+{
+	struct puppet puppet = { .control = -1 };
+	socklen_t bytes = sizeof(puppet.drill);
+	const int yes = 1;
+
+	puppet.control = accept(listener, (struct sockaddr *)&puppet.drill, &bytes);
+	if (puppet.control < 0)
+		return -1;
+	/* Events follow answers closely, and neither is to wait for the other's acknowledgement. */
+	setsockopt(puppet.control, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
+	puppet.channel = rdma_create_event_channel();
+	if (!puppet.channel) {
+		fprintf(stderr, "purecm-puppet: no event channel: %s\n", strerror(errno));
+		close(puppet.control);
+		return -1;
+	}
+	serve(&puppet);
+	close(puppet.control);
+	rdma_destroy_event_channel(puppet.channel);
+	return 0;
+}
+
+static int listen_at(const char *host, const char *port)
+{
+	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE };
+	struct addrinfo *list;
+	int fd, err = getaddrinfo(host, port, &hints, &list);
+
+	if (err) {
+		fprintf(stderr, "purecm-puppet: %s\n", gai_strerror(err));
+		return -1;
+	}
+	fd = socket(list->ai_family, list->ai_socktype | SOCK_CLOEXEC, 0);
+	err = 1;
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &err, sizeof(err));
+	if (fd < 0 || bind(fd, list->ai_addr, list->ai_addrlen) || listen(fd, 1)) {
+		fprintf(stderr, "purecm-puppet: port %s: %s\n", port, strerror(errno));
+		fd = -1;
+	}
+	freeaddrinfo(list);
+	return fd;
+}
+
+int main(int argc, char **argv)
+{
+	int listener;
+
+	if (argc < 2 || argc > 3 || argv[1][0] == '-') {
+		fputs("usage: purecm-puppet PORT [ADDRESS]\n\nMakes the calls that `purecm drill' "
+		      "on another host asks for; whoever can connect to the port may ask.\n",
+		      argc == 2 && strcmp(argv[1], "--help") == 0 ? stdout : stderr);
+		return argc == 2 && strcmp(argv[1], "--help") == 0 ? 0 : 2;
+	}
+	signal(SIGPIPE, SIG_IGN);
+	listener = listen_at(argc == 3 ? argv[2] : NULL, argv[1]);
+	if (listener < 0)
+		return 1;
+	puts("ready");
+	fflush(stdout);
+	while (!meet(listener))
+		;
+	return 1;
+}
