@@ -1,0 +1,189 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Carries out the scripts of this folder with purecm drill: on the soft fabric against purecm, or
+in the lab against purecm and against stock.
+
+run.py --build DIR [--only NAME...]          on the fabric; also: do they cover the transition table?
+run.py --build DIR --lab [--only NAME...]    in the lab, one boot for both
+
+Prints a line per failure and then "N passed, N failed, N skipped". Exit status: 1 if a script
+failed, 77 if there can be no fabric, or no lab, here.
+"""
+import argparse
+import concurrent.futures
+import json
+from pathlib import Path
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+sys.path.insert(0, str(ROOT / "tests/lab"))
+from lablib import Lab  # noqa: E402
+
+FABRIC = ROOT / "tools/fabric/fabric"
+TABLE = ROOT / "docs/state-machine.md"
+LIMIT_S = 120
+LAB_LIMIT_S = 600
+SKIPPED = 77
+FABRICS = 4  # side by side: most of the time goes by in waiting
+PUPPET_PORT = "7470"
+STOCK = "/usr/lib/x86_64-linux-gnu:/usr/lib64:/usr/lib"
+STEP = re.compile(r"conn 0x\w+ (\w+) -> \w+, (\w+)$", re.MULTILINE)
+
+SPENT = "nobody answers for 50 s: tests/sim, tests/unit/cm"
+AT_ONCE = "the program is told, and from then on the state is MRA_*: no peer is that fast"
+# Cells of the table that no script reaches, and why.
+NOT_HERE = {
+    **{(state, "T_SPENT"): SPENT for state in (
+        "REQ_SENT", "MRA_REQ_RCVD", "REP_SENT", "MRA_REP_RCVD", "DREQ_SENT", "SIDR_REQ_SENT")},
+    **{("REP_RCVD", event): AT_ONCE for event in (
+        "CALL_RTU", "CALL_REJ", "CALL_DESTROY", "RX_REP_DUP", "RX_REJ", "RX_REJ_STALE")},
+    **{("REQ_RCVD", event): AT_ONCE for event in (
+        "CALL_REP", "CALL_REJ", "CALL_DESTROY", "RX_REQ_DUP", "RX_REJ", "RX_REJ_STALE")},
+    ("REQ_RCVD", "CALL_FORGET"): "without memory for a request: tests/unit/cm/test_cells.c",
+}
+
+
+class Skip(Exception):
+    """There can be no fabric, or no lab, here."""
+
+
+def drill(build, address, scripts, *options):
+    """Return the command."""
+    return [str(build / "tools/purecm"), "drill",
+            f"--to={address}", "--json", *options, *map(str, scripts)]
+
+
+def results(output):
+    """Return what was said of each script: [{script, result, ...}]."""
+    return [json.loads(line) for line in output.splitlines() if line.startswith("{")]
+
+
+def on_fabric(build, scripts):
+    """Return (results, what the puppet logged) of one fabric."""
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder, "puppet.log")
+        puppet = f"PURECM_LOG=debug exec {build}/tools/purecm-puppet {PUPPET_PORT} 2>{log}"
+        done = subprocess.run(
+            [FABRIC, "run", "--build", build, "--raw", "--timeout", str(LIMIT_S), "--gap", "0.5",
+             f"b&:{puppet}", "a:" + " ".join(drill(build, "10.77.0.2", scripts))],
+            capture_output=True, text=True, check=False)
+        if done.returncode == SKIPPED:
+            raise Skip(done.stderr)
+        if done.returncode not in (0, 1):
+            raise RuntimeError(f"status {done.returncode}: {done.stdout}{done.stderr}")
+        return results(done.stdout), log.read_text(encoding="utf-8", errors="replace")
+
+
+def all_on_fabrics(build, scripts):
+    """Return (results, log) of several fabrics."""
+    shares = [share for share in (scripts[i::FABRICS] for i in range(FABRICS)) if share]
+    with concurrent.futures.ThreadPoolExecutor(FABRICS) as pool:
+        parts = list(pool.map(lambda share: on_fabric(build, share), shares))
+    return [each for part, _ in parts for each in part], "".join(log for _, log in parts)
+
+
+def cells():
+    """Return the cells of the transition table: {(state, event)}."""
+    found, state = set(), None
+    for line in TABLE.read_text(encoding="utf-8").splitlines():
+        if line.startswith("## "):
+            state = line[3:]
+        row = re.match(r"\| ([A-Z_]+) \| \w+ \|$", line)
+        if row:
+            found.add((state, row[1]))
+    return found
+
+
+def check_cover(log):
+    """Return a line for each cell that no script reached without a reason, or with a wrong one."""
+    seen, table = set(STEP.findall(log)), cells()
+    return [f"{state} {event}: no script does that" for state, event
+            in sorted(table - seen - set(NOT_HERE))] + \
+           [f"{state} {event}: a script does that, and NOT_HERE says that none can"
+            for state, event in sorted(seen & set(NOT_HERE))] + \
+           [f"{state} {event}: NOT_HERE names no cell of the table"
+            for state, event in sorted(set(NOT_HERE) - table)]
+
+
+def in_lab(lab, build, mode, scripts):
+    """Return the results against one library on host b."""
+    lab.b.mode(mode, kill=True)
+    libraries = STOCK if mode == "stock" else str(build / "lib")
+    puppet = lab.b.start([str(build / "tools/purecm-puppet"), PUPPET_PORT],
+                         env={"LD_LIBRARY_PATH": libraries}, timeout=LAB_LIMIT_S)
+    try:
+        puppet.wait_for_output("^ready", timeout=20)
+        done = lab.a.run(drill(build, lab.b.addr4, scripts, "--timeout=20"), timeout=LAB_LIMIT_S)
+    finally:
+        puppet.stop()
+    told = results(done.stdout)
+    if len(told) != len(scripts):
+        raise RuntimeError(f"status {done.status}: {done.output}")
+    if {each["peer"] for each in told} - {"", mode}:
+        raise RuntimeError(f"the puppet did not run on {mode}: {told[0]}")
+    return told
+
+
+def all_in_lab(build, scripts):
+    """Return the results against both libraries."""
+    if not shutil.which("qemu-system-x86_64"):
+        raise Skip("QEMU is missing: apt-get install qemu-system-x86\n")
+    with Lab({"a": "purecm", "b": "purecm"}) as lab:
+        return [each for mode in ("purecm", "stock")
+                for each in in_lab(lab, build, mode, scripts)]
+
+
+def judge(told):
+    """Print what failed. Return: how many."""
+    failed = [each for each in told if each["result"] != "ok"]
+    for each in failed:
+        print(f"FAIL against {each['peer']}: {each['script']}:{each['line']}: {each['text']}")
+    return len(failed)
+
+
+def play(args, scripts):
+    """Return (passed, failed)."""
+    if args.lab:
+        told = all_in_lab(args.build, scripts)
+        failed = judge(told)
+        return len(told) - failed, failed
+    told, log = all_on_fabrics(args.build, scripts)
+    failed = judge(told)
+    if len(told) != len(scripts):
+        print(f"FAIL: {len(scripts)} scripts, {len(told)} results")
+        failed += 1
+    if args.only:
+        return len(told) - failed, failed
+    uncovered = check_cover(log)
+    print("\n".join(f"FAIL cover: {line}" for line in uncovered), end="\n" if uncovered else "")
+    return len(told) - failed + (not uncovered), failed + bool(uncovered)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--build", default=ROOT / "build", type=Path)
+    parser.add_argument("--lab", action="store_true", help="in the lab, also against stock")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="scripts, without .drill")
+    args = parser.parse_args()
+    args.build = args.build.resolve()
+    scripts = [path for path in sorted(HERE.glob("*.drill"))
+               if not args.only or path.stem in args.only]
+    try:
+        passed, failed = play(args, scripts)
+    except RuntimeError as error:
+        print(f"FAIL: {error}")
+        passed, failed = 0, 1
+    except Skip as skip:
+        print(f"{skip}0 passed, 0 failed, {len(scripts)} skipped")
+        return SKIPPED
+    print(f"{passed} passed, {failed} failed, 0 skipped")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
