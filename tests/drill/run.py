@@ -3,7 +3,7 @@
 """Carries out the scripts of this folder with purecm drill: on the soft fabric against purecm, or
 in the lab against purecm and against stock.
 
-run.py --build DIR [--only NAME...]          on the fabric; also: do they cover the transition table?
+run.py --build DIR [--only NAME...]          on the fabric; do they cover the transition table?
 run.py --build DIR --lab [--only NAME...]    in the lab, one boot for both
 
 Prints a line per failure and then "N passed, N failed, N skipped". Exit status: 1 if a script
