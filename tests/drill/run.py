@@ -118,10 +118,11 @@ def in_lab(lab, build, mode, scripts):
                          env={"LD_LIBRARY_PATH": libraries}, timeout=LAB_LIMIT_S)
     try:
         puppet.wait_for_output("^ready", timeout=20)
-        done = lab.a.run(drill(build, lab.b.addr4, scripts, "--timeout=20"), timeout=LAB_LIMIT_S)
+        done = lab.a.run(drill(build, lab.b.addr4, scripts, "--timeout=10"), timeout=LAB_LIMIT_S)
     finally:
         puppet.stop()
     told = results(done.stdout)
+    print(f"{mode}: {len(told)} scripts in {done.seconds:.0f} s", flush=True)
     if len(told) != len(scripts):
         raise RuntimeError(f"status {done.status}: {done.output}")
     if {each["peer"] for each in told} - {"", mode}:
