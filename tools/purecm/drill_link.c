@@ -119,6 +119,7 @@ static int take_mads(struct drill_link *link)
 static int dial(const char *host, const char *port)
 {
 	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
+	const struct timeval limit = { .tv_sec = HELLO_TIMEOUT_S }; /* of connect(), too */
 	struct addrinfo *list, *each;
 	int fd = -1, err = getaddrinfo(host, port, &hints, &list);
 
@@ -128,6 +129,8 @@ static int dial(const char *host, const char *port)
 	}
 	for (each = list; each && fd < 0; each = each->ai_next) {
 		fd = socket(each->ai_family, each->ai_socktype | SOCK_CLOEXEC, 0);
+		if (fd >= 0)
+			setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
 		if (fd < 0 || !connect(fd, each->ai_addr, each->ai_addrlen))
 			continue;
 		err = -errno;
