@@ -6,6 +6,8 @@ in the lab against purecm and against stock.
 run.py --build DIR [--only NAME...]          on the fabric; do they cover the transition table?
 run.py --build DIR --lab [--only NAME...]    in the lab, one boot for both
 
+The scripts in wrong/ have to fail in their last line, and say what their second one says.
+
 Prints a line per failure and then "N passed, N failed, N skipped". Exit status: 1 if a script
 failed, 77 if there can be no fabric, or no lab, here.
 """
@@ -147,16 +149,31 @@ def judge(told):
     return len(failed)
 
 
+def judge_wrong(told):
+    """Print which scripts of wrong/ did not fail as they have to. Return: how many."""
+    failed = 0
+    for each in told:
+        lines = Path(each["script"]).read_text(encoding="utf-8").splitlines()
+        wanted = lines[1].split(": ", maxsplit=1)[1]
+        if each["result"] != "ok" and each["line"] == len(lines) and wanted in each["text"]:
+            continue
+        failed += 1
+        print(f"FAIL {each['script']}: not {wanted!r} in its last line, but {each}")
+    return failed
+
+
 def play(args, scripts):
     """Return (passed, failed)."""
     if args.lab:
         told = all_in_lab(args.build, scripts)
         failed = judge(told)
         return len(told) - failed, failed
-    told, log = all_on_fabrics(args.build, scripts)
-    failed = judge(told)
-    if len(told) != len(scripts):
-        print(f"FAIL: {len(scripts)} scripts, {len(told)} results")
+    wrong = [] if args.only else sorted(HERE.glob("wrong/*.drill"))
+    told, log = all_on_fabrics(args.build, scripts + wrong)
+    failed = judge([each for each in told if Path(each["script"]) in scripts]) + \
+        judge_wrong([each for each in told if Path(each["script"]) in wrong])
+    if len(told) != len(scripts) + len(wrong):
+        print(f"FAIL: {len(scripts) + len(wrong)} scripts, {len(told)} results")
         failed += 1
     if args.only:
         return len(told) - failed, failed
