@@ -31,7 +31,8 @@ TABLE = ROOT / "docs/state-machine.md"
 LIMIT_S = 120
 LAB_LIMIT_S = 600
 SKIPPED = 77
-FABRICS = 4  # side by side: most of the time goes by in waiting
+# Of the peer on fabrics side by side: most of the time goes by in waiting.
+ADDRESSES = ("10.77.0.2", "fd77::2", "10.77.0.2", "fd77::2")
 PUPPET_PORT = "7470"
 STOCK = "/usr/lib/x86_64-linux-gnu:/usr/lib64:/usr/lib"
 STEP = re.compile(r"conn 0x\w+ (\w+) -> \w+, (\w+)$", re.MULTILINE)
@@ -65,14 +66,14 @@ def results(output):
     return [json.loads(line) for line in output.splitlines() if line.startswith("{")]
 
 
-def on_fabric(build, scripts):
+def on_fabric(build, address, scripts):
     """Return (results, what the puppet logged) of one fabric."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder, "puppet.log")
         puppet = f"PURECM_LOG=debug exec {build}/tools/purecm-puppet {PUPPET_PORT} 2>{log}"
         done = subprocess.run(
             [FABRIC, "run", "--build", build, "--raw", "--timeout", str(LIMIT_S), "--gap", "0.5",
-             f"b&:{puppet}", "a:" + " ".join(drill(build, "10.77.0.2", scripts))],
+             f"b&:{puppet}", "a:" + " ".join(drill(build, address, scripts))],
             capture_output=True, text=True, check=False)
         if done.returncode == SKIPPED:
             raise Skip(done.stderr)
@@ -83,9 +84,10 @@ def on_fabric(build, scripts):
 
 def all_on_fabrics(build, scripts):
     """Return (results, log) of several fabrics."""
-    shares = [share for share in (scripts[i::FABRICS] for i in range(FABRICS)) if share]
-    with concurrent.futures.ThreadPoolExecutor(FABRICS) as pool:
-        parts = list(pool.map(lambda share: on_fabric(build, share), shares))
+    shares = [(address, scripts[i::len(ADDRESSES)]) for i, address in enumerate(ADDRESSES)
+              if scripts[i::len(ADDRESSES)]]
+    with concurrent.futures.ThreadPoolExecutor(len(ADDRESSES)) as pool:
+        parts = list(pool.map(lambda share: on_fabric(build, *share), shares))
     return [each for part, _ in parts for each in part], "".join(log for _, log in parts)
 
 

@@ -434,6 +434,19 @@ static void serve(struct puppet *puppet)
 	}
 }
 
+/* An IPv4 address that was heard at :: */
+static void unmap(struct sockaddr_storage *addr)
+{
+	const struct sockaddr_in6 from = *(const struct sockaddr_in6 *)addr;
+	struct sockaddr_in *to = (struct sockaddr_in *)addr;
+
+	if (addr->ss_family != AF_INET6 || !IN6_IS_ADDR_V4MAPPED(&from.sin6_addr))
+		return;
+	memset(addr, 0, sizeof(*addr));
+	to->sin_family = AF_INET;
+	memcpy(&to->sin_addr, &from.sin6_addr.s6_addr[12], sizeof(to->sin_addr));
+}
+
 static int meet(int listener)
 {
 	struct puppet puppet = { .control = -1 };
@@ -443,6 +456,7 @@ static int meet(int listener)
 	puppet.control = accept(listener, (struct sockaddr *)&puppet.drill, &bytes);
 	if (puppet.control < 0)
 		return -1;
+	unmap(&puppet.drill);
 	/* Events follow answers closely, and neither is to wait for the other's acknowledgement. */
 	setsockopt(puppet.control, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
 	puppet.channel = rdma_create_event_channel();
@@ -457,23 +471,43 @@ static int meet(int listener)
 	return 0;
 }
 
+static int listen_on(const struct addrinfo *addr)
+{
+	const int yes = 1, no = 0;
+	int fd = socket(addr->ai_family, addr->ai_socktype | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -1;
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+	if (addr->ai_family == AF_INET6)
+		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no));
+	if (!bind(fd, addr->ai_addr, addr->ai_addrlen) && !listen(fd, 1))
+		return fd;
+	close(fd);
+	return -1;
+}
+
+/* At :: also IPv4 is heard, so that comes first. */
 static int listen_at(const char *host, const char *port)
 {
+	static const int families[] = { AF_INET6, AF_INET };
 	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE };
-	struct addrinfo *list;
-	int fd, err = getaddrinfo(host, port, &hints, &list);
+	struct addrinfo *list, *each;
+	int fd = -1, err = getaddrinfo(host, port, &hints, &list);
+	size_t i;
 
 	if (err) {
 		fprintf(stderr, "purecm-puppet: %s\n", gai_strerror(err));
 		return -1;
 	}
-	fd = socket(list->ai_family, list->ai_socktype | SOCK_CLOEXEC, 0);
-	err = 1;
-	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &err, sizeof(err));
-	if (fd < 0 || bind(fd, list->ai_addr, list->ai_addrlen) || listen(fd, 1)) {
-		fprintf(stderr, "purecm-puppet: port %s: %s\n", port, strerror(errno));
-		fd = -1;
+	for (i = 0; i < sizeof(families) / sizeof(families[0]); i++) {
+		for (each = list; each && fd < 0; each = each->ai_next) {
+			if (each->ai_family == families[i])
+				fd = listen_on(each);
+		}
 	}
+	if (fd < 0)
+		fprintf(stderr, "purecm-puppet: port %s: %s\n", port, strerror(errno));
 	freeaddrinfo(list);
 	return fd;
 }
