@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The socket benchmark's two ends, started by rsocket.py with one library or the other:
+ *
+ *     rsocket server ADDRESS
+ *     rsocket client ADDRESS SIZE MESSAGES ... [idle SOCKETS]
+ *
+ * The client prints "latency SIZE us", half of a round trip, and "throughput SIZE MB/s" for each
+ * size, then "memory user KiB" and "memory host KiB", of one idle socket.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <rdma/rsocket.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PORT	   7473
+#define BYTES_MAX  65536
+#define WARM_UP	   20
+#define IDLE_MAX   1000
+#define SETTLE_US  500000
+#define BACKLOG	   128
+#define MANY_BYTES 4194304 /* of a throughput at least, so that it is more than one buffer */
+
+enum kind {
+	ECHO,
+	SINK
+};
+
+/* What the client asks of the server, on a connection of its own. */
+struct order {
+	uint32_t kind;
+	uint32_t bytes;
+	uint32_t n;
+};
+
+static uint8_t buf[BYTES_MAX];
+
+static void die(const char *what)
+{
+	fprintf(stderr, "%s: %s\n", what, strerror(errno));
+	exit(1);
+}
+
+static double now_us(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
+}
+
+static struct sockaddr_in address(const char *text)
+{
+	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_port = htons(PORT) };
+
+	if (inet_pton(AF_INET, text, &addr.sin_addr) != 1)
+		die(text);
+	return addr;
+}
+
+static void send_all(int fd, const void *from, size_t bytes)
+{
+	while (bytes) {
+		ssize_t n = rsend(fd, from, bytes, 0);
+
+		if (n <= 0)
+			die("rsend");
+		from = (const uint8_t *)from + n;
+		bytes -= (size_t)n;
+	}
+}
+
+/* Return: false if the peer has closed the connection. */
+static int recv_all(int fd, void *to, size_t bytes)
+{
+	ssize_t n = rrecv(fd, to, bytes, MSG_WAITALL);
+
+	if (n < 0)
+		die("rrecv");
+	return (size_t)n == bytes;
+}
+
+/* --- server -------------------------------------------------------------- */
+
+static void serve(int fd)
+{
+	struct order order;
+
+	while (recv_all(fd, &order, sizeof(order)) && order.bytes <= BYTES_MAX) {
+		for (uint32_t i = 0; i < order.n; i++) {
+			if (!recv_all(fd, buf, order.bytes))
+				return;
+			if (order.kind == ECHO)
+				send_all(fd, buf, order.bytes);
+		}
+		if (order.kind == SINK)
+			send_all(fd, buf, 1);
+	}
+}
+
+/* The first connection is served; those that come meanwhile are idle, and closed after it. */
+static void serve_one_client(int listener)
+{
+	static int idle[IDLE_MAX];
+	int fd = raccept(listener, NULL, NULL);
+	uint32_t n;
+
+	if (fd < 0)
+		die("raccept");
+	serve(fd);
+	rclose(fd);
+	fd = raccept(listener, NULL, NULL);
+	if (fd < 0 || !recv_all(fd, &n, sizeof(n)) || n > IDLE_MAX)
+		die("how many idle ones");
+	for (uint32_t i = 0; i < n; i++)
+		idle[i] = raccept(listener, NULL, NULL);
+	recv_all(fd, &n, sizeof(n));
+	for (uint32_t i = 0; i < n; i++)
+		rclose(idle[i]);
+	rclose(fd);
+}
+
+static int server(const char *text)
+{
+	struct sockaddr_in addr = address(text);
+	int listener = rsocket(AF_INET, SOCK_STREAM, 0);
+
+	if (rbind(listener, (struct sockaddr *)&addr, sizeof(addr)) || rlisten(listener, BACKLOG))
+		die("rlisten");
+	printf("ready\n");
+	fflush(stdout);
+	serve_one_client(listener);
+	rclose(listener);
+	return 0;
+}
+
+/* --- client -------------------------------------------------------------- */
+
+static int connect_to(const char *text)
+{
+	struct sockaddr_in addr = address(text);
+	int fd = rsocket(AF_INET, SOCK_STREAM, 0);
+
+	if (fd < 0 || rconnect(fd, (struct sockaddr *)&addr, sizeof(addr)))
+		die("rconnect");
+	return fd;
+}
+
+/* Return: microseconds for all. */
+static double echo(int fd, uint32_t bytes, uint32_t n)
+{
+	struct order order = { ECHO, bytes, n };
+	double begin;
+
+	send_all(fd, &order, sizeof(order));
+	begin = now_us();
+	for (uint32_t i = 0; i < n; i++) {
+		send_all(fd, buf, bytes);
+		recv_all(fd, buf, bytes);
+	}
+	return now_us() - begin;
+}
+
+static double sink(int fd, uint32_t bytes, uint32_t n)
+{
+	struct order order = { SINK, bytes, n };
+	double begin;
+
+	send_all(fd, &order, sizeof(order));
+	begin = now_us();
+	for (uint32_t i = 0; i < n; i++)
+		send_all(fd, buf, bytes);
+	recv_all(fd, buf, 1);
+	return now_us() - begin;
+}
+
+static void measure(int fd, uint32_t bytes, uint32_t n)
+{
+	uint32_t many = n;
+
+	if ((uint64_t)n * bytes > MANY_BYTES)
+		many = MANY_BYTES / bytes;
+	echo(fd, bytes, WARM_UP);
+	printf("latency %u %.2f\n", bytes, echo(fd, bytes, n) / n / 2);
+	sink(fd, bytes, WARM_UP);
+	printf("throughput %u %.3f\n", bytes, (double)many * bytes / sink(fd, bytes, many));
+	fflush(stdout);
+}
+
+/* --- memory -------------------------------------------------------------- */
+
+/* Return: the number behind a name in a file of /proc, in KiB. */
+static double proc_kib(const char *path, const char *name)
+{
+	FILE *in = fopen(path, "re");
+	char line[256];
+	double kib = -1;
+
+	if (!in)
+		die(path);
+	while (kib < 0 && fgets(line, sizeof(line), in))
+		if (strncmp(line, name, strlen(name)) == 0)
+			kib = strtod(line + strlen(name), NULL);
+	fclose(in);
+	return kib;
+}
+
+/* The first socket is not counted: it has the threads made. */
+static void measure_idle(const char *text, uint32_t n)
+{
+	int control = connect_to(text);
+	double user_kib, host_kib;
+	int fd[IDLE_MAX];
+
+	send_all(control, &n, sizeof(n));
+	usleep(SETTLE_US);
+	user_kib = proc_kib("/proc/self/status", "VmRSS:");
+	host_kib = proc_kib("/proc/meminfo", "MemFree:");
+	for (uint32_t i = 0; i < n; i++)
+		fd[i] = connect_to(text);
+	usleep(SETTLE_US);
+	user_kib = proc_kib("/proc/self/status", "VmRSS:") - user_kib;
+	host_kib -= proc_kib("/proc/meminfo", "MemFree:");
+	printf("memory user %.1f\nmemory host %.1f\n", user_kib / n, host_kib / n);
+	send_all(control, &n, sizeof(n));
+	for (uint32_t i = 0; i < n; i++)
+		rclose(fd[i]);
+	rclose(control);
+}
+
+static int client(int n_words, char **words)
+{
+	int fd = connect_to(words[0]);
+	uint32_t n_idle = 0;
+
+	for (int i = 1; i + 1 < n_words; i += 2) {
+		if (strcmp(words[i], "idle") == 0)
+			n_idle = (uint32_t)atoi(words[i + 1]);
+		else
+			measure(fd, (uint32_t)atoi(words[i]), (uint32_t)atoi(words[i + 1]));
+	}
+	rclose(fd);
+	measure_idle(words[0], n_idle < IDLE_MAX ? n_idle : IDLE_MAX);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc == 3 && strcmp(argv[1], "server") == 0)
+		return server(argv[2]);
+	if (argc > 3 && strcmp(argv[1], "client") == 0)
+		return client(argc - 2, argv + 2);
+	fprintf(stderr, "usage: rsocket server|client ADDRESS [SIZE MESSAGES]... [idle SOCKETS]\n");
+	return 2;
+}
