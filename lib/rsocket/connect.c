@@ -260,7 +260,7 @@ int connect_start(struct rsock *rs, const struct sockaddr *addr, socklen_t bytes
 	if (rsock_is_nonblocking(rs, 0))
 		return -EINPROGRESS;
 	do
-		err = wait_until_ready(rs, is_settled, &forever);
+		err = wait_until_ready(rs, POLLOUT, is_settled, &forever);
 	while (err == -EINTR);
 	return err ? err : outcome(s);
 }

@@ -204,7 +204,7 @@ static ssize_t dgram_send(struct rsock *rs, const struct rs_transfer *out)
 			return (ssize_t)total(out);
 		if (err != -EAGAIN || rsock_is_nonblocking(rs, out->flags))
 			break;
-		err = wait_until_ready(rs, has_slots, &forever);
+		err = wait_until_ready(rs, POLLOUT, has_slots, &forever);
 	}
 	return err;
 }
@@ -277,7 +277,7 @@ static ssize_t dgram_recv(struct rsock *rs, struct rs_transfer *in)
 	while ((bytes = recv_one(dgram_of(rs), in)) == -EAGAIN) {
 		if (rsock_is_nonblocking(rs, in->flags))
 			return -EAGAIN;
-		err = wait_until_ready(rs, has_packet, &forever);
+		err = wait_until_ready(rs, POLLIN, has_packet, &forever);
 		if (err)
 			return err;
 	}
@@ -305,10 +305,11 @@ static short dgram_events(struct rsock *rs, short wanted)
 	return events & wanted;
 }
 
-static int dgram_arm(struct rsock *rs)
+static int dgram_arm(struct rsock *rs, short wanted)
 {
 	struct list *node;
 
+	(void)wanted;
 	list_for_each (node, &dgram_of(rs)->qps) {
 		struct dgram_qp *qp = container_of(node, struct dgram_qp, link);
 

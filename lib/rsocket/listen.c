@@ -193,7 +193,7 @@ static int take(struct stream *listener, struct stream **ret)
 	while (!(*ret = take_ready(listener))) {
 		if (rsock_is_nonblocking(&listener->base, 0))
 			return -EAGAIN;
-		err = wait_until_ready(&listener->base, has_ready, &forever);
+		err = wait_until_ready(&listener->base, POLLIN, has_ready, &forever);
 		if (err)
 			return err;
 	}

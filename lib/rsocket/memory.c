@@ -74,11 +74,14 @@ static int make_queues(struct stream *s)
 		return or_nomem();
 	if (fcntl(m->channel->fd, F_SETFL, fcntl(m->channel->fd, F_GETFL) | O_NONBLOCK))
 		return -errno;
-	m->cq = ibv_create_cq(s->id->verbs, (int)(s->sizes.sq_size + n_recvs(s)), s, m->channel, 0);
-	if (!m->cq)
+	m->recv.cq = ibv_create_cq(s->id->verbs, (int)n_recvs(s), &m->recv, m->channel, 0);
+	if (m->recv.cq)
+		m->send.cq =
+			ibv_create_cq(s->id->verbs, (int)s->sizes.sq_size, &m->send, m->channel, 0);
+	if (!m->send.cq)
 		return or_nomem();
-	attr.send_cq = m->cq;
-	attr.recv_cq = m->cq;
+	attr.send_cq = m->send.cq;
+	attr.recv_cq = m->recv.cq;
 	if (rdma_create_qp(s->id, NULL, &attr))
 		return -errno;
 	m->has_qp = true;
@@ -139,16 +142,22 @@ static void drop_mr(struct ibv_mr *mr)
 		ibv_dereg_mr(mr);
 }
 
+static void drop_cq(struct completions *c)
+{
+	if (!c->cq)
+		return;
+	ibv_ack_cq_events(c->cq, c->n_unacked);
+	ibv_destroy_cq(c->cq);
+}
+
 void memory_free(struct stream *s)
 {
 	struct stream_memory *m = &s->memory;
 
 	if (m->has_qp)
 		rdma_destroy_qp(s->id);
-	if (m->cq) {
-		ibv_ack_cq_events(m->cq, m->n_unacked);
-		ibv_destroy_cq(m->cq);
-	}
+	drop_cq(&m->recv);
+	drop_cq(&m->send);
 	if (m->channel)
 		ibv_destroy_comp_channel(m->channel);
 	drop_mr(m->send_mr);
@@ -260,28 +269,39 @@ struct piece memory_note(struct stream *s, const void *note, uint32_t bytes)
 
 /* --- events -------------------------------------------------------------- */
 
-int memory_arm(struct stream *s)
+static void arm(struct completions *c)
+{
+	if (!c->armed && ibv_req_notify_cq(c->cq, 0) == 0)
+		c->armed = true;
+}
+
+int memory_arm(struct stream *s, bool for_sent)
 {
 	struct stream_memory *m = &s->memory;
 
-	if (!m->cq)
+	if (!m->has_qp)
 		return -1;
-	if (!m->armed && ibv_req_notify_cq(m->cq, 0) == 0)
-		m->armed = true;
+	arm(&m->recv);
+	/* A queue pair that flushes may do so before it says which send has failed. */
+	if (for_sent || m->is_flushing)
+		arm(&m->send);
 	return m->channel->fd;
 }
 
-void memory_disarm(struct stream *s)
+bool memory_disarm(struct stream *s)
 {
 	struct stream_memory *m = &s->memory;
+	struct completions *c;
 	struct ibv_cq *cq;
 	void *context;
 
-	if (!m->cq || ibv_get_cq_event(m->channel, &cq, &context))
-		return;
-	m->armed = false;
-	if (++m->n_unacked == UNACKED_MAX) {
-		ibv_ack_cq_events(m->cq, m->n_unacked);
-		m->n_unacked = 0;
+	if (!m->has_qp || ibv_get_cq_event(m->channel, &cq, &context))
+		return false;
+	c = context;
+	c->armed = false;
+	if (++c->n_unacked == UNACKED_MAX) {
+		ibv_ack_cq_events(cq, c->n_unacked);
+		c->n_unacked = 0;
 	}
+	return true;
 }

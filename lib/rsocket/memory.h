@@ -69,10 +69,15 @@ int memory_post(struct stream *s, struct sent sent, const uint32_t *message,
  */
 struct piece memory_note(struct stream *s, const void *note, uint32_t bytes);
 
-/** memory_arm() - ask for an event. Return: the descriptor it comes on, or -1. */
-int memory_arm(struct stream *s);
+/**
+ * memory_arm() - ask for an event when something is received
+ * @for_sent: and when something is sent
+ *
+ * Return: the descriptor it comes on, or -1.
+ */
+int memory_arm(struct stream *s, bool for_sent);
 
-/** memory_disarm() - take the event, if there is one. */
-void memory_disarm(struct stream *s);
+/** memory_disarm() - take an event. Return: whether there was one. */
+bool memory_disarm(struct stream *s);
 
 #endif

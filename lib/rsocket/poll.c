@@ -45,7 +45,7 @@ static short look(struct round *round, nfds_t i, bool for_sleep)
 
 	pthread_mutex_lock(&rs->lock);
 	if (for_sleep)
-		round->sleep[i].fd = rs->ops->arm(rs);
+		round->sleep[i].fd = rs->ops->arm(rs, round->fds[i].events);
 	rs->ops->progress(rs);
 	events = rs->closed ? POLLNVAL : rs->ops->events(rs, round->fds[i].events);
 	pthread_mutex_unlock(&rs->lock);
@@ -79,7 +79,7 @@ static int take_results(struct round *round)
 			n += round->fds[i].revents != 0;
 		} else if (round->sleep[i].revents) {
 			pthread_mutex_lock(&rs->lock);
-			rs->ops->disarm(rs);
+			watch_disarm(rs, &round->member[i].sleeper.watch);
 			pthread_mutex_unlock(&rs->lock);
 		}
 	}

@@ -245,7 +245,7 @@ static uint32_t look(struct repoll *repoll, struct item *item)
 
 	pthread_mutex_lock(&rs->lock);
 	if (!rs->closed) {
-		follow(repoll, item, rs->ops->arm(rs));
+		follow(repoll, item, rs->ops->arm(rs, wanted));
 		rs->ops->progress(rs);
 		events = rs->ops->events(rs, wanted);
 	}
@@ -484,8 +484,9 @@ static short repoll_events(struct rsock *rs, short wanted)
 	return poll(&fd, 1, 0) > 0 ? fd.revents : 0;
 }
 
-static int repoll_arm(struct rsock *rs)
+static int repoll_arm(struct rsock *rs, short wanted)
 {
+	(void)wanted;
 	return rs->fd;
 }
 

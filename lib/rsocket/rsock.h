@@ -55,8 +55,11 @@ struct rsock_ops {
 	void (*progress)(struct rsock *rs);
 	/* Locked: of these poll() events, which hold now; POLLERR and POLLHUP unasked. */
 	short (*events)(struct rsock *rs, short wanted);
-	/* Locked: ask for a wake-up. Return: the descriptor that will be readable, or -1. */
-	int (*arm)(struct rsock *rs);
+	/*
+	 * Locked: ask for a wake-up when one of these poll() events may hold; one of others may
+	 * come, too. Return: the descriptor that will be readable, or -1.
+	 */
+	int (*arm)(struct rsock *rs, short wanted);
 	/* Locked: the descriptor was readable: take the wake-up off it. */
 	void (*disarm)(struct rsock *rs);
 

@@ -157,7 +157,7 @@ static int wait_all_sent(struct stream *s, int most_ms)
 	int err;
 
 	do
-		err = wait_until_ready(&s->base, all_is_sent, &until);
+		err = wait_until_ready(&s->base, POLLOUT, all_is_sent, &until);
 	while (err == -EINTR);
 	pthread_mutex_lock(&s->base.lock);
 	if (err == -EAGAIN)
@@ -283,15 +283,19 @@ static short stream_events(struct rsock *rs, short wanted)
 	return events & (wanted | POLLERR | POLLHUP);
 }
 
-static int stream_arm(struct rsock *rs)
+/* Who only reads need not be woken by what was sent, unless that makes room for what we owe. */
+static int stream_arm(struct rsock *rs, short wanted)
 {
-	return stream_is_opening(stream_of(rs)->state) ? -1 : memory_arm(stream_of(rs));
+	struct stream *s = stream_of(rs);
+
+	if (stream_is_opening(s->state))
+		return -1;
+	return memory_arm(s, wanted & (POLLOUT | POLLWRNORM) || stream_is_in_debt(s));
 }
 
 static void stream_disarm(struct rsock *rs)
 {
-	memory_disarm(stream_of(rs));
-	if (!stream_of(rs)->memory.armed)
+	if (memory_disarm(stream_of(rs)))
 		watch_tell(rs);
 }
 

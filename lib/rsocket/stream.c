@@ -146,32 +146,53 @@ static void is_sent(struct stream *s, struct sent sent)
 		send_window_done(&s->out, sent.ring_bytes);
 }
 
-/* Return: whether it was a receive that is to be posted again. */
-static bool completed(struct stream *s, const struct ibv_wc *wc)
+static bool has_failed(const struct stream *s, const struct ibv_wc *wc, const char *what)
 {
-	bool is_receive = wc->status == IBV_WC_SUCCESS && wc->opcode & IBV_WC_RECV;
+	if (wc->status == IBV_WC_SUCCESS)
+		return false;
+	if (wc->status != IBV_WC_WR_FLUSH_ERR)
+		log_debug("socket %d: %s: %s", s->base.fd, what, ibv_wc_status_str(wc->status));
+	return true;
+}
 
-	if (wc->status != IBV_WC_SUCCESS && wc->status != IBV_WC_WR_FLUSH_ERR)
-		log_debug("socket %d: %s of %u: %s", s->base.fd,
-			  wc->wr_id == RECV_WR_ID ? "receive" : "send", sent_of(wc->wr_id).op,
-			  ibv_wc_status_str(wc->status));
+static void send_ended(struct stream *s, const struct ibv_wc *wc)
+{
+	is_sent(s, sent_of(wc->wr_id));
+	if (has_failed(s, wc, "send"))
+		stream_happen(s, STREAM_EV_SEND_FAILED, -EIO);
+}
 
-	if (is_receive) {
+/* Return: whether the receive is to be posted again. */
+static bool recv_ended(struct stream *s, const struct ibv_wc *wc)
+{
+	if (!has_failed(s, wc, "receive")) {
 		received(s, be32toh(wc->imm_data));
 		return true;
 	}
-	/* What failed says nothing else of itself. */
-	if (wc->status != IBV_WC_SUCCESS && wc->wr_id == RECV_WR_ID) {
-		if (wc->status != IBV_WC_WR_FLUSH_ERR)
-			stream_happen(s, STREAM_EV_SEND_FAILED, -EIO);
-		return false;
-	}
-	is_sent(s, sent_of(wc->wr_id));
-	if (wc->status != IBV_WC_SUCCESS)
+	s->memory.is_flushing = true;
+	if (wc->status != IBV_WC_WR_FLUSH_ERR)
 		stream_happen(s, STREAM_EV_SEND_FAILED, -EIO);
 	return false;
 }
 
+static void take_received(struct stream *s)
+{
+	struct ibv_wc wc[COMPLETIONS_AT_ONCE];
+	int n;
+
+	do {
+		uint32_t n_again = 0;
+
+		n = ibv_poll_cq(s->memory.recv.cq, COMPLETIONS_AT_ONCE, wc);
+		for (int i = 0; i < n; i++)
+			n_again += recv_ended(s, &wc[i]);
+		if (n_again && stream_can_talk(s->state) && memory_post_recvs(s, n_again))
+			stream_happen(s, STREAM_EV_SEND_FAILED, -EIO);
+	} while (n == COMPLETIONS_AT_ONCE);
+}
+
+/* What came before a send failed, such as a farewell, is in the other queue by the time that the
+ * failure is in this one, and comes first. */
 void stream_progress(struct rsock *rs)
 {
 	struct stream *s = stream_of(rs);
@@ -179,16 +200,13 @@ void stream_progress(struct rsock *rs)
 	int n;
 
 	/* Before that, completions are for when it is established. */
-	if (!s->memory.cq || stream_is_opening(s->state))
+	if (!s->memory.has_qp || stream_is_opening(s->state))
 		return;
 	do {
-		uint32_t n_recvs = 0;
-
-		n = ibv_poll_cq(s->memory.cq, COMPLETIONS_AT_ONCE, wc);
+		n = ibv_poll_cq(s->memory.send.cq, COMPLETIONS_AT_ONCE, wc);
+		take_received(s);
 		for (int i = 0; i < n; i++)
-			n_recvs += completed(s, &wc[i]);
-		if (n_recvs && stream_can_talk(s->state) && memory_post_recvs(s, n_recvs))
-			stream_happen(s, STREAM_EV_SEND_FAILED, -EIO);
+			send_ended(s, &wc[i]);
 	} while (n == COMPLETIONS_AT_ONCE);
 	stream_pay(s);
 }
@@ -243,6 +261,11 @@ void stream_pay(struct stream *s)
 	}
 	while (s->out.ctrl_slots && stream_can_read(s->state) && recv_window_is_due(&s->in))
 		say_grant(s);
+}
+
+bool stream_is_in_debt(const struct stream *s)
+{
+	return s->owes || (stream_can_read(s->state) && recv_window_is_due(&s->in));
 }
 
 void stream_begin(struct stream *s)

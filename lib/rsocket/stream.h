@@ -38,13 +38,19 @@ struct stream_options {
 	struct linger linger;
 };
 
+/* A completion queue. There are two, so that who only reads sleeps while sends complete. */
+struct completions {
+	struct ibv_cq *cq;
+	bool armed;
+	unsigned int n_unacked; /* events taken off the channel */
+};
+
 /* Registered memory and the objects of the device; see memory.h. */
 struct stream_memory {
 	struct ibv_comp_channel *channel;
-	struct ibv_cq *cq;
+	struct completions recv, send;
 	bool has_qp;
-	bool armed;
-	unsigned int n_unacked; /* events taken off the channel */
+	bool is_flushing; /* a receive has ended without a message */
 
 	uint8_t *send_ring; /* what is sent, then room for what is written into the peer's table */
 	struct ibv_mr *send_mr;
@@ -141,6 +147,9 @@ void stream_progress(struct rsock *rs);
 
 /** stream_pay() - say what is owed to the peer as far as slots are free; the lock is held. */
 void stream_pay(struct stream *s);
+
+/** stream_is_in_debt() - is something owed that waits for a slot? The lock is held. */
+bool stream_is_in_debt(const struct stream *s);
 
 /** stream_begin() - the connection is up: tell the peer of the second half; the lock is held. */
 void stream_begin(struct stream *s);

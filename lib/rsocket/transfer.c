@@ -118,7 +118,7 @@ int stream_send_turn(struct stream *s, int flags)
 		if (!err && rsock_is_nonblocking(&s->base, flags))
 			err = -EAGAIN;
 		if (!err)
-			err = wait_until_ready(&s->base, may_send_or_never, &forever);
+			err = wait_until_ready(&s->base, POLLOUT, may_send_or_never, &forever);
 		if (err)
 			return err;
 	}
@@ -255,7 +255,7 @@ static int recv_turn(struct stream *s, int flags)
 		pthread_mutex_unlock(&s->base.lock);
 		if (err != -EAGAIN || rsock_is_nonblocking(&s->base, flags))
 			return err;
-		err = wait_until_ready(&s->base, may_recv, &forever);
+		err = wait_until_ready(&s->base, POLLIN, may_recv, &forever);
 		if (err)
 			return err;
 	}

@@ -5,6 +5,7 @@
 #include "lib/rsocket/wait.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -101,9 +102,11 @@ void waker_reset(struct waker *waker)
 
 	if (!__atomic_load_n(&waker->is_set, __ATOMIC_ACQUIRE))
 		return;
-	/* In this order: what is set in between is written, and is at worst a look in vain. */
-	while (read(waker->fd, &count, sizeof(count)) < 0 && errno == EINTR)
-		;
+	/* Who has set it may not have written yet. Left for later, what he writes would wake
+	 * the next sleep, and with nothing set nobody would take it: every sleep, for ever. */
+	while (read(waker->fd, &count, sizeof(count)) < 0)
+		if (errno == EAGAIN)
+			sched_yield();
 	__atomic_store_n(&waker->is_set, 0, __ATOMIC_RELEASE);
 }
 
@@ -187,20 +190,28 @@ static bool spin(struct rsock *rs, bool (*ready)(struct rsock *rs))
 	return found;
 }
 
+/* Who takes a wake-up looks anyway, and need not tell itself. */
+void watch_disarm(struct rsock *rs, struct watch *own)
+{
+	watch_remove(own);
+	rs->ops->disarm(rs);
+	watch_add(rs, own);
+}
+
 /* One sleep. Return: 0 if the condition holds, -EAGAIN if it is to be asked again, -EINTR. */
-static int sleep_once(struct rsock *rs, bool (*ready)(struct rsock *rs), struct waker *waker,
-		      const struct wait_until *until)
+static int sleep_once(struct rsock *rs, short wanted, bool (*ready)(struct rsock *rs),
+		      struct sleeper *sleeper, const struct wait_until *until)
 {
 	struct pollfd fds[2] = {
-		{.fd = waker->fd, .events = POLLIN },
-		       { .events = POLLIN		  }
+		{.fd = sleeper->waker->fd, .events = POLLIN },
+		{ .events = POLLIN			   }
 	};
 	bool found;
 	int n;
 
-	waker_reset(waker);
+	waker_reset(sleeper->waker);
 	pthread_mutex_lock(&rs->lock);
-	fds[1].fd = rs->ops->arm(rs);
+	fds[1].fd = rs->ops->arm(rs, wanted);
 	found = is_ready(rs, ready);
 	pthread_mutex_unlock(&rs->lock);
 	if (found)
@@ -208,15 +219,16 @@ static int sleep_once(struct rsock *rs, bool (*ready)(struct rsock *rs), struct 
 	n = poll(fds, 2, wait_left_ms(until));
 	if (n < 0)
 		return -errno;
-	if (fds[1].revents) {
-		pthread_mutex_lock(&rs->lock);
-		rs->ops->disarm(rs);
-		pthread_mutex_unlock(&rs->lock);
-	}
-	return -EAGAIN;
+	/* Looked at before it is armed again: what is there need not wake the next sleep, too. */
+	pthread_mutex_lock(&rs->lock);
+	if (fds[1].revents)
+		watch_disarm(rs, &sleeper->watch);
+	found = is_ready(rs, ready);
+	pthread_mutex_unlock(&rs->lock);
+	return found ? 0 : -EAGAIN;
 }
 
-static int sleep_until(struct rsock *rs, bool (*ready)(struct rsock *rs),
+static int sleep_until(struct rsock *rs, short wanted, bool (*ready)(struct rsock *rs),
 		       const struct wait_until *until)
 {
 	struct waker *waker = waker_new();
@@ -230,7 +242,7 @@ static int sleep_until(struct rsock *rs, bool (*ready)(struct rsock *rs),
 	watch_add(rs, &sleeper.watch);
 	pthread_mutex_unlock(&rs->lock);
 	do
-		err = sleep_once(rs, ready, waker, until);
+		err = sleep_once(rs, wanted, ready, &sleeper, until);
 	while (err == -EAGAIN && !wait_is_over(until));
 	pthread_mutex_lock(&rs->lock);
 	watch_remove(&sleeper.watch);
@@ -239,10 +251,10 @@ static int sleep_until(struct rsock *rs, bool (*ready)(struct rsock *rs),
 	return err;
 }
 
-int wait_until_ready(struct rsock *rs, bool (*ready)(struct rsock *rs),
+int wait_until_ready(struct rsock *rs, short wanted, bool (*ready)(struct rsock *rs),
 		     const struct wait_until *until)
 {
-	int err = spin(rs, ready) ? 0 : sleep_until(rs, ready, until);
+	int err = spin(rs, ready) ? 0 : sleep_until(rs, wanted, ready, until);
 	bool closed;
 
 	pthread_mutex_lock(&rs->lock);

@@ -41,6 +41,9 @@ void watch_remove(struct watch *watch);
 /** watch_tell() - the handle has changed, or is no longer armed. */
 void watch_tell(struct rsock *rs);
 
+/** watch_disarm() - disarm a handle; only the watches of others are told; the lock is held. */
+void watch_disarm(struct rsock *rs, struct watch *own);
+
 /** waker_new() - Return: a waker that is not set, for waker_free(); NULL with errno set. */
 struct waker *waker_new(void);
 void waker_free(struct waker *waker);
@@ -68,16 +71,17 @@ bool wait_is_over(const struct wait_until *until);
 
 /**
  * wait_until_ready() - wait until a condition of one handle holds
- * @rs:    unlocked
- * @ready: asked under the lock, after progress
- * @until: when to give up
+ * @rs:     unlocked
+ * @wanted: the poll() event that the condition is about
+ * @ready:  asked under the lock, after progress
+ * @until:  when to give up
  *
  * Looks for as long as the settings' polling time before it sleeps.
  *
  * Return: 0; -EAGAIN when the time is up; -EBADF if the handle was closed; -EINTR; -errno if
  * there is no descriptor to sleep with.
  */
-int wait_until_ready(struct rsock *rs, bool (*ready)(struct rsock *rs),
+int wait_until_ready(struct rsock *rs, short wanted, bool (*ready)(struct rsock *rs),
 		     const struct wait_until *until);
 
 /** wait_after_fork() - the wakers of the parent are none of ours. */

@@ -20,6 +20,14 @@
 #define QUEUE_DEPTH 1024
 #define MAX_QP_WR   512
 
+#define EVENTS_MAX  8 /* two completion queues, each armed once */
+
+struct wire_channel {
+	struct ibv_comp_channel channel;
+	struct ibv_cq *event[EVENTS_MAX];
+	unsigned int first, n;
+};
+
 struct wire_cq {
 	struct ibv_cq cq;
 	struct ibv_wc wc[4 * QUEUE_DEPTH];
@@ -36,7 +44,7 @@ struct request {
 struct wire_qp {
 	struct ibv_qp qp;
 	struct wire_qp *peer;
-	struct wire_cq *cq;
+	struct wire_cq *send_cq, *recv_cq;
 	struct request *queue; /* a ring of QUEUE_DEPTH */
 	unsigned int first, n;
 	unsigned int n_recvs;
@@ -57,6 +65,7 @@ static int n_alive;
 
 static void complete(struct wire_cq *cq, const struct ibv_wc *wc)
 {
+	struct wire_channel *wakes = (struct wire_channel *)cq->cq.channel;
 	uint64_t one = 1;
 
 	ck_assert_uint_lt(cq->n, 4 * QUEUE_DEPTH);
@@ -64,6 +73,8 @@ static void complete(struct wire_cq *cq, const struct ibv_wc *wc)
 	if (!cq->armed)
 		return;
 	cq->armed = false;
+	ck_assert_uint_lt(wakes->n, EVENTS_MAX);
+	wakes->event[(wakes->first + wakes->n++) % EVENTS_MAX] = &cq->cq;
 	ck_assert_int_eq(write(cq->cq.channel->fd, &one, sizeof(one)), sizeof(one));
 }
 
@@ -92,11 +103,18 @@ static int req_notify_cq(struct ibv_cq *pub, int solicited_only)
 
 int ibv_get_cq_event(struct ibv_comp_channel *comp, struct ibv_cq **cq, void **context)
 {
+	struct wire_channel *wakes = (struct wire_channel *)comp;
 	uint64_t count;
 
-	(void)cq;
-	(void)context;
-	return read(comp->fd, &count, sizeof(count)) == sizeof(count) ? 0 : -1;
+	if (read(comp->fd, &count, sizeof(count)) != sizeof(count))
+		return -1;
+	pthread_mutex_lock(&lock);
+	*cq = wakes->event[wakes->first];
+	*context = (*cq)->cq_context;
+	wakes->first = (wakes->first + 1) % EVENTS_MAX;
+	wakes->n--;
+	pthread_mutex_unlock(&lock);
+	return 0;
 }
 
 void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int n)
@@ -141,18 +159,18 @@ static void write_out(const struct request *request)
 
 static void done(struct wire_qp *qp, const struct request *request, enum ibv_wc_status status)
 {
-	complete(qp->cq, &(struct ibv_wc){ .wr_id = request->wr.wr_id,
-					   .status = status,
-					   .opcode = IBV_WC_RDMA_WRITE });
+	complete(qp->send_cq, &(struct ibv_wc){ .wr_id = request->wr.wr_id,
+						.status = status,
+						.opcode = IBV_WC_RDMA_WRITE });
 	qp->n_sending--;
 }
 
 static void deliver(struct wire_qp *to, uint32_t imm)
 {
 	to->n_recvs--;
-	complete(to->cq, &(struct ibv_wc){ .wr_id = UINT64_MAX,
-					   .opcode = IBV_WC_RECV_RDMA_WITH_IMM,
-					   .imm_data = imm });
+	complete(to->recv_cq, &(struct ibv_wc){ .wr_id = UINT64_MAX,
+						.opcode = IBV_WC_RECV_RDMA_WITH_IMM,
+						.imm_data = imm });
 }
 
 static bool needs_recv(const struct request *request)
@@ -188,7 +206,7 @@ static void kill_qp(struct wire_qp *qp)
 	qp->is_dead = true;
 	qp->is_held = false;
 	for (; qp->n_recvs; qp->n_recvs--)
-		complete(qp->cq,
+		complete(qp->recv_cq,
 			 &(struct ibv_wc){ .wr_id = UINT64_MAX, .status = IBV_WC_WR_FLUSH_ERR });
 	carry_out(qp);
 }
@@ -246,12 +264,12 @@ static int post_recv(struct ibv_qp *pub, struct ibv_recv_wr *wr, struct ibv_recv
 
 struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 {
-	struct ibv_comp_channel *made = calloc(1, sizeof(*made));
+	struct wire_channel *made = calloc(1, sizeof(*made));
 
-	made->context = context;
-	made->fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
+	made->channel.context = context;
+	made->channel.fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
 	n_alive++;
-	return made;
+	return &made->channel;
 }
 
 int ibv_destroy_comp_channel(struct ibv_comp_channel *made)
@@ -291,7 +309,8 @@ static struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_in
 	made->qp.context = context;
 	made->qp.pd = attr->pd;
 	made->qp.qp_type = attr->qp_type;
-	made->cq = (struct wire_cq *)attr->send_cq;
+	made->send_cq = (struct wire_cq *)attr->send_cq;
+	made->recv_cq = (struct wire_cq *)attr->recv_cq;
 	made->n_max_send = attr->cap.max_send_wr;
 	n_alive++;
 	return &made->qp;
