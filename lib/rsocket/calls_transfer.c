@@ -84,6 +84,8 @@ static ssize_t send_message(struct rsock *rs, const struct msghdr *msg, int flag
 {
 	if (msg->msg_controllen)
 		return -ENOTSUP;
+	if (msg->msg_iovlen > IOV_MAX)
+		return -EMSGSIZE;
 	return send_to(rs, msg->msg_iov, (int)msg->msg_iovlen, flags, msg->msg_name,
 		       msg->msg_namelen);
 }
@@ -130,6 +132,8 @@ static ssize_t recv_message(struct rsock *rs, struct msghdr *msg, int flags)
 
 	if (msg->msg_controllen)
 		return -ENOTSUP;
+	if (msg->msg_iovlen > IOV_MAX)
+		return -EMSGSIZE;
 	received = recv_from(rs, msg->msg_iov, (int)msg->msg_iovlen, flags, msg->msg_name,
 			     &msg->msg_namelen);
 	if (received >= 0)

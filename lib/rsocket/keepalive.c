@@ -11,6 +11,7 @@
 
 #define DEFAULT_S 7200
 #define MS_PER_S  1000
+#define LONGEST_S 4000000 /* in milliseconds it has to fit in 32 bits */
 
 int keepalive_default_s(void)
 {
@@ -60,9 +61,10 @@ int keepalive_update(struct stream *s)
 
 	pthread_mutex_lock(&s->base.lock);
 	if (s->options.keepalive && stream_can_talk(s->state)) {
-		int seconds = s->options.keepalive_s;
+		int seconds = s->options.keepalive_s ? s->options.keepalive_s
+						     : keepalive_default_s();
 
-		ms = (uint32_t)(seconds ? seconds : keepalive_default_s()) * MS_PER_S;
+		ms = (uint32_t)(seconds < LONGEST_S ? seconds : LONGEST_S) * MS_PER_S;
 	}
 	pthread_mutex_unlock(&s->base.lock);
 	service_expire_in(&s->keepalive, ms);

@@ -189,9 +189,11 @@ static int stream_shutdown(struct rsock *rs, int how)
 
 static int leave_ms(const struct stream *s)
 {
-	if (!s->options.linger.l_onoff || s->options.linger.l_linger > LEAVE_MS / 1000)
+	int seconds = s->options.linger.l_linger;
+
+	if (!s->options.linger.l_onoff || seconds < 0 || seconds > LEAVE_MS / 1000)
 		return LEAVE_MS;
-	return s->options.linger.l_linger * 1000;
+	return seconds * 1000;
 }
 
 static void stop_service(struct stream *s)
