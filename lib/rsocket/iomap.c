@@ -169,7 +169,8 @@ static int tell(struct stream *s, struct iomap *map)
 	map->is_news = false;
 	if (map->is_over)
 		drop(map);
-	return memory_post(s, (struct sent){ .op = RS_OP_IOMAP }, &message, &note, 1, false, to);
+	return memory_post(s, (struct sent){ .op = RS_OP_IOMAP }, &message, &note, 1,
+			   memory_note_is_inline(s), to);
 }
 
 int iomap_tell_peer(struct stream *s, int flags)

@@ -9,15 +9,15 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define QUEUE_MIN 16
 #define QUEUE_MAX 0xFFFE
 /* Credit messages share the notes with IOMAP messages, of which any number may be under way. */
-#define N_NOTES(s)  ((s)->sizes.sq_size)
+#define N_NOTES(s)  (memory_note_is_inline(s) ? 0 : (s)->sizes.sq_size)
 #define NOTE_BYTES  sizeof(struct rs_iomap_entry)
 #define UNACKED_MAX 1000
 #define RECVS_MAX   32 /* posted at once */
-#define PAGE_BYTES  4096
 
 /* --- making -------------------------------------------------------------- */
 
@@ -91,32 +91,40 @@ static int make_queues(struct stream *s)
 
 static int make_buffer(struct stream *s, size_t bytes, int access, void **ret, struct ibv_mr **mr)
 {
-	size_t whole = (bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
-
 	/* Pages of its own: registered memory is not copied when the process forks. */
-	*ret = aligned_alloc(PAGE_BYTES, whole);
-	if (!*ret)
+	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (at == MAP_FAILED)
 		return -ENOMEM;
-	memset(*ret, 0, whole);
+	*ret = at;
 	errno = 0;
 	*mr = ibv_reg_mr(s->id->pd, *ret, bytes, access);
 	return *mr ? 0 : or_nomem();
+}
+
+static size_t send_ring_bytes(const struct stream *s)
+{
+	return s->sizes.send_bytes + N_NOTES(s) * NOTE_BYTES;
+}
+
+static size_t table_bytes(const struct stream *s)
+{
+	return RS_TABLE_ENTRIES * sizeof(struct rs_entry) +
+	       s->sizes.iomap_size * sizeof(struct rs_iomap_entry);
 }
 
 static int make_buffers(struct stream *s)
 {
 	struct stream_memory *m = &s->memory;
 	const int by_peer = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
-	size_t table_bytes = RS_TABLE_ENTRIES * sizeof(struct rs_entry) +
-			     s->sizes.iomap_size * sizeof(struct rs_iomap_entry);
-	int err = make_buffer(s, s->sizes.send_bytes + N_NOTES(s) * NOTE_BYTES,
-			      IBV_ACCESS_LOCAL_WRITE, (void **)&m->send_ring, &m->send_mr);
+	int err = make_buffer(s, send_ring_bytes(s), IBV_ACCESS_LOCAL_WRITE, (void **)&m->send_ring,
+			      &m->send_mr);
 
 	if (!err)
 		err = make_buffer(s, s->sizes.recv_bytes, by_peer, (void **)&m->recv_ring,
 				  &m->recv_mr);
 	if (!err)
-		err = make_buffer(s, table_bytes, by_peer, (void **)&m->table, &m->table_mr);
+		err = make_buffer(s, table_bytes(s), by_peer, (void **)&m->table, &m->table_mr);
 	return err;
 }
 
@@ -136,10 +144,12 @@ int memory_make(struct stream *s)
 	return memory_post_recvs(s, n_recvs(s));
 }
 
-static void drop_mr(struct ibv_mr *mr)
+static void drop_buffer(void *at, size_t bytes, struct ibv_mr *mr)
 {
 	if (mr)
 		ibv_dereg_mr(mr);
+	if (at)
+		munmap(at, bytes);
 }
 
 static void drop_cq(struct completions *c)
@@ -160,12 +170,9 @@ void memory_free(struct stream *s)
 	drop_cq(&m->send);
 	if (m->channel)
 		ibv_destroy_comp_channel(m->channel);
-	drop_mr(m->send_mr);
-	drop_mr(m->recv_mr);
-	drop_mr(m->table_mr);
-	free(m->send_ring);
-	free(m->recv_ring);
-	free(m->table);
+	drop_buffer(m->send_ring, send_ring_bytes(s), m->send_mr);
+	drop_buffer(m->recv_ring, s->sizes.recv_bytes, m->recv_mr);
+	drop_buffer(m->table, table_bytes(s), m->table_mr);
 	recv_window_fini(&s->in);
 	*m = (struct stream_memory){ 0 };
 }
@@ -257,11 +264,18 @@ int memory_post(struct stream *s, struct sent sent, const uint32_t *message,
 	return -err;
 }
 
+bool memory_note_is_inline(const struct stream *s)
+{
+	return s->sizes.inline_size >= NOTE_BYTES;
+}
+
 struct piece memory_note(struct stream *s, const void *note, uint32_t bytes)
 {
 	struct stream_memory *m = &s->memory;
 	uint8_t *at = m->send_ring + s->sizes.send_bytes + m->next_note * NOTE_BYTES;
 
+	if (memory_note_is_inline(s))
+		return (struct piece){ .at = note, .bytes = bytes };
 	m->next_note = (m->next_note + 1) % N_NOTES(s);
 	memcpy(at, note, bytes);
 	return (struct piece){ .at = at, .bytes = bytes, .lkey = m->send_mr->lkey };

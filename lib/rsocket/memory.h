@@ -61,11 +61,16 @@ struct sent sent_of(uint64_t wr_id);
 int memory_post(struct stream *s, struct sent sent, const uint32_t *message,
 		const struct piece *piece, int n_pieces, bool is_inline, struct rs_entry to);
 
+/** memory_note_is_inline() - is what goes into the peer's table small enough to be sent inline? */
+bool memory_note_is_inline(const struct stream *s);
+
 /**
- * memory_note() - room in registered memory for what goes into the peer's table
- * @bytes: at most those of struct rs_iomap_entry; they are copied
+ * memory_note() - what goes into the peer's table, from where it can be sent
+ * @note:  stays where it is until it is posted
+ * @bytes: at most those of struct rs_iomap_entry
  *
- * It is used again when as many as there are slots for messages have been noted since.
+ * If it is not to be sent inline, it is copied into registered memory, which is used again when as
+ * many as there are slots for messages have been noted since.
  */
 struct piece memory_note(struct stream *s, const void *note, uint32_t bytes);
 

@@ -219,7 +219,8 @@ static void post_ctrl(struct stream *s, enum rs_op op, uint32_t value, const str
 	uint32_t message = rs_message(op, value);
 
 	s->out.ctrl_slots--;
-	if (memory_post(s, (struct sent){ .op = op }, &message, note, note ? 1 : 0, false, to)) {
+	if (memory_post(s, (struct sent){ .op = op }, &message, note, note ? 1 : 0,
+			note && memory_note_is_inline(s), to)) {
 		s->out.ctrl_slots++;
 		stream_happen(s, STREAM_EV_SEND_FAILED, -EIO);
 	}

@@ -220,12 +220,12 @@ static void measure_idle(const char *text, uint32_t n)
 	send_all(control, &n, sizeof(n));
 	usleep(SETTLE_US);
 	user_kib = proc_kib("/proc/self/status", "VmRSS:");
-	host_kib = proc_kib("/proc/meminfo", "MemFree:");
+	host_kib = proc_kib("/proc/meminfo", "MemAvailable:");
 	for (uint32_t i = 0; i < n; i++)
 		fd[i] = connect_to(text);
 	usleep(SETTLE_US);
 	user_kib = proc_kib("/proc/self/status", "VmRSS:") - user_kib;
-	host_kib -= proc_kib("/proc/meminfo", "MemFree:");
+	host_kib -= proc_kib("/proc/meminfo", "MemAvailable:");
 	printf("memory user %.1f\nmemory host %.1f\n", user_kib / n, host_kib / n);
 	send_all(control, &n, sizeof(n));
 	for (uint32_t i = 0; i < n; i++)
