@@ -32,7 +32,7 @@ struct item {
 	struct repoll *owner; /* for the watch */
 	struct rsock *rs;     /* held; NULL: none of ours */
 	int fd;
-	int sleep_fd; /* in the epoll descriptor; -1: none yet */
+	int sleep_fd; /* in the epoll descriptor; -1: none; of a socket: its lock */
 	struct epoll_event asked;
 	bool is_spent; /* EPOLLONESHOT, and was reported */
 };
@@ -99,9 +99,17 @@ static void unmark(struct item *item)
 	pthread_mutex_unlock(&item->owner->changed_lock);
 }
 
+/* A socket that is closed leaves the epoll descriptor now: its own is still open, however long a
+ * call inside keeps it so, and would lead to an item that may be gone by then. */
 static void changed(struct watch *watch)
 {
-	mark(container_of(watch, struct item, watch), true);
+	struct item *item = container_of(watch, struct item, watch);
+
+	if (item->rs->closed && item->sleep_fd >= 0) {
+		epoll_ctl(item->owner->base.fd, EPOLL_CTL_DEL, item->sleep_fd, NULL);
+		item->sleep_fd = -1;
+	}
+	mark(item, true);
 }
 
 /* All that is in the list goes to another; marks that come meanwhile are for the next time. */
@@ -176,16 +184,12 @@ static int set_buckets(struct repoll *repoll, size_t n)
 
 static void drop(struct repoll *repoll, struct item *item)
 {
-	bool gone = false;
-
 	if (item->rs) {
 		pthread_mutex_lock(&item->rs->lock);
 		watch_remove(&item->watch);
-		gone = item->rs->closed;
 		pthread_mutex_unlock(&item->rs->lock);
 	}
-	/* A descriptor that was closed is out of it already, and its number may be another's. */
-	if (item->sleep_fd >= 0 && !gone)
+	if (item->sleep_fd >= 0)
 		epoll_ctl(repoll->base.fd, EPOLL_CTL_DEL, item->sleep_fd, NULL);
 	unmark(item);
 	list_remove(&item->all);
@@ -236,15 +240,22 @@ static void follow(struct repoll *repoll, struct item *item, int sleep_fd)
 		item->sleep_fd = sleep_fd;
 }
 
-/* What of a socket is ready now; it is armed first, so that whatever comes later marks it. */
+/* What of a socket is ready now; if it may be left alone after this, it is armed before it is
+ * looked at, so that whatever comes later marks it. */
 static uint32_t look(struct repoll *repoll, struct item *item)
 {
 	struct rsock *rs = item->rs;
 	short wanted = (short)(item->asked.events & (EPOLLIN | EPOLLOUT | EPOLLPRI));
+	bool is_level = !(item->asked.events & EPOLLET);
 	short events = 0;
 
 	pthread_mutex_lock(&rs->lock);
-	if (!rs->closed) {
+	/* What is ready stays in the list, and needs no wake-up until it is not. */
+	if (!rs->closed && is_level) {
+		rs->ops->progress(rs);
+		events = rs->ops->events(rs, wanted);
+	}
+	if (!rs->closed && !events) {
 		follow(repoll, item, rs->ops->arm(rs, wanted));
 		rs->ops->progress(rs);
 		events = rs->ops->events(rs, wanted);
