@@ -95,6 +95,14 @@ int dgram_open(int domain, struct rsock **ret);
  */
 int dgram_qp_for(struct dgram *d, const union addr *peer, struct dgram_qp **ret);
 
+/**
+ * dgram_qp_make() - queues, and memory for as many datagrams as they hold, all of it in use
+ * @qp: zeroed, but for its id, which has been shown a device
+ *
+ * Return: 0 or -errno; what was made until then is for dgram_qp_free().
+ */
+int dgram_qp_make(struct dgram *d, struct dgram_qp *qp);
+
 /** dgram_qp_free() - and what of its packets was not read. */
 void dgram_qp_free(struct dgram *d, struct dgram_qp *qp);
 

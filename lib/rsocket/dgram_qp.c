@@ -134,6 +134,17 @@ static int make_id(struct dgram *d, struct dgram_qp *qp)
 	return -err;
 }
 
+int dgram_qp_make(struct dgram *d, struct dgram_qp *qp)
+{
+	int err;
+
+	set_slots(d, qp);
+	err = make_queues(d, qp);
+	if (!err)
+		err = make_memory(qp);
+	return err ? err : fill_slots(qp);
+}
+
 static int make(struct dgram *d, const union addr *local, struct dgram_qp **ret)
 {
 	struct dgram_qp *qp = calloc(1, sizeof(*qp));
@@ -143,14 +154,9 @@ static int make(struct dgram *d, const union addr *local, struct dgram_qp **ret)
 		return -ENOMEM;
 	list_init(&qp->link);
 	qp->local = *local;
-	set_slots(d, qp);
 	err = make_id(d, qp);
 	if (!err)
-		err = make_queues(d, qp);
-	if (!err)
-		err = make_memory(qp);
-	if (!err)
-		err = fill_slots(qp);
+		err = dgram_qp_make(d, qp);
 	if (err) {
 		dgram_qp_free(d, qp);
 		return err;

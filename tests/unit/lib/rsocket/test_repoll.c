@@ -5,11 +5,17 @@
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <pthread.h>
 #include <rdma/rsocket.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
+
+#include "lib/rsocket/table.h"
 
 #include "pair.h"
 #include "wire_device.h"
@@ -137,6 +143,73 @@ START_TEST(a_closed_socket_leaves_by_itself)
 }
 END_TEST
 
+/* What it sleeps with is open for as long as the call is inside, and must lead nowhere. */
+START_TEST(a_socket_closed_under_a_call_leaves_at_once)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+
+	add(pair.fd[1], EPOLLIN);
+	expect(pair.fd[1], 0);
+	ck_assert_ptr_nonnull(table_get(pair.fd[1]));
+	ck_assert_int_eq(rclose(pair.fd[1]), 0);
+	ck_assert_int_eq(repoll_ctl(repoll, EPOLL_CTL_DEL, pair.fd[1], &event), ENOENT);
+	expect(-1, 0);
+}
+END_TEST
+
+/* --- many ---------------------------------------------------------------- */
+
+#define N_PAIRS	  1000
+#define N_READY	  10
+#define N_WAITS	  200
+#define N_TRIES	  5
+#define N_FDS	  (6 * N_PAIRS + 100)
+#define TIMES_MAX 8 /* of a hundred times as many sockets: they are not looked at */
+
+/* Return: the least seconds of processor time for N_WAITS waits that report N_READY sockets. */
+static double cost_s(void)
+{
+	struct epoll_event events[2 * N_READY];
+	double least = 1e9;
+
+	for (int try = 0; try < N_TRIES; try++) {
+		clock_t begin = clock();
+
+		for (int i = 0; i < N_WAITS; i++)
+			ck_assert_int_eq(repoll_wait(repoll, events, 2 * N_READY, 0), N_READY);
+		least = fmin(least, (double)(clock() - begin) / CLOCKS_PER_SEC);
+	}
+	return least;
+}
+
+START_TEST(a_wait_costs_what_is_ready_not_what_is_there)
+{
+	struct rlimit limit;
+	static struct pair many[N_PAIRS];
+	double few_s;
+
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	ck_assert_uint_ge(limit.rlim_max, N_FDS);
+	limit.rlim_cur = limit.rlim_max;
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	for (int i = 0; i < N_PAIRS; i++) {
+		many[i] = pair_make(pair_small());
+		add(many[i].fd[0], EPOLLIN);
+		add(many[i].fd[1], EPOLLIN);
+		if (i < N_READY)
+			ck_assert_int_eq(rsend(many[i].fd[0], "x", 1, 0), 1);
+		if (i == N_READY)
+			few_s = cost_s();
+	}
+	printf("repoll_wait() of %d ready ones: among %d sockets %.1f us, among %d %.1f us\n",
+	       N_READY, 2 * N_READY + 2, few_s * 1e6 / N_WAITS, 2 * N_PAIRS,
+	       cost_s() * 1e6 / N_WAITS);
+	ck_assert_double_lt(cost_s(), TIMES_MAX * few_s);
+	for (int i = 0; i < N_PAIRS; i++)
+		pair_free(&many[i]);
+}
+END_TEST
+
 static void *send_later(void *arg)
 {
 	usleep(20000);
@@ -170,6 +243,9 @@ int main(void)
 	tcase_add_test(tcase, a_descriptor_that_is_none_of_ours_is_reported_too);
 	tcase_add_test(tcase, errors_are_positive);
 	tcase_add_test(tcase, a_closed_socket_leaves_by_itself);
+	tcase_set_timeout(tcase, 60);
+	tcase_add_test(tcase, a_socket_closed_under_a_call_leaves_at_once);
+	tcase_add_test(tcase, a_wait_costs_what_is_ready_not_what_is_there);
 	tcase_add_test(tcase, an_arrival_ends_the_wait_of_another_thread);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_ENV);

@@ -156,7 +156,7 @@ START_TEST(both_may_shut_down_at_once)
 END_TEST
 
 /* Stock waits for ever for the completion of what it said last. */
-START_TEST(shutdown_does_not_hang_when_the_peer_is_gone)
+START_TEST(rshutdown_hang_it_ends_when_the_peer_is_gone)
 {
 	wire_hold(pair.end[0]->id->qp, true);
 	send_text(pair.fd[0], "never sent");
@@ -184,7 +184,7 @@ END_TEST
 /* --- polling ------------------------------------------------------------- */
 
 /* Stock went round and round when what it found was not what had been asked for. */
-START_TEST(rpoll_ends_when_its_time_is_up_whatever_arrives)
+START_TEST(rpoll_infinite_loop_it_ends_when_its_time_is_up)
 {
 	struct pollfd poll = { .fd = pair.fd[1], .events = POLLPRI };
 
@@ -309,9 +309,9 @@ static Suite *stream_suite(void)
 	tcase_add_test(tcase, after_a_shutdown_the_rest_is_read_and_then_the_end);
 	tcase_add_test(tcase, sending_after_the_peer_has_left_is_a_reset);
 	tcase_add_test(tcase, both_may_shut_down_at_once);
-	tcase_add_test(tcase, shutdown_does_not_hang_when_the_peer_is_gone);
+	tcase_add_test(tcase, rshutdown_hang_it_ends_when_the_peer_is_gone);
 	tcase_add_test(tcase, a_cut_cable_is_an_error_that_is_told_once);
-	tcase_add_test(tcase, rpoll_ends_when_its_time_is_up_whatever_arrives);
+	tcase_add_test(tcase, rpoll_infinite_loop_it_ends_when_its_time_is_up);
 	tcase_add_test(tcase, rpoll_reports_a_hang_up_that_nobody_asked_for);
 	tcase_add_test(tcase, rselect_is_rpoll);
 	tcase_add_test(tcase, riowrite_writes_where_the_peer_said);

@@ -15,7 +15,7 @@
 
 #undef ibv_reg_mr
 
-#define N_MRS	    64
+#define N_MRS	    16384
 #define INLINE_MAX  256
 #define QUEUE_DEPTH 1024
 #define MAX_QP_WR   512
@@ -60,6 +60,7 @@ static struct channel *channel;
 static struct ibv_mr *mrs[N_MRS];
 static int access_of[N_MRS];
 static int n_alive;
+static bool lies_are_allowed;
 
 /* --- completions --------------------------------------------------------- */
 
@@ -137,6 +138,20 @@ static uint8_t *target(uint32_t rkey, uint64_t addr, uint64_t bytes, int needed)
 	return (uint8_t *)(uintptr_t)addr;
 }
 
+static bool may_write(const struct request *request)
+{
+	const struct ibv_mr *mr = NULL;
+	uint64_t at = request->wr.wr.rdma.remote_addr, bytes = 0;
+	uint32_t key = request->wr.wr.rdma.rkey;
+
+	for (int i = 0; i < request->wr.num_sge; i++)
+		bytes += request->sge[i].length;
+	if (key < N_MRS && access_of[key] & IBV_ACCESS_REMOTE_WRITE)
+		mr = mrs[key];
+	return !bytes || (mr && at >= (uintptr_t)mr->addr && at + bytes >= at &&
+			  at + bytes <= (uintptr_t)mr->addr + mr->length);
+}
+
 static void write_out(const struct request *request)
 {
 	uint64_t at = request->wr.wr.rdma.remote_addr;
@@ -178,6 +193,8 @@ static bool needs_recv(const struct request *request)
 	return request->wr.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
 }
 
+static void kill_qp(struct wire_qp *qp);
+
 static void carry_out(struct wire_qp *qp)
 {
 	while (qp->n && !qp->is_held && (qp->is_dead || qp->peer)) {
@@ -186,6 +203,11 @@ static void carry_out(struct wire_qp *qp)
 
 		if (!fails && needs_recv(request) && !qp->peer->n_recvs)
 			return;
+		if (!fails && lies_are_allowed && !may_write(request)) {
+			kill_qp(qp->peer);
+			kill_qp(qp);
+			return;
+		}
 		if (!fails)
 			write_out(request);
 		if (!fails && needs_recv(request))
@@ -226,6 +248,12 @@ static void copy_inline(struct request *request)
 	}
 }
 
+static void check_sges(const struct ibv_sge *sge, int n)
+{
+	for (int i = 0; i < n; i++)
+		target(sge[i].lkey, sge[i].addr, sge[i].length, 0);
+}
+
 static int post_send(struct ibv_qp *pub, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	struct wire_qp *qp = (struct wire_qp *)pub;
@@ -240,6 +268,8 @@ static int post_send(struct ibv_qp *pub, struct ibv_send_wr *wr, struct ibv_send
 	memcpy(request->sge, wr->sg_list, sizeof(struct ibv_sge) * (size_t)wr->num_sge);
 	if (wr->send_flags & IBV_SEND_INLINE)
 		copy_inline(request);
+	else
+		check_sges(wr->sg_list, wr->num_sge);
 	qp->n_sending++;
 	carry_out(qp);
 	pthread_mutex_unlock(&lock);
@@ -252,8 +282,10 @@ static int post_recv(struct ibv_qp *pub, struct ibv_recv_wr *wr, struct ibv_recv
 
 	(void)bad;
 	pthread_mutex_lock(&lock);
-	for (; wr; wr = wr->next)
+	for (; wr; wr = wr->next) {
+		check_sges(wr->sg_list, wr->num_sge);
 		qp->n_recvs++;
+	}
 	if (qp->peer)
 		carry_out(qp->peer);
 	pthread_mutex_unlock(&lock);
@@ -353,12 +385,12 @@ int ibv_modify_qp(struct ibv_qp *pub, struct ibv_qp_attr *attr, int mask)
 static struct ibv_mr *reg_mr(void *addr, size_t length, int access)
 {
 	struct ibv_mr *made = calloc(1, sizeof(*made));
-	uint32_t key = 1;
+	static uint32_t key;
 
 	pthread_mutex_lock(&lock);
-	while (key < N_MRS && mrs[key])
-		key++;
-	ck_assert_uint_lt(key, N_MRS);
+	do
+		key = key % (N_MRS - 1) + 1;
+	while (mrs[key]);
 	*made = (struct ibv_mr){
 		.pd = &pd, .addr = addr, .length = length, .lkey = key, .rkey = key
 	};
@@ -421,6 +453,7 @@ void wire_begin(void)
 	device.verbs = &verbs.context;
 	pd.context = &verbs.context;
 	n_alive = 0;
+	lies_are_allowed = false;
 	ck_assert_int_eq(channel_new(&channel), 0);
 }
 
@@ -466,10 +499,18 @@ void wire_cut(struct ibv_qp *pub)
 	pthread_mutex_unlock(&lock);
 }
 
-void wire_inject(struct ibv_qp *qp, uint32_t message)
+void wire_allow_lies(void)
 {
+	lies_are_allowed = true;
+}
+
+void wire_inject(struct ibv_qp *pub, uint32_t message)
+{
+	struct wire_qp *qp = (struct wire_qp *)pub;
+
 	pthread_mutex_lock(&lock);
-	deliver((struct wire_qp *)qp, htobe32(message));
+	if (qp->n_recvs)
+		deliver(qp, htobe32(message));
 	pthread_mutex_unlock(&lock);
 }
 

@@ -25,6 +25,12 @@ void wire_pair(struct ibv_qp *a, struct ibv_qp *b);
 /** wire_cut() - the cable is cut: all that either has under way fails. */
 void wire_cut(struct ibv_qp *qp);
 
+/**
+ * wire_allow_lies() - what is written where it may not be is an error of the test, unless a peer is
+ * to lie about where that is: then it is one of the connection, as with a device; until wire_end()
+ */
+void wire_allow_lies(void);
+
 /** wire_inject() - a message, in host order, that the peer of this queue pair never sent. */
 void wire_inject(struct ibv_qp *qp, uint32_t message);
 

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Setting a datagram socket's queue pair up over a device in memory, which says no to whatever is
+ * not inside registered memory.
+ */
+#include <check.h>
+#include <stdlib.h>
+
+#include "lib/rsocket/dgram.h"
+#include "wire_device.h"
+
+static const struct {
+	uint32_t sq_size, rq_size, n_slots;
+} sizes[] = {
+	{1,    1,		16},
+	 { 16,  16,	   16},
+	   { 17,	 400,	      17},
+	{ 400, 33,	   33},
+	 { 384, 384,	     64},
+	   { 0,	UINT32_MAX, 16},
+};
+
+/* Stock's ds_init_ep() made a list of more buffers than it had memory for. */
+START_TEST(ds_init_ep_out_of_bounds_all_slots_are_inside_the_memory) /* loop test: _i is the row */
+{
+	struct dgram_qp *qp = calloc(1, sizeof(*qp));
+	struct dgram_dest dest = { .qp = qp };
+	static uint8_t data[DGRAM_SLOT_BYTES];
+	struct iovec iov = { data, DGRAM_SLOT_BYTES - DGRAM_UD_BYTES_MAX };
+	uint8_t header[DGRAM_UD_BYTES_MAX] = { 0 };
+	struct rdma_cm_id *id;
+	struct rsock *rs;
+
+	wire_begin();
+	ck_assert_int_eq(dgram_open(AF_INET, &rs), 0);
+	dgram_of(rs)->sq_size = sizes[_i].sq_size;
+	dgram_of(rs)->rq_size = sizes[_i].rq_size;
+	list_init(&qp->link);
+	id = qp->id = wire_id();
+	/* Every slot is posted to be received into, and then to be sent from. */
+	ck_assert_int_eq(dgram_qp_make(dgram_of(rs), qp), 0);
+	ck_assert_uint_eq(qp->n_slots, sizes[_i].n_slots);
+	for (uint32_t i = 0; i < qp->n_slots; i++)
+		ck_assert_int_eq(dgram_qp_send(&dest, header, sizeof(header), &iov, 1), 0);
+	ck_assert_int_ne(dgram_qp_send(&dest, header, sizeof(header), &iov, 1), 0);
+	rdma_destroy_qp(id);
+	qp->id = NULL;
+	dgram_qp_free(dgram_of(rs), qp);
+	wire_id_free(id);
+	rsock_put(rs);
+	wire_end();
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("dgram");
+	TCase *tcase = tcase_create("dgram");
+	SRunner *runner = srunner_create(suite);
+	int failed;
+
+	tcase_add_loop_test(tcase, ds_init_ep_out_of_bounds_all_slots_are_inside_the_memory, 0,
+			    sizeof(sizes) / sizeof(sizes[0]));
+	suite_add_tcase(suite, tcase);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
