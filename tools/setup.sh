@@ -17,7 +17,8 @@ device_packages=(ibverbs-providers rdmacm-utils)
 lab_packages=("${device_packages[@]}" qemu-system-x86 busybox-static util-linux kmod iproute2
 	procps tcpdump ibverbs-utils)
 test_packages=(g++ binutils abigail-tools librdmacm-dev perftest qperf python3-pyverbs tshark
-	clang-format systemd valgrind mandoc chromium opensm ibsim-utils infiniband-diags libumad2sim0)
+	clang-format systemd valgrind mandoc chromium opensm ibsim-utils infiniband-diags
+	libumad2sim0 curl iperf3 netcat-openbsd)
 fuzz_packages=(clang libclang-rt-14-dev)
 
 # fail WHAT ADVICE: a sentence each.

@@ -148,21 +148,42 @@ def rcopy(path):
                 (r"closing\.\.\.done", 1), families=IPV4)
 
 
-def preload(server, client):
-    """Python's web server and curl, which know nothing of RDMA: over RDMA if both have the library.
+def preload(program, serve, fetch, server, client, **changes):
+    """A program that knows nothing of RDMA: over RDMA if both ends have the preload library.
 
-    server, client: whether that end has it. The transfer is over TCP if not both have.
+    serve, fetch: the ends' shell commands, with {load} where the library may go. server, client:
+    whether that end has it. The transfer is over TCP if not both have.
     """
     load = "LD_PRELOAD={folder}/rsocket/librspreload.so "
-    serve = (f"sh -c '{load * server}exec python3 -m http.server --directory /usr/share/doc/bash "
-             "--bind {address} 8000'")
     expect = "" if server and client else "! "
-    fetch = (f"sh -c '{load * client}curl -sSg -m 30 http://{{address}}:8000/copyright "
-             "2>/tmp/log | cmp - /usr/share/doc/bash/copyright && "
-             f"{expect}grep -q \"CONNECTING -> OPEN\" /tmp/log && echo same'")
+    serve = "sh -c '" + serve.format(load=load * server) + "'"
+    fetch = ("sh -c '" + fetch.format(load=load * client) +
+             f" && {expect}grep -q \"CONNECTING -> OPEN\" /tmp/log && echo same'")
     ends = " and ".join(["server"] * server + ["client"] * client)
-    return Case(f"preloaded {ends}", serve, fetch, (r"^same$", 1), server_said=("", 1),
-                endless=True, families=IPV4, ready="ss -ltn | grep -q :8000", stock=False)
+    return Case(f"preloaded {program}, {ends}", serve, fetch, (r"^same$", 1), server_said=("", 1),
+                families=IPV4, ready="ss -ltn | grep -q :8000", stock=False, **changes)
+
+
+def web(server, client):
+    """Python's web server and curl."""
+    return preload("curl", "{load}exec python3 -m http.server --directory /usr/share/doc/bash "
+                   "--bind {{address}} 8000",
+                   "{load}curl -sSg -m 30 http://{{address}}:8000/copyright 2>/tmp/log | "
+                   "cmp - /usr/share/doc/bash/copyright", server, client, endless=True)
+
+
+def netcat(server, client):
+    """A file one way. Its server ends with the connection, and has the file by then."""
+    return preload("nc", "{load}nc -l {{address}} 8000 </dev/null >/tmp/received; "
+                   "exec cmp /tmp/received /bin/true",
+                   "{load}nc -N {{address}} 8000 </bin/true 2>/tmp/log", server, client)
+
+
+def iperf3(server, client):
+    """Two connections each: one to agree on what to measure, one to measure."""
+    return preload("iperf3", "{load}exec iperf3 -s -1 -p 8000 -B {{address}}",
+                   "{load}iperf3 -c {{address}} -p 8000 -n 256K -l 16K 2>/tmp/log | "
+                   "grep -q \"iperf Done\"", server, client)
 
 
 def mckey(options, sender_options=""):
@@ -192,6 +213,7 @@ def rarely(case):
 def also_v6(case):
     return dataclasses.replace(case, long_v6=False)
 
+PRELOADED = ((True, True), (True, False), (False, True))  # server, client
 
 USUAL = (
     also_v6(rping(10)), rping(3, "-q", "-q"), rping(3, "-q"), rping(3, "", "-q"),
@@ -205,7 +227,8 @@ USUAL = (
     mckey("-C 5"), mckey("-C 5", "-o"), mckey("-c 4"),
     also_v6(rstream("-C 20 -S 64 -I 10 -T b")), rstream("-C 20 -S 1024 -I 10 -T v"),
     rstream("-C 20 -S 65536 -I 10 -T a"), riostream("-C 20 -S 65536 -T v"), rcopy("/bin/bash"),
-    udpong("-C 50 -S 64"), preload(True, True), preload(True, False), preload(False, True),
+    udpong("-C 50 -S 64"), *(web(*ends) for ends in PRELOADED), netcat(True, True),
+    iperf3(True, True),
     also_v6(pyverbs("sync")), pyverbs("async"), pyverbs("reject", families=IPV4),
     pyverbs("external", families=IPV4), pyverbs("udp"),
     pyverbs("multicast", families=IPV4, member=PYVERBS_GROUP))
@@ -228,6 +251,7 @@ RARE = (
     qperf("rc_bw", "rc_bi_bw"), qperf("rc_rdma_write_bw", "rc_rdma_write_lat", "rc_rdma_read_lat"),
     mckey("-S 1000 -C 20"), rstream("-C 20 -S 64 -I 10 -T n"), rstream("-C 20 -S 64 -I 10 -T a"),
     rstream("-C 20 -S 65536 -I 10 -T b"), rstream("-C 20 -S 65536 -I 10 -T v"),
-    riostream("-C 20 -S 64 -T b"), riostream("-C 20 -S 4096 -T n"), udpong("-C 50 -S 1000 -T e"))
+    riostream("-C 20 -S 64 -T b"), riostream("-C 20 -S 4096 -T n"), udpong("-C 50 -S 1000 -T e"),
+    *(show(*ends) for show in (netcat, iperf3) for ends in PRELOADED if not all(ends)))
 
 CASES = (*USUAL, *(itself(case) for case in ONE_HOST), *(rarely(case) for case in RARE))
