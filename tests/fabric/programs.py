@@ -24,6 +24,12 @@ SKIPPED = 77
 # A client that comes before its server listens is refused, as on any network: it tries again.
 RETRY = "for i in $(seq 50); do {} && exit; sleep 0.1; done; exit 1"
 
+# The preload library is in a folder of the library's.
+PRELOAD = ("LD_PRELOAD=$(find $(echo $LD_LIBRARY_PATH | tr : ' ') "
+           "-path '*/rsocket/librspreload.so' | head -1)")
+SIZES = ("import socket; s = socket.socket(); "
+         "print(*(s.getsockopt(0x10000, i) for i in range(3)))")
+
 PROGRAMS = (
     # what, the commands on a and b, and what their output must have
     ("rping", "rping -s -a 10.77.0.1 -C 3 -v", "rping -c -a 10.77.0.1 -C 3 -v",
@@ -49,6 +55,8 @@ PROGRAMS = (
     ("riostream", "riostream -b 10.77.0.1 -C 100 -S 65536 -T v",
      "riostream -s 10.77.0.1 -C 100 -S 65536 -T v", ("b| custom    64k ",)),
     ("udpong", "exec udpong -b 10.77.0.1 -C 50", "udpong -s 10.77.0.1 -C 50", ("b| custom ",)),
+    ("sizes of preloaded sockets", f'RS_SQ_SIZE=99 RS_RQ_SIZE=33 {PRELOAD} python3 -c "{SIZES}"',
+     f'RS_INLINE=0 {PRELOAD} python3 -c "{SIZES}"', ("a| 99 33 64", "b| 384 384 0")),
     ("cmtime", "exec cmtime -b 10.77.0.1", "cmtime -s 10.77.0.1 -c 50", ("b| disconnect",)),
     ("ibv_rc_pingpong", "ibv_rc_pingpong -e -g 1 -c", "ibv_rc_pingpong -e -g 1 -c 10.77.0.1",
      ("b| 1000 iters",)),

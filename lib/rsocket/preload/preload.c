@@ -12,6 +12,7 @@
 #include <netinet/tcp.h>
 #include <rdma/rsocket.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -25,6 +26,27 @@
 
 /* --- opening and closing ------------------------------------------------- */
 
+/* Sizes from the environment, as stock's preload library has them. */
+static void set_sizes(int rs)
+{
+	static const struct {
+		const char *variable;
+		int option;
+	} rows[] = {
+		{"RS_SQ_SIZE",	RDMA_SQSIZE},
+		{ "RS_RQ_SIZE", RDMA_RQSIZE},
+		{ "RS_INLINE",  RDMA_INLINE},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const char *text = getenv(rows[i].variable);
+		int value = text ? atoi(text) : 0;
+
+		if (text)
+			rsetsockopt(rs, SOL_RDMA, rows[i].option, &value, sizeof(value));
+	}
+}
+
 EXPORT int socket(int domain, int type, int protocol)
 {
 	int kind = type & ~TYPE_FLAGS;
@@ -36,6 +58,7 @@ EXPORT int socket(int domain, int type, int protocol)
 	rs = rsocket(domain, type | SOCK_CLOEXEC, protocol);
 	if (rs < 0)
 		return real()->socket(domain, type, protocol);
+	set_sizes(rs);
 	fd = map_new(rs, domain, type, protocol);
 	if (fd < 0)
 		rclose(rs);
