@@ -213,6 +213,7 @@ def rarely(case):
 def also_v6(case):
     return dataclasses.replace(case, long_v6=False)
 
+
 PRELOADED = ((True, True), (True, False), (False, True))  # server, client
 
 USUAL = (
@@ -228,8 +229,8 @@ USUAL = (
     also_v6(rstream("-C 20 -S 64 -I 10 -T b")), rstream("-C 20 -S 1024 -I 10 -T v"),
     rstream("-C 20 -S 65536 -I 10 -T a"), riostream("-C 20 -S 65536 -T v"), rcopy("/bin/bash"),
     udpong("-C 50 -S 64"), *(web(*ends) for ends in PRELOADED), netcat(True, True),
-    iperf3(True, True),
-    also_v6(pyverbs("sync")), pyverbs("async"), pyverbs("reject", families=IPV4),
+    iperf3(True, True), also_v6(pyverbs("sync")), pyverbs("async"),
+    pyverbs("reject", families=IPV4),
     pyverbs("external", families=IPV4), pyverbs("udp"),
     pyverbs("multicast", families=IPV4, member=PYVERBS_GROUP))
 
