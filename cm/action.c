@@ -32,11 +32,28 @@ static uint8_t *send_mad(struct cm_turn *turn, struct cm_port *port, const struc
 	return send->mad;
 }
 
+static void count_sent(struct cm_turn *turn, struct cm_port *port, uint16_t attr_id)
+{
+	turn->core->sent[attr_id]++;
+	port->tally.sent[cm_tally_kind(attr_id)]++;
+}
+
 void cm_emit(struct cm_turn *turn, struct cm_port *port, const struct mad_path *path,
 	     const struct cm_msg *msg)
 {
 	cm_msg_encode(msg, send_mad(turn, port, path));
-	turn->core->sent[msg->hdr.attr_id]++;
+	count_sent(turn, port, msg->hdr.attr_id);
+}
+
+void cm_count(struct cm_core *core, struct cm_port *port, enum cm_counter counter, uint16_t attr_id)
+{
+	core->count[counter]++;
+	port->tally.count[counter][cm_tally_kind(attr_id)]++;
+}
+
+static void count_duplicate(const struct cm_conn *conn, const struct cm_turn *turn)
+{
+	cm_count(turn->core, conn->port, CM_COUNT_DUPLICATE, turn->msg->hdr.attr_id);
 }
 
 static void report(struct cm_conn *conn, struct cm_turn *turn, enum cm_report_kind kind, int status)
@@ -72,7 +89,7 @@ static void say_until_answered(struct cm_conn *conn, struct cm_turn *turn, const
 			       uint64_t give_up_ns)
 {
 	cm_msg_encode(msg, conn->mad);
-	turn->core->sent[msg->hdr.attr_id]++;
+	count_sent(turn, conn->port, msg->hdr.attr_id);
 	cm_retry_init(&conn->retry, give_up_ns, turn->now);
 	cm_retry_set_waits(&conn->retry, &turn->args->waits);
 	transmit(conn, turn);
@@ -80,7 +97,9 @@ static void say_until_answered(struct cm_conn *conn, struct cm_turn *turn, const
 
 void act_repeat(struct cm_conn *conn, struct cm_turn *turn)
 {
-	turn->core->count[CM_COUNT_RETRIED]++;
+	cm_count(turn->core, conn->port, CM_COUNT_RETRIED, cm_mad_attr(conn->mad));
+	if (conn->n_repeated < UINT16_MAX)
+		conn->n_repeated++;
 	/* Lost or slow, it no longer loads the port: let the next one have its turn. */
 	cm_settle(conn, turn->core);
 	transmit(conn, turn);
@@ -158,7 +177,7 @@ static void admit(struct cm_pace *pace, struct cm_turn *turn)
 		list_remove(&conn->waiting);
 		conn->pace = pace;
 		pace->out++;
-		turn->core->sent[cm_mad_attr(conn->mad)]++;
+		count_sent(turn, conn->port, cm_mad_attr(conn->mad));
 		transmit(conn, turn);
 	}
 }
@@ -353,7 +372,7 @@ static void send_mra(struct cm_conn *conn, struct cm_turn *turn, enum cm_msg_ans
 {
 	struct cm_msg msg;
 
-	turn->core->count[CM_COUNT_DUPLICATE]++;
+	count_duplicate(conn, turn);
 	begin(conn, &msg, CM_ATTR_MRA);
 	msg.mra.local_comm_id = conn->local_comm_id;
 	msg.mra.remote_comm_id = conn->remote_comm_id;
@@ -504,7 +523,7 @@ void act_send_sidr_rep(struct cm_conn *conn, struct cm_turn *turn)
 
 void act_repeat_sidr_rep(struct cm_conn *conn, struct cm_turn *turn)
 {
-	turn->core->count[CM_COUNT_DUPLICATE]++;
+	count_duplicate(conn, turn);
 	memcpy(send_mad(turn, conn->port, &conn->path), conn->mad, MAD_BYTES);
 }
 
@@ -532,8 +551,7 @@ void act_nothing(struct cm_conn *conn, struct cm_turn *turn)
 
 void act_count_duplicate(struct cm_conn *conn, struct cm_turn *turn)
 {
-	(void)conn;
-	turn->core->count[CM_COUNT_DUPLICATE]++;
+	count_duplicate(conn, turn);
 }
 
 void act_report_established(struct cm_conn *conn, struct cm_turn *turn)

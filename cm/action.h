@@ -56,6 +56,10 @@ void cm_settle(struct cm_conn *conn, struct cm_core *core);
  */
 struct mad_gid cm_peer_gid(const struct mad_path *path);
 
+/** cm_count() - a message has come to nothing at a port, or was said again there. */
+void cm_count(struct cm_core *core, struct cm_port *port, enum cm_counter counter,
+	      uint16_t attr_id);
+
 /** cm_rep_qpn() - whose queue pair a REP offers: an XRC target's stands in the EECN. */
 uint32_t cm_rep_qpn(const struct cm_rep *rep);
 

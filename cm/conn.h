@@ -18,6 +18,7 @@
 #include "cm/index.h"
 #include "cm/list.h"
 #include "cm/retry.h"
+#include "cm/tally.h"
 #include "cm/time.h"
 #include "cm/timer.h"
 #include "mad/cm_msg.h"
@@ -111,13 +112,15 @@ struct cm_port {
 	struct mad_gid gid0;	 /* GID index 0, named in REJ 12 */
 	struct cm_pace requests; /* REQ, SIDR_REQ */
 	struct cm_pace goodbyes; /* DREQ */
+	struct cm_tally tally;	 /* of the connections of one core, and of what none of them gets */
 };
 
 struct cm_conn {
 	enum cm_state state;
-	bool active; /* we sent the REQ */
-	bool orphan; /* destroyed by its owner; goes when the protocol is done with it */
-	void *owner; /* the caller's; handed back in reports; NULL for an orphan */
+	bool active;	     /* we sent the REQ */
+	bool orphan;	     /* destroyed by its owner; goes when the protocol is done with it */
+	uint16_t n_repeated; /* how often anything of it was sent again; stops at the last number */
+	void *owner;	     /* the caller's; handed back in reports; NULL for an orphan */
 	struct cm_port *port;
 	struct mad_path path; /* to the peer's CM */
 

@@ -208,7 +208,7 @@ void cm_core_input(struct cm_core *core, struct cm_port *port, const struct mad_
 
 	begin(&turn, core, now, out);
 	if (cm_msg_decode(mad, bytes, &out->msg)) {
-		core->count[CM_COUNT_MALFORMED]++;
+		cm_count(core, port, CM_COUNT_MALFORMED, 0);
 		return;
 	}
 	turn.msg = &out->msg;

@@ -75,24 +75,6 @@ struct cm_effects {
 	struct cm_send send[CM_SENDS_MAX];
 };
 
-/* Messages that came to nothing, and why. */
-#define CM_COUNTERS(X)                                                       \
-	X(MALFORMED)   /* not a CM message */                                \
-	X(UNKNOWN)     /* ids that name no connection */                     \
-	X(ALIEN)       /* from another address than the connection's peer */ \
-	X(UNEXPECTED)  /* no meaning in this state */                        \
-	X(DUPLICATE)   /* seen before */                                     \
-	X(NO_MEMORY)   /* a REQ or SIDR_REQ without a connection to spare */ \
-	X(RETRIED)     /* our own repetitions */                             \
-	X(UNSUPPORTED) /* LAP, APR */
-
-enum cm_counter {
-#define X(name) CM_COUNT_##name,
-	CM_COUNTERS(X)
-#undef X
-	CM_N_COUNTERS,
-};
-
 struct cm_core {
 	struct cm_index by_local;
 	struct cm_index by_remote;

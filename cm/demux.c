@@ -19,7 +19,7 @@ struct arrival {
 
 static void count(const struct arrival *in, enum cm_counter counter)
 {
-	in->turn->core->count[counter]++;
+	cm_count(in->turn->core, in->port, counter, in->turn->msg->hdr.attr_id);
 }
 
 static struct cm_conn *step(struct arrival *in, struct cm_conn *conn, enum cm_event event)
@@ -318,5 +318,6 @@ struct cm_conn *cm_demux(struct cm_port *port, const struct mad_path *path, stru
 	struct arrival in = { .port = port, .path = path, .turn = turn };
 
 	turn->core->received[turn->msg->hdr.attr_id]++;
+	port->tally.received[cm_tally_kind(turn->msg->hdr.attr_id)]++;
 	return receivers[turn->msg->hdr.attr_id](&in);
 }

@@ -263,6 +263,85 @@ START_TEST(repetitions_are_counted_apart)
 }
 END_TEST
 
+static uint64_t tally(enum cm_counter counter, enum cm_attr attr)
+{
+	return rig.port.tally.count[counter][attr - CM_ATTR_REQ];
+}
+
+START_TEST(a_port_counts_its_messages_by_kind)
+{
+	const struct cm_tally *of = &rig.port.tally;
+
+	rig_reach(&rig, CM_ESTABLISHED, true);
+	ck_assert_uint_eq(of->received[CM_ATTR_REQ - CM_ATTR_REQ], 1);
+	ck_assert_uint_eq(of->sent[CM_ATTR_REP - CM_ATTR_REQ], 1);
+	ck_assert_uint_eq(of->received[CM_ATTR_RTU - CM_ATTR_REQ], 1);
+	ck_assert_uint_eq(of->sent[CM_ATTR_REQ - CM_ATTR_REQ], 0);
+}
+END_TEST
+
+START_TEST(a_port_counts_by_kind_what_waits_for_its_turn_once_it_is_sent)
+{
+	rig_reach(&rig, CM_DREQ_SENT, false);
+	ck_assert_uint_eq(rig.port.tally.sent[CM_ATTR_REQ - CM_ATTR_REQ], 1);
+	ck_assert_uint_eq(rig.port.tally.sent[CM_ATTR_DREQ - CM_ATTR_REQ], 1);
+}
+END_TEST
+
+START_TEST(a_port_counts_repetitions_by_kind)
+{
+	rig_reach(&rig, CM_REQ_SENT, false);
+	rig_input(&rig, "spent");
+	ck_assert_uint_eq(tally(CM_COUNT_RETRIED, CM_ATTR_REQ), 15);
+	ck_assert_uint_eq(rig.port.tally.sent[CM_ATTR_REQ - CM_ATTR_REQ], 1);
+}
+END_TEST
+
+START_TEST(a_port_counts_duplicates_by_kind)
+{
+	rig_reach(&rig, CM_REP_SENT, true);
+	rig_input(&rig, "REQ");
+	ck_assert_uint_eq(tally(CM_COUNT_DUPLICATE, CM_ATTR_REQ), 1);
+	ck_assert_uint_eq(tally(CM_COUNT_DUPLICATE, CM_ATTR_REP), 0);
+}
+END_TEST
+
+START_TEST(a_port_counts_what_means_nothing_by_kind)
+{
+	rig_reach(&rig, CM_ESTABLISHED, false);
+	rig_input(&rig, "DREP");
+	ck_assert_uint_eq(tally(CM_COUNT_UNEXPECTED, CM_ATTR_DREP), 1);
+}
+END_TEST
+
+START_TEST(what_is_no_message_is_counted_apart_from_all_kinds)
+{
+	static const uint8_t none[MAD_BYTES];
+
+	cm_core_input(&rig.core, &rig.port, &rig.path, none, sizeof(none), rig.now, &rig.out);
+	ck_assert_uint_eq(rig.port.tally.count[CM_COUNT_MALFORMED][CM_TALLY_NONE], 1);
+}
+END_TEST
+
+START_TEST(a_connection_knows_how_often_it_has_repeated)
+{
+	rig_reach(&rig, CM_REQ_SENT, false);
+	ck_assert_uint_eq(rig.conn->n_repeated, 0);
+	rig_input(&rig, "timer");
+	ck_assert_uint_eq(rig.conn->n_repeated, 1);
+}
+END_TEST
+
+START_TEST(repetitions_without_number_stop_at_the_last_number)
+{
+	rig_reach(&rig, CM_REQ_SENT, false);
+	rig.conn->n_repeated = UINT16_MAX - 1;
+	rig_input(&rig, "timer");
+	rig_input(&rig, "timer");
+	ck_assert_uint_eq(rig.conn->n_repeated, UINT16_MAX);
+}
+END_TEST
+
 static const struct {
 	enum cm_state state;
 	bool passive;
@@ -391,6 +470,14 @@ static TCase *ports_and_counters(void)
 	tcase_add_test(tcase, messages_are_counted_by_kind);
 	tcase_add_test(tcase, messages_of_the_passive_side_are_counted_by_kind);
 	tcase_add_test(tcase, repetitions_are_counted_apart);
+	tcase_add_test(tcase, a_port_counts_its_messages_by_kind);
+	tcase_add_test(tcase, a_port_counts_by_kind_what_waits_for_its_turn_once_it_is_sent);
+	tcase_add_test(tcase, a_port_counts_repetitions_by_kind);
+	tcase_add_test(tcase, a_port_counts_duplicates_by_kind);
+	tcase_add_test(tcase, a_port_counts_what_means_nothing_by_kind);
+	tcase_add_test(tcase, what_is_no_message_is_counted_apart_from_all_kinds);
+	tcase_add_test(tcase, a_connection_knows_how_often_it_has_repeated);
+	tcase_add_test(tcase, repetitions_without_number_stop_at_the_last_number);
 	tcase_add_loop_test(tcase, duplicates_are_counted, 0,
 			    sizeof(duplicates) / sizeof(duplicates[0]));
 	tcase_add_test(tcase, message_without_meaning_is_counted);

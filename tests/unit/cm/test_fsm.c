@@ -388,8 +388,10 @@ static void step_alone(struct rig *rig, enum cm_event event)
 	struct cm_turn turn = {
 		.core = &rig->core, .now = rig->now, .msg = &in, .out = &rig->out, .args = &args
 	};
-	struct cm_conn before = *rig->conn;
+	struct cm_conn before;
 
+	rig->conn->port = &rig->port; /* as all have that are found by a message */
+	before = *rig->conn;
 	if (attr_of(event)) {
 		args.msg = &out;
 		out.hdr.attr_id = attr_of(event);
