@@ -159,6 +159,11 @@ bool claims_state(const struct id *id, struct portd_claim *ret)
 	return true;
 }
 
+struct portd_claim claims_show(const struct id *id)
+{
+	return claim_of(id);
+}
+
 void claims_changed(const struct portd_claim *claim)
 {
 	portd_update(host_client(), claim);

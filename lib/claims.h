@@ -29,6 +29,9 @@ int claims_listen(struct id *id);
  */
 bool claims_state(const struct id *id, struct portd_claim *ret);
 
+/** claims_show() - addresses and port of an id, claimed or not; the engine's lock is held. */
+struct portd_claim claims_show(const struct id *id);
+
 /** claims_changed() - tell what claims_state() said; the id may be gone by now. */
 void claims_changed(const struct portd_claim *claim);
 

@@ -15,6 +15,7 @@
 #include "lib/lock_order.h"
 #include "lib/log.h"
 #include "lib/removal.h"
+#include "lib/stat.h"
 #include "lib/subnet.h"
 #include "lib/warning.h"
 
@@ -138,6 +139,7 @@ void host_after_fork(void)
 	started = false;
 	memset(ports, 0, sizeof(ports));
 	n_closing = 0;
+	stat_after_fork();
 }
 
 /* --- ports --------------------------------------------------------------- */
@@ -183,8 +185,7 @@ void host_close_port(struct port *port)
 	set_handle(port, -1);
 }
 
-/* Return: with a reference, or NULL. */
-static struct port *port_with(uint8_t handle)
+struct port *host_port(uint8_t handle)
 {
 	struct port *port = NULL;
 
@@ -245,9 +246,13 @@ static void take(const struct portd_record *record, void *arg)
 		subnet_told(&record->sa_told);
 		return;
 	}
-	if (record->type == PORTD_SEEN)
+	if (record->type == PORTD_STAT_ASK) {
+		stat_asked(record->stat_ask.ask_id);
+		return;
+	}
+	if (!is_gone && record->type != PORTD_MAD)
 		return; /* not asked for */
-	port = port_with(is_gone ? record->gone.port : record->mad.port);
+	port = host_port(is_gone ? record->gone.port : record->mad.port);
 	if (!port)
 		return;
 	if (is_gone)
@@ -261,6 +266,7 @@ void host_receive(void)
 {
 	if (portd_receive(client, take, NULL) == -EPIPE) {
 		log_debug("cmportd is gone");
+		stat_forget();
 		resume_at = engine_now();
 	}
 }
@@ -379,9 +385,10 @@ void host_look(void)
 		resume();
 	if (resume_at.ns == UINT64_MAX)
 		fetch_ids();
+	stat_look(client);
 }
 
 struct cm_time host_deadline(void)
 {
-	return host_client() ? resume_at : CM_TIME_NEVER;
+	return host_client() ? cm_time_earlier(resume_at, stat_deadline()) : CM_TIME_NEVER;
 }

@@ -35,6 +35,9 @@ int host_open_port(struct port *port);
 /** host_close_port() - no port is delivered to any more under this handle. */
 void host_close_port(struct port *port);
 
+/** host_port() - what is open under a handle. Return: with a reference, or NULL. */
+struct port *host_port(uint8_t handle);
+
 /** host_take_closed() - comm ids that the step has set free; the engine's lock is held. */
 void host_take_closed(struct outbox *box);
 

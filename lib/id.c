@@ -124,6 +124,7 @@ int id_new(struct channel *channel, enum rdma_port_space ps, struct id **ret)
 	id->channel = channel;
 	channel_get(channel);
 	id->claim.ps = (uint16_t)ps;
+	id->born = engine_now();
 	id->starting_psn = (uint32_t)engine_random() & PSN_MASK;
 	list_init(&id->link);
 	list_init(&id->resolving);

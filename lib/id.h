@@ -94,7 +94,8 @@ struct id {
 	struct id_options option;
 	struct id_path path;
 
-	struct cm_conn *conn;  /* NULL before connect, and for listeners */
+	struct cm_conn *conn; /* NULL before connect, and for listeners */
+	struct cm_time born;
 	uint32_t starting_psn; /* random; where the peer starts sending */
 	uint32_t qkey;	       /* datagrams: of the queue pair, once it was asked for or learnt */
 	bool accepted;	       /* passive: the program took it over, events may go to it */

@@ -120,12 +120,13 @@ static int answer_hello(struct question *q)
 			 PORTD_VERSION, q->record->hello.version);
 		return -EPROTONOSUPPORT;
 	}
-	if (!resumes && server_in_grace(q->server))
+	q->guest->visits = q->record->hello.visits && !resumes;
+	if (!resumes && !q->guest->visits && server_in_grace(q->server))
 		return -EAGAIN;
 	err = open_page(q);
 	if (!err)
 		err = open_data(q);
-	if (!err && !resumes)
+	if (!err && !resumes && !q->guest->visits)
 		err = lend_block(q);
 	if (err) {
 		undo_hello(q);
@@ -133,7 +134,8 @@ static int answer_hello(struct question *q)
 	}
 	q->guest->welcome = true;
 	q->guest->resuming = resumes;
-	place_add_client(q->server->place, q->guest->pid);
+	if (!q->guest->visits)
+		place_add_client(q->server->place, q->guest->pid);
 	return 0;
 }
 
@@ -277,6 +279,11 @@ static int answer_look_on(struct question *q)
 	return onlook_begin(q->server, q->guest);
 }
 
+static int answer_stat(struct question *q)
+{
+	return stat_ask(q->server, q->guest, q->record->stat.pid, q->reply);
+}
+
 /* --- which ---------------------------------------------------------------- */
 
 static int (*const answers[PORTD_N_TYPES])(struct question *) = {
@@ -293,6 +300,7 @@ static int (*const answers[PORTD_N_TYPES])(struct question *) = {
 	[PORTD_WILL] = answer_will,
 	[PORTD_RESUMED] = answer_resumed,
 	[PORTD_LOOK_ON] = answer_look_on,
+	[PORTD_STAT] = answer_stat,
 };
 
 /* Whoever holds the port may have let go of it already, by a record or an end that we have not come

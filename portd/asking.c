@@ -368,7 +368,7 @@ static int hello(struct portd_client *client, bool resumes, struct portd_ids *re
 {
 	struct portd_record record = {
 		.type = PORTD_HELLO,
-		.hello = {.version = PORTD_VERSION, .resumes = resumes},
+		.hello = {.version = PORTD_VERSION, .resumes = resumes, .visits = client->visits},
 	};
 	struct portd_reply reply = { .error = 0 };
 	int fd[2] = { -1, -1 };
@@ -387,7 +387,9 @@ static int hello(struct portd_client *client, bool resumes, struct portd_ids *re
 		close_fd(&fd[1]);
 		return err;
 	}
-	if (!resumes) {
+	if (client->visits) {
+		*ret_ids = (struct portd_ids){ 0, 0 };
+	} else if (!resumes) {
 		*ret_ids = (struct portd_ids){ reply.first, reply.count };
 		client->block[client->n_blocks++] = reply.first;
 	} else {
@@ -405,7 +407,8 @@ int asking_start(struct portd_client *client, bool resumes, struct portd_ids *re
 	/* One that is about to leave may still take a connection that it will not serve. */
 	do {
 		close_fd(&client->control_fd);
-		err = connect_or_start(client->path, &client->control_fd, ret_why);
+		err = client->visits ? connect_once(client->path, &client->control_fd)
+				     : connect_or_start(client->path, &client->control_fd, ret_why);
 		if (!err)
 			err = hello(client, resumes, ret_ids, ret_why);
 	} while ((err == -EPIPE || err == -ECONNRESET) && now_ms() < until);

@@ -24,6 +24,7 @@ struct portd_client {
 	pthread_mutex_t lock; /* of all that follows, down to the next one */
 	pthread_cond_t resumed;
 	unsigned int life; /* counts resumptions */
+	bool visits;	   /* starts no cmportd, wants no comm ids */
 	bool broken;
 	int control_fd;
 	struct lease_page *page;

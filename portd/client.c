@@ -27,8 +27,8 @@ static void close_fd(int *fd)
 
 /* --- beginning and end --------------------------------------------------- */
 
-int portd_client_open(struct portd_client **ret, struct portd_ids *ret_ids,
-		      struct portd_why *ret_why)
+static int open_client(struct portd_client **ret, bool visits, struct portd_ids *ret_ids,
+		       struct portd_why *ret_why)
 {
 	struct portd_client *client = calloc(1, sizeof(*client));
 	int err;
@@ -36,6 +36,7 @@ int portd_client_open(struct portd_client **ret, struct portd_ids *ret_ids,
 	ret_why->text[0] = '\0';
 	if (!client)
 		return -ENOMEM;
+	client->visits = visits;
 	client->control_fd = -1;
 	client->data_fd = -1;
 	client->page_fd = -1;
@@ -52,6 +53,19 @@ int portd_client_open(struct portd_client **ret, struct portd_ids *ret_ids,
 	}
 	*ret = client;
 	return 0;
+}
+
+int portd_client_open(struct portd_client **ret, struct portd_ids *ret_ids,
+		      struct portd_why *ret_why)
+{
+	return open_client(ret, false, ret_ids, ret_why);
+}
+
+int portd_client_visit(struct portd_client **ret, struct portd_why *ret_why)
+{
+	struct portd_ids none;
+
+	return open_client(ret, true, &none, ret_why);
 }
 
 static void release(struct portd_client *client)
@@ -242,6 +256,18 @@ int portd_look_on(struct portd_client *client)
 	return asking_ask(client, &record, NULL);
 }
 
+/* Not asked of the next cmportd: it knows no more than the asker. */
+int portd_stat(struct portd_client *client, uint32_t pid, struct portd_reply *ret)
+{
+	struct portd_record record = { .type = PORTD_STAT, .stat = { .pid = pid } };
+	int err;
+
+	pthread_mutex_lock(&client->lock);
+	err = asking_exchange(client, &record, -1, ret, NULL);
+	pthread_mutex_unlock(&client->lock);
+	return err ? err : -ret->error;
+}
+
 void portd_will_is(struct portd_client *client, const struct portd_will *will)
 {
 	struct portd_record record = { .type = PORTD_WILL, .will = *will };
@@ -314,6 +340,17 @@ int portd_put_data(struct portd_client *client, const struct portd_record *recor
 	return send_datagram(client, &out);
 }
 
+int portd_try_data(struct portd_client *client, const struct portd_datagram *datagram)
+{
+	ssize_t n;
+
+	do
+		n = send(client->data_fd, datagram->data, datagram->bytes,
+			 MSG_NOSIGNAL | MSG_DONTWAIT);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : 0;
+}
+
 void portd_send_closed(struct portd_client *client)
 {
 	portd_send(client, NULL, 0);
@@ -336,8 +373,7 @@ int portd_receive(struct portd_client *client,
 	in.bytes = (size_t)n;
 	in.at = 0;
 	while (portd_get(&in, &record) == 0)
-		if (record.type == PORTD_MAD || record.type == PORTD_GONE ||
-		    record.type == PORTD_SA_TOLD || record.type == PORTD_SEEN)
+		if (portd_is_told(record.type))
 			take(&record, arg);
 	return 0;
 }

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "portd/proto.h"
+#include "portd/stat.h"
 
 #define PORTD_ANSWER_MS 15000 /* a cmportd that says nothing for so long is given up */
 
@@ -35,6 +36,15 @@ struct portd_why {
  */
 int portd_client_open(struct portd_client **ret, struct portd_ids *ret_ids,
 		      struct portd_why *ret_why);
+
+/**
+ * portd_client_visit() - look in at the cmportd of this host; none is started
+ *
+ * For portd_stat() only: such a client gets no comm ids.
+ *
+ * Return: as portd_client_open(); -ENOENT or -ECONNREFUSED where none is.
+ */
+int portd_client_visit(struct portd_client **ret, struct portd_why *ret_why);
 
 /** portd_client_close() - leave; what is still open is ended by cmportd. NULL is allowed. */
 void portd_client_close(struct portd_client *client);
@@ -111,8 +121,24 @@ void portd_send_closed(struct portd_client *client);
 int portd_look_on(struct portd_client *client);
 
 /**
+ * portd_stat() - how do connections and counters stand? Rows come as STAT_* records
+ * @pid:   of one process, or 0
+ * @reply: first: ask_id of the rows; count: how many STAT_END will come, but for cmportd's own
+ *
+ * Return: 0; -EBUSY if that was asked just now; -errno, and cmportd is gone.
+ */
+int portd_stat(struct portd_client *client, uint32_t pid, struct portd_reply *ret);
+
+/**
+ * portd_try_data() - a datagram is to leave, if there is room
+ *
+ * Return: 0; -EAGAIN; -errno if it is lost for sure.
+ */
+int portd_try_data(struct portd_client *client, const struct portd_datagram *datagram);
+
+/**
  * portd_receive() - take what has arrived; never blocks. One thread at a time.
- * @take: called for each MAD, GONE, SA_TOLD and SEEN
+ * @take: called for each MAD, GONE, SA_TOLD, SEEN and STAT_*
  *
  * Return: 0 if there may be more; -EAGAIN when there is none; -EPIPE when cmportd is gone: call
  * portd_resume().

@@ -18,6 +18,7 @@
 #define SPARE_MAX 64
 #define BATCH_MAX 8
 #define FDS_ROOM  2
+#define ROW_PRICE 0.0625 /* of a message: it was asked for, and is soon passed on */
 
 /* --- coming and going ---------------------------------------------------- */
 
@@ -369,15 +370,14 @@ void guest_unthrottle(struct server *server)
 }
 
 /* Return: false if it is none that clients send here. */
-static bool take_message(struct server *server, struct guest *guest,
-			 const struct portd_record *record)
+static bool take_message(struct server *server, struct guest *guest, struct portd_record *record)
 {
 	if (record->type == PORTD_MAD)
 		router_sent(server, guest, &record->mad);
 	else if (record->type == PORTD_CLOSE)
 		wills_close(server->wills, guest->index, &record->close);
 	else
-		return subnet_record(server, guest, record);
+		return stat_row(server, guest, record) || subnet_record(server, guest, record);
 	return true;
 }
 
@@ -387,7 +387,7 @@ static void take_messages(struct server *server, struct guest *guest)
 	int err;
 
 	while ((err = portd_get(&server->in, &record)) == 0) {
-		guest->tokens--;
+		guest->tokens -= record.type == PORTD_STAT_ID ? ROW_PRICE : 1;
 		if (!take_message(server, guest, &record)) {
 			show_out(server, guest, "a record that is not for its data socket");
 			return;
@@ -466,7 +466,7 @@ void guest_close(struct server *server, struct guest *guest)
 	while (wills_take(server->wills, guest->index, &will))
 		router_bury(server, &will);
 	subnet_forget_guest(server, guest, true);
-	if (guest->welcome)
+	if (guest->welcome && !guest->visits)
 		place_remove_client(server->place, guest->pid);
 	guest_forget(server, guest);
 }
@@ -583,9 +583,10 @@ void guest_tell(struct server *server, struct guest *guest, const struct portd_r
 	deliver(server, guest, record, ROOM_FOR_GONE);
 }
 
-void guest_show(struct server *server, struct guest *guest, const struct portd_record *record)
+void guest_show(struct server *server, struct guest *guest, const struct portd_record *record,
+		unsigned int room)
 {
-	deliver(server, guest, record, ROOM_FOR_REQUEST);
+	deliver(server, guest, record, room);
 }
 
 void guest_port_gone(struct server *server, struct guest *guest, uint8_t handle)

@@ -36,7 +36,7 @@ static void show(struct server *server, const struct portd_record *record)
 
 	for (i = 0; i < GUESTS_MAX; i++)
 		if (server->guest[i] && server->guest[i]->looks_on)
-			guest_show(server, server->guest[i], record);
+			guest_show(server, server->guest[i], record, BACKLOG_MAX / 2);
 }
 
 void onlook_message(struct server *server, const struct station *station, enum portd_way way,

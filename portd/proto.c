@@ -24,6 +24,7 @@ static const struct wire_layout head_layout =
 static const struct wire_field hello_rows[] = {
 	WIRE(portd_hello, version, 0, 0, 16),
 	WIRE(portd_hello, resumes, 2, 0, 8),
+	WIRE(portd_hello, visits, 3, 0, 8),
 };
 
 static const struct wire_field open_port_rows[] = {
@@ -136,6 +137,69 @@ static const struct wire_field seen_rows[] = {
 	WIRE_BLOB(portd_seen, mad, 104 + PATH_BYTES),
 };
 
+static const struct wire_field stat_rows[] = {
+	WIRE(portd_stat, pid, 0, 0, 32),
+};
+
+static const struct wire_field stat_ask_rows[] = {
+	WIRE(portd_stat_ask, ask_id, 0, 0, 32),
+};
+
+/* How every row of an answer begins: 6 bytes. */
+#define STAT_ROWS(type) WIRE(type, row.ask_id, 0, 0, 32), WIRE(type, row.client, 4, 0, 16)
+
+static const struct wire_field stat_port_rows[] = {
+	STAT_ROWS(portd_stat_port),
+	WIRE(portd_stat_port, port, 6, 0, 8),
+	WIRE(portd_stat_port, port_num, 7, 0, 8),
+	WIRE_BLOB(portd_stat_port, device, 8),
+	WIRE_ADDR(portd_stat_port, gid0, 72),
+};
+
+static const struct wire_field stat_process_rows[] = {
+	STAT_ROWS(portd_stat_process),
+	WIRE(portd_stat_process, pid, 8, 0, 32),
+	WIRE(portd_stat_process, uid, 12, 0, 32),
+	WIRE(portd_stat_process, n_conns, 16, 0, 32),
+};
+
+static const struct wire_field stat_id_rows[] = {
+	STAT_ROWS(portd_stat_id),
+	WIRE(portd_stat_id, id_state, 6, 0, 8),
+	WIRE(portd_stat_id, conn_state, 7, 0, 8),
+	WIRE(portd_stat_id, active, 8, 0, 8),
+	WIRE(portd_stat_id, port, 9, 0, 8),
+	WIRE(portd_stat_id, family, 10, 0, 8),
+	WIRE(portd_stat_id, qp_type, 11, 0, 8),
+	WIRE_ID(portd_stat_id, ps, 12, 0, 16),
+	WIRE(portd_stat_id, local_port, 14, 0, 16),
+	WIRE(portd_stat_id, peer_port, 16, 0, 16),
+	WIRE_ADDR(portd_stat_id, local_addr, 20),
+	WIRE_ADDR(portd_stat_id, peer_addr, 36),
+	WIRE_ADDR(portd_stat_id, peer_gid, 52),
+	WIRE_ID(portd_stat_id, local_comm_id, 68, 0, 32),
+	WIRE_ID(portd_stat_id, remote_comm_id, 72, 0, 32),
+	WIRE_ID(portd_stat_id, local_qpn, 76, 0, 32),
+	WIRE_ID(portd_stat_id, remote_qpn, 80, 0, 32),
+	WIRE(portd_stat_id, n_requests, 84, 0, 32),
+	WIRE(portd_stat_id, retries, 88, 0, 32),
+	WIRE(portd_stat_id, age_ms, 92, 0, 64),
+};
+
+static const struct wire_field stat_count_rows[] = {
+	STAT_ROWS(portd_stat_count),
+	WIRE(portd_stat_count, port, 6, 0, 8),
+	WIRE(portd_stat_count, message, 7, 0, 8),
+	WIRE(portd_stat_count, what, 8, 0, 8),
+	WIRE(portd_stat_count, value, 12, 0, 64),
+};
+
+static const struct wire_field stat_end_rows[] = {
+	STAT_ROWS(portd_stat_end),
+	WIRE(portd_stat_end, is_partial, 6, 0, 8),
+	WIRE(portd_stat_end, n_rows, 8, 0, 32),
+};
+
 #define LAYOUT(type, rows, bytes) WIRE_LAYOUT(#rows, type, rows##_rows, bytes)
 
 static const struct wire_layout layouts[PORTD_N_TYPES] = {
@@ -161,6 +225,13 @@ static const struct wire_layout layouts[PORTD_N_TYPES] = {
 	[PORTD_SA_DOUBT] = LAYOUT(portd_sa_doubt, sa_doubt, 20),
 	[PORTD_SA_TOLD] = LAYOUT(portd_sa_told, sa_told, 8 + PORTD_SA_BYTES),
 	[PORTD_SEEN] = LAYOUT(portd_seen, seen, 104 + PATH_BYTES + MAD_BYTES),
+	[PORTD_STAT] = LAYOUT(portd_stat, stat, 4),
+	[PORTD_STAT_ASK] = LAYOUT(portd_stat_ask, stat_ask, 4),
+	[PORTD_STAT_PORT] = LAYOUT(portd_stat_port, stat_port, 88),
+	[PORTD_STAT_PROCESS] = LAYOUT(portd_stat_process, stat_process, 20),
+	[PORTD_STAT_ID] = LAYOUT(portd_stat_id, stat_id, 100),
+	[PORTD_STAT_COUNT] = LAYOUT(portd_stat_count, stat_count, 20),
+	[PORTD_STAT_END] = LAYOUT(portd_stat_end, stat_end, 12),
 };
 
 enum manner {
@@ -233,6 +304,12 @@ const char *portd_type_str(enum portd_type type)
 bool portd_is_asked(enum portd_type type)
 {
 	return manners[type] == ASKED || manners[type] == ONE_WAY;
+}
+
+bool portd_is_told(enum portd_type type)
+{
+	return type == PORTD_MAD || type == PORTD_GONE || type == PORTD_SA_TOLD ||
+	       (type >= PORTD_SEEN && type <= PORTD_STAT_END);
 }
 
 bool portd_is_one_way(enum portd_type type)

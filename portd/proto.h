@@ -19,11 +19,12 @@
 #include "mad/port.h"
 #include "mad/wire.h"
 
-#define PORTD_VERSION	     3
+#define PORTD_VERSION	     4
 #define PORTD_DATAGRAM_BYTES 16384 /* no datagram is larger */
 #define PORTD_HEAD_BYTES     4
 #define PORTD_DEVICE_BYTES   64
 #define PORTD_FAMILY_IB	     27 /* AF_IB: the address is a GID */
+#define PORTD_PORTS_MAX	     64 /* handles are below */
 #define PORTD_TEXT_BYTES     256
 #define PORTD_SA_BYTES	     176 /* of the largest record of subnet administration */
 
@@ -46,15 +47,22 @@
 				   the client's state changed without a message */               \
 	X(RESUMED, ASKED)	/* all that an earlier cmportd knew has been told */             \
 	X(LOOK_ON, ASKED)	/* see all messages of the host from now on */                   \
+	X(STAT, ASKED)		/* how connections and counters stand: rows of STAT_* follow */  \
 	X(REPLY, ANSWER)                                                                         \
-	X(MAD, DATA)	  /* a message to send, or that has arrived */                           \
-	X(CLOSE, DATA)	  /* from the client: a comm id is free again */                         \
-	X(GONE, DATA)	  /* from cmportd: a port is no more */                                  \
-	X(SA_ASK, DATA)	  /* from the client: a question to the subnet administrator */          \
-	X(SA_DROP, DATA)  /* from the client: never mind, or leave the group */                  \
-	X(SA_DOUBT, DATA) /* from the client: a path that leads nowhere */                       \
-	X(SA_TOLD, DATA)  /* from cmportd: the answer */                                         \
-	X(SEEN, DATA)	  /* from cmportd, to those who look on: a message has passed */
+	X(MAD, DATA)	      /* a message to send, or that has arrived */                       \
+	X(CLOSE, DATA)	      /* from the client: a comm id is free again */                     \
+	X(GONE, DATA)	      /* from cmportd: a port is no more */                              \
+	X(SA_ASK, DATA)	      /* from the client: a question to the subnet administrator */      \
+	X(SA_DROP, DATA)      /* from the client: never mind, or leave the group */              \
+	X(SA_DOUBT, DATA)     /* from the client: a path that leads nowhere */                   \
+	X(SA_TOLD, DATA)      /* from cmportd: the answer */                                     \
+	X(SEEN, DATA)	      /* from cmportd, to those who look on: a message has passed */     \
+	X(STAT_ASK, DATA)     /* from cmportd: how do your ids and counters stand? */            \
+	X(STAT_PORT, DATA)    /* from cmportd, to who asked: a port that others speak of */      \
+	X(STAT_PROCESS, DATA) /* from cmportd, to who asked: a client that is asked for him */   \
+	X(STAT_ID, DATA)      /* from a client, and passed on: an id or a connection */          \
+	X(STAT_COUNT, DATA)   /* likewise: a counter that is not zero */                         \
+	X(STAT_END, DATA)     /* likewise: that was all */
 
 enum portd_type {
 	PORTD_NONE,
@@ -72,6 +80,7 @@ enum portd_type {
 struct portd_hello {
 	uint16_t version;
 	uint8_t resumes; /* HOLD_IDS, BIND, LISTEN, WILL and RESUMED follow */
+	uint8_t visits;	 /* will connect nothing: needs no comm ids, and nobody waits for it */
 };
 
 /* Answered with handle, CA GUID and GID 0 of the port, or with why not and what to do. */
@@ -198,6 +207,122 @@ struct portd_seen {
 	uint8_t mad[MAD_BYTES];
 };
 
+/* --- how things stand: lib/stat.c and portd/stat.c answer, purecm stat asks --- */
+
+/* STAT. The REPLY says under which ask_id (first) how many clients are asked (count). */
+struct portd_stat {
+	uint32_t pid; /* of this process only; 0: of all that the asker may see */
+};
+
+struct portd_stat_ask {
+	uint32_t ask_id; /* to be repeated in each row */
+};
+
+/* Of whom a row is, instead of a client. */
+#define PORTD_STAT_ITSELF  0xffff /* cmportd: connections of the dead, answers for nobody */
+#define PORTD_STAT_PASSING 0xfffe /* all that passes a port, whoever it is of or for */
+#define PORTD_STAT_NO_PORT 0xff	  /* instead of a handle */
+
+/* What all rows begin with. A client's own word for itself does not count. */
+struct portd_stat_row {
+	uint32_t ask_id;
+	uint16_t client; /* cmportd's number for it, as long as it is there */
+};
+
+struct portd_stat_port {
+	struct portd_stat_row row;
+	uint8_t port; /* handle */
+	uint8_t port_num;
+	char device[PORTD_DEVICE_BYTES];
+	struct mad_gid gid0;
+};
+
+struct portd_stat_process {
+	struct portd_stat_row row;
+	uint32_t pid; /* 0: in a pid namespace that cmportd cannot see */
+	uint32_t uid;
+	uint32_t n_conns; /* as cmportd knows, whatever the client will say */
+};
+
+#define PORTD_STAT_NONE UINT8_MAX /* in place of a state: there is no id, or no connection */
+
+struct portd_stat_id {
+	struct portd_stat_row row;
+	uint8_t id_state;   /* PORTD_ID_STATES */
+	uint8_t conn_state; /* enum cm_state */
+	uint8_t active;	    /* it asked */
+	uint8_t port;	    /* handle */
+	uint8_t family;	    /* of both addresses: 4, 6, PORTD_FAMILY_IB; 0: not bound yet */
+	uint8_t qp_type;    /* enum ibv_qp_type */
+	uint16_t ps;	    /* RDMA_PS_* */
+	uint16_t local_port;
+	uint16_t peer_port;
+	uint8_t local_addr[16]; /* IPv4 in the last four bytes */
+	uint8_t peer_addr[16];	/* of a connection that was accepted, too */
+	struct mad_gid peer_gid;
+	uint32_t local_comm_id; /* 0: none */
+	uint32_t remote_comm_id;
+	uint32_t local_qpn;
+	uint32_t remote_qpn;
+	uint32_t n_requests; /* a listener's that the program has not taken yet */
+	uint32_t retries;    /* how often messages of this connection were sent again */
+	uint64_t age_ms;     /* since the id was made; UINT64_MAX: not known */
+};
+
+/* As enum id_state of lib/id.h, which is held to it. */
+#define PORTD_ID_STATES(X) \
+	X(IDLE)            \
+	X(ADDR_BOUND)      \
+	X(LISTEN)          \
+	X(ADDR_QUERY)      \
+	X(ADDR_RESOLVED)   \
+	X(ROUTE_QUERY)     \
+	X(ROUTE_RESOLVED)  \
+	X(CONNECT)         \
+	X(DISCONNECT)      \
+	X(DEVICE_REMOVAL)  \
+	X(DESTROYING)
+
+/* What is counted: by who speaks the protocol (lib, and cmportd for the dead), X(name, text) ... */
+#define PORTD_STAT_COUNTERS(X)                                               \
+	X(SENT, "sent for the first time")                                   \
+	X(RECEIVED, "received, dropped ones included")                       \
+	X(REPEATED, "sent again, for want of an answer")                     \
+	X(DUPLICATE, "received again")                                       \
+	X(MALFORMED, "dropped: no message of the CM class")                  \
+	X(UNKNOWN, "dropped: its ids name no connection")                    \
+	X(ALIEN, "dropped: not from the connection's peer")                  \
+	X(UNEXPECTED, "dropped: means nothing in the connection's state")    \
+	X(NO_MEMORY, "dropped: a request, for want of memory")               \
+	X(UNSUPPORTED, "dropped: of a kind that is not served")              \
+	/* ... and at a port, by cmportd. */                                 \
+	X(ANSWERED, "for nobody here: answered by cmportd")                  \
+	X(FORBIDDEN, "dropped: its sender may not send it")                  \
+	X(HELD_BACK, "dropped: for nobody, as clients may still come back")  \
+	X(OVERFLOW, "dropped: its receiver does not read, or too many wait") \
+	X(UNSENT, "dropped: the device refused it, or its peer has no link address")
+
+enum portd_stat_counter {
+#define X(name, text) PORTD_COUNT_##name,
+	PORTD_STAT_COUNTERS(X)
+#undef X
+	PORTD_N_COUNTERS,
+};
+
+struct portd_stat_count {
+	struct portd_stat_row row;
+	uint8_t port;	 /* handle */
+	uint8_t message; /* from CM_ATTR_REQ; CM_TALLY_NONE if it is none */
+	uint8_t what;	 /* enum portd_stat_counter */
+	uint64_t value;
+};
+
+struct portd_stat_end {
+	struct portd_stat_row row;
+	uint32_t n_rows;    /* before this one: fewer mean that the asker was too slow */
+	uint8_t is_partial; /* it had no memory for more */
+};
+
 struct portd_record {
 	enum portd_type type;
 	union {
@@ -216,6 +341,14 @@ struct portd_record {
 		struct portd_sa_doubt sa_doubt;
 		struct portd_sa_told sa_told;
 		struct portd_seen seen;
+		struct portd_stat stat;
+		struct portd_stat_ask stat_ask;
+		struct portd_stat_row stat_row; /* how those that follow begin */
+		struct portd_stat_port stat_port;
+		struct portd_stat_process stat_process;
+		struct portd_stat_id stat_id;
+		struct portd_stat_count stat_count;
+		struct portd_stat_end stat_end;
 	};
 };
 
@@ -242,6 +375,9 @@ const char *portd_type_str(enum portd_type type);
 
 /** portd_is_asked() - does a client send this on its control socket? */
 bool portd_is_asked(enum portd_type type);
+
+/** portd_is_told() - does cmportd send this on a data socket? */
+bool portd_is_told(enum portd_type type);
 
 /** portd_is_one_way() - does it get no REPLY? */
 bool portd_is_one_way(enum portd_type type);

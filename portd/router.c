@@ -30,9 +30,11 @@ static void answer_for_nobody(struct server *server, struct station *station,
 
 	if (server_in_grace(server)) {
 		server->count[SERVER_COUNT_HELD_BACK]++;
+		stat_count(station, PORTD_COUNT_HELD_BACK, mad);
 		return;
 	}
 	server->count[SERVER_COUNT_ANSWERED]++;
+	stat_count(station, PORTD_COUNT_ANSWERED, mad);
 	cm_core_input(&server->core, &station->cm, path, mad, MAD_BYTES, server->now, &fx);
 	send_effects(server, &fx);
 }
@@ -59,17 +61,19 @@ static struct cm_msg refusal_of(const struct cm_msg *request)
 /* As the kernel: where anybody listens on the port, it is as if a program had refused. What the
  * request says is for none of them. */
 static void refuse(struct server *server, struct station *station, const struct mad_path *path,
-		   const struct cm_msg *request)
+		   const struct cm_msg *request, const uint8_t request_mad[MAD_BYTES])
 {
 	struct cm_msg msg = refusal_of(request);
 	uint8_t mad[MAD_BYTES];
 
 	if (server_in_grace(server)) {
 		server->count[SERVER_COUNT_HELD_BACK]++;
+		stat_count(station, PORTD_COUNT_HELD_BACK, request_mad);
 		return;
 	}
 	cm_msg_encode(&msg, mad);
 	server->count[SERVER_COUNT_ANSWERED]++;
+	stat_count(station, PORTD_COUNT_ANSWERED, request_mad);
 	station_send(server, station, NULL, path, mad, false);
 }
 
@@ -206,13 +210,15 @@ void router_received(struct server *server, struct station *station, const struc
 
 	if (cm_msg_decode(mad, MAD_BYTES, &msg)) {
 		server->count[SERVER_COUNT_MALFORMED]++;
+		stat_count(station, PORTD_COUNT_MALFORMED, NULL);
 		return;
 	}
+	stat_count(station, PORTD_COUNT_RECEIVED, mad);
 	to = route(server, path, &msg);
 	onlook_message(server, station, PORTD_RECEIVED, to < GUESTS_MAX ? server->guest[to] : NULL,
 		       path, mad);
 	if (to == PORTS_NOT_FOR_THEM) {
-		refuse(server, station, path, &msg);
+		refuse(server, station, path, &msg, mad);
 		return;
 	}
 	if (to == NOBODY || !(server->guest[to]->stations >> station->handle & 1)) {
@@ -223,6 +229,7 @@ void router_received(struct server *server, struct station *station, const struc
 	if ((is_request(&msg) && wills_count(server->wills, to) >= WILLS_MAX) ||
 	    wills_received(server->wills, to, station->handle, path, &msg)) {
 		server->count[SERVER_COUNT_OVERFLOW]++;
+		stat_count(station, PORTD_COUNT_OVERFLOW, mad);
 		return;
 	}
 	server->count[SERVER_COUNT_ROUTED]++;
@@ -324,6 +331,7 @@ void router_sent(struct server *server, struct guest *guest, const struct portd_
 	err = check(server, guest, station, mad);
 	if (err) {
 		server->count[SERVER_COUNT_FORBIDDEN]++;
+		stat_count(station, PORTD_COUNT_FORBIDDEN, mad->mad);
 		portd_log_debug("client %u, pid %d: a message was refused: %s", guest->index,
 				(int)guest->pid, strerror(-err));
 		return;

@@ -8,6 +8,7 @@
  *   answer.c   what it asks for on its control socket
  *   router.c   to whom a message goes, and whether a client may send it
  *   subnet.c   what clients ask of the subnet administrators
+ *   stat.c     how connections and counters stand, for who asks
  *   station.c  the ports of this host: receiving, and sending in the right order
  */
 #ifndef PORTD_STATE_H
@@ -86,7 +87,8 @@ struct station {
 	struct list requests;	   /* parcels: REQs, SIDR_REQs, which let answers go first */
 	struct list waiting;	   /* parcels that wait for link addresses */
 	unsigned int n_waiting;
-	struct subnet *subnet; /* NULL on RoCE */
+	struct subnet *subnet;				   /* NULL on RoCE */
+	uint64_t passed[PORTD_N_COUNTERS][CM_TALLY_KINDS]; /* what has passed here, by kind */
 };
 
 /* Messages on their way to a client. */
@@ -119,7 +121,10 @@ struct guest {
 	double tokens; /* what is left of its rate */
 	struct cm_time tokens_at;
 	bool throttled;
-	bool looks_on;		 /* is shown all messages */
+	bool looks_on;	  /* is shown all messages */
+	bool visits;	  /* connects nothing */
+	uint32_t stat_id; /* of its last STAT; 0: there was none */
+	struct cm_time stat_at;
 	unsigned int n_requests; /* its parcels in lists of stations: station.requests ... */
 	unsigned int n_waits;	 /* ... and station.waiting */
 	unsigned int batch;	 /* how many datagrams to try to read in a turn */
@@ -172,6 +177,7 @@ struct server {
 	unsigned int n_throttled;
 	unsigned int n_onlookers;
 	uint64_t n_seen;    /* messages, while anybody looks on */
+	uint32_t n_stats;   /* questions of STAT so far */
 	bool requests_left; /* the next turn must not wait */
 	bool asks_again;    /* nor this one: a question is to be asked again after it */
 	uint16_t block_owner[ID_BLOCKS];
@@ -232,8 +238,12 @@ void guest_deliver(struct server *server, struct guest *guest, const struct stat
 /** guest_tell() - hand a client any record that it will not miss; sent at the end of the turn. */
 void guest_tell(struct server *server, struct guest *guest, const struct portd_record *record);
 
-/** guest_show() - hand a SEEN to an onlooker, who loses it if it does not read. */
-void guest_show(struct server *server, struct guest *guest, const struct portd_record *record);
+/**
+ * guest_show() - hand a SEEN or STAT_* to who asked, who loses it if it does not read
+ * @room: how many datagrams may wait for it before that
+ */
+void guest_show(struct server *server, struct guest *guest, const struct portd_record *record,
+		unsigned int room);
 
 /** guest_port_gone() - a station is closed; tell a client that has opened it. */
 void guest_port_gone(struct server *server, struct guest *guest, uint8_t handle);
@@ -276,6 +286,23 @@ void onlook_end(struct server *server, struct guest *guest);
 void onlook_message(struct server *server, const struct station *station, enum portd_way way,
 		    const struct guest *whose, const struct mad_path *path,
 		    const uint8_t mad[MAD_BYTES]);
+
+/**
+ * stat_ask() - a client wants to know how things stand: have the others asked
+ * @pid: of one of them; 0 for all
+ *
+ * Of others than its own user's processes only root hears, and who runs cmportd.
+ *
+ * Return: 0, with the question's number and how many will answer in @ret; -EBUSY if it has asked
+ * just now.
+ */
+int stat_ask(struct server *server, struct guest *guest, uint32_t pid, struct portd_reply *ret);
+
+/** stat_row() - a client answers. Return: false if the record is none of an answer. */
+bool stat_row(struct server *server, struct guest *guest, struct portd_record *record);
+
+/** stat_count() - a message passes a station, or comes to nothing there; NULL: which is unknown */
+void stat_count(struct station *station, enum portd_stat_counter what, const uint8_t *mad);
 
 /** router_received() - a message has arrived at a station. */
 void router_received(struct server *server, struct station *station, const struct mad_path *path,

@@ -289,6 +289,7 @@ static bool leave(struct server *server, struct station *station, const struct m
 	err = again ? send_slowly(station, path, mad) : send_fast(station, path, mad);
 	if (err) {
 		server->count[SERVER_COUNT_UNSENT]++;
+		stat_count(station, PORTD_COUNT_UNSENT, mad);
 		portd_log_debug("a message was not sent: %s", strerror(-err));
 	}
 	return true;
@@ -317,6 +318,7 @@ static void wait_for_hop(struct server *server, struct station *station, struct 
 		return;
 	}
 	server->count[SERVER_COUNT_OVERFLOW]++;
+	stat_count(station, PORTD_COUNT_OVERFLOW, parcel ? parcel->mad : NULL);
 	free(parcel);
 }
 
@@ -338,20 +340,24 @@ void station_send(struct server *server, struct station *station, struct guest *
 	struct parcel *parcel;
 
 	onlook_message(server, station, again ? PORTD_REPEATED : PORTD_SENT, sender, path, mad);
+	stat_count(station, again ? PORTD_COUNT_REPEATED : PORTD_COUNT_SENT, mad);
 	if (!has_to_queue(station, mad)) {
 		if (!leave(server, station, path, mad, again))
 			wait_for_hop(server, station, parcel_new(server, sender, path, mad, again));
 		return;
 	}
 	parcel = parcel_new(server, sender, path, mad, again);
-	if (parcel)
+	if (parcel) {
 		queue_request(station, parcel);
-	else
-		server->count[SERVER_COUNT_OVERFLOW]++;
+		return;
+	}
+	server->count[SERVER_COUNT_OVERFLOW]++;
+	stat_count(station, PORTD_COUNT_OVERFLOW, mad);
 }
 
 void station_flush(struct server *server, struct station *station)
 {
+	unsigned int n_unsent;
 	struct parcel *parcel;
 	int i;
 
@@ -364,8 +370,16 @@ void station_flush(struct server *server, struct station *station)
 			wait_for_hop(server, station, parcel);
 	}
 	server->requests_left = server->requests_left || !list_is_empty(&station->requests);
-	if (station->sender)
-		server->count[SERVER_COUNT_UNSENT] += mad_sender_release(station->sender);
+	n_unsent = station->sender ? mad_sender_release(station->sender) : 0;
+	server->count[SERVER_COUNT_UNSENT] += n_unsent;
+	station->passed[PORTD_COUNT_UNSENT][CM_TALLY_NONE] += n_unsent;
+}
+
+static void give_up_waiting(struct server *server, struct station *station,
+			    const struct parcel *parcel)
+{
+	server->count[SERVER_COUNT_UNSENT]++;
+	stat_count(station, PORTD_COUNT_UNSENT, parcel->mad);
 }
 
 /* A hop that does not answer is asked once a look, not once a message. */
@@ -380,7 +394,7 @@ void station_retry(struct server *server, struct station *station)
 		parcel = container_of(node, struct parcel, link);
 		done = cm_time_reached(parcel->deadline, server->now);
 		if (done)
-			server->count[SERVER_COUNT_UNSENT]++;
+			give_up_waiting(server, station, parcel);
 		else if (!unready || memcmp(unready, &parcel->path.dgid, sizeof(*unready)) != 0)
 			done = leave(server, station, &parcel->path, parcel->mad, parcel->again);
 		if (!done) {

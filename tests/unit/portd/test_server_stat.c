@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Who asks how things stand hears it of all whom he may see, and of no other.
+ */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/unit/cm/run.h"
+#include "tests/unit/portd/scene.h"
+
+#define alice	 (&scene_alice)
+#define bob	 (&scene_bob)
+#define STRANGER (geteuid() + 1)
+
+static const struct portd_record stat_all = { .type = PORTD_STAT };
+
+/* Return: the next record of a type for a client; the test ends if there is none. */
+static struct portd_record next_of(struct rig_client *client, enum portd_type type)
+{
+	struct portd_record record;
+
+	do
+		ck_assert_msg(rig_next(client, &record), "no %s", portd_type_str(type));
+	while (record.type != type);
+	return record;
+}
+
+static unsigned int number_of(struct rig_client *client, enum portd_type type)
+{
+	struct portd_record record;
+	unsigned int n = 0;
+
+	while (rig_next(client, &record))
+		n += record.type == type;
+	return n;
+}
+
+/* Bob asks. Return: the number of his question. */
+static uint32_t bob_asks(void)
+{
+	ck_assert_int_eq(rig_ask(bob, &stat_all), 0);
+	return bob->reply.first;
+}
+
+static struct portd_record id_row(uint32_t ask_id)
+{
+	struct portd_record row = { .type = PORTD_STAT_ID };
+
+	row.stat_id.row.ask_id = ask_id;
+	row.stat_id.local_comm_id = 0xabc;
+	row.stat_id.port = alice->handle;
+	return row;
+}
+
+static void alice_tells(const struct portd_record *row)
+{
+	ck_assert(rig_tell(alice, row));
+	rig_settle();
+}
+
+START_TEST(every_client_is_asked_under_the_number_that_the_asker_was_told)
+{
+	uint32_t ask_id = bob_asks();
+
+	ck_assert_uint_eq(bob->reply.count, 2);
+	ck_assert_uint_eq(next_of(alice, PORTD_STAT_ASK).stat_ask.ask_id, ask_id);
+	ck_assert_uint_eq(next_of(bob, PORTD_STAT_ASK).stat_ask.ask_id, ask_id);
+}
+END_TEST
+
+START_TEST(what_a_client_answers_is_passed_on_in_its_name)
+{
+	struct portd_record row = id_row(bob_asks());
+	struct portd_stat_id got;
+
+	row.stat_row.client = 77;
+	alice_tells(&row);
+	got = next_of(bob, PORTD_STAT_ID).stat_id;
+	ck_assert_uint_eq(got.row.client, 0);
+	ck_assert_uint_eq(got.local_comm_id, 0xabc);
+	ck_assert_uint_eq(got.port, alice->handle);
+}
+END_TEST
+
+START_TEST(the_asker_is_told_whom_to_wait_for)
+{
+	struct portd_stat_process process;
+
+	scene_connect(alice, 1);
+	bob_asks();
+	process = next_of(bob, PORTD_STAT_PROCESS).stat_process;
+	ck_assert_uint_eq(process.pid, (uint32_t)getpid());
+	ck_assert_uint_eq(process.n_conns, 1);
+	ck_assert_uint_eq(next_of(bob, PORTD_STAT_END).stat_row.client, PORTD_STAT_ITSELF);
+}
+END_TEST
+
+START_TEST(an_ordinary_user_hears_of_nobody_elses_processes)
+{
+	rig_server()->guest[1]->uid = STRANGER;
+	bob_asks();
+	ck_assert_uint_eq(bob->reply.count, 1); /* his own */
+	ck_assert_uint_eq(number_of(alice, PORTD_STAT_ASK), 0);
+}
+END_TEST
+
+START_TEST(an_answer_to_who_may_not_see_it_is_dropped)
+{
+	struct portd_record row = id_row(bob_asks());
+
+	rig_server()->guest[1]->uid = STRANGER;
+	alice_tells(&row);
+	ck_assert_uint_eq(number_of(bob, PORTD_STAT_ID), 0);
+}
+END_TEST
+
+START_TEST(an_ordinary_user_hears_of_his_own)
+{
+	rig_server()->guest[0]->uid = rig_server()->guest[1]->uid = STRANGER;
+	bob_asks();
+	ck_assert_uint_eq(bob->reply.count, 2);
+}
+END_TEST
+
+START_TEST(connections_of_the_dead_are_for_root)
+{
+	scene_connect(alice, 1);
+	rig_leave(alice);
+	rig_settle();
+	bob_asks();
+	ck_assert_uint_eq(next_of(bob, PORTD_STAT_ID).stat_row.client, PORTD_STAT_ITSELF);
+	rig_server()->guest[1]->uid = STRANGER;
+	rig_pass(100);
+	bob_asks();
+	ck_assert_uint_eq(number_of(bob, PORTD_STAT_ID), 0);
+}
+END_TEST
+
+START_TEST(one_process_can_be_asked_alone)
+{
+	const struct portd_record of_other = { .type = PORTD_STAT, .stat = { .pid = 1 } };
+
+	ck_assert_int_eq(rig_ask(bob, &of_other), 0);
+	ck_assert_uint_eq(bob->reply.count, 0);
+	ck_assert_uint_eq(number_of(alice, PORTD_STAT_ASK), 0);
+}
+END_TEST
+
+START_TEST(rows_that_nobody_asked_for_are_dropped)
+{
+	struct portd_record row = id_row(1);
+
+	alice_tells(&row);
+	row = id_row(0);
+	alice_tells(&row);
+	ck_assert_uint_eq(number_of(bob, PORTD_STAT_ID), 0);
+	ck_assert(!rig_is_shown_out(alice));
+}
+END_TEST
+
+START_TEST(rows_of_an_earlier_question_are_dropped)
+{
+	struct portd_record row = id_row(bob_asks());
+
+	rig_pass(100);
+	bob_asks();
+	alice_tells(&row);
+	ck_assert_uint_eq(number_of(bob, PORTD_STAT_ID), 0);
+}
+END_TEST
+
+START_TEST(rows_for_who_has_gone_are_dropped)
+{
+	struct portd_record row = id_row(bob_asks());
+
+	rig_leave(bob);
+	rig_settle();
+	rig_join(bob);
+	alice_tells(&row);
+	ck_assert_uint_eq(number_of(bob, PORTD_STAT_ID), 0);
+}
+END_TEST
+
+START_TEST(a_port_that_a_client_has_not_opened_is_none)
+{
+	struct portd_record row = id_row(bob_asks());
+
+	row.stat_id.port = 63;
+	alice_tells(&row);
+	ck_assert_uint_eq(next_of(bob, PORTD_STAT_ID).stat_id.port, PORTD_STAT_NO_PORT);
+}
+END_TEST
+
+START_TEST(who_asks_without_a_pause_is_told_to_wait)
+{
+	bob_asks();
+	ck_assert_int_eq(rig_ask(bob, &stat_all), EBUSY);
+	rig_pass(20);
+	ck_assert_int_eq(rig_ask(bob, &stat_all), 0);
+}
+END_TEST
+
+/* Return: a counter of port 1 as cmportd has told it to Bob; 0 if it has not. */
+static uint64_t told_count(uint16_t client, enum portd_stat_counter what, enum cm_attr attr)
+{
+	struct portd_record record;
+	uint64_t value = 0;
+
+	while (rig_next(bob, &record))
+		if (record.type == PORTD_STAT_COUNT && record.stat_row.client == client &&
+		    record.stat_count.what == what &&
+		    record.stat_count.message == attr - CM_ATTR_REQ)
+			value = record.stat_count.value;
+	return value;
+}
+
+START_TEST(what_is_sent_at_a_port_is_counted_by_kind)
+{
+	scene_sends(alice, scene_req(alice, 1));
+	bob_asks();
+	ck_assert_uint_eq(told_count(PORTD_STAT_PASSING, PORTD_COUNT_SENT, CM_ATTR_REQ), 1);
+}
+END_TEST
+
+START_TEST(what_arrives_at_a_port_is_counted_by_kind)
+{
+	scene_connect(alice, 1);
+	bob_asks();
+	ck_assert_uint_eq(told_count(PORTD_STAT_PASSING, PORTD_COUNT_RECEIVED, CM_ATTR_REP), 1);
+}
+END_TEST
+
+START_TEST(what_a_client_may_not_send_is_counted_by_kind)
+{
+	scene_sends(alice, scene_req(bob, 1));
+	bob_asks();
+	ck_assert_uint_eq(told_count(PORTD_STAT_PASSING, PORTD_COUNT_FORBIDDEN, CM_ATTR_REQ), 1);
+}
+END_TEST
+
+START_TEST(what_is_answered_for_nobody_is_counted_twice_at_the_port_and_of_cmportd)
+{
+	scene_said(scene_peer_req(0x701, SCENE_ADDR));
+	bob_asks();
+	ck_assert_uint_eq(told_count(PORTD_STAT_PASSING, PORTD_COUNT_ANSWERED, CM_ATTR_REQ), 1);
+	rig_pass(20);
+	bob_asks();
+	ck_assert_uint_eq(told_count(PORTD_STAT_ITSELF, PORTD_COUNT_SENT, CM_ATTR_REJ), 1);
+}
+END_TEST
+
+START_TEST(a_visitor_gets_no_comm_ids_and_is_not_asked)
+{
+	struct portd_record hello = { .type = PORTD_HELLO, .hello = { .version = PORTD_VERSION } };
+	struct rig_client visitor = { .control = rig_dial(), .data = -1, .page_fd = -1 };
+
+	hello.hello.visits = 1;
+	ck_assert_int_eq(rig_ask(&visitor, &hello), 0);
+	ck_assert_uint_eq(visitor.reply.count, 0);
+	bob_asks();
+	ck_assert_uint_eq(bob->reply.count, 2);
+	close(visitor.control);
+	rig_settle();
+}
+END_TEST
+
+/* He never reads; nobody else is to notice. */
+START_TEST(an_asker_that_does_not_read_loses_rows_and_holds_nobody_up)
+{
+	struct portd_record row = id_row(bob_asks());
+	unsigned int i;
+
+	rig_server()->guest[1]->uid = STRANGER;
+	rig_server()->guest[0]->uid = STRANGER;
+	for (i = 0; i < 40000; i++) {
+		rig_tell(alice, &row);
+		if (i % 100 == 0)
+			rig_settle();
+		if (i % 1000 == 0)
+			rig_pass(10);
+	}
+	rig_pass(1000);
+	ck_assert_uint_le(rig_server()->guest[1]->n_backlog, BACKLOG_MAX);
+	ck_assert_uint_gt(rig_count(SERVER_COUNT_OVERFLOW), 0);
+	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("stat");
+	TCase *tcase = scene_tcase("stat");
+
+	tcase_add_test(tcase, every_client_is_asked_under_the_number_that_the_asker_was_told);
+	tcase_add_test(tcase, what_a_client_answers_is_passed_on_in_its_name);
+	tcase_add_test(tcase, the_asker_is_told_whom_to_wait_for);
+	tcase_add_test(tcase, an_ordinary_user_hears_of_nobody_elses_processes);
+	tcase_add_test(tcase, an_answer_to_who_may_not_see_it_is_dropped);
+	tcase_add_test(tcase, an_ordinary_user_hears_of_his_own);
+	tcase_add_test(tcase, connections_of_the_dead_are_for_root);
+	tcase_add_test(tcase, one_process_can_be_asked_alone);
+	tcase_add_test(tcase, rows_that_nobody_asked_for_are_dropped);
+	tcase_add_test(tcase, rows_of_an_earlier_question_are_dropped);
+	tcase_add_test(tcase, rows_for_who_has_gone_are_dropped);
+	tcase_add_test(tcase, a_port_that_a_client_has_not_opened_is_none);
+	tcase_add_test(tcase, who_asks_without_a_pause_is_told_to_wait);
+	tcase_add_test(tcase, what_is_sent_at_a_port_is_counted_by_kind);
+	tcase_add_test(tcase, what_arrives_at_a_port_is_counted_by_kind);
+	tcase_add_test(tcase, what_a_client_may_not_send_is_counted_by_kind);
+	tcase_add_test(tcase,
+		       what_is_answered_for_nobody_is_counted_twice_at_the_port_and_of_cmportd);
+	tcase_add_test(tcase, a_visitor_gets_no_comm_ids_and_is_not_asked);
+	tcase_add_test(tcase, an_asker_that_does_not_read_loses_rows_and_holds_nobody_up);
+	suite_add_tcase(suite, tcase);
+	return run_suite(suite);
+}
