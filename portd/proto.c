@@ -234,6 +234,9 @@ static const struct wire_layout layouts[PORTD_N_TYPES] = {
 	[PORTD_STAT_END] = LAYOUT(portd_stat_end, stat_end, 12),
 };
 
+/* What two versions have to have in common. */
+_Static_assert(PORTD_HELLO == 1 && PORTD_REPLY == 14, "they understand each other's refusal");
+
 enum manner {
 	ASKED,
 	ONE_WAY,

@@ -30,7 +30,8 @@
 
 /*
  * The records. ASKED: by the client on its control socket, answered by one REPLY. ONE_WAY: there
- * too, without an answer. DATA: on the data socket.
+ * too, without an answer. DATA: on the data socket. New ones come last: HELLO and REPLY keep their
+ * numbers, so that those of two versions understand each other's refusal.
  */
 #define PORTD_RECORDS(X)                                                                         \
 	X(HELLO, ASKED)		/* first of all: who comes, what of an earlier life it has */    \
@@ -47,7 +48,6 @@
 				   the client's state changed without a message */               \
 	X(RESUMED, ASKED)	/* all that an earlier cmportd knew has been told */             \
 	X(LOOK_ON, ASKED)	/* see all messages of the host from now on */                   \
-	X(STAT, ASKED)		/* how connections and counters stand: rows of STAT_* follow */  \
 	X(REPLY, ANSWER)                                                                         \
 	X(MAD, DATA)	      /* a message to send, or that has arrived */                       \
 	X(CLOSE, DATA)	      /* from the client: a comm id is free again */                     \
@@ -62,7 +62,8 @@
 	X(STAT_PROCESS, DATA) /* from cmportd, to who asked: a client that is asked for him */   \
 	X(STAT_ID, DATA)      /* from a client, and passed on: an id or a connection */          \
 	X(STAT_COUNT, DATA)   /* likewise: a counter that is not zero */                         \
-	X(STAT_END, DATA)     /* likewise: that was all */
+	X(STAT_END, DATA)     /* likewise: that was all */                                       \
+	X(STAT, ASKED)	      /* how connections and counters stand: rows of STAT_* follow */
 
 enum portd_type {
 	PORTD_NONE,

@@ -30,6 +30,7 @@ int explain_main(int argc, char **argv);
 int fabric_main(int argc, char **argv);
 int ping_main(int argc, char **argv);
 int run_main(int argc, char **argv);
+int stat_main(int argc, char **argv);
 int timeline_main(int argc, char **argv);
 int trace_main(int argc, char **argv);
 

@@ -16,6 +16,7 @@ static const struct command commands[] = {
 	{ "run", "run a program over purecm, whatever it was linked with", run_main },
 	{ "doctor", "test what connections need on this host, and the way to an address", doctor_main },
 	{ "ping", "ask for an answer of the connection manager at an address", ping_main },
+	{ "stat", "show how connections and counters of this host stand", stat_main },
 	{ "trace", "show every message, a line each, a chart or the whole decode", trace_main },
 	{ "explain", "say of each connection what happened, why, and what helps", explain_main },
 	{ "drill", "carry out a script of messages and calls against any manager", drill_main },

@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""purecm stat without a device: nobody there, a cmportd of another version, wrong options.
+
+What it shows of connections is tested on the soft fabric, tests/fabric/stat.py. Ends with a line
+"N passed, N failed, N skipped".
+"""
+from contextlib import contextmanager
+import os
+from pathlib import Path
+import socket
+import struct
+import tempfile
+import threading
+import unittest
+
+from running import main, purecm
+
+REPLY = 14  # type of record, portd/proto.h
+TEXT = b"this cmportd speaks version 9, the library version 4; restart the one that is older"
+EPROTONOSUPPORT = 93
+
+
+def stat(*args, path="/nowhere/socket", **more):
+    return purecm("stat", *args, env={"PURECM_SOCKET": str(path)}, **more)
+
+
+def refusal():
+    body = struct.pack(">HBxHxxIIQ16s256s", EPROTONOSUPPORT, 0, 0, 0, 0, 0, b"", TEXT)
+    return struct.pack(">HH", REPLY, 4 + len(body)) + body
+
+
+@contextmanager
+def cmportd_that(answers):
+    """A socket where each client gets this answer to its first question; yield its path."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "socket"
+        door = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        door.bind(str(path))
+        door.listen()
+
+        def serve():
+            guest, _ = door.accept()
+            with guest:
+                guest.recv(16384)
+                if answers:
+                    guest.send(answers)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield path
+        finally:
+            thread.join()
+            door.close()
+
+
+class Stat(unittest.TestCase):
+    def test_where_no_cmportd_runs_it_says_so_and_starts_none(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = stat(path=Path(folder) / "socket")
+            self.assertEqual(os.listdir(folder), [])
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"no cmportd runs", done.stderr)
+
+    def test_for_prometheus_that_is_a_figure_as_well(self):
+        done = stat("--prometheus")
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        self.assertIn(b"purecm_up 0\n", done.stdout)
+
+    def test_a_cmportd_of_another_version_is_named(self):
+        with cmportd_that(refusal()) as path:
+            done = stat(path=path)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(TEXT, done.stderr)
+
+    def test_one_that_speaks_another_language_is_an_error(self):
+        with cmportd_that(b"HTTP/1.1 400 Bad Request") as path:
+            done = stat(path=path)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"Protocol error", done.stderr)
+
+    def test_wrong_options_are_wrong(self):
+        for words in (["--pid", "0"], ["--pid", "x"], ["--watch=0"], ["--watch=nan"],
+                      ["--wait", "-1"], ["--prometheus", "--json"], ["--prometheus", "--watch"]):
+            self.assertEqual(stat(*words).returncode, 2, words)
+
+    def test_output_that_cannot_be_written_is_an_error(self):
+        with open("/dev/full", "wb") as full:
+            self.assertEqual(stat("--prometheus", stdout=full).returncode, 1)
+
+
+if __name__ == "__main__":
+    main(__doc__)

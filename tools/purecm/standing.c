@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Asking how things stand: see standing.h. Called by stat.c.
+ */
+#include "tools/purecm/standing.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "portd/client.h"
+#include "tools/purecm/command.h"
+
+#define NS_PER_S UINT64_C(1000000000)
+
+struct gathering {
+	struct standing *standing;
+	uint32_t ask_id;
+	unsigned int n_awaited; /* ends that have not come */
+	bool has_begun;		/* cmportd itself has said all */
+	int err;
+};
+
+static uint64_t now_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+/* Room for one more, at powers of two. */
+static int grow(void **array, size_t n, size_t bytes)
+{
+	void *larger;
+
+	if (n & (n - 1))
+		return 0;
+	larger = realloc(*array, (n ? 2 * n : 1) * bytes);
+	if (!larger)
+		return -ENOMEM;
+	*array = larger;
+	return 0;
+}
+
+/* --- processes ----------------------------------------------------------- */
+
+static void read_program(struct standing_process *process)
+{
+	char path[64];
+	FILE *comm;
+
+	snprintf(process->program, sizeof(process->program), "?");
+	snprintf(path, sizeof(path), "/proc/%u/comm", process->pid);
+	comm = process->pid ? fopen(path, "re") : NULL;
+	if (!comm)
+		return;
+	if (fgets(process->program, sizeof(process->program), comm))
+		process->program[strcspn(process->program, "\n")] = '\0';
+	fclose(comm);
+}
+
+static int add_process(struct standing *standing, const struct standing_process *process)
+{
+	int err = grow((void **)&standing->process, standing->n_processes, sizeof(*process));
+
+	if (!err)
+		standing->process[standing->n_processes++] = *process;
+	return err;
+}
+
+static int take_process(struct standing *standing, const struct portd_stat_process *row)
+{
+	struct standing_process process = {
+		.client = row->row.client,
+		.pid = row->pid,
+		.uid = row->uid,
+		.n_conns = row->n_conns,
+	};
+
+	read_program(&process);
+	standing->index[process.client] = (uint16_t)standing->n_processes;
+	return add_process(standing, &process);
+}
+
+static struct standing_process *find(const struct standing *standing, uint16_t client)
+{
+	return &standing->process[standing->index[client]];
+}
+
+const struct standing_process *standing_process(const struct standing *standing, uint16_t client)
+{
+	return find(standing, client);
+}
+
+/* --- rows ---------------------------------------------------------------- */
+
+static void take_port(struct standing *standing, const struct portd_stat_port *row)
+{
+	struct standing_port *port;
+
+	if (row->port >= PORTD_PORTS_MAX)
+		return;
+	port = &standing->port[row->port];
+	port->is_known = true;
+	port->port_num = row->port_num;
+	memcpy(port->device, row->device, sizeof(port->device));
+	port->device[sizeof(port->device) - 1] = '\0';
+}
+
+static int take_id(struct standing *standing, const struct portd_stat_id *row)
+{
+	int err = grow((void **)&standing->id, standing->n_ids, sizeof(*row));
+
+	if (!err)
+		standing->id[standing->n_ids++] = *row;
+	return err;
+}
+
+static int take_count(struct standing *standing, const struct portd_stat_count *row)
+{
+	int err = grow((void **)&standing->count, standing->n_counts, sizeof(*row));
+
+	if (row->what >= PORTD_N_COUNTERS || row->message >= CM_TALLY_KINDS)
+		return 0; /* of a later version: not to be understood */
+	if (!err)
+		standing->count[standing->n_counts++] = *row;
+	return err;
+}
+
+static void take_end(struct gathering *gathering, const struct portd_stat_end *row)
+{
+	struct standing_process *process = find(gathering->standing, row->row.client);
+
+	if (process->has_answered)
+		return;
+	process->has_answered = true;
+	process->is_partial = row->is_partial;
+	process->n_said = row->n_rows;
+	gathering->has_begun = gathering->has_begun || process == gathering->standing->process;
+	gathering->n_awaited--;
+}
+
+static void take(const struct portd_record *record, void *arg)
+{
+	struct gathering *gathering = arg;
+	struct standing *standing = gathering->standing;
+	int err = 0;
+
+	if (record->type < PORTD_STAT_PORT || record->type > PORTD_STAT_END ||
+	    record->stat_row.ask_id != gathering->ask_id)
+		return; /* of an earlier question */
+	if (record->type == PORTD_STAT_PROCESS)
+		err = take_process(standing, &record->stat_process);
+	else if (record->type == PORTD_STAT_ID)
+		err = take_id(standing, &record->stat_id);
+	else if (record->type == PORTD_STAT_COUNT)
+		err = take_count(standing, &record->stat_count);
+	else if (record->type == PORTD_STAT_PORT)
+		take_port(standing, &record->stat_port);
+	if (record->type == PORTD_STAT_END)
+		take_end(gathering, &record->stat_end);
+	else if (record->type == PORTD_STAT_PROCESS)
+		standing->process[0].n_rows++; /* cmportd says it */
+	else
+		find(standing, record->stat_row.client)->n_rows++;
+	gathering->err = gathering->err ? gathering->err : err;
+}
+
+static int await(struct portd_client *client, struct gathering *gathering, unsigned int wait_ms)
+{
+	uint64_t until = now_ns(CLOCK_MONOTONIC) + wait_ms * UINT64_C(1000000), now;
+	struct pollfd poll_fd = { .fd = portd_client_fd(client), .events = POLLIN };
+	int err = 0;
+
+	while (!gathering->err && gathering->n_awaited) {
+		now = now_ns(CLOCK_MONOTONIC);
+		if (now >= until || (poll(&poll_fd, 1, (int)((until - now) / 1000000 + 1)) < 0))
+			break;
+		err = portd_receive(client, take, gathering);
+		if (err && err != -EAGAIN)
+			return err;
+	}
+	if (gathering->err)
+		return gathering->err;
+	return gathering->has_begun ? 0 : -ETIMEDOUT;
+}
+
+int standing_gather(struct portd_client *client, uint32_t pid, unsigned int wait_ms,
+		    struct standing *ret)
+{
+	const struct standing_process itself = { .client = PORTD_STAT_ITSELF,
+						 .program = "cmportd" };
+	struct gathering gathering = { .standing = ret };
+	struct portd_reply reply = { .error = 0 };
+	int err;
+
+	memset(ret, 0, sizeof(*ret));
+	err = add_process(ret, &itself);
+	if (err)
+		return err;
+	err = portd_stat(client, pid, &reply);
+	if (err)
+		return err;
+	ret->time_ns = now_ns(CLOCK_REALTIME);
+	gathering.ask_id = reply.first;
+	gathering.n_awaited = reply.count + 1;
+	return await(client, &gathering, wait_ms);
+}
+
+void standing_fini(struct standing *standing)
+{
+	free(standing->process);
+	free(standing->id);
+	free(standing->count);
+}
+
+void standing_complain(const struct standing *standing)
+{
+	const struct standing_process *process;
+	size_t i;
+
+	for (i = 0; i < standing->n_processes; i++) {
+		process = &standing->process[i];
+		if (!process->has_answered)
+			complain("%s[%u] does not answer: it is stopped, or too busy; cmportd "
+				 "knows of %u connections",
+				 process->program, process->pid, process->n_conns);
+		else if (process->n_rows < process->n_said || process->is_partial)
+			complain("%s[%u]: %u rows are missing%s", process->program, process->pid,
+				 process->n_said - process->n_rows,
+				 process->is_partial ? ", and those that it has no memory for"
+						     : "");
+	}
+}

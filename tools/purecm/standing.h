@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * How the ids, connections and counters of this host stand at one moment, as their processes and
+ * cmportd tell. Gathered and printed by the files stat*.c.
+ */
+#ifndef TOOLS_PURECM_STANDING_H
+#define TOOLS_PURECM_STANDING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cm/tally.h"
+#include "portd/proto.h"
+
+#define PROGRAM_BYTES 64
+#define PLACE_BYTES   96 /* of an address and a port number */
+
+struct standing_port {
+	bool is_known;
+	uint8_t port_num;
+	char device[PORTD_DEVICE_BYTES];
+};
+
+struct standing_process {
+	uint16_t client;
+	uint32_t pid;
+	uint32_t uid;
+	uint32_t n_conns;
+	char program[PROGRAM_BYTES]; /* "?" if it cannot be told */
+	bool has_answered;
+	bool is_partial;
+	uint32_t n_rows; /* that have come, and ... */
+	uint32_t n_said; /* ... that it has sent */
+};
+
+struct standing {
+	uint64_t time_ns; /* CLOCK_REALTIME */
+	struct standing_port port[PORTD_PORTS_MAX];
+	struct standing_process *process; /* the first one is cmportd itself */
+	size_t n_processes;
+	uint16_t index[UINT16_MAX + 1]; /* of a client's process */
+	struct portd_stat_id *id;
+	size_t n_ids;
+	struct portd_stat_count *count;
+	size_t n_counts;
+};
+
+struct portd_client;
+
+/**
+ * standing_gather() - ask cmportd and all processes that may be seen
+ * @pid:     of one process, or 0
+ * @wait_ms: how long to wait for those that do not answer
+ * @ret:     to be given back with standing_fini(), also on an error
+ *
+ * Return: 0; -ETIMEDOUT if cmportd itself does not answer; -errno, and cmportd is gone.
+ */
+int standing_gather(struct portd_client *client, uint32_t pid, unsigned int wait_ms,
+		    struct standing *ret);
+
+/** standing_fini() - forget it. */
+void standing_fini(struct standing *standing);
+
+/** standing_process() - of whom a row is; never NULL: who is not known is cmportd. */
+const struct standing_process *standing_process(const struct standing *standing, uint16_t client);
+
+/** standing_complain() - of processes that have not answered, or not with all. */
+void standing_complain(const struct standing *standing);
+
+/** standing_port_str() - "rxe0/1", or "-". Return: @buf. */
+const char *standing_port_str(const struct standing *standing, uint8_t port, char buf[PLACE_BYTES]);
+
+/** standing_id_state() - "LISTEN"; "-" for a connection without id. */
+const char *standing_id_state(const struct portd_stat_id *id);
+
+/** standing_conn_state() - "ESTABLISHED"; "-" for an id without connection. */
+const char *standing_conn_state(const struct portd_stat_id *id);
+
+/** standing_local() - "10.77.0.1:7174", "[fd00::1]:7174", or "-". Return: @buf. */
+const char *standing_local(const struct portd_stat_id *id, char buf[PLACE_BYTES]);
+
+/** standing_peer() - likewise; of a connection without id the GID. Return: @buf. */
+const char *standing_peer(const struct portd_stat_id *id, char buf[PLACE_BYTES]);
+
+/** standing_space() - "TCP", "UDP", "IB", "IPoIB", or "?" */
+const char *standing_space(uint16_t ps);
+
+/** standing_message() - "REQ"; "none" for what is no message. */
+const char *standing_message(unsigned int kind);
+
+/** standing_counter() - "sent", "no-memory"; NULL beyond the last. */
+const char *standing_counter(unsigned int what);
+
+/** standing_counter_text() - what it means. */
+const char *standing_counter_text(unsigned int what);
+
+/** stat_print_text() - for people; @width: of the terminal, 0 for any. */
+void stat_print_text(const struct standing *standing, unsigned int width);
+
+/** stat_print_json() - an object a line. */
+void stat_print_json(const struct standing *standing);
+
+/** stat_print_prometheus() - as a scraper wants it; NULL: no cmportd is there. */
+void stat_print_prometheus(const struct standing *standing);
+
+#endif

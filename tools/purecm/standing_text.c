@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * How the parts of a standing are called: see standing.h.
+ */
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <rdma/rdma_cma.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cm/conn.h"
+#include "tools/purecm/sighting.h"
+#include "tools/purecm/standing.h"
+
+const char *standing_port_str(const struct standing *standing, uint8_t port, char buf[PLACE_BYTES])
+{
+	const struct standing_port *known = &standing->port[port % PORTD_PORTS_MAX];
+
+	if (port >= PORTD_PORTS_MAX || !known->is_known)
+		snprintf(buf, PLACE_BYTES, "-");
+	else
+		snprintf(buf, PLACE_BYTES, "%s/%u", known->device, known->port_num);
+	return buf;
+}
+
+const char *standing_id_state(const struct portd_stat_id *id)
+{
+	static const char *const names[] = {
+#define X(name) #name,
+		PORTD_ID_STATES(X)
+#undef X
+	};
+
+	return id->id_state < sizeof(names) / sizeof(names[0]) ? names[id->id_state] : "-";
+}
+
+const char *standing_conn_state(const struct portd_stat_id *id)
+{
+	return id->conn_state < CM_N_STATES ? cm_state_str((enum cm_state)id->conn_state) : "-";
+}
+
+/* --- addresses ----------------------------------------------------------- */
+
+static bool is_zero(const uint8_t addr[16])
+{
+	static const uint8_t zero[16];
+
+	return memcmp(addr, zero, sizeof(zero)) == 0;
+}
+
+static const char *place_str(uint8_t family, const uint8_t addr[16], uint16_t port,
+			     char buf[PLACE_BYTES])
+{
+	char text[INET6_ADDRSTRLEN];
+
+	if (family == 4)
+		snprintf(buf, PLACE_BYTES, "%s:%u",
+			 inet_ntop(AF_INET, addr + 12, text, sizeof(text)), port);
+	else
+		snprintf(buf, PLACE_BYTES, "[%s]:%u", inet_ntop(AF_INET6, addr, text, sizeof(text)),
+			 port);
+	return buf;
+}
+
+const char *standing_local(const struct portd_stat_id *id, char buf[PLACE_BYTES])
+{
+	if (!id->family || (is_zero(id->local_addr) && !id->local_port))
+		return strcpy(buf, "-");
+	return place_str(id->family, id->local_addr, id->local_port, buf);
+}
+
+const char *standing_peer(const struct portd_stat_id *id, char buf[PLACE_BYTES])
+{
+	bool is_named = id->family && !is_zero(id->peer_addr);
+
+	if (is_named)
+		return place_str(id->family, id->peer_addr, id->peer_port, buf);
+	if (is_zero(id->peer_gid.raw))
+		return strcpy(buf, "-");
+	return who_str(&id->peer_gid, buf);
+}
+
+const char *standing_space(uint16_t ps)
+{
+	switch (ps) {
+	case RDMA_PS_TCP:
+		return "TCP";
+	case RDMA_PS_UDP:
+		return "UDP";
+	case RDMA_PS_IB:
+		return "IB";
+	case RDMA_PS_IPOIB:
+		return "IPoIB";
+	}
+	return "?";
+}
+
+/* --- counters ------------------------------------------------------------ */
+
+const char *standing_message(unsigned int kind)
+{
+	return kind < CM_TALLY_NONE ? cm_msg_layout((uint16_t)(CM_ATTR_REQ + kind))->name : "none";
+}
+
+static const struct {
+	const char *name;
+	const char *text;
+} counters[] = {
+#define X(name, text) { #name, text },
+	PORTD_STAT_COUNTERS(X)
+#undef X
+};
+
+const char *standing_counter(unsigned int what)
+{
+	static char name[32];
+	size_t i;
+
+	if (what >= PORTD_N_COUNTERS)
+		return NULL;
+	for (i = 0; counters[what].name[i]; i++)
+		name[i] = counters[what].name[i] == '_' ? '-'
+							: (char)tolower(counters[what].name[i]);
+	name[i] = '\0';
+	return name;
+}
+
+const char *standing_counter_text(unsigned int what)
+{
+	return counters[what].text;
+}

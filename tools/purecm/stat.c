@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * purecm stat: how ids, connections and counters of this host stand. Called by main.c; standing.c
+ * asks, stat_text.c and stat_export.c print.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "portd/client.h"
+#include "tools/purecm/command.h"
+#include "tools/purecm/page.h"
+#include "tools/purecm/standing.h"
+
+#define WATCH_S	    2
+#define WAIT_S	    1
+#define SECONDS_MIN 0.05
+#define SECONDS_MAX 86400
+
+enum key {
+	KEY_JSON = 'j',
+	KEY_PID = 512, /* long ones only */
+	KEY_PROMETHEUS,
+	KEY_WATCH,
+	KEY_WAIT,
+};
+
+struct stat_options {
+	uint32_t pid;
+	bool json;
+	bool prometheus;
+	double watch_s; /* 0: once */
+	double wait_s;
+};
+
+/* clang-format off */
+static const struct argp_option option_table[] = {
+	{ "pid", KEY_PID, "PID", 0, "of this process only", 0 },
+	{ "watch", KEY_WATCH, "SECONDS", OPTION_ARG_OPTIONAL,
+	  "again and again, until Ctrl-C; every 2 s without SECONDS", 0 },
+	{ "wait", KEY_WAIT, "SECONDS", 0,
+	  "for processes that do not answer; 1 without it", 0 },
+	{ "json", KEY_JSON, NULL, 0, "an object a line", 0 },
+	{ "prometheus", KEY_PROMETHEUS, NULL, 0, "as Prometheus reads it", 0 },
+	{ 0 },
+};
+/* clang-format on */
+
+static uint32_t parse_pid(const char *text, struct argp_state *state)
+{
+	char *end;
+	unsigned long pid = strtoul(text, &end, 10);
+
+	if (*end || end == text || pid == 0 || pid > INT32_MAX)
+		argp_error(state, "--pid: %s is no process id", text);
+	return (uint32_t)pid;
+}
+
+static double parse_seconds(const char *text, const char *option, struct argp_state *state)
+{
+	char *end;
+	double s = strtod(text, &end);
+
+	if (*end || end == text || !isfinite(s) || s < SECONDS_MIN || s > SECONDS_MAX)
+		argp_error(state, "%s: %s is no number of seconds from %g to %d", option, text,
+			   SECONDS_MIN, SECONDS_MAX);
+	return s;
+}
+
+static error_t parse_option(int key, char *value, struct argp_state *state)
+{
+	struct stat_options *options = state->input;
+
+	switch (key) {
+	case KEY_PID:
+		options->pid = parse_pid(value, state);
+		return 0;
+	case KEY_WATCH:
+		options->watch_s = value ? parse_seconds(value, "--watch", state) : WATCH_S;
+		return 0;
+	case KEY_WAIT:
+		options->wait_s = parse_seconds(value, "--wait", state);
+		return 0;
+	case KEY_JSON:
+		options->json = true;
+		return 0;
+	case KEY_PROMETHEUS:
+		options->prometheus = true;
+		return 0;
+	case ARGP_KEY_END:
+		if (options->prometheus && (options->json || options->watch_s > 0))
+			argp_error(state,
+				   "--prometheus stands alone: a scraper comes again itself");
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static const struct argp argp = {
+	.options = option_table,
+	.parser = parse_option,
+	.doc = "Shows all ids and connections of programs over purecm on this host, and their "
+	       "counters; root those of all users, others their own.",
+};
+
+/* --- one look ------------------------------------------------------------ */
+
+static bool nobody_is_there(int err)
+{
+	return err == -ENOENT || err == -ECONNREFUSED;
+}
+
+static int meet(const struct stat_options *options, struct portd_client **ret)
+{
+	struct portd_why why = { "" };
+	int err = portd_client_visit(ret, &why);
+
+	if (nobody_is_there(err) && options->prometheus)
+		stat_print_prometheus(NULL); /* which is no error */
+	else if (nobody_is_there(err))
+		complain("no cmportd runs, and so no program over purecm that it could tell of");
+	else if (err)
+		complain("%s%s%s", why.text, why.text[0] ? ": " : "", strerror(-err));
+	return err;
+}
+
+static void print(const struct stat_options *options, const struct standing *standing)
+{
+	if (options->prometheus)
+		stat_print_prometheus(standing);
+	else if (options->json)
+		stat_print_json(standing);
+	else
+		stat_print_text(standing, page_width());
+}
+
+static int look(const struct stat_options *options, struct portd_client *client)
+{
+	static struct standing standing;
+	int err = standing_gather(client, options->pid, (unsigned int)(options->wait_s * 1000),
+				  &standing);
+
+	if (err)
+		complain("cmportd does not answer: %s", strerror(-err));
+	else
+		print(options, &standing);
+	if (!err)
+		standing_complain(&standing);
+	if (!err && options->pid && standing.n_processes == 1) {
+		complain("no program over purecm has process id %u, or it is another user's",
+			 options->pid);
+		err = -ESRCH;
+	}
+	standing_fini(&standing);
+	return err;
+}
+
+/* --- again and again ----------------------------------------------------- */
+
+static void begin_page(const struct stat_options *options)
+{
+	static bool is_later;
+	char text[32];
+	time_t now = time(NULL);
+	struct tm at;
+
+	if (options->json)
+		return;
+	if (isatty(STDOUT_FILENO))
+		fputs("\033[H\033[2J", stdout);
+	else if (is_later)
+		putchar('\n');
+	is_later = true;
+	strftime(text, sizeof(text), "%F %T", localtime_r(&now, &at));
+	printf("%s\n", text);
+}
+
+static void wait(double s)
+{
+	struct timespec time = { .tv_sec = (time_t)s,
+				 .tv_nsec = (long)((s - (double)(time_t)s) * 1e9) };
+
+	nanosleep(&time, NULL);
+}
+
+/* A cmportd that has gone is looked for again. Ends when nobody reads, or by a signal. */
+static int watch(const struct stat_options *options)
+{
+	struct portd_client *client = NULL;
+
+	do {
+		begin_page(options);
+		if (!client && meet(options, &client))
+			client = NULL;
+		if (client && look(options, client)) {
+			portd_client_close(client);
+			client = NULL;
+		}
+		if (fflush(stdout))
+			break;
+		wait(options->watch_s);
+	} while (!ferror(stdout));
+	portd_client_close(client);
+	return STATUS_FAILED;
+}
+
+int stat_main(int argc, char **argv)
+{
+	struct stat_options options = { .wait_s = WAIT_S };
+	struct portd_client *client;
+	int err;
+
+	command_parse(&argp, argc, argv, 0, &options);
+	if (options.watch_s > 0)
+		return watch(&options);
+	err = meet(&options, &client);
+	if (err)
+		return options.prometheus && nobody_is_there(err) ? STATUS_OK : STATUS_FAILED;
+	err = look(&options, client);
+	portd_client_close(client);
+	return err ? STATUS_FAILED : STATUS_OK;
+}

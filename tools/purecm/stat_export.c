@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * How things stand, for machines: JSON, and the text format of Prometheus. Part of standing.h.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cm/conn.h"
+#include "tools/purecm/field.h"
+#include "tools/purecm/standing.h"
+
+#define NS_PER_S UINT64_C(1000000000)
+
+/* --- JSON ---------------------------------------------------------------- */
+
+static void print_text(const char *name, const char *text)
+{
+	printf(",\"%s\":", name);
+	print_json_string(text, stdout);
+}
+
+static void print_begin(const struct standing *standing, const char *type)
+{
+	printf("{\"type\":\"%s\",\"time\":\"%" PRIu64 ".%09" PRIu64 "\"", type,
+	       standing->time_ns / NS_PER_S, standing->time_ns % NS_PER_S);
+}
+
+static void print_whose(const struct standing *standing, uint16_t client)
+{
+	const struct standing_process *process = standing_process(standing, client);
+
+	printf(",\"pid\":%u", process->pid);
+	print_text("program", process->program);
+}
+
+static void print_json_process(const struct standing *standing,
+			       const struct standing_process *process)
+{
+	print_begin(standing, "process");
+	print_whose(standing, process->client);
+	printf(",\"uid\":%u,\"connections\":%u,\"answered\":%s,\"missing_rows\":%u}\n",
+	       process->uid, process->n_conns, process->has_answered ? "true" : "false",
+	       process->has_answered ? process->n_said - process->n_rows : 0);
+}
+
+static void print_json_id(const struct standing *standing, const struct portd_stat_id *id)
+{
+	char place[PLACE_BYTES];
+
+	print_begin(standing, "id");
+	print_whose(standing, id->row.client);
+	print_text("id_state", standing_id_state(id));
+	print_text("connection_state", standing_conn_state(id));
+	print_text("port_space", id->ps ? standing_space(id->ps) : "-");
+	print_text("local", standing_local(id, place));
+	print_text("peer", standing_peer(id, place));
+	print_text("device", standing_port_str(standing, id->port, place));
+	printf(",\"active\":%s,\"local_comm_id\":%u,\"remote_comm_id\":%u,\"local_qpn\":%u,"
+	       "\"remote_qpn\":%u,\"waiting_requests\":%u,\"retries\":%u",
+	       id->active ? "true" : "false", id->local_comm_id, id->remote_comm_id, id->local_qpn,
+	       id->remote_qpn, id->n_requests, id->retries);
+	if (id->age_ms != UINT64_MAX)
+		printf(",\"age_ms\":%" PRIu64, id->age_ms);
+	puts("}");
+}
+
+static void print_json_count(const struct standing *standing, const struct portd_stat_count *count)
+{
+	char place[PLACE_BYTES];
+
+	print_begin(standing, count->row.client == PORTD_STAT_PASSING ? "port_count" : "count");
+	if (count->row.client != PORTD_STAT_PASSING)
+		print_whose(standing, count->row.client);
+	print_text("device", standing_port_str(standing, count->port, place));
+	print_text("message", standing_message(count->message));
+	print_text("what", standing_counter(count->what));
+	printf(",\"value\":%" PRIu64 "}\n", count->value);
+}
+
+void stat_print_json(const struct standing *standing)
+{
+	size_t i;
+
+	for (i = 1; i < standing->n_processes; i++)
+		print_json_process(standing, &standing->process[i]);
+	for (i = 0; i < standing->n_ids; i++)
+		print_json_id(standing, &standing->id[i]);
+	for (i = 0; i < standing->n_counts; i++)
+		print_json_count(standing, &standing->count[i]);
+}
+
+/* --- Prometheus ---------------------------------------------------------- */
+
+static void begin_metric(const char *name, const char *type, const char *help)
+{
+	printf("# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+/* Backslash, quote and newline have to be escaped; other bytes that no text has are left out. */
+static void print_label(const char *name, const char *value)
+{
+	printf("%s=\"", name);
+	for (; *value; value++) {
+		if (*value == '\\' || *value == '"')
+			putchar('\\');
+		if ((unsigned char)*value >= ' ' && (unsigned char)*value < 0x7f)
+			putchar(*value);
+	}
+	putchar('"');
+}
+
+static void print_process_labels(const struct standing_process *process)
+{
+	printf("pid=\"%u\",", process->pid);
+	print_label("program", process->program);
+}
+
+static void print_port_labels(const struct standing *standing, uint8_t port)
+{
+	const struct standing_port *known = &standing->port[port % PORTD_PORTS_MAX];
+	bool is_known = port < PORTD_PORTS_MAX && known->is_known;
+
+	print_label("device", is_known ? known->device : "");
+	printf(",port=\"%u\"", is_known ? known->port_num : 0);
+}
+
+/* States in one order; ids without connection, and connections without id, in the last row. */
+struct census {
+	uint32_t n_ids[UINT8_MAX + 1];
+	uint32_t n_conns[UINT8_MAX + 1];
+	uint64_t n_retries;
+};
+
+static struct census *take_census(const struct standing *standing)
+{
+	struct census *census = calloc(standing->n_processes, sizeof(*census));
+	const struct portd_stat_id *id;
+	size_t i, process;
+
+	for (i = 0; census && i < standing->n_ids; i++) {
+		id = &standing->id[i];
+		process = standing->index[id->row.client];
+		census[process].n_ids[id->id_state]++;
+		census[process].n_conns[id->conn_state]++;
+	}
+	return census;
+}
+
+static void print_states(const struct standing_process *process, const char *metric,
+			 const uint32_t n[UINT8_MAX + 1], bool of_ids)
+{
+	struct portd_stat_id row;
+	unsigned int state;
+
+	for (state = 0; state < PORTD_STAT_NONE; state++) {
+		if (!n[state])
+			continue;
+		row.id_state = row.conn_state = (uint8_t)state;
+		printf("%s{", metric);
+		print_process_labels(process);
+		putchar(',');
+		print_label("state", of_ids ? standing_id_state(&row) : standing_conn_state(&row));
+		printf("} %u\n", n[state]);
+	}
+}
+
+static void print_gauges(const struct standing *standing)
+{
+	struct census *census = take_census(standing);
+	size_t i;
+
+	if (!census)
+		return;
+	begin_metric("purecm_ids", "gauge", "rdma_cm ids, by state");
+	for (i = 0; i < standing->n_processes; i++)
+		print_states(&standing->process[i], "purecm_ids", census[i].n_ids, true);
+	begin_metric("purecm_connections", "gauge", "connections of the CM protocol, by state");
+	for (i = 0; i < standing->n_processes; i++)
+		print_states(&standing->process[i], "purecm_connections", census[i].n_conns, false);
+	free(census);
+}
+
+static void print_answers(const struct standing *standing)
+{
+	const struct standing_process *process;
+	size_t i;
+
+	begin_metric("purecm_process_answers", "gauge",
+		     "1 for a process whose figures are here, 0 for one that has not answered");
+	for (i = 1; i < standing->n_processes; i++) {
+		process = &standing->process[i];
+		printf("purecm_process_answers{");
+		print_process_labels(process);
+		printf("} %d\n", process->has_answered && !process->is_partial &&
+					 process->n_rows >= process->n_said);
+	}
+}
+
+static void print_sample(const struct standing *standing, const struct portd_stat_count *count,
+			 bool at_port)
+{
+	fputs(at_port ? "purecm_port_messages_total{" : "purecm_messages_total{", stdout);
+	if (!at_port) {
+		print_process_labels(standing_process(standing, count->row.client));
+		putchar(',');
+	}
+	print_port_labels(standing, count->port);
+	printf(",message=\"%s\",what=\"%s\"} %" PRIu64 "\n", standing_message(count->message),
+	       standing_counter(count->what), count->value);
+}
+
+static void print_samples(const struct standing *standing, bool at_port)
+{
+	size_t i;
+
+	for (i = 0; i < standing->n_counts; i++)
+		if ((standing->count[i].row.client == PORTD_STAT_PASSING) == at_port)
+			print_sample(standing, &standing->count[i], at_port);
+}
+
+void stat_print_prometheus(const struct standing *standing)
+{
+	begin_metric("purecm_up", "gauge", "1 while a cmportd serves this host");
+	printf("purecm_up %d\n", standing != NULL);
+	if (!standing)
+		return;
+	print_answers(standing);
+	print_gauges(standing);
+	begin_metric("purecm_messages_total", "counter",
+		     "CM messages of a process, by kind and what became of them");
+	print_samples(standing, false);
+	begin_metric("purecm_port_messages_total", "counter",
+		     "CM messages that passed cmportd at a port, by kind and what became of them");
+	print_samples(standing, true);
+}

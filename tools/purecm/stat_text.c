@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * How things stand, for people: a table of ids and connections where the terminal is wide enough
+ * for it, else a paragraph each; then the counters. Part of standing.h.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/purecm/page.h"
+#include "tools/purecm/standing.h"
+
+#define CELL_BYTES 112
+#define GAP	   2
+
+enum column {
+	COLUMN_PROCESS,
+	COLUMN_ID,
+	COLUMN_CM,
+	COLUMN_LOCAL,
+	COLUMN_PEER,
+	COLUMN_PORT,
+	COLUMN_QPN,
+	COLUMN_COMM_IDS,
+	COLUMN_AGE,
+	COLUMN_RETRIES,
+	N_COLUMNS,
+};
+
+static const char *const titles[N_COLUMNS] = {
+	[COLUMN_PROCESS] = "PROCESS", [COLUMN_ID] = "ID",
+	[COLUMN_CM] = "CONNECTION",   [COLUMN_LOCAL] = "LOCAL",
+	[COLUMN_PEER] = "PEER",	      [COLUMN_PORT] = "DEVICE",
+	[COLUMN_QPN] = "QPN",	      [COLUMN_COMM_IDS] = "COMM IDS",
+	[COLUMN_AGE] = "AGE",	      [COLUMN_RETRIES] = "RETRIES",
+};
+
+struct cells {
+	char text[N_COLUMNS][CELL_BYTES];
+};
+
+/* --- cells --------------------------------------------------------------- */
+
+static void print_process(const struct standing_process *process, char buf[CELL_BYTES])
+{
+	if (process->client == PORTD_STAT_ITSELF)
+		snprintf(buf, CELL_BYTES, "cmportd");
+	else
+		snprintf(buf, CELL_BYTES, "%s[%u]", process->program, process->pid);
+}
+
+static void print_age(uint64_t ms, char buf[CELL_BYTES])
+{
+	uint64_t s = ms / 1000;
+
+	if (ms == UINT64_MAX)
+		snprintf(buf, CELL_BYTES, "-");
+	else if (s < 60)
+		snprintf(buf, CELL_BYTES, "%" PRIu64 ".%" PRIu64 " s", s, ms / 100 % 10);
+	else if (s < 3600)
+		snprintf(buf, CELL_BYTES, "%" PRIu64 ":%02" PRIu64 " min", s / 60, s % 60);
+	else if (s < 86400)
+		snprintf(buf, CELL_BYTES, "%" PRIu64 ":%02" PRIu64 " h", s / 3600, s / 60 % 60);
+	else
+		snprintf(buf, CELL_BYTES, "%" PRIu64 " d %" PRIu64 " h", s / 86400, s / 3600 % 24);
+}
+
+/* Ours and the peer's; "-" for what is not known, or not yet. */
+static void print_pair(uint32_t local, uint32_t remote, char buf[CELL_BYTES])
+{
+	char theirs[16] = "-";
+
+	if (remote)
+		snprintf(theirs, sizeof(theirs), "0x%x", remote);
+	if (local)
+		snprintf(buf, CELL_BYTES, "0x%x %s", local, theirs);
+	else
+		snprintf(buf, CELL_BYTES, "%s%s", remote ? "- " : "", theirs);
+}
+
+static void fill(const struct standing *standing, const struct portd_stat_id *id,
+		 struct cells *cells)
+{
+	const char *space = standing_space(id->ps);
+	char place[PLACE_BYTES];
+
+	print_process(standing_process(standing, id->row.client), cells->text[COLUMN_PROCESS]);
+	snprintf(cells->text[COLUMN_ID], CELL_BYTES, "%s%s%s",
+		 id->id_state == PORTD_STAT_NONE ? "" : space,
+		 id->id_state == PORTD_STAT_NONE ? "" : " ", standing_id_state(id));
+	if (id->n_requests)
+		snprintf(cells->text[COLUMN_CM], CELL_BYTES, "%u waiting", id->n_requests);
+	else
+		snprintf(cells->text[COLUMN_CM], CELL_BYTES, "%s", standing_conn_state(id));
+	snprintf(cells->text[COLUMN_LOCAL], CELL_BYTES, "%s", standing_local(id, place));
+	snprintf(cells->text[COLUMN_PEER], CELL_BYTES, "%s", standing_peer(id, place));
+	snprintf(cells->text[COLUMN_PORT], CELL_BYTES, "%s",
+		 standing_port_str(standing, id->port, place));
+	print_pair(id->local_qpn, id->remote_qpn, cells->text[COLUMN_QPN]);
+	print_pair(id->local_comm_id, id->remote_comm_id, cells->text[COLUMN_COMM_IDS]);
+	print_age(id->age_ms, cells->text[COLUMN_AGE]);
+	snprintf(cells->text[COLUMN_RETRIES], CELL_BYTES, "%u", id->retries);
+}
+
+/* --- ids ----------------------------------------------------------------- */
+
+static void widen(unsigned int widths[N_COLUMNS], const struct cells *cells)
+{
+	unsigned int i, width;
+
+	for (i = 0; i < N_COLUMNS; i++) {
+		width = (unsigned int)strlen(cells->text[i]);
+		if (width > widths[i])
+			widths[i] = width;
+	}
+}
+
+static unsigned int measure(const struct standing *standing, unsigned int widths[N_COLUMNS])
+{
+	unsigned int i, sum = 0;
+	struct cells cells;
+	size_t at;
+
+	for (i = 0; i < N_COLUMNS; i++)
+		widths[i] = (unsigned int)strlen(titles[i]);
+	for (at = 0; at < standing->n_ids; at++) {
+		fill(standing, &standing->id[at], &cells);
+		widen(widths, &cells);
+	}
+	for (i = 0; i < N_COLUMNS; i++)
+		sum += widths[i] + GAP;
+	return sum - GAP;
+}
+
+static void print_row(const struct cells *cells, const unsigned int widths[N_COLUMNS])
+{
+	unsigned int i;
+
+	for (i = 0; i < N_COLUMNS - 1; i++)
+		printf("%-*s", (int)(widths[i] + GAP), cells->text[i]);
+	puts(cells->text[i]);
+}
+
+static void print_table(const struct standing *standing, const unsigned int widths[N_COLUMNS])
+{
+	struct cells cells;
+	size_t at;
+
+	for (at = 0; at < N_COLUMNS; at++)
+		snprintf(cells.text[at], CELL_BYTES, "%s", titles[at]);
+	print_row(&cells, widths);
+	for (at = 0; at < standing->n_ids; at++) {
+		fill(standing, &standing->id[at], &cells);
+		print_row(&cells, widths);
+	}
+}
+
+static void print_paragraph(const struct cells *cells, unsigned int width)
+{
+	char text[N_COLUMNS * CELL_BYTES + 64];
+
+	fputs(cells->text[COLUMN_PROCESS], stdout);
+	snprintf(text, sizeof(text),
+		 "%s, connection %s, %s to %s, device %s, QPN %s, comm ids %s, "
+		 "age %s, %s retries",
+		 cells->text[COLUMN_ID], cells->text[COLUMN_CM], cells->text[COLUMN_LOCAL],
+		 cells->text[COLUMN_PEER], cells->text[COLUMN_PORT], cells->text[COLUMN_QPN],
+		 cells->text[COLUMN_COMM_IDS], cells->text[COLUMN_AGE],
+		 cells->text[COLUMN_RETRIES]);
+	putchar(' ');
+	page_fill(text, (unsigned int)strlen(cells->text[COLUMN_PROCESS]) + 1, GAP, width, stdout);
+}
+
+static void print_ids(const struct standing *standing, unsigned int width)
+{
+	unsigned int widths[N_COLUMNS];
+	struct cells cells;
+	size_t at;
+
+	if (!standing->n_ids) {
+		puts("no ids");
+		return;
+	}
+	if (measure(standing, widths) <= width || !width) {
+		print_table(standing, widths);
+		return;
+	}
+	for (at = 0; at < standing->n_ids; at++) {
+		fill(standing, &standing->id[at], &cells);
+		print_paragraph(&cells, width);
+	}
+}
+
+/* --- counters ------------------------------------------------------------ */
+
+static bool is_of(const struct portd_stat_count *count, const struct portd_stat_count *other)
+{
+	return count->row.client == other->row.client && count->port == other->port;
+}
+
+static bool is_first(const struct standing *standing, size_t at)
+{
+	return at == 0 || !is_of(&standing->count[at], &standing->count[at - 1]);
+}
+
+static void print_heading(const struct standing *standing, const struct portd_stat_count *count)
+{
+	char place[PLACE_BYTES], who[CELL_BYTES];
+
+	standing_port_str(standing, count->port, place);
+	print_process(standing_process(standing, count->row.client), who);
+	if (count->row.client == PORTD_STAT_PASSING)
+		printf("\nall that passes %s\n", place);
+	else if (count->row.client == PORTD_STAT_ITSELF)
+		printf("\ncmportd at %s, for those who are gone or never were\n", place);
+	else
+		printf("\n%s at %s\n", who, place);
+}
+
+/* A line a counter: its messages by kind are words, which may fill lines. */
+static size_t print_counter(const struct standing *standing, size_t at, unsigned int width)
+{
+	const struct portd_stat_count *first = &standing->count[at];
+	char text[CM_TALLY_KINDS * 40] = "";
+	size_t n = 0;
+
+	for (; at < standing->n_counts && standing->count[at].what == first->what &&
+	       is_of(&standing->count[at], first) && n < sizeof(text) - 40;
+	     at++)
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s %" PRIu64, n ? ", " : "",
+				      standing_message(standing->count[at].message),
+				      standing->count[at].value);
+	printf("  %-12s", standing_counter(first->what));
+	page_fill(text, 14, 14, width, stdout);
+	return at;
+}
+
+static void print_counts(const struct standing *standing, unsigned int width)
+{
+	size_t at = 0;
+
+	while (at < standing->n_counts) {
+		if (is_first(standing, at))
+			print_heading(standing, &standing->count[at]);
+		at = print_counter(standing, at, width);
+	}
+}
+
+void stat_print_text(const struct standing *standing, unsigned int width)
+{
+	print_ids(standing, width);
+	print_counts(standing, width);
+}
