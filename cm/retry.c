@@ -57,6 +57,8 @@ void cm_retry_init_lookup(struct cm_retry *retry, uint64_t give_up_ns, struct cm
 void cm_retry_set_waits(struct cm_retry *retry, const struct cm_waits *waits)
 {
 	retry->waits = *waits;
+	if (waits->transmissions_max)
+		retry->transmissions_max = waits->transmissions_max;
 }
 
 struct cm_time cm_retry_next(struct cm_retry *retry, struct cm_time now)
@@ -68,9 +70,9 @@ struct cm_time cm_retry_next(struct cm_retry *retry, struct cm_time now)
 
 bool cm_retry_is_spent(const struct cm_retry *retry, struct cm_time now)
 {
-	if (retry->transmissions_max)
-		return retry->transmissions >= retry->transmissions_max;
-	return cm_time_reached(retry->give_up, now);
+	bool is_last = retry->transmissions_max && retry->transmissions >= retry->transmissions_max;
+
+	return is_last || cm_time_reached(retry->give_up, now);
 }
 
 struct cm_time cm_retry_wait(struct cm_retry *retry, uint8_t service_timeout,

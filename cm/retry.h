@@ -21,6 +21,7 @@
 struct cm_waits {
 	uint32_t first_ms;
 	uint32_t last_ms;
+	uint8_t transmissions_max; /* no more than that, also before the time is over; 0: default */
 };
 
 struct cm_retry {

@@ -10,6 +10,7 @@
 
 #include "lib/api.h"
 #include "lib/claims.h"
+#include "lib/defaults.h"
 #include "lib/engine.h"
 #include "lib/infiniband.h"
 #include "lib/listen.h"
@@ -125,6 +126,7 @@ int id_new(struct channel *channel, enum rdma_port_space ps, struct id **ret)
 	channel_get(channel);
 	id->claim.ps = (uint16_t)ps;
 	id->born = engine_now();
+	id->option = *defaults_get();
 	id->starting_psn = (uint32_t)engine_random() & PSN_MASK;
 	list_init(&id->link);
 	list_init(&id->resolving);

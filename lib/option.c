@@ -11,6 +11,7 @@
 
 #include "lib/api.h"
 #include "lib/claims.h"
+#include "lib/defaults.h"
 #include "lib/engine.h"
 #include "lib/roce.h"
 
@@ -74,7 +75,19 @@ static int set_retry_waits(struct id *id, const void *value)
 		return -EINVAL;
 	if (id->conn && id->accepted)
 		return -EINVAL;
-	id->option.waits = (struct cm_waits){ waits.first_ms, waits.last_ms };
+	id->option.waits.first_ms = waits.first_ms;
+	id->option.waits.last_ms = waits.last_ms;
+	return 0;
+}
+
+static int set_retries(struct id *id, const void *value)
+{
+	uint32_t retries;
+
+	memcpy(&retries, value, sizeof(retries));
+	if (retries > DEFAULTS_RETRIES_MAX || (id->conn && id->accepted))
+		return -EINVAL;
+	id->option.waits.transmissions_max = (uint8_t)(retries + 1);
 	return 0;
 }
 
@@ -91,6 +104,7 @@ static const struct {
 	{ PURECM_OPTION,	 PURECM_OPTION_CONNECT_TIMEOUT_MS, sizeof(uint32_t),		     set_connect_timeout},
 	{ PURECM_OPTION,	 PURECM_OPTION_RETRY_WAITS,	    sizeof(struct purecm_retry_waits),
 	  set_retry_waits											  },
+	{ PURECM_OPTION,	 PURECM_OPTION_RETRIES,		sizeof(uint32_t),		  set_retries	      },
 };
 
 /* Of the paths that a program may give there is one that counts. */

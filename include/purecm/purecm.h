@@ -10,6 +10,9 @@
  * Environment, read once when a program first uses the library
  * - PURECM_LOG: what goes to standard error. Unset or empty: nothing. "warn": what was tolerated
  *   but is not as it should be. "debug": also every message and every change of state.
+ * - PURECM_CONNECT_TIMEOUT_MS, PURECM_RETRIES: what ids have unless the program sets the option of
+ *   that name. PURECM_RETRY_WAITS_MS likewise: "FIRST,LAST". `purecm run` sets them. Values that
+ *   make no sense are as none, and PURECM_LOG=warn tells of them. Not for set-user-ID programs
  */
 #ifndef PURECM_PURECM_H
 #define PURECM_PURECM_H
@@ -37,10 +40,14 @@ extern "C" {
  * @PURECM_OPTION_RETRY_WAITS: struct purecm_retry_waits. How long the library waits for an answer
  *      before it repeats a request, an answer or a disconnect request. To be set before the call it
  *      is for, else EINVAL
+ * @PURECM_OPTION_RETRIES: uint32_t, at most 254. How often each of these is repeated before the
+ *      peer counts as silent, 15 times by default; with PURECM_OPTION_CONNECT_TIMEOUT_MS whichever
+ *      ends first. To be set before the call it is for, else EINVAL
  */
 enum purecm_option {
 	PURECM_OPTION_CONNECT_TIMEOUT_MS = 1,
 	PURECM_OPTION_RETRY_WAITS = 2,
+	PURECM_OPTION_RETRIES = 3,
 };
 
 /**

@@ -43,6 +43,18 @@ class Run(unittest.TestCase):
                     "echo $PURECM_LOG $PURECM_PORTD $PURECM_SOCKET")
         self.assertEqual(shown.stdout, b"debug inline /x\n")
 
+    def test_how_long_to_wait_for_a_peer_is_set_as_well(self):
+        shown = run("--deadline", "1.5", "--retries", "3", "--retry-waits=50,400", "sh", "-c",
+                    "echo $PURECM_CONNECT_TIMEOUT_MS $PURECM_RETRIES $PURECM_RETRY_WAITS_MS")
+        self.assertEqual(shown.stdout, b"1500 3 50,400\n")
+
+    def test_times_and_numbers_that_make_no_sense_are_a_wrong_command_line(self):
+        for words in (["--deadline", "0"], ["--deadline", "soon"], ["--deadline", "nan"],
+                      ["--retries", "255"], ["--retries", "-1"], ["--retries", "3x"],
+                      ["--retry-waits", "50"], ["--retry-waits", "400,50"],
+                      ["--retry-waits", "0,50"], ["--retry-waits", "5,6,7"]):
+            self.assertEqual(run(*words, "true").returncode, 2, words)
+
     def test_options_of_the_program_are_the_programs(self):
         self.assertEqual(run("echo", "--trace", "--help").stdout, b"--trace --help\n")
 

@@ -6,8 +6,10 @@
  * The library is preloaded. As it has the name that programs ask for, librdmacm.so.1, the dynamic
  * linker takes it for theirs, before it looks at any path that the program was built with.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +21,7 @@
 #define STATUS_CANNOT_RUN 126 /* as a shell has it */
 #define STATUS_NOT_FOUND  127
 #define ENV_BYTES	  (2 * PATH_MAX)
+#define RETRIES_MAX	  254
 
 enum key {
 	KEY_TRACE = 't',
@@ -26,6 +29,9 @@ enum key {
 	KEY_INLINE = 'i',
 	KEY_LIBRARY = 'l',
 	KEY_SOCKET = 's',
+	KEY_DEADLINE = 512, /* long ones only */
+	KEY_RETRIES,
+	KEY_RETRY_WAITS,
 };
 
 struct run {
@@ -44,6 +50,8 @@ static const struct {
 	{ KEY_WARN, "PURECM_LOG", "warn" },
 	{ KEY_INLINE, "PURECM_PORTD", "inline" },
 	{ KEY_SOCKET, "PURECM_SOCKET", NULL },
+	{ KEY_RETRIES, "PURECM_RETRIES", NULL },
+	{ KEY_RETRY_WAITS, "PURECM_RETRY_WAITS_MS", NULL },
 };
 
 static const struct argp_option option_table[] = {
@@ -53,6 +61,13 @@ static const struct argp_option option_table[] = {
 	{ "inline", KEY_INLINE, NULL, 0,
 	  "without cmportd: the program owns the ports, alone on this host", 0 },
 	{ "socket", KEY_SOCKET, "PATH", 0, "of the cmportd to use", 0 },
+	{ "deadline", KEY_DEADLINE, "SECONDS", 0,
+	  "a peer that says nothing for so long is unreachable; 50 without it", 0 },
+	{ "retries", KEY_RETRIES, "N", 0,
+	  "how often a request, an answer or a disconnect request is repeated; 15 without it", 0 },
+	{ "retry-waits", KEY_RETRY_WAITS, "FIRST,LAST", 0,
+	  "milliseconds before the first repetition; twice as many before each further one, LAST "
+	  "at most", 0 },
 	{ "library", KEY_LIBRARY, "FILE", 0,
 	  "instead of the librdmacm.so.1 installed with this", 0 },
 	{ 0 },
@@ -73,11 +88,51 @@ static bool set(int key, const char *value)
 	return false;
 }
 
+static void set_deadline(const char *text, struct argp_state *state)
+{
+	char ms[32], *end;
+	double s = strtod(text, &end);
+
+	if (*end || end == text || !(s >= 0.001 && s <= UINT32_MAX / 1000))
+		argp_error(state, "--deadline: %s is no number of seconds", text);
+	snprintf(ms, sizeof(ms), "%.0f", s * 1000);
+	setenv("PURECM_CONNECT_TIMEOUT_MS", ms, 1);
+}
+
+static void check_retries(const char *text, struct argp_state *state)
+{
+	unsigned int n;
+	char rest;
+
+	if (!isdigit((unsigned char)*text) || sscanf(text, "%3u%c", &n, &rest) != 1 ||
+	    n > RETRIES_MAX)
+		argp_error(state, "--retries: %s is no number up to %d", text, RETRIES_MAX);
+}
+
+static void check_waits(const char *text, struct argp_state *state)
+{
+	unsigned int first, last;
+	char rest;
+
+	if (!isdigit((unsigned char)*text) || strpbrk(text, " +-") ||
+	    sscanf(text, "%9u,%9u%c", &first, &last, &rest) != 2 || first == 0 || first > last)
+		argp_error(state, "--retry-waits: %s is not FIRST,LAST in milliseconds", text);
+}
+
 static error_t parse_option(int key, char *value, struct argp_state *state)
 {
 	struct run *run = state->input;
 
 	switch (key) {
+	case KEY_DEADLINE:
+		set_deadline(value, state);
+		return 0;
+	case KEY_RETRIES:
+		check_retries(value, state);
+		break;
+	case KEY_RETRY_WAITS:
+		check_waits(value, state);
+		break;
 	case KEY_LIBRARY:
 		run->library = value;
 		return 0;

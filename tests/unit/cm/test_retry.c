@@ -48,6 +48,35 @@ START_TEST(default_is_16_transmissions_in_50_seconds)
 }
 END_TEST
 
+START_TEST(so_many_transmissions_are_made_as_are_asked_for)
+{
+	const struct cm_waits waits = { .transmissions_max = 3 };
+	struct cm_retry retry;
+	uint64_t end_ms;
+
+	init(&retry, 0);
+	cm_retry_set_waits(&retry, &waits);
+	ck_assert_uint_eq(transmit_all(&retry, &end_ms), 3);
+	ck_assert_uint_eq(end_ms, 3000);
+}
+END_TEST
+
+START_TEST(of_transmissions_and_time_what_ends_first_counts)
+{
+	const struct cm_waits few = { .transmissions_max = 2 }, many = { .transmissions_max = 200 };
+	struct cm_retry retry;
+	uint64_t end_ms;
+
+	init(&retry, 3500);
+	cm_retry_set_waits(&retry, &few);
+	ck_assert_uint_eq(transmit_all(&retry, &end_ms), 2);
+	init(&retry, 3500);
+	cm_retry_set_waits(&retry, &many);
+	transmit_all(&retry, &end_ms);
+	ck_assert_uint_eq(end_ms, 3500);
+}
+END_TEST
+
 START_TEST(repetitions_come_at_known_times)
 {
 	static const uint64_t expected_ms[] = { 1000,  2000,  3000,  4000,  6000,  10000,
@@ -120,10 +149,10 @@ static const struct {
 	struct cm_waits waits;
 	uint64_t expected_ms[5]; /* when each transmission is overdue */
 } schedules[] = {
-	{{ 100, 100 },	{ 100, 200, 300, 400, 500 }	    },
-	{ { 100, 400 },	{ 100, 300, 700, 1100, 1500 }   },
-	{ { 1, UINT32_MAX }, { 1, 3, 7, 15, 31 }		 },
-	{ { 0, 0 },	    { 1000, 2000, 3000, 4000, 6000 }},
+	{{ 100, 100, 0 },	   { 100, 200, 300, 400, 500 }     },
+	{ { 100, 400, 0 },	   { 100, 300, 700, 1100, 1500 }	 },
+	{ { 1, UINT32_MAX, 0 }, { 1, 3, 7, 15, 31 }		    },
+	{ { 0, 0, 0 },	       { 1000, 2000, 3000, 4000, 6000 }},
 };
 
 START_TEST(waits_double_up_to_the_last) /* loop test: _i is the row */
@@ -142,7 +171,7 @@ END_TEST
 
 START_TEST(waits_of_any_length_do_not_overflow)
 {
-	struct cm_waits waits = { UINT32_MAX, UINT32_MAX };
+	struct cm_waits waits = { UINT32_MAX, UINT32_MAX, 0 };
 	struct cm_retry retry;
 	uint64_t end_ms;
 
@@ -155,7 +184,7 @@ END_TEST
 
 START_TEST(patience_goes_before_waits)
 {
-	struct cm_waits waits = { 10, 10 };
+	struct cm_waits waits = { 10, 10, 0 };
 	struct cm_retry retry;
 
 	init(&retry, 0);
@@ -315,6 +344,8 @@ int main(void)
 	TCase *tcase = tcase_create("retry");
 
 	tcase_add_test(tcase, default_is_16_transmissions_in_50_seconds);
+	tcase_add_test(tcase, so_many_transmissions_are_made_as_are_asked_for);
+	tcase_add_test(tcase, of_transmissions_and_time_what_ends_first_counts);
 	tcase_add_test(tcase, repetitions_come_at_known_times);
 	tcase_add_test(tcase, lookup_is_repeated_later_and_for_longer);
 	tcase_add_loop_test(tcase, give_up_time_is_kept_to_the_millisecond, 0, 7);

@@ -51,6 +51,35 @@ START_TEST(zeros_bring_the_default_back)
 }
 END_TEST
 
+static int set_retries(uint32_t retries)
+{
+	return rdma_set_option(&id->pub, PURECM_OPTION, PURECM_OPTION_RETRIES, &retries,
+			       sizeof(retries));
+}
+
+START_TEST(retries_are_counted_from_the_second_transmission)
+{
+	ck_assert_int_eq(set_retries(4), 0);
+	ck_assert_uint_eq(id->option.waits.transmissions_max, 5);
+}
+END_TEST
+
+START_TEST(more_retries_than_are_counted_are_refused)
+{
+	ck_assert_int_eq(set_retries(254), 0);
+	ck_assert_int_eq(set_retries(255), -1);
+	ck_assert_int_eq(errno, EINVAL);
+}
+END_TEST
+
+START_TEST(waits_leave_retries_as_they_are)
+{
+	set_retries(4);
+	set_waits(50, 400);
+	ck_assert_uint_eq(id->option.waits.transmissions_max, 5);
+}
+END_TEST
+
 static const struct purecm_retry_waits bad[] = {
 	{0,  1},
 	  { 1, 0},
@@ -150,6 +179,9 @@ int main(void)
 	suite_add_tcase(suite, tc);
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, waits_are_kept_for_the_next_request);
+	tcase_add_test(tc, retries_are_counted_from_the_second_transmission);
+	tcase_add_test(tc, more_retries_than_are_counted_are_refused);
+	tcase_add_test(tc, waits_leave_retries_as_they_are);
 	tcase_add_test(tc, zeros_bring_the_default_back);
 	tcase_add_loop_test(tc, waits_that_make_no_sense_are_refused, 0,
 			    sizeof(bad) / sizeof(bad[0]));
