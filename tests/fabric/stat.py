@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""purecm stat on a soft fabric: what it says of a connection while it lives, of one whose peer is
+silent, of a process that is stopped; and what purecm run's times do to the second.
+
+Prints "N passed, N failed, N skipped". Exit status: 1 if a test failed, 77 if there can be no
+fabric here.
+"""
+import argparse
+import json
+from pathlib import Path
+import re
+import subprocess
+import sys
+
+ROOT = Path(__file__).resolve().parents[2]
+FABRIC = ROOT / "tools/fabric/fabric"
+LIMIT_S = 60
+SKIPPED = 77
+SAMPLE = re.compile(r'[a-z_]+(\{([a-z]+="[^"]*",?)*\})? [0-9]+$')
+
+# They talk until the fabric ends them.
+SERVER = "b&:exec rping -s -C 1000000 >/dev/null"
+CLIENT = "a&:exec {run} rping -c -a 10.77.0.2 -C 1000000 >/dev/null"
+# What a host is told once there is something to tell.
+UNTIL = "for i in $(seq 100); do {stat} --json | grep -q {word} && break; sleep 0.1; done; {then}"
+
+
+# The process that has the connection: hosts share their process ids.
+PID = """P=$({stat} --json | sed -n '/"type":"id"/s/.*"pid":\\([0-9]*\\).*/\\1/p'); """
+
+
+class Skip(Exception):
+    """There can be no fabric here."""
+
+
+class Hosts:
+    """Two hosts, a client on a, a server on b."""
+
+    def __init__(self, build):
+        self.stat = f"{build}/tools/purecm stat"
+        self.run = f"{build}/tools/purecm run --library {build}/lib/librdmacm.so.1"
+        self.build = build
+
+    def says(self, *commands, options=()):
+        done = subprocess.run(
+            [FABRIC, "run", "--build", self.build, "--raw", "--timeout", str(LIMIT_S), *options,
+             *commands], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        if done.returncode == SKIPPED:
+            raise Skip(done.stdout)
+        if done.returncode:
+            raise AssertionError(f"status {done.returncode}: {done.stdout}")
+        return done
+
+    def of_connection(self, host, then="{stat}"):
+        """Return what a command says on a host once rping is connected there."""
+        then = UNTIL.format(stat=self.stat, word="ESTABLISHED", then=then.format(stat=self.stat))
+        return self.says(SERVER, "a:sleep 0.5", CLIENT.format(run=""), f"{host}:{then}")
+
+    def of_silence(self, run, then):
+        """Return what a command says on a, where a client waits for an answer that never comes."""
+        then = UNTIL.format(stat=self.stat, word="REQ_SENT", then=then)
+        return self.says(SERVER, "a:sleep 0.5", CLIENT.format(run=run), f"a:{then}",
+                         options=("--faults", "mads:loss=1"))
+
+
+def objects(done, kind):
+    found = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    return [one for one in found if one["type"] == kind]
+
+
+def ids(done):
+    return objects(done, "id")
+
+
+def count(done, kind, message, what):
+    return [one["value"] for one in objects(done, kind)
+            if (one["message"], one["what"]) == (message, what)]
+
+
+def both_ends_tell_of_the_same_connection(hosts):
+    done = hosts.of_connection("b", "{stat} --json")
+    server = next(one for one in ids(done) if one["connection_state"] == "ESTABLISHED")
+    assert (server["local"], server["active"]) == ("10.77.0.2:7174", False), server
+    assert server["peer"].startswith("10.77.0.1:") and server["device"] == "fab0/1", server
+    assert server["local_comm_id"] and server["remote_comm_id"], server
+    assert server["local_qpn"] and server["remote_qpn"] and server["retries"] == 0, server
+    assert server["age_ms"] < LIMIT_S * 1000, server
+
+
+def a_listener_is_shown_beside_its_connection(hosts):
+    done = hosts.of_connection("b", "{stat} --json")
+    assert sorted(one["id_state"] for one in ids(done)) == ["CONNECT", "LISTEN"], done.stdout
+
+
+def messages_are_counted_by_port_and_by_process(hosts):
+    done = hosts.of_connection("a", "{stat} --json")
+    for kind in ("count", "port_count"):
+        assert count(done, kind, "REQ", "sent") == [1], done.stdout
+        assert count(done, kind, "REP", "received") == [1], done.stdout
+
+
+def a_table_is_as_wide_as_it_needs_and_a_narrow_terminal_gets_paragraphs(hosts):
+    done = hosts.of_connection("a", "{stat}; echo ----; COLUMNS=50 {stat}")
+    wide, narrow = done.stdout.split("----\n")
+    assert wide.startswith("PROCESS ") and "ESTABLISHED" in wide, wide
+    assert "ESTABLISHED" in narrow and max(map(len, narrow.splitlines())) <= 50, narrow
+
+
+def a_pipe_that_closes_ends_it(hosts):
+    done = hosts.of_connection("a", "{stat} --watch=0.1 | head -n 3; echo over")
+    assert done.stdout.rstrip().endswith("over") and "purecm:" not in done.stdout, done
+
+
+def prometheus_gets_lines_that_it_can_read(hosts):
+    done = hosts.of_connection("a", "{stat} --prometheus")
+    samples = [line for line in done.stdout.splitlines() if not line.startswith("#")]
+    assert all(SAMPLE.match(line) for line in samples), samples
+    assert "purecm_up 1" in samples, samples
+    assert sum('message="REQ",what="sent"} 1' in line for line in samples) == 2, samples
+
+
+def one_process_can_be_asked_for(hosts):
+    done = hosts.of_connection("a", PID + "{stat} --json --pid $P; {stat} --pid 1; echo status $?")
+    assert [one["program"] for one in objects(done, "process")] == ["rping"], done.stdout
+    assert "status 1" in done.stdout and "process id 1" in done.stdout, done
+
+
+def a_process_that_is_stopped_is_named_and_holds_nobody_up(hosts):
+    done = hosts.of_connection("a", PID + "kill -STOP $P; {stat} --wait 0.3; kill -CONT $P")
+    assert "does not answer" in done.stdout, done.stdout
+    assert "cmportd knows of 1 connection" in done.stdout, done.stdout
+
+
+def repetitions_of_a_request_are_counted(hosts):
+    done = hosts.of_silence(f"{hosts.run} --retry-waits=100,100 --deadline 20",
+                            f"sleep 1; {hosts.stat} --json")
+    client = ids(done)[0]
+    assert 3 <= client["retries"] <= 30, client
+    assert count(done, "count", "REQ", "repeated")[0] >= 3, done.stdout
+    assert count(done, "count", "REQ", "sent") == [1], done.stdout
+
+
+def retries_end_a_request(hosts):
+    done = hosts.says(
+        SERVER, "a:sleep 0.5",
+        f"a:{hosts.run} --trace --retry-waits=50,50 --retries 3 rping -c -a 10.77.0.2 -C 1; true",
+        options=("--faults", "mads:loss=1"))
+    assert done.stdout.count(": REQ ") == 4, done.stdout
+
+
+TESTS = (both_ends_tell_of_the_same_connection, a_listener_is_shown_beside_its_connection,
+         messages_are_counted_by_port_and_by_process,
+         a_table_is_as_wide_as_it_needs_and_a_narrow_terminal_gets_paragraphs,
+         a_pipe_that_closes_ends_it, prometheus_gets_lines_that_it_can_read,
+         one_process_can_be_asked_for, a_process_that_is_stopped_is_named_and_holds_nobody_up,
+         repetitions_of_a_request_are_counted, retries_end_a_request)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--build", default=ROOT / "build", type=Path)
+    hosts = Hosts(parser.parse_args().build.resolve())
+    failed = 0
+    try:
+        for test in TESTS:
+            try:
+                test(hosts)
+            except (AssertionError, StopIteration, IndexError) as wrong:
+                failed += 1
+                print(f"FAIL {test.__name__}: {wrong!r}")
+    except Skip as skip:
+        print(f"{skip}0 passed, 0 failed, {len(TESTS)} skipped")
+        return SKIPPED
+    print(f"{len(TESTS) - failed} passed, {failed} failed, 0 skipped")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
