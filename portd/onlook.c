@@ -12,6 +12,9 @@
 #include "net/gid.h"
 #include "portd/state.h"
 
+#define GID_IS_GOOD_MS 10
+#define ROOM	       (8 * BACKLOG_MAX) /* 20,000 messages; who looks on is trusted with it */
+
 static uint64_t wall_clock_ns(void)
 {
 	struct timespec now;
@@ -20,14 +23,24 @@ static uint64_t wall_clock_ns(void)
 	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
-static struct mad_gid local_gid(const struct station *station, const struct mad_path *path)
+/* To look at the table costs a system call, so not for every message: what it says is good for a
+ * moment. */
+static struct mad_gid local_gid(struct station *station, const struct mad_path *path,
+				struct cm_time now)
 {
-	struct mad_gid gid = station->cm.gid0;
+	struct onlook_gid *known = &station->shown_gid;
 	struct gid_entry entry;
 
-	if (path->grh && !gid_by_index(station->verbs, station->port_num, path->sgid_index, &entry))
-		memcpy(&gid, &entry.gid, sizeof(gid));
-	return gid;
+	if (!path->grh)
+		return station->cm.gid0;
+	if (known->is_known && known->index == path->sgid_index &&
+	    !cm_time_reached(cm_time_after(known->at, GID_IS_GOOD_MS * CM_NS_PER_MS), now))
+		return known->gid;
+	if (gid_by_index(station->verbs, station->port_num, path->sgid_index, &entry))
+		return station->cm.gid0;
+	*known = (struct onlook_gid){ .is_known = true, .index = path->sgid_index, .at = now };
+	memcpy(&known->gid, &entry.gid, sizeof(known->gid));
+	return known->gid;
 }
 
 static void show(struct server *server, const struct portd_record *record)
@@ -36,10 +49,10 @@ static void show(struct server *server, const struct portd_record *record)
 
 	for (i = 0; i < GUESTS_MAX; i++)
 		if (server->guest[i] && server->guest[i]->looks_on)
-			guest_show(server, server->guest[i], record, BACKLOG_MAX / 2);
+			guest_show(server, server->guest[i], record, ROOM);
 }
 
-void onlook_message(struct server *server, const struct station *station, enum portd_way way,
+void onlook_message(struct server *server, struct station *station, enum portd_way way,
 		    const struct guest *whose, const struct mad_path *path,
 		    const uint8_t mad[MAD_BYTES])
 {
@@ -54,7 +67,7 @@ void onlook_message(struct server *server, const struct station *station, enum p
 	seen->way = (uint8_t)way;
 	seen->port_num = station->port_num;
 	memcpy(seen->device, station->device, sizeof(seen->device));
-	seen->local_gid = local_gid(station, path);
+	seen->local_gid = local_gid(station, path, server->now);
 	seen->path = *path;
 	memcpy(seen->mad, mad, MAD_BYTES);
 	show(server, &record);

@@ -73,6 +73,14 @@ struct parcel {
 	uint8_t mad[MAD_BYTES];
 };
 
+/* What a GID table said a moment ago, see onlook.c. */
+struct onlook_gid {
+	bool is_known;
+	uint8_t index;
+	struct cm_time at;
+	struct mad_gid gid;
+};
+
 /* A port of this host whose CM class is ours. */
 struct station {
 	struct cm_port cm; /* first */
@@ -87,7 +95,8 @@ struct station {
 	struct list requests;	   /* parcels: REQs, SIDR_REQs, which let answers go first */
 	struct list waiting;	   /* parcels that wait for link addresses */
 	unsigned int n_waiting;
-	struct subnet *subnet;				   /* NULL on RoCE */
+	struct subnet *subnet; /* NULL on RoCE */
+	struct onlook_gid shown_gid;
 	uint64_t passed[PORTD_N_COUNTERS][CM_TALLY_KINDS]; /* what has passed here, by kind */
 };
 
@@ -283,7 +292,7 @@ void onlook_end(struct server *server, struct guest *guest);
  * onlook_message() - a message passes: show it to those who look on
  * @whose: the client that it is of or for, or NULL
  */
-void onlook_message(struct server *server, const struct station *station, enum portd_way way,
+void onlook_message(struct server *server, struct station *station, enum portd_way way,
 		    const struct guest *whose, const struct mad_path *path,
 		    const uint8_t mad[MAD_BYTES]);
 

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -74,6 +75,7 @@ static int await(struct onlooker *onlooker)
 	int err = 0;
 
 	onlooker->n_queued = onlooker->n_taken = 0;
+	fflush(NULL); /* what was there is to be seen before we sleep */
 	while (!is_over && !onlooker->n_queued) {
 		if (poll(&poll_fd, 1, -1) < 0)
 			continue; /* a signal: is it over? */
@@ -84,6 +86,9 @@ static int await(struct onlooker *onlooker)
 			return err;
 		}
 	}
+	/* What came before the end is shown, too. */
+	if (is_over && !onlooker->n_queued)
+		portd_receive(onlooker->client, take, onlooker);
 	return onlooker->n_queued > 0;
 }
 

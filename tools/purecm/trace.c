@@ -226,9 +226,11 @@ int trace_main(int argc, char **argv)
 	int err;
 
 	command_parse(&argp, argc, argv, 0, &trace);
-	/* What is captured right now is to be seen right now. */
-	if (reading_is_once(&trace.reading))
+	/* What is captured right now is to be seen right now; onlooker.c sees to that itself. */
+	if (trace.reading.interface || (trace.reading.file && reading_is_once(&trace.reading)))
 		setlinebuf(stdout);
+	else
+		setvbuf(stdout, NULL, _IOFBF, BUFSIZ);
 	trace.flows = flows_new(FLOWS_ROLLING, true);
 	trace.show_message = choose_show(&trace);
 	trace.show.out = stdout;
