@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/log.h"
+#include "lib/warning.h"
 
 /* Return: what follows the number; NULL if there is none, or it is out of range. */
 static const char *take_number(const char *text, uint32_t max, uint32_t *ret)
@@ -83,8 +83,7 @@ void defaults_read(struct id_options *ret)
 	for (i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
 		text = secure_getenv(variables[i].name);
 		if (text && *text && !variables[i].set(text, ret))
-			log_warn("%s: %s makes no sense and is as if it were not set",
-				 variables[i].name, text);
+			warning_of_variable(variables[i].name, text);
 	}
 }
 

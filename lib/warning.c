@@ -95,3 +95,8 @@ void warning_of_peer(int fd, enum socket_lie lie, uint32_t message)
 {
 	log_warn("socket %d: the peer is cut off: %s (message 0x%08x)", fd, lies[lie], message);
 }
+
+void warning_of_variable(const char *name, const char *text)
+{
+	log_warn("%s: %s makes no sense and is as if it were not set", name, text);
+}

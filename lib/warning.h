@@ -70,4 +70,7 @@ void warning_of_ibacm(int err);
 /** warning_of_peer() - a socket's peer does not keep to the rules. @message: what came */
 void warning_of_peer(int fd, enum socket_lie lie, uint32_t message);
 
+/** warning_of_variable() - an environment variable has a value that nobody understands. */
+void warning_of_variable(const char *name, const char *text);
+
 #endif

@@ -157,6 +157,7 @@ static void warn_of_all(void)
 	warning_of_new_id(-ENODEV);
 	warning_of_queue_pair(0x12, IBV_QPS_RTR, -EINVAL);
 	warning_of_ibacm(-EPROTO);
+	warning_of_variable("PURECM_RETRIES", "many");
 	for (lie = 0; lie < SOCKET_N_LIES; lie++)
 		warning_of_peer(3, (enum socket_lie)lie, 0x20000001);
 }
