@@ -87,18 +87,17 @@ void show_json(struct show *show, const struct shown *shown)
 void show_other_json(struct show *show, const struct sighting *sighting)
 {
 	const struct wire_layout *layout;
-	union sa_record record;
-	struct mad_hdr hdr;
+	struct sa_msg msg;
 	char name[48];
 
-	layout = sa_decode(sighting->mad, &hdr, &record);
+	layout = sa_decode(sighting->mad, &msg);
 	print_sighting(sighting, show->out);
 	if (sighting_is_cm(sighting))
 		print_text("message", "unknown", show->out);
 	else
-		print_text("message", sa_name(&hdr, name, sizeof(name)), show->out);
-	print_fields("mad", &mad_hdr_layout, &hdr, show->out);
+		print_text("message", sa_name(&msg.hdr, name, sizeof(name)), show->out);
+	print_fields("mad", &mad_hdr_layout, &msg.hdr, show->out);
 	if (layout && !sighting_is_cm(sighting))
-		print_fields("fields", layout, &record, show->out);
+		print_fields("fields", layout, &msg.path, show->out);
 	fputs("}\n", show->out);
 }

@@ -288,10 +288,9 @@ void show_other(struct show *show, const struct sighting *sighting, bool verbose
 {
 	char src[WHO_BYTES], dst[WHO_BYTES], name[48];
 	const struct wire_layout *layout;
-	union sa_record record;
-	struct mad_hdr hdr;
+	struct sa_msg msg;
 
-	layout = sa_decode(sighting->mad, &hdr, &record);
+	layout = sa_decode(sighting->mad, &msg);
 	fprintf(show->out, "%*.6f %s%-4s %-*s --> %-*s ", TIME_COLUMNS, seconds_of(show, sighting),
 		way_marks[sighting->way], "-", show->who_columns, who_str(&sighting->src, src),
 		show->who_columns, who_str(&sighting->dst, dst));
@@ -299,19 +298,19 @@ void show_other(struct show *show, const struct sighting *sighting, bool verbose
 		fprintf(show->out,
 			"not a CM message that is known: class version %u, method 0x%x, "
 			"attribute 0x%x",
-			hdr.class_version, hdr.method, hdr.attr_id);
+			msg.hdr.class_version, msg.hdr.method, msg.hdr.attr_id);
 	else
-		fprintf(show->out, "SA       %s", sa_name(&hdr, name, sizeof(name)));
-	if (!sighting_is_cm(sighting) && hdr.status)
-		fprintf(show->out, " status=0x%x", hdr.status);
+		fprintf(show->out, "SA       %s", sa_name(&msg.hdr, name, sizeof(name)));
+	if (!sighting_is_cm(sighting) && msg.hdr.status)
+		fprintf(show->out, " status=0x%x", msg.hdr.status);
 	if (layout && !sighting_is_cm(sighting) && !verbose)
-		print_fields(layout, &record, show->out);
+		print_fields(layout, &msg.path, show->out);
 	putc('\n', show->out);
 	if (verbose) {
 		print_packet(sighting, show->out);
-		print_all("MAD header", &mad_hdr_layout, &hdr, show->out);
+		print_all("MAD header", &mad_hdr_layout, &msg.hdr, show->out);
 		if (layout && !sighting_is_cm(sighting))
-			print_all(layout->name, layout, &record, show->out);
+			print_all(layout->name, layout, &msg.path, show->out);
 		putc('\n', show->out);
 	}
 }
