@@ -277,6 +277,11 @@ int umad_explain_busy(const char *device, uint8_t port_num, const char *node,
 {
 	int pid;
 
+	if (!node[0]) {
+		say(ret_who->what, "another process; without a device node it cannot be found");
+		say(ret_who->remedy, "end the program that has port %u of %s", port_num, device);
+		return -EADDRINUSE;
+	}
 	if (ib_cm_counts(device, port_num))
 		return blame_ib_cm(ret_who);
 	pid = find_process(node);

@@ -49,7 +49,8 @@ int umad_explain_open(const char *node, int err, struct umad_owner *ret_who);
  * umad_explain_busy() - who has the CM class of the port
  * @device:   name of the RDMA device
  * @port_num: from 1
- * @node:     from umad_find_node(); the caller has closed its own descriptors of it
+ * @node:     from umad_find_node(), empty if there is none; the caller has closed its own
+ *            descriptors of it
  * @ret_who:  filled
  *
  * Return: -EBUSY if it is the kernel's connection manager, -EADDRINUSE if it is a process.

@@ -137,6 +137,16 @@ START_TEST(own_second_attempt_is_explained)
 }
 END_TEST
 
+START_TEST(owner_of_a_port_without_node_is_not_guessed)
+{
+	fake.is_stand_in = true;
+	fake.register_errno = EINVAL;
+	put_process(4711, "init\n", "/");
+	ck_assert_str_eq(open_fails("fab0", -EADDRINUSE).what,
+			 "another process; without a device node it cannot be found");
+}
+END_TEST
+
 START_TEST(want_of_memory_is_not_taken_for_an_owner)
 {
 	fake.register_errno = ENOMEM;
@@ -167,6 +177,7 @@ static TCase *diagnosis_tests(void)
 	tcase_add_test(tcase, ib_cm_that_came_too_late_is_not_blamed);
 	tcase_add_test(tcase, user_of_another_port_is_not_blamed);
 	tcase_add_test(tcase, own_second_attempt_is_explained);
+	tcase_add_test(tcase, owner_of_a_port_without_node_is_not_guessed);
 	tcase_add_test(tcase, want_of_memory_is_not_taken_for_an_owner);
 	tcase_add_test(tcase, failure_of_a_sender_closes_all);
 	return tcase;
