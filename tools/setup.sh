@@ -126,6 +126,10 @@ build_in() {
 		# What was missing may have left tests out.
 		quietly "meson could not configure $folder." "See above what it misses." \
 			meson setup --reconfigure "$folder"
+	else
+		# Meson looks for targets in what it wrote down before it looks whether that is old.
+		quietly "meson could not configure $folder." "See above what it misses." \
+			ninja -C "$folder" --quiet build.ninja
 	fi
 	# shellcheck disable=SC2086 # words on purpose
 	quietly "the build in $folder failed." \

@@ -4,11 +4,16 @@
 
 Ends with a line "N passed, N failed, N skipped".
 """
+import json
+import os
 from pathlib import Path
+import re
+import subprocess
 import sys
 import unittest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
+TOOLS = Path(__file__).resolve().parents[2] / "tools"
+sys.path.insert(0, str(TOOLS))
 
 import exchange  # noqa: E402
 import run_suites  # noqa: E402
@@ -16,6 +21,20 @@ import run_suites  # noqa: E402
 
 def counted(result, stdout):
     return run_suites.counts_of({"name": "p:unit / t", "result": result, "stdout": stdout})
+
+
+class Demo(unittest.TestCase):
+    def test_what_it_asks_meson_to_build_is_there(self):
+        told = subprocess.run(["meson", "introspect", "--targets", os.environ["BUILD"]],
+                              capture_output=True, text=True, check=True).stdout
+        known = {f"{folder}/{target['name']}".lstrip("./")
+                 for target in json.loads(told)
+                 for folder in [Path(target["defined_in"]).parent.relative_to(TOOLS.parent)]}
+        known |= {name.rpartition("/")[2] for name in known}
+        text = (TOOLS / "demo").read_text(encoding="utf-8")
+        wanted = re.search(r'^targets="(.*?)"', text, re.MULTILINE | re.DOTALL)[1].split()
+        self.assertGreater(len(wanted), 2)
+        self.assertEqual([name for name in wanted if name not in known], [])
 
 
 class Counting(unittest.TestCase):
