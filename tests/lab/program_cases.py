@@ -217,29 +217,31 @@ def also_v6(case):
 PRELOADED = ((True, True), (True, False), (False, True))  # server, client
 
 USUAL = (
-    also_v6(rping(10)), rping(3, "-q", "-q"), rping(3, "-q"), rping(3, "", "-q"),
-    persistent_rping(4, 50), also_v6(ucmatose("-c 100")), also_v6(ucmatose("-c 20 -m")),
-    ucmatose("-c 3 -C 5 -S 4000 -t 8 -a 21 -p 7555"), ucmatose("-c 5 -P ib"),
-    also_v6(udaddy("-c 100 -t 8")), udaddy("-C 5 -S 500"),
-    also_v6(rdma_client()), rdma_xclient("-c r"), cmtime("-c 50"),
+    also_v6(rping(10)), rping(3, "-q", "-q"), persistent_rping(4, 50),
+    also_v6(ucmatose("-c 100")), also_v6(ucmatose("-c 20 -m")),
+    ucmatose("-c 3 -C 5 -S 4000 -t 8 -a 21 -p 7555"), udaddy("-c 100 -t 8"),
+    rdma_client(), rdma_xclient("-c r"), cmtime("-c 50"),
     perftest("ib_send_bw", "-R -s 64"), perftest("ib_write_lat", "-R -s 64"),
     perftest("ib_read_lat", "-R -s 64"), perftest("ib_atomic_lat", "-R"),
     perftest("ib_send_lat", "-R -c UD"), qperf("rc_lat", "rc_rdma_read_bw"),
-    mckey("-C 5"), mckey("-C 5", "-o"), mckey("-c 4"),
-    also_v6(rstream("-C 20 -S 64 -I 10 -T b")), rstream("-C 20 -S 1024 -I 10 -T v"),
+    mckey("-C 5"), mckey("-C 5", "-o"), rstream("-C 20 -S 64 -I 10 -T b"),
     rstream("-C 20 -S 65536 -I 10 -T a"), riostream("-C 20 -S 65536 -T v"), rcopy("/bin/bash"),
-    udpong("-C 50 -S 64"), *(web(*ends) for ends in PRELOADED), netcat(True, True),
-    iperf3(True, True), also_v6(pyverbs("sync")), pyverbs("async"),
-    pyverbs("reject", families=IPV4),
-    pyverbs("external", families=IPV4), pyverbs("udp"),
-    pyverbs("multicast", families=IPV4, member=PYVERBS_GROUP))
+    udpong("-C 50 -S 64"), web(True, True), netcat(True, True), iperf3(True, True),
+    pyverbs("sync"), pyverbs("async"))
 
-ONE_HOST = (rping(10), persistent_rping(4, 50), ucmatose("-c 20 -m"), ucmatose("-c 5 -P ib"),
-            udaddy("-c 20"), rdma_client(), rdma_xclient("-c r"), cmtime("-c 20"),
-            perftest("ib_send_bw", "-R -s 64"), perftest("ib_send_lat", "-R -c UD"),
-            qperf("rc_lat"), mckey("-C 5"), pyverbs("sync"))
+ONE_HOST = (rping(10), ucmatose("-c 20 -m"), rdma_client(), cmtime("-c 20"),
+            perftest("ib_send_lat", "-R -c UD"))
+
+RARE_ONE_HOST = (persistent_rping(4, 50), ucmatose("-c 5 -P ib"), udaddy("-c 20"),
+                 rdma_xclient("-c r"), perftest("ib_send_bw", "-R -s 64"), qperf("rc_lat"),
+                 mckey("-C 5"), pyverbs("sync"))
 
 RARE = (
+    rping(3, "-q"), rping(3, "", "-q"), ucmatose("-c 5 -P ib"), udaddy("-C 5 -S 500"),
+    mckey("-c 4"), rstream("-C 20 -S 1024 -I 10 -T v"), pyverbs("udp"),
+    pyverbs("reject", families=IPV4), pyverbs("external", families=IPV4),
+    pyverbs("multicast", families=IPV4, member=PYVERBS_GROUP),
+    *(web(*ends) for ends in PRELOADED if not all(ends)),
     rping(3, "-V -S 65535 -p 7999", "-V -S 65535 -p 7999"), rping(20, "-d", "-d"),
     persistent_rping(16, 50, "-q"),
     ucmatose("-f ip -c 4"), ucmatose("-C 0"), ucmatose("-c 20 -m -P ib"), by_name("ucmatose"),
@@ -255,4 +257,5 @@ RARE = (
     riostream("-C 20 -S 64 -T b"), riostream("-C 20 -S 4096 -T n"), udpong("-C 50 -S 1000 -T e"),
     *(show(*ends) for show in (netcat, iperf3) for ends in PRELOADED if not all(ends)))
 
-CASES = (*USUAL, *(itself(case) for case in ONE_HOST), *(rarely(case) for case in RARE))
+CASES = (*USUAL, *(itself(case) for case in ONE_HOST), *(rarely(case) for case in RARE),
+         *(rarely(itself(case)) for case in RARE_ONE_HOST))
