@@ -34,7 +34,7 @@ PAIRS = {"stock-stock": ("stock", "stock"), "purecm-stock": ("purecm", "stock"),
          "stock-purecm": ("stock", "purecm")}
 STOCK = "stock-stock"
 OURS = ("purecm-stock", "stock-purecm")
-SHORT = ("30% loss",)
+SHORT = ("20% duplication, reordering",)
 BLACKHOLE_S = 5
 HELD = 10
 KILL_LOOP = "while :; do pkill -9 -x cmportd; sleep 0.3; done"
