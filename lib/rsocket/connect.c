@@ -14,6 +14,7 @@
 #include "lib/rsocket/memory.h"
 #include "lib/rsocket/wait.h"
 #include "lib/sync.h"
+#include "net/addr.h"
 
 #define TIMEOUT_MS    1000 /* of the first try to resolve; doubled for each that follows */
 #define RETRIES_MAX   6
@@ -21,22 +22,9 @@
 #define RETRY_COUNT   7
 #define PRIVATE_BYTES (AF_IB_OFFSET + RS_HELLO_BYTES)
 
-socklen_t connect_addr_bytes(int family)
-{
-	switch (family) {
-	case AF_INET:
-		return sizeof(struct sockaddr_in);
-	case AF_INET6:
-		return sizeof(struct sockaddr_in6);
-	case AF_IB:
-		return sizeof(struct sockaddr_ib);
-	}
-	return 0;
-}
-
 void connect_copy_name(const struct sockaddr *from, struct sockaddr *to, socklen_t *bytes)
 {
-	socklen_t whole = connect_addr_bytes(from->sa_family);
+	socklen_t whole = addr_bytes(from);
 
 	if (!to || !bytes)
 		return;
@@ -204,9 +192,9 @@ static int check(const struct stream *s, const struct sockaddr *addr, socklen_t 
 		return -EALREADY;
 	if (stream_can_talk(s->state))
 		return -EISCONN;
-	if (!addr || !connect_addr_bytes(addr->sa_family))
+	if (!addr || !addr_bytes(addr))
 		return addr ? -EAFNOSUPPORT : -EFAULT;
-	return bytes < connect_addr_bytes(addr->sa_family) ? -EINVAL : 0;
+	return bytes < addr_bytes(addr) ? -EINVAL : 0;
 }
 
 /* Both locks are held: an event may come at once. */
@@ -219,7 +207,7 @@ static int begin(struct stream *s, const struct sockaddr *addr, socklen_t bytes)
 	err = stream_happen(s, STREAM_EV_CONNECT, 0);
 	if (err)
 		return err;
-	memcpy(&s->target, addr, connect_addr_bytes(addr->sa_family));
+	memcpy(&s->target, addr, addr_bytes(addr));
 	s->timeout_ms = TIMEOUT_MS;
 	s->n_retries = 0;
 	err = service_add(&s->cm, s->id->channel->fd);

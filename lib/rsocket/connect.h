@@ -40,7 +40,4 @@ void listen_settled(struct stream *child, int err);
 /** connect_copy_name() - an address for a program, cut to its room as by accept(). */
 void connect_copy_name(const struct sockaddr *from, struct sockaddr *to, socklen_t *bytes);
 
-/** connect_addr_bytes() - the size of an address of this family; 0 for an unknown one. */
-socklen_t connect_addr_bytes(int family);
-
 #endif

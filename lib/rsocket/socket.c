@@ -16,6 +16,7 @@
 #include "lib/rsocket/memory.h"
 #include "lib/rsocket/settings.h"
 #include "lib/rsocket/wait.h"
+#include "net/addr.h"
 
 /* A peer that has stopped for good must not hold up who leaves it. */
 #define LEAVE_MS 10000
@@ -104,7 +105,7 @@ static int stream_bind(struct rsock *rs, const struct sockaddr *addr, socklen_t 
 	struct stream *s = stream_of(rs);
 	int err = 0;
 
-	if (!addr || bytes < connect_addr_bytes(addr->sa_family))
+	if (!addr || bytes < addr_bytes(addr))
 		return -EINVAL;
 	pthread_mutex_lock(&rs->lock);
 	if (s->state != STREAM_IDLE)
@@ -120,7 +121,7 @@ static int stream_bind(struct rsock *rs, const struct sockaddr *addr, socklen_t 
 static int copy_name(const struct sockaddr *from, struct sockaddr_storage *ret)
 {
 	memset(ret, 0, sizeof(*ret));
-	memcpy(ret, from, connect_addr_bytes(from->sa_family));
+	memcpy(ret, from, addr_bytes(from));
 	return 0;
 }
 
