@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 void command_parse(const struct argp *argp, int argc, char **argv, unsigned int flags, void *ret)
@@ -18,6 +19,16 @@ void command_parse(const struct argp *argp, int argc, char **argv, unsigned int 
 	argv[0] = usage_name;
 	argp_err_exit_status = STATUS_USAGE;
 	argp_parse(argp, argc, argv, flags, NULL, ret);
+}
+
+uint32_t command_parse_pid(const char *text, struct argp_state *state)
+{
+	char *end;
+	unsigned long pid = strtoul(text, &end, 10);
+
+	if (*end || end == text || pid == 0 || pid > INT32_MAX)
+		argp_error(state, "--pid: %s is no process id", text);
+	return (uint32_t)pid;
 }
 
 void complain(const char *format, ...)

@@ -44,6 +44,9 @@ int trace_main(int argc, char **argv);
  */
 void command_parse(const struct argp *argp, int argc, char **argv, unsigned int flags, void *ret);
 
+/** command_parse_pid() - the value of --pid. Return: it; a wrong one ends the program, status 2. */
+uint32_t command_parse_pid(const char *text, struct argp_state *state);
+
 /** complain() - "purecm: ..." and a newline on standard error, after what is in stdout. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

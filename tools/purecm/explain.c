@@ -64,18 +64,10 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 	return ARGP_ERR_UNKNOWN;
 }
 
-/* clang-format off */
-static const struct argp_child children[] = {
-	{ &reading_argp, 0, NULL, 0 },
-	{ &filter_argp, 0, NULL, 0 },
-	{ 0 }
-};
-/* clang-format on */
-
 static const struct argp argp = {
 	.options = option_table,
 	.parser = parse_option,
-	.children = children,
+	.children = reading_and_filter,
 	.doc = "Says of every connection that failed what happened, the likely cause and what "
 	       "helps; and of every other one where its time went.",
 };

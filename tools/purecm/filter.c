@@ -11,6 +11,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "tools/purecm/reading.h"
+
 #define FILTER_GROUP 10
 #define LIST_BYTES   256
 #define PORT_MAX     0xffff
@@ -157,6 +159,14 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 }
 
 const struct argp filter_argp = { .options = option_table, .parser = parse_option };
+
+/* clang-format off */
+const struct argp_child reading_and_filter[] = {
+	{ &reading_argp, 0, NULL, 0 },
+	{ &filter_argp, 0, NULL, 0 },
+	{ 0 }
+};
+/* clang-format on */
 
 static bool is_at_an_end(const struct flow *flow, const struct mad_gid *gid)
 {

@@ -24,6 +24,12 @@ struct filter {
 /** filter_argp - a child for the argp of a subcommand; its input is a struct filter. */
 extern const struct argp filter_argp;
 
+/**
+ * reading_and_filter - the children of a subcommand that reads exchanges and chooses among them;
+ * input 0 is a struct reading, input 1 a struct filter
+ */
+extern const struct argp_child reading_and_filter[];
+
 /** filter_takes_flow() - does it let a flow through, by what is known of it? */
 bool filter_takes_flow(const struct filter *filter, const struct flow *flow);
 

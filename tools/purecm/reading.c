@@ -23,16 +23,6 @@ static const struct argp_option option_table[] = {
 };
 /* clang-format on */
 
-static uint32_t parse_pid(const char *text, struct argp_state *state)
-{
-	char *end;
-	unsigned long pid = strtoul(text, &end, 10);
-
-	if (*end || end == text || pid == 0 || pid > INT32_MAX)
-		argp_error(state, "--pid: %s is no process id", text);
-	return (uint32_t)pid;
-}
-
 static error_t parse_option(int key, char *value, struct argp_state *state)
 {
 	struct reading *reading = state->input;
@@ -45,7 +35,7 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 		reading->interface = value;
 		return 0;
 	case KEY_PID:
-		reading->pid = parse_pid(value, state);
+		reading->pid = command_parse_pid(value, state);
 		return 0;
 	case ARGP_KEY_END:
 		if (!!reading->file + !!reading->interface + !!reading->pid > 1)

@@ -50,16 +50,6 @@ static const struct argp_option option_table[] = {
 };
 /* clang-format on */
 
-static uint32_t parse_pid(const char *text, struct argp_state *state)
-{
-	char *end;
-	unsigned long pid = strtoul(text, &end, 10);
-
-	if (*end || end == text || pid == 0 || pid > INT32_MAX)
-		argp_error(state, "--pid: %s is no process id", text);
-	return (uint32_t)pid;
-}
-
 static double parse_seconds(const char *text, const char *option, struct argp_state *state)
 {
 	char *end;
@@ -77,7 +67,7 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 
 	switch (key) {
 	case KEY_PID:
-		options->pid = parse_pid(value, state);
+		options->pid = command_parse_pid(value, state);
 		return 0;
 	case KEY_WATCH:
 		options->watch_s = value ? parse_seconds(value, "--watch", state) : WATCH_S;
