@@ -116,20 +116,28 @@ static int fill_port(umad_port_t *ret, const struct fab_port *port, int port_num
 	return 0;
 }
 
-int umad_get_port(const char *ca_name, int portnum, umad_port_t *port)
+/* @port_num: UMAD_ANY_PORT is replaced. Return: 0 or -errno. */
+static int read_page(const char *ca_name, int *port_num, struct fab_page *ret)
 {
 	const struct fab_page *page;
-	struct fab_page copy;
 	struct fab_place place;
-	int err = ca_find(ca_name, &portnum, &place);
+	int err = ca_find(ca_name, port_num, &place);
 
 	if (err)
 		return err;
 	if (open_page(&place, &page))
 		return -ENODEV;
-	fab_page_read(page, &copy);
+	fab_page_read(page, ret);
 	fab_page_close(page);
-	return fill_port(port, &copy.port[portnum - 1], portnum);
+	return 0;
+}
+
+int umad_get_port(const char *ca_name, int portnum, umad_port_t *port)
+{
+	struct fab_page page;
+	int err = read_page(ca_name, &portnum, &page);
+
+	return err ? err : fill_port(port, &page.port[portnum - 1], portnum);
 }
 
 int umad_release_port(umad_port_t *port)
@@ -177,19 +185,11 @@ static int fill_ca(umad_ca_t *ca, const struct fab_page *page)
 
 int umad_get_ca(const char *ca_name, umad_ca_t *ca)
 {
-	const struct fab_page *page;
-	struct fab_page copy;
-	struct fab_place place;
+	struct fab_page page;
 	int any = UMAD_ANY_PORT;
-	int err = ca_find(ca_name, &any, &place);
+	int err = read_page(ca_name, &any, &page);
 
-	if (err)
-		return err;
-	if (open_page(&place, &page))
-		return -ENODEV;
-	fab_page_read(page, &copy);
-	fab_page_close(page);
-	return fill_ca(ca, &copy);
+	return err ? err : fill_ca(ca, &page);
 }
 
 int umad_get_ca_portguids(const char *ca_name, __be64 *portguids, int max)
