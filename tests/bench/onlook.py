@@ -10,17 +10,15 @@ twentieth of the connect rate, 77 if there can be no fabric here.
 import argparse
 from pathlib import Path
 import statistics
-import subprocess
 import sys
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "lab"))
+sys.path[:0] = str(HERE.parent / "lab"), str(HERE.parent / "fabric")
 
+from hosts import SKIPPED, Skip, run_on_fabric  # noqa: E402
 from lablib import Lab, LabError  # noqa: E402
 
-FABRIC = HERE.parents[1] / "tools/fabric/fabric"
 LIMIT = 1.05
-SKIPPED = 77
 STEPS = ("connect", "all")
 WATCHERS = {
     "off": None,
@@ -62,13 +60,13 @@ class OnFabric:
     def round(self, watcher):
         program = self.args.build / "tests/bench/connect"
         look_on = [f"a&:exec {self.args.build}/tools/purecm {watcher} >/dev/null"]
-        done = subprocess.run(
-            [FABRIC, "run", "--build", self.args.build, "--raw", "--timeout", "60", "--gap", "0.3",
-             f"b&:exec {program} server 10.77.0.2", *(look_on if watcher else []),
-             f"a:{program} client -n {self.args.count} 10.77.0.2"],
-            capture_output=True, text=True, check=False)
-        if done.returncode == SKIPPED:
-            print(done.stderr)
+        try:
+            done = run_on_fabric(self.args.build, 60, "--gap", "0.3",
+                                 f"b&:exec {program} server 10.77.0.2",
+                                 *(look_on if watcher else []),
+                                 f"a:{program} client -n {self.args.count} 10.77.0.2")
+        except Skip as skip:
+            print(skip)
             sys.exit(SKIPPED)
         if done.returncode:
             raise LabError(done.stdout + done.stderr)

@@ -18,21 +18,19 @@ import os
 from pathlib import Path
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-sys.path.insert(0, str(ROOT / "tests/lab"))
+sys.path[:0] = str(ROOT / "tests/lab"), str(ROOT / "tests/fabric")
+from hosts import SKIPPED, Skip, run_on_fabric  # noqa: E402
 from lablib import Lab  # noqa: E402
 
-FABRIC = ROOT / "tools/fabric/fabric"
 TABLE = ROOT / "docs/state-machine.md"
 LIMIT_S = 120
 LAB_LIMIT_S = 600
 LAB_STEP = 3
-SKIPPED = 77
 # Of the peer on fabrics side by side: most of the time goes by in waiting.
 ADDRESSES = ("10.77.0.2", "fd77::2", "10.77.0.2", "fd77::2")
 PUPPET_PORT = "7470"
@@ -53,10 +51,6 @@ NOT_HERE = {
 }
 
 
-class Skip(Exception):
-    """There can be no fabric, or no lab, here."""
-
-
 def drill(build, address, scripts, *options):
     """Return the command."""
     return [str(build / "tools/purecm"), "drill",
@@ -73,12 +67,8 @@ def on_fabric(build, address, scripts):
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder, "puppet.log")
         puppet = f"PURECM_LOG=debug exec {build}/tools/purecm-puppet {PUPPET_PORT} 2>{log}"
-        done = subprocess.run(
-            [FABRIC, "run", "--build", build, "--raw", "--timeout", str(LIMIT_S), "--gap", "0.5",
-             f"b&:{puppet}", "a:" + " ".join(drill(build, address, scripts))],
-            capture_output=True, text=True, check=False)
-        if done.returncode == SKIPPED:
-            raise Skip(done.stderr)
+        done = run_on_fabric(build, LIMIT_S, "--gap", "0.5", f"b&:{puppet}",
+                             "a:" + " ".join(drill(build, address, scripts)))
         if done.returncode not in (0, 1):
             raise RuntimeError(f"status {done.returncode}: {done.stdout}{done.stderr}")
         return results(done.stdout), log.read_text(encoding="utf-8", errors="replace")

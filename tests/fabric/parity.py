@@ -22,20 +22,20 @@ import subprocess
 import sys
 import tempfile
 
+from hosts import ROOT, SKIPPED, Skip, run_on_fabric
+
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
 sys.path.insert(0, str(ROOT / "tests/parity"))
 
 import compare  # noqa: E402
 
-FABRIC = ROOT / "tools/fabric/fabric"
 REFERENCE = HERE / "stock.txt"
 DIFFERENCES = ROOT / "tests/parity/differences.md"
 LIMIT_S = 300
-SKIPPED = 77
 PATH_MTU_1024 = "1500"  # as the lab's interfaces have it
 # Each scenario has a port, which moves when others come before it; and so do its groups.
 OWN_PORT = re.compile(r"\bport 7[1-9]\d\d\b")
+KILLED_MEANWHILE = re.compile(r"^==\d+==Unable to get registers from thread \d+\.\n", re.MULTILINE)
 OWN_GROUP = re.compile(r"\b(239\.6[4-9])\.(2[7-9]|3[01])\.\d+\b")
 
 # Scenarios that show the device or the lab, not the connection manager.
@@ -45,10 +45,6 @@ NOT_HERE = {
     "exit-client-unheard": "it changes the lab's neighbours, as root",
     "multicast-data-two": "a member does not hear its own datagrams here",
 }
-
-
-class Skip(Exception):
-    """There can be no fabric here."""
 
 
 def scenarios(program):
@@ -78,8 +74,9 @@ def take(folder, names):
 
 
 def found_by_sanitizers(folder):
-    """Return what they wrote."""
-    return "".join(path.read_text(errors="replace") for path in sorted(Path(folder).iterdir()))
+    """Return what they wrote, without a leak check's word on a process killed meanwhile."""
+    said = "".join(path.read_text(errors="replace") for path in sorted(Path(folder).iterdir()))
+    return KILLED_MEANWHILE.sub("", said)
 
 
 def play(build, program, names, folder):
@@ -88,18 +85,14 @@ def play(build, program, names, folder):
     for name, more in (("ASAN_OPTIONS", ":handle_segv=0:handle_abort=0"),
                        ("UBSAN_OPTIONS", ":halt_on_error=1:print_stacktrace=1")):
         env[name] = f"log_path={folder}/{name}{more}"
-    done = subprocess.run(
-        [FABRIC, "run", "--build", build, "--raw", "--timeout", str(LIMIT_S), "--mtu",
-         PATH_MTU_1024, f"b&:{program} server >/dev/null 2>&1",
-         f"a:{program} client fd77::2 10.77.0.1 10.77.0.2 {' '.join(names)} 2>/dev/null"],
-        capture_output=True, text=True, check=False, env=env)
-    if done.returncode == SKIPPED:
-        raise Skip(done.stderr)
+    done = run_on_fabric(
+        build, LIMIT_S, "--mtu", PATH_MTU_1024, f"b&:{program} server >/dev/null 2>&1",
+        f"a:{program} client fd77::2 10.77.0.1 10.77.0.2 {' '.join(names)} 2>/dev/null", env=env)
     # 1: some scenario gave up, and the comparison says which.
     if done.returncode not in (0, 1):
         raise RuntimeError(f"status {done.returncode}: {done.stderr}")
-    if found_by_sanitizers(folder):
-        raise RuntimeError(found_by_sanitizers(folder))
+    if found := found_by_sanitizers(folder):
+        raise RuntimeError(found)
     return compare.parse_output(without_port(done.stdout))
 
 

@@ -13,10 +13,9 @@ import re
 import subprocess
 import sys
 
-ROOT = Path(__file__).resolve().parents[2]
-FABRIC = ROOT / "tools/fabric/fabric"
+from hosts import ROOT, run_on_fabric, run_tests
+
 LIMIT_S = 60
-SKIPPED = 77
 SAMPLE = re.compile(r'[a-z_]+(\{([a-z]+="[^"]*",?)*\})? [0-9]+$')
 
 # They talk until the fabric ends them.
@@ -30,10 +29,6 @@ UNTIL = "for i in $(seq 100); do {stat} --json | grep -q {word} && break; sleep 
 PID = """P=$({stat} --json | sed -n '/"type":"id"/s/.*"pid":\\([0-9]*\\).*/\\1/p'); """
 
 
-class Skip(Exception):
-    """There can be no fabric here."""
-
-
 class Hosts:
     """Two hosts, a client on a, a server on b."""
 
@@ -43,11 +38,7 @@ class Hosts:
         self.build = build
 
     def says(self, *commands, options=()):
-        done = subprocess.run(
-            [FABRIC, "run", "--build", self.build, "--raw", "--timeout", str(LIMIT_S), *options,
-             *commands], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-        if done.returncode == SKIPPED:
-            raise Skip(done.stdout)
+        done = run_on_fabric(self.build, LIMIT_S, *options, *commands, stderr=subprocess.STDOUT)
         if done.returncode:
             raise AssertionError(f"status {done.returncode}: {done.stdout}")
         return done
@@ -160,20 +151,7 @@ TESTS = (both_ends_tell_of_the_same_connection, a_listener_is_shown_beside_its_c
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--build", default=ROOT / "build", type=Path)
-    hosts = Hosts(parser.parse_args().build.resolve())
-    failed = 0
-    try:
-        for test in TESTS:
-            try:
-                test(hosts)
-            except (AssertionError, StopIteration, IndexError) as wrong:
-                failed += 1
-                print(f"FAIL {test.__name__}: {wrong!r}")
-    except Skip as skip:
-        print(f"{skip}0 passed, 0 failed, {len(TESTS)} skipped")
-        return SKIPPED
-    print(f"{len(TESTS) - failed} passed, {failed} failed, 0 skipped")
-    return 1 if failed else 0
+    return run_tests(TESTS, Hosts(parser.parse_args().build.resolve()))
 
 
 if __name__ == "__main__":

@@ -8,29 +8,19 @@ fabric here.
 import argparse
 import json
 from pathlib import Path
-import subprocess
 import sys
 
-ROOT = Path(__file__).resolve().parents[2]
-FABRIC = ROOT / "tools/fabric/fabric"
+from hosts import ROOT, run_on_fabric, run_tests
+
 LIMIT_S = 120
-SKIPPED = 77
 ALL = ["REQ", "REP", "RTU", "DREQ", "DREP"]
-
-
-class Skip(Exception):
-    """There can be no fabric here."""
 
 
 def trace(build, *options):
     """Return the messages that a server's host shows of one rping."""
     look_on = " ".join([f"b&:{build}/tools/purecm trace --json", *options])
-    done = subprocess.run(
-        [FABRIC, "run", "--build", build, "--raw", "--timeout", str(LIMIT_S), "--gap", "1",
-         look_on, "b:rping -s -C 2 >/dev/null", "a:rping -c -a 10.77.0.2 -C 2 >/dev/null"],
-        capture_output=True, text=True, check=False)
-    if done.returncode == SKIPPED:
-        raise Skip(done.stderr)
+    done = run_on_fabric(build, LIMIT_S, "--gap", "1", look_on, "b:rping -s -C 2 >/dev/null",
+                         "a:rping -c -a 10.77.0.2 -C 2 >/dev/null")
     if done.returncode:
         raise AssertionError(f"status {done.returncode}: {done.stdout}{done.stderr}")
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
@@ -52,20 +42,7 @@ TESTS = (every_message_of_a_connection_is_shown_in_order, nothing_of_other_proce
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--build", default=ROOT / "build", type=Path)
-    build = parser.parse_args().build.resolve()
-    failed = 0
-    try:
-        for test in TESTS:
-            try:
-                test(build)
-            except AssertionError as wrong:
-                failed += 1
-                print(f"FAIL {test.__name__}: {wrong}")
-    except Skip as skip:
-        print(f"{skip}0 passed, 0 failed, {len(TESTS)} skipped")
-        return SKIPPED
-    print(f"{len(TESTS) - failed} passed, {failed} failed, 0 skipped")
-    return 1 if failed else 0
+    return run_tests(TESTS, parser.parse_args().build.resolve())
 
 
 if __name__ == "__main__":

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What the scripts share that run commands on hosts of a soft fabric: starting it, and counting."""
+from pathlib import Path
+import subprocess
+
+ROOT = Path(__file__).resolve().parents[2]
+FABRIC = ROOT / "tools/fabric/fabric"
+SKIPPED = 77
+
+
+class Skip(Exception):
+    """There can be no fabric, or no lab, here."""
+
+
+def run_on_fabric(build, limit_s, *words, stderr=subprocess.PIPE, env=None):
+    """Run `fabric run` with its options and commands. Return: the ended process."""
+    done = subprocess.run([FABRIC, "run", "--build", build, "--raw", "--timeout", str(limit_s),
+                           *words], stdout=subprocess.PIPE, stderr=stderr, text=True, check=False,
+                          env=env)
+    if done.returncode == SKIPPED:
+        raise Skip(done.stderr or done.stdout)
+    return done
+
+
+def run_tests(tests, subject):
+    """Call each test with its subject, and print what failed and the counts. Return: the status."""
+    failed = 0
+    try:
+        for test in tests:
+            try:
+                test(subject)
+            except (AssertionError, StopIteration, IndexError) as wrong:
+                failed += 1
+                print(f"FAIL {test.__name__}: {wrong!r}")
+    except Skip as skip:
+        print(f"{skip}0 passed, 0 failed, {len(tests)} skipped")
+        return SKIPPED
+    print(f"{len(tests) - failed} passed, {failed} failed, 0 skipped")
+    return 1 if failed else 0
