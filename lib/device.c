@@ -222,7 +222,7 @@ static bool is_ipoib(unsigned int ifindex, struct mad_gid *ret)
 {
 	struct net_iface iface;
 
-	if (!ifindex || net_iface_get(ifindex, &iface) || iface.arp_type != ARPHRD_INFINIBAND ||
+	if (!ifindex || net_iface_known(ifindex, &iface) || iface.arp_type != ARPHRD_INFINIBAND ||
 	    iface.hw_bytes != NET_IPOIB_HW_BYTES)
 		return false;
 	memcpy(ret, iface.hw_addr + NET_IPOIB_GID_AT, sizeof(*ret));

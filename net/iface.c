@@ -228,6 +228,16 @@ int net_iface_get(unsigned int ifindex, struct net_iface *ret)
 	return rc;
 }
 
+int net_iface_known(unsigned int ifindex, struct net_iface *ret)
+{
+	int rc;
+
+	net_reenter();
+	rc = net_iface_fetch(ifindex, ret);
+	net_leave();
+	return rc;
+}
+
 int net_iface_of_addr(const union addr *addr, struct net_iface *ret)
 {
 	struct net_ip ip;

@@ -52,6 +52,10 @@ uint32_t net_hash(const void *data, size_t bytes);
  */
 int net_enter(void);
 
+/** net_reenter() - take it again, after a look-up by the same thread: what has been announced since
+ * is for the next one. Never fails. */
+void net_reenter(void);
+
 /** net_leave() - give the lock back. */
 void net_leave(void);
 

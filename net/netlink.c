@@ -111,14 +111,20 @@ static int request_open(void)
 	return 0;
 }
 
-int net_enter(void)
+void net_reenter(void)
 {
 	int cancel_state;
-	int rc;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	pthread_mutex_lock(&net.lock);
 	net.cancel_state = cancel_state;
+}
+
+int net_enter(void)
+{
+	int rc;
+
+	net_reenter();
 	rc = net_watch_open();
 	if (rc)
 		net_leave();

@@ -113,6 +113,9 @@ int net_iface_of_addr(const union addr *addr, struct net_iface *ret);
  */
 int net_iface_get(unsigned int ifindex, struct net_iface *ret);
 
+/** net_iface_known() - net_iface_get() for who got the index from a look-up just now: cheaper. */
+int net_iface_known(unsigned int ifindex, struct net_iface *ret);
+
 /* What the kernel announced. */
 enum net_change {
 	NET_CHANGE_NEIGH, /* @addr on @ifindex was resolved, lost or changed its link address;
