@@ -173,8 +173,18 @@ void engine_receive(struct port *port, const struct mad_path *path, const uint8_
 		warning_of_requests();
 	cm_core_input(&engine.core, &port->cm, path, mad, MAD_BYTES, engine_now(), &fx);
 	take_effects(&box, &fx);
+	lock_give(&lock, LOCK_ENGINE);
+	outbox_hold(&box);
+	if (listen_turned_away())
+		engine_received_all();
+}
+
+/* Programs are woken, and answers leave, once for all that had come. */
+void engine_received_all(void)
+{
+	outbox_release();
+	engine_lock();
 	engine_unlock();
-	outbox_flush(&box);
 	listen_give_way();
 }
 
@@ -189,6 +199,7 @@ static void receive(struct port *port)
 		if (!err)
 			engine_receive(port, &path, mad);
 	}
+	engine_received_all();
 	if (err == -ENODEV) {
 		epoll_ctl(poll_fd, EPOLL_CTL_DEL, port->mad->fd, NULL);
 		removal_of_port(port);
@@ -207,8 +218,9 @@ static void run_timers(void)
 		more = cm_core_expire(&engine.core, engine_now(), &fx);
 		take_effects(&box, &fx);
 		engine_unlock();
-		outbox_flush_without_waiting(&box);
+		outbox_hold_without_waiting(&box);
 	}
+	outbox_release();
 	resolve_expire(engine_now());
 	subnet_here_expire(engine_now());
 }
@@ -488,7 +500,7 @@ static void __attribute__((destructor)) end_connections(void)
 		outbox_init(&box);
 		engine_step(&engine, &box, id->conn, CM_CALL_DESTROY, NULL);
 		id->conn = NULL;
-		outbox_flush_without_waiting(&box); /* nor for neighbours */
+		outbox_hold_without_waiting(&box); /* nor for neighbours */
 	}
 	lock_give(&lock, LOCK_ENGINE);
 }

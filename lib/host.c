@@ -212,28 +212,56 @@ static struct port *port_named(const char *device, uint8_t port_num)
 
 /* --- messages ------------------------------------------------------------ */
 
-int host_send(const struct outbox *box, bool again)
+/* Return: whether cmportd has that port. */
+static bool address(const struct cm_send *send, bool again, struct portd_mad *ret)
 {
-	struct portd_mad mad[OUTBOX_MAX];
-	const struct cm_send *send;
-	unsigned int i, n = 0;
-	int handle, err = 0;
+	int handle = port_of(send->port)->handle;
 
-	for (i = 0; i < box->n; i++) {
-		send = &box->send[i];
-		handle = port_of(send->port)->handle;
-		if (handle < 0)
-			continue;
-		mad[n].port = (uint8_t)handle;
-		mad[n].again = again;
-		mad[n].path = send->path;
-		memcpy(mad[n++].mad, send->mad, MAD_BYTES);
-	}
-	if (n)
-		err = portd_send(client, mad, n);
+	if (handle < 0)
+		return false;
+	ret->port = (uint8_t)handle;
+	ret->again = again;
+	ret->path = send->path;
+	memcpy(ret->mad, send->mad, MAD_BYTES);
+	return true;
+}
+
+static void tell_closed(const struct outbox *box)
+{
+	unsigned int i;
+
 	for (i = 0; i < box->n_closed; i++)
 		portd_closed(client, &box->closed[i]);
+}
+
+int host_send(const struct outbox *box)
+{
+	struct portd_mad mad[OUTBOX_MAX];
+	unsigned int i, n = 0;
+	int err = 0;
+
+	for (i = 0; i < box->n; i++)
+		n += address(&box->send[i], false, &mad[n]);
+	if (n)
+		err = portd_send(client, mad, n);
+	tell_closed(box);
 	return err;
+}
+
+void host_hold(const struct outbox *box, bool again)
+{
+	struct portd_mad mad;
+	unsigned int i;
+
+	for (i = 0; i < box->n; i++)
+		if (address(&box->send[i], again, &mad))
+			portd_hold(client, &mad);
+	tell_closed(box);
+}
+
+int host_release(void)
+{
+	return portd_send_held(client);
 }
 
 static void take(const struct portd_record *record, void *arg)
@@ -264,7 +292,10 @@ static void take(const struct portd_record *record, void *arg)
 
 void host_receive(void)
 {
-	if (portd_receive(client, take, NULL) == -EPIPE) {
+	int err = portd_receive(client, take, NULL);
+
+	engine_received_all();
+	if (err == -EPIPE) {
 		log_debug("cmportd is gone");
 		stat_forget();
 		resume_at = engine_now();

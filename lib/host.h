@@ -41,8 +41,14 @@ struct port *host_port(uint8_t handle);
 /** host_take_closed() - comm ids that the step has set free; the engine's lock is held. */
 void host_take_closed(struct outbox *box);
 
-/** host_send() - have cmportd send; @again: it was sent before. Return: 0 or -errno. */
-int host_send(const struct outbox *box, bool again);
+/** host_send() - have cmportd send. Return: 0 or -errno. */
+int host_send(const struct outbox *box);
+
+/** host_hold() - have it send at host_release(); @again: it was sent before. */
+void host_hold(const struct outbox *box, bool again);
+
+/** host_release() - Return: 0 or -errno: what was held is lost. */
+int host_release(void);
 
 /** host_receive() - the descriptor of cmportd is readable; the engine's thread. */
 void host_receive(void);

@@ -311,6 +311,11 @@ void listen_request_taken(struct id *listener)
 	__atomic_add_fetch(&n_taken, 1, __ATOMIC_RELAXED);
 }
 
+bool listen_turned_away(void)
+{
+	return turned_away;
+}
+
 void listen_give_way(void)
 {
 	unsigned int before = __atomic_load_n(&n_taken, __ATOMIC_RELAXED);

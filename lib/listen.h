@@ -15,6 +15,9 @@
 void listen_request(struct engine *engine, struct outbox *box, struct cm_conn *conn,
 		    const struct cm_msg *msg);
 
+/** listen_turned_away() - was a request, since listen_give_way()? The engine's thread. */
+bool listen_turned_away(void);
+
 /**
  * listen_give_way() - after a message; the engine's thread, no lock is held
  *

@@ -48,22 +48,50 @@ static bool can_leave(const struct cm_send *send)
 					       send->path.sgid_index, &send->path.dgid);
 }
 
-/* cmportd waits for link addresses itself, and for all processes. */
-static int hand_over(struct outbox *box, bool again)
+static void trace_all(const struct outbox *box)
 {
 	unsigned int i;
-	int err;
 
 	for (i = 0; i < box->n; i++)
 		trace_message('>', port_of(box->send[i].port), &box->send[i].path,
 			      box->send[i].mad);
-	err = box->n || box->n_closed ? host_send(box, again) : 0;
-	if (err)
-		log_debug("that was not sent: %s", strerror(-err));
+}
+
+static void empty(struct outbox *box)
+{
+	unsigned int i;
+
 	for (i = 0; i < box->n; i++)
 		port_put(port_of(box->send[i].port));
 	outbox_init(box);
+}
+
+/* cmportd waits for link addresses itself, and for all processes. */
+static int hand_over(struct outbox *box)
+{
+	int err;
+
+	trace_all(box);
+	err = box->n || box->n_closed ? host_send(box) : 0;
+	if (err)
+		log_debug("that was not sent: %s", strerror(-err));
+	empty(box);
 	return err;
+}
+
+static void hand_over_later(struct outbox *box, bool again)
+{
+	trace_all(box);
+	host_hold(box, again);
+	empty(box);
+}
+
+void outbox_release(void)
+{
+	int err = host_client() ? host_release() : 0;
+
+	if (err)
+		log_debug("what was held was not sent: %s", strerror(-err));
 }
 
 int outbox_flush(struct outbox *box)
@@ -72,7 +100,7 @@ int outbox_flush(struct outbox *box)
 	int err, first = 0;
 
 	if (host_client())
-		return hand_over(box, false);
+		return hand_over(box);
 	for (i = 0; i < box->n; i++) {
 		err = send_one(&box->send[i], send_fast);
 		first = first ? first : err;
@@ -82,6 +110,14 @@ int outbox_flush(struct outbox *box)
 	return first;
 }
 
+void outbox_hold(struct outbox *box)
+{
+	if (host_client())
+		hand_over_later(box, false);
+	else
+		outbox_flush(box);
+}
+
 /*
  * The kernel would wait up to a second for a link address that it does not know. The program's
  * threads can bear that; the engine's thread serves everyone.
@@ -89,12 +125,12 @@ int outbox_flush(struct outbox *box)
  * What a timer repeats goes the slow way: if the peer has moved to another link address without a
  * word, only the kernel's look at its neighbour finds that out.
  */
-void outbox_flush_without_waiting(struct outbox *box)
+void outbox_hold_without_waiting(struct outbox *box)
 {
 	unsigned int i;
 
 	if (host_client()) {
-		hand_over(box, true);
+		hand_over_later(box, true);
 		return;
 	}
 	for (i = 0; i < box->n; i++) {

@@ -37,9 +37,19 @@ static inline void outbox_init(struct outbox *box)
 int outbox_flush(struct outbox *box);
 
 /**
- * outbox_flush_without_waiting() - send what can be sent at once, ask for the missing link
+ * outbox_hold() - as outbox_flush(), by who has more to send before it calls outbox_release()
+ *
+ * The engine's thread, which may have received many messages, and answers them at once.
+ */
+void outbox_hold(struct outbox *box);
+
+/**
+ * outbox_hold_without_waiting() - send what can be sent at once, ask for the missing link
  * addresses of the rest
  */
-void outbox_flush_without_waiting(struct outbox *box);
+void outbox_hold_without_waiting(struct outbox *box);
+
+/** outbox_release() - send what was held; no lock is held. */
+void outbox_release(void);
 
 #endif

@@ -39,8 +39,8 @@ struct portd_client {
 
 	int data_fd;
 
-	pthread_mutex_t closed_lock;
-	struct portd_datagram closed; /* CLOSE records to be sent with the next messages */
+	pthread_mutex_t held_lock;
+	struct portd_datagram held; /* what is to leave before the next messages, or with them */
 };
 
 /**

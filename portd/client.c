@@ -42,7 +42,7 @@ static int open_client(struct portd_client **ret, bool visits, struct portd_ids 
 	client->page_fd = -1;
 	client->lease_count = LEASE_FIRST;
 	pthread_mutex_init(&client->lock, NULL);
-	pthread_mutex_init(&client->closed_lock, NULL);
+	pthread_mutex_init(&client->held_lock, NULL);
 	pthread_cond_init(&client->resumed, NULL);
 	err = place_path(client->path);
 	if (!err)
@@ -82,9 +82,9 @@ void portd_client_close(struct portd_client *client)
 {
 	if (!client)
 		return;
-	portd_send_closed(client);
+	portd_send_held(client);
 	pthread_mutex_destroy(&client->lock);
-	pthread_mutex_destroy(&client->closed_lock);
+	pthread_mutex_destroy(&client->held_lock);
 	pthread_cond_destroy(&client->resumed);
 	release(client);
 }
@@ -277,13 +277,13 @@ void portd_will_is(struct portd_client *client, const struct portd_will *will)
 
 /* --- messages ------------------------------------------------------------ */
 
-static void take_closed(struct portd_client *client, struct portd_datagram *out)
+static void take_held(struct portd_client *client, struct portd_datagram *out)
 {
-	pthread_mutex_lock(&client->closed_lock);
-	memcpy(out->data, client->closed.data, client->closed.bytes);
-	out->bytes = client->closed.bytes;
-	client->closed.bytes = 0;
-	pthread_mutex_unlock(&client->closed_lock);
+	pthread_mutex_lock(&client->held_lock);
+	memcpy(out->data, client->held.data, client->held.bytes);
+	out->bytes = client->held.bytes;
+	client->held.bytes = 0;
+	pthread_mutex_unlock(&client->held_lock);
 }
 
 static int send_datagram(struct portd_client *client, const struct portd_datagram *out)
@@ -305,7 +305,7 @@ int portd_send(struct portd_client *client, const struct portd_mad *mad, unsigne
 	unsigned int i;
 	int err;
 
-	take_closed(client, &out);
+	take_held(client, &out);
 	for (i = 0; i < n; i++) {
 		record.mad = mad[i];
 		if (portd_put(&out, &record))
@@ -319,17 +319,29 @@ int portd_send(struct portd_client *client, const struct portd_mad *mad, unsigne
 	return send_datagram(client, &out);
 }
 
+static void hold(struct portd_client *client, const struct portd_record *record)
+{
+	pthread_mutex_lock(&client->held_lock);
+	if (!portd_put(&client->held, record)) {
+		send_datagram(client, &client->held);
+		client->held.bytes = 0;
+		portd_put(&client->held, record);
+	}
+	pthread_mutex_unlock(&client->held_lock);
+}
+
+void portd_hold(struct portd_client *client, const struct portd_mad *mad)
+{
+	struct portd_record record = { .type = PORTD_MAD, .mad = *mad };
+
+	hold(client, &record);
+}
+
 void portd_closed(struct portd_client *client, const struct portd_close *close)
 {
 	struct portd_record record = { .type = PORTD_CLOSE, .close = *close };
 
-	pthread_mutex_lock(&client->closed_lock);
-	if (!portd_put(&client->closed, &record)) {
-		send_datagram(client, &client->closed);
-		client->closed.bytes = 0;
-		portd_put(&client->closed, &record);
-	}
-	pthread_mutex_unlock(&client->closed_lock);
+	hold(client, &record);
 }
 
 int portd_put_data(struct portd_client *client, const struct portd_record *record)
@@ -351,9 +363,9 @@ int portd_try_data(struct portd_client *client, const struct portd_datagram *dat
 	return n < 0 ? -errno : 0;
 }
 
-void portd_send_closed(struct portd_client *client)
+int portd_send_held(struct portd_client *client)
 {
-	portd_send(client, NULL, 0);
+	return portd_send(client, NULL, 0);
 }
 
 int portd_receive(struct portd_client *client,

@@ -107,11 +107,18 @@ int portd_send(struct portd_client *client, const struct portd_mad *mad, unsigne
  */
 int portd_put_data(struct portd_client *client, const struct portd_record *record);
 
-/** portd_closed() - a comm id is free again. Told with the next messages; never blocks. */
+/**
+ * portd_hold() - a message is to leave with the next ones, after what was held before it
+ *
+ * Whoever answers many at once wakes cmportd once: portd_send_held().
+ */
+void portd_hold(struct portd_client *client, const struct portd_mad *mad);
+
+/** portd_closed() - a comm id is free again. Held, as a message is. */
 void portd_closed(struct portd_client *client, const struct portd_close *close);
 
-/** portd_send_closed() - tell it now. */
-void portd_send_closed(struct portd_client *client);
+/** portd_send_held() - what is held leaves now. Return: as portd_send(). */
+int portd_send_held(struct portd_client *client);
 
 /**
  * portd_look_on() - see every message of this host from now on, as SEEN records

@@ -316,6 +316,6 @@ int probe_shoot(struct probe *probe, unsigned int timeout_ms, struct probe_answe
 	closed.local_comm_id = probe->comm_id;
 	closed.remote_comm_id = probe->answer.rtu.local_comm_id;
 	portd_closed(probe->client, &closed);
-	portd_send_closed(probe->client);
+	portd_send_held(probe->client);
 	return err;
 }
