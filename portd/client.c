@@ -14,7 +14,7 @@
 
 #include "portd/asking.h"
 
-#define LEASE_FIRST 128
+#define LEASE_FIRST 256
 #define LEASE_LOW   64 /* with fewer free ones, more are asked for ahead of need */
 #define LEASE_MAX   512
 
