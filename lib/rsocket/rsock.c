@@ -14,6 +14,7 @@ void rsock_init(struct rsock *rs, const struct rsock_ops *ops)
 	rs->holds = 1;
 	rs->nonblocking = 0;
 	rs->closed = false;
+	rs->n_long = 0;
 	pthread_mutex_init(&rs->lock, NULL);
 	list_init(&rs->watches);
 }

@@ -77,6 +77,7 @@ struct rsock {
 	int nonblocking;    /* atomic: O_NONBLOCK was set by the program */
 	pthread_mutex_t lock;
 	struct list watches; /* struct watch: who wants to know of changes */
+	unsigned int n_long; /* the last so many waits in a row were long: see wait.c */
 	bool closed;	     /* by rclose() */
 };
 

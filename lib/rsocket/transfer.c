@@ -11,8 +11,10 @@
 #include "lib/rsocket/memory.h"
 #include "lib/rsocket/wait.h"
 
-/* The first messages of a call are short, so that they travel while the next is being copied. */
-#define FIRST_BYTES  2048
+/* The first message of a call is short, so that it travels while the next is being copied; a
+ * message costs as much as copying thousands of bytes. */
+#define FIRST_BYTES  8192
+#define GROWTH	     4
 #define LONGEST	     65536
 #define INLINE_BYTES 1024 /* copied on the stack at most */
 
@@ -203,7 +205,7 @@ static ssize_t send_all(struct stream *s, struct cursor *from, size_t bytes, int
 		if (sent < 0)
 			break;
 		left -= (size_t)sent;
-		most = least(LONGEST, most * 2);
+		most = least(LONGEST, most * GROWTH);
 	}
 	return left == bytes && sent < 0 ? sent : (ssize_t)(bytes - left);
 }

@@ -120,6 +120,7 @@ void wait_after_fork(void)
 
 #define NS_PER_S  1000000000
 #define NS_PER_MS 1000000
+#define NS_PER_US 1000
 
 static int64_t ns_until(const struct timespec *at)
 {
@@ -177,17 +178,31 @@ static bool is_ready(struct rsock *rs, bool (*ready)(struct rsock *rs))
 	return rs->closed || ready(rs);
 }
 
-static bool spin(struct rsock *rs, bool (*ready)(struct rsock *rs))
+/* Looking takes the processor from a peer on the same one, and is in vain where answers take longer
+ * than a sleep: who has waited long so many times sleeps at once, until something comes quickly. */
+#define LONG_WAITS 3
+
+static bool spin(struct rsock *rs, bool (*ready)(struct rsock *rs), const struct timespec *begin)
 {
-	struct timespec end = ns_from_now((int64_t)settings()->polling_us * 1000);
-	bool found;
+	int64_t polling_ns = (int64_t)settings()->polling_us * NS_PER_US;
+	bool found, is_worth_it;
 
 	do {
 		pthread_mutex_lock(&rs->lock);
-		found = is_ready(rs, ready);
+		is_worth_it = rs->n_long < LONG_WAITS;
+		found = is_worth_it && is_ready(rs, ready);
 		pthread_mutex_unlock(&rs->lock);
-	} while (!found && ns_until(&end) > 0);
+	} while (is_worth_it && !found && -ns_until(begin) < polling_ns);
 	return found;
+}
+
+/* The lock is held. A sleep and its end take about as long as it is worth looking. */
+static void remember(struct rsock *rs, const struct timespec *begin)
+{
+	if (-ns_until(begin) <= 2 * (int64_t)settings()->polling_us * NS_PER_US)
+		rs->n_long = 0;
+	else if (rs->n_long < LONG_WAITS)
+		rs->n_long++;
 }
 
 /* Who takes a wake-up looks anyway, and need not tell itself. */
@@ -198,7 +213,8 @@ void watch_disarm(struct rsock *rs, struct watch *own)
 	watch_add(rs, own);
 }
 
-/* One sleep. Return: 0 if the condition holds, -EAGAIN if it is to be asked again, -EINTR. */
+/* One sleep; the lock is held, and given up to sleep. Return: 0 if the condition holds, -EAGAIN if
+ * it is to be asked again, -EINTR. */
 static int sleep_once(struct rsock *rs, short wanted, bool (*ready)(struct rsock *rs),
 		      struct sleeper *sleeper, const struct wait_until *until)
 {
@@ -206,28 +222,24 @@ static int sleep_once(struct rsock *rs, short wanted, bool (*ready)(struct rsock
 		{.fd = sleeper->waker->fd, .events = POLLIN },
 		{ .events = POLLIN			   }
 	};
-	bool found;
-	int n;
+	int n, err;
 
-	waker_reset(sleeper->waker);
-	pthread_mutex_lock(&rs->lock);
 	fds[1].fd = rs->ops->arm(rs, wanted);
-	found = is_ready(rs, ready);
-	pthread_mutex_unlock(&rs->lock);
-	if (found)
+	if (is_ready(rs, ready))
 		return 0;
+	pthread_mutex_unlock(&rs->lock);
 	n = poll(fds, 2, wait_left_ms(until));
-	if (n < 0)
-		return -errno;
+	err = n < 0 ? -errno : -EAGAIN;
+	if (fds[0].revents)
+		waker_reset(sleeper->waker);
 	/* Looked at before it is armed again: what is there need not wake the next sleep, too. */
 	pthread_mutex_lock(&rs->lock);
-	if (fds[1].revents)
+	if (n > 0 && fds[1].revents)
 		watch_disarm(rs, &sleeper->watch);
-	found = is_ready(rs, ready);
-	pthread_mutex_unlock(&rs->lock);
-	return found ? 0 : -EAGAIN;
+	return is_ready(rs, ready) ? 0 : err;
 }
 
+/* The lock is held. */
 static int sleep_until(struct rsock *rs, short wanted, bool (*ready)(struct rsock *rs),
 		       const struct wait_until *until)
 {
@@ -238,15 +250,11 @@ static int sleep_until(struct rsock *rs, short wanted, bool (*ready)(struct rsoc
 	if (!waker)
 		return -errno;
 	sleeper_init(&sleeper, waker);
-	pthread_mutex_lock(&rs->lock);
 	watch_add(rs, &sleeper.watch);
-	pthread_mutex_unlock(&rs->lock);
 	do
 		err = sleep_once(rs, wanted, ready, &sleeper, until);
 	while (err == -EAGAIN && !wait_is_over(until));
-	pthread_mutex_lock(&rs->lock);
 	watch_remove(&sleeper.watch);
-	pthread_mutex_unlock(&rs->lock);
 	waker_free(waker);
 	return err;
 }
@@ -254,11 +262,16 @@ static int sleep_until(struct rsock *rs, short wanted, bool (*ready)(struct rsoc
 int wait_until_ready(struct rsock *rs, short wanted, bool (*ready)(struct rsock *rs),
 		     const struct wait_until *until)
 {
-	int err = spin(rs, ready) ? 0 : sleep_until(rs, wanted, ready, until);
-	bool closed;
+	struct timespec begin = ns_from_now(0);
+	bool found = spin(rs, ready, &begin);
+	int err = 0;
 
 	pthread_mutex_lock(&rs->lock);
-	closed = rs->closed;
+	if (!found)
+		err = sleep_until(rs, wanted, ready, until);
+	remember(rs, &begin);
+	if (rs->closed)
+		err = -EBADF;
 	pthread_mutex_unlock(&rs->lock);
-	return closed ? -EBADF : err;
+	return err;
 }

@@ -76,7 +76,8 @@ bool wait_is_over(const struct wait_until *until);
  * @ready:  asked under the lock, after progress
  * @until:  when to give up
  *
- * Looks for as long as the settings' polling time before it sleeps.
+ * Looks for as long as the settings' polling time before it sleeps, unless the last waits for this
+ * handle were much longer.
  *
  * Return: 0; -EAGAIN when the time is up; -EBADF if the handle was closed; -EINTR; -errno if
  * there is no descriptor to sleep with.

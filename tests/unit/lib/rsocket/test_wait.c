@@ -45,6 +45,80 @@ START_TEST(no_time_left_is_over_and_for_ever_is_not)
 }
 END_TEST
 
+/* --- looking before sleeping --------------------------------------------- */
+
+/* A handle whose condition holds once it was armed and slow_us have passed. */
+struct fake {
+	struct rsock base; /* first */
+	useconds_t slow_us;
+	unsigned int n_looks; /* before it was armed */
+	bool is_armed;
+};
+
+static void fake_progress(struct rsock *rs)
+{
+	struct fake *fake = (struct fake *)rs;
+
+	if (!fake->is_armed)
+		fake->n_looks++;
+}
+
+static int fake_arm(struct rsock *rs, short wanted)
+{
+	struct fake *fake = (struct fake *)rs;
+
+	(void)wanted;
+	usleep(fake->slow_us);
+	fake->is_armed = true;
+	return -1;
+}
+
+static bool fake_is_ready(struct rsock *rs)
+{
+	const struct fake *fake = (struct fake *)rs;
+
+	return fake->is_armed || !fake->slow_us;
+}
+
+static const struct rsock_ops fake_ops = { .progress = fake_progress, .arm = fake_arm };
+
+/* Return: how often the handle was looked at before the sleep. */
+static unsigned int wait_once(struct fake *fake, useconds_t slow_us)
+{
+	struct wait_until forever = wait_for_ms(-1);
+
+	fake->slow_us = slow_us;
+	fake->n_looks = 0;
+	fake->is_armed = false;
+	ck_assert_int_eq(wait_until_ready(&fake->base, POLLIN, fake_is_ready, &forever), 0);
+	return fake->n_looks;
+}
+
+START_TEST(after_three_long_waits_nobody_looks_before_he_sleeps)
+{
+	struct fake fake = { 0 };
+
+	rsock_init(&fake.base, &fake_ops);
+	for (int i = 0; i < 3; i++)
+		ck_assert_uint_gt(wait_once(&fake, 20000), 0);
+	ck_assert_uint_eq(wait_once(&fake, 20000), 0);
+}
+END_TEST
+
+START_TEST(after_a_short_wait_it_is_looked_again)
+{
+	struct fake fake = { 0 };
+
+	rsock_init(&fake.base, &fake_ops);
+	fake.base.n_long = 3;
+	/* On a busy machine no wait need be short at the first try. */
+	for (int i = 0; i < 100000 && fake.base.n_long; i++)
+		wait_once(&fake, 0);
+	ck_assert_uint_eq(fake.base.n_long, 0);
+	ck_assert_uint_gt(wait_once(&fake, 20000), 0);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("wait");
@@ -54,6 +128,8 @@ int main(void)
 
 	tcase_add_test(tcase, a_waker_that_is_just_being_set_is_not_left_readable);
 	tcase_add_test(tcase, no_time_left_is_over_and_for_ever_is_not);
+	tcase_add_test(tcase, after_three_long_waits_nobody_looks_before_he_sleeps);
+	tcase_add_test(tcase, after_a_short_wait_it_is_looked_again);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);
