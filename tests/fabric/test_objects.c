@@ -7,8 +7,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "tests/fabric/rig.h"
 
@@ -246,6 +252,62 @@ START_TEST(shared_queue_tells_when_it_runs_low)
 }
 END_TEST
 
+/* As `fabric port` says it. */
+static void order(const char *text)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/control", getenv("PURECM_FABRIC"));
+	ck_assert_int_eq(sendto(fd, text, strlen(text), 0, (struct sockaddr *)&addr, sizeof(addr)),
+			 (int)strlen(text));
+	close(fd);
+}
+
+static void open_device(struct rig *rig)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+
+	rig->verbs = ibv_open_device(list[0]);
+	ck_assert_ptr_nonnull(rig->verbs);
+	ibv_free_device_list(list);
+}
+
+START_TEST(port_tells_who_has_no_queue_pair)
+{
+	struct rig rig;
+
+	open_device(&rig);
+	order("port 1 down");
+	rig_event(&rig, IBV_EVENT_PORT_ERR);
+	order("port 1 up");
+	rig_event(&rig, IBV_EVENT_PORT_ACTIVE);
+	ck_assert_int_eq(ibv_close_device(rig.verbs), 0);
+}
+END_TEST
+
+/* As programs do that become daemons: the device is open, and then they fork. */
+START_TEST(forked_child_has_a_device_that_works)
+{
+	struct ibv_qp_init_attr init = {
+		.qp_type = IBV_QPT_RC, .cap = {1, 1, 1, 1, 0}
+	};
+	struct rig rig;
+	int status;
+	pid_t pid;
+
+	open_device(&rig);
+	pid = fork();
+	if (pid == 0) {
+		init.send_cq = init.recv_cq = ibv_create_cq(rig.verbs, 2, NULL, NULL, 0);
+		_exit(ibv_create_qp(ibv_alloc_pd(rig.verbs), &init) ? 0 : 1);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+	ck_assert_int_eq(ibv_close_device(rig.verbs), 0);
+}
+END_TEST
+
 /* --- datagrams ----------------------------------------------------------- */
 
 static struct ibv_send_wr datagram(struct rig *rig, struct ibv_sge *sge, struct ibv_ah *ah,
@@ -374,6 +436,8 @@ static TCase *events(void)
 	tcase_add_test(tcase, full_completion_queue_is_an_event);
 	tcase_add_test(tcase, first_packet_before_rts_is_an_event);
 	tcase_add_test(tcase, shared_queue_tells_when_it_runs_low);
+	tcase_add_test(tcase, port_tells_who_has_no_queue_pair);
+	tcase_add_test(tcase, forked_child_has_a_device_that_works);
 	return tcase;
 }
 

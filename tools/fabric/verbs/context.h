@@ -9,7 +9,9 @@
 #include "tools/fabric/verbs/objects.h"
 
 /**
- * context_start() - a socket and a thread for the context, with its first queue pair; locked
+ * context_start() - a socket and a thread for the context, unless it has them; locked
+ *
+ * A child that was forked since gets its own.
  *
  * Return: 0 or -errno.
  */

@@ -186,6 +186,10 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 	pthread_mutex_lock(&known_lock);
 	to_device(device)->refs++;
 	pthread_mutex_unlock(&known_lock);
+	/* For events. If it has no room for that, making a queue pair says so. */
+	pthread_mutex_lock(&context->lock);
+	context_start(context);
+	pthread_mutex_unlock(&context->lock);
 	return &context->verbs.context;
 }
 

@@ -309,12 +309,22 @@ static void close_all(struct fab_context *context)
 	context->slot = 0;
 }
 
+/* A forked child closes its copies and leaves the rest where it is. */
+static void leave_to_parent(struct fab_context *context)
+{
+	context->has_thread = false;
+	close_fd(&context->fd);
+	close_all(context);
+}
+
 int context_start(struct fab_context *context)
 {
 	int err;
 
-	if (context->has_thread)
+	if (context->has_thread && context->pid == getpid())
 		return 0;
+	if (context->has_thread)
+		leave_to_parent(context);
 	err = open_all(context);
 	if (!err)
 		err = start_thread(context);
