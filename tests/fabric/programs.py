@@ -183,6 +183,18 @@ def orders(tests):
         raise Failure(done.stdout + done.stderr)
 
 
+def second_port(tests, link):
+    """A connection over it, which does not go on while it is down."""
+    down = f"{FABRIC} port --dir $PURECM_FABRIC/../.. b down --port 2; " \
+           "sleep 0.2; ibv_devinfo | grep state"
+    done = tests.run("--link", link, "--ports", "2", "a:rping -s -C 2",
+                     "b:(" + RETRY.format("rping -c -v -a 10.77.1.1 -C 2") + f"); {down}")
+    states = [line.split()[-2] for line in done.stdout.splitlines() if "state:" in line]
+    if done.returncode or "b| ping data: rdma-ping-1" not in done.stdout \
+            or states != ["PORT_ACTIVE", "PORT_DOWN"]:
+        raise Failure(f"{states} {done.stdout}{done.stderr}")
+
+
 def removal(tests):
     """A program whose device is pulled out is told so."""
     remove = f"{FABRIC} remove --dir $PURECM_FABRIC/../.. a"
@@ -244,6 +256,14 @@ WRONG = (
     (("--dir", "/", "a:true"), "neither empty nor a fabric's"),
     (("--dir", "/tmp/" + 60 * "x", "a:true"), "would not fit"),
     (("--here", "lo", "a:true"), "--hosts 1"),
+    (("--ports", "3", "a:true"), "a host has 1 to 2"),
+    (("--subnets", "2", "a:true"), "are for --link ib"),
+    (("--link", "ib", "--subnets", "3", "a:true"), "from 1 to the number of hosts"),
+    (("--link", "ib", "--pkeys", "c:0x8001", "a:true"), "there is no host c"),
+    (("--link", "ib", "--pkeys", "0x8000", "a:true"), "is no P_Key"),
+    (("--link", "ib", "--ip-pkey", "0x8001", "a:true"), "not all hosts are in that partition"),
+    (("--link", "ib", "--hosts", "200", "--ports", "2", "--lmc", "7", "a:true"),
+     "there are not that many LIDs"),
     (("--faults", "mads:loss=2", "a:true"), "not a share between 0 and 1"),
     (("--faults", "mads:lost=1", "a:true"), "there is no fault 'lost'"),
     (("--faults", "loss", "a:true"), "are no faults"),
@@ -364,6 +384,8 @@ def run_all(tests):
     tests.test("corrupted MADs", corrupted_mads, tests)
     tests.test("orders to a host", orders, tests)
     tests.test("a device that is pulled out", removal, tests)
+    for link in ("roce", "ib"):
+        tests.test(f"the second port, {link}", second_port, tests, link)
     for what in ("ibv_rc_pingpong", "ibv_ud_pingpong", "ibv_uc_pingpong"):
         for lmc in ("0", "2"):
             tests.test(f"{what} on InfiniBand, LMC {lmc}", infiniband, tests, what, lmc)

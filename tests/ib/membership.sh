@@ -16,9 +16,9 @@ await() {
 	exit 1
 }
 
-is_member() { ls "$fabric"/joined/*/b >/dev/null 2>&1; }
+is_member() { ls "$fabric"/joined/*/b.1 >/dev/null 2>&1; }
 is_no_member() { ! is_member; }
-is_member_anew() { [ -n "$(find "$fabric"/joined -name b -newer "$mark")" ]; }
+is_member_anew() { [ -n "$(find "$fabric"/joined -name b.1 -newer "$mark")" ]; }
 has_joined() { grep -q 'joined dgid' "$PURECM_FABRIC/$1"; }
 
 stdbuf -oL mckey -m 239.1.1.1 -b 10.77.0.2 >"$PURECM_FABRIC/one" &

@@ -12,7 +12,6 @@ from pathlib import Path
 import namespaces
 import netlink
 
-NETDEV = "fab0"
 DATAGRAMS_QUEUED = 512  # of a unix socket; the kernel's own default is 10
 
 
@@ -26,18 +25,22 @@ def set_sysctl(name, value):
 
 def set_up_network(host):
     set_sysctl("unix/max_dgram_qlen", DATAGRAMS_QUEUED)
-    set_sysctl(f"ipv6/conf/{NETDEV}/accept_dad", 0)
-    set_sysctl(f"ipv6/conf/{NETDEV}/router_solicitations", 0)
+    set_sysctl("ipv4/conf/all/arp_ignore", 1)  # all interfaces are on one wire
     netlink.set_up("lo")
-    netlink.set_up(NETDEV)
-    netlink.add_address(NETDEV, f"{host.ipv4}/24")
-    netlink.add_address(NETDEV, f"{host.ipv6}/64")
+    for i, name in enumerate(host.interfaces):
+        set_sysctl(f"ipv6/conf/{name}/accept_dad", 0)
+        set_sysctl(f"ipv6/conf/{name}/router_solicitations", 0)
+        netlink.set_up(name)
+        for address in host.addresses(i):
+            netlink.add_address(name, address)
 
 
-def environment(folder, host, libraries, preloads):
-    """What a program finds its host, its device and its cmportd by."""
+def environment(folder, host, arguments, libraries, preloads):
+    """What a program finds its host, its device and its cmportd by; and what ipoib/ says."""
     here = Path(folder, "hosts", host.name)
-    env = dict(os.environ, PURECM_FABRIC=str(here), PURECM_SOCKET=str(here / "cmportd.sock"))
+    env = dict(os.environ, PURECM_FABRIC=str(here), PURECM_SOCKET=str(here / "cmportd.sock"),
+               PURECM_FABRIC_SUBNETS=str(arguments.subnets),
+               PURECM_FABRIC_IP_PKEY=arguments.ip_pkey)
     for name, ours in (("LD_LIBRARY_PATH", libraries), ("LD_PRELOAD", preloads)):
         before = env.get(name)
         if ours:
@@ -65,11 +68,13 @@ class HostProcess:
             self.start_command(**json.loads(line))
         return bool(data)
 
-    def start_kernel(self, program, arguments, netdev):
+    def start_kernel(self, program, arguments, pkeys, interfaces):
         """Start fabric-host, and wait until it is ready."""
         self.kernel = subprocess.Popen(
             [program, "--number", str(self.host.number), "--link", arguments.link,
-             "--lmc", str(arguments.lmc), "--netdev", netdev],
+             "--lmc", str(arguments.lmc), "--subnets", str(arguments.subnets),
+             *(f"--pkey={pkey:#x}" for pkey in pkeys),
+             *(f"--netdev={name}" for name in interfaces)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=self.env)
         if self.kernel.stdout.readline().strip() != b"ready":
             raise RuntimeError(f"host {self.host.name} does not start")

@@ -6,6 +6,11 @@ import re
 import string
 
 HOSTS_MAX = 200
+PORTS_MAX = 2  # wire/page.h
+SUBNETS_MAX = 8  # wire/route.h
+PKEYS_MAX = 15
+PKEY_DEFAULT = 0xffff
+LID_ROUTER = 0xbf00
 NAME = re.compile(r"[a-z][a-z0-9-]{0,14}\Z")
 DIR_BYTES_MAX = 60  # a socket's name in it has to fit into sun_path
 
@@ -20,17 +25,20 @@ class Host:
     name: str
     number: int
 
-    @property
-    def ipv4(self):
-        return f"10.77.0.{self.number}"
+    ports: int = 1
 
     @property
-    def ipv6(self):
-        return f"fd77::{self.number:x}"
+    def interfaces(self):
+        """Those of its ports."""
+        return [f"fab{i}" for i in range(self.ports)]
 
-    @property
-    def mac(self):
-        return bytes([0x02, 0x50, 0x43, 0, self.number >> 8, self.number & 255])
+    def addresses(self, i):
+        """Of interface i, with their prefixes."""
+        ipv6 = f"fd77:0:0:{i}::{self.number:x}" if i else f"fd77::{self.number:x}"
+        return f"10.77.{i}.{self.number}/24", f"{ipv6}/64"
+
+    def mac(self, i):
+        return bytes([0x02, 0x50, 0x43, i, self.number >> 8, self.number & 255])
 
 
 @dataclasses.dataclass
@@ -41,8 +49,10 @@ class Command:
     background: bool
 
 
-def hosts_of(text):
+def hosts_of(text, ports=1):
     """The hosts that --hosts means: how many, or their names."""
+    if not 1 <= ports <= PORTS_MAX:
+        raise Wrong(f"--ports {ports}: a host has 1 to {PORTS_MAX}")
     if text.isdigit():
         count = int(text)
         if not 1 <= count <= HOSTS_MAX:
@@ -57,7 +67,49 @@ def hosts_of(text):
                         "digits and '-', 15 at most")
         if names.count(name) > 1:
             raise Wrong(f"--hosts: two hosts are called {name}")
-    return [Host(name, number) for number, name in enumerate(names, start=1)]
+    return [Host(name, number, ports) for number, name in enumerate(names, start=1)]
+
+
+def pkey_of(text):
+    """A P_Key, as number."""
+    try:
+        pkey = int(text, 0)
+    except ValueError:
+        pkey = 0
+    if not 0 < pkey & 0x7fff or pkey > 0xffff:
+        raise Wrong(f"'{text}' is no P_Key: from 0x1 to 0xffff, and 0x8000 is none")
+    return pkey
+
+
+def pkeys_of(text, hosts):
+    """The partitions that --pkeys means: {host: [P_Keys]}, of all hosts or, as in "b:0x8001",
+    of one."""
+    found = {host.name: [] for host in hosts}
+    for part in filter(None, text.split(",")):
+        name, colon, pkey = part.rpartition(":")
+        if colon and name not in found:
+            raise Wrong(f"--pkeys: there is no host {name}")
+        for host in [name] if colon else found:
+            found[host].append(pkey_of(pkey))
+    if any(len(pkeys) > PKEYS_MAX for pkeys in found.values()):
+        raise Wrong(f"--pkeys: a port has {PKEYS_MAX} besides the default")
+    return found
+
+
+def check_subnets(arguments, hosts):
+    """Raise if there cannot be such an InfiniBand."""
+    is_ib = arguments.link == "ib"
+    if not is_ib and (arguments.lmc or arguments.subnets > 1 or arguments.pkeys):
+        raise Wrong("--lmc, --subnets and --pkeys are for --link ib")
+    if not 1 <= arguments.subnets <= min(SUBNETS_MAX, len(hosts)):
+        raise Wrong(f"--subnets {arguments.subnets}: from 1 to the number of hosts, and "
+                    f"{SUBNETS_MAX} at most")
+    if is_ib and (len(hosts) * arguments.ports + 1) << arguments.lmc > LID_ROUTER:
+        raise Wrong(f"--lmc {arguments.lmc}: there are not that many LIDs for {len(hosts)} hosts")
+    ip_pkey = pkey_of(arguments.ip_pkey)
+    if any(ip_pkey not in (PKEY_DEFAULT, *pkeys)
+           for pkeys in pkeys_of(arguments.pkeys, hosts).values()):
+        raise Wrong(f"--ip-pkey {arguments.ip_pkey}: not all hosts are in that partition (--pkeys)")
 
 
 def command_of(text, hosts):

@@ -60,7 +60,7 @@ static void control_ready(struct host *host, struct watch *watch)
 	if (sscanf(order, "port %u %7s", &port_num, what) == 2)
 		set_port(host, port_num, strcmp(what, "up") == 0);
 	else if (sscanf(order, "lid %u", &lid) == 1)
-		identity_set_lid(host, (uint16_t)lid);
+		subnet_set_lid(host, (uint16_t)lid);
 	else if (strcmp(order, "remove") == 0)
 		remove_device(host);
 	else if (strcmp(order, "forget") == 0)

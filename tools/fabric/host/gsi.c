@@ -12,6 +12,7 @@
 
 #include "tools/fabric/host/host.h"
 #include "tools/fabric/host/sa.h"
+#include "tools/fabric/wire/route.h"
 
 #define BATCH 64
 
@@ -84,15 +85,15 @@ int gsi_open(struct host *host)
 
 /* --- sending ------------------------------------------------------------- */
 
-static int find_host(const struct host *host, const struct ib_user_mad *head,
-		     char ret[FAB_NAME_BYTES])
+static int find_owner(const struct host *host, uint8_t port_num, const struct ib_user_mad *head,
+		      struct fab_owner *ret)
 {
-	union ibv_gid dgid;
+	struct fab_route route = { .dlid = ntohs(head->addr.lid),
+				   .has_grh = head->addr.grh_present,
+				   .hop_limit = head->addr.hop_limit };
 
-	if (!head->addr.grh_present)
-		return -fab_place_host_of_lid(&host->place, ntohs(head->addr.lid), ret);
-	memcpy(&dgid, head->addr.gid, sizeof(dgid));
-	return -fab_place_host_of(&host->place, &dgid, ret);
+	memcpy(&route.dgid, head->addr.gid, sizeof(route.dgid));
+	return -fab_route_find(&host->place, &host->page->port[port_num - 1], &route, ret);
 }
 
 static int fill(const struct host *host, uint8_t port_num, const struct ib_user_mad *head,
@@ -105,8 +106,8 @@ static int fill(const struct host *host, uint8_t port_num, const struct ib_user_
 		.magic = FAB_MAGIC,
 		.op = FAB_OP_DATAGRAM,
 		.flags = FAB_FIRST | FAB_LAST,
-		.port_num = 1,
 		.from_port = port_num,
+		.subnet = port->subnet,
 		.sl = head->addr.sl,
 		.pkey = port->pkey[head->addr.pkey_index % FAB_PKEYS],
 		.slid = (uint16_t)(port->lid | head->addr.path_bits),
@@ -129,21 +130,24 @@ static int fill(const struct host *host, uint8_t port_num, const struct ib_user_
 	ret->hop_limit = head->addr.hop_limit;
 	ret->traffic_class = head->addr.traffic_class;
 	ret->flow_label = ntohl(head->addr.flow_label);
+	fab_route_sent(ret);
 	return 0;
 }
 
 int gsi_send(struct host *host, uint8_t port_num, const struct ib_user_mad *head,
 	     const uint8_t mad[FAB_MAD_BYTES])
 {
-	char path[FAB_PATH_BYTES], to[FAB_NAME_BYTES];
+	char path[FAB_PATH_BYTES];
 	struct fab_packet packet;
+	struct fab_owner to;
 	int err = fill(host, port_num, head, &packet);
 
 	if (!err)
-		err = find_host(host, head, to);
+		err = find_owner(host, port_num, head, &to);
 	if (err)
 		return err;
-	fab_place_gsi(&host->place, to, path);
+	packet.port_num = to.port_num;
+	fab_place_gsi(&host->place, to.host, path);
 	/* A host that is down answers as little as one that is slow. */
 	fab_peers_send(&host->peers, path, &packet, mad);
 	return 0;

@@ -27,8 +27,12 @@ struct watch {
 struct host {
 	struct fab_place place;
 	struct fab_page *page;
-	const char *netdev;
-	unsigned int number; /* from 1: GUID and LID come from it */
+	const char *netdev[FAB_PORTS]; /* of each port */
+	unsigned int number;	       /* from 1: GUID and LID come from it */
+	uint8_t n_ports;
+	uint8_t n_subnets;
+	uint8_t n_pkeys;
+	uint16_t pkey[FAB_PKEYS - 1]; /* besides the default */
 	uint8_t lmc;
 	uint8_t link_layer;
 	int poll_fd;
@@ -86,15 +90,24 @@ void agents_close(struct host *host);
 /** control_open() - the socket that tools/fabric/fabric gives orders at. Return: 0 or -errno. */
 int control_open(struct host *host);
 
+/** identity_enter() - have others find one of our ports by its GID; a clash is said. */
+void identity_enter(const struct host *host, uint8_t port_num, const union ibv_gid *gid);
+
 /** identity_forget() - take the addresses of a device out of the fabric. */
 void identity_forget(struct host *host);
 
+/** subnet_fill() - what a port on InfiniBand gets of the subnet manager; entered in the fabric. */
+void subnet_fill(struct host *host, uint8_t port_num);
+
+/** subnet_forget() - take a port's LIDs, if it has any, out of the fabric. */
+void subnet_forget(const struct host *host, uint8_t port_num);
+
 /**
- * identity_set_lid() - the subnet manager gives the port another LID, and the processes hear of it
- * @lid: the first of 2^lmc; one that another host has, or that ends in path bits, is refused; so is
- * the administrator's host
+ * subnet_set_lid() - the subnet manager gives port 1 another LID, and the processes hear of it
+ * @lid: the first of 2^lmc; one that another port has, or that ends in path bits, is refused; so is
+ * the administrator's port
  */
-void identity_set_lid(struct host *host, uint16_t lid);
+void subnet_set_lid(struct host *host, uint16_t lid);
 
 /** sweep() - end what still runs on this host. */
 void sweep(const struct host *host);

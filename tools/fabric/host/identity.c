@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Who the host is. On RoCE its GIDs are the addresses of its network interface, as they come and
- * go; every one is entered in the fabric, so that others find the host by it.
+ * Who the host is. On RoCE a port's GIDs are the addresses of its network interface, as they come
+ * and go; every one is entered in the fabric, so that others find the port by it.
  */
 #include <arpa/inet.h>
 #include <endian.h>
@@ -20,11 +20,8 @@
 #include "tools/fabric/host/host.h"
 #include "tools/fabric/host/sa.h"
 
-#define LID_MCAST      0xc000
-#define GUID_PREFIX    0x0050430000000000ull /* "PC" in a vendor's place */
-#define HEADERS_BYTES  96
-#define FULL_PKEY      0xffff
-#define DEFAULT_PREFIX 0xfe80000000000000ull
+#define GUID_PREFIX   0x0050430000000000ull /* "PC" in a vendor's place */
+#define HEADERS_BYTES 96
 
 static const union ibv_gid no_gid;
 
@@ -45,22 +42,27 @@ static bool same(const union ibv_gid *a, const union ibv_gid *b)
 
 /* --- names in the fabric ------------------------------------------------- */
 
-static void enter(const struct host *host, const union ibv_gid *gid)
+void identity_enter(const struct host *host, uint8_t port_num, const union ibv_gid *gid)
 {
-	char path[FAB_PATH_BYTES], owner[FAB_NAME_BYTES];
+	char path[FAB_PATH_BYTES];
+	struct fab_owner owner;
 
 	fab_place_gid(&host->place, gid, path);
-	if (!symlink(host->place.host, path))
+	if (!fab_place_own(&host->place, port_num, path) ||
+	    fab_place_owner_of(&host->place, gid, &owner))
 		return;
-	if (!fab_place_host_of(&host->place, gid, owner) && strcmp(owner, host->place.host) != 0)
-		host_say(host, "host %s has the same address: %s", owner, strrchr(path, '/') + 1);
+	if (strcmp(owner.host, host->place.host) != 0)
+		host_say(host, "host %s has the same address: %s", owner.host,
+			 strrchr(path, '/') + 1);
 }
 
-static void leave(const struct host *host, const union ibv_gid *gid)
+static void leave(const struct host *host, uint8_t port_num, const union ibv_gid *gid)
 {
-	char path[FAB_PATH_BYTES], owner[FAB_NAME_BYTES];
+	char path[FAB_PATH_BYTES];
+	struct fab_owner owner;
 
-	if (fab_place_host_of(&host->place, gid, owner) || strcmp(owner, host->place.host) != 0)
+	if (fab_place_owner_of(&host->place, gid, &owner) || owner.port_num != port_num ||
+	    strcmp(owner.host, host->place.host) != 0)
 		return;
 	fab_place_gid(&host->place, gid, path);
 	unlink(path);
@@ -116,7 +118,7 @@ static void want_address(struct wanted *wanted, const struct sockaddr *addr)
 	}
 }
 
-static void collect(const struct host *host, struct wanted *wanted)
+static void collect(const char *netdev, struct wanted *wanted)
 {
 	struct ifaddrs *all, *at;
 	union ibv_gid gid;
@@ -126,14 +128,13 @@ static void collect(const struct host *host, struct wanted *wanted)
 	for (at = all; at; at = at->ifa_next) {
 		const struct sockaddr_ll *link = (const struct sockaddr_ll *)at->ifa_addr;
 
-		if (!link || strcmp(at->ifa_name, host->netdev) != 0 ||
-		    link->sll_family != AF_PACKET)
+		if (!link || strcmp(at->ifa_name, netdev) != 0 || link->sll_family != AF_PACKET)
 			continue;
 		gid = default_gid(link->sll_addr);
 		want(wanted, &gid);
 	}
 	for (at = all; at; at = at->ifa_next)
-		if (at->ifa_addr && !strcmp(at->ifa_name, host->netdev))
+		if (at->ifa_addr && !strcmp(at->ifa_name, netdev))
 			want_address(wanted, at->ifa_addr);
 	freeifaddrs(all);
 }
@@ -148,9 +149,9 @@ static bool is_wanted(const struct wanted *wanted, const union ibv_gid *gid)
 	return false;
 }
 
-static bool add(struct host *host, const union ibv_gid *gid, unsigned int ifindex)
+static bool add(struct host *host, uint8_t port_num, const union ibv_gid *gid, unsigned int ifindex)
 {
-	struct fab_port *port = &host->page->port[0];
+	struct fab_port *port = &host->page->port[port_num - 1];
 	int i;
 
 	for (i = 0; i < FAB_GIDS; i++)
@@ -163,82 +164,12 @@ static bool add(struct host *host, const union ibv_gid *gid, unsigned int ifinde
 	port->gid[i].gid = *gid;
 	port->gid[i].type = IBV_GID_TYPE_ROCE_V2;
 	port->gid[i].ifindex = ifindex;
-	enter(host, gid);
+	identity_enter(host, port_num, gid);
 	return true;
-}
-
-static void take_lids(const struct host *host)
-{
-	const struct fab_port *port = &host->page->port[0];
-	char path[FAB_PATH_BYTES];
-	uint16_t i;
-
-	for (i = 0; i < 1u << port->lmc; i++) {
-		fab_place_lid(&host->place, (uint16_t)(port->lid + i), path);
-		if (symlink(host->place.host, path))
-			host_say(host, "its LID %u is another host's", port->lid + i);
-	}
-}
-
-static void give_lids_back(const struct host *host)
-{
-	const struct fab_port *port = &host->page->port[0];
-	char path[FAB_PATH_BYTES];
-	uint16_t i;
-
-	for (i = 0; port->lid && i < 1u << port->lmc; i++) {
-		fab_place_lid(&host->place, (uint16_t)(port->lid + i), path);
-		unlink(path);
-	}
-}
-
-static bool is_lid_free(const struct host *host, uint16_t lid)
-{
-	char owner[FAB_NAME_BYTES];
-	uint16_t i;
-
-	for (i = 0; i < 1u << host->lmc; i++)
-		if (!fab_place_host_of_lid(&host->place, (uint16_t)(lid + i), owner) &&
-		    strcmp(owner, host->place.host) != 0)
-			return false;
-	return true;
-}
-
-void identity_set_lid(struct host *host, uint16_t lid)
-{
-	struct fab_port *port = &host->page->port[0];
-
-	/* All know the administrator's, and nobody would tell them. */
-	if (port->link_layer != IBV_LINK_LAYER_INFINIBAND || host->number == SA_HOST_NUMBER ||
-	    !lid || lid >= LID_MCAST || lid & ((1u << host->lmc) - 1) || !is_lid_free(host, lid)) {
-		host_say(host, "cannot have LID %u", lid);
-		return;
-	}
-	give_lids_back(host);
-	fab_page_write_begin(host->page);
-	port->lid = lid;
-	fab_page_write_end(host->page);
-	take_lids(host);
-	events_send(host, IBV_EVENT_LID_CHANGE, 1);
-}
-
-/* On InfiniBand a port is what the subnet manager made it. */
-static void be_on_subnet(struct host *host)
-{
-	struct fab_port *port = &host->page->port[0];
-
-	port->lmc = host->lmc;
-	port->lid = (uint16_t)(host->number << host->lmc);
-	port->sm_lid = (uint16_t)(SA_HOST_NUMBER << host->lmc);
-	port->gid[0].gid.global.subnet_prefix = htobe64(DEFAULT_PREFIX);
-	port->gid[0].gid.global.interface_id = htobe64(be64toh(host->page->node_guid) + 1);
-	port->gid[0].type = IBV_GID_TYPE_IB;
-	enter(host, &port->gid[0].gid);
-	take_lids(host);
 }
 
 /* What fits into a packet of the interface, with all headers of RoCE. */
-static uint8_t path_mtu(const struct host *host)
+static uint8_t path_mtu(const char *netdev)
 {
 	struct ifreq request = { .ifr_mtu = 0 };
 	uint8_t mtu = IBV_MTU_4096;
@@ -246,7 +177,7 @@ static uint8_t path_mtu(const struct host *host)
 
 	if (fd < 0)
 		fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	strncpy(request.ifr_name, host->netdev, sizeof(request.ifr_name) - 1);
+	strncpy(request.ifr_name, netdev, sizeof(request.ifr_name) - 1);
 	if (fd >= 0 && !ioctl(fd, SIOCGIFMTU, &request))
 		while (mtu > IBV_MTU_256 && request.ifr_mtu < (128 << mtu) + HEADERS_BYTES)
 			mtu--;
@@ -256,30 +187,39 @@ static uint8_t path_mtu(const struct host *host)
 }
 
 /* Entries keep their place in the table while they last. */
-static void update(struct host *host)
+static void update(struct host *host, uint8_t port_num)
 {
-	struct fab_port *port = &host->page->port[0];
-	unsigned int i, ifindex = if_nametoindex(host->netdev);
+	struct fab_port *port = &host->page->port[port_num - 1];
+	const char *netdev = host->netdev[port_num - 1];
+	unsigned int i, ifindex = if_nametoindex(netdev);
 	struct wanted wanted = { .n = 0 };
 	bool changed = false;
 
 	if (host->page->is_removed)
 		return;
-	collect(host, &wanted);
+	collect(netdev, &wanted);
 	fab_page_write_begin(host->page);
-	port->mtu = path_mtu(host);
+	port->mtu = path_mtu(netdev);
 	for (i = 0; i < FAB_GIDS; i++) {
 		if (is_none(&port->gid[i].gid) || is_wanted(&wanted, &port->gid[i].gid))
 			continue;
-		leave(host, &port->gid[i].gid);
+		leave(host, port_num, &port->gid[i].gid);
 		memset(&port->gid[i], 0, sizeof(port->gid[i]));
 		changed = true;
 	}
 	for (i = 0; i < wanted.n; i++)
-		changed |= add(host, &wanted.gid[i], ifindex);
+		changed |= add(host, port_num, &wanted.gid[i], ifindex);
 	fab_page_write_end(host->page);
 	if (changed)
-		events_send(host, IBV_EVENT_GID_CHANGE, 1);
+		events_send(host, IBV_EVENT_GID_CHANGE, port_num);
+}
+
+static void update_all(struct host *host)
+{
+	uint8_t i;
+
+	for (i = 1; i <= host->n_ports; i++)
+		update(host, i);
 }
 
 /* --- following the interface --------------------------------------------- */
@@ -290,7 +230,7 @@ static void netlink_ready(struct host *host, struct watch *watch)
 
 	while (recv(watch->fd, message, sizeof(message), MSG_DONTWAIT) > 0)
 		continue;
-	update(host);
+	update_all(host);
 }
 
 static int follow(struct host *host)
@@ -310,25 +250,40 @@ static int follow(struct host *host)
 
 /* --- opening and closing ------------------------------------------------- */
 
-static void fill_port(struct host *host)
+static void fill_port(struct host *host, uint8_t port_num)
 {
-	struct fab_port *port = &host->page->port[0];
+	struct fab_port *port = &host->page->port[port_num - 1];
 
 	port->state = IBV_PORT_ACTIVE;
 	port->link_layer = host->link_layer;
 	port->mtu = IBV_MTU_4096;
-	port->pkey[0] = FULL_PKEY;
+	port->pkey[0] = FAB_PKEY_DEFAULT;
+	if (!is_roce(host))
+		subnet_fill(host, port_num);
+}
+
+static bool has_interfaces(const struct host *host)
+{
+	unsigned int i;
+
+	for (i = 0; i < host->n_ports; i++) {
+		if (host->netdev[i] && if_nametoindex(host->netdev[i]))
+			continue;
+		host_say(host, "there is no interface %s",
+			 host->netdev[i] ? host->netdev[i] : "(none)");
+		return false;
+	}
+	return true;
 }
 
 int identity_open(struct host *host)
 {
 	char path[FAB_PATH_BYTES];
+	uint8_t i;
 	int err;
 
-	if (is_roce(host) && (!host->netdev || !if_nametoindex(host->netdev))) {
-		host_say(host, "there is no interface %s", host->netdev ? host->netdev : "(none)");
+	if (is_roce(host) && !has_interfaces(host))
 		return -ENODEV;
-	}
 	fab_place_page(&host->place, path);
 	err = fab_page_create(path, &host->page);
 	if (err)
@@ -336,25 +291,26 @@ int identity_open(struct host *host)
 	fab_page_write_begin(host->page);
 	strcpy(host->page->host, host->place.host);
 	host->page->node_guid = htobe64(GUID_PREFIX | (uint64_t)host->number << 8);
-	host->page->n_ports = 1;
-	fill_port(host);
-	if (!is_roce(host))
-		be_on_subnet(host);
+	host->page->n_ports = host->n_ports;
+	for (i = 1; i <= host->n_ports; i++)
+		fill_port(host, i);
 	fab_page_write_end(host->page);
 	err = is_roce(host) ? follow(host) : 0;
 	if (!err && is_roce(host))
-		update(host);
+		update_all(host);
 	return err;
 }
 
 void identity_forget(struct host *host)
 {
+	uint8_t port_num;
 	int i;
 
-	for (i = 0; i < FAB_GIDS; i++)
-		if (!is_none(&host->page->port[0].gid[i].gid))
-			leave(host, &host->page->port[0].gid[i].gid);
-	give_lids_back(host);
+	for (port_num = 1; port_num <= host->n_ports; port_num++) {
+		for (i = 0; i < FAB_GIDS; i++)
+			leave(host, port_num, &host->page->port[port_num - 1].gid[i].gid);
+		subnet_forget(host, port_num);
+	}
 }
 
 void identity_close(struct host *host)

@@ -116,42 +116,55 @@ static void loop(struct host *host)
 
 static int usage(void)
 {
-	fprintf(stderr,
-		"usage: fabric-host --number N --link roce|ib [--lmc BITS] [--netdev NAME]\n"
-		"with " FAB_ENV "=FOLDER/hosts/NAME; started by tools/fabric/fabric\n");
+	fprintf(stderr, "usage: fabric-host --number N --link roce|ib [--lmc BITS] [--subnets N]\n"
+			"                   [--pkey 0xNNNN]... --netdev NAME [--netdev NAME]\n"
+			"with " FAB_ENV "=FOLDER/hosts/NAME; started by tools/fabric/fabric\n");
 	return 2;
+}
+
+static bool take_option(struct host *host, int option, const char *value)
+{
+	if (option == 'n')
+		host->number = (unsigned int)atoi(value);
+	else if (option == 'l')
+		host->link_layer = strcmp(value, "ib") == 0 ? IBV_LINK_LAYER_INFINIBAND
+							    : IBV_LINK_LAYER_ETHERNET;
+	else if (option == 'm')
+		host->lmc = (uint8_t)atoi(value);
+	else if (option == 's')
+		host->n_subnets = (uint8_t)atoi(value);
+	else if (option == 'p' && host->n_pkeys < FAB_PKEYS - 1)
+		host->pkey[host->n_pkeys++] = (uint16_t)strtoul(value, NULL, 16);
+	else if (option == 'd' && host->n_ports < FAB_PORTS)
+		host->netdev[host->n_ports++] = value;
+	else
+		return false;
+	return true;
 }
 
 static bool parse(int argc, char **argv, struct host *host)
 {
 	static const struct option options[] = {
-		{"number",  required_argument, NULL, 'n'},
+		{"number",   required_argument, NULL, 'n'},
 		{ "link",	  required_argument, NULL, 'l'},
 		{ "lmc",	 required_argument, NULL, 'm'},
-		{ "netdev", required_argument, NULL, 'd'},
+		{ "subnets", required_argument, NULL, 's'},
+		{ "pkey",	  required_argument, NULL, 'p'},
+		{ "netdev",  required_argument, NULL, 'd'},
 		{ NULL,	0,		   NULL, 0  },
 	};
 	int option;
 
-	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (option == 'n')
-			host->number = (unsigned int)atoi(optarg);
-		else if (option == 'l')
-			host->link_layer = strcmp(optarg, "ib") == 0 ? IBV_LINK_LAYER_INFINIBAND
-								     : IBV_LINK_LAYER_ETHERNET;
-		else if (option == 'm')
-			host->lmc = (uint8_t)atoi(optarg);
-		else if (option == 'd')
-			host->netdev = optarg;
-		else
+	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
+		if (!take_option(host, option, optarg))
 			return false;
-	}
-	return host->number > 0 && host->link_layer && optind == argc;
+	return host->number > 0 && host->link_layer && host->n_ports && host->n_subnets &&
+	       optind == argc;
 }
 
 int main(int argc, char **argv)
 {
-	struct host host = { .poll_fd = -1 };
+	struct host host = { .poll_fd = -1, .n_subnets = 1 };
 	int err;
 
 	if (!parse(argc, argv, &host))

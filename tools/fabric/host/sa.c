@@ -19,35 +19,54 @@
 #define RMPP_FIRST	2
 #define RMPP_LAST	4
 
-static bool read_port(const struct host *host, const char *name, struct sa_port *ret)
+static bool read_port(const struct host *host, const struct fab_owner *owner, struct fab_port *ret)
 {
 	struct fab_place place = host->place;
 	const struct fab_page *page;
 	char path[FAB_PATH_BYTES];
+	struct fab_page copy;
 
-	memcpy(place.host, name, sizeof(place.host));
+	memcpy(place.host, owner->host, sizeof(place.host));
 	fab_place_page(&place, path);
 	if (fab_page_open(path, &page))
 		return false;
-	ret->gid = page->port[0].gid[0].gid;
-	ret->lid = page->port[0].lid;
-	ret->lmc = page->port[0].lmc;
+	fab_page_read(page, &copy);
+	*ret = copy.port[owner->port_num - 1];
 	fab_page_close(page);
 	return true;
 }
 
-bool sa_find_gid(const struct host *host, const union ibv_gid *gid, struct sa_port *ret)
+bool sa_find_gid(const struct host *host, const union ibv_gid *gid, struct fab_port *ret)
 {
-	char name[FAB_NAME_BYTES] = "";
+	struct fab_owner owner;
 
-	return !fab_place_host_of(&host->place, gid, name) && read_port(host, name, ret);
+	return !fab_place_owner_of(&host->place, gid, &owner) && read_port(host, &owner, ret);
 }
 
-bool sa_find_lid(const struct host *host, uint16_t lid, struct sa_port *ret)
+bool sa_find_lid(const struct host *host, uint16_t lid, struct fab_port *ret)
 {
-	char name[FAB_NAME_BYTES] = "";
+	struct fab_owner owner;
 
-	return !fab_place_host_of_lid(&host->place, lid, name) && read_port(host, name, ret);
+	return !fab_place_owner_of_lid(&host->place, host->page->port[0].subnet, lid, &owner) &&
+	       read_port(host, &owner, ret);
+}
+
+bool sa_has_pkey(const struct fab_port *port, uint16_t pkey)
+{
+	int i;
+
+	for (i = 0; i < FAB_PKEYS; i++)
+		if (port->pkey[i] && ((port->pkey[i] ^ pkey) & ~SA_FULL_MEMBER) == 0)
+			return true;
+	return false;
+}
+
+/* The manager is on the port whose LID all know. */
+static bool is_ours(const struct host *host, uint8_t port_num)
+{
+	const struct fab_port *port = &host->page->port[port_num - 1];
+
+	return port->link_layer == IBV_LINK_LAYER_INFINIBAND && port->lid == port->sm_lid;
 }
 
 bool sa_selects(uint8_t asked, uint8_t value)
@@ -105,7 +124,7 @@ bool sa_received(struct host *host, uint8_t port_num, const struct ib_user_mad *
 	unsigned int status;
 
 	if (mad[CLASS_AT] != UMAD_CLASS_SUBN_ADM || mad[METHOD_AT] & RESPONSE ||
-	    host->number != SA_HOST_NUMBER || host->link_layer != IBV_LINK_LAYER_INFINIBAND)
+	    !is_ours(host, port_num))
 		return false;
 	memcpy(&packet, mad, sizeof(packet));
 	status = work(host, &packet);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The subnet administrator of an InfiniBand fabric: it is on the first host, and answers from what
- * the fabric's folder says, unless a program (OpenSM, say) has the class there.
+ * The subnet administrator of an InfiniBand subnet: it is where the subnet manager is (subnet.c),
+ * and answers from what the fabric's folder says, unless a program (OpenSM, say) has the class
+ * there.
  */
 #ifndef FABRIC_HOST_SA_H
 #define FABRIC_HOST_SA_H
@@ -12,18 +13,11 @@
 
 #include "tools/fabric/host/host.h"
 
-#define SA_HOST_NUMBER 1
 #define SA_MTU	       IBV_MTU_4096
 #define SA_RATE	       IBV_RATE_40_GBPS
 #define SA_LIFE_TIME   18 /* 4.096 us * 2^18, about a second */
-#define SA_PKEY	       0xffff
 
-/* A port of the subnet. */
-struct sa_port {
-	union ibv_gid gid;
-	uint16_t lid;
-	uint8_t lmc;
-};
+#define SA_FULL_MEMBER 0x8000 /* of a P_Key */
 
 /**
  * sa_received() - a MAD of the class that no agent has
@@ -33,9 +27,14 @@ struct sa_port {
 bool sa_received(struct host *host, uint8_t port_num, const struct ib_user_mad *head,
 		 const uint8_t mad[FAB_MAD_BYTES]);
 
-/** sa_find_gid() - the port with a GID; sa_find_lid() with a LID. Return: whether there is one. */
-bool sa_find_gid(const struct host *host, const union ibv_gid *gid, struct sa_port *ret);
-bool sa_find_lid(const struct host *host, uint16_t lid, struct sa_port *ret);
+/** sa_find_gid() - the port with a GID, of any subnet. Return: whether there is one. */
+bool sa_find_gid(const struct host *host, const union ibv_gid *gid, struct fab_port *ret);
+
+/** sa_find_lid() - the port with a LID, of our subnet. Return: whether there is one. */
+bool sa_find_lid(const struct host *host, uint16_t lid, struct fab_port *ret);
+
+/** sa_has_pkey() - is a port in a partition, be it with limited membership? */
+bool sa_has_pkey(const struct fab_port *port, uint16_t pkey);
 
 /** sa_selects() - does a value fulfil what a selector and a value ask? IBTA vol. 1, 15.2.5.16. */
 bool sa_selects(uint8_t asked, uint8_t value);

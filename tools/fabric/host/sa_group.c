@@ -18,10 +18,9 @@
 #include "tools/fabric/host/sa.h"
 
 #define MEMBERS_MAX  256
-#define MLID_ALL     0xc000 /* of the broadcast group */
-#define MLID_FIRST   0xc001
+#define MLID_FIRST   0xc000
+#define PKEY_AT	     4	   /* of an IP group's MGID */
 #define QKEY_ALL     0xb1b /* as OpenSM has it */
-#define PKEY_DEFAULT 0xffff
 #define MLID_LAST    0xfffe
 #define FULL_MEMBER  1
 #define JOIN_MASK    0x0f
@@ -97,13 +96,13 @@ static uint16_t take_mlid(struct host *host)
 static bool joined_path(const struct host *host, const struct group *group,
 			const union ibv_gid *member, char ret[FAB_PATH_BYTES])
 {
-	char owner[FAB_NAME_BYTES];
+	struct fab_owner owner;
 	union ibv_gid mgid;
 
 	memcpy(&mgid, group->record.mgid, sizeof(mgid));
-	if (fab_place_host_of(&host->place, member, owner))
+	if (fab_place_owner_of(&host->place, member, &owner))
 		return false;
-	fab_place_joined(&host->place, &mgid, owner, ret);
+	fab_place_joined(&host->place, &mgid, &owner, ret);
 	return true;
 }
 
@@ -190,6 +189,17 @@ static void drop_if_empty(struct group *group)
 	free(group);
 }
 
+/* A port that is not in the group's partition would hear nothing. IBTA vol. 1, 15.2.5.17.2. */
+static bool is_in_partition(const struct host *host, const struct umad_sa_mcmember_record *record,
+			    __be16 pkey)
+{
+	struct fab_port port;
+	union ibv_gid gid;
+
+	memcpy(&gid, record->portgid, sizeof(gid));
+	return sa_find_gid(host, &gid, &port) && sa_has_pkey(&port, ntohs(pkey));
+}
+
 static unsigned int join(struct host *host, struct umad_sa_packet *packet,
 			 const struct umad_sa_mcmember_record *record)
 {
@@ -206,6 +216,8 @@ static unsigned int join(struct host *host, struct umad_sa_packet *packet,
 	if (!group && (mask & CREATES) != CREATES)
 		return UMAD_SA_STATUS_INSUF_COMPS;
 	if (group && !agrees(group, record, mask))
+		return UMAD_SA_STATUS_REQ_INVALID;
+	if (!is_in_partition(host, record, group ? group->record.pkey : record->pkey))
 		return UMAD_SA_STATUS_REQ_INVALID;
 	if (!group)
 		group = create(host, record);
@@ -271,22 +283,37 @@ unsigned int sa_group(struct host *host, struct umad_sa_packet *packet)
 	return get(host, packet, &record);
 }
 
-int sa_groups_init(struct host *host)
+/* RFC 4391, 4: ff12:401b:<P_Key>::ffff:ffff */
+static int create_broadcast(struct host *host, uint16_t pkey)
 {
-	static const uint8_t all[16] = { 0xff, 0x12,	    0x40, 0x1b, 0xff,
-					 0xff, [12] = 0xff, 0xff, 0xff, 0xff };
-	struct umad_sa_mcmember_record record = { .qkey = htonl(QKEY_ALL),
-						  .pkey = htons(PKEY_DEFAULT) };
+	static const uint8_t all[16] = {
+		0xff, 0x12, 0x40, 0x1b, 0, 0, [12] = 0xff, 0xff, 0xff, 0xff
+	};
+	struct umad_sa_mcmember_record record = { .qkey = htonl(QKEY_ALL) };
 	struct group *group;
 
-	list_init(&host->groups);
+	pkey |= SA_FULL_MEMBER;
+	record.pkey = htons(pkey);
 	memcpy(record.mgid, all, sizeof(record.mgid));
+	record.mgid[PKEY_AT] = (uint8_t)(pkey >> 8);
+	record.mgid[PKEY_AT + 1] = (uint8_t)pkey;
 	group = create(host, &record);
 	if (!group)
 		return -ENOMEM;
-	group->record.mlid = htons(MLID_ALL);
 	group->is_permanent = true;
 	return 0;
+}
+
+int sa_groups_init(struct host *host)
+{
+	unsigned int i;
+	int err;
+
+	list_init(&host->groups);
+	err = create_broadcast(host, FAB_PKEY_DEFAULT);
+	for (i = 0; !err && i < host->n_pkeys; i++)
+		err = create_broadcast(host, host->pkey[i]);
+	return err;
 }
 
 void sa_groups_free(struct host *host)

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * PathRecord, IBTA vol. 1, 15.2.5.16: between any two ports there is one, and it is good.
+ * PathRecord, IBTA vol. 1, 15.2.5.16: between any two ports of a partition there is one, and it is
+ * good. To other subnets it leads by the router.
  */
 #include <arpa/inet.h>
 #include <endian.h>
 #include <string.h>
 
 #include "tools/fabric/host/sa.h"
+#include "tools/fabric/wire/route.h"
 
 enum {
 	HAS_DGID = 1 << 2,
@@ -19,12 +21,11 @@ enum {
 	HAS_LIFE_TIME = 3 << 20,
 };
 
-#define EXACTLY	    (UMAD_SA_SELECTOR_EXACTLY << UMAD_SA_SELECTOR_SHIFT)
-#define HOP_LIMIT   0 /* not beyond this subnet */
-#define FULL_MEMBER 0x8000
+#define EXACTLY		 (UMAD_SA_SELECTOR_EXACTLY << UMAD_SA_SELECTOR_SHIFT)
+#define HOP_LIMIT_BEYOND 64 /* within this subnet it is 0 */
 
 static bool find(const struct host *host, bool has_gid, const union ibv_gid *gid, bool has_lid,
-		 uint16_t lid, struct sa_port *ret)
+		 uint16_t lid, struct fab_port *ret)
 {
 	if (has_gid && !sa_find_gid(host, gid, ret))
 		return false;
@@ -38,8 +39,6 @@ static bool find(const struct host *host, bool has_gid, const union ibv_gid *gid
 
 static bool suits(const struct ibv_path_record *record, uint64_t mask)
 {
-	if (mask & HAS_PKEY && ((ntohs(record->pkey) ^ SA_PKEY) & ~FULL_MEMBER))
-		return false;
 	if ((mask & HAS_MTU) == HAS_MTU && !sa_selects(record->mtu, SA_MTU))
 		return false;
 	if ((mask & HAS_RATE) == HAS_RATE && !sa_selects(record->rate, SA_RATE))
@@ -48,28 +47,56 @@ static bool suits(const struct ibv_path_record *record, uint64_t mask)
 	       sa_selects(record->packetlifetime, SA_LIFE_TIME);
 }
 
+static bool is_full_member(const struct fab_port *port, uint16_t pkey)
+{
+	int i;
+
+	for (i = 0; i < FAB_PKEYS; i++)
+		if (port->pkey[i] == (pkey | SA_FULL_MEMBER))
+			return true;
+	return false;
+}
+
+/* Both are in it, and not both with limited membership. IBTA vol. 1, 10.9.3. */
+static bool may_talk(const struct fab_port *a, const struct fab_port *b, uint16_t pkey)
+{
+	return sa_has_pkey(a, pkey) && sa_has_pkey(b, pkey) &&
+	       (is_full_member(a, pkey) || is_full_member(b, pkey));
+}
+
+static void put_way(const struct fab_port *from, const struct fab_port *to, uint64_t mask,
+		    struct ibv_path_record *ret)
+{
+	bool beyond = to->subnet != from->subnet;
+
+	ret->sgid = from->gid[0].gid;
+	ret->dgid = to->gid[0].gid;
+	ret->slid = mask & HAS_SLID ? ret->slid : htons(from->lid);
+	ret->dlid = mask & HAS_DLID ? ret->dlid : htons(beyond ? FAB_LID_ROUTER : to->lid);
+	ret->flowlabel_hoplimit = htonl(beyond ? HOP_LIMIT_BEYOND : 0);
+}
+
 unsigned int sa_path(struct host *host, struct umad_sa_packet *packet)
 {
 	uint64_t mask = be64toh(packet->comp_mask);
 	struct ibv_path_record record;
-	struct sa_port from, to;
+	struct fab_port from, to;
+	uint16_t pkey;
 
 	memcpy(&record, packet->data, sizeof(record));
+	pkey = mask & HAS_PKEY ? ntohs(record.pkey) : FAB_PKEY_DEFAULT;
 	/* IBTA vol. 1, 15.2.5.16: a source must be named. */
 	if (!(mask & (HAS_SGID | HAS_SLID)) || !(mask & (HAS_DGID | HAS_DLID)))
 		return UMAD_SA_STATUS_INSUF_COMPS;
 	if (!find(host, mask & HAS_SGID, &record.sgid, mask & HAS_SLID, ntohs(record.slid),
 		  &from) ||
 	    !find(host, mask & HAS_DGID, &record.dgid, mask & HAS_DLID, ntohs(record.dlid), &to) ||
+	    from.subnet != host->page->port[0].subnet || !may_talk(&from, &to, pkey) ||
 	    !suits(&record, mask))
 		return UMAD_SA_STATUS_NO_RECORDS;
-	record.sgid = from.gid;
-	record.dgid = to.gid;
-	record.slid = mask & HAS_SLID ? record.slid : htons(from.lid);
-	record.dlid = mask & HAS_DLID ? record.dlid : htons(to.lid);
-	record.flowlabel_hoplimit = htonl(HOP_LIMIT);
+	put_way(&from, &to, mask, &record);
 	record.reversible_numpath = IBV_PATH_RECORD_REVERSIBLE;
-	record.pkey = htons(SA_PKEY);
+	record.pkey = htons(pkey);
 	record.qosclass_sl = 0;
 	record.mtu = EXACTLY | SA_MTU;
 	record.rate = EXACTLY | SA_RATE;

@@ -18,25 +18,31 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define INTERFACE   "fab0" /* host_process.py */
 #define MAC_BYTES   6
+#define PORTS	    2
 #define HW_BYTES    20
 #define GROWN_BYTES 64 /* what a message grows by at most */
 
-/* Of the MAC (plan.py), before the number of the host. */
-static const uint8_t mac_prefix[] = { 0x02, 0x50, 0x43, 0x00 };
+/* Of the MAC (plan.py): a prefix, the interface, the number of the host. */
+static const uint8_t mac_prefix[] = { 0x02, 0x50, 0x43 };
+#define MAC_INTERFACE_AT 3
+#define MAC_NUMBER_AT	 4
 
-/* QPN 1 and, before the host's number, the GID (host/identity.c). */
-static const uint8_t hw_of_host[HW_BYTES] = {
-	0, 0, 0, 1, 0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0x00, 0x50, 0x43, 0x00, 0x00, 0x00, 0x00, 0x01,
+/* QPN 1 and the GID (host/subnet.c), but for subnet, host and port. */
+static const uint8_t hw_of_port[HW_BYTES] = {
+	0, 0, 0, 1, 0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0x00, 0x50, 0x43, 0x00, 0x00, 0x00, 0x00, 0x00,
 };
+#define HW_PREFIX_AT 4
+#define HW_SUBNET_AT 11
 #define HW_NUMBER_AT 17
+#define HW_PORT_AT   19
 
-/* The group of all, ff12:401b:ffff::ffff:ffff, of the default partition. */
+/* The group of all, ff12:401b:<P_Key>::ffff:ffff. */
 static const uint8_t hw_of_all[HW_BYTES] = {
-	0, 0xff, 0xff, 0xff, 0xff, 0x12, 0x40, 0x1b, 0xff, 0xff,
-	0, 0,	 0,    0,    0,	   0,	 0xff, 0xff, 0xff, 0xff,
+	0, 0xff, 0xff, 0xff, 0xff, 0x12, 0x40, 0x1b, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff,
 };
+#define HW_PKEY_AT  8
+#define FULL_MEMBER 0x8000
 
 /* --- one message --------------------------------------------------------- */
 
@@ -59,16 +65,59 @@ static bool is_link(const struct nlmsghdr *hdr)
 	return hdr->nlmsg_type == RTM_NEWLINK || hdr->nlmsg_type == RTM_DELLINK;
 }
 
+static bool is_port(unsigned int index)
+{
+	static const char *const name[PORTS] = { "fab0", "fab1" }; /* plan.py */
+	static unsigned int port[PORTS];
+	int i;
+
+	for (i = 0; i < PORTS; i++) {
+		if (!port[i])
+			port[i] = if_nametoindex(name[i]);
+		if (port[i] && port[i] == index)
+			return true;
+	}
+	return false;
+}
+
 static bool is_ours(const struct nlmsghdr *hdr)
 {
-	static unsigned int ours;
 	const void *body = NLMSG_DATA(hdr);
 	int index = is_link(hdr) ? ((const struct ifinfomsg *)body)->ifi_index
 				 : ((const struct ndmsg *)body)->ndm_ifindex;
 
-	if (!ours)
-		ours = if_nametoindex(INTERFACE);
-	return ours && (unsigned int)index == ours;
+	return is_port((unsigned int)index);
+}
+
+/* What tools/fabric/fabric was told. */
+static unsigned long setting(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value ? strtoul(value, NULL, 0) : 0;
+}
+
+static void put_all(uint8_t hw[HW_BYTES])
+{
+	unsigned long pkey = setting("PURECM_FABRIC_IP_PKEY") | FULL_MEMBER;
+
+	memcpy(hw, hw_of_all, HW_BYTES);
+	hw[HW_PKEY_AT] = (uint8_t)(pkey >> 8);
+	hw[HW_PKEY_AT + 1] = (uint8_t)pkey;
+}
+
+static void put_port(const uint8_t mac[MAC_BYTES], uint8_t hw[HW_BYTES])
+{
+	unsigned int number = (unsigned int)mac[MAC_NUMBER_AT] << 8 | mac[MAC_NUMBER_AT + 1];
+	unsigned long n_subnets = setting("PURECM_FABRIC_SUBNETS");
+
+	memcpy(hw, hw_of_port, HW_BYTES);
+	if (n_subnets > 1) {
+		hw[HW_PREFIX_AT + 1] = 0xc0;
+		hw[HW_SUBNET_AT] = (uint8_t)((number - 1) % n_subnets + 1);
+	}
+	memcpy(hw + HW_NUMBER_AT, mac + MAC_NUMBER_AT, MAC_BYTES - MAC_NUMBER_AT);
+	hw[HW_PORT_AT] = mac[MAC_INTERFACE_AT] + 1;
 }
 
 /* Return: what an attribute says instead of a MAC, in *hw, or NULL. */
@@ -79,13 +128,14 @@ static const uint8_t *translate(const struct nlmsghdr *hdr, const struct rtattr 
 
 	if (RTA_PAYLOAD(attr) != MAC_BYTES)
 		return NULL;
-	if (is_link(hdr) && attr->rta_type == IFLA_BROADCAST)
-		return hw_of_all;
+	if (is_link(hdr) && attr->rta_type == IFLA_BROADCAST) {
+		put_all(hw);
+		return hw;
+	}
 	if (attr->rta_type != (is_link(hdr) ? IFLA_ADDRESS : NDA_LLADDR) ||
 	    memcmp(mac, mac_prefix, sizeof(mac_prefix)) != 0)
 		return NULL;
-	memcpy(hw, hw_of_host, HW_BYTES);
-	memcpy(hw + HW_NUMBER_AT, mac + sizeof(mac_prefix), MAC_BYTES - sizeof(mac_prefix));
+	put_port(mac, hw);
 	return hw;
 }
 

@@ -8,9 +8,9 @@
 
 #include "tools/fabric/verbs/context.h"
 #include "tools/fabric/verbs/qp.h"
+#include "tools/fabric/wire/route.h"
 
 #define MCAST_PREFIX 0xff
-#define LID_MCAST    0xc000
 
 int address_check(struct fab_context *context, const struct ibv_ah_attr *attr,
 		  union ibv_gid *ret_sgid)
@@ -30,14 +30,16 @@ int address_check(struct fab_context *context, const struct ibv_ah_attr *attr,
 	return 0;
 }
 
-int address_host(struct fab_context *context, const struct ibv_ah_attr *attr,
-		 char ret_host[FAB_NAME_BYTES])
+int address_owner(struct fab_context *context, const struct ibv_ah_attr *attr,
+		  struct fab_owner *ret)
 {
-	const struct fab_place *place = &context->device->place;
+	const struct fab_port *port = &context->device->page->port[attr->port_num - 1];
+	struct fab_route route = { .dlid = attr->dlid,
+				   .has_grh = attr->is_global,
+				   .hop_limit = attr->grh.hop_limit,
+				   .dgid = attr->grh.dgid };
 
-	if (attr->is_global)
-		return -fab_place_host_of(place, &attr->grh.dgid, ret_host);
-	return -fab_place_host_of_lid(place, attr->dlid, ret_host);
+	return -fab_route_find(&context->device->place, port, &route, ret);
 }
 
 static bool is_multicast(const struct ibv_ah_attr *attr)
@@ -48,7 +50,7 @@ static bool is_multicast(const struct ibv_ah_attr *attr)
 		       (attr->grh.dgid.raw[10] == 0xff && attr->grh.dgid.raw[11] == 0xff &&
 			attr->grh.dgid.global.subnet_prefix == 0 &&
 			(attr->grh.dgid.raw[12] & 0xf0) == 0xe0);
-	return attr->dlid >= LID_MCAST;
+	return attr->dlid >= FAB_LID_MCAST;
 }
 
 struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
@@ -62,7 +64,7 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	ah->attr = *attr;
 	err = address_check(context, attr, &ah->sgid);
 	if (!err && !is_multicast(attr))
-		err = address_host(context, attr, ah->host);
+		err = address_owner(context, attr, &ah->to);
 	if (err) {
 		free(ah);
 		errno = err;

@@ -11,6 +11,7 @@
 
 #include "tools/fabric/verbs/completion.h"
 #include "tools/fabric/verbs/transport.h"
+#include "tools/fabric/wire/route.h"
 
 #define UDP_HEADERS_BYTES  28 /* of IPv4 and UDP, as a RoCE v2 packet has them */
 #define IPV4_VERSION_IHL   0x45
@@ -28,8 +29,9 @@ static void fill_header(const struct fab_qp *qp, const struct fab_send *send,
 	memset(ret, 0, sizeof(*ret));
 	ret->magic = FAB_MAGIC;
 	ret->op = FAB_OP_DATAGRAM;
-	ret->port_num = attr->port_num;
+	ret->port_num = send->ah->to.port_num;
 	ret->from_port = attr->port_num;
+	ret->subnet = port->subnet;
 	ret->pkey = port->pkey[qp->attr.pkey_index];
 	ret->sl = attr->sl;
 	ret->slid = (uint16_t)(port->lid | attr->src_path_bits);
@@ -54,6 +56,7 @@ static void fill_header(const struct fab_qp *qp, const struct fab_send *send,
 	ret->hop_limit = attr->grh.hop_limit;
 	ret->traffic_class = attr->grh.traffic_class;
 	ret->flow_label = attr->grh.flow_label;
+	fab_route_sent(ret);
 }
 
 static void send_to(struct fab_qp *qp, const char *host, struct fab_packet *packet)
@@ -76,18 +79,6 @@ static bool read_member(const char *name, char ret_host[FAB_NAME_BYTES], uint32_
 	return sscanf(name, "%15[^.].%u", ret_host, ret_qpn) == 2;
 }
 
-/* On InfiniBand switches bring a group's packets to ports that joined it. */
-static bool is_in_group(const struct fab_context *context, const struct fab_packet *packet,
-			const char *host)
-{
-	char path[FAB_PATH_BYTES];
-
-	if (context->device->page->port[0].link_layer == IBV_LINK_LAYER_ETHERNET)
-		return true;
-	fab_place_joined(&context->device->place, &packet->dgid, host, path);
-	return access(path, F_OK) == 0;
-}
-
 static void send_to_group(struct fab_qp *qp, struct fab_packet *packet)
 {
 	char path[FAB_PATH_BYTES], host[FAB_NAME_BYTES];
@@ -103,8 +94,7 @@ static void send_to_group(struct fab_qp *qp, struct fab_packet *packet)
 		if (packet->dest_qpn == qp->ex.qp_base.qp_num &&
 		    strcmp(host, context_of(qp)->device->place.host) == 0)
 			continue;
-		if (is_in_group(context_of(qp), packet, host))
-			send_to(qp, host, packet);
+		send_to(qp, host, packet);
 	}
 	if (dir)
 		closedir(dir);
@@ -125,8 +115,8 @@ enum ibv_wc_status datagram_send(struct fab_qp *qp, const struct fab_send *send)
 	if (status != IBV_WC_SUCCESS)
 		return status;
 	fill_header(qp, send, &packet);
-	if (send->ah->host[0])
-		send_to(qp, send->ah->host, &packet);
+	if (send->ah->to.host[0])
+		send_to(qp, send->ah->to.host, &packet);
 	else
 		send_to_group(qp, &packet);
 	return IBV_WC_SUCCESS;
@@ -223,6 +213,21 @@ static bool is_multicast(const union ibv_gid *gid)
 	return gid->raw[0] == 0xff || (is_ipv4(gid) && (gid->raw[12] & 0xf0) == 0xe0);
 }
 
+/* On InfiniBand switches bring a group's packets to the ports of their subnet that joined it. */
+static bool has_joined(const struct fab_qp *qp, const struct fab_packet *packet)
+{
+	const struct fab_device *device = context_of(qp)->device;
+	const struct fab_port *port = &device->page->port[qp->attr.port_num - 1];
+	struct fab_owner us = { .port_num = (uint8_t)qp->attr.port_num };
+	char path[FAB_PATH_BYTES];
+
+	if (port->link_layer == IBV_LINK_LAYER_ETHERNET)
+		return true;
+	memcpy(us.host, device->place.host, sizeof(us.host));
+	fab_place_joined(&device->place, &packet->dgid, &us, path);
+	return port->subnet == packet->subnet && access(path, F_OK) == 0;
+}
+
 /* The number of one that ended may be another's by now. */
 static bool is_attached(const struct fab_qp *qp, const union ibv_gid *gid)
 {
@@ -243,7 +248,7 @@ void datagram_came(struct fab_qp *qp, const struct fab_packet *packet, const voi
 	if (packet->qkey != qp->attr.qkey)
 		return;
 	if (packet->flags & FAB_GRH && is_multicast(&packet->dgid) &&
-	    !is_attached(qp, &packet->dgid))
+	    (!is_attached(qp, &packet->dgid) || !has_joined(qp, packet)))
 		return;
 	receive = transport_take_receive(qp);
 	if (!receive)

@@ -44,6 +44,8 @@ static bool may_receive(const struct fab_qp *qp, const struct fab_packet *packet
 
 	if (qp->attr.qp_state < IBV_QPS_RTR || qp->attr.qp_state == IBV_QPS_ERR)
 		return false;
+	if (packet->port_num && packet->port_num != qp->attr.port_num)
+		return false;
 	port = &context_of(qp)->device->page->port[qp->attr.port_num - 1];
 	return port->state == IBV_PORT_ACTIVE &&
 	       pkey_matches(port->pkey[qp->attr.pkey_index], packet->pkey);

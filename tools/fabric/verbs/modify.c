@@ -65,10 +65,11 @@ static int set_address(struct fab_qp *qp, const struct ibv_ah_attr *attr, uint32
 	int err = address_check(context, attr, &qp->sgid);
 
 	if (!err)
-		err = address_host(context, attr, qp->host);
+		err = address_owner(context, attr, &qp->peer);
 	if (err)
 		return err;
-	fab_place_slot(&context->device->place, qp->host, dest_qpn >> FAB_SLOT_SHIFT, qp->path);
+	fab_place_slot(&context->device->place, qp->peer.host, dest_qpn >> FAB_SLOT_SHIFT,
+		       qp->path);
 	return 0;
 }
 

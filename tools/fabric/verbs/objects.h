@@ -84,7 +84,7 @@ struct fab_ah {
 	struct ibv_ah ibv; /* first */
 	struct ibv_ah_attr attr;
 	union ibv_gid sgid;
-	char host[FAB_NAME_BYTES]; /* empty: multicast */
+	struct fab_owner to; /* no name: multicast */
 };
 
 struct fab_channel {
@@ -193,7 +193,7 @@ struct fab_qp {
 	struct fab_responder responder;
 	char *receive_buffer; /* of responder.receive */
 	union ibv_gid sgid;
-	char host[FAB_NAME_BYTES]; /* of the peer */
+	struct fab_owner peer;
 	char path[FAB_PATH_BYTES]; /* of the peer's socket */
 	union ibv_gid mgid[FAB_MCAST_ATTACH];
 	unsigned int n_mgids;

@@ -42,8 +42,8 @@ void receive_queue_drop(struct fab_receive_queue *queue);
 int address_check(struct fab_context *context, const struct ibv_ah_attr *attr,
 		  union ibv_gid *ret_sgid);
 
-/** address_host() - who is at an address. Return: 0, or EHOSTUNREACH. */
-int address_host(struct fab_context *context, const struct ibv_ah_attr *attr,
-		 char ret_host[FAB_NAME_BYTES]);
+/** address_owner() - which port is at an address. Return: 0, or EHOSTUNREACH. */
+int address_owner(struct fab_context *context, const struct ibv_ah_attr *attr,
+		  struct fab_owner *ret);
 
 #endif

@@ -9,6 +9,7 @@
 #include "tools/fabric/verbs/memory.h"
 #include "tools/fabric/verbs/qp.h"
 #include "tools/fabric/verbs/transport.h"
+#include "tools/fabric/wire/route.h"
 
 void transport_header(const struct fab_qp *qp, struct fab_packet *ret)
 {
@@ -17,8 +18,9 @@ void transport_header(const struct fab_qp *qp, struct fab_packet *ret)
 
 	memset(ret, 0, sizeof(*ret));
 	ret->magic = FAB_MAGIC;
-	ret->port_num = qp->attr.port_num;
+	ret->port_num = qp->peer.port_num;
 	ret->from_port = qp->attr.port_num;
+	ret->subnet = port->subnet;
 	ret->pkey = port->pkey[qp->attr.pkey_index];
 	ret->sl = av->sl;
 	ret->slid = (uint16_t)(port->lid | av->src_path_bits);
@@ -33,6 +35,7 @@ void transport_header(const struct fab_qp *qp, struct fab_packet *ret)
 	ret->hop_limit = av->grh.hop_limit;
 	ret->traffic_class = av->grh.traffic_class;
 	ret->flow_label = av->grh.flow_label;
+	fab_route_sent(ret);
 }
 
 /* Whoever does not get it is noticed by the timer, or by nobody. */

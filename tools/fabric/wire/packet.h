@@ -65,8 +65,9 @@ struct fab_packet {
 	uint8_t flags;	  /* enum fab_flag */
 	uint8_t syndrome; /* enum fab_nak, or the type of an event */
 	uint8_t rnr_timer;
-	uint8_t port_num;  /* of the receiver */
+	uint8_t port_num;  /* of the receiver; 0 of a group: any */
 	uint8_t from_port; /* of the sender */
+	uint8_t subnet;	   /* where it is from */
 	uint8_t sl;
 	uint16_t pkey;
 	uint16_t slid;

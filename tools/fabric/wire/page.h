@@ -11,11 +11,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define FAB_PAGE_MAGIC 0x66616272u
-#define FAB_GIDS       64
-#define FAB_PKEYS      16
-#define FAB_PORTS      2
-#define FAB_NAME_BYTES 16
+#define FAB_PAGE_MAGIC	 0x66616273u
+#define FAB_GIDS	 64
+#define FAB_PKEYS	 16
+#define FAB_PORTS	 2
+#define FAB_PKEY_DEFAULT 0xffff
+#define FAB_NAME_BYTES	 16
 
 struct fab_gid {
 	union ibv_gid gid; /* all zeros: free */
@@ -30,6 +31,7 @@ struct fab_port {
 	uint8_t lmc;
 	uint16_t lid;
 	uint16_t sm_lid;
+	uint8_t subnet;
 	uint16_t pkey[FAB_PKEYS]; /* 0: free */
 	struct fab_gid gid[FAB_GIDS];
 };

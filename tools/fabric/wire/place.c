@@ -17,6 +17,7 @@
 #include "tools/fabric/wire/packet.h"
 
 #define GID_HEX_BYTES 33
+#define OWNER_BYTES   (FAB_NAME_BYTES + 4)
 
 /* "/tmp/f/hosts/a" is host a of the fabric /tmp/f. */
 int fab_place_find(struct fab_place *ret)
@@ -88,46 +89,57 @@ void fab_place_group(const struct fab_place *place, const union ibv_gid *mgid,
 	snprintf(ret, FAB_PATH_BYTES, "%s/groups/%s", place->dir, hex);
 }
 
-void fab_place_joined(const struct fab_place *place, const union ibv_gid *mgid, const char *host,
-		      char ret[FAB_PATH_BYTES])
+void fab_place_joined(const struct fab_place *place, const union ibv_gid *mgid,
+		      const struct fab_owner *member, char ret[FAB_PATH_BYTES])
 {
 	char hex[GID_HEX_BYTES];
 
 	gid_hex(mgid, hex);
-	snprintf(ret, FAB_PATH_BYTES, "%s/joined/%s/%.15s", place->dir, hex, host);
+	snprintf(ret, FAB_PATH_BYTES, "%s/joined/%s/%.15s.%u", place->dir, hex, member->host,
+		 member->port_num);
 }
 
-void fab_place_lid(const struct fab_place *place, uint16_t lid, char ret[FAB_PATH_BYTES])
+void fab_place_lid(const struct fab_place *place, uint8_t subnet, uint16_t lid,
+		   char ret[FAB_PATH_BYTES])
 {
-	snprintf(ret, FAB_PATH_BYTES, "%s/lids/%u", place->dir, lid);
+	snprintf(ret, FAB_PATH_BYTES, "%s/lids/%u.%u", place->dir, subnet, lid);
 }
 
-static int read_owner(const char *path, char ret_host[FAB_NAME_BYTES])
+int fab_place_own(const struct fab_place *place, uint8_t port_num, const char *path)
 {
-	ssize_t n = readlink(path, ret_host, FAB_NAME_BYTES - 1);
+	char owner[OWNER_BYTES];
+
+	snprintf(owner, sizeof(owner), "%s.%u", place->host, port_num);
+	return symlink(owner, path) ? -errno : 0;
+}
+
+static int read_owner(const char *path, struct fab_owner *ret)
+{
+	char owner[OWNER_BYTES];
+	ssize_t n = readlink(path, owner, sizeof(owner) - 1);
 
 	if (n <= 0)
 		return -EHOSTUNREACH;
-	ret_host[n] = '\0';
-	return 0;
+	owner[n] = '\0';
+	return sscanf(owner, "%15[^.].%hhu", ret->host, &ret->port_num) == 2 ? 0 : -EHOSTUNREACH;
 }
 
-int fab_place_host_of(const struct fab_place *place, const union ibv_gid *gid,
-		      char ret_host[FAB_NAME_BYTES])
+int fab_place_owner_of(const struct fab_place *place, const union ibv_gid *gid,
+		       struct fab_owner *ret)
 {
 	char path[FAB_PATH_BYTES];
 
 	fab_place_gid(place, gid, path);
-	return read_owner(path, ret_host);
+	return read_owner(path, ret);
 }
 
-int fab_place_host_of_lid(const struct fab_place *place, uint16_t lid,
-			  char ret_host[FAB_NAME_BYTES])
+int fab_place_owner_of_lid(const struct fab_place *place, uint8_t subnet, uint16_t lid,
+			   struct fab_owner *ret)
 {
 	char path[FAB_PATH_BYTES];
 
-	fab_place_lid(place, lid, path);
-	return read_owner(path, ret_host);
+	fab_place_lid(place, subnet, lid, path);
+	return read_owner(path, ret);
 }
 
 void fab_place_sockaddr(const char *path, struct sockaddr_un *ret)

@@ -6,9 +6,9 @@
  *   hosts/NAME/gsi         the socket that takes the packets for QP1
  *   hosts/NAME/umad.1      the socket that umad's descriptors of port 1 are connections to
  *   hosts/NAME/ctx/SLOT    the sockets of processes that have the device open
- *   gids/HEX               a link to the host that has this GID
- *   lids/NUMBER            the same for a LID
- *   joined/HEX/NAME        a host whose port joined this group, on InfiniBand
+ *   gids/HEX               a link to the port that has this GID: NAME.PORT
+ *   lids/SUBNET.NUMBER     the same for a LID
+ *   joined/HEX/NAME.PORT   a port that joined this group, on InfiniBand
  *   groups/HEX/NAME.QPN    a queue pair that is attached to this multicast group
  */
 #ifndef FABRIC_PLACE_H
@@ -27,6 +27,12 @@
 struct fab_place {
 	char dir[FAB_DIR_BYTES];
 	char host[FAB_NAME_BYTES];
+};
+
+/* A port of the fabric. */
+struct fab_owner {
+	char host[FAB_NAME_BYTES];
+	uint8_t port_num;
 };
 
 /**
@@ -57,24 +63,28 @@ void fab_place_gid(const struct fab_place *place, const union ibv_gid *gid,
 void fab_place_group(const struct fab_place *place, const union ibv_gid *mgid,
 		     char ret[FAB_PATH_BYTES]);
 
-/** fab_place_joined() - the path of the file that says that a host joined a group (InfiniBand). */
-void fab_place_joined(const struct fab_place *place, const union ibv_gid *mgid, const char *host,
-		      char ret[FAB_PATH_BYTES]);
+/** fab_place_joined() - the path of the file that says that a port joined a group (InfiniBand). */
+void fab_place_joined(const struct fab_place *place, const union ibv_gid *mgid,
+		      const struct fab_owner *member, char ret[FAB_PATH_BYTES]);
 
 /**
- * fab_place_host_of() - who has a GID
+ * fab_place_owner_of() - which port has a GID
  *
- * Return: 0, or -EHOSTUNREACH if nobody has.
+ * Return: 0, or -EHOSTUNREACH if none has.
  */
-int fab_place_host_of(const struct fab_place *place, const union ibv_gid *gid,
-		      char ret_host[FAB_NAME_BYTES]);
+int fab_place_owner_of(const struct fab_place *place, const union ibv_gid *gid,
+		       struct fab_owner *ret);
 
-/** fab_place_host_of_lid() - who has a LID of an InfiniBand subnet. Return: as above. */
-int fab_place_host_of_lid(const struct fab_place *place, uint16_t lid,
-			  char ret_host[FAB_NAME_BYTES]);
+/** fab_place_owner_of_lid() - which port has a LID of an InfiniBand subnet. Return: as above. */
+int fab_place_owner_of_lid(const struct fab_place *place, uint8_t subnet, uint16_t lid,
+			   struct fab_owner *ret);
 
-/** fab_place_lid() - the path of the link that says who has a LID. */
-void fab_place_lid(const struct fab_place *place, uint16_t lid, char ret[FAB_PATH_BYTES]);
+/** fab_place_lid() - the path of the link that says which port has a LID. */
+void fab_place_lid(const struct fab_place *place, uint8_t subnet, uint16_t lid,
+		   char ret[FAB_PATH_BYTES]);
+
+/** fab_place_own() - enter a port of this host at such a path. Return: 0, or -EEXIST. */
+int fab_place_own(const struct fab_place *place, uint8_t port_num, const char *path);
 
 /**
  * fab_place_take_slot() - a datagram socket for this process, at a number that is nobody's
