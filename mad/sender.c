@@ -106,11 +106,23 @@ static int start(struct mad_sender *sender)
 	return -err;
 }
 
+/* Handles are kept by GID, which on InfiniBand is not all of an address. */
+static bool is_roce(struct ibv_context *verbs, uint8_t port_num)
+{
+	struct ibv_port_attr attr;
+
+	return !ibv_query_port(verbs, port_num, &attr) &&
+	       attr.link_layer == IBV_LINK_LAYER_ETHERNET;
+}
+
 int mad_sender_open(struct ibv_context *verbs, uint8_t port_num, struct mad_sender **ret)
 {
-	struct mad_sender *sender = calloc(1, sizeof(*sender));
+	struct mad_sender *sender;
 	int err;
 
+	if (!is_roce(verbs, port_num))
+		return -EOPNOTSUPP;
+	sender = calloc(1, sizeof(*sender));
 	if (!sender)
 		return -ENOMEM;
 	pthread_mutex_init(&sender->lock, NULL);

@@ -28,8 +28,8 @@ struct mad_sender;
  * @port_num: from 1
  * @ret:      to be given back with mad_sender_close()
  *
- * Return: 0, -EPERM without the privilege, -EOPNOTSUPP if the device takes no 256 bytes inline,
- * or what the device says.
+ * Return: 0, -EPERM without the privilege, -EOPNOTSUPP on InfiniBand and if the device takes no 256
+ * bytes inline, or what the device says.
  */
 int mad_sender_open(struct ibv_context *verbs, uint8_t port_num, struct mad_sender **ret);
 

@@ -31,7 +31,7 @@ bool hop_is_ready(struct ibv_context *verbs, uint8_t port_num, uint8_t sgid_inde
 	union addr src, dst;
 	struct mad_gid sgid;
 
-	if (gid_by_index(verbs, port_num, sgid_index, &local))
+	if (gid_by_index(verbs, port_num, sgid_index, &local) || local.type == IBV_GID_TYPE_IB)
 		return true;
 	memcpy(&sgid, &local.gid, sizeof(sgid));
 	hop_addr(&sgid, local.ifindex, &src);

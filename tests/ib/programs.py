@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Programs on InfiniBand ports, by AF_IB and by IP addresses: Debian's and one of ours, on a soft
+"""Programs on InfiniBand ports, by AF_IB and by IP addresses: Debian's and some of ours, on a soft
 fabric.
 
 Each case is run with purecm on both hosts; what it prints must match. Prints a line per case, and
-exits with 77 where there is no soft fabric.
+exits with 77 where there is no soft fabric. With PURECM_TEST_LONG=1 each is also run without
+cmportd; else every third.
 """
 import argparse
-import itertools
+import concurrent.futures
 import os
 from pathlib import Path
 import re
@@ -18,8 +19,13 @@ import sys
 ROOT = Path(__file__).resolve().parents[2]
 FABRIC = ROOT / "tools" / "fabric" / "fabric"
 A, B, NOBODY = "fe80::50:4300:0:101", "fe80::50:4300:0:201", "fe80::50:4300:0:901"
+A2, B2 = "fe80::50:4300:0:102", "fe80::50:4300:0:202"  # second ports
+FAR_A, FAR_B = "fec0::1:50:4300:0:101", "fec0::2:50:4300:0:201"  # of two subnets
 GROUP = "ff15:a01b:ffff::7"
 LIMIT_S = 60
+AT_ONCE = 4  # most of the time goes by in waiting
+INLINE_STEP = 3
+OURS = ("end", "group", "request")  # programs of this folder: END, GROUP, REQUEST in a command
 
 # What it shows, fabric options, command on a, command on b, what must be printed.
 CASES = (
@@ -61,6 +67,62 @@ CASES = (
      "mckey -p 2 -m 239.1.1.1 -b 10.77.0.1",
      "sleep 0.5; mckey -p 2 -m 239.1.1.1 -s -b 10.77.0.2",
      (r"joined dgid: ff12:401b:ffff::f01:101 mlid 0xc", r"a\| return status 0")),
+    ("a path that is given, with path bits, SL and MTU; the alternate one is not said",
+     ("--lmc", "1"), f"END {A}", f"END -r 1 {B} {A}",
+     (r"b\| queue pair: dlid 0x3 bits 1 sl 3 mtu 1024 pkey 0xffff grh 0 .* dlid 0x0",
+      r"a\| queue pair: dlid 0x5 bits 1 sl 3 mtu 1024 pkey 0xffff grh 0 .* dlid 0x0",
+      r"a\| heard: thank you")),
+    ("an alternate path in a request is taken; LAP is not answered, and changes nothing",
+     ("--lmc", "1"), f"& END {A}", f"REQUEST {B} {A} stays; sleep 0.2",
+     (r"a\| queue pair: dlid 0x4 bits 0 .* alternate dlid 0x5 bits 1 timeout 17",
+      r"b\| REQ: REP", r"b\| LAP: silence")),
+    ("an alternate path to another device is refused", ("--lmc", "1"), f"& END {A}",
+     f"REQUEST {B} {A} moves", (r"b\| REQ: REJ, reason 18",)),
+    ("a partition", ("--pkeys", "0x8001"), f"END -k 0x8001 {A}", f"END -k 0x8001 {B} {A}",
+     (r"a\| queue pair: .* pkey 0x8001", r"b\| queue pair: .* pkey 0x8001",
+      r"a\| heard: thank you")),
+    ("a partition with a limited member", ("--pkeys", "a:0x8001,b:0x1"), f"END -k 0x8001 {A}",
+     f"END -k 0x1 {B} {A}", (r"b\| queue pair: .* pkey 0x1 ", r"a\| heard: thank you")),
+    ("there is no path between limited members", ("--pkeys", "0x1"), f"& END -k 0x1 {A}",
+     f"END -k 0x1 {B} {A}", (r"b\| rdma_resolve_route: Invalid argument",)),
+    ("there is no path to who is in another partition", ("--pkeys", "b:0x8001"), f"& END {A}",
+     f"END -k 0x8001 {B} {A}", (r"b\| rdma_resolve_route: Invalid argument",)),
+    ("nobody resolves from a partition that the port is not in", (), f"& END {A}",
+     f"END -k 0x8001 {B} {A}", (r"b\| rdma_resolve_addr: No such device",)),
+    ("IP in a partition", ("--pkeys", "0x8001", "--ip-pkey", "0x8001"),
+     "rping -s -C 2; mckey -m 239.1.1.1 -b 10.77.0.1",
+     "rping -c -v -a 10.77.0.1 -C 2; sleep 0.5; mckey -m 239.1.1.1 -s -b 10.77.0.2",
+     (r"b\| ping data: rdma-ping-1",
+      r"joined dgid: ff12:4001:8001::f01:101 mlid 0xc", r"a\| return status 0")),
+    ("bits of the service id that do not count: the port space of the id", (),
+     f"END -P ib -m 0xffff -S 0x1b59 {A}", f"END -P ib -S 0x13f1b59 {B} {A}",
+     (r"a\| service 0x13f1b59", r"a\| heard: thank you")),
+    ("RDMA_PS_IB asks for a service of RDMA_PS_TCP", (), f"END -m 0xffff -S 0x1b59 {A}",
+     f"END -P ib -S 0x1061b59 {B} {A}", (r"a\| service 0x1061b59", r"a\| heard: thank you")),
+    ("a service of another port space is another one", (), f"& END -P ib -S 0x13f1b59 {A}",
+     f"END -S 0x1061b59 {B} {A}", (r"b\| rdma_connect: Connection refused",)),
+    ("any port, where those bits do not count", (), f"& END -m 0xffffffffffff0000 {A}",
+     "sleep 0.2", (r"a\| service 0x106[^0]\w\w\w",)),
+    ("second ports", ("--ports", "2"), f"END {A2}", f"END {B2} {A2}",
+     (r"a\| queue pair: dlid 0x4 ", r"b\| queue pair: dlid 0x2 ", r"a\| heard: thank you")),
+    ("another subnet: a global route header on messages and queue pairs", ("--subnets", "2"),
+     f"END {FAR_A}", f"END {FAR_B} {FAR_A}",
+     (r"a\| queue pair: dlid 0xbf00 .* grh 1 hops 6[34]",
+      r"b\| queue pair: dlid 0xbf00 .* grh 1 hops 64", r"a\| heard: thank you")),
+    ("twenty connections to another subnet", ("--subnets", "2", "--lmc", "1"),
+     f"ucmatose -f gid -P ib -b {FAR_A} -c 20",
+     f"ucmatose -f gid -P ib -b {FAR_B} -s {FAR_A} -c 20",
+     (r"a\| return status 0", r"b\| return status 0")),
+    ("datagrams to another subnet", ("--subnets", "2"), f"udaddy -f gid -P ib -b {FAR_A}",
+     f"udaddy -f gid -P ib -b {FAR_B} -s {FAR_A}",
+     (r"a\| return status 0", r"b\| return status 0")),
+    ("no port of ours has the prefix of a far address: bind first", ("--subnets", "2"), "true",
+     f"ucmatose -f gid -P ib -s {FAR_A}", (r"b\| .*failure getting addr: No such device",)),
+    ("IP over two subnets", ("--subnets", "2"), "rping -s -C 2; udaddy",
+     "rping -c -v -a 10.77.0.1 -C 2; sleep 0.5; udaddy -s 10.77.0.1",
+     (r"b\| ping data: rdma-ping-1", r"a\| return status 0", r"b\| return status 0")),
+    ("nobody listens in another subnet", ("--subnets", "2"), f"& END -S 0x1061b59 {FAR_A}",
+     f"END {FAR_B} {FAR_A}", (r"b\| rdma_connect: Connection refused",)),
     ("perftest -R", ("--faults", "mads:delay=5ms"), "ib_send_bw -R -n 1000",
      "ib_send_bw -R -n 1000 10.77.0.1", (r"b\|  65536 +1000",)),
 )
@@ -84,18 +146,20 @@ CHANGES = (
 MANNERS = {"cmportd": {}, "the program itself": {"PURECM_PORTD": "inline"}}
 
 
-def on_host(host, command, group):
+def on_host(host, command, build):
     """Return a command as the fabric takes it; with "& " it is ended when the others have."""
     forever = "&" if command.startswith("& ") else ""
-    return f"{host}{forever}:" + command.removeprefix("& ").replace("GROUP ", group + " ")
+    for name in OURS:
+        command = command.replace(f"{name.upper()} ", f"{build}/tests/ib/{name} ")
+    return f"{host}{forever}:" + command.removeprefix("& ")
 
 
-def run_case(case, manner, build, group):
+def run_case(case, manner, build):
     """Return what is wrong with the output, or None."""
     _, options, on_a, on_b, wanted = case
     command = [str(FABRIC), "run", "--build", build, "--link", "ib", "--timeout", str(LIMIT_S // 2),
-               *options, on_host("a", on_a, group),
-               on_host("b", on_b, group)]
+               *options, on_host("a", on_a, build),
+               on_host("b", on_b, build)]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           timeout=LIMIT_S, check=False,
                           env=os.environ | {"PURECM_LOG": "warn"} | MANNERS[manner])
@@ -111,15 +175,19 @@ def missing_parts():
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", required=True, type=os.path.abspath)
-    parser.add_argument("group", type=os.path.abspath, help="the group program")
+    parser.add_argument("--only", metavar="WORD", help="cases in whose name it is")
     args = parser.parse_args()
     if missing_parts():
         print("skipped: missing: " + ", ".join(missing_parts()))
         sys.exit(77)
     failed = 0
-    cases = [*itertools.product(CASES, MANNERS), *((case, "cmportd") for case in CHANGES)]
-    for case, manner in cases:
-        wrong = run_case(case, manner, args.build, args.group)
+    step = 1 if os.environ.get("PURECM_TEST_LONG") else INLINE_STEP
+    cases = [*((case, "cmportd") for case in CASES + CHANGES),
+             *((case, "the program itself") for case in CASES[::step])]
+    cases = [(case, manner) for case, manner in cases if (args.only or "") in case[0]]
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        told = pool.map(lambda each: run_case(*each, args.build), cases)
+    for (case, manner), wrong in zip(cases, told):
         failed += wrong is not None
         print(("ok   " if wrong is None else "FAIL ") + f"{case[0]} ({manner})" +
               (f"\n{wrong}" if wrong else ""))
