@@ -276,7 +276,10 @@ static int answer_lease_ports(struct question *q)
 
 static int answer_look_on(struct question *q)
 {
-	return onlook_begin(q->server, q->guest);
+	const int fd = onlook_begin(q->server, q->guest);
+
+	q->reply_fd[0] = fd < 0 ? -1 : fd;
+	return fd < 0 ? fd : 0;
 }
 
 static int answer_stat(struct question *q)

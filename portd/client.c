@@ -249,11 +249,30 @@ int portd_lease_ids(struct portd_client *client, struct portd_ids *ret)
 	return 0;
 }
 
-int portd_look_on(struct portd_client *client)
+/* Nor is this asked of the next cmportd, whose feed is another. */
+int portd_look_on(struct portd_client *client, struct feed_reader *ret)
 {
 	struct portd_record record = { .type = PORTD_LOOK_ON };
+	struct portd_reply reply = { .error = 0 };
+	int fd[2] = { -1, -1 };
+	int err;
 
-	return asking_ask(client, &record, NULL);
+	*ret = (struct feed_reader){ .ring = NULL };
+	pthread_mutex_lock(&client->lock);
+	err = asking_exchange(client, &record, -1, &reply, fd);
+	pthread_mutex_unlock(&client->lock);
+	if (!err)
+		err = reply.error ? -reply.error : feed_reader_init(ret, fd[0]);
+	close_fd(&fd[0]);
+	close_fd(&fd[1]);
+	return err;
+}
+
+int portd_await_seen(struct portd_client *client, uint64_t number)
+{
+	const struct portd_record record = { .type = PORTD_AWAIT, .seen = { .number = number } };
+
+	return portd_put_data(client, &record);
 }
 
 /* Not asked of the next cmportd: it knows no more than the asker. */

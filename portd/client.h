@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "portd/feed.h"
 #include "portd/proto.h"
 #include "portd/stat.h"
 
@@ -121,11 +122,19 @@ void portd_closed(struct portd_client *client, const struct portd_close *close);
 int portd_send_held(struct portd_client *client);
 
 /**
- * portd_look_on() - see every message of this host from now on, as SEEN records
+ * portd_look_on() - see every message of this host from now on
+ * @ret: the feed of messages; to be given back with feed_reader_fini()
  *
  * Return: 0; -EPERM for all but root and the user who runs cmportd; -errno.
  */
-int portd_look_on(struct portd_client *client);
+int portd_look_on(struct portd_client *client, struct feed_reader *ret);
+
+/**
+ * portd_await_seen() - be told, by one SEEN, when the feed has a message after this one
+ *
+ * Return: 0, or -errno, and cmportd is gone.
+ */
+int portd_await_seen(struct portd_client *client, uint64_t number);
 
 /**
  * portd_stat() - how do connections and counters stand? Rows come as STAT_* records

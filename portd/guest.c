@@ -183,7 +183,7 @@ static bool ask(struct server *server, struct guest *guest, const struct portd_r
 	else if (!portd_is_one_way(record->type) && !reply(guest, &answer, send_fd))
 		show_out(server, guest, "it does not take its answers");
 	if (send_fd[0] >= 0)
-		close(send_fd[0]); /* the client's end of its data socket */
+		close(send_fd[0]); /* the client's end of its data socket, or the feed */
 	return true;
 }
 
@@ -201,8 +201,7 @@ static int take_fd(struct msghdr *msg)
 	return fds[0];
 }
 
-/* Descriptors that a client sends along, and for which there is no room, are closed by the kernel.
- */
+/* Descriptors that a client sends along without room for them are closed by the kernel. */
 static ssize_t receive(struct server *server, int from, int *ret_fd)
 {
 	union {
@@ -377,7 +376,8 @@ static bool take_message(struct server *server, struct guest *guest, struct port
 	else if (record->type == PORTD_CLOSE)
 		wills_close(server->wills, guest->index, &record->close);
 	else
-		return stat_row(server, guest, record) || subnet_record(server, guest, record);
+		return stat_row(server, guest, record) || onlook_await(server, guest, record) ||
+		       subnet_record(server, guest, record);
 	return true;
 }
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Showing all messages of this host to clients that look on, such as the program purecm. They miss
- * what they are too slow for; the numbers tell them. Called by station.c and router.c, for which it
- * costs a comparison while nobody looks on.
+ * Showing all messages of this host to clients that look on, such as the program purecm: in a feed
+ * that they have mapped. A message costs no system call, but for one that wakes those who have
+ * asked for that. Called by station.c and router.c, for which it costs a comparison while nobody
+ * looks on.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -13,7 +15,6 @@
 #include "portd/state.h"
 
 #define GID_IS_GOOD_MS 10
-#define ROOM	       (8 * BACKLOG_MAX) /* 20,000 messages; who looks on is trusted with it */
 
 static uint64_t wall_clock_ns(void)
 {
@@ -43,25 +44,32 @@ static struct mad_gid local_gid(struct station *station, const struct mad_path *
 	return known->gid;
 }
 
-static void show(struct server *server, const struct portd_record *record)
+static void wake(struct server *server, struct guest *guest)
 {
-	unsigned int i;
+	const struct portd_record record = { .type = PORTD_SEEN,
+					     .seen = { .number = server->n_seen } };
 
-	for (i = 0; i < GUESTS_MAX; i++)
-		if (server->guest[i] && server->guest[i]->looks_on)
-			guest_show(server, server->guest[i], record, ROOM);
+	list_remove(&guest->asleep);
+	guest_show(server, guest, &record, BACKLOG_MAX);
+}
+
+static void wake_all(struct server *server)
+{
+	struct list *node, *after;
+
+	list_for_each_safe (node, after, &server->asleep)
+		wake(server, container_of(node, struct guest, asleep));
 }
 
 void onlook_message(struct server *server, struct station *station, enum portd_way way,
 		    const struct guest *whose, const struct mad_path *path,
 		    const uint8_t mad[MAD_BYTES])
 {
-	struct portd_record record = { .type = PORTD_SEEN };
-	struct portd_seen *seen = &record.seen;
+	struct feed_message *seen;
 
 	if (!server->n_onlookers)
 		return;
-	seen->number = ++server->n_seen;
+	seen = feed_next(&server->feed);
 	seen->time_ns = wall_clock_ns();
 	seen->pid = whose ? (uint32_t)whose->pid : 0;
 	seen->way = (uint8_t)way;
@@ -70,21 +78,63 @@ void onlook_message(struct server *server, struct station *station, enum portd_w
 	seen->local_gid = local_gid(station, path, server->now);
 	seen->path = *path;
 	memcpy(seen->mad, mad, MAD_BYTES);
-	show(server, &record);
+	server->n_seen = seen->number;
+	feed_put(&server->feed);
+	if (!list_is_empty(&server->asleep))
+		wake_all(server);
+}
+
+bool onlook_await(struct server *server, struct guest *guest, const struct portd_record *record)
+{
+	if (record->type != PORTD_AWAIT || !guest->looks_on)
+		return false;
+	list_remove(&guest->asleep);
+	list_append(&server->asleep, &guest->asleep);
+	if (server->n_seen > record->seen.number)
+		wake(server, guest);
+	return true;
+}
+
+static int open_feed(struct server *server)
+{
+	int err = server->n_onlookers ? 0 : feed_init(&server->feed);
+
+	if (err)
+		feed_fini(&server->feed);
+	else if (!server->n_onlookers)
+		server->n_seen = 0;
+	return err;
 }
 
 /* What others say to each other is for root, and for whoever runs this cmportd. */
 int onlook_begin(struct server *server, struct guest *guest)
 {
+	int err, fd;
+
 	if (guest->uid != 0 && guest->uid != geteuid())
 		return -EPERM;
-	server->n_onlookers += !guest->looks_on;
-	guest->looks_on = true;
-	return 0;
+	err = open_feed(server);
+	if (err)
+		return err;
+	if (!guest->looks_on) {
+		guest->looks_on = true;
+		list_init(&guest->asleep);
+		server->n_onlookers++;
+	}
+	fd = fcntl(server->feed.fd, F_DUPFD_CLOEXEC, 0);
+	if (fd >= 0)
+		return fd;
+	err = -errno;
+	onlook_end(server, guest);
+	return err;
 }
 
 void onlook_end(struct server *server, struct guest *guest)
 {
-	server->n_onlookers -= guest->looks_on;
+	if (!guest->looks_on)
+		return;
 	guest->looks_on = false;
+	list_remove(&guest->asleep);
+	if (--server->n_onlookers == 0)
+		feed_fini(&server->feed);
 }

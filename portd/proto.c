@@ -127,14 +127,6 @@ static const struct wire_field sa_told_rows[] = {
 
 static const struct wire_field seen_rows[] = {
 	WIRE(portd_seen, number, 0, 0, 64),
-	WIRE(portd_seen, time_ns, 8, 0, 64),
-	WIRE(portd_seen, pid, 16, 0, 32),
-	WIRE(portd_seen, way, 20, 0, 8),
-	WIRE(portd_seen, port_num, 21, 0, 8),
-	WIRE_BLOB(portd_seen, device, 24),
-	WIRE_ADDR(portd_seen, local_gid, 88),
-	PATH_ROWS(portd_seen, 104),
-	WIRE_BLOB(portd_seen, mad, 104 + PATH_BYTES),
 };
 
 static const struct wire_field stat_rows[] = {
@@ -224,7 +216,8 @@ static const struct wire_layout layouts[PORTD_N_TYPES] = {
 	[PORTD_SA_DROP] = LAYOUT(portd_sa_drop, sa_drop, 4),
 	[PORTD_SA_DOUBT] = LAYOUT(portd_sa_doubt, sa_doubt, 20),
 	[PORTD_SA_TOLD] = LAYOUT(portd_sa_told, sa_told, 8 + PORTD_SA_BYTES),
-	[PORTD_SEEN] = LAYOUT(portd_seen, seen, 104 + PATH_BYTES + MAD_BYTES),
+	[PORTD_SEEN] = LAYOUT(portd_seen, seen, 8),
+	[PORTD_AWAIT] = LAYOUT(portd_seen, seen, 8),
 	[PORTD_STAT] = LAYOUT(portd_stat, stat, 4),
 	[PORTD_STAT_ASK] = LAYOUT(portd_stat_ask, stat_ask, 4),
 	[PORTD_STAT_PORT] = LAYOUT(portd_stat_port, stat_port, 88),

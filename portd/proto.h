@@ -19,7 +19,7 @@
 #include "mad/port.h"
 #include "mad/wire.h"
 
-#define PORTD_VERSION	     4
+#define PORTD_VERSION	     5
 #define PORTD_DATAGRAM_BYTES 16384 /* no datagram is larger */
 #define PORTD_HEAD_BYTES     4
 #define PORTD_DEVICE_BYTES   64
@@ -47,7 +47,7 @@
 	X(WILL, ONE_WAY)	/* what has to be known to end a connection; resuming, and where \
 				   the client's state changed without a message */               \
 	X(RESUMED, ASKED)	/* all that an earlier cmportd knew has been told */             \
-	X(LOOK_ON, ASKED)	/* see all messages of the host from now on */                   \
+	X(LOOK_ON, ASKED)	/* see all messages of the host from now on, see feed.h */       \
 	X(REPLY, ANSWER)                                                                         \
 	X(MAD, DATA)	      /* a message to send, or that has arrived */                       \
 	X(CLOSE, DATA)	      /* from the client: a comm id is free again */                     \
@@ -56,14 +56,15 @@
 	X(SA_DROP, DATA)      /* from the client: never mind, or leave the group */              \
 	X(SA_DOUBT, DATA)     /* from the client: a path that leads nowhere */                   \
 	X(SA_TOLD, DATA)      /* from cmportd: the answer */                                     \
-	X(SEEN, DATA)	      /* from cmportd, to those who look on: a message has passed */     \
+	X(SEEN, DATA)	      /* from cmportd, to who awaits it: a message has passed */         \
 	X(STAT_ASK, DATA)     /* from cmportd: how do your ids and counters stand? */            \
 	X(STAT_PORT, DATA)    /* from cmportd, to who asked: a port that others speak of */      \
 	X(STAT_PROCESS, DATA) /* from cmportd, to who asked: a client that is asked for him */   \
 	X(STAT_ID, DATA)      /* from a client, and passed on: an id or a connection */          \
 	X(STAT_COUNT, DATA)   /* likewise: a counter that is not zero */                         \
 	X(STAT_END, DATA)     /* likewise: that was all */                                       \
-	X(STAT, ASKED)	      /* how connections and counters stand: rows of STAT_* follow */
+	X(STAT, ASKED)	      /* how connections and counters stand: rows of STAT_* follow */    \
+	X(AWAIT, DATA)	      /* from who looks on: tell me of the next message */
 
 enum portd_type {
 	PORTD_NONE,
@@ -196,16 +197,10 @@ enum portd_way {
 	PORTD_REPEATED, /* sent, and not for the first time */
 };
 
+/* AWAIT: a message after this one, once. SEEN: that is the latest. What it says is in the feed,
+ * whose descriptor came with the answer to LOOK_ON. */
 struct portd_seen {
-	uint64_t number;  /* one more each time: what is missing was too much for the onlooker */
-	uint64_t time_ns; /* CLOCK_REALTIME */
-	uint32_t pid;	  /* of the client that it is of or for; 0: nobody's, or not to be seen */
-	uint8_t way;	  /* enum portd_way */
-	uint8_t port_num;
-	char device[PORTD_DEVICE_BYTES];
-	struct mad_gid local_gid;
-	struct mad_path path; /* to or from the peer */
-	uint8_t mad[MAD_BYTES];
+	uint64_t number;
 };
 
 /* --- how things stand: lib/stat.c and portd/stat.c answer, purecm stat asks --- */
@@ -341,7 +336,7 @@ struct portd_record {
 		struct portd_sa_drop sa_drop;
 		struct portd_sa_doubt sa_doubt;
 		struct portd_sa_told sa_told;
-		struct portd_seen seen;
+		struct portd_seen seen; /* and AWAIT */
 		struct portd_stat stat;
 		struct portd_stat_ask stat_ask;
 		struct portd_stat_row stat_row; /* how those that follow begin */

@@ -391,6 +391,8 @@ int server_begin(struct server *server)
 	server->idle_since = server->now;
 	list_init(&server->filled);
 	list_init(&server->spare);
+	list_init(&server->asleep);
+	server->feed.fd = -1;
 	for (i = 0; i < ID_BLOCKS; i++)
 		server->block_owner[i] = NOBODY;
 	raise_limits();

@@ -21,6 +21,7 @@
 #include "mad/port.h"
 #include "mad/sender.h"
 #include "mad/umad.h"
+#include "portd/feed.h"
 #include "portd/place.h"
 #include "portd/proto.h"
 #include "portd/realm.h"
@@ -130,9 +131,10 @@ struct guest {
 	double tokens; /* what is left of its rate */
 	struct cm_time tokens_at;
 	bool throttled;
-	bool looks_on;	  /* is shown all messages */
-	bool visits;	  /* connects nothing */
-	uint32_t stat_id; /* of its last STAT; 0: there was none */
+	bool looks_on;	    /* is shown all messages */
+	struct list asleep; /* in server.asleep: wants to be told of the next one */
+	bool visits;	    /* connects nothing */
+	uint32_t stat_id;   /* of its last STAT; 0: there was none */
 	struct cm_time stat_at;
 	unsigned int n_requests; /* its parcels in lists of stations: station.requests ... */
 	unsigned int n_waits;	 /* ... and station.waiting */
@@ -185,7 +187,9 @@ struct server {
 	unsigned int n_spare;
 	unsigned int n_throttled;
 	unsigned int n_onlookers;
-	uint64_t n_seen;    /* messages, while anybody looks on */
+	struct feed feed;   /* while anybody looks on */
+	uint64_t n_seen;    /* the number of the last message in it */
+	struct list asleep; /* guests that look on, and have nothing to do */
 	uint32_t n_stats;   /* questions of STAT so far */
 	bool requests_left; /* the next turn must not wait */
 	bool asks_again;    /* nor this one: a question is to be asked again after it */
@@ -282,8 +286,19 @@ void guest_close(struct server *server, struct guest *guest);
 int answer_ask(struct server *server, struct guest *guest, const struct portd_record *record,
 	       int fd, struct portd_reply *ret, int ret_fd[2]);
 
-/** onlook_begin() - a client wants to see all messages. Return: 0 or -EPERM. */
+/**
+ * onlook_begin() - a client wants to see all messages
+ *
+ * Return: a descriptor of the feed, owned by the caller; -EPERM; -errno.
+ */
 int onlook_begin(struct server *server, struct guest *guest);
+
+/**
+ * onlook_await() - it wants to be told when there is a message after the one it names
+ *
+ * Return: false if the record is no AWAIT of one who looks on.
+ */
+bool onlook_await(struct server *server, struct guest *guest, const struct portd_record *record);
 
 /** onlook_end() - it goes. */
 void onlook_end(struct server *server, struct guest *guest);

@@ -16,17 +16,24 @@
 #include "tools/purecm/sighting.h"
 
 #define PKEY_DEFAULT 0xffff
-#define QUEUE_MAX    (PORTD_DATAGRAM_BYTES / MAD_BYTES) /* more than a datagram holds */
+#define LOOK_MS	     5	/* between one look at the feed and the next */
+#define LOOKS_IDLE   20 /* without anything new; then cmportd is to wake us */
+#define LOOKS_BUSY   50 /* that a storm may last before what it has brought is taken */
+#define BACKLOG_MAX  (FEED_MESSAGES / 2)
+#define NICE	     10
 
+/*
+ * Those who are looked at come first: what they say is taken when they pause, or when it has grown
+ * old, or much. Nobody is woken for a message while there are many.
+ */
 struct onlooker {
 	struct source source; /* first */
 	struct portd_client *client;
-	uint32_t pid; /* 0: all */
-	uint64_t last_number;
-	uint64_t n_missed;
-	struct portd_seen queue[QUEUE_MAX];
-	unsigned int n_queued;
-	unsigned int n_taken;
+	struct feed_reader feed;
+	uint32_t pid;	  /* 0: all */
+	uint64_t n_ready; /* messages to be taken before the next pause */
+	bool has_ended;
+	int err;
 };
 
 static volatile sig_atomic_t is_over;
@@ -37,21 +44,7 @@ static void end(int signal_number)
 	is_over = 1;
 }
 
-static void take(const struct portd_record *record, void *arg)
-{
-	struct onlooker *onlooker = arg;
-	const struct portd_seen *seen = &record->seen;
-
-	if (record->type != PORTD_SEEN || onlooker->n_queued == QUEUE_MAX)
-		return;
-	if (onlooker->last_number)
-		onlooker->n_missed += seen->number - onlooker->last_number - 1;
-	onlooker->last_number = seen->number;
-	if (!onlooker->pid || seen->pid == onlooker->pid)
-		onlooker->queue[onlooker->n_queued++] = *seen;
-}
-
-static void fill(const struct portd_seen *seen, struct sighting *ret)
+static void fill(const struct feed_message *seen, struct sighting *ret)
 {
 	struct mad_gid peer = seen->path.grh ? seen->path.dgid
 					     : sighting_gid_of_lid(seen->path.dlid);
@@ -68,40 +61,96 @@ static void fill(const struct portd_seen *seen, struct sighting *ret)
 	memcpy(ret->mad, seen->mad, MAD_BYTES);
 }
 
-/* Return: 1 when there is something, 0 when it is over, -errno after a complaint. */
-static int await(struct onlooker *onlooker)
+static void ignore(const struct portd_record *record, void *arg)
+{
+	(void)record;
+	(void)arg;
+}
+
+/* Until something comes on the socket: we are woken, or cmportd has gone. Return: 0 or -errno. */
+static int pause_ms(struct onlooker *onlooker, int ms)
 {
 	struct pollfd poll_fd = { .fd = portd_client_fd(onlooker->client), .events = POLLIN };
+	int err;
+
+	if (poll(&poll_fd, 1, ms) <= 0)
+		return 0; /* or a signal: is it over? */
+	err = portd_receive(onlooker->client, ignore, NULL);
+	return err == -EAGAIN ? 0 : err;
+}
+
+static int sleep_long(struct onlooker *onlooker)
+{
+	int err = portd_await_seen(onlooker->client, onlooker->feed.number);
+
+	return err ? err : pause_ms(onlooker, -1);
+}
+
+/* Return: 0 when there is something, or all is over; -errno when cmportd has gone. */
+static int wait_for_lull(struct onlooker *onlooker)
+{
+	uint64_t written, last = onlooker->feed.number;
+	unsigned int n_idle = 0, n_busy = 0;
 	int err = 0;
 
-	onlooker->n_queued = onlooker->n_taken = 0;
-	fflush(NULL); /* what was there is to be seen before we sleep */
-	while (!is_over && !onlooker->n_queued) {
-		if (poll(&poll_fd, 1, -1) < 0)
-			continue; /* a signal: is it over? */
-		err = portd_receive(onlooker->client, take, onlooker);
-		if (err && err != -EAGAIN) {
-			complain("cmportd has gone; its successor does not know that we look on: "
-				 "start anew");
-			return err;
+	while (!is_over && !err) {
+		written = feed_written(&onlooker->feed);
+		if (written - onlooker->feed.number >= BACKLOG_MAX || n_busy == LOOKS_BUSY)
+			break;
+		if (written == onlooker->feed.number && n_idle++ == LOOKS_IDLE) {
+			err = sleep_long(onlooker);
+			n_idle = 0;
+			continue;
 		}
+		if (written == last && written != onlooker->feed.number)
+			break;
+		n_busy += written != last;
+		last = written;
+		err = pause_ms(onlooker, LOOK_MS);
 	}
-	/* What came before the end is shown, too. */
-	if (is_over && !onlooker->n_queued)
-		portd_receive(onlooker->client, take, onlooker);
-	return onlooker->n_queued > 0;
+	return err;
+}
+
+/* What came before the end is shown, too. Return: 1 when there is something, 0 when it is over,
+ * -errno after a complaint. */
+static int await(struct onlooker *onlooker)
+{
+	if (onlooker->has_ended)
+		return onlooker->err;
+	fflush(NULL); /* what was there is to be seen before we sleep */
+	onlooker->err = wait_for_lull(onlooker);
+	onlooker->has_ended = is_over || onlooker->err;
+	onlooker->n_ready = feed_written(&onlooker->feed) - onlooker->feed.number;
+	if (onlooker->err)
+		complain("cmportd has gone; its successor does not know that we look on: start "
+			 "anew");
+	return 1;
+}
+
+/* Return: false if none is ready. */
+static bool take(struct onlooker *onlooker, struct feed_message *ret)
+{
+	while (onlooker->n_ready && feed_take(&onlooker->feed, ret)) {
+		onlooker->n_ready--;
+		if (!onlooker->pid || ret->pid == onlooker->pid)
+			return true;
+	}
+	onlooker->n_ready = 0; /* even if more were: they were missed */
+	return false;
 }
 
 static int next(struct source *source, struct sighting *ret)
 {
 	struct onlooker *onlooker = (struct onlooker *)source;
-	int got = 1;
+	struct feed_message seen;
+	int got;
 
-	if (onlooker->n_taken == onlooker->n_queued)
+	while (!take(onlooker, &seen)) {
 		got = await(onlooker);
-	if (got != 1)
-		return got;
-	fill(&onlooker->queue[onlooker->n_taken++], ret);
+		if (got != 1)
+			return got;
+	}
+	fill(&seen, ret);
 	source->counts.packets++;
 	source->counts.mads++;
 	return 1;
@@ -111,11 +160,12 @@ static void finish(struct source *source)
 {
 	struct onlooker *onlooker = (struct onlooker *)source;
 
-	if (onlooker->n_missed)
+	if (onlooker->feed.n_missed)
 		complain("%llu messages came faster than they were taken, and are missing",
-			 (unsigned long long)onlooker->n_missed);
+			 (unsigned long long)onlooker->feed.n_missed);
 	signal(SIGINT, SIG_DFL);
 	signal(SIGTERM, SIG_DFL);
+	feed_reader_fini(&onlooker->feed);
 	portd_client_close(onlooker->client);
 	free(onlooker);
 }
@@ -130,11 +180,11 @@ static int look_on(struct onlooker *onlooker)
 		complain("%s%s%s", why.text, why.text[0] ? ": " : "", strerror(-err));
 		return err;
 	}
-	err = portd_look_on(onlooker->client);
-	if (err)
-		complain("cmportd shows what others say to root and to the user who runs it only: "
-			 "%s",
-			 strerror(-err));
+	err = portd_look_on(onlooker->client, &onlooker->feed);
+	if (err == -EPERM)
+		complain("cmportd shows what others say to root and to the user who runs it only");
+	else if (err)
+		complain("cmportd shows nothing: %s", strerror(-err));
 	return err;
 }
 
@@ -150,6 +200,7 @@ int onlooker_open(uint32_t pid, struct source **ret)
 	onlooker->pid = pid;
 	err = look_on(onlooker);
 	if (err) {
+		feed_reader_fini(&onlooker->feed);
 		portd_client_close(onlooker->client);
 		free(onlooker);
 		return err;

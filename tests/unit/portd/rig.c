@@ -267,6 +267,10 @@ static void take_fds(struct rig_client *client, struct msghdr *msg)
 	if (!cmsg)
 		return;
 	memcpy(fds, CMSG_DATA(cmsg), cmsg->cmsg_len - CMSG_LEN(0));
+	if (client->looks_on) {
+		client->feed_fd = fds[0];
+		return;
+	}
 	client->data = fds[0];
 	client->page_fd = fds[1];
 }
@@ -303,6 +307,7 @@ int rig_ask(struct rig_client *client, const struct portd_record *record)
 	portd_put(&out, record);
 	rig_put(client->control, out.data, out.bytes, NULL, 0);
 	rig_settle();
+	client->looks_on = record->type == PORTD_LOOK_ON;
 	return portd_is_one_way(record->type) ? 0 : rig_answer(client);
 }
 
