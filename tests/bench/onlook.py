@@ -3,14 +3,18 @@
 """What looking on costs: connects while nobody looks on, and while `purecm trace` or `purecm stat`
 does, in turns, as the ratio of the two.
 
-Between two hosts of the soft fabric, or with --lab in the lab. "off" is played twice, so that its
-own ratio says how much of the others is noise. Exit status: 1 if looking on costs more than a
-twentieth of the connect rate, 77 if there can be no fabric here.
+Between two hosts of the soft fabric, or with --lab in the lab. A round plays all of them, each
+several times, of which the quickest counts: what others on the machine do only adds. Each is
+compared with "off" and "off again" of the same round, and the median of these ratios is reported.
+Exit status: 1 if looking on costs more than a twentieth of the connect rate, 77 if there can be no
+fabric here, or if "off" and "off again" differ by as much.
 """
 import argparse
 from pathlib import Path
 import statistics
+import subprocess
 import sys
+import time
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = str(HERE.parent / "lab"), str(HERE.parent / "fabric")
@@ -19,6 +23,7 @@ from hosts import SKIPPED, Skip, run_on_fabric  # noqa: E402
 from lablib import Lab, LabError  # noqa: E402
 
 LIMIT = 1.05
+REST_S = 0.1  # for the last to be taken, and for the server to destroy what it has
 STEPS = ("connect", "all")
 WATCHERS = {
     "off": None,
@@ -34,7 +39,9 @@ def parse_args():
     parser.add_argument("--build", type=Path, default=HERE.parents[1] / "build",
                         help="build folder (default: build)")
     parser.add_argument("--rounds", type=int, default=9, help="of each (default: 9)")
+    parser.add_argument("--runs", type=int, default=3, help="in a round, of each (default: 3)")
     parser.add_argument("--count", type=int, default=1000, help="connections at a time")
+    parser.add_argument("--inside", metavar="ADDRESS", help=argparse.SUPPRESS)  # as OnFabric says
     parser.add_argument("--lab", action="store_true", help="in the lab, not on the fabric")
     args = parser.parse_args()
     args.build = args.build.resolve()
@@ -47,109 +54,156 @@ def figures(text):
     return {row[1]: float(row[2]) for row in rows if len(row) == 3 and row[1] in STEPS}
 
 
+def quickest(all_figures):
+    return {step: min(figures[step] for figures in all_figures) for step in STEPS}
+
+
 class OnFabric:
+    """One fabric for all rounds: this script is started once more on its host a, --inside."""
+
     def __init__(self, args):
         self.args = args
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        pass
-
-    def round(self, watcher):
-        program = self.args.build / "tests/bench/connect"
-        look_on = [f"a&:exec {self.args.build}/tools/purecm {watcher} >/dev/null"]
+    def measure(self):
+        args = self.args
         try:
-            done = run_on_fabric(self.args.build, 60, "--gap", "0.3",
-                                 f"b&:exec {program} server 10.77.0.2",
-                                 *(look_on if watcher else []),
-                                 f"a:{program} client -n {self.args.count} 10.77.0.2")
+            done = run_on_fabric(args.build, 600, "--gap", "0.3",
+                                 f"b&:exec {args.build}/tests/bench/connect server 10.77.0.2",
+                                 f"a:{sys.executable} {__file__} --build {args.build} --rounds "
+                                 f"{args.rounds} --runs {args.runs} --count {args.count} "
+                                 "--inside 10.77.0.2")
         except Skip as skip:
             print(skip)
             sys.exit(SKIPPED)
         if done.returncode:
             raise LabError(done.stdout + done.stderr)
+        return table_of(done.stdout)
+
+
+class Inside:
+    def __init__(self, args):
+        self.args = args
+
+    def measure(self):
+        return play(self.round, self.args)
+
+    def round(self, watcher):
+        args, looker = self.args, None
+        if watcher:
+            looker = subprocess.Popen([args.build / "tools/purecm", *watcher.split()],
+                                      stdout=subprocess.DEVNULL)
+            time.sleep(REST_S)
+        try:
+            return quickest([self.connect() for _ in range(args.runs)])
+        finally:
+            if looker:
+                looker.terminate()
+                looker.wait()
+
+    def connect(self):
+        done = subprocess.run([self.args.build / "tests/bench/connect", "client", "-n",
+                               str(self.args.count), self.args.inside],
+                              stdout=subprocess.PIPE, text=True, check=True)
         return figures(done.stdout)
 
 
 class InLab:
     def __init__(self, args):
         self.args = args
-        self.lab = Lab({"a": "purecm", "b": "purecm"})
+        self.lab = None
         self.env = {"LD_LIBRARY_PATH": str(args.build / "lib")}
 
-    def __enter__(self):
-        self.lab.__enter__()
-        return self
-
-    def __exit__(self, *what):
-        self.lab.__exit__(*what)
+    def measure(self):
+        with Lab({"a": "purecm", "b": "purecm"}) as self.lab:
+            server = self.lab.b.start([self.args.build / "tests/bench/connect", "server",
+                                       self.lab.b.addr4], env=self.env)
+            try:
+                server.wait_for_output("^ready", timeout=30)
+                return play(self.round, self.args)
+            finally:
+                server.stop()
 
     def round(self, watcher):
-        a, b = self.lab.a, self.lab.b
-        program = self.args.build / "tests/bench/connect"
-        server = b.start([program, "server", b.addr4], env=self.env)
-        looker = None
+        a, looker = self.lab.a, None
+        if watcher:
+            looker = a.start(["sh", "-c", f"exec {self.args.build}/tools/purecm {watcher} "
+                              ">/dev/null"], env=self.env)
+            a.run(["sleep", "1"])
         try:
-            server.wait_for_output("^ready", timeout=30)
-            if watcher:
-                looker = a.start(["sh", "-c", f"exec {self.args.build}/tools/purecm {watcher} "
-                                  ">/dev/null"], env=self.env)
-                a.run(["sleep", "1"])
-            done = a.run([program, "client", "-n", str(self.args.count), b.addr4], env=self.env,
-                         timeout=120)
+            return quickest([self.connect() for _ in range(self.args.runs)])
         finally:
             if looker:
                 looker.stop()
-            server.stop()
+
+    def connect(self):
+        done = self.lab.a.run([self.args.build / "tests/bench/connect", "client", "-n",
+                               str(self.args.count), self.lab.b.addr4], env=self.env, timeout=120)
         if not done.ok:
             raise LabError(done.output)
         return figures(done.stdout)
 
 
-def measure(place, rounds):
+def play(play_one, args):
     """Return {watcher: {step: [us, one for each round]}}; who goes first changes each round."""
     table = {name: {step: [] for step in STEPS} for name in WATCHERS}
     names = list(WATCHERS)
-    for number in range(rounds):
+    for number in range(args.rounds):
         for name in names[number % len(names):] + names[:number % len(names)]:
-            for step, us in place.round(WATCHERS[name]).items():
+            for step, us in play_one(WATCHERS[name]).items():
                 table[name][step].append(us)
-        print(f"round {number + 1} of {rounds}", file=sys.stderr)
+        print(f"round {number + 1} of {args.rounds}", file=sys.stderr)
     return table
 
 
-def quick(figures_us):
-    """Return the median of the better half: what others on the machine do only adds."""
-    return statistics.median(sorted(figures_us)[:(len(figures_us) + 1) // 2])
+def write_table(table):
+    for name, rows in table.items():
+        for step, us in rows.items():
+            print("figures", step, *us, name, sep="\t")
+
+
+def table_of(text):
+    """Return what write_table() has written."""
+    table = {name: {} for name in WATCHERS}
+    for line in text.splitlines():
+        if line.startswith("figures\t"):
+            step, *us, name = line.split("\t")[1:]
+            table[name][step] = [float(one) for one in us]
+    return table
+
+
+def ratio(table, name, step):
+    """Return the median of the ratios to the mean of both "off" of the same round."""
+    return statistics.median(2 * us / (off + again) for us, off, again in
+                             zip(table[name][step], table["off"][step], table["off again"][step]))
 
 
 def report(table):
-    """Print times and ratios. Return what costs too much."""
+    """Print times and ratios. Return what costs too much, and how far both "off" are apart."""
     missed = []
     print(f"us for each connection, and as a ratio to off (at most {LIMIT} for connect)")
     print(f"{'':16}" + "".join(f"{step:>18}" for step in STEPS))
-    for name, rows in table.items():
-        cells = ""
-        for step in STEPS:
-            us = quick(rows[step])
-            ratio = us / min(quick(table["off"][step]), quick(table["off again"][step]))
-            cells += f"{us:10.1f}  {ratio:6.3f}"
-            if step == "connect" and ratio > LIMIT and WATCHERS[name]:
-                missed.append(name)
-        print(f"{name:16}{cells}")
-    return missed
+    for name in table:
+        ratios = {step: ratio(table, name, step) for step in STEPS}
+        print(f"{name:16}" + "".join(f"{statistics.median(table[name][step]):10.1f}"
+                                     f"  {ratios[step]:6.3f}" for step in STEPS))
+        if ratios["connect"] > LIMIT and WATCHERS[name]:
+            missed.append(name)
+    return missed, abs(ratio(table, "off again", "connect") - ratio(table, "off", "connect"))
 
 
 def main():
     args = parse_args()
+    if args.inside:
+        write_table(Inside(args).measure())
+        return 0
     try:
-        with (InLab if args.lab else OnFabric)(args) as place:
-            missed = report(measure(place, args.rounds))
+        missed, noise = report((InLab if args.lab else OnFabric)(args).measure())
     except LabError as error:
         print(f"onlook.py: {error}", file=sys.stderr)
         return 2
+    if noise > LIMIT - 1:
+        print("too much else happens on this machine to judge")
+        return SKIPPED
     if missed:
         print(f"costs too much: {', '.join(missed)}")
     return 1 if missed else 0

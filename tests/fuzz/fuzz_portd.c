@@ -410,6 +410,7 @@ static void must_be_empty(unsigned int n_fds)
 	}
 	assert(server->n_guests == 1 && server->n_throttled == 0);
 	assert(server->core.n_conns == 0);
+	assert(server->n_onlookers == 0 && list_is_empty(&server->asleep));
 	for (i = 1; i < GUESTS_MAX; i++)
 		assert(wills_count(server->wills, (uint16_t)i) == 0);
 	do_unplug();

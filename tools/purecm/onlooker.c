@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "portd/client.h"
@@ -205,6 +206,7 @@ int onlooker_open(uint32_t pid, struct source **ret)
 		free(onlooker);
 		return err;
 	}
+	setpriority(PRIO_PROCESS, 0, NICE);
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	*ret = &onlooker->source;
