@@ -13,6 +13,10 @@ import sys
 from hosts import ROOT, run_on_fabric, run_tests
 
 LIMIT_S = 120
+# That of this host: others on the machine may have theirs.
+KILL_CMPORTD = """sleep 3; rping -c -a 10.77.0.2 -C 1 >/dev/null; sleep 1
+    for p in $(pidof cmportd); do tr '\\0' '\\n' </proc/$p/environ |
+    grep -qx PURECM_SOCKET=$PURECM_SOCKET && kill -9 $p; done"""
 ALL = ["REQ", "REP", "RTU", "DREQ", "DREP"]
 
 
@@ -36,7 +40,15 @@ def nothing_of_other_processes_is_shown(build):
     assert not trace(build, "--pid 1")
 
 
-TESTS = (every_message_of_a_connection_is_shown_in_order, nothing_of_other_processes_is_shown)
+def what_was_seen_is_explained_when_cmportd_is_killed(build):
+    done = run_on_fabric(build, LIMIT_S, "--gap", "1", "b&:exec rping -s -P >/dev/null",
+                         "a&:" + KILL_CMPORTD, f"a:{build}/tools/purecm explain --json")
+    told = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    assert [one["outcome"] for one in told] == ["closed"], done.stdout
+
+
+TESTS = (every_message_of_a_connection_is_shown_in_order, nothing_of_other_processes_is_shown,
+         what_was_seen_is_explained_when_cmportd_is_killed)
 
 
 def main():

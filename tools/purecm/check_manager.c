@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "mad/umad_node.h"
 #include "mad/umad_owner.h"
 #include "portd/place.h"
 #include "tools/purecm/checkup.h"
@@ -20,12 +21,27 @@ static bool is_served(char path[PLACE_PATH_BYTES])
 	return !place_path(path) && place_is_served(path);
 }
 
+/* A soft fabric's devices are none of the kernel's. */
+static bool has_stand_in(const struct check_port *port)
+{
+	int fd = umad_open_node(port->device, port->port_num, "");
+
+	if (fd >= 0)
+		umad_close_port(fd);
+	return fd >= 0;
+}
+
 static void check_node(const struct check_port *port, bool served, struct finding *finding)
 {
 	char node[UMAD_NODE_BYTES], path[sizeof(node) + 32];
 	struct umad_owner who;
 	int err = umad_find_node(port->device, port->port_num, node, &who);
 
+	if (err == -ENODEV && has_stand_in(port)) {
+		found(finding, VERDICT_OK, "a stand-in for libibumad has %s/%u", port->device,
+		      port->port_num);
+		return;
+	}
 	if (err) {
 		found(finding, VERDICT_BAD, "%s", who.what);
 		found_remedy(finding, "%s", who.remedy);
@@ -53,6 +69,15 @@ void check_umad(struct checkup *checkup, struct finding *finding)
 		found(finding, VERDICT_SKIP, "without a port there is none");
 }
 
+/* May it be told who has the class of a port? */
+static bool is_known(const struct check_port *port)
+{
+	char node[UMAD_NODE_BYTES];
+	struct umad_owner who;
+
+	return geteuid() == 0 && !umad_find_node(port->device, port->port_num, node, &who);
+}
+
 /* To take the class, for a moment, is the only way to learn whether it can be had. */
 static void check_owner(const struct check_port *port, bool served, struct finding *finding)
 {
@@ -66,7 +91,7 @@ static void check_owner(const struct check_port *port, bool served, struct findi
 	} else if (err == -EADDRINUSE && served && strstr(who.what, "cmportd")) {
 		found(finding, VERDICT_OK, "that of %s/%u is cmportd's", port->device,
 		      port->port_num);
-	} else if (err == -EADDRINUSE && served && geteuid() != 0) {
+	} else if (err == -EADDRINUSE && served && !is_known(port)) {
 		found(finding, VERDICT_OK, "that of %s/%u is taken, and cmportd runs", port->device,
 		      port->port_num);
 	} else if (err == -EACCES) {

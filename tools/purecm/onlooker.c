@@ -34,7 +34,6 @@ struct onlooker {
 	uint32_t pid;	  /* 0: all */
 	uint64_t n_ready; /* messages to be taken before the next pause */
 	bool has_ended;
-	int err;
 };
 
 static volatile sig_atomic_t is_over;
@@ -112,17 +111,19 @@ static int wait_for_lull(struct onlooker *onlooker)
 	return err;
 }
 
-/* What came before the end is shown, too. Return: 1 when there is something, 0 when it is over,
- * -errno after a complaint. */
+/* What came before the end is shown, too, also when it is cmportd's: whoever explains the whole, or
+ * draws it, has that much. Return: 1 when there may be something, 0 when it is over. */
 static int await(struct onlooker *onlooker)
 {
+	int err;
+
 	if (onlooker->has_ended)
-		return onlooker->err;
+		return 0;
 	fflush(NULL); /* what was there is to be seen before we sleep */
-	onlooker->err = wait_for_lull(onlooker);
-	onlooker->has_ended = is_over || onlooker->err;
+	err = wait_for_lull(onlooker);
+	onlooker->has_ended = is_over || err;
 	onlooker->n_ready = feed_written(&onlooker->feed) - onlooker->feed.number;
-	if (onlooker->err)
+	if (err)
 		complain("cmportd has gone; its successor does not know that we look on: start "
 			 "anew");
 	return 1;

@@ -55,7 +55,9 @@ static void complain_of_counts(const struct source *source)
 		complain("%s: %llu messages were not captured to their end (with tcpdump, -s 0 "
 			 "does)",
 			 source->name, (unsigned long long)counts->cut);
-	if (!counts->mads)
+	if (!counts->packets)
+		complain("%s: nothing was said", source->name);
+	else if (!counts->mads)
 		complain("%s: none of its %llu packets bears a message of a connection manager",
 			 source->name, (unsigned long long)counts->packets);
 }

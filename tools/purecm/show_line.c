@@ -164,7 +164,7 @@ static void print_fields_of(const struct shown *shown, FILE *out)
 		return;
 	}
 	if (step->is_stray)
-		fputs("ignored: means nothing to its receiver in this state;", out);
+		fputs("ignored: means nothing to its receiver in this state; ", out);
 	if (step->nth > 1)
 		fprintf(out, "repeated: number %u, %.3f s after the first", step->nth,
 			(double)(int64_t)(shown->sighting->time_ns - seen->first_ns) / NS_PER_S);

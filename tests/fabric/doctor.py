@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""purecm doctor on a soft fabric: nothing is in the way there, whether cmportd has the port or not.
+
+Prints "N passed, N failed, N skipped". Exit status: 1 if a test failed, 77 if there can be no
+fabric here.
+"""
+import argparse
+import json
+from pathlib import Path
+import sys
+
+from hosts import ROOT, run_on_fabric, run_tests
+
+LIMIT_S = 60
+SERVER = "a&:exec rping -s -C 1000000 >/dev/null"
+
+
+def examine(build, *commands, address=""):
+    """Return {check: what was found} on host a, and the exit status."""
+    done = run_on_fabric(build, LIMIT_S, "--gap", "0.5", *commands,
+                         f"a:{build}/tools/purecm doctor --json {address}; echo status $?")
+    lines = done.stdout.splitlines()
+    found = [json.loads(line) for line in lines if line.startswith("{")]
+    return {one["check"]: one for one in found}, int(lines[-1].split()[1])
+
+
+def nothing_is_in_the_way(build):
+    found, status = examine(build)
+    assert status == 0, found
+
+
+def nothing_is_in_the_way_where_cmportd_has_the_port(build):
+    found, status = examine(build, SERVER)
+    assert status == 0, found
+    assert found["cmportd"]["text"].startswith("serves"), found["cmportd"]
+
+
+def the_way_to_a_peer_is_found(build):
+    found, status = examine(build, address="10.77.0.2")
+    assert status == 0, found
+    assert "fab0/1, GID index 1" in found["source GID"]["text"], found["source GID"]
+
+
+def who_is_not_there_is_in_the_way(build):
+    found, status = examine(build, address="10.77.0.99")
+    assert status == 1, found
+    assert [name for name in found if found[name]["verdict"] == "bad"] == ["neighbour"], found
+
+
+TESTS = (nothing_is_in_the_way, nothing_is_in_the_way_where_cmportd_has_the_port,
+         the_way_to_a_peer_is_found, who_is_not_there_is_in_the_way)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--build", default=ROOT / "build", type=Path)
+    return run_tests(TESTS, parser.parse_args().build.resolve())
+
+
+if __name__ == "__main__":
+    sys.exit(main())
