@@ -175,8 +175,6 @@ void engine_receive(struct port *port, const struct mad_path *path, const uint8_
 	take_effects(&box, &fx);
 	lock_give(&lock, LOCK_ENGINE);
 	outbox_hold(&box);
-	if (listen_turned_away())
-		engine_received_all();
 }
 
 /* Programs are woken, and answers leave, once for all that had come. */
@@ -185,7 +183,6 @@ void engine_received_all(void)
 	outbox_release();
 	engine_lock();
 	engine_unlock();
-	listen_give_way();
 }
 
 static void receive(struct port *port)

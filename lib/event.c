@@ -65,9 +65,7 @@ static void take_request(struct event *event)
 {
 	int err;
 
-	engine_lock();
 	listen_request_taken(event->owner);
-	engine_unlock();
 	event->subject->remote_ece = event->ece;
 	err = id_attach(event->subject);
 	if (!err && event->subject->pub.qp_type != IBV_QPT_UD)

@@ -18,6 +18,7 @@
 #include "lib/lookup.h"
 #include "lib/multicast.h"
 #include "lib/sync.h"
+#include "lib/waiting.h"
 #include "lib/warning.h"
 
 #define PSN_MASK 0xffffff
@@ -131,6 +132,7 @@ int id_new(struct channel *channel, enum rdma_port_space ps, struct id **ret)
 	list_init(&id->link);
 	list_init(&id->resolving);
 	list_init(&id->groups);
+	list_init(&id->waiting);
 	pthread_mutex_init(&id->lock, NULL);
 	pthread_mutex_init(&id->qp_lock, NULL);
 	pthread_cond_init(&id->all_acked, NULL);
@@ -418,6 +420,7 @@ static void withdraw(struct id *id, struct list *events)
 		engine_step(engine, &box, id->conn, CM_CALL_DESTROY, NULL);
 	id->conn = NULL;
 	channel_withdraw(id->channel, id, events);
+	waiting_drop_all(engine, &box, id, events);
 	engine_unlock();
 	outbox_flush(&box);
 	if (is_dropped)

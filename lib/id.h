@@ -108,6 +108,9 @@ struct id {
 	bool serving; /* the service is in the core */
 	unsigned int backlog;
 	unsigned int n_requests; /* posted and not yet taken */
+	struct list waiting;	 /* events of requests for which there is no room: see waiting.h */
+	unsigned int n_waiting;
+	struct cm_time taken_at; /* the last request, while others waited */
 
 	/* Endpoints: see endpoint.c; by the program's threads only. */
 	struct ibv_qp_init_attr *request_qp; /* for the queue pairs of requests, or NULL */

@@ -9,7 +9,6 @@
 #include <net/if_arp.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "lib/alternate.h"
 #include "lib/api.h"
@@ -17,10 +16,8 @@
 #include "lib/infiniband.h"
 #include "lib/log.h"
 #include "lib/resolve.h"
+#include "lib/waiting.h"
 #include "mad/cma_hdr.h"
-
-#define MOMENT_US 200
-#define MOMENTS	  5
 
 /* --- whose request is it? ------------------------------------------------ */
 
@@ -300,40 +297,6 @@ static struct id *child_new(const struct id *listener, const struct request *req
 	return id;
 }
 
-static bool turned_away;     /* a request, just now; of the engine's thread */
-static unsigned int n_taken; /* requests, by programs; atomic */
-static unsigned int vain_at; /* n_taken, when nobody made room */
-static bool waited_in_vain;
-
-void listen_request_taken(struct id *listener)
-{
-	listener->n_requests--;
-	__atomic_add_fetch(&n_taken, 1, __ATOMIC_RELAXED);
-}
-
-bool listen_turned_away(void)
-{
-	return turned_away;
-}
-
-void listen_give_way(void)
-{
-	unsigned int before = __atomic_load_n(&n_taken, __ATOMIC_RELAXED);
-	unsigned int now = before;
-	bool is_needed = turned_away;
-	int i;
-
-	turned_away = false;
-	if (!is_needed || (waited_in_vain && before == vain_at))
-		return;
-	for (i = 0; i < MOMENTS && now == before; i++) {
-		usleep(MOMENT_US);
-		now = __atomic_load_n(&n_taken, __ATOMIC_RELAXED);
-	}
-	waited_in_vain = now == before;
-	vain_at = now;
-}
-
 /* Unanswered, a REQ comes again; by then there may be memory, or room in the queue. The kernel
  * answers a SIDR_REQ all the same. */
 static void turn_away(struct engine *engine, struct outbox *box, const struct request *request)
@@ -342,37 +305,73 @@ static void turn_away(struct engine *engine, struct outbox *box, const struct re
 		    is_lookup(request->msg) ? CM_CALL_DESTROY : CM_CALL_FORGET, NULL);
 }
 
-static void deliver(struct engine *engine, struct outbox *box, struct id *listener,
-		    const struct request *request)
+/* Return: CONNECT_REQUEST, of a new id; NULL when out of memory. */
+static struct event *make_event(struct engine *engine, struct id *listener,
+				const struct request *request)
 {
-	struct event *event = NULL;
-	struct id *child = NULL;
+	struct event *event = id_event(listener, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
+	struct id *child = event ? child_new(listener, request) : NULL;
 
-	if (listener->n_requests < listener->backlog)
-		event = id_event(listener, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
-	else
-		turned_away = true;
-	if (event)
-		child = child_new(listener, request);
 	if (!child) {
 		id_event_free(event);
-		turn_away(engine, box, request);
-		return;
+		return NULL;
 	}
 	request->conn->owner = child;
 	list_append(&engine->ids, &child->link);
 	event->subject = child;
 	event->pub.id = &child->pub;
 	event->pub.listen_id = &listener->pub;
-	listener->n_requests++;
-	if (is_lookup(request->msg)) {
+	if (is_lookup(request->msg))
 		set_sidr_req(event, &request->msg->sidr_req, request->header_bytes);
-		id_post(event);
-		return;
-	}
-	set_req(event, request->msg, request->header_bytes);
+	else
+		set_req(event, request->msg, request->header_bytes);
+	return event;
+}
+
+/* A repeated REQ is met with MRA from now on. */
+static void show(struct engine *engine, struct outbox *box, struct event *event)
+{
+	struct cm_conn *conn = event->subject->conn;
+
+	event->owner->n_requests++;
 	id_post(event);
-	engine_step(engine, box, request->conn, CM_CALL_MRA, NULL);
+	if (conn->state == CM_REQ_RCVD)
+		engine_step(engine, box, conn, CM_CALL_MRA, NULL);
+}
+
+static void deliver(struct engine *engine, struct outbox *box, struct id *listener,
+		    const struct request *request)
+{
+	bool has_room = listener->n_requests < listener->backlog;
+	struct event *event = NULL;
+
+	if (has_room || (!is_lookup(request->msg) && waiting_has_room(listener)))
+		event = make_event(engine, listener, request);
+	if (!event)
+		turn_away(engine, box, request);
+	else if (has_room)
+		show(engine, box, event);
+	else
+		waiting_add(event);
+}
+
+void listen_request_taken(struct id *listener)
+{
+	struct event *event;
+	struct engine *engine;
+	struct outbox box;
+	struct list dropped;
+
+	list_init(&dropped);
+	outbox_init(&box);
+	engine = engine_lock();
+	listener->n_requests--;
+	event = waiting_next(engine, &box, listener, &dropped);
+	if (event)
+		show(engine, &box, event);
+	engine_unlock();
+	outbox_flush(&box);
+	waiting_free(&dropped);
 }
 
 /* With REJ 28, or SIDR_REP 2. */

@@ -134,6 +134,20 @@ def conversations_over_the_loop_back_device(bench):
         bench.run(bench.program("loop/talks"), CONVERSATIONS, PURECM_SOCKET=str(cmportd.socket))
 
 
+BURSTS = ("none_has_to_be_repeated_while_the_program_takes_them",
+          "those_beyond_are_dropped_when_the_program_does_nothing",
+          "those_beyond_end_unanswered_with_the_listener",
+          "one_that_was_given_up_is_not_shown")
+
+
+@check
+def more_requests_at_once_than_the_backlog_holds(bench):
+    for name in BURSTS:
+        bench.run(bench.program("loop/burst"), name, PURECM_PORTD="inline")
+        with Cmportd(bench) as cmportd:
+            bench.run(bench.program("loop/burst"), name, PURECM_SOCKET=str(cmportd.socket))
+
+
 def rounds_of(said):
     return int(re.search(r"^memory: (\d+) rounds", said, re.MULTILINE)[1])
 

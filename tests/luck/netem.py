@@ -287,7 +287,7 @@ def checks():
             bench, fault, lambda bench, pair: under(bench, pair, spec), luck_of(spec))
     yield "5 s of nothing", lambda bench: compare(bench, "5 s of nothing", in_a_blackhole)
     yield "ten times the backlog", lambda bench: compare(bench, "ten times the backlog",
-                                                         beyond_the_backlog, REPEAT_MS)
+                                                         beyond_the_backlog)
     yield "a host that is gone", compare_the_gone
     yield "cmportd is killed in a loop", cmportd_is_killed_in_a_loop
     yield "the device comes and goes", device_comes_and_goes
