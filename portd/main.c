@@ -31,6 +31,7 @@ struct arguments {
 	const char *idle_s;
 	const char *log;
 	bool detach;
+	bool opens_ports;
 	bool started;
 };
 
@@ -38,6 +39,7 @@ enum key {
 	KEY_SOCKET = 's',
 	KEY_DETACH = 'd',
 	KEY_IDLE = 'i',
+	KEY_OPEN = 'o',
 	KEY_LOG = 'l',
 	KEY_VERBOSE = 'v',
 	KEY_STARTED = 256, /* by a program, which reads standard error until it serves: spawn.c */
@@ -45,19 +47,24 @@ enum key {
 
 const char *argp_program_version = "cmportd (purecm) " PURECM_VERSION;
 
+/* clang-format off */
 static const struct argp_option option_table[] = {
-	{"socket",								 KEY_SOCKET, "PATH", 0,
+	{ "socket", KEY_SOCKET, "PATH", 0,
 	  "the socket to serve (else $PURECM_SOCKET, else " PLACE_DEFAULT_PATH ")", 0 },
-	{ "idle",								  KEY_IDLE, "SECONDS", 0,
+	{ "idle", KEY_IDLE, "SECONDS", 0,
 	  "leave after so long without clients, 0 for never (else $PURECM_IDLE_S, else 10, or 0 "
 	  "under systemd)", 0 },
-	{ "detach", KEY_DETACH, NULL, 0, "return when it serves, and run on in the background", 0 },
-	{ "log",								       KEY_LOG, "FILE", 0,
+	{ "open", KEY_OPEN, NULL, 0,
+	  "take the ports of all devices at once, not each when a program asks for it", 0 },
+	{ "detach", KEY_DETACH, NULL, 0,
+	  "return when it serves, and run on in the background", 0 },
+	{ "log", KEY_LOG, "FILE", 0,
 	  "write there instead of to standard error (else $PURECM_PORTD_LOG)", 0 },
-	{ "verbose",KEY_VERBOSE, NULL, 0, "log every message and every change of state", 0 },
-	{ "started",								       KEY_STARTED, NULL, OPTION_HIDDEN, NULL, 0 },
-	{ 0								      },
+	{ "verbose", KEY_VERBOSE, NULL, 0, "log every message and every change of state", 0 },
+	{ "started", KEY_STARTED, NULL, OPTION_HIDDEN, NULL, 0 },
+	{ 0 },
 };
+/* clang-format on */
 
 static error_t parse_option(int key, char *value, struct argp_state *state)
 {
@@ -72,6 +79,9 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 		return 0;
 	case KEY_IDLE:
 		arguments->idle_s = value;
+		return 0;
+	case KEY_OPEN:
+		arguments->opens_ports = true;
 		return 0;
 	case KEY_LOG:
 		arguments->log = value;
@@ -248,6 +258,7 @@ int main(int argc, char **argv)
 	if (open_log(arguments.log))
 		return EXIT_FAILURE;
 	options.path = path;
+	options.opens_ports = arguments.opens_ports;
 	options.serves = arguments.started ? leave_starter : NULL;
 	settle_down();
 	return arguments.detach ? serve_in_background(&options) : serve(&options);

@@ -404,7 +404,11 @@ int server_begin(struct server *server)
 		err = open_signals(server);
 	if (!err)
 		err = open_net(server);
-	return err ? err : open_door_at(server, server->options.path);
+	if (!err)
+		err = open_door_at(server, server->options.path);
+	if (!err && server->options.opens_ports)
+		station_open_all(server);
+	return err;
 }
 
 void server_end(struct server *server)

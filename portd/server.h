@@ -5,9 +5,12 @@
 #ifndef PORTD_SERVER_H
 #define PORTD_SERVER_H
 
+#include <stdbool.h>
+
 struct server_options {
 	const char *path;     /* of the socket */
 	unsigned int idle_s;  /* leave after that long without clients; 0: never */
+	bool opens_ports;     /* of all devices, at once, not each when a client asks for it */
 	void (*serves)(void); /* called when clients can come; may be NULL */
 };
 

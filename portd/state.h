@@ -350,6 +350,9 @@ void router_expire(struct server *server);
 int station_open(struct server *server, const char *device, uint8_t port_num, struct station **ret,
 		 struct umad_owner *ret_who);
 
+/** station_open_all() - those of all devices; of one that cannot be had the log says why. */
+void station_open_all(struct server *server);
+
 /** station_receive() - take what has arrived. */
 void station_receive(struct server *server, struct station *station);
 

@@ -196,6 +196,43 @@ int station_open(struct server *server, const char *device, uint8_t port_num, st
 	return 0;
 }
 
+static uint8_t count_ports(struct ibv_device *device)
+{
+	struct ibv_context *verbs = ibv_open_device(device);
+	struct ibv_device_attr attr = { .phys_port_cnt = 0 };
+
+	if (!verbs || ibv_query_device(verbs, &attr))
+		portd_log_warn("%s cannot be opened: %s", ibv_get_device_name(device),
+			       strerror(errno));
+	if (verbs)
+		ibv_close_device(verbs);
+	return attr.phys_port_cnt;
+}
+
+static void open_port(struct server *server, const char *device, uint8_t port_num)
+{
+	struct umad_owner who = { .what = "" };
+	struct station *station;
+	int err = station_open(server, device, port_num, &station, &who);
+
+	if (err)
+		portd_log_warn("%s port %u cannot be opened: %s%s%s", device, port_num,
+			       strerror(-err), who.what[0] ? ": " : "", who.what);
+}
+
+void station_open_all(struct server *server)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	unsigned int port_num;
+	int i;
+
+	for (i = 0; list && list[i]; i++)
+		for (port_num = count_ports(list[i]); port_num; port_num--)
+			open_port(server, ibv_get_device_name(list[i]), (uint8_t)port_num);
+	if (list)
+		ibv_free_device_list(list);
+}
+
 static void drop_all(struct server *server, struct station *station)
 {
 	struct list *node, *after;

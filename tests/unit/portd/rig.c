@@ -36,6 +36,7 @@ int __real_getsockopt(int fd, int level, int option, void *ret, socklen_t *bytes
 int __wrap_getsockopt(int fd, int level, int option, void *ret, socklen_t *bytes);
 
 static struct server *server;
+static bool opens_ports;
 static struct sockaddr_un address;
 static uint64_t now_ns;
 static bool is_running; /* cmportd, and not the test */
@@ -125,6 +126,11 @@ int rig_wait_ms(void)
 
 /* --- the host ------------------------------------------------------------ */
 
+void rig_opens_ports(bool opens)
+{
+	opens_ports = opens;
+}
+
 void rig_set_up(const char *path)
 {
 	sigset_t mask;
@@ -137,6 +143,7 @@ void rig_set_up(const char *path)
 	address = (struct sockaddr_un){ .sun_family = AF_UNIX };
 	snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
 	server->options.path = address.sun_path;
+	server->options.opens_ports = opens_ports;
 	sigprocmask(SIG_SETMASK, NULL, &mask);
 	is_running = true;
 	if (server_begin(server))

@@ -29,6 +29,9 @@
  */
 void rig_set_up(const char *path);
 
+/** rig_opens_ports() - does the next one open all ports at once? At first, it does not. */
+void rig_opens_ports(bool opens);
+
 /** rig_tear_down() - it ends, and what was recorded is forgotten. */
 void rig_tear_down(void);
 

@@ -87,6 +87,28 @@ START_TEST(nobody_is_answered_for_before_all_have_come_back)
 }
 END_TEST
 
+START_TEST(with_all_ports_open_a_peer_is_answered_before_a_client_has_come)
+{
+	rig_opens_ports(true);
+	begin_again();
+	rig_pass(GRACE_MS);
+	scene_said(scene_peer_dreq(0x702, bob, 1));
+	ck_assert_str_eq(scene_wire(), "DREP");
+}
+END_TEST
+
+START_TEST(a_client_finds_the_port_that_is_open_already)
+{
+	rig_opens_ports(true);
+	begin_again();
+	rig_pass(GRACE_MS);
+	rig_join(&carol);
+	ck_assert_int_eq(rig_listen(&carol, SCENE_ADDR), 0);
+	scene_said(scene_peer_req(0x701, SCENE_ADDR));
+	ck_assert_str_eq(scene_handed(&carol), "REQ");
+}
+END_TEST
+
 START_TEST(who_hangs_up_while_its_hello_waits_is_forgotten_at_once)
 {
 	begin_again();
@@ -157,6 +179,8 @@ int main(void)
 	tcase_add_test(tcase, a_new_client_waits_until_those_of_the_past_have_come);
 	tcase_add_test(tcase, a_new_client_waits_for_three_seconds_at_most);
 	tcase_add_test(tcase, nobody_is_answered_for_before_all_have_come_back);
+	tcase_add_test(tcase, with_all_ports_open_a_peer_is_answered_before_a_client_has_come);
+	tcase_add_test(tcase, a_client_finds_the_port_that_is_open_already);
 	tcase_add_test(tcase, who_hangs_up_while_its_hello_waits_is_forgotten_at_once);
 	tcase_add_test(tcase, who_hangs_up_while_its_bind_waits_is_forgotten_at_once);
 	tcase_add_test(tcase, who_has_no_room_for_an_answer_that_came_late_is_shown_out_at_once);
