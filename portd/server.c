@@ -28,6 +28,7 @@
 #define EVENTS_MAX	 16
 #define GRACE_NS	 (3000 * CM_NS_PER_MS)
 #define STOP_NS		 (2000 * CM_NS_PER_MS)
+#define LINGER_NS	 (250 * CM_NS_PER_MS)
 #define DOOR_SHUT_NS	 (1000 * CM_NS_PER_MS)
 #define GRACE_LOOK_MS	 20
 #define THROTTLE_LOOK_MS 5
@@ -171,6 +172,15 @@ static struct cm_time idle_deadline(const struct server *server)
 			     (uint64_t)server->options.idle_s * 1000 * CM_NS_PER_MS);
 }
 
+/* Whoever ends us may have ended the programs that we serve by the same signal, as systemd does
+ * that stops a service. Who is still there after a moment will find the next cmportd. */
+static struct cm_time stop_deadline(const struct server *server)
+{
+	if (server->core.n_conns)
+		return server->stop_at;
+	return server->n_guests ? server->linger_until : server->now;
+}
+
 static bool any_waits(const struct server *server)
 {
 	unsigned int i;
@@ -216,7 +226,7 @@ static int sleep_ms(struct server *server)
 	if (server->requests_left || server->asks_again || server->any_leaving)
 		return 0;
 	if (server->stop_at.ns)
-		ms = smaller(ms, ms_until(server->stop_at, server->now));
+		ms = smaller(ms, ms_until(stop_deadline(server), server->now));
 	if (is_idle(server))
 		ms = smaller(ms, ms_until(idle_deadline(server), server->now));
 	if (server->door_opens_at.ns)
@@ -258,6 +268,7 @@ static void dispatch(struct server *server, struct watch *watch, uint32_t events
 		break;
 	case WATCH_SIGNAL:
 		server->stop_at = cm_time_after(server->now, STOP_NS);
+		server->linger_until = cm_time_after(server->now, LINGER_NS);
 		server_watch(server, &server->signals, 0);
 		break;
 	}
@@ -433,10 +444,10 @@ void server_end(struct server *server)
 		close(server->poll_fd);
 }
 
-static bool is_over(const struct server *server)
+bool server_is_over(const struct server *server)
 {
 	if (server->stop_at.ns)
-		return server->core.n_conns == 0 || cm_time_reached(server->stop_at, server->now);
+		return cm_time_reached(stop_deadline(server), server->now);
 	return is_idle(server) && cm_time_reached(idle_deadline(server), server->now);
 }
 
@@ -453,7 +464,7 @@ int server_run(const struct server_options *options)
 		portd_log_debug("at %s", options->path);
 	if (!err && options->serves)
 		options->serves();
-	while (!err && !is_over(server))
+	while (!err && !server_is_over(server))
 		server_turn(server);
 	server_end(server);
 	free(server);

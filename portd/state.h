@@ -170,7 +170,8 @@ struct server {
 	struct watch door;
 	struct watch net;
 	struct watch signals;
-	struct cm_time stop_at; /* SIGTERM came: the end, unless the dead are buried before */
+	struct cm_time stop_at;	     /* SIGTERM came: the end, unless the dead are buried before */
+	struct cm_time linger_until; /* and until then for clients that got it, too */
 	bool any_leaving;
 	struct cm_time now; /* of this turn */
 	struct cm_time idle_since;
@@ -214,6 +215,9 @@ int server_begin(struct server *server);
 
 /** server_turn() - wait until something has to be done, and do it. Also called by tests. */
 void server_turn(struct server *server);
+
+/** server_is_over() - nothing is left to do: server_end(). */
+bool server_is_over(const struct server *server);
 
 /** server_end() - leave the place and free everything but the struct itself; nothing is sent. */
 void server_end(struct server *server);

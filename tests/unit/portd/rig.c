@@ -106,7 +106,7 @@ void rig_settle(void)
 
 	for (i = 0; i < TURNS_MAX; i++) {
 		rig_turn();
-		if (n_events <= 0 && wait_ms != 0)
+		if ((n_events <= 0 && wait_ms != 0) || server_is_over(server))
 			return;
 	}
 	give_up("cmportd turns in circles");

@@ -38,7 +38,7 @@ void rig_tear_down(void);
 /** rig_server() - all that it knows, to be looked at. */
 struct server *rig_server(void);
 
-/** rig_settle() - let it turn until it would wait. It must not turn in circles. */
+/** rig_settle() - let it turn until it would wait, or leave. It must not turn in circles. */
 void rig_settle(void);
 
 /** rig_turn() - let it turn once. */

@@ -3,6 +3,7 @@
  * A client dies in the middle of each exchange: what its peer hears then, and that nothing is left
  * of it.
  */
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 
 #define REMOTE_ID 0x701
 #define AGES_MS	  (600 * 1000)
+#define MOMENT_MS 250
 
 /* --- how far it had come ------------------------------------------------- */
 
@@ -304,6 +306,64 @@ START_TEST(last_words_that_are_no_records_do_no_harm)
 }
 END_TEST
 
+/* --- cmportd ends --------------------------------------------------------- */
+
+/* A host goes down, or a service that started cmportd: all get the signal at once. */
+static void end_cmportd(void)
+{
+	sigset_t set;
+	int number;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	kill(getpid(), SIGTERM);
+	rig_turn();
+	sigwait(&set, &number);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+}
+
+START_TEST(without_clients_it_leaves_at_once)
+{
+	rig_leave(alice);
+	rig_leave(bob);
+	end_cmportd();
+	ck_assert(server_is_over(rig_server()));
+}
+END_TEST
+
+START_TEST(a_client_that_dies_by_the_same_signal_is_ended_before_it_leaves)
+{
+	is_connected();
+	rig_leave(alice);
+	end_cmportd();
+	ck_assert(!server_is_over(rig_server()));
+	rig_leave(bob);
+	ck_assert_str_eq(scene_wire(), "REQ, RTU, DREQ");
+	ck_assert(!server_is_over(rig_server()));
+	scene_said(talk_msg_of(CM_ATTR_DREP, REMOTE_ID, id()));
+	ck_assert(server_is_over(rig_server()));
+}
+END_TEST
+
+START_TEST(clients_that_live_on_keep_it_for_a_moment_only)
+{
+	end_cmportd();
+	rig_pass(MOMENT_MS - 1);
+	ck_assert(!server_is_over(rig_server()));
+	rig_pass(1);
+	ck_assert(server_is_over(rig_server()));
+}
+END_TEST
+
+START_TEST(it_serves_until_it_leaves)
+{
+	end_cmportd();
+	is_connected();
+	ck_assert_str_eq(scene_wire(), "REQ, RTU");
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("server_end");
@@ -320,6 +380,10 @@ int main(void)
 	tcase_add_test(tcase, the_comm_ids_of_a_dead_client_are_not_handed_out_again_next);
 	tcase_add_test(tcase, what_a_client_has_said_before_it_went_is_still_said);
 	tcase_add_test(tcase, last_words_that_are_no_records_do_no_harm);
+	tcase_add_test(tcase, without_clients_it_leaves_at_once);
+	tcase_add_test(tcase, a_client_that_dies_by_the_same_signal_is_ended_before_it_leaves);
+	tcase_add_test(tcase, clients_that_live_on_keep_it_for_a_moment_only);
+	tcase_add_test(tcase, it_serves_until_it_leaves);
 	suite_add_tcase(suite, tcase);
 	return run_suite(suite);
 }
