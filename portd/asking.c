@@ -20,8 +20,9 @@
 
 #include "portd/spawn.h"
 
-#define CONNECT_MS    5000
-#define OTHERS_MS     1000 /* for which another program may be starting cmportd */
+#define CONNECT_MS    5000  /* without a sign that a cmportd is coming */
+#define STARTING_MS   60000 /* with one: a host can be slow */
+#define OTHERS_MS     1000  /* for which another program may be starting cmportd */
 #define LOOK_AGAIN_MS 5
 #define SEND_WAIT_S   1
 
@@ -110,47 +111,84 @@ static int take_turn(const char *path)
 	return fd;
 }
 
-/* Return: false once the cmportd that we have started has ended, with why if it said so. */
-static bool await_started(int fd, struct portd_why *why)
-{
-	struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
-	char text[sizeof(why->text)];
-	ssize_t n;
+/* Somebody looks for cmportd. */
+struct search {
+	const char *path;
+	struct portd_why *why;
+	int64_t begin_ms;
+	int64_t sign_ms; /* of the last sign that one is coming */
+	int turn;	 /* ours to start it, or -1 */
+	int started;	 /* from the one that we have started, while it does not serve; or -1 */
+	bool has_started;
+	int spawn_err;
+};
 
-	poll(&poll_fd, 1, LOOK_AGAIN_MS);
-	n = read(fd, text, sizeof(text) - 1);
-	if (n > 0 && !why->text[0]) {
+static void read_started(struct search *search)
+{
+	char text[sizeof(search->why->text)];
+	ssize_t n = read(search->started, text, sizeof(text) - 1);
+
+	if (n > 0 && !search->why->text[0]) {
 		text[n] = '\0';
-		snprintf(why->text, sizeof(why->text), "%.*s", (int)strcspn(text, "\n"), text);
+		snprintf(search->why->text, sizeof(search->why->text), "%.*s",
+			 (int)strcspn(text, "\n"), text);
 	}
-	return n != 0;
+	if (n == 0)
+		close_fd(&search->started);
+}
+
+static void await_it(struct search *search)
+{
+	struct pollfd poll_fd = { .fd = search->started, .events = POLLIN };
+
+	if (search->started < 0) {
+		sleep_ms(LOOK_AGAIN_MS);
+	} else {
+		poll(&poll_fd, 1, LOOK_AGAIN_MS);
+		read_started(search);
+	}
+	if (search->started >= 0 || search->turn < 0)
+		search->sign_ms = now_ms();
+}
+
+static void start_it(struct search *search)
+{
+	if (search->turn < 0)
+		search->turn = take_turn(search->path);
+	if (search->has_started || (search->turn < 0 && now_ms() <= search->begin_ms + OTHERS_MS))
+		return;
+	search->spawn_err = spawn_cmportd(search->path, &search->started);
+	search->has_started = true;
+}
+
+static bool has_hope(const struct search *search)
+{
+	int64_t now = now_ms();
+	bool has_said_why = search->started < 0 && search->why->text[0];
+
+	return !search->spawn_err && !(search->has_started && has_said_why) &&
+	       now < search->sign_ms + CONNECT_MS && now < search->begin_ms + STARTING_MS;
 }
 
 static int connect_or_start(const char *path, int *ret, struct portd_why *why)
 {
-	int64_t begin = now_ms();
-	int spawn_err = 0, turn = -1, started = -1;
-	bool has_started = false, has_failed = false;
+	struct search search = { .path = path,
+				 .why = why,
+				 .begin_ms = now_ms(),
+				 .sign_ms = now_ms(),
+				 .turn = -1,
+				 .started = -1 };
 	int err = connect_once(path, ret);
 
-	while (nobody_is_there(err) && !has_failed && now_ms() < begin + CONNECT_MS) {
-		if (turn < 0)
-			turn = take_turn(path);
-		if (!has_started && (turn >= 0 || now_ms() > begin + OTHERS_MS)) {
-			spawn_err = spawn_cmportd(path, &started);
-			has_started = true;
-		}
-		if (started < 0)
-			sleep_ms(LOOK_AGAIN_MS);
-		else if (!await_started(started, why))
-			close_fd(&started);
+	while (nobody_is_there(err) && has_hope(&search)) {
+		start_it(&search);
+		await_it(&search);
 		err = connect_once(path, ret);
-		has_failed = spawn_err || (has_started && started < 0 && why->text[0]);
 	}
-	close_fd(&turn);
-	close_fd(&started);
+	close_fd(&search.turn);
+	close_fd(&search.started);
 	if (err)
-		explain_connect(path, err, spawn_err, why);
+		explain_connect(path, err, search.spawn_err, why);
 	return nobody_is_there(err) ? -ECONNREFUSED : err;
 }
 

@@ -23,8 +23,8 @@
 #define STATUS_USAGE   2
 #define IDLE_DEFAULT_S 10
 #define IDLE_MAX_S     (INT_MAX / 1000)
-#define READY_LOOKS    500
-#define READY_LOOK_NS  10000000 /* 5 s in all, as long as clients wait */
+#define READY_LOOKS    6000
+#define READY_LOOK_NS  10000000 /* a minute in all, as long as clients wait */
 
 struct arguments {
 	const char *socket;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * server_run() for a cmportd that only tests talk to: it takes its place, writes down in
- * SOCKET.seen what it was born with, and lets nobody in. Linked with main.c to a program that
+ * SOCKET.seen what it was born with, and lets nobody in; if there is a SOCKET.slow, only after
+ * longer than a client waits that sees nobody coming. Linked with main.c to a program that
  * test_spawn.c starts as the library starts the real one.
  */
 #include "portd/server.h"
@@ -19,6 +20,8 @@
 
 #include "portd/log.h"
 #include "portd/place.h"
+
+#define SLOW_S 6
 
 extern char **environ;
 
@@ -92,11 +95,23 @@ static void let_nobody_in(int door, const struct server_options *options)
 	}
 }
 
+static void be_slow(const char *path)
+{
+	const struct timespec wait = { .tv_sec = SLOW_S };
+	char slow[256];
+
+	snprintf(slow, sizeof(slow), "%s.slow", path);
+	if (!access(slow, F_OK))
+		nanosleep(&wait, NULL);
+}
+
 int server_run(const struct server_options *options)
 {
 	struct place *place;
-	int err = place_take(options->path, &place);
+	int err;
 
+	be_slow(options->path);
+	err = place_take(options->path, &place);
 	if (err)
 		return err;
 	signal(SIGTERM, end);

@@ -175,6 +175,24 @@ START_TEST(client_is_told_at_once_why_none_serves)
 }
 END_TEST
 
+/* The fake one lets nobody in, but it is met. */
+START_TEST(a_cmportd_that_is_slow_to_begin_is_waited_for)
+{
+	struct portd_client *client;
+	char slow[128];
+	struct portd_ids ids;
+	struct portd_why why;
+	int err;
+
+	snprintf(slow, sizeof(slow), "%s.slow", socket_path);
+	close(open(slow, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+	setenv("PURECM_SOCKET", socket_path, 1);
+	err = portd_client_open(&client, &ids, &why);
+	ck_assert_msg(err == -EPIPE || err == -ECONNRESET, "%s: %s", strerror(-err), why.text);
+	wait_seen();
+}
+END_TEST
+
 static int spawn_once(void)
 {
 	int fd;
@@ -415,10 +433,12 @@ static TCase *doing(void)
 {
 	TCase *tc = folder_tcase("what it does", setup, teardown);
 
+	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, it_serves_the_path_that_was_asked_for);
 	tcase_add_test(tc, its_starter_is_told_when_it_serves);
 	tcase_add_test(tc, its_starter_is_told_why_it_does_not_serve);
 	tcase_add_test(tc, client_is_told_at_once_why_none_serves);
+	tcase_add_test(tc, a_cmportd_that_is_slow_to_begin_is_waited_for);
 	tcase_add_test(tc, a_crowd_that_starts_it_at_once_leaves_one);
 	return tc;
 }
