@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Many connections that are held while something happens to cmportd, without queue pairs. Run by
- * death_lab.py, with either library.
+ * many_lab.py and many_fabric.py, with either library.
  *
  *   hold server ADDRESS PORT
  *   hold client ADDRESS PORT COUNT MORE
@@ -9,7 +9,7 @@
  * The client connects COUNT times and says "held"; at SIGUSR1 it begins MORE, says "begun", and
  * "complete" when they are established; at the next one it disconnects all and says "ended". The
  * server accepts; it says its counts at SIGUSR1, and ends at SIGTERM. An event that nobody expects
- * is said, and ends the process with status 1.
+ * is said, and ends the process with status 1. Queue pairs have numbers from $HOLD_QPN on.
  */
 #include <errno.h>
 #include <netdb.h>
@@ -43,12 +43,16 @@ static void die(const char *what)
 
 static struct rdma_conn_param next_param(void)
 {
-	static uint32_t qpn = FIRST_QPN;
-	struct rdma_conn_param param = { .qp_num = qpn++, .retry_count = 7 };
+	static uint32_t n;
+	const char *first = getenv("HOLD_QPN");
 
-	/* Two runs against one peer must not use the same numbers. */
-	param.qp_num += ((uint32_t)getpid() & 0xff) << 16;
-	return param;
+	/* Two runs against one peer must not use the same numbers, unless they are to. */
+	return (struct rdma_conn_param){
+		.qp_num = (first ? (uint32_t)atoi(first)
+				 : FIRST_QPN + (((uint32_t)getpid() & 0xff) << 16)) +
+			  n++,
+		.retry_count = 7,
+	};
 }
 
 static void begin_one(void)

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A client of cmportd that means ill: it says what it can, as fast as it can, and never reads.
+ * Run by many_fabric.py and many_lab.py.
+ *
+ *   flooder KIND DEVICE OWN-ADDRESS PEER-ADDRESS SECONDS
+ *
+ * Says "floods" when it has begun. At the end it says how much it has said, and dies without a word
+ * to its connections.
+ */
+#include <arpa/inet.h>
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "mad/cm_msg.h"
+#include "mad/cma_hdr.h"
+#include "portd/client.h"
+
+#define BATCH	     32
+#define CLAIM	     7
+#define DEAF_PORT    7999 /* where nobody listens */
+#define GIDS_MAX     64
+#define RESPONSE_EXP 20
+
+static struct portd_client *client;
+static struct portd_ids ids;
+static uint32_t next_id; /* of its own block */
+static uint64_t ca_guid;
+static uint8_t handle;
+static struct mad_path to_peer;
+static struct mad_gid own, peer;
+
+static void die(const char *what, int err)
+{
+	printf("flooder: %s: %s\n", what, strerror(-err));
+	exit(1);
+}
+
+static struct mad_gid gid_of(const char *address)
+{
+	struct mad_gid gid = { .raw[10] = 0xff, .raw[11] = 0xff };
+
+	if (inet_pton(AF_INET, address, gid.raw + 12) != 1)
+		die(address, -EINVAL);
+	return gid;
+}
+
+/* --- what it says -------------------------------------------------------- */
+
+static void put(struct portd_mad *mad, const struct cm_msg *msg)
+{
+	*mad = (struct portd_mad){ .port = handle, .path = to_peer };
+	cm_msg_encode(msg, mad->mad);
+}
+
+static uint32_t own_id(void)
+{
+	return ids.first + next_id++ % ids.count;
+}
+
+/* Allowed, one by one: a connection each, that the peer refuses. */
+static void request(struct portd_mad *mad)
+{
+	struct cma_hdr hdr = { .ip_version = 4, .src_port = 1 };
+	struct cm_msg msg;
+	struct cm_req *req = &msg.req;
+
+	cm_msg_init(&msg, CM_ATTR_REQ, next_id);
+	req->local_comm_id = own_id();
+	req->service_id = cma_service_id(RDMA_PS_TCP, DEAF_PORT);
+	req->local_ca_guid = ca_guid;
+	req->local_qpn = 0x800000 | req->local_comm_id;
+	req->local_cm_response_timeout = RESPONSE_EXP;
+	req->remote_cm_response_timeout = RESPONSE_EXP;
+	req->pkey = 0xffff;
+	req->max_cm_retries = 15;
+	req->primary.hop_limit = 64;
+	req->primary.local_gid = own;
+	req->primary.remote_gid = peer;
+	memcpy(hdr.src_addr, own.raw, sizeof(own.raw));
+	memcpy(hdr.dst_addr, peer.raw, sizeof(peer.raw));
+	wire_encode(&cma_hdr_layout, &hdr, req->private_data);
+	put(mad, &msg);
+}
+
+/* Allowed too: it may belong to a connection that is forgotten. */
+static void answer(struct portd_mad *mad)
+{
+	struct cm_msg msg;
+
+	cm_msg_init(&msg, CM_ATTR_DREP, next_id);
+	msg.drep.local_comm_id = own_id();
+	msg.drep.remote_comm_id = next_id;
+	put(mad, &msg);
+}
+
+/* Of another's comm id. */
+static void lie(struct portd_mad *mad)
+{
+	struct cm_msg msg;
+
+	cm_msg_init(&msg, CM_ATTR_DREQ, next_id);
+	msg.dreq.local_comm_id = own_id() ^ 0x80000000;
+	msg.dreq.remote_comm_id = next_id;
+	put(mad, &msg);
+}
+
+/* Of another class, or of none. */
+static void noise(struct portd_mad *mad)
+{
+	lie(mad);
+	memset(mad->mad, (int)next_id++, MAD_BYTES);
+}
+
+static bool say(void (*make)(struct portd_mad *mad))
+{
+	struct portd_mad mads[BATCH];
+	unsigned int i;
+
+	for (i = 0; i < BATCH; i++)
+		make(&mads[i]);
+	return portd_send(client, mads, BATCH) == 0;
+}
+
+static bool say_requests(void)
+{
+	return say(request);
+}
+
+static bool say_answers(void)
+{
+	return say(answer);
+}
+
+static bool say_lies(void)
+{
+	return say(lie);
+}
+
+static bool say_noise(void)
+{
+	return say(noise);
+}
+
+/* --- what it asks -------------------------------------------------------- */
+
+static bool ask(void)
+{
+	struct portd_claim claim = { .claim_id = CLAIM, .ps = RDMA_PS_TCP };
+	unsigned int i;
+
+	for (i = 0; i < BATCH; i++) {
+		claim.local_port = 0;
+		if (portd_bind(client, &claim))
+			return false;
+		portd_release(client, CLAIM);
+	}
+	return true;
+}
+
+static bool come_and_go(void)
+{
+	struct portd_client *guest;
+	struct portd_ids its;
+	struct portd_why why;
+
+	if (portd_client_open(&guest, &its, &why))
+		return false;
+	portd_client_close(guest);
+	return true;
+}
+
+static const struct kind {
+	const char *name;
+	bool (*once)(void);
+	unsigned int worth;
+} kinds[] = {
+	{"requests",   say_requests, BATCH},
+	     { "answers",	  say_answers,  BATCH},
+	{ "lies",	  say_lies,	    BATCH},
+	     { "noise",	say_noise,	   BATCH},
+	{ "questions", ask,	    BATCH},
+	     { "visits",	 come_and_go,  1	},
+};
+
+/* --- beginning ----------------------------------------------------------- */
+
+static uint8_t gid_index(const char *device)
+{
+	int i, n, n_gids = GIDS_MAX;
+	struct ibv_device **list = ibv_get_device_list(&n);
+	struct ibv_context *verbs = NULL;
+	union ibv_gid gid;
+
+	for (i = 0; list && i < n; i++)
+		if (!strcmp(ibv_get_device_name(list[i]), device))
+			verbs = ibv_open_device(list[i]);
+	for (i = 0; verbs && i < n_gids; i++)
+		if (!ibv_query_gid(verbs, 1, i, &gid) && !memcmp(gid.raw, own.raw, sizeof(own)))
+			return (uint8_t)i;
+	die(device, -ENODEV);
+	return 0;
+}
+
+static void begin(char **words)
+{
+	struct portd_reply reply;
+	struct portd_why why;
+	int err = portd_client_open(&client, &ids, &why);
+
+	if (!err)
+		err = portd_open_port(client, words[0], 1, &reply, &why);
+	if (err)
+		die(why.text, err);
+	handle = reply.handle;
+	ca_guid = reply.ca_guid;
+	own = gid_of(words[1]);
+	peer = gid_of(words[2]);
+	to_peer = (struct mad_path){
+		.grh = true, .hop_limit = 64, .sgid_index = gid_index(words[0]), .dgid = peer
+	};
+}
+
+static const struct kind *find_kind(const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (!strcmp(kinds[i].name, name))
+			return &kinds[i];
+	die(name, -EINVAL);
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	const struct kind *kind;
+	unsigned long said = 0, refused = 0;
+	time_t end;
+
+	if (argc != 6)
+		return 2;
+	kind = find_kind(argv[1]);
+	begin(argv + 2);
+	printf("floods\n");
+	fflush(stdout);
+	for (end = time(NULL) + atoi(argv[5]); time(NULL) < end;) {
+		if (kind->once())
+			said += kind->worth;
+		else
+			refused++;
+	}
+	printf("said %lu, in vain %lu\n", said, refused);
+	return 0;
+}

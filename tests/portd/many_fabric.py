@@ -1,0 +1,224 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Many processes of a host on one cmportd, on a soft fabric: crowds and storms, clients that flood
+it, programs that die together with it, and the next one that has the same queue pairs.
+
+Prints what was measured, a line a failure, and last "N passed, N failed, N skipped". Exit status: 1
+if a test failed, 77 if there can be no fabric here.
+"""
+import argparse
+import json
+import os
+from pathlib import Path
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "fabric"))
+
+from hosts import run_on_fabric, run_tests  # noqa: E402
+
+LONG = bool(os.environ.get("PURECM_TEST_LONG"))
+LIMIT_S = 100
+PORT = 7700
+CLIENT, SERVER = "10.77.0.1", "10.77.0.2"
+FLOODS = ("requests", "answers", "lies", "noise", "questions", "visits")
+FLOODED, ROUNDS = 300, 3
+SLOWER_MAX = 20  # of a machine on which the flood takes half of the time, and the kernel its part
+STORM, STORM_EACH = 64, 32
+PAIRS = 50 if LONG else 16
+LIVES = 10
+SAME_QPN = 4660
+
+
+class Hosts:
+    """Commands for two hosts, a and b, on which the programs of a build are played."""
+
+    def __init__(self, build):
+        self.build = build
+        self.hold = f"{build}/tests/portd/hold"
+        self.flooder = f"{build}/tests/portd/flooder"
+        # Beside the programs of this folder there is another cmportd, for tests/loop.
+        self.cmportd = f"{build}/portd/cmportd --detach"
+
+    def server(self):
+        return (f"b&:echo $$ >$PURECM_FABRIC/server; exec {self.hold} server {SERVER} {PORT} "
+                ">$PURECM_FABRIC/served")
+
+    def play(self, name, *words):
+        """Return a command that does one of PLAYS on host a."""
+        return f"a:exec {sys.executable} {__file__} --build {self.build} --play {name} " + \
+            " ".join(map(str, words))
+
+    def await_count(self, line):
+        """Return a command that waits for the server to say how many it has."""
+        return (f"b:for i in $(seq 100); do kill -USR1 $(cat $PURECM_FABRIC/server); sleep 0.1; "
+                f"grep -q '{line}' $PURECM_FABRIC/served && exit 0; done; "
+                "tail -1 $PURECM_FABRIC/served; exit 1")
+
+    def run(self, *commands):
+        """Run commands on the hosts. Return: what they printed."""
+        done = run_on_fabric(self.build, LIMIT_S, "--gap", "0.3", f"a:{self.cmportd}", *commands,
+                             stderr=subprocess.STDOUT)
+        if done.returncode:
+            raise AssertionError(f"status {done.returncode}: {done.stdout[-1000:]}")
+        return done.stdout
+
+
+# --- what is played on a host -----------------------------------------------
+
+
+def begin_holding(hosts, count, **env):
+    return subprocess.Popen([hosts.hold, "client", SERVER, str(PORT), str(count), "0"],
+                            stdout=subprocess.PIPE, text=True, env={**os.environ, **env})
+
+
+def await_held(*clients):
+    """Wait until all of a client's connections are there."""
+    for client in clients:
+        line = client.stdout.readline()
+        if not line.startswith("held"):
+            raise AssertionError(f"a client says {line!r}")
+
+
+def kill(*clients):
+    for client in clients:
+        client.kill()
+    for client in clients:
+        client.wait()
+
+
+def held_in_s(hosts, count):
+    """Return how long a program needs for so many connections at once."""
+    begin = time.monotonic()
+    client = begin_holding(hosts, count)
+    await_held(client)
+    took_s = time.monotonic() - begin
+    kill(client)
+    return took_s
+
+
+def play_flood(hosts, kind):
+    """Print how much longer others' connections take while a client floods."""
+    quiet_s = min(held_in_s(hosts, FLOODED) for _ in range(ROUNDS))
+    flooder = subprocess.Popen([hosts.flooder, kind, "fab0", CLIENT, SERVER, "60"],
+                               stdout=subprocess.PIPE, text=True)
+    assert flooder.stdout.readline() == "floods\n"
+    flooded_s = min(held_in_s(hosts, FLOODED) for _ in range(ROUNDS))
+    kill(flooder)
+    print(f"ratio {flooded_s / quiet_s:.1f}")
+
+
+def play_storm(hosts):
+    """Connect from many processes at once."""
+    begin = time.monotonic()
+    clients = [begin_holding(hosts, STORM_EACH) for _ in range(STORM)]
+    await_held(*clients)
+    print(f"stormed in {time.monotonic() - begin:.2f} s")
+    kill(*clients)
+
+
+def play_lives(hosts):
+    """Kill a program time and again, and start it with the same queue pairs."""
+    for _ in range(LIVES):
+        client = begin_holding(hosts, 20, HOLD_QPN=str(SAME_QPN))
+        await_held(client)
+        kill(client)
+
+
+def play_end(hosts):
+    """End cmportd, and a moment later its client, which cannot look for another meanwhile."""
+    client = begin_holding(hosts, 100)
+    await_held(client)
+    client.send_signal(signal.SIGSTOP)
+    os.kill(pid_of_cmportd(), signal.SIGTERM)
+    time.sleep(0.05)
+    kill(client)
+
+
+def pid_of_cmportd():
+    """Return who listens at the socket."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
+        client.connect(os.environ["PURECM_SOCKET"])
+        return struct.unpack("3i", client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
+
+
+def play_pairs(hosts):
+    """Have pairs of rping talk at once, all on this host."""
+    words = [["-a", CLIENT, "-p", str(PORT + i), "-C", "3"] for i in range(PAIRS)]
+    servers = [subprocess.Popen(["rping", "-s", *each]) for each in words]
+    while count_listeners(hosts) < PAIRS:
+        time.sleep(0.1)
+    clients = [subprocess.Popen(["rping", "-c", *each]) for each in words]
+    statuses = [each.wait(60) for each in servers + clients]
+    assert not any(statuses), statuses
+
+
+def count_listeners(hosts):
+    done = subprocess.run([f"{hosts.build}/tools/purecm", "stat", "--json"], check=False,
+                          capture_output=True, text=True)
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    return sum(row.get("id_state") == "LISTEN" for row in rows)
+
+
+PLAYS = {"flood": play_flood, "storm": play_storm, "lives": play_lives, "end": play_end,
+         "pairs": play_pairs}
+
+
+# --- tests ------------------------------------------------------------------
+
+
+def connects_of_others_go_on_while_a_client_floods(hosts):
+    for kind in FLOODS:
+        said = hosts.run(hosts.server(), hosts.play("flood", kind))
+        ratio = float(said.split("ratio ")[1].split()[0])
+        print(f"while a client floods with {kind}: connects take {ratio} times as long")
+        assert ratio < SLOWER_MAX, said
+
+
+def a_storm_of_2000_connects_from_64_processes_has_no_failure(hosts):
+    said = hosts.run(hosts.server(), hosts.play("storm"),
+                     hosts.await_count(f"{STORM * STORM_EACH} established"))
+    print(f"{STORM} processes with {STORM_EACH} connects each: {said.strip().splitlines()[0]}")
+
+
+def processes_of_a_host_talk_through_its_own_gid(hosts):
+    hosts.run(hosts.play("pairs"))
+
+
+def the_dead_are_in_nobodys_way_although_the_next_has_their_queue_pairs(hosts):
+    hosts.run(hosts.server(), hosts.play("lives"),
+              hosts.await_count(f"{20 * LIVES} established {20 * LIVES} disconnected"))
+
+
+def who_is_ended_together_with_cmportd_is_disconnected(hosts):
+    hosts.run(hosts.server(), hosts.play("end"),
+              hosts.await_count("100 established 100 disconnected"))
+
+
+TESTS = (connects_of_others_go_on_while_a_client_floods,
+         a_storm_of_2000_connects_from_64_processes_has_no_failure,
+         processes_of_a_host_talk_through_its_own_gid,
+         the_dead_are_in_nobodys_way_although_the_next_has_their_queue_pairs,
+         who_is_ended_together_with_cmportd_is_disconnected)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
+    parser.add_argument("--build", type=Path, default=HERE.parents[1] / "build")
+    parser.add_argument("--only", default="", help="tests whose name has this")
+    parser.add_argument("--play", nargs="+", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    hosts = Hosts(args.build.resolve())
+    if args.play:
+        PLAYS[args.play[0]](hosts, *args.play[1:])
+        return 0
+    return run_tests([test for test in TESTS if args.only in test.__name__], hosts)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
