@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "steps.h"
@@ -11,6 +12,7 @@
 #define REQUEST_WAIT_MS 20000
 #define N_REQUESTS	3
 #define END_MS		1000 /* for what is sent in the name of the dead to arrive */
+#define MS_PER_S	1000
 #define BY_EXIT		0
 #define BY_EXEC		(-1)
 
@@ -83,6 +85,23 @@ static void let_request_wait(struct scene *s)
 static void ask_to_disconnect_only(struct scene *s)
 {
 	DO(rdma_disconnect(dial(s)));
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * MS_PER_S + now.tv_nsec / 1000000;
+}
+
+/* The other side ends now. */
+static void take_end(struct scene *s)
+{
+	int64_t begin = now_ms();
+
+	take_event(s);
+	SAY("%s", now_ms() - begin < MS_PER_S ? "within a second" : "late");
 }
 
 static void client_exits(struct scene *s)
@@ -162,7 +181,7 @@ static void watch_client(struct scene *s)
 	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child = answer(s);
 
 	meet(s);
-	take_event(s);
+	take_end(s);
 	meet(s);
 	DO(rdma_disconnect(child));
 	close_id(child);
@@ -173,7 +192,7 @@ static void watch_disconnecting_client(struct scene *s)
 {
 	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child = answer(s);
 
-	take_event(s);
+	take_end(s);
 	meet(s);
 	DO(rdma_disconnect(child));
 	show_quiet(s->channel);
@@ -200,7 +219,7 @@ static void watch_server(struct scene *s)
 	struct rdma_cm_id *id = dial(s);
 
 	meet(s);
-	take_event(s);
+	take_end(s);
 	meet(s);
 	DO(rdma_disconnect(id));
 	show_quiet(s->channel);
@@ -214,7 +233,7 @@ static void watch_reply(struct scene *s)
 
 	make_qp(id);
 	DO(rdma_connect(id, &param));
-	take_event(s);
+	take_end(s);
 	show_qp_state(id);
 	meet(s);
 	close_id(id);
@@ -279,7 +298,8 @@ static struct rdma_cm_id *ask_again(struct scene *s, const char *label)
 	return id;
 }
 
-/* One connected, one that has disconnected, one that waits for a reply, one that is resolved. */
+/* One connected, one that has disconnected, one that waits for a reply, one that is resolved, one
+ * that waits for an address. */
 static void be_everywhere(struct scene *s)
 {
 	struct rdma_conn_param param = usual_param("over");
@@ -296,6 +316,8 @@ static void be_everywhere(struct scene *s)
 	expect_event(s, RDMA_CM_EVENT_DISCONNECTED);
 	ask_again(s, "waits");
 	resolve(s, open_id(s, "resolved", RDMA_PS_TCP), s->port);
+	DO(rdma_resolve_addr(open_id(s, "resolving", RDMA_PS_TCP), NULL, beside(s, SILENT, s->port),
+			     RESOLVE_MS));
 	meet(s);
 }
 
@@ -322,7 +344,7 @@ static void watch_everywhere(struct scene *s)
 	close_id(over);
 	waiting = wait_request(s);
 	meet(s);
-	take_event(s);
+	take_end(s);
 	meet(s);
 	show_quiet(s->channel);
 	close_id(waiting);
@@ -418,7 +440,7 @@ static void disconnect_the_dead(struct scene *s)
 	meet(s);
 	meet(s);
 	DO(rdma_disconnect(child));
-	take_event(s);
+	take_end(s);
 	show_qp_state(child);
 	meet(s);
 	close_id(child);
