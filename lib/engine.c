@@ -468,6 +468,12 @@ int engine_start(void)
 	return err;
 }
 
+/* The first process of a container is followed at once by all others there, cmportd for one. */
+static bool is_survived_by_cmportd(void)
+{
+	return host_client() && getpid() != 1;
+}
+
 /*
  * A program that exits without destroying its ids leaves peers that would wait for it. cmportd ends
  * its connections as the kernel would; where there is none, each gets one last message. exit() may
@@ -480,7 +486,7 @@ static void __attribute__((destructor)) end_connections(void)
 	struct id *id;
 	struct outbox box;
 
-	if (!started || host_client())
+	if (!started || is_survived_by_cmportd())
 		return;
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_nsec += EXIT_WAIT_NS;
@@ -500,4 +506,7 @@ static void __attribute__((destructor)) end_connections(void)
 		outbox_hold_without_waiting(&box); /* nor for neighbours */
 	}
 	lock_give(&lock, LOCK_ENGINE);
+	outbox_release();
+	if (host_client())
+		portd_drain(host_client(), EXIT_WAIT_NS / 1000000);
 }

@@ -6,17 +6,21 @@
 #include "portd/client.h"
 
 #include <errno.h>
+#include <linux/sockios.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "portd/asking.h"
 
-#define LEASE_FIRST 256
-#define LEASE_LOW   64 /* with fewer free ones, more are asked for ahead of need */
-#define LEASE_MAX   512
+#define DRAIN_LOOK_NS 1000000
+#define LEASE_FIRST   256
+#define LEASE_LOW     64 /* with fewer free ones, more are asked for ahead of need */
+#define LEASE_MAX     512
 
 static void close_fd(int *fd)
 {
@@ -385,6 +389,15 @@ int portd_try_data(struct portd_client *client, const struct portd_datagram *dat
 int portd_send_held(struct portd_client *client)
 {
 	return portd_send(client, NULL, 0);
+}
+
+void portd_drain(struct portd_client *client, int ms)
+{
+	const struct timespec wait = { .tv_nsec = DRAIN_LOOK_NS };
+	int unread = 0;
+
+	for (; ms > 0 && !ioctl(client->data_fd, SIOCOUTQ, &unread) && unread; ms--)
+		nanosleep(&wait, NULL);
 }
 
 int portd_receive(struct portd_client *client,

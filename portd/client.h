@@ -122,6 +122,12 @@ void portd_closed(struct portd_client *client, const struct portd_close *close);
 int portd_send_held(struct portd_client *client);
 
 /**
+ * portd_drain() - wait until cmportd has read what was sent
+ * @ms: no longer than that
+ */
+void portd_drain(struct portd_client *client, int ms);
+
+/**
  * portd_look_on() - see every message of this host from now on
  * @ret: the feed of messages; to be given back with feed_reader_fini()
  *

@@ -7,7 +7,8 @@
  *   hold client ADDRESS PORT COUNT MORE
  *
  * The client connects COUNT times and says "held"; at SIGUSR1 it begins MORE, says "begun", and
- * "complete" when they are established; at the next one it disconnects all and says "ended". The
+ * "complete" when they are established; at the next one it disconnects all and says "ended". If
+ * MORE is "leave", it exits when it has said "held", with its connections as they are. The
  * server accepts; it says its counts at SIGUSR1, and ends at SIGTERM. An event that nobody expects
  * is said, and ends the process with status 1. Queue pairs have numbers from $HOLD_QPN on.
  */
@@ -161,14 +162,19 @@ static void wait_for_signal(void)
 	take_signal();
 }
 
+static void hold(unsigned int count)
+{
+	while (n_ids < count)
+		begin_one();
+	connect_until(count);
+	say("held");
+}
+
 static int client(unsigned int count, unsigned int more)
 {
 	unsigned int i;
 
-	for (i = 0; i < count; i++)
-		begin_one();
-	connect_until(count);
-	say("held");
+	hold(count);
 	wait_for_signal();
 	for (i = 0; i < more; i++)
 		begin_one();
@@ -232,5 +238,10 @@ int main(int argc, char **argv)
 		die("rdma_create_event_channel");
 	if (!strcmp(argv[1], "server"))
 		return server();
-	return argc < 6 ? 2 : client((unsigned int)atoi(argv[4]), (unsigned int)atoi(argv[5]));
+	if (argc < 6)
+		return 2;
+	if (strcmp(argv[5], "leave"))
+		return client((unsigned int)atoi(argv[4]), (unsigned int)atoi(argv[5]));
+	hold((unsigned int)atoi(argv[4]));
+	return 0;
 }

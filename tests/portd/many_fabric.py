@@ -60,9 +60,10 @@ class Hosts:
                 f"grep -q '{line}' $PURECM_FABRIC/served && exit 0; done; "
                 "tail -1 $PURECM_FABRIC/served; exit 1")
 
-    def run(self, *commands):
+    def run(self, *commands, first=None):
         """Run commands on the hosts. Return: what they printed."""
-        done = run_on_fabric(self.build, LIMIT_S, "--gap", "0.3", f"a:{self.cmportd}", *commands,
+        first = [f"a:{self.cmportd}"] if first is None else first
+        done = run_on_fabric(self.build, LIMIT_S, "--gap", "0.3", *first, *commands,
                              stderr=subprocess.STDOUT)
         if done.returncode:
             raise AssertionError(f"status {done.returncode}: {done.stdout[-1000:]}")
@@ -140,6 +141,14 @@ def play_end(hosts):
     kill(client)
 
 
+def play_container(hosts):
+    """Be the first process of a container, cmportd in it, and exit."""
+    own = os.environ["PURECM_FABRIC"] + "/container.sock"
+    done = subprocess.run(["unshare", "--pid", "--fork", hosts.hold, "client", SERVER, str(PORT),
+                           "100", "leave"], env={**os.environ, "PURECM_SOCKET": own}, check=False)
+    assert done.returncode == 0, done
+
+
 def pid_of_cmportd():
     """Return who listens at the socket."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
@@ -166,7 +175,7 @@ def count_listeners(hosts):
 
 
 PLAYS = {"flood": play_flood, "storm": play_storm, "lives": play_lives, "end": play_end,
-         "pairs": play_pairs}
+         "pairs": play_pairs, "container": play_container}
 
 
 # --- tests ------------------------------------------------------------------
@@ -200,11 +209,17 @@ def who_is_ended_together_with_cmportd_is_disconnected(hosts):
               hosts.await_count("100 established 100 disconnected"))
 
 
+def who_is_a_container_of_its_own_is_disconnected(hosts):
+    hosts.run(hosts.server(), hosts.play("container"),
+              hosts.await_count("100 established 100 disconnected"), first=())
+
+
 TESTS = (connects_of_others_go_on_while_a_client_floods,
          a_storm_of_2000_connects_from_64_processes_has_no_failure,
          processes_of_a_host_talk_through_its_own_gid,
          the_dead_are_in_nobodys_way_although_the_next_has_their_queue_pairs,
-         who_is_ended_together_with_cmportd_is_disconnected)
+         who_is_ended_together_with_cmportd_is_disconnected,
+         who_is_a_container_of_its_own_is_disconnected)
 
 
 def main():
