@@ -23,7 +23,8 @@
 #define CONNECT_MS    5000  /* without a sign that a cmportd is coming */
 #define STARTING_MS   60000 /* with one: a host can be slow */
 #define OTHERS_MS     1000  /* for which another program may be starting cmportd */
-#define LOOK_AGAIN_MS 5
+#define LOOK_AGAIN_MS 5 /* at first; on a slow host many that look are in the way of what comes */
+#define LOOK_MAX_MS   50
 #define SEND_WAIT_S   1
 
 static int64_t now_ms(void)
@@ -117,6 +118,7 @@ struct search {
 	struct portd_why *why;
 	int64_t begin_ms;
 	int64_t sign_ms; /* of the last sign that one is coming */
+	int look_ms;	 /* until it is looked for again */
 	int turn;	 /* ours to start it, or -1 */
 	int started;	 /* from the one that we have started, while it does not serve; or -1 */
 	bool has_started;
@@ -142,11 +144,12 @@ static void await_it(struct search *search)
 	struct pollfd poll_fd = { .fd = search->started, .events = POLLIN };
 
 	if (search->started < 0) {
-		sleep_ms(LOOK_AGAIN_MS);
+		sleep_ms(search->look_ms);
 	} else {
-		poll(&poll_fd, 1, LOOK_AGAIN_MS);
+		poll(&poll_fd, 1, search->look_ms);
 		read_started(search);
 	}
+	search->look_ms = 2 * search->look_ms < LOOK_MAX_MS ? 2 * search->look_ms : LOOK_MAX_MS;
 	if (search->started >= 0 || search->turn < 0)
 		search->sign_ms = now_ms();
 }
@@ -176,6 +179,7 @@ static int connect_or_start(const char *path, int *ret, struct portd_why *why)
 				 .why = why,
 				 .begin_ms = now_ms(),
 				 .sign_ms = now_ms(),
+				 .look_ms = LOOK_AGAIN_MS,
 				 .turn = -1,
 				 .started = -1 };
 	int err = connect_once(path, ret);
