@@ -5,8 +5,9 @@
  *     rsocket server ADDRESS
  *     rsocket client ADDRESS SIZE MESSAGES ... [idle SOCKETS]
  *
- * The client prints "latency SIZE us", half of a round trip, and "throughput SIZE MB/s" for each
- * size, then "memory user KiB" and "memory host KiB", of one idle socket.
+ * The client prints "latency SIZE us", half of a round trip, "send SIZE MB/s" and "receive SIZE
+ * MB/s" for each size, each the median of many, then "memory user KiB" and "memory host KiB", of
+ * one idle socket.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -21,6 +22,8 @@
 #define PORT	   7473
 #define BYTES_MAX  65536
 #define WARM_UP	   20
+#define ECHOES_MAX 10000
+#define STREAMS	   5 /* whose median is a throughput */
 #define IDLE_MAX   1000
 #define SETTLE_US  500000
 #define BACKLOG	   128
@@ -28,7 +31,8 @@
 
 enum kind {
 	ECHO,
-	SINK
+	SINK,
+	SOURCE
 };
 
 /* What the client asks of the server, on a connection of its own. */
@@ -93,9 +97,9 @@ static void serve(int fd)
 
 	while (recv_all(fd, &order, sizeof(order)) && order.bytes <= BYTES_MAX) {
 		for (uint32_t i = 0; i < order.n; i++) {
-			if (!recv_all(fd, buf, order.bytes))
+			if (order.kind != SOURCE && !recv_all(fd, buf, order.bytes))
 				return;
-			if (order.kind == ECHO)
+			if (order.kind != SINK)
 				send_all(fd, buf, order.bytes);
 		}
 		if (order.kind == SINK)
@@ -151,44 +155,84 @@ static int connect_to(const char *text)
 	return fd;
 }
 
-/* Return: microseconds for all. */
-static double echo(int fd, uint32_t bytes, uint32_t n)
+static int in_order(const void *a, const void *b)
 {
-	struct order order = { ECHO, bytes, n };
-	double begin;
+	double x = *(const double *)a, y = *(const double *)b;
 
-	send_all(fd, &order, sizeof(order));
-	begin = now_us();
-	for (uint32_t i = 0; i < n; i++) {
-		send_all(fd, buf, bytes);
-		recv_all(fd, buf, bytes);
-	}
-	return now_us() - begin;
+	return (x > y) - (x < y);
 }
 
+static double median(double *figures, uint32_t n)
+{
+	qsort(figures, n, sizeof(*figures), in_order);
+	return figures[n / 2];
+}
+
+/* Return: microseconds of a round trip, the median of all. */
+static double echo(int fd, uint32_t bytes, uint32_t n)
+{
+	static double took[ECHOES_MAX];
+	struct order order = { ECHO, bytes, n };
+
+	send_all(fd, &order, sizeof(order));
+	for (uint32_t i = 0; i < n; i++) {
+		double begin = now_us();
+
+		send_all(fd, buf, bytes);
+		recv_all(fd, buf, bytes);
+		took[i] = now_us() - begin;
+	}
+	return median(took, n);
+}
+
+/* Return: microseconds for all, with the answer that all has come. */
 static double sink(int fd, uint32_t bytes, uint32_t n)
 {
 	struct order order = { SINK, bytes, n };
-	double begin;
+	double begin = now_us();
 
 	send_all(fd, &order, sizeof(order));
-	begin = now_us();
 	for (uint32_t i = 0; i < n; i++)
 		send_all(fd, buf, bytes);
 	recv_all(fd, buf, 1);
 	return now_us() - begin;
 }
 
+static double source(int fd, uint32_t bytes, uint32_t n)
+{
+	struct order order = { SOURCE, bytes, n };
+	double begin = now_us();
+
+	send_all(fd, &order, sizeof(order));
+	for (uint32_t i = 0; i < n; i++)
+		recv_all(fd, buf, bytes);
+	return now_us() - begin;
+}
+
+static void stream(const char *what, double (*one)(int fd, uint32_t bytes, uint32_t n), int fd,
+		   uint32_t bytes, uint32_t n)
+{
+	double took[STREAMS];
+
+	one(fd, bytes, WARM_UP);
+	for (int i = 0; i < STREAMS; i++)
+		took[i] = one(fd, bytes, n);
+	printf("%s %u %.3f\n", what, bytes, (double)n * bytes / median(took, STREAMS));
+}
+
 static void measure(int fd, uint32_t bytes, uint32_t n)
 {
 	uint32_t many = n;
 
+	errno = EINVAL;
+	if (bytes > BYTES_MAX || n < 1 || n > ECHOES_MAX)
+		die("1 to 10000 messages of at most 65536 bytes");
 	if ((uint64_t)n * bytes > MANY_BYTES)
 		many = MANY_BYTES / bytes;
 	echo(fd, bytes, WARM_UP);
-	printf("latency %u %.2f\n", bytes, echo(fd, bytes, n) / n / 2);
-	sink(fd, bytes, WARM_UP);
-	printf("throughput %u %.3f\n", bytes, (double)many * bytes / sink(fd, bytes, many));
+	printf("latency %u %.2f\n", bytes, echo(fd, bytes, n) / 2);
+	stream("send", sink, fd, bytes, many);
+	stream("receive", source, fd, bytes, many);
 	fflush(stdout);
 }
 
@@ -245,7 +289,8 @@ static int client(int n_words, char **words)
 			measure(fd, (uint32_t)atoi(words[i]), (uint32_t)atoi(words[i + 1]));
 	}
 	rclose(fd);
-	measure_idle(words[0], n_idle < IDLE_MAX ? n_idle : IDLE_MAX);
+	if (n_idle)
+		measure_idle(words[0], n_idle < IDLE_MAX ? n_idle : IDLE_MAX);
 	return 0;
 }
 
