@@ -27,6 +27,11 @@ RETRY = "for i in $(seq 50); do {} && exit; sleep 0.1; done; exit 1"
 # The preload library is in a folder of the library's.
 PRELOAD = ("LD_PRELOAD=$(find $(echo $LD_LIBRARY_PATH | tr : ' ') "
            "-path '*/rsocket/librspreload.so' | head -1)")
+PLAIN_SERVER = ("import socket; s = socket.create_server(('10.77.0.1', 8000)); "
+                "c = s.accept()[0]; c.send(b'hello'); c.recv(1)")
+PLAIN_CLIENT = ("import socket; c = socket.create_connection(('10.77.0.1', 8000)); "
+                "print(c.recv(9))")
+FORKING = ROOT / "tests/lab/forking.py"
 SIZES = ("import socket; s = socket.socket(); "
          "print(*(s.getsockopt(0x10000, i) for i in range(3)))")
 
@@ -57,6 +62,14 @@ PROGRAMS = (
     ("udpong", "exec udpong -b 10.77.0.1 -C 50", "udpong -s 10.77.0.1 -C 50", ("b| custom ",)),
     ("sizes of preloaded sockets", f'RS_SQ_SIZE=99 RS_RQ_SIZE=33 {PRELOAD} python3 -c "{SIZES}"',
      f'RS_INLINE=0 {PRELOAD} python3 -c "{SIZES}"', ("a| 99 33 64", "b| 384 384 0")),
+    ("a preloaded server that forks, and 16 clients",
+     f"RDMAV_FORK_SAFE=1 {PRELOAD} python3 {FORKING} server 10.77.0.1 16",
+     f"RDMAV_FORK_SAFE=1 PURECM_LOG=debug {PRELOAD} python3 {FORKING} client 10.77.0.1 16 "
+     "2>&1 | grep -o 'CONNECTING -> OPEN\\|forked .*' | sort | uniq -c",
+     ("16 CONNECTING -> OPEN", "1 forked 16")),
+    ("a preloaded client in fork mode, and a server that knows nothing of it",
+     f'python3 -c "{PLAIN_SERVER}"', f'RDMAV_FORK_SAFE=1 {PRELOAD} python3 -c "{PLAIN_CLIENT}"',
+     ("b| b'hello'",)),
     ("cmtime", "exec cmtime -b 10.77.0.1", "cmtime -s 10.77.0.1 -c 50", ("b| disconnect",)),
     ("ibv_rc_pingpong", "ibv_rc_pingpong -e -g 1 -c", "ibv_rc_pingpong -e -g 1 -c 10.77.0.1",
      ("b| 1000 iters",)),

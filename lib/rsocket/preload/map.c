@@ -86,6 +86,26 @@ int map_new(int rs, int domain, int type, int protocol)
 	return stand_for(fd, sock);
 }
 
+int map_become(int fd, int rs)
+{
+	int cloexec = real()->fcntl(fd, F_GETFD) & FD_CLOEXEC ? O_CLOEXEC : 0;
+	int other = map_new(rs, AF_UNSPEC, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct sock *sock = map_get(other);
+
+	if (!sock)
+		return -1;
+	/* The TCP connection ends with this. */
+	if (real()->dup3(other, fd, cloexec) < 0) {
+		set(other, NULL);
+		real()->close(other);
+		return -1;
+	}
+	set(fd, sock);
+	set(other, NULL);
+	real()->close(other);
+	return 0;
+}
+
 int map_epoll(int epfd, int repoll)
 {
 	struct sock *sock = epfd > MAP_FD_MAX ? NULL : make(repoll);

@@ -38,6 +38,9 @@ struct sock *map_get(int fd);
  */
 int map_new(int rs, int domain, int type, int protocol);
 
+/** map_become() - a TCP descriptor stands for a socket from now on. Return: 0, or -1; as it was. */
+int map_become(int fd, int rs);
+
 /** map_epoll() - an instance of repoll beside an epoll descriptor. Return: 0, or -1. */
 int map_epoll(int epfd, int repoll);
 

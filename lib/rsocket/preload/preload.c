@@ -18,6 +18,7 @@
 
 #include "lib/rsocket/preload/config.h"
 #include "lib/rsocket/preload/fallback.h"
+#include "lib/rsocket/preload/fork.h"
 #include "lib/rsocket/preload/map.h"
 #include "lib/rsocket/preload/real.h"
 
@@ -55,6 +56,11 @@ EXPORT int socket(int domain, int type, int protocol)
 	if (domain == AF_UNIX || domain == AF_NETLINK ||
 	    real_is_inside(__builtin_return_address(0)) || !config_wants(domain, kind, protocol))
 		return real()->socket(domain, type, protocol);
+	if (kind == SOCK_STREAM && fork_mode()) {
+		fd = real()->socket(domain, type, protocol);
+		fork_note_socket(fd);
+		return fd;
+	}
 	rs = rsocket(domain, type | SOCK_CLOEXEC, protocol);
 	if (rs < 0)
 		return real()->socket(domain, type, protocol);
@@ -68,6 +74,7 @@ EXPORT int socket(int domain, int type, int protocol)
 EXPORT int close(int fd)
 {
 	map_forget(fd);
+	fork_forget(fd);
 	return real()->close(fd);
 }
 
@@ -77,6 +84,8 @@ static int alias(int from, int to)
 
 	if (sock && !sock->is_repoll && to >= 0)
 		map_alias(to, sock);
+	if (!sock)
+		fork_alias(from, to);
 	return to;
 }
 
@@ -165,9 +174,13 @@ static int accept_any(struct sock *sock, struct sockaddr *addr, socklen_t *bytes
 EXPORT int accept4(int fd, struct sockaddr *addr, socklen_t *bytes, int flags)
 {
 	struct sock *sock = map_get(fd);
+	int child;
 
-	return sock ? accept_any(sock, addr, bytes, flags)
-		    : real()->accept4(fd, addr, bytes, flags);
+	if (sock)
+		return accept_any(sock, addr, bytes, flags);
+	child = real()->accept4(fd, addr, bytes, flags);
+	fork_note_accept(fd, child);
+	return child;
 }
 
 EXPORT int accept(int fd, struct sockaddr *addr, socklen_t *bytes)
@@ -179,12 +192,15 @@ EXPORT int connect(int fd, const struct sockaddr *addr, socklen_t bytes)
 {
 	struct sock *sock = map_get(fd);
 
-	return sock ? fallback_connect(fd, sock, addr, bytes) : real()->connect(fd, addr, bytes);
+	if (sock)
+		return fallback_connect(fd, sock, addr, bytes);
+	fork_note_connect(fd);
+	return real()->connect(fd, addr, bytes);
 }
 
 EXPORT int shutdown(int fd, int how)
 {
-	struct sock *sock = map_get(fd);
+	struct sock *sock = fork_settled(fd);
 
 	return sock ? rshutdown(sock->rs, how) : real()->shutdown(fd, how);
 }
@@ -268,7 +284,7 @@ static int count_readable(const struct sock *sock, int *ret)
 
 EXPORT int ioctl(int fd, unsigned long request, ...)
 {
-	struct sock *sock = map_get(fd);
+	struct sock *sock = request == FIONREAD ? fork_settled(fd) : map_get(fd);
 	va_list args;
 	void *arg;
 

@@ -9,7 +9,7 @@
 #include <sys/sendfile.h>
 #include <unistd.h>
 
-#include "lib/rsocket/preload/map.h"
+#include "lib/rsocket/preload/fork.h"
 #include "lib/rsocket/preload/real.h"
 
 #define EXPORT	    __attribute__((visibility("default")))
@@ -25,7 +25,7 @@ ssize_t __recvfrom_chk(int fd, void *buf, size_t bytes, size_t room, int flags,
 
 EXPORT ssize_t recv(int fd, void *buf, size_t bytes, int flags)
 {
-	struct sock *sock = map_get(fd);
+	struct sock *sock = fork_settled(fd);
 
 	return sock ? rrecv(sock->rs, buf, bytes, flags) : real()->recv(fd, buf, bytes, flags);
 }
@@ -33,7 +33,7 @@ EXPORT ssize_t recv(int fd, void *buf, size_t bytes, int flags)
 EXPORT ssize_t recvfrom(int fd, void *buf, size_t bytes, int flags, struct sockaddr *addr,
 			socklen_t *addr_bytes)
 {
-	struct sock *sock = map_get(fd);
+	struct sock *sock = fork_settled(fd);
 
 	return sock ? rrecvfrom(sock->rs, buf, bytes, flags, addr, addr_bytes)
 		    : real()->recvfrom(fd, buf, bytes, flags, addr, addr_bytes);
@@ -42,7 +42,7 @@ EXPORT ssize_t recvfrom(int fd, void *buf, size_t bytes, int flags, struct socka
 /* There is no ancillary data to receive. */
 EXPORT ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
 {
-	struct sock *sock = map_get(fd);
+	struct sock *sock = fork_settled(fd);
 
 	if (!sock)
 		return real()->recvmsg(fd, msg, flags);
@@ -52,14 +52,14 @@ EXPORT ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
 
 EXPORT ssize_t read(int fd, void *buf, size_t bytes)
 {
-	struct sock *sock = map_get(fd);
+	struct sock *sock = fork_settled(fd);
 
 	return sock ? rread(sock->rs, buf, bytes) : real()->read(fd, buf, bytes);
 }
 
 EXPORT ssize_t readv(int fd, const struct iovec *iov, int n)
 {
-	struct sock *sock = map_get(fd);
+	struct sock *sock = fork_settled(fd);
 
 	return sock ? rreadv(sock->rs, iov, n) : real()->readv(fd, iov, n);
 }
@@ -93,7 +93,7 @@ EXPORT ssize_t __recvfrom_chk(int fd, void *buf, size_t bytes, size_t room, int 
 
 EXPORT ssize_t send(int fd, const void *buf, size_t bytes, int flags)
 {
-	struct sock *sock = map_get(fd);
+	struct sock *sock = fork_settled(fd);
 
 	return sock ? rsend(sock->rs, buf, bytes, flags) : real()->send(fd, buf, bytes, flags);
 }
@@ -101,7 +101,7 @@ EXPORT ssize_t send(int fd, const void *buf, size_t bytes, int flags)
 EXPORT ssize_t sendto(int fd, const void *buf, size_t bytes, int flags, const struct sockaddr *addr,
 		      socklen_t addr_bytes)
 {
-	struct sock *sock = map_get(fd);
+	struct sock *sock = fork_settled(fd);
 
 	return sock ? rsendto(sock->rs, buf, bytes, flags, addr, addr_bytes)
 		    : real()->sendto(fd, buf, bytes, flags, addr, addr_bytes);
@@ -109,21 +109,21 @@ EXPORT ssize_t sendto(int fd, const void *buf, size_t bytes, int flags, const st
 
 EXPORT ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
 {
-	struct sock *sock = map_get(fd);
+	struct sock *sock = fork_settled(fd);
 
 	return sock ? rsendmsg(sock->rs, msg, flags) : real()->sendmsg(fd, msg, flags);
 }
 
 EXPORT ssize_t write(int fd, const void *buf, size_t bytes)
 {
-	struct sock *sock = map_get(fd);
+	struct sock *sock = fork_settled(fd);
 
 	return sock ? rwrite(sock->rs, buf, bytes) : real()->write(fd, buf, bytes);
 }
 
 EXPORT ssize_t writev(int fd, const struct iovec *iov, int n)
 {
-	struct sock *sock = map_get(fd);
+	struct sock *sock = fork_settled(fd);
 
 	return sock ? rwritev(sock->rs, iov, n) : real()->writev(fd, iov, n);
 }
@@ -162,7 +162,7 @@ static ssize_t send_file(int rs, int in, off_t *offset, size_t bytes)
 
 EXPORT ssize_t sendfile(int out, int in, off_t *offset, size_t bytes)
 {
-	struct sock *sock = map_get(out);
+	struct sock *sock = fork_settled(out);
 
 	return sock ? send_file(sock->rs, in, offset, bytes)
 		    : real()->sendfile(out, in, offset, bytes);

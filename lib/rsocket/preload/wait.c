@@ -13,7 +13,7 @@
 #include <time.h>
 
 #include "lib/rsocket/preload/fallback.h"
-#include "lib/rsocket/preload/map.h"
+#include "lib/rsocket/preload/fork.h"
 #include "lib/rsocket/preload/real.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -25,7 +25,7 @@ int __poll_chk(struct pollfd *fds, nfds_t n, int timeout_ms, size_t room);
 
 static struct sock *socket_of(int fd)
 {
-	struct sock *sock = map_get(fd);
+	struct sock *sock = fork_settled(fd);
 
 	return sock && !sock->is_repoll ? sock : NULL;
 }

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Fork mode: see fork.h.
+ */
+#include "lib/rsocket/preload/fork.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <rdma/rsocket.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+#include <time.h>
+
+#include "lib/rsocket/preload/map.h"
+#include "lib/rsocket/preload/real.h"
+
+#define ZEROS	   4
+#define GIVE_UP_MS 10000 /* no zeros have come: the other end knows nothing of them */
+#define RETRY_MS   10	 /* another child has the port, until its client has come */
+
+enum stage {
+	NOT_OURS,
+	SOCKET,
+	CONNECTED, /* or about to be */
+	ACCEPTED,
+	SETTLING, /* a thread is at it */
+};
+
+static unsigned char stages[MAP_FD_MAX + 1]; /* enum stage, atomic */
+
+bool fork_mode(void)
+{
+	const char *text = getenv("RDMAV_FORK_SAFE");
+
+	return text && atoi(text);
+}
+
+static bool is_in_range(int fd)
+{
+	return fd >= 0 && fd <= MAP_FD_MAX;
+}
+
+static enum stage stage_of(int fd)
+{
+	return is_in_range(fd) ? __atomic_load_n(&stages[fd], __ATOMIC_ACQUIRE) : NOT_OURS;
+}
+
+static void set_stage(int fd, enum stage stage)
+{
+	if (is_in_range(fd))
+		__atomic_store_n(&stages[fd], (unsigned char)stage, __ATOMIC_RELEASE);
+}
+
+void fork_note_socket(int fd)
+{
+	set_stage(fd, SOCKET);
+}
+
+void fork_note_connect(int fd)
+{
+	if (stage_of(fd) == SOCKET)
+		set_stage(fd, CONNECTED);
+}
+
+void fork_note_accept(int listener, int fd)
+{
+	if (stage_of(listener) == SOCKET)
+		set_stage(fd, ACCEPTED);
+}
+
+void fork_forget(int fd)
+{
+	if (stage_of(fd) != NOT_OURS)
+		set_stage(fd, NOT_OURS);
+}
+
+void fork_alias(int from, int to)
+{
+	if (to >= 0)
+		set_stage(to, stage_of(from));
+}
+
+/* --- addresses ----------------------------------------------------------- */
+
+/* Large enough for what rsockets connect to. */
+union name {
+	struct sockaddr any;
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6;
+};
+
+/* The address of an end of a connection; RDMA has no IPv4 in IPv6. Return: its size, or 0. */
+static socklen_t get_name(int (*get)(int fd, struct sockaddr *addr, socklen_t *bytes), int fd,
+			  union name *ret)
+{
+	socklen_t bytes = sizeof(*ret);
+	struct sockaddr_in v4 = { .sin_family = AF_INET };
+
+	memset(ret, 0, sizeof(*ret));
+	if (get(fd, &ret->any, &bytes))
+		return 0;
+	if (ret->any.sa_family == AF_INET)
+		return sizeof(ret->v4);
+	if (ret->any.sa_family != AF_INET6)
+		return 0;
+	if (!IN6_IS_ADDR_V4MAPPED(&ret->v6.sin6_addr))
+		return sizeof(ret->v6);
+	v4.sin_port = ret->v6.sin6_port;
+	memcpy(&v4.sin_addr, &ret->v6.sin6_addr.s6_addr[12], sizeof(v4.sin_addr));
+	ret->v4 = v4;
+	return sizeof(ret->v4);
+}
+
+/* --- both ends ----------------------------------------------------------- */
+
+static bool is_readable(int tcp, int timeout_ms)
+{
+	struct pollfd fd = { .fd = tcp, .events = POLLIN | POLLRDHUP };
+
+	return real()->poll(&fd, 1, timeout_ms) > 0;
+}
+
+static void copy_option(int tcp, int rs, int level, int name)
+{
+	socklen_t bytes = sizeof(int);
+	int value;
+
+	if (real()->getsockopt(tcp, level, name, &value, &bytes) == 0)
+		rsetsockopt(rs, level, name, &value, sizeof(value));
+}
+
+/* The descriptor is TCP's until here. */
+static void become(int tcp, int rs)
+{
+	int flags = real()->fcntl(tcp, F_GETFL);
+
+	copy_option(tcp, rs, IPPROTO_TCP, TCP_NODELAY);
+	copy_option(tcp, rs, SOL_SOCKET, SO_KEEPALIVE);
+	rfcntl(rs, F_SETFL, flags & O_NONBLOCK);
+	if (map_become(tcp, rs))
+		rclose(rs);
+}
+
+/* --- the accepting end --------------------------------------------------- */
+
+/*
+ * Children share their parent's port, and the client of one must not come to another: one at a
+ * time. The name goes with the process, however it ends.
+ *
+ * Return: a descriptor to be closed afterwards; -1 if another has it.
+ */
+static int take_port(const union name *name)
+{
+	struct sockaddr_un lock = { .sun_family = AF_UNIX };
+	int fd = real()->socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int length = snprintf(lock.sun_path + 1, sizeof(lock.sun_path) - 1, "rsocket_fork.%d",
+			      ntohs(name->v4.sin_port));
+
+	if (fd >= 0 && real()->bind(fd, (struct sockaddr *)&lock,
+				    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1) +
+					    (socklen_t)length) == 0)
+		return fd;
+	if (fd >= 0)
+		real()->close(fd);
+	return -1;
+}
+
+/* Return: a listener on the port of this connection, on all addresses; or -1. */
+static int listen_on_same_port(union name *name)
+{
+	socklen_t bytes = name->any.sa_family == AF_INET ? sizeof(name->v4) : sizeof(name->v6);
+	int rs = rsocket(name->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (rs < 0)
+		return -1;
+	if (name->any.sa_family == AF_INET)
+		name->v4.sin_addr.s_addr = htonl(INADDR_ANY);
+	else
+		name->v6.sin6_addr = in6addr_any;
+	if (rbind(rs, &name->any, bytes) == 0 && rlisten(rs, 1) == 0)
+		return rs;
+	rclose(rs);
+	return -1;
+}
+
+/* Whoever comes from another host has nothing to do with this connection. */
+static bool is_same_host(const union name *a, const union name *b)
+{
+	if (a->any.sa_family != b->any.sa_family)
+		return false;
+	if (a->any.sa_family == AF_INET)
+		return a->v4.sin_addr.s_addr == b->v4.sin_addr.s_addr;
+	return memcmp(&a->v6.sin6_addr, &b->v6.sin6_addr, sizeof(b->v6.sin6_addr)) == 0;
+}
+
+/*
+ * Return: the connection, or -1 if the client has left or is none of ours. A client closes TCP as
+ * soon as it is connected, which may be before we are, and with what it has not read it is reset.
+ */
+static int accept_one(int tcp, const union name *client, int listener)
+{
+	struct pollfd both[2] = {
+		{.fd = listener, .events = POLLIN		   },
+		      { .fd = tcp,	   .events = POLLIN | POLLRDHUP}
+	};
+
+	union name came;
+
+	while (rpoll(both, 2, both[1].fd < 0 ? GIVE_UP_MS : -1) > 0) {
+		int rs = both[0].revents ? raccept(listener, NULL, NULL) : -1;
+
+		if (rs >= 0 && get_name(rgetpeername, rs, &came) && is_same_host(client, &came))
+			return rs;
+		if (rs >= 0)
+			rclose(rs);
+		if (both[1].fd >= 0 && both[1].revents)
+			both[1].fd = -1;
+	}
+	return -1;
+}
+
+/* Once zeros were said, TCP is of no use any more. */
+static void accept_on_port(int tcp, union name *server, const union name *client)
+{
+	static const char zeros[ZEROS];
+	int listener = listen_on_same_port(server);
+	int rs = -1;
+
+	if (listener < 0)
+		return;
+	/* Who has given up meanwhile is served over TCP. */
+	if (is_readable(tcp, 0)) {
+		rclose(listener);
+		return;
+	}
+	if (real()->send(tcp, zeros, ZEROS, MSG_NOSIGNAL) == ZEROS)
+		rs = accept_one(tcp, client, listener);
+	rclose(listener);
+	if (rs >= 0)
+		become(tcp, rs);
+	else
+		real()->shutdown(tcp, SHUT_WR);
+}
+
+static void settle_accepted(int tcp)
+{
+	union name server, client;
+	int port = -1;
+
+	if (!get_name(real()->getsockname, tcp, &server) ||
+	    !get_name(real()->getpeername, tcp, &client))
+		return;
+	while (port < 0 && !is_readable(tcp, 0)) {
+		port = take_port(&server);
+		if (port < 0)
+			is_readable(tcp, RETRY_MS);
+	}
+	if (port < 0)
+		return;
+	accept_on_port(tcp, &server, &client);
+	real()->close(port);
+}
+
+/* --- the connecting end -------------------------------------------------- */
+
+static bool zeros_have_come(int tcp)
+{
+	static const char zeros[ZEROS];
+	char got[ZEROS];
+
+	return is_readable(tcp, GIVE_UP_MS) &&
+	       real()->recv(tcp, got, ZEROS, MSG_PEEK | MSG_DONTWAIT) == ZEROS &&
+	       memcmp(got, zeros, ZEROS) == 0;
+}
+
+static void settle_connected(int tcp)
+{
+	union name name;
+	socklen_t bytes;
+	int rs;
+
+	if (!zeros_have_come(tcp))
+		return;
+	bytes = get_name(real()->getpeername, tcp, &name);
+	rs = bytes ? rsocket(name.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0) : -1;
+	if (rs >= 0 && rconnect(rs, &name.any, bytes) == 0) {
+		become(tcp, rs);
+		return;
+	}
+	if (rs >= 0)
+		rclose(rs);
+	/* The other end speaks RDMA only from now on: it is over, for both. */
+	real()->shutdown(tcp, SHUT_RDWR);
+}
+
+/* --- first use ----------------------------------------------------------- */
+
+static bool take_turn(int fd, enum stage *ret)
+{
+	for (;;) {
+		const struct timespec tick = { .tv_nsec = 1000000 };
+		unsigned char stage = (unsigned char)stage_of(fd);
+
+		if (stage == NOT_OURS || stage == SOCKET)
+			return false;
+		*ret = stage;
+		if (stage != SETTLING &&
+		    __atomic_compare_exchange_n(&stages[fd], &stage, SETTLING, false,
+						__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+			return true;
+		nanosleep(&tick, NULL);
+	}
+}
+
+void fork_settle(int fd)
+{
+	static __thread bool is_inside; /* rpoll() below waits for the descriptor, too */
+	enum stage stage = stage_of(fd);
+	int saved = errno;
+
+	if (stage == NOT_OURS || stage == SOCKET || is_inside || !take_turn(fd, &stage))
+		return;
+	is_inside = true;
+	if (stage == ACCEPTED)
+		settle_accepted(fd);
+	else
+		settle_connected(fd);
+	is_inside = false;
+	set_stage(fd, NOT_OURS);
+	errno = saved;
+}
