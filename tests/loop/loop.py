@@ -30,7 +30,8 @@ LONG = bool(os.environ.get("PURECM_TEST_LONG"))
 PLAYS = 2000 if LONG else 200  # of each of five threads
 SEEDS = range(1, 11) if LONG else range(1, 2)
 VARIANTS = {"address": "address,undefined", "thread": "thread"}
-TARGETS = [f"tests/{name}" for name in ("loop/scarce", "loop/stress", "portd/cmportd")]
+SOCKETS = "unit/lib/rsocket/test_rsocket_threads"
+TARGETS = [f"tests/{name}" for name in ("loop/scarce", "loop/stress", "portd/cmportd", SOCKETS)]
 RACES = f"second_deadlock_stack=1:suppressions={HERE.parent}/luck/thread.supp"
 FINDING = re.compile(r"(ERROR|WARNING): (Address|Thread|Leak)Sanitizer|runtime error:|Assertion")
 CHECKS = []
@@ -249,6 +250,13 @@ def eight_threads_use_nothing_that_is_gone_says_address_sanitizer(bench):
 def eight_threads_race_for_nothing_says_thread_sanitizer(bench):
     bench.build_variant("thread")
     return stress(bench, "thread", TSAN_OPTIONS=RACES)
+
+
+@check
+def readers_and_writers_of_64_sockets_race_for_nothing_says_thread_sanitizer(bench):
+    bench.build_variant("thread")
+    bench.run(bench.program(SOCKETS, "thread"), TSAN_OPTIONS=RACES)
+    return "128 threads"
 
 
 @check

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Many sockets and many threads at once: a reader and a writer on each end, a repoll that several
+ * wait for, sockets that are closed under calls. tests/loop/loop.py runs it under ThreadSanitizer.
+ */
+#include <check.h>
+#include <errno.h>
+#include <pthread.h>
+#include <rdma/rsocket.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "pair.h"
+#include "wire_device.h"
+
+#define N_PAIRS	  32
+#define N_WAYS	  (2 * N_PAIRS)
+#define WAY_BYTES 15000
+#define N_WAITERS 4
+
+/* One direction of a pair: whatever is sent at a place is a function of it. */
+struct way {
+	int from, to;
+	uint64_t n_sent, n_received; /* the writer's, the reader's */
+	pthread_t writer, reader;
+};
+
+static struct pair pairs[N_PAIRS];
+static struct way ways[N_WAYS];
+
+static uint8_t byte_at(const struct way *way, uint64_t at)
+{
+	return (uint8_t)((at + 1) * 0x9e3779b97f4a7c15ULL >> 56 ^ (uint64_t)way->from);
+}
+
+static void make_all(void)
+{
+	wire_begin();
+	for (int i = 0; i < N_PAIRS; i++) {
+		pairs[i] = pair_make(pair_small());
+		for (int j = 0; j < 2; j++)
+			ways[2 * i + j] =
+				(struct way){ .from = pairs[i].fd[j], .to = pairs[i].fd[!j] };
+	}
+}
+
+static void free_all(void)
+{
+	for (int i = 0; i < N_PAIRS; i++)
+		pair_free(&pairs[i]);
+	wire_end();
+}
+
+/* --- readers and writers ------------------------------------------------- */
+
+static void *write_all(void *arg)
+{
+	struct way *way = arg;
+	uint8_t buf[3001];
+
+	while (way->n_sent < WAY_BYTES) {
+		size_t bytes = 1 + (way->n_sent * 7 + 13) % sizeof(buf);
+
+		for (size_t i = 0; i < bytes; i++)
+			buf[i] = byte_at(way, way->n_sent + i);
+		ck_assert_int_eq(rsend(way->from, buf, bytes, 0), (ssize_t)bytes);
+		way->n_sent += bytes;
+	}
+	ck_assert_int_eq(rshutdown(way->from, SHUT_WR), 0);
+	return NULL;
+}
+
+static size_t receive(struct way *way)
+{
+	uint8_t buf[2500];
+	ssize_t n = rrecv(way->to, buf, sizeof(buf), 0);
+
+	ck_assert_int_ge(n, 0);
+	for (ssize_t i = 0; i < n; i++)
+		ck_assert_uint_eq(buf[i], byte_at(way, way->n_received + (uint64_t)i));
+	way->n_received += (uint64_t)n;
+	return (size_t)n;
+}
+
+static void *read_all(void *arg)
+{
+	struct way *way = arg;
+
+	do {
+		struct pollfd poll = { .fd = way->to, .events = POLLIN };
+
+		/* Every other time through rpoll(), which shares the wake-ups with the writer. */
+		if (way->n_received & 1)
+			ck_assert_int_eq(rpoll(&poll, 1, -1), 1);
+	} while (receive(way));
+	return NULL;
+}
+
+START_TEST(a_reader_and_a_writer_on_each_of_64_ends_do_not_disturb_each_other)
+{
+	make_all();
+	for (int i = 0; i < N_WAYS; i++) {
+		pthread_create(&ways[i].writer, NULL, write_all, &ways[i]);
+		pthread_create(&ways[i].reader, NULL, read_all, &ways[i]);
+	}
+	for (int i = 0; i < N_WAYS; i++) {
+		pthread_join(ways[i].writer, NULL);
+		pthread_join(ways[i].reader, NULL);
+		ck_assert_uint_eq(ways[i].n_received, ways[i].n_sent);
+	}
+	free_all();
+}
+END_TEST
+
+/* --- one repoll, several that wait for it -------------------------------- */
+
+static int repoll;
+static unsigned int n_ended; /* atomic */
+
+static void serve(struct epoll_event *event)
+{
+	struct way *way = event->data.ptr;
+
+	if (!receive(way)) {
+		__atomic_add_fetch(&n_ended, 1, __ATOMIC_RELAXED);
+		return;
+	}
+	event->events = EPOLLIN | EPOLLONESHOT;
+	ck_assert_int_eq(repoll_ctl(repoll, EPOLL_CTL_MOD, way->to, event), 0);
+}
+
+static void *serve_all(void *unused)
+{
+	struct epoll_event event[4];
+
+	(void)unused;
+	while (__atomic_load_n(&n_ended, __ATOMIC_RELAXED) < N_WAYS) {
+		int n = repoll_wait(repoll, event, 4, 10);
+
+		ck_assert(n >= 0 && n <= 4);
+		for (int i = 0; i < n; i++)
+			serve(&event[i]);
+	}
+	return NULL;
+}
+
+START_TEST(four_threads_share_a_repoll_of_64_sockets)
+{
+	pthread_t waiter[N_WAITERS];
+
+	make_all();
+	n_ended = 0;
+	repoll = repoll_create(0);
+	ck_assert_int_ge(repoll, 0);
+	for (int i = 0; i < N_WAYS; i++) {
+		struct epoll_event event = { EPOLLIN | EPOLLONESHOT, { .ptr = &ways[i] } };
+
+		ck_assert_int_eq(repoll_ctl(repoll, EPOLL_CTL_ADD, ways[i].to, &event), 0);
+		pthread_create(&ways[i].writer, NULL, write_all, &ways[i]);
+	}
+	for (int i = 0; i < N_WAITERS; i++)
+		pthread_create(&waiter[i], NULL, serve_all, NULL);
+	for (int i = 0; i < N_WAITERS; i++)
+		pthread_join(waiter[i], NULL);
+	for (int i = 0; i < N_WAYS; i++) {
+		pthread_join(ways[i].writer, NULL);
+		ck_assert_uint_eq(ways[i].n_received, ways[i].n_sent);
+		ck_assert_int_eq(repoll_ctl(repoll, EPOLL_CTL_DEL, ways[i].to, NULL), 0);
+	}
+	ck_assert_int_eq(rclose(repoll), 0);
+	free_all();
+}
+END_TEST
+
+/* --- closed under a call ------------------------------------------------- */
+
+static void *read_until_closed(void *arg)
+{
+	const struct way *way = arg;
+	uint8_t buf[100];
+	ssize_t n;
+
+	while ((n = rrecv(way->to, buf, sizeof(buf), 0)) > 0)
+		;
+	ck_assert(n == 0 || errno == EBADF || errno == ECONNRESET);
+	return NULL;
+}
+
+static void *write_until_closed(void *arg)
+{
+	const struct way *way = arg;
+	static const uint8_t buf[100];
+
+	while (rsend(way->from, buf, sizeof(buf), 0) > 0)
+		;
+	ck_assert(errno == EBADF || errno == ECONNRESET || errno == EIO);
+	return NULL;
+}
+
+/* The number of a socket that is closed must not be another's while calls may still come. */
+START_TEST(sockets_that_are_closed_under_a_reader_and_a_writer_end_both)
+{
+	make_all();
+	for (int i = 0; i < N_WAYS; i++) {
+		pthread_create(&ways[i].writer, NULL, write_until_closed, &ways[i]);
+		pthread_create(&ways[i].reader, NULL, read_until_closed, &ways[i]);
+	}
+	usleep(20000);
+	for (int i = 0; i < N_PAIRS; i++)
+		ck_assert_int_eq(rshutdown(pairs[i].fd[0], SHUT_RDWR), 0);
+	for (int i = 0; i < N_WAYS; i++) {
+		pthread_join(ways[i].writer, NULL);
+		pthread_join(ways[i].reader, NULL);
+	}
+	free_all();
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("threads");
+	TCase *tcase = tcase_create("threads");
+	SRunner *runner = srunner_create(suite);
+	int failed;
+
+	tcase_set_timeout(tcase, 300);
+	tcase_add_test(tcase, a_reader_and_a_writer_on_each_of_64_ends_do_not_disturb_each_other);
+	tcase_add_test(tcase, four_threads_share_a_repoll_of_64_sockets);
+	tcase_add_test(tcase, sockets_that_are_closed_under_a_reader_and_a_writer_end_both);
+	suite_add_tcase(suite, tcase);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
