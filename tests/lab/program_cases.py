@@ -12,6 +12,9 @@ IPV4 = ("ipv4",)
 GROUP = "239.77.0.1"
 QPERF_PORT = 19765
 PYVERBS_GROUP = "239.77.0.2"
+FORKING = Path(__file__).resolve().parent / "forking.py"
+TEN = "seq 1500000 | head -c 10M"
+TEN_SHA256 = "074150f329f71f11632523dd98c722bd8f635fa343a447aac9010065c3a8266a"
 PYVERBS = Path(__file__).resolve().parent / "pyverbs_end.py"
 
 
@@ -148,6 +151,17 @@ def rcopy(path):
                 (r"closing\.\.\.done", 1), families=IPV4)
 
 
+def rcopy_ten():
+    """10 MB that nowhere repeat, and their checksum at both ends."""
+    make = f"{TEN} >/tmp/ten"
+    server = (f"sh -c '{make}; rcopy & until cmp -s /tmp/ten /tmp/rcopied; do sleep 0.5; done; "
+              "sha256sum </tmp/rcopied; sleep 1; kill $!; rm /tmp/rcopied; wait'")
+    client = f"{make}; sha256sum </tmp/ten; exec rcopy /tmp/ten {{address}}:/tmp/rcopied"
+    return Case("rcopy of 10 MB", server, f"sh -c '{client}'",
+                (rf"{TEN_SHA256}  -$|^10485760 bytes in ", 2),
+                server_said=(rf"{TEN_SHA256}  -$", 1), families=IPV4)
+
+
 def preload(program, serve, fetch, server, client, **changes):
     """A program that knows nothing of RDMA: over RDMA if both ends have the preload library.
 
@@ -184,6 +198,17 @@ def iperf3(server, client):
     return preload("iperf3", "{load}exec iperf3 -s -1 -p 8000 -B {{address}}",
                    "{load}iperf3 -c {{address}} -p 8000 -n 256K -l 16K 2>/tmp/log | "
                    "grep -q \"iperf Done\"", server, client)
+
+
+def forking(clients):
+    """A server whose children serve, in fork mode at both ends: each connection over RDMA."""
+    load = "PURECM_LOG=debug RDMAV_FORK_SAFE=1 LD_PRELOAD={folder}/rsocket/librspreload.so "
+    return Case(f"preloaded server that forks, {clients} clients",
+                f"sh -c '{load}exec python3 {FORKING} server {{address}} {clients} 2>/tmp/served'",
+                f"sh -c '{load}python3 {FORKING} client {{address}} {clients} 2>/tmp/log; "
+                "grep -c \"CONNECTING -> OPEN\" /tmp/log'",
+                (rf"^(forked )?{clients}$", 2), server_said=("", 1), families=IPV4,
+                ready="ss -ltn | grep -q :8000", stock=False)
 
 
 def mckey(options, sender_options=""):
@@ -226,7 +251,7 @@ USUAL = (
     perftest("ib_send_lat", "-R -c UD"), qperf("rc_lat", "rc_rdma_read_bw"),
     mckey("-C 5"), mckey("-C 5", "-o"), rstream("-C 20 -S 64 -I 10 -T b"),
     rstream("-C 20 -S 65536 -I 10 -T a"), riostream("-C 20 -S 65536 -T v"), rcopy("/bin/bash"),
-    udpong("-C 50 -S 64"), web(True, True), netcat(True, True), iperf3(True, True),
+    udpong("-C 50 -S 64"), web(True, True), netcat(True, True), iperf3(True, True), forking(4),
     pyverbs("sync"), pyverbs("async"))
 
 ONE_HOST = (rping(10), ucmatose("-c 20 -m"), rdma_client(), cmtime("-c 20"),
@@ -237,7 +262,7 @@ RARE_ONE_HOST = (persistent_rping(4, 50), ucmatose("-c 5 -P ib"), udaddy("-c 20"
                  mckey("-C 5"), pyverbs("sync"))
 
 RARE = (
-    rping(3, "-q"), rping(3, "", "-q"), ucmatose("-c 5 -P ib"), udaddy("-C 5 -S 500"),
+    rcopy_ten(), rping(3, "-q"), rping(3, "", "-q"), ucmatose("-c 5 -P ib"), udaddy("-C 5 -S 500"),
     mckey("-c 4"), rstream("-C 20 -S 1024 -I 10 -T v"), pyverbs("udp"),
     pyverbs("reject", families=IPV4), pyverbs("external", families=IPV4),
     pyverbs("multicast", families=IPV4, member=PYVERBS_GROUP),
