@@ -208,11 +208,14 @@ static void learn(struct flow *flow, const struct cm_msg *msg)
 
 static uint64_t hash_of(const uint8_t mad[MAD_BYTES])
 {
-	uint64_t hash = UINT64_C(14695981039346656037);
+	uint64_t word, hash = UINT64_C(14695981039346656037);
 	size_t i;
 
-	for (i = 0; i < MAD_BYTES; i++)
-		hash = (hash ^ mad[i]) * UINT64_C(1099511628211);
+	for (i = 0; i < MAD_BYTES; i += sizeof(word)) {
+		memcpy(&word, mad + i, sizeof(word));
+		hash = (hash ^ word) * UINT64_C(1099511628211);
+		hash ^= hash >> 32; /* the upper bits of a word count below, too */
+	}
 	return hash;
 }
 

@@ -12,6 +12,8 @@
 #include "tools/purecm/show.h"
 
 #define NS_PER_S      1e9
+#define NS_PER_US     1000
+#define US_PER_S      1000000
 #define NAME_COLUMNS  8
 #define TIME_COLUMNS  11
 #define BYTES_A_LINE  32
@@ -77,7 +79,9 @@ char *show_brief(const struct cm_msg *msg)
 		field = field_find(layout, *name);
 		if (field_is_zero(field, &msg->req) && !is_said_when_zero(*name))
 			continue;
-		fprintf(out, " %s=", *name);
+		putc(' ', out);
+		fputs(*name, out);
+		putc('=', out);
 		field_print(field, &msg->req, out);
 		field_print_note(field, &msg->req, out);
 	}
@@ -93,10 +97,18 @@ void show_begin(struct show *show, const struct sighting *sighting)
 	}
 }
 
-/* A clock may have been set back in the middle of a capture. */
-static double seconds_of(const struct show *show, const struct sighting *sighting)
+/* A clock may have been set back in the middle of a capture. Not as a double: half the time that a
+ * line takes went into that. Return: columns. */
+static int print_time(const struct show *show, const struct sighting *sighting)
 {
-	return (double)(int64_t)(sighting->time_ns - show->start_ns) / NS_PER_S;
+	const int64_t since_ns = (int64_t)(sighting->time_ns - show->start_ns);
+	const uint64_t us = (uint64_t)((since_ns < 0 ? -since_ns : since_ns) + NS_PER_US / 2) /
+			    NS_PER_US;
+	char text[32];
+
+	snprintf(text, sizeof(text), "%s%" PRIu64 ".%06" PRIu64, since_ns < 0 ? "-" : "",
+		 us / US_PER_S, us % US_PER_S);
+	return fprintf(show->out, "%*s ", TIME_COLUMNS, text);
 }
 
 static const char *const way_marks[] = {
@@ -124,9 +136,9 @@ static int print_head(struct show *show, const struct shown *shown)
 	widen(show, active);
 	widen(show, passive);
 	snprintf(number, sizeof(number), "#%u", step->flow->number);
-	return fprintf(show->out, "%*.6f %s%-4s %-*s %s %-*s %-*s", TIME_COLUMNS,
-		       seconds_of(show, shown->sighting), way_marks[shown->sighting->way], number,
-		       show->who_columns, active, step->from == FLOW_ACTIVE ? "-->" : "<--",
+	return print_time(show, shown->sighting) +
+	       fprintf(show->out, "%s%-4s %-*s %s %-*s %-*s", way_marks[shown->sighting->way],
+		       number, show->who_columns, active, step->from == FLOW_ACTIVE ? "-->" : "<--",
 		       show->who_columns, passive, NAME_COLUMNS,
 		       cm_msg_layout(shown->msg->hdr.attr_id)->name);
 }
@@ -291,9 +303,10 @@ void show_other(struct show *show, const struct sighting *sighting, bool verbose
 	struct sa_msg msg;
 
 	layout = sa_decode(sighting->mad, &msg);
-	fprintf(show->out, "%*.6f %s%-4s %-*s --> %-*s ", TIME_COLUMNS, seconds_of(show, sighting),
-		way_marks[sighting->way], "-", show->who_columns, who_str(&sighting->src, src),
-		show->who_columns, who_str(&sighting->dst, dst));
+	print_time(show, sighting);
+	fprintf(show->out, "%s%-4s %-*s --> %-*s ", way_marks[sighting->way], "-",
+		show->who_columns, who_str(&sighting->src, src), show->who_columns,
+		who_str(&sighting->dst, dst));
 	if (sighting_is_cm(sighting))
 		fprintf(show->out,
 			"not a CM message that is known: class version %u, method 0x%x, "
