@@ -175,6 +175,13 @@ class BadInput(unittest.TestCase):
             status, text = self.complaint(whole[:size])
             self.assertEqual((status, "truncated" in text), (1, True), size)
 
+    def test_what_came_before_the_end_is_explained_drawn_and_filtered(self):
+        self.path.write_bytes(capture("connect").read_bytes()[:-10])
+        for words in (["explain"], ["timeline"], ["trace", "-o", "established,closed,unclosed"]):
+            done = purecm(*words, "-r", self.path)
+            self.assertEqual((done.returncode, b"truncated" in done.stderr), (1, True), words)
+            self.assertIn(b"10.", done.stdout, words)
+
     def test_packets_that_were_cut_are_counted(self):
         whole = bytearray(capture("nobody").read_bytes())
         whole[24 + 8:24 + 12] = (100).to_bytes(4, "little")

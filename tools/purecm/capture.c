@@ -75,7 +75,7 @@ static int next(struct source *source, struct sighting *ret)
 	}
 	complain("%s: after packet %llu: %s", source->name,
 		 (unsigned long long)source->counts.packets, pcap_geterr(capture->pcap));
-	return -EBADMSG;
+	return SOURCE_CUT;
 }
 
 static void close_capture(struct source *source)

@@ -310,9 +310,11 @@ int explain_main(int argc, char **argv)
 {
 	struct explain explain = { .reading = { .file = NULL } };
 	uint32_t i;
+	int err;
 
 	command_parse(&argp, argc, argv, 0, &explain);
-	if (reading_flows(&explain.reading, &explain.flows))
+	err = reading_flows(&explain.reading, &explain.flows);
+	if (!explain.flows)
 		return STATUS_FAILED;
 	explain.end_ns = last_of(explain.flows);
 	explain.width = page_width();
@@ -323,5 +325,5 @@ int explain_main(int argc, char **argv)
 	if (!explain.json)
 		print_summary(&explain);
 	flows_free(explain.flows);
-	return STATUS_OK;
+	return err ? STATUS_FAILED : STATUS_OK;
 }

@@ -124,7 +124,7 @@ int reading_flows(const struct reading *reading, struct flows **ret)
 	struct flows *flows = flows_new(FLOWS_MAX, false);
 	int err = flows ? reading_run(reading, take_flow, flows) : -ENOMEM;
 
-	if (err)
+	if (err && err != SOURCE_CUT)
 		flows_free(flows);
 	else
 		*ret = flows;

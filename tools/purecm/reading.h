@@ -36,7 +36,7 @@ int reading_run(const struct reading *reading, reading_take *take, void *arg);
 
 /**
  * reading_flows() - the flows of it
- * @ret: to be given back with flows_free()
+ * @ret: to be given back with flows_free(), also after SOURCE_CUT
  *
  * Return: as reading_run().
  */

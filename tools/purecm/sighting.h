@@ -7,6 +7,7 @@
 #ifndef TOOLS_PURECM_SIGHTING_H
 #define TOOLS_PURECM_SIGHTING_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -45,11 +46,15 @@ struct source_counts {
 	uint64_t cut;  /* that would have been one, but the capture kept only its beginning */
 };
 
+/* Of a source that ends in the middle of a packet, as that of a tcpdump that was killed does: what
+ * came before it is worth having. */
+#define SOURCE_CUT (-EBADMSG)
+
 struct source {
 	const char *name;
 	struct source_counts counts;
 
-	/* Return: 1 with @ret filled; 0 at the end; -errno, after a complaint. */
+	/* Return: 1 with @ret filled; 0 at the end; SOURCE_CUT or -errno, after a complaint. */
 	int (*next)(struct source *source, struct sighting *ret);
 	void (*close)(struct source *source);
 };

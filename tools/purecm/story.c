@@ -65,13 +65,13 @@ int story_read(const struct reading *reading, const struct filter *filter, struc
 	story.told = calloc(STORY_MAX, sizeof(*story.told));
 	if (story.flows && story.told)
 		err = reading_run(reading, take, &story);
-	if (err) {
+	if (err && err != SOURCE_CUT) {
 		story_fini(&story);
 		return err;
 	}
 	drop_other_outcomes(&story);
 	*ret = story;
-	return 0;
+	return err;
 }
 
 void story_fini(struct story *story)

@@ -34,7 +34,7 @@ struct story {
  * @filter: by its outcome too; kept until story_fini()
  * @ret:    to be given back with story_fini()
  *
- * Return: 0; -errno, after a complaint.
+ * Return: 0; SOURCE_CUT, also with @ret; -errno. After a complaint, if not 0.
  */
 int story_read(const struct reading *reading, const struct filter *filter, struct story *ret);
 

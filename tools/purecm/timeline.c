@@ -81,17 +81,19 @@ int timeline_main(int argc, char **argv)
 {
 	struct timeline timeline = { .reading = { .file = NULL } };
 	struct story story;
+	bool is_whole;
 	int err;
 
 	command_parse(&argp, argc, argv, 0, &timeline);
 	err = story_read(&timeline.reading, &timeline.filter, &story);
-	if (err)
+	if (err && err != SOURCE_CUT)
 		return STATUS_FAILED;
+	is_whole = !err;
 	if (story.is_cut)
 		complain("%s: only the first %u messages are drawn; choose connections, see "
 			 "--help",
 			 reading_name(&timeline.reading), STORY_MAX);
 	err = write_page(&timeline, &story);
 	story_fini(&story);
-	return err ? STATUS_FAILED : STATUS_OK;
+	return err || !is_whole ? STATUS_FAILED : STATUS_OK;
 }

@@ -93,7 +93,10 @@ static const struct argp argp = {
 
 static enum flow_outcome outcome_of(const struct trace *trace, const struct flow *flow)
 {
-	return trace->known ? flows_get(trace->known, flow->number - 1)->outcome : flow->outcome;
+	/* A file that is still being written has grown since. */
+	if (!trace->known || flow->number > flows_count(trace->known))
+		return flow->outcome;
+	return flows_get(trace->known, flow->number - 1)->outcome;
 }
 
 static bool is_shown(struct trace *trace, const struct shown *shown)
@@ -175,6 +178,8 @@ static int take(void *arg, const struct sighting *sighting)
 /* How flows end is known after their last message only: a first reading finds out. */
 static int read_ahead(struct trace *trace)
 {
+	int err;
+
 	if (!trace->filter.outcomes)
 		return 0;
 	if (reading_is_once(&trace->reading)) {
@@ -182,7 +187,8 @@ static int read_ahead(struct trace *trace)
 			 trace->reading.file ? "standard input" : reading_name(&trace->reading));
 		return -EINVAL;
 	}
-	return reading_flows(&trace->reading, &trace->known);
+	err = reading_flows(&trace->reading, &trace->known);
+	return err == SOURCE_CUT ? 0 : err; /* the second reading comes to that end, too */
 }
 
 static show_function *choose_show(const struct trace *trace)
