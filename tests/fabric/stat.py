@@ -132,6 +132,15 @@ def repetitions_of_a_request_are_counted(hosts):
     assert count(done, "count", "REQ", "sent") == [1], done.stdout
 
 
+def what_processes_drop_is_told_of_their_port_as_well(hosts):
+    done = hosts.says(SERVER, "a:sleep 0.5", CLIENT.format(run=""),
+                      "a:" + UNTIL.format(stat=hosts.stat, word="ESTABLISHED",
+                                          then=f"sleep 0.5; {hosts.stat} --json"),
+                      options=("--faults", "mads:duplicate=1"))
+    assert count(done, "count", "REP", "duplicate") == [1], done.stdout
+    assert count(done, "port_count", "REP", "duplicate") == [1], done.stdout
+
+
 def retries_end_a_request(hosts):
     done = hosts.says(
         SERVER, "a:sleep 0.5",
@@ -145,7 +154,8 @@ TESTS = (both_ends_tell_of_the_same_connection, a_listener_is_shown_beside_its_c
          a_table_is_as_wide_as_it_needs_and_a_narrow_terminal_gets_paragraphs,
          a_pipe_that_closes_ends_it, prometheus_gets_lines_that_it_can_read,
          one_process_can_be_asked_for, a_process_that_is_stopped_is_named_and_holds_nobody_up,
-         repetitions_of_a_request_are_counted, retries_end_a_request)
+         repetitions_of_a_request_are_counted, what_processes_drop_is_told_of_their_port_as_well,
+         retries_end_a_request)
 
 
 def main():

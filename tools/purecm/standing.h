@@ -58,6 +58,15 @@ struct portd_client;
 int standing_gather(struct portd_client *client, uint32_t pid, unsigned int wait_ms,
 		    struct standing *ret);
 
+/**
+ * standing_sum() - add to the counters of each port what its processes have dropped by themselves
+ *
+ * Of those that are here: the sums fall when one goes.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int standing_sum(struct standing *standing);
+
 /** standing_fini() - forget it. */
 void standing_fini(struct standing *standing);
 

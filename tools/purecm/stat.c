@@ -134,6 +134,9 @@ static int look(const struct stat_options *options, struct portd_client *client)
 	int err = standing_gather(client, options->pid, (unsigned int)(options->wait_s * 1000),
 				  &standing);
 
+	/* For Prometheus they would be counters that fall; it can add up itself. */
+	if (!err && !options->pid && !options->prometheus)
+		err = standing_sum(&standing);
 	if (err)
 		complain("cmportd does not answer: %s", strerror(-err));
 	else

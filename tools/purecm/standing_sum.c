@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the processes of this moment have dropped at a port, and why, all together: cmportd passes
+ * messages on, and does not learn what became of them. Part of standing.h.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/purecm/standing.h"
+
+/* What each counts for itself, and cmportd does not at a port. */
+static const enum portd_stat_counter summed[] = {
+	PORTD_COUNT_DUPLICATE,	PORTD_COUNT_UNKNOWN,   PORTD_COUNT_ALIEN,
+	PORTD_COUNT_UNEXPECTED, PORTD_COUNT_NO_MEMORY, PORTD_COUNT_UNSUPPORTED,
+};
+
+#define N_SUMMED (sizeof(summed) / sizeof(summed[0]))
+
+struct sums {
+	uint64_t value[PORTD_PORTS_MAX][PORTD_N_COUNTERS][CM_TALLY_KINDS];
+};
+
+static void add_up(const struct standing *standing, struct sums *sums)
+{
+	const struct portd_stat_count *count;
+	size_t i;
+
+	for (i = 0; i < standing->n_counts; i++) {
+		count = &standing->count[i];
+		if (count->row.client != PORTD_STAT_PASSING && count->port < PORTD_PORTS_MAX)
+			sums->value[count->port][count->what][count->message] += count->value;
+	}
+}
+
+/* Once for each port, in whichever order its rows have come. Return: how many were put at @to. */
+static size_t put_sums(struct sums *sums, struct portd_stat_row row, uint8_t port,
+		       struct portd_stat_count *to)
+{
+	size_t i, n = 0;
+	uint8_t kind;
+
+	for (i = 0; i < N_SUMMED; i++) {
+		for (kind = 0; kind < CM_TALLY_KINDS; kind++) {
+			if (!sums->value[port][summed[i]][kind])
+				continue;
+			to[n++] = (struct portd_stat_count){
+				.row = row,
+				.port = port,
+				.message = kind,
+				.what = (uint8_t)summed[i],
+				.value = sums->value[port][summed[i]][kind],
+			};
+		}
+	}
+	memset(sums->value[port], 0, sizeof(sums->value[port]));
+	return n;
+}
+
+static bool ends_port(const struct standing *standing, size_t i)
+{
+	const struct portd_stat_count *count = &standing->count[i];
+
+	return count->row.client == PORTD_STAT_PASSING && count->port < PORTD_PORTS_MAX &&
+	       (i + 1 == standing->n_counts || count[1].row.client != PORTD_STAT_PASSING ||
+		count[1].port != count->port);
+}
+
+int standing_sum(struct standing *standing)
+{
+	size_t i, n = 0, max = standing->n_counts + PORTD_PORTS_MAX * N_SUMMED * CM_TALLY_KINDS;
+	struct portd_stat_count *count = calloc(max, sizeof(*count));
+	struct sums *sums = calloc(1, sizeof(*sums));
+
+	if (!count || !sums) {
+		free(count);
+		free(sums);
+		return -ENOMEM;
+	}
+	add_up(standing, sums);
+	for (i = 0; i < standing->n_counts; i++) {
+		count[n++] = standing->count[i];
+		if (ends_port(standing, i))
+			n += put_sums(sums, count[n - 1].row, count[n - 1].port, &count[n]);
+	}
+	free(sums);
+	free(standing->count);
+	standing->count = count;
+	standing->n_counts = n;
+	return 0;
+}
