@@ -193,8 +193,8 @@ def a_daemon_does_not_hold_up_its_parent(lab):
 
 @check
 def what_cannot_be_started_is_refused(lab):
-    raises(LabError, "No such file", lab.a.run, ["/nonexistent"])
-    raises(LabError, "No such file", lab.a.run, "true", cwd="/nonexistent")
+    raises(LabError, "No such file", lab.a.run, ["/no/such/program"])
+    raises(LabError, "No such file", lab.a.run, "true", cwd="/no/such/program")
 
 
 @check
