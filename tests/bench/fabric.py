@@ -5,8 +5,8 @@
 Debian's cmtime, which connects queue pairs that nothing is posted to. Prints a line for each step:
 microseconds a connection and connections a second, the best of all rounds, as other work on a
 machine only ever slows down. Ends with status 1 if a target is missed: TARGETS; not a test,
-because it needs a core that does nothing else: --first, for which one has to be root, makes one of a
-core of a busy machine.
+because it needs a core that does nothing else: --first, for which one has to be root, makes one
+of a core of a busy machine.
 """
 import argparse
 import os
@@ -27,8 +27,8 @@ def round_of(args):
     core = args.core if args.core is not None else max(os.sched_getaffinity(0))
     first = ["chrt", "-r", "10"] if args.first else []
     done = subprocess.run(
-        [*first, "taskset", "-c", str(core), ROOT / "tools/fabric/fabric", "run", "--build", args.build,
-         "--link", args.link, "--timeout", "120", "--gap", "1",
+        [*first, "taskset", "-c", str(core), ROOT / "tools/fabric/fabric", "run",
+         "--build", args.build, "--link", args.link, "--timeout", "120", "--gap", "1",
          "a&:exec cmtime -b 10.77.0.1", f"b:cmtime -s 10.77.0.1 -c {args.connections}"],
         capture_output=True, text=True, check=False)
     steps = {name: 1000 * float(ms) / args.connections for name, ms in STEP.findall(done.stdout)}
