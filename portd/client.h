@@ -178,7 +178,8 @@ struct portd_memory {
 /**
  * portd_resume() - find or start the next cmportd and tell it all; by the thread that receives
  *
- * handle_is() is called for each port that was open, with its new handle, or -errno; then tell().
+ * handle_is() is called for each port that was open, with its new handle, or the -errno with which
+ * the next cmportd refuses it; then tell().
  *
  * Return: 0, or why it has to be tried again later.
  */

@@ -19,21 +19,22 @@ static void hold_blocks(struct portd_client *client)
 	}
 }
 
-static void reopen_ports(struct portd_client *client, const struct portd_memory *memory)
+/* A port is lost when cmportd says so, not when cmportd dies while it is asked. */
+static int reopen_ports(struct portd_client *client, const struct portd_memory *memory)
 {
 	struct portd_record record;
 	struct portd_reply reply = { .error = 0 };
 	unsigned int i;
-	int err;
+	int err = 0;
 
-	for (i = 0; i < client->n_ports; i++) {
+	for (i = 0; i < client->n_ports && !err; i++) {
 		record = open_record(client->port[i].device, client->port[i].port_num);
 		err = asking_exchange(client, &record, -1, &reply, NULL);
 		if (!err)
-			err = -reply.error;
-		memory->handle_is(client->port[i].device, client->port[i].port_num,
-				  err ? err : reply.handle, memory->arg);
+			memory->handle_is(client->port[i].device, client->port[i].port_num,
+					  reply.error ? -reply.error : reply.handle, memory->arg);
 	}
+	return err;
 }
 
 static int say_resumed(struct portd_client *client)
@@ -60,7 +61,9 @@ int portd_resume(struct portd_client *client, const struct portd_memory *memory)
 	err = start_life(client);
 	if (!err) {
 		hold_blocks(client);
-		reopen_ports(client, memory);
+		err = reopen_ports(client, memory);
+	}
+	if (!err) {
 		memory->tell(client, memory->arg);
 		err = say_resumed(client);
 	}

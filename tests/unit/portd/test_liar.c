@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A cmportd that lies to the library's side of it (portd/client.c, asking.c). Its answers are put
- * on the socket in advance; connect() is replaced when this is linked. tests/fuzz/fuzz_client.c
- * found them.
+ * A cmportd that lies to the library's side of it (portd/client.c, asking.c, resume.c), or dies in
+ * the middle. Its answers are put on the socket in advance; connect() is replaced when this is
+ * linked. tests/fuzz/fuzz_client.c found the lies.
  */
 #include <check.h>
 #include <dirent.h>
@@ -142,6 +142,34 @@ START_TEST(text_without_an_end_gets_one)
 }
 END_TEST
 
+static void count_handle(const char *device, uint8_t port_num, int handle, void *arg)
+{
+	(void)device, (void)port_num, (void)handle;
+	++*(unsigned int *)arg;
+}
+
+static void tell_nothing(struct portd_client *to, void *arg)
+{
+	(void)to, (void)arg;
+}
+
+START_TEST(port_is_not_lost_with_a_cmportd_that_dies_before_it_opens_it)
+{
+	struct portd_reply reply = { .first = 0x10000, .count = 0x10000 };
+	unsigned int n_told = 0;
+	struct portd_memory memory = { count_handle, tell_nothing, &n_told };
+
+	ck_assert_int_eq(open_client(LEASE_SEALS), 0);
+	answer(&(struct portd_reply){ .handle = 3 }, NULL);
+	ck_assert_int_eq(portd_open_port(client, "fake0", 1, &(struct portd_reply){ 0 }, &why), 0);
+	answer(&reply, ours);				   /* to HELLO */
+	answer(&(struct portd_reply){ .error = 0 }, NULL); /* to HOLD_IDS */
+	shutdown(liar, SHUT_WR);
+	ck_assert_int_eq(portd_resume(client, &memory), -EPIPE);
+	ck_assert_uint_eq(n_told, 0);
+}
+END_TEST
+
 static Suite *liar_suite(void)
 {
 	Suite *suite = suite_create("liar");
@@ -151,6 +179,7 @@ static Suite *liar_suite(void)
 	tcase_add_test(tc, page_that_could_be_cut_short_is_refused);
 	tcase_add_test(tc, descriptors_that_nobody_asked_for_are_closed);
 	tcase_add_test(tc, text_without_an_end_gets_one);
+	tcase_add_test(tc, port_is_not_lost_with_a_cmportd_that_dies_before_it_opens_it);
 	suite_add_tcase(suite, tc);
 	return suite;
 }
