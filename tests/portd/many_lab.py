@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """Many processes of a host on one cmportd, in the lab: crowds of Debian's programs, cmportd killed
-and replaced under a thousand connections, users without privileges, and several sockets.
+and replaced under a thousand connections, users without privileges and with bad intentions, those
+who come after the dead, and several sockets.
 
 Prints a line a check and last "N passed, N failed, N skipped". Exit status: 1 if one failed, 77 if
 the lab cannot run here.
 """
 import argparse
+import contextlib
 import os
 from pathlib import Path
 import signal
@@ -19,6 +21,8 @@ sys.path.insert(0, str(HERE.parent / "lab"))
 from lablib import Lab, LabError, doctor, qemu  # noqa: E402
 
 HELD, MORE = 1000, 50
+FLOODED = 100
+LIVES = 5
 PORT = 7700
 IDLE_S = 2
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
@@ -213,7 +217,7 @@ def twenty_programs_that_start_while_cmportd_is_killed_all_connect(bench):
     server.wait_for_output("^ready", timeout=30)
     clients = [bench.hold(bench.b, "client", bench.a.addr4, PORT, 5, 0) for _ in range(20)]
     for _ in range(3):
-        bench.b.run("pkill -9 -x cmportd; sleep 0.1")
+        bench.b.run("pkill -9 -x cmportd; sleep 0.1", timeout=90)
     for client in clients:
         client.wait_for_output("^held", timeout=120)
     bench.cmportd()
@@ -282,6 +286,78 @@ def a_folder_that_is_not_there_for_a_user_is_said_at_once(bench):
         raise AssertionError("it took more than 10 s")
 
 
+@check
+def a_user_who_floods_cmportd_fails_no_connect_of_another(bench):
+    bench.b.run("chmod 666 /dev/infiniband/uverbs0", check=True)
+    bench.b.run([str(bench.build / "portd/cmportd"), "--detach"], env=bench.env(), check=True)
+    server = bench.hold(bench.a, "server", bench.a.addr4, PORT)
+    server.wait_for_output("^ready", timeout=30)
+    quiet_s = held_in_s(bench)
+    for kind in ("lies", "questions", "answers"):
+        flooder = bench.b.start([*NOBODY, str(bench.build / "tests/portd/flooder"), kind, "rxe0",
+                                 bench.b.addr4, bench.a.addr4, "60"], env=bench.env(), timeout=120)
+        flooder.wait_for_output("^floods", timeout=30)
+        print(f"     {FLOODED} connects while a user floods with {kind} take "
+              f"{held_in_s(bench) / quiet_s:.1f} times as long", flush=True)
+        flooder.kill(signal.SIGKILL)
+        flooder.wait(10)
+    server.kill(signal.SIGTERM)
+    finish([server])
+
+
+def held_in_s(bench):
+    """Return how long it takes to connect to a stock host, all at once."""
+    begin = time.monotonic()
+    client = bench.hold(bench.b, "client", bench.a.addr4, PORT, FLOODED, 0)
+    client.wait_for_output(f"^held {FLOODED}", timeout=120)
+    took_s = time.monotonic() - begin
+    client.kill(signal.SIGKILL)
+    client.wait(10)
+    return took_s
+
+
+@check
+def two_cmportds_of_two_sockets_serve_a_device_each(bench):
+    bench.b.run("modprobe veth && ip link add one type veth peer name two && "
+                "ip link set two up && ip link set one up && "
+                "ip address add 10.79.0.1/24 dev one && rdma link add rxe1 type rxe netdev one",
+                check=True)
+    try:
+        bench.b.wait_for("grep -q 0a4f:0001 /sys/class/infiniband/rxe1/ports/1/gids/*", 30)
+        held = [hold_one(bench, address, f"/tmp/purecm-{i}.sock")
+                for i, address in enumerate((bench.b.addr4, "10.79.0.1"))]
+        same(len(bench.b.run("pgrep -x cmportd").stdout.split()), 2)
+        for process in sum(held, []):
+            process.kill(signal.SIGKILL)
+            process.wait(10)
+        bench.b.wait_for("! pgrep -x cmportd", timeout=60)
+    finally:
+        bench.b.run("rdma link delete rxe1; ip link delete one")
+
+
+def hold_one(bench, address, socket):
+    """Have a server and a client that is connected to it, of the cmportd at a socket."""
+    server = bench.hold(bench.b, "server", address, PORT, PURECM_SOCKET=socket)
+    server.wait_for_output("^ready", timeout=30)
+    client = bench.hold(bench.b, "client", address, PORT, 1, 0, PURECM_SOCKET=socket)
+    client.wait_for_output("^held 1", timeout=30)
+    return [server, client]
+
+
+@check
+def the_dead_are_in_nobodys_way_although_the_next_has_their_queue_pairs(bench):
+    server = bench.hold(bench.a, "server", bench.a.addr4, PORT)
+    server.wait_for_output("^ready", timeout=30)
+    for _ in range(LIVES):
+        client = bench.hold(bench.b, "client", bench.a.addr4, PORT, 20, 0, HOLD_QPN="4660")
+        client.wait_for_output("^held 20", timeout=60)
+        client.kill(signal.SIGKILL)
+        client.wait(10)
+    ask_until(server, f"count {20 * LIVES} established {20 * LIVES} disconnected")
+    server.kill(signal.SIGTERM)
+    finish([server])
+
+
 # --- network namespaces -----------------------------------------------------
 
 
@@ -342,6 +418,13 @@ def what_needs_an_address_of_a_device_fails_in_another_network_namespace_as_with
     same(seen[1].strip(), "hold: rdma_resolve_addr: Network is unreachable")
 
 
+def clean_up(bench):
+    """End what a failed check has left; a host that does not even do that fails the next one."""
+    for host in (bench.a, bench.b):
+        with contextlib.suppress(LabError):
+            host.run("pkill -9 -x hold; pkill -9 -x rping; pkill -9 -x flooder", timeout=90)
+
+
 def run_all(bench, wanted):
     """Print a line about each check. Return: [passed, failed, skipped]."""
     score = [0, 0, 0]
@@ -358,8 +441,7 @@ def run_all(bench, wanted):
             score[1] += 1
             line = traceback.extract_tb(error.__traceback__)[-1].lineno
             what = f"FAIL line {line}: {error}\n    "
-            bench.b.run("pkill -9 -x hold; pkill -9 -x rping")
-            bench.a.run("pkill -9 -x hold; pkill -9 -x rping")
+            clean_up(bench)
         print(f"{what} {title} ({time.monotonic() - begin:.1f} s)", flush=True)
     return score
 
