@@ -25,10 +25,12 @@
 #include <unistd.h>
 
 #define RESOLVE_MS 5000
-#define QUIET_MS   60000
+#define QUIET_MS   150000
 #define IDS_MAX	   4096
 #define BACKLOG	   1024
 #define FIRST_QPN  0x1000
+#define QPN_RANGE  2048
+#define QPN_RANGES 8000 /* up to 24 bits */
 
 static struct rdma_event_channel *channel;
 static struct rdma_cm_id *ids[IDS_MAX];
@@ -42,18 +44,20 @@ static void die(const char *what)
 	exit(1);
 }
 
+/* Two runs against one peer must not use the same numbers, unless they are to. */
+static uint32_t first_qpn(void)
+{
+	const char *first = getenv("HOLD_QPN");
+
+	return first ? (uint32_t)atoi(first)
+		     : FIRST_QPN + ((uint32_t)getpid() % QPN_RANGES) * QPN_RANGE;
+}
+
 static struct rdma_conn_param next_param(void)
 {
 	static uint32_t n;
-	const char *first = getenv("HOLD_QPN");
 
-	/* Two runs against one peer must not use the same numbers, unless they are to. */
-	return (struct rdma_conn_param){
-		.qp_num = (first ? (uint32_t)atoi(first)
-				 : FIRST_QPN + (((uint32_t)getpid() & 0xff) << 16)) +
-			  n++,
-		.retry_count = 7,
-	};
+	return (struct rdma_conn_param){ .qp_num = first_qpn() + n++, .retry_count = 7 };
 }
 
 static void begin_one(void)
