@@ -99,17 +99,22 @@ static void explain_connect(const char *path, int err, int spawn_err, struct por
  * Many programs may find at once that nobody is there. One of them starts cmportd: who gets this
  * name, which the kernel takes back when its holder goes. Others do so only if nothing comes of it.
  *
- * Return: a descriptor that holds the turn, or -1.
+ * Return: a descriptor that holds the turn; -EADDRINUSE if another program has it; -errno.
  */
 static int take_turn(const char *path)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int err;
 
+	if (fd < 0)
+		return -errno;
 	snprintf(addr.sun_path + 1, sizeof(addr.sun_path) - 1, "%.100s.start", path);
-	if (fd >= 0 && bind(fd, (struct sockaddr *)&addr, sizeof(addr)))
-		close_fd(&fd);
-	return fd;
+	if (bind(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0)
+		return fd;
+	err = errno;
+	close(fd);
+	return -err;
 }
 
 /* Somebody looks for cmportd. */
@@ -119,7 +124,7 @@ struct search {
 	int64_t begin_ms;
 	int64_t sign_ms; /* of the last sign that one is coming */
 	int look_ms;	 /* until it is looked for again */
-	int turn;	 /* ours to start it, or -1 */
+	int turn;	 /* ours to start it, or as take_turn() */
 	int started;	 /* from the one that we have started, while it does not serve; or -1 */
 	bool has_started;
 	int spawn_err;
@@ -150,7 +155,7 @@ static void await_it(struct search *search)
 		read_started(search);
 	}
 	search->look_ms = 2 * search->look_ms < LOOK_MAX_MS ? 2 * search->look_ms : LOOK_MAX_MS;
-	if (search->started >= 0 || search->turn < 0)
+	if (search->started >= 0 || search->turn == -EADDRINUSE)
 		search->sign_ms = now_ms();
 }
 
