@@ -37,25 +37,35 @@ class Host:
 
     def __init__(self, guest, root):
         self.guest = guest
-        guest.run(f"cp -a {root}/. / && ldconfig").check()
-        # The guest does not boot by systemd: what every unit waits for by default never comes.
-        for unit in ("cmportd.socket", "cmportd.service", "modprobe@.service"):
-            self.drop_in(unit, "Unit", "DefaultDependencies=no")
+        guest.run(f"cp -a {root}/. / && ldconfig", timeout=120).check()
+        # The guest does not boot by systemd: what every unit waits for by default would never
+        # come, and is nothing here. Nor does it go down: all is stopped instead.
+        self.unit("sysinit.target", "[Unit]", "DefaultDependencies=no")
+        self.unit("basic.target", "[Unit]", "DefaultDependencies=no", "Requires=sysinit.target",
+                  "After=sysinit.target")
+        # Systemd forgets of a unit when it ended, unless another one names it.
+        self.unit("nothing.target", "[Unit]", "DefaultDependencies=no", "AllowIsolate=yes",
+                  "After=cmportd.service")
+        guest.run("rm -rf /lib/systemd/system/*.target.wants /etc/systemd/system/*.target.wants")
         self.drop_in("cmportd.service", "Service", "Environment=PURECM_LOG=debug",
                      f"StandardError=append:{LOG}")
-        guest.write_file("/etc/systemd/system/nothing.target",
-                         b"[Unit]\nDefaultDependencies=no\n")
         guest.run("mountpoint -q /sys/fs/cgroup || mount -t cgroup2 none /sys/fs/cgroup").check()
         self.systemd = guest.start("exec unshare --pid --fork --mount --mount-proc "
                                    f"env container=lab {SYSTEMD} --unit=nothing.target")
         guest.wait_for(self.inside("timeout 3 systemctl is-active nothing.target"),
                        timeout=90)
 
+    def unit(self, name, *lines):
+        self.guest.write_file(f"/etc/systemd/system/{name}", "\n".join([*lines, ""]).encode())
+
     def drop_in(self, unit, section, *lines):
-        folder = f"/etc/systemd/system/{unit}.d"
-        self.guest.run(f"mkdir -p {folder}").check()
-        self.guest.write_file(f"{folder}/{section}.conf",
-                              "\n".join([f"[{section}]", *lines, ""]).encode())
+        self.guest.run(f"mkdir -p /etc/systemd/system/{unit}.d").check()
+        self.unit(f"{unit}.d/{section}.conf", f"[{section}]", *lines)
+
+    def when_s(self, unit, what):
+        """Return when something happened to a unit last."""
+        said = self.run(f"systemctl show --value -p {what}TimestampMonotonic {unit}")
+        return int(said) / 1e6
 
     def inside(self, command):
         return f"nsenter -t $(pgrep -f '^{SYSTEMD}') -m -p -r {command}"
@@ -71,15 +81,20 @@ class Host:
         """Return the id of cmportd, as the guest counts."""
         return self.guest.run("pgrep -x cmportd").check().stdout.strip()
 
+    def serve(self, options=""):
+        """Start a server, which is there when this returns."""
+        server = self.guest.start(self.inside(
+            f"env PURECM_LOG=debug rping -s -a {self.guest.addr4} -v {options}"), timeout=300)
+        server.wait_for_output("listening on", timeout=60)
+        return server
+
     def ping(self):
         """Connect as nobody to a server of root's, through whatever cmportd there is."""
-        server = self.guest.start(self.inside(f"rping -s -a {self.guest.addr4} -C 2 -v"))
-        self.guest.wait_for("pgrep -x rping && pgrep -x cmportd", timeout=20)
-        time.sleep(1)
+        server = self.serve("-C 2")
         try:
             self.run("setpriv --reuid 65534 --clear-groups "
-                     f"rping -c -a {self.guest.addr4} -C 2", timeout=40)
-            server.wait(20).check()
+                     f"rping -c -a {self.guest.addr4} -C 2", timeout=120)
+            server.wait(60).check()
         finally:
             server.stop()
 
@@ -91,7 +106,7 @@ def same(seen, wanted):
 
 @check
 def the_door_is_open_before_anybody_comes(host):
-    host.run("systemctl start cmportd.socket", timeout=40)
+    host.run("systemctl start cmportd.socket", timeout=120)
     same(host.run(f"stat -c '%a %F' {SOCKET}").strip(), "666 socket")
     same(host.is_true("systemctl is-active cmportd.service"), False)
 
@@ -124,20 +139,38 @@ def it_has_all_that_it_needs(host):
 def a_service_that_was_killed_is_back(host):
     before = host.pid()
     host.guest.run(f"kill -9 {before}").check()
-    host.guest.wait_for(f"pgrep -x cmportd | grep -vqx {before}", timeout=20)
+    host.guest.wait_for(f"pgrep -x cmportd | grep -vqx {before}", timeout=60)
     host.ping()
 
 
 @check
 def a_service_that_was_stopped_comes_when_it_is_needed(host):
-    host.run("systemctl stop cmportd.service", timeout=40)
+    host.run("systemctl stop cmportd.service", timeout=120)
     same(host.is_true(f"test -S {SOCKET} -a -f {SOCKET}.state"), True)
     host.ping()
 
 
 @check
+def when_the_host_goes_down_it_ends_the_connections_of_services_that_do_not(host):
+    address = host.guest.addr4
+    host.unit("talker.service", "[Service]", f"ExecStart=/usr/bin/rping -c -a {address}",
+              "KillSignal=SIGKILL")
+    server = host.serve()
+    try:
+        host.run("systemctl start basic.target talker.service", timeout=120)
+        server.wait_for_output("ping data", timeout=60)
+        host.run("systemctl isolate nothing.target", timeout=120)
+        server.wait_for_output("DISCONNECT EVENT", timeout=10)
+        if host.when_s("talker.service", "InactiveEnter") > host.when_s("cmportd.service",
+                                                                        "ActiveExit"):
+            raise AssertionError("cmportd was stopped before a service that it serves")
+    finally:
+        server.stop()
+
+
+@check
 def without_the_units_a_program_starts_what_is_installed(host):
-    host.run("systemctl stop cmportd.socket cmportd.service", timeout=40)
+    host.run("systemctl stop cmportd.socket cmportd.service", timeout=120)
     same(host.is_true(f"test -e {SOCKET}"), False)
     host.ping()
     same(host.guest.run(f"readlink /proc/{host.pid()}/exe").stdout.strip(),
