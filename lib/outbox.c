@@ -48,6 +48,15 @@ static bool can_leave(const struct cm_send *send)
 					       send->path.sgid_index, &send->path.dgid);
 }
 
+static void doubt(const struct cm_send *send)
+{
+	const struct port *port = port_of(send->port);
+
+	if (send->path.grh)
+		hop_doubt(port->device->verbs, port->port_num, send->path.sgid_index,
+			  &send->path.dgid);
+}
+
 static void trace_all(const struct outbox *box)
 {
 	unsigned int i;
@@ -134,8 +143,10 @@ void outbox_hold_without_waiting(struct outbox *box)
 		return;
 	}
 	for (i = 0; i < box->n; i++) {
-		if (can_leave(&box->send[i]))
+		if (can_leave(&box->send[i])) {
+			doubt(&box->send[i]);
 			send_one(&box->send[i], send_slowly);
+		}
 		port_put(port_of(box->send[i].port));
 	}
 	box->n = 0;

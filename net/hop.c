@@ -23,20 +23,37 @@ static void hop_addr(const struct mad_gid *gid, unsigned int ifindex, union addr
 		ret->in6.sin6_scope_id = ifindex;
 }
 
+static int find_route(const struct gid_entry *local, const struct mad_gid *dgid,
+		      struct net_route *ret)
+{
+	union addr src, dst;
+	struct mad_gid sgid;
+
+	memcpy(&sgid, &local->gid, sizeof(sgid));
+	hop_addr(&sgid, local->ifindex, &src);
+	hop_addr(dgid, local->ifindex, &dst);
+	return net_route_lookup(&dst, &src, local->ifindex, ret);
+}
+
+void hop_doubt(struct ibv_context *verbs, uint8_t port_num, uint8_t sgid_index,
+	       const struct mad_gid *dgid)
+{
+	struct gid_entry local;
+	struct net_route route;
+
+	if (!gid_by_index(verbs, port_num, sgid_index, &local) && !find_route(&local, dgid, &route))
+		net_neigh_doubt(&route);
+}
+
 bool hop_is_ready(struct ibv_context *verbs, uint8_t port_num, uint8_t sgid_index,
 		  const struct mad_gid *dgid)
 {
 	struct gid_entry local;
 	struct net_route route;
-	union addr src, dst;
-	struct mad_gid sgid;
 
 	if (gid_by_index(verbs, port_num, sgid_index, &local) || local.type == IBV_GID_TYPE_IB)
 		return true;
-	memcpy(&sgid, &local.gid, sizeof(sgid));
-	hop_addr(&sgid, local.ifindex, &src);
-	hop_addr(dgid, local.ifindex, &dst);
-	if (net_route_lookup(&dst, &src, local.ifindex, &route))
+	if (find_route(&local, dgid, &route))
 		return false;
 	switch (net_neigh_state(&route)) {
 	case NET_NEIGH_KNOWN:

@@ -14,11 +14,13 @@
 #include <net/if.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #define CACHE_SETS   1024 /* a power of 2 */
 #define CACHE_WAYS   4
 #define HW_BYTES_MAX 32
+#define DOUBT_S	     10
 /*
  * A datagram without a byte to the discard service (RFC 863) makes the kernel resolve the next
  * hop for a process that may not write neighbour entries. Next to nobody listens there, and one
@@ -36,6 +38,7 @@ struct entry {
 	uint8_t state;	/* enum net_neigh */
 	uint8_t hw_bytes;
 	uint8_t hw[HW_BYTES_MAX]; /* the last one known, also after it was lost */
+	time_t doubted_s;	  /* CLOCK_MONOTONIC; 0: never */
 };
 
 static struct {
@@ -154,13 +157,21 @@ static int take_neigh(struct nlmsghdr *hdr, void *arg)
 	return parse(hdr, arg);
 }
 
-static struct nl_msg *neigh_request(int type, int flags, const struct key *key, int ndm_flags)
+static int take_nud(struct nlmsghdr *hdr, void *arg)
+{
+	*(unsigned int *)arg = ((struct ndmsg *)nlmsg_data(hdr))->ndm_state;
+	return 0;
+}
+
+static struct nl_msg *neigh_request(int type, int flags, const struct key *key, int ndm_flags,
+				    uint16_t nud)
 {
 	struct nl_msg *msg = nlmsg_alloc_simple(type, NLM_F_REQUEST | flags);
 	struct ndmsg ndm = {
 		.ndm_family = key->ip.family,
 		.ndm_ifindex = key->ifindex,
 		.ndm_flags = ndm_flags,
+		.ndm_state = nud,
 	};
 
 	if (!msg)
@@ -191,7 +202,7 @@ static enum net_neigh ask_kernel(const struct key *key)
 	 * if nothing was announced meanwhile.
 	 */
 	entry->state = NET_NEIGH_NONE;
-	if (net_request(neigh_request(RTM_GETNEIGH, 0, key, 0), take_neigh, &news) < 0)
+	if (net_request(neigh_request(RTM_GETNEIGH, 0, key, 0, 0), take_neigh, &news) < 0)
 		news.state = NET_NEIGH_NONE;
 	net_watch_take();
 	entry = find_or_add(key);
@@ -276,10 +287,42 @@ int net_neigh_ask(const struct net_route *route)
 
 	if (rc)
 		return rc;
-	rc = net_request(neigh_request(RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_ACK, &key, NTF_USE), NULL,
-			 NULL);
+	rc = net_request(neigh_request(RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_ACK, &key, NTF_USE, 0),
+			 NULL, NULL);
 	net_leave();
 	return rc == -EPERM ? ask_by_datagram(route) : rc;
+}
+
+static bool is_believed(const struct key *key)
+{
+	unsigned int nud = 0;
+
+	net_request(neigh_request(RTM_GETNEIGH, 0, key, 0, 0), take_nud, &nud);
+	return nud & (NUD_REACHABLE | NUD_STALE | NUD_DELAY);
+}
+
+static bool may_doubt(struct entry *entry)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	if (entry->doubted_s && now.tv_sec - entry->doubted_s < DOUBT_S)
+		return false;
+	entry->doubted_s = now.tv_sec;
+	return true;
+}
+
+void net_neigh_doubt(const struct net_route *route)
+{
+	struct key key = key_of(route);
+
+	if (route->local || net_enter())
+		return;
+	if (may_doubt(find_or_add(&key)) && is_believed(&key))
+		net_request(
+			neigh_request(RTM_NEWNEIGH, NLM_F_REPLACE | NLM_F_ACK, &key, 0, NUD_PROBE),
+			NULL, NULL);
+	net_leave();
 }
 
 static unsigned int own_hw(unsigned int ifindex, uint8_t ret[HW_BYTES_MAX])

@@ -323,6 +323,8 @@ static bool leave(struct server *server, struct station *station, const struct m
 
 	if (!can_leave(station, path, again))
 		return false;
+	if (again && path->grh)
+		hop_doubt(station->verbs, station->port_num, path->sgid_index, &path->dgid);
 	err = again ? send_slowly(station, path, mad) : send_fast(station, path, mad);
 	if (err) {
 		server->count[SERVER_COUNT_UNSENT]++;

@@ -36,6 +36,7 @@ STOCK = "stock-stock"
 OURS = ("purecm-stock", "stock-purecm")
 SHORT = ("20% duplication, reordering",)
 BLACKHOLE_S = 5
+WRONG = "52:54:00:77:00:22"  # nobody's link address
 HELD = 10
 KILL_LOOP = "while :; do pkill -9 -x cmportd; sleep 0.3; done"
 ROUNDS = 5
@@ -138,6 +139,19 @@ def in_a_blackhole(bench, pair):
         time.sleep(BLACKHOLE_S)
         bench.a.netem_clear()
         return storm.figures_of(client)
+
+
+def with_wrong_neighbours(bench, pair):
+    """Either host has learnt a link address of the other that is wrong in one bit.
+
+    A corrupted ARP answer does that, and is believed for a minute at most.
+    """
+    with Serving(bench, pair) as storm:
+        for guest, peer in ((bench.a, bench.b), (bench.b, bench.a)):
+            guest.run(f"set -- $(ip neigh show {peer.addr4}) && "
+                      f"ip neigh replace {peer.addr4} lladdr {WRONG} dev $3 nud reachable",
+                      check=True)
+        return storm.dial()
 
 
 def beyond_the_backlog(bench, pair):
@@ -294,6 +308,8 @@ def checks():
         yield fault, lambda bench, fault=fault, spec=spec: compare(
             bench, fault, lambda bench, pair: under(bench, pair, spec), luck_of(spec))
     yield "5 s of nothing", lambda bench: compare(bench, "5 s of nothing", in_a_blackhole)
+    yield "wrong neighbours", lambda bench: compare(bench, "wrong neighbours",
+                                                    with_wrong_neighbours)
     yield "ten times the backlog", lambda bench: compare(bench, "ten times the backlog",
                                                          beyond_the_backlog)
     yield "a host that is gone", compare_the_gone

@@ -77,6 +77,9 @@ void rig_arrive_bytes(uint8_t port_num, const struct mad_path *from, const uint8
 /** rig_hops_are_ready() - from now on, has every next hop a link address? At first, it has. */
 void rig_hops_are_ready(bool ready);
 
+/** rig_n_doubts() - how often it has doubted a next hop. */
+unsigned int rig_n_doubts(void);
+
 /** rig_n_sent() - how many messages it has sent that rig_sent() has not returned. */
 unsigned int rig_n_sent(void);
 

@@ -37,6 +37,7 @@ static struct ibv_context context = { .device = &device };
 static struct list arrivals[RIG_PORTS + 1]; /* by port_num */
 static int arrivals_fd[RIG_PORTS + 1];	    /* of the open port, counts them */
 static bool hops_are_ready = true;
+static unsigned int n_doubts;
 
 static struct {
 	struct rig_sent *record;
@@ -118,6 +119,21 @@ bool hop_is_ready(struct ibv_context *verbs, uint8_t port_num, uint8_t sgid_inde
 	(void)sgid_index;
 	(void)dgid;
 	return hops_are_ready;
+}
+
+void hop_doubt(struct ibv_context *verbs, uint8_t port_num, uint8_t sgid_index,
+	       const struct mad_gid *dgid)
+{
+	(void)verbs;
+	(void)port_num;
+	(void)sgid_index;
+	(void)dgid;
+	n_doubts++;
+}
+
+unsigned int rig_n_doubts(void)
+{
+	return n_doubts;
 }
 
 void rig_hops_are_ready(bool ready)

@@ -265,20 +265,38 @@ START_TEST(a_message_waits_for_its_hop_for_a_second_at_most)
 }
 END_TEST
 
-START_TEST(a_message_that_is_repeated_goes_by_the_kernel)
+static void say_req(uint8_t again)
 {
-	struct cm_msg req = scene_req(alice, 1), msg;
+	struct cm_msg req = scene_req(alice, 1);
 	struct portd_record record = {
 		.type = PORTD_MAD,
-		.mad = {.port = alice->handle, .path = rig_peer(SCENE_PEER), .again = 1}
+		.mad = {.port = alice->handle, .path = rig_peer(SCENE_PEER), .again = again}
 	};
-	struct rig_sent sent;
 
 	cm_msg_encode(&req, record.mad.mad);
 	rig_tell(alice, &record);
 	rig_settle();
+}
+
+START_TEST(a_message_that_is_repeated_goes_by_the_kernel)
+{
+	struct rig_sent sent;
+	struct cm_msg msg;
+
+	say_req(1);
 	ck_assert(rig_sent(&sent, &msg));
 	ck_assert(sent.slowly);
+}
+END_TEST
+
+START_TEST(only_what_is_repeated_casts_doubt_on_the_next_hop)
+{
+	unsigned int before = rig_n_doubts();
+
+	say_req(0);
+	ck_assert_uint_eq(rig_n_doubts(), before);
+	say_req(1);
+	ck_assert_uint_eq(rig_n_doubts(), before + 1);
 }
 END_TEST
 
@@ -309,6 +327,7 @@ int main(void)
 	tcase_add_test(tcase, a_message_waits_for_its_hop_and_then_leaves);
 	tcase_add_test(tcase, a_message_waits_for_its_hop_for_a_second_at_most);
 	tcase_add_test(tcase, a_message_that_is_repeated_goes_by_the_kernel);
+	tcase_add_test(tcase, only_what_is_repeated_casts_doubt_on_the_next_hop);
 	suite_add_tcase(suite, tcase);
 	return run_suite(suite);
 }
