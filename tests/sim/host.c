@@ -172,7 +172,7 @@ void host_hear(struct sim_host *host, const struct net_packet *packet, bool doub
 	if (cm_core_reserve(&host->core))
 		abort();
 	if (doubtful)
-		host->doubts |= 1u << from;
+		host->doubts |= UINT64_C(1) << from;
 	memcpy(mad, packet->mad, sizeof(mad)); /* the pool may move while it is dealt with */
 	cm_core_input(&host->core, &host->port, &path, mad, sizeof(mad), host_now(host), &sim->fx);
 	oracle_heard(host, mad);

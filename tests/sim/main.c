@@ -37,15 +37,21 @@ struct options {
 	const char *fates;
 	unsigned int depth;
 	unsigned int moments;
+	unsigned int n_hosts; /* 0: as the seed has it */
 };
 
 static volatile uint64_t current_seed;
+static volatile unsigned int current_hosts; /* 0: as the seed has it */
 
 /* An assertion of the core, too, has to say how it can be had again. */
 static void on_abort(int signal_)
 {
-	char text[64];
-	int n = snprintf(text, sizeof(text), "again: sim --seed %" PRIu64 "\n", current_seed);
+	char text[96];
+	int n = current_hosts
+			? snprintf(text, sizeof(text), "again: sim --seed %" PRIu64 " --hosts %u\n",
+				   current_seed, current_hosts)
+			: snprintf(text, sizeof(text), "again: sim --seed %" PRIu64 "\n",
+				   current_seed);
 
 	if (current_seed && write(STDOUT_FILENO, text, n) < 0)
 		_exit(EXIT_FAILURE);
@@ -112,7 +118,7 @@ static int random_programs(const struct options *options)
 	while (!ret && (options->programs ? counts.programs < options->programs
 					  : seconds() - start < options->seconds)) {
 		current_seed = seed;
-		ret = program_run(seed++, NULL, &counts);
+		ret = program_run(seed++, options->n_hosts, NULL, &counts);
 	}
 	after = heap_bytes();
 	/* The allocator keeps some of what it gets back for itself. */
@@ -133,7 +139,8 @@ static int one_program(const struct options *options)
 	struct program_counts counts = { 0 };
 
 	current_seed = options->first;
-	return program_run(options->first, stdout, &counts) ? EXIT_FAILURE : EXIT_SUCCESS;
+	return program_run(options->first, options->n_hosts, stdout, &counts) ? EXIT_FAILURE
+									      : EXIT_SUCCESS;
 }
 
 static int all_lies(const struct options *options)
@@ -160,6 +167,7 @@ static const struct argp_option option_table[] = {
 	{ "count", 'n', "N", 0, "That many random programs", 0 },
 	{ "from", 'F', "SEED", 0, "The first of them (1)", 0 },
 	{ "seed", 's', "SEED", 0, "This random program only, with its chart", 0 },
+	{ "hosts", 'H', "N", 0, "Of so many hosts, 2 to 64 (2 to 6, by the seed)", 0 },
 	{ "lies", 'l', NULL, 0, "A lie in every field of every message", 0 },
 	{ "moments", 'm', "N", 0, "At so many moments, a quarter of a second apart (40)", 0 },
 	{ 0 },
@@ -200,6 +208,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 'f':
 		options->fates = arg;
+		return 0;
+	case 'H':
+		options->n_hosts = (unsigned int)atoi(arg);
+		if (options->n_hosts < 2 || options->n_hosts > SIM_HOSTS_MAX)
+			argp_error(state, "2 to %d hosts", SIM_HOSTS_MAX);
+		current_hosts = options->n_hosts;
 		return 0;
 	case 'd':
 		options->depth = (unsigned int)atoi(arg);

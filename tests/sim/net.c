@@ -21,7 +21,7 @@ void net_reset(struct sim *sim)
 
 	for (unsigned int from = 0; from < sim->n_hosts; from++) {
 		for (unsigned int to = 0; to < sim->n_hosts; to++) {
-			struct net_link *link = &net->link[from][to];
+			struct net_link *link = net_link_of(sim, from, to);
 
 			*link = (struct net_link){ 0 };
 			link->rng = rng_fork(sim->seed, 1000 + from * SIM_HOSTS_MAX + to);
@@ -40,6 +40,7 @@ void net_reset(struct sim *sim)
 void net_fini(struct net *net)
 {
 	free(net->packet);
+	free(net->link);
 	*net = (struct net){ 0 };
 }
 
@@ -81,7 +82,7 @@ static uint32_t pack(struct sim *sim, uint8_t from, uint8_t to, const uint8_t *m
 	packet->late = packet->broken = false;
 	packet->gid = sim->host[from].gid;
 	memcpy(packet->mad, mad, MAD_BYTES);
-	sim->net.link[from][to].n_queued++;
+	net_link_of(sim, from, to)->n_queued++;
 	return n;
 }
 
@@ -115,7 +116,7 @@ uint64_t net_held_ns(const struct sim *sim)
 		return first;
 	for (unsigned int from = 0; from < sim->n_hosts; from++) {
 		for (unsigned int to = 0; to < sim->n_hosts; to++) {
-			const struct net_link *link = &sim->net.link[from][to];
+			const struct net_link *link = net_link_of(sim, from, to);
 
 			if (link->n_held && link->held_ns < first)
 				first = link->held_ns;
@@ -128,8 +129,8 @@ void net_release(struct sim *sim)
 {
 	for (unsigned int from = 0; from < sim->n_hosts; from++)
 		for (unsigned int to = 0; to < sim->n_hosts; to++)
-			if (sim->net.link[from][to].held_ns <= sim->now_ns)
-				release(sim, &sim->net.link[from][to], sim->now_ns);
+			if (net_link_of(sim, from, to)->held_ns <= sim->now_ns)
+				release(sim, net_link_of(sim, from, to), sim->now_ns);
 }
 
 static void hold(struct sim *sim, struct net_link *link, uint32_t number)
@@ -143,7 +144,7 @@ static void hold(struct sim *sim, struct net_link *link, uint32_t number)
 static void send_fated(struct sim *sim, uint8_t from, uint8_t to, const uint8_t *mad)
 {
 	enum net_fate fate = NET_DELIVER;
-	struct net_link *link = &sim->net.link[from][to];
+	struct net_link *link = net_link_of(sim, from, to);
 	uint64_t at_ns = sim->now_ns + latency_ns(sim);
 
 	if (sim->net.n_fated < sim->net.n_fates)
@@ -173,7 +174,7 @@ static bool break_bits(struct net_link *link, struct net_packet *packet)
 static void send_once(struct sim *sim, uint8_t from, uint8_t to, const uint8_t *mad,
 		      const struct net_fault *fault)
 {
-	struct net_link *link = &sim->net.link[from][to];
+	struct net_link *link = net_link_of(sim, from, to);
 	uint64_t delay_ns = latency_ns(sim);
 	uint32_t n;
 
@@ -191,7 +192,7 @@ static void send_once(struct sim *sim, uint8_t from, uint8_t to, const uint8_t *
 static void send_by_chance(struct sim *sim, uint8_t from, uint8_t to, const uint8_t *mad)
 {
 	static const struct net_fault none;
-	struct net_link *link = &sim->net.link[from][to];
+	struct net_link *link = net_link_of(sim, from, to);
 	unsigned int kind = cm_mad_attr(mad) - CM_ATTR_REQ;
 	const struct net_fault *fault = kind < NET_KINDS ? &link->fault[kind] : &none;
 	enum net_fate fate = NET_DELIVER;
@@ -239,7 +240,7 @@ void net_arrive(struct sim *sim, uint32_t number)
 		schedule(sim, number, to->asleep_ns);
 		return;
 	}
-	sim->net.link[packet->from][packet->to].n_queued--;
+	net_link_of(sim, packet->from, packet->to)->n_queued--;
 	if (packet->late)
 		chart_arrive(sim, packet);
 	if (to->is_up)
@@ -253,9 +254,10 @@ void net_heal(struct sim *sim)
 {
 	for (unsigned int from = 0; from < sim->n_hosts; from++) {
 		for (unsigned int to = 0; to < sim->n_hosts; to++) {
-			memset(sim->net.link[from][to].fault, 0,
-			       sizeof(sim->net.link[from][to].fault));
-			sim->net.link[from][to].cut = false;
+			struct net_link *link = net_link_of(sim, from, to);
+
+			memset(link->fault, 0, sizeof(link->fault));
+			link->cut = false;
 		}
 	}
 	sim->net.queue_max = QUEUE_MAX;

@@ -14,6 +14,7 @@
 #include "tests/sim/oracle.h"
 #include "tests/sim/world.h"
 
+#define HOSTS_USUAL	6 /* at most, where the seed says how many */
 #define FAULTS_NS_MAX	(100 * SIM_NS_PER_S)
 #define CONNECTS_MAX	40
 #define LOOKUPS_MAX	15
@@ -135,7 +136,7 @@ static void act(struct sim *sim, const struct plan *plan_)
 	case ACT_MEND:
 		chart_note(sim, host->number,
 			   plan_->what == ACT_CUT ? "cut off, one way" : "mended");
-		sim->net.link[host->number][plan_->more].cut = plan_->what == ACT_CUT;
+		net_link_of(sim, host->number, plan_->more)->cut = plan_->what == ACT_CUT;
 		break;
 	case ACT_CRASH:
 		crash(sim, host);
@@ -211,7 +212,7 @@ static void make_network(struct sim *sim)
 
 	for (unsigned int from = 0; from < sim->n_hosts; from++)
 		for (unsigned int to = 0; to < sim->n_hosts; to++)
-			any_faults(sim, &sim->net.link[from][to], may_break);
+			any_faults(sim, net_link_of(sim, from, to), may_break);
 	if (below(sim, 4) == 0)
 		sim->net.queue_max = 1 + (unsigned int)below(sim, 8);
 	sim->net.latency_us = 1 + (uint32_t)below(sim, 2000);
@@ -281,12 +282,27 @@ static void plan_all(struct sim *sim)
 	plan(sim, ACT_HEAL, program->faults_end_ns, 0, 0);
 }
 
-int program_run(uint64_t seed, FILE *chart, struct program_counts *counts)
+/* How the seed alone would have it. */
+static unsigned int some_hosts(struct rng *rng)
+{
+	return 2 + (unsigned int)rng_below(rng, HOSTS_USUAL - 1);
+}
+
+static void print_finding(const struct sim *sim, unsigned int n_hosts)
+{
+	printf("FAIL %s\nagain: sim --seed %" PRIu64, sim->why, sim->seed);
+	if (n_hosts)
+		printf(" --hosts %u", n_hosts);
+	putchar('\n');
+}
+
+int program_run(uint64_t seed, unsigned int n_hosts, FILE *chart, struct program_counts *counts)
 {
 	struct program program = { .rng = rng_fork(seed, 1) };
+	unsigned int usual = some_hosts(&program.rng);
 	struct sim sim;
 
-	world_init(&sim, seed, 2 + (unsigned int)rng_below(&program.rng, SIM_HOSTS_MAX - 1));
+	world_init(&sim, seed, n_hosts ? n_hosts : usual);
 	sim.program = &program;
 	sim.act = act;
 	sim.chart = chart;
@@ -304,7 +320,7 @@ int program_run(uint64_t seed, FILE *chart, struct program_counts *counts)
 	for (unsigned int i = 0; i < sim.n_hosts; i++)
 		counts->ids += sim.host[i].n_ids;
 	if (sim.failed)
-		printf("FAIL %s\nagain: sim --seed %" PRIu64 "\n", sim.why, seed);
+		print_finding(&sim, n_hosts);
 	world_fini(&sim);
 	return sim.failed ? -1 : 0;
 }

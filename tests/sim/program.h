@@ -17,11 +17,12 @@ struct program_counts {
 
 /**
  * program_run() - one program
- * @chart:  where to draw it, or NULL
- * @counts: what it did is added
+ * @n_hosts: 2 to SIM_HOSTS_MAX; 0 for two to six, by the seed
+ * @chart:   where to draw it, or NULL
+ * @counts:  what it did is added
  *
  * Return: 0; -1 when a rule is broken: what and how to repeat it has been printed.
  */
-int program_run(uint64_t seed, FILE *chart, struct program_counts *counts);
+int program_run(uint64_t seed, unsigned int n_hosts, FILE *chart, struct program_counts *counts);
 
 #endif

@@ -15,7 +15,7 @@
 #include "tests/sim/order.h"
 #include "tests/sim/rng.h"
 
-#define SIM_HOSTS_MAX 6
+#define SIM_HOSTS_MAX 64
 #define SIM_SERVICE   UINT64_C(0x01061b58)
 #define SIM_LOOKUP    UINT64_C(0x01111b58)
 #define SIM_NOWHERE   UINT64_C(0x01060001)
@@ -68,8 +68,8 @@ enum net_fate {
 };
 
 struct net {
-	struct net_link link[SIM_HOSTS_MAX][SIM_HOSTS_MAX]; /* from, to */
-	unsigned int queue_max;				    /* packets on a link */
+	struct net_link *link;	/* of each pair: net_link_of() */
+	unsigned int queue_max; /* packets on a link */
 	uint32_t latency_us;
 	struct net_packet *packet;
 	uint32_t n_packets;
@@ -159,7 +159,7 @@ struct sim_host {
 	struct sim_id *by_comm_id[SIM_ID_BUCKETS];
 	bool is_liar;	  /* its messages may say anything */
 	bool has_crashed; /* ever */
-	uint32_t doubts;  /* a bit for each host of which broken messages or lies have come */
+	uint64_t doubts;  /* a bit for each host of which broken messages or lies have come */
 	uint64_t odd_ns;  /* how long it slept, and how far its clock has jumped */
 };
 
@@ -170,7 +170,7 @@ struct sim {
 	uint64_t now_ns;
 	struct clock clock;
 	struct net net;
-	struct sim_host host[SIM_HOSTS_MAX];
+	struct sim_host *host;
 	unsigned int n_hosts;
 	struct cm_effects fx;
 	bool is_healed; /* the network loses nothing any more */
@@ -182,6 +182,13 @@ struct sim {
 	void (*act)(struct sim *sim, const struct plan *plan); /* PLAN_WORLD */
 	void *program;
 };
+
+/** net_link_of() - the way from one host to another. */
+static inline struct net_link *net_link_of(const struct sim *sim, unsigned int from,
+					   unsigned int to)
+{
+	return &sim->net.link[from * sim->n_hosts + to];
+}
 
 /** sim_fail() - an oracle objects: the first objection is kept, and ends the run. */
 void sim_fail(struct sim *sim, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -5,6 +5,7 @@
 #include "tests/sim/world.h"
 
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/sim/app.h"
@@ -50,6 +51,10 @@ static void reset(struct sim *sim, uint64_t seed)
 void world_init(struct sim *sim, uint64_t seed, unsigned int n_hosts)
 {
 	*sim = (struct sim){ .n_hosts = n_hosts };
+	sim->host = calloc(n_hosts, sizeof(*sim->host));
+	sim->net.link = calloc((size_t)n_hosts * n_hosts, sizeof(*sim->net.link));
+	if (!sim->host || !sim->net.link)
+		abort();
 	reset(sim, seed);
 	for (unsigned int i = 0; i < n_hosts; i++) {
 		struct sim_host *host = &sim->host[i];
@@ -76,6 +81,7 @@ void world_fini(struct sim *sim)
 		host_fini(&sim->host[i]);
 	clock_fini(&sim->clock);
 	net_fini(&sim->net);
+	free(sim->host);
 }
 
 static void happen(struct sim *sim)
