@@ -84,7 +84,7 @@ PROGRAMS = (
 )
 
 # perftest's server listens anew for its second connection, which must not come too early.
-SLOW_MADS = ("--faults", "mads:delay=5ms")
+SLOW_MADS = ("--faults", "mads:delay=50ms")
 
 # Their servers run until they are ended.
 FOR_EVER = {"cmtime", "udpong"}

@@ -123,7 +123,7 @@ CASES = (
      (r"b\| ping data: rdma-ping-1", r"a\| return status 0", r"b\| return status 0")),
     ("nobody listens in another subnet", ("--subnets", "2"), f"& END -S 0x1061b59 {FAR_A}",
      f"END {FAR_B} {FAR_A}", (r"b\| rdma_connect: Connection refused",)),
-    ("perftest -R", ("--faults", "mads:delay=5ms"), "ib_send_bw -R -n 1000",
+    ("perftest -R", ("--faults", "mads:delay=50ms"), "ib_send_bw -R -n 1000",
      "ib_send_bw -R -n 1000 10.77.0.1", (r"b\|  65536 +1000",)),
 )
 
