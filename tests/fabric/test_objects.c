@@ -308,6 +308,40 @@ START_TEST(forked_child_has_a_device_that_works)
 }
 END_TEST
 
+/* --- alternate paths ----------------------------------------------------- */
+
+/* Return: of ibv_modify_qp(), of a queue pair that works. */
+static int set_alternate(struct rig *rig, uint8_t port_num, uint16_t pkey_index, uint8_t timeout)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	ck_assert_int_eq(ibv_query_qp(rig->a.qp, &attr, IBV_QP_AV, &init), 0);
+	attr.alt_ah_attr = attr.ah_attr;
+	attr.alt_port_num = port_num;
+	attr.alt_pkey_index = pkey_index;
+	attr.alt_timeout = timeout;
+	attr.path_mig_state = IBV_MIG_REARM;
+	return ibv_modify_qp(rig->a.qp, &attr, IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE);
+}
+
+START_TEST(alternate_path_is_looked_at_before_it_is_taken)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	struct rig rig;
+
+	rig_open(&rig, &rc);
+	ck_assert_int_eq(set_alternate(&rig, 9, 0, 14), EINVAL);
+	ck_assert_int_eq(set_alternate(&rig, 1, 5, 14), EINVAL);
+	ck_assert_int_eq(set_alternate(&rig, 1, 0, 32), EINVAL);
+	ck_assert_int_eq(set_alternate(&rig, 1, 0, 14), 0);
+	ck_assert_int_eq(ibv_query_qp(rig.a.qp, &attr, IBV_QP_ALT_PATH, &init), 0);
+	ck_assert_uint_eq(attr.alt_timeout, 14);
+	rig_close(&rig);
+}
+END_TEST
+
 /* --- datagrams ----------------------------------------------------------- */
 
 static struct ibv_send_wr datagram(struct rig *rig, struct ibv_sge *sge, struct ibv_ah *ah,
@@ -437,6 +471,7 @@ static TCase *events(void)
 	tcase_add_test(tcase, first_packet_before_rts_is_an_event);
 	tcase_add_test(tcase, shared_queue_tells_when_it_runs_low);
 	tcase_add_test(tcase, port_tells_who_has_no_queue_pair);
+	tcase_add_test(tcase, alternate_path_is_looked_at_before_it_is_taken);
 	tcase_add_test(tcase, forked_child_has_a_device_that_works);
 	return tcase;
 }

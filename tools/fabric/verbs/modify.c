@@ -41,6 +41,17 @@ static bool is_bad_timer(const struct ibv_qp_attr *attr, int mask)
 	       (mask & IBV_QP_RNR_RETRY && attr->rnr_retry > RETRY_MAX);
 }
 
+/* What would be taken if the path failed. IBTA vol. 1, 11.2.5.2: its port and P_Key come with it.
+ */
+static bool is_bad_alternate(struct fab_context *context, const struct ibv_qp_attr *attr)
+{
+	union ibv_gid sgid;
+
+	return attr->alt_port_num != attr->alt_ah_attr.port_num || attr->alt_timeout > TIMER_MAX ||
+	       address_check(context, &attr->alt_ah_attr, &sgid) ||
+	       is_bad_pkey(context, attr->alt_port_num, attr->alt_pkey_index);
+}
+
 static int check(struct fab_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
 	struct fab_context *context = context_of(qp);
@@ -54,6 +65,8 @@ static int check(struct fab_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	if (mask & IBV_QP_PORT && is_bad_port(context, attr))
 		return EINVAL;
 	if (mask & IBV_QP_PKEY_INDEX && is_bad_pkey(context, port_num, attr->pkey_index))
+		return EINVAL;
+	if (mask & IBV_QP_ALT_PATH && is_bad_alternate(context, attr))
 		return EINVAL;
 	return is_bad_path(attr, mask) || is_bad_timer(attr, mask) ? EINVAL : 0;
 }
