@@ -5,8 +5,8 @@
 Debian's cmtime, which connects queue pairs that nothing is posted to. Prints a line for each step:
 microseconds a connection and connections a second, the best of all rounds, as other work on a
 machine only ever slows down. Ends with status 1 if a target is missed: TARGETS; not a test,
-because it needs a core that does nothing else: --first, for which one has to be root, makes one
-of a core of a busy machine.
+because it needs a core that does nothing else: --first, for which one has to be root, makes one of
+a core of a busy machine.
 """
 import argparse
 import os
