@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Routes of the soft fabric (wire/route.c), in a folder in which two subnets are entered: LID 2 is
+ * port 1 of host b in the first and port 2 of host c in the second.
+ */
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/fabric/wire/route.h"
+
+/* A GID of subnet n, from 1. */
+#define GID(n, end)                                            \
+	{                                                      \
+		.raw = { 0xfe, 0xc0, [7] = (n), [15] = (end) } \
+	}
+
+static struct fab_place place;
+static const union ibv_gid gid_b = GID(1, 0xb);
+static const union ibv_gid gid_c = GID(2, 0xc);
+static struct fab_port from = { .link_layer = IBV_LINK_LAYER_INFINIBAND,
+				.gid = { { .gid = GID(1, 0xa) } } };
+
+static void make_folder(const char *name)
+{
+	char path[FAB_PATH_BYTES];
+
+	snprintf(path, sizeof(path), "%s/%s", place.dir, name);
+	ck_assert_int_eq(mkdir(path, 0700), 0);
+}
+
+static void enter(const char *host, uint8_t port_num, uint8_t subnet, const union ibv_gid *gid)
+{
+	char path[FAB_PATH_BYTES];
+
+	strcpy(place.host, host);
+	fab_place_lid(&place, subnet, 2, path);
+	ck_assert_int_eq(fab_place_own(&place, port_num, path), 0);
+	fab_place_gid(&place, gid, path);
+	ck_assert_int_eq(fab_place_own(&place, port_num, path), 0);
+}
+
+static void set_up(void)
+{
+	strcpy(place.dir, "/tmp/fabric-route-XXXXXX");
+	ck_assert_ptr_nonnull(mkdtemp(place.dir));
+	make_folder("lids");
+	make_folder("gids");
+	enter("b", 1, 0, &gid_b);
+	enter("c", 2, 1, &gid_c);
+}
+
+static void tear_down(void)
+{
+	char path[FAB_PATH_BYTES];
+	uint8_t subnet;
+
+	for (subnet = 0; subnet < 2; subnet++) {
+		fab_place_lid(&place, subnet, 2, path);
+		unlink(path);
+		fab_place_gid(&place, subnet ? &gid_c : &gid_b, path);
+		unlink(path);
+	}
+	snprintf(path, sizeof(path), "%s/lids", place.dir);
+	rmdir(path);
+	snprintf(path, sizeof(path), "%s/gids", place.dir);
+	rmdir(path);
+	rmdir(place.dir);
+}
+
+START_TEST(lid_is_of_the_own_subnet)
+{
+	struct fab_route route = { .dlid = 2 };
+	struct fab_port far_port = from;
+	struct fab_owner owner;
+
+	far_port.subnet = 1;
+	ck_assert_int_eq(fab_route_find(&place, &from, &route, &owner), 0);
+	ck_assert_str_eq(owner.host, "b");
+	ck_assert_int_eq(fab_route_find(&place, &far_port, &route, &owner), 0);
+	ck_assert_str_eq(owner.host, "c");
+	ck_assert_uint_eq(owner.port_num, 2);
+}
+END_TEST
+
+START_TEST(router_brings_what_has_hops_left_to_the_other_subnet)
+{
+	struct fab_route route = {
+		.dlid = FAB_LID_ROUTER, .has_grh = true, .hop_limit = 2, .dgid = gid_c
+	};
+	struct fab_owner owner;
+
+	ck_assert_int_eq(fab_route_find(&place, &from, &route, &owner), 0);
+	ck_assert_str_eq(owner.host, "c");
+}
+END_TEST
+
+/* What a router does not take: each is one thing away from what it takes. */
+static const struct fab_route refused[] = {
+	{.dlid = FAB_LID_ROUTER,  .has_grh = false, .hop_limit = 2, .dgid = GID(2, 0xc)},
+	{ .dlid = FAB_LID_ROUTER, .has_grh = true,  .hop_limit = 1, .dgid = GID(2, 0xc)},
+	{ .dlid = FAB_LID_ROUTER, .has_grh = true,  .hop_limit = 2, .dgid = GID(1, 0xb)},
+	{ .dlid = FAB_LID_ROUTER, .has_grh = true,  .hop_limit = 2, .dgid = GID(2, 0xd)},
+	{ .dlid = 3,		     .has_grh = true,  .hop_limit = 2, .dgid = GID(2, 0xc)},
+};
+
+START_TEST(nobody_gets_what_the_router_does_not_take)
+{
+	struct fab_owner owner;
+
+	ck_assert_int_eq(fab_route_find(&place, &from, &refused[_i], &owner), -EHOSTUNREACH);
+}
+END_TEST
+
+START_TEST(router_is_where_its_packets_come_from)
+{
+	struct fab_packet packet = { .slid = 5, .dlid = FAB_LID_ROUTER, .hop_limit = 9 };
+
+	fab_route_sent(&packet);
+	ck_assert_uint_eq(packet.slid, FAB_LID_ROUTER);
+	ck_assert_uint_eq(packet.hop_limit, 8);
+}
+END_TEST
+
+START_TEST(packet_within_the_subnet_stays_as_it_is)
+{
+	struct fab_packet packet = { .slid = 5, .dlid = 2, .hop_limit = 9 };
+
+	fab_route_sent(&packet);
+	ck_assert_uint_eq(packet.slid, 5);
+	ck_assert_uint_eq(packet.hop_limit, 9);
+}
+END_TEST
+
+START_TEST(roce_has_gids_alone)
+{
+	struct fab_port roce = { .link_layer = IBV_LINK_LAYER_ETHERNET };
+	struct fab_route route = { .has_grh = true, .dgid = gid_b };
+	struct fab_owner owner;
+
+	ck_assert_int_eq(fab_route_find(&place, &roce, &route, &owner), 0);
+	ck_assert_str_eq(owner.host, "b");
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("routes");
+	TCase *tcase = tcase_create("routes");
+	SRunner *runner;
+	int n_failed;
+
+	tcase_add_checked_fixture(tcase, set_up, tear_down);
+	tcase_add_test(tcase, lid_is_of_the_own_subnet);
+	tcase_add_test(tcase, router_brings_what_has_hops_left_to_the_other_subnet);
+	tcase_add_loop_test(tcase, nobody_gets_what_the_router_does_not_take, 0,
+			    sizeof(refused) / sizeof(refused[0]));
+	tcase_add_test(tcase, router_is_where_its_packets_come_from);
+	tcase_add_test(tcase, packet_within_the_subnet_stays_as_it_is);
+	tcase_add_test(tcase, roce_has_gids_alone);
+	suite_add_tcase(suite, tcase);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	n_failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return n_failed ? 1 : 0;
+}
