@@ -126,6 +126,8 @@ CASES = (
     ("IP over two subnets", ("--subnets", "2"), "rping -s -C 2; udaddy",
      "rping -c -v -a 10.77.0.1 -C 2; sleep 0.5; udaddy -s 10.77.0.1",
      (r"b\| ping data: rdma-ping-1", r"a\| return status 0", r"b\| return status 0")),
+    ("a group stays in its subnet", ("--subnets", "2"), f"GROUP {FAR_A} {GROUP} receive",
+     f"GROUP {FAR_B} {GROUP} send", (r"b\| joined: LID 0xc001", r"a\| group: nothing came")),
     ("nobody listens in another subnet", ("--subnets", "2"), f"& END -S 0x1061b59 {FAR_A}",
      f"END {FAR_B} {FAR_A}", (r"b\| rdma_connect: Connection refused",)),
     ("perftest -R", ("--faults", "mads:delay=50ms"), "ib_send_bw -R -n 1000",
