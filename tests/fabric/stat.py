@@ -137,8 +137,9 @@ def what_processes_drop_is_told_of_their_port_as_well(hosts):
                       "a:" + UNTIL.format(stat=hosts.stat, word="ESTABLISHED",
                                           then=f"sleep 0.5; {hosts.stat} --json"),
                       options=("--faults", "mads:duplicate=1"))
-    assert count(done, "count", "REP", "duplicate") == [1], done.stdout
-    assert count(done, "port_count", "REP", "duplicate") == [1], done.stdout
+    of_process = count(done, "count", "REP", "duplicate")
+    assert of_process and of_process[0] >= 1, done.stdout
+    assert count(done, "port_count", "REP", "duplicate") == of_process, done.stdout
 
 
 def retries_end_a_request(hosts):
