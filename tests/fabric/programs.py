@@ -83,6 +83,18 @@ PROGRAMS = (
      ("b|  65536      1000",)),
 )
 
+# What knows nothing of RDMA: how it serves, what it fetches and that it was the same.
+DATA = "/usr/share/common-licenses/GPL-3"
+UNCHANGED = (
+    ("curl", "exec python3 -m http.server --directory /usr/share/common-licenses "
+     "--bind 10.77.0.1 8000 2>&1", "curl -sSg -m 20 http://10.77.0.1:8000/GPL-3 | cmp - " + DATA),
+    ("iperf3", "exec iperf3 -s -p 8000 -B 10.77.0.1",
+     "iperf3 -c 10.77.0.1 -p 8000 -n 8M | grep -q 'iperf Done'"),
+    ("nc", f"exec nc -l 10.77.0.1 8000 <{DATA}",
+     f"nc -d 10.77.0.1 8000 | head -c 35149 | cmp - {DATA}"),
+)
+ENDS = ((True, True), (True, False), (False, True))  # server, client
+
 # perftest's server listens anew for its second connection, which must not come too early.
 SLOW_MADS = ("--faults", "mads:delay=50ms")
 
@@ -153,6 +165,19 @@ def program(tests, name, server, client, wanted):
     missing = [text for text in wanted if text not in done.stdout]
     if missing:
         raise Failure(f"no {missing} in {done.stdout[-1500:]}")
+
+
+def unchanged(tests, serve, fetch, server, client):
+    """Over RDMA if both ends have the preload library, else over TCP."""
+    said = "$PURECM_FABRIC/said"
+    once = f"{PRELOAD * client} {fetch}"
+    done = tests.run(f"a&:{PRELOAD * server} {serve}",
+                     f"b:export PURECM_LOG=debug; ({RETRY.format(once)}) 2>{said} || exit; "
+                     f"grep -c 'CONNECTING -> OPEN' {said}; echo fetched; rm {said}")
+    if done.returncode or "b| fetched" not in done.stdout:
+        raise Failure(f"status {done.returncode}: {done.stdout[-800:]}{done.stderr[-400:]}")
+    if ("b| 0\n" in done.stdout) == (server and client):
+        raise Failure(f"not the way it should have gone: {done.stdout[-800:]}")
 
 
 def perftest_by_rdma_cm(tests):
@@ -391,6 +416,10 @@ def why_not(tests):
 def run_all(tests):
     for name, server, client, wanted in PROGRAMS:
         tests.test(name, program, tests, name, server, client, wanted)
+    for name, serve, fetch in UNCHANGED:
+        for server, client in ENDS:
+            ends = " and ".join(["server"] * server + ["client"] * client)
+            tests.test(f"preloaded {name}: {ends}", unchanged, tests, serve, fetch, server, client)
     tests.test("commands are an ordinary user's", ordinary_user, tests)
     tests.test("ib_atomic_bw -R", perftest_by_rdma_cm, tests)
     tests.test("lost MADs", lost_mads, tests)
