@@ -16,6 +16,7 @@
 #include "lib/rsocket/dgram.h"
 #include "lib/rsocket/iomap.h"
 #include "lib/rsocket/service.h"
+#include "lib/rsocket/slot.h"
 #include "lib/rsocket/table.h"
 #include "lib/rsocket/wait.h"
 
@@ -27,6 +28,7 @@ static void forget_parent(void)
 {
 	service_after_fork();
 	wait_after_fork();
+	slot_after_fork();
 	table_after_fork();
 }
 

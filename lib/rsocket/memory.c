@@ -11,6 +11,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "lib/rsocket/slot.h"
+
 #define QUEUE_MIN 16
 #define QUEUE_MAX 0xFFFE
 /* Credit messages share the notes with IOMAP messages, of which any number may be under way. */
@@ -89,12 +91,30 @@ static int make_queues(struct stream *s)
 	return 0;
 }
 
+/* Pages of its own, or shared with such only: registered memory is not copied at a fork. */
+static void *get_pages(size_t bytes)
+{
+	void *at;
+
+	if (bytes <= SLOT_BYTES)
+		return slot_new();
+	at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return at == MAP_FAILED ? NULL : at;
+}
+
+static void put_pages(void *at, size_t bytes)
+{
+	if (bytes <= SLOT_BYTES)
+		slot_free(at);
+	else
+		munmap(at, bytes);
+}
+
 static int make_buffer(struct stream *s, size_t bytes, int access, void **ret, struct ibv_mr **mr)
 {
-	/* Pages of its own: registered memory is not copied when the process forks. */
-	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *at = get_pages(bytes);
 
-	if (at == MAP_FAILED)
+	if (!at)
 		return -ENOMEM;
 	*ret = at;
 	errno = 0;
@@ -149,7 +169,7 @@ static void drop_buffer(void *at, size_t bytes, struct ibv_mr *mr)
 	if (mr)
 		ibv_dereg_mr(mr);
 	if (at)
-		munmap(at, bytes);
+		put_pages(at, bytes);
 }
 
 static void drop_cq(struct completions *c)

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Small pieces of registered memory: see slot.h.
+ */
+#include "lib/rsocket/slot.h"
+
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "cm/list.h"
+
+#define N_SLOTS	   64 /* bits of the map */
+#define PAGE_BYTES ((size_t)N_SLOTS * SLOT_BYTES)
+#define ALL	   UINT64_MAX
+
+struct page {
+	struct list link;
+	uint64_t used; /* a bit for each slot */
+	uint8_t *at;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct list pages = { &pages, &pages };
+
+static struct page *make_page(void)
+{
+	struct page *page = calloc(1, sizeof(*page));
+
+	if (!page)
+		return NULL;
+	page->at =
+		mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (page->at == MAP_FAILED) {
+		free(page);
+		return NULL;
+	}
+	list_prepend(&pages, &page->link);
+	return page;
+}
+
+/* Those that have room are in front. */
+static struct page *page_with_room(void)
+{
+	struct page *page = NULL;
+
+	if (!list_is_empty(&pages))
+		page = container_of(pages.next, struct page, link);
+	return page && page->used != ALL ? page : make_page();
+}
+
+static void *take(struct page *page)
+{
+	int i = __builtin_ctzll(~page->used);
+
+	page->used |= 1ULL << i;
+	if (page->used == ALL) {
+		list_remove(&page->link);
+		list_append(&pages, &page->link);
+	}
+	return page->at + (size_t)i * SLOT_BYTES;
+}
+
+void *slot_new(void)
+{
+	struct page *page;
+	void *slot = NULL;
+
+	pthread_mutex_lock(&lock);
+	page = page_with_room();
+	if (page)
+		slot = take(page);
+	pthread_mutex_unlock(&lock);
+	if (slot)
+		memset(slot, 0, SLOT_BYTES);
+	return slot;
+}
+
+static void give_back(struct page *page, size_t offset)
+{
+	page->used &= ~(1ULL << offset / SLOT_BYTES);
+	list_remove(&page->link);
+	if (page->used) {
+		list_prepend(&pages, &page->link);
+		return;
+	}
+	munmap(page->at, PAGE_BYTES);
+	free(page);
+}
+
+void slot_free(void *slot)
+{
+	struct list *node;
+
+	pthread_mutex_lock(&lock);
+	list_for_each (node, &pages) {
+		struct page *page = container_of(node, struct page, link);
+		size_t offset = (size_t)((uint8_t *)slot - page->at);
+
+		/* A slot below the page is far beyond its end, too. */
+		if (offset < PAGE_BYTES) {
+			give_back(page, offset);
+			break;
+		}
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+void slot_after_fork(void)
+{
+	pthread_mutex_init(&lock, NULL);
+	list_init(&pages);
+}
