@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* --- what we may send ---------------------------------------------------- */
 
@@ -39,15 +40,34 @@ bool send_window_grant(struct send_window *window, uint16_t limit)
 	return true;
 }
 
+/*
+ * An entry whose message is still on its way may be written while we look. A device writes whole
+ * words, in order: when key and length, which are one, are there, the address is.
+ */
+typedef uint64_t word __attribute__((may_alias));
+
+static struct rs_entry read_entry(const struct rs_entry *from)
+{
+	word words[2];
+	struct rs_entry entry;
+
+	words[1] = __atomic_load_n((const word *)&from->key, __ATOMIC_ACQUIRE);
+	words[0] = __atomic_load_n((const word *)&from->addr, __ATOMIC_RELAXED);
+	memcpy(&entry, words, sizeof(entry));
+	return entry;
+}
+
 bool send_window_refill(struct send_window *window, struct rs_entry *table)
 {
 	for (unsigned int i = 0; i < RS_TABLE_ENTRIES; i++) {
-		if (!table[i].bytes)
+		struct rs_entry entry = read_entry(&table[i]);
+
+		if (!entry.bytes)
 			continue;
 		if (window->half[i].bytes)
 			return false;
-		window->half[i] = table[i];
-		table[i].bytes = 0;
+		window->half[i] = entry;
+		__atomic_store_n((word *)&table[i].key, 0, __ATOMIC_RELAXED);
 	}
 	return true;
 }

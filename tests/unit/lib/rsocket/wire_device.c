@@ -152,6 +152,22 @@ static bool may_write(const struct request *request)
 			  at + bytes <= (uintptr_t)mr->addr + mr->length);
 }
 
+/* As a device does: whole words, in order. What is sent may be looked at before its message comes.
+ */
+static void write_words(uint8_t *to, const uint8_t *from, uint64_t bytes)
+{
+	uint64_t word;
+
+	if (bytes % sizeof(word) || (uintptr_t)to % sizeof(word)) {
+		memcpy(to, from, bytes);
+		return;
+	}
+	for (uint64_t at = 0; at < bytes; at += sizeof(word)) {
+		memcpy(&word, from + at, sizeof(word));
+		__atomic_store_n((uint64_t *)(void *)(to + at), word, __ATOMIC_RELEASE);
+	}
+}
+
 static void write_out(const struct request *request)
 {
 	uint64_t at = request->wr.wr.rdma.remote_addr;
@@ -163,10 +179,10 @@ static void write_out(const struct request *request)
 			target(request->wr.wr.rdma.rkey, at, sge->length, IBV_ACCESS_REMOTE_WRITE);
 
 		if (request->wr.send_flags & IBV_SEND_INLINE) {
-			memcpy(to, inlined, sge->length);
+			write_words(to, inlined, sge->length);
 			inlined += sge->length;
 		} else {
-			memcpy(to, target(sge->lkey, sge->addr, sge->length, 0), sge->length);
+			write_words(to, target(sge->lkey, sge->addr, sge->length, 0), sge->length);
 		}
 		at += sge->length;
 	}
