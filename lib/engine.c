@@ -503,7 +503,12 @@ static void __attribute__((destructor)) end_connections(void)
 		outbox_init(&box);
 		engine_step(&engine, &box, id->conn, CM_CALL_DESTROY, NULL);
 		id->conn = NULL;
-		outbox_hold_without_waiting(&box); /* nor for neighbours */
+		/* Nor are neighbours waited for; cmportd, which does not, is not told that this is
+		 * a repetition: such a one may overtake the RTU. */
+		if (host_client())
+			outbox_hold(&box);
+		else
+			outbox_hold_without_waiting(&box);
 	}
 	lock_give(&lock, LOCK_ENGINE);
 	outbox_release();

@@ -18,6 +18,7 @@
 #include "portd/asking.h"
 
 #define DRAIN_LOOK_NS 1000000
+#define TURN_NS	      10000000
 #define LEASE_FIRST   256
 #define LEASE_LOW     64 /* with fewer free ones, more are asked for ahead of need */
 #define LEASE_MAX     512
@@ -393,11 +394,12 @@ int portd_send_held(struct portd_client *client)
 
 void portd_drain(struct portd_client *client, int ms)
 {
-	const struct timespec wait = { .tv_nsec = DRAIN_LOOK_NS };
+	const struct timespec wait = { .tv_nsec = DRAIN_LOOK_NS }, turn = { .tv_nsec = TURN_NS };
 	int unread = 0;
 
 	for (; ms > 0 && !ioctl(client->data_fd, SIOCOUTQ, &unread) && unread; ms--)
 		nanosleep(&wait, NULL);
+	nanosleep(&turn, NULL);
 }
 
 int portd_receive(struct portd_client *client,

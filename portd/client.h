@@ -122,8 +122,8 @@ void portd_closed(struct portd_client *client, const struct portd_close *close);
 int portd_send_held(struct portd_client *client);
 
 /**
- * portd_drain() - wait until cmportd has read what was sent
- * @ms: no longer than that
+ * portd_drain() - wait until cmportd has read what was sent, and for the turn in which it sends it
+ * @ms: no longer than that, and the turn
  */
 void portd_drain(struct portd_client *client, int ms);
 

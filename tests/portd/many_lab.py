@@ -318,6 +318,7 @@ def held_in_s(bench):
 
 @check
 def two_cmportds_of_two_sockets_serve_a_device_each(bench):
+    bench.b.wait_for("! pgrep -x cmportd", timeout=60)  # of those before: it has the port
     bench.b.run("modprobe veth && ip link add one type veth peer name two && "
                 "ip link set two up && ip link set one up && "
                 "ip address add 10.79.0.1/24 dev one && rdma link add rxe1 type rxe netdev one",
