@@ -154,7 +154,7 @@ def with_wrong_neighbour(bench, pair):
 
 
 def neighbour_is_wrong(bench):
-    """Stock gives all connections up, as it sends what it repeats to the same link address."""
+    """Stock gives all connections up."""
     for pair in PAIRS:
         shown(bench, "wrong link address", pair, with_wrong_neighbour)
 
