@@ -3,8 +3,11 @@
 """Measures connections on this library and on stock, alternating in the same two guests.
 
 Emulated hosts are slow and a loaded machine makes them slower, so only the ratio of medians
-counts. Prints a table with a line for each step and number of connections, and ends with status 1
-if a target is missed: TARGETS.
+counts. With --hosts 1 both ends are on one host with one CPU whose clock counts instructions: what
+both together have to do, the same on any machine, but not what they do side by side.
+
+Prints a table with a line for each step and number of connections, and ends with status 1 if a
+target is missed: TARGETS.
 """
 import argparse
 from pathlib import Path
@@ -34,6 +37,8 @@ def parse_args():
     parser.add_argument("--build", type=Path, default=HERE.parents[1] / "build",
                         help="build folder (default: build)")
     parser.add_argument("--program", type=Path, help="the benchmark, if not in the build")
+    parser.add_argument("--hosts", type=int, choices=(1, 2), default=2,
+                        help="1: instructions are counted; 2: by the clock (default: 2)")
     parser.add_argument("--rounds", type=int, default=5, help="of each library (default: 5)")
     parser.add_argument("--counts", default="1,100,1000", help="connections at a time")
     parser.add_argument("--fake-qpn", action="store_true",
@@ -67,14 +72,14 @@ class Bench:
 
     def round(self, client, server):
         """Run all counts once with one library on each host."""
+        host = self.lab.a if self.args.hosts == 1 else self.lab.b
         self.lab.a.mode(client, kill=True)
-        self.lab.b.mode(server, kill=True)
-        listener = self.lab.b.start(self.command("server", self.lab.b.addr4),
-                                    env=self.environment(server))
+        if host is not self.lab.a:
+            host.mode(server, kill=True)
+        listener = host.start(self.command("server", host.addr4), env=self.environment(server))
         try:
             listener.wait_for_output("^ready", timeout=30)
-            result = self.lab.a.run(self.command("client", "-n", self.args.counts,
-                                                 self.lab.b.addr4),
+            result = self.lab.a.run(self.command("client", "-n", self.args.counts, host.addr4),
                                     env=self.environment(client), timeout=300)
         finally:
             shares = listener.stop()
@@ -133,6 +138,12 @@ def print_table(title, steps, tables, checked):
     return missed
 
 
+def make_lab(args):
+    if args.hosts == 1:
+        return Lab({"a": "stock"}, cpus=1, accel="counted")
+    return Lab({"a": "stock", "b": "stock"})
+
+
 def measure(bench, args):
     pure = ("stock",) if args.stock_only else ("stock", "purecm")
     for number in range(args.rounds):
@@ -140,7 +151,7 @@ def measure(bench, args):
         for mode in pure if number % 2 == 0 else reversed(pure):
             bench.round(mode, mode)
             print(f"round {number + 1} of {args.rounds}: {mode}", file=sys.stderr)
-    if args.mixed and not args.stock_only:
+    if args.mixed and not args.stock_only and args.hosts == 2:
         bench.round("purecm", "stock")
         bench.round("stock", "purecm")
 
@@ -156,14 +167,14 @@ def main():
     if not args.program.exists():
         sys.exit(f"connect.py: {args.program} is not there; build it with meson first")
     try:
-        with Lab({"a": "stock", "b": "stock"}) as lab:
+        with make_lab(args) as lab:
             bench = Bench(lab, args)
             measure(bench, args)
     except LabError as error:
         print(f"connect.py: {error}", file=sys.stderr)
         return 2
     missed = print_table("client" + (" without queue pairs" if args.fake_qpn else ""), STEPS,
-                         ordered(bench.client), not args.fake_qpn)
+                         ordered(bench.client), not args.fake_qpn and args.hosts == 2)
     print_table("server's calls", SERVER_STEPS, ordered(bench.server), False)
     if missed:
         print(f"\nmissed: {', '.join(missed)}")
