@@ -326,6 +326,18 @@ def time_is_limited(tests):
         raise Failure(f"status {done.returncode}: {done.stderr}")
 
 
+def nobody_reads_on(tests):
+    """As of `fabric run ... | head`."""
+    env = dict(os.environ, TMPDIR=tests.folder)
+    fabric = subprocess.Popen(tests.command("--hosts", "1", "a:yes"), env=env, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    fabric.stdout.readline()
+    fabric.stdout.close()
+    said = fabric.stderr.read()
+    if fabric.wait(LIMIT_S) != 141 or said:
+        raise Failure(f"status {fabric.returncode}: {said}")
+
+
 def killed_fabric(tests, number):
     """Its processes end with it, and what it leaves is no hindrance for the next."""
     folder = str(Path(tests.folder, "it"))
@@ -438,6 +450,7 @@ def run_all(tests):
         tests.test(f"refused: {wanted}", wrong, tests, arguments, wanted)
     tests.test("a command's status is passed on", status_is_passed_on, tests)
     tests.test("time is limited", time_is_limited, tests)
+    tests.test("nobody reads on", nobody_reads_on, tests)
     tests.test("a fabric that was interrupted", killed_fabric, tests, signal.SIGINT)
     tests.test("a fabric that was killed", killed_fabric, tests, signal.SIGKILL)
     tests.test("a peer that was killed", dead_peer, tests)
