@@ -6,14 +6,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "portd/log.h"
@@ -23,8 +22,7 @@
 #define STATUS_USAGE   2
 #define IDLE_DEFAULT_S 10
 #define IDLE_MAX_S     (INT_MAX / 1000)
-#define READY_LOOKS    6000
-#define READY_LOOK_NS  10000000 /* a minute in all, as long as clients wait */
+#define READY_MS       60000 /* as long as clients wait */
 
 struct arguments {
 	const char *socket;
@@ -172,22 +170,28 @@ static void settle_down(void)
 
 /* --- in the background --------------------------------------------------- */
 
-static int await_service(pid_t pid, const char *path)
-{
-	const struct timespec wait = { .tv_nsec = READY_LOOK_NS };
-	unsigned int looks;
-	int status;
+static int ready_fd; /* on which the background process says that it serves */
 
-	for (looks = 0; looks < READY_LOOKS; looks++) {
-		if (place_is_served(path))
-			return EXIT_SUCCESS;
-		if (waitpid(pid, &status, WNOHANG) == pid) {
-			portd_log_warn("it has ended; without --detach it says why");
-			return EXIT_FAILURE;
-		}
-		nanosleep(&wait, NULL);
+static void say_ready(void)
+{
+	if (write(ready_fd, "", 1) < 0)
+		portd_log_debug("whoever started this has gone");
+	close(ready_fd);
+}
+
+/* Of two that are started at once, one finds the place taken. */
+static int await_service(pid_t pid, const char *path, int fd)
+{
+	struct pollfd pfd = { .fd = fd, .events = POLLIN };
+	char byte;
+
+	if (poll(&pfd, 1, READY_MS) <= 0) {
+		portd_log_warn("process %d does not serve %s yet", (int)pid, path);
+		return EXIT_FAILURE;
 	}
-	portd_log_warn("process %d does not serve %s yet", (int)pid, path);
+	if (read(fd, &byte, 1) == 1 || place_is_served(path))
+		return EXIT_SUCCESS;
+	portd_log_warn("it has ended; without --detach it says why");
 	return EXIT_FAILURE;
 }
 
@@ -227,19 +231,26 @@ static int serve(const struct server_options *options)
 	return err ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-static int serve_in_background(const struct server_options *options)
+static int serve_in_background(struct server_options *options)
 {
-	pid_t pid;
+	int ready[2] = { -1, -1 };
+	pid_t pid = -1;
 
 	if (place_is_served(options->path))
 		return EXIT_SUCCESS;
-	pid = fork();
+	if (!pipe2(ready, O_CLOEXEC))
+		pid = fork();
 	if (pid < 0) {
 		portd_log_warn("no second process: %s", strerror(errno));
 		return EXIT_FAILURE;
 	}
-	if (pid)
-		return await_service(pid, options->path);
+	if (pid) {
+		close(ready[1]);
+		return await_service(pid, options->path, ready[0]);
+	}
+	close(ready[0]);
+	ready_fd = ready[1];
+	options->serves = say_ready;
 	leave_terminal();
 	return serve(options);
 }
