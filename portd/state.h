@@ -41,7 +41,8 @@
 #define BACKLOG_MAX    64    /* datagrams that wait for one client that does not read */
 #define WAITING_MAX    1024  /* messages of a station that wait for link addresses */
 #define WAITS_MAX      256   /* and of one client */
-#define WAITING_NS     (1000 * CM_NS_PER_MS)
+#define WAITING_NS     (1000 * CM_NS_PER_MS) /* then a client says it again */
+#define OUR_WAITING_NS (3500 * CM_NS_PER_MS) /* the kernel asks three times, a second apart */
 #define RECEIVE_BATCH  64
 #define SEND_BATCH     16 /* REQs before answers get their turn again */
 

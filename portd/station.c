@@ -342,7 +342,7 @@ static struct parcel *parcel_new(struct server *server, struct guest *sender,
 
 	if (!parcel)
 		return NULL;
-	parcel->deadline = cm_time_after(server->now, WAITING_NS);
+	parcel->deadline = cm_time_after(server->now, sender ? WAITING_NS : OUR_WAITING_NS);
 	parcel->sender = sender;
 	parcel->again = again;
 	parcel->path = *path;

@@ -265,6 +265,17 @@ START_TEST(a_message_waits_for_its_hop_for_a_second_at_most)
 }
 END_TEST
 
+START_TEST(an_answer_for_nobody_waits_for_its_hop_as_long_as_the_kernel_asks)
+{
+	rig_hops_are_ready(false);
+	scene_said(talk_msg_of(CM_ATTR_DREQ, 0x701, ~alice->first));
+	rig_pass(3300);
+	rig_hops_are_ready(true);
+	rig_pass(100);
+	ck_assert_str_eq(scene_wire(), "DREP");
+}
+END_TEST
+
 static void say_req(uint8_t again)
 {
 	struct cm_msg req = scene_req(alice, 1);
@@ -326,6 +337,7 @@ int main(void)
 	tcase_add_test(tcase, a_rej_does_not_overtake_the_req_that_it_takes_back);
 	tcase_add_test(tcase, a_message_waits_for_its_hop_and_then_leaves);
 	tcase_add_test(tcase, a_message_waits_for_its_hop_for_a_second_at_most);
+	tcase_add_test(tcase, an_answer_for_nobody_waits_for_its_hop_as_long_as_the_kernel_asks);
 	tcase_add_test(tcase, a_message_that_is_repeated_goes_by_the_kernel);
 	tcase_add_test(tcase, only_what_is_repeated_casts_doubt_on_the_next_hop);
 	suite_add_tcase(suite, tcase);
