@@ -5,12 +5,10 @@
 Prints "N passed, N failed, N skipped". Exit status: 1 if a test failed, 77 if there can be no
 fabric here.
 """
-import argparse
 import json
-from pathlib import Path
 import sys
 
-from hosts import ROOT, run_on_fabric, run_tests
+from hosts import main, run_on_fabric
 
 LIMIT_S = 60
 SERVER = "a&:exec rping -s -C 1000000 >/dev/null"
@@ -52,11 +50,5 @@ TESTS = (nothing_is_in_the_way, nothing_is_in_the_way_where_cmportd_has_the_port
          the_way_to_a_peer_is_found, who_is_not_there_is_in_the_way)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--build", default=ROOT / "build", type=Path)
-    return run_tests(TESTS, parser.parse_args().build.resolve())
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(__doc__, TESTS))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What the scripts share that run commands on hosts of a soft fabric: starting it, and counting."""
+import argparse
 from pathlib import Path
 import subprocess
 
@@ -37,3 +38,10 @@ def run_tests(tests, subject):
         return SKIPPED
     print(f"{len(tests) - failed} passed, {failed} failed, 0 skipped")
     return 1 if failed else 0
+
+
+def main(doc, tests, subject_of=lambda build: build):
+    """Run a script's tests with the build folder, or what is made of it. Return: the status."""
+    parser = argparse.ArgumentParser(description=doc.split("\n", maxsplit=1)[0])
+    parser.add_argument("--build", default=ROOT / "build", type=Path)
+    return run_tests(tests, subject_of(parser.parse_args().build.resolve()))

@@ -6,14 +6,12 @@ silent, of a process that is stopped; and what purecm run's times do to the seco
 Prints "N passed, N failed, N skipped". Exit status: 1 if a test failed, 77 if there can be no
 fabric here.
 """
-import argparse
 import json
-from pathlib import Path
 import re
 import subprocess
 import sys
 
-from hosts import ROOT, run_on_fabric, run_tests
+from hosts import main, run_on_fabric
 
 LIMIT_S = 60
 SAMPLE = re.compile(r'[a-z_]+(\{([a-z]+="[^"]*",?)*\})? [0-9]+$')
@@ -159,11 +157,5 @@ TESTS = (both_ends_tell_of_the_same_connection, a_listener_is_shown_beside_its_c
          retries_end_a_request)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--build", default=ROOT / "build", type=Path)
-    return run_tests(TESTS, Hosts(parser.parse_args().build.resolve()))
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(__doc__, TESTS, Hosts))

@@ -5,12 +5,10 @@
 Prints "N passed, N failed, N skipped". Exit status: 1 if a test failed, 77 if there can be no
 fabric here.
 """
-import argparse
 import json
-from pathlib import Path
 import sys
 
-from hosts import ROOT, run_on_fabric, run_tests
+from hosts import main, run_on_fabric
 
 LIMIT_S = 120
 # That of this host: others on the machine may have theirs.
@@ -52,11 +50,5 @@ TESTS = (every_message_of_a_connection_is_shown_in_order, nothing_of_other_proce
          what_was_seen_is_explained_when_cmportd_is_killed)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--build", default=ROOT / "build", type=Path)
-    return run_tests(TESTS, parser.parse_args().build.resolve())
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(__doc__, TESTS))
