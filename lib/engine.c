@@ -207,7 +207,7 @@ static void run_timers(void)
 {
 	static struct cm_effects fx;
 	static struct outbox box;
-	bool more = true;
+	bool more = true, holds = false;
 
 	while (more) {
 		outbox_init(&box);
@@ -215,9 +215,11 @@ static void run_timers(void)
 		more = cm_core_expire(&engine.core, engine_now(), &fx);
 		take_effects(&box, &fx);
 		engine_unlock();
+		holds = holds || box.n;
 		outbox_hold_without_waiting(&box);
 	}
-	outbox_release();
+	if (holds)
+		outbox_release();
 	resolve_expire(engine_now());
 	subnet_here_expire(engine_now());
 }
