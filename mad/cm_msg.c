@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "mad/cm_msg.h"
+#include "mad/wire_known.h"
 
 #define MAD_BASE_VERSION 1
 #define MAD_ATTR_AT	 16
@@ -222,25 +223,52 @@ uint16_t cm_mad_attr(const uint8_t mad[MAD_BYTES])
 	return (uint16_t)(mad[MAD_ATTR_AT] << 8 | mad[MAD_ATTR_AT + 1]);
 }
 
+#define CM_LAYOUTS(X)                   \
+	X(REQ, cm_req_layout)           \
+	X(MRA, cm_mra_layout)           \
+	X(REJ, cm_rej_layout)           \
+	X(REP, cm_rep_layout)           \
+	X(RTU, cm_rtu_layout)           \
+	X(DREQ, cm_dreq_layout)         \
+	X(DREP, cm_drep_layout)         \
+	X(SIDR_REQ, cm_sidr_req_layout) \
+	X(SIDR_REP, cm_sidr_rep_layout) \
+	X(LAP, cm_lap_layout)           \
+	X(APR, cm_apr_layout)
+
 const struct wire_layout *cm_msg_layout(uint16_t attr_id)
 {
-	/* clang-format off */
-	static const struct wire_layout *const layout[] = {
-		[CM_ATTR_REQ] = &cm_req_layout,
-		[CM_ATTR_MRA] = &cm_mra_layout,
-		[CM_ATTR_REJ] = &cm_rej_layout,
-		[CM_ATTR_REP] = &cm_rep_layout,
-		[CM_ATTR_RTU] = &cm_rtu_layout,
-		[CM_ATTR_DREQ] = &cm_dreq_layout,
-		[CM_ATTR_DREP] = &cm_drep_layout,
-		[CM_ATTR_SIDR_REQ] = &cm_sidr_req_layout,
-		[CM_ATTR_SIDR_REP] = &cm_sidr_rep_layout,
-		[CM_ATTR_LAP] = &cm_lap_layout,
-		[CM_ATTR_APR] = &cm_apr_layout,
+	static const struct wire_layout *const layouts[] = {
+#define X(name, layout) [CM_ATTR_##name] = &layout,
+		CM_LAYOUTS(X)
+#undef X
 	};
-	/* clang-format on */
 
-	return attr_id < sizeof(layout) / sizeof(layout[0]) ? layout[attr_id] : NULL;
+	return attr_id < sizeof(layouts) / sizeof(layouts[0]) ? layouts[attr_id] : NULL;
+}
+
+static void body_encode(const struct cm_msg *msg, uint8_t *wire)
+{
+	switch ((enum cm_attr)msg->hdr.attr_id) {
+#define X(name, layout)                                      \
+	case CM_ATTR_##name:                                 \
+		wire_encode_known(&layout, &msg->req, wire); \
+		break;
+		CM_LAYOUTS(X)
+#undef X
+	}
+}
+
+static void body_decode(const uint8_t *wire, struct cm_msg *msg)
+{
+	switch ((enum cm_attr)msg->hdr.attr_id) {
+#define X(name, layout)                                      \
+	case CM_ATTR_##name:                                 \
+		wire_decode_known(&layout, wire, &msg->req); \
+		break;
+		CM_LAYOUTS(X)
+#undef X
+	}
 }
 
 void cm_msg_init(struct cm_msg *msg, enum cm_attr attr, uint64_t tid)
@@ -256,30 +284,26 @@ void cm_msg_init(struct cm_msg *msg, enum cm_attr attr, uint64_t tid)
 
 void cm_msg_encode(const struct cm_msg *msg, uint8_t mad[MAD_BYTES])
 {
-	const struct wire_layout *body = cm_msg_layout(msg->hdr.attr_id);
-
-	assert(body);
+	assert(cm_msg_layout(msg->hdr.attr_id));
 	memset(mad, 0, MAD_BYTES);
-	wire_encode(&mad_hdr_layout, &msg->hdr, mad);
-	wire_encode(body, &msg->req, mad + MAD_HDR_BYTES);
+	wire_encode_known(&mad_hdr_layout, &msg->hdr, mad);
+	body_encode(msg, mad + MAD_HDR_BYTES);
 }
 
 int cm_msg_decode(const uint8_t *mad, size_t bytes, struct cm_msg *msg)
 {
-	const struct wire_layout *body;
-	struct mad_hdr hdr;
+	struct mad_hdr hdr = { 0 };
 
 	if (bytes != MAD_BYTES)
 		return -EMSGSIZE;
-	wire_decode(&mad_hdr_layout, mad, &hdr);
+	wire_decode_known(&mad_hdr_layout, mad, &hdr);
 	if (hdr.base_version != MAD_BASE_VERSION || hdr.mgmt_class != MAD_CLASS_CM ||
 	    hdr.class_version != MAD_CM_VERSION || hdr.method != MAD_METHOD_SEND)
 		return -EBADMSG;
-	body = cm_msg_layout(hdr.attr_id);
-	if (!body)
+	if (!cm_msg_layout(hdr.attr_id))
 		return -ENOMSG;
 	memset(msg, 0, sizeof(*msg));
 	msg->hdr = hdr;
-	wire_decode(body, mad + MAD_HDR_BYTES, &msg->req);
+	body_decode(mad + MAD_HDR_BYTES, msg);
 	return 0;
 }

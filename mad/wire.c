@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The field engine: walks the rows of a layout to encode, decode or print a message. Called by
- * cm_msg.c and by everyone else who owns a layout. Bits are moved here and nowhere else.
+ * everyone who owns a layout. Bits are moved here and in wire_known.h, and nowhere else.
  */
 #include <arpa/inet.h>
 #include <assert.h>
@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "mad/wire.h"
+#include "mad/wire_known.h"
 
 #define DATA_BYTES_SHOWN 32
 
@@ -19,7 +19,7 @@ static unsigned int min_uint(unsigned int a, unsigned int b)
 }
 
 /* Byte by byte, most significant bits first: a field may begin and end inside a byte. */
-static uint64_t odd_bits_get(const uint8_t *wire, unsigned int bit, unsigned int width)
+static uint64_t bits_get(const uint8_t *wire, unsigned int bit, unsigned int width)
 {
 	uint64_t value = 0;
 
@@ -34,7 +34,7 @@ static uint64_t odd_bits_get(const uint8_t *wire, unsigned int bit, unsigned int
 	return value;
 }
 
-static void odd_bits_put(uint8_t *wire, unsigned int bit, unsigned int width, uint64_t value)
+static void bits_put(uint8_t *wire, unsigned int bit, unsigned int width, uint64_t value)
 {
 	while (width) {
 		unsigned int n = min_uint(8 - bit, width);
@@ -45,65 +45,6 @@ static void odd_bits_put(uint8_t *wire, unsigned int bit, unsigned int width, ui
 		*wire = (*wire & ~mask) | (value >> width << low & mask);
 		wire++;
 		bit = 0;
-	}
-}
-
-static uint32_t u32_get(const uint8_t *wire)
-{
-	return (uint32_t)wire[0] << 24 | (uint32_t)wire[1] << 16 | (uint32_t)wire[2] << 8 | wire[3];
-}
-
-static void u32_put(uint8_t *wire, uint32_t value)
-{
-	wire[0] = (uint8_t)(value >> 24);
-	wire[1] = (uint8_t)(value >> 16);
-	wire[2] = (uint8_t)(value >> 8);
-	wire[3] = (uint8_t)value;
-}
-
-/* Whole bytes are most of what there is, and the compiler knows how to load and store them. */
-static uint64_t bits_get(const uint8_t *wire, unsigned int bit, unsigned int width)
-{
-	if (bit)
-		return odd_bits_get(wire, bit, width);
-	switch (width) {
-	case 8:
-		return *wire;
-	case 16:
-		return (uint64_t)(wire[0] << 8 | wire[1]);
-	case 24:
-		return (uint64_t)(wire[0] << 16 | wire[1] << 8 | wire[2]);
-	case 32:
-		return u32_get(wire);
-	case 64:
-		return (uint64_t)u32_get(wire) << 32 | u32_get(wire + 4);
-	default:
-		return odd_bits_get(wire, bit, width);
-	}
-}
-
-static void bits_put(uint8_t *wire, unsigned int bit, unsigned int width, uint64_t value)
-{
-	switch (bit ? 0 : width) {
-	case 8:
-		*wire = (uint8_t)value;
-		return;
-	case 24:
-		*wire++ = (uint8_t)(value >> 16);
-		__attribute__((fallthrough)); /* a comment is enough for gcc alone */
-	case 16:
-		wire[0] = (uint8_t)(value >> 8);
-		wire[1] = (uint8_t)value;
-		return;
-	case 64:
-		u32_put(wire, (uint32_t)(value >> 32));
-		wire += 4;
-		__attribute__((fallthrough));
-	case 32:
-		u32_put(wire, (uint32_t)value);
-		return;
-	default:
-		odd_bits_put(wire, bit, width, value);
 	}
 }
 
@@ -152,32 +93,25 @@ static void member_put(const struct wire_field *field, void *host, uint64_t valu
 	}
 }
 
+void wire_encode_any(const struct wire_field *f, const void *host, uint8_t *wire)
+{
+	bits_put(wire, f->bit, f->width, member_get(f, host) >> f->shift);
+}
+
+void wire_decode_any(const struct wire_field *f, const uint8_t *wire, void *host)
+{
+	member_put(f, host, member_get(f, host) | bits_get(wire, f->bit, f->width) << f->shift);
+}
+
 void wire_encode(const struct wire_layout *layout, const void *host, uint8_t *wire)
 {
-	for (size_t i = 0; i < layout->n_fields; i++) {
-		const struct wire_field *f = &layout->field[i];
-
-		if (f->kind == WIRE_BYTES)
-			memcpy(wire + f->byte, (const uint8_t *)host + f->offset, f->size);
-		else
-			bits_put(wire + f->byte, f->bit, f->width, member_get(f, host) >> f->shift);
-	}
+	wire_encode_known(layout, host, wire);
 }
 
 void wire_decode(const struct wire_layout *layout, const uint8_t *wire, void *host)
 {
 	memset(host, 0, layout->host_bytes);
-	for (size_t i = 0; i < layout->n_fields; i++) {
-		const struct wire_field *f = &layout->field[i];
-
-		if (f->kind == WIRE_BYTES) {
-			memcpy((uint8_t *)host + f->offset, wire + f->byte, f->size);
-		} else {
-			uint64_t part = bits_get(wire + f->byte, f->bit, f->width) << f->shift;
-
-			member_put(f, host, member_get(f, host) | part);
-		}
-	}
+	wire_decode_known(layout, wire, host);
 }
 
 /* How many bytes there are up to the last one that is not zero. */

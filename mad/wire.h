@@ -19,6 +19,18 @@ enum wire_kind {
 	WIRE_BYTES, /* whole bytes, copied: GIDs, addresses, private data */
 };
 
+/* How a field gets from the wire to its member: the rows' macros see which way is the shortest. */
+enum wire_move {
+	WIRE_ANY,     /* bit by bit, into a part of the member */
+	WIRE_IN_BYTE, /* bits of one byte, all that the member has */
+	WIRE_U8,      /* whole bytes, as many as the member has */
+	WIRE_U16,
+	WIRE_U24, /* three bytes into four: QPNs, PSNs */
+	WIRE_U32,
+	WIRE_U64,
+	WIRE_COPY, /* as it is */
+};
+
 /* How wire_print() shows a value. */
 enum wire_look {
 	WIRE_DEC,
@@ -36,6 +48,7 @@ struct wire_field {
 	uint16_t width;	  /* in bits */
 	uint16_t shift;	  /* the row holds the member's bits from this one up (split fields) */
 	enum wire_kind kind;
+	enum wire_move move;
 	enum wire_look look;
 };
 
@@ -61,7 +74,16 @@ struct wire_layout {
 	(_Generic(WIRE_MEMBER(type, member), bool : 1, uint8_t : 1, uint16_t : 2, uint32_t : 4, \
 		  uint64_t : 8))
 
-#define WIRE_UINT_ROW(type, member, at_byte, at_bit, bits, low, how)                            \
+/* The way to a member of so many bytes, for bits that are all it has. */
+#define WIRE_WAY(size, bit, bits)                                       \
+	((bits) == 8 * (size) && (bit) == 0	     ? WIRE_WHOLE(size) \
+	 : (bits) == 24 && (bit) == 0 && (size) == 4 ? WIRE_U24         \
+	 : (bit) + (bits) <= 8 && (size) == 1	     ? WIRE_IN_BYTE     \
+						     : WIRE_ANY)
+#define WIRE_WHOLE(size) \
+	((size) == 1 ? WIRE_U8 : (size) == 2 ? WIRE_U16 : (size) == 4 ? WIRE_U32 : WIRE_U64)
+
+#define WIRE_UINT_ROW(type, member, at_byte, at_bit, bits, low, way, how)                       \
 	{                                                                                       \
 		.name = #member, .offset = offsetof(struct type, member),                       \
 		.size = WIRE_UINT_SIZE(type, member) +                                          \
@@ -70,14 +92,15 @@ struct wire_layout {
 							 8 * sizeof(WIRE_MEMBER(type, member)), \
 				   #member ": the member cannot hold the field"),               \
 		.byte = (at_byte), .bit = (at_bit), .width = (bits), .shift = (low),            \
-		.kind = WIRE_UINT, .look = (how),                                               \
+		.kind = WIRE_UINT, .move = (way), .look = (how),                                \
 	}
 
-#define WIRE_BYTES_ROW(type, member, at_byte, how)                                                 \
-	{                                                                                          \
-		.name = #member, .offset = offsetof(struct type, member),                          \
-		.size = sizeof(WIRE_MEMBER(type, member)), .byte = (at_byte),                      \
-		.width = 8 * sizeof(WIRE_MEMBER(type, member)), .kind = WIRE_BYTES, .look = (how), \
+#define WIRE_BYTES_ROW(type, member, at_byte, how)                                  \
+	{                                                                           \
+		.name = #member, .offset = offsetof(struct type, member),           \
+		.size = sizeof(WIRE_MEMBER(type, member)), .byte = (at_byte),       \
+		.width = 8 * sizeof(WIRE_MEMBER(type, member)), .kind = WIRE_BYTES, \
+		.move = WIRE_COPY, .look = (how),                                   \
 	}
 
 /*
@@ -85,12 +108,14 @@ struct wire_layout {
  * print (decimal, hexadecimal); WIRE_PART holds a member's bits from the given one up, for a
  * field that the specification splits; the other two copy bytes.
  */
-#define WIRE(type, member, byte, bit, width) \
-	WIRE_UINT_ROW(type, member, byte, bit, width, 0, WIRE_DEC)
-#define WIRE_ID(type, member, byte, bit, width) \
-	WIRE_UINT_ROW(type, member, byte, bit, width, 0, WIRE_HEX)
+#define WIRE(type, member, byte, bit, width)             \
+	WIRE_UINT_ROW(type, member, byte, bit, width, 0, \
+		      WIRE_WAY(WIRE_UINT_SIZE(type, member), bit, width), WIRE_DEC)
+#define WIRE_ID(type, member, byte, bit, width)          \
+	WIRE_UINT_ROW(type, member, byte, bit, width, 0, \
+		      WIRE_WAY(WIRE_UINT_SIZE(type, member), bit, width), WIRE_HEX)
 #define WIRE_PART(type, member, byte, bit, width, shift) \
-	WIRE_UINT_ROW(type, member, byte, bit, width, shift, WIRE_HEX)
+	WIRE_UINT_ROW(type, member, byte, bit, width, shift, WIRE_ANY, WIRE_HEX)
 #define WIRE_ADDR(type, member, byte) WIRE_BYTES_ROW(type, member, byte, WIRE_GID)
 #define WIRE_BLOB(type, member, byte) WIRE_BYTES_ROW(type, member, byte, WIRE_DATA)
 

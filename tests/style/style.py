@@ -42,8 +42,9 @@ ARROWS = (
 # and sa/ and these files of mad/.
 PURE = ("cm/", "sa/", "mad/wire.", "mad/cm_msg.", "mad/cma_hdr.", "mad/cm_print.", "mad/port.h",
         "mad/sa_msg.")
-PURE_HEADERS = {"assert.h", "ctype.h", "errno.h", "inttypes.h", "limits.h", "stdarg.h", "stdbool.h",
-                "stddef.h", "stdint.h", "stdio.h", "stdlib.h", "string.h", "arpa/inet.h"}
+PURE_HEADERS = {"assert.h", "ctype.h", "endian.h", "errno.h", "inttypes.h", "limits.h", "stdarg.h",
+                "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h", "string.h",
+                "arpa/inet.h"}
 IMPURE_CALL = re.compile(r"\b(clock|clock_gettime|gettimeofday|time|u?sleep|nanosleep|getenv|"
                          r"s?rand|random|getrandom|open|fopen|read|write|ioctl|printf|puts)\s*\(")
 
