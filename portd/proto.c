@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The records between library and cmportd, as rows: see proto.h. A record is its type, its length
- * in bytes, head included, and the body that the layout of its type describes.
+ * in bytes, head included, the body that the layout of its type describes, and its tail, if the
+ * type has one, without the zeros at its end.
  */
 #include "portd/proto.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
+
+#include "mad/wire_known.h"
 
 struct head {
 	uint16_t type;
@@ -89,7 +92,6 @@ static const struct wire_field mad_rows[] = {
 	WIRE(portd_mad, port, 0, 0, 8),
 	WIRE(portd_mad, again, 1, 0, 8),
 	PATH_ROWS(portd_mad, 4),
-	WIRE_BLOB(portd_mad, mad, 4 + PATH_BYTES),
 };
 
 static const struct wire_field close_rows[] = {
@@ -209,7 +211,7 @@ static const struct wire_layout layouts[PORTD_N_TYPES] = {
 	[PORTD_RESUMED] = LAYOUT(portd_ids, ids, 8),
 	[PORTD_LOOK_ON] = LAYOUT(portd_ids, ids, 8),
 	[PORTD_REPLY] = LAYOUT(portd_reply, reply, 40 + PORTD_TEXT_BYTES),
-	[PORTD_MAD] = LAYOUT(portd_mad, mad, 4 + PATH_BYTES + MAD_BYTES),
+	[PORTD_MAD] = LAYOUT(portd_mad, mad, 4 + PATH_BYTES),
 	[PORTD_CLOSE] = LAYOUT(portd_close, close, 32),
 	[PORTD_GONE] = LAYOUT(portd_gone, gone, 4),
 	[PORTD_SA_ASK] = LAYOUT(portd_sa_ask, sa_ask, 24 + PORTD_SA_BYTES),
@@ -225,6 +227,16 @@ static const struct wire_layout layouts[PORTD_N_TYPES] = {
 	[PORTD_STAT_ID] = LAYOUT(portd_stat_id, stat_id, 100),
 	[PORTD_STAT_COUNT] = LAYOUT(portd_stat_count, stat_count, 20),
 	[PORTD_STAT_END] = LAYOUT(portd_stat_end, stat_end, 12),
+};
+
+/* What follows the body of a record as far as it is not zero: most of a CM message is. */
+struct tail {
+	size_t at; /* in struct portd_record */
+	size_t bytes;
+};
+
+static const struct tail tails[PORTD_N_TYPES] = {
+	[PORTD_MAD] = {offsetof(struct portd_record, mad.mad), MAD_BYTES},
 };
 
 /* What two versions have to have in common. */
@@ -249,45 +261,92 @@ static const char *const names[PORTD_N_TYPES] = { [PORTD_NONE] = "?",
 #undef X
 };
 
-static void *body_of(struct portd_record *record)
+static size_t used_bytes(const uint8_t *data, size_t bytes)
 {
-	return (char *)record + offsetof(struct portd_record, hello);
+	uint64_t word;
+
+	for (; bytes >= sizeof(word); bytes -= sizeof(word)) {
+		memcpy(&word, data + bytes - sizeof(word), sizeof(word));
+		if (word)
+			break;
+	}
+	while (bytes && !data[bytes - 1])
+		bytes--;
+	return bytes;
+}
+
+/* Nearly all records are messages. */
+static void body_encode(const struct portd_record *record, uint8_t *wire)
+{
+	if (record->type == PORTD_MAD)
+		wire_encode_known(&layouts[PORTD_MAD], &record->mad, wire);
+	else
+		wire_encode(&layouts[record->type], &record->hello, wire);
+}
+
+static void body_decode(const uint8_t *wire, struct portd_record *record)
+{
+	if (record->type != PORTD_MAD) {
+		wire_decode(&layouts[record->type], wire, &record->hello);
+		return;
+	}
+	memset(&record->mad, 0, offsetof(struct portd_mad, mad));
+	wire_decode_known(&layouts[PORTD_MAD], wire, &record->mad);
 }
 
 bool portd_put(struct portd_datagram *datagram, const struct portd_record *record)
 {
-	const struct wire_layout *layout = &layouts[record->type];
-	struct head head = { record->type, (uint16_t)(PORTD_HEAD_BYTES + layout->wire_bytes) };
+	const struct tail *tail = &tails[record->type];
+	const uint8_t *from = (const uint8_t *)record + tail->at;
+	size_t tail_bytes = used_bytes(from, tail->bytes);
+	size_t body_bytes = layouts[record->type].wire_bytes;
+	struct head head = { record->type, (uint16_t)(PORTD_HEAD_BYTES + body_bytes + tail_bytes) };
 	uint8_t *wire = datagram->data + datagram->bytes;
 
 	assert(record->type > PORTD_NONE && record->type < PORTD_N_TYPES);
 
 	if (sizeof(datagram->data) - datagram->bytes < head.bytes)
 		return false;
-	memset(wire, 0, head.bytes);
-	wire_encode(&head_layout, &head, wire);
-	wire_encode(layout, (const char *)record + offsetof(struct portd_record, hello),
-		    wire + PORTD_HEAD_BYTES);
+	wire_encode_known(&head_layout, &head, wire);
+	wire += PORTD_HEAD_BYTES;
+	memset(wire, 0, body_bytes);
+	body_encode(record, wire);
+	memcpy(wire + body_bytes, from, tail_bytes);
 	datagram->bytes += head.bytes;
 	return true;
+}
+
+static bool is_record(const struct head *head, size_t left)
+{
+	size_t least;
+
+	if (head->type == PORTD_NONE || head->type >= PORTD_N_TYPES || head->bytes > left)
+		return false;
+	least = PORTD_HEAD_BYTES + layouts[head->type].wire_bytes;
+	return head->bytes >= least && head->bytes <= least + tails[head->type].bytes;
 }
 
 int portd_get(struct portd_datagram *datagram, struct portd_record *ret)
 {
 	const uint8_t *wire = datagram->data + datagram->at;
 	size_t left = datagram->bytes - datagram->at;
-	struct head head;
+	struct head head = { 0 };
+	const struct tail *tail;
+	size_t least;
 
 	if (left == 0)
 		return -ENODATA;
 	if (left < PORTD_HEAD_BYTES)
 		return -EPROTO;
-	wire_decode(&head_layout, wire, &head);
-	if (head.type == PORTD_NONE || head.type >= PORTD_N_TYPES || head.bytes > left ||
-	    head.bytes != PORTD_HEAD_BYTES + layouts[head.type].wire_bytes)
+	wire_decode_known(&head_layout, wire, &head);
+	if (!is_record(&head, left))
 		return -EPROTO;
 	ret->type = (enum portd_type)head.type;
-	wire_decode(&layouts[head.type], wire + PORTD_HEAD_BYTES, body_of(ret));
+	body_decode(wire + PORTD_HEAD_BYTES, ret);
+	tail = &tails[head.type];
+	least = PORTD_HEAD_BYTES + layouts[head.type].wire_bytes;
+	memset((uint8_t *)ret + tail->at, 0, tail->bytes);
+	memcpy((uint8_t *)ret + tail->at, wire + least, head.bytes - least);
 	datagram->at += head.bytes;
 	return 0;
 }

@@ -19,7 +19,7 @@
 #include "mad/port.h"
 #include "mad/wire.h"
 
-#define PORTD_VERSION	     5
+#define PORTD_VERSION	     6
 #define PORTD_DATAGRAM_BYTES 16384 /* no datagram is larger */
 #define PORTD_HEAD_BYTES     4
 #define PORTD_DEVICE_BYTES   64
@@ -362,7 +362,7 @@ bool portd_put(struct portd_datagram *datagram, const struct portd_record *recor
  * portd_get() - take the next record
  *
  * Return: 0; -ENODATA at the end; -EPROTO for anything that is not a record: a type that does not
- * exist, a length that is not the type's, a record cut short. The rest is not to be read then.
+ * exist, a length that its type cannot have, a record cut short. The rest is not to be read then.
  */
 int portd_get(struct portd_datagram *datagram, struct portd_record *ret);
 

@@ -46,6 +46,36 @@ START_TEST(a_message_arrives_as_it_was_sent)
 }
 END_TEST
 
+START_TEST(zeros_at_the_end_of_a_message_do_not_travel)
+{
+	struct portd_record sent = full_mad(), got;
+	struct portd_datagram datagram = { .bytes = 0 };
+	size_t full;
+
+	portd_put(&datagram, &sent);
+	full = datagram.bytes;
+	memset(&sent.mad.mad[_i], 0, (size_t)(MAD_BYTES - _i));
+	memset(&got, 0xee, sizeof(got));
+	datagram.bytes = 0;
+	portd_put(&datagram, &sent);
+	ck_assert_uint_eq(datagram.bytes, full - (size_t)(MAD_BYTES - _i));
+	ck_assert_int_eq(portd_get(&datagram, &got), 0);
+	ck_assert_mem_eq(&got.mad, &sent.mad, sizeof(got.mad));
+}
+END_TEST
+
+START_TEST(a_message_longer_than_a_mad_is_refused)
+{
+	struct portd_record record = full_mad(), got;
+	struct portd_datagram datagram = { .bytes = 0 };
+
+	portd_put(&datagram, &record);
+	portd_put(&datagram, &record);
+	datagram.data[3]++;
+	ck_assert_int_eq(portd_get(&datagram, &got), -EPROTO);
+}
+END_TEST
+
 START_TEST(records_are_taken_in_the_order_they_were_put)
 {
 	struct portd_record got, one = { .type = PORTD_CLOSE, .close = { .local_comm_id = 1 } };
@@ -150,6 +180,8 @@ int main(void)
 	TCase *tcase = tcase_create("proto");
 
 	tcase_add_test(tcase, a_message_arrives_as_it_was_sent);
+	tcase_add_loop_test(tcase, zeros_at_the_end_of_a_message_do_not_travel, 2, MAD_BYTES);
+	tcase_add_test(tcase, a_message_longer_than_a_mad_is_refused);
 	tcase_add_test(tcase, records_are_taken_in_the_order_they_were_put);
 	tcase_add_loop_test(tcase, every_type_has_a_layout_of_its_own, PORTD_NONE + 1,
 			    PORTD_N_TYPES);
