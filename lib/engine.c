@@ -185,22 +185,43 @@ void engine_received_all(void)
 	engine_unlock();
 }
 
-static void receive(struct port *port)
+static int receive_from(struct port *port, struct mad_port *from)
 {
 	uint8_t mad[MAD_BYTES];
 	struct mad_path path;
 	int i, err = 0;
 
 	for (i = 0; i < BATCH_MAX && !err; i++) {
-		err = mad_port_receive(port->mad, &path, mad);
-		if (!err)
-			engine_receive(port, &path, mad);
+		err = mad_port_receive(from, &path, mad);
+		if (err)
+			break;
+		if (port->sender)
+			mad_sender_heard(port->sender, &path.dgid, from->source_qpn);
+		engine_receive(port, &path, mad);
 	}
+	return err;
+}
+
+static void unwatch_port(const struct port *port)
+{
+	epoll_ctl(poll_fd, EPOLL_CTL_DEL, port->mad->fd, NULL);
+	if (port->sender)
+		epoll_ctl(poll_fd, EPOLL_CTL_DEL, mad_sender_port(port->sender)->fd, NULL);
+}
+
+/* Which of the port's two descriptors is readable is not told. Return: is the port still there? */
+static bool receive(struct port *port)
+{
+	int err = receive_from(port, port->mad);
+
+	if (port->sender)
+		receive_from(port, mad_sender_port(port->sender));
 	engine_received_all();
 	if (err == -ENODEV) {
-		epoll_ctl(poll_fd, EPOLL_CTL_DEL, port->mad->fd, NULL);
+		unwatch_port(port);
 		removal_of_port(port);
 	}
+	return err != -ENODEV;
 }
 
 static void run_timers(void)
@@ -273,10 +294,11 @@ static void set_next_alarm(void)
 	engine_unlock();
 }
 
-static void dispatch(const struct epoll_event *event)
+/* Return: are the other events still of somebody? */
+static bool dispatch(const struct epoll_event *event)
 {
 	if (event->data.ptr == &alarm_fd)
-		return; /* timers are run anyway */
+		return true; /* timers are run anyway */
 	if (event->data.ptr == &engine)
 		network_changed();
 	else if (event->data.ptr == &hotplug_fd)
@@ -284,7 +306,8 @@ static void dispatch(const struct epoll_event *event)
 	else if (event->data.ptr == &host)
 		host_receive();
 	else if (!subnet_here_receive(event->data.ptr))
-		receive(event->data.ptr);
+		return receive(event->data.ptr);
+	return true;
 }
 
 static void *run(void *arg)
@@ -295,8 +318,8 @@ static void *run(void *arg)
 	for (;;) {
 		set_next_alarm();
 		n = epoll_wait(poll_fd, events, EVENTS_MAX, -1);
-		for (i = 0; i < n; i++)
-			dispatch(&events[i]);
+		for (i = 0; i < n && dispatch(&events[i]); i++)
+			continue;
 		run_timers();
 		host_look();
 	}
@@ -319,7 +342,11 @@ static int watch(int fd, void *who)
 
 int engine_watch_port(struct port *port)
 {
-	return watch(port->mad->fd, port);
+	int err = watch(port->mad->fd, port);
+
+	if (!err && port->sender)
+		err = watch(mad_sender_port(port->sender)->fd, port);
+	return err;
 }
 
 int engine_watch_subnet(int fd, void *who)

@@ -52,6 +52,8 @@ static void doubt(const struct cm_send *send)
 {
 	const struct port *port = port_of(send->port);
 
+	if (port->sender)
+		mad_sender_doubt(port->sender, &send->path.dgid);
 	if (send->path.grh)
 		hop_doubt(port->device->verbs, port->port_num, send->path.sgid_index,
 			  &send->path.dgid);

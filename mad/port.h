@@ -37,7 +37,8 @@ struct mad_port_ops {
 
 struct mad_port {
 	const struct mad_port_ops *ops;
-	int fd; /* readable when receive() has something; to be polled, not read */
+	int fd;		     /* readable when receive() has something; to be polled, not read */
+	uint32_t source_qpn; /* of the message that was received last; 0: not known */
 };
 
 /**

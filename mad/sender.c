@@ -13,8 +13,11 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-#define QP1	    1
+#include "mad/inbox.h"
+#include "mad/peers.h"
+
 #define QP1_QKEY    0x80010000
 #define SENDS_MAX   256
 #define HANDLES	    256 /* a power of two */
@@ -35,7 +38,8 @@ struct key {
 struct handle {
 	struct key key;
 	unsigned int epoch; /* of the sender, when it was made */
-	struct ibv_ah *ah;
+	bool is_made;
+	struct ibv_ah *ah; /* NULL: answers could not come here, it has to go through umad */
 };
 
 /* A message that is ready to be posted. */
@@ -59,6 +63,8 @@ struct mad_sender {
 	struct handle handle[HANDLES];
 	struct ibv_ah *retired[RETIRED_MAX];
 	unsigned int n_retired;
+	struct inbox *inbox;
+	struct peers peers;
 };
 
 /* --- the queue pair ------------------------------------------------------ */
@@ -69,18 +75,22 @@ static int create(struct mad_sender *sender, struct ibv_context *verbs)
 		.qp_type = IBV_QPT_UD,
 		.sq_sig_all = 1,
 		.cap = {.max_send_wr = SENDS_MAX,
-			 .max_recv_wr = 1,
+			 .max_recv_wr = INBOX_SLOTS,
 			 .max_send_sge = 1,
 			 .max_recv_sge = 1,
 			 .max_inline_data = MAD_BYTES},
 	};
+	int err;
 
 	sender->pd = ibv_alloc_pd(verbs);
 	sender->cq = ibv_create_cq(verbs, SENDS_MAX, NULL, NULL, 0);
 	if (!sender->pd || !sender->cq)
 		return errno ? -errno : -ENOMEM;
+	err = inbox_new(sender->pd, sender->port_num, &sender->inbox);
+	if (err)
+		return err;
 	init.send_cq = sender->cq;
-	init.recv_cq = sender->cq;
+	init.recv_cq = inbox_cq(sender->inbox);
 	sender->qp = ibv_create_qp(sender->pd, &init);
 	if (!sender->qp)
 		return errno ? -errno : -ENOMEM;
@@ -97,6 +107,8 @@ static int start(struct mad_sender *sender)
 	int err = ibv_modify_qp(sender->qp, &attr,
 				IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
 
+	if (!err)
+		err = -inbox_start(sender->inbox, sender->qp);
 	attr.qp_state = IBV_QPS_RTR;
 	if (!err)
 		err = ibv_modify_qp(sender->qp, &attr, IBV_QP_STATE);
@@ -194,36 +206,49 @@ static struct key key_of(const struct mad_path *path)
 static bool is_current(const struct mad_sender *sender, const struct handle *handle,
 		       const struct key *key)
 {
-	return handle->ah && handle->epoch == sender->epoch &&
+	return handle->is_made && handle->epoch == sender->epoch &&
 	       memcmp(&handle->key, key, sizeof(*key)) == 0;
+}
+
+static int make_handle(struct mad_sender *sender, struct handle *handle, const struct key *key)
+{
+	retire(sender, handle);
+	handle->is_made = false;
+	if (inbox_answers_for(sender->inbox, key->sgid_index)) {
+		errno = 0;
+		handle->ah = make_ah(sender, key);
+		if (!handle->ah)
+			return errno ? -errno : -ENOMEM;
+	}
+	handle->key = *key;
+	handle->epoch = sender->epoch;
+	handle->is_made = true;
+	return 0;
 }
 
 static int find_ah(struct mad_sender *sender, const struct mad_path *path, struct ibv_ah **ret)
 {
 	struct key key = key_of(path);
 	struct handle *handle = slot_of(sender, &key);
+	int err = 0;
 
 	if (!is_current(sender, handle, &key)) {
 		if (sender->n_retired == RETIRED_MAX)
 			return -EAGAIN;
-		retire(sender, handle);
-		handle->ah = make_ah(sender, &key);
-		if (!handle->ah)
-			return errno ? -errno : -ENOMEM;
-		handle->key = key;
-		handle->epoch = sender->epoch;
+		err = make_handle(sender, handle, &key);
 	}
 	*ret = handle->ah;
-	return 0;
+	return !err && !handle->ah ? -EAGAIN : err;
 }
 
 bool mad_sender_is_ready(struct mad_sender *sender, const struct mad_path *path)
 {
 	struct key key = key_of(path);
+	const struct handle *handle = slot_of(sender, &key);
 	bool is;
 
 	pthread_mutex_lock(&sender->lock);
-	is = path->grh && is_current(sender, slot_of(sender, &key), &key);
+	is = path->grh && is_current(sender, handle, &key) && handle->ah;
 	pthread_mutex_unlock(&sender->lock);
 	return is;
 }
@@ -248,7 +273,8 @@ static void reap(struct mad_sender *sender)
 		destroy_retired(sender);
 }
 
-static void prepare(struct held *held, struct ibv_ah *ah, const uint8_t mad[MAD_BYTES])
+static void prepare(struct held *held, struct ibv_ah *ah, uint32_t qpn,
+		    const uint8_t mad[MAD_BYTES])
 {
 	memcpy(held->mad, mad, MAD_BYTES);
 	held->sge = (struct ibv_sge){ .addr = (uintptr_t)held->mad, .length = MAD_BYTES };
@@ -257,7 +283,7 @@ static void prepare(struct held *held, struct ibv_ah *ah, const uint8_t mad[MAD_
 		.num_sge = 1,
 		.opcode = IBV_WR_SEND,
 		.send_flags = IBV_SEND_INLINE,
-		.wr.ud = {.ah = ah, .remote_qpn = QP1, .remote_qkey = QP1_QKEY},
+		.wr.ud = {.ah = ah, .remote_qpn = qpn, .remote_qkey = QP1_QKEY},
 	};
 }
 
@@ -282,6 +308,15 @@ static unsigned int post_held(struct mad_sender *sender)
 	return n - n_posted;
 }
 
+/* To a few milliseconds: it is asked for each message. */
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
 static int hold(struct mad_sender *sender, const struct mad_path *path,
 		const uint8_t mad[MAD_BYTES])
 {
@@ -294,7 +329,8 @@ static int hold(struct mad_sender *sender, const struct mad_path *path,
 	err = find_ah(sender, path, &ah);
 	if (err)
 		return err;
-	prepare(&sender->held[sender->n_held++], ah, mad);
+	prepare(&sender->held[sender->n_held++], ah,
+		peers_qpn(&sender->peers, &path->dgid, now_ns()), mad);
 	return sender->n_held == HELD_MAX && post_held(sender) ? -EIO : 0;
 }
 
@@ -341,6 +377,30 @@ void mad_sender_forget(struct mad_sender *sender)
 	pthread_mutex_lock(&sender->lock);
 	sender->epoch++;
 	pthread_mutex_unlock(&sender->lock);
+	inbox_forget(sender->inbox);
+}
+
+/* --- whom it hears ------------------------------------------------------- */
+
+struct mad_port *mad_sender_port(struct mad_sender *sender)
+{
+	return inbox_port(sender->inbox);
+}
+
+void mad_sender_heard(struct mad_sender *sender, const struct mad_gid *gid, uint32_t qpn)
+{
+	if (qpn <= PEER_QP1)
+		return;
+	pthread_mutex_lock(&sender->lock);
+	peers_heard(&sender->peers, gid, qpn, now_ns());
+	pthread_mutex_unlock(&sender->lock);
+}
+
+void mad_sender_doubt(struct mad_sender *sender, const struct mad_gid *gid)
+{
+	pthread_mutex_lock(&sender->lock);
+	peers_doubt(&sender->peers, gid, now_ns());
+	pthread_mutex_unlock(&sender->lock);
 }
 
 void mad_sender_close(struct mad_sender *sender)
@@ -355,6 +415,7 @@ void mad_sender_close(struct mad_sender *sender)
 	for (i = 0; i < HANDLES; i++)
 		if (sender->handle[i].ah)
 			ibv_destroy_ah(sender->handle[i].ah);
+	inbox_free(sender->inbox);
 	if (sender->cq)
 		ibv_destroy_cq(sender->cq);
 	if (sender->pd)

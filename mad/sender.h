@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The fast way out of a port: a datagram queue pair of our own that sends to the peer's QP1.
+ * The fast way out of a port: a datagram queue pair of our own that sends to the peer's QP1, or to
+ * the queue pair that the peer itself sends from.
  *
  * A MAD written to umad makes the kernel resolve the peer's link address anew and hand the work to
  * a kernel thread and back, each time. Here the address handle is made once for each peer, and a
- * send is a post. A peer cannot tell but by the source queue pair in the packet; CM messages are
- * answered to QP1 whatever that is (IBTA vol. 1, 13.5.1: GMPs may be sent from any queue pair that
- * has the Q_Key of QP1).
+ * send is a post. A peer cannot tell but by the source queue pair in the packet (IBTA vol.
+ * 1, 13.5.1: GMPs may be sent from any queue pair that has the Q_Key of QP1). The kernel answers to
+ * QP1 whatever that is; another of us answers to the queue pair, if he has heard from it in the
+ * last second, and goes back to QP1 if that is in vain: see peers.h. So who has a sender also
+ * receives from it.
  *
  * The Q_Key of QP1 is privileged: without CAP_NET_RAW there is no such queue pair, and messages go
- * through umad. Called by the engine's outbox in lib/.
+ * through umad. Called by the engine in lib/, by cmportd and by drills.
  */
 #ifndef MAD_SENDER_H
 #define MAD_SENDER_H
@@ -32,6 +35,20 @@ struct mad_sender;
  * bytes inline, or what the device says.
  */
 int mad_sender_open(struct ibv_context *verbs, uint8_t port_num, struct mad_sender **ret);
+
+/**
+ * mad_sender_port() - what peers send to the queue pair arrives here
+ *
+ * To be polled and received from by whoever has the sender, who hands the source of each message,
+ * here and at QP1, to mad_sender_heard(). It goes with the sender.
+ */
+struct mad_port *mad_sender_port(struct mad_sender *sender);
+
+/** mad_sender_heard() - a message came from @gid's queue pair @qpn; any thread may call it */
+void mad_sender_heard(struct mad_sender *sender, const struct mad_gid *gid, uint32_t qpn);
+
+/** mad_sender_doubt() - a message to @gid was not answered: to QP1, with the next ones */
+void mad_sender_doubt(struct mad_sender *sender, const struct mad_gid *gid);
 
 /** mad_sender_close() - give everything back; NULL is allowed. */
 void mad_sender_close(struct mad_sender *sender);

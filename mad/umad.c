@@ -136,6 +136,7 @@ static int umad_receive_mad(struct mad_port *port, struct mad_path *path, uint8_
 	if (bytes > MAD_BYTES)
 		bytes = MAD_BYTES;
 	addr_to_path(&head->addr, path);
+	port->source_qpn = ntohl(head->addr.qpn);
 	memcpy(mad, buffer + sizeof(*head), bytes);
 	memset(mad + bytes, 0, MAD_BYTES - bytes);
 	return 0;

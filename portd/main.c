@@ -30,6 +30,7 @@ struct arguments {
 	const char *log;
 	bool detach;
 	bool opens_ports;
+	bool qp1_alone;
 	bool started;
 };
 
@@ -40,6 +41,7 @@ enum key {
 	KEY_OPEN = 'o',
 	KEY_LOG = 'l',
 	KEY_VERBOSE = 'v',
+	KEY_QP1 = '1',
 	KEY_STARTED = 256, /* by a program, which reads standard error until it serves: spawn.c */
 };
 
@@ -56,6 +58,10 @@ static const struct argp_option option_table[] = {
 	  "take the ports of all devices at once, not each when a program asks for it", 0 },
 	{ "detach", KEY_DETACH, NULL, 0,
 	  "return when it serves, and run on in the background", 0 },
+	{ "qp1", KEY_QP1, NULL, 0,
+	  "send and receive at QP1 alone, as the kernel does: for captures that are read by a "
+	  "program that looks nowhere else",
+	  0 },
 	{ "log", KEY_LOG, "FILE", 0,
 	  "write there instead of to standard error (else $PURECM_PORTD_LOG)", 0 },
 	{ "verbose", KEY_VERBOSE, NULL, 0, "log every message and every change of state", 0 },
@@ -80,6 +86,9 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 		return 0;
 	case KEY_OPEN:
 		arguments->opens_ports = true;
+		return 0;
+	case KEY_QP1:
+		arguments->qp1_alone = true;
 		return 0;
 	case KEY_LOG:
 		arguments->log = value;
@@ -270,6 +279,7 @@ int main(int argc, char **argv)
 		return EXIT_FAILURE;
 	options.path = path;
 	options.opens_ports = arguments.opens_ports;
+	options.qp1_alone = arguments.qp1_alone;
 	options.serves = arguments.started ? leave_starter : NULL;
 	settle_down();
 	return arguments.detach ? serve_in_background(&options) : serve(&options);

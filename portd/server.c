@@ -257,6 +257,9 @@ static void dispatch(struct server *server, struct watch *watch, uint32_t events
 	case WATCH_STATION:
 		station_receive(server, container_of(watch, struct station, watch));
 		break;
+	case WATCH_INBOX:
+		station_receive_inbox(server, container_of(watch, struct station, inbox));
+		break;
 	case WATCH_SA:
 		subnet_receive(server, subnet_of_sa(watch));
 		break;
@@ -296,6 +299,16 @@ static void see_off(struct server *server)
 	open_door(server);
 }
 
+static void close_gone(struct server *server)
+{
+	unsigned int i;
+
+	server->any_gone = false;
+	for (i = 0; i < STATIONS_MAX; i++)
+		if (server->station[i] && server->station[i]->is_gone)
+			station_close(server, server->station[i]);
+}
+
 static void send_all(struct server *server)
 {
 	struct list *node, *after;
@@ -315,6 +328,8 @@ void server_turn(struct server *server)
 	server->now = server_now();
 	for (i = 0; i < n; i++)
 		dispatch(server, event[i].data.ptr, event[i].events);
+	if (server->any_gone)
+		close_gone(server);
 	if (server->any_leaving)
 		see_off(server);
 	if (server->door_opens_at.ns && cm_time_reached(server->door_opens_at, server->now))

@@ -11,6 +11,7 @@ struct server_options {
 	const char *path;     /* of the socket */
 	unsigned int idle_s;  /* leave after that long without clients; 0: never */
 	bool opens_ports;     /* of all devices, at once, not each when a client asks for it */
+	bool qp1_alone;	      /* no messages to or from queue pairs of our own: mad/sender.h */
 	void (*serves)(void); /* called when clients can come; may be NULL */
 };
 

@@ -52,6 +52,7 @@ enum watch_kind {
 	WATCH_CONTROL,
 	WATCH_DATA,
 	WATCH_STATION,
+	WATCH_INBOX,
 	WATCH_SA,
 	WATCH_ASYNC,
 	WATCH_NET,
@@ -85,8 +86,9 @@ struct onlook_gid {
 
 /* A port of this host whose CM class is ours. */
 struct station {
-	struct cm_port cm; /* first */
-	struct watch watch;
+	struct cm_port cm;  /* first */
+	struct watch watch; /* of QP1 ... */
+	struct watch inbox; /* ... and of the sender's queue pair */
 	uint8_t handle;
 	uint8_t port_num;
 	char device[PORTD_DEVICE_BYTES];
@@ -97,6 +99,7 @@ struct station {
 	struct list requests;	   /* parcels: REQs, SIDR_REQs, which let answers go first */
 	struct list waiting;	   /* parcels that wait for link addresses */
 	unsigned int n_waiting;
+	bool is_gone;	       /* its device: to be closed at the end of this turn */
 	struct subnet *subnet; /* NULL on RoCE */
 	struct onlook_gid shown_gid;
 	uint64_t passed[PORTD_N_COUNTERS][CM_TALLY_KINDS]; /* what has passed here, by kind */
@@ -174,6 +177,7 @@ struct server {
 	struct cm_time stop_at;	     /* SIGTERM came: the end, unless the dead are buried before */
 	struct cm_time linger_until; /* and until then for clients that got it, too */
 	bool any_leaving;
+	bool any_gone;
 	struct cm_time now; /* of this turn */
 	struct cm_time idle_since;
 	struct cm_time door_opens_at; /* 0 ns: it is open */
@@ -358,8 +362,11 @@ int station_open(struct server *server, const char *device, uint8_t port_num, st
 /** station_open_all() - those of all devices; of one that cannot be had the log says why. */
 void station_open_all(struct server *server);
 
-/** station_receive() - take what has arrived. */
+/** station_receive() - take what has arrived at QP1. */
 void station_receive(struct server *server, struct station *station);
+
+/** station_receive_inbox() - take what has arrived at the sender's queue pair. */
+void station_receive_inbox(struct server *server, struct station *station);
 
 /**
  * station_send() - a message is to leave: a request at the end of the turn, all else at once

@@ -122,6 +122,14 @@ static void station_free(struct station *station)
 	free(station);
 }
 
+static int watch_inbox(struct server *server, struct station *station)
+{
+	const struct mad_port *inbox = mad_sender_port(station->sender);
+
+	station->inbox = (struct watch){ .kind = WATCH_INBOX, .fd = inbox->fd };
+	return server_watch(server, &station->inbox, EPOLLIN);
+}
+
 static int equip(struct server *server, struct station *station, struct umad_owner *ret_who)
 {
 	int err = open_verbs(station->device, &station->verbs);
@@ -132,11 +140,14 @@ static int equip(struct server *server, struct station *station, struct umad_own
 		err = umad_port_open(station->device, station->port_num, &station->mad, ret_who);
 	if (err)
 		return err;
-	err = mad_sender_open(station->verbs, station->port_num, &station->sender);
+	if (!server->options.qp1_alone)
+		err = mad_sender_open(station->verbs, station->port_num, &station->sender);
 	if (err)
 		portd_log_debug("messages go through umad, which is slower: %s", strerror(-err));
 	station->watch = (struct watch){ .kind = WATCH_STATION, .fd = station->mad->fd };
 	err = server_watch(server, &station->watch, EPOLLIN);
+	if (!err && station->sender)
+		err = watch_inbox(server, station);
 	return err ? err : subnet_open(server, station);
 }
 
@@ -262,29 +273,48 @@ void station_close(struct server *server, struct station *station)
 
 /* --- receiving ----------------------------------------------------------- */
 
+/* Return: how many have come of so many that were tried; fewer if @ret_err says why. */
+static unsigned int receive(struct server *server, struct station *station, struct mad_port *port,
+			    unsigned int n_max, int *ret_err)
+{
+	uint8_t mad[MAD_BYTES];
+	struct mad_path path;
+	unsigned int n;
+
+	for (n = 0; n < n_max; n++) {
+		*ret_err = mad_port_receive(port, &path, mad);
+		if (*ret_err)
+			break;
+		if (station->sender)
+			mad_sender_heard(station->sender, &path.dgid, port->source_qpn);
+		router_received(server, station, &path, mad);
+	}
+	return n;
+}
+
 /* To find that there is nothing more costs a system call: as many are tried as there were of late.
  */
 void station_receive(struct server *server, struct station *station)
 {
-	unsigned int n = 0;
-	uint8_t mad[MAD_BYTES];
-	struct mad_path path;
 	int err = 0;
+	unsigned int n = receive(server, station, station->mad, station->batch, &err);
 
-	while (!err && n < station->batch) {
-		err = mad_port_receive(station->mad, &path, mad);
-		if (err)
-			break;
-		router_received(server, station, &path, mad);
-		n++;
-	}
 	station->batch = err ? n : 2 * n;
 	if (station->batch == 0 || station->batch > RECEIVE_BATCH)
 		station->batch = station->batch ? RECEIVE_BATCH : 1;
 	if (err == -ENODEV) {
 		portd_log_warn("RDMA device %s is gone", station->device);
-		station_close(server, station);
+		station->is_gone = true;
+		server->any_gone = true;
+		server_watch(server, &station->watch, 0);
 	}
+}
+
+void station_receive_inbox(struct server *server, struct station *station)
+{
+	int err;
+
+	receive(server, station, mad_sender_port(station->sender), RECEIVE_BATCH, &err);
 }
 
 /* --- sending ------------------------------------------------------------- */
@@ -323,6 +353,8 @@ static bool leave(struct server *server, struct station *station, const struct m
 
 	if (!can_leave(station, path, again))
 		return false;
+	if (again && station->sender)
+		mad_sender_doubt(station->sender, &path->dgid);
 	if (again && path->grh)
 		hop_doubt(station->verbs, station->port_num, path->sgid_index, &path->dgid);
 	err = again ? send_slowly(station, path, mad) : send_fast(station, path, mad);

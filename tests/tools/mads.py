@@ -94,10 +94,10 @@ def sidr_rep(request=0x300, status=0, port=7000):
 
 # --- packets ----------------------------------------------------------------
 
-def bth(payload, src_qpn=1, dst_qpn=1, opcode=0x64):
+def bth(payload, src_qpn=1, dst_qpn=1, opcode=0x64, qkey=0x80010000):
     """Return BTH, DETH, payload and an invariant CRC of zero."""
     return (bytes([opcode, 0, 0xff, 0xff, 0]) + u24(dst_qpn) + bytes(4) +
-            b"\x80\x01\0\0\0" + u24(src_qpn) + payload + bytes(4))
+            u32(qkey) + b"\0" + u24(src_qpn) + payload + bytes(4))
 
 
 def udp(payload, port=4791):

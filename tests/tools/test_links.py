@@ -61,10 +61,11 @@ class Links(unittest.TestCase):
         [said] = traced(mads.pcap([(0, packet)], mads.INFINIBAND))
         self.assertEqual((said["src"], said["dst"]), V6)
 
-    def test_a_sender_need_not_be_queue_pair_1_but_the_receiver_is(self):
-        for src, dst, found in ((0x77, 1, 1), (1, 0x77, 0)):
+    def test_a_message_is_for_queue_pair_1_or_has_its_qkey(self):
+        for src, dst, qkey, found in ((0x77, 1, 0x80010000, 1), (0x77, 0x88, 0x80010000, 1),
+                                      (1, 0x77, 0x1234, 0)):
             frame = mads.pcap([(0, mads.ip(mads.A, mads.B, mads.udp(
-                mads.bth(MADE, src_qpn=src, dst_qpn=dst))))], mads.RAW_IP)
+                mads.bth(MADE, src, dst, qkey=qkey))))], mads.RAW_IP)
             self.assertEqual(len(traced(frame)), found)
 
     def test_other_traffic_is_passed_over(self):

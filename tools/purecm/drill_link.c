@@ -97,14 +97,14 @@ int drill_link_send(struct drill_link *link, const uint8_t mad[MAD_BYTES])
 	return err == -EAGAIN ? mad_port_send(link->port, &link->path, mad) : err;
 }
 
-static int take_mads(struct drill_link *link)
+static int take_from(struct drill_link *link, struct mad_port *port)
 {
 	struct mad_path path;
 	uint8_t mad[MAD_BYTES];
 	struct drill_heard *heard;
 	int err;
 
-	while ((err = mad_port_receive(link->port, &path, mad)) == 0) {
+	while ((err = mad_port_receive(port, &path, mad)) == 0) {
 		if (memcmp(&path.dgid, &link->path.dgid, sizeof(path.dgid)) != 0)
 			continue;
 		heard = add(link, &link->mads);
@@ -112,6 +112,16 @@ static int take_mads(struct drill_link *link)
 			memcpy(heard->mad, mad, MAD_BYTES);
 	}
 	return err == -EAGAIN ? 0 : err;
+}
+
+/* Where the peer answers to is his affair: at QP1, or where our messages leave from. */
+static int take_mads(struct drill_link *link)
+{
+	int err = take_from(link, link->port);
+
+	if (!err && link->sender)
+		err = take_from(link, mad_sender_port(link->sender));
+	return err;
 }
 
 /* --- the puppet ---------------------------------------------------------- */
@@ -229,20 +239,21 @@ static int take_lines(struct drill_link *link)
 
 int drill_link_wait(struct drill_link *link, uint64_t until_ns)
 {
-	struct pollfd look[2] = {
-		{.fd = link->port->fd, .events = POLLIN},
-		    { .fd = link->puppet,  .events = POLLIN}
+	struct pollfd look[3] = {
+		{.fd = link->port->fd,					 .events = POLLIN},
+		{ .fd = link->puppet,					  .events = POLLIN},
+		{ .fd = link->sender ? mad_sender_port(link->sender)->fd : -1, .events = POLLIN}
 	};
 	const uint64_t now_ns = drill_now_ns();
 	int n, err = 0;
 
 	/* Rounded up: a wait that ends too soon would be called again at once. */
-	n = poll(look, 2, until_ns > now_ns ? (int)((until_ns - now_ns) / NS_PER_MS) + 1 : 0);
+	n = poll(look, 3, until_ns > now_ns ? (int)((until_ns - now_ns) / NS_PER_MS) + 1 : 0);
 	if (n < 0)
 		return -errno;
 	if (n == 0)
 		return -ETIMEDOUT;
-	if (look[0].revents)
+	if (look[0].revents || look[2].revents)
 		err = take_mads(link);
 	if (!err && look[1].revents)
 		err = take_lines(link);

@@ -28,6 +28,7 @@
 #define UD_SEND_ONLY	 0x64
 #define UD_SEND_ONLY_IMM 0x65
 #define QPN_GSI		 1
+#define QKEY_GSI	 0x80010000
 #define LNH_LOCAL	 2
 #define LNH_GLOBAL	 3
 
@@ -51,6 +52,11 @@ static uint16_t u16(const uint8_t *at)
 static uint32_t u24(const uint8_t *at)
 {
 	return (uint32_t)at[0] << 16 | (uint32_t)at[1] << 8 | at[2];
+}
+
+static uint32_t u32(const uint8_t *at)
+{
+	return (uint32_t)u16(at) << 16 | u16(at + 2);
 }
 
 /* Takes a header off. Return: it; NULL if the packet ends before it does. */
@@ -86,7 +92,9 @@ static int take_bth(struct rest rest)
 
 	if (!bth || !deth || (bth[0] != UD_SEND_ONLY && bth[0] != UD_SEND_ONLY_IMM))
 		return 0;
-	if (u24(bth + 5) != QPN_GSI)
+	/* Whoever sends from a queue pair of his own is answered there: the Q_Key is QP1's anyway.
+	 */
+	if (u24(bth + 5) != QPN_GSI && u32(deth) != QKEY_GSI)
 		return 0;
 	if (bth[0] == UD_SEND_ONLY_IMM && !take(&rest, IMM_BYTES))
 		return 0;

@@ -30,6 +30,7 @@ struct fake_port {
 struct mad_sender {
 	uint8_t port_num;
 	unsigned int n_held; /* the last ones that are recorded */
+	struct mad_port inbox;
 };
 
 static struct ibv_device device = { .name = RIG_DEVICE };
@@ -177,6 +178,17 @@ bool rig_sent(struct rig_sent *ret, struct cm_msg *ret_msg)
 	return true;
 }
 
+/* Nothing arrives there. */
+static int inbox_receive(struct mad_port *port, struct mad_path *path, uint8_t mad[MAD_BYTES])
+{
+	(void)port;
+	(void)path;
+	(void)mad;
+	return -EAGAIN;
+}
+
+static const struct mad_port_ops inbox_ops = { .receive = inbox_receive };
+
 int mad_sender_open(struct ibv_context *verbs, uint8_t port_num, struct mad_sender **ret)
 {
 	struct mad_sender *sender = calloc(1, sizeof(*sender));
@@ -185,12 +197,16 @@ int mad_sender_open(struct ibv_context *verbs, uint8_t port_num, struct mad_send
 	if (!sender)
 		return -ENOMEM;
 	sender->port_num = port_num;
+	sender->inbox.ops = &inbox_ops;
+	sender->inbox.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	*ret = sender;
 	return 0;
 }
 
 void mad_sender_close(struct mad_sender *sender)
 {
+	if (sender)
+		close(sender->inbox.fd);
 	free(sender);
 }
 
@@ -217,6 +233,24 @@ bool mad_sender_is_ready(struct mad_sender *sender, const struct mad_path *path)
 void mad_sender_forget(struct mad_sender *sender)
 {
 	(void)sender;
+}
+
+struct mad_port *mad_sender_port(struct mad_sender *sender)
+{
+	return &sender->inbox;
+}
+
+void mad_sender_heard(struct mad_sender *sender, const struct mad_gid *gid, uint32_t qpn)
+{
+	(void)sender;
+	(void)gid;
+	(void)qpn;
+}
+
+void mad_sender_doubt(struct mad_sender *sender, const struct mad_gid *gid)
+{
+	(void)sender;
+	(void)gid;
 }
 
 /* --- what arrives -------------------------------------------------------- */

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The way in beside QP1: see inbox.h. What the device puts before a message is the GRH, or in its
+ * last twenty bytes the IPv4 header; the way back to the sender is read from there, as the kernel
+ * does for QP1 (IBTA vol. 1, annex 17, A17.9.2).
+ */
+#include "mad/inbox.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GRH_BYTES      40
+#define SLOT_BYTES     (GRH_BYTES + MAD_BYTES)
+#define IPV4_AT	       20
+#define IPV4_WORDS     10 /* of 16 bits, without options */
+#define HOP_LIMIT      64
+#define GIDS_MAX       1024
+#define SGID_INDEX_MAX UINT8_MAX
+#define OWN_MAX	       8
+
+struct own_gid {
+	struct mad_gid gid;
+	uint8_t index;
+};
+
+struct inbox {
+	struct mad_port port; /* first */
+	struct ibv_comp_channel *channel;
+	struct ibv_cq *cq;
+	struct ibv_mr *mr;
+	struct ibv_qp *qp;
+	struct ibv_context *verbs;
+	uint8_t port_num;
+	pthread_mutex_t lock;	     /* of the rows below */
+	struct own_gid own[OWN_MAX]; /* those that were asked for last */
+	unsigned int n_own;	     /* ever found */
+	uint8_t slot[INBOX_SLOTS][SLOT_BYTES];
+};
+
+static struct inbox *from_port(struct mad_port *port)
+{
+	return (struct inbox *)port;
+}
+
+/* --- the way back -------------------------------------------------------- */
+
+static bool is_grh(const uint8_t grh[GRH_BYTES])
+{
+	return grh[0] >> 4 == 6;
+}
+
+static bool adds_up(const uint8_t *ipv4)
+{
+	uint32_t sum = 0;
+	int i;
+
+	for (i = 0; i < IPV4_WORDS; i++)
+		sum += (uint32_t)(ipv4[2 * i] << 8 | ipv4[2 * i + 1]);
+	return (sum & 0xffff) + (sum >> 16) == 0xffff;
+}
+
+/* Before an IPv4 header there may be anything, also what looks like a GRH; and a packet that never
+ * left the host has no checksum. */
+static bool has_ipv4(const uint8_t grh[GRH_BYTES])
+{
+	return grh[IPV4_AT] == 0x45 && (!is_grh(grh) || adds_up(grh + IPV4_AT));
+}
+
+static struct mad_gid gid_of_ipv4(const uint8_t addr[4])
+{
+	struct mad_gid gid = {
+		{[10] = 0xff, [11] = 0xff}
+	};
+
+	memcpy(&gid.raw[12], addr, 4);
+	return gid;
+}
+
+static int known_index(const struct inbox *inbox, const struct mad_gid *gid)
+{
+	unsigned int i;
+
+	for (i = 0; i < inbox->n_own && i < OWN_MAX; i++)
+		if (!memcmp(&inbox->own[i].gid, gid, sizeof(*gid)))
+			return inbox->own[i].index;
+	return -ENOENT;
+}
+
+static bool is_it(const struct inbox *inbox, const struct ibv_gid_entry *entry,
+		  const struct mad_gid *gid)
+{
+	return entry->port_num == inbox->port_num && entry->gid_type == IBV_GID_TYPE_ROCE_V2 &&
+	       !memcmp(&entry->gid, gid, sizeof(*gid));
+}
+
+/* Two interfaces may have the same link-local address, and so the same GID: what arrives does not
+ * say which of them it was. */
+static int find_index(struct inbox *inbox, const struct mad_gid *gid)
+{
+	struct ibv_gid_entry *entry = calloc(GIDS_MAX, sizeof(*entry));
+	ssize_t i, n = entry ? ibv_query_gid_table(inbox->verbs, entry, GIDS_MAX, 0) : 0;
+	unsigned int n_found = 0;
+	uint32_t index = 0;
+
+	for (i = 0; i < n; i++) {
+		if (!is_it(inbox, &entry[i], gid))
+			continue;
+		index = entry[i].gid_index;
+		n_found++;
+	}
+	free(entry);
+	if (n_found != 1 || index > SGID_INDEX_MAX)
+		return -ENOENT;
+	inbox->own[inbox->n_own++ % OWN_MAX] = (struct own_gid){ *gid, (uint8_t)index };
+	return (int)index;
+}
+
+static int own_index(struct inbox *inbox, const struct mad_gid *gid)
+{
+	int index;
+
+	pthread_mutex_lock(&inbox->lock);
+	index = known_index(inbox, gid);
+	if (index < 0)
+		index = find_index(inbox, gid);
+	pthread_mutex_unlock(&inbox->lock);
+	return index;
+}
+
+bool inbox_answers_for(struct inbox *inbox, uint8_t sgid_index)
+{
+	struct ibv_gid_entry entry;
+	struct mad_gid gid;
+
+	if (ibv_query_gid_ex(inbox->verbs, inbox->port_num, sgid_index, &entry, 0))
+		return false;
+	memcpy(&gid, &entry.gid, sizeof(gid));
+	return own_index(inbox, &gid) == sgid_index;
+}
+
+static int way_back(struct inbox *inbox, const uint8_t grh[GRH_BYTES], uint8_t sl,
+		    struct mad_path *ret)
+{
+	struct mad_gid own;
+	int index;
+
+	*ret = (struct mad_path){ .sl = sl, .grh = true, .hop_limit = HOP_LIMIT };
+	if (has_ipv4(grh)) {
+		ret->dgid = gid_of_ipv4(grh + IPV4_AT + 12);
+		own = gid_of_ipv4(grh + IPV4_AT + 16);
+	} else if (is_grh(grh)) {
+		ret->traffic_class = (uint8_t)(grh[0] << 4 | grh[1] >> 4);
+		ret->flow_label = (uint32_t)((grh[1] & 0xf) << 16 | grh[2] << 8 | grh[3]);
+		memcpy(&ret->dgid, grh + 8, sizeof(ret->dgid));
+		memcpy(&own, grh + 24, sizeof(own));
+	} else {
+		return -EPROTO;
+	}
+	index = own_index(inbox, &own);
+	ret->sgid_index = (uint8_t)index;
+	return index < 0 ? index : 0;
+}
+
+/* --- receiving ----------------------------------------------------------- */
+
+static int post(struct inbox *inbox, uint64_t slot)
+{
+	struct ibv_sge sge = { .addr = (uintptr_t)inbox->slot[slot],
+			       .length = SLOT_BYTES,
+			       .lkey = inbox->mr->lkey };
+	struct ibv_recv_wr wr = { .wr_id = slot, .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	return -ibv_post_recv(inbox->qp, &wr, &bad);
+}
+
+/* Return: 1 with @wc, 0 if there is none, and then the channel will be readable for the next. */
+static int next_completion(struct inbox *inbox, struct ibv_wc *wc)
+{
+	struct ibv_cq *cq;
+	void *context;
+	int n = ibv_poll_cq(inbox->cq, 1, wc);
+
+	if (n || ibv_get_cq_event(inbox->channel, &cq, &context))
+		return n;
+	ibv_ack_cq_events(inbox->cq, 1);
+	if (ibv_req_notify_cq(inbox->cq, 0))
+		return -EIO;
+	return ibv_poll_cq(inbox->cq, 1, wc);
+}
+
+static int take(struct inbox *inbox, const struct ibv_wc *wc, struct mad_path *path,
+		uint8_t mad[MAD_BYTES])
+{
+	const uint8_t *slot = inbox->slot[wc->wr_id];
+
+	if (wc->byte_len != SLOT_BYTES || !(wc->wc_flags & IBV_WC_GRH))
+		return -EPROTO;
+	inbox->port.source_qpn = wc->src_qp;
+	memcpy(mad, slot + GRH_BYTES, MAD_BYTES);
+	return way_back(inbox, slot, wc->sl, path);
+}
+
+/* What makes no sense is passed over: anyone may send here. */
+static int inbox_receive(struct mad_port *port, struct mad_path *path, uint8_t mad[MAD_BYTES])
+{
+	struct inbox *inbox = from_port(port);
+	struct ibv_wc wc;
+	int err;
+
+	do {
+		err = next_completion(inbox, &wc);
+		if (err <= 0 || wc.status != IBV_WC_SUCCESS)
+			return -EAGAIN;
+		err = take(inbox, &wc, path, mad);
+		if (post(inbox, wc.wr_id))
+			return -EAGAIN;
+	} while (err);
+	return 0;
+}
+
+static int inbox_send(struct mad_port *port, const struct mad_path *path,
+		      const uint8_t mad[MAD_BYTES])
+{
+	(void)port;
+	(void)path;
+	(void)mad;
+	return -EOPNOTSUPP;
+}
+
+/* Its sender does. */
+static void inbox_close(struct mad_port *port)
+{
+	(void)port;
+}
+
+static const struct mad_port_ops inbox_ops = {
+	.send = inbox_send,
+	.receive = inbox_receive,
+	.close = inbox_close,
+};
+
+/* --- beginning and end --------------------------------------------------- */
+
+static int open_channel(struct inbox *inbox)
+{
+	int flags;
+
+	inbox->channel = ibv_create_comp_channel(inbox->verbs);
+	if (!inbox->channel)
+		return errno ? -errno : -ENOMEM;
+	inbox->port.fd = inbox->channel->fd;
+	flags = fcntl(inbox->port.fd, F_GETFL);
+	return fcntl(inbox->port.fd, F_SETFL, flags | O_NONBLOCK) ? -errno : 0;
+}
+
+static int equip(struct inbox *inbox, struct ibv_pd *pd)
+{
+	int err = open_channel(inbox);
+
+	if (err)
+		return err;
+	errno = 0;
+	inbox->mr = ibv_reg_mr(pd, inbox->slot, sizeof(inbox->slot), IBV_ACCESS_LOCAL_WRITE);
+	if (!inbox->mr)
+		return errno ? -errno : -ENOMEM;
+	inbox->cq = ibv_create_cq(inbox->verbs, INBOX_SLOTS, NULL, inbox->channel, 0);
+	return inbox->cq ? 0 : errno ? -errno : -ENOMEM;
+}
+
+int inbox_new(struct ibv_pd *pd, uint8_t port_num, struct inbox **ret)
+{
+	struct inbox *inbox = calloc(1, sizeof(*inbox));
+	int err;
+
+	if (!inbox)
+		return -ENOMEM;
+	pthread_mutex_init(&inbox->lock, NULL);
+	inbox->port.ops = &inbox_ops;
+	inbox->verbs = pd->context;
+	inbox->port_num = port_num;
+	err = equip(inbox, pd);
+	if (err)
+		inbox_free(inbox);
+	else
+		*ret = inbox;
+	return err;
+}
+
+struct ibv_cq *inbox_cq(const struct inbox *inbox)
+{
+	return inbox->cq;
+}
+
+int inbox_start(struct inbox *inbox, struct ibv_qp *qp)
+{
+	uint64_t i;
+	int err = 0;
+
+	inbox->qp = qp;
+	for (i = 0; i < INBOX_SLOTS && !err; i++)
+		err = post(inbox, i);
+	return err ? err : -ibv_req_notify_cq(inbox->cq, 0);
+}
+
+struct mad_port *inbox_port(struct inbox *inbox)
+{
+	return &inbox->port;
+}
+
+void inbox_forget(struct inbox *inbox)
+{
+	pthread_mutex_lock(&inbox->lock);
+	inbox->n_own = 0;
+	pthread_mutex_unlock(&inbox->lock);
+}
+
+void inbox_free(struct inbox *inbox)
+{
+	if (!inbox)
+		return;
+	if (inbox->cq)
+		ibv_destroy_cq(inbox->cq);
+	if (inbox->mr)
+		ibv_dereg_mr(inbox->mr);
+	if (inbox->channel)
+		ibv_destroy_comp_channel(inbox->channel);
+	pthread_mutex_destroy(&inbox->lock);
+	free(inbox);
+}
