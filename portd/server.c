@@ -131,7 +131,7 @@ static void for_each_station(struct server *server,
 {
 	unsigned int i;
 
-	for (i = 0; i < STATIONS_MAX; i++)
+	for (i = 0; i < server->n_stations; i++)
 		if (server->station[i])
 			visit(server, server->station[i]);
 }
@@ -185,7 +185,7 @@ static bool any_waits(const struct server *server)
 {
 	unsigned int i;
 
-	for (i = 0; i < STATIONS_MAX; i++)
+	for (i = 0; i < server->n_stations; i++)
 		if (server->station[i] && server->station[i]->n_waiting)
 			return true;
 	return false;
@@ -213,7 +213,7 @@ static struct cm_time timers_deadline(const struct server *server)
 	struct cm_time deadline = cm_core_deadline(&server->core);
 	unsigned int i;
 
-	for (i = 0; i < STATIONS_MAX; i++)
+	for (i = 0; i < server->n_stations; i++)
 		if (server->station[i])
 			deadline = cm_time_earlier(deadline, subnet_deadline(server->station[i]));
 	return deadline;
@@ -304,7 +304,7 @@ static void close_gone(struct server *server)
 	unsigned int i;
 
 	server->any_gone = false;
-	for (i = 0; i < STATIONS_MAX; i++)
+	for (i = 0; i < server->n_stations; i++)
 		if (server->station[i] && server->station[i]->is_gone)
 			station_close(server, server->station[i]);
 }

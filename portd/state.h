@@ -188,8 +188,9 @@ struct server {
 	struct guest *guest[GUESTS_MAX];
 	unsigned int n_guests;
 	struct station *station[STATIONS_MAX];
-	struct list filled; /* guests with something to send */
-	struct list spare;  /* batches ready for use */
+	unsigned int n_stations; /* handles that have been used: none is above */
+	struct list filled;	 /* guests with something to send */
+	struct list spare;	 /* batches ready for use */
 	unsigned int n_spare;
 	unsigned int n_throttled;
 	unsigned int n_onlookers;

@@ -203,6 +203,8 @@ int station_open(struct server *server, const char *device, uint8_t port_num, st
 	}
 	portd_log_debug("%s port %u is open", device, port_num);
 	server->station[handle] = station;
+	if (server->n_stations <= (unsigned int)handle)
+		server->n_stations = (unsigned int)handle + 1;
 	*ret = station;
 	return 0;
 }
