@@ -32,9 +32,9 @@ FAULTS = {
 }
 # Who dials whom: modes of host a and b; a dials.
 PAIRS = {"stock-stock": ("stock", "stock"), "purecm-stock": ("purecm", "stock"),
-         "stock-purecm": ("stock", "purecm")}
+         "stock-purecm": ("stock", "purecm"), "purecm-purecm": ("purecm", "purecm")}
 STOCK = "stock-stock"
-OURS = ("purecm-stock", "stock-purecm")
+OURS = ("purecm-stock", "stock-purecm", "purecm-purecm")
 SHORT = ("20% duplication, reordering",)
 BLACKHOLE_S = 5
 WRONG = "52:54:00:77:00:22"  # nobody's link address
@@ -256,8 +256,14 @@ def compare_the_gone(bench):
             raise AssertionError("noticed no sooner than by stock")
 
 
+def hosts_of_ours(bench):
+    """Yield each pair with its host of ours; of two, with the one that is dialled."""
+    for pair in OURS:
+        yield pair, bench.b if PAIRS[pair][1] == "purecm" else bench.a
+
+
 def cmportd_is_killed_in_a_loop(bench):
-    for pair, host in (("purecm-stock", bench.a), ("stock-purecm", bench.b)):
+    for pair, host in hosts_of_ours(bench):
         with Serving(bench, pair) as storm:
             killer = host.start(KILL_LOOP)
             try:
@@ -271,7 +277,7 @@ def cmportd_is_killed_in_a_loop(bench):
 
 def device_comes_and_goes(bench):
     """The device is made anew five times; cmportd, which stays, serves the next one too."""
-    for pair, host in (("purecm-stock", bench.a), ("stock-purecm", bench.b)):
+    for pair, host in hosts_of_ours(bench):
         for _ in range(ROUNDS):
             with Serving(bench, pair) as storm:
                 complete(storm.dial(HELD))
