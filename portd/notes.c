@@ -8,20 +8,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/random.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "portd/log.h"
+#include "portd/own_file.h"
 #include "portd/place.h"
+#include "portd/process.h"
 
 #define MAGIC	      UINT32_C(0x70634d31) /* with the layout's version in the last byte */
 #define N_HEADS	      2
@@ -29,8 +27,6 @@
 #define ENTRIES_AT    1024
 #define FORGOTTEN_S   10 /* who has not come back by then will not */
 #define LOOK_AGAIN_NS 5000000
-#define STAT_START    22 /* field of /proc/PID/stat: clock ticks from boot to the start */
-#define STAT_BYTES    1024
 
 struct head {
 	uint32_t magic;
@@ -132,53 +128,19 @@ static void write_entry(struct notes *notes, struct entry *entry)
 
 /* --- processes ----------------------------------------------------------- */
 
-/* The name, field 2, may hold anything, but nothing after it holds a parenthesis. */
-static uint32_t start_of(pid_t pid)
-{
-	char path[32], stat[STAT_BYTES];
-	unsigned int field;
-	char *at;
-	ssize_t n;
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return 0;
-	n = read(fd, stat, sizeof(stat) - 1);
-	close(fd);
-	stat[n < 0 ? 0 : n] = '\0';
-	at = strrchr(stat, ')');
-	for (field = 2; at && field < STAT_START; field++)
-		at = strchr(at + 1, ' ');
-	return at ? (uint32_t)strtoull(at, NULL, 10) : 0;
-}
-
-/* A pidfd tells of the process that it was opened for, whoever gets its number; looked at after
- * it was opened, the start says whether it is the right one. */
 static bool watch_process(struct notes *notes, unsigned int i)
 {
 	const struct entry *entry = &notes->entry[i];
-	int fd = (int)syscall(SYS_pidfd_open, (pid_t)entry->pid, 0);
-	uint32_t start;
 
-	if (fd < 0 && errno == ESRCH)
-		return false;
-	start = start_of((pid_t)entry->pid);
-	if (start && entry->start && start != entry->start) {
-		if (fd >= 0)
-			close(fd);
-		return false;
-	}
-	notes->process[i].fd = fd;
-	return true;
+	return process_watch((pid_t)entry->pid, entry->start, &notes->process[i].fd);
 }
 
+/* All pidfds are looked at in one call; the kernel may have none. */
 static bool is_gone(const struct notes *notes, unsigned int i)
 {
 	if (notes->process[i].fd >= 0)
 		return notes->process[i].revents != 0;
-	return kill((pid_t)notes->entry[i].pid, 0) && errno == ESRCH;
+	return process_has_ended((pid_t)notes->entry[i].pid, -1);
 }
 
 static void unwatch_process(struct notes *notes, unsigned int i)
@@ -270,48 +232,10 @@ static int begin(struct notes *notes)
 
 /* --- opening ------------------------------------------------------------- */
 
-static int refuse(const char *path, const char *what)
-{
-	portd_log_warn("%s %s; remove it, or choose another socket with --socket or PURECM_SOCKET",
-		       path, what);
-	return -EPERM;
-}
-
-/* In a folder like /tmp anybody could have put something there. */
-static int look_at_file(struct notes *notes, const char *path)
-{
-	struct stat stat;
-
-	if (fstat(notes->fd, &stat))
-		return -errno;
-	if (!S_ISREG(stat.st_mode))
-		return refuse(path, "is no file");
-	if (stat.st_uid != geteuid() || stat.st_nlink != 1)
-		return refuse(path, "is somebody else's");
-	return fchmod(notes->fd, 0600) ? -errno : 0;
-}
-
-static int open_at(int folder_fd, const char *path, int flags)
-{
-	const char *slash = strrchr(path, '/');
-
-	return openat(folder_fd, slash ? slash + 1 : path,
-		      flags | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY, 0600);
-}
-
 static int open_file(struct notes *notes, int folder_fd, const char *path)
 {
-	int err;
+	int err = own_file_open(folder_fd, path, &notes->fd);
 
-	notes->fd = open_at(folder_fd, path, O_RDWR | O_CREAT);
-	if (notes->fd < 0 && errno == ELOOP)
-		return refuse(path, "is a link");
-	if (notes->fd < 0) {
-		err = -errno;
-		portd_log_warn("%s cannot be opened: %s", path, strerror(-err));
-		return err;
-	}
-	err = look_at_file(notes, path);
 	if (!err && flock(notes->fd, LOCK_EX | LOCK_NB))
 		err = errno == EWOULDBLOCK ? -EADDRINUSE : -errno;
 	return err;
@@ -325,6 +249,7 @@ int notes_open(int folder_fd, const char *path, struct notes **ret)
 
 	if (!notes)
 		return -ENOMEM;
+	notes->fd = -1;
 	for (i = 0; i < PLACE_CLIENTS_MAX; i++)
 		notes->process[i] = (struct pollfd){ .fd = -1, .events = POLLIN };
 	err = open_file(notes, folder_fd, path);
@@ -354,7 +279,7 @@ void notes_close(struct notes *notes)
 pid_t notes_holder(int folder_fd, const char *path)
 {
 	struct head head = { .pid = 0 };
-	int fd = open_at(folder_fd, path, O_RDONLY);
+	int fd = own_file_look(folder_fd, path);
 
 	if (fd < 0)
 		return 0;
@@ -399,7 +324,7 @@ void notes_add_client(struct notes *notes, pid_t pid)
 
 	if (pid <= 0)
 		return;
-	start = start_of(pid);
+	start = process_start(pid);
 	entry = find(notes, pid);
 	if (entry && entry->start != start) {
 		await_no_more(notes, (unsigned int)(entry - notes->entry), entry->awaited);
