@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "portd/estate.h"
 #include "portd/log.h"
 #include "portd/state.h"
 
@@ -34,6 +35,8 @@ static void take_block(struct question *q, uint16_t block)
 	q->server->block_owner[block] = guest->index;
 	q->server->block_pid[block] = guest->pid;
 	guest->block[guest->n_blocks++] = block;
+	if (guest->n_blocks == 1)
+		estate_introduce(q->server, guest);
 }
 
 /* The first one has comm id 0, which is that of messages that name nobody. */
@@ -135,7 +138,8 @@ static int answer_hello(struct question *q)
 	q->guest->welcome = true;
 	q->guest->resuming = resumes;
 	if (!q->guest->visits)
-		place_add_client(q->server->place, q->guest->pid);
+		q->guest->start = place_add_client(q->server->place, q->guest->pid);
+	estate_introduce(q->server, q->guest);
 	return 0;
 }
 
@@ -177,8 +181,10 @@ static int answer_will(struct question *q)
 
 static int answer_resumed(struct question *q)
 {
-	if (q->guest->resuming)
+	if (q->guest->resuming) {
 		place_returned(q->server->place, q->guest->pid);
+		estate_returned(q->server, q->guest);
+	}
 	q->guest->resuming = false;
 	return 0;
 }

@@ -317,13 +317,13 @@ static struct entry *find_free(struct notes *notes)
 	return entry;
 }
 
-void notes_add_client(struct notes *notes, pid_t pid)
+uint32_t notes_add_client(struct notes *notes, pid_t pid)
 {
 	uint32_t start;
 	struct entry *entry;
 
 	if (pid <= 0)
-		return;
+		return 0;
 	start = process_start(pid);
 	entry = find(notes, pid);
 	if (entry && entry->start != start) {
@@ -334,12 +334,13 @@ void notes_add_client(struct notes *notes, pid_t pid)
 	if (!entry) {
 		entry = find_free(notes);
 		if (!entry)
-			return;
+			return start;
 		*entry = (struct entry){ .pid = (uint32_t)pid, .start = start };
 	}
 	if (entry->clients < UINT16_MAX)
 		entry->clients++;
 	write_entry(notes, entry);
+	return start;
 }
 
 void notes_remove_client(struct notes *notes, pid_t pid)

@@ -35,7 +35,7 @@ void notes_close(struct notes *notes);
 uint16_t notes_id_block(struct notes *notes);
 
 /** notes_add_client() - as place_add_client() */
-void notes_add_client(struct notes *notes, pid_t pid);
+uint32_t notes_add_client(struct notes *notes, pid_t pid);
 
 /** notes_remove_client() - as place_remove_client() */
 void notes_remove_client(struct notes *notes, pid_t pid);

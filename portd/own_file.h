@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A file of our own beside the socket, in a folder where others may be able to put things. Called
- * by notes.c.
+ * by notes.c and place.c.
  */
 #ifndef PORTD_OWN_FILE_H
 #define PORTD_OWN_FILE_H

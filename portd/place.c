@@ -21,13 +21,15 @@
 
 #include "portd/log.h"
 #include "portd/notes.h"
+#include "portd/own_file.h"
 
 #define BACKLOG		4096
 #define LOOK_AGAIN_NS	10000000
 #define LOOKS		300 /* 3 s: longer than a cmportd takes to leave */
 #define ACTIVATED_FD	3   /* the first that systemd hands over, sd_listen_fds(3) */
 #define STATE_SUFFIX	".state"
-#define STATE_BYTES	(PLACE_PATH_BYTES + sizeof(STATE_SUFFIX))
+#define STATE_BYTES	(PLACE_PATH_BYTES + SUFFIX_BYTES)
+#define SUFFIX_BYTES	16
 #define SOCKET_MASK	0111 /* leaves 0666 of the 0777 that a socket is made with */
 #define WRITABLE_OTHERS (S_IWGRP | S_IWOTH)
 
@@ -340,6 +342,31 @@ bool place_is_activated(const struct place *place)
 	return place->is_activated;
 }
 
+/* --- other files beside the socket --------------------------------------- */
+
+int place_open_beside(const struct place *place, const char *suffix, int *ret_fd)
+{
+	char path[STATE_BYTES];
+	int fd = -1;
+	int err;
+
+	snprintf(path, sizeof(path), "%s%s", place->path, suffix);
+	err = own_file_open(place->folder_fd, path, &fd);
+	if (err && fd >= 0)
+		close(fd);
+	if (!err)
+		*ret_fd = fd;
+	return err;
+}
+
+void place_remove_beside(const struct place *place, const char *suffix)
+{
+	char name[STATE_BYTES];
+
+	snprintf(name, sizeof(name), "%s%s", place->name, suffix);
+	unlinkat(place->folder_fd, name, 0);
+}
+
 /* The lock goes last: up to then nobody else touches the path. */
 void place_leave(struct place *place)
 {
@@ -361,9 +388,9 @@ uint16_t place_id_block(struct place *place)
 	return notes_id_block(place->notes);
 }
 
-void place_add_client(struct place *place, pid_t pid)
+uint32_t place_add_client(struct place *place, pid_t pid)
 {
-	notes_add_client(place->notes, pid);
+	return notes_add_client(place->notes, pid);
 }
 
 void place_remove_client(struct place *place, pid_t pid)

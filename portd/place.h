@@ -60,6 +60,17 @@ int place_fd(const struct place *place);
 bool place_is_activated(const struct place *place);
 
 /**
+ * place_open_beside() - open a file of ours beside the socket: PATH and a suffix
+ * @ret_fd: owned by the caller
+ *
+ * Nobody else uses it while the place is ours. Return: as own_file_open(); then nothing is open.
+ */
+int place_open_beside(const struct place *place, const char *suffix, int *ret_fd);
+
+/** place_remove_beside() - remove it, if it is there. */
+void place_remove_beside(const struct place *place, const char *suffix);
+
+/**
  * place_id_block() - the number of the next block of comm ids
  *
  * Counts up from a random number, over restarts too: it is in the file before it is handed out.
@@ -71,8 +82,10 @@ uint16_t place_id_block(struct place *place);
  * @pid: 0, of one in a pid namespace that we cannot see, is not noted
  *
  * Nobody is noted beyond PLACE_CLIENTS_MAX: the next cmportd will not wait for them.
+ *
+ * Return: process_start() of it.
  */
-void place_add_client(struct place *place, pid_t pid);
+uint32_t place_add_client(struct place *place, pid_t pid);
 
 /** place_remove_client() - note that it has gone. */
 void place_remove_client(struct place *place, pid_t pid);

@@ -93,15 +93,18 @@ void router_bury(struct server *server, const struct portd_will *will)
 		.local_ack_timeout = will->local_ack_timeout,
 		.path = will->path,
 	};
+	struct cm_conn *conn = NULL;
 	struct cm_effects fx;
-	struct cm_conn *conn;
 
-	if (!station)
+	if (station) {
+		snapshot.port = &station->cm;
+		conn = cm_core_adopt(&server->core, &snapshot, NULL);
+	}
+	if (!conn) {
+		/* Over already, or out of memory: then the peer finds out by itself. */
+		wills_buried(server->wills, will->local_comm_id);
 		return;
-	snapshot.port = &station->cm;
-	conn = cm_core_adopt(&server->core, &snapshot, NULL);
-	if (!conn)
-		return; /* over already, or out of memory: then the peer finds out by itself */
+	}
 	portd_log_debug("conn 0x%08x is left behind in %s", conn->local_comm_id,
 			cm_state_str(conn->state));
 	if (cm_core_call(&server->core, conn, CM_CALL_DESTROY, NULL, server->now, &fx) == 0)

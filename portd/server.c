@@ -21,6 +21,7 @@
 
 #include "net/gid.h"
 #include "net/netlink.h"
+#include "portd/estate.h"
 #include "portd/log.h"
 #include "portd/state.h"
 #include "portd/subnet.h"
@@ -153,8 +154,9 @@ static void look_at_network(struct server *server)
 
 bool server_in_grace(struct server *server)
 {
-	if (server->grace_until.ns && (cm_time_reached(server->grace_until, server->now) ||
-				       place_missing(server->place) == 0)) {
+	if (server->grace_until.ns &&
+	    (cm_time_reached(server->grace_until, server->now) ||
+	     (place_missing(server->place) == 0 && !estate_awaits(server)))) {
 		server->grace_until.ns = 0;
 		portd_log_debug("whoever was to come back has come");
 	}
@@ -163,7 +165,8 @@ bool server_in_grace(struct server *server)
 
 static bool is_idle(const struct server *server)
 {
-	return server->options.idle_s && server->n_guests == 0 && server->core.n_conns == 0;
+	return server->options.idle_s && server->n_guests == 0 && server->core.n_conns == 0 &&
+	       estate_is_none(server);
 }
 
 static struct cm_time idle_deadline(const struct server *server)
@@ -210,7 +213,8 @@ static int smaller(int a, int b)
 
 static struct cm_time timers_deadline(const struct server *server)
 {
-	struct cm_time deadline = cm_core_deadline(&server->core);
+	struct cm_time deadline =
+		cm_time_earlier(cm_core_deadline(&server->core), estate_deadline(server));
 	unsigned int i;
 
 	for (i = 0; i < server->n_stations; i++)
@@ -336,6 +340,7 @@ void server_turn(struct server *server)
 		open_door(server);
 	if (keeps && n < EVENTS_MAX && !server_in_grace(server))
 		ask_kept(server);
+	estate_settle(server);
 	guest_unthrottle(server);
 	router_expire(server);
 	for_each_station(server, subnet_expire);
@@ -375,7 +380,10 @@ static int open_door_at(struct server *server, const char *path)
 		return err;
 	server->door.kind = WATCH_DOOR;
 	server->door.fd = place_fd(server->place);
-	if (place_missing(server->place))
+	err = estate_open(server);
+	if (err)
+		return err;
+	if (place_missing(server->place) || estate_awaits(server))
 		server->grace_until = cm_time_after(server->now, GRACE_NS);
 	return server_watch(server, &server->door, EPOLLIN);
 }
@@ -445,10 +453,10 @@ void server_end(struct server *server)
 	for (i = 0; i < GUESTS_MAX; i++)
 		if (server->guest[i])
 			guest_forget(server, server->guest[i]);
+	estate_close(server);
 	for_each_station(server, station_close);
 	list_for_each_safe (node, after, &server->spare)
 		free(container_of(node, struct batch, link));
-	wills_free(server->wills);
 	realm_home_free(server->home);
 	cm_core_fini(&server->core);
 	if (server->place)

@@ -7,6 +7,7 @@
  *   guest.c    a client's sockets: what it sends and is sent
  *   answer.c   what it asks for on its control socket
  *   router.c   to whom a message goes, and whether a client may send it
+ *   estate.c   connections that a cmportd before us has left behind
  *   subnet.c   what clients ask of the subnet administrators
  *   stat.c     how connections and counters stand, for who asks
  *   station.c  the ports of this host: receiving, and sending in the right order
@@ -113,7 +114,8 @@ struct batch {
 
 struct guest {
 	uint16_t index;
-	pid_t pid; /* 0 if it is in a pid namespace that we cannot see */
+	pid_t pid;	/* 0 if it is in a pid namespace that we cannot see */
+	uint32_t start; /* process_start() of it */
 	uid_t uid;
 	struct realm *realm; /* whose ports it asks for */
 	bool welcome;	     /* HELLO was answered */
@@ -184,6 +186,7 @@ struct server {
 	struct cm_time grace_until;   /* 0 ns: there is none */
 	struct cm_core core;	      /* connections of the dead, and answers for nobody */
 	struct wills *wills;
+	struct cm_time estate_look_at; /* at what was left behind, estate.h */
 	struct realm *home;
 	struct guest *guest[GUESTS_MAX];
 	unsigned int n_guests;

@@ -12,6 +12,7 @@
 #include <sys/epoll.h>
 
 #include "net/hop.h"
+#include "portd/estate.h"
 #include "portd/log.h"
 #include "portd/state.h"
 #include "portd/subnet.h"
@@ -165,26 +166,16 @@ static struct station *station_find(const struct server *server, const char *dev
 	return NULL;
 }
 
-static int free_handle(const struct server *server)
-{
-	int i;
-
-	for (i = 0; i < STATIONS_MAX; i++)
-		if (!server->station[i])
-			return i;
-	return -ENOSPC;
-}
-
 int station_open(struct server *server, const char *device, uint8_t port_num, struct station **ret,
 		 struct umad_owner *ret_who)
 {
 	struct station *station = station_find(server, device, port_num);
-	int handle = free_handle(server);
-	int err;
+	int handle, err;
 
 	*ret = station;
 	if (station)
 		return 0;
+	handle = estate_handle(server, device, port_num);
 	if (handle < 0)
 		return handle;
 	station = calloc(1, sizeof(*station));
@@ -262,7 +253,8 @@ void station_close(struct server *server, struct station *station)
 
 	epoll_ctl(server->poll_fd, EPOLL_CTL_DEL, station->watch.fd, NULL);
 	cm_core_port_gone(&server->core, &station->cm, NULL, NULL);
-	wills_port_gone(server->wills, station->handle);
+	if (server->wills) /* or they are left for the next cmportd */
+		wills_port_gone(server->wills, station->handle);
 	for (i = 0; i < GUESTS_MAX; i++)
 		if (server->guest[i])
 			guest_port_gone(server, server->guest[i], station->handle);

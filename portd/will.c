@@ -16,8 +16,27 @@
 struct will *will_of_local(const struct wills *wills, uint32_t local_comm_id)
 {
 	struct cm_key key = { .id = local_comm_id };
+	struct will *will = NULL;
 
-	return local_comm_id ? will_find(wills, WILL_BY_LOCAL, NULL, &key) : NULL;
+	if (!local_comm_id)
+		return NULL;
+	do
+		will = will_find(wills, WILL_BY_LOCAL, will, &key);
+	while (will && (will->is_orphan || will->is_dead));
+	return will;
+}
+
+struct will *will_left_behind(const struct wills *wills, uint32_t local_comm_id)
+{
+	struct cm_key key = { .id = local_comm_id };
+	struct will *will = NULL;
+
+	if (!local_comm_id)
+		return NULL;
+	do
+		will = will_find(wills, WILL_BY_LOCAL, will, &key);
+	while (will && !will->is_orphan && !will->is_dead);
+	return will;
 }
 
 struct will *will_unnamed(const struct wills *wills, uint16_t client, const struct mad_gid *peer,
@@ -78,9 +97,11 @@ static unsigned int tables_of(const struct will *will)
 
 void will_replace(struct wills *wills, struct will *will, const struct portd_will *is)
 {
+	will_unseal(will);
 	will_place(wills, will, 0);
 	will->is = *is;
 	will_place(wills, will, tables_of(will));
+	will_seal(will);
 }
 
 void will_enter(struct wills *wills, struct will *will, enum cm_state state)
@@ -143,6 +164,17 @@ static bool is_anothers_peer(const struct wills *wills, uint16_t client,
 	return holder && holder->client != client;
 }
 
+/* Of a connection there is one will, whenever we are killed. */
+static struct will *come_back(struct wills *wills, uint16_t client, const struct portd_will *told)
+{
+	struct will *will = will_left_behind(wills, told->local_comm_id);
+
+	if (!will || !will->is_orphan || !will_has_client(wills, client))
+		return NULL;
+	will_hand_over(wills, will, client);
+	return will;
+}
+
 int wills_set(struct wills *wills, uint16_t client, const struct portd_will *told)
 {
 	struct will *will = will_of_local(wills, told->local_comm_id);
@@ -155,6 +187,8 @@ int wills_set(struct wills *wills, uint16_t client, const struct portd_will *tol
 		return 0;
 	if (!will && told->remote_comm_id)
 		will = will_unnamed(wills, client, &peer, told->remote_comm_id);
+	if (!will)
+		will = come_back(wills, client, told);
 	if (!will)
 		will = will_add(wills, client);
 	if (!will)

@@ -4,7 +4,8 @@
  * comes, and to end it when its process is gone. Kept by looking at the messages that pass; the
  * client's own core (cm/) is what the connection really lives in.
  *
- * Pure: no clock, system call or lock. Called by the server's router, router.h.
+ * Pure: no clock or lock, and no system call but for memory. Called by the server's router, and
+ * by estate.c.
  */
 #ifndef PORTD_WILL_H
 #define PORTD_WILL_H
@@ -15,7 +16,8 @@
 #include "cm/core.h"
 #include "portd/proto.h"
 
-#define WILL_NONE UINT32_MAX
+#define WILL_NONE  UINT32_MAX
+#define WILL_PORTS 64 /* handles */
 
 enum will_table {
 	WILL_BY_LOCAL,	/* local comm id */
@@ -24,21 +26,36 @@ enum will_table {
 	WILL_N_TABLES,
 };
 
-/* 128 bytes at most, so that with the tables a connection costs less than 256. */
+/* Whose a client's wills are, for a cmportd that does not know the client. */
+struct will_owner {
+	uint32_t pid;	/* 0: unknown */
+	uint32_t start; /* process_start() of it */
+	uint16_t block; /* the number of its first block of comm ids; 0: it has none */
+};
+
+/*
+ * 128 bytes at most, so that with the tables a connection costs less than 256. It lies in a file
+ * that outlives us, will_store.h. What of it has a meaning there: is, owner, is_dead, seal.
+ */
 struct will {
-	uint16_t client;      /* an index, the server's */
+	uint16_t client;      /* an index, the server's; of those alive */
 	uint8_t in;	      /* a bit for each table it is in */
 	bool is_refused : 1;  /* by the peer, REJ 10: its REQ may come again, and is a new one */
 	bool is_rejected : 1; /* by the client: likewise */
+	bool is_orphan : 1;   /* a cmportd before us had it, and its client has not come back */
+	bool is_dead : 1;     /* its client is gone for sure */
 	uint32_t client_next; /* a list with two ends, so that a client's go in one walk */
 	struct portd_will is;
 	uint32_t client_prev;
 	uint32_t index;		      /* its own */
 	uint32_t starting_psn;	      /* of its REQ, if that was seen: a repetition has the same */
 	uint32_t next[WILL_N_TABLES]; /* in the same bucket, or WILL_NONE */
+	struct will_owner owner;
+	uint32_t seal; /* of one that is whole; written last */
 };
 
 struct wills;
+struct will_store;
 
 /** wills_new() - an empty table; @secret is random: peers choose most of the keys. NULL: ENOMEM. */
 struct wills *wills_new(uint64_t secret);
@@ -126,12 +143,64 @@ uint32_t wills_count(const struct wills *wills, uint16_t client);
 /**
  * wills_take() - a client is gone: take its wills out, one a call
  *
+ * What it takes longer than a message to end is kept until wills_buried(), for the next cmportd.
+ *
  * Return: false when there is none left.
  */
 bool wills_take(struct wills *wills, uint16_t client, struct portd_will *ret);
 
+/** wills_buried() - a connection that was taken is at its end. Any other comm id is ignored. */
+void wills_buried(struct wills *wills, uint32_t local_comm_id);
+
 /** wills_port_gone() - forget the wills of a port that was removed. */
 void wills_port_gone(struct wills *wills, uint8_t port);
+
+/** wills_are_none() - neither of clients, nor of any dead. */
+bool wills_are_none(const struct wills *wills);
+
+/* --- what outlives us, will_heir.c --------------------------------------- */
+
+/**
+ * wills_keep() - have them lie in a file, as far as it has room
+ * @store: owned by the wills from now on, also on an error
+ *
+ * To be called before there is any. What is in the file is left by a cmportd before us: orphans,
+ * until they are dropped or inherited.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int wills_keep(struct wills *wills, struct will_store *store);
+
+/**
+ * wills_own() - who a client is: is written into the wills that it makes from now on
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int wills_own(struct wills *wills, uint16_t client, const struct will_owner *owner);
+
+/**
+ * wills_handle() - which handle shall a port have?
+ * @device: PORTD_DEVICE_BYTES, ended by '\0'
+ * @in_use: a bit for each handle that another port has
+ *
+ * The one that it had before us, lest a will mean another port.
+ *
+ * Return: the handle, or -ENOSPC.
+ */
+int wills_handle(struct wills *wills, const char *device, uint8_t port_num, uint64_t in_use);
+
+/** wills_port() - the port that orphans mean by a handle. Return: false if it means none. */
+bool wills_port(const struct wills *wills, uint8_t handle, const char **ret_device,
+		uint8_t *ret_port_num);
+
+/** wills_orphan() - go through the orphans. @after: the one found before, or NULL for the first. */
+const struct will *wills_orphan(const struct wills *wills, const struct will *after);
+
+/** wills_drop() - an orphan's client has come back, or there is no way to end it. */
+void wills_drop(struct wills *wills, const struct will *orphan);
+
+/** wills_inherit() - an orphan is to be ended: as wills_take() */
+void wills_inherit(struct wills *wills, const struct will *orphan, struct portd_will *ret);
 
 /** wills_bytes() - the memory that the table takes at present. */
 size_t wills_bytes(const struct wills *wills);

@@ -9,16 +9,16 @@
 #include <string.h>
 
 #include "cm/action.h"
+#include "portd/will_store.h"
 
-#define CHUNK	    256 /* wills */
 #define BUCKETS_MIN 64
 #define CLIENTS_MIN 16
 
 _Static_assert(sizeof(struct will) <= 128, "a connection costs less than 256 bytes in all");
 
-static struct will *will_at(const struct wills *wills, uint32_t index)
+struct will *will_at(const struct wills *wills, uint32_t index)
 {
-	return index == WILL_NONE ? NULL : &wills->chunk[index / CHUNK][index % CHUNK];
+	return index == WILL_NONE ? NULL : &wills->chunk[index / WILL_CHUNK][index % WILL_CHUNK];
 }
 
 /* --- tables -------------------------------------------------------------- */
@@ -108,7 +108,7 @@ static void relink_all(struct wills *wills)
 	enum will_table table;
 	uint32_t i;
 
-	for (i = 0; i < wills->n_chunks * CHUNK; i++)
+	for (i = 0; i < wills->n_chunks * WILL_CHUNK; i++)
 		for (table = WILL_BY_LOCAL; table < WILL_N_TABLES; table++)
 			if (will_at(wills, i)->in >> table & 1)
 				link_in(wills, table, will_at(wills, i));
@@ -159,60 +159,67 @@ static bool grow_chunk_pointers(struct wills *wills)
 
 static bool grow_wills(struct wills *wills)
 {
-	struct will *chunk;
+	struct will *chunk = NULL;
 	uint32_t i;
 
 	if (wills->n_chunks == wills->n_chunks_max && !grow_chunk_pointers(wills))
 		return false;
-	chunk = calloc(CHUNK, sizeof(struct will));
+	if (wills->store)
+		chunk = will_store_grow(wills->store);
+	if (chunk)
+		wills->n_stored++;
+	else
+		chunk = calloc(WILL_CHUNK, sizeof(struct will));
 	if (!chunk)
 		return false;
-	for (i = 0; i < CHUNK; i++) {
-		chunk[i].index = wills->n_chunks * CHUNK + i;
-		chunk[i].client_next = i + 1 < CHUNK ? chunk[i].index + 1 : wills->free;
+	for (i = 0; i < WILL_CHUNK; i++) {
+		chunk[i].index = wills->n_chunks * WILL_CHUNK + i;
+		chunk[i].client_next = i + 1 < WILL_CHUNK ? chunk[i].index + 1 : wills->free;
 	}
 	wills->chunk[wills->n_chunks++] = chunk;
 	wills->free = chunk[0].index;
 	return true;
 }
 
+bool will_has_client(struct wills *wills, uint16_t client)
+{
+	return client < wills->n_clients || grow_clients(wills, client);
+}
+
 static bool has_room(struct wills *wills, uint16_t client)
 {
-	return (client < wills->n_clients || grow_clients(wills, client)) &&
+	return will_has_client(wills, client) &&
 	       (wills->n_wills < wills->n_buckets || grow_buckets(wills)) &&
 	       (wills->free != WILL_NONE || grow_wills(wills));
 }
 
-struct will *will_add(struct wills *wills, uint16_t client)
-{
-	struct will_client *list;
-	struct will *will, *next;
+/* --- lists --------------------------------------------------------------- */
 
-	if (!has_room(wills, client))
-		return NULL;
-	will = will_at(wills, wills->free);
-	wills->free = will->client_next;
-	list = &wills->client[client];
-	*will = (struct will){ .client = client,
-			       .index = will->index,
-			       .client_next = list->first,
-			       .client_prev = WILL_NONE };
-	next = will_at(wills, list->first);
+static void join(struct wills *wills, struct will *will, struct will_client *list)
+{
+	struct will *next = will_at(wills, list->first);
+
+	will->client_prev = WILL_NONE;
+	will->client_next = list->first;
 	if (next)
 		next->client_prev = will->index;
 	list->first = will->index;
 	list->count++;
-	wills->n_wills++;
-	return will;
 }
 
-void will_remove(struct wills *wills, struct will *will)
+static struct will_client *list_of(struct wills *wills, const struct will *will)
 {
-	struct will_client *list = &wills->client[will->client];
+	if (will->is_orphan)
+		return &wills->orphans;
+	return will->is_dead ? &wills->dead : &wills->client[will->client];
+}
+
+static void part(struct wills *wills, struct will *will)
+{
+	struct will_client *list = list_of(wills, will);
 	struct will *next = will_at(wills, will->client_next);
 	struct will *prev = will_at(wills, will->client_prev);
 
-	will_place(wills, will, 0);
 	if (next)
 		next->client_prev = will->client_prev;
 	if (prev)
@@ -220,9 +227,102 @@ void will_remove(struct wills *wills, struct will *will)
 	else
 		list->first = will->client_next;
 	list->count--;
-	wills->n_wills--;
+}
+
+struct will *will_add(struct wills *wills, uint16_t client)
+{
+	struct will *will;
+
+	if (!has_room(wills, client))
+		return NULL;
+	will = will_at(wills, wills->free);
+	wills->free = will->client_next;
+	*will = (struct will){ .client = client,
+			       .index = will->index,
+			       .owner = wills->client[client].owner };
+	join(wills, will, &wills->client[client]);
+	wills->n_wills++;
+	return will;
+}
+
+static void put_away(struct wills *wills, struct will *will)
+{
 	will->client_next = wills->free;
 	wills->free = will->index;
+}
+
+void will_remove(struct wills *wills, struct will *will)
+{
+	will_unseal(will);
+	will_place(wills, will, 0);
+	part(wills, will);
+	wills->n_wills--;
+	put_away(wills, will);
+}
+
+/* That it is found by its comm id still, will_find() alone tells; see will_of_local(). */
+void will_bury(struct wills *wills, struct will *will)
+{
+	part(wills, will);
+	will_place(wills, will, 1u << WILL_BY_LOCAL);
+	will->is_dead = true;
+	will->is_orphan = false;
+	join(wills, will, &wills->dead);
+}
+
+void will_hand_over(struct wills *wills, struct will *orphan, uint16_t client)
+{
+	part(wills, orphan);
+	orphan->is_orphan = false;
+	orphan->client = client;
+	orphan->owner = wills->client[client].owner;
+	join(wills, orphan, &wills->client[client]);
+}
+
+/* --- from the store ------------------------------------------------------ */
+
+/* The tables' part of a will is of no use in another process. */
+static void take_in(struct wills *wills, struct will *will, uint32_t index, will_looker *look)
+{
+	will->index = index;
+	will->client = 0;
+	will->in = 0;
+	will->is_refused = will->is_rejected = false;
+	if (will->seal != (WILL_SEAL ^ index) || !look(wills, will)) {
+		memset(will, 0, sizeof(*will));
+		will->index = index;
+		put_away(wills, will);
+		return;
+	}
+	will->is_orphan = true;
+	join(wills, will, &wills->orphans);
+	wills->n_wills++;
+	will_place(wills, will, will->is.local_comm_id ? 1u << WILL_BY_LOCAL : 0);
+}
+
+bool will_adopt_chunks(struct wills *wills, will_looker *look)
+{
+	uint32_t n = will_store_chunks(wills->store), i;
+
+	while (wills->n_chunks < n) {
+		if (wills->n_chunks == wills->n_chunks_max && !grow_chunk_pointers(wills))
+			return false;
+		while (wills->n_buckets < (wills->n_chunks + 1) * WILL_CHUNK)
+			if (!grow_buckets(wills))
+				return false;
+		wills->chunk[wills->n_chunks] = will_store_chunk(wills->store, wills->n_chunks);
+		wills->n_chunks++;
+		wills->n_stored++;
+		for (i = (wills->n_chunks - 1) * WILL_CHUNK; i < wills->n_chunks * WILL_CHUNK; i++)
+			take_in(wills, will_at(wills, i), i, look);
+	}
+	return true;
+}
+
+void will_forget_chunks(struct wills *wills)
+{
+	wills->n_chunks = wills->n_stored = 0;
+	wills->free = WILL_NONE;
 }
 
 /* --- all of them --------------------------------------------------------- */
@@ -235,6 +335,7 @@ struct wills *wills_new(uint64_t secret)
 		return NULL;
 	wills->secret = secret;
 	wills->free = WILL_NONE;
+	wills->dead.first = wills->orphans.first = WILL_NONE;
 	if (!grow_buckets(wills)) {
 		free(wills);
 		return NULL;
@@ -248,8 +349,9 @@ void wills_free(struct wills *wills)
 
 	if (!wills)
 		return;
-	for (i = 0; i < wills->n_chunks; i++)
+	for (i = wills->n_stored; i < wills->n_chunks; i++)
 		free(wills->chunk[i]);
+	will_store_close(wills->store);
 	free(wills->chunk);
 	free(wills->buckets);
 	free(wills->client);
@@ -261,35 +363,35 @@ uint32_t wills_count(const struct wills *wills, uint16_t client)
 	return client < wills->n_clients ? wills->client[client].count : 0;
 }
 
-void wills_port_gone(struct wills *wills, uint8_t port)
+static void port_gone(struct wills *wills, const struct will_client *list, uint8_t port)
 {
 	struct will *will, *next;
-	uint32_t i;
 
-	for (i = 0; i < wills->n_clients; i++) {
-		for (will = will_at(wills, wills->client[i].first); will; will = next) {
-			next = will_at(wills, will->client_next);
-			if (will->is.port == port)
-				will_remove(wills, will);
-		}
+	for (will = will_at(wills, list->first); will; will = next) {
+		next = will_at(wills, will->client_next);
+		if (will->is.port == port)
+			will_remove(wills, will);
 	}
 }
 
-bool wills_take(struct wills *wills, uint16_t client, struct portd_will *ret)
+void wills_port_gone(struct wills *wills, uint8_t port)
 {
-	struct will *will;
+	uint32_t i;
 
-	if (wills_count(wills, client) == 0)
-		return false;
-	will = will_at(wills, wills->client[client].first);
-	*ret = will->is;
-	will_remove(wills, will);
-	return true;
+	for (i = 0; i < wills->n_clients; i++)
+		port_gone(wills, &wills->client[i], port);
+	port_gone(wills, &wills->dead, port);
+	port_gone(wills, &wills->orphans, port);
+}
+
+bool wills_are_none(const struct wills *wills)
+{
+	return wills->n_wills == 0;
 }
 
 size_t wills_bytes(const struct wills *wills)
 {
-	return sizeof(*wills) + wills->n_chunks * CHUNK * sizeof(struct will) +
+	return sizeof(*wills) + wills->n_chunks * WILL_CHUNK * sizeof(struct will) +
 	       wills->n_chunks_max * sizeof(struct will *) +
 	       (size_t)wills->n_buckets * WILL_N_TABLES * sizeof(uint32_t) +
 	       wills->n_clients * sizeof(struct will_client);

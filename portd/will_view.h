@@ -31,8 +31,11 @@ static inline bool will_is_in(const struct will *will, unsigned int states)
 	return states >> will->is.state & 1;
 }
 
-/** will_of_local() - whoever's it is; NULL for comm id 0. */
+/** will_of_local() - whichever client's it is; NULL for comm id 0. */
 struct will *will_of_local(const struct wills *wills, uint32_t local_comm_id);
+
+/** will_left_behind() - that of an orphan, or of one who is dead. */
+struct will *will_left_behind(const struct wills *wills, uint32_t local_comm_id);
 
 /** will_unnamed() - of a REQ whose receiver has not told its comm id; of several one not IDLE. */
 struct will *will_unnamed(const struct wills *wills, uint16_t client, const struct mad_gid *peer,

@@ -41,6 +41,7 @@ static struct sockaddr_un address;
 static uint64_t now_ns;
 static bool is_running; /* cmportd, and not the test */
 static uint64_t netns = RIG_HOME;
+static pid_t come_as = -1;
 static int n_events;	/* of the last turn */
 static int wait_ms = 1; /* that the last turn asked for */
 
@@ -82,10 +83,21 @@ ssize_t __wrap_getrandom(void *to, size_t n, unsigned int flags)
 
 int __wrap_getsockopt(int fd, int level, int option, void *ret, socklen_t *bytes)
 {
-	if (!is_running || level != SOL_SOCKET || option != SO_NETNS_COOKIE)
-		return __real_getsockopt(fd, level, option, ret, bytes);
-	memcpy(ret, &netns, sizeof(netns));
-	return 0;
+	int err;
+
+	if (is_running && level == SOL_SOCKET && option == SO_NETNS_COOKIE) {
+		memcpy(ret, &netns, sizeof(netns));
+		return 0;
+	}
+	err = __real_getsockopt(fd, level, option, ret, bytes);
+	if (!err && is_running && level == SOL_SOCKET && option == SO_PEERCRED && come_as >= 0)
+		((struct ucred *)ret)->pid = come_as;
+	return err;
+}
+
+void rig_come_as(pid_t pid)
+{
+	come_as = pid;
 }
 
 void rig_come_from(uint64_t cookie)
@@ -137,6 +149,7 @@ void rig_set_up(const char *path)
 
 	now_ns = START_NS;
 	netns = RIG_HOME;
+	come_as = -1;
 	server = calloc(1, sizeof(*server));
 	if (!server)
 		give_up("no memory");

@@ -103,6 +103,9 @@ struct rig_client {
 /** rig_come_from() - from now on clients come from another network namespace, or RIG_HOME. */
 void rig_come_from(uint64_t cookie);
 
+/** rig_come_as() - from now on clients are another process, or unknown: 0; -1: this one. */
+void rig_come_as(pid_t pid);
+
 /** rig_dial() - connect, and no more. Return: the socket. */
 int rig_dial(void);
 

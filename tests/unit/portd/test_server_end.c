@@ -8,159 +8,20 @@
 #include <unistd.h>
 
 #include "tests/unit/cm/run.h"
-#include "tests/unit/portd/scene.h"
+#include "tests/unit/portd/lives.h"
 
 #define alice	  (&scene_alice)
 #define bob	  (&scene_bob)
 
-#define REMOTE_ID 0x701
 #define AGES_MS	  (600 * 1000)
 #define MOMENT_MS 250
 
-/* --- how far it had come ------------------------------------------------- */
-
-static uint32_t id(void)
-{
-	return bob->first + 1;
-}
-
-static void asks(void)
-{
-	scene_sends(bob, scene_req(bob, 1));
-}
-
-static void asks_and_is_put_off(void)
-{
-	struct cm_msg mra = talk_msg_of(CM_ATTR_MRA, REMOTE_ID, id());
-
-	asks();
-	scene_said(mra);
-}
-
-static void is_answered(void)
-{
-	asks();
-	scene_said(scene_peer_rep(REMOTE_ID, id()));
-}
-
-static void puts_off_the_answer(void)
-{
-	struct cm_msg mra = talk_msg_of(CM_ATTR_MRA, id(), REMOTE_ID);
-
-	is_answered();
-	mra.mra.message = CM_ANSWERED_REP;
-	scene_sends(bob, mra);
-}
-
-static void is_connected(void)
-{
-	is_answered();
-	scene_sends(bob, talk_msg_of(CM_ATTR_RTU, id(), REMOTE_ID));
-}
-
-static void is_refused(void)
-{
-	asks();
-	scene_said(talk_rej_of(0, id(), CM_ANSWERED_REQ, CM_REJ_CONSUMER));
-}
-
-static void is_asked(void)
-{
-	ck_assert_int_eq(rig_listen(bob, SCENE_ADDR), 0);
-	scene_said(scene_peer_req(REMOTE_ID, SCENE_ADDR));
-}
-
-static void puts_off_the_peer(void)
-{
-	is_asked();
-	scene_sends(bob, talk_msg_of(CM_ATTR_MRA, id(), REMOTE_ID));
-}
-
-static void refuses(void)
-{
-	is_asked();
-	scene_sends(bob, talk_rej_of(id(), REMOTE_ID, CM_ANSWERED_REQ, CM_REJ_CONSUMER));
-}
-
-static void accepts(void)
-{
-	is_asked();
-	scene_sends(bob, scene_rep(bob, 1, REMOTE_ID));
-}
-
-static void accepts_and_is_put_off(void)
-{
-	struct cm_msg mra = talk_msg_of(CM_ATTR_MRA, REMOTE_ID, id());
-
-	accepts();
-	mra.mra.message = CM_ANSWERED_REP;
-	scene_said(mra);
-}
-
-static void accepts_and_is_ready(void)
-{
-	accepts();
-	scene_said(talk_msg_of(CM_ATTR_RTU, REMOTE_ID, id()));
-}
-
-static void disconnects(void)
-{
-	struct cm_msg dreq = talk_msg_of(CM_ATTR_DREQ, id(), REMOTE_ID);
-
-	is_connected();
-	dreq.dreq.remote_qpn = SCENE_PEER_QPN + REMOTE_ID;
-	scene_sends(bob, dreq);
-}
-
-static void has_disconnected(void)
-{
-	disconnects();
-	scene_said(talk_msg_of(CM_ATTR_DREP, REMOTE_ID, id()));
-}
-
-static void is_disconnected(void)
-{
-	is_connected();
-	scene_said(scene_peer_dreq(REMOTE_ID, bob, 1));
-}
-
-static void has_been_disconnected(void)
-{
-	is_disconnected();
-	scene_sends(bob, talk_msg_of(CM_ATTR_DREP, id(), REMOTE_ID));
-}
-
-/* What the peer hears at once; it never answers. */
-static const struct {
-	void (*come_so_far)(void);
-	const char *end;
-} lives[] = {
-	{asks,		    "REJ(other) 4" },
-	{ asks_and_is_put_off,    "REJ(other) 4" },
-	{ is_answered,	       "REJ(REP) 28"  },
-	{ puts_off_the_answer,    "REJ(REP) 28"  },
-	{ is_connected,		"DREQ"	       },
-	{ is_refused,	      ""		 },
-	{ is_asked,		    "REJ(REQ) 28"  },
-	{ puts_off_the_peer,	     "REJ(REQ) 28"  },
-	{ refuses,		   ""	      },
-	{ accepts,		   "REJ(other) 28"},
-	{ accepts_and_is_put_off, "REJ(other) 28"},
-	{ accepts_and_is_ready,	"DREQ"	       },
-	{ disconnects,	       "DREQ"	      },
-	{ has_disconnected,	    ""	       },
-	{ is_disconnected,	   "DREP"	  },
-	{ has_been_disconnected,	 ""		    },
-};
-
-#define N_LIVES (int)(sizeof(lives) / sizeof(lives[0]))
-
 START_TEST(the_peer_hears_how_it_ends)
 {
-	lives[_i].come_so_far();
+	life[_i].come_so_far();
 	scene_wire();
 	rig_leave(bob);
-	ck_assert_str_eq(scene_wire(), lives[_i].end);
+	ck_assert_str_eq(scene_wire(), life[_i].end);
 }
 END_TEST
 
@@ -168,12 +29,12 @@ START_TEST(nothing_is_left_when_the_peer_is_gone_too)
 {
 	unsigned int i;
 
-	lives[_i].come_so_far();
+	life[_i].come_so_far();
 	rig_leave(bob);
 	for (i = 0; i < 20; i++)
 		rig_pass(AGES_MS);
 	ck_assert_uint_eq(rig_server()->core.n_conns, 0);
-	ck_assert_str_eq(scene_will(id()), "none");
+	ck_assert_str_eq(scene_will(life_id()), "none");
 	ck_assert_uint_eq(rig_server()->n_guests, 1);
 }
 END_TEST
@@ -182,7 +43,7 @@ END_TEST
 START_TEST(the_connection_of_another_lives_on)
 {
 	scene_connect(alice, 9);
-	lives[_i].come_so_far();
+	life[_i].come_so_far();
 	rig_leave(bob);
 	rig_pass(AGES_MS);
 	ck_assert_str_eq(scene_will(alice->first + 9), "ESTABLISHED");
@@ -192,34 +53,34 @@ END_TEST
 
 START_TEST(a_dreq_after_the_end_is_answered_with_drep_at_once)
 {
-	lives[_i].come_so_far();
+	life[_i].come_so_far();
 	rig_leave(bob);
 	scene_wire();
-	scene_said(scene_peer_dreq(REMOTE_ID, bob, 1));
+	scene_said(scene_peer_dreq(LIFE_REMOTE_ID, bob, 1));
 	ck_assert_str_eq(scene_wire(), "DREP");
 }
 END_TEST
 
 START_TEST(a_dreq_long_after_the_end_is_answered_with_drep_at_once)
 {
-	is_connected();
+	life_is_connected();
 	rig_leave(bob);
 	rig_pass(AGES_MS);
 	rig_pass(AGES_MS);
 	scene_wire();
-	scene_said(scene_peer_dreq(REMOTE_ID, bob, 1));
+	scene_said(scene_peer_dreq(LIFE_REMOTE_ID, bob, 1));
 	ck_assert_str_eq(scene_wire(), "DREP");
 }
 END_TEST
 
 START_TEST(the_dreq_for_a_dead_client_is_repeated_until_it_is_answered)
 {
-	is_connected();
+	life_is_connected();
 	rig_leave(bob);
 	ck_assert_str_eq(scene_wire(), "REQ, RTU, DREQ");
 	rig_pass(1500);
 	ck_assert_str_eq(scene_wire(), "DREQ");
-	scene_said(talk_msg_of(CM_ATTR_DREP, REMOTE_ID, id()));
+	scene_said(talk_msg_of(CM_ATTR_DREP, LIFE_REMOTE_ID, life_id()));
 	rig_pass(AGES_MS);
 	ck_assert_str_eq(scene_wire(), "");
 	ck_assert_uint_eq(rig_server()->core.n_conns, 0);
@@ -297,7 +158,7 @@ START_TEST(last_words_that_are_no_records_do_no_harm)
 	const uint8_t bytes[] = { 0xff, 1, 2, 3 };
 	unsigned int i;
 
-	is_connected();
+	life_is_connected();
 	for (i = 0; i < 10; i++)
 		rig_put(bob->data, bytes, sizeof(bytes), NULL, 0);
 	rig_leave(bob);
@@ -334,14 +195,14 @@ END_TEST
 
 START_TEST(a_client_that_dies_by_the_same_signal_is_ended_before_it_leaves)
 {
-	is_connected();
+	life_is_connected();
 	rig_leave(alice);
 	end_cmportd();
 	ck_assert(!server_is_over(rig_server()));
 	rig_leave(bob);
 	ck_assert_str_eq(scene_wire(), "REQ, RTU, DREQ");
 	ck_assert(!server_is_over(rig_server()));
-	scene_said(talk_msg_of(CM_ATTR_DREP, REMOTE_ID, id()));
+	scene_said(talk_msg_of(CM_ATTR_DREP, LIFE_REMOTE_ID, life_id()));
 	ck_assert(server_is_over(rig_server()));
 }
 END_TEST
@@ -359,7 +220,7 @@ END_TEST
 START_TEST(it_serves_until_it_leaves)
 {
 	end_cmportd();
-	is_connected();
+	life_is_connected();
 	ck_assert_str_eq(scene_wire(), "REQ, RTU");
 }
 END_TEST
@@ -369,10 +230,10 @@ int main(void)
 	Suite *suite = suite_create("server_end");
 	TCase *tcase = scene_tcase("end");
 
-	tcase_add_loop_test(tcase, the_peer_hears_how_it_ends, 0, N_LIVES);
-	tcase_add_loop_test(tcase, nothing_is_left_when_the_peer_is_gone_too, 0, N_LIVES);
-	tcase_add_loop_test(tcase, the_connection_of_another_lives_on, 0, N_LIVES);
-	tcase_add_loop_test(tcase, a_dreq_after_the_end_is_answered_with_drep_at_once, 0, N_LIVES);
+	tcase_add_loop_test(tcase, the_peer_hears_how_it_ends, 0, LIFE_N);
+	tcase_add_loop_test(tcase, nothing_is_left_when_the_peer_is_gone_too, 0, LIFE_N);
+	tcase_add_loop_test(tcase, the_connection_of_another_lives_on, 0, LIFE_N);
+	tcase_add_loop_test(tcase, a_dreq_after_the_end_is_answered_with_drep_at_once, 0, LIFE_N);
 	tcase_add_test(tcase, a_dreq_long_after_the_end_is_answered_with_drep_at_once);
 	tcase_add_test(tcase, the_dreq_for_a_dead_client_is_repeated_until_it_is_answered);
 	tcase_add_test(tcase, all_connections_of_a_dead_client_end);

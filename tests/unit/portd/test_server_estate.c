@@ -1,0 +1,511 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A client and cmportd die in the same moment, in the middle of each exchange: what its peer hears
+ * from the next cmportd. Bob is a process of his own, which the test can kill; Alice is the test.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/unit/cm/run.h"
+#include "tests/unit/portd/folder.h"
+#include "tests/unit/portd/lives.h"
+
+#define alice	 (&scene_alice)
+#define bob	 (&scene_bob)
+
+#define GRACE_MS 3000
+#define LOOK_MS	 500
+#define AGES_MS	 (600 * 1000)
+
+static struct rig_client carol;
+static pid_t bobs_pid;
+
+/* --- who lives ----------------------------------------------------------- */
+
+static void be_born(void)
+{
+	bobs_pid = fork();
+	if (bobs_pid == 0)
+		for (;;)
+			pause();
+	ck_assert_int_gt(bobs_pid, 0);
+}
+
+static void die(void)
+{
+	if (bobs_pid <= 0)
+		return;
+	kill(bobs_pid, SIGKILL);
+	waitpid(bobs_pid, NULL, 0);
+	bobs_pid = 0;
+}
+
+static void set_up(void)
+{
+	be_born();
+	rig_set_up(socket_path);
+	rig_come_as(bobs_pid);
+	rig_join(bob);
+	rig_come_as(-1);
+}
+
+static void tear_down(void)
+{
+	die();
+	rig_tear_down();
+}
+
+/* Nobody hears that anybody's sockets close: it is as if there were none. */
+static void restart(void)
+{
+	scene_wire();
+	rig_tear_down();
+	rig_set_up(socket_path);
+	rig_settle();
+}
+
+static void die_with_cmportd(void)
+{
+	die();
+	restart();
+}
+
+/* --- coming back --------------------------------------------------------- */
+
+static int hold(struct rig_client *client)
+{
+	struct portd_record record = { .type = PORTD_HOLD_IDS, .ids = { .first = client->first } };
+
+	return rig_ask(client, &record);
+}
+
+static void come_back(struct rig_client *client, pid_t pid)
+{
+	struct portd_record open = {
+		.type = PORTD_OPEN_PORT, .open_port = {.port_num = 1, .device = RIG_DEVICE}
+	};
+
+	rig_come_as(pid);
+	client->control = rig_dial();
+	ck_assert_int_eq(rig_resume(client, client->page_fd), 0);
+	ck_assert_int_eq(hold(client), 0);
+	ck_assert_int_eq(rig_ask(client, &open), 0);
+	client->handle = client->reply.handle;
+	rig_come_as(-1);
+}
+
+static int tell(struct rig_client *client, uint32_t n)
+{
+	struct portd_record record = {
+		.type = PORTD_WILL,
+		.will = {.state = CM_ESTABLISHED,
+			  .active = 1,
+			  .port = client->handle,
+			  .local_comm_id = client->first + n,
+			  .remote_comm_id = 0x700 + n,
+			  .local_qpn = 0x100 + n,
+			  .remote_qpn = SCENE_PEER_QPN + 0x700 + n,
+			  .remote_ca_guid = SCENE_PEER_GUID,
+			  .path = rig_peer(SCENE_PEER)}
+	};
+
+	return rig_ask(client, &record);
+}
+
+static void say_resumed(struct rig_client *client)
+{
+	struct portd_record record = { .type = PORTD_RESUMED };
+
+	ck_assert_int_eq(rig_ask(client, &record), 0);
+	rig_pass(10); /* it looks every 5 ms whether all have come */
+}
+
+static bool is_kept(void)
+{
+	char path[160];
+	struct stat stat_of;
+
+	snprintf(path, sizeof(path), "%s.wills", socket_path);
+	return stat(path, &stat_of) == 0;
+}
+
+/* --- both are killed ----------------------------------------------------- */
+
+START_TEST(the_peer_hears_from_the_next_cmportd_how_it_ends)
+{
+	life[_i].come_so_far();
+	die_with_cmportd();
+	ck_assert_str_eq(scene_wire(), life[_i].end);
+}
+END_TEST
+
+START_TEST(nothing_is_left_of_it_when_the_peer_is_gone_too)
+{
+	unsigned int i;
+
+	life[_i].come_so_far();
+	die_with_cmportd();
+	for (i = 0; i < 20; i++)
+		rig_pass(AGES_MS);
+	ck_assert_uint_eq(rig_server()->core.n_conns, 0);
+	ck_assert(wills_are_none(rig_server()->wills));
+}
+END_TEST
+
+START_TEST(all_its_connections_end)
+{
+	uint32_t n;
+
+	for (n = 1; n <= 300; n++)
+		scene_connect(bob, n);
+	die_with_cmportd();
+	ck_assert_uint_eq(rig_server()->core.n_conns, 300);
+}
+END_TEST
+
+START_TEST(a_dreq_from_the_next_cmportd_is_repeated_until_it_is_answered)
+{
+	life_is_connected();
+	die_with_cmportd();
+	ck_assert_str_eq(scene_wire(), "DREQ");
+	rig_pass(1500);
+	ck_assert_str_eq(scene_wire(), "DREQ");
+	scene_said(talk_msg_of(CM_ATTR_DREP, LIFE_REMOTE_ID, life_id()));
+	rig_pass(AGES_MS);
+	ck_assert_str_eq(scene_wire(), "");
+	ck_assert(wills_are_none(rig_server()->wills));
+}
+END_TEST
+
+/* Whose program was dead already when cmportd was killed. */
+START_TEST(what_a_cmportd_was_disconnecting_the_next_one_disconnects)
+{
+	life_is_connected();
+	rig_leave(bob);
+	ck_assert_str_eq(scene_wire(), "REQ, RTU, DREQ");
+	restart();
+	ck_assert_str_eq(scene_wire(), "DREQ");
+}
+END_TEST
+
+/* Bob lives, but has closed his sockets: his process is none that comes back. */
+START_TEST(what_its_program_has_left_nobody_is_awaited_for)
+{
+	life_is_connected();
+	rig_leave(bob);
+	restart();
+	ck_assert_str_eq(scene_wire(), "DREQ");
+	ck_assert_int_eq(rig_server()->grace_until.ns, 0);
+}
+END_TEST
+
+START_TEST(what_a_cmportd_has_disconnected_the_next_one_does_not_know)
+{
+	life_is_connected();
+	rig_leave(bob);
+	scene_said(talk_msg_of(CM_ATTR_DREP, LIFE_REMOTE_ID, life_id()));
+	rig_pass(AGES_MS);
+	restart();
+	ck_assert_str_eq(scene_wire(), "");
+	ck_assert(wills_are_none(rig_server()->wills));
+}
+END_TEST
+
+START_TEST(the_next_one_may_be_killed_before_it_has_ended_anything)
+{
+	life_is_connected();
+	die();
+	rig_tear_down();
+	rig_set_up(socket_path);
+	restart();
+	ck_assert_str_eq(scene_wire(), "DREQ");
+}
+END_TEST
+
+START_TEST(the_next_one_may_be_killed_when_it_has_begun_to)
+{
+	life_is_connected();
+	die_with_cmportd();
+	restart();
+	ck_assert_str_eq(scene_wire(), "DREQ");
+	restart();
+	ck_assert_str_eq(scene_wire(), "DREQ");
+}
+END_TEST
+
+START_TEST(what_is_closed_is_not_ended)
+{
+	struct portd_record close_it = { .type = PORTD_CLOSE,
+					 .close = { .local_comm_id = life_id() } };
+
+	life_is_connected();
+	ck_assert(rig_tell(bob, &close_it));
+	rig_settle();
+	die_with_cmportd();
+	ck_assert_str_eq(scene_wire(), "");
+}
+END_TEST
+
+/* --- who comes back ------------------------------------------------------ */
+
+START_TEST(connections_of_who_comes_back_live_on)
+{
+	scene_connect(bob, 1);
+	restart();
+	come_back(bob, bobs_pid);
+	ck_assert_int_eq(tell(bob, 1), 0);
+	say_resumed(bob);
+	rig_pass(AGES_MS);
+	ck_assert_str_eq(scene_wire(), "");
+	ck_assert_str_eq(scene_will(bob->first + 1), "ESTABLISHED");
+	ck_assert_uint_eq(wills_count(rig_server()->wills, 0), 1);
+}
+END_TEST
+
+START_TEST(what_who_comes_back_does_not_tell_of_is_over)
+{
+	scene_connect(bob, 1);
+	scene_connect(bob, 2);
+	restart();
+	come_back(bob, bobs_pid);
+	ck_assert_int_eq(tell(bob, 2), 0);
+	say_resumed(bob);
+	rig_pass(AGES_MS);
+	ck_assert_str_eq(scene_wire(), "");
+	rig_leave(bob);
+	ck_assert_str_eq(scene_wire(), "DREQ");
+}
+END_TEST
+
+START_TEST(who_dies_while_it_comes_back_has_each_connection_ended_once)
+{
+	scene_connect(bob, 1);
+	scene_connect(bob, 2);
+	restart();
+	come_back(bob, bobs_pid);
+	ck_assert_int_eq(tell(bob, 2), 0);
+	die();
+	rig_leave(bob);
+	rig_pass(LOOK_MS);
+	ck_assert_str_eq(scene_wire(), "DREQ, DREQ");
+	ck_assert_uint_eq(rig_server()->core.n_conns, 2);
+}
+END_TEST
+
+START_TEST(the_dead_are_ended_when_the_living_have_come_back)
+{
+	rig_join(alice);
+	scene_connect(alice, 3);
+	scene_connect(bob, 1);
+	die_with_cmportd();
+	rig_pass(100);
+	ck_assert_str_eq(scene_wire(), "");
+	come_back(alice, -1);
+	ck_assert_int_eq(tell(alice, 3), 0);
+	say_resumed(alice);
+	ck_assert_str_eq(scene_wire(), "DREQ");
+	ck_assert_str_eq(scene_will(alice->first + 3), "ESTABLISHED");
+}
+END_TEST
+
+/* It may be stopped; the kernel's connection manager would wait, too. */
+START_TEST(who_lives_and_does_not_come_back_is_ended_when_it_dies)
+{
+	scene_connect(bob, 1);
+	restart();
+	rig_pass(GRACE_MS);
+	rig_pass(AGES_MS);
+	ck_assert_str_eq(scene_wire(), "");
+	die();
+	rig_pass(LOOK_MS);
+	ck_assert_str_eq(scene_wire(), "DREQ");
+}
+END_TEST
+
+START_TEST(who_lives_may_come_back_late)
+{
+	scene_connect(bob, 1);
+	restart();
+	rig_pass(AGES_MS);
+	come_back(bob, bobs_pid);
+	ck_assert_int_eq(tell(bob, 1), 0);
+	say_resumed(bob);
+	rig_pass(LOOK_MS);
+	ck_assert_str_eq(scene_wire(), "");
+}
+END_TEST
+
+START_TEST(who_cannot_be_seen_is_awaited_for_three_seconds)
+{
+	rig_leave(bob);
+	rig_come_as(0);
+	rig_join(bob);
+	scene_connect(bob, 1);
+	restart();
+	rig_pass(GRACE_MS - 1);
+	ck_assert_str_eq(scene_wire(), "");
+	rig_pass(1);
+	ck_assert_str_eq(scene_wire(), "DREQ");
+}
+END_TEST
+
+START_TEST(who_cannot_be_seen_comes_back)
+{
+	rig_leave(bob);
+	rig_come_as(0);
+	rig_join(bob);
+	scene_connect(bob, 1);
+	restart();
+	come_back(bob, 0);
+	ck_assert_int_eq(tell(bob, 1), 0);
+	say_resumed(bob);
+	rig_pass(AGES_MS);
+	ck_assert_str_eq(scene_wire(), "");
+}
+END_TEST
+
+START_TEST(nobody_else_has_the_comm_ids_of_who_may_come_back)
+{
+	scene_connect(bob, 1);
+	restart();
+	carol.control = rig_dial();
+	carol.first = bob->first;
+	ck_assert_int_eq(rig_resume(&carol, bob->page_fd), 0);
+	ck_assert_int_eq(hold(&carol), EPERM);
+	come_back(bob, bobs_pid);
+}
+END_TEST
+
+/* --- beginning and end of the file --------------------------------------- */
+
+START_TEST(who_leaves_with_nothing_to_end_leaves_no_file)
+{
+	scene_connect(bob, 1);
+	rig_leave(bob);
+	scene_said(talk_msg_of(CM_ATTR_DREP, LIFE_REMOTE_ID, life_id()));
+	rig_pass(AGES_MS);
+	ck_assert(is_kept());
+	server_end(rig_server());
+	ck_assert(!is_kept());
+	memset(rig_server(), 0, sizeof(*rig_server()));
+	rig_server()->options.path = socket_path;
+	ck_assert_int_eq(server_begin(rig_server()), 0);
+}
+END_TEST
+
+START_TEST(it_does_not_leave_before_it_has_ended_what_was_left)
+{
+	scene_connect(bob, 1);
+	restart();
+	rig_server()->options.idle_s = 1;
+	rig_pass(AGES_MS);
+	ck_assert(!server_is_over(rig_server()));
+	die();
+	rig_pass(LOOK_MS);
+	scene_said(talk_msg_of(CM_ATTR_DREP, LIFE_REMOTE_ID, life_id()));
+	rig_pass(AGES_MS);
+	rig_pass(AGES_MS);
+	ck_assert(server_is_over(rig_server()));
+}
+END_TEST
+
+/* A folder is there in its place. */
+START_TEST(without_the_file_all_is_as_before)
+{
+	char path[160];
+
+	snprintf(path, sizeof(path), "%s.wills", socket_path);
+	rig_leave(bob);
+	rig_tear_down();
+	unlink(path);
+	ck_assert_int_eq(mkdir(path, 0700), 0);
+	rig_set_up(socket_path);
+	rig_come_as(bobs_pid);
+	rig_join(bob);
+	scene_connect(bob, 1);
+	die_with_cmportd();
+	ck_assert_str_eq(scene_wire(), "");
+}
+END_TEST
+
+START_TEST(a_port_has_the_same_handle_in_the_next_one)
+{
+	struct portd_record open = {
+		.type = PORTD_OPEN_PORT, .open_port = {.port_num = 2, .device = RIG_DEVICE}
+	};
+
+	scene_connect(bob, 1);
+	ck_assert_int_eq(rig_ask(bob, &open), 0);
+	ck_assert_uint_eq(bob->reply.handle, 1);
+	restart();
+	come_back(bob, bobs_pid);
+	ck_assert_uint_eq(bob->handle, 0);
+	rig_leave(bob);
+	restart();
+	rig_pass(AGES_MS);
+	rig_come_as(bobs_pid);
+	rig_meet(bob);
+	ck_assert_int_eq(rig_ask(bob, &open), 0);
+	ck_assert_uint_eq(bob->reply.handle, 1);
+}
+END_TEST
+
+START_TEST(what_went_through_a_device_that_is_gone_is_forgotten)
+{
+	struct portd_will will = { .state = CM_ESTABLISHED,
+				   .local_comm_id = bob->first + 1,
+				   .path = rig_peer(SCENE_PEER) };
+	const int handle = wills_handle(rig_server()->wills,
+					(const char[PORTD_DEVICE_BYTES]){ "gone0" }, 1, 1);
+
+	ck_assert_int_eq(handle, 1);
+	will.port = (uint8_t)handle;
+	ck_assert_int_eq(wills_set(rig_server()->wills, 0, &will), 0);
+	die_with_cmportd();
+	ck_assert_str_eq(scene_wire(), "");
+	ck_assert(wills_are_none(rig_server()->wills));
+}
+END_TEST
+
+static void add_tests(TCase *tcase)
+{
+	tcase_add_loop_test(tcase, the_peer_hears_from_the_next_cmportd_how_it_ends, 0, LIFE_N);
+	tcase_add_loop_test(tcase, nothing_is_left_of_it_when_the_peer_is_gone_too, 0, LIFE_N);
+	tcase_add_test(tcase, all_its_connections_end);
+	tcase_add_test(tcase, a_dreq_from_the_next_cmportd_is_repeated_until_it_is_answered);
+	tcase_add_test(tcase, what_a_cmportd_was_disconnecting_the_next_one_disconnects);
+	tcase_add_test(tcase, what_its_program_has_left_nobody_is_awaited_for);
+	tcase_add_test(tcase, what_a_cmportd_has_disconnected_the_next_one_does_not_know);
+	tcase_add_test(tcase, the_next_one_may_be_killed_before_it_has_ended_anything);
+	tcase_add_test(tcase, the_next_one_may_be_killed_when_it_has_begun_to);
+	tcase_add_test(tcase, what_is_closed_is_not_ended);
+	tcase_add_test(tcase, connections_of_who_comes_back_live_on);
+	tcase_add_test(tcase, what_who_comes_back_does_not_tell_of_is_over);
+	tcase_add_test(tcase, who_dies_while_it_comes_back_has_each_connection_ended_once);
+	tcase_add_test(tcase, the_dead_are_ended_when_the_living_have_come_back);
+	tcase_add_test(tcase, who_lives_and_does_not_come_back_is_ended_when_it_dies);
+	tcase_add_test(tcase, who_lives_may_come_back_late);
+	tcase_add_test(tcase, who_cannot_be_seen_is_awaited_for_three_seconds);
+	tcase_add_test(tcase, who_cannot_be_seen_comes_back);
+	tcase_add_test(tcase, nobody_else_has_the_comm_ids_of_who_may_come_back);
+	tcase_add_test(tcase, who_leaves_with_nothing_to_end_leaves_no_file);
+	tcase_add_test(tcase, it_does_not_leave_before_it_has_ended_what_was_left);
+	tcase_add_test(tcase, without_the_file_all_is_as_before);
+	tcase_add_test(tcase, a_port_has_the_same_handle_in_the_next_one);
+	tcase_add_test(tcase, what_went_through_a_device_that_is_gone_is_forgotten);
+}
+
+int main(void)
+{
+	Suite *suite = suite_create("server_estate");
+	TCase *tcase = folder_tcase("estate", set_up, tear_down);
+
+	add_tests(tcase);
+	suite_add_tcase(suite, tcase);
+	return run_suite(suite);
+}
