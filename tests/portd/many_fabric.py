@@ -86,6 +86,11 @@ def await_held(*clients):
             raise AssertionError(f"a client says {line!r}")
 
 
+def await_rtus():
+    """What a client has sent last is on its way: cmportd has to have passed it on."""
+    time.sleep(0.5)
+
+
 def kill(*clients):
     for client in clients:
         client.kill()
@@ -141,6 +146,56 @@ def play_end(hosts):
     kill(client)
 
 
+def play_both(hosts):
+    """Kill a client and cmportd at once; the next program is one with a connection of its own."""
+    client = begin_holding(hosts, 100)
+    await_held(client)
+    await_rtus()
+    client.send_signal(signal.SIGSTOP)
+    os.kill(pid_of_cmportd(), signal.SIGKILL)
+    kill(client)
+    following = begin_holding(hosts, 1)
+    await_held(following)
+    kill(following)
+
+
+def serves_b():
+    """Return the file that says which process serves host b; each host has a folder."""
+    return Path(os.environ["PURECM_FABRIC"]).parent / "serves-b"
+
+
+def play_told(_hosts):
+    """Say which process serves this host, b."""
+    serves_b().write_text(str(pid_of_cmportd()), encoding="utf-8")
+
+
+def play_unheard(hosts):
+    """Kill a client, and cmportd when it has said DREQ in vain; the next one comes by itself."""
+    peer = int(serves_b().read_text(encoding="utf-8"))
+    client = begin_holding(hosts, 100)
+    await_held(client)
+    await_rtus()
+    os.kill(peer, signal.SIGSTOP)
+    kill(client)
+    time.sleep(0.5)
+    os.kill(pid_of_cmportd(), signal.SIGKILL)
+    os.kill(peer, signal.SIGKILL)
+    subprocess.run(hosts.cmportd.split(), check=True)
+
+
+def play_one_of_two(hosts):
+    """Kill cmportd and one of its two clients: the other comes back, and lives on."""
+    clients = [begin_holding(hosts, 50) for _ in range(2)]
+    await_held(*clients)
+    await_rtus()
+    clients[0].send_signal(signal.SIGSTOP)
+    os.kill(pid_of_cmportd(), signal.SIGKILL)
+    kill(clients[0])
+    time.sleep(2)
+    assert clients[1].poll() is None
+    kill(clients[1])
+
+
 def play_container(hosts):
     """Be the first process of a container, cmportd in it, and exit."""
     own = os.environ["PURECM_FABRIC"] + "/container.sock"
@@ -175,7 +230,8 @@ def count_listeners(hosts):
 
 
 PLAYS = {"flood": play_flood, "storm": play_storm, "lives": play_lives, "end": play_end,
-         "pairs": play_pairs, "container": play_container}
+         "pairs": play_pairs, "container": play_container, "both": play_both,
+         "told": play_told, "unheard": play_unheard, "one-of-two": play_one_of_two}
 
 
 # --- tests ------------------------------------------------------------------
@@ -209,6 +265,21 @@ def who_is_ended_together_with_cmportd_is_disconnected(hosts):
               hosts.await_count("100 established 100 disconnected"))
 
 
+def who_is_killed_together_with_cmportd_is_disconnected_by_the_next(hosts):
+    hosts.run(hosts.server(), hosts.play("both"),
+              hosts.await_count("101 established 101 disconnected"))
+
+
+def whom_a_cmportd_was_disconnecting_the_next_disconnects(hosts):
+    hosts.run(f"b:{hosts.cmportd}", hosts.play("told").replace("a:", "b:", 1), hosts.server(),
+              hosts.play("unheard"), hosts.await_count("100 established 100 disconnected"))
+
+
+def who_lives_when_another_is_killed_together_with_cmportd_lives_on(hosts):
+    hosts.run(hosts.server(), hosts.play("one-of-two"),
+              hosts.await_count("100 established 100 disconnected"))
+
+
 def who_is_a_container_of_its_own_is_disconnected(hosts):
     hosts.run(hosts.server(), hosts.play("container"),
               hosts.await_count("100 established 100 disconnected"), first=())
@@ -219,6 +290,9 @@ TESTS = (connects_of_others_go_on_while_a_client_floods,
          processes_of_a_host_talk_through_its_own_gid,
          the_dead_are_in_nobodys_way_although_the_next_has_their_queue_pairs,
          who_is_ended_together_with_cmportd_is_disconnected,
+         who_is_killed_together_with_cmportd_is_disconnected_by_the_next,
+         whom_a_cmportd_was_disconnecting_the_next_disconnects,
+         who_lives_when_another_is_killed_together_with_cmportd_lives_on,
          who_is_a_container_of_its_own_is_disconnected)
 
 

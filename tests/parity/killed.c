@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Parity: programs that are killed together with what serves them: this library's cmportd. Stock
+ * has no such process, and its kernel ends what a program leaves; here it is the cmportd that the
+ * next program starts.
+ */
+#include <signal.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "steps.h"
+
+#define DEFAULT_PATH "/run/purecm/cmportd.sock"
+#define END_MS	     1000 /* for what is sent in the name of the dead to arrive */
+
+/* Return: who listens at the socket, or 0: with stock. */
+static pid_t pid_of_server(void)
+{
+	const char *path = getenv("PURECM_SOCKET");
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	struct ucred who = { .pid = 0 };
+	socklen_t bytes = sizeof(who);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path ? path : DEFAULT_PATH);
+	if (!connect(fd, (struct sockaddr *)&addr, sizeof(addr)))
+		getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &bytes);
+	close(fd);
+	return who.pid;
+}
+
+/* It is stopped, so it cannot look for the next cmportd between the two. */
+static void kill_both(pid_t program)
+{
+	pid_t server = pid_of_server();
+
+	if (server)
+		kill(server, SIGKILL);
+	kill(program, SIGKILL);
+}
+
+/* What the next program does is of no importance. */
+static void begin_another(struct scene *s)
+{
+	struct rdma_cm_id *id;
+
+	open_channel(s);
+	id = open_id(s, "next", RDMA_PS_TCP);
+	DO(rdma_bind_addr(id, (struct sockaddr *)&s->self));
+	pause_ms(END_MS);
+	close_id(id);
+}
+
+static void kill_with_server(struct scene *s, void (*part)(struct scene *))
+{
+	int status;
+	pid_t child = fork();
+
+	if (!child) {
+		open_channel(s);
+		part(s);
+		raise(SIGSTOP);
+	}
+	if (child < 0 || waitpid(child, &status, WUNTRACED) != child)
+		give_up("doomed process: %s", strerror(errno));
+	SAY("process %s", WIFSTOPPED(status) ? "stopped" : "ended by itself");
+	kill_both(child);
+	if (waitpid(child, &status, 0) != child)
+		give_up("doomed process: %s", strerror(errno));
+	begin_another(s);
+	meet(s);
+}
+
+/* --- how far it comes ---------------------------------------------------- */
+
+static void connect_only(struct scene *s)
+{
+	dial(s);
+	meet(s);
+}
+
+static void accept_only(struct scene *s)
+{
+	listen_here(s, RDMA_PS_TCP, 0);
+	answer(s);
+	meet(s);
+}
+
+static void send_request_only(struct scene *s)
+{
+	struct rdma_conn_param param = usual_param("soon dead");
+	struct rdma_cm_id *id = dial_ready(s, RDMA_PS_TCP);
+
+	param.qp_num = unused_qpn();
+	DO(rdma_connect(id, &param));
+	meet(s);
+}
+
+static void take_request_only(struct scene *s)
+{
+	listen_here(s, RDMA_PS_TCP, 0);
+	wait_request(s);
+}
+
+static void ask_to_disconnect_only(struct scene *s)
+{
+	DO(rdma_disconnect(dial(s)));
+}
+
+static void client_is_killed(struct scene *s)
+{
+	kill_with_server(s, connect_only);
+}
+
+static void server_is_killed(struct scene *s)
+{
+	kill_with_server(s, accept_only);
+}
+
+static void client_is_killed_while_it_waits(struct scene *s)
+{
+	kill_with_server(s, send_request_only);
+}
+
+static void server_is_killed_with_a_request(struct scene *s)
+{
+	kill_with_server(s, take_request_only);
+}
+
+static void client_is_killed_disconnecting(struct scene *s)
+{
+	kill_with_server(s, ask_to_disconnect_only);
+}
+
+/* --- what its peer sees -------------------------------------------------- */
+
+static void watch_client(struct scene *s)
+{
+	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child = answer(s);
+
+	meet(s);
+	take_event(s);
+	meet(s);
+	DO(rdma_disconnect(child));
+	close_id(child);
+	close_id(listener);
+}
+
+static void watch_disconnecting_client(struct scene *s)
+{
+	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child = answer(s);
+
+	take_event(s);
+	meet(s);
+	DO(rdma_disconnect(child));
+	show_quiet(s->channel);
+	close_id(child);
+	close_id(listener);
+}
+
+static void watch_server(struct scene *s)
+{
+	struct rdma_cm_id *id = dial(s);
+
+	meet(s);
+	take_event(s);
+	meet(s);
+	DO(rdma_disconnect(id));
+	show_quiet(s->channel);
+	close_id(id);
+}
+
+static void watch_request(struct scene *s)
+{
+	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child = wait_request(s);
+	struct rdma_conn_param param = usual_param("late");
+
+	meet(s);
+	meet(s);
+	show_quiet(s->channel);
+	param.qp_num = unused_qpn();
+	DO(rdma_accept(child, &param));
+	close_id(child);
+	close_id(listener);
+}
+
+static void watch_reply(struct scene *s)
+{
+	struct rdma_cm_id *id = dial_ready(s, RDMA_PS_TCP);
+	struct rdma_conn_param param = usual_param("anybody?");
+
+	make_qp(id);
+	DO(rdma_connect(id, &param));
+	take_event(s);
+	show_qp_state(id);
+	meet(s);
+	close_id(id);
+}
+
+const struct scenario killed_scenarios[] = {
+	PAIR("exit-both-client", client_is_killed, watch_client, BARE | ALONE,
+	     "a connected client is killed with what serves it"),
+	PAIR("exit-both-server", watch_server, server_is_killed, BARE | ALONE,
+	     "a connected server is killed with what serves it"),
+	PAIR("exit-both-client-request", client_is_killed_while_it_waits, watch_request,
+	     BARE | ALONE, "a client is killed with what serves it while it waits for a reply"),
+	PAIR("exit-both-server-request", watch_reply, server_is_killed_with_a_request, BARE | ALONE,
+	     "a server is killed with what serves it with a request in its hands"),
+	PAIR("exit-both-disconnecting", client_is_killed_disconnecting, watch_disconnecting_client,
+	     BARE | ALONE, "a client is killed with what serves it right after it disconnected"),
+	LAST_SCENARIO,
+};
