@@ -39,7 +39,8 @@ static void take_block(struct question *q, uint16_t block)
 		estate_introduce(q->server, guest);
 }
 
-/* The first one has comm id 0, which is that of messages that name nobody. */
+/* The first one has comm id 0, which is that of messages that name nobody. They count up; but who
+ * removes the state file has them begin anywhere. */
 static int lend_block(struct question *q)
 {
 	struct server *server = q->server;
@@ -51,7 +52,8 @@ static int lend_block(struct question *q)
 		return -ENOSPC;
 	for (tries = 0; tries < ID_BLOCKS; tries++) {
 		block = place_id_block(server->place);
-		if (block && server->block_owner[block] == NOBODY)
+		if (block && server->block_owner[block] == NOBODY &&
+		    !wills_hold_block(server->wills, block))
 			break;
 	}
 	if (tries == ID_BLOCKS)

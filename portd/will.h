@@ -196,6 +196,9 @@ bool wills_port(const struct wills *wills, uint8_t handle, const char **ret_devi
 /** wills_orphan() - go through the orphans. @after: the one found before, or NULL for the first. */
 const struct will *wills_orphan(const struct wills *wills, const struct will *after);
 
+/** wills_hold_block() - has a connection of the dead, or an orphan, a comm id of a block? */
+bool wills_hold_block(const struct wills *wills, uint16_t block);
+
 /** wills_drop() - an orphan's client has come back, or there is no way to end it. */
 void wills_drop(struct wills *wills, const struct will *orphan);
 

@@ -86,6 +86,21 @@ const struct will *wills_orphan(const struct wills *wills, const struct will *af
 	return will_at(wills, after ? after->client_next : wills->orphans.first);
 }
 
+static bool holds_block(const struct wills *wills, const struct will_client *list, uint16_t block)
+{
+	const struct will *will = will_at(wills, list->first);
+
+	while (will && will->is.local_comm_id / CM_ID_BLOCK != block)
+		will = will_at(wills, will->client_next);
+	return will != NULL;
+}
+
+bool wills_hold_block(const struct wills *wills, uint16_t block)
+{
+	return holds_block(wills, &wills->orphans, block) ||
+	       holds_block(wills, &wills->dead, block);
+}
+
 void wills_drop(struct wills *wills, const struct will *orphan)
 {
 	will_remove(wills, will_at(wills, orphan->index));

@@ -381,6 +381,22 @@ START_TEST(nobody_else_has_the_comm_ids_of_who_may_come_back)
 }
 END_TEST
 
+/* The rig's chance is always the same: the block would be Bob's again. */
+START_TEST(comm_ids_of_the_dead_are_not_handed_out_again_although_the_state_file_is_gone)
+{
+	const uint32_t first = bob->first;
+
+	life_is_connected();
+	die();
+	rig_tear_down();
+	ck_assert_int_eq(unlink(state_path), 0);
+	rig_set_up(socket_path);
+	rig_meet(&carol);
+	ck_assert_uint_ne(carol.first, first);
+	ck_assert_str_eq(scene_wire(), "DREQ");
+}
+END_TEST
+
 /* --- beginning and end of the file --------------------------------------- */
 
 START_TEST(who_leaves_with_nothing_to_end_leaves_no_file)
@@ -493,6 +509,9 @@ static void add_tests(TCase *tcase)
 	tcase_add_test(tcase, who_cannot_be_seen_is_awaited_for_three_seconds);
 	tcase_add_test(tcase, who_cannot_be_seen_comes_back);
 	tcase_add_test(tcase, nobody_else_has_the_comm_ids_of_who_may_come_back);
+	tcase_add_test(
+		tcase,
+		comm_ids_of_the_dead_are_not_handed_out_again_although_the_state_file_is_gone);
 	tcase_add_test(tcase, who_leaves_with_nothing_to_end_leaves_no_file);
 	tcase_add_test(tcase, it_does_not_leave_before_it_has_ended_what_was_left);
 	tcase_add_test(tcase, without_the_file_all_is_as_before);
