@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "mad/cma_hdr.h"
+#include "portd/will_table.h"
 #include "tests/unit/portd/rig.h"
 
 #define CLIENTS_MAX 4
@@ -410,6 +411,7 @@ static void must_be_empty(unsigned int n_fds)
 	}
 	assert(server->n_guests == 1 && server->n_throttled == 0);
 	assert(server->core.n_conns == 0);
+	assert(server->wills->dead.count == 0 && server->wills->orphans.count == 0);
 	assert(server->n_onlookers == 0 && list_is_empty(&server->asleep));
 	for (i = 1; i < GUESTS_MAX; i++)
 		assert(wills_count(server->wills, (uint16_t)i) == 0);
@@ -421,7 +423,7 @@ static void must_be_empty(unsigned int n_fds)
  * noted. */
 static const char *place(void)
 {
-	static char path[96], state[112], folder[64];
+	static char path[96], state[112], wills[112], folder[64];
 
 	if (!folder[0]) {
 		snprintf(folder, sizeof(folder), "%s/purecm-fuzz-XXXXXX",
@@ -430,8 +432,10 @@ static const char *place(void)
 			abort();
 		snprintf(path, sizeof(path), "%s/s", folder);
 		snprintf(state, sizeof(state), "%s.state", path);
+		snprintf(wills, sizeof(wills), "%s.wills", path);
 	}
 	unlink(state);
+	unlink(wills);
 	return path;
 }
 

@@ -180,6 +180,7 @@ def play_unheard(hosts):
     time.sleep(0.5)
     os.kill(pid_of_cmportd(), signal.SIGKILL)
     os.kill(peer, signal.SIGKILL)
+    await_nobody()
     subprocess.run(hosts.cmportd.split(), check=True)
 
 
@@ -209,6 +210,17 @@ def pid_of_cmportd():
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
         client.connect(os.environ["PURECM_SOCKET"])
         return struct.unpack("3i", client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
+
+
+def await_nobody():
+    """Wait until who was killed has closed the socket."""
+    for _ in range(100):
+        try:
+            pid_of_cmportd()
+        except ConnectionRefusedError:
+            return
+        time.sleep(0.05)
+    raise AssertionError("somebody listens still")
 
 
 def play_pairs(hosts):
