@@ -144,6 +144,20 @@ def a_service_that_was_killed_is_back(host):
 
 
 @check
+def who_is_killed_together_with_the_service_is_disconnected_by_the_next(host):
+    words = f"rping -c -a {host.guest.addr4}"
+    server = host.serve()
+    try:
+        client = host.guest.start(host.inside(words), timeout=300)
+        server.wait_for_output("ping data", timeout=60)
+        host.guest.run(f"kill -9 {host.pid()} $(pgrep -xf '{words}')").check()
+        client.wait(10)
+        server.wait_for_output("DISCONNECT EVENT", timeout=10)
+    finally:
+        server.stop()
+
+
+@check
 def a_service_that_was_stopped_comes_when_it_is_needed(host):
     host.run("systemctl stop cmportd.service", timeout=120)
     same(host.is_true(f"test -S {SOCKET} -a -f {SOCKET}.state"), True)
