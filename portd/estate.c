@@ -111,7 +111,7 @@ void estate_returned(struct server *server, const struct guest *guest)
 
 	for (; will; will = next) {
 		next = wills_orphan(server->wills, will);
-		if (is_of(server, will, guest))
+		if (!will->is_dead && is_of(server, will, guest))
 			wills_drop(server->wills, will);
 	}
 }

@@ -164,12 +164,13 @@ static bool is_anothers_peer(const struct wills *wills, uint16_t client,
 	return holder && holder->client != client;
 }
 
-/* Of a connection there is one will, whenever we are killed. */
+/* Of a connection there is one will, whenever we are killed; but whose client was gone before, that
+ * is going to be ended, whatever it says. */
 static struct will *come_back(struct wills *wills, uint16_t client, const struct portd_will *told)
 {
 	struct will *will = will_left_behind(wills, told->local_comm_id);
 
-	if (!will || !will->is_orphan || !will_has_client(wills, client))
+	if (!will || !will->is_orphan || will->is_dead || !will_has_client(wills, client))
 		return NULL;
 	will_hand_over(wills, will, client);
 	return will;

@@ -71,7 +71,7 @@ void will_remove(struct wills *wills, struct will *will);
 /** will_bury() - to the dead: is in no table but that of its comm id. */
 void will_bury(struct wills *wills, struct will *will);
 
-/** will_hand_over() - an orphan is a client's again, who has a list. */
+/** will_hand_over() - an orphan, not dead, is a client's again, who has a list. */
 void will_hand_over(struct wills *wills, struct will *orphan, uint16_t client);
 
 /* Return: is what is in a chunk a will, its own part and its index only looked at? */

@@ -369,6 +369,27 @@ START_TEST(who_cannot_be_seen_comes_back)
 }
 END_TEST
 
+/* He was shown out, say; the next cmportd may not believe that nothing had happened. */
+START_TEST(what_was_being_ended_is_ended_although_its_client_comes_back)
+{
+	scene_connect(bob, 1);
+	close(bob->control);
+	rig_settle();
+	ck_assert_str_eq(scene_wire(), "DREQ");
+	rig_tear_down();
+	rig_set_up(socket_path);
+	come_back(bob, bobs_pid);
+	ck_assert_int_eq(tell(bob, 1), 0);
+	say_resumed(bob);
+	rig_pass(LOOK_MS);
+	ck_assert_str_eq(scene_wire(), "DREQ");
+	rig_leave(bob);
+	scene_said(talk_msg_of(CM_ATTR_DREP, LIFE_REMOTE_ID, life_id()));
+	rig_pass(AGES_MS);
+	ck_assert(wills_are_none(rig_server()->wills));
+}
+END_TEST
+
 START_TEST(nobody_else_has_the_comm_ids_of_who_may_come_back)
 {
 	scene_connect(bob, 1);
@@ -508,6 +529,7 @@ static void add_tests(TCase *tcase)
 	tcase_add_test(tcase, who_lives_may_come_back_late);
 	tcase_add_test(tcase, who_cannot_be_seen_is_awaited_for_three_seconds);
 	tcase_add_test(tcase, who_cannot_be_seen_comes_back);
+	tcase_add_test(tcase, what_was_being_ended_is_ended_although_its_client_comes_back);
 	tcase_add_test(tcase, nobody_else_has_the_comm_ids_of_who_may_come_back);
 	tcase_add_test(
 		tcase,
