@@ -369,9 +369,11 @@ START_TEST(who_cannot_be_seen_comes_back)
 }
 END_TEST
 
-/* He was shown out, say; the next cmportd may not believe that nothing had happened. */
+/* He was shown out, say; the next cmportd may not believe that nothing had happened. It is Alice
+ * that it awaits. */
 START_TEST(what_was_being_ended_is_ended_although_its_client_comes_back)
 {
+	rig_join(alice);
 	scene_connect(bob, 1);
 	close(bob->control);
 	rig_settle();
@@ -381,7 +383,8 @@ START_TEST(what_was_being_ended_is_ended_although_its_client_comes_back)
 	come_back(bob, bobs_pid);
 	ck_assert_int_eq(tell(bob, 1), 0);
 	say_resumed(bob);
-	rig_pass(LOOK_MS);
+	come_back(alice, -1);
+	say_resumed(alice);
 	ck_assert_str_eq(scene_wire(), "DREQ");
 	rig_leave(bob);
 	scene_said(talk_msg_of(CM_ATTR_DREP, LIFE_REMOTE_ID, life_id()));
