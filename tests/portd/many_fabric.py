@@ -32,6 +32,7 @@ SLOWER_MAX = 20  # of a machine on which the flood takes half of the time, and t
 STORM, STORM_EACH = 64, 32
 PAIRS = 50 if LONG else 16
 LIVES = 10
+TRIES, TRY_S = 400, 0.02
 SAME_QPN = 4660
 
 
@@ -128,12 +129,24 @@ def play_storm(hosts):
     kill(*clients)
 
 
+def await_disconnected(count):
+    """Wait until the server has ended so many: a queue pair is its peer's until then."""
+    other = Path(os.environ["PURECM_FABRIC"]).parent / "b"
+    for _ in range(TRIES):
+        os.kill(int((other / "server").read_text()), signal.SIGUSR1)
+        time.sleep(TRY_S)
+        if f" {count} disconnected" in (other / "served").read_text():
+            return
+    raise AssertionError(f"the server has not ended {count} connections")
+
+
 def play_lives(hosts):
     """Kill a program time and again, and start it with the same queue pairs."""
-    for _ in range(LIVES):
+    for life in range(LIVES):
         client = begin_holding(hosts, 20, HOLD_QPN=str(SAME_QPN))
         await_held(client)
         kill(client)
+        await_disconnected(20 * (life + 1))
 
 
 def play_end(hosts):
