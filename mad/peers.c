@@ -10,13 +10,15 @@
 #define HOLDS_NS   UINT64_C(1000000000)
 #define DOUBTED_NS UINT64_C(10000000000)
 
+/* The highest bits of the product, as no others depend on the last bytes of the GID: those by which
+ * hosts of a subnet differ. */
 static unsigned int slot_of(const struct mad_gid *gid)
 {
 	uint64_t half[2];
 
 	memcpy(half, gid->raw, sizeof(half));
-	return (unsigned int)(((half[0] ^ half[1]) * UINT64_C(0x9e3779b97f4a7c15)) >> 32) &
-	       (PEERS - 1);
+	return (unsigned int)(((half[0] ^ half[1]) * UINT64_C(0x9e3779b97f4a7c15)) >>
+			      (64 - PEERS_LOG2));
 }
 
 static bool is_of(const struct peer *peer, const struct mad_gid *gid)

@@ -12,8 +12,9 @@
 
 #include "mad/port.h"
 
-#define PEERS	 256 /* a power of two; two that fall together are served through QP1 */
-#define PEER_QP1 1
+#define PEERS_LOG2 8
+#define PEERS	   (1 << PEERS_LOG2) /* two that fall together are served through QP1 */
+#define PEER_QP1   1
 
 struct peer {
 	struct mad_gid gid;
