@@ -398,6 +398,7 @@ static int port_open(struct device *device, uint8_t port_num, struct port **ret)
 	port->device = device;
 	port->port_num = port_num;
 	port->refs = 1;
+	list_init(&port->unread);
 	err = host_client() ? host_open_port(port) : open_here(port);
 	if (err)
 		port_put(port);

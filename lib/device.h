@@ -28,7 +28,8 @@ struct port {
 	int handle;		   /* of cmportd; -1 while it has none */
 	struct device *device;
 	uint8_t port_num;
-	unsigned int refs; /* atomic */
+	struct list unread; /* of the engine: in its list of those to look at again */
+	unsigned int refs;  /* atomic */
 };
 
 struct device {

@@ -44,6 +44,7 @@ static int poll_fd = -1;
 static int alarm_fd = -1;
 static int hotplug_fd = -1;
 static char host;		/* stands for cmportd in the poll set */
+static struct list unread;	/* ports with more at the sender's queue pair; of the thread */
 static struct cm_time rings_at; /* what the alarm is set to; under the lock */
 
 struct cm_time engine_now(void)
@@ -185,25 +186,42 @@ void engine_received_all(void)
 	engine_unlock();
 }
 
+/* Return: 0 if there may be more, or why not. */
 static int receive_from(struct port *port, struct mad_port *from)
 {
 	uint8_t mad[MAD_BYTES];
 	struct mad_path path;
-	int i, err = 0;
+	int i, err;
 
-	for (i = 0; i < BATCH_MAX && !err; i++) {
+	for (i = 0; i < BATCH_MAX; i++) {
 		err = mad_port_receive(from, &path, mad);
+		if (err == -ENOMSG)
+			continue;
 		if (err)
-			break;
+			return err;
 		if (port->sender)
 			mad_sender_heard(port->sender, &path.dgid, from->source_qpn);
 		engine_receive(port, &path, mad);
 	}
-	return err;
+	return 0;
 }
 
-static void unwatch_port(const struct port *port)
+static void receive_inbox(struct port *port)
 {
+	list_remove(&port->unread);
+	if (port->sender && !receive_from(port, mad_sender_port(port->sender)))
+		list_append(&unread, &port->unread);
+}
+
+static void receive_unread(void)
+{
+	receive_inbox(container_of(unread.next, struct port, unread));
+	engine_received_all();
+}
+
+static void unwatch_port(struct port *port)
+{
+	list_remove(&port->unread);
 	epoll_ctl(poll_fd, EPOLL_CTL_DEL, port->mad->fd, NULL);
 	if (port->sender)
 		epoll_ctl(poll_fd, EPOLL_CTL_DEL, mad_sender_port(port->sender)->fd, NULL);
@@ -214,8 +232,7 @@ static bool receive(struct port *port)
 {
 	int err = receive_from(port, port->mad);
 
-	if (port->sender)
-		receive_from(port, mad_sender_port(port->sender));
+	receive_inbox(port);
 	engine_received_all();
 	if (err == -ENODEV) {
 		unwatch_port(port);
@@ -317,7 +334,9 @@ static void *run(void *arg)
 
 	for (;;) {
 		set_next_alarm();
-		n = epoll_wait(poll_fd, events, EVENTS_MAX, -1);
+		n = epoll_wait(poll_fd, events, EVENTS_MAX, list_is_empty(&unread) ? -1 : 0);
+		if (!list_is_empty(&unread))
+			receive_unread();
 		for (i = 0; i < n && dispatch(&events[i]); i++)
 			continue;
 		run_timers();
@@ -438,6 +457,7 @@ static int init_state(void)
 	list_init(&engine.resolving);
 	list_init(&engine.subnet_asks);
 	list_init(&engine.subnets);
+	list_init(&unread);
 	rings_at = CM_TIME_NEVER;
 	return 0;
 }

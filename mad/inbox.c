@@ -184,10 +184,10 @@ static int next_completion(struct inbox *inbox, struct ibv_wc *wc)
 	void *context;
 	int n = ibv_poll_cq(inbox->cq, 1, wc);
 
-	if (n || ibv_get_cq_event(inbox->channel, &cq, &context))
+	if (n > 0 || ibv_get_cq_event(inbox->channel, &cq, &context))
 		return n;
 	ibv_ack_cq_events(inbox->cq, 1);
-	if (ibv_req_notify_cq(inbox->cq, 0))
+	if (n < 0 || ibv_req_notify_cq(inbox->cq, 0))
 		return -EIO;
 	return ibv_poll_cq(inbox->cq, 1, wc);
 }
@@ -204,22 +204,21 @@ static int take(struct inbox *inbox, const struct ibv_wc *wc, struct mad_path *p
 	return way_back(inbox, slot, wc->sl, path);
 }
 
-/* What makes no sense is passed over: anyone may send here. */
+/* What makes no sense is passed over, but one at a time: anyone may send here, as fast as he likes.
+ * When the queue pair has broken, all slots come back, and none is posted again. */
 static int inbox_receive(struct mad_port *port, struct mad_path *path, uint8_t mad[MAD_BYTES])
 {
 	struct inbox *inbox = from_port(port);
 	struct ibv_wc wc;
 	int err;
 
-	do {
-		err = next_completion(inbox, &wc);
-		if (err <= 0 || wc.status != IBV_WC_SUCCESS)
-			return -EAGAIN;
-		err = take(inbox, &wc, path, mad);
-		if (post(inbox, wc.wr_id))
-			return -EAGAIN;
-	} while (err);
-	return 0;
+	if (next_completion(inbox, &wc) <= 0)
+		return -EAGAIN;
+	if (wc.status != IBV_WC_SUCCESS)
+		return -ENOMSG;
+	err = take(inbox, &wc, path, mad);
+	post(inbox, wc.wr_id); /* fails on a device that is gone */
+	return err ? -ENOMSG : 0;
 }
 
 static int inbox_send(struct mad_port *port, const struct mad_path *path,

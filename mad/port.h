@@ -37,7 +37,7 @@ struct mad_port_ops {
 
 struct mad_port {
 	const struct mad_port_ops *ops;
-	int fd;		     /* readable when receive() has something; to be polled, not read */
+	int fd;		     /* to be polled, not read; readable when receive() has something */
 	uint32_t source_qpn; /* of the message that was received last; 0: not known */
 };
 
@@ -62,9 +62,11 @@ static inline int mad_port_send(struct mad_port *port, const struct mad_path *pa
  * @path: filled: the way back to the sender
  * @mad:  filled; a shorter MAD is padded with zeros
  *
- * One thread at a time.
+ * One thread at a time. For what is there already the descriptor need not be readable any more once
+ * a call was made: whoever stops before -EAGAIN comes back without waiting for it.
  *
- * Return: 0; -EAGAIN when there is none; -ENODEV when the device is gone; other -errno.
+ * Return: 0; -EAGAIN when there is none; -ENOMSG when what had come was of no use, and there may be
+ * more; -ENODEV when the device is gone; other -errno.
  */
 static inline int mad_port_receive(struct mad_port *port, struct mad_path *path,
 				   uint8_t mad[MAD_BYTES])

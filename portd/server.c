@@ -227,7 +227,8 @@ static int sleep_ms(struct server *server)
 {
 	int ms = ms_until(timers_deadline(server), server->now);
 
-	if (server->requests_left || server->asks_again || server->any_leaving)
+	if (server->requests_left || server->asks_again || server->any_leaving ||
+	    server->any_unread)
 		return 0;
 	if (server->stop_at.ns)
 		ms = smaller(ms, ms_until(stop_deadline(server), server->now));
@@ -303,6 +304,16 @@ static void see_off(struct server *server)
 	open_door(server);
 }
 
+static void receive_unread(struct server *server)
+{
+	unsigned int i;
+
+	server->any_unread = false;
+	for (i = 0; i < STATIONS_MAX; i++)
+		if (server->station[i] && server->station[i]->has_unread)
+			station_receive_inbox(server, server->station[i]);
+}
+
 static void close_gone(struct server *server)
 {
 	unsigned int i;
@@ -330,6 +341,8 @@ void server_turn(struct server *server)
 	int i, n = epoll_wait(server->poll_fd, event, EVENTS_MAX, sleep_ms(server));
 
 	server->now = server_now();
+	if (server->any_unread)
+		receive_unread(server);
 	for (i = 0; i < n; i++)
 		dispatch(server, event[i].data.ptr, event[i].events);
 	if (server->any_gone)

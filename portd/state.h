@@ -100,6 +100,7 @@ struct station {
 	struct list requests;	   /* parcels: REQs, SIDR_REQs, which let answers go first */
 	struct list waiting;	   /* parcels that wait for link addresses */
 	unsigned int n_waiting;
+	bool has_unread;       /* at the sender's queue pair: look there without being woken */
 	bool is_gone;	       /* its device: to be closed at the end of this turn */
 	struct subnet *subnet; /* NULL on RoCE */
 	struct onlook_gid shown_gid;
@@ -180,6 +181,7 @@ struct server {
 	struct cm_time linger_until; /* and until then for clients that got it, too */
 	bool any_leaving;
 	bool any_gone;
+	bool any_unread;
 	struct cm_time now; /* of this turn */
 	struct cm_time idle_since;
 	struct cm_time door_opens_at; /* 0 ns: it is open */

@@ -267,7 +267,7 @@ void station_close(struct server *server, struct station *station)
 
 /* --- receiving ----------------------------------------------------------- */
 
-/* Return: how many have come of so many that were tried; fewer if @ret_err says why. */
+/* Return: how many were looked at, of so many that may be; fewer if @ret_err says why. */
 static unsigned int receive(struct server *server, struct station *station, struct mad_port *port,
 			    unsigned int n_max, int *ret_err)
 {
@@ -277,6 +277,8 @@ static unsigned int receive(struct server *server, struct station *station, stru
 
 	for (n = 0; n < n_max; n++) {
 		*ret_err = mad_port_receive(port, &path, mad);
+		if (*ret_err == -ENOMSG)
+			continue;
 		if (*ret_err)
 			break;
 		if (station->sender)
@@ -307,8 +309,11 @@ void station_receive(struct server *server, struct station *station)
 void station_receive_inbox(struct server *server, struct station *station)
 {
 	int err;
+	unsigned int n =
+		receive(server, station, mad_sender_port(station->sender), RECEIVE_BATCH, &err);
 
-	receive(server, station, mad_sender_port(station->sender), RECEIVE_BATCH, &err);
+	station->has_unread = n == RECEIVE_BATCH;
+	server->any_unread = server->any_unread || station->has_unread;
 }
 
 /* --- sending ------------------------------------------------------------- */

@@ -104,8 +104,8 @@ static int take_from(struct drill_link *link, struct mad_port *port)
 	struct drill_heard *heard;
 	int err;
 
-	while ((err = mad_port_receive(port, &path, mad)) == 0) {
-		if (memcmp(&path.dgid, &link->path.dgid, sizeof(path.dgid)) != 0)
+	while ((err = mad_port_receive(port, &path, mad)) == 0 || err == -ENOMSG) {
+		if (err || memcmp(&path.dgid, &link->path.dgid, sizeof(path.dgid)) != 0)
 			continue;
 		heard = add(link, &link->mads);
 		if (heard)

@@ -327,6 +327,30 @@ START_TEST(a_queue_that_was_flushed_ends_in_eagain)
 	flush_queue_pair();
 	ck_assert_int_eq(receive(&path), 0);
 	ck_assert_int_eq(receive(&path), -EAGAIN);
+	ck_assert(!is_readable());
+}
+END_TEST
+
+START_TEST(a_device_that_cannot_say_what_has_come_does_not_wake_us_for_ever)
+{
+	struct mad_path path;
+
+	arrive_well();
+	verbs.poll_error = -2;
+	ck_assert_int_eq(receive(&path), -EAGAIN);
+	ck_assert(!is_readable());
+}
+END_TEST
+
+/* A host that sends as fast as it is read must not keep us from everything else. */
+START_TEST(nonsense_is_passed_over_one_at_a_time)
+{
+	struct mad_path path;
+
+	arrive_nonsense(0);
+	arrive_well();
+	ck_assert_int_eq(mad_port_receive(inbox, &path, mad), -ENOMSG);
+	ck_assert_int_eq(mad_port_receive(inbox, &path, mad), 0);
 }
 END_TEST
 
@@ -367,6 +391,8 @@ static TCase *receiving(void)
 	tcase_add_test(tc, after_eagain_the_descriptor_is_readable_for_the_next_message);
 	tcase_add_test(tc, what_comes_between_the_look_and_the_arming_is_found);
 	tcase_add_test(tc, a_queue_that_was_flushed_ends_in_eagain);
+	tcase_add_test(tc, a_device_that_cannot_say_what_has_come_does_not_wake_us_for_ever);
+	tcase_add_test(tc, nonsense_is_passed_over_one_at_a_time);
 	tcase_add_test(tc, gids_are_looked_up_once_and_again_when_they_are_to_be_forgotten);
 	return tc;
 }

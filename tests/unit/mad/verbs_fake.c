@@ -88,6 +88,8 @@ static int fake_poll_cq(struct ibv_cq *cq, int n_max, struct ibv_wc *wc)
 	struct queue *queue = (struct queue *)cq;
 	int n;
 
+	if (verbs.poll_error)
+		return verbs.poll_error;
 	for (n = 0; n < n_max && queue->n_taken != queue->n_put; n++)
 		wc[n] = queue->wc[queue->n_taken++ % FAKE_RQ_MAX];
 	return n;

@@ -34,6 +34,7 @@ struct fake_verbs {
 	int n_calls;	 /* that could fail */
 	int fails_at;	 /* which of them does; 0: none */
 	int n_made;	 /* objects that were not given back */
+	int poll_error;	 /* what looking for completions returns, if not 0 */
 	bool is_flushed; /* the queue pair is in its error state */
 	struct fake_sent sent[FAKE_SENT_MAX];
 	int n_sent;

@@ -74,6 +74,13 @@ void rig_arrive(const struct mad_path *from, const struct cm_msg *msg);
 /** rig_arrive_bytes() - any bytes do, at any port of the device; not looked at yet. */
 void rig_arrive_bytes(uint8_t port_num, const struct mad_path *from, const uint8_t mad[MAD_BYTES]);
 
+/**
+ * rig_arrive_beside() - a message arrives beside QP1, at the queue pair that those of port 1 leave
+ *                       from; not looked at yet
+ * @msg: NULL: nonsense
+ */
+void rig_arrive_beside(const struct mad_path *from, const struct cm_msg *msg);
+
 /** rig_hops_are_ready() - from now on, has every next hop a link address? At first, it has. */
 void rig_hops_are_ready(bool ready);
 

@@ -20,6 +20,7 @@ struct arrival {
 	struct list link;
 	struct mad_path path;
 	uint8_t mad[MAD_BYTES];
+	bool is_nonsense;
 };
 
 struct fake_port {
@@ -28,15 +29,19 @@ struct fake_port {
 };
 
 struct mad_sender {
+	struct mad_port inbox; /* first */
 	uint8_t port_num;
 	unsigned int n_held; /* the last ones that are recorded */
-	struct mad_port inbox;
 };
 
 static struct ibv_device device = { .name = RIG_DEVICE };
 static struct ibv_context context = { .device = &device };
 static struct list arrivals[RIG_PORTS + 1]; /* by port_num */
 static int arrivals_fd[RIG_PORTS + 1];	    /* of the open port, counts them */
+static struct list beside = { &beside,
+			      &beside }; /* arrivals at the sender's queue pair of port 1 */
+static struct mad_sender *sender_1;
+static bool is_armed; /* its descriptor */
 static bool hops_are_ready = true;
 static unsigned int n_doubts;
 
@@ -178,13 +183,30 @@ bool rig_sent(struct rig_sent *ret, struct cm_msg *ret_msg)
 	return true;
 }
 
-/* Nothing arrives there. */
+static int take(struct arrival *arrival, struct mad_path *path, uint8_t mad[MAD_BYTES])
+{
+	*path = arrival->path;
+	memcpy(mad, arrival->mad, MAD_BYTES);
+	list_remove(&arrival->link);
+	free(arrival);
+	return 0;
+}
+
+/* Its descriptor tells once that something has come, and only after -EAGAIN again. */
 static int inbox_receive(struct mad_port *port, struct mad_path *path, uint8_t mad[MAD_BYTES])
 {
-	(void)port;
-	(void)path;
-	(void)mad;
-	return -EAGAIN;
+	struct arrival *arrival;
+	eventfd_t events;
+
+	eventfd_read(port->fd, &events);
+	is_armed = list_is_empty(&beside);
+	if (is_armed)
+		return -EAGAIN;
+	arrival = container_of(beside.next, struct arrival, link);
+	if (!arrival->is_nonsense)
+		return take(arrival, path, mad);
+	take(arrival, path, mad);
+	return -ENOMSG;
 }
 
 static const struct mad_port_ops inbox_ops = { .receive = inbox_receive };
@@ -199,6 +221,9 @@ int mad_sender_open(struct ibv_context *verbs, uint8_t port_num, struct mad_send
 	sender->port_num = port_num;
 	sender->inbox.ops = &inbox_ops;
 	sender->inbox.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (port_num == 1)
+		sender_1 = sender;
+	is_armed = true;
 	*ret = sender;
 	return 0;
 }
@@ -207,6 +232,8 @@ void mad_sender_close(struct mad_sender *sender)
 {
 	if (sender)
 		close(sender->inbox.fd);
+	if (sender == sender_1)
+		sender_1 = NULL;
 	free(sender);
 }
 
@@ -273,16 +300,11 @@ static int fake_send(struct mad_port *port, const struct mad_path *path,
 static int fake_receive(struct mad_port *port, struct mad_path *path, uint8_t mad[MAD_BYTES])
 {
 	struct list *waiting = arrivals_at(((struct fake_port *)port)->port_num);
-	struct arrival *arrival;
 	eventfd_t one;
 
 	if (list_is_empty(waiting))
 		return -EAGAIN;
-	arrival = container_of(waiting->next, struct arrival, link);
-	*path = arrival->path;
-	memcpy(mad, arrival->mad, MAD_BYTES);
-	list_remove(&arrival->link);
-	free(arrival);
+	take(container_of(waiting->next, struct arrival, link), path, mad);
 	return eventfd_read(port->fd, &one);
 }
 
@@ -331,11 +353,30 @@ void rig_arrive_bytes(uint8_t port_num, const struct mad_path *from, const uint8
 	eventfd_write(arrivals_fd[port_num], 1);
 }
 
+void rig_arrive_beside(const struct mad_path *from, const struct cm_msg *msg)
+{
+	struct arrival *arrival = calloc(1, sizeof(*arrival));
+
+	if (!arrival || !sender_1)
+		abort();
+	arrival->path = *from;
+	arrival->is_nonsense = !msg;
+	if (msg)
+		cm_msg_encode(msg, arrival->mad);
+	list_append(&beside, &arrival->link);
+	if (is_armed)
+		eventfd_write(sender_1->inbox.fd, 1);
+	is_armed = false;
+}
+
 void rig_device_forget(void)
 {
 	struct list *node, *after;
 	uint8_t i;
 
+	list_for_each_safe (node, after, &beside)
+		free(container_of(node, struct arrival, link));
+	list_init(&beside);
 	for (i = 1; i <= RIG_PORTS; i++) {
 		list_for_each_safe (node, after, arrivals_at(i))
 			free(container_of(node, struct arrival, link));

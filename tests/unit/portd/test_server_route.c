@@ -311,6 +311,47 @@ START_TEST(only_what_is_repeated_casts_doubt_on_the_next_hop)
 }
 END_TEST
 
+static void arrive_beside(unsigned int n, bool makes_sense)
+{
+	struct mad_path peer = rig_peer(SCENE_PEER);
+	struct cm_msg req;
+
+	for (unsigned int i = 0; i < n; i++) {
+		req = scene_peer_req(0x701 + i, SCENE_ADDR);
+		rig_arrive_beside(&peer, makes_sense ? &req : NULL);
+	}
+}
+
+START_TEST(what_arrives_beside_qp1_is_dealt_with)
+{
+	arrive_beside(1, true);
+	rig_settle();
+	ck_assert_str_eq(scene_wire(), "REJ(REQ) 8");
+}
+END_TEST
+
+/* The descriptor tells of the first one only. */
+START_TEST(nobody_sleeps_while_there_is_more_beside_qp1_than_is_read_in_a_turn)
+{
+	unsigned int n = 3 * RECEIVE_BATCH + 1;
+
+	arrive_beside(n, true);
+	rig_settle();
+	ck_assert_uint_eq(rig_n_sent(), n);
+}
+END_TEST
+
+START_TEST(nonsense_beside_qp1_is_passed_over_and_takes_its_turns)
+{
+	arrive_beside(3 * RECEIVE_BATCH, false);
+	arrive_beside(1, true);
+	rig_turn();
+	ck_assert_uint_eq(rig_n_sent(), 0);
+	rig_settle();
+	ck_assert_uint_eq(rig_n_sent(), 1);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("server_route");
@@ -340,6 +381,9 @@ int main(void)
 	tcase_add_test(tcase, an_answer_for_nobody_waits_for_its_hop_as_long_as_the_kernel_asks);
 	tcase_add_test(tcase, a_message_that_is_repeated_goes_by_the_kernel);
 	tcase_add_test(tcase, only_what_is_repeated_casts_doubt_on_the_next_hop);
+	tcase_add_test(tcase, what_arrives_beside_qp1_is_dealt_with);
+	tcase_add_test(tcase, nobody_sleeps_while_there_is_more_beside_qp1_than_is_read_in_a_turn);
+	tcase_add_test(tcase, nonsense_beside_qp1_is_passed_over_and_takes_its_turns);
 	suite_add_tcase(suite, tcase);
 	return run_suite(suite);
 }
