@@ -21,6 +21,7 @@
 #define GIDS_MAX       1024
 #define SGID_INDEX_MAX UINT8_MAX
 #define OWN_MAX	       8
+#define REST_BYTES     65536 /* no packet has more */
 
 struct own_gid {
 	struct mad_gid gid;
@@ -38,7 +39,10 @@ struct inbox {
 	pthread_mutex_t lock;	     /* of the rows below */
 	struct own_gid own[OWN_MAX]; /* those that were asked for last */
 	unsigned int n_own;	     /* ever found */
-	uint8_t slot[INBOX_SLOTS][SLOT_BYTES];
+	struct {
+		uint8_t slot[INBOX_SLOTS][SLOT_BYTES];
+		uint8_t rest[REST_BYTES]; /* of messages that are too long; of all slots */
+	} room;
 };
 
 static struct inbox *from_port(struct mad_port *port)
@@ -167,12 +171,19 @@ static int way_back(struct inbox *inbox, const uint8_t grh[GRH_BYTES], uint8_t s
 
 /* --- receiving ----------------------------------------------------------- */
 
+/* What has no room breaks the queue pair for ever, and anyone can send it: so there is room for
+ * everything, if not a place of its own. */
 static int post(struct inbox *inbox, uint64_t slot)
 {
-	struct ibv_sge sge = { .addr = (uintptr_t)inbox->slot[slot],
-			       .length = SLOT_BYTES,
-			       .lkey = inbox->mr->lkey };
-	struct ibv_recv_wr wr = { .wr_id = slot, .sg_list = &sge, .num_sge = 1 }, *bad;
+	struct ibv_sge sge[INBOX_SGES] = {
+		{.addr = (uintptr_t)inbox->room.slot[slot],
+		  .length = SLOT_BYTES,
+		  .lkey = inbox->mr->lkey},
+		{ .addr = (uintptr_t)inbox->room.rest,
+		  .length = REST_BYTES,
+		  .lkey = inbox->mr->lkey}
+	};
+	struct ibv_recv_wr wr = { .wr_id = slot, .sg_list = sge, .num_sge = INBOX_SGES }, *bad;
 
 	return -ibv_post_recv(inbox->qp, &wr, &bad);
 }
@@ -195,7 +206,7 @@ static int next_completion(struct inbox *inbox, struct ibv_wc *wc)
 static int take(struct inbox *inbox, const struct ibv_wc *wc, struct mad_path *path,
 		uint8_t mad[MAD_BYTES])
 {
-	const uint8_t *slot = inbox->slot[wc->wr_id];
+	const uint8_t *slot = inbox->room.slot[wc->wr_id];
 
 	if (wc->byte_len != SLOT_BYTES || !(wc->wc_flags & IBV_WC_GRH))
 		return -EPROTO;
@@ -263,7 +274,7 @@ static int equip(struct inbox *inbox, struct ibv_pd *pd)
 	if (err)
 		return err;
 	errno = 0;
-	inbox->mr = ibv_reg_mr(pd, inbox->slot, sizeof(inbox->slot), IBV_ACCESS_LOCAL_WRITE);
+	inbox->mr = ibv_reg_mr(pd, &inbox->room, sizeof(inbox->room), IBV_ACCESS_LOCAL_WRITE);
 	if (!inbox->mr)
 		return errno ? -errno : -ENOMEM;
 	inbox->cq = ibv_create_cq(inbox->verbs, INBOX_SLOTS, NULL, inbox->channel, 0);

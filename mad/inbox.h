@@ -17,6 +17,8 @@
 
 #define INBOX_SLOTS 2048 /* QP1 has 512, but a kernel that empties it at once */
 
+#define INBOX_SGES  2 /* a receive: see post() */
+
 struct inbox;
 
 /**

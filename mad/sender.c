@@ -77,7 +77,7 @@ static int create(struct mad_sender *sender, struct ibv_context *verbs)
 		.cap = {.max_send_wr = SENDS_MAX,
 			 .max_recv_wr = INBOX_SLOTS,
 			 .max_send_sge = 1,
-			 .max_recv_sge = 1,
+			 .max_recv_sge = INBOX_SGES,
 			 .max_inline_data = MAD_BYTES},
 	};
 	int err;

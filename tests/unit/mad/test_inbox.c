@@ -18,6 +18,8 @@
 #define V6_INDEX 2
 #define V1_INDEX 3
 
+#define LONGEST	 65507 /* of what UDP carries */
+
 #define OWN_V4	 "10.77.0.1"
 #define OWN_V6	 "fd00:77::1"
 #define PEER_V4	 "10.77.0.2"
@@ -87,7 +89,7 @@ static void put_grh(uint8_t head[FAKE_GRH], const char *from, const char *to)
 
 static void arrive_v4(const char *from, const char *to, size_t bytes, unsigned int flags)
 {
-	uint8_t head[FAKE_GRH] = { 0 }, message[4096] = { 0 };
+	uint8_t head[FAKE_GRH] = { 0 }, message[LONGEST] = { 0 };
 
 	memcpy(message, mad, MAD_BYTES);
 	put_ipv4(head, from, to, true);
@@ -232,12 +234,18 @@ static void arrive_nonsense(int kind)
 		arrive_v4(PEER_V4, "10.77.1.1", MAD_BYTES, IBV_WC_GRH); /* RoCE v1 */
 		break;
 	case 5:
+		arrive_v4(PEER_V4, OWN_V4, MAD_BYTES + 1, IBV_WC_GRH);
+		break;
+	case 6:
+		arrive_v4(PEER_V4, OWN_V4, LONGEST, IBV_WC_GRH);
+		break;
+	case 7:
 		arrive(nothing, mad, MAD_BYTES, QPN, IBV_WC_GRH);
 		break;
 	}
 }
 
-#define N_NONSENSE 6
+#define N_NONSENSE 8
 
 START_TEST(nonsense_is_passed_over_and_its_slot_is_posted_again)
 {
