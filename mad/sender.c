@@ -372,12 +372,13 @@ unsigned int mad_sender_release(struct mad_sender *sender)
 	return n_lost;
 }
 
+/* In this order: a handle of the new epoch must not be made from the old GIDs. */
 void mad_sender_forget(struct mad_sender *sender)
 {
+	inbox_forget(sender->inbox);
 	pthread_mutex_lock(&sender->lock);
 	sender->epoch++;
 	pthread_mutex_unlock(&sender->lock);
-	inbox_forget(sender->inbox);
 }
 
 /* --- whom it hears ------------------------------------------------------- */
