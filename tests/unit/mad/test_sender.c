@@ -235,7 +235,8 @@ START_TEST(whatever_fails_in_opening_all_is_given_back)
 
 	do {
 		verbs.n_calls = 0;
-		verbs.fails_at++;
+		/* Of the slots, which are all alike, some will do. */
+		verbs.fails_at += verbs.fails_at > 20 && verbs.fails_at < INBOX_SLOTS ? 97 : 1;
 		err = mad_sender_open(context, 1, &sender);
 		ck_assert_int_le(err, 0);
 		if (err)
