@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Many processes of a host on one cmportd, in the lab: crowds of Debian's programs, cmportd killed
 and replaced under a thousand connections, users without privileges and with bad intentions, those
-who come after the dead, and several sockets.
+who come after the dead, several sockets, and two hosts that speak beside QP1.
 
 Prints a line a check and last "N passed, N failed, N skipped". Exit status: 1 if one failed, 77 if
 the lab cannot run here.
@@ -12,7 +12,9 @@ import contextlib
 import os
 from pathlib import Path
 import signal
+import struct
 import sys
+import tempfile
 import time
 import traceback
 
@@ -23,6 +25,8 @@ from lablib import Lab, LabError, doctor, qemu  # noqa: E402
 HELD, MORE = 1000, 50
 FLOODED = 100
 LIVES = 5
+ROUNDS = 3
+CAPTURED_MIN = 300  # of 500: on a busy machine a capture misses some
 PORT = 7700
 IDLE_S = 2
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
@@ -41,6 +45,7 @@ class Bench:
 
     def __init__(self, lab, build):
         self.a, self.b = lab.a, lab.b
+        self.ours = [lab.b]
         self.build = build
 
     def env(self, **more):
@@ -48,13 +53,13 @@ class Bench:
                 "PURECM_LOG": "warn"} | more
 
     def hold(self, host, *words, **more):
-        env = self.env(**more) if host is self.b else {}
+        env = self.env(**more) if host in self.ours else {}
         return host.start([str(self.build / "tests/portd/hold"), *map(str, words)], env=env,
                           timeout=300)
 
-    def cmportd(self):
-        """Return the pid of the one cmportd on b, or None. More than one is an error."""
-        pids = self.b.run("pgrep -x cmportd").stdout.split()
+    def cmportd(self, host=None):
+        """Return the pid of the one cmportd of a host (b), or None. More than one is an error."""
+        pids = (host or self.b).run("pgrep -x cmportd").stdout.split()
         if len(pids) > 1:
             raise AssertionError(f"{len(pids)} cmportd run: {pids}")
         return int(pids[0]) if pids else None
@@ -149,10 +154,10 @@ def cmportd_leaves_when_it_is_idle_and_leaves_nothing(bench):
 # --- the death of cmportd ---------------------------------------------------
 
 
-def replaced(bench, before):
-    """Wait for another cmportd than before. Return: its pid."""
-    bench.b.wait_for(f"pgrep -x cmportd | grep -qv '^{before}$'", timeout=30)
-    return bench.cmportd()
+def replaced(bench, before, host=None):
+    """Wait for another cmportd than before on a host (b). Return: its pid."""
+    (host or bench.b).wait_for(f"pgrep -x cmportd | grep -qv '^{before}$'", timeout=30)
+    return bench.cmportd(host)
 
 
 def connections_survive(bench, number, freeze):
@@ -417,6 +422,102 @@ def what_needs_an_address_of_a_device_fails_in_another_network_namespace_as_with
     seen = play(bench.b)
     same(seen, play(bench.a))
     same(seen[1].strip(), "hold: rdma_resolve_addr: Network is unreachable")
+
+
+# --- beside QP1: the last checks, as host a is not given back to stock ------
+
+
+def begin_anew(bench):
+    """Have this library on both hosts, which have not heard of each other."""
+    for host in (bench.a, bench.b):
+        host.run("pkill -TERM -x cmportd")
+        host.wait_for("! pgrep -x cmportd", timeout=60)
+    if bench.a not in bench.ours:
+        bench.a.mode("purecm")
+        bench.ours.append(bench.a)
+
+
+def packets_of(pcap):
+    """Yield what is in the UDP packets of a capture of Ethernet and IPv4."""
+    at = 24
+    while at < len(pcap):
+        size = struct.unpack_from("<I", pcap, at + 8)[0]
+        ip = pcap[at + 16 + 14:at + 16 + size]
+        at += 16 + size
+        if ip[0] >> 4 == 4:
+            yield ip[(ip[0] & 15) * 4 + 8:]
+
+
+def count_messages(pcap):
+    """Return how many CM messages of a capture went to queue pair 1, and how many elsewhere."""
+    at_qp1, beside = 0, 0
+    for packet in packets_of(pcap):
+        if packet[0] == 0x64 and packet[21] == 7:  # a datagram; the class of connections
+            is_qp1 = packet[5:8] == b"\0\0\1"
+            at_qp1 += is_qp1
+            beside += not is_qp1
+    return at_qp1, beside
+
+
+def connect_hundred(bench):
+    """Connect b to a a hundred times, and end that. Return: as count_messages()."""
+    server = bench.hold(bench.a, "server", bench.a.addr4, PORT)
+    server.wait_for_output("^ready", timeout=30)
+    with tempfile.NamedTemporaryFile(suffix=".pcap") as file:
+        with bench.b.capture(file.name):
+            client = bench.hold(bench.b, "client", bench.a.addr4, PORT, 100, 0)
+            client.wait_for_output("^held 100", timeout=60)
+            client.kill(signal.SIGUSR1)
+            client.wait_for_output("^complete", timeout=30)
+            client.kill(signal.SIGUSR1)
+            finish([client])
+        at_qp1, beside = count_messages(Path(file.name).read_bytes())
+    server.kill(signal.SIGTERM)
+    finish([server])
+    print(f"     {at_qp1} messages to QP1, {beside} beside it", flush=True)
+    if at_qp1 + beside < CAPTURED_MIN:
+        raise AssertionError("that says nothing: there are 500")
+    return at_qp1, beside
+
+
+@check
+def of_a_hundred_connections_between_two_of_us_most_messages_pass_beside_qp1(bench):
+    for _ in range(ROUNDS):  # where one had to be repeated, QP1 is used for ten seconds
+        begin_anew(bench)
+        at_qp1, beside = connect_hundred(bench)
+        if beside > 2 * at_qp1:
+            return
+    raise AssertionError(f"{at_qp1} to QP1, {beside} beside it")
+
+
+@check
+def with_qp1_alone_on_one_host_no_message_passes_beside_it(bench):
+    begin_anew(bench)
+    bench.b.run([str(bench.build / "portd/cmportd"), "--detach", "--qp1"], env=bench.env(),
+                check=True)
+    same(connect_hundred(bench)[1], 0)
+
+
+@check
+def kill_9_of_a_cmportd_that_is_spoken_to_beside_qp1_leaves_no_connection_undone(bench):
+    begin_anew(bench)
+    server = bench.hold(bench.a, "server", bench.a.addr4, PORT)
+    server.wait_for_output("^ready", timeout=30)
+    before = bench.cmportd(bench.a)
+    client = bench.hold(bench.b, "client", bench.a.addr4, PORT, 50, 50)
+    client.wait_for_output("^held", timeout=60)
+    bench.a.run(f"kill -STOP {before}", check=True)  # takes with it what is said to it
+    client.kill(signal.SIGUSR1)
+    client.wait_for_output("^begun", timeout=30)
+    time.sleep(0.2)
+    bench.a.run(f"kill -9 {before}", check=True)
+    replaced(bench, before, bench.a)
+    client.wait_for_output("^complete 100 established 0 disconnected", timeout=60)
+    client.kill(signal.SIGUSR1)
+    finish([client])
+    server.kill(signal.SIGTERM)
+    finish([server])
+    same(server.output().splitlines()[-1], "ended 100 established 100 disconnected")
 
 
 def clean_up(bench):
