@@ -16,6 +16,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -182,14 +183,38 @@ struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 {
 	struct ibv_comp_channel *channel = make(sizeof(*channel));
 
-	if (channel)
-		channel->context = context;
-	return channel;
+	if (!channel)
+		return NULL;
+	channel->context = context;
+	channel->fd = eventfd(0, EFD_CLOEXEC);
+	if (channel->fd >= 0)
+		return channel;
+	drop(channel);
+	return NULL;
 }
 
 int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 {
+	close(channel->fd);
 	return drop(channel);
+}
+
+/* In parentheses: libibverbs has a macro of that name. */
+struct ibv_mr *(ibv_reg_mr)(struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+	struct ibv_mr *mr = make(sizeof(*mr));
+
+	(void)access;
+	if (mr)
+		*mr = (struct ibv_mr){
+			.context = pd->context, .pd = pd, .addr = addr, .length = length
+		};
+	return mr;
+}
+
+int ibv_dereg_mr(struct ibv_mr *mr)
+{
+	return drop(mr);
 }
 
 struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
