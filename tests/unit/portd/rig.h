@@ -14,12 +14,13 @@
 #include "portd/lease.h"
 #include "portd/state.h"
 
-#define RIG_DEVICE  "fake0" /* has two ports */
-#define RIG_GUID    UINT64_C(0x5054000000000001)
-#define RIG_PORTS   2
-#define RIG_GID	    0x77 /* the last byte of all its GIDs */
-#define RIG_SERVICE 7174
-#define RIG_HOME    1 /* cookie of the network namespace that cmportd is in */
+#define RIG_DEVICE   "fake0" /* has two ports */
+#define RIG_GUID     UINT64_C(0x5054000000000001)
+#define RIG_PORTS    2
+#define RIG_GID	     0x77 /* the last byte of all its GIDs */
+#define RIG_SERVICE  7174
+#define RIG_PEER_QPN 0x4711 /* what arrives beside QP1 was sent from there */
+#define RIG_HOME     1	    /* cookie of the network namespace that cmportd is in */
 
 /* --- the host ------------------------------------------------------------ */
 
@@ -80,6 +81,15 @@ void rig_arrive_bytes(uint8_t port_num, const struct mad_path *from, const uint8
  * @msg: NULL: nonsense
  */
 void rig_arrive_beside(const struct mad_path *from, const struct cm_msg *msg);
+
+/** rig_remove_device() - it says so at QP1; not looked at yet. */
+void rig_remove_device(void);
+
+/** rig_heard() - the peer that was heard last, and from which queue pair; 0: none was */
+uint32_t rig_heard(struct mad_gid *ret);
+
+/** rig_doubted() - the peer whose queue pair was doubted last */
+struct mad_gid rig_doubted(void);
 
 /** rig_hops_are_ready() - from now on, has every next hop a link address? At first, it has. */
 void rig_hops_are_ready(bool ready);

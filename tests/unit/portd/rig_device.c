@@ -43,7 +43,10 @@ static struct list beside = { &beside,
 static struct mad_sender *sender_1;
 static bool is_armed; /* its descriptor */
 static bool hops_are_ready = true;
+static bool is_removed;
 static unsigned int n_doubts;
+static struct mad_gid heard_gid, doubted_gid;
+static uint32_t heard_qpn;
 
 static struct {
 	struct rig_sent *record;
@@ -198,6 +201,7 @@ static int inbox_receive(struct mad_port *port, struct mad_path *path, uint8_t m
 	struct arrival *arrival;
 	eventfd_t events;
 
+	port->source_qpn = RIG_PEER_QPN;
 	eventfd_read(port->fd, &events);
 	is_armed = list_is_empty(&beside);
 	if (is_armed)
@@ -270,14 +274,25 @@ struct mad_port *mad_sender_port(struct mad_sender *sender)
 void mad_sender_heard(struct mad_sender *sender, const struct mad_gid *gid, uint32_t qpn)
 {
 	(void)sender;
-	(void)gid;
-	(void)qpn;
+	heard_gid = *gid;
+	heard_qpn = qpn;
+}
+
+uint32_t rig_heard(struct mad_gid *ret)
+{
+	*ret = heard_gid;
+	return heard_qpn;
 }
 
 void mad_sender_doubt(struct mad_sender *sender, const struct mad_gid *gid)
 {
 	(void)sender;
-	(void)gid;
+	doubted_gid = *gid;
+}
+
+struct mad_gid rig_doubted(void)
+{
+	return doubted_gid;
 }
 
 /* --- what arrives -------------------------------------------------------- */
@@ -302,8 +317,11 @@ static int fake_receive(struct mad_port *port, struct mad_path *path, uint8_t ma
 	struct list *waiting = arrivals_at(((struct fake_port *)port)->port_num);
 	eventfd_t one;
 
+	if (is_removed)
+		return -ENODEV;
 	if (list_is_empty(waiting))
 		return -EAGAIN;
+	port->source_qpn = 1;
 	take(container_of(waiting->next, struct arrival, link), path, mad);
 	return eventfd_read(port->fd, &one);
 }
@@ -369,6 +387,12 @@ void rig_arrive_beside(const struct mad_path *from, const struct cm_msg *msg)
 	is_armed = false;
 }
 
+void rig_remove_device(void)
+{
+	is_removed = true;
+	eventfd_write(arrivals_fd[1], 1);
+}
+
 void rig_device_forget(void)
 {
 	struct list *node, *after;
@@ -385,4 +409,8 @@ void rig_device_forget(void)
 	free(sent.record);
 	memset(&sent, 0, sizeof(sent));
 	hops_are_ready = true;
+	is_removed = false;
+	heard_qpn = 0;
+	heard_gid = (struct mad_gid){ 0 };
+	doubted_gid = (struct mad_gid){ 0 };
 }

@@ -330,6 +330,45 @@ START_TEST(what_arrives_beside_qp1_is_dealt_with)
 }
 END_TEST
 
+START_TEST(of_each_message_the_queue_pair_that_it_came_from_is_remembered)
+{
+	struct mad_path peer = rig_peer(SCENE_PEER);
+	struct mad_gid gid;
+
+	scene_said(scene_peer_req(0x701, SCENE_ADDR));
+	ck_assert_uint_eq(rig_heard(&gid), 1);
+	arrive_beside(1, true);
+	rig_settle();
+	ck_assert_uint_eq(rig_heard(&gid), RIG_PEER_QPN);
+	ck_assert_mem_eq(&gid, &peer.dgid, sizeof(gid));
+}
+END_TEST
+
+START_TEST(only_what_is_repeated_casts_doubt_on_the_peers_queue_pair)
+{
+	struct mad_path peer = rig_peer(SCENE_PEER);
+	struct mad_gid gid, nobody = { 0 };
+
+	say_req(0);
+	gid = rig_doubted();
+	ck_assert_mem_eq(&gid, &nobody, sizeof(gid));
+	say_req(1);
+	gid = rig_doubted();
+	ck_assert_mem_eq(&gid, &peer.dgid, sizeof(gid));
+}
+END_TEST
+
+/* Both of its descriptors are readable in one turn. */
+START_TEST(a_device_that_goes_away_takes_with_it_what_waits_beside_qp1)
+{
+	arrive_beside(3 * RECEIVE_BATCH, true);
+	rig_remove_device();
+	rig_settle();
+	ck_assert_ptr_null(rig_server()->station[alice->handle]);
+	ck_assert_uint_lt(rig_n_sent(), 3 * RECEIVE_BATCH);
+}
+END_TEST
+
 /* The descriptor tells of the first one only. */
 START_TEST(nobody_sleeps_while_there_is_more_beside_qp1_than_is_read_in_a_turn)
 {
@@ -382,6 +421,9 @@ int main(void)
 	tcase_add_test(tcase, a_message_that_is_repeated_goes_by_the_kernel);
 	tcase_add_test(tcase, only_what_is_repeated_casts_doubt_on_the_next_hop);
 	tcase_add_test(tcase, what_arrives_beside_qp1_is_dealt_with);
+	tcase_add_test(tcase, of_each_message_the_queue_pair_that_it_came_from_is_remembered);
+	tcase_add_test(tcase, only_what_is_repeated_casts_doubt_on_the_peers_queue_pair);
+	tcase_add_test(tcase, a_device_that_goes_away_takes_with_it_what_waits_beside_qp1);
 	tcase_add_test(tcase, nobody_sleeps_while_there_is_more_beside_qp1_than_is_read_in_a_turn);
 	tcase_add_test(tcase, nonsense_beside_qp1_is_passed_over_and_takes_its_turns);
 	suite_add_tcase(suite, tcase);
