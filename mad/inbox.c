@@ -20,7 +20,7 @@
 #define HOP_LIMIT      64
 #define GIDS_MAX       1024
 #define SGID_INDEX_MAX UINT8_MAX
-#define OWN_MAX	       8
+#define OWN_MAX	       64
 #define REST_BYTES     65536 /* no packet has more */
 
 struct own_gid {

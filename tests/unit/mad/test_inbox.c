@@ -6,6 +6,7 @@
 #include <check.h>
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -381,6 +382,25 @@ START_TEST(gids_are_looked_up_once_and_again_when_they_are_to_be_forgotten)
 }
 END_TEST
 
+START_TEST(a_host_with_forty_addresses_looks_for_each_of_them_once)
+{
+	char address[32];
+	struct mad_path path;
+
+	for (unsigned int i = 0; i < 40; i++) {
+		snprintf(address, sizeof(address), "10.78.0.%u", i);
+		add_gid(address, 10 + i, IBV_GID_TYPE_ROCE_V2);
+	}
+	for (unsigned int i = 0; i < 400; i++) {
+		snprintf(address, sizeof(address), "10.78.0.%u", i % 40);
+		arrive_v4(PEER_V4, address, MAD_BYTES, IBV_WC_GRH);
+		ck_assert_int_eq(receive(&path), 0);
+		ck_assert_uint_eq(path.sgid_index, 10 + i % 40);
+	}
+	ck_assert_int_eq(verbs.n_looks, 40);
+}
+END_TEST
+
 static TCase *receiving(void)
 {
 	TCase *tc = tcase_create("receiving");
@@ -402,6 +422,7 @@ static TCase *receiving(void)
 	tcase_add_test(tc, a_device_that_cannot_say_what_has_come_does_not_wake_us_for_ever);
 	tcase_add_test(tc, nonsense_is_passed_over_one_at_a_time);
 	tcase_add_test(tc, gids_are_looked_up_once_and_again_when_they_are_to_be_forgotten);
+	tcase_add_test(tc, a_host_with_forty_addresses_looks_for_each_of_them_once);
 	return tc;
 }
 

@@ -12,7 +12,7 @@
 #include "mad/port.h"
 
 #define FAKE_SENT_MAX 512
-#define FAKE_GIDS_MAX 16
+#define FAKE_GIDS_MAX 64
 #define FAKE_RQ_MAX   4096
 #define FAKE_GRH      40 /* bytes that the device puts before a message */
 
