@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define GRH_BYTES      40
 #define SLOT_BYTES     (GRH_BYTES + MAD_BYTES)
@@ -28,6 +29,12 @@ struct own_gid {
 	uint8_t index;
 };
 
+/* Pages of its own: where a kernel does not copy registered memory, a child has none of them. */
+struct room {
+	uint8_t slot[INBOX_SLOTS][SLOT_BYTES];
+	uint8_t rest[REST_BYTES]; /* of messages that are too long; of all slots */
+};
+
 struct inbox {
 	struct mad_port port; /* first */
 	struct ibv_comp_channel *channel;
@@ -39,10 +46,7 @@ struct inbox {
 	pthread_mutex_t lock;	     /* of the rows below */
 	struct own_gid own[OWN_MAX]; /* those that were asked for last */
 	unsigned int n_own;	     /* ever found */
-	struct {
-		uint8_t slot[INBOX_SLOTS][SLOT_BYTES];
-		uint8_t rest[REST_BYTES]; /* of messages that are too long; of all slots */
-	} room;
+	struct room *room;
 };
 
 static struct inbox *from_port(struct mad_port *port)
@@ -176,10 +180,10 @@ static int way_back(struct inbox *inbox, const uint8_t grh[GRH_BYTES], uint8_t s
 static int post(struct inbox *inbox, uint64_t slot)
 {
 	struct ibv_sge sge[INBOX_SGES] = {
-		{.addr = (uintptr_t)inbox->room.slot[slot],
+		{.addr = (uintptr_t)inbox->room->slot[slot],
 		  .length = SLOT_BYTES,
 		  .lkey = inbox->mr->lkey},
-		{ .addr = (uintptr_t)inbox->room.rest,
+		{ .addr = (uintptr_t)inbox->room->rest,
 		  .length = REST_BYTES,
 		  .lkey = inbox->mr->lkey}
 	};
@@ -206,7 +210,7 @@ static int next_completion(struct inbox *inbox, struct ibv_wc *wc)
 static int take(struct inbox *inbox, const struct ibv_wc *wc, struct mad_path *path,
 		uint8_t mad[MAD_BYTES])
 {
-	const uint8_t *slot = inbox->room.slot[wc->wr_id];
+	const uint8_t *slot = inbox->room->slot[wc->wr_id];
 
 	if (wc->byte_len != SLOT_BYTES || !(wc->wc_flags & IBV_WC_GRH))
 		return -EPROTO;
@@ -267,16 +271,28 @@ static int open_channel(struct inbox *inbox)
 	return fcntl(inbox->port.fd, F_SETFL, flags | O_NONBLOCK) ? -errno : 0;
 }
 
+static int make_room(struct inbox *inbox, struct ibv_pd *pd)
+{
+	void *room = mmap(NULL, sizeof(*inbox->room), PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (room == MAP_FAILED)
+		return -errno;
+	inbox->room = room;
+	errno = 0;
+	inbox->mr = ibv_reg_mr(pd, room, sizeof(*inbox->room), IBV_ACCESS_LOCAL_WRITE);
+	return inbox->mr ? 0 : errno ? -errno : -ENOMEM;
+}
+
 static int equip(struct inbox *inbox, struct ibv_pd *pd)
 {
 	int err = open_channel(inbox);
 
+	if (!err)
+		err = make_room(inbox, pd);
 	if (err)
 		return err;
 	errno = 0;
-	inbox->mr = ibv_reg_mr(pd, &inbox->room, sizeof(inbox->room), IBV_ACCESS_LOCAL_WRITE);
-	if (!inbox->mr)
-		return errno ? -errno : -ENOMEM;
 	inbox->cq = ibv_create_cq(inbox->verbs, INBOX_SLOTS, NULL, inbox->channel, 0);
 	return inbox->cq ? 0 : errno ? -errno : -ENOMEM;
 }
@@ -336,6 +352,8 @@ void inbox_free(struct inbox *inbox)
 		ibv_destroy_cq(inbox->cq);
 	if (inbox->mr)
 		ibv_dereg_mr(inbox->mr);
+	if (inbox->room)
+		munmap(inbox->room, sizeof(*inbox->room));
 	if (inbox->channel)
 		ibv_destroy_comp_channel(inbox->channel);
 	pthread_mutex_destroy(&inbox->lock);

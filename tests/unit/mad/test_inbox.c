@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "mad/inbox.h"
 #include "mad/sender.h"
@@ -401,6 +402,18 @@ START_TEST(a_host_with_forty_addresses_looks_for_each_of_them_once)
 }
 END_TEST
 
+/* With RDMAV_FORK_SAFE, and a kernel before 5.12, a child has no such pages: nothing else may be in
+ * them. */
+START_TEST(what_is_registered_has_pages_of_its_own)
+{
+	uintptr_t page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t fd_at = (uintptr_t)&inbox->fd;
+
+	ck_assert_uint_eq(verbs.registered_at % page_bytes, 0);
+	ck_assert(fd_at / page_bytes != verbs.registered_at / page_bytes);
+}
+END_TEST
+
 static TCase *receiving(void)
 {
 	TCase *tc = tcase_create("receiving");
@@ -423,6 +436,7 @@ static TCase *receiving(void)
 	tcase_add_test(tc, nonsense_is_passed_over_one_at_a_time);
 	tcase_add_test(tc, gids_are_looked_up_once_and_again_when_they_are_to_be_forgotten);
 	tcase_add_test(tc, a_host_with_forty_addresses_looks_for_each_of_them_once);
+	tcase_add_test(tc, what_is_registered_has_pages_of_its_own);
 	return tc;
 }
 

@@ -300,6 +300,7 @@ struct ibv_mr *(ibv_reg_mr)(struct ibv_pd *pd, void *addr, size_t length, int ac
 	struct ibv_mr *mr = make(sizeof(*mr));
 
 	ck_assert(access & IBV_ACCESS_LOCAL_WRITE);
+	verbs.registered_at = (uintptr_t)addr;
 	if (mr)
 		*mr = (struct ibv_mr){ .pd = pd, .addr = addr, .length = length };
 	return mr;

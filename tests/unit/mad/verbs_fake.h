@@ -30,6 +30,7 @@ struct fake_verbs {
 	uint32_t max_inline; /* of a queue pair */
 	struct ibv_gid_entry gid[FAKE_GIDS_MAX];
 	int n_gids;
+	uintptr_t registered_at;
 	int n_looks;	 /* at the GID table */
 	int n_calls;	 /* that could fail */
 	int fails_at;	 /* which of them does; 0: none */
