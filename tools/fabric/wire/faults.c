@@ -55,6 +55,13 @@ static bool happens(uint64_t *state, uint32_t of_a_million)
 	return of_a_million && next(state) % FAB_MILLION < of_a_million;
 }
 
+/* The connection manager also speaks beside QP1, with its Q_Key. */
+static bool is_mad(const struct fab_packet *packet)
+{
+	return packet->dest_qpn == FAB_QP1 ||
+	       (packet->op == FAB_OP_DATAGRAM && packet->qkey == FAB_QP1_QKEY);
+}
+
 struct fab_fate fab_faults_decide(const struct fab_faults *faults, uint64_t *state,
 				  const struct fab_packet *packet)
 {
@@ -63,7 +70,7 @@ struct fab_fate fab_faults_decide(const struct fab_faults *faults, uint64_t *sta
 
 	if (!faults || packet->op == FAB_OP_EVENT)
 		return fate;
-	fault = packet->dest_qpn == FAB_QP1 ? &faults->mads : &faults->data;
+	fault = is_mad(packet) ? &faults->mads : &faults->data;
 	if (happens(state, fault->loss))
 		fate.copies = 0;
 	else if (happens(state, fault->duplicate))
