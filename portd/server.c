@@ -309,7 +309,7 @@ static void receive_unread(struct server *server)
 	unsigned int i;
 
 	server->any_unread = false;
-	for (i = 0; i < STATIONS_MAX; i++)
+	for (i = 0; i < server->n_stations; i++)
 		if (server->station[i] && server->station[i]->has_unread)
 			station_receive_inbox(server, server->station[i]);
 }
