@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The tables behind port_space.h: a page of 16 list heads for each 16 ports that were ever
- * used, each list the holders of one port, newest first. The rules are those of the kernel's
- * connection manager, errno included.
+ * used, each list the holders of one port, newest first; a port that is reserved has none. The
+ * rules are those of the kernel's connection manager, errno included.
  */
 #include "net/port_space.h"
 
@@ -16,6 +16,7 @@ static_assert(PORT_SPACE_PAGES * PORT_PAGE_PORTS == UINT16_MAX + 1, "each port h
 
 struct port_page {
 	struct port_claim *holders[PORT_PAGE_PORTS];
+	uint32_t mark[PORT_PAGE_PORTS]; /* 0: not reserved */
 };
 
 static int table_of(uint16_t ps)
@@ -65,28 +66,40 @@ bool port_claim_accepts(const struct port_claim *claim, const union addr *dst)
 	return addr_is_any(&claim->local) || addr_same_ip(&claim->local, dst);
 }
 
-struct port_claim *port_space_first(const struct port_space *space, uint16_t ps, uint16_t port)
+/* Return: NULL if none of its ports was ever used, or there is no such port space. */
+static struct port_page *page_of(const struct port_space *space, uint16_t ps, uint16_t port)
 {
 	int table = table_of(ps);
-	const struct port_page *page;
 
-	if (table < 0)
-		return NULL;
-	page = space->pages[table][port / PORT_PAGE_PORTS];
+	return table < 0 ? NULL : space->pages[table][port / PORT_PAGE_PORTS];
+}
+
+struct port_claim *port_space_first(const struct port_space *space, uint16_t ps, uint16_t port)
+{
+	const struct port_page *page = page_of(space, ps, port);
+
 	return page ? page->holders[port % PORT_PAGE_PORTS] : NULL;
+}
+
+/* Of a port space that there is. Return: NULL when out of memory. */
+static struct port_page *make_page(struct port_space *space, uint16_t ps, uint16_t port)
+{
+	struct port_page **page = &space->pages[table_of(ps)][port / PORT_PAGE_PORTS];
+
+	if (!*page)
+		*page = calloc(1, sizeof(**page));
+	return *page;
 }
 
 /* Make @claim the newest holder of @port. */
 static int hold(struct port_space *space, struct port_claim *claim, uint16_t port)
 {
-	struct port_page **page = &space->pages[table_of(claim->ps)][port / PORT_PAGE_PORTS];
+	struct port_page *page = make_page(space, claim->ps, port);
 	struct port_claim **head;
 
-	if (!*page)
-		*page = calloc(1, sizeof(**page));
-	if (!*page)
+	if (!page)
 		return -ENOMEM;
-	head = &(*page)->holders[port % PORT_PAGE_PORTS];
+	head = &page->holders[port % PORT_PAGE_PORTS];
 	claim->next = *head;
 	claim->link = head;
 	if (claim->next)
@@ -124,10 +137,10 @@ static int conflict(const struct port_claim *claim, const struct port_claim *oth
 static int check_holders(const struct port_space *space, const struct port_claim *claim,
 			 bool reuseaddr)
 {
-	const struct port_claim *other;
-	int rc = 0;
+	uint16_t port = addr_port(&claim->local);
+	const struct port_claim *other = port_space_first(space, claim->ps, port);
+	int rc = port_space_reserved(space, claim->ps, port) ? -EADDRNOTAVAIL : 0;
 
-	other = port_space_first(space, claim->ps, addr_port(&claim->local));
 	for (; other && !rc; other = other->next) {
 		if (other != claim)
 			rc = conflict(claim, other, reuseaddr);
@@ -155,6 +168,8 @@ static bool may_share(const struct port_space *space, const struct port_claim *c
 {
 	const struct port_claim *other = port_space_first(space, claim->ps, port);
 
+	if (port_space_reserved(space, claim->ps, port))
+		return false;
 	while (other && distinguishable(claim, other))
 		other = other->next;
 	return !other;
@@ -170,12 +185,11 @@ static uint64_t next_random(struct port_space *space)
 	return x ^ (x >> 31);
 }
 
-static int bind_ephemeral(struct port_space *space, struct port_claim *claim)
+static int find_ephemeral(struct port_space *space, const struct port_claim *claim, uint16_t *ret)
 {
 	uint32_t first = space->limits.ephemeral_first;
 	uint32_t n_ports = space->limits.ephemeral_last - first + 1u;
 	uint32_t start = next_random(space) % n_ports;
-	int rc;
 
 	for (uint32_t i = 0; i < n_ports; i++) {
 		uint16_t port = first + (start + i) % n_ports;
@@ -183,12 +197,22 @@ static int bind_ephemeral(struct port_space *space, struct port_claim *claim)
 		/* A port just let go of may still have a peer that believes in it. */
 		if (port == space->last_port || !may_share(space, claim, port))
 			continue;
-		rc = hold(space, claim, port);
-		if (!rc)
-			space->last_port = port;
-		return rc;
+		*ret = port;
+		return 0;
 	}
 	return -EADDRNOTAVAIL;
+}
+
+static int bind_ephemeral(struct port_space *space, struct port_claim *claim)
+{
+	uint16_t port;
+	int rc = find_ephemeral(space, claim, &port);
+
+	if (!rc)
+		rc = hold(space, claim, port);
+	if (!rc)
+		space->last_port = port;
+	return rc;
 }
 
 int port_space_bind(struct port_space *space, struct port_claim *claim)
@@ -229,4 +253,74 @@ int port_space_listen(struct port_space *space, struct port_claim *claim)
 	if (!rc)
 		claim->reuseaddr = false;
 	return rc;
+}
+
+/* --- ports without a claim ----------------------------------------------- */
+
+uint32_t port_space_reserved(const struct port_space *space, uint16_t ps, uint16_t port)
+{
+	const struct port_page *page = page_of(space, ps, port);
+
+	return page ? page->mark[port % PORT_PAGE_PORTS] : 0;
+}
+
+static bool is_free(const struct port_space *space, uint16_t ps, uint16_t port)
+{
+	return !port_space_first(space, ps, port) && !port_space_reserved(space, ps, port);
+}
+
+int port_space_find_free(struct port_space *space, uint16_t ps, uint16_t before, uint16_t *ret)
+{
+	const struct port_claim wildcard = { .ps = ps }; /* can be told from no other */
+	uint16_t next = (uint16_t)(before + 1);
+
+	if (table_of(ps) < 0)
+		return -EPROTONOSUPPORT;
+	if (!before || next < space->limits.ephemeral_first ||
+	    next > space->limits.ephemeral_last || !is_free(space, ps, next))
+		return find_ephemeral(space, &wildcard, ret);
+	*ret = next;
+	return 0;
+}
+
+int port_space_reserve(struct port_space *space, uint16_t ps, uint16_t port, uint32_t mark)
+{
+	struct port_page *page;
+
+	assert(mark);
+	if (table_of(ps) < 0)
+		return -EPROTONOSUPPORT;
+	if (!is_free(space, ps, port))
+		return -EADDRINUSE;
+	page = make_page(space, ps, port);
+	if (!page)
+		return -ENOMEM;
+	page->mark[port % PORT_PAGE_PORTS] = mark;
+	return 0;
+}
+
+void port_space_unreserve(struct port_space *space, uint16_t ps, uint16_t port)
+{
+	struct port_page *page = page_of(space, ps, port);
+
+	if (page)
+		page->mark[port % PORT_PAGE_PORTS] = 0;
+}
+
+static void unreserve_of_page(struct port_page *page, uint32_t mask, uint32_t mark)
+{
+	for (int i = 0; i < PORT_PAGE_PORTS; i++) {
+		if (page->mark[i] && (page->mark[i] & mask) == mark)
+			page->mark[i] = 0;
+	}
+}
+
+void port_space_unreserve_those(struct port_space *space, uint32_t mask, uint32_t mark)
+{
+	for (int table = 0; table < PORT_SPACE_TABLES; table++) {
+		for (int i = 0; i < PORT_SPACE_PAGES; i++) {
+			if (space->pages[table][i])
+				unreserve_of_page(space->pages[table][i], mask, mark);
+		}
+	}
 }

@@ -118,6 +118,32 @@ int port_space_listen(struct port_space *space, struct port_claim *claim);
 void port_space_release(struct port_space *space, struct port_claim *claim);
 
 /**
+ * port_space_find_free() - an ephemeral port that nobody holds, and that is not reserved
+ * @before: the one after this is taken if it can be; 0: any
+ *
+ * Return: 0 with the port in @ret; -EADDRNOTAVAIL, -EPROTONOSUPPORT.
+ */
+int port_space_find_free(struct port_space *space, uint16_t ps, uint16_t before, uint16_t *ret);
+
+/**
+ * port_space_reserve() - hold a port without a claim, as a wildcard address of all families does
+ * @mark: what the caller knows it by; not 0
+ *
+ * It costs next to no memory. Return: 0; -EADDRINUSE if it is held or reserved; -EPROTONOSUPPORT;
+ * -ENOMEM.
+ */
+int port_space_reserve(struct port_space *space, uint16_t ps, uint16_t port, uint32_t mark);
+
+/** port_space_reserved() - Return: the mark of a port that is reserved, else 0. */
+uint32_t port_space_reserved(const struct port_space *space, uint16_t ps, uint16_t port);
+
+/** port_space_unreserve() - let go of it; harmless if it is not reserved. */
+void port_space_unreserve(struct port_space *space, uint16_t ps, uint16_t port);
+
+/** port_space_unreserve_those() - let go of all whose mark, under @mask, is @mark. */
+void port_space_unreserve_those(struct port_space *space, uint32_t mask, uint32_t mark);
+
+/**
  * port_space_first() - the holders of a port, most recently bound first
  *
  * Go on with @claim->next. Do not release while walking, except the claim already passed.

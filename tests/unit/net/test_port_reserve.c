@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Ports that are held without a claim (net/port_space.h): whom they are in the way of.
+ */
+#include <check.h>
+#include <errno.h>
+#include <rdma/rdma_cma.h>
+#include <stdlib.h>
+
+#include "net/port_space.h"
+#include "tests/unit/net/netns.h"
+
+#define N_PORTS 10
+#define FIRST	40000
+#define LAST	40009
+#define A_PORT	40003
+
+static struct port_space space;
+
+static void setup(void)
+{
+	struct port_limits limits = { .ephemeral_first = FIRST,
+				      .ephemeral_last = LAST,
+				      .unprivileged_first = 1024 };
+
+	port_space_init(&space, &limits, 1);
+}
+
+static void teardown(void)
+{
+	port_space_fini(&space);
+}
+
+static struct port_claim claim(const char *address, uint16_t port)
+{
+	struct port_claim c = { .ps = RDMA_PS_TCP, .local = ip(address) };
+
+	addr_set_port(&c.local, port);
+	return c;
+}
+
+#define MARK 0x80000001
+
+START_TEST(reserved_port_is_in_the_way_as_a_wildcard_is)
+{
+	struct port_claim c = claim("10.0.0.1", A_PORT);
+
+	ck_assert_int_eq(port_space_reserve(&space, RDMA_PS_TCP, A_PORT, MARK), 0);
+	c.reuseaddr = true;
+	c.afonly = true;
+	ck_assert_int_eq(port_space_bind(&space, &c), -EADDRNOTAVAIL);
+}
+END_TEST
+
+START_TEST(reserved_port_is_no_ephemeral_one)
+{
+	struct port_claim c[N_PORTS];
+
+	port_space_reserve(&space, RDMA_PS_TCP, A_PORT, MARK);
+	for (int i = 0; i < N_PORTS; i++) {
+		c[i] = claim("10.0.0.1", 0);
+		ck_assert_int_eq(port_space_bind(&space, &c[i]),
+				 i < N_PORTS - 1 ? 0 : -EADDRNOTAVAIL);
+		ck_assert_uint_ne(addr_port(&c[i].local), A_PORT);
+	}
+}
+END_TEST
+
+START_TEST(port_that_is_held_cannot_be_reserved)
+{
+	struct port_claim c = claim("10.0.0.1", A_PORT);
+
+	ck_assert_int_eq(port_space_bind(&space, &c), 0);
+	ck_assert_int_eq(port_space_reserve(&space, RDMA_PS_TCP, A_PORT, MARK), -EADDRINUSE);
+	ck_assert_uint_eq(port_space_reserved(&space, RDMA_PS_TCP, A_PORT), 0);
+}
+END_TEST
+
+START_TEST(port_is_reserved_once)
+{
+	port_space_reserve(&space, RDMA_PS_TCP, A_PORT, MARK);
+	ck_assert_int_eq(port_space_reserve(&space, RDMA_PS_TCP, A_PORT, 2), -EADDRINUSE);
+	ck_assert_uint_eq(port_space_reserved(&space, RDMA_PS_TCP, A_PORT), MARK);
+}
+END_TEST
+
+START_TEST(unreserved_port_can_be_bound)
+{
+	struct port_claim c = claim("10.0.0.1", A_PORT);
+
+	port_space_reserve(&space, RDMA_PS_TCP, A_PORT, MARK);
+	port_space_unreserve(&space, RDMA_PS_TCP, A_PORT);
+	ck_assert_int_eq(port_space_bind(&space, &c), 0);
+}
+END_TEST
+
+START_TEST(nothing_is_reserved_where_there_is_no_port_space)
+{
+	uint16_t port;
+
+	ck_assert_int_eq(port_space_reserve(&space, 0x7, A_PORT, MARK), -EPROTONOSUPPORT);
+	ck_assert_int_eq(port_space_find_free(&space, 0x7, 0, &port), -EPROTONOSUPPORT);
+	ck_assert_uint_eq(port_space_reserved(&space, 0x7, A_PORT), 0);
+	port_space_unreserve(&space, 0x7, A_PORT);
+}
+END_TEST
+
+START_TEST(free_ports_follow_each_other)
+{
+	uint16_t port;
+
+	ck_assert_int_eq(port_space_find_free(&space, RDMA_PS_TCP, A_PORT, &port), 0);
+	ck_assert_uint_eq(port, A_PORT + 1);
+}
+END_TEST
+
+START_TEST(free_port_is_within_the_range_and_nobodys)
+{
+	uint16_t port;
+
+	for (int i = 0; i < N_PORTS - 1; i++)
+		port_space_reserve(&space, RDMA_PS_TCP, (uint16_t)(FIRST + 1 + i), MARK);
+	for (uint16_t before = FIRST - 1; before <= LAST; before++) {
+		ck_assert_int_eq(port_space_find_free(&space, RDMA_PS_TCP, before, &port), 0);
+		ck_assert_uint_eq(port, FIRST);
+	}
+	port_space_reserve(&space, RDMA_PS_TCP, FIRST, MARK);
+	ck_assert_int_eq(port_space_find_free(&space, RDMA_PS_TCP, 0, &port), -EADDRNOTAVAIL);
+}
+END_TEST
+
+START_TEST(those_of_one_mark_go_together)
+{
+	port_space_reserve(&space, RDMA_PS_TCP, FIRST, 0x10007);
+	port_space_reserve(&space, RDMA_PS_UDP, LAST, 0x20007);
+	port_space_reserve(&space, RDMA_PS_TCP, FIRST + 1, 0x10008);
+	port_space_unreserve_those(&space, 0xffff, 7);
+	ck_assert_uint_eq(port_space_reserved(&space, RDMA_PS_TCP, FIRST), 0);
+	ck_assert_uint_eq(port_space_reserved(&space, RDMA_PS_UDP, LAST), 0);
+	ck_assert_uint_eq(port_space_reserved(&space, RDMA_PS_TCP, FIRST + 1), 0x10008);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("reserved ports");
+	TCase *tc = tcase_create("reserved ports");
+	SRunner *runner = srunner_create(suite);
+	int failed;
+
+	suite_add_tcase(suite, tc);
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, reserved_port_is_in_the_way_as_a_wildcard_is);
+	tcase_add_test(tc, reserved_port_is_no_ephemeral_one);
+	tcase_add_test(tc, port_that_is_held_cannot_be_reserved);
+	tcase_add_test(tc, port_is_reserved_once);
+	tcase_add_test(tc, unreserved_port_can_be_bound);
+	tcase_add_test(tc, nothing_is_reserved_where_there_is_no_port_space);
+	tcase_add_test(tc, free_ports_follow_each_other);
+	tcase_add_test(tc, free_port_is_within_the_range_and_nobodys);
+	tcase_add_test(tc, those_of_one_mark_go_together);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
