@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The port spaces of a host: see ports.h. A claim and a lease are both holders of a port in the
- * tables of net/port_space.h; a lease is that of its port's wildcard address.
+ * The port spaces of a host: see ports.h. A claim is a holder of its port in the tables of
+ * net/port_space.h; a lease is a port that is reserved there, with a mark that says for whom, and
+ * in which word of his page it stands.
  */
 #include "portd/ports.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -20,14 +22,17 @@
 
 #define CLIENTS_MAX 65535
 
+/* The mark of a leased port: the client in the lower half, and the word of its page. */
+#define MARK_LEASE	(UINT32_C(1) << 31)
+#define MARK_WORD_SHIFT 16
+static_assert(LEASE_WORDS <= 1 << (31 - MARK_WORD_SHIFT), "each word has its mark");
+
 struct holder {
 	struct port_claim claim; /* first */
 	struct list of_tenant;
-	struct cm_node by_claim_id; /* not of a lease */
+	struct cm_node by_claim_id;
 	uint16_t client;
 	bool listening;
-	bool is_lease;
-	unsigned int word; /* of a lease */
 };
 
 struct tenant {
@@ -35,6 +40,7 @@ struct tenant {
 	unsigned int n_claims;
 	struct lease_page *page; /* NULL before it has one */
 	int page_fd;
+	unsigned int n_leases;
 	uint64_t is_leased[LEASE_WORDS / 64]; /* which words are, whatever the page says */
 };
 
@@ -121,9 +127,7 @@ static void holder_free(struct ports *ports, struct holder *holder)
 {
 	struct tenant *tenant = ports->tenant[holder->client];
 
-	if (holder->is_lease)
-		tenant->is_leased[holder->word / 64] &= ~(UINT64_C(1) << holder->word % 64);
-	else if (holder->by_claim_id.link)
+	if (holder->by_claim_id.link)
 		tenant->n_claims--;
 	cm_index_remove(&ports->by_claim_id, &holder->by_claim_id);
 	port_space_release(&ports->space, &holder->claim);
@@ -133,32 +137,104 @@ static void holder_free(struct ports *ports, struct holder *holder)
 
 /* --- leases -------------------------------------------------------------- */
 
-/* Return: false if its client uses the port. */
-static bool take_back(struct ports *ports, struct holder *lease)
+static uint32_t mark_of(uint16_t client, unsigned int word)
 {
-	struct lease_page *page = ports->tenant[lease->client]->page;
+	return MARK_LEASE | word << MARK_WORD_SHIFT | client;
+}
 
-	if (!lease_revoke(page, lease->word, lease->claim.ps, addr_port(&lease->claim.local)))
+static unsigned int word_of(uint32_t mark)
+{
+	return (mark & ~MARK_LEASE) >> MARK_WORD_SHIFT;
+}
+
+static int begin_lease(struct ports *ports, uint16_t client, uint16_t ps, uint16_t port,
+		       unsigned int word)
+{
+	struct tenant *tenant = ports->tenant[client];
+	int err = port_space_reserve(&ports->space, ps, port, mark_of(client, word));
+
+	if (err)
+		return err;
+	tenant->is_leased[word / 64] |= UINT64_C(1) << word % 64;
+	tenant->n_leases++;
+	return 0;
+}
+
+static void end_lease(struct ports *ports, struct tenant *tenant, uint16_t ps, uint16_t port)
+{
+	unsigned int word = word_of(port_space_reserved(&ports->space, ps, port));
+
+	port_space_unreserve(&ports->space, ps, port);
+	tenant->is_leased[word / 64] &= ~(UINT64_C(1) << word % 64);
+	tenant->n_leases--;
+}
+
+/* Of a port that is leased. Return: false if its client uses it. */
+static bool take_back(struct ports *ports, uint16_t ps, uint16_t port)
+{
+	uint32_t mark = port_space_reserved(&ports->space, ps, port);
+	struct tenant *tenant = ports->tenant[(uint16_t)mark];
+
+	if (!lease_revoke(tenant->page, word_of(mark), ps, port))
 		return false;
-	holder_free(ports, lease);
+	end_lease(ports, tenant, ps, port);
 	return true;
 }
 
-static void take_back_all(struct ports *ports)
+/* What the page says of a word that is leased is true only if the port's mark says so, too. */
+static bool port_at(const struct ports *ports, uint16_t client, unsigned int word, uint16_t *ret_ps,
+		    uint16_t *ret_port)
 {
-	struct list *node, *after;
-	struct holder *holder;
-	uint16_t i;
+	uint32_t *at = &ports->tenant[client]->page->word[word];
 
-	for (i = 0; i < CLIENTS_MAX; i++) {
-		if (!ports->tenant[i])
-			continue;
-		list_for_each_safe (node, after, &ports->tenant[i]->holders) {
-			holder = container_of(node, struct holder, of_tenant);
-			if (holder->is_lease)
-				take_back(ports, holder);
+	lease_read(__atomic_load_n(at, __ATOMIC_RELAXED), ret_ps, ret_port);
+	return port_space_reserved(&ports->space, *ret_ps, *ret_port) == mark_of(client, word);
+}
+
+typedef void lease_fn(struct ports *ports, struct tenant *tenant, uint16_t ps, uint16_t port);
+
+/* Call @act for all leases of a client that are where its page says; it may end them. */
+static void for_each_lease(struct ports *ports, uint16_t client, lease_fn *act)
+{
+	struct tenant *tenant = ports->tenant[client];
+	unsigned int i, word;
+	uint16_t ps, port;
+	uint64_t left;
+
+	for (i = 0; i < LEASE_WORDS / 64 && tenant->n_leases; i++) {
+		for (left = tenant->is_leased[i]; left; left &= left - 1) {
+			word = i * 64 + (unsigned int)__builtin_ctzll(left);
+			if (port_at(ports, client, word, &ps, &port))
+				act(ports, tenant, ps, port);
 		}
 	}
+}
+
+static void take_back_one(struct ports *ports, struct tenant *tenant, uint16_t ps, uint16_t port)
+{
+	(void)tenant;
+	take_back(ports, ps, port);
+}
+
+/* A client that lies about a word keeps its port, as if it used it. */
+static void take_back_all(struct ports *ports)
+{
+	uint16_t i;
+
+	for (i = 0; i < CLIENTS_MAX; i++)
+		if (ports->tenant[i])
+			for_each_lease(ports, i, take_back_one);
+}
+
+/* Of a client that goes, also those that its page tells lies about. */
+static void end_leases(struct ports *ports, uint16_t client)
+{
+	struct tenant *tenant = ports->tenant[client];
+
+	for_each_lease(ports, client, end_lease);
+	if (tenant->n_leases)
+		port_space_unreserve_those(&ports->space, MARK_LEASE | UINT16_MAX,
+					   MARK_LEASE | client);
 }
 
 /* Where a new lease of a port is to stand; LEASE_WORDS if the page is full. */
@@ -189,49 +265,24 @@ static int bind_any(struct ports *ports, struct port_claim *claim)
 	return port_space_bind(&ports->space, claim);
 }
 
-static bool may_be_leased(const struct ports *ports, uint16_t ps, uint16_t port)
-{
-	const struct port_limits *limits = &ports->space.limits;
-
-	return port >= limits->ephemeral_first && port <= limits->ephemeral_last &&
-	       !port_space_first(&ports->space, ps, port);
-}
-
 /* The ports of a lease follow each other where they can, which keeps both sides' tables small. */
-static int bind_after(struct ports *ports, struct port_claim *claim, uint16_t before)
+static int lease_one(struct ports *ports, uint16_t client, uint16_t ps, uint16_t *port)
 {
-	uint16_t port = (uint16_t)(before + 1);
+	struct tenant *tenant = ports->tenant[client];
+	unsigned int word;
+	uint16_t found;
+	int err = port_space_find_free(&ports->space, ps, *port, &found);
 
-	if (!before || !may_be_leased(ports, claim->ps, port))
-		return port_space_bind(&ports->space, claim);
-	addr_set_port(&claim->local, port);
-	return port_space_hold(&ports->space, claim);
-}
-
-/* A wildcard address can be told from no other, so such a port is held by nobody else. */
-static int lease_one(struct ports *ports, struct tenant *tenant, uint16_t client, uint16_t ps,
-		     uint16_t *port)
-{
-	struct holder *lease = holder_new(tenant, client);
-	int err;
-
-	if (!lease)
-		return -ENOMEM;
-	lease->claim.ps = ps;
-	addr_set_any(&lease->claim.local, AF_INET);
-	err = bind_after(ports, &lease->claim, *port);
-	if (!err) {
-		*port = addr_port(&lease->claim.local);
-		lease->word = free_word(tenant, *port);
-		err = lease->word == LEASE_WORDS ? -ENOSPC : 0;
-	}
-	if (err) {
-		holder_free(ports, lease);
+	if (err)
 		return err;
-	}
-	lease->is_lease = true;
-	tenant->is_leased[lease->word / 64] |= UINT64_C(1) << lease->word % 64;
-	set_word(tenant, lease->word, lease_word(ps, *port, LEASE_FREE));
+	word = free_word(tenant, found);
+	if (word == LEASE_WORDS)
+		return -ENOSPC;
+	err = begin_lease(ports, client, ps, found, word);
+	if (err)
+		return err;
+	set_word(tenant, word, lease_word(ps, found, LEASE_FREE));
+	*port = found;
 	return 0;
 }
 
@@ -245,10 +296,10 @@ int ports_lease(struct ports *ports, uint16_t client, uint16_t ps, unsigned int 
 	if (!tenant || !tenant->page)
 		return -ENOENT;
 	for (n = 0; n < count && n < LEASE_WORDS && !err; n += !err)
-		err = lease_one(ports, tenant, client, ps, &port);
+		err = lease_one(ports, client, ps, &port);
 	if (n == 0 && err == -EADDRNOTAVAIL) {
 		take_back_all(ports);
-		n = !lease_one(ports, tenant, client, ps, &port);
+		n = !lease_one(ports, client, ps, &port);
 	}
 	return err == -EPROTONOSUPPORT ? err : (int)n;
 }
@@ -284,31 +335,23 @@ int ports_page_new(struct ports *ports, uint16_t client)
 	return err ? err : fd;
 }
 
-static void resume_word(struct ports *ports, struct tenant *tenant, uint16_t client,
-			unsigned int word)
+static bool may_be_leased(const struct ports *ports, uint16_t port)
 {
+	const struct port_limits *limits = &ports->space.limits;
+
+	return port >= limits->ephemeral_first && port <= limits->ephemeral_last;
+}
+
+static void resume_word(struct ports *ports, uint16_t client, unsigned int word)
+{
+	struct tenant *tenant = ports->tenant[client];
 	uint32_t value = __atomic_load_n(&tenant->page->word[word], __ATOMIC_ACQUIRE);
-	struct holder *lease = NULL;
 	uint16_t ps, port;
 
 	if (lease_read(value, &ps, &port) == LEASE_EMPTY)
 		return;
-	if (may_be_leased(ports, ps, port))
-		lease = holder_new(tenant, client);
-	if (lease) {
-		lease->claim.ps = ps;
-		addr_set_any(&lease->claim.local, AF_INET);
-		addr_set_port(&lease->claim.local, port);
-	}
-	if (!lease || port_space_hold(&ports->space, &lease->claim)) {
+	if (!may_be_leased(ports, port) || begin_lease(ports, client, ps, port, word))
 		set_word(tenant, word, LEASE_EMPTY);
-		if (lease)
-			holder_free(ports, lease);
-		return;
-	}
-	lease->is_lease = true;
-	lease->word = word;
-	tenant->is_leased[word / 64] |= UINT64_C(1) << word % 64;
 }
 
 int ports_page_resume(struct ports *ports, uint16_t client, int fd)
@@ -326,7 +369,7 @@ int ports_page_resume(struct ports *ports, uint16_t client, int fd)
 		return err;
 	}
 	for (word = 0; word < LEASE_WORDS; word++)
-		resume_word(ports, tenant, client, word);
+		resume_word(ports, client, word);
 	return 0;
 }
 
@@ -368,21 +411,16 @@ static int fill(struct port_claim *claim, const struct portd_claim *from)
 /* What is leased and not in use gives way; a lease of the client's own turns into its claim. */
 static void clear_way(struct ports *ports, uint16_t client, uint16_t ps, uint16_t port)
 {
-	struct port_claim *claim = port_space_first(&ports->space, ps, port);
-	struct holder *holder;
+	uint32_t mark = port_space_reserved(&ports->space, ps, port);
 
-	while (claim) {
-		holder = (struct holder *)claim;
-		claim = claim->next;
-		if (!holder->is_lease)
-			continue;
-		if (holder->client != client) {
-			take_back(ports, holder);
-			continue;
-		}
-		set_word(ports->tenant[client], holder->word, LEASE_EMPTY);
-		holder_free(ports, holder);
+	if (!mark)
+		return;
+	if ((uint16_t)mark != client) {
+		take_back(ports, ps, port);
+		return;
 	}
+	set_word(ports->tenant[client], word_of(mark), LEASE_EMPTY);
+	end_lease(ports, ports->tenant[client], ps, port);
 }
 
 static int enter(struct ports *ports, struct tenant *tenant, struct holder *holder,
@@ -540,6 +578,7 @@ void ports_client_gone(struct ports *ports, uint16_t client)
 		return;
 	list_for_each_safe (node, after, &tenant->holders)
 		holder_free(ports, container_of(node, struct holder, of_tenant));
+	end_leases(ports, client);
 	if (tenant->page)
 		munmap(tenant->page, LEASE_PAGE_BYTES);
 	if (tenant->page_fd >= 0)

@@ -341,6 +341,58 @@ START_TEST(a_scribbled_page_hurts_nobody_else)
 }
 END_TEST
 
+START_TEST(two_clients_of_one_range_have_different_ports)
+{
+	struct lease_page *one = page_of(1, NULL);
+	struct lease_page *two = page_of(2, NULL);
+	bool has[N_PORTS] = { false };
+	uint16_t port;
+	int i;
+
+	ports_lease(ports, 1, RDMA_PS_TCP, N_PORTS / 2);
+	ports_lease(ports, 2, RDMA_PS_TCP, N_PORTS);
+	for (i = 0; i < N_PORTS; i++) {
+		port = lease_take(i < N_PORTS / 2 ? one : two, RDMA_PS_TCP);
+		ck_assert(port >= FIRST && port <= LAST && !has[port - FIRST]);
+		has[port - FIRST] = true;
+	}
+}
+END_TEST
+
+START_TEST(a_port_is_leased_in_each_port_space)
+{
+	page_of(1, NULL);
+	ck_assert_int_eq(ports_lease(ports, 1, RDMA_PS_TCP, N_PORTS), N_PORTS);
+	ck_assert_int_eq(ports_lease(ports, 1, RDMA_PS_UDP, N_PORTS), N_PORTS);
+	ports_client_gone(ports, 1);
+	page_of(2, NULL);
+	ck_assert_int_eq(ports_lease(ports, 2, RDMA_PS_UDP, N_PORTS), N_PORTS);
+}
+END_TEST
+
+/* Words that name each other's ports: each is a lease's, and none of them is that of its port. */
+START_TEST(a_page_with_exchanged_words_keeps_its_ports_until_its_client_goes)
+{
+	struct lease_page *page = page_of(1, NULL);
+	uint32_t first = 0, *at = NULL;
+	unsigned int i;
+
+	ports_lease(ports, 1, RDMA_PS_TCP, 2);
+	for (i = 0; i < LEASE_WORDS; i++) {
+		if (page->word[i] && !at) {
+			at = &page->word[i];
+			first = *at;
+		} else if (page->word[i]) {
+			*at = page->word[i];
+			page->word[i] = first;
+		}
+	}
+	ck_assert_int_eq(bind_on(2, 1, HOST, (uint16_t)(first >> 16)), -EADDRNOTAVAIL);
+	ports_client_gone(ports, 1);
+	ck_assert_int_eq(bind_on(2, 2, HOST, (uint16_t)(first >> 16)), 0);
+}
+END_TEST
+
 /* --- the next cmportd ---------------------------------------------------- */
 
 START_TEST(a_page_is_taken_over_with_what_is_in_use)
@@ -487,6 +539,9 @@ int main(void)
 	tcase_add_test(tcase, free_leases_are_called_in_before_anybody_is_refused);
 	tcase_add_test(tcase, leases_go_with_their_client);
 	tcase_add_test(tcase, a_scribbled_page_hurts_nobody_else);
+	tcase_add_test(tcase, two_clients_of_one_range_have_different_ports);
+	tcase_add_test(tcase, a_port_is_leased_in_each_port_space);
+	tcase_add_test(tcase, a_page_with_exchanged_words_keeps_its_ports_until_its_client_goes);
 	tcase_add_test(tcase, a_page_is_taken_over_with_what_is_in_use);
 	tcase_add_test(tcase, a_page_names_no_port_that_is_anothers);
 	tcase_add_test(tcase, a_file_that_could_be_cut_short_is_no_page);
