@@ -20,6 +20,7 @@
 #define TABLES_MAX     32
 #define PORTS_MAX      8
 #define SETTLE_MS      250
+#define MANY_GIDS      32  /* more than most ports have */
 #define MAD_INDEX_LAST 255 /* the MAD interface has 8 bits for it */
 
 struct table {
@@ -74,6 +75,18 @@ static size_t read_ports(struct table *table)
 	return n_entries;
 }
 
+/* Return: how many were read; -ENOMEM; another -errno also if there are more than @n_max. */
+static ssize_t read_entries(struct table *table, size_t n_max)
+{
+	free(table->entry);
+	table->entry = calloc(n_max, sizeof(*table->entry));
+	if (!table->entry)
+		return -ENOMEM;
+	return ibv_query_gid_table(table->verbs, table->entry, n_max, 0);
+}
+
+/* A table has room for a thousand, and a handful in it: room is made, and cleared, by the kernel,
+ * too. */
 static int read_table(struct table *table, struct ibv_context *verbs)
 {
 	size_t n_max;
@@ -81,10 +94,9 @@ static int read_table(struct table *table, struct ibv_context *verbs)
 
 	table->verbs = verbs;
 	n_max = read_ports(table);
-	table->entry = calloc(n_max ? n_max : 1, sizeof(*table->entry));
-	if (!table->entry)
-		return -ENOMEM;
-	n = n_max ? ibv_query_gid_table(verbs, table->entry, n_max, 0) : 0;
+	n = n_max ? read_entries(table, n_max < MANY_GIDS ? n_max : MANY_GIDS) : 0;
+	if (n < 0 && n != -ENOMEM && n_max > MANY_GIDS)
+		n = read_entries(table, n_max);
 	if (n < 0)
 		return n;
 	table->n_entries = n;

@@ -20,7 +20,7 @@
 struct device {
 	struct verbs_context verbs;
 	struct ibv_port_attr port[2];
-	struct ibv_gid_entry gid[8];
+	struct ibv_gid_entry gid[128];
 	int n_gids;
 	int n_reads; /* of the table */
 	int error;   /* -errno of reading the table */
@@ -126,6 +126,19 @@ START_TEST(roce_v2_is_chosen_where_both_are_offered)
 	ck_assert_int_eq(find("10.0.0.1", ETH0, &gid), 0);
 	ck_assert_int_eq(gid.type, IBV_GID_TYPE_ROCE_V2);
 	ck_assert_uint_eq(gid.gid_index, 3);
+}
+END_TEST
+
+START_TEST(address_behind_many_others_is_found)
+{
+	struct gid_entry gid;
+
+	device[1].port[0].gid_tbl_len = 1024;
+	for (uint32_t i = 0; i < 100; i++)
+		add_gid(&device[1], 1, i, IBV_GID_TYPE_ROCE_V2, ETH1, "10.0.3.1");
+	add_gid(&device[1], 1, 100, IBV_GID_TYPE_ROCE_V2, ETH1, "10.0.3.2");
+	ck_assert_int_eq(find("10.0.3.2", ETH1, &gid), 0);
+	ck_assert_uint_eq(gid.gid_index, 100);
 }
 END_TEST
 
@@ -375,6 +388,7 @@ static void add_tests(TCase *tc)
 	tcase_add_test(tc, roce_port_is_not_found_by_its_gid);
 	tcase_add_test(tc, address_is_found_with_device_port_and_index);
 	tcase_add_test(tc, roce_v2_is_chosen_where_both_are_offered);
+	tcase_add_test(tc, address_behind_many_others_is_found);
 	tcase_add_test(tc, port_without_roce_v2_uses_v1);
 	tcase_add_test(tc, v1_entry_of_a_v2_port_does_not_match);
 	tcase_add_test(tc, same_address_on_another_interface_does_not_match);
