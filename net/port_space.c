@@ -36,9 +36,9 @@ static int table_of(uint16_t ps)
 
 void port_space_init(struct port_space *space, const struct port_limits *limits, uint64_t seed)
 {
-	memset(space, 0, sizeof(*space));
 	space->limits = *limits;
 	space->random_state = seed;
+	space->last_port = 0;
 }
 
 void port_space_fini(struct port_space *space)

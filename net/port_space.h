@@ -62,7 +62,7 @@ struct port_space {
 
 /**
  * port_space_init() - four empty tables
- * @space:  initialised
+ * @space:  all zero, or after port_space_fini(): its 128 KiB are touched only where ports are used
  * @limits: copied
  * @seed:   of the ephemeral ports; any number
  */
