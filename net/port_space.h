@@ -35,6 +35,15 @@ struct port_limits {
  */
 void port_limits_read(struct port_limits *ret);
 
+/**
+ * port_limits_reread() - which ports are ephemeral and which unprivileged, by now
+ * @limits: what cannot be read stays
+ *
+ * For cmportd, which asks all the time: it keeps two descriptors, and with them the network
+ * namespace that it was in. One thread.
+ */
+void port_limits_reread(struct port_limits *limits);
+
 /*
  * One holder of a port. The first block belongs to the caller and is set before binding; it may
  * change afterwards (an id learns its source address and its peer) except for the port and ps.

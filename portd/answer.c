@@ -242,7 +242,7 @@ static void refresh_limits(struct question *q, uint16_t port)
 {
 	struct port_limits *limits = ports_limits(q->guest->realm->ports);
 
-	port_limits_read(limits);
+	port_limits_reread(limits);
 	limits->may_bind_low = port && port < limits->unprivileged_first && may_bind_low(q->guest);
 }
 

@@ -439,6 +439,22 @@ START_TEST(limits_follow_the_settings)
 }
 END_TEST
 
+START_TEST(limits_that_are_read_again_follow_too)
+{
+	struct port_limits limits;
+
+	netns_enter();
+	port_limits_read(&limits);
+	port_limits_reread(&limits);
+	run("echo 20000 20099 > /proc/sys/net/ipv4/ip_local_port_range");
+	run("echo 80 > /proc/sys/net/ipv4/ip_unprivileged_port_start");
+	port_limits_reread(&limits);
+	ck_assert_uint_eq(limits.ephemeral_first, 20000);
+	ck_assert_uint_eq(limits.ephemeral_last, 20099);
+	ck_assert_uint_eq(limits.unprivileged_first, 80);
+}
+END_TEST
+
 static void add_conflicts(Suite *suite)
 {
 	TCase *tc = tcase_create("named ports");
@@ -493,8 +509,10 @@ static void add_limits(Suite *suite)
 	TCase *tc = tcase_create("limits");
 
 	tcase_add_test(tc, limits_of_this_host_make_sense);
-	if (netns_allowed())
+	if (netns_allowed()) {
 		tcase_add_test(tc, limits_follow_the_settings);
+		tcase_add_test(tc, limits_that_are_read_again_follow_too);
+	}
 	suite_add_tcase(suite, tc);
 }
 
