@@ -35,7 +35,7 @@ static void close_fd(int *fd)
 static int open_client(struct portd_client **ret, bool visits, struct portd_ids *ret_ids,
 		       struct portd_why *ret_why)
 {
-	struct portd_client *client = calloc(1, sizeof(*client));
+	struct portd_client *client = malloc(sizeof(*client));
 	int err;
 
 	ret_why->text[0] = '\0';
