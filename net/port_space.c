@@ -264,38 +264,27 @@ uint32_t port_space_reserved(const struct port_space *space, uint16_t ps, uint16
 	return page ? page->mark[port % PORT_PAGE_PORTS] : 0;
 }
 
-static bool is_free(const struct port_space *space, uint16_t ps, uint16_t port)
-{
-	return !port_space_first(space, ps, port) && !port_space_reserved(space, ps, port);
-}
-
-int port_space_find_free(struct port_space *space, uint16_t ps, uint16_t before, uint16_t *ret)
+int port_space_find_free(struct port_space *space, uint16_t ps, uint16_t *ret)
 {
 	const struct port_claim wildcard = { .ps = ps }; /* can be told from no other */
-	uint16_t next = (uint16_t)(before + 1);
 
-	if (table_of(ps) < 0)
-		return -EPROTONOSUPPORT;
-	if (!before || next < space->limits.ephemeral_first ||
-	    next > space->limits.ephemeral_last || !is_free(space, ps, next))
-		return find_ephemeral(space, &wildcard, ret);
-	*ret = next;
-	return 0;
+	return table_of(ps) < 0 ? -EPROTONOSUPPORT : find_ephemeral(space, &wildcard, ret);
 }
 
 int port_space_reserve(struct port_space *space, uint16_t ps, uint16_t port, uint32_t mark)
 {
+	unsigned int i = port % PORT_PAGE_PORTS;
 	struct port_page *page;
 
 	assert(mark);
 	if (table_of(ps) < 0)
 		return -EPROTONOSUPPORT;
-	if (!is_free(space, ps, port))
-		return -EADDRINUSE;
 	page = make_page(space, ps, port);
 	if (!page)
 		return -ENOMEM;
-	page->mark[port % PORT_PAGE_PORTS] = mark;
+	if (page->holders[i] || page->mark[i])
+		return -EADDRINUSE;
+	page->mark[i] = mark;
 	return 0;
 }
 

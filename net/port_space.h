@@ -127,12 +127,11 @@ int port_space_listen(struct port_space *space, struct port_claim *claim);
 void port_space_release(struct port_space *space, struct port_claim *claim);
 
 /**
- * port_space_find_free() - an ephemeral port that nobody holds, and that is not reserved
- * @before: the one after this is taken if it can be; 0: any
+ * port_space_find_free() - any ephemeral port that nobody holds, and that is not reserved
  *
  * Return: 0 with the port in @ret; -EADDRNOTAVAIL, -EPROTONOSUPPORT.
  */
-int port_space_find_free(struct port_space *space, uint16_t ps, uint16_t before, uint16_t *ret);
+int port_space_find_free(struct port_space *space, uint16_t ps, uint16_t *ret);
 
 /**
  * port_space_reserve() - hold a port without a claim, as a wildcard address of all families does

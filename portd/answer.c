@@ -277,7 +277,8 @@ static int answer_lease_ports(struct question *q)
 	int n;
 
 	refresh_limits(q, 0);
-	n = ports_lease(q->guest->realm->ports, q->guest->index, wanted->ps, wanted->count);
+	n = ports_lease(q->guest->realm->ports, q->guest->index, wanted->ps, wanted->count,
+			&q->reply->port);
 	q->reply->count = n > 0 ? (uint32_t)n : 0;
 	return n < 0 ? n : 0;
 }

@@ -41,6 +41,8 @@ static int open_client(struct portd_client **ret, bool visits, struct portd_ids 
 	ret_why->text[0] = '\0';
 	if (!client)
 		return -ENOMEM;
+	memset(client, 0, offsetof(struct portd_client, held)); /* which is large */
+	client->held.bytes = 0;
 	client->visits = visits;
 	client->control_fd = -1;
 	client->data_fd = -1;
@@ -205,6 +207,7 @@ static bool lease_more(struct portd_client *client, uint16_t ps)
 
 	if (err)
 		return false;
+	lease_look_at(reply.port);
 	__atomic_store_n(n_free(client, ps), (int)reply.count, __ATOMIC_RELAXED);
 	return reply.count;
 }

@@ -60,9 +60,15 @@ static bool swap(uint32_t *word, uint32_t from, uint32_t to)
 					   __ATOMIC_RELAXED);
 }
 
+static atomic_uint hint; /* where the last one was found */
+
+void lease_look_at(uint16_t port)
+{
+	atomic_store_explicit(&hint, port, memory_order_relaxed);
+}
+
 uint16_t lease_take(struct lease_page *page, uint16_t ps)
 {
-	static atomic_uint hint; /* where the last one was found */
 	unsigned int i, first = atomic_load_explicit(&hint, memory_order_relaxed);
 	uint32_t word, *at;
 

@@ -47,6 +47,9 @@ uint32_t lease_word(uint16_t ps, uint16_t port, enum lease_state state);
 /** lease_read() - what a word says; a state that does not exist reads as LEASE_EMPTY. */
 enum lease_state lease_read(uint32_t word, uint16_t *ret_ps, uint16_t *ret_port);
 
+/** lease_look_at() - the client: where lease_take() is to look first; any port will do. */
+void lease_look_at(uint16_t port);
+
 /** lease_take() - the client: take a free port. Return: it, or 0 if there is none. */
 uint16_t lease_take(struct lease_page *page, uint16_t ps);
 

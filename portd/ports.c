@@ -41,6 +41,7 @@ struct tenant {
 	struct lease_page *page; /* NULL before it has one */
 	int page_fd;
 	unsigned int n_leases;
+	uint16_t last_leased;		      /* 0: none yet */
 	uint64_t is_leased[LEASE_WORDS / 64]; /* which words are, whatever the page says */
 };
 
@@ -265,41 +266,59 @@ static int bind_any(struct ports *ports, struct port_claim *claim)
 	return port_space_bind(&ports->space, claim);
 }
 
-/* The ports of a lease follow each other where they can, which keeps both sides' tables small. */
-static int lease_one(struct ports *ports, uint16_t client, uint16_t ps, uint16_t *port)
+static bool may_be_leased(const struct ports *ports, uint16_t port)
+{
+	const struct port_limits *limits = &ports->space.limits;
+
+	return port >= limits->ephemeral_first && port <= limits->ephemeral_last;
+}
+
+static int lease_port(struct ports *ports, uint16_t client, uint16_t ps, uint16_t port)
 {
 	struct tenant *tenant = ports->tenant[client];
-	unsigned int word;
-	uint16_t found;
-	int err = port_space_find_free(&ports->space, ps, *port, &found);
+	unsigned int word = free_word(tenant, port);
+	int err = word < LEASE_WORDS ? begin_lease(ports, client, ps, port, word) : -ENOSPC;
 
 	if (err)
 		return err;
-	word = free_word(tenant, found);
-	if (word == LEASE_WORDS)
-		return -ENOSPC;
-	err = begin_lease(ports, client, ps, found, word);
-	if (err)
-		return err;
-	set_word(tenant, word, lease_word(ps, found, LEASE_FREE));
-	*port = found;
+	set_word(tenant, word, lease_word(ps, port, LEASE_FREE));
+	tenant->last_leased = port;
 	return 0;
 }
 
-int ports_lease(struct ports *ports, uint16_t client, uint16_t ps, unsigned int count)
+/* The ports of a client follow each other where they can, which keeps both sides' tables small. */
+static int lease_one(struct ports *ports, uint16_t client, uint16_t ps)
+{
+	uint16_t before = ports->tenant[client]->last_leased;
+	uint16_t port = (uint16_t)(before + 1);
+	int err = -EADDRINUSE;
+
+	if (before && may_be_leased(ports, port))
+		err = lease_port(ports, client, ps, port);
+	if (err != -EADDRINUSE)
+		return err;
+	err = port_space_find_free(&ports->space, ps, &port);
+	return err ? err : lease_port(ports, client, ps, port);
+}
+
+int ports_lease(struct ports *ports, uint16_t client, uint16_t ps, unsigned int count,
+		uint16_t *ret_first)
 {
 	struct tenant *tenant = ports->tenant[client];
-	uint16_t port = 0;
 	unsigned int n;
 	int err = 0;
 
 	if (!tenant || !tenant->page)
 		return -ENOENT;
-	for (n = 0; n < count && n < LEASE_WORDS && !err; n += !err)
-		err = lease_one(ports, client, ps, &port);
-	if (n == 0 && err == -EADDRNOTAVAIL) {
-		take_back_all(ports);
-		n = !lease_one(ports, client, ps, &port);
+	for (n = 0; n < count && n < LEASE_WORDS && !err; n += !err) {
+		err = lease_one(ports, client, ps);
+		if (n == 0 && err == -EADDRNOTAVAIL) {
+			take_back_all(ports);
+			err = lease_one(ports, client, ps);
+			count = 1;
+		}
+		if (n == 0 && !err && ret_first)
+			*ret_first = tenant->last_leased;
 	}
 	return err == -EPROTONOSUPPORT ? err : (int)n;
 }
@@ -333,13 +352,6 @@ int ports_page_new(struct ports *ports, uint16_t client)
 	if (err)
 		close(fd);
 	return err ? err : fd;
-}
-
-static bool may_be_leased(const struct ports *ports, uint16_t port)
-{
-	const struct port_limits *limits = &ports->space.limits;
-
-	return port >= limits->ephemeral_first && port <= limits->ephemeral_last;
 }
 
 static void resume_word(struct ports *ports, uint16_t client, unsigned int word)

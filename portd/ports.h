@@ -61,12 +61,14 @@ void ports_release(struct ports *ports, uint16_t client, uint32_t claim_id);
 
 /**
  * ports_lease() - lease ephemeral ports to a client, on its page
- * @ps:    RDMA_PS_*
- * @count: wanted
+ * @ps:        RDMA_PS_*
+ * @count:     wanted
+ * @ret_first: the first of them, where others follow if they can; NULL is allowed
  *
  * Return: how many; 0 when none is to be had; -EPROTONOSUPPORT; -ENOENT if it has no page.
  */
-int ports_lease(struct ports *ports, uint16_t client, uint16_t ps, unsigned int count);
+int ports_lease(struct ports *ports, uint16_t client, uint16_t ps, unsigned int count,
+		uint16_t *ret_first);
 
 /**
  * ports_page_new() - make the page of a new client

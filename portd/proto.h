@@ -137,8 +137,8 @@ struct portd_will {
 struct portd_reply {
 	uint16_t error; /* an errno, 0 for success */
 	uint8_t handle; /* OPEN_PORT */
-	uint16_t port;	/* BIND: which */
-	uint32_t first; /* HELLO, LEASE_IDS: the block; LEASE_PORTS: nothing, see the page */
+	uint16_t port;	/* BIND: which; LEASE_PORTS: the first, for the others see the page */
+	uint32_t first; /* HELLO, LEASE_IDS: the block */
 	uint32_t count;
 	uint64_t ca_guid;
 	struct mad_gid gid0;

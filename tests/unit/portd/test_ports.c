@@ -249,7 +249,7 @@ START_TEST(a_leased_port_is_taken_and_given_back_without_a_word)
 	struct lease_page *page = page_of(1, NULL);
 	uint16_t port;
 
-	ck_assert_int_eq(ports_lease(ports, 1, RDMA_PS_TCP, 1), 1);
+	ck_assert_int_eq(ports_lease(ports, 1, RDMA_PS_TCP, 1, NULL), 1);
 	port = lease_take(page, RDMA_PS_TCP);
 	ck_assert(port >= FIRST && port <= LAST);
 	ck_assert_uint_eq(lease_take(page, RDMA_PS_TCP), 0);
@@ -262,7 +262,7 @@ START_TEST(a_lease_is_of_one_port_space)
 {
 	struct lease_page *page = page_of(1, NULL);
 
-	ports_lease(ports, 1, RDMA_PS_UDP, 4);
+	ports_lease(ports, 1, RDMA_PS_UDP, 4, NULL);
 	ck_assert_uint_eq(lease_take(page, RDMA_PS_TCP), 0);
 }
 END_TEST
@@ -272,7 +272,7 @@ START_TEST(a_leased_port_that_is_free_gives_way_to_a_bind)
 	struct lease_page *page = page_of(1, NULL);
 	uint16_t port;
 
-	ck_assert_int_eq(ports_lease(ports, 1, RDMA_PS_TCP, N_PORTS), N_PORTS);
+	ck_assert_int_eq(ports_lease(ports, 1, RDMA_PS_TCP, N_PORTS, NULL), N_PORTS);
 	for (port = FIRST; port <= LAST; port++)
 		ck_assert_int_eq(bind_on(2, port, HOST, port), 0);
 	ck_assert_uint_eq(lease_take(page, RDMA_PS_TCP), 0);
@@ -284,7 +284,7 @@ START_TEST(a_leased_port_in_use_does_not_give_way)
 	struct lease_page *page = page_of(1, NULL);
 	uint16_t port;
 
-	ports_lease(ports, 1, RDMA_PS_TCP, 1);
+	ports_lease(ports, 1, RDMA_PS_TCP, 1, NULL);
 	port = lease_take(page, RDMA_PS_TCP);
 	ck_assert_int_eq(bind_on(2, 1, HOST, port), -EADDRNOTAVAIL);
 }
@@ -295,7 +295,7 @@ START_TEST(a_leased_port_becomes_its_clients_claim)
 	struct lease_page *page = page_of(1, NULL);
 	uint16_t port;
 
-	ports_lease(ports, 1, RDMA_PS_TCP, 1);
+	ports_lease(ports, 1, RDMA_PS_TCP, 1, NULL);
 	port = lease_take(page, RDMA_PS_TCP);
 	ck_assert_int_eq(bind_on(1, 1, HOST, port), 0);
 	ck_assert(!lease_give_back(page, RDMA_PS_TCP, port));
@@ -305,7 +305,7 @@ END_TEST
 START_TEST(free_leases_are_called_in_before_anybody_is_refused)
 {
 	page_of(1, NULL);
-	ports_lease(ports, 1, RDMA_PS_TCP, N_PORTS);
+	ports_lease(ports, 1, RDMA_PS_TCP, N_PORTS, NULL);
 	ck_assert_int_eq(bind_on(2, 1, HOST, 0), 0);
 }
 END_TEST
@@ -314,12 +314,12 @@ START_TEST(leases_go_with_their_client)
 {
 	struct lease_page *page = page_of(1, NULL);
 
-	ports_lease(ports, 1, RDMA_PS_TCP, N_PORTS);
+	ports_lease(ports, 1, RDMA_PS_TCP, N_PORTS, NULL);
 	while (lease_take(page, RDMA_PS_TCP))
 		continue;
 	ports_client_gone(ports, 1);
 	page_of(2, NULL);
-	ck_assert_int_eq(ports_lease(ports, 2, RDMA_PS_TCP, N_PORTS), N_PORTS);
+	ck_assert_int_eq(ports_lease(ports, 2, RDMA_PS_TCP, N_PORTS, NULL), N_PORTS);
 }
 END_TEST
 
@@ -328,7 +328,7 @@ START_TEST(a_scribbled_page_hurts_nobody_else)
 	struct lease_page *page = page_of(1, NULL);
 	unsigned int i;
 
-	ports_lease(ports, 1, RDMA_PS_TCP, 10);
+	ports_lease(ports, 1, RDMA_PS_TCP, 10, NULL);
 	for (i = 0; i < LEASE_WORDS; i++)
 		page->word[i] = (uint32_t)i * 2654435761u;
 	for (i = FIRST; i <= LAST; i++)
@@ -337,7 +337,7 @@ START_TEST(a_scribbled_page_hurts_nobody_else)
 	for (i = FIRST; i <= LAST; i++)
 		ports_release(ports, 2, i);
 	page_of(3, NULL);
-	ck_assert_int_eq(ports_lease(ports, 3, RDMA_PS_TCP, N_PORTS), N_PORTS);
+	ck_assert_int_eq(ports_lease(ports, 3, RDMA_PS_TCP, N_PORTS, NULL), N_PORTS);
 }
 END_TEST
 
@@ -349,8 +349,8 @@ START_TEST(two_clients_of_one_range_have_different_ports)
 	uint16_t port;
 	int i;
 
-	ports_lease(ports, 1, RDMA_PS_TCP, N_PORTS / 2);
-	ports_lease(ports, 2, RDMA_PS_TCP, N_PORTS);
+	ports_lease(ports, 1, RDMA_PS_TCP, N_PORTS / 2, NULL);
+	ports_lease(ports, 2, RDMA_PS_TCP, N_PORTS, NULL);
 	for (i = 0; i < N_PORTS; i++) {
 		port = lease_take(i < N_PORTS / 2 ? one : two, RDMA_PS_TCP);
 		ck_assert(port >= FIRST && port <= LAST && !has[port - FIRST]);
@@ -362,11 +362,11 @@ END_TEST
 START_TEST(a_port_is_leased_in_each_port_space)
 {
 	page_of(1, NULL);
-	ck_assert_int_eq(ports_lease(ports, 1, RDMA_PS_TCP, N_PORTS), N_PORTS);
-	ck_assert_int_eq(ports_lease(ports, 1, RDMA_PS_UDP, N_PORTS), N_PORTS);
+	ck_assert_int_eq(ports_lease(ports, 1, RDMA_PS_TCP, N_PORTS, NULL), N_PORTS);
+	ck_assert_int_eq(ports_lease(ports, 1, RDMA_PS_UDP, N_PORTS, NULL), N_PORTS);
 	ports_client_gone(ports, 1);
 	page_of(2, NULL);
-	ck_assert_int_eq(ports_lease(ports, 2, RDMA_PS_UDP, N_PORTS), N_PORTS);
+	ck_assert_int_eq(ports_lease(ports, 2, RDMA_PS_UDP, N_PORTS, NULL), N_PORTS);
 }
 END_TEST
 
@@ -377,7 +377,7 @@ START_TEST(a_page_with_exchanged_words_keeps_its_ports_until_its_client_goes)
 	uint32_t first = 0, *at = NULL;
 	unsigned int i;
 
-	ports_lease(ports, 1, RDMA_PS_TCP, 2);
+	ports_lease(ports, 1, RDMA_PS_TCP, 2, NULL);
 	for (i = 0; i < LEASE_WORDS; i++) {
 		if (page->word[i] && !at) {
 			at = &page->word[i];
@@ -402,7 +402,7 @@ START_TEST(a_page_is_taken_over_with_what_is_in_use)
 	int fd;
 
 	page = page_of(1, &fd);
-	ports_lease(ports, 1, RDMA_PS_TCP, 2);
+	ports_lease(ports, 1, RDMA_PS_TCP, 2, NULL);
 	port = lease_take(page, RDMA_PS_TCP);
 	ports_free(ports);
 	set_up();
@@ -418,7 +418,7 @@ START_TEST(a_page_names_no_port_that_is_anothers)
 	int fd;
 
 	page = page_of(1, &fd);
-	ports_lease(ports, 1, RDMA_PS_TCP, 1);
+	ports_lease(ports, 1, RDMA_PS_TCP, 1, NULL);
 	port = lease_take(page, RDMA_PS_TCP);
 	ports_free(ports);
 	set_up();
@@ -499,7 +499,7 @@ START_TEST(a_port_never_has_two_owners_while_it_is_revoked_and_leased)
 	shared = page_of(1, NULL);
 	pthread_create(&thread, NULL, take_and_give, &n_taken);
 	for (i = 0; i < N_ROUNDS; i++) {
-		ports_lease(ports, 1, RDMA_PS_TCP, 1);
+		ports_lease(ports, 1, RDMA_PS_TCP, 1, NULL);
 		if (bind_on(2, 1, HOST, (uint16_t)(FIRST + i % N_PORTS)) == 0)
 			ports_release(ports, 2, 1);
 	}
