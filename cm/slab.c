@@ -6,6 +6,7 @@
 #include "cm/slab.h"
 
 #include <assert.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 #define CHUNK_BYTES 65536
@@ -25,6 +26,7 @@ struct chunk {
 	struct slot *free;
 	unsigned int n_used;
 	unsigned int n_slots;
+	unsigned int n_touched; /* the others were never used, and are in no list */
 	_Alignas(max_align_t) char slots[];
 };
 
@@ -61,9 +63,8 @@ void slab_fini(struct slab *slab)
 static struct chunk *chunk_new(struct slab *slab)
 {
 	size_t bytes = slot_bytes(slab);
-	unsigned int i, n = SLAB_ONE_BY_ONE ? 1 : (unsigned int)(CHUNK_BYTES / bytes);
+	unsigned int n = SLAB_ONE_BY_ONE ? 1 : (unsigned int)(CHUNK_BYTES / bytes);
 	struct chunk *chunk;
-	struct slot *slot;
 
 	if (n == 0)
 		n = 1;
@@ -71,14 +72,25 @@ static struct chunk *chunk_new(struct slab *slab)
 	if (!chunk)
 		return NULL;
 	*chunk = (struct chunk){ .n_slots = n };
-	for (i = n; i--;) {
-		slot = (struct slot *)(chunk->slots + i * bytes);
-		slot->next = chunk->free;
-		chunk->free = slot;
-	}
 	slab->n_free += n;
 	list_prepend(&slab->chunks, &chunk->link);
 	return chunk;
+}
+
+static bool is_full(const struct chunk *chunk)
+{
+	return chunk->n_used == chunk->n_slots;
+}
+
+/* A page of memory is not touched before it is needed: a process may never have more than an id. */
+static struct slot *take_slot(const struct slab *slab, struct chunk *chunk)
+{
+	struct slot *slot = chunk->free;
+
+	if (!slot)
+		return (struct slot *)(chunk->slots + chunk->n_touched++ * slot_bytes(slab));
+	chunk->free = slot->next;
+	return slot;
 }
 
 void *slab_take(struct slab *slab)
@@ -89,12 +101,11 @@ void *slab_take(struct slab *slab)
 
 	if (!chunk)
 		return NULL;
-	slot = chunk->free;
-	chunk->free = slot->next;
+	slot = take_slot(slab, chunk);
 	slot->chunk = chunk;
 	chunk->n_used++;
 	slab->n_free--;
-	if (!chunk->free) {
+	if (is_full(chunk)) {
 		list_remove(&chunk->link);
 		list_append(&slab->chunks, &chunk->link);
 	}
@@ -111,7 +122,7 @@ void slab_give(struct slab *slab, void *object)
 	slot = (struct slot *)((char *)object - offsetof(struct slot, object));
 	chunk = slot->chunk;
 	assert(chunk->n_used);
-	if (!chunk->free) {
+	if (is_full(chunk)) {
 		list_remove(&chunk->link);
 		list_prepend(&slab->chunks, &chunk->link);
 	}

@@ -76,6 +76,22 @@ START_TEST(object_given_back_is_the_next_one_taken)
 }
 END_TEST
 
+START_TEST(objects_that_were_given_back_come_before_fresh_ones)
+{
+	void *fresh;
+
+	for (unsigned int i = 0; i < 3; i++)
+		object[i] = slab_take(&slab);
+	slab_give(&slab, object[0]);
+	slab_give(&slab, object[1]);
+	ck_assert_ptr_eq(slab_take(&slab), object[1]);
+	ck_assert_ptr_eq(slab_take(&slab), object[0]);
+	fresh = slab_take(&slab);
+	ck_assert_uint_eq((uintptr_t)fresh - (uintptr_t)object[2],
+			  (uintptr_t)object[2] - (uintptr_t)object[1]);
+}
+END_TEST
+
 START_TEST(memory_of_a_burst_goes_back_to_the_heap)
 {
 	take_all();
@@ -112,8 +128,10 @@ int main(void)
 	tcase_add_test(tcase, slab_that_was_never_made_can_be_given_back);
 	tcase_add_test(tcase, objects_do_not_overlap);
 	tcase_add_test(tcase, objects_are_aligned_for_everything);
-	if (!SLAB_ONE_BY_ONE)
+	if (!SLAB_ONE_BY_ONE) {
 		tcase_add_test(tcase, object_given_back_is_the_next_one_taken);
+		tcase_add_test(tcase, objects_that_were_given_back_come_before_fresh_ones);
+	}
 	tcase_add_test(tcase, memory_of_a_burst_goes_back_to_the_heap);
 	tcase_add_test(tcase, giving_nothing_back_is_allowed);
 	tcase_add_test(tcase, object_larger_than_a_chunk_has_one_of_its_own);
