@@ -29,8 +29,9 @@ struct portd_client {
 	int control_fd;
 	struct lease_page *page;
 	int page_fd;
-	unsigned int lease_count; /* how many to ask for next */
-	int n_free[LEASE_SPACES]; /* ports on the page, an estimate; atomic */
+	unsigned int lease_count;      /* how many to ask for next */
+	int n_free[LEASE_SPACES];      /* ports on the page, an estimate; atomic */
+	bool has_leased[LEASE_SPACES]; /* ever; atomic */
 	unsigned int n_blocks;
 	uint32_t block[BLOCKS_MAX];
 	unsigned int n_ports;

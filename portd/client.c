@@ -221,9 +221,14 @@ static void lease_ahead(struct portd_client *client, uint16_t ps)
 	asking_tell(client, &record);
 }
 
+/* The first time there is nothing on the page: it is not even touched. */
 uint16_t portd_take_port(struct portd_client *client, uint16_t ps)
 {
-	uint16_t port = lease_take(client->page, ps);
+	bool *has_leased = &client->has_leased[lease_space(ps)];
+	uint16_t port = 0;
+
+	if (__atomic_exchange_n(has_leased, true, __ATOMIC_RELAXED))
+		port = lease_take(client->page, ps);
 
 	if (!port && lease_more(client, ps))
 		port = lease_take(client->page, ps);
@@ -373,8 +378,9 @@ void portd_closed(struct portd_client *client, const struct portd_close *close)
 
 int portd_put_data(struct portd_client *client, const struct portd_record *record)
 {
-	struct portd_datagram out = { .bytes = 0 };
+	struct portd_datagram out; /* large, so not cleared */
 
+	out.bytes = 0;
 	portd_put(&out, record);
 	return send_datagram(client, &out);
 }

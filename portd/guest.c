@@ -139,7 +139,7 @@ static void show_out(struct server *server, struct guest *guest, const char *why
 static bool reply(const struct guest *guest, const struct portd_reply *answer, int fd[2])
 {
 	struct portd_record record = { .type = PORTD_REPLY, .reply = *answer };
-	struct portd_datagram out = { .bytes = 0 };
+	struct portd_datagram out; /* large, so not cleared */
 	int n_fds = (fd[0] >= 0) + (fd[1] >= 0);
 	union {
 		struct cmsghdr align;
@@ -147,18 +147,17 @@ static bool reply(const struct guest *guest, const struct portd_reply *answer, i
 	} control = { 0 };
 	struct iovec iov = { .iov_base = out.data };
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
-	struct cmsghdr *cmsg;
 
+	out.bytes = 0;
 	portd_put(&out, &record);
 	iov.iov_len = out.bytes;
 	if (n_fds) {
 		msg.msg_control = &control;
 		msg.msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
-		cmsg = CMSG_FIRSTHDR(&msg);
-		cmsg->cmsg_level = SOL_SOCKET;
-		cmsg->cmsg_type = SCM_RIGHTS;
-		cmsg->cmsg_len = CMSG_LEN(n_fds * sizeof(int));
-		memcpy(CMSG_DATA(cmsg), fd, n_fds * sizeof(int));
+		control.align.cmsg_level = SOL_SOCKET;
+		control.align.cmsg_type = SCM_RIGHTS;
+		control.align.cmsg_len = CMSG_LEN(n_fds * sizeof(int));
+		memcpy(CMSG_DATA(&control.align), fd, n_fds * sizeof(int));
 	}
 	return sendmsg(guest->control.fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)out.bytes;
 }
