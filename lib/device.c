@@ -29,7 +29,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct device *devices[DEVICES_MAX]; /* entries are added, never taken out */
-static int n_devices;
+static int n_devices;			    /* atomic, as the list is read without the lock */
 static bool is_incomplete; /* for want of memory or descriptors; try again next time */
 
 /* --- the list ------------------------------------------------------------ */
@@ -112,7 +112,8 @@ static int open_new_devices(void)
 		if (is_open(list[i]))
 			continue;
 		one = device_open(list[i], &devices[n_devices]);
-		n_devices += !one;
+		if (!one)
+			__atomic_store_n(&n_devices, n_devices + 1, __ATOMIC_RELEASE);
 		err = err ? err : one;
 	}
 	ibv_free_device_list(list);
@@ -167,27 +168,22 @@ int device_count(void)
 
 int device_list(struct device *ret[DEVICES_MAX])
 {
-	int i, n = 0;
+	int i, n = 0, n_known = __atomic_load_n(&n_devices, __ATOMIC_ACQUIRE);
 
-	lock_take(&lock, LOCK_DEVICES);
-	for (i = 0; i < n_devices; i++)
-		if (!devices[i]->removed)
+	for (i = 0; i < n_known; i++)
+		if (!device_is_gone(devices[i]))
 			ret[n++] = devices[i];
-	lock_give(&lock, LOCK_DEVICES);
 	return n;
 }
 
 struct device *device_of(const struct ibv_context *verbs)
 {
-	struct device *found = NULL;
-	int i;
+	int i, n_known = __atomic_load_n(&n_devices, __ATOMIC_ACQUIRE);
 
-	lock_take(&lock, LOCK_DEVICES);
-	for (i = 0; verbs && i < n_devices; i++)
+	for (i = 0; verbs && i < n_known; i++)
 		if (devices[i]->verbs == verbs)
-			found = devices[i];
-	lock_give(&lock, LOCK_DEVICES);
-	return found;
+			return devices[i];
+	return NULL;
 }
 
 struct device *device_of_node(const char *name)
@@ -327,20 +323,30 @@ int device_find_path_to(const union addr *dst, struct gid_entry *ret)
 /* --- what ids of a device share ------------------------------------------ */
 
 /* Both are kept, as the context is: made anew for each connection, they cost two system calls. */
-int device_pd(struct device *device, struct ibv_pd **ret)
+static int make_pd(struct device *device)
 {
+	struct ibv_pd *pd;
 	int err = 0;
 
 	lock_take(&lock, LOCK_DEVICES);
 	if (!device->pd) {
 		errno = 0;
-		device->pd = ibv_alloc_pd(device->verbs);
-		if (!device->pd)
+		pd = ibv_alloc_pd(device->verbs);
+		if (!pd)
 			err = errno ? -errno : -ENOMEM;
+		__atomic_store_n(&device->pd, pd, __ATOMIC_RELEASE);
 	}
+	lock_give(&lock, LOCK_DEVICES);
+	return err;
+}
+
+int device_pd(struct device *device, struct ibv_pd **ret)
+{
+	struct ibv_pd *pd = __atomic_load_n(&device->pd, __ATOMIC_ACQUIRE);
+	int err = pd ? 0 : make_pd(device);
+
 	if (!err)
 		*ret = device->pd;
-	lock_give(&lock, LOCK_DEVICES);
 	return err;
 }
 
