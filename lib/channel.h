@@ -27,6 +27,7 @@ struct event {
 	struct id *subject;  /* pub.id */
 	struct group *group; /* charged, too, with events about a multicast group; else NULL */
 	struct ibv_ece ece;  /* of REQ and REP */
+	bool is_long;	     /* it has what follows; most have nothing to put there */
 	uint8_t private_data[CM_SIDR_REQ_PRIVATE_BYTES];
 };
 

@@ -27,7 +27,8 @@
 
 static pthread_mutex_t slabs_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct slab ids_slab;
-static struct slab events_slab;
+static struct slab events_slab; /* long ones */
+static struct slab brief_slab;
 
 static void *take_zeroed(struct slab *slab, size_t bytes)
 {
@@ -55,16 +56,28 @@ void id_after_fork(void)
 	pthread_mutex_init(&slabs_lock, NULL);
 	ids_slab = (struct slab){ 0 };
 	events_slab = (struct slab){ 0 };
+	brief_slab = (struct slab){ 0 };
 }
 
 static struct event *event_new(void)
 {
-	return take_zeroed(&events_slab, sizeof(struct event));
+	struct event *event = take_zeroed(&events_slab, sizeof(struct event));
+
+	if (event)
+		event->is_long = true;
+	return event;
+}
+
+/* A thousand events at once are a hundred fresh pages, but forty without private data. */
+static struct event *brief_event_new(void)
+{
+	return take_zeroed(&brief_slab, offsetof(struct event, private_data));
 }
 
 static void event_free(struct event *event)
 {
-	give(&events_slab, event);
+	if (event)
+		give(event->is_long ? &events_slab : &brief_slab, event);
 }
 
 /* --- ids ----------------------------------------------------------------- */
@@ -180,7 +193,7 @@ void id_charge(const struct event *event)
 /* Return: what is left to be freed. */
 static struct event *keep_spare(struct id *id, struct event *event)
 {
-	if (id->spare)
+	if (id->spare || !event->is_long)
 		return event;
 	id->spare = event;
 	return NULL;
@@ -229,7 +242,7 @@ static struct event *take_spare(struct id *id)
 	id->spare = NULL;
 	lock_give(&id->lock, LOCK_ID);
 	if (event)
-		memset(event, 0, sizeof(*event));
+		*event = (struct event){ .is_long = true };
 	return event;
 }
 
@@ -255,10 +268,10 @@ static void describe(struct event *event, struct id *id, enum rdma_cm_event_type
 	event->pub.status = status;
 }
 
-struct event *id_event(struct id *id, enum rdma_cm_event_type type, int status)
+/* @event: new, or NULL if memory has run out. */
+static struct event *about(struct event *event, struct id *id, enum rdma_cm_event_type type,
+			   int status)
 {
-	struct event *event = event_new();
-
 	if (!event)
 		event = take_spare(id);
 	if (!event) {
@@ -269,9 +282,14 @@ struct event *id_event(struct id *id, enum rdma_cm_event_type type, int status)
 	return event;
 }
 
+struct event *id_event(struct id *id, enum rdma_cm_event_type type, int status)
+{
+	return about(event_new(), id, type, status);
+}
+
 struct event *id_user_event(struct id *id, int status, uint64_t arg)
 {
-	struct event *event = event_new();
+	struct event *event = brief_event_new();
 
 	if (!event)
 		return NULL;
@@ -287,7 +305,7 @@ void id_post(struct event *event)
 
 void id_notify(struct id *id, enum rdma_cm_event_type type, int status)
 {
-	struct event *event = id_event(id, type, status);
+	struct event *event = about(brief_event_new(), id, type, status);
 
 	if (event)
 		id_post(event);
