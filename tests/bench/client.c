@@ -170,7 +170,6 @@ static void measure(struct batch *batch, size_t count)
 	}
 	printf("%zu all %.1f\n", count, sum / (double)(rounds * count));
 	free(batch->ids);
-	usleep(REST_US);
 }
 
 /* The first connection opens the device and fills caches: it is not measured. */
@@ -202,6 +201,8 @@ int bench_client(const struct bench_options *options)
 		if (end == next || !count || count > COUNT_MAX)
 			bench_die("-n takes numbers from 1 to %d, with commas", COUNT_MAX);
 		measure(&batch, count);
+		if (*end)
+			usleep(REST_US);
 	}
 	rdma_destroy_event_channel(batch.channel);
 	return 0;

@@ -15,10 +15,8 @@ import statistics
 import sys
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "lab"))
-from lablib import Lab, LabError  # noqa: E402
-
-STOCK_LIBRARIES = "/usr/lib/x86_64-linux-gnu:/usr/lib64:/usr/lib"
+sys.path.insert(0, str(HERE))
+from benchlib import LabError, add_hosts_argument, environment, make_lab, server_host  # noqa: E402
 
 # Step -> (greatest ratio purecm/stock, for how many connections)
 TARGETS = {
@@ -37,8 +35,7 @@ def parse_args():
     parser.add_argument("--build", type=Path, default=HERE.parents[1] / "build",
                         help="build folder (default: build)")
     parser.add_argument("--program", type=Path, help="the benchmark, if not in the build")
-    parser.add_argument("--hosts", type=int, choices=(1, 2), default=2,
-                        help="1: instructions are counted; 2: by the clock (default: 2)")
+    add_hosts_argument(parser, default=2)
     parser.add_argument("--rounds", type=int, default=5, help="of each library (default: 5)")
     parser.add_argument("--counts", default="1,100,1000", help="connections at a time")
     parser.add_argument("--fake-qpn", action="store_true",
@@ -63,8 +60,7 @@ class Bench:
         self.server = {}
 
     def environment(self, mode):
-        ours = str(self.args.build / "lib")
-        return {"LD_LIBRARY_PATH": STOCK_LIBRARIES if mode == "stock" else ours}
+        return environment(mode, self.args.build)
 
     def command(self, role, *words):
         fake = ["-f"] if self.args.fake_qpn else []
@@ -72,7 +68,7 @@ class Bench:
 
     def round(self, client, server):
         """Run all counts once with one library on each host."""
-        host = self.lab.a if self.args.hosts == 1 else self.lab.b
+        host = server_host(self.lab, self.args.hosts)
         self.lab.a.mode(client, kill=True)
         if host is not self.lab.a:
             host.mode(server, kill=True)
@@ -138,12 +134,6 @@ def print_table(title, steps, tables, checked):
     return missed
 
 
-def make_lab(args):
-    if args.hosts == 1:
-        return Lab({"a": "stock"}, cpus=1, accel="counted")
-    return Lab({"a": "stock", "b": "stock"})
-
-
 def measure(bench, args):
     pure = ("stock",) if args.stock_only else ("stock", "purecm")
     for number in range(args.rounds):
@@ -167,7 +157,7 @@ def main():
     if not args.program.exists():
         sys.exit(f"connect.py: {args.program} is not there; build it with meson first")
     try:
-        with make_lab(args) as lab:
+        with make_lab(args.hosts) as lab:
             bench = Bench(lab, args)
             measure(bench, args)
     except LabError as error:

@@ -21,10 +21,9 @@ import statistics
 import sys
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "lab"))
-from lablib import Lab, LabError  # noqa: E402
+sys.path.insert(0, str(HERE))
+from benchlib import LabError, add_hosts_argument, environment, make_lab, server_host  # noqa: E402
 
-STOCK_LIBRARIES = "/usr/lib/x86_64-linux-gnu:/usr/lib64:/usr/lib"
 LIBRARIES = ("stock", "purecm")
 UNITS = {"latency": "us", "send": "MB/s", "receive": "MB/s", "memory": "KiB"}
 MORE_IS_BETTER = ("send", "receive")
@@ -36,8 +35,7 @@ def parse_args():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--build", type=Path, default=HERE.parents[1] / "build",
                         help="build folder (default: build)")
-    parser.add_argument("--hosts", type=int, choices=(1, 2), default=1,
-                        help="1: instructions are counted; 2: by the clock (default: 1)")
+    add_hosts_argument(parser, default=1)
     parser.add_argument("--rounds", type=int, help="of each library (default: 2, by the clock 15)")
     parser.add_argument("--sizes", default="64:400,4096:400,65536:100",
                         help="BYTES:MESSAGES, separated by commas")
@@ -52,25 +50,19 @@ def parse_args():
     return args
 
 
-def make_lab(args):
-    if args.hosts == 1:
-        return Lab({"a": "stock"}, cpus=1, accel="counted")
-    return Lab({"a": "stock", "b": "stock"})
-
-
 def run_round(lab, args, library, table):
     """Run both ends once with one library. table: {(what, of what): [figure of each round]}."""
-    client, server = lab.a, lab.a if args.hosts == 1 else lab.b
+    client, server = lab.a, server_host(lab, args.hosts)
     for host in {client, server}:
         host.mode(library, kill=True)
-    folder = STOCK_LIBRARIES if library == "stock" else str(args.build / "lib")
+    variables = environment(library, args.build)
     program = args.build / "tests/bench/rsocket"
     words = args.sizes.replace(",", ":").split(":")
-    listener = server.start([program, "server", server.addr4], env={"LD_LIBRARY_PATH": folder})
+    listener = server.start([program, "server", server.addr4], env=variables)
     try:
         listener.wait_for_output("^ready", timeout=60)
         result = client.run([program, "client", server.addr4, *words, "idle", str(args.idle)],
-                            env={"LD_LIBRARY_PATH": folder}, timeout=PATIENCE_S)
+                            env=variables, timeout=PATIENCE_S)
     finally:
         listener.stop()
     if not result.ok:
@@ -83,7 +75,7 @@ def run_round(lab, args, library, table):
 def measure(args):
     """Return {library: table}."""
     tables = {library: {} for library in LIBRARIES}
-    with make_lab(args) as lab:
+    with make_lab(args.hosts) as lab:
         for number in range(args.rounds):
             # Each library goes first in every other round.
             for library in LIBRARIES if number % 2 == 0 else reversed(LIBRARIES):
