@@ -26,7 +26,7 @@
 #include "portd/state.h"
 #include "portd/subnet.h"
 
-#define EVENTS_MAX	 16
+#define EVENTS_MAX	 64
 #define GRACE_NS	 (3000 * CM_NS_PER_MS)
 #define STOP_NS		 (2000 * CM_NS_PER_MS)
 #define LINGER_NS	 (250 * CM_NS_PER_MS)
