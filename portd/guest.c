@@ -17,7 +17,6 @@
 
 #define SPARE_MAX 64
 #define BATCH_MAX 8
-#define FDS_ROOM  2
 #define ROW_PRICE 0.0625 /* of a message: it was asked for, and is soon passed on */
 
 /* --- coming and going ---------------------------------------------------- */
@@ -186,45 +185,6 @@ static bool ask(struct server *server, struct guest *guest, const struct portd_r
 	return true;
 }
 
-/* One is enough; but where one has room there is, for alignment, room for a second one. */
-static int take_fd(struct msghdr *msg)
-{
-	struct cmsghdr *cmsg = CMSG_FIRSTHDR(msg);
-	int fds[FDS_ROOM] = { -1, -1 };
-
-	if (!cmsg || cmsg->cmsg_level != SOL_SOCKET || cmsg->cmsg_type != SCM_RIGHTS)
-		return -1;
-	memcpy(fds, CMSG_DATA(cmsg), cmsg->cmsg_len - CMSG_LEN(0));
-	if (fds[1] >= 0)
-		close(fds[1]);
-	return fds[0];
-}
-
-/* Descriptors that a client sends along without room for them are closed by the kernel. */
-static ssize_t receive(struct server *server, int from, int *ret_fd)
-{
-	union {
-		struct cmsghdr align;
-		char room[CMSG_SPACE(FDS_ROOM * sizeof(int))];
-	} control;
-	struct iovec iov = { server->in.data, sizeof(server->in.data) };
-	struct msghdr msg = { .msg_iov = &iov,
-			      .msg_iovlen = 1,
-			      .msg_control = &control,
-			      .msg_controllen = sizeof(control) };
-	ssize_t n = recvmsg(from, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-
-	*ret_fd = -1;
-	if (n < 0)
-		return n;
-	*ret_fd = take_fd(&msg);
-	if (msg.msg_flags & MSG_TRUNC)
-		server->in.data[0] = 0xff; /* no record begins like this */
-	server->in.bytes = (size_t)n;
-	server->in.at = 0;
-	return n;
-}
-
 /* What follows a question that waits, waits too. */
 static void keep_rest(struct server *server, struct guest *guest)
 {
@@ -303,7 +263,7 @@ void guest_control(struct server *server, struct guest *guest, uint32_t events)
 		ask_again(server, guest);
 		return;
 	}
-	n = receive(server, guest->control.fd, &fd);
+	n = intake_questions(server, guest->control.fd, &fd);
 	if (n > 0)
 		ask_all(server, guest, fd);
 	else if (n == 0 || (errno != EAGAIN && errno != EINTR))
@@ -413,7 +373,6 @@ void guest_data(struct server *server, struct guest *guest, uint32_t events)
 {
 	unsigned int i = 0;
 	ssize_t n;
-	int fd;
 
 	if (events & EPOLLOUT)
 		send_backlog(server, guest);
@@ -425,9 +384,7 @@ void guest_data(struct server *server, struct guest *guest, uint32_t events)
 		return;
 	}
 	do {
-		n = receive(server, guest->data.fd, &fd);
-		if (fd >= 0)
-			close(fd);
+		n = intake_messages(server, guest->data.fd);
 		if (n > 0)
 			take_messages(server, guest);
 	} while (n > 0 && ++i < guest->batch && !guest->leaving && may_send(guest));
@@ -441,13 +398,10 @@ void guest_data(struct server *server, struct guest *guest, uint32_t events)
 static void hear_last_words(struct server *server, struct guest *guest)
 {
 	ssize_t n = guest->data.fd >= 0;
-	int fd;
 
 	refill(server, guest);
 	while (n > 0 && guest->tokens >= 1 && !guest->is_shown_out) {
-		n = receive(server, guest->data.fd, &fd);
-		if (fd >= 0)
-			close(fd);
+		n = intake_messages(server, guest->data.fd);
 		if (n > 0)
 			take_messages(server, guest);
 	}

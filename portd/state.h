@@ -4,6 +4,7 @@
  * it blocks. Who does what:
  *
  *   server.c   beginning, loop, timers and end
+ *   intake.c   what a client sends, as it comes from its sockets
  *   guest.c    a client's sockets: what it sends and is sent
  *   answer.c   what it asks for on its control socket
  *   router.c   to whom a message goes, and whether a client may send it
@@ -249,6 +250,19 @@ void server_unwatch(struct server *server, struct watch *watch);
 
 /** server_in_grace() - may clients of a predecessor still come back? */
 bool server_in_grace(struct server *server);
+
+/**
+ * intake_questions() - read a datagram of a control socket into @server->in
+ * @ret_fd: a descriptor that came along, owned by the caller; -1: none
+ *
+ * One that is too long becomes one that is not a record.
+ *
+ * Return: as recvmsg().
+ */
+ssize_t intake_questions(struct server *server, int from, int *ret_fd);
+
+/** intake_messages() - the same of a data socket; descriptors that come along are closed. */
+ssize_t intake_messages(struct server *server, int from);
 
 /** guest_new() - somebody has connected; @fd is owned by the guest. */
 void guest_new(struct server *server, int fd);
