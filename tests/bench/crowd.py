@@ -45,13 +45,19 @@ def parse_args():
 
 
 class Crowd:
-    """One lab, in which both libraries take turns."""
+    """One lab, in which both libraries take turns.
+
+    An emulator translates code anew for each address that it is at, which for a process that does
+    not live long is more than all it does: so here every process has its code at the same place.
+    """
 
     def __init__(self, lab, args):
         self.lab = lab
         self.build = args.build
         self.server = server_host(lab, args.hosts)
         self.program = args.build / "tests" / "bench" / "connect"
+        for host in {lab.a, self.server}:
+            host.run(["sysctl", "-q", "-w", "kernel.randomize_va_space=0"], check=True)
 
     def round(self, mode, processes, per_process):
         """Return (seconds, seconds at work, failed processes, what the first of them said)."""
