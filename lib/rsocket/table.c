@@ -9,25 +9,30 @@
 
 #define BLOCK_SIZE 256
 #define N_BLOCKS   ((TABLE_FD_MAX + 1) / BLOCK_SIZE)
-#define N_LOCKS	   64
+
+/* The lock is held for a few instructions, by every call on the socket. */
+struct entry {
+	struct rsock *rs;
+	pthread_spinlock_t lock;
+};
 
 struct block {
-	struct rsock *at[BLOCK_SIZE];
+	struct entry at[BLOCK_SIZE];
 };
 
 static struct block *blocks[N_BLOCKS]; /* atomic; never freed */
-static pthread_mutex_t locks[N_LOCKS] = { [0 ... N_LOCKS - 1] = PTHREAD_MUTEX_INITIALIZER };
-
-static pthread_mutex_t *lock_of(int fd)
-{
-	return &locks[fd % N_LOCKS];
-}
 
 static struct block *block_of(int fd)
 {
 	if (fd < 0 || fd > TABLE_FD_MAX)
 		return NULL;
 	return __atomic_load_n(&blocks[fd / BLOCK_SIZE], __ATOMIC_ACQUIRE);
+}
+
+static void init_locks(struct block *block)
+{
+	for (int i = 0; i < BLOCK_SIZE; i++)
+		pthread_spin_init(&block->at[i].lock, PTHREAD_PROCESS_PRIVATE);
 }
 
 static struct block *make_block(int fd)
@@ -40,6 +45,7 @@ static struct block *make_block(int fd)
 	made = calloc(1, sizeof(*made));
 	if (!made)
 		return NULL;
+	init_locks(made);
 	if (__atomic_compare_exchange_n(&blocks[fd / BLOCK_SIZE], &none, made, false,
 					__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 		return made;
@@ -50,51 +56,59 @@ static struct block *make_block(int fd)
 int table_add(struct rsock *rs)
 {
 	struct block *block = block_of(rs->fd);
+	struct entry *entry;
 
 	if (!block)
 		block = make_block(rs->fd);
 	if (!block)
 		return -ENOMEM;
-	pthread_mutex_lock(lock_of(rs->fd));
-	block->at[rs->fd % BLOCK_SIZE] = rs;
-	pthread_mutex_unlock(lock_of(rs->fd));
+	entry = &block->at[rs->fd % BLOCK_SIZE];
+	pthread_spin_lock(&entry->lock);
+	entry->rs = rs;
+	pthread_spin_unlock(&entry->lock);
 	return 0;
 }
 
 struct rsock *table_get(int fd)
 {
 	struct block *block = block_of(fd);
+	struct entry *entry;
 	struct rsock *rs;
 
 	if (!block)
 		return NULL;
-	pthread_mutex_lock(lock_of(fd));
-	rs = block->at[fd % BLOCK_SIZE];
+	entry = &block->at[fd % BLOCK_SIZE];
+	pthread_spin_lock(&entry->lock);
+	rs = entry->rs;
 	if (rs)
 		rsock_get(rs);
-	pthread_mutex_unlock(lock_of(fd));
+	pthread_spin_unlock(&entry->lock);
 	return rs;
 }
 
 struct rsock *table_take(int fd)
 {
 	struct block *block = block_of(fd);
+	struct entry *entry;
 	struct rsock *rs;
 
 	if (!block)
 		return NULL;
-	pthread_mutex_lock(lock_of(fd));
-	rs = block->at[fd % BLOCK_SIZE];
-	block->at[fd % BLOCK_SIZE] = NULL;
-	pthread_mutex_unlock(lock_of(fd));
+	entry = &block->at[fd % BLOCK_SIZE];
+	pthread_spin_lock(&entry->lock);
+	rs = entry->rs;
+	entry->rs = NULL;
+	pthread_spin_unlock(&entry->lock);
 	return rs;
 }
 
 void table_after_fork(void)
 {
-	for (int i = 0; i < N_LOCKS; i++)
-		pthread_mutex_init(&locks[i], NULL);
-	for (int i = 0; i < N_BLOCKS; i++)
-		for (int j = 0; blocks[i] && j < BLOCK_SIZE; j++)
-			blocks[i]->at[j] = NULL;
+	for (int i = 0; i < N_BLOCKS; i++) {
+		if (!blocks[i])
+			continue;
+		init_locks(blocks[i]);
+		for (int j = 0; j < BLOCK_SIZE; j++)
+			blocks[i]->at[j].rs = NULL;
+	}
 }
