@@ -176,24 +176,17 @@ static int tell(struct stream *s, struct iomap *map)
 int iomap_tell_peer(struct stream *s, int flags)
 {
 	struct iomap *map;
-	bool has_news;
-	int err;
+	int err = 0;
 
-	do {
-		pthread_mutex_lock(&s->base.lock);
-		has_news = find_news(s);
-		pthread_mutex_unlock(&s->base.lock);
-		if (!has_news)
-			return 0;
-		err = stream_send_turn(s, flags);
+	while (!err && find_news(s)) {
+		err = stream_await_room(s, flags);
 		if (err)
 			return err;
 		map = find_news(s);
 		err = map ? tell(s, map) : 0;
 		if (err)
 			stream_happen(s, STREAM_EV_SEND_FAILED, -EIO);
-		pthread_mutex_unlock(&s->base.lock);
-	} while (!err);
+	}
 	return err;
 }
 
@@ -253,7 +246,7 @@ static ssize_t write_one(struct stream *s, const uint8_t *at, size_t left, uint6
 {
 	struct rs_entry to;
 	uint32_t bytes = left < most ? (uint32_t)left : most;
-	int err = stream_send_turn(s, flags);
+	int err = stream_await_room(s, flags);
 
 	if (err)
 		return err;
@@ -266,7 +259,6 @@ static ssize_t write_one(struct stream *s, const uint8_t *at, size_t left, uint6
 		err = post_write(s, at, bytes, to);
 	if (err)
 		stream_happen(s, STREAM_EV_SEND_FAILED, -EIO);
-	pthread_mutex_unlock(&s->base.lock);
 	return err ? err : (ssize_t)bytes;
 }
 
@@ -276,7 +268,8 @@ ssize_t iomap_write(struct stream *s, const void *buf, size_t bytes, off_t offse
 	size_t done = 0;
 	ssize_t n;
 
-	pthread_mutex_lock(&s->send_turn);
+	pthread_mutex_lock(&s->base.lock);
+	turn_take(&s->send_turn, &s->base.lock);
 	n = iomap_tell_peer(s, flags);
 	while (n >= 0 && done < bytes) {
 		n = write_one(s, (const uint8_t *)buf + done, bytes - done, (uint64_t)offset + done,
@@ -286,6 +279,7 @@ ssize_t iomap_write(struct stream *s, const void *buf, size_t bytes, off_t offse
 		done += (size_t)n;
 		most = most < LONGEST ? most * 2 : LONGEST;
 	}
-	pthread_mutex_unlock(&s->send_turn);
+	turn_give(&s->send_turn);
+	pthread_mutex_unlock(&s->base.lock);
 	return !done && n < 0 ? n : (ssize_t)done;
 }

@@ -22,7 +22,7 @@ ssize_t iomap_write(struct stream *s, const void *buf, size_t bytes, off_t offse
  * iomap_tell_peer() - write the entries that the peer has not been told of
  * @flags: MSG_DONTWAIT
  *
- * The caller has the turn to send.
+ * The caller has the turn to send, and the lock, which is given up to wait.
  *
  * Return: 0 or -errno.
  */

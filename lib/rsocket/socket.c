@@ -56,8 +56,8 @@ int stream_new(struct rdma_cm_id *id, int domain, const struct stream *like, str
 		inherit(s, like);
 	else
 		s->sizes = default_sizes();
-	pthread_mutex_init(&s->send_turn, NULL);
-	pthread_mutex_init(&s->recv_turn, NULL);
+	turn_init(&s->send_turn);
+	turn_init(&s->recv_turn);
 	serviced_init(&s->cm, connect_readable, NULL);
 	keepalive_init(s);
 	list_init(&s->sibling);
@@ -93,8 +93,8 @@ static void stream_end(struct rsock *rs)
 	iomap_free_all(s);
 	memory_free(s);
 	rdma_destroy_id(s->id);
-	pthread_mutex_destroy(&s->send_turn);
-	pthread_mutex_destroy(&s->recv_turn);
+	turn_fini(&s->send_turn);
+	turn_fini(&s->recv_turn);
 	free(s->route);
 }
 

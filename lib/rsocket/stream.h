@@ -4,7 +4,8 @@
  * accounts of what may be sent.
  *
  * Members are guarded by the handle's lock unless their comment says otherwise. A sender has the
- * turn to send while it is in a call, a receiver that to receive, so that copying needs no lock.
+ * turn to send while it is in a call, a receiver that to receive, so that copying much needs no
+ * lock.
  */
 #ifndef LIB_RSOCKET_STREAM_H
 #define LIB_RSOCKET_STREAM_H
@@ -14,6 +15,7 @@
 #include "lib/rsocket/rsock.h"
 #include "lib/rsocket/service.h"
 #include "lib/rsocket/state.h"
+#include "lib/rsocket/turn.h"
 #include "lib/rsocket/window.h"
 
 /* What may be chosen before a socket is connected; a listener's is its children's. */
@@ -87,9 +89,9 @@ struct stream {
 	struct send_window out;
 	struct recv_window in;
 	unsigned int owes; /* OWES_: to be said when a slot is free */
-	uint32_t n_sent;   /* not completed */
-	pthread_mutex_t send_turn;
-	pthread_mutex_t recv_turn;
+	uint32_t n_sent;   /* completions that will come */
+	struct turn send_turn;
+	struct turn recv_turn;
 
 	/* Set-up: see connect.c. */
 	struct serviced cm;
@@ -168,14 +170,14 @@ ssize_t stream_send(struct rsock *rs, const struct rs_transfer *out);
 ssize_t stream_recv(struct rsock *rs, struct rs_transfer *in);
 
 /**
- * stream_send_turn() - wait until a message that needs credit can be sent
+ * stream_await_room() - wait until a message that needs credit can be sent
  * @flags: MSG_DONTWAIT
  *
- * The caller has the turn to send.
+ * The caller has the turn to send, and the lock, which is given up to wait.
  *
- * Return: 0 with the lock held; -errno without it: -EAGAIN, or what the end of the connection is.
+ * Return: 0; -errno: -EAGAIN, or what the end of the connection is.
  */
-int stream_send_turn(struct stream *s, int flags);
+int stream_await_room(struct stream *s, int flags);
 
 /** stream_setopt(), stream_getopt(): rsock_ops.setopt, .getopt; see option.c. */
 int stream_setopt(struct rsock *rs, int level, int name, const void *value, socklen_t bytes);

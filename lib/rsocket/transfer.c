@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Data of stream sockets: sending copies into the send buffer, or into the work request if there is
- * little of it, and receiving copies out of the receive buffer. Both without the lock; it is taken
- * to reserve and to account.
+ * little of it, and receiving copies out of the receive buffer. What is more than a little is
+ * copied without the lock, which is taken to reserve and to account.
  */
 #include <errno.h>
 #include <string.h>
@@ -17,6 +17,7 @@
 #define GROWTH	     4
 #define LONGEST	     65536
 #define INLINE_BYTES 1024 /* copied on the stack at most */
+#define HELD_BYTES   1024 /* copied under the lock at most: taking it again costs as much */
 
 /* --- through an iovec ---------------------------------------------------- */
 
@@ -104,26 +105,33 @@ static bool may_send_or_never(struct rsock *rs)
 	return !stream_can_write(s->state) || stream_may_send(s);
 }
 
-int stream_send_turn(struct stream *s, int flags)
+/* The lock is held, and given up to wait. Return: 0 or -errno. */
+static int await(struct stream *s, short wanted, bool (*ready)(struct rsock *rs))
 {
 	struct wait_until forever = wait_for_ms(-1);
 	int err;
 
-	for (;;) {
-		pthread_mutex_lock(&s->base.lock);
-		if (!stream_may_send(s))
-			stream_progress(&s->base);
+	pthread_mutex_unlock(&s->base.lock);
+	err = wait_until_ready(&s->base, wanted, ready, &forever);
+	pthread_mutex_lock(&s->base.lock);
+	return err;
+}
+
+int stream_await_room(struct stream *s, int flags)
+{
+	int err = 0;
+
+	while (!err && !stream_may_send(s)) {
+		stream_progress(&s->base);
 		if (stream_may_send(s))
 			return 0;
-		err = stream_can_write(s->state) ? 0 : send_error(s);
-		pthread_mutex_unlock(&s->base.lock);
-		if (!err && rsock_is_nonblocking(&s->base, flags))
-			err = -EAGAIN;
-		if (!err)
-			err = wait_until_ready(&s->base, POLLOUT, may_send_or_never, &forever);
-		if (err)
-			return err;
+		if (!stream_can_write(s->state))
+			return send_error(s);
+		if (rsock_is_nonblocking(&s->base, flags))
+			return -EAGAIN;
+		err = await(s, POLLOUT, may_send_or_never);
 	}
+	return err;
 }
 
 static int post_data(struct stream *s, const struct piece *piece, int n, uint32_t bytes,
@@ -155,7 +163,19 @@ static int send_inline(struct stream *s, struct cursor *from, uint32_t bytes)
 	return post_data(s, &piece, 1, bytes, true);
 }
 
-/* The lock is held, and given up to copy: only who has the turn moves the head of the ring. */
+static void begin_copy(struct stream *s, uint32_t bytes)
+{
+	if (bytes > HELD_BYTES)
+		pthread_mutex_unlock(&s->base.lock);
+}
+
+static void end_copy(struct stream *s, uint32_t bytes)
+{
+	if (bytes > HELD_BYTES)
+		pthread_mutex_lock(&s->base.lock);
+}
+
+/* Only who has the turn moves the head of the ring. */
 static int send_from_ring(struct stream *s, struct cursor *from, uint32_t bytes)
 {
 	uint8_t *ring = s->memory.send_ring;
@@ -167,10 +187,10 @@ static int send_from_ring(struct stream *s, struct cursor *from, uint32_t bytes)
 		      { ring,	      bytes - first, lkey}
 	};
 
-	pthread_mutex_unlock(&s->base.lock);
+	begin_copy(s, bytes);
 	copy_out(from, ring + head, first);
 	copy_out(from, ring, bytes - first);
-	pthread_mutex_lock(&s->base.lock);
+	end_copy(s, bytes);
 	return post_data(s, piece, first < bytes ? 2 : 1, bytes, false);
 }
 
@@ -179,7 +199,7 @@ static ssize_t send_one(struct stream *s, struct cursor *from, size_t left, uint
 			int flags)
 {
 	uint32_t bytes;
-	int err = stream_send_turn(s, flags);
+	int err = stream_await_room(s, flags);
 
 	if (err)
 		return err;
@@ -188,7 +208,6 @@ static ssize_t send_one(struct stream *s, struct cursor *from, size_t left, uint
 		err = send_inline(s, from, bytes);
 	else
 		err = send_from_ring(s, from, bytes);
-	pthread_mutex_unlock(&s->base.lock);
 	return err ? err : (ssize_t)bytes;
 }
 
@@ -218,9 +237,11 @@ ssize_t stream_send(struct rsock *rs, const struct rs_transfer *out)
 
 	if (out->addr)
 		return -EISCONN;
-	pthread_mutex_lock(&s->send_turn);
+	pthread_mutex_lock(&rs->lock);
+	turn_take(&s->send_turn, &rs->lock);
 	sent = send_all(s, &from, total(out->iov, out->n_iov), out->flags);
-	pthread_mutex_unlock(&s->send_turn);
+	turn_give(&s->send_turn);
+	pthread_mutex_unlock(&rs->lock);
 	return sent;
 }
 
@@ -241,29 +262,25 @@ static bool may_recv(struct rsock *rs)
 	return stream_may_recv(stream_of(rs));
 }
 
-/* Return: 1 with the lock held if there is something to read; 0 at the end, or -errno. */
-static int recv_turn(struct stream *s, int flags)
+/* Return: 1 if there is something to read; 0 at the end, or -errno. */
+static int await_data(struct stream *s, int flags)
 {
-	struct wait_until forever = wait_for_ms(-1);
-	int err;
+	int err = 0;
 
-	for (;;) {
-		pthread_mutex_lock(&s->base.lock);
-		if (!s->in.unread)
-			stream_progress(&s->base);
+	while (!err && !s->in.unread) {
+		stream_progress(&s->base);
 		if (s->in.unread)
-			return 1;
-		err = stream_can_read(s->state) ? -EAGAIN : recv_error(s);
-		pthread_mutex_unlock(&s->base.lock);
-		if (err != -EAGAIN || rsock_is_nonblocking(&s->base, flags))
-			return err;
-		err = wait_until_ready(&s->base, POLLIN, may_recv, &forever);
-		if (err)
-			return err;
+			break;
+		if (!stream_can_read(s->state))
+			return recv_error(s);
+		if (rsock_is_nonblocking(&s->base, flags))
+			return -EAGAIN;
+		err = await(s, POLLIN, may_recv);
 	}
+	return err ? err : 1;
 }
 
-/* The lock is held, and given up to copy: only who has the turn moves the head of the ring. */
+/* Only who has the turn moves the head of the ring. */
 static uint32_t read_some(struct stream *s, struct cursor *to, size_t left, bool peek)
 {
 	const uint8_t *ring = s->memory.recv_ring;
@@ -271,15 +288,14 @@ static uint32_t read_some(struct stream *s, struct cursor *to, size_t left, bool
 	uint32_t bytes = least(left, s->in.unread);
 	uint32_t first = least(s->in.ring_bytes - head, bytes);
 
-	pthread_mutex_unlock(&s->base.lock);
+	begin_copy(s, bytes);
 	copy_in(to, ring + head, first);
 	copy_in(to, ring, bytes - first);
+	end_copy(s, bytes);
 	if (peek)
 		return bytes;
-	pthread_mutex_lock(&s->base.lock);
 	recv_window_read(&s->in, bytes);
 	stream_pay(s);
-	pthread_mutex_unlock(&s->base.lock);
 	return bytes;
 }
 
@@ -290,7 +306,7 @@ static ssize_t recv_all(struct stream *s, struct cursor *to, size_t bytes, int f
 	int err = 0;
 
 	while (left) {
-		err = recv_turn(s, flags);
+		err = await_data(s, flags);
 		if (err <= 0)
 			break;
 		left -= read_some(s, to, left, peek);
@@ -307,8 +323,10 @@ ssize_t stream_recv(struct rsock *rs, struct rs_transfer *in)
 	ssize_t received;
 
 	in->addr_bytes = 0;
-	pthread_mutex_lock(&s->recv_turn);
+	pthread_mutex_lock(&rs->lock);
+	turn_take(&s->recv_turn, &rs->lock);
 	received = recv_all(s, &to, total(in->iov, in->n_iov), in->flags);
-	pthread_mutex_unlock(&s->recv_turn);
+	turn_give(&s->recv_turn);
+	pthread_mutex_unlock(&rs->lock);
 	return received;
 }

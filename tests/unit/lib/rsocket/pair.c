@@ -66,8 +66,8 @@ static void drop(struct stream *s)
 	memory_free(s);
 	close(s->base.fd);
 	wire_id_free(s->id);
-	pthread_mutex_destroy(&s->send_turn);
-	pthread_mutex_destroy(&s->recv_turn);
+	turn_fini(&s->send_turn);
+	turn_fini(&s->recv_turn);
 	rsock_unhold(&s->base);
 }
 

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Who may send on a stream socket, and who may receive: one call at a time, in pieces between which
+ * the socket's lock is given up. A turn costs nothing while nobody else wants it, unlike a second
+ * mutex. Used by transfer.c and iomap.c.
+ */
+#ifndef LIB_RSOCKET_TURN_H
+#define LIB_RSOCKET_TURN_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+struct turn {
+	bool is_taken;
+	unsigned int n_waiting;
+	pthread_cond_t given;
+};
+
+/** turn_init() - nobody has it; for turn_fini(). */
+static inline void turn_init(struct turn *turn)
+{
+	*turn = (struct turn){ .given = PTHREAD_COND_INITIALIZER };
+}
+
+static inline void turn_fini(struct turn *turn)
+{
+	pthread_cond_destroy(&turn->given);
+}
+
+/** turn_take() - wait until nobody has it; lock: held, and given up to wait. */
+static inline void turn_take(struct turn *turn, pthread_mutex_t *lock)
+{
+	turn->n_waiting++;
+	while (turn->is_taken)
+		pthread_cond_wait(&turn->given, lock);
+	turn->n_waiting--;
+	turn->is_taken = true;
+}
+
+/** turn_give() - the lock is held. */
+static inline void turn_give(struct turn *turn)
+{
+	turn->is_taken = false;
+	if (turn->n_waiting)
+		pthread_cond_signal(&turn->given);
+}
+
+#endif
