@@ -169,8 +169,7 @@ static int tell(struct stream *s, struct iomap *map)
 	map->is_news = false;
 	if (map->is_over)
 		drop(map);
-	return memory_post(s, (struct sent){ .op = RS_OP_IOMAP }, &message, &note, 1,
-			   memory_note_is_inline(s), to);
+	return memory_post(s, RS_OP_IOMAP, 0, &message, &note, 1, memory_note_is_inline(s), to);
 }
 
 int iomap_tell_peer(struct stream *s, int flags)
@@ -223,7 +222,7 @@ static int post_write(struct stream *s, const uint8_t *at, uint32_t bytes, struc
 		      { ring,	      bytes - first, lkey}
 	};
 	bool is_inline = bytes <= s->sizes.inline_size && bytes <= INLINE_BYTES;
-	struct sent sent = { .op = RS_OP_WRITE };
+	uint32_t ring_bytes = 0;
 	int n = first < bytes ? 2 : 1;
 
 	s->out.data_slots--;
@@ -235,9 +234,9 @@ static int post_write(struct stream *s, const uint8_t *at, uint32_t bytes, struc
 		memcpy(ring, at + first, bytes - first);
 		s->out.ring_head = (head + bytes) % s->out.ring_bytes;
 		s->out.ring_free -= bytes;
-		sent.ring_bytes = bytes;
+		ring_bytes = bytes;
 	}
-	return memory_post(s, sent, NULL, piece, n, is_inline, to);
+	return memory_post(s, RS_OP_WRITE, ring_bytes, NULL, piece, n, is_inline, to);
 }
 
 /* One request. Return: its bytes, 0 if the peer has no such offset, or -errno. */

@@ -28,12 +28,10 @@ int keepalive_default_s(void)
 
 static void say(struct stream *s)
 {
-	struct sent sent = { .op = RS_OP_CTRL };
-
 	if (!stream_can_talk(s->state) || !s->out.ctrl_slots)
 		return;
 	s->out.ctrl_slots--;
-	if (memory_post(s, sent, NULL, NULL, 0, false, (struct rs_entry){ 0 })) {
+	if (memory_post(s, RS_OP_CTRL, 0, NULL, NULL, 0, false, (struct rs_entry){ 0 })) {
 		s->out.ctrl_slots++;
 		stream_happen(s, STREAM_EV_SEND_FAILED, -EIO);
 	}

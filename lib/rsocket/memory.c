@@ -62,7 +62,6 @@ static int make_queues(struct stream *s)
 	struct stream_memory *m = &s->memory;
 	struct ibv_qp_init_attr attr = {
 		.qp_type = IBV_QPT_RC,
-		.sq_sig_all = 1,
 		.cap = {.max_send_wr = s->sizes.sq_size,
 			 .max_recv_wr = n_recvs(s),
 			 .max_send_sge = 2,
@@ -255,20 +254,46 @@ int memory_post_recvs(struct stream *s, uint32_t n)
 
 struct sent sent_of(uint64_t wr_id)
 {
-	return (struct sent){ .op = (enum rs_op)(wr_id >> 32), .ring_bytes = (uint32_t)wr_id };
+	return (struct sent){ .op = (enum rs_op)(wr_id >> 48),
+			      .slots = (uint16_t)(wr_id >> 32),
+			      .ring_bytes = (uint32_t)wr_id };
 }
 
-int memory_post(struct stream *s, struct sent sent, const uint32_t *message,
+static uint64_t wr_id_of(struct sent sent)
+{
+	return (uint64_t)sent.op << 48 | (uint64_t)sent.slots << 32 | sent.ring_bytes;
+}
+
+/* What the completion is to say. */
+static struct sent plan(struct send_window *out, enum rs_op op, uint32_t ring_bytes)
+{
+	struct sent sent = { .op = op, .slots = 1, .ring_bytes = ring_bytes };
+
+	if (op != RS_OP_DATA && op != RS_OP_WRITE)
+		return sent;
+	if (send_window_keep_quiet(out, ring_bytes)) {
+		sent.slots = 0;
+	} else {
+		sent.slots = (uint16_t)out->quiet_slots;
+		sent.ring_bytes = out->quiet_bytes;
+		send_window_told(out);
+	}
+	return sent;
+}
+
+int memory_post(struct stream *s, enum rs_op op, uint32_t ring_bytes, const uint32_t *message,
 		const struct piece *piece, int n_pieces, bool is_inline, struct rs_entry to)
 {
-	struct ibv_sge sge[2] = { 0 };
+	struct sent sent = plan(&s->out, op, ring_bytes);
+	struct ibv_sge sge[2];
 	struct ibv_send_wr *bad;
 	struct ibv_send_wr wr = {
-		.wr_id = (uint64_t)sent.op << 32 | sent.ring_bytes,
+		.wr_id = wr_id_of(sent),
 		.sg_list = sge,
 		.num_sge = n_pieces,
 		.opcode = message ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE,
-		.send_flags = is_inline ? IBV_SEND_INLINE : 0,
+		.send_flags = (is_inline ? IBV_SEND_INLINE : 0) |
+			      (sent.slots ? IBV_SEND_SIGNALED : 0),
 		.imm_data = message ? htobe32(*message) : 0,
 		.wr.rdma = {.remote_addr = to.addr, .rkey = to.key},
 	};
@@ -279,7 +304,7 @@ int memory_post(struct stream *s, struct sent sent, const uint32_t *message,
 					   .length = piece[i].bytes,
 					   .lkey = piece[i].lkey };
 	err = ibv_post_send(s->id->qp, &wr, &bad);
-	if (!err)
+	if (!err && sent.slots)
 		s->n_sent++;
 	return -err;
 }

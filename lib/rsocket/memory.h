@@ -41,6 +41,7 @@ struct piece {
 /* What a completion says of its work request. */
 struct sent {
 	enum rs_op op;
+	uint16_t slots;	     /* of how many requests it tells; 0: it was to come only if it fails */
 	uint32_t ring_bytes; /* of the send buffer, free again */
 };
 
@@ -49,7 +50,8 @@ struct sent sent_of(uint64_t wr_id);
 
 /**
  * memory_post() - an RDMA write, with a message or without
- * @sent:      what its completion is to say
+ * @op:        RS_OP_DATA and RS_OP_WRITE complete together with later ones: see window.h
+ * @ring_bytes: of the send buffer, that it occupies
  * @message:   immediate data, in host order; NULL: the peer is not told
  * @piece:     what to write, one or two
  * @n_pieces:  0 for nothing but the message
@@ -58,7 +60,7 @@ struct sent sent_of(uint64_t wr_id);
  *
  * Return: 0 or -errno.
  */
-int memory_post(struct stream *s, struct sent sent, const uint32_t *message,
+int memory_post(struct stream *s, enum rs_op op, uint32_t ring_bytes, const uint32_t *message,
 		const struct piece *piece, int n_pieces, bool is_inline, struct rs_entry to);
 
 /** memory_note_is_inline() - is what goes into the peer's table small enough to be sent inline? */

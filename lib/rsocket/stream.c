@@ -139,11 +139,13 @@ static void received(struct stream *s, uint32_t message)
 /* Slots for control messages are not those for data. */
 static void is_sent(struct stream *s, struct sent sent)
 {
+	if (!sent.slots)
+		return;
 	s->n_sent--;
 	if (sent.op == RS_OP_CTRL || sent.op == RS_OP_SGL)
 		s->out.ctrl_slots++;
 	else
-		send_window_done(&s->out, sent.ring_bytes);
+		send_window_done(&s->out, sent.slots, sent.ring_bytes);
 }
 
 static bool has_failed(const struct stream *s, const struct ibv_wc *wc, const char *what)
@@ -219,8 +221,8 @@ static void post_ctrl(struct stream *s, enum rs_op op, uint32_t value, const str
 	uint32_t message = rs_message(op, value);
 
 	s->out.ctrl_slots--;
-	if (memory_post(s, (struct sent){ .op = op }, &message, note, note ? 1 : 0,
-			note && memory_note_is_inline(s), to)) {
+	if (memory_post(s, op, 0, &message, note, note ? 1 : 0, note && memory_note_is_inline(s),
+			to)) {
 		s->out.ctrl_slots++;
 		stream_happen(s, STREAM_EV_SEND_FAILED, -EIO);
 	}

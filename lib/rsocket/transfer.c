@@ -138,17 +138,17 @@ static int post_data(struct stream *s, const struct piece *piece, int n, uint32_
 		     bool is_inline)
 {
 	uint32_t message = rs_message(RS_OP_DATA, bytes);
-	struct sent sent = { .op = RS_OP_DATA, .ring_bytes = is_inline ? 0 : bytes };
+	uint32_t ring_bytes = is_inline ? 0 : bytes;
 	struct rs_entry to = send_window_take(&s->out, bytes, !is_inline);
 	int err;
 
 	if (!stream_can_write(s->state)) {
-		send_window_done(&s->out, sent.ring_bytes);
+		send_window_done(&s->out, 1, ring_bytes);
 		return send_error(s);
 	}
-	err = memory_post(s, sent, &message, piece, n, is_inline, to);
+	err = memory_post(s, RS_OP_DATA, ring_bytes, &message, piece, n, is_inline, to);
 	if (err) {
-		send_window_done(&s->out, sent.ring_bytes);
+		send_window_done(&s->out, 1, ring_bytes);
 		stream_happen(s, STREAM_EV_SEND_FAILED, -EIO);
 	}
 	return err;

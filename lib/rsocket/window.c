@@ -11,10 +11,12 @@
 /* --- what we may send ---------------------------------------------------- */
 
 #define RING_FREE_MIN 2048 /* less is not worth a message */
+#define QUIET_PART    8	   /* of slots and of the send buffer, that one completion tells of */
 
 void send_window_init(struct send_window *window, uint32_t sq_size, uint32_t ring_bytes)
 {
 	*window = (struct send_window){ .data_slots = sq_size - CTRL_SLOTS,
+					.most_quiet = (sq_size - CTRL_SLOTS) / QUIET_PART,
 					.ctrl_slots = CTRL_SLOTS,
 					.ring_bytes = ring_bytes,
 					.ring_free = ring_bytes };
@@ -104,9 +106,23 @@ struct rs_entry send_window_take(struct send_window *window, uint32_t bytes, boo
 	return target;
 }
 
-void send_window_done(struct send_window *window, uint32_t ring_bytes)
+bool send_window_keep_quiet(struct send_window *window, uint32_t ring_bytes)
 {
-	window->data_slots++;
+	window->quiet_slots++;
+	window->quiet_bytes += ring_bytes;
+	return window->ring_free >= RING_FREE_MIN && window->quiet_slots < window->most_quiet &&
+	       window->quiet_bytes < window->ring_bytes / QUIET_PART;
+}
+
+void send_window_told(struct send_window *window)
+{
+	window->quiet_slots = 0;
+	window->quiet_bytes = 0;
+}
+
+void send_window_done(struct send_window *window, uint32_t slots, uint32_t ring_bytes)
+{
+	window->data_slots += slots;
 	window->ring_free += ring_bytes;
 }
 

@@ -26,6 +26,9 @@ struct send_window {
 	uint32_t ring_bytes; /* our send buffer */
 	uint32_t ring_head;  /* where the next byte goes */
 	uint32_t ring_free;
+	uint32_t most_quiet;  /* messages that one completion tells of */
+	uint32_t quiet_slots; /* of messages since the last whose completion will tell */
+	uint32_t quiet_bytes; /* of the send buffer, likewise */
 };
 
 /** send_window_init() - before the peer has said anything. */
@@ -64,8 +67,23 @@ uint32_t send_window_room(const struct send_window *window);
  */
 struct rs_entry send_window_take(struct send_window *window, uint32_t bytes, bool in_ring);
 
-/** send_window_done() - a message that needed credit is sent; ring_bytes: it occupied. */
-void send_window_done(struct send_window *window, uint32_t ring_bytes);
+/**
+ * send_window_keep_quiet() - a message that was taken is about to be posted
+ * @ring_bytes: of the send buffer, that it occupies
+ *
+ * A completion costs a device and us about as much as a small message, and one tells of all that
+ * went before it. There is always one under way when nothing more can be sent.
+ *
+ * Return: true if its completion is not needed. Otherwise it tells of quiet_slots messages and
+ * quiet_bytes, this one among them, and send_window_told() is to follow.
+ */
+bool send_window_keep_quiet(struct send_window *window, uint32_t ring_bytes);
+
+/** send_window_told() - the message that was not kept quiet is posted. */
+void send_window_told(struct send_window *window);
+
+/** send_window_done() - so many messages that needed credit are sent; ring_bytes: they occupied. */
+void send_window_done(struct send_window *window, uint32_t slots, uint32_t ring_bytes);
 
 /* What the peer may send. */
 struct recv_window {

@@ -124,6 +124,83 @@ START_TEST(without_credit_nothing_is_sent)
 }
 END_TEST
 
+static struct stream_sizes sizes_of(uint32_t queue, uint32_t ring_bytes)
+{
+	struct stream_sizes sizes = pair_small();
+
+	sizes.sq_size = sizes.rq_size = queue;
+	sizes.send_bytes = sizes.recv_bytes = ring_bytes;
+	return sizes;
+}
+
+static void pair_of(struct stream_sizes sizes)
+{
+	pair_free(&pair);
+	pair = pair_make(sizes);
+}
+
+START_TEST(a_completion_tells_of_many_messages)
+{
+	uint32_t n_before;
+
+	pair_of(sizes_of(100, 65536));
+	n_before = pair.end[0]->n_sent;
+	for (int i = 0; i < 60; i++)
+		ck_assert_int_eq(rsend(pair.fd[0], "x", 1, MSG_DONTWAIT), 1);
+	ck_assert_uint_eq(pair.end[0]->n_sent - n_before, 5);
+}
+END_TEST
+
+static const struct {
+	uint32_t queue, ring_bytes, inline_bytes, bytes;
+} full[] = {
+	{16,   4096,  64, 1	  },
+	{ 16,  2048,  0,  1000},
+	{ 100, 2048,  0,	1	  },
+	{ 100, 2048,  0,	2048},
+	{ 100, 65536, 0,	 500 },
+	{ 100, 65536, 64, 1   }
+};
+
+START_TEST(a_full_queue_can_be_used_again_when_it_is_sent) /* loop test: _i is the row of full[] */
+{
+	struct stream_sizes sizes = sizes_of(full[_i].queue, full[_i].ring_bytes);
+	char data[2048] = { 0 };
+	int n = 0;
+
+	sizes.inline_size = full[_i].inline_bytes;
+	pair_of(sizes);
+	wire_hold(pair.end[0]->id->qp, true);
+	for (int round = 0; round < 5; round++) {
+		while (rsend(pair.fd[0], data, full[_i].bytes, MSG_DONTWAIT) > 0)
+			n++;
+		ck_assert_int_eq(events_of(pair.fd[0], POLLOUT), 0);
+		wire_hold(pair.end[0]->id->qp, false);
+		while (rrecv(pair.fd[1], data, sizeof(data), MSG_DONTWAIT) > 0)
+			;
+		ck_assert_int_eq(events_of(pair.fd[0], POLLOUT), POLLOUT);
+		wire_hold(pair.end[0]->id->qp, true);
+	}
+	ck_assert_int_ge(n, 5);
+	wire_hold(pair.end[0]->id->qp, false);
+}
+END_TEST
+
+START_TEST(a_shutdown_tells_of_the_messages_before_it)
+{
+	pair_of(sizes_of(100, 65536));
+	send_text(pair.fd[0], "the last");
+	wire_hold(pair.end[0]->id->qp, true);
+	pthread_mutex_lock(&pair.end[0]->base.lock);
+	ck_assert_int_eq(stream_happen(pair.end[0], STREAM_EV_SHUT_WR, 0), 0);
+	pthread_mutex_unlock(&pair.end[0]->base.lock);
+	ck_assert_uint_gt(pair.end[0]->n_sent, 0);
+	wire_hold(pair.end[0]->id->qp, false);
+	ck_assert_int_eq(rshutdown(pair.fd[0], SHUT_WR), 0);
+	ck_assert_uint_eq(pair.end[0]->n_sent, 0);
+}
+END_TEST
+
 /* --- the end ------------------------------------------------------------- */
 
 START_TEST(after_a_shutdown_the_rest_is_read_and_then_the_end)
@@ -306,6 +383,10 @@ static Suite *stream_suite(void)
 	tcase_add_test(tcase, a_full_buffer_takes_no_more_until_it_is_read);
 	tcase_add_test(tcase, credits_come_back_for_small_messages);
 	tcase_add_test(tcase, without_credit_nothing_is_sent);
+	tcase_add_test(tcase, a_completion_tells_of_many_messages);
+	tcase_add_loop_test(tcase, a_full_queue_can_be_used_again_when_it_is_sent, 0,
+			    sizeof(full) / sizeof(full[0]));
+	tcase_add_test(tcase, a_shutdown_tells_of_the_messages_before_it);
 	tcase_add_test(tcase, after_a_shutdown_the_rest_is_read_and_then_the_end);
 	tcase_add_test(tcase, sending_after_the_peer_has_left_is_a_reset);
 	tcase_add_test(tcase, both_may_shut_down_at_once);

@@ -48,7 +48,7 @@ struct wire_qp {
 	struct request *queue; /* a ring of QUEUE_DEPTH */
 	unsigned int first, n;
 	unsigned int n_recvs;
-	unsigned int n_max_send, n_sending;
+	unsigned int n_max_send, n_sending, n_quiet;
 	bool is_held, is_dead;
 };
 
@@ -188,12 +188,17 @@ static void write_out(const struct request *request)
 	}
 }
 
+/* A completion makes room in the queue for all that went before it. */
 static void done(struct wire_qp *qp, const struct request *request, enum ibv_wc_status status)
 {
+	qp->n_quiet++;
+	if (status == IBV_WC_SUCCESS && !(request->wr.send_flags & IBV_SEND_SIGNALED))
+		return;
 	complete(qp->send_cq, &(struct ibv_wc){ .wr_id = request->wr.wr_id,
 						.status = status,
 						.opcode = IBV_WC_RDMA_WRITE });
-	qp->n_sending--;
+	qp->n_sending -= qp->n_quiet;
+	qp->n_quiet = 0;
 }
 
 static void deliver(struct wire_qp *to, uint32_t imm)
