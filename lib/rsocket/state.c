@@ -129,16 +129,6 @@ bool stream_is_opening(enum stream_state state)
 	       state == STREAM_ACCEPTING;
 }
 
-bool stream_can_read(enum stream_state state)
-{
-	return state == STREAM_OPEN || state == STREAM_READ_ONLY;
-}
-
-bool stream_can_write(enum stream_state state)
-{
-	return state == STREAM_OPEN || state == STREAM_WRITE_ONLY;
-}
-
 bool stream_can_talk(enum stream_state state)
 {
 	return stream_can_read(state) || stream_can_write(state);

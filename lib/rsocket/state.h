@@ -83,8 +83,15 @@ const char *stream_event_str(enum stream_event event);
 bool stream_is_opening(enum stream_state state);
 
 /** stream_can_read() - may more come; stream_can_write() - may more be sent? */
-bool stream_can_read(enum stream_state state);
-bool stream_can_write(enum stream_state state);
+static inline bool stream_can_read(enum stream_state state)
+{
+	return state == STREAM_OPEN || state == STREAM_READ_ONLY;
+}
+
+static inline bool stream_can_write(enum stream_state state)
+{
+	return state == STREAM_OPEN || state == STREAM_WRITE_ONLY;
+}
 
 /** stream_can_talk() - do messages, of whatever kind, still make sense? */
 bool stream_can_talk(enum stream_state state);

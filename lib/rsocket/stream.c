@@ -266,22 +266,12 @@ void stream_pay(struct stream *s)
 		say_grant(s);
 }
 
-bool stream_is_in_debt(const struct stream *s)
-{
-	return s->owes || (stream_can_read(s->state) && recv_window_is_due(&s->in));
-}
-
 void stream_begin(struct stream *s)
 {
 	stream_pay(s);
 }
 
 /* --- readiness ----------------------------------------------------------- */
-
-bool stream_may_send(const struct stream *s)
-{
-	return stream_can_write(s->state) && send_window_room(&s->out);
-}
 
 bool stream_may_recv(const struct stream *s)
 {

@@ -151,7 +151,10 @@ void stream_progress(struct rsock *rs);
 void stream_pay(struct stream *s);
 
 /** stream_is_in_debt() - is something owed that waits for a slot? The lock is held. */
-bool stream_is_in_debt(const struct stream *s);
+static inline bool stream_is_in_debt(const struct stream *s)
+{
+	return s->owes || (stream_can_read(s->state) && recv_window_is_due(&s->in));
+}
 
 /** stream_begin() - the connection is up: tell the peer of the second half; the lock is held. */
 void stream_begin(struct stream *s);
@@ -160,7 +163,10 @@ void stream_begin(struct stream *s);
 void stream_flush(struct stream *s);
 
 /** stream_may_send() - would a send take at least a byte now? The lock is held. */
-bool stream_may_send(const struct stream *s);
+static inline bool stream_may_send(const struct stream *s)
+{
+	return stream_can_write(s->state) && send_window_room(&s->out);
+}
 
 /** stream_may_recv() - would a receive end now: with data, the end or an error? Locked. */
 bool stream_may_recv(const struct stream *s);

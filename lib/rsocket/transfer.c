@@ -56,6 +56,11 @@ static void *advance(struct cursor *cursor, uint32_t *bytes)
 	return at;
 }
 
+static bool is_in_one(const struct cursor *cursor, uint32_t bytes)
+{
+	return cursor->iov->iov_len - cursor->at >= bytes;
+}
+
 static void copy_out(struct cursor *cursor, uint8_t *to, uint32_t bytes)
 {
 	while (bytes) {
@@ -159,7 +164,10 @@ static int send_inline(struct stream *s, struct cursor *from, uint32_t bytes)
 	uint8_t copy[INLINE_BYTES];
 	struct piece piece = { .at = copy, .bytes = bytes };
 
-	copy_out(from, copy, bytes);
+	if (is_in_one(from, bytes))
+		piece.at = advance(from, &bytes);
+	else
+		copy_out(from, copy, bytes);
 	return post_data(s, &piece, 1, bytes, true);
 }
 
@@ -199,7 +207,7 @@ static ssize_t send_one(struct stream *s, struct cursor *from, size_t left, uint
 			int flags)
 {
 	uint32_t bytes;
-	int err = stream_await_room(s, flags);
+	int err = stream_may_send(s) ? 0 : stream_await_room(s, flags);
 
 	if (err)
 		return err;
@@ -295,7 +303,8 @@ static uint32_t read_some(struct stream *s, struct cursor *to, size_t left, bool
 	if (peek)
 		return bytes;
 	recv_window_read(&s->in, bytes);
-	stream_pay(s);
+	if (stream_is_in_debt(s))
+		stream_pay(s);
 	return bytes;
 }
 
@@ -306,7 +315,7 @@ static ssize_t recv_all(struct stream *s, struct cursor *to, size_t bytes, int f
 	int err = 0;
 
 	while (left) {
-		err = await_data(s, flags);
+		err = s->in.unread ? 1 : await_data(s, flags);
 		if (err <= 0)
 			break;
 		left -= read_some(s, to, left, peek);

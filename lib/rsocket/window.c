@@ -10,8 +10,7 @@
 
 /* --- what we may send ---------------------------------------------------- */
 
-#define RING_FREE_MIN 2048 /* less is not worth a message */
-#define QUIET_PART    8	   /* of slots and of the send buffer, that one completion tells of */
+#define QUIET_PART 8 /* of slots and of the send buffer, that one completion tells of */
 
 void send_window_init(struct send_window *window, uint32_t sq_size, uint32_t ring_bytes)
 {
@@ -72,20 +71,6 @@ bool send_window_refill(struct send_window *window, struct rs_entry *table)
 		__atomic_store_n((word *)&table[i].key, 0, __ATOMIC_RELAXED);
 	}
 	return true;
-}
-
-bool send_window_has_credit(const struct send_window *window)
-{
-	return window->data_slots && window->next != window->limit;
-}
-
-uint32_t send_window_room(const struct send_window *window)
-{
-	uint32_t left = window->half[window->turn].bytes;
-
-	if (!send_window_has_credit(window) || window->ring_free < RING_FREE_MIN)
-		return 0;
-	return left < window->ring_free ? left : window->ring_free;
 }
 
 struct rs_entry send_window_take(struct send_window *window, uint32_t bytes, bool in_ring)
@@ -179,12 +164,6 @@ void recv_window_read(struct recv_window *window, uint32_t bytes)
 void recv_window_skip(struct recv_window *window)
 {
 	window->done++;
-}
-
-bool recv_window_is_due(const struct recv_window *window)
-{
-	return window->owed >= window->ring_bytes / 2 ||
-	       (uint16_t)(window->done - window->told) >= window->rq_size / 2;
 }
 
 struct grant recv_window_grant(struct recv_window *window)

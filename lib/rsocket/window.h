@@ -12,7 +12,8 @@
 
 #include "lib/rsocket/wire.h"
 
-#define CTRL_SLOTS 4 /* of the send queue, kept for messages that need no credit */
+#define RING_FREE_MIN 2048 /* bytes of the send buffer: less is not worth a message */
+#define CTRL_SLOTS    4	   /* of the send queue, kept for messages that need no credit */
 
 /* What we may send. */
 struct send_window {
@@ -53,10 +54,20 @@ bool send_window_grant(struct send_window *window, uint16_t limit);
 bool send_window_refill(struct send_window *window, struct rs_entry *table);
 
 /** send_window_has_credit() - may a message be sent that needs credit? */
-bool send_window_has_credit(const struct send_window *window);
+static inline bool send_window_has_credit(const struct send_window *window)
+{
+	return window->data_slots && window->next != window->limit;
+}
 
 /** send_window_room() - how many bytes the next message may have; 0: none can be sent now. */
-uint32_t send_window_room(const struct send_window *window);
+static inline uint32_t send_window_room(const struct send_window *window)
+{
+	uint32_t left = window->half[window->turn].bytes;
+
+	if (!send_window_has_credit(window) || window->ring_free < RING_FREE_MIN)
+		return 0;
+	return left < window->ring_free ? left : window->ring_free;
+}
 
 /**
  * send_window_take() - a message is about to be sent
@@ -126,7 +137,11 @@ struct grant {
 };
 
 /** recv_window_is_due() - is there enough to tell? */
-bool recv_window_is_due(const struct recv_window *window);
+static inline bool recv_window_is_due(const struct recv_window *window)
+{
+	return window->owed >= window->ring_bytes / 2 ||
+	       (uint16_t)(window->done - window->told) >= window->rq_size / 2;
+}
 
 /** recv_window_grant() - what to tell now; it counts as told. */
 struct grant recv_window_grant(struct recv_window *window);
