@@ -4,13 +4,18 @@
  *
  *     rsocket server ADDRESS
  *     rsocket client ADDRESS SIZE MESSAGES ... [idle SOCKETS]
+ *     rsocket turns ADDRESS MINE OTHERS ROUNDS SIZE MESSAGES ...
  *
  * The client prints "latency SIZE us", half of a round trip, "send SIZE MB/s" and "receive SIZE
  * MB/s" for each size, each the median of many, then "memory user KiB" and "memory host KiB", of
- * one idle socket.
+ * one idle socket. In turns with another client it prints each of them ROUNDS times, the median of
+ * one round's round trips or one round's throughput: it has the turn while it measures, which is a
+ * byte that it reads from the FIFO MINE and then writes to the FIFO OTHERS. Before that it says
+ * "connected".
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <rdma/rsocket.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -220,13 +225,18 @@ static void stream(const char *what, double (*one)(int fd, uint32_t bytes, uint3
 	printf("%s %u %.3f\n", what, bytes, (double)n * bytes / median(took, STREAMS));
 }
 
+static void check_order(uint32_t bytes, uint32_t n)
+{
+	errno = EINVAL;
+	if (bytes > BYTES_MAX || n < 1 || n > ECHOES_MAX)
+		die("1 to 10000 messages of at most 65536 bytes");
+}
+
 static void measure(int fd, uint32_t bytes, uint32_t n)
 {
 	uint32_t many = n;
 
-	errno = EINVAL;
-	if (bytes > BYTES_MAX || n < 1 || n > ECHOES_MAX)
-		die("1 to 10000 messages of at most 65536 bytes");
+	check_order(bytes, n);
 	if ((uint64_t)n * bytes > MANY_BYTES)
 		many = MANY_BYTES / bytes;
 	echo(fd, bytes, WARM_UP);
@@ -234,6 +244,79 @@ static void measure(int fd, uint32_t bytes, uint32_t n)
 	stream("send", sink, fd, bytes, many);
 	stream("receive", source, fd, bytes, many);
 	fflush(stdout);
+}
+
+/* --- in turns with another client ---------------------------------------- */
+
+struct turns {
+	int mine;
+	int others;
+	uint32_t rounds;
+};
+
+static int open_fifo(const char *path)
+{
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+
+	if (fd < 0)
+		die(path);
+	return fd;
+}
+
+static void wait_for_turn(const struct turns *turns)
+{
+	char token;
+
+	if (read(turns->mine, &token, 1) != 1)
+		die("my turn");
+}
+
+static void pass_turn(const struct turns *turns)
+{
+	if (write(turns->others, "", 1) != 1)
+		die("the other's turn");
+}
+
+static void in_turns(const struct turns *turns, int fd, uint32_t bytes, uint32_t n)
+{
+	static const struct {
+		const char *name;
+		double (*one)(int fd, uint32_t bytes, uint32_t n);
+	} whats[] = {
+		{"latency",  echo  },
+		     { "send",    sink  },
+		       { "receive", source}
+	};
+
+	check_order(bytes, n);
+	for (size_t i = 0; i < sizeof(whats) / sizeof(whats[0]); i++) {
+		wait_for_turn(turns);
+		whats[i].one(fd, bytes, WARM_UP);
+		pass_turn(turns);
+		for (uint32_t r = 0; r < turns->rounds; r++) {
+			double took;
+
+			wait_for_turn(turns);
+			took = whats[i].one(fd, bytes, n);
+			printf("%s %u %.3f\n", whats[i].name, bytes,
+			       whats[i].one == echo ? took / 2 : (double)n * bytes / took);
+			pass_turn(turns);
+		}
+	}
+	fflush(stdout);
+}
+
+static int turn_taker(int n_words, char **words)
+{
+	struct turns turns = { open_fifo(words[1]), open_fifo(words[2]), (uint32_t)atoi(words[3]) };
+	int fd = connect_to(words[0]);
+
+	printf("connected\n");
+	fflush(stdout);
+	for (int i = 4; i + 1 < n_words; i += 2)
+		in_turns(&turns, fd, (uint32_t)atoi(words[i]), (uint32_t)atoi(words[i + 1]));
+	rclose(fd);
+	return 0;
 }
 
 /* --- memory -------------------------------------------------------------- */
@@ -300,6 +383,9 @@ int main(int argc, char **argv)
 		return server(argv[2]);
 	if (argc > 3 && strcmp(argv[1], "client") == 0)
 		return client(argc - 2, argv + 2);
-	fprintf(stderr, "usage: rsocket server|client ADDRESS [SIZE MESSAGES]... [idle SOCKETS]\n");
+	if (argc > 6 && strcmp(argv[1], "turns") == 0)
+		return turn_taker(argc - 2, argv + 2);
+	fprintf(stderr, "usage: rsocket server|client ADDRESS [SIZE MESSAGES]... [idle SOCKETS]\n"
+			"       rsocket turns ADDRESS MINE OTHERS ROUNDS [SIZE MESSAGES]...\n");
 	return 2;
 }
