@@ -10,12 +10,15 @@
 
 /* --- what we may send ---------------------------------------------------- */
 
-#define QUIET_PART 8 /* of slots and of the send buffer, that one completion tells of */
+/* What one completion tells of: such parts of the slots and of the send buffer. More of the buffer,
+ * and what is long waits for room. */
+#define QUIET_SLOTS 8
+#define QUIET_BYTES 32
 
 void send_window_init(struct send_window *window, uint32_t sq_size, uint32_t ring_bytes)
 {
 	*window = (struct send_window){ .data_slots = sq_size - CTRL_SLOTS,
-					.most_quiet = (sq_size - CTRL_SLOTS) / QUIET_PART,
+					.most_quiet = (sq_size - CTRL_SLOTS) / QUIET_SLOTS,
 					.ctrl_slots = CTRL_SLOTS,
 					.ring_bytes = ring_bytes,
 					.ring_free = ring_bytes };
@@ -96,7 +99,7 @@ bool send_window_keep_quiet(struct send_window *window, uint32_t ring_bytes)
 	window->quiet_slots++;
 	window->quiet_bytes += ring_bytes;
 	return window->ring_free >= RING_FREE_MIN && window->quiet_slots < window->most_quiet &&
-	       window->quiet_bytes < window->ring_bytes / QUIET_PART;
+	       window->quiet_bytes < window->ring_bytes / QUIET_BYTES;
 }
 
 void send_window_told(struct send_window *window)
