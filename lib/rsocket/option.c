@@ -76,14 +76,17 @@ static int tell_cm(struct stream *s, const struct row *row, int value)
 	return keep(s, row, value);
 }
 
-/* As for TCP, the value is doubled; what is asked for is what there is. */
+/* As for TCP, the value is doubled; what is asked for is what there is. Once there are buffers they
+ * stay, and nothing is said against it: programs set this whenever they like. */
 static int set_buffer(struct stream *s, const struct row *row, int value)
 {
 	uint32_t bytes = value > INT32_MAX / 2 ? INT32_MAX - 1 : (uint32_t)value * 2;
 	bool is_send = row->name == SO_SNDBUF;
 
-	if (s->memory.has_qp || value < 0)
+	if (value < 0)
 		return -EINVAL;
+	if (s->memory.has_qp)
+		return 0;
 	if (is_send && bytes < SEND_BYTES_MIN)
 		bytes = SEND_BYTES_LOW;
 	if (bytes < 2)
