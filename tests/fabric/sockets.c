@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Calls on stream sockets whose both ends are in this process, a line each with what they returned:
+ *
+ *     sockets ADDRESS
+ *
+ * ADDRESS is the host's own. Run by sockets.py, with stock and with this library. Nothing that
+ * differs from run to run is printed, and nothing is called that stock crashes in: rsend() and
+ * rrecv() on a socket that was not connected.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <rdma/rsocket.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/select.h>
+#include <sys/uio.h>
+
+#define PORT	    7475
+#define NO_PORT	    7476
+#define PATIENCE_MS 10000
+
+static struct sockaddr_in server_addr;
+
+static ssize_t show(const char *what, ssize_t result)
+{
+	if (result < 0)
+		printf("%s: %s\n", what, strerrorname_np(errno));
+	else
+		printf("%s: %zd\n", what, result);
+	fflush(stdout);
+	return result;
+}
+
+static void die(const char *what)
+{
+	printf("%s: %s\n", what, strerror(errno));
+	exit(1);
+}
+
+static struct sockaddr *as_addr(struct sockaddr_in *addr)
+{
+	return (struct sockaddr *)addr;
+}
+
+/* --- options ------------------------------------------------------------- */
+
+static const struct {
+	const char *text;
+	int level, name, value;
+} options[] = {
+	{"SO_REUSEADDR",		  SOL_SOCKET,   SO_REUSEADDR,   1    },
+	{ "SO_RCVBUF",	       SOL_SOCKET,   SO_RCVBUF,      65536},
+	{ "SO_SNDBUF",	       SOL_SOCKET,   SO_SNDBUF,      65536},
+	{ "SO_KEEPALIVE",		  SOL_SOCKET,   SO_KEEPALIVE,   1    },
+	{ "SO_OOBINLINE",		  SOL_SOCKET,   SO_OOBINLINE,   1    },
+	{ "SO_BROADCAST",		  SOL_SOCKET,   SO_BROADCAST,   1    },
+	{ "TCP_NODELAY",		 IPPROTO_TCP,  TCP_NODELAY,	   1    },
+	{ "TCP_KEEPIDLE",		  IPPROTO_TCP,  TCP_KEEPIDLE,   600	 },
+	{ "TCP_KEEPIDLE of nothing", IPPROTO_TCP,  TCP_KEEPIDLE,	0	  },
+	{ "TCP_CORK",		      IPPROTO_TCP,  TCP_CORK,	     1    },
+	{ "IPV6_V6ONLY",		 IPPROTO_IPV6, IPV6_V6ONLY,    1    },
+	{ "RDMA_SQSIZE",		 SOL_RDMA,	   RDMA_SQSIZE,	64   },
+	{ "RDMA_RQSIZE",		 SOL_RDMA,	   RDMA_RQSIZE,	48   },
+	{ "RDMA_INLINE",		 SOL_RDMA,	   RDMA_INLINE,	32   },
+	{ "RDMA_IOMAPSIZE",	    SOL_RDMA,     RDMA_IOMAPSIZE, 300  },
+	{ "an option that is none",  SOL_SOCKET,	9999,	      1	},
+	{ "a level that is none",	  9999,		1,		   1    },
+};
+
+static void show_option(int fd, size_t i, const char *when)
+{
+	char what[128];
+	socklen_t bytes = sizeof(int);
+	int value = 0;
+
+	snprintf(what, sizeof(what), "%s %s", when, options[i].text);
+	if (rgetsockopt(fd, options[i].level, options[i].name, &value, &bytes))
+		show(what, -1);
+	else
+		show(what, value);
+}
+
+static void set_options(int fd, const char *when)
+{
+	char what[128];
+
+	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
+		show_option(fd, i, when);
+		snprintf(what, sizeof(what), "%s set %s", when, options[i].text);
+		show(what, rsetsockopt(fd, options[i].level, options[i].name, &options[i].value,
+				       sizeof(int)));
+		show_option(fd, i, when);
+	}
+}
+
+/* --- before there is a connection ---------------------------------------- */
+
+static void kinds(void)
+{
+	show("rsocket AF_UNIX", rsocket(AF_UNIX, SOCK_STREAM, 0));
+	show("rsocket SOCK_RAW", rsocket(AF_INET, SOCK_RAW, 0));
+	show("rsocket SOCK_STREAM of UDP", rsocket(AF_INET, SOCK_STREAM, IPPROTO_UDP));
+	show("rsocket SOCK_DGRAM of TCP", rsocket(AF_INET, SOCK_DGRAM, IPPROTO_TCP));
+}
+
+static void flags_of(int fd)
+{
+	show("F_GETFL without O_NONBLOCK", rfcntl(fd, F_GETFL, 0) & O_NONBLOCK);
+	show("F_SETFL", rfcntl(fd, F_SETFL, O_NONBLOCK));
+	show("F_GETFL with O_NONBLOCK", (rfcntl(fd, F_GETFL, 0) & O_NONBLOCK) == O_NONBLOCK);
+	show("F_SETFL back", rfcntl(fd, F_SETFL, 0));
+	show("F_GETFL is without", rfcntl(fd, F_GETFL, 0) & O_NONBLOCK);
+	show("F_GETLK", rfcntl(fd, F_GETLK, 0));
+}
+
+static void unconnected(void)
+{
+	int fd = rsocket(AF_INET, SOCK_STREAM, 0);
+	struct sockaddr_in addr;
+	socklen_t bytes = sizeof(addr);
+
+	flags_of(fd);
+	show("unconnected rgetsockname", rgetsockname(fd, as_addr(&addr), &bytes));
+	set_options(fd, "unconnected");
+	rclose(fd);
+}
+
+/* --- a connection -------------------------------------------------------- */
+
+static int listen_here(void)
+{
+	int fd = rsocket(AF_INET, SOCK_STREAM, 0);
+
+	if (rbind(fd, as_addr(&server_addr), sizeof(server_addr)))
+		die("rbind");
+	show("rbind again", rbind(fd, as_addr(&server_addr), sizeof(server_addr)));
+	show("rlisten", rlisten(fd, 5));
+	rfcntl(fd, F_SETFL, O_NONBLOCK);
+	show("raccept of nobody", raccept(fd, NULL, NULL));
+	rfcntl(fd, F_SETFL, 0);
+	return fd;
+}
+
+static short await(int fd, short events)
+{
+	struct pollfd poll = { .fd = fd, .events = events };
+
+	rpoll(&poll, 1, PATIENCE_MS);
+	return poll.revents;
+}
+
+static int connect_there(int listener, int *accepted)
+{
+	int fd = rsocket(AF_INET, SOCK_STREAM, 0), err = -1;
+	struct sockaddr_in from = { 0 };
+	socklen_t bytes = sizeof(from);
+
+	rfcntl(fd, F_SETFL, O_NONBLOCK);
+	show("rconnect", rconnect(fd, as_addr(&server_addr), sizeof(server_addr)));
+	show("POLLIN of the listener", await(listener, POLLIN));
+	*accepted = raccept(listener, as_addr(&from), &bytes);
+	show("raccept", *accepted >= 0 ? 0 : -1);
+	show("its address", memcmp(&from.sin_addr, &server_addr.sin_addr, 4));
+	show("POLLOUT when connected", await(fd, POLLOUT));
+	bytes = sizeof(err);
+	rgetsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &bytes);
+	show("SO_ERROR", err);
+	rfcntl(fd, F_SETFL, 0);
+	return fd;
+}
+
+static void names(int client, int server)
+{
+	struct sockaddr_in mine = { 0 }, theirs = { 0 };
+	socklen_t bytes = sizeof(mine);
+
+	show("rgetsockname", rgetsockname(client, as_addr(&mine), &bytes));
+	show("its size", bytes);
+	bytes = sizeof(theirs);
+	show("rgetpeername", rgetpeername(server, as_addr(&theirs), &bytes));
+	show("the same port", mine.sin_port == theirs.sin_port && mine.sin_port);
+	bytes = sizeof(theirs);
+	rgetpeername(client, as_addr(&theirs), &bytes);
+	show("the server's port", ntohs(theirs.sin_port));
+}
+
+static void segments(int client)
+{
+	int value = 1000;
+	socklen_t bytes = sizeof(value);
+
+	show("set TCP_MAXSEG", rsetsockopt(client, IPPROTO_TCP, TCP_MAXSEG, &value, bytes));
+	show("TCP_MAXSEG", rgetsockopt(client, IPPROTO_TCP, TCP_MAXSEG, &value, &bytes));
+	show("is an MTU",
+	     value == 256 || value == 512 || value == 1024 || value == 2048 || value == 4096);
+}
+
+static void transfers(int client, int server)
+{
+	char buf[16], more[16];
+	struct iovec in = { buf, 3 };
+	struct iovec out[2] = {
+		{(char[]){ "ab" },   2},
+		{ (char[]){ "cde" }, 3},
+	};
+	struct msghdr msg = { .msg_iov = out, .msg_iovlen = 2 };
+	struct sockaddr_in from;
+	socklen_t bytes = sizeof(from);
+
+	show("rwrite", rwrite(client, "hello", 5));
+	show("rread", rread(server, buf, 2));
+	show("MSG_PEEK", rrecv(server, buf, sizeof(buf), MSG_PEEK));
+	show("MSG_WAITALL", rrecv(server, buf, 3, MSG_WAITALL));
+	show("the rest", memcmp(buf, "llo", 3));
+	show("MSG_DONTWAIT", rrecv(server, buf, 1, MSG_DONTWAIT));
+	show("rwritev", rwritev(client, out, 2));
+	show("rreadv", rreadv(server, &in, 1));
+	show("rsendmsg", rsendmsg(client, &msg, 0));
+	msg = (struct msghdr){ .msg_iov = &in, .msg_iovlen = 1 };
+	show("rrecvmsg", rrecvmsg(server, &msg, 0));
+	show("rrecvfrom",
+	     rrecvfrom(server, more, sizeof(more), MSG_WAITALL & 0, as_addr(&from), &bytes));
+	show("rsendto", rsendto(client, "x", 1, 0, NULL, 0));
+	show("rrecv", rrecv(server, more, 1, MSG_WAITALL));
+	show("rsendto an address", rsendto(client, "x", 1, 0, as_addr(&server_addr), bytes));
+	msg.msg_control = more;
+	msg.msg_controllen = sizeof(more);
+	show("rsendmsg with control data", rsendmsg(client, &msg, 0));
+	show("rsend of nothing", rsend(client, buf, 0, 0));
+}
+
+static void selecting(int client, int server)
+{
+	struct timeval patience = { .tv_sec = 10 };
+	fd_set in, out;
+
+	FD_ZERO(&in);
+	FD_ZERO(&out);
+	FD_SET(server, &in);
+	FD_SET(client, &out);
+	rwrite(client, "x", 1);
+	await(server, POLLIN);
+	show("rselect",
+	     rselect((server > client ? server : client) + 1, &in, &out, NULL, &patience));
+	show("rpoll of nothing", await(server, 0));
+	rread(server, &(char){ 0 }, 1);
+}
+
+static void ending(int client, int server)
+{
+	char c;
+
+	show("rshutdown SHUT_WR", rshutdown(client, SHUT_WR));
+	show("rsend after it", rsend(client, "x", 1, 0));
+	show("rrecv of the end", rrecv(server, &c, 1, 0));
+	show("rsend the other way", rsend(server, "y", 1, 0));
+	show("rrecv of that", rrecv(client, &c, 1, 0));
+	show("rclose", rclose(server));
+	show("rrecv after the peer's end", rrecv(client, &c, 1, 0));
+	show("POLLHUP", await(client, POLLIN) & POLLHUP);
+	show("rclose of the other", rclose(client));
+}
+
+static void connected(void)
+{
+	int listener = listen_here(), server, client = connect_there(listener, &server);
+
+	names(client, server);
+	segments(client);
+	transfers(client, server);
+	selecting(client, server);
+	set_options(client, "connected");
+	ending(client, server);
+	client = connect_there(listener, &server);
+	rclose(server);
+	await(client, POLLIN);
+	show("rrecv when the peer has closed", rrecv(client, &(char){ 0 }, 1, 0));
+	show("rsend when the peer has closed", rsend(client, "x", 1, 0));
+	rclose(client);
+	rclose(listener);
+}
+
+static void refused(void)
+{
+	struct sockaddr_in addr = server_addr;
+	int fd = rsocket(AF_INET, SOCK_STREAM, 0);
+
+	addr.sin_port = htons(NO_PORT);
+	show("rconnect to nobody", rconnect(fd, as_addr(&addr), sizeof(addr)));
+	rclose(fd);
+}
+
+int main(int argc, char **argv)
+{
+	server_addr = (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = htons(PORT) };
+	if (argc != 2 || inet_pton(AF_INET, argv[1], &server_addr.sin_addr) != 1) {
+		fprintf(stderr, "usage: sockets ADDRESS\n");
+		return 2;
+	}
+	kinds();
+	unconnected();
+	connected();
+	refused();
+	return 0;
+}
