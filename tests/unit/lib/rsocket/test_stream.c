@@ -4,11 +4,15 @@
  */
 #include <check.h>
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <rdma/rsocket.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "lib/rsocket/memory.h"
 #include "pair.h"
@@ -296,6 +300,51 @@ END_TEST
 
 /* --- memory by name ------------------------------------------------------ */
 
+static void set_keepalive(int on)
+{
+	int idle_s = 1;
+
+	ck_assert_int_eq(rsetsockopt(pair.fd[0], IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof(int)),
+			 0);
+	ck_assert_int_eq(rsetsockopt(pair.fd[0], SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(int)), 0);
+}
+
+static uint32_t n_under_way(struct stream *s)
+{
+	uint32_t n;
+
+	pthread_mutex_lock(&s->base.lock);
+	n = s->n_sent;
+	pthread_mutex_unlock(&s->base.lock);
+	return n;
+}
+
+START_TEST(a_keepalive_is_said_after_its_time_and_not_read_by_the_peer)
+{
+	struct stream *s = pair.end[0];
+	uint32_t n_before = n_under_way(s);
+	int quiet_fd = eventfd(0, EFD_CLOEXEC);
+
+	service_lock();
+	ck_assert_int_eq(service_add(&s->cm, quiet_fd), 0);
+	service_unlock();
+	wire_hold(pair.end[0]->id->qp, true);
+	set_keepalive(1);
+	while (n_under_way(s) == n_before)
+		usleep(10000);
+	ck_assert_uint_eq(n_under_way(s), n_before + 1);
+	set_keepalive(0);
+	service_lock();
+	service_remove(&s->cm);
+	service_unlock();
+	close(quiet_fd);
+	wire_hold(pair.end[0]->id->qp, false);
+	ck_assert_int_eq(events_of(pair.fd[1], POLLIN), 0);
+	send_text(pair.fd[0], "still there");
+	expect_text(pair.fd[1], "still there", 0);
+}
+END_TEST
+
 START_TEST(riowrite_writes_where_the_peer_said)
 {
 	char memory[4096] = { 0 };
@@ -395,6 +444,7 @@ static Suite *stream_suite(void)
 	tcase_add_test(tcase, rpoll_infinite_loop_it_ends_when_its_time_is_up);
 	tcase_add_test(tcase, rpoll_reports_a_hang_up_that_nobody_asked_for);
 	tcase_add_test(tcase, rselect_is_rpoll);
+	tcase_add_test(tcase, a_keepalive_is_said_after_its_time_and_not_read_by_the_peer);
 	tcase_add_test(tcase, riowrite_writes_where_the_peer_said);
 	tcase_add_test(tcase, the_peers_table_holds_no_more_than_it_said);
 	tcase_add_loop_test(tcase, a_liar_is_cut_off, 0, sizeof(lies) / sizeof(lies[0]));
