@@ -32,6 +32,8 @@ PLAIN_SERVER = ("import socket; s = socket.create_server(('10.77.0.1', 8000)); "
 PLAIN_CLIENT = ("import socket; c = socket.create_connection(('10.77.0.1', 8000)); "
                 "print(c.recv(9))")
 FORKING = ROOT / "tests/lab/forking.py"
+DUPLICATE = ("import os, socket; c = socket.create_connection(('10.77.0.1', 8000)); "
+             "os.dup2(c.fileno(), 100); c.close(); print(os.read(100, 9))")
 SIZES = ("import socket; s = socket.socket(); "
          "print(*(s.getsockopt(0x10000, i) for i in range(3)))")
 
@@ -70,6 +72,9 @@ PROGRAMS = (
     ("a preloaded client in fork mode, and a server that knows nothing of it",
      f'python3 -c "{PLAIN_SERVER}"', f'RDMAV_FORK_SAFE=1 {PRELOAD} python3 -c "{PLAIN_CLIENT}"',
      ("b| b'hello'",)),
+    ("a preloaded socket that is duplicated", f'{PRELOAD} python3 -c "{PLAIN_SERVER}"',
+     f'PURECM_LOG=debug {PRELOAD} python3 -c "{DUPLICATE}" 2>&1',
+     ("CONNECTING -> OPEN", "b| b'hello'")),
     ("cmtime", "exec cmtime -b 10.77.0.1", "cmtime -s 10.77.0.1 -c 50", ("b| disconnect",)),
     ("ibv_rc_pingpong", "ibv_rc_pingpong -e -g 1 -c", "ibv_rc_pingpong -e -g 1 -c 10.77.0.1",
      ("b| 1000 iters",)),
