@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <rdma/rsocket.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "pair.h"
@@ -216,6 +217,58 @@ START_TEST(sockets_that_are_closed_under_a_reader_and_a_writer_end_both)
 }
 END_TEST
 
+#define N_TAKERS     4
+#define TAKERS_BYTES 65000 /* of each writer */
+#define RECORD_BYTES 5000
+
+static uint64_t n_taken[N_TAKERS]; /* bytes, of each reader */
+
+/* A send is not torn by another: each record is of one letter. */
+static void *write_records(void *arg)
+{
+	uint8_t record[RECORD_BYTES];
+
+	memset(record, (int)(uintptr_t)arg, sizeof(record));
+	for (int i = 0; i < TAKERS_BYTES / RECORD_BYTES; i++)
+		ck_assert_int_eq(rsend(pairs[0].fd[0], record, sizeof(record), 0), sizeof(record));
+	return NULL;
+}
+
+static void *read_records(void *arg)
+{
+	uint64_t *n = arg;
+	uint8_t record[RECORD_BYTES];
+
+	while (rrecv(pairs[0].fd[1], record, sizeof(record), MSG_WAITALL) == sizeof(record)) {
+		for (size_t i = 1; i < sizeof(record); i++)
+			ck_assert_uint_eq(record[i], record[0]);
+		*n += sizeof(record);
+	}
+	return NULL;
+}
+
+START_TEST(four_writers_and_four_readers_of_one_socket_take_turns)
+{
+	pthread_t writer[N_TAKERS], reader[N_TAKERS];
+	uint64_t sum = 0;
+
+	make_all();
+	for (int i = 0; i < N_TAKERS; i++) {
+		pthread_create(&writer[i], NULL, write_records, (void *)(uintptr_t)(i + 1));
+		pthread_create(&reader[i], NULL, read_records, &n_taken[i]);
+	}
+	for (int i = 0; i < N_TAKERS; i++)
+		pthread_join(writer[i], NULL);
+	ck_assert_int_eq(rshutdown(pairs[0].fd[0], SHUT_WR), 0);
+	for (int i = 0; i < N_TAKERS; i++) {
+		pthread_join(reader[i], NULL);
+		sum += n_taken[i];
+	}
+	ck_assert_uint_eq(sum, N_TAKERS * TAKERS_BYTES);
+	free_all();
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("threads");
@@ -227,6 +280,7 @@ int main(void)
 	tcase_add_test(tcase, a_reader_and_a_writer_on_each_of_64_ends_do_not_disturb_each_other);
 	tcase_add_test(tcase, four_threads_share_a_repoll_of_64_sockets);
 	tcase_add_test(tcase, sockets_that_are_closed_under_a_reader_and_a_writer_end_both);
+	tcase_add_test(tcase, four_writers_and_four_readers_of_one_socket_take_turns);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);
