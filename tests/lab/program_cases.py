@@ -34,6 +34,7 @@ class Case:
     families: tuple = FAMILIES
     one_host: bool = False  # both ends run on host a, with one library
     stock: bool = True  # False: stock cannot do it, so there is no pairing with it
+    stock_client: bool = True  # False: only its client cannot
     long: bool = False  # part of `tools/check --long` only
     long_v6: bool = True  # IPv6 is
     clients: int = 1  # at the same time
@@ -125,11 +126,12 @@ def rstream(options, program="rstream"):
     """Both ends print a line of figures for each size; what they are is of no interest here.
 
     With -T a stock's client takes the server's farewell for a failure if it comes together with the
-    last data, and ends without a word and with status 16: here always, stock with stock.
+    last data, and ends without a word and with status 16, whatever the server is: here always with
+    64 KiB, else every other time.
     """
     return Case(f"{program} {options}", f"{program} -b {{address}} {options}",
                 f"{program} -s {{address}} {options}", (r"^\S+ +\S+ +\d+ +\d+ +\S+ +[\d.]+s", 1),
-                stock="-T a" not in options)
+                stock_client="-T a" not in options)
 
 
 def riostream(options):
@@ -278,6 +280,9 @@ RARE = (
     perftest("ib_atomic_bw", "-R"),
     qperf("rc_bw", "rc_bi_bw"), qperf("rc_rdma_write_bw", "rc_rdma_write_lat", "rc_rdma_read_lat"),
     mckey("-S 1000 -C 20"), rstream("-C 20 -S 64 -I 10 -T n"), rstream("-C 20 -S 64 -I 10 -T a"),
+    rstream("-C 20 -S 1024 -I 10 -T b"), rstream("-C 20 -S 1024 -I 10 -T n"),
+    rstream("-C 20 -S 1024 -I 10 -T a"), rstream("-C 20 -S 64 -I 10 -T v"),
+    rstream("-C 20 -S 65536 -I 10 -T n"),
     rstream("-C 20 -S 65536 -I 10 -T b"), rstream("-C 20 -S 65536 -I 10 -T v"),
     riostream("-C 20 -S 64 -T b"), riostream("-C 20 -S 4096 -T n"), udpong("-C 50 -S 1000 -T e"),
     *(show(*ends) for show in (netcat, iperf3) for ends in PRELOADED if not all(ends)))
