@@ -254,6 +254,17 @@ static int wait_for_event(struct channel *channel, int fd, int cancel_state)
 	return err;
 }
 
+/* Nothing will ever come. */
+static int stay(int cancel_state)
+{
+	int err;
+
+	api_leave(cancel_state);
+	err = poll(NULL, 0, -1) < 0 ? -errno : 0;
+	api_enter();
+	return err;
+}
+
 bool channel_is_blocking(const struct channel *channel)
 {
 	return !(fcntl(channel->pub.fd, F_GETFL) & O_NONBLOCK);
@@ -275,7 +286,7 @@ int channel_take(struct channel *channel, int cancel_state, struct event **ret)
 	int fd, err = 0;
 
 	if (!channel_set_lock(channel))
-		return -EBADF;
+		return channel_set_just_lost(channel) ? stay(cancel_state) : -EBADF;
 	channel_get(channel);
 	while (!err && !(event = first_event(channel))) {
 		/* Who is here when the channel is closed stays: rping fails at its end else. */

@@ -4,14 +4,27 @@
 
 #include <stdint.h>
 
+#include "lib/engine.h"
 #include "lib/lock_order.h"
 
 #define N_CHAINS   256 /* a power of 2 */
 #define ALIGN_BITS 4   /* of what malloc() returns, which say nothing */
+#define CLOSED_MAX 16
+#define LATE_NS	   (1000 * CM_NS_PER_MS)
 
 /* The chains are whole at every moment, so that a fork at any finds them so. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct channel *chains[N_CHAINS];
+
+/* Channels that were closed last, for those who come a moment too late. */
+struct closed {
+	const struct channel *channel;
+	pthread_t by;
+	struct cm_time at;
+};
+
+static struct closed closed[CLOSED_MAX];
+static unsigned int n_closed;
 
 static struct channel **chain_of(const struct channel *channel)
 {
@@ -50,8 +63,30 @@ bool channel_set_remove(struct channel *channel)
 	is_open = *at;
 	if (is_open)
 		*at = channel->next_open;
+	if (is_open && channel_is_blocking(channel))
+		closed[n_closed++ % CLOSED_MAX] =
+			(struct closed){ channel, pthread_self(), engine_now() };
 	lock_give(&lock, LOCK_CHANNELS);
 	return is_open;
+}
+
+static bool is_late(const struct closed *one, const struct channel *channel, struct cm_time now)
+{
+	return one->channel == channel && !pthread_equal(one->by, pthread_self()) &&
+	       !cm_time_reached(cm_time_after(one->at, LATE_NS), now);
+}
+
+bool channel_set_just_lost(const struct channel *channel)
+{
+	struct cm_time now = engine_now();
+	bool found = false;
+	unsigned int i;
+
+	lock_take(&lock, LOCK_CHANNELS);
+	for (i = 0; i < CLOSED_MAX; i++)
+		found = found || is_late(&closed[i], channel, now);
+	lock_give(&lock, LOCK_CHANNELS);
+	return found;
 }
 
 bool channel_set_lock(struct channel *channel)

@@ -25,6 +25,14 @@ bool channel_set_remove(struct channel *channel);
  */
 bool channel_set_lock(struct channel *channel);
 
+/**
+ * channel_set_just_lost() - was this a channel that blocks, which another thread has closed within
+ *                           the last second?
+ *
+ * Then the caller was on its way back to it, and is to be treated as if he were there already.
+ */
+bool channel_set_just_lost(const struct channel *channel);
+
 /** channel_set_after_fork() - another thread of the parent may have been here. */
 void channel_set_after_fork(void);
 

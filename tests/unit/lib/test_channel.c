@@ -111,6 +111,25 @@ START_TEST(thread_inside_stays_when_its_channel_goes)
 }
 END_TEST
 
+/* As rping does: its main thread destroys the channel while the other one comes back from the last
+ * event. */
+START_TEST(thread_that_comes_back_a_moment_late_stays_too)
+{
+	struct channel *channel = channel_or_fail();
+	struct rdma_event_channel *pub = &channel->pub;
+	pthread_t reader;
+	void *result;
+
+	rdma_destroy_event_channel(pub);
+	pthread_create(&reader, NULL, get_once, pub);
+	usleep(QUIET_US);
+	ck_assert_int_eq(pthread_tryjoin_np(reader, &result), EBUSY);
+	pthread_cancel(reader);
+	pthread_join(reader, &result);
+	ck_assert_ptr_eq(result, PTHREAD_CANCELED);
+}
+END_TEST
+
 /* As an event loop does, until it is told that its channel is gone. */
 static void *get_again_and_again(void *channel)
 {
@@ -155,6 +174,7 @@ int main(void)
 	tcase_add_test(tc, destroying_twice_closes_no_foreign_descriptor);
 	tcase_add_test(tc, one_of_many_channels_is_destroyed);
 	tcase_add_test(tc, thread_inside_stays_when_its_channel_goes);
+	tcase_add_test(tc, thread_that_comes_back_a_moment_late_stays_too);
 	tcase_add_test(tc, thread_that_comes_again_is_told);
 	suite_add_tcase(suite, tc);
 	runner = srunner_create(suite);
