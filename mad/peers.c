@@ -26,11 +26,6 @@ static bool is_of(const struct peer *peer, const struct mad_gid *gid)
 	return !memcmp(&peer->gid, gid, sizeof(*gid));
 }
 
-static bool is_doubted(const struct peer *peer, uint32_t qpn, uint64_t now_ns)
-{
-	return qpn == peer->doubted_qpn && now_ns - peer->doubted_ns < DOUBTED_NS;
-}
-
 uint32_t peers_qpn(const struct peers *peers, const struct mad_gid *gid, uint64_t now_ns)
 {
 	const struct peer *peer = &peers->slot[slot_of(gid)];
@@ -48,7 +43,7 @@ void peers_heard(struct peers *peers, const struct mad_gid *gid, uint32_t qpn, u
 		return;
 	if (!is_of(peer, gid))
 		*peer = (struct peer){ .gid = *gid };
-	if (is_doubted(peer, qpn, now_ns))
+	if (now_ns < peer->doubted_until_ns)
 		return;
 	peer->qpn = qpn;
 	peer->heard_ns = now_ns;
@@ -60,7 +55,6 @@ void peers_doubt(struct peers *peers, const struct mad_gid *gid, uint64_t now_ns
 
 	if (!peer->qpn || !is_of(peer, gid))
 		return;
-	peer->doubted_qpn = peer->qpn;
-	peer->doubted_ns = now_ns;
+	peer->doubted_until_ns = now_ns + DOUBTED_NS;
 	peer->qpn = 0;
 }

@@ -18,10 +18,9 @@
 
 struct peer {
 	struct mad_gid gid;
-	uint32_t qpn;	      /* 0: nothing is known */
-	uint32_t doubted_qpn; /* did not answer */
+	uint32_t qpn; /* 0: nothing is known */
 	uint64_t heard_ns;
-	uint64_t doubted_ns;
+	uint64_t doubted_until_ns;
 };
 
 /* Zeroed, it knows nobody. */
@@ -38,7 +37,8 @@ void peers_heard(struct peers *peers, const struct mad_gid *gid, uint32_t qpn, u
 /**
  * peers_doubt() - a message to @gid was not answered
  *
- * It goes to QP1 from now on, and does so for ten seconds, unless the peer has a new queue pair.
+ * What is sent goes to QP1 for ten seconds from now on, whatever is heard: who forges the peer's
+ * address must not have more than one message a time.
  */
 void peers_doubt(struct peers *peers, const struct mad_gid *gid, uint64_t now_ns);
 

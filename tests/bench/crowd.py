@@ -4,10 +4,10 @@
 
 A crowd of PROCESSES connects PER_PROCESS queue pairs each, all at the same time, and each process
 waits for all of its own. Prints the time from the start of the first to the end of the last, and
-how many processes failed; then the ratio of the medians. With --hosts 1 both ends are on one host with
-one CPU whose clock counts instructions, and the ratio is that of the time in which it was not idle:
-the same on any machine, but nothing is done side by side, and waiting for what is repeated is left
-out.
+how many processes failed; then the ratio of the medians. With --hosts 1 both ends are on one host
+with one CPU whose clock counts instructions, and the ratio is that of the time in which it was
+not idle: the same on any machine, but nothing is done side by side, and waiting for what is
+repeated is left out.
 
 Exit status: 1 if the target is missed (as fast as stock, and no failure), 2 if the lab did not run.
 """
