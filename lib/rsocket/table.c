@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define BLOCK_SIZE 256
 #define N_BLOCKS   ((TABLE_FD_MAX + 1) / BLOCK_SIZE)
@@ -13,7 +14,7 @@
 /* The lock is held for a few instructions, by every call on the socket. */
 struct entry {
 	struct rsock *rs;
-	pthread_spinlock_t lock;
+	bool is_locked; /* atomic */
 };
 
 struct block {
@@ -29,10 +30,17 @@ static struct block *block_of(int fd)
 	return __atomic_load_n(&blocks[fd / BLOCK_SIZE], __ATOMIC_ACQUIRE);
 }
 
-static void init_locks(struct block *block)
+/* What pthread_spin_lock() does, without two calls where the table is asked. */
+static void lock(struct entry *entry)
 {
-	for (int i = 0; i < BLOCK_SIZE; i++)
-		pthread_spin_init(&block->at[i].lock, PTHREAD_PROCESS_PRIVATE);
+	while (__atomic_test_and_set(&entry->is_locked, __ATOMIC_ACQUIRE))
+		while (__atomic_load_n(&entry->is_locked, __ATOMIC_RELAXED))
+			;
+}
+
+static void unlock(struct entry *entry)
+{
+	__atomic_clear(&entry->is_locked, __ATOMIC_RELEASE);
 }
 
 static struct block *make_block(int fd)
@@ -45,7 +53,6 @@ static struct block *make_block(int fd)
 	made = calloc(1, sizeof(*made));
 	if (!made)
 		return NULL;
-	init_locks(made);
 	if (__atomic_compare_exchange_n(&blocks[fd / BLOCK_SIZE], &none, made, false,
 					__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 		return made;
@@ -63,9 +70,9 @@ int table_add(struct rsock *rs)
 	if (!block)
 		return -ENOMEM;
 	entry = &block->at[rs->fd % BLOCK_SIZE];
-	pthread_spin_lock(&entry->lock);
+	lock(entry);
 	entry->rs = rs;
-	pthread_spin_unlock(&entry->lock);
+	unlock(entry);
 	return 0;
 }
 
@@ -78,11 +85,11 @@ struct rsock *table_get(int fd)
 	if (!block)
 		return NULL;
 	entry = &block->at[fd % BLOCK_SIZE];
-	pthread_spin_lock(&entry->lock);
+	lock(entry);
 	rs = entry->rs;
 	if (rs)
 		rsock_get(rs);
-	pthread_spin_unlock(&entry->lock);
+	unlock(entry);
 	return rs;
 }
 
@@ -95,10 +102,10 @@ struct rsock *table_take(int fd)
 	if (!block)
 		return NULL;
 	entry = &block->at[fd % BLOCK_SIZE];
-	pthread_spin_lock(&entry->lock);
+	lock(entry);
 	rs = entry->rs;
 	entry->rs = NULL;
-	pthread_spin_unlock(&entry->lock);
+	unlock(entry);
 	return rs;
 }
 
@@ -107,8 +114,6 @@ void table_after_fork(void)
 	for (int i = 0; i < N_BLOCKS; i++) {
 		if (!blocks[i])
 			continue;
-		init_locks(blocks[i]);
-		for (int j = 0; j < BLOCK_SIZE; j++)
-			blocks[i]->at[j].rs = NULL;
+		memset(blocks[i], 0, sizeof(*blocks[i]));
 	}
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The handle table: which descriptor of the process is a socket of ours. Two levels, so that a
- * process with few sockets pays for few; the lock is one of several, chosen by the descriptor.
+ * process with few sockets pays for few; an entry has a lock of its own.
  */
 #ifndef LIB_RSOCKET_TABLE_H
 #define LIB_RSOCKET_TABLE_H
