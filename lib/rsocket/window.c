@@ -8,6 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A place in a ring that was moved on by no more than the ring; a division takes far longer. */
+static uint32_t wrapped(uint32_t at, uint32_t size)
+{
+	return at < size ? at : at - size;
+}
+
 /* --- what we may send ---------------------------------------------------- */
 
 /* What one completion tells of: such parts of the slots and of the send buffer. More of the buffer,
@@ -89,7 +95,7 @@ struct rs_entry send_window_take(struct send_window *window, uint32_t bytes, boo
 		window->turn = (window->turn + 1) % RS_TABLE_ENTRIES;
 	if (in_ring) {
 		window->ring_free -= bytes;
-		window->ring_head = (window->ring_head + bytes) % window->ring_bytes;
+		window->ring_head = wrapped(window->ring_head + bytes, window->ring_bytes);
 	}
 	return target;
 }
@@ -139,7 +145,7 @@ bool recv_window_add(struct recv_window *window, uint32_t bytes)
 {
 	if (!bytes || bytes > window->promised || window->count == window->rq_size)
 		return false;
-	window->bytes[(window->first + window->count++) % window->rq_size] = bytes;
+	window->bytes[wrapped(window->first + window->count++, window->rq_size)] = bytes;
 	window->promised -= bytes;
 	window->unread += bytes;
 	return true;
@@ -147,18 +153,18 @@ bool recv_window_add(struct recv_window *window, uint32_t bytes)
 
 void recv_window_read(struct recv_window *window, uint32_t bytes)
 {
-	window->head = (window->head + bytes) % window->ring_bytes;
+	window->head = wrapped(window->head + bytes, window->ring_bytes);
 	window->unread -= bytes;
 	window->owed += bytes;
 	while (bytes) {
 		uint32_t *first = &window->bytes[window->first];
-		uint32_t part = bytes < *first ? bytes : *first;
 
-		bytes -= part;
-		*first -= part;
-		if (*first)
+		if (bytes < *first) {
+			*first -= bytes;
 			break;
-		window->first = (window->first + 1) % window->rq_size;
+		}
+		bytes -= *first;
+		window->first = wrapped(window->first + 1, window->rq_size);
 		window->count--;
 		window->done++;
 	}
