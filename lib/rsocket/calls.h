@@ -9,25 +9,33 @@
 #include "lib/rsocket/table.h"
 
 /**
- * rsock_call() - evaluate a call with the handle of a descriptor, which is named rs in it
+ * rsock_with() - evaluate a call with the handle of a descriptor, which is named rs in it
  *
- * Nothing is cancelled inside. Return: its result, or -1 with errno set: EBADF if the descriptor is
- * none of ours.
+ * The call puts off cancellation itself where it could be cancelled. Return: its result, or -1 with
+ * errno set: EBADF if the descriptor is none of ours.
  */
-#define rsock_call(socket, call)                                      \
+#define rsock_with(socket, call)                                      \
 	({                                                            \
-		int rsock_cancel_state = api_enter();                 \
 		struct rsock *rs = table_get(socket);                 \
 		__typeof__(call) rsock_result = rs ? (call) : -EBADF; \
                                                                       \
 		if (rs)                                               \
 			rsock_put(rs);                                \
-		api_leave(rsock_cancel_state);                        \
 		if (rsock_result < 0) {                               \
 			errno = (int)-rsock_result;                   \
 			rsock_result = -1;                            \
 		}                                                     \
 		rsock_result;                                         \
+	})
+
+/** rsock_call() - the same, and nothing is cancelled inside. */
+#define rsock_call(socket, call)                                       \
+	({                                                             \
+		int rsock_cancel_state = api_enter();                  \
+		__auto_type rsock_returned = rsock_with(socket, call); \
+                                                                       \
+		api_leave(rsock_cancel_state);                         \
+		rsock_returned;                                        \
 	})
 
 #endif

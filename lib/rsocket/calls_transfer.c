@@ -102,7 +102,7 @@ static ssize_t recv_buffer(int socket, void *buf, size_t len, int flags, struct 
 {
 	const struct iovec iov = { buf, len };
 
-	return rsock_call(socket, recv_from(rs, &iov, 1, flags, addr, bytes));
+	return rsock_with(socket, recv_from(rs, &iov, 1, flags, addr, bytes));
 }
 
 ssize_t rrecvfrom(int socket, void *buf, size_t len, int flags, struct sockaddr *src_addr,
@@ -123,7 +123,7 @@ ssize_t rread(int socket, void *buf, size_t count)
 
 ssize_t rreadv(int socket, const struct iovec *iov, int iovcnt)
 {
-	return rsock_call(socket, recv_from(rs, iov, iovcnt, 0, NULL, NULL));
+	return rsock_with(socket, recv_from(rs, iov, iovcnt, 0, NULL, NULL));
 }
 
 static ssize_t recv_message(struct rsock *rs, struct msghdr *msg, int flags)
@@ -143,5 +143,5 @@ static ssize_t recv_message(struct rsock *rs, struct msghdr *msg, int flags)
 
 ssize_t rrecvmsg(int socket, struct msghdr *msg, int flags)
 {
-	return rsock_call(socket, recv_message(rs, msg, flags));
+	return rsock_with(socket, recv_message(rs, msg, flags));
 }

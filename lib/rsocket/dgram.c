@@ -11,6 +11,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "lib/api.h"
 #include "lib/rsocket/settings.h"
 #include "lib/rsocket/wait.h"
 
@@ -268,7 +269,7 @@ static ssize_t recv_one(struct dgram *d, struct rs_transfer *in)
 	return bytes;
 }
 
-static ssize_t dgram_recv(struct rsock *rs, struct rs_transfer *in)
+static ssize_t await_packet(struct rsock *rs, struct rs_transfer *in)
 {
 	struct wait_until forever = wait_for_ms(-1);
 	ssize_t bytes;
@@ -281,6 +282,15 @@ static ssize_t dgram_recv(struct rsock *rs, struct rs_transfer *in)
 		if (err)
 			return err;
 	}
+	return bytes;
+}
+
+static ssize_t dgram_recv(struct rsock *rs, struct rs_transfer *in)
+{
+	int cancel_state = api_enter();
+	ssize_t bytes = await_packet(rs, in);
+
+	api_leave(cancel_state);
 	return bytes;
 }
 

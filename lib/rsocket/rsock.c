@@ -6,6 +6,8 @@
 
 #include <stdlib.h>
 
+#include "lib/api.h"
+
 void rsock_init(struct rsock *rs, const struct rsock_ops *ops)
 {
 	rs->ops = ops;
@@ -19,21 +21,13 @@ void rsock_init(struct rsock *rs, const struct rsock_ops *ops)
 	list_init(&rs->watches);
 }
 
-static void end(struct rsock *rs)
+void rsock_end(struct rsock *rs)
 {
+	int cancel_state = api_enter();
+
 	rs->ops->end(rs);
 	rsock_unhold(rs);
-}
-
-void rsock_get(struct rsock *rs)
-{
-	__atomic_add_fetch(&rs->refs, 1, __ATOMIC_RELAXED);
-}
-
-void rsock_put(struct rsock *rs)
-{
-	if (__atomic_sub_fetch(&rs->refs, 1, __ATOMIC_ACQ_REL) == 0)
-		end(rs);
+	api_leave(cancel_state);
 }
 
 void rsock_hold(struct rsock *rs)

@@ -45,6 +45,7 @@ struct rsock_ops {
 	int (*connect)(struct rsock *rs, const struct sockaddr *addr, socklen_t bytes);
 	int (*shutdown)(struct rsock *rs, int how);
 	ssize_t (*send)(struct rsock *rs, const struct rs_transfer *out);
+	/* May be cancelled unless it puts that off: a receive of what is there has no need to. */
 	ssize_t (*recv)(struct rsock *rs, struct rs_transfer *in);
 	int (*sockname)(struct rsock *rs, struct sockaddr_storage *ret);
 	int (*peername)(struct rsock *rs, struct sockaddr_storage *ret);
@@ -87,9 +88,20 @@ struct rsock {
  */
 void rsock_init(struct rsock *rs, const struct rsock_ops *ops);
 
+/** rsock_end() - for rsock_put() alone; not cancelled. */
+void rsock_end(struct rsock *rs);
+
 /** rsock_get() - one reference more; rsock_put() for each, the last ends the handle. */
-void rsock_get(struct rsock *rs);
-void rsock_put(struct rsock *rs);
+static inline void rsock_get(struct rsock *rs)
+{
+	__atomic_add_fetch(&rs->refs, 1, __ATOMIC_RELAXED);
+}
+
+static inline void rsock_put(struct rsock *rs)
+{
+	if (__atomic_sub_fetch(&rs->refs, 1, __ATOMIC_ACQ_REL) == 0)
+		rsock_end(rs);
+}
 
 /** rsock_hold() - keep the memory and the lock; rsock_unhold() for each. */
 void rsock_hold(struct rsock *rs);

@@ -269,6 +269,41 @@ START_TEST(four_writers_and_four_readers_of_one_socket_take_turns)
 }
 END_TEST
 
+#define N_SHORT	    2000
+#define SHORT_BYTES 16
+
+/* The cancellation is there before the first call, and takes whichever lets it. */
+static void *read_while_cancelled(void *arg)
+{
+	struct way *way = arg;
+	uint8_t buf[SHORT_BYTES];
+
+	pthread_cancel(pthread_self());
+	while (rrecv(way->to, buf, sizeof(buf), MSG_WAITALL) == sizeof(buf))
+		way->n_received += sizeof(buf);
+	pthread_testcancel();
+	return NULL;
+}
+
+START_TEST(a_reader_is_cancelled_in_no_call_whether_the_data_is_there_or_not)
+{
+	struct way *way = &ways[0];
+	uint8_t buf[SHORT_BYTES] = { 0 };
+	void *result;
+
+	make_all();
+	ck_assert_int_eq(rsend(way->from, buf, sizeof(buf), 0), sizeof(buf));
+	pthread_create(&way->reader, NULL, read_while_cancelled, way);
+	for (int i = 1; i < N_SHORT; i++)
+		ck_assert_int_eq(rsend(way->from, buf, sizeof(buf), 0), sizeof(buf));
+	ck_assert_int_eq(rshutdown(way->from, SHUT_WR), 0);
+	pthread_join(way->reader, &result);
+	ck_assert_ptr_eq(result, PTHREAD_CANCELED);
+	ck_assert_uint_eq(way->n_received, N_SHORT * SHORT_BYTES);
+	free_all();
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("threads");
@@ -281,6 +316,7 @@ int main(void)
 	tcase_add_test(tcase, four_threads_share_a_repoll_of_64_sockets);
 	tcase_add_test(tcase, sockets_that_are_closed_under_a_reader_and_a_writer_end_both);
 	tcase_add_test(tcase, four_writers_and_four_readers_of_one_socket_take_turns);
+	tcase_add_test(tcase, a_reader_is_cancelled_in_no_call_whether_the_data_is_there_or_not);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);
