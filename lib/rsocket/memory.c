@@ -286,19 +286,19 @@ int memory_post(struct stream *s, enum rs_op op, uint32_t ring_bytes, const uint
 {
 	struct sent sent = plan(&s->out, op, ring_bytes);
 	struct ibv_sge sge[2];
-	struct ibv_send_wr *bad;
-	struct ibv_send_wr wr = {
-		.wr_id = wr_id_of(sent),
-		.sg_list = sge,
-		.num_sge = n_pieces,
-		.opcode = message ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE,
-		.send_flags = (is_inline ? IBV_SEND_INLINE : 0) |
-			      (sent.slots ? IBV_SEND_SIGNALED : 0),
-		.imm_data = message ? htobe32(*message) : 0,
-		.wr.rdma = {.remote_addr = to.addr, .rkey = to.key},
-	};
+	struct ibv_send_wr wr, *bad;
 	int err;
 
+	/* Not as a whole: clearing what other operations need costs as much as all of this. */
+	wr.wr_id = wr_id_of(sent);
+	wr.next = NULL;
+	wr.sg_list = sge;
+	wr.num_sge = n_pieces;
+	wr.opcode = message ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE;
+	wr.send_flags = (is_inline ? IBV_SEND_INLINE : 0) | (sent.slots ? IBV_SEND_SIGNALED : 0);
+	wr.imm_data = message ? htobe32(*message) : 0;
+	wr.wr.rdma.remote_addr = to.addr;
+	wr.wr.rdma.rkey = to.key;
 	for (int i = 0; i < n_pieces; i++)
 		sge[i] = (struct ibv_sge){ .addr = (uintptr_t)piece[i].at,
 					   .length = piece[i].bytes,

@@ -8,18 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A place in a ring that was moved on by no more than the ring; a division takes far longer. */
-static uint32_t wrapped(uint32_t at, uint32_t size)
-{
-	return at < size ? at : at - size;
-}
-
 /* --- what we may send ---------------------------------------------------- */
-
-/* What one completion tells of: such parts of the slots and of the send buffer. More of the buffer,
- * and what is long waits for room. */
-#define QUIET_SLOTS 8
-#define QUIET_BYTES 32
 
 void send_window_init(struct send_window *window, uint32_t sq_size, uint32_t ring_bytes)
 {
@@ -82,38 +71,6 @@ bool send_window_refill(struct send_window *window, struct rs_entry *table)
 	return true;
 }
 
-struct rs_entry send_window_take(struct send_window *window, uint32_t bytes, bool in_ring)
-{
-	struct rs_entry *half = &window->half[window->turn];
-	struct rs_entry target = *half;
-
-	window->next++;
-	window->data_slots--;
-	half->addr += bytes;
-	half->bytes -= bytes;
-	if (bytes && !half->bytes)
-		window->turn = (window->turn + 1) % RS_TABLE_ENTRIES;
-	if (in_ring) {
-		window->ring_free -= bytes;
-		window->ring_head = wrapped(window->ring_head + bytes, window->ring_bytes);
-	}
-	return target;
-}
-
-bool send_window_keep_quiet(struct send_window *window, uint32_t ring_bytes)
-{
-	window->quiet_slots++;
-	window->quiet_bytes += ring_bytes;
-	return window->ring_free >= RING_FREE_MIN && window->quiet_slots < window->most_quiet &&
-	       window->quiet_bytes < window->ring_bytes / QUIET_BYTES;
-}
-
-void send_window_told(struct send_window *window)
-{
-	window->quiet_slots = 0;
-	window->quiet_bytes = 0;
-}
-
 void send_window_done(struct send_window *window, uint32_t slots, uint32_t ring_bytes)
 {
 	window->data_slots += slots;
@@ -145,7 +102,7 @@ bool recv_window_add(struct recv_window *window, uint32_t bytes)
 {
 	if (!bytes || bytes > window->promised || window->count == window->rq_size)
 		return false;
-	window->bytes[wrapped(window->first + window->count++, window->rq_size)] = bytes;
+	window->bytes[window_wrap(window->first + window->count++, window->rq_size)] = bytes;
 	window->promised -= bytes;
 	window->unread += bytes;
 	return true;
@@ -153,7 +110,7 @@ bool recv_window_add(struct recv_window *window, uint32_t bytes)
 
 void recv_window_read(struct recv_window *window, uint32_t bytes)
 {
-	window->head = wrapped(window->head + bytes, window->ring_bytes);
+	window->head = window_wrap(window->head + bytes, window->ring_bytes);
 	window->unread -= bytes;
 	window->owed += bytes;
 	while (bytes) {
@@ -164,7 +121,7 @@ void recv_window_read(struct recv_window *window, uint32_t bytes)
 			break;
 		}
 		bytes -= *first;
-		window->first = wrapped(window->first + 1, window->rq_size);
+		window->first = window_wrap(window->first + 1, window->rq_size);
 		window->count--;
 		window->done++;
 	}

@@ -15,6 +15,17 @@
 #define RING_FREE_MIN 2048 /* bytes of the send buffer: less is not worth a message */
 #define CTRL_SLOTS    4	   /* of the send queue, kept for messages that need no credit */
 
+/* What one completion tells of: such parts of the slots and of the send buffer. More of the buffer,
+ * and what is long waits for room. */
+#define QUIET_SLOTS 8
+#define QUIET_BYTES 32
+
+/** window_wrap() - a place in a ring that was moved on by no more than the ring: no division */
+static inline uint32_t window_wrap(uint32_t at, uint32_t size)
+{
+	return at < size ? at : at - size;
+}
+
 /* What we may send. */
 struct send_window {
 	uint16_t next;				/* number of the next message */
@@ -76,7 +87,24 @@ static inline uint32_t send_window_room(const struct send_window *window)
  *
  * Return: where it goes.
  */
-struct rs_entry send_window_take(struct send_window *window, uint32_t bytes, bool in_ring);
+static inline struct rs_entry send_window_take(struct send_window *window, uint32_t bytes,
+					       bool in_ring)
+{
+	struct rs_entry *half = &window->half[window->turn];
+	struct rs_entry target = *half;
+
+	window->next++;
+	window->data_slots--;
+	half->addr += bytes;
+	half->bytes -= bytes;
+	if (bytes && !half->bytes)
+		window->turn = (window->turn + 1) % RS_TABLE_ENTRIES;
+	if (in_ring) {
+		window->ring_free -= bytes;
+		window->ring_head = window_wrap(window->ring_head + bytes, window->ring_bytes);
+	}
+	return target;
+}
 
 /**
  * send_window_keep_quiet() - a message that was taken is about to be posted
@@ -88,10 +116,20 @@ struct rs_entry send_window_take(struct send_window *window, uint32_t bytes, boo
  * Return: true if its completion is not needed. Otherwise it tells of quiet_slots messages and
  * quiet_bytes, this one among them, and send_window_told() is to follow.
  */
-bool send_window_keep_quiet(struct send_window *window, uint32_t ring_bytes);
+static inline bool send_window_keep_quiet(struct send_window *window, uint32_t ring_bytes)
+{
+	window->quiet_slots++;
+	window->quiet_bytes += ring_bytes;
+	return window->ring_free >= RING_FREE_MIN && window->quiet_slots < window->most_quiet &&
+	       window->quiet_bytes < window->ring_bytes / QUIET_BYTES;
+}
 
 /** send_window_told() - the message that was not kept quiet is posted. */
-void send_window_told(struct send_window *window);
+static inline void send_window_told(struct send_window *window)
+{
+	window->quiet_slots = 0;
+	window->quiet_bytes = 0;
+}
 
 /** send_window_done() - so many messages that needed credit are sent; ring_bytes: they occupied. */
 void send_window_done(struct send_window *window, uint32_t slots, uint32_t ring_bytes);
