@@ -24,7 +24,7 @@ static bool is_v4(const struct group *group)
 
 static union addr addr_of(const struct group *group)
 {
-	return (union addr){ .storage = group->addr };
+	return addr_load(&group->addr);
 }
 
 /* The families and types that stock has groups for; 0.0.0.0/8, :: and an empty GID are none. */

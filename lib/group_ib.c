@@ -32,7 +32,7 @@ static bool is_gone(const struct group *group)
 
 static struct mad_gid mgid_of(const struct group *group, const struct infiniband_partition *part)
 {
-	union addr addr = { .storage = group->addr };
+	union addr addr = addr_load(&group->addr);
 
 	if (addr_is_ib(&addr))
 		return addr_to_gid(&addr);

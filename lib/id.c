@@ -317,7 +317,7 @@ void id_show_addrs(struct id *id)
 {
 	struct rdma_addr *shown = &id->pub.route.addr;
 
-	shown->src_storage = id->claim.local.storage;
+	addr_store(&id->claim.local, &shown->src_storage);
 	if (id->hides_scope && shown->src_addr.sa_family == AF_INET6)
 		shown->src_sin6.sin6_scope_id = 0;
 	if (!shown->dst_addr.sa_family)
@@ -329,7 +329,7 @@ void id_show_addrs(struct id *id)
 static void show_gids(struct id *id)
 {
 	struct rdma_ib_addr *ibaddr = &id->pub.route.addr.addr.ibaddr;
-	union addr dst = { .storage = id->pub.route.addr.dst_storage };
+	union addr dst = addr_load(&id->pub.route.addr.dst_storage);
 	struct mad_gid sgid = addr_to_gid(&id->claim.local);
 	struct mad_gid dgid = addr_to_gid(&dst);
 

@@ -288,7 +288,7 @@ static struct id *child_new(const struct id *listener, const struct request *req
 	id->claim.local = request->dst;
 	id->claim.peer = request->src;
 	set_path(id, request);
-	id->pub.route.addr.dst_storage = request->src.storage;
+	addr_store(&request->src, &id->pub.route.addr.dst_storage);
 	id->hides_scope = true;
 	if (request->src.sa.sa_family == AF_INET6)
 		id->pub.route.addr.dst_sin6.sin6_scope_id = 0;

@@ -384,7 +384,7 @@ static int resolve(struct id *id, const union addr *dst, int timeout_ms)
 		engine_unlock();
 		return err;
 	}
-	id->pub.route.addr.dst_storage = dst->storage;
+	addr_store(dst, &id->pub.route.addr.dst_storage);
 	set_path(id, &path, status, timeout_ms);
 	return 0;
 }

@@ -9,6 +9,7 @@
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/socket.h>
 
 #include "mad/cm_msg.h"
@@ -19,8 +20,22 @@ union addr {
 	struct sockaddr_in6 in6;
 	struct sockaddr_ib
 		ib; /* its GID is its address, the low 16 bits of its service id its port */
-	struct sockaddr_storage storage;
 };
+
+/** addr_store() - to where a program sees it; @ret is zero, or was last written by this */
+static inline void addr_store(const union addr *addr, struct sockaddr_storage *ret)
+{
+	memcpy(ret, addr, sizeof(*addr));
+}
+
+/** addr_load() - what addr_store(), or a program, has put there */
+static inline union addr addr_load(const struct sockaddr_storage *from)
+{
+	union addr addr;
+
+	memcpy(&addr, from, sizeof(addr));
+	return addr;
+}
 
 /**
  * addr_copy() - copy an address of a family that the library routes

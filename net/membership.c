@@ -36,7 +36,7 @@ static int change(const struct holder *holder, int option, unsigned int ifindex,
 	int level = holder->family == AF_INET ? IPPROTO_IP : IPPROTO_IPV6;
 	struct group_req req = { .gr_interface = ifindex };
 
-	memcpy(&req.gr_group, &group->storage, sizeof(req.gr_group));
+	addr_store(group, &req.gr_group);
 	return setsockopt(holder->fd, level, option, &req, sizeof(req)) ? -errno : 0;
 }
 
