@@ -115,6 +115,44 @@ START_TEST(no_member_runs_over_into_the_next)
 }
 END_TEST
 
+/* Likewise, of fields that lie across bytes. */
+struct astride {
+	uint8_t first;
+	uint8_t second;
+	uint16_t third;
+	uint16_t fourth;
+	uint32_t fifth;
+	uint32_t sixth;
+	uint64_t seventh;
+};
+
+static const struct wire_field astride_fields[] = {
+	WIRE(astride, seventh, 0, 4, 60), WIRE(astride, sixth, 8, 3, 29),
+	WIRE(astride, fifth, 12, 3, 29),  WIRE(astride, fourth, 16, 3, 13),
+	WIRE(astride, third, 18, 3, 13),  WIRE(astride, second, 20, 4, 8),
+	WIRE(astride, first, 22, 4, 8),
+};
+static const struct wire_layout astride_layout =
+	WIRE_LAYOUT("ASTRIDE", astride, astride_fields, 24);
+
+START_TEST(no_member_across_bytes_runs_over_into_the_next)
+{
+	uint8_t wire[24] = { 0 };
+	struct astride all, decoded;
+
+	memset(&all, 0xff, sizeof(all));
+	wire_encode(&astride_layout, &all, wire);
+	wire_decode(&astride_layout, wire, &decoded);
+	ck_assert_uint_eq(decoded.seventh, UINT64_MAX >> 4);
+	ck_assert_uint_eq(decoded.sixth, UINT32_MAX >> 3);
+	ck_assert_uint_eq(decoded.fifth, UINT32_MAX >> 3);
+	ck_assert_uint_eq(decoded.fourth, UINT16_MAX >> 3);
+	ck_assert_uint_eq(decoded.third, UINT16_MAX >> 3);
+	ck_assert_uint_eq(decoded.second, UINT8_MAX);
+	ck_assert_uint_eq(decoded.first, UINT8_MAX);
+}
+END_TEST
+
 START_TEST(member_is_printed_without_the_next)
 {
 	struct sample sample = { .middle = 0x123, .low = 0xff, .wide = UINT64_MAX };
@@ -370,6 +408,7 @@ static Suite *wire_suite(void)
 	tcase_add_test(engine, most_significant_bit_comes_first);
 	tcase_add_test(engine, field_that_begins_inside_a_byte_is_read);
 	tcase_add_test(engine, no_member_runs_over_into_the_next);
+	tcase_add_test(engine, no_member_across_bytes_runs_over_into_the_next);
 	tcase_add_test(engine, member_is_printed_without_the_next);
 	tcase_add_test(engine, data_that_just_fits_is_not_shortened);
 	tcase_add_test(engine, integers_are_big_endian);
