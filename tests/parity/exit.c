@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "doomed.h"
 #include "steps.h"
 
 #define REQUEST_WAIT_MS 20000
@@ -42,35 +43,6 @@ static void in_doomed_process(struct scene *s, void (*part)(struct scene *), int
 	SAY("process ended %s", WIFSIGNALED(status) ? "by a signal" : "by itself");
 }
 
-static void connect_only(struct scene *s)
-{
-	dial(s);
-	meet(s);
-}
-
-static void send_request_only(struct scene *s)
-{
-	struct rdma_conn_param param = usual_param("soon dead");
-	struct rdma_cm_id *id = dial_ready(s, RDMA_PS_TCP);
-
-	param.qp_num = unused_qpn();
-	DO(rdma_connect(id, &param));
-	meet(s);
-}
-
-static void accept_only(struct scene *s)
-{
-	listen_here(s, RDMA_PS_TCP, 0);
-	answer(s);
-	meet(s);
-}
-
-static void take_request_only(struct scene *s)
-{
-	listen_here(s, RDMA_PS_TCP, 0);
-	wait_request(s);
-}
-
 /* The request stays in the queue. */
 static void let_request_wait(struct scene *s)
 {
@@ -80,11 +52,6 @@ static void let_request_wait(struct scene *s)
 	waiting.fd = s->channel->fd;
 	if (poll(&waiting, 1, REQUEST_WAIT_MS) != 1)
 		give_up("no request within %d ms", REQUEST_WAIT_MS);
-}
-
-static void ask_to_disconnect_only(struct scene *s)
-{
-	DO(rdma_disconnect(dial(s)));
 }
 
 static int64_t now_ms(void)
@@ -196,20 +163,6 @@ static void watch_disconnecting_client(struct scene *s)
 	meet(s);
 	DO(rdma_disconnect(child));
 	show_quiet(s->channel);
-	close_id(child);
-	close_id(listener);
-}
-
-static void watch_request(struct scene *s)
-{
-	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child = wait_request(s);
-	struct rdma_conn_param param = usual_param("late");
-
-	meet(s);
-	meet(s);
-	show_quiet(s->channel);
-	param.qp_num = unused_qpn();
-	DO(rdma_accept(child, &param));
 	close_id(child);
 	close_id(listener);
 }

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "doomed.h"
 #include "steps.h"
 
 #define DEFAULT_PATH "/run/purecm/cmportd.sock"
@@ -72,42 +73,6 @@ static void kill_with_server(struct scene *s, void (*part)(struct scene *))
 	meet(s);
 }
 
-/* --- how far it comes ---------------------------------------------------- */
-
-static void connect_only(struct scene *s)
-{
-	dial(s);
-	meet(s);
-}
-
-static void accept_only(struct scene *s)
-{
-	listen_here(s, RDMA_PS_TCP, 0);
-	answer(s);
-	meet(s);
-}
-
-static void send_request_only(struct scene *s)
-{
-	struct rdma_conn_param param = usual_param("soon dead");
-	struct rdma_cm_id *id = dial_ready(s, RDMA_PS_TCP);
-
-	param.qp_num = unused_qpn();
-	DO(rdma_connect(id, &param));
-	meet(s);
-}
-
-static void take_request_only(struct scene *s)
-{
-	listen_here(s, RDMA_PS_TCP, 0);
-	wait_request(s);
-}
-
-static void ask_to_disconnect_only(struct scene *s)
-{
-	DO(rdma_disconnect(dial(s)));
-}
-
 static void client_is_killed(struct scene *s)
 {
 	kill_with_server(s, connect_only);
@@ -169,20 +134,6 @@ static void watch_server(struct scene *s)
 	DO(rdma_disconnect(id));
 	show_quiet(s->channel);
 	close_id(id);
-}
-
-static void watch_request(struct scene *s)
-{
-	struct rdma_cm_id *listener = listen_here(s, RDMA_PS_TCP, 0), *child = wait_request(s);
-	struct rdma_conn_param param = usual_param("late");
-
-	meet(s);
-	meet(s);
-	show_quiet(s->channel);
-	param.qp_num = unused_qpn();
-	DO(rdma_accept(child, &param));
-	close_id(child);
-	close_id(listener);
 }
 
 static void watch_reply(struct scene *s)
