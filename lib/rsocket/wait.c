@@ -224,6 +224,9 @@ static int sleep_once(struct rsock *rs, short wanted, bool (*ready)(struct rsock
 	};
 	int n, err;
 
+	if (rs->is_told)
+		watch_disarm(rs, &sleeper->watch);
+	rs->is_told = false;
 	fds[1].fd = rs->ops->arm(rs, wanted);
 	if (is_ready(rs, ready))
 		return 0;
@@ -234,8 +237,7 @@ static int sleep_once(struct rsock *rs, short wanted, bool (*ready)(struct rsock
 		waker_reset(sleeper->waker);
 	/* Looked at before it is armed again: what is there need not wake the next sleep, too. */
 	pthread_mutex_lock(&rs->lock);
-	if (n > 0 && fds[1].revents)
-		watch_disarm(rs, &sleeper->watch);
+	rs->is_told |= n > 0 && fds[1].revents;
 	return is_ready(rs, ready) ? 0 : err;
 }
 

@@ -7,6 +7,9 @@
  *   the handle's lock, so that it never sleeps on one that is not armed;
  * - whatever disarms a handle, or changes it without a completion, tells every watch.
  *
+ * Who was woken leaves the event on the descriptor until he or another sleeps again: what he waited
+ * for is there, and taking an event is a system call that would come before it.
+ *
  * A watch is told under the handle's lock and must not take another handle's.
  */
 #ifndef LIB_RSOCKET_WAIT_H

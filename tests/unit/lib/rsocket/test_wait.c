@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "lib/rsocket/wait.h"
@@ -119,6 +120,62 @@ START_TEST(after_a_short_wait_it_is_looked_again)
 }
 END_TEST
 
+/* --- what a sleep leaves behind ------------------------------------------ */
+
+/* A handle whose descriptor is always readable, and which is ready once it has been slept on. */
+struct woken {
+	struct rsock base; /* first */
+	int fd;
+	unsigned int n_looks;
+	unsigned int n_taken;
+};
+
+static void woken_progress(struct rsock *rs)
+{
+	((struct woken *)rs)->n_looks++;
+}
+
+static int woken_arm(struct rsock *rs, short wanted)
+{
+	struct woken *woken = (struct woken *)rs;
+
+	(void)wanted;
+	woken->n_looks = 0;
+	return woken->fd;
+}
+
+static void woken_disarm(struct rsock *rs)
+{
+	((struct woken *)rs)->n_taken++;
+}
+
+/* Once before the sleep, once after it. */
+static bool woken_is_ready(struct rsock *rs)
+{
+	return ((struct woken *)rs)->n_looks == 2;
+}
+
+static const struct rsock_ops woken_ops = { .progress = woken_progress,
+					    .arm = woken_arm,
+					    .disarm = woken_disarm };
+
+START_TEST(a_wake_up_is_taken_before_the_next_sleep_and_not_before)
+{
+	struct woken woken = { .fd = eventfd(1, EFD_CLOEXEC) };
+	struct wait_until forever = wait_for_ms(-1);
+
+	rsock_init(&woken.base, &woken_ops);
+	woken.base.n_long = 3;
+	for (unsigned int n = 0; n < 3; n++) {
+		ck_assert_int_eq(wait_until_ready(&woken.base, POLLIN, woken_is_ready, &forever),
+				 0);
+		ck_assert_uint_eq(woken.n_taken, n);
+		woken.base.n_long = 3;
+	}
+	close(woken.fd);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("wait");
@@ -130,6 +187,7 @@ int main(void)
 	tcase_add_test(tcase, no_time_left_is_over_and_for_ever_is_not);
 	tcase_add_test(tcase, after_three_long_waits_nobody_looks_before_he_sleeps);
 	tcase_add_test(tcase, after_a_short_wait_it_is_looked_again);
+	tcase_add_test(tcase, a_wake_up_is_taken_before_the_next_sleep_and_not_before);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);
