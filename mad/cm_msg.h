@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "mad/gid.h"
 #include "mad/wire.h"
 
 #define MAD_BYTES		  256
@@ -67,10 +68,6 @@ enum cm_transport {
 	CM_TRANSPORT_EXTENDED = 3,
 
 	CM_EXTENDED_XRC = 1,
-};
-
-struct mad_gid {
-	uint8_t raw[16];
 };
 
 /* The common MAD header, IBTA vol. 1, 13.4.3. */

@@ -78,16 +78,6 @@ static bool has_ipv4(const uint8_t grh[GRH_BYTES])
 	return grh[IPV4_AT] == 0x45 && (!is_grh(grh) || adds_up(grh + IPV4_AT));
 }
 
-static struct mad_gid gid_of_ipv4(const uint8_t addr[4])
-{
-	struct mad_gid gid = {
-		{[10] = 0xff, [11] = 0xff}
-	};
-
-	memcpy(&gid.raw[12], addr, 4);
-	return gid;
-}
-
 static int known_index(const struct inbox *inbox, const struct mad_gid *gid)
 {
 	unsigned int i;
@@ -158,8 +148,8 @@ static int way_back(struct inbox *inbox, const uint8_t grh[GRH_BYTES], uint8_t s
 
 	*ret = (struct mad_path){ .sl = sl, .grh = true, .hop_limit = HOP_LIMIT };
 	if (has_ipv4(grh)) {
-		ret->dgid = gid_of_ipv4(grh + IPV4_AT + 12);
-		own = gid_of_ipv4(grh + IPV4_AT + 16);
+		ret->dgid = mad_gid_of_ipv4(grh + IPV4_AT + 12);
+		own = mad_gid_of_ipv4(grh + IPV4_AT + 16);
 	} else if (is_grh(grh)) {
 		ret->traffic_class = (uint8_t)(grh[0] << 4 | grh[1] >> 4);
 		ret->flow_label = (uint32_t)((grh[1] & 0xf) << 16 | grh[2] << 8 | grh[3]);

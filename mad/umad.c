@@ -45,13 +45,6 @@ static struct owned_port *from_port(struct mad_port *port)
 	return (struct owned_port *)((char *)port - offsetof(struct owned_port, port));
 }
 
-static bool is_ipv4(const struct mad_gid *gid)
-{
-	static const uint8_t prefix[12] = { [10] = 0xff, 0xff };
-
-	return !memcmp(gid->raw, prefix, sizeof(prefix));
-}
-
 static void addr_to_path(const struct ib_mad_addr *addr, struct mad_path *path)
 {
 	memset(path, 0, sizeof(*path));
@@ -66,7 +59,7 @@ static void addr_to_path(const struct ib_mad_addr *addr, struct mad_path *path)
 	path->hop_limit = addr->hop_limit;
 	memcpy(path->dgid.raw, addr->gid, sizeof(path->dgid.raw));
 	/* Linux reads both from where a GRH begins; with an IPv4 header something else is there. */
-	if (is_ipv4(&path->dgid))
+	if (mad_gid_is_ipv4(&path->dgid))
 		return;
 	path->traffic_class = addr->traffic_class;
 	path->flow_label = ntohl(addr->flow_label);

@@ -146,17 +146,12 @@ int addr_settle_sid(union addr *addr, uint16_t ps)
 
 struct mad_gid addr_to_gid(const union addr *addr)
 {
-	struct mad_gid gid = { 0 };
+	struct mad_gid gid = mad_gid_of_ipv4(&addr->in4.sin_addr);
 
-	if (addr_is_ib(addr)) {
+	if (addr_is_ib(addr))
 		memcpy(gid.raw, &addr->ib.sib_addr, sizeof(gid.raw));
-	} else if (addr->sa.sa_family == AF_INET6) {
-		memcpy(gid.raw, &addr->in6.sin6_addr, sizeof(addr->in6.sin6_addr));
-	} else {
-		gid.raw[10] = 0xff;
-		gid.raw[11] = 0xff;
-		memcpy(gid.raw + 12, &addr->in4.sin_addr, sizeof(addr->in4.sin_addr));
-	}
+	else if (addr->sa.sa_family == AF_INET6)
+		memcpy(gid.raw, &addr->in6.sin6_addr, sizeof(gid.raw));
 	return gid;
 }
 

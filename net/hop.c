@@ -9,12 +9,10 @@
 /* The IP address of a RoCE v2 GID; a link-local one is pinned to the interface. */
 static void hop_addr(const struct mad_gid *gid, unsigned int ifindex, union addr *ret)
 {
-	static const uint8_t v4_prefix[12] = { [10] = 0xff, [11] = 0xff };
-
 	memset(ret, 0, sizeof(*ret));
-	if (memcmp(gid->raw, v4_prefix, sizeof(v4_prefix)) == 0) {
+	if (mad_gid_is_ipv4(gid)) {
 		ret->in4.sin_family = AF_INET;
-		memcpy(&ret->in4.sin_addr, gid->raw + sizeof(v4_prefix), 4);
+		memcpy(&ret->in4.sin_addr, gid->raw + GID_IPV4_AT, 4);
 		return;
 	}
 	ret->in6.sin6_family = AF_INET6;
