@@ -176,6 +176,19 @@ START_TEST(a_wake_up_is_taken_before_the_next_sleep_and_not_before)
 }
 END_TEST
 
+/* Stock's sleep has no end: a device that forgot to say what it completed hung both ends. */
+START_TEST(a_sleeper_whom_nobody_wakes_looks_again)
+{
+	struct woken woken = { .fd = eventfd(0, EFD_CLOEXEC) };
+	struct wait_until forever = wait_for_ms(-1);
+
+	rsock_init(&woken.base, &woken_ops);
+	ck_assert_int_eq(wait_until_ready(&woken.base, POLLIN, woken_is_ready, &forever), 0);
+	ck_assert_uint_eq(woken.n_taken, 0);
+	close(woken.fd);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("wait");
@@ -188,6 +201,7 @@ int main(void)
 	tcase_add_test(tcase, after_three_long_waits_nobody_looks_before_he_sleeps);
 	tcase_add_test(tcase, after_a_short_wait_it_is_looked_again);
 	tcase_add_test(tcase, a_wake_up_is_taken_before_the_next_sleep_and_not_before);
+	tcase_add_test(tcase, a_sleeper_whom_nobody_wakes_looks_again);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);
