@@ -437,6 +437,25 @@ static int modify(struct repoll *repoll, struct item *item, const struct epoll_e
 	return 0;
 }
 
+/* Another descriptor that is closed leaves the epoll descriptor, and nobody tells us: its number
+ * can be added again if the kernel says so. */
+static int add_again(struct repoll *repoll, struct item *item, struct rsock *rs, int fd,
+		     const struct epoll_event *event)
+{
+	struct epoll_event asked = item->asked;
+	int err;
+
+	if (rs && !item->rs) {
+		drop(repoll, item);
+		return add(repoll, rs, fd, event);
+	}
+	item->asked = *event;
+	err = item->rs ? -EEXIST : add_other(repoll, item);
+	if (err)
+		item->asked = asked;
+	return err;
+}
+
 /* The lock is held. rs: what fd is, or NULL. */
 static int control(struct repoll *repoll, int op, struct rsock *rs, int fd,
 		   const struct epoll_event *event)
@@ -447,7 +466,7 @@ static int control(struct repoll *repoll, int op, struct rsock *rs, int fd,
 		return -EFAULT;
 	switch (op) {
 	case EPOLL_CTL_ADD:
-		return item ? -EEXIST : add(repoll, rs, fd, event);
+		return item ? add_again(repoll, item, rs, fd, event) : add(repoll, rs, fd, event);
 	case EPOLL_CTL_MOD:
 		return item ? modify(repoll, item, event) : -ENOENT;
 	case EPOLL_CTL_DEL:

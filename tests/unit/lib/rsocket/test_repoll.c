@@ -118,6 +118,40 @@ START_TEST(a_descriptor_that_is_none_of_ours_is_reported_too)
 }
 END_TEST
 
+/* The kernel forgets a descriptor that is closed, and programs do not say so: see epoll(7). */
+START_TEST(the_number_of_a_closed_descriptor_can_be_added_again)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+	int fd = eventfd(1, EFD_CLOEXEC);
+
+	add(fd, EPOLLOUT);
+	close(fd);
+	ck_assert_int_eq(eventfd(1, EFD_CLOEXEC), fd);
+	add(fd, EPOLLIN);
+	expect(fd, EPOLLIN);
+	ck_assert_int_eq(repoll_ctl(repoll, EPOLL_CTL_ADD, fd, &event), EEXIST);
+	expect(fd, EPOLLIN);
+	ck_assert_int_eq(repoll_ctl(repoll, EPOLL_CTL_DEL, fd, NULL), 0);
+	close(fd);
+}
+END_TEST
+
+/* A socket can have the number, too. */
+START_TEST(a_socket_with_the_number_of_a_closed_descriptor_can_be_added)
+{
+	int fd = eventfd(1, EFD_CLOEXEC);
+	struct pair later;
+
+	add(fd, EPOLLIN);
+	close(fd);
+	later = pair_make(pair_small());
+	ck_assert_int_eq(later.fd[0] == fd || later.fd[1] == fd, 1);
+	add(fd, EPOLLOUT);
+	expect(fd, EPOLLOUT);
+	pair_free(&later);
+}
+END_TEST
+
 START_TEST(errors_are_positive)
 {
 	struct epoll_event event = { .events = EPOLLIN };
@@ -241,6 +275,8 @@ int main(void)
 	tcase_add_test(tcase, edge_triggered_is_reported_for_each_arrival);
 	tcase_add_test(tcase, one_shot_is_reported_once_until_it_is_set_again);
 	tcase_add_test(tcase, a_descriptor_that_is_none_of_ours_is_reported_too);
+	tcase_add_test(tcase, the_number_of_a_closed_descriptor_can_be_added_again);
+	tcase_add_test(tcase, a_socket_with_the_number_of_a_closed_descriptor_can_be_added);
 	tcase_add_test(tcase, errors_are_positive);
 	tcase_add_test(tcase, a_closed_socket_leaves_by_itself);
 	tcase_set_timeout(tcase, 60);
