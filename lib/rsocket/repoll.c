@@ -17,139 +17,18 @@
 #include <unistd.h>
 
 #include "lib/rsocket/calls.h"
-#include "lib/rsocket/wait.h"
+#include "lib/rsocket/repoll.h"
 
 #define FLAGS	     (O_CLOEXEC | O_NONBLOCK)
 #define AT_ONCE	     64
 #define BUCKETS_MIN  64
 #define ERROR_EVENTS (EPOLLERR | EPOLLHUP)
 
-/* A descriptor that was added. */
-struct item {
-	struct watch watch;
-	struct list all;      /* in its bucket */
-	struct list changed;  /* in the instance's list, or alone */
-	struct repoll *owner; /* for the watch */
-	struct rsock *rs;     /* held; NULL: none of ours */
-	int fd;
-	int sleep_fd; /* in the epoll descriptor; -1: none; of a socket: its lock */
-	struct epoll_event asked;
-	bool is_spent; /* EPOLLONESHOT, and was reported */
-};
-
-struct repoll {
-	struct rsock base; /* first; fd: the epoll descriptor */
-	struct list *bucket;
-	size_t n_buckets;
-	size_t n_items;
-	int wake_fd;
-	pthread_mutex_t changed_lock;
-	struct list changed;
-	bool is_awake; /* wake_fd is set */
-};
-
 static const struct rsock_ops repoll_ops;
 
 static struct repoll *repoll_of(struct rsock *rs)
 {
 	return (struct repoll *)rs;
-}
-
-/* --- the list of what may have changed ----------------------------------- */
-
-static void set_wake(struct repoll *repoll)
-{
-	uint64_t one = 1;
-
-	if (repoll->is_awake)
-		return;
-	repoll->is_awake = true;
-	while (write(repoll->wake_fd, &one, sizeof(one)) < 0 && errno == EINTR)
-		;
-}
-
-static void clear_wake(struct repoll *repoll)
-{
-	uint64_t count;
-
-	pthread_mutex_lock(&repoll->changed_lock);
-	while (repoll->is_awake && read(repoll->wake_fd, &count, sizeof(count)) < 0 &&
-	       errno == EINTR)
-		;
-	repoll->is_awake = false;
-	pthread_mutex_unlock(&repoll->changed_lock);
-}
-
-static void mark(struct item *item, bool wake)
-{
-	struct repoll *repoll = item->owner;
-
-	pthread_mutex_lock(&repoll->changed_lock);
-	if (list_is_empty(&item->changed))
-		list_append(&repoll->changed, &item->changed);
-	if (wake)
-		set_wake(repoll);
-	pthread_mutex_unlock(&repoll->changed_lock);
-}
-
-static void unmark(struct item *item)
-{
-	pthread_mutex_lock(&item->owner->changed_lock);
-	list_remove(&item->changed);
-	pthread_mutex_unlock(&item->owner->changed_lock);
-}
-
-/* A socket that is closed leaves the epoll descriptor now: its own is still open, however long a
- * call inside keeps it so, and would lead to an item that may be gone by then. */
-static void changed(struct watch *watch)
-{
-	struct item *item = container_of(watch, struct item, watch);
-
-	if (item->rs->closed && item->sleep_fd >= 0) {
-		epoll_ctl(item->owner->base.fd, EPOLL_CTL_DEL, item->sleep_fd, NULL);
-		item->sleep_fd = -1;
-	}
-	mark(item, true);
-}
-
-/* All that is in the list goes to another; marks that come meanwhile are for the next time. */
-static void take_changed(struct repoll *repoll, struct list *ret)
-{
-	list_init(ret);
-	pthread_mutex_lock(&repoll->changed_lock);
-	while (!list_is_empty(&repoll->changed)) {
-		struct list *node = repoll->changed.next;
-
-		list_remove(node);
-		list_append(ret, node);
-	}
-	pthread_mutex_unlock(&repoll->changed_lock);
-}
-
-static struct item *take_first(struct repoll *repoll, struct list *from)
-{
-	struct item *item = NULL;
-
-	pthread_mutex_lock(&repoll->changed_lock);
-	if (!list_is_empty(from)) {
-		item = container_of(from->next, struct item, changed);
-		list_remove(&item->changed);
-	}
-	pthread_mutex_unlock(&repoll->changed_lock);
-	return item;
-}
-
-/* What there was no room for is looked at first the next time. */
-static void put_back(struct repoll *repoll, struct list *from)
-{
-	pthread_mutex_lock(&repoll->changed_lock);
-	while (!list_is_empty(from)) {
-		struct list *node = from->prev;
-
-		list_remove(node);
-		list_prepend(&repoll->changed, node);
-	}
-	pthread_mutex_unlock(&repoll->changed_lock);
 }
 
 /* --- items --------------------------------------------------------------- */
@@ -191,7 +70,7 @@ static void drop(struct repoll *repoll, struct item *item)
 	}
 	if (item->sleep_fd >= 0)
 		epoll_ctl(repoll->base.fd, EPOLL_CTL_DEL, item->sleep_fd, NULL);
-	unmark(item);
+	changed_unmark(item);
 	list_remove(&item->all);
 	if (item->rs)
 		rsock_unhold(item->rs);
@@ -270,7 +149,7 @@ static void report(struct item *item, uint32_t events, struct epoll_event *ret)
 	item->is_spent = (item->asked.events & EPOLLONESHOT) != 0;
 	/* Level-triggered: it is looked at again, until it is found to be idle. */
 	if (!(item->asked.events & (EPOLLET | EPOLLONESHOT)))
-		mark(item, false);
+		changed_mark(item, false);
 }
 
 static int look_at_changed(struct repoll *repoll, struct epoll_event *events, int n)
@@ -279,14 +158,14 @@ static int look_at_changed(struct repoll *repoll, struct epoll_event *events, in
 	struct item *item;
 	int found = 0;
 
-	take_changed(repoll, &list);
-	while (found < n && (item = take_first(repoll, &list))) {
+	changed_take(repoll, &list);
+	while (found < n && (item = changed_take_first(repoll, &list))) {
 		uint32_t ready = item->is_spent ? 0 : look(repoll, item);
 
 		if (ready)
 			report(item, ready, &events[found++]);
 	}
-	put_back(repoll, &list);
+	changed_put_back(repoll, &list);
 	return found;
 }
 
@@ -296,7 +175,7 @@ static void disarm(struct item *item)
 	if (!item->rs->closed)
 		item->rs->ops->disarm(item->rs);
 	pthread_mutex_unlock(&item->rs->lock);
-	mark(item, false);
+	changed_mark(item, false);
 }
 
 /* What the kernel knows of: others are reported, sockets are marked. Return: how many reported. */
@@ -311,7 +190,7 @@ static int look_at_epoll(struct repoll *repoll, struct epoll_event *events, int 
 		struct item *item = event[i].data.ptr;
 
 		if (!item)
-			clear_wake(repoll);
+			changed_clear_wake(repoll);
 		else if (item->rs)
 			disarm(item);
 		else
@@ -388,7 +267,7 @@ static void add_ours(struct item *item)
 	pthread_mutex_lock(&item->rs->lock);
 	watch_add(item->rs, &item->watch);
 	pthread_mutex_unlock(&item->rs->lock);
-	mark(item, true);
+	changed_mark(item, true);
 }
 
 static int add(struct repoll *repoll, struct rsock *rs, int fd, const struct epoll_event *event)
@@ -401,7 +280,7 @@ static int add(struct repoll *repoll, struct rsock *rs, int fd, const struct epo
 	item = err ? NULL : calloc(1, sizeof(*item));
 	if (!item)
 		return -ENOMEM;
-	item->watch.changed = changed;
+	item->watch.changed = changed_tell;
 	list_init(&item->watch.link);
 	list_init(&item->changed);
 	item->owner = repoll;
@@ -431,7 +310,7 @@ static int modify(struct repoll *repoll, struct item *item, const struct epoll_e
 	item->asked = *event;
 	item->is_spent = false;
 	if (item->rs)
-		mark(item, true);
+		changed_mark(item, true);
 	else if (epoll_ctl(repoll->base.fd, EPOLL_CTL_MOD, item->fd, &other))
 		return -errno;
 	return 0;
