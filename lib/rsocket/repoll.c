@@ -200,41 +200,55 @@ static int look_at_epoll(struct repoll *repoll, struct epoll_event *events, int 
 	return found;
 }
 
+/* The lock is held. */
 static int look_at_all(struct repoll *repoll, struct epoll_event *events, int n)
 {
-	int found;
+	int found = look_at_epoll(repoll, events, n);
 
-	pthread_mutex_lock(&repoll->base.lock);
-	found = look_at_epoll(repoll, events, n);
-	if (found < n)
-		found += look_at_changed(repoll, events + found, n - found);
-	pthread_mutex_unlock(&repoll->base.lock);
-	return found;
+	return found + look_at_changed(repoll, events + found, n - found);
 }
 
 /* --- repoll_wait() ------------------------------------------------------- */
 
+/* The lock is held, and given up to sleep. */
 static int sleep_until(struct repoll *repoll, const struct wait_until *until)
 {
 	struct pollfd fd = { .fd = repoll->base.fd, .events = POLLIN };
+	int err;
 
-	return poll(&fd, 1, wait_left_ms(until)) < 0 ? -errno : 0;
+	repoll->n_sleeping++;
+	pthread_mutex_unlock(&repoll->base.lock);
+	err = poll(&fd, 1, wait_left_ms(until)) < 0 ? -errno : 0;
+	pthread_mutex_lock(&repoll->base.lock);
+	repoll->n_sleeping--;
+	return err;
+}
+
+/* The lock is held. */
+static int find_or_sleep(struct repoll *repoll, struct epoll_event *events, int n,
+			 const struct wait_until *until)
+{
+	int found, err = 0;
+
+	while (!(found = look_at_all(repoll, events, n))) {
+		if (err || wait_is_over(until) || rsock_is_nonblocking(&repoll->base, 0))
+			return err;
+		err = sleep_until(repoll, until);
+	}
+	return found;
 }
 
 static int wait_events(struct rsock *rs, struct epoll_event *events, int n, int timeout_ms)
 {
 	struct wait_until until = wait_for_ms(timeout_ms);
-	struct repoll *repoll = repoll_of(rs);
-	int found, err = 0;
+	int result;
 
 	if (rs->ops != &repoll_ops || n <= 0 || !events)
 		return -EINVAL;
-	while (!(found = look_at_all(repoll, events, n))) {
-		if (err || wait_is_over(&until) || rsock_is_nonblocking(rs, 0))
-			return err;
-		err = sleep_until(repoll, &until);
-	}
-	return found;
+	pthread_mutex_lock(&rs->lock);
+	result = find_or_sleep(repoll_of(rs), events, n, &until);
+	pthread_mutex_unlock(&rs->lock);
+	return result;
 }
 
 /* Positive errors are the contract of the other two, see rsocket.h. A count leaves errno alone, so

@@ -28,6 +28,7 @@ struct repoll {
 	struct list *bucket;
 	size_t n_buckets;
 	size_t n_items;
+	unsigned int n_sleeping; /* threads that found nothing to report */
 	int wake_fd;
 	pthread_mutex_t changed_lock;
 	struct list changed;
@@ -50,7 +51,11 @@ void changed_take(struct repoll *repoll, struct list *ret);
 /** changed_take_first() - Return: the first of that other list, or NULL. */
 struct item *changed_take_first(struct repoll *repoll, struct list *from);
 
-/** changed_put_back() - what there was no room for is looked at first the next time. */
+/**
+ * changed_put_back() - what there was no room for is looked at first the next time
+ *
+ * By whoever comes: the wake-up for it is taken, and who slept through that is woken again.
+ */
 void changed_put_back(struct repoll *repoll, struct list *from);
 
 #endif

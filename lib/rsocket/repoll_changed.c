@@ -91,6 +91,8 @@ struct item *changed_take_first(struct repoll *repoll, struct list *from)
 void changed_put_back(struct repoll *repoll, struct list *from)
 {
 	pthread_mutex_lock(&repoll->changed_lock);
+	if (!list_is_empty(from) && repoll->n_sleeping)
+		set_wake(repoll);
 	while (!list_is_empty(from)) {
 		struct list *node = from->prev;
 

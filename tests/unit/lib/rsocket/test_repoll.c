@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "lib/rsocket/repoll.h"
 #include "lib/rsocket/table.h"
 
 #include "pair.h"
@@ -263,6 +264,24 @@ START_TEST(an_arrival_ends_the_wait_of_another_thread)
 }
 END_TEST
 
+/* One wake-up told of both sockets: whoever took it had room for one, and may stay with that for
+ * long. */
+START_TEST(what_there_was_no_room_for_wakes_another_thread)
+{
+	struct pollfd other = { .fd = repoll, .events = POLLIN };
+	struct rsock *rs = table_get(repoll);
+	struct epoll_event event;
+
+	((struct repoll *)rs)->n_sleeping++;
+	add(pair.fd[0], EPOLLOUT);
+	add(pair.fd[1], EPOLLOUT);
+	ck_assert_int_eq(repoll_wait(repoll, &event, 1, 0), 1);
+	ck_assert_int_eq(poll(&other, 1, 0), 1);
+	((struct repoll *)rs)->n_sleeping--;
+	rsock_put(rs);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("repoll");
@@ -283,6 +302,7 @@ int main(void)
 	tcase_add_test(tcase, a_socket_closed_under_a_call_leaves_at_once);
 	tcase_add_test(tcase, a_wait_costs_what_is_ready_not_what_is_there);
 	tcase_add_test(tcase, an_arrival_ends_the_wait_of_another_thread);
+	tcase_add_test(tcase, what_there_was_no_room_for_wakes_another_thread);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);
