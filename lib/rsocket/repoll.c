@@ -228,14 +228,15 @@ static int sleep_until(struct repoll *repoll, const struct wait_until *until)
 static int find_or_sleep(struct repoll *repoll, struct epoll_event *events, int n,
 			 const struct wait_until *until)
 {
-	int found, err = 0;
+	int found = 0, err = 0;
 
-	while (!(found = look_at_all(repoll, events, n))) {
+	/* The wake-up of the end is left there, for all who sleep. */
+	while (!repoll->base.closed && !(found = look_at_all(repoll, events, n))) {
 		if (err || wait_is_over(until) || rsock_is_nonblocking(&repoll->base, 0))
 			return err;
 		err = sleep_until(repoll, until);
 	}
-	return found;
+	return repoll->base.closed ? -EBADF : found;
 }
 
 static int wait_events(struct rsock *rs, struct epoll_event *events, int n, int timeout_ms)
@@ -417,6 +418,7 @@ static int repoll_close(struct rsock *rs)
 {
 	pthread_mutex_lock(&rs->lock);
 	rs->closed = true;
+	changed_wake(repoll_of(rs));
 	watch_tell(rs);
 	pthread_mutex_unlock(&rs->lock);
 	return 0;

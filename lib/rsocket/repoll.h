@@ -42,6 +42,9 @@ void changed_unmark(struct item *item);
 /** changed_tell() - the watch of an item that is a socket; the socket's lock is held. */
 void changed_tell(struct watch *watch);
 
+/** changed_wake() - wake who sleeps. */
+void changed_wake(struct repoll *repoll);
+
 /** changed_clear_wake() - the wake-up was seen; the instance's lock is held, as for the rest. */
 void changed_clear_wake(struct repoll *repoll);
 

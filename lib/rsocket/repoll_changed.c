@@ -18,6 +18,13 @@ static void set_wake(struct repoll *repoll)
 		;
 }
 
+void changed_wake(struct repoll *repoll)
+{
+	pthread_mutex_lock(&repoll->changed_lock);
+	set_wake(repoll);
+	pthread_mutex_unlock(&repoll->changed_lock);
+}
+
 void changed_clear_wake(struct repoll *repoll)
 {
 	uint64_t count;

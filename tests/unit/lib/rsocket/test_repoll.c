@@ -282,6 +282,28 @@ START_TEST(what_there_was_no_room_for_wakes_another_thread)
 }
 END_TEST
 
+static void *wait_for_ever(void *arg)
+{
+	struct epoll_event event;
+
+	ck_assert_int_eq(repoll_wait(repoll, &event, 1, -1), EBADF);
+	return arg;
+}
+
+START_TEST(closing_it_ends_the_waits_of_other_threads)
+{
+	pthread_t threads[2];
+
+	for (int i = 0; i < 2; i++)
+		pthread_create(&threads[i], NULL, wait_for_ever, NULL);
+	usleep(20000);
+	ck_assert_int_eq(rclose(repoll), 0);
+	for (int i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+	repoll = repoll_create(O_CLOEXEC);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("repoll");
@@ -303,6 +325,7 @@ int main(void)
 	tcase_add_test(tcase, a_wait_costs_what_is_ready_not_what_is_there);
 	tcase_add_test(tcase, an_arrival_ends_the_wait_of_another_thread);
 	tcase_add_test(tcase, what_there_was_no_room_for_wakes_another_thread);
+	tcase_add_test(tcase, closing_it_ends_the_waits_of_other_threads);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);
