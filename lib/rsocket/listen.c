@@ -62,6 +62,7 @@ static int answer(struct stream *child, const struct rs_hello *hello)
 static void drop(struct stream *child)
 {
 	service_remove(&child->cm);
+	service_remove(&child->keepalive);
 	list_remove(&child->sibling);
 	rsock_put(&child->base);
 }

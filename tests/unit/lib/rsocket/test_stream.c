@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "lib/rsocket/connect.h"
 #include "lib/rsocket/memory.h"
 #include "pair.h"
 #include "wire_device.h"
@@ -345,6 +346,27 @@ START_TEST(a_keepalive_is_said_after_its_time_and_not_read_by_the_peer)
 }
 END_TEST
 
+/* The service must know nothing any more of what is freed. */
+START_TEST(a_socket_that_nobody_accepted_ends_with_its_keepalive)
+{
+	struct stream *child = pair.end[0];
+	struct stream listener;
+
+	list_init(&listener.pending);
+	list_init(&listener.ready);
+	rsock_init(&listener.base, &stream_ops);
+	set_keepalive(1);
+	ck_assert(!list_is_empty(&child->keepalive.timed));
+	list_append(&listener.ready, &child->sibling);
+	listener.n_ready = 1;
+	rsock_get(&child->base);
+	service_lock();
+	listen_end(&listener);
+	service_unlock();
+	ck_assert(list_is_empty(&child->keepalive.timed));
+}
+END_TEST
+
 START_TEST(riowrite_writes_where_the_peer_said)
 {
 	char memory[4096] = { 0 };
@@ -445,6 +467,7 @@ static Suite *stream_suite(void)
 	tcase_add_test(tcase, rpoll_reports_a_hang_up_that_nobody_asked_for);
 	tcase_add_test(tcase, rselect_is_rpoll);
 	tcase_add_test(tcase, a_keepalive_is_said_after_its_time_and_not_read_by_the_peer);
+	tcase_add_test(tcase, a_socket_that_nobody_accepted_ends_with_its_keepalive);
 	tcase_add_test(tcase, riowrite_writes_where_the_peer_said);
 	tcase_add_test(tcase, the_peers_table_holds_no_more_than_it_said);
 	tcase_add_loop_test(tcase, a_liar_is_cut_off, 0, sizeof(lies) / sizeof(lies[0]));
