@@ -188,6 +188,8 @@ static bool is_settled(struct rsock *rs)
 
 static int check(const struct stream *s, const struct sockaddr *addr, socklen_t bytes)
 {
+	if (s->base.closed)
+		return -EBADF;
 	if (stream_is_opening(s->state))
 		return -EALREADY;
 	if (stream_can_talk(s->state))

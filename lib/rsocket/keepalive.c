@@ -58,7 +58,7 @@ int keepalive_update(struct stream *s)
 	uint32_t ms = 0;
 
 	pthread_mutex_lock(&s->base.lock);
-	if (s->options.keepalive && stream_can_talk(s->state)) {
+	if (s->options.keepalive && stream_can_talk(s->state) && !s->base.closed) {
 		int seconds = s->options.keepalive_s ? s->options.keepalive_s
 						     : keepalive_default_s();
 

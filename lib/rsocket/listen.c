@@ -142,6 +142,8 @@ static int listen_on(struct stream *s, int backlog)
 	bool is_listening = s->state == STREAM_LISTENING;
 	int err;
 
+	if (s->base.closed)
+		return -EBADF;
 	if (s->state != STREAM_IDLE && s->state != STREAM_BOUND && !is_listening)
 		return -EINVAL;
 	if (!is_listening && rdma_listen(s->id, backlog))
@@ -231,9 +233,11 @@ int listen_accept(struct rsock *rs, struct sockaddr *addr, socklen_t *bytes)
 void listen_end(struct stream *listener)
 {
 	struct list *node, *after;
+	struct stream *child;
 
 	list_for_each_safe (node, after, &listener->pending)
 		drop(container_of(node, struct stream, sibling));
-	list_for_each_safe (node, after, &listener->ready)
-		drop(container_of(node, struct stream, sibling));
+	/* One at a time: a raccept() that is still inside takes them, too. */
+	while ((child = take_ready(listener)))
+		drop(child);
 }

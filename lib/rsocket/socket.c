@@ -197,9 +197,14 @@ static int leave_ms(const struct stream *s)
 	return seconds * 1000;
 }
 
+/* From here on no call that is still inside is served: see closed in connect.c and others. */
 static void stop_service(struct stream *s)
 {
 	service_lock();
+	pthread_mutex_lock(&s->base.lock);
+	s->base.closed = true;
+	watch_tell(&s->base);
+	pthread_mutex_unlock(&s->base.lock);
 	service_remove(&s->cm);
 	service_remove(&s->keepalive);
 	listen_end(s);
@@ -218,10 +223,6 @@ static int stream_close(struct rsock *rs)
 	if (s->memory.has_qp)
 		wait_all_sent(s, leave_ms(s));
 	stop_service(s);
-	pthread_mutex_lock(&rs->lock);
-	rs->closed = true;
-	watch_tell(rs);
-	pthread_mutex_unlock(&rs->lock);
 	return 0;
 }
 

@@ -346,6 +346,22 @@ START_TEST(a_keepalive_is_said_after_its_time_and_not_read_by_the_peer)
 }
 END_TEST
 
+/* A call may be inside while another thread closes the socket; it is to begin nothing then. */
+START_TEST(nothing_is_served_any_more_for_a_socket_that_is_closed)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(7471) };
+	struct rsock *rs;
+
+	ck_assert_int_eq(stream_new(wire_id(), AF_INET, NULL, (struct stream **)&rs), 0);
+	rs->ops->close(rs);
+	ck_assert_int_eq(rs->ops->connect(rs, (struct sockaddr *)&to, sizeof(to)), -EBADF);
+	ck_assert_int_eq(rs->ops->listen(rs, 1), -EBADF);
+	ck_assert_int_eq(stream_of(rs)->cm.fd, -1);
+	wire_id_free(stream_of(rs)->id);
+	rsock_unhold(rs);
+}
+END_TEST
+
 /* The service must know nothing any more of what is freed. */
 START_TEST(a_socket_that_nobody_accepted_ends_with_its_keepalive)
 {
@@ -467,6 +483,7 @@ static Suite *stream_suite(void)
 	tcase_add_test(tcase, rpoll_reports_a_hang_up_that_nobody_asked_for);
 	tcase_add_test(tcase, rselect_is_rpoll);
 	tcase_add_test(tcase, a_keepalive_is_said_after_its_time_and_not_read_by_the_peer);
+	tcase_add_test(tcase, nothing_is_served_any_more_for_a_socket_that_is_closed);
 	tcase_add_test(tcase, a_socket_that_nobody_accepted_ends_with_its_keepalive);
 	tcase_add_test(tcase, riowrite_writes_where_the_peer_said);
 	tcase_add_test(tcase, the_peers_table_holds_no_more_than_it_said);
