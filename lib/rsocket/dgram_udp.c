@@ -33,10 +33,6 @@ int dgram_udp_send(struct dgram *d, const struct dgram_dest *dest, enum dgram_op
 		return -EINVAL;
 	if (n_iov)
 		memcpy(&whole[1], iov, (size_t)n_iov * sizeof(*iov));
-	if (d->has_peer)
-		msg.msg_name = NULL;
-	if (d->has_peer)
-		msg.msg_namelen = 0;
 	return sendmsg(d->base.fd, &msg, MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 

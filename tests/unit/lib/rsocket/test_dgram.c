@@ -5,6 +5,7 @@
  */
 #include <check.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "lib/rsocket/dgram.h"
 #include "wire_device.h"
@@ -52,6 +53,45 @@ START_TEST(ds_init_ep_out_of_bounds_all_slots_are_inside_the_memory) /* loop tes
 }
 END_TEST
 
+/* --- over UDP ------------------------------------------------------------ */
+
+/* A UDP socket of the loopback interface. */
+static int listen_udp(union addr *ret)
+{
+	struct sockaddr_in any = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	socklen_t bytes = sizeof(*ret);
+
+	ck_assert_int_eq(bind(fd, (struct sockaddr *)&any, sizeof(any)), 0);
+	ck_assert_int_eq(getsockname(fd, &ret->sa, &bytes), 0);
+	return fd;
+}
+
+/* As with any UDP socket, connecting it says where to what names nobody goes. */
+START_TEST(a_connected_socket_sends_to_whom_it_is_told)
+{
+	struct ibv_qp pair = { .qp_num = 1 };
+	struct rdma_cm_id id = { .qp = &pair };
+	struct dgram_qp qp = { .id = &id };
+	struct dgram_dest dest = { .qp = &qp };
+	union addr peer;
+	int peer_fd = listen_udp(&peer), other_fd = listen_udp(&dest.addr);
+	struct rsock *rs;
+	char got[64];
+
+	qp.local = peer;
+	ck_assert_int_eq(dgram_open(AF_INET, &rs), 0);
+	ck_assert_int_eq(rs->ops->connect(rs, &peer.sa, sizeof(peer.in4)), 0);
+	ck_assert_int_eq(dgram_udp_send(dgram_of(rs), &dest, DGRAM_DATA, NULL, 0), 0);
+	ck_assert_int_gt(recv(other_fd, got, sizeof(got), 0), 0);
+	ck_assert_int_lt(recv(peer_fd, got, sizeof(got), 0), 0);
+	rs->ops->close(rs);
+	rsock_put(rs);
+	close(peer_fd);
+	close(other_fd);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("dgram");
@@ -61,6 +101,7 @@ int main(void)
 
 	tcase_add_loop_test(tcase, ds_init_ep_out_of_bounds_all_slots_are_inside_the_memory, 0,
 			    sizeof(sizes) / sizeof(sizes[0]));
+	tcase_add_test(tcase, a_connected_socket_sends_to_whom_it_is_told);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);
