@@ -97,6 +97,9 @@ int dgram_qp_for(struct dgram *d, const union addr *peer, struct dgram_qp **ret)
 
 /**
  * dgram_qp_make() - queues, and memory for as many datagrams as they hold, all of it in use
+ *
+ * The socket has it from then on, and whoever waits for the socket is told. The lock is held.
+ *
  * @qp: zeroed, but for its id, which has been shown a device
  *
  * Return: 0 or -errno; what was made until then is for dgram_qp_free().

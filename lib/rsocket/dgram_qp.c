@@ -10,6 +10,7 @@
 
 #include "lib/rsocket/dgram.h"
 #include "lib/rsocket/settings.h"
+#include "lib/rsocket/wait.h"
 #include "net/netlink.h"
 
 #define RECV_BYTES	    (DGRAM_GRH_BYTES + DGRAM_SLOT_BYTES)
@@ -142,7 +143,14 @@ int dgram_qp_make(struct dgram *d, struct dgram_qp *qp)
 	err = make_queues(d, qp);
 	if (!err)
 		err = make_memory(qp);
-	return err ? err : fill_slots(qp);
+	if (!err)
+		err = fill_slots(qp);
+	if (err)
+		return err;
+	list_append(&d->qps, &qp->link);
+	/* Who sleeps has not armed this one. */
+	watch_tell(&d->base);
+	return 0;
 }
 
 static int make(struct dgram *d, const union addr *local, struct dgram_qp **ret)
@@ -161,7 +169,6 @@ static int make(struct dgram *d, const union addr *local, struct dgram_qp **ret)
 		dgram_qp_free(d, qp);
 		return err;
 	}
-	list_append(&d->qps, &qp->link);
 	*ret = qp;
 	return 0;
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "lib/rsocket/dgram.h"
+#include "lib/rsocket/wait.h"
 #include "wire_device.h"
 
 static const struct {
@@ -44,6 +45,40 @@ START_TEST(ds_init_ep_out_of_bounds_all_slots_are_inside_the_memory) /* loop tes
 	for (uint32_t i = 0; i < qp->n_slots; i++)
 		ck_assert_int_eq(dgram_qp_send(&dest, header, sizeof(header), &iov, 1), 0);
 	ck_assert_int_ne(dgram_qp_send(&dest, header, sizeof(header), &iov, 1), 0);
+	rdma_destroy_qp(id);
+	qp->id = NULL;
+	dgram_qp_free(dgram_of(rs), qp);
+	wire_id_free(id);
+	rsock_put(rs);
+	wire_end();
+}
+END_TEST
+
+static bool was_told;
+
+static void note(struct watch *watch)
+{
+	(void)watch;
+	was_told = true;
+}
+
+/* A reader that sleeps while another thread sends first would sleep through the answer. */
+START_TEST(who_waits_is_told_of_a_new_queue_pair)
+{
+	struct dgram_qp *qp = calloc(1, sizeof(*qp));
+	struct watch watch = { .changed = note };
+	struct rdma_cm_id *id;
+	struct rsock *rs;
+
+	wire_begin();
+	ck_assert_int_eq(dgram_open(AF_INET, &rs), 0);
+	watch_add(rs, &watch);
+	list_init(&qp->link);
+	id = qp->id = wire_id();
+	ck_assert_int_eq(dgram_qp_make(dgram_of(rs), qp), 0);
+	ck_assert(was_told);
+	rs->ops->arm(rs, POLLIN);
+	ck_assert(qp->armed);
 	rdma_destroy_qp(id);
 	qp->id = NULL;
 	dgram_qp_free(dgram_of(rs), qp);
@@ -101,6 +136,7 @@ int main(void)
 
 	tcase_add_loop_test(tcase, ds_init_ep_out_of_bounds_all_slots_are_inside_the_memory, 0,
 			    sizeof(sizes) / sizeof(sizes[0]));
+	tcase_add_test(tcase, who_waits_is_told_of_a_new_queue_pair);
 	tcase_add_test(tcase, a_connected_socket_sends_to_whom_it_is_told);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_ENV);
