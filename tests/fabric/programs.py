@@ -34,6 +34,16 @@ PLAIN_CLIENT = ("import socket; c = socket.create_connection(('10.77.0.1', 8000)
 FORKING = ROOT / "tests/lab/forking.py"
 DUPLICATE = ("import os, socket; c = socket.create_connection(('10.77.0.1', 8000)); "
              "os.dup2(c.fileno(), 100); c.close(); print(os.read(100, 9))")
+# There is no descriptor 999: the other one stays what it is.
+NO_DUPLICATE = """
+import os, socket
+c = socket.create_connection(('10.77.0.1', 8000))
+try:
+    os.dup2(999, c.fileno())
+except OSError as error:
+    print('errno', error.errno)
+print(c.recv(9))
+"""
 SIZES = ("import socket; s = socket.socket(); "
          "print(*(s.getsockopt(0x10000, i) for i in range(3)))")
 
@@ -75,6 +85,9 @@ PROGRAMS = (
     ("a preloaded socket that is duplicated", f'{PRELOAD} python3 -c "{PLAIN_SERVER}"',
      f'PURECM_LOG=debug {PRELOAD} python3 -c "{DUPLICATE}" 2>&1',
      ("CONNECTING -> OPEN", "b| b'hello'")),
+    ("a preloaded socket that cannot be duplicated", f'{PRELOAD} python3 -c "{PLAIN_SERVER}"',
+     f'PURECM_LOG=debug {PRELOAD} python3 -c "{NO_DUPLICATE}" 2>&1',
+     ("CONNECTING -> OPEN", "b| errno 9", "b| b'hello'")),
     ("cmtime", "exec cmtime -b 10.77.0.1", "cmtime -s 10.77.0.1 -c 50", ("b| disconnect",)),
     ("ibv_rc_pingpong", "ibv_rc_pingpong -e -g 1 -c", "ibv_rc_pingpong -e -g 1 -c 10.77.0.1",
      ("b| 1000 iters",)),

@@ -94,19 +94,23 @@ EXPORT int dup(int fd)
 	return alias(fd, real()->dup(fd));
 }
 
+/* What a number stood for ends when it is another's, and not before: if it cannot be, it stays. */
+static int replace(int from, int to, int result)
+{
+	if (from == to || result < 0)
+		return result;
+	map_forget(to);
+	return alias(from, to);
+}
+
 EXPORT int dup2(int from, int to)
 {
-	if (from == to)
-		return real()->dup2(from, to);
-	map_forget(to);
-	return alias(from, real()->dup2(from, to));
+	return replace(from, to, real()->dup2(from, to));
 }
 
 EXPORT int dup3(int from, int to, int flags)
 {
-	if (from != to)
-		map_forget(to);
-	return alias(from, real()->dup3(from, to, flags));
+	return replace(from, to, real()->dup3(from, to, flags));
 }
 
 /* --- connecting ---------------------------------------------------------- */
