@@ -117,10 +117,16 @@ int map_epoll(int epfd, int repoll)
 	return 0;
 }
 
-void map_alias(int fd, struct sock *sock)
+int map_alias(int fd, struct sock *sock)
 {
+	if (fd > MAP_FD_MAX) {
+		real()->close(fd);
+		errno = EMFILE;
+		return -1;
+	}
 	__atomic_add_fetch(&sock->refs, 1, __ATOMIC_RELAXED);
 	set(fd, sock);
+	return 0;
 }
 
 void map_forget(int fd)

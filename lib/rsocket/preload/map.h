@@ -44,8 +44,12 @@ int map_become(int fd, int rs);
 /** map_epoll() - an instance of repoll beside an epoll descriptor. Return: 0, or -1. */
 int map_epoll(int epfd, int repoll);
 
-/** map_alias() - a duplicate, which is open already, stands for the same. */
-void map_alias(int fd, struct sock *sock);
+/**
+ * map_alias() - a duplicate, which is open already, stands for the same
+ *
+ * Return: 0; -1 with EMFILE if its number is beyond MAP_FD_MAX: it is closed then.
+ */
+int map_alias(int fd, struct sock *sock);
 
 /** map_forget() - the descriptor stands for itself; the last closes the sockets behind. */
 void map_forget(int fd);

@@ -78,14 +78,17 @@ EXPORT int close(int fd)
 	return real()->close(fd);
 }
 
+/* The duplicate is open already. */
 static int alias(int from, int to)
 {
 	struct sock *sock = map_get(from);
 
-	if (sock && !sock->is_repoll && to >= 0)
-		map_alias(to, sock);
+	if (to < 0)
+		return to;
 	if (!sock)
 		fork_alias(from, to);
+	else if (!sock->is_repoll && map_alias(to, sock))
+		return -1;
 	return to;
 }
 
