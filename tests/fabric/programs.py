@@ -44,6 +44,33 @@ except OSError as error:
     print('errno', error.errno)
 print(c.recv(9))
 """
+# The TCP socket that holds the same port is no business of this one's.
+BOUND = """
+import select, socket
+c = socket.socket()
+c.bind(('10.77.0.2', 0))
+c.setblocking(False)
+c.connect_ex(('10.77.0.1', 8000))
+epoll = select.epoll()
+epoll.register(c, select.EPOLLOUT)
+assert [events for _, events in epoll.poll()] == [select.EPOLLOUT]
+epoll.modify(c, select.EPOLLIN)
+assert [events for _, events in epoll.poll()] == [select.EPOLLIN]
+print(c.recv(9))
+"""
+# Both kinds of clients come to a listener that was added before it listened.
+WATCHED = """
+import select, socket
+s = socket.socket()
+epoll = select.epoll()
+epoll.register(s, select.EPOLLIN)
+s.bind(('10.77.0.1', 8000))
+s.listen()
+assert epoll.poll()
+c = s.accept()[0]
+c.send(b'hello')
+c.recv(1)
+"""
 SIZES = ("import socket; s = socket.socket(); "
          "print(*(s.getsockopt(0x10000, i) for i in range(3)))")
 
@@ -88,6 +115,14 @@ PROGRAMS = (
     ("a preloaded socket that cannot be duplicated", f'{PRELOAD} python3 -c "{PLAIN_SERVER}"',
      f'PURECM_LOG=debug {PRELOAD} python3 -c "{NO_DUPLICATE}" 2>&1',
      ("CONNECTING -> OPEN", "b| errno 9", "b| b'hello'")),
+    ("a preloaded socket that is bound, and an epoll", f'{PRELOAD} python3 -c "{PLAIN_SERVER}"',
+     f'PURECM_LOG=debug {PRELOAD} python3 -c "{BOUND}" 2>&1',
+     ("CONNECTING -> OPEN", "b| b'hello'")),
+    ("a preloaded listener in an epoll, RDMA", f'{PRELOAD} python3 -c "{WATCHED}"',
+     f'PURECM_LOG=debug {PRELOAD} python3 -c "{PLAIN_CLIENT}" 2>&1',
+     ("CONNECTING -> OPEN", "b| b'hello'")),
+    ("a preloaded listener in an epoll, TCP", f'{PRELOAD} python3 -c "{WATCHED}"',
+     f'python3 -c "{PLAIN_CLIENT}"', ("b| b'hello'",)),
     ("cmtime", "exec cmtime -b 10.77.0.1", "cmtime -s 10.77.0.1 -c 50", ("b| disconnect",)),
     ("ibv_rc_pingpong", "ibv_rc_pingpong -e -g 1 -c", "ibv_rc_pingpong -e -g 1 -c 10.77.0.1",
      ("b| 1000 iters",)),

@@ -75,6 +75,38 @@ int fallback_bind(int fd, struct sock *sock, const struct sockaddr *addr, sockle
 	return map_swap(fd, tcp);
 }
 
+/* --- listen() ------------------------------------------------------------ */
+
+int fallback_listen(struct sock *sock, int backlog)
+{
+	int result = real()->listen(sock->tcp, backlog);
+
+	if (!result && sock->repoll >= 0)
+		repoll_ctl(sock->repoll, EPOLL_CTL_ADD, sock->tcp, &sock->asked);
+	return result;
+}
+
+static bool listens(int tcp)
+{
+	socklen_t bytes = sizeof(int);
+	int value = 0;
+
+	return real()->getsockopt(tcp, SOL_SOCKET, SO_ACCEPTCONN, &value, &bytes) == 0 && value;
+}
+
+void fallback_control(struct sock *sock, int repoll, int op, struct epoll_event *event)
+{
+	if (op == EPOLL_CTL_DEL) {
+		sock->repoll = -1;
+		repoll_ctl(repoll, op, sock->tcp, NULL);
+	} else if (event) {
+		sock->repoll = repoll;
+		sock->asked = *event;
+		if (listens(sock->tcp) && repoll_ctl(repoll, EPOLL_CTL_MOD, sock->tcp, event))
+			repoll_ctl(repoll, EPOLL_CTL_ADD, sock->tcp, event);
+	}
+}
+
 /* --- connect() ----------------------------------------------------------- */
 
 /* The descriptor becomes a TCP socket. */

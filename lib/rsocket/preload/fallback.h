@@ -25,4 +25,16 @@ int fallback_connect(int fd, struct sock *sock, const struct sockaddr *addr, soc
  */
 bool fallback_retry(int fd, struct sock *sock);
 
+/** fallback_listen() - the TCP socket of a listener. Return: as listen(). */
+int fallback_listen(struct sock *sock, int backlog);
+
+/**
+ * fallback_control() - epoll_ctl() of the TCP socket of what may be a listener
+ * @repoll: the instance that has the socket itself
+ *
+ * Until it listens, a TCP socket hangs up, which no epoll can be told to leave out: it is added
+ * when it does.
+ */
+void fallback_control(struct sock *sock, int repoll, int op, struct epoll_event *event);
+
 #endif

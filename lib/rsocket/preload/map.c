@@ -40,7 +40,7 @@ static struct sock *make(int rs)
 	if (!sock)
 		sock = malloc(sizeof(*sock));
 	if (sock)
-		*sock = (struct sock){ .refs = 1, .rs = rs, .tcp = -1 };
+		*sock = (struct sock){ .refs = 1, .rs = rs, .tcp = -1, .repoll = -1 };
 	return sock;
 }
 

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 
 #define MAP_FD_MAX 65535
@@ -20,6 +21,8 @@ struct sock {
 	int domain;
 	int type; /* with flags, as the program said */
 	int protocol;
+	int repoll;		  /* that is to have tcp as soon as it listens; -1: none */
+	struct epoll_event asked; /* of it */
 	bool is_repoll; /* the descriptor is an epoll one; rs: an instance of repoll beside it */
 	struct sockaddr_storage target; /* of a connect() that is not over */
 	socklen_t target_bytes;		/* 0: there is none */

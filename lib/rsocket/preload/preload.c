@@ -133,7 +133,7 @@ EXPORT int listen(int fd, int backlog)
 		return real()->listen(fd, backlog);
 	if (rlisten(sock->rs, backlog))
 		return -1;
-	return sock->tcp < 0 ? 0 : real()->listen(sock->tcp, backlog);
+	return sock->tcp < 0 ? 0 : fallback_listen(sock, backlog);
 }
 
 static int accept_rdma(struct sock *sock, struct sockaddr *addr, socklen_t *bytes, int flags)

@@ -267,8 +267,7 @@ EXPORT int epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 	repoll = repoll_beside(epfd);
 	if (repoll < 0)
 		return -1;
-	if (sock->tcp >= 0)
-		repoll_ctl(repoll, op, sock->tcp, event);
+	fallback_control(sock, repoll, op, event);
 	errno = repoll_ctl(repoll, op, sock->rs, event);
 	return errno ? -1 : 0;
 }
