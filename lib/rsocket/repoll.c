@@ -400,12 +400,31 @@ static void nothing(struct rsock *rs)
 	(void)rs;
 }
 
+/* What was reported and is still ready has no wake-up, see look(). */
+static bool has_ready(struct repoll *repoll)
+{
+	struct list list;
+	struct item *item;
+	bool found = false;
+
+	changed_take(repoll, &list);
+	while (!found && (item = changed_take_first(repoll, &list))) {
+		found = !item->is_spent && look(repoll, item);
+		if (found)
+			changed_mark(item, false);
+	}
+	changed_put_back(repoll, &list);
+	return found;
+}
+
 /* Others may sleep on an instance as on an epoll descriptor. */
 static short repoll_events(struct rsock *rs, short wanted)
 {
 	struct pollfd fd = { .fd = rs->fd, .events = wanted };
 
-	return poll(&fd, 1, 0) > 0 ? fd.revents : 0;
+	if (poll(&fd, 1, 0) > 0)
+		return fd.revents;
+	return has_ready(repoll_of(rs)) ? wanted & (POLLIN | POLLRDNORM) : 0;
 }
 
 static int repoll_arm(struct rsock *rs, short wanted)

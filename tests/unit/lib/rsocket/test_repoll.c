@@ -81,6 +81,31 @@ START_TEST(level_triggered_is_reported_until_it_is_read)
 }
 END_TEST
 
+static int rpoll_once(void)
+{
+	struct pollfd outer = { .fd = repoll, .events = POLLIN };
+
+	return rpoll(&outer, 1, 0);
+}
+
+/* As an epoll descriptor in a poll(). */
+START_TEST(it_is_readable_itself_until_all_is_read)
+{
+	add(pair.fd[1], EPOLLIN);
+	send_one();
+	for (int i = 0; i < 3; i++) {
+		expect(pair.fd[1], EPOLLIN);
+		ck_assert_int_eq(rpoll_once(), 1);
+	}
+	read_one();
+	expect(pair.fd[1], 0);
+	ck_assert_int_eq(rpoll_once(), 0);
+	send_one();
+	ck_assert_int_eq(rpoll_once(), 1);
+	expect(pair.fd[1], EPOLLIN);
+}
+END_TEST
+
 START_TEST(edge_triggered_is_reported_for_each_arrival)
 {
 	add(pair.fd[1], EPOLLIN | EPOLLET);
@@ -313,6 +338,7 @@ int main(void)
 
 	tcase_add_checked_fixture(tcase, set_up, tear_down);
 	tcase_add_test(tcase, level_triggered_is_reported_until_it_is_read);
+	tcase_add_test(tcase, it_is_readable_itself_until_all_is_read);
 	tcase_add_test(tcase, edge_triggered_is_reported_for_each_arrival);
 	tcase_add_test(tcase, one_shot_is_reported_once_until_it_is_set_again);
 	tcase_add_test(tcase, a_descriptor_that_is_none_of_ours_is_reported_too);
