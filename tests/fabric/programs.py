@@ -58,6 +58,19 @@ epoll.modify(c, select.EPOLLIN)
 assert [events for _, events in epoll.poll()] == [select.EPOLLIN]
 print(c.recv(9))
 """
+# An epoll descriptor can be waited for itself.
+NESTED = """
+import select, socket
+c = socket.create_connection(('10.77.0.1', 8000))
+epoll = select.epoll()
+epoll.register(c, select.EPOLLIN)
+outer = select.poll()
+outer.register(epoll, select.POLLIN)
+assert outer.poll(20000) == [(epoll.fileno(), select.POLLIN)]
+assert epoll.poll(0) == [(c.fileno(), select.EPOLLIN)]
+print(c.recv(9))
+assert outer.poll(0) == []
+"""
 # Both kinds of clients come to a listener that was added before it listened.
 WATCHED = """
 import select, socket
@@ -117,6 +130,9 @@ PROGRAMS = (
      ("CONNECTING -> OPEN", "b| errno 9", "b| b'hello'")),
     ("a preloaded socket that is bound, and an epoll", f'{PRELOAD} python3 -c "{PLAIN_SERVER}"',
      f'PURECM_LOG=debug {PRELOAD} python3 -c "{BOUND}" 2>&1',
+     ("CONNECTING -> OPEN", "b| b'hello'")),
+    ("a preloaded socket in an epoll in a poll", f'{PRELOAD} python3 -c "{PLAIN_SERVER}"',
+     f'PURECM_LOG=debug {PRELOAD} python3 -c "{NESTED}" 2>&1',
      ("CONNECTING -> OPEN", "b| b'hello'")),
     ("a preloaded listener in an epoll, RDMA", f'{PRELOAD} python3 -c "{WATCHED}"',
      f'PURECM_LOG=debug {PRELOAD} python3 -c "{PLAIN_CLIENT}" 2>&1',

@@ -35,15 +35,16 @@ static nfds_t count_ours(const struct pollfd *fds, nfds_t n)
 	nfds_t count = 0;
 
 	for (nfds_t i = 0; i < n; i++)
-		count += socket_of(fds[i].fd) != NULL;
+		count += fork_settled(fds[i].fd) != NULL;
 	return count;
 }
 
-/* The second half is for the TCP sockets of listeners. */
+/* The second half is for the TCP sockets of listeners. An epoll descriptor that has sockets of ours
+ * is the instance beside it, which has what is in the descriptor, too. */
 static void to_sockets(const struct pollfd *fds, nfds_t n, struct pollfd *ret)
 {
 	for (nfds_t i = 0; i < n; i++) {
-		struct sock *sock = socket_of(fds[i].fd);
+		struct sock *sock = map_get(fds[i].fd);
 
 		ret[i] = fds[i];
 		ret[n + i] = (struct pollfd){ .fd = sock ? sock->tcp : -1, .events = POLLIN };
