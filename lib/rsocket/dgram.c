@@ -37,8 +37,8 @@ static int dgram_bind(struct rsock *rs, const struct sockaddr *addr, socklen_t b
 	return start_service(dgram_of(rs));
 }
 
-/* Whoever sends first has a port from then on, of which its queue pairs have the number, too. */
-static int bind_to_any(struct dgram *d)
+/* The lock is held: of two threads that send first, one binds. */
+static int take_port(struct dgram *d)
 {
 	union addr local;
 	socklen_t bytes = sizeof(local);
@@ -46,9 +46,20 @@ static int bind_to_any(struct dgram *d)
 	if (getsockname(d->base.fd, &local.sa, &bytes))
 		return -errno;
 	if (addr_port(&local))
-		return d->udp.fd < 0 ? start_service(d) : 0;
+		return 0;
 	addr_set_any(&local, (sa_family_t)d->domain);
-	return dgram_bind(&d->base, &local.sa, addr_bytes(&local.sa));
+	return bind(d->base.fd, &local.sa, addr_bytes(&local.sa)) ? -errno : 0;
+}
+
+/* Whoever sends first has a port from then on, of which its queue pairs have the number, too. */
+static int bind_to_any(struct dgram *d)
+{
+	int err;
+
+	pthread_mutex_lock(&d->base.lock);
+	err = take_port(d);
+	pthread_mutex_unlock(&d->base.lock);
+	return !err && d->udp.fd < 0 ? start_service(d) : err;
 }
 
 static int dgram_connect(struct rsock *rs, const struct sockaddr *addr, socklen_t bytes)

@@ -127,6 +127,43 @@ START_TEST(a_connected_socket_sends_to_whom_it_is_told)
 }
 END_TEST
 
+#define N_TRIES 500
+
+static struct rsock *unbound;
+static pthread_barrier_t together;
+
+static void *connect_first(void *unused)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET,
+				  .sin_port = htons(9),
+				  .sin_addr = { htonl(INADDR_LOOPBACK) } };
+
+	(void)unused;
+	pthread_barrier_wait(&together);
+	return (void *)(intptr_t)unbound->ops->connect(unbound, (struct sockaddr *)&to, sizeof(to));
+}
+
+START_TEST(two_threads_may_be_the_first_to_use_a_socket)
+{
+	pthread_t threads[2];
+	void *err;
+
+	pthread_barrier_init(&together, NULL, 2);
+	for (int try = 0; try < N_TRIES; try++) {
+		ck_assert_int_eq(dgram_open(AF_INET, &unbound), 0);
+		for (int i = 0; i < 2; i++)
+			pthread_create(&threads[i], NULL, connect_first, NULL);
+		for (int i = 0; i < 2; i++) {
+			pthread_join(threads[i], &err);
+			ck_assert_ptr_null(err);
+		}
+		unbound->ops->close(unbound);
+		rsock_put(unbound);
+	}
+	pthread_barrier_destroy(&together);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("dgram");
@@ -138,6 +175,7 @@ int main(void)
 			    sizeof(sizes) / sizeof(sizes[0]));
 	tcase_add_test(tcase, who_waits_is_told_of_a_new_queue_pair);
 	tcase_add_test(tcase, a_connected_socket_sends_to_whom_it_is_told);
+	tcase_add_test(tcase, two_threads_may_be_the_first_to_use_a_socket);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);
