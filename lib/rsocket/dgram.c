@@ -24,8 +24,12 @@ static int start_service(struct dgram *d)
 	int err = 0;
 
 	service_lock();
-	if (d->udp.fd < 0)
+	pthread_mutex_lock(&d->base.lock);
+	if (d->base.closed)
+		err = -EBADF;
+	else if (d->udp.fd < 0)
 		err = service_add(&d->udp, d->base.fd);
+	pthread_mutex_unlock(&d->base.lock);
 	service_unlock();
 	return err;
 }
@@ -367,13 +371,14 @@ static int dgram_close(struct rsock *rs)
 	struct dgram *d = dgram_of(rs);
 
 	service_lock();
-	service_remove(&d->udp);
-	dgram_dest_stop_all(d);
-	service_unlock();
+	/* No call that is still inside has it served again. */
 	pthread_mutex_lock(&rs->lock);
 	rs->closed = true;
 	watch_tell(rs);
 	pthread_mutex_unlock(&rs->lock);
+	service_remove(&d->udp);
+	dgram_dest_stop_all(d);
+	service_unlock();
 	return 0;
 }
 

@@ -4,6 +4,7 @@
  * not inside registered memory.
  */
 #include <check.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -127,6 +128,20 @@ START_TEST(a_connected_socket_sends_to_whom_it_is_told)
 }
 END_TEST
 
+/* A call may be inside while another thread closes the socket. */
+START_TEST(nothing_is_served_any_more_for_a_socket_that_is_closed)
+{
+	struct sockaddr_in any = { .sin_family = AF_INET };
+	struct rsock *rs;
+
+	ck_assert_int_eq(dgram_open(AF_INET, &rs), 0);
+	rs->ops->close(rs);
+	ck_assert_int_eq(rs->ops->bind(rs, (struct sockaddr *)&any, sizeof(any)), -EBADF);
+	ck_assert_int_eq(dgram_of(rs)->udp.fd, -1);
+	rsock_put(rs);
+}
+END_TEST
+
 #define N_TRIES 500
 
 static struct rsock *unbound;
@@ -175,6 +190,7 @@ int main(void)
 			    sizeof(sizes) / sizeof(sizes[0]));
 	tcase_add_test(tcase, who_waits_is_told_of_a_new_queue_pair);
 	tcase_add_test(tcase, a_connected_socket_sends_to_whom_it_is_told);
+	tcase_add_test(tcase, nothing_is_served_any_more_for_a_socket_that_is_closed);
 	tcase_add_test(tcase, two_threads_may_be_the_first_to_use_a_socket);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_ENV);
