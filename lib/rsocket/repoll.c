@@ -200,11 +200,16 @@ static int look_at_epoll(struct repoll *repoll, struct epoll_event *events, int 
 	return found;
 }
 
-/* The lock is held. */
+/* The lock is held. Other descriptors that take all the room give it to the sockets once. */
 static int look_at_all(struct repoll *repoll, struct epoll_event *events, int n)
 {
-	int found = look_at_epoll(repoll, events, n);
+	int found = repoll->is_full ? look_at_changed(repoll, events, n) : 0;
 
+	repoll->is_full = false;
+	if (found)
+		return found;
+	found = look_at_epoll(repoll, events, n);
+	repoll->is_full = found == n;
 	return found + look_at_changed(repoll, events + found, n - found);
 }
 

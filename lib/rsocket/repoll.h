@@ -29,6 +29,7 @@ struct repoll {
 	size_t n_buckets;
 	size_t n_items;
 	unsigned int n_sleeping; /* threads that found nothing to report */
+	bool is_full;		 /* other descriptors left no room for sockets */
 	int wake_fd;
 	pthread_mutex_t changed_lock;
 	struct list changed;

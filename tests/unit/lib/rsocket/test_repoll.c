@@ -144,6 +144,26 @@ START_TEST(a_descriptor_that_is_none_of_ours_is_reported_too)
 }
 END_TEST
 
+START_TEST(a_descriptor_that_is_always_ready_does_not_hide_a_socket)
+{
+	int fd = eventfd(1, EFD_CLOEXEC);
+	struct epoll_event event;
+	int n_socket = 0;
+
+	add(pair.fd[1], EPOLLIN);
+	send_one();
+	expect(pair.fd[1], EPOLLIN);
+	add(fd, EPOLLIN);
+	for (int i = 0; i < 10; i++) {
+		ck_assert_int_eq(repoll_wait(repoll, &event, 1, 0), 1);
+		n_socket += event.data.fd == pair.fd[1];
+	}
+	ck_assert_int_eq(n_socket, 5);
+	ck_assert_int_eq(repoll_ctl(repoll, EPOLL_CTL_DEL, fd, NULL), 0);
+	close(fd);
+}
+END_TEST
+
 /* The kernel forgets a descriptor that is closed, and programs do not say so: see epoll(7). */
 START_TEST(the_number_of_a_closed_descriptor_can_be_added_again)
 {
@@ -342,6 +362,7 @@ int main(void)
 	tcase_add_test(tcase, edge_triggered_is_reported_for_each_arrival);
 	tcase_add_test(tcase, one_shot_is_reported_once_until_it_is_set_again);
 	tcase_add_test(tcase, a_descriptor_that_is_none_of_ours_is_reported_too);
+	tcase_add_test(tcase, a_descriptor_that_is_always_ready_does_not_hide_a_socket);
 	tcase_add_test(tcase, the_number_of_a_closed_descriptor_can_be_added_again);
 	tcase_add_test(tcase, a_socket_with_the_number_of_a_closed_descriptor_can_be_added);
 	tcase_add_test(tcase, errors_are_positive);
