@@ -80,7 +80,8 @@ off_t iomap_add(struct stream *s, void *buf, size_t bytes, int prot, off_t offse
 {
 	off_t result;
 
-	if (prot & ~PROT_WRITE)
+	/* A negative result would be an error. */
+	if (prot & ~PROT_WRITE || offset < -1)
 		return -EINVAL;
 	pthread_mutex_lock(&s->base.lock);
 	result = stream_can_talk(s->state) ? add(s, buf, bytes, prot, offset) : -EINVAL;

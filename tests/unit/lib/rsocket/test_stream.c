@@ -402,6 +402,19 @@ START_TEST(riowrite_writes_where_the_peer_said)
 }
 END_TEST
 
+/* What riomap() says is an error has named nothing: the table of the peer has no room less. */
+START_TEST(a_negative_offset_names_nothing)
+{
+	static char memory[4096];
+
+	for (int i = 0; i < 5; i++) {
+		ck_assert_int_eq(riomap(pair.fd[0], memory, sizeof(memory), PROT_WRITE, 0, -2), -1);
+		ck_assert_int_eq(errno, EINVAL);
+	}
+	ck_assert_int_eq(riounmap(pair.fd[0], memory, sizeof(memory)), -1);
+}
+END_TEST
+
 START_TEST(the_peers_table_holds_no_more_than_it_said)
 {
 	static char memory[5][4096];
@@ -486,6 +499,7 @@ static Suite *stream_suite(void)
 	tcase_add_test(tcase, nothing_is_served_any_more_for_a_socket_that_is_closed);
 	tcase_add_test(tcase, a_socket_that_nobody_accepted_ends_with_its_keepalive);
 	tcase_add_test(tcase, riowrite_writes_where_the_peer_said);
+	tcase_add_test(tcase, a_negative_offset_names_nothing);
 	tcase_add_test(tcase, the_peers_table_holds_no_more_than_it_said);
 	tcase_add_loop_test(tcase, a_liar_is_cut_off, 0, sizeof(lies) / sizeof(lies[0]));
 	tcase_add_test(tcase, a_half_that_is_told_of_twice_is_a_lie);
