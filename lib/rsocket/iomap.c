@@ -149,6 +149,12 @@ static struct iomap *find_news(struct stream *s)
 	return NULL;
 }
 
+/* What an entry can say. */
+static uint32_t entry_bytes(size_t bytes)
+{
+	return bytes < UINT32_MAX ? (uint32_t)bytes : UINT32_MAX;
+}
+
 /* The lock is held, and there is credit for a message. */
 static int tell(struct stream *s, struct iomap *map)
 {
@@ -160,7 +166,7 @@ static int tell(struct stream *s, struct iomap *map)
 	if (!map->is_over)
 		entry.target = (struct rs_entry){ .addr = (uintptr_t)map->mr->addr,
 						  .key = map->mr->rkey,
-						  .bytes = (uint32_t)map->mr->length };
+						  .bytes = entry_bytes(map->mr->length) };
 	entry = rs_iomap_entry_for_peer(entry, s->peer.big_endian);
 	note = memory_note(s, &entry, sizeof(entry));
 	to.addr = s->peer.table_addr + s->peer.table_entries * sizeof(struct rs_entry) +

@@ -402,6 +402,25 @@ START_TEST(riowrite_writes_where_the_peer_said)
 }
 END_TEST
 
+#define LONG_BYTES (1ULL << 32) /* one more than an entry can say */
+
+START_TEST(what_is_longer_than_an_entry_can_say_can_be_written_to)
+{
+	char *memory = mmap(NULL, LONG_BYTES, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	ck_assert_ptr_ne(memory, MAP_FAILED);
+	ck_assert_int_eq(riomap(pair.fd[1], memory, LONG_BYTES, PROT_WRITE, 0, 0), 0);
+	send_text(pair.fd[1], "mapped");
+	expect_text(pair.fd[0], "mapped", 0);
+	ck_assert_uint_eq(riowrite(pair.fd[0], "hello", 6, LONG_BYTES / 2, 0), 6);
+	ck_assert_str_eq(memory + LONG_BYTES / 2, "hello");
+	ck_assert_int_eq(riounmap(pair.fd[1], memory, LONG_BYTES), 0);
+	send_text(pair.fd[1], "unmapped");
+	munmap(memory, LONG_BYTES);
+}
+END_TEST
+
 /* What riomap() says is an error has named nothing: the table of the peer has no room less. */
 START_TEST(a_negative_offset_names_nothing)
 {
@@ -499,6 +518,7 @@ static Suite *stream_suite(void)
 	tcase_add_test(tcase, nothing_is_served_any_more_for_a_socket_that_is_closed);
 	tcase_add_test(tcase, a_socket_that_nobody_accepted_ends_with_its_keepalive);
 	tcase_add_test(tcase, riowrite_writes_where_the_peer_said);
+	tcase_add_test(tcase, what_is_longer_than_an_entry_can_say_can_be_written_to);
 	tcase_add_test(tcase, a_negative_offset_names_nothing);
 	tcase_add_test(tcase, the_peers_table_holds_no_more_than_it_said);
 	tcase_add_loop_test(tcase, a_liar_is_cut_off, 0, sizeof(lies) / sizeof(lies[0]));
