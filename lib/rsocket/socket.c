@@ -234,7 +234,9 @@ static short opening_events(const struct stream *s, short wanted)
 	case STREAM_LISTENING:
 		return list_is_empty(&s->ready) ? 0 : POLLIN;
 	case STREAM_FAILED:
-		return POLLERR | POLLHUP | POLLIN | POLLOUT;
+		/* Stock leaves it there, and rstream shows it. */
+		errno = s->last_error;
+		return POLLERR | POLLIN | POLLOUT;
 	case STREAM_IDLE:
 	case STREAM_BOUND:
 		return POLLHUP | POLLOUT;

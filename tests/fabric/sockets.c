@@ -297,6 +297,25 @@ static void refused(void)
 	rclose(fd);
 }
 
+/* rstream says with perror() what the poll of a failed connect left in errno. */
+static void refused_later(void)
+{
+	struct sockaddr_in addr = server_addr;
+	int fd = rsocket(AF_INET, SOCK_STREAM, 0), error = 0;
+	socklen_t bytes = sizeof(error);
+
+	addr.sin_port = htons(NO_PORT);
+	rfcntl(fd, F_SETFL, O_NONBLOCK);
+	rconnect(fd, as_addr(&addr), sizeof(addr));
+	show("rpoll says", await(fd, POLLOUT));
+	show("and leaves in errno", -1);
+	show("rpoll of more says", await(fd, POLLIN | POLLOUT));
+	show("SO_ERROR", rgetsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &bytes));
+	show("that is ECONNREFUSED", error == ECONNREFUSED);
+	show("rpoll after that", await(fd, POLLOUT));
+	rclose(fd);
+}
+
 int main(int argc, char **argv)
 {
 	server_addr = (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = htons(PORT) };
@@ -308,5 +327,6 @@ int main(int argc, char **argv)
 	unconnected();
 	connected();
 	refused();
+	refused_later();
 	return 0;
 }
