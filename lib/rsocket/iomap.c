@@ -41,34 +41,63 @@ static struct iomap *find_slot(const struct stream *s, int slot)
 	return NULL;
 }
 
-static int free_slot(const struct stream *s)
+static void drop(struct iomap *map)
 {
-	for (int slot = 0; slot < (int)s->peer.iomap_size; slot++)
-		if (!find_slot(s, slot))
-			return slot;
-	return -ENOMEM;
+	if (map->mr)
+		ibv_dereg_mr(map->mr);
+	list_remove(&map->link);
+	free(map);
 }
 
-/* The lock is held. */
-static off_t add(struct stream *s, void *buf, size_t bytes, int prot, off_t offset)
+/* A slot that is to be emptied can as well be filled: *over is what held it, or NULL. */
+static int free_slot(const struct stream *s, struct iomap **over)
 {
-	struct iomap *map;
-	int slot = prot & PROT_WRITE ? free_slot(s) : -1;
-	int access = IBV_ACCESS_LOCAL_WRITE;
+	int filled = -ENOMEM;
 
-	if (slot == -ENOMEM)
-		return -ENOMEM;
-	map = calloc(1, sizeof(*map));
+	*over = NULL;
+	for (int slot = 0; slot < (int)s->peer.iomap_size; slot++) {
+		struct iomap *map = find_slot(s, slot);
+
+		if (!map)
+			return slot;
+		if (map->is_over)
+			filled = slot;
+	}
+	if (filled >= 0)
+		*over = find_slot(s, filled);
+	return filled;
+}
+
+static int make(struct stream *s, void *buf, size_t bytes, int prot, struct iomap **ret)
+{
+	int access = IBV_ACCESS_LOCAL_WRITE | (prot & PROT_WRITE ? IBV_ACCESS_REMOTE_WRITE : 0);
+	struct iomap *map = calloc(1, sizeof(*map));
+	int before = errno;
+
 	if (!map)
 		return -ENOMEM;
-	if (prot & PROT_WRITE)
-		access |= IBV_ACCESS_REMOTE_WRITE;
 	errno = ENOMEM;
 	map->mr = ibv_reg_mr(s->id->pd, buf, bytes, access);
 	if (!map->mr) {
 		free(map);
 		return -errno;
 	}
+	errno = before;
+	*ret = map;
+	return 0;
+}
+
+/* The lock is held. */
+static off_t add(struct stream *s, void *buf, size_t bytes, int prot, off_t offset)
+{
+	struct iomap *map = NULL, *over = NULL;
+	int slot = prot & PROT_WRITE ? free_slot(s, &over) : -1;
+	int err = slot == -ENOMEM ? slot : make(s, buf, bytes, prot, &map);
+
+	if (err)
+		return err;
+	if (over)
+		drop(over);
 	map->slot = slot;
 	map->offset = offset == -1 ? (uintptr_t)buf : (uint64_t)offset;
 	map->is_news = slot >= 0;
@@ -87,14 +116,6 @@ off_t iomap_add(struct stream *s, void *buf, size_t bytes, int prot, off_t offse
 	result = stream_can_talk(s->state) ? add(s, buf, bytes, prot, offset) : -EINVAL;
 	pthread_mutex_unlock(&s->base.lock);
 	return result;
-}
-
-static void drop(struct iomap *map)
-{
-	if (map->mr)
-		ibv_dereg_mr(map->mr);
-	list_remove(&map->link);
-	free(map);
 }
 
 /* Taken back: the entry of the peer's table is emptied, unless it never was filled. */

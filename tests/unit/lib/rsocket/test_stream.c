@@ -447,6 +447,27 @@ START_TEST(the_peers_table_holds_no_more_than_it_said)
 }
 END_TEST
 
+START_TEST(what_is_taken_back_makes_room_before_the_peer_knows)
+{
+	static char memory[5][4096];
+
+	for (int i = 0; i < 4; i++)
+		ck_assert_int_eq(riomap(pair.fd[1], memory[i], 4096, PROT_WRITE, 0, i * 4096),
+				 i * 4096);
+	send_text(pair.fd[1], "mapped");
+	expect_text(pair.fd[0], "mapped", 0);
+	ck_assert_int_eq(riounmap(pair.fd[1], memory[2], 4096), 0);
+	ck_assert_int_eq(riomap(pair.fd[1], memory[4], 4096, PROT_WRITE, 0, 2 * 4096), 2 * 4096);
+	send_text(pair.fd[1], "again");
+	expect_text(pair.fd[0], "again", 0);
+	ck_assert_uint_eq(riowrite(pair.fd[0], "hello", 6, 2 * 4096, 0), 6);
+	ck_assert_str_eq(memory[4], "hello");
+	ck_assert_str_eq(memory[2], "");
+	for (int i = 0; i < 5; i++)
+		ck_assert_int_eq(riounmap(pair.fd[1], memory[i], 4096), i == 2 ? -1 : 0);
+}
+END_TEST
+
 /* --- peers that lie ------------------------------------------------------ */
 
 static const struct {
@@ -521,6 +542,7 @@ static Suite *stream_suite(void)
 	tcase_add_test(tcase, what_is_longer_than_an_entry_can_say_can_be_written_to);
 	tcase_add_test(tcase, a_negative_offset_names_nothing);
 	tcase_add_test(tcase, the_peers_table_holds_no_more_than_it_said);
+	tcase_add_test(tcase, what_is_taken_back_makes_room_before_the_peer_knows);
 	tcase_add_loop_test(tcase, a_liar_is_cut_off, 0, sizeof(lies) / sizeof(lies[0]));
 	tcase_add_test(tcase, a_half_that_is_told_of_twice_is_a_lie);
 	suite_add_tcase(suite, tcase);
