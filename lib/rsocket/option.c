@@ -260,6 +260,28 @@ static int get_linger(struct stream *s, void *value, socklen_t *bytes)
 	return 0;
 }
 
+static uint8_t tcp_state(const struct stream *s)
+{
+	if (stream_can_talk(s->state))
+		return TCP_ESTABLISHED;
+	if (s->state == STREAM_LISTENING)
+		return TCP_LISTEN;
+	return stream_is_opening(s->state) ? TCP_SYN_SENT : TCP_CLOSE;
+}
+
+/* What there is of it: programs that show the rest show zeros. */
+static int get_info(struct stream *s, void *value, socklen_t *bytes)
+{
+	struct tcp_info info = { .tcpi_state = tcp_state(s) };
+
+	info.tcpi_snd_mss = (uint32_t)get_mss(s, NULL);
+	info.tcpi_rcv_mss = info.tcpi_snd_mss;
+	if (*bytes > sizeof(info))
+		*bytes = sizeof(info);
+	memcpy(value, &info, *bytes);
+	return 0;
+}
+
 /* --- rsetsockopt(), rgetsockopt() ---------------------------------------- */
 
 static int set(struct stream *s, int level, int name, const void *value, socklen_t bytes)
@@ -306,6 +328,8 @@ static int get(struct stream *s, int level, int name, void *value, socklen_t *by
 		return get_linger(s, value, bytes);
 	if (level == SOL_RDMA && name == RDMA_ROUTE)
 		return get_route(s, value, bytes);
+	if (level == IPPROTO_TCP && name == TCP_INFO)
+		return get_info(s, value, bytes);
 	if (!row || !row->get)
 		return -ENOTSUP;
 	if (*bytes < sizeof(number))

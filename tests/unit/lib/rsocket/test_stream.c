@@ -468,6 +468,21 @@ START_TEST(what_is_taken_back_makes_room_before_the_peer_knows)
 }
 END_TEST
 
+START_TEST(tcp_info_says_the_state_and_no_more_than_there_is_room_for)
+{
+	struct tcp_info info = { .tcpi_state = 0 };
+	socklen_t bytes = sizeof(info);
+	uint8_t state[2] = { 0, 99 };
+
+	ck_assert_int_eq(rgetsockopt(pair.fd[0], IPPROTO_TCP, TCP_INFO, &info, &bytes), 0);
+	ck_assert_uint_eq(bytes, sizeof(info));
+	ck_assert_uint_eq(info.tcpi_state, TCP_ESTABLISHED);
+	bytes = 1;
+	ck_assert_int_eq(rgetsockopt(pair.fd[0], IPPROTO_TCP, TCP_INFO, state, &bytes), 0);
+	ck_assert(bytes == 1 && state[0] == TCP_ESTABLISHED && state[1] == 99);
+}
+END_TEST
+
 /* --- peers that lie ------------------------------------------------------ */
 
 static const struct {
@@ -543,6 +558,7 @@ static Suite *stream_suite(void)
 	tcase_add_test(tcase, a_negative_offset_names_nothing);
 	tcase_add_test(tcase, the_peers_table_holds_no_more_than_it_said);
 	tcase_add_test(tcase, what_is_taken_back_makes_room_before_the_peer_knows);
+	tcase_add_test(tcase, tcp_info_says_the_state_and_no_more_than_there_is_room_for);
 	tcase_add_loop_test(tcase, a_liar_is_cut_off, 0, sizeof(lies) / sizeof(lies[0]));
 	tcase_add_test(tcase, a_half_that_is_told_of_twice_is_a_lie);
 	suite_add_tcase(suite, tcase);
