@@ -58,12 +58,14 @@ static int take_port(struct dgram *d)
 /* Whoever sends first has a port from then on, of which its queue pairs have the number, too. */
 static int bind_to_any(struct dgram *d)
 {
+	bool is_served;
 	int err;
 
 	pthread_mutex_lock(&d->base.lock);
 	err = take_port(d);
+	is_served = d->udp.fd >= 0;
 	pthread_mutex_unlock(&d->base.lock);
-	return !err && d->udp.fd < 0 ? start_service(d) : err;
+	return err || is_served ? err : start_service(d);
 }
 
 static int dgram_connect(struct rsock *rs, const struct sockaddr *addr, socklen_t bytes)
@@ -374,9 +376,9 @@ static int dgram_close(struct rsock *rs)
 	/* No call that is still inside has it served again. */
 	pthread_mutex_lock(&rs->lock);
 	rs->closed = true;
+	service_remove(&d->udp);
 	watch_tell(rs);
 	pthread_mutex_unlock(&rs->lock);
-	service_remove(&d->udp);
 	dgram_dest_stop_all(d);
 	service_unlock();
 	return 0;
