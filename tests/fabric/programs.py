@@ -84,6 +84,27 @@ c = s.accept()[0]
 c.send(b'hello')
 c.recv(1)
 """
+# Many at once, set up without waiting for any; the server greets when all are there.
+CROWD_SERVER = """
+import socket
+s = socket.create_server(('10.77.0.1', 8000), backlog=8)
+crowd = [s.accept()[0] for _ in range(8)]
+for c in crowd:
+    c.send(b'hello')
+for c in crowd:
+    c.recv(1)
+"""
+CROWD_CLIENT = """
+import asyncio
+async def greet():
+    reader, writer = await asyncio.open_connection('10.77.0.1', 8000)
+    said = await reader.readexactly(5)
+    writer.close()
+    return said
+async def crowd():
+    return await asyncio.gather(*(greet() for _ in range(8)))
+print(len(asyncio.run(crowd())), 'greeted')
+"""
 SIZES = ("import socket; s = socket.socket(); "
          "print(*(s.getsockopt(0x10000, i) for i in range(3)))")
 
@@ -139,6 +160,15 @@ PROGRAMS = (
      ("CONNECTING -> OPEN", "b| b'hello'")),
     ("a preloaded listener in an epoll, TCP", f'{PRELOAD} python3 -c "{WATCHED}"',
      f'python3 -c "{PLAIN_CLIENT}"', ("b| b'hello'",)),
+    ("a preloaded asyncio client, and a host that knows nothing of RDMA",
+     f'python3 -c "{CROWD_SERVER}"', f'{PRELOAD} python3 -c "{CROWD_CLIENT}"', ("b| 8 greeted",)),
+    ("a preloaded asyncio client, and a host that refuses it",
+     f'rping -s & python3 -c "{CROWD_SERVER}"; kill $!',
+     f'PURECM_LOG=debug {PRELOAD} python3 -c "{CROWD_CLIENT}" 2>&1', ("b| 8 greeted",)),
+    ("a preloaded asyncio client, and a preloaded server", f'{PRELOAD} python3 -c "{CROWD_SERVER}"',
+     f'PURECM_LOG=debug {PRELOAD} python3 -c "{CROWD_CLIENT}" 2>&1 '
+     "| grep -o 'CONNECTING -> OPEN\\|.* greeted' | sort | uniq -c",
+     ("8 CONNECTING -> OPEN", "1 8 greeted")),
     ("cmtime", "exec cmtime -b 10.77.0.1", "cmtime -s 10.77.0.1 -c 50", ("b| disconnect",)),
     ("ibv_rc_pingpong", "ibv_rc_pingpong -e -g 1 -c", "ibv_rc_pingpong -e -g 1 -c 10.77.0.1",
      ("b| 1000 iters",)),

@@ -12,6 +12,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "lib/rsocket/preload/connecting.h"
+
 #define GIVE_UP_MS 3000 /* nobody has answered: is there TCP? */
 
 static void copy_option(const struct sock *sock, int tcp, int level, int name)
@@ -178,6 +180,8 @@ int fallback_connect(int fd, struct sock *sock, const struct sockaddr *addr, soc
 		       bytes < sizeof(sock->target) ? bytes : sizeof(sock->target));
 		sock->target_bytes = bytes;
 		sock->give_up_ms = fallback_now_ms() + GIVE_UP_MS;
+		connecting_note(fd, sock);
+		errno = EINPROGRESS;
 		return result;
 	}
 	if (swap(fd, sock, waits))
@@ -189,12 +193,17 @@ bool fallback_retry(int fd, struct sock *sock)
 {
 	struct sockaddr_storage target = sock->target;
 	socklen_t bytes = sock->target_bytes;
+	struct connecting *taken;
+	bool done;
 
 	if (!bytes)
 		return false;
 	sock->target_bytes = 0;
-	if (swap(fd, sock, false))
-		return false;
-	real()->connect(fd, (struct sockaddr *)&target, bytes);
-	return true;
+	taken = connecting_take(fd);
+	done = swap(fd, sock, false) == 0;
+	/* Before it connects, a TCP socket hangs up. */
+	if (done)
+		real()->connect(fd, (struct sockaddr *)&target, bytes);
+	connecting_give(taken);
+	return done;
 }

@@ -10,6 +10,7 @@
 #include <rdma/rsocket.h>
 #include <stdlib.h>
 
+#include "lib/rsocket/preload/connecting.h"
 #include "lib/rsocket/preload/real.h"
 
 static struct sock *socks[MAP_FD_MAX + 1]; /* atomic */
@@ -40,7 +41,7 @@ static struct sock *make(int rs)
 	if (!sock)
 		sock = malloc(sizeof(*sock));
 	if (sock)
-		*sock = (struct sock){ .refs = 1, .rs = rs, .tcp = -1, .repoll = -1 };
+		*sock = (struct sock){ .refs = 1, .rs = rs, .tcp = -1, .repoll = -1, .epfd = -1 };
 	return sock;
 }
 
@@ -135,6 +136,7 @@ void map_forget(int fd)
 
 	if (!sock)
 		return;
+	connecting_forget(fd);
 	set(fd, NULL);
 	drop(sock);
 }

@@ -21,7 +21,8 @@ struct sock {
 	int domain;
 	int type; /* with flags, as the program said */
 	int protocol;
-	int repoll;		  /* that is to have tcp as soon as it listens; -1: none */
+	int repoll;		  /* that has it, and tcp as soon as it listens; -1: none */
+	int epfd;		  /* of which the instance is */
 	struct epoll_event asked; /* of it */
 	bool is_repoll; /* the descriptor is an epoll one; rs: an instance of repoll beside it */
 	struct sockaddr_storage target; /* of a connect() that is not over */

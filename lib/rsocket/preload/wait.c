@@ -12,6 +12,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "lib/rsocket/preload/connecting.h"
 #include "lib/rsocket/preload/fallback.h"
 #include "lib/rsocket/preload/fork.h"
 #include "lib/rsocket/preload/real.h"
@@ -89,20 +90,25 @@ static bool give_up(struct pollfd *fds, nfds_t n)
 	return again;
 }
 
-/* How long to wait: until the program's time is up, or that of a connection. */
-static int wait_ms(const struct pollfd *fds, nfds_t n, int64_t end_ms)
+static int left_ms(int64_t end_ms)
 {
 	int64_t now_ms = fallback_now_ms();
 
+	if (end_ms < 0)
+		return -1;
+	return end_ms > now_ms ? (int)(end_ms - now_ms) : 0;
+}
+
+/* How long to wait: until the program's time is up, or that of a connection. */
+static int wait_ms(const struct pollfd *fds, nfds_t n, int64_t end_ms)
+{
 	for (nfds_t i = 0; i < n; i++) {
 		const struct sock *sock = socket_of(fds[i].fd);
 
 		if (sock && sock->target_bytes && (end_ms < 0 || sock->give_up_ms < end_ms))
 			end_ms = sock->give_up_ms;
 	}
-	if (end_ms < 0)
-		return -1;
-	return end_ms > now_ms ? (int)(end_ms - now_ms) : 0;
+	return left_ms(end_ms);
 }
 
 static int poll_sockets(struct pollfd *fds, nfds_t n, struct pollfd *both, int timeout_ms)
@@ -270,7 +276,14 @@ EXPORT int epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 		return -1;
 	fallback_control(sock, repoll, op, event);
 	errno = repoll_ctl(repoll, op, sock->rs, event);
-	return errno ? -1 : 0;
+	if (errno)
+		return -1;
+	sock->epfd = epfd;
+	if (op == EPOLL_CTL_DEL)
+		connecting_leave(fd, epfd);
+	else
+		connecting_note(fd, sock);
+	return 0;
 }
 
 /* What the epoll descriptor itself has, in place of the event that says that it has something. */
@@ -288,6 +301,40 @@ static int unfold(int epfd, const struct sock *sock, struct epoll_event *events,
 	return n;
 }
 
+/* What cannot be had is TCP's from now on. Return: how many events are left, for the program. */
+static int settle_failed(int epfd, struct epoll_event *events, int n)
+{
+	int64_t now_ms = fallback_now_ms();
+	int fd;
+
+	while ((fd = connecting_failed(epfd, events, &n, now_ms)) >= 0) {
+		struct sock *sock = socket_of(fd);
+
+		if (sock)
+			fallback_retry(fd, sock);
+	}
+	return n;
+}
+
+static int wait_for_epoll(int epfd, const struct sock *sock, struct epoll_event *events, int room,
+			  int timeout_ms)
+{
+	int64_t end_ms = timeout_ms < 0 ? -1 : fallback_now_ms() + timeout_ms;
+
+	for (;;) {
+		int n;
+
+		errno = 0;
+		n = repoll_wait(sock->rs, events, room, left_ms(connecting_until_ms(epfd, end_ms)));
+		if (errno)
+			return -1;
+		n = settle_failed(epfd, events, n);
+		n = unfold(epfd, sock, events, n, room);
+		if (n || (end_ms >= 0 && end_ms <= fallback_now_ms()))
+			return n;
+	}
+}
+
 EXPORT int epoll_pwait(int epfd, struct epoll_event *events, int room, int timeout_ms,
 		       const sigset_t *mask)
 {
@@ -299,11 +346,10 @@ EXPORT int epoll_pwait(int epfd, struct epoll_event *events, int room, int timeo
 		return real()->epoll_pwait(epfd, events, room, timeout_ms, mask);
 	if (mask)
 		pthread_sigmask(SIG_SETMASK, mask, &before);
-	errno = 0;
-	n = repoll_wait(sock->rs, events, room, timeout_ms);
+	n = wait_for_epoll(epfd, sock, events, room, timeout_ms);
 	if (mask)
 		pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return errno ? -1 : unfold(epfd, sock, events, n, room);
+	return n;
 }
 
 EXPORT int epoll_wait(int epfd, struct epoll_event *events, int room, int timeout_ms)
