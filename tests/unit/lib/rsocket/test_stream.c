@@ -465,6 +465,7 @@ START_TEST(what_is_taken_back_makes_room_before_the_peer_knows)
 	ck_assert_str_eq(memory[2], "");
 	for (int i = 0; i < 5; i++)
 		ck_assert_int_eq(riounmap(pair.fd[1], memory[i], 4096), i == 2 ? -1 : 0);
+	send_text(pair.fd[1], "unmapped");
 }
 END_TEST
 
