@@ -65,30 +65,30 @@ void connecting_note(int fd, const struct sock *sock)
 	pthread_mutex_unlock(&lock);
 }
 
-void connecting_leave(int fd, int epfd)
+#define ANY -1
+
+static void remove_all(int fd, int epfd)
 {
 	if (!is_any())
 		return;
 	pthread_mutex_lock(&lock);
 	for (struct connecting **place = &all; *place;)
-		if ((*place)->fd == fd && (*place)->epfd == epfd)
+		if ((fd == ANY || (*place)->fd == fd) && (epfd == ANY || (*place)->epfd == epfd))
 			free(unlink_from(place));
 		else
 			place = &(*place)->next;
 	pthread_mutex_unlock(&lock);
 }
 
+void connecting_leave(int fd, int epfd)
+{
+	remove_all(fd, epfd);
+}
+
 void connecting_forget(int fd)
 {
-	if (!is_any())
-		return;
-	pthread_mutex_lock(&lock);
-	for (struct connecting **place = &all; *place;)
-		if ((*place)->fd == fd || (*place)->epfd == fd)
-			free(unlink_from(place));
-		else
-			place = &(*place)->next;
-	pthread_mutex_unlock(&lock);
+	remove_all(fd, ANY);
+	remove_all(ANY, fd);
 }
 
 int64_t connecting_until_ms(int epfd, int64_t end_ms)
