@@ -52,7 +52,7 @@ static void drop(struct iomap *map)
 /* A slot that is to be emptied can as well be filled: *over is what held it, or NULL. */
 static int free_slot(const struct stream *s, struct iomap **over)
 {
-	int filled = -ENOMEM;
+	struct iomap *emptied = NULL;
 
 	*over = NULL;
 	for (int slot = 0; slot < (int)s->peer.iomap_size; slot++) {
@@ -61,11 +61,10 @@ static int free_slot(const struct stream *s, struct iomap **over)
 		if (!map)
 			return slot;
 		if (map->is_over)
-			filled = slot;
+			emptied = map;
 	}
-	if (filled >= 0)
-		*over = find_slot(s, filled);
-	return filled;
+	*over = emptied;
+	return emptied ? emptied->slot : -ENOMEM;
 }
 
 static int make(struct stream *s, void *buf, size_t bytes, int prot, struct iomap **ret)
