@@ -23,6 +23,30 @@ static const struct {
 	   { 0,	UINT32_MAX, 16},
 };
 
+/* A socket of the fake device; the queue pair is for dgram_qp_make(). */
+static struct rsock *open_with(struct dgram_qp *qp)
+{
+	struct rsock *rs;
+
+	wire_begin();
+	ck_assert_int_eq(dgram_open(AF_INET, &rs), 0);
+	list_init(&qp->link);
+	qp->id = wire_id();
+	return rs;
+}
+
+static void close_with(struct rsock *rs, struct dgram_qp *qp)
+{
+	struct rdma_cm_id *id = qp->id;
+
+	rdma_destroy_qp(id);
+	qp->id = NULL;
+	dgram_qp_free(dgram_of(rs), qp);
+	wire_id_free(id);
+	rsock_put(rs);
+	wire_end();
+}
+
 /* Stock's ds_init_ep() made a list of more buffers than it had memory for. */
 START_TEST(ds_init_ep_out_of_bounds_all_slots_are_inside_the_memory) /* loop test: _i is the row */
 {
@@ -31,27 +55,17 @@ START_TEST(ds_init_ep_out_of_bounds_all_slots_are_inside_the_memory) /* loop tes
 	static uint8_t data[DGRAM_SLOT_BYTES];
 	struct iovec iov = { data, DGRAM_SLOT_BYTES - DGRAM_UD_BYTES_MAX };
 	uint8_t header[DGRAM_UD_BYTES_MAX] = { 0 };
-	struct rdma_cm_id *id;
-	struct rsock *rs;
+	struct rsock *rs = open_with(qp);
 
-	wire_begin();
-	ck_assert_int_eq(dgram_open(AF_INET, &rs), 0);
 	dgram_of(rs)->sq_size = sizes[_i].sq_size;
 	dgram_of(rs)->rq_size = sizes[_i].rq_size;
-	list_init(&qp->link);
-	id = qp->id = wire_id();
 	/* Every slot is posted to be received into, and then to be sent from. */
 	ck_assert_int_eq(dgram_qp_make(dgram_of(rs), qp), 0);
 	ck_assert_uint_eq(qp->n_slots, sizes[_i].n_slots);
 	for (uint32_t i = 0; i < qp->n_slots; i++)
 		ck_assert_int_eq(dgram_qp_send(&dest, header, sizeof(header), &iov, 1), 0);
 	ck_assert_int_ne(dgram_qp_send(&dest, header, sizeof(header), &iov, 1), 0);
-	rdma_destroy_qp(id);
-	qp->id = NULL;
-	dgram_qp_free(dgram_of(rs), qp);
-	wire_id_free(id);
-	rsock_put(rs);
-	wire_end();
+	close_with(rs, qp);
 }
 END_TEST
 
@@ -68,24 +82,14 @@ START_TEST(who_waits_is_told_of_a_new_queue_pair)
 {
 	struct dgram_qp *qp = calloc(1, sizeof(*qp));
 	struct watch watch = { .changed = note };
-	struct rdma_cm_id *id;
-	struct rsock *rs;
+	struct rsock *rs = open_with(qp);
 
-	wire_begin();
-	ck_assert_int_eq(dgram_open(AF_INET, &rs), 0);
 	watch_add(rs, &watch);
-	list_init(&qp->link);
-	id = qp->id = wire_id();
 	ck_assert_int_eq(dgram_qp_make(dgram_of(rs), qp), 0);
 	ck_assert(was_told);
 	rs->ops->arm(rs, POLLIN);
 	ck_assert(qp->armed);
-	rdma_destroy_qp(id);
-	qp->id = NULL;
-	dgram_qp_free(dgram_of(rs), qp);
-	wire_id_free(id);
-	rsock_put(rs);
-	wire_end();
+	close_with(rs, qp);
 }
 END_TEST
 
