@@ -16,11 +16,11 @@
 #include <stdint.h>
 
 #include "cm/index.h"
-#include "cm/list.h"
+#include "base/list.h"
 #include "cm/retry.h"
 #include "cm/tally.h"
-#include "cm/time.h"
-#include "cm/timer.h"
+#include "base/time.h"
+#include "base/timer.h"
 #include "mad/cm_msg.h"
 #include "mad/port.h"
 

@@ -12,7 +12,7 @@
 
 #include "cm/conn.h"
 #include "cm/ids.h"
-#include "cm/slab.h"
+#include "base/slab.h"
 
 /* Reasons in REJ that this side gives, IBTA vol. 1, table 109. */
 enum cm_rej_reason {

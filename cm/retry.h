@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cm/time.h"
+#include "base/time.h"
 
 #define CM_TRANSMISSIONS_MAX 16
 

@@ -12,7 +12,7 @@
 
 #include "lib/ibacm.h"
 #include "mad/cma_hdr.h"
-#include "net/addr.h"
+#include "lib/net/addr.h"
 
 #define IP_VERSION_4 4
 #define IP_VERSION_6 6

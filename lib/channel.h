@@ -14,7 +14,7 @@
 #include <rdma/rdma_cma.h>
 #include <stdbool.h>
 
-#include "cm/list.h"
+#include "base/list.h"
 #include "mad/cm_msg.h"
 
 struct id;

@@ -8,7 +8,7 @@
 #define LIB_CLAIMS_H
 
 #include "lib/engine.h"
-#include "portd/client.h"
+#include "lib/portd/client/client.h"
 
 /**
  * claims_bind() - have the port of id->claim.local, or any ephemeral one if that is 0

@@ -23,7 +23,7 @@
 #include "lib/log.h"
 #include "lib/warning.h"
 #include "mad/umad.h"
-#include "net/netlink.h"
+#include "lib/net/netlink.h"
 
 #define N_DESCRIPTORS 4 /* that libibverbs has open at once while it looks for drivers */
 

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "cm/conn.h"
-#include "net/gid.h"
+#include "lib/net/gid.h"
 #include "mad/port.h"
 #include "mad/sender.h"
 

@@ -29,7 +29,7 @@
 #include "lib/subnet_here.h"
 #include "lib/trace.h"
 #include "lib/warning.h"
-#include "net/membership.h"
+#include "lib/net/membership.h"
 
 #define EVENTS_MAX   16
 #define BATCH_MAX    64 /* MADs of one port before timers and other ports get their turn */

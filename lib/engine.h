@@ -15,7 +15,7 @@
 #include "cm/core.h"
 #include "lib/id.h"
 #include "lib/outbox.h"
-#include "net/port_space.h"
+#include "lib/net/port_space.h"
 
 struct engine {
 	struct cm_core core;

@@ -11,8 +11,8 @@
 #include <infiniband/ib.h>
 #include <string.h>
 
-#include "net/membership.h"
-#include "net/mgid.h"
+#include "lib/net/membership.h"
+#include "lib/net/mgid.h"
 
 #define HOP_LIMIT_V2 64
 #define HOP_LIMIT_V1 1

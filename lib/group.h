@@ -6,7 +6,7 @@
 #ifndef LIB_GROUP_H
 #define LIB_GROUP_H
 
-#include "cm/list.h"
+#include "base/list.h"
 #include "lib/id.h"
 
 struct engine;

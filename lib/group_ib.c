@@ -12,7 +12,7 @@
 #include "lib/group.h"
 #include "lib/infiniband.h"
 #include "lib/multicast.h"
-#include "net/mgid.h"
+#include "lib/net/mgid.h"
 
 #define TIMEOUT_MS 3000
 

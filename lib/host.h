@@ -12,7 +12,7 @@
 
 #include "lib/id.h"
 #include "lib/outbox.h"
-#include "portd/client.h"
+#include "lib/portd/client/client.h"
 
 /**
  * host_start() - find cmportd, or start it, unless that was done before or is not wanted

@@ -12,7 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "cm/time.h"
+#include "base/time.h"
 #include "lib/engine.h"
 #include "lib/log.h"
 #include "lib/warning.h"

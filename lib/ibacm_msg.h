@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 
 #include "mad/wire.h"
-#include "net/addr.h"
+#include "lib/net/addr.h"
 
 #define IBACM_HEADER_BYTES  16
 #define IBACM_ENTRY_BYTES   72

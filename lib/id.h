@@ -18,8 +18,8 @@
 #include "lib/channel.h"
 #include "lib/device.h"
 #include "lib/subnet.h"
-#include "net/netlink.h"
-#include "net/port_space.h"
+#include "lib/net/netlink.h"
+#include "lib/net/port_space.h"
 
 /* States of an id, in the order of an active connection's life. */
 #define ID_STATES(X)      \

@@ -13,7 +13,7 @@
 #include "lib/log.h"
 #include "lib/roce.h"
 #include "mad/cma_hdr.h"
-#include "net/mgid.h"
+#include "lib/net/mgid.h"
 
 #define PERMISSIVE_LID	    0xffff
 #define TRAFFIC_CLASS_SHIFT 20 /* in a flow info */

@@ -5,8 +5,8 @@
  * another thread is caught by himself, alone, the first time. Called in place of
  * pthread_mutex_lock() and _unlock() by the files that have these locks.
  *
- * Between host and engine comes a client's of cmportd (portd/asking.h); whatever else there is
- * (net/, mad/, memory of ids, the log) is taken last and holds nothing up.
+ * Between host and engine comes a client's of cmportd (lib/portd/client/asking.h); whatever else
+ * there is (lib/net/, mad/, memory of ids, the log) is taken last and holds nothing up.
  */
 #ifndef LIB_LOCK_ORDER_H
 #define LIB_LOCK_ORDER_H

@@ -12,7 +12,7 @@
 #include "lib/host.h"
 #include "lib/log.h"
 #include "lib/trace.h"
-#include "net/hop.h"
+#include "lib/net/hop.h"
 
 static int send_slowly(const struct cm_send *send)
 {

@@ -7,8 +7,8 @@
 #ifndef LIB_STAT_H
 #define LIB_STAT_H
 
-#include "cm/time.h"
-#include "portd/client.h"
+#include "base/time.h"
+#include "lib/portd/client/client.h"
 
 /** stat_asked() - write all ids, connections and counters down, to be sent by stat_look(). */
 void stat_asked(uint32_t ask_id);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What the library asks of subnet administrators: paths, records of groups, memberships. cmportd
- * asks for it (portd/subnet.c), and the answers come to the engine's thread. Called by
+ * asks for it (lib/portd/server/subnet.c), and the answers come to the engine's thread. Called by
  * infiniband.c and group.c.
  */
 #ifndef LIB_SUBNET_H
 #define LIB_SUBNET_H
 
-#include "cm/list.h"
-#include "portd/client.h"
-#include "sa/agent.h"
+#include "base/list.h"
+#include "lib/portd/client/client.h"
+#include "mad/sa/agent.h"
 
 struct engine;
 struct port;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Subnet administrators asked by this process itself, where there is no cmportd: an agent of sa/
- * for each InfiniBand port that something was asked of. Called by subnet.c and the engine.
+ * Subnet administrators asked by this process itself, where there is no cmportd: an agent of
+ * mad/sa/ for each InfiniBand port that something was asked of. Called by subnet.c and the engine.
  *
  * The engine's lock is held, except where it says otherwise. What is sent does not block: it needs
  * no link address.

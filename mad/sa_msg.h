@@ -2,7 +2,7 @@
 /*
  * The messages of subnet administration (IBTA vol. 1, chapter 15) that a connection manager needs:
  * the records of paths, multicast members and services, as host structs, and the 256-byte MADs
- * that carry them. Called by sa/ to ask and to understand the answers.
+ * that carry them. Called by mad/sa/ to ask and to understand the answers.
  *
  * Integers are in host byte order.
  */

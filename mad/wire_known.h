@@ -2,7 +2,7 @@
 /*
  * The field engine for a layout that the compiler knows: its rows become straight code, a few
  * instructions each. Included by those who handle messages by the thousand, cm_msg.c and
- * portd/proto.c, and by wire.c, which does the same for any layout.
+ * lib/portd/proto/proto.c, and by wire.c, which does the same for any layout.
  */
 #ifndef MAD_WIRE_KNOWN_H
 #define MAD_WIRE_KNOWN_H

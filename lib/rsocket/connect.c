@@ -14,7 +14,7 @@
 #include "lib/rsocket/memory.h"
 #include "lib/rsocket/wait.h"
 #include "lib/sync.h"
-#include "net/addr.h"
+#include "lib/net/addr.h"
 
 #define TIMEOUT_MS    1000 /* of the first try to resolve; doubled for each that follows */
 #define RETRIES_MAX   6

@@ -10,7 +10,7 @@
 #include <sys/types.h>
 
 #include "mad/wire.h"
-#include "net/addr.h"
+#include "lib/net/addr.h"
 
 #define DGRAM_UD_BYTES_MAX  24
 #define DGRAM_UDP_BYTES_MAX 28

@@ -20,7 +20,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-#include "cm/list.h"
+#include "base/list.h"
 
 struct rsock;
 

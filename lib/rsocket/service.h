@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cm/list.h"
+#include "base/list.h"
 
 struct serviced {
 	void (*readable)(struct serviced *serviced); /* its descriptor is */

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "cm/list.h"
+#include "base/list.h"
 
 #define N_SLOTS	   64 /* bits of the map */
 #define PAGE_BYTES ((size_t)N_SLOTS * SLOT_BYTES)

@@ -16,7 +16,7 @@
 #include "lib/rsocket/memory.h"
 #include "lib/rsocket/settings.h"
 #include "lib/rsocket/wait.h"
-#include "net/addr.h"
+#include "lib/net/addr.h"
 
 /* A peer that has stopped for good must not hold up who leaves it. */
 #define LEAVE_MS 10000

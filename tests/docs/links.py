@@ -11,7 +11,7 @@ import re
 import sys
 
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)#\s]+)\)")
-NAMED = re.compile(r"`((?:cm|mad|sa|net|lib|portd|tools|tests|include|docs|systemd)/[\w./-]+)`")
+NAMED = re.compile(r"`((?:base|cm|mad|lib|tools|tests|include|docs)/[\w./-]+)`")
 READ = re.compile(r'getenv\("(PURECM_\w+)"\)')
 ROW = re.compile(r"^\| `(PURECM_\w+)` \|", re.M)
 
@@ -35,7 +35,7 @@ def broken_names(root):
 def variables(root):
     """Yield in what the table and the code differ."""
     told = set(ROW.findall((root / "docs/moving.md").read_text(encoding="utf-8")))
-    code = [path.read_text(encoding="utf-8") for folder in ("lib", "portd", "mad", "net")
+    code = [path.read_text(encoding="utf-8") for folder in ("lib", "mad", "tools/cmportd")
             for path in sorted((root / folder).rglob("*.c"))]
     read = {name for text in code for name in READ.findall(text)}
     for name in sorted(told ^ read):

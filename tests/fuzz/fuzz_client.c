@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A cmportd that lies, to the library's side of its sockets (portd/client.c, asking.c, resume.c):
- * any answers with any descriptors, any records where messages are expected, any hang-up, any words
- * on the page of leases. Every call returns, and at the end no descriptor is left.
+ * A cmportd that lies, to the library's side of its sockets (lib/portd/client/client.c, asking.c,
+ * resume.c): any answers with any descriptors, any records where messages are expected, any
+ * hang-up, any words on the page of leases. Every call returns, and at the end no descriptor is
+ * left.
  *
  * Answers are put on the socket when the client begins to wait for one. Time passes while it looks
  * at the clock (--wrap), and nothing sleeps.
@@ -21,8 +22,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "portd/client.h"
-#include "portd/lease.h"
+#include "lib/portd/client/client.h"
+#include "lib/portd/proto/lease.h"
 #include "tests/fuzz/input.h"
 
 #define FDS_MAX	 4

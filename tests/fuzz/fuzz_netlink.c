@@ -4,7 +4,7 @@
  * interfaces and GIDs are looked up: nothing beyond a message is read, and every call ends. What
  * has not been received of a buffer is poisoned while a message is in it.
  *
- * The calls of net/ that talk to the kernel are replaced when this is linked (--wrap).
+ * The calls of lib/net/ that talk to the kernel are replaced when this is linked (--wrap).
  */
 #include <assert.h>
 #include <errno.h>
@@ -17,8 +17,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "net/gid.h"
-#include "net/netlink.h"
+#include "lib/net/gid.h"
+#include "lib/net/netlink.h"
 #include "tests/fuzz/input.h"
 
 #define MESSAGE_MAX 4096

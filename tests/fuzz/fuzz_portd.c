@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "mad/cma_hdr.h"
-#include "portd/will_table.h"
+#include "lib/portd/server/will_table.h"
 #include "tests/unit/portd/rig.h"
 
 #define CLIENTS_MAX 4

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sa/agent.h"
-#include "sa/group.h"
+#include "mad/sa/agent.h"
+#include "mad/sa/group.h"
 #include "tests/fuzz/input.h"
 
 #define ASKS	  24

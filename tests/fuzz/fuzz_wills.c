@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "cm/fsm.h"
-#include "portd/will_store.h"
-#include "portd/will_table.h"
+#include "lib/portd/server/will_store.h"
+#include "lib/portd/server/will_table.h"
 
 #define HEAD_BYTES  8192
 #define OURS_BYTES  56 /* magic, layout, process ids, boot */

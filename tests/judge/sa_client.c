@@ -23,7 +23,7 @@
 #include <infiniband/umad.h>
 
 #include "mad/umad_sa.h"
-#include "sa/agent.h"
+#include "mad/sa/agent.h"
 
 #define ASKS_MAX   16
 #define TIMEOUT_MS 5000

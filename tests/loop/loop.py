@@ -31,7 +31,8 @@ PLAYS = 2000 if LONG else 200  # of each of five threads
 SEEDS = range(1, 11) if LONG else range(1, 2)
 VARIANTS = {"address": "address,undefined", "thread": "thread"}
 SOCKETS = "unit/lib/rsocket/test_rsocket_threads"
-TARGETS = [f"tests/{name}" for name in ("loop/scarce", "loop/stress", "portd/cmportd", SOCKETS)]
+CMPORTD = "tools/cmportd/cmportd"
+TARGETS = [f"tests/{name}" for name in ("loop/scarce", "loop/stress", CMPORTD, SOCKETS)]
 RACES = f"second_deadlock_stack=1:suppressions={HERE.parent}/luck/thread.supp"
 FINDING = re.compile(r"(ERROR|WARNING): (Address|Thread|Leak)Sanitizer|runtime error:|Assertion")
 CHECKS = []
@@ -85,7 +86,7 @@ class Cmportd:
         self.socket = bench.socket()
         self._log = open(f"{self.socket}.log", "w+", encoding="ascii", errors="replace")
         self.process = subprocess.Popen(
-            [bench.program("portd/cmportd", variant), f"--socket={self.socket}", "--idle=0"],
+            [bench.program(CMPORTD, variant), f"--socket={self.socket}", "--idle=0"],
             stderr=self._log, env={**os.environ, "FAULT_NTH": str(nth)})
 
     def await_socket(self):

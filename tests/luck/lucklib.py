@@ -13,7 +13,8 @@ from lablib import Lab, LabError, LabTimeout  # noqa: E402,F401
 STOCK_DIR = "/usr/lib/x86_64-linux-gnu"
 CHECKS = []
 VARIANTS = {"address": "address,undefined", "thread": "thread"}
-TARGETS = ["lib/librdmacm.so.1.5.0", "portd/cmportd", "tests/luck/crowd", "tests/luck/puppet",
+TARGETS = ["lib/librdmacm.so.1.5.0", "tools/cmportd/cmportd",
+           "tests/luck/crowd", "tests/luck/puppet",
            "tests/luck/scarce", "tests/luck/tangle"]
 
 

@@ -298,7 +298,7 @@ def end_with_the_rebooted(bench, pair):
         client = storm.hold(HELD)
         bench.b.reboot()
         if PAIRS[pair][1] == "purecm":
-            bench.b.run([f"{bench.build}/portd/cmportd", "--open", "--idle=0", "--detach"],
+            bench.b.run([f"{bench.build}/tools/cmportd/cmportd", "--open", "--idle=0", "--detach"],
                         check=True)
         seen = storm.let_go(client)
     with Serving(bench, pair) as storm:

@@ -28,7 +28,7 @@ import generate
 ROOT = Path(__file__).resolve().parents[2]
 EQUIVALENT = Path(__file__).with_name("equivalent.txt")
 SOURCES = ("cm/action.c", "cm/adopt.c", "cm/core.c", "cm/demux.c", "cm/fsm.c", "cm/ids.c",
-           "cm/index.c", "cm/retry.c", "cm/slab.c", "cm/timer.c", "mad/cm_msg.c",
+           "cm/index.c", "cm/retry.c", "base/slab.c", "base/timer.c", "mad/cm_msg.c",
            "mad/cm_print.c", "mad/cma_hdr.c", "mad/sa_msg.c", "mad/wire.c")
 FLAGS = ("-std=gnu11", "-D_GNU_SOURCE", "-O1", "-g0", "-w", "-fPIC", f"-I{ROOT}")
 HELPERS = {"cm": ("inputs", "pair", "rig", "text"), "mad": ("layouts", "vectors")}

@@ -19,7 +19,7 @@
 
 #include "mad/cm_msg.h"
 #include "mad/cma_hdr.h"
-#include "portd/client.h"
+#include "lib/portd/client/client.h"
 
 #define BATCH	     32
 #define CLAIM	     7

@@ -87,17 +87,17 @@ class Case(unittest.TestCase):
         return answer, pid and os.readlink(f"/proc/{pid}/exe")
 
     def tree(self):
-        """Make a folder like that of a build: lib/probe and portd/cmportd. Return: both."""
-        probe, program = self.folder / "lib/probe", self.folder / "portd/cmportd"
+        """Make a folder like that of a build: lib/probe and tools/cmportd/cmportd. Return: both."""
+        probe, program = self.folder / "lib/probe", self.folder / "tools/cmportd/cmportd"
         for source, copy in ((HERE["probe"], probe), (cmportd(), program)):
-            copy.parent.mkdir()
+            copy.parent.mkdir(parents=True)
             shutil.copy2(source, copy)
         self.folder.chmod(0o755)
         return probe, program
 
 
 def cmportd():
-    return HERE["build"] / "portd/cmportd"
+    return HERE["build"] / "tools/cmportd/cmportd"
 
 
 class Installed(Case):

@@ -44,7 +44,7 @@ class Hosts:
         self.hold = f"{build}/tests/portd/hold"
         self.flooder = f"{build}/tests/portd/flooder"
         # Beside the programs of this folder there is another cmportd, for tests/loop.
-        self.cmportd = f"{build}/portd/cmportd --detach"
+        self.cmportd = f"{build}/tools/cmportd/cmportd --detach"
 
     def server(self):
         return (f"b&:echo $$ >$PURECM_FABRIC/server; exec {self.hold} server {SERVER} {PORT} "

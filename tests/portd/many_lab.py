@@ -47,6 +47,7 @@ class Bench:
         self.a, self.b = lab.a, lab.b
         self.ours = [lab.b]
         self.build = build
+        self.program = str(build / "tools/cmportd/cmportd")
 
     def env(self, **more):
         return {"LD_LIBRARY_PATH": str(self.build / "lib"), "PURECM_IDLE_S": str(IDLE_S),
@@ -241,7 +242,7 @@ def twenty_programs_that_start_while_cmportd_is_killed_all_connect(bench):
 @check
 def a_user_without_umad_connects_and_listens_through_roots_cmportd(bench):
     bench.b.run("chmod 666 /dev/infiniband/uverbs0; chmod 600 /dev/infiniband/umad0", check=True)
-    bench.b.run([str(bench.build / "portd/cmportd"), "--detach"], env=bench.env(), check=True)
+    bench.b.run([bench.program, "--detach"], env=bench.env(), check=True)
     server = bench.b.start([*NOBODY, "rping", "-s", "-C", "3", "-v"],
                            env=bench.env(PURECM_LOG="debug"), timeout=60)
     server.wait_for_output("listening on", timeout=30)
@@ -253,7 +254,7 @@ def a_user_without_umad_connects_and_listens_through_roots_cmportd(bench):
 @check
 def a_low_port_is_for_those_with_the_capability(bench):
     words = [str(bench.build / "tests/portd/hold"), "server", bench.b.addr4, "500"]
-    bench.b.run([str(bench.build / "portd/cmportd"), "--detach"], env=bench.env(), check=True)
+    bench.b.run([bench.program, "--detach"], env=bench.env(), check=True)
     refused = bench.b.run([*NOBODY, *words], env=bench.env(), timeout=30)
     same(refused.stdout.strip(), "hold: rdma_listen: Permission denied")
     able = ["--inh-caps=+net_bind_service", "--ambient-caps=+net_bind_service"]
@@ -294,7 +295,7 @@ def a_folder_that_is_not_there_for_a_user_is_said_at_once(bench):
 @check
 def a_user_who_floods_cmportd_fails_no_connect_of_another(bench):
     bench.b.run("chmod 666 /dev/infiniband/uverbs0", check=True)
-    bench.b.run([str(bench.build / "portd/cmportd"), "--detach"], env=bench.env(), check=True)
+    bench.b.run([bench.program, "--detach"], env=bench.env(), check=True)
     server = bench.hold(bench.a, "server", bench.a.addr4, PORT)
     server.wait_for_output("^ready", timeout=30)
     quiet_s = held_in_s(bench)
@@ -493,7 +494,7 @@ def of_a_hundred_connections_between_two_of_us_most_messages_pass_beside_qp1(ben
 @check
 def with_qp1_alone_on_one_host_no_message_passes_beside_it(bench):
     begin_anew(bench)
-    bench.b.run([str(bench.build / "portd/cmportd"), "--detach", "--qp1"], env=bench.env(),
+    bench.b.run([bench.program, "--detach", "--qp1"], env=bench.env(),
                 check=True)
     same(connect_hundred(bench)[1], 0)
 

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "portd/spawn.h"
+#include "lib/portd/client/spawn.h"
 
 __attribute__((visibility("default"))) int probe_spawn(const char *path);
 

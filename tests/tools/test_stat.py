@@ -16,7 +16,7 @@ import unittest
 
 from running import main, purecm
 
-REPLY = 14  # type of record, portd/proto.h
+REPLY = 14  # type of record, lib/portd/proto/proto.h
 TEXT = b"this cmportd speaks version 9, the library version 4; restart the one that is older"
 EPROTONOSUPPORT = 93
 

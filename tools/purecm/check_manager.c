@@ -12,7 +12,7 @@
 
 #include "mad/umad_node.h"
 #include "mad/umad_owner.h"
-#include "portd/place.h"
+#include "lib/portd/server/place.h"
 #include "tools/purecm/checkup.h"
 #include "tools/purecm/run_program.h"
 

@@ -9,8 +9,8 @@
 
 #include <infiniband/verbs.h>
 
-#include "net/gid.h"
-#include "net/netlink.h"
+#include "lib/net/gid.h"
+#include "lib/net/netlink.h"
 
 #define FINDING_BYTES	600
 #define CHECK_PORTS_MAX 64

@@ -12,7 +12,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "portd/client.h"
+#include "lib/portd/client/client.h"
 #include "tools/purecm/command.h"
 #include "tools/purecm/sighting.h"
 

@@ -14,7 +14,7 @@
 #include "cm/core.h"
 #include "cm/retry.h"
 #include "mad/cma_hdr.h"
-#include "portd/client.h"
+#include "lib/portd/client/client.h"
 #include "tools/purecm/command.h"
 
 #define PS_TCP		 0x0106

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "portd/client.h"
+#include "lib/portd/client/client.h"
 #include "tools/purecm/command.h"
 
 #define NS_PER_S UINT64_C(1000000000)

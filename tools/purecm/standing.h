@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "cm/tally.h"
-#include "portd/proto.h"
+#include "lib/portd/proto/proto.h"
 
 #define PROGRAM_BYTES 64
 #define PLACE_BYTES   96 /* of an address and a port number */

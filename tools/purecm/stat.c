@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "portd/client.h"
+#include "lib/portd/client/client.h"
 #include "tools/purecm/command.h"
 #include "tools/purecm/page.h"
 #include "tools/purecm/standing.h"

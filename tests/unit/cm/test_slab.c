@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Unit tests of cm/slab.c. */
-#include "cm/slab.h"
+/* Unit tests of base/slab.c. */
+#include "base/slab.h"
 
 #include <check.h>
 #include <stdint.h>

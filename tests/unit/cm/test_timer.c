@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * cm/timer.c: the heap, by hand and against a plain array that is searched from end to end.
+ * base/timer.c: the heap, by hand and against a plain array that is searched from end to end.
  */
-#include "cm/timer.h"
+#include "base/timer.h"
 #include "tests/unit/cm/run.h"
 
 #define N_TIMERS 500

@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "lib/infiniband.h"
-#include "net/internal.h"
+#include "lib/net/internal.h"
 
 #define IB0	4711 /* an interface that this host does not have */
 #define PKEY	0x8005

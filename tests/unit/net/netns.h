@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "net/addr.h"
+#include "lib/net/addr.h"
 
 /** netns_allowed() - can this process make network namespaces? If not, says why on stdout. */
 bool netns_allowed(void);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the tests of net/netlink.h share: two small networks, and questions about them in text.
+ * What the tests of lib/net/netlink.h share: two small networks, and questions about them in text.
  */
 #ifndef TESTS_UNIT_NET_NETS_H
 #define TESTS_UNIT_NET_NETS_H
@@ -8,7 +8,7 @@
 #include <check.h>
 #include <stdbool.h>
 
-#include "net/netlink.h"
+#include "lib/net/netlink.h"
 #include "tests/unit/net/netns.h"
 
 #define N(array)		      ((int)(sizeof(array) / sizeof((array)[0])))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What binding, resolving and listening ask of an address (net/addr.h): one row an address.
+ * What binding, resolving and listening ask of an address (lib/net/addr.h): one row an address.
  */
 #include <arpa/inet.h>
 #include <check.h>
@@ -11,7 +11,7 @@
 
 #include <rdma/rdma_cma.h>
 
-#include "net/addr.h"
+#include "lib/net/addr.h"
 #include "tests/unit/net/netns.h"
 
 static const struct row {

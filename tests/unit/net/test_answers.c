@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a kernel has never said yet (net/netlink.c, iface.c, route.c): answers that are too short or
- * say nothing. recv() is replaced when this is linked; tests/fuzz/fuzz_netlink.c found them.
+ * What a kernel has never said yet (lib/net/netlink.c, iface.c, route.c): answers that are too
+ * short or say nothing. recv() is replaced when this is linked; tests/fuzz/fuzz_netlink.c found
+ * them.
  */
 #include <check.h>
 #include <errno.h>
@@ -9,7 +10,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "net/internal.h"
+#include "lib/net/internal.h"
 #include "tests/unit/cm/run.h"
 #include "tests/unit/net/netns.h"
 

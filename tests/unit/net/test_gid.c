@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * GID tables (net/gid.h) of devices that do not exist: query_port is theirs, and
+ * GID tables (lib/net/gid.h) of devices that do not exist: query_port is theirs, and
  * _ibv_query_gid_table() is defined here, in place of libibverbs', and net_changes(), in place of
- * net/watch.c's.
+ * lib/net/watch.c's.
  */
 #include <check.h>
 #include <errno.h>
@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "net/gid.h"
-#include "net/netlink.h"
+#include "lib/net/gid.h"
+#include "lib/net/netlink.h"
 #include "tests/unit/net/netns.h"
 
 #define ETH0 2

@@ -8,7 +8,7 @@
 #include <net/if.h>
 #include <net/if_arp.h>
 
-#include "net/netlink.h"
+#include "lib/net/netlink.h"
 #include "tests/unit/net/nets.h"
 
 START_TEST(moved_address_is_found_on_its_new_interface)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Memberships in multicast groups (net/membership.h), in a network namespace of two interfaces:
+ * Memberships in multicast groups (lib/net/membership.h), in a network namespace of two interfaces:
  * what the kernel then says of them.
  */
 #include <dirent.h>
@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "net/membership.h"
+#include "lib/net/membership.h"
 #include "tests/unit/net/nets.h"
 
 #define MANY 50 /* more than a socket takes */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Multicast GIDs of groups (net/mgid.h): one row a group. Those of RoCE are what stock shows in the
- * event; those of InfiniBand are made by hand from RFC 4391.
+ * Multicast GIDs of groups (lib/net/mgid.h): one row a group. Those of RoCE are what stock shows in
+ * the event; those of InfiniBand are made by hand from RFC 4391.
  */
 #include <arpa/inet.h>
 #include <check.h>
 #include <stdlib.h>
 
-#include "net/mgid.h"
+#include "lib/net/mgid.h"
 #include "tests/unit/net/netns.h"
 
 #define SCOPE 2

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "net/netlink.h"
+#include "lib/net/netlink.h"
 #include "tests/unit/net/nets.h"
 
 START_TEST(local_address_needs_no_neighbour)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Ports that are held without a claim (net/port_space.h): whom they are in the way of.
+ * Ports that are held without a claim (lib/net/port_space.h): whom they are in the way of.
  */
 #include <check.h>
 #include <errno.h>
 #include <rdma/rdma_cma.h>
 #include <stdlib.h>
 
-#include "net/port_space.h"
+#include "lib/net/port_space.h"
 #include "tests/unit/net/netns.h"
 
 #define N_PORTS 10

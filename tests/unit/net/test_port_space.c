@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Port spaces (net/port_space.h): who may hold a port next to whom.
+ * Port spaces (lib/net/port_space.h): who may hold a port next to whom.
  */
 #include <check.h>
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/port_space.h"
+#include "lib/net/port_space.h"
 #include "tests/unit/net/netns.h"
 
 #define N(array) ((int)(sizeof(array) / sizeof((array)[0])))

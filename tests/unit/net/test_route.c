@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <net/if.h>
 
-#include "net/netlink.h"
+#include "lib/net/netlink.h"
 #include "tests/unit/net/nets.h"
 
 START_TEST(destination_without_route_is_unreachable)

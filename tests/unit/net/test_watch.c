@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the kernel announces (lib/watch.c, net/netlink.c), forks and threads: each test makes
+ * What the kernel announces (lib/watch.c, lib/net/netlink.c), forks and threads: each test makes
  * its own network.
  */
 #include <check.h>
@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "net/netlink.h"
+#include "lib/net/netlink.h"
 #include "tests/unit/net/nets.h"
 
 static void remember_last(const struct net_event *event, void *arg)

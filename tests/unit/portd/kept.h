@@ -6,7 +6,7 @@
 #ifndef TESTS_UNIT_PORTD_KEPT_H
 #define TESTS_UNIT_PORTD_KEPT_H
 
-#include "portd/will_store.h"
+#include "lib/portd/server/will_store.h"
 #include "tests/unit/portd/folder.h"
 
 #define KEPT_CLIENT	 1

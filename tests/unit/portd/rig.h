@@ -2,8 +2,8 @@
 /*
  * All of cmportd but the device, inside a test: turns are made one by one, in virtual time, and
  * nothing waits. What it sends on the wire is recorded, and messages arrive from there when the
- * test says so. Clients are sockets of the test, which speak the protocol of portd/proto.h and
- * nothing prevents from lying.
+ * test says so. Clients are sockets of the test, which speak the protocol of
+ * lib/portd/proto/proto.h and nothing prevents from lying.
  *
  * rig.c is the host and its clients, rig_device.c what stands for the RDMA device. Called by the
  * tests of the server and by its fuzz target. What the rig itself cannot do ends the program.
@@ -11,8 +11,8 @@
 #ifndef TESTS_UNIT_PORTD_RIG_H
 #define TESTS_UNIT_PORTD_RIG_H
 
-#include "portd/lease.h"
-#include "portd/state.h"
+#include "lib/portd/proto/lease.h"
+#include "lib/portd/server/state.h"
 
 #define RIG_DEVICE   "fake0" /* has two ports */
 #define RIG_GUID     UINT64_C(0x5054000000000001)

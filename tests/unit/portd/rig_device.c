@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What stands for the RDMA device in the rig: the calls of libibverbs, mad/umad.h, mad/sender.h
- * and net/hop.h that cmportd makes, with the same names, so that the linker takes these.
+ * and lib/net/hop.h that cmportd makes, with the same names, so that the linker takes these.
  */
 #include <endian.h>
 #include <errno.h>
@@ -11,8 +11,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "net/gid.h"
-#include "net/hop.h"
+#include "lib/net/gid.h"
+#include "lib/net/hop.h"
 #include "tests/unit/portd/rig.h"
 #include "tests/unit/portd/rig_device.h"
 

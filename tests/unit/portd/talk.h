@@ -8,7 +8,7 @@
 
 #include <check.h>
 
-#include "portd/will.h"
+#include "lib/portd/server/will.h"
 
 #define ME	  1
 #define OTHER	  2

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "portd/feed.h"
+#include "lib/portd/proto/feed.h"
 #include "tests/unit/cm/run.h"
 
 #define STORM (40 * FEED_MESSAGES)

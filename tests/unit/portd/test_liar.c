@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A cmportd that lies to the library's side of it (portd/client.c, asking.c, resume.c), or dies in
- * the middle. Its answers are put on the socket in advance; connect() is replaced when this is
- * linked. tests/fuzz/fuzz_client.c found the lies.
+ * A cmportd that lies to the library's side of it (lib/portd/client/client.c, asking.c, resume.c),
+ * or dies in the middle. Its answers are put on the socket in advance; connect() is replaced when
+ * this is linked. tests/fuzz/fuzz_client.c found the lies.
  */
 #include <check.h>
 #include <dirent.h>
@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "portd/asking.h"
+#include "lib/portd/client/asking.h"
 #include "tests/unit/cm/run.h"
 
 int __wrap_connect(int fd, const struct sockaddr *addr, socklen_t bytes);

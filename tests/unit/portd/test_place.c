@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "portd/place.h"
+#include "lib/portd/server/place.h"
 #include "tests/unit/cm/run.h"
 #include "tests/unit/portd/folder.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * portd/ports.c and lease.c: who has which port, when the two who ask are two clients.
+ * lib/portd/server/ports.c and lease.c: who has which port, when the two who ask are two clients.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "mad/cma_hdr.h"
-#include "portd/lease.h"
-#include "portd/ports.h"
+#include "lib/portd/proto/lease.h"
+#include "lib/portd/server/ports.h"
 #include "tests/unit/cm/run.h"
 
 #define PORT	 7174

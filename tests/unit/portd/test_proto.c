@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "portd/proto.h"
+#include "lib/portd/proto/proto.h"
 #include "tests/unit/cm/run.h"
 
 static struct portd_record full_mad(void)

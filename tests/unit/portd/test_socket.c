@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "portd/proto.h"
+#include "lib/portd/proto/proto.h"
 #include "tests/unit/cm/run.h"
 #include "tests/unit/portd/folder.h"
 

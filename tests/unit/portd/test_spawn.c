@@ -18,9 +18,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "portd/client.h"
-#include "portd/place.h"
-#include "portd/spawn.h"
+#include "lib/portd/client/client.h"
+#include "lib/portd/server/place.h"
+#include "lib/portd/client/spawn.h"
 #include "tests/unit/cm/run.h"
 #include "tests/unit/portd/folder.h"
 

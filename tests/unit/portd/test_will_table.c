@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "portd/will.h"
+#include "lib/portd/server/will.h"
 #include "tests/unit/cm/run.h"
 
 #define ME    1

@@ -12,7 +12,7 @@
 #include <check.h>
 
 #include "cm/core.h"
-#include "portd/will.h"
+#include "lib/portd/server/will.h"
 
 #define TWIN_CLIENT    3 /* its index, and of its port the handle */
 #define TWIN_HANDLE    5

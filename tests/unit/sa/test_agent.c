@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * sa/agent.c, sa/paths.c and sa/group.c: what is asked once, what is remembered, and who is a
- * member of what.
+ * mad/sa/agent.c, mad/sa/paths.c and mad/sa/group.c: what is asked once, what is remembered, and
+ * who is a member of what.
  */
 #include <check.h>
 #include <errno.h>

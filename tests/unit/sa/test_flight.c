@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * sa/flight.c: repetitions, answers and giving up, in virtual time.
+ * mad/sa/flight.c: repetitions, answers and giving up, in virtual time.
  */
 #include <check.h>
 #include <errno.h>

@@ -5,7 +5,7 @@
 #ifndef TESTS_UNIT_SA_WIRE_H
 #define TESTS_UNIT_SA_WIRE_H
 
-#include "sa/agent.h"
+#include "mad/sa/agent.h"
 
 #define SENT_MAX 1024
 

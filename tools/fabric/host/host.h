@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cm/list.h"
+#include "base/list.h"
 #include "tools/fabric/wire/page.h"
 #include "tools/fabric/wire/peer.h"
 #include "tools/fabric/wire/place.h"

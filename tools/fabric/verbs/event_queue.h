@@ -10,7 +10,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-#include "cm/list.h"
+#include "base/list.h"
 
 struct event_queue {
 	pthread_mutex_t lock;

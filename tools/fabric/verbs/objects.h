@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "cm/list.h"
+#include "base/list.h"
 #include "tools/fabric/verbs/event_queue.h"
 #include "tools/fabric/wire/packet.h"
 #include "tools/fabric/wire/page.h"

@@ -9,7 +9,7 @@
 
 #include <stddef.h>
 
-#include "cm/list.h"
+#include "base/list.h"
 #include "tools/fabric/wire/faults.h"
 #include "tools/fabric/wire/packet.h"
 

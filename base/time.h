@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Time as the core sees it: handed in by the caller, never read from a clock. A struct, so that
+ * it cannot be mixed up with a duration or with another unit by accident.
+ */
+#ifndef BASE_TIME_H
+#define BASE_TIME_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define CM_NS_PER_MS UINT64_C(1000000)
+
+struct cm_time {
+	uint64_t ns; /* since any fixed moment; never goes back */
+};
+
+#define CM_TIME_NEVER ((struct cm_time){ UINT64_MAX })
+
+static inline struct cm_time cm_time_after(struct cm_time from, uint64_t duration_ns)
+{
+	if (duration_ns > UINT64_MAX - from.ns)
+		return CM_TIME_NEVER;
+	return (struct cm_time){ from.ns + duration_ns };
+}
+
+static inline bool cm_time_reached(struct cm_time deadline, struct cm_time now)
+{
+	return now.ns >= deadline.ns;
+}
+
+static inline struct cm_time cm_time_earlier(struct cm_time a, struct cm_time b)
+{
+	return a.ns < b.ns ? a : b;
+}
+
+#endif

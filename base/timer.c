@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A pairing heap: every node is no later than its children, children form a list. Called by the
+ * core only.
+ */
+#include "base/timer.h"
+
+#include <stddef.h>
+
+static void hang(struct cm_timer **link, struct cm_timer *node)
+{
+	*link = node;
+	if (node)
+		node->link = link;
+}
+
+/* Joins two heaps. The root that stays one keeps its siblings, the other forgets them. */
+static struct cm_timer *meld(struct cm_timer *a, struct cm_timer *b)
+{
+	struct cm_timer *swap;
+
+	if (!a || !b)
+		return a ? a : b;
+	if (b->deadline.ns < a->deadline.ns) {
+		swap = a;
+		a = b;
+		b = swap;
+	}
+	hang(&b->next, a->child);
+	hang(&a->child, b);
+	return a;
+}
+
+/* Melds a list of siblings two by two, then those from the last to the first: this is what makes
+ * the heap O(log n). Iterative, because a list can be as long as there are connections. */
+static struct cm_timer *meld_siblings(struct cm_timer *list)
+{
+	struct cm_timer *pairs = NULL;
+	struct cm_timer *all = NULL;
+	struct cm_timer *a, *b, *next;
+
+	while (list) {
+		a = list;
+		b = a->next;
+		list = b ? b->next : NULL;
+		a = meld(a, b);
+		a->next = pairs;
+		pairs = a;
+	}
+	for (; pairs; pairs = next) {
+		next = pairs->next;
+		pairs->next = NULL;
+		all = meld(all, pairs);
+	}
+	return all;
+}
+
+void cm_timer_arm(struct cm_timers *timers, struct cm_timer *timer, struct cm_time deadline)
+{
+	cm_timer_disarm(timers, timer);
+	timer->deadline = deadline;
+	hang(&timers->first, meld(timers->first, timer));
+}
+
+void cm_timer_disarm(struct cm_timers *timers, struct cm_timer *timer)
+{
+	struct cm_timer *children;
+
+	if (!timer->link)
+		return;
+	hang(timer->link, timer->next);
+	children = meld_siblings(timer->child);
+	hang(&timers->first, meld(timers->first, children));
+	*timer = (struct cm_timer){ .deadline = timer->deadline };
+}
+
+struct cm_time cm_timers_deadline(const struct cm_timers *timers)
+{
+	return timers->first ? timers->first->deadline : CM_TIME_NEVER;
+}
+
+struct cm_timer *cm_timers_pop(struct cm_timers *timers, struct cm_time now)
+{
+	struct cm_timer *first = timers->first;
+
+	if (!first || !cm_time_reached(first->deadline, now))
+		return NULL;
+	cm_timer_disarm(timers, first);
+	return first;
+}

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The GID tables behind gid.h: one copy per open device, read with two kinds of verbs calls
+ * (ibv_query_port, ibv_query_gid_table).
+ *
+ * The kernel changes a device's table some time after it announced that an address changed. A
+ * table that was read soon after it was forgotten may therefore be the old one: it answers once,
+ * and is read again next time.
+ */
+#include "lib/net/gid.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "lib/net/netlink.h"
+
+#define TABLES_MAX     32
+#define PORTS_MAX      8
+#define SETTLE_MS      250
+#define MANY_GIDS      32  /* more than most ports have */
+#define MAD_INDEX_LAST 255 /* the MAD interface has 8 bits for it */
+
+struct table {
+	struct ibv_context *verbs; /* NULL: free */
+	bool settled;
+	uint8_t n_ports;
+	bool usable[PORTS_MAX + 1]; /* by port number: RoCE, active or about to be */
+	bool v2[PORTS_MAX + 1];	    /* offers RoCE v2 */
+	bool ib[PORTS_MAX + 1];	    /* InfiniBand, in any state: its addresses stay */
+	struct ibv_gid_entry *entry;
+	int n_entries;
+};
+
+static struct {
+	pthread_mutex_t lock; /* held across verbs queries: the kernel answers from memory */
+	struct table table[TABLES_MAX];
+	int victim;
+	int64_t forgotten_ms; /* when tables were forgotten last */
+	unsigned int changes; /* net_changes() then */
+} cache = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static int64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+	return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
+}
+
+static void drop(struct table *table)
+{
+	free(table->entry);
+	memset(table, 0, sizeof(*table));
+}
+
+/* Return: room that the GID tables of all ports need. */
+static size_t read_ports(struct table *table)
+{
+	struct ibv_port_attr attr;
+	size_t n_entries = 0;
+
+	for (uint8_t port = 1; port <= PORTS_MAX; port++) {
+		if (ibv_query_port(table->verbs, port, &attr))
+			break;
+		table->n_ports = port;
+		table->usable[port] = attr.link_layer == IBV_LINK_LAYER_ETHERNET &&
+				      (attr.state == IBV_PORT_ACTIVE ||
+				       attr.state == IBV_PORT_ARMED || attr.state == IBV_PORT_INIT);
+		table->ib[port] = attr.link_layer == IBV_LINK_LAYER_INFINIBAND;
+		n_entries += attr.gid_tbl_len;
+	}
+	return n_entries;
+}
+
+/* Return: how many were read; -ENOMEM; another -errno also if there are more than @n_max. */
+static ssize_t read_entries(struct table *table, size_t n_max)
+{
+	free(table->entry);
+	table->entry = calloc(n_max, sizeof(*table->entry));
+	if (!table->entry)
+		return -ENOMEM;
+	return ibv_query_gid_table(table->verbs, table->entry, n_max, 0);
+}
+
+/* A table has room for a thousand, and a handful in it: room is made, and cleared, by the kernel,
+ * too. */
+static int read_table(struct table *table, struct ibv_context *verbs)
+{
+	size_t n_max;
+	ssize_t n;
+
+	table->verbs = verbs;
+	n_max = read_ports(table);
+	n = n_max ? read_entries(table, n_max < MANY_GIDS ? n_max : MANY_GIDS) : 0;
+	if (n < 0 && n != -ENOMEM && n_max > MANY_GIDS)
+		n = read_entries(table, n_max);
+	if (n < 0)
+		return n;
+	table->n_entries = n;
+	for (int i = 0; i < table->n_entries; i++) {
+		const struct ibv_gid_entry *entry = &table->entry[i];
+
+		if (entry->gid_type == IBV_GID_TYPE_ROCE_V2 && entry->port_num <= PORTS_MAX)
+			table->v2[entry->port_num] = true;
+	}
+	table->settled = now_ms() - cache.forgotten_ms > SETTLE_MS;
+	return 0;
+}
+
+static struct table *cached(const struct ibv_context *verbs)
+{
+	for (int i = 0; i < TABLES_MAX; i++) {
+		if (cache.table[i].verbs == verbs)
+			return &cache.table[i];
+	}
+	return NULL;
+}
+
+/*
+ * Read a device's table, in the place of what was cached of it. One that cannot be read has no GIDs
+ * for us, unless it is our memory that is short: *ret_err says so then, and is not touched else.
+ *
+ * Return: NULL if it fails.
+ */
+static struct table *refresh(struct ibv_context *verbs, int *ret_err)
+{
+	struct table *table = cached(verbs);
+	int err;
+
+	if (!table)
+		table = cached(NULL);
+	if (!table)
+		table = &cache.table[cache.victim++ % TABLES_MAX];
+	drop(table);
+	err = read_table(table, verbs);
+	if (!err)
+		return table;
+	drop(table);
+	if (err == -ENOMEM)
+		*ret_err = err;
+	return NULL;
+}
+
+static void fill(const struct table *table, const struct ibv_gid_entry *entry,
+		 struct gid_entry *ret)
+{
+	ret->verbs = table->verbs;
+	ret->port_num = entry->port_num;
+	ret->gid_index = entry->gid_index;
+	ret->type = entry->gid_type;
+	ret->ifindex = entry->ndev_ifindex;
+	ret->gid = entry->gid;
+}
+
+/* A port speaks RoCE v2 where it can: the type that the kernel's connection manager defaults to. */
+static bool matches(const struct table *table, const struct ibv_gid_entry *entry,
+		    const struct mad_gid *gid, unsigned int ifindex)
+{
+	uint32_t port = entry->port_num;
+	uint32_t type;
+
+	if (port > table->n_ports || !table->usable[port])
+		return false;
+	type = table->v2[port] ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_ROCE_V1;
+	return entry->gid_type == type && entry->ndev_ifindex == ifindex &&
+	       entry->gid_index <= MAD_INDEX_LAST && !memcmp(&entry->gid, gid, sizeof(*gid));
+}
+
+static bool find_in(const struct table *table, const struct mad_gid *gid, unsigned int ifindex,
+		    struct gid_entry *ret)
+{
+	for (int i = 0; table && i < table->n_entries; i++) {
+		if (matches(table, &table->entry[i], gid, ifindex)) {
+			fill(table, &table->entry[i], ret);
+			return true;
+		}
+	}
+	return false;
+}
+
+static void forget(const struct ibv_context *verbs)
+{
+	for (int i = 0; i < TABLES_MAX; i++) {
+		if (cache.table[i].verbs && (!verbs || cache.table[i].verbs == verbs))
+			drop(&cache.table[i]);
+	}
+	cache.forgotten_ms = now_ms();
+}
+
+/*
+ * Who looks up a route and then its GID must not get a GID older than the route: the thread that
+ * calls gid_forget() learns of the change at its leisure.
+ */
+static void follow_changes(void)
+{
+	unsigned int changes = net_changes();
+
+	if (changes == cache.changes)
+		return;
+	cache.changes = changes;
+	forget(NULL);
+}
+
+/* Tables that may be out of date answer only when they were just read. */
+static struct table *trusted(const struct ibv_context *verbs)
+{
+	struct table *table = cached(verbs);
+
+	return table && table->settled ? table : NULL;
+}
+
+int gid_find(struct ibv_context *const *devices, int n_devices, const union addr *addr,
+	     unsigned int ifindex, struct gid_entry *ret)
+{
+	struct mad_gid gid = addr_to_gid(addr);
+	bool found = false;
+	int err = -ENODEV;
+
+	pthread_mutex_lock(&cache.lock);
+	follow_changes();
+	for (int i = 0; !found && i < n_devices; i++)
+		found = find_in(trusted(devices[i]), &gid, ifindex, ret);
+	for (int i = 0; !found && i < n_devices; i++)
+		found = find_in(refresh(devices[i], &err), &gid, ifindex, ret);
+	pthread_mutex_unlock(&cache.lock);
+	return found ? 0 : err;
+}
+
+static bool is_ib(const struct table *table, const struct ibv_gid_entry *entry,
+		  const struct mad_gid *gid)
+{
+	return entry->port_num <= table->n_ports && table->ib[entry->port_num] &&
+	       entry->gid_index <= MAD_INDEX_LAST && !memcmp(&entry->gid, gid, sizeof(*gid));
+}
+
+static bool find_ib_in(const struct table *table, const struct mad_gid *gid, unsigned int ifindex,
+		       struct gid_entry *ret)
+{
+	for (int i = 0; table && i < table->n_entries; i++) {
+		if (is_ib(table, &table->entry[i], gid)) {
+			fill(table, &table->entry[i], ret);
+			ret->ifindex = ifindex;
+			return true;
+		}
+	}
+	return false;
+}
+
+int gid_find_ib(struct ibv_context *const *devices, int n_devices, const struct mad_gid *gid,
+		unsigned int ifindex, struct gid_entry *ret)
+{
+	bool found = false;
+	int err = -ENODEV;
+
+	pthread_mutex_lock(&cache.lock);
+	follow_changes();
+	for (int i = 0; !found && i < n_devices; i++)
+		found = find_ib_in(trusted(devices[i]), gid, ifindex, ret);
+	for (int i = 0; !found && i < n_devices; i++)
+		found = find_ib_in(refresh(devices[i], &err), gid, ifindex, ret);
+	pthread_mutex_unlock(&cache.lock);
+	return found ? 0 : err;
+}
+
+static bool index_in(const struct table *table, uint8_t port_num, uint32_t gid_index,
+		     struct gid_entry *ret)
+{
+	for (int i = 0; table && i < table->n_entries; i++) {
+		const struct ibv_gid_entry *entry = &table->entry[i];
+
+		if (entry->port_num == port_num && entry->gid_index == gid_index) {
+			fill(table, entry, ret);
+			return true;
+		}
+	}
+	return false;
+}
+
+int gid_by_index(struct ibv_context *verbs, uint8_t port_num, uint32_t gid_index,
+		 struct gid_entry *ret)
+{
+	int err = -ENODEV;
+	bool found;
+
+	pthread_mutex_lock(&cache.lock);
+	follow_changes();
+	found = index_in(trusted(verbs), port_num, gid_index, ret) ||
+		index_in(refresh(verbs, &err), port_num, gid_index, ret);
+	pthread_mutex_unlock(&cache.lock);
+	return found ? 0 : err;
+}
+
+void gid_forget(struct ibv_context *verbs)
+{
+	pthread_mutex_lock(&cache.lock);
+	forget(verbs);
+	pthread_mutex_unlock(&cache.lock);
+}
+
+void gid_after_fork(void)
+{
+	pthread_mutex_init(&cache.lock, NULL);
+	memset(cache.table, 0, sizeof(cache.table));
+}

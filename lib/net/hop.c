@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * From a GID back to the route and the neighbour that its packets need: see hop.h.
+ */
+#include "lib/net/hop.h"
+
+#include <string.h>
+
+/* The IP address of a RoCE v2 GID; a link-local one is pinned to the interface. */
+static void hop_addr(const struct mad_gid *gid, unsigned int ifindex, union addr *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	if (mad_gid_is_ipv4(gid)) {
+		ret->in4.sin_family = AF_INET;
+		memcpy(&ret->in4.sin_addr, gid->raw + GID_IPV4_AT, 4);
+		return;
+	}
+	ret->in6.sin6_family = AF_INET6;
+	memcpy(&ret->in6.sin6_addr, gid->raw, sizeof(gid->raw));
+	if (addr_is_link_local(ret))
+		ret->in6.sin6_scope_id = ifindex;
+}
+
+static int find_route(const struct gid_entry *local, const struct mad_gid *dgid,
+		      struct net_route *ret)
+{
+	union addr src, dst;
+	struct mad_gid sgid;
+
+	memcpy(&sgid, &local->gid, sizeof(sgid));
+	hop_addr(&sgid, local->ifindex, &src);
+	hop_addr(dgid, local->ifindex, &dst);
+	return net_route_lookup(&dst, &src, local->ifindex, ret);
+}
+
+void hop_doubt(struct ibv_context *verbs, uint8_t port_num, uint8_t sgid_index,
+	       const struct mad_gid *dgid)
+{
+	struct gid_entry local;
+	struct net_route route;
+
+	if (!gid_by_index(verbs, port_num, sgid_index, &local) && !find_route(&local, dgid, &route))
+		net_neigh_doubt(&route);
+}
+
+bool hop_is_ready(struct ibv_context *verbs, uint8_t port_num, uint8_t sgid_index,
+		  const struct mad_gid *dgid)
+{
+	struct gid_entry local;
+	struct net_route route;
+
+	if (gid_by_index(verbs, port_num, sgid_index, &local) || local.type == IBV_GID_TYPE_IB)
+		return true;
+	if (find_route(&local, dgid, &route))
+		return false;
+	switch (net_neigh_state(&route)) {
+	case NET_NEIGH_KNOWN:
+		return true;
+	case NET_NEIGH_PENDING:
+		return false;
+	case NET_NEIGH_FAILED:
+	case NET_NEIGH_NONE:
+		net_neigh_ask(&route);
+		return false;
+	}
+	return true;
+}

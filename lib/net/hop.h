@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Is the next hop of a MAD resolved? Asked by those who serve many and must not wait for one: the
+ * engine's thread in lib/, and cmportd.
+ */
+#ifndef LIB_NET_HOP_H
+#define LIB_NET_HOP_H
+
+#include "lib/net/gid.h"
+#include "lib/net/netlink.h"
+
+/**
+ * hop_is_ready() - can a MAD leave at once?
+ * @verbs:      the device where it would leave
+ * @port_num:   and the port
+ * @sgid_index: and the GID it would leave from
+ * @dgid:       where to
+ *
+ * If not, the kernel is asked to resolve the next hop, so that a later try finds it.
+ *
+ * Return: true if the link address is known, or if nothing is known against sending.
+ */
+bool hop_is_ready(struct ibv_context *verbs, uint8_t port_num, uint8_t sgid_index,
+		  const struct mad_gid *dgid);
+
+/** hop_doubt() - what went there was not answered: see net_neigh_doubt(). Arguments as above. */
+void hop_doubt(struct ibv_context *verbs, uint8_t port_num, uint8_t sgid_index,
+	       const struct mad_gid *dgid);
+
+#endif

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Interfaces and the addresses they have. Interfaces are asked one by one, addresses in one
+ * dump, because the kernel cannot be asked who has an IPv4 address. Both are kept until the
+ * kernel announces that a link or an address changed.
+ */
+#include "lib/net/internal.h"
+
+#include <errno.h>
+#include <linux/if_addr.h>
+#include <linux/rtnetlink.h>
+#include <net/if.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define IFACES_MAX 64
+
+struct own_addr {
+	struct net_ip ip;
+	uint32_t ifindex;
+};
+
+static struct {
+	struct net_iface iface[IFACES_MAX];
+	unsigned int n_ifaces;
+	unsigned int victim;
+
+	struct own_addr *addr; /* sorted */
+	size_t n_addrs;
+	size_t n_addrs_max;
+	bool addrs_valid;
+} cache;
+
+void net_iface_flush(void)
+{
+	cache.n_ifaces = 0;
+	cache.addrs_valid = false;
+}
+
+static int take_link(struct nlmsghdr *hdr, void *arg)
+{
+	static struct nla_policy policy[IFLA_MAX + 1] = { [IFLA_MTU] = { .type = NLA_U32 } };
+	struct ifinfomsg *ifi = nlmsg_data(hdr);
+	struct nlattr *attr[IFLA_MAX + 1];
+	struct net_iface *iface = arg;
+
+	if (nlmsg_parse(hdr, sizeof(*ifi), attr, IFLA_MAX, policy) < 0)
+		return -EPROTO;
+	memset(iface, 0, sizeof(*iface));
+	iface->ifindex = ifi->ifi_index;
+	iface->arp_type = ifi->ifi_type;
+	iface->up = ifi->ifi_flags & IFF_UP;
+	iface->loopback = ifi->ifi_flags & IFF_LOOPBACK;
+	iface->resolves = !(ifi->ifi_flags & (IFF_NOARP | IFF_LOOPBACK | IFF_POINTOPOINT));
+	if (attr[IFLA_IFNAME])
+		nla_strlcpy(iface->name, attr[IFLA_IFNAME], sizeof(iface->name));
+	if (attr[IFLA_MTU])
+		iface->mtu = nla_get_u32(attr[IFLA_MTU]);
+	if (attr[IFLA_ADDRESS])
+		iface->hw_bytes =
+			nla_memcpy(iface->hw_addr, attr[IFLA_ADDRESS], sizeof(iface->hw_addr));
+	if (attr[IFLA_BROADCAST])
+		nla_memcpy(iface->hw_broadcast, attr[IFLA_BROADCAST], sizeof(iface->hw_broadcast));
+	return 0;
+}
+
+static int ask_link(unsigned int ifindex, struct net_iface *ret)
+{
+	struct nl_msg *msg = nlmsg_alloc_simple(RTM_GETLINK, NLM_F_REQUEST);
+	struct ifinfomsg ifi = { .ifi_index = ifindex };
+	int rc;
+
+	if (!msg)
+		return -ENOMEM;
+	if (nlmsg_append(msg, &ifi, sizeof(ifi), NLMSG_ALIGNTO) < 0 ||
+	    nla_put_u32(msg, IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS) < 0) {
+		nlmsg_free(msg);
+		return -ENOMEM;
+	}
+	ret->ifindex = 0;
+	rc = net_request(msg, take_link, ret);
+	return !rc && !ret->ifindex ? -EPROTO : rc; /* it said yes, and nothing else */
+}
+
+int net_iface_fetch(unsigned int ifindex, struct net_iface *ret)
+{
+	struct net_iface iface;
+	int rc;
+
+	for (unsigned int i = 0; i < cache.n_ifaces; i++) {
+		if (cache.iface[i].ifindex == ifindex) {
+			*ret = cache.iface[i];
+			return 0;
+		}
+	}
+	rc = ifindex ? ask_link(ifindex, &iface) : -ENODEV;
+	if (rc)
+		return rc;
+	if (cache.n_ifaces < IFACES_MAX)
+		cache.iface[cache.n_ifaces++] = iface;
+	else
+		cache.iface[cache.victim++ % IFACES_MAX] = iface;
+	*ret = iface;
+	return 0;
+}
+
+static int by_ip(const void *a, const void *b)
+{
+	const struct own_addr *x = a;
+	const struct own_addr *y = b;
+
+	return memcmp(&x->ip, &y->ip, sizeof(x->ip));
+}
+
+static int add_addr(const struct own_addr *addr)
+{
+	struct own_addr *more;
+
+	if (cache.n_addrs == cache.n_addrs_max) {
+		size_t n_max = cache.n_addrs_max ? 2 * cache.n_addrs_max : 16;
+
+		more = realloc(cache.addr, n_max * sizeof(*more));
+		if (!more)
+			return -ENOMEM;
+		cache.addr = more;
+		cache.n_addrs_max = n_max;
+	}
+	cache.addr[cache.n_addrs++] = *addr;
+	return 0;
+}
+
+/* IPv6 addresses count once it is certain that nobody else has them (RFC 4862, 5.4). */
+static bool is_usable(const struct ifaddrmsg *ifa, const struct nlattr *flags_attr)
+{
+	uint32_t flags = flags_attr ? nla_get_u32(flags_attr) : ifa->ifa_flags;
+
+	if (flags & IFA_F_DADFAILED)
+		return false;
+	return !(flags & IFA_F_TENTATIVE) || flags & IFA_F_OPTIMISTIC;
+}
+
+static int take_addr(struct nlmsghdr *hdr, void *arg)
+{
+	static struct nla_policy policy[IFA_MAX + 1] = { [IFA_FLAGS] = { .type = NLA_U32 } };
+	struct ifaddrmsg *ifa = nlmsg_data(hdr);
+	struct nlattr *attr[IFA_MAX + 1];
+	struct nlattr *own;
+	struct own_addr addr;
+
+	(void)arg;
+	if (nlmsg_parse(hdr, sizeof(*ifa), attr, IFA_MAX, policy) < 0)
+		return -EPROTO;
+	/* On a point-to-point link, IFA_ADDRESS is the other end's. */
+	own = attr[IFA_LOCAL] ? attr[IFA_LOCAL] : attr[IFA_ADDRESS];
+	if (!own || (ifa->ifa_family != AF_INET && ifa->ifa_family != AF_INET6) ||
+	    !is_usable(ifa, attr[IFA_FLAGS]))
+		return 0;
+	addr.ip = net_ip_from_attr(ifa->ifa_family, own, ifa->ifa_index);
+	addr.ifindex = ifa->ifa_index;
+	return add_addr(&addr);
+}
+
+static int load_addrs(void)
+{
+	struct nl_msg *msg = nlmsg_alloc_simple(RTM_GETADDR, NLM_F_REQUEST | NLM_F_DUMP);
+	struct ifaddrmsg ifa = { .ifa_family = AF_UNSPEC };
+	int rc;
+
+	if (!msg)
+		return -ENOMEM;
+	if (nlmsg_append(msg, &ifa, sizeof(ifa), NLMSG_ALIGNTO) < 0) {
+		nlmsg_free(msg);
+		return -ENOMEM;
+	}
+	cache.n_addrs = 0;
+	rc = net_request(msg, take_addr, NULL);
+	if (rc)
+		return rc;
+	if (cache.n_addrs)
+		qsort(cache.addr, cache.n_addrs, sizeof(*cache.addr), by_ip);
+	cache.addrs_valid = true;
+	return 0;
+}
+
+/* The better of two interfaces with the same address: one that is up and goes somewhere. */
+static unsigned int better(unsigned int a, unsigned int b)
+{
+	struct net_iface iface;
+
+	if (!net_iface_fetch(a, &iface) && iface.up && !iface.loopback)
+		return a;
+	if (!net_iface_fetch(b, &iface) && iface.up && !iface.loopback)
+		return b;
+	return a;
+}
+
+int net_owner_of_ip(const struct net_ip *ip, unsigned int prefer)
+{
+	struct own_addr key = { .ip = *ip };
+	struct own_addr *end, *hit;
+	unsigned int owner;
+	int rc = cache.addrs_valid ? 0 : load_addrs();
+
+	if (rc)
+		return rc;
+	hit = cache.n_addrs ? bsearch(&key, cache.addr, cache.n_addrs, sizeof(key), by_ip) : NULL;
+	if (!hit)
+		return -EADDRNOTAVAIL;
+	while (hit > cache.addr && !by_ip(&key, hit - 1))
+		hit--;
+	end = cache.addr + cache.n_addrs;
+	for (owner = hit->ifindex; hit < end && !by_ip(&key, hit); hit++) {
+		if (hit->ifindex == prefer)
+			return prefer;
+		owner = better(owner, hit->ifindex);
+	}
+	return owner;
+}
+
+int net_iface_get(unsigned int ifindex, struct net_iface *ret)
+{
+	int rc = net_enter();
+
+	if (rc)
+		return rc;
+	rc = net_iface_fetch(ifindex, ret);
+	net_leave();
+	return rc;
+}
+
+int net_iface_known(unsigned int ifindex, struct net_iface *ret)
+{
+	int rc;
+
+	net_reenter();
+	rc = net_iface_fetch(ifindex, ret);
+	net_leave();
+	return rc;
+}
+
+int net_iface_of_addr(const union addr *addr, struct net_iface *ret)
+{
+	struct net_ip ip;
+	int rc;
+
+	if (!addr_bytes(&addr->sa))
+		return -EADDRNOTAVAIL;
+	ip = net_ip_of(addr);
+	rc = net_enter();
+	if (rc)
+		return rc;
+	rc = net_owner_of_ip(&ip, 0);
+	if (rc > 0)
+		rc = net_iface_fetch(rc, ret);
+	net_leave();
+	return rc;
+}

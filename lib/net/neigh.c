@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Neighbours: which next hops have a known link address. The first question goes to the kernel,
+ * announcements keep the answer right from then on.
+ *
+ * Only "known" is answered from the cache: the kernel announces when that ends, but not when it
+ * starts to ask again.
+ */
+#include "lib/net/internal.h"
+
+#include <errno.h>
+#include <linux/neighbour.h>
+#include <linux/rtnetlink.h>
+#include <net/if.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CACHE_SETS   1024 /* a power of 2 */
+#define CACHE_WAYS   4
+#define HW_BYTES_MAX 32
+#define DOUBT_S	     10
+/*
+ * A datagram without a byte to the discard service (RFC 863) makes the kernel resolve the next
+ * hop for a process that may not write neighbour entries. Next to nobody listens there, and one
+ * who does has nothing to read.
+ */
+#define DISCARD_PORT 9
+
+struct key {
+	struct net_ip ip;
+	uint32_t ifindex;
+};
+
+struct entry {
+	struct key key; /* family 0: free */
+	uint8_t state;	/* enum net_neigh */
+	uint8_t hw_bytes;
+	uint8_t hw[HW_BYTES_MAX]; /* the last one known, also after it was lost */
+	time_t doubted_s;	  /* CLOCK_MONOTONIC; 0: never */
+};
+
+static struct {
+	struct entry entry[CACHE_SETS][CACHE_WAYS];
+	uint8_t victim[CACHE_SETS];
+} cache;
+
+void net_neigh_flush(void)
+{
+	memset(cache.entry, 0, sizeof(cache.entry));
+}
+
+static uint32_t set_of(const struct key *key)
+{
+	return net_hash(key, sizeof(*key)) & (CACHE_SETS - 1);
+}
+
+static struct entry *find(const struct key *key)
+{
+	struct entry *set = cache.entry[set_of(key)];
+
+	for (int i = 0; i < CACHE_WAYS; i++) {
+		if (!memcmp(&set[i].key, key, sizeof(*key)))
+			return &set[i];
+	}
+	return NULL;
+}
+
+static struct entry *find_or_add(const struct key *key)
+{
+	uint32_t set = set_of(key);
+	struct entry *entry = find(key);
+
+	if (entry)
+		return entry;
+	entry = &cache.entry[set][cache.victim[set]++ % CACHE_WAYS];
+	memset(entry, 0, sizeof(*entry));
+	entry->key = *key;
+	entry->state = NET_NEIGH_NONE;
+	return entry;
+}
+
+static enum net_neigh state_of_nud(unsigned int nud)
+{
+	if (nud & (NUD_REACHABLE | NUD_STALE | NUD_DELAY | NUD_PROBE | NUD_PERMANENT | NUD_NOARP))
+		return NET_NEIGH_KNOWN;
+	if (nud & NUD_INCOMPLETE)
+		return NET_NEIGH_PENDING;
+	return nud & NUD_FAILED ? NET_NEIGH_FAILED : NET_NEIGH_NONE;
+}
+
+/* What one RTM_NEWNEIGH or RTM_DELNEIGH says. Return: 0 or -EPROTO. */
+static int parse(struct nlmsghdr *hdr, struct entry *ret)
+{
+	struct ndmsg *ndm = nlmsg_data(hdr);
+	struct nlattr *attr[NDA_MAX + 1];
+	int hw_bytes;
+
+	/* Bridges announce their forwarding tables in the same group. */
+	if (nlmsg_parse(hdr, sizeof(*ndm), attr, NDA_MAX, NULL) < 0 || !attr[NDA_DST] ||
+	    (ndm->ndm_family != AF_INET && ndm->ndm_family != AF_INET6) ||
+	    ndm->ndm_flags & NTF_PROXY)
+		return -EPROTO;
+	memset(ret, 0, sizeof(*ret));
+	ret->key.ifindex = ndm->ndm_ifindex;
+	ret->key.ip = net_ip_from_attr(ndm->ndm_family, attr[NDA_DST], ndm->ndm_ifindex);
+	ret->state = state_of_nud(ndm->ndm_state);
+	if (hdr->nlmsg_type == RTM_DELNEIGH)
+		ret->state = NET_NEIGH_NONE;
+	if (ret->state != NET_NEIGH_KNOWN || !attr[NDA_LLADDR])
+		return 0;
+	hw_bytes = nla_len(attr[NDA_LLADDR]);
+	ret->hw_bytes = hw_bytes < HW_BYTES_MAX ? hw_bytes : HW_BYTES_MAX;
+	memcpy(ret->hw, nla_data(attr[NDA_LLADDR]), ret->hw_bytes);
+	return 0;
+}
+
+static bool hw_differs(const struct entry *a, const struct entry *b)
+{
+	return a->hw_bytes && b->hw_bytes &&
+	       (a->hw_bytes != b->hw_bytes || memcmp(a->hw, b->hw, a->hw_bytes));
+}
+
+static void learn(struct entry *entry, const struct entry *news)
+{
+	entry->state = news->state;
+	if (news->hw_bytes) {
+		entry->hw_bytes = news->hw_bytes;
+		memcpy(entry->hw, news->hw, sizeof(entry->hw));
+	}
+}
+
+bool net_neigh_announced(struct nlmsghdr *hdr, struct net_event *event)
+{
+	struct entry *entry;
+	struct entry news;
+	bool known;
+
+	if (parse(hdr, &news) < 0)
+		return false;
+	entry = find(&news.key);
+	event->change = NET_CHANGE_NEIGH;
+	event->ifindex = news.key.ifindex;
+	net_ip_to_addr(&news.key.ip, &event->addr);
+	event->neigh = news.state;
+	if (!entry) /* never asked for: nothing to compare with, and not worth a place */
+		return true;
+	event->hw_changed = hw_differs(entry, &news);
+	known = entry->state == NET_NEIGH_KNOWN;
+	learn(entry, &news);
+	return !known || news.state != NET_NEIGH_KNOWN || event->hw_changed;
+}
+
+static int take_neigh(struct nlmsghdr *hdr, void *arg)
+{
+	return parse(hdr, arg);
+}
+
+static int take_nud(struct nlmsghdr *hdr, void *arg)
+{
+	*(unsigned int *)arg = ((struct ndmsg *)nlmsg_data(hdr))->ndm_state;
+	return 0;
+}
+
+static struct nl_msg *neigh_request(int type, int flags, const struct key *key, int ndm_flags,
+				    uint16_t nud)
+{
+	struct nl_msg *msg = nlmsg_alloc_simple(type, NLM_F_REQUEST | flags);
+	struct ndmsg ndm = {
+		.ndm_family = key->ip.family,
+		.ndm_ifindex = key->ifindex,
+		.ndm_flags = ndm_flags,
+		.ndm_state = nud,
+	};
+
+	if (!msg)
+		return NULL;
+	if (!nlmsg_append(msg, &ndm, sizeof(ndm), NLMSG_ALIGNTO) &&
+	    !net_ip_put(msg, NDA_DST, &key->ip))
+		return msg;
+	nlmsg_free(msg);
+	return NULL;
+}
+
+/* Interfaces without link addresses to resolve. */
+static bool needs_no_neigh(unsigned int ifindex)
+{
+	struct net_iface iface;
+
+	return !net_iface_fetch(ifindex, &iface) && !iface.resolves;
+}
+
+static enum net_neigh ask_kernel(const struct key *key)
+{
+	struct entry *entry = find_or_add(key);
+	struct entry news = { .state = NET_NEIGH_NONE };
+
+	/*
+	 * An announcement that is still in the socket may be older or newer than the answer, but
+	 * the last one is never older than the answer it differs from. So the answer counts only
+	 * if nothing was announced meanwhile.
+	 */
+	entry->state = NET_NEIGH_NONE;
+	if (net_request(neigh_request(RTM_GETNEIGH, 0, key, 0, 0), take_neigh, &news) < 0)
+		news.state = NET_NEIGH_NONE;
+	net_watch_take();
+	entry = find_or_add(key);
+	if (entry->state == NET_NEIGH_NONE)
+		learn(entry, &news);
+	if (entry->state == NET_NEIGH_NONE && needs_no_neigh(key->ifindex))
+		return NET_NEIGH_KNOWN;
+	return entry->state;
+}
+
+static struct key key_of(const struct net_route *route)
+{
+	return (struct key){ .ip = net_ip_of(&route->next_hop), .ifindex = route->ifindex };
+}
+
+bool net_neigh_is_known(const struct net_route *route)
+{
+	struct key key = key_of(route);
+	const struct entry *entry;
+
+	if (route->local || addr_is_multicast(&route->next_hop))
+		return true;
+	entry = find(&key);
+	return entry && entry->state == NET_NEIGH_KNOWN;
+}
+
+enum net_neigh net_neigh_state(const struct net_route *route)
+{
+	struct key key = key_of(route);
+	enum net_neigh state = NET_NEIGH_KNOWN;
+
+	if (net_enter())
+		return NET_NEIGH_NONE;
+	if (!net_neigh_is_known(route))
+		state = ask_kernel(&key);
+	net_leave();
+	return state;
+}
+
+/* Send through the route's interface; neither binding to it nor choosing it needs privileges. */
+static int pin_socket(int fd, const struct net_route *route)
+{
+	uint32_t ifindex = htonl(route->ifindex);
+	int on = 1;
+	int rc;
+
+	setsockopt(fd, SOL_SOCKET, SO_DONTROUTE, &on, sizeof(on));
+	if (route->next_hop.sa.sa_family == AF_INET)
+		rc = setsockopt(fd, IPPROTO_IP, IP_UNICAST_IF, &ifindex, sizeof(ifindex));
+	else
+		rc = setsockopt(fd, IPPROTO_IPV6, IPV6_UNICAST_IF, &ifindex, sizeof(ifindex));
+	if (rc < 0)
+		return -errno;
+	/* The source matters to policy routing; an IPv4 one is no use towards an IPv6 router. */
+	if (route->src.sa.sa_family == route->next_hop.sa.sa_family &&
+	    bind(fd, &route->src.sa, addr_bytes(&route->src.sa)) < 0)
+		return -errno;
+	return 0;
+}
+
+static int ask_by_datagram(const struct net_route *route)
+{
+	union addr to = route->next_hop;
+	int rc;
+	int fd;
+
+	fd = socket(to.sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	addr_set_port(&to, DISCARD_PORT);
+	rc = pin_socket(fd, route);
+	if (!rc && (connect(fd, &to.sa, addr_bytes(&to.sa)) < 0 || send(fd, "", 0, 0) < 0))
+		rc = -errno;
+	close(fd);
+	return rc;
+}
+
+int net_neigh_ask(const struct net_route *route)
+{
+	struct key key = key_of(route);
+	int rc = net_enter();
+
+	if (rc)
+		return rc;
+	rc = net_request(neigh_request(RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_ACK, &key, NTF_USE, 0),
+			 NULL, NULL);
+	net_leave();
+	return rc == -EPERM ? ask_by_datagram(route) : rc;
+}
+
+static bool is_believed(const struct key *key)
+{
+	unsigned int nud = 0;
+
+	net_request(neigh_request(RTM_GETNEIGH, 0, key, 0, 0), take_nud, &nud);
+	return nud & (NUD_REACHABLE | NUD_STALE | NUD_DELAY);
+}
+
+static bool may_doubt(struct entry *entry)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	if (entry->doubted_s && now.tv_sec - entry->doubted_s < DOUBT_S)
+		return false;
+	entry->doubted_s = now.tv_sec;
+	return true;
+}
+
+void net_neigh_doubt(const struct net_route *route)
+{
+	struct key key = key_of(route);
+
+	if (route->local || net_enter())
+		return;
+	if (may_doubt(find_or_add(&key)) && is_believed(&key))
+		net_request(
+			neigh_request(RTM_NEWNEIGH, NLM_F_REPLACE | NLM_F_ACK, &key, 0, NUD_PROBE),
+			NULL, NULL);
+	net_leave();
+}
+
+static unsigned int own_hw(unsigned int ifindex, uint8_t ret[HW_BYTES_MAX])
+{
+	struct net_iface iface;
+
+	if (net_iface_fetch(ifindex, &iface))
+		return 0;
+	memcpy(ret, iface.hw_addr, sizeof(iface.hw_addr));
+	return iface.hw_bytes;
+}
+
+unsigned int net_neigh_hw(const struct net_route *route, uint8_t ret[HW_BYTES_MAX])
+{
+	struct key key = key_of(route);
+	const struct entry *entry;
+	unsigned int bytes = 0;
+
+	if (net_enter())
+		return 0;
+	if (route->local) {
+		bytes = own_hw(route->ifindex, ret);
+	} else {
+		entry = find(&key);
+		/* Known to look-ups of routes, perhaps never asked about here. */
+		if (!entry || entry->state != NET_NEIGH_KNOWN || !entry->hw_bytes)
+			ask_kernel(&key);
+		entry = find(&key);
+		if (entry && entry->state == NET_NEIGH_KNOWN) {
+			bytes = entry->hw_bytes;
+			memcpy(ret, entry->hw, sizeof(entry->hw));
+		}
+	}
+	net_leave();
+	return bytes;
+}

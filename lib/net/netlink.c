@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The request side of netlink.h: the lock, the socket that asks, and addresses as keys. libnl
+ * builds and parses the messages; its caches are not used, because they copy whole tables where
+ * one entry is wanted.
+ *
+ * The sockets belong to the network namespace of the thread that came first.
+ */
+#include "lib/net/internal.h"
+
+#include <errno.h>
+#include <linux/rtnetlink.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static struct {
+	pthread_mutex_t lock;
+	int cancel_state; /* of the holder */
+	int fd;
+	uint32_t seq;
+	char answer[32768] __attribute__((aligned(NLMSG_ALIGNTO)));
+} net = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1 };
+
+struct net_ip net_ip_of(const union addr *addr)
+{
+	struct net_ip ip = { 0 };
+
+	if (!addr)
+		return ip;
+	ip.family = addr->sa.sa_family;
+	if (ip.family == AF_INET)
+		memcpy(ip.bytes, &addr->in4.sin_addr, 4);
+	else
+		memcpy(ip.bytes, &addr->in6.sin6_addr, 16);
+	ip.scope = addr_scope(addr);
+	return ip;
+}
+
+void net_ip_to_addr(const struct net_ip *ip, union addr *ret)
+{
+	addr_set_any(ret, ip->family);
+	if (ip->family == AF_INET) {
+		memcpy(&ret->in4.sin_addr, ip->bytes, 4);
+	} else if (ip->family == AF_INET6) {
+		memcpy(&ret->in6.sin6_addr, ip->bytes, 16);
+		ret->in6.sin6_scope_id = ip->scope;
+	}
+}
+
+unsigned int net_ip_bytes(const struct net_ip *ip)
+{
+	return ip->family == AF_INET ? 4 : 16;
+}
+
+struct net_ip net_ip_from_attr(unsigned int family, const struct nlattr *attr, unsigned int ifindex)
+{
+	struct net_ip ip = { .family = family };
+	union addr addr;
+
+	if ((unsigned int)nla_len(attr) < net_ip_bytes(&ip))
+		return (struct net_ip){ 0 };
+	memcpy(ip.bytes, nla_data(attr), net_ip_bytes(&ip));
+	net_ip_to_addr(&ip, &addr);
+	if (addr_is_link_local(&addr))
+		ip.scope = ifindex;
+	return ip;
+}
+
+int net_ip_put(struct nl_msg *msg, int type, const struct net_ip *ip)
+{
+	return nla_put(msg, type, net_ip_bytes(ip), ip->bytes) < 0 ? -ENOMEM : 0;
+}
+
+bool net_ip_equal(const struct net_ip *a, const struct net_ip *b)
+{
+	return !memcmp(a, b, sizeof(*a));
+}
+
+/* FNV-1a over 32-bit words, folded: the keys are few and short. */
+uint32_t net_hash(const void *data, size_t bytes)
+{
+	uint64_t hash = 0xcbf29ce484222325;
+	uint32_t word;
+
+	for (size_t i = 0; i + sizeof(word) <= bytes; i += sizeof(word)) {
+		memcpy(&word, (const char *)data + i, sizeof(word));
+		hash = (hash ^ word) * 0x100000001b3;
+	}
+	return hash ^ (hash >> 32);
+}
+
+static int request_open(void)
+{
+	struct sockaddr_nl kernel = { .nl_family = AF_NETLINK };
+	int fd;
+
+	if (net.fd >= 0)
+		return 0;
+	fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+	if (fd < 0)
+		return -errno;
+	if (connect(fd, (struct sockaddr *)&kernel, sizeof(kernel)) < 0) {
+		int rc = -errno;
+
+		close(fd);
+		return rc;
+	}
+	net.fd = fd;
+	return 0;
+}
+
+void net_reenter(void)
+{
+	int cancel_state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+	pthread_mutex_lock(&net.lock);
+	net.cancel_state = cancel_state;
+}
+
+int net_enter(void)
+{
+	int rc;
+
+	net_reenter();
+	rc = net_watch_open();
+	if (rc)
+		net_leave();
+	else
+		net_watch_take();
+	return rc;
+}
+
+void net_leave(void)
+{
+	int cancel_state = net.cancel_state;
+
+	pthread_mutex_unlock(&net.lock);
+	pthread_setcancelstate(cancel_state, NULL);
+}
+
+static int request_send(struct nl_msg *msg)
+{
+	struct nlmsghdr *hdr = nlmsg_hdr(msg);
+	ssize_t sent;
+
+	hdr->nlmsg_seq = ++net.seq;
+	do
+		sent = send(net.fd, hdr, hdr->nlmsg_len, 0);
+	while (sent < 0 && errno == EINTR);
+	return sent < 0 ? -errno : 0;
+}
+
+struct exchange {
+	int (*take)(struct nlmsghdr *hdr, void *arg);
+	void *arg;
+	int rc;	   /* first failure */
+	bool done; /* the kernel has nothing more to say */
+};
+
+static int error_of(const struct nlmsghdr *hdr)
+{
+	const struct nlmsgerr *err = nlmsg_data(hdr);
+
+	return nlmsg_valid_hdr(hdr, sizeof(err->error)) ? err->error : -EPROTO;
+}
+
+static void take_message(struct exchange *exchange, struct nlmsghdr *hdr)
+{
+	int rc = 0;
+
+	if (hdr->nlmsg_seq != net.seq) /* of a request that was given up */
+		return;
+	exchange->done = !(hdr->nlmsg_flags & NLM_F_MULTI);
+	if (hdr->nlmsg_type == NLMSG_ERROR) {
+		rc = error_of(hdr);
+		exchange->done = true;
+	} else if (hdr->nlmsg_type == NLMSG_DONE) {
+		exchange->done = true;
+	} else if (exchange->take && !exchange->rc) {
+		rc = exchange->take(hdr, exchange->arg);
+	}
+	if (!exchange->rc)
+		exchange->rc = rc;
+}
+
+/* What is left of an answer would be in the way of the next. */
+static int give_up(int err)
+{
+	close(net.fd);
+	net.fd = -1;
+	return err;
+}
+
+/* A dump is read to its end even after a failure: until then the socket takes no other. */
+int net_request(struct nl_msg *msg, int (*take)(struct nlmsghdr *hdr, void *arg), void *arg)
+{
+	struct exchange exchange = { .take = take, .arg = arg };
+	int rc = msg ? request_open() : -ENOMEM; /* one before may have been given up */
+
+	if (!rc)
+		rc = request_send(msg);
+	nlmsg_free(msg);
+	if (rc)
+		return rc;
+	while (!exchange.done) {
+		ssize_t bytes = recv(net.fd, net.answer, sizeof(net.answer), 0);
+		struct nlmsghdr *hdr = (struct nlmsghdr *)net.answer;
+		int left = bytes;
+
+		if (bytes < 0 && errno == EINTR)
+			continue;
+		if (bytes <= 0)
+			return give_up(bytes < 0 ? -errno : -EIO);
+		for (; nlmsg_ok(hdr, left); hdr = nlmsg_next(hdr, &left))
+			take_message(&exchange, hdr);
+	}
+	return exchange.rc;
+}
+
+void net_after_fork(void)
+{
+	if (net.fd >= 0)
+		close(net.fd);
+	net.fd = -1;
+	pthread_mutex_init(&net.lock, NULL);
+	net_watch_close();
+	net_route_flush();
+	net_iface_flush();
+	net_neigh_flush();
+}

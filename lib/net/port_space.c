@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The tables behind port_space.h: a page of 16 list heads for each 16 ports that were ever
+ * used, each list the holders of one port, newest first; a port that is reserved has none. The
+ * rules are those of the kernel's connection manager, errno included.
+ */
+#include "lib/net/port_space.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <rdma/rdma_cma.h>
+#include <stdlib.h>
+#include <string.h>
+
+static_assert(PORT_SPACE_PAGES * PORT_PAGE_PORTS == UINT16_MAX + 1, "each port has its place");
+
+struct port_page {
+	struct port_claim *holders[PORT_PAGE_PORTS];
+	uint32_t mark[PORT_PAGE_PORTS]; /* 0: not reserved */
+};
+
+static int table_of(uint16_t ps)
+{
+	switch (ps) {
+	case RDMA_PS_IPOIB:
+		return 0;
+	case RDMA_PS_TCP:
+		return 1;
+	case RDMA_PS_UDP:
+		return 2;
+	case RDMA_PS_IB:
+		return 3;
+	}
+	return -EPROTONOSUPPORT;
+}
+
+void port_space_init(struct port_space *space, const struct port_limits *limits, uint64_t seed)
+{
+	space->limits = *limits;
+	space->random_state = seed;
+	space->last_port = 0;
+}
+
+void port_space_fini(struct port_space *space)
+{
+	for (int table = 0; table < PORT_SPACE_TABLES; table++) {
+		for (int i = 0; i < PORT_SPACE_PAGES; i++)
+			free(space->pages[table][i]);
+	}
+	memset(space->pages, 0, sizeof(space->pages));
+}
+
+bool port_claim_is_bound(const struct port_claim *claim)
+{
+	return claim->link;
+}
+
+bool port_claim_accepts(const struct port_claim *claim, const union addr *dst)
+{
+	if (addr_is_ib(&claim->local) != addr_is_ib(dst))
+		return false;
+	if (addr_is_any(&claim->local) && !claim->afonly)
+		return true;
+	if (claim->local.sa.sa_family != dst->sa.sa_family)
+		return false;
+	return addr_is_any(&claim->local) || addr_same_ip(&claim->local, dst);
+}
+
+/* Return: NULL if none of its ports was ever used, or there is no such port space. */
+static struct port_page *page_of(const struct port_space *space, uint16_t ps, uint16_t port)
+{
+	int table = table_of(ps);
+
+	return table < 0 ? NULL : space->pages[table][port / PORT_PAGE_PORTS];
+}
+
+struct port_claim *port_space_first(const struct port_space *space, uint16_t ps, uint16_t port)
+{
+	const struct port_page *page = page_of(space, ps, port);
+
+	return page ? page->holders[port % PORT_PAGE_PORTS] : NULL;
+}
+
+/* Of a port space that there is. Return: NULL when out of memory. */
+static struct port_page *make_page(struct port_space *space, uint16_t ps, uint16_t port)
+{
+	struct port_page **page = &space->pages[table_of(ps)][port / PORT_PAGE_PORTS];
+
+	if (!*page)
+		*page = calloc(1, sizeof(**page));
+	return *page;
+}
+
+/* Make @claim the newest holder of @port. */
+static int hold(struct port_space *space, struct port_claim *claim, uint16_t port)
+{
+	struct port_page *page = make_page(space, claim->ps, port);
+	struct port_claim **head;
+
+	if (!page)
+		return -ENOMEM;
+	head = &page->holders[port % PORT_PAGE_PORTS];
+	claim->next = *head;
+	claim->link = head;
+	if (claim->next)
+		claim->next->link = &claim->next;
+	*head = claim;
+	addr_set_port(&claim->local, port);
+	return 0;
+}
+
+void port_space_release(struct port_space *space, struct port_claim *claim)
+{
+	(void)space;
+	if (!claim->link)
+		return;
+	*claim->link = claim->next;
+	if (claim->next)
+		claim->next->link = claim->link;
+	claim->next = NULL;
+	claim->link = NULL;
+}
+
+/* May @claim hold a port that it named, next to what @other holds? */
+static int conflict(const struct port_claim *claim, const struct port_claim *other, bool reuseaddr)
+{
+	if (reuseaddr && other->reuseaddr)
+		return 0;
+	if (claim->afonly && other->afonly &&
+	    claim->local.sa.sa_family != other->local.sa.sa_family)
+		return 0;
+	if (addr_is_any(&claim->local) || addr_is_any(&other->local))
+		return -EADDRNOTAVAIL;
+	return addr_same_ip(&claim->local, &other->local) ? -EADDRINUSE : 0;
+}
+
+static int check_holders(const struct port_space *space, const struct port_claim *claim,
+			 bool reuseaddr)
+{
+	uint16_t port = addr_port(&claim->local);
+	const struct port_claim *other = port_space_first(space, claim->ps, port);
+	int rc = port_space_reserved(space, claim->ps, port) ? -EADDRNOTAVAIL : 0;
+
+	for (; other && !rc; other = other->next) {
+		if (other != claim)
+			rc = conflict(claim, other, reuseaddr);
+	}
+	return rc;
+}
+
+static bool differ(const union addr *a, const union addr *b)
+{
+	return a->sa.sa_family && b->sa.sa_family && !addr_is_any(a) && !addr_is_any(b) &&
+	       !addr_same_ip(a, b);
+}
+
+/* Could a packet tell the two apart, sharing a port? */
+static bool distinguishable(const struct port_claim *a, const struct port_claim *b)
+{
+	uint16_t a_port = addr_port(&a->peer);
+	uint16_t b_port = addr_port(&b->peer);
+
+	return (a_port && b_port && a_port != b_port) || differ(&a->local, &b->local) ||
+	       differ(&a->peer, &b->peer);
+}
+
+static bool may_share(const struct port_space *space, const struct port_claim *claim, uint16_t port)
+{
+	const struct port_claim *other = port_space_first(space, claim->ps, port);
+
+	if (port_space_reserved(space, claim->ps, port))
+		return false;
+	while (other && distinguishable(claim, other))
+		other = other->next;
+	return !other;
+}
+
+/* splitmix64 (public domain, S. Vigna): any seed will do, zero too. */
+static uint64_t next_random(struct port_space *space)
+{
+	uint64_t x = space->random_state += 0x9e3779b97f4a7c15;
+
+	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+	x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+	return x ^ (x >> 31);
+}
+
+static int find_ephemeral(struct port_space *space, const struct port_claim *claim, uint16_t *ret)
+{
+	uint32_t first = space->limits.ephemeral_first;
+	uint32_t n_ports = space->limits.ephemeral_last - first + 1u;
+	uint32_t start = next_random(space) % n_ports;
+
+	for (uint32_t i = 0; i < n_ports; i++) {
+		uint16_t port = first + (start + i) % n_ports;
+
+		/* A port just let go of may still have a peer that believes in it. */
+		if (port == space->last_port || !may_share(space, claim, port))
+			continue;
+		*ret = port;
+		return 0;
+	}
+	return -EADDRNOTAVAIL;
+}
+
+static int bind_ephemeral(struct port_space *space, struct port_claim *claim)
+{
+	uint16_t port;
+	int rc = find_ephemeral(space, claim, &port);
+
+	if (!rc)
+		rc = hold(space, claim, port);
+	if (!rc)
+		space->last_port = port;
+	return rc;
+}
+
+int port_space_bind(struct port_space *space, struct port_claim *claim)
+{
+	uint16_t port = addr_port(&claim->local);
+	int rc;
+
+	if (claim->link || !addr_bytes(&claim->local.sa))
+		return -EINVAL;
+	if (table_of(claim->ps) < 0)
+		return -EPROTONOSUPPORT;
+	if (!port)
+		return bind_ephemeral(space, claim);
+	if (port < space->limits.unprivileged_first && !space->limits.may_bind_low)
+		return -EACCES;
+	rc = check_holders(space, claim, claim->reuseaddr);
+	return rc ? rc : hold(space, claim, port);
+}
+
+int port_space_hold(struct port_space *space, struct port_claim *claim)
+{
+	uint16_t port = addr_port(&claim->local);
+
+	if (claim->link || !port)
+		return -EINVAL;
+	return table_of(claim->ps) < 0 ? -EPROTONOSUPPORT : hold(space, claim, port);
+}
+
+int port_space_listen(struct port_space *space, struct port_claim *claim)
+{
+	int rc;
+
+	if (!claim->link)
+		return -EINVAL;
+	if (!claim->reuseaddr)
+		return 0;
+	rc = check_holders(space, claim, false);
+	if (!rc)
+		claim->reuseaddr = false;
+	return rc;
+}
+
+/* --- ports without a claim ----------------------------------------------- */
+
+uint32_t port_space_reserved(const struct port_space *space, uint16_t ps, uint16_t port)
+{
+	const struct port_page *page = page_of(space, ps, port);
+
+	return page ? page->mark[port % PORT_PAGE_PORTS] : 0;
+}
+
+int port_space_find_free(struct port_space *space, uint16_t ps, uint16_t *ret)
+{
+	const struct port_claim wildcard = { .ps = ps }; /* can be told from no other */
+
+	return table_of(ps) < 0 ? -EPROTONOSUPPORT : find_ephemeral(space, &wildcard, ret);
+}
+
+int port_space_reserve(struct port_space *space, uint16_t ps, uint16_t port, uint32_t mark)
+{
+	unsigned int i = port % PORT_PAGE_PORTS;
+	struct port_page *page;
+
+	assert(mark);
+	if (table_of(ps) < 0)
+		return -EPROTONOSUPPORT;
+	page = make_page(space, ps, port);
+	if (!page)
+		return -ENOMEM;
+	if (page->holders[i] || page->mark[i])
+		return -EADDRINUSE;
+	page->mark[i] = mark;
+	return 0;
+}
+
+void port_space_unreserve(struct port_space *space, uint16_t ps, uint16_t port)
+{
+	struct port_page *page = page_of(space, ps, port);
+
+	if (page)
+		page->mark[port % PORT_PAGE_PORTS] = 0;
+}
+
+static void unreserve_of_page(struct port_page *page, uint32_t mask, uint32_t mark)
+{
+	for (int i = 0; i < PORT_PAGE_PORTS; i++) {
+		if (page->mark[i] && (page->mark[i] & mask) == mark)
+			page->mark[i] = 0;
+	}
+}
+
+void port_space_unreserve_those(struct port_space *space, uint32_t mask, uint32_t mark)
+{
+	for (int table = 0; table < PORT_SPACE_TABLES; table++) {
+		for (int i = 0; i < PORT_SPACE_PAGES; i++) {
+			if (space->pages[table][i])
+				unreserve_of_page(space->pages[table][i], mask, mark);
+		}
+	}
+}

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Routes: one RTM_GETROUTE for each question, and the answers kept until the kernel announces a
+ * change of links, addresses, routes or rules. What it does not announce (ICMP redirects, a
+ * router's preference) is bounded by a life time.
+ */
+#include "lib/net/internal.h"
+
+#include <errno.h>
+#include <linux/rtnetlink.h>
+#include <string.h>
+#include <time.h>
+
+#define CACHE_SETS	  1024 /* a power of 2 */
+#define CACHE_WAYS	  4
+#define ROUTE_LIFE_S	  10
+#define DEFAULT_HOP_LIMIT 64
+
+struct question {
+	struct net_ip dst;
+	struct net_ip src; /* family 0: the kernel chooses */
+	uint32_t ifindex;
+};
+
+struct answer {
+	struct net_ip src;
+	struct net_ip next_hop;
+	uint32_t ifindex;
+	uint8_t hop_limit;
+	bool gateway;
+	bool local;
+};
+
+struct entry {
+	struct question question;
+	struct answer answer;
+	uint32_t generation;
+	uint32_t expires_s;
+};
+
+static struct {
+	uint32_t generation; /* 0 is never valid */
+	struct entry entry[CACHE_SETS][CACHE_WAYS];
+	uint8_t victim[CACHE_SETS];
+} cache = { .generation = 1 };
+
+void net_route_flush(void)
+{
+	if (!++cache.generation) {
+		memset(cache.entry, 0, sizeof(cache.entry));
+		cache.generation = 1;
+	}
+}
+
+static uint32_t now_s(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+	return now.tv_sec;
+}
+
+static uint32_t set_of(const struct question *question)
+{
+	return net_hash(question, sizeof(*question)) & (CACHE_SETS - 1);
+}
+
+static const struct answer *cached(const struct question *question)
+{
+	const struct entry *set = cache.entry[set_of(question)];
+	uint32_t now = now_s();
+
+	for (int i = 0; i < CACHE_WAYS; i++) {
+		if (set[i].generation == cache.generation && set[i].expires_s > now &&
+		    !memcmp(&set[i].question, question, sizeof(*question)))
+			return &set[i].answer;
+	}
+	return NULL;
+}
+
+static void keep(const struct question *question, const struct answer *answer)
+{
+	uint32_t set = set_of(question);
+	struct entry *entry = &cache.entry[set][cache.victim[set]++ % CACHE_WAYS];
+
+	entry->question = *question;
+	entry->answer = *answer;
+	entry->generation = cache.generation;
+	entry->expires_s = now_s() + ROUTE_LIFE_S;
+}
+
+/* What a route that leads nowhere means to a caller; 0 for one that leads somewhere. */
+static int type_error(unsigned int type)
+{
+	static const int errors[] = {
+		[RTN_BLACKHOLE] = -EINVAL,
+		[RTN_UNREACHABLE] = -EHOSTUNREACH,
+		[RTN_PROHIBIT] = -EACCES,
+		[RTN_THROW] = -ENETUNREACH,
+	};
+
+	return type < sizeof(errors) / sizeof(errors[0]) ? errors[type] : 0;
+}
+
+static void read_gateway(struct nlattr *const *attr, unsigned int family, struct answer *answer)
+{
+	if (attr[RTA_GATEWAY]) {
+		answer->next_hop = net_ip_from_attr(family, attr[RTA_GATEWAY], answer->ifindex);
+		answer->gateway = true;
+	} else if (attr[RTA_VIA] && nla_len(attr[RTA_VIA]) >= (int)sizeof(struct rtvia) + 16) {
+		/* An IPv4 route through an IPv6 router, RFC 8950. */
+		struct rtvia *via = nla_data(attr[RTA_VIA]);
+		union addr router = { .in6.sin6_family = via->rtvia_family };
+
+		memcpy(&router.in6.sin6_addr, via->rtvia_addr, 16);
+		router.in6.sin6_scope_id = answer->ifindex;
+		answer->next_hop = net_ip_of(&router);
+		answer->gateway = true;
+	}
+}
+
+static void read_hop_limit(struct nlattr *metrics, struct answer *answer)
+{
+	static struct nla_policy policy[RTAX_MAX + 1] = { [RTAX_HOPLIMIT] = { .type = NLA_U32 } };
+	struct nlattr *attr[RTAX_MAX + 1];
+
+	if (!metrics || nla_parse_nested(attr, RTAX_MAX, metrics, policy) < 0)
+		return;
+	if (attr[RTAX_HOPLIMIT] && nla_get_u32(attr[RTAX_HOPLIMIT]))
+		answer->hop_limit = nla_get_u32(attr[RTAX_HOPLIMIT]);
+}
+
+static int take_route(struct nlmsghdr *hdr, void *arg)
+{
+	static struct nla_policy policy[RTA_MAX + 1] = { [RTA_OIF] = { .type = NLA_U32 } };
+	struct rtmsg *rtm = nlmsg_data(hdr);
+	struct nlattr *attr[RTA_MAX + 1];
+	struct answer *answer = arg;
+	int rc;
+
+	if (hdr->nlmsg_type != RTM_NEWROUTE ||
+	    nlmsg_parse(hdr, sizeof(*rtm), attr, RTA_MAX, policy) < 0)
+		return -EPROTO;
+	rc = type_error(rtm->rtm_type);
+	if (rc)
+		return rc;
+	if (!attr[RTA_OIF])
+		return -EPROTO;
+	answer->ifindex = nla_get_u32(attr[RTA_OIF]);
+	answer->local = rtm->rtm_type == RTN_LOCAL;
+	if (!answer->src.family && attr[RTA_PREFSRC])
+		answer->src = net_ip_from_attr(rtm->rtm_family, attr[RTA_PREFSRC], answer->ifindex);
+	read_gateway(attr, rtm->rtm_family, answer);
+	read_hop_limit(attr[RTA_METRICS], answer);
+	return 0;
+}
+
+static struct nl_msg *route_request(const struct question *question)
+{
+	struct nl_msg *msg = nlmsg_alloc_simple(RTM_GETROUTE, NLM_F_REQUEST);
+	struct rtmsg rtm = { .rtm_family = question->dst.family };
+	int rc;
+
+	if (!msg)
+		return NULL;
+	rtm.rtm_dst_len = 8 * net_ip_bytes(&question->dst);
+	if (question->src.family)
+		rtm.rtm_src_len = 8 * net_ip_bytes(&question->src);
+	rc = nlmsg_append(msg, &rtm, sizeof(rtm), NLMSG_ALIGNTO);
+	rc |= net_ip_put(msg, RTA_DST, &question->dst);
+	if (question->src.family)
+		rc |= net_ip_put(msg, RTA_SRC, &question->src);
+	if (question->ifindex)
+		rc |= nla_put_u32(msg, RTA_OIF, question->ifindex);
+	if (!rc)
+		return msg;
+	nlmsg_free(msg);
+	return NULL;
+}
+
+/* The kernel names lo for an address of this host; a device is found by the one that has it. */
+static int own_interface(const struct question *question, struct answer *answer)
+{
+	int owner = net_owner_of_ip(&question->dst, question->ifindex);
+
+	if (owner == -EADDRNOTAVAIL) /* a local route without an address, as 127.0.0.2 has */
+		return 0;
+	if (owner < 0)
+		return owner;
+	answer->ifindex = owner;
+	if (!question->src.family && answer->src.scope)
+		answer->src.scope = owner;
+	return 0;
+}
+
+static int ask(const struct question *question, struct answer *answer)
+{
+	int rc;
+
+	*answer = (struct answer){
+		.src = question->src,
+		.next_hop = question->dst,
+		.hop_limit = DEFAULT_HOP_LIMIT,
+	};
+	rc = net_request(route_request(question), take_route, answer);
+	if (!rc && !answer->ifindex)
+		rc = -EPROTO; /* it said yes, and nothing else */
+	if (!rc && answer->local)
+		rc = own_interface(question, answer);
+	if (!rc)
+		keep(question, answer);
+	return rc;
+}
+
+/*
+ * Link-local addresses pin the interface, and must agree about it. A multicast group of the link
+ * (RFC 4291, 2.7) may leave it to the routes.
+ */
+static int pin(unsigned int *ifindex, const union addr *addr)
+{
+	bool group = addr->sa.sa_family == AF_INET6 &&
+		     IN6_IS_ADDR_MC_LINKLOCAL(&addr->in6.sin6_addr);
+	unsigned int scope = group ? addr->in6.sin6_scope_id : addr_scope(addr);
+
+	if (!group && !addr_is_link_local(addr))
+		return 0;
+	if ((!group && !scope) || (scope && *ifindex && *ifindex != scope))
+		return -EINVAL;
+	if (scope)
+		*ifindex = scope;
+	return 0;
+}
+
+static int pose(const union addr *dst, const union addr *src, unsigned int ifindex,
+		struct question *ret)
+{
+	bool src_given = src && !addr_is_zero(src);
+
+	if (!addr_bytes(&dst->sa) || (src && src->sa.sa_family != dst->sa.sa_family))
+		return -EINVAL;
+	if (src_given && pin(&ifindex, src) < 0)
+		return -EINVAL;
+	if (pin(&ifindex, dst) < 0)
+		return -EINVAL;
+	ret->dst = net_ip_of(dst);
+	ret->src = net_ip_of(src_given ? src : NULL);
+	ret->ifindex = ifindex;
+	return 0;
+}
+
+static void tell(const struct answer *answer, struct net_route *ret)
+{
+	net_ip_to_addr(&answer->src, &ret->src);
+	net_ip_to_addr(&answer->next_hop, &ret->next_hop);
+	ret->ifindex = answer->ifindex;
+	ret->gateway = answer->gateway;
+	ret->local = answer->local;
+	ret->hop_limit = answer->hop_limit;
+	ret->resolved = net_neigh_is_known(ret);
+}
+
+int net_route_lookup(const union addr *dst, const union addr *src, unsigned int ifindex,
+		     struct net_route *ret)
+{
+	struct question question;
+	const struct answer *hit;
+	struct answer answer;
+	int rc;
+
+	rc = pose(dst, src, ifindex, &question);
+	if (!rc)
+		rc = net_enter();
+	if (rc)
+		return rc;
+	hit = cached(&question);
+	if (hit)
+		answer = *hit;
+	else
+		rc = ask(&question, &answer);
+	if (!rc)
+		tell(&answer, ret);
+	net_leave();
+	return rc;
+}

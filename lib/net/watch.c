@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the kernel announces. Whoever enters the netlink code takes the announcements from the
+ * socket and works them into the caches; what they mean is queued here until net_watch_drain()
+ * reports it. The descriptor that the engine polls is an epoll of the socket and of an eventfd
+ * that is raised while the queue holds something, so that no thread can take its news unseen.
+ */
+#include "lib/net/internal.h"
+
+#include <errno.h>
+#include <linux/if_addr.h>
+#include <linux/rtnetlink.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#define QUEUE_EVENTS	256
+#define BATCH_EVENTS	32
+#define WATCH_RCV_BYTES (1 << 20)
+
+static const int groups[] = {
+	RTNLGRP_LINK,	     RTNLGRP_NEIGH,	 RTNLGRP_IPV4_IFADDR,
+	RTNLGRP_IPV6_IFADDR, RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV6_ROUTE,
+	RTNLGRP_IPV4_RULE,   RTNLGRP_IPV6_RULE,	 RTNLGRP_NEXTHOP, /* these choose routes too */
+};
+
+static struct {
+	int netlink_fd;
+	int wake_fd;		/* eventfd: the queue is not empty */
+	int poll_fd;		/* epoll of both */
+	unsigned int n_changes; /* atomic: of addresses and links */
+	int n_queued;
+	struct net_event queue[QUEUE_EVENTS];
+	char message[32768] __attribute__((aligned(NLMSG_ALIGNTO)));
+} watch = { .netlink_fd = -1, .wake_fd = -1, .poll_fd = -1 };
+
+unsigned int net_changes(void)
+{
+	return __atomic_load_n(&watch.n_changes, __ATOMIC_ACQUIRE);
+}
+
+static void count_change(void)
+{
+	__atomic_add_fetch(&watch.n_changes, 1, __ATOMIC_RELEASE);
+}
+
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+void net_watch_close(void)
+{
+	close_fd(&watch.poll_fd);
+	close_fd(&watch.wake_fd);
+	close_fd(&watch.netlink_fd);
+	watch.n_queued = 0;
+}
+
+static int netlink_open(void)
+{
+	struct sockaddr_nl self = { .nl_family = AF_NETLINK };
+	int bytes = WATCH_RCV_BYTES;
+
+	watch.netlink_fd =
+		socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
+	if (watch.netlink_fd < 0)
+		return -errno;
+	/* Best effort: with less room, announcements are lost sooner, and that is handled. */
+	setsockopt(watch.netlink_fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
+	if (bind(watch.netlink_fd, (struct sockaddr *)&self, sizeof(self)) < 0)
+		return -errno;
+	for (unsigned int i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
+		/* EINVAL: a kernel too old to know the group announces nothing in it either. */
+		if (setsockopt(watch.netlink_fd, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, &groups[i],
+			       sizeof(groups[i])) < 0 &&
+		    errno != EINVAL)
+			return -errno;
+	}
+	return 0;
+}
+
+static int poll_add(int fd)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+
+	return epoll_ctl(watch.poll_fd, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
+}
+
+static int open_all(void)
+{
+	int rc = netlink_open();
+
+	if (rc)
+		return rc;
+	watch.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (watch.wake_fd < 0)
+		return -errno;
+	watch.poll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (watch.poll_fd < 0)
+		return -errno;
+	rc = poll_add(watch.netlink_fd);
+	return rc ? rc : poll_add(watch.wake_fd);
+}
+
+int net_watch_open(void)
+{
+	int rc;
+
+	if (watch.poll_fd >= 0)
+		return 0;
+	rc = open_all();
+	if (rc)
+		net_watch_close();
+	return rc;
+}
+
+static void flush_all(void)
+{
+	net_route_flush();
+	net_iface_flush();
+	net_neigh_flush();
+}
+
+/* A full queue means the same to the reader as a full socket: look at everything again. */
+static void enqueue(const struct net_event *event)
+{
+	const struct net_event *last = watch.queue;
+
+	if (!watch.n_queued) {
+		eventfd_write(watch.wake_fd, 1);
+	} else {
+		last += watch.n_queued - 1;
+		if (last->change == NET_CHANGE_LOST || !memcmp(last, event, sizeof(*event)))
+			return;
+	}
+	if (watch.n_queued < QUEUE_EVENTS) {
+		watch.queue[watch.n_queued++] = *event;
+		return;
+	}
+	memset(&watch.queue[0], 0, sizeof(watch.queue[0]));
+	watch.queue[0].change = NET_CHANGE_LOST;
+	watch.n_queued = 1;
+}
+
+static void lost(void)
+{
+	struct net_event event;
+
+	memset(&event, 0, sizeof(event)); /* padding too: enqueue() compares bytes */
+	event.change = NET_CHANGE_LOST;
+	flush_all();
+	count_change();
+	enqueue(&event);
+}
+
+static void addr_announced(struct nlmsghdr *hdr, struct net_event *event)
+{
+	struct ifaddrmsg *ifa = nlmsg_data(hdr);
+	struct nlattr *attr[IFA_MAX + 1];
+	struct nlattr *own;
+
+	event->change = NET_CHANGE_ADDR;
+	if (nlmsg_parse(hdr, sizeof(*ifa), attr, IFA_MAX, NULL) < 0)
+		return;
+	event->ifindex = ifa->ifa_index;
+	own = attr[IFA_LOCAL] ? attr[IFA_LOCAL] : attr[IFA_ADDRESS];
+	if (own) {
+		struct net_ip ip = net_ip_from_attr(ifa->ifa_family, own, ifa->ifa_index);
+
+		net_ip_to_addr(&ip, &event->addr);
+	}
+}
+
+static unsigned int link_announced(const struct nlmsghdr *hdr)
+{
+	const struct ifinfomsg *ifi = nlmsg_data(hdr);
+
+	return nlmsg_valid_hdr(hdr, sizeof(*ifi)) ? (unsigned int)ifi->ifi_index : 0;
+}
+
+static void announced(struct nlmsghdr *hdr)
+{
+	struct net_event event;
+
+	memset(&event, 0, sizeof(event));
+	switch (hdr->nlmsg_type) {
+	case RTM_NEWNEIGH:
+	case RTM_DELNEIGH:
+		if (!net_neigh_announced(hdr, &event))
+			return;
+		break;
+	case RTM_NEWADDR:
+	case RTM_DELADDR:
+		addr_announced(hdr, &event);
+		net_iface_flush();
+		count_change();
+		break;
+	case RTM_NEWLINK:
+	case RTM_DELLINK:
+		event.change = NET_CHANGE_LINK;
+		event.ifindex = link_announced(hdr);
+		net_iface_flush();
+		count_change();
+		break;
+	default: /* routes, rules and next-hop objects */
+		event.change = NET_CHANGE_ROUTE;
+		break;
+	}
+	/* A neighbour that failed can make the kernel choose another gateway. */
+	if (event.change != NET_CHANGE_NEIGH || event.neigh == NET_NEIGH_FAILED)
+		net_route_flush();
+	enqueue(&event);
+}
+
+/* Return: with MSG_TRUNC, the whole length of a message, also of one that did not fit. */
+static ssize_t receive(struct sockaddr_nl *from)
+{
+	socklen_t from_bytes = sizeof(*from);
+
+	return recvfrom(watch.netlink_fd, watch.message, sizeof(watch.message),
+			MSG_DONTWAIT | MSG_TRUNC, (struct sockaddr *)from, &from_bytes);
+}
+
+/* Every look-up comes here, and mostly finds nothing: recvfrom() finds that a third sooner than
+ * recvmsg(), which has a header to copy and to check first. */
+void net_watch_take(void)
+{
+	struct sockaddr_nl from;
+
+	for (;;) {
+		struct nlmsghdr *hdr = (struct nlmsghdr *)watch.message;
+		ssize_t bytes = receive(&from);
+		int left;
+
+		if (bytes < 0 && errno == EINTR)
+			continue;
+		if (bytes < 0 && errno != ENOBUFS)
+			return;
+		if (bytes >= 0 && from.nl_pid) /* only the kernel may tell us */
+			continue;
+		if (bytes < 0 || bytes > (ssize_t)sizeof(watch.message)) {
+			lost();
+			continue;
+		}
+		for (left = bytes; nlmsg_ok(hdr, left); hdr = nlmsg_next(hdr, &left))
+			announced(hdr);
+	}
+}
+
+int net_watch_fd(void)
+{
+	int rc = net_enter();
+
+	if (rc)
+		return rc;
+	rc = watch.poll_fd;
+	net_leave();
+	return rc;
+}
+
+/* Return: how many reports were moved to @batch. */
+static int take_batch(struct net_event *batch)
+{
+	eventfd_t count;
+	int n;
+
+	if (net_enter())
+		return 0;
+	n = watch.n_queued < BATCH_EVENTS ? watch.n_queued : BATCH_EVENTS;
+	memcpy(batch, watch.queue, n * sizeof(*batch));
+	watch.n_queued -= n;
+	memmove(watch.queue, watch.queue + n, watch.n_queued * sizeof(*batch));
+	if (!watch.n_queued)
+		eventfd_read(watch.wake_fd, &count);
+	net_leave();
+	return n;
+}
+
+void net_watch_drain(void (*report)(const struct net_event *event, void *arg), void *arg)
+{
+	struct net_event batch[BATCH_EVENTS];
+	int n;
+
+	do {
+		n = take_batch(batch);
+		for (int i = 0; report && i < n; i++)
+			report(&batch[i], arg);
+	} while (n == BATCH_EVENTS);
+}

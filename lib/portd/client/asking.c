@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Finding cmportd, and asking it: questions go out under the client's lock and are answered in
+ * order. When cmportd dies, the thread that receives sees it first; whoever asks meanwhile waits
+ * for it to have found the next one.
+ */
+#include "lib/portd/client/asking.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lib/portd/client/spawn.h"
+
+#define CONNECT_MS    5000  /* without a sign that a cmportd is coming */
+#define STARTING_MS   60000 /* with one: a host can be slow */
+#define OTHERS_MS     1000  /* for which another program may be starting cmportd */
+#define LOOK_AGAIN_MS 5 /* at first; on a slow host many that look are in the way of what comes */
+#define LOOK_MAX_MS   50
+#define SEND_WAIT_S   1
+
+static int64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void sleep_ms(long ms)
+{
+	struct timespec wait = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
+
+	nanosleep(&wait, NULL);
+}
+
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+/* --- finding it ---------------------------------------------------------- */
+
+static int connect_once(const char *path, int *ret)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	int err;
+
+	if (fd < 0)
+		return -errno;
+	strncpy(addr.sun_path, path, sizeof(addr.sun_path) - 1);
+	if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0) {
+		*ret = fd;
+		return 0;
+	}
+	err = errno;
+	close(fd);
+	return -err;
+}
+
+static bool nobody_is_there(int err)
+{
+	return err == -ENOENT || err == -ECONNREFUSED;
+}
+
+static void explain_connect(const char *path, int err, int spawn_err, struct portd_why *why)
+{
+	size_t said = strlen(why->text); /* what it said itself */
+
+	if (said) {
+		snprintf(why->text + said, sizeof(why->text) - said,
+			 "; or set PURECM_PORTD=inline to do without");
+		return;
+	}
+	if (spawn_err)
+		snprintf(why->text, sizeof(why->text),
+			 "no cmportd at %s, and none can be started: %s; start one, or set "
+			 "PURECM_PORTD=inline to do without",
+			 path, strerror(-spawn_err));
+	else
+		snprintf(why->text, sizeof(why->text),
+			 "cmportd at %s cannot be reached: %s; see `cmportd --verbose`, or set "
+			 "PURECM_PORTD=inline to do without",
+			 path, strerror(-err));
+}
+
+/*
+ * Many programs may find at once that nobody is there. One of them starts cmportd: who gets this
+ * name, which the kernel takes back when its holder goes. Others do so only if nothing comes of it.
+ *
+ * Return: a descriptor that holds the turn; -EADDRINUSE if another program has it; -errno.
+ */
+static int take_turn(const char *path)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int err;
+
+	if (fd < 0)
+		return -errno;
+	snprintf(addr.sun_path + 1, sizeof(addr.sun_path) - 1, "%.100s.start", path);
+	if (bind(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0)
+		return fd;
+	err = errno;
+	close(fd);
+	return -err;
+}
+
+/* Somebody looks for cmportd. */
+struct search {
+	const char *path;
+	struct portd_why *why;
+	int64_t begin_ms;
+	int64_t sign_ms; /* of the last sign that one is coming */
+	int look_ms;	 /* until it is looked for again */
+	int turn;	 /* ours to start it, or as take_turn() */
+	int started;	 /* from the one that we have started, while it does not serve; or -1 */
+	bool has_started;
+	int spawn_err;
+};
+
+static void read_started(struct search *search)
+{
+	char text[sizeof(search->why->text)];
+	ssize_t n = read(search->started, text, sizeof(text) - 1);
+
+	if (n > 0 && !search->why->text[0]) {
+		text[n] = '\0';
+		snprintf(search->why->text, sizeof(search->why->text), "%.*s",
+			 (int)strcspn(text, "\n"), text);
+	}
+	if (n == 0)
+		close_fd(&search->started);
+}
+
+static void await_it(struct search *search)
+{
+	struct pollfd poll_fd = { .fd = search->started, .events = POLLIN };
+
+	if (search->started < 0) {
+		sleep_ms(search->look_ms);
+	} else {
+		poll(&poll_fd, 1, search->look_ms);
+		read_started(search);
+	}
+	search->look_ms = 2 * search->look_ms < LOOK_MAX_MS ? 2 * search->look_ms : LOOK_MAX_MS;
+	if (search->started >= 0 || search->turn == -EADDRINUSE)
+		search->sign_ms = now_ms();
+}
+
+static void start_it(struct search *search)
+{
+	if (search->turn < 0)
+		search->turn = take_turn(search->path);
+	if (search->has_started || (search->turn < 0 && now_ms() <= search->begin_ms + OTHERS_MS))
+		return;
+	search->spawn_err = spawn_cmportd(search->path, &search->started);
+	search->has_started = true;
+}
+
+static bool has_hope(const struct search *search)
+{
+	int64_t now = now_ms();
+	bool has_said_why = search->started < 0 && search->why->text[0];
+
+	return !search->spawn_err && !(search->has_started && has_said_why) &&
+	       now < search->sign_ms + CONNECT_MS && now < search->begin_ms + STARTING_MS;
+}
+
+static int connect_or_start(const char *path, int *ret, struct portd_why *why)
+{
+	struct search search = { .path = path,
+				 .why = why,
+				 .begin_ms = now_ms(),
+				 .sign_ms = now_ms(),
+				 .look_ms = LOOK_AGAIN_MS,
+				 .turn = -1,
+				 .started = -1 };
+	int err = connect_once(path, ret);
+
+	while (nobody_is_there(err) && has_hope(&search)) {
+		start_it(&search);
+		await_it(&search);
+		err = connect_once(path, ret);
+	}
+	close_fd(&search.turn);
+	close_fd(&search.started);
+	if (err)
+		explain_connect(path, err, search.spawn_err, why);
+	return nobody_is_there(err) ? -ECONNREFUSED : err;
+}
+
+/* --- asking -------------------------------------------------------------- */
+
+int asking_send(int to, const struct portd_record *record, int fd)
+{
+	struct portd_datagram out;
+	union {
+		struct cmsghdr align;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control = { { 0 } };
+	struct iovec iov = { .iov_base = out.data };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	out.bytes = 0;
+	portd_put(&out, record);
+	iov.iov_len = out.bytes;
+	if (fd >= 0) {
+		msg.msg_control = &control;
+		msg.msg_controllen = sizeof(control);
+		control.align.cmsg_level = SOL_SOCKET;
+		control.align.cmsg_type = SCM_RIGHTS;
+		control.align.cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(&control.align), &fd, sizeof(fd));
+	}
+	return sendmsg(to, &msg, MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+static int wait_readable(int fd)
+{
+	struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
+	int64_t until = now_ms() + PORTD_ANSWER_MS;
+	int n;
+
+	do
+		n = poll(&poll_fd, 1, (int)(until - now_ms()));
+	while (n < 0 && errno == EINTR && now_ms() < until);
+	if (n < 0)
+		return -errno;
+	return n ? 0 : -ETIMEDOUT;
+}
+
+static void take_fds(struct msghdr *msg, int fd[2])
+{
+	struct cmsghdr *cmsg = CMSG_FIRSTHDR(msg);
+	size_t bytes;
+
+	fd[0] = fd[1] = -1;
+	if (!cmsg || cmsg->cmsg_level != SOL_SOCKET || cmsg->cmsg_type != SCM_RIGHTS)
+		return;
+	bytes = cmsg->cmsg_len - CMSG_LEN(0);
+	memcpy(fd, CMSG_DATA(cmsg), bytes < 2 * sizeof(int) ? bytes : 2 * sizeof(int));
+}
+
+static int receive_reply(int from, struct portd_reply *ret, int ret_fd[2])
+{
+	struct portd_datagram in;
+	struct portd_record record;
+	union {
+		struct cmsghdr align;
+		char room[CMSG_SPACE(2 * sizeof(int))];
+	} control;
+	struct iovec iov = { in.data, sizeof(in.data) };
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = &control,
+			      .msg_controllen = sizeof(control) };
+	ssize_t n;
+
+	do
+		n = recvmsg(from, &msg, MSG_CMSG_CLOEXEC);
+	while (n < 0 && errno == EINTR);
+	if (n <= 0)
+		return n ? -errno : -EPIPE;
+	take_fds(&msg, ret_fd);
+	in.bytes = (size_t)n;
+	in.at = 0;
+	if (portd_get(&in, &record) || record.type != PORTD_REPLY) {
+		close_fd(&ret_fd[0]);
+		close_fd(&ret_fd[1]);
+		return -EPROTO;
+	}
+	*ret = record.reply;
+	ret->text[sizeof(ret->text) - 1] = '\0';
+	return 0;
+}
+
+/* Of what came along, only the answer to HELLO has anything that is wanted. */
+static int receive_answer(int from, struct portd_reply *ret, int ret_fd[2])
+{
+	int fd[2] = { -1, -1 };
+	int err = receive_reply(from, ret, fd);
+
+	if (ret_fd) {
+		memcpy(ret_fd, fd, sizeof(fd));
+	} else {
+		close_fd(&fd[0]);
+		close_fd(&fd[1]);
+	}
+	return err;
+}
+
+int asking_exchange(struct portd_client *client, const struct portd_record *record, int fd,
+		    struct portd_reply *ret, int ret_fd[2])
+{
+	int err = asking_send(client->control_fd, record, fd);
+
+	if (err || portd_is_one_way(record->type))
+		return err;
+	err = wait_readable(client->control_fd);
+	return err ? err : receive_answer(client->control_fd, ret, ret_fd);
+}
+
+/* The thread that receives is the one to find the next cmportd: what is left of the old one is
+ * made to look dead to it. */
+static void give_up(struct portd_client *client)
+{
+	client->broken = true;
+	shutdown(client->control_fd, SHUT_RDWR);
+	shutdown(client->data_fd, SHUT_RDWR);
+}
+
+static int wait_resumed(struct portd_client *client)
+{
+	unsigned int life = client->life;
+	struct timespec until;
+	int err = 0;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += CONNECT_MS / 1000;
+	while (client->life == life && !err)
+		err = pthread_cond_clockwait(&client->resumed, &client->lock, CLOCK_MONOTONIC,
+					     &until);
+	return client->life == life ? -ECONNREFUSED : 0;
+}
+
+static int ask_locked(struct portd_client *client, const struct portd_record *record,
+		      struct portd_reply *reply)
+{
+	int err = client->broken ? wait_resumed(client) : 0;
+
+	if (!err)
+		err = asking_exchange(client, record, -1, reply, NULL);
+	else
+		return err;
+	if (err) {
+		give_up(client);
+		err = wait_resumed(client);
+		if (!err)
+			err = asking_exchange(client, record, -1, reply, NULL);
+	}
+	return err;
+}
+
+int asking_ask(struct portd_client *client, const struct portd_record *record,
+	       struct portd_reply *ret)
+{
+	struct portd_reply reply = { .error = 0 };
+	int err;
+
+	pthread_mutex_lock(&client->lock);
+	err = ask_locked(client, record, &reply);
+	pthread_mutex_unlock(&client->lock);
+	if (ret)
+		*ret = reply;
+	return err ? err : -reply.error;
+}
+
+/* What is not answered is not missed either: a new cmportd is told the state of things. */
+void asking_tell(struct portd_client *client, const struct portd_record *record)
+{
+	pthread_mutex_lock(&client->lock);
+	if (!client->broken && asking_send(client->control_fd, record, -1))
+		give_up(client);
+	pthread_mutex_unlock(&client->lock);
+}
+
+/* --- HELLO --------------------------------------------------------------- */
+
+static int map_page(struct portd_client *client, int fd)
+{
+	void *page;
+
+	if (!lease_is_page(fd))
+		return -EPROTO;
+	page = mmap(NULL, LEASE_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (page == MAP_FAILED)
+		return -errno;
+	client->page = page;
+	client->page_fd = fd;
+	return 0;
+}
+
+/* The number of the descriptor stays: another thread may be about to send on it. */
+static int set_data_fd(struct portd_client *client, int fd)
+{
+	struct timeval wait = { .tv_sec = SEND_WAIT_S };
+	int err = 0;
+
+	/* A cmportd that is stopped must not stop us: such a message is lost, and repeated. */
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait));
+	if (client->data_fd < 0) {
+		client->data_fd = fd;
+		return 0;
+	}
+	if (dup3(fd, client->data_fd, O_CLOEXEC) < 0)
+		err = -errno;
+	close(fd);
+	return err;
+}
+
+static int hello(struct portd_client *client, bool resumes, struct portd_ids *ret_ids,
+		 struct portd_why *why)
+{
+	struct portd_record record = {
+		.type = PORTD_HELLO,
+		.hello = {.version = PORTD_VERSION, .resumes = resumes, .visits = client->visits},
+	};
+	struct portd_reply reply = { .error = 0 };
+	int fd[2] = { -1, -1 };
+	int err = asking_exchange(client, &record, resumes ? client->page_fd : -1, &reply, fd);
+
+	if (!err && reply.error) {
+		memcpy(why->text, reply.text, sizeof(why->text));
+		err = -reply.error;
+	}
+	if (!err && (fd[0] < 0 || (!resumes && fd[1] < 0)))
+		err = -EPROTO;
+	if (!err && !resumes)
+		err = map_page(client, fd[1]);
+	if (err) {
+		close_fd(&fd[0]);
+		close_fd(&fd[1]);
+		return err;
+	}
+	if (client->visits) {
+		*ret_ids = (struct portd_ids){ 0, 0 };
+	} else if (!resumes) {
+		*ret_ids = (struct portd_ids){ reply.first, reply.count };
+		client->block[client->n_blocks++] = reply.first;
+	} else {
+		close_fd(&fd[1]); /* the page is the one that we have */
+	}
+	return set_data_fd(client, fd[0]);
+}
+
+int asking_start(struct portd_client *client, bool resumes, struct portd_ids *ret_ids,
+		 struct portd_why *ret_why)
+{
+	int64_t until = now_ms() + CONNECT_MS;
+	int err;
+
+	/* One that is about to leave may still take a connection that it will not serve. */
+	do {
+		close_fd(&client->control_fd);
+		err = client->visits ? connect_once(client->path, &client->control_fd)
+				     : connect_or_start(client->path, &client->control_fd, ret_why);
+		if (!err)
+			err = hello(client, resumes, ret_ids, ret_why);
+	} while ((err == -EPIPE || err == -ECONNRESET) && now_ms() < until);
+	return err;
+}

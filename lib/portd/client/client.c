@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The library's side of cmportd: see client.h. Messages go out without a lock: each call is one
+ * datagram.
+ */
+#include "lib/portd/client/client.h"
+
+#include <errno.h>
+#include <linux/sockios.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lib/portd/client/asking.h"
+
+#define DRAIN_LOOK_NS 1000000
+#define TURN_NS	      10000000
+#define LEASE_FIRST   256
+#define LEASE_LOW     64 /* with fewer free ones, more are asked for ahead of need */
+#define LEASE_MAX     512
+
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+/* --- beginning and end --------------------------------------------------- */
+
+static int open_client(struct portd_client **ret, bool visits, struct portd_ids *ret_ids,
+		       struct portd_why *ret_why)
+{
+	struct portd_client *client = malloc(sizeof(*client));
+	int err;
+
+	ret_why->text[0] = '\0';
+	if (!client)
+		return -ENOMEM;
+	memset(client, 0, offsetof(struct portd_client, held)); /* which is large */
+	client->held.bytes = 0;
+	client->visits = visits;
+	client->control_fd = -1;
+	client->data_fd = -1;
+	client->page_fd = -1;
+	client->lease_count = LEASE_FIRST;
+	pthread_mutex_init(&client->lock, NULL);
+	pthread_mutex_init(&client->held_lock, NULL);
+	pthread_cond_init(&client->resumed, NULL);
+	err = place_path(client->path);
+	if (!err)
+		err = asking_start(client, false, ret_ids, ret_why);
+	if (err) {
+		portd_client_close(client);
+		return err;
+	}
+	*ret = client;
+	return 0;
+}
+
+int portd_client_open(struct portd_client **ret, struct portd_ids *ret_ids,
+		      struct portd_why *ret_why)
+{
+	return open_client(ret, false, ret_ids, ret_why);
+}
+
+int portd_client_visit(struct portd_client **ret, struct portd_why *ret_why)
+{
+	struct portd_ids none;
+
+	return open_client(ret, true, &none, ret_why);
+}
+
+static void release(struct portd_client *client)
+{
+	if (client->page)
+		munmap(client->page, LEASE_PAGE_BYTES);
+	close_fd(&client->page_fd);
+	close_fd(&client->control_fd);
+	close_fd(&client->data_fd);
+	free(client);
+}
+
+void portd_client_close(struct portd_client *client)
+{
+	if (!client)
+		return;
+	portd_send_held(client);
+	pthread_mutex_destroy(&client->lock);
+	pthread_mutex_destroy(&client->held_lock);
+	pthread_cond_destroy(&client->resumed);
+	release(client);
+}
+
+void portd_client_after_fork(struct portd_client *client)
+{
+	if (client)
+		release(client);
+}
+
+int portd_client_fd(const struct portd_client *client)
+{
+	return client->data_fd;
+}
+
+/* --- ports and ids ------------------------------------------------------- */
+
+static void remember_port(struct portd_client *client, const char *device, uint8_t port_num)
+{
+	struct open_port *port;
+	unsigned int i;
+
+	pthread_mutex_lock(&client->lock);
+	for (i = 0; i < client->n_ports; i++) {
+		port = &client->port[i];
+		if (port->port_num == port_num && !strcmp(port->device, device))
+			break;
+	}
+	if (i == client->n_ports && i < PORTS_MAX) {
+		port = &client->port[client->n_ports++];
+		strncpy(port->device, device, sizeof(port->device) - 1);
+		port->port_num = port_num;
+	}
+	pthread_mutex_unlock(&client->lock);
+}
+
+struct portd_record open_record(const char *device, uint8_t port_num)
+{
+	struct portd_record record = { .type = PORTD_OPEN_PORT,
+				       .open_port = { .port_num = port_num } };
+
+	strncpy(record.open_port.device, device, sizeof(record.open_port.device) - 1);
+	return record;
+}
+
+int portd_open_port(struct portd_client *client, const char *device, uint8_t port_num,
+		    struct portd_reply *ret, struct portd_why *ret_why)
+{
+	struct portd_record record = open_record(device, port_num);
+	int err = asking_ask(client, &record, ret);
+
+	memcpy(ret_why->text, ret->text, sizeof(ret_why->text));
+	if (!err)
+		remember_port(client, device, port_num);
+	return err;
+}
+
+int portd_bind(struct portd_client *client, struct portd_claim *claim)
+{
+	struct portd_record record = { .type = PORTD_BIND, .claim = *claim };
+	struct portd_reply reply;
+	int err = asking_ask(client, &record, &reply);
+
+	if (!err)
+		claim->local_port = reply.port;
+	return err;
+}
+
+int portd_listen(struct portd_client *client, const struct portd_claim *claim)
+{
+	struct portd_record record = { .type = PORTD_LISTEN, .claim = *claim };
+
+	return asking_ask(client, &record, NULL);
+}
+
+void portd_update(struct portd_client *client, const struct portd_claim *claim)
+{
+	struct portd_record record = { .type = PORTD_UPDATE, .claim = *claim };
+
+	asking_tell(client, &record);
+}
+
+void portd_release(struct portd_client *client, uint32_t claim_id)
+{
+	struct portd_record record = { .type = PORTD_RELEASE, .claim = { .claim_id = claim_id } };
+
+	asking_tell(client, &record);
+}
+
+static int *n_free(struct portd_client *client, uint16_t ps)
+{
+	return &client->n_free[lease_space(ps)];
+}
+
+static struct portd_record lease_record(struct portd_client *client, enum portd_type type,
+					uint16_t ps)
+{
+	struct portd_record record = { .type = type, .lease_ports = { .ps = ps } };
+
+	pthread_mutex_lock(&client->lock);
+	record.lease_ports.count = (uint16_t)client->lease_count;
+	if (client->lease_count < LEASE_MAX)
+		client->lease_count *= 2;
+	pthread_mutex_unlock(&client->lock);
+	return record;
+}
+
+static bool lease_more(struct portd_client *client, uint16_t ps)
+{
+	struct portd_record record = lease_record(client, PORTD_LEASE_PORTS, ps);
+	struct portd_reply reply;
+	int err = asking_ask(client, &record, &reply);
+
+	if (err)
+		return false;
+	lease_look_at(reply.port);
+	__atomic_store_n(n_free(client, ps), (int)reply.count, __ATOMIC_RELAXED);
+	return reply.count;
+}
+
+/* Asked once for each time that the page runs low: the estimate believes what was asked for. */
+static void lease_ahead(struct portd_client *client, uint16_t ps)
+{
+	struct portd_record record = lease_record(client, PORTD_LEASE_AHEAD, ps);
+
+	__atomic_add_fetch(n_free(client, ps), record.lease_ports.count, __ATOMIC_RELAXED);
+	asking_tell(client, &record);
+}
+
+/* The first time there is nothing on the page: it is not even touched. */
+uint16_t portd_take_port(struct portd_client *client, uint16_t ps)
+{
+	bool *has_leased = &client->has_leased[lease_space(ps)];
+	uint16_t port = 0;
+
+	if (__atomic_exchange_n(has_leased, true, __ATOMIC_RELAXED))
+		port = lease_take(client->page, ps);
+
+	if (!port && lease_more(client, ps))
+		port = lease_take(client->page, ps);
+	if (port && __atomic_sub_fetch(n_free(client, ps), 1, __ATOMIC_RELAXED) == LEASE_LOW)
+		lease_ahead(client, ps);
+	return port;
+}
+
+bool portd_give_port(struct portd_client *client, uint16_t ps, uint16_t port)
+{
+	bool given = lease_give_back(client->page, ps, port);
+
+	if (given)
+		__atomic_add_fetch(n_free(client, ps), 1, __ATOMIC_RELAXED);
+	return given;
+}
+
+int portd_lease_ids(struct portd_client *client, struct portd_ids *ret)
+{
+	struct portd_record record = { .type = PORTD_LEASE_IDS };
+	struct portd_reply reply;
+	int err = asking_ask(client, &record, &reply);
+
+	if (err)
+		return err;
+	*ret = (struct portd_ids){ reply.first, reply.count };
+	pthread_mutex_lock(&client->lock);
+	if (client->n_blocks < BLOCKS_MAX)
+		client->block[client->n_blocks++] = reply.first;
+	pthread_mutex_unlock(&client->lock);
+	return 0;
+}
+
+/* Nor is this asked of the next cmportd, whose feed is another. */
+int portd_look_on(struct portd_client *client, struct feed_reader *ret)
+{
+	struct portd_record record = { .type = PORTD_LOOK_ON };
+	struct portd_reply reply = { .error = 0 };
+	int fd[2] = { -1, -1 };
+	int err;
+
+	*ret = (struct feed_reader){ .ring = NULL };
+	pthread_mutex_lock(&client->lock);
+	err = asking_exchange(client, &record, -1, &reply, fd);
+	pthread_mutex_unlock(&client->lock);
+	if (!err)
+		err = reply.error ? -reply.error : feed_reader_init(ret, fd[0]);
+	close_fd(&fd[0]);
+	close_fd(&fd[1]);
+	return err;
+}
+
+int portd_await_seen(struct portd_client *client, uint64_t number)
+{
+	const struct portd_record record = { .type = PORTD_AWAIT, .seen = { .number = number } };
+
+	return portd_put_data(client, &record);
+}
+
+/* Not asked of the next cmportd: it knows no more than the asker. */
+int portd_stat(struct portd_client *client, uint32_t pid, struct portd_reply *ret)
+{
+	struct portd_record record = { .type = PORTD_STAT, .stat = { .pid = pid } };
+	int err;
+
+	pthread_mutex_lock(&client->lock);
+	err = asking_exchange(client, &record, -1, ret, NULL);
+	pthread_mutex_unlock(&client->lock);
+	return err ? err : -ret->error;
+}
+
+void portd_will_is(struct portd_client *client, const struct portd_will *will)
+{
+	struct portd_record record = { .type = PORTD_WILL, .will = *will };
+
+	asking_tell(client, &record);
+}
+
+/* --- messages ------------------------------------------------------------ */
+
+static void take_held(struct portd_client *client, struct portd_datagram *out)
+{
+	pthread_mutex_lock(&client->held_lock);
+	memcpy(out->data, client->held.data, client->held.bytes);
+	out->bytes = client->held.bytes;
+	client->held.bytes = 0;
+	pthread_mutex_unlock(&client->held_lock);
+}
+
+static int send_datagram(struct portd_client *client, const struct portd_datagram *out)
+{
+	ssize_t n;
+
+	if (!out->bytes)
+		return 0;
+	do
+		n = send(client->data_fd, out->data, out->bytes, MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : 0;
+}
+
+int portd_send(struct portd_client *client, const struct portd_mad *mad, unsigned int n)
+{
+	struct portd_datagram out;
+	struct portd_record record = { .type = PORTD_MAD };
+	unsigned int i;
+	int err;
+
+	take_held(client, &out);
+	for (i = 0; i < n; i++) {
+		record.mad = mad[i];
+		if (portd_put(&out, &record))
+			continue;
+		err = send_datagram(client, &out);
+		if (err)
+			return err;
+		out.bytes = 0;
+		portd_put(&out, &record);
+	}
+	return send_datagram(client, &out);
+}
+
+static void hold(struct portd_client *client, const struct portd_record *record)
+{
+	pthread_mutex_lock(&client->held_lock);
+	if (!portd_put(&client->held, record)) {
+		send_datagram(client, &client->held);
+		client->held.bytes = 0;
+		portd_put(&client->held, record);
+	}
+	pthread_mutex_unlock(&client->held_lock);
+}
+
+void portd_hold(struct portd_client *client, const struct portd_mad *mad)
+{
+	struct portd_record record = { .type = PORTD_MAD, .mad = *mad };
+
+	hold(client, &record);
+}
+
+void portd_closed(struct portd_client *client, const struct portd_close *close)
+{
+	struct portd_record record = { .type = PORTD_CLOSE, .close = *close };
+
+	hold(client, &record);
+}
+
+int portd_put_data(struct portd_client *client, const struct portd_record *record)
+{
+	struct portd_datagram out; /* large, so not cleared */
+
+	out.bytes = 0;
+	portd_put(&out, record);
+	return send_datagram(client, &out);
+}
+
+int portd_try_data(struct portd_client *client, const struct portd_datagram *datagram)
+{
+	ssize_t n;
+
+	do
+		n = send(client->data_fd, datagram->data, datagram->bytes,
+			 MSG_NOSIGNAL | MSG_DONTWAIT);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : 0;
+}
+
+int portd_send_held(struct portd_client *client)
+{
+	return portd_send(client, NULL, 0);
+}
+
+void portd_drain(struct portd_client *client, int ms)
+{
+	const struct timespec wait = { .tv_nsec = DRAIN_LOOK_NS }, turn = { .tv_nsec = TURN_NS };
+	int unread = 0;
+
+	for (; ms > 0 && !ioctl(client->data_fd, SIOCOUTQ, &unread) && unread; ms--)
+		nanosleep(&wait, NULL);
+	nanosleep(&turn, NULL);
+}
+
+int portd_receive(struct portd_client *client,
+		  void (*take)(const struct portd_record *record, void *arg), void *arg)
+{
+	struct portd_datagram in;
+	struct portd_record record;
+	ssize_t n;
+
+	do
+		n = recv(client->data_fd, in.data, sizeof(in.data), MSG_DONTWAIT);
+	while (n < 0 && errno == EINTR);
+	if (n < 0 && errno == EAGAIN)
+		return -EAGAIN;
+	if (n <= 0)
+		return -EPIPE;
+	in.bytes = (size_t)n;
+	in.at = 0;
+	while (portd_get(&in, &record) == 0)
+		if (portd_is_told(record.type))
+			take(&record, arg);
+	return 0;
+}

@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A child of a child, so that the program we live in notices nothing: the first shares its memory
+ * (none of its fork handlers run), ends without a signal, and is waited for by us alone; the
+ * second becomes cmportd and is nobody's child by then. One would not do: a process that executes
+ * a program gets SIGCHLD as its last signal, whatever it was made with.
+ *
+ * Until it executes cmportd a child runs in the memory of the program that it must not disturb:
+ * nothing here takes a lock, allocates, or lets a signal handler run.
+ */
+#include "lib/portd/client/spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lib/portd/server/place.h"
+
+#define STACK_BYTES  65536
+#define SIGSET_BYTES 8 /* of the kernel: all signals, also those that the C library keeps */
+#define FDS_MAX	     (1 << 20)
+
+/* The kernel's struct sigaction, not the C library's; SIG_DFL is all zeros in any of its forms. */
+#define DEFAULT_ACTION_BYTES 64
+
+#define ENV_MAX		     8
+#define ENV_BYTES	     (PATH_MAX + 32)
+
+/* All that a child needs, made ready before there is one. */
+struct birth {
+	const char *program;
+	bool is_of_host; /* at the place where all look for it */
+	char *argv[5];
+	char *envp[ENV_MAX];
+	char env[ENV_MAX][ENV_BYTES];
+	char *stack; /* two of STACK_BYTES */
+	int stderr_fd;
+	int err;
+};
+
+/* --- finding the program ------------------------------------------------- */
+
+/*
+ * Where it may be, seen from the folder of the file that this code is in; an absolute path stands
+ * for itself. The build folder first: what lies beside an installed library cannot be taken for
+ * it, while "../../libexec" of a build folder may be anybody's.
+ */
+static const char *const candidate[] = {
+	"../tools/cmportd/cmportd",
+	PORTD_PROGRAM_FROM_LIB,
+	PORTD_PROGRAM,
+};
+
+/* A line of /proc/self/maps: 55d0c0de1000-55d0c0de2000 r-xp 00001000 fd:00 1234   /path */
+static bool is_our_file(const char *line, char ret[PATH_MAX])
+{
+	uintptr_t first, end, here = (uintptr_t)spawn_cmportd;
+	const char *path = strchr(line, '/');
+	const char *slash = path ? strrchr(path, '/') : NULL;
+
+	if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR, &first, &end) != 2 || here < first ||
+	    here >= end || !slash || slash - path >= PATH_MAX - 1)
+		return false;
+	snprintf(ret, PATH_MAX, "%.*s/", (int)(slash - path), path);
+	return true;
+}
+
+/* Neither dladdr() nor argv[0]: those are names as somebody once gave them, perhaps relative to
+ * another folder. */
+static int find_our_folder(char ret[PATH_MAX])
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	char *line = NULL;
+	size_t room = 0;
+	bool found = false;
+
+	if (!maps)
+		return -errno;
+	while (!found && getline(&line, &room, maps) >= 0)
+		found = is_our_file(line, ret);
+	free(line);
+	fclose(maps);
+	return found ? 0 : -ENOENT;
+}
+
+/* Who owns the folder that this code came from may say what we start, and root may. */
+static bool may_start(const char *program, uid_t our_owner)
+{
+	struct stat file;
+
+	return !stat(program, &file) && S_ISREG(file.st_mode) &&
+	       (file.st_uid == 0 || file.st_uid == our_owner) && !access(program, X_OK);
+}
+
+static int find_from(const char *our_folder, char ret[PATH_MAX])
+{
+	struct stat ours;
+	unsigned int i;
+	int n;
+
+	if (stat(our_folder, &ours))
+		return -ENOENT;
+	for (i = 0; i < sizeof(candidate) / sizeof(candidate[0]); i++) {
+		if (candidate[i][0] == '/')
+			n = snprintf(ret, PATH_MAX, "%s", candidate[i]);
+		else
+			n = snprintf(ret, PATH_MAX, "%s%s", our_folder, candidate[i]);
+		if (n < PATH_MAX && may_start(ret, ours.st_uid))
+			return 0;
+	}
+	return -ENOENT;
+}
+
+/* A setuid program can be linked into a folder of its caller's: only what was installed counts. */
+static int find_program(char ret[PATH_MAX])
+{
+	char ours[PATH_MAX];
+
+	if (!getauxval(AT_SECURE) && !find_our_folder(ours))
+		return find_from(ours, ret);
+	snprintf(ret, PATH_MAX, "%s", PORTD_PROGRAM);
+	return may_start(ret, 0) ? 0 : -ENOENT;
+}
+
+/* --- its surroundings ---------------------------------------------------- */
+
+static const char *const kept[] = { "PURECM_LOG", "PURECM_IDLE_S", "PURECM_PORTD_LOG" };
+
+/* On a soft fabric the libraries that talk to the device are found by a variable, too. */
+static const char *const kept_on_fabric[] = { "PURECM_FABRIC", "LD_LIBRARY_PATH" };
+
+static void add_env(struct birth *birth, unsigned int *n, const char *name, const char *value)
+{
+	int bytes = snprintf(birth->env[*n], ENV_BYTES, "%s=%s", name, value);
+
+	if (bytes < ENV_BYTES) {
+		birth->envp[*n] = birth->env[*n];
+		++*n;
+	}
+}
+
+static void keep(struct birth *birth, unsigned int *n, const char *name)
+{
+	const char *value = secure_getenv(name);
+
+	if (value)
+		add_env(birth, n, name, value);
+}
+
+static void make_env(struct birth *birth, const char *path)
+{
+	unsigned int i, n = 0;
+
+	add_env(birth, &n, "PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
+	add_env(birth, &n, "PURECM_SOCKET", path);
+	for (i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+		keep(birth, &n, kept[i]);
+	for (i = 0; secure_getenv("PURECM_FABRIC") && i < 2; i++)
+		keep(birth, &n, kept_on_fabric[i]);
+}
+
+/* --- in the child -------------------------------------------------------- */
+
+/* The C library would do it to all threads of the program that we still share memory with. A
+ * setuid program's user could otherwise send signals to what serves everybody. */
+static void be_one_user(void)
+{
+	gid_t gid = getegid();
+	uid_t uid = geteuid();
+
+	syscall(SYS_setresgid, gid, gid, gid);
+	syscall(SYS_setresuid, uid, uid, uid);
+}
+
+/* The host's cmportd serves all its network namespaces, whoever comes first: it belongs where the
+ * host's interfaces are. Who may not go there starts it here. */
+static void enter_network_of_host(void)
+{
+	int fd = open("/proc/1/ns/net", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	syscall(SYS_setns, fd, CLONE_NEWNET);
+	close(fd);
+}
+
+static void raise_limit(enum __rlimit_resource resource)
+{
+	struct rlimit limit;
+
+	if (getrlimit(resource, &limit))
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(resource, &limit);
+}
+
+/* The program may have closed its own: what is to be moved must not be in the way. */
+static int open_streams(int stderr_fd)
+{
+	int null = open("/dev/null", O_RDWR);
+	int fd = fcntl(stderr_fd, F_DUPFD, STDERR_FILENO + 1);
+	int to;
+
+	if (null < 0 || fd < 0)
+		return -errno;
+	for (to = STDIN_FILENO; to <= STDERR_FILENO; to++)
+		if (dup2(to == STDERR_FILENO ? fd : null, to) < 0)
+			return -errno;
+	return 0;
+}
+
+/* Kernels before 5.9 do not have the call. */
+static void close_others(void)
+{
+	struct rlimit limit = { .rlim_cur = FDS_MAX };
+	int fd;
+
+	if (!syscall(SYS_close_range, STDERR_FILENO + 1, UINT_MAX, 0))
+		return;
+	getrlimit(RLIMIT_NOFILE, &limit);
+	for (fd = STDERR_FILENO + 1; fd < FDS_MAX && (rlim_t)fd < limit.rlim_cur; fd++)
+		close(fd);
+}
+
+/* With no handler left, signals may come again. */
+static void reset_signals(void)
+{
+	const char action[DEFAULT_ACTION_BYTES] = { 0 };
+	uint64_t none = 0;
+	int i;
+
+	for (i = 1; i < NSIG; i++)
+		syscall(SYS_rt_sigaction, i, action, NULL, SIGSET_BYTES);
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, SIGSET_BYTES);
+}
+
+__attribute__((no_sanitize("address"))) static int be_cmportd(void *arg)
+{
+	struct birth *birth = arg;
+
+	setsid();
+	birth->err = open_streams(birth->stderr_fd);
+	if (!birth->err) {
+		close_others();
+		if (birth->is_of_host)
+			enter_network_of_host();
+		be_one_user();
+		raise_limit(RLIMIT_AS);
+		raise_limit(RLIMIT_CPU);
+		raise_limit(RLIMIT_DATA);
+		reset_signals();
+		execve(birth->program, birth->argv, birth->envp);
+		birth->err = -errno;
+	}
+	syscall(SYS_exit_group, 1);
+	return 1;
+}
+
+/* Returns when cmportd has left our memory. */
+__attribute__((no_sanitize("address"))) static int be_between(void *arg)
+{
+	struct birth *birth = arg;
+
+	if (clone(be_cmportd, birth->stack + 2 * STACK_BYTES, CLONE_VM | CLONE_VFORK, birth) < 0)
+		birth->err = -errno;
+	syscall(SYS_exit_group, 0);
+	return 0;
+}
+
+/* --- in the program ------------------------------------------------------ */
+
+static int give_birth(struct birth *birth)
+{
+	uint64_t all = UINT64_MAX, before;
+	int cancel_state;
+	pid_t pid;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, SIGSET_BYTES);
+	pid = clone(be_between, birth->stack + STACK_BYTES, CLONE_VM | CLONE_VFORK, birth);
+	if (pid < 0)
+		birth->err = -errno;
+	else
+		while (waitpid(pid, NULL, __WCLONE) < 0 && errno == EINTR)
+			;
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, SIGSET_BYTES);
+	pthread_setcancelstate(cancel_state, NULL);
+	return birth->err;
+}
+
+static int start(struct birth *birth, const char *path)
+{
+	char program[PATH_MAX], option[sizeof("--socket=") + PATH_MAX];
+	char name[] = "cmportd", started[] = "--started";
+	int err = find_program(program);
+
+	if (err)
+		return err;
+	snprintf(option, sizeof(option), "--socket=%s", path);
+	birth->program = program;
+	birth->is_of_host = strcmp(path, PLACE_DEFAULT_PATH) == 0;
+	birth->argv[0] = name;
+	birth->argv[1] = option;
+	birth->argv[2] = started;
+	make_env(birth, path);
+	birth->stack = mmap(NULL, 2 * STACK_BYTES, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+	if (birth->stack == MAP_FAILED)
+		return -errno;
+	err = give_birth(birth);
+	munmap(birth->stack, 2 * STACK_BYTES);
+	return err;
+}
+
+static int start_with_pipe(const char *path, int *ret_fd)
+{
+	struct birth *birth = calloc(1, sizeof(*birth));
+	int ends[2];
+	int err;
+
+	if (!birth)
+		return -ENOMEM;
+	err = pipe2(ends, O_CLOEXEC | O_NONBLOCK) ? -errno : 0;
+	if (!err) {
+		birth->stderr_fd = ends[1];
+		err = start(birth, path);
+		close(ends[1]);
+		if (err)
+			close(ends[0]);
+		else
+			*ret_fd = ends[0];
+	}
+	free(birth);
+	return err;
+}
+
+int spawn_cmportd(const char *path, int *ret_fd)
+{
+	int saved = errno;
+	int err;
+
+	*ret_fd = -1;
+	err = start_with_pipe(path, ret_fd);
+	errno = saved;
+	return err;
+}

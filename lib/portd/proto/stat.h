@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the library and cmportd say alike when they are asked how things stand: a connection and the
+ * counters of a core as records. Pure. Called by lib/stat.c and lib/portd/server/stat.c.
+ */
+#ifndef LIB_PORTD_PROTO_STAT_H
+#define LIB_PORTD_PROTO_STAT_H
+
+#include "cm/conn.h"
+#include "lib/portd/proto/proto.h"
+
+/** portd_stat_conn() - fill in what a connection knows: all but id, port, addresses and age. */
+void portd_stat_conn(const struct cm_conn *conn, struct portd_stat_id *ret);
+
+/**
+ * portd_stat_tally() - the counters of a core at a port
+ * @put: called for each that is not zero, with port 0 and no row
+ */
+void portd_stat_tally(const struct cm_tally *tally,
+		      void (*put)(struct portd_stat_count *count, void *arg), void *arg);
+
+#endif

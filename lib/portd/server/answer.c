@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What clients ask for on their control socket, one function a record. Called by guest.c.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "lib/portd/server/estate.h"
+#include "lib/portd/server/log.h"
+#include "lib/portd/server/state.h"
+
+#define CAP_NET_BIND_SERVICE_BIT 10
+#define DATA_BUFFER_BYTES	 (1 << 20)
+
+struct question {
+	struct server *server;
+	struct guest *guest;
+	const struct portd_record *record;
+	int fd; /* that came along, or -1; whoever takes it leaves -1 */
+	struct portd_reply *reply;
+	int *reply_fd; /* two */
+};
+
+/* --- HELLO --------------------------------------------------------------- */
+
+static void take_block(struct question *q, uint16_t block)
+{
+	struct guest *guest = q->guest;
+
+	q->server->block_owner[block] = guest->index;
+	q->server->block_pid[block] = guest->pid;
+	guest->block[guest->n_blocks++] = block;
+	if (guest->n_blocks == 1)
+		estate_introduce(q->server, guest);
+}
+
+/* The first one has comm id 0, which is that of messages that name nobody. They count up; but who
+ * removes the state file has them begin anywhere. */
+static int lend_block(struct question *q)
+{
+	struct server *server = q->server;
+	struct guest *guest = q->guest;
+	unsigned int tries;
+	uint16_t block;
+
+	if (guest->n_blocks == ID_BLOCKS_MAX)
+		return -ENOSPC;
+	for (tries = 0; tries < ID_BLOCKS; tries++) {
+		block = place_id_block(server->place);
+		if (block && server->block_owner[block] == NOBODY &&
+		    !wills_hold_block(server->wills, block))
+			break;
+	}
+	if (tries == ID_BLOCKS)
+		return -ENOSPC;
+	take_block(q, block);
+	q->reply->first = (uint32_t)block << ID_BLOCK_SHIFT;
+	q->reply->count = UINT32_C(1) << ID_BLOCK_SHIFT;
+	return 0;
+}
+
+static int open_data(struct question *q)
+{
+	int bytes = DATA_BUFFER_BYTES;
+	int pair[2];
+	int err;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+		return -errno;
+	/* What a storm of requests puts there before the client gets to run. */
+	if (setsockopt(pair[0], SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)))
+		setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+	q->guest->data.fd = pair[0];
+	err = server_watch(q->server, &q->guest->data, EPOLLIN);
+	if (err) {
+		close(pair[0]);
+		close(pair[1]);
+		q->guest->data.fd = -1;
+		return err;
+	}
+	q->reply_fd[0] = pair[1];
+	return 0;
+}
+
+static int open_page(struct question *q)
+{
+	int fd;
+
+	if (!q->record->hello.resumes) {
+		fd = ports_page_new(q->guest->realm->ports, q->guest->index);
+		q->reply_fd[1] = fd;
+		return fd < 0 ? fd : 0;
+	}
+	fd = q->fd;
+	q->fd = -1;
+	return fd < 0 ? -EINVAL : ports_page_resume(q->guest->realm->ports, q->guest->index, fd);
+}
+
+/* So that it may be said again. */
+static void undo_hello(struct question *q)
+{
+	ports_client_gone(q->guest->realm->ports, q->guest->index);
+	server_unwatch(q->server, &q->guest->data);
+	if (q->reply_fd[0] >= 0)
+		close(q->reply_fd[0]);
+	q->reply_fd[0] = q->reply_fd[1] = -1;
+}
+
+static int answer_hello(struct question *q)
+{
+	bool resumes = q->record->hello.resumes != 0;
+	int err;
+
+	if (q->guest->welcome)
+		return -EPROTO;
+	if (q->record->hello.version != PORTD_VERSION) {
+		snprintf(q->reply->text, sizeof(q->reply->text),
+			 "this cmportd speaks version %u, the library version %u; "
+			 "restart the one that is older",
+			 PORTD_VERSION, q->record->hello.version);
+		return -EPROTONOSUPPORT;
+	}
+	q->guest->visits = q->record->hello.visits && !resumes;
+	if (!resumes && !q->guest->visits && server_in_grace(q->server))
+		return -EAGAIN;
+	err = open_page(q);
+	if (!err)
+		err = open_data(q);
+	if (!err && !resumes && !q->guest->visits)
+		err = lend_block(q);
+	if (err) {
+		undo_hello(q);
+		return err;
+	}
+	q->guest->welcome = true;
+	q->guest->resuming = resumes;
+	if (!q->guest->visits)
+		q->guest->start = place_add_client(q->server->place, q->guest->pid);
+	estate_introduce(q->server, q->guest);
+	return 0;
+}
+
+/* --- what an earlier cmportd knew ---------------------------------------- */
+
+/* Of a block that was handed out in our own life we know whose it was: its connections may be
+ * ending still, and what their peers say is nobody else's business. */
+static int answer_hold_ids(struct question *q)
+{
+	uint16_t block = (uint16_t)(q->record->ids.first >> ID_BLOCK_SHIFT);
+	const struct server *server = q->server;
+
+	if (!q->guest->resuming || q->guest->n_blocks == ID_BLOCKS_MAX || !block)
+		return -EPERM;
+	if (server->block_owner[block] != NOBODY)
+		return -EEXIST;
+	if (server->block_pid[block] && server->block_pid[block] != q->guest->pid)
+		return -EPERM;
+	take_block(q, block);
+	return 0;
+}
+
+static bool owns(const struct question *q, uint32_t comm_id)
+{
+	return q->server->block_owner[comm_id >> ID_BLOCK_SHIFT] == q->guest->index;
+}
+
+static int answer_will(struct question *q)
+{
+	const struct portd_will *will = &q->record->will;
+
+	if (will->port >= STATIONS_MAX || !(q->guest->stations >> will->port & 1) ||
+	    !q->server->station[will->port] || will->state >= CM_N_STATES ||
+	    !owns(q, will->local_comm_id) ||
+	    wills_count(q->server->wills, q->guest->index) >= WILLS_MAX)
+		return -EPERM;
+	return wills_set(q->server->wills, q->guest->index, will);
+}
+
+static int answer_resumed(struct question *q)
+{
+	if (q->guest->resuming) {
+		place_returned(q->server->place, q->guest->pid);
+		estate_returned(q->server, q->guest);
+	}
+	q->guest->resuming = false;
+	return 0;
+}
+
+/* --- ports of the host --------------------------------------------------- */
+
+static int answer_open_port(struct question *q)
+{
+	const struct portd_open_port *wanted = &q->record->open_port;
+	struct portd_reply *reply = q->reply;
+	char device[PORTD_DEVICE_BYTES];
+	struct umad_owner who = { .what = "" };
+	struct station *station;
+	int err;
+
+	memcpy(device, wanted->device, sizeof(device));
+	device[sizeof(device) - 1] = '\0';
+	err = station_open(q->server, device, wanted->port_num, &station, &who);
+	if (err) {
+		if (who.what[0])
+			snprintf(reply->text, sizeof(reply->text), "%.120s; %.120s", who.what,
+				 who.remedy);
+		return err;
+	}
+	q->guest->stations |= UINT64_C(1) << station->handle;
+	reply->handle = station->handle;
+	reply->ca_guid = station->cm.ca_guid;
+	reply->gid0 = station->cm.gid0;
+	return 0;
+}
+
+/* --- port spaces --------------------------------------------------------- */
+
+/* Asked each time: a program may have given the privilege up. */
+static bool may_bind_low(const struct guest *guest)
+{
+	unsigned long long caps = 0;
+	char line[256];
+	FILE *status;
+
+	snprintf(line, sizeof(line), "/proc/%d/status", (int)guest->pid);
+	status = guest->pid ? fopen(line, "re") : NULL;
+	if (!status)
+		return guest->uid == 0;
+	while (fgets(line, sizeof(line), status))
+		if (sscanf(line, "CapEff: %llx", &caps) == 1)
+			break;
+	fclose(status);
+	return caps >> CAP_NET_BIND_SERVICE_BIT & 1;
+}
+
+static void refresh_limits(struct question *q, uint16_t port)
+{
+	struct port_limits *limits = ports_limits(q->guest->realm->ports);
+
+	port_limits_reread(limits);
+	limits->may_bind_low = port && port < limits->unprivileged_first && may_bind_low(q->guest);
+}
+
+static int answer_bind(struct question *q)
+{
+	const struct portd_claim *claim = &q->record->claim;
+
+	refresh_limits(q, claim->local_port);
+	return ports_bind(q->guest->realm->ports, q->guest->index, claim, &q->reply->port);
+}
+
+static int answer_listen(struct question *q)
+{
+	return ports_listen(q->guest->realm->ports, q->guest->index, &q->record->claim);
+}
+
+static int answer_update(struct question *q)
+{
+	ports_update(q->guest->realm->ports, q->guest->index, &q->record->claim);
+	return 0;
+}
+
+static int answer_release(struct question *q)
+{
+	ports_release(q->guest->realm->ports, q->guest->index, q->record->claim.claim_id);
+	return 0;
+}
+
+static int answer_lease_ports(struct question *q)
+{
+	const struct portd_lease_ports *wanted = &q->record->lease_ports;
+	int n;
+
+	refresh_limits(q, 0);
+	n = ports_lease(q->guest->realm->ports, q->guest->index, wanted->ps, wanted->count,
+			&q->reply->port);
+	q->reply->count = n > 0 ? (uint32_t)n : 0;
+	return n < 0 ? n : 0;
+}
+
+static int answer_look_on(struct question *q)
+{
+	const int fd = onlook_begin(q->server, q->guest);
+
+	q->reply_fd[0] = fd < 0 ? -1 : fd;
+	return fd < 0 ? fd : 0;
+}
+
+static int answer_stat(struct question *q)
+{
+	return stat_ask(q->server, q->guest, q->record->stat.pid, q->reply);
+}
+
+/* --- which ---------------------------------------------------------------- */
+
+static int (*const answers[PORTD_N_TYPES])(struct question *) = {
+	[PORTD_HELLO] = answer_hello,
+	[PORTD_OPEN_PORT] = answer_open_port,
+	[PORTD_BIND] = answer_bind,
+	[PORTD_LISTEN] = answer_listen,
+	[PORTD_UPDATE] = answer_update,
+	[PORTD_RELEASE] = answer_release,
+	[PORTD_LEASE_PORTS] = answer_lease_ports,
+	[PORTD_LEASE_AHEAD] = answer_lease_ports,
+	[PORTD_LEASE_IDS] = lend_block,
+	[PORTD_HOLD_IDS] = answer_hold_ids,
+	[PORTD_WILL] = answer_will,
+	[PORTD_RESUMED] = answer_resumed,
+	[PORTD_LOOK_ON] = answer_look_on,
+	[PORTD_STAT] = answer_stat,
+};
+
+/* Whoever holds the port may have let go of it already, by a record or an end that we have not come
+ * to: a server that is started again must not meet its own shadow. */
+static bool is_worth_another_look(struct question *q, int err)
+{
+	bool is_conflict = err == -EADDRINUSE || err == -EADDRNOTAVAIL;
+
+	q->guest->looked_again = is_conflict && !q->guest->looked_again;
+	if (q->guest->looked_again)
+		q->server->asks_again = true;
+	return q->guest->looked_again;
+}
+
+int answer_ask(struct server *server, struct guest *guest, const struct portd_record *record,
+	       int fd, struct portd_reply *ret, int ret_fd[2])
+{
+	struct question q = { .server = server,
+			      .guest = guest,
+			      .record = record,
+			      .fd = fd,
+			      .reply = ret,
+			      .reply_fd = ret_fd };
+	int err = -EPROTO;
+
+	if (guest->welcome != (record->type == PORTD_HELLO))
+		err = answers[record->type](&q);
+	if (is_worth_another_look(&q, err))
+		err = -EAGAIN;
+	if (err == -EAGAIN)
+		return err; /* with the descriptor, for the next time */
+	if (q.fd >= 0)
+		close(q.fd);
+	if (err == -EPROTO)
+		return err;
+	ret->error = (uint16_t)-err;
+	if (err)
+		portd_log_debug("client %u, pid %d: %s: %s", guest->index, (int)guest->pid,
+				portd_type_str(record->type), strerror(-err));
+	return 0;
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a cmportd that was killed has left: see estate.h.
+ */
+#include "lib/portd/server/estate.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/portd/server/log.h"
+#include "lib/portd/server/process.h"
+#include "lib/portd/server/will_store.h"
+
+#define WILLS_SUFFIX ".wills"
+#define LOOK_NS	     (500 * CM_NS_PER_MS)
+
+_Static_assert(WILL_PORTS == STATIONS_MAX, "each station has a handle");
+
+/* --- beginning and end --------------------------------------------------- */
+
+static void buried(struct cm_core *core, const struct cm_conn *conn)
+{
+	wills_buried(container_of(core, struct server, core)->wills, conn->local_comm_id);
+}
+
+/* What is in the way of the file itself, the log says already. */
+static struct will_store *open_store(struct server *server)
+{
+	struct will_store *store = NULL;
+	int fd, err;
+
+	if (place_open_beside(server->place, WILLS_SUFFIX, &fd))
+		return NULL;
+	err = will_store_open(fd, &store);
+	if (err)
+		portd_log_warn("%s" WILLS_SUFFIX " cannot be used: %s; should cmportd be killed "
+			       "together with a program, its peers are not told",
+			       server->options.path, strerror(-err));
+	return store;
+}
+
+/* Nobody else may say that these comm ids are his. */
+static void remember_blocks(struct server *server)
+{
+	const struct will *will = NULL;
+
+	while ((will = wills_orphan(server->wills, will)))
+		if (will->owner.block)
+			server->block_pid[will->owner.block] = (pid_t)will->owner.pid;
+}
+
+int estate_open(struct server *server)
+{
+	struct will_store *store = open_store(server);
+	int err = store ? wills_keep(server->wills, store) : 0;
+
+	server->core.released = buried;
+	if (!err)
+		remember_blocks(server);
+	return err;
+}
+
+void estate_close(struct server *server)
+{
+	bool is_empty = server->wills && wills_are_none(server->wills);
+
+	server->core.released = NULL;
+	wills_free(server->wills);
+	server->wills = NULL;
+	if (is_empty && server->place)
+		place_remove_beside(server->place, WILLS_SUFFIX);
+}
+
+bool estate_is_none(const struct server *server)
+{
+	return !wills_orphan(server->wills, NULL);
+}
+
+/* --- who comes back ------------------------------------------------------ */
+
+void estate_introduce(struct server *server, const struct guest *guest)
+{
+	struct will_owner owner = { .pid = guest->pid > 0 ? (uint32_t)guest->pid : 0,
+				    .start = guest->start,
+				    .block = guest->n_blocks ? guest->block[0] : 0 };
+
+	wills_own(server->wills, guest->index, &owner);
+}
+
+bool estate_awaits(const struct server *server)
+{
+	const struct will *will = NULL;
+
+	while ((will = wills_orphan(server->wills, will)))
+		if (!will->owner.pid && !will->is_dead)
+			return true;
+	return false;
+}
+
+static bool is_of(const struct server *server, const struct will *will, const struct guest *guest)
+{
+	if (will->owner.block)
+		return server->block_owner[will->owner.block] == guest->index;
+	return will->owner.pid && will->owner.pid == (uint32_t)guest->pid;
+}
+
+void estate_returned(struct server *server, const struct guest *guest)
+{
+	const struct will *will = wills_orphan(server->wills, NULL), *next;
+
+	for (; will; will = next) {
+		next = wills_orphan(server->wills, will);
+		if (!will->is_dead && is_of(server, will, guest))
+			wills_drop(server->wills, will);
+	}
+}
+
+/* --- who does not -------------------------------------------------------- */
+
+struct last_look {
+	uint32_t pid;
+	uint32_t start;
+	bool lives;
+};
+
+static bool lives(struct last_look *last, const struct will_owner *owner)
+{
+	int fd = -1;
+
+	if (owner->pid == last->pid && owner->start == last->start)
+		return last->lives;
+	*last = (struct last_look){ .pid = owner->pid, .start = owner->start };
+	last->lives = process_watch((pid_t)owner->pid, owner->start, &fd) &&
+		      !process_has_ended((pid_t)owner->pid, fd);
+	if (fd >= 0)
+		close(fd);
+	return last->lives;
+}
+
+/* A program that has been stopped for longer than the grace period has its connections still, as
+ * it would have with the kernel. */
+static bool may_come_back(const struct server *server, struct last_look *last,
+			  const struct will *will)
+{
+	if (will->is_dead)
+		return false;
+	if (server->block_owner[will->owner.block] != NOBODY)
+		return true; /* it is telling us */
+	return will->owner.pid && lives(last, &will->owner);
+}
+
+static bool has_station(struct server *server, uint8_t handle)
+{
+	struct umad_owner who = { .what = "" };
+	struct station *station = server->station[handle];
+	uint8_t port_num = 0;
+	const char *device;
+
+	if (!station && wills_port(server->wills, handle, &device, &port_num) &&
+	    station_open(server, device, port_num, &station, &who)) {
+		portd_log_warn("%s port %u cannot be opened to end connections of programs that "
+			       "are gone%s%s",
+			       device, port_num, who.what[0] ? ": " : "", who.what);
+	}
+	return server->station[handle] != NULL;
+}
+
+/* Return: false if more than that one has gone. */
+static bool end(struct server *server, const struct will *orphan)
+{
+	uint8_t handle = orphan->is.port;
+	struct portd_will will;
+
+	if (!has_station(server, handle)) {
+		wills_port_gone(server->wills, handle);
+		return false;
+	}
+	wills_inherit(server->wills, orphan, &will);
+	router_bury(server, &will);
+	return true;
+}
+
+struct cm_time estate_deadline(const struct server *server)
+{
+	bool is_over = server->grace_until.ns || estate_is_none(server);
+
+	return is_over ? CM_TIME_NEVER : server->estate_look_at;
+}
+
+void estate_settle(struct server *server)
+{
+	const struct will *will = wills_orphan(server->wills, NULL), *next;
+	struct last_look last = { .pid = 0 };
+
+	if (!will || server_in_grace(server) ||
+	    !cm_time_reached(server->estate_look_at, server->now))
+		return;
+	server->estate_look_at = cm_time_after(server->now, LOOK_NS);
+	for (; will; will = next) {
+		next = wills_orphan(server->wills, will);
+		if (!may_come_back(server, &last, will) && !end(server, will)) {
+			server->estate_look_at = server->now; /* the list is another one now */
+			return;
+		}
+	}
+}
+
+/* --- ports --------------------------------------------------------------- */
+
+int estate_handle(struct server *server, const char *device, uint8_t port_num)
+{
+	char name[PORTD_DEVICE_BYTES] = "";
+	uint64_t in_use = 0;
+	unsigned int i;
+
+	strncpy(name, device, sizeof(name) - 1);
+	for (i = 0; i < STATIONS_MAX; i++)
+		if (server->station[i])
+			in_use |= UINT64_C(1) << i;
+	return wills_handle(server->wills, name, port_num, in_use);
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Showing all messages of this host to clients that look on, such as the program purecm: in a feed
+ * that they have mapped. A message costs no system call, but for one that wakes those who have
+ * asked for that. Called by station.c and router.c, for which it costs a comparison while nobody
+ * looks on.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lib/net/gid.h"
+#include "lib/portd/server/state.h"
+
+#define GID_IS_GOOD_MS 10
+
+static uint64_t wall_clock_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+/* To look at the table costs a system call, so not for every message: what it says is good for a
+ * moment. */
+static struct mad_gid local_gid(struct station *station, const struct mad_path *path,
+				struct cm_time now)
+{
+	struct onlook_gid *known = &station->shown_gid;
+	struct gid_entry entry;
+
+	if (!path->grh)
+		return station->cm.gid0;
+	if (known->is_known && known->index == path->sgid_index &&
+	    !cm_time_reached(cm_time_after(known->at, GID_IS_GOOD_MS * CM_NS_PER_MS), now))
+		return known->gid;
+	if (gid_by_index(station->verbs, station->port_num, path->sgid_index, &entry))
+		return station->cm.gid0;
+	*known = (struct onlook_gid){ .is_known = true, .index = path->sgid_index, .at = now };
+	memcpy(&known->gid, &entry.gid, sizeof(known->gid));
+	return known->gid;
+}
+
+static void wake(struct server *server, struct guest *guest)
+{
+	const struct portd_record record = { .type = PORTD_SEEN,
+					     .seen = { .number = server->n_seen } };
+
+	list_remove(&guest->asleep);
+	guest_show(server, guest, &record, BACKLOG_MAX);
+}
+
+static void wake_all(struct server *server)
+{
+	struct list *node, *after;
+
+	list_for_each_safe (node, after, &server->asleep)
+		wake(server, container_of(node, struct guest, asleep));
+}
+
+void onlook_message(struct server *server, struct station *station, enum portd_way way,
+		    const struct guest *whose, const struct mad_path *path,
+		    const uint8_t mad[MAD_BYTES])
+{
+	struct feed_message *seen;
+
+	if (!server->n_onlookers)
+		return;
+	seen = feed_next(&server->feed);
+	seen->time_ns = wall_clock_ns();
+	seen->pid = whose ? (uint32_t)whose->pid : 0;
+	seen->way = (uint8_t)way;
+	seen->port_num = station->port_num;
+	memcpy(seen->device, station->device, sizeof(seen->device));
+	seen->local_gid = local_gid(station, path, server->now);
+	seen->path = *path;
+	memcpy(seen->mad, mad, MAD_BYTES);
+	server->n_seen = seen->number;
+	feed_put(&server->feed);
+	if (!list_is_empty(&server->asleep))
+		wake_all(server);
+}
+
+bool onlook_await(struct server *server, struct guest *guest, const struct portd_record *record)
+{
+	if (record->type != PORTD_AWAIT || !guest->looks_on)
+		return false;
+	list_remove(&guest->asleep);
+	list_append(&server->asleep, &guest->asleep);
+	if (server->n_seen > record->seen.number)
+		wake(server, guest);
+	return true;
+}
+
+static int open_feed(struct server *server)
+{
+	int err = server->n_onlookers ? 0 : feed_init(&server->feed);
+
+	if (err)
+		feed_fini(&server->feed);
+	else if (!server->n_onlookers)
+		server->n_seen = 0;
+	return err;
+}
+
+/* What others say to each other is for root, and for whoever runs this cmportd. */
+int onlook_begin(struct server *server, struct guest *guest)
+{
+	int err, fd;
+
+	if (guest->uid != 0 && guest->uid != geteuid())
+		return -EPERM;
+	err = open_feed(server);
+	if (err)
+		return err;
+	if (!guest->looks_on) {
+		guest->looks_on = true;
+		list_init(&guest->asleep);
+		server->n_onlookers++;
+	}
+	fd = fcntl(server->feed.fd, F_DUPFD_CLOEXEC, 0);
+	if (fd >= 0)
+		return fd;
+	err = -errno;
+	onlook_end(server, guest);
+	return err;
+}
+
+void onlook_end(struct server *server, struct guest *guest)
+{
+	if (!guest->looks_on)
+		return;
+	guest->looks_on = false;
+	list_remove(&guest->asleep);
+	if (--server->n_onlookers == 0)
+		feed_fini(&server->feed);
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Where a cmportd is found: its socket, and the file beside it, which is locked by the one that
+ * runs and tells the next one what it must know of it. Called by the server; of the path alone,
+ * also by clients.
+ */
+#ifndef LIB_PORTD_SERVER_PLACE_H
+#define LIB_PORTD_SERVER_PLACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define PLACE_PATH_BYTES   108 /* of sockaddr_un */
+#define PLACE_CLIENTS_MAX  4096
+#define PLACE_DEFAULT_PATH "/run/purecm/cmportd.sock"
+
+/**
+ * place_absolute() - a socket's path, from the root if it was not
+ *
+ * Return: 0; -ENAMETOOLONG if no socket can have it; -errno.
+ */
+int place_absolute(const char *path, char ret[PLACE_PATH_BYTES]);
+
+/**
+ * place_path() - the socket's path: $PURECM_SOCKET, else PLACE_DEFAULT_PATH
+ * @ret: filled; nothing of the environment is believed in a setuid program
+ *
+ * Return: as place_absolute().
+ */
+int place_path(char ret[PLACE_PATH_BYTES]);
+
+struct place;
+
+/** place_is_served() - does a cmportd listen there? It sees somebody come and go. */
+bool place_is_served(const char *path);
+
+/** place_is_handed_over() - has systemd a socket for this process (LISTEN_PID, LISTEN_FDS)? */
+bool place_is_handed_over(void);
+
+/**
+ * place_take() - be the cmportd of a path, or find that there is one
+ * @path: of the socket, absolute if the process changes its folder. Its own folder is made if it
+ *        is missing (mode 0755); PATH.state is made and locked; a socket that a dead one left is
+ *        replaced. If systemd hands a socket over, it is used, and must be the one of @path.
+ * @ret:  to be given back with place_leave()
+ *
+ * If the one that has it neither serves nor lets go, it is waited for, 3 s at most.
+ *
+ * Return: 0; -EADDRINUSE if another one has it; -EPERM if, for root, others may write to the
+ * folder (sticky ones like /tmp are fine) or have put something in the way; -EEXIST if something
+ * is there that is no socket; -EINVAL for what systemd handed over; -errno. The log says more.
+ */
+int place_take(const char *path, struct place **ret);
+
+/** place_fd() - the listening socket: non-blocking, mode 0666, SOCK_SEQPACKET. */
+int place_fd(const struct place *place);
+
+/** place_is_activated() - did systemd hand the socket over? Then it stays when we go. */
+bool place_is_activated(const struct place *place);
+
+/**
+ * place_open_beside() - open a file of ours beside the socket: PATH and a suffix
+ * @ret_fd: owned by the caller
+ *
+ * Nobody else uses it while the place is ours. Return: as own_file_open(); then nothing is open.
+ */
+int place_open_beside(const struct place *place, const char *suffix, int *ret_fd);
+
+/** place_remove_beside() - remove it, if it is there. */
+void place_remove_beside(const struct place *place, const char *suffix);
+
+/**
+ * place_id_block() - the number of the next block of comm ids
+ *
+ * Counts up from a random number, over restarts too: it is in the file before it is handed out.
+ */
+uint16_t place_id_block(struct place *place);
+
+/**
+ * place_add_client() - note that a process is our client; counted, a process may come twice
+ * @pid: 0, of one in a pid namespace that we cannot see, is not noted
+ *
+ * Nobody is noted beyond PLACE_CLIENTS_MAX: the next cmportd will not wait for them.
+ *
+ * Return: process_start() of it.
+ */
+uint32_t place_add_client(struct place *place, pid_t pid);
+
+/** place_remove_client() - note that it has gone. */
+void place_remove_client(struct place *place, pid_t pid);
+
+/**
+ * place_missing() - how many clients of a predecessor are still awaited
+ *
+ * They are those that were noted when it died or left. One is no longer awaited when
+ * place_returned() was called for it or its process is gone; that is looked at every 5 ms at most.
+ */
+unsigned int place_missing(struct place *place);
+
+/** place_returned() - a client of a predecessor has told us all. */
+void place_returned(struct place *place, pid_t pid);
+
+/**
+ * place_leave() - let go: no socket (unless activated) is left behind; NULL is allowed
+ *
+ * PATH.state stays, with the next block of comm ids, and with the clients that are noted in it:
+ * they are awaited by the next one.
+ */
+void place_leave(struct place *place);
+
+#endif

@@ -1,0 +1,600 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The port spaces of a host: see ports.h. A claim is a holder of its port in the tables of
+ * lib/net/port_space.h; a lease is a port that is reserved there, with a mark that says for whom,
+ * and in which word of his page it stands.
+ */
+#include "lib/portd/server/ports.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cm/index.h"
+#include "base/list.h"
+#include "mad/cma_hdr.h"
+#include "lib/portd/proto/lease.h"
+
+#define CLIENTS_MAX 65535
+
+/* The mark of a leased port: the client in the lower half, and the word of its page. */
+#define MARK_LEASE	(UINT32_C(1) << 31)
+#define MARK_WORD_SHIFT 16
+static_assert(LEASE_WORDS <= 1 << (31 - MARK_WORD_SHIFT), "each word has its mark");
+
+struct holder {
+	struct port_claim claim; /* first */
+	struct list of_tenant;
+	struct cm_node by_claim_id;
+	uint16_t client;
+	bool listening;
+};
+
+struct tenant {
+	struct list holders;
+	unsigned int n_claims;
+	struct lease_page *page; /* NULL before it has one */
+	int page_fd;
+	unsigned int n_leases;
+	uint16_t last_leased;		      /* 0: none yet */
+	uint64_t is_leased[LEASE_WORDS / 64]; /* which words are, whatever the page says */
+};
+
+struct ports {
+	struct port_space space;
+	struct cm_index by_claim_id;
+	struct tenant *tenant[CLIENTS_MAX];
+};
+
+struct ports *ports_new(const struct port_limits *limits, uint64_t seed)
+{
+	struct ports *ports = calloc(1, sizeof(*ports));
+
+	if (!ports)
+		return NULL;
+	if (cm_index_init(&ports->by_claim_id, seed)) {
+		free(ports);
+		return NULL;
+	}
+	port_space_init(&ports->space, limits, seed);
+	return ports;
+}
+
+void ports_free(struct ports *ports)
+{
+	uint16_t i;
+
+	if (!ports)
+		return;
+	for (i = 0; i < CLIENTS_MAX; i++)
+		ports_client_gone(ports, i);
+	cm_index_fini(&ports->by_claim_id);
+	port_space_fini(&ports->space);
+	free(ports);
+}
+
+struct port_limits *ports_limits(struct ports *ports)
+{
+	return &ports->space.limits;
+}
+
+/* --- tenants and holders ------------------------------------------------- */
+
+static struct tenant *tenant_of(struct ports *ports, uint16_t client)
+{
+	struct tenant *tenant = ports->tenant[client];
+
+	if (tenant)
+		return tenant;
+	tenant = calloc(1, sizeof(*tenant));
+	if (!tenant)
+		return NULL;
+	list_init(&tenant->holders);
+	tenant->page_fd = -1;
+	ports->tenant[client] = tenant;
+	return tenant;
+}
+
+static struct cm_key claim_key(uint16_t client, uint32_t claim_id)
+{
+	return (struct cm_key){ .guid = client, .id = claim_id };
+}
+
+static struct holder *find(const struct ports *ports, uint16_t client, uint32_t claim_id)
+{
+	struct cm_key key = claim_key(client, claim_id);
+	struct cm_node *node = cm_index_find(&ports->by_claim_id, &key);
+
+	return node ? container_of(node, struct holder, by_claim_id) : NULL;
+}
+
+static struct holder *holder_new(struct tenant *tenant, uint16_t client)
+{
+	struct holder *holder = calloc(1, sizeof(*holder));
+
+	if (!holder)
+		return NULL;
+	holder->client = client;
+	list_append(&tenant->holders, &holder->of_tenant);
+	return holder;
+}
+
+static void holder_free(struct ports *ports, struct holder *holder)
+{
+	struct tenant *tenant = ports->tenant[holder->client];
+
+	if (holder->by_claim_id.link)
+		tenant->n_claims--;
+	cm_index_remove(&ports->by_claim_id, &holder->by_claim_id);
+	port_space_release(&ports->space, &holder->claim);
+	list_remove(&holder->of_tenant);
+	free(holder);
+}
+
+/* --- leases -------------------------------------------------------------- */
+
+static uint32_t mark_of(uint16_t client, unsigned int word)
+{
+	return MARK_LEASE | word << MARK_WORD_SHIFT | client;
+}
+
+static unsigned int word_of(uint32_t mark)
+{
+	return (mark & ~MARK_LEASE) >> MARK_WORD_SHIFT;
+}
+
+static int begin_lease(struct ports *ports, uint16_t client, uint16_t ps, uint16_t port,
+		       unsigned int word)
+{
+	struct tenant *tenant = ports->tenant[client];
+	int err = port_space_reserve(&ports->space, ps, port, mark_of(client, word));
+
+	if (err)
+		return err;
+	tenant->is_leased[word / 64] |= UINT64_C(1) << word % 64;
+	tenant->n_leases++;
+	return 0;
+}
+
+static void end_lease(struct ports *ports, struct tenant *tenant, uint16_t ps, uint16_t port)
+{
+	unsigned int word = word_of(port_space_reserved(&ports->space, ps, port));
+
+	port_space_unreserve(&ports->space, ps, port);
+	tenant->is_leased[word / 64] &= ~(UINT64_C(1) << word % 64);
+	tenant->n_leases--;
+}
+
+/* Of a port that is leased. Return: false if its client uses it. */
+static bool take_back(struct ports *ports, uint16_t ps, uint16_t port)
+{
+	uint32_t mark = port_space_reserved(&ports->space, ps, port);
+	struct tenant *tenant = ports->tenant[(uint16_t)mark];
+
+	if (!lease_revoke(tenant->page, word_of(mark), ps, port))
+		return false;
+	end_lease(ports, tenant, ps, port);
+	return true;
+}
+
+/* What the page says of a word that is leased is true only if the port's mark says so, too. */
+static bool port_at(const struct ports *ports, uint16_t client, unsigned int word, uint16_t *ret_ps,
+		    uint16_t *ret_port)
+{
+	uint32_t *at = &ports->tenant[client]->page->word[word];
+
+	lease_read(__atomic_load_n(at, __ATOMIC_RELAXED), ret_ps, ret_port);
+	return port_space_reserved(&ports->space, *ret_ps, *ret_port) == mark_of(client, word);
+}
+
+typedef void lease_fn(struct ports *ports, struct tenant *tenant, uint16_t ps, uint16_t port);
+
+/* Call @act for all leases of a client that are where its page says; it may end them. */
+static void for_each_lease(struct ports *ports, uint16_t client, lease_fn *act)
+{
+	struct tenant *tenant = ports->tenant[client];
+	unsigned int i, word;
+	uint16_t ps, port;
+	uint64_t left;
+
+	for (i = 0; i < LEASE_WORDS / 64 && tenant->n_leases; i++) {
+		for (left = tenant->is_leased[i]; left; left &= left - 1) {
+			word = i * 64 + (unsigned int)__builtin_ctzll(left);
+			if (port_at(ports, client, word, &ps, &port))
+				act(ports, tenant, ps, port);
+		}
+	}
+}
+
+static void take_back_one(struct ports *ports, struct tenant *tenant, uint16_t ps, uint16_t port)
+{
+	(void)tenant;
+	take_back(ports, ps, port);
+}
+
+/* A client that lies about a word keeps its port, as if it used it. */
+static void take_back_all(struct ports *ports)
+{
+	uint16_t i;
+
+	for (i = 0; i < CLIENTS_MAX; i++)
+		if (ports->tenant[i])
+			for_each_lease(ports, i, take_back_one);
+}
+
+/* Of a client that goes, also those that its page tells lies about. */
+static void end_leases(struct ports *ports, uint16_t client)
+{
+	struct tenant *tenant = ports->tenant[client];
+
+	for_each_lease(ports, client, end_lease);
+	if (tenant->n_leases)
+		port_space_unreserve_those(&ports->space, MARK_LEASE | UINT16_MAX,
+					   MARK_LEASE | client);
+}
+
+/* Where a new lease of a port is to stand; LEASE_WORDS if the page is full. */
+static unsigned int free_word(const struct tenant *tenant, uint16_t port)
+{
+	unsigned int i, word;
+
+	for (i = 0; i < LEASE_WORDS; i++) {
+		word = (port + i) % LEASE_WORDS;
+		if (!(tenant->is_leased[word / 64] >> word % 64 & 1))
+			return word;
+	}
+	return LEASE_WORDS;
+}
+
+static void set_word(struct tenant *tenant, unsigned int word, uint32_t value)
+{
+	__atomic_store_n(&tenant->page->word[word], value, __ATOMIC_RELEASE);
+}
+
+static int bind_any(struct ports *ports, struct port_claim *claim)
+{
+	int err = port_space_bind(&ports->space, claim);
+
+	if (err != -EADDRNOTAVAIL)
+		return err;
+	take_back_all(ports);
+	return port_space_bind(&ports->space, claim);
+}
+
+static bool may_be_leased(const struct ports *ports, uint16_t port)
+{
+	const struct port_limits *limits = &ports->space.limits;
+
+	return port >= limits->ephemeral_first && port <= limits->ephemeral_last;
+}
+
+static int lease_port(struct ports *ports, uint16_t client, uint16_t ps, uint16_t port)
+{
+	struct tenant *tenant = ports->tenant[client];
+	unsigned int word = free_word(tenant, port);
+	int err = word < LEASE_WORDS ? begin_lease(ports, client, ps, port, word) : -ENOSPC;
+
+	if (err)
+		return err;
+	set_word(tenant, word, lease_word(ps, port, LEASE_FREE));
+	tenant->last_leased = port;
+	return 0;
+}
+
+/* The ports of a client follow each other where they can, which keeps both sides' tables small. */
+static int lease_one(struct ports *ports, uint16_t client, uint16_t ps)
+{
+	uint16_t before = ports->tenant[client]->last_leased;
+	uint16_t port = (uint16_t)(before + 1);
+	int err = -EADDRINUSE;
+
+	if (before && may_be_leased(ports, port))
+		err = lease_port(ports, client, ps, port);
+	if (err != -EADDRINUSE)
+		return err;
+	err = port_space_find_free(&ports->space, ps, &port);
+	return err ? err : lease_port(ports, client, ps, port);
+}
+
+int ports_lease(struct ports *ports, uint16_t client, uint16_t ps, unsigned int count,
+		uint16_t *ret_first)
+{
+	struct tenant *tenant = ports->tenant[client];
+	unsigned int n;
+	int err = 0;
+
+	if (!tenant || !tenant->page)
+		return -ENOENT;
+	for (n = 0; n < count && n < LEASE_WORDS && !err; n += !err) {
+		err = lease_one(ports, client, ps);
+		if (n == 0 && err == -EADDRNOTAVAIL) {
+			take_back_all(ports);
+			err = lease_one(ports, client, ps);
+			count = 1;
+		}
+		if (n == 0 && !err && ret_first)
+			*ret_first = tenant->last_leased;
+	}
+	return err == -EPROTONOSUPPORT ? err : (int)n;
+}
+
+static int map_page(struct tenant *tenant, int fd)
+{
+	void *page = mmap(NULL, LEASE_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (page == MAP_FAILED)
+		return -errno;
+	tenant->page = page;
+	tenant->page_fd = fd;
+	return 0;
+}
+
+int ports_page_new(struct ports *ports, uint16_t client)
+{
+	struct tenant *tenant = tenant_of(ports, client);
+	int err = 0;
+	int fd;
+
+	if (!tenant || tenant->page)
+		return tenant ? -EEXIST : -ENOMEM;
+	fd = memfd_create("purecm ports", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fd < 0)
+		return -errno;
+	if (ftruncate(fd, LEASE_PAGE_BYTES) || fcntl(fd, F_ADD_SEALS, LEASE_SEALS))
+		err = -errno;
+	if (!err)
+		err = map_page(tenant, fd);
+	if (err)
+		close(fd);
+	return err ? err : fd;
+}
+
+static void resume_word(struct ports *ports, uint16_t client, unsigned int word)
+{
+	struct tenant *tenant = ports->tenant[client];
+	uint32_t value = __atomic_load_n(&tenant->page->word[word], __ATOMIC_ACQUIRE);
+	uint16_t ps, port;
+
+	if (lease_read(value, &ps, &port) == LEASE_EMPTY)
+		return;
+	if (!may_be_leased(ports, port) || begin_lease(ports, client, ps, port, word))
+		set_word(tenant, word, LEASE_EMPTY);
+}
+
+int ports_page_resume(struct ports *ports, uint16_t client, int fd)
+{
+	struct tenant *tenant = tenant_of(ports, client);
+	unsigned int word;
+	int err = tenant ? 0 : -ENOMEM;
+
+	if (!err && (tenant->page || !lease_is_page(fd)))
+		err = -EINVAL;
+	if (!err)
+		err = map_page(tenant, fd);
+	if (err) {
+		close(fd);
+		return err;
+	}
+	for (word = 0; word < LEASE_WORDS; word++)
+		resume_word(ports, client, word);
+	return 0;
+}
+
+/* --- claims -------------------------------------------------------------- */
+
+static int set_addr(union addr *addr, uint8_t family, const uint8_t bytes[16], uint16_t port,
+		    uint32_t scope)
+{
+	memset(addr, 0, sizeof(*addr));
+	if (family == 4) {
+		addr->in4.sin_family = AF_INET;
+		memcpy(&addr->in4.sin_addr, bytes + 12, 4);
+	} else if (family == 6) {
+		addr->in6.sin6_family = AF_INET6;
+		memcpy(&addr->in6.sin6_addr, bytes, 16);
+		addr->in6.sin6_scope_id = scope;
+	} else if (family == PORTD_FAMILY_IB) {
+		addr->ib.sib_family = AF_IB;
+		memcpy(&addr->ib.sib_addr, bytes, 16);
+	} else {
+		return -EINVAL;
+	}
+	addr_set_port(addr, port);
+	return 0;
+}
+
+static int fill(struct port_claim *claim, const struct portd_claim *from)
+{
+	claim->reuseaddr = from->reuseaddr != 0;
+	claim->afonly = from->afonly != 0;
+	memset(&claim->peer, 0, sizeof(claim->peer));
+	if (from->peer_family && set_addr(&claim->peer, from->peer_family, from->peer_addr,
+					  from->peer_port, from->peer_scope))
+		return -EINVAL;
+	return set_addr(&claim->local, from->local_family, from->local_addr, from->local_port,
+			from->local_scope);
+}
+
+/* What is leased and not in use gives way; a lease of the client's own turns into its claim. */
+static void clear_way(struct ports *ports, uint16_t client, uint16_t ps, uint16_t port)
+{
+	uint32_t mark = port_space_reserved(&ports->space, ps, port);
+
+	if (!mark)
+		return;
+	if ((uint16_t)mark != client) {
+		take_back(ports, ps, port);
+		return;
+	}
+	set_word(ports->tenant[client], word_of(mark), LEASE_EMPTY);
+	end_lease(ports, ports->tenant[client], ps, port);
+}
+
+static int enter(struct ports *ports, struct tenant *tenant, struct holder *holder,
+		 uint32_t claim_id)
+{
+	struct cm_key key = claim_key(holder->client, claim_id);
+
+	if (cm_index_reserve(&ports->by_claim_id, ports->by_claim_id.n_nodes + 1))
+		return -ENOMEM;
+	cm_index_insert(&ports->by_claim_id, &holder->by_claim_id, &key);
+	tenant->n_claims++;
+	return 0;
+}
+
+/* A client asks again whose cmportd died in the middle: it has told us of the claim already. */
+static int bind_again(const struct holder *holder, const struct portd_claim *claim, uint16_t *ret)
+{
+	uint16_t port = addr_port(&holder->claim.local);
+	struct port_claim is = { .ps = claim->ps };
+
+	if (fill(&is, claim) || is.ps != holder->claim.ps ||
+	    !addr_same_ip(&is.local, &holder->claim.local) ||
+	    (claim->local_port && claim->local_port != port))
+		return -EINVAL;
+	*ret = port;
+	return 0;
+}
+
+int ports_bind(struct ports *ports, uint16_t client, const struct portd_claim *claim, uint16_t *ret)
+{
+	struct tenant *tenant = tenant_of(ports, client);
+	struct holder *holder;
+	int err;
+
+	if (!tenant)
+		return -ENOMEM;
+	holder = find(ports, client, claim->claim_id);
+	if (holder)
+		return bind_again(holder, claim, ret);
+	if (tenant->n_claims == PORTS_CLAIMS_MAX)
+		return -ENOSPC;
+	holder = holder_new(tenant, client);
+	if (!holder)
+		return -ENOMEM;
+	holder->claim.ps = claim->ps;
+	err = fill(&holder->claim, claim);
+	if (!err && claim->local_port)
+		clear_way(ports, client, claim->ps, claim->local_port);
+	if (!err)
+		err = claim->local_port ? port_space_bind(&ports->space, &holder->claim)
+					: bind_any(ports, &holder->claim);
+	if (!err)
+		err = enter(ports, tenant, holder, claim->claim_id);
+	if (err)
+		holder_free(ports, holder);
+	else
+		*ret = addr_port(&holder->claim.local);
+	return err;
+}
+
+void ports_update(struct ports *ports, uint16_t client, const struct portd_claim *claim)
+{
+	struct holder *holder = find(ports, client, claim->claim_id);
+	struct port_claim is;
+
+	if (!holder || addr_port(&holder->claim.local) != claim->local_port ||
+	    holder->claim.ps != claim->ps)
+		return;
+	if (fill(&is, claim))
+		return;
+	/* A listener's port is its own: it cannot be made sharable afterwards. */
+	holder->claim.reuseaddr = is.reuseaddr && !holder->listening;
+	holder->claim.afonly = is.afonly;
+	holder->claim.local = is.local;
+	holder->claim.peer = is.peer;
+}
+
+int ports_listen(struct ports *ports, uint16_t client, const struct portd_claim *claim)
+{
+	struct holder *holder = find(ports, client, claim->claim_id);
+	int err;
+
+	if (!holder)
+		return -ENOENT;
+	ports_update(ports, client, claim);
+	err = port_space_listen(&ports->space, &holder->claim);
+	holder->listening = holder->listening || !err;
+	return err;
+}
+
+void ports_release(struct ports *ports, uint16_t client, uint32_t claim_id)
+{
+	struct holder *holder = find(ports, client, claim_id);
+
+	if (holder)
+		holder_free(ports, holder);
+}
+
+static bool wants(const struct port_claim *claim, const union addr *dst)
+{
+	union addr scoped = *dst;
+
+	/* Which GID it was for, the listener itself will see. */
+	if (addr_is_ib(dst))
+		return addr_is_ib(&claim->local);
+	/* A header has no scope; the request came by the interface that the claim is of. */
+	if (addr_is_link_local(dst))
+		scoped.in6.sin6_scope_id = addr_scope(&claim->local);
+	return port_claim_accepts(claim, &scoped);
+}
+
+/* Private data that does not begin with the header of the IP CM service is an AF_IB request's. */
+static union addr addressee(const uint8_t *data, uint16_t port)
+{
+	struct cma_hdr hdr;
+	union addr dst;
+
+	wire_decode(&cma_hdr_layout, data, &hdr);
+	if (!hdr.cma_version && (hdr.ip_version == 4 || hdr.ip_version == 6))
+		set_addr(&dst, hdr.ip_version, hdr.dst_addr, port, 0);
+	else
+		set_addr(&dst, PORTD_FAMILY_IB, hdr.dst_addr, port, 0);
+	return dst;
+}
+
+uint16_t ports_listener(const struct ports *ports, uint64_t service_id, const uint8_t *data)
+{
+	uint16_t ps = (uint16_t)(service_id >> 16);
+	uint16_t port = (uint16_t)service_id;
+	uint16_t found = PORTS_NOBODY;
+	const struct port_claim *claim;
+	union addr dst;
+
+	if (service_id != cma_service_id(ps, port))
+		return PORTS_NOBODY;
+	dst = addressee(data, port);
+	for (claim = port_space_first(&ports->space, ps, port); claim; claim = claim->next) {
+		const struct holder *holder = (const struct holder *)claim;
+
+		if (!holder->listening)
+			continue;
+		if (wants(claim, &dst))
+			return holder->client;
+		found = PORTS_NOT_FOR_THEM;
+	}
+	return found;
+}
+
+void ports_client_gone(struct ports *ports, uint16_t client)
+{
+	struct tenant *tenant = ports->tenant[client];
+	struct list *node, *after;
+
+	if (!tenant)
+		return;
+	list_for_each_safe (node, after, &tenant->holders)
+		holder_free(ports, container_of(node, struct holder, of_tenant));
+	end_leases(ports, client);
+	if (tenant->page)
+		munmap(tenant->page, LEASE_PAGE_BYTES);
+	if (tenant->page_fd >= 0)
+		close(tenant->page_fd);
+	free(tenant);
+	ports->tenant[client] = NULL;
+}

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * To whom a message goes that has arrived, and whether a client may send the one it wants to. What
+ * belongs to no living client goes to our own core (cm/), which has the connections of the dead
+ * and answers for nobody. Called by station.c, guest.c and server.c.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "cm/action.h"
+#include "cm/demux.h"
+#include "lib/portd/server/log.h"
+#include "lib/portd/server/state.h"
+
+/* --- our own core -------------------------------------------------------- */
+
+static void send_effects(struct server *server, const struct cm_effects *fx)
+{
+	unsigned int i;
+
+	for (i = 0; i < fx->n_sends; i++)
+		station_send(server, station_of(fx->send[i].port), NULL, &fx->send[i].path,
+			     fx->send[i].mad, false);
+}
+
+static void answer_for_nobody(struct server *server, struct station *station,
+			      const struct mad_path *path, const uint8_t mad[MAD_BYTES])
+{
+	struct cm_effects fx;
+
+	if (server_in_grace(server)) {
+		server->count[SERVER_COUNT_HELD_BACK]++;
+		stat_count(station, PORTD_COUNT_HELD_BACK, mad);
+		return;
+	}
+	server->count[SERVER_COUNT_ANSWERED]++;
+	stat_count(station, PORTD_COUNT_ANSWERED, mad);
+	cm_core_input(&server->core, &station->cm, path, mad, MAD_BYTES, server->now, &fx);
+	send_effects(server, &fx);
+}
+
+static struct cm_msg refusal_of(const struct cm_msg *request)
+{
+	const struct cm_sidr_req *lookup = &request->sidr_req;
+	struct cm_msg msg;
+
+	if (request->hdr.attr_id == CM_ATTR_SIDR_REQ) {
+		cm_msg_init(&msg, CM_ATTR_SIDR_REP, request->hdr.tid);
+		msg.sidr_rep.request_id = lookup->request_id;
+		msg.sidr_rep.service_id = lookup->service_id;
+		msg.sidr_rep.status = CM_SIDR_REJECT;
+		return msg;
+	}
+	cm_msg_init(&msg, CM_ATTR_REJ, request->hdr.tid);
+	msg.rej.remote_comm_id = request->req.local_comm_id;
+	msg.rej.message = CM_ANSWERED_REQ;
+	msg.rej.reason = CM_REJ_CONSUMER;
+	return msg;
+}
+
+/* As the kernel: where anybody listens on the port, it is as if a program had refused. What the
+ * request says is for none of them. */
+static void refuse(struct server *server, struct station *station, const struct mad_path *path,
+		   const struct cm_msg *request, const uint8_t request_mad[MAD_BYTES])
+{
+	struct cm_msg msg = refusal_of(request);
+	uint8_t mad[MAD_BYTES];
+
+	if (server_in_grace(server)) {
+		server->count[SERVER_COUNT_HELD_BACK]++;
+		stat_count(station, PORTD_COUNT_HELD_BACK, request_mad);
+		return;
+	}
+	cm_msg_encode(&msg, mad);
+	server->count[SERVER_COUNT_ANSWERED]++;
+	stat_count(station, PORTD_COUNT_ANSWERED, request_mad);
+	station_send(server, station, NULL, path, mad, false);
+}
+
+void router_bury(struct server *server, const struct portd_will *will)
+{
+	struct station *station = server->station[will->port];
+	struct cm_snapshot snapshot = {
+		.state = (enum cm_state)will->state,
+		.active = will->active != 0,
+		.local_comm_id = will->local_comm_id,
+		.remote_comm_id = will->remote_comm_id,
+		.local_qpn = will->local_qpn,
+		.remote_qpn = will->remote_qpn,
+		.remote_ca_guid = will->remote_ca_guid,
+		.tid = will->tid,
+		.packet_life_time = will->packet_life_time,
+		.local_ack_timeout = will->local_ack_timeout,
+		.path = will->path,
+	};
+	struct cm_conn *conn = NULL;
+	struct cm_effects fx;
+
+	if (station) {
+		snapshot.port = &station->cm;
+		conn = cm_core_adopt(&server->core, &snapshot, NULL);
+	}
+	if (!conn) {
+		/* Over already, or out of memory: then the peer finds out by itself. */
+		wills_buried(server->wills, will->local_comm_id);
+		return;
+	}
+	portd_log_debug("conn 0x%08x is left behind in %s", conn->local_comm_id,
+			cm_state_str(conn->state));
+	if (cm_core_call(&server->core, conn, CM_CALL_DESTROY, NULL, server->now, &fx) == 0)
+		send_effects(server, &fx);
+}
+
+void router_expire(struct server *server)
+{
+	struct cm_effects fx;
+	unsigned int i;
+
+	while (cm_core_expire(&server->core, server->now, &fx))
+		for (i = 0; i < fx.n_sends; i++)
+			station_send(server, station_of(fx.send[i].port), NULL, &fx.send[i].path,
+				     fx.send[i].mad, true);
+}
+
+/* --- whose is it? -------------------------------------------------------- */
+
+static uint16_t owner_of_id(const struct server *server, uint32_t comm_id)
+{
+	return server->block_owner[comm_id >> ID_BLOCK_SHIFT];
+}
+
+static uint16_t holder(const struct will *will)
+{
+	return will ? will->client : NOBODY;
+}
+
+/* A request that is repeated, or shows that its peer has forgotten a connection, is for whoever
+ * has that connection; a new one is for the listener. */
+static uint16_t route_req(const struct server *server, const struct mad_gid *peer,
+			  const struct cm_req *req)
+{
+	uint16_t to;
+
+	to = holder(wills_of_remote(server->wills, peer, req->local_ca_guid, req->local_comm_id));
+	if (to == NOBODY)
+		to = holder(wills_of_qpn(server->wills, peer, req->local_ca_guid, req->local_qpn));
+	return to == NOBODY ? realm_listener(server->home, req->service_id, req->private_data) : to;
+}
+
+static uint16_t route_sidr_req(const struct server *server, const struct mad_gid *peer,
+			       const struct cm_sidr_req *req)
+{
+	uint16_t to =
+		holder(wills_of_remote(server->wills, peer, req->service_id, req->request_id));
+
+	return to == NOBODY ? realm_listener(server->home, req->service_id, req->private_data) : to;
+}
+
+/* Who gives up on a REQ of ours that was never answered names no comm id but its own. */
+static uint16_t route_rej(const struct server *server, const struct mad_gid *peer,
+			  const struct cm_rej *rej)
+{
+	uint16_t to = NOBODY;
+
+	if (rej->reason == CM_REJ_TIMEOUT)
+		to = holder(
+			wills_of_remote(server->wills, peer, cm_rej_guid(rej), rej->local_comm_id));
+	return to == NOBODY ? owner_of_id(server, rej->remote_comm_id) : to;
+}
+
+static uint16_t route(const struct server *server, const struct mad_path *path,
+		      const struct cm_msg *msg)
+{
+	struct mad_gid peer = cm_peer_gid(path);
+
+	switch ((enum cm_attr)msg->hdr.attr_id) {
+	case CM_ATTR_REQ:
+		return route_req(server, &peer, &msg->req);
+	case CM_ATTR_MRA:
+		return owner_of_id(server, msg->mra.remote_comm_id);
+	case CM_ATTR_REJ:
+		return route_rej(server, &peer, &msg->rej);
+	case CM_ATTR_REP:
+		return owner_of_id(server, msg->rep.remote_comm_id);
+	case CM_ATTR_RTU:
+		return owner_of_id(server, msg->rtu.remote_comm_id);
+	case CM_ATTR_DREQ:
+		return owner_of_id(server, msg->dreq.remote_comm_id);
+	case CM_ATTR_DREP:
+		return owner_of_id(server, msg->drep.remote_comm_id);
+	case CM_ATTR_LAP:
+		return owner_of_id(server, msg->lap.remote_comm_id);
+	case CM_ATTR_APR:
+		return owner_of_id(server, msg->apr.remote_comm_id);
+	case CM_ATTR_SIDR_REQ:
+		return route_sidr_req(server, &peer, &msg->sidr_req);
+	case CM_ATTR_SIDR_REP:
+		return owner_of_id(server, msg->sidr_rep.request_id);
+	}
+	return NOBODY;
+}
+
+static bool is_request(const struct cm_msg *msg)
+{
+	return msg->hdr.attr_id == CM_ATTR_REQ || msg->hdr.attr_id == CM_ATTR_SIDR_REQ;
+}
+
+void router_received(struct server *server, struct station *station, const struct mad_path *path,
+		     const uint8_t mad[MAD_BYTES])
+{
+	struct cm_msg msg;
+	uint16_t to;
+
+	if (cm_msg_decode(mad, MAD_BYTES, &msg)) {
+		server->count[SERVER_COUNT_MALFORMED]++;
+		stat_count(station, PORTD_COUNT_MALFORMED, NULL);
+		return;
+	}
+	stat_count(station, PORTD_COUNT_RECEIVED, mad);
+	to = route(server, path, &msg);
+	onlook_message(server, station, PORTD_RECEIVED, to < GUESTS_MAX ? server->guest[to] : NULL,
+		       path, mad);
+	if (to == PORTS_NOT_FOR_THEM) {
+		refuse(server, station, path, &msg, mad);
+		return;
+	}
+	if (to == NOBODY || !(server->guest[to]->stations >> station->handle & 1)) {
+		answer_for_nobody(server, station, path, mad);
+		return;
+	}
+	/* What a remote flood makes us remember for a client that does not answer has a bound. */
+	if ((is_request(&msg) && wills_count(server->wills, to) >= WILLS_MAX) ||
+	    wills_received(server->wills, to, station->handle, path, &msg)) {
+		server->count[SERVER_COUNT_OVERFLOW]++;
+		stat_count(station, PORTD_COUNT_OVERFLOW, mad);
+		return;
+	}
+	server->count[SERVER_COUNT_ROUTED]++;
+	guest_deliver(server, server->guest[to], station, path, mad, is_request(&msg));
+}
+
+/* --- may it be sent? ----------------------------------------------------- */
+
+/* Whose comm id a message says it comes from; a REJ may name none, and a SIDR_REP names its
+ * receiver's. */
+static bool names_sender(const struct cm_msg *msg, uint32_t *ret)
+{
+	switch ((enum cm_attr)msg->hdr.attr_id) {
+	case CM_ATTR_REQ:
+		*ret = msg->req.local_comm_id;
+		return true;
+	case CM_ATTR_MRA:
+		*ret = msg->mra.local_comm_id;
+		return true;
+	case CM_ATTR_REJ:
+		*ret = msg->rej.local_comm_id;
+		return *ret != 0;
+	case CM_ATTR_REP:
+		*ret = msg->rep.local_comm_id;
+		return true;
+	case CM_ATTR_RTU:
+		*ret = msg->rtu.local_comm_id;
+		return true;
+	case CM_ATTR_DREQ:
+		*ret = msg->dreq.local_comm_id;
+		return true;
+	case CM_ATTR_DREP:
+		*ret = msg->drep.local_comm_id;
+		return true;
+	case CM_ATTR_LAP:
+		*ret = msg->lap.local_comm_id;
+		return true;
+	case CM_ATTR_APR:
+		*ret = msg->apr.local_comm_id;
+		return true;
+	case CM_ATTR_SIDR_REQ:
+		*ret = msg->sidr_req.request_id;
+		return true;
+	case CM_ATTR_SIDR_REP:
+		break;
+	}
+	return false;
+}
+
+static bool claims_other_ca(const struct station *station, const struct cm_msg *msg)
+{
+	if (msg->hdr.attr_id == CM_ATTR_REQ)
+		return msg->req.local_ca_guid != station->cm.ca_guid;
+	if (msg->hdr.attr_id == CM_ATTR_REP)
+		return msg->rep.local_ca_guid != station->cm.ca_guid;
+	return false;
+}
+
+static struct station *opened_by(const struct server *server, const struct guest *guest,
+				 uint8_t handle)
+{
+	if (handle >= STATIONS_MAX || !(guest->stations >> handle & 1))
+		return NULL;
+	return server->station[handle];
+}
+
+/* An answer to a DREQ for a connection that its client has forgotten belongs to no will. */
+static bool is_confirmation(const struct cm_msg *msg)
+{
+	return msg->hdr.attr_id == CM_ATTR_DREP;
+}
+
+static int check(struct server *server, const struct guest *guest, const struct station *station,
+		 const struct portd_mad *mad)
+{
+	struct cm_msg msg;
+	uint32_t comm_id;
+	int err = cm_msg_decode(mad->mad, MAD_BYTES, &msg);
+
+	if (err)
+		return err;
+	if (names_sender(&msg, &comm_id) && owner_of_id(server, comm_id) != guest->index)
+		return -EPERM;
+	if (claims_other_ca(station, &msg))
+		return -EPERM;
+	if (msg.hdr.attr_id == CM_ATTR_REQ && wills_count(server->wills, guest->index) >= WILLS_MAX)
+		return -ENOSPC;
+	err = wills_sent(server->wills, guest->index, station->handle, &mad->path, &msg);
+	return err == -EPERM && is_confirmation(&msg) ? 0 : err;
+}
+
+void router_sent(struct server *server, struct guest *guest, const struct portd_mad *mad)
+{
+	struct station *station = opened_by(server, guest, mad->port);
+	int err;
+
+	if (!station)
+		return; /* its device is gone */
+	err = check(server, guest, station, mad);
+	if (err) {
+		server->count[SERVER_COUNT_FORBIDDEN]++;
+		stat_count(station, PORTD_COUNT_FORBIDDEN, mad->mad);
+		portd_log_debug("client %u, pid %d: a message was refused: %s", guest->index,
+				(int)guest->pid, strerror(-err));
+		return;
+	}
+	station_send(server, station, guest, &mad->path, mad->mad, mad->again != 0);
+}

@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * cmportd: its beginning, its loop and its end. A turn looks at what has come, then sends: answers
+ * have left by then, REQs follow a few at a time, and each client gets what came for it in one
+ * piece. Called by main.c.
+ */
+#include "lib/portd/server/server.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lib/net/gid.h"
+#include "lib/net/netlink.h"
+#include "lib/portd/server/estate.h"
+#include "lib/portd/server/log.h"
+#include "lib/portd/server/state.h"
+#include "lib/portd/server/subnet.h"
+
+#define EVENTS_MAX	 64
+#define GRACE_NS	 (3000 * CM_NS_PER_MS)
+#define STOP_NS		 (2000 * CM_NS_PER_MS)
+#define LINGER_NS	 (250 * CM_NS_PER_MS)
+#define DOOR_SHUT_NS	 (1000 * CM_NS_PER_MS)
+#define GRACE_LOOK_MS	 20
+#define THROTTLE_LOOK_MS 5
+#define WAITING_LOOK_MS	 50
+
+struct cm_time server_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (struct cm_time){ (uint64_t)now.tv_sec * UINT64_C(1000000000) +
+				 (uint64_t)now.tv_nsec };
+}
+
+/* --- descriptors --------------------------------------------------------- */
+
+int server_watch(struct server *server, struct watch *watch, uint32_t events)
+{
+	struct epoll_event event = { .events = events, .data.ptr = watch };
+
+	int change = !watch->is_watched ? EPOLL_CTL_ADD : events ? EPOLL_CTL_MOD : EPOLL_CTL_DEL;
+
+	if (watch->events == events)
+		return 0;
+	if (epoll_ctl(server->poll_fd, change, watch->fd, &event))
+		return -errno;
+	watch->is_watched = events != 0;
+	watch->events = events;
+	return 0;
+}
+
+void server_unwatch(struct server *server, struct watch *watch)
+{
+	if (watch->fd < 0)
+		return;
+	if (watch->is_watched)
+		epoll_ctl(server->poll_fd, EPOLL_CTL_DEL, watch->fd, NULL);
+	watch->is_watched = false;
+	close(watch->fd);
+	watch->fd = -1;
+}
+
+static void shut_door(struct server *server)
+{
+	server->door_opens_at = cm_time_after(server->now, DOOR_SHUT_NS);
+	server_watch(server, &server->door, 0);
+}
+
+static void open_door(struct server *server)
+{
+	server->door_opens_at.ns = 0;
+	server_watch(server, &server->door, EPOLLIN);
+}
+
+/* Out of descriptors, the door is closed until a client leaves, lest we turn in circles; or for a
+ * while, since it may be others on this host who have used them up. */
+static void answer_door(struct server *server)
+{
+	int fd = accept4(server->door.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	if (fd >= 0) {
+		guest_new(server, fd);
+	} else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+		portd_log_warn("no more clients for now: %s", strerror(errno));
+		shut_door(server);
+	}
+}
+
+/* --- the network changes ------------------------------------------------- */
+
+struct changes {
+	bool links; /* of neighbours */
+	bool paths;
+	bool gids;
+};
+
+static void net_changed(const struct net_event *event, void *arg)
+{
+	struct changes *changes = arg;
+
+	switch (event->change) {
+	case NET_CHANGE_NEIGH:
+		changes->links = true;
+		changes->paths = changes->paths || event->hw_changed;
+		break;
+	case NET_CHANGE_ADDR:
+	case NET_CHANGE_LINK:
+	case NET_CHANGE_LOST:
+		changes->gids = true;
+		changes->paths = true;
+		break;
+	case NET_CHANGE_ROUTE:
+		changes->paths = true;
+		break;
+	}
+}
+
+static void for_each_station(struct server *server,
+			     void (*visit)(struct server *server, struct station *station))
+{
+	unsigned int i;
+
+	for (i = 0; i < server->n_stations; i++)
+		if (server->station[i])
+			visit(server, server->station[i]);
+}
+
+static void look_at_network(struct server *server)
+{
+	struct changes changes = { false, false, false };
+
+	net_watch_drain(net_changed, &changes);
+	if (changes.gids)
+		gid_forget(NULL);
+	if (changes.paths)
+		for_each_station(server, station_paths_changed);
+	if (changes.paths || changes.links)
+		for_each_station(server, station_retry);
+}
+
+/* --- when to turn again -------------------------------------------------- */
+
+bool server_in_grace(struct server *server)
+{
+	if (server->grace_until.ns &&
+	    (cm_time_reached(server->grace_until, server->now) ||
+	     (place_missing(server->place) == 0 && !estate_awaits(server)))) {
+		server->grace_until.ns = 0;
+		portd_log_debug("whoever was to come back has come");
+	}
+	return server->grace_until.ns != 0;
+}
+
+static bool is_idle(const struct server *server)
+{
+	return server->options.idle_s && server->n_guests == 0 && server->core.n_conns == 0 &&
+	       estate_is_none(server);
+}
+
+static struct cm_time idle_deadline(const struct server *server)
+{
+	return cm_time_after(server->idle_since,
+			     (uint64_t)server->options.idle_s * 1000 * CM_NS_PER_MS);
+}
+
+/* Whoever ends us may have ended the programs that we serve by the same signal, as systemd does
+ * that stops a service. Who is still there after a moment will find the next cmportd. */
+static struct cm_time stop_deadline(const struct server *server)
+{
+	if (server->core.n_conns)
+		return server->stop_at;
+	return server->n_guests ? server->linger_until : server->now;
+}
+
+static bool any_waits(const struct server *server)
+{
+	unsigned int i;
+
+	for (i = 0; i < server->n_stations; i++)
+		if (server->station[i] && server->station[i]->n_waiting)
+			return true;
+	return false;
+}
+
+static int ms_until(struct cm_time deadline, struct cm_time now)
+{
+	uint64_t ms;
+
+	if (deadline.ns == UINT64_MAX)
+		return INT_MAX;
+	if (cm_time_reached(deadline, now))
+		return 0;
+	ms = (deadline.ns - now.ns + CM_NS_PER_MS - 1) / CM_NS_PER_MS;
+	return ms > INT_MAX ? INT_MAX : (int)ms;
+}
+
+static int smaller(int a, int b)
+{
+	return a < b ? a : b;
+}
+
+static struct cm_time timers_deadline(const struct server *server)
+{
+	struct cm_time deadline =
+		cm_time_earlier(cm_core_deadline(&server->core), estate_deadline(server));
+	unsigned int i;
+
+	for (i = 0; i < server->n_stations; i++)
+		if (server->station[i])
+			deadline = cm_time_earlier(deadline, subnet_deadline(server->station[i]));
+	return deadline;
+}
+
+static int sleep_ms(struct server *server)
+{
+	int ms = ms_until(timers_deadline(server), server->now);
+
+	if (server->requests_left || server->asks_again || server->any_leaving ||
+	    server->any_unread)
+		return 0;
+	if (server->stop_at.ns)
+		ms = smaller(ms, ms_until(stop_deadline(server), server->now));
+	if (is_idle(server))
+		ms = smaller(ms, ms_until(idle_deadline(server), server->now));
+	if (server->door_opens_at.ns)
+		ms = smaller(ms, ms_until(server->door_opens_at, server->now));
+	if (server->grace_until.ns)
+		ms = smaller(ms, GRACE_LOOK_MS);
+	if (server->n_throttled)
+		ms = smaller(ms, THROTTLE_LOOK_MS);
+	if (any_waits(server))
+		ms = smaller(ms, WAITING_LOOK_MS);
+	return ms == INT_MAX ? -1 : ms;
+}
+
+/* --- a turn -------------------------------------------------------------- */
+
+static void dispatch(struct server *server, struct watch *watch, uint32_t events)
+{
+	switch (watch->kind) {
+	case WATCH_DOOR:
+		answer_door(server);
+		break;
+	case WATCH_CONTROL:
+		guest_control(server, container_of(watch, struct guest, control), events);
+		break;
+	case WATCH_DATA:
+		guest_data(server, container_of(watch, struct guest, data), events);
+		break;
+	case WATCH_STATION:
+		station_receive(server, container_of(watch, struct station, watch));
+		break;
+	case WATCH_INBOX:
+		station_receive_inbox(server, container_of(watch, struct station, inbox));
+		break;
+	case WATCH_SA:
+		subnet_receive(server, subnet_of_sa(watch));
+		break;
+	case WATCH_ASYNC:
+		subnet_event(server, subnet_of_async(watch));
+		break;
+	case WATCH_NET:
+		look_at_network(server);
+		break;
+	case WATCH_SIGNAL:
+		server->stop_at = cm_time_after(server->now, STOP_NS);
+		server->linger_until = cm_time_after(server->now, LINGER_NS);
+		server_watch(server, &server->signals, 0);
+		break;
+	}
+}
+
+/* Questions that were kept until now. */
+static void ask_kept(struct server *server)
+{
+	unsigned int i;
+
+	server->asks_again = false;
+	for (i = 0; i < GUESTS_MAX; i++)
+		if (server->guest[i] && server->guest[i]->has_asked)
+			guest_control(server, server->guest[i], 0);
+}
+
+static void see_off(struct server *server)
+{
+	unsigned int i;
+
+	for (i = 0; i < GUESTS_MAX; i++)
+		if (server->guest[i] && server->guest[i]->leaving)
+			guest_close(server, server->guest[i]);
+	server->any_leaving = false;
+	open_door(server);
+}
+
+static void receive_unread(struct server *server)
+{
+	unsigned int i;
+
+	server->any_unread = false;
+	for (i = 0; i < server->n_stations; i++)
+		if (server->station[i] && server->station[i]->has_unread)
+			station_receive_inbox(server, server->station[i]);
+}
+
+static void close_gone(struct server *server)
+{
+	unsigned int i;
+
+	server->any_gone = false;
+	for (i = 0; i < server->n_stations; i++)
+		if (server->station[i] && server->station[i]->is_gone)
+			station_close(server, server->station[i]);
+}
+
+static void send_all(struct server *server)
+{
+	struct list *node, *after;
+
+	server->requests_left = false;
+	for_each_station(server, station_flush);
+	list_for_each_safe (node, after, &server->filled)
+		guest_flush(server, container_of(node, struct guest, link));
+}
+
+void server_turn(struct server *server)
+{
+	struct epoll_event event[EVENTS_MAX];
+	bool keeps = server->grace_until.ns != 0 || server->asks_again;
+	int i, n = epoll_wait(server->poll_fd, event, EVENTS_MAX, sleep_ms(server));
+
+	server->now = server_now();
+	if (server->any_unread)
+		receive_unread(server);
+	for (i = 0; i < n; i++)
+		dispatch(server, event[i].data.ptr, event[i].events);
+	if (server->any_gone)
+		close_gone(server);
+	if (server->any_leaving)
+		see_off(server);
+	if (server->door_opens_at.ns && cm_time_reached(server->door_opens_at, server->now))
+		open_door(server);
+	if (keeps && n < EVENTS_MAX && !server_in_grace(server))
+		ask_kept(server);
+	estate_settle(server);
+	guest_unthrottle(server);
+	router_expire(server);
+	for_each_station(server, subnet_expire);
+	if (any_waits(server))
+		for_each_station(server, station_retry);
+	send_all(server);
+}
+
+/* --- beginning and end --------------------------------------------------- */
+
+static int open_signals(struct server *server)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	server->signals.kind = WATCH_SIGNAL;
+	server->signals.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return server->signals.fd < 0 ? -errno : server_watch(server, &server->signals, EPOLLIN);
+}
+
+static int open_net(struct server *server)
+{
+	server->net.kind = WATCH_NET;
+	server->net.fd = net_watch_fd();
+	return server->net.fd < 0 ? server->net.fd : server_watch(server, &server->net, EPOLLIN);
+}
+
+static int open_door_at(struct server *server, const char *path)
+{
+	int err = place_take(path, &server->place);
+
+	if (err)
+		return err;
+	server->door.kind = WATCH_DOOR;
+	server->door.fd = place_fd(server->place);
+	err = estate_open(server);
+	if (err)
+		return err;
+	if (place_missing(server->place) || estate_awaits(server))
+		server->grace_until = cm_time_after(server->now, GRACE_NS);
+	return server_watch(server, &server->door, EPOLLIN);
+}
+
+static int make_tables(struct server *server)
+{
+	uint64_t secret[3];
+	int err;
+
+	if (getrandom(secret, sizeof(secret), 0) != sizeof(secret))
+		return -errno;
+	err = cm_core_init(&server->core, secret[0]);
+	if (err)
+		return err;
+	server->wills = wills_new(secret[1]);
+	server->home = realm_home(secret[2]);
+	return server->wills && server->home ? 0 : -ENOMEM;
+}
+
+/* A client takes three descriptors. */
+static void raise_limits(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+int server_begin(struct server *server)
+{
+	unsigned int i;
+	int err;
+
+	server->poll_fd = -1;
+	server->signals.fd = -1;
+	server->now = server_now();
+	server->idle_since = server->now;
+	list_init(&server->filled);
+	list_init(&server->spare);
+	list_init(&server->asleep);
+	server->feed.fd = -1;
+	for (i = 0; i < ID_BLOCKS; i++)
+		server->block_owner[i] = NOBODY;
+	raise_limits();
+	server->poll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (server->poll_fd < 0)
+		return -errno;
+	err = make_tables(server);
+	if (!err)
+		err = open_signals(server);
+	if (!err)
+		err = open_net(server);
+	if (!err)
+		err = open_door_at(server, server->options.path);
+	if (!err && server->options.opens_ports)
+		station_open_all(server);
+	return err;
+}
+
+void server_end(struct server *server)
+{
+	struct list *node, *after;
+	unsigned int i;
+
+	for (i = 0; i < GUESTS_MAX; i++)
+		if (server->guest[i])
+			guest_forget(server, server->guest[i]);
+	estate_close(server);
+	for_each_station(server, station_close);
+	list_for_each_safe (node, after, &server->spare)
+		free(container_of(node, struct batch, link));
+	realm_home_free(server->home);
+	cm_core_fini(&server->core);
+	if (server->place)
+		place_leave(server->place);
+	if (server->signals.fd >= 0)
+		close(server->signals.fd);
+	if (server->poll_fd >= 0)
+		close(server->poll_fd);
+}
+
+bool server_is_over(const struct server *server)
+{
+	if (server->stop_at.ns)
+		return cm_time_reached(stop_deadline(server), server->now);
+	return is_idle(server) && cm_time_reached(idle_deadline(server), server->now);
+}
+
+int server_run(const struct server_options *options)
+{
+	struct server *server = calloc(1, sizeof(*server));
+	int err;
+
+	if (!server)
+		return -ENOMEM;
+	server->options = *options;
+	err = server_begin(server);
+	if (!err)
+		portd_log_debug("at %s", options->path);
+	if (!err && options->serves)
+		options->serves();
+	while (!err && !server_is_over(server))
+		server_turn(server);
+	server_end(server);
+	free(server);
+	return err;
+}

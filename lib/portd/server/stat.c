@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * How connections and counters stand, for `purecm stat`. Clients are asked, because they alone
+ * know; their rows are passed on to who asked, with cmportd's word for whose they are. What
+ * cmportd knows itself, it adds: ports, what has passed there, connections of the dead. While
+ * nobody asks, it costs an addition a message. Called by answer.c, guest.c and station.c.
+ */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/portd/proto/stat.h"
+#include "lib/portd/server/state.h"
+
+#define PAUSE_NS (20 * CM_NS_PER_MS) /* from one question of a client to its next */
+
+/* A question's number says whose it is; a client that came later has another. */
+#define ASKER_BITS 12
+_Static_assert(GUESTS_MAX == 1 << ASKER_BITS, "a client's index fits into the number");
+
+void stat_count(struct station *station, enum portd_stat_counter what, const uint8_t *mad)
+{
+	station->passed[what][mad ? cm_tally_kind(cm_mad_attr(mad)) : CM_TALLY_NONE]++;
+}
+
+static bool sees_all(const struct guest *asker)
+{
+	return asker->uid == 0 || asker->uid == geteuid();
+}
+
+/* Many thousand connections may be told at once. Who may see all may be trusted with the memory. */
+static unsigned int room_of(const struct guest *asker)
+{
+	return sees_all(asker) ? 16 * BACKLOG_MAX : BACKLOG_MAX;
+}
+
+static bool may_see(const struct guest *asker, const struct guest *guest)
+{
+	return sees_all(asker) || asker->uid == guest->uid;
+}
+
+/* --- what cmportd knows itself ------------------------------------------- */
+
+struct report {
+	struct server *server;
+	struct guest *asker;
+	struct portd_stat_row row; /* of those that come next */
+	uint8_t port;		   /* and of which port they are */
+	uint32_t n_rows;
+};
+
+static void put(struct report *report, struct portd_record *record)
+{
+	record->stat_row = report->row;
+	report->n_rows++;
+	guest_show(report->server, report->asker, record, room_of(report->asker));
+}
+
+static void put_count(struct portd_stat_count *count, void *arg)
+{
+	struct portd_record record = { .type = PORTD_STAT_COUNT, .stat_count = *count };
+	struct report *report = arg;
+
+	record.stat_count.port = report->port;
+	put(report, &record);
+}
+
+static void put_port(struct report *report, const struct station *station)
+{
+	struct portd_record record = { .type = PORTD_STAT_PORT };
+
+	record.stat_port.port = station->handle;
+	record.stat_port.port_num = station->port_num;
+	memcpy(record.stat_port.device, station->device, sizeof(record.stat_port.device));
+	record.stat_port.gid0 = station->cm.gid0;
+	put(report, &record);
+}
+
+static void put_passed(struct report *report, const struct station *station)
+{
+	struct portd_stat_count count = { .what = 0 };
+
+	for (; count.what < PORTD_N_COUNTERS; count.what++) {
+		for (count.message = 0; count.message < CM_TALLY_KINDS; count.message++) {
+			count.value = station->passed[count.what][count.message];
+			if (count.value)
+				put_count(&count, report);
+		}
+	}
+}
+
+static void put_own(struct report *report, const struct station *station)
+{
+	portd_stat_tally(&station->cm.tally, put_count, report);
+}
+
+/* A connection whose process is gone has no id. */
+static void put_dead(struct cm_conn *conn, void *arg)
+{
+	struct portd_record record = { .type = PORTD_STAT_ID };
+	struct portd_stat_id *is = &record.stat_id;
+
+	portd_stat_conn(conn, is);
+	is->id_state = PORTD_STAT_NONE;
+	is->age_ms = UINT64_MAX;
+	is->port = conn->port ? station_of(conn->port)->handle : PORTD_STAT_NO_PORT;
+	put(arg, &record);
+}
+
+static void put_stations(struct report *report,
+			 void (*what)(struct report *report, const struct station *station))
+{
+	unsigned int i;
+
+	for (i = 0; i < STATIONS_MAX; i++) {
+		if (!report->server->station[i])
+			continue;
+		report->port = (uint8_t)i;
+		what(report, report->server->station[i]);
+	}
+}
+
+/* What passed in all is no secret; whose connections end, is. */
+static void put_all(struct report *report)
+{
+	struct portd_record end = { .type = PORTD_STAT_END };
+
+	report->row.client = PORTD_STAT_PASSING;
+	put_stations(report, put_port);
+	put_stations(report, put_passed);
+	report->row.client = PORTD_STAT_ITSELF;
+	put_stations(report, put_own);
+	if (sees_all(report->asker))
+		cm_core_walk(&report->server->core, put_dead, report);
+	end.stat_end.n_rows = report->n_rows;
+	put(report, &end);
+}
+
+/* --- what clients know --------------------------------------------------- */
+
+static bool is_asked(const struct guest *asker, const struct guest *guest, uint32_t pid)
+{
+	return guest && guest->welcome && !guest->leaving && !guest->visits &&
+	       (!pid || pid == (uint32_t)guest->pid) && may_see(asker, guest);
+}
+
+static void ask(struct report *report, struct guest *guest)
+{
+	struct portd_record question = { .type = PORTD_STAT_ASK };
+	struct portd_record process = { .type = PORTD_STAT_PROCESS };
+
+	process.stat_process.pid = (uint32_t)guest->pid;
+	process.stat_process.uid = guest->uid;
+	process.stat_process.n_conns = wills_count(report->server->wills, guest->index);
+	report->row.client = guest->index;
+	put(report, &process);
+	question.stat_ask.ask_id = report->row.ask_id;
+	guest_show(report->server, guest, &question, BACKLOG_MAX / 2);
+}
+
+int stat_ask(struct server *server, struct guest *guest, uint32_t pid, struct portd_reply *ret)
+{
+	struct report report = { .server = server, .asker = guest };
+	unsigned int i;
+
+	if (guest->stat_id && server->now.ns - guest->stat_at.ns < PAUSE_NS)
+		return -EBUSY;
+	guest->stat_at = server->now;
+	guest->stat_id = ++server->n_stats << ASKER_BITS | guest->index;
+	report.row.ask_id = guest->stat_id;
+	for (i = 0; i < GUESTS_MAX; i++) {
+		if (!is_asked(guest, server->guest[i], pid))
+			continue;
+		ask(&report, server->guest[i]);
+		ret->count++;
+	}
+	put_all(&report);
+	ret->first = guest->stat_id;
+	return 0;
+}
+
+static struct guest *asker_of(const struct server *server, const struct guest *guest,
+			      uint32_t ask_id)
+{
+	struct guest *asker = server->guest[ask_id & (GUESTS_MAX - 1)];
+
+	if (!asker || !ask_id || asker->stat_id != ask_id || asker->leaving)
+		return NULL;
+	return may_see(asker, guest) ? asker : NULL;
+}
+
+static uint8_t known_port(const struct guest *guest, uint8_t port)
+{
+	return port < STATIONS_MAX && guest->stations >> port & 1 ? port : PORTD_STAT_NO_PORT;
+}
+
+bool stat_row(struct server *server, struct guest *guest, struct portd_record *record)
+{
+	struct guest *asker;
+
+	if (record->type == PORTD_STAT_ID)
+		record->stat_id.port = known_port(guest, record->stat_id.port);
+	else if (record->type == PORTD_STAT_COUNT)
+		record->stat_count.port = known_port(guest, record->stat_count.port);
+	else if (record->type != PORTD_STAT_END)
+		return false;
+	asker = asker_of(server, guest, record->stat_row.ask_id);
+	if (!asker)
+		return true; /* it has gone, or asked anew */
+	record->stat_row.client = guest->index;
+	guest_show(server, asker, record, room_of(asker));
+	return true;
+}

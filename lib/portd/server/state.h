@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * All that a running cmportd knows, reachable from struct server. One thread, no lock; nothing in
+ * it blocks. Who does what:
+ *
+ *   server.c   beginning, loop, timers and end
+ *   intake.c   what a client sends, as it comes from its sockets
+ *   guest.c    a client's sockets: what it sends and is sent
+ *   answer.c   what it asks for on its control socket
+ *   router.c   to whom a message goes, and whether a client may send it
+ *   estate.c   connections that a cmportd before us has left behind
+ *   subnet.c   what clients ask of the subnet administrators
+ *   stat.c     how connections and counters stand, for who asks
+ *   station.c  the ports of this host: receiving, and sending in the right order
+ */
+#ifndef LIB_PORTD_SERVER_STATE_H
+#define LIB_PORTD_SERVER_STATE_H
+
+#include <sys/types.h>
+
+#include "cm/core.h"
+#include "base/list.h"
+#include "mad/port.h"
+#include "mad/sender.h"
+#include "mad/umad.h"
+#include "lib/portd/proto/feed.h"
+#include "lib/portd/server/place.h"
+#include "lib/portd/proto/proto.h"
+#include "lib/portd/server/realm.h"
+#include "lib/portd/server/server.h"
+#include "lib/portd/server/will.h"
+
+#define STATIONS_MAX   64
+#define GUESTS_MAX     4096
+#define NOBODY	       UINT16_MAX
+#define ID_BLOCKS      65536 /* of 65536 comm ids each */
+#define ID_BLOCK_SHIFT 16
+#define ID_BLOCKS_MAX  64    /* of one client: 4 million connections before an id comes back */
+#define WILLS_MAX      65536 /* of one client */
+#define RATE_PER_S     50000 /* messages of one client, in the long run */
+#define RATE_BURST     5000  /* and at once */
+#define REQUESTS_MAX   512   /* REQs of one client on their way out; then it is not read from */
+#define BACKLOG_MAX    64    /* datagrams that wait for one client that does not read */
+#define WAITING_MAX    1024  /* messages of a station that wait for link addresses */
+#define WAITS_MAX      256   /* and of one client */
+#define WAITING_NS     (1000 * CM_NS_PER_MS) /* then a client says it again */
+#define OUR_WAITING_NS (3500 * CM_NS_PER_MS) /* the kernel asks three times, a second apart */
+#define RECEIVE_BATCH  64
+#define SEND_BATCH     16 /* REQs before answers get their turn again */
+
+/* What a descriptor in the poll set belongs to. */
+enum watch_kind {
+	WATCH_DOOR, /* new clients */
+	WATCH_CONTROL,
+	WATCH_DATA,
+	WATCH_STATION,
+	WATCH_INBOX,
+	WATCH_SA,
+	WATCH_ASYNC,
+	WATCH_NET,
+	WATCH_SIGNAL,
+};
+
+struct watch {
+	enum watch_kind kind;
+	bool is_watched;
+	int fd;
+	uint32_t events;
+};
+
+/* A message that is to leave. */
+struct parcel {
+	struct list link;
+	struct guest *sender;	 /* NULL: our own core, or a client that has gone */
+	struct cm_time deadline; /* while it waits for a link address */
+	bool again;
+	struct mad_path path;
+	uint8_t mad[MAD_BYTES];
+};
+
+/* What a GID table said a moment ago, see onlook.c. */
+struct onlook_gid {
+	bool is_known;
+	uint8_t index;
+	struct cm_time at;
+	struct mad_gid gid;
+};
+
+/* A port of this host whose CM class is ours. */
+struct station {
+	struct cm_port cm;  /* first */
+	struct watch watch; /* of QP1 ... */
+	struct watch inbox; /* ... and of the sender's queue pair */
+	uint8_t handle;
+	uint8_t port_num;
+	char device[PORTD_DEVICE_BYTES];
+	struct ibv_context *verbs;
+	struct mad_port *mad;
+	struct mad_sender *sender; /* NULL: all goes through mad */
+	unsigned int batch;	   /* how many messages to try to receive in a turn */
+	struct list requests;	   /* parcels: REQs, SIDR_REQs, which let answers go first */
+	struct list waiting;	   /* parcels that wait for link addresses */
+	unsigned int n_waiting;
+	bool has_unread;       /* at the sender's queue pair: look there without being woken */
+	bool is_gone;	       /* its device: to be closed at the end of this turn */
+	struct subnet *subnet; /* NULL on RoCE */
+	struct onlook_gid shown_gid;
+	uint64_t passed[PORTD_N_COUNTERS][CM_TALLY_KINDS]; /* what has passed here, by kind */
+};
+
+/* Messages on their way to a client. */
+struct batch {
+	struct list link;
+	struct portd_datagram datagram;
+};
+
+struct guest {
+	uint16_t index;
+	pid_t pid;	/* 0 if it is in a pid namespace that we cannot see */
+	uint32_t start; /* process_start() of it */
+	uid_t uid;
+	struct realm *realm; /* whose ports it asks for */
+	bool welcome;	     /* HELLO was answered */
+	bool resuming;
+	bool leaving;	   /* to be closed at the end of this turn */
+	bool is_shown_out; /* and not listened to any more */
+	bool has_asked;
+	struct portd_record asked; /* waits: HELLO for the end of the grace period, BIND a turn */
+	bool looked_again;
+	int asked_fd;
+	struct portd_datagram *rest; /* of the datagram that it was in; NULL if there is none */
+	struct watch control;
+	struct watch data;
+	struct list asks; /* of subnet administrators */
+	unsigned int n_asks;
+	uint64_t stations; /* a bit for each handle that it has opened */
+	unsigned int n_blocks;
+	uint16_t block[ID_BLOCKS_MAX];
+	double tokens; /* what is left of its rate */
+	struct cm_time tokens_at;
+	bool throttled;
+	bool looks_on;	    /* is shown all messages */
+	struct list asleep; /* in server.asleep: wants to be told of the next one */
+	bool visits;	    /* connects nothing */
+	uint32_t stat_id;   /* of its last STAT; 0: there was none */
+	struct cm_time stat_at;
+	unsigned int n_requests; /* its parcels in lists of stations: station.requests ... */
+	unsigned int n_waits;	 /* ... and station.waiting */
+	unsigned int batch;	 /* how many datagrams to try to read in a turn */
+	struct list backlog;	 /* batches that its socket had no room for */
+	unsigned int n_backlog;
+	struct batch *out; /* being filled; sent at the end of the turn */
+	struct list link;  /* in server.filled while out is set */
+};
+
+/* Messages that came to nothing, and why. */
+#define SERVER_COUNTERS(X)                                                    \
+	X(ROUTED)    /* handed to a client */                                 \
+	X(ANSWERED)  /* by our own core */                                    \
+	X(MALFORMED) /* from the wire, not a CM message */                    \
+	X(FORBIDDEN) /* a client may not send that */                         \
+	X(HELD_BACK) /* for nobody, in the grace period */                    \
+	X(OVERFLOW)  /* a client does not read, or too many wait for a hop */ \
+	X(UNSENT)    /* the device refused it */                              \
+	X(PROTOCOL)  /* a client that does not keep to the protocol */
+
+enum server_counter {
+#define X(name) SERVER_COUNT_##name,
+	SERVER_COUNTERS(X)
+#undef X
+	SERVER_N_COUNTERS,
+};
+
+struct server {
+	struct server_options options;
+	struct place *place;
+	int poll_fd;
+	struct watch door;
+	struct watch net;
+	struct watch signals;
+	struct cm_time stop_at;	     /* SIGTERM came: the end, unless the dead are buried before */
+	struct cm_time linger_until; /* and until then for clients that got it, too */
+	bool any_leaving;
+	bool any_gone;
+	bool any_unread;
+	struct cm_time now; /* of this turn */
+	struct cm_time idle_since;
+	struct cm_time door_opens_at; /* 0 ns: it is open */
+	struct cm_time grace_until;   /* 0 ns: there is none */
+	struct cm_core core;	      /* connections of the dead, and answers for nobody */
+	struct wills *wills;
+	struct cm_time estate_look_at; /* at what was left behind, estate.h */
+	struct realm *home;
+	struct guest *guest[GUESTS_MAX];
+	unsigned int n_guests;
+	struct station *station[STATIONS_MAX];
+	unsigned int n_stations; /* handles that have been used: none is above */
+	struct list filled;	 /* guests with something to send */
+	struct list spare;	 /* batches ready for use */
+	unsigned int n_spare;
+	unsigned int n_throttled;
+	unsigned int n_onlookers;
+	struct feed feed;   /* while anybody looks on */
+	uint64_t n_seen;    /* the number of the last message in it */
+	struct list asleep; /* guests that look on, and have nothing to do */
+	uint32_t n_stats;   /* questions of STAT so far */
+	bool requests_left; /* the next turn must not wait */
+	bool asks_again;    /* nor this one: a question is to be asked again after it */
+	uint16_t block_owner[ID_BLOCKS];
+	pid_t block_pid[ID_BLOCKS]; /* of the process that has or had it, 0 if it is not known */
+	uint64_t count[SERVER_N_COUNTERS];
+	struct portd_datagram in; /* what is being read */
+};
+
+static inline struct station *station_of(struct cm_port *cm)
+{
+	return (struct station *)cm;
+}
+
+/**
+ * server_begin() - take the place, and have everything that a turn needs
+ * @server: zeroed, with its options; to be given back with server_end(), also on an error
+ *
+ * Return: as server_run().
+ */
+int server_begin(struct server *server);
+
+/** server_turn() - wait until something has to be done, and do it. Also called by tests. */
+void server_turn(struct server *server);
+
+/** server_is_over() - nothing is left to do: server_end(). */
+bool server_is_over(const struct server *server);
+
+/** server_end() - leave the place and free everything but the struct itself; nothing is sent. */
+void server_end(struct server *server);
+
+/** server_now() - CLOCK_MONOTONIC */
+struct cm_time server_now(void);
+
+/**
+ * server_watch() - have a descriptor polled, or polled for something else
+ * @events: 0: it is not polled at all. With others, it is also told of when its peer hangs up.
+ *
+ * Return: 0 or -errno.
+ */
+int server_watch(struct server *server, struct watch *watch, uint32_t events);
+
+/** server_unwatch() - no more, and close it. */
+void server_unwatch(struct server *server, struct watch *watch);
+
+/** server_in_grace() - may clients of a predecessor still come back? */
+bool server_in_grace(struct server *server);
+
+/**
+ * intake_questions() - read a datagram of a control socket into @server->in
+ * @ret_fd: a descriptor that came along, owned by the caller; -1: none
+ *
+ * One that is too long becomes one that is not a record.
+ *
+ * Return: as recvmsg().
+ */
+ssize_t intake_questions(struct server *server, int from, int *ret_fd);
+
+/** intake_messages() - the same of a data socket; descriptors that come along are closed. */
+ssize_t intake_messages(struct server *server, int from);
+
+/** guest_new() - somebody has connected; @fd is owned by the guest. */
+void guest_new(struct server *server, int fd);
+
+/** guest_control() - its control socket is readable, or gone; without events: it may ask again. */
+void guest_control(struct server *server, struct guest *guest, uint32_t events);
+
+/** guest_data() - its data socket is readable, writable or gone. */
+void guest_data(struct server *server, struct guest *guest, uint32_t events);
+
+/** guest_deliver() - hand a message to a client; sent at the end of the turn. */
+void guest_deliver(struct server *server, struct guest *guest, const struct station *station,
+		   const struct mad_path *path, const uint8_t mad[MAD_BYTES], bool is_request);
+
+/** guest_tell() - hand a client any record that it will not miss; sent at the end of the turn. */
+void guest_tell(struct server *server, struct guest *guest, const struct portd_record *record);
+
+/**
+ * guest_show() - hand a SEEN or STAT_* to who asked, who loses it if it does not read
+ * @room: how many datagrams may wait for it before that
+ */
+void guest_show(struct server *server, struct guest *guest, const struct portd_record *record,
+		unsigned int room);
+
+/** guest_port_gone() - a station is closed; tell a client that has opened it. */
+void guest_port_gone(struct server *server, struct guest *guest, uint8_t handle);
+
+/** guest_flush() - send what was filled in this turn. */
+void guest_flush(struct server *server, struct guest *guest);
+
+/** guest_unthrottle() - clients that had used up their rate may send again. */
+void guest_unthrottle(struct server *server);
+
+/** guest_may_send() - its REQs have left, so it may be read from again. */
+void guest_may_send(struct server *server, struct guest *guest);
+
+/** guest_forget() - free a client that the next cmportd will hear from. */
+void guest_forget(struct server *server, struct guest *guest);
+
+/** guest_close() - a client is gone: adopt its wills, release all it had, free it. */
+void guest_close(struct server *server, struct guest *guest);
+
+/**
+ * answer_ask() - a record came on a control socket
+ * @fd: that came with it, or -1; owned by the callee
+ *
+ * Return: 0, with *ret to be sent unless the record is a one-way one; -EPROTO for a client that
+ * does not keep to the protocol; -EAGAIN to ask again after the grace period, or in the next turn.
+ */
+int answer_ask(struct server *server, struct guest *guest, const struct portd_record *record,
+	       int fd, struct portd_reply *ret, int ret_fd[2]);
+
+/**
+ * onlook_begin() - a client wants to see all messages
+ *
+ * Return: a descriptor of the feed, owned by the caller; -EPERM; -errno.
+ */
+int onlook_begin(struct server *server, struct guest *guest);
+
+/**
+ * onlook_await() - it wants to be told when there is a message after the one it names
+ *
+ * Return: false if the record is no AWAIT of one who looks on.
+ */
+bool onlook_await(struct server *server, struct guest *guest, const struct portd_record *record);
+
+/** onlook_end() - it goes. */
+void onlook_end(struct server *server, struct guest *guest);
+
+/**
+ * onlook_message() - a message passes: show it to those who look on
+ * @whose: the client that it is of or for, or NULL
+ */
+void onlook_message(struct server *server, struct station *station, enum portd_way way,
+		    const struct guest *whose, const struct mad_path *path,
+		    const uint8_t mad[MAD_BYTES]);
+
+/**
+ * stat_ask() - a client wants to know how things stand: have the others asked
+ * @pid: of one of them; 0 for all
+ *
+ * Of others than its own user's processes only root hears, and who runs cmportd.
+ *
+ * Return: 0, with the question's number and how many will answer in @ret; -EBUSY if it has asked
+ * just now.
+ */
+int stat_ask(struct server *server, struct guest *guest, uint32_t pid, struct portd_reply *ret);
+
+/** stat_row() - a client answers. Return: false if the record is none of an answer. */
+bool stat_row(struct server *server, struct guest *guest, struct portd_record *record);
+
+/** stat_count() - a message passes a station, or comes to nothing there; NULL: which is unknown */
+void stat_count(struct station *station, enum portd_stat_counter what, const uint8_t *mad);
+
+/** router_received() - a message has arrived at a station. */
+void router_received(struct server *server, struct station *station, const struct mad_path *path,
+		     const uint8_t mad[MAD_BYTES]);
+
+/** router_sent() - a client sends a message. */
+void router_sent(struct server *server, struct guest *guest, const struct portd_mad *mad);
+
+/** router_bury() - end a connection of a client that is gone, as the kernel would. */
+void router_bury(struct server *server, const struct portd_will *will);
+
+/** router_expire() - run the timers of our own core. */
+void router_expire(struct server *server);
+
+/**
+ * station_open() - the station of a port, opened if need be
+ * @ret_who: filled on an error: what is in the way, and what helps
+ *
+ * Return: 0 or -errno as umad_port_open().
+ */
+int station_open(struct server *server, const char *device, uint8_t port_num, struct station **ret,
+		 struct umad_owner *ret_who);
+
+/** station_open_all() - those of all devices; of one that cannot be had the log says why. */
+void station_open_all(struct server *server);
+
+/** station_receive() - take what has arrived at QP1. */
+void station_receive(struct server *server, struct station *station);
+
+/** station_receive_inbox() - take what has arrived at the sender's queue pair. */
+void station_receive_inbox(struct server *server, struct station *station);
+
+/**
+ * station_send() - a message is to leave: a request at the end of the turn, all else at once
+ * @sender: whose it is, or NULL
+ */
+void station_send(struct server *server, struct station *station, struct guest *sender,
+		  const struct mad_path *path, const uint8_t mad[MAD_BYTES], bool again);
+
+/** station_forget_sender() - a client is gone; what it has sent leaves nevertheless. */
+void station_forget_sender(struct station *station, const struct guest *sender);
+
+/** station_flush() - send what is held, and REQs that have gathered, SEND_BATCH at most. */
+void station_flush(struct server *server, struct station *station);
+
+/** station_retry() - link addresses may have come; or waited for too long. */
+void station_retry(struct server *server, struct station *station);
+
+/** station_close() - forget a port; its connections are forgotten without a word. */
+void station_close(struct server *server, struct station *station);
+
+/** station_paths_changed() - routes or link addresses have changed. */
+void station_paths_changed(struct server *server, struct station *station);
+
+#endif

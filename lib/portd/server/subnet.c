@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What clients ask of subnet administrators: see subnet.h. The agent of mad/sa/ does the work; here
+ * it is given a clock, a descriptor and news of the port.
+ */
+#include "lib/portd/server/subnet.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "mad/umad_sa.h"
+#include "lib/portd/server/log.h"
+#include "mad/sa/agent.h"
+
+#define ASKS_MAX       1024 /* of one client */
+#define TIMEOUT_MS_MAX 600000
+#define HOPS_TO_SM     255
+
+/* IBTA vol. 1, 14.2.1: where the administrator is found by those who need a GRH to get there. */
+#define SA_GUID UINT64_C(0x0200000000000002)
+
+struct subnet {
+	struct sa_agent agent;
+	struct umad_sa sa;
+	struct watch sa_watch;
+	struct watch async_watch; /* its descriptor is the device's */
+	struct station *station;
+	struct mad_path to_sm;
+};
+
+struct guest_ask {
+	struct list link; /* in guest.asks */
+	struct sa_ask ask;
+	uint32_t ask_id;
+	struct server *server;
+	struct guest *guest;
+	struct station *station;
+};
+
+struct subnet *subnet_of_sa(struct watch *watch)
+{
+	return container_of(watch, struct subnet, sa_watch);
+}
+
+struct subnet *subnet_of_async(struct watch *watch)
+{
+	return container_of(watch, struct subnet, async_watch);
+}
+
+/* --- the port ------------------------------------------------------------ */
+
+static void put_on_wire(void *arg, const uint8_t mad[MAD_BYTES], unsigned int wait_ms)
+{
+	struct subnet *subnet = arg;
+	int err = umad_sa_send(&subnet->sa, &subnet->to_sm, mad, wait_ms);
+
+	if (err)
+		portd_log_debug("a question to the subnet administrator was not sent: %s",
+				strerror(-err));
+}
+
+static struct mad_gid own_gid(const struct station *station)
+{
+	struct mad_gid gid = station->cm.gid0;
+
+	ibv_query_gid(station->verbs, station->port_num, 0, (union ibv_gid *)&gid);
+	return gid;
+}
+
+static void find_sm(struct subnet *subnet, const struct ibv_port_attr *attr)
+{
+	uint64_t guid = htobe64(SA_GUID);
+
+	subnet->to_sm = (struct mad_path){ .dlid = attr->sm_lid, .sl = attr->sm_sl };
+	if (!(attr->flags & IBV_QPF_GRH_REQUIRED))
+		return;
+	subnet->to_sm.grh = true;
+	subnet->to_sm.hop_limit = HOPS_TO_SM;
+	subnet->to_sm.dgid = own_gid(subnet->station);
+	memcpy(subnet->to_sm.dgid.raw + 8, &guid, sizeof(guid));
+}
+
+static void look_at_port(struct server *server, struct subnet *subnet, bool reregister)
+{
+	const struct station *station = subnet->station;
+	struct ibv_port_attr attr;
+	struct sa_subnet now;
+
+	if (ibv_query_port(station->verbs, station->port_num, &attr))
+		return;
+	find_sm(subnet, &attr);
+	now = (struct sa_subnet){ .lid = attr.lid,
+				  .sm_lid = attr.sm_lid,
+				  .sm_sl = attr.sm_sl,
+				  .is_active = attr.state == IBV_PORT_ACTIVE };
+	portd_log_debug("%s port %u: LID %u, subnet manager at LID %u", station->device,
+			station->port_num, now.lid, now.sm_lid);
+	sa_agent_subnet(&subnet->agent, &now, reregister, server->now);
+}
+
+static int start_watching(struct server *server, struct subnet *subnet)
+{
+	int fd = subnet->station->verbs->async_fd;
+	int err;
+
+	subnet->sa_watch = (struct watch){ .kind = WATCH_SA, .fd = subnet->sa.fd };
+	subnet->async_watch = (struct watch){ .kind = WATCH_ASYNC, .fd = fd };
+	err = server_watch(server, &subnet->sa_watch, EPOLLIN);
+	if (err)
+		return err;
+	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+	return server_watch(server, &subnet->async_watch, EPOLLIN);
+}
+
+static struct subnet *subnet_new(struct station *station)
+{
+	struct subnet *subnet = calloc(1, sizeof(*subnet));
+
+	if (!subnet)
+		return NULL;
+	subnet->station = station;
+	subnet->sa.fd = -1;
+	subnet->sa_watch.fd = -1;
+	subnet->async_watch.fd = -1;
+	sa_agent_init(&subnet->agent, (uint32_t)station->cm.ca_guid ^ station->port_num,
+		      put_on_wire, subnet);
+	return subnet;
+}
+
+int subnet_open(struct server *server, struct station *station)
+{
+	struct ibv_port_attr attr;
+	int err = ibv_query_port(station->verbs, station->port_num, &attr);
+
+	if (err || attr.link_layer != IBV_LINK_LAYER_INFINIBAND)
+		return -err;
+	station->subnet = subnet_new(station);
+	if (!station->subnet)
+		return -ENOMEM;
+	err = umad_sa_open(station->device, station->port_num, &station->subnet->sa);
+	if (!err)
+		err = start_watching(server, station->subnet);
+	if (err)
+		subnet_close(server, station);
+	else
+		look_at_port(server, station->subnet, false);
+	return err;
+}
+
+void subnet_event(struct server *server, struct subnet *subnet)
+{
+	struct ibv_async_event event;
+	bool is_ours;
+
+	while (ibv_get_async_event(subnet->station->verbs, &event) == 0) {
+		is_ours = event.element.port_num == subnet->station->port_num;
+		ibv_ack_async_event(&event);
+		switch ((int)event.event_type) {
+		case IBV_EVENT_CLIENT_REREGISTER:
+			if (is_ours)
+				look_at_port(server, subnet, true);
+			break;
+		case IBV_EVENT_PORT_ACTIVE:
+		case IBV_EVENT_PORT_ERR:
+		case IBV_EVENT_LID_CHANGE:
+		case IBV_EVENT_SM_CHANGE:
+		case IBV_EVENT_PKEY_CHANGE:
+		case IBV_EVENT_GID_CHANGE:
+			if (is_ours)
+				look_at_port(server, subnet, false);
+			break;
+		}
+	}
+}
+
+void subnet_receive(struct server *server, struct subnet *subnet)
+{
+	uint8_t mad[MAD_BYTES];
+	int err;
+
+	while ((err = umad_sa_receive(&subnet->sa, mad)) == 0)
+		sa_agent_input(&subnet->agent, mad, sizeof(mad), server->now);
+	if (err == -ENODEV)
+		server_watch(server, &subnet->sa_watch, 0); /* the station notices, too */
+}
+
+void subnet_expire(struct server *server, struct station *station)
+{
+	if (station->subnet)
+		sa_agent_expire(&station->subnet->agent, server->now);
+}
+
+struct cm_time subnet_deadline(const struct station *station)
+{
+	return station->subnet ? sa_agent_deadline(&station->subnet->agent) : CM_TIME_NEVER;
+}
+
+/* --- clients ------------------------------------------------------------- */
+
+static void guest_ask_free(struct guest_ask *asked)
+{
+	list_remove(&asked->link);
+	asked->guest->n_asks--;
+	free(asked);
+}
+
+/* A membership lasts; all else is over with its answer. */
+static bool is_over(const struct sa_ask *ask, int err)
+{
+	return err || ask->msg.hdr.method != SA_METHOD_SET;
+}
+
+static void told(struct sa_ask *ask, int err, const struct sa_msg *answer)
+{
+	struct guest_ask *asked = container_of(ask, struct guest_ask, ask);
+	struct portd_record record = {
+		.type = PORTD_SA_TOLD,
+		.sa_told = {.ask_id = asked->ask_id, .error = (uint16_t)-err}
+	};
+
+	if (answer)
+		wire_encode(sa_msg_layout(answer->hdr.attr_id), &answer->path,
+			    record.sa_told.record);
+	guest_tell(asked->server, asked->guest, &record);
+	if (is_over(ask, err))
+		guest_ask_free(asked);
+}
+
+/* What a client may ask, and nothing else: it must not change anything but its memberships. */
+static bool is_welcome(const struct portd_sa_ask *ask)
+{
+	if (!sa_msg_layout(ask->attr))
+		return false;
+	return ask->method == SA_METHOD_GET ||
+	       (ask->method == SA_METHOD_SET && ask->attr == SA_ATTR_MCMEMBER_RECORD);
+}
+
+static struct station *station_with(const struct server *server, const struct guest *guest,
+				    uint8_t handle)
+{
+	if (handle >= STATIONS_MAX || !(guest->stations >> handle & 1))
+		return NULL;
+	return server->station[handle];
+}
+
+static void fill(struct guest_ask *asked, const struct portd_sa_ask *wanted)
+{
+	struct sa_msg *msg = &asked->ask.msg;
+
+	sa_msg_init(msg, (enum sa_method)wanted->method, (enum sa_attr)wanted->attr,
+		    wanted->comp_mask, 0);
+	wire_decode(sa_msg_layout(wanted->attr), wanted->record, &msg->path);
+	if (wanted->method == SA_METHOD_SET)
+		msg->member.port_gid = own_gid(asked->station);
+	asked->ask_id = wanted->ask_id;
+	asked->ask.timeout_ms = wanted->timeout_ms < TIMEOUT_MS_MAX ? wanted->timeout_ms
+								    : TIMEOUT_MS_MAX;
+	asked->ask.done = told;
+}
+
+static void refuse(struct server *server, struct guest *guest, uint32_t ask_id, int err)
+{
+	struct portd_record record = {
+		.type = PORTD_SA_TOLD, .sa_told = {.ask_id = ask_id, .error = (uint16_t)-err}
+	};
+
+	server->count[SERVER_COUNT_FORBIDDEN]++;
+	guest_tell(server, guest, &record);
+}
+
+static void take_ask(struct server *server, struct guest *guest, const struct portd_sa_ask *wanted)
+{
+	struct station *station = station_with(server, guest, wanted->port);
+	struct guest_ask *asked;
+
+	if (!station || !station->subnet || !is_welcome(wanted) || guest->n_asks >= ASKS_MAX) {
+		refuse(server, guest, wanted->ask_id, station ? -EPERM : -ENODEV);
+		return;
+	}
+	asked = calloc(1, sizeof(*asked));
+	if (!asked) {
+		refuse(server, guest, wanted->ask_id, -ENOMEM);
+		return;
+	}
+	asked->server = server;
+	asked->guest = guest;
+	asked->station = station;
+	fill(asked, wanted);
+	list_append(&guest->asks, &asked->link);
+	guest->n_asks++;
+	sa_agent_ask(&station->subnet->agent, &asked->ask, server->now);
+}
+
+static void take_drop(struct server *server, struct guest *guest, uint32_t ask_id)
+{
+	struct list *node, *after;
+	struct guest_ask *asked;
+
+	list_for_each_safe (node, after, &guest->asks) {
+		asked = container_of(node, struct guest_ask, link);
+		if (asked->ask_id != ask_id)
+			continue;
+		sa_agent_withdraw(&asked->station->subnet->agent, &asked->ask, server->now);
+		guest_ask_free(asked);
+	}
+}
+
+static void take_doubt(struct server *server, struct guest *guest,
+		       const struct portd_sa_doubt *doubt)
+{
+	struct station *station = station_with(server, guest, doubt->port);
+
+	if (station && station->subnet)
+		sa_agent_doubt(&station->subnet->agent, &doubt->dgid);
+}
+
+bool subnet_record(struct server *server, struct guest *guest, const struct portd_record *record)
+{
+	if (record->type == PORTD_SA_ASK)
+		take_ask(server, guest, &record->sa_ask);
+	else if (record->type == PORTD_SA_DROP)
+		take_drop(server, guest, record->sa_drop.ask_id);
+	else if (record->type == PORTD_SA_DOUBT)
+		take_doubt(server, guest, &record->sa_doubt);
+	else
+		return false;
+	return true;
+}
+
+static void forget(struct guest_ask *asked)
+{
+	asked->ask.group = NULL;
+	list_remove(&asked->ask.link);
+	guest_ask_free(asked);
+}
+
+void subnet_forget_guest(struct server *server, struct guest *guest, bool leaves)
+{
+	struct list *node, *after;
+	struct guest_ask *asked;
+
+	list_for_each_safe (node, after, &guest->asks) {
+		asked = container_of(node, struct guest_ask, link);
+		if (leaves)
+			sa_agent_withdraw(&asked->station->subnet->agent, &asked->ask, server->now);
+		forget(asked);
+	}
+}
+
+static void forget_asks_of(struct server *server, const struct station *station)
+{
+	struct list *node, *after;
+	struct guest_ask *asked;
+	unsigned int i;
+
+	for (i = 0; i < GUESTS_MAX; i++) {
+		if (!server->guest[i])
+			continue;
+		list_for_each_safe (node, after, &server->guest[i]->asks) {
+			asked = container_of(node, struct guest_ask, link);
+			if (asked->station == station)
+				forget(asked);
+		}
+	}
+}
+
+void subnet_close(struct server *server, struct station *station)
+{
+	struct subnet *subnet = station->subnet;
+
+	if (!subnet)
+		return;
+	forget_asks_of(server, station);
+	sa_agent_fini(&subnet->agent);
+	if (subnet->async_watch.fd >= 0)
+		server_watch(server, &subnet->async_watch, 0); /* the device closes it */
+	if (subnet->sa_watch.fd >= 0)
+		server_watch(server, &subnet->sa_watch, 0);
+	umad_sa_close(&subnet->sa);
+	free(subnet);
+	station->subnet = NULL;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * cmportd's way to the subnet administrators: one agent for each InfiniBand port, and what clients
+ * have asked of it. Called by station.c, guest.c and server.c.
+ */
+#ifndef LIB_PORTD_SERVER_SUBNET_H
+#define LIB_PORTD_SERVER_SUBNET_H
+
+#include "lib/portd/server/state.h"
+
+/**
+ * subnet_open() - have a way to the administrator of a station's subnet, if it is on one
+ *
+ * Return: 0, also for a port that is on none; -errno.
+ */
+int subnet_open(struct server *server, struct station *station);
+
+/** subnet_close() - forget it, and what clients have asked there; nobody is told. */
+void subnet_close(struct server *server, struct station *station);
+
+/** subnet_receive() - answers have come. */
+void subnet_receive(struct server *server, struct subnet *subnet);
+
+/** subnet_event() - the device has news about the port. */
+void subnet_event(struct server *server, struct subnet *subnet);
+
+/** subnet_expire() - run timers. */
+void subnet_expire(struct server *server, struct station *station);
+
+/** subnet_deadline() - when subnet_expire() is next needed. */
+struct cm_time subnet_deadline(const struct station *station);
+
+/**
+ * subnet_record() - a client asks, joins a group, no longer wants to know, or doubts a path
+ *
+ * Return: false if it is another record.
+ */
+bool subnet_record(struct server *server, struct guest *guest, const struct portd_record *record);
+
+/**
+ * subnet_forget_guest() - a client is gone
+ * @leaves: its groups; else the next cmportd hears of them
+ */
+void subnet_forget_guest(struct server *server, struct guest *guest, bool leaves);
+
+/** subnet_of_sa(), subnet_of_async() - whose watch it is. */
+struct subnet *subnet_of_sa(struct watch *watch);
+struct subnet *subnet_of_async(struct watch *watch);
+
+#endif

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Questions on their way: see flight.h.
+ */
+#include "mad/sa/flight.h"
+
+#include <assert.h>
+#include <errno.h>
+
+#define TRY_BITS      6 /* of a transaction id: which transmission it was */
+#define TRIES_MAX     (1u << TRY_BITS)
+#define NUMBER_MASK   (UINT32_MAX >> TRY_BITS)
+#define STATUS_BUSY   0x0001 /* IBTA vol. 1, 13.4.7: ask again later */
+#define STATUS_OF_MAD 0x001f
+
+void sa_flights_init(struct sa_flights *flights, uint32_t seed,
+		     void (*send)(void *arg, const uint8_t mad[MAD_BYTES], unsigned int wait_ms),
+		     void *arg)
+{
+	*flights = (struct sa_flights){ .number = seed & NUMBER_MASK, .send = send, .arg = arg };
+	list_init(&flights->out);
+	list_init(&flights->waiting);
+}
+
+bool sa_flight_is_on(const struct sa_flight *flight)
+{
+	return flight->number != 0;
+}
+
+static uint32_t next_number(struct sa_flights *flights)
+{
+	flights->number = (flights->number + 1) & NUMBER_MASK;
+	if (flights->number == 0)
+		flights->number = 1;
+	return flights->number;
+}
+
+static unsigned int left_ms(const struct sa_flight *flight, struct cm_time now)
+{
+	if (cm_time_reached(flight->give_up, now))
+		return 1;
+	return (unsigned int)((flight->give_up.ns - now.ns) / CM_NS_PER_MS) + 1;
+}
+
+static void transmit(struct sa_flights *flights, struct sa_flight *flight, struct cm_time now)
+{
+	struct cm_time again = cm_time_after(now, flight->wait_ns);
+	uint8_t mad[MAD_BYTES];
+
+	flight->msg.hdr.tid = flight->number << TRY_BITS | flight->tries++ % TRIES_MAX;
+	sa_msg_encode(&flight->msg, mad);
+	cm_timer_arm(&flights->timers, &flight->timer, cm_time_earlier(again, flight->give_up));
+	flights->n_sent++;
+	flights->send(flights->arg, mad, left_ms(flight, now));
+}
+
+/* As many as there is room for. Who waits has a timer, too: its time runs. */
+static void admit(struct sa_flights *flights, struct cm_time now)
+{
+	struct sa_flight *flight;
+
+	while (!list_is_empty(&flights->waiting) && flights->n_out < SA_FLIGHTS_OUT_MAX) {
+		flight = container_of(flights->waiting.next, struct sa_flight, link);
+		list_remove(&flight->link);
+		list_append(&flights->out, &flight->link);
+		flight->is_out = true;
+		flights->n_out++;
+		transmit(flights, flight, now);
+	}
+}
+
+void sa_flight_start(struct sa_flights *flights, struct sa_flight *flight, unsigned int timeout_ms,
+		     struct cm_time now)
+{
+	uint64_t try_ms = timeout_ms / SA_TRIES;
+
+	assert(!sa_flight_is_on(flight) && flight->landed);
+
+	flight->number = next_number(flights);
+	flight->tries = 0;
+	flight->is_out = false;
+	flight->wait_ns = (try_ms < SA_TRY_MS_MIN ? SA_TRY_MS_MIN : try_ms) * CM_NS_PER_MS;
+	flight->give_up = cm_time_after(now, timeout_ms * CM_NS_PER_MS);
+	list_append(&flights->waiting, &flight->link);
+	cm_timer_arm(&flights->timers, &flight->timer, flight->give_up);
+	admit(flights, now);
+}
+
+/* What comes next is admitted by who calls this. */
+static void take_out(struct sa_flights *flights, struct sa_flight *flight)
+{
+	cm_timer_disarm(&flights->timers, &flight->timer);
+	list_remove(&flight->link);
+	flights->n_out -= flight->is_out;
+	flight->is_out = false;
+	flight->number = 0;
+}
+
+void sa_flight_stop(struct sa_flights *flights, struct sa_flight *flight, struct cm_time now)
+{
+	if (!sa_flight_is_on(flight))
+		return;
+	take_out(flights, flight);
+	admit(flights, now);
+}
+
+static void land(struct sa_flights *flights, struct sa_flight *flight, int err,
+		 const struct sa_msg *answer, struct cm_time now)
+{
+	take_out(flights, flight);
+	admit(flights, now);
+	flight->landed(flight, err, answer);
+}
+
+static struct sa_flight *find(const struct sa_flights *flights, uint32_t number)
+{
+	struct sa_flight *flight;
+	struct list *node;
+
+	list_for_each (node, &flights->out) {
+		flight = container_of(node, struct sa_flight, link);
+		if (flight->number == number)
+			return flight;
+	}
+	return NULL;
+}
+
+/* Of IBTA vol. 1, 15.2.2: what the methods are answered with. */
+static bool answers(const struct sa_msg *answer, const struct sa_msg *question)
+{
+	static const uint8_t response[] = {
+		[SA_METHOD_GET] = SA_METHOD_RESPONSE | SA_METHOD_GET,
+		[SA_METHOD_SET] = SA_METHOD_RESPONSE | SA_METHOD_GET,
+		[SA_METHOD_DELETE] = SA_METHOD_RESPONSE | SA_METHOD_DELETE,
+	};
+
+	return answer->hdr.attr_id == question->hdr.attr_id &&
+	       answer->hdr.method == response[question->hdr.method];
+}
+
+void sa_flights_input(struct sa_flights *flights, const uint8_t *mad, size_t bytes,
+		      struct cm_time now)
+{
+	struct sa_flight *flight = NULL;
+	struct sa_msg msg;
+
+	if (sa_msg_decode(mad, bytes, &msg) == 0)
+		flight = find(flights, (uint32_t)msg.hdr.tid >> TRY_BITS);
+	if (!flight || !answers(&msg, &flight->msg)) {
+		flights->n_stray++;
+		return;
+	}
+	if ((msg.hdr.status & STATUS_OF_MAD) == STATUS_BUSY)
+		return; /* the timer asks again */
+	flights->n_refused += msg.hdr.status != 0;
+	if (msg.hdr.status)
+		land(flights, flight, -EINVAL, NULL, now);
+	else
+		land(flights, flight, 0, &msg, now);
+}
+
+void sa_flights_expire(struct sa_flights *flights, struct cm_time now)
+{
+	struct sa_flight *flight;
+	struct cm_timer *timer;
+
+	while ((timer = cm_timers_pop(&flights->timers, now))) {
+		flight = container_of(timer, struct sa_flight, timer);
+		if (cm_time_reached(flight->give_up, now)) {
+			flights->n_timeouts++;
+			land(flights, flight, -ETIMEDOUT, NULL, now);
+		} else {
+			flights->n_repeated++;
+			transmit(flights, flight, now);
+		}
+	}
+}
+
+void sa_flights_again(struct sa_flights *flights, struct cm_time now)
+{
+	struct sa_flight *flight;
+	struct list *node;
+
+	list_for_each (node, &flights->out) {
+		flight = container_of(node, struct sa_flight, link);
+		if (!cm_time_reached(flight->give_up, now))
+			transmit(flights, flight, now);
+	}
+}

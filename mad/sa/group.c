@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Memberships: see group.h.
+ */
+#include "mad/sa/group.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LEAVE_MASK (SA_MEMBER_MGID | SA_MEMBER_PORT_GID | SA_MEMBER_JOIN_STATE)
+
+static struct sa_group *group_of(struct sa_flight *flight)
+{
+	return container_of(flight, struct sa_group, flight);
+}
+
+static struct sa_ask *first_of(struct sa_group *group)
+{
+	return container_of(group->members.next, struct sa_ask, link);
+}
+
+static void group_free(struct sa_group *group)
+{
+	list_remove(&group->link);
+	group->agent->n_groups--;
+	free(group);
+}
+
+static void detach(struct sa_ask *ask)
+{
+	list_remove(&ask->link);
+	ask->group = NULL;
+}
+
+/* --- what is said to the administrator ----------------------------------- */
+
+static sa_landed join_landed, renewal_landed, leave_landed;
+
+static void start(struct sa_group *group, enum sa_group_state state, sa_landed *landed,
+		  unsigned int timeout_ms)
+{
+	group->state = state;
+	group->flight.landed = landed;
+	sa_flight_start(&group->agent->flights, &group->flight, timeout_ms, group->agent->now);
+}
+
+static void start_join(struct sa_group *group)
+{
+	group->flight.msg = group->asked;
+	start(group, SA_GROUP_JOINING, join_landed, group->timeout_ms);
+}
+
+/* The administrator may have chosen the MGID, and what it chose stays. */
+static void start_renewal(struct sa_group *group)
+{
+	group->flight.msg = group->asked;
+	group->flight.msg.member.mgid = group->joined.member.mgid;
+	start(group, SA_GROUP_RENEWING, renewal_landed, SA_RENEW_MS);
+}
+
+static void start_leave(struct sa_group *group)
+{
+	const struct sa_member *member = &group->joined.member;
+	struct sa_msg *msg = &group->flight.msg;
+
+	sa_msg_init(msg, SA_METHOD_DELETE, SA_ATTR_MCMEMBER_RECORD, LEAVE_MASK, 0);
+	msg->member.mgid = member->mgid;
+	msg->member.port_gid = group->asked.member.port_gid;
+	msg->member.join_state = group->asked.member.join_state;
+	start(group, SA_GROUP_LEAVING, leave_landed, SA_LEAVE_MS);
+}
+
+/* --- what it answers ----------------------------------------------------- */
+
+/* The group is a member's no longer; whoever is told may come back at once, to another one. */
+static void dismiss_all(struct sa_group *group, int err)
+{
+	struct list gone;
+	struct sa_ask *ask;
+
+	list_init(&gone);
+	while (!list_is_empty(&group->members)) {
+		ask = first_of(group);
+		detach(ask);
+		list_append(&gone, &ask->link);
+	}
+	while (!list_is_empty(&gone)) {
+		ask = container_of(gone.next, struct sa_ask, link);
+		list_remove(&ask->link);
+		ask->done(ask, err, NULL);
+	}
+}
+
+static struct sa_ask *first_untold(struct sa_group *group)
+{
+	struct sa_ask *ask;
+	struct list *node;
+
+	list_for_each (node, &group->members) {
+		ask = container_of(node, struct sa_ask, link);
+		if (!ask->is_told)
+			return ask;
+	}
+	return NULL;
+}
+
+static void welcome(struct sa_group *group, struct sa_ask *ask)
+{
+	struct sa_msg joined = group->joined;
+
+	ask->is_told = true;
+	ask->done(ask, 0, &joined);
+}
+
+/* A member may leave, and others with it, while it is told. */
+static void welcome_all(struct sa_group *group)
+{
+	struct sa_ask *ask;
+
+	while (group->state == SA_GROUP_MEMBER && (ask = first_untold(group)))
+		welcome(group, ask);
+}
+
+static void join_landed(struct sa_flight *flight, int err, const struct sa_msg *answer)
+{
+	struct sa_group *group = group_of(flight);
+
+	if (!err) {
+		group->joined = *answer;
+		group->state = SA_GROUP_MEMBER;
+		welcome_all(group);
+		return;
+	}
+	list_remove(&group->link); /* who asks again from done() gets another one */
+	dismiss_all(group, err);
+	group_free(group);
+}
+
+/* What members were told: where packets of the group go, and with what key. */
+static bool is_the_same(const struct sa_member *a, const struct sa_member *b)
+{
+	return a->mlid == b->mlid && a->qkey == b->qkey && a->pkey == b->pkey && a->sl == b->sl &&
+	       a->mtu == b->mtu;
+}
+
+static void renewal_landed(struct sa_flight *flight, int err, const struct sa_msg *answer)
+{
+	struct sa_group *group = group_of(flight);
+
+	if (!err && is_the_same(&answer->member, &group->joined.member)) {
+		group->state = SA_GROUP_MEMBER;
+		return;
+	}
+	start_leave(group);
+	dismiss_all(group, -ENETRESET);
+}
+
+static void leave_landed(struct sa_flight *flight, int err, const struct sa_msg *answer)
+{
+	struct sa_group *group = group_of(flight);
+
+	(void)err; /* it is told, or nobody is there to be told */
+	(void)answer;
+	if (list_is_empty(&group->members))
+		group_free(group);
+	else
+		start_join(group);
+}
+
+/* --- calls --------------------------------------------------------------- */
+
+/* An MGID of zero asks for a group of one's own. */
+static struct sa_group *find(struct sa_agent *agent, const struct sa_member *wanted)
+{
+	static const struct mad_gid none;
+	struct sa_group *group;
+	struct list *node;
+
+	if (memcmp(&wanted->mgid, &none, sizeof(none)) == 0)
+		return NULL;
+	list_for_each (node, &agent->groups) {
+		group = container_of(node, struct sa_group, link);
+		if (memcmp(&group->joined.member.mgid, &wanted->mgid, sizeof(none)) == 0 &&
+		    memcmp(&group->asked.member.port_gid, &wanted->port_gid, sizeof(none)) == 0 &&
+		    group->asked.member.join_state == wanted->join_state)
+			return group;
+	}
+	return NULL;
+}
+
+static struct sa_group *group_new(struct sa_agent *agent, const struct sa_ask *ask)
+{
+	struct sa_group *group = calloc(1, sizeof(*group));
+
+	if (!group)
+		return NULL;
+	group->agent = agent;
+	group->asked = ask->msg;
+	group->joined = ask->msg;
+	group->timeout_ms = ask->timeout_ms;
+	list_init(&group->members);
+	list_append(&agent->groups, &group->link);
+	agent->n_groups++;
+	return group;
+}
+
+void group_join(struct sa_agent *agent, struct sa_ask *ask)
+{
+	struct sa_group *group = find(agent, &ask->msg.member);
+	bool is_new = !group;
+
+	if (is_new && agent->n_groups < SA_GROUPS_MAX)
+		group = group_new(agent, ask);
+	if (!group) {
+		ask->done(ask, agent->n_groups < SA_GROUPS_MAX ? -ENOMEM : -ENOSPC, NULL);
+		return;
+	}
+	ask->group = group;
+	list_append(&group->members, &ask->link);
+	if (is_new)
+		start_join(group);
+	else if (group->state == SA_GROUP_MEMBER || group->state == SA_GROUP_RENEWING)
+		welcome(group, ask);
+}
+
+void group_leave(struct sa_agent *agent, struct sa_ask *ask)
+{
+	struct sa_group *group = ask->group;
+
+	detach(ask);
+	if (!list_is_empty(&group->members) || group->state == SA_GROUP_LEAVING)
+		return;
+	/* A join that was not answered may have been heard. */
+	sa_flight_stop(&agent->flights, &group->flight, agent->now);
+	start_leave(group);
+}
+
+void groups_renew(struct sa_agent *agent)
+{
+	struct sa_group *group;
+	struct list *node;
+
+	list_for_each (node, &agent->groups) {
+		group = container_of(node, struct sa_group, link);
+		if (group->state == SA_GROUP_MEMBER)
+			start_renewal(group);
+	}
+}
+
+void groups_free(struct sa_agent *agent)
+{
+	struct list *node, *after;
+	struct sa_group *group;
+
+	list_for_each_safe (node, after, &agent->groups) {
+		group = container_of(node, struct sa_group, link);
+		while (!list_is_empty(&group->members))
+			detach(first_of(group));
+		cm_timer_disarm(&agent->flights.timers, &group->flight.timer);
+		group_free(group);
+	}
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The path cache: see paths.h. It cannot grow; what falls into a full set replaces the oldest.
+ */
+#include "mad/sa/paths.h"
+
+#include <string.h>
+
+#define FNV_BASIS 2166136261u
+#define FNV_PRIME 16777619u
+
+void sa_question_of(const struct sa_msg *msg, struct sa_question *ret)
+{
+	uint64_t mask = msg->sa.comp_mask;
+	int i;
+
+	memset(ret, 0, sizeof(*ret));
+	for (i = 7; i >= 0; i--, mask >>= 8)
+		ret->comp_mask[i] = (uint8_t)mask;
+	wire_encode(&sa_path_layout, &msg->path, ret->record);
+}
+
+static unsigned int set_of(const struct sa_question *question)
+{
+	const uint8_t *bytes = (const uint8_t *)question;
+	uint32_t hash = FNV_BASIS;
+	size_t i;
+
+	for (i = 0; i < sizeof(*question); i++)
+		hash = (hash ^ bytes[i]) * FNV_PRIME;
+	return (hash ^ hash >> 16) & (SA_PATHS_SETS - 1);
+}
+
+const struct sa_msg *sa_paths_find(const struct sa_paths *paths, const struct sa_msg *question,
+				   struct cm_time now)
+{
+	const struct sa_known_path *known;
+	struct sa_question wanted;
+	int i;
+
+	sa_question_of(question, &wanted);
+	for (i = 0; i < SA_PATHS_WAYS; i++) {
+		known = &paths->known[set_of(&wanted)][i];
+		if (!cm_time_reached(known->expires, now) &&
+		    memcmp(&known->question, &wanted, sizeof(wanted)) == 0)
+			return &known->answer;
+	}
+	return NULL;
+}
+
+static struct sa_known_path *place_for(struct sa_paths *paths, const struct sa_question *question)
+{
+	unsigned int set = set_of(question);
+	int i;
+
+	for (i = 0; i < SA_PATHS_WAYS; i++)
+		if (memcmp(&paths->known[set][i].question, question, sizeof(*question)) == 0)
+			return &paths->known[set][i];
+	return &paths->known[set][paths->victim[set]++ % SA_PATHS_WAYS];
+}
+
+void sa_paths_keep(struct sa_paths *paths, const struct sa_msg *question,
+		   const struct sa_msg *answer, struct cm_time now)
+{
+	struct sa_known_path *known;
+	struct sa_question asked;
+
+	sa_question_of(question, &asked);
+	known = place_for(paths, &asked);
+	known->question = asked;
+	known->answer = *answer;
+	known->expires = cm_time_after(now, SA_PATH_LIFE_NS);
+}
+
+void sa_paths_forget(struct sa_paths *paths, const struct mad_gid *dgid)
+{
+	struct sa_known_path *known = &paths->known[0][0];
+	int i;
+
+	for (i = 0; i < SA_PATHS_SETS * SA_PATHS_WAYS; i++, known++)
+		if (!dgid || memcmp(&known->answer.path.dgid, dgid, sizeof(*dgid)) == 0)
+			memset(known, 0, sizeof(*known));
+}

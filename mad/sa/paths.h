@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Paths that the subnet administrator has told of late, by the question that it answered. So a
+ * thousand connections to one service ask once; and none is older than a minute, or than what the
+ * port was told of its subnet. Pure. Called by agent.c.
+ */
+#ifndef MAD_SA_PATHS_H
+#define MAD_SA_PATHS_H
+
+#include "base/time.h"
+#include "mad/sa_msg.h"
+
+#define SA_PATHS_SETS	256 /* a power of 2 */
+#define SA_PATHS_WAYS	4
+#define SA_PATH_LIFE_NS (60000 * CM_NS_PER_MS)
+#define SA_PATH_BYTES	58
+
+/* What makes two questions the same: the mask, and the record that it is of. */
+struct sa_question {
+	uint8_t comp_mask[8];
+	uint8_t record[SA_PATH_BYTES];
+};
+
+struct sa_known_path {
+	struct sa_question question;
+	struct sa_msg answer;
+	struct cm_time expires; /* 0 ns: free */
+};
+
+struct sa_paths {
+	struct sa_known_path known[SA_PATHS_SETS][SA_PATHS_WAYS];
+	uint8_t victim[SA_PATHS_SETS];
+};
+
+/** sa_question_of() - a question for a path, to be compared with memcmp() */
+void sa_question_of(const struct sa_msg *msg, struct sa_question *ret);
+
+/** sa_paths_find() - Return: the answer to a question, or NULL if it has to be asked. */
+const struct sa_msg *sa_paths_find(const struct sa_paths *paths, const struct sa_msg *question,
+				   struct cm_time now);
+
+/** sa_paths_keep() - an answer came; it takes the place of an older one. */
+void sa_paths_keep(struct sa_paths *paths, const struct sa_msg *question,
+		   const struct sa_msg *answer, struct cm_time now);
+
+/** sa_paths_forget() - all paths to a port; with NULL: all. */
+void sa_paths_forget(struct sa_paths *paths, const struct mad_gid *dgid);
+
+#endif

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * server_run() for a cmportd that only tests talk to: it takes its place, writes down in
+ * SOCKET.seen what it was born with, and lets nobody in; if there is a SOCKET.slow, only after
+ * longer than a client waits that sees nobody coming. Linked with main.c to a program that
+ * test_spawn.c starts as the library starts the real one.
+ */
+#include "lib/portd/server/server.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lib/portd/server/log.h"
+#include "lib/portd/server/place.h"
+
+#define SLOW_S 6
+
+extern char **environ;
+
+static void write_fds(FILE *to)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	struct dirent *entry;
+	char link[256];
+	ssize_t n;
+
+	while ((entry = readdir(dir))) {
+		n = readlinkat(dirfd(dir), entry->d_name, link, sizeof(link) - 1);
+		if (n > 0 && atoi(entry->d_name) != dirfd(dir))
+			fprintf(to, "fd %s %.*s\n", entry->d_name, (int)n, link);
+	}
+	closedir(dir);
+}
+
+static void write_signals(FILE *to)
+{
+	FILE *status = fopen("/proc/self/status", "re");
+	char line[256];
+
+	while (fgets(line, sizeof(line), status))
+		if (strncmp(line, "Sig", 3) == 0)
+			fputs(line, to);
+	fclose(status);
+}
+
+static int write_all(const char *path)
+{
+	char *cwd = getcwd(NULL, 0);
+	char **env, seen[256];
+	FILE *to;
+
+	snprintf(seen, sizeof(seen), "%s.seen", path);
+	to = fopen(seen, "ae");
+	if (!to)
+		return -errno;
+	fprintf(to, "pid %d\nsid %d\ncwd %s\n", (int)getpid(), (int)getsid(0), cwd);
+	write_signals(to);
+	write_fds(to);
+	for (env = environ; *env; env++)
+		fprintf(to, "env %s\n", *env);
+	fputs("end\n", to);
+	fclose(to);
+	free(cwd);
+	return 0;
+}
+
+static volatile sig_atomic_t ended;
+
+static void end(int number)
+{
+	(void)number;
+	ended = 1;
+}
+
+/* When a test has failed, its folder is removed and nobody ends what it started. */
+static void let_nobody_in(int door, const struct server_options *options)
+{
+	struct pollfd poll_fd = { .fd = door, .events = POLLIN };
+	time_t until = time(NULL) + (time_t)options->idle_s;
+	int fd;
+
+	while (!ended && time(NULL) < until && access(options->path, F_OK) == 0) {
+		poll(&poll_fd, 1, 100);
+		fd = accept(door, NULL, NULL);
+		if (fd >= 0)
+			close(fd);
+	}
+}
+
+static void be_slow(const char *path)
+{
+	const struct timespec wait = { .tv_sec = SLOW_S };
+	char slow[256];
+
+	snprintf(slow, sizeof(slow), "%s.slow", path);
+	if (!access(slow, F_OK))
+		nanosleep(&wait, NULL);
+}
+
+int server_run(const struct server_options *options)
+{
+	struct place *place;
+	int err;
+
+	be_slow(options->path);
+	err = place_take(options->path, &place);
+	if (err)
+		return err;
+	signal(SIGTERM, end);
+	if (options->serves)
+		options->serves();
+	err = write_all(options->path);
+	if (!err) {
+		portd_log_debug("idle after %u s", options->idle_s);
+		let_nobody_in(place_fd(place), options);
+	}
+	place_leave(place);
+	return err;
+}

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The program cmportd: arguments, surroundings, and then server_run(). cmportd(8) is its manual.
+ */
+#include <argp.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/portd/server/log.h"
+#include "lib/portd/server/place.h"
+#include "lib/portd/server/server.h"
+
+#define STATUS_USAGE   2
+#define IDLE_DEFAULT_S 10
+#define IDLE_MAX_S     (INT_MAX / 1000)
+#define READY_MS       60000 /* as long as clients wait */
+
+struct arguments {
+	const char *socket;
+	const char *idle_s;
+	const char *log;
+	bool detach;
+	bool opens_ports;
+	bool qp1_alone;
+	bool started;
+};
+
+enum key {
+	KEY_SOCKET = 's',
+	KEY_DETACH = 'd',
+	KEY_IDLE = 'i',
+	KEY_OPEN = 'o',
+	KEY_LOG = 'l',
+	KEY_VERBOSE = 'v',
+	KEY_QP1 = '1',
+	KEY_STARTED = 256, /* by a program, which reads standard error until it serves: spawn.c */
+};
+
+const char *argp_program_version = "cmportd (purecm) " PURECM_VERSION;
+
+/* clang-format off */
+static const struct argp_option option_table[] = {
+	{ "socket", KEY_SOCKET, "PATH", 0,
+	  "the socket to serve (else $PURECM_SOCKET, else " PLACE_DEFAULT_PATH ")", 0 },
+	{ "idle", KEY_IDLE, "SECONDS", 0,
+	  "leave after so long without clients, 0 for never (else $PURECM_IDLE_S, else 10, or 0 "
+	  "under systemd)", 0 },
+	{ "open", KEY_OPEN, NULL, 0,
+	  "take the ports of all devices at once, not each when a program asks for it", 0 },
+	{ "detach", KEY_DETACH, NULL, 0,
+	  "return when it serves, and run on in the background", 0 },
+	{ "qp1", KEY_QP1, NULL, 0,
+	  "send and receive at QP1 alone, as the kernel does: for captures that are read by a "
+	  "program that looks nowhere else",
+	  0 },
+	{ "log", KEY_LOG, "FILE", 0,
+	  "write there instead of to standard error (else $PURECM_PORTD_LOG)", 0 },
+	{ "verbose", KEY_VERBOSE, NULL, 0, "log every message and every change of state", 0 },
+	{ "started", KEY_STARTED, NULL, OPTION_HIDDEN, NULL, 0 },
+	{ 0 },
+};
+/* clang-format on */
+
+static error_t parse_option(int key, char *value, struct argp_state *state)
+{
+	struct arguments *arguments = state->input;
+
+	switch (key) {
+	case KEY_SOCKET:
+		arguments->socket = value;
+		return 0;
+	case KEY_DETACH:
+		arguments->detach = true;
+		return 0;
+	case KEY_IDLE:
+		arguments->idle_s = value;
+		return 0;
+	case KEY_OPEN:
+		arguments->opens_ports = true;
+		return 0;
+	case KEY_QP1:
+		arguments->qp1_alone = true;
+		return 0;
+	case KEY_LOG:
+		arguments->log = value;
+		return 0;
+	case KEY_STARTED:
+		arguments->started = true;
+		return 0;
+	case KEY_VERBOSE:
+		portd_log_set_verbose();
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static const struct argp argp = {
+	.options = option_table,
+	.parser = parse_option,
+	.doc = "Keeps the InfiniBand connection management ports of this host for all processes "
+	       "that use purecm. They start it by themselves.",
+};
+
+/* --- what is asked for --------------------------------------------------- */
+
+static int find_idle(const struct arguments *arguments, unsigned int *ret)
+{
+	const char *value = arguments->idle_s;
+	char *end;
+	long idle_s;
+
+	if (!value)
+		value = secure_getenv("PURECM_IDLE_S");
+	if (!value || !*value) {
+		*ret = place_is_handed_over() && !arguments->detach ? 0 : IDLE_DEFAULT_S;
+		return 0;
+	}
+	errno = 0;
+	idle_s = strtol(value, &end, 10);
+	if (errno || *end || idle_s < 0 || idle_s > IDLE_MAX_S) {
+		portd_log_warn("--idle or PURECM_IDLE_S: %s is no number of seconds, 0 to %d",
+			       value, IDLE_MAX_S);
+		return -EINVAL;
+	}
+	*ret = (unsigned int)idle_s;
+	return 0;
+}
+
+static int find_path(const char *value, char ret[PLACE_PATH_BYTES])
+{
+	int err = value ? place_absolute(value, ret) : place_path(ret);
+
+	if (err)
+		portd_log_warn("--socket or PURECM_SOCKET: %s", strerror(-err));
+	return err;
+}
+
+/* Who asked for a log with the environment of some program must not lose its connections. */
+static int open_log(const char *file)
+{
+	const char *value = file ? file : secure_getenv("PURECM_PORTD_LOG");
+	int err = value && *value ? portd_log_to_file(value) : 0;
+
+	if (err)
+		portd_log_warn("cannot log to %s: %s", value, strerror(-err));
+	return file ? err : 0;
+}
+
+/* --- surroundings -------------------------------------------------------- */
+
+/* Else what is opened next would be standard error, and get the log. */
+static void fill_standard_streams(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDWR);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		close(fd);
+}
+
+static void settle_down(void)
+{
+	signal(SIGPIPE, SIG_IGN); /* whoever reads the log may go */
+	umask(022);
+	if (chdir("/"))
+		portd_log_warn("/ cannot be entered: %s", strerror(errno));
+}
+
+/* --- in the background --------------------------------------------------- */
+
+static int ready_fd; /* on which the background process says that it serves */
+
+static void say_ready(void)
+{
+	if (write(ready_fd, "", 1) < 0)
+		portd_log_debug("whoever started this has gone");
+	close(ready_fd);
+}
+
+/* Of two that are started at once, one finds the place taken. */
+static int await_service(pid_t pid, const char *path, int fd)
+{
+	struct pollfd pfd = { .fd = fd, .events = POLLIN };
+	char byte;
+
+	if (poll(&pfd, 1, READY_MS) <= 0) {
+		portd_log_warn("process %d does not serve %s yet", (int)pid, path);
+		return EXIT_FAILURE;
+	}
+	if (read(fd, &byte, 1) == 1 || place_is_served(path))
+		return EXIT_SUCCESS;
+	portd_log_warn("it has ended; without --detach it says why");
+	return EXIT_FAILURE;
+}
+
+static void leave_terminal(void)
+{
+	int fd = open("/dev/null", O_RDWR);
+
+	setsid();
+	if (fd < 0)
+		return;
+	dup2(fd, STDIN_FILENO);
+	dup2(fd, STDOUT_FILENO);
+	dup2(fd, STDERR_FILENO);
+	if (fd > STDERR_FILENO)
+		close(fd);
+}
+
+static void leave_starter(void)
+{
+	int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	dup2(fd, STDERR_FILENO);
+	close(fd);
+}
+
+/* --- all together -------------------------------------------------------- */
+
+/* Of several that programs start at once all but one find the place taken: that is no news. */
+static int serve(const struct server_options *options)
+{
+	int err = server_run(options);
+
+	if (err && (err != -EADDRINUSE || !options->serves))
+		portd_log_warn("%s cannot be served: %s", options->path, strerror(-err));
+	return err ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+static int serve_in_background(struct server_options *options)
+{
+	int ready[2] = { -1, -1 };
+	pid_t pid = -1;
+
+	if (place_is_served(options->path))
+		return EXIT_SUCCESS;
+	if (!pipe2(ready, O_CLOEXEC))
+		pid = fork();
+	if (pid < 0) {
+		portd_log_warn("no second process: %s", strerror(errno));
+		return EXIT_FAILURE;
+	}
+	if (pid) {
+		close(ready[1]);
+		return await_service(pid, options->path, ready[0]);
+	}
+	close(ready[0]);
+	ready_fd = ready[1];
+	options->serves = say_ready;
+	leave_terminal();
+	return serve(options);
+}
+
+int main(int argc, char **argv)
+{
+	struct arguments arguments = { .socket = NULL };
+	struct server_options options;
+	char path[PLACE_PATH_BYTES];
+
+	argp_err_exit_status = STATUS_USAGE;
+	argp_parse(&argp, argc, argv, 0, NULL, &arguments);
+	fill_standard_streams();
+	if (find_path(arguments.socket, path) || find_idle(&arguments, &options.idle_s))
+		return STATUS_USAGE;
+	if (open_log(arguments.log))
+		return EXIT_FAILURE;
+	options.path = path;
+	options.opens_ports = arguments.opens_ports;
+	options.qp1_alone = arguments.qp1_alone;
+	options.serves = arguments.started ? leave_starter : NULL;
+	settle_down();
+	return arguments.detach ? serve_in_background(&options) : serve(&options);
+}
