@@ -59,7 +59,7 @@ static int find_route(struct stream *s)
 				     s->route_bytes));
 }
 
-int connect_find_route(struct stream *s)
+static int find_first_route(struct stream *s)
 {
 	s->timeout_ms = TIMEOUT_MS;
 	s->n_retries = 0;
@@ -73,7 +73,7 @@ struct rdma_conn_param connect_param(void)
 					 .rnr_retry_count = RETRY_COUNT };
 }
 
-int connect_send_req(struct stream *s)
+static int send_req(struct stream *s)
 {
 	struct rdma_conn_param param = connect_param();
 	uint8_t data[PRIVATE_BYTES] = { 0 };
@@ -89,6 +89,11 @@ int connect_send_req(struct stream *s)
 	param.private_data_len = (uint8_t)(offset + RS_HELLO_BYTES);
 	return begun(rdma_connect(s->id, &param));
 }
+
+const struct stream_opening connect_opening = {
+	.find_route = find_first_route,
+	.send_req = send_req,
+};
 
 /* --- events -------------------------------------------------------------- */
 
@@ -176,7 +181,7 @@ void connect_readable(struct serviced *serviced)
 		return;
 	keepalive_update(s);
 	if (s->listener)
-		listen_settled(s, err);
+		s->listener->settled(s, err);
 }
 
 /* --- rconnect() ---------------------------------------------------------- */

@@ -11,9 +11,7 @@
 /** connect_start() - rsock_ops.connect */
 int connect_start(struct rsock *rs, const struct sockaddr *addr, socklen_t bytes);
 
-/** connect_find_route(), connect_send_req(): the next steps; 0 or -errno. The lock is held. */
-int connect_find_route(struct stream *s);
-int connect_send_req(struct stream *s);
+extern const struct stream_opening connect_opening;
 
 /** connect_readable() - an event of a socket's id has come; serviced.readable. */
 void connect_readable(struct serviced *serviced);
@@ -30,12 +28,6 @@ int listen_accept(struct rsock *rs, struct sockaddr *addr, socklen_t *bytes);
 
 /** listen_end() - drop all that was not accepted; the service's lock is held. */
 void listen_end(struct stream *listener);
-
-/**
- * listen_settled() - the set-up of a listener's socket is over; the service's lock is held
- * @err: 0: it may be accepted; else it is dropped here
- */
-void listen_settled(struct stream *child, int err);
 
 /** connect_copy_name() - an address for a program, cut to its room as by accept(). */
 void connect_copy_name(const struct sockaddr *from, struct sockaddr *to, socklen_t *bytes);

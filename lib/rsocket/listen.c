@@ -118,7 +118,8 @@ static void readable(struct serviced *serviced)
 		take_request(listener, id);
 }
 
-void listen_settled(struct stream *child, int err)
+/* @err: 0: it may be accepted; else it is dropped here. */
+static void settle(struct stream *child, int err)
 {
 	struct stream *listener = child->listener;
 
@@ -153,6 +154,7 @@ static int listen_on(struct stream *s, int backlog)
 	if (err || is_listening)
 		return err;
 	s->cm.readable = readable;
+	s->settled = settle;
 	return service_add(&s->cm, s->id->channel->fd);
 }
 

@@ -52,6 +52,7 @@ int stream_new(struct rdma_cm_id *id, int domain, const struct stream *like, str
 	s->domain = domain;
 	s->id = id;
 	s->state = STREAM_IDLE;
+	s->opening = &connect_opening;
 	if (like)
 		inherit(s, like);
 	else

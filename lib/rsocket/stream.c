@@ -9,7 +9,6 @@
 #include <errno.h>
 
 #include "lib/log.h"
-#include "lib/rsocket/connect.h"
 #include "lib/rsocket/memory.h"
 #include "lib/rsocket/wait.h"
 #include "lib/warning.h"
@@ -35,9 +34,9 @@ static int act(struct stream *s, enum stream_action action, int err)
 	case STREAM_NOTHING:
 		return 0;
 	case STREAM_FIND_ROUTE:
-		return connect_find_route(s);
+		return s->opening->find_route(s);
 	case STREAM_SEND_REQ:
-		return connect_send_req(s);
+		return s->opening->send_req(s);
 	case STREAM_BEGIN:
 		stream_begin(s);
 		return 0;

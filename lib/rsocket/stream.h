@@ -75,6 +75,14 @@ struct stream_peer {
 #define OWES_SHUTDOWN	1
 #define OWES_DISCONNECT 2
 
+struct stream;
+
+/* The steps of the active side's set-up: 0 or -errno; the lock is held. */
+struct stream_opening {
+	int (*find_route)(struct stream *s);
+	int (*send_req)(struct stream *s);
+};
+
 struct stream {
 	struct rsock base; /* first */
 	int domain;
@@ -94,6 +102,7 @@ struct stream {
 	struct turn recv_turn;
 
 	/* Set-up: see connect.c. */
+	const struct stream_opening *opening;
 	struct serviced cm;
 	void *route; /* from the program: RDMA_ROUTE, or NULL */
 	size_t route_bytes;
@@ -101,7 +110,9 @@ struct stream {
 	unsigned int n_retries;
 	struct sockaddr_storage target; /* of rconnect() */
 	struct stream *listener;	/* who the socket is to be accepted from; service's lock */
-	struct list sibling;		/* in the listener's list of pending or of ready */
+	/* Of a listener: the set-up of its socket is over, or has failed; service's lock. */
+	void (*settled)(struct stream *child, int err);
+	struct list sibling; /* in the listener's list of pending or of ready */
 
 	/* Listeners: see listen.c. */
 	struct list pending; /* set-up under way; service's lock */
