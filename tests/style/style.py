@@ -29,7 +29,7 @@ LONG_FUNCTIONS = {}
 ARROWS = (
     ("include/", ()),
     ("base/", ("base/",)),
-    ("mad/sa/", ("mad/sa/", "mad/sa_msg.h", "base/")),
+    ("mad/sa/", ("mad/sa/", "mad/sa_msg.h", "mad/wire.h", "base/")),
     ("mad/", ("mad/", "base/")),
     ("cm/", ("cm/", "base/", "mad/cm_msg.h", "mad/cma_hdr.h", "mad/wire.h", "mad/port.h")),
     ("lib/net/", ("lib/net/", "base/", "mad/cm_msg.h")),
