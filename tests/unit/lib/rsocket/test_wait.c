@@ -69,7 +69,8 @@ static int fake_arm(struct rsock *rs, short wanted)
 	struct fake *fake = (struct fake *)rs;
 
 	(void)wanted;
-	usleep(fake->slow_us);
+	if (fake->slow_us)
+		usleep(fake->slow_us); /* of 0 us it would be a sleep, too: 50 us and more */
 	fake->is_armed = true;
 	return -1;
 }
