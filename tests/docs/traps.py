@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Every test that a page names in backquotes exists: traps.py PAGE TESTS, TESTS being the folder.
 
-A test is a START_TEST of Check, a function of a script, what a script's table names, or a scenario
+A test is a TEST of a C file, a function of a script, what a script's table names, or a scenario
 of the parity program.
 """
 import argparse
@@ -12,7 +12,7 @@ import sys
 
 TEST_NAME = re.compile(r"`([a-z0-9]+(?:[-_][a-z0-9]+)+)`")
 KNOWN = {
-    "*.c": re.compile(r'START_TEST\((\w+)\)|^\s*(?:LOCAL|PAIR)\w*\("([\w-]+)"', re.M),
+    "*.c": re.compile(r'(?:START_TEST|TEST|TEST_LOOP|TEST_SIGNAL)\((\w+)[,)]|^\s*(?:LOCAL|PAIR)\w*\("([\w-]+)"', re.M),
     "*.py": re.compile(r'^def (\w+)\(|^\s+\("(\w+)", "', re.M),
 }
 

@@ -31,10 +31,11 @@ SOURCES = ("cm/action.c", "cm/adopt.c", "cm/core.c", "cm/demux.c", "cm/fsm.c", "
            "cm/index.c", "cm/retry.c", "base/slab.c", "base/timer.c", "mad/cm_msg.c",
            "mad/cm_print.c", "mad/cma_hdr.c", "mad/sa_msg.c", "mad/wire.c")
 FLAGS = ("-std=gnu11", "-D_GNU_SOURCE", "-O1", "-g0", "-w", "-fPIC", f"-I{ROOT}")
-HELPERS = {"cm": ("inputs", "pair", "rig", "text"), "mad": ("layouts", "vectors")}
+MAIN = ROOT / "tests/unit/test_main.c"
+HELPERS = {"base": (), "cm": ("inputs", "pair", "rig", "text"), "mad": ("layouts", "vectors")}
 # Those that kill most and take least come first.
 UNIT = ("cm/test_cells", "mad/test_cm_msg", "mad/test_wire", "mad/test_cma_hdr", "mad/test_sa_msg",
-        "cm/test_demux", "cm/test_action", "cm/test_retry", "cm/test_timer", "cm/test_index",
+        "cm/test_demux", "cm/test_action", "cm/test_retry", "base/test_timer", "cm/test_index",
         "cm/test_destroy", "cm/test_exchange", "cm/test_adopt", "cm/test_sidr", "cm/test_lookup",
         "cm/test_pace", "cm/test_fsm", "cm/test_core")
 # Slow, and for few. The searches and walks of the unit tests are the simulator's, too.
@@ -142,7 +143,8 @@ class Bench:
     def build_unit(self, name, check):
         part = name.split("/")[0]
         helpers = [ROOT / f"tests/unit/{part}/{helper}.c" for helper in HELPERS[part]]
-        self.build(name.replace("/", "-"), ROOT / f"tests/unit/{name}.c", *helpers, *check)
+        main = [] if part == "mad" else [MAIN]
+        self.build(name.replace("/", "-"), ROOT / f"tests/unit/{name}.c", *helpers, *main, *check)
 
     def build_sim(self):
         self.build("sim", *sorted((ROOT / "tests/sim").glob("*.c")))
@@ -150,8 +152,8 @@ class Bench:
     def build_memory(self, check):
         """Make the objects that link_memory() needs."""
         self.check = check
-        self.memory = [self.folder / f"memory-{part}.o" for part in ("test", *HELPERS["cm"])]
-        sources = [MEMORY, *(f"cm/{helper}" for helper in HELPERS["cm"])]
+        sources = ["test_main", MEMORY, *(f"cm/{helper}" for helper in HELPERS["cm"])]
+        self.memory = [self.folder / f"memory-{Path(source).name}.o" for source in sources]
         for source, to in zip(sources, self.memory):
             self.compile(ROOT / f"tests/unit/{source}.c", to)
 

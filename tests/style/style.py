@@ -25,13 +25,16 @@ FIXED_FILES = ("include/rdma/",)
 # Functions over the limit, with their length: it may only shrink. Goal: an empty table.
 LONG_FUNCTIONS = {}
 
+# What of base/ works without I/O and clock.
+PURE_BASE = ("base/list.h", "base/slab.", "base/time.h", "base/timer.")
+
 # Folder -> what its files may include of ours, as prefixes: the arrows of docs/architecture.md.
 ARROWS = (
     ("include/", ()),
     ("base/", ("base/",)),
-    ("mad/sa/", ("mad/sa/", "mad/sa_msg.h", "mad/wire.h", "base/")),
+    ("mad/sa/", ("mad/sa/", "mad/sa_msg.h", "mad/wire.h", *PURE_BASE)),
     ("mad/", ("mad/", "base/")),
-    ("cm/", ("cm/", "base/", "mad/cm_msg.h", "mad/cma_hdr.h", "mad/wire.h", "mad/port.h")),
+    ("cm/", ("cm/", "mad/cm_msg.h", "mad/cma_hdr.h", "mad/wire.h", "mad/port.h", *PURE_BASE)),
     ("lib/net/", ("lib/net/", "base/", "mad/cm_msg.h")),
     ("lib/portd/proto/", ("lib/portd/proto/", "base/", "cm/", "mad/")),
     ("lib/portd/client/", ("lib/portd/client/", "lib/portd/proto/", "base/", "cm/", "mad/",
@@ -45,8 +48,8 @@ ARROWS = (
 
 # What works without I/O, clock or thread: the protocol and the messages, which are all of cm/
 # and mad/sa/ and these files of mad/, and what they are built on.
-PURE = ("base/", "cm/", "mad/sa/", "mad/wire.", "mad/cm_msg.", "mad/cma_hdr.", "mad/cm_print.",
-        "mad/port.h", "mad/sa_msg.")
+PURE = ("cm/", "mad/sa/", "mad/wire.", "mad/cm_msg.", "mad/cma_hdr.", "mad/cm_print.",
+        "mad/port.h", "mad/sa_msg.", *PURE_BASE)
 PURE_HEADERS = {"assert.h", "ctype.h", "endian.h", "errno.h", "inttypes.h", "limits.h", "stdarg.h",
                 "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h", "string.h",
                 "arpa/inet.h"}

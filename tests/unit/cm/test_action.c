@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "tests/unit/cm/inputs.h"
-#include "tests/unit/cm/run.h"
+#include "tests/unit/test.h"
 
 static struct rig rig;
 
@@ -28,8 +28,10 @@ static uint64_t ms_to_deadline(void)
 
 /* --- what is remembered -------------------------------------------------- */
 
+FIXTURE(set_up, tear_down);
+
 /* Depths are swapped: what the peer initiates, we respond to. */
-START_TEST(passive_side_remembers_the_req)
+TEST(passive_side_remembers_the_req)
 {
 	struct cm_conn *conn;
 
@@ -55,9 +57,8 @@ START_TEST(passive_side_remembers_the_req)
 	ck_assert_mem_eq(&conn->remote_gid, &rig.path.dgid, sizeof(conn->remote_gid));
 	ck_assert_mem_eq(&conn->local_gid, &rig.port.gid0, sizeof(conn->local_gid));
 }
-END_TEST
 
-START_TEST(passive_side_remembers_its_rep)
+TEST(passive_side_remembers_its_rep)
 {
 	rig_reach(&rig, CM_REP_SENT, true);
 	ck_assert_uint_eq(rig.conn->local_qpn, RIG_OUR_QPN);
@@ -67,9 +68,8 @@ START_TEST(passive_side_remembers_its_rep)
 	ck_assert_uint_eq(rig.conn->rnr_retry_count, 6);
 	ck_assert_uint_eq(rig.conn->remote_starting_psn, RIG_PEER_PSN);
 }
-END_TEST
 
-START_TEST(active_side_remembers_its_req)
+TEST(active_side_remembers_its_req)
 {
 	rig_reach(&rig, CM_REQ_SENT, false);
 	ck_assert(rig.conn->active);
@@ -90,10 +90,9 @@ START_TEST(active_side_remembers_its_req)
 	ck_assert_mem_eq(&rig.conn->remote_gid, &rig.path.dgid, sizeof(rig.path.dgid));
 	ck_assert_mem_eq(&rig.conn->local_gid, &rig.port.gid0, sizeof(rig.port.gid0));
 }
-END_TEST
 
 /* Retries are its own, RNR retries the REP's; the ACK delay of the peer counts from now on. */
-START_TEST(active_side_remembers_the_rep)
+TEST(active_side_remembers_the_rep)
 {
 	rig_reach(&rig, CM_REP_RCVD, false);
 	ck_assert_uint_eq(rig.conn->remote_comm_id, rig.peer_comm_id);
@@ -106,9 +105,8 @@ START_TEST(active_side_remembers_the_rep)
 	ck_assert_uint_eq(rig.conn->rnr_retry_count, 3);
 	ck_assert_uint_eq(rig.conn->local_ack_timeout, 19);
 }
-END_TEST
 
-START_TEST(slow_device_of_the_peer_makes_the_timeout_longer)
+TEST(slow_device_of_the_peer_makes_the_timeout_longer)
 {
 	struct cm_msg rep;
 
@@ -118,10 +116,9 @@ START_TEST(slow_device_of_the_peer_makes_the_timeout_longer)
 	rig_hear(&rig, &rep);
 	ck_assert_uint_eq(rig.conn->local_ack_timeout, 21);
 }
-END_TEST
 
 /* A local ACK timeout of 0 and of 1 both mean a life time of 0, and so a timeout of 1. */
-START_TEST(queue_pair_timeout_of_the_passive_side_is_the_one_of_the_req)
+TEST_LOOP(queue_pair_timeout_of_the_passive_side_is_the_one_of_the_req, 0, 7)
 {
 	static const uint8_t timeout[] = { 1, 1, 2, 3, 18, 19, 31 };
 	static const uint8_t said[] = { 0, 1, 2, 3, 18, 19, 31 };
@@ -131,9 +128,8 @@ START_TEST(queue_pair_timeout_of_the_passive_side_is_the_one_of_the_req)
 	rig_hear(&rig, &req);
 	ck_assert_uint_eq(rig.out.report[0].conn->local_ack_timeout, timeout[_i]);
 }
-END_TEST
 
-START_TEST(queue_pair_timeout_of_the_active_side_is_one_more_than_the_life_time)
+TEST_LOOP(queue_pair_timeout_of_the_active_side_is_one_more_than_the_life_time, 0, 5)
 {
 	static const uint8_t timeout[] = { 1, 2, 19, 31, 31 };
 	static const uint8_t life_time[] = { 0, 1, 18, 30, 31 };
@@ -146,11 +142,10 @@ START_TEST(queue_pair_timeout_of_the_active_side_is_one_more_than_the_life_time)
 	cm_core_call(&rig.core, rig.conn, CM_CALL_REQ, &args, rig.now, &rig.out);
 	ck_assert_uint_eq(rig.conn->local_ack_timeout, timeout[_i]);
 }
-END_TEST
 
 /* --- what is said -------------------------------------------------------- */
 
-START_TEST(req_bears_our_comm_id_and_guid)
+TEST(req_bears_our_comm_id_and_guid)
 {
 	struct cm_msg req;
 
@@ -162,9 +157,8 @@ START_TEST(req_bears_our_comm_id_and_guid)
 	ck_assert_uint_eq(req.req.service_id, RIG_SERVICE);
 	ck_assert_uint_eq(req.hdr.tid, rig.comm_id);
 }
-END_TEST
 
-START_TEST(message_goes_where_its_connection_goes)
+TEST_LOOP(message_goes_where_its_connection_goes, 0, 4)
 {
 	static const enum cm_state states[] = { CM_REQ_SENT, CM_REP_SENT, CM_ESTABLISHED,
 						CM_DREQ_SENT };
@@ -174,9 +168,8 @@ START_TEST(message_goes_where_its_connection_goes)
 	ck_assert_ptr_eq(rig.out.send[0].port, &rig.port);
 	ck_assert_mem_eq(&rig.out.send[0].path, &rig.path, sizeof(rig.path));
 }
-END_TEST
 
-START_TEST(rep_bears_both_comm_ids_and_our_guid)
+TEST(rep_bears_both_comm_ids_and_our_guid)
 {
 	struct cm_msg rep;
 
@@ -188,7 +181,6 @@ START_TEST(rep_bears_both_comm_ids_and_our_guid)
 	ck_assert_uint_eq(rep.rep.local_qpn, RIG_OUR_QPN);
 	ck_assert_uint_eq(rep.hdr.tid, 0x7777);
 }
-END_TEST
 
 static const struct {
 	enum cm_state state;
@@ -205,7 +197,7 @@ static const struct {
 	 { CM_TIMEWAIT,	true,  "DREQ"	     },
 };
 
-START_TEST(message_bears_both_comm_ids)
+TEST_LOOP(message_bears_both_comm_ids, 0, sizeof(paired) / sizeof(paired[0]))
 {
 	struct cm_msg msg;
 
@@ -216,18 +208,16 @@ START_TEST(message_bears_both_comm_ids)
 	ck_assert_uint_eq(msg.rtu.local_comm_id, rig.comm_id);
 	ck_assert_uint_eq(msg.rtu.remote_comm_id, rig.peer_comm_id);
 }
-END_TEST
 
-START_TEST(dreq_bears_the_queue_pair_of_its_receiver)
+TEST(dreq_bears_the_queue_pair_of_its_receiver)
 {
 	rig_reach(&rig, CM_DREQ_SENT, true);
 	ck_assert_uint_eq(rig_said(&rig, 0).dreq.remote_qpn, rig.peer_qpn);
 	ck_assert_uint_eq(rig_said(&rig, 0).hdr.tid, rig.comm_id);
 }
-END_TEST
 
 /* The number of an XRC target stands where the end-to-end context of a REP does, the other is 0. */
-START_TEST(xrc_target_is_known_by_its_own_queue_pair)
+TEST(xrc_target_is_known_by_its_own_queue_pair)
 {
 	struct cm_msg rep;
 
@@ -242,9 +232,8 @@ START_TEST(xrc_target_is_known_by_its_own_queue_pair)
 		ck_assert_uint_eq(rig.conn->remote_qpn, 0x300 + i);
 	}
 }
-END_TEST
 
-START_TEST(xrc_target_hears_the_dreq_for_its_own_queue_pair)
+TEST(xrc_target_hears_the_dreq_for_its_own_queue_pair)
 {
 	struct cm_msg msg;
 	struct cm_args args = { .msg = &msg };
@@ -257,9 +246,8 @@ START_TEST(xrc_target_hears_the_dreq_for_its_own_queue_pair)
 	rig_input(&rig, "DREQ");
 	ck_assert_str_eq(rig_reported(&rig), "DISCONNECTED");
 }
-END_TEST
 
-START_TEST(drep_bears_the_transaction_of_the_dreq)
+TEST(drep_bears_the_transaction_of_the_dreq)
 {
 	struct cm_msg dreq;
 
@@ -270,9 +258,8 @@ START_TEST(drep_bears_the_transaction_of_the_dreq)
 	rig_input(&rig, "local DREP");
 	ck_assert_uint_eq(rig_said(&rig, 0).hdr.tid, 0x1122334455667788);
 }
-END_TEST
 
-START_TEST(repetition_is_the_same_to_the_last_bit)
+TEST_LOOP(repetition_is_the_same_to_the_last_bit, 0, 3)
 {
 	static const enum cm_state states[] = { CM_REQ_SENT, CM_REP_SENT, CM_DREQ_SENT };
 	uint8_t mad[MAD_BYTES];
@@ -283,9 +270,8 @@ START_TEST(repetition_is_the_same_to_the_last_bit)
 	ck_assert_uint_eq(rig.out.n_sends, 1);
 	ck_assert_mem_eq(rig.out.send[0].mad, mad, sizeof(mad));
 }
-END_TEST
 
-START_TEST(message_that_came_in_is_handed_on)
+TEST(message_that_came_in_is_handed_on)
 {
 	struct cm_msg rep;
 
@@ -296,12 +282,11 @@ START_TEST(message_that_came_in_is_handed_on)
 	ck_assert_uint_eq(rig.out.msg.rep.private_data[195], 0x5a);
 	ck_assert_ptr_eq(rig.out.report[0].conn, rig.conn);
 }
-END_TEST
 
 /* Seed 1456 of the simulator: REJ was lost, the second REQ had the comm id of the first, and the
  * peer answered it with what it had meant for the first. Both were ESTABLISHED, with queue pairs
  * that did not belong together, and no DREQ was ever understood. */
-START_TEST(connection_that_is_done_cannot_ask_again)
+TEST(connection_that_is_done_cannot_ask_again)
 {
 	rig_reach(&rig, CM_REQ_SENT, false);
 	rig_input(&rig, "REJ");
@@ -309,7 +294,6 @@ START_TEST(connection_that_is_done_cannot_ask_again)
 	ck_assert_int_eq(rig_input(&rig, "local SIDR_REQ"), -EINVAL);
 	ck_assert_str_eq(rig_sent(&rig), "");
 }
-END_TEST
 
 /* --- how long it waits --------------------------------------------------- */
 
@@ -327,7 +311,7 @@ static const struct {
 	      { 0,  0,  4000 },
 };
 
-START_TEST(rep_is_given_up_when_the_peer_no_longer_waits)
+TEST_LOOP(rep_is_given_up_when_the_peer_no_longer_waits, 0, sizeof(waits) / sizeof(waits[0]))
 {
 	struct cm_msg req = rig_msg(&rig, CM_ATTR_REQ);
 	struct cm_time start = rig.now;
@@ -342,9 +326,8 @@ START_TEST(rep_is_given_up_when_the_peer_no_longer_waits)
 	ck_assert_str_eq(rig_reported(&rig), "UNREACHABLE -110");
 	ck_assert_uint_eq((rig.now.ns - start.ns) / CM_NS_PER_MS, waits[_i].give_up_ms);
 }
-END_TEST
 
-START_TEST(caller_says_when_to_give_up_its_rep)
+TEST(caller_says_when_to_give_up_its_rep)
 {
 	struct cm_msg rep;
 	struct cm_args args = { .give_up_ns = 2500 * CM_NS_PER_MS, .msg = &rep };
@@ -356,9 +339,8 @@ START_TEST(caller_says_when_to_give_up_its_rep)
 	rig_input(&rig, "spent");
 	ck_assert_uint_eq(rig.now.ns - start.ns, args.give_up_ns);
 }
-END_TEST
 
-START_TEST(caller_says_when_to_give_up)
+TEST(caller_says_when_to_give_up)
 {
 	struct cm_msg req = rig_msg(&rig, CM_ATTR_REQ);
 	struct cm_args args = {
@@ -372,9 +354,8 @@ START_TEST(caller_says_when_to_give_up)
 	ck_assert_str_eq(rig_reported(&rig), "UNREACHABLE -110");
 	ck_assert_uint_eq(rig.now.ns - start.ns, args.give_up_ns);
 }
-END_TEST
 
-START_TEST(caller_says_when_to_repeat_a_request)
+TEST(caller_says_when_to_repeat_a_request)
 {
 	struct cm_msg req = rig_msg(&rig, CM_ATTR_REQ);
 	struct cm_args args = {
@@ -389,9 +370,8 @@ START_TEST(caller_says_when_to_repeat_a_request)
 	ck_assert_str_eq(rig_sent(&rig), "REQ");
 	ck_assert_uint_eq(ms_to_deadline(), 100);
 }
-END_TEST
 
-START_TEST(caller_says_when_to_repeat_a_disconnect_request)
+TEST(caller_says_when_to_repeat_a_disconnect_request)
 {
 	struct cm_args args = {
 		.waits = {50, 100}
@@ -401,9 +381,8 @@ START_TEST(caller_says_when_to_repeat_a_disconnect_request)
 	cm_core_call(&rig.core, rig.conn, CM_CALL_DREQ, &args, rig.now, &rig.out);
 	ck_assert_uint_eq(ms_to_deadline(), 50);
 }
-END_TEST
 
-START_TEST(caller_says_when_to_repeat_a_reply)
+TEST(caller_says_when_to_repeat_a_reply)
 {
 	struct cm_msg rep;
 	struct cm_args args = {
@@ -416,43 +395,38 @@ START_TEST(caller_says_when_to_repeat_a_reply)
 	cm_core_call(&rig.core, rig.conn, CM_CALL_REP, &args, rig.now, &rig.out);
 	ck_assert_uint_eq(ms_to_deadline(), 50);
 }
-END_TEST
 
-START_TEST(mra_moves_the_deadline)
+TEST(mra_moves_the_deadline)
 {
 	rig_reach(&rig, CM_REQ_SENT, false);
 	ck_assert_uint_eq(ms_to_deadline(), 1000);
 	rig_input(&rig, "MRA(REQ)"); /* service timeout 20, life time 18 */
 	ck_assert_uint_eq(ms_to_deadline(), 4096 + 2048);
 }
-END_TEST
 
-START_TEST(second_mra_does_not_move_the_deadline)
+TEST(second_mra_does_not_move_the_deadline)
 {
 	rig_reach(&rig, CM_MRA_REQ_RCVD, false);
 	rig.now = cm_time_after(rig.now, 1000 * CM_NS_PER_MS);
 	rig_input(&rig, "MRA(REQ)");
 	ck_assert_uint_eq(ms_to_deadline(), 4096 + 2048 - 1000);
 }
-END_TEST
 
-START_TEST(our_mra_asks_for_the_patience_that_the_kernel_asks_for)
+TEST(our_mra_asks_for_the_patience_that_the_kernel_asks_for)
 {
 	rig_reach(&rig, CM_MRA_REQ_SENT, true);
 	rig_input(&rig, "REQ");
 	ck_assert_uint_eq(rig_said(&rig, 0).mra.service_timeout, 24);
 }
-END_TEST
 
-START_TEST(timewait_lasts_as_long_as_the_queue_pair_timeout)
+TEST_LOOP(timewait_lasts_as_long_as_the_queue_pair_timeout, 0, 2)
 {
 	rig_reach(&rig, CM_TIMEWAIT, _i);
 	ck_assert_uint_eq(ms_to_deadline(), 2048);
 }
-END_TEST
 
 /* 2^31, which is what a REQ can say, are 2.4 hours. */
-START_TEST(peer_cannot_make_timewait_longer_than_69_seconds)
+TEST(peer_cannot_make_timewait_longer_than_69_seconds)
 {
 	struct cm_msg req = rig_msg(&rig, CM_ATTR_REQ);
 
@@ -463,63 +437,4 @@ START_TEST(peer_cannot_make_timewait_longer_than_69_seconds)
 	rig_input(&rig, "local REP");
 	rig_input(&rig, "local REJ");
 	ck_assert_uint_eq(ms_to_deadline(), 65536);
-}
-END_TEST
-
-static TCase *messages(void)
-{
-	TCase *tcase = tcase_create("messages");
-
-	tcase_add_checked_fixture(tcase, set_up, tear_down);
-	tcase_add_test(tcase, passive_side_remembers_the_req);
-	tcase_add_test(tcase, passive_side_remembers_its_rep);
-	tcase_add_test(tcase, active_side_remembers_its_req);
-	tcase_add_test(tcase, active_side_remembers_the_rep);
-	tcase_add_test(tcase, slow_device_of_the_peer_makes_the_timeout_longer);
-	tcase_add_loop_test(tcase, queue_pair_timeout_of_the_passive_side_is_the_one_of_the_req, 0,
-			    7);
-	tcase_add_loop_test(
-		tcase, queue_pair_timeout_of_the_active_side_is_one_more_than_the_life_time, 0, 5);
-	tcase_add_test(tcase, req_bears_our_comm_id_and_guid);
-	tcase_add_loop_test(tcase, message_goes_where_its_connection_goes, 0, 4);
-	tcase_add_test(tcase, rep_bears_both_comm_ids_and_our_guid);
-	tcase_add_loop_test(tcase, message_bears_both_comm_ids, 0,
-			    sizeof(paired) / sizeof(paired[0]));
-	tcase_add_test(tcase, dreq_bears_the_queue_pair_of_its_receiver);
-	tcase_add_test(tcase, xrc_target_is_known_by_its_own_queue_pair);
-	tcase_add_test(tcase, xrc_target_hears_the_dreq_for_its_own_queue_pair);
-	tcase_add_test(tcase, drep_bears_the_transaction_of_the_dreq);
-	tcase_add_loop_test(tcase, repetition_is_the_same_to_the_last_bit, 0, 3);
-	tcase_add_test(tcase, message_that_came_in_is_handed_on);
-	tcase_add_test(tcase, connection_that_is_done_cannot_ask_again);
-	return tcase;
-}
-
-static TCase *times(void)
-{
-	TCase *tcase = tcase_create("times");
-
-	tcase_add_checked_fixture(tcase, set_up, tear_down);
-	tcase_add_loop_test(tcase, rep_is_given_up_when_the_peer_no_longer_waits, 0,
-			    sizeof(waits) / sizeof(waits[0]));
-	tcase_add_test(tcase, caller_says_when_to_give_up);
-	tcase_add_test(tcase, caller_says_when_to_repeat_a_request);
-	tcase_add_test(tcase, caller_says_when_to_repeat_a_disconnect_request);
-	tcase_add_test(tcase, caller_says_when_to_repeat_a_reply);
-	tcase_add_test(tcase, caller_says_when_to_give_up_its_rep);
-	tcase_add_test(tcase, mra_moves_the_deadline);
-	tcase_add_test(tcase, second_mra_does_not_move_the_deadline);
-	tcase_add_test(tcase, our_mra_asks_for_the_patience_that_the_kernel_asks_for);
-	tcase_add_test(tcase, peer_cannot_make_timewait_longer_than_69_seconds);
-	tcase_add_loop_test(tcase, timewait_lasts_as_long_as_the_queue_pair_timeout, 0, 2);
-	return tcase;
-}
-
-int main(void)
-{
-	Suite *suite = suite_create("action");
-
-	suite_add_tcase(suite, messages());
-	suite_add_tcase(suite, times());
-	return run_suite(suite);
 }

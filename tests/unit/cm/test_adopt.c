@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "tests/unit/cm/rig.h"
-#include "tests/unit/cm/run.h"
+#include "tests/unit/test.h"
 #include "tests/unit/cm/text.h"
 
 static struct rig rig;
@@ -90,14 +90,15 @@ static void reach(int i)
 	rig_reach(&rig, alive[i].state, alive[i].passive);
 }
 
-START_TEST(adopted_connection_is_in_the_state_it_was_in)
+FIXTURE(set_up, tear_down);
+
+TEST_LOOP(adopted_connection_is_in_the_state_it_was_in, 0, N_ALIVE)
 {
 	reach(_i);
 	ck_assert_str_eq(cm_state_str(adopt()->state), cm_state_str(alive[_i].state));
 }
-END_TEST
 
-START_TEST(adopted_connection_ends_in_the_words_of_its_own_core)
+TEST_LOOP(adopted_connection_ends_in_the_words_of_its_own_core, 0, N_ALIVE)
 {
 	struct cm_conn *conn;
 
@@ -109,32 +110,28 @@ START_TEST(adopted_connection_ends_in_the_words_of_its_own_core)
 	ck_assert_uint_eq(rig.out.n_sends, 1);
 	ck_assert_mem_eq(heard.send[0].mad, rig.out.send[0].mad, MAD_BYTES);
 }
-END_TEST
 
-START_TEST(adopted_connection_speaks_to_its_peer)
+TEST_LOOP(adopted_connection_speaks_to_its_peer, 0, N_ALIVE)
 {
 	reach(_i);
 	end(adopt());
 	ck_assert_ptr_eq(heard.send[0].port, &heirs_port);
 	ck_assert_mem_eq(&heard.send[0].path, &rig.path, sizeof(rig.path));
 }
-END_TEST
 
-START_TEST(adopted_connection_reports_nothing_at_its_end)
+TEST_LOOP(adopted_connection_reports_nothing_at_its_end, 0, N_ALIVE)
 {
 	reach(_i);
 	end(adopt());
 	ck_assert_uint_eq(heard.n_reports, 0);
 }
-END_TEST
 
-START_TEST(no_timer_runs_for_an_adopted_connection)
+TEST_LOOP(no_timer_runs_for_an_adopted_connection, 0, N_ALIVE)
 {
 	reach(_i);
 	adopt();
 	ck_assert_uint_eq(cm_core_deadline(&heir).ns, UINT64_MAX);
 }
-END_TEST
 
 static const struct {
 	enum cm_state state;
@@ -146,33 +143,30 @@ static const struct {
 	{ CM_TIMEWAIT, true },
 };
 
-START_TEST(connection_that_is_over_is_not_adopted)
+TEST_LOOP(connection_that_is_over_is_not_adopted, 0, sizeof(over) / sizeof(over[0]))
 {
 	rig_reach(&rig, over[_i].state, over[_i].passive);
 	ck_assert_int_eq(cm_core_reserve(&heir), 0);
 	ck_assert_ptr_null(adopt());
 	ck_assert_uint_eq(heir.n_conns, 0);
 }
-END_TEST
 
-START_TEST(request_that_was_never_sent_is_not_adopted)
+TEST(request_that_was_never_sent_is_not_adopted)
 {
 	rig.core.out_max = 0;
 	rig_reach(&rig, CM_REQ_SENT, false);
 	ck_assert_ptr_null(adopt());
 }
-END_TEST
 
-START_TEST(disconnect_on_its_way_is_sent_again)
+TEST(disconnect_on_its_way_is_sent_again)
 {
 	rig_reach(&rig, CM_DREQ_SENT, false);
 	ck_assert_str_eq(end(adopt()), "DREQ");
 }
-END_TEST
 
 /* --- until it is over ---------------------------------------------------- */
 
-START_TEST(dreq_is_repeated_until_it_is_answered)
+TEST(dreq_is_repeated_until_it_is_answered)
 {
 	rig_reach(&rig, CM_ESTABLISHED, false);
 	end(adopt());
@@ -182,9 +176,8 @@ START_TEST(dreq_is_repeated_until_it_is_answered)
 	heir_hears(CM_ATTR_DREP);
 	ck_assert_uint_eq(heir.n_conns, 0);
 }
-END_TEST
 
-START_TEST(dreq_of_the_peer_is_answered_after_adoption)
+TEST(dreq_of_the_peer_is_answered_after_adoption)
 {
 	rig_reach(&rig, CM_ESTABLISHED, false);
 	end(adopt());
@@ -192,35 +185,31 @@ START_TEST(dreq_of_the_peer_is_answered_after_adoption)
 	ck_assert_uint_eq(heard.n_sends, 1);
 	ck_assert_uint_eq(heir.n_conns, 0);
 }
-END_TEST
 
-START_TEST(nothing_is_left_of_a_rejected_request)
+TEST(nothing_is_left_of_a_rejected_request)
 {
 	rig_reach(&rig, CM_REQ_RCVD, true);
 	end(adopt());
 	ck_assert_uint_eq(heir.n_conns + heir.by_remote.n_nodes + heir.by_qpn.n_nodes, 0);
 }
-END_TEST
 
 /* --- names --------------------------------------------------------------- */
 
-START_TEST(adopted_connection_keeps_its_comm_id)
+TEST(adopted_connection_keeps_its_comm_id)
 {
 	rig_reach(&rig, CM_ESTABLISHED, true);
 	ck_assert_uint_eq(adopt()->local_comm_id, rig.comm_id);
 }
-END_TEST
 
-START_TEST(comm_id_in_use_is_not_adopted)
+TEST(comm_id_in_use_is_not_adopted)
 {
 	rig_reach(&rig, CM_ESTABLISHED, true);
 	adopt();
 	ck_assert_ptr_null(adopt());
 	ck_assert_uint_eq(heir.n_conns, 1);
 }
-END_TEST
 
-START_TEST(unnamed_connection_gets_a_comm_id)
+TEST(unnamed_connection_gets_a_comm_id)
 {
 	struct cm_snapshot taken;
 
@@ -229,18 +218,16 @@ START_TEST(unnamed_connection_gets_a_comm_id)
 	taken.local_comm_id = 0;
 	ck_assert_uint_ne(cm_core_adopt(&heir, &taken, NULL)->local_comm_id, 0);
 }
-END_TEST
 
-START_TEST(adopted_connection_is_known_by_its_peer)
+TEST(adopted_connection_is_known_by_its_peer)
 {
 	rig_reach(&rig, CM_ESTABLISHED, true);
 	adopt();
 	heir_hears(CM_ATTR_REQ);
 	ck_assert_uint_eq(heir.count[CM_COUNT_DUPLICATE], 1);
 }
-END_TEST
 
-START_TEST(adopted_connection_is_what_it_was)
+TEST_LOOP(adopted_connection_is_what_it_was, 0, N_ALIVE)
 {
 	struct cm_snapshot before, after;
 
@@ -255,27 +242,24 @@ START_TEST(adopted_connection_is_what_it_was)
 	ck_assert_uint_eq(after.packet_life_time, before.packet_life_time);
 	ck_assert_uint_eq(after.local_ack_timeout, before.local_ack_timeout);
 }
-END_TEST
 
 /* Who repeats a lookup must not be taken for another. */
-START_TEST(adopted_lookup_is_known_by_its_peer)
+TEST(adopted_lookup_is_known_by_its_peer)
 {
 	rig_reach(&rig, CM_SIDR_REQ_RCVD, true);
 	adopt();
 	heir_hears(CM_ATTR_SIDR_REQ);
 	ck_assert_uint_eq(heir.count[CM_COUNT_DUPLICATE], 1);
 }
-END_TEST
 
-START_TEST(unanswered_request_is_known_by_no_peer)
+TEST(unanswered_request_is_known_by_no_peer)
 {
 	rig_reach(&rig, CM_REQ_SENT, false);
 	adopt();
 	ck_assert_uint_eq(heir.by_remote.n_nodes + heir.by_qpn.n_nodes, 0);
 }
-END_TEST
 
-START_TEST(adopted_connection_has_the_owner_it_was_given)
+TEST(adopted_connection_has_the_owner_it_was_given)
 {
 	struct cm_snapshot taken;
 
@@ -283,7 +267,6 @@ START_TEST(adopted_connection_has_the_owner_it_was_given)
 	taken = snapshot();
 	ck_assert_ptr_eq(cm_core_adopt(&heir, &taken, &rig)->owner, &rig);
 }
-END_TEST
 
 /* --- all of them --------------------------------------------------------- */
 
@@ -295,7 +278,7 @@ static void count(struct cm_conn *conn, void *arg)
 	(*n)++;
 }
 
-START_TEST(walk_visits_each_connection_once)
+TEST(walk_visits_each_connection_once)
 {
 	unsigned int n = 0;
 
@@ -304,7 +287,6 @@ START_TEST(walk_visits_each_connection_once)
 	cm_core_walk(&heir, count, &n);
 	ck_assert_uint_eq(n, 100);
 }
-END_TEST
 
 static void destroy(struct cm_conn *conn, void *arg)
 {
@@ -312,49 +294,10 @@ static void destroy(struct cm_conn *conn, void *arg)
 	cm_core_call(&heir, conn, CM_CALL_DESTROY, NULL, rig.now, &heard);
 }
 
-START_TEST(walk_bears_that_what_it_visits_is_destroyed)
+TEST(walk_bears_that_what_it_visits_is_destroyed)
 {
 	for (int i = 0; i < 100; i++)
 		cm_core_conn_new(&heir, NULL);
 	cm_core_walk(&heir, destroy, NULL);
 	ck_assert_uint_eq(heir.n_conns, 0);
-}
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-	tcase_add_loop_test(tcase, adopted_connection_is_in_the_state_it_was_in, 0, N_ALIVE);
-	tcase_add_loop_test(tcase, adopted_connection_ends_in_the_words_of_its_own_core, 0,
-			    N_ALIVE);
-	tcase_add_loop_test(tcase, adopted_connection_speaks_to_its_peer, 0, N_ALIVE);
-	tcase_add_loop_test(tcase, adopted_connection_reports_nothing_at_its_end, 0, N_ALIVE);
-	tcase_add_loop_test(tcase, no_timer_runs_for_an_adopted_connection, 0, N_ALIVE);
-	tcase_add_loop_test(tcase, connection_that_is_over_is_not_adopted, 0,
-			    sizeof(over) / sizeof(over[0]));
-	tcase_add_test(tcase, request_that_was_never_sent_is_not_adopted);
-	tcase_add_test(tcase, disconnect_on_its_way_is_sent_again);
-	tcase_add_test(tcase, dreq_is_repeated_until_it_is_answered);
-	tcase_add_test(tcase, dreq_of_the_peer_is_answered_after_adoption);
-	tcase_add_test(tcase, nothing_is_left_of_a_rejected_request);
-	tcase_add_test(tcase, adopted_connection_keeps_its_comm_id);
-	tcase_add_test(tcase, comm_id_in_use_is_not_adopted);
-	tcase_add_test(tcase, unnamed_connection_gets_a_comm_id);
-	tcase_add_test(tcase, adopted_connection_is_known_by_its_peer);
-	tcase_add_loop_test(tcase, adopted_connection_is_what_it_was, 0, N_ALIVE);
-	tcase_add_test(tcase, adopted_lookup_is_known_by_its_peer);
-	tcase_add_test(tcase, unanswered_request_is_known_by_no_peer);
-	tcase_add_test(tcase, adopted_connection_has_the_owner_it_was_given);
-	tcase_add_test(tcase, walk_visits_each_connection_once);
-	tcase_add_test(tcase, walk_bears_that_what_it_visits_is_destroyed);
-}
-
-int main(void)
-{
-	Suite *suite = suite_create("adopt");
-	TCase *tcase = tcase_create("adopt");
-
-	tcase_add_checked_fixture(tcase, set_up, tear_down);
-	add_tests(tcase);
-	suite_add_tcase(suite, tcase);
-	return run_suite(suite);
 }

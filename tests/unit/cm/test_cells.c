@@ -5,7 +5,7 @@
  * reported on the way is in test_fsm.c.
  */
 #include "cm/fsm.h"
-#include "tests/unit/cm/run.h"
+#include "tests/unit/test.h"
 
 #define TO(state) (1 + CM_##state) /* 0: an empty cell */
 
@@ -161,19 +161,8 @@ static void check_cell(enum cm_state state, enum cm_event event)
 		      edge->act ? cm_state_str(edge->to) : "nothing");
 }
 
-START_TEST(each_event_leads_where_the_protocol_says)
+TEST_LOOP(each_event_leads_where_the_protocol_says, 0, CM_N_STATES)
 {
 	for (int event = 0; event < CM_N_EVENTS; event++)
 		check_cell((enum cm_state)_i, (enum cm_event)event);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("cells");
-	TCase *tcase = tcase_create("cells");
-
-	tcase_add_loop_test(tcase, each_event_leads_where_the_protocol_says, 0, CM_N_STATES);
-	suite_add_tcase(suite, tcase);
-	return run_suite(suite);
 }

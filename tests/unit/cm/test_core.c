@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "tests/unit/cm/inputs.h"
-#include "tests/unit/cm/run.h"
+#include "tests/unit/test.h"
 
 static struct rig rig;
 
@@ -27,7 +27,9 @@ static uint32_t next_id(struct cm_core *core)
 	return cm_core_conn_new(core, NULL)->local_comm_id;
 }
 
-START_TEST(comm_ids_are_unique)
+FIXTURE(set_up, tear_down);
+
+TEST(comm_ids_are_unique)
 {
 	for (int i = 0; i < 10000; i++)
 		next_id(&rig.core);
@@ -39,34 +41,30 @@ START_TEST(comm_ids_are_unique)
 			ck_assert_ptr_eq(cm_index_find(&rig.core.by_local, &node->key), node);
 	}
 }
-END_TEST
 
-START_TEST(comm_id_is_never_0)
+TEST(comm_id_is_never_0)
 {
 	rig.core.ids.next = rig.core.ids.mask;
 	ck_assert_uint_ne(next_id(&rig.core), 0);
 	ck_assert_uint_eq(rig.core.ids.next, rig.core.ids.mask + 2);
 }
-END_TEST
 
-START_TEST(comm_ids_wrap)
+TEST(comm_ids_wrap)
 {
 	rig.core.ids.next = UINT32_MAX;
 	ck_assert_uint_eq(next_id(&rig.core), UINT32_MAX ^ rig.core.ids.mask);
 	ck_assert_uint_eq(next_id(&rig.core), 0 ^ rig.core.ids.mask);
 }
-END_TEST
 
-START_TEST(comm_id_in_use_is_skipped_after_the_wrap)
+TEST(comm_id_in_use_is_skipped_after_the_wrap)
 {
 	uint32_t first = next_id(&rig.core);
 
 	rig.core.ids.next = 0;
 	ck_assert_uint_ne(next_id(&rig.core), first);
 }
-END_TEST
 
-START_TEST(comm_id_of_a_destroyed_connection_does_not_come_back_soon)
+TEST(comm_id_of_a_destroyed_connection_does_not_come_back_soon)
 {
 	uint32_t last = 0;
 
@@ -78,9 +76,8 @@ START_TEST(comm_id_of_a_destroyed_connection_does_not_come_back_soon)
 		rig_call(&rig, CM_CALL_DESTROY);
 	}
 }
-END_TEST
 
-START_TEST(comm_ids_of_two_lives_differ)
+TEST(comm_ids_of_two_lives_differ)
 {
 	struct cm_core other;
 
@@ -88,7 +85,6 @@ START_TEST(comm_ids_of_two_lives_differ)
 	ck_assert_uint_gt((next_id(&rig.core) ^ next_id(&other)) >> 16, 0);
 	cm_core_fini(&other);
 }
-END_TEST
 
 /* --- memory -------------------------------------------------------------- */
 
@@ -101,7 +97,7 @@ static void hear_without_memory(const struct cm_msg *msg)
 	cm_core_input(&rig.core, &rig.port, &rig.path, mad, sizeof(mad), rig.now, &rig.out);
 }
 
-START_TEST(req_without_memory_is_dropped_and_may_come_again)
+TEST(req_without_memory_is_dropped_and_may_come_again)
 {
 	struct cm_msg msg = rig_msg(&rig, CM_ATTR_REQ);
 
@@ -111,9 +107,8 @@ START_TEST(req_without_memory_is_dropped_and_may_come_again)
 	rig_hear(&rig, &msg);
 	ck_assert_str_eq(rig_reported(&rig), "REQUEST");
 }
-END_TEST
 
-START_TEST(what_is_connected_needs_no_memory)
+TEST(what_is_connected_needs_no_memory)
 {
 	struct cm_msg msg;
 
@@ -123,7 +118,6 @@ START_TEST(what_is_connected_needs_no_memory)
 	hear_without_memory(&msg);
 	ck_assert_str_eq(rig_reported(&rig), "ESTABLISHED");
 }
-END_TEST
 
 static unsigned int count_spare(void)
 {
@@ -135,7 +129,7 @@ static unsigned int count_spare(void)
 	return n;
 }
 
-START_TEST(memory_of_a_connection_is_used_again)
+TEST(memory_of_a_connection_is_used_again)
 {
 	for (int i = 0; i < 1000; i++) {
 		rig_reach(&rig, CM_TIMEWAIT, i & 1);
@@ -145,9 +139,8 @@ START_TEST(memory_of_a_connection_is_used_again)
 	ck_assert_uint_le(rig.core.n_spare, 2);
 	ck_assert_uint_eq(rig.core.n_spare, count_spare());
 }
-END_TEST
 
-START_TEST(memory_of_many_connections_is_given_back)
+TEST(memory_of_many_connections_is_given_back)
 {
 	struct cm_conn *conn[200];
 
@@ -159,17 +152,15 @@ START_TEST(memory_of_many_connections_is_given_back)
 	ck_assert_uint_eq(rig.core.n_spare, 64);
 	ck_assert_uint_eq(rig.core.n_spare, count_spare());
 }
-END_TEST
 
 /* Every state, abandoned: the address sanitizer sees to the rest. */
-START_TEST(core_frees_connections_in_every_state)
+TEST_LOOP(core_frees_connections_in_every_state, 0, 2 * CM_N_STATES)
 {
 	if (rig_can_reach((enum cm_state)(_i / 2), _i & 1))
 		rig_reach(&rig, (enum cm_state)(_i / 2), _i & 1);
 	cm_core_fini(&rig.core);
 	ck_assert_int_eq(cm_core_init(&rig.core, 1), 0);
 }
-END_TEST
 
 /* --- ports --------------------------------------------------------------- */
 
@@ -181,7 +172,7 @@ static void forget(struct cm_conn *conn, void *arg)
 	++*n;
 }
 
-START_TEST(connections_go_with_their_port_without_a_word)
+TEST(connections_go_with_their_port_without_a_word)
 {
 	unsigned int n = 0, expected = 0;
 
@@ -202,9 +193,8 @@ START_TEST(connections_go_with_their_port_without_a_word)
 	ck_assert_uint_eq(rig.port.requests.out, 0);
 	ck_assert_uint_eq(cm_core_deadline(&rig.core).ns, UINT64_MAX);
 }
-END_TEST
 
-START_TEST(orphans_go_with_their_port_and_nobody_is_told)
+TEST(orphans_go_with_their_port_and_nobody_is_told)
 {
 	unsigned int n = 0;
 
@@ -214,9 +204,8 @@ START_TEST(orphans_go_with_their_port_and_nobody_is_told)
 	ck_assert_uint_eq(n, 0);
 	ck_assert_uint_eq(rig.core.n_conns, 0);
 }
-END_TEST
 
-START_TEST(other_ports_keep_their_connections)
+TEST(other_ports_keep_their_connections)
 {
 	struct mad_gid gid = { .raw = { 1 } };
 	struct cm_port other;
@@ -229,11 +218,10 @@ START_TEST(other_ports_keep_their_connections)
 	rig_input(&rig, "DREQ");
 	ck_assert_str_eq(rig_reported(&rig), "DISCONNECTED");
 }
-END_TEST
 
 /* --- counters, services -------------------------------------------------- */
 
-START_TEST(messages_are_counted_by_kind)
+TEST(messages_are_counted_by_kind)
 {
 	rig_reach(&rig, CM_TIMEWAIT, false);
 	ck_assert_uint_eq(rig.core.sent[CM_ATTR_REQ], 1);
@@ -243,32 +231,29 @@ START_TEST(messages_are_counted_by_kind)
 	ck_assert_uint_eq(rig.core.received[CM_ATTR_DREP], 1);
 	ck_assert_uint_eq(rig.core.received[CM_ATTR_REQ], 0);
 }
-END_TEST
 
-START_TEST(messages_of_the_passive_side_are_counted_by_kind)
+TEST(messages_of_the_passive_side_are_counted_by_kind)
 {
 	rig_reach(&rig, CM_ESTABLISHED, true);
 	ck_assert_uint_eq(rig.core.received[CM_ATTR_REQ], 1);
 	ck_assert_uint_eq(rig.core.sent[CM_ATTR_REP], 1);
 	ck_assert_uint_eq(rig.core.received[CM_ATTR_RTU], 1);
 }
-END_TEST
 
-START_TEST(repetitions_are_counted_apart)
+TEST(repetitions_are_counted_apart)
 {
 	rig_reach(&rig, CM_REQ_SENT, false);
 	rig_input(&rig, "spent");
 	ck_assert_uint_eq(rig.core.sent[CM_ATTR_REQ], 1);
 	ck_assert_uint_eq(rig.core.count[CM_COUNT_RETRIED], 15);
 }
-END_TEST
 
 static uint64_t tally(enum cm_counter counter, enum cm_attr attr)
 {
 	return rig.port.tally.count[counter][attr - CM_ATTR_REQ];
 }
 
-START_TEST(a_port_counts_its_messages_by_kind)
+TEST(a_port_counts_its_messages_by_kind)
 {
 	const struct cm_tally *of = &rig.port.tally;
 
@@ -278,61 +263,54 @@ START_TEST(a_port_counts_its_messages_by_kind)
 	ck_assert_uint_eq(of->received[CM_ATTR_RTU - CM_ATTR_REQ], 1);
 	ck_assert_uint_eq(of->sent[CM_ATTR_REQ - CM_ATTR_REQ], 0);
 }
-END_TEST
 
-START_TEST(a_port_counts_by_kind_what_waits_for_its_turn_once_it_is_sent)
+TEST(a_port_counts_by_kind_what_waits_for_its_turn_once_it_is_sent)
 {
 	rig_reach(&rig, CM_DREQ_SENT, false);
 	ck_assert_uint_eq(rig.port.tally.sent[CM_ATTR_REQ - CM_ATTR_REQ], 1);
 	ck_assert_uint_eq(rig.port.tally.sent[CM_ATTR_DREQ - CM_ATTR_REQ], 1);
 }
-END_TEST
 
-START_TEST(a_port_counts_repetitions_by_kind)
+TEST(a_port_counts_repetitions_by_kind)
 {
 	rig_reach(&rig, CM_REQ_SENT, false);
 	rig_input(&rig, "spent");
 	ck_assert_uint_eq(tally(CM_COUNT_RETRIED, CM_ATTR_REQ), 15);
 	ck_assert_uint_eq(rig.port.tally.sent[CM_ATTR_REQ - CM_ATTR_REQ], 1);
 }
-END_TEST
 
-START_TEST(a_port_counts_duplicates_by_kind)
+TEST(a_port_counts_duplicates_by_kind)
 {
 	rig_reach(&rig, CM_REP_SENT, true);
 	rig_input(&rig, "REQ");
 	ck_assert_uint_eq(tally(CM_COUNT_DUPLICATE, CM_ATTR_REQ), 1);
 	ck_assert_uint_eq(tally(CM_COUNT_DUPLICATE, CM_ATTR_REP), 0);
 }
-END_TEST
 
-START_TEST(a_port_counts_what_means_nothing_by_kind)
+TEST(a_port_counts_what_means_nothing_by_kind)
 {
 	rig_reach(&rig, CM_ESTABLISHED, false);
 	rig_input(&rig, "DREP");
 	ck_assert_uint_eq(tally(CM_COUNT_UNEXPECTED, CM_ATTR_DREP), 1);
 }
-END_TEST
 
-START_TEST(what_is_no_message_is_counted_apart_from_all_kinds)
+TEST(what_is_no_message_is_counted_apart_from_all_kinds)
 {
 	static const uint8_t none[MAD_BYTES];
 
 	cm_core_input(&rig.core, &rig.port, &rig.path, none, sizeof(none), rig.now, &rig.out);
 	ck_assert_uint_eq(rig.port.tally.count[CM_COUNT_MALFORMED][CM_TALLY_NONE], 1);
 }
-END_TEST
 
-START_TEST(a_connection_knows_how_often_it_has_repeated)
+TEST(a_connection_knows_how_often_it_has_repeated)
 {
 	rig_reach(&rig, CM_REQ_SENT, false);
 	ck_assert_uint_eq(rig.conn->n_repeated, 0);
 	rig_input(&rig, "timer");
 	ck_assert_uint_eq(rig.conn->n_repeated, 1);
 }
-END_TEST
 
-START_TEST(repetitions_without_number_stop_at_the_last_number)
+TEST(repetitions_without_number_stop_at_the_last_number)
 {
 	rig_reach(&rig, CM_REQ_SENT, false);
 	rig.conn->n_repeated = UINT16_MAX - 1;
@@ -340,7 +318,6 @@ START_TEST(repetitions_without_number_stop_at_the_last_number)
 	rig_input(&rig, "timer");
 	ck_assert_uint_eq(rig.conn->n_repeated, UINT16_MAX);
 }
-END_TEST
 
 static const struct {
 	enum cm_state state;
@@ -360,24 +337,22 @@ static const struct {
 	{ CM_DREQ_RCVD,	true,  "DREQ"    },
 };
 
-START_TEST(duplicates_are_counted)
+TEST_LOOP(duplicates_are_counted, 0, sizeof(duplicates) / sizeof(duplicates[0]))
 {
 	rig_reach(&rig, duplicates[_i].state, duplicates[_i].passive);
 	rig_input(&rig, duplicates[_i].input);
 	ck_assert_uint_eq(rig.core.count[CM_COUNT_DUPLICATE], 1);
 	ck_assert_uint_eq(rig.core.count[CM_COUNT_UNEXPECTED], 0);
 }
-END_TEST
 
-START_TEST(message_without_meaning_is_counted)
+TEST(message_without_meaning_is_counted)
 {
 	rig_reach(&rig, CM_ESTABLISHED, false);
 	rig_input(&rig, "DREP");
 	ck_assert_uint_eq(rig.core.count[CM_COUNT_UNEXPECTED], 1);
 }
-END_TEST
 
-START_TEST(service_that_two_listen_on_outlives_one)
+TEST(service_that_two_listen_on_outlives_one)
 {
 	struct cm_service second = { 0 };
 
@@ -386,26 +361,6 @@ START_TEST(service_that_two_listen_on_outlives_one)
 	rig_input(&rig, "REQ");
 	ck_assert_str_eq(rig_reported(&rig), "REQUEST");
 	cm_core_unserve(&rig.core, &second);
-}
-END_TEST
-
-static TCase *ids_and_memory(void)
-{
-	TCase *tcase = tcase_create("ids and memory");
-
-	tcase_add_checked_fixture(tcase, set_up, tear_down);
-	tcase_add_test(tcase, comm_ids_are_unique);
-	tcase_add_test(tcase, comm_id_is_never_0);
-	tcase_add_test(tcase, comm_ids_wrap);
-	tcase_add_test(tcase, comm_id_in_use_is_skipped_after_the_wrap);
-	tcase_add_test(tcase, comm_id_of_a_destroyed_connection_does_not_come_back_soon);
-	tcase_add_test(tcase, comm_ids_of_two_lives_differ);
-	tcase_add_test(tcase, req_without_memory_is_dropped_and_may_come_again);
-	tcase_add_test(tcase, what_is_connected_needs_no_memory);
-	tcase_add_test(tcase, memory_of_a_connection_is_used_again);
-	tcase_add_test(tcase, memory_of_many_connections_is_given_back);
-	tcase_add_loop_test(tcase, core_frees_connections_in_every_state, 0, 2 * CM_N_STATES);
-	return tcase;
 }
 
 /* --- the ends of the table ----------------------------------------------- */
@@ -429,7 +384,7 @@ static void fill_bucket(struct cm_core *core, bool last)
 	conn->port = &rig.port;
 }
 
-START_TEST(first_and_last_bucket_are_looked_at)
+TEST_LOOP(first_and_last_bucket_are_looked_at, 0, 2)
 {
 	int seen = 0;
 
@@ -440,9 +395,8 @@ START_TEST(first_and_last_bucket_are_looked_at)
 	ck_assert_int_eq(seen, 2);
 	ck_assert_uint_eq(rig.core.n_conns, 0);
 }
-END_TEST
 
-START_TEST(memory_of_many_connections_comes_back)
+TEST(memory_of_many_connections_comes_back)
 {
 	size_t before = 0;
 	int seen = 0;
@@ -456,42 +410,4 @@ START_TEST(memory_of_many_connections_comes_back)
 	}
 	ck_assert_int_eq(seen, 100 * 300);
 	ck_assert_uint_le(mallinfo2().uordblks, before + 300 * sizeof(struct cm_conn));
-}
-END_TEST
-
-static TCase *ports_and_counters(void)
-{
-	TCase *tcase = tcase_create("ports and counters");
-
-	tcase_add_checked_fixture(tcase, set_up, tear_down);
-	tcase_add_test(tcase, connections_go_with_their_port_without_a_word);
-	tcase_add_test(tcase, orphans_go_with_their_port_and_nobody_is_told);
-	tcase_add_test(tcase, other_ports_keep_their_connections);
-	tcase_add_test(tcase, messages_are_counted_by_kind);
-	tcase_add_test(tcase, messages_of_the_passive_side_are_counted_by_kind);
-	tcase_add_test(tcase, repetitions_are_counted_apart);
-	tcase_add_test(tcase, a_port_counts_its_messages_by_kind);
-	tcase_add_test(tcase, a_port_counts_by_kind_what_waits_for_its_turn_once_it_is_sent);
-	tcase_add_test(tcase, a_port_counts_repetitions_by_kind);
-	tcase_add_test(tcase, a_port_counts_duplicates_by_kind);
-	tcase_add_test(tcase, a_port_counts_what_means_nothing_by_kind);
-	tcase_add_test(tcase, what_is_no_message_is_counted_apart_from_all_kinds);
-	tcase_add_test(tcase, a_connection_knows_how_often_it_has_repeated);
-	tcase_add_test(tcase, repetitions_without_number_stop_at_the_last_number);
-	tcase_add_loop_test(tcase, duplicates_are_counted, 0,
-			    sizeof(duplicates) / sizeof(duplicates[0]));
-	tcase_add_test(tcase, message_without_meaning_is_counted);
-	tcase_add_loop_test(tcase, first_and_last_bucket_are_looked_at, 0, 2);
-	tcase_add_test(tcase, memory_of_many_connections_comes_back);
-	tcase_add_test(tcase, service_that_two_listen_on_outlives_one);
-	return tcase;
-}
-
-int main(void)
-{
-	Suite *suite = suite_create("core");
-
-	suite_add_tcase(suite, ids_and_memory());
-	suite_add_tcase(suite, ports_and_counters());
-	return run_suite(suite);
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "tests/unit/cm/inputs.h"
-#include "tests/unit/cm/run.h"
+#include "tests/unit/test.h"
 
 static struct rig rig;
 
@@ -30,7 +30,9 @@ static void assert_nothing_but(enum cm_counter counter, enum cm_state state)
 
 /* --- answers without a connection ---------------------------------------- */
 
-START_TEST(req_for_an_unknown_service_is_refused_without_a_connection)
+FIXTURE(set_up, tear_down);
+
+TEST(req_for_an_unknown_service_is_refused_without_a_connection)
 {
 	struct cm_msg req = rig_msg(&rig, CM_ATTR_REQ);
 	struct cm_msg rej;
@@ -44,17 +46,15 @@ START_TEST(req_for_an_unknown_service_is_refused_without_a_connection)
 	ck_assert_uint_eq(rej.hdr.tid, req.hdr.tid);
 	ck_assert_uint_eq(rig.core.n_conns, 0);
 }
-END_TEST
 
-START_TEST(req_is_refused_when_the_service_is_over)
+TEST(req_is_refused_when_the_service_is_over)
 {
 	cm_core_unserve(&rig.core, &rig.service);
 	rig_input(&rig, "REQ");
 	ck_assert_str_eq(rig_sent(&rig), "REJ(REQ) 8");
 }
-END_TEST
 
-START_TEST(answer_goes_back_where_the_question_came_from)
+TEST(answer_goes_back_where_the_question_came_from)
 {
 	rig.path.sgid_index = 7;
 	rig.path.pkey_index = 3;
@@ -65,7 +65,6 @@ START_TEST(answer_goes_back_where_the_question_came_from)
 	ck_assert_uint_eq(rig.out.send[0].path.pkey_index, 3);
 	ck_assert_mem_eq(&rig.out.send[0].path.dgid, &rig.path.dgid, sizeof(rig.path.dgid));
 }
-END_TEST
 
 static void assert_drep_for(const struct cm_msg *dreq)
 {
@@ -78,7 +77,7 @@ static void assert_drep_for(const struct cm_msg *dreq)
 	ck_assert_uint_eq(drep.hdr.tid, dreq->hdr.tid);
 }
 
-START_TEST(dreq_for_nobody_is_confirmed)
+TEST(dreq_for_nobody_is_confirmed)
 {
 	struct cm_msg dreq = rig_msg(&rig, CM_ATTR_DREQ);
 
@@ -87,9 +86,8 @@ START_TEST(dreq_for_nobody_is_confirmed)
 	assert_drep_for(&dreq);
 	ck_assert_uint_eq(rig.core.count[CM_COUNT_UNKNOWN], 1);
 }
-END_TEST
 
-START_TEST(dreq_of_another_connection_of_the_peer_is_confirmed_without_harm)
+TEST(dreq_of_another_connection_of_the_peer_is_confirmed_without_harm)
 {
 	struct cm_msg dreq;
 
@@ -100,9 +98,8 @@ START_TEST(dreq_of_another_connection_of_the_peer_is_confirmed_without_harm)
 	assert_drep_for(&dreq);
 	ck_assert_uint_eq(rig.conn->state, CM_ESTABLISHED);
 }
-END_TEST
 
-START_TEST(dreq_for_a_destroyed_connection_is_confirmed)
+TEST(dreq_for_a_destroyed_connection_is_confirmed)
 {
 	struct cm_msg dreq;
 
@@ -112,9 +109,8 @@ START_TEST(dreq_for_a_destroyed_connection_is_confirmed)
 	rig_hear(&rig, &dreq);
 	assert_drep_for(&dreq);
 }
-END_TEST
 
-START_TEST(dreq_with_another_queue_pair_is_ignored)
+TEST(dreq_with_another_queue_pair_is_ignored)
 {
 	struct cm_msg dreq;
 
@@ -124,9 +120,8 @@ START_TEST(dreq_with_another_queue_pair_is_ignored)
 	rig_hear(&rig, &dreq);
 	assert_nothing_but(CM_COUNT_UNKNOWN, CM_ESTABLISHED);
 }
-END_TEST
 
-START_TEST(sidr_req_is_told_that_there_is_no_such_service)
+TEST(sidr_req_is_told_that_there_is_no_such_service)
 {
 	struct cm_msg msg = rig_msg(&rig, CM_ATTR_SIDR_REQ);
 
@@ -138,14 +133,13 @@ START_TEST(sidr_req_is_told_that_there_is_no_such_service)
 	ck_assert_uint_eq(rig_said(&rig, 0).sidr_rep.service_id, RIG_SERVICE + 1);
 	ck_assert_uint_eq(rig.core.n_conns, 0);
 }
-END_TEST
 
 /* --- nobody's ------------------------------------------------------------ */
 
 static const enum cm_attr dropped[] = { CM_ATTR_REP, CM_ATTR_RTU, CM_ATTR_DREP, CM_ATTR_REJ,
 					CM_ATTR_MRA };
 
-START_TEST(message_for_nobody_is_dropped)
+TEST_LOOP(message_for_nobody_is_dropped, 0, 5)
 {
 	struct cm_msg msg;
 
@@ -156,10 +150,9 @@ START_TEST(message_for_nobody_is_dropped)
 	rig_hear(&rig, &msg);
 	assert_nothing_but(CM_COUNT_UNKNOWN, CM_ESTABLISHED);
 }
-END_TEST
 
 /* RTU, DREP, REJ and MRA are for a pair of ids. */
-START_TEST(message_with_another_comm_id_of_the_peer_is_dropped)
+TEST_LOOP(message_with_another_comm_id_of_the_peer_is_dropped, 0, 5)
 {
 	struct cm_msg msg;
 
@@ -171,11 +164,10 @@ START_TEST(message_with_another_comm_id_of_the_peer_is_dropped)
 	rig_hear(&rig, &msg);
 	assert_nothing_but(CM_COUNT_UNKNOWN, CM_REP_SENT);
 }
-END_TEST
 
 static const enum cm_attr unsupported[] = { CM_ATTR_LAP, CM_ATTR_APR };
 
-START_TEST(message_that_we_do_not_speak_is_counted)
+TEST_LOOP(message_that_we_do_not_speak_is_counted, 0, 2)
 {
 	struct cm_msg msg;
 
@@ -184,13 +176,12 @@ START_TEST(message_that_we_do_not_speak_is_counted)
 	rig_hear(&rig, &msg);
 	assert_nothing_but(CM_COUNT_UNSUPPORTED, CM_ESTABLISHED);
 }
-END_TEST
 
 /* Comm ids can be guessed; an address on a connected path cannot be forged that easily. */
 static const enum cm_attr all[] = { CM_ATTR_REP, CM_ATTR_RTU, CM_ATTR_DREP,
 				    CM_ATTR_REJ, CM_ATTR_MRA, CM_ATTR_DREQ };
 
-START_TEST(alien_neither_moves_a_connection_nor_gets_an_answer)
+TEST_LOOP(alien_neither_moves_a_connection_nor_gets_an_answer, 0, 30)
 {
 	static const enum cm_state states[] = { CM_REQ_SENT, CM_REP_SENT, CM_ESTABLISHED,
 						CM_DREQ_SENT, CM_TIMEWAIT };
@@ -203,10 +194,9 @@ START_TEST(alien_neither_moves_a_connection_nor_gets_an_answer)
 	rig_hear(&rig, &msg);
 	assert_nothing_but(CM_COUNT_ALIEN, state);
 }
-END_TEST
 
 /* Within an InfiniBand subnet there is no GRH, and no GID to compare. */
-START_TEST(peer_without_a_gid_is_known_by_its_lid)
+TEST(peer_without_a_gid_is_known_by_its_lid)
 {
 	rig.path.grh = false;
 	rig.path.dlid = 5;
@@ -215,9 +205,8 @@ START_TEST(peer_without_a_gid_is_known_by_its_lid)
 	rig_input(&rig, "REP");
 	ck_assert_str_eq(rig_reported(&rig), "RESPONSE");
 }
-END_TEST
 
-START_TEST(alien_without_a_gid_is_known_by_its_lid)
+TEST_LOOP(alien_without_a_gid_is_known_by_its_lid, 0, 16)
 {
 	rig.path.grh = false;
 	rig.path.dlid = 5;
@@ -226,9 +215,8 @@ START_TEST(alien_without_a_gid_is_known_by_its_lid)
 	rig_input(&rig, "REP");
 	assert_nothing_but(CM_COUNT_ALIEN, CM_REQ_SENT);
 }
-END_TEST
 
-START_TEST(two_peers_without_a_gid_may_use_the_same_ids)
+TEST(two_peers_without_a_gid_may_use_the_same_ids)
 {
 	rig.path.grh = false;
 	rig.path.dlid = 5;
@@ -238,7 +226,6 @@ START_TEST(two_peers_without_a_gid_may_use_the_same_ids)
 	rig_input(&rig, "REQ");
 	ck_assert_str_eq(rig_reported(&rig), "REQUEST");
 }
-END_TEST
 
 static const struct {
 	size_t bytes;
@@ -258,7 +245,7 @@ static const struct {
 	{ MAD_BYTES, 16, 1   },
 };
 
-START_TEST(garbage_is_counted_and_dropped)
+TEST_LOOP(garbage_is_counted_and_dropped, 0, sizeof(garbage) / sizeof(garbage[0]))
 {
 	uint8_t mad[MAD_BYTES + 1] = { 0 };
 	struct cm_msg msg;
@@ -270,11 +257,10 @@ START_TEST(garbage_is_counted_and_dropped)
 	cm_core_input(&rig.core, &rig.port, &rig.path, mad, garbage[_i].bytes, rig.now, &rig.out);
 	assert_nothing_but(CM_COUNT_MALFORMED, CM_REQ_SENT);
 }
-END_TEST
 
 /* --- the same and the stale ---------------------------------------------- */
 
-START_TEST(same_ids_from_another_host_are_another_connection)
+TEST(same_ids_from_another_host_are_another_connection)
 {
 	rig_reach(&rig, CM_REP_SENT, true);
 	rig.path.dgid.raw[15]++;
@@ -282,9 +268,8 @@ START_TEST(same_ids_from_another_host_are_another_connection)
 	ck_assert_str_eq(rig_reported(&rig), "REQUEST");
 	ck_assert_ptr_ne(rig.out.report[0].conn, rig.conn);
 }
-END_TEST
 
-START_TEST(same_ids_from_another_ca_are_another_connection)
+TEST(same_ids_from_another_ca_are_another_connection)
 {
 	struct cm_msg msg = rig_msg(&rig, CM_ATTR_REQ);
 
@@ -293,9 +278,8 @@ START_TEST(same_ids_from_another_ca_are_another_connection)
 	rig_hear(&rig, &msg);
 	ck_assert_str_eq(rig_reported(&rig), "REQUEST");
 }
-END_TEST
 
-START_TEST(stale_req_is_refused_and_the_old_connection_disconnected)
+TEST(stale_req_is_refused_and_the_old_connection_disconnected)
 {
 	struct cm_msg rej, dreq;
 
@@ -310,9 +294,8 @@ START_TEST(stale_req_is_refused_and_the_old_connection_disconnected)
 	ck_assert_uint_eq(dreq.dreq.remote_comm_id, rig.peer_comm_id);
 	ck_assert_uint_eq(dreq.dreq.remote_qpn, rig.peer_qpn);
 }
-END_TEST
 
-START_TEST(stale_rep_is_refused_and_the_old_connection_disconnected)
+TEST(stale_rep_is_refused_and_the_old_connection_disconnected)
 {
 	struct cm_msg rej;
 
@@ -324,42 +307,37 @@ START_TEST(stale_rep_is_refused_and_the_old_connection_disconnected)
 	ck_assert_uint_eq(rej.rej.remote_comm_id, rig.peer_comm_id + 1);
 	ck_assert_uint_eq(rig_said(&rig, 1).dreq.remote_comm_id, 0x70009999);
 }
-END_TEST
 
 /* A REP that means nothing must not take down another connection on the way. */
-START_TEST(stale_rep_for_a_rejected_request_does_no_harm)
+TEST(stale_rep_for_a_rejected_request_does_no_harm)
 {
 	rig_reach(&rig, CM_REQ_SENT, false);
 	rig_input(&rig, "REJ");
 	rig_input(&rig, "REP stale");
 	assert_nothing_but(CM_COUNT_UNEXPECTED, CM_IDLE);
 }
-END_TEST
 
-START_TEST(rep_that_names_another_connection_is_dropped)
+TEST(rep_that_names_another_connection_is_dropped)
 {
 	rig_reach(&rig, CM_REQ_SENT, false);
 	rig_input(&rig, "REP known");
 	assert_nothing_but(CM_COUNT_UNKNOWN, CM_REQ_SENT);
 }
-END_TEST
 
-START_TEST(second_rep_with_another_comm_id_is_dropped)
+TEST(second_rep_with_another_comm_id_is_dropped)
 {
 	rig_reach(&rig, CM_ESTABLISHED, false);
 	rig.peer_comm_id++;
 	rig_input(&rig, "REP");
 	assert_nothing_but(CM_COUNT_UNKNOWN, CM_ESTABLISHED);
 }
-END_TEST
 
-START_TEST(peer_that_is_done_may_use_its_queue_pair_again)
+TEST(peer_that_is_done_may_use_its_queue_pair_again)
 {
 	rig_reach(&rig, CM_TIMEWAIT, true);
 	rig_input(&rig, "REQ stale");
 	ck_assert_str_eq(rig_reported(&rig), "REQUEST");
 }
-END_TEST
 
 /* --- REJ received -------------------------------------------------------- */
 
@@ -400,7 +378,7 @@ static const struct rej_case rejs[] = {
 	{ CM_REQ_SENT,     false, 0, 4,  true,  true,	true,  false},
 };
 
-START_TEST(rej_means_the_connection_that_it_names)
+TEST_LOOP(rej_means_the_connection_that_it_names, 0, sizeof(rejs) / sizeof(rejs[0]))
 {
 	const struct rej_case *c = &rejs[_i];
 	struct cm_msg msg;
@@ -420,7 +398,6 @@ START_TEST(rej_means_the_connection_that_it_names)
 	if (!c->heard)
 		assert_nothing_but(CM_COUNT_UNKNOWN, c->state);
 }
-END_TEST
 
 /* --- REJ sent ------------------------------------------------------------ */
 
@@ -448,7 +425,7 @@ static const struct {
 	{ CM_MRA_REP_RCVD, true,	 "local destroy", 2, 28, true,  true,  0},
 };
 
-START_TEST(rej_names_what_the_peer_can_find)
+TEST_LOOP(rej_names_what_the_peer_can_find, 0, sizeof(rejected) / sizeof(rejected[0]))
 {
 	uint8_t guid[CM_REJ_ARI_BYTES] = { 0 };
 	struct cm_rej rej;
@@ -465,9 +442,8 @@ START_TEST(rej_names_what_the_peer_can_find)
 	memset(guid, RIG_OUR_GUID & 0xff, rej.ari_bytes);
 	ck_assert_mem_eq(rej.ari, guid, sizeof(guid));
 }
-END_TEST
 
-START_TEST(caller_chooses_reason_and_private_data_of_its_rej)
+TEST(caller_chooses_reason_and_private_data_of_its_rej)
 {
 	struct cm_msg msg;
 	struct cm_args args = { .msg = &msg };
@@ -479,60 +455,4 @@ START_TEST(caller_chooses_reason_and_private_data_of_its_rej)
 	cm_core_call(&rig.core, rig.conn, CM_CALL_REJ, &args, rig.now, &rig.out);
 	ck_assert_str_eq(rig_sent(&rig), "REJ(REQ) 35");
 	ck_assert_uint_eq(rig_said(&rig, 0).rej.private_data[147], 0x77);
-}
-END_TEST
-
-static TCase *unconnected(void)
-{
-	TCase *tcase = tcase_create("unconnected");
-
-	tcase_add_checked_fixture(tcase, set_up, tear_down);
-	tcase_add_test(tcase, req_for_an_unknown_service_is_refused_without_a_connection);
-	tcase_add_test(tcase, req_is_refused_when_the_service_is_over);
-	tcase_add_test(tcase, answer_goes_back_where_the_question_came_from);
-	tcase_add_test(tcase, dreq_for_nobody_is_confirmed);
-	tcase_add_test(tcase, dreq_of_another_connection_of_the_peer_is_confirmed_without_harm);
-	tcase_add_test(tcase, dreq_for_a_destroyed_connection_is_confirmed);
-	tcase_add_test(tcase, dreq_with_another_queue_pair_is_ignored);
-	tcase_add_test(tcase, sidr_req_is_told_that_there_is_no_such_service);
-	tcase_add_loop_test(tcase, message_for_nobody_is_dropped, 0, 5);
-	tcase_add_loop_test(tcase, message_with_another_comm_id_of_the_peer_is_dropped, 0, 5);
-	tcase_add_loop_test(tcase, message_that_we_do_not_speak_is_counted, 0, 2);
-	tcase_add_loop_test(tcase, alien_neither_moves_a_connection_nor_gets_an_answer, 0, 30);
-	tcase_add_test(tcase, peer_without_a_gid_is_known_by_its_lid);
-	tcase_add_loop_test(tcase, alien_without_a_gid_is_known_by_its_lid, 0, 16);
-	tcase_add_test(tcase, two_peers_without_a_gid_may_use_the_same_ids);
-	tcase_add_loop_test(tcase, garbage_is_counted_and_dropped, 0,
-			    sizeof(garbage) / sizeof(garbage[0]));
-	return tcase;
-}
-
-static TCase *connected(void)
-{
-	TCase *tcase = tcase_create("connected");
-
-	tcase_add_checked_fixture(tcase, set_up, tear_down);
-	tcase_add_test(tcase, same_ids_from_another_host_are_another_connection);
-	tcase_add_test(tcase, same_ids_from_another_ca_are_another_connection);
-	tcase_add_test(tcase, stale_req_is_refused_and_the_old_connection_disconnected);
-	tcase_add_test(tcase, stale_rep_is_refused_and_the_old_connection_disconnected);
-	tcase_add_test(tcase, stale_rep_for_a_rejected_request_does_no_harm);
-	tcase_add_test(tcase, rep_that_names_another_connection_is_dropped);
-	tcase_add_test(tcase, second_rep_with_another_comm_id_is_dropped);
-	tcase_add_test(tcase, peer_that_is_done_may_use_its_queue_pair_again);
-	tcase_add_loop_test(tcase, rej_means_the_connection_that_it_names, 0,
-			    sizeof(rejs) / sizeof(rejs[0]));
-	tcase_add_loop_test(tcase, rej_names_what_the_peer_can_find, 0,
-			    sizeof(rejected) / sizeof(rejected[0]));
-	tcase_add_test(tcase, caller_chooses_reason_and_private_data_of_its_rej);
-	return tcase;
-}
-
-int main(void)
-{
-	Suite *suite = suite_create("demux");
-
-	suite_add_tcase(suite, unconnected());
-	suite_add_tcase(suite, connected());
-	return run_suite(suite);
 }

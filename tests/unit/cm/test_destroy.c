@@ -4,7 +4,7 @@
  * and what becomes of the rest.
  */
 #include "tests/unit/cm/pair.h"
-#include "tests/unit/cm/run.h"
+#include "tests/unit/test.h"
 
 static struct pair pair;
 
@@ -80,7 +80,9 @@ static void set_manual(bool manual)
 	pair.host[PAIR_SERVER].manual = manual;
 }
 
-START_TEST(destroy_is_seen_by_the_other_side)
+FIXTURE(set_up, tear_down);
+
+TEST_LOOP(destroy_is_seen_by_the_other_side, 0, sizeof(destroyed) / sizeof(destroyed[0]))
 {
 	const struct destroyed *row = &destroyed[_i];
 
@@ -99,9 +101,8 @@ START_TEST(destroy_is_seen_by_the_other_side)
 	ck_assert_chart(&pair, row->chart);
 	ck_assert_log(pair_end(&pair, !row->who, 0), row->other);
 }
-END_TEST
 
-START_TEST(destroyed_connection_repeats_its_lost_dreq)
+TEST(destroyed_connection_repeats_its_lost_dreq)
 {
 	pair_fault(&pair, PAIR_CLIENT, CM_ATTR_DREQ, 1, PAIR_DROP);
 	pair_connect(&pair);
@@ -113,9 +114,8 @@ START_TEST(destroyed_connection_repeats_its_lost_dreq)
 	ck_assert_log(pair_end(&pair, PAIR_SERVER, 0),
 		      "REQUEST, ESTABLISHED, DISCONNECTED, TIMEWAIT_EXIT");
 }
-END_TEST
 
-START_TEST(two_destroyed_ends_say_goodbye_and_are_gone)
+TEST(two_destroyed_ends_say_goodbye_and_are_gone)
 {
 	pair_connect(&pair);
 	pair_run(&pair);
@@ -127,9 +127,8 @@ START_TEST(two_destroyed_ends_say_goodbye_and_are_gone)
 	ck_assert_uint_eq(pair.host[PAIR_CLIENT].core.n_conns, 0);
 	ck_assert_uint_eq(pair.host[PAIR_SERVER].core.n_conns, 0);
 }
-END_TEST
 
-START_TEST(orphan_of_a_dead_peer_goes_after_50_seconds)
+TEST(orphan_of_a_dead_peer_goes_after_50_seconds)
 {
 	pair_connect(&pair);
 	pair_run(&pair);
@@ -139,10 +138,9 @@ START_TEST(orphan_of_a_dead_peer_goes_after_50_seconds)
 	ck_assert_uint_eq(pair_ms(&pair), 3 * PAIR_LATENCY_MS + 50000);
 	ck_assert_uint_eq(pair.host[PAIR_CLIENT].core.n_conns, 0);
 }
-END_TEST
 
 /* The queue pair of a destroyed connection is free for the next one at once. */
-START_TEST(orphan_does_not_make_a_new_connection_stale)
+TEST(orphan_does_not_make_a_new_connection_stale)
 {
 	pair_connect(&pair);
 	pair_run(&pair);
@@ -154,21 +152,4 @@ START_TEST(orphan_does_not_make_a_new_connection_stale)
 	pair_connect(&pair);
 	pair_run_until(&pair, PAIR_CLIENT, CM_ESTABLISHED);
 	ck_assert_chart(&pair, "REQ> <REP RTU>");
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("destroy");
-	TCase *tcase = tcase_create("destroy");
-
-	tcase_add_checked_fixture(tcase, set_up, tear_down);
-	tcase_add_loop_test(tcase, destroy_is_seen_by_the_other_side, 0,
-			    sizeof(destroyed) / sizeof(destroyed[0]));
-	tcase_add_test(tcase, destroyed_connection_repeats_its_lost_dreq);
-	tcase_add_test(tcase, two_destroyed_ends_say_goodbye_and_are_gone);
-	tcase_add_test(tcase, orphan_of_a_dead_peer_goes_after_50_seconds);
-	tcase_add_test(tcase, orphan_does_not_make_a_new_connection_stale);
-	suite_add_tcase(suite, tcase);
-	return run_suite(suite);
 }

@@ -6,7 +6,7 @@
 #include <errno.h>
 
 #include "tests/unit/cm/pair.h"
-#include "tests/unit/cm/run.h"
+#include "tests/unit/test.h"
 
 static struct pair pair;
 
@@ -59,34 +59,33 @@ static void assert_both_disconnected(void)
 
 /* --- sunny --------------------------------------------------------------- */
 
-START_TEST(connection_takes_three_messages)
+FIXTURE(set_up, tear_down);
+
+TEST(connection_takes_three_messages)
 {
 	connect_and_run();
 	ck_assert_chart(&pair, "REQ> <REP RTU>");
 	assert_both_established();
 	ck_assert_uint_eq(pair_ms(&pair), 3 * PAIR_LATENCY_MS);
 }
-END_TEST
 
-START_TEST(client_disconnects)
+TEST(client_disconnects)
 {
 	connect_and_run();
 	disconnect_and_run(PAIR_CLIENT);
 	ck_assert_chart(&pair, "DREQ> <DREP");
 	assert_both_disconnected();
 }
-END_TEST
 
-START_TEST(server_disconnects)
+TEST(server_disconnects)
 {
 	connect_and_run();
 	disconnect_and_run(PAIR_SERVER);
 	ck_assert_chart(&pair, "<DREQ DREP>");
 	assert_both_disconnected();
 }
-END_TEST
 
-START_TEST(rejected_request_is_reported_with_its_reason)
+TEST(rejected_request_is_reported_with_its_reason)
 {
 	pair.host[PAIR_SERVER].manual = true;
 	pair_connect(&pair);
@@ -96,18 +95,16 @@ START_TEST(rejected_request_is_reported_with_its_reason)
 	ck_assert_chart(&pair, "REQ> <REJ(REQ) 28");
 	ck_assert_log(client_end(), "REJECTED");
 }
-END_TEST
 
-START_TEST(request_without_a_service_is_rejected_with_reason_8)
+TEST(request_without_a_service_is_rejected_with_reason_8)
 {
 	cm_core_unserve(&pair.host[PAIR_SERVER].core, &pair.host[PAIR_SERVER].service);
 	connect_and_run();
 	ck_assert_chart(&pair, "REQ> <REJ(REQ) 8");
 	ck_assert_log(client_end(), "REJECTED");
 }
-END_TEST
 
-START_TEST(rejected_reply_is_reported)
+TEST(rejected_reply_is_reported)
 {
 	pair.host[PAIR_CLIENT].manual = true;
 	pair_connect(&pair);
@@ -117,39 +114,35 @@ START_TEST(rejected_reply_is_reported)
 	ck_assert_chart(&pair, "REQ> <REP REJ(REP) 28>");
 	ck_assert_log(server_end(), "REQUEST, REJECTED");
 }
-END_TEST
 
 /* --- lost ---------------------------------------------------------------- */
 
-START_TEST(lost_req_is_sent_again)
+TEST(lost_req_is_sent_again)
 {
 	pair_fault(&pair, PAIR_CLIENT, CM_ATTR_REQ, 1, PAIR_DROP);
 	connect_and_run();
 	ck_assert_chart(&pair, "REQ*> REQ> <REP RTU>");
 	assert_both_established();
 }
-END_TEST
 
 /* The server repeats its REP when its own time comes, not when the REQ does. */
-START_TEST(lost_rep_is_recovered_by_a_second_rep)
+TEST(lost_rep_is_recovered_by_a_second_rep)
 {
 	pair_fault(&pair, PAIR_SERVER, CM_ATTR_REP, 1, PAIR_DROP);
 	connect_and_run();
 	ck_assert_chart(&pair, "REQ> <REP* REQ> <REP RTU>");
 	assert_both_established();
 }
-END_TEST
 
-START_TEST(lost_rtu_is_recovered_by_a_second_rep)
+TEST(lost_rtu_is_recovered_by_a_second_rep)
 {
 	pair_fault(&pair, PAIR_CLIENT, CM_ATTR_RTU, 1, PAIR_DROP);
 	connect_and_run();
 	ck_assert_chart(&pair, "REQ> <REP RTU*> <REP RTU>");
 	assert_both_established();
 }
-END_TEST
 
-START_TEST(lost_rtu_does_not_matter_when_data_has_come)
+TEST(lost_rtu_does_not_matter_when_data_has_come)
 {
 	pair_fault(&pair, PAIR_CLIENT, CM_ATTR_RTU, 1, PAIR_DROP);
 	pair_connect(&pair);
@@ -159,9 +152,8 @@ START_TEST(lost_rtu_does_not_matter_when_data_has_come)
 	ck_assert_chart(&pair, "REQ> <REP RTU*>");
 	assert_both_established();
 }
-END_TEST
 
-START_TEST(rtu_after_data_is_not_reported_again)
+TEST(rtu_after_data_is_not_reported_again)
 {
 	pair_connect(&pair);
 	pair_run_until(&pair, PAIR_CLIENT, CM_ESTABLISHED);
@@ -171,9 +163,8 @@ START_TEST(rtu_after_data_is_not_reported_again)
 	ck_assert_chart(&pair, "REQ> <REP RTU>");
 	assert_both_established();
 }
-END_TEST
 
-START_TEST(lost_dreq_is_sent_again)
+TEST(lost_dreq_is_sent_again)
 {
 	pair_fault(&pair, PAIR_CLIENT, CM_ATTR_DREQ, 1, PAIR_DROP);
 	connect_and_run();
@@ -181,9 +172,8 @@ START_TEST(lost_dreq_is_sent_again)
 	ck_assert_chart(&pair, "DREQ*> DREQ> <DREP");
 	assert_both_disconnected();
 }
-END_TEST
 
-START_TEST(lost_drep_is_recovered_by_a_second_dreq)
+TEST(lost_drep_is_recovered_by_a_second_dreq)
 {
 	pair_fault(&pair, PAIR_SERVER, CM_ATTR_DREP, 1, PAIR_DROP);
 	connect_and_run();
@@ -191,9 +181,8 @@ START_TEST(lost_drep_is_recovered_by_a_second_dreq)
 	ck_assert_chart(&pair, "DREQ> <DREP* DREQ> <DREP");
 	assert_both_disconnected();
 }
-END_TEST
 
-START_TEST(lost_drep_is_given_again_after_timewait)
+TEST(lost_drep_is_given_again_after_timewait)
 {
 	for (unsigned int i = 1; i <= 3; i++)
 		pair_fault(&pair, PAIR_SERVER, CM_ATTR_DREP, i, PAIR_DROP);
@@ -203,9 +192,8 @@ START_TEST(lost_drep_is_given_again_after_timewait)
 	ck_assert_log(server_end(), "REQUEST, ESTABLISHED, DISCONNECTED, TIMEWAIT_EXIT");
 	ck_assert_log(client_end(), "RESPONSE, DISCONNECTED, TIMEWAIT_EXIT");
 }
-END_TEST
 
-START_TEST(lost_rej_of_a_request_lets_the_server_decide_again)
+TEST(lost_rej_of_a_request_lets_the_server_decide_again)
 {
 	pair.host[PAIR_SERVER].manual = true;
 	pair_fault(&pair, PAIR_SERVER, CM_ATTR_REJ, 1, PAIR_DROP);
@@ -218,7 +206,6 @@ START_TEST(lost_rej_of_a_request_lets_the_server_decide_again)
 	ck_assert_chart(&pair, "REQ> <REJ(REQ) 28* REQ> <REJ(REQ) 28");
 	ck_assert_log(client_end(), "REJECTED");
 }
-END_TEST
 
 /* --- twice --------------------------------------------------------------- */
 
@@ -234,7 +221,7 @@ static const struct {
 	{ PAIR_SERVER, CM_ATTR_DREP, "REQ> <REP RTU> DREQ> <DREP+"	   },
 };
 
-START_TEST(message_that_comes_twice_counts_once)
+TEST_LOOP(message_that_comes_twice_counts_once, 0, sizeof(doubles) / sizeof(doubles[0]))
 {
 	pair_fault(&pair, doubles[_i].from, doubles[_i].attr, 1, PAIR_DUPLICATE);
 	connect_and_run();
@@ -243,11 +230,10 @@ START_TEST(message_that_comes_twice_counts_once)
 	ck_assert_chart(&pair, doubles[_i].chart);
 	assert_both_disconnected();
 }
-END_TEST
 
 /* --- slow ---------------------------------------------------------------- */
 
-START_TEST(slow_server_asks_for_patience_when_the_req_is_repeated)
+TEST(slow_server_asks_for_patience_when_the_req_is_repeated)
 {
 	pair.host[PAIR_SERVER].manual = true;
 	pair_connect(&pair);
@@ -260,9 +246,8 @@ START_TEST(slow_server_asks_for_patience_when_the_req_is_repeated)
 	ck_assert_chart(&pair, "REQ> REQ> <MRA(REQ) <REP RTU>");
 	assert_both_established();
 }
-END_TEST
 
-START_TEST(patient_client_repeats_its_req_every_67_seconds)
+TEST(patient_client_repeats_its_req_every_67_seconds)
 {
 	uint64_t before_ms;
 
@@ -276,9 +261,8 @@ START_TEST(patient_client_repeats_its_req_every_67_seconds)
 	ck_assert_log(client_end(), "UNREACHABLE -110");
 	ck_assert_uint_eq(pair_ms(&pair) - before_ms, (16 - 1) * (65536 + 2048));
 }
-END_TEST
 
-START_TEST(lost_rep_after_mra_is_repeated_by_the_server)
+TEST(lost_rep_after_mra_is_repeated_by_the_server)
 {
 	pair.host[PAIR_SERVER].manual = true;
 	pair_fault(&pair, PAIR_SERVER, CM_ATTR_REP, 1, PAIR_DROP);
@@ -291,9 +275,8 @@ START_TEST(lost_rep_after_mra_is_repeated_by_the_server)
 	ck_assert_chart(&pair, "REQ> REQ> <MRA(REQ) <REP* <REP RTU>");
 	assert_both_established();
 }
-END_TEST
 
-START_TEST(slow_client_asks_for_patience_when_the_rep_is_repeated)
+TEST(slow_client_asks_for_patience_when_the_rep_is_repeated)
 {
 	pair.host[PAIR_CLIENT].manual = true;
 	pair_connect(&pair);
@@ -305,11 +288,10 @@ START_TEST(slow_client_asks_for_patience_when_the_rep_is_repeated)
 	ck_assert_chart(&pair, "REQ> <REP <REP MRA(REP)> RTU>");
 	assert_both_established();
 }
-END_TEST
 
 /* --- crossing ------------------------------------------------------------ */
 
-START_TEST(crossing_dreqs_disconnect_both_once)
+TEST(crossing_dreqs_disconnect_both_once)
 {
 	connect_and_run();
 	pair_forget_chart(&pair);
@@ -319,9 +301,8 @@ START_TEST(crossing_dreqs_disconnect_both_once)
 	ck_assert_chart(&pair, "DREQ> <DREQ <DREP DREP>");
 	assert_both_disconnected();
 }
-END_TEST
 
-START_TEST(crossing_connections_of_two_hosts_do_not_disturb_each_other)
+TEST(crossing_connections_of_two_hosts_do_not_disturb_each_other)
 {
 	struct pair_host *server = &pair.host[PAIR_SERVER];
 	struct pair_host *client = &pair.host[PAIR_CLIENT];
@@ -337,9 +318,8 @@ START_TEST(crossing_connections_of_two_hosts_do_not_disturb_each_other)
 	ck_assert_log(&client->end[1], "REQUEST, ESTABLISHED");
 	ck_assert_log(&server->end[1], "REQUEST, ESTABLISHED");
 }
-END_TEST
 
-START_TEST(dreq_overtakes_the_rtu)
+TEST(dreq_overtakes_the_rtu)
 {
 	pair_fault(&pair, PAIR_CLIENT, CM_ATTR_RTU, 1, PAIR_DELAY);
 	pair.host[PAIR_CLIENT].haste = PAIR_DISCONNECTS;
@@ -347,11 +327,10 @@ START_TEST(dreq_overtakes_the_rtu)
 	ck_assert_chart(&pair, "REQ> <REP RTU~> DREQ> <DREP");
 	ck_assert_log(server_end(), "REQUEST, DISCONNECTED, TIMEWAIT_EXIT");
 }
-END_TEST
 
 /* --- dead ---------------------------------------------------------------- */
 
-START_TEST(dead_server_is_unreachable_after_50_seconds)
+TEST(dead_server_is_unreachable_after_50_seconds)
 {
 	pair.host[PAIR_SERVER].dead = true;
 	connect_and_run();
@@ -359,9 +338,8 @@ START_TEST(dead_server_is_unreachable_after_50_seconds)
 	ck_assert_uint_eq(pair_ms(&pair), 50000);
 	ck_assert_uint_eq(pair.n_transmissions, 16);
 }
-END_TEST
 
-START_TEST(dead_client_is_unreachable_after_50_seconds)
+TEST(dead_client_is_unreachable_after_50_seconds)
 {
 	pair_connect(&pair);
 	pair_run_until(&pair, PAIR_SERVER, CM_REP_SENT);
@@ -370,9 +348,8 @@ START_TEST(dead_client_is_unreachable_after_50_seconds)
 	ck_assert_log(server_end(), "REQUEST, UNREACHABLE -110");
 	ck_assert_uint_eq(pair_ms(&pair), 50000 + PAIR_LATENCY_MS);
 }
-END_TEST
 
-START_TEST(dead_peer_is_disconnected_from_after_50_seconds)
+TEST(dead_peer_is_disconnected_from_after_50_seconds)
 {
 	connect_and_run();
 	pair.host[PAIR_SERVER].dead = true;
@@ -380,9 +357,8 @@ START_TEST(dead_peer_is_disconnected_from_after_50_seconds)
 	ck_assert_log(client_end(), "RESPONSE, DISCONNECTED -110, TIMEWAIT_EXIT");
 	ck_assert_uint_eq(pair_ms(&pair), 3 * PAIR_LATENCY_MS + 50000 + 2048);
 }
-END_TEST
 
-START_TEST(late_rep_to_a_client_that_gave_up_is_dropped)
+TEST(late_rep_to_a_client_that_gave_up_is_dropped)
 {
 	pair.host[PAIR_SERVER].manual = true;
 	pair_connect(&pair);
@@ -394,7 +370,6 @@ START_TEST(late_rep_to_a_client_that_gave_up_is_dropped)
 	ck_assert_log(client_end(), "UNREACHABLE -110");
 	ck_assert_log(server_end(), "REQUEST, UNREACHABLE -110");
 }
-END_TEST
 
 /* --- restarted ----------------------------------------------------------- */
 
@@ -407,16 +382,15 @@ static void restart_client_and_connect(void)
 	connect_and_run();
 }
 
-START_TEST(restarted_client_is_told_that_its_old_connection_lives)
+TEST(restarted_client_is_told_that_its_old_connection_lives)
 {
 	restart_client_and_connect();
 	ck_assert_chart(&pair, "REQ> <REJ(REQ) 10 <DREQ DREP>");
 	ck_assert_log(client_end(), "REJECTED, TIMEWAIT_EXIT");
 	ck_assert_log(server_end(), "REQUEST, ESTABLISHED, DISCONNECTED, TIMEWAIT_EXIT");
 }
-END_TEST
 
-START_TEST(restarted_client_connects_at_the_second_try)
+TEST(restarted_client_connects_at_the_second_try)
 {
 	restart_client_and_connect();
 	pair_forget_chart(&pair);
@@ -426,9 +400,8 @@ START_TEST(restarted_client_connects_at_the_second_try)
 	ck_assert_log(pair_end(&pair, PAIR_CLIENT, 1), "RESPONSE");
 	ck_assert_log(pair_end(&pair, PAIR_SERVER, 1), "REQUEST, ESTABLISHED");
 }
-END_TEST
 
-START_TEST(restarted_server_with_an_old_queue_pair_is_told_so)
+TEST(restarted_server_with_an_old_queue_pair_is_told_so)
 {
 	connect_and_run();
 	pair_restart(&pair.host[PAIR_SERVER]);
@@ -441,80 +414,12 @@ START_TEST(restarted_server_with_an_old_queue_pair_is_told_so)
 	ck_assert_log(pair_end(&pair, PAIR_SERVER, 0), "REQUEST, REJECTED, TIMEWAIT_EXIT");
 	ck_assert_log(pair_end(&pair, PAIR_SERVER, 1), "REQUEST, ESTABLISHED");
 }
-END_TEST
 
-START_TEST(restarted_server_lets_the_client_disconnect)
+TEST(restarted_server_lets_the_client_disconnect)
 {
 	connect_and_run();
 	pair_restart(&pair.host[PAIR_SERVER]);
 	disconnect_and_run(PAIR_CLIENT);
 	ck_assert_chart(&pair, "DREQ> <DREP");
 	ck_assert_log(client_end(), "RESPONSE, DISCONNECTED, TIMEWAIT_EXIT");
-}
-END_TEST
-
-static TCase *sunny_and_lost(void)
-{
-	TCase *tcase = tcase_create("sunny and lost");
-
-	tcase_add_checked_fixture(tcase, set_up, tear_down);
-	tcase_add_test(tcase, connection_takes_three_messages);
-	tcase_add_test(tcase, client_disconnects);
-	tcase_add_test(tcase, server_disconnects);
-	tcase_add_test(tcase, rejected_request_is_reported_with_its_reason);
-	tcase_add_test(tcase, request_without_a_service_is_rejected_with_reason_8);
-	tcase_add_test(tcase, rejected_reply_is_reported);
-	tcase_add_test(tcase, lost_req_is_sent_again);
-	tcase_add_test(tcase, lost_rep_is_recovered_by_a_second_rep);
-	tcase_add_test(tcase, lost_rtu_is_recovered_by_a_second_rep);
-	tcase_add_test(tcase, lost_rtu_does_not_matter_when_data_has_come);
-	tcase_add_test(tcase, rtu_after_data_is_not_reported_again);
-	tcase_add_test(tcase, lost_dreq_is_sent_again);
-	tcase_add_test(tcase, lost_drep_is_recovered_by_a_second_dreq);
-	tcase_add_test(tcase, lost_drep_is_given_again_after_timewait);
-	tcase_add_test(tcase, lost_rej_of_a_request_lets_the_server_decide_again);
-	tcase_add_loop_test(tcase, message_that_comes_twice_counts_once, 0,
-			    sizeof(doubles) / sizeof(doubles[0]));
-	return tcase;
-}
-
-static TCase *slow_and_crossing(void)
-{
-	TCase *tcase = tcase_create("slow and crossing");
-
-	tcase_add_checked_fixture(tcase, set_up, tear_down);
-	tcase_add_test(tcase, slow_server_asks_for_patience_when_the_req_is_repeated);
-	tcase_add_test(tcase, patient_client_repeats_its_req_every_67_seconds);
-	tcase_add_test(tcase, lost_rep_after_mra_is_repeated_by_the_server);
-	tcase_add_test(tcase, slow_client_asks_for_patience_when_the_rep_is_repeated);
-	tcase_add_test(tcase, crossing_dreqs_disconnect_both_once);
-	tcase_add_test(tcase, crossing_connections_of_two_hosts_do_not_disturb_each_other);
-	tcase_add_test(tcase, dreq_overtakes_the_rtu);
-	return tcase;
-}
-
-static TCase *gone(void)
-{
-	TCase *tcase = tcase_create("gone");
-
-	tcase_add_checked_fixture(tcase, set_up, tear_down);
-	tcase_add_test(tcase, dead_server_is_unreachable_after_50_seconds);
-	tcase_add_test(tcase, dead_client_is_unreachable_after_50_seconds);
-	tcase_add_test(tcase, dead_peer_is_disconnected_from_after_50_seconds);
-	tcase_add_test(tcase, late_rep_to_a_client_that_gave_up_is_dropped);
-	tcase_add_test(tcase, restarted_client_is_told_that_its_old_connection_lives);
-	tcase_add_test(tcase, restarted_client_connects_at_the_second_try);
-	tcase_add_test(tcase, restarted_server_with_an_old_queue_pair_is_told_so);
-	tcase_add_test(tcase, restarted_server_lets_the_client_disconnect);
-	return tcase;
-}
-
-int main(void)
-{
-	Suite *suite = suite_create("exchange");
-
-	suite_add_tcase(suite, sunny_and_lost());
-	suite_add_tcase(suite, slow_and_crossing());
-	suite_add_tcase(suite, gone());
-	return run_suite(suite);
 }

@@ -9,7 +9,7 @@
 
 #include "cm/fsm.h"
 #include "tests/unit/cm/inputs.h"
-#include "tests/unit/cm/run.h"
+#include "tests/unit/test.h"
 
 struct row {
 	enum cm_state from;
@@ -268,8 +268,10 @@ static void do_side(enum cm_state from, bool passive, const char *input)
 	rig_fini(&rig);
 }
 
+TIME_LIMIT_S(60);
+
 /* One case for each state and input, whether it has a row or not. */
-START_TEST(every_input_does_in_every_state_what_the_protocol_says)
+TEST_LOOP(every_input_does_in_every_state_what_the_protocol_says, 0, CM_N_STATES *n_inputs())
 {
 	enum cm_state from = (enum cm_state)(_i / n_inputs());
 	const char *input = input_name(_i % n_inputs());
@@ -277,9 +279,8 @@ START_TEST(every_input_does_in_every_state_what_the_protocol_says)
 	do_side(from, false, input);
 	do_side(from, true, input);
 }
-END_TEST
 
-START_TEST(every_row_is_of_a_known_input_and_there_is_no_second)
+TEST_LOOP(every_row_is_of_a_known_input_and_there_is_no_second, 0, N_ROWS)
 {
 	int i = 0;
 
@@ -287,7 +288,6 @@ START_TEST(every_row_is_of_a_known_input_and_there_is_no_second)
 	while (strcmp(input_name(i), rows[_i].input) != 0)
 		ck_assert_int_lt(++i, n_inputs());
 }
-END_TEST
 
 /* clang-format off */
 /* Where we differ from the kernel's connection manager on purpose: what it does, and why not we. */
@@ -321,13 +321,13 @@ static const struct {
 };
 /* clang-format on */
 
-START_TEST(every_difference_from_the_kernel_has_its_row)
+TEST_LOOP(every_difference_from_the_kernel_has_its_row, 0,
+	  sizeof(unlike_kernel) / sizeof(unlike_kernel[0]))
 {
 	ck_assert_ptr_nonnull(row_of(unlike_kernel[_i].from, unlike_kernel[_i].input));
 	ck_assert_str_ne(unlike_kernel[_i].kernel, "");
 	ck_assert_str_ne(unlike_kernel[_i].why, "");
 }
-END_TEST
 
 static bool walked[CM_N_STATES][CM_N_EVENTS];
 
@@ -350,7 +350,7 @@ static void walk(enum cm_state from, bool passive, const char *input)
 	rig_fini(&rig);
 }
 
-START_TEST(the_rows_walk_every_edge_of_the_table)
+TEST(the_rows_walk_every_edge_of_the_table)
 {
 	for (int i = 0; i < CM_N_STATES * n_inputs(); i++) {
 		walk((enum cm_state)(i / n_inputs()), false, input_name(i % n_inputs()));
@@ -364,7 +364,6 @@ START_TEST(the_rows_walk_every_edge_of_the_table)
 			      "no row walks %s in %s", cm_event_str(event), cm_state_str(state));
 	}
 }
-END_TEST
 
 /* Return: what a call sends that comes with a message, or 0. */
 static uint16_t attr_of(enum cm_event call)
@@ -408,7 +407,7 @@ static void step_alone(struct rig *rig, enum cm_event event)
 	ck_assert_uint_eq(rig->out.n_sends + rig->out.n_reports, 0);
 }
 
-START_TEST(a_step_has_an_action_or_refuses_and_moves_nothing)
+TEST_LOOP(a_step_has_an_action_or_refuses_and_moves_nothing, 0, CM_N_STATES *CM_N_EVENTS)
 {
 	enum cm_state state = (enum cm_state)(_i / CM_N_EVENTS);
 	struct rig rig;
@@ -418,9 +417,8 @@ START_TEST(a_step_has_an_action_or_refuses_and_moves_nothing)
 	step_alone(&rig, (enum cm_event)(_i % CM_N_EVENTS));
 	rig_fini(&rig);
 }
-END_TEST
 
-START_TEST(every_state_and_event_has_a_name)
+TEST(every_state_and_event_has_a_name)
 {
 	for (int i = 0; i < CM_N_STATES; i++)
 		ck_assert_str_ne(cm_state_str((enum cm_state)i), "?");
@@ -428,24 +426,4 @@ START_TEST(every_state_and_event_has_a_name)
 		ck_assert_str_ne(cm_event_str((enum cm_event)i), "?");
 	ck_assert_str_eq(cm_state_str(CM_N_STATES), "?");
 	ck_assert_str_eq(cm_event_str(CM_N_EVENTS), "?");
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("fsm");
-	TCase *tcase = tcase_create("fsm");
-
-	tcase_set_timeout(tcase, 60);
-	tcase_add_loop_test(tcase, every_input_does_in_every_state_what_the_protocol_says, 0,
-			    CM_N_STATES * n_inputs());
-	tcase_add_loop_test(tcase, every_row_is_of_a_known_input_and_there_is_no_second, 0, N_ROWS);
-	tcase_add_loop_test(tcase, every_difference_from_the_kernel_has_its_row, 0,
-			    sizeof(unlike_kernel) / sizeof(unlike_kernel[0]));
-	tcase_add_test(tcase, the_rows_walk_every_edge_of_the_table);
-	tcase_add_loop_test(tcase, a_step_has_an_action_or_refuses_and_moves_nothing, 0,
-			    CM_N_STATES * CM_N_EVENTS);
-	tcase_add_test(tcase, every_state_and_event_has_a_name);
-	suite_add_tcase(suite, tcase);
-	return run_suite(suite);
 }

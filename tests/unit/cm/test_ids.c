@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "tests/unit/cm/rig.h"
-#include "tests/unit/cm/run.h"
+#include "tests/unit/test.h"
 
 #define FIRST  UINT32_C(0x12340000)
 #define SECOND UINT32_C(0x00070000)
@@ -75,14 +75,17 @@ static void skip(uint32_t n)
 		next_id();
 }
 
-START_TEST(comm_ids_come_from_the_lent_block)
+FIXTURE(set_up, tear_down);
+
+TIME_LIMIT_S(60);
+
+TEST(comm_ids_come_from_the_lent_block)
 {
 	lend(FIRST);
 	ck_assert_uint_eq(block_of(next_id()), FIRST);
 }
-END_TEST
 
-START_TEST(connection_from_before_the_first_block_keeps_its_id)
+TEST(connection_from_before_the_first_block_keeps_its_id)
 {
 	struct cm_conn *conn = new_conn();
 	uint32_t id = conn->local_comm_id;
@@ -91,17 +94,15 @@ START_TEST(connection_from_before_the_first_block_keeps_its_id)
 	ck_assert_uint_eq(conn->local_comm_id, id);
 	destroy(conn);
 }
-END_TEST
 
-START_TEST(id_comes_back_only_after_all_others_of_the_block)
+TEST(id_comes_back_only_after_all_others_of_the_block)
 {
 	lend(FIRST);
 	assert_comes_once(FIRST);
 	assert_comes_once(FIRST);
 }
-END_TEST
 
-START_TEST(blocks_are_gone_through_in_turn)
+TEST(blocks_are_gone_through_in_turn)
 {
 	lend(FIRST);
 	lend(SECOND);
@@ -111,9 +112,8 @@ START_TEST(blocks_are_gone_through_in_turn)
 	assert_comes_once(THIRD);
 	assert_comes_once(FIRST);
 }
-END_TEST
 
-START_TEST(blocks_are_gone_through_in_turn_for_ever)
+TEST(blocks_are_gone_through_in_turn_for_ever)
 {
 	lend(FIRST);
 	lend(SECOND);
@@ -122,9 +122,8 @@ START_TEST(blocks_are_gone_through_in_turn_for_ever)
 		assert_comes_once(SECOND);
 	}
 }
-END_TEST
 
-START_TEST(last_id_of_a_block_comes_before_the_next_block)
+TEST(last_id_of_a_block_comes_before_the_next_block)
 {
 	lend(FIRST);
 	skip(CM_ID_BLOCK - 1);
@@ -132,9 +131,8 @@ START_TEST(last_id_of_a_block_comes_before_the_next_block)
 	ck_assert_uint_eq(block_of(next_id()), FIRST);
 	assert_comes_once(SECOND);
 }
-END_TEST
 
-START_TEST(blocks_are_kept_in_their_own_memory)
+TEST(blocks_are_kept_in_their_own_memory)
 {
 	struct {
 		struct cm_ids ids;
@@ -148,9 +146,8 @@ START_TEST(blocks_are_kept_in_their_own_memory)
 	for (size_t i = 0; i < sizeof(memory.behind); i++)
 		ck_assert_uint_eq(memory.behind[i], 0x5a);
 }
-END_TEST
 
-START_TEST(block_that_is_lent_late_comes_before_ids_are_used_again)
+TEST(block_that_is_lent_late_comes_before_ids_are_used_again)
 {
 	lend(FIRST);
 	lend(SECOND);
@@ -159,9 +156,8 @@ START_TEST(block_that_is_lent_late_comes_before_ids_are_used_again)
 	assert_comes_once(THIRD);
 	ck_assert_uint_eq(block_of(next_id()), FIRST);
 }
-END_TEST
 
-START_TEST(block_that_is_lent_early_waits_for_its_turn)
+TEST(block_that_is_lent_early_waits_for_its_turn)
 {
 	lend(FIRST);
 	skip(100);
@@ -169,9 +165,8 @@ START_TEST(block_that_is_lent_early_waits_for_its_turn)
 	skip(CM_ID_BLOCK - 100);
 	assert_comes_once(SECOND);
 }
-END_TEST
 
-START_TEST(ids_left_counts_down_to_the_first_reuse)
+TEST(ids_left_counts_down_to_the_first_reuse)
 {
 	lend(FIRST);
 	lend(SECOND);
@@ -182,24 +177,21 @@ START_TEST(ids_left_counts_down_to_the_first_reuse)
 	skip(1);
 	ck_assert_uint_eq(cm_core_ids_left(&rig.core), 0);
 }
-END_TEST
 
-START_TEST(without_blocks_many_ids_are_left)
+TEST(without_blocks_many_ids_are_left)
 {
 	skip(1);
 	ck_assert_uint_gt(cm_core_ids_left(&rig.core), 1u << 31);
 }
-END_TEST
 
-START_TEST(block_with_id_0_leaves_it_out)
+TEST(block_with_id_0_leaves_it_out)
 {
 	lend(0);
 	for (uint32_t i = 0; i < CM_ID_BLOCK; i++)
 		ck_assert_uint_ne(next_id(), 0);
 }
-END_TEST
 
-START_TEST(two_lives_begin_a_block_in_different_places)
+TEST(two_lives_begin_a_block_in_different_places)
 {
 	struct cm_core other;
 	struct cm_conn *conn;
@@ -211,7 +203,6 @@ START_TEST(two_lives_begin_a_block_in_different_places)
 	ck_assert_uint_ne(conn->local_comm_id, next_id());
 	cm_core_fini(&other);
 }
-END_TEST
 
 static const struct {
 	uint32_t first;
@@ -224,22 +215,20 @@ static const struct {
 	    { SECOND,    CM_ID_BLOCK	  }, /* lent already */
 };
 
-START_TEST(what_is_not_a_new_block_is_refused)
+TEST_LOOP(what_is_not_a_new_block_is_refused, 0, sizeof(not_blocks) / sizeof(not_blocks[0]))
 {
 	lend(SECOND);
 	ck_assert_int_eq(cm_core_lend_ids(&rig.core, not_blocks[_i].first, not_blocks[_i].count),
 			 -EINVAL);
 	ck_assert_uint_eq(cm_core_ids_left(&rig.core), CM_ID_BLOCK);
 }
-END_TEST
 
-START_TEST(sixty_fifth_block_is_too_many)
+TEST(sixty_fifth_block_is_too_many)
 {
 	for (uint32_t i = 1; i <= CM_ID_BLOCKS_MAX; i++)
 		lend(i * CM_ID_BLOCK);
 	ck_assert_int_eq(cm_core_lend_ids(&rig.core, 0, CM_ID_BLOCK), -ENOSPC);
 }
-END_TEST
 
 static void use_up(uint32_t first)
 {
@@ -248,14 +237,13 @@ static void use_up(uint32_t first)
 		ck_assert_ptr_nonnull(new_conn());
 }
 
-START_TEST(there_is_no_connection_when_all_ids_are_in_use)
+TEST(there_is_no_connection_when_all_ids_are_in_use)
 {
 	use_up(FIRST);
 	ck_assert_ptr_null(new_conn());
 }
-END_TEST
 
-START_TEST(request_is_dropped_when_all_ids_are_in_use)
+TEST(request_is_dropped_when_all_ids_are_in_use)
 {
 	struct cm_msg req = rig_msg(&rig, CM_ATTR_REQ);
 
@@ -264,15 +252,13 @@ START_TEST(request_is_dropped_when_all_ids_are_in_use)
 	ck_assert_str_eq(rig_reported(&rig), "");
 	ck_assert_uint_eq(rig.core.count[CM_COUNT_NO_MEMORY], 1);
 }
-END_TEST
 
-START_TEST(another_block_helps_when_all_ids_are_in_use)
+TEST(another_block_helps_when_all_ids_are_in_use)
 {
 	use_up(FIRST);
 	lend(SECOND);
 	ck_assert_uint_eq(block_of(new_conn()->local_comm_id), SECOND);
 }
-END_TEST
 
 /* --- free again ---------------------------------------------------------- */
 
@@ -292,7 +278,7 @@ static void watch_releases(void)
 	rig.core.released = note_release;
 }
 
-START_TEST(destroyed_connection_is_released)
+TEST(destroyed_connection_is_released)
 {
 	watch_releases();
 	rig_reach(&rig, CM_REQ_SENT, false);
@@ -300,9 +286,8 @@ START_TEST(destroyed_connection_is_released)
 	ck_assert_uint_eq(n_released, 1);
 	ck_assert_uint_eq(released_id, rig.comm_id);
 }
-END_TEST
 
-START_TEST(orphan_is_not_released_before_its_dreq_is_answered)
+TEST(orphan_is_not_released_before_its_dreq_is_answered)
 {
 	struct cm_msg drep;
 
@@ -314,16 +299,14 @@ START_TEST(orphan_is_not_released_before_its_dreq_is_answered)
 	rig_hear(&rig, &drep);
 	ck_assert_uint_eq(n_released, 1);
 }
-END_TEST
 
-START_TEST(forgotten_request_is_released)
+TEST(forgotten_request_is_released)
 {
 	watch_releases();
 	rig_reach(&rig, CM_REQ_RCVD, true);
 	rig_call(&rig, CM_CALL_FORGET);
 	ck_assert_uint_eq(n_released, 1);
 }
-END_TEST
 
 static void forget(struct cm_conn *conn, void *arg)
 {
@@ -331,50 +314,10 @@ static void forget(struct cm_conn *conn, void *arg)
 	(void)arg;
 }
 
-START_TEST(connection_of_a_removed_port_is_released)
+TEST(connection_of_a_removed_port_is_released)
 {
 	watch_releases();
 	rig_reach(&rig, CM_ESTABLISHED, false);
 	cm_core_port_gone(&rig.core, &rig.port, forget, NULL);
 	ck_assert_uint_eq(n_released, 1);
-}
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-	tcase_add_test(tcase, comm_ids_come_from_the_lent_block);
-	tcase_add_test(tcase, connection_from_before_the_first_block_keeps_its_id);
-	tcase_add_test(tcase, id_comes_back_only_after_all_others_of_the_block);
-	tcase_add_test(tcase, blocks_are_gone_through_in_turn);
-	tcase_add_test(tcase, blocks_are_gone_through_in_turn_for_ever);
-	tcase_add_test(tcase, last_id_of_a_block_comes_before_the_next_block);
-	tcase_add_test(tcase, blocks_are_kept_in_their_own_memory);
-	tcase_add_test(tcase, block_that_is_lent_late_comes_before_ids_are_used_again);
-	tcase_add_test(tcase, block_that_is_lent_early_waits_for_its_turn);
-	tcase_add_test(tcase, ids_left_counts_down_to_the_first_reuse);
-	tcase_add_test(tcase, without_blocks_many_ids_are_left);
-	tcase_add_test(tcase, block_with_id_0_leaves_it_out);
-	tcase_add_test(tcase, two_lives_begin_a_block_in_different_places);
-	tcase_add_loop_test(tcase, what_is_not_a_new_block_is_refused, 0,
-			    sizeof(not_blocks) / sizeof(not_blocks[0]));
-	tcase_add_test(tcase, sixty_fifth_block_is_too_many);
-	tcase_add_test(tcase, there_is_no_connection_when_all_ids_are_in_use);
-	tcase_add_test(tcase, request_is_dropped_when_all_ids_are_in_use);
-	tcase_add_test(tcase, another_block_helps_when_all_ids_are_in_use);
-	tcase_add_test(tcase, destroyed_connection_is_released);
-	tcase_add_test(tcase, orphan_is_not_released_before_its_dreq_is_answered);
-	tcase_add_test(tcase, forgotten_request_is_released);
-	tcase_add_test(tcase, connection_of_a_removed_port_is_released);
-}
-
-int main(void)
-{
-	Suite *suite = suite_create("ids");
-	TCase *tcase = tcase_create("ids");
-
-	tcase_add_checked_fixture(tcase, set_up, tear_down);
-	tcase_set_timeout(tcase, 60);
-	add_tests(tcase);
-	suite_add_tcase(suite, tcase);
-	return run_suite(suite);
 }

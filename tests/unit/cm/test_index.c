@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "cm/index.h"
-#include "tests/unit/cm/run.h"
+#include "tests/unit/test.h"
 
 #define N_NODES 5000
 
@@ -43,13 +43,14 @@ static void insert_many(struct cm_node *node)
 		insert(&node[i], key_of(i));
 }
 
-START_TEST(empty_index_finds_nothing)
+FIXTURE(set_up, tear_down);
+
+TEST(empty_index_finds_nothing)
 {
 	ck_assert_ptr_null(find(key_of(0)));
 }
-END_TEST
 
-START_TEST(every_member_of_the_key_counts)
+TEST(every_member_of_the_key_counts)
 {
 	struct cm_key other_gid = key_of(5), other_guid = key_of(5);
 	struct cm_node node = { 0 };
@@ -62,9 +63,8 @@ START_TEST(every_member_of_the_key_counts)
 	ck_assert_ptr_null(find(other_gid));
 	ck_assert_ptr_null(find(other_guid));
 }
-END_TEST
 
-START_TEST(all_nodes_are_found_after_growth)
+TEST(all_nodes_are_found_after_growth)
 {
 	static struct cm_node node[N_NODES];
 
@@ -74,9 +74,8 @@ START_TEST(all_nodes_are_found_after_growth)
 	for (uint32_t i = 0; i < N_NODES; i++)
 		ck_assert_ptr_eq(find(key_of(i)), &node[i]);
 }
-END_TEST
 
-START_TEST(index_does_not_grow_before_a_quarter_is_full)
+TEST(index_does_not_grow_before_a_quarter_is_full)
 {
 	size_t n_buckets = index_under_test.n_buckets;
 
@@ -85,9 +84,8 @@ START_TEST(index_does_not_grow_before_a_quarter_is_full)
 	ck_assert_int_eq(cm_index_reserve(&index_under_test, n_buckets / 4 + 1), 0);
 	ck_assert_uint_eq(index_under_test.n_buckets, 2 * n_buckets);
 }
-END_TEST
 
-START_TEST(overfull_index_still_finds_all)
+TEST(overfull_index_still_finds_all)
 {
 	static struct cm_node node[N_NODES];
 
@@ -99,9 +97,8 @@ START_TEST(overfull_index_still_finds_all)
 	for (uint32_t i = 0; i < N_NODES; i++)
 		ck_assert_ptr_eq(find(key_of(i)), &node[i]);
 }
-END_TEST
 
-START_TEST(removed_nodes_are_gone_and_the_others_stay)
+TEST(removed_nodes_are_gone_and_the_others_stay)
 {
 	static struct cm_node node[N_NODES];
 
@@ -112,9 +109,8 @@ START_TEST(removed_nodes_are_gone_and_the_others_stay)
 		ck_assert_ptr_eq(find(key_of(i)), i % 2 ? &node[i] : NULL);
 	ck_assert_uint_eq(index_under_test.n_nodes, N_NODES / 2);
 }
-END_TEST
 
-START_TEST(removing_twice_is_harmless)
+TEST(removing_twice_is_harmless)
 {
 	struct cm_node node = { 0 }, other = { 0 };
 
@@ -124,9 +120,8 @@ START_TEST(removing_twice_is_harmless)
 	cm_index_remove(&index_under_test, &node);
 	ck_assert_uint_eq(index_under_test.n_nodes, 1);
 }
-END_TEST
 
-START_TEST(removed_node_can_be_inserted_again)
+TEST(removed_node_can_be_inserted_again)
 {
 	struct cm_node node = { 0 };
 
@@ -136,9 +131,8 @@ START_TEST(removed_node_can_be_inserted_again)
 	ck_assert_ptr_null(find(key_of(1)));
 	ck_assert_ptr_eq(find(key_of(2)), &node);
 }
-END_TEST
 
-START_TEST(of_two_nodes_with_one_key_the_other_stays)
+TEST(of_two_nodes_with_one_key_the_other_stays)
 {
 	struct cm_node first = { 0 }, second = { 0 };
 
@@ -147,7 +141,6 @@ START_TEST(of_two_nodes_with_one_key_the_other_stays)
 	cm_index_remove(&index_under_test, &second);
 	ck_assert_ptr_eq(find(key_of(1)), &first);
 }
-END_TEST
 
 static size_t longest_chain(void)
 {
@@ -194,7 +187,7 @@ static struct cm_key similar_key(int kind, uint32_t i)
 	return key;
 }
 
-START_TEST(similar_keys_spread)
+TEST_LOOP(similar_keys_spread, 0, 7)
 {
 	static struct cm_node node[N_NODES];
 
@@ -203,10 +196,9 @@ START_TEST(similar_keys_spread)
 		insert(&node[i], similar_key(_i, i));
 	ck_assert_uint_le(longest_chain(), 12);
 }
-END_TEST
 
 /* Two keys of one hash, which nobody can choose, and chance does not give in a test. */
-START_TEST(key_counts_and_not_its_hash_alone)
+TEST(key_counts_and_not_its_hash_alone)
 {
 	struct cm_node node = { 0 };
 
@@ -223,18 +215,16 @@ START_TEST(key_counts_and_not_its_hash_alone)
 	ck_assert_ptr_eq(find(key_of(1)), &node);
 	cm_index_remove(&index_under_test, &node);
 }
-END_TEST
 
-START_TEST(index_grows_no_more_than_it_must)
+TEST(index_grows_no_more_than_it_must)
 {
 	size_t n_buckets = index_under_test.n_buckets;
 
 	ck_assert_int_eq(cm_index_reserve(&index_under_test, n_buckets / 2), 0);
 	ck_assert_uint_eq(index_under_test.n_buckets, 2 * n_buckets);
 }
-END_TEST
 
-START_TEST(nothing_is_left_of_an_index)
+TEST(nothing_is_left_of_an_index)
 {
 	struct cm_index other;
 
@@ -243,10 +233,9 @@ START_TEST(nothing_is_left_of_an_index)
 	ck_assert_ptr_null(other.bucket);
 	ck_assert_uint_eq(other.n_buckets, 0);
 }
-END_TEST
 
 /* Neighbours are found in one line of the cache. */
-START_TEST(ids_in_a_row_are_side_by_side)
+TEST(ids_in_a_row_are_side_by_side)
 {
 	for (uint32_t i = 0; i < 8000; i++) {
 		struct cm_key one = key_of(i), first = key_of(i - i % 8);
@@ -256,9 +245,8 @@ START_TEST(ids_in_a_row_are_side_by_side)
 		ck_assert(i % 8 == 0 || at != begins);
 	}
 }
-END_TEST
 
-START_TEST(another_secret_gives_other_buckets)
+TEST(another_secret_gives_other_buckets)
 {
 	static struct cm_node node[2][64];
 	struct cm_index other;
@@ -274,30 +262,4 @@ START_TEST(another_secret_gives_other_buckets)
 	}
 	ck_assert_uint_le(same, 8);
 	cm_index_fini(&other);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("index");
-	TCase *tcase = tcase_create("index");
-
-	tcase_add_checked_fixture(tcase, set_up, tear_down);
-	tcase_add_test(tcase, empty_index_finds_nothing);
-	tcase_add_test(tcase, every_member_of_the_key_counts);
-	tcase_add_test(tcase, all_nodes_are_found_after_growth);
-	tcase_add_test(tcase, index_does_not_grow_before_a_quarter_is_full);
-	tcase_add_test(tcase, overfull_index_still_finds_all);
-	tcase_add_test(tcase, removed_nodes_are_gone_and_the_others_stay);
-	tcase_add_test(tcase, removing_twice_is_harmless);
-	tcase_add_test(tcase, removed_node_can_be_inserted_again);
-	tcase_add_test(tcase, of_two_nodes_with_one_key_the_other_stays);
-	tcase_add_loop_test(tcase, similar_keys_spread, 0, 7);
-	tcase_add_test(tcase, key_counts_and_not_its_hash_alone);
-	tcase_add_test(tcase, index_grows_no_more_than_it_must);
-	tcase_add_test(tcase, nothing_is_left_of_an_index);
-	tcase_add_test(tcase, ids_in_a_row_are_side_by_side);
-	tcase_add_test(tcase, another_secret_gives_other_buckets);
-	suite_add_tcase(suite, tcase);
-	return run_suite(suite);
 }

@@ -7,7 +7,7 @@
 
 #include "tests/unit/cm/inputs.h"
 #include "tests/unit/cm/pair.h"
-#include "tests/unit/cm/run.h"
+#include "tests/unit/test.h"
 
 /* --- between two hosts --------------------------------------------------- */
 
@@ -39,25 +39,25 @@ static void look_up_and_run(void)
 	pair_run(&pair);
 }
 
-START_TEST(lookup_is_one_question_and_one_answer)
+FIXTURE(set_up_pair, tear_down_pair);
+
+TEST(lookup_is_one_question_and_one_answer)
 {
 	look_up_and_run();
 	ck_assert_chart(&pair, "SIDR_REQ> <SIDR_REP 0");
 	ck_assert_log(client_end(), "ANSWERED");
 	ck_assert_log(server_end(), "REQUEST");
 }
-END_TEST
 
-START_TEST(lost_lookup_is_repeated_after_two_seconds)
+TEST(lost_lookup_is_repeated_after_two_seconds)
 {
 	pair_fault(&pair, PAIR_CLIENT, CM_ATTR_SIDR_REQ, 1, PAIR_DROP);
 	look_up_and_run();
 	ck_assert_chart(&pair, "SIDR_REQ*> SIDR_REQ> <SIDR_REP 0");
 	ck_assert_uint_eq(pair_ms(&pair), 2000 + 2 * PAIR_LATENCY_MS);
 }
-END_TEST
 
-START_TEST(lost_answer_is_given_again_and_the_program_sees_one_lookup)
+TEST(lost_answer_is_given_again_and_the_program_sees_one_lookup)
 {
 	pair_fault(&pair, PAIR_SERVER, CM_ATTR_SIDR_REP, 1, PAIR_DROP);
 	look_up_and_run();
@@ -66,9 +66,8 @@ START_TEST(lost_answer_is_given_again_and_the_program_sees_one_lookup)
 	ck_assert_log(server_end(), "REQUEST");
 	ck_assert_uint_eq(pair.host[PAIR_SERVER].n_ends, 1);
 }
-END_TEST
 
-START_TEST(second_answer_comes_to_nothing)
+TEST(second_answer_comes_to_nothing)
 {
 	pair_fault(&pair, PAIR_CLIENT, CM_ATTR_SIDR_REQ, 1, PAIR_DUPLICATE);
 	look_up_and_run();
@@ -76,9 +75,8 @@ START_TEST(second_answer_comes_to_nothing)
 	ck_assert_log(client_end(), "ANSWERED");
 	ck_assert_uint_eq(pair.host[PAIR_CLIENT].core.count[CM_COUNT_UNEXPECTED], 1);
 }
-END_TEST
 
-START_TEST(lookup_that_waits_for_its_answer_is_the_same_when_it_comes_again)
+TEST(lookup_that_waits_for_its_answer_is_the_same_when_it_comes_again)
 {
 	pair.host[PAIR_SERVER].manual = true;
 	pair_look_up(&pair);
@@ -89,10 +87,9 @@ START_TEST(lookup_that_waits_for_its_answer_is_the_same_when_it_comes_again)
 	ck_assert_log(server_end(), "REQUEST");
 	ck_assert_log(client_end(), "ANSWERED");
 }
-END_TEST
 
 /* The kernel waits for 65.5 s, and a peer that is slow cannot ask for more. */
-START_TEST(lookup_that_nobody_answers_is_given_up_after_67_seconds)
+TEST(lookup_that_nobody_answers_is_given_up_after_67_seconds)
 {
 	pair.host[PAIR_SERVER].dead = true;
 	look_up_and_run();
@@ -100,9 +97,8 @@ START_TEST(lookup_that_nobody_answers_is_given_up_after_67_seconds)
 	ck_assert_uint_eq(pair_ms(&pair), 67000);
 	ck_assert_uint_eq(pair.n_transmissions, 16);
 }
-END_TEST
 
-START_TEST(destroyed_question_is_refused)
+TEST(destroyed_question_is_refused)
 {
 	pair.host[PAIR_SERVER].manual = true;
 	pair_look_up(&pair);
@@ -112,10 +108,9 @@ START_TEST(destroyed_question_is_refused)
 	ck_assert_chart(&pair, "SIDR_REQ> <SIDR_REP 2");
 	ck_assert_log(client_end(), "ANSWERED");
 }
-END_TEST
 
 /* Nothing is remembered of an id that is gone: the lookup is a new one, as it is to the kernel. */
-START_TEST(answer_is_remembered_as_long_as_its_id)
+TEST(answer_is_remembered_as_long_as_its_id)
 {
 	pair_fault(&pair, PAIR_SERVER, CM_ATTR_SIDR_REP, 1, PAIR_DROP);
 	pair_look_up(&pair);
@@ -125,9 +120,8 @@ START_TEST(answer_is_remembered_as_long_as_its_id)
 	ck_assert_chart(&pair, "SIDR_REQ> <SIDR_REP 0* SIDR_REQ> <SIDR_REP 0");
 	ck_assert_uint_eq(pair.host[PAIR_SERVER].n_ends, 2);
 }
-END_TEST
 
-START_TEST(who_looks_up_may_leave_without_a_word)
+TEST(who_looks_up_may_leave_without_a_word)
 {
 	pair.host[PAIR_SERVER].manual = true;
 	pair_look_up(&pair);
@@ -138,7 +132,6 @@ START_TEST(who_looks_up_may_leave_without_a_word)
 	ck_assert_chart(&pair, "SIDR_REQ> <SIDR_REP 0");
 	ck_assert_uint_eq(pair.host[PAIR_CLIENT].core.count[CM_COUNT_UNKNOWN], 1);
 }
-END_TEST
 
 /* --- one step at a time -------------------------------------------------- */
 
@@ -161,7 +154,9 @@ static void hear_lookup(void)
 	rig_hear(&rig, &msg);
 }
 
-START_TEST(answer_repeats_what_the_lookup_is_named)
+FIXTURE(set_up, tear_down);
+
+TEST(answer_repeats_what_the_lookup_is_named)
 {
 	struct cm_msg rep;
 
@@ -174,9 +169,8 @@ START_TEST(answer_repeats_what_the_lookup_is_named)
 	ck_assert_uint_eq(rep.sidr_rep.qkey, RIG_QKEY);
 	ck_assert_str_eq((char *)rep.sidr_rep.private_data, "here");
 }
-END_TEST
 
-START_TEST(repeated_answer_is_the_same_to_the_byte)
+TEST(repeated_answer_is_the_same_to_the_byte)
 {
 	uint8_t first[MAD_BYTES];
 
@@ -186,9 +180,8 @@ START_TEST(repeated_answer_is_the_same_to_the_byte)
 	ck_assert_uint_eq(rig.out.n_sends, 1);
 	ck_assert_mem_eq(rig.out.send[0].mad, first, MAD_BYTES);
 }
-END_TEST
 
-START_TEST(lookup_names_itself_by_its_comm_id)
+TEST(lookup_names_itself_by_its_comm_id)
 {
 	struct cm_msg req;
 
@@ -198,9 +191,8 @@ START_TEST(lookup_names_itself_by_its_comm_id)
 	ck_assert_uint_eq((uint32_t)req.hdr.tid, rig.comm_id);
 	ck_assert_str_eq((char *)req.sidr_req.private_data, "where?");
 }
-END_TEST
 
-START_TEST(answer_of_a_stranger_is_not_believed)
+TEST(answer_of_a_stranger_is_not_believed)
 {
 	struct cm_msg rep;
 
@@ -211,10 +203,9 @@ START_TEST(answer_of_a_stranger_is_not_believed)
 	ck_assert_uint_eq(rig.core.count[CM_COUNT_ALIEN], 1);
 	ck_assert_str_eq(cm_state_str(rig_state(&rig)), "SIDR_REQ_SENT");
 }
-END_TEST
 
 /* The kernel, which looks at LIDs, drops the second one: on RoCE all LIDs are 0. */
-START_TEST(same_request_id_of_two_hosts_is_of_two_lookups)
+TEST(same_request_id_of_two_hosts_is_of_two_lookups)
 {
 	rig_reach(&rig, CM_SIDR_REQ_RCVD, true);
 	rig.path.dgid.raw[15]++;
@@ -222,9 +213,8 @@ START_TEST(same_request_id_of_two_hosts_is_of_two_lookups)
 	ck_assert_str_eq(rig_reported(&rig), "REQUEST");
 	ck_assert_uint_eq(rig.core.n_conns, 2);
 }
-END_TEST
 
-START_TEST(lookup_and_connection_with_the_same_id_are_two)
+TEST(lookup_and_connection_with_the_same_id_are_two)
 {
 	rig_reach(&rig, CM_SIDR_REQ_RCVD, true);
 	rig_input(&rig, "REQ");
@@ -233,9 +223,8 @@ START_TEST(lookup_and_connection_with_the_same_id_are_two)
 	ck_assert_str_eq(rig_reported(&rig), "");
 	ck_assert_uint_eq(rig.core.n_conns, 2);
 }
-END_TEST
 
-START_TEST(lookup_takes_its_turn_among_the_requests)
+TEST(lookup_takes_its_turn_among_the_requests)
 {
 	struct cm_conn *first;
 
@@ -248,9 +237,8 @@ START_TEST(lookup_takes_its_turn_among_the_requests)
 	ck_assert_str_eq(rig_sent(&rig), "REJ(other) 4, SIDR_REQ");
 	ck_assert_uint_eq(rig.core.sent[CM_ATTR_SIDR_REQ], 1);
 }
-END_TEST
 
-START_TEST(lookup_without_memory_is_dropped_and_may_come_again)
+TEST(lookup_without_memory_is_dropped_and_may_come_again)
 {
 	struct cm_msg msg = rig_msg(&rig, CM_ATTR_SIDR_REQ);
 	uint8_t mad[MAD_BYTES];
@@ -262,9 +250,8 @@ START_TEST(lookup_without_memory_is_dropped_and_may_come_again)
 	hear_lookup();
 	ck_assert_str_eq(rig_reported(&rig), "REQUEST");
 }
-END_TEST
 
-START_TEST(lookup_is_given_up_when_its_caller_wants)
+TEST(lookup_is_given_up_when_its_caller_wants)
 {
 	struct cm_msg msg;
 	struct cm_args args = {
@@ -280,7 +267,6 @@ START_TEST(lookup_is_given_up_when_its_caller_wants)
 	rig_timer(&rig);
 	ck_assert_str_eq(rig_reported(&rig), "UNREACHABLE -110");
 }
-END_TEST
 
 /* --- taken over by another core ------------------------------------------ */
 
@@ -306,7 +292,7 @@ static const struct {
 	{ CM_SIDR_REP_SENT, true,  ""	     },
 };
 
-START_TEST(lookup_of_a_dead_process_ends_as_if_it_was_destroyed)
+TEST_LOOP(lookup_of_a_dead_process_ends_as_if_it_was_destroyed, 0, sizeof(ends) / sizeof(ends[0]))
 {
 	struct cm_core heir;
 
@@ -320,50 +306,4 @@ START_TEST(lookup_of_a_dead_process_ends_as_if_it_was_destroyed)
 	}
 	ck_assert_uint_eq(heir.n_conns, 0);
 	cm_core_fini(&heir);
-}
-END_TEST
-
-static TCase *charts(void)
-{
-	TCase *tcase = tcase_create("charts");
-
-	tcase_add_checked_fixture(tcase, set_up_pair, tear_down_pair);
-	tcase_add_test(tcase, lookup_is_one_question_and_one_answer);
-	tcase_add_test(tcase, lost_lookup_is_repeated_after_two_seconds);
-	tcase_add_test(tcase, lost_answer_is_given_again_and_the_program_sees_one_lookup);
-	tcase_add_test(tcase, second_answer_comes_to_nothing);
-	tcase_add_test(tcase, lookup_that_waits_for_its_answer_is_the_same_when_it_comes_again);
-	tcase_add_test(tcase, lookup_that_nobody_answers_is_given_up_after_67_seconds);
-	tcase_add_test(tcase, destroyed_question_is_refused);
-	tcase_add_test(tcase, answer_is_remembered_as_long_as_its_id);
-	tcase_add_test(tcase, who_looks_up_may_leave_without_a_word);
-	return tcase;
-}
-
-static TCase *steps(void)
-{
-	TCase *tcase = tcase_create("steps");
-
-	tcase_add_checked_fixture(tcase, set_up, tear_down);
-	tcase_add_test(tcase, answer_repeats_what_the_lookup_is_named);
-	tcase_add_test(tcase, repeated_answer_is_the_same_to_the_byte);
-	tcase_add_test(tcase, lookup_names_itself_by_its_comm_id);
-	tcase_add_test(tcase, answer_of_a_stranger_is_not_believed);
-	tcase_add_test(tcase, same_request_id_of_two_hosts_is_of_two_lookups);
-	tcase_add_test(tcase, lookup_and_connection_with_the_same_id_are_two);
-	tcase_add_test(tcase, lookup_takes_its_turn_among_the_requests);
-	tcase_add_test(tcase, lookup_without_memory_is_dropped_and_may_come_again);
-	tcase_add_test(tcase, lookup_is_given_up_when_its_caller_wants);
-	tcase_add_loop_test(tcase, lookup_of_a_dead_process_ends_as_if_it_was_destroyed, 0,
-			    sizeof(ends) / sizeof(ends[0]));
-	return tcase;
-}
-
-int main(void)
-{
-	Suite *suite = suite_create("lookup");
-
-	suite_add_tcase(suite, charts());
-	suite_add_tcase(suite, steps());
-	return run_suite(suite);
 }

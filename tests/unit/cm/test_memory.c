@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 #include "tests/unit/cm/inputs.h"
-#include "tests/unit/cm/run.h"
+#include "tests/unit/test.h"
 
 void *__real_malloc(size_t bytes);
 void *__real_calloc(size_t n, size_t bytes);
@@ -67,8 +67,10 @@ static void tear_down(void)
 	rig_fini(&rig);
 }
 
+FIXTURE(set_up, tear_down);
+
 /* Four tables; the address sanitizer tells if one is left behind. */
-START_TEST(core_without_memory_does_not_begin)
+TEST_LOOP(core_without_memory_does_not_begin, 0, 4)
 {
 	struct cm_core core;
 	int err;
@@ -78,9 +80,8 @@ START_TEST(core_without_memory_does_not_begin)
 	allow_all();
 	ck_assert_int_eq(err, -ENOMEM);
 }
-END_TEST
 
-START_TEST(connection_without_memory_is_not_made)
+TEST(connection_without_memory_is_not_made)
 {
 	struct cm_conn *conn;
 
@@ -91,9 +92,8 @@ START_TEST(connection_without_memory_is_not_made)
 	ck_assert_uint_eq(rig.core.n_conns, 0);
 	ck_assert_uint_eq(rig.core.by_local.n_nodes, 0);
 }
-END_TEST
 
-START_TEST(connection_without_memory_is_not_adopted)
+TEST(connection_without_memory_is_not_adopted)
 {
 	struct cm_snapshot snapshot = { .state = CM_ESTABLISHED, .port = &rig.port };
 	struct cm_conn *conn;
@@ -104,10 +104,9 @@ START_TEST(connection_without_memory_is_not_adopted)
 	ck_assert_ptr_null(conn);
 	ck_assert_uint_eq(rig.core.n_conns, 0);
 }
-END_TEST
 
 /* The 65th connection makes the three tables grow, then is allocated itself. */
-START_TEST(table_that_cannot_grow_keeps_its_connections)
+TEST_LOOP(table_that_cannot_grow_keeps_its_connections, 0, 4)
 {
 	struct cm_conn *conn;
 
@@ -121,9 +120,8 @@ START_TEST(table_that_cannot_grow_keeps_its_connections)
 	ck_assert_uint_eq(rig.core.by_local.n_nodes, 64);
 	ck_assert_ptr_nonnull(cm_core_conn_new(&rig.core, NULL));
 }
-END_TEST
 
-START_TEST(reserving_fails_and_input_still_works)
+TEST(reserving_fails_and_input_still_works)
 {
 	int err;
 
@@ -137,9 +135,8 @@ START_TEST(reserving_fails_and_input_still_works)
 	rig_input(&rig, "RTU");
 	ck_assert_str_eq(rig_reported(&rig), "ESTABLISHED");
 }
-END_TEST
 
-START_TEST(service_without_memory_is_not_served)
+TEST(service_without_memory_is_not_served)
 {
 	static struct cm_service service[64];
 	int err;
@@ -152,7 +149,6 @@ START_TEST(service_without_memory_is_not_served)
 	ck_assert_int_eq(err, -ENOMEM);
 	ck_assert(!service[63].node.link);
 }
-END_TEST
 
 static void forbid(bool begins)
 {
@@ -162,7 +158,7 @@ static void forbid(bool begins)
 		allow_all();
 }
 
-START_TEST(no_step_allocates)
+TEST_LOOP(no_step_allocates, 0, CM_N_STATES *n_inputs())
 {
 	enum cm_state state = (enum cm_state)(_i / n_inputs());
 	const char *input = input_name(_i % n_inputs());
@@ -171,22 +167,4 @@ START_TEST(no_step_allocates)
 	rig_reach(&rig, state, !rig_can_reach(state, false));
 	rig_input(&rig, input);
 	ck_assert_uint_eq(n_refused, 0);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("memory");
-	TCase *tcase = tcase_create("memory");
-
-	tcase_add_checked_fixture(tcase, set_up, tear_down);
-	tcase_add_loop_test(tcase, core_without_memory_does_not_begin, 0, 4);
-	tcase_add_test(tcase, connection_without_memory_is_not_made);
-	tcase_add_test(tcase, connection_without_memory_is_not_adopted);
-	tcase_add_loop_test(tcase, table_that_cannot_grow_keeps_its_connections, 0, 4);
-	tcase_add_test(tcase, reserving_fails_and_input_still_works);
-	tcase_add_test(tcase, service_without_memory_is_not_served);
-	tcase_add_loop_test(tcase, no_step_allocates, 0, CM_N_STATES * n_inputs());
-	suite_add_tcase(suite, tcase);
-	return run_suite(suite);
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "tests/unit/cm/inputs.h"
-#include "tests/unit/cm/run.h"
+#include "tests/unit/test.h"
 
 #define OUT_MAX 128
 
@@ -53,7 +53,10 @@ static const struct {
 	{ "local destroy", "REJ(other) 4, REQ"},
 };
 
-START_TEST(req_waits_until_another_has_been_answered_repeated_or_given_up)
+FIXTURE(set_up, tear_down);
+
+TEST_LOOP(req_waits_until_another_has_been_answered_repeated_or_given_up, 0,
+	  sizeof(releases) / sizeof(releases[0]))
 {
 	take(fill_port());
 	rig_input(&rig, releases[_i].input);
@@ -61,9 +64,8 @@ START_TEST(req_waits_until_another_has_been_answered_repeated_or_given_up)
 	ck_assert_uint_eq(rig.port.requests.out, OUT_MAX);
 	ck_assert(list_is_empty(&rig.port.requests.waiting));
 }
-END_TEST
 
-START_TEST(reqs_have_their_turn_in_order)
+TEST(reqs_have_their_turn_in_order)
 {
 	struct cm_conn *first = fill_port();
 	uint32_t waiting = rig.comm_id;
@@ -73,9 +75,8 @@ START_TEST(reqs_have_their_turn_in_order)
 	rig_input(&rig, "REJ");
 	ck_assert_uint_eq(rig_said(&rig, 0).req.local_comm_id, waiting);
 }
-END_TEST
 
-START_TEST(destroyed_while_waiting_leaves_the_queue)
+TEST(destroyed_while_waiting_leaves_the_queue)
 {
 	struct cm_conn *first = fill_port();
 
@@ -86,9 +87,8 @@ START_TEST(destroyed_while_waiting_leaves_the_queue)
 	rig_input(&rig, "REJ");
 	ck_assert_str_eq(rig_sent(&rig), "");
 }
-END_TEST
 
-START_TEST(waiting_req_has_its_full_time_once_it_is_sent)
+TEST(waiting_req_has_its_full_time_once_it_is_sent)
 {
 	struct cm_conn *first = fill_port();
 	struct cm_conn *waiting = rig.conn;
@@ -99,7 +99,6 @@ START_TEST(waiting_req_has_its_full_time_once_it_is_sent)
 	take(waiting);
 	ck_assert_uint_eq(waiting->timer.deadline.ns, rig.now.ns + 1000 * CM_NS_PER_MS);
 }
-END_TEST
 
 /* Return: the first of so many that one DREQ more has to wait. */
 static struct cm_conn *say_goodbyes(void)
@@ -116,7 +115,7 @@ static struct cm_conn *say_goodbyes(void)
 	return first;
 }
 
-START_TEST(dreq_waits_until_another_has_been_answered)
+TEST(dreq_waits_until_another_has_been_answered)
 {
 	struct cm_conn *first = say_goodbyes();
 	struct cm_conn *waiting = rig.conn;
@@ -129,9 +128,8 @@ START_TEST(dreq_waits_until_another_has_been_answered)
 	ck_assert_uint_eq(rig_said(&rig, 0).dreq.local_comm_id, waiting->local_comm_id);
 	ck_assert_uint_eq(rig.port.goodbyes.out, OUT_MAX);
 }
-END_TEST
 
-START_TEST(peers_dreq_takes_the_place_of_one_that_waits)
+TEST(peers_dreq_takes_the_place_of_one_that_waits)
 {
 	say_goodbyes();
 	rig_input(&rig, "DREQ");
@@ -139,18 +137,16 @@ START_TEST(peers_dreq_takes_the_place_of_one_that_waits)
 	ck_assert_str_eq(rig_sent(&rig), "DREP");
 	ck_assert(list_is_empty(&rig.port.goodbyes.waiting));
 }
-END_TEST
 
-START_TEST(goodbyes_do_not_wait_for_requests)
+TEST(goodbyes_do_not_wait_for_requests)
 {
 	fill_port();
 	rig_reach(&rig, CM_ESTABLISHED, true);
 	rig_call(&rig, CM_CALL_DREQ);
 	ck_assert_str_eq(rig_sent(&rig), "DREQ");
 }
-END_TEST
 
-START_TEST(rep_and_drep_never_wait)
+TEST(rep_and_drep_never_wait)
 {
 	fill_port();
 	rig_reach(&rig, CM_REQ_RCVD, true);
@@ -161,9 +157,8 @@ START_TEST(rep_and_drep_never_wait)
 	rig_input(&rig, "local DREP");
 	ck_assert_str_eq(rig_sent(&rig), "DREP");
 }
-END_TEST
 
-START_TEST(every_waiting_req_is_sent_when_nobody_answers)
+TEST(every_waiting_req_is_sent_when_nobody_answers)
 {
 	for (int i = 0; i < 1000; i++)
 		rig_reach(&rig, CM_REQ_SENT, false);
@@ -172,9 +167,8 @@ START_TEST(every_waiting_req_is_sent_when_nobody_answers)
 	ck_assert_uint_eq(rig.core.sent[CM_ATTR_REQ], 1000);
 	ck_assert_uint_lt(rig.now.ns, 10000 * CM_NS_PER_MS);
 }
-END_TEST
 
-START_TEST(many_turns_at_once_are_taken_step_by_step)
+TEST(many_turns_at_once_are_taken_step_by_step)
 {
 	struct cm_conn *first = fill_port();
 
@@ -186,9 +180,8 @@ START_TEST(many_turns_at_once_are_taken_step_by_step)
 	ck_assert_str_eq(rig_sent(&rig), "REQ, REQ, REQ, REQ");
 	ck_assert(!list_is_empty(&rig.port.requests.waiting));
 }
-END_TEST
 
-START_TEST(ports_are_paced_apart)
+TEST(ports_are_paced_apart)
 {
 	struct mad_gid gid = { .raw = { 1 } };
 	struct cm_port other, *full = &rig.port;
@@ -202,7 +195,6 @@ START_TEST(ports_are_paced_apart)
 	ck_assert_str_eq(rig_sent(&rig), "REQ");
 	ck_assert_uint_eq(full->requests.out, OUT_MAX);
 }
-END_TEST
 
 static void count_gone(struct cm_conn *conn, void *n)
 {
@@ -210,7 +202,7 @@ static void count_gone(struct cm_conn *conn, void *n)
 	++*(unsigned int *)n;
 }
 
-START_TEST(reqs_that_wait_go_with_their_port)
+TEST(reqs_that_wait_go_with_their_port)
 {
 	unsigned int n = 0;
 
@@ -218,28 +210,4 @@ START_TEST(reqs_that_wait_go_with_their_port)
 	cm_core_port_gone(&rig.core, &rig.port, count_gone, &n);
 	ck_assert_uint_eq(n, OUT_MAX + 1);
 	ck_assert(list_is_empty(&rig.port.requests.waiting));
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("pace");
-	TCase *tcase = tcase_create("pacing");
-
-	tcase_add_checked_fixture(tcase, set_up, tear_down);
-	tcase_add_loop_test(tcase, req_waits_until_another_has_been_answered_repeated_or_given_up,
-			    0, sizeof(releases) / sizeof(releases[0]));
-	tcase_add_test(tcase, reqs_have_their_turn_in_order);
-	tcase_add_test(tcase, destroyed_while_waiting_leaves_the_queue);
-	tcase_add_test(tcase, waiting_req_has_its_full_time_once_it_is_sent);
-	tcase_add_test(tcase, rep_and_drep_never_wait);
-	tcase_add_test(tcase, dreq_waits_until_another_has_been_answered);
-	tcase_add_test(tcase, peers_dreq_takes_the_place_of_one_that_waits);
-	tcase_add_test(tcase, goodbyes_do_not_wait_for_requests);
-	tcase_add_test(tcase, every_waiting_req_is_sent_when_nobody_answers);
-	tcase_add_test(tcase, many_turns_at_once_are_taken_step_by_step);
-	tcase_add_test(tcase, ports_are_paced_apart);
-	tcase_add_test(tcase, reqs_that_wait_go_with_their_port);
-	suite_add_tcase(suite, tcase);
-	return run_suite(suite);
 }

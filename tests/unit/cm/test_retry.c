@@ -3,7 +3,7 @@
  * cm/retry.c: when a message is repeated and when it is given up; encoded times.
  */
 #include "cm/retry.h"
-#include "tests/unit/cm/run.h"
+#include "tests/unit/test.h"
 
 #define START_NS  UINT64_C(123456789)
 #define LIFE_TIME 18 /* of a RoCE path, as the kernel has it: 1024 ms */
@@ -37,7 +37,7 @@ static unsigned int transmit_all(struct cm_retry *retry, uint64_t *ret_end_ms)
 	return n;
 }
 
-START_TEST(default_is_16_transmissions_in_50_seconds)
+TEST(default_is_16_transmissions_in_50_seconds)
 {
 	struct cm_retry retry;
 	uint64_t end_ms;
@@ -46,9 +46,8 @@ START_TEST(default_is_16_transmissions_in_50_seconds)
 	ck_assert_uint_eq(transmit_all(&retry, &end_ms), 16);
 	ck_assert_uint_eq(end_ms, 50000);
 }
-END_TEST
 
-START_TEST(so_many_transmissions_are_made_as_are_asked_for)
+TEST(so_many_transmissions_are_made_as_are_asked_for)
 {
 	const struct cm_waits waits = { .transmissions_max = 3 };
 	struct cm_retry retry;
@@ -59,9 +58,8 @@ START_TEST(so_many_transmissions_are_made_as_are_asked_for)
 	ck_assert_uint_eq(transmit_all(&retry, &end_ms), 3);
 	ck_assert_uint_eq(end_ms, 3000);
 }
-END_TEST
 
-START_TEST(of_transmissions_and_time_what_ends_first_counts)
+TEST(of_transmissions_and_time_what_ends_first_counts)
 {
 	const struct cm_waits few = { .transmissions_max = 2 }, many = { .transmissions_max = 200 };
 	struct cm_retry retry;
@@ -75,9 +73,8 @@ START_TEST(of_transmissions_and_time_what_ends_first_counts)
 	transmit_all(&retry, &end_ms);
 	ck_assert_uint_eq(end_ms, 3500);
 }
-END_TEST
 
-START_TEST(repetitions_come_at_known_times)
+TEST(repetitions_come_at_known_times)
 {
 	static const uint64_t expected_ms[] = { 1000,  2000,  3000,  4000,  6000,  10000,
 						14000, 18000, 22000, 26000, 30000, 34000,
@@ -91,9 +88,8 @@ START_TEST(repetitions_come_at_known_times)
 		ck_assert_uint_eq(ms_since_start(now), expected_ms[i]);
 	}
 }
-END_TEST
 
-START_TEST(lookup_is_repeated_later_and_for_longer)
+TEST(lookup_is_repeated_later_and_for_longer)
 {
 	static const uint64_t expected_ms[] = { 2000,  4000,  6000,  8000,  12000, 17000,
 						22000, 27000, 32000, 37000, 42000, 47000,
@@ -109,9 +105,8 @@ START_TEST(lookup_is_repeated_later_and_for_longer)
 	}
 	ck_assert(cm_retry_is_spent(&retry, now));
 }
-END_TEST
 
-START_TEST(give_up_time_is_kept_to_the_millisecond)
+TEST_LOOP(give_up_time_is_kept_to_the_millisecond, 0, 7)
 {
 	static const uint64_t give_up_ms[] = { 1, 999, 1000, 1001, 7777, 50000, 300000 };
 	struct cm_retry retry;
@@ -121,9 +116,8 @@ START_TEST(give_up_time_is_kept_to_the_millisecond)
 	transmit_all(&retry, &end_ms);
 	ck_assert_uint_eq(end_ms, give_up_ms[_i]);
 }
-END_TEST
 
-START_TEST(long_give_up_time_needs_more_than_16_transmissions)
+TEST(long_give_up_time_needs_more_than_16_transmissions)
 {
 	struct cm_retry retry;
 	uint64_t end_ms;
@@ -131,9 +125,8 @@ START_TEST(long_give_up_time_needs_more_than_16_transmissions)
 	init(&retry, 2000000);
 	ck_assert_uint_eq(transmit_all(&retry, &end_ms), 504);
 }
-END_TEST
 
-START_TEST(endless_give_up_time_never_gives_up)
+TEST(endless_give_up_time_never_gives_up)
 {
 	struct cm_time now = after_ms(0);
 	struct cm_retry retry;
@@ -143,7 +136,6 @@ START_TEST(endless_give_up_time_never_gives_up)
 		now = cm_retry_next(&retry, now);
 	ck_assert(!cm_retry_is_spent(&retry, now));
 }
-END_TEST
 
 static const struct {
 	struct cm_waits waits;
@@ -155,7 +147,7 @@ static const struct {
 	{ { 0, 0, 0 },	       { 1000, 2000, 3000, 4000, 6000 }},
 };
 
-START_TEST(waits_double_up_to_the_last) /* loop test: _i is the row */
+TEST_LOOP(waits_double_up_to_the_last, 0, 4) /* loop test: _i is the row */
 {
 	struct cm_time now = after_ms(0);
 	struct cm_retry retry;
@@ -167,9 +159,8 @@ START_TEST(waits_double_up_to_the_last) /* loop test: _i is the row */
 		ck_assert_uint_eq(ms_since_start(now), schedules[_i].expected_ms[i]);
 	}
 }
-END_TEST
 
-START_TEST(waits_of_any_length_do_not_overflow)
+TEST(waits_of_any_length_do_not_overflow)
 {
 	struct cm_waits waits = { UINT32_MAX, UINT32_MAX, 0 };
 	struct cm_retry retry;
@@ -180,9 +171,8 @@ START_TEST(waits_of_any_length_do_not_overflow)
 	ck_assert_uint_eq(transmit_all(&retry, &end_ms), 16);
 	ck_assert_uint_eq(end_ms, UINT64_C(16) * UINT32_MAX);
 }
-END_TEST
 
-START_TEST(patience_goes_before_waits)
+TEST(patience_goes_before_waits)
 {
 	struct cm_waits waits = { 10, 10, 0 };
 	struct cm_retry retry;
@@ -193,9 +183,8 @@ START_TEST(patience_goes_before_waits)
 	cm_retry_wait(&retry, 20, LIFE_TIME, after_ms(0));
 	ck_assert_uint_eq(ms_since_start(cm_retry_next(&retry, after_ms(6144))), 2 * 6144);
 }
-END_TEST
 
-START_TEST(patience_is_service_time_and_a_round_trip)
+TEST(patience_is_service_time_and_a_round_trip)
 {
 	struct cm_retry retry;
 
@@ -204,9 +193,8 @@ START_TEST(patience_is_service_time_and_a_round_trip)
 	ck_assert_uint_eq(ms_since_start(cm_retry_wait(&retry, 24, LIFE_TIME, after_ms(300))),
 			  300 + 65536 + 2048);
 }
-END_TEST
 
-START_TEST(patience_holds_for_later_transmissions)
+TEST(patience_holds_for_later_transmissions)
 {
 	struct cm_retry retry;
 
@@ -215,9 +203,8 @@ START_TEST(patience_holds_for_later_transmissions)
 	cm_retry_wait(&retry, 20, LIFE_TIME, after_ms(0));
 	ck_assert_uint_eq(ms_since_start(cm_retry_next(&retry, after_ms(6144))), 2 * 6144);
 }
-END_TEST
 
-START_TEST(patience_does_not_change_the_number_of_transmissions)
+TEST(patience_does_not_change_the_number_of_transmissions)
 {
 	struct cm_retry retry;
 	struct cm_time now;
@@ -230,9 +217,8 @@ START_TEST(patience_does_not_change_the_number_of_transmissions)
 		now = cm_retry_next(&retry, now);
 	ck_assert_uint_eq(n, 16);
 }
-END_TEST
 
-START_TEST(peer_cannot_ask_for_more_than_69_seconds)
+TEST(peer_cannot_ask_for_more_than_69_seconds)
 {
 	struct cm_retry retry;
 
@@ -241,10 +227,9 @@ START_TEST(peer_cannot_ask_for_more_than_69_seconds)
 	ck_assert_uint_eq(ms_since_start(cm_retry_wait(&retry, 31, LIFE_TIME, after_ms(0))),
 			  65536 + 2048);
 }
-END_TEST
 
 /* Seed 1366 of the simulator: 16 transmissions within some milliseconds, and no peer. */
-START_TEST(patience_makes_nothing_come_sooner)
+TEST(patience_makes_nothing_come_sooner)
 {
 	struct cm_retry retry;
 	struct cm_time now;
@@ -255,10 +240,9 @@ START_TEST(patience_makes_nothing_come_sooner)
 	ck_assert_uint_eq(ms_since_start(now), 1300);
 	ck_assert_uint_eq(ms_since_start(cm_retry_next(&retry, now)), 2300);
 }
-END_TEST
 
 /* Seed 6788 of the simulator: the passive side has the life time from the peer's REQ. */
-START_TEST(peer_cannot_ask_for_more_by_a_long_life_time)
+TEST(peer_cannot_ask_for_more_by_a_long_life_time)
 {
 	struct cm_retry retry;
 
@@ -267,9 +251,8 @@ START_TEST(peer_cannot_ask_for_more_by_a_long_life_time)
 	ck_assert_uint_eq(ms_since_start(cm_retry_wait(&retry, 31, 30, after_ms(0))),
 			  65536 + 2 * 4096);
 }
-END_TEST
 
-START_TEST(patience_does_not_move_the_give_up_time)
+TEST(patience_does_not_move_the_give_up_time)
 {
 	struct cm_retry retry;
 	struct cm_time now;
@@ -280,9 +263,8 @@ START_TEST(patience_does_not_move_the_give_up_time)
 	ck_assert_uint_eq(ms_since_start(now), 5000);
 	ck_assert(cm_retry_is_spent(&retry, now));
 }
-END_TEST
 
-START_TEST(encoded_time_is_a_power_of_two_of_milliseconds)
+TEST_LOOP(encoded_time_is_a_power_of_two_of_milliseconds, 0, 9)
 {
 	static const struct {
 		uint8_t t;
@@ -301,9 +283,8 @@ START_TEST(encoded_time_is_a_power_of_two_of_milliseconds)
 
 	ck_assert_uint_eq(cm_encoded_ms(row[_i].t), row[_i].ms);
 }
-END_TEST
 
-START_TEST(ack_timeout_is_two_life_times_and_the_ack_delay)
+TEST_LOOP(ack_timeout_is_two_life_times_and_the_ack_delay, 0, 15)
 {
 	static const struct {
 		uint8_t ca_ack_delay, life_time, timeout;
@@ -327,43 +308,11 @@ START_TEST(ack_timeout_is_two_life_times_and_the_ack_delay)
 
 	ck_assert_uint_eq(cm_ack_timeout(row[_i].ca_ack_delay, row[_i].life_time), row[_i].timeout);
 }
-END_TEST
 
-START_TEST(time_does_not_wrap)
+TEST(time_does_not_wrap)
 {
 	struct cm_time late = { UINT64_MAX - 5 };
 
 	ck_assert_uint_eq(cm_time_after(late, 4).ns, UINT64_MAX - 1);
 	ck_assert_uint_eq(cm_time_after(late, 6).ns, UINT64_MAX);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("retry");
-	TCase *tcase = tcase_create("retry");
-
-	tcase_add_test(tcase, default_is_16_transmissions_in_50_seconds);
-	tcase_add_test(tcase, so_many_transmissions_are_made_as_are_asked_for);
-	tcase_add_test(tcase, of_transmissions_and_time_what_ends_first_counts);
-	tcase_add_test(tcase, repetitions_come_at_known_times);
-	tcase_add_test(tcase, lookup_is_repeated_later_and_for_longer);
-	tcase_add_loop_test(tcase, give_up_time_is_kept_to_the_millisecond, 0, 7);
-	tcase_add_test(tcase, long_give_up_time_needs_more_than_16_transmissions);
-	tcase_add_test(tcase, endless_give_up_time_never_gives_up);
-	tcase_add_loop_test(tcase, waits_double_up_to_the_last, 0, 4);
-	tcase_add_test(tcase, waits_of_any_length_do_not_overflow);
-	tcase_add_test(tcase, patience_goes_before_waits);
-	tcase_add_test(tcase, patience_is_service_time_and_a_round_trip);
-	tcase_add_test(tcase, patience_holds_for_later_transmissions);
-	tcase_add_test(tcase, patience_does_not_change_the_number_of_transmissions);
-	tcase_add_test(tcase, peer_cannot_ask_for_more_than_69_seconds);
-	tcase_add_test(tcase, patience_makes_nothing_come_sooner);
-	tcase_add_test(tcase, peer_cannot_ask_for_more_by_a_long_life_time);
-	tcase_add_test(tcase, patience_does_not_move_the_give_up_time);
-	tcase_add_loop_test(tcase, encoded_time_is_a_power_of_two_of_milliseconds, 0, 9);
-	tcase_add_loop_test(tcase, ack_timeout_is_two_life_times_and_the_ack_delay, 0, 15);
-	tcase_add_test(tcase, time_does_not_wrap);
-	suite_add_tcase(suite, tcase);
-	return run_suite(suite);
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "tests/unit/cm/pair.h"
-#include "tests/unit/cm/run.h"
+#include "tests/unit/test.h"
 
 #define N_TRANSMISSIONS 6
 #define N_WAYS		4096 /* PAIR_N_FATES to the power of N_TRANSMISSIONS */
@@ -74,22 +74,11 @@ static void live(int way, int hastes)
 	pair_fini(&pair);
 }
 
+TIME_LIMIT_S(120);
+
 /* From 1: somebody has to leave. */
-START_TEST(connect_and_leave_end_well_whatever_the_wire_does)
+TEST_LOOP(connect_and_leave_end_well_whatever_the_wire_does, 1, PAIR_N_HASTES *PAIR_N_HASTES)
 {
 	for (int way = 0; way < N_WAYS; way++)
 		live(way, _i);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("search");
-	TCase *tcase = tcase_create("search");
-
-	tcase_set_timeout(tcase, 120);
-	tcase_add_loop_test(tcase, connect_and_leave_end_well_whatever_the_wire_does, 1,
-			    PAIR_N_HASTES * PAIR_N_HASTES);
-	suite_add_tcase(suite, tcase);
-	return run_suite(suite);
 }

@@ -4,7 +4,7 @@
  * of things is in test_fsm.c and test_exchange.c.
  */
 #include "tests/unit/cm/inputs.h"
-#include "tests/unit/cm/run.h"
+#include "tests/unit/test.h"
 
 #define TID UINT64_C(0x7766554433221100)
 
@@ -39,7 +39,9 @@ static void assert_answers(const struct cm_msg *rep, uint8_t status)
 	ck_assert_uint_eq(rep->sidr_rep.status, status);
 }
 
-START_TEST(question_is_named_by_our_comm_id)
+FIXTURE(set_up, tear_down);
+
+TEST(question_is_named_by_our_comm_id)
 {
 	struct cm_msg req;
 
@@ -49,26 +51,23 @@ START_TEST(question_is_named_by_our_comm_id)
 	ck_assert_uint_eq(req.hdr.tid, rig.comm_id);
 	ck_assert_uint_eq(req.sidr_req.service_id, RIG_SERVICE);
 }
-END_TEST
 
-START_TEST(who_asks_remembers_what_for)
+TEST(who_asks_remembers_what_for)
 {
 	rig_reach(&rig, CM_SIDR_REQ_SENT, false);
 	ck_assert(rig.conn->active);
 	ck_assert_uint_eq(rig.conn->service_id, RIG_SERVICE);
 }
-END_TEST
 
-START_TEST(who_is_asked_remembers_by_whom_and_what_for)
+TEST(who_is_asked_remembers_by_whom_and_what_for)
 {
 	be_looked_up();
 	ck_assert(!rig.conn->active);
 	ck_assert_uint_eq(rig.conn->remote_comm_id, rig.peer_comm_id);
 	ck_assert_uint_eq(rig.conn->service_id, RIG_SERVICE);
 }
-END_TEST
 
-START_TEST(answer_names_the_question)
+TEST(answer_names_the_question)
 {
 	struct cm_msg rep;
 
@@ -79,9 +78,8 @@ START_TEST(answer_names_the_question)
 	ck_assert_uint_eq(rep.sidr_rep.qpn, rig.our_qpn);
 	ck_assert_uint_eq(rep.sidr_rep.qkey, RIG_QKEY);
 }
-END_TEST
 
-START_TEST(answer_without_a_message_is_a_refusal)
+TEST(answer_without_a_message_is_a_refusal)
 {
 	struct cm_msg rep;
 
@@ -92,9 +90,8 @@ START_TEST(answer_without_a_message_is_a_refusal)
 	assert_answers(&rep, CM_SIDR_REJECT);
 	ck_assert_uint_eq(rep.sidr_rep.qpn, 0);
 }
-END_TEST
 
-START_TEST(destroyed_question_is_refused)
+TEST(destroyed_question_is_refused)
 {
 	struct cm_msg rep;
 
@@ -103,9 +100,8 @@ START_TEST(destroyed_question_is_refused)
 	rep = rig_said(&rig, 0);
 	assert_answers(&rep, CM_SIDR_REJECT);
 }
-END_TEST
 
-START_TEST(repeated_question_gets_the_same_answer_to_the_last_bit)
+TEST(repeated_question_gets_the_same_answer_to_the_last_bit)
 {
 	struct cm_send first;
 
@@ -117,9 +113,8 @@ START_TEST(repeated_question_gets_the_same_answer_to_the_last_bit)
 	ck_assert_mem_eq(rig.out.send[0].mad, first.mad, MAD_BYTES);
 	ck_assert_uint_eq(rig.core.count[CM_COUNT_DUPLICATE], 1);
 }
-END_TEST
 
-START_TEST(caller_says_when_to_repeat_a_question)
+TEST(caller_says_when_to_repeat_a_question)
 {
 	struct cm_msg req = rig_msg(&rig, CM_ATTR_SIDR_REQ);
 	struct cm_args args = {
@@ -130,23 +125,4 @@ START_TEST(caller_says_when_to_repeat_a_question)
 	rig_reach(&rig, CM_IDLE, false);
 	cm_core_call(&rig.core, rig.conn, CM_CALL_SIDR_REQ, &args, rig.now, &rig.out);
 	ck_assert_uint_eq(cm_core_deadline(&rig.core).ns - rig.now.ns, 50 * CM_NS_PER_MS);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("sidr");
-	TCase *tcase = tcase_create("sidr");
-
-	tcase_add_checked_fixture(tcase, set_up, tear_down);
-	tcase_add_test(tcase, question_is_named_by_our_comm_id);
-	tcase_add_test(tcase, who_asks_remembers_what_for);
-	tcase_add_test(tcase, who_is_asked_remembers_by_whom_and_what_for);
-	tcase_add_test(tcase, answer_names_the_question);
-	tcase_add_test(tcase, answer_without_a_message_is_a_refusal);
-	tcase_add_test(tcase, destroyed_question_is_refused);
-	tcase_add_test(tcase, repeated_question_gets_the_same_answer_to_the_last_bit);
-	tcase_add_test(tcase, caller_says_when_to_repeat_a_question);
-	suite_add_tcase(suite, tcase);
-	return run_suite(suite);
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "tests/unit/cm/inputs.h"
-#include "tests/unit/cm/run.h"
+#include "tests/unit/test.h"
 
 #define N_WALKS 300
 #define N_STEPS 200
@@ -80,7 +80,9 @@ static void step(struct rig *rig)
 	check_reports(rig);
 }
 
-START_TEST(core_survives_whatever_happens)
+TIME_LIMIT_S(60);
+
+TEST_LOOP(core_survives_whatever_happens, 0, 8)
 {
 	for (int walk = 0; walk < N_WALKS; walk++) {
 		struct rig rig;
@@ -93,7 +95,6 @@ START_TEST(core_survives_whatever_happens)
 		rig_fini(&rig);
 	}
 }
-END_TEST
 
 static void forget(struct cm_conn *conn, void *arg)
 {
@@ -101,7 +102,7 @@ static void forget(struct cm_conn *conn, void *arg)
 	(void)arg;
 }
 
-START_TEST(port_can_go_whatever_has_happened)
+TEST(port_can_go_whatever_has_happened)
 {
 	for (int walk = 0; walk < N_WALKS; walk++) {
 		struct rig rig;
@@ -119,7 +120,6 @@ START_TEST(port_can_go_whatever_has_happened)
 		rig_fini(&rig);
 	}
 }
-END_TEST
 
 /* --- a host that is its own peer ----------------------------------------- */
 
@@ -161,7 +161,7 @@ static struct cm_conn *connect_to_self(struct rig *rig)
 	return passive;
 }
 
-START_TEST(host_connects_to_itself)
+TEST(host_connects_to_itself)
 {
 	struct cm_conn *passive;
 	struct rig rig;
@@ -172,9 +172,8 @@ START_TEST(host_connects_to_itself)
 	ck_assert_str_eq(cm_state_str(passive->state), "ESTABLISHED");
 	rig_fini(&rig);
 }
-END_TEST
 
-START_TEST(host_disconnects_from_itself)
+TEST(host_disconnects_from_itself)
 {
 	struct cm_conn *passive;
 	struct rig rig;
@@ -190,19 +189,4 @@ START_TEST(host_disconnects_from_itself)
 	ck_assert_str_eq(cm_state_str(rig.conn->state), "TIMEWAIT");
 	ck_assert_str_eq(cm_state_str(passive->state), "TIMEWAIT");
 	rig_fini(&rig);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("walk");
-	TCase *tcase = tcase_create("walk");
-
-	tcase_set_timeout(tcase, 60);
-	tcase_add_loop_test(tcase, core_survives_whatever_happens, 0, 8);
-	tcase_add_test(tcase, port_can_go_whatever_has_happened);
-	tcase_add_test(tcase, host_connects_to_itself);
-	tcase_add_test(tcase, host_disconnects_from_itself);
-	suite_add_tcase(suite, tcase);
-	return run_suite(suite);
 }

@@ -3,7 +3,7 @@
  * base/timer.c: the heap, by hand and against a plain array that is searched from end to end.
  */
 #include "base/timer.h"
-#include "tests/unit/cm/run.h"
+#include "tests/unit/test.h"
 
 #define N_TIMERS 500
 #define N_ROUNDS 20000
@@ -13,16 +13,17 @@ static struct cm_time at(uint64_t ns)
 	return (struct cm_time){ ns };
 }
 
-START_TEST(empty_heap_is_never_due)
+TIME_LIMIT_S(60);
+
+TEST(empty_heap_is_never_due)
 {
 	struct cm_timers timers = { 0 };
 
 	ck_assert_uint_eq(cm_timers_deadline(&timers).ns, UINT64_MAX);
 	ck_assert_ptr_null(cm_timers_pop(&timers, at(UINT64_MAX)));
 }
-END_TEST
 
-START_TEST(timer_is_due_at_its_deadline_and_not_before)
+TEST(timer_is_due_at_its_deadline_and_not_before)
 {
 	struct cm_timers timers = { 0 };
 	struct cm_timer timer = { 0 };
@@ -32,9 +33,8 @@ START_TEST(timer_is_due_at_its_deadline_and_not_before)
 	ck_assert_ptr_eq(cm_timers_pop(&timers, at(10)), &timer);
 	ck_assert_ptr_null(cm_timers_pop(&timers, at(10)));
 }
-END_TEST
 
-START_TEST(popped_timer_is_not_armed)
+TEST(popped_timer_is_not_armed)
 {
 	struct cm_timers timers = { 0 };
 	struct cm_timer timer = { 0 };
@@ -44,9 +44,8 @@ START_TEST(popped_timer_is_not_armed)
 	cm_timers_pop(&timers, at(1));
 	ck_assert(!cm_timer_is_armed(&timer));
 }
-END_TEST
 
-START_TEST(arming_again_moves_the_deadline)
+TEST(arming_again_moves_the_deadline)
 {
 	struct cm_timers timers = { 0 };
 	struct cm_timer timer = { 0 }, other = { 0 };
@@ -57,9 +56,8 @@ START_TEST(arming_again_moves_the_deadline)
 	ck_assert_ptr_eq(cm_timers_pop(&timers, at(100)), &other);
 	ck_assert_ptr_eq(cm_timers_pop(&timers, at(100)), &timer);
 }
-END_TEST
 
-START_TEST(disarming_twice_is_harmless)
+TEST(disarming_twice_is_harmless)
 {
 	struct cm_timers timers = { 0 };
 	struct cm_timer timer = { 0 }, other = { 0 };
@@ -70,9 +68,8 @@ START_TEST(disarming_twice_is_harmless)
 	cm_timer_disarm(&timers, &timer);
 	ck_assert_uint_eq(cm_timers_deadline(&timers).ns, 6);
 }
-END_TEST
 
-START_TEST(many_timers_of_one_deadline_are_all_popped)
+TEST(many_timers_of_one_deadline_are_all_popped)
 {
 	static struct cm_timer timer[N_TIMERS];
 	struct cm_timers timers = { 0 };
@@ -84,7 +81,6 @@ START_TEST(many_timers_of_one_deadline_are_all_popped)
 		n++;
 	ck_assert_uint_eq(n, N_TIMERS);
 }
-END_TEST
 
 /* The reference: UINT64_MAX stands for "not armed". */
 static uint64_t first_of(const uint64_t *deadline)
@@ -122,7 +118,7 @@ static void do_anything(struct cm_timers *timers, struct cm_timer *timer, uint64
 	}
 }
 
-START_TEST(heap_agrees_with_a_searched_array)
+TEST_LOOP(heap_agrees_with_a_searched_array, 0, 4)
 {
 	static struct cm_timer timer[N_TIMERS];
 	static uint64_t deadline[N_TIMERS];
@@ -141,9 +137,8 @@ START_TEST(heap_agrees_with_a_searched_array)
 		ck_assert_int_eq(cm_timer_is_armed(&timer[i]), deadline[i] != UINT64_MAX);
 	}
 }
-END_TEST
 
-START_TEST(hundred_thousand_timers_come_out_in_order)
+TEST(hundred_thousand_timers_come_out_in_order)
 {
 	enum {
 		N = 100000
@@ -163,23 +158,4 @@ START_TEST(hundred_thousand_timers_come_out_in_order)
 	}
 	ck_assert_uint_eq(n, N);
 	free(timer);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("timer");
-	TCase *tcase = tcase_create("timer");
-
-	tcase_set_timeout(tcase, 60);
-	tcase_add_test(tcase, empty_heap_is_never_due);
-	tcase_add_test(tcase, timer_is_due_at_its_deadline_and_not_before);
-	tcase_add_test(tcase, popped_timer_is_not_armed);
-	tcase_add_test(tcase, arming_again_moves_the_deadline);
-	tcase_add_test(tcase, disarming_twice_is_harmless);
-	tcase_add_test(tcase, many_timers_of_one_deadline_are_all_popped);
-	tcase_add_loop_test(tcase, heap_agrees_with_a_searched_array, 0, 4);
-	tcase_add_test(tcase, hundred_thousand_timers_come_out_in_order);
-	suite_add_tcase(suite, tcase);
-	return run_suite(suite);
 }

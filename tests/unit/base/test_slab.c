@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "tests/unit/cm/run.h"
+#include "tests/unit/test.h"
 
 #define OBJECTS 1000
 
@@ -42,41 +42,39 @@ static void tear_down(void)
 	slab_fini(&slab);
 }
 
-START_TEST(slab_that_was_never_made_can_be_given_back)
+FIXTURE(set_up, tear_down);
+
+TEST(slab_that_was_never_made_can_be_given_back)
 {
 	struct slab none = { 0 };
 
 	slab_fini(&none);
 	ck_assert_uint_eq(none.n_free, 0);
 }
-END_TEST
 
-START_TEST(objects_do_not_overlap)
+TEST(objects_do_not_overlap)
 {
 	take_all();
 	for (unsigned int i = 0; i < OBJECTS; i++)
 		for (unsigned int k = 0; k < 100; k++)
 			ck_assert_uint_eq(((uint8_t *)object[i])[k], (uint8_t)i);
 }
-END_TEST
 
-START_TEST(objects_are_aligned_for_everything)
+TEST(objects_are_aligned_for_everything)
 {
 	take_all();
 	for (unsigned int i = 0; i < OBJECTS; i++)
 		ck_assert_uint_eq((uintptr_t)object[i] % _Alignof(max_align_t), 0);
 }
-END_TEST
 
-START_TEST(object_given_back_is_the_next_one_taken)
+TEST(object_given_back_is_the_next_one_taken)
 {
 	take_all();
 	slab_give(&slab, object[7]);
 	ck_assert_ptr_eq(slab_take(&slab), object[7]);
 }
-END_TEST
 
-START_TEST(objects_that_were_given_back_come_before_fresh_ones)
+TEST(objects_that_were_given_back_come_before_fresh_ones)
 {
 	void *fresh;
 
@@ -90,25 +88,22 @@ START_TEST(objects_that_were_given_back_come_before_fresh_ones)
 	ck_assert_uint_eq((uintptr_t)fresh - (uintptr_t)object[2],
 			  (uintptr_t)object[2] - (uintptr_t)object[1]);
 }
-END_TEST
 
-START_TEST(memory_of_a_burst_goes_back_to_the_heap)
+TEST(memory_of_a_burst_goes_back_to_the_heap)
 {
 	take_all();
 	for (unsigned int i = 0; i < OBJECTS; i++)
 		slab_give(&slab, object[i * 7 % OBJECTS]);
 	ck_assert_uint_le(n_chunks(), 1);
 }
-END_TEST
 
-START_TEST(giving_nothing_back_is_allowed)
+TEST(giving_nothing_back_is_allowed)
 {
 	slab_give(&slab, NULL);
 	ck_assert_uint_eq(slab.n_free, 0);
 }
-END_TEST
 
-START_TEST(object_larger_than_a_chunk_has_one_of_its_own)
+TEST(object_larger_than_a_chunk_has_one_of_its_own)
 {
 	slab_init(&slab, 100000);
 	object[0] = slab_take(&slab);
@@ -116,25 +111,4 @@ START_TEST(object_larger_than_a_chunk_has_one_of_its_own)
 	memset(object[0], 1, 100000);
 	memset(object[1], 2, 100000);
 	ck_assert_uint_eq(n_chunks(), 2);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("slab");
-	TCase *tcase = tcase_create("slab");
-
-	tcase_add_checked_fixture(tcase, set_up, tear_down);
-	tcase_add_test(tcase, slab_that_was_never_made_can_be_given_back);
-	tcase_add_test(tcase, objects_do_not_overlap);
-	tcase_add_test(tcase, objects_are_aligned_for_everything);
-	if (!SLAB_ONE_BY_ONE) {
-		tcase_add_test(tcase, object_given_back_is_the_next_one_taken);
-		tcase_add_test(tcase, objects_that_were_given_back_come_before_fresh_ones);
-	}
-	tcase_add_test(tcase, memory_of_a_burst_goes_back_to_the_heap);
-	tcase_add_test(tcase, giving_nothing_back_is_allowed);
-	tcase_add_test(tcase, object_larger_than_a_chunk_has_one_of_its_own);
-	suite_add_tcase(suite, tcase);
-	return run_suite(suite);
 }

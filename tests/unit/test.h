@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Unit tests that register themselves: Check's, with one name each. A folder of tests is one
+ * program, a file is a suite of it, named after the file (test_timer.c is "timer").
+ *
+ *	FIXTURE(set_up, tear_down);
+ *
+ *	TEST(popped_timer_is_not_armed)
+ *	{
+ *		ck_assert(...);
+ *	}
+ *
+ * A fixture and a time limit are for the tests that follow in the file.
+ */
+#ifndef TESTS_UNIT_TEST_H
+#define TESTS_UNIT_TEST_H
+
+#include <check.h>
+#include <stdlib.h>
+
+/* A test, or what changes for the tests behind it. */
+struct test_entry {
+	const char *file;
+	int line;
+	const TTest *test; /* NULL: a fixture or a limit */
+	int signal;	   /* that the test has to end by, or 0 */
+	int first, end;	   /* values of _i */
+	SFun set_up, tear_down;
+	int limit_s; /* 0: a fixture; -1: Check's own limit again */
+	struct test_entry *next;
+};
+
+/** test_register() - one more entry of its file, in any order; called before main(). */
+void test_register(struct test_entry *entry);
+
+#define TEST_ENTRY(name, ...)                                                                   \
+	__attribute__((constructor)) static void name(void)                                     \
+	{                                                                                       \
+		static struct test_entry entry = { .file = __FILE__, .line = __LINE__ };        \
+                                                                                                \
+		entry = (struct test_entry){ .file = __FILE__, .line = __LINE__, __VA_ARGS__ }; \
+		test_register(&entry);                                                          \
+	}
+
+#define TEST_OF(name, ...)                                     \
+	static const TTest *name;                              \
+	TEST_ENTRY(name##_register, .test = name, __VA_ARGS__) \
+	START_TEST(name)
+
+/* TEST() - a test. */
+#define TEST(name) TEST_OF(name, .end = 1)
+
+/* TEST_LOOP() - a test for each value of _i from first_i to end_i - 1. */
+#define TEST_LOOP(name, first_i, end_i) TEST_OF(name, .first = (int)(first_i), .end = (int)(end_i))
+
+/* TEST_SIGNAL() - a test that has to end by a signal. */
+#define TEST_SIGNAL(name, number) TEST_OF(name, .end = 1, .signal = (number))
+
+/* FIXTURE() - functions that run before and after each test that follows; NULL is none. */
+#define FIXTURE(before, after)                                                              \
+	TEST_ENTRY(TEST_JOIN(fixture_, __LINE__), .set_up = (before), .tear_down = (after)) \
+	struct test_entry
+
+/* TIME_LIMIT_S() - how long each test that follows may take; -1: as long as Check says. */
+#define TIME_LIMIT_S(seconds)                                         \
+	TEST_ENTRY(TEST_JOIN(limit_, __LINE__), .limit_s = (seconds)) \
+	struct test_entry
+
+#define TEST_JOIN(a, b)	 TEST_JOIN_(a, b)
+#define TEST_JOIN_(a, b) a##b
+
+#endif

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * main() of a folder's unit tests: PROGRAM [SUITE]... runs the suites named, or all; PROGRAM --list
+ * prints their names.
+ */
+#include "tests/unit/test.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NAME_BYTES 64
+
+static struct test_entry *entries; /* sorted by file and line */
+
+static int compare(const struct test_entry *a, const struct test_entry *b)
+{
+	int by_file = strcmp(a->file, b->file);
+
+	return by_file ? by_file : a->line - b->line;
+}
+
+/* The order in which constructors run is the linker's. */
+void test_register(struct test_entry *entry)
+{
+	struct test_entry **link = &entries;
+
+	while (*link && compare(*link, entry) < 0)
+		link = &(*link)->next;
+	entry->next = *link;
+	*link = entry;
+}
+
+/* ".../test_timer.c" is "timer". */
+static const char *suite_name(const char *path, char ret[NAME_BYTES])
+{
+	const char *base = strrchr(path, '/');
+
+	base = base ? base + 1 : path;
+	if (strncmp(base, "test_", 5) == 0)
+		base += 5;
+	snprintf(ret, NAME_BYTES, "%.*s", (int)strcspn(base, "."), base);
+	return ret;
+}
+
+static void add_test(Suite *suite, const struct test_entry *entry, const struct test_entry *fixture,
+		     int limit_s)
+{
+	TCase *tcase = tcase_create(entry->test->name);
+
+	if (limit_s > 0)
+		tcase_set_timeout(tcase, limit_s);
+	if (fixture)
+		tcase_add_checked_fixture(tcase, fixture->set_up, fixture->tear_down);
+	_tcase_add_test(tcase, entry->test, entry->signal, 0, entry->first, entry->end);
+	suite_add_tcase(suite, tcase);
+}
+
+/* Return: the suite of the file that the entry is the first of. */
+static Suite *make_suite(const struct test_entry *entry)
+{
+	const char *file = entry->file;
+	char name[NAME_BYTES];
+	Suite *suite = suite_create(suite_name(file, name));
+	const struct test_entry *fixture = NULL;
+	int limit_s = -1;
+
+	for (; entry && strcmp(entry->file, file) == 0; entry = entry->next) {
+		if (entry->test)
+			add_test(suite, entry, fixture, limit_s);
+		else if (entry->limit_s)
+			limit_s = entry->limit_s;
+		else
+			fixture = entry;
+	}
+	return suite;
+}
+
+static bool is_wanted(const char *file, int argc, char **argv)
+{
+	char name[NAME_BYTES];
+	int i;
+
+	suite_name(file, name);
+	for (i = 1; i < argc; i++)
+		if (strcmp(argv[i], name) == 0)
+			return true;
+	return argc == 1;
+}
+
+static const struct test_entry *next_file(const struct test_entry *entry)
+{
+	const char *file = entry->file;
+
+	while (entry && strcmp(entry->file, file) == 0)
+		entry = entry->next;
+	return entry;
+}
+
+static int run(int argc, char **argv)
+{
+	SRunner *runner = srunner_create(NULL);
+	const struct test_entry *entry;
+	int n_failed, n_run;
+
+	for (entry = entries; entry; entry = next_file(entry))
+		if (is_wanted(entry->file, argc, argv))
+			srunner_add_suite(runner, make_suite(entry));
+	srunner_run_all(runner, CK_ENV);
+	n_failed = srunner_ntests_failed(runner);
+	n_run = srunner_ntests_run(runner);
+	srunner_free(runner);
+	if (!n_run)
+		fprintf(stderr, "there is no such suite; --list prints their names\n");
+	return n_failed || !n_run ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int main(int argc, char **argv)
+{
+	const struct test_entry *entry;
+	char name[NAME_BYTES];
+
+	if (argc != 2 || strcmp(argv[1], "--list") != 0)
+		return run(argc, argv);
+	for (entry = entries; entry; entry = next_file(entry))
+		puts(suite_name(entry->file, name));
+	return EXIT_SUCCESS;
+}
