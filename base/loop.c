@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The event loop: see loop.h.
+ */
+#include "base/loop.h"
+
+#include <errno.h>
+#include <limits.h>
+
+#include "base/fd.h"
+
+int loop_init(struct loop *loop)
+{
+	*loop = (struct loop){ .fd = epoll_create1(EPOLL_CLOEXEC) };
+	return loop->fd < 0 ? -errno : 0;
+}
+
+void loop_fini(struct loop *loop)
+{
+	loop->n_events = 0;
+	fd_close(&loop->fd);
+}
+
+static int control(struct loop *loop, int operation, struct watch *watch, uint32_t events)
+{
+	struct epoll_event event = { .events = events, .data.ptr = watch };
+
+	return epoll_ctl(loop->fd, operation, watch->fd, &event) ? -errno : 0;
+}
+
+int loop_watch(struct loop *loop, struct watch *watch, int fd, uint32_t events,
+	       void (*ready)(struct watch *watch, uint32_t events))
+{
+	int err;
+
+	if (fd < 0)
+		return -EBADF;
+	*watch =
+		(struct watch){ .fd = fd, .events = events, .is_registered = true, .ready = ready };
+	err = control(loop, EPOLL_CTL_ADD, watch, events);
+	if (err)
+		*watch = (struct watch){ .fd = -1 };
+	return err;
+}
+
+/* epoll reports EPOLLHUP and EPOLLERR for whatever it has: a paused watch is taken out. */
+int loop_change(struct loop *loop, struct watch *watch, uint32_t events)
+{
+	int operation = !watch->is_registered ? EPOLL_CTL_ADD
+			: events	      ? EPOLL_CTL_MOD
+					      : EPOLL_CTL_DEL;
+	int err = watch->events == events ? 0 : control(loop, operation, watch, events);
+
+	if (err)
+		return err;
+	watch->is_registered = events != 0;
+	watch->events = events;
+	return 0;
+}
+
+static void forget_events(struct loop *loop, const struct watch *watch)
+{
+	int i;
+
+	for (i = 0; i < loop->n_events; i++)
+		if (loop->event[i].data.ptr == watch)
+			loop->event[i].data.ptr = NULL;
+}
+
+void loop_unwatch(struct loop *loop, struct watch *watch)
+{
+	if (watch->fd < 0)
+		return;
+	if (watch->is_registered)
+		control(loop, EPOLL_CTL_DEL, watch, 0);
+	forget_events(loop, watch);
+	watch->fd = -1;
+	watch->is_registered = false;
+}
+
+int loop_turn(struct loop *loop, int timeout_ms)
+{
+	int n = epoll_wait(loop->fd, loop->event, LOOP_EVENTS_MAX, timeout_ms);
+	struct watch *watch;
+	int i;
+
+	if (n < 0)
+		return errno == EINTR ? 0 : -errno;
+	loop->n_events = n;
+	for (i = 0; i < loop->n_events; i++) {
+		watch = loop->event[i].data.ptr;
+		if (watch)
+			watch->ready(watch, loop->event[i].events);
+	}
+	loop->n_events = 0;
+	return n;
+}
+
+int loop_timeout_ms(struct cm_time deadline, struct cm_time now)
+{
+	uint64_t ms;
+
+	if (deadline.ns == UINT64_MAX)
+		return -1;
+	if (cm_time_reached(deadline, now))
+		return 0;
+	ms = (deadline.ns - now.ns + CM_NS_PER_MS - 1) / CM_NS_PER_MS;
+	return ms < INT_MAX ? (int)ms : INT_MAX;
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * base/loop.c: who is called for which descriptor, and who is not any more.
+ */
+#include "base/loop.h"
+
+#include <errno.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "tests/unit/test.h"
+
+struct counter {
+	struct watch watch; /* first */
+	unsigned int n_calls;
+	uint32_t events;
+	struct watch *victim; /* taken out by the call */
+};
+
+static struct loop loop;
+static struct counter one, other;
+static int one_fd, other_fd;
+
+static void count(struct watch *watch, uint32_t events)
+{
+	struct counter *counter = (struct counter *)watch;
+
+	counter->n_calls++;
+	counter->events = events;
+	if (counter->victim)
+		loop_unwatch(&loop, counter->victim);
+}
+
+static void set_up(void)
+{
+	one = other = (struct counter){ .n_calls = 0 };
+	one_fd = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
+	other_fd = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
+	ck_assert_int_eq(loop_init(&loop), 0);
+	ck_assert_int_eq(loop_watch(&loop, &one.watch, one_fd, EPOLLIN, count), 0);
+}
+
+static void tear_down(void)
+{
+	loop_fini(&loop);
+	close(one_fd);
+	close(other_fd);
+}
+
+FIXTURE(set_up, tear_down);
+
+TEST(a_ready_descriptor_is_told_to_its_watch)
+{
+	ck_assert_int_eq(loop_turn(&loop, 0), 1);
+	ck_assert_uint_eq(one.n_calls, 1);
+	ck_assert_uint_eq(one.events, EPOLLIN);
+}
+
+TEST(a_quiet_descriptor_ends_the_turn_at_its_timeout)
+{
+	eventfd_t value;
+
+	ck_assert_int_eq(eventfd_read(one_fd, &value), 0);
+	ck_assert_int_eq(loop_turn(&loop, 1), 0);
+	ck_assert_uint_eq(one.n_calls, 0);
+}
+
+TEST(a_paused_watch_is_not_called_until_it_is_resumed)
+{
+	ck_assert_int_eq(loop_change(&loop, &one.watch, 0), 0);
+	ck_assert_int_eq(loop_turn(&loop, 0), 0);
+	ck_assert_int_eq(loop_change(&loop, &one.watch, EPOLLIN), 0);
+	ck_assert_int_eq(loop_turn(&loop, 0), 1);
+	ck_assert_uint_eq(one.n_calls, 1);
+}
+
+TEST(a_paused_watch_is_not_told_of_a_hang_up)
+{
+	int pipe_fd[2];
+
+	ck_assert_int_eq(pipe(pipe_fd), 0);
+	ck_assert_int_eq(loop_watch(&loop, &other.watch, pipe_fd[0], EPOLLIN, count), 0);
+	ck_assert_int_eq(loop_change(&loop, &other.watch, 0), 0);
+	close(pipe_fd[1]);
+	loop_turn(&loop, 0);
+	ck_assert_uint_eq(other.n_calls, 0);
+	close(pipe_fd[0]);
+}
+
+TEST(other_events_can_be_waited_for)
+{
+	ck_assert_int_eq(loop_change(&loop, &one.watch, EPOLLIN | EPOLLOUT), 0);
+	ck_assert_int_eq(loop_turn(&loop, 0), 1);
+	ck_assert_uint_eq(one.events, EPOLLIN | EPOLLOUT);
+}
+
+TEST(a_watch_that_another_takes_out_in_the_same_turn_is_not_called)
+{
+	ck_assert_int_eq(loop_watch(&loop, &other.watch, other_fd, EPOLLIN, count), 0);
+	one.victim = &other.watch;
+	other.victim = &one.watch;
+	ck_assert_int_eq(loop_turn(&loop, 0), 2);
+	ck_assert_uint_eq(one.n_calls + other.n_calls, 1);
+}
+
+TEST(a_watch_may_take_itself_out)
+{
+	one.victim = &one.watch;
+	ck_assert_int_eq(loop_turn(&loop, 0), 1);
+	ck_assert_int_eq(loop_turn(&loop, 0), 0);
+	ck_assert_int_eq(one.watch.fd, -1);
+}
+
+TEST(taking_out_twice_is_harmless)
+{
+	loop_unwatch(&loop, &one.watch);
+	loop_unwatch(&loop, &one.watch);
+	ck_assert_int_eq(loop_turn(&loop, 0), 0);
+}
+
+TEST(a_descriptor_that_is_none_is_refused)
+{
+	ck_assert_int_eq(loop_watch(&loop, &other.watch, -1, EPOLLIN, count), -EBADF);
+	ck_assert_int_eq(loop_watch(&loop, &other.watch, 1 << 20, EPOLLIN, count), -EBADF);
+	ck_assert_int_eq(other.watch.fd, -1);
+}
+
+TEST(a_timeout_is_rounded_up_to_the_next_millisecond)
+{
+	struct cm_time now = { 5 };
+
+	ck_assert_int_eq(loop_timeout_ms(CM_TIME_NEVER, now), -1);
+	ck_assert_int_eq(loop_timeout_ms((struct cm_time){ 5 }, now), 0);
+	ck_assert_int_eq(loop_timeout_ms((struct cm_time){ 6 }, now), 1);
+	ck_assert_int_eq(loop_timeout_ms(cm_time_after(now, 3 * CM_NS_PER_MS), now), 3);
+}
