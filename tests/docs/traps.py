@@ -12,7 +12,8 @@ import sys
 
 TEST_NAME = re.compile(r"`([a-z0-9]+(?:[-_][a-z0-9]+)+)`")
 KNOWN = {
-    "*.c": re.compile(r'(?:START_TEST|TEST|TEST_LOOP|TEST_SIGNAL)\((\w+)[,)]|^\s*(?:LOCAL|PAIR)\w*\("([\w-]+)"', re.M),
+    "*.c": re.compile(r'(?:START_)?TEST(?:_LOOP|_SIGNAL)?\((\w+)[,)]|'
+                      r'^\s*(?:LOCAL|PAIR)\w*\("([\w-]+)"', re.M),
     "*.py": re.compile(r'^def (\w+)\(|^\s+\("(\w+)", "', re.M),
 }
 
