@@ -136,6 +136,8 @@ PROGRAMS = (
      "rstream -s 10.77.0.1 -C 100 -S 4096 -T b", ("b| custom    4k ",)),
     ("riostream", "riostream -b 10.77.0.1 -C 100 -S 65536 -T v",
      "riostream -s 10.77.0.1 -C 100 -S 65536 -T v", ("b| custom    64k ",)),
+    ("riostream, which answers where it waits", "riostream -b 10.77.0.1 -I 500 -C 1 -S 64",
+     "riostream -s 10.77.0.1 -I 500 -C 1 -S 64", ("b| custom    64 ",)),
     ("udpong", "exec udpong -b 10.77.0.1 -C 50", "udpong -s 10.77.0.1 -C 50", ("b| custom ",)),
     ("sizes of preloaded sockets", f'RS_SQ_SIZE=99 RS_RQ_SIZE=33 {PRELOAD} python3 -c "{SIZES}"',
      f'RS_INLINE=0 {PRELOAD} python3 -c "{SIZES}"', ("a| 99 33 64", "b| 384 384 0")),

@@ -224,3 +224,52 @@ void *memory_at(const struct fab_mr *mr, uint64_t addr)
 {
 	return (char *)mr->ibv.addr + (addr - mr->iova);
 }
+
+/* --- stores -------------------------------------------------------------- */
+
+#define STORE(type, to, from)                                            \
+	do {                                                             \
+		type value;                                              \
+		memcpy(&value, from, sizeof(value));                     \
+		__atomic_store_n((type *)(to), value, __ATOMIC_RELEASE); \
+	} while (0)
+
+/* Of a word: as much as the address is aligned to. Return: how many bytes. */
+static size_t store_part(char *to, const char *from, size_t bytes)
+{
+	if (bytes >= sizeof(uint32_t) && (uintptr_t)to % sizeof(uint32_t) == 0) {
+		STORE(uint32_t, to, from);
+		return sizeof(uint32_t);
+	}
+	if (bytes >= sizeof(uint16_t) && (uintptr_t)to % sizeof(uint16_t) == 0) {
+		STORE(uint16_t, to, from);
+		return sizeof(uint16_t);
+	}
+	STORE(uint8_t, to, from);
+	return sizeof(uint8_t);
+}
+
+static size_t store_words(char *to, const char *from, size_t bytes)
+{
+	size_t n;
+
+	for (n = 0; n + sizeof(uint64_t) <= bytes; n += sizeof(uint64_t))
+		STORE(uint64_t, to + n, from + n);
+	return n;
+}
+
+/* Not memcpy(), which stores what overlaps twice, and in an order of its own. */
+void memory_store(void *at, const void *from, size_t bytes)
+{
+	size_t n, done = 0;
+
+	while (done < bytes) {
+		char *to = (char *)at + done;
+		const char *data = (const char *)from + done;
+
+		n = 0;
+		if ((uintptr_t)to % sizeof(uint64_t) == 0)
+			n = store_words(to, data, bytes - done);
+		done += n ? n : store_part(to, data, bytes - done);
+	}
+}

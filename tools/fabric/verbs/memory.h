@@ -20,4 +20,12 @@ struct fab_mr *memory_find(const struct fab_context *context, const struct ibv_p
 /** memory_at() - where an address of the region is in this process. */
 void *memory_at(const struct fab_mr *mr, uint64_t addr);
 
+/**
+ * memory_store() - bring bytes into a program's memory, as all must come that a device writes there
+ *
+ * Each is stored once, and none before one at a lower address: a program may wait for the last byte
+ * to change, then find the others there, and use the place for something else.
+ */
+void memory_store(void *at, const void *from, size_t bytes);
+
 #endif

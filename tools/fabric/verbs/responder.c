@@ -191,7 +191,7 @@ static bool take_write(struct fab_qp *qp, const struct fab_packet *packet, const
 		return false;
 	}
 	if (packet->bytes)
-		memcpy(memory_at(mr, addr), payload, packet->bytes);
+		memory_store(memory_at(mr, addr), payload, packet->bytes);
 	responder->offset += packet->bytes;
 	if (packet->flags & FAB_LAST && packet->flags & FAB_IMM)
 		receive_done(qp, IBV_WC_SUCCESS, packet, true);

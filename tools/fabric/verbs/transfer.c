@@ -116,7 +116,7 @@ enum ibv_wc_status transport_scatter(const struct fab_qp *qp, const struct ibv_s
 				 IBV_ACCESS_LOCAL_WRITE);
 		if (!mr)
 			return IBV_WC_LOC_PROT_ERR;
-		memcpy(memory_at(mr, piece.addr), from, piece.bytes);
+		memory_store(memory_at(mr, piece.addr), from, piece.bytes);
 		from += piece.bytes;
 		offset += piece.bytes;
 		bytes -= piece.bytes;
