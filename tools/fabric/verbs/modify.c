@@ -12,6 +12,7 @@
 
 #define RETRY_MAX 7
 #define TIMER_MAX 31
+#define ATTRS	  ((IBV_QP_DEST_QPN << 1) - 1) /* later ones are of raw packets */
 
 static bool is_bad_port(const struct fab_context *context, const struct ibv_qp_attr *attr)
 {
@@ -58,6 +59,8 @@ static int check(struct fab_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : qp->attr.qp_state;
 	uint8_t port_num = mask & IBV_QP_PORT ? attr->port_num : qp->attr.port_num;
 
+	if (mask & ~ATTRS)
+		return EOPNOTSUPP;
 	if (mask & IBV_QP_CUR_STATE && attr->cur_qp_state != qp->attr.qp_state)
 		return EINVAL;
 	if (!qp_state_allows(qp->init.qp_type, qp->attr.qp_state, to, (unsigned int)mask))

@@ -14,10 +14,11 @@
 #define ATOMICS	     (BIT(IBV_WR_ATOMIC_CMP_AND_SWP) | BIT(IBV_WR_ATOMIC_FETCH_AND_ADD))
 #define SENDS	     (BIT(IBV_WR_SEND) | BIT(IBV_WR_SEND_WITH_IMM))
 #define WRITES	     (BIT(IBV_WR_RDMA_WRITE) | BIT(IBV_WR_RDMA_WRITE_WITH_IMM))
+#define FLAGS	     (IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE)
 #define ATOMIC_BYTES 8
 
 /* IBTA vol. 1, table 71: what each service can do. */
-static unsigned int opcodes_of(enum ibv_qp_type type)
+unsigned int post_opcodes(enum ibv_qp_type type)
 {
 	if (type == IBV_QPT_RC)
 		return SENDS | WRITES | BIT(IBV_WR_RDMA_READ) | ATOMICS;
@@ -44,7 +45,9 @@ static int check(const struct fab_qp *qp, const struct ibv_send_wr *wr)
 	uint64_t bytes;
 
 	if ((unsigned int)wr->opcode > IBV_WR_ATOMIC_FETCH_AND_ADD ||
-	    !(opcodes_of(qp->init.qp_type) & BIT(wr->opcode)))
+	    !(post_opcodes(qp->init.qp_type) & BIT(wr->opcode)))
+		return EINVAL;
+	if (wr->send_flags & ~(unsigned int)FLAGS)
 		return EINVAL;
 	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->sq.max_sge)
 		return EINVAL;

@@ -11,13 +11,40 @@
 #include "tools/fabric/verbs/context.h"
 #include "tools/fabric/verbs/transport.h"
 
+#define SAME_BIT(flag, opcode) \
+	_Static_assert((flag) == 1 << (opcode), "is_supported() compares these bits")
+
+SAME_BIT(IBV_QP_EX_WITH_RDMA_WRITE, IBV_WR_RDMA_WRITE);
+SAME_BIT(IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_WRITE_WITH_IMM);
+SAME_BIT(IBV_QP_EX_WITH_SEND, IBV_WR_SEND);
+SAME_BIT(IBV_QP_EX_WITH_SEND_WITH_IMM, IBV_WR_SEND_WITH_IMM);
+SAME_BIT(IBV_QP_EX_WITH_RDMA_READ, IBV_WR_RDMA_READ);
+SAME_BIT(IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_CMP_AND_SWP);
+SAME_BIT(IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD, IBV_WR_ATOMIC_FETCH_AND_ADD);
+
+static int check_type(enum ibv_qp_type type)
+{
+	switch (type) {
+	case IBV_QPT_RC:
+	case IBV_QPT_UC:
+	case IBV_QPT_UD:
+		return 0;
+	case IBV_QPT_RAW_PACKET:
+	case IBV_QPT_XRC_SEND:
+	case IBV_QPT_XRC_RECV:
+	case IBV_QPT_DRIVER:
+		return EOPNOTSUPP;
+	}
+	return EINVAL;
+}
+
 static int check_init(const struct ibv_qp_init_attr *init)
 {
 	const struct ibv_qp_cap *cap = &init->cap;
+	int err = check_type(init->qp_type);
 
-	if (init->qp_type != IBV_QPT_RC && init->qp_type != IBV_QPT_UC &&
-	    init->qp_type != IBV_QPT_UD)
-		return EOPNOTSUPP;
+	if (err)
+		return err;
 	if (!init->send_cq || !init->recv_cq)
 		return EINVAL;
 	if (cap->max_send_wr > FAB_WR_MAX || cap->max_send_sge > FAB_SGE_MAX ||
@@ -136,16 +163,28 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 	return NULL;
 }
 
-struct ibv_qp *qp_create_ex(struct ibv_context *verbs, struct ibv_qp_init_attr_ex *attr)
+/* A bit of what ibv_wr_*() shall do is that of its opcode, where it is done here at all. */
+static bool is_supported(const struct ibv_qp_init_attr_ex *attr)
 {
 	const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS |
 			       IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+	uint32_t mask = attr->comp_mask;
+
+	if (!(mask & IBV_QP_INIT_ATTR_PD) || mask & ~known)
+		return false;
+	if (mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && attr->create_flags)
+		return false;
+	return !(mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) ||
+	       !(attr->send_ops_flags & ~(uint64_t)post_opcodes(attr->qp_type));
+}
+
+struct ibv_qp *qp_create_ex(struct ibv_context *verbs, struct ibv_qp_init_attr_ex *attr)
+{
 	struct ibv_qp_init_attr init;
 	struct ibv_qp *qp;
 
 	(void)verbs;
-	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || attr->comp_mask & ~known ||
-	    (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && attr->create_flags)) {
+	if (!is_supported(attr)) {
 		errno = EOPNOTSUPP;
 		return NULL;
 	}

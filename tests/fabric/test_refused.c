@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the soft fabric's device does not do is refused when it is asked for, with the errno of a
+ * provider that does not do it. Runs on a host of a soft fabric: tests/fabric/meson.build.
+ */
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "tests/fabric/rig.h"
+
+static const struct rig_config rc = { .type = IBV_QPT_RC };
+
+/* --- queue pairs --------------------------------------------------------- */
+
+#define OPS IBV_QP_INIT_ATTR_SEND_OPS_FLAGS
+
+static const struct {
+	enum ibv_qp_type type;
+	uint32_t mask, create_flags;
+	uint64_t ops;
+	int error;
+} queue_pairs[] = {
+	{IBV_QPT_RC,	      OPS,			   0, 0x7f,			    0	      },
+	{ IBV_QPT_UC,	      OPS,			   0, 0x0f,			    0	      },
+	{ IBV_QPT_UD,	      OPS,			   0, 0x0c,			    0	      },
+	{ IBV_QPT_RC,	      OPS,			   0, IBV_QP_EX_WITH_LOCAL_INV,	EOPNOTSUPP},
+	{ IBV_QPT_RC,	      OPS,			   0, IBV_QP_EX_WITH_BIND_MW,	      EOPNOTSUPP},
+	{ IBV_QPT_RC,	      OPS,			   0, IBV_QP_EX_WITH_SEND_WITH_INV, EOPNOTSUPP},
+	{ IBV_QPT_UD,	      OPS,			   0, IBV_QP_EX_WITH_TSO,		  EOPNOTSUPP},
+	{ IBV_QPT_RC,	      OPS,			   0, 1 << 11 /* FLUSH */,	   EOPNOTSUPP},
+	{ IBV_QPT_RC,	      OPS,			   0, IBV_QP_EX_WITH_ATOMIC_WRITE,  EOPNOTSUPP},
+	{ IBV_QPT_RC,	      OPS,			   0, UINT64_C(1) << 63,		 EOPNOTSUPP},
+	{ IBV_QPT_UC,	      OPS,			   0, IBV_QP_EX_WITH_RDMA_READ,	EOPNOTSUPP},
+	{ IBV_QPT_UD,	      OPS,			   0, IBV_QP_EX_WITH_RDMA_WRITE,	 EOPNOTSUPP},
+	{ IBV_QPT_RC,	      IBV_QP_INIT_ATTR_CREATE_FLAGS, 0, 0,				   0	     },
+	{ IBV_QPT_RC,	      IBV_QP_INIT_ATTR_CREATE_FLAGS, 2, 0,				   EOPNOTSUPP},
+	{ IBV_QPT_RC,	      IBV_QP_INIT_ATTR_XRCD,	     0, 0,				   EOPNOTSUPP},
+	{ IBV_QPT_RC,	      IBV_QP_INIT_ATTR_RX_HASH,	0, 0,			      EOPNOTSUPP},
+	{ IBV_QPT_RC,	      1u << 31,			0, 0,			      EOPNOTSUPP},
+	{ IBV_QPT_RAW_PACKET, 0,				 0, 0,			       EOPNOTSUPP},
+	{ IBV_QPT_XRC_SEND,   0,			       0, 0,			     EOPNOTSUPP},
+	{ IBV_QPT_XRC_RECV,   0,			       0, 0,			     EOPNOTSUPP},
+	{ IBV_QPT_DRIVER,	  0,			     0, 0,				   EOPNOTSUPP},
+	{ 77,		 0,			     0, 0,			    EINVAL    },
+};
+
+START_TEST(queue_pair_has_what_was_asked_for_or_is_refused)
+{
+	struct ibv_qp_init_attr_ex init = {
+		.qp_type = queue_pairs[_i].type,
+		.comp_mask = IBV_QP_INIT_ATTR_PD | queue_pairs[_i].mask,
+		.create_flags = queue_pairs[_i].create_flags,
+		.send_ops_flags = queue_pairs[_i].ops,
+		.cap = {1, 1, 1, 1, 0},
+	};
+	struct ibv_qp *qp;
+	struct rig rig;
+
+	rig_open(&rig, &rc);
+	init.pd = rig.pd;
+	init.send_cq = rig.a.cq;
+	init.recv_cq = rig.a.cq;
+	errno = 0;
+	qp = ibv_create_qp_ex(rig.verbs, &init);
+	ck_assert_int_eq(errno, queue_pairs[_i].error);
+	ck_assert_int_eq(!qp, errno != 0);
+	if (qp)
+		ck_assert_int_eq(ibv_destroy_qp(qp), 0);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(rate_of_a_queue_pair_cannot_be_limited)
+{
+	struct ibv_qp_rate_limit_attr limit = { .rate_limit = 1 };
+	struct ibv_qp_attr attr = { .rate_limit = 1 };
+	struct rig rig;
+
+	rig_open(&rig, &rc);
+	ck_assert_int_eq(ibv_modify_qp(rig.a.qp, &attr, IBV_QP_RATE_LIMIT), EOPNOTSUPP);
+	ck_assert_int_eq(ibv_modify_qp_rate_limit(rig.a.qp, &limit), EOPNOTSUPP);
+	rig_close(&rig);
+}
+END_TEST
+
+static const struct {
+	enum ibv_wr_opcode opcode;
+	unsigned int flags;
+} requests[] = {
+	{IBV_WR_LOCAL_INV,	    0		      },
+	   { IBV_WR_BIND_MW,	     0	       },
+	{ IBV_WR_SEND_WITH_INV, 0		  },
+	   { IBV_WR_TSO,		 0		   },
+	{ IBV_WR_ATOMIC_WRITE,  0		 },
+	   { 100,		  0		    },
+	{ IBV_WR_SEND,	       IBV_SEND_IP_CSUM},
+	   { IBV_WR_SEND,	  1u << 5	  },
+};
+
+START_TEST(request_that_cannot_be_carried_out_is_refused)
+{
+	struct ibv_send_wr *bad, wr;
+	struct ibv_sge sge;
+	struct rig rig;
+
+	rig_open(&rig, &rc);
+	wr = rig_wr(&rig, requests[_i].opcode, &sge, 8);
+	wr.send_flags |= requests[_i].flags;
+	ck_assert_int_eq(ibv_post_send(rig.a.qp, &wr, &bad), EINVAL);
+	ck_assert_ptr_eq(bad, &wr);
+	rig_close(&rig);
+}
+END_TEST
+
+/* --- everything else ----------------------------------------------------- */
+
+static const struct {
+	uint64_t wc_flags;
+	uint32_t mask, flags;
+	int error;
+} queues[] = {
+	{IBV_WC_STANDARD_FLAGS,		 0,			    0,				       0	 },
+	{ IBV_WC_EX_WITH_COMPLETION_TIMESTAMP, 0,				  0,				     EOPNOTSUPP},
+	{ IBV_WC_EX_WITH_TM_INFO,		  0,			     0,					EOPNOTSUPP},
+	{ UINT64_C(1) << 63,		     0,				0,				   EOPNOTSUPP},
+	{ 0,				   IBV_CQ_INIT_ATTR_MASK_FLAGS, IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN, EOPNOTSUPP},
+	{ 0,				   IBV_CQ_INIT_ATTR_MASK_PD,    0,				  EOPNOTSUPP},
+	{ 0,				   1u << 31,		       0,				 EOPNOTSUPP},
+};
+
+START_TEST(completion_queue_has_what_was_asked_for_or_is_refused)
+{
+	struct ibv_cq_init_attr_ex init = {
+		.cqe = 4,
+		.wc_flags = queues[_i].wc_flags,
+		.comp_mask = queues[_i].mask,
+		.flags = queues[_i].flags,
+	};
+	struct ibv_cq_ex *cq;
+	struct rig rig;
+
+	rig_open(&rig, &rc);
+	errno = 0;
+	cq = ibv_create_cq_ex(rig.verbs, &init);
+	ck_assert_int_eq(errno, queues[_i].error);
+	ck_assert_int_eq(!cq, errno != 0);
+	if (cq)
+		ck_assert_int_eq(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
+	rig_close(&rig);
+}
+END_TEST
+
+static const struct {
+	enum ibv_srq_type type;
+	uint32_t mask;
+	int error;
+} shared_queues[] = {
+	{IBV_SRQT_BASIC, IBV_SRQ_INIT_ATTR_TYPE,			  0	    },
+	{ IBV_SRQT_XRC,	IBV_SRQ_INIT_ATTR_TYPE,			EOPNOTSUPP},
+	{ IBV_SRQT_TM,   IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_TM, EOPNOTSUPP},
+	{ 77,	      IBV_SRQ_INIT_ATTR_TYPE,			      EOPNOTSUPP},
+	{ 0,	     1u << 31,				      EOPNOTSUPP},
+};
+
+START_TEST(shared_receive_queue_has_what_was_asked_for_or_is_refused)
+{
+	struct ibv_srq_init_attr_ex init = {
+		.attr = {.max_wr = 1, .max_sge = 1},
+		.srq_type = shared_queues[_i].type,
+		.comp_mask = IBV_SRQ_INIT_ATTR_PD | shared_queues[_i].mask,
+	};
+	struct ibv_srq *srq;
+	struct rig rig;
+
+	rig_open(&rig, &rc);
+	init.pd = rig.pd;
+	errno = 0;
+	srq = ibv_create_srq_ex(rig.verbs, &init);
+	ck_assert_int_eq(errno, shared_queues[_i].error);
+	ck_assert_int_eq(!srq, errno != 0);
+	if (srq)
+		ck_assert_int_eq(ibv_destroy_srq(srq), 0);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(objects_that_there_are_none_of_are_refused)
+{
+	struct ibv_parent_domain_init_attr domain = { .comp_mask = 0 };
+	struct ibv_counters_init_attr counters = { .comp_mask = 0 };
+	struct ibv_xrcd_init_attr xrcd = { .comp_mask = 0 };
+	struct ibv_td_init_attr thread = { .comp_mask = 0 };
+	struct ibv_alloc_dm_attr memory = { .length = 64 };
+	struct ibv_wq_init_attr wq = { .max_wr = 1 };
+	struct rig rig;
+
+	rig_open(&rig, &rc);
+	domain.pd = rig.pd;
+#define REFUSED(call)                                \
+	do {                                         \
+		errno = 0;                           \
+		ck_assert_ptr_null(call);            \
+		ck_assert_int_eq(errno, EOPNOTSUPP); \
+	} while (0)
+	REFUSED(ibv_alloc_parent_domain(rig.verbs, &domain));
+	REFUSED(ibv_create_counters(rig.verbs, &counters));
+	REFUSED(ibv_open_xrcd(rig.verbs, &xrcd));
+	REFUSED(ibv_alloc_td(rig.verbs, &thread));
+	REFUSED(ibv_alloc_dm(rig.verbs, &memory));
+	REFUSED(ibv_create_wq(rig.verbs, &wq));
+	REFUSED(ibv_alloc_mw(rig.pd, IBV_MW_TYPE_1));
+	REFUSED(ibv_alloc_null_mr(rig.pd));
+#undef REFUSED
+	rig_close(&rig);
+}
+END_TEST
+
+#define N(table) (int)(sizeof(table) / sizeof((table)[0]))
+
+int main(void)
+{
+	Suite *suite = suite_create("refused");
+	TCase *tcase = tcase_create("refused");
+	SRunner *runner;
+	int n_failed;
+
+	tcase_add_loop_test(tcase, queue_pair_has_what_was_asked_for_or_is_refused, 0,
+			    N(queue_pairs));
+	tcase_add_test(tcase, rate_of_a_queue_pair_cannot_be_limited);
+	tcase_add_loop_test(tcase, request_that_cannot_be_carried_out_is_refused, 0, N(requests));
+	tcase_add_loop_test(tcase, completion_queue_has_what_was_asked_for_or_is_refused, 0,
+			    N(queues));
+	tcase_add_loop_test(tcase, shared_receive_queue_has_what_was_asked_for_or_is_refused, 0,
+			    N(shared_queues));
+	tcase_add_test(tcase, objects_that_there_are_none_of_are_refused);
+	suite_add_tcase(suite, tcase);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	n_failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return n_failed ? 1 : 0;
+}
