@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,41 +13,97 @@
 
 #include "tools/purecm/command.h"
 
-/* From the folder of this program: as installed, and as built. */
-static const char *const places[] = {
-	PURECM_LIB_FROM_BIN "/purecm/fabric/fabric",
-	"fabric/fabric",
+/* What is beside each other in either place; the program fabric itself looks for the rest. */
+static const char *const parts[] = {
+	"fabric", "faults.py", "host_process.py", "namespaces.py", "netlink.py", "plan.py",
 };
 
-static int find_program(char ret[2 * PATH_MAX])
+/* From the folder of this program. */
+#define INSTALLED PURECM_LIB_FROM_BIN "/purecm/fabric"
+#define BUILT	  "fabric"
+
+/* Return: NULL if nothing is missing. */
+static const char *missing_part(const char *folder)
+{
+	char path[3 * PATH_MAX];
+	size_t i;
+
+	for (i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		snprintf(path, sizeof(path), "%s/%s", folder, parts[i]);
+		if (access(path, R_OK))
+			return parts[i];
+	}
+	return NULL;
+}
+
+/* Return: the path as it would be typed, which is shorter below the current folder. */
+static const char *as_typed(const char *path)
 {
 	char here[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", here, sizeof(here) - 1);
-	size_t i;
+	size_t n = getcwd(here, sizeof(here)) ? strlen(here) : 0;
+
+	return n && strncmp(path, here, n) == 0 && path[n] == '/' ? path + n + 1 : path;
+}
+
+static int find_folder(char ret[PATH_MAX])
+{
+	ssize_t n = readlink("/proc/self/exe", ret, PATH_MAX - 1);
 
 	if (n < 0)
 		return -errno;
-	here[n] = '\0';
-	*strrchr(here, '/') = '\0';
-	for (i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		if (places[i][0] == '/')
-			snprintf(ret, 2 * PATH_MAX, "%s", places[i]);
-		else
-			snprintf(ret, 2 * PATH_MAX, "%s/%s", here, places[i]);
-		if (!access(ret, X_OK))
-			return 0;
-	}
-	complain("the soft fabric is not where it was installed, %s", places[0]);
+	ret[n] = '\0';
+	*strrchr(ret, '/') = '\0';
+	return 0;
+}
+
+/* Return: whether this program is in a build folder, as ninja leaves it. */
+static bool find_build(const char *here, char ret[PATH_MAX])
+{
+	char path[2 * PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/../build.ninja", here);
+	if (access(path, F_OK))
+		return false;
+	snprintf(path, sizeof(path), "%s/..", here);
+	return realpath(path, ret);
+}
+
+/* @ret: the folder of the program fabric. */
+static int find_parts(char ret[2 * PATH_MAX])
+{
+	char here[PATH_MAX], build[PATH_MAX];
+	const char *place, *missing;
+	bool is_built;
+	int err = find_folder(here);
+
+	if (err)
+		return err;
+	is_built = find_build(here, build);
+	place = is_built ? BUILT : INSTALLED;
+	if (place[0] == '/')
+		snprintf(ret, 2 * PATH_MAX, "%s", place);
+	else
+		snprintf(ret, 2 * PATH_MAX, "%s/%s", here, place);
+	missing = missing_part(ret);
+	if (!missing)
+		return 0;
+	if (is_built)
+		complain("%s/%s is missing: build all of it (ninja -C %s)", as_typed(ret), missing,
+			 as_typed(build));
+	else
+		complain("%s/%s is missing: install all of it (meson install -C build)", ret,
+			 missing);
 	return -ENOENT;
 }
 
 int fabric_main(int argc, char **argv)
 {
-	char program[2 * PATH_MAX];
+	char folder[2 * PATH_MAX], program[3 * PATH_MAX];
 
 	(void)argc;
-	if (find_program(program))
+	if (find_parts(folder))
 		return STATUS_FAILED;
+	snprintf(program, sizeof(program), "%s/%s", folder, parts[0]);
 	setenv("PURECM_PROGRAM", "purecm fabric", 1); /* as its usage calls it */
 	execv(program, argv);
 	complain("%s: %s%s", program, strerror(errno), errno == ENOENT ? "; it needs python3" : "");
