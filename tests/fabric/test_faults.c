@@ -12,6 +12,7 @@
 
 #define N_SENDS	  500
 #define N_ATOMICS 200
+#define N_LIVES	  4
 
 static const struct rig_config rc = { .type = IBV_QPT_RC };
 
@@ -88,6 +89,39 @@ START_TEST(atomics_happen_once)
 }
 END_TEST
 
+static void connect_again(struct rig *rig, struct end *end, const struct end *peer)
+{
+	enum ibv_qp_state state;
+
+	ck_assert_int_eq(rig_modify(rig, end, peer, IBV_QPS_RESET, &rc), 0);
+	for (state = IBV_QPS_INIT; state <= IBV_QPS_RTS; state++)
+		ck_assert_int_eq(rig_modify(rig, end, peer, state, &rc), 0);
+}
+
+/* Their numbers are the same in each life, so a response of a former one would fit. */
+START_TEST(atomics_of_a_former_life_are_forgotten)
+{
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct rig rig;
+	uint64_t i;
+
+	rig_open(&rig, &rc);
+	wr = rig_wr(&rig, IBV_WR_ATOMIC_FETCH_AND_ADD, &sge, 8);
+	wr.wr.atomic.compare_add = 1;
+	for (i = 0; i < N_LIVES * 30; i++) {
+		if (i && i % 30 == 0) {
+			connect_again(&rig, &rig.a, &rig.b);
+			connect_again(&rig, &rig.b, &rig.a);
+		}
+		rig_post(&rig.a, &wr);
+		rig_wait(rig.a.cq, IBV_WC_SUCCESS);
+		ck_assert_uint_eq(*(uint64_t *)rig.a.memory, i);
+	}
+	rig_close(&rig);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("faults");
@@ -99,6 +133,7 @@ int main(void)
 	tcase_add_test(tcase, sends_arrive_once_and_in_order);
 	tcase_add_test(tcase, long_messages_arrive_whole);
 	tcase_add_test(tcase, atomics_happen_once);
+	tcase_add_test(tcase, atomics_of_a_former_life_are_forgotten);
 	suite_add_tcase(suite, tcase);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);

@@ -65,6 +65,7 @@ void responder_reset(struct fab_qp *qp)
 	responder->owes_ack = false;
 	responder->receive = NULL;
 	responder->offset = 0;
+	responder->next_replay = 0;
 	list_remove(&qp->unacked);
 }
 
@@ -274,14 +275,20 @@ static bool take_atomic(struct fab_qp *qp, const struct fab_packet *packet)
 
 /* --- order --------------------------------------------------------------- */
 
+/* Numbers come again: the last one that had it counts. */
 static void replay_atomic(struct fab_qp *qp, uint32_t psn)
 {
 	const struct fab_responder *responder = &qp->responder;
 	unsigned int i, n = responder->next_replay;
 
-	for (i = 0; responder->replay && i < n && i < FAB_RD_MAX; i++)
-		if (responder->replay[i].psn == psn)
-			send_atomic_response(qp, psn, responder->replay[i].value);
+	for (i = 1; i <= n && i <= FAB_RD_MAX; i++) {
+		const struct fab_replay *replay = &responder->replay[(n - i) % FAB_RD_MAX];
+
+		if (replay->psn != psn)
+			continue;
+		send_atomic_response(qp, psn, replay->value);
+		return;
+	}
 }
 
 /* Asked for the rest of a read whose responses were lost, and for more of it in the same breath. */
