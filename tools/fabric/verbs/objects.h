@@ -174,6 +174,7 @@ struct fab_replay {
 struct fab_responder {
 	uint32_t psn; /* expected */
 	bool in_message, nak_sent, owes_ack;
+	uint8_t message_op;	     /* enum fab_op, while in_message */
 	uint64_t offset;	     /* of the next fragment in this message */
 	struct fab_receive *receive; /* a copy of the one this message fills, or NULL */
 	uint64_t write_addr, write_bytes;

@@ -316,12 +316,15 @@ static bool is_data(const struct fab_packet *packet)
 	return packet->op == FAB_OP_SEND || packet->op == FAB_OP_WRITE;
 }
 
-/* A message begins with its first packet, and nothing else comes before its last. */
+/* A message begins with its first packet, and nothing else comes before its last: IBTA vol. 1,
+ * 9.7.4.1.2. */
 static bool is_in_place(const struct fab_qp *qp, const struct fab_packet *packet)
 {
-	if (!is_data(packet))
-		return !qp->responder.in_message;
-	return qp->responder.in_message != !!(packet->flags & FAB_FIRST);
+	const struct fab_responder *responder = &qp->responder;
+
+	if (!responder->in_message)
+		return is_data(packet) ? packet->flags & FAB_FIRST : is_reliable(qp);
+	return packet->op == responder->message_op && !(packet->flags & FAB_FIRST);
 }
 
 static void advance(struct fab_qp *qp, uint32_t n)
@@ -348,6 +351,7 @@ static void take(struct fab_qp *qp, const struct fab_packet *packet, const void 
 		return;
 	advance(qp, 1);
 	qp->responder.in_message = !(packet->flags & FAB_LAST);
+	qp->responder.message_op = packet->op;
 	if (packet->flags & FAB_ASK_ACK && is_reliable(qp))
 		owe_ack(qp);
 }

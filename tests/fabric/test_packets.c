@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Packets that no requester of ours sends, as they come when a fabric is told to turn bits over: a
+ * responder refuses them as IBTA vol. 1, 9.7 says, and stores nothing. Runs on a host of a soft
+ * fabric: tests/fabric/meson.build.
+ */
+#include <check.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "tests/fabric/rig.h"
+#include "tools/fabric/wire/packet.h"
+#include "tools/fabric/wire/place.h"
+
+#define BYTES 32
+
+/* To b, as if it were from a. */
+static void inject(const struct rig *rig, struct fab_packet *packet)
+{
+	struct sockaddr_un to = { .sun_family = AF_UNIX };
+	char bytes[sizeof(*packet) + BYTES];
+	struct fab_place place;
+	char path[FAB_PATH_BYTES];
+	int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+
+	packet->magic = FAB_MAGIC;
+	packet->pkey = 0xffff;
+	packet->from_port = 1;
+	packet->dest_qpn = rig->b.qp->qp_num;
+	packet->src_qpn = rig->a.qp->qp_num;
+	packet->bytes = BYTES;
+	ck_assert_int_eq(ibv_query_gid(rig->verbs, 1, 1, &packet->sgid), 0);
+	memcpy(bytes, packet, sizeof(*packet));
+	memset(bytes + sizeof(*packet), 'x', BYTES);
+	ck_assert_int_eq(fab_place_find(&place), 0);
+	fab_place_slot(&place, place.host, packet->dest_qpn >> FAB_SLOT_SHIFT, path);
+	strcpy(to.sun_path, path);
+	ck_assert_int_eq(sendto(fd, bytes, sizeof(bytes), 0, (struct sockaddr *)&to, sizeof(to)),
+			 (int)sizeof(bytes));
+	close(fd);
+}
+
+static struct fab_packet part(const struct rig *rig, uint8_t op, uint8_t flags, uint32_t psn)
+{
+	return (struct fab_packet){
+		.op = op,
+		.flags = flags,
+		.psn = psn,
+		.rkey = rig->b.mr->rkey,
+		.remote_addr = (uintptr_t)rig->b.memory + BYTES,
+		.dma_bytes = 2 * BYTES,
+		.compare_add = 1,
+	};
+}
+
+static const struct {
+	uint8_t op, flags;
+	uint8_t next_op, next_flags;
+} sequences[] = {
+	{FAB_OP_WRITE,	FAB_FIRST, FAB_OP_SEND,	FAB_LAST		 },
+	{ FAB_OP_SEND,  FAB_FIRST, FAB_OP_WRITE,	FAB_LAST		 },
+	{ FAB_OP_SEND,  FAB_FIRST, FAB_OP_SEND,      FAB_FIRST | FAB_LAST},
+	{ FAB_OP_WRITE, FAB_FIRST, FAB_OP_READ,	0			  },
+	{ FAB_OP_WRITE, FAB_FIRST, FAB_OP_FETCH_ADD, 0		       },
+};
+
+START_TEST(message_goes_on_as_what_it_began_as)
+{
+	struct fab_packet first, next;
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	struct rig rig;
+
+	rig_open(&rig, &(struct rig_config){ .type = IBV_QPT_RC });
+	rig_receive(&rig.b, 1, BYTES);
+	first = part(&rig, sequences[_i].op, sequences[_i].flags, 0);
+	next = part(&rig, sequences[_i].next_op, sequences[_i].next_flags, 1);
+	inject(&rig, &first);
+	inject(&rig, &next);
+	rig_event(&rig, IBV_EVENT_QP_REQ_ERR);
+	rig_wait(rig.b.cq, IBV_WC_WR_FLUSH_ERR);
+	ibv_query_qp(rig.b.qp, &attr, IBV_QP_STATE, &init);
+	ck_assert_int_eq(attr.qp_state, IBV_QPS_ERR);
+	ck_assert_int_eq(rig.b.memory[2 * BYTES], 0);
+	rig_close(&rig);
+}
+END_TEST
+
+/* IBTA vol. 1, 9.8.2.2: without a word. What comes next is a message of its own. */
+START_TEST(unreliable_message_that_goes_on_as_another_is_lost)
+{
+	struct fab_packet first, next, whole;
+	struct rig rig;
+
+	rig_open(&rig, &(struct rig_config){ .type = IBV_QPT_UC });
+	rig_receive(&rig.b, 1, BYTES);
+	first = part(&rig, sequences[_i].op, sequences[_i].flags, 0);
+	next = part(&rig, sequences[_i].next_op, sequences[_i].next_flags, 1);
+	whole = part(&rig, FAB_OP_SEND, FAB_FIRST | FAB_LAST, 2);
+	inject(&rig, &first);
+	inject(&rig, &next);
+	inject(&rig, &whole);
+	ck_assert_uint_eq(rig_wait(rig.b.cq, IBV_WC_SUCCESS).wr_id, 1);
+	ck_assert_int_eq(rig.b.memory[2 * BYTES], 0);
+	rig_close(&rig);
+}
+END_TEST
+
+/* IBTA vol. 1, table 71. The second of the two is there to be waited for. */
+START_TEST(unreliable_connection_carries_out_no_atomic)
+{
+	struct fab_packet atomic, whole;
+	struct rig rig;
+
+	rig_open(&rig, &(struct rig_config){ .type = IBV_QPT_UC });
+	rig_receive(&rig.b, 1, BYTES);
+	atomic = part(&rig, FAB_OP_FETCH_ADD, 0, 0);
+	whole = part(&rig, FAB_OP_SEND, FAB_FIRST | FAB_LAST, 1);
+	inject(&rig, &atomic);
+	inject(&rig, &whole);
+	rig_wait(rig.b.cq, IBV_WC_SUCCESS);
+	ck_assert_int_eq(rig.b.memory[BYTES], 0);
+	rig_close(&rig);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("packets");
+	TCase *tcase = tcase_create("sequence");
+	SRunner *runner;
+	int n_failed;
+
+	tcase_add_loop_test(tcase, message_goes_on_as_what_it_began_as, 0,
+			    sizeof(sequences) / sizeof(sequences[0]));
+	tcase_add_loop_test(tcase, unreliable_message_that_goes_on_as_another_is_lost, 0, 2);
+	tcase_add_test(tcase, unreliable_connection_carries_out_no_atomic);
+	suite_add_tcase(suite, tcase);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	n_failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return n_failed ? 1 : 0;
+}
