@@ -338,6 +338,65 @@ START_TEST(peer_that_does_not_answer_is_given_up)
 }
 END_TEST
 
+static void drain(struct end *end)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1 };
+
+	ck_assert_int_eq(ibv_modify_qp(end->qp, &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY),
+			 0);
+}
+
+static bool is_draining(struct end *end)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	ck_assert_int_eq(ibv_query_qp(end->qp, &attr, IBV_QP_STATE, &init), 0);
+	ck_assert_int_eq(attr.qp_state, IBV_QPS_SQD);
+	return attr.sq_draining;
+}
+
+/* IBTA vol. 1, 10.3.1.5: what was begun is carried on, also when it has to be repeated. */
+START_TEST(send_queue_is_drained_before_it_is_told)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS };
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct rig rig;
+
+	rig_open(&rig, &(struct rig_config){ .type = IBV_QPT_RC });
+	wr = rig_wr(&rig, IBV_WR_SEND, &sge, 10);
+	wr.wr_id = 1;
+	rig_post(&rig.a, &wr);
+	drain(&rig.a);
+	wr.wr_id = 2;
+	rig_post(&rig.a, &wr);
+	ck_assert(is_draining(&rig.a));
+	rig_none(rig.a.cq);
+	rig_receive(&rig.b, 1, 10);
+	rig_receive(&rig.b, 2, 10);
+	ck_assert_uint_eq(rig_wait(rig.a.cq, IBV_WC_SUCCESS).wr_id, 1);
+	rig_event(&rig, IBV_EVENT_SQ_DRAINED);
+	ck_assert(!is_draining(&rig.a));
+	rig_none(rig.a.cq);
+	ck_assert_int_eq(ibv_modify_qp(rig.a.qp, &attr, IBV_QP_STATE), 0);
+	ck_assert_uint_eq(rig_wait(rig.a.cq, IBV_WC_SUCCESS).wr_id, 2);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(send_queue_with_nothing_begun_is_drained_at_once)
+{
+	struct rig rig;
+
+	rig_open(&rig, &(struct rig_config){ .type = _i ? IBV_QPT_UC : IBV_QPT_RC });
+	drain(&rig.a);
+	rig_event(&rig, IBV_EVENT_SQ_DRAINED);
+	ck_assert(!is_draining(&rig.a));
+	rig_close(&rig);
+}
+END_TEST
+
 static TCase *refusals(void)
 {
 	TCase *tcase = tcase_create("refusals");
@@ -359,6 +418,8 @@ static TCase *delays(void)
 	tcase_add_loop_test(tcase, receiver_that_is_not_ready_is_tried_again, 0, 2);
 	tcase_add_loop_test(tcase, receiver_that_is_never_ready_is_given_up, 0, 2);
 	tcase_add_test(tcase, peer_that_does_not_answer_is_given_up);
+	tcase_add_test(tcase, send_queue_is_drained_before_it_is_told);
+	tcase_add_loop_test(tcase, send_queue_with_nothing_begun_is_drained_at_once, 0, 2);
 	return tcase;
 }
 

@@ -419,6 +419,30 @@ START_TEST(datagram_longer_than_the_mtu_is_an_error_of_the_send_queue)
 }
 END_TEST
 
+START_TEST(datagram_that_waits_goes_when_it_may)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD };
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct ibv_ah *ah;
+	struct rig rig;
+
+	rig_open(&rig, &ud);
+	ah = rig_ah(&rig);
+	wr = datagram(&rig, &sge, ah, 4);
+	rig_receive(&rig.b, 1, 100);
+	ck_assert_int_eq(ibv_modify_qp(rig.a.qp, &attr, IBV_QP_STATE), 0);
+	rig_post(&rig.a, &wr);
+	rig_none(rig.a.cq);
+	attr.qp_state = IBV_QPS_RTS;
+	ck_assert_int_eq(ibv_modify_qp(rig.a.qp, &attr, IBV_QP_STATE), 0);
+	rig_wait(rig.a.cq, IBV_WC_SUCCESS);
+	rig_wait(rig.b.cq, IBV_WC_SUCCESS);
+	ibv_destroy_ah(ah);
+	rig_close(&rig);
+}
+END_TEST
+
 START_TEST(group_reaches_who_is_attached)
 {
 	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1 };
@@ -483,6 +507,7 @@ static TCase *datagrams(void)
 	tcase_add_test(tcase, datagram_comes_with_room_for_a_header_before_it);
 	tcase_add_test(tcase, datagram_with_another_key_is_lost);
 	tcase_add_test(tcase, datagram_longer_than_the_mtu_is_an_error_of_the_send_queue);
+	tcase_add_test(tcase, datagram_that_waits_goes_when_it_may);
 	tcase_add_test(tcase, group_reaches_who_is_attached);
 	tcase_add_test(tcase, nobody_is_at_an_unknown_address);
 	return tcase;

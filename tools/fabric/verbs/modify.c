@@ -112,6 +112,7 @@ static void copy_attr(struct ibv_qp_attr *to, const struct ibv_qp_attr *from, in
 	COPY(IBV_QP_ALT_PATH, alt_port_num);
 	COPY(IBV_QP_ALT_PATH, alt_pkey_index);
 	COPY(IBV_QP_ALT_PATH, alt_timeout);
+	COPY(IBV_QP_EN_SQD_ASYNC_NOTIFY, en_sqd_async_notify);
 #undef COPY
 	if (mask & IBV_QP_RQ_PSN)
 		to->rq_psn = from->rq_psn & FAB_PSN_MASK;
@@ -147,12 +148,7 @@ static void set_psns(struct fab_qp *qp, int mask)
 	qp->sq.una = qp->attr.sq_psn;
 	qp->sq.send_psn = qp->attr.sq_psn;
 	qp->sq.post_psn = qp->attr.sq_psn;
-}
-
-static void report_drained(struct fab_qp *qp)
-{
-	if (qp->sq.at == 0 && qp->attr.en_sqd_async_notify)
-		qp_async(qp, IBV_EVENT_SQ_DRAINED);
+	qp->sq.begun_psn = qp->attr.sq_psn;
 }
 
 static void change(struct fab_qp *qp, const struct ibv_qp_attr *attr, int mask)
@@ -167,15 +163,14 @@ static void change(struct fab_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	}
 	if (to == IBV_QPS_RESET)
 		reset(qp);
-	qp->attr.en_sqd_async_notify = mask & IBV_QP_EN_SQD_ASYNC_NOTIFY &&
-				       attr->en_sqd_async_notify;
-	if (to == IBV_QPS_SQD && qp->attr.qp_state == IBV_QPS_RTS)
-		report_drained(qp);
+	if (to != IBV_QPS_SQD)
+		qp->attr.en_sqd_async_notify = 0;
 	if (to == IBV_QPS_ERR)
 		qp_enter_error(qp, -1);
 	qp->attr.qp_state = to;
 	if (to == IBV_QPS_RTS)
-		requester_push(qp);
+		post_start(qp);
+	requester_tell_drained(qp);
 }
 
 int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)

@@ -155,10 +155,11 @@ struct fab_send {
 struct fab_send_queue {
 	struct fab_send **slot; /* allocated when first used */
 	uint32_t n_max, max_sge, max_inline, head, count;
-	uint32_t at;	   /* how many after head the one is that is sent next */
-	uint32_t una;	   /* the oldest PSN that is not acknowledged */
-	uint32_t send_psn; /* the next to be sent */
-	uint32_t post_psn; /* the next for what is posted */
+	uint32_t at;	    /* how many after head the one is that is sent next */
+	uint32_t una;	    /* the oldest PSN that is not acknowledged */
+	uint32_t send_psn;  /* the next to be sent */
+	uint32_t post_psn;  /* the next for what is posted */
+	uint32_t begun_psn; /* the next that was never sent; send_psn goes back */
 	uint8_t retries_left, rnr_left;
 	uint64_t deadline_ns; /* 0: none */
 	bool waits_for_rnr;

@@ -161,7 +161,7 @@ static void send_datagrams(struct fab_qp *qp)
 	}
 }
 
-static void start(struct fab_qp *qp)
+void post_start(struct fab_qp *qp)
 {
 	switch (qp->attr.qp_state) {
 	case IBV_QPS_RTS:
@@ -203,7 +203,7 @@ int post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **b
 	}
 	if (err)
 		*bad = wr;
-	start(qp);
+	post_start(qp);
 	pthread_mutex_unlock(&context->lock);
 	return err;
 }

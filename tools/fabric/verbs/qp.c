@@ -258,7 +258,7 @@ int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask,
 	attr->cap = qp->init.cap;
 	attr->sq_psn = qp->sq.post_psn;
 	attr->rq_psn = qp->responder.psn;
-	attr->sq_draining = attr->qp_state == IBV_QPS_SQD && qp->sq.count > 0;
+	attr->sq_draining = attr->qp_state == IBV_QPS_SQD && !requester_is_drained(qp);
 	*init = qp->init;
 	ibv->state = attr->qp_state;
 	pthread_mutex_unlock(&context->lock);

@@ -16,6 +16,9 @@ int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **ba
 /** post_opcodes() - what a type of queue pairs can do: bits by their enum ibv_wr_opcode. */
 unsigned int post_opcodes(enum ibv_qp_type type);
 
+/** post_start() - do with what is posted what its state wants: send it, or flush it; locked. */
+void post_start(struct fab_qp *qp);
+
 /** post_recv() - of struct ibv_context_ops. Return: as post_send(). */
 int post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 

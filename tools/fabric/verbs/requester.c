@@ -80,11 +80,18 @@ static uint32_t next_psns(const struct fab_qp *qp, const struct fab_send *send)
 	return left < READ_PSNS ? left : READ_PSNS;
 }
 
+static bool has_begun(const struct fab_qp *qp, const struct fab_send *send)
+{
+	return fab_psn_diff(qp->sq.begun_psn, send->first_psn) > 0;
+}
+
 static bool may_go(const struct fab_qp *qp, const struct fab_send *send)
 {
 	const struct fab_send_queue *sq = &qp->sq;
 	uint32_t in_flight = (uint32_t)fab_psn_diff(sq->send_psn, sq->una);
 
+	if (qp->attr.qp_state == IBV_QPS_SQD && !has_begun(qp, send))
+		return false;
 	if (qp->init.qp_type == IBV_QPT_UC)
 		return true;
 	if (in_flight + next_psns(qp, send) > WINDOW_PSNS)
@@ -187,6 +194,8 @@ static enum ibv_wc_status send_next(struct fab_qp *qp, const struct fab_send *se
 	if (status != IBV_WC_SUCCESS)
 		return status;
 	qp->sq.send_psn = (qp->sq.send_psn + n_psns) & FAB_PSN_MASK;
+	if (fab_psn_diff(qp->sq.send_psn, qp->sq.begun_psn) > 0)
+		qp->sq.begun_psn = qp->sq.send_psn;
 	if (fab_psn_diff(qp->sq.send_psn, send->first_psn) == (int32_t)send->n_psn)
 		qp->sq.at++;
 	return IBV_WC_SUCCESS;
@@ -200,12 +209,17 @@ static void complete_unreliable(struct fab_qp *qp)
 	qp->sq.una = qp->sq.send_psn;
 }
 
+static bool may_send(const struct fab_qp *qp)
+{
+	return qp->attr.qp_state == IBV_QPS_RTS || qp->attr.qp_state == IBV_QPS_SQD;
+}
+
 void requester_push(struct fab_qp *qp)
 {
 	enum ibv_wc_status status = IBV_WC_SUCCESS;
 	uint32_t before = qp->sq.send_psn;
 
-	if (qp->attr.qp_state != IBV_QPS_RTS || qp->sq.waits_for_rnr)
+	if (!may_send(qp) || qp->sq.waits_for_rnr)
 		return;
 	while (status == IBV_WC_SUCCESS && qp->sq.at < qp->sq.count &&
 	       may_go(qp, send_at(qp, qp->sq.at))) {
@@ -222,6 +236,20 @@ void requester_push(struct fab_qp *qp)
 		list_append(&context_of(qp)->active, &qp->active);
 	if (before != qp->sq.send_psn && !qp->sq.deadline_ns)
 		set_deadline(qp);
+}
+
+bool requester_is_drained(const struct fab_qp *qp)
+{
+	return !qp->sq.count || qp->init.qp_type == IBV_QPT_UD || !has_begun(qp, send_at(qp, 0));
+}
+
+void requester_tell_drained(struct fab_qp *qp)
+{
+	if (qp->attr.qp_state != IBV_QPS_SQD || !qp->attr.en_sqd_async_notify ||
+	    !requester_is_drained(qp))
+		return;
+	qp->attr.en_sqd_async_notify = 0;
+	qp_async(qp, IBV_EVENT_SQ_DRAINED);
 }
 
 /* --- answers ------------------------------------------------------------- */
@@ -360,7 +388,7 @@ static void refused(struct fab_qp *qp, const struct fab_packet *packet)
 
 void requester_answered(struct fab_qp *qp, const struct fab_packet *packet, const void *payload)
 {
-	if (qp->attr.qp_state != IBV_QPS_RTS && qp->attr.qp_state != IBV_QPS_SQD)
+	if (!may_send(qp))
 		return;
 	if (packet->op == FAB_OP_ACK)
 		acknowledged(qp, packet->psn);
@@ -369,6 +397,7 @@ void requester_answered(struct fab_qp *qp, const struct fab_packet *packet, cons
 	else
 		response_came(qp, packet, payload);
 	requester_push(qp);
+	requester_tell_drained(qp);
 }
 
 void requester_timer(struct fab_qp *qp, uint64_t now_ns)

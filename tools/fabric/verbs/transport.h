@@ -11,6 +11,12 @@
 /** requester_push() - send what may be sent now. */
 void requester_push(struct fab_qp *qp);
 
+/** requester_is_drained() - is nothing under way that was begun? */
+bool requester_is_drained(const struct fab_qp *qp);
+
+/** requester_tell_drained() - by an event, once, if the program wants one. */
+void requester_tell_drained(struct fab_qp *qp);
+
 /** requester_answered() - an ACK, a NAK or a response came. */
 void requester_answered(struct fab_qp *qp, const struct fab_packet *packet, const void *payload);
 
