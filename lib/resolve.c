@@ -268,6 +268,19 @@ static int find_loopback(struct id *id, const union addr *dst, struct id_path *p
 }
 
 /*
+ * Which interface the route has to leave by: that of a link-local source, that of the device that
+ * a bound source stands for, or that of an earlier try. 0: any.
+ */
+static unsigned int choose_interface(const struct id *id)
+{
+	unsigned int ifindex = addr_scope(&id->claim.local);
+
+	if (!ifindex && !addr_is_any(&id->claim.local))
+		ifindex = id->path.gid.ifindex;
+	return ifindex ? ifindex : id->path.route.ifindex;
+}
+
+/*
  * The route to the destination, and the device behind its interface.
  *
  * Return: 0; -errno from routing. *ret_status is what ADDR_ERROR will say, or 0.
@@ -276,12 +289,8 @@ static int find_route(struct id *id, const union addr *dst, struct id_path *path
 {
 	const union addr *local = &id->claim.local;
 	const union addr *src = addr_is_any(local) ? NULL : local;
-	unsigned int ifindex = addr_scope(local);
-	int err;
+	int err = net_route_lookup(dst, src, choose_interface(id), &path->route);
 
-	if (!ifindex)
-		ifindex = id->path.route.ifindex; /* of an earlier try */
-	err = net_route_lookup(dst, src, ifindex, &path->route);
 	if (err)
 		return err;
 	*ret_status = find_gid_for(id, &path->route.src, path->route.ifindex, &path->gid);
