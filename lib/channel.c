@@ -35,6 +35,7 @@ int channel_new(struct channel **ret)
 	channel->pub.fd = fd;
 	channel->refs = 1;
 	channel->lock = (pthread_mutex_t)PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
+	sem_init(&channel->wake, 0, 0);
 	list_init(&channel->events);
 	list_init(&channel->posted);
 	channel_set_add(channel);
@@ -52,6 +53,7 @@ void channel_put(struct channel *channel)
 	if (__atomic_sub_fetch(&channel->refs, 1, __ATOMIC_ACQ_REL))
 		return;
 	pthread_mutex_destroy(&channel->lock);
+	sem_destroy(&channel->wake);
 	free(channel);
 }
 
@@ -124,17 +126,20 @@ void channel_after_fork(void)
 	channel_set_after_fork();
 }
 
-/* An event that was taken meanwhile needs no signal. */
-static bool begin_signal(struct channel *channel)
+/* An event that was taken meanwhile needs no signal. *ret_wakes: for how many threads to post. */
+static bool begin_signal(struct channel *channel, unsigned int *ret_wakes)
 {
 	bool wanted;
 
+	*ret_wakes = 0;
 	lock_take(&channel->lock, LOCK_CHANNEL);
 	channel->is_posted = false;
 	wanted = !channel->closed && !list_is_empty(&channel->events);
 	if (wanted) {
 		channel->n_signals++;
 		__atomic_add_fetch(&channel->n_writers, 1, __ATOMIC_RELAXED);
+		*ret_wakes = channel->n_asleep - channel->n_woken;
+		channel->n_woken = channel->n_asleep;
 	}
 	lock_give(&channel->lock, LOCK_CHANNEL);
 	return wanted;
@@ -142,7 +147,8 @@ static bool begin_signal(struct channel *channel)
 
 static void signal_channel(struct channel *channel)
 {
-	bool wanted = begin_signal(channel);
+	unsigned int wakes;
+	bool wanted = begin_signal(channel, &wakes);
 	uint64_t one = 1;
 	ssize_t n;
 
@@ -153,6 +159,8 @@ static void signal_channel(struct channel *channel)
 	}
 	/* Without the lock, which who has been woken takes now. */
 	__atomic_sub_fetch(&channel->n_writers, wanted, __ATOMIC_RELEASE);
+	while (wakes--)
+		sem_post(&channel->wake);
 	channel_put(channel);
 }
 
@@ -234,35 +242,57 @@ static struct event *first_event(struct channel *channel)
 	return event;
 }
 
-static void cancelled(void *arg)
+/* A cancellation point. Return: 0; -EINTR, but not after a handler with SA_RESTART. */
+static int sleep_on(sem_t *wake, int cancel_state)
 {
-	channel_put(arg);
+	int err;
+
+	api_leave(cancel_state);
+	err = sem_wait(wake) ? -errno : 0;
+	api_enter();
+	return err;
 }
 
-/* Called without the lock; this is where rdma_get_cm_event() can be cancelled. */
-static int wait_for_event(struct channel *channel, int fd, int cancel_state)
+/* Whoever was interrupted leaves a post behind, for which a later sleeper looks once too often. */
+static void end_sleep(struct channel *channel)
 {
-	struct pollfd poller = { .fd = fd, .events = POLLIN };
-	int err = 0;
+	lock_take(&channel->lock, LOCK_CHANNEL);
+	channel->n_asleep--;
+	if (channel->n_woken)
+		channel->n_woken--;
+}
 
+static void cancelled(void *arg)
+{
+	struct channel *channel = arg;
+
+	end_sleep(channel);
+	lock_give(&channel->lock, LOCK_CHANNEL);
+	channel_put(channel);
+}
+
+/* Gives the lock up meanwhile; this is where rdma_get_cm_event() can be cancelled. Nobody wakes who
+ * waits at a closed channel. */
+static int wait_for_event(struct channel *channel, int cancel_state)
+{
+	int err;
+
+	channel->n_asleep++;
+	lock_give(&channel->lock, LOCK_CHANNEL);
 	pthread_cleanup_push(cancelled, channel);
-	api_leave(cancel_state);
-	if (poll(&poller, 1, -1) < 0)
-		err = -errno;
-	api_enter();
+	err = sleep_on(&channel->wake, cancel_state);
 	pthread_cleanup_pop(0);
+	end_sleep(channel);
 	return err;
 }
 
 /* Nothing will ever come. */
 static int stay(int cancel_state)
 {
-	int err;
+	sem_t never;
 
-	api_leave(cancel_state);
-	err = poll(NULL, 0, -1) < 0 ? -errno : 0;
-	api_enter();
-	return err;
+	sem_init(&never, 0, 0);
+	return sleep_on(&never, cancel_state);
 }
 
 bool channel_is_blocking(const struct channel *channel)
@@ -283,7 +313,7 @@ bool channel_has_event(struct channel *channel)
 int channel_take(struct channel *channel, int cancel_state, struct event **ret)
 {
 	struct event *event = NULL;
-	int fd, err = 0;
+	int err = 0;
 
 	if (!channel_set_lock(channel))
 		return channel_set_just_lost(channel) ? stay(cancel_state) : -EBADF;
@@ -294,10 +324,7 @@ int channel_take(struct channel *channel, int cancel_state, struct event **ret)
 			err = -EAGAIN;
 			break;
 		}
-		fd = channel->closed ? -1 : channel->pub.fd; /* poll() passes over -1 */
-		lock_give(&channel->lock, LOCK_CHANNEL);
-		err = wait_for_event(channel, fd, cancel_state);
-		lock_take(&channel->lock, LOCK_CHANNEL);
+		err = wait_for_event(channel, cancel_state);
 	}
 	lock_give(&channel->lock, LOCK_CHANNEL);
 	channel_put(channel);

@@ -4,14 +4,18 @@
  * not empty. Ids post to them, rdma_get_cm_event() takes from them.
  *
  * The descriptor is an eventfd. New events add to its count, which wakes pollers of every kind, and
- * whoever takes the last event resets it; waiting is done by poll(). The count is added after all
- * locks are given up: who is woken would else run straight into them.
+ * whoever takes the last event resets it. The count is added after all locks are given up: who is
+ * woken would else run straight into them.
+ *
+ * rdma_get_cm_event() sleeps on a semaphore, since a futex is restarted after a signal handler that
+ * was installed with SA_RESTART, as the kernel's read of an event is; poll() never is.
  */
 #ifndef LIB_CHANNEL_H
 #define LIB_CHANNEL_H
 
 #include <pthread.h>
 #include <rdma/rdma_cma.h>
+#include <semaphore.h>
 #include <stdbool.h>
 
 #include "base/list.h"
@@ -42,6 +46,9 @@ struct channel {
 	bool is_posted;
 	uint64_t n_signals;	/* written, or about to be, and not yet read */
 	unsigned int n_writers; /* atomic: that are about to */
+	sem_t wake;		/* posted for each thread that is to look again */
+	unsigned int n_asleep;	/* threads that wait, or were woken and have not looked yet */
+	unsigned int n_woken;	/* of these: never more than the semaphore was posted for */
 };
 
 /** channel_of() - from what the program holds to what we know. */
@@ -93,8 +100,8 @@ void channel_signal_posted(struct list *channels);
  * As with the kernel's, who waits when the channel is closed waits until it is cancelled or the
  * process ends: programs close a channel with a thread inside and call an error fatal.
  *
- * Return: 0; -EAGAIN if the descriptor is non-blocking and there is none; -EINTR; -EBADF if the
- * channel was closed before.
+ * Return: 0; -EAGAIN if the descriptor is non-blocking and there is none; -EINTR after a signal
+ * handler without SA_RESTART; -EBADF if the channel was closed before.
  */
 int channel_take(struct channel *channel, int cancel_state, struct event **ret);
 

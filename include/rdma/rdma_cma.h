@@ -659,8 +659,8 @@ int rdma_leave_multicast(struct rdma_cm_id *id, struct sockaddr *addr);
  * Blocks until there is one, unless the channel's fd is O_NONBLOCK. Moves the queue pair as the
  * event demands, in the calling thread, before it returns. A cancellation point.
  *
- * Return: 0, or -1 with errno set: EAGAIN, EINTR, EINVAL for no @event, EBADF if the channel was
- * destroyed.
+ * Return: 0, or -1 with errno set: EAGAIN, EINTR after a signal handler without SA_RESTART, EINVAL
+ * for no @event, EBADF if the channel was destroyed.
  */
 int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **event);
 

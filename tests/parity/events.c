@@ -10,6 +10,8 @@
 
 #include "steps.h"
 
+#define N_SIGNALS 3
+
 static void start_one(struct scene *s, struct rdma_cm_id *id)
 {
 	if (rdma_resolve_addr(id, NULL, at(&s->peer, s->port), RESOLVE_MS))
@@ -153,6 +155,41 @@ static void *get_and_show(void *channel)
 	return NULL;
 }
 
+struct begun {
+	pthread_t thread;
+	struct scene *scene;
+	struct rdma_cm_id *id;
+};
+
+/* Signals for a thread that waits, and then what it waits for. */
+static void *interrupt_and_start(void *arg)
+{
+	struct begun *begun = arg;
+	int i;
+
+	for (i = 0; i < N_SIGNALS; i++) {
+		pause_ms(QUIET_MS);
+		pthread_kill(begun->thread, SIGUSR1);
+	}
+	pause_ms(QUIET_MS);
+	start_one(begun->scene, begun->id);
+	return NULL;
+}
+
+static void get_goes_on_after_signals(struct scene *s)
+{
+	struct sigaction action = { .sa_handler = on_alarm, .sa_flags = SA_RESTART };
+	struct rdma_cm_id *id = open_id(s, "id", RDMA_PS_TCP);
+	struct begun self = { .thread = pthread_self(), .scene = s, .id = id };
+	pthread_t other;
+
+	sigaction(SIGUSR1, &action, NULL);
+	pthread_create(&other, NULL, interrupt_and_start, &self);
+	get_and_show(s->channel);
+	pthread_join(other, NULL);
+	close_id(id);
+}
+
 static void blocked_get_wakes_up(struct scene *s)
 {
 	struct rdma_cm_id *id = open_id(s, "id", RDMA_PS_TCP);
@@ -227,6 +264,8 @@ const struct scenario event_scenarios[] = {
 	      "O_NONBLOCK set and cleared on the descriptor"),
 	LOCAL("events-edges", every_event_is_an_edge, 0, "EPOLLET sees each new event"),
 	LOCAL("events-signal", signals_interrupt_get, 0, "EINTR"),
+	LOCAL("events-signal-restart", get_goes_on_after_signals, 0,
+	      "a handler with SA_RESTART, and no EINTR"),
 	LOCAL("events-wake", blocked_get_wakes_up, 0, "a thread that waits in rdma_get_cm_event"),
 	LOCAL("events-cancel", get_is_a_cancellation_point, 0,
 	      "a thread that is cancelled in rdma_get_cm_event"),

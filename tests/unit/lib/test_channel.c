@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Event channels that are destroyed while threads read from them (lib/channel.c,
+ * Event channels with threads inside: that are destroyed, and that get signals (lib/channel.c,
  * lib/channel_set.c). Under sanitizers these tests show that nothing freed is touched.
  */
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -161,6 +163,97 @@ START_TEST(thread_that_comes_again_is_told)
 }
 END_TEST
 
+/* --- signals ------------------------------------------------------------- */
+
+#define SIGNALS 5
+
+static atomic_int n_handled;
+
+static void handle(int number)
+{
+	(void)number;
+	n_handled++;
+}
+
+static void handle_with(int flags)
+{
+	struct sigaction action = { .sa_handler = handle, .sa_flags = flags };
+
+	sigaction(SIGUSR1, &action, NULL);
+	n_handled = 0;
+}
+
+/* Whether a thread waits already cannot be seen: so it gets several, and time in between. */
+static void interrupt(pthread_t thread)
+{
+	void *result;
+	int i;
+
+	for (i = 0; i < SIGNALS; i++) {
+		pthread_kill(thread, SIGUSR1);
+		while (n_handled <= i)
+			usleep(1);
+		usleep(QUIET_US);
+		ck_assert_int_eq(pthread_tryjoin_np(thread, &result), EBUSY);
+	}
+}
+
+enum {
+	OPEN,
+	CLOSED_LATER,
+	CLOSED_BEFORE,
+	N_MOMENTS
+};
+
+static pthread_t start_reader(struct channel *channel, int moment)
+{
+	struct rdma_event_channel *pub = &channel->pub;
+	pthread_t reader;
+
+	if (moment == CLOSED_BEFORE)
+		rdma_destroy_event_channel(pub);
+	pthread_create(&reader, NULL, get_once, pub);
+	usleep(QUIET_US);
+	if (moment == CLOSED_LATER)
+		rdma_destroy_event_channel(pub);
+	return reader;
+}
+
+START_TEST(handler_with_sa_restart_does_not_end_the_wait)
+{
+	struct channel *channel = channel_or_fail();
+	pthread_t reader;
+	void *result;
+
+	handle_with(SA_RESTART);
+	reader = start_reader(channel, _i);
+	interrupt(reader);
+	pthread_cancel(reader);
+	pthread_join(reader, &result);
+	ck_assert_ptr_eq(result, PTHREAD_CANCELED);
+	if (_i == OPEN)
+		rdma_destroy_event_channel(&channel->pub);
+}
+END_TEST
+
+START_TEST(handler_without_sa_restart_ends_the_wait)
+{
+	struct channel *channel = channel_or_fail();
+	pthread_t reader;
+	void *result;
+
+	handle_with(0);
+	reader = start_reader(channel, _i);
+	while (pthread_tryjoin_np(reader, &result) == EBUSY) {
+		pthread_kill(reader, SIGUSR1);
+		usleep(QUIET_US);
+	}
+	ck_assert_int_eq((intptr_t)result, EINTR);
+	if (_i == OPEN)
+		rdma_destroy_event_channel(&channel->pub);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("channel");
@@ -176,6 +269,10 @@ int main(void)
 	tcase_add_test(tc, thread_inside_stays_when_its_channel_goes);
 	tcase_add_test(tc, thread_that_comes_back_a_moment_late_stays_too);
 	tcase_add_test(tc, thread_that_comes_again_is_told);
+	suite_add_tcase(suite, tc);
+	tc = tcase_create("signals");
+	tcase_add_loop_test(tc, handler_with_sa_restart_does_not_end_the_wait, 0, N_MOMENTS);
+	tcase_add_loop_test(tc, handler_without_sa_restart_ends_the_wait, 0, N_MOMENTS);
 	suite_add_tcase(suite, tc);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);

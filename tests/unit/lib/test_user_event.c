@@ -7,6 +7,8 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <rdma/rdma_cma.h>
 #include <stdlib.h>
 
@@ -216,6 +218,58 @@ START_TEST(events_of_many_threads_all_arrive_each_threads_in_order)
 }
 END_TEST
 
+#define N_READERS 4
+#define N_ROUNDS  2000
+
+static atomic_uint n_read;
+
+static void *read_events(void *arg)
+{
+	struct rdma_cm_event *event;
+
+	(void)arg;
+	for (;;) {
+		if (rdma_get_cm_event(&channel->pub, &event)) {
+			ck_assert_int_eq(errno, EINTR);
+			continue;
+		}
+		rdma_ack_cm_event(event);
+		n_read++;
+	}
+	return NULL;
+}
+
+static void handle(int number)
+{
+	(void)number;
+}
+
+/* One that is left in the queue while they sleep is one that this waits for until Check ends it. */
+START_TEST(no_event_is_left_to_sleeping_readers)
+{
+	struct sigaction action = { .sa_handler = handle };
+	pthread_t reader[N_READERS];
+	unsigned int i;
+
+	sigaction(SIGUSR1, &action, NULL);
+	fcntl(channel->pub.fd, F_SETFL, 0);
+	for (i = 0; i < N_READERS; i++)
+		pthread_create(&reader[i], NULL, read_events, NULL);
+	for (i = 1; i <= N_ROUNDS; i++) {
+		write_user(id, 0, i);
+		write_user(id, 0, i);
+		pthread_kill(reader[i % N_READERS], SIGUSR1);
+		while (n_read < 2 * i)
+			sched_yield();
+	}
+	for (i = 0; i < N_READERS; i++) {
+		pthread_cancel(reader[i]);
+		pthread_join(reader[i], NULL);
+	}
+	ck_assert(!is_readable());
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("user_event");
@@ -235,6 +289,7 @@ int main(void)
 	tcase_add_test(tc, destroying_waits_for_a_taken_user_event);
 	tcase_add_test(tc, id_that_is_being_destroyed_takes_no_more_events);
 	tcase_add_test(tc, events_of_many_threads_all_arrive_each_threads_in_order);
+	tcase_add_test(tc, no_event_is_left_to_sleeping_readers);
 	srunner_run_all(runner, CK_NORMAL);
 	failed = srunner_ntests_failed(runner);
 	srunner_free(runner);
