@@ -27,7 +27,7 @@ static void fill_ah(const struct gid_entry *own, const struct cm_req_path *req,
 				     .static_rate = req->packet_rate,
 				     .src_path_bits = path_bits(own, req->remote_lid),
 				     .port_num = own->port_num };
-	if (req->subnet_local)
+	if (!req->hop_limit)
 		return;
 	ret->is_global = 1;
 	memcpy(&ret->grh.dgid, &req->local_gid, sizeof(ret->grh.dgid));

@@ -302,8 +302,15 @@ static uint8_t path_bits(const struct id_path *path)
 	return (uint8_t)(path->slid & ((1u << attr.lmc) - 1));
 }
 
-/* IBTA vol. 1, 8.3: a global route header where packets may leave the subnet. */
+/* As the kernel: with one hop packets stay in the subnet, but between virtual functions of a device
+ * only the GID tells them apart. */
 static bool needs_grh(const struct id_path *path)
+{
+	return path->given.hop_limit > 0;
+}
+
+/* IBTA vol. 1, 8.3: packets need a hop for the router that they leave the subnet by. */
+static bool leaves_subnet(const struct id_path *path)
 {
 	return path->given.hop_limit > 1;
 }
@@ -328,7 +335,7 @@ void infiniband_mad_path(const struct id *id, struct mad_path *ret)
 
 void infiniband_req_path(const struct id *id, struct cm_req_path *ret)
 {
-	if (needs_grh(&id->path))
+	if (leaves_subnet(&id->path))
 		return; /* nobody outside knows our LIDs */
 	ret->local_lid = id->path.slid;
 	ret->remote_lid = id->path.dlid;

@@ -5,11 +5,12 @@
  * message each way. Run by programs.py on a soft fabric.
  *
  *   end [-k PKEY] [-S SID] [-m MASK] [-P tcp|ib] GID                      waits for a request
- *   end [-k PKEY] [-S SID] [-m MASK] [-P tcp|ib] [-r BITS] GID PEER_GID   asks
+ *   end [-k PKEY] [-S SID] [-m MASK] [-P tcp|ib] [-r BITS [-H HOPS]] GID PEER_GID
+ *                                                                         asks
  *
  * -r BITS: no route is asked for, but given by RDMA_OPTION_IB_PATH, with these path bits at both
  * ends (the LIDs are port LIDs of two hosts with one port, LMC as the own port's), and beside it an
- * alternate one.
+ * alternate one. Its hop limit is HOPS, else 0.
  */
 #include <arpa/inet.h>
 #include <endian.h>
@@ -35,7 +36,8 @@ static struct options {
 	uint64_t sid, mask;
 	enum rdma_port_space ps;
 	int path_bits; /* -1: the route is resolved */
-} options = { 0xffff, (uint64_t)RDMA_PS_TCP << 16 | 7000, UINT64_MAX, RDMA_PS_TCP, -1 };
+	uint8_t hops;
+} options = { 0xffff, (uint64_t)RDMA_PS_TCP << 16 | 7000, UINT64_MAX, RDMA_PS_TCP, -1, 0 };
 
 static struct rdma_cm_id *id;
 static struct ibv_mr *mr;
@@ -176,6 +178,7 @@ static struct ibv_path_data path_to(struct rdma_cm_id *of, uint32_t flags, uint8
 	/* The other one of the two. */
 	data.path.dlid = htobe16(((LID_A + 2) << port.lmc) - port.lid + bits);
 	data.path.reversible_numpath = IBV_PATH_RECORD_REVERSIBLE;
+	data.path.flowlabel_hoplimit = htobe32(options.hops);
 	data.path.pkey = htobe16(options.pkey);
 	data.path.qosclass_sl = htobe16(PATH_SL);
 	data.path.mtu = IBV_MTU_1024;
@@ -234,7 +237,7 @@ static bool parse(int argc, char **argv)
 {
 	int option;
 
-	while ((option = getopt(argc, argv, "k:S:m:P:r:")) != -1) {
+	while ((option = getopt(argc, argv, "k:S:m:P:r:H:")) != -1) {
 		if (option == 'k')
 			options.pkey = (uint16_t)strtoul(optarg, NULL, 0);
 		else if (option == 'S')
@@ -245,6 +248,8 @@ static bool parse(int argc, char **argv)
 			options.ps = strcmp(optarg, "ib") == 0 ? RDMA_PS_IB : RDMA_PS_TCP;
 		else if (option == 'r')
 			options.path_bits = atoi(optarg);
+		else if (option == 'H')
+			options.hops = (uint8_t)atoi(optarg);
 		else
 			return false;
 	}

@@ -66,7 +66,6 @@ static struct cm_req req_with_alternate(void)
 			       .remote_gid = own_gid,
 			       .packet_rate = 7,
 			       .sl = 5,
-			       .hop_limit = 64,
 			       .subnet_local = 1,
 			       .local_ack_timeout = 18}
 	};
@@ -109,17 +108,18 @@ START_TEST(it_may_migrate_from_rts_on)
 }
 END_TEST
 
-START_TEST(alternate_path_out_of_the_subnet_has_a_global_route_header)
+START_TEST(alternate_path_with_hops_has_a_global_route_header) /* loop test: _i: in the subnet */
 {
 	struct id_path path = { .pkey = PKEY };
 	struct cm_req req = req_with_alternate();
 
-	req.alternate.subnet_local = 0;
+	req.alternate.subnet_local = (uint8_t)_i;
+	req.alternate.hop_limit = _i ? 1 : 64;
 	ck_assert_int_eq(alternate_take(&port, &req, &path), 0);
 	ck_assert_uint_eq(path.alternate.ah.is_global, 1);
 	ck_assert_mem_eq(&path.alternate.ah.grh.dgid, &peer_gid, sizeof(peer_gid));
 	ck_assert_uint_eq(path.alternate.ah.grh.sgid_index, 3);
-	ck_assert_uint_eq(path.alternate.ah.grh.hop_limit, 64);
+	ck_assert_uint_eq(path.alternate.ah.grh.hop_limit, req.alternate.hop_limit);
 }
 END_TEST
 
@@ -165,7 +165,7 @@ int main(void)
 
 	tcase_add_test(tcase, queue_pair_learns_the_alternate_path);
 	tcase_add_test(tcase, it_may_migrate_from_rts_on);
-	tcase_add_test(tcase, alternate_path_out_of_the_subnet_has_a_global_route_header);
+	tcase_add_loop_test(tcase, alternate_path_with_hops_has_a_global_route_header, 0, 2);
 	tcase_add_test(tcase, request_without_one_changes_nothing);
 	tcase_add_test(tcase, alternate_path_to_another_host_is_refused);
 	tcase_add_test(tcase, alternate_path_out_of_the_partition_is_refused);

@@ -234,9 +234,9 @@ static struct id id_with_path(uint8_t hop_limit)
 	return id;
 }
 
-START_TEST(address_vector_within_the_subnet_is_a_lid)
+START_TEST(address_vector_of_no_hops_is_a_lid)
 {
-	struct id id = id_with_path(1);
+	struct id id = id_with_path(0);
 	struct ibv_ah_attr ah;
 
 	infiniband_ah(&id, &ah);
@@ -262,17 +262,19 @@ START_TEST(path_bits_are_as_many_as_the_port_has)
 }
 END_TEST
 
-START_TEST(way_out_of_the_subnet_needs_a_global_route_header)
+/* Out of the subnet (64 hops), and within it (1), as SR-IOV needs one there, too. */
+START_TEST(address_vector_with_hops_has_a_global_route_header)
 {
-	struct id id = id_with_path(64);
+	uint8_t hops = _i ? 64 : 1;
+	struct id id = id_with_path(hops);
 	struct ibv_ah_attr ah;
 
 	infiniband_ah(&id, &ah);
 	ck_assert_uint_eq(ah.is_global, 1);
-	ck_assert_uint_eq(ah.dlid, 0x12); /* of the router */
+	ck_assert_uint_eq(ah.dlid, 0x12);
 	ck_assert_mem_eq(&ah.grh.dgid, &peer_gid, sizeof(peer_gid));
 	ck_assert_uint_eq(ah.grh.sgid_index, 2);
-	ck_assert_uint_eq(ah.grh.hop_limit, 64);
+	ck_assert_uint_eq(ah.grh.hop_limit, hops);
 	ck_assert_uint_eq(ah.grh.flow_label, 0xabcde);
 	ck_assert_uint_eq(ah.grh.traffic_class, 9);
 }
@@ -280,21 +282,22 @@ END_TEST
 
 START_TEST(messages_go_the_way_of_the_data)
 {
-	struct id id = id_with_path(_i ? 64 : 1);
+	struct id id = id_with_path((uint8_t)_i);
 	struct mad_path path;
 
 	infiniband_mad_path(&id, &path);
 	ck_assert_uint_eq(path.dlid, 0x12);
 	ck_assert_uint_eq(path.sl, 3);
 	ck_assert_uint_eq(path.pkey_index, 1);
-	ck_assert_int_eq(path.grh, _i == 1);
+	ck_assert_int_eq(path.grh, _i > 0);
+	ck_assert_uint_eq(path.hop_limit, _i);
 }
 END_TEST
 
 START_TEST(req_has_lids_where_the_peer_is_on_the_subnet)
 {
 	struct cm_req_path req = { .local_lid = 0, .remote_lid = 0 };
-	struct id id = id_with_path(1);
+	struct id id = id_with_path((uint8_t)_i);
 
 	infiniband_req_path(&id, &req);
 	ck_assert_uint_eq(req.local_lid, 0x27);
@@ -334,11 +337,11 @@ static TCase *lid_tests(void)
 	TCase *tcase = tcase_create("lids");
 
 	tcase_add_checked_fixture(tcase, begin, NULL);
-	tcase_add_test(tcase, address_vector_within_the_subnet_is_a_lid);
+	tcase_add_test(tcase, address_vector_of_no_hops_is_a_lid);
 	tcase_add_test(tcase, path_bits_are_as_many_as_the_port_has);
-	tcase_add_test(tcase, way_out_of_the_subnet_needs_a_global_route_header);
-	tcase_add_loop_test(tcase, messages_go_the_way_of_the_data, 0, 2);
-	tcase_add_test(tcase, req_has_lids_where_the_peer_is_on_the_subnet);
+	tcase_add_loop_test(tcase, address_vector_with_hops_has_a_global_route_header, 0, 2);
+	tcase_add_loop_test(tcase, messages_go_the_way_of_the_data, 0, 3);
+	tcase_add_loop_test(tcase, req_has_lids_where_the_peer_is_on_the_subnet, 0, 2);
 	tcase_add_test(tcase, req_keeps_permissive_lids_elsewhere);
 	return tcase;
 }
