@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "lib/infiniband.h"
+#include "lib/kernel.h"
 
-#define PACKET_LIFE_TIME   18	/* 4.096 us * 2^18, about a second: the kernel's value */
 #define SIX_BITS	   0x3f /* a path record's MTU, rate and packet life time: no selector */
 #define SL_MASK		   0xf
 #define HOP_LIMIT_BITS	   8
@@ -56,6 +56,7 @@ static uint32_t flow_label_of(const struct id *id)
 
 int roce_make_path(struct id *id)
 {
+	char release[KERNEL_RELEASE_BYTES];
 	struct net_iface iface;
 	int err = net_iface_get(id->path.route.ifindex, &iface);
 
@@ -63,7 +64,7 @@ int roce_make_path(struct id *id)
 		err = mtu_of(iface.mtu, &id->path.mtu);
 	if (err)
 		return err;
-	id->path.packet_life_time = PACKET_LIFE_TIME;
+	id->path.packet_life_time = kernel_packet_life_time(kernel_release(release));
 	if (id->option.has_ack_timeout && id->option.ack_timeout)
 		id->path.packet_life_time = (uint8_t)(id->option.ack_timeout - 1);
 	id->path.flow_label = flow_label_of(id);

@@ -12,6 +12,7 @@ from pathlib import Path
 import namespaces
 import netlink
 
+KERNEL = "6.1"  # what a fabric imitates, whatever it runs on: tests/fabric/stock.txt is of it
 DATAGRAMS_QUEUED = 512  # of a unix socket; the kernel's own default is 10
 
 
@@ -41,6 +42,7 @@ def environment(folder, host, arguments, libraries, preloads):
     env = dict(os.environ, PURECM_FABRIC=str(here), PURECM_SOCKET=str(here / "cmportd.sock"),
                PURECM_FABRIC_SUBNETS=str(arguments.subnets),
                PURECM_FABRIC_IP_PKEY=arguments.ip_pkey)
+    env.setdefault("PURECM_FABRIC_KERNEL", KERNEL)
     for name, ours in (("LD_LIBRARY_PATH", libraries), ("LD_PRELOAD", preloads)):
         before = env.get(name)
         if ours:

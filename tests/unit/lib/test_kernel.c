@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What differs between releases of the kernel (lib/kernel.c), and the RoCE path that follows from
+ * it (lib/roce.c).
+ */
+#include <check.h>
+#include <net/if.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "lib/kernel.h"
+#include "lib/roce.h"
+
+static const struct {
+	const char *release;
+	uint8_t packet_life_time;
+} kernels[] = {
+	{"4.18.0-553.el8_10.x86_64", 18},
+	{ "5.15.0",		    18},
+	{ "6.1.0-37-amd64",	    18},
+	{ "6.1.192-2",	       18},
+	{ "6.2",		     16},
+	{ "6.2.0-rc1",	       16},
+	{ "6.12.48+deb13-amd64",	 16},
+	{ "6.18.44",		     16},
+	{ "7.0.0",		   16},
+	{ "10.0",		    16},
+	{ "",			16},
+	{ "hurd",		    16},
+};
+
+#define N_KERNELS ((int)(sizeof(kernels) / sizeof(kernels[0])))
+
+START_TEST(packet_life_time_is_that_of_the_release)
+{
+	ck_assert_uint_eq(kernel_packet_life_time(kernels[_i].release),
+			  kernels[_i].packet_life_time);
+}
+END_TEST
+
+START_TEST(roce_path_has_the_life_time_of_the_kernel)
+{
+	struct id id = { .path.route.ifindex = if_nametoindex("lo") };
+
+	setenv("PURECM_FABRIC_KERNEL", kernels[_i].release, 1);
+	ck_assert_int_eq(roce_make_path(&id), 0);
+	ck_assert_uint_eq(id.path.packet_life_time, kernels[_i].packet_life_time);
+}
+END_TEST
+
+START_TEST(release_is_that_of_the_running_kernel)
+{
+	char room[KERNEL_RELEASE_BYTES];
+	struct utsname running;
+
+	unsetenv("PURECM_FABRIC_KERNEL");
+	ck_assert_int_eq(uname(&running), 0);
+	ck_assert_str_eq(kernel_release(room), running.release);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("kernel");
+	TCase *tcase = tcase_create("kernel");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_loop_test(tcase, packet_life_time_is_that_of_the_release, 0, N_KERNELS);
+	tcase_add_loop_test(tcase, roce_path_has_the_life_time_of_the_kernel, 0, N_KERNELS);
+	tcase_add_test(tcase, release_is_that_of_the_running_kernel);
+	suite_add_tcase(suite, tcase);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
