@@ -38,16 +38,16 @@ static int ask_device(struct device *device)
 
 static int ask_subnets(void)
 {
-	struct device *list[DEVICES_MAX];
+	const struct device_list *list;
 	int err = device_list_load();
-	int i, n;
+	int i;
 
 	if (err)
 		return err;
-	n = device_list(list);
+	list = device_list();
 	err = -ENOENT;
-	for (i = 0; i < n && err == -ENOENT; i++)
-		err = ask_device(list[i]);
+	for (i = 0; i < list->n && err == -ENOENT; i++)
+		err = ask_device(list->device[i]);
 	return err;
 }
 

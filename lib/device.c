@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Devices, what their ids share, and their ports: see device.h. rdma_get_devices() and
+ * The list of devices, what their ids share, and their ports: see device.h. rdma_get_devices() and
  * rdma_free_devices(). The lock here may be held across system calls; it is never taken with the
  * engine's lock held.
  */
@@ -9,7 +9,6 @@
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <net/if_arp.h>
 #include <pthread.h>
 #include <rdma/rdma_cma.h>
 #include <stdlib.h>
@@ -23,25 +22,80 @@
 #include "lib/log.h"
 #include "lib/warning.h"
 #include "mad/umad.h"
-#include "lib/net/netlink.h"
 
 #define N_DESCRIPTORS 4 /* that libibverbs has open at once while it looks for drivers */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct device *devices[DEVICES_MAX]; /* entries are added, never taken out */
-static int n_devices;			    /* atomic, as the list is read without the lock */
+
+/* Both are read without the lock. Nothing that they ever led to is freed: programs keep contexts,
+ * and threads may still read what was the list a moment ago. */
+static const struct device_list nothing;
+static const struct device_list *devices = &nothing; /* atomic: what is open */
+static struct device *known; /* atomic: what was ever opened, the last one first */
+
 static bool is_incomplete; /* for want of memory or descriptors; try again next time */
 
 /* --- the list ------------------------------------------------------------ */
+
+const struct device_list *device_list(void)
+{
+	return __atomic_load_n(&devices, __ATOMIC_ACQUIRE);
+}
 
 static bool is_open(struct ibv_device *device)
 {
 	int i;
 
-	for (i = 0; i < n_devices; i++)
-		if (!devices[i]->removed && devices[i]->verbs->device == device)
+	for (i = 0; i < devices->n; i++)
+		if (!devices->device[i]->removed && devices->verbs[i]->device == device)
 			return true;
 	return false;
+}
+
+static struct device_list *list_new(int n_max)
+{
+	struct device_list *list = calloc(1, sizeof(*list) + (size_t)n_max * 2 * sizeof(void *));
+
+	if (!list)
+		return NULL;
+	list->device = (struct device **)(list + 1);
+	list->verbs = (struct ibv_context **)(list->device + n_max);
+	return list;
+}
+
+static void list_add(struct device_list *list, struct device *device)
+{
+	list->device[list->n] = device;
+	list->verbs[list->n++] = device->verbs;
+}
+
+/* The list from now on: without those that have gone, with a new one or NULL. */
+static int renew_list(struct device *with)
+{
+	struct device_list *list = list_new(devices->n + 1);
+	int i;
+
+	if (!list)
+		return -ENOMEM;
+	for (i = 0; i < devices->n; i++)
+		if (!devices->device[i]->removed)
+			list_add(list, devices->device[i]);
+	if (with)
+		list_add(list, with);
+	list->before = devices;
+	__atomic_store_n(&devices, list, __ATOMIC_RELEASE);
+	return 0;
+}
+
+static int add_device(struct device *device)
+{
+	int err = renew_list(device);
+
+	if (err)
+		return err;
+	device->known = known;
+	__atomic_store_n(&known, device, __ATOMIC_RELEASE);
+	return 0;
 }
 
 static int device_fill(struct device *device, struct ibv_device *from)
@@ -60,7 +114,7 @@ static int device_fill(struct device *device, struct ibv_device *from)
 	return device->port ? 0 : -ENOMEM;
 }
 
-static int device_open(struct ibv_device *from, struct device **ret)
+static int open_device(struct ibv_device *from)
 {
 	struct device *device = calloc(1, sizeof(*device));
 	int err;
@@ -68,13 +122,14 @@ static int device_open(struct ibv_device *from, struct device **ret)
 	if (!device)
 		return -ENOMEM;
 	err = device_fill(device, from);
-	if (!err) {
-		*ret = device;
+	if (!err)
+		err = add_device(device);
+	if (!err)
 		return 0;
-	}
 	warning_of_device(ibv_get_device_name(from), err);
 	if (device->verbs)
 		ibv_close_device(device->verbs);
+	free(device->port);
 	free(device);
 	return err;
 }
@@ -108,12 +163,10 @@ static int open_new_devices(void)
 	list = ibv_get_device_list(NULL);
 	if (!list) /* ENOSYS without any RDMA module */
 		return errno == ENOMEM ? -ENOMEM : 0;
-	for (i = 0; list[i] && n_devices < DEVICES_MAX; i++) {
+	for (i = 0; list[i]; i++) {
 		if (is_open(list[i]))
 			continue;
-		one = device_open(list[i], &devices[n_devices]);
-		if (!one)
-			__atomic_store_n(&n_devices, n_devices + 1, __ATOMIC_RELEASE);
+		one = open_device(list[i]);
 		err = err ? err : one;
 	}
 	ibv_free_device_list(list);
@@ -124,8 +177,8 @@ static int count_present(void)
 {
 	int i, n = 0;
 
-	for (i = 0; i < n_devices; i++)
-		n += !devices[i]->removed;
+	for (i = 0; i < devices->n; i++)
+		n += !devices->device[i]->removed;
 	return n;
 }
 
@@ -166,24 +219,21 @@ int device_count(void)
 	return n;
 }
 
-int device_list(struct device *ret[DEVICES_MAX])
-{
-	int i, n = 0, n_known = __atomic_load_n(&n_devices, __ATOMIC_ACQUIRE);
-
-	for (i = 0; i < n_known; i++)
-		if (!device_is_gone(devices[i]))
-			ret[n++] = devices[i];
-	return n;
-}
-
 struct device *device_of(const struct ibv_context *verbs)
 {
-	int i, n_known = __atomic_load_n(&n_devices, __ATOMIC_ACQUIRE);
+	const struct device_list *list = device_list();
+	struct device *device;
+	int i;
 
-	for (i = 0; verbs && i < n_known; i++)
-		if (devices[i]->verbs == verbs)
-			return devices[i];
-	return NULL;
+	if (!verbs)
+		return NULL;
+	for (i = 0; i < list->n; i++)
+		if (list->verbs[i] == verbs)
+			return list->device[i];
+	device = __atomic_load_n(&known, __ATOMIC_ACQUIRE);
+	while (device && device->verbs != verbs)
+		device = device->known;
+	return device;
 }
 
 struct device *device_of_node(const char *name)
@@ -192,9 +242,10 @@ struct device *device_of_node(const char *name)
 	int i;
 
 	lock_take(&lock, LOCK_DEVICES);
-	for (i = 0; i < n_devices; i++)
-		if (!devices[i]->removed && !strcmp(devices[i]->verbs->device->dev_name, name))
-			found = devices[i];
+	for (i = 0; i < devices->n; i++)
+		if (!devices->device[i]->removed &&
+		    !strcmp(devices->verbs[i]->device->dev_name, name))
+			found = devices->device[i];
 	lock_give(&lock, LOCK_DEVICES);
 	return found;
 }
@@ -206,118 +257,12 @@ bool device_gone(struct device *device)
 	lock_take(&lock, LOCK_DEVICES);
 	is_news = !device->removed;
 	__atomic_store_n(&device->removed, true, __ATOMIC_RELEASE);
+	if (is_news)
+		renew_list(
+			NULL); /* without memory for that it is in the list, as one that is gone */
 	lock_give(&lock, LOCK_DEVICES);
 	gid_forget(device->verbs);
 	return is_news;
-}
-
-/* --- GIDs ---------------------------------------------------------------- */
-
-/* The GID of an IP over InfiniBand interface, in its link address. */
-static bool is_ipoib(unsigned int ifindex, struct mad_gid *ret)
-{
-	struct net_iface iface;
-
-	if (!ifindex || net_iface_known(ifindex, &iface) || iface.arp_type != ARPHRD_INFINIBAND ||
-	    iface.hw_bytes != NET_IPOIB_HW_BYTES)
-		return false;
-	memcpy(ret, iface.hw_addr + NET_IPOIB_GID_AT, sizeof(*ret));
-	return true;
-}
-
-int device_find_gid(const union addr *addr, unsigned int ifindex, struct gid_entry *ret)
-{
-	struct mad_gid gid = addr_to_gid(addr);
-	struct device *list[DEVICES_MAX];
-	struct ibv_context *verbs[DEVICES_MAX];
-	int i, n = device_list(list);
-
-	for (i = 0; i < n; i++)
-		verbs[i] = list[i]->verbs;
-	if (addr_is_ib(addr) || is_ipoib(ifindex, &gid))
-		return gid_find_ib(verbs, n, &gid, ifindex, ret);
-	return gid_find(verbs, n, addr, ifindex, ret);
-}
-
-static bool port_is_active(struct device *device, uint8_t port_num)
-{
-	struct ibv_port_attr attr;
-
-	return ibv_query_port(device->verbs, port_num, &attr) == 0 && attr.state == IBV_PORT_ACTIVE;
-}
-
-int device_find_loopback(struct gid_entry *ret)
-{
-	struct device *list[DEVICES_MAX];
-	int i, n = device_list(list);
-	uint8_t port_num;
-
-	for (i = 0; i < n; i++)
-		for (port_num = 1; port_num <= list[i]->n_ports; port_num++)
-			if (port_is_active(list[i], port_num))
-				return gid_by_index(list[i]->verbs, port_num, 0, ret);
-	return -ENODEV;
-}
-
-/* --- InfiniBand ---------------------------------------------------------- */
-
-#define PREFIX_BYTES 8 /* of a GID: its subnet */
-#define PKEY_BASE    0x7fff
-
-int device_pkey_index(const struct gid_entry *gid, uint16_t pkey, uint16_t *ret)
-{
-	struct ibv_port_attr attr;
-	__be16 entry;
-	int i;
-
-	if (ibv_query_port(gid->verbs, gid->port_num, &attr))
-		return -ENOENT;
-	for (i = 0; i < attr.pkey_tbl_len; i++) {
-		if (ibv_query_pkey(gid->verbs, gid->port_num, i, &entry))
-			continue;
-		if (((be16toh(entry) ^ pkey) & PKEY_BASE) != 0)
-			continue;
-		*ret = (uint16_t)i;
-		return 0;
-	}
-	return -ENOENT;
-}
-
-static bool leads_to(const struct gid_entry *gid, const union addr *dst, size_t bytes)
-{
-	uint16_t index;
-
-	return memcmp(&gid->gid, &dst->ib.sib_addr, bytes) == 0 &&
-	       device_pkey_index(gid, be16toh(dst->ib.sib_pkey), &index) == 0;
-}
-
-/* By how many bytes of its GID a port has to agree with the destination. */
-static int find_port_to(const union addr *dst, size_t bytes, struct gid_entry *ret)
-{
-	struct device *list[DEVICES_MAX];
-	int i, n = device_list(list);
-	struct ibv_port_attr attr;
-	uint8_t num;
-
-	for (i = 0; i < n; i++) {
-		for (num = 1; num <= list[i]->n_ports; num++) {
-			if (ibv_query_port(list[i]->verbs, num, &attr) ||
-			    attr.link_layer != IBV_LINK_LAYER_INFINIBAND ||
-			    attr.state != IBV_PORT_ACTIVE)
-				continue;
-			if (gid_by_index(list[i]->verbs, num, 0, ret) == 0 &&
-			    leads_to(ret, dst, bytes))
-				return 0;
-		}
-	}
-	return -ENODEV;
-}
-
-int device_find_path_to(const union addr *dst, struct gid_entry *ret)
-{
-	int err = find_port_to(dst, sizeof(ret->gid), ret);
-
-	return err ? find_port_to(dst, PREFIX_BYTES, ret) : 0;
 }
 
 /* --- what ids of a device share ------------------------------------------ */
@@ -477,8 +422,8 @@ void device_paths_changed(void)
 	int i;
 
 	lock_take(&lock, LOCK_DEVICES);
-	for (i = 0; i < n_devices; i++)
-		forget_paths(devices[i]);
+	for (i = 0; i < devices->n; i++)
+		forget_paths(devices->device[i]);
 	lock_give(&lock, LOCK_DEVICES);
 }
 
@@ -495,40 +440,41 @@ static void close_copies(struct device *device)
 
 void device_after_fork(void)
 {
-	int i;
+	struct device *device;
 
 	pthread_mutex_init(&lock, NULL);
-	for (i = 0; i < n_devices; i++)
-		close_copies(devices[i]);
+	for (device = known; device; device = device->known)
+		close_copies(device);
 }
 
 /* --- the API ------------------------------------------------------------- */
 
 static int get_devices(struct ibv_context ***ret, int *ret_n)
 {
-	struct device *list[DEVICES_MAX];
+	const struct device_list *list;
 	struct ibv_context **verbs;
 	struct ibv_pd *pd;
 	int err = device_list_refresh();
-	int i, n;
+	int i;
 
 	if (err)
 		return err;
-	n = device_list(list);
-	verbs = calloc((size_t)n + 1, sizeof(*verbs));
+	list = device_list();
+	verbs = calloc((size_t)list->n + 1, sizeof(*verbs));
 	if (!verbs)
 		return -ENOMEM;
-	for (i = 0; !err && i < n; i++) {
-		err = device_pd(list[i], &pd);
+	for (i = 0, *ret_n = 0; !err && i < list->n; i++) {
+		if (device_is_gone(list->device[i]))
+			continue;
+		err = device_pd(list->device[i], &pd);
 		if (!err)
-			verbs[i] = list[i]->verbs;
+			verbs[(*ret_n)++] = list->verbs[i];
 	}
 	if (err) {
 		rdma_free_devices(verbs);
 		return err;
 	}
 	*ret = verbs;
-	*ret_n = n;
 	return 0;
 }
 
@@ -539,7 +485,7 @@ struct ibv_context **rdma_get_devices(int *num_devices)
 	int err = api_return(get_devices(&list, &n));
 
 	if (num_devices)
-		*num_devices = n;
+		*num_devices = err ? 0 : n;
 	return err ? NULL : list;
 }
 

@@ -16,8 +16,6 @@
 #include "mad/port.h"
 #include "mad/sender.h"
 
-#define DEVICES_MAX 64
-
 struct device;
 
 /* A port that delivers CM messages to us. Counted: sends may be under way when it is removed. */
@@ -39,7 +37,16 @@ struct device {
 	struct ibv_xrcd *xrcd; /* of queue pairs that bring none; NULL until it is needed */
 	struct port **port;    /* by port number - 1; NULL while not open */
 	uint8_t n_ports;
-	bool removed; /* written under the list's lock */
+	bool removed;	      /* written under the list's lock */
+	struct device *known; /* the next of all that were ever opened */
+};
+
+/* The devices at one moment. It stays as it is, and for ever: whoever reads it holds no lock. */
+struct device_list {
+	int n;
+	struct device **device;
+	struct ibv_context **verbs; /* theirs */
+	const struct device_list *before;
 };
 
 static inline struct port *port_of(struct cm_port *cm)
@@ -60,15 +67,10 @@ int device_list_refresh(void);
 /** device_count() - how many devices are open; opens none. */
 int device_count(void);
 
-/**
- * device_list() - the open devices
- * @ret: room for DEVICES_MAX
- *
- * Return: how many.
- */
-int device_list(struct device *ret[DEVICES_MAX]);
+/** device_list() - the open devices; some may be gone by now, see device_is_gone(). */
+const struct device_list *device_list(void);
 
-/** device_of() - the device with this context, or NULL. */
+/** device_of() - the device with this context, also one that is gone; or NULL. */
 struct device *device_of(const struct ibv_context *verbs);
 
 /** device_of_node() - the listed device behind "uverbs0", or NULL. */

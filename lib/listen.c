@@ -448,16 +448,15 @@ void listen_stop(struct engine *engine, struct id *id)
 /* Every port that can be had; only if none can is it an error. */
 static int open_all_ports(void)
 {
-	struct device *list[DEVICES_MAX];
-	int i, n = device_list(list);
-	int err, first = n ? 0 : -ENODEV;
+	const struct device_list *list = device_list();
+	int i, err, first = list->n ? 0 : -ENODEV;
 	struct port *port;
 	bool any = false;
 	uint8_t num;
 
-	for (i = 0; i < n; i++) {
-		for (num = 1; num <= list[i]->n_ports; num++) {
-			err = device_port_open(list[i], num, &port);
+	for (i = 0; i < list->n; i++) {
+		for (num = 1; num <= list->device[i]->n_ports; num++) {
+			err = device_port_open(list->device[i], num, &port);
 			if (!err)
 				port_put(port);
 			any = any || !err;
