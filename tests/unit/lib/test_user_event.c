@@ -11,8 +11,12 @@
 #include <stdatomic.h>
 #include <rdma/rdma_cma.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "lib/engine.h"
+
+#define N_SIGNALS 5
+#define QUIET_US  10000
 
 static struct channel *channel;
 static struct id *id;
@@ -171,6 +175,41 @@ START_TEST(destroying_waits_for_a_taken_user_event)
 }
 END_TEST
 
+static atomic_uint n_handled;
+
+static void handle(int number)
+{
+	(void)number;
+	n_handled++;
+}
+
+static void handle_signals(void)
+{
+	struct sigaction action = { .sa_handler = handle }; /* without SA_RESTART */
+
+	sigaction(SIGUSR1, &action, NULL);
+}
+
+START_TEST(signals_do_not_end_the_wait_for_acknowledgements)
+{
+	struct rdma_cm_event *event;
+	pthread_t thread;
+	unsigned int i;
+
+	handle_signals();
+	being_destroyed(&thread, &event);
+	for (i = 0; i < N_SIGNALS; i++) {
+		pthread_kill(thread, SIGUSR1);
+		while (n_handled <= i)
+			usleep(1);
+		usleep(QUIET_US);
+		ck_assert_int_eq(pthread_tryjoin_np(thread, NULL), EBUSY);
+	}
+	rdma_ack_cm_event(event);
+	ck_assert_int_eq(pthread_join(thread, NULL), 0);
+}
+END_TEST
+
 START_TEST(id_that_is_being_destroyed_takes_no_more_events)
 {
 	struct rdma_cm_event *event;
@@ -239,19 +278,13 @@ static void *read_events(void *arg)
 	return NULL;
 }
 
-static void handle(int number)
-{
-	(void)number;
-}
-
 /* One that is left in the queue while they sleep is one that this waits for until Check ends it. */
 START_TEST(no_event_is_left_to_sleeping_readers)
 {
-	struct sigaction action = { .sa_handler = handle };
 	pthread_t reader[N_READERS];
 	unsigned int i;
 
-	sigaction(SIGUSR1, &action, NULL);
+	handle_signals();
 	fcntl(channel->pub.fd, F_SETFL, 0);
 	for (i = 0; i < N_READERS; i++)
 		pthread_create(&reader[i], NULL, read_events, NULL);
@@ -287,6 +320,7 @@ int main(void)
 	tcase_add_test(tc, no_id_is_refused);
 	tcase_add_test(tc, untaken_user_events_go_with_their_id);
 	tcase_add_test(tc, destroying_waits_for_a_taken_user_event);
+	tcase_add_test(tc, signals_do_not_end_the_wait_for_acknowledgements);
 	tcase_add_test(tc, id_that_is_being_destroyed_takes_no_more_events);
 	tcase_add_test(tc, events_of_many_threads_all_arrive_each_threads_in_order);
 	tcase_add_test(tc, no_event_is_left_to_sleeping_readers);
