@@ -410,6 +410,8 @@ WRONG = (
     (("--faults", "mads:loss=2", "a:true"), "not a share between 0 and 1"),
     (("--faults", "mads:lost=1", "a:true"), "there is no fault 'lost'"),
     (("--faults", "loss", "a:true"), "are no faults"),
+    (("--quirk", "slow", "a:true"), "there is no such quirk; there are: no-fast-path, "),
+    (("--quirk", "c:no-fast-path", "a:true"), "--quirk c:no-fast-path: there is no host c"),
 )
 
 

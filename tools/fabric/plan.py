@@ -11,6 +11,10 @@ SUBNETS_MAX = 8  # wire/route.h
 PKEYS_MAX = 15
 PKEY_DEFAULT = 0xffff
 LID_ROUTER = 0xbf00
+QUIRKS = {  # wire/quirks.h
+    "no-fast-path": "MADs for QP1 leave from QP1 only; from other queue pairs they are lost",
+    "packet-type-sl": "of a datagram over RoCE, a completion has the packet type for the SL",
+}
 NAME = re.compile(r"[a-z][a-z0-9-]{0,14}\Z")
 DIR_BYTES_MAX = 60  # a socket's name in it has to fit into sun_path
 
@@ -93,6 +97,21 @@ def pkeys_of(text, hosts):
             found[host].append(pkey_of(pkey))
     if any(len(pkeys) > PKEYS_MAX for pkeys in found.values()):
         raise Wrong(f"--pkeys: a port has {PKEYS_MAX} besides the default")
+    return found
+
+
+def quirks_of(texts, hosts):
+    """The quirks that --quirk means: {host: [names]}, of all hosts or, as in "b:no-fast-path", of
+    one."""
+    found = {host.name: [] for host in hosts}
+    for text in texts:
+        name, colon, quirk = text.rpartition(":")
+        if colon and name not in found:
+            raise Wrong(f"--quirk {text}: there is no host {name}")
+        if quirk not in QUIRKS:
+            raise Wrong(f"--quirk {text}: there is no such quirk; there are: {', '.join(QUIRKS)}")
+        for host in [name] if colon else found:
+            found[host].append(quirk)
     return found
 
 

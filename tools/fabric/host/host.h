@@ -35,6 +35,7 @@ struct host {
 	uint16_t pkey[FAB_PKEYS - 1]; /* besides the default */
 	uint8_t lmc;
 	uint8_t link_layer;
+	uint32_t quirks; /* of its device, a bit for each */
 	int poll_fd;
 	bool is_ending;
 	struct fab_peers peers;

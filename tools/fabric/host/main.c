@@ -16,6 +16,7 @@
 
 #include "tools/fabric/host/host.h"
 #include "tools/fabric/host/sa.h"
+#include "tools/fabric/wire/quirks.h"
 
 void host_say(const struct host *host, const char *format, ...)
 {
@@ -117,9 +118,20 @@ static void loop(struct host *host)
 static int usage(void)
 {
 	fprintf(stderr, "usage: fabric-host --number N --link roce|ib [--lmc BITS] [--subnets N]\n"
-			"                   [--pkey 0xNNNN]... --netdev NAME [--netdev NAME]\n"
+			"                   [--pkey 0xNNNN]... [--quirk NAME]... --netdev NAME\n"
+			"                   [--netdev NAME]\n"
 			"with " FAB_ENV "=FOLDER/hosts/NAME; started by tools/fabric/fabric\n");
 	return 2;
+}
+
+static bool take_quirk(struct host *host, const char *name)
+{
+	enum fab_quirk quirk;
+
+	if (!fab_quirk_find(name, &quirk))
+		return false;
+	host->quirks |= UINT32_C(1) << quirk;
+	return true;
 }
 
 static bool take_option(struct host *host, int option, const char *value)
@@ -138,7 +150,7 @@ static bool take_option(struct host *host, int option, const char *value)
 	else if (option == 'd' && host->n_ports < FAB_PORTS)
 		host->netdev[host->n_ports++] = value;
 	else
-		return false;
+		return option == 'q' && take_quirk(host, value);
 	return true;
 }
 
@@ -150,6 +162,7 @@ static bool parse(int argc, char **argv, struct host *host)
 		{ "lmc",	 required_argument, NULL, 'm'},
 		{ "subnets", required_argument, NULL, 's'},
 		{ "pkey",	  required_argument, NULL, 'p'},
+		{ "quirk",   required_argument, NULL, 'q'},
 		{ "netdev",  required_argument, NULL, 'd'},
 		{ NULL,	0,		   NULL, 0  },
 	};

@@ -11,6 +11,7 @@
 
 #include "tools/fabric/verbs/completion.h"
 #include "tools/fabric/verbs/transport.h"
+#include "tools/fabric/wire/quirks.h"
 #include "tools/fabric/wire/route.h"
 
 #define UDP_HEADERS_BYTES  28 /* of IPv4 and UDP, as a RoCE v2 packet has them */
@@ -19,6 +20,8 @@
 #define GRH_NEXT_IBA	   0x1b
 #define MTU_BYTES(mtu)	   (128u << (mtu))
 #define QKEY_IS_PRIVILEGED 0x80000000u
+#define PACKET_TYPE_IPV6   9
+#define PACKET_TYPE_IPV4   10
 
 static void fill_header(const struct fab_qp *qp, const struct fab_send *send,
 			struct fab_packet *ret)
@@ -66,6 +69,9 @@ static void send_to(struct fab_qp *qp, const char *host, struct fab_packet *pack
 	char path[FAB_PATH_BYTES];
 	unsigned int slot = packet->dest_qpn >> FAB_SLOT_SHIFT;
 
+	if (packet->dest_qpn == FAB_QP1 &&
+	    fab_has_quirk(context->device->page, FAB_QUIRK_NO_FAST_PATH))
+		return;
 	if (slot == 0)
 		fab_place_gsi(place, host, path);
 	else
@@ -182,6 +188,16 @@ static void write_grh(const struct fab_packet *packet, uint8_t ret[FAB_GRH_BYTES
 		memcpy(ret, &grh, sizeof(grh));
 }
 
+static uint8_t sl_of(const struct fab_qp *qp, const struct fab_packet *packet)
+{
+	const struct fab_page *page = context_of(qp)->device->page;
+
+	if (!fab_has_quirk(page, FAB_QUIRK_PACKET_TYPE_SL) ||
+	    page->port[qp->attr.port_num - 1].link_layer != IBV_LINK_LAYER_ETHERNET)
+		return packet->sl;
+	return is_ipv4(&packet->dgid) ? PACKET_TYPE_IPV4 : PACKET_TYPE_IPV6;
+}
+
 static void complete(struct fab_qp *qp, const struct fab_receive *receive,
 		     const struct fab_packet *packet, enum ibv_wc_status status)
 {
@@ -195,7 +211,7 @@ static void complete(struct fab_qp *qp, const struct fab_receive *receive,
 		.src_qp = packet->src_qpn,
 		.pkey_index = qp->attr.pkey_index,
 		.slid = packet->slid,
-		.sl = packet->sl,
+		.sl = sl_of(qp, packet),
 		.dlid_path_bits = packet->dlid & ((1u << port->lmc) - 1),
 	};
 

@@ -41,6 +41,7 @@ struct fab_page {
 	uint32_t turn; /* odd while the writer is at it */
 	uint32_t is_removed;
 	uint32_t n_ports;
+	uint32_t quirks; /* a bit for each, quirks.h */
 	char host[FAB_NAME_BYTES];
 	__be64 node_guid;
 	struct fab_port port[FAB_PORTS];

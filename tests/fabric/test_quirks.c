@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a quirk of the device changes, and that it changes nothing else. Runs on a host of a soft
+ * fabric, once for each quirk, whose name is the argument, and once for "none".
+ */
+#include <check.h>
+#include <errno.h>
+#include <infiniband/umad.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "rig.h"
+
+#define QP1		 1
+#define QP1_QKEY	 0x80010000
+#define CLASS_CM	 7
+#define METHOD_SEND	 3
+#define MAD_BYTES	 256
+#define GRH_BYTES	 40
+#define WAIT_MS		 5000
+#define LOST_MS		 200
+#define PACKET_TYPE_IPV4 10
+#define SL		 3
+
+static const struct rig_config ud = { .type = IBV_QPT_UD };
+static const char *quirk;
+
+static struct ibv_ah *make_ah(struct rig *rig)
+{
+	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1, .sl = SL };
+
+	attr.grh.sgid_index = 1;
+	attr.grh.hop_limit = 64;
+	ck_assert_int_eq(ibv_query_gid(rig->verbs, 1, 1, &attr.grh.dgid), 0);
+	return ibv_create_ah(rig->pd, &attr);
+}
+
+static void post(struct rig *rig, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)
+{
+	struct ibv_sge sge;
+	struct ibv_send_wr wr = rig_wr(rig, IBV_WR_SEND, &sge, MAD_BYTES);
+
+	wr.wr.ud.ah = ah;
+	wr.wr.ud.remote_qpn = qpn;
+	wr.wr.ud.remote_qkey = qkey;
+	rig_post(&rig->a, &wr);
+	rig_wait(rig->a.cq, IBV_WC_SUCCESS);
+}
+
+/* Return: a descriptor that MADs of the CM class come to. */
+static int own_class(void)
+{
+	struct umad_reg_attr attr = { .mgmt_class = CLASS_CM,
+				      .mgmt_class_version = 2,
+				      .method_mask = { 1 << METHOD_SEND } };
+	int fd = umad_open_port("fab0", 1);
+	uint32_t agent;
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(umad_register2(fd, &attr, &agent), 0);
+	return fd;
+}
+
+START_TEST(what_leaves_another_queue_pair_for_qp1_is_lost_with_no_fast_path_alone)
+{
+	bool is_lost = !strcmp(quirk, "no-fast-path");
+	const uint8_t head[] = { 1, CLASS_CM, 2, METHOD_SEND };
+	struct ibv_qp_attr attr = { .qkey = QP1_QKEY };
+	int fd = own_class();
+	struct ibv_ah *ah;
+	struct rig rig;
+
+	rig_open(&rig, &ud);
+	ck_assert_int_eq(ibv_modify_qp(rig.a.qp, &attr, IBV_QP_QKEY), 0);
+	memcpy(rig.a.memory, head, sizeof(head));
+	ah = make_ah(&rig);
+	post(&rig, ah, QP1, QP1_QKEY);
+	ck_assert_int_eq(umad_poll(fd, is_lost ? LOST_MS : WAIT_MS), is_lost ? -ETIMEDOUT : 0);
+	ck_assert_int_eq(ibv_destroy_ah(ah), 0);
+	rig_close(&rig);
+	close(fd);
+}
+END_TEST
+
+START_TEST(the_sl_of_a_datagram_is_its_packets_type_with_packet_type_sl_alone)
+{
+	uint8_t sl = strcmp(quirk, "packet-type-sl") ? SL : PACKET_TYPE_IPV4;
+	struct ibv_ah *ah;
+	struct ibv_wc wc;
+	struct rig rig;
+
+	rig_open(&rig, &ud);
+	rig_receive(&rig.b, 1, GRH_BYTES + MAD_BYTES);
+	ah = make_ah(&rig);
+	post(&rig, ah, rig.b.qp->qp_num, RIG_QKEY);
+	wc = rig_wait(rig.b.cq, IBV_WC_SUCCESS);
+	ck_assert_uint_eq(wc.sl, sl);
+	ck_assert_int_eq(ibv_destroy_ah(ah), 0);
+	rig_close(&rig);
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	Suite *suite = suite_create("quirks");
+	TCase *tc = tcase_create("quirks");
+	SRunner *runner;
+	int failed;
+
+	quirk = argc > 1 ? argv[1] : "none";
+	tcase_set_timeout(tc, 30);
+	tcase_add_test(tc, what_leaves_another_queue_pair_for_qp1_is_lost_with_no_fast_path_alone);
+	tcase_add_test(tc, the_sl_of_a_datagram_is_its_packets_type_with_packet_type_sl_alone);
+	suite_add_tcase(suite, tc);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

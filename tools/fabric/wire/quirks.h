@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What real devices do, and others do not, on demand: a host's device has any of them, as the bits
+ * of fab_page.quirks. A row here, one in plan.py, and what verbs/ does about it make a quirk.
+ */
+#ifndef FABRIC_QUIRKS_H
+#define FABRIC_QUIRKS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tools/fabric/wire/page.h"
+
+#define FAB_QUIRKS(X)                                                                      \
+	X(NO_FAST_PATH, "no-fast-path")	    /* what is for QP1 and not from QP1 is lost */ \
+	X(PACKET_TYPE_SL, "packet-type-sl") /* of a datagram over RoCE, for the SL: as mlx5 */
+
+enum fab_quirk {
+#define X(name, text) FAB_QUIRK_##name,
+	FAB_QUIRKS(X)
+#undef X
+};
+
+/** fab_quirk_find() - by its name. Return: false if there is none of that name. */
+bool fab_quirk_find(const char *name, enum fab_quirk *ret);
+
+/** fab_has_quirk() - has the device of a page this one? */
+static inline bool fab_has_quirk(const struct fab_page *page, enum fab_quirk quirk)
+{
+	return page->quirks >> quirk & 1;
+}
+
+#endif
