@@ -140,6 +140,17 @@ bool inbox_answers_for(struct inbox *inbox, uint8_t sgid_index)
 	return own_index(inbox, &gid) == sgid_index;
 }
 
+/* As the request says: over RoCE mlx5 writes the packet type where a completion has the service
+ * level, and others write nothing. */
+static uint8_t sl_of_path(const uint8_t mad[MAD_BYTES])
+{
+	struct cm_msg msg;
+
+	if (cm_mad_attr(mad) != CM_ATTR_REQ || cm_msg_decode(mad, MAD_BYTES, &msg))
+		return 0;
+	return msg.req.primary.sl;
+}
+
 static int way_back(struct inbox *inbox, const uint8_t grh[GRH_BYTES], uint8_t sl,
 		    struct mad_path *ret)
 {
@@ -206,7 +217,7 @@ static int take(struct inbox *inbox, const struct ibv_wc *wc, struct mad_path *p
 		return -EPROTO;
 	inbox->port.source_qpn = wc->src_qp;
 	memcpy(mad, slot + GRH_BYTES, MAD_BYTES);
-	return way_back(inbox, slot, wc->sl, path);
+	return way_back(inbox, slot, sl_of_path(mad), path);
 }
 
 /* What makes no sense is passed over, but one at a time: anyone may send here, as fast as he likes.

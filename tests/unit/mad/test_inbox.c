@@ -132,7 +132,7 @@ static void check_path(const struct mad_path *path, const char *peer, uint8_t sg
 	ck_assert_mem_eq(&path->dgid, &gid, sizeof(gid));
 	ck_assert_uint_eq(path->sgid_index, sgid_index);
 	ck_assert_uint_eq(path->dlid, 0);
-	ck_assert_uint_eq(path->sl, 3);
+	ck_assert_uint_eq(path->sl, 0);
 	ck_assert_uint_ge(path->hop_limit, 64);
 }
 
@@ -172,6 +172,20 @@ START_TEST(a_received_message_gives_the_way_back_over_ipv6)
 	check_path(&path, PEER_V6, V6_INDEX);
 	ck_assert_uint_eq(path.traffic_class, 0xb8);
 	ck_assert_uint_eq(path.flow_label, 0xabcde);
+}
+END_TEST
+
+START_TEST(the_way_back_of_a_request_has_the_service_level_of_its_path)
+{
+	struct cm_msg req;
+	struct mad_path path;
+
+	cm_msg_init(&req, CM_ATTR_REQ, 1);
+	req.req.primary.sl = 5;
+	cm_msg_encode(&req, mad);
+	arrive_well();
+	ck_assert_int_eq(receive(&path), 0);
+	ck_assert_uint_eq(path.sl, 5);
 }
 END_TEST
 
@@ -422,6 +436,7 @@ static TCase *receiving(void)
 	tcase_add_test(tc, nothing_there_is_eagain_and_not_readable);
 	tcase_add_test(tc, a_received_message_gives_the_way_back_over_ipv4);
 	tcase_add_test(tc, a_received_message_gives_the_way_back_over_ipv6);
+	tcase_add_test(tc, the_way_back_of_a_request_has_the_service_level_of_its_path);
 	tcase_add_test(tc, garbage_before_an_ipv4_header_is_not_taken_for_a_grh);
 	tcase_add_test(tc, a_packet_that_never_left_the_host_has_no_checksum);
 	tcase_add_test(tc, an_ipv6_address_that_looks_like_an_ipv4_header_is_an_address);

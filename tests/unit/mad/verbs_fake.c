@@ -225,7 +225,7 @@ void arrive(const uint8_t *head, const void *message, size_t bytes, uint32_t sou
 	struct ibv_wc wc = { .status = IBV_WC_SUCCESS,
 			     .byte_len = (uint32_t)(FAKE_GRH + bytes),
 			     .src_qp = source_qpn,
-			     .sl = 3,
+			     .sl = FAKE_WC_SL,
 			     .wc_flags = flags };
 	struct slot slot;
 

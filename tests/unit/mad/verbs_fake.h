@@ -15,6 +15,7 @@
 #define FAKE_GIDS_MAX 64
 #define FAKE_RQ_MAX   4096
 #define FAKE_GRH      40 /* bytes that the device puts before a message */
+#define FAKE_WC_SL    10 /* of a completion: mlx5 has the packet type there, over RoCE */
 
 /* What was posted to be sent. */
 struct fake_sent {
