@@ -183,6 +183,7 @@ static void begin(struct cm_turn *turn, struct cm_core *core, struct cm_time now
 		  struct cm_effects *out)
 {
 	*turn = (struct cm_turn){ .core = core, .now = now, .args = &no_args, .out = out };
+	out->is_known = false;
 	out->n_sends = 0;
 	out->n_reports = 0;
 }

@@ -68,6 +68,7 @@ struct cm_send {
  * reports stay valid until the caller destroys them or lets the core step again.
  */
 struct cm_effects {
+	bool is_known; /* what came in is a connection's: sender and ids are those agreed on */
 	unsigned int n_sends;
 	unsigned int n_reports;
 	struct cm_report report[CM_REPORTS_MAX];

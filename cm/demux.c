@@ -105,12 +105,18 @@ static struct cm_conn *find_by_local(struct arrival *in, uint32_t local_comm_id)
 	return in->alien ? NULL : conn;
 }
 
+static struct cm_conn *known(struct arrival *in, struct cm_conn *conn)
+{
+	in->turn->out->is_known = true;
+	return conn;
+}
+
 static struct cm_conn *find_pair(struct arrival *in, uint32_t local_comm_id,
 				 uint32_t remote_comm_id)
 {
 	struct cm_conn *conn = find_by_local(in, local_comm_id);
 
-	return conn && conn->remote_comm_id == remote_comm_id ? conn : NULL;
+	return conn && conn->remote_comm_id == remote_comm_id ? known(in, conn) : NULL;
 }
 
 /* As long as no REP has come we do not know the peer's comm id. */
@@ -178,9 +184,11 @@ static struct cm_conn *receive_rep(struct arrival *in)
 
 	if (!conn)
 		return unknown(in);
+	if (conn->remote_comm_id && conn->remote_comm_id != rep->local_comm_id)
+		return unknown(in);
+	known(in, conn);
 	if (conn->remote_comm_id)
-		return conn->remote_comm_id == rep->local_comm_id ? step(in, conn, CM_RX_REP_DUP)
-								  : unknown(in);
+		return step(in, conn, CM_RX_REP_DUP);
 	if (find_by_remote(in, rep->local_ca_guid, rep->local_comm_id))
 		return unknown(in);
 	old = find_by_qpn(in, rep->local_ca_guid, cm_rep_qpn(rep));
@@ -295,7 +303,7 @@ static struct cm_conn *receive_sidr_rep(struct arrival *in)
 {
 	struct cm_conn *conn = find_by_local(in, in->turn->msg->sidr_rep.request_id);
 
-	return conn ? step(in, conn, CM_RX_SIDR_REP) : unknown(in);
+	return conn ? step(in, known(in, conn), CM_RX_SIDR_REP) : unknown(in);
 }
 
 static struct cm_conn *receive_unsupported(struct arrival *in)

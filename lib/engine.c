@@ -162,7 +162,7 @@ void engine_wake(struct engine *of)
 
 /* --- the thread ---------------------------------------------------------- */
 
-void engine_receive(struct port *port, const struct mad_path *path, const uint8_t mad[MAD_BYTES])
+bool engine_receive(struct port *port, const struct mad_path *path, const uint8_t mad[MAD_BYTES])
 {
 	static struct cm_effects fx; /* large, and of the one thread that comes here */
 	static struct outbox box;
@@ -176,6 +176,7 @@ void engine_receive(struct port *port, const struct mad_path *path, const uint8_
 	take_effects(&box, &fx);
 	lock_give(&lock, LOCK_ENGINE);
 	outbox_hold(&box);
+	return fx.is_known;
 }
 
 /* Programs are woken, and answers leave, once for all that had come. */
@@ -199,9 +200,8 @@ static int receive_from(struct port *port, struct mad_port *from)
 			continue;
 		if (err)
 			return err;
-		if (port->sender)
+		if (engine_receive(port, &path, mad) && port->sender)
 			mad_sender_heard(port->sender, &path.dgid, from->source_qpn);
-		engine_receive(port, &path, mad);
 	}
 	return 0;
 }

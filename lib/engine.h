@@ -81,8 +81,12 @@ int engine_watch_subnet(int fd, void *who);
 /** engine_watch_host() - receive from cmportd from now on. Return: 0 or -errno. */
 int engine_watch_host(int fd);
 
-/** engine_receive() - a message has arrived; the engine's thread, before engine_received_all(). */
-void engine_receive(struct port *port, const struct mad_path *path, const uint8_t mad[MAD_BYTES]);
+/**
+ * engine_receive() - a message has arrived; the engine's thread, before engine_received_all()
+ *
+ * Return: is it one of a connection of ours (cm_effects.is_known)?
+ */
+bool engine_receive(struct port *port, const struct mad_path *path, const uint8_t mad[MAD_BYTES]);
 
 /** engine_received_all() - no other has; now they are answered, and programs learn of them. */
 void engine_received_all(void);

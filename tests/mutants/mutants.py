@@ -35,9 +35,9 @@ MAIN = ROOT / "tests/unit/test_main.c"
 HELPERS = {"base": (), "cm": ("inputs", "pair", "rig", "text"), "mad": ("layouts", "vectors")}
 # Those that kill most and take least come first.
 UNIT = ("cm/test_cells", "mad/test_cm_msg", "mad/test_wire", "mad/test_cma_hdr", "mad/test_sa_msg",
-        "cm/test_demux", "cm/test_action", "cm/test_retry", "base/test_timer", "cm/test_index",
-        "cm/test_destroy", "cm/test_exchange", "cm/test_adopt", "cm/test_sidr", "cm/test_lookup",
-        "cm/test_pace", "cm/test_fsm", "cm/test_core")
+        "cm/test_demux", "cm/test_known", "cm/test_action", "cm/test_retry", "base/test_timer",
+        "cm/test_index", "cm/test_destroy", "cm/test_exchange", "cm/test_adopt", "cm/test_sidr",
+        "cm/test_lookup", "cm/test_pace", "cm/test_fsm", "cm/test_core")
 # Slow, and for few. The searches and walks of the unit tests are the simulator's, too.
 LATE_UNIT = ("cm/test_ids",)
 # It replaces malloc() in the library, so it is linked anew for each mutant that got that far.

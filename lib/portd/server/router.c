@@ -24,7 +24,8 @@ static void send_effects(struct server *server, const struct cm_effects *fx)
 }
 
 static void answer_for_nobody(struct server *server, struct station *station,
-			      const struct mad_path *path, const uint8_t mad[MAD_BYTES])
+			      const struct mad_path *path, uint32_t source_qpn,
+			      const uint8_t mad[MAD_BYTES])
 {
 	struct cm_effects fx;
 
@@ -36,6 +37,8 @@ static void answer_for_nobody(struct server *server, struct station *station,
 	server->count[SERVER_COUNT_ANSWERED]++;
 	stat_count(station, PORTD_COUNT_ANSWERED, mad);
 	cm_core_input(&server->core, &station->cm, path, mad, MAD_BYTES, server->now, &fx);
+	if (fx.is_known)
+		station_heard(station, path, source_qpn);
 	send_effects(server, &fx);
 }
 
@@ -205,8 +208,17 @@ static bool is_request(const struct cm_msg *msg)
 	return msg->hdr.attr_id == CM_ATTR_REQ || msg->hdr.attr_id == CM_ATTR_SIDR_REQ;
 }
 
+/* Anybody can send what is not a connection's, with any host's address: where others' answers to
+ * that host go must not hang on it. */
+static void hear(struct server *server, struct station *station, const struct mad_path *path,
+		 uint32_t source_qpn, uint16_t to, const struct cm_msg *msg)
+{
+	if (wills_know(server->wills, to, path, msg))
+		station_heard(station, path, source_qpn);
+}
+
 void router_received(struct server *server, struct station *station, const struct mad_path *path,
-		     const uint8_t mad[MAD_BYTES])
+		     uint32_t source_qpn, const uint8_t mad[MAD_BYTES])
 {
 	struct cm_msg msg;
 	uint16_t to;
@@ -225,9 +237,10 @@ void router_received(struct server *server, struct station *station, const struc
 		return;
 	}
 	if (to == NOBODY || !(server->guest[to]->stations >> station->handle & 1)) {
-		answer_for_nobody(server, station, path, mad);
+		answer_for_nobody(server, station, path, source_qpn, mad);
 		return;
 	}
+	hear(server, station, path, source_qpn, to, &msg);
 	/* What a remote flood makes us remember for a client that does not answer has a bound. */
 	if ((is_request(&msg) && wills_count(server->wills, to) >= WILLS_MAX) ||
 	    wills_received(server->wills, to, station->handle, path, &msg)) {

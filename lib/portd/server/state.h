@@ -357,9 +357,9 @@ bool stat_row(struct server *server, struct guest *guest, struct portd_record *r
 /** stat_count() - a message passes a station, or comes to nothing there; NULL: which is unknown */
 void stat_count(struct station *station, enum portd_stat_counter what, const uint8_t *mad);
 
-/** router_received() - a message has arrived at a station. */
+/** router_received() - a message has arrived at a station, sent from @source_qpn. */
 void router_received(struct server *server, struct station *station, const struct mad_path *path,
-		     const uint8_t mad[MAD_BYTES]);
+		     uint32_t source_qpn, const uint8_t mad[MAD_BYTES]);
 
 /** router_sent() - a client sends a message. */
 void router_sent(struct server *server, struct guest *guest, const struct portd_mad *mad);
@@ -384,6 +384,9 @@ void station_open_all(struct server *server);
 
 /** station_receive() - take what has arrived at QP1. */
 void station_receive(struct server *server, struct station *station);
+
+/** station_heard() - a connection's message has come from the peer's queue pair @qpn. */
+void station_heard(struct station *station, const struct mad_path *path, uint32_t qpn);
 
 /** station_receive_inbox() - take what has arrived at the sender's queue pair. */
 void station_receive_inbox(struct server *server, struct station *station);

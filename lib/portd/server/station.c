@@ -281,11 +281,15 @@ static unsigned int receive(struct server *server, struct station *station, stru
 			continue;
 		if (*ret_err)
 			break;
-		if (station->sender)
-			mad_sender_heard(station->sender, &path.dgid, port->source_qpn);
-		router_received(server, station, &path, mad);
+		router_received(server, station, &path, port->source_qpn, mad);
 	}
 	return n;
+}
+
+void station_heard(struct station *station, const struct mad_path *path, uint32_t qpn)
+{
+	if (station->sender)
+		mad_sender_heard(station->sender, &path->dgid, qpn);
 }
 
 /* To find that there is nothing more costs a system call: as many are tried as there were of late.

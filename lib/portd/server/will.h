@@ -98,6 +98,16 @@ int wills_received(struct wills *wills, uint16_t client, uint8_t port, const str
 		   const struct cm_msg *msg);
 
 /**
+ * wills_know() - is a message that has arrived of a connection of the client's?
+ *
+ * By both comm ids and the peer's address; of an answer to a REQ by one of them, as the other is
+ * news. Not a request, nor an answer to a lookup, which has no will. To be asked before
+ * wills_received().
+ */
+bool wills_know(struct wills *wills, uint16_t client, const struct mad_path *path,
+		const struct cm_msg *msg);
+
+/**
  * wills_set() - a client tells the will of a connection itself
  *
  * What its core is known to have left behind is not believed: this comes on another socket than

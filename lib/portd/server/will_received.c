@@ -187,18 +187,41 @@ static int (*const receivers[CM_ATTR_APR + 1])(const struct view *) = {
 	[CM_ATTR_DREP] = received_drep, [CM_ATTR_SIDR_REQ] = received_sidr_req,
 };
 
+/* All but REQ and SIDR begin with the two ids, the sender's first. */
+static struct view look(struct wills *wills, uint16_t client, const struct mad_path *path,
+			const struct cm_msg *msg)
+{
+	return (struct view){ .wills = wills,
+			      .client = client,
+			      .path = path,
+			      .peer = cm_peer_gid(path),
+			      .msg = msg,
+			      .local_comm_id = msg->rtu.remote_comm_id,
+			      .remote_comm_id = msg->rtu.local_comm_id };
+}
+
+static bool may_answer_req(const struct cm_msg *msg)
+{
+	return msg->hdr.attr_id == CM_ATTR_REP || msg->hdr.attr_id == CM_ATTR_MRA ||
+	       msg->hdr.attr_id == CM_ATTR_REJ;
+}
+
+bool wills_know(struct wills *wills, uint16_t client, const struct mad_path *path,
+		const struct cm_msg *msg)
+{
+	struct view view = look(wills, client, path, msg);
+
+	if (msg->hdr.attr_id == CM_ATTR_REQ || msg->hdr.attr_id == CM_ATTR_SIDR_REQ ||
+	    msg->hdr.attr_id == CM_ATTR_SIDR_REP)
+		return false;
+	return find_pair(&view) || (may_answer_req(msg) && find_unanswered(&view));
+}
+
 int wills_received(struct wills *wills, uint16_t client, uint8_t port, const struct mad_path *path,
 		   const struct cm_msg *msg)
 {
-	/* All but REQ and SIDR begin with the two ids, the sender's first. */
-	struct view view = { .wills = wills,
-			     .client = client,
-			     .port = port,
-			     .path = path,
-			     .peer = cm_peer_gid(path),
-			     .msg = msg,
-			     .local_comm_id = msg->rtu.remote_comm_id,
-			     .remote_comm_id = msg->rtu.local_comm_id };
+	struct view view = look(wills, client, path, msg);
 
+	view.port = port;
 	return receivers[msg->hdr.attr_id] ? receivers[msg->hdr.attr_id](&view) : 0;
 }

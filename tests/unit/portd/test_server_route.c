@@ -330,17 +330,101 @@ START_TEST(what_arrives_beside_qp1_is_dealt_with)
 }
 END_TEST
 
-START_TEST(of_each_message_the_queue_pair_that_it_came_from_is_remembered)
+/* Return: from which queue pair the peer is believed to send, after this came beside QP1. */
+static uint32_t believed_after(const struct cm_msg *msg, uint8_t host)
 {
-	struct mad_path peer = rig_peer(SCENE_PEER);
+	struct mad_path from = rig_peer(host);
 	struct mad_gid gid;
 
-	scene_said(scene_peer_req(0x701, SCENE_ADDR));
-	ck_assert_uint_eq(rig_heard(&gid), 1);
-	arrive_beside(1, true);
+	rig_arrive_beside(&from, msg);
 	rig_settle();
-	ck_assert_uint_eq(rig_heard(&gid), RIG_PEER_QPN);
+	return rig_heard(&gid);
+}
+
+START_TEST(of_a_connections_message_the_queue_pair_that_it_came_from_is_remembered)
+{
+	struct mad_path peer = rig_peer(SCENE_PEER);
+	struct cm_msg dreq = scene_peer_dreq(0x701, alice, 1);
+	struct mad_gid gid;
+
+	scene_connect(alice, 1);
+	ck_assert_uint_eq(believed_after(&dreq, SCENE_PEER), RIG_PEER_QPN);
+	rig_heard(&gid);
 	ck_assert_mem_eq(&gid, &peer.dgid, sizeof(gid));
+}
+END_TEST
+
+/* A REP names one id of ours, and that of the peer is not known yet. */
+START_TEST(of_the_first_answer_the_queue_pair_that_it_came_from_is_remembered)
+{
+	struct cm_msg rep = scene_peer_rep(0x701, alice->first + 1);
+
+	scene_sends(alice, scene_req(alice, 1));
+	ck_assert_uint_eq(believed_after(&rep, SCENE_PEER), RIG_PEER_QPN);
+}
+END_TEST
+
+START_TEST(of_a_message_for_one_of_the_dead_the_queue_pair_is_remembered)
+{
+	struct cm_msg drep = talk_msg_of(CM_ATTR_DREP, 0x701, alice->first + 1);
+
+	scene_connect(alice, 1);
+	rig_leave(alice);
+	rig_settle();
+	ck_assert_uint_eq(believed_after(&drep, SCENE_PEER), RIG_PEER_QPN);
+}
+END_TEST
+
+/* What anybody can send who forges the peer's address, and knows of a connection no more than one
+ * of its ids. */
+static struct cm_msg forged(int kind)
+{
+	struct cm_msg dreq = scene_peer_dreq(0x701, alice, 1);
+
+	switch (kind) {
+	case 0:
+		return scene_peer_req(0x999, SCENE_ADDR);
+	case 1:
+		dreq.dreq.local_comm_id++;
+		return dreq;
+	case 2:
+		dreq.dreq.remote_comm_id++;
+		return dreq;
+	case 3:
+		return talk_rej_of(0x701, 0, CM_ANSWERED_REP, CM_REJ_CONSUMER);
+	default:
+		return scene_peer_rep(0x999, alice->first + 1);
+	}
+}
+
+#define N_FORGED 5
+
+START_TEST(of_what_is_no_connections_the_queue_pair_is_not_believed)
+{
+	struct cm_msg msg = forged(_i);
+
+	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
+	scene_connect(alice, 1);
+	ck_assert_uint_ne(believed_after(&msg, SCENE_PEER), RIG_PEER_QPN);
+}
+END_TEST
+
+START_TEST(of_what_is_no_cm_message_the_queue_pair_is_not_believed)
+{
+	struct cm_msg dreq = scene_peer_dreq(0x701, alice, 1);
+
+	scene_connect(alice, 1);
+	dreq.hdr.class_version = 1;
+	ck_assert_uint_ne(believed_after(&dreq, SCENE_PEER), RIG_PEER_QPN);
+}
+END_TEST
+
+START_TEST(of_a_connections_message_from_another_host_the_queue_pair_is_not_believed)
+{
+	struct cm_msg dreq = scene_peer_dreq(0x701, alice, 1);
+
+	scene_connect(alice, 1);
+	ck_assert_uint_ne(believed_after(&dreq, SCENE_PEER + 1), RIG_PEER_QPN);
 }
 END_TEST
 
@@ -421,7 +505,15 @@ int main(void)
 	tcase_add_test(tcase, a_message_that_is_repeated_goes_by_the_kernel);
 	tcase_add_test(tcase, only_what_is_repeated_casts_doubt_on_the_next_hop);
 	tcase_add_test(tcase, what_arrives_beside_qp1_is_dealt_with);
-	tcase_add_test(tcase, of_each_message_the_queue_pair_that_it_came_from_is_remembered);
+	tcase_add_test(tcase,
+		       of_a_connections_message_the_queue_pair_that_it_came_from_is_remembered);
+	tcase_add_test(tcase, of_the_first_answer_the_queue_pair_that_it_came_from_is_remembered);
+	tcase_add_test(tcase, of_a_message_for_one_of_the_dead_the_queue_pair_is_remembered);
+	tcase_add_loop_test(tcase, of_what_is_no_connections_the_queue_pair_is_not_believed, 0,
+			    N_FORGED);
+	tcase_add_test(tcase, of_what_is_no_cm_message_the_queue_pair_is_not_believed);
+	tcase_add_test(tcase,
+		       of_a_connections_message_from_another_host_the_queue_pair_is_not_believed);
 	tcase_add_test(tcase, only_what_is_repeated_casts_doubt_on_the_peers_queue_pair);
 	tcase_add_test(tcase, a_device_that_goes_away_takes_with_it_what_waits_beside_qp1);
 	tcase_add_test(tcase, nobody_sleeps_while_there_is_more_beside_qp1_than_is_read_in_a_turn);
