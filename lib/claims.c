@@ -97,7 +97,7 @@ static int bind_here(struct id *id)
 	uint16_t port = addr_port(&id->claim.local);
 	struct port_limits limits;
 	struct engine *engine = engine_lock();
-	bool is_low = port && port < engine->ports.limits.unprivileged_first;
+	bool is_low = port && port < PORT_PRIVILEGED;
 	int err;
 
 	engine_unlock();

@@ -226,7 +226,7 @@ int port_space_bind(struct port_space *space, struct port_claim *claim)
 		return -EPROTONOSUPPORT;
 	if (!port)
 		return bind_ephemeral(space, claim);
-	if (port < space->limits.unprivileged_first && !space->limits.may_bind_low)
+	if (port < PORT_PRIVILEGED && !space->limits.may_bind_low)
 		return -EACCES;
 	rc = check_holders(space, claim, claim->reuseaddr);
 	return rc ? rc : hold(space, claim, port);

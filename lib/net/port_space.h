@@ -17,14 +17,15 @@
 
 #define PORT_SPACE_TABLES 4 /* IPOIB, TCP, UDP, IB */
 #define PORT_SPACE_PAGES  4096
-#define PORT_PAGE_PORTS	  16 /* few: ephemeral ports are far apart, and memory is slow at first */
+#define PORT_PAGE_PORTS	  16   /* few: ephemeral ports are far apart, and memory is slow at first */
+#define PORT_PRIVILEGED	  1024 /* below it; as stock, which has no setting for it */
 
 /* What the host allows; port_limits_read() gathers it, tests and remote clients fill it in. */
 struct port_limits {
 	uint16_t ephemeral_first;    /* inclusive; net.ipv4.ip_local_port_range */
 	uint16_t ephemeral_last;     /* inclusive */
-	uint16_t unprivileged_first; /* net.ipv4.ip_unprivileged_port_start */
-	bool may_bind_low;	     /* the caller has CAP_NET_BIND_SERVICE */
+	uint16_t unprivileged_first; /* of sockets, net.ipv4.ip_unprivileged_port_start */
+	bool may_bind_low;	     /* the caller may have privileged ports */
 	bool v6_only;		     /* net.ipv6.bindv6only: default of afonly for AF_INET6 ids */
 	unsigned int max_backlog;    /* net.rdma_ucm.max_backlog, 1024 where it is absent */
 };
@@ -36,7 +37,7 @@ struct port_limits {
 void port_limits_read(struct port_limits *ret);
 
 /**
- * port_limits_reread() - which ports are ephemeral and which unprivileged, by now
+ * port_limits_reread() - ip_local_port_range and ip_unprivileged_port_start, by now
  * @limits: what cannot be read stays
  *
  * For cmportd, which asks all the time: it keeps two descriptors, and with them the network
@@ -96,7 +97,7 @@ void port_space_fini(struct port_space *space);
  * An ephemeral port may be shared with a holder that differs in source address, peer address or
  * peer port, counting only what both have.
  *
- * Return: 0, with the port in @claim->local. -EACCES: the port is below the unprivileged ones.
+ * Return: 0, with the port in @claim->local. -EACCES: the port is privileged.
  * -EADDRINUSE: held for the same address. -EADDRNOTAVAIL: held, and one of the two is a wildcard,
  * or no ephemeral port is left. -EPROTONOSUPPORT: no such port space. -EINVAL: the claim holds a
  * port, or its address has no family. -ENOMEM.

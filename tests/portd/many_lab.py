@@ -251,17 +251,38 @@ def a_user_without_umad_connects_and_listens_through_roots_cmportd(bench):
     finish([client, server])
 
 
-@check
-def a_low_port_is_for_those_with_the_capability(bench):
-    words = [str(bench.build / "tests/portd/hold"), "server", bench.b.addr4, "500"]
-    bench.b.run([bench.program, "--detach"], env=bench.env(), check=True)
-    refused = bench.b.run([*NOBODY, *words], env=bench.env(), timeout=30)
-    same(refused.stdout.strip(), "hold: rdma_listen: Permission denied")
+def who_gets_port_80(bench, host):
+    """Return what `hold server 0.0.0.0 80` says to users of many kinds."""
     able = ["--inh-caps=+net_bind_service", "--ambient-caps=+net_bind_service"]
-    server = bench.b.start([*NOBODY, *able, *words], env=bench.env(), timeout=60)
-    server.wait_for_output("^ready", timeout=30)
-    server.kill(signal.SIGTERM)
-    finish([server])
+    said = []
+    for words in (["env"], ["unshare", "-n"], [*NOBODY], [*NOBODY, *able],
+                  ["setpriv", "--bounding-set=-net_bind_service"],
+                  [*NOBODY, "unshare", "-Ur"], [*NOBODY, "unshare", "-Urn"],
+                  ["unshare", "-n", *NOBODY]):
+        server = host.start([*words, str(bench.build / "tests/portd/hold"), "server", "0.0.0.0",
+                             "80"], env=bench.env() if host is bench.b else {}, timeout=60)
+        server.wait_for_output("^(ready|hold:)", timeout=30)
+        server.kill(signal.SIGTERM)
+        line = server.wait(30).stdout.splitlines()[0]
+        said.append("ready" if line.startswith("ready") else line)
+    return said
+
+
+@check
+def a_low_port_is_for_those_with_the_capability_of_the_host_as_with_stock(bench):
+    start = "/proc/sys/net/ipv4/ip_unprivileged_port_start"
+    bench.b.run([bench.program, "--detach"], env=bench.env(PURECM_IDLE_S="60"), check=True)
+    wanted = who_gets_port_80(bench, bench.a)
+    same(wanted, 2 * ["ready"] + ["hold: rdma_listen: Permission denied"] + ["ready"] +
+         4 * ["hold: rdma_listen: Permission denied"])
+    same(who_gets_port_80(bench, bench.b), wanted)
+    for host in (bench.a, bench.b):
+        host.run(f"echo 0 > {start}", check=True)
+    wanted = [who_gets_port_80(bench, host)[2] for host in (bench.a, bench.b)]
+    same(wanted, 2 * ["hold: rdma_listen: Permission denied"])
+    for host in (bench.a, bench.b):
+        host.run(f"echo 1024 > {start}", check=True)
+    bench.b.run("pkill -TERM -x cmportd", check=True)
 
 
 @check

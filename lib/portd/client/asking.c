@@ -335,36 +335,42 @@ static int wait_resumed(struct portd_client *client)
 	return client->life == life ? -ECONNREFUSED : 0;
 }
 
-static int ask_locked(struct portd_client *client, const struct portd_record *record,
+static int ask_locked(struct portd_client *client, const struct portd_record *record, int fd,
 		      struct portd_reply *reply)
 {
 	int err = client->broken ? wait_resumed(client) : 0;
 
 	if (!err)
-		err = asking_exchange(client, record, -1, reply, NULL);
+		err = asking_exchange(client, record, fd, reply, NULL);
 	else
 		return err;
 	if (err) {
 		give_up(client);
 		err = wait_resumed(client);
 		if (!err)
-			err = asking_exchange(client, record, -1, reply, NULL);
+			err = asking_exchange(client, record, fd, reply, NULL);
 	}
 	return err;
 }
 
-int asking_ask(struct portd_client *client, const struct portd_record *record,
-	       struct portd_reply *ret)
+int asking_ask_with(struct portd_client *client, const struct portd_record *record, int fd,
+		    struct portd_reply *ret)
 {
 	struct portd_reply reply = { .error = 0 };
 	int err;
 
 	pthread_mutex_lock(&client->lock);
-	err = ask_locked(client, record, &reply);
+	err = ask_locked(client, record, fd, &reply);
 	pthread_mutex_unlock(&client->lock);
 	if (ret)
 		*ret = reply;
 	return err ? err : -reply.error;
+}
+
+int asking_ask(struct portd_client *client, const struct portd_record *record,
+	       struct portd_reply *ret)
+{
+	return asking_ask_with(client, record, -1, ret);
 }
 
 /* What is not answered is not missed either: a new cmportd is told the state of things. */

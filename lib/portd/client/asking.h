@@ -70,6 +70,18 @@ int asking_exchange(struct portd_client *client, const struct portd_record *reco
 int asking_ask(struct portd_client *client, const struct portd_record *record,
 	       struct portd_reply *ret);
 
+/** asking_ask_with() - the same, with a descriptor that goes along, or -1 */
+int asking_ask_with(struct portd_client *client, const struct portd_record *record, int fd,
+		    struct portd_reply *ret);
+
+/**
+ * asking_prove() - what goes along with BIND: see net/low_port.h
+ *
+ * Return: a descriptor of the caller's; -1 if the port is not privileged or the thread may not have
+ * it, which cmportd decides.
+ */
+int asking_prove(const struct portd_claim *claim);
+
 /** asking_tell() - a record that is not answered. */
 void asking_tell(struct portd_client *client, const struct portd_record *record);
 

@@ -15,6 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "lib/net/low_port.h"
+#include "lib/net/port_space.h"
 #include "lib/portd/client/asking.h"
 
 #define DRAIN_LOOK_NS 1000000
@@ -149,12 +151,23 @@ int portd_open_port(struct portd_client *client, const char *device, uint8_t por
 	return err;
 }
 
+int asking_prove(const struct portd_claim *claim)
+{
+	int fd = -1;
+
+	if (claim->local_port && claim->local_port < PORT_PRIVILEGED)
+		low_port_prove(claim->local_port, &fd);
+	return fd;
+}
+
 int portd_bind(struct portd_client *client, struct portd_claim *claim)
 {
 	struct portd_record record = { .type = PORTD_BIND, .claim = *claim };
 	struct portd_reply reply;
-	int err = asking_ask(client, &record, &reply);
+	int proof = asking_prove(claim);
+	int err = asking_ask_with(client, &record, proof, &reply);
 
+	close_fd(&proof);
 	if (!err)
 		claim->local_port = reply.port;
 	return err;

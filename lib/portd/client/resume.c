@@ -4,6 +4,7 @@
  * that the old one knew. Called by lib/host.c, in the engine's thread.
  */
 #include <errno.h>
+#include <unistd.h>
 
 #include "lib/portd/client/asking.h"
 
@@ -80,8 +81,11 @@ int portd_tell_claim(struct portd_client *client, const struct portd_claim *clai
 {
 	struct portd_record record = { .type = PORTD_BIND, .claim = *claim };
 	struct portd_reply reply = { .error = 0 };
-	int err = asking_exchange(client, &record, -1, &reply, NULL);
+	int proof = asking_prove(claim);
+	int err = asking_exchange(client, &record, proof, &reply, NULL);
 
+	if (proof >= 0)
+		close(proof);
 	if (!err && !reply.error && listens) {
 		record.type = PORTD_LISTEN;
 		err = asking_exchange(client, &record, -1, &reply, NULL);

@@ -10,12 +10,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "lib/net/low_port.h"
 #include "lib/portd/server/estate.h"
 #include "lib/portd/server/log.h"
 #include "lib/portd/server/state.h"
 
-#define CAP_NET_BIND_SERVICE_BIT 10
-#define DATA_BUFFER_BYTES	 (1 << 20)
+#define DATA_BUFFER_BYTES (1 << 20)
 
 struct question {
 	struct server *server;
@@ -220,30 +220,43 @@ static int answer_open_port(struct question *q)
 
 /* --- port spaces --------------------------------------------------------- */
 
-/* Asked each time: a program may have given the privilege up. */
-static bool may_bind_low(const struct guest *guest)
+/*
+ * The kernel's check counts where it says what stock's does: in our own network namespace, and
+ * below the ports that are everybody's there. Elsewhere a user may have a namespace of his own, in
+ * which he may bind anything: there the user counts that connected.
+ */
+static bool may_bind_low(const struct question *q)
 {
-	unsigned long long caps = 0;
-	char line[256];
-	FILE *status;
+	const struct realm *realm = q->guest->realm;
+	uint16_t first = ports_limits(realm->ports)->unprivileged_first;
+	uint16_t port = low_port_proved(q->fd);
 
-	snprintf(line, sizeof(line), "/proc/%d/status", (int)guest->pid);
-	status = guest->pid ? fopen(line, "re") : NULL;
-	if (!status)
-		return guest->uid == 0;
-	while (fgets(line, sizeof(line), status))
-		if (sscanf(line, "CapEff: %llx", &caps) == 1)
-			break;
-	fclose(status);
-	return caps >> CAP_NET_BIND_SERVICE_BIT & 1;
+	if (!port)
+		return false;
+	if (realm == q->server->home && realm->cookie && first > 1)
+		return realm_made(realm, q->fd) && port < first;
+	return q->guest->uid == 0;
+}
+
+/* Root is told, as it may be a program that was started before this cmportd was installed. */
+static void explain_low(const struct question *q, uint16_t port)
+{
+	if (q->fd < 0 && q->guest->uid == 0)
+		portd_log_warn(
+			"pid %d may not have port %u: it did not prove CAP_NET_BIND_SERVICE; "
+			"if it has that, its library is an older one: restart it",
+			(int)q->guest->pid, port);
 }
 
 static void refresh_limits(struct question *q, uint16_t port)
 {
 	struct port_limits *limits = ports_limits(q->guest->realm->ports);
+	bool is_low = port && port < PORT_PRIVILEGED;
 
 	port_limits_reread(limits);
-	limits->may_bind_low = port && port < limits->unprivileged_first && may_bind_low(q->guest);
+	limits->may_bind_low = is_low && may_bind_low(q);
+	if (is_low && !limits->may_bind_low)
+		explain_low(q, port);
 }
 
 static int answer_bind(struct question *q)

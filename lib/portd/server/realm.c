@@ -98,6 +98,11 @@ struct realm *realm_enter(struct realm *home, int fd)
 	return realm;
 }
 
+bool realm_made(const struct realm *realm, int fd)
+{
+	return realm->cookie && cookie_of(fd) == realm->cookie;
+}
+
 void realm_leave(struct realm *home, struct realm *realm)
 {
 	if (--realm->n_guests == 0 && realm != home)

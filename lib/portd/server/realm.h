@@ -33,6 +33,13 @@ void realm_home_free(struct realm *home);
  */
 struct realm *realm_enter(struct realm *home, int fd);
 
+/**
+ * realm_made() - was a socket made in the realm's network namespace?
+ *
+ * Return: false also if the kernel does not say.
+ */
+bool realm_made(const struct realm *realm, int fd);
+
 /** realm_leave() - it has gone, and holds no port any more. */
 void realm_leave(struct realm *home, struct realm *realm);
 

@@ -148,6 +148,18 @@ START_TEST(low_port_needs_the_privilege)
 }
 END_TEST
 
+/* That is a setting for sockets; of RDMA's ports 1024 is always the first that is free to all. */
+START_TEST(ip_unprivileged_port_start_does_not_matter)
+{
+	struct port_claim low = claim("0.0.0.0", 80), high = claim("0.0.0.0", 1500);
+
+	space.limits.unprivileged_first = 0;
+	ck_assert_int_eq(port_space_bind(&space, &low), -EACCES);
+	space.limits.unprivileged_first = 2000;
+	ck_assert_int_eq(port_space_bind(&space, &high), 0);
+}
+END_TEST
+
 START_TEST(first_unprivileged_port_is_free_to_all)
 {
 	struct port_claim c = claim("0.0.0.0", 1024);
@@ -465,6 +477,7 @@ static void add_conflicts(Suite *suite)
 	tcase_add_test(tc, port_spaces_are_apart);
 	tcase_add_test(tc, unknown_port_space_is_refused);
 	tcase_add_test(tc, low_port_needs_the_privilege);
+	tcase_add_test(tc, ip_unprivileged_port_start_does_not_matter);
 	tcase_add_test(tc, first_unprivileged_port_is_free_to_all);
 	tcase_add_test(tc, bound_claim_cannot_be_bound_again);
 	tcase_add_test(tc, claim_without_an_address_is_refused);

@@ -42,6 +42,8 @@ static uint64_t now_ns;
 static bool is_running; /* cmportd, and not the test */
 static uint64_t netns = RIG_HOME;
 static pid_t come_as = -1;
+static uid_t user; /* of clients, if has_user */
+static bool has_user;
 static int n_events;	/* of the last turn */
 static int wait_ms = 1; /* that the last turn asked for */
 
@@ -90,14 +92,24 @@ int __wrap_getsockopt(int fd, int level, int option, void *ret, socklen_t *bytes
 		return 0;
 	}
 	err = __real_getsockopt(fd, level, option, ret, bytes);
-	if (!err && is_running && level == SOL_SOCKET && option == SO_PEERCRED && come_as >= 0)
+	if (err || !is_running || level != SOL_SOCKET || option != SO_PEERCRED)
+		return err;
+	if (come_as >= 0)
 		((struct ucred *)ret)->pid = come_as;
-	return err;
+	if (has_user)
+		((struct ucred *)ret)->uid = user;
+	return 0;
 }
 
 void rig_come_as(pid_t pid)
 {
 	come_as = pid;
+}
+
+void rig_come_as_user(uid_t uid)
+{
+	user = uid;
+	has_user = true;
 }
 
 void rig_come_from(uint64_t cookie)
@@ -150,6 +162,7 @@ void rig_set_up(const char *path)
 	now_ns = START_NS;
 	netns = RIG_HOME;
 	come_as = -1;
+	has_user = false;
 	server = calloc(1, sizeof(*server));
 	if (!server)
 		give_up("no memory");

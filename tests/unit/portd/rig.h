@@ -123,6 +123,9 @@ void rig_come_from(uint64_t cookie);
 /** rig_come_as() - from now on clients are another process, or unknown: 0; -1: this one. */
 void rig_come_as(pid_t pid);
 
+/** rig_come_as_user() - from now on, until the next rig, clients are of this user. */
+void rig_come_as_user(uid_t uid);
+
 /** rig_dial() - connect, and no more. Return: the socket. */
 int rig_dial(void);
 

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Privileged ports: see low_port.h.
+ */
+#include "net/low_port.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define OTHERS_MAX 32
+
+static int bind_to(int fd, uint16_t port)
+{
+	const struct sockaddr_in addr = { .sin_family = AF_INET,
+					  .sin_port = htons(port),
+					  .sin_addr.s_addr = htonl(LOW_PORT_ADDR) };
+
+	return bind(fd, (const struct sockaddr *)&addr, sizeof(addr)) ? -errno : 0;
+}
+
+/* Where a UDP service has the port, another one proves as much. */
+static int bind_low(int fd, uint16_t port)
+{
+	int err = bind_to(fd, port);
+	uint16_t other;
+
+	for (other = 1; err == -EADDRINUSE && other <= OTHERS_MAX; other++)
+		err = bind_to(fd, other);
+	return err;
+}
+
+int low_port_prove(uint16_t port, int *ret)
+{
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, IPPROTO_UDP);
+	int on = 1;
+	int err;
+
+	if (fd < 0)
+		return -errno;
+	/* While the loopback interface is down the address is not local. */
+	setsockopt(fd, IPPROTO_IP, IP_FREEBIND, &on, sizeof(on));
+	err = bind_low(fd, port);
+	if (err)
+		close(fd);
+	else
+		*ret = fd;
+	return err;
+}
+
+static bool option_is(int fd, int option, int wanted)
+{
+	socklen_t bytes = sizeof(int);
+	int value = -1;
+
+	return !getsockopt(fd, SOL_SOCKET, option, &value, &bytes) && value == wanted;
+}
+
+/* Everybody may choose the "port" of a ping socket, whose name looks the same. */
+static bool is_udp(int fd)
+{
+	return option_is(fd, SO_DOMAIN, AF_INET) && option_is(fd, SO_TYPE, SOCK_DGRAM) &&
+	       option_is(fd, SO_PROTOCOL, IPPROTO_UDP);
+}
+
+uint16_t low_port_proved(int fd)
+{
+	struct sockaddr_in addr = { .sin_family = AF_UNSPEC };
+	socklen_t bytes = sizeof(addr);
+
+	if (fd < 0 || !is_udp(fd) || getsockname(fd, (struct sockaddr *)&addr, &bytes) ||
+	    addr.sin_addr.s_addr != htonl(LOW_PORT_ADDR))
+		return 0;
+	return ntohs(addr.sin_port);
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Ports below 1024 are for who proves, with each BIND, that he has CAP_NET_BIND_SERVICE: see
+ * net/low_port.h. The test has the capability, in a network namespace of its own; for cmportd that
+ * is home, or is not, as rig_come_from() says.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "net/low_port.h"
+#include "tests/unit/cm/run.h"
+#include "tests/unit/net/netns.h"
+#include "tests/unit/portd/scene.h"
+
+#define alice	  (&scene_alice)
+#define bob	  (&scene_bob)
+
+#define ELSEWHERE 2
+#define SOMEBODY  1000
+
+static struct rig_client carol;
+
+static int socket_at(uint32_t addr, uint16_t port)
+{
+	struct sockaddr_in sin = { .sin_family = AF_INET,
+				   .sin_port = htons(port),
+				   .sin_addr.s_addr = htonl(addr) };
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(bind(fd, (struct sockaddr *)&sin, sizeof(sin)), 0);
+	return fd;
+}
+
+static int prove(void)
+{
+	int fd = -1;
+
+	ck_assert_int_eq(low_port_prove(80, &fd), 0);
+	return fd;
+}
+
+/* Return: the answer to BIND of port 80, with a descriptor that is closed afterwards; or -1. */
+static int ask_for_80(struct rig_client *client, int fd)
+{
+	struct portd_record record = { .type = PORTD_BIND, .claim = rig_claim(1, SCENE_ADDR) };
+	struct portd_datagram out = { .bytes = 0 };
+
+	record.claim.local_port = 80;
+	portd_put(&out, &record);
+	ck_assert(rig_put(client->control, out.data, out.bytes, &fd, fd >= 0));
+	if (fd >= 0)
+		close(fd);
+	rig_settle();
+	return rig_answer(client);
+}
+
+static void join_as(uid_t uid, uint64_t cookie)
+{
+	rig_come_as_user(uid);
+	rig_come_from(cookie);
+	rig_join(&carol);
+}
+
+START_TEST(who_proves_it_gets_the_port)
+{
+	unsigned int n_fds;
+
+	ck_assert_int_eq(ask_for_80(alice, -1), EACCES);
+	n_fds = rig_n_fds(); /* with those of the settings, which stay */
+	ck_assert_int_eq(ask_for_80(alice, prove()), 0);
+	ck_assert_uint_eq(alice->reply.port, 80);
+	ck_assert_uint_eq(rig_n_fds(), n_fds);
+}
+END_TEST
+
+/* The process has it, as the parent that has run a setuid program meanwhile; who asks is another.
+ */
+START_TEST(what_the_connected_process_may_do_proves_nothing)
+{
+	ck_assert_int_eq(ask_for_80(alice, -1), EACCES);
+	rig_come_as(1);
+	rig_join(&carol);
+	ck_assert_int_eq(ask_for_80(&carol, -1), EACCES);
+	rig_come_as(-1);
+}
+END_TEST
+
+START_TEST(a_proof_counts_once)
+{
+	ck_assert_int_eq(ask_for_80(alice, prove()), 0);
+	ck_assert_int_eq(ask_for_80(bob, -1), EACCES);
+}
+END_TEST
+
+START_TEST(a_socket_that_a_service_has_proves_nothing)
+{
+	ck_assert_int_eq(ask_for_80(alice, socket_at(INADDR_LOOPBACK, 80)), EACCES);
+	ck_assert_int_eq(ask_for_80(alice, socket_at(INADDR_ANY, 81)), EACCES);
+	ck_assert_int_eq(ask_for_80(alice, socket(AF_INET, SOCK_DGRAM, 0)), EACCES);
+	ck_assert_int_eq(ask_for_80(alice, dup(STDIN_FILENO)), EACCES);
+}
+END_TEST
+
+/* As by `unshare -Urn`, where everybody has all capabilities. */
+START_TEST(a_proof_of_another_namespace_is_none_at_home)
+{
+	rig_come_from(ELSEWHERE);
+	ck_assert_int_eq(ask_for_80(alice, prove()), EACCES);
+}
+END_TEST
+
+START_TEST(a_port_that_everybody_may_bind_proves_nothing)
+{
+	run("echo 80 > /proc/sys/net/ipv4/ip_unprivileged_port_start");
+	ck_assert_int_eq(ask_for_80(alice, socket_at(LOW_PORT_ADDR, 80)), EACCES);
+	ck_assert_int_eq(ask_for_80(alice, socket_at(LOW_PORT_ADDR, 79)), 0);
+}
+END_TEST
+
+START_TEST(where_no_port_is_privileged_the_user_who_connected_counts)
+{
+	run("echo 0 > /proc/sys/net/ipv4/ip_unprivileged_port_start");
+	join_as(SOMEBODY, RIG_HOME);
+	ck_assert_int_eq(ask_for_80(&carol, prove()), EACCES);
+	join_as(0, RIG_HOME);
+	ck_assert_int_eq(ask_for_80(&carol, -1), EACCES);
+	ck_assert_int_eq(ask_for_80(&carol, prove()), 0);
+}
+END_TEST
+
+START_TEST(in_another_namespace_root_has_its_low_ports)
+{
+	join_as(SOMEBODY, ELSEWHERE);
+	ck_assert_int_eq(ask_for_80(&carol, prove()), EACCES);
+	join_as(0, ELSEWHERE);
+	ck_assert_int_eq(ask_for_80(&carol, prove()), 0);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("server_low");
+	TCase *tcase = scene_tcase("low");
+
+	tcase_add_checked_fixture(tcase, netns_enter, NULL);
+	tcase_add_test(tcase, who_proves_it_gets_the_port);
+	tcase_add_test(tcase, what_the_connected_process_may_do_proves_nothing);
+	tcase_add_test(tcase, a_proof_counts_once);
+	tcase_add_test(tcase, a_socket_that_a_service_has_proves_nothing);
+	tcase_add_test(tcase, a_proof_of_another_namespace_is_none_at_home);
+	tcase_add_test(tcase, a_port_that_everybody_may_bind_proves_nothing);
+	tcase_add_test(tcase, where_no_port_is_privileged_the_user_who_connected_counts);
+	tcase_add_test(tcase, in_another_namespace_root_has_its_low_ports);
+	if (!netns_allowed())
+		return 77;
+	suite_add_tcase(suite, tcase);
+	return run_suite(suite);
+}
