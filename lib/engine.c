@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -27,6 +26,7 @@
 #include "lib/report.h"
 #include "lib/resolve.h"
 #include "lib/subnet_here.h"
+#include "base/thread.h"
 #include "lib/trace.h"
 #include "lib/warning.h"
 #include "lib/net/membership.h"
@@ -332,6 +332,7 @@ static void *run(void *arg)
 	struct epoll_event events[EVENTS_MAX];
 	int i, n;
 
+	pthread_setname_np(pthread_self(), "purecm");
 	for (;;) {
 		set_next_alarm();
 		n = epoll_wait(poll_fd, events, EVENTS_MAX, list_is_empty(&unread) ? -1 : 0);
@@ -376,24 +377,6 @@ int engine_watch_subnet(int fd, void *who)
 int engine_watch_host(int fd)
 {
 	return watch(fd, &host);
-}
-
-/* Signals are the program's business: none is delivered to the thread. */
-static int start_thread(void)
-{
-	sigset_t all, before;
-	pthread_t thread;
-	int err;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	err = pthread_create(&thread, NULL, run, NULL);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (err)
-		return -err;
-	pthread_setname_np(thread, "purecm");
-	pthread_detach(thread);
-	return 0;
 }
 
 /* Where a container does not let us, devices are only seen to go by their ports. */
@@ -492,7 +475,7 @@ static int start(void)
 		return err;
 	err = open_descriptors();
 	if (!err)
-		err = start_thread();
+		err = thread_start(run, NULL);
 	if (err) {
 		close_descriptors();
 		cm_core_fini(&engine.core);

@@ -6,8 +6,6 @@
 
 #include <errno.h>
 #include <netdb.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +14,7 @@
 #include "lib/engine.h"
 #include "lib/log.h"
 #include "lib/sync.h"
+#include "base/thread.h"
 
 /* The program's strings and addresses are its own again once the call returns: these are copies. */
 struct lookup {
@@ -167,23 +166,6 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* Signals are the program's business: none is delivered to the thread. */
-static int start_thread(struct lookup *lookup)
-{
-	sigset_t all, before;
-	pthread_t thread;
-	int err;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	err = pthread_create(&thread, NULL, run, lookup);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (err)
-		return -err;
-	pthread_detach(thread);
-	return 0;
-}
-
 static bool is_number(const char *node)
 {
 	struct addrinfo hints = { .ai_flags = AI_NUMERICHOST };
@@ -251,7 +233,7 @@ static int resolve_addrinfo(struct id *id, const char *node, const char *service
 		lookup_free(lookup);
 		return err;
 	}
-	if (needs_server(lookup) && start_thread(lookup) == 0)
+	if (needs_server(lookup) && thread_start(run, lookup) == 0)
 		return 0;
 	return ask(lookup, true);
 }

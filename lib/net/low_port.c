@@ -2,7 +2,7 @@
 /*
  * Privileged ports: see low_port.h.
  */
-#include "net/low_port.h"
+#include "lib/net/low_port.h"
 
 #include <errno.h>
 #include <netinet/in.h>

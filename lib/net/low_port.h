@@ -6,8 +6,8 @@
  * now. The library makes one; cmportd, which gets it with the question, only looks at it, and
  * needs no privilege for that.
  */
-#ifndef NET_LOW_PORT_H
-#define NET_LOW_PORT_H
+#ifndef LIB_NET_LOW_PORT_H
+#define LIB_NET_LOW_PORT_H
 
 #include <stdint.h>
 

@@ -7,11 +7,12 @@
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
-#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "base/thread.h"
 
 #define NS_PER_S  1000000000ULL
 #define NS_PER_MS 1000000ULL
@@ -150,23 +151,6 @@ static void wake(void)
 		;
 }
 
-static int start_thread(void)
-{
-	sigset_t all, before;
-	pthread_attr_t attr;
-	pthread_t thread;
-	int err;
-
-	sigfillset(&all);
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	err = pthread_create(&thread, &attr, run, NULL);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attr);
-	return -err;
-}
-
 /* The thread begins with the lock, which its first client still holds. */
 static int begin(void)
 {
@@ -179,7 +163,7 @@ static int begin(void)
 	if (!err && epoll_ctl(epoll_fd, EPOLL_CTL_ADD, wake_fd, &event))
 		err = -errno;
 	if (!err)
-		err = start_thread();
+		err = thread_start(run, NULL);
 	if (err)
 		end();
 	return err;

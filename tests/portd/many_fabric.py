@@ -218,6 +218,24 @@ def play_container(hosts):
     assert done.returncode == 0, done
 
 
+def play_pinned(hosts):
+    """Connect in a program with one CPU and another policy, which starts cmportd."""
+    os.sched_setaffinity(0, range(os.cpu_count()))  # the kernel leaves out what is not for us
+    n_cpus = len(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, [max(os.sched_getaffinity(0))])
+    os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+    client = begin_holding(hosts, 1)
+    await_held(client)
+    tasks = Path(f"/proc/{client.pid}/task").iterdir()
+    ours = [int(task.name) for task in tasks if (task / "comm").read_text() == "purecm\n"]
+    assert len(ours) == 1, ours
+    for pid in (*ours, pid_of_cmportd()):
+        assert os.sched_getscheduler(pid) == os.SCHED_OTHER, (pid, ours)
+        assert n_cpus == 1 or len(os.sched_getaffinity(pid)) > 1, (pid, ours)
+    assert os.sched_getscheduler(client.pid) == os.SCHED_BATCH
+    kill(client)
+
+
 def pid_of_cmportd():
     """Return who listens at the socket."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
@@ -256,7 +274,8 @@ def count_listeners(hosts):
 
 PLAYS = {"flood": play_flood, "storm": play_storm, "lives": play_lives, "end": play_end,
          "pairs": play_pairs, "container": play_container, "both": play_both,
-         "told": play_told, "unheard": play_unheard, "one-of-two": play_one_of_two}
+         "told": play_told, "unheard": play_unheard, "one-of-two": play_one_of_two,
+         "pinned": play_pinned}
 
 
 # --- tests ------------------------------------------------------------------
@@ -310,6 +329,10 @@ def who_is_a_container_of_its_own_is_disconnected(hosts):
               hosts.await_count("100 established 100 disconnected"), first=())
 
 
+def neither_our_thread_nor_cmportd_is_scheduled_as_the_program(hosts):
+    hosts.run(hosts.server(), hosts.play("pinned"), first=())
+
+
 TESTS = (connects_of_others_go_on_while_a_client_floods,
          a_storm_of_2000_connects_from_64_processes_has_no_failure,
          processes_of_a_host_talk_through_its_own_gid,
@@ -318,7 +341,8 @@ TESTS = (connects_of_others_go_on_while_a_client_floods,
          who_is_killed_together_with_cmportd_is_disconnected_by_the_next,
          whom_a_cmportd_was_disconnecting_the_next_disconnects,
          who_lives_when_another_is_killed_together_with_cmportd_lives_on,
-         who_is_a_container_of_its_own_is_disconnected)
+         who_is_a_container_of_its_own_is_disconnected,
+         neither_our_thread_nor_cmportd_is_scheduled_as_the_program)
 
 
 def main():

@@ -57,6 +57,7 @@ IMPURE_CALL = re.compile(r"\b(clock|clock_gettime|gettimeofday|time|u?sleep|nano
                          r"s?rand|random|getrandom|open|fopen|read|write|ioctl|printf|puts)\s*\(")
 
 INCLUDE = re.compile(r'\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)')
+THREAD = re.compile(r"pthread_create\(")
 STATE = re.compile(r"(?:->|\.)state\s*=(?!=)")
 UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|X{3})\b")
 MACHINE_PATH = re.compile(r"(?<![\w.$}>])/(?:wo" r"rk|home|Users|tmp/build|tmp/brief)\b")
@@ -132,6 +133,14 @@ def one_place_for_states():
     """only cm/fsm.c assigns a connection's state"""
     for offence in matches(STATE, ".c", ".h"):
         if offence.startswith("cm/") and not offence.startswith("cm/fsm.c:"):
+            yield offence
+
+
+def one_place_for_threads():
+    """only base/thread.c makes threads, of what is installed as a library or serves it"""
+    for offence in matches(THREAD, ".c"):
+        if offence.startswith(("lib/", "portd/", "net/", "mad/", "sa/", "cm/")) and \
+                not offence.startswith("base/thread.c:"):
             yield offence
 
 
@@ -228,7 +237,8 @@ class Skip(Exception):
     """A rule that cannot be checked here; the text says why."""
 
 
-RULES = (include_arrows, pure_headers, pure_calls, one_place_for_states, short_functions,
+RULES = (include_arrows, pure_headers, pure_calls, one_place_for_states,
+         one_place_for_threads, short_functions,
          short_files, narrow_lines, opening_comments, finished, no_machine_paths, clang_format)
 
 

@@ -177,6 +177,19 @@ static void settle_down(void)
 		portd_log_warn("/ cannot be entered: %s", strerror(errno));
 }
 
+/* A program may be the first, or the last, to go when memory is short; all of its host's
+ * connections do not go with it. */
+static void be_killed_as_others(void)
+{
+	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	if (write(fd, "0", 1) < 0)
+		portd_log_debug("oom_score_adj stays as it is: %s", strerror(errno));
+	close(fd);
+}
+
 /* --- in the background --------------------------------------------------- */
 
 static int ready_fd; /* on which the background process says that it serves */
@@ -282,5 +295,7 @@ int main(int argc, char **argv)
 	options.qp1_alone = arguments.qp1_alone;
 	options.serves = arguments.started ? leave_starter : NULL;
 	settle_down();
+	if (arguments.started)
+		be_killed_as_others();
 	return arguments.detach ? serve_in_background(&options) : serve(&options);
 }

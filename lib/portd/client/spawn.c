@@ -14,6 +14,8 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <linux/ioprio.h>
+#include <linux/mempolicy.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -24,17 +26,21 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/cpus.h"
 #include "lib/portd/server/place.h"
 
 #define STACK_BYTES  65536
 #define SIGSET_BYTES 8 /* of the kernel: all signals, also those that the C library keeps */
 #define FDS_MAX	     (1 << 20)
+#define FDS_WANTED   65536 /* as the unit has it */
+#define TIMER_NS     50000 /* by default, how late a timer may be */
 
 /* The kernel's struct sigaction, not the C library's; SIG_DFL is all zeros in any of its forms. */
 #define DEFAULT_ACTION_BYTES 64
@@ -50,6 +56,7 @@ struct birth {
 	char *envp[ENV_MAX];
 	char env[ENV_MAX][ENV_BYTES];
 	char *stack; /* two of STACK_BYTES */
+	struct cpus cpus;
 	int stderr_fd;
 	int err;
 };
@@ -200,14 +207,58 @@ static void enter_network_of_host(void)
 	close(fd);
 }
 
-static void raise_limit(enum __rlimit_resource resource)
+/* What would end cmportd, or leave it without, is not for the program to set. */
+static const struct {
+	enum __rlimit_resource resource;
+	rlim_t wanted;
+} limits[] = {
+	{RLIMIT_AS,	     RLIM_INFINITY},
+	   { RLIMIT_CPU,	 RLIM_INFINITY},
+	{ RLIMIT_DATA,    RLIM_INFINITY},
+	   { RLIMIT_FSIZE,   RLIM_INFINITY},
+	{ RLIMIT_MEMLOCK, RLIM_INFINITY},
+	   { RLIMIT_NOFILE,  FDS_WANTED   },
+	{ RLIMIT_STACK,	8 << 20	},
+};
+
+/* Root may have more than the program's hard limit; others as much. */
+static void set_limit(enum __rlimit_resource resource, rlim_t wanted)
 {
 	struct rlimit limit;
 
 	if (getrlimit(resource, &limit))
 		return;
-	limit.rlim_cur = limit.rlim_max;
+	if (limit.rlim_max < wanted) {
+		limit.rlim_cur = limit.rlim_max = wanted;
+		if (!setrlimit(resource, &limit) || getrlimit(resource, &limit))
+			return;
+	}
+	limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
 	setrlimit(resource, &limit);
+}
+
+static void set_limits(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
+		set_limit(limits[i].resource, limits[i].wanted);
+}
+
+/* Before it executes cmportd: behind a program that polls with SCHED_FIFO on its CPU, it might
+ * never get to do it by itself. What the kernel refuses stays: a user may not take a nice value
+ * back. */
+static void be_scheduled_as_others(const struct cpus *cpus)
+{
+	const struct sched_param param = { .sched_priority = 0 };
+
+	syscall(SYS_sched_setscheduler, 0, SCHED_OTHER, &param);
+	setpriority(PRIO_PROCESS, 0, 0);
+	if (cpus->bytes)
+		syscall(SYS_sched_setaffinity, 0, cpus->bytes, cpus->mask);
+	syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, 0); /* by its nice value */
+	syscall(SYS_set_mempolicy, MPOL_DEFAULT, NULL, 0);
+	prctl(PR_SET_TIMERSLACK, TIMER_NS);
 }
 
 /* The program may have closed its own: what is to be moved must not be in the way. */
@@ -260,10 +311,9 @@ __attribute__((no_sanitize("address"))) static int be_cmportd(void *arg)
 		close_others();
 		if (birth->is_of_host)
 			enter_network_of_host();
+		set_limits();
+		be_scheduled_as_others(&birth->cpus);
 		be_one_user();
-		raise_limit(RLIMIT_AS);
-		raise_limit(RLIMIT_CPU);
-		raise_limit(RLIMIT_DATA);
 		reset_signals();
 		execve(birth->program, birth->argv, birth->envp);
 		birth->err = -errno;
@@ -314,6 +364,7 @@ static int start(struct birth *birth, const char *path)
 		return err;
 	snprintf(option, sizeof(option), "--socket=%s", path);
 	birth->program = program;
+	cpus_of_host(&birth->cpus);
 	birth->is_of_host = strcmp(path, PLACE_DEFAULT_PATH) == 0;
 	birth->argv[0] = name;
 	birth->argv[1] = option;

@@ -18,10 +18,11 @@
  * At PLACE_DEFAULT_PATH it runs in the network namespace of the host's first process, where
  * possible; elsewhere in ours. It gets a clean environment (PATH, PURECM_SOCKET, PURECM_LOG,
  * PURECM_IDLE_S, PURECM_PORTD_LOG), /dev/null for standard streams (but see @ret_fd), no descriptor
- * of ours, no signal blocked or ignored. The calling program gets no SIGCHLD, no child to wait for,
- * and none of its fork handlers run; only if it inherits orphans, as the first process of a
- * container does, cmportd becomes its child. If several processes do this at once, one cmportd
- * remains. errno is kept.
+ * of ours, no signal blocked or ignored. It is scheduled as SCHED_OTHER on all CPUs (cpus.h), nice
+ * 0; limits of resources that would end it are the host's, not ours. The calling program gets no
+ * SIGCHLD, no child to wait for, and none of its fork handlers run; only if it inherits orphans, as
+ * the first process of a container does, cmportd becomes its child. If several processes do this at
+ * once, one cmportd remains. errno is kept.
  *
  * Return: 0 when it was started (whether it then runs is seen by connecting), -ENOENT if there is
  * no such program, -errno.

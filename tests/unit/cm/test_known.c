@@ -43,7 +43,8 @@ static const struct known {
 
 FIXTURE(set_up, tear_down);
 
-TEST_LOOP(a_message_with_the_ids_and_the_address_of_a_connection_is_known, 0, sizeof(known) / sizeof(known[0]))
+TEST_LOOP(a_message_with_the_ids_and_the_address_of_a_connection_is_known, 0,
+	  sizeof(known) / sizeof(known[0]))
 {
 	rig_reach(&rig, known[_i].state, known[_i].passive);
 	ck_assert(is_known(rig_msg(&rig, known[_i].attr)));

@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "net/low_port.h"
+#include "lib/net/low_port.h"
 #include "tests/unit/net/netns.h"
 
 static void drop_capabilities(void)

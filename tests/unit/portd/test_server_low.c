@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "net/low_port.h"
+#include "lib/net/low_port.h"
 #include "tests/unit/cm/run.h"
 #include "tests/unit/net/netns.h"
 #include "tests/unit/portd/scene.h"

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/cpus.h"
 #include "lib/portd/client/client.h"
 #include "lib/portd/server/place.h"
 #include "lib/portd/client/spawn.h"
@@ -410,6 +412,94 @@ START_TEST(it_is_in_a_session_and_folder_of_its_own)
 }
 END_TEST
 
+static void set_oom(const char *value)
+{
+	int fd = open("/proc/self/oom_score_adj", O_WRONLY);
+
+	ck_assert(write(fd, value, strlen(value)) > 0 || errno == EACCES);
+	close(fd);
+}
+
+static void read_line_of(const char *path, const char *begin, char ret[256])
+{
+	FILE *file = fopen(path, "re");
+
+	while (fgets(ret, 256, file) && strncmp(ret, begin, strlen(begin)) != 0)
+		continue;
+	fclose(file);
+	ret[strcspn(ret, "\n")] = '\0';
+}
+
+/* As a program that polls: the last CPU for itself, in real time if it may. */
+static void be_selfish(void)
+{
+	struct sched_param param = { .sched_priority = 5 };
+	cpu_set_t cpus, last;
+	int i = CPU_SETSIZE - 1;
+
+	sched_getaffinity(0, sizeof(cpus), &cpus);
+	while (!CPU_ISSET(i, &cpus))
+		i--;
+	CPU_ZERO(&last);
+	CPU_SET(i, &last);
+	ck_assert_int_eq(sched_setaffinity(0, sizeof(last), &last), 0);
+	if (sched_setscheduler(0, SCHED_FIFO, &param)) {
+		param.sched_priority = 0;
+		ck_assert_int_eq(sched_setscheduler(0, SCHED_BATCH, &param), 0);
+	}
+}
+
+START_TEST(it_is_scheduled_as_others_are)
+{
+	char wanted[256];
+	struct cpus cpus;
+
+	ck_assert_int_eq(cpus_of_host(&cpus), 0);
+	sched_setaffinity(0, cpus.bytes, (cpu_set_t *)cpus.mask);
+	read_line_of("/proc/self/status", "Cpus_allowed_list:\t", wanted);
+	be_selfish();
+	if (geteuid() == 0)
+		setpriority(PRIO_PROCESS, 0, 5);
+	spawn();
+	wait_seen();
+	ck_assert_str_eq(said("Cpus_allowed_list:\t"), strchr(wanted, '\t') + 1);
+	ck_assert_str_eq(said("policy "), "0");
+	ck_assert_str_eq(said("nice "), "0");
+}
+END_TEST
+
+START_TEST(it_may_write_files_although_the_program_may_not)
+{
+	struct rlimit limit;
+	char hard[32];
+
+	getrlimit(RLIMIT_FSIZE, &limit);
+	limit.rlim_cur = 4096;
+	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	snprintf(hard, sizeof(hard), "%llu", (unsigned long long)limit.rlim_max);
+	spawn();
+	wait_seen();
+	if (limit.rlim_max == RLIM_INFINITY)
+		ck_assert_str_eq(said("fsize "), hard);
+	ck_assert_str_ne(said("fsize "), "4096");
+}
+END_TEST
+
+/* Where an administrator has set more, a user cannot have less. */
+START_TEST(it_is_not_the_first_to_be_killed_when_memory_is_short)
+{
+	char wanted[256];
+
+	set_oom("500");
+	set_oom("0");
+	read_line_of("/proc/self/oom_score_adj", "", wanted);
+	set_oom("500");
+	spawn();
+	wait_seen();
+	ck_assert_str_eq(said("oom "), wanted);
+}
+END_TEST
+
 START_TEST(its_log_goes_where_the_environment_says)
 {
 	char log[128], text[256] = "";
@@ -466,6 +556,9 @@ static TCase *inheriting(void)
 	tcase_add_test(tc, on_a_soft_fabric_it_finds_the_libraries_of_the_program);
 	tcase_add_test(tc, it_is_in_a_session_and_folder_of_its_own);
 	tcase_add_test(tc, its_log_goes_where_the_environment_says);
+	tcase_add_test(tc, it_is_scheduled_as_others_are);
+	tcase_add_test(tc, it_may_write_files_although_the_program_may_not);
+	tcase_add_test(tc, it_is_not_the_first_to_be_killed_when_memory_is_short);
 	return tc;
 }
 

@@ -10,10 +10,12 @@
 #include <dirent.h>
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -46,9 +48,23 @@ static void write_signals(FILE *to)
 	char line[256];
 
 	while (fgets(line, sizeof(line), status))
-		if (strncmp(line, "Sig", 3) == 0)
+		if (strncmp(line, "Sig", 3) == 0 || strncmp(line, "Cpus_allowed_list", 17) == 0)
 			fputs(line, to);
 	fclose(status);
+}
+
+static void write_standing(FILE *to)
+{
+	FILE *oom = fopen("/proc/self/oom_score_adj", "re");
+	struct rlimit size = { .rlim_cur = 0 };
+	int adj = 0;
+
+	getrlimit(RLIMIT_FSIZE, &size);
+	if (fscanf(oom, "%d", &adj) != 1)
+		abort();
+	fclose(oom);
+	fprintf(to, "policy %d\nnice %d\noom %d\nfsize %llu\n", sched_getscheduler(0),
+		getpriority(PRIO_PROCESS, 0), adj, (unsigned long long)size.rlim_cur);
 }
 
 static int write_all(const char *path)
@@ -63,6 +79,7 @@ static int write_all(const char *path)
 		return -errno;
 	fprintf(to, "pid %d\nsid %d\ncwd %s\n", (int)getpid(), (int)getsid(0), cwd);
 	write_signals(to);
+	write_standing(to);
 	write_fds(to);
 	for (env = environ; *env; env++)
 		fprintf(to, "env %s\n", *env);
