@@ -42,10 +42,14 @@ static atomic_bool is_over;
 static atomic_int n_alive; /* ids that the hall will destroy */
 static int n_plays;
 
-/* Who destroys an id: the player that made it, or the first of the hall to see its end. */
+/*
+ * Who destroys an id: the player that made it, or the first of the hall to see its end; if that is
+ * while another welcomes it, the other, as no id may be destroyed in the middle of a call at it.
+ */
 struct fate {
-	atomic_bool is_players;
-	atomic_bool is_sealed;
+	bool is_players;
+	bool is_welcomed; /* these two under the lock */
+	bool is_sealed;
 	struct rdma_cm_id *id;
 	struct fate *next;
 };
@@ -64,7 +68,7 @@ static struct fate *new_fate(bool is_players)
 
 	if (!fate)
 		abort();
-	atomic_store(&fate->is_players, is_players);
+	fate->is_players = is_players;
 	return fate;
 }
 
@@ -81,17 +85,27 @@ static void destroy(struct rdma_cm_id *id)
 
 /* --- in the hall --------------------------------------------------------- */
 
-static void seal(struct rdma_cm_id *id)
+/* The lock is held. */
+static void hand_over(struct fate *fate)
 {
-	struct fate *fate = id->context;
-
-	if (atomic_load(&fate->is_players) || atomic_exchange(&fate->is_sealed, true))
-		return;
-	fate->id = id;
-	pthread_mutex_lock(&to_destroy_lock);
 	fate->next = to_destroy;
 	to_destroy = fate;
 	pthread_cond_signal(&to_destroy_more);
+}
+
+/* A guest's context is its listener's, which is a player's, until somebody welcomes it. */
+static void seal(struct rdma_cm_id *id)
+{
+	struct fate *fate;
+
+	pthread_mutex_lock(&to_destroy_lock);
+	fate = id->context;
+	if (!fate->is_players && !fate->is_sealed) {
+		fate->is_sealed = true;
+		fate->id = id;
+		if (!fate->is_welcomed)
+			hand_over(fate);
+	}
 	pthread_mutex_unlock(&to_destroy_lock);
 }
 
@@ -130,22 +144,44 @@ static struct rdma_conn_param next_param(void)
 					 .qp_num = atomic_fetch_add(&qpn, 1) & 0xffffff };
 }
 
-/* Accepted, mostly; or refused, forgotten, moved. Once it was accepted, its end may be seen, and it
- * may be destroyed, by another: the request counts for the listener. */
+static struct fate *begin_welcome(struct rdma_cm_id *id)
+{
+	struct fate *fate = new_fate(false);
+
+	fate->id = id;
+	fate->is_welcomed = true;
+	pthread_mutex_lock(&to_destroy_lock);
+	id->context = fate;
+	pthread_mutex_unlock(&to_destroy_lock);
+	atomic_fetch_add(&n_alive, 1);
+	return fate;
+}
+
+static void end_welcome(struct fate *fate, bool is_at_end)
+{
+	pthread_mutex_lock(&to_destroy_lock);
+	fate->is_welcomed = false;
+	fate->is_sealed |= is_at_end;
+	if (fate->is_sealed)
+		hand_over(fate);
+	pthread_mutex_unlock(&to_destroy_lock);
+}
+
+/* Accepted, mostly; or refused, forgotten, moved. Its end may be seen by another meanwhile: the
+ * request counts for the listener, so no acknowledgement is missing that rdma_destroy_id() would
+ * wait for. */
 static void welcome(struct rdma_cm_id *id, unsigned int *seed)
 {
 	struct rdma_conn_param param = next_param();
+	struct fate *fate = begin_welcome(id);
 	bool is_lookup = id->ps == RDMA_PS_UDP;
 	int mood = rand_r(seed) % 10;
 
-	id->context = new_fate(false);
-	atomic_fetch_add(&n_alive, 1);
 	if (mood == 0)
 		rdma_reject(id, "no", 2);
 	if (mood == 1)
 		rdma_migrate_id(id, hall);
-	if (mood <= 1 || mood == 2 || rdma_accept(id, &param) || is_lookup)
-		seal(id);
+	end_welcome(fate, mood <= 2 || rdma_accept(id, &param) || is_lookup);
 }
 
 static void act_on(struct rdma_cm_event *event, unsigned int *seed)
