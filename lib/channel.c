@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Event channels: see channel.h. rdma_create_event_channel() and rdma_destroy_event_channel().
+ * Event channels: see channel.h.
  */
 #include "lib/channel.h"
 
@@ -15,7 +15,6 @@
 
 #include "lib/api.h"
 #include "lib/channel_set.h"
-#include "lib/device.h"
 #include "lib/id.h"
 #include "lib/lock_order.h"
 
@@ -331,23 +330,4 @@ int channel_take(struct channel *channel, int cancel_state, struct event **ret)
 	if (!err)
 		*ret = event;
 	return err;
-}
-
-static int create_channel(struct channel **ret)
-{
-	int err = device_list_load();
-
-	return err ? err : channel_new(ret);
-}
-
-struct rdma_event_channel *rdma_create_event_channel(void)
-{
-	struct channel *channel;
-
-	return api_return(create_channel(&channel)) ? NULL : &channel->pub;
-}
-
-void rdma_destroy_event_channel(struct rdma_event_channel *channel)
-{
-	channel_close(channel_of(channel));
 }

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "lib/engine.h"
+#include "base/clock.h"
 #include "lib/lock_order.h"
 
 #define N_CHAINS   256 /* a power of 2 */
@@ -65,7 +65,7 @@ bool channel_set_remove(struct channel *channel)
 		*at = channel->next_open;
 	if (is_open && channel_is_blocking(channel))
 		closed[n_closed++ % CLOSED_MAX] =
-			(struct closed){ channel, pthread_self(), engine_now() };
+			(struct closed){ channel, pthread_self(), clock_now() };
 	lock_give(&lock, LOCK_CHANNELS);
 	return is_open;
 }
@@ -78,7 +78,7 @@ static bool is_late(const struct closed *one, const struct channel *channel, str
 
 bool channel_set_just_lost(const struct channel *channel)
 {
-	struct cm_time now = engine_now();
+	struct cm_time now = clock_now();
 	bool found = false;
 	unsigned int i;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Taking events: rdma_get_cm_event(), rdma_ack_cm_event(), rdma_event_str().
+ * Channels and taking events from them: rdma_create_event_channel(),
+ * rdma_destroy_event_channel(), rdma_get_cm_event(), rdma_ack_cm_event().
  *
  * What an event means for the id, as the program sees it, happens here, in the program's thread
  * and in the order of the queue: the id learns its device, its queue pair moves, the REP is
@@ -13,6 +14,7 @@
 #include <string.h>
 
 #include "lib/api.h"
+#include "lib/device.h"
 #include "lib/ece.h"
 #include "lib/engine.h"
 #include "lib/infiniband.h"
@@ -169,7 +171,7 @@ static int settle_request(struct event *event)
 	int err = id_is_sync(event->owner) ? sync_adopt(event->subject) : 0;
 
 	if (err) {
-		rdma_destroy_id(event->pub.id);
+		event->subject->destroy(event->subject);
 		event_ack(event);
 	}
 	return err;
@@ -198,6 +200,25 @@ int event_take(struct channel *channel, int cancel_state, struct event **ret)
 	return 0;
 }
 
+static int create_channel(struct channel **ret)
+{
+	int err = device_list_load();
+
+	return err ? err : channel_new(ret);
+}
+
+struct rdma_event_channel *rdma_create_event_channel(void)
+{
+	struct channel *channel;
+
+	return api_return(create_channel(&channel)) ? NULL : &channel->pub;
+}
+
+void rdma_destroy_event_channel(struct rdma_event_channel *channel)
+{
+	channel_close(channel_of(channel));
+}
+
 int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **event)
 {
 	struct event *taken;
@@ -219,25 +240,4 @@ int rdma_ack_cm_event(struct rdma_cm_event *event)
 		return api_return(-EINVAL);
 	event_ack(event_of(event));
 	return 0;
-}
-
-#define EVENT_NAME(name) [name] = #name
-
-static const char *const names[] = {
-	EVENT_NAME(RDMA_CM_EVENT_ADDR_RESOLVED),     EVENT_NAME(RDMA_CM_EVENT_ADDR_ERROR),
-	EVENT_NAME(RDMA_CM_EVENT_ROUTE_RESOLVED),    EVENT_NAME(RDMA_CM_EVENT_ROUTE_ERROR),
-	EVENT_NAME(RDMA_CM_EVENT_CONNECT_REQUEST),   EVENT_NAME(RDMA_CM_EVENT_CONNECT_RESPONSE),
-	EVENT_NAME(RDMA_CM_EVENT_CONNECT_ERROR),     EVENT_NAME(RDMA_CM_EVENT_UNREACHABLE),
-	EVENT_NAME(RDMA_CM_EVENT_REJECTED),	     EVENT_NAME(RDMA_CM_EVENT_ESTABLISHED),
-	EVENT_NAME(RDMA_CM_EVENT_DISCONNECTED),	     EVENT_NAME(RDMA_CM_EVENT_DEVICE_REMOVAL),
-	EVENT_NAME(RDMA_CM_EVENT_MULTICAST_JOIN),    EVENT_NAME(RDMA_CM_EVENT_MULTICAST_ERROR),
-	EVENT_NAME(RDMA_CM_EVENT_ADDR_CHANGE),	     EVENT_NAME(RDMA_CM_EVENT_TIMEWAIT_EXIT),
-	EVENT_NAME(RDMA_CM_EVENT_ADDRINFO_RESOLVED), EVENT_NAME(RDMA_CM_EVENT_ADDRINFO_ERROR),
-};
-
-const char *rdma_event_str(enum rdma_cm_event_type event)
-{
-	if (event < sizeof(names) / sizeof(names[0]))
-		return names[event];
-	return "UNKNOWN EVENT";
 }

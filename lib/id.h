@@ -85,8 +85,9 @@ struct id_path {
 struct id {
 	struct rdma_cm_id pub; /* first */
 	enum id_state state;
-	struct list link;	 /* in the engine's list of ids */
-	struct channel *channel; /* where events go */
+	struct list link;		/* in the engine's list of ids */
+	void (*destroy)(struct id *id); /* as rdma_destroy_id(); no lock is held */
+	struct channel *channel;	/* where events go */
 	bool is_sync; /* it is the id's own: see sync.h; atomic, by the functions below */
 	struct port_claim claim; /* our port and address, the peer's address */
 	uint32_t claim_id; /* cmportd's name for it; 0 if there is none, or on a leased port */
@@ -192,8 +193,15 @@ int id_new(struct channel *channel, enum rdma_port_space ps, struct id **ret);
 /** id_free() - free an id that no thread, channel or core knows any more. */
 void id_free(struct id *id);
 
-/** id_after_fork() - in a forked child: the parent's ids are none of ours. */
+/** id_after_fork() - in a forked child: the parent's ids and events are none of ours. */
 void id_after_fork(void);
+void id_events_after_fork(void);
+
+/** id_make_spare() - the event in reserve, for id_new(). Return: 0 or -ENOMEM. */
+int id_make_spare(struct id *id);
+
+/** id_free_spare() - and its end, for id_free(). */
+void id_free_spare(struct id *id);
 
 /**
  * id_set_channel() - let an id's events go to another channel; the engine's lock is held

@@ -280,6 +280,7 @@ static struct id *child_new(const struct id *listener, const struct request *req
 
 	if (id_new(listener->channel, listener->pub.ps, &id))
 		return NULL;
+	id->destroy = listener->destroy;
 	id->pub.context = listener->pub.context;
 	id->pub.qp_type = listener->pub.qp_type;
 	if (!(int)id->pub.qp_type)

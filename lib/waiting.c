@@ -95,7 +95,7 @@ void waiting_free(struct list *dropped)
 
 	list_for_each_safe (node, after, dropped) {
 		event = container_of(node, struct event, link);
-		rdma_destroy_id(event->pub.id);
+		event->subject->destroy(event->subject);
 		id_event_free(event);
 	}
 }

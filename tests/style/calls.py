@@ -18,7 +18,7 @@ from style import ARROWS
 RING_MAX = 4
 
 # Folders with a longer ring, and its number of files, which may only fall. Goal: an empty table.
-KNOWN_RINGS = {"lib": 35, "lib/net": 5, "lib/portd/server": 9, "tools/fabric/host": 9,
+KNOWN_RINGS = {"lib": 28, "lib/net": 5, "lib/portd/server": 9, "tools/fabric/host": 9,
                "tools/fabric/verbs": 15}
 
 # Libraries that stand in for others: their symbols are the C library's, or libibverbs', and are
@@ -114,7 +114,7 @@ def short_rings(graph):
     for ring in rings(graph):
         folders = {str(Path(name).parent) for name in ring}
         limit = KNOWN_RINGS.get(min(folders), RING_MAX) if len(folders) == 1 else 0
-        if len(ring) < limit > RING_MAX:
+        if RING_MAX < len(ring) < limit:
             yield f"the ring in {min(folders)} shrank to {len(ring)} files; say so in KNOWN_RINGS"
         elif len(ring) > limit:
             yield f"a ring of {len(ring)} files:"

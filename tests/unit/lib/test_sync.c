@@ -19,11 +19,17 @@ static struct channel *channel;
 static struct id *id;
 static struct id *child; /* of id, if a test makes one */
 
+static void destroy_id(struct id *old)
+{
+	ck_assert_int_eq(rdma_destroy_id(&old->pub), 0);
+}
+
 static struct id *new_id(struct channel *of)
 {
 	struct id *new = NULL;
 
 	ck_assert_int_eq(id_new(of, RDMA_PS_TCP, &new), 0);
+	new->destroy = destroy_id;
 	return new;
 }
 
