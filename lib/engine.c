@@ -200,6 +200,8 @@ static int receive_from(struct port *port, struct mad_port *from)
 			continue;
 		if (err)
 			return err;
+		if (port->sender)
+			mad_sender_came(port->sender, &path.dgid, mad);
 		if (engine_receive(port, &path, mad) && port->sender)
 			mad_sender_heard(port->sender, &path.dgid, from->source_qpn);
 	}

@@ -19,6 +19,17 @@ static int send_slowly(const struct cm_send *send)
 	return mad_port_send(port_of(send->port)->mad, &send->path, send->mad);
 }
 
+/* What left from our own queue pair, and did not get out. */
+static void send_failed(const struct port *port)
+{
+	uint8_t mad[MAD_BYTES];
+	struct mad_path path;
+
+	while (port->sender && mad_sender_failed(port->sender, &path, mad))
+		if (mad_port_send(port->mad, &path, mad))
+			log_debug("a message was sent neither way");
+}
+
 static int send_fast(const struct cm_send *send)
 {
 	struct port *port = port_of(send->port);
@@ -26,7 +37,10 @@ static int send_fast(const struct cm_send *send)
 
 	if (port->sender)
 		err = mad_sender_send(port->sender, &send->path, send->mad);
-	return err == -EAGAIN ? send_slowly(send) : err;
+	if (err)
+		err = send_slowly(send);
+	send_failed(port);
+	return err;
 }
 
 static int send_one(const struct cm_send *send, int (*way)(const struct cm_send *send))
@@ -53,7 +67,7 @@ static void doubt(const struct cm_send *send)
 	const struct port *port = port_of(send->port);
 
 	if (port->sender)
-		mad_sender_doubt(port->sender, &send->path.dgid);
+		mad_sender_doubt(port->sender, &send->path.dgid, send->mad);
 	if (send->path.grh)
 		hop_doubt(port->device->verbs, port->port_num, send->path.sgid_index,
 			  &send->path.dgid);
@@ -145,6 +159,7 @@ void outbox_hold_without_waiting(struct outbox *box)
 		return;
 	}
 	for (i = 0; i < box->n; i++) {
+		send_failed(port_of(box->send[i].port));
 		if (can_leave(&box->send[i])) {
 			doubt(&box->send[i]);
 			send_one(&box->send[i], send_slowly);

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The queue pairs of peers: see peers.h.
+ * Ways to peers: see peers.h.
  */
 #include "mad/peers.h"
 
-#include <stdbool.h>
 #include <string.h>
 
-#define HOLDS_NS   UINT64_C(1000000000)
-#define DOUBTED_NS UINT64_C(10000000000)
+#define HOLDS_NS	UINT64_C(1000000000)
+#define DOUBTED_NS	UINT64_C(10000000000)
+#define DOUBLINGS_MAX	8		     /* 43 minutes */
+#define FRESH_NS	UINT64_C(2000000000) /* who was reached then is slow, or loses a packet */
+#define QUESTION_MAX_NS UINT64_C(3000000000) /* most are answered, repeated or given up by then */
+
+/* --- peers --------------------------------------------------------------- */
 
 /* The highest bits of the product, as no others depend on the last bytes of the GID: those by which
  * hosts of a subnet differ. */
@@ -26,35 +30,178 @@ static bool is_of(const struct peer *peer, const struct mad_gid *gid)
 	return !memcmp(&peer->gid, gid, sizeof(*gid));
 }
 
-uint32_t peers_qpn(const struct peers *peers, const struct mad_gid *gid, uint64_t now_ns)
+static bool is_avoided(const struct way *way, uint64_t now_ns)
 {
-	const struct peer *peer = &peers->slot[slot_of(gid)];
-
-	if (!peer->qpn || !is_of(peer, gid) || now_ns - peer->heard_ns > HOLDS_NS)
-		return PEER_QP1;
-	return peer->qpn;
+	return now_ns < way->avoided_until_ns;
 }
 
-void peers_heard(struct peers *peers, const struct mad_gid *gid, uint32_t qpn, uint64_t now_ns)
+static struct peer *find(struct peers *peers, const struct mad_gid *gid)
 {
 	struct peer *peer = &peers->slot[slot_of(gid)];
 
+	return is_of(peer, gid) ? peer : NULL;
+}
+
+/* Return: NULL if another one is there who must not be forgotten. */
+static struct peer *find_or_take(struct peers *peers, const struct mad_gid *gid, uint64_t now_ns)
+{
+	struct peer *peer = &peers->slot[slot_of(gid)];
+
+	if (is_of(peer, gid))
+		return peer;
+	if (is_avoided(&peer->way, now_ns))
+		return NULL;
+	*peer = (struct peer){ .gid = *gid };
+	return peer;
+}
+
+/* --- our own queue pair -------------------------------------------------- */
+
+static void avoid(struct way *way, uint64_t now_ns)
+{
+	way->proven_ns = 0;
+	way->avoided_until_ns = now_ns + (DOUBTED_NS << way->n_in_vain);
+}
+
+static void was_in_vain(struct way *way, uint64_t now_ns)
+{
+	avoid(way, now_ns);
+	if (way->n_in_vain < DOUBLINGS_MAX)
+		way->n_in_vain++;
+}
+
+static bool is_fresh(uint64_t then_ns, uint64_t now_ns)
+{
+	return then_ns && now_ns - then_ns < FRESH_NS;
+}
+
+static bool may_try(const struct peers *peers, const struct way *way, bool asks, uint64_t now_ns)
+{
+	if (way->proven_ns)
+		return true;
+	return asks && !is_avoided(way, now_ns) && !is_avoided(&peers->any, now_ns);
+}
+
+void peers_asked(struct peers *peers, const struct mad_gid *gid, uint32_t id, uint32_t qpn,
+		 uint64_t now_ns)
+{
+	struct peer *peer = find_or_take(peers, gid, now_ns);
+
+	if (!peer || (peer->asked_id && now_ns - peer->asked_ns < QUESTION_MAX_NS))
+		return;
+	peer->asked_id = id;
+	peer->asked_qpn = qpn;
+	peer->asked_again = false;
+	peer->asked_ns = now_ns;
+}
+
+static void was_reached(struct peers *peers, struct peer *peer, uint64_t now_ns)
+{
+	if (peer->asked_qpn != PEER_QP1) {
+		peer->reached_qpn = peer->asked_qpn;
+		peer->reached_ns = now_ns;
+		return;
+	}
+	peer->way = (struct way){ .proven_ns = now_ns };
+	peers->any = peer->way;
+}
+
+static void was_answered(struct peers *peers, struct peer *peer, uint64_t now_ns)
+{
+	if (!peer->asked_again) {
+		was_reached(peers, peer, now_ns);
+		return;
+	}
+	was_in_vain(&peer->way, now_ns);
+	if (!peers->any.proven_ns && !is_avoided(&peers->any, now_ns))
+		was_in_vain(&peers->any, now_ns);
+}
+
+void peers_answered(struct peers *peers, const struct mad_gid *gid, uint32_t id, uint64_t now_ns)
+{
+	struct peer *peer = find(peers, gid);
+
+	if (!peer || !id || peer->asked_id != id)
+		return;
+	peer->asked_id = 0;
+	was_answered(peers, peer, now_ns);
+}
+
+void peers_missed(struct peers *peers, const struct mad_gid *gid, uint64_t now_ns)
+{
+	struct peer *peer = find(peers, gid);
+
+	if (!peer)
+		return;
+	if (!is_fresh(peer->way.proven_ns, now_ns))
+		peer->way.proven_ns = 0;
+	if (!is_fresh(peer->reached_ns, now_ns))
+		peer->reached_qpn = 0;
+}
+
+/* Nobody may be there at all, which says nothing about the way: see was_answered(). */
+static void doubt_way(struct peer *peer, uint64_t now_ns)
+{
+	if (peer->asked_qpn != PEER_QP1 || is_fresh(peer->way.proven_ns, now_ns)) {
+		peer->asked_id = 0;
+		return;
+	}
+	peer->asked_again = true;
+	avoid(&peer->way, now_ns);
+}
+
+/* --- the peer's ---------------------------------------------------------- */
+
+void peers_heard(struct peers *peers, const struct mad_gid *gid, uint32_t qpn, uint64_t now_ns)
+{
+	struct peer *peer;
+
 	if (qpn <= PEER_QP1)
 		return;
-	if (!is_of(peer, gid))
-		*peer = (struct peer){ .gid = *gid };
-	if (now_ns < peer->doubted_until_ns)
+	peer = find_or_take(peers, gid, now_ns);
+	if (!peer || now_ns < peer->doubted_until_ns)
 		return;
 	peer->qpn = qpn;
 	peer->heard_ns = now_ns;
 }
 
-void peers_doubt(struct peers *peers, const struct mad_gid *gid, uint64_t now_ns)
+static void doubt_his_own(struct peer *peer, uint64_t now_ns)
 {
-	struct peer *peer = &peers->slot[slot_of(gid)];
-
-	if (!peer->qpn || !is_of(peer, gid))
+	if (!peer->qpn)
 		return;
 	peer->doubted_until_ns = now_ns + DOUBTED_NS;
 	peer->qpn = 0;
+	peer->reached_qpn = 0;
+}
+
+/* --- both ---------------------------------------------------------------- */
+
+static bool may_go_to_his_own(const struct peer *peer, bool asks, uint64_t now_ns)
+{
+	return peer->qpn && now_ns - peer->heard_ns <= HOLDS_NS &&
+	       (asks || peer->reached_qpn == peer->qpn);
+}
+
+uint32_t peers_qpn(const struct peers *peers, const struct mad_gid *gid, bool asks, uint64_t now_ns)
+{
+	static const struct way unknown;
+	const struct peer *peer = &peers->slot[slot_of(gid)];
+	const struct way *way = &peer->way;
+
+	if (is_of(peer, gid) && may_go_to_his_own(peer, asks, now_ns))
+		return peer->qpn;
+	if (!is_of(peer, gid) && !is_avoided(way, now_ns))
+		way = &unknown;
+	return may_try(peers, way, asks, now_ns) ? PEER_QP1 : PEER_BY_UMAD;
+}
+
+void peers_doubt(struct peers *peers, const struct mad_gid *gid, uint32_t id, uint64_t now_ns)
+{
+	struct peer *peer = find(peers, gid);
+
+	if (!peer)
+		return;
+	doubt_his_own(peer, now_ns);
+	if (id && peer->asked_id == id)
+		doubt_way(peer, now_ns);
 }

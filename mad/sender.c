@@ -2,7 +2,8 @@
 /*
  * The fast way out of a port: see sender.h.
  *
- * MADs are sent inline, so no buffer outlives the post. Address handles are kept in a small
+ * MADs are sent inline, so the device needs no buffer of ours; they are kept until they have
+ * completed, so that what failed can go another way. Address handles are kept in a small
  * direct-mapped cache; one that is replaced may still be in use by a posted send, so it is
  * destroyed when nothing is under way any more.
  */
@@ -15,6 +16,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "mad/asked.h"
 #include "mad/inbox.h"
 #include "mad/peers.h"
 
@@ -42,11 +44,19 @@ struct handle {
 	struct ibv_ah *ah; /* NULL: answers could not come here, it has to go through umad */
 };
 
-/* A message that is ready to be posted. */
-struct held {
+/* A message on its way out. */
+struct parting {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
+	struct mad_path path;
+	bool is_posted;
 	uint8_t mad[MAD_BYTES];
+};
+
+/* Numbers of messages. */
+struct row {
+	unsigned int n;
+	uint16_t at[SENDS_MAX];
 };
 
 struct mad_sender {
@@ -58,14 +68,36 @@ struct mad_sender {
 	bool broken;
 	unsigned int epoch;    /* handles of an earlier one are not to be used */
 	unsigned int n_posted; /* and not yet completed */
-	unsigned int n_held;
-	struct held held[HELD_MAX];
+	struct row held;       /* ready to be posted */
+	struct row failed;     /* to go another way */
+	struct row spare;
+	struct parting parting[SENDS_MAX];
 	struct handle handle[HANDLES];
 	struct ibv_ah *retired[RETIRED_MAX];
 	unsigned int n_retired;
 	struct inbox *inbox;
 	struct peers peers;
+	struct asked asked;
+	bool insists;
 };
+
+static void put(struct row *row, unsigned int number)
+{
+	row->at[row->n++] = (uint16_t)number;
+}
+
+static unsigned int take_last(struct row *row)
+{
+	return row->at[--row->n];
+}
+
+static unsigned int take_first(struct row *row)
+{
+	unsigned int number = row->at[0];
+
+	memmove(row->at, row->at + 1, --row->n * sizeof(row->at[0]));
+	return number;
+}
 
 /* --- the queue pair ------------------------------------------------------ */
 
@@ -138,6 +170,8 @@ int mad_sender_open(struct ibv_context *verbs, uint8_t port_num, struct mad_send
 	if (!sender)
 		return -ENOMEM;
 	pthread_mutex_init(&sender->lock, NULL);
+	while (sender->spare.n < SENDS_MAX)
+		put(&sender->spare, SENDS_MAX - 1 - sender->spare.n);
 	sender->port_num = port_num;
 	err = create(sender, verbs);
 	if (!err)
@@ -241,73 +275,6 @@ static int find_ah(struct mad_sender *sender, const struct mad_path *path, struc
 	return !err && !handle->ah ? -EAGAIN : err;
 }
 
-bool mad_sender_is_ready(struct mad_sender *sender, const struct mad_path *path)
-{
-	struct key key = key_of(path);
-	const struct handle *handle = slot_of(sender, &key);
-	bool is;
-
-	pthread_mutex_lock(&sender->lock);
-	is = path->grh && is_current(sender, handle, &key) && handle->ah;
-	pthread_mutex_unlock(&sender->lock);
-	return is;
-}
-
-/* --- sending ------------------------------------------------------------- */
-
-static void reap(struct mad_sender *sender)
-{
-	struct ibv_wc wc[POLL_BATCH];
-	int i, n;
-
-	do {
-		n = ibv_poll_cq(sender->cq, POLL_BATCH, wc);
-		for (i = 0; i < n; i++)
-			if (wc[i].status != IBV_WC_SUCCESS)
-				sender->broken = true;
-		sender->n_posted -= n > 0 ? (unsigned int)n : 0;
-	} while (n == POLL_BATCH);
-	if (n < 0)
-		sender->broken = true;
-	if (sender->n_posted + sender->n_held == 0)
-		destroy_retired(sender);
-}
-
-static void prepare(struct held *held, struct ibv_ah *ah, uint32_t qpn,
-		    const uint8_t mad[MAD_BYTES])
-{
-	memcpy(held->mad, mad, MAD_BYTES);
-	held->sge = (struct ibv_sge){ .addr = (uintptr_t)held->mad, .length = MAD_BYTES };
-	held->wr = (struct ibv_send_wr){
-		.sg_list = &held->sge,
-		.num_sge = 1,
-		.opcode = IBV_WR_SEND,
-		.send_flags = IBV_SEND_INLINE,
-		.wr.ud = {.ah = ah, .remote_qpn = qpn, .remote_qkey = QP1_QKEY},
-	};
-}
-
-/* Return: how many could not be posted. */
-static unsigned int post_held(struct mad_sender *sender)
-{
-	unsigned int i, n_posted, n = sender->n_held;
-	struct ibv_send_wr *bad = NULL;
-
-	if (n == 0)
-		return 0;
-	for (i = 0; i + 1 < n; i++)
-		sender->held[i].wr.next = &sender->held[i + 1].wr;
-	sender->n_held = 0;
-	if (!ibv_post_send(sender->qp, &sender->held[0].wr, &bad)) {
-		sender->n_posted += n;
-		return 0;
-	}
-	for (n_posted = 0; n_posted < n && bad != &sender->held[n_posted].wr; n_posted++)
-		continue;
-	sender->n_posted += n_posted;
-	return n - n_posted;
-}
-
 /* To a few milliseconds: it is asked for each message. */
 static uint64_t now_ns(void)
 {
@@ -317,21 +284,155 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
+/* Return: the queue pair that a message is for; PEER_BY_UMAD. */
+static uint32_t find_qpn(const struct mad_sender *sender, const struct mad_path *path,
+			 const struct mad_talk *talk)
+{
+	uint32_t qpn = peers_qpn(&sender->peers, &path->dgid, talk->asks, now_ns());
+
+	if (sender->insists)
+		return qpn == PEER_BY_UMAD ? PEER_QP1 : qpn;
+	return !talk->asks && asked_again(&sender->asked, &path->dgid, talk) ? PEER_BY_UMAD : qpn;
+}
+
+bool mad_sender_is_ready(struct mad_sender *sender, const struct mad_path *path,
+			 const uint8_t mad[MAD_BYTES])
+{
+	struct key key = key_of(path);
+	const struct handle *handle = slot_of(sender, &key);
+	struct mad_talk talk = mad_talk_of(mad);
+	bool is;
+
+	pthread_mutex_lock(&sender->lock);
+	is = path->grh && is_current(sender, handle, &key) && handle->ah &&
+	     find_qpn(sender, path, &talk) != PEER_BY_UMAD;
+	pthread_mutex_unlock(&sender->lock);
+	return is;
+}
+
+/* --- sending ------------------------------------------------------------- */
+
+static void completed(struct mad_sender *sender, const struct ibv_wc *wc)
+{
+	struct parting *parting = &sender->parting[wc->wr_id];
+
+	if (!parting->is_posted)
+		return; /* given up before, see give_up() */
+	parting->is_posted = false;
+	sender->n_posted--;
+	if (wc->status == IBV_WC_SUCCESS) {
+		put(&sender->spare, (unsigned int)wc->wr_id);
+		return;
+	}
+	sender->broken = true;
+	put(&sender->failed, (unsigned int)wc->wr_id);
+}
+
+/* Nothing will complete any more. What has left all the same is said twice, which does no harm. */
+static void give_up(struct mad_sender *sender)
+{
+	unsigned int i;
+
+	sender->broken = true;
+	for (i = 0; i < SENDS_MAX && sender->n_posted; i++) {
+		if (!sender->parting[i].is_posted)
+			continue;
+		sender->parting[i].is_posted = false;
+		sender->n_posted--;
+		put(&sender->failed, i);
+	}
+}
+
+static void reap(struct mad_sender *sender)
+{
+	struct ibv_wc wc[POLL_BATCH];
+	int i, n;
+
+	do {
+		n = ibv_poll_cq(sender->cq, POLL_BATCH, wc);
+		for (i = 0; i < n; i++)
+			completed(sender, &wc[i]);
+	} while (n == POLL_BATCH);
+	if (n < 0)
+		give_up(sender);
+	if (sender->n_posted + sender->held.n == 0)
+		destroy_retired(sender);
+}
+
+static void prepare(struct mad_sender *sender, const struct mad_path *path, struct ibv_ah *ah,
+		    uint32_t qpn, const uint8_t mad[MAD_BYTES])
+{
+	unsigned int number = take_last(&sender->spare);
+	struct parting *parting = &sender->parting[number];
+
+	memcpy(parting->mad, mad, MAD_BYTES);
+	parting->path = *path;
+	parting->sge = (struct ibv_sge){ .addr = (uintptr_t)parting->mad, .length = MAD_BYTES };
+	parting->wr = (struct ibv_send_wr){
+		.wr_id = number,
+		.sg_list = &parting->sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_SEND,
+		.send_flags = IBV_SEND_INLINE,
+		.wr.ud = {.ah = ah, .remote_qpn = qpn, .remote_qkey = QP1_QKEY},
+	};
+	put(&sender->held, number);
+}
+
+static void post_held(struct mad_sender *sender)
+{
+	struct row *held = &sender->held;
+	struct ibv_send_wr *bad = NULL;
+	unsigned int i, n = held->n;
+	struct parting *parting;
+	int err;
+
+	if (n == 0)
+		return;
+	for (i = 0; i + 1 < n; i++)
+		sender->parting[held->at[i]].wr.next = &sender->parting[held->at[i + 1]].wr;
+	err = ibv_post_send(sender->qp, &sender->parting[held->at[0]].wr, &bad);
+	held->n = 0;
+	for (i = 0; i < n; i++) {
+		parting = &sender->parting[held->at[i]];
+		if (err && bad == &parting->wr)
+			break;
+		parting->is_posted = true;
+		sender->n_posted++;
+	}
+	for (; i < n; i++)
+		put(&sender->failed, held->at[i]);
+}
+
+static void has_left(struct mad_sender *sender, const struct mad_path *path, uint32_t qpn,
+		     const struct mad_talk *talk)
+{
+	if (talk->asks)
+		peers_asked(&sender->peers, &path->dgid, talk->sender_id, qpn, now_ns());
+}
+
 static int hold(struct mad_sender *sender, const struct mad_path *path,
 		const uint8_t mad[MAD_BYTES])
 {
+	struct mad_talk talk = mad_talk_of(mad);
 	struct ibv_ah *ah;
+	uint32_t qpn;
 	int err;
 
 	reap(sender);
-	if (sender->broken || sender->n_posted + sender->n_held == SENDS_MAX)
+	if (sender->broken || sender->spare.n == 0)
+		return -EAGAIN;
+	qpn = find_qpn(sender, path, &talk);
+	if (qpn == PEER_BY_UMAD)
 		return -EAGAIN;
 	err = find_ah(sender, path, &ah);
 	if (err)
 		return err;
-	prepare(&sender->held[sender->n_held++], ah,
-		peers_qpn(&sender->peers, &path->dgid, now_ns()), mad);
-	return sender->n_held == HELD_MAX && post_held(sender) ? -EIO : 0;
+	prepare(sender, path, ah, qpn, mad);
+	has_left(sender, path, qpn, &talk);
+	if (sender->held.n == HELD_MAX)
+		post_held(sender);
+	return 0;
 }
 
 int mad_sender_hold(struct mad_sender *sender, const struct mad_path *path,
@@ -356,20 +457,38 @@ int mad_sender_send(struct mad_sender *sender, const struct mad_path *path,
 		return -EAGAIN;
 	pthread_mutex_lock(&sender->lock);
 	err = hold(sender, path, mad);
-	if (!err && post_held(sender))
-		err = -EAGAIN;
+	if (!err)
+		post_held(sender);
 	pthread_mutex_unlock(&sender->lock);
 	return err;
 }
 
-unsigned int mad_sender_release(struct mad_sender *sender)
+void mad_sender_release(struct mad_sender *sender)
 {
-	unsigned int n_lost;
+	pthread_mutex_lock(&sender->lock);
+	post_held(sender);
+	pthread_mutex_unlock(&sender->lock);
+}
+
+bool mad_sender_failed(struct mad_sender *sender, struct mad_path *path, uint8_t mad[MAD_BYTES])
+{
+	const struct parting *parting;
+	unsigned int number;
+	bool any;
 
 	pthread_mutex_lock(&sender->lock);
-	n_lost = post_held(sender);
+	if (sender->n_posted)
+		reap(sender);
+	any = sender->failed.n;
+	if (any) {
+		number = take_first(&sender->failed);
+		parting = &sender->parting[number];
+		*path = parting->path;
+		memcpy(mad, parting->mad, MAD_BYTES);
+		put(&sender->spare, number);
+	}
 	pthread_mutex_unlock(&sender->lock);
-	return n_lost;
+	return any;
 }
 
 /* In this order: a handle of the new epoch must not be made from the old GIDs. */
@@ -397,10 +516,39 @@ void mad_sender_heard(struct mad_sender *sender, const struct mad_gid *gid, uint
 	pthread_mutex_unlock(&sender->lock);
 }
 
-void mad_sender_doubt(struct mad_sender *sender, const struct mad_gid *gid)
+static void take_in(struct mad_sender *sender, const struct mad_gid *gid,
+		    const struct mad_talk *talk)
+{
+	if (talk->answers)
+		peers_answered(&sender->peers, gid, talk->receiver_id, now_ns());
+	if (asked_note(&sender->asked, gid, talk))
+		peers_missed(&sender->peers, gid, now_ns());
+}
+
+void mad_sender_came(struct mad_sender *sender, const struct mad_gid *gid,
+		     const uint8_t mad[MAD_BYTES])
+{
+	struct mad_talk talk = mad_talk_of(mad);
+
+	pthread_mutex_lock(&sender->lock);
+	take_in(sender, gid, &talk);
+	pthread_mutex_unlock(&sender->lock);
+}
+
+void mad_sender_doubt(struct mad_sender *sender, const struct mad_gid *gid,
+		      const uint8_t mad[MAD_BYTES])
+{
+	struct mad_talk talk = mad_talk_of(mad);
+
+	pthread_mutex_lock(&sender->lock);
+	peers_doubt(&sender->peers, gid, talk.sender_id, now_ns());
+	pthread_mutex_unlock(&sender->lock);
+}
+
+void mad_sender_insist(struct mad_sender *sender)
 {
 	pthread_mutex_lock(&sender->lock);
-	peers_doubt(&sender->peers, gid, now_ns());
+	sender->insists = true;
 	pthread_mutex_unlock(&sender->lock);
 }
 

@@ -8,8 +8,11 @@
  * send is a post. A peer cannot tell but by the source queue pair in the packet (IBTA vol.
  * 1, 13.5.1: GMPs may be sent from any queue pair that has the Q_Key of QP1). The kernel answers to
  * QP1 whatever that is; another of us answers to the queue pair, if he has heard from it in the
- * last second, and goes back to QP1 if that is in vain: see peers.h. So who has a sender also
- * receives from it.
+ * last second, and goes back to QP1 if that is in vain. So who has a sender also receives from it.
+ *
+ * Not every device, hypervisor and switch lets such a packet pass, and who drops it says nothing.
+ * So the sender finds out with whom it is in vain, and refuses messages to them; and what a peer
+ * asks twice it does not answer: all that goes through umad. See peers.h and asked.h.
  *
  * The Q_Key of QP1 is privileged: without CAP_NET_RAW there is no such queue pair, and messages go
  * through umad. Called by the engine in lib/, by cmportd and by drills.
@@ -40,15 +43,28 @@ int mad_sender_open(struct ibv_context *verbs, uint8_t port_num, struct mad_send
  * mad_sender_port() - what peers send to the queue pair arrives here
  *
  * To be polled and received from by whoever has the sender, who hands the source of each message,
- * here and at QP1, to mad_sender_heard(). It goes with the sender.
+ * here and at QP1, to mad_sender_came() and mad_sender_heard(). It goes with the sender.
  */
 struct mad_port *mad_sender_port(struct mad_sender *sender);
 
-/** mad_sender_heard() - a message came from @gid's queue pair @qpn; any thread may call it */
+/**
+ * mad_sender_came() - a message came from @gid, here or at QP1; before it is dealt with
+ *
+ * It may be one that anybody has sent: it can make more messages go through umad, and no others.
+ * Any thread may call it, and the next two.
+ */
+void mad_sender_came(struct mad_sender *sender, const struct mad_gid *gid,
+		     const uint8_t mad[MAD_BYTES]);
+
+/** mad_sender_heard() - a message of a connection came from @gid's queue pair @qpn */
 void mad_sender_heard(struct mad_sender *sender, const struct mad_gid *gid, uint32_t qpn);
 
-/** mad_sender_doubt() - a message to @gid was not answered: to QP1, with the next ones */
-void mad_sender_doubt(struct mad_sender *sender, const struct mad_gid *gid);
+/** mad_sender_doubt() - this message to @gid was not answered, and is said again through umad */
+void mad_sender_doubt(struct mad_sender *sender, const struct mad_gid *gid,
+		      const uint8_t mad[MAD_BYTES]);
+
+/** mad_sender_insist() - from now on no message is refused because it may be in vain: for drills */
+void mad_sender_insist(struct mad_sender *sender);
 
 /** mad_sender_close() - give everything back; NULL is allowed. */
 void mad_sender_close(struct mad_sender *sender);
@@ -58,8 +74,8 @@ void mad_sender_close(struct mad_sender *sender);
  *
  * May block, like a write to umad, while the link address of a peer that is new is resolved.
  *
- * Return: 0; -EAGAIN if it has to go another way (queue full, queue pair broken, no GRH); another
- * -errno if the peer cannot be reached.
+ * Return: 0, but see mad_sender_failed(). Else it has to go through umad: -EAGAIN if that is better
+ * (may be in vain, queue full, queue pair broken, no GRH); or why there is no address handle.
  */
 int mad_sender_send(struct mad_sender *sender, const struct mad_path *path,
 		    const uint8_t mad[MAD_BYTES]);
@@ -73,13 +89,22 @@ int mad_sender_send(struct mad_sender *sender, const struct mad_path *path,
 int mad_sender_hold(struct mad_sender *sender, const struct mad_path *path,
 		    const uint8_t mad[MAD_BYTES]);
 
-/** mad_sender_release() - post what is held. Return: how many were lost, the device gone bad. */
-unsigned int mad_sender_release(struct mad_sender *sender);
+/** mad_sender_release() - post what is held. */
+void mad_sender_release(struct mad_sender *sender);
+
+/**
+ * mad_sender_failed() - a message that the device would not take, or did not send after all
+ *
+ * To be asked after mad_sender_send() and mad_sender_release(), until there is none: they have to
+ * go through umad. What fails later is told the next time.
+ */
+bool mad_sender_failed(struct mad_sender *sender, struct mad_path *path, uint8_t mad[MAD_BYTES]);
 
 /**
  * mad_sender_is_ready() - would mad_sender_send() leave at once, without resolving anything?
  */
-bool mad_sender_is_ready(struct mad_sender *sender, const struct mad_path *path);
+bool mad_sender_is_ready(struct mad_sender *sender, const struct mad_path *path,
+			 const uint8_t mad[MAD_BYTES]);
 
 /** mad_sender_forget() - link addresses or routes have changed: make the handles anew. */
 void mad_sender_forget(struct mad_sender *sender);

@@ -76,6 +76,8 @@ int drill_link_open(const struct checkup *checkup, struct drill_link *ret)
 	/* Without the privilege for it, messages go through umad, which sets the tid. */
 	if (mad_sender_open(checkup->gid.verbs, checkup->gid.port_num, &ret->sender))
 		ret->sender = NULL;
+	if (ret->sender)
+		mad_sender_insist(ret->sender);
 	return 0;
 }
 
@@ -90,11 +92,17 @@ void drill_link_close(struct drill_link *link)
 
 int drill_link_send(struct drill_link *link, const uint8_t mad[MAD_BYTES])
 {
+	uint8_t failed[MAD_BYTES];
+	struct mad_path path;
 	int err = -EAGAIN;
 
 	if (link->sender)
 		err = mad_sender_send(link->sender, &link->path, mad);
-	return err == -EAGAIN ? mad_port_send(link->port, &link->path, mad) : err;
+	if (err)
+		return mad_port_send(link->port, &link->path, mad);
+	while (!err && mad_sender_failed(link->sender, &path, failed))
+		err = mad_port_send(link->port, &path, failed);
+	return err;
 }
 
 static int take_from(struct drill_link *link, struct mad_port *port)

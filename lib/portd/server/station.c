@@ -281,6 +281,8 @@ static unsigned int receive(struct server *server, struct station *station, stru
 			continue;
 		if (*ret_err)
 			break;
+		if (station->sender)
+			mad_sender_came(station->sender, &path.dgid, mad);
 		router_received(server, station, &path, port->source_qpn, mad);
 	}
 	return n;
@@ -322,50 +324,58 @@ void station_receive_inbox(struct server *server, struct station *station)
 
 /* --- sending ------------------------------------------------------------- */
 
-static int send_slowly(struct station *station, const struct mad_path *path,
-		       const uint8_t mad[MAD_BYTES])
+static bool is_hop_ready(const struct station *station, const struct mad_path *path)
 {
-	return mad_port_send(station->mad, path, mad);
-}
-
-/* Kept until the end of the turn. */
-static int send_fast(struct station *station, const struct mad_path *path,
-		     const uint8_t mad[MAD_BYTES])
-{
-	int err = -EAGAIN;
-
-	if (station->sender)
-		err = mad_sender_hold(station->sender, path, mad);
-	return err == -EAGAIN ? send_slowly(station, path, mad) : err;
-}
-
-/* If the peer has moved to another link address without a word, only the kernel's look at its
- * neighbour finds that out: what is repeated goes the slow way. */
-static bool can_leave(const struct station *station, const struct mad_path *path, bool again)
-{
-	if (!again && station->sender && mad_sender_is_ready(station->sender, path))
-		return true;
 	return !path->grh ||
 	       hop_is_ready(station->verbs, station->port_num, path->sgid_index, &path->dgid);
 }
 
+static void count_unsent(struct server *server, struct station *station, const uint8_t *mad)
+{
+	server->count[SERVER_COUNT_UNSENT]++;
+	stat_count(station, PORTD_COUNT_UNSENT, mad);
+}
+
+static void send_slowly(struct server *server, struct station *station, const struct mad_path *path,
+			const uint8_t mad[MAD_BYTES])
+{
+	int err = mad_port_send(station->mad, path, mad);
+
+	if (!err)
+		return;
+	count_unsent(server, station, mad);
+	portd_log_debug("a message was not sent: %s", strerror(-err));
+}
+
+static void cast_doubt(struct station *station, const struct mad_path *path,
+		       const uint8_t mad[MAD_BYTES])
+{
+	if (station->sender)
+		mad_sender_doubt(station->sender, &path->dgid, mad);
+	if (path->grh)
+		hop_doubt(station->verbs, station->port_num, path->sgid_index, &path->dgid);
+}
+
+/* If the peer has moved to another link address without a word, only the kernel's look at its
+ * neighbour finds that out: what is repeated goes the slow way. So does what the sender cannot
+ * take; what it takes is kept until the end of the turn. */
 static bool leave(struct server *server, struct station *station, const struct mad_path *path,
 		  const uint8_t mad[MAD_BYTES], bool again)
 {
-	int err;
+	bool may_be_fast = !again && station->sender;
+	bool is_fast = may_be_fast && mad_sender_is_ready(station->sender, path, mad);
 
-	if (!can_leave(station, path, again))
+	if (!is_fast && !is_hop_ready(station, path))
 		return false;
-	if (again && station->sender)
-		mad_sender_doubt(station->sender, &path->dgid);
-	if (again && path->grh)
-		hop_doubt(station->verbs, station->port_num, path->sgid_index, &path->dgid);
-	err = again ? send_slowly(station, path, mad) : send_fast(station, path, mad);
-	if (err) {
-		server->count[SERVER_COUNT_UNSENT]++;
-		stat_count(station, PORTD_COUNT_UNSENT, mad);
-		portd_log_debug("a message was not sent: %s", strerror(-err));
-	}
+	if (may_be_fast && !mad_sender_hold(station->sender, path, mad))
+		return true;
+	if (is_fast && !is_hop_ready(station, path))
+		return false;
+	if (again)
+		cast_doubt(station, path, mad);
+	if (station->sender)
+		mad_sender_release(station->sender); /* it was said before */
+	send_slowly(server, station, path, mad);
 	return true;
 }
 
@@ -429,9 +439,28 @@ void station_send(struct server *server, struct station *station, struct guest *
 	stat_count(station, PORTD_COUNT_OVERFLOW, mad);
 }
 
+/* What the device did not send after all. */
+static void send_failed(struct server *server, struct station *station)
+{
+	uint8_t mad[MAD_BYTES];
+	struct mad_path path;
+
+	while (mad_sender_failed(station->sender, &path, mad)) {
+		if (is_hop_ready(station, &path))
+			send_slowly(server, station, &path, mad);
+		else
+			wait_for_hop(server, station, parcel_new(server, NULL, &path, mad, true));
+	}
+}
+
+static void send_held(struct server *server, struct station *station)
+{
+	mad_sender_release(station->sender);
+	send_failed(server, station);
+}
+
 void station_flush(struct server *server, struct station *station)
 {
-	unsigned int n_unsent;
 	struct parcel *parcel;
 	int i;
 
@@ -444,16 +473,8 @@ void station_flush(struct server *server, struct station *station)
 			wait_for_hop(server, station, parcel);
 	}
 	server->requests_left = server->requests_left || !list_is_empty(&station->requests);
-	n_unsent = station->sender ? mad_sender_release(station->sender) : 0;
-	server->count[SERVER_COUNT_UNSENT] += n_unsent;
-	station->passed[PORTD_COUNT_UNSENT][CM_TALLY_NONE] += n_unsent;
-}
-
-static void give_up_waiting(struct server *server, struct station *station,
-			    const struct parcel *parcel)
-{
-	server->count[SERVER_COUNT_UNSENT]++;
-	stat_count(station, PORTD_COUNT_UNSENT, parcel->mad);
+	if (station->sender)
+		send_held(server, station);
 }
 
 /* A hop that does not answer is asked once a look, not once a message. */
@@ -468,7 +489,7 @@ void station_retry(struct server *server, struct station *station)
 		parcel = container_of(node, struct parcel, link);
 		done = cm_time_reached(parcel->deadline, server->now);
 		if (done)
-			give_up_waiting(server, station, parcel);
+			count_unsent(server, station, parcel->mad);
 		else if (!unready || memcmp(unready, &parcel->path.dgid, sizeof(*unready)) != 0)
 			done = leave(server, station, &parcel->path, parcel->mad, parcel->again);
 		if (!done) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* mad/peers.c: to which queue pair of whom. Time is an argument. */
+/* mad/peers.c: by which way, and to which queue pair of whom. Time is an argument. */
 #include <check.h>
 #include <stdlib.h>
 
@@ -8,6 +8,8 @@
 #define NOW_NS UINT64_C(77000000000000)
 #define MS_NS  UINT64_C(1000000)
 #define QPN    0x4711
+#define ID     0x701 /* of a question */
+#define NO_ID  0
 
 static const struct mad_gid bob = {
 	{0xfe, 0x80, [15] = 1}
@@ -22,7 +24,7 @@ static void setup(void)
 
 static uint32_t qpn_after(const struct mad_gid *gid, uint64_t ms)
 {
-	return peers_qpn(&peers, gid, NOW_NS + ms * MS_NS);
+	return peers_qpn(&peers, gid, true, NOW_NS + ms * MS_NS);
 }
 
 static void hear_after(const struct mad_gid *gid, uint32_t qpn, uint64_t ms)
@@ -32,7 +34,7 @@ static void hear_after(const struct mad_gid *gid, uint32_t qpn, uint64_t ms)
 
 static void doubt_after(const struct mad_gid *gid, uint64_t ms)
 {
-	peers_doubt(&peers, gid, NOW_NS + ms * MS_NS);
+	peers_doubt(&peers, gid, NO_ID, NOW_NS + ms * MS_NS);
 }
 
 static struct mad_gid stranger(unsigned int number)
@@ -214,6 +216,261 @@ START_TEST(who_comes_into_a_slot_does_not_inherit_the_doubt)
 }
 END_TEST
 
+/* --- a way that is in vain ----------------------------------------------- */
+
+static void ask_after(uint32_t id, uint64_t ms)
+{
+	peers_asked(&peers, &bob, id, PEER_QP1, NOW_NS + ms * MS_NS);
+}
+
+static void ask_again_after(uint32_t id, uint64_t ms)
+{
+	peers_doubt(&peers, &bob, id, NOW_NS + ms * MS_NS);
+}
+
+static void answer_after(uint32_t id, uint64_t ms)
+{
+	peers_answered(&peers, &bob, id, NOW_NS + ms * MS_NS);
+}
+
+static uint32_t answers_way_after(const struct mad_gid *gid, uint64_t ms)
+{
+	return peers_qpn(&peers, gid, false, NOW_NS + ms * MS_NS);
+}
+
+static void reach_after(uint64_t ms)
+{
+	ask_after(ID, ms);
+	answer_after(ID, ms);
+}
+
+static void fail_after(uint64_t ms)
+{
+	ask_after(ID, ms);
+	ask_again_after(ID, ms + 1000);
+	answer_after(ID, ms + 1001);
+}
+
+START_TEST(an_answer_to_a_peer_whom_nothing_has_reached_goes_through_umad)
+{
+	ck_assert_uint_eq(answers_way_after(&bob, 0), PEER_BY_UMAD);
+	ask_after(ID, 0);
+	ck_assert_uint_eq(answers_way_after(&bob, 1), PEER_BY_UMAD);
+	hear_after(&bob, QPN, 2);
+	ck_assert_uint_eq(answers_way_after(&bob, 3), PEER_BY_UMAD);
+}
+END_TEST
+
+START_TEST(an_answer_to_a_peer_who_was_reached_leaves_from_a_queue_pair_of_ours)
+{
+	reach_after(0);
+	ck_assert_uint_eq(answers_way_after(&bob, 3600000), PEER_QP1);
+}
+END_TEST
+
+START_TEST(what_was_not_asked_proves_nothing)
+{
+	answer_after(ID, 0);
+	ask_after(ID, 0);
+	answer_after(ID + 1, 1);
+	answer_after(NO_ID, 1);
+	ck_assert_uint_eq(answers_way_after(&bob, 2), PEER_BY_UMAD);
+}
+END_TEST
+
+START_TEST(what_is_asked_again_goes_through_umad_with_all_that_follows_for_ten_seconds)
+{
+	ask_after(ID, 0);
+	ask_again_after(ID, 1000);
+	ck_assert_uint_eq(qpn_after(&bob, 1000), PEER_BY_UMAD);
+	ck_assert_uint_eq(qpn_after(&bob, 10999), PEER_BY_UMAD);
+	ck_assert_uint_eq(qpn_after(&bob, 11000), PEER_QP1);
+}
+END_TEST
+
+START_TEST(each_time_that_it_was_in_vain_the_way_is_avoided_twice_as_long)
+{
+	uint64_t at = 0, s = 10;
+	unsigned int i;
+
+	for (i = 0; i < 12; i++) {
+		fail_after(at);
+		at += 1001 + s * 1000;
+		ck_assert_uint_eq(qpn_after(&bob, at - 1), PEER_BY_UMAD);
+		ck_assert_uint_eq(qpn_after(&bob, at), PEER_QP1);
+		s *= i < 8 ? 2 : 1;
+	}
+}
+END_TEST
+
+START_TEST(when_he_was_reached_it_begins_anew)
+{
+	fail_after(0);
+	fail_after(11001);
+	reach_after(100000);
+	fail_after(110000);
+	ck_assert_uint_eq(qpn_after(&bob, 121001), PEER_QP1);
+}
+END_TEST
+
+START_TEST(a_peer_who_is_not_there_says_nothing_about_the_way)
+{
+	unsigned int i;
+
+	for (i = 0; i < 5; i++) {
+		ask_after(ID + i, 20000 * i);
+		ask_again_after(ID + i, 20000 * i + 1000);
+		ck_assert_uint_eq(qpn_after(&bob, 20000 * i + 11000), PEER_QP1);
+	}
+}
+END_TEST
+
+START_TEST(a_peer_who_was_reached_just_now_is_slow_or_loses_a_packet)
+{
+	reach_after(0);
+	ask_after(ID + 1, 500);
+	ask_again_after(ID + 1, 1500);
+	ck_assert_uint_eq(qpn_after(&bob, 1501), PEER_QP1);
+	ck_assert_uint_eq(answers_way_after(&bob, 1501), PEER_QP1);
+}
+END_TEST
+
+START_TEST(a_way_that_was_good_and_is_so_no_more_is_avoided)
+{
+	reach_after(0);
+	fail_after(60000);
+	ck_assert_uint_eq(qpn_after(&bob, 61002), PEER_BY_UMAD);
+	ck_assert_uint_eq(answers_way_after(&bob, 72000), PEER_BY_UMAD);
+}
+END_TEST
+
+START_TEST(of_many_questions_the_first_that_is_open_counts)
+{
+	ask_after(ID, 0);
+	ask_after(ID + 1, 1);
+	answer_after(ID + 1, 2);
+	ck_assert_uint_eq(answers_way_after(&bob, 3), PEER_BY_UMAD);
+	answer_after(ID, 4);
+	ck_assert_uint_eq(answers_way_after(&bob, 5), PEER_QP1);
+}
+END_TEST
+
+START_TEST(a_question_that_was_given_up_makes_room_for_another)
+{
+	ask_after(ID, 0);
+	ask_after(ID + 1, 3000);
+	answer_after(ID + 1, 3001);
+	ck_assert_uint_eq(answers_way_after(&bob, 3002), PEER_QP1);
+}
+END_TEST
+
+START_TEST(where_nobody_was_ever_reached_the_way_is_avoided_with_all)
+{
+	struct mad_gid carol = stranger(1);
+
+	ck_assert_uint_eq(qpn_after(&carol, 0), PEER_QP1);
+	fail_after(0);
+	ck_assert_uint_eq(qpn_after(&carol, 1002), PEER_BY_UMAD);
+	ck_assert_uint_eq(qpn_after(&carol, 11001), PEER_QP1);
+}
+END_TEST
+
+START_TEST(where_somebody_was_reached_others_are_tried)
+{
+	struct mad_gid carol = stranger(1);
+
+	peers_asked(&peers, &carol, ID, PEER_QP1, NOW_NS);
+	peers_answered(&peers, &carol, ID, NOW_NS);
+	fail_after(10000);
+	ck_assert_uint_eq(qpn_after(&bob, 11002), PEER_BY_UMAD);
+	ck_assert_uint_eq(qpn_after(&carol, 11002), PEER_QP1);
+	ck_assert_uint_eq(qpn_after(&(struct mad_gid){ { 0xfe } }, 11002), PEER_QP1);
+}
+END_TEST
+
+START_TEST(who_asks_again_has_not_been_reached)
+{
+	reach_after(0);
+	peers_missed(&peers, &bob, NOW_NS + 1999 * MS_NS);
+	ck_assert_uint_eq(answers_way_after(&bob, 2000), PEER_QP1);
+	peers_missed(&peers, &bob, NOW_NS + 2000 * MS_NS);
+	ck_assert_uint_eq(answers_way_after(&bob, 2000), PEER_BY_UMAD);
+	ck_assert_uint_eq(qpn_after(&bob, 2000), PEER_QP1);
+}
+END_TEST
+
+START_TEST(an_answer_goes_to_his_own_queue_pair_when_a_question_has_reached_it)
+{
+	reach_after(0);
+	hear_after(&bob, QPN, 1);
+	ck_assert_uint_eq(answers_way_after(&bob, 2), PEER_QP1);
+	peers_asked(&peers, &bob, ID, QPN, NOW_NS + 3 * MS_NS);
+	answer_after(ID, 4);
+	ck_assert_uint_eq(answers_way_after(&bob, 5), QPN);
+	hear_after(&bob, QPN + 1, 6);
+	ck_assert_uint_eq(answers_way_after(&bob, 7), PEER_QP1);
+}
+END_TEST
+
+START_TEST(his_own_queue_pair_and_qp1_are_proven_and_doubted_each_by_itself)
+{
+	hear_after(&bob, QPN, 0);
+	peers_asked(&peers, &bob, ID, QPN, NOW_NS);
+	answer_after(ID, 1);
+	ck_assert_uint_eq(answers_way_after(&bob, 1002), PEER_BY_UMAD);
+	hear_after(&bob, QPN, 1003);
+	peers_asked(&peers, &bob, ID, QPN, NOW_NS + 1003 * MS_NS);
+	ask_again_after(ID, 2003);
+	ck_assert_uint_eq(qpn_after(&bob, 2004), PEER_QP1);
+}
+END_TEST
+
+START_TEST(who_asks_again_was_not_reached_at_his_own_queue_pair_either)
+{
+	hear_after(&bob, QPN, 0);
+	peers_asked(&peers, &bob, ID, QPN, NOW_NS);
+	answer_after(ID, 1);
+	hear_after(&bob, QPN, 2500);
+	peers_missed(&peers, &bob, NOW_NS + 2500 * MS_NS);
+	ck_assert_uint_eq(answers_way_after(&bob, 2501), PEER_BY_UMAD);
+}
+END_TEST
+
+/* Else each would make the other's messages be lost, one by one. */
+START_TEST(of_two_peers_in_one_slot_both_go_through_umad_if_one_has_to)
+{
+	struct mad_gid rival = rival_of_bob();
+
+	fail_after(0);
+	hear_after(&rival, QPN, 1002);
+	ck_assert_uint_eq(qpn_after(&rival, 1003), PEER_BY_UMAD);
+	ck_assert_uint_eq(qpn_after(&bob, 1003), PEER_BY_UMAD);
+}
+END_TEST
+
+static void add_ways(TCase *tc)
+{
+	tcase_add_test(tc, an_answer_to_a_peer_whom_nothing_has_reached_goes_through_umad);
+	tcase_add_test(tc, an_answer_to_a_peer_who_was_reached_leaves_from_a_queue_pair_of_ours);
+	tcase_add_test(tc, what_was_not_asked_proves_nothing);
+	tcase_add_test(tc,
+		       what_is_asked_again_goes_through_umad_with_all_that_follows_for_ten_seconds);
+	tcase_add_test(tc, each_time_that_it_was_in_vain_the_way_is_avoided_twice_as_long);
+	tcase_add_test(tc, when_he_was_reached_it_begins_anew);
+	tcase_add_test(tc, a_peer_who_is_not_there_says_nothing_about_the_way);
+	tcase_add_test(tc, a_peer_who_was_reached_just_now_is_slow_or_loses_a_packet);
+	tcase_add_test(tc, a_way_that_was_good_and_is_so_no_more_is_avoided);
+	tcase_add_test(tc, of_many_questions_the_first_that_is_open_counts);
+	tcase_add_test(tc, a_question_that_was_given_up_makes_room_for_another);
+	tcase_add_test(tc, where_nobody_was_ever_reached_the_way_is_avoided_with_all);
+	tcase_add_test(tc, where_somebody_was_reached_others_are_tried);
+	tcase_add_test(tc, who_asks_again_has_not_been_reached);
+	tcase_add_test(tc, an_answer_goes_to_his_own_queue_pair_when_a_question_has_reached_it);
+	tcase_add_test(tc, his_own_queue_pair_and_qp1_are_proven_and_doubted_each_by_itself);
+	tcase_add_test(tc, who_asks_again_was_not_reached_at_his_own_queue_pair_either);
+	tcase_add_test(tc, of_two_peers_in_one_slot_both_go_through_umad_if_one_has_to);
+}
+
 static Suite *make_suite(void)
 {
 	Suite *suite = suite_create("peers");
@@ -235,6 +492,7 @@ static Suite *make_suite(void)
 	tcase_add_test(tc, of_two_peers_in_one_slot_the_other_is_sent_to_qp1);
 	tcase_add_test(tc, doubt_of_one_does_not_touch_who_has_his_slot);
 	tcase_add_test(tc, who_comes_into_a_slot_does_not_inherit_the_doubt);
+	add_ways(tc);
 	suite_add_tcase(suite, tc);
 	return suite;
 }

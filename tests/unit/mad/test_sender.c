@@ -13,6 +13,8 @@
 #include "verbs_fake.h"
 
 #define QPN	 0x4711
+#define OUR_ID	 0x11
+#define PEER_ID	 0x701
 #define V4_INDEX 1
 #define V6_INDEX 2
 #define V1_INDEX 3
@@ -25,6 +27,21 @@
 static struct mad_sender *sender;
 static uint8_t mad[MAD_BYTES];
 
+/* Have the next message be this one. */
+static void say(enum cm_attr attr, uint32_t local, uint32_t remote)
+{
+	struct cm_msg msg;
+
+	cm_msg_init(&msg, attr, 1);
+	if (attr == CM_ATTR_REQ) {
+		msg.req.local_comm_id = local;
+	} else {
+		msg.rtu.local_comm_id = local;
+		msg.rtu.remote_comm_id = remote;
+	}
+	cm_msg_encode(&msg, mad);
+}
+
 static void setup(void)
 {
 	struct ibv_context *context = set_up_fake_verbs();
@@ -33,8 +50,7 @@ static void setup(void)
 	add_gid(OWN_V6, V6_INDEX, IBV_GID_TYPE_ROCE_V2);
 	add_gid("10.77.1.1", V1_INDEX, IBV_GID_TYPE_ROCE_V1);
 	ck_assert_int_eq(mad_sender_open(context, 1, &sender), 0);
-	for (int i = 0; i < MAD_BYTES; i++)
-		mad[i] = (uint8_t)i;
+	say(CM_ATTR_REQ, OUR_ID, 0);
 }
 
 static void teardown(void)
@@ -115,7 +131,7 @@ START_TEST(one_that_does_not_answer_is_sent_to_qp1_again)
 	struct mad_gid gid = gid_of(PEER_V4);
 
 	mad_sender_heard(sender, &gid, QPN);
-	mad_sender_doubt(sender, &gid);
+	mad_sender_doubt(sender, &gid, mad);
 	ck_assert_uint_eq(qpn_to(PEER_V4, V4_INDEX), 1);
 	mad_sender_heard(sender, &gid, QPN);
 	ck_assert_uint_eq(qpn_to(PEER_V4, V4_INDEX), 1);
@@ -130,7 +146,7 @@ START_TEST(held_messages_go_to_the_queue_pair_that_was_known_when_they_came)
 	mad_sender_heard(sender, &path.dgid, QPN);
 	ck_assert_int_eq(mad_sender_hold(sender, &path, mad), 0);
 	ck_assert_int_eq(verbs.n_sent, 0);
-	ck_assert_uint_eq(mad_sender_release(sender), 0);
+	mad_sender_release(sender);
 	ck_assert_int_eq(verbs.n_sent, 2);
 	ck_assert_uint_eq(verbs.sent[0].qpn, 1);
 	ck_assert_uint_eq(verbs.sent[1].qpn, QPN);
@@ -156,7 +172,7 @@ START_TEST(a_gid_that_two_interfaces_share_goes_through_umad)
 	add_gid("fe80::1", 8, IBV_GID_TYPE_ROCE_V2);
 	ck_assert_uint_eq(qpn_to(PEER_V6, 7), 0);
 	ck_assert_uint_eq(qpn_to(PEER_V6, 8), 0);
-	ck_assert(!mad_sender_is_ready(sender, &path));
+	ck_assert(!mad_sender_is_ready(sender, &path, mad));
 }
 END_TEST
 
@@ -185,9 +201,9 @@ START_TEST(a_handle_is_made_once_for_each_peer)
 	struct mad_path path = path_to(PEER_V4, V4_INDEX);
 	int n_made;
 
-	ck_assert(!mad_sender_is_ready(sender, &path));
+	ck_assert(!mad_sender_is_ready(sender, &path, mad));
 	qpn_to(PEER_V4, V4_INDEX);
-	ck_assert(mad_sender_is_ready(sender, &path));
+	ck_assert(mad_sender_is_ready(sender, &path, mad));
 	n_made = verbs.n_made;
 	qpn_to(PEER_V4, V4_INDEX);
 	ck_assert_int_eq(verbs.n_made, n_made);
@@ -223,6 +239,234 @@ START_TEST(a_queue_pair_that_broke_is_left_for_umad)
 	flush_queue_pair();
 	ck_assert_int_eq(mad_sender_send(sender, &path, mad), 0); /* it learns from this one */
 	ck_assert_uint_eq(qpn_to(PEER_V4, V4_INDEX), 0);
+}
+END_TEST
+
+/* --- what goes through umad ---------------------------------------------- */
+
+static void hear(enum cm_attr attr, uint32_t local, uint32_t remote)
+{
+	uint8_t said[MAD_BYTES];
+	struct mad_gid gid = gid_of(PEER_V4);
+
+	memcpy(said, mad, MAD_BYTES);
+	say(attr, local, remote);
+	mad_sender_came(sender, &gid, mad);
+	memcpy(mad, said, MAD_BYTES);
+}
+
+/* Return: as qpn_to(), of a message to the one peer. */
+static uint32_t qpn_of(enum cm_attr attr)
+{
+	say(attr, OUR_ID, PEER_ID);
+	return qpn_to(PEER_V4, V4_INDEX);
+}
+
+static void be_answered(void)
+{
+	ck_assert_uint_eq(qpn_of(CM_ATTR_REQ), 1);
+	hear(CM_ATTR_REP, PEER_ID, OUR_ID);
+}
+
+static const enum cm_attr answers[] = { CM_ATTR_RTU, CM_ATTR_DREP, CM_ATTR_REJ, CM_ATTR_MRA };
+
+START_TEST(an_answer_to_who_was_not_reached_goes_through_umad)
+{
+	struct mad_path path = path_to(PEER_V4, V4_INDEX);
+
+	ck_assert_uint_eq(qpn_of(CM_ATTR_REQ), 1);
+	ck_assert_uint_eq(qpn_of(answers[_i]), 0);
+	ck_assert(!mad_sender_is_ready(sender, &path, mad));
+}
+END_TEST
+
+START_TEST(an_answer_to_who_was_reached_does_not)
+{
+	struct mad_path path = path_to(PEER_V4, V4_INDEX);
+
+	be_answered();
+	ck_assert_uint_eq(qpn_of(answers[_i]), 1);
+	ck_assert(mad_sender_is_ready(sender, &path, mad));
+}
+END_TEST
+
+static const struct asked_and_answered {
+	enum cm_attr question, answer;
+} asked_and_answered[] = {
+	{CM_ATTR_REP,   CM_ATTR_RTU },
+	      { CM_ATTR_REP,  CM_ATTR_MRA },
+	    { CM_ATTR_REP,  CM_ATTR_REJ },
+	{ CM_ATTR_REQ,  CM_ATTR_REJ },
+	      { CM_ATTR_REQ,  CM_ATTR_MRA },
+	    { CM_ATTR_DREQ, CM_ATTR_DREP},
+};
+
+START_TEST(what_is_asked_twice_is_answered_through_umad)
+{
+	const struct asked_and_answered *row = &asked_and_answered[_i];
+
+	be_answered();
+	hear(CM_ATTR_MRA, PEER_ID, OUR_ID);
+	hear(row->question, PEER_ID, OUR_ID);
+	if (row->question != CM_ATTR_REP) /* which be_answered() has heard */
+		ck_assert_uint_eq(qpn_of(row->answer), 1);
+	hear(row->question, PEER_ID, OUR_ID);
+	ck_assert_uint_eq(qpn_of(row->answer), 0);
+	hear(row->question, PEER_ID, OUR_ID);
+	ck_assert_uint_eq(qpn_of(row->answer), 0);
+}
+END_TEST
+
+START_TEST(what_another_connection_or_host_asks_twice_changes_nothing)
+{
+	struct mad_gid other = gid_of("10.77.0.3");
+
+	be_answered();
+	hear(CM_ATTR_DREQ, PEER_ID + 1, OUR_ID + 1);
+	hear(CM_ATTR_DREQ, PEER_ID + 1, OUR_ID + 1);
+	say(CM_ATTR_DREQ, PEER_ID, OUR_ID);
+	mad_sender_came(sender, &other, mad);
+	mad_sender_came(sender, &other, mad);
+	ck_assert_uint_eq(qpn_of(CM_ATTR_DREP), 1);
+}
+END_TEST
+
+START_TEST(another_question_of_the_same_connection_is_a_new_one)
+{
+	be_answered();
+	hear(CM_ATTR_REP, PEER_ID, OUR_ID);
+	hear(CM_ATTR_REP, PEER_ID, OUR_ID);
+	hear(CM_ATTR_DREQ, PEER_ID, OUR_ID);
+	ck_assert_uint_eq(qpn_of(CM_ATTR_DREP), 1);
+}
+END_TEST
+
+START_TEST(a_lookup_that_comes_twice_is_answered_through_umad)
+{
+	struct mad_gid gid = gid_of(PEER_V4);
+	struct cm_msg msg;
+
+	be_answered();
+	cm_msg_init(&msg, CM_ATTR_SIDR_REQ, 1);
+	msg.sidr_req.request_id = PEER_ID;
+	cm_msg_encode(&msg, mad);
+	mad_sender_came(sender, &gid, mad);
+	mad_sender_came(sender, &gid, mad);
+	cm_msg_init(&msg, CM_ATTR_SIDR_REP, 1);
+	msg.sidr_rep.request_id = PEER_ID;
+	cm_msg_encode(&msg, mad);
+	ck_assert_uint_eq(qpn_to(PEER_V4, V4_INDEX), 0);
+}
+END_TEST
+
+/* As on a device that drops what leaves for QP1 from elsewhere, and says nothing. */
+START_TEST(if_only_the_repetition_is_answered_all_goes_through_umad)
+{
+	struct mad_gid gid = gid_of(PEER_V4);
+
+	ck_assert_uint_eq(qpn_of(CM_ATTR_REQ), 1);
+	mad_sender_doubt(sender, &gid, mad);
+	ck_assert_uint_eq(qpn_of(CM_ATTR_REQ), 0);
+	hear(CM_ATTR_REP, PEER_ID, OUR_ID);
+	ck_assert_uint_eq(qpn_of(CM_ATTR_RTU), 0);
+	ck_assert_uint_eq(qpn_of(CM_ATTR_DREQ), 0);
+	say(CM_ATTR_REQ, OUR_ID + 1, 0);
+	ck_assert_uint_eq(qpn_to(PEER_V6, V6_INDEX), 0);
+}
+END_TEST
+
+START_TEST(an_answer_goes_to_his_own_queue_pair_where_a_question_has_arrived)
+{
+	struct mad_gid gid = gid_of(PEER_V4);
+
+	mad_sender_heard(sender, &gid, QPN);
+	ck_assert_uint_eq(qpn_of(CM_ATTR_RTU), 0);
+	ck_assert_uint_eq(qpn_of(CM_ATTR_REQ), QPN);
+	hear(CM_ATTR_REP, PEER_ID, OUR_ID);
+	ck_assert_uint_eq(qpn_of(CM_ATTR_RTU), QPN);
+}
+END_TEST
+
+START_TEST(a_question_that_did_not_reach_his_own_queue_pair_goes_to_qp1)
+{
+	struct mad_gid gid = gid_of(PEER_V4);
+
+	mad_sender_heard(sender, &gid, QPN);
+	ck_assert_uint_eq(qpn_of(CM_ATTR_REQ), QPN);
+	mad_sender_doubt(sender, &gid, mad);
+	ck_assert_uint_eq(qpn_of(CM_ATTR_REQ), 1);
+}
+END_TEST
+
+START_TEST(a_drill_insists)
+{
+	mad_sender_insist(sender);
+	ck_assert_uint_eq(qpn_of(CM_ATTR_RTU), 1);
+	hear(CM_ATTR_DREQ, PEER_ID, OUR_ID);
+	hear(CM_ATTR_DREQ, PEER_ID, OUR_ID);
+	ck_assert_uint_eq(qpn_of(CM_ATTR_DREP), 1);
+}
+END_TEST
+
+/* Return: how many messages have failed that are as the one that is said. */
+static int count_failed(void)
+{
+	struct mad_path path, to = path_to(PEER_V4, V4_INDEX);
+	uint8_t failed[MAD_BYTES];
+	int n = 0;
+
+	for (; mad_sender_failed(sender, &path, failed); n++) {
+		ck_assert_mem_eq(&path, &to, sizeof(path));
+		ck_assert_mem_eq(failed, mad, MAD_BYTES);
+	}
+	return n;
+}
+
+START_TEST(without_an_address_handle_a_message_is_left_to_umad)
+{
+	struct mad_path path = path_to(PEER_V4, V4_INDEX);
+
+	verbs.has_no_ah = true;
+	ck_assert_int_lt(mad_sender_send(sender, &path, mad), 0);
+	ck_assert_int_lt(mad_sender_hold(sender, &path, mad), 0);
+	ck_assert_int_eq(count_failed(), 0);
+}
+END_TEST
+
+START_TEST(what_the_device_does_not_take_has_failed)
+{
+	struct mad_path path = path_to(PEER_V4, V4_INDEX);
+
+	verbs.n_sends_left = 2;
+	for (int i = 0; i < 5; i++)
+		ck_assert_int_eq(mad_sender_hold(sender, &path, mad), 0);
+	mad_sender_release(sender);
+	ck_assert_int_eq(verbs.n_sent, 2);
+	ck_assert_int_eq(count_failed(), 3);
+}
+END_TEST
+
+START_TEST(what_completes_with_an_error_has_failed)
+{
+	struct mad_path path = path_to(PEER_V4, V4_INDEX);
+
+	flush_queue_pair();
+	ck_assert_int_eq(mad_sender_send(sender, &path, mad), 0);
+	ck_assert_int_eq(count_failed(), 1);
+	ck_assert_int_eq(mad_sender_send(sender, &path, mad), -EAGAIN);
+}
+END_TEST
+
+START_TEST(when_nothing_completes_any_more_all_has_failed)
+{
+	struct mad_path path = path_to(PEER_V4, V4_INDEX);
+
+	for (int i = 0; i < 5; i++)
+		ck_assert_int_eq(mad_sender_hold(sender, &path, mad), 0);
+	mad_sender_release(sender);
+	verbs.poll_error = -1;
+	ck_assert_int_eq(count_failed(), 5);
+	ck_assert_int_eq(count_failed(), 0);
 }
 END_TEST
 
@@ -291,6 +535,31 @@ static TCase *sending(void)
 	return tc;
 }
 
+static TCase *by_umad(void)
+{
+	TCase *tc = tcase_create("by umad");
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_loop_test(tc, an_answer_to_who_was_not_reached_goes_through_umad, 0,
+			    sizeof(answers) / sizeof(answers[0]));
+	tcase_add_loop_test(tc, an_answer_to_who_was_reached_does_not, 0,
+			    sizeof(answers) / sizeof(answers[0]));
+	tcase_add_loop_test(tc, what_is_asked_twice_is_answered_through_umad, 0,
+			    sizeof(asked_and_answered) / sizeof(asked_and_answered[0]));
+	tcase_add_test(tc, what_another_connection_or_host_asks_twice_changes_nothing);
+	tcase_add_test(tc, another_question_of_the_same_connection_is_a_new_one);
+	tcase_add_test(tc, a_lookup_that_comes_twice_is_answered_through_umad);
+	tcase_add_test(tc, if_only_the_repetition_is_answered_all_goes_through_umad);
+	tcase_add_test(tc, an_answer_goes_to_his_own_queue_pair_where_a_question_has_arrived);
+	tcase_add_test(tc, a_question_that_did_not_reach_his_own_queue_pair_goes_to_qp1);
+	tcase_add_test(tc, a_drill_insists);
+	tcase_add_test(tc, without_an_address_handle_a_message_is_left_to_umad);
+	tcase_add_test(tc, what_the_device_does_not_take_has_failed);
+	tcase_add_test(tc, what_completes_with_an_error_has_failed);
+	tcase_add_test(tc, when_nothing_completes_any_more_all_has_failed);
+	return tc;
+}
+
 static TCase *opening(void)
 {
 	TCase *tc = tcase_create("opening");
@@ -308,6 +577,7 @@ int main(void)
 	int failed;
 
 	suite_add_tcase(suite, sending());
+	suite_add_tcase(suite, by_umad());
 	suite_add_tcase(suite, opening());
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);

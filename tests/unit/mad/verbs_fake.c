@@ -171,10 +171,15 @@ static int fake_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_
 	struct ibv_wc wc = { .status = verbs.is_flushed ? IBV_WC_WR_FLUSH_ERR : IBV_WC_SUCCESS };
 
 	(void)qp;
-	(void)bad;
 	for (; wr; wr = wr->next) {
+		if (verbs.n_sends_left == 0) {
+			*bad = wr;
+			return ENOMEM;
+		}
+		verbs.n_sends_left -= verbs.n_sends_left > 0;
 		if (!verbs.is_flushed)
 			record(wr);
+		wc.wr_id = wr->wr_id;
 		complete(sends, &wc);
 	}
 	return 0;
@@ -350,10 +355,12 @@ int ibv_destroy_qp(struct ibv_qp *qp)
 
 struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
-	struct ah *ah = make(sizeof(*ah));
+	struct ah *ah = verbs.has_no_ah ? NULL : make(sizeof(*ah));
 
-	if (!ah)
+	if (!ah) {
+		errno = EINVAL;
 		return NULL;
+	}
 	ah->ah.pd = pd;
 	ah->attr = *attr;
 	return &ah->ah;
@@ -437,6 +444,7 @@ struct ibv_context *set_up_fake_verbs(void)
 	memset(&verbs, 0, sizeof(verbs));
 	verbs.link_layer = IBV_LINK_LAYER_ETHERNET;
 	verbs.max_inline = MAD_BYTES;
+	verbs.n_sends_left = -1;
 	memset(&device, 0, sizeof(device));
 	device.sz = sizeof(device);
 	device.query_port = fake_query_port;

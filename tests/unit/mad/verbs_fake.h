@@ -32,12 +32,14 @@ struct fake_verbs {
 	struct ibv_gid_entry gid[FAKE_GIDS_MAX];
 	int n_gids;
 	uintptr_t registered_at;
-	int n_looks;	 /* at the GID table */
-	int n_calls;	 /* that could fail */
-	int fails_at;	 /* which of them does; 0: none */
-	int n_made;	 /* objects that were not given back */
-	int poll_error;	 /* what looking for completions returns, if not 0 */
-	bool is_flushed; /* the queue pair is in its error state */
+	int n_looks;	  /* at the GID table */
+	int n_calls;	  /* that could fail */
+	int fails_at;	  /* which of them does; 0: none */
+	int n_made;	  /* objects that were not given back */
+	int poll_error;	  /* what looking for completions returns, if not 0 */
+	bool is_flushed;  /* the queue pair is in its error state */
+	int n_sends_left; /* that will be taken; -1: all */
+	bool has_no_ah;	  /* no address handle can be made */
 	struct fake_sent sent[FAKE_SENT_MAX];
 	int n_sent;
 	int n_slots;		     /* posted, and nothing has come into them */

@@ -94,6 +94,18 @@ struct mad_gid rig_doubted(void);
 /** rig_hops_are_ready() - from now on, has every next hop a link address? At first, it has. */
 void rig_hops_are_ready(bool ready);
 
+/** rig_sender_is_ready() - from now on, could the sender send at once? As hops, if not said. */
+void rig_sender_is_ready(bool ready);
+
+/** rig_sender_refuses() - the sender takes no message, and says this; 0: it takes all. */
+void rig_sender_refuses(int err);
+
+/** rig_sends_fail() - what the sender has taken fails from now on, and was not sent. */
+void rig_sends_fail(bool fail);
+
+/** rig_came() - the message that the sender was told of last. Return: was there one? */
+bool rig_came(struct mad_gid *ret, struct cm_msg *ret_msg);
+
 /** rig_n_doubts() - how often it has doubted a next hop. */
 unsigned int rig_n_doubts(void);
 

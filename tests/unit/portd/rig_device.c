@@ -32,6 +32,7 @@ struct mad_sender {
 	struct mad_port inbox; /* first */
 	uint8_t port_num;
 	unsigned int n_held; /* the last ones that are recorded */
+	unsigned int n_failed;
 };
 
 static struct ibv_device device = { .name = RIG_DEVICE };
@@ -43,9 +44,13 @@ static struct list beside = { &beside,
 static struct mad_sender *sender_1;
 static bool is_armed; /* its descriptor */
 static bool hops_are_ready = true;
+static bool sender_is_ready = true;
+static bool sends_fail; /* those of the sender, when they are posted */
+static int refusal;	/* of the sender */
 static bool is_removed;
 static unsigned int n_doubts;
-static struct mad_gid heard_gid, doubted_gid;
+static struct mad_gid came_gid, heard_gid, doubted_gid;
+static uint8_t came_mad[MAD_BYTES];
 static uint32_t heard_qpn;
 
 static struct {
@@ -148,6 +153,12 @@ unsigned int rig_n_doubts(void)
 void rig_hops_are_ready(bool ready)
 {
 	hops_are_ready = ready;
+	sender_is_ready = ready;
+}
+
+void rig_sender_is_ready(bool ready)
+{
+	sender_is_ready = ready;
 }
 
 /* --- what it sends ------------------------------------------------------- */
@@ -244,21 +255,51 @@ void mad_sender_close(struct mad_sender *sender)
 int mad_sender_hold(struct mad_sender *sender, const struct mad_path *path,
 		    const uint8_t mad[MAD_BYTES])
 {
+	if (refusal)
+		return refusal;
 	sender->n_held++;
 	return record(sender->port_num, false, path, mad);
 }
 
-unsigned int mad_sender_release(struct mad_sender *sender)
+void rig_sender_refuses(int err)
 {
-	sender->n_held = 0;
-	return 0;
+	refusal = err;
 }
 
-bool mad_sender_is_ready(struct mad_sender *sender, const struct mad_path *path)
+void rig_sends_fail(bool fail)
+{
+	sends_fail = fail;
+}
+
+/* All that was held: they are the last that were recorded, and are not any more. */
+void mad_sender_release(struct mad_sender *sender)
+{
+	if (sends_fail) {
+		sender->n_failed += sender->n_held;
+		sent.n -= sender->n_held;
+	}
+	sender->n_held = 0;
+}
+
+bool mad_sender_failed(struct mad_sender *sender, struct mad_path *path, uint8_t mad[MAD_BYTES])
+{
+	const struct rig_sent *failed = &sent.record[sent.n];
+
+	if (!sender->n_failed)
+		return false;
+	sender->n_failed--;
+	*path = failed->path;
+	memcpy(mad, failed->mad, MAD_BYTES);
+	return true;
+}
+
+bool mad_sender_is_ready(struct mad_sender *sender, const struct mad_path *path,
+			 const uint8_t mad[MAD_BYTES])
 {
 	(void)sender;
 	(void)path;
-	return hops_are_ready;
+	(void)mad;
+	return sender_is_ready;
 }
 
 void mad_sender_forget(struct mad_sender *sender)
@@ -269,6 +310,20 @@ void mad_sender_forget(struct mad_sender *sender)
 struct mad_port *mad_sender_port(struct mad_sender *sender)
 {
 	return &sender->inbox;
+}
+
+void mad_sender_came(struct mad_sender *sender, const struct mad_gid *gid,
+		     const uint8_t mad[MAD_BYTES])
+{
+	(void)sender;
+	came_gid = *gid;
+	memcpy(came_mad, mad, MAD_BYTES);
+}
+
+bool rig_came(struct mad_gid *ret, struct cm_msg *ret_msg)
+{
+	*ret = came_gid;
+	return !cm_msg_decode(came_mad, MAD_BYTES, ret_msg);
 }
 
 void mad_sender_heard(struct mad_sender *sender, const struct mad_gid *gid, uint32_t qpn)
@@ -284,9 +339,11 @@ uint32_t rig_heard(struct mad_gid *ret)
 	return heard_qpn;
 }
 
-void mad_sender_doubt(struct mad_sender *sender, const struct mad_gid *gid)
+void mad_sender_doubt(struct mad_sender *sender, const struct mad_gid *gid,
+		      const uint8_t mad[MAD_BYTES])
 {
 	(void)sender;
+	(void)mad;
 	doubted_gid = *gid;
 }
 

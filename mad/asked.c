@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What peers have asked: see asked.h.
+ */
+#include "mad/asked.h"
+
+#include <string.h>
+
+static unsigned int set_of(const struct mad_gid *gid, uint32_t id)
+{
+	uint64_t half[2];
+
+	memcpy(half, gid->raw, sizeof(half));
+	return (unsigned int)(((half[0] ^ half[1] ^ id) * UINT64_C(0x9e3779b97f4a7c15)) >>
+			      (64 - ASKED_SETS_LOG2));
+}
+
+/* Return: where in its set a question is; -1: nowhere. */
+static int find(const struct question *set, const struct mad_gid *gid, uint32_t id)
+{
+	int i;
+
+	for (i = 0; i < ASKED_IN_SET; i++)
+		if (set[i].id == id && !memcmp(&set[i].gid, gid, sizeof(*gid)))
+			return i;
+	return -1;
+}
+
+bool asked_note(struct asked *asked, const struct mad_gid *gid, const struct mad_talk *talk)
+{
+	unsigned int set = set_of(gid, talk->sender_id);
+	struct question *question;
+	int i;
+
+	if (!talk->asks || !talk->sender_id)
+		return false;
+	i = find(asked->of[set], gid, talk->sender_id);
+	if (i < 0) {
+		i = asked->next[set]++ % ASKED_IN_SET;
+		asked->of[set][i] = (struct question){ .gid = *gid, .id = talk->sender_id };
+	}
+	question = &asked->of[set][i];
+	question->again = question->attr_id == talk->attr_id;
+	question->attr_id = talk->attr_id;
+	return question->again;
+}
+
+bool asked_again(const struct asked *asked, const struct mad_gid *gid, const struct mad_talk *talk)
+{
+	const struct question *set = asked->of[set_of(gid, talk->receiver_id)];
+	int i = talk->answers && talk->receiver_id ? find(set, gid, talk->receiver_id) : -1;
+
+	return i >= 0 && set[i].again;
+}

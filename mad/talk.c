@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a message is in a conversation: see talk.h.
+ */
+#include "mad/talk.h"
+
+struct ids {
+	uint32_t first, second;
+};
+
+/* All bodies but those of REQ and SIDR begin with the two ids, the sender's first. */
+static const struct wire_field ids_fields[] = {
+	WIRE_ID(ids, first, 0, 0, 32),
+	WIRE_ID(ids, second, 4, 0, 32),
+};
+static const struct wire_layout ids_layout = WIRE_LAYOUT("ids", ids, ids_fields, 8);
+
+/* In which of the two is whose id. */
+enum place {
+	NOWHERE,
+	FIRST,
+	SECOND
+};
+
+static const struct kind {
+	bool asks, answers;
+	enum place sender, receiver;
+} kinds[] = {
+	[CM_ATTR_REQ] = {true,	false, FIRST,   NOWHERE},
+	[CM_ATTR_MRA] = { false, true,  FIRST,   SECOND },
+	[CM_ATTR_REJ] = { false, true,  FIRST,   SECOND },
+	[CM_ATTR_REP] = { true,	true,  FIRST,   SECOND },
+	[CM_ATTR_RTU] = { false, true,  FIRST,   SECOND },
+	[CM_ATTR_DREQ] = { true,	 false, FIRST,   SECOND },
+	[CM_ATTR_DREP] = { false, true,	FIRST,   SECOND },
+	[CM_ATTR_SIDR_REQ] = { true,  false, FIRST,   NOWHERE},
+	[CM_ATTR_SIDR_REP] = { false, true,  NOWHERE, FIRST  },
+};
+
+static uint32_t id_at(const struct ids *ids, enum place place)
+{
+	return place == FIRST ? ids->first : place == SECOND ? ids->second : 0;
+}
+
+struct mad_talk mad_talk_of(const uint8_t mad[MAD_BYTES])
+{
+	uint16_t attr_id = cm_mad_attr(mad);
+	const struct kind *kind;
+	struct ids ids;
+
+	if (attr_id >= sizeof(kinds) / sizeof(kinds[0]))
+		return (struct mad_talk){ .asks = false };
+	kind = &kinds[attr_id];
+	wire_decode(&ids_layout, mad + MAD_HDR_BYTES, &ids);
+	return (struct mad_talk){ .asks = kind->asks,
+				  .answers = kind->answers,
+				  .attr_id = attr_id,
+				  .sender_id = id_at(&ids, kind->sender),
+				  .receiver_id = id_at(&ids, kind->receiver) };
+}

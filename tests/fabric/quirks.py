@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Debian's programs over purecm on devices that have quirks: what the connection manager makes of
+them (test_quirks.c has what they are).
+
+Prints a line a failure, and last "N passed, N failed, N skipped". Exit status: 1 if a test failed,
+77 if there can be no fabric here.
+"""
+import json
+import sys
+
+from hosts import main, run_on_fabric
+
+LIMIT_S = 60
+SERVER = "a&:rping -s -P -a 10.77.0.1 >/dev/null"
+CLIENT = "rping -c -a 10.77.0.1 -C 1"
+# A client that comes before its server listens is refused, and tries again.
+FIRST = f"for i in $(seq 50); do {CLIENT} && break; sleep 0.1; done"
+LATER = 5
+
+
+def both_counts(build):
+    """A command that prints how things stand at the cmportds of both hosts."""
+    stat = f"{build}/tools/purecm stat --json"
+    return f"for h in a b; do PURECM_SOCKET=$PURECM_FABRIC/../$h/cmportd.sock {stat}; done; echo ."
+
+
+def rows_of(output):
+    """What was printed so: for each time, a list of rows."""
+    parts = output.split("\n.\n")[:-1]
+    return [[json.loads(line) for line in part.splitlines() if line.startswith("{")]
+            for part in parts]
+
+
+def count(rows, what, message=None):
+    return sum(row["value"] for row in rows if row.get("type") == "port_count"
+               and row["what"] == what and message in (None, row["message"]))
+
+
+def play(build, quirk, *commands):
+    """Run commands on b, with a look at the counters after each. Return: what they were."""
+    look = both_counts(build)
+    script = "; ".join(f"{{ {command}; }} >&2; {look}" for command in commands)
+    done = run_on_fabric(build, LIMIT_S, "--quirk", quirk, SERVER, f"b:{script}")
+    rows = rows_of(done.stdout)
+    if done.returncode or len(rows) != len(commands):
+        raise AssertionError(f"status {done.returncode}: {done.stdout[-600:]}{done.stderr[-600:]}")
+    return rows
+
+
+def where_qp1_hears_qp1_only_the_first_connection_finds_it_out_for_all(build):
+    later = " && ".join([CLIENT] * LATER)
+    first, second = play(build, "no-fast-path", FIRST, later)
+    if not count(first, "repeated"):
+        raise AssertionError("nothing was lost: it has not tried")
+    if count(second, "repeated") != count(first, "repeated"):
+        raise AssertionError(f"repeated: {count(first, 'repeated')}, after {LATER} more "
+                             f"{count(second, 'repeated')}")
+    for message in ("REQ", "REP", "RTU"):
+        n = count(second, "received", message) - count(first, "received", message)
+        if n != LATER:
+            raise AssertionError(f"{LATER} connections, but {n} {message} arrived")
+
+
+def where_qp1_hears_qp1_only_a_refusal_arrives_at_once(build):
+    """A REJ is not repeated; the REQ is, once, and no other one after that."""
+    refused = "! rping -c -a 10.77.0.1 -p 9999 -C 1"
+    rows = play(build, "no-fast-path", FIRST, f"{refused} && {refused}")
+    if count(rows[0], "repeated") != count(rows[1], "repeated"):
+        raise AssertionError(f"repeated: {[count(row, 'repeated') for row in rows]}")
+
+
+def where_qp1_hears_qp1_only_who_never_asks_is_heard(build):
+    """The server's host has asked nobody, and has only answers to give."""
+    refused = "! rping -c -a 10.77.0.1 -p 9999 -C 1"
+    rows = play(build, "a:no-fast-path", refused, refused)
+    if count(rows[1], "repeated"):
+        raise AssertionError(f"repeated: {[count(row, 'repeated') for row in rows]}")
+
+
+def where_one_of_two_hosts_has_that_quirk_the_other_finds_it_out_too(build):
+    for host in ("a", "b"):
+        rows = play(build, f"{host}:no-fast-path", FIRST, f"{CLIENT} && {CLIENT}")
+        if count(rows[0], "repeated") != count(rows[1], "repeated"):
+            raise AssertionError(f"{host}, repeated: {[count(row, 'repeated') for row in rows]}")
+
+
+def without_cmportd_nothing_is_lost_for_good_either(build):
+    inline = "export PURECM_PORTD=inline; "
+    done = run_on_fabric(build, LIMIT_S, "--quirk", "no-fast-path",
+                         f"a:{inline} ucmatose -c 2 -C 1 -S 64",
+                         f"b:{inline} for i in $(seq 50); do ucmatose -c 2 -C 1 -S 64 -s 10.77.0.1 "
+                         "&& exit; sleep 0.1; done; exit 1")
+    if done.returncode:
+        raise AssertionError(f"status {done.returncode}: {done.stdout[-600:]}{done.stderr[-600:]}")
+
+
+def where_completions_have_packet_types_for_service_levels_nothing_is_repeated(build):
+    later = " && ".join([CLIENT] * LATER)
+    rows = play(build, "packet-type-sl", FIRST, later)
+    if count(rows[1], "repeated"):
+        raise AssertionError(f"repeated: {[count(row, 'repeated') for row in rows]}")
+
+
+TESTS = (
+    where_qp1_hears_qp1_only_the_first_connection_finds_it_out_for_all,
+    where_qp1_hears_qp1_only_a_refusal_arrives_at_once,
+    where_qp1_hears_qp1_only_who_never_asks_is_heard,
+    where_one_of_two_hosts_has_that_quirk_the_other_finds_it_out_too,
+    without_cmportd_nothing_is_lost_for_good_either,
+    where_completions_have_packet_types_for_service_levels_nothing_is_repeated,
+)
+
+if __name__ == "__main__":
+    sys.exit(main(__doc__, TESTS))

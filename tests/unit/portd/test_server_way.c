@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * By which way cmportd's messages leave: what the sender refuses or fails to send is not lost, and
+ * the sender is told what it has to know. tests/unit/mad/test_sender.c has what it makes of that.
+ */
+#include <errno.h>
+
+#include "tests/unit/cm/run.h"
+#include "tests/unit/portd/scene.h"
+
+#define alice (&scene_alice)
+
+static bool goes_by_umad(void)
+{
+	struct rig_sent sent;
+	struct cm_msg msg;
+
+	ck_assert_uint_eq(rig_n_sent(), 1);
+	ck_assert(rig_sent(&sent, &msg));
+	ck_assert_uint_eq(msg.hdr.attr_id, CM_ATTR_DREP);
+	ck_assert_uint_eq(rig_count(SERVER_COUNT_UNSENT), 0);
+	return sent.slowly;
+}
+
+static const int refusals[] = { -EAGAIN, -EINVAL, -ENOMEM, -EHOSTUNREACH };
+
+START_TEST(what_the_sender_does_not_take_goes_by_umad)
+{
+	rig_sender_refuses(refusals[_i]);
+	scene_said(talk_msg_of(CM_ATTR_DREQ, 0x701, ~alice->first));
+	ck_assert(goes_by_umad());
+}
+END_TEST
+
+START_TEST(what_the_device_does_not_send_after_all_goes_by_umad)
+{
+	rig_sends_fail(true);
+	scene_said(talk_msg_of(CM_ATTR_DREQ, 0x701, ~alice->first));
+	ck_assert(goes_by_umad());
+}
+END_TEST
+
+START_TEST(what_has_to_go_by_umad_waits_for_its_hop)
+{
+	rig_sender_refuses(-EAGAIN);
+	rig_hops_are_ready(false);
+	rig_sender_is_ready(_i);
+	scene_said(talk_msg_of(CM_ATTR_DREQ, 0x701, ~alice->first));
+	ck_assert_uint_eq(rig_n_sent(), 0);
+	rig_hops_are_ready(true);
+	rig_pass(100);
+	ck_assert(goes_by_umad());
+}
+END_TEST
+
+START_TEST(what_failed_waits_for_its_hop)
+{
+	rig_hops_are_ready(false);
+	rig_sender_is_ready(true);
+	rig_sends_fail(true);
+	scene_said(talk_msg_of(CM_ATTR_DREQ, 0x701, ~alice->first));
+	ck_assert_uint_eq(rig_n_sent(), 0);
+	rig_hops_are_ready(true);
+	rig_pass(100);
+	ck_assert(goes_by_umad());
+}
+END_TEST
+
+START_TEST(the_sender_is_told_of_each_message_that_came)
+{
+	struct mad_path peer = rig_peer(SCENE_PEER);
+	struct mad_gid gid;
+	struct cm_msg msg;
+
+	scene_said(scene_peer_req(0x701, SCENE_ADDR));
+	ck_assert(rig_came(&gid, &msg));
+	ck_assert_mem_eq(&gid, &peer.dgid, sizeof(gid));
+	ck_assert_uint_eq(msg.req.local_comm_id, 0x701);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("server_way");
+	TCase *tcase = scene_tcase("way");
+
+	tcase_add_loop_test(tcase, what_the_sender_does_not_take_goes_by_umad, 0,
+			    sizeof(refusals) / sizeof(refusals[0]));
+	tcase_add_test(tcase, what_the_device_does_not_send_after_all_goes_by_umad);
+	tcase_add_loop_test(tcase, what_has_to_go_by_umad_waits_for_its_hop, 0, 2);
+	tcase_add_test(tcase, what_failed_waits_for_its_hop);
+	tcase_add_test(tcase, the_sender_is_told_of_each_message_that_came);
+	suite_add_tcase(suite, tcase);
+	return run_suite(suite);
+}
