@@ -132,12 +132,12 @@ def repetitions_of_a_request_are_counted(hosts):
 
 def what_processes_drop_is_told_of_their_port_as_well(hosts):
     done = hosts.says(SERVER, "a:sleep 0.5", CLIENT.format(run=""),
-                      "a:" + UNTIL.format(stat=hosts.stat, word="ESTABLISHED",
+                      "b:" + UNTIL.format(stat=hosts.stat, word="ESTABLISHED",
                                           then=f"sleep 0.5; {hosts.stat} --json"),
                       options=("--faults", "mads:duplicate=1"))
-    of_process = count(done, "count", "REP", "duplicate")
+    of_process = count(done, "count", "REQ", "duplicate")
     assert of_process and of_process[0] >= 1, done.stdout
-    assert count(done, "port_count", "REP", "duplicate") == of_process, done.stdout
+    assert count(done, "port_count", "REQ", "duplicate") == of_process, done.stdout
 
 
 def retries_end_a_request(hosts):
