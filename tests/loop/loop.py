@@ -15,6 +15,11 @@ import sys
 import tempfile
 import time
 
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+import sanitized  # noqa: E402
+
 ADDRESS = "10.77.0.1"
 SET_UP = ["ip link set lo up", "ip link add loop0 type veth peer name loop1",
           f"ip addr add {ADDRESS}/24 dev loop0", "ip addr add fd77::1/64 dev loop0 nodad",
@@ -24,15 +29,11 @@ EPHEMERAL = Path("/proc/sys/net/ipv4/ip_local_port_range")
 ONE_PAGE = "40000 40015"  # of the table of ports, whose pages stay
 FAULTS_MAX = 1000
 CONVERSATIONS = 1
-HERE = Path(__file__).resolve().parent
-SOURCE = HERE.parent.parent
 LONG = bool(os.environ.get("PURECM_TEST_LONG"))
 PLAYS = 2000 if LONG else 200  # of each of five threads
 SEEDS = range(1, 11) if LONG else range(1, 2)
-VARIANTS = {"address": "address,undefined", "thread": "thread"}
 SOCKETS = "unit/lib/rsocket/test_rsocket_threads"
 CMPORTD = "tools/cmportd/cmportd"
-TARGETS = [f"tests/{name}" for name in ("loop/scarce", "loop/stress", CMPORTD, SOCKETS)]
 RACES = f"second_deadlock_stack=1:suppressions={HERE.parent}/luck/thread.supp"
 FINDING = re.compile(r"(ERROR|WARNING): (Address|Thread|Leak)Sanitizer|runtime error:|Assertion")
 CHECKS = []
@@ -56,22 +57,21 @@ class Bench:
         self._n_sockets = 0
 
     def program(self, name, variant=None):
-        folder = self.build / f"loop-{variant}" if variant else self.build
+        folder = sanitized.folder_of(self.build, variant) if variant else self.build
         return str(folder / "tests" / name)
 
     def build_variant(self, variant):
         """Build the programs again, with a sanitizer."""
-        folder = self.build / f"loop-{variant}"
-        if not (folder / "build.ninja").exists():
-            self.run("meson", "setup", folder, SOURCE, f"-Db_sanitize={VARIANTS[variant]}",
-                     "-Db_lundef=false")
-        self.run("ninja", "-C", folder, *TARGETS)
+        try:
+            sanitized.build_variant(self.build, variant)
+        except sanitized.BuildFailed as error:
+            raise AssertionError(str(error)) from None
 
     def socket(self):
         self._n_sockets += 1
         return self.folder / f"s{self._n_sockets}"
 
-    def run(self, *argv, timeout=500, **env):
+    def run(self, *argv, timeout=3000, **env):
         done = subprocess.run([str(word) for word in argv], stdout=subprocess.PIPE, text=True,
                               stderr=subprocess.STDOUT, timeout=timeout, env={**os.environ, **env})
         if done.returncode or FINDING.search(done.stdout):
@@ -105,7 +105,7 @@ class Cmportd:
         """End it. Return: its exit status."""
         if self.process.poll() is None:
             self.process.terminate()
-        status = self.process.wait(20)
+        status = self.process.wait(200)
         self._log.seek(0)
         return status
 
@@ -173,9 +173,9 @@ def fail_in_cmportd(bench, nth, n_fds):
     with Cmportd(bench, nth) as cmportd:
         env = {"PURECM_SOCKET": str(cmportd.socket)}
         try:
-            bench.run(bench.program("loop/talks"), CONVERSATIONS, timeout=60, **env)
+            bench.run(bench.program("loop/talks"), CONVERSATIONS, timeout=600, **env)
             alive = cmportd.process.poll() is None
-            if alive and n_fds and wait_until(lambda: cmportd.n_fds() <= n_fds, 5) is False:
+            if alive and n_fds and wait_until(lambda: cmportd.n_fds() <= n_fds, 60) is False:
                 raise AssertionError(f"{cmportd.n_fds()} descriptors are left, not {n_fds}")
         finally:
             end_others(cmportd.socket)
@@ -217,8 +217,8 @@ def each_call_of_cmportd_may_fail(bench):
 
 @check
 def each_call_of_the_library_may_fail_and_nothing_leaks(bench):
-    bench.build_variant("address")
-    said = bench.run(bench.program("loop/scarce", "address"), "memory", ADDRESS,
+    bench.build_variant("asan")
+    said = bench.run(bench.program("loop/scarce", "asan"), "memory", ADDRESS,
                      PURECM_PORTD="inline")
     return f"{rounds_of(said)} calls"
 
@@ -243,20 +243,20 @@ def eight_threads_take_locks_in_order(bench):
 
 @check
 def eight_threads_use_nothing_that_is_gone_says_address_sanitizer(bench):
-    bench.build_variant("address")
-    return stress(bench, "address")
+    bench.build_variant("asan")
+    return stress(bench, "asan")
 
 
 @check
 def eight_threads_race_for_nothing_says_thread_sanitizer(bench):
-    bench.build_variant("thread")
-    return stress(bench, "thread", TSAN_OPTIONS=RACES)
+    bench.build_variant("tsan")
+    return stress(bench, "tsan", TSAN_OPTIONS=RACES)
 
 
 @check
 def readers_and_writers_of_64_sockets_race_for_nothing_says_thread_sanitizer(bench):
-    bench.build_variant("thread")
-    bench.run(bench.program(SOCKETS, "thread"), TSAN_OPTIONS=RACES)
+    bench.build_variant("tsan")
+    bench.run(bench.program(SOCKETS, "tsan"), TSAN_OPTIONS=RACES)
     return "128 threads"
 
 
@@ -275,7 +275,7 @@ def blocks_left(bench, conversations, **env):
     """Return how many blocks of memory there are at the end, of which none may be lost."""
     said = bench.run("valgrind", "--leak-check=full", "--errors-for-leak-kinds=definite,indirect",
                      "--error-exitcode=9", "--fair-sched=yes", bench.program("loop/talks"),
-                     conversations, timeout=200, **env)
+                     conversations, timeout=2000, **env)
     return int(re.search(r"in use at exit: [\d,]+ bytes in ([\d,]+) blocks",
                          said)[1].replace(",", ""))
 

@@ -25,7 +25,7 @@ def threads_share_a_channel_and_are_cancelled_while_they_wait(bench):
 
 @check("threads")
 def threads_race_for_nothing_says_thread_sanitizer(bench):
-    crowd(bench, "thread", "50", "4", "calm", TSAN_OPTIONS=THREAD_OPTIONS)
+    crowd(bench, "tsan", "50", "4", "calm", TSAN_OPTIONS=THREAD_OPTIONS)
 
 
 @check("threads")
@@ -35,18 +35,18 @@ def threads_use_all_of_the_api_at_once(bench):
 
 @check("threads")
 def threads_that_use_all_of_the_api_race_for_nothing_says_thread_sanitizer(bench):
-    crowd(bench, "thread", "30", program="tangle", TSAN_OPTIONS=THREAD_OPTIONS)
+    crowd(bench, "tsan", "30", program="tangle", TSAN_OPTIONS=THREAD_OPTIONS)
 
 
 @check("threads", long=True)
 def threads_that_use_all_of_the_api_touch_nothing_freed_says_address_sanitizer(bench):
-    crowd(bench, "address", "40", program="tangle", ASAN_OPTIONS="use_sigaltstack=0")
+    crowd(bench, "asan", "40", program="tangle", ASAN_OPTIONS="use_sigaltstack=0")
 
 
 @check("threads")
 def threads_use_nothing_that_is_gone_says_address_sanitizer(bench):
     # It cannot unwind a cancelled thread from its signal stack.
-    crowd(bench, "address", "50", "4", ASAN_OPTIONS="use_sigaltstack=0")
+    crowd(bench, "asan", "50", "4", ASAN_OPTIONS="use_sigaltstack=0")
 
 
 def our_leaks(text):
@@ -59,7 +59,7 @@ def our_leaks(text):
 def sanitized(bench, server, client):
     """Run both programs over the library with AddressSanitizer; neither may hurt it or leak."""
     bench.modes("purecm", "purecm")
-    env = bench.env(variant="address", LD_PRELOAD="libasan.so.8", PURECM_LOG="debug",
+    env = bench.env(variant="asan", LD_PRELOAD="libasan.so.8", PURECM_LOG="debug",
                     ASAN_OPTIONS="use_sigaltstack=0", LSAN_OPTIONS="exitcode=0")
     listener = bench.a.start(server, env=env)
     listener.wait_for_output("listening on", timeout=60)

@@ -1,21 +1,17 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What the luck tests share: the check registry, builds of the library, and puppets."""
 from pathlib import Path
-import subprocess
 import sys
 
 HERE = Path(__file__).resolve().parent
-SOURCE = HERE.parent.parent
-sys.path.insert(0, str(HERE.parent / "lab"))
+sys.path[:0] = [str(HERE.parent), str(HERE.parent / "lab")]
 
+import sanitized  # noqa: E402
 from lablib import Lab, LabError, LabTimeout  # noqa: E402,F401
 
 STOCK_DIR = "/usr/lib/x86_64-linux-gnu"
 CHECKS = []
-VARIANTS = {"address": "address,undefined", "thread": "thread"}
-TARGETS = ["lib/librdmacm.so.1.5.0", "tools/cmportd/cmportd",
-           "tests/luck/crowd", "tests/luck/puppet",
-           "tests/luck/scarce", "tests/luck/tangle"]
+VARIANTS = ("asan", "tsan")
 
 
 class Skip(Exception):
@@ -67,7 +63,7 @@ class Bench:
         return str(self.folder(variant) / "tests" / "luck" / name)
 
     def folder(self, variant=None):
-        return self.build if not variant else variant_folder(self.build, variant)
+        return sanitized.folder_of(self.build, variant) if variant else self.build
 
     def env(self, stock=False, variant=None, **more):
         """Environment that makes a program take this library."""
@@ -148,18 +144,9 @@ class Puppet:
             self.stop()
 
 
-def variant_folder(build, variant):
-    return Path(build) / f"luck-{variant}"
-
-
 def build_variant(build, variant):
     """Build the library and the programs again, with a sanitizer."""
-    folder = variant_folder(build, variant)
-    commands = [["ninja", "-C", folder, *TARGETS]]
-    if not (folder / "build.ninja").exists():
-        commands.insert(0, ["meson", "setup", folder, SOURCE, f"-Db_sanitize={VARIANTS[variant]}",
-                            "-Db_lundef=false"])
-    for command in commands:
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        if done.returncode:
-            sys.exit(f"luck: the build for {variant} failed:\n{done.stdout[-3000:]}")
+    try:
+        sanitized.build_variant(build, variant)
+    except sanitized.BuildFailed as error:
+        sys.exit(f"luck: the build for {variant} failed:\n{error}")

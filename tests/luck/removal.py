@@ -118,7 +118,7 @@ def ids_in_every_state_see_the_same_as_with_stock(bench):
 @check("removal", long=True)
 def removal_leaves_nothing_that_is_gone_says_address_sanitizer(bench):
     bench.modes("stock", "purecm")
-    device_goes(bench, bench.b, bench.a, "address")
+    device_goes(bench, bench.b, bench.a, "asan")
 
 
 @check("removal")

@@ -23,4 +23,4 @@ def any_allocation_may_fail(bench):
 
 @check("scarcity", long=True)
 def descriptors_may_run_out_in_any_place_and_nothing_leaks(bench):
-    scarce(bench, "fds", "address")
+    scarce(bench, "fds", "asan")
