@@ -14,38 +14,12 @@ static enum cm_state state_for_others(const struct cm_conn *conn)
 	return conn->state;
 }
 
-void cm_conn_snapshot(const struct cm_conn *conn, struct cm_snapshot *ret)
+struct cm_record cm_conn_record(const struct cm_conn *conn)
 {
-	*ret = (struct cm_snapshot){
-		state_for_others(conn),
-		.active = conn->active,
-		.port = conn->port,
-		.path = conn->path,
-		.local_comm_id = conn->local_comm_id,
-		.remote_comm_id = conn->remote_comm_id,
-		.remote_ca_guid = conn->remote_ca_guid,
-		.local_qpn = conn->local_qpn,
-		.remote_qpn = conn->remote_qpn,
-		.tid = conn->tid,
-		.packet_life_time = conn->packet_life_time,
-		.local_ack_timeout = conn->local_ack_timeout,
-	};
-}
+	struct cm_record record = conn->record;
 
-static void remember_snapshot(struct cm_conn *conn, const struct cm_snapshot *snapshot)
-{
-	conn->active = snapshot->active;
-	conn->port = snapshot->port;
-	conn->path = snapshot->path;
-	conn->remote_comm_id = snapshot->remote_comm_id;
-	conn->remote_ca_guid = snapshot->remote_ca_guid;
-	conn->local_qpn = snapshot->local_qpn;
-	conn->remote_qpn = snapshot->remote_qpn;
-	conn->tid = snapshot->tid;
-	conn->packet_life_time = snapshot->packet_life_time;
-	conn->local_ack_timeout = snapshot->local_ack_timeout;
-	conn->service_id = snapshot->remote_ca_guid; /* of a lookup; others need none any more */
-	conn->retry.transmissions = 1; /* so that the peer is told of a REQ that is given up */
+	cm_begin_in(&record, state_for_others(conn));
+	return record;
 }
 
 static bool has_to_be_ended(enum cm_state state)
@@ -54,22 +28,34 @@ static bool has_to_be_ended(enum cm_state state)
 	       state != CM_SIDR_REP_SENT;
 }
 
-struct cm_conn *cm_core_adopt(struct cm_core *core, const struct cm_snapshot *snapshot, void *owner)
+static void remember_record(struct cm_conn *conn, const struct cm_record *record)
 {
-	enum cm_state state = snapshot->state == CM_DREQ_SENT ? CM_ESTABLISHED : snapshot->state;
+	uint32_t local_comm_id = conn->local_comm_id;
+
+	conn->record = *record;
+	conn->local_comm_id = local_comm_id;
+	conn->service_id = record->remote_ca_guid; /* of a lookup; others need none any more */
+	conn->retry.transmissions = 1; /* so that the peer is told of a REQ that is given up */
+}
+
+struct cm_conn *cm_core_adopt(struct cm_core *core, const struct cm_record *record,
+			      struct cm_port *port, void *owner)
+{
+	uint8_t state = record->state == CM_DREQ_SENT ? CM_ESTABLISHED : record->state;
 	struct cm_conn *conn;
 
 	if (!has_to_be_ended(state) || cm_core_reserve(core))
 		return NULL;
-	if (snapshot->local_comm_id)
-		conn = cm_conn_take_as(core, snapshot->local_comm_id);
+	if (record->local_comm_id)
+		conn = cm_conn_take_as(core, record->local_comm_id);
 	else
 		conn = cm_conn_take(core);
 	if (!conn)
 		return NULL;
 	conn->owner = owner;
-	remember_snapshot(conn, snapshot);
-	cm_begin_in(conn, state);
+	conn->port = port;
+	remember_record(conn, record);
+	cm_begin_in(&conn->record, state);
 	if (state == CM_SIDR_REQ_RCVD)
 		cm_index_lookup(conn, core);
 	else if (conn->remote_comm_id)

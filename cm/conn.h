@@ -17,6 +17,7 @@
 
 #include "cm/index.h"
 #include "base/list.h"
+#include "cm/record.h"
 #include "cm/retry.h"
 #include "cm/tally.h"
 #include "base/time.h"
@@ -116,21 +117,12 @@ struct cm_port {
 };
 
 struct cm_conn {
-	enum cm_state state;
-	bool active;	     /* we sent the REQ */
+	CM_RECORD_AS(record);
 	bool orphan;	     /* destroyed by its owner; goes when the protocol is done with it */
 	uint16_t n_repeated; /* how often anything of it was sent again; stops at the last number */
 	void *owner;	     /* the caller's; handed back in reports; NULL for an orphan */
 	struct cm_port *port;
-	struct mad_path path; /* to the peer's CM */
-
-	uint32_t local_comm_id;
-	uint32_t remote_comm_id; /* 0 until the peer has told it, and for who looks up */
-	uint64_t remote_ca_guid; /* a lookup has none: the service id is in its place */
-	uint32_t local_qpn;
-	uint32_t remote_qpn;
 	uint64_t service_id;
-	uint64_t tid;
 
 	/* What was agreed on, as the queue pair needs it. */
 	uint32_t starting_psn;	      /* ours: the peer's first PSN to us */
@@ -140,8 +132,6 @@ struct cm_conn {
 	uint8_t retry_count;
 	uint8_t rnr_retry_count;
 	uint8_t path_mtu;
-	uint8_t packet_life_time;  /* encoded, 4.096 us * 2^t */
-	uint8_t local_ack_timeout; /* encoded: the queue pair's timeout */
 	struct mad_gid remote_gid; /* of the data path */
 	struct mad_gid local_gid;
 	uint8_t hop_limit;

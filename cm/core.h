@@ -232,34 +232,20 @@ struct cm_time cm_core_deadline(const struct cm_core *core);
 void cm_core_port_gone(struct cm_core *core, struct cm_port *port,
 		       void (*gone)(struct cm_conn *conn, void *arg), void *arg);
 
-/* A connection as far as its end needs it; members as in struct cm_conn. */
-struct cm_snapshot {
-	enum cm_state state;
-	bool active;
-	struct cm_port *port; /* of the core that adopts */
-	struct mad_path path;
-	uint32_t local_comm_id;
-	uint32_t remote_comm_id;
-	uint64_t remote_ca_guid;
-	uint32_t local_qpn;
-	uint32_t remote_qpn;
-	uint64_t tid;
-	uint8_t packet_life_time;
-	uint8_t local_ack_timeout;
-};
-
 /**
- * cm_conn_snapshot() - what another core needs to end a connection
+ * cm_conn_record() - what another core needs to end a connection
  *
- * Whose REQ still waits for its turn is IDLE in it: the peer never heard of that connection.
+ * Whose REQ still waits for its turn is IDLE in it: the peer never heard of that connection. The
+ * caller sets the handle of the port.
  */
-void cm_conn_snapshot(const struct cm_conn *conn, struct cm_snapshot *ret);
+struct cm_record cm_conn_record(const struct cm_conn *conn);
 
 /**
  * cm_core_adopt() - take over a connection whose own core is gone
- * @snapshot: of it. Local comm id 0: one of this core's is chosen. From DREQ_SENT it is adopted as
- *            ESTABLISHED, so that CM_CALL_DESTROY sends DREQ again, until it is answered.
- * @owner:    handed back in reports
+ * @record: of it. Local comm id 0: one of this core's is chosen. From DREQ_SENT it is adopted as
+ *          ESTABLISHED, so that CM_CALL_DESTROY sends DREQ again, until it is answered.
+ * @port:   where its peer is reached
+ * @owner:  handed back in reports
  *
  * No timer runs for it: it is to be ended with CM_CALL_DESTROY at once, which says to the peer
  * what its own core would have said.
@@ -267,7 +253,7 @@ void cm_conn_snapshot(const struct cm_conn *conn, struct cm_snapshot *ret);
  * Return: the connection; NULL if there is nothing to end (IDLE, TIMEWAIT, and lookups but those
  * that wait for our answer), if the local comm id is in use here, or when out of memory.
  */
-struct cm_conn *cm_core_adopt(struct cm_core *core, const struct cm_snapshot *snapshot,
-			      void *owner);
+struct cm_conn *cm_core_adopt(struct cm_core *core, const struct cm_record *record,
+			      struct cm_port *port, void *owner);
 
 #endif

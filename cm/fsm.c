@@ -172,12 +172,12 @@ const struct cm_edge *cm_edge_of(enum cm_state state, enum cm_event event)
 
 int cm_step(struct cm_conn *conn, enum cm_event event, struct cm_turn *turn)
 {
-	const struct cm_edge *edge = cm_edge_of(conn->state, event);
-	enum cm_state from = conn->state;
+	const struct cm_edge *edge = cm_edge_of((enum cm_state)conn->state, event);
+	enum cm_state from = (enum cm_state)conn->state;
 
 	if (!edge->act)
 		return -EINVAL;
-	conn->state = edge->to; /* the only move of a state in the tree */
+	conn->state = (uint8_t)edge->to; /* the only move of a state in the tree */
 	if (turn->core->trace)
 		turn->core->trace(conn, from, event);
 	if (from != edge->to)
@@ -186,11 +186,9 @@ int cm_step(struct cm_conn *conn, enum cm_event event, struct cm_turn *turn)
 	return 0;
 }
 
-void cm_begin_in(struct cm_conn *conn, enum cm_state state)
+void cm_begin_in(struct cm_record *record, enum cm_state state)
 {
-	assert(conn->state == CM_IDLE && !cm_timer_is_armed(&conn->timer));
-
-	conn->state = state;
+	record->state = (uint8_t)state;
 }
 
 static const char *const state_names[] = {

@@ -30,8 +30,8 @@ struct cm_edge {
  */
 int cm_step(struct cm_conn *conn, enum cm_event event, struct cm_turn *turn);
 
-/** cm_begin_in() - a connection that another core has brought there begins in a state. */
-void cm_begin_in(struct cm_conn *conn, enum cm_state state);
+/** cm_begin_in() - a record of a connection that another core has brought there has this state. */
+void cm_begin_in(struct cm_record *record, enum cm_state state);
 
 /** cm_edge_of() - one cell of the table, for tests and for the generated diagram. */
 const struct cm_edge *cm_edge_of(enum cm_state state, enum cm_event event);

@@ -282,7 +282,7 @@ int rdma_establish(struct rdma_cm_id *id)
 /* The peer's data is as good as its RTU; cmportd sees neither. */
 static int establish_by_data(struct id *id)
 {
-	struct portd_will will;
+	struct cm_record will;
 	bool is_told;
 	int err;
 

@@ -304,26 +304,16 @@ void host_receive(void)
 
 /* --- what the next cmportd is told --------------------------------------- */
 
-static struct portd_will will_of(const struct cm_conn *conn)
+static struct cm_record record_of(const struct cm_conn *conn)
 {
-	return (struct portd_will){
-		.state = (uint8_t)conn->state,
-		.active = conn->active,
-		.port = (uint8_t)port_of(conn->port)->handle,
-		.local_comm_id = conn->local_comm_id,
-		.remote_comm_id = conn->remote_comm_id,
-		.local_qpn = conn->local_qpn,
-		.remote_qpn = conn->remote_qpn,
-		.remote_ca_guid = conn->remote_ca_guid,
-		.tid = conn->tid,
-		.packet_life_time = conn->packet_life_time,
-		.local_ack_timeout = conn->local_ack_timeout,
-		.path = conn->path,
-	};
+	struct cm_record record = cm_conn_record(conn);
+
+	record.handle = (uint8_t)port_of(conn->port)->handle;
+	return record;
 }
 
 struct wills_told {
-	struct portd_will *will;
+	struct cm_record *will;
 	size_t n, room;
 };
 
@@ -332,7 +322,7 @@ static void collect_will(struct cm_conn *conn, void *arg)
 	struct wills_told *told = arg;
 
 	if (conn->port && port_of(conn->port)->handle >= 0 && told->n < told->room)
-		told->will[told->n++] = will_of(conn);
+		told->will[told->n++] = record_of(conn);
 }
 
 static void tell_wills(struct portd_client *to)
@@ -387,11 +377,11 @@ static void resume(void)
 	resume_at = err ? cm_time_after(engine_now(), TRY_AGAIN_NS) : CM_TIME_NEVER;
 }
 
-bool host_will_of(const struct cm_conn *conn, struct portd_will *ret)
+bool host_will_of(const struct cm_conn *conn, struct cm_record *ret)
 {
 	if (!host_client() || !conn->port)
 		return false;
-	*ret = will_of(conn);
+	*ret = record_of(conn);
 	return true;
 }
 

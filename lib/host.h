@@ -66,7 +66,7 @@ struct cm_time host_deadline(void);
  *
  * Return: false if there is nobody to tell.
  */
-bool host_will_of(const struct cm_conn *conn, struct portd_will *ret);
+bool host_will_of(const struct cm_conn *conn, struct cm_record *ret);
 
 /** host_after_fork() - in a forked child: a new start. */
 void host_after_fork(void);

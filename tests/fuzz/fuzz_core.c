@@ -152,10 +152,9 @@ static void do_call(struct world *w)
 /* As cmportd does with what a client leaves: any state, ended at once. */
 static void do_adopt(struct world *w)
 {
-	struct cm_snapshot of = {
+	struct cm_record of = {
 		.state = (enum cm_state)(next_byte(w) % CM_N_STATES),
 		.active = next_byte(w) & 1,
-		.port = &w->port,
 		.local_comm_id = next_byte(w) & 1 ? next_byte(w) : 0,
 		.remote_comm_id = next_byte(w),
 		.remote_ca_guid = next_byte(w) & 1 ? SERVICE_ID : 0,
@@ -167,7 +166,7 @@ static void do_adopt(struct world *w)
 	struct cm_conn *conn;
 
 	forge_path(w, &of.path);
-	conn = cm_core_adopt(&w->core, &of, NULL);
+	conn = cm_core_adopt(&w->core, &of, &w->port, NULL);
 	if (conn)
 		assert(!cm_core_call(&w->core, conn, CM_CALL_DESTROY, NULL, w->now, &w->fx));
 }

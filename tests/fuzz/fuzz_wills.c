@@ -74,9 +74,9 @@ static int file_of(const uint8_t *data, size_t bytes)
 static void tell(struct wills *wills)
 {
 	int handle = wills_handle(wills, (const char[PORTD_DEVICE_BYTES]){ "a" }, 1, 0);
-	struct portd_will told = { .state = CM_ESTABLISHED,
-				   .port = (uint8_t)handle,
-				   .local_comm_id = ID };
+	struct cm_record told = { .state = CM_ESTABLISHED,
+				  .handle = (uint8_t)handle,
+				  .local_comm_id = ID };
 
 	assert(handle >= 0 && handle < WILL_PORTS);
 	assert(wills_set(wills, ME, &told) == 0);
@@ -85,10 +85,10 @@ static void tell(struct wills *wills)
 static void end_all(struct wills *wills)
 {
 	const struct will *will;
-	struct portd_will is;
+	struct cm_record is;
 
 	while ((will = wills_orphan(wills, NULL))) {
-		assert(will->is.state < CM_N_STATES && will->is.port < WILL_PORTS);
+		assert(will->is.state < CM_N_STATES && will->is.handle < WILL_PORTS);
 		wills_inherit(wills, will, &is);
 		wills_buried(wills, is.local_comm_id);
 	}

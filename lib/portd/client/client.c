@@ -313,7 +313,7 @@ int portd_stat(struct portd_client *client, uint32_t pid, struct portd_reply *re
 	return err ? err : -ret->error;
 }
 
-void portd_will_is(struct portd_client *client, const struct portd_will *will)
+void portd_will_is(struct portd_client *client, const struct cm_record *will)
 {
 	struct portd_record record = { .type = PORTD_WILL, .will = *will };
 

@@ -189,9 +189,9 @@ int portd_resume(struct portd_client *client, const struct portd_memory *memory)
 int portd_tell_claim(struct portd_client *client, const struct portd_claim *claim, bool listens);
 
 /** portd_will_is() - the state of a connection has changed without a message. */
-void portd_will_is(struct portd_client *client, const struct portd_will *will);
+void portd_will_is(struct portd_client *client, const struct cm_record *will);
 
 /** portd_tell_will() - in portd_memory.tell() */
-void portd_tell_will(struct portd_client *client, const struct portd_will *will);
+void portd_tell_will(struct portd_client *client, const struct cm_record *will);
 
 #endif

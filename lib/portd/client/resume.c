@@ -93,7 +93,7 @@ int portd_tell_claim(struct portd_client *client, const struct portd_claim *clai
 	return err ? err : -reply.error;
 }
 
-void portd_tell_will(struct portd_client *client, const struct portd_will *will)
+void portd_tell_will(struct portd_client *client, const struct cm_record *will)
 {
 	struct portd_record record = { .type = PORTD_WILL, .will = *will };
 

@@ -67,18 +67,18 @@ static const struct wire_field ids_rows[] = {
 #define PATH_BYTES 32
 
 static const struct wire_field will_rows[] = {
-	WIRE(portd_will, state, 0, 0, 8),
-	WIRE(portd_will, active, 1, 0, 8),
-	WIRE(portd_will, port, 2, 0, 8),
-	WIRE(portd_will, packet_life_time, 3, 0, 8),
-	WIRE_ID(portd_will, local_comm_id, 4, 0, 32),
-	WIRE_ID(portd_will, remote_comm_id, 8, 0, 32),
-	WIRE_ID(portd_will, local_qpn, 12, 0, 32),
-	WIRE_ID(portd_will, remote_qpn, 16, 0, 32),
-	WIRE(portd_will, local_ack_timeout, 20, 0, 8),
-	WIRE_ID(portd_will, remote_ca_guid, 24, 0, 64),
-	WIRE_ID(portd_will, tid, 32, 0, 64),
-	PATH_ROWS(portd_will, 40),
+	WIRE(cm_record, state, 0, 0, 8),
+	WIRE(cm_record, active, 1, 0, 8),
+	WIRE(cm_record, handle, 2, 0, 8),
+	WIRE(cm_record, packet_life_time, 3, 0, 8),
+	WIRE_ID(cm_record, local_comm_id, 4, 0, 32),
+	WIRE_ID(cm_record, remote_comm_id, 8, 0, 32),
+	WIRE_ID(cm_record, local_qpn, 12, 0, 32),
+	WIRE_ID(cm_record, remote_qpn, 16, 0, 32),
+	WIRE(cm_record, local_ack_timeout, 20, 0, 8),
+	WIRE_ID(cm_record, remote_ca_guid, 24, 0, 64),
+	WIRE_ID(cm_record, tid, 32, 0, 64),
+	PATH_ROWS(cm_record, 40),
 };
 
 static const struct wire_field reply_rows[] = {
@@ -207,7 +207,7 @@ static const struct wire_layout layouts[PORTD_N_TYPES] = {
 	[PORTD_LEASE_AHEAD] = LAYOUT(portd_lease_ports, lease_ports, 4),
 	[PORTD_LEASE_IDS] = LAYOUT(portd_ids, ids, 8),
 	[PORTD_HOLD_IDS] = LAYOUT(portd_ids, ids, 8),
-	[PORTD_WILL] = LAYOUT(portd_will, will, 40 + PATH_BYTES),
+	[PORTD_WILL] = LAYOUT(cm_record, will, 40 + PATH_BYTES),
 	[PORTD_RESUMED] = LAYOUT(portd_ids, ids, 8),
 	[PORTD_LOOK_ON] = LAYOUT(portd_ids, ids, 8),
 	[PORTD_REPLY] = LAYOUT(portd_reply, reply, 40 + PORTD_TEXT_BYTES),

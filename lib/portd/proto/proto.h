@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cm/record.h"
 #include "mad/port.h"
 #include "mad/wire.h"
 
@@ -116,22 +117,6 @@ struct portd_lease_ports {
 struct portd_ids {
 	uint32_t first;
 	uint32_t count;
-};
-
-/* A connection as far as its end needs it. Members as in cm/conn.h. */
-struct portd_will {
-	uint8_t state; /* enum cm_state */
-	uint8_t active;
-	uint8_t port; /* handle */
-	uint32_t local_comm_id;
-	uint32_t remote_comm_id;
-	uint32_t local_qpn;
-	uint32_t remote_qpn;
-	uint64_t remote_ca_guid;
-	uint64_t tid;
-	uint8_t packet_life_time;
-	uint8_t local_ack_timeout;
-	struct mad_path path;
 };
 
 struct portd_reply {
@@ -327,7 +312,7 @@ struct portd_record {
 		struct portd_claim claim;
 		struct portd_lease_ports lease_ports;
 		struct portd_ids ids;
-		struct portd_will will;
+		struct cm_record will;
 		struct portd_reply reply;
 		struct portd_mad mad;
 		struct portd_close close;

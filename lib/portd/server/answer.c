@@ -171,10 +171,10 @@ static bool owns(const struct question *q, uint32_t comm_id)
 
 static int answer_will(struct question *q)
 {
-	const struct portd_will *will = &q->record->will;
+	const struct cm_record *will = &q->record->will;
 
-	if (will->port >= STATIONS_MAX || !(q->guest->stations >> will->port & 1) ||
-	    !q->server->station[will->port] || will->state >= CM_N_STATES ||
+	if (will->handle >= STATIONS_MAX || !(q->guest->stations >> will->handle & 1) ||
+	    !q->server->station[will->handle] || will->state >= CM_N_STATES ||
 	    !owns(q, will->local_comm_id) ||
 	    wills_count(q->server->wills, q->guest->index) >= WILLS_MAX)
 		return -EPERM;

@@ -169,8 +169,8 @@ static bool has_station(struct server *server, uint8_t handle)
 /* Return: false if more than that one has gone. */
 static bool end(struct server *server, const struct will *orphan)
 {
-	uint8_t handle = orphan->is.port;
-	struct portd_will will;
+	uint8_t handle = orphan->is.handle;
+	struct cm_record will;
 
 	if (!has_station(server, handle)) {
 		wills_port_gone(server->wills, handle);

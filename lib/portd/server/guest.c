@@ -409,7 +409,7 @@ static void hear_last_words(struct server *server, struct guest *guest)
 
 void guest_close(struct server *server, struct guest *guest)
 {
-	struct portd_will will;
+	struct cm_record will;
 
 	portd_log_debug("client %u, pid %d has gone", guest->index, (int)guest->pid);
 	if (!guest->is_shown_out)

@@ -80,29 +80,14 @@ static void refuse(struct server *server, struct station *station, const struct 
 	station_send(server, station, NULL, path, mad, false);
 }
 
-void router_bury(struct server *server, const struct portd_will *will)
+void router_bury(struct server *server, const struct cm_record *will)
 {
-	struct station *station = server->station[will->port];
-	struct cm_snapshot snapshot = {
-		.state = (enum cm_state)will->state,
-		.active = will->active != 0,
-		.local_comm_id = will->local_comm_id,
-		.remote_comm_id = will->remote_comm_id,
-		.local_qpn = will->local_qpn,
-		.remote_qpn = will->remote_qpn,
-		.remote_ca_guid = will->remote_ca_guid,
-		.tid = will->tid,
-		.packet_life_time = will->packet_life_time,
-		.local_ack_timeout = will->local_ack_timeout,
-		.path = will->path,
-	};
+	struct station *station = server->station[will->handle];
 	struct cm_conn *conn = NULL;
 	struct cm_effects fx;
 
-	if (station) {
-		snapshot.port = &station->cm;
-		conn = cm_core_adopt(&server->core, &snapshot, NULL);
-	}
+	if (station)
+		conn = cm_core_adopt(&server->core, will, &station->cm, NULL);
 	if (!conn) {
 		/* Over already, or out of memory: then the peer finds out by itself. */
 		wills_buried(server->wills, will->local_comm_id);

@@ -365,7 +365,7 @@ void router_received(struct server *server, struct station *station, const struc
 void router_sent(struct server *server, struct guest *guest, const struct portd_mad *mad);
 
 /** router_bury() - end a connection of a client that is gone, as the kernel would. */
-void router_bury(struct server *server, const struct portd_will *will);
+void router_bury(struct server *server, const struct cm_record *will);
 
 /** router_expire() - run the timers of our own core. */
 void router_expire(struct server *server);

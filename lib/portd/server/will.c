@@ -95,7 +95,7 @@ static unsigned int tables_of(const struct will *will)
 	return tables;
 }
 
-void will_replace(struct wills *wills, struct will *will, const struct portd_will *is)
+void will_replace(struct wills *wills, struct will *will, const struct cm_record *is)
 {
 	will_unseal(will);
 	will_place(wills, will, 0);
@@ -125,14 +125,14 @@ static uint8_t round_trip(uint8_t packet_life_time)
 	return packet_life_time < 31 ? (uint8_t)(packet_life_time + 1) : 31;
 }
 
-struct portd_will will_begin(const struct view *view, enum cm_state state)
+struct cm_record will_begin(const struct view *view, enum cm_state state)
 {
 	uint8_t ack_timeout = view->msg->req.primary.local_ack_timeout;
 	uint8_t packet_life_time = ack_timeout ? (uint8_t)(ack_timeout - 1) : 0;
 
-	return (struct portd_will){
+	return (struct cm_record){
 		.state = (uint8_t)state,
-		.port = view->port,
+		.handle = view->port,
 		.tid = view->msg->hdr.tid,
 		.packet_life_time = packet_life_time,
 		.local_ack_timeout = round_trip(packet_life_time),
@@ -144,7 +144,7 @@ struct portd_will will_begin(const struct view *view, enum cm_state state)
 
 /* What a client tells comes on another way than its messages, and may come after what its core did
  * next: a state goes forward only. */
-static bool is_outdated(const struct will *will, const struct portd_will *told)
+static bool is_outdated(const struct will *will, const struct cm_record *told)
 {
 	if (!told->remote_comm_id || told->remote_comm_id != will->is.remote_comm_id)
 		return false;
@@ -153,7 +153,7 @@ static bool is_outdated(const struct will *will, const struct portd_will *told)
 }
 
 static bool is_anothers_peer(const struct wills *wills, uint16_t client,
-			     const struct portd_will *told)
+			     const struct cm_record *told)
 {
 	struct mad_gid peer = cm_peer_gid(&told->path);
 	const struct will *holder;
@@ -166,7 +166,7 @@ static bool is_anothers_peer(const struct wills *wills, uint16_t client,
 
 /* Of a connection there is one will, whenever we are killed; but whose client was gone before, that
  * is going to be ended, whatever it says. */
-static struct will *come_back(struct wills *wills, uint16_t client, const struct portd_will *told)
+static struct will *come_back(struct wills *wills, uint16_t client, const struct cm_record *told)
 {
 	struct will *will = will_left_behind(wills, told->local_comm_id);
 
@@ -176,7 +176,7 @@ static struct will *come_back(struct wills *wills, uint16_t client, const struct
 	return will;
 }
 
-int wills_set(struct wills *wills, uint16_t client, const struct portd_will *told)
+int wills_set(struct wills *wills, uint16_t client, const struct cm_record *told)
 {
 	struct will *will = will_of_local(wills, told->local_comm_id);
 	struct mad_gid peer = cm_peer_gid(&told->path);

@@ -45,7 +45,7 @@ struct will {
 	bool is_orphan : 1;   /* a cmportd before us had it, and its client has not come back */
 	bool is_dead : 1;     /* its client is gone for sure */
 	uint32_t client_next; /* a list with two ends, so that a client's go in one walk */
-	struct portd_will is;
+	struct cm_record is;
 	uint32_t client_prev;
 	uint32_t index;		      /* its own */
 	uint32_t starting_psn;	      /* of its REQ, if that was seen: a repetition has the same */
@@ -117,7 +117,7 @@ bool wills_know(struct wills *wills, uint16_t client, const struct mad_path *pat
  * Return: 0; -EPERM if the connection, or the peer's half of it, is another client's, or without
  * comm id, or in no state; -ENOMEM.
  */
-int wills_set(struct wills *wills, uint16_t client, const struct portd_will *will);
+int wills_set(struct wills *wills, uint16_t client, const struct cm_record *will);
 
 /**
  * wills_close() - a comm id of a client is free again
@@ -157,7 +157,7 @@ uint32_t wills_count(const struct wills *wills, uint16_t client);
  *
  * Return: false when there is none left.
  */
-bool wills_take(struct wills *wills, uint16_t client, struct portd_will *ret);
+bool wills_take(struct wills *wills, uint16_t client, struct cm_record *ret);
 
 /** wills_buried() - a connection that was taken is at its end. Any other comm id is ignored. */
 void wills_buried(struct wills *wills, uint32_t local_comm_id);
@@ -213,7 +213,7 @@ bool wills_hold_block(const struct wills *wills, uint16_t block);
 void wills_drop(struct wills *wills, const struct will *orphan);
 
 /** wills_inherit() - an orphan is to be ended: as wills_take() */
-void wills_inherit(struct wills *wills, const struct will *orphan, struct portd_will *ret);
+void wills_inherit(struct wills *wills, const struct will *orphan, struct cm_record *ret);
 
 /** wills_bytes() - the memory that the table takes at present. */
 size_t wills_bytes(const struct wills *wills);

@@ -18,7 +18,7 @@ static bool takes_long(const struct will *will)
 	       will->is.local_comm_id;
 }
 
-static void take(struct wills *wills, struct will *will, struct portd_will *ret)
+static void take(struct wills *wills, struct will *will, struct cm_record *ret)
 {
 	*ret = will->is;
 	if (takes_long(will))
@@ -27,7 +27,7 @@ static void take(struct wills *wills, struct will *will, struct portd_will *ret)
 		will_remove(wills, will);
 }
 
-bool wills_take(struct wills *wills, uint16_t client, struct portd_will *ret)
+bool wills_take(struct wills *wills, uint16_t client, struct cm_record *ret)
 {
 	if (wills_count(wills, client) == 0)
 		return false;
@@ -53,7 +53,7 @@ static bool is_will(const struct wills *wills, struct will *will)
 
 	memcpy(&grh, &will->is.path.grh, sizeof(grh));
 	if (will->is.state >= CM_N_STATES || grh > 1 ||
-	    !will_store_port(wills->store, will->is.port, &device, &port_num) ||
+	    !will_store_port(wills->store, will->is.handle, &device, &port_num) ||
 	    will_left_behind(wills, will->is.local_comm_id))
 		return false;
 	if (!will_store_is_same_view(wills->store))
@@ -106,7 +106,7 @@ void wills_drop(struct wills *wills, const struct will *orphan)
 	will_remove(wills, will_at(wills, orphan->index));
 }
 
-void wills_inherit(struct wills *wills, const struct will *orphan, struct portd_will *ret)
+void wills_inherit(struct wills *wills, const struct will *orphan, struct cm_record *ret)
 {
 	take(wills, will_at(wills, orphan->index), ret);
 }

@@ -49,7 +49,7 @@ static void step(const struct view *view, struct will *will, enum cm_event event
 static int received_req(const struct view *view)
 {
 	const struct cm_req *req = &view->msg->req;
-	struct portd_will is = will_begin(view, CM_REQ_RCVD);
+	struct cm_record is = will_begin(view, CM_REQ_RCVD);
 	struct will *will;
 
 	/* 0 is no comm id: nothing could be found by it, and no answer would reach the peer. */
@@ -68,12 +68,12 @@ static int received_req(const struct view *view)
 static int received_sidr_req(const struct view *view)
 {
 	const struct cm_sidr_req *req = &view->msg->sidr_req;
-	struct portd_will is = { .state = CM_SIDR_REQ_RCVD,
-				 .port = view->port,
-				 .remote_comm_id = req->request_id,
-				 .remote_ca_guid = req->service_id,
-				 .tid = view->msg->hdr.tid,
-				 .path = *view->path };
+	struct cm_record is = { .state = CM_SIDR_REQ_RCVD,
+				.handle = view->port,
+				.remote_comm_id = req->request_id,
+				.remote_ca_guid = req->service_id,
+				.tid = view->msg->hdr.tid,
+				.path = *view->path };
 	struct will *will;
 
 	if (!req->request_id || find_by_remote(view, req->service_id, req->request_id))
@@ -98,7 +98,7 @@ static int received_mra(const struct view *view)
 static void take_rep(const struct view *view, struct will *will)
 {
 	const struct cm_rep *rep = &view->msg->rep;
-	struct portd_will is = will->is;
+	struct cm_record is = will->is;
 
 	is.state = CM_REP_RCVD;
 	is.remote_comm_id = rep->local_comm_id;

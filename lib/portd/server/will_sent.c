@@ -27,7 +27,7 @@ static int sent_req(const struct view *view)
 {
 	const struct cm_req *req = &view->msg->req;
 	struct will *will = will_of_local(view->wills, req->local_comm_id);
-	struct portd_will is = will_begin(view, CM_REQ_SENT);
+	struct cm_record is = will_begin(view, CM_REQ_SENT);
 
 	if (!req->local_comm_id || (will && will->client != view->client))
 		return -EPERM;
@@ -59,7 +59,7 @@ static int sent_sidr_rep(const struct view *view)
 	struct will *will = will_of_peer(view, WILL_BY_REMOTE, &rep->service_id, rep->request_id,
 					 ~(WILL_IN(SIDR_REQ_RCVD) | WILL_IN(SIDR_REP_SENT)));
 
-	if (!will || will->is.port != view->port)
+	if (!will || will->is.handle != view->port)
 		return -EPERM;
 	if (rep->status == CM_SIDR_UNSUPPORTED && !will->is.local_comm_id)
 		will_remove(view->wills, will);
@@ -113,7 +113,7 @@ static struct will *again(const struct view *view, const struct will *rejected)
 /* The first answer to a REQ tells the client's comm id. */
 static struct will *name(const struct view *view, struct will *will)
 {
-	struct portd_will is;
+	struct cm_record is;
 
 	if (will && will->is_rejected)
 		will = again(view, will);
@@ -136,7 +136,7 @@ static struct will *answered_req(const struct view *view)
 	if (!will && !view->local_comm_id)
 		will = will_of_peer(view, WILL_BY_REMOTE, NULL, view->remote_comm_id,
 				    ~WILL_IN(REQ_RCVD));
-	if (!will || will->is.port != view->port)
+	if (!will || will->is.handle != view->port)
 		return NULL;
 	return view->local_comm_id ? name(view, will) : will;
 }
@@ -147,7 +147,7 @@ static struct will *about(const struct view *view)
 
 	if (!will)
 		return answered_req(view);
-	if (will->client != view->client || will->is.port != view->port ||
+	if (will->client != view->client || will->is.handle != view->port ||
 	    !will_is_of_peer(view, will) || !may_name(view, will))
 		return NULL;
 	return will;
@@ -187,7 +187,7 @@ static void sent_across(const struct view *view, struct will *will, enum cm_even
 /* The will has believed the REP, and maybe a REJ of the same peer. The core has not. */
 static void take_back_rep(const struct view *view, struct will *will)
 {
-	struct portd_will is = will->is;
+	struct cm_record is = will->is;
 
 	is.state = CM_REQ_SENT;
 	is.remote_comm_id = 0;

@@ -369,7 +369,7 @@ static void port_gone(struct wills *wills, const struct will_client *list, uint8
 
 	for (will = will_at(wills, list->first); will; will = next) {
 		next = will_at(wills, will->client_next);
-		if (will->is.port == port)
+		if (will->is.handle == port)
 			will_remove(wills, will);
 	}
 }

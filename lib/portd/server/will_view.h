@@ -54,7 +54,7 @@ struct will *will_of_peer(const struct view *view, enum will_table table, const 
 bool will_is_of_peer(const struct view *view, const struct will *will);
 
 /** will_replace() - all that it says is changed. */
-void will_replace(struct wills *wills, struct will *will, const struct portd_will *is);
+void will_replace(struct wills *wills, struct will *will, const struct cm_record *is);
 
 /** will_enter() - another state, and nothing else but what follows from it. */
 void will_enter(struct wills *wills, struct will *will, enum cm_state state);
@@ -63,6 +63,6 @@ void will_enter(struct wills *wills, struct will *will, enum cm_state state);
 bool will_step(struct wills *wills, struct will *will, enum cm_event event);
 
 /** will_begin() - what a REQ, sent or received, says of the connection; no ids and queue pairs. */
-struct portd_will will_begin(const struct view *view, enum cm_state state);
+struct cm_record will_begin(const struct view *view, enum cm_state state);
 
 #endif

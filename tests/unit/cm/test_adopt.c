@@ -29,20 +29,11 @@ static void tear_down(void)
 	rig_fini(&rig);
 }
 
-static struct cm_snapshot snapshot(void)
-{
-	struct cm_snapshot taken;
-
-	cm_conn_snapshot(rig.conn, &taken);
-	taken.port = &heirs_port;
-	return taken;
-}
-
 static struct cm_conn *adopt(void)
 {
-	struct cm_snapshot taken = snapshot();
+	struct cm_record record = cm_conn_record(rig.conn);
 
-	return cm_core_adopt(&heir, &taken, NULL);
+	return cm_core_adopt(&heir, &record, &heirs_port, NULL);
 }
 
 static const char *end(struct cm_conn *conn)
@@ -211,12 +202,12 @@ TEST(comm_id_in_use_is_not_adopted)
 
 TEST(unnamed_connection_gets_a_comm_id)
 {
-	struct cm_snapshot taken;
+	struct cm_record record;
 
 	rig_reach(&rig, CM_REQ_RCVD, true);
-	taken = snapshot();
-	taken.local_comm_id = 0;
-	ck_assert_uint_ne(cm_core_adopt(&heir, &taken, NULL)->local_comm_id, 0);
+	record = cm_conn_record(rig.conn);
+	record.local_comm_id = 0;
+	ck_assert_uint_ne(cm_core_adopt(&heir, &record, &heirs_port, NULL)->local_comm_id, 0);
 }
 
 TEST(adopted_connection_is_known_by_its_peer)
@@ -229,18 +220,21 @@ TEST(adopted_connection_is_known_by_its_peer)
 
 TEST_LOOP(adopted_connection_is_what_it_was, 0, N_ALIVE)
 {
-	struct cm_snapshot before, after;
+	struct cm_record before, after;
 
 	reach(_i);
-	before = snapshot();
-	cm_conn_snapshot(adopt(), &after);
+	before = cm_conn_record(rig.conn);
+	after = cm_conn_record(adopt());
 	ck_assert_int_eq(after.active, before.active);
+	ck_assert_uint_eq(after.local_comm_id, before.local_comm_id);
+	ck_assert_uint_eq(after.remote_comm_id, before.remote_comm_id);
 	ck_assert_uint_eq(after.remote_ca_guid, before.remote_ca_guid);
 	ck_assert_uint_eq(after.local_qpn, before.local_qpn);
 	ck_assert_uint_eq(after.remote_qpn, before.remote_qpn);
 	ck_assert_uint_eq(after.tid, before.tid);
 	ck_assert_uint_eq(after.packet_life_time, before.packet_life_time);
 	ck_assert_uint_eq(after.local_ack_timeout, before.local_ack_timeout);
+	ck_assert_mem_eq(&after.path.dgid, &before.path.dgid, sizeof(after.path.dgid));
 }
 
 /* Who repeats a lookup must not be taken for another. */
@@ -261,11 +255,11 @@ TEST(unanswered_request_is_known_by_no_peer)
 
 TEST(adopted_connection_has_the_owner_it_was_given)
 {
-	struct cm_snapshot taken;
+	struct cm_record record;
 
 	rig_reach(&rig, CM_ESTABLISHED, true);
-	taken = snapshot();
-	ck_assert_ptr_eq(cm_core_adopt(&heir, &taken, &rig)->owner, &rig);
+	record = cm_conn_record(rig.conn);
+	ck_assert_ptr_eq(cm_core_adopt(&heir, &record, &heirs_port, &rig)->owner, &rig);
 }
 
 /* --- all of them --------------------------------------------------------- */

@@ -272,11 +272,9 @@ TEST(lookup_is_given_up_when_its_caller_wants)
 
 static void adopt_and_destroy(struct cm_core *heir)
 {
-	struct cm_snapshot snapshot;
-	struct cm_conn *conn;
+	struct cm_record record = cm_conn_record(rig.conn);
+	struct cm_conn *conn = cm_core_adopt(heir, &record, &rig.port, NULL);
 
-	cm_conn_snapshot(rig.conn, &snapshot);
-	conn = cm_core_adopt(heir, &snapshot, NULL);
 	rig.out.n_sends = 0;
 	if (conn)
 		cm_core_call(heir, conn, CM_CALL_DESTROY, NULL, rig.now, &rig.out);

@@ -95,11 +95,11 @@ TEST(connection_without_memory_is_not_made)
 
 TEST(connection_without_memory_is_not_adopted)
 {
-	struct cm_snapshot snapshot = { .state = CM_ESTABLISHED, .port = &rig.port };
+	struct cm_record record = { .state = CM_ESTABLISHED };
 	struct cm_conn *conn;
 
 	allow(0);
-	conn = cm_core_adopt(&rig.core, &snapshot, NULL);
+	conn = cm_core_adopt(&rig.core, &record, &rig.port, NULL);
 	allow_all();
 	ck_assert_ptr_null(conn);
 	ck_assert_uint_eq(rig.core.n_conns, 0);

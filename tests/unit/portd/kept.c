@@ -60,6 +60,14 @@ void kept_write(size_t at, const void *bytes, size_t n)
 	close(fd);
 }
 
+void kept_read(size_t at, void *bytes, size_t n)
+{
+	int fd = open(kept_path, O_RDONLY | O_CLOEXEC);
+
+	ck_assert_int_eq(pread(fd, bytes, n, (off_t)at), (ssize_t)n);
+	close(fd);
+}
+
 off_t kept_bytes(void)
 {
 	struct stat stat_of;
@@ -71,12 +79,12 @@ off_t kept_bytes(void)
 /* --- wills --------------------------------------------------------------- */
 
 /* All that can be mixed up differs between two of them, but for the comm id. */
-struct portd_will kept_version(uint32_t n, uint8_t v)
+struct cm_record kept_version(uint32_t n, uint8_t v)
 {
-	struct portd_will will = {
+	struct cm_record will = {
 		.state = v == 1 ? CM_ESTABLISHED : CM_REP_SENT,
 		.active = v == 1,
-		.port = KEPT_PORT,
+		.handle = KEPT_PORT,
 		.local_comm_id = n,
 		.remote_comm_id = v * UINT32_C(0x11111111) ^ n,
 		.local_qpn = v * UINT32_C(0x111111),
@@ -94,7 +102,7 @@ struct portd_will kept_version(uint32_t n, uint8_t v)
 
 void kept_set(uint32_t n, uint8_t v)
 {
-	struct portd_will will = kept_version(n, v);
+	struct cm_record will = kept_version(n, v);
 
 	ck_assert_int_eq(wills_set(kept_wills, KEPT_CLIENT, &will), 0);
 }
@@ -111,10 +119,10 @@ unsigned int kept_orphans(const struct wills *of)
 
 bool kept_is_version(const struct will *will, uint8_t v)
 {
-	struct portd_will is = kept_version(will->is.local_comm_id, v);
+	struct cm_record is = kept_version(will->is.local_comm_id, v);
 
 	return will->is.state == is.state && will->is.active == is.active &&
-	       will->is.port == is.port && will->is.remote_comm_id == is.remote_comm_id &&
+	       will->is.handle == is.handle && will->is.remote_comm_id == is.remote_comm_id &&
 	       will->is.local_qpn == is.local_qpn && will->is.remote_qpn == is.remote_qpn &&
 	       will->is.remote_ca_guid == is.remote_ca_guid && will->is.tid == is.tid &&
 	       will->is.packet_life_time == is.packet_life_time &&

@@ -33,11 +33,14 @@ void kept_begin_again(void);
 /** kept_write() - bytes are written into the file. */
 void kept_write(size_t at, const void *bytes, size_t n);
 
+/** kept_read() - bytes of the file, @n of them from @at. */
+void kept_read(size_t at, void *bytes, size_t n);
+
 /** kept_bytes() - how long the file is. */
 off_t kept_bytes(void);
 
 /** kept_version() - one of two wills of connection @n, all of which but the comm id differs. */
-struct portd_will kept_version(uint32_t n, uint8_t v);
+struct cm_record kept_version(uint32_t n, uint8_t v);
 
 /** kept_is_version() - is it that, and nothing of another one? */
 bool kept_is_version(const struct will *will, uint8_t v);

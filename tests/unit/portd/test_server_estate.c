@@ -105,7 +105,7 @@ static int tell(struct rig_client *client, uint32_t n)
 		.type = PORTD_WILL,
 		.will = {.state = CM_ESTABLISHED,
 			  .active = 1,
-			  .port = client->handle,
+			  .handle = client->handle,
 			  .local_comm_id = client->first + n,
 			  .remote_comm_id = 0x700 + n,
 			  .local_qpn = 0x100 + n,
@@ -497,14 +497,14 @@ END_TEST
 
 START_TEST(what_went_through_a_device_that_is_gone_is_forgotten)
 {
-	struct portd_will will = { .state = CM_ESTABLISHED,
-				   .local_comm_id = bob->first + 1,
-				   .path = rig_peer(SCENE_PEER) };
+	struct cm_record will = { .state = CM_ESTABLISHED,
+				  .local_comm_id = bob->first + 1,
+				  .path = rig_peer(SCENE_PEER) };
 	const int handle = wills_handle(rig_server()->wills,
 					(const char[PORTD_DEVICE_BYTES]){ "gone0" }, 1, 1);
 
 	ck_assert_int_eq(handle, 1);
-	will.port = (uint8_t)handle;
+	will.handle = (uint8_t)handle;
 	ck_assert_int_eq(wills_set(rig_server()->wills, 0, &will), 0);
 	die_with_cmportd();
 	ck_assert_str_eq(scene_wire(), "");

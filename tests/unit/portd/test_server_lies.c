@@ -198,7 +198,7 @@ static struct portd_record will_of(uint32_t local_comm_id, uint32_t remote_comm_
 			  .path = rig_peer(SCENE_PEER)}
 	};
 
-	record.will.port = bob->handle;
+	record.will.handle = bob->handle;
 	return record;
 }
 

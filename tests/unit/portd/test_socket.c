@@ -226,7 +226,7 @@ END_TEST
 START_TEST(a_will_for_a_port_that_was_not_opened_changes_nothing)
 {
 	struct portd_record record = {
-		.type = PORTD_WILL, .will = {.port = 255, .state = 255}
+		.type = PORTD_WILL, .will = {.handle = 255, .state = 255}
 	};
 	struct client client = meet(PORTD_VERSION);
 

@@ -22,7 +22,7 @@ START_TEST(will_says_all_that_a_req_tells)
 	talk_sent(talk_our_req());
 	will = wills_of_local(talk_wills, LOCAL);
 	ck_assert_uint_eq(will->client, ME);
-	ck_assert_uint_eq(will->is.port, PORT);
+	ck_assert_uint_eq(will->is.handle, PORT);
 	ck_assert_uint_eq(will->is.active, 1);
 	ck_assert_uint_eq(will->is.local_qpn, OUR_QPN);
 	ck_assert_uint_eq(will->is.tid, 0x7777);
@@ -387,7 +387,7 @@ END_TEST
 
 START_TEST(clients_wills_are_taken_one_by_one)
 {
-	struct portd_will will;
+	struct cm_record will;
 
 	talk_establish();
 	ck_assert(wills_take(talk_wills, ME, &will));
@@ -399,7 +399,7 @@ END_TEST
 
 START_TEST(nobody_takes_anothers_wills)
 {
-	struct portd_will will;
+	struct cm_record will;
 
 	talk_establish();
 	ck_assert(!wills_take(talk_wills, OTHER, &will));

@@ -43,7 +43,7 @@ static const char *state(void)
 
 START_TEST(lookup_makes_a_will_that_says_what_to_refuse)
 {
-	struct portd_will will;
+	struct cm_record will;
 
 	talk_received(lookup());
 	ck_assert_str_eq(state(), "SIDR_REQ_RCVD");
@@ -51,7 +51,7 @@ START_TEST(lookup_makes_a_will_that_says_what_to_refuse)
 	ck_assert_uint_eq(will.remote_comm_id, REMOTE);
 	ck_assert_uint_eq(will.remote_ca_guid, SERVICE);
 	ck_assert_uint_eq(will.tid, 0x7777);
-	ck_assert_uint_eq(will.port, PORT);
+	ck_assert_uint_eq(will.handle, PORT);
 }
 END_TEST
 
@@ -136,12 +136,12 @@ END_TEST
 /* After cmportd was replaced the client tells of it, with the comm id that no message has. */
 START_TEST(lookup_that_the_client_tells_of_is_answered_all_the_same)
 {
-	struct portd_will told = { .state = CM_SIDR_REQ_RCVD,
-				   .port = PORT,
-				   .local_comm_id = LOCAL,
-				   .remote_comm_id = REMOTE,
-				   .remote_ca_guid = SERVICE,
-				   .path = talk_to_peer };
+	struct cm_record told = { .state = CM_SIDR_REQ_RCVD,
+				  .handle = PORT,
+				  .local_comm_id = LOCAL,
+				  .remote_comm_id = REMOTE,
+				  .remote_ca_guid = SERVICE,
+				  .path = talk_to_peer };
 
 	ck_assert_int_eq(wills_set(talk_wills, ME, &told), 0);
 	talk_received(lookup());

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,6 +33,44 @@ START_TEST(will_is_an_orphan_of_the_next)
 	ck_assert_ptr_nonnull(will);
 	ck_assert(kept_is_version(will, 1));
 	ck_assert_uint_eq(kept_orphans(kept_wills), 1);
+}
+END_TEST
+
+/* Who follows may be another version, and finds each member at the place where it was put. */
+START_TEST(record_lies_in_the_file_where_the_first_version_had_it)
+{
+	static const struct {
+		size_t at, bytes;
+		uint64_t value;
+	} members[] = {
+		{0,   1, CM_ESTABLISHED	       },
+		{ 1,  1, 1			   },
+		{ 2,  1, KEPT_PORT			  },
+		{ 4,  4, 7			   },
+		{ 8,  4, 0x11111111 ^ 7	       },
+		{ 12, 4, 0x111111			  },
+		{ 16, 4, 0x111111 ^ 7		      },
+		{ 24, 8, UINT64_C(0x1111111111111111)},
+		{ 32, 8, UINT64_C(0x1111111111111111)},
+		{ 40, 1, 1			   },
+		{ 41, 1, 1			   },
+		{ 44, 2, 1			   },
+		{ 50, 1, true			      },
+		{ 56, 4, 1			   },
+		{ 60, 8, UINT64_C(0x0101010101010101)},
+		{ 68, 8, UINT64_C(0x0101010101010101)},
+	};
+	const size_t records_at = 8192 + 8;
+	uint64_t value;
+	size_t i;
+
+	kept_set(7, 1);
+	for (i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+		value = 0;
+		kept_read(records_at + members[i].at, &value, members[i].bytes);
+		ck_assert_msg(value == members[i].value, "at %zu: 0x%" PRIx64, members[i].at,
+			      value);
+	}
 }
 END_TEST
 
@@ -72,7 +111,7 @@ END_TEST
 
 START_TEST(what_was_taken_is_kept_until_it_is_buried)
 {
-	struct portd_will will;
+	struct cm_record will;
 
 	kept_set(1, 1);
 	ck_assert(wills_take(kept_wills, KEPT_CLIENT, &will));
@@ -90,7 +129,7 @@ END_TEST
 
 START_TEST(what_ends_with_one_message_is_not_kept_when_it_is_taken)
 {
-	struct portd_will will;
+	struct cm_record will;
 
 	kept_set(1, 2);
 	ck_assert(wills_take(kept_wills, KEPT_CLIENT, &will));
@@ -150,14 +189,14 @@ END_TEST
 
 static void replace(void)
 {
-	struct portd_will will = kept_version(1, 2);
+	struct cm_record will = kept_version(1, 2);
 
 	wills_set(kept_wills, KEPT_CLIENT, &will);
 }
 
 static void make(void)
 {
-	struct portd_will will = kept_version(2, 2);
+	struct cm_record will = kept_version(2, 2);
 
 	wills_set(kept_wills, KEPT_CLIENT, &will);
 }
@@ -171,7 +210,7 @@ static void close_it(void)
 
 static void take(void)
 {
-	struct portd_will will;
+	struct cm_record will;
 
 	wills_take(kept_wills, KEPT_CLIENT, &will);
 }
@@ -278,7 +317,7 @@ static void limit_files(rlim_t bytes)
 
 static void fill_beyond(uint32_t n_kept)
 {
-	struct portd_will will;
+	struct cm_record will;
 	uint32_t n;
 
 	for (n = 1; n <= n_kept + 1000; n++) {
@@ -376,6 +415,8 @@ END_TEST
 static void add_tests(TCase *tcase)
 {
 	tcase_add_test(tcase, will_is_an_orphan_of_the_next);
+	tcase_add_test(tcase, record_lies_in_the_file_where_the_first_version_had_it);
+	tcase_add_test(tcase, record_lies_in_the_file_where_the_first_version_had_it);
 	tcase_add_test(tcase, orphan_has_its_owner);
 	tcase_add_test(tcase, nobody_finds_an_orphan_before_it_is_told_of);
 	tcase_add_test(tcase, what_was_closed_is_not_kept);

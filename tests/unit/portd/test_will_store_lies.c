@@ -57,8 +57,8 @@ static const struct {
 	{offsetof(struct will,	is.state),	   CM_N_STATES},
 	  { offsetof(struct will, is.state),    255	 },
 	{ offsetof(struct will, is.path.grh), 2		},
-	  { offsetof(struct will, is.port),	    1	      },
-	{ offsetof(struct will, is.port),	  255	      },
+	  { offsetof(struct will, is.handle),   1		},
+	{ offsetof(struct will, is.handle),   255	},
 };
 
 START_TEST(will_that_cannot_be_is_nothing)
@@ -152,7 +152,7 @@ static void spoil(unsigned int n_bytes)
 START_TEST(garbage_does_no_harm)
 {
 	const struct will *will = NULL;
-	struct portd_will ret;
+	struct cm_record ret;
 	const char *name;
 	uint8_t port_num;
 	uint32_t n;
@@ -167,7 +167,7 @@ START_TEST(garbage_does_no_harm)
 	ck_assert_uint_le(kept_orphans(kept_wills), 512);
 	while ((will = wills_orphan(kept_wills, NULL))) {
 		ck_assert_uint_lt(will->is.state, CM_N_STATES);
-		ck_assert(wills_port(kept_wills, will->is.port, &name, &port_num));
+		ck_assert(wills_port(kept_wills, will->is.handle, &name, &port_num));
 		ck_assert_uint_lt(strlen(name), PORTD_DEVICE_BYTES);
 		wills_inherit(kept_wills, will, &ret);
 		wills_buried(kept_wills, ret.local_comm_id);

@@ -54,23 +54,23 @@ static void tear_down(void)
 }
 
 /* An established connection, its numbers made from one. */
-static struct portd_will told(uint32_t n)
+static struct cm_record told(uint32_t n)
 {
-	return (struct portd_will){ .state = CM_ESTABLISHED,
-				    .port = PORT,
-				    .local_comm_id = n,
-				    .remote_comm_id = 0x70000000 + n,
-				    .remote_qpn = n,
-				    .remote_ca_guid = 0xb,
-				    .path = to_peer };
+	return (struct cm_record){ .state = CM_ESTABLISHED,
+				   .handle = PORT,
+				   .local_comm_id = n,
+				   .remote_comm_id = 0x70000000 + n,
+				   .remote_qpn = n,
+				   .remote_ca_guid = 0xb,
+				   .path = to_peer };
 }
 
-static int set_by(uint16_t client, struct portd_will will)
+static int set_by(uint16_t client, struct cm_record will)
 {
 	return wills_set(wills, client, &will);
 }
 
-static void set(struct portd_will will)
+static void set(struct cm_record will)
 {
 	ck_assert_int_eq(set_by(ME, will), 0);
 }
@@ -137,7 +137,7 @@ END_TEST
 
 START_TEST(all_of_a_client_are_taken_and_no_others)
 {
-	struct portd_will will;
+	struct cm_record will;
 	uint32_t n = 0;
 
 	for (uint32_t i = 1; i <= 1000; i++)
@@ -249,7 +249,7 @@ END_TEST
 
 START_TEST(state_that_does_not_exist_cannot_be_told)
 {
-	struct portd_will will = told(1);
+	struct cm_record will = told(1);
 
 	will.state = CM_N_STATES;
 	ck_assert_int_eq(set_by(ME, will), -EPERM);
@@ -266,7 +266,7 @@ END_TEST
 
 START_TEST(anothers_peer_cannot_be_told)
 {
-	struct portd_will will = told(1);
+	struct cm_record will = told(1);
 
 	set(told(1));
 	will.local_comm_id = 2;
@@ -276,7 +276,7 @@ END_TEST
 
 START_TEST(peer_of_a_connection_that_is_over_is_free)
 {
-	struct portd_will will = told(1);
+	struct cm_record will = told(1);
 
 	set(told(1));
 	will.state = CM_IDLE;
@@ -289,7 +289,7 @@ END_TEST
 
 START_TEST(what_the_core_has_left_behind_is_not_believed)
 {
-	struct portd_will will = told(1);
+	struct cm_record will = told(1);
 
 	will.state = CM_DREQ_SENT;
 	set(will);
@@ -300,7 +300,7 @@ END_TEST
 
 START_TEST(what_is_told_names_the_request_that_was_handed_out)
 {
-	struct portd_will will = told(1);
+	struct cm_record will = told(1);
 	struct cm_msg req = req_with(will.remote_comm_id);
 
 	ck_assert_int_eq(wills_received(wills, ME, PORT, &to_peer, &req), 0);

@@ -70,17 +70,16 @@ static bool is_ghost(const struct cm_conn *conn, const struct will *will)
 static void compare(struct cm_conn *conn, void *arg)
 {
 	const struct will *will = find_will(conn);
-	struct cm_snapshot snapshot;
+	enum cm_state state = (enum cm_state)cm_conn_record(conn).state;
 
 	(void)arg;
-	cm_conn_snapshot(conn, &snapshot);
-	if (is_ghost(conn, will) || (!will && is_over(snapshot.state)))
+	if (is_ghost(conn, will) || (!will && is_over(state)))
 		return;
 	ck_assert_msg(will, "walk %u: 0x%x is in %s, and there is no will", twin.seed,
-		      conn->local_comm_id, cm_state_str(snapshot.state));
-	ck_assert_msg(is_as_good(conn, snapshot.state, will->is.state),
+		      conn->local_comm_id, cm_state_str(state));
+	ck_assert_msg(is_as_good(conn, state, will->is.state),
 		      "walk %u: 0x%x is in %s, its will in %s", twin.seed, conn->local_comm_id,
-		      cm_state_str(snapshot.state), cm_state_str((enum cm_state)will->is.state));
+		      cm_state_str(state), cm_state_str((enum cm_state)will->is.state));
 }
 
 /* An answer to the DREQ of a connection that is forgotten belongs to no will; cmportd's router lets
@@ -165,23 +164,9 @@ static struct cm_core heir; /* cmportd's */
 static struct cm_port heirs_port;
 
 /* What cmportd says for a client that is gone. Return: how much. */
-static unsigned int bury(const struct portd_will *will, struct cm_effects *ret)
+static unsigned int bury(const struct cm_record *will, struct cm_effects *ret)
 {
-	struct cm_snapshot snapshot = {
-		.state = (enum cm_state)will->state,
-		.active = will->active,
-		.port = &heirs_port,
-		.path = will->path,
-		.local_comm_id = will->local_comm_id,
-		.remote_comm_id = will->remote_comm_id,
-		.remote_ca_guid = will->remote_ca_guid,
-		.local_qpn = will->local_qpn,
-		.remote_qpn = will->remote_qpn,
-		.tid = will->tid,
-		.packet_life_time = will->packet_life_time,
-		.local_ack_timeout = will->local_ack_timeout,
-	};
-	struct cm_conn *conn = cm_core_adopt(&heir, &snapshot, NULL);
+	struct cm_conn *conn = cm_core_adopt(&heir, will, &heirs_port, NULL);
 
 	if (!conn)
 		return 0;
@@ -189,7 +174,7 @@ static unsigned int bury(const struct portd_will *will, struct cm_effects *ret)
 	return ret->n_sends;
 }
 
-static struct cm_conn *conn_of(const struct portd_will *will)
+static struct cm_conn *conn_of(const struct cm_record *will)
 {
 	struct cm_key key = { .gid = cm_peer_gid(&will->path),
 			      .guid = will->remote_ca_guid,
@@ -218,7 +203,7 @@ static void assert_same(const struct cm_send *heirs, const struct cm_send *ours)
 	ck_assert_mem_eq(&heirs->path.dgid, &ours->path.dgid, sizeof(struct mad_gid));
 }
 
-static unsigned int compare_end(const struct portd_will *will)
+static unsigned int compare_end(const struct cm_record *will)
 {
 	struct cm_conn *conn = conn_of(will);
 	enum cm_state state = conn ? conn->state : CM_IDLE;
@@ -238,7 +223,7 @@ static unsigned int compare_end(const struct portd_will *will)
 
 START_TEST(peer_hears_from_cmportd_what_the_client_would_have_said)
 {
-	struct portd_will will;
+	struct cm_record will;
 	unsigned int n_said = 0;
 
 	for (int i = 0; i < N_WALKS; i++) {

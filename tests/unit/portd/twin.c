@@ -177,23 +177,12 @@ static void note_release(struct cm_core *core, const struct cm_conn *conn)
 	push(&twin.closes, &packet);
 }
 
-static struct portd_will will_of(const struct cm_conn *conn)
+static struct cm_record record_of(const struct cm_conn *conn)
 {
-	struct cm_snapshot snapshot;
+	struct cm_record record = cm_conn_record(conn);
 
-	cm_conn_snapshot(conn, &snapshot);
-	return (struct portd_will){ .state = (uint8_t)snapshot.state,
-				    .active = snapshot.active,
-				    .port = TWIN_HANDLE,
-				    .local_comm_id = snapshot.local_comm_id,
-				    .remote_comm_id = snapshot.remote_comm_id,
-				    .local_qpn = snapshot.local_qpn,
-				    .remote_qpn = snapshot.remote_qpn,
-				    .remote_ca_guid = snapshot.remote_ca_guid,
-				    .tid = snapshot.tid,
-				    .packet_life_time = snapshot.packet_life_time,
-				    .local_ack_timeout = snapshot.local_ack_timeout,
-				    .path = snapshot.path };
+	record.handle = TWIN_HANDLE;
+	return record;
 }
 
 /* A connection is not told of before its REQ. */
@@ -214,7 +203,7 @@ static bool is_waiting(enum cm_attr attr, uint32_t local_comm_id)
 /* The state has changed without a message. */
 static void tell_will(const struct cm_conn *conn)
 {
-	struct packet packet = { .kind = WILL, .will = will_of(conn) };
+	struct packet packet = { .kind = WILL, .will = record_of(conn) };
 
 	if (twin.crosses && chance(50) && !is_waiting(CM_ATTR_REQ, conn->local_comm_id))
 		portd_takes(&packet); /* it goes another way than messages do */

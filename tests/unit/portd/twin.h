@@ -45,7 +45,7 @@ struct packet {
 	enum who to;
 	uint8_t mad[MAD_BYTES];
 	struct portd_close close;
-	struct portd_will will;
+	struct cm_record will;
 };
 
 struct queue {
