@@ -38,7 +38,7 @@ ARROWS = (
     ("lib/net/", ("lib/net/", "base/", "mad/cm_msg.h")),
     ("lib/portd/proto/", ("lib/portd/proto/", "base/", "cm/", "mad/")),
     ("lib/portd/client/", ("lib/portd/client/", "lib/portd/proto/", "base/", "cm/", "mad/",
-                           "lib/net/", "lib/portd/server/place.h")),
+                           "lib/net/")),
     ("lib/portd/server/", ("lib/portd/server/", "lib/portd/proto/", "base/", "cm/", "mad/",
                            "lib/net/")),
     ("lib/", ("lib/", "base/", "cm/", "mad/")),

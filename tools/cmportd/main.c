@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/portd/proto/socket_path.h"
 #include "lib/portd/server/log.h"
 #include "lib/portd/server/place.h"
 #include "lib/portd/server/server.h"
@@ -50,7 +51,7 @@ const char *argp_program_version = "cmportd (purecm) " PURECM_VERSION;
 /* clang-format off */
 static const struct argp_option option_table[] = {
 	{ "socket", KEY_SOCKET, "PATH", 0,
-	  "the socket to serve (else $PURECM_SOCKET, else " PLACE_DEFAULT_PATH ")", 0 },
+	  "the socket to serve (else $PURECM_SOCKET, else " SOCKET_PATH_DEFAULT ")", 0 },
 	{ "idle", KEY_IDLE, "SECONDS", 0,
 	  "leave after so long without clients, 0 for never (else $PURECM_IDLE_S, else 10, or 0 "
 	  "under systemd)", 0 },
@@ -135,9 +136,9 @@ static int find_idle(const struct arguments *arguments, unsigned int *ret)
 	return 0;
 }
 
-static int find_path(const char *value, char ret[PLACE_PATH_BYTES])
+static int find_path(const char *value, char ret[SOCKET_PATH_BYTES])
 {
-	int err = value ? place_absolute(value, ret) : place_path(ret);
+	int err = value ? socket_path_absolute(value, ret) : socket_path_find(ret);
 
 	if (err)
 		portd_log_warn("--socket or PURECM_SOCKET: %s", strerror(-err));
@@ -211,7 +212,7 @@ static int await_service(pid_t pid, const char *path, int fd)
 		portd_log_warn("process %d does not serve %s yet", (int)pid, path);
 		return EXIT_FAILURE;
 	}
-	if (read(fd, &byte, 1) == 1 || place_is_served(path))
+	if (read(fd, &byte, 1) == 1 || socket_path_is_served(path))
 		return EXIT_SUCCESS;
 	portd_log_warn("it has ended; without --detach it says why");
 	return EXIT_FAILURE;
@@ -258,7 +259,7 @@ static int serve_in_background(struct server_options *options)
 	int ready[2] = { -1, -1 };
 	pid_t pid = -1;
 
-	if (place_is_served(options->path))
+	if (socket_path_is_served(options->path))
 		return EXIT_SUCCESS;
 	if (!pipe2(ready, O_CLOEXEC))
 		pid = fork();
@@ -281,7 +282,7 @@ int main(int argc, char **argv)
 {
 	struct arguments arguments = { .socket = NULL };
 	struct server_options options;
-	char path[PLACE_PATH_BYTES];
+	char path[SOCKET_PATH_BYTES];
 
 	argp_err_exit_status = STATUS_USAGE;
 	argp_parse(&argp, argc, argv, 0, NULL, &arguments);

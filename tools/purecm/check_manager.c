@@ -12,13 +12,13 @@
 
 #include "mad/umad_node.h"
 #include "mad/umad_owner.h"
-#include "lib/portd/server/place.h"
+#include "lib/portd/proto/socket_path.h"
 #include "tools/purecm/checkup.h"
 #include "tools/purecm/run_program.h"
 
-static bool is_served(char path[PLACE_PATH_BYTES])
+static bool is_served(char path[SOCKET_PATH_BYTES])
 {
-	return !place_path(path) && place_is_served(path);
+	return !socket_path_find(path) && socket_path_is_served(path);
 }
 
 /* A soft fabric's devices are none of the kernel's. */
@@ -59,7 +59,7 @@ static void check_node(const struct check_port *port, bool served, struct findin
 
 void check_umad(struct checkup *checkup, struct finding *finding)
 {
-	char path[PLACE_PATH_BYTES];
+	char path[SOCKET_PATH_BYTES];
 	bool served = is_served(path);
 	unsigned int i;
 
@@ -106,7 +106,7 @@ static void check_owner(const struct check_port *port, bool served, struct findi
 
 void check_manager(struct checkup *checkup, struct finding *finding)
 {
-	char path[PLACE_PATH_BYTES];
+	char path[SOCKET_PATH_BYTES];
 	bool served = is_served(path);
 	unsigned int i;
 
@@ -118,13 +118,13 @@ void check_manager(struct checkup *checkup, struct finding *finding)
 
 void check_cmportd(struct checkup *checkup, struct finding *finding)
 {
-	char path[PLACE_PATH_BYTES];
+	char path[SOCKET_PATH_BYTES];
 
 	(void)checkup;
-	if (place_path(path)) {
+	if (socket_path_find(path)) {
 		found(finding, VERDICT_BAD, "PURECM_SOCKET is no path of a socket");
 		found_remedy(finding, "unset PURECM_SOCKET");
-	} else if (place_is_served(path)) {
+	} else if (socket_path_is_served(path)) {
 		found(finding, VERDICT_OK, "serves %s", path);
 	} else if (!access(path, F_OK) && access(path, W_OK)) {
 		found(finding, VERDICT_BAD, "%s may not be connected to: %s", path,

@@ -10,7 +10,7 @@
 
 #include "lib/portd/client/client.h"
 #include "lib/portd/proto/lease.h"
-#include "lib/portd/server/place.h"
+#include "lib/portd/proto/socket_path.h"
 
 #define BLOCKS_MAX 64
 #define PORTS_MAX  64
@@ -36,7 +36,7 @@ struct portd_client {
 	uint32_t block[BLOCKS_MAX];
 	unsigned int n_ports;
 	struct open_port port[PORTS_MAX];
-	char path[PLACE_PATH_BYTES];
+	char path[SOCKET_PATH_BYTES];
 
 	int data_fd;
 

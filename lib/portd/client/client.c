@@ -53,7 +53,7 @@ static int open_client(struct portd_client **ret, bool visits, struct portd_ids 
 	pthread_mutex_init(&client->lock, NULL);
 	pthread_mutex_init(&client->held_lock, NULL);
 	pthread_cond_init(&client->resumed, NULL);
-	err = place_path(client->path);
+	err = socket_path_find(client->path);
 	if (!err)
 		err = asking_start(client, false, ret_ids, ret_why);
 	if (err) {

@@ -34,7 +34,7 @@
 #include <unistd.h>
 
 #include "base/cpus.h"
-#include "lib/portd/server/place.h"
+#include "lib/portd/proto/socket_path.h"
 
 #define STACK_BYTES  65536
 #define SIGSET_BYTES 8 /* of the kernel: all signals, also those that the C library keeps */
@@ -365,7 +365,7 @@ static int start(struct birth *birth, const char *path)
 	snprintf(option, sizeof(option), "--socket=%s", path);
 	birth->program = program;
 	cpus_of_host(&birth->cpus);
-	birth->is_of_host = strcmp(path, PLACE_DEFAULT_PATH) == 0;
+	birth->is_of_host = strcmp(path, SOCKET_PATH_DEFAULT) == 0;
 	birth->argv[0] = name;
 	birth->argv[1] = option;
 	birth->argv[2] = started;

@@ -15,7 +15,7 @@
  * folder, then installation), then where it should have been installed; a setuid program takes
  * the last only. It has to be root's, or of the owner of that folder.
  *
- * At PLACE_DEFAULT_PATH it runs in the network namespace of the host's first process, where
+ * At SOCKET_PATH_DEFAULT it runs in the network namespace of the host's first process, where
  * possible; elsewhere in ours. It gets a clean environment (PATH, PURECM_SOCKET, PURECM_LOG,
  * PURECM_IDLE_S, PURECM_PORTD_LOG), /dev/null for standard streams (but see @ret_fd), no descriptor
  * of ours, no signal blocked or ignored. It is scheduled as SCHED_OTHER on all CPUs (cpus.h), nice

@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "lib/portd/proto/socket_path.h"
 #include "lib/portd/server/log.h"
 #include "lib/portd/server/notes.h"
 #include "lib/portd/server/own_file.h"
@@ -28,13 +28,13 @@
 #define LOOKS		300 /* 3 s: longer than a cmportd takes to leave */
 #define ACTIVATED_FD	3   /* the first that systemd hands over, sd_listen_fds(3) */
 #define STATE_SUFFIX	".state"
-#define STATE_BYTES	(PLACE_PATH_BYTES + SUFFIX_BYTES)
+#define STATE_BYTES	(SOCKET_PATH_BYTES + SUFFIX_BYTES)
 #define SUFFIX_BYTES	16
 #define SOCKET_MASK	0111 /* leaves 0666 of the 0777 that a socket is made with */
 #define WRITABLE_OTHERS (S_IWGRP | S_IWOTH)
 
 struct place {
-	char path[PLACE_PATH_BYTES];
+	char path[SOCKET_PATH_BYTES];
 	const char *name; /* its last part */
 	int folder_fd;
 	int fd;
@@ -44,33 +44,9 @@ struct place {
 	struct notes *notes;
 };
 
-_Static_assert(sizeof(((struct sockaddr_un *)0)->sun_path) == PLACE_PATH_BYTES,
-	       "a path that place_path() accepts can be bound");
-
-int place_absolute(const char *path, char ret[PLACE_PATH_BYTES])
-{
-	char folder[PATH_MAX];
-	int n;
-
-	if (*path == '/')
-		n = snprintf(ret, PLACE_PATH_BYTES, "%s", path);
-	else if (getcwd(folder, sizeof(folder)))
-		n = snprintf(ret, PLACE_PATH_BYTES, "%s/%s", folder, path);
-	else
-		return -errno;
-	return n < PLACE_PATH_BYTES ? 0 : -ENAMETOOLONG;
-}
-
-int place_path(char ret[PLACE_PATH_BYTES])
-{
-	const char *path = secure_getenv("PURECM_SOCKET");
-
-	return place_absolute(path && *path ? path : PLACE_DEFAULT_PATH, ret);
-}
-
 /* --- the folder ---------------------------------------------------------- */
 
-static void folder_of(const struct place *place, char ret[PLACE_PATH_BYTES])
+static void folder_of(const struct place *place, char ret[SOCKET_PATH_BYTES])
 {
 	size_t n = (size_t)(place->name - place->path);
 
@@ -112,7 +88,7 @@ static int look_at_folder(const struct place *place, const char *folder)
 
 static int open_folder(struct place *place)
 {
-	char folder[PLACE_PATH_BYTES];
+	char folder[SOCKET_PATH_BYTES];
 	bool made;
 	int err;
 
@@ -259,20 +235,6 @@ static int take_over(struct place *place)
 
 /* --- taking and leaving -------------------------------------------------- */
 
-bool place_is_served(const char *path)
-{
-	struct sockaddr_un addr = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	bool served;
-
-	if (fd < 0)
-		return false;
-	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path);
-	served = !connect(fd, (struct sockaddr *)&addr, sizeof(addr)) || errno == EAGAIN;
-	close(fd);
-	return served;
-}
-
 /* Whoever holds the lock and does not serve is about to begin, or to leave: were we to go, a
  * client that started us because of the latter would wait in vain. */
 static int open_notes(struct place *place)
@@ -285,7 +247,7 @@ static int open_notes(struct place *place)
 	snprintf(state, sizeof(state), "%s" STATE_SUFFIX, place->path);
 	err = notes_open(place->folder_fd, state, &place->notes);
 	for (looks = 0; err == -EADDRINUSE && looks < LOOKS; looks++) {
-		if (place_is_served(place->path))
+		if (socket_path_is_served(place->path))
 			break;
 		nanosleep(&wait, NULL);
 		err = notes_open(place->folder_fd, state, &place->notes);
@@ -311,7 +273,7 @@ int place_take(const char *path, struct place **ret)
 	struct place *place;
 	int err;
 
-	if (strlen(path) >= PLACE_PATH_BYTES)
+	if (strlen(path) >= SOCKET_PATH_BYTES)
 		return -ENAMETOOLONG;
 	if (!*path || (slash && !slash[1]))
 		return -EINVAL;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Where a cmportd is found: its socket, and the file beside it, which is locked by the one that
- * runs and tells the next one what it must know of it. Called by the server; of the path alone,
- * also by clients.
+ * runs and tells the next one what it must know of it.
  */
 #ifndef LIB_PORTD_SERVER_PLACE_H
 #define LIB_PORTD_SERVER_PLACE_H
@@ -11,29 +10,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define PLACE_PATH_BYTES   108 /* of sockaddr_un */
-#define PLACE_CLIENTS_MAX  4096
-#define PLACE_DEFAULT_PATH "/run/purecm/cmportd.sock"
-
-/**
- * place_absolute() - a socket's path, from the root if it was not
- *
- * Return: 0; -ENAMETOOLONG if no socket can have it; -errno.
- */
-int place_absolute(const char *path, char ret[PLACE_PATH_BYTES]);
-
-/**
- * place_path() - the socket's path: $PURECM_SOCKET, else PLACE_DEFAULT_PATH
- * @ret: filled; nothing of the environment is believed in a setuid program
- *
- * Return: as place_absolute().
- */
-int place_path(char ret[PLACE_PATH_BYTES]);
+#define PLACE_CLIENTS_MAX 4096
 
 struct place;
-
-/** place_is_served() - does a cmportd listen there? It sees somebody come and go. */
-bool place_is_served(const char *path);
 
 /** place_is_handed_over() - has systemd a socket for this process (LISTEN_PID, LISTEN_FDS)? */
 bool place_is_handed_over(void);

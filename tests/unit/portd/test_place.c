@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where a cmportd is found: path, folder, socket, and what systemd hands over.
+ * Where a cmportd is found: folder, socket, and what systemd hands over.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "lib/portd/proto/socket_path.h"
 #include "lib/portd/server/place.h"
 #include "tests/unit/cm/run.h"
 #include "tests/unit/portd/folder.h"
@@ -25,7 +26,6 @@ static struct place *place;
 
 static void setup(void)
 {
-	unsetenv("PURECM_SOCKET");
 	unsetenv("LISTEN_PID");
 	unsetenv("LISTEN_FDS");
 	place = NULL;
@@ -71,56 +71,26 @@ static void write_file(const char *path, const char *text)
 
 /* --- the path ------------------------------------------------------------ */
 
-START_TEST(the_path_is_the_default_without_an_environment)
+START_TEST(no_place_is_taken_at_a_path_that_no_socket_can_have)
 {
-	char path[PLACE_PATH_BYTES];
-
-	ck_assert_int_eq(place_path(path), 0);
-	ck_assert_str_eq(path, PLACE_DEFAULT_PATH);
-}
-END_TEST
-
-START_TEST(the_path_is_taken_from_the_environment)
-{
-	char path[PLACE_PATH_BYTES];
-
-	setenv("PURECM_SOCKET", "/a/b", 1);
-	ck_assert_int_eq(place_path(path), 0);
-	ck_assert_str_eq(path, "/a/b");
-}
-END_TEST
-
-START_TEST(a_path_is_made_absolute)
-{
-	char path[PLACE_PATH_BYTES];
-
-	ck_assert_int_eq(chdir(folder), 0);
-	ck_assert_int_eq(place_absolute("s", path), 0);
-	ck_assert_str_eq(path, socket_path);
-}
-END_TEST
-
-START_TEST(a_path_that_no_socket_can_have_is_refused)
-{
-	char wanted[PLACE_PATH_BYTES + 1], path[PLACE_PATH_BYTES];
+	char wanted[SOCKET_PATH_BYTES + 1];
 
 	memset(wanted, 'x', sizeof(wanted));
 	wanted[0] = '/';
-	wanted[PLACE_PATH_BYTES] = '\0';
-	ck_assert_int_eq(place_absolute(wanted, path), -ENAMETOOLONG);
+	wanted[SOCKET_PATH_BYTES] = '\0';
 	ck_assert_int_eq(place_take(wanted, &place), -ENAMETOOLONG);
 }
 END_TEST
 
 START_TEST(the_longest_path_can_be_taken)
 {
-	char wanted[PLACE_PATH_BYTES];
+	char wanted[SOCKET_PATH_BYTES];
 	size_t n = (size_t)snprintf(wanted, sizeof(wanted), "%s/", folder);
 
 	memset(wanted + n, 'x', sizeof(wanted) - n - 1);
-	wanted[PLACE_PATH_BYTES - 1] = '\0';
+	wanted[SOCKET_PATH_BYTES - 1] = '\0';
 	ck_assert_int_eq(place_take(wanted, &place), 0);
-	ck_assert(place_is_served(wanted));
+	ck_assert(socket_path_is_served(wanted));
 }
 END_TEST
 
@@ -128,7 +98,7 @@ END_TEST
 
 START_TEST(a_missing_folder_is_made_for_everybody)
 {
-	char path[PLACE_PATH_BYTES], made[PLACE_PATH_BYTES];
+	char path[SOCKET_PATH_BYTES], made[SOCKET_PATH_BYTES];
 
 	snprintf(made, sizeof(made), "%s/run", folder);
 	snprintf(path, sizeof(path), "%s/run/s", folder);
@@ -171,7 +141,7 @@ END_TEST
 
 START_TEST(another_ones_link_to_a_folder_is_not_followed)
 {
-	char link[PLACE_PATH_BYTES], path[PLACE_PATH_BYTES];
+	char link[SOCKET_PATH_BYTES], path[SOCKET_PATH_BYTES];
 
 	if (!is_root())
 		return;
@@ -192,7 +162,7 @@ START_TEST(a_place_is_taken_once)
 
 	ck_assert_int_eq(place_take(socket_path, &place), 0);
 	ck_assert_int_eq(place_take(socket_path, &other), -EADDRINUSE);
-	ck_assert(place_is_served(socket_path));
+	ck_assert(socket_path_is_served(socket_path));
 }
 END_TEST
 
@@ -223,7 +193,7 @@ START_TEST(a_dead_ones_place_is_free)
 	ck_assert_int_eq(in_child(take_and_stop), 0);
 	ck_assert(is_there(socket_path));
 	ck_assert_int_eq(place_take(socket_path, &place), 0);
-	ck_assert(place_is_served(socket_path));
+	ck_assert(socket_path_is_served(socket_path));
 }
 END_TEST
 
@@ -440,10 +410,7 @@ static TCase *paths(void)
 {
 	TCase *tc = folder_tcase("path and folder", setup, teardown);
 
-	tcase_add_test(tc, the_path_is_the_default_without_an_environment);
-	tcase_add_test(tc, the_path_is_taken_from_the_environment);
-	tcase_add_test(tc, a_path_is_made_absolute);
-	tcase_add_test(tc, a_path_that_no_socket_can_have_is_refused);
+	tcase_add_test(tc, no_place_is_taken_at_a_path_that_no_socket_can_have);
 	tcase_add_test(tc, the_longest_path_can_be_taken);
 	tcase_add_test(tc, a_missing_folder_is_made_for_everybody);
 	tcase_add_test(tc, root_takes_no_folder_that_others_can_write_to);

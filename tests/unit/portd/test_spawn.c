@@ -21,7 +21,7 @@
 
 #include "base/cpus.h"
 #include "lib/portd/client/client.h"
-#include "lib/portd/server/place.h"
+#include "lib/portd/proto/socket_path.h"
 #include "lib/portd/client/spawn.h"
 #include "tests/unit/cm/run.h"
 #include "tests/unit/portd/folder.h"
@@ -84,7 +84,7 @@ static void end_cmportd(void)
 	int i;
 
 	kill(pid, SIGTERM);
-	for (i = 0; i < LOOKS && place_is_served(socket_path); i++)
+	for (i = 0; i < LOOKS && socket_path_is_served(socket_path); i++)
 		sleep_ms(10);
 }
 
@@ -134,7 +134,7 @@ START_TEST(it_serves_the_path_that_was_asked_for)
 {
 	spawn();
 	wait_seen();
-	ck_assert(place_is_served(socket_path));
+	ck_assert(socket_path_is_served(socket_path));
 }
 END_TEST
 
@@ -144,7 +144,7 @@ START_TEST(its_starter_is_told_when_it_serves)
 
 	ck_assert_int_eq(spawn_cmportd(socket_path, &fd), 0);
 	ck_assert_str_eq(read_all(fd), "");
-	ck_assert(place_is_served(socket_path));
+	ck_assert(socket_path_is_served(socket_path));
 	wait_seen();
 }
 END_TEST
@@ -220,7 +220,7 @@ START_TEST(a_crowd_that_starts_it_at_once_leaves_one)
 	sleep_ms(500);
 	read_seen();
 	ck_assert_uint_eq(count("pid "), 1);
-	ck_assert(place_is_served(socket_path));
+	ck_assert(socket_path_is_served(socket_path));
 }
 END_TEST
 
