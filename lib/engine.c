@@ -43,6 +43,7 @@ static struct engine engine;
 static int poll_fd = -1;
 static int alarm_fd = -1;
 static int hotplug_fd = -1;
+static struct net_watch *net_watch;
 static char host;		/* stands for cmportd in the poll set */
 static struct list unread;	/* ports with more at the sender's queue pair; of the thread */
 static struct cm_time rings_at; /* what the alarm is set to; under the lock */
@@ -294,7 +295,7 @@ static void network_changed(void)
 {
 	struct changes changes = { false, false };
 
-	net_watch_drain(net_changed, &changes);
+	net_watch_drain(net_watch, net_changed, &changes);
 	if (changes.paths)
 		device_paths_changed();
 	if (!changes.interfaces)
@@ -395,18 +396,17 @@ static int watch_devices(void)
 
 static int open_descriptors(void)
 {
-	int net_fd = net_watch_fd();
-	int err;
+	int err = net_watch_open(&net_watch);
 
-	if (net_fd < 0)
-		return net_fd;
+	if (err)
+		return err;
 	poll_fd = epoll_create1(EPOLL_CLOEXEC);
 	alarm_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (poll_fd < 0 || alarm_fd < 0)
 		return -errno;
 	err = watch_for(EPOLLIN | EPOLLET, alarm_fd, &alarm_fd); /* never read */
 	if (!err)
-		err = watch(net_fd, &engine);
+		err = watch(net_watch_fd(net_watch), &engine);
 	return err ? err : watch_devices();
 }
 
@@ -465,6 +465,7 @@ static void forget_parent(void)
 	host_after_fork();
 	trace_after_fork();
 	engine = (struct engine){ 0 };
+	net_watch = NULL; /* net_after_fork() has closed it */
 	started = false;
 }
 
@@ -480,6 +481,8 @@ static int start(void)
 		err = thread_start(run, NULL);
 	if (err) {
 		close_descriptors();
+		net_watch_close(net_watch);
+		net_watch = NULL;
 		cm_core_fini(&engine.core);
 		port_space_fini(&engine.ports);
 		return err;

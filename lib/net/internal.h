@@ -69,14 +69,14 @@ void net_leave(void);
  */
 int net_request(struct nl_msg *msg, int (*take)(struct nlmsghdr *hdr, void *arg), void *arg);
 
-/** net_watch_open() - the notification socket, for net_enter(). Return: 0 or -errno. */
-int net_watch_open(void);
+/** net_news_open() - the notification socket, for net_enter(). Return: 0 or -errno. */
+int net_news_open(void);
 
-/** net_watch_close() - close it and forget what was announced, for net_after_fork(). */
-void net_watch_close(void);
+/** net_news_close() - close it and all watches, for net_after_fork(). */
+void net_news_close(void);
 
-/** net_watch_take() - work all announcements into the caches and queue reports; lock held. */
-void net_watch_take(void);
+/** net_news_take() - work all announcements into the caches and queue reports; lock held. */
+void net_news_take(void);
 
 /** net_route_flush(), net_iface_flush(), net_neigh_flush() - forget all; lock held. */
 void net_route_flush(void);

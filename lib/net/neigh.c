@@ -204,7 +204,7 @@ static enum net_neigh ask_kernel(const struct key *key)
 	entry->state = NET_NEIGH_NONE;
 	if (net_request(neigh_request(RTM_GETNEIGH, 0, key, 0, 0), take_neigh, &news) < 0)
 		news.state = NET_NEIGH_NONE;
-	net_watch_take();
+	net_news_take();
 	entry = find_or_add(key);
 	if (entry->state == NET_NEIGH_NONE)
 		learn(entry, &news);

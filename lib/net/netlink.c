@@ -125,11 +125,11 @@ int net_enter(void)
 	int rc;
 
 	net_reenter();
-	rc = net_watch_open();
+	rc = net_news_open();
 	if (rc)
 		net_leave();
 	else
-		net_watch_take();
+		net_news_take();
 	return rc;
 }
 
@@ -226,7 +226,7 @@ void net_after_fork(void)
 		close(net.fd);
 	net.fd = -1;
 	pthread_mutex_init(&net.lock, NULL);
-	net_watch_close();
+	net_news_close();
 	net_route_flush();
 	net_iface_flush();
 	net_neigh_flush();

@@ -4,8 +4,7 @@
  * rtnetlink and cached for the process. A cached answer is never older than the last change the
  * kernel has announced: every look-up first drains the notifications.
  *
- * Address resolution (resolve.c) and binding (bind.c) ask; the engine's thread watches the
- * notification descriptor and is told what changed.
+ * Address resolution and binding ask; who sends messages watches for what changes.
  *
  * Every call may be made from any thread. None blocks for longer than the kernel needs to answer
  * a netlink request: one lock guards the caches and is held across requests, which the kernel
@@ -155,25 +154,34 @@ struct net_event {
  */
 unsigned int net_changes(void);
 
+struct net_watch;
+
 /**
- * net_watch_fd() - descriptor that is readable when the kernel announced changes
+ * net_watch_open() - be told what the kernel announces from now on
+ * @ret: to be given back with net_watch_close(). There can be two in a process: each is told of
+ *       everything
  *
- * Opened (CLOEXEC, non-blocking) by the first call to anything in this file.
- *
- * Return: the descriptor or -errno.
+ * Return: 0; -ENOSPC if there are two; -errno.
  */
-int net_watch_fd(void);
+int net_watch_open(struct net_watch **ret);
+
+/** net_watch_close() - no more; NULL is allowed. */
+void net_watch_close(struct net_watch *watch);
+
+/** net_watch_fd() - descriptor that is readable when there is something to drain */
+int net_watch_fd(const struct net_watch *watch);
 
 /**
  * net_watch_drain() - take all announcements, refresh the caches, report each
- * @report: called for each announcement, also for those that a look-up in another thread took
- *          from the socket since the last drain; without any lock of this file held; may be NULL
+ * @report: called for each announcement, also for those that another thread took from the socket
+ *          since the last drain; without any lock of this file held; may be NULL
  * @arg:    handed on
  */
-void net_watch_drain(void (*report)(const struct net_event *event, void *arg), void *arg);
+void net_watch_drain(struct net_watch *watch,
+		     void (*report)(const struct net_event *event, void *arg), void *arg);
 
 /**
- * net_after_fork() - forget descriptors and caches in a forked child
+ * net_after_fork() - forget descriptors, watches and caches in a forked child
  *
  * The child has one thread; what another thread of the parent was doing here does not matter.
  */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What the kernel announces. Whoever enters the netlink code takes the announcements from the
- * socket and works them into the caches; what they mean is queued here until net_watch_drain()
- * reports it. The descriptor that the engine polls is an epoll of the socket and of an eventfd
- * that is raised while the queue holds something, so that no thread can take its news unseen.
+ * socket and works them into the caches; what they mean is queued for each net_watch until its
+ * net_watch_drain() reports it. The descriptor that its owner polls is an epoll of the socket and
+ * of an eventfd that is raised while its queue holds something, so that no thread can take the news
+ * of another.
  */
 #include "lib/net/internal.h"
 
@@ -18,6 +19,7 @@
 #define QUEUE_EVENTS	256
 #define BATCH_EVENTS	32
 #define WATCH_RCV_BYTES (1 << 20)
+#define WATCHES_MAX	2 /* a process has an engine, and may be its own cmportd */
 
 static const int groups[] = {
 	RTNLGRP_LINK,	     RTNLGRP_NEIGH,	 RTNLGRP_IPV4_IFADDR,
@@ -25,24 +27,27 @@ static const int groups[] = {
 	RTNLGRP_IPV4_RULE,   RTNLGRP_IPV6_RULE,	 RTNLGRP_NEXTHOP, /* these choose routes too */
 };
 
-static struct {
-	int netlink_fd;
-	int wake_fd;		/* eventfd: the queue is not empty */
-	int poll_fd;		/* epoll of both */
-	unsigned int n_changes; /* atomic: of addresses and links */
+struct net_watch {
+	bool is_open;
+	int wake_fd; /* eventfd: the queue is not empty */
+	int poll_fd; /* epoll of it and of the netlink socket */
 	int n_queued;
 	struct net_event queue[QUEUE_EVENTS];
-	char message[32768] __attribute__((aligned(NLMSG_ALIGNTO)));
-} watch = { .netlink_fd = -1, .wake_fd = -1, .poll_fd = -1 };
+};
+
+static struct net_watch watches[WATCHES_MAX];
+static int netlink_fd = -1;
+static unsigned int n_changes; /* atomic: of addresses and links */
+static char message[32768] __attribute__((aligned(NLMSG_ALIGNTO)));
 
 unsigned int net_changes(void)
 {
-	return __atomic_load_n(&watch.n_changes, __ATOMIC_ACQUIRE);
+	return __atomic_load_n(&n_changes, __ATOMIC_ACQUIRE);
 }
 
 static void count_change(void)
 {
-	__atomic_add_fetch(&watch.n_changes, 1, __ATOMIC_RELEASE);
+	__atomic_add_fetch(&n_changes, 1, __ATOMIC_RELEASE);
 }
 
 static void close_fd(int *fd)
@@ -52,30 +57,40 @@ static void close_fd(int *fd)
 	*fd = -1;
 }
 
-void net_watch_close(void)
+static void close_watch(struct net_watch *watch)
 {
-	close_fd(&watch.poll_fd);
-	close_fd(&watch.wake_fd);
-	close_fd(&watch.netlink_fd);
-	watch.n_queued = 0;
+	if (!watch->is_open)
+		return;
+	close_fd(&watch->poll_fd);
+	close_fd(&watch->wake_fd);
+	watch->n_queued = 0;
+	watch->is_open = false;
 }
 
-static int netlink_open(void)
+void net_news_close(void)
+{
+	int i;
+
+	for (i = 0; i < WATCHES_MAX; i++)
+		close_watch(&watches[i]);
+	close_fd(&netlink_fd);
+}
+
+static int open_netlink(void)
 {
 	struct sockaddr_nl self = { .nl_family = AF_NETLINK };
 	int bytes = WATCH_RCV_BYTES;
 
-	watch.netlink_fd =
-		socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
-	if (watch.netlink_fd < 0)
+	netlink_fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
+	if (netlink_fd < 0)
 		return -errno;
 	/* Best effort: with less room, announcements are lost sooner, and that is handled. */
-	setsockopt(watch.netlink_fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
-	if (bind(watch.netlink_fd, (struct sockaddr *)&self, sizeof(self)) < 0)
+	setsockopt(netlink_fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
+	if (bind(netlink_fd, (struct sockaddr *)&self, sizeof(self)) < 0)
 		return -errno;
 	for (unsigned int i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
 		/* EINVAL: a kernel too old to know the group announces nothing in it either. */
-		if (setsockopt(watch.netlink_fd, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, &groups[i],
+		if (setsockopt(netlink_fd, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, &groups[i],
 			       sizeof(groups[i])) < 0 &&
 		    errno != EINVAL)
 			return -errno;
@@ -83,39 +98,40 @@ static int netlink_open(void)
 	return 0;
 }
 
-static int poll_add(int fd)
-{
-	struct epoll_event event = { .events = EPOLLIN };
-
-	return epoll_ctl(watch.poll_fd, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
-}
-
-static int open_all(void)
-{
-	int rc = netlink_open();
-
-	if (rc)
-		return rc;
-	watch.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (watch.wake_fd < 0)
-		return -errno;
-	watch.poll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (watch.poll_fd < 0)
-		return -errno;
-	rc = poll_add(watch.netlink_fd);
-	return rc ? rc : poll_add(watch.wake_fd);
-}
-
-int net_watch_open(void)
+int net_news_open(void)
 {
 	int rc;
 
-	if (watch.poll_fd >= 0)
+	if (netlink_fd >= 0)
 		return 0;
-	rc = open_all();
+	rc = open_netlink();
 	if (rc)
-		net_watch_close();
+		close_fd(&netlink_fd);
 	return rc;
+}
+
+static int poll_add(const struct net_watch *watch, int fd)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+
+	return epoll_ctl(watch->poll_fd, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
+}
+
+static int open_watch(struct net_watch *watch)
+{
+	int rc;
+
+	watch->is_open = true;
+	watch->n_queued = 0;
+	watch->poll_fd = -1;
+	watch->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (watch->wake_fd < 0)
+		return -errno;
+	watch->poll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (watch->poll_fd < 0)
+		return -errno;
+	rc = poll_add(watch, netlink_fd);
+	return rc ? rc : poll_add(watch, watch->wake_fd);
 }
 
 static void flush_all(void)
@@ -126,31 +142,40 @@ static void flush_all(void)
 }
 
 /* A full queue means the same to the reader as a full socket: look at everything again. */
-static void enqueue(const struct net_event *event)
+static void enqueue_for(struct net_watch *watch, const struct net_event *event)
 {
-	const struct net_event *last = watch.queue;
+	const struct net_event *last = watch->queue;
 
-	if (!watch.n_queued) {
-		eventfd_write(watch.wake_fd, 1);
+	if (!watch->n_queued) {
+		eventfd_write(watch->wake_fd, 1);
 	} else {
-		last += watch.n_queued - 1;
+		last += watch->n_queued - 1;
 		if (last->change == NET_CHANGE_LOST || !memcmp(last, event, sizeof(*event)))
 			return;
 	}
-	if (watch.n_queued < QUEUE_EVENTS) {
-		watch.queue[watch.n_queued++] = *event;
+	if (watch->n_queued < QUEUE_EVENTS) {
+		watch->queue[watch->n_queued++] = *event;
 		return;
 	}
-	memset(&watch.queue[0], 0, sizeof(watch.queue[0]));
-	watch.queue[0].change = NET_CHANGE_LOST;
-	watch.n_queued = 1;
+	memset(&watch->queue[0], 0, sizeof(watch->queue[0]));
+	watch->queue[0].change = NET_CHANGE_LOST;
+	watch->n_queued = 1;
+}
+
+static void enqueue(const struct net_event *event)
+{
+	int i;
+
+	for (i = 0; i < WATCHES_MAX; i++)
+		if (watches[i].is_open)
+			enqueue_for(&watches[i], event);
 }
 
 static void lost(void)
 {
 	struct net_event event;
 
-	memset(&event, 0, sizeof(event)); /* padding too: enqueue() compares bytes */
+	memset(&event, 0, sizeof(event)); /* padding too: enqueue_for() compares bytes */
 	event.change = NET_CHANGE_LOST;
 	flush_all();
 	count_change();
@@ -221,18 +246,18 @@ static ssize_t receive(struct sockaddr_nl *from)
 {
 	socklen_t from_bytes = sizeof(*from);
 
-	return recvfrom(watch.netlink_fd, watch.message, sizeof(watch.message),
-			MSG_DONTWAIT | MSG_TRUNC, (struct sockaddr *)from, &from_bytes);
+	return recvfrom(netlink_fd, message, sizeof(message), MSG_DONTWAIT | MSG_TRUNC,
+			(struct sockaddr *)from, &from_bytes);
 }
 
 /* Every look-up comes here, and mostly finds nothing: recvfrom() finds that a third sooner than
  * recvmsg(), which has a header to copy and to check first. */
-void net_watch_take(void)
+void net_news_take(void)
 {
 	struct sockaddr_nl from;
 
 	for (;;) {
-		struct nlmsghdr *hdr = (struct nlmsghdr *)watch.message;
+		struct nlmsghdr *hdr = (struct nlmsghdr *)message;
 		ssize_t bytes = receive(&from);
 		int left;
 
@@ -242,7 +267,7 @@ void net_watch_take(void)
 			return;
 		if (bytes >= 0 && from.nl_pid) /* only the kernel may tell us */
 			continue;
-		if (bytes < 0 || bytes > (ssize_t)sizeof(watch.message)) {
+		if (bytes < 0 || bytes > (ssize_t)sizeof(message)) {
 			lost();
 			continue;
 		}
@@ -251,42 +276,73 @@ void net_watch_take(void)
 	}
 }
 
-int net_watch_fd(void)
+static struct net_watch *free_watch(void)
 {
+	int i;
+
+	for (i = 0; i < WATCHES_MAX; i++)
+		if (!watches[i].is_open)
+			return &watches[i];
+	return NULL;
+}
+
+int net_watch_open(struct net_watch **ret)
+{
+	struct net_watch *watch;
 	int rc = net_enter();
 
 	if (rc)
 		return rc;
-	rc = watch.poll_fd;
+	watch = free_watch();
+	rc = watch ? open_watch(watch) : -ENOSPC;
+	if (!rc)
+		*ret = watch;
+	else if (watch)
+		close_watch(watch);
 	net_leave();
 	return rc;
 }
 
+void net_watch_close(struct net_watch *watch)
+{
+	if (!watch)
+		return;
+	net_reenter();
+	close_watch(watch);
+	net_leave();
+}
+
+int net_watch_fd(const struct net_watch *watch)
+{
+	return watch->poll_fd;
+}
+
 /* Return: how many reports were moved to @batch. */
-static int take_batch(struct net_event *batch)
+static int take_batch(struct net_watch *watch, struct net_event *batch)
 {
 	eventfd_t count;
 	int n;
 
 	if (net_enter())
 		return 0;
-	n = watch.n_queued < BATCH_EVENTS ? watch.n_queued : BATCH_EVENTS;
-	memcpy(batch, watch.queue, n * sizeof(*batch));
-	watch.n_queued -= n;
-	memmove(watch.queue, watch.queue + n, watch.n_queued * sizeof(*batch));
-	if (!watch.n_queued)
-		eventfd_read(watch.wake_fd, &count);
+	n = watch->n_queued < BATCH_EVENTS ? watch->n_queued : BATCH_EVENTS;
+	memcpy(batch, watch->queue, n * sizeof(*batch));
+	watch->n_queued -= n;
+	memmove(watch->queue, watch->queue + n, watch->n_queued * sizeof(*batch));
+	if (!watch->n_queued)
+		eventfd_read(watch->wake_fd, &count);
 	net_leave();
 	return n;
 }
 
-void net_watch_drain(void (*report)(const struct net_event *event, void *arg), void *arg)
+void net_watch_drain(struct net_watch *watch,
+		     void (*report)(const struct net_event *event, void *arg), void *arg)
 {
 	struct net_event batch[BATCH_EVENTS];
 	int n;
 
 	do {
-		n = take_batch(batch);
+		n = take_batch(watch, batch);
 		for (int i = 0; report && i < n; i++)
 			report(&batch[i], arg);
 	} while (n == BATCH_EVENTS);

@@ -141,7 +141,7 @@ static void look_at_network(struct server *server)
 {
 	struct changes changes = { false, false, false };
 
-	net_watch_drain(net_changed, &changes);
+	net_watch_drain(server->net_watch, net_changed, &changes);
 	if (changes.gids)
 		gid_forget(NULL);
 	if (changes.paths)
@@ -380,9 +380,13 @@ static int open_signals(struct server *server)
 
 static int open_net(struct server *server)
 {
+	int err = net_watch_open(&server->net_watch);
+
+	if (err)
+		return err;
 	server->net.kind = WATCH_NET;
-	server->net.fd = net_watch_fd();
-	return server->net.fd < 0 ? server->net.fd : server_watch(server, &server->net, EPOLLIN);
+	server->net.fd = net_watch_fd(server->net_watch);
+	return server_watch(server, &server->net, EPOLLIN);
 }
 
 static int open_door_at(struct server *server, const char *path)
@@ -474,6 +478,7 @@ void server_end(struct server *server)
 	cm_core_fini(&server->core);
 	if (server->place)
 		place_leave(server->place);
+	net_watch_close(server->net_watch);
 	if (server->signals.fd >= 0)
 		close(server->signals.fd);
 	if (server->poll_fd >= 0)

@@ -177,6 +177,7 @@ struct server {
 	int poll_fd;
 	struct watch door;
 	struct watch net;
+	struct net_watch *net_watch;
 	struct watch signals;
 	struct cm_time stop_at;	     /* SIGTERM came: the end, unless the dead are buried before */
 	struct cm_time linger_until; /* and until then for clients that got it, too */

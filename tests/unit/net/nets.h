@@ -29,6 +29,9 @@ void add_net(const char *name, const char *address);
  */
 void add_ip6(const char *address, const char *dev);
 
+/** watch() - what is announced to this test, opened by the two set-ups */
+struct net_watch *watch(void);
+
 /** two_nets() - set-up: d0 with 10.0.0.1/24 and d1 with 10.0.1.1/24 in a new namespace. */
 void two_nets(void);
 
@@ -41,7 +44,7 @@ int lookup(const char *dst, const char *src, const char *dev, struct net_route *
 /** route_to() - the route to @dst; fails the test if there is none. */
 struct net_route route_to(const char *dst);
 
-/** readable() - does net_watch_fd() become readable within @timeout_ms? */
+/** readable() - does its descriptor become readable within @timeout_ms? */
 bool readable(int timeout_ms);
 
 /** count() - report for net_watch_drain(): how many, in the int @arg. */

@@ -60,7 +60,7 @@ static struct wanted wait_for(const union addr *addr, enum net_neigh neigh)
 
 	while (!wanted.seen) {
 		ck_assert_msg(readable(20000), "nothing announced about %s", ip_text(*addr));
-		net_watch_drain(note_neigh, &wanted);
+		net_watch_drain(watch(), note_neigh, &wanted);
 	}
 	return wanted;
 }
@@ -157,7 +157,7 @@ static struct net_route known_neighbour(void)
 
 	run("ip neigh add 10.0.0.2 lladdr 02:00:00:00:00:01 dev veth0 nud reachable");
 	ck_assert_int_eq(net_neigh_state(&route), NET_NEIGH_KNOWN);
-	net_watch_drain(NULL, NULL);
+	net_watch_drain(watch(), NULL, NULL);
 	return route;
 }
 
@@ -170,7 +170,7 @@ static struct net_route wrong_neighbour(const char *nud)
 	route = route_to("10.0.0.2");
 	run("ip neigh add 10.0.0.2 lladdr 02:00:00:00:00:01 dev veth0 nud %s", nud);
 	ck_assert_int_eq(net_neigh_state(&route), NET_NEIGH_KNOWN);
-	net_watch_drain(NULL, NULL);
+	net_watch_drain(watch(), NULL, NULL);
 	return route;
 }
 
@@ -195,10 +195,10 @@ START_TEST(right_link_address_stays_when_it_is_doubted)
 	ck_assert_int_eq(net_neigh_ask(&route), 0);
 	if (net_neigh_state(&route) != NET_NEIGH_KNOWN)
 		wait_for(&route.next_hop, NET_NEIGH_KNOWN);
-	net_watch_drain(NULL, NULL);
+	net_watch_drain(watch(), NULL, NULL);
 	net_neigh_doubt(&route);
 	wait_until("ip neigh show 10.0.0.2 nud reachable | grep -q .");
-	net_watch_drain(count, &n_events);
+	net_watch_drain(watch(), count, &n_events);
 	ck_assert_int_eq(n_events, 0);
 }
 END_TEST
@@ -237,7 +237,7 @@ START_TEST(confirmed_neighbour_is_not_news)
 
 	known_neighbour();
 	run("ip neigh replace 10.0.0.2 lladdr 02:00:00:00:00:01 dev veth0 nud stale");
-	net_watch_drain(count, &n_events);
+	net_watch_drain(watch(), count, &n_events);
 	ck_assert_int_eq(n_events, 0);
 }
 END_TEST

@@ -4,7 +4,9 @@
  * its own network.
  */
 #include <check.h>
+#include <errno.h>
 #include <net/if.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,7 +21,7 @@ static void remember_last(const struct net_event *event, void *arg)
 
 START_TEST(quiet_network_leaves_the_descriptor_unreadable)
 {
-	net_watch_drain(NULL, NULL);
+	net_watch_drain(watch(), NULL, NULL);
 	ck_assert(!readable(0));
 }
 END_TEST
@@ -34,10 +36,10 @@ START_TEST(new_address_is_reported)
 {
 	struct net_event event = { .change = NET_CHANGE_LOST };
 
-	net_watch_drain(NULL, NULL);
+	net_watch_drain(watch(), NULL, NULL);
 	run("ip addr add 10.0.5.1/32 dev d1");
 	ck_assert(readable(20000));
-	net_watch_drain(remember_addr, &event);
+	net_watch_drain(watch(), remember_addr, &event);
 
 	ck_assert_int_eq(event.change, NET_CHANGE_ADDR);
 	ck_assert_ip(event.addr, "10.0.5.1");
@@ -50,15 +52,58 @@ START_TEST(lookup_does_not_swallow_an_announcement)
 {
 	struct net_event event = { 0 };
 
-	net_watch_drain(NULL, NULL);
+	net_watch_drain(watch(), NULL, NULL);
 	run("ip link set d1 mtu 1400");
 	route_to("10.0.0.9");
 	ck_assert(readable(0));
-	net_watch_drain(remember_last, &event);
+	net_watch_drain(watch(), remember_last, &event);
 
 	ck_assert_int_eq(event.change, NET_CHANGE_LINK);
 	ck_assert_dev(event.ifindex, "d1");
 	ck_assert(!readable(0));
+}
+END_TEST
+
+static bool is_readable(const struct net_watch *which, int timeout_ms)
+{
+	struct pollfd pfd = { .fd = net_watch_fd(which), .events = POLLIN };
+
+	return poll(&pfd, 1, timeout_ms) == 1;
+}
+
+START_TEST(two_watches_are_told_of_the_same_change)
+{
+	struct net_event event[2] = { { .change = NET_CHANGE_LOST },
+				      { .change = NET_CHANGE_LOST } };
+	struct net_watch *second;
+
+	ck_assert_int_eq(net_watch_open(&second), 0);
+	net_watch_drain(watch(), NULL, NULL);
+	net_watch_drain(second, NULL, NULL);
+	run("ip addr add 10.0.5.1/32 dev d1");
+	ck_assert(readable(20000));
+	net_watch_drain(watch(), remember_addr, &event[0]);
+	ck_assert(is_readable(second, 0));
+	net_watch_drain(second, remember_addr, &event[1]);
+
+	ck_assert_int_eq(event[0].change, NET_CHANGE_ADDR);
+	ck_assert_int_eq(event[1].change, NET_CHANGE_ADDR);
+	ck_assert(!readable(0) && !is_readable(second, 0));
+	net_watch_close(second);
+}
+END_TEST
+
+START_TEST(a_watch_that_was_closed_makes_room_for_another)
+{
+	struct net_watch *second, *third;
+
+	ck_assert_int_eq(net_watch_open(&second), 0);
+	ck_assert_int_eq(net_watch_open(&third), -ENOSPC);
+	net_watch_close(second);
+	ck_assert_int_eq(net_watch_open(&third), 0);
+	net_watch_drain(third, NULL, NULL);
+	ck_assert(!is_readable(third, 0));
+	net_watch_close(third);
 }
 END_TEST
 
@@ -69,7 +114,7 @@ START_TEST(too_many_changes_are_reported_as_lost)
 	ck_assert_ip(route_to("10.0.0.9").next_hop, "10.0.0.9");
 	run("for i in $(seq 0 9999); do"
 	    " echo route add 10.5.$((i/256)).$((i%%256)) via 10.0.0.254; done | ip -b -");
-	net_watch_drain(remember_last, &event);
+	net_watch_drain(watch(), remember_last, &event);
 	ck_assert_int_eq(event.change, NET_CHANGE_LOST);
 	ck_assert_ip(route_to("10.5.0.1").next_hop, "10.0.0.254");
 }
@@ -128,14 +173,14 @@ START_TEST(unread_reports_end_as_one_lost)
 {
 	int n_events = 0;
 
-	net_watch_drain(NULL, NULL);
+	net_watch_drain(watch(), NULL, NULL);
 	for (int i = 0; i < 4; i++) {
 		run("for i in $(seq 1 100); do"
 		    " echo link set d0 mtu 1400; echo link set d1 mtu 1400;"
 		    " echo link set d0 mtu 1500; echo link set d1 mtu 1500; done | ip -b -");
 		route_to("10.0.0.9");
 	}
-	net_watch_drain(count, &n_events);
+	net_watch_drain(watch(), count, &n_events);
 	ck_assert_int_eq(n_events, 1);
 }
 END_TEST
@@ -164,7 +209,7 @@ START_TEST(threads_may_ask_while_the_network_changes)
 		ck_assert_int_eq(pthread_create(&thread[i], NULL, ask_often, &n_wrong[i]), 0);
 	for (int i = 0; i < 5; i++) {
 		run("ip link set d0 mtu %d", 1400 + i);
-		net_watch_drain(NULL, NULL);
+		net_watch_drain(watch(), NULL, NULL);
 	}
 	for (int i = 0; i < 4; i++) {
 		ck_assert_int_eq(pthread_join(thread[i], NULL), 0);
@@ -198,6 +243,8 @@ static void add_tests(TCase *tc)
 	tcase_add_test(tc, quiet_network_leaves_the_descriptor_unreadable);
 	tcase_add_test(tc, new_address_is_reported);
 	tcase_add_test(tc, lookup_does_not_swallow_an_announcement);
+	tcase_add_test(tc, two_watches_are_told_of_the_same_change);
+	tcase_add_test(tc, a_watch_that_was_closed_makes_room_for_another);
 	tcase_add_test(tc, too_many_changes_are_reported_as_lost);
 	tcase_add_test(tc, lookup_after_a_new_address_counts_a_change);
 	tcase_add_test(tc, lookup_after_a_changed_link_counts_a_change);
