@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -170,8 +172,20 @@ static void fill_standard_streams(void)
 		close(fd);
 }
 
+/* A client takes three descriptors. */
+static void raise_limits(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 static void settle_down(void)
 {
+	raise_limits();
 	signal(SIGPIPE, SIG_IGN); /* whoever reads the log may go */
 	umask(022);
 	if (chdir("/"))
@@ -189,6 +203,21 @@ static void be_killed_as_others(void)
 	if (write(fd, "0", 1) < 0)
 		portd_log_debug("oom_score_adj stays as it is: %s", strerror(errno));
 	close(fd);
+}
+
+/* Return: a descriptor that is readable when it is to stop, or -errno. */
+static int watch_signals(void)
+{
+	sigset_t set;
+	int fd;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return fd < 0 ? -errno : fd;
 }
 
 /* --- in the background --------------------------------------------------- */
@@ -245,10 +274,14 @@ static void leave_starter(void)
 /* --- all together -------------------------------------------------------- */
 
 /* Of several that programs start at once all but one find the place taken: that is no news. */
-static int serve(const struct server_options *options)
+static int serve(struct server_options *options)
 {
-	int err = server_run(options);
+	int err = watch_signals();
 
+	if (err >= 0) {
+		options->stop_fd = err;
+		err = server_run(options);
+	}
 	if (err && (err != -EADDRINUSE || !options->serves))
 		portd_log_warn("%s cannot be served: %s", options->path, strerror(-err));
 	return err ? EXIT_FAILURE : EXIT_SUCCESS;
@@ -281,7 +314,11 @@ static int serve_in_background(struct server_options *options)
 int main(int argc, char **argv)
 {
 	struct arguments arguments = { .socket = NULL };
-	struct server_options options;
+	struct server_options options = {
+		.estate = &server_estate_of_place,
+		.onlook = &server_onlook_all,
+		.client_fd = -1,
+	};
 	char path[SOCKET_PATH_BYTES];
 
 	argp_err_exit_status = STATUS_USAGE;

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "lib/net/low_port.h"
-#include "lib/portd/server/estate.h"
 #include "lib/portd/server/log.h"
 #include "lib/portd/server/state.h"
 
@@ -36,7 +35,7 @@ static void take_block(struct question *q, uint16_t block)
 	q->server->block_pid[block] = guest->pid;
 	guest->block[guest->n_blocks++] = block;
 	if (guest->n_blocks == 1)
-		estate_introduce(q->server, guest);
+		q->server->options.estate->introduce(q->server, guest);
 }
 
 /* The first one has comm id 0, which is that of messages that name nobody. They count up; but who
@@ -51,7 +50,7 @@ static int lend_block(struct question *q)
 	if (guest->n_blocks == ID_BLOCKS_MAX)
 		return -ENOSPC;
 	for (tries = 0; tries < ID_BLOCKS; tries++) {
-		block = place_id_block(server->place);
+		block = server->options.estate->id_block(server);
 		if (block && server->block_owner[block] == NOBODY &&
 		    !wills_hold_block(server->wills, block))
 			break;
@@ -140,8 +139,8 @@ static int answer_hello(struct question *q)
 	q->guest->welcome = true;
 	q->guest->resuming = resumes;
 	if (!q->guest->visits)
-		q->guest->start = place_add_client(q->server->place, q->guest->pid);
-	estate_introduce(q->server, q->guest);
+		q->server->options.estate->welcome(q->server, q->guest);
+	q->server->options.estate->introduce(q->server, q->guest);
 	return 0;
 }
 
@@ -183,10 +182,8 @@ static int answer_will(struct question *q)
 
 static int answer_resumed(struct question *q)
 {
-	if (q->guest->resuming) {
-		place_returned(q->server->place, q->guest->pid);
-		estate_returned(q->server, q->guest);
-	}
+	if (q->guest->resuming)
+		q->server->options.estate->returned(q->server, q->guest);
 	q->guest->resuming = false;
 	return 0;
 }
@@ -298,7 +295,8 @@ static int answer_lease_ports(struct question *q)
 
 static int answer_look_on(struct question *q)
 {
-	const int fd = onlook_begin(q->server, q->guest);
+	const struct server_onlook *onlook = q->server->options.onlook;
+	const int fd = onlook ? onlook->begin(q->server, q->guest) : -EOPNOTSUPP;
 
 	q->reply_fd[0] = fd < 0 ? -1 : fd;
 	return fd < 0 ? fd : 0;
@@ -306,7 +304,11 @@ static int answer_look_on(struct question *q)
 
 static int answer_stat(struct question *q)
 {
-	return stat_ask(q->server, q->guest, q->record->stat.pid, q->reply);
+	const struct server_onlook *onlook = q->server->options.onlook;
+
+	if (!onlook)
+		return -EOPNOTSUPP;
+	return onlook->ask(q->server, q->guest, q->record->stat.pid, q->reply);
 }
 
 /* --- which ---------------------------------------------------------------- */

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a cmportd that was killed has left: see estate.h.
+ * What outlives a cmportd: the place of its socket, and connections that one before us has left
+ * behind when it was killed. Their programs come back and tell of them; others were killed with it,
+ * and are ended as if the program had died just now.
  */
-#include "lib/portd/server/estate.h"
-
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "lib/portd/server/log.h"
+#include "lib/portd/server/place.h"
 #include "lib/portd/server/process.h"
+#include "lib/portd/server/state.h"
 #include "lib/portd/server/will_store.h"
 
 #define WILLS_SUFFIX ".wills"
@@ -18,11 +20,6 @@
 _Static_assert(WILL_PORTS == STATIONS_MAX, "each station has a handle");
 
 /* --- beginning and end --------------------------------------------------- */
-
-static void buried(struct cm_core *core, const struct cm_conn *conn)
-{
-	wills_buried(container_of(core, struct server, core)->wills, conn->local_comm_id);
-}
 
 /* What is in the way of the file itself, the log says already. */
 static struct will_store *open_store(struct server *server)
@@ -50,36 +47,59 @@ static void remember_blocks(struct server *server)
 			server->block_pid[will->owner.block] = (pid_t)will->owner.pid;
 }
 
-int estate_open(struct server *server)
+static int take_place(struct server *server)
 {
-	struct will_store *store = open_store(server);
-	int err = store ? wills_keep(server->wills, store) : 0;
+	struct will_store *store;
+	int err = place_take(server->options.path, &server->place);
 
-	server->core.released = buried;
+	if (err)
+		return err;
+	server->door.fd = place_fd(server->place);
+	store = open_store(server);
+	err = store ? wills_keep(server->wills, store) : 0;
 	if (!err)
 		remember_blocks(server);
 	return err;
 }
 
-void estate_close(struct server *server)
+static void keep_wills(struct server *server)
 {
 	bool is_empty = server->wills && wills_are_none(server->wills);
 
-	server->core.released = NULL;
 	wills_free(server->wills);
 	server->wills = NULL;
 	if (is_empty && server->place)
 		place_remove_beside(server->place, WILLS_SUFFIX);
 }
 
-bool estate_is_none(const struct server *server)
+static void leave_place(struct server *server)
+{
+	place_leave(server->place);
+}
+
+static bool is_none(const struct server *server)
 {
 	return !wills_orphan(server->wills, NULL);
 }
 
+static uint16_t next_block(struct server *server)
+{
+	return place_id_block(server->place);
+}
+
 /* --- who comes back ------------------------------------------------------ */
 
-void estate_introduce(struct server *server, const struct guest *guest)
+static void welcome(struct server *server, struct guest *guest)
+{
+	guest->start = place_add_client(server->place, guest->pid);
+}
+
+static void dismiss(struct server *server, const struct guest *guest)
+{
+	place_remove_client(server->place, guest->pid);
+}
+
+static void introduce(struct server *server, const struct guest *guest)
 {
 	struct will_owner owner = { .pid = guest->pid > 0 ? (uint32_t)guest->pid : 0,
 				    .start = guest->start,
@@ -88,10 +108,12 @@ void estate_introduce(struct server *server, const struct guest *guest)
 	wills_own(server->wills, guest->index, &owner);
 }
 
-bool estate_awaits(const struct server *server)
+static bool awaits(struct server *server)
 {
 	const struct will *will = NULL;
 
+	if (place_missing(server->place))
+		return true;
 	while ((will = wills_orphan(server->wills, will)))
 		if (!will->owner.pid && !will->is_dead)
 			return true;
@@ -105,10 +127,11 @@ static bool is_of(const struct server *server, const struct will *will, const st
 	return will->owner.pid && will->owner.pid == (uint32_t)guest->pid;
 }
 
-void estate_returned(struct server *server, const struct guest *guest)
+static void returned(struct server *server, const struct guest *guest)
 {
 	const struct will *will = wills_orphan(server->wills, NULL), *next;
 
+	place_returned(server->place, guest->pid);
 	for (; will; will = next) {
 		next = wills_orphan(server->wills, will);
 		if (!will->is_dead && is_of(server, will, guest))
@@ -181,14 +204,14 @@ static bool end(struct server *server, const struct will *orphan)
 	return true;
 }
 
-struct cm_time estate_deadline(const struct server *server)
+static struct cm_time deadline(const struct server *server)
 {
-	bool is_over = server->grace_until.ns || estate_is_none(server);
+	bool is_over = server->grace_until.ns || is_none(server);
 
 	return is_over ? CM_TIME_NEVER : server->estate_look_at;
 }
 
-void estate_settle(struct server *server)
+static void settle(struct server *server)
 {
 	const struct will *will = wills_orphan(server->wills, NULL), *next;
 	struct last_look last = { .pid = 0 };
@@ -208,7 +231,7 @@ void estate_settle(struct server *server)
 
 /* --- ports --------------------------------------------------------------- */
 
-int estate_handle(struct server *server, const char *device, uint8_t port_num)
+static int handle_of(struct server *server, const char *device, uint8_t port_num)
 {
 	char name[PORTD_DEVICE_BYTES] = "";
 	uint64_t in_use = 0;
@@ -220,3 +243,19 @@ int estate_handle(struct server *server, const char *device, uint8_t port_num)
 			in_use |= UINT64_C(1) << i;
 	return wills_handle(server->wills, name, port_num, in_use);
 }
+
+const struct server_estate server_estate_of_place = {
+	.open = take_place,
+	.close = keep_wills,
+	.leave = leave_place,
+	.id_block = next_block,
+	.welcome = welcome,
+	.introduce = introduce,
+	.dismiss = dismiss,
+	.returned = returned,
+	.awaits = awaits,
+	.is_none = is_none,
+	.settle = settle,
+	.deadline = deadline,
+	.handle = handle_of,
+};

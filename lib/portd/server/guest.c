@@ -110,7 +110,8 @@ void guest_forget(struct server *server, struct guest *guest)
 	subnet_forget_guest(server, guest, false);
 	if (guest->throttled)
 		server->n_throttled--;
-	onlook_end(server, guest);
+	if (guest->looks_on)
+		server->options.onlook->end(server, guest);
 	ports_client_gone(guest->realm->ports, guest->index);
 	realm_leave(server->home, guest->realm);
 	server->guest[guest->index] = NULL;
@@ -327,6 +328,14 @@ void guest_unthrottle(struct server *server)
 	}
 }
 
+static bool shows(struct server *server, struct guest *guest, struct portd_record *record)
+{
+	const struct server_onlook *onlook = server->options.onlook;
+
+	return onlook &&
+	       (onlook->row(server, guest, record) || onlook->await(server, guest, record));
+}
+
 /* Return: false if it is none that clients send here. */
 static bool take_message(struct server *server, struct guest *guest, struct portd_record *record)
 {
@@ -335,8 +344,7 @@ static bool take_message(struct server *server, struct guest *guest, struct port
 	else if (record->type == PORTD_CLOSE)
 		wills_close(server->wills, guest->index, &record->close);
 	else
-		return stat_row(server, guest, record) || onlook_await(server, guest, record) ||
-		       subnet_record(server, guest, record);
+		return shows(server, guest, record) || subnet_record(server, guest, record);
 	return true;
 }
 
@@ -420,7 +428,7 @@ void guest_close(struct server *server, struct guest *guest)
 		router_bury(server, &will);
 	subnet_forget_guest(server, guest, true);
 	if (guest->welcome && !guest->visits)
-		place_remove_client(server->place, guest->pid);
+		server->options.estate->dismiss(server, guest);
 	guest_forget(server, guest);
 }
 

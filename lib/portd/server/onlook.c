@@ -2,8 +2,7 @@
 /*
  * Showing all messages of this host to clients that look on, such as the program purecm: in a feed
  * that they have mapped. A message costs no system call, but for one that wakes those who have
- * asked for that. Called by station.c and router.c, for which it costs a comparison while nobody
- * looks on.
+ * asked for that; a comparison while nobody looks on.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -61,14 +60,12 @@ static void wake_all(struct server *server)
 		wake(server, container_of(node, struct guest, asleep));
 }
 
-void onlook_message(struct server *server, struct station *station, enum portd_way way,
-		    const struct guest *whose, const struct mad_path *path,
-		    const uint8_t mad[MAD_BYTES])
+static void show_message(struct server *server, struct station *station, enum portd_way way,
+			 const struct guest *whose, const struct mad_path *path,
+			 const uint8_t mad[MAD_BYTES])
 {
 	struct feed_message *seen;
 
-	if (!server->n_onlookers)
-		return;
 	seen = feed_next(&server->feed);
 	seen->time_ns = wall_clock_ns();
 	seen->pid = whose ? (uint32_t)whose->pid : 0;
@@ -84,7 +81,8 @@ void onlook_message(struct server *server, struct station *station, enum portd_w
 		wake_all(server);
 }
 
-bool onlook_await(struct server *server, struct guest *guest, const struct portd_record *record)
+static bool await_message(struct server *server, struct guest *guest,
+			  const struct portd_record *record)
 {
 	if (record->type != PORTD_AWAIT || !guest->looks_on)
 		return false;
@@ -93,6 +91,16 @@ bool onlook_await(struct server *server, struct guest *guest, const struct portd
 	if (server->n_seen > record->seen.number)
 		wake(server, guest);
 	return true;
+}
+
+static void end_showing(struct server *server, struct guest *guest)
+{
+	if (!guest->looks_on)
+		return;
+	guest->looks_on = false;
+	list_remove(&guest->asleep);
+	if (--server->n_onlookers == 0)
+		feed_fini(&server->feed);
 }
 
 static int open_feed(struct server *server)
@@ -107,7 +115,7 @@ static int open_feed(struct server *server)
 }
 
 /* What others say to each other is for root, and for whoever runs this cmportd. */
-int onlook_begin(struct server *server, struct guest *guest)
+static int begin_showing(struct server *server, struct guest *guest)
 {
 	int err, fd;
 
@@ -125,16 +133,15 @@ int onlook_begin(struct server *server, struct guest *guest)
 	if (fd >= 0)
 		return fd;
 	err = -errno;
-	onlook_end(server, guest);
+	end_showing(server, guest);
 	return err;
 }
 
-void onlook_end(struct server *server, struct guest *guest)
-{
-	if (!guest->looks_on)
-		return;
-	guest->looks_on = false;
-	list_remove(&guest->asleep);
-	if (--server->n_onlookers == 0)
-		feed_fini(&server->feed);
-}
+const struct server_onlook server_onlook_all = {
+	.begin = begin_showing,
+	.await = await_message,
+	.end = end_showing,
+	.message = show_message,
+	.ask = stat_ask,
+	.row = stat_row,
+};

@@ -2,26 +2,22 @@
 /*
  * cmportd: its beginning, its loop and its end. A turn looks at what has come, then sends: answers
  * have left by then, REQs follow a few at a time, and each client gets what came for it in one
- * piece. Called by main.c.
+ * piece.
  */
 #include "lib/portd/server/server.h"
 
 #include <errno.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/random.h>
-#include <sys/resource.h>
-#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "lib/net/gid.h"
 #include "lib/net/netlink.h"
-#include "lib/portd/server/estate.h"
 #include "lib/portd/server/log.h"
 #include "lib/portd/server/state.h"
 #include "lib/portd/server/subnet.h"
@@ -81,7 +77,8 @@ static void shut_door(struct server *server)
 static void open_door(struct server *server)
 {
 	server->door_opens_at.ns = 0;
-	server_watch(server, &server->door, EPOLLIN);
+	if (server->door.fd >= 0)
+		server_watch(server, &server->door, EPOLLIN);
 }
 
 /* Out of descriptors, the door is closed until a client leaves, lest we turn in circles; or for a
@@ -154,9 +151,8 @@ static void look_at_network(struct server *server)
 
 bool server_in_grace(struct server *server)
 {
-	if (server->grace_until.ns &&
-	    (cm_time_reached(server->grace_until, server->now) ||
-	     (place_missing(server->place) == 0 && !estate_awaits(server)))) {
+	if (server->grace_until.ns && (cm_time_reached(server->grace_until, server->now) ||
+				       !server->options.estate->awaits(server))) {
 		server->grace_until.ns = 0;
 		portd_log_debug("whoever was to come back has come");
 	}
@@ -166,7 +162,7 @@ bool server_in_grace(struct server *server)
 static bool is_idle(const struct server *server)
 {
 	return server->options.idle_s && server->n_guests == 0 && server->core.n_conns == 0 &&
-	       estate_is_none(server);
+	       server->options.estate->is_none(server);
 }
 
 static struct cm_time idle_deadline(const struct server *server)
@@ -213,8 +209,8 @@ static int smaller(int a, int b)
 
 static struct cm_time timers_deadline(const struct server *server)
 {
-	struct cm_time deadline =
-		cm_time_earlier(cm_core_deadline(&server->core), estate_deadline(server));
+	struct cm_time deadline = cm_time_earlier(cm_core_deadline(&server->core),
+						  server->options.estate->deadline(server));
 	unsigned int i;
 
 	for (i = 0; i < server->n_stations; i++)
@@ -274,10 +270,10 @@ static void dispatch(struct server *server, struct watch *watch, uint32_t events
 	case WATCH_NET:
 		look_at_network(server);
 		break;
-	case WATCH_SIGNAL:
+	case WATCH_STOP:
 		server->stop_at = cm_time_after(server->now, STOP_NS);
 		server->linger_until = cm_time_after(server->now, LINGER_NS);
-		server_watch(server, &server->signals, 0);
+		server_watch(server, &server->stop, 0);
 		break;
 	}
 }
@@ -334,11 +330,20 @@ static void send_all(struct server *server)
 		guest_flush(server, container_of(node, struct guest, link));
 }
 
+static int wait_for_events(struct server *server, struct epoll_event event[EVENTS_MAX])
+{
+	int ms = sleep_ms(server);
+
+	if (server->options.wait)
+		return server->options.wait(server->poll_fd, event, EVENTS_MAX, ms);
+	return epoll_wait(server->poll_fd, event, EVENTS_MAX, ms);
+}
+
 void server_turn(struct server *server)
 {
 	struct epoll_event event[EVENTS_MAX];
 	bool keeps = server->grace_until.ns != 0 || server->asks_again;
-	int i, n = epoll_wait(server->poll_fd, event, EVENTS_MAX, sleep_ms(server));
+	int i, n = wait_for_events(server, event);
 
 	server->now = server_now();
 	if (server->any_unread)
@@ -353,7 +358,7 @@ void server_turn(struct server *server)
 		open_door(server);
 	if (keeps && n < EVENTS_MAX && !server_in_grace(server))
 		ask_kept(server);
-	estate_settle(server);
+	server->options.estate->settle(server);
 	guest_unthrottle(server);
 	router_expire(server);
 	for_each_station(server, subnet_expire);
@@ -364,18 +369,10 @@ void server_turn(struct server *server)
 
 /* --- beginning and end --------------------------------------------------- */
 
-static int open_signals(struct server *server)
+static int watch_stop(struct server *server)
 {
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGHUP);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	server->signals.kind = WATCH_SIGNAL;
-	server->signals.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	return server->signals.fd < 0 ? -errno : server_watch(server, &server->signals, EPOLLIN);
+	server->stop = (struct watch){ .kind = WATCH_STOP, .fd = server->options.stop_fd };
+	return server->stop.fd < 0 ? 0 : server_watch(server, &server->stop, EPOLLIN);
 }
 
 static int open_net(struct server *server)
@@ -389,25 +386,30 @@ static int open_net(struct server *server)
 	return server_watch(server, &server->net, EPOLLIN);
 }
 
-static int open_door_at(struct server *server, const char *path)
+/* Of one client, who is here already, there is no door. */
+static int let_in(struct server *server)
 {
-	int err = place_take(path, &server->place);
+	int fd = server->options.client_fd;
 
-	if (err)
-		return err;
-	server->door.kind = WATCH_DOOR;
-	server->door.fd = place_fd(server->place);
-	err = estate_open(server);
-	if (err)
-		return err;
-	if (place_missing(server->place) || estate_awaits(server))
+	if (fd >= 0) {
+		server->options.client_fd = -1;
+		server->has_one_client = true;
+		guest_new(server, fd);
+		return server->n_guests ? 0 : -ENOMEM;
+	}
+	if (server->options.estate->awaits(server))
 		server->grace_until = cm_time_after(server->now, GRACE_NS);
 	return server_watch(server, &server->door, EPOLLIN);
 }
 
+static void buried(struct cm_core *core, const struct cm_conn *conn)
+{
+	wills_buried(container_of(core, struct server, core)->wills, conn->local_comm_id);
+}
+
 static int make_tables(struct server *server)
 {
-	uint64_t secret[3];
+	uint64_t secret[4];
 	int err;
 
 	if (getrandom(secret, sizeof(secret), 0) != sizeof(secret))
@@ -415,20 +417,11 @@ static int make_tables(struct server *server)
 	err = cm_core_init(&server->core, secret[0]);
 	if (err)
 		return err;
+	server->core.released = buried;
+	server->next_block = (uint16_t)secret[3];
 	server->wills = wills_new(secret[1]);
 	server->home = realm_home(secret[2]);
 	return server->wills && server->home ? 0 : -ENOMEM;
-}
-
-/* A client takes three descriptors. */
-static void raise_limits(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit))
-		return;
-	limit.rlim_cur = limit.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 int server_begin(struct server *server)
@@ -437,7 +430,9 @@ int server_begin(struct server *server)
 	int err;
 
 	server->poll_fd = -1;
-	server->signals.fd = -1;
+	server->stop.fd = -1;
+	server->door.kind = WATCH_DOOR;
+	server->door.fd = -1;
 	server->now = server_now();
 	server->idle_since = server->now;
 	list_init(&server->filled);
@@ -446,17 +441,18 @@ int server_begin(struct server *server)
 	server->feed.fd = -1;
 	for (i = 0; i < ID_BLOCKS; i++)
 		server->block_owner[i] = NOBODY;
-	raise_limits();
 	server->poll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (server->poll_fd < 0)
 		return -errno;
 	err = make_tables(server);
 	if (!err)
-		err = open_signals(server);
+		err = watch_stop(server);
 	if (!err)
 		err = open_net(server);
 	if (!err)
-		err = open_door_at(server, server->options.path);
+		err = server->options.estate->open(server);
+	if (!err)
+		err = let_in(server);
 	if (!err && server->options.opens_ports)
 		station_open_all(server);
 	return err;
@@ -470,44 +466,69 @@ void server_end(struct server *server)
 	for (i = 0; i < GUESTS_MAX; i++)
 		if (server->guest[i])
 			guest_forget(server, server->guest[i]);
-	estate_close(server);
+	server->core.released = NULL;
+	server->options.estate->close(server);
 	for_each_station(server, station_close);
 	list_for_each_safe (node, after, &server->spare)
 		free(container_of(node, struct batch, link));
 	realm_home_free(server->home);
 	cm_core_fini(&server->core);
-	if (server->place)
-		place_leave(server->place);
+	server->options.estate->leave(server);
 	net_watch_close(server->net_watch);
-	if (server->signals.fd >= 0)
-		close(server->signals.fd);
+	if (server->options.client_fd >= 0)
+		close(server->options.client_fd);
 	if (server->poll_fd >= 0)
 		close(server->poll_fd);
 }
 
 bool server_is_over(const struct server *server)
 {
+	if (server->has_one_client)
+		return server->n_guests == 0 && !server->requests_left;
 	if (server->stop_at.ns)
 		return cm_time_reached(stop_deadline(server), server->now);
 	return is_idle(server) && cm_time_reached(idle_deadline(server), server->now);
 }
 
-int server_run(const struct server_options *options)
+int server_start(const struct server_options *options, struct server **ret)
 {
 	struct server *server = calloc(1, sizeof(*server));
 	int err;
 
-	if (!server)
+	if (!server) {
+		if (options->client_fd >= 0)
+			close(options->client_fd);
 		return -ENOMEM;
+	}
 	server->options = *options;
 	err = server_begin(server);
-	if (!err)
-		portd_log_debug("at %s", options->path);
-	if (!err && options->serves)
-		options->serves();
-	while (!err && !server_is_over(server))
+	if (err) {
+		server_end(server);
+		free(server);
+		return err;
+	}
+	*ret = server;
+	return 0;
+}
+
+void server_serve(struct server *server)
+{
+	while (!server_is_over(server))
 		server_turn(server);
 	server_end(server);
 	free(server);
-	return err;
+}
+
+int server_run(const struct server_options *options)
+{
+	struct server *server;
+	int err = server_start(options, &server);
+
+	if (err)
+		return err;
+	portd_log_debug("at %s", options->path);
+	if (options->serves)
+		options->serves();
+	server_serve(server);
+	return 0;
 }

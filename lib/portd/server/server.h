@@ -1,26 +1,60 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * cmportd as a function: called by main.c, and by tests.
+ * cmportd as functions: the program cmportd runs it for all processes of a host, and a program that
+ * wants to do without has one of its own, in a thread. What only the former needs, it is given:
+ * files that outlive it, clients that look on, signals.
  */
 #ifndef LIB_PORTD_SERVER_SERVER_H
 #define LIB_PORTD_SERVER_SERVER_H
 
 #include <stdbool.h>
 
+struct epoll_event;
+struct server;
+struct server_estate;
+struct server_onlook;
+
+/* At a socket, where the files beside it tell the next one what it must know. */
+extern const struct server_estate server_estate_of_place;
+/* Of one client, with which all ends: nothing outlives it. */
+extern const struct server_estate server_estate_none;
+/* All messages, and how things stand, for who looks on. */
+extern const struct server_onlook server_onlook_all;
+
 struct server_options {
-	const char *path;     /* of the socket */
+	const struct server_estate *estate;
+	const struct server_onlook *onlook; /* NULL: nobody looks on */
+	const char *path;		    /* of the socket; NULL without one */
+	int stop_fd;			    /* readable when it is to stop; -1 if nobody says so */
+	int client_fd;	      /* of the one client, with which it leaves; -1: who comes */
 	unsigned int idle_s;  /* leave after that long without clients; 0: never */
 	bool opens_ports;     /* of all devices, at once, not each when a client asks for it */
 	bool qp1_alone;	      /* no messages to or from queue pairs of our own: mad/sender.h */
 	void (*serves)(void); /* called when clients can come; may be NULL */
+	/* To be called for epoll_wait(); NULL: that itself. All else is done outside of it. */
+	int (*wait)(int poll_fd, struct epoll_event *events, int n_max, int ms);
 };
 
 /**
- * server_run() - be the cmportd of a path, until it has been idle for long enough, or SIGTERM or
- * SIGINT comes
+ * server_run() - be the cmportd of a path, until it has been idle for long enough, or is to stop
  *
  * Return: 0; -EADDRINUSE if there is one already; -errno.
  */
 int server_run(const struct server_options *options);
+
+/**
+ * server_start() - have everything that it needs to run
+ * @options: the client's descriptor is the server's from now on, also on an error
+ * @ret:     to be given to server_serve(), by any thread
+ *
+ * Return: as server_run().
+ */
+int server_start(const struct server_options *options, struct server **ret);
+
+/** server_serve() - run until it is over, and free everything. */
+void server_serve(struct server *server);
+
+/** server_after_fork() - in a forked child: close the descriptors; it was in options.wait(). */
+void server_after_fork(struct server *server);
 
 #endif

@@ -18,11 +18,6 @@
 #define ASKER_BITS 12
 _Static_assert(GUESTS_MAX == 1 << ASKER_BITS, "a client's index fits into the number");
 
-void stat_count(struct station *station, enum portd_stat_counter what, const uint8_t *mad)
-{
-	station->passed[what][mad ? cm_tally_kind(cm_mad_attr(mad)) : CM_TALLY_NONE]++;
-}
-
 static bool sees_all(const struct guest *asker)
 {
 	return asker->uid == 0 || asker->uid == geteuid();

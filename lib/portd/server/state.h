@@ -8,7 +8,9 @@
  *   guest.c    a client's sockets: what it sends and is sent
  *   answer.c   what it asks for on its control socket
  *   router.c   to whom a message goes, and whether a client may send it
- *   estate.c   connections that a cmportd before us has left behind
+ *   estate.c   its place, and connections that a cmportd before us has left behind
+ *   bare.c     in its stead: of a server that has no place and leaves nothing
+ *   onlook.c   all messages, for who looks on
  *   subnet.c   what clients ask of the subnet administrators
  *   stat.c     how connections and counters stand, for who asks
  *   station.c  the ports of this host: receiving, and sending in the right order
@@ -24,7 +26,6 @@
 #include "mad/sender.h"
 #include "mad/umad.h"
 #include "lib/portd/proto/feed.h"
-#include "lib/portd/server/place.h"
 #include "lib/portd/proto/proto.h"
 #include "lib/portd/server/realm.h"
 #include "lib/portd/server/server.h"
@@ -58,7 +59,7 @@ enum watch_kind {
 	WATCH_SA,
 	WATCH_ASYNC,
 	WATCH_NET,
-	WATCH_SIGNAL,
+	WATCH_STOP,
 };
 
 struct watch {
@@ -178,9 +179,10 @@ struct server {
 	struct watch door;
 	struct watch net;
 	struct net_watch *net_watch;
-	struct watch signals;
-	struct cm_time stop_at;	     /* SIGTERM came: the end, unless the dead are buried before */
+	struct watch stop;
+	struct cm_time stop_at;	     /* it is to stop: the end, unless the dead are buried before */
 	struct cm_time linger_until; /* and until then for clients that got it, too */
+	bool has_one_client;	     /* and leaves with it */
 	bool any_leaving;
 	bool any_gone;
 	bool any_unread;
@@ -190,7 +192,7 @@ struct server {
 	struct cm_time grace_until;   /* 0 ns: there is none */
 	struct cm_core core;	      /* connections of the dead, and answers for nobody */
 	struct wills *wills;
-	struct cm_time estate_look_at; /* at what was left behind, estate.h */
+	struct cm_time estate_look_at; /* at what was left behind */
 	struct realm *home;
 	struct guest *guest[GUESTS_MAX];
 	unsigned int n_guests;
@@ -201,16 +203,51 @@ struct server {
 	unsigned int n_spare;
 	unsigned int n_throttled;
 	unsigned int n_onlookers;
-	struct feed feed;   /* while anybody looks on */
-	uint64_t n_seen;    /* the number of the last message in it */
-	struct list asleep; /* guests that look on, and have nothing to do */
-	uint32_t n_stats;   /* questions of STAT so far */
-	bool requests_left; /* the next turn must not wait */
-	bool asks_again;    /* nor this one: a question is to be asked again after it */
+	struct feed feed;    /* while anybody looks on */
+	uint64_t n_seen;     /* the number of the last message in it */
+	struct list asleep;  /* guests that look on, and have nothing to do */
+	uint32_t n_stats;    /* questions of STAT so far */
+	bool requests_left;  /* the next turn must not wait */
+	bool asks_again;     /* nor this one: a question is to be asked again after it */
+	uint16_t next_block; /* to be lent, where no estate counts them */
 	uint16_t block_owner[ID_BLOCKS];
 	pid_t block_pid[ID_BLOCKS]; /* of the process that has or had it, 0 if it is not known */
 	uint64_t count[SERVER_N_COUNTERS];
 	struct portd_datagram in; /* what is being read */
+};
+
+/* What outlives a cmportd: a socket, and files beside it. */
+struct server_estate {
+	int (*open)(struct server *server);   /* before there are clients and stations; the door */
+	void (*close)(struct server *server); /* of the wills: what is not at its end may stay */
+	void (*leave)(struct server *server); /* the last that is called */
+	uint16_t (*id_block)(struct server *server); /* the number of the next one */
+	void (*welcome)(struct server *server, struct guest *guest);	     /* it said HELLO */
+	void (*introduce)(struct server *server, const struct guest *guest); /* has a first block */
+	void (*dismiss)(struct server *server, const struct guest *guest);   /* it has gone */
+	void (*returned)(struct server *server, const struct guest *guest);  /* and has told all */
+	bool (*awaits)(struct server *server); /* may somebody come back? */
+	bool (*is_none)(const struct server *server);
+	void (*settle)(struct server *server); /* each turn */
+	struct cm_time (*deadline)(const struct server *server);
+	int (*handle)(struct server *server, const char *device, uint8_t port_num); /* or -ENOSPC */
+};
+
+/* What is shown to clients that look on. */
+struct server_onlook {
+	/* Return: a descriptor of the feed of messages, owned by the caller; -EPERM; -errno. */
+	int (*begin)(struct server *server, struct guest *guest);
+	/* An AWAIT, to be told when there is a message. Return: false if it is not from one. */
+	bool (*await)(struct server *server, struct guest *guest,
+		      const struct portd_record *record);
+	void (*end)(struct server *server, struct guest *guest); /* it goes */
+	void (*message)(struct server *server, struct station *station, enum portd_way way,
+			const struct guest *whose, const struct mad_path *path,
+			const uint8_t mad[MAD_BYTES]);
+	/* A client asks how things stand; others answer. Return: as stat_ask() and stat_row(). */
+	int (*ask)(struct server *server, struct guest *guest, uint32_t pid,
+		   struct portd_reply *ret);
+	bool (*row)(struct server *server, struct guest *guest, struct portd_record *record);
 };
 
 static inline struct station *station_of(struct cm_port *cm)
@@ -317,31 +354,6 @@ int answer_ask(struct server *server, struct guest *guest, const struct portd_re
 	       int fd, struct portd_reply *ret, int ret_fd[2]);
 
 /**
- * onlook_begin() - a client wants to see all messages
- *
- * Return: a descriptor of the feed, owned by the caller; -EPERM; -errno.
- */
-int onlook_begin(struct server *server, struct guest *guest);
-
-/**
- * onlook_await() - it wants to be told when there is a message after the one it names
- *
- * Return: false if the record is no AWAIT of one who looks on.
- */
-bool onlook_await(struct server *server, struct guest *guest, const struct portd_record *record);
-
-/** onlook_end() - it goes. */
-void onlook_end(struct server *server, struct guest *guest);
-
-/**
- * onlook_message() - a message passes: show it to those who look on
- * @whose: the client that it is of or for, or NULL
- */
-void onlook_message(struct server *server, struct station *station, enum portd_way way,
-		    const struct guest *whose, const struct mad_path *path,
-		    const uint8_t mad[MAD_BYTES]);
-
-/**
  * stat_ask() - a client wants to know how things stand: have the others asked
  * @pid: of one of them; 0 for all
  *
@@ -356,7 +368,20 @@ int stat_ask(struct server *server, struct guest *guest, uint32_t pid, struct po
 bool stat_row(struct server *server, struct guest *guest, struct portd_record *record);
 
 /** stat_count() - a message passes a station, or comes to nothing there; NULL: which is unknown */
-void stat_count(struct station *station, enum portd_stat_counter what, const uint8_t *mad);
+static inline void stat_count(struct station *station, enum portd_stat_counter what,
+			      const uint8_t *mad)
+{
+	station->passed[what][mad ? cm_tally_kind(cm_mad_attr(mad)) : CM_TALLY_NONE]++;
+}
+
+/** onlook_message() - a message passes: show it to those who look on; @whose may be NULL */
+static inline void onlook_message(struct server *server, struct station *station,
+				  enum portd_way way, const struct guest *whose,
+				  const struct mad_path *path, const uint8_t mad[MAD_BYTES])
+{
+	if (server->n_onlookers)
+		server->options.onlook->message(server, station, way, whose, path, mad);
+}
 
 /** router_received() - a message has arrived at a station, sent from @source_qpn. */
 void router_received(struct server *server, struct station *station, const struct mad_path *path,

@@ -12,7 +12,6 @@
 #include <sys/epoll.h>
 
 #include "lib/net/hop.h"
-#include "lib/portd/server/estate.h"
 #include "lib/portd/server/log.h"
 #include "lib/portd/server/state.h"
 #include "lib/portd/server/subnet.h"
@@ -175,7 +174,7 @@ int station_open(struct server *server, const char *device, uint8_t port_num, st
 	*ret = station;
 	if (station)
 		return 0;
-	handle = estate_handle(server, device, port_num);
+	handle = server->options.estate->handle(server, device, port_num);
 	if (handle < 0)
 		return handle;
 	station = calloc(1, sizeof(*station));

@@ -56,7 +56,7 @@ static bool is_will(const struct wills *wills, struct will *will)
 	    !will_store_port(wills->store, will->is.handle, &device, &port_num) ||
 	    will_left_behind(wills, will->is.local_comm_id))
 		return false;
-	if (!will_store_is_same_view(wills->store))
+	if (!wills->store->is_same_view)
 		will->owner.pid = 0;
 	return true;
 }

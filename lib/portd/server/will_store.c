@@ -44,13 +44,17 @@ struct head {
 _Static_assert(sizeof(struct head) <= HEAD_BYTES, "the head has its room");
 _Static_assert(HEAD_BYTES % _Alignof(struct will) == 0, "wills are aligned");
 
-struct will_store {
+struct will_file {
+	struct will_store store; /* first */
 	int fd;
 	struct head *head;
-	uint32_t n_chunks;
 	bool is_full; /* and it was said */
-	bool is_same_view;
 };
+
+static const struct will_file *file_of(const struct will_store *store)
+{
+	return (const struct will_file *)store;
+}
 
 /* --- what it must be ----------------------------------------------------- */
 
@@ -88,23 +92,23 @@ static bool is_ours(const struct head *head)
 
 /* --- making it that ------------------------------------------------------ */
 
-static int reserve(const struct will_store *store, size_t from, size_t bytes)
+static int reserve(const struct will_file *file, size_t from, size_t bytes)
 {
-	return fallocate(store->fd, 0, (off_t)from, (off_t)bytes) ? -errno : 0;
+	return fallocate(file->fd, 0, (off_t)from, (off_t)bytes) ? -errno : 0;
 }
 
 /* To nothing first: what is added again is zero. */
-static int renew(struct will_store *store)
+static int renew(struct will_file *file)
 {
-	struct head *head = store->head;
+	struct head *head = file->head;
 	int err;
 
-	if (ftruncate(store->fd, 0))
+	if (ftruncate(file->fd, 0))
 		return -errno;
-	err = reserve(store, 0, HEAD_BYTES);
+	err = reserve(file, 0, HEAD_BYTES);
 	if (err)
 		return err;
-	store->n_chunks = 0;
+	file->store.n_chunks = 0;
 	head->layout = layout();
 	head->pid_ns = read_pid_ns();
 	read_boot(head->boot);
@@ -127,119 +131,91 @@ static void look_at_ports(struct head *head)
 
 /* What is no whole chunk must not come back when the file grows. It may have holes, for which there
  * need not be memory when they are written to. */
-static int take_over(struct will_store *store, size_t bytes)
+static int take_over(struct will_file *file, size_t bytes)
 {
-	struct head *head = store->head;
+	struct head *head = file->head;
 	size_t n = bytes > HEAD_BYTES ? (bytes - HEAD_BYTES) / CHUNK_BYTES : 0;
 
-	store->n_chunks = n < WILL_CHUNKS_MAX ? (uint32_t)n : WILL_CHUNKS_MAX;
+	file->store.n_chunks = n < WILL_CHUNKS_MAX ? (uint32_t)n : WILL_CHUNKS_MAX;
 	look_at_ports(head);
-	store->is_same_view = head->pid_ns == read_pid_ns();
+	file->store.is_same_view = head->pid_ns == read_pid_ns();
 	head->pid_ns = read_pid_ns();
-	if (ftruncate(store->fd, (off_t)(HEAD_BYTES + store->n_chunks * CHUNK_BYTES)))
+	if (ftruncate(file->fd, (off_t)(HEAD_BYTES + file->store.n_chunks * CHUNK_BYTES)))
 		return -errno;
-	return reserve(store, 0, HEAD_BYTES + store->n_chunks * CHUNK_BYTES);
+	return reserve(file, 0, HEAD_BYTES + file->store.n_chunks * CHUNK_BYTES);
 }
 
-static int map(struct will_store *store)
+static int map(struct will_file *file)
 {
 	struct stat stat;
 	void *at;
 	int err;
 
-	if (fstat(store->fd, &stat))
+	if (fstat(file->fd, &stat))
 		return -errno;
-	err = reserve(store, 0, HEAD_BYTES);
+	err = reserve(file, 0, HEAD_BYTES);
 	if (err)
 		return err;
-	at = mmap(NULL, MAP_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, store->fd, 0);
+	at = mmap(NULL, MAP_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, file->fd, 0);
 	if (at == MAP_FAILED)
 		return -errno;
-	store->head = at;
-	store->is_same_view = true;
-	return is_ours(store->head) ? take_over(store, (size_t)stat.st_size) : renew(store);
+	file->head = at;
+	file->store.is_same_view = true;
+	return is_ours(file->head) ? take_over(file, (size_t)stat.st_size) : renew(file);
 }
 
-int will_store_open(int fd, struct will_store **ret)
+static void close_file(struct will_store *store)
 {
-	struct will_store *store = calloc(1, sizeof(*store));
-	int err;
+	struct will_file *file = (struct will_file *)store;
 
-	if (!store) {
-		close(fd);
-		return -ENOMEM;
-	}
-	store->fd = fd;
-	err = map(store);
-	if (err) {
-		will_store_close(store);
-		return err;
-	}
-	*ret = store;
-	return 0;
-}
-
-void will_store_close(struct will_store *store)
-{
-	if (!store)
-		return;
-	if (store->head)
-		munmap(store->head, MAP_BYTES);
-	close(store->fd);
-	free(store);
-}
-
-bool will_store_is_same_view(const struct will_store *store)
-{
-	return store->is_same_view;
+	if (file->head)
+		munmap(file->head, MAP_BYTES);
+	close(file->fd);
+	free(file);
 }
 
 /* --- chunks -------------------------------------------------------------- */
 
-uint32_t will_store_chunks(const struct will_store *store)
+static struct will *chunk_at(const struct will_store *store, uint32_t i)
 {
-	return store->n_chunks;
+	return (struct will *)((char *)file_of(store)->head + HEAD_BYTES + i * CHUNK_BYTES);
 }
 
-struct will *will_store_chunk(const struct will_store *store, uint32_t i)
+static int make_chunk(const struct will_file *file)
 {
-	return (struct will *)((char *)store->head + HEAD_BYTES + i * CHUNK_BYTES);
-}
-
-static int make_chunk(const struct will_store *store)
-{
-	if (store->n_chunks == WILL_CHUNKS_MAX)
+	if (file->store.n_chunks == WILL_CHUNKS_MAX)
 		return -EFBIG;
-	return reserve(store, HEAD_BYTES + store->n_chunks * CHUNK_BYTES, CHUNK_BYTES);
+	return reserve(file, HEAD_BYTES + file->store.n_chunks * CHUNK_BYTES, CHUNK_BYTES);
 }
 
-struct will *will_store_grow(struct will_store *store)
+static struct will *add_chunk(struct will_store *store)
 {
-	int err = store->is_full ? -EFBIG : make_chunk(store);
+	struct will_file *file = (struct will_file *)store;
+	int err = file->is_full ? -EFBIG : make_chunk(file);
 
 	if (!err)
-		return will_store_chunk(store, store->n_chunks++);
-	if (!store->is_full)
+		return chunk_at(store, store->n_chunks++);
+	if (!file->is_full)
 		portd_log_warn("connections beyond the %u-th are not in the wills file: %s; should "
 			       "cmportd be killed together with their program, their peers are "
 			       "not told",
 			       store->n_chunks * WILL_CHUNK, strerror(-err));
-	store->is_full = true;
+	file->is_full = true;
 	return NULL;
 }
 
-void will_store_trim(struct will_store *store)
+static void drop_chunks(struct will_store *store)
 {
-	if (ftruncate(store->fd, HEAD_BYTES) == 0)
+	if (ftruncate(file_of(store)->fd, HEAD_BYTES) == 0)
 		store->n_chunks = 0;
 }
 
 /* --- ports --------------------------------------------------------------- */
 
-void will_store_name_port(struct will_store *store, uint8_t handle, const char *device,
-			  uint8_t port_num)
+static void name_port(struct will_store *store, uint8_t handle, const char *device,
+		      uint8_t port_num)
 {
-	struct stored_port *port = &store->head->port[handle];
+	struct stored_port *port = &file_of(store)->head->port[handle];
 
 	port->seal = 0;
 	atomic_signal_fence(memory_order_seq_cst);
@@ -249,17 +225,48 @@ void will_store_name_port(struct will_store *store, uint8_t handle, const char *
 	port->seal = PORT_SEAL;
 }
 
-bool will_store_port(const struct will_store *store, uint8_t handle, const char **ret_device,
-		     uint8_t *ret_port_num)
+static bool port_named(const struct will_store *store, uint8_t handle, const char **ret_device,
+		       uint8_t *ret_port_num)
 {
 	const struct stored_port *port;
 
 	if (handle >= WILL_PORTS)
 		return false;
-	port = &store->head->port[handle];
+	port = &file_of(store)->head->port[handle];
 	if (port->seal != PORT_SEAL)
 		return false;
 	*ret_device = port->device;
 	*ret_port_num = port->port_num;
 	return true;
+}
+
+/* --- opening ------------------------------------------------------------- */
+
+static const struct will_store_ops ops = {
+	.close = close_file,
+	.chunk = chunk_at,
+	.grow = add_chunk,
+	.trim = drop_chunks,
+	.name_port = name_port,
+	.port = port_named,
+};
+
+int will_store_open(int fd, struct will_store **ret)
+{
+	struct will_file *file = calloc(1, sizeof(*file));
+	int err;
+
+	if (!file) {
+		close(fd);
+		return -ENOMEM;
+	}
+	file->store.ops = &ops;
+	file->fd = fd;
+	err = map(file);
+	if (err) {
+		close_file(&file->store);
+		return err;
+	}
+	*ret = &file->store;
+	return 0;
 }

@@ -302,7 +302,7 @@ static void take_in(struct wills *wills, struct will *will, uint32_t index, will
 
 bool will_adopt_chunks(struct wills *wills, will_looker *look)
 {
-	uint32_t n = will_store_chunks(wills->store), i;
+	uint32_t n = wills->store->n_chunks, i;
 
 	while (wills->n_chunks < n) {
 		if (wills->n_chunks == wills->n_chunks_max && !grow_chunk_pointers(wills))

@@ -10,11 +10,11 @@
 #include <dirent.h>
 #include <errno.h>
 #include <rdma/rdma_cma.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -44,8 +44,10 @@ static uint64_t netns = RIG_HOME;
 static pid_t come_as = -1;
 static uid_t user; /* of clients, if has_user */
 static bool has_user;
-static int n_events;	/* of the last turn */
-static int wait_ms = 1; /* that the last turn asked for */
+static int stop_fd = -1;
+static int alone_fd = -1; /* of the client that a server without a place is for */
+static int n_events;	  /* of the last turn */
+static int wait_ms = 1;	  /* that the last turn asked for */
 
 static void give_up(const char *why)
 {
@@ -155,10 +157,8 @@ void rig_opens_ports(bool opens)
 	opens_ports = opens;
 }
 
-void rig_set_up(const char *path)
+static void begin(const struct server_options *options)
 {
-	sigset_t mask;
-
 	now_ns = START_NS;
 	netns = RIG_HOME;
 	come_as = -1;
@@ -166,16 +166,43 @@ void rig_set_up(const char *path)
 	server = calloc(1, sizeof(*server));
 	if (!server)
 		give_up("no memory");
-	address = (struct sockaddr_un){ .sun_family = AF_UNIX };
-	snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
-	server->options.path = address.sun_path;
-	server->options.opens_ports = opens_ports;
-	sigprocmask(SIG_SETMASK, NULL, &mask);
+	server->options = *options;
+	server->options.stop_fd = stop_fd = eventfd(0, EFD_CLOEXEC);
 	is_running = true;
 	if (server_begin(server))
 		give_up("cmportd does not begin");
 	is_running = false;
-	sigprocmask(SIG_SETMASK, &mask, NULL); /* so that the test can be ended */
+}
+
+void rig_set_up(const char *path)
+{
+	const struct server_options options = { .estate = &server_estate_of_place,
+						.onlook = &server_onlook_all,
+						.path = address.sun_path,
+						.client_fd = -1,
+						.opens_ports = opens_ports };
+
+	address = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+	begin(&options);
+}
+
+void rig_set_up_alone(void)
+{
+	struct server_options options = { .estate = &server_estate_none };
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair))
+		give_up("no sockets");
+	options.client_fd = pair[0];
+	alone_fd = pair[1];
+	begin(&options);
+}
+
+void rig_stop(void)
+{
+	eventfd_write(stop_fd, 1);
+	rig_turn();
 }
 
 void rig_tear_down(void)
@@ -183,6 +210,7 @@ void rig_tear_down(void)
 	server_end(server);
 	free(server);
 	server = NULL;
+	close(stop_fd);
 	rig_device_forget();
 }
 
@@ -247,8 +275,12 @@ void rig_connect(int fd)
 
 int rig_dial(void)
 {
-	int fd = rig_dial_later();
+	int fd = alone_fd;
 
+	alone_fd = -1;
+	if (fd >= 0)
+		return fd;
+	fd = rig_dial_later();
 	rig_connect(fd);
 	return fd;
 }

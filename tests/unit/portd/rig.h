@@ -30,8 +30,14 @@
  */
 void rig_set_up(const char *path);
 
+/** rig_set_up_alone() - one without a place begins, for the first client that dials. */
+void rig_set_up_alone(void);
+
 /** rig_opens_ports() - does the next one open all ports at once? At first, it does not. */
 void rig_opens_ports(bool opens);
+
+/** rig_stop() - it is told to stop. */
+void rig_stop(void);
 
 /** rig_tear_down() - it ends, and what was recorded is forgotten. */
 void rig_tear_down(void);

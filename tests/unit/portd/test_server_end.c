@@ -3,7 +3,6 @@
  * A client dies in the middle of each exchange: what its peer hears then, and that nothing is left
  * of it.
  */
-#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -169,26 +168,12 @@ END_TEST
 
 /* --- cmportd ends --------------------------------------------------------- */
 
-/* A host goes down, or a service that started cmportd: all get the signal at once. */
-static void end_cmportd(void)
-{
-	sigset_t set;
-	int number;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	kill(getpid(), SIGTERM);
-	rig_turn();
-	sigwait(&set, &number);
-	sigprocmask(SIG_UNBLOCK, &set, NULL);
-}
-
+/* A host goes down, or a service that started cmportd: its clients get the signal, too. */
 START_TEST(without_clients_it_leaves_at_once)
 {
 	rig_leave(alice);
 	rig_leave(bob);
-	end_cmportd();
+	rig_stop();
 	ck_assert(server_is_over(rig_server()));
 }
 END_TEST
@@ -197,7 +182,7 @@ START_TEST(a_client_that_dies_by_the_same_signal_is_ended_before_it_leaves)
 {
 	life_is_connected();
 	rig_leave(alice);
-	end_cmportd();
+	rig_stop();
 	ck_assert(!server_is_over(rig_server()));
 	rig_leave(bob);
 	ck_assert_str_eq(scene_wire(), "REQ, RTU, DREQ");
@@ -209,7 +194,7 @@ END_TEST
 
 START_TEST(clients_that_live_on_keep_it_for_a_moment_only)
 {
-	end_cmportd();
+	rig_stop();
 	rig_pass(MOMENT_MS - 1);
 	ck_assert(!server_is_over(rig_server()));
 	rig_pass(1);
@@ -219,7 +204,7 @@ END_TEST
 
 START_TEST(it_serves_until_it_leaves)
 {
-	end_cmportd();
+	rig_stop();
 	life_is_connected();
 	ck_assert_str_eq(scene_wire(), "REQ, RTU");
 }

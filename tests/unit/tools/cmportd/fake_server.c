@@ -22,6 +22,7 @@
 
 #include "lib/portd/server/log.h"
 #include "lib/portd/server/place.h"
+#include "lib/portd/server/state.h"
 
 #define SLOW_S 6
 
@@ -89,23 +90,18 @@ static int write_all(const char *path)
 	return 0;
 }
 
-static volatile sig_atomic_t ended;
-
-static void end(int number)
-{
-	(void)number;
-	ended = 1;
-}
-
 /* When a test has failed, its folder is removed and nobody ends what it started. */
 static void let_nobody_in(int door, const struct server_options *options)
 {
-	struct pollfd poll_fd = { .fd = door, .events = POLLIN };
+	struct pollfd poll_fd[2] = {
+		{.fd = door,	      .events = POLLIN},
+		  { .fd = options->stop_fd, .events = POLLIN}
+	};
 	time_t until = time(NULL) + (time_t)options->idle_s;
 	int fd;
 
-	while (!ended && time(NULL) < until && access(options->path, F_OK) == 0) {
-		poll(&poll_fd, 1, 100);
+	while (!poll_fd[1].revents && time(NULL) < until && access(options->path, F_OK) == 0) {
+		poll(poll_fd, 2, 100);
 		fd = accept(door, NULL, NULL);
 		if (fd >= 0)
 			close(fd);
@@ -122,6 +118,9 @@ static void be_slow(const char *path)
 		nanosleep(&wait, NULL);
 }
 
+const struct server_estate server_estate_of_place;
+const struct server_onlook server_onlook_all;
+
 int server_run(const struct server_options *options)
 {
 	struct place *place;
@@ -131,7 +130,6 @@ int server_run(const struct server_options *options)
 	err = place_take(options->path, &place);
 	if (err)
 		return err;
-	signal(SIGTERM, end);
 	if (options->serves)
 		options->serves();
 	err = write_all(options->path);

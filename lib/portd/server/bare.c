@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * In the stead of estate.c, for a server that has no place: nothing outlives it, and nobody comes
+ * back to it.
+ */
+#include <errno.h>
+
+#include "lib/portd/server/state.h"
+
+static int open_nothing(struct server *server)
+{
+	(void)server;
+	return 0;
+}
+
+static void free_wills(struct server *server)
+{
+	wills_free(server->wills);
+	server->wills = NULL;
+}
+
+static void do_nothing(struct server *server)
+{
+	(void)server;
+}
+
+/* From a random one on: peers may remember those of the process that was here before. */
+static uint16_t next_block(struct server *server)
+{
+	return server->next_block++;
+}
+
+static void welcome(struct server *server, struct guest *guest)
+{
+	(void)server;
+	(void)guest;
+}
+
+static void ignore(struct server *server, const struct guest *guest)
+{
+	(void)server;
+	(void)guest;
+}
+
+static bool awaits_nobody(struct server *server)
+{
+	(void)server;
+	return false;
+}
+
+static bool is_none(const struct server *server)
+{
+	(void)server;
+	return true;
+}
+
+static struct cm_time no_deadline(const struct server *server)
+{
+	(void)server;
+	return CM_TIME_NEVER;
+}
+
+static int free_handle(struct server *server, const char *device, uint8_t port_num)
+{
+	int i;
+
+	(void)device;
+	(void)port_num;
+	for (i = 0; i < STATIONS_MAX; i++)
+		if (!server->station[i])
+			return i;
+	return -ENOSPC;
+}
+
+const struct server_estate server_estate_none = {
+	.open = open_nothing,
+	.close = free_wills,
+	.leave = do_nothing,
+	.id_block = next_block,
+	.welcome = welcome,
+	.introduce = ignore,
+	.dismiss = ignore,
+	.returned = ignore,
+	.awaits = awaits_nobody,
+	.is_none = is_none,
+	.settle = do_nothing,
+	.deadline = no_deadline,
+	.handle = free_handle,
+};

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A server of one client, as a program has it that does without cmportd: nobody else gets in, it
+ * leaves no file, and it goes when the peers have heard how the client's connections end.
+ */
+#include <errno.h>
+
+#include "lib/net/netlink.h"
+#include "lib/net/port_space.h"
+#include "tests/unit/cm/run.h"
+#include "tests/unit/portd/lives.h"
+
+#define bob (&scene_bob)
+
+static unsigned int n_fds;
+
+static void setup(void)
+{
+	struct port_limits limits;
+
+	port_limits_reread(&limits); /* it keeps two descriptors for the next time */
+	n_fds = rig_n_fds();
+	rig_set_up_alone();
+	rig_join(bob);
+}
+
+START_TEST(its_peers_hear_how_it_ends_and_then_it_is_over)
+{
+	life[_i].come_so_far();
+	ck_assert(!server_is_over(rig_server()));
+	scene_wire();
+	rig_leave(bob);
+	ck_assert_str_eq(scene_wire(), life[_i].end);
+	ck_assert(server_is_over(rig_server()));
+	rig_tear_down();
+	net_after_fork(); /* which is the process's */
+	ck_assert_uint_eq(rig_n_fds(), n_fds);
+}
+END_TEST
+
+START_TEST(it_has_no_door_and_no_place)
+{
+	ck_assert_int_eq(rig_server()->door.fd, -1);
+	ck_assert_ptr_null(rig_server()->place);
+	ck_assert(rig_server()->has_one_client);
+	rig_leave(bob);
+	ck_assert(server_is_over(rig_server()));
+	rig_tear_down();
+}
+END_TEST
+
+START_TEST(all_its_connections_end)
+{
+	uint32_t n;
+
+	for (n = 1; n <= 2 * SEND_BATCH; n++)
+		scene_connect(bob, n);
+	scene_wire();
+	rig_leave(bob);
+	for (n = 0; n < 2 * SEND_BATCH; n++)
+		ck_assert(rig_sent(&(struct rig_sent){ 0 }, &(struct cm_msg){ 0 }));
+	ck_assert(server_is_over(rig_server()));
+	rig_tear_down();
+}
+END_TEST
+
+START_TEST(nobody_looks_on)
+{
+	struct portd_record record = { .type = PORTD_LOOK_ON };
+
+	ck_assert_int_eq(rig_ask(bob, &record), EOPNOTSUPP);
+	record = (struct portd_record){ .type = PORTD_STAT };
+	ck_assert_int_eq(rig_ask(bob, &record), EOPNOTSUPP);
+	rig_leave(bob);
+	rig_tear_down();
+}
+END_TEST
+
+START_TEST(its_ids_are_of_one_block_after_the_other)
+{
+	struct portd_record record = { .type = PORTD_LEASE_IDS };
+
+	ck_assert_int_eq(rig_ask(bob, &record), 0);
+	ck_assert_uint_eq(bob->reply.first, (bob->first + (1u << ID_BLOCK_SHIFT)));
+	rig_leave(bob);
+	rig_tear_down();
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("server_alone");
+	TCase *tcase = tcase_create("alone");
+
+	tcase_add_checked_fixture(tcase, setup, NULL);
+	tcase_add_loop_test(tcase, its_peers_hear_how_it_ends_and_then_it_is_over, 0, LIFE_N);
+	tcase_add_test(tcase, it_has_no_door_and_no_place);
+	tcase_add_test(tcase, all_its_connections_end);
+	tcase_add_test(tcase, nobody_looks_on);
+	tcase_add_test(tcase, its_ids_are_of_one_block_after_the_other);
+	suite_add_tcase(suite, tcase);
+	return run_suite(suite);
+}
