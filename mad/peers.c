@@ -70,9 +70,9 @@ static void was_in_vain(struct way *way, uint64_t now_ns)
 		way->n_in_vain++;
 }
 
-static bool is_fresh(uint64_t then_ns, uint64_t now_ns)
+static bool is_fresh(const struct way *way, uint64_t now_ns)
 {
-	return then_ns && now_ns - then_ns < FRESH_NS;
+	return way->proven_ns && now_ns - way->proven_ns < FRESH_NS;
 }
 
 static bool may_try(const struct peers *peers, const struct way *way, bool asks, uint64_t now_ns)
@@ -82,34 +82,22 @@ static bool may_try(const struct peers *peers, const struct way *way, bool asks,
 	return asks && !is_avoided(way, now_ns) && !is_avoided(&peers->any, now_ns);
 }
 
-void peers_asked(struct peers *peers, const struct mad_gid *gid, uint32_t id, uint32_t qpn,
-		 uint64_t now_ns)
+void peers_asked(struct peers *peers, const struct mad_gid *gid, uint32_t id, uint64_t now_ns)
 {
 	struct peer *peer = find_or_take(peers, gid, now_ns);
 
 	if (!peer || (peer->asked_id && now_ns - peer->asked_ns < QUESTION_MAX_NS))
 		return;
 	peer->asked_id = id;
-	peer->asked_qpn = qpn;
 	peer->asked_again = false;
 	peer->asked_ns = now_ns;
-}
-
-static void was_reached(struct peers *peers, struct peer *peer, uint64_t now_ns)
-{
-	if (peer->asked_qpn != PEER_QP1) {
-		peer->reached_qpn = peer->asked_qpn;
-		peer->reached_ns = now_ns;
-		return;
-	}
-	peer->way = (struct way){ .proven_ns = now_ns };
-	peers->any = peer->way;
 }
 
 static void was_answered(struct peers *peers, struct peer *peer, uint64_t now_ns)
 {
 	if (!peer->asked_again) {
-		was_reached(peers, peer, now_ns);
+		peer->way = (struct way){ .proven_ns = now_ns };
+		peers->any = peer->way;
 		return;
 	}
 	was_in_vain(&peer->way, now_ns);
@@ -131,18 +119,14 @@ void peers_missed(struct peers *peers, const struct mad_gid *gid, uint64_t now_n
 {
 	struct peer *peer = find(peers, gid);
 
-	if (!peer)
-		return;
-	if (!is_fresh(peer->way.proven_ns, now_ns))
+	if (peer && !is_fresh(&peer->way, now_ns))
 		peer->way.proven_ns = 0;
-	if (!is_fresh(peer->reached_ns, now_ns))
-		peer->reached_qpn = 0;
 }
 
 /* Nobody may be there at all, which says nothing about the way: see was_answered(). */
 static void doubt_way(struct peer *peer, uint64_t now_ns)
 {
-	if (peer->asked_qpn != PEER_QP1 || is_fresh(peer->way.proven_ns, now_ns)) {
+	if (is_fresh(&peer->way, now_ns)) {
 		peer->asked_id = 0;
 		return;
 	}
@@ -171,15 +155,14 @@ static void doubt_his_own(struct peer *peer, uint64_t now_ns)
 		return;
 	peer->doubted_until_ns = now_ns + DOUBTED_NS;
 	peer->qpn = 0;
-	peer->reached_qpn = 0;
 }
 
 /* --- both ---------------------------------------------------------------- */
 
-static bool may_go_to_his_own(const struct peer *peer, bool asks, uint64_t now_ns)
+/* What follows must not overtake what went there: a DREQ its RTU. */
+static bool has_his_own(const struct peer *peer, uint64_t now_ns)
 {
-	return peer->qpn && now_ns - peer->heard_ns <= HOLDS_NS &&
-	       (asks || peer->reached_qpn == peer->qpn);
+	return peer->qpn && now_ns - peer->heard_ns <= HOLDS_NS;
 }
 
 uint32_t peers_qpn(const struct peers *peers, const struct mad_gid *gid, bool asks, uint64_t now_ns)
@@ -188,7 +171,7 @@ uint32_t peers_qpn(const struct peers *peers, const struct mad_gid *gid, bool as
 	const struct peer *peer = &peers->slot[slot_of(gid)];
 	const struct way *way = &peer->way;
 
-	if (is_of(peer, gid) && may_go_to_his_own(peer, asks, now_ns))
+	if (is_of(peer, gid) && has_his_own(peer, now_ns))
 		return peer->qpn;
 	if (!is_of(peer, gid) && !is_avoided(way, now_ns))
 		way = &unknown;

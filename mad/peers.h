@@ -10,8 +10,8 @@
  *
  * What is asked is said again, through umad, until it is answered, so it may try the second way. If
  * only the repetition is answered, that was in vain, and the way is avoided for ten seconds, and
- * twice as long each time that it is in vain again. An answer is said once: it goes only where
- * something that was asked has arrived, at QP1 or at the peer's own. If nobody at all was ever
+ * twice as long each time that it is in vain again. An answer is said once: it goes only to a
+ * QP1 where something that was asked has arrived, or to the peer's own. If nobody at all was ever
  * reached the second way, it is avoided with all peers. Called by sender.c, under its lock.
  */
 #ifndef MAD_PEERS_H
@@ -39,12 +39,9 @@ struct peer {
 	uint32_t qpn; /* his own; 0: nothing is known */
 	uint64_t heard_ns;
 	uint64_t doubted_until_ns; /* his own */
-	uint32_t reached_qpn;	   /* his own, where a question has arrived; 0: none has */
-	uint64_t reached_ns;
 	struct way way;
-	uint32_t asked_id;  /* of the first question that is open; 0: none is */
-	uint32_t asked_qpn; /* to which it went from ours */
-	bool asked_again;   /* that one */
+	uint32_t asked_id; /* of the first question that went that way and is open; 0: none is */
+	bool asked_again;  /* that one */
 	uint64_t asked_ns;
 };
 
@@ -66,9 +63,8 @@ uint32_t peers_qpn(const struct peers *peers, const struct mad_gid *gid, bool as
 /** peers_heard() - a message of a connection came from @gid, sent from @qpn */
 void peers_heard(struct peers *peers, const struct mad_gid *gid, uint32_t qpn, uint64_t now_ns);
 
-/** peers_asked() - a question left for @qpn of @gid from one of our own; @id: what we call it */
-void peers_asked(struct peers *peers, const struct mad_gid *gid, uint32_t id, uint32_t qpn,
-		 uint64_t now_ns);
+/** peers_asked() - a question left for QP1 of @gid from one of our own; @id: what we call it */
+void peers_asked(struct peers *peers, const struct mad_gid *gid, uint32_t id, uint64_t now_ns);
 
 /** peers_answered() - an answer came from @gid to what we call @id */
 void peers_answered(struct peers *peers, const struct mad_gid *gid, uint32_t id, uint64_t now_ns);

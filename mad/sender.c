@@ -404,11 +404,12 @@ static void post_held(struct mad_sender *sender)
 		put(&sender->failed, held->at[i]);
 }
 
+/* That one queue pair of the peer's can be reached says nothing about QP1. */
 static void has_left(struct mad_sender *sender, const struct mad_path *path, uint32_t qpn,
 		     const struct mad_talk *talk)
 {
-	if (talk->asks)
-		peers_asked(&sender->peers, &path->dgid, talk->sender_id, qpn, now_ns());
+	if (talk->asks && qpn == PEER_QP1)
+		peers_asked(&sender->peers, &path->dgid, talk->sender_id, now_ns());
 }
 
 static int hold(struct mad_sender *sender, const struct mad_path *path,
