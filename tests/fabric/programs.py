@@ -18,11 +18,11 @@ import time
 ROOT = Path(__file__).resolve().parents[2]
 FABRIC = ROOT / "tools/fabric/fabric"
 NOBODY = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
-LIMIT_S = 40
+LIMIT_S = 400
 SKIPPED = 77
 
 # A client that comes before its server listens is refused, as on any network: it tries again.
-RETRY = "for i in $(seq 50); do {} && exit; sleep 0.1; done; exit 1"
+RETRY = "for i in $(seq 600); do {} && exit; sleep 0.1; done; exit 1"
 
 # The preload library is in a folder of the library's.
 PRELOAD = ("LD_PRELOAD=$(find $(echo $LD_LIBRARY_PATH | tr : ' ') "

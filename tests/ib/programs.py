@@ -22,7 +22,7 @@ A, B, NOBODY = "fe80::50:4300:0:101", "fe80::50:4300:0:201", "fe80::50:4300:0:90
 A2, B2 = "fe80::50:4300:0:102", "fe80::50:4300:0:202"  # second ports
 FAR_A, FAR_B = "fec0::1:50:4300:0:101", "fec0::2:50:4300:0:201"  # of two subnets
 GROUP = "ff15:a01b:ffff::7"
-LIMIT_S = 60
+LIMIT_S = 600
 AT_ONCE = 4  # most of the time goes by in waiting
 ORDINARY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
 OURS = ("end", "group", "request")  # programs of this folder: END, GROUP, REQUEST in a command

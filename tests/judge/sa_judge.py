@@ -36,7 +36,7 @@ GROUP, OTHER_GROUP = "ff15:a01b:ffff::7", "ff15:a01b:ffff::8"
 BROADCAST = "ff12:401b:ffff::ffff:ffff"
 PROGRAMS = ("ibsim", "opensm", "saquery")
 PRELOADS = "/usr/lib/*/umad2sim/libumad2sim.so"
-LIMIT_S = 40
+LIMIT_S = 400
 
 
 class Wrong(Exception):

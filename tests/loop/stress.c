@@ -32,7 +32,7 @@
 #define RESOLVE_MS 2000
 #define LOOK_MS	   20
 #define PATIENCE   20 /* looks, before an id of a player's own is given up */
-#define ALARM_S	   280
+#define ALARM_S	   2800
 
 static struct rdma_event_channel *hall;
 static struct fate *to_destroy; /* a list, under the lock; what is taken from it was put there */

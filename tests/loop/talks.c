@@ -14,8 +14,8 @@
 #include "tests/luck/talk.h"
 
 #define PORT	"7201"
-#define WAIT_MS 6000
-#define ALARM_S 60
+#define WAIT_MS 30000
+#define ALARM_S 600
 
 int main(int argc, char **argv)
 {

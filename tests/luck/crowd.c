@@ -23,7 +23,7 @@
 
 #define PORT	    "7401"
 #define RESOLVE_MS  2000
-#define ALARM_S	    100
+#define ALARM_S	    1400
 #define THREADS_MAX 16
 #define CANCELLED   50
 

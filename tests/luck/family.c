@@ -17,7 +17,7 @@
 
 #define PORT	"7301"
 #define WAIT_MS 8000
-#define ALARM_S 60
+#define ALARM_S 600
 
 static int converse(const char *who, const char *addr)
 {

@@ -19,8 +19,8 @@
 #include "talk.h"
 
 #define PORT	"7201"
-#define WAIT_MS 4000
-#define ALARM_S 40 /* a conversation that hangs */
+#define WAIT_MS 30000
+#define ALARM_S 400 /* a conversation that hangs */
 #define ROUNDS	1000
 
 enum verdict {

@@ -26,7 +26,7 @@
 #define GROUP	   "239.77.0.7"
 #define RESOLVE_MS 5000
 #define POLL_MS	   20
-#define ALARM_S	   280
+#define ALARM_S	   1400
 #define CALLERS	   3 /* threads that connect synchronously */
 
 static struct sockaddr_in at, group;

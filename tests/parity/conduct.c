@@ -15,7 +15,7 @@
 #include "conduct.h"
 #include "show.h"
 
-#define USUAL_LIMIT_S 90
+#define USUAL_LIMIT_S 300
 #define OUTPUT_MAX    (256 * 1024)
 
 enum frame_kind {

@@ -24,7 +24,7 @@
 #include <rdma/rdma_cma.h>
 
 /* How long a scenario waits for something that must come, and for something that must not. */
-#define PATIENCE_MS 20000
+#define PATIENCE_MS 60000
 #define QUIET_MS    150
 
 /* Resolution timeout handed to rdma_resolve_addr and rdma_resolve_route. */

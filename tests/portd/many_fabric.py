@@ -32,7 +32,7 @@ SLOWER_MAX = 20  # of a machine on which the flood takes half of the time, and t
 STORM, STORM_EACH = 64, 32
 PAIRS = 50 if LONG else 16
 LIVES = 10
-TRIES, TRY_S = 400, 0.02
+TRIES, TRY_S = 6000, 0.02
 SAME_QPN = 4660
 
 

@@ -32,7 +32,7 @@ def copy_units(build, folder):
 def analyze(*words):
     return subprocess.run(["systemd-analyze", *map(str, words)], stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          check=False, timeout=60)
+                          check=False, timeout=600)
 
 
 def units_are_right(units):

@@ -25,7 +25,7 @@ def browse(page, *options):
             [PROGRAM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
              "--disable-background-networking", "--host-resolver-rules=MAP * ~NOTFOUND",
              f"--user-data-dir={profile}", *options, Path(page).as_uri()],
-            capture_output=True, check=False, timeout=90)
+            capture_output=True, check=False, timeout=900)
     if done.returncode:
         raise AssertionError(done.stderr.decode()[-2000:])
     return done.stdout.decode()

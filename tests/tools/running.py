@@ -13,7 +13,7 @@ HERE = {}  # what main() was told
 def purecm(*args, stdin=None, env=None, stdout=subprocess.PIPE):
     """Run it. Return: what subprocess.run() does."""
     return subprocess.run([HERE["purecm"], *map(str, args)], input=stdin, stdout=stdout,
-                          stderr=subprocess.PIPE, check=False, timeout=60,
+                          stderr=subprocess.PIPE, check=False, timeout=600,
                           env={**os.environ, "COLUMNS": "", **(env or {})})
 
 

@@ -77,7 +77,7 @@ class CommandLine(unittest.TestCase):
 class Puppet(unittest.TestCase):
     def run_puppet(self, *args):
         return subprocess.run([Path(HERE["purecm"]).parent / "purecm-puppet", *args],
-                              capture_output=True, text=True, check=False, timeout=20)
+                              capture_output=True, text=True, check=False, timeout=200)
 
     def test_it_says_how_it_is_called(self):
         self.assertEqual(self.run_puppet().returncode, 2)

@@ -5,7 +5,7 @@ import time
 
 from . import qemu
 from .capture import Capture
-from .channel import Channel
+from .channel import Channel, patient
 from .errors import LabError, LabTimeout
 from .faults import Faults
 
@@ -54,7 +54,7 @@ class Guest(Faults):
 
     def wait_ready(self, timeout):
         """Wait until the agent answers and addresses and rxe are set up."""
-        end = time.monotonic() + timeout
+        end = time.monotonic() + patient(timeout)
         try:
             self._channel.wait_until(lambda: self._channel.ready, timeout,
                                      lambda: "the agent did not come up")
@@ -119,7 +119,7 @@ class Guest(Faults):
 
     def wait_for(self, command, timeout=30, interval=0.1):
         """Run a command every interval seconds until its status is 0. Return: its Result."""
-        end = time.monotonic() + timeout
+        end = time.monotonic() + patient(timeout)
         while True:
             left = end - time.monotonic()
             result = self.run(command, timeout=max(left, 1))
@@ -127,7 +127,8 @@ class Guest(Faults):
                 return result
             if left <= 0:
                 raise LabTimeout(f"host {self.name}: `{command}` did not succeed within "
-                                 f"{timeout} s; last output: {result.output[-1500:].strip()}")
+                                 f"{patient(timeout)} s; last output: "
+                                 f"{result.output[-1500:].strip()}")
             time.sleep(interval)
 
     def mode(self, name, timeout=60, kill=False):

@@ -99,7 +99,7 @@ class Lab:
             guest.prepare(prepared, hosts, end)
             guest.boot()
         for guest in self.guests.values():
-            guest.wait_ready(max(1, started + self._boot_timeout - time.monotonic()))
+            guest.wait_ready(max(30, started + self._boot_timeout - time.monotonic()))
         self.boot_seconds = time.monotonic() - started
         if self._verbose:
             image.say(f"{' and '.join(self.guests)} ready after {self.boot_seconds:.1f} s")

@@ -142,7 +142,7 @@ START_TEST(child_can_set_its_own_while_the_parent_was_inside)
 		usleep(1000);
 	child = fork();
 	if (child == 0) {
-		alarm(20);
+		alarm(200);
 		trace_after_fork(); /* the engine's fork handler does */
 		purecm_set_trace(NULL, NULL);
 		_exit(0);
