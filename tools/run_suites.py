@@ -18,13 +18,13 @@ import sys
 import threading
 import time
 
-# In the order they run. A test of several suites runs once, in the last of them here.
+# In the order they run. A test of several suites runs once, in the last of them here that runs.
 FAST = ("style", "unit", "abi", "judge", "fabric")
-LAB = ("lab", "parity", "luck")
+LAB = ("luck", "lab", "parity")
+LABS_AT_ONCE = 2  # each boots two hosts, which leave a core idle now and then
 LONG = ("bench", "long")
 # What runs a suite of another build folder again.
 AGAIN = {"sanitize": "unit --sanitize", "fuzz": "style --fuzz"}
-FAST_TIMEOUT_FACTOR = 3
 SHOWN_LINES = 60
 
 COUNTS = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped\s*\Z", re.MULTILINE)
@@ -46,8 +46,9 @@ def run(args):
     started = time.monotonic()
     print("\npurecm: tests", flush=True)
     total, notes = Counts(), []
-    for suite in chosen(args):
-        counts, said = run_suite(args, suite)
+    suites = chosen(args)
+    for suite in suites:
+        counts, said = run_suite(args, suite, suites)
         total = add(total, counts)
         notes += said
     print("\n" + "".join(f"{note}\n" for note in notes), end="")
@@ -77,11 +78,16 @@ def add(one, other):
     return Counts(*(a + b for a, b in zip(one, other)))
 
 
-def known_suites(build):
-    """Return all suites that the build folder has tests of, in the order they are to run."""
+def suites_of_tests(build):
+    """Return the suites of each test of the build folder."""
     listing = subprocess.run(["meson", "introspect", build, "--tests"], capture_output=True,
                              text=True, check=True).stdout
-    found = {suite.split(":")[-1] for test in json.loads(listing) for suite in test["suite"]}
+    return [{suite.split(":")[-1] for suite in test["suite"]} for test in json.loads(listing)]
+
+
+def known_suites(build):
+    """Return all suites that the build folder has tests of, in the order they are to run."""
+    found = set().union(*suites_of_tests(build))
     order = [*FAST, *sorted(found - {*FAST, *LAB, *LONG}), *LAB, *LONG]
     return [suite for suite in order if suite in found]
 
@@ -98,6 +104,7 @@ def chosen(args):
     else:
         suites = [suite for suite in known if not (args.quick and suite in LAB)
                   and not (suite in LONG and not args.long)]
+    suites = [suite for suite in suites if has_own_tests(args.build, suite, suites)]
     if args.sanitized:
         suites.insert(suites.index("unit") + 1 if "unit" in suites else 0, "sanitize")
     if args.fuzzed:
@@ -107,17 +114,30 @@ def chosen(args):
     return suites
 
 
-def run_suite(args, suite):
+def has_own_tests(build, suite, suites):
+    """Return whether a suite has a test that is in none of those that run after it."""
+    later = left_to_others(build, suite, suites)
+    return any(suite in of_test and not of_test & later for of_test in suites_of_tests(build))
+
+
+def left_to_others(build, suite, suites):
+    """Return the suites whose tests do not run in this one: those that follow among @suites, and
+    those of the lab in one that is not, whether they follow or not."""
+    known = known_suites(build)
+    later = known[known.index(suite) + 1:]
+    return {other for other in later if other in suites or suite not in LAB}
+
+
+def run_suite(args, suite, suites):
     """Run one suite. Return: (Counts, what to say at the end)."""
     build, name = {"sanitize": (args.sanitized, "unit"),
                    "fuzz": (args.fuzzed, "fuzz")}.get(suite, (args.build, suite))
-    later = known_suites(build)
-    later = later[later.index(name) + 1:]
+    later = left_to_others(build, name, suites)
     log = build / f"meson-logs/testlog-{suite}.json"
     log.unlink(missing_ok=True)
     slow = suite in LAB + LONG
     if slow:
-        print(f"  {suite:9} one at a time; a few minutes", flush=True)
+        print(f"  {suite:9} two at a time; a few minutes", flush=True)
     started = time.monotonic()
     last_words = meson_test(args, build, name, later, log.stem, slow)
     seconds = time.monotonic() - started
@@ -126,10 +146,11 @@ def run_suite(args, suite):
 
 def meson_test(args, build, suite, later, logbase, slow):
     """Run Meson's test runner. Return: what it printed, for the case that it leaves no log."""
-    command = ["meson", "test", "-C", build, "--suite", suite, "--logbase", logbase,
-               "--timeout-multiplier", "1" if slow else str(FAST_TIMEOUT_FACTOR)]
-    for other in later:
+    command = ["meson", "test", "-C", build, "--suite", suite, "--logbase", logbase]
+    for other in sorted(later):
         command += ["--no-suite", other]
+    if slow:
+        command += ["--num-processes", str(LABS_AT_ONCE)]
     environment = {**os.environ, "PURECM_TEST_LONG": "1" if args.long else "",
                    "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1"}
     printed = []

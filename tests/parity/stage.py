@@ -30,8 +30,8 @@ ROUTES = (("unreachable", "198.51.100.0/24", "2001:db8:1::/48"),
 NO_RDMA = ("198.51.103.0/24", "2001:db8:4::/48")
 
 # Seconds: for a scenario on average, and for the slowest of those that wait for timers.
-QUICK = 30
-SLOW = 200
+QUICK = 90
+SLOW = 600
 
 
 def set_up_commands(interface):
@@ -55,11 +55,12 @@ def addresses(host, family):
             "ll": f"{host.link_local}%{host.interface}"}[family]
 
 
-def fits(scenario, family, everything):
+def fits(scenario, family, args):
     """Return whether a scenario is played in a family; IPv4 gets all."""
     if family == "ll":
         return scenario.name in LINK_LOCAL
-    if family == "v6" and not everything and (scenario.pair or scenario.pace != "quick"):
+    is_choice = args.sample or scenario.pair or scenario.pace != "quick"
+    if family == "v6" and not args.long and is_choice:
         return scenario.name in V6
     return scenario.family in ("any", family)
 
@@ -142,7 +143,7 @@ class Stage:
 
     def play_group(self, family, group):
         """Play scenarios one after the other, enter what they print."""
-        group = [scenario for scenario in group if fits(scenario, family, self.args.long)]
+        group = [scenario for scenario in group if fits(scenario, family, self.args)]
         if not group:
             return
         limit = sum(QUICK if s.pace == "quick" else SLOW for s in group)
