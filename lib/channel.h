@@ -30,8 +30,13 @@ struct event {
 	struct id *owner;    /* whom it is charged to: the listener for a request, else its id */
 	struct id *subject;  /* pub.id */
 	struct group *group; /* charged, too, with events about a multicast group; else NULL */
-	struct ibv_ece ece;  /* of REQ and REP */
-	bool is_long;	     /* it has what follows; most have nothing to put there */
+	/*
+	 * What the event means for its id, as the program sees it: called in the program's thread,
+	 * when it takes the event; or NULL. Return: 0; -errno if the event is no more.
+	 */
+	int (*taken)(struct event *event);
+	struct ibv_ece ece; /* of REQ and REP */
+	bool is_long;	    /* it has what follows; most have nothing to put there */
 	uint8_t private_data[CM_SIDR_REQ_PRIVATE_BYTES];
 };
 

@@ -76,6 +76,7 @@ static void announce(struct group *group, const struct sa_member *member)
 	if (!event)
 		return;
 	multicast_fill_event(event, group);
+	event->taken = multicast_joined;
 	id_post(event);
 }
 

@@ -12,8 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/time.h"
-#include "lib/engine.h"
+#include "base/clock.h"
 #include "lib/log.h"
 #include "lib/warning.h"
 
@@ -65,7 +64,7 @@ struct ibacm *ibacm_of_host(void)
 static int wait_for(int fd, short events, struct cm_time deadline)
 {
 	struct pollfd poller = { .fd = fd, .events = events };
-	struct cm_time now = engine_now();
+	struct cm_time now = clock_now();
 	uint64_t left_ns = cm_time_reached(deadline, now) ? 0 : deadline.ns - now.ns;
 	int n = poll(&poller, 1, (int)((left_ns + CM_NS_PER_MS - 1) / CM_NS_PER_MS));
 
@@ -214,7 +213,7 @@ static int exchange(struct ibacm *acm, const struct ibacm_question *question,
 static int ask(struct ibacm *acm, const struct ibacm_question *question, struct ibacm_answer *ret)
 {
 	struct cm_time deadline =
-		cm_time_after(engine_now(), (uint64_t)acm->timeout_ms * CM_NS_PER_MS);
+		cm_time_after(clock_now(), (uint64_t)acm->timeout_ms * CM_NS_PER_MS);
 	int err;
 
 	try(acm, deadline);

@@ -250,6 +250,17 @@ void id_post(struct event *event);
 /** id_notify() - id_event() and id_post() in one, for events without parameters. */
 void id_notify(struct id *id, enum rdma_cm_event_type type, int status);
 
+/** id_notify_taken() - id_notify() for an event with a meaning; see struct event. */
+void id_notify_taken(struct id *id, enum rdma_cm_event_type type, int status,
+		     int (*taken)(struct event *event));
+
+/**
+ * id_event_spoil() - an event turns bad while it is taken
+ * @type: what it is now
+ * @err:  -errno, or a driver's own error, which the program is shown as it is; errno is set
+ */
+void id_event_spoil(struct event *event, enum rdma_cm_event_type type, int err);
+
 /**
  * id_drop_events() - free events that were withdrawn, and the ids of requests among them; no lock
  *                    is held

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <stddef.h>
+#include <stdlib.h>
 
 #include "base/pool.h"
 #include "lib/group.h"
@@ -176,12 +177,27 @@ void id_post(struct event *event)
 	channel_post(event->owner->channel, event);
 }
 
-void id_notify(struct id *id, enum rdma_cm_event_type type, int status)
+void id_notify_taken(struct id *id, enum rdma_cm_event_type type, int status,
+		     int (*taken)(struct event *event))
 {
 	struct event *event = about(pool_take(&brief_events), id, type, status);
 
-	if (event)
-		id_post(event);
+	if (!event)
+		return;
+	event->taken = taken;
+	id_post(event);
+}
+
+void id_notify(struct id *id, enum rdma_cm_event_type type, int status)
+{
+	id_notify_taken(id, type, status, NULL);
+}
+
+void id_event_spoil(struct event *event, enum rdma_cm_event_type type, int err)
+{
+	event->pub.event = type;
+	event->pub.status = err > 0 ? err : -1;
+	errno = abs(err);
 }
 
 /* Requests that nobody took are refused: their ids were never shown to the program. */

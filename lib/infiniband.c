@@ -14,6 +14,7 @@
 #include "lib/roce.h"
 #include "mad/cma_hdr.h"
 #include "lib/net/mgid.h"
+#include "lib/route_event.h"
 
 #define PERMISSIVE_LID	    0xffff
 #define TRAFFIC_CLASS_SHIFT 20 /* in a flow info */
@@ -204,8 +205,7 @@ static void route_told(struct subnet_ask *ask, int err, const struct sa_msg *ans
 		return;
 	}
 	take_answer(id, answer);
-	id->state = ID_ROUTE_RESOLVED;
-	id_notify(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+	route_event_post(id);
 }
 
 int infiniband_ask(struct engine *engine, struct id *id, int timeout_ms,

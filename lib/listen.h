@@ -15,16 +15,18 @@
 void listen_request(struct engine *engine, struct outbox *box, struct cm_conn *conn,
 		    const struct cm_msg *msg);
 
-/**
- * listen_request_taken() - there is room for one more; no lock is held
- * @listener: whose event was taken, and is charged for it, so that it stays
- */
-void listen_request_taken(struct id *listener);
-
 /** listen_stop() - no more requests for an id; the engine's lock is held. */
 void listen_stop(struct engine *engine, struct id *id);
 
 /** listen_extend() - open the ports of devices that have come; no lock is held. */
 void listen_extend(void);
+
+/**
+ * listen_request_taken() - CONNECT_REQUEST: see struct event
+ *
+ * There is room for another request, the new id is shown its device and path, and that of a
+ * synchronous listener gets a channel of its own; if it cannot have one, the request is refused.
+ */
+int listen_request_taken(struct event *event);
 
 #endif

@@ -139,6 +139,8 @@ static int enter_now(struct id *id, struct group *group, const struct gid_entry 
 	struct event *event = id_event(id, RDMA_CM_EVENT_MULTICAST_JOIN, 0);
 	int err = event ? group_enter(group, gid) : -ENOMEM;
 
+	if (event)
+		event->taken = multicast_joined;
 	if (!err)
 		err = announce(id, group, event);
 	if (err)
@@ -221,7 +223,7 @@ static int set_qkey(struct id *id, const struct group *group)
 	return ibv_modify_qp(id->pub.qp, &attr, IBV_QP_QKEY);
 }
 
-int multicast_attach(struct event *event)
+static int attach_to_group(struct event *event)
 {
 	struct group *group = event->group;
 	struct id *id = event->subject;
@@ -236,6 +238,15 @@ int multicast_attach(struct event *event)
 	}
 	lock_give(&id->qp_lock, LOCK_QP);
 	return -err;
+}
+
+int multicast_joined(struct event *event)
+{
+	int err = attach_to_group(event);
+
+	if (err)
+		id_event_spoil(event, RDMA_CM_EVENT_MULTICAST_ERROR, err);
+	return 0;
 }
 
 /* --- leaving ------------------------------------------------------------- */

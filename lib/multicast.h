@@ -10,14 +10,12 @@
 #include "lib/group.h"
 
 /**
- * multicast_attach() - attach the id's queue pair to the group that an event is about
+ * multicast_joined() - MULTICAST_JOIN is taken: see struct event
  *
- * In the program's thread, when it takes the event. A member that only sends, or that has no queue
- * pair, needs nothing of it.
- *
- * Return: 0 or -errno.
+ * Attaches the id's queue pair to the group. A member that only sends, or that has no queue pair,
+ * needs nothing of it.
  */
-int multicast_attach(struct event *event);
+int multicast_joined(struct event *event);
 
 /** multicast_fill_event() - the address of a group, for an event about it. */
 void multicast_fill_event(struct event *event, struct group *group);

@@ -14,6 +14,7 @@
 #include "lib/defaults.h"
 #include "lib/engine.h"
 #include "lib/roce.h"
+#include "lib/route_event.h"
 
 static int set_tos(struct id *id, const void *value)
 {
@@ -136,8 +137,7 @@ static int set_ib_path(struct id *id, const void *value, size_t bytes)
 		err = id->path.loopback ? -ENODEV : 0;
 	if (!err) {
 		roce_take_path(id, &data->path);
-		id->state = ID_ROUTE_RESOLVED;
-		id_notify(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+		route_event_post(id);
 	}
 	engine_unlock();
 	return err;

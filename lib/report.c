@@ -12,6 +12,7 @@
 #include "lib/infiniband.h"
 #include "lib/listen.h"
 #include "lib/log.h"
+#include "lib/response.h"
 
 static void set_private_data(struct event *event, const uint8_t *data, uint8_t bytes)
 {
@@ -47,6 +48,7 @@ static void report_response(struct engine *engine, struct outbox *box, struct id
 	if (!event)
 		return;
 	set_rep(event, msg);
+	event->taken = response_taken;
 	id_post(event);
 	engine_step(engine, box, id->conn, CM_CALL_MRA, NULL);
 }
@@ -59,6 +61,7 @@ static void report_rejected(struct id *id, const struct cm_rej *rej)
 	if (!event)
 		return;
 	set_private_data(event, rej->private_data, CM_REJ_PRIVATE_BYTES);
+	event->taken = response_rejected;
 	id_post(event);
 }
 
@@ -92,6 +95,7 @@ static void report_found(struct id *id, struct event *event, const struct cm_sid
 
 	id->qkey = rep->qkey;
 	event->pub.event = RDMA_CM_EVENT_ESTABLISHED;
+	event->taken = NULL;
 	param->qp_num = rep->qpn;
 	param->qkey = rep->qkey;
 	report_set_ah(id, &param->ah_attr);
@@ -106,11 +110,13 @@ static void report_answered(struct id *id, const struct cm_sidr_rep *rep)
 	memcpy(event->private_data, rep->private_data, CM_SIDR_REP_PRIVATE_BYTES);
 	event->pub.param.ud.private_data = event->private_data;
 	event->pub.param.ud.private_data_len = CM_SIDR_REP_PRIVATE_BYTES;
+	event->taken = response_missing;
 	if (rep->status == CM_SIDR_OK && suits(id, rep)) {
 		report_found(id, event, rep);
 	} else if (rep->status == CM_SIDR_OK) {
 		event->pub.event = RDMA_CM_EVENT_ADDR_ERROR;
 		event->pub.status = -EINVAL;
+		event->taken = NULL;
 	}
 	id_post(event);
 }
@@ -155,7 +161,7 @@ void report_handle(struct engine *engine, struct outbox *box, const struct cm_re
 		report_rejected(id, &msg->rej);
 		break;
 	case CM_REPORT_UNREACHABLE:
-		id_notify(id, RDMA_CM_EVENT_UNREACHABLE, report->status);
+		id_notify_taken(id, RDMA_CM_EVENT_UNREACHABLE, report->status, response_missing);
 		break;
 	case CM_REPORT_DISCONNECTED:
 		report_disconnected(id, report->status);

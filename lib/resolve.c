@@ -15,6 +15,7 @@
 #include "lib/infiniband.h"
 #include "lib/log.h"
 #include "lib/roce.h"
+#include "lib/route_event.h"
 #include "lib/sync.h"
 
 #define LOOK_AGAIN_NS (250 * CM_NS_PER_MS)
@@ -181,6 +182,15 @@ static int meet_peer(struct id *id)
 	return infiniband_meet(&id->path);
 }
 
+static int addr_taken(struct event *event)
+{
+	int err = id_attach(event->subject);
+
+	if (err)
+		id_event_spoil(event, RDMA_CM_EVENT_ADDR_ERROR, err);
+	return 0;
+}
+
 /* Both are called with the engine's lock held. */
 static void resolved(struct engine *engine, struct id *id, int status)
 {
@@ -188,7 +198,10 @@ static void resolved(struct engine *engine, struct id *id, int status)
 		status = meet_peer(id);
 	resolve_stop(engine, id);
 	id->state = status ? ID_ADDR_BOUND : ID_ADDR_RESOLVED;
-	id_notify(id, status ? RDMA_CM_EVENT_ADDR_ERROR : RDMA_CM_EVENT_ADDR_RESOLVED, status);
+	if (status)
+		id_notify(id, RDMA_CM_EVENT_ADDR_ERROR, status);
+	else
+		id_notify_taken(id, RDMA_CM_EVENT_ADDR_RESOLVED, 0, addr_taken);
 }
 
 static void look(struct engine *engine, struct id *id, struct cm_time now)
@@ -514,8 +527,7 @@ static int resolve_route(struct id *id, int timeout_ms)
 		if (err) {
 			failure_of_path(id, err);
 		} else {
-			id->state = ID_ROUTE_RESOLVED;
-			id_notify(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+			route_event_post(id);
 		}
 	}
 	engine_unlock();

@@ -49,20 +49,6 @@ int sync_finish(struct id *id, bool had_event, int cancel_state)
 	return -EAGAIN;
 }
 
-int sync_adopt(struct id *child)
-{
-	struct channel *own;
-	int err = channel_new(&own);
-
-	if (err)
-		return err;
-	engine_lock();
-	id_set_channel(child, own);
-	id_set_sync(child, true);
-	engine_unlock();
-	return 0;
-}
-
 /* --- requests ------------------------------------------------------------ */
 
 /* The listener's attributes are for all its requests: what is chosen for one is not for the next.

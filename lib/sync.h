@@ -41,13 +41,6 @@ int sync_finish(struct id *id, bool had_event, int cancel_state);
 /** sync_drop_event() - acknowledge the event in id->event, if there is one. */
 void sync_drop_event(struct id *id);
 
-/**
- * sync_adopt() - a new id of a synchronous listener gets a channel of its own
- *
- * Return: 0, or as channel_new().
- */
-int sync_adopt(struct id *child);
-
 /** sync_or_null() - the id if it is synchronous, else NULL. */
 static inline struct id *sync_or_null(struct id *id)
 {

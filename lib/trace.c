@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "lib/api.h"
 #include "lib/engine.h"
 #include "lib/log.h"
@@ -47,7 +48,7 @@ static bool has_function(void)
 
 static void call(struct purecm_trace *trace)
 {
-	trace->time_ns = engine_now().ns;
+	trace->time_ns = clock_now().ns;
 	pthread_rwlock_rdlock(&lock);
 	if (function)
 		function(trace, function_arg);

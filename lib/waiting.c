@@ -7,6 +7,8 @@
  */
 #include "lib/waiting.h"
 
+#include "base/clock.h"
+
 #define WAITING_MAX 128
 #define IDLE_NS	    (100 * CM_NS_PER_MS) /* the program takes none: it does not look */
 #define WAIT_NS	    (900 * CM_NS_PER_MS) /* then the peer asks again */
@@ -69,7 +71,7 @@ struct event *waiting_next(struct engine *engine, struct outbox *box, struct id 
 
 	if (list_is_empty(&listener->waiting))
 		return NULL;
-	now = engine_now();
+	now = clock_now();
 	while (!list_is_empty(&listener->waiting)) {
 		event = take_first(listener);
 		if (is_alive(event->subject) && is_in_time(listener, event->subject, now)) {

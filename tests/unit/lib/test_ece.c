@@ -8,6 +8,7 @@
 #include "fake_verbs.h"
 #include "lib/ece.h"
 #include "lib/engine.h"
+#include "lib/response.h"
 
 #define OURS   0x1405
 #define OTHERS 0x8086
@@ -203,8 +204,10 @@ END_TEST
 static struct rdma_cm_event *take_reply(uint32_t vendor_id, uint32_t options)
 {
 	struct event *event = id_event(id, RDMA_CM_EVENT_CONNECT_RESPONSE, 0);
+
 	struct rdma_cm_event *taken;
 
+	event->taken = response_taken;
 	event->ece = (struct ibv_ece){ .vendor_id = vendor_id, .options = options };
 	engine_lock();
 	id_post(event);

@@ -13,6 +13,7 @@
 
 #include "lib/engine.h"
 #include "lib/event.h"
+#include "lib/listen.h"
 #include "lib/sync.h"
 
 static struct channel *channel;
@@ -70,6 +71,7 @@ static void post_request(void)
 	struct event *event = id_event(id, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
 
 	ck_assert_ptr_nonnull(event);
+	event->taken = listen_request_taken;
 	child = new_id(id->channel);
 	event->subject = child;
 	event->pub.id = &child->pub;
