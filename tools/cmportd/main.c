@@ -172,7 +172,7 @@ static void fill_standard_streams(void)
 		close(fd);
 }
 
-/* A client takes three descriptors. */
+/* A client takes two descriptors. */
 static void raise_limits(void)
 {
 	struct rlimit limit;

@@ -107,6 +107,8 @@ static void undo_hello(struct question *q)
 	server_unwatch(q->server, &q->guest->data);
 	if (q->reply_fd[0] >= 0)
 		close(q->reply_fd[0]);
+	if (q->reply_fd[1] >= 0)
+		close(q->reply_fd[1]);
 	q->reply_fd[0] = q->reply_fd[1] = -1;
 }
 

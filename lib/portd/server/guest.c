@@ -126,6 +126,12 @@ static void leave(struct server *server, struct guest *guest)
 	server->any_leaving = true;
 }
 
+static void close_fd(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+}
+
 static void show_out(struct server *server, struct guest *guest, const char *why)
 {
 	server->count[SERVER_COUNT_PROTOCOL]++;
@@ -181,8 +187,8 @@ static bool ask(struct server *server, struct guest *guest, const struct portd_r
 		show_out(server, guest, "a question out of place");
 	else if (!portd_is_one_way(record->type) && !reply(guest, &answer, send_fd))
 		show_out(server, guest, "it does not take its answers");
-	if (send_fd[0] >= 0)
-		close(send_fd[0]); /* the client's end of its data socket, or the feed */
+	close_fd(send_fd[0]); /* the client's end of its data socket, or the feed */
+	close_fd(send_fd[1]); /* its page */
 	return true;
 }
 

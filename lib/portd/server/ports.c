@@ -39,7 +39,6 @@ struct tenant {
 	struct list holders;
 	unsigned int n_claims;
 	struct lease_page *page; /* NULL before it has one */
-	int page_fd;
 	unsigned int n_leases;
 	uint16_t last_leased;		      /* 0: none yet */
 	uint64_t is_leased[LEASE_WORDS / 64]; /* which words are, whatever the page says */
@@ -95,7 +94,6 @@ static struct tenant *tenant_of(struct ports *ports, uint16_t client)
 	if (!tenant)
 		return NULL;
 	list_init(&tenant->holders);
-	tenant->page_fd = -1;
 	ports->tenant[client] = tenant;
 	return tenant;
 }
@@ -330,7 +328,6 @@ static int map_page(struct tenant *tenant, int fd)
 	if (page == MAP_FAILED)
 		return -errno;
 	tenant->page = page;
-	tenant->page_fd = fd;
 	return 0;
 }
 
@@ -376,10 +373,9 @@ int ports_page_resume(struct ports *ports, uint16_t client, int fd)
 		err = -EINVAL;
 	if (!err)
 		err = map_page(tenant, fd);
-	if (err) {
-		close(fd);
+	close(fd);
+	if (err)
 		return err;
-	}
 	for (word = 0; word < LEASE_WORDS; word++)
 		resume_word(ports, client, word);
 	return 0;
@@ -593,8 +589,6 @@ void ports_client_gone(struct ports *ports, uint16_t client)
 	end_leases(ports, client);
 	if (tenant->page)
 		munmap(tenant->page, LEASE_PAGE_BYTES);
-	if (tenant->page_fd >= 0)
-		close(tenant->page_fd);
 	free(tenant);
 	ports->tenant[client] = NULL;
 }

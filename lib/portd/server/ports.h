@@ -73,7 +73,7 @@ int ports_lease(struct ports *ports, uint16_t client, uint16_t ps, unsigned int 
 /**
  * ports_page_new() - make the page of a new client
  *
- * Return: a file descriptor to be sent to the client, owned by ports; -errno.
+ * Return: a file descriptor to be sent to the client, owned by the caller; -errno.
  */
 int ports_page_new(struct ports *ports, uint16_t client);
 

@@ -81,7 +81,9 @@ static struct lease_page *page_of(uint16_t client, int *ret_fd)
 	page = mmap(NULL, LEASE_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	ck_assert_ptr_ne(page, MAP_FAILED);
 	if (ret_fd)
-		*ret_fd = dup(fd);
+		*ret_fd = fd;
+	else
+		close(fd);
 	return page;
 }
 
