@@ -26,6 +26,8 @@
 #define RETIRED_MAX 64
 #define POLL_BATCH  16
 #define HELD_MAX    32
+#define LOOK_NS	    1000000
+#define LOOKS	    50
 
 /* What an address handle depends on. The flow label is left out: it would make one a connection,
  * and serves only to spread data over equal paths. */
@@ -553,12 +555,26 @@ void mad_sender_insist(struct mad_sender *sender)
 	pthread_mutex_unlock(&sender->lock);
 }
 
+/* A queue pair that goes takes with it what it has not sent yet. */
+static void await_posted(struct mad_sender *sender)
+{
+	const struct timespec look = { .tv_nsec = LOOK_NS };
+	int looks;
+
+	for (looks = 0; looks < LOOKS && sender->n_posted && !sender->broken; looks++) {
+		if (looks)
+			nanosleep(&look, NULL);
+		reap(sender);
+	}
+}
+
 void mad_sender_close(struct mad_sender *sender)
 {
 	int i;
 
 	if (!sender)
 		return;
+	await_posted(sender);
 	if (sender->qp)
 		ibv_destroy_qp(sender->qp);
 	destroy_retired(sender);

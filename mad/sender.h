@@ -66,7 +66,8 @@ void mad_sender_doubt(struct mad_sender *sender, const struct mad_gid *gid,
 /** mad_sender_insist() - from now on no message is refused because it may be in vain: for drills */
 void mad_sender_insist(struct mad_sender *sender);
 
-/** mad_sender_close() - give everything back; NULL is allowed. */
+/** mad_sender_close() - what was posted leaves, for 50 ms at most; then give everything back. NULL
+ * is allowed. */
 void mad_sender_close(struct mad_sender *sender);
 
 /**

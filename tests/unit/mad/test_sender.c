@@ -5,6 +5,7 @@
  */
 #include <check.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -474,6 +475,26 @@ END_TEST
 
 /* --- beginning and end --------------------------------------------------- */
 
+START_TEST(what_was_posted_leaves_before_the_queue_pair_goes)
+{
+	qpn_to(PEER_V4, V4_INDEX);
+	verbs.slow_polls = 3;
+	mad_sender_close(sender);
+	sender = NULL;
+	ck_assert_uint_eq(verbs.n_cut_off, 0);
+}
+END_TEST
+
+START_TEST(a_device_that_completes_nothing_is_not_waited_for_long)
+{
+	qpn_to(PEER_V4, V4_INDEX);
+	verbs.slow_polls = INT_MAX;
+	mad_sender_close(sender);
+	sender = NULL;
+	ck_assert_uint_eq(verbs.n_cut_off, 1);
+}
+END_TEST
+
 START_TEST(whatever_fails_in_opening_all_is_given_back)
 {
 	struct ibv_context *context = set_up_fake_verbs();
@@ -533,6 +554,8 @@ static TCase *sending(void)
 	tcase_add_test(tc, a_handle_is_made_once_for_each_peer);
 	tcase_add_test(tc, a_queue_pair_that_broke_is_left_for_umad);
 	tcase_add_test(tc, an_address_that_has_become_shared_is_not_sent_from_after_forgetting);
+	tcase_add_test(tc, what_was_posted_leaves_before_the_queue_pair_goes);
+	tcase_add_test(tc, a_device_that_completes_nothing_is_not_waited_for_long);
 	tcase_add_test(tc, a_hundred_thousand_peers_need_no_more_than_the_handles_that_are_kept);
 	return tc;
 }

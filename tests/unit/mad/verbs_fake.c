@@ -90,6 +90,10 @@ static int fake_poll_cq(struct ibv_cq *cq, int n_max, struct ibv_wc *wc)
 
 	if (verbs.poll_error)
 		return verbs.poll_error;
+	if (queue == sends && verbs.slow_polls > 0) {
+		verbs.slow_polls--;
+		return 0;
+	}
 	for (n = 0; n < n_max && queue->n_taken != queue->n_put; n++)
 		wc[n] = queue->wc[queue->n_taken++ % FAKE_RQ_MAX];
 	return n;
@@ -350,6 +354,7 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 
 int ibv_destroy_qp(struct ibv_qp *qp)
 {
+	verbs.n_cut_off = sends->n_put - sends->n_taken;
 	return give_back(qp);
 }
 

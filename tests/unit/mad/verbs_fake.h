@@ -40,6 +40,9 @@ struct fake_verbs {
 	bool is_flushed;  /* the queue pair is in its error state */
 	int n_sends_left; /* that will be taken; -1: all */
 	bool has_no_ah;	  /* no address handle can be made */
+	int slow_polls;	  /* how many looks find no send completed */
+	/* sends that were not known to be complete when the queue pair went */
+	unsigned int n_cut_off;
 	struct fake_sent sent[FAKE_SENT_MAX];
 	int n_sent;
 	int n_slots;		     /* posted, and nothing has come into them */
