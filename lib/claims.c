@@ -69,12 +69,14 @@ static int claim_port(struct id *id)
 	return err;
 }
 
-static int bind_at_portd(struct id *id)
+int claims_bind(struct id *id)
 {
 	struct engine *engine;
 	uint16_t port = addr_port(&id->claim.local);
-	int err = 0;
+	int err = host_start();
 
+	if (err)
+		return err;
 	if (!port)
 		port = portd_take_port(host_client(), id->claim.ps);
 	if (port && !addr_port(&id->claim.local))
@@ -91,38 +93,9 @@ static int bind_at_portd(struct id *id)
 	return err;
 }
 
-/* Whether it may bind a low port is asked each time: a program may have given the privilege up. */
-static int bind_here(struct id *id)
-{
-	uint16_t port = addr_port(&id->claim.local);
-	struct port_limits limits;
-	struct engine *engine = engine_lock();
-	bool is_low = port && port < PORT_PRIVILEGED;
-	int err;
-
-	engine_unlock();
-	if (is_low)
-		port_limits_read(&limits);
-	engine = engine_lock();
-	if (is_low)
-		engine->ports.limits = limits;
-	err = port_space_bind(&engine->ports, &id->claim);
-	engine_unlock();
-	return err;
-}
-
-int claims_bind(struct id *id)
-{
-	int err = host_start();
-
-	if (err)
-		return err;
-	return host_client() ? bind_at_portd(id) : bind_here(id);
-}
-
 /* --- afterwards ---------------------------------------------------------- */
 
-static int listen_at_portd(struct id *id)
+int claims_listen(struct id *id)
 {
 	struct portd_claim claim;
 	int err = 0;
@@ -135,19 +108,6 @@ static int listen_at_portd(struct id *id)
 	err = portd_listen(host_client(), &claim);
 	if (!err)
 		id->claim.reuseaddr = false;
-	return err;
-}
-
-int claims_listen(struct id *id)
-{
-	struct engine *engine;
-	int err;
-
-	if (host_client())
-		return listen_at_portd(id);
-	engine = engine_lock();
-	err = port_space_listen(&engine->ports, &id->claim);
-	engine_unlock();
 	return err;
 }
 
@@ -177,8 +137,6 @@ void claims_release(struct id *id)
 
 	port_space_release(&engine->ports, &id->claim);
 	engine_unlock();
-	if (!host_client())
-		return;
 	if (id->claim_id)
 		portd_release(host_client(), id->claim_id);
 	else if (was_held)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Port numbers of ids: asked of the host (host.h), and noted in the engine's port space, which
- * finds the listener of a request. Called by resolve.c, listen.c, option.c and id.c, without the
- * engine's lock except where it says so.
+ * Port numbers of ids: asked of cmportd, and noted in the engine's port space, which finds the
+ * listener of a request. Without the engine's lock except where it says so.
  */
 #ifndef LIB_CLAIMS_H
 #define LIB_CLAIMS_H

@@ -21,7 +21,6 @@
 #include "lib/lock_order.h"
 #include "lib/log.h"
 #include "lib/warning.h"
-#include "mad/umad.h"
 
 #define N_DESCRIPTORS 4 /* that libibverbs has open at once while it looks for drivers */
 
@@ -319,26 +318,6 @@ int device_xrcd(struct device *device, struct ibv_xrcd **ret)
 
 /* --- ports --------------------------------------------------------------- */
 
-/* The CM class of a port, for this process alone. */
-static int open_here(struct port *port)
-{
-	const char *name = ibv_get_device_name(port->device->verbs->device);
-	struct umad_owner owner = { 0 };
-	struct mad_gid gid0 = { 0 };
-	int err = umad_port_open(name, port->port_num, &port->mad, &owner);
-
-	if (err) {
-		warning_of_port(name, port->port_num, err, owner.what, owner.remedy);
-		return err;
-	}
-	ibv_query_gid(port->device->verbs, port->port_num, 0, (union ibv_gid *)&gid0);
-	cm_port_init(&port->cm, be64toh(port->device->attr.node_guid), &gid0);
-	err = mad_sender_open(port->device->verbs, port->port_num, &port->sender);
-	if (err)
-		log_debug("messages go through umad, which is slower: %s", strerror(-err));
-	return engine_watch_port(port);
-}
-
 static int port_open(struct device *device, uint8_t port_num, struct port **ret)
 {
 	struct port *port = calloc(1, sizeof(*port));
@@ -349,8 +328,8 @@ static int port_open(struct device *device, uint8_t port_num, struct port **ret)
 	port->device = device;
 	port->port_num = port_num;
 	port->refs = 1;
-	list_init(&port->unread);
-	err = host_client() ? host_open_port(port) : open_here(port);
+	port->handle = -1;
+	err = host_open_port(port);
 	if (err)
 		port_put(port);
 	else
@@ -403,39 +382,15 @@ void port_put(struct port *port)
 {
 	if (__atomic_sub_fetch(&port->refs, 1, __ATOMIC_ACQ_REL))
 		return;
-	mad_sender_close(port->sender);
-	mad_port_close(port->mad);
 	free(port);
 }
 
-static void forget_paths(struct device *device)
+static void forget_ports(struct device *device)
 {
 	int i;
 
 	for (i = 0; i < device->n_ports; i++)
-		if (device->port[i] && device->port[i]->sender)
-			mad_sender_forget(device->port[i]->sender);
-}
-
-void device_paths_changed(void)
-{
-	int i;
-
-	lock_take(&lock, LOCK_DEVICES);
-	for (i = 0; i < devices->n; i++)
-		forget_paths(devices->device[i]);
-	lock_give(&lock, LOCK_DEVICES);
-}
-
-static void close_copies(struct device *device)
-{
-	int i;
-
-	for (i = 0; i < device->n_ports; i++) {
-		if (device->port[i])
-			mad_port_close(device->port[i]->mad); /* NULL is allowed */
 		device->port[i] = NULL;
-	}
 }
 
 void device_after_fork(void)
@@ -444,7 +399,7 @@ void device_after_fork(void)
 
 	pthread_mutex_init(&lock, NULL);
 	for (device = known; device; device = device->known)
-		close_copies(device);
+		forget_ports(device);
 }
 
 /* --- the API ------------------------------------------------------------- */

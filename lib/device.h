@@ -2,7 +2,7 @@
 /*
  * RDMA devices of the process: one ibv_context each, opened once and never closed, because
  * programs compare and keep the pointers; a default protection domain and an XRC domain, made at
- * the first need and kept as long; and the ports on which we own the CM class.
+ * the first need and kept as long; and the ports whose CM messages cmportd delivers to us.
  */
 #ifndef LIB_DEVICE_H
 #define LIB_DEVICE_H
@@ -13,21 +13,16 @@
 
 #include "cm/conn.h"
 #include "lib/net/gid.h"
-#include "mad/port.h"
-#include "mad/sender.h"
 
 struct device;
 
 /* A port that delivers CM messages to us. Counted: sends may be under way when it is removed. */
 struct port {
-	struct cm_port cm;	   /* first; under the engine's lock */
-	struct mad_port *mad;	   /* NULL: cmportd delivers, under the handle below */
-	struct mad_sender *sender; /* NULL: all goes through mad */
-	int handle;		   /* of cmportd; -1 while it has none */
+	struct cm_port cm; /* first; under the engine's lock */
+	int handle;	   /* of cmportd; -1 while it has none */
 	struct device *device;
 	uint8_t port_num;
-	struct list unread; /* of the engine: in its list of those to look at again */
-	unsigned int refs;  /* atomic */
+	unsigned int refs; /* atomic */
 };
 
 struct device {
@@ -117,7 +112,7 @@ int device_pd(struct device *device, struct ibv_pd **ret);
 int device_xrcd(struct device *device, struct ibv_xrcd **ret);
 
 /**
- * device_port_open() - own the CM class of a port; the same port again is free
+ * device_port_open() - have the CM messages of a port; the same port again is free
  * @ret: to be given back with port_put()
  *
  * Return: 0 or as umad_port_open(); a warning says what is in the way.
@@ -136,13 +131,10 @@ static inline bool device_is_gone(const struct device *device)
 /** device_port_gone() - a removed device's port is no longer watched: drop the list's reference. */
 void device_port_gone(struct port *port);
 
-/** device_after_fork() - close a child's copies of the ports, touch nothing of the parent's. */
+/** device_after_fork() - a child has no port, and touches nothing of its parent's. */
 void device_after_fork(void);
 
-/** device_paths_changed() - link addresses or routes are no longer what they were. */
-void device_paths_changed(void);
-
-/** port_get() - keep a port; port_put() lets it go, the last closes it. */
+/** port_get() - keep a port; port_put() lets it go, the last frees it. */
 struct port *port_get(struct port *port);
 void port_put(struct port *port);
 

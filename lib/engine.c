@@ -25,15 +25,13 @@
 #include "lib/removal.h"
 #include "lib/report.h"
 #include "lib/resolve.h"
-#include "lib/subnet_here.h"
 #include "base/thread.h"
 #include "lib/trace.h"
 #include "lib/warning.h"
 #include "lib/net/membership.h"
 
 #define EVENTS_MAX   16
-#define BATCH_MAX    64 /* MADs of one port before timers and other ports get their turn */
-#define EXIT_WAIT_NS 200000000L
+#define EXIT_WAIT_MS 200
 #define SLACK_NS     (4 * CM_NS_PER_MS) /* deadlines so close to each other are met together */
 
 static pthread_mutex_t lock = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
@@ -45,7 +43,6 @@ static int alarm_fd = -1;
 static int hotplug_fd = -1;
 static struct net_watch *net_watch;
 static char host;		/* stands for cmportd in the poll set */
-static struct list unread;	/* ports with more at the sender's queue pair; of the thread */
 static struct cm_time rings_at; /* what the alarm is set to; under the lock */
 
 struct cm_time engine_now(void)
@@ -131,10 +128,8 @@ int engine_step(struct engine *of, struct outbox *box, struct cm_conn *conn, enu
 
 static struct cm_time next_deadline(void)
 {
-	struct cm_time deadline = cm_time_earlier(cm_core_deadline(&engine.core),
-						  cm_timers_deadline(&engine.resolutions));
-
-	return cm_time_earlier(deadline, subnet_here_deadline(&engine));
+	return cm_time_earlier(cm_core_deadline(&engine.core),
+			       cm_timers_deadline(&engine.resolutions));
 }
 
 /* The alarm is set by whoever brings a deadline nearer, so that the thread can sleep on. */
@@ -163,7 +158,7 @@ void engine_wake(struct engine *of)
 
 /* --- the thread ---------------------------------------------------------- */
 
-bool engine_receive(struct port *port, const struct mad_path *path, const uint8_t mad[MAD_BYTES])
+void engine_receive(struct port *port, const struct mad_path *path, const uint8_t mad[MAD_BYTES])
 {
 	static struct cm_effects fx; /* large, and of the one thread that comes here */
 	static struct outbox box;
@@ -177,7 +172,6 @@ bool engine_receive(struct port *port, const struct mad_path *path, const uint8_
 	take_effects(&box, &fx);
 	lock_give(&lock, LOCK_ENGINE);
 	outbox_hold(&box);
-	return fx.is_known;
 }
 
 /* Programs are woken, and answers leave, once for all that had come. */
@@ -186,62 +180,6 @@ void engine_received_all(void)
 	outbox_release();
 	engine_lock();
 	engine_unlock();
-}
-
-/* Return: 0 if there may be more, or why not. */
-static int receive_from(struct port *port, struct mad_port *from)
-{
-	uint8_t mad[MAD_BYTES];
-	struct mad_path path;
-	int i, err;
-
-	for (i = 0; i < BATCH_MAX; i++) {
-		err = mad_port_receive(from, &path, mad);
-		if (err == -ENOMSG)
-			continue;
-		if (err)
-			return err;
-		if (port->sender)
-			mad_sender_came(port->sender, &path.dgid, mad);
-		if (engine_receive(port, &path, mad) && port->sender)
-			mad_sender_heard(port->sender, &path.dgid, from->source_qpn);
-	}
-	return 0;
-}
-
-static void receive_inbox(struct port *port)
-{
-	list_remove(&port->unread);
-	if (port->sender && !receive_from(port, mad_sender_port(port->sender)))
-		list_append(&unread, &port->unread);
-}
-
-static void receive_unread(void)
-{
-	receive_inbox(container_of(unread.next, struct port, unread));
-	engine_received_all();
-}
-
-static void unwatch_port(struct port *port)
-{
-	list_remove(&port->unread);
-	epoll_ctl(poll_fd, EPOLL_CTL_DEL, port->mad->fd, NULL);
-	if (port->sender)
-		epoll_ctl(poll_fd, EPOLL_CTL_DEL, mad_sender_port(port->sender)->fd, NULL);
-}
-
-/* Which of the port's two descriptors is readable is not told. Return: is the port still there? */
-static bool receive(struct port *port)
-{
-	int err = receive_from(port, port->mad);
-
-	receive_inbox(port);
-	engine_received_all();
-	if (err == -ENODEV) {
-		unwatch_port(port);
-		removal_of_port(port);
-	}
-	return err != -ENODEV;
 }
 
 static void run_timers(void)
@@ -257,48 +195,38 @@ static void run_timers(void)
 		take_effects(&box, &fx);
 		engine_unlock();
 		holds = holds || box.n;
-		outbox_hold_without_waiting(&box);
+		outbox_hold_again(&box);
 	}
 	if (holds)
 		outbox_release();
 	resolve_expire(engine_now());
-	subnet_here_expire(engine_now());
 }
 
-struct changes {
-	bool paths;	 /* messages may have to go another way */
-	bool interfaces; /* ports may have come, or their GIDs changed */
-};
-
+/* How messages get to peers is cmportd's business. */
 static void net_changed(const struct net_event *event, void *arg)
 {
-	struct changes *changes = arg;
+	bool *interfaces = arg; /* ports may have come, or their GIDs changed */
 
 	switch (event->change) {
 	case NET_CHANGE_NEIGH:
-		changes->paths = changes->paths || event->hw_changed;
 		resolve_neigh_changed(event);
 		break;
 	case NET_CHANGE_ADDR:
 	case NET_CHANGE_LINK:
 	case NET_CHANGE_LOST:
-		changes->paths = true;
-		changes->interfaces = true;
+		*interfaces = true;
 		break;
 	case NET_CHANGE_ROUTE:
-		changes->paths = true;
 		break;
 	}
 }
 
 static void network_changed(void)
 {
-	struct changes changes = { false, false };
+	bool interfaces = false;
 
-	net_watch_drain(net_watch, net_changed, &changes);
-	if (changes.paths)
-		device_paths_changed();
-	if (!changes.interfaces)
+	net_watch_drain(net_watch, net_changed, &interfaces);
+	if (!interfaces)
 		return;
 	gid_forget(NULL);
 	listen_extend();
@@ -314,20 +242,15 @@ static void set_next_alarm(void)
 	engine_unlock();
 }
 
-/* Return: are the other events still of somebody? */
-static bool dispatch(const struct epoll_event *event)
+static void dispatch(const struct epoll_event *event)
 {
-	if (event->data.ptr == &alarm_fd)
-		return true; /* timers are run anyway */
 	if (event->data.ptr == &engine)
 		network_changed();
 	else if (event->data.ptr == &hotplug_fd)
 		hotplug_drain(hotplug_fd);
 	else if (event->data.ptr == &host)
 		host_receive();
-	else if (!subnet_here_receive(event->data.ptr))
-		return receive(event->data.ptr);
-	return true;
+	/* The alarm: timers are run anyway. */
 }
 
 static void *run(void *arg)
@@ -338,11 +261,9 @@ static void *run(void *arg)
 	pthread_setname_np(pthread_self(), "purecm");
 	for (;;) {
 		set_next_alarm();
-		n = epoll_wait(poll_fd, events, EVENTS_MAX, list_is_empty(&unread) ? -1 : 0);
-		if (!list_is_empty(&unread))
-			receive_unread();
-		for (i = 0; i < n && dispatch(&events[i]); i++)
-			continue;
+		n = epoll_wait(poll_fd, events, EVENTS_MAX, -1);
+		for (i = 0; i < n; i++)
+			dispatch(&events[i]);
 		run_timers();
 		host_look();
 	}
@@ -363,23 +284,14 @@ static int watch(int fd, void *who)
 	return watch_for(EPOLLIN, fd, who);
 }
 
-int engine_watch_port(struct port *port)
-{
-	int err = watch(port->mad->fd, port);
-
-	if (!err && port->sender)
-		err = watch(mad_sender_port(port->sender)->fd, port);
-	return err;
-}
-
-int engine_watch_subnet(int fd, void *who)
-{
-	return watch(fd, who);
-}
-
 int engine_watch_host(int fd)
 {
 	return watch(fd, &host);
+}
+
+void engine_unwatch_host(int fd)
+{
+	epoll_ctl(poll_fd, EPOLL_CTL_DEL, fd, NULL);
 }
 
 /* Where a container does not let us, devices are only seen to go by their ports. */
@@ -441,8 +353,6 @@ static int init_state(void)
 	list_init(&engine.ids);
 	list_init(&engine.resolving);
 	list_init(&engine.subnet_asks);
-	list_init(&engine.subnets);
-	list_init(&unread);
 	rings_at = CM_TIME_NEVER;
 	return 0;
 }
@@ -461,7 +371,6 @@ static void forget_parent(void)
 	membership_after_fork();
 	gid_after_fork();
 	device_after_fork();
-	subnet_here_after_fork(&engine);
 	host_after_fork();
 	trace_after_fork();
 	engine = (struct engine){ 0 };
@@ -505,33 +414,13 @@ int engine_start(void)
 	return err;
 }
 
-/* The first process of a container is followed at once by all others there, cmportd for one. */
-static bool is_survived_by_cmportd(void)
+/* Each gets one last message. */
+static void destroy_connections(void)
 {
-	return host_client() && getpid() != 1;
-}
-
-/*
- * A program that exits without destroying its ids leaves peers that would wait for it. cmportd ends
- * its connections as the kernel would; where there is none, each gets one last message. exit() may
- * have been called with the lock held, from a signal handler for one, so it is not waited for.
- */
-static void __attribute__((destructor)) end_connections(void)
-{
-	struct timespec until;
 	struct list *node;
 	struct id *id;
 	struct outbox box;
 
-	if (!started || is_survived_by_cmportd())
-		return;
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_nsec += EXIT_WAIT_NS;
-	until.tv_sec += until.tv_nsec / 1000000000L;
-	until.tv_nsec %= 1000000000L;
-	if (pthread_mutex_clocklock(&lock, CLOCK_MONOTONIC, &until))
-		return;
-	lock_taken(LOCK_ENGINE);
 	engine.core.out_max = UINT_MAX; /* nobody will be there for the answers */
 	list_for_each (node, &engine.ids) {
 		id = container_of(node, struct id, link);
@@ -540,15 +429,37 @@ static void __attribute__((destructor)) end_connections(void)
 		outbox_init(&box);
 		engine_step(&engine, &box, id->conn, CM_CALL_DESTROY, NULL);
 		id->conn = NULL;
-		/* Nor are neighbours waited for; cmportd, which does not, is not told that this is
-		 * a repetition: such a one may overtake the RTU. */
-		if (host_client())
-			outbox_hold(&box);
-		else
-			outbox_hold_without_waiting(&box);
+		outbox_hold(&box);
 	}
+}
+
+/*
+ * A program that exits without destroying its ids leaves peers that would wait for it. cmportd ends
+ * its connections as the kernel would. One that is of this process has to be given the time; and
+ * the first process of a container is followed at once by all others there, cmportd for one. exit()
+ * may have been called with the lock held, from a signal handler for one, so it is not waited for.
+ */
+static void __attribute__((destructor)) end_connections(void)
+{
+	struct timespec until;
+
+	if (!started || !host_client())
+		return;
+	if (host_ends_with_us()) {
+		host_end(EXIT_WAIT_MS);
+		return;
+	}
+	if (getpid() != 1)
+		return;
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_nsec += EXIT_WAIT_MS * 1000000L;
+	until.tv_sec += until.tv_nsec / 1000000000L;
+	until.tv_nsec %= 1000000000L;
+	if (pthread_mutex_clocklock(&lock, CLOCK_MONOTONIC, &until))
+		return;
+	lock_taken(LOCK_ENGINE);
+	destroy_connections();
 	lock_give(&lock, LOCK_ENGINE);
 	outbox_release();
-	if (host_client())
-		portd_drain(host_client(), EXIT_WAIT_NS / 1000000);
+	portd_drain(host_client(), EXIT_WAIT_MS);
 }

@@ -22,7 +22,6 @@ struct engine {
 	struct port_space ports;
 	struct list ids;
 	struct list subnet_asks;      /* see subnet.h */
-	struct list subnets;	      /* see subnet_here.h */
 	struct list resolving;	      /* id.resolving: address resolutions under way */
 	struct cm_timers resolutions; /* id.resolve_timer */
 	unsigned int n_wildcards;     /* ids that listen on every device */
@@ -68,25 +67,14 @@ int engine_step(struct engine *engine, struct outbox *box, struct cm_conn *conn,
 /** engine_wake() - a deadline may have come nearer; the lock is held. */
 void engine_wake(struct engine *engine);
 
-/**
- * engine_watch_port() - receive from a port of our own from now on
- *
- * Return: 0 or -errno.
- */
-int engine_watch_port(struct port *port);
-
-/** engine_watch_subnet() - have subnet_here_receive(@who) called. Return: 0 or -errno. */
-int engine_watch_subnet(int fd, void *who);
-
 /** engine_watch_host() - receive from cmportd from now on. Return: 0 or -errno. */
 int engine_watch_host(int fd);
 
-/**
- * engine_receive() - a message has arrived; the engine's thread, before engine_received_all()
- *
- * Return: is it one of a connection of ours (cm_effects.is_known)?
- */
-bool engine_receive(struct port *port, const struct mad_path *path, const uint8_t mad[MAD_BYTES]);
+/** engine_unwatch_host() - no more: it has ended, and is readable for ever. */
+void engine_unwatch_host(int fd);
+
+/** engine_receive() - a message has arrived; the engine's thread, before engine_received_all(). */
+void engine_receive(struct port *port, const struct mad_path *path, const uint8_t mad[MAD_BYTES]);
 
 /** engine_received_all() - no other has; now they are answered, and programs learn of them. */
 void engine_received_all(void);

@@ -56,7 +56,7 @@ int group_enter(struct group *group, const struct gid_entry *gid);
  *
  * MULTICAST_JOIN or MULTICAST_ERROR follows.
  *
- * Return: 0; -EADDRNOTAVAIL without an IP over InfiniBand interface; as subnet_ask().
+ * Return: 0; -EADDRNOTAVAIL without an IP over InfiniBand interface.
  */
 int group_ask(struct engine *engine, struct group *group, struct portd_record *ret_record);
 

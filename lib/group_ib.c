@@ -156,7 +156,8 @@ int group_ask(struct engine *engine, struct group *group, struct portd_record *r
 	group->ask.msg.member.mgid = part.broadcast;
 	group->ask.timeout_ms = TIMEOUT_MS;
 	group->ask.done = broadcast_told;
-	return subnet_ask(engine, &group->ask, group->id->path.port, ret_record);
+	subnet_ask(engine, &group->ask, group->id->path.port, ret_record);
+	return 0;
 }
 
 void group_leave_subnet(struct group *group)

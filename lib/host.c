@@ -14,6 +14,7 @@
 #include "lib/engine.h"
 #include "lib/lock_order.h"
 #include "lib/log.h"
+#include "lib/portd/inline.h"
 #include "lib/removal.h"
 #include "lib/stat.h"
 #include "lib/subnet.h"
@@ -25,6 +26,8 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool started;
+static bool ends_with_us;	    /* written with the client */
+static bool is_exiting;		    /* atomic */
 static struct portd_client *client; /* written once, under the lock */
 static struct port *ports[HANDLES]; /* by handle, each with a reference; under the lock */
 static struct portd_close closing[OUTBOX_CLOSED_MAX]; /* of a step; under the engine's lock */
@@ -38,8 +41,8 @@ struct portd_client *host_client(void)
 
 /* --- finding it ---------------------------------------------------------- */
 
-/* Called by the core, under the engine's lock. Where no outbox is at hand, a port was removed, and
- * there is nothing to send. */
+/* Under the engine's lock. Where no outbox is at hand, a port was removed, and there is nothing to
+ * send. */
 static void released(struct cm_core *core, const struct cm_conn *conn)
 {
 	struct portd_close close = { .local_comm_id = conn->local_comm_id,
@@ -92,8 +95,11 @@ static int meet_portd(void)
 	struct portd_client *found;
 	struct portd_ids ids;
 	struct portd_why why;
-	int err = portd_client_open(&found, &ids, &why);
+	int err;
 
+	ends_with_us = is_inline();
+	err = ends_with_us ? portd_client_open_by(&found, inline_connect, &ids, &why)
+			   : portd_client_open(&found, &ids, &why);
 	if (err) {
 		warning_of_cmportd(why.text, err);
 		return err;
@@ -123,7 +129,7 @@ int host_start(void)
 	if (__atomic_load_n(&started, __ATOMIC_ACQUIRE))
 		return 0;
 	lock_take(&lock, LOCK_HOST);
-	if (!started && !is_inline())
+	if (!started)
 		err = find_portd();
 	if (!err)
 		__atomic_store_n(&started, true, __ATOMIC_RELEASE);
@@ -137,6 +143,8 @@ void host_after_fork(void)
 	portd_client_after_fork(client);
 	client = NULL;
 	started = false;
+	ends_with_us = false;
+	is_exiting = false;
 	memset(ports, 0, sizeof(ports));
 	n_closing = 0;
 	stat_after_fork();
@@ -297,6 +305,7 @@ void host_receive(void)
 	engine_received_all();
 	if (err == -EPIPE) {
 		log_debug("cmportd is gone");
+		engine_unwatch_host(portd_client_fd(client));
 		stat_forget();
 		resume_at = engine_now();
 	}
@@ -377,9 +386,23 @@ static void resume(void)
 	resume_at = err ? cm_time_after(engine_now(), TRY_AGAIN_NS) : CM_TIME_NEVER;
 }
 
+/* --- the end ------------------------------------------------------------- */
+
+bool host_ends_with_us(void)
+{
+	return host_client() && ends_with_us;
+}
+
+void host_end(int ms)
+{
+	__atomic_store_n(&is_exiting, true, __ATOMIC_RELEASE);
+	portd_client_hang_up(client);
+	inline_end(ms);
+}
+
 bool host_will_of(const struct cm_conn *conn, struct cm_record *ret)
 {
-	if (!host_client() || !conn->port)
+	if (!conn->port)
 		return false;
 	*ret = record_of(conn);
 	return true;
@@ -402,7 +425,8 @@ void host_look(void)
 {
 	if (!host_client())
 		return;
-	if (cm_time_reached(resume_at, engine_now()))
+	if (cm_time_reached(resume_at, engine_now()) &&
+	    !__atomic_load_n(&is_exiting, __ATOMIC_ACQUIRE))
 		resume();
 	if (resume_at.ns == UINT64_MAX)
 		fetch_ids();

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What the library needs of its host: somebody who has the CM class of the ports, and hands out
- * comm ids. That is cmportd, which serves all processes and outlives them; or, with
- * PURECM_PORTD=inline, this process itself, which then owns the ports that it uses.
+ * comm ids and port numbers. That is cmportd, which serves all processes and outlives them; or,
+ * with PURECM_PORTD=inline, the same in a thread of this process (lib/portd/inline.h), which serves
+ * nobody else and goes with it.
  *
- * Called by the engine, by device.c for ports, and by claims.c for port numbers. Nothing here may
- * be called with the engine's lock held, except where it says so.
+ * Nothing here may be called with the engine's lock held, except where it says so.
  */
 #ifndef LIB_HOST_H
 #define LIB_HOST_H
@@ -21,7 +21,7 @@
  */
 int host_start(void);
 
-/** host_client() - cmportd, after host_start(); NULL for inline. May be called under the lock. */
+/** host_client() - cmportd; NULL before host_start(). May be called under the lock. */
 struct portd_client *host_client(void);
 
 /**
@@ -64,9 +64,18 @@ struct cm_time host_deadline(void);
  * @conn: as it is; the engine's lock is held
  * @ret:  for portd_will_is()
  *
- * Return: false if there is nobody to tell.
+ * Return: false if cmportd never heard of it.
  */
 bool host_will_of(const struct cm_conn *conn, struct cm_record *ret);
+
+/** host_ends_with_us() - is cmportd one that goes when the process does? */
+bool host_ends_with_us(void);
+
+/**
+ * host_end() - leave it, as the process exits, and let it tell peers that connections have ended
+ * @ms: it is not waited for longer
+ */
+void host_end(int ms);
 
 /** host_after_fork() - in a forked child: a new start. */
 void host_after_fork(void);

@@ -208,19 +208,14 @@ static void route_told(struct subnet_ask *ask, int err, const struct sa_msg *ans
 	route_event_post(id);
 }
 
-int infiniband_ask(struct engine *engine, struct id *id, int timeout_ms,
-		   struct portd_record *ret_record)
+void infiniband_ask(struct engine *engine, struct id *id, int timeout_ms,
+		    struct portd_record *ret_record)
 {
-	int err;
-
 	put_question(id, &id->route_ask.msg);
 	id->route_ask.timeout_ms = (unsigned int)timeout_ms;
 	id->route_ask.done = route_told;
-	id->state = ID_ROUTE_QUERY; /* before: the answer may be at hand */
-	err = subnet_ask(engine, &id->route_ask, id->path.port, ret_record);
-	if (err)
-		id->state = ID_ADDR_RESOLVED;
-	return err;
+	id->state = ID_ROUTE_QUERY;
+	subnet_ask(engine, &id->route_ask, id->path.port, ret_record);
 }
 
 void infiniband_doubt(struct id *id)
@@ -229,7 +224,7 @@ void infiniband_doubt(struct id *id)
 	bool doubts;
 
 	engine_lock();
-	doubts = infiniband_is(&id->path) && id->path.port && host_client();
+	doubts = infiniband_is(&id->path) && id->path.port;
 	if (doubts) {
 		struct mad_gid peer = infiniband_peer(id);
 

@@ -44,11 +44,9 @@ int infiniband_meet(struct id_path *path);
  * @ret_record: to be sent with subnet_send(), when the lock was given up
  *
  * The id is in ROUTE_QUERY then, until ROUTE_RESOLVED or ROUTE_ERROR.
- *
- * Return: 0 or as subnet_ask().
  */
-int infiniband_ask(struct engine *engine, struct id *id, int timeout_ms,
-		   struct portd_record *ret_record);
+void infiniband_ask(struct engine *engine, struct id *id, int timeout_ms,
+		    struct portd_record *ret_record);
 
 /**
  * infiniband_locate() - a request: our port and the way back

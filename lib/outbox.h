@@ -43,11 +43,8 @@ int outbox_flush(struct outbox *box);
  */
 void outbox_hold(struct outbox *box);
 
-/**
- * outbox_hold_without_waiting() - send what can be sent at once, ask for the missing link
- * addresses of the rest
- */
-void outbox_hold_without_waiting(struct outbox *box);
+/** outbox_hold_again() - as outbox_hold(), of messages that were sent before and not answered */
+void outbox_hold_again(struct outbox *box);
 
 /** outbox_release() - send what was held; no lock is held. */
 void outbox_release(void);

@@ -521,7 +521,7 @@ static int resolve_route(struct id *id, int timeout_ms)
 		err = -ENODEV;
 		failure_of_path(id, err);
 	} else if (infiniband_is(&id->path)) {
-		err = infiniband_ask(engine, id, timeout_ms, &question);
+		infiniband_ask(engine, id, timeout_ms, &question);
 	} else {
 		err = roce_make_path(id);
 		if (err) {

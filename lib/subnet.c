@@ -4,13 +4,11 @@
  */
 #include "lib/subnet.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/engine.h"
 #include "lib/host.h"
-#include "lib/subnet_here.h"
 
 static uint32_t next_ask_id; /* under the engine's lock */
 
@@ -30,26 +28,13 @@ static struct portd_record record_of(const struct subnet_ask *ask)
 	return record;
 }
 
-int subnet_ask(struct engine *engine, struct subnet_ask *ask, struct port *port,
-	       struct portd_record *ret_record)
+void subnet_ask(struct engine *engine, struct subnet_ask *ask, struct port *port,
+		struct portd_record *ret_record)
 {
 	ask->port = port;
-	*ret_record = (struct portd_record){ .type = PORTD_NONE };
-	if (!host_client())
-		return subnet_here_ask(engine, ask);
 	ask->ask_id = ++next_ask_id;
 	list_append(&engine->subnet_asks, &ask->link);
 	*ret_record = record_of(ask);
-	return 0;
-}
-
-void subnet_ask_again(struct subnet_ask *ask)
-{
-	struct portd_record none;
-	int err = subnet_ask(engine_held(), ask, ask->port, &none);
-
-	if (err)
-		ask->done(ask, err, NULL);
 }
 
 static bool is_under_way(const struct subnet_ask *ask)
@@ -62,10 +47,6 @@ bool subnet_drop(struct subnet_ask *ask, struct portd_record *ret_record)
 	if (!is_under_way(ask))
 		return false;
 	list_remove(&ask->link);
-	if (!host_client()) {
-		subnet_here_drop(ask);
-		return false;
-	}
 	*ret_record = (struct portd_record){ .type = PORTD_SA_DROP,
 					     .sa_drop = { .ask_id = ask->ask_id } };
 	return true;
@@ -107,7 +88,7 @@ void subnet_send(const struct portd_record *record)
 {
 	struct portd_record drop = { .type = PORTD_SA_DROP };
 
-	if (!host_client() || record->type == PORTD_NONE)
+	if (record->type == PORTD_NONE)
 		return;
 	portd_put_data(host_client(), record);
 	if (!has_overtaken(record))
@@ -139,10 +120,10 @@ void subnet_told(const struct portd_sa_told *told)
 	struct engine *engine = engine_lock();
 	struct subnet_ask *ask = find(engine, told->ask_id);
 	struct portd_record record;
-	bool asks = false;
+	bool asks = ask && answered(ask, told);
 
-	if (ask && answered(ask, told))
-		asks = subnet_ask(engine, ask, ask->port, &record) == 0;
+	if (asks)
+		subnet_ask(engine, ask, ask->port, &record);
 	engine_unlock();
 	if (asks)
 		subnet_send(&record);

@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What the library asks of subnet administrators: paths, records of groups, memberships. cmportd
- * asks for it (lib/portd/server/subnet.c), and the answers come to the engine's thread. Called by
- * infiniband.c and group.c.
+ * asks for it (lib/portd/server/subnet.c), and the answers come to the engine's thread.
  */
 #ifndef LIB_SUBNET_H
 #define LIB_SUBNET_H
 
 #include "base/list.h"
 #include "lib/portd/client/client.h"
-#include "mad/sa/agent.h"
+#include "mad/sa_msg.h"
 
 struct engine;
 struct port;
-struct subnet_here;
 
 /* A question under way, or a membership; embedded in who asks. Under the engine's lock. */
 struct subnet_ask {
@@ -21,11 +19,9 @@ struct subnet_ask {
 	struct port *port; /* the asker's reference */
 	uint32_t ask_id;
 	unsigned int timeout_ms;
-	bool asks_again;    /* set by done(): msg and done are another question's */
-	struct sa_msg msg;  /* begun by sa_msg_init() */
-	struct sa_ask here; /* without cmportd: see subnet_here.h */
-	struct subnet_here *subnet;
-	/* As sa_ask.done, with the engine's lock held; it must not block. */
+	bool asks_again;   /* set by done(): msg and done are another question's */
+	struct sa_msg msg; /* begun by sa_msg_init() */
+	/* As that of struct sa_ask, with the engine's lock held; it must not block. */
 	void (*done)(struct subnet_ask *ask, int err, const struct sa_msg *answer);
 };
 
@@ -33,16 +29,9 @@ struct subnet_ask {
  * subnet_ask() - begin to ask; the engine's lock is held
  * @ask:        msg, timeout_ms and done are set
  * @ret_record: to be sent with subnet_send(), when the lock was given up
- *
- * Without cmportd done() may be called before it returns.
- *
- * Return: 0; without cmportd as umad_sa_open().
  */
-int subnet_ask(struct engine *engine, struct subnet_ask *ask, struct port *port,
-	       struct portd_record *ret_record);
-
-/** subnet_ask_again() - done() wanted that, without cmportd; the engine's lock is held. */
-void subnet_ask_again(struct subnet_ask *ask);
+void subnet_ask(struct engine *engine, struct subnet_ask *ask, struct port *port,
+		struct portd_record *ret_record);
 
 /**
  * subnet_drop() - no longer interested, or no longer a member; the engine's lock is held

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Who delivers MADs: a port on which the CM class is ours. The engine in lib/ sends and receives
- * through this interface and does not know what stands behind it: libibumad in this process
- * (umad.c), a port daemon, or a test.
+ * Who delivers MADs: a port on which the CM class is ours. cmportd sends and receives through this
+ * interface and does not know what stands behind it: libibumad (umad.c), or a test.
  */
 #ifndef MAD_PORT_H
 #define MAD_PORT_H

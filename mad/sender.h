@@ -15,7 +15,7 @@
  * asks twice it does not answer: all that goes through umad. See peers.h and asked.h.
  *
  * The Q_Key of QP1 is privileged: without CAP_NET_RAW there is no such queue pair, and messages go
- * through umad. Called by the engine in lib/, by cmportd and by drills.
+ * through umad.
  */
 #ifndef MAD_SENDER_H
 #define MAD_SENDER_H

@@ -451,6 +451,15 @@ static int hello(struct portd_client *client, bool resumes, struct portd_ids *re
 	return set_data_fd(client, fd[0]);
 }
 
+static int reach(struct portd_client *client, struct portd_why *why)
+{
+	if (client->reach)
+		return client->reach(&client->control_fd, why);
+	if (client->visits)
+		return connect_once(client->path, &client->control_fd);
+	return connect_or_start(client->path, &client->control_fd, why);
+}
+
 int asking_start(struct portd_client *client, bool resumes, struct portd_ids *ret_ids,
 		 struct portd_why *ret_why)
 {
@@ -460,8 +469,7 @@ int asking_start(struct portd_client *client, bool resumes, struct portd_ids *re
 	/* One that is about to leave may still take a connection that it will not serve. */
 	do {
 		close_fd(&client->control_fd);
-		err = client->visits ? connect_once(client->path, &client->control_fd)
-				     : connect_or_start(client->path, &client->control_fd, ret_why);
+		err = reach(client, ret_why);
 		if (!err)
 			err = hello(client, resumes, ret_ids, ret_why);
 	} while ((err == -EPIPE || err == -ECONNRESET) && now_ms() < until);

@@ -25,6 +25,7 @@ struct portd_client {
 	pthread_cond_t resumed;
 	unsigned int life; /* counts resumptions */
 	bool visits;	   /* starts no cmportd, wants no comm ids */
+	int (*reach)(int *ret_fd, struct portd_why *ret_why); /* NULL: at its path */
 	bool broken;
 	int control_fd;
 	struct lease_page *page;

@@ -34,8 +34,9 @@ static void close_fd(int *fd)
 
 /* --- beginning and end --------------------------------------------------- */
 
-static int open_client(struct portd_client **ret, bool visits, struct portd_ids *ret_ids,
-		       struct portd_why *ret_why)
+static int open_client(struct portd_client **ret, bool visits,
+		       int (*reach)(int *ret_fd, struct portd_why *ret_why),
+		       struct portd_ids *ret_ids, struct portd_why *ret_why)
 {
 	struct portd_client *client = malloc(sizeof(*client));
 	int err;
@@ -46,6 +47,7 @@ static int open_client(struct portd_client **ret, bool visits, struct portd_ids 
 	memset(client, 0, offsetof(struct portd_client, held)); /* which is large */
 	client->held.bytes = 0;
 	client->visits = visits;
+	client->reach = reach;
 	client->control_fd = -1;
 	client->data_fd = -1;
 	client->page_fd = -1;
@@ -53,7 +55,7 @@ static int open_client(struct portd_client **ret, bool visits, struct portd_ids 
 	pthread_mutex_init(&client->lock, NULL);
 	pthread_mutex_init(&client->held_lock, NULL);
 	pthread_cond_init(&client->resumed, NULL);
-	err = socket_path_find(client->path);
+	err = reach ? 0 : socket_path_find(client->path);
 	if (!err)
 		err = asking_start(client, false, ret_ids, ret_why);
 	if (err) {
@@ -67,14 +69,21 @@ static int open_client(struct portd_client **ret, bool visits, struct portd_ids 
 int portd_client_open(struct portd_client **ret, struct portd_ids *ret_ids,
 		      struct portd_why *ret_why)
 {
-	return open_client(ret, false, ret_ids, ret_why);
+	return open_client(ret, false, NULL, ret_ids, ret_why);
+}
+
+int portd_client_open_by(struct portd_client **ret,
+			 int (*reach)(int *ret_fd, struct portd_why *ret_why),
+			 struct portd_ids *ret_ids, struct portd_why *ret_why)
+{
+	return open_client(ret, false, reach, ret_ids, ret_why);
 }
 
 int portd_client_visit(struct portd_client **ret, struct portd_why *ret_why)
 {
 	struct portd_ids none;
 
-	return open_client(ret, true, &none, ret_why);
+	return open_client(ret, true, NULL, &none, ret_why);
 }
 
 static void release(struct portd_client *client)
@@ -96,6 +105,12 @@ void portd_client_close(struct portd_client *client)
 	pthread_mutex_destroy(&client->held_lock);
 	pthread_cond_destroy(&client->resumed);
 	release(client);
+}
+
+void portd_client_hang_up(struct portd_client *client)
+{
+	shutdown(client->control_fd, SHUT_RDWR);
+	shutdown(client->data_fd, SHUT_RDWR);
 }
 
 void portd_client_after_fork(struct portd_client *client)

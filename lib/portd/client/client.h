@@ -39,6 +39,16 @@ int portd_client_open(struct portd_client **ret, struct portd_ids *ret_ids,
 		      struct portd_why *ret_why);
 
 /**
+ * portd_client_open_by() - say HELLO to a cmportd that is reached in another way
+ * @reach: how to get a connection, now and when that one has ended. It returns 0 or -errno
+ *
+ * Return: as portd_client_open(), or as @reach.
+ */
+int portd_client_open_by(struct portd_client **ret,
+			 int (*reach)(int *ret_fd, struct portd_why *ret_why),
+			 struct portd_ids *ret_ids, struct portd_why *ret_why);
+
+/**
  * portd_client_visit() - look in at the cmportd of this host; none is started
  *
  * For portd_stat() only: such a client gets no comm ids.
@@ -49,6 +59,13 @@ int portd_client_visit(struct portd_client **ret, struct portd_why *ret_why);
 
 /** portd_client_close() - leave; what is still open is ended by cmportd. NULL is allowed. */
 void portd_client_close(struct portd_client *client);
+
+/**
+ * portd_client_hang_up() - leave, as the process exits: cmportd ends what is open
+ *
+ * The descriptors stay, for other threads may be about to use them. Takes no lock.
+ */
+void portd_client_hang_up(struct portd_client *client);
 
 /** portd_client_after_fork() - in a forked child: close the parent's sockets, and forget it. */
 void portd_client_after_fork(struct portd_client *client);

@@ -132,6 +132,13 @@ static void close_fd(int fd)
 		close(fd);
 }
 
+void guest_after_fork(const struct guest *guest)
+{
+	close_fd(guest->control.fd);
+	close_fd(guest->data.fd);
+	close_fd(guest->asked_fd);
+}
+
 static void show_out(struct server *server, struct guest *guest, const char *why)
 {
 	server->count[SERVER_COUNT_PROTOCOL]++;

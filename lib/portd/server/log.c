@@ -26,6 +26,11 @@ enum level {
 static enum level level;
 static int to_fd = STDERR_FILENO;
 
+/* Of the program that the server is a thread of, or NULL. */
+static bool (*program_is_debug)(void);
+static void (*program_warn)(const char *format, ...);
+static void (*program_debug)(const char *format, ...);
+
 static enum level wanted(void)
 {
 	const char *value;
@@ -60,9 +65,17 @@ int portd_log_to_file(const char *path)
 	return 0;
 }
 
+void portd_log_through(bool (*is_debug)(void), void (*warn)(const char *format, ...),
+		       void (*debug)(const char *format, ...))
+{
+	program_is_debug = is_debug;
+	program_warn = warn;
+	program_debug = debug;
+}
+
 bool portd_log_is_debug(void)
 {
-	return wanted() == LEVEL_DEBUG;
+	return program_is_debug ? program_is_debug() : wanted() == LEVEL_DEBUG;
 }
 
 /* An unprintable byte, of a device's or a program's name, must not play tricks on a terminal. */
@@ -75,47 +88,69 @@ static void make_printable(char *text, int n)
 			text[i] = '?';
 }
 
-__attribute__((format(printf, 2, 0))) static void write_line(const char *head, const char *format,
-							     va_list args)
+/* Return: how many bytes, with room for one more. */
+__attribute__((format(printf, 3, 0))) static int make_line(char line[LINE_BYTES], const char *head,
+							   const char *format, va_list args)
 {
-	char line[LINE_BYTES];
-	int err = errno;
-	int n, m;
+	int n = snprintf(line, LINE_BYTES, "%s", head);
+	int m = vsnprintf(line + n, LINE_BYTES - (size_t)n - 1, format, args);
 
-	n = snprintf(line, sizeof(line), "cmportd: %s", head);
-	m = vsnprintf(line + n, sizeof(line) - (size_t)n - 1, format, args);
 	n += m < 0 ? 0 : m;
 	if (n > LINE_BYTES - 2)
 		n = LINE_BYTES - 2;
 	make_printable(line, n);
+	return n;
+}
+
+static void write_line(char line[LINE_BYTES], int n)
+{
+	int err = errno;
+
 	line[n++] = '\n';
 	if (write(to_fd, line, (size_t)n) < 0)
 		errno = 0; /* nowhere left to say so */
 	errno = err;
 }
 
+__attribute__((format(printf, 2, 0))) static void tell_program(void (*say)(const char *format, ...),
+							       const char *format, va_list args)
+{
+	char line[LINE_BYTES];
+	int n = make_line(line, "", format, args);
+
+	line[n] = '\0';
+	say("%s", line);
+}
+
 void portd_log_warn(const char *format, ...)
 {
+	char line[LINE_BYTES];
 	va_list args;
 
-	if (wanted() < LEVEL_WARN)
-		return;
 	va_start(args, format);
-	write_line("", format, args);
+	if (program_warn)
+		tell_program(program_warn, format, args);
+	else if (wanted() >= LEVEL_WARN)
+		write_line(line, make_line(line, "cmportd: ", format, args));
 	va_end(args);
 }
 
 void portd_log_debug(const char *format, ...)
 {
-	char time[32];
+	char head[48], line[LINE_BYTES];
 	struct timespec now;
 	va_list args;
 
 	if (!portd_log_is_debug())
 		return;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	snprintf(time, sizeof(time), "%lld.%06ld ", (long long)now.tv_sec, now.tv_nsec / 1000);
 	va_start(args, format);
-	write_line(time, format, args);
+	if (program_debug) {
+		tell_program(program_debug, format, args);
+	} else {
+		clock_gettime(CLOCK_MONOTONIC, &now);
+		snprintf(head, sizeof(head), "cmportd: %lld.%06ld ", (long long)now.tv_sec,
+			 now.tv_nsec / 1000);
+		write_line(line, make_line(line, head, format, args));
+	}
 	va_end(args);
 }

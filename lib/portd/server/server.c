@@ -503,20 +503,37 @@ int server_start(const struct server_options *options, struct server **ret)
 	server->options = *options;
 	err = server_begin(server);
 	if (err) {
-		server_end(server);
-		free(server);
+		server_drop(server);
 		return err;
 	}
 	*ret = server;
 	return 0;
 }
 
+void server_drop(struct server *server)
+{
+	server_end(server);
+	free(server);
+}
+
 void server_serve(struct server *server)
 {
 	while (!server_is_over(server))
 		server_turn(server);
-	server_end(server);
-	free(server);
+	server_drop(server);
+}
+
+void server_after_fork(struct server *server)
+{
+	unsigned int i;
+
+	for (i = 0; i < GUESTS_MAX; i++)
+		if (server->guest[i])
+			guest_after_fork(server->guest[i]);
+	for (i = 0; i < server->n_stations; i++)
+		if (server->station[i])
+			station_after_fork(server->station[i]);
+	close(server->poll_fd);
 }
 
 int server_run(const struct server_options *options)

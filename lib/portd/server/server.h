@@ -54,6 +54,9 @@ int server_start(const struct server_options *options, struct server **ret);
 /** server_serve() - run until it is over, and free everything. */
 void server_serve(struct server *server);
 
+/** server_drop() - free one that will not be served. */
+void server_drop(struct server *server);
+
 /** server_after_fork() - in a forked child: close the descriptors; it was in options.wait(). */
 void server_after_fork(struct server *server);
 

@@ -343,6 +343,9 @@ void guest_forget(struct server *server, struct guest *guest);
 /** guest_close() - a client is gone: adopt its wills, release all it had, free it. */
 void guest_close(struct server *server, struct guest *guest);
 
+/** guest_after_fork() - in a child: close the copies of its sockets. */
+void guest_after_fork(const struct guest *guest);
+
 /**
  * answer_ask() - a record came on a control socket
  * @fd: that came with it, or -1; owned by the callee
@@ -435,6 +438,9 @@ void station_retry(struct server *server, struct station *station);
 
 /** station_close() - forget a port; its connections are forgotten without a word. */
 void station_close(struct server *server, struct station *station);
+
+/** station_after_fork() - in a child: close the copies of its descriptors, give nothing back. */
+void station_after_fork(struct station *station);
 
 /** station_paths_changed() - routes or link addresses have changed. */
 void station_paths_changed(struct server *server, struct station *station);

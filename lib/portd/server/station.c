@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <unistd.h>
 
 #include "lib/net/hop.h"
 #include "lib/portd/server/log.h"
@@ -262,6 +263,25 @@ void station_close(struct server *server, struct station *station)
 	server->station[station->handle] = NULL;
 	gid_forget(station->verbs);
 	station_free(station);
+}
+
+/* Zero is that of a device which only tests have. */
+static void close_copy(int fd)
+{
+	if (fd > STDERR_FILENO)
+		close(fd);
+}
+
+/* As long as a child has them open, the port and the queue pair are not free, whatever becomes of
+ * the parent. Verbs calls would take them from the parent. */
+void station_after_fork(struct station *station)
+{
+	mad_port_close(station->mad);
+	if (station->sender)
+		close_copy(mad_sender_port(station->sender)->fd);
+	subnet_after_fork(station);
+	close_copy(station->verbs->async_fd);
+	close_copy(station->verbs->cmd_fd);
 }
 
 /* --- receiving ----------------------------------------------------------- */

