@@ -43,7 +43,7 @@ def complaints(page, rows, wrong):
         yield f"sections have to be: {', '.join(name for name, _ in rows)}"
     for name, remedy in rows:
         section = page.partition(f"\n### {name}\n")[2].partition("\n### ")[0]
-        if remedy not in section:
+        if remedy not in " ".join(section.split()):
             yield f"{name}: the remedy is: {remedy}"
     flat = " ".join(page.split())
     for text in sorted(wrong):
