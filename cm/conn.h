@@ -97,7 +97,9 @@ enum cm_event {
 
 /*
  * Messages of a kind that are sent a few at a time: a port's receive queue is finite, and so is the
- * peer's. What was answered or repeated makes room for the next.
+ * peer's. What was answered or repeated makes room for the next. Answers never wait. Without this
+ * a process that disconnected 1000 connections at once lost half of its DREQs in the peer's full
+ * queue.
  */
 struct cm_pace {
 	unsigned int out;    /* sent, and neither answered nor repeated yet */

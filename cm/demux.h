@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * From a message to the connection it means and the event it is there: IBTA vol. 1, 12.11.
+ *
+ * A comm id is valid only together with the address it was agreed with, so a host that guesses ids
+ * cannot disturb the connections of others.
  */
 #ifndef CM_DEMUX_H
 #define CM_DEMUX_H

@@ -3,6 +3,9 @@
  * RDMA devices of the process: one ibv_context each, opened once and never closed, because
  * programs compare and keep the pointers; a default protection domain and an XRC domain, made at
  * the first need and kept as long; and the ports whose CM messages cmportd delivers to us.
+ *
+ * Stock frees a default protection domain with the last id. Only `rdma resource` shows the
+ * difference, and a connection costs two system calls less.
  */
 #ifndef LIB_DEVICE_H
 #define LIB_DEVICE_H

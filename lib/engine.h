@@ -7,7 +7,11 @@
  * The lock guards the core, the state of all ids, the port space and the listeners. It is held
  * for the length of a step, about a microsecond, and never across a system call that can block;
  * what the core wants sent is put into an outbox and sent after the lock was given up. Locks nest
- * in the order of lock_order.h.
+ * in the order of lock_order.h. One lock is enough: the system calls around a step take a hundred
+ * times as long.
+ *
+ * The thread steps the core for all messages of a datagram from cmportd; then the answers leave in
+ * one datagram and the program's pollers are woken once.
  */
 #ifndef LIB_ENGINE_H
 #define LIB_ENGINE_H
