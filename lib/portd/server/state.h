@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * All that a running cmportd knows, reachable from struct server. One thread, no lock; nothing in
- * it blocks. Who does what:
+ * it blocks. A pass of the loop reads what has come, sends the answers at its end, and then a few
+ * REQs, so that no REP waits behind a burst of them.
+ *
+ * All messages of the host pass here in both directions. The hop costs a program less than posting
+ * to the device itself would (a send() against rxe's whole transmit path), and connections are
+ * tracked without being reported. Who does what:
  *
  *   server.c   beginning, loop, timers and end
  *   intake.c   what a client sends, as it comes from its sockets

@@ -8,6 +8,9 @@
  * killed has done its stores up to some point, in their order, and none after it: whatever takes
  * more than one of them is sealed by the last. What has no seal, or was written by another
  * version, before the host booted or by somebody else counts as nothing.
+ *
+ * A journal would be a second form of the same data, to be kept in step and truncated. It is a file
+ * and not a descriptor in systemd's store, because there is not always a systemd.
  */
 #ifndef LIB_PORTD_SERVER_WILL_STORE_H
 #define LIB_PORTD_SERVER_WILL_STORE_H
