@@ -63,9 +63,10 @@ def contract(name, text):
 
 
 def compiles(lines):
-    done = subprocess.run([HERE.cc, "-x", "c", "-fsyntax-only", "-std=gnu11", "-D_GNU_SOURCE",
-                           "-Werror", f"-I{ROOT}/include", "-"], input="\n".join(lines) + "\n",
-                          capture_output=True, text=True, check=False)
+    done = subprocess.run([*HERE.cc.split(), "-x", "c", "-fsyntax-only", "-std=gnu11",
+                           "-D_GNU_SOURCE", "-Werror", f"-I{ROOT}/include", "-"],
+                          input="\n".join(lines) + "\n", capture_output=True, text=True,
+                          check=False)
     return done.returncode == 0, done.stderr
 
 
