@@ -21,30 +21,30 @@ struct phrase {
 };
 
 static const struct phrase address_phrases[] = {
-	{EADDRNOTAVAIL, "no interface of this host has it"					    },
-	{ ENODEV,	  "its interface has no RDMA device"					     },
+	{EADDRNOTAVAIL, "no interface of this host has this address"			      },
+	{ ENODEV,	  "its interface has no RDMA device"				     },
 	{ EINVAL,
-	  "it is link-local and names no interface, or the interface does not suit the port space"},
-	{ 0,	     NULL								     },
+	  "it is link-local without a scope id, or its interface does not suit the port space"},
+	{ 0,	     NULL								 },
 };
 
 static const struct phrase port_phrases[] = {
-	{EADDRINUSE,     "the port is bound by another id"					},
-	{ EADDRNOTAVAIL, "the port is bound by another id, one of the two to every address"},
-	{ EACCES,	  "a port that low needs CAP_NET_BIND_SERVICE"		       },
-	{ 0,	     NULL							      },
+	{EADDRINUSE,     "another id is bound to the port"					},
+	{ EADDRNOTAVAIL, "another id is bound to the port, and one of the two to all addresses"},
+	{ EACCES,	  "a port below 1024 needs CAP_NET_BIND_SERVICE"			 },
+	{ 0,	     NULL								  },
 };
 
 static const struct phrase route_phrases[] = {
-	{ENETUNREACH,   "the kernel has no route there"				       },
-	{ EHOSTUNREACH, "the kernel's route there is unreachable"				  },
+	{ENETUNREACH,   "the kernel has no route to it"				       },
+	{ EHOSTUNREACH, "the kernel's route to it is of type unreachable"		  },
 	{ EACCES,
-	  "the kernel's route there prohibits it, or the port's umad node is not to be opened"},
+	  "the kernel's route to it is of type prohibit, or the umad node cannot be opened"},
 	{ ENODEV,	  "no RDMA device has an active port"				      },
-	{ ENXIO,	 "the port has no umad node, see modprobe ib_umad"			   },
-	{ EBUSY,	 "the kernel's ib_cm has the CM class of the port"			   },
-	{ EADDRINUSE,   "another process has the CM class of the port"			     },
-	{ 0,	     NULL								 },
+	{ ENXIO,	 "the port has no umad node; try modprobe ib_umad"		   },
+	{ EBUSY,	 "the kernel's ib_cm owns the CM class of the port"		    },
+	{ EADDRINUSE,   "another process owns the CM class of the port"		      },
+	{ 0,	     NULL							      },
 };
 
 static const char *phrase_of(const struct phrase *table, int err)
@@ -76,7 +76,7 @@ __attribute__((format(printf, 2, 3))) static void set(struct id *id, const char 
 
 static const char *name_of(unsigned int ifindex, struct net_iface *iface)
 {
-	return net_iface_get(ifindex, iface) ? "an interface that is gone" : iface->name;
+	return net_iface_get(ifindex, iface) ? "a removed interface" : iface->name;
 }
 
 void failure_of_address(struct id *id, const union addr *addr, int err)
@@ -106,8 +106,8 @@ void failure_of_device(struct id *id, const union addr *dst, const struct net_ro
 	char to[ADDR_STR_BYTES], from[ADDR_STR_BYTES];
 	struct net_iface iface;
 
-	set(id, "destination %s: the route leaves by %s from %s, where there is no RDMA device: %s",
-	    addr_str(dst, to), name_of(route->ifindex, &iface), addr_str(&route->src, from),
+	set(id, "destination %s: the route from %s leaves by %s, which has no RDMA device: %s",
+	    addr_str(dst, to), addr_str(&route->src, from), name_of(route->ifindex, &iface),
 	    strerror(-err));
 }
 
@@ -117,7 +117,7 @@ void failure_of_neighbour(struct id *id)
 	char to[ADDR_STR_BYTES], hop[ADDR_STR_BYTES];
 	struct net_iface iface;
 
-	set(id, "destination %s: %s %s on %s did not tell its link address in time",
+	set(id, "destination %s: the link address of %s %s on %s was not resolved in time",
 	    addr_str(&id->claim.peer, to), route->gateway ? "gateway" : "host",
 	    addr_str(&route->next_hop, hop), name_of(route->ifindex, &iface));
 }
@@ -129,7 +129,7 @@ void failure_of_path(struct id *id, int err)
 
 	addr_str(&id->claim.peer, to);
 	if (id->path.loopback)
-		set(id, "destination %s: a loopback address leads to no device", to);
+		set(id, "destination %s: loopback addresses have no RDMA device", to);
 	else if (err == -EINVAL && !net_iface_get(id->path.route.ifindex, &iface))
 		set(id, "destination %s: the MTU of %s, %u, is too small for RoCE", to, iface.name,
 		    iface.mtu);

@@ -31,9 +31,10 @@ reason: invalid service id: nobody listens there
 sent 0x10
 received 0x12
 counted: REQ 1 REJ 1
-failure: local address 192.0.2.1:1: no interface of this host has it
+failure: local address 192.0.2.1:1: no interface of this host has this address
 silence: event 1 status -110 arg 0
-failure: destination {SILENT}:1: host {SILENT}:0 on eth0 did not tell its link address in time
+failure: destination {SILENT}:1: the link address of host {SILENT}:0 on eth0 was not \
+resolved in time
 """
 
 

@@ -57,7 +57,8 @@ START_TEST(address_of_no_interface_is_named)
 {
 	ck_assert_int_eq(rdma_bind_addr(&id->pub, &addr.sa), -1);
 	ck_assert_int_eq(errno, EADDRNOTAVAIL);
-	ck_assert_str_eq(last(), "local address 192.0.2.1:7471: no interface of this host has it");
+	ck_assert_str_eq(
+		last(), "local address 192.0.2.1:7471: no interface of this host has this address");
 }
 END_TEST
 
@@ -67,7 +68,7 @@ START_TEST(link_local_address_without_scope_is_named)
 	addr.in6.sin6_addr.s6_addr[0] = 0xfe;
 	addr.in6.sin6_addr.s6_addr[1] = 0x80;
 	ck_assert_int_eq(rdma_bind_addr(&id->pub, &addr.sa), -1);
-	ck_assert_ptr_nonnull(strstr(last(), "[fe80::]:0: it is link-local"));
+	ck_assert_ptr_nonnull(strstr(last(), "[fe80::]:0: it is link-local without a scope id"));
 }
 END_TEST
 
@@ -93,7 +94,7 @@ END_TEST
 START_TEST(port_that_is_taken_is_named)
 {
 	failure_of_port(id, &addr, -EADDRINUSE);
-	ck_assert_str_eq(last(), "local address 192.0.2.1:7471: the port is bound by another id");
+	ck_assert_str_eq(last(), "local address 192.0.2.1:7471: another id is bound to the port");
 }
 END_TEST
 
@@ -102,7 +103,7 @@ START_TEST(route_that_is_missing_names_both_ends)
 	addr_set_any(&id->claim.local, AF_INET);
 	failure_of_route(id, &addr, -ENETUNREACH);
 	ck_assert_str_eq(last(), "destination 192.0.2.1:7471 from 0.0.0.0:0: the kernel has no "
-				 "route there");
+				 "route to it");
 }
 END_TEST
 
@@ -121,8 +122,8 @@ START_TEST(silent_gateway_is_named_with_its_interface)
 	id->path.route.ifindex = if_nametoindex("lo");
 	addr_set_any(&id->path.route.next_hop, AF_INET);
 	failure_of_neighbour(id);
-	ck_assert_str_eq(last(), "destination 192.0.2.1:7471: gateway 0.0.0.0:0 on lo did not "
-				 "tell its link address in time");
+	ck_assert_str_eq(last(), "destination 192.0.2.1:7471: the link address of gateway "
+				 "0.0.0.0:0 on lo was not resolved in time");
 }
 END_TEST
 
@@ -133,7 +134,7 @@ START_TEST(interface_without_device_is_named)
 	addr_set_any(&route.src, AF_INET);
 	failure_of_device(id, &addr, &route, -ENODEV);
 	ck_assert_ptr_nonnull(
-		strstr(last(), "leaves by lo from 0.0.0.0:0, where there is no RDMA"));
+		strstr(last(), "the route from 0.0.0.0:0 leaves by lo, which has no RDMA device"));
 }
 END_TEST
 
@@ -142,7 +143,7 @@ START_TEST(loopback_address_leads_nowhere)
 	id->claim.peer = addr;
 	id->path.loopback = true;
 	failure_of_path(id, -ENODEV);
-	ck_assert_ptr_nonnull(strstr(last(), "a loopback address"));
+	ck_assert_ptr_nonnull(strstr(last(), "loopback addresses have no RDMA device"));
 	id->path.loopback = false;
 }
 END_TEST
