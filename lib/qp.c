@@ -21,7 +21,7 @@ static int modify(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	int err = ibv_modify_qp(qp, attr, mask);
 
 	if (err)
-		warning_of_queue_pair(qp->qp_num, (int)attr->qp_state, -err);
+		warning_of_queue_pair(qp->qp_num, attr->qp_state, -err);
 	return -err;
 }
 

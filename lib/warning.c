@@ -12,19 +12,29 @@ static const char no_memory[] = "out of memory: ";
 
 /* clang-format off */
 static const char *const lies[SOCKET_N_LIES] = {
-	[SOCKET_LIE_DATA] = "data that was not allowed",
-	[SOCKET_LIE_CREDIT] = "credit that it cannot have",
-	[SOCKET_LIE_HALF] = "a half of its buffer that was not used up",
-	[SOCKET_LIE_INDEX] = "a buffer beyond the table",
+	[SOCKET_LIE_DATA] = "data beyond its credit",
+	[SOCKET_LIE_CREDIT] = "an impossible credit",
+	[SOCKET_LIE_HALF] = "a new half of its buffer before the last one was used up",
+	[SOCKET_LIE_INDEX] = "an index beyond the table of buffers",
 	[SOCKET_LIE_CONTROL] = "an unknown control message",
-	[SOCKET_LIE_OPERATION] = "an operation that does not exist",
+	[SOCKET_LIE_OPERATION] = "an unknown operation",
+};
+
+static const char *const qp_states[] = {
+	[IBV_QPS_RESET] = "RESET",
+	[IBV_QPS_INIT] = "INIT",
+	[IBV_QPS_RTR] = "RTR",
+	[IBV_QPS_RTS] = "RTS",
+	[IBV_QPS_SQD] = "SQD",
+	[IBV_QPS_SQE] = "SQE",
+	[IBV_QPS_ERR] = "ERR",
 };
 /* clang-format on */
 
 void warning_of_device(const char *device, int err)
 {
-	log_warn("RDMA device %s cannot be opened: %s; see that /dev/infiniband/uverbs* is "
-		 "readable and writable",
+	log_warn("RDMA device %s cannot be opened: %s; /dev/infiniband/uverbs* must be readable "
+		 "and writable",
 		 device, strerror(-err));
 }
 
@@ -37,7 +47,7 @@ void warning_of_port(const char *device, uint8_t port_num, int err, const char *
 
 void warning_of_port_lost(const char *device, uint8_t port_num, int err)
 {
-	log_warn("%s port %u is lost: %s", device, port_num, strerror(-err));
+	log_warn("%s port %u can no longer be used: %s", device, port_num, strerror(-err));
 }
 
 void warning_of_removal(const char *device)
@@ -52,17 +62,17 @@ void warning_of_cmportd(const char *why, int err)
 
 void warning_of_cmportd_lost(int err)
 {
-	log_warn("cmportd is gone, and there is no other: %s", strerror(-err));
+	log_warn("cmportd has ended and no other one can be used: %s", strerror(-err));
 }
 
 void warning_of_claim(uint16_t port, int err)
 {
-	log_warn("port %u is lost: %s", port, strerror(-err));
+	log_warn("this program has lost port number %u: %s", port, strerror(-err));
 }
 
 void warning_of_wills(void)
 {
-	log_warn("%scmportd is not told of this program's connections", no_memory);
+	log_warn("%sthis program's connections are not reported to cmportd", no_memory);
 }
 
 void warning_of_requests(void)
@@ -72,31 +82,32 @@ void warning_of_requests(void)
 
 void warning_of_event(enum rdma_cm_event_type type)
 {
-	log_warn("%s%s of an id is lost", no_memory, rdma_event_str(type));
+	log_warn("%sthe event %s is lost", no_memory, rdma_event_str(type));
 }
 
 void warning_of_new_id(int err)
 {
-	log_warn("a new id cannot be shown its device and path: %s", strerror(-err));
+	log_warn("cannot attach the device and path to the new cm_id: %s", strerror(-err));
 }
 
-void warning_of_queue_pair(uint32_t qp_num, int state, int err)
+void warning_of_queue_pair(uint32_t qp_num, enum ibv_qp_state state, int err)
 {
-	log_warn("queue pair 0x%06x cannot be moved to state %d: %s", qp_num, state,
+	log_warn("queue pair 0x%06x cannot be moved to %s: %s", qp_num, qp_states[state],
 		 strerror(-err));
 }
 
 void warning_of_ibacm(int err)
 {
-	log_warn("ibacm is of no use and not asked again: %s", strerror(-err));
+	log_warn("ibacm gave no valid answer and is not queried again: %s", strerror(-err));
 }
 
 void warning_of_peer(int fd, enum socket_lie lie, uint32_t message)
 {
-	log_warn("socket %d: the peer is cut off: %s (message 0x%08x)", fd, lies[lie], message);
+	log_warn("socket %d: disconnected, because the peer sent %s (message 0x%08x)", fd,
+		 lies[lie], message);
 }
 
 void warning_of_variable(const char *name, const char *text)
 {
-	log_warn("%s: %s makes no sense and is as if it were not set", name, text);
+	log_warn("%s: the invalid value %s is ignored", name, text);
 }

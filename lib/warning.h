@@ -61,8 +61,8 @@ void warning_of_event(enum rdma_cm_event_type type);
 /** warning_of_new_id() - the id of a request has neither device nor path. */
 void warning_of_new_id(int err);
 
-/** warning_of_queue_pair() - a device refuses to move a queue pair. @state: enum ibv_qp_state */
-void warning_of_queue_pair(uint32_t qp_num, int state, int err);
+/** warning_of_queue_pair() - a device refuses to move a queue pair to @state. */
+void warning_of_queue_pair(uint32_t qp_num, enum ibv_qp_state state, int err);
 
 /** warning_of_ibacm() - ibacm answers with what is none. */
 void warning_of_ibacm(int err);
