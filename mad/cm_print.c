@@ -19,7 +19,7 @@ static const char *const rej_reasons[] = {
 	[7] = "invalid communication instance",
 	[8] = "invalid service id: nobody listens there",
 	[9] = "invalid transport service type",
-	[10] = "stale connection: the peer still has an old one with this queue pair",
+	[10] = "stale connection: the peer still has an older one with this queue pair",
 	[11] = "reliable datagram channel does not exist",
 	[12] = "primary remote port GID rejected",
 	[13] = "primary remote port LID rejected",
@@ -52,7 +52,7 @@ static const char *const sidr_statuses[] = {
 	[1] = "service id not supported: nobody listens there",
 	[2] = "rejected by the service provider",
 	[3] = "no queue pair available",
-	[4] = "request is to be redirected",
+	[4] = "redirected by the service provider",
 	[5] = "version not supported",
 };
 

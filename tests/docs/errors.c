@@ -21,10 +21,10 @@
 #define LINE_BYTES  1024
 
 static const char intro[] =
-	"# What the library says when something goes wrong\n"
+	"# Error texts of the library\n"
 	"\n"
-	"Written by a program that calls the functions which make the sentences; a test holds this\n"
-	"page against it. Names and numbers are examples. What `purecm doctor` says is in\n"
+	"This page is printed by a program that calls the functions which make the texts; a test\n"
+	"compares the two. Names and numbers are examples. The texts of `purecm doctor` are in\n"
 	"[troubleshooting.md](troubleshooting.md).\n";
 
 /* --- failures ------------------------------------------------------------ */
@@ -121,9 +121,9 @@ static void print_failures(void)
 	id.claim.peer = peer;
 	set_addr(&id.path.route.src, 0xc0000201, 0);
 	set_addr(&id.path.route.next_hop, 0xc0000202, 0);
-	printf("\n## Of addresses and routes: purecm_last_failure()\n\n"
-	       "Codes that are not listed have the words of strerror(3) behind the colon.\n\n"
-	       "| errno | sentence |\n|---|---|\n");
+	printf("\n## Addresses and routes: purecm_last_failure()\n\n"
+	       "For any other errno the text of strerror(3) follows the colon.\n\n"
+	       "| errno | text |\n|---|---|\n");
 	print_phrases(address);
 	print_phrases(port);
 	print_phrases(route);
@@ -204,9 +204,9 @@ int main(void)
 		return 1;
 	fputs(intro, stdout);
 	print_failures();
-	print_answers("Of a peer that rejects: RDMA_CM_EVENT_REJECTED, purecm_reject_str()",
+	print_answers("The peer rejects: RDMA_CM_EVENT_REJECTED, purecm_reject_str()",
 		      purecm_reject_str, 1);
-	print_answers("Of a peer that has no such datagram service: RDMA_CM_EVENT_UNREACHABLE, "
+	print_answers("The peer does not offer a datagram service: RDMA_CM_EVENT_UNREACHABLE, "
 		      "purecm_sidr_str()",
 		      purecm_sidr_str, 1);
 	print_warnings();

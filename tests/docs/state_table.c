@@ -10,10 +10,10 @@
 static const char intro[] =
 	"# The state machine\n"
 	"\n"
-	"Written by a program from the table in `cm/fsm.c`; a test holds it against the table. `CALL_*`\n"
-	"comes from the program, `RX_*` from the wire, `T_*` from a timer. What is not listed is not\n"
-	"legal: the program gets EINVAL, a message is counted and dropped. `cm/conn.h` says what the\n"
-	"states and events are, `cm/action.h` what is done on the way.\n";
+	"This page is printed from the table in `cm/fsm.c`; a test compares the two. `CALL_*` events come\n"
+	"from the program, `RX_*` from the wire, `T_*` from a timer. An event that is not listed for a\n"
+	"state is illegal there: the program gets EINVAL, a message is counted and dropped. `cm/conn.h`\n"
+	"explains the states and events, `cm/action.h` the actions.\n";
 
 static void print_state(enum cm_state state)
 {
@@ -34,7 +34,7 @@ static void print_diagram(void)
 	const struct cm_edge *edge;
 	unsigned int state, event;
 
-	printf("\n## All moves\n\n```mermaid\nstateDiagram-v2\n");
+	printf("\n## All transitions\n\n```mermaid\nstateDiagram-v2\n");
 	for (state = 0; state < CM_N_STATES; state++) {
 		for (event = 0; event < CM_N_EVENTS; event++) {
 			edge = cm_edge_of((enum cm_state)state, (enum cm_event)event);
