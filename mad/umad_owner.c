@@ -73,7 +73,7 @@ static int no_node(const char *device, uint8_t port_num, struct umad_owner *ret_
 
 	snprintf(path, sizeof(path), "%s/class/infiniband/%s", umad_places.sys, device);
 	if (access(path, F_OK)) {
-		say(ret_who->what, "no RDMA device is called %s", device);
+		say(ret_who->what, "there is no RDMA device %s", device);
 		say(ret_who->remedy, "rdma link show");
 		return -ENODEV;
 	}
@@ -262,8 +262,8 @@ static int blame_process(int pid, struct umad_owner *ret_who)
 	char comm[32] = "?";
 
 	if (pid == getpid()) {
-		say(ret_who->what, "this process has the port already");
-		say(ret_who->remedy, "close it first");
+		say(ret_who->what, "this process already has the port open");
+		say(ret_who->remedy, "close the port first");
 		return -EADDRINUSE;
 	}
 	read_line(comm, sizeof(comm), "%s/%d/comm", umad_places.proc, pid);
@@ -278,8 +278,8 @@ int umad_explain_busy(const char *device, uint8_t port_num, const char *node,
 	int pid;
 
 	if (!node[0]) {
-		say(ret_who->what, "another process; without a device node it cannot be found");
-		say(ret_who->remedy, "end the program that has port %u of %s", port_num, device);
+		say(ret_who->what, "another process; no device node shows which");
+		say(ret_who->remedy, "end the program that uses port %u of %s", port_num, device);
 		return -EADDRINUSE;
 	}
 	if (ib_cm_counts(device, port_num))
@@ -289,7 +289,7 @@ int umad_explain_busy(const char *device, uint8_t port_num, const char *node,
 		return blame_process(pid, ret_who);
 	if (module_is_loaded("ib_cm"))
 		return blame_ib_cm(ret_who);
-	say(ret_who->what, "a process that cannot be seen from here");
+	say(ret_who->what, "a process that is not visible here");
 	say(ret_who->remedy, "as root on the host: fuser -v %.60s/%.30s", umad_places.dev, node);
 	return -EADDRINUSE;
 }

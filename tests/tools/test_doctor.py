@@ -98,7 +98,7 @@ class Addresses(unittest.TestCase):
         self.assertIn("no loopback", self.step("::1")["text"])
 
     def test_link_local_wants_its_interface(self):
-        self.assertIn("on which interface", self.step("fe80::1")["text"])
+        self.assertIn("does not name its interface", self.step("fe80::1")["text"])
 
     def test_a_name_that_is_none(self):
         self.assertEqual(self.step("no.such.name.invalid")["verdict"], "bad")

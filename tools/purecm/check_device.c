@@ -88,7 +88,7 @@ static void open_device(struct checkup *checkup, struct ibv_device *device, stru
 	found(finding, VERDICT_BAD, "%s cannot be opened: %s", ibv_get_device_name(device),
 	      strerror(errno));
 	if (errno == EACCES || errno == EPERM)
-		found_remedy(finding, "chmod 0666 /dev/infiniband/uverbs*, or run as a user that "
+		found_remedy(finding, "chmod 0666 /dev/infiniband/uverbs*, or run as a user who "
 				      "may open them");
 }
 
@@ -137,9 +137,9 @@ void check_ports(struct checkup *checkup, struct finding *finding)
 	for (n = 0; n < checkup->n_ports; n++)
 		active += check_port_is_active(&checkup->port[n]);
 	if (!checkup->n_verbs)
-		found(finding, VERDICT_SKIP, "without a device there are none");
+		found(finding, VERDICT_SKIP, "not checked: no device");
 	else if (!active)
-		found(finding, VERDICT_BAD, "none is active");
+		found(finding, VERDICT_BAD, "no port is active");
 }
 
 /* --- GIDs ---------------------------------------------------------------- */
@@ -176,10 +176,10 @@ static void check_roce_gids(const struct check_port *port, struct finding *findi
 			name_gid(&entry[i], finding);
 	}
 	if (routable > SHOWN_GIDS_MAX)
-		found(finding, VERDICT_OK, "and %u more of %s/%u", routable - SHOWN_GIDS_MAX,
+		found(finding, VERDICT_OK, "%u more on %s/%u", routable - SHOWN_GIDS_MAX,
 		      port->device, port->port_num);
 	if (!routable)
-		found(finding, VERDICT_BAD, "%s/%u has no RoCE v2 GID of an IP address",
+		found(finding, VERDICT_BAD, "%s/%u has no RoCE v2 GID for an IP address",
 		      port->device, port->port_num);
 	free(entry);
 }
@@ -195,11 +195,11 @@ void check_gids(struct checkup *checkup, struct finding *finding)
 		if (check_port_is_roce(&checkup->port[i]))
 			check_roce_gids(&checkup->port[i], finding);
 		else
-			found(finding, VERDICT_OK, "%s/%u has %d", checkup->port[i].device,
+			found(finding, VERDICT_OK, "%s/%u has %d GIDs", checkup->port[i].device,
 			      checkup->port[i].port_num, checkup->port[i].attr.gid_tbl_len);
 	}
 	if (!active)
-		found(finding, VERDICT_SKIP, "without an active port there are none to use");
+		found(finding, VERDICT_SKIP, "not checked: no active port");
 }
 
 /* --- what a port is set to ----------------------------------------------- */
@@ -214,11 +214,11 @@ void check_mtu(struct checkup *checkup, struct finding *finding)
 		if (!check_port_is_active(port))
 			continue;
 		found(finding, port->attr.active_mtu < MTU_WANTED ? VERDICT_NOTE : VERDICT_OK,
-		      "%s/%u carries %u of at most %u bytes", port->device, port->port_num,
-		      128u << port->attr.active_mtu, 128u << port->attr.max_mtu);
+		      "%s/%u has an active MTU of %u, at most %u bytes", port->device,
+		      port->port_num, 128u << port->attr.active_mtu, 128u << port->attr.max_mtu);
 	}
 	if (!finding->text[0])
-		found(finding, VERDICT_SKIP, "without an active port there is none");
+		found(finding, VERDICT_SKIP, "not checked: no active port");
 }
 
 static bool has_default_pkey(const struct check_port *port)
@@ -249,7 +249,7 @@ void check_pkeys(struct checkup *checkup, struct finding *finding)
 			      port->device, port->port_num);
 	}
 	if (!finding->text[0])
-		found(finding, VERDICT_SKIP, "without a port there are none");
+		found(finding, VERDICT_SKIP, "not checked: no port");
 }
 
 void check_subnet_manager(struct checkup *checkup, struct finding *finding)
@@ -262,11 +262,12 @@ void check_subnet_manager(struct checkup *checkup, struct finding *finding)
 		if (check_port_is_roce(port))
 			continue;
 		if (port->attr.sm_lid)
-			found(finding, VERDICT_OK, "%s/%u has one at lid %u", port->device,
-			      port->port_num, port->attr.sm_lid);
+			found(finding, VERDICT_OK, "the subnet manager of %s/%u has LID %u",
+			      port->device, port->port_num, port->attr.sm_lid);
 		else
-			found(finding, VERDICT_BAD, "%s/%u has none", port->device, port->port_num);
+			found(finding, VERDICT_BAD, "%s/%u has no subnet manager", port->device,
+			      port->port_num);
 	}
 	if (!finding->text[0])
-		found(finding, VERDICT_SKIP, "only InfiniBand needs one");
+		found(finding, VERDICT_SKIP, "only InfiniBand needs a subnet manager");
 }

@@ -94,17 +94,16 @@ void check_firewall(struct checkup *checkup, struct finding *finding)
 	asked = ask_filter(iptables, &rules) || asked;
 	if (!asked)
 		found(finding, VERDICT_NOTE,
-		      "cannot be told: neither nft nor iptables-save "
-		      "answers this user");
+		      "cannot be checked: neither nft nor iptables-save "
+		      "works for this user");
 	else if (rules.drops_roce)
-		found(finding, VERDICT_BAD, "a rule refuses UDP port " ROCE_PORT);
+		found(finding, VERDICT_BAD, "a rule drops or rejects UDP port " ROCE_PORT);
 	else if (rules.drops_rest && !rules.accepts_roce)
 		found(finding, VERDICT_BAD,
-		      "what no rule accepts is dropped, and none accepts "
-		      "UDP port " ROCE_PORT);
+		      "packets that no rule accepts are dropped, and no rule "
+		      "accepts UDP port " ROCE_PORT);
 	else
-		found(finding, VERDICT_OK, "no rule of this host is in the way of UDP port %s",
-		      ROCE_PORT);
+		found(finding, VERDICT_OK, "no rule of this host blocks UDP port %s", ROCE_PORT);
 }
 
 /* --- namespaces ---------------------------------------------------------- */
@@ -138,14 +137,14 @@ void check_namespaces(struct checkup *checkup, struct finding *finding)
 	if (is_in_first_netns())
 		found(finding, VERDICT_OK, "the network namespace is that of process 1");
 	else
-		found(finding, VERDICT_NOTE, "the network namespace is one of its own");
+		found(finding, VERDICT_NOTE, "the network namespace is not that of process 1");
 	if (is_exclusive())
-		found(finding, VERDICT_NOTE, "RDMA devices belong to one namespace each");
+		found(finding, VERDICT_NOTE, "each RDMA device belongs to one network namespace");
 	for (i = 0; i < checkup->n_ports && !is_in_first_netns(); i++) {
 		if (strncmp(checkup->port[i].device, "rxe", 3) == 0)
 			found(finding, VERDICT_NOTE,
-			      "%s may be a soft-RoCE device, which works in "
-			      "the first namespace only on older kernels",
+			      "%s may be a soft-RoCE device, which on older "
+			      "kernels works in the first namespace only",
 			      checkup->port[i].device);
 	}
 }
@@ -158,15 +157,15 @@ void check_limits(struct checkup *checkup, struct finding *finding)
 
 	(void)checkup;
 	if (getrlimit(RLIMIT_MEMLOCK, &memory) || getrlimit(RLIMIT_NOFILE, &files)) {
-		found(finding, VERDICT_NOTE, "cannot be told: %s", strerror(errno));
+		found(finding, VERDICT_NOTE, "cannot be read: %s", strerror(errno));
 		return;
 	}
 	if (memory.rlim_cur == RLIM_INFINITY || geteuid() == 0)
-		found(finding, VERDICT_OK, "memory may be locked without limit");
+		found(finding, VERDICT_OK, "locked memory is unlimited");
 	else
 		found(finding, memory.rlim_cur < MEMLOCK_WANTED ? VERDICT_NOTE : VERDICT_OK,
-		      "%llu KiB of memory may be locked",
+		      "at most %llu KiB of memory may be locked",
 		      (unsigned long long)memory.rlim_cur >> 10);
 	found(finding, files.rlim_cur < FILES_WANTED ? VERDICT_NOTE : VERDICT_OK,
-	      "%llu descriptors may be open", (unsigned long long)files.rlim_cur);
+	      "at most %llu descriptors may be open", (unsigned long long)files.rlim_cur);
 }

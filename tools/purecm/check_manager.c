@@ -38,7 +38,7 @@ static void check_node(const struct check_port *port, bool served, struct findin
 	int err = umad_find_node(port->device, port->port_num, node, &who);
 
 	if (err == -ENODEV && has_stand_in(port)) {
-		found(finding, VERDICT_OK, "a stand-in for libibumad has %s/%u", port->device,
+		found(finding, VERDICT_OK, "a substitute for libibumad has %s/%u", port->device,
 		      port->port_num);
 		return;
 	}
@@ -49,12 +49,12 @@ static void check_node(const struct check_port *port, bool served, struct findin
 	}
 	snprintf(path, sizeof(path), "%s/%s", umad_places.dev, node);
 	if (!access(path, R_OK | W_OK))
-		found(finding, VERDICT_OK, "%s may be opened", path);
+		found(finding, VERDICT_OK, "this user may open %s", path);
 	else if (served)
-		found(finding, VERDICT_OK, "%s may not be opened, but cmportd does it for us",
-		      path);
+		found(finding, VERDICT_OK,
+		      "this user may not open %s, but cmportd does it for all users", path);
 	else
-		found(finding, VERDICT_BAD, "%s may not be opened: %s", path, strerror(errno));
+		found(finding, VERDICT_BAD, "this user may not open %s: %s", path, strerror(errno));
 }
 
 void check_umad(struct checkup *checkup, struct finding *finding)
@@ -66,7 +66,7 @@ void check_umad(struct checkup *checkup, struct finding *finding)
 	for (i = 0; i < checkup->n_ports; i++)
 		check_node(&checkup->port[i], served, finding);
 	if (!finding->text[0])
-		found(finding, VERDICT_SKIP, "without a port there is none");
+		found(finding, VERDICT_SKIP, "not checked: no port");
 }
 
 /* May it be told who has the class of a port? */
@@ -87,19 +87,21 @@ static void check_owner(const struct check_port *port, bool served, struct findi
 
 	if (!err) {
 		mad_port_close(mad_port);
-		found(finding, VERDICT_OK, "that of %s/%u is free", port->device, port->port_num);
+		found(finding, VERDICT_OK, "the CM class of %s/%u is free", port->device,
+		      port->port_num);
 	} else if (err == -EADDRINUSE && served && strstr(who.what, "cmportd")) {
-		found(finding, VERDICT_OK, "that of %s/%u is cmportd's", port->device,
+		found(finding, VERDICT_OK, "cmportd owns the CM class of %s/%u", port->device,
 		      port->port_num);
 	} else if (err == -EADDRINUSE && served && !is_known(port)) {
-		found(finding, VERDICT_OK, "that of %s/%u is taken, and cmportd runs", port->device,
-		      port->port_num);
+		found(finding, VERDICT_OK, "the CM class of %s/%u is in use, and cmportd runs",
+		      port->device, port->port_num);
 	} else if (err == -EACCES) {
 		found(finding, served ? VERDICT_OK : VERDICT_NOTE,
-		      "that of %s/%u: not to be told by this user", port->device, port->port_num);
+		      "this user cannot see who owns the CM class of %s/%u", port->device,
+		      port->port_num);
 	} else {
-		found(finding, VERDICT_BAD, "that of %s/%u is not to be had: %s", port->device,
-		      port->port_num, who.what);
+		found(finding, VERDICT_BAD, "the CM class of %s/%u is unavailable: %s",
+		      port->device, port->port_num, who.what);
 		found_remedy(finding, "%s", who.remedy);
 	}
 }
@@ -113,7 +115,7 @@ void check_manager(struct checkup *checkup, struct finding *finding)
 	for (i = 0; i < checkup->n_ports; i++)
 		check_owner(&checkup->port[i], served, finding);
 	if (!finding->text[0])
-		found(finding, VERDICT_SKIP, "without a port there is none");
+		found(finding, VERDICT_SKIP, "not checked: no port");
 }
 
 void check_cmportd(struct checkup *checkup, struct finding *finding)
@@ -122,12 +124,12 @@ void check_cmportd(struct checkup *checkup, struct finding *finding)
 
 	(void)checkup;
 	if (socket_path_find(path)) {
-		found(finding, VERDICT_BAD, "PURECM_SOCKET is no path of a socket");
+		found(finding, VERDICT_BAD, "PURECM_SOCKET is not a valid path of a socket");
 		found_remedy(finding, "unset PURECM_SOCKET");
 	} else if (socket_path_is_served(path)) {
 		found(finding, VERDICT_OK, "serves %s", path);
 	} else if (!access(path, F_OK) && access(path, W_OK)) {
-		found(finding, VERDICT_BAD, "%s may not be connected to: %s", path,
+		found(finding, VERDICT_BAD, "this user may not connect to %s: %s", path,
 		      strerror(errno));
 	} else {
 		found(finding, VERDICT_OK, "does not run; the first program starts it at %s", path);
@@ -152,10 +154,10 @@ void check_library(struct checkup *checkup, struct finding *finding)
 
 	(void)checkup;
 	if (!find_default(path))
-		found(finding, VERDICT_NOTE, "there is no librdmacm.so.1 by default");
+		found(finding, VERDICT_NOTE, "the dynamic linker finds no librdmacm.so.1");
 	else if (run_is_purecm(path))
-		found(finding, VERDICT_OK, "programs get purecm's, %s", path);
+		found(finding, VERDICT_OK, "programs use purecm's library, %s", path);
 	else
-		found(finding, VERDICT_NOTE, "programs get the stock library, %s, by default",
+		found(finding, VERDICT_NOTE, "programs use the stock library, %s, by default",
 		      path);
 }

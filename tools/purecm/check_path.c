@@ -42,12 +42,14 @@ void check_address(struct checkup *checkup, struct finding *finding)
 	checkup->has_dst = !addr_copy(list->ai_addr, &checkup->dst);
 	freeaddrinfo(list);
 	if (!checkup->has_dst)
-		found(finding, VERDICT_BAD, "%s is neither IPv4 nor IPv6", checkup->target);
+		found(finding, VERDICT_BAD, "%s is neither an IPv4 nor an IPv6 address",
+		      checkup->target);
 	else if (addr_is_any(&checkup->dst))
-		found(finding, VERDICT_BAD, "%s is on no interface; RDMA has no loopback address",
+		found(finding, VERDICT_BAD,
+		      "%s belongs to no interface; RDMA has no loopback address",
 		      ip_str(&checkup->dst, text));
 	else if (addr_is_link_local(&checkup->dst) && !addr_scope(&checkup->dst))
-		found(finding, VERDICT_BAD, "%s is link-local and does not say on which interface",
+		found(finding, VERDICT_BAD, "%s is link-local and does not name its interface",
 		      ip_str(&checkup->dst, text));
 	else
 		found(finding, VERDICT_OK, "%s", ip_str(&checkup->dst, text));
@@ -60,12 +62,12 @@ void check_route(struct checkup *checkup, struct finding *finding)
 	int err;
 
 	if (!checkup->has_dst) {
-		found(finding, VERDICT_SKIP, "without an address there is none");
+		found(finding, VERDICT_SKIP, "not checked: no address");
 		return;
 	}
 	err = net_route_lookup(&checkup->dst, NULL, 0, &checkup->route);
 	if (err) {
-		found(finding, VERDICT_BAD, "there is none: %s", strerror(-err));
+		found(finding, VERDICT_BAD, "no route: %s", strerror(-err));
 		return;
 	}
 	checkup->has_route = true;
@@ -73,7 +75,7 @@ void check_route(struct checkup *checkup, struct finding *finding)
 	if (checkup->route.local)
 		found(finding, VERDICT_OK, "it is an address of this host");
 	else if (checkup->route.gateway)
-		found(finding, VERDICT_OK, "by the gateway %s",
+		found(finding, VERDICT_OK, "through gateway %s",
 		      ip_str(&checkup->route.next_hop, hop));
 	else
 		found(finding, VERDICT_OK, "directly");
@@ -84,12 +86,12 @@ void check_interface(struct checkup *checkup, struct finding *finding)
 	int err;
 
 	if (!checkup->has_route) {
-		found(finding, VERDICT_SKIP, "without a route there is none");
+		found(finding, VERDICT_SKIP, "not checked: no route");
 		return;
 	}
 	err = net_iface_get(checkup->route.ifindex, &checkup->iface);
 	if (err) {
-		found(finding, VERDICT_BAD, "number %u: %s", checkup->route.ifindex,
+		found(finding, VERDICT_BAD, "interface %u: %s", checkup->route.ifindex,
 		      strerror(-err));
 		return;
 	}
@@ -111,7 +113,7 @@ void check_source_gid(struct checkup *checkup, struct finding *finding)
 	int err;
 
 	if (!checkup->has_iface) {
-		found(finding, VERDICT_SKIP, "without an interface there is none");
+		found(finding, VERDICT_SKIP, "not checked: no interface");
 		return;
 	}
 	err = gid_find(checkup->verbs, checkup->n_verbs, &checkup->route.src,
@@ -126,7 +128,7 @@ void check_source_gid(struct checkup *checkup, struct finding *finding)
 		return;
 	}
 	checkup->has_gid = true;
-	found(finding, VERDICT_OK, "%s/%u, GID index %u, %s: that of %s on %s",
+	found(finding, VERDICT_OK, "%s/%u, GID index %u, %s, of %s on %s",
 	      ibv_get_device_name(checkup->gid.verbs->device), checkup->gid.port_num,
 	      checkup->gid.gid_index, types[checkup->gid.type], ip_str(&checkup->route.src, src),
 	      checkup->iface.name);
@@ -155,17 +157,16 @@ void check_neighbour(struct checkup *checkup, struct finding *finding)
 	char hop[ADDR_STR_BYTES];
 
 	if (!checkup->has_route) {
-		found(finding, VERDICT_SKIP, "without a route there is none");
+		found(finding, VERDICT_SKIP, "not checked: no route");
 		return;
 	}
 	ip_str(&checkup->route.next_hop, hop);
 	if (checkup->route.local)
-		found(finding, VERDICT_OK, "none is needed");
+		found(finding, VERDICT_OK, "not needed on the same host");
 	else if (wait_for_neighbour(&checkup->route) == NET_NEIGH_KNOWN)
 		found(finding, VERDICT_OK, "the link address of %s is known", hop);
 	else
-		found(finding, VERDICT_BAD, "%s does not answer to ARP or neighbour discovery",
-		      hop);
+		found(finding, VERDICT_BAD, "%s does not answer ARP or neighbour discovery", hop);
 }
 
 int checkup_find_way(struct checkup *checkup)

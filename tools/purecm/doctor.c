@@ -25,19 +25,19 @@ struct check {
 /* clang-format off */
 static const struct check host_checks[] = {
 	{ "devices", check_devices,
-	  "Load the device's driver. On any network interface: modprobe rdma_rxe && rdma link add rxe0 type rxe netdev INTERFACE" },
+	  "Load the device's driver, or make a soft-RoCE device: modprobe rdma_rxe && rdma link add rxe0 type rxe netdev INTERFACE" },
 	{ "ports", check_ports,
-	  "ip link set INTERFACE up; see `rdma link` for which interface belongs to which device" },
+	  "ip link set INTERFACE up; `rdma link` shows the interface of each device" },
 	{ "GIDs", check_gids,
 	  "Give the interface of the port an IP address: ip addr add ADDRESS/PREFIX dev INTERFACE" },
 	{ "MTU", check_mtu,
-	  "ip link set INTERFACE mtu 9000 at both ends and in between: RoCE takes 96 bytes of it, and then a power of two" },
+	  "ip link set INTERFACE mtu 9000, at both ends and in between; the RoCE MTU is the largest power of two that fits into it with 96 bytes of headers" },
 	{ "pkeys", check_pkeys,
-	  "Let the subnet manager put the port into the default partition" },
+	  "Add the port to the default partition in the subnet manager's configuration" },
 	{ "SM", check_subnet_manager,
 	  "Start a subnet manager on the fabric: systemctl start opensm" },
 	{ "umad", check_umad,
-	  "modprobe ib_umad; open it to root or run cmportd as root, which serves all users" },
+	  "modprobe ib_umad; run as root, or run cmportd as root, which serves all users" },
 	{ "CM class", check_manager,
 	  "modprobe -r rdma_ucm rdma_cm ib_cm" },
 	{ "cmportd", check_cmportd,
@@ -45,7 +45,7 @@ static const struct check host_checks[] = {
 	{ "library", check_library,
 	  "purecm run -- PROGRAM; or install purecm and run ldconfig" },
 	{ "firewall", check_firewall,
-	  "Let UDP port 4791 in and out: nft insert rule inet filter input udp dport 4791 accept" },
+	  "Allow UDP port 4791 in both directions: nft insert rule inet filter input udp dport 4791 accept" },
 	{ "namespaces", check_namespaces,
 	  "rdma system show; rdma system set netns shared, or rdma dev set DEVICE netns NAME" },
 	{ "limits", check_limits,
@@ -54,7 +54,7 @@ static const struct check host_checks[] = {
 
 static const struct check path_checks[] = {
 	{ "address", check_address,
-	  "Name a host, an IPv4 or an IPv6 address; link-local ones with their interface: fe80::1%eth0" },
+	  "Give a host name, an IPv4 or an IPv6 address; a link-local one with its interface: fe80::1%eth0" },
 	{ "route", check_route,
 	  "ip route get ADDRESS; ip route add ADDRESS/PREFIX dev INTERFACE" },
 	{ "interface", check_interface,
@@ -62,7 +62,7 @@ static const struct check path_checks[] = {
 	{ "source GID", check_source_gid,
 	  "rdma link show" },
 	{ "neighbour", check_neighbour,
-	  "Is the host up, in the same VLAN, and does it answer to ping? ip neigh show" },
+	  "Check that the host is up, is in the same VLAN and answers ping; ip neigh show" },
 };
 /* clang-format on */
 
@@ -175,12 +175,12 @@ static void run_checks(struct doctor *doctor, struct checkup *checkup, const str
 static void print_summary(const struct doctor *doctor)
 {
 	if (doctor->n_bad)
-		printf("\n%u %s in the way.\n", doctor->n_bad,
-		       doctor->n_bad == 1 ? "thing is" : "things are");
+		printf("\n%u %s found.\n", doctor->n_bad,
+		       doctor->n_bad == 1 ? "problem" : "problems");
 	else if (doctor->target)
 		printf("\nA request to %s would leave this host.\n", doctor->target);
 	else
-		puts("\nNothing is in the way. `purecm doctor ADDRESS` tests the way to a host.");
+		puts("\nNo problem found. `purecm doctor ADDRESS` checks the path to a host.");
 }
 
 int doctor_main(int argc, char **argv)

@@ -51,7 +51,7 @@ END_TEST
 
 START_TEST(unknown_device_is_named)
 {
-	ck_assert_str_eq(open_fails("rxe9", -ENXIO).what, "no RDMA device is called rxe9");
+	ck_assert_str_eq(open_fails("rxe9", -ENXIO).what, "there is no RDMA device rxe9");
 }
 END_TEST
 
@@ -125,7 +125,7 @@ START_TEST(user_of_another_port_is_not_blamed)
 	fake.register_errno = EINVAL;
 	put_process(4711, "opensm\n", "/dev/infiniband/umad0");
 	ck_assert_str_eq(open_fails("rxe0", -EADDRINUSE).what,
-			 "a process that cannot be seen from here");
+			 "a process that is not visible here");
 }
 END_TEST
 
@@ -133,7 +133,8 @@ START_TEST(own_second_attempt_is_explained)
 {
 	fake.register_errno = EINVAL;
 	put_process(getpid(), "test_umad\n", "/dev/infiniband/umad7");
-	ck_assert_str_eq(open_fails("rxe0", -EADDRINUSE).what, "this process has the port already");
+	ck_assert_str_eq(open_fails("rxe0", -EADDRINUSE).what,
+			 "this process already has the port open");
 }
 END_TEST
 
@@ -143,7 +144,7 @@ START_TEST(owner_of_a_port_without_node_is_not_guessed)
 	fake.register_errno = EINVAL;
 	put_process(4711, "init\n", "/");
 	ck_assert_str_eq(open_fails("fab0", -EADDRINUSE).what,
-			 "another process; without a device node it cannot be found");
+			 "another process; no device node shows which");
 }
 END_TEST
 
