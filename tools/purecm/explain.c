@@ -68,8 +68,8 @@ static const struct argp argp = {
 	.options = option_table,
 	.parser = parse_option,
 	.children = reading_and_filter,
-	.doc = "Says of every connection that failed what happened, the likely cause and what "
-	       "helps; and of every other one where its time went.",
+	.doc = "Tells for every failed connection what happened, the likely cause and the "
+	       "remedy, and for every other one where its time went.",
 };
 
 /* --- where the time went ------------------------------------------------- */
@@ -107,7 +107,7 @@ static void print_connecting(const struct flow *flow, FILE *out)
 	const struct flow_seen *rtu = flow_seen(flow, CM_ATTR_RTU);
 
 	if (!req->count || !rep->count || !rtu->count) {
-		fputs("Its beginning was not seen as a whole.", out);
+		fputs("Its beginning was not seen completely.", out);
 		return;
 	}
 	fprintf(out,
@@ -119,7 +119,7 @@ static void print_connecting(const struct flow *flow, FILE *out)
 	print_repeats(rep, "The REP", out);
 	print_lost_rep(flow, out);
 	if (flow_seen(flow, CM_ATTR_MRA)->count)
-		fputs(" Meanwhile one end asked the other for patience (MRA).", out);
+		fputs(" One end asked the other to wait longer (MRA).", out);
 }
 
 static void print_closing(const struct flow *flow, FILE *out)
@@ -145,7 +145,7 @@ static void print_resolving(const struct flow *flow, FILE *out)
 	const struct flow_seen *req = flow_seen(flow, CM_ATTR_SIDR_REQ);
 	const struct flow_seen *rep = flow_seen(flow, CM_ATTR_SIDR_REP);
 
-	fprintf(out, "Queue pair 0x%x with qkey 0x%x was named", flow->sidr_rep.qpn,
+	fprintf(out, "Queue pair 0x%x with Q_Key 0x%x was found", flow->sidr_rep.qpn,
 		flow->sidr_rep.qkey);
 	if (req->count)
 		fprintf(out, " in %.1f ms", between_ms(req->first_ns, rep->first_ns));
