@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A connection that outlives its core: what is needed to end it, and how another core takes it
- * over. Called by the library and by cmportd, see core.h.
+ * A connection that outlives its core: its record, and how another core takes it over, see core.h.
  */
 #include "cm/action.h"
 #include "cm/demux.h"

@@ -223,7 +223,7 @@ static void improve(struct portd_record *record, uint32_t claim_id)
 	} else if (record->type == PORTD_OPEN_PORT) {
 		strcpy(record->open_port.device, RIG_DEVICE);
 	} else if (record->type == PORTD_WILL) {
-		record->will.port = 0;
+		record->will.handle = 0;
 		record->will.local_comm_id = next_id();
 		record->will.remote_comm_id = next_id();
 	} else if (record->type == PORTD_CLOSE) {
