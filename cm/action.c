@@ -184,8 +184,11 @@ static void admit(struct cm_pace *pace, struct cm_turn *turn)
 
 void cm_admit(struct cm_port *port, struct cm_turn *turn)
 {
-	admit(&port->goodbyes, turn);
-	admit(&port->requests, turn);
+	/* Asked here already: seldom does anything wait, and each step ends with this. */
+	if (!list_is_empty(&port->goodbyes.waiting))
+		admit(&port->goodbyes, turn);
+	if (!list_is_empty(&port->requests.waiting))
+		admit(&port->requests, turn);
 }
 
 void cm_settle(struct cm_conn *conn, struct cm_core *core)

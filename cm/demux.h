@@ -10,9 +10,6 @@
 
 #include "cm/fsm.h"
 
-/** cm_rej_guid() - the CA that a REJ with reason 4 names in its additional information. */
-uint64_t cm_rej_guid(const struct cm_rej *rej);
-
 /**
  * cm_demux() - let a message happen
  * @port: where it arrived

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "cm/action.h"
-#include "cm/demux.h"
+#include "cm/guard.h"
 #include "lib/portd/server/log.h"
 #include "lib/portd/server/state.h"
 
