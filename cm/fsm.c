@@ -177,13 +177,28 @@ int cm_step(struct cm_conn *conn, enum cm_event event, struct cm_turn *turn)
 
 	if (!edge->act)
 		return -EINVAL;
-	conn->state = (uint8_t)edge->to; /* the only move of a state in the tree */
+	conn->state = (uint8_t)edge->to; /* the only move of a connection's state */
 	if (turn->core->trace)
 		turn->core->trace(conn, from, event);
 	if (from != edge->to)
 		enter(conn, turn);
 	edge->act(conn, turn);
 	return 0;
+}
+
+bool cm_record_step(struct cm_record *record, enum cm_event event)
+{
+	const struct cm_edge *edge = cm_edge_of((enum cm_state)record->state, event);
+
+	if (edge->act)
+		record->state = (uint8_t)edge->to;
+	return edge->act;
+}
+
+void cm_record_begin(struct cm_record *record, enum cm_event event)
+{
+	record->state = CM_IDLE;
+	cm_record_step(record, event);
 }
 
 void cm_begin_in(struct cm_record *record, enum cm_state state)

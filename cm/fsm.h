@@ -30,6 +30,18 @@ struct cm_edge {
  */
 int cm_step(struct cm_conn *conn, enum cm_event event, struct cm_turn *turn);
 
+/**
+ * cm_record_step() - something happens to a connection that another core has
+ *
+ * The state moves by the table, and nothing is done.
+ *
+ * Return: false if the event is not legal in the record's state: nothing moved.
+ */
+bool cm_record_step(struct cm_record *record, enum cm_event event);
+
+/** cm_record_begin() - a connection that another core has begins anew, with this event. */
+void cm_record_begin(struct cm_record *record, enum cm_event event);
+
 /** cm_begin_in() - a record of a connection that another core has brought there has this state. */
 void cm_begin_in(struct cm_record *record, enum cm_state state);
 

@@ -104,19 +104,11 @@ void will_replace(struct wills *wills, struct will *will, const struct cm_record
 	will_seal(will);
 }
 
-void will_enter(struct wills *wills, struct will *will, enum cm_state state)
-{
-	will->is.state = (uint8_t)state;
-	will_place(wills, will, tables_of(will));
-}
-
 bool will_step(struct wills *wills, struct will *will, enum cm_event event)
 {
-	const struct cm_edge *edge = cm_edge_of((enum cm_state)will->is.state, event);
-
-	if (!edge->act)
+	if (!cm_record_step(&will->is, event))
 		return false;
-	will_enter(wills, will, edge->to);
+	will_place(wills, will, tables_of(will));
 	return true;
 }
 
@@ -125,19 +117,20 @@ static uint8_t round_trip(uint8_t packet_life_time)
 	return packet_life_time < 31 ? (uint8_t)(packet_life_time + 1) : 31;
 }
 
-struct cm_record will_begin(const struct view *view, enum cm_state state)
+struct cm_record will_begin(const struct view *view, enum cm_event event)
 {
 	uint8_t ack_timeout = view->msg->req.primary.local_ack_timeout;
 	uint8_t packet_life_time = ack_timeout ? (uint8_t)(ack_timeout - 1) : 0;
-
-	return (struct cm_record){
-		.state = (uint8_t)state,
+	struct cm_record is = {
 		.handle = view->port,
 		.tid = view->msg->hdr.tid,
 		.packet_life_time = packet_life_time,
 		.local_ack_timeout = round_trip(packet_life_time),
 		.path = *view->path,
 	};
+
+	cm_record_begin(&is, event);
+	return is;
 }
 
 /* --- told by the client -------------------------------------------------- */

@@ -90,7 +90,7 @@ int wills_sent(struct wills *wills, uint16_t client, uint8_t port, const struct 
  *
  * Arguments and what is done: as wills_sent(). A REQ or SIDR_REQ makes a will without a local comm
  * id. What
- * the client's core will drop, by the guards of cm/demux.c, changes nothing.
+ * the client's core will drop, by the guards of cm/guard.c, changes nothing.
  *
  * Return: 0, or -ENOMEM: a request should be dropped then.
  */

@@ -6,12 +6,8 @@
 #include <errno.h>
 
 #include "cm/action.h"
+#include "cm/guard.h"
 #include "lib/portd/server/will_view.h"
-
-static const enum cm_event call_of[CM_ATTR_APR + 1] = {
-	[CM_ATTR_MRA] = CM_CALL_MRA, [CM_ATTR_REJ] = CM_CALL_REJ,   [CM_ATTR_REP] = CM_CALL_REP,
-	[CM_ATTR_RTU] = CM_CALL_RTU, [CM_ATTR_DREQ] = CM_CALL_DREQ, [CM_ATTR_DREP] = CM_CALL_DREP,
-};
 
 /* --- REQ ----------------------------------------------------------------- */
 
@@ -27,7 +23,7 @@ static int sent_req(const struct view *view)
 {
 	const struct cm_req *req = &view->msg->req;
 	struct will *will = will_of_local(view->wills, req->local_comm_id);
-	struct cm_record is = will_begin(view, CM_REQ_SENT);
+	struct cm_record is = will_begin(view, CM_CALL_REQ);
 
 	if (!req->local_comm_id || (will && will->client != view->client))
 		return -EPERM;
@@ -106,7 +102,7 @@ static struct will *again(const struct view *view, const struct will *rejected)
 	if (!will)
 		return NULL;
 	will->is = rejected->is;
-	will->is.state = CM_REQ_RCVD;
+	cm_record_begin(&will->is, CM_RX_REQ);
 	return will;
 }
 
@@ -156,29 +152,33 @@ static struct will *about(const struct view *view)
 /* --- what it does -------------------------------------------------------- */
 
 /*
- * Messages cross: when the client's core sent this one it was not yet where the will is; or it is
- * further, by a CALL_ESTABLISH that says nothing to the peer, or by a DREQ that found it so.
+ * Messages cross. The client's core was further when it sent this one: a CALL_ESTABLISH says
+ * nothing to the peer, and a DREQ may have come in that this will has not taken. Or it was not yet
+ * where the will is, and has dropped since what led there: its REJ ends the connection, as the
+ * peer's would.
  */
 /* clang-format off */
-static const struct across {
+static const struct missed {
 	enum cm_event call;
-	unsigned int from;
-	enum cm_state to;
-} across[] = {
-	{ CM_CALL_REJ,  WILL_IN(ESTABLISHED) | WILL_IN(DREQ_RCVD), CM_TIMEWAIT },
-	{ CM_CALL_DREQ, WILL_IN(REP_SENT) | WILL_IN(MRA_REP_RCVD), CM_DREQ_SENT },
+	unsigned int in;
+	enum cm_event first; /* then the call, if it is legal there */
+} missed[] = {
+	{ CM_CALL_REJ,  WILL_IN(ESTABLISHED), CM_RX_REJ },
+	{ CM_CALL_REJ,  WILL_IN(DREQ_RCVD), CM_CALL_DREP },
+	{ CM_CALL_DREQ, WILL_IN(REP_SENT) | WILL_IN(MRA_REP_RCVD), CM_CALL_ESTABLISH },
 	{ CM_CALL_DREP, WILL_IN(REP_SENT) | WILL_IN(MRA_REP_RCVD) | WILL_IN(ESTABLISHED) |
-			WILL_IN(DREQ_SENT), CM_TIMEWAIT },
+			WILL_IN(DREQ_SENT), CM_RX_DREQ },
 };
 /* clang-format on */
 
-static void sent_across(const struct view *view, struct will *will, enum cm_event call)
+static void catch_up(const struct view *view, struct will *will, enum cm_event call)
 {
 	unsigned int i;
 
-	for (i = 0; i < sizeof(across) / sizeof(across[0]); i++) {
-		if (across[i].call == call && will_is_in(will, across[i].from)) {
-			will_enter(view->wills, will, across[i].to);
+	for (i = 0; i < sizeof(missed) / sizeof(missed[0]); i++) {
+		if (missed[i].call == call && will_is_in(will, missed[i].in)) {
+			will_step(view->wills, will, missed[i].first);
+			will_step(view->wills, will, call);
 			return;
 		}
 	}
@@ -189,7 +189,7 @@ static void take_back_rep(const struct view *view, struct will *will)
 {
 	struct cm_record is = will->is;
 
-	is.state = CM_REQ_SENT;
+	cm_record_begin(&is, CM_CALL_REQ);
 	is.remote_comm_id = 0;
 	will_replace(view->wills, will, &is);
 }
@@ -201,10 +201,8 @@ static bool is_core_refusal(const struct view *view, const struct will *will)
 	       (is_rej(view, CM_REJ_STALE_CONNECTION) || is_rej(view, CM_REJ_INVALID_SERVICE_ID));
 }
 
-static void sent(const struct view *view, struct will *will)
+static void sent(const struct view *view, struct will *will, enum cm_event call)
 {
-	enum cm_event call = call_of[view->msg->hdr.attr_id];
-
 	if (is_to_stale_rep(view)) {
 		if (will_is_in(will, WILL_IN(REP_RCVD) | WILL_IN(TIMEWAIT)))
 			take_back_rep(view, will);
@@ -217,7 +215,7 @@ static void sent(const struct view *view, struct will *will)
 	if (call == CM_CALL_REP && will_is_in(will, WILL_IN(REQ_RCVD) | WILL_IN(MRA_REQ_SENT)))
 		will->is.local_qpn = cm_rep_qpn(&view->msg->rep);
 	if (!will_step(view->wills, will, call))
-		sent_across(view, will, call);
+		catch_up(view, will, call);
 	will->is_rejected = call == CM_CALL_REJ && will_is_in(will, WILL_IN(IDLE));
 }
 
@@ -244,7 +242,7 @@ int wills_sent(struct wills *wills, uint16_t client, uint8_t port, const struct 
 	will = about(&view);
 	if (!will)
 		return -EPERM;
-	if (call_of[msg->hdr.attr_id])
-		sent(&view, will);
+	if (cm_call_of(msg) != CM_NO_EVENT)
+		sent(&view, will, cm_call_of(msg));
 	return 0;
 }

@@ -56,13 +56,13 @@ bool will_is_of_peer(const struct view *view, const struct will *will);
 /** will_replace() - all that it says is changed. */
 void will_replace(struct wills *wills, struct will *will, const struct cm_record *is);
 
-/** will_enter() - another state, and nothing else but what follows from it. */
-void will_enter(struct wills *wills, struct will *will, enum cm_state state);
-
 /** will_step() - as the client's core. Return: false if the event means nothing in its state. */
 bool will_step(struct wills *wills, struct will *will, enum cm_event event);
 
-/** will_begin() - what a REQ, sent or received, says of the connection; no ids and queue pairs. */
-struct cm_record will_begin(const struct view *view, enum cm_state state);
+/**
+ * will_begin() - what a REQ says of the connection; no ids and queue pairs
+ * @event: CM_CALL_REQ or CM_RX_REQ
+ */
+struct cm_record will_begin(const struct view *view, enum cm_event event);
 
 #endif

@@ -100,7 +100,7 @@ START_TEST(request_rejected_without_a_name_is_known_no_more)
 }
 END_TEST
 
-/* By cm/demux.c, which has made no connection of it, so none will be closed. */
+/* By the guards, and cm/demux.c has made no connection of it, so none will be closed. */
 START_TEST(request_that_the_core_refuses_leaves_no_will)
 {
 	talk_received(talk_peer_req());

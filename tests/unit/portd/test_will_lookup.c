@@ -153,6 +153,25 @@ START_TEST(lookup_that_the_client_tells_of_is_answered_all_the_same)
 }
 END_TEST
 
+/* A client that looks up tells of it after cmportd was replaced; the peer's answer ends it. */
+START_TEST(lookup_of_the_client_ends_with_its_answer)
+{
+	struct cm_record told = { .state = CM_SIDR_REQ_SENT,
+				  .handle = PORT,
+				  .local_comm_id = LOCAL,
+				  .remote_ca_guid = SERVICE,
+				  .path = talk_to_peer };
+	struct cm_msg rep = answer(CM_SIDR_OK);
+
+	rep.sidr_rep.request_id = LOCAL;
+	ck_assert_int_eq(wills_set(talk_wills, ME, &told), 0);
+	talk_received_from_stranger(rep);
+	ck_assert_str_eq(talk_state(), "SIDR_REQ_SENT");
+	talk_received(rep);
+	ck_assert_str_eq(talk_state(), "IDLE");
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("will_lookup");
@@ -169,6 +188,7 @@ int main(void)
 	tcase_add_test(tcase, closed_lookup_has_no_will);
 	tcase_add_test(tcase, closing_a_lookup_leaves_the_connection_with_its_id);
 	tcase_add_test(tcase, lookup_that_the_client_tells_of_is_answered_all_the_same);
+	tcase_add_test(tcase, lookup_of_the_client_ends_with_its_answer);
 	suite_add_tcase(suite, tcase);
 	return run_suite(suite);
 }
