@@ -133,6 +133,20 @@ START_TEST(crossing_disconnects_are_no_repetitions)
 }
 END_TEST
 
+/* Without a comm id it cannot be told from a first one, which a core does not expect any more. */
+START_TEST(a_repetition_that_the_receiver_cannot_tell_from_a_first_is_a_stray)
+{
+	way = WAY_OUT;
+	speak(&a, CM_ATTR_REQ, 7, 0);
+	speak(&b, CM_ATTR_REP, 0, 7);
+	ck_assert(!step.is_stray);
+	speak(&b, CM_ATTR_REP, 0, 7);
+	way = WAY_UNKNOWN;
+	ck_assert_uint_eq(step.nth, 2);
+	ck_assert(step.is_stray);
+}
+END_TEST
+
 START_TEST(a_lost_rtu_does_not_hide_the_disconnect)
 {
 	speak(&a, CM_ATTR_REQ, 7, 0);
@@ -257,6 +271,7 @@ static Suite *flow_suite(void)
 	tcase_add_test(tcase, connections_in_both_directions_with_the_same_ids_are_two);
 	tcase_add_test(tcase, a_comm_id_that_comes_back_begins_a_new_flow);
 	tcase_add_test(tcase, crossing_disconnects_are_no_repetitions);
+	tcase_add_test(tcase, a_repetition_that_the_receiver_cannot_tell_from_a_first_is_a_stray);
 	tcase_add_test(tcase, a_lost_rtu_does_not_hide_the_disconnect);
 	tcase_add_test(tcase, a_flow_that_begins_in_the_middle_is_followed_to_its_end);
 	tcase_add_test(tcase, who_has_spoken_is_known);

@@ -170,8 +170,8 @@ const struct argp_child reading_and_filter[] = {
 
 static bool is_at_an_end(const struct flow *flow, const struct mad_gid *gid)
 {
-	return memcmp(&flow->gid[FLOW_ACTIVE], gid, sizeof(*gid)) == 0 ||
-	       memcmp(&flow->gid[FLOW_PASSIVE], gid, sizeof(*gid)) == 0;
+	return memcmp(flow_gid(flow, FLOW_ACTIVE), gid, sizeof(*gid)) == 0 ||
+	       memcmp(flow_gid(flow, FLOW_PASSIVE), gid, sizeof(*gid)) == 0;
 }
 
 static bool is_service(const struct flow *flow, uint64_t service)

@@ -132,8 +132,8 @@ static struct flow *find(const struct flows *flows, enum flow_end end, const str
 		return NULL;
 	flow = flows->bucket[end][bucket_of(key->gid, key->comm_id)];
 	for (; flow; flow = flow->next[end]) {
-		if (flow->comm_id[end] == key->comm_id && flow->is_sidr == key->is_sidr &&
-		    memcmp(&flow->gid[end], key->gid, sizeof(*key->gid)) == 0)
+		if (flow->end[end].local_comm_id == key->comm_id && flow->is_sidr == key->is_sidr &&
+		    memcmp(flow_gid(flow, end), key->gid, sizeof(*key->gid)) == 0)
 			return flow;
 	}
 	return NULL;
@@ -141,11 +141,12 @@ static struct flow *find(const struct flows *flows, enum flow_end end, const str
 
 static void name(struct flows *flows, struct flow *flow, enum flow_end end, uint32_t comm_id)
 {
-	struct flow **bucket = &flows->bucket[end][bucket_of(&flow->gid[end], comm_id)];
+	struct flow **bucket = &flows->bucket[end][bucket_of(flow_gid(flow, end), comm_id)];
 
-	if (!comm_id || flow->comm_id[end])
+	if (!comm_id || flow->end[end].local_comm_id)
 		return;
-	flow->comm_id[end] = comm_id;
+	flow->end[end].local_comm_id = comm_id;
+	flow->end[!end].remote_comm_id = comm_id;
 	flow->next[end] = *bucket;
 	*bucket = flow;
 }
@@ -154,9 +155,9 @@ static void unname(struct flows *flows, struct flow *flow, enum flow_end end)
 {
 	struct flow **link;
 
-	if (!flow->comm_id[end])
+	if (!flow->end[end].local_comm_id)
 		return;
-	link = &flows->bucket[end][bucket_of(&flow->gid[end], flow->comm_id[end])];
+	link = &flows->bucket[end][bucket_of(flow_gid(flow, end), flow->end[end].local_comm_id)];
 	while (*link != flow)
 		link = &(*link)->next[end];
 	*link = flow->next[end];
@@ -207,8 +208,9 @@ static int add(struct flows *flows, const struct sighting *sighting, enum flow_e
 	if (!flow)
 		return -ENOMEM;
 	flow->number = flows->count + 1;
-	flow->gid[from] = sighting->src;
-	flow->gid[!from] = sighting->dst;
+	flow->end[from].path = (struct mad_path){ .grh = true, .dgid = sighting->dst };
+	flow->end[!from].path = (struct mad_path){ .grh = true, .dgid = sighting->src };
+	flow->end[FLOW_ACTIVE].active = true;
 	flow->first_ns = sighting->time_ns;
 	flow->outcome = FLOW_FRAGMENT;
 	flows->flow[flows->count++ % flows->room] = flow;
@@ -262,8 +264,14 @@ static int take_sidr(struct flows *flows, const struct sighting *sighting, uint3
 /* Both ends of one host may have the same comm id, so the sender's own half has to fit as well. */
 static bool fits(const struct flow *flow, enum flow_end from, uint32_t local, uint32_t remote)
 {
-	return flow && (!local || !flow->comm_id[from] || flow->comm_id[from] == local) &&
-	       (!remote || !flow->comm_id[!from] || flow->comm_id[!from] == remote);
+	uint32_t its_local, its_remote;
+
+	if (!flow)
+		return false;
+	its_local = flow->end[from].local_comm_id;
+	its_remote = flow->end[!from].local_comm_id;
+	return (!local || !its_local || its_local == local) &&
+	       (!remote || !its_remote || its_remote == remote);
 }
 
 static struct flow *find_from(const struct flows *flows, const struct sighting *sighting,
@@ -274,7 +282,7 @@ static struct flow *find_from(const struct flows *flows, const struct sighting *
 	struct flow *flow = find(flows, !from, &receiver);
 
 	if (fits(flow, from, local, remote) &&
-	    memcmp(&flow->gid[from], &sighting->src, sizeof(sighting->src)) == 0)
+	    memcmp(flow_gid(flow, from), &sighting->src, sizeof(sighting->src)) == 0)
 		return flow;
 	flow = find(flows, from, &sender);
 	return fits(flow, from, local, remote) ? flow : NULL;

@@ -55,12 +55,9 @@ struct flow_seen {
 struct flow {
 	uint32_t number; /* from 1, as they began */
 	bool is_sidr;
-	bool is_whole; /* its beginning was seen */
-	bool has_cma;  /* a CMA header that makes sense */
-	struct mad_gid gid[FLOW_ENDS];
-	uint32_t comm_id[FLOW_ENDS]; /* 0 until it is told; SIDR: the request id, twice */
-	uint32_t qpn[FLOW_ENDS];
-	enum cm_state state[FLOW_ENDS];
+	bool is_whole;			 /* its beginning was seen */
+	bool has_cma;			 /* a CMA header that makes sense */
+	struct cm_record end[FLOW_ENDS]; /* as far as messages tell of it; each path has a GID */
 	enum flow_outcome outcome;
 	uint64_t service_id;
 	struct cma_hdr cma;
@@ -125,6 +122,12 @@ struct flow *flows_get(const struct flows *flows, uint32_t index);
 
 /** flows_has_spoken() - was any message of this sender seen? */
 bool flows_has_spoken(const struct flows *flows, const struct mad_gid *gid);
+
+/** flow_gid() - the address of an end: where the other one reaches it. */
+static inline const struct mad_gid *flow_gid(const struct flow *flow, enum flow_end end)
+{
+	return &flow->end[!end].path.dgid;
+}
 
 /** flow_seen() - what was seen of one kind of message. */
 const struct flow_seen *flow_seen(const struct flow *flow, enum cm_attr attr);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A message moves its sender as the call that sent it, and its receiver as an arrival, both by the
- * table of cm/fsm.c. Of what cannot be by that table, because its beginning was not seen or a
- * message was lost, the message itself tells where its sender is.
+ * A message moves its sender as the call that sent it, and its receiver as the arrival that the
+ * guards of cm/guard.c take it for, both by the table of cm/fsm.c. Of what cannot be by that table,
+ * because its beginning was not seen or a message was lost, the message itself tells where its
+ * sender is.
  */
 #include "tools/purecm/flow_step.h"
 
@@ -10,92 +11,126 @@
 
 #include "cm/action.h"
 #include "cm/fsm.h"
+#include "cm/guard.h"
 
 #define COPY_NS 5000000
 
-/* One kind of message, from end to end. */
-struct effect {
-	enum cm_event call;    /* what its sender does */
-	enum cm_event arrival; /* what it means to the receiver */
-	enum cm_event again;   /* to the receiver, of a repetition */
-	enum cm_state sender;  /* where the sender is afterwards, whatever was seen of it before */
-};
-
-static const struct effect effects[FLOW_MESSAGES] = {
+/* Where a message usually finds its sender and its receiver: for flows whose beginning was not
+ * seen. IDLE, where most mean nothing, stands for nowhere. */
+static const struct usual {
+	enum cm_state state[2];
+} usual[FLOW_MESSAGES] = {
 #define AT(name) [CM_ATTR_##name - CM_ATTR_REQ]
-	AT(REQ) = {CM_CALL_REQ,	 CM_RX_REQ,  CM_RX_REQ_DUP, CM_REQ_SENT   },
-	AT(REP) = { CM_CALL_REP,	 CM_RX_REP,  CM_RX_REP_DUP, CM_REP_SENT   },
-	AT(RTU) = { CM_CALL_RTU,	 CM_RX_RTU,  CM_RX_RTU,     CM_ESTABLISHED},
-	AT(REJ) = { CM_CALL_REJ,	 CM_RX_REJ,  CM_RX_REJ,     CM_IDLE       },
-	AT(DREQ) = { CM_CALL_DREQ, CM_RX_DREQ, CM_RX_DREQ,	   CM_DREQ_SENT	},
-	AT(DREP) = { CM_CALL_DREP, CM_RX_DREP, CM_RX_DREP,	   CM_TIMEWAIT   },
+#define SENDER	 0
+#define RECEIVER 1
+	AT(REP) = { { CM_REQ_RCVD, CM_REQ_SENT } },
+	AT(RTU) = { { CM_REP_RCVD, CM_REP_SENT } },
+	AT(REJ) = { { CM_REQ_RCVD, CM_IDLE } },
+	AT(DREQ) = { { CM_ESTABLISHED, CM_ESTABLISHED } },
+	AT(DREP) = { { CM_DREQ_RCVD, CM_DREQ_SENT } },
 #undef AT
 };
 
-static const struct effect *effect_of(const struct cm_msg *msg)
+static bool try_event(struct cm_record *end, enum cm_event event)
 {
-	const struct effect *effect = &effects[msg->hdr.attr_id - CM_ATTR_REQ];
-
-	return effect->call == effect->arrival ? NULL : effect;
+	return event != CM_NO_EVENT && cm_record_step(end, event);
 }
 
-static bool try_event(struct flow *flow, enum flow_end end, enum cm_event event)
+static bool try_usual(struct cm_record *end, const struct cm_msg *msg, int who, enum cm_event event)
 {
-	const struct cm_edge *edge = cm_edge_of(flow->state[end], event);
+	struct cm_record record = *end;
 
-	if (edge->act)
-		flow->state[end] = edge->to;
-	return edge->act;
+	cm_begin_in(&record, usual[msg->hdr.attr_id - CM_ATTR_REQ].state[who]);
+	if (!try_event(&record, event))
+		return false;
+	*end = record;
+	return true;
 }
 
-/* A REJ of reason 10 leads elsewhere, and a MRA tells which message it is about. */
-static enum cm_event arrival_of(const struct cm_msg *msg, const struct effect *effect,
-				unsigned int nth)
+/* --- the guards of the receiver ------------------------------------------ */
+
+/* The one connection that a message can name: flow.c has found it already. */
+struct receiver {
+	struct cm_record record;
+	bool has_request; /* this REQ is not the first */
+};
+
+static struct cm_record *find_receiver(const struct cm_arrival *in, uint32_t local_comm_id)
 {
-	if (msg->hdr.attr_id == CM_ATTR_REJ && msg->rej.reason == CM_REJ_STALE_CONNECTION)
-		return CM_RX_REJ_STALE;
-	return nth > 1 ? effect->again : effect->arrival;
+	struct receiver *receiver = in->arg;
+
+	(void)local_comm_id;
+	return &receiver->record;
 }
 
-static void move_sender(struct flow_step *step, const struct effect *effect)
+static struct cm_record *find_by_peer(const struct cm_arrival *in, uint64_t guid, uint32_t id)
 {
-	struct flow *flow = step->flow;
+	struct receiver *receiver = in->arg;
 
-	if (!try_event(flow, step->from, effect->call) &&
-	    !try_event(flow, step->from, CM_T_RESPONSE))
-		flow->state[step->from] = effect->sender;
+	(void)guid, (void)id;
+	return receiver->has_request || in->msg->hdr.attr_id == CM_ATTR_REJ ? &receiver->record
+									    : NULL;
 }
 
-static void move_receiver(struct flow_step *step, const struct effect *effect,
-			  const struct cm_msg *msg)
+static struct cm_record *find_no_qpn(const struct cm_arrival *in, uint64_t guid, uint32_t qpn)
+{
+	(void)in, (void)guid, (void)qpn;
+	return NULL;
+}
+
+static const struct cm_lookups lookups = { find_receiver, find_by_peer, find_no_qpn };
+
+static bool is_answer_to_req(const struct cm_msg *msg)
+{
+	if (msg->hdr.attr_id == CM_ATTR_MRA)
+		return msg->mra.message == CM_ANSWERED_REQ;
+	return msg->hdr.attr_id == CM_ATTR_REJ && msg->rej.message == CM_ANSWERED_REQ;
+}
+
+/*
+ * A message may have been lost, or sent before anybody looked, so ids and queue pairs that it names
+ * are taken for those that the receiver knows.
+ */
+static enum cm_event arrival_of(const struct flow_step *step, const struct cm_msg *msg,
+				bool is_first)
 {
 	const enum flow_end to = (enum flow_end) !step->from;
-	struct flow *flow = step->flow;
+	struct receiver receiver = { step->flow->end[to], !is_first };
+	struct cm_arrival in = { &lookups, &receiver, msg, *flow_gid(step->flow, step->from) };
+	struct cm_found found;
 
-	if (try_event(flow, to, arrival_of(msg, effect, step->nth)))
-		return;
+	/* All but a REQ begin with the two ids. Who waits for a REP does not know the peer's. */
+	receiver.record.remote_comm_id = msg->rtu.local_comm_id;
+	if (is_answer_to_req(msg) || (msg->hdr.attr_id == CM_ATTR_REP && is_first))
+		receiver.record.remote_comm_id = 0;
+	if (msg->hdr.attr_id == CM_ATTR_DREQ)
+		receiver.record.local_qpn = msg->dreq.remote_qpn;
+	return cm_guard(&in, &found);
+}
+
+/* --- both ends ----------------------------------------------------------- */
+
+static void move_sender(struct flow_step *step, const struct cm_msg *msg)
+{
+	struct cm_record *end = &step->flow->end[step->from];
+	enum cm_event call = cm_call_of(msg);
+
+	if (!try_event(end, call) && !try_event(end, CM_T_RESPONSE))
+		try_usual(end, msg, SENDER, call);
+}
+
+/* Return: false if the message means nothing to its receiver. */
+static bool move_receiver(struct flow_step *step, const struct cm_msg *msg)
+{
+	struct cm_record *end = &step->flow->end[!step->from];
+	enum cm_event first = arrival_of(step, msg, true);
+
+	if (try_event(end, arrival_of(step, msg, step->nth == 1)))
+		return true;
 	/* What was lost before, or never seen, does not make this one a stray. */
-	if (try_event(flow, to, effect->arrival))
-		return;
-	if (!flow->is_whole && msg->hdr.attr_id == CM_ATTR_DREQ)
-		flow->state[to] = CM_DREQ_RCVD;
-	else if (!flow->is_whole && msg->hdr.attr_id == CM_ATTR_RTU)
-		flow->state[to] = CM_ESTABLISHED;
-	else if (!flow->is_whole && msg->hdr.attr_id == CM_ATTR_REP)
-		flow->state[to] = CM_REP_RCVD;
-	else if (!flow->is_whole && msg->hdr.attr_id == CM_ATTR_DREP)
-		flow->state[to] = CM_TIMEWAIT;
-	else
-		step->is_stray = true;
-}
-
-static void move_for_mra(struct flow_step *step, const struct cm_msg *msg)
-{
-	const bool is_to_req = msg->mra.message == CM_ANSWERED_REQ;
-	const enum flow_end to = (enum flow_end) !step->from;
-
-	try_event(step->flow, step->from, CM_CALL_MRA);
-	step->is_stray = !try_event(step->flow, to, is_to_req ? CM_RX_MRA_REQ : CM_RX_MRA_REP);
+	if (try_event(end, first))
+		return true;
+	return !step->flow->is_whole && try_usual(end, msg, RECEIVER, first);
 }
 
 /* --- outcome ------------------------------------------------------------- */
@@ -150,15 +185,21 @@ static void learn_cma(struct flow *flow, const uint8_t *private_data)
 	flow->has_cma = true;
 }
 
+static void tell_qpn(struct flow *flow, enum flow_end end, uint32_t qpn)
+{
+	flow->end[end].local_qpn = qpn;
+	flow->end[!end].remote_qpn = qpn;
+}
+
 static void learn_req(struct flow *flow, const struct cm_req *req)
 {
 	flow->is_whole = true;
 	flow->req = *req;
 	flow->service_id = req->service_id;
-	flow->qpn[FLOW_ACTIVE] = req->local_qpn;
+	tell_qpn(flow, FLOW_ACTIVE, req->local_qpn);
 	/* On InfiniBand the packet may bear LIDs only. */
-	if (sighting_lid(&flow->gid[FLOW_ACTIVE]))
-		flow->req.primary.local_lid = sighting_lid(&flow->gid[FLOW_ACTIVE]);
+	if (sighting_lid(flow_gid(flow, FLOW_ACTIVE)))
+		flow->req.primary.local_lid = sighting_lid(flow_gid(flow, FLOW_ACTIVE));
 	learn_cma(flow, req->private_data);
 }
 
@@ -173,7 +214,7 @@ static void learn_sidr_req(struct flow *flow, const struct cm_sidr_req *req)
 static void learn_sidr_rep(struct flow *flow, const struct cm_sidr_rep *rep)
 {
 	flow->sidr_rep = *rep;
-	flow->qpn[FLOW_PASSIVE] = rep->qpn;
+	tell_qpn(flow, FLOW_PASSIVE, rep->qpn);
 	if (!flow->is_whole)
 		flow->service_id = rep->service_id;
 }
@@ -186,7 +227,7 @@ static void learn(struct flow *flow, const struct cm_msg *msg)
 		break;
 	case CM_ATTR_REP:
 		flow->rep = msg->rep;
-		flow->qpn[FLOW_PASSIVE] = cm_rep_qpn(&msg->rep);
+		tell_qpn(flow, FLOW_PASSIVE, cm_rep_qpn(&msg->rep));
 		break;
 	case CM_ATTR_REJ:
 		flow->rej = msg->rej;
@@ -254,25 +295,29 @@ static bool is_copy(struct flow_step *step, const struct sighting *sighting)
 	return is_same;
 }
 
+static void tell_states(struct flow_step *step)
+{
+	unsigned int end;
+
+	for (end = 0; end < FLOW_ENDS; end++)
+		step->state[end] = (enum cm_state)step->flow->end[end].state;
+}
+
 void flow_step_take(struct flow_step *step, const struct sighting *sighting,
 		    const struct cm_msg *msg)
 {
-	const struct effect *effect = effect_of(msg);
-
 	step->is_copy = is_copy(step, sighting);
 	if (step->is_copy) {
 		step->nth = step->flow->seen[msg->hdr.attr_id - CM_ATTR_REQ].count;
-		memcpy(step->state, step->flow->state, sizeof(step->state));
+		tell_states(step);
 		return;
 	}
 	count(step, sighting->time_ns, msg);
-	if (msg->hdr.attr_id == CM_ATTR_MRA) {
-		move_for_mra(step, msg);
-	} else if (effect) {
-		move_sender(step, effect);
-		move_receiver(step, effect, msg);
+	if (!step->flow->is_sidr && cm_call_of(msg) != CM_NO_EVENT) {
+		move_sender(step, msg);
+		step->is_stray = !move_receiver(step, msg);
 	}
 	if (!step->is_stray)
 		step->flow->outcome = outcome_of(step, msg);
-	memcpy(step->state, step->flow->state, sizeof(step->state));
+	tell_states(step);
 }

@@ -66,7 +66,7 @@ static unsigned int port_of(const struct flow *flow, enum flow_end end)
 const char *flow_who(const struct flow *flow, enum flow_end end, char buf[FLOW_WHO_BYTES])
 {
 	unsigned int port = port_of(flow, end);
-	struct mad_gid gid = flow->gid[end];
+	struct mad_gid gid = *flow_gid(flow, end);
 	char who[WHO_BYTES];
 
 	who_str(&gid, who);

@@ -56,7 +56,7 @@ bool plight_has_just_begun(const struct plight *plight)
 
 bool plight_peer_speaks(const struct plight *plight)
 {
-	return flows_has_spoken(plight->flows, &plight->flow->gid[FLOW_PASSIVE]);
+	return flows_has_spoken(plight->flows, flow_gid(plight->flow, FLOW_PASSIVE));
 }
 
 bool plight_answer_was_late(const struct plight *plight)
@@ -83,10 +83,10 @@ bool plight_has_foreign_gid(const struct plight *plight)
 {
 	const struct flow *flow = plight->flow;
 
-	if (flow->is_sidr || !flow->is_whole || sighting_lid(&flow->gid[FLOW_ACTIVE]))
+	if (flow->is_sidr || !flow->is_whole || sighting_lid(flow_gid(flow, FLOW_ACTIVE)))
 		return false;
-	return !same_gid(&flow->req.primary.local_gid, &flow->gid[FLOW_ACTIVE]) ||
-	       !same_gid(&flow->req.primary.remote_gid, &flow->gid[FLOW_PASSIVE]);
+	return !same_gid(&flow->req.primary.local_gid, flow_gid(flow, FLOW_ACTIVE)) ||
+	       !same_gid(&flow->req.primary.remote_gid, flow_gid(flow, FLOW_PASSIVE));
 }
 
 static struct mad_gid gid_of_header(const struct cma_hdr *cma, const uint8_t address[16])
@@ -105,12 +105,12 @@ bool plight_has_other_address(const struct plight *plight)
 	const struct flow *flow = plight->flow;
 	struct mad_gid named;
 
-	if (!flow->has_cma || sighting_lid(&flow->gid[FLOW_ACTIVE]))
+	if (!flow->has_cma || sighting_lid(flow_gid(flow, FLOW_ACTIVE)))
 		return false;
-	if (flow->cma.ip_version == 4 && !is_zero(flow->gid[FLOW_PASSIVE].raw, 10))
+	if (flow->cma.ip_version == 4 && !is_zero(flow_gid(flow, FLOW_PASSIVE)->raw, 10))
 		return false;
 	named = gid_of_header(&flow->cma, flow->cma.dst_addr);
-	return !same_gid(&named, &flow->gid[FLOW_PASSIVE]);
+	return !same_gid(&named, flow_gid(flow, FLOW_PASSIVE));
 }
 
 bool plight_has_other_pkey(const struct plight *plight)
@@ -131,8 +131,10 @@ static enum flow_end refused_end(const struct flow *flow)
 
 static bool has_queue_pair(const struct flow *flow, const struct mad_gid *gid, uint32_t qpn)
 {
-	return qpn && ((same_gid(&flow->gid[FLOW_ACTIVE], gid) && flow->qpn[FLOW_ACTIVE] == qpn) ||
-		       (same_gid(&flow->gid[FLOW_PASSIVE], gid) && flow->qpn[FLOW_PASSIVE] == qpn));
+	return qpn && ((same_gid(flow_gid(flow, FLOW_ACTIVE), gid) &&
+			flow->end[FLOW_ACTIVE].local_qpn == qpn) ||
+		       (same_gid(flow_gid(flow, FLOW_PASSIVE), gid) &&
+			flow->end[FLOW_PASSIVE].local_qpn == qpn));
 }
 
 const struct flow *plight_older(const struct plight *plight)
@@ -145,7 +147,7 @@ const struct flow *plight_older(const struct plight *plight)
 		other = flows_get(plight->flows, i - 1);
 		if (!other)
 			break;
-		if (has_queue_pair(other, &flow->gid[end], flow->qpn[end]) &&
+		if (has_queue_pair(other, flow_gid(flow, end), flow->end[end].local_qpn) &&
 		    flow_seen(other, CM_ATTR_REP)->count)
 			return other;
 	}
@@ -179,5 +181,5 @@ bool plight_dreq_names_other_qpn(const struct plight *plight)
 	const struct flow *flow = plight->flow;
 	const enum flow_end to = (enum flow_end) !flow_seen(flow, CM_ATTR_DREQ)->by;
 
-	return flow->qpn[to] && flow->dreq.remote_qpn != flow->qpn[to];
+	return flow->end[to].local_qpn && flow->dreq.remote_qpn != flow->end[to].local_qpn;
 }

@@ -38,7 +38,7 @@ static void print_host(const struct plight *plight, FILE *out)
 {
 	char who[WHO_BYTES];
 
-	fputs(who_str(&plight->flow->gid[FLOW_PASSIVE], who), out);
+	fputs(who_str(flow_gid(plight->flow, FLOW_PASSIVE), who), out);
 }
 
 static void print_end(const struct plight *plight, enum flow_end end, FILE *out)
@@ -127,7 +127,7 @@ static void print_qpn(const struct plight *plight, FILE *out)
 {
 	const struct flow *flow = plight->flow;
 
-	fprintf(out, "0x%x", flow->qpn[!flow_seen(flow, CM_ATTR_REJ)->by]);
+	fprintf(out, "0x%x", flow->end[!flow_seen(flow, CM_ATTR_REJ)->by].local_qpn);
 }
 
 static void print_guid(const struct plight *plight, FILE *out)
@@ -216,9 +216,9 @@ static void print_named_gids(const struct plight *plight, FILE *out)
 
 static void print_packet_gids(const struct plight *plight, FILE *out)
 {
-	print_gid(&plight->flow->gid[FLOW_ACTIVE], out);
+	print_gid(flow_gid(plight->flow, FLOW_ACTIVE), out);
 	fputs(" to ", out);
-	print_gid(&plight->flow->gid[FLOW_PASSIVE], out);
+	print_gid(flow_gid(plight->flow, FLOW_PASSIVE), out);
 }
 
 static void print_header_address(const struct plight *plight, FILE *out)
@@ -275,7 +275,7 @@ static void print_true_qpn(const struct plight *plight, FILE *out)
 {
 	const struct flow *flow = plight->flow;
 
-	fprintf(out, "0x%x", flow->qpn[!flow_seen(flow, CM_ATTR_DREQ)->by]);
+	fprintf(out, "0x%x", flow->end[!flow_seen(flow, CM_ATTR_DREQ)->by].local_qpn);
 }
 
 static void print_status(const struct plight *plight, FILE *out)
@@ -285,7 +285,7 @@ static void print_status(const struct plight *plight, FILE *out)
 
 static void print_comm_id(const struct plight *plight, FILE *out)
 {
-	fprintf(out, "0x%x", plight->flow->comm_id[FLOW_ACTIVE]);
+	fprintf(out, "0x%x", plight->flow->end[FLOW_ACTIVE].local_comm_id);
 }
 
 /* In alphabetical order. */
