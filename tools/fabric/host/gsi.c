@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * QP1: MADs to and from the wire, and events to the host's own processes.
+ * QP1: MADs to and from the wire.
  */
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #include "tools/fabric/host/host.h"
-#include "tools/fabric/host/sa.h"
 #include "tools/fabric/wire/route.h"
 
 #define BATCH 64
@@ -40,8 +36,7 @@ static void received(struct host *host, const struct fab_packet *packet, const u
 		head.addr.flow_label = htonl(packet->flow_label);
 		memcpy(head.addr.gid, &packet->sgid, sizeof(head.addr.gid));
 	}
-	if (!agents_receive(host, packet->port_num, &head, mad))
-		sa_received(host, packet->port_num, &head, mad);
+	host->mad_came(host, packet->port_num, &head, mad);
 }
 
 static bool is_good(const struct host *host, const struct fab_packet *packet, ssize_t bytes)
@@ -71,11 +66,12 @@ static void gsi_ready(struct host *host, struct watch *watch)
 	}
 }
 
-int gsi_open(struct host *host)
+int gsi_open(struct host *host, mad_came_fn *mad_came)
 {
 	char path[FAB_PATH_BYTES];
 	int fd;
 
+	host->mad_came = mad_came;
 	fab_place_gsi(&host->place, host->place.host, path);
 	fd = fab_place_bind(path, SOCK_DGRAM);
 	if (fd == -EADDRINUSE)
@@ -151,32 +147,4 @@ int gsi_send(struct host *host, uint8_t port_num, const struct ib_user_mad *head
 	/* A host that is down answers as little as one that is slow. */
 	fab_peers_send(&host->peers, path, &packet, mad);
 	return 0;
-}
-
-/* --- events -------------------------------------------------------------- */
-
-void events_send(struct host *host, enum ibv_event_type type, uint8_t port_num)
-{
-	struct fab_packet packet = {
-		.magic = FAB_MAGIC,
-		.op = FAB_OP_EVENT,
-		.syndrome = (uint8_t)type,
-		.port_num = port_num,
-	};
-	char path[FAB_PATH_BYTES];
-	struct dirent *entry;
-	DIR *dir;
-
-	snprintf(path, sizeof(path), "%s/hosts/%s/ctx", host->place.dir, host->place.host);
-	dir = opendir(path);
-	while (dir && (entry = readdir(dir))) {
-		int slot = atoi(entry->d_name);
-
-		if (slot <= 0)
-			continue;
-		fab_place_slot(&host->place, host->place.host, (unsigned int)slot, path);
-		fab_peers_send(&host->peers, path, &packet, NULL);
-	}
-	if (dir)
-		closedir(dir);
 }

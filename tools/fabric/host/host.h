@@ -16,7 +16,10 @@
 #include "tools/fabric/wire/umad_wire.h"
 
 struct host;
-struct conn;
+
+/** mad_came_fn() - a MAD came to a port; @head: all of it but the agent. */
+typedef void mad_came_fn(struct host *host, uint8_t port_num, struct ib_user_mad *head,
+			 const uint8_t mad[FAB_MAD_BYTES]);
 
 /* Something that the loop waits at. */
 struct watch {
@@ -45,6 +48,7 @@ struct host {
 	struct list groups;  /* of the subnet administrator */
 	struct list pending; /* requests that wait for a response */
 	uint32_t last_hi_tid;
+	mad_came_fn *mad_came;
 };
 
 /** host_watch() - have a descriptor looked after. Return: 0 or -errno. */
@@ -61,8 +65,8 @@ int identity_open(struct host *host);
 /** identity_close() - take our names out of the fabric. */
 void identity_close(struct host *host);
 
-/** gsi_open() - the socket of QP1. Return: 0 or -errno. */
-int gsi_open(struct host *host);
+/** gsi_open() - the socket of QP1; MADs that come are given to a function. Return: 0 or -errno. */
+int gsi_open(struct host *host, mad_came_fn *mad_came);
 
 /**
  * gsi_send() - send a MAD
@@ -91,8 +95,11 @@ void agents_close(struct host *host);
 /** control_open() - the socket that tools/fabric/fabric gives orders at. Return: 0 or -errno. */
 int control_open(struct host *host);
 
-/** identity_enter() - have others find one of our ports by its GID; a clash is said. */
-void identity_enter(const struct host *host, uint8_t port_num, const union ibv_gid *gid);
+/** names_enter() - have others find one of our ports by its GID; a clash is said. */
+void names_enter(const struct host *host, uint8_t port_num, const union ibv_gid *gid);
+
+/** names_leave() - have them find it by this GID no more, if they do. */
+void names_leave(const struct host *host, uint8_t port_num, const union ibv_gid *gid);
 
 /** identity_forget() - take the addresses of a device out of the fabric. */
 void identity_forget(struct host *host);

@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 #include "tools/fabric/host/host.h"
-#include "tools/fabric/host/sa.h"
 
 #define GUID_PREFIX   0x0050430000000000ull /* "PC" in a vendor's place */
 #define HEADERS_BYTES 96
@@ -38,34 +37,6 @@ static bool is_none(const union ibv_gid *gid)
 static bool same(const union ibv_gid *a, const union ibv_gid *b)
 {
 	return memcmp(a, b, sizeof(*a)) == 0;
-}
-
-/* --- names in the fabric ------------------------------------------------- */
-
-void identity_enter(const struct host *host, uint8_t port_num, const union ibv_gid *gid)
-{
-	char path[FAB_PATH_BYTES];
-	struct fab_owner owner;
-
-	fab_place_gid(&host->place, gid, path);
-	if (!fab_place_own(&host->place, port_num, path) ||
-	    fab_place_owner_of(&host->place, gid, &owner))
-		return;
-	if (strcmp(owner.host, host->place.host) != 0)
-		host_say(host, "host %s has the same address: %s", owner.host,
-			 strrchr(path, '/') + 1);
-}
-
-static void leave(const struct host *host, uint8_t port_num, const union ibv_gid *gid)
-{
-	char path[FAB_PATH_BYTES];
-	struct fab_owner owner;
-
-	if (fab_place_owner_of(&host->place, gid, &owner) || owner.port_num != port_num ||
-	    strcmp(owner.host, host->place.host) != 0)
-		return;
-	fab_place_gid(&host->place, gid, path);
-	unlink(path);
 }
 
 /* --- the table ----------------------------------------------------------- */
@@ -164,7 +135,7 @@ static bool add(struct host *host, uint8_t port_num, const union ibv_gid *gid, u
 	port->gid[i].gid = *gid;
 	port->gid[i].type = IBV_GID_TYPE_ROCE_V2;
 	port->gid[i].ifindex = ifindex;
-	identity_enter(host, port_num, gid);
+	names_enter(host, port_num, gid);
 	return true;
 }
 
@@ -203,7 +174,7 @@ static void update(struct host *host, uint8_t port_num)
 	for (i = 0; i < FAB_GIDS; i++) {
 		if (is_none(&port->gid[i].gid) || is_wanted(&wanted, &port->gid[i].gid))
 			continue;
-		leave(host, port_num, &port->gid[i].gid);
+		names_leave(host, port_num, &port->gid[i].gid);
 		memset(&port->gid[i], 0, sizeof(port->gid[i]));
 		changed = true;
 	}
@@ -309,7 +280,7 @@ void identity_forget(struct host *host)
 
 	for (port_num = 1; port_num <= host->n_ports; port_num++) {
 		for (i = 0; i < FAB_GIDS; i++)
-			leave(host, port_num, &host->page->port[port_num - 1].gid[i].gid);
+			names_leave(host, port_num, &host->page->port[port_num - 1].gid[i].gid);
 		subnet_forget(host, port_num);
 	}
 }

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <getopt.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,17 +16,6 @@
 #include "tools/fabric/host/host.h"
 #include "tools/fabric/host/sa.h"
 #include "tools/fabric/wire/quirks.h"
-
-void host_say(const struct host *host, const char *format, ...)
-{
-	va_list args;
-
-	fprintf(stderr, "fabric: host %s: ", host->place.host);
-	va_start(args, format);
-	vfprintf(stderr, format, args);
-	va_end(args);
-	fputc('\n', stderr);
-}
 
 int host_watch(struct host *host, struct watch *watch, int fd,
 	       void (*ready)(struct host *, struct watch *))
@@ -53,6 +41,14 @@ static void stdin_ready(struct host *host, struct watch *watch)
 
 	if (read(watch->fd, &byte, 1) <= 0)
 		host->is_ending = true;
+}
+
+/* An agent of umad goes first: a program may be the subnet administrator. */
+static void mad_came(struct host *host, uint8_t port_num, struct ib_user_mad *head,
+		     const uint8_t mad[FAB_MAD_BYTES])
+{
+	if (!agents_receive(host, port_num, head, mad))
+		sa_received(host, port_num, head, mad);
 }
 
 static int make_folders(const struct host *host)
@@ -93,7 +89,7 @@ static int open_all(struct host *host)
 	if (!err)
 		err = host_watch(host, &host->stdin_watch, STDIN_FILENO, stdin_ready);
 	if (!err)
-		err = gsi_open(host);
+		err = gsi_open(host, mad_came);
 	if (!err)
 		err = identity_open(host);
 	if (!err)

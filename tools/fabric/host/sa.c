@@ -19,70 +19,12 @@
 #define RMPP_FIRST	2
 #define RMPP_LAST	4
 
-static bool read_port(const struct host *host, const struct fab_owner *owner, struct fab_port *ret)
-{
-	struct fab_place place = host->place;
-	const struct fab_page *page;
-	char path[FAB_PATH_BYTES];
-	struct fab_page copy;
-
-	memcpy(place.host, owner->host, sizeof(place.host));
-	fab_place_page(&place, path);
-	if (fab_page_open(path, &page))
-		return false;
-	fab_page_read(page, &copy);
-	*ret = copy.port[owner->port_num - 1];
-	fab_page_close(page);
-	return true;
-}
-
-bool sa_find_gid(const struct host *host, const union ibv_gid *gid, struct fab_port *ret)
-{
-	struct fab_owner owner;
-
-	return !fab_place_owner_of(&host->place, gid, &owner) && read_port(host, &owner, ret);
-}
-
-bool sa_find_lid(const struct host *host, uint16_t lid, struct fab_port *ret)
-{
-	struct fab_owner owner;
-
-	return !fab_place_owner_of_lid(&host->place, host->page->port[0].subnet, lid, &owner) &&
-	       read_port(host, &owner, ret);
-}
-
-bool sa_has_pkey(const struct fab_port *port, uint16_t pkey)
-{
-	int i;
-
-	for (i = 0; i < FAB_PKEYS; i++)
-		if (port->pkey[i] && ((port->pkey[i] ^ pkey) & ~SA_FULL_MEMBER) == 0)
-			return true;
-	return false;
-}
-
 /* The manager is on the port whose LID all know. */
 static bool is_ours(const struct host *host, uint8_t port_num)
 {
 	const struct fab_port *port = &host->page->port[port_num - 1];
 
 	return port->link_layer == IBV_LINK_LAYER_INFINIBAND && port->lid == port->sm_lid;
-}
-
-bool sa_selects(uint8_t asked, uint8_t value)
-{
-	uint8_t limit = asked & UMAD_SA_RATE_MTU_PKT_LIFE_MASK;
-
-	switch (asked >> UMAD_SA_SELECTOR_SHIFT) {
-	case UMAD_SA_SELECTOR_GREATER_THAN:
-		return value > limit;
-	case UMAD_SA_SELECTOR_LESS_THAN:
-		return value < limit;
-	case UMAD_SA_SELECTOR_EXACTLY:
-		return value == limit;
-	default: /* the best there is */
-		return true;
-	}
 }
 
 /* A table of one record, in one segment: more is never asked of a path, or of a group by its name.

@@ -109,6 +109,6 @@ void subnet_fill(struct host *host, uint8_t port_num)
 	port->gid[0].gid.global.interface_id = htobe64(be64toh(host->page->node_guid) + port_num);
 	port->gid[0].type = IBV_GID_TYPE_IB;
 	fill_partitions(host, port);
-	identity_enter(host, port_num, &port->gid[0].gid);
+	names_enter(host, port_num, &port->gid[0].gid);
 	take_lids(host, port_num);
 }
