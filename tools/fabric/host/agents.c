@@ -9,12 +9,11 @@
 #include <infiniband/umad_types.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "tools/fabric/host/host.h"
 
 #define BATCH		   64
@@ -47,8 +46,10 @@ struct message {
 };
 
 struct conn {
-	struct watch watch; /* first */
+	struct watch watch;
 	struct list link;
+	struct host *host;
+	int fd;
 	uint8_t port_num;
 	struct agent agent[FAB_UMAD_AGENTS_MAX];
 	struct list queue; /* of struct message */
@@ -63,14 +64,6 @@ struct pending {
 	uint64_t deadline_ns;
 	uint32_t retries;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 static bool is_response(const uint8_t *mad)
 {
@@ -89,15 +82,12 @@ static uint64_t tid_of(const uint8_t *mad)
 
 static void wait_for_room(struct host *host, struct conn *conn, bool on)
 {
-	struct epoll_event event = { .events = EPOLLIN | (on ? EPOLLOUT : 0),
-				     .data = { .ptr = &conn->watch } };
-
-	epoll_ctl(host->poll_fd, EPOLL_CTL_MOD, conn->watch.fd, &event);
+	loop_change(&host->loop, &conn->watch, EPOLLIN | (on ? EPOLLOUT : 0));
 }
 
 static ssize_t hand_over(const struct conn *conn, const struct message *message)
 {
-	return send(conn->watch.fd, &message->head, message->bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
+	return send(conn->fd, &message->head, message->bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 static void give(struct host *host, struct conn *conn, const struct message *message)
@@ -275,7 +265,7 @@ static void await(struct host *host, struct conn *conn, const struct message *me
 	pending->head = message->head;
 	memcpy(pending->mad, message->mad, sizeof(pending->mad));
 	pending->retries = message->head.retries;
-	pending->deadline_ns = now_ns() + message->head.timeout_ms * UINT64_C(1000000);
+	pending->deadline_ns = clock_ns() + message->head.timeout_ms * UINT64_C(1000000);
 	if (list_is_empty(&host->pending))
 		set_timer(host, TICK_NS);
 	list_append(&host->pending, &pending->link);
@@ -342,7 +332,8 @@ static void close_conn(struct host *host, struct conn *conn)
 	list_for_each_safe (node, after, &conn->queue)
 		free(container_of(node, struct message, link));
 	list_remove(&conn->link);
-	close(conn->watch.fd);
+	loop_unwatch(&host->loop, &conn->watch);
+	close(conn->fd);
 	free(conn);
 }
 
@@ -389,7 +380,7 @@ static bool read_one(struct host *host, struct conn *conn)
 	int fd;
 
 	memset(message.mad, 0, sizeof(message.mad));
-	n = recvmsg(conn->watch.fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	n = recvmsg(conn->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR;
 	if (n == 0)
@@ -401,30 +392,37 @@ static bool read_one(struct host *host, struct conn *conn)
 	return true;
 }
 
-static void conn_ready(struct host *host, struct watch *watch)
+static void conn_ready(struct watch *watch, uint32_t events)
 {
 	struct conn *conn = container_of(watch, struct conn, watch);
+	struct host *host = conn->host;
 
+	(void)events;
 	if (!list_is_empty(&conn->queue))
 		drain(host, conn);
 	if (!read_one(host, conn))
 		close_conn(host, conn);
 }
 
-static void listener_ready(struct host *host, struct watch *watch)
+static void listener_ready(struct watch *watch, uint32_t events)
 {
+	const struct listener *listener = container_of(watch, struct listener, watch);
+	struct host *host = listener->host;
 	int fd = accept4(watch->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	struct conn *conn = fd < 0 ? NULL : calloc(1, sizeof(*conn));
 
+	(void)events;
 	if (!conn) {
 		if (fd >= 0)
 			close(fd);
 		return;
 	}
-	conn->port_num = (uint8_t)(watch - host->listener + 1);
+	conn->host = host;
+	conn->fd = fd;
+	conn->port_num = listener->port_num;
 	list_init(&conn->queue);
 	list_append(&host->conns, &conn->link);
-	if (host_watch(host, &conn->watch, fd, conn_ready))
+	if (loop_watch(&host->loop, &conn->watch, fd, EPOLLIN, conn_ready))
 		close_conn(host, conn);
 }
 
@@ -451,11 +449,13 @@ static void again(struct host *host, struct pending *pending, uint64_t now)
 	gsi_send(host, pending->conn->port_num, &pending->head, pending->mad);
 }
 
-static void timer_ready(struct host *host, struct watch *watch)
+static void timer_ready(struct watch *watch, uint32_t events)
 {
+	struct host *host = container_of(watch, struct host, timer);
 	struct list *node, *after;
-	uint64_t count, now = now_ns();
+	uint64_t count, now = clock_ns();
 
+	(void)events;
 	if (read(watch->fd, &count, sizeof(count)) < 0)
 		return;
 	list_for_each_safe (node, after, &host->pending) {
@@ -472,20 +472,33 @@ static void timer_ready(struct host *host, struct watch *watch)
 		set_timer(host, 0);
 }
 
-int agents_open(struct host *host)
+static int open_listener(struct host *host, struct listener *listener)
 {
 	char path[FAB_PATH_BYTES];
+	int fd;
+
+	fab_place_umad(&host->place, listener->port_num, path);
+	fd = fab_place_bind(path, SOCK_SEQPACKET);
+	if (fd < 0)
+		return fd;
+	if (listen(fd, 128))
+		return -errno;
+	return loop_watch(&host->loop, &listener->watch, fd, EPOLLIN, listener_ready);
+}
+
+int agents_open(struct host *host)
+{
 	unsigned int i;
 	int fd, err;
 
 	fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	err = host_watch(host, &host->timer, fd, timer_ready);
+	if (fd < 0)
+		return -errno;
+	err = loop_watch(&host->loop, &host->timer, fd, EPOLLIN, timer_ready);
 	for (i = 0; !err && i < host->page->n_ports; i++) {
-		fab_place_umad(&host->place, (uint8_t)(i + 1), path);
-		fd = fab_place_bind(path, SOCK_SEQPACKET);
-		if (fd >= 0 && listen(fd, 128))
-			return -errno;
-		err = host_watch(host, &host->listener[i], fd, listener_ready);
+		host->listener[i].host = host;
+		host->listener[i].port_num = (uint8_t)(i + 1);
+		err = open_listener(host, &host->listener[i]);
 	}
 	return err;
 }

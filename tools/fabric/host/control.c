@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -30,8 +29,10 @@ static void set_port(struct host *host, unsigned int port_num, bool up)
 
 static void close_watch(struct host *host, struct watch *watch)
 {
-	epoll_ctl(host->poll_fd, EPOLL_CTL_DEL, watch->fd, NULL);
-	close(watch->fd);
+	int fd = watch->fd;
+
+	loop_unwatch(&host->loop, watch);
+	close(fd);
 }
 
 /* As when it is pulled out: everybody who has it open is told, and nobody opens it any more. */
@@ -45,16 +46,18 @@ static void remove_device(struct host *host)
 	events_send(host, IBV_EVENT_DEVICE_FATAL, 0);
 	identity_forget(host);
 	for (i = 0; i < host->page->n_ports; i++)
-		close_watch(host, &host->listener[i]);
+		close_watch(host, &host->listener[i].watch);
 	close_watch(host, &host->gsi);
 	agents_close(host);
 }
 
-static void control_ready(struct host *host, struct watch *watch)
+static void control_ready(struct watch *watch, uint32_t events)
 {
+	struct host *host = container_of(watch, struct host, control);
 	char order[ORDER_BYTES + 1] = "", what[8];
 	unsigned int port_num, lid;
 
+	(void)events;
 	if (recv(watch->fd, order, ORDER_BYTES, MSG_DONTWAIT) <= 0)
 		return;
 	if (sscanf(order, "port %u %7s", &port_num, what) == 2)
@@ -74,7 +77,9 @@ static void control_ready(struct host *host, struct watch *watch)
 int control_open(struct host *host)
 {
 	char path[FAB_PATH_BYTES];
+	int fd;
 
 	snprintf(path, sizeof(path), "%s/hosts/%s/control", host->place.dir, host->place.host);
-	return host_watch(host, &host->control, fab_place_bind(path, SOCK_DGRAM), control_ready);
+	fd = fab_place_bind(path, SOCK_DGRAM);
+	return fd < 0 ? fd : loop_watch(&host->loop, &host->control, fd, EPOLLIN, control_ready);
 }

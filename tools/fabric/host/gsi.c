@@ -48,8 +48,9 @@ static bool is_good(const struct host *host, const struct fab_packet *packet, ss
 	       host->page->port[packet->port_num - 1].state == IBV_PORT_ACTIVE;
 }
 
-static void gsi_ready(struct host *host, struct watch *watch)
+static void gsi_ready(struct watch *watch, uint32_t events)
 {
+	struct host *host = container_of(watch, struct host, gsi);
 	struct {
 		struct fab_packet packet;
 		uint8_t mad[FAB_MAD_BYTES];
@@ -57,6 +58,7 @@ static void gsi_ready(struct host *host, struct watch *watch)
 	ssize_t n;
 	int i;
 
+	(void)events;
 	for (i = 0; i < BATCH; i++) {
 		n = recv(watch->fd, &in, sizeof(in), MSG_DONTWAIT | MSG_TRUNC);
 		if (n < 0)
@@ -76,7 +78,9 @@ int gsi_open(struct host *host, mad_came_fn *mad_came)
 	fd = fab_place_bind(path, SOCK_DGRAM);
 	if (fd == -EADDRINUSE)
 		host_say(host, "there is a host of this name");
-	return host_watch(host, &host->gsi, fd, gsi_ready);
+	if (fd < 0)
+		return fd;
+	return loop_watch(&host->loop, &host->gsi, fd, EPOLLIN, gsi_ready);
 }
 
 /* --- sending ------------------------------------------------------------- */

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/list.h"
+#include "base/loop.h"
 #include "tools/fabric/wire/page.h"
 #include "tools/fabric/wire/peer.h"
 #include "tools/fabric/wire/place.h"
@@ -21,10 +22,11 @@ struct host;
 typedef void mad_came_fn(struct host *host, uint8_t port_num, struct ib_user_mad *head,
 			 const uint8_t mad[FAB_MAD_BYTES]);
 
-/* Something that the loop waits at. */
-struct watch {
-	int fd;
-	void (*ready)(struct host *host, struct watch *watch);
+/* A port's socket that umad connects to. */
+struct listener {
+	struct watch watch;
+	struct host *host;
+	uint8_t port_num;
 };
 
 struct host {
@@ -39,21 +41,17 @@ struct host {
 	uint8_t lmc;
 	uint8_t link_layer;
 	uint32_t quirks; /* of its device, a bit for each */
-	int poll_fd;
+	struct loop loop;
 	bool is_ending;
 	struct fab_peers peers;
 	struct watch gsi, peers_watch, netlink, stdin_watch, timer, control;
-	struct watch listener[FAB_PORTS];
+	struct listener listener[FAB_PORTS];
 	struct list conns;
 	struct list groups;  /* of the subnet administrator */
 	struct list pending; /* requests that wait for a response */
 	uint32_t last_hi_tid;
 	mad_came_fn *mad_came;
 };
-
-/** host_watch() - have a descriptor looked after. Return: 0 or -errno. */
-int host_watch(struct host *host, struct watch *watch, int fd,
-	       void (*ready)(struct host *, struct watch *));
 
 /** host_say() - a line on standard error, with the host's name. */
 __attribute__((format(printf, 2, 3))) void host_say(const struct host *host, const char *format,

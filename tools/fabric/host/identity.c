@@ -195,13 +195,14 @@ static void update_all(struct host *host)
 
 /* --- following the interface --------------------------------------------- */
 
-static void netlink_ready(struct host *host, struct watch *watch)
+static void netlink_ready(struct watch *watch, uint32_t events)
 {
 	char message[8192];
 
+	(void)events;
 	while (recv(watch->fd, message, sizeof(message), MSG_DONTWAIT) > 0)
 		continue;
-	update_all(host);
+	update_all(container_of(watch, struct host, netlink));
 }
 
 static int follow(struct host *host)
@@ -216,7 +217,7 @@ static int follow(struct host *host)
 		return -errno;
 	if (bind(fd, (struct sockaddr *)&addr, sizeof(addr)))
 		return -errno;
-	return host_watch(host, &host->netlink, fd, netlink_ready);
+	return loop_watch(&host->loop, &host->netlink, fd, EPOLLIN, netlink_ready);
 }
 
 /* --- opening and closing ------------------------------------------------- */

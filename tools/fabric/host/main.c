@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,30 +16,19 @@
 #include "tools/fabric/host/sa.h"
 #include "tools/fabric/wire/quirks.h"
 
-int host_watch(struct host *host, struct watch *watch, int fd,
-	       void (*ready)(struct host *, struct watch *))
+static void peers_ready(struct watch *watch, uint32_t events)
 {
-	struct epoll_event event = { .events = EPOLLIN, .data = { .ptr = watch } };
-
-	if (fd < 0)
-		return fd;
-	watch->fd = fd;
-	watch->ready = ready;
-	return epoll_ctl(host->poll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+	(void)events;
+	fab_peers_flush(&container_of(watch, struct host, peers_watch)->peers);
 }
 
-static void peers_ready(struct host *host, struct watch *watch)
-{
-	(void)watch;
-	fab_peers_flush(&host->peers);
-}
-
-static void stdin_ready(struct host *host, struct watch *watch)
+static void stdin_ready(struct watch *watch, uint32_t events)
 {
 	char byte;
 
+	(void)events;
 	if (read(watch->fd, &byte, 1) <= 0)
-		host->is_ending = true;
+		container_of(watch, struct host, stdin_watch)->is_ending = true;
 }
 
 /* An agent of umad goes first: a program may be the subnet administrator. */
@@ -78,16 +66,17 @@ static int open_all(struct host *host)
 	err = sa_groups_init(host);
 	if (err)
 		return err;
-	host->poll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (host->poll_fd < 0)
-		return -errno;
-	err = make_folders(host);
+	err = loop_init(&host->loop);
+	if (!err)
+		err = make_folders(host);
 	if (!err)
 		err = fab_peers_init(&host->peers, host->place.dir, 0);
 	if (!err)
-		err = host_watch(host, &host->peers_watch, host->peers.poll_fd, peers_ready);
+		err = loop_watch(&host->loop, &host->peers_watch, host->peers.poll_fd, EPOLLIN,
+				 peers_ready);
 	if (!err)
-		err = host_watch(host, &host->stdin_watch, STDIN_FILENO, stdin_ready);
+		err = loop_watch(&host->loop, &host->stdin_watch, STDIN_FILENO, EPOLLIN,
+				 stdin_ready);
 	if (!err)
 		err = gsi_open(host, mad_came);
 	if (!err)
@@ -97,18 +86,10 @@ static int open_all(struct host *host)
 	return err ? err : control_open(host);
 }
 
-static void loop(struct host *host)
+static void run(struct host *host)
 {
-	struct epoll_event event;
-	struct watch *watch;
-
-	/* One at a time: a watch may end in another one's turn. */
-	while (!host->is_ending) {
-		if (epoll_wait(host->poll_fd, &event, 1, -1) != 1)
-			continue;
-		watch = event.data.ptr;
-		watch->ready(host, watch);
-	}
+	while (!host->is_ending)
+		loop_turn(&host->loop, -1);
 }
 
 static int usage(void)
@@ -173,7 +154,7 @@ static bool parse(int argc, char **argv, struct host *host)
 
 int main(int argc, char **argv)
 {
-	struct host host = { .poll_fd = -1, .n_subnets = 1 };
+	struct host host = { .n_subnets = 1 };
 	int err;
 
 	if (!parse(argc, argv, &host))
@@ -189,7 +170,7 @@ int main(int argc, char **argv)
 	}
 	printf("ready\n");
 	fflush(stdout);
-	loop(&host);
+	run(&host);
 	sweep(&host);
 	agents_close(&host);
 	sa_groups_free(&host);
