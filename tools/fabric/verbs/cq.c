@@ -3,12 +3,10 @@
  * Completion queues: a ring of completions as ibv_poll_cq() returns them.
  */
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 
 #include "tools/fabric/verbs/completion.h"
 #include "tools/fabric/verbs/context.h"
-#include "tools/fabric/verbs/cq_poll.h"
 
 static void cq_free(struct fab_cq *cq)
 {
@@ -60,22 +58,6 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *verbs, int cqe, void *cq_contex
 		channel->refcnt++;
 	pthread_mutex_unlock(&context->lock);
 	return from_cq(cq);
-}
-
-struct ibv_cq_ex *cq_create_ex(struct ibv_context *verbs, struct ibv_cq_init_attr_ex *attr)
-{
-	struct ibv_cq *cq;
-
-	if (attr->wc_flags & ~(uint64_t)IBV_WC_STANDARD_FLAGS || attr->comp_mask) {
-		errno = EOPNOTSUPP;
-		return NULL;
-	}
-	cq = ibv_create_cq(verbs, (int)attr->cqe, attr->cq_context, attr->channel,
-			   (int)attr->comp_vector);
-	if (!cq)
-		return NULL;
-	cq_set_readers(to_cq(cq));
-	return &to_cq(cq)->ex;
 }
 
 /* IBTA vol. 1, 11.2.6.4: what an event was taken of is acknowledged before. */
@@ -200,42 +182,4 @@ void cq_forget(struct fab_cq *cq, uint32_t qpn)
 		n++;
 	}
 	cq->count = n;
-}
-
-/* --- emptying ------------------------------------------------------------ */
-
-/* Who finds nothing looks for packets himself: no thread has to wake for a program that polls. A
- * program that does nothing else leaves the processor to the one that it waits for. */
-int cq_poll(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
-{
-	struct fab_context *context = to_context(ibv->context);
-	struct fab_cq *cq = to_cq(ibv);
-	int i;
-
-	pthread_mutex_lock(&context->lock);
-	if (!cq->count)
-		context_progress(context);
-	for (i = 0; i < num_entries && cq->count; i++) {
-		wc[i] = cq->ring[cq->head];
-		cq->head = (cq->head + 1) % cq->n;
-		cq->count--;
-	}
-	pthread_mutex_unlock(&context->lock);
-	if (!i)
-		sched_yield();
-	return i;
-}
-
-int cq_req_notify(struct ibv_cq *ibv, int solicited_only)
-{
-	struct fab_context *context = to_context(ibv->context);
-	struct fab_cq *cq = to_cq(ibv);
-
-	pthread_mutex_lock(&context->lock);
-	if (!solicited_only)
-		cq->arm = FAB_ARM_ANY;
-	else if (cq->arm == FAB_ARM_NONE)
-		cq->arm = FAB_ARM_SOLICITED;
-	pthread_mutex_unlock(&context->lock);
-	return 0;
 }

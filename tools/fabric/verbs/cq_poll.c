@@ -1,10 +1,51 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Reading a completion one field at a time, as struct ibv_cq_ex has it.
+ * Reading completions: ibv_poll_cq(), and one field at a time, as struct ibv_cq_ex has it.
  */
 #include "tools/fabric/verbs/cq_poll.h"
 
 #include <errno.h>
+#include <sched.h>
+
+#include "tools/fabric/verbs/engine.h"
+
+/* An empty queue takes packets here: no thread has to wake up for a program that polls. A program
+ * that only polls yields the processor to the one that it waits for. */
+int cq_poll(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
+{
+	struct fab_context *context = to_context(ibv->context);
+	struct fab_cq *cq = to_cq(ibv);
+	int i;
+
+	pthread_mutex_lock(&context->lock);
+	if (!cq->count)
+		engine_progress(context);
+	for (i = 0; i < num_entries && cq->count; i++) {
+		wc[i] = cq->ring[cq->head];
+		cq->head = (cq->head + 1) % cq->n;
+		cq->count--;
+	}
+	pthread_mutex_unlock(&context->lock);
+	if (!i)
+		sched_yield();
+	return i;
+}
+
+int cq_req_notify(struct ibv_cq *ibv, int solicited_only)
+{
+	struct fab_context *context = to_context(ibv->context);
+	struct fab_cq *cq = to_cq(ibv);
+
+	pthread_mutex_lock(&context->lock);
+	if (!solicited_only)
+		cq->arm = FAB_ARM_ANY;
+	else if (cq->arm == FAB_ARM_NONE)
+		cq->arm = FAB_ARM_SOLICITED;
+	pthread_mutex_unlock(&context->lock);
+	return 0;
+}
+
+/* --- one field at a time ------------------------------------------------- */
 
 static struct fab_cq *from_ex(struct ibv_cq_ex *ex)
 {
@@ -82,7 +123,7 @@ static uint8_t read_dlid_path_bits(struct ibv_cq_ex *ex)
 	return from_ex(ex)->current.dlid_path_bits;
 }
 
-void cq_set_readers(struct fab_cq *cq)
+static void set_readers(struct fab_cq *cq)
 {
 	struct ibv_cq_ex *ex = &cq->ex;
 
@@ -99,4 +140,20 @@ void cq_set_readers(struct fab_cq *cq)
 	ex->read_slid = read_slid;
 	ex->read_sl = read_sl;
 	ex->read_dlid_path_bits = read_dlid_path_bits;
+}
+
+struct ibv_cq_ex *cq_create_ex(struct ibv_context *verbs, struct ibv_cq_init_attr_ex *attr)
+{
+	struct ibv_cq *cq;
+
+	if (attr->wc_flags & ~(uint64_t)IBV_WC_STANDARD_FLAGS || attr->comp_mask) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	cq = ibv_create_cq(verbs, (int)attr->cqe, attr->cq_context, attr->channel,
+			   (int)attr->comp_vector);
+	if (!cq)
+		return NULL;
+	set_readers(to_cq(cq));
+	return &to_cq(cq)->ex;
 }

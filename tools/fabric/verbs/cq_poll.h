@@ -16,7 +16,4 @@ int cq_req_notify(struct ibv_cq *cq, int solicited_only);
 /** cq_create_ex() - of struct verbs_context. */
 struct ibv_cq_ex *cq_create_ex(struct ibv_context *verbs, struct ibv_cq_init_attr_ex *attr);
 
-/** cq_set_readers() - let a queue be read one field at a time. */
-void cq_set_readers(struct fab_cq *cq);
-
 #endif

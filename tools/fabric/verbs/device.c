@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "tools/fabric/verbs/context.h"
+#include "tools/fabric/verbs/engine.h"
 #include "tools/fabric/wire/device.h"
 
 #undef ibv_get_device_list
@@ -130,12 +131,6 @@ int ibv_get_device_index(struct ibv_device *device)
 
 /* --- contexts ------------------------------------------------------------ */
 
-uint32_t context_handle(struct fab_context *context)
-{
-	context->n_objects++;
-	return context->next_handle++;
-}
-
 static int context_init(struct fab_context *context, struct fab_device *device)
 {
 	int err = event_queue_init(&context->async);
@@ -188,7 +183,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 	pthread_mutex_unlock(&known_lock);
 	/* For events. If it has no room for that, making a queue pair says so. */
 	pthread_mutex_lock(&context->lock);
-	context_start(context);
+	engine_start(context);
 	pthread_mutex_unlock(&context->lock);
 	return &context->verbs.context;
 }
@@ -198,7 +193,7 @@ int ibv_close_device(struct ibv_context *verbs)
 	struct fab_context *context = to_context(verbs);
 	struct fab_device *device = context->device;
 
-	context_stop(context);
+	engine_stop(context);
 	/* Objects that are left keep pointing to it: the program's fault, but no crash here. */
 	if (context->n_objects)
 		return 0;

@@ -10,25 +10,18 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "tools/fabric/verbs/completion.h"
 #include "tools/fabric/verbs/context.h"
+#include "tools/fabric/verbs/engine.h"
 #include "tools/fabric/verbs/transport.h"
 
 #define TICK_NS	    5000000
 #define BATCH	    64
 #define FULL_MEMBER 0x8000
 #define PKEY_MASK   0x7fff
-
-uint64_t context_now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 /* --- packets ------------------------------------------------------------- */
 
@@ -139,7 +132,7 @@ static void send_acks(struct fab_context *context)
 		responder_ack(container_of(context->unacked.next, struct fab_qp, unacked));
 }
 
-bool context_progress(struct fab_context *context)
+bool engine_progress(struct fab_context *context)
 {
 	ssize_t n = 0;
 	int i;
@@ -160,7 +153,7 @@ static bool receive_some(struct fab_context *context)
 	bool more;
 
 	pthread_mutex_lock(&context->lock);
-	more = context_progress(context);
+	more = engine_progress(context);
 	pthread_mutex_unlock(&context->lock);
 	return more;
 }
@@ -184,7 +177,7 @@ void context_tick(struct fab_context *context)
 
 static void tick(struct fab_context *context)
 {
-	uint64_t count, now_ns = context_now_ns();
+	uint64_t count, now_ns = clock_ns();
 	struct list *node, *after;
 	bool some = false;
 
@@ -319,7 +312,7 @@ static void leave_to_parent(struct fab_context *context)
 	close_all(context);
 }
 
-int context_start(struct fab_context *context)
+int engine_start(struct fab_context *context)
 {
 	int err;
 
@@ -335,7 +328,7 @@ int context_start(struct fab_context *context)
 	return err;
 }
 
-void context_stop(struct fab_context *context)
+void engine_stop(struct fab_context *context)
 {
 	/* What a child has of it is its parent's, also the files. */
 	if (!context->has_thread || context->pid != getpid())

@@ -9,6 +9,7 @@
 
 #include "tools/fabric/verbs/completion.h"
 #include "tools/fabric/verbs/context.h"
+#include "tools/fabric/verbs/engine.h"
 #include "tools/fabric/verbs/transport.h"
 
 #define SAME_BIT(flag, opcode) \
@@ -113,7 +114,7 @@ static int enter(struct fab_context *context, struct fab_qp *qp)
 	int err;
 
 	pthread_mutex_lock(&context->lock);
-	err = context->is_removed ? -EIO : context_start(context);
+	err = context->is_removed ? -EIO : engine_start(context);
 	if (!err)
 		err = take_number(context, qp);
 	if (!err) {

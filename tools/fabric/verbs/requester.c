@@ -4,6 +4,7 @@
  * goes back to the oldest packet that is not acknowledged when one is lost. Of a read, a part is
  * asked for at a time, so that neither side has much in memory.
  */
+#include "base/clock.h"
 #include "tools/fabric/verbs/completion.h"
 #include "tools/fabric/verbs/context.h"
 #include "tools/fabric/verbs/transport.h"
@@ -39,7 +40,7 @@ static void set_deadline(struct fab_qp *qp)
 	sq->deadline_ns = 0;
 	if (qp->init.qp_type != IBV_QPT_RC || sq->una == sq->send_psn || !qp->attr.timeout)
 		return;
-	sq->deadline_ns = context_now_ns() + ((uint64_t)TIMEOUT_UNIT_NS << qp->attr.timeout);
+	sq->deadline_ns = clock_ns() + ((uint64_t)TIMEOUT_UNIT_NS << qp->attr.timeout);
 	context_tick(context_of(qp));
 }
 
@@ -342,7 +343,7 @@ static void not_ready(struct fab_qp *qp, const struct fab_packet *packet)
 		sq->rnr_left--;
 	go_back(qp);
 	sq->waits_for_rnr = true;
-	sq->deadline_ns = context_now_ns() + rnr_ns(packet->rnr_timer);
+	sq->deadline_ns = clock_ns() + rnr_ns(packet->rnr_timer);
 	context_tick(context_of(qp));
 }
 
