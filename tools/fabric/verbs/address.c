@@ -2,12 +2,13 @@
 /*
  * Addresses: who is meant by the attributes of an address handle or of a connected queue pair.
  */
+#include "tools/fabric/verbs/address.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 
 #include "tools/fabric/verbs/context.h"
-#include "tools/fabric/verbs/qp.h"
 #include "tools/fabric/wire/route.h"
 
 #define MCAST_PREFIX 0xff

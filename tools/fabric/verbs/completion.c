@@ -5,7 +5,7 @@
 #include "tools/fabric/verbs/completion.h"
 
 #include "tools/fabric/verbs/context.h"
-#include "tools/fabric/verbs/qp.h"
+#include "tools/fabric/verbs/receive_queue.h"
 #include "tools/fabric/verbs/transport.h"
 
 static enum ibv_wc_opcode opcode_of(enum ibv_wr_opcode opcode)

@@ -4,10 +4,12 @@
  */
 #include <errno.h>
 
+#include "tools/fabric/verbs/address.h"
 #include "tools/fabric/verbs/completion.h"
 #include "tools/fabric/verbs/context.h"
 #include "tools/fabric/verbs/qp.h"
 #include "tools/fabric/verbs/qp_state.h"
+#include "tools/fabric/verbs/receive_queue.h"
 #include "tools/fabric/verbs/transport.h"
 
 #define RETRY_MAX 7

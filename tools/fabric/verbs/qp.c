@@ -10,6 +10,7 @@
 #include "tools/fabric/verbs/completion.h"
 #include "tools/fabric/verbs/context.h"
 #include "tools/fabric/verbs/engine.h"
+#include "tools/fabric/verbs/receive_queue.h"
 #include "tools/fabric/verbs/transport.h"
 
 #define SAME_BIT(flag, opcode) \

@@ -31,25 +31,4 @@ struct fab_batch *batch_new(struct ibv_qp_ex *qp);
 /** batch_free() - NULL is allowed. */
 void batch_free(struct fab_batch *batch);
 
-/** receive_queue_init() - nothing is allocated before the first receive is posted. */
-void receive_queue_init(struct fab_receive_queue *queue, uint32_t n_max, uint32_t max_sge);
-
-/** receive_queue_reset() - empty it. */
-void receive_queue_reset(struct fab_receive_queue *queue);
-
-/** receive_queue_fini() - give its memory back. */
-void receive_queue_fini(struct fab_receive_queue *queue);
-
-/** receive_queue_first() - the oldest, or NULL; receive_queue_drop() takes it out. */
-struct fab_receive *receive_queue_first(struct fab_receive_queue *queue);
-void receive_queue_drop(struct fab_receive_queue *queue);
-
-/** address_check() - are these attributes of an address any good? Return: 0 or errno. */
-int address_check(struct fab_context *context, const struct ibv_ah_attr *attr,
-		  union ibv_gid *ret_sgid);
-
-/** address_owner() - which port is at an address. Return: 0, or EHOSTUNREACH. */
-int address_owner(struct fab_context *context, const struct ibv_ah_attr *attr,
-		  struct fab_owner *ret);
-
 #endif

@@ -5,9 +5,8 @@
  */
 #include <stdlib.h>
 
-#include "tools/fabric/verbs/completion.h"
 #include "tools/fabric/verbs/memory.h"
-#include "tools/fabric/verbs/qp.h"
+#include "tools/fabric/verbs/receive_queue.h"
 #include "tools/fabric/verbs/transport.h"
 #include "tools/fabric/wire/route.h"
 

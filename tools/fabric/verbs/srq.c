@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Shared receive queues: making, changing and ending them.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "tools/fabric/verbs/context.h"
+#include "tools/fabric/verbs/receive_queue.h"
+
+struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init)
+{
+	struct fab_context *context = to_context(pd->context);
+	struct fab_srq *srq;
+
+	if (init->attr.max_wr == 0 || init->attr.max_wr > FAB_WR_MAX ||
+	    init->attr.max_sge > FAB_SGE_MAX) {
+		errno = EINVAL;
+		return NULL;
+	}
+	srq = calloc(1, sizeof(*srq));
+	if (!srq)
+		return NULL;
+	srq->ibv.context = pd->context;
+	srq->ibv.srq_context = init->srq_context;
+	srq->ibv.pd = pd;
+	pthread_mutex_init(&srq->ibv.mutex, NULL);
+	pthread_cond_init(&srq->ibv.cond, NULL);
+	receive_queue_init(&srq->queue, init->attr.max_wr, init->attr.max_sge);
+	pthread_mutex_lock(&context->lock);
+	srq->ibv.handle = context_handle(context);
+	to_pd(pd)->refs++;
+	pthread_mutex_unlock(&context->lock);
+	return &srq->ibv;
+}
+
+int ibv_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int mask)
+{
+	struct fab_context *context = to_context(ibv->context);
+	struct fab_srq *srq = to_srq(ibv);
+	int err = 0;
+
+	if (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT))
+		return EINVAL;
+	if (mask & IBV_SRQ_MAX_WR) /* SRQ_RESIZE is not among the capabilities */
+		return EOPNOTSUPP;
+	pthread_mutex_lock(&context->lock);
+	if (attr->srq_limit > srq->queue.n_max)
+		err = EINVAL;
+	else if (mask & IBV_SRQ_LIMIT)
+		srq->limit = attr->srq_limit;
+	pthread_mutex_unlock(&context->lock);
+	return err;
+}
+
+int ibv_query_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr)
+{
+	struct fab_context *context = to_context(ibv->context);
+	struct fab_srq *srq = to_srq(ibv);
+
+	pthread_mutex_lock(&context->lock);
+	attr->max_wr = srq->queue.n_max;
+	attr->max_sge = srq->queue.max_sge;
+	attr->srq_limit = srq->limit;
+	pthread_mutex_unlock(&context->lock);
+	return 0;
+}
+
+int ibv_destroy_srq(struct ibv_srq *ibv)
+{
+	struct fab_context *context = to_context(ibv->context);
+	struct fab_srq *srq = to_srq(ibv);
+	bool busy;
+
+	pthread_mutex_lock(&context->lock);
+	busy = srq->refs;
+	if (!busy) {
+		to_pd(ibv->pd)->refs--;
+		context->n_objects--;
+		event_queue_forget(&context->async, ibv);
+	}
+	pthread_mutex_unlock(&context->lock);
+	if (busy)
+		return EBUSY;
+	pthread_mutex_lock(&ibv->mutex);
+	while (ibv->events_completed != __atomic_load_n(&srq->n_async_events, __ATOMIC_RELAXED))
+		pthread_cond_wait(&ibv->cond, &ibv->mutex);
+	pthread_mutex_unlock(&ibv->mutex);
+	receive_queue_fini(&srq->queue);
+	free(srq);
+	return 0;
+}
