@@ -4,9 +4,9 @@
  */
 #include "tools/fabric/verbs/completion.h"
 
+#include "tools/fabric/verbs/ack.h"
 #include "tools/fabric/verbs/context.h"
 #include "tools/fabric/verbs/receive_queue.h"
-#include "tools/fabric/verbs/transport.h"
 
 static enum ibv_wc_opcode opcode_of(enum ibv_wr_opcode opcode)
 {
@@ -53,6 +53,19 @@ void send_done(struct fab_qp *qp, enum ibv_wc_status status)
 		list_remove(&qp->active);
 }
 
+void qp_drop_message(struct fab_qp *qp)
+{
+	struct fab_responder *responder = &qp->responder;
+
+	responder->in_message = false;
+	responder->nak_sent = false;
+	responder->owes_ack = false;
+	responder->receive = NULL;
+	responder->offset = 0;
+	responder->next_replay = 0;
+	list_remove(&qp->unacked);
+}
+
 static void flush_receive(struct fab_qp *qp, uint64_t wr_id)
 {
 	struct ibv_wc wc = {
@@ -73,7 +86,7 @@ void qp_flush(struct fab_qp *qp)
 		send_done(qp, IBV_WC_WR_FLUSH_ERR);
 	if (qp->responder.receive)
 		flush_receive(qp, qp->responder.receive->wr_id);
-	responder_reset(qp);
+	qp_drop_message(qp);
 	while ((receive = receive_queue_first(&qp->rq))) {
 		flush_receive(qp, receive->wr_id);
 		receive_queue_drop(&qp->rq);
@@ -89,7 +102,7 @@ void qp_enter_error(struct fab_qp *qp, int event)
 	qp->sq.waits_for_rnr = false;
 	/* What was done well before is still acknowledged. */
 	if (qp->responder.owes_ack)
-		responder_ack(qp);
+		ack_send(qp);
 	qp_flush(qp);
 	if (event >= 0)
 		qp_async(qp, (enum ibv_event_type)event);

@@ -19,6 +19,9 @@ void send_done(struct fab_qp *qp, enum ibv_wc_status status);
 /** qp_fail() - like send_done(), and the queue pair is in error. */
 void qp_fail(struct fab_qp *qp, enum ibv_wc_status status);
 
+/** qp_drop_message() - forget the message that the responder is in, its receive and its ACK. */
+void qp_drop_message(struct fab_qp *qp);
+
 /** qp_flush() - all that waits is over with IBV_WC_WR_FLUSH_ERR. */
 void qp_flush(struct fab_qp *qp);
 

@@ -21,7 +21,4 @@ void context_async(struct fab_context *context, const struct ibv_async_event *ev
 /** context_set_ops() - fill the two tables of functions. */
 void context_set_ops(struct verbs_context *verbs);
 
-/** context_tick() - have timers looked at from now on, until nothing is active; locked. */
-void context_tick(struct fab_context *context);
-
 #endif

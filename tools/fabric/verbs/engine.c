@@ -13,12 +13,13 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "tools/fabric/verbs/ack.h"
 #include "tools/fabric/verbs/completion.h"
 #include "tools/fabric/verbs/context.h"
 #include "tools/fabric/verbs/engine.h"
+#include "tools/fabric/verbs/tick.h"
 #include "tools/fabric/verbs/transport.h"
 
-#define TICK_NS	    5000000
 #define BATCH	    64
 #define FULL_MEMBER 0x8000
 #define PKEY_MASK   0x7fff
@@ -126,12 +127,6 @@ static void packet_came(struct fab_context *context, size_t bytes)
 		deliver(qp, packet, packet + 1);
 }
 
-static void send_acks(struct fab_context *context)
-{
-	while (!list_is_empty(&context->unacked))
-		responder_ack(container_of(context->unacked.next, struct fab_qp, unacked));
-}
-
 bool engine_progress(struct fab_context *context)
 {
 	ssize_t n = 0;
@@ -144,7 +139,7 @@ bool engine_progress(struct fab_context *context)
 		if (n >= 0)
 			packet_came(context, (size_t)n);
 	}
-	send_acks(context);
+	ack_send_all(context);
 	return n >= 0;
 }
 
@@ -160,22 +155,7 @@ static bool receive_some(struct fab_context *context)
 
 /* --- timers -------------------------------------------------------------- */
 
-static void set_timer(struct fab_context *context, long ns)
-{
-	struct itimerspec every = { .it_interval = { .tv_nsec = ns },
-				    .it_value = { .tv_nsec = ns } };
-
-	timerfd_settime(context->timer_fd, 0, &every, NULL);
-	context->is_ticking = ns != 0;
-}
-
-void context_tick(struct fab_context *context)
-{
-	if (!context->is_ticking)
-		set_timer(context, TICK_NS);
-}
-
-static void tick(struct fab_context *context)
+static void look_at_timers(struct fab_context *context)
 {
 	uint64_t count, now_ns = clock_ns();
 	struct list *node, *after;
@@ -191,7 +171,7 @@ static void tick(struct fab_context *context)
 		some = some || qp->sq.deadline_ns;
 	}
 	if (!some)
-		set_timer(context, 0);
+		tick_stop(context);
 	pthread_mutex_unlock(&context->lock);
 }
 
@@ -203,7 +183,7 @@ static void turn(struct fab_context *context, int fd)
 		while (receive_some(context))
 			continue;
 	} else if (fd == context->timer_fd) {
-		tick(context);
+		look_at_timers(context);
 	} else if (fd == context->peers.poll_fd) {
 		pthread_mutex_lock(&context->lock);
 		fab_peers_flush(&context->peers);

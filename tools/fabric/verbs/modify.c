@@ -6,7 +6,6 @@
 
 #include "tools/fabric/verbs/address.h"
 #include "tools/fabric/verbs/completion.h"
-#include "tools/fabric/verbs/context.h"
 #include "tools/fabric/verbs/qp.h"
 #include "tools/fabric/verbs/qp_state.h"
 #include "tools/fabric/verbs/receive_queue.h"
@@ -136,7 +135,7 @@ static void reset(struct fab_qp *qp)
 	qp->sq.deadline_ns = 0;
 	qp->sq.waits_for_rnr = false;
 	receive_queue_reset(&qp->rq);
-	responder_reset(qp);
+	qp_drop_message(qp);
 	qp->has_reported_established = false;
 	memset(&qp->attr, 0, sizeof(qp->attr));
 }

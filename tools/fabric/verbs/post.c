@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "tools/fabric/verbs/completion.h"
-#include "tools/fabric/verbs/context.h"
 #include "tools/fabric/verbs/qp.h"
 #include "tools/fabric/verbs/transport.h"
 

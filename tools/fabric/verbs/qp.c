@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "tools/fabric/verbs/ack.h"
 #include "tools/fabric/verbs/completion.h"
 #include "tools/fabric/verbs/context.h"
 #include "tools/fabric/verbs/engine.h"
@@ -232,7 +233,7 @@ int ibv_destroy_qp(struct ibv_qp *ibv)
 	}
 	/* What was done well is acknowledged before there is nobody to do it. */
 	if (qp->responder.owes_ack)
-		responder_ack(qp);
+		ack_send(qp);
 	context->qp[ibv->qp_num % FAB_SLOT_QPS] = NULL;
 	list_remove(&qp->active);
 	list_remove(&qp->unacked);

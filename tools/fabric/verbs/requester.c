@@ -6,7 +6,7 @@
  */
 #include "base/clock.h"
 #include "tools/fabric/verbs/completion.h"
-#include "tools/fabric/verbs/context.h"
+#include "tools/fabric/verbs/tick.h"
 #include "tools/fabric/verbs/transport.h"
 
 #define WINDOW_PSNS	64
@@ -41,7 +41,7 @@ static void set_deadline(struct fab_qp *qp)
 	if (qp->init.qp_type != IBV_QPT_RC || sq->una == sq->send_psn || !qp->attr.timeout)
 		return;
 	sq->deadline_ns = clock_ns() + ((uint64_t)TIMEOUT_UNIT_NS << qp->attr.timeout);
-	context_tick(context_of(qp));
+	tick_start(context_of(qp));
 }
 
 static void progress(struct fab_qp *qp)
@@ -344,7 +344,7 @@ static void not_ready(struct fab_qp *qp, const struct fab_packet *packet)
 	go_back(qp);
 	sq->waits_for_rnr = true;
 	sq->deadline_ns = clock_ns() + rnr_ns(packet->rnr_timer);
-	context_tick(context_of(qp));
+	tick_start(context_of(qp));
 }
 
 static void retry(struct fab_qp *qp)

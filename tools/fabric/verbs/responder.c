@@ -5,8 +5,8 @@
  */
 #include <stdlib.h>
 
+#include "tools/fabric/verbs/ack.h"
 #include "tools/fabric/verbs/completion.h"
-#include "tools/fabric/verbs/context.h"
 #include "tools/fabric/verbs/memory.h"
 #include "tools/fabric/verbs/transport.h"
 
@@ -22,26 +22,6 @@ static void answer(struct fab_qp *qp, struct fab_packet *packet, const void *pay
 	transport_send(context_of(qp), qp->path, packet, payload);
 }
 
-void responder_ack(struct fab_qp *qp)
-{
-	struct fab_packet packet;
-
-	qp->responder.owes_ack = false;
-	list_remove(&qp->unacked);
-	transport_header(qp, &packet);
-	packet.op = FAB_OP_ACK;
-	packet.psn = (qp->responder.psn - 1) & FAB_PSN_MASK;
-	answer(qp, &packet, NULL);
-}
-
-static void owe_ack(struct fab_qp *qp)
-{
-	if (qp->responder.owes_ack)
-		return;
-	qp->responder.owes_ack = true;
-	list_append(&context_of(qp)->unacked, &qp->unacked);
-}
-
 static void send_nak(struct fab_qp *qp, enum fab_nak why)
 {
 	struct fab_packet packet;
@@ -54,19 +34,6 @@ static void send_nak(struct fab_qp *qp, enum fab_nak why)
 	packet.psn = qp->responder.psn;
 	packet.rnr_timer = qp->attr.min_rnr_timer;
 	answer(qp, &packet, NULL);
-}
-
-void responder_reset(struct fab_qp *qp)
-{
-	struct fab_responder *responder = &qp->responder;
-
-	responder->in_message = false;
-	responder->nak_sent = false;
-	responder->owes_ack = false;
-	responder->receive = NULL;
-	responder->offset = 0;
-	responder->next_replay = 0;
-	list_remove(&qp->unacked);
 }
 
 /* The peer learns why, and the program by an event. Unreliable ones only lose the message. */
@@ -306,7 +273,7 @@ static void repeated(struct fab_qp *qp, const struct fab_packet *packet)
 	if (packet->op == FAB_OP_READ)
 		read_again(qp, packet);
 	else if (packet->op == FAB_OP_SEND || packet->op == FAB_OP_WRITE)
-		owe_ack(qp);
+		ack_owe(qp);
 	else
 		replay_atomic(qp, packet->psn);
 }
@@ -353,7 +320,7 @@ static void take(struct fab_qp *qp, const struct fab_packet *packet, const void 
 	qp->responder.in_message = !(packet->flags & FAB_LAST);
 	qp->responder.message_op = packet->op;
 	if (packet->flags & FAB_ASK_ACK && is_reliable(qp))
-		owe_ack(qp);
+		ack_owe(qp);
 }
 
 /* IBTA vol. 1, 9.8.2.2: with a packet its message is lost, and the next one begins anew. */

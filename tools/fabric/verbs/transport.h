@@ -26,12 +26,6 @@ void requester_timer(struct fab_qp *qp, uint64_t now_ns);
 /** responder_asked() - a request came. */
 void responder_asked(struct fab_qp *qp, const struct fab_packet *packet, const void *payload);
 
-/** responder_ack() - send the ACK that is owed. */
-void responder_ack(struct fab_qp *qp);
-
-/** responder_reset() - forget the message under way, and its receive. */
-void responder_reset(struct fab_qp *qp);
-
 /**
  * datagram_send() - send one; to all members of a group
  *
