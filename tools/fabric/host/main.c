@@ -72,7 +72,7 @@ static int open_all(struct host *host)
 	if (!err)
 		err = fab_peers_init(&host->peers, host->place.dir, 0);
 	if (!err)
-		err = loop_watch(&host->loop, &host->peers_watch, host->peers.poll_fd, EPOLLIN,
+		err = loop_watch(&host->loop, &host->peers_watch, host->peers.loop.fd, EPOLLIN,
 				 peers_ready);
 	if (!err)
 		err = loop_watch(&host->loop, &host->stdin_watch, STDIN_FILENO, EPOLLIN,

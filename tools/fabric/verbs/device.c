@@ -140,10 +140,7 @@ static int context_init(struct fab_context *context, struct fab_device *device)
 	pthread_mutex_init(&context->lock, NULL);
 	list_init(&context->active);
 	list_init(&context->unacked);
-	list_init(&context->peers.recent);
-	list_init(&context->peers.delayed);
-	context->peers.poll_fd = -1;
-	context->peers.timer_fd = -1;
+	fab_peers_none(&context->peers);
 	context->fd = -1;
 	context->poll_fd = -1;
 	context->wake_fd = -1;

@@ -184,7 +184,7 @@ static void turn(struct fab_context *context, int fd)
 			continue;
 	} else if (fd == context->timer_fd) {
 		look_at_timers(context);
-	} else if (fd == context->peers.poll_fd) {
+	} else if (fd == context->peers.loop.fd) {
 		pthread_mutex_lock(&context->lock);
 		fab_peers_flush(&context->peers);
 		pthread_mutex_unlock(&context->lock);
@@ -235,7 +235,7 @@ static int open_all(struct fab_context *context)
 	if (!err)
 		err = watch(context, context->timer_fd);
 	if (!err)
-		err = watch(context, context->peers.poll_fd);
+		err = watch(context, context->peers.loop.fd);
 	return err ? err : watch(context, context->fd);
 }
 

@@ -8,16 +8,15 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <sys/uio.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/fd.h"
 #include "tools/fabric/wire/place.h"
 
-#define FLUSH_BATCH   32
 #define SEND_BYTES    (1 << 21)
 #define DATAGRAMS_MAX 8192
 
@@ -39,29 +38,13 @@ struct delayed {
 struct fab_peer {
 	struct list link; /* in peers->recent */
 	struct fab_peer *next;
+	struct fab_peers *peers;
 	int fd;
+	struct watch room; /* in its socket, while packets wait */
 	struct list queue; /* of struct waiting */
 	unsigned int n_queued;
 	char path[FAB_PATH_BYTES];
 };
-
-int fab_peers_init(struct fab_peers *peers, const char *dir, uint32_t sender)
-{
-	struct epoll_event event = { .events = EPOLLIN };
-
-	memset(peers, 0, sizeof(*peers));
-	list_init(&peers->recent);
-	list_init(&peers->delayed);
-	peers->faults = fab_faults_open(dir);
-	peers->random = sender;
-	if (peers->faults)
-		peers->random |= (uint64_t)peers->faults->seed << 32;
-	peers->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	peers->poll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (peers->timer_fd < 0 || peers->poll_fd < 0)
-		return -errno;
-	return epoll_ctl(peers->poll_fd, EPOLL_CTL_ADD, peers->timer_fd, &event) ? -errno : 0;
-}
 
 static struct fab_peer **bucket_of(struct fab_peers *peers, const char *path)
 {
@@ -91,30 +74,9 @@ static void forget(struct fab_peers *peers, struct fab_peer *peer)
 	list_remove(&peer->link);
 	peers->n--;
 	drop_queue(peer);
+	loop_unwatch(&peers->loop, &peer->room);
 	close(peer->fd);
 	free(peer);
-}
-
-static void close_fd(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
-}
-
-void fab_peers_fini(struct fab_peers *peers)
-{
-	struct list *node, *after;
-
-	while (!list_is_empty(&peers->recent))
-		forget(peers, container_of(peers->recent.next, struct fab_peer, link));
-	list_for_each_safe (node, after, &peers->delayed)
-		free(container_of(node, struct delayed, link));
-	list_init(&peers->delayed);
-	fab_faults_close(peers->faults);
-	peers->faults = NULL;
-	close_fd(&peers->timer_fd);
-	close_fd(&peers->poll_fd);
 }
 
 static int open_socket(const char *path)
@@ -166,7 +128,9 @@ static int add(struct fab_peers *peers, const char *path, struct fab_peer **ret)
 		close(fd);
 		return -ENOMEM;
 	}
+	peer->peers = peers;
 	peer->fd = fd;
+	peer->room.fd = -1;
 	strncpy(peer->path, path, sizeof(peer->path) - 1);
 	list_init(&peer->queue);
 	peer->next = *at;
@@ -198,11 +162,28 @@ static bool is_full(int err)
 	return err == EAGAIN || err == EWOULDBLOCK || err == ENOBUFS;
 }
 
-static void watch(struct fab_peers *peers, struct fab_peer *peer, bool on)
+static void send_waiting(struct watch *watch, uint32_t events)
 {
-	struct epoll_event event = { .events = EPOLLOUT, .data = { .ptr = peer } };
+	struct fab_peer *peer = container_of(watch, struct fab_peer, room);
+	struct fab_peers *peers = peer->peers;
+	struct waiting *waiting;
+	ssize_t n;
 
-	epoll_ctl(peers->poll_fd, on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, peer->fd, &event);
+	(void)events;
+	while (!list_is_empty(&peer->queue)) {
+		waiting = container_of(peer->queue.next, struct waiting, link);
+		n = send(peer->fd, waiting->data, waiting->bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
+		if (n < 0 && is_full(errno))
+			return;
+		if (n < 0) {
+			forget(peers, peer);
+			return;
+		}
+		list_remove(&waiting->link);
+		free(waiting);
+		peer->n_queued--;
+	}
+	loop_unwatch(&peers->loop, watch);
 }
 
 static int keep(struct fab_peers *peers, struct fab_peer *peer, const struct fab_packet *packet,
@@ -222,7 +203,7 @@ static int keep(struct fab_peers *peers, struct fab_peer *peer, const struct fab
 	if (packet->bytes)
 		memcpy(waiting->data + sizeof(*packet), payload, packet->bytes);
 	if (list_is_empty(&peer->queue))
-		watch(peers, peer, true);
+		loop_watch(&peers->loop, &peer->room, peer->fd, EPOLLOUT, send_waiting);
 	list_append(&peer->queue, &waiting->link);
 	peer->n_queued++;
 	return 0;
@@ -262,36 +243,7 @@ static int send_now(struct fab_peers *peers, const char *path, const struct fab_
 	return err ? err : try_send(peers, peer, packet, payload);
 }
 
-static void flush(struct fab_peers *peers, struct fab_peer *peer)
-{
-	struct waiting *waiting;
-	ssize_t n;
-
-	while (!list_is_empty(&peer->queue)) {
-		waiting = container_of(peer->queue.next, struct waiting, link);
-		n = send(peer->fd, waiting->data, waiting->bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
-		if (n < 0 && is_full(errno))
-			return;
-		if (n < 0) {
-			forget(peers, peer);
-			return;
-		}
-		list_remove(&waiting->link);
-		free(waiting);
-		peer->n_queued--;
-	}
-	watch(peers, peer, false);
-}
-
 /* --- faults -------------------------------------------------------------- */
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 static void set_timer(struct fab_peers *peers)
 {
@@ -314,7 +266,7 @@ static int delay(struct fab_peers *peers, const char *path, const struct fab_pac
 
 	if (!delayed)
 		return -ENOMEM;
-	delayed->due_ns = now_ns() + delay_us * UINT64_C(1000);
+	delayed->due_ns = clock_ns() + delay_us * UINT64_C(1000);
 	strncpy(delayed->path, path, sizeof(delayed->path) - 1);
 	delayed->path[sizeof(delayed->path) - 1] = '\0';
 	delayed->packet = *packet;
@@ -364,11 +316,13 @@ int fab_peers_send(struct fab_peers *peers, const char *path, const struct fab_p
 	return err;
 }
 
-static void send_due(struct fab_peers *peers)
+static void send_due(struct watch *watch, uint32_t events)
 {
-	uint64_t count, now = now_ns();
+	struct fab_peers *peers = container_of(watch, struct fab_peers, timer);
+	uint64_t count, now = clock_ns();
 	struct delayed *delayed;
 
+	(void)events;
 	if (read(peers->timer_fd, &count, sizeof(count)) < 0)
 		return;
 	while (!list_is_empty(&peers->delayed)) {
@@ -384,12 +338,48 @@ static void send_due(struct fab_peers *peers)
 
 void fab_peers_flush(struct fab_peers *peers)
 {
-	struct epoll_event event[FLUSH_BATCH];
-	int i, n = epoll_wait(peers->poll_fd, event, FLUSH_BATCH, 0);
+	loop_turn(&peers->loop, 0);
+}
 
-	/* The timer last: it may forget peers that the others are. */
-	for (i = 0; i < n; i++)
-		if (event[i].data.ptr)
-			flush(peers, event[i].data.ptr);
-	send_due(peers);
+/* --- beginning and end ---------------------------------------------------- */
+
+void fab_peers_none(struct fab_peers *peers)
+{
+	*peers = (struct fab_peers){ .loop = { .fd = -1 }, .timer_fd = -1 };
+	list_init(&peers->recent);
+	list_init(&peers->delayed);
+}
+
+int fab_peers_init(struct fab_peers *peers, const char *dir, uint32_t sender)
+{
+	int err;
+
+	fab_peers_none(peers);
+	peers->faults = fab_faults_open(dir);
+	peers->random = sender;
+	if (peers->faults)
+		peers->random |= (uint64_t)peers->faults->seed << 32;
+	peers->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (peers->timer_fd < 0)
+		return -errno;
+	err = loop_init(&peers->loop);
+	if (err)
+		return err;
+	return loop_watch(&peers->loop, &peers->timer, peers->timer_fd, EPOLLIN, send_due);
+}
+
+void fab_peers_fini(struct fab_peers *peers)
+{
+	struct list *node, *after;
+
+	/* First: a forked child has this epoll in common with its parent, who needs the watches. */
+	loop_fini(&peers->loop);
+	while (!list_is_empty(&peers->recent))
+		forget(peers, container_of(peers->recent.next, struct fab_peer, link));
+	list_for_each_safe (node, after, &peers->delayed)
+		free(container_of(node, struct delayed, link));
+	list_init(&peers->delayed);
+	fab_faults_close(peers->faults);
+	peers->faults = NULL;
+	fd_close(&peers->timer_fd);
 }

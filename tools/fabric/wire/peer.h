@@ -10,13 +10,15 @@
 #include <stddef.h>
 
 #include "base/list.h"
+#include "base/loop.h"
 #include "tools/fabric/wire/faults.h"
 #include "tools/fabric/wire/packet.h"
 
 #define FAB_PEERS_MAX 128 /* open at once; the one that was used longest ago makes room */
 
 struct fab_peers {
-	int poll_fd;	    /* an epoll descriptor: readable when fab_peers_flush() has work */
+	struct loop loop; /* loop.fd is readable when fab_peers_flush() has work */
+	struct watch timer;
 	struct list recent; /* first the one used last */
 	unsigned int n;
 	struct fab_peer *bucket[FAB_PEERS_MAX];
@@ -25,6 +27,9 @@ struct fab_peers {
 	struct list delayed; /* the one that is due first comes first */
 	int timer_fd;
 };
+
+/** fab_peers_none() - nobody, and nothing is open: fab_peers_fini() is allowed. */
+void fab_peers_none(struct fab_peers *peers);
 
 /**
  * fab_peers_init() - nobody yet
@@ -35,8 +40,7 @@ struct fab_peers {
  */
 int fab_peers_init(struct fab_peers *peers, const char *dir, uint32_t sender);
 
-/** fab_peers_fini() - what still waits is lost; of all zeros but timer_fd and poll_fd, -1, nothing
- * is. */
+/** fab_peers_fini() - what still waits is lost. Allowed twice. */
 void fab_peers_fini(struct fab_peers *peers);
 
 /**
