@@ -142,7 +142,7 @@ static int context_init(struct fab_context *context, struct fab_device *device)
 	list_init(&context->unacked);
 	fab_peers_none(&context->peers);
 	context->fd = -1;
-	context->poll_fd = -1;
+	context->loop.fd = -1;
 	context->wake_fd = -1;
 	context->timer_fd = -1;
 	context->device = device;

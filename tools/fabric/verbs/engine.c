@@ -6,13 +6,13 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "tools/fabric/verbs/ack.h"
 #include "tools/fabric/verbs/completion.h"
 #include "tools/fabric/verbs/context.h"
@@ -143,25 +143,30 @@ bool engine_progress(struct fab_context *context)
 	return n >= 0;
 }
 
-static bool receive_some(struct fab_context *context)
-{
-	bool more;
+/* --- the thread ---------------------------------------------------------- */
 
-	pthread_mutex_lock(&context->lock);
-	more = engine_progress(context);
-	pthread_mutex_unlock(&context->lock);
-	return more;
+static void packets_came(struct watch *watch, uint32_t events)
+{
+	struct fab_context *context = container_of(watch, struct fab_context, packets);
+	bool more = true;
+
+	(void)events;
+	while (more) {
+		pthread_mutex_lock(&context->lock);
+		more = engine_progress(context);
+		pthread_mutex_unlock(&context->lock);
+	}
 }
 
-/* --- timers -------------------------------------------------------------- */
-
-static void look_at_timers(struct fab_context *context)
+static void timer_ticked(struct watch *watch, uint32_t events)
 {
+	struct fab_context *context = container_of(watch, struct fab_context, timer);
 	uint64_t count, now_ns = clock_ns();
 	struct list *node, *after;
 	bool some = false;
 
-	if (read(context->timer_fd, &count, sizeof(count)) < 0)
+	(void)events;
+	if (read(watch->fd, &count, sizeof(count)) < 0)
 		return;
 	pthread_mutex_lock(&context->lock);
 	list_for_each_safe (node, after, &context->active) {
@@ -175,43 +180,46 @@ static void look_at_timers(struct fab_context *context)
 	pthread_mutex_unlock(&context->lock);
 }
 
-/* --- the thread ---------------------------------------------------------- */
-
-static void turn(struct fab_context *context, int fd)
+static void peers_have_room(struct watch *watch, uint32_t events)
 {
-	if (fd == context->fd) {
-		while (receive_some(context))
-			continue;
-	} else if (fd == context->timer_fd) {
-		look_at_timers(context);
-	} else if (fd == context->peers.loop.fd) {
-		pthread_mutex_lock(&context->lock);
-		fab_peers_flush(&context->peers);
-		pthread_mutex_unlock(&context->lock);
-	}
+	struct fab_context *context = container_of(watch, struct fab_context, waiting);
+
+	(void)events;
+	pthread_mutex_lock(&context->lock);
+	fab_peers_flush(&context->peers);
+	pthread_mutex_unlock(&context->lock);
+}
+
+static void end_thread(struct watch *watch, uint32_t events)
+{
+	(void)events;
+	container_of(watch, struct fab_context, wake)->is_ending = true;
 }
 
 static void *run(void *arg)
 {
 	struct fab_context *context = arg;
-	struct epoll_event event[4];
-	int i, n;
 
-	while (!__atomic_load_n(&context->is_ending, __ATOMIC_ACQUIRE)) {
-		n = epoll_wait(context->poll_fd, event, 4, -1);
-		for (i = 0; i < n; i++)
-			turn(context, event[i].data.fd);
-	}
+	while (!context->is_ending)
+		loop_turn(&context->loop, -1);
 	return NULL;
 }
 
-static int watch(struct fab_context *context, int fd)
+static int watch_all(struct fab_context *context)
 {
-	struct epoll_event event = { .events = EPOLLIN, .data = { .fd = fd } };
+	struct loop *loop = &context->loop;
+	int err = loop_init(loop);
 
-	if (fd < 0)
-		return -errno;
-	return epoll_ctl(context->poll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+	if (!err)
+		err = loop_watch(loop, &context->wake, context->wake_fd, EPOLLIN, end_thread);
+	if (!err)
+		err = loop_watch(loop, &context->timer, context->timer_fd, EPOLLIN, timer_ticked);
+	if (!err)
+		err = loop_watch(loop, &context->waiting, context->peers.loop.fd, EPOLLIN,
+				 peers_have_room);
+	if (!err)
+		err = loop_watch(loop, &context->packets, context->fd, EPOLLIN, packets_came);
+	return err;
 }
 
 static int open_all(struct fab_context *context)
@@ -223,20 +231,13 @@ static int open_all(struct fab_context *context)
 	context->scratch = malloc(FAB_FRAGMENT_BYTES);
 	if (!context->qp || !context->buffer || !context->scratch)
 		return -ENOMEM;
-	context->poll_fd = epoll_create1(EPOLL_CLOEXEC);
 	context->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	context->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	context->fd = fab_place_take_slot(&context->device->place, &context->slot);
 	if (context->fd < 0)
 		return context->fd;
 	err = fab_peers_init(&context->peers, context->device->place.dir, context->slot);
-	if (!err)
-		err = watch(context, context->wake_fd);
-	if (!err)
-		err = watch(context, context->timer_fd);
-	if (!err)
-		err = watch(context, context->peers.loop.fd);
-	return err ? err : watch(context, context->fd);
+	return err ? err : watch_all(context);
 }
 
 /* No signal of the program is for this thread. */
@@ -254,13 +255,6 @@ static int start_thread(struct fab_context *context)
 	return -err;
 }
 
-static void close_fd(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
-}
-
 static void close_all(struct fab_context *context)
 {
 	char path[FAB_PATH_BYTES];
@@ -270,10 +264,10 @@ static void close_all(struct fab_context *context)
 			       path);
 		unlink(path);
 	}
-	close_fd(&context->fd);
-	close_fd(&context->timer_fd);
-	close_fd(&context->wake_fd);
-	close_fd(&context->poll_fd);
+	loop_fini(&context->loop);
+	fd_close(&context->fd);
+	fd_close(&context->timer_fd);
+	fd_close(&context->wake_fd);
 	fab_peers_fini(&context->peers);
 	free(context->qp);
 	free(context->buffer);
@@ -288,7 +282,7 @@ static void close_all(struct fab_context *context)
 static void leave_to_parent(struct fab_context *context)
 {
 	context->has_thread = false;
-	close_fd(&context->fd);
+	fd_close(&context->fd);
 	close_all(context);
 }
 
@@ -313,7 +307,6 @@ void engine_stop(struct fab_context *context)
 	/* What a child has of it is its parent's, also the files. */
 	if (!context->has_thread || context->pid != getpid())
 		return;
-	__atomic_store_n(&context->is_ending, true, __ATOMIC_RELEASE);
 	eventfd_write(context->wake_fd, 1);
 	pthread_join(context->thread, NULL);
 	context->has_thread = false;

@@ -14,6 +14,7 @@
 #include <sys/types.h>
 
 #include "base/list.h"
+#include "base/loop.h"
 #include "tools/fabric/verbs/event_queue.h"
 #include "tools/fabric/wire/packet.h"
 #include "tools/fabric/wire/page.h"
@@ -54,7 +55,9 @@ struct fab_context {
 	struct fab_device *device;
 	unsigned int slot; /* 0: no queue pair was created yet */
 	int fd;		   /* the socket of the slot */
-	int poll_fd, wake_fd, timer_fd;
+	int wake_fd, timer_fd;
+	struct loop loop; /* of the thread */
+	struct watch packets, timer, waiting, wake;
 	bool is_ticking;
 	bool is_removed;
 	bool is_ending;
