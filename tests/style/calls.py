@@ -22,7 +22,7 @@ KNOWN_RINGS = {"lib": 27, "lib/net": 5, "lib/portd/server": 6}
 
 # Libraries that stand in for others: their symbols are the C library's, or libibverbs', and are
 # seen by their own files only.
-STAND_INS = ("lib/rsocket/preload/", "tools/fabric/")
+STAND_INS = ("lib/rsocket/preload/", "tools/fabric/ipoib/", "tools/fabric/")
 
 SYMBOL = re.compile(r"^(.+\.o):\s*[0-9a-f]*\s+(\w) (\S+)$")
 

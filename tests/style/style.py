@@ -45,6 +45,11 @@ ARROWS = (
     ("lib/portd/server/", ("lib/portd/server/", "lib/portd/proto/", "base/", "cm/", "mad/",
                            "lib/net/")),
     ("lib/", ("lib/", "base/", "cm/", "mad/")),
+    ("tools/fabric/wire/", ("tools/fabric/wire/", "base/")),
+    ("tools/fabric/verbs/", ("tools/fabric/verbs/", "tools/fabric/wire/", "base/")),
+    ("tools/fabric/umad/", ("tools/fabric/umad/", "tools/fabric/wire/")),
+    ("tools/fabric/host/", ("tools/fabric/host/", "tools/fabric/wire/", "base/")),
+    ("tools/fabric/ipoib/", ()),
     ("tools/", ("tools/", "lib/", "base/", "cm/", "mad/")),
     ("tests/", ("",)),
 )

@@ -19,7 +19,7 @@ int cq_poll(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
 
 	pthread_mutex_lock(&context->lock);
 	if (!cq->count)
-		engine_progress(context);
+		context_progress(context);
 	for (i = 0; i < num_entries && cq->count; i++) {
 		wc[i] = cq->ring[cq->head];
 		cq->head = (cq->head + 1) % cq->n;

@@ -180,7 +180,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 	pthread_mutex_unlock(&known_lock);
 	/* For events. If it has no room for that, making a queue pair says so. */
 	pthread_mutex_lock(&context->lock);
-	engine_start(context);
+	context_start(context);
 	pthread_mutex_unlock(&context->lock);
 	return &context->verbs.context;
 }
@@ -190,7 +190,7 @@ int ibv_close_device(struct ibv_context *verbs)
 	struct fab_context *context = to_context(verbs);
 	struct fab_device *device = context->device;
 
-	engine_stop(context);
+	context_stop(context);
 	/* Objects that are left keep pointing to it: the program's fault, but no crash here. */
 	if (context->n_objects)
 		return 0;

@@ -127,7 +127,7 @@ static void packet_came(struct fab_context *context, size_t bytes)
 		deliver(qp, packet, packet + 1);
 }
 
-bool engine_progress(struct fab_context *context)
+bool context_progress(struct fab_context *context)
 {
 	ssize_t n = 0;
 	int i;
@@ -153,7 +153,7 @@ static void packets_came(struct watch *watch, uint32_t events)
 	(void)events;
 	while (more) {
 		pthread_mutex_lock(&context->lock);
-		more = engine_progress(context);
+		more = context_progress(context);
 		pthread_mutex_unlock(&context->lock);
 	}
 }
@@ -286,7 +286,7 @@ static void leave_to_parent(struct fab_context *context)
 	close_all(context);
 }
 
-int engine_start(struct fab_context *context)
+int context_start(struct fab_context *context)
 {
 	int err;
 
@@ -302,7 +302,7 @@ int engine_start(struct fab_context *context)
 	return err;
 }
 
-void engine_stop(struct fab_context *context)
+void context_stop(struct fab_context *context)
 {
 	/* What a child has of it is its parent's, also the files. */
 	if (!context->has_thread || context->pid != getpid())

@@ -8,22 +8,22 @@
 #include "tools/fabric/verbs/objects.h"
 
 /**
- * engine_start() - a socket and a thread for the context, unless it has them; locked
+ * context_start() - a socket and a thread for the context, unless it has them; locked
  *
  * A child that was forked since gets its own.
  *
  * Return: 0 or -errno.
  */
-int engine_start(struct fab_context *context);
+int context_start(struct fab_context *context);
 
-/** engine_stop() - end the thread and give back the socket; not locked. */
-void engine_stop(struct fab_context *context);
+/** context_stop() - end the thread and give back the socket; not locked. */
+void context_stop(struct fab_context *context);
 
 /**
- * engine_progress() - take packets that have come, as the thread would; locked
+ * context_progress() - take packets that have come, as the thread would; locked
  *
  * Return: whether there may be more.
  */
-bool engine_progress(struct fab_context *context);
+bool context_progress(struct fab_context *context);
 
 #endif

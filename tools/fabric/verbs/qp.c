@@ -116,7 +116,7 @@ static int enter(struct fab_context *context, struct fab_qp *qp)
 	int err;
 
 	pthread_mutex_lock(&context->lock);
-	err = context->is_removed ? -EIO : engine_start(context);
+	err = context->is_removed ? -EIO : context_start(context);
 	if (!err)
 		err = take_number(context, qp);
 	if (!err) {
