@@ -1,7 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * fabric-host: what the kernel of a host would be. One process, one thread, a loop; it owns the
- * page (wire/page.h), the GID table, and QP1 of every port with the agents of umad.
+ * The room of fabric-host, which stands for the kernel of a host: one process, one thread, a loop.
+ * It owns the page (wire/page.h), the GID table, and QP1 of every port with the agents of umad. It
+ * may call wire/ and base/ and nothing else of ours. A file calls files on lines below:
+ *
+ *   main.c                       options, opening and ending; gives each MAD to who is to have it
+ *   control.c                    orders of tools/fabric/fabric
+ *   identity.c                   the page, and the GID table as addresses come and go
+ *   agents.c sa.c subnet.c       agents of umad; the subnet administrator; the subnet manager
+ *   gsi.c sa_path.c sa_group.c   QP1; what the administrator answers
+ *   names.c                      our GIDs in the fabric's folder
+ *   events.c sa_lookup.c sweep.c log.c
  */
 #ifndef FABRIC_HOST_H
 #define FABRIC_HOST_H

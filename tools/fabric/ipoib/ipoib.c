@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The interface of a fabric's host as IP over InfiniBand: preloaded by tools/fabric/fabric where
- * the fabric is an InfiniBand subnet. No kernel makes such an interface without a device, so what
- * the kernel says of an Ethernet interface is said otherwise to who asks by rtnetlink: its type,
- * and link addresses of 20 bytes (RFC 4391, 9.1.1), its own and those of neighbours. Packets to
- * them still go over Ethernet.
+ * The room of IP over InfiniBand: a library that is preloaded into the commands of hosts on
+ * InfiniBand. It stands for functions of the C library, and calls nothing of ours. No kernel makes
+ * an IPoIB interface without a device; so this changes the answers of rtnetlink about the host's
+ * Ethernet interface: its type, and the link addresses of it and its neighbours, which become 20
+ * bytes long (RFC 4391, 9.1.1). Packets to them still go over Ethernet.
  */
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Work that is done, well or not. Called by what moves data; all of it locked.
+ * Work that is done, well or not. All of it locked.
  */
 #ifndef FABRIC_COMPLETION_H
 #define FABRIC_COMPLETION_H

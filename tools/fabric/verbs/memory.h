@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Registered memory: who may touch what. Called by what moves data; locked.
+ * Registered memory: which accesses are allowed, and where an address is. Locked.
  */
 #ifndef FABRIC_MEMORY_H
 #define FABRIC_MEMORY_H

@@ -1,8 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The objects behind libibverbs' public structs. All of a device context is guarded by one lock,
- * context->lock, which nobody holds while waiting for anything; functions below that say "locked"
- * are called with it. Included by every file of verbs/.
+ * The room of libibverbs, which programs load instead of the distribution's. It may call wire/ and
+ * base/ and nothing else of ours. A file calls files to the right of it or on lines below:
+ *
+ *   device.c ops.c                        opening a device; the tables that verbs.h calls through
+ *   qp.c modify.c batch.c cq_poll.c       queue pairs and their states; reading completions
+ *   post.c post_recv.c engine.c           posting; the thread, which takes packets
+ *   requester.c responder.c datagram.c    the transport: transport.h
+ *   completion.c                          how work ends, and queue pairs in error
+ *   cq.c ack.c                            filling completion queues; ACKs that are owed
+ *   channel.c srq.c transfer.c            events; shared receive queues; memory in and out
+ *   event_queue.c receive_queue.c tick.c memory.c address.c group.c port.c qp_state.c
+ *
+ * No other file calls names.c (printing), driver_names.c (symbols that drivers link with),
+ * convert.c (structs as the kernel has them) and refused.c (what is not supported).
+ *
+ * Below: the objects behind libibverbs' public structs. One lock guards all of a device context,
+ * context->lock; no thread waits for anything while it holds it. Functions that are documented as
+ * "locked" are called with it.
  */
 #ifndef FABRIC_OBJECTS_H
 #define FABRIC_OBJECTS_H

@@ -120,7 +120,7 @@ int port_query(struct ibv_context *verbs, uint8_t port_num, struct ibv_port_attr
 	return 0;
 }
 
-/* Called by programs that were built before the table had it; their struct ends with the flags. */
+/* For programs that were built before the table had it; their struct ends with the flags. */
 int ibv_query_port(struct ibv_context *verbs, uint8_t port_num, struct _compat_ibv_port_attr *ret)
 {
 	return port_query(verbs, port_num, (struct ibv_port_attr *)ret,

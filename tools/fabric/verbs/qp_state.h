@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The states of a queue pair: which change may be asked for, and what must and may come with it.
- * Called by qp.c and by its tests.
  */
 #ifndef FABRIC_QP_STATE_H
 #define FABRIC_QP_STATE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What moves data: the requester and the responder of connected queue pairs, and datagrams. Called
- * by post.c, by the context's thread and by the state machine of queue pairs; all of it locked.
+ * What moves data: the requester and the responder of connected queue pairs, and datagrams; and
+ * what these three have in common (transport_*). All of it locked.
  */
 #ifndef FABRIC_TRANSPORT_H
 #define FABRIC_TRANSPORT_H

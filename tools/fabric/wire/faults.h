@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What goes wrong on the wire, on demand: a file of the fabric's folder that tools/fabric/fabric
- * writes, at any time, and that every sender has mapped. Used by peer.c.
+ * writes, at any time, and that every sender has mapped.
  */
 #ifndef FABRIC_FAULTS_H
 #define FABRIC_FAULTS_H

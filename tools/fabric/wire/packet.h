@@ -1,12 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the devices of a soft fabric say to each other: a datagram of a unix socket is a packet,
- * this header and its payload. Both ends are processes of one machine, so numbers are in its own
- * byte order, except where verbs says otherwise. Written and read by verbs/ and host/.
+ * The room of the wire: what the processes of a soft fabric have in common. It may call base/ and
+ * nothing else of ours; verbs/, umad/ and host/ are built on it and know nothing of each other.
  *
- * A packet is not a packet of the InfiniBand specification but carries the same fields, and takes
- * one packet sequence number. A message of any length is cut at FAB_FRAGMENT_BYTES, whatever the
- * path MTU is: the unit that is lost, repeated or out of order in a test.
+ *   packet.h               packets (below)
+ *   umad_wire.h            messages between a program's libibumad and its host
+ *   place.h                the fabric's folder: names of sockets, owners of GIDs and LIDs
+ *   page.h device.h        a host's device as its processes read it
+ *   quirks.h               the deviations that a device may have
+ *   route.h                which port an address leads to
+ *   peer.h faults.h        sending packets, and what goes wrong on the way
+ *
+ * A packet is a datagram of a unix socket: this header and its payload. Both ends are processes of
+ * one machine, so numbers are in its byte order, except where verbs says otherwise. It is not a
+ * packet of the InfiniBand specification, but has the same fields and takes one packet sequence
+ * number. A message of any length is cut at FAB_FRAGMENT_BYTES, whatever the path MTU is: the unit
+ * that is lost, repeated or out of order in a test.
  */
 #ifndef FABRIC_PACKET_H
 #define FABRIC_PACKET_H

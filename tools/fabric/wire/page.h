@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a host of the fabric is: its device, ports, GID and P_Key tables, in a file that the host's
- * own process (host/) writes and that every process with the device open has mapped. It stands for
- * what a driver knows of its hardware. Read by verbs/ and umad/.
+ * The page of a host: its device, ports, GID and P_Key tables, in a file that the host's own
+ * process writes and that every process with the device open has mapped. It stands for what a
+ * driver knows of its hardware.
  */
 #ifndef FABRIC_PAGE_H
 #define FABRIC_PAGE_H

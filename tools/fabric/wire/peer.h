@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The sockets that packets are sent to. A send never blocks: what a full socket does not take waits
- * in memory, so two processes that send to each other cannot stall each other. Used by verbs/ and
- * host/; the caller has a lock around all of it, or one thread.
+ * in memory, so two processes that send to each other cannot stall each other. The caller has a
+ * lock around all of it, or one thread.
  */
 #ifndef FABRIC_PEER_H
 #define FABRIC_PEER_H

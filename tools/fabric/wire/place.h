@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where everything of a fabric is: a folder, which is its wiring. Used by verbs/, umad/ and host/.
+ * The folder of a fabric, which is its wiring: the paths in it.
  *
  *   hosts/NAME/page        the device (page.h)
  *   hosts/NAME/gsi         the socket that takes the packets for QP1

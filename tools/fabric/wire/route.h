@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which port a packet comes to. On RoCE the GID says it; on InfiniBand the LID, within a subnet,
- * and a router has a LID in each of them: who gives it a packet with a GRH finds any GID of other
- * subnets. Used by whoever sends: verbs/ and host/.
+ * Which port a packet comes to. On RoCE the GID determines it; on InfiniBand the LID, within a
+ * subnet. A router has a LID in each subnet, and brings a packet with a GRH to any GID of the other
+ * subnets.
  */
 #ifndef FABRIC_ROUTE_H
 #define FABRIC_ROUTE_H
