@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * umad: connections, their agents, and which of them a MAD is for. The rules are the kernel's: a
- * class's method has one owner, a response goes to who asked, and who asks is told when nobody
- * answered.
+ * class's method has one owner, a response goes to the agent that sent the request, and a request
+ * that times out comes back to it.
  */
 #include <endian.h>
 #include <errno.h>
@@ -209,7 +209,8 @@ static bool takes(struct host *host, struct conn *conn, const struct agent *agen
 	return true;
 }
 
-/* Of a table, a program gets as much as there is of it. IBTA vol. 1, 13.6.2.1. */
+/* A program gets a response with RMPP without the bytes after its payload. IBTA vol. 1, 13.6.2.1.
+ */
 static size_t bytes_of(const uint8_t *mad)
 {
 	uint32_t payload;

@@ -35,7 +35,8 @@ static void close_watch(struct host *host, struct watch *watch)
 	close(fd);
 }
 
-/* As when it is pulled out: everybody who has it open is told, and nobody opens it any more. */
+/* Like a hot unplug: each process that has the device open gets an event, and it cannot be opened
+ * again. */
 static void remove_device(struct host *host)
 {
 	unsigned int i;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Who the host is. On RoCE a port's GIDs are the addresses of its network interface, as they come
- * and go; every one is entered in the fabric, so that others find the port by it.
+ * The page of the host and its GIDs. On RoCE a port's GIDs follow the addresses of its network
+ * interface; each is entered in the fabric, so that others find the port by it.
  */
 #include <arpa/inet.h>
 #include <endian.h>
@@ -139,7 +139,7 @@ static bool add(struct host *host, uint8_t port_num, const union ibv_gid *gid, u
 	return true;
 }
 
-/* What fits into a packet of the interface, with all headers of RoCE. */
+/* The largest path MTU whose packets fit into the interface's MTU, with all headers of RoCE. */
 static uint8_t path_mtu(const char *netdev)
 {
 	struct ifreq request = { .ifr_mtu = 0 };

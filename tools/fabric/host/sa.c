@@ -27,8 +27,8 @@ static bool is_ours(const struct host *host, uint8_t port_num)
 	return port->link_layer == IBV_LINK_LAYER_INFINIBAND && port->lid == port->sm_lid;
 }
 
-/* A table of one record, in one segment: more is never asked of a path, or of a group by its name.
- * IBTA vol. 1, 13.6.2. */
+/* A table of one record, in one segment: a query by GIDs or by MGID never matches more. IBTA vol.
+ * 1, 13.6.2. */
 static void make_table(struct umad_sa_packet *packet, size_t bytes)
 {
 	packet->rmpp_hdr.rmpp_version = UMAD_RMPP_VERSION;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The subnet administrator of an InfiniBand subnet: it is where the subnet manager is (subnet.c),
- * and answers from what the fabric's folder says, unless a program (OpenSM, say) has the class
- * there.
+ * The subnet administrator of an InfiniBand subnet: it is on the port of the subnet manager
+ * (subnet.c), and answers from the fabric's folder, unless a program there (OpenSM, say) is an
+ * agent of the class.
  */
 #ifndef FABRIC_HOST_SA_H
 #define FABRIC_HOST_SA_H

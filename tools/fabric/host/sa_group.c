@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * MCMemberRecord, IBTA vol. 1, 15.2.5.17: groups, and the ports that are in them. The first full
- * member makes a group, the last one takes it along; but for the group that IP over InfiniBand
- * broadcasts to, which is always there, as with OpenSM. That a port is in it is also a file, which
- * those who send to the group look for: joined/MGID/HOST.
+ * member creates a group, and the group ends with the last one; only the broadcast group of IP over
+ * InfiniBand is permanent, as with OpenSM. For each member there is a file, joined/MGID/HOST.PORT,
+ * which receivers of the group's packets look for.
  */
 #include <arpa/inet.h>
 #include <endian.h>
@@ -145,7 +145,7 @@ static struct group *create(struct host *host, const struct umad_sa_mcmember_rec
 	return group;
 }
 
-/* A request that names what the group does not have does not join it. */
+/* A join is refused if a component that it names differs from the group's. */
 static bool agrees(const struct group *group, const struct umad_sa_mcmember_record *record,
 		   uint64_t mask)
 {
@@ -189,7 +189,7 @@ static void drop_if_empty(struct group *group)
 	free(group);
 }
 
-/* A port that is not in the group's partition would hear nothing. IBTA vol. 1, 15.2.5.17.2. */
+/* A port that is not in the group's partition would receive nothing. IBTA vol. 1, 15.2.5.17.2. */
 static bool is_in_partition(const struct host *host, const struct umad_sa_mcmember_record *record,
 			    __be16 pkey)
 {

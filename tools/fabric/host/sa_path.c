@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * PathRecord, IBTA vol. 1, 15.2.5.16: between any two ports of a partition there is one, and it is
- * good. To other subnets it leads by the router.
+ * PathRecord, IBTA vol. 1, 15.2.5.16: there is one path between any two ports of a partition, with
+ * the best values. Paths to other subnets lead through the router.
  */
 #include <arpa/inet.h>
 #include <endian.h>
@@ -57,7 +57,7 @@ static bool is_full_member(const struct fab_port *port, uint16_t pkey)
 	return false;
 }
 
-/* Both are in it, and not both with limited membership. IBTA vol. 1, 10.9.3. */
+/* Both are in the partition, at least one as a full member. IBTA vol. 1, 10.9.3. */
 static bool may_talk(const struct fab_port *a, const struct fab_port *b, uint16_t pkey)
 {
 	return sa_has_pkey(a, pkey) && sa_has_pkey(b, pkey) &&

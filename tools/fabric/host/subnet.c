@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the subnet manager makes of a host's ports on InfiniBand: LIDs, the GID, partitions. It
- * is on port 1 of the first host of each subnet.
+ * The subnet manager: it gives a host's ports on InfiniBand their LIDs, GID and partitions. It is
+ * on port 1 of the first host of each subnet.
  */
 #include <endian.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static uint8_t subnet_of(const struct host *host)
 	return (uint8_t)((host->number - 1) % host->n_subnets);
 }
 
-/* The default prefix is for one subnet; no router knows it. IBTA vol. 1, 4.1.1. */
+/* The default prefix is for a single subnet; routers do not forward it. IBTA vol. 1, 4.1.1. */
 static uint64_t prefix_of(const struct host *host)
 {
 	return host->n_subnets == 1 ? PREFIX_DEFAULT : PREFIX_ROUTED + subnet_of(host) + 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The end of a host: its processes are those that have its folder in their environment. Where
- * tools/fabric/fabric ends in good order there are none left; when it was killed, these would stay.
+ * Ends the processes of a host, which have its folder in their environment. They would be left if
+ * tools/fabric/fabric was killed.
  */
 #include <ctype.h>
 #include <dirent.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Addresses: who is meant by the attributes of an address handle or of a connected queue pair.
+ * Addresses, see address.h, and address handles.
  */
 #include "tools/fabric/verbs/address.h"
 
@@ -92,7 +92,7 @@ int ibv_destroy_ah(struct ibv_ah *ibv)
 	return 0;
 }
 
-/* What came with an IPv4 header has it in the second half of where a GRH is, RoCE v2, A17.4.5. */
+/* An IPv4 header is in the second half of the 40 bytes of a GRH, RoCE v2, A17.4.5. */
 static void gids_of(const struct ibv_grh *grh, union ibv_gid *ret_from, union ibv_gid *ret_to)
 {
 	const uint8_t *v4 = (const uint8_t *)grh + 20;
@@ -125,7 +125,7 @@ int ibv_init_ah_from_wc(struct ibv_context *verbs, uint8_t port_num, struct ibv_
 	if (!(wc->wc_flags & IBV_WC_GRH))
 		return 0;
 	gids_of(grh, &from, &to);
-	/* To a group: any of our addresses will do to answer with; the first of that kind. */
+	/* A packet to a group is answered from our first GID of that kind. */
 	index = fab_page_find_gid(page, port_num, &to);
 	ret->is_global = 1;
 	ret->grh.dgid = from;

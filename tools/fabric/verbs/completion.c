@@ -100,7 +100,7 @@ void qp_enter_error(struct fab_qp *qp, int event)
 	qp->attr.qp_state = IBV_QPS_ERR;
 	qp->sq.deadline_ns = 0;
 	qp->sq.waits_for_rnr = false;
-	/* What was done well before is still acknowledged. */
+	/* Requests that were carried out before are still acknowledged. */
 	if (qp->responder.owes_ack)
 		ack_send(qp);
 	qp_flush(qp);

@@ -60,7 +60,7 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *verbs, int cqe, void *cq_contex
 	return from_cq(cq);
 }
 
-/* IBTA vol. 1, 11.2.6.4: what an event was taken of is acknowledged before. */
+/* IBTA vol. 1, 11.2.6.4: all events of a queue are acknowledged before it is destroyed. */
 static void wait_for_acks(struct fab_cq *cq)
 {
 	pthread_mutex_lock(&cq->ex.mutex);

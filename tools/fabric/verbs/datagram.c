@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Datagrams: one packet each, to one queue pair or to all that are attached to a group, and lost
- * without a word where nobody waits for them.
+ * Datagrams: one packet each, to one queue pair or to all that are attached to a group. A packet
+ * without a receiver or a receive is dropped.
  */
 #include <arpa/inet.h>
 #include <dirent.h>

@@ -42,7 +42,7 @@ static int device_new(struct fab_device **ret)
 	return 0;
 }
 
-/* As long as anybody has it, the device is the same in all lists: programs compare pointers. */
+/* All lists have the same struct as long as one is in use: programs compare pointers. */
 static pthread_mutex_t known_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct fab_device *known;
 
@@ -178,7 +178,8 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 	pthread_mutex_lock(&known_lock);
 	to_device(device)->refs++;
 	pthread_mutex_unlock(&known_lock);
-	/* For events. If it has no room for that, making a queue pair says so. */
+	/* The thread brings events. If it cannot start, creating a queue pair tries again and
+	 * fails. */
 	pthread_mutex_lock(&context->lock);
 	context_start(context);
 	pthread_mutex_unlock(&context->lock);
@@ -191,7 +192,7 @@ int ibv_close_device(struct ibv_context *verbs)
 	struct fab_device *device = context->device;
 
 	context_stop(context);
-	/* Objects that are left keep pointing to it: the program's fault, but no crash here. */
+	/* Objects that the program has not destroyed still point to the context: leak it. */
 	if (context->n_objects)
 		return 0;
 	event_queue_fini(&context->async);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The names that drivers link with. perftest brings drivers along, whose libraries could not be
- * loaded without them; a driver that is loaded registers itself, and no device here is for it. What
- * they would make of a call is never asked: each says that it is not supported.
+ * Symbols that drivers link with. perftest loads libraries of drivers, which need them to load; a
+ * driver then registers itself, but matches no device here. The functions are never called; each
+ * returns an error.
  */
 #include <errno.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The thread of a device context: what a device does by itself. It takes packets from the socket,
- * looks at timers while sends are under way, and sends what had to wait.
+ * The thread of a device context, which does what a device does by itself: it takes packets from
+ * the socket, looks at timers while sends are not acknowledged, and sends packets that had to wait.
  */
 #include <errno.h>
 #include <signal.h>
@@ -26,7 +26,7 @@
 
 /* --- packets ------------------------------------------------------------- */
 
-/* IBTA vol. 1, 10.9.3: the same partition, and one of the two a full member. */
+/* IBTA vol. 1, 10.9.3: the same partition, and at least one is a full member. */
 static bool pkey_matches(uint16_t a, uint16_t b)
 {
 	return (a & PKEY_MASK) == (b & PKEY_MASK) && ((a | b) & FULL_MEMBER);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Multicast groups: a member is a file in the group's folder, called after its host and number.
+ * Multicast groups: for each member there is a file in the group's folder, named after its host and
+ * QPN.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -105,7 +105,7 @@ static struct fab_mr *key_find(const struct fab_keys *keys, uint32_t key)
 
 /* --- regions ------------------------------------------------------------- */
 
-/* What cannot be pinned: memory that is not there. */
+/* Memory that is not mapped cannot be pinned. */
 static bool is_mapped(const void *addr, size_t bytes)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
@@ -124,7 +124,7 @@ static bool is_mapped(const void *addr, size_t bytes)
 	return true;
 }
 
-/* IBTA vol. 1, 10.6.3.1: who may write from afar may write at home. */
+/* IBTA vol. 1, 10.6.3.1: remote write requires local write. */
 static int check_access(unsigned int access)
 {
 	if (access & IBV_ACCESS_ON_DEMAND)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ibv_modify_qp(): what is asked is looked at as a whole before anything changes.
+ * ibv_modify_qp(): all attributes are checked before any of them changes.
  */
 #include <errno.h>
 
@@ -43,8 +43,7 @@ static bool is_bad_timer(const struct ibv_qp_attr *attr, int mask)
 	       (mask & IBV_QP_RNR_RETRY && attr->rnr_retry > RETRY_MAX);
 }
 
-/* What would be taken if the path failed. IBTA vol. 1, 11.2.5.2: its port and P_Key come with it.
- */
+/* The alternate path. IBTA vol. 1, 11.2.5.2: its port and P_Key come with it. */
 static bool is_bad_alternate(struct fab_context *context, const struct ibv_qp_attr *attr)
 {
 	union ibv_gid sgid;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What things are called, and what rates are in numbers: the functions of libibverbs that need no
- * device.
+ * Names for printing, and rates as numbers: the functions of libibverbs that need no device.
  */
 #include <infiniband/verbs.h>
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Posting sends: what can be seen to be wrong at once is refused, the rest is for the transport.
+ * Posting sends: errors in the work request are refused at once, all others are completions in
+ * error.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -64,7 +65,7 @@ static int check(const struct fab_qp *qp, const struct ibv_send_wr *wr)
 	return qp->sq.count >= qp->sq.n_max ? ENOMEM : 0;
 }
 
-/* The next free place; what it is made of stays for the next one. Return: NULL without memory. */
+/* The next free slot; its memory is used again for later sends. Return: NULL without memory. */
 static struct fab_send *take_slot(struct fab_qp *qp)
 {
 	struct fab_send_queue *sq = &qp->sq;

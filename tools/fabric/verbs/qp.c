@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Queue pairs: making and ending them, and asking what they are. How they change is in modify.c.
+ * Queue pairs: create, destroy, query. ibv_modify_qp() is in modify.c.
  */
 #include "tools/fabric/verbs/qp.h"
 
@@ -151,7 +151,8 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 		errno = err;
 		return NULL;
 	}
-	/* A device may give more than was asked for: the same for all, as inline data is cheap. */
+	/* A device may give more inline data than was asked for: at least 64 bytes, as it is cheap.
+	 */
 	if (init->cap.max_inline_data < 64)
 		init->cap.max_inline_data = 64;
 	qp = calloc(1, sizeof(*qp));
@@ -166,7 +167,7 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 	return NULL;
 }
 
-/* A bit of what ibv_wr_*() shall do is that of its opcode, where it is done here at all. */
+/* The flag of an ibv_wr_*() operation is the bit of its opcode, if it is supported here. */
 static bool is_supported(const struct ibv_qp_init_attr_ex *attr)
 {
 	const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS |
@@ -231,7 +232,7 @@ int ibv_destroy_qp(struct ibv_qp *ibv)
 		pthread_mutex_unlock(&context->lock);
 		return EBUSY;
 	}
-	/* What was done well is acknowledged before there is nobody to do it. */
+	/* Requests that were carried out are acknowledged, or the peer would report an error. */
 	if (qp->responder.owes_ack)
 		ack_send(qp);
 	context->qp[ibv->qp_num % FAB_SLOT_QPS] = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a soft fabric's device does not do, and says so: sharing of objects between processes,
- * memory of other devices, enhanced connection establishment, files of a driver.
+ * Functions that a soft fabric's device does not support, which return errors: sharing of objects
+ * between processes, memory of other devices, enhanced connection establishment, files of a driver.
  */
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -107,7 +107,7 @@ int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr 
 	return -1;
 }
 
-/* There is no memory that a fork could take away: it is touched by this process alone. */
+/* A fork does no harm to registered memory: only this process accesses it, never hardware. */
 int ibv_fork_init(void)
 {
 	return 0;

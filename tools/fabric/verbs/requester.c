@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The requester of connected queue pairs, IBTA vol. 1, 9.7: it sends in order, up to a window, and
- * goes back to the oldest packet that is not acknowledged when one is lost. Of a read, a part is
- * asked for at a time, so that neither side has much in memory.
+ * goes back to the oldest packet that is not acknowledged when one is lost. It asks for a read in
+ * parts, which limits what waits in memory on both sides.
  */
 #include "base/clock.h"
 #include "tools/fabric/verbs/completion.h"
@@ -202,7 +202,7 @@ static enum ibv_wc_status send_next(struct fab_qp *qp, const struct fab_send *se
 	return IBV_WC_SUCCESS;
 }
 
-/* Sent is done, where nobody answers. */
+/* A send without acknowledgement is complete once it is sent. */
 static void complete_unreliable(struct fab_qp *qp)
 {
 	while (qp->sq.at)
@@ -228,7 +228,7 @@ void requester_push(struct fab_qp *qp)
 		if (qp->init.qp_type == IBV_QPT_UC)
 			complete_unreliable(qp);
 	}
-	/* What is wrong here is told when its turn has come. */
+	/* An error is reported once all sends before it are complete. */
 	if (status != IBV_WC_SUCCESS && qp->sq.at == 0) {
 		qp_fail(qp, status);
 		return;
@@ -319,7 +319,7 @@ static void response_came(struct fab_qp *qp, const struct fab_packet *packet, co
 		send_done(qp, IBV_WC_SUCCESS);
 }
 
-/* IBTA vol. 1, table 46: how long a receiver that is not ready wants to be left alone. */
+/* IBTA vol. 1, table 46: how long to wait after an RNR NAK. */
 static uint64_t rnr_ns(uint8_t timer)
 {
 	static const uint32_t times_us[32] = {

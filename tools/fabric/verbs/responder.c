@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The responder of connected queue pairs, IBTA vol. 1, 9.7 and 9.8: it takes packets in the order
- * of their numbers, and what it has seen before only as far as it must be answered again.
+ * of their PSNs, and answers duplicates without a second effect.
  */
 #include <stdlib.h>
 
@@ -36,7 +36,8 @@ static void send_nak(struct fab_qp *qp, enum fab_nak why)
 	answer(qp, &packet, NULL);
 }
 
-/* The peer learns why, and the program by an event. Unreliable ones only lose the message. */
+/* The peer gets a NAK, and the program an event. On unreliable queue pairs the message is dropped.
+ */
 static void violated(struct fab_qp *qp, enum fab_nak why)
 {
 	if (!is_reliable(qp)) {
@@ -73,7 +74,7 @@ static void receive_done(struct fab_qp *qp, enum ibv_wc_status status,
 	cq_push(to_cq(qp->ex.qp_base.recv_cq), &wc, packet->flags & FAB_SOLICITED);
 }
 
-/* What is wrong with the program's own receive. */
+/* The receive itself is in error: too short, or its memory may not be written. */
 static void receive_failed(struct fab_qp *qp, enum ibv_wc_status status,
 			   const struct fab_packet *packet)
 {
@@ -87,8 +88,8 @@ static void receive_failed(struct fab_qp *qp, enum ibv_wc_status status,
 	qp_enter_error(qp, -1);
 }
 
-/* One whose message was lost is there still. Return: whether there is one; else the peer was told
- * to try later. */
+/* The receive of a message that was dropped is used again. Return: whether there is one; else an
+ * RNR NAK was sent. */
 static bool take_receive(struct fab_qp *qp)
 {
 	if (!qp->responder.receive)
@@ -242,7 +243,7 @@ static bool take_atomic(struct fab_qp *qp, const struct fab_packet *packet)
 
 /* --- order --------------------------------------------------------------- */
 
-/* Numbers come again: the last one that had it counts. */
+/* PSNs wrap around: the latest atomic with this PSN is the one. */
 static void replay_atomic(struct fab_qp *qp, uint32_t psn)
 {
 	const struct fab_responder *responder = &qp->responder;
@@ -258,7 +259,7 @@ static void replay_atomic(struct fab_qp *qp, uint32_t psn)
 	}
 }
 
-/* Asked for the rest of a read whose responses were lost, and for more of it in the same breath. */
+/* A request for the rest of a read whose responses were lost may ask for more of the read, too. */
 static void read_again(struct fab_qp *qp, const struct fab_packet *packet)
 {
 	uint32_t end = (packet->psn + answer_read(qp, packet)) & FAB_PSN_MASK;
@@ -323,7 +324,8 @@ static void take(struct fab_qp *qp, const struct fab_packet *packet, const void 
 		ack_owe(qp);
 }
 
-/* IBTA vol. 1, 9.8.2.2: with a packet its message is lost, and the next one begins anew. */
+/* IBTA vol. 1, 9.8.2.2: a message that misses a packet is dropped; the next first packet begins a
+ * new one. */
 static void asked_unreliably(struct fab_qp *qp, const struct fab_packet *packet,
 			     const void *payload)
 {

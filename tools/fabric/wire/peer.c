@@ -191,7 +191,7 @@ static int keep(struct fab_peers *peers, struct fab_peer *peer, const struct fab
 {
 	struct waiting *waiting;
 
-	/* Datagrams for a process that does not listen are lost, as anywhere. */
+	/* Datagrams to a process that does not receive are dropped, as on any wire. */
 	if (packet->op == FAB_OP_DATAGRAM && peer->n_queued >= DATAGRAMS_MAX)
 		return 0;
 	waiting = malloc(sizeof(*waiting) + sizeof(*packet) + packet->bytes);
@@ -237,7 +237,7 @@ static int send_now(struct fab_peers *peers, const char *path, const struct fab_
 		return err;
 	if (err != -ECONNREFUSED && err != -ENOTCONN && err != -EPIPE && err != -ECONNRESET)
 		return err;
-	/* It ended; another one may be at its place. */
+	/* The process ended; another may be bound to the same path by now. */
 	forget(peers, peer);
 	err = find(peers, path, &peer);
 	return err ? err : try_send(peers, peer, packet, payload);
@@ -282,7 +282,7 @@ static int delay(struct fab_peers *peers, const char *path, const struct fab_pac
 	return 0;
 }
 
-/* A copy with one bit turned over, for what keeps it to its end. */
+/* A copy with one bit inverted. */
 static int corrupted(struct fab_peers *peers, const char *path, const struct fab_packet *packet,
 		     const void *payload, const struct fab_fate *fate)
 {

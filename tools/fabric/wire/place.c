@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Paths, and sockets at them: see place.h. What is left by a process that died is told from what
- * is alive by connecting to it: nobody answers for a dead one's socket.
+ * Paths, and sockets at them: see place.h. A socket that a dead process left is recognized by
+ * connecting to it: the connection is refused.
  */
 #include "tools/fabric/wire/place.h"
 
@@ -219,7 +219,7 @@ int fab_place_take_slot(const struct fab_place *place, unsigned int *ret_slot)
 	if (pread(lock, &last, sizeof(last), 0) != sizeof(last))
 		last = 0;
 	fd = bind_from(place, last, ret_slot);
-	/* If it cannot be noted, a number comes back sooner: no more than that. */
+	/* If this fails, a number is reused earlier, which does no harm. */
 	if (fd >= 0 && pwrite(lock, ret_slot, sizeof(*ret_slot), 0) < 0)
 		errno = 0;
 	close(lock);

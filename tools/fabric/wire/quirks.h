@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What real devices do, and others do not, on demand: a host's device has any of them, as the bits
- * of fab_page.quirks. A row here, one in plan.py, and what verbs/ does about it make a quirk.
+ * Quirks: behaviour of some real devices, which a host's device can be given; bits of
+ * fab_page.quirks. A new quirk is a row here, one in plan.py, and its code in verbs/.
  */
 #ifndef FABRIC_QUIRKS_H
 #define FABRIC_QUIRKS_H

@@ -7,7 +7,8 @@
 #include <errno.h>
 #include <string.h>
 
-/* IBTA vol. 1, 19.2.3: a router takes a hop, and what has none left does not leave it. */
+/* IBTA vol. 1, 19.2.3: a router decrements the hop limit, and drops packets whose limit is used up.
+ */
 static int find_beyond(const struct fab_place *place, const struct fab_port *from,
 		       const struct fab_route *route, struct fab_owner *ret)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a process says over a descriptor of umad, which is a connection (SOCK_SEQPACKET) to its
- * host: what the kernel would read and write, a struct ib_user_mad and the MAD, so that a program
- * may use read() and write() on it. What would be an ioctl() is a message whose agent is
+ * Messages on a descriptor of umad, which is a connection (SOCK_SEQPACKET) of a process to its
+ * host. They are as the kernel's, a struct ib_user_mad and the MAD, so that a program may use
+ * read() and write() on the descriptor. What would be an ioctl() is a message whose agent is
  * FAB_UMAD_CONTROL, with a pipe (SCM_RIGHTS) that the answer is written to.
  */
 #ifndef FABRIC_UMAD_WIRE_H
