@@ -90,7 +90,7 @@ static ssize_t hand_over(const struct conn *conn, const struct message *message)
 	return send(conn->fd, &message->head, message->bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-static void give(struct host *host, struct conn *conn, const struct message *message)
+static void give_message(struct host *host, struct conn *conn, const struct message *message)
 {
 	struct message *copy;
 
@@ -106,7 +106,7 @@ static void give(struct host *host, struct conn *conn, const struct message *mes
 	conn->n_queued++;
 }
 
-static void drain(struct host *host, struct conn *conn)
+static void drain_queue(struct host *host, struct conn *conn)
 {
 	while (!list_is_empty(&conn->queue)) {
 		struct message *message = container_of(conn->queue.next, struct message, link);
@@ -131,7 +131,7 @@ static bool has_method(const struct agent *agent, const uint8_t *mad)
 	       agent->method_mask[method / 64] >> method % 64 & 1;
 }
 
-static bool overlaps(const struct agent *agent, const struct fab_umad_request *request)
+static bool agent_overlaps(const struct agent *agent, const struct fab_umad_request *request)
 {
 	return agent->in_use && agent->mgmt_class == request->mgmt_class &&
 	       agent->class_version == request->class_version &&
@@ -149,7 +149,7 @@ static bool is_taken(const struct host *host, uint8_t port_num,
 		const struct conn *conn = container_of(node, struct conn, link);
 
 		for (i = 0; conn->port_num == port_num && i < FAB_UMAD_AGENTS_MAX; i++)
-			if (overlaps(&conn->agent[i], request))
+			if (agent_overlaps(&conn->agent[i], request))
 				return true;
 	}
 	return false;
@@ -192,8 +192,8 @@ static struct pending *find_pending(struct host *host, const struct conn *conn, 
 }
 
 /* Whether it is for this agent; a response is awaited once. */
-static bool takes(struct host *host, struct conn *conn, const struct agent *agent,
-		  const uint8_t *mad)
+static bool agent_takes(struct host *host, struct conn *conn, const struct agent *agent,
+			const uint8_t *mad)
 {
 	struct pending *pending;
 
@@ -236,10 +236,10 @@ bool agents_receive(struct host *host, uint8_t port_num, struct ib_user_mad *hea
 		struct conn *conn = container_of(node, struct conn, link);
 
 		for (i = 0; conn->port_num == port_num && i < FAB_UMAD_AGENTS_MAX; i++) {
-			if (!takes(host, conn, &conn->agent[i], mad))
+			if (!agent_takes(host, conn, &conn->agent[i], mad))
 				continue;
 			message.head.agent_id = i;
-			give(host, conn, &message);
+			give_message(host, conn, &message);
 			return true;
 		}
 	}
@@ -256,7 +256,7 @@ static void set_timer(struct host *host, long ns)
 	timerfd_settime(host->timer.fd, 0, &every, NULL);
 }
 
-static void await(struct host *host, struct conn *conn, const struct message *message)
+static void await_response(struct host *host, struct conn *conn, const struct message *message)
 {
 	struct pending *pending = malloc(sizeof(*pending));
 
@@ -273,7 +273,7 @@ static void await(struct host *host, struct conn *conn, const struct message *me
 }
 
 /* Only what is no response gets a transaction id of ours. */
-static void stamp(const struct agent *agent, uint8_t *mad)
+static void stamp_tid(const struct agent *agent, uint8_t *mad)
 {
 	uint32_t high = htobe32(agent->hi_tid);
 
@@ -281,17 +281,17 @@ static void stamp(const struct agent *agent, uint8_t *mad)
 		memcpy(mad + TID_AT, &high, sizeof(high));
 }
 
-static void sent(struct host *host, struct conn *conn, struct message *message)
+static void send_mad_of_program(struct host *host, struct conn *conn, struct message *message)
 {
 	uint32_t id = message->head.agent_id;
 	int err;
 
 	if (id >= FAB_UMAD_AGENTS_MAX || !conn->agent[id].in_use)
 		return;
-	stamp(&conn->agent[id], message->mad);
+	stamp_tid(&conn->agent[id], message->mad);
 	err = gsi_send(host, conn->port_num, &message->head, message->mad);
 	if (!err && message->head.timeout_ms && !is_response(message->mad))
-		await(host, conn, message);
+		await_response(host, conn, message);
 }
 
 static void forget_pending(struct host *host, const struct conn *conn, const struct agent *agent)
@@ -308,8 +308,8 @@ static void forget_pending(struct host *host, const struct conn *conn, const str
 	}
 }
 
-static void asked(struct host *host, struct conn *conn, const struct fab_umad_request *request,
-		  int answer_fd)
+static void carry_out_request(struct host *host, struct conn *conn,
+			      const struct fab_umad_request *request, int answer_fd)
 {
 	struct fab_umad_reply reply = { .error = EINVAL };
 
@@ -349,19 +349,20 @@ static int descriptor_of(struct msghdr *msg)
 	return fd;
 }
 
-static void take(struct host *host, struct conn *conn, struct message *message, ssize_t n, int fd)
+static void take_message(struct host *host, struct conn *conn, struct message *message, ssize_t n,
+			 int fd)
 {
 	struct fab_umad_request request;
 
 	if (message->head.agent_id != FAB_UMAD_CONTROL) {
 		if (n > (ssize_t)sizeof(message->head))
-			sent(host, conn, message);
+			send_mad_of_program(host, conn, message);
 		return;
 	}
 	if (n != (ssize_t)(sizeof(message->head) + sizeof(request)) || fd < 0)
 		return;
 	memcpy(&request, message->mad, sizeof(request));
-	asked(host, conn, &request, fd);
+	carry_out_request(host, conn, &request, fd);
 }
 
 /* Return: false at its end. */
@@ -387,7 +388,7 @@ static bool read_one(struct host *host, struct conn *conn)
 	if (n == 0)
 		return false;
 	fd = descriptor_of(&msg);
-	take(host, conn, &message, n, fd);
+	take_message(host, conn, &message, n, fd);
 	if (fd >= 0)
 		close(fd);
 	return true;
@@ -400,7 +401,7 @@ static void conn_ready(struct watch *watch, uint32_t events)
 
 	(void)events;
 	if (!list_is_empty(&conn->queue))
-		drain(host, conn);
+		drain_queue(host, conn);
 	if (!read_one(host, conn))
 		close_conn(host, conn);
 }
@@ -438,12 +439,12 @@ static void give_up(struct host *host, struct pending *pending)
 	message.head.status = ETIMEDOUT;
 	message.head.length = (uint32_t)message.bytes;
 	memcpy(message.mad, pending->mad, sizeof(message.mad));
-	give(host, pending->conn, &message);
+	give_message(host, pending->conn, &message);
 	list_remove(&pending->link);
 	free(pending);
 }
 
-static void again(struct host *host, struct pending *pending, uint64_t now)
+static void resend_request(struct host *host, struct pending *pending, uint64_t now)
 {
 	pending->retries--;
 	pending->deadline_ns = now + pending->head.timeout_ms * UINT64_C(1000000);
@@ -465,7 +466,7 @@ static void timer_ready(struct watch *watch, uint32_t events)
 		if (pending->deadline_ns > now)
 			continue;
 		if (pending->retries)
-			again(host, pending, now);
+			resend_request(host, pending, now);
 		else
 			give_up(host, pending);
 	}

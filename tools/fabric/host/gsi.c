@@ -13,7 +13,7 @@
 #define BATCH 64
 
 /* Where it came from is where an answer goes. IBTA vol. 1, 13.5.4. */
-static void received(struct host *host, const struct fab_packet *packet, const uint8_t *mad)
+static void give_mad(struct host *host, const struct fab_packet *packet, const uint8_t *mad)
 {
 	const struct fab_port *port = &host->page->port[packet->port_num - 1];
 	struct ib_user_mad head = {
@@ -64,7 +64,7 @@ static void gsi_ready(struct watch *watch, uint32_t events)
 		if (n < 0)
 			return;
 		if (is_good(host, &in.packet, n))
-			received(host, &in.packet, in.mad);
+			give_mad(host, &in.packet, in.mad);
 	}
 }
 
@@ -96,8 +96,8 @@ static int find_owner(const struct host *host, uint8_t port_num, const struct ib
 	return -fab_route_find(&host->place, &host->page->port[port_num - 1], &route, ret);
 }
 
-static int fill(const struct host *host, uint8_t port_num, const struct ib_user_mad *head,
-		struct fab_packet *ret)
+static int fill_packet(const struct host *host, uint8_t port_num, const struct ib_user_mad *head,
+		       struct fab_packet *ret)
 {
 	const struct fab_port *port = &host->page->port[port_num - 1];
 	struct fab_gid sgid;
@@ -140,7 +140,7 @@ int gsi_send(struct host *host, uint8_t port_num, const struct ib_user_mad *head
 	char path[FAB_PATH_BYTES];
 	struct fab_packet packet;
 	struct fab_owner to;
-	int err = fill(host, port_num, head, &packet);
+	int err = fill_packet(host, port_num, head, &packet);
 
 	if (!err)
 		err = find_owner(host, port_num, head, &to);

@@ -34,7 +34,7 @@ static bool is_none(const union ibv_gid *gid)
 	return memcmp(gid, &no_gid, sizeof(no_gid)) == 0;
 }
 
-static bool same(const union ibv_gid *a, const union ibv_gid *b)
+static bool is_same_gid(const union ibv_gid *a, const union ibv_gid *b)
 {
 	return memcmp(a, b, sizeof(*a)) == 0;
 }
@@ -46,12 +46,12 @@ struct wanted {
 	unsigned int n;
 };
 
-static void want(struct wanted *wanted, const union ibv_gid *gid)
+static void want_gid(struct wanted *wanted, const union ibv_gid *gid)
 {
 	unsigned int i;
 
 	for (i = 0; i < wanted->n; i++)
-		if (same(&wanted->gid[i], gid))
+		if (is_same_gid(&wanted->gid[i], gid))
 			return;
 	if (wanted->n < FAB_GIDS)
 		wanted->gid[wanted->n++] = *gid;
@@ -82,14 +82,14 @@ static void want_address(struct wanted *wanted, const struct sockaddr *addr)
 
 	if (addr->sa_family == AF_INET) {
 		memcpy(gid.raw + 12, &in->sin_addr, 4);
-		want(wanted, &gid);
+		want_gid(wanted, &gid);
 	} else if (addr->sa_family == AF_INET6) {
 		memcpy(gid.raw, &in6->sin6_addr, sizeof(gid.raw));
-		want(wanted, &gid);
+		want_gid(wanted, &gid);
 	}
 }
 
-static void collect(const char *netdev, struct wanted *wanted)
+static void collect_gids(const char *netdev, struct wanted *wanted)
 {
 	struct ifaddrs *all, *at;
 	union ibv_gid gid;
@@ -102,7 +102,7 @@ static void collect(const char *netdev, struct wanted *wanted)
 		if (!link || strcmp(at->ifa_name, netdev) != 0 || link->sll_family != AF_PACKET)
 			continue;
 		gid = default_gid(link->sll_addr);
-		want(wanted, &gid);
+		want_gid(wanted, &gid);
 	}
 	for (at = all; at; at = at->ifa_next)
 		if (at->ifa_addr && !strcmp(at->ifa_name, netdev))
@@ -115,18 +115,19 @@ static bool is_wanted(const struct wanted *wanted, const union ibv_gid *gid)
 	unsigned int i;
 
 	for (i = 0; i < wanted->n; i++)
-		if (same(&wanted->gid[i], gid))
+		if (is_same_gid(&wanted->gid[i], gid))
 			return true;
 	return false;
 }
 
-static bool add(struct host *host, uint8_t port_num, const union ibv_gid *gid, unsigned int ifindex)
+static bool add_gid(struct host *host, uint8_t port_num, const union ibv_gid *gid,
+		    unsigned int ifindex)
 {
 	struct fab_port *port = &host->page->port[port_num - 1];
 	int i;
 
 	for (i = 0; i < FAB_GIDS; i++)
-		if (same(&port->gid[i].gid, gid))
+		if (is_same_gid(&port->gid[i].gid, gid))
 			return false;
 	for (i = 0; i < FAB_GIDS && !is_none(&port->gid[i].gid); i++)
 		continue;
@@ -158,7 +159,7 @@ static uint8_t path_mtu(const char *netdev)
 }
 
 /* Entries keep their place in the table while they last. */
-static void update(struct host *host, uint8_t port_num)
+static void update_port(struct host *host, uint8_t port_num)
 {
 	struct fab_port *port = &host->page->port[port_num - 1];
 	const char *netdev = host->netdev[port_num - 1];
@@ -168,7 +169,7 @@ static void update(struct host *host, uint8_t port_num)
 
 	if (host->page->is_removed)
 		return;
-	collect(netdev, &wanted);
+	collect_gids(netdev, &wanted);
 	fab_page_write_begin(host->page);
 	port->mtu = path_mtu(netdev);
 	for (i = 0; i < FAB_GIDS; i++) {
@@ -179,7 +180,7 @@ static void update(struct host *host, uint8_t port_num)
 		changed = true;
 	}
 	for (i = 0; i < wanted.n; i++)
-		changed |= add(host, port_num, &wanted.gid[i], ifindex);
+		changed |= add_gid(host, port_num, &wanted.gid[i], ifindex);
 	fab_page_write_end(host->page);
 	if (changed)
 		events_send(host, IBV_EVENT_GID_CHANGE, port_num);
@@ -190,7 +191,7 @@ static void update_all(struct host *host)
 	uint8_t i;
 
 	for (i = 1; i <= host->n_ports; i++)
-		update(host, i);
+		update_port(host, i);
 }
 
 /* --- following the interface --------------------------------------------- */
@@ -205,7 +206,7 @@ static void netlink_ready(struct watch *watch, uint32_t events)
 	update_all(container_of(watch, struct host, netlink));
 }
 
-static int follow(struct host *host)
+static int follow_netdevs(struct host *host)
 {
 	struct sockaddr_nl addr = {
 		.nl_family = AF_NETLINK,
@@ -268,7 +269,7 @@ int identity_open(struct host *host)
 	for (i = 1; i <= host->n_ports; i++)
 		fill_port(host, i);
 	fab_page_write_end(host->page);
-	err = is_roce(host) ? follow(host) : 0;
+	err = is_roce(host) ? follow_netdevs(host) : 0;
 	if (!err && is_roce(host))
 		update_all(host);
 	return err;

@@ -86,13 +86,13 @@ static int open_all(struct host *host)
 	return err ? err : control_open(host);
 }
 
-static void run(struct host *host)
+static void run_loop(struct host *host)
 {
 	while (!host->is_ending)
 		loop_turn(&host->loop, -1);
 }
 
-static int usage(void)
+static int print_usage(void)
 {
 	fprintf(stderr, "usage: fabric-host --number N --link roce|ib [--lmc BITS] [--subnets N]\n"
 			"                   [--pkey 0xNNNN]... [--quirk NAME]... --netdev NAME\n"
@@ -131,7 +131,7 @@ static bool take_option(struct host *host, int option, const char *value)
 	return true;
 }
 
-static bool parse(int argc, char **argv, struct host *host)
+static bool parse_options(int argc, char **argv, struct host *host)
 {
 	static const struct option options[] = {
 		{"number",   required_argument, NULL, 'n'},
@@ -157,11 +157,11 @@ int main(int argc, char **argv)
 	struct host host = { .n_subnets = 1 };
 	int err;
 
-	if (!parse(argc, argv, &host))
-		return usage();
+	if (!parse_options(argc, argv, &host))
+		return print_usage();
 	err = fab_place_find(&host.place);
 	if (err)
-		return usage();
+		return print_usage();
 	signal(SIGPIPE, SIG_IGN);
 	err = open_all(&host);
 	if (err) {
@@ -170,7 +170,7 @@ int main(int argc, char **argv)
 	}
 	printf("ready\n");
 	fflush(stdout);
-	run(&host);
+	run_loop(&host);
 	sweep(&host);
 	agents_close(&host);
 	sa_groups_free(&host);

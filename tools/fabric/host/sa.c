@@ -46,7 +46,7 @@ static bool is_get(uint8_t method)
 }
 
 /* Return: the status of the answer, as it is in the header, in the host's byte order. */
-static unsigned int work(struct host *host, struct umad_sa_packet *packet)
+static unsigned int answer_request(struct host *host, struct umad_sa_packet *packet)
 {
 	uint16_t attr = ntohs(packet->mad_hdr.attr_id);
 	uint8_t method = packet->mad_hdr.method;
@@ -69,7 +69,7 @@ bool sa_received(struct host *host, uint8_t port_num, const struct ib_user_mad *
 	    !is_ours(host, port_num))
 		return false;
 	memcpy(&packet, mad, sizeof(packet));
-	status = work(host, &packet);
+	status = answer_request(host, &packet);
 	if (!status && packet.mad_hdr.method == UMAD_SA_METHOD_GET_TABLE)
 		make_table(&packet, packet.mad_hdr.attr_id == htons(UMAD_SA_ATTR_PATH_REC)
 					    ? sizeof(struct ibv_path_record)

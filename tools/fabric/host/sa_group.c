@@ -129,7 +129,7 @@ static void note_joined(const struct host *host, const struct group *group,
 
 /* --- joining and leaving ------------------------------------------------- */
 
-static struct group *create(struct host *host, const struct umad_sa_mcmember_record *record)
+static struct group *create_group(struct host *host, const struct umad_sa_mcmember_record *record)
 {
 	struct group *group = calloc(1, sizeof(*group));
 
@@ -146,8 +146,8 @@ static struct group *create(struct host *host, const struct umad_sa_mcmember_rec
 }
 
 /* A join is refused if a component that it names differs from the group's. */
-static bool agrees(const struct group *group, const struct umad_sa_mcmember_record *record,
-		   uint64_t mask)
+static bool group_agrees(const struct group *group, const struct umad_sa_mcmember_record *record,
+			 uint64_t mask)
 {
 	const struct umad_sa_mcmember_record *is = &group->record;
 
@@ -163,8 +163,8 @@ static bool agrees(const struct group *group, const struct umad_sa_mcmember_reco
 }
 
 /* @member may be NULL: the group itself. */
-static void answer(const struct group *group, const struct member *member,
-		   struct umad_sa_packet *packet)
+static void fill_answer(const struct group *group, const struct member *member,
+			struct umad_sa_packet *packet)
 {
 	struct umad_sa_mcmember_record record = group->record;
 
@@ -200,8 +200,8 @@ static bool is_in_partition(const struct host *host, const struct umad_sa_mcmemb
 	return sa_find_gid(host, &gid, &port) && sa_has_pkey(&port, ntohs(pkey));
 }
 
-static unsigned int join(struct host *host, struct umad_sa_packet *packet,
-			 const struct umad_sa_mcmember_record *record)
+static unsigned int join_group(struct host *host, struct umad_sa_packet *packet,
+			       const struct umad_sa_mcmember_record *record)
 {
 	uint64_t mask = be64toh(packet->comp_mask);
 	struct group *group = find_group(host, record->mgid);
@@ -215,12 +215,12 @@ static unsigned int join(struct host *host, struct umad_sa_packet *packet,
 		return UMAD_SA_STATUS_REQ_INVALID;
 	if (!group && (mask & CREATES) != CREATES)
 		return UMAD_SA_STATUS_INSUF_COMPS;
-	if (group && !agrees(group, record, mask))
+	if (group && !group_agrees(group, record, mask))
 		return UMAD_SA_STATUS_REQ_INVALID;
 	if (!is_in_partition(host, record, group ? group->record.pkey : record->pkey))
 		return UMAD_SA_STATUS_REQ_INVALID;
 	if (!group)
-		group = create(host, record);
+		group = create_group(host, record);
 	member = group ? find_member(group, record->portgid) : NULL;
 	if (!member && group && group->n_members < MEMBERS_MAX) {
 		member = &group->member[group->n_members++];
@@ -230,12 +230,12 @@ static unsigned int join(struct host *host, struct umad_sa_packet *packet,
 		return UMAD_SA_STATUS_NO_RESOURCES;
 	member->join_state |= record->scope_state & JOIN_MASK;
 	note_joined(host, group, &member->gid, true);
-	answer(group, member, packet);
+	fill_answer(group, member, packet);
 	return UMAD_SA_STATUS_SUCCESS;
 }
 
-static unsigned int leave(struct host *host, struct umad_sa_packet *packet,
-			  const struct umad_sa_mcmember_record *record)
+static unsigned int leave_group(struct host *host, struct umad_sa_packet *packet,
+				const struct umad_sa_mcmember_record *record)
 {
 	struct group *group = find_group(host, record->mgid);
 	struct member *member = group ? find_member(group, record->portgid) : NULL;
@@ -243,7 +243,7 @@ static unsigned int leave(struct host *host, struct umad_sa_packet *packet,
 
 	if (!member || !(member->join_state & left))
 		return UMAD_SA_STATUS_REQ_INVALID;
-	answer(group, member, packet);
+	fill_answer(group, member, packet);
 	member->join_state &= (uint8_t)~left;
 	if (!member->join_state) {
 		note_joined(host, group, &member->gid, false);
@@ -253,8 +253,8 @@ static unsigned int leave(struct host *host, struct umad_sa_packet *packet,
 	return UMAD_SA_STATUS_SUCCESS;
 }
 
-static unsigned int get(struct host *host, struct umad_sa_packet *packet,
-			const struct umad_sa_mcmember_record *record)
+static unsigned int get_group(struct host *host, struct umad_sa_packet *packet,
+			      const struct umad_sa_mcmember_record *record)
 {
 	struct group *group = find_group(host, record->mgid);
 	struct member *member = group ? find_member(group, record->portgid) : NULL;
@@ -267,7 +267,7 @@ static unsigned int get(struct host *host, struct umad_sa_packet *packet,
 		return UMAD_SA_STATUS_NO_RECORDS;
 	if (!member && group->n_members)
 		member = &group->member[0];
-	answer(group, member, packet);
+	fill_answer(group, member, packet);
 	return UMAD_SA_STATUS_SUCCESS;
 }
 
@@ -277,10 +277,10 @@ unsigned int sa_group(struct host *host, struct umad_sa_packet *packet)
 
 	memcpy(&record, packet->data, RECORD_BYTES);
 	if (packet->mad_hdr.method == UMAD_METHOD_SET)
-		return join(host, packet, &record);
+		return join_group(host, packet, &record);
 	if (packet->mad_hdr.method == UMAD_SA_METHOD_DELETE)
-		return leave(host, packet, &record);
-	return get(host, packet, &record);
+		return leave_group(host, packet, &record);
+	return get_group(host, packet, &record);
 }
 
 /* RFC 4391, 4: ff12:401b:<P_Key>::ffff:ffff */
@@ -297,7 +297,7 @@ static int create_broadcast(struct host *host, uint16_t pkey)
 	memcpy(record.mgid, all, sizeof(record.mgid));
 	record.mgid[PKEY_AT] = (uint8_t)(pkey >> 8);
 	record.mgid[PKEY_AT + 1] = (uint8_t)pkey;
-	group = create(host, &record);
+	group = create_group(host, &record);
 	if (!group)
 		return -ENOMEM;
 	group->is_permanent = true;

@@ -24,8 +24,8 @@ enum {
 #define EXACTLY		 (UMAD_SA_SELECTOR_EXACTLY << UMAD_SA_SELECTOR_SHIFT)
 #define HOP_LIMIT_BEYOND 64 /* within this subnet it is 0 */
 
-static bool find(const struct host *host, bool has_gid, const union ibv_gid *gid, bool has_lid,
-		 uint16_t lid, struct fab_port *ret)
+static bool find_port(const struct host *host, bool has_gid, const union ibv_gid *gid, bool has_lid,
+		      uint16_t lid, struct fab_port *ret)
 {
 	if (has_gid && !sa_find_gid(host, gid, ret))
 		return false;
@@ -37,7 +37,7 @@ static bool find(const struct host *host, bool has_gid, const union ibv_gid *gid
 	return sa_find_lid(host, lid, ret);
 }
 
-static bool suits(const struct ibv_path_record *record, uint64_t mask)
+static bool path_suits(const struct ibv_path_record *record, uint64_t mask)
 {
 	if ((mask & HAS_MTU) == HAS_MTU && !sa_selects(record->mtu, SA_MTU))
 		return false;
@@ -88,11 +88,12 @@ unsigned int sa_path(struct host *host, struct umad_sa_packet *packet)
 	/* IBTA vol. 1, 15.2.5.16: a source must be named. */
 	if (!(mask & (HAS_SGID | HAS_SLID)) || !(mask & (HAS_DGID | HAS_DLID)))
 		return UMAD_SA_STATUS_INSUF_COMPS;
-	if (!find(host, mask & HAS_SGID, &record.sgid, mask & HAS_SLID, ntohs(record.slid),
-		  &from) ||
-	    !find(host, mask & HAS_DGID, &record.dgid, mask & HAS_DLID, ntohs(record.dlid), &to) ||
+	if (!find_port(host, mask & HAS_SGID, &record.sgid, mask & HAS_SLID, ntohs(record.slid),
+		       &from) ||
+	    !find_port(host, mask & HAS_DGID, &record.dgid, mask & HAS_DLID, ntohs(record.dlid),
+		       &to) ||
 	    from.subnet != host->page->port[0].subnet || !may_talk(&from, &to, pkey) ||
-	    !suits(&record, mask))
+	    !path_suits(&record, mask))
 		return UMAD_SA_STATUS_NO_RECORDS;
 	put_way(&from, &to, mask, &record);
 	record.reversible_numpath = IBV_PATH_RECORD_REVERSIBLE;

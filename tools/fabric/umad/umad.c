@@ -89,7 +89,7 @@ static int send_with_pipe(int fd, const struct fab_umad_request *request, int pi
 }
 
 /* Return: an errno, positive. */
-static int ask(int fd, const struct fab_umad_request *request, uint32_t *ret_agent)
+static int ask_host(int fd, const struct fab_umad_request *request, uint32_t *ret_agent)
 {
 	struct fab_umad_reply reply = { .error = EIO };
 	struct pollfd ready = { .events = POLLIN };
@@ -122,7 +122,7 @@ int umad_register2(int port_fd, struct umad_reg_attr *attr, uint32_t *agent_id)
 		.method_mask = {attr->method_mask[0], attr->method_mask[1]},
 	};
 
-	return ask(port_fd, &request, agent_id);
+	return ask_host(port_fd, &request, agent_id);
 }
 
 int umad_register(int portid, int mgmt_class, int mgmt_version, uint8_t rmpp_version,
@@ -155,7 +155,7 @@ int umad_unregister(int portid, int agentid)
 	struct fab_umad_request request = { .op = FAB_UMAD_UNREGISTER,
 					    .agent_id = (uint32_t)agentid };
 
-	return -ask(portid, &request, NULL);
+	return -ask_host(portid, &request, NULL);
 }
 
 /* --- MADs ---------------------------------------------------------------- */

@@ -31,7 +31,7 @@ static void wr_start(struct ibv_qp_ex *ex)
 	batch_of(ex)->err = 0;
 }
 
-static struct work *grow(struct fab_batch *batch)
+static struct work *grow_batch(struct fab_batch *batch)
 {
 	struct work **more = realloc(batch->work, (batch->n_max + 1) * sizeof(*more));
 
@@ -43,10 +43,10 @@ static struct work *grow(struct fab_batch *batch)
 }
 
 /* Return: the next piece of work, or NULL with the error noted. */
-static struct ibv_send_wr *add(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode)
+static struct ibv_send_wr *add_work(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode)
 {
 	struct fab_batch *batch = batch_of(ex);
-	struct work *work = batch->n < batch->n_max ? batch->work[batch->n] : grow(batch);
+	struct work *work = batch->n < batch->n_max ? batch->work[batch->n] : grow_batch(batch);
 
 	if (!work) {
 		batch->err = ENOMEM;
@@ -61,7 +61,7 @@ static struct ibv_send_wr *add(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode)
 	return &work->wr;
 }
 
-static struct work *last(struct ibv_qp_ex *ex)
+static struct work *last_work(struct ibv_qp_ex *ex)
 {
 	struct fab_batch *batch = batch_of(ex);
 
@@ -73,7 +73,7 @@ static struct work *last(struct ibv_qp_ex *ex)
 static void wr_rdma(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode, uint32_t rkey, uint64_t addr,
 		    __be32 imm)
 {
-	struct ibv_send_wr *wr = add(ex, opcode);
+	struct ibv_send_wr *wr = add_work(ex, opcode);
 
 	if (!wr)
 		return;
@@ -100,7 +100,7 @@ static void wr_rdma_write_imm(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr
 static void wr_atomic(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode, uint32_t rkey, uint64_t addr,
 		      uint64_t compare_add, uint64_t swap)
 {
-	struct ibv_send_wr *wr = add(ex, opcode);
+	struct ibv_send_wr *wr = add_work(ex, opcode);
 
 	if (!wr)
 		return;
@@ -123,12 +123,12 @@ static void wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t ad
 
 static void wr_send(struct ibv_qp_ex *ex)
 {
-	add(ex, IBV_WR_SEND);
+	add_work(ex, IBV_WR_SEND);
 }
 
 static void wr_send_imm(struct ibv_qp_ex *ex, __be32 imm)
 {
-	struct ibv_send_wr *wr = add(ex, IBV_WR_SEND_WITH_IMM);
+	struct ibv_send_wr *wr = add_work(ex, IBV_WR_SEND_WITH_IMM);
 
 	if (wr)
 		wr->imm_data = imm;
@@ -136,7 +136,7 @@ static void wr_send_imm(struct ibv_qp_ex *ex, __be32 imm)
 
 static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)
 {
-	struct work *work = last(ex);
+	struct work *work = last_work(ex);
 
 	if (!work)
 		return;
@@ -147,7 +147,7 @@ static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t qpn
 
 static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t n, const struct ibv_sge *sge)
 {
-	struct work *work = last(ex);
+	struct work *work = last_work(ex);
 
 	if (!work)
 		return;
@@ -168,7 +168,7 @@ static void wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint3
 
 static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t n, const struct ibv_data_buf *buf)
 {
-	struct work *work = last(ex);
+	struct work *work = last_work(ex);
 	size_t i, bytes = 0;
 
 	for (i = 0; work && i < n; i++) {

@@ -130,7 +130,7 @@ int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
 
 /* --- filling ------------------------------------------------------------- */
 
-static void overrun(struct fab_cq *cq)
+static void report_overrun(struct fab_cq *cq)
 {
 	struct ibv_async_event event = { .event_type = IBV_EVENT_CQ_ERR };
 
@@ -141,7 +141,7 @@ static void overrun(struct fab_cq *cq)
 	context_async(to_context(cq->ex.context), &event);
 }
 
-static void notify(struct fab_cq *cq, bool solicited)
+static void notify_channel(struct fab_cq *cq, bool solicited)
 {
 	struct ibv_async_event event = { .element = { .cq = from_cq(cq) } };
 
@@ -157,14 +157,14 @@ void cq_push(struct fab_cq *cq, const struct ibv_wc *wc, bool solicited)
 	uint32_t at = (cq->head + cq->count) % cq->n;
 
 	if (cq->count == cq->n) {
-		overrun(cq);
+		report_overrun(cq);
 		return;
 	}
 	cq->ring[at] = *wc;
 	cq->is_solicited[at] = solicited;
 	cq->count++;
 	/* An error is solicited by its nature: IBTA vol. 1, 11.4.2.2. */
-	notify(cq, solicited || wc->status != IBV_WC_SUCCESS);
+	notify_channel(cq, solicited || wc->status != IBV_WC_SUCCESS);
 }
 
 void cq_forget(struct fab_cq *cq, uint32_t qpn)

@@ -137,7 +137,7 @@ static bool is_ipv4(const union ibv_gid *gid)
 	return memcmp(gid->raw, prefix, sizeof(prefix)) == 0;
 }
 
-static uint16_t checksum(const uint8_t *header, size_t bytes)
+static uint16_t ip_checksum(const uint8_t *header, size_t bytes)
 {
 	uint32_t sum = 0;
 	size_t i;
@@ -163,7 +163,7 @@ static void write_ipv4(const struct fab_packet *packet, uint8_t ret[FAB_GRH_BYTE
 	header[9] = IP_PROTOCOL_UDP;
 	memcpy(header + 12, packet->sgid.raw + 12, 4);
 	memcpy(header + 16, packet->dgid.raw + 12, 4);
-	sum = htons(checksum(header, 20));
+	sum = htons(ip_checksum(header, 20));
 	memcpy(header + 10, &sum, sizeof(sum));
 }
 
@@ -198,8 +198,8 @@ static uint8_t sl_of(const struct fab_qp *qp, const struct fab_packet *packet)
 	return is_ipv4(&packet->dgid) ? PACKET_TYPE_IPV4 : PACKET_TYPE_IPV6;
 }
 
-static void complete(struct fab_qp *qp, const struct fab_receive *receive,
-		     const struct fab_packet *packet, enum ibv_wc_status status)
+static void complete_receive(struct fab_qp *qp, const struct fab_receive *receive,
+			     const struct fab_packet *packet, enum ibv_wc_status status)
 {
 	const struct fab_port *port = &context_of(qp)->device->page->port[qp->attr.port_num - 1];
 	struct ibv_wc wc = {
@@ -277,7 +277,7 @@ void datagram_came(struct fab_qp *qp, const struct fab_packet *packet, const voi
 	if (status == IBV_WC_SUCCESS)
 		status = transport_scatter(qp, receive->sge, receive->n_sge, sizeof(grh), payload,
 					   packet->bytes);
-	complete(qp, receive, packet, status);
+	complete_receive(qp, receive, packet, status);
 	if (status != IBV_WC_SUCCESS)
 		qp_enter_error(qp, -1);
 }

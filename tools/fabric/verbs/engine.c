@@ -56,7 +56,7 @@ static bool is_from_peer(const struct fab_qp *qp, const struct fab_packet *packe
 	return memcmp(&packet->sgid, &av->grh.dgid, sizeof(packet->sgid)) == 0;
 }
 
-static void deliver(struct fab_qp *qp, const struct fab_packet *packet, const void *payload)
+static void deliver_to_qp(struct fab_qp *qp, const struct fab_packet *packet, const void *payload)
 {
 	bool is_datagram = packet->op == FAB_OP_DATAGRAM;
 
@@ -124,7 +124,7 @@ static void packet_came(struct fab_context *context, size_t bytes)
 		return;
 	qp = context->qp[packet->dest_qpn % FAB_SLOT_QPS];
 	if (qp)
-		deliver(qp, packet, packet + 1);
+		deliver_to_qp(qp, packet, packet + 1);
 }
 
 bool context_progress(struct fab_context *context)
@@ -196,7 +196,7 @@ static void end_thread(struct watch *watch, uint32_t events)
 	container_of(watch, struct fab_context, wake)->is_ending = true;
 }
 
-static void *run(void *arg)
+static void *run_thread(void *arg)
 {
 	struct fab_context *context = arg;
 
@@ -248,7 +248,7 @@ static int start_thread(struct fab_context *context)
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	err = pthread_create(&context->thread, NULL, run, context);
+	err = pthread_create(&context->thread, NULL, run_thread, context);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	context->has_thread = !err;
 	context->pid = getpid();

@@ -26,7 +26,7 @@ int event_queue_init(struct event_queue *queue)
 	return 0;
 }
 
-static void reset(struct event_queue *queue)
+static void clear_descriptor(struct event_queue *queue)
 {
 	eventfd_t count;
 
@@ -69,7 +69,7 @@ static int try_take(struct event_queue *queue, struct ibv_async_event *ret)
 	}
 	node = container_of(queue->events.next, struct event, link);
 	list_remove(&node->link);
-	reset(queue);
+	clear_descriptor(queue);
 	pthread_mutex_unlock(&queue->lock);
 	*ret = node->event;
 	free(node);
@@ -106,6 +106,6 @@ void event_queue_forget(struct event_queue *queue, const void *object)
 		some = true;
 	}
 	if (some)
-		reset(queue);
+		clear_descriptor(queue);
 	pthread_mutex_unlock(&queue->lock);
 }

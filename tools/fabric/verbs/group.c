@@ -22,7 +22,7 @@ static void member_path(const struct fab_qp *qp, const union ibv_gid *mgid, char
 	snprintf(ret, MEMBER_BYTES, "%s/%s.%u", group, place->host, qp->ex.qp_base.qp_num);
 }
 
-static int enter(const struct fab_qp *qp, const union ibv_gid *mgid)
+static int create_member(const struct fab_qp *qp, const union ibv_gid *mgid)
 {
 	char path[MEMBER_BYTES], group[FAB_PATH_BYTES];
 	int fd;
@@ -38,7 +38,7 @@ static int enter(const struct fab_qp *qp, const union ibv_gid *mgid)
 	return 0;
 }
 
-static int find(const struct fab_qp *qp, const union ibv_gid *mgid)
+static int find_mgid(const struct fab_qp *qp, const union ibv_gid *mgid)
 {
 	unsigned int i;
 
@@ -64,8 +64,8 @@ int ibv_attach_mcast(struct ibv_qp *ibv, const union ibv_gid *gid, uint16_t lid)
 	if (ibv->qp_type != IBV_QPT_UD || !is_group(gid))
 		return EINVAL;
 	pthread_mutex_lock(&context->lock);
-	if (find(qp, gid) < 0) {
-		err = qp->n_mgids == FAB_MCAST_ATTACH ? ENOMEM : enter(qp, gid);
+	if (find_mgid(qp, gid) < 0) {
+		err = qp->n_mgids == FAB_MCAST_ATTACH ? ENOMEM : create_member(qp, gid);
 		if (!err)
 			qp->mgid[qp->n_mgids++] = *gid;
 	}
@@ -82,7 +82,7 @@ int ibv_detach_mcast(struct ibv_qp *ibv, const union ibv_gid *gid, uint16_t lid)
 
 	(void)lid;
 	pthread_mutex_lock(&context->lock);
-	i = find(qp, gid);
+	i = find_mgid(qp, gid);
 	if (i >= 0) {
 		member_path(qp, gid, path);
 		unlink(path);

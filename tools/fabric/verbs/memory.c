@@ -54,7 +54,7 @@ int ibv_dealloc_pd(struct ibv_pd *ibv)
 
 /* --- keys ---------------------------------------------------------------- */
 
-static int grow(struct fab_keys *keys)
+static int grow_keys(struct fab_keys *keys)
 {
 	uint32_t n = keys->n ? 2 * keys->n : FIRST_KEYS;
 	struct fab_mr **mr = realloc(keys->mr, n * sizeof(struct fab_mr *));
@@ -91,7 +91,7 @@ static int key_take(struct fab_keys *keys, struct fab_mr *mr)
 	}
 	if (keys->n >= FAB_MRS_MAX)
 		return -ENOMEM;
-	err = grow(keys);
+	err = grow_keys(keys);
 	return err ? err : key_take(keys, mr);
 }
 

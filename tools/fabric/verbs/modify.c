@@ -53,7 +53,7 @@ static bool is_bad_alternate(struct fab_context *context, const struct ibv_qp_at
 	       is_bad_pkey(context, attr->alt_port_num, attr->alt_pkey_index);
 }
 
-static int check(struct fab_qp *qp, const struct ibv_qp_attr *attr, int mask)
+static int check_attr(struct fab_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
 	struct fab_context *context = context_of(qp);
 	enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : qp->attr.qp_state;
@@ -120,7 +120,7 @@ static void copy_attr(struct ibv_qp_attr *to, const struct ibv_qp_attr *from, in
 		to->sq_psn = from->sq_psn & FAB_PSN_MASK;
 }
 
-static void reset(struct fab_qp *qp)
+static void reset_qp(struct fab_qp *qp)
 {
 	struct ibv_qp *ibv = from_qp(qp);
 
@@ -151,7 +151,7 @@ static void set_psns(struct fab_qp *qp, int mask)
 	qp->sq.begun_psn = qp->attr.sq_psn;
 }
 
-static void change(struct fab_qp *qp, const struct ibv_qp_attr *attr, int mask)
+static void change_qp(struct fab_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
 	enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : qp->attr.qp_state;
 
@@ -162,7 +162,7 @@ static void change(struct fab_qp *qp, const struct ibv_qp_attr *attr, int mask)
 		qp->sq.rnr_left = qp->attr.rnr_retry;
 	}
 	if (to == IBV_QPS_RESET)
-		reset(qp);
+		reset_qp(qp);
 	if (to != IBV_QPS_SQD)
 		qp->attr.en_sqd_async_notify = 0;
 	if (to == IBV_QPS_ERR)
@@ -181,12 +181,12 @@ int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 	int err;
 
 	pthread_mutex_lock(&context->lock);
-	err = context->is_removed ? EIO : check(qp, attr, mask);
+	err = context->is_removed ? EIO : check_attr(qp, attr, mask);
 	qpn = mask & IBV_QP_DEST_QPN ? attr->dest_qp_num : qp->attr.dest_qp_num;
 	if (!err && mask & IBV_QP_AV)
 		err = set_address(qp, &attr->ah_attr, qpn);
 	if (!err) {
-		change(qp, attr, mask);
+		change_qp(qp, attr, mask);
 		ibv->state = qp->attr.qp_state;
 	}
 	pthread_mutex_unlock(&context->lock);

@@ -40,7 +40,7 @@ static uint64_t bytes_of(const struct ibv_send_wr *wr)
 	return bytes;
 }
 
-static int check(const struct fab_qp *qp, const struct ibv_send_wr *wr)
+static int check_send(const struct fab_qp *qp, const struct ibv_send_wr *wr)
 {
 	uint64_t bytes;
 
@@ -108,7 +108,7 @@ static void fill_remote(struct fab_send *send, const struct fab_qp *qp,
 	}
 }
 
-static void fill(struct fab_send *send, struct fab_qp *qp, const struct ibv_send_wr *wr)
+static void fill_send(struct fab_send *send, struct fab_qp *qp, const struct ibv_send_wr *wr)
 {
 	int i;
 
@@ -133,17 +133,17 @@ static void fill(struct fab_send *send, struct fab_qp *qp, const struct ibv_send
 	qp->sq.post_psn = (qp->sq.post_psn + send->n_psn) & FAB_PSN_MASK;
 }
 
-static int append(struct fab_qp *qp, const struct ibv_send_wr *wr)
+static int append_send(struct fab_qp *qp, const struct ibv_send_wr *wr)
 {
 	struct fab_send *send;
-	int err = check(qp, wr);
+	int err = check_send(qp, wr);
 
 	if (err)
 		return err;
 	send = take_slot(qp);
 	if (!send)
 		return ENOMEM;
-	fill(send, qp, wr);
+	fill_send(send, qp, wr);
 	qp->sq.count++;
 	return 0;
 }
@@ -197,7 +197,7 @@ int post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **b
 	if (qp->attr.qp_state < IBV_QPS_RTS)
 		err = EINVAL;
 	for (; !err && wr; wr = wr->next) {
-		err = append(qp, wr);
+		err = append_send(qp, wr);
 		if (err)
 			break;
 	}

@@ -76,7 +76,7 @@ static int take_number(struct fab_context *context, struct fab_qp *qp)
 	return -ENOMEM;
 }
 
-static void fill(struct fab_qp *qp, struct ibv_pd *pd, const struct ibv_qp_init_attr *init)
+static void fill_qp(struct fab_qp *qp, struct ibv_pd *pd, const struct ibv_qp_init_attr *init)
 {
 	struct ibv_qp *ibv = from_qp(qp);
 
@@ -111,7 +111,7 @@ static void count_references(struct fab_qp *qp, int by)
 		to_srq(ibv->srq)->refs += (unsigned int)by;
 }
 
-static int enter(struct fab_context *context, struct fab_qp *qp)
+static int enter_qp(struct fab_context *context, struct fab_qp *qp)
 {
 	int err;
 
@@ -158,8 +158,8 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 	qp = calloc(1, sizeof(*qp));
 	if (!qp)
 		return NULL;
-	fill(qp, pd, init);
-	err = enter(context, qp);
+	fill_qp(qp, pd, init);
+	err = enter_qp(context, qp);
 	if (!err)
 		return from_qp(qp);
 	qp_free(qp);

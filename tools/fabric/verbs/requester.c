@@ -44,7 +44,7 @@ static void set_deadline(struct fab_qp *qp)
 	tick_start(context_of(qp));
 }
 
-static void progress(struct fab_qp *qp)
+static void reset_retries(struct fab_qp *qp)
 {
 	qp->sq.retries_left = qp->attr.retry_cnt;
 	qp->sq.rnr_left = qp->attr.rnr_retry;
@@ -102,7 +102,7 @@ static bool may_go(const struct fab_qp *qp, const struct fab_send *send)
 	return !(send->flags & IBV_SEND_FENCE) || responses_awaited(qp) == 0;
 }
 
-static void transmit(struct fab_qp *qp, struct fab_packet *packet, const void *payload)
+static void send_packet(struct fab_qp *qp, struct fab_packet *packet, const void *payload)
 {
 	transport_send(context_of(qp), qp->path, packet, payload);
 }
@@ -118,7 +118,7 @@ static void send_read(struct fab_qp *qp, const struct fab_send *send, struct fab
 	packet->rkey = send->rkey;
 	packet->remote_addr = send->remote_addr + offset;
 	packet->dma_bytes = (uint32_t)(left < most ? left : most);
-	transmit(qp, packet, NULL);
+	send_packet(qp, packet, NULL);
 }
 
 static void send_atomic(struct fab_qp *qp, const struct fab_send *send, struct fab_packet *packet)
@@ -129,7 +129,7 @@ static void send_atomic(struct fab_qp *qp, const struct fab_send *send, struct f
 	packet->remote_addr = send->remote_addr;
 	packet->compare_add = send->compare_add;
 	packet->swap = send->swap;
-	transmit(qp, packet, NULL);
+	send_packet(qp, packet, NULL);
 }
 
 static bool has_imm(const struct fab_send *send)
@@ -174,7 +174,7 @@ static enum ibv_wc_status send_data(struct fab_qp *qp, const struct fab_send *se
 		mark_last(packet, send);
 	else if (n % ASK_ACK_PSNS == ASK_ACK_PSNS - 1)
 		packet->flags |= FAB_ASK_ACK;
-	transmit(qp, packet, context_of(qp)->scratch);
+	send_packet(qp, packet, context_of(qp)->scratch);
 	return IBV_WC_SUCCESS;
 }
 
@@ -264,7 +264,7 @@ static void ask_again(struct fab_qp *qp)
 }
 
 /* All up to @psn arrived. Where a response should have come before, it was lost. */
-static void acknowledged(struct fab_qp *qp, uint32_t psn)
+static void take_acks_up_to(struct fab_qp *qp, uint32_t psn)
 {
 	struct fab_send_queue *sq = &qp->sq;
 	uint32_t una = sq->una;
@@ -288,7 +288,7 @@ static void acknowledged(struct fab_qp *qp, uint32_t psn)
 		send_done(qp, IBV_WC_SUCCESS);
 	}
 	if (sq->una != una)
-		progress(qp);
+		reset_retries(qp);
 	if (lost)
 		ask_again(qp);
 }
@@ -300,7 +300,7 @@ static void response_came(struct fab_qp *qp, const struct fab_packet *packet, co
 	enum ibv_wc_status status;
 	uint64_t offset;
 
-	acknowledged(qp, (packet->psn - 1) & FAB_PSN_MASK);
+	take_acks_up_to(qp, (packet->psn - 1) & FAB_PSN_MASK);
 	if (!sq->count || packet->psn != sq->una || sq->una == sq->send_psn)
 		return;
 	send = send_at(qp, 0);
@@ -314,7 +314,7 @@ static void response_came(struct fab_qp *qp, const struct fab_packet *packet, co
 		return;
 	}
 	sq->una = (sq->una + 1) & FAB_PSN_MASK;
-	progress(qp);
+	reset_retries(qp);
 	if (fab_psn_diff(sq->una, send->first_psn) == (int32_t)send->n_psn)
 		send_done(qp, IBV_WC_SUCCESS);
 }
@@ -347,7 +347,7 @@ static void not_ready(struct fab_qp *qp, const struct fab_packet *packet)
 	tick_start(context_of(qp));
 }
 
-static void retry(struct fab_qp *qp)
+static void retry_sends(struct fab_qp *qp)
 {
 	if (qp->sq.retries_left == 0) {
 		qp_fail(qp, IBV_WC_RETRY_EXC_ERR);
@@ -359,7 +359,7 @@ static void retry(struct fab_qp *qp)
 	set_deadline(qp);
 }
 
-static void refused(struct fab_qp *qp, const struct fab_packet *packet)
+static void take_nak(struct fab_qp *qp, const struct fab_packet *packet)
 {
 	static const enum ibv_wc_status status[] = {
 		[FAB_NAK_INVALID_REQUEST] = IBV_WC_REM_INV_REQ_ERR,
@@ -369,12 +369,12 @@ static void refused(struct fab_qp *qp, const struct fab_packet *packet)
 
 	if (fab_psn_diff(packet->psn, qp->sq.send_psn) >= 0)
 		return;
-	acknowledged(qp, (packet->psn - 1) & FAB_PSN_MASK);
+	take_acks_up_to(qp, (packet->psn - 1) & FAB_PSN_MASK);
 	if (!qp->sq.count || packet->psn != qp->sq.una)
 		return;
 	switch ((enum fab_nak)packet->syndrome) {
 	case FAB_NAK_SEQUENCE:
-		retry(qp);
+		retry_sends(qp);
 		return;
 	case FAB_NAK_RNR:
 		not_ready(qp, packet);
@@ -392,9 +392,9 @@ void requester_answered(struct fab_qp *qp, const struct fab_packet *packet, cons
 	if (!may_send(qp))
 		return;
 	if (packet->op == FAB_OP_ACK)
-		acknowledged(qp, packet->psn);
+		take_acks_up_to(qp, packet->psn);
 	else if (packet->op == FAB_OP_NAK)
-		refused(qp, packet);
+		take_nak(qp, packet);
 	else
 		response_came(qp, packet, payload);
 	requester_push(qp);
@@ -411,6 +411,6 @@ void requester_timer(struct fab_qp *qp, uint64_t now_ns)
 	if (sq->waits_for_rnr)
 		sq->waits_for_rnr = false;
 	else
-		retry(qp);
+		retry_sends(qp);
 	requester_push(qp);
 }

@@ -17,7 +17,7 @@ static bool is_reliable(const struct fab_qp *qp)
 	return qp->init.qp_type == IBV_QPT_RC;
 }
 
-static void answer(struct fab_qp *qp, struct fab_packet *packet, const void *payload)
+static void send_answer(struct fab_qp *qp, struct fab_packet *packet, const void *payload)
 {
 	transport_send(context_of(qp), qp->path, packet, payload);
 }
@@ -33,12 +33,12 @@ static void send_nak(struct fab_qp *qp, enum fab_nak why)
 	packet.syndrome = (uint8_t)why;
 	packet.psn = qp->responder.psn;
 	packet.rnr_timer = qp->attr.min_rnr_timer;
-	answer(qp, &packet, NULL);
+	send_answer(qp, &packet, NULL);
 }
 
 /* The peer gets a NAK, and the program an event. On unreliable queue pairs the message is dropped.
  */
-static void violated(struct fab_qp *qp, enum fab_nak why)
+static void refuse_request(struct fab_qp *qp, enum fab_nak why)
 {
 	if (!is_reliable(qp)) {
 		qp->responder.in_message = false;
@@ -147,7 +147,7 @@ static bool take_write(struct fab_qp *qp, const struct fab_packet *packet, const
 	struct fab_mr *mr;
 
 	if (packet->flags & FAB_FIRST && !begin_write(qp, packet)) {
-		violated(qp, FAB_NAK_REMOTE_ACCESS);
+		refuse_request(qp, FAB_NAK_REMOTE_ACCESS);
 		return false;
 	}
 	if (packet->flags & FAB_LAST && packet->flags & FAB_IMM && !take_receive(qp))
@@ -156,7 +156,7 @@ static bool take_write(struct fab_qp *qp, const struct fab_packet *packet, const
 	mr = memory_find(context_of(qp), qp->ex.qp_base.pd, responder->write_rkey, addr,
 			 packet->bytes, IBV_ACCESS_REMOTE_WRITE);
 	if (packet->bytes && (!mr || responder->offset + packet->bytes > responder->write_bytes)) {
-		violated(qp, FAB_NAK_REMOTE_ACCESS);
+		refuse_request(qp, FAB_NAK_REMOTE_ACCESS);
 		return false;
 	}
 	if (packet->bytes)
@@ -177,7 +177,7 @@ static uint32_t answer_read(struct fab_qp *qp, const struct fab_packet *packet)
 	mr = memory_find(context_of(qp), qp->ex.qp_base.pd, packet->rkey, packet->remote_addr,
 			 packet->dma_bytes, IBV_ACCESS_REMOTE_READ);
 	if (!(qp->attr.qp_access_flags & IBV_ACCESS_REMOTE_READ) || (!mr && packet->dma_bytes)) {
-		violated(qp, FAB_NAK_REMOTE_ACCESS);
+		refuse_request(qp, FAB_NAK_REMOTE_ACCESS);
 		return 0;
 	}
 	transport_header(qp, &response);
@@ -187,8 +187,8 @@ static uint32_t answer_read(struct fab_qp *qp, const struct fab_packet *packet)
 
 		response.psn = (packet->psn + n++) & FAB_PSN_MASK;
 		response.bytes = left < FAB_FRAGMENT_BYTES ? left : FAB_FRAGMENT_BYTES;
-		answer(qp, &response,
-		       left ? (char *)memory_at(mr, packet->remote_addr) + offset : NULL);
+		send_answer(qp, &response,
+			    left ? (char *)memory_at(mr, packet->remote_addr) + offset : NULL);
 		offset += response.bytes;
 	} while (offset < packet->dma_bytes);
 	return n;
@@ -202,10 +202,10 @@ static void send_atomic_response(struct fab_qp *qp, uint32_t psn, uint64_t value
 	response.op = FAB_OP_ATOMIC_RESPONSE;
 	response.psn = psn;
 	response.bytes = ATOMIC_BYTES;
-	answer(qp, &response, &value);
+	send_answer(qp, &response, &value);
 }
 
-static uint64_t perform(uint64_t *at, const struct fab_packet *packet)
+static uint64_t perform_atomic(uint64_t *at, const struct fab_packet *packet)
 {
 	uint64_t value = packet->compare_add;
 
@@ -227,16 +227,16 @@ static bool take_atomic(struct fab_qp *qp, const struct fab_packet *packet)
 	mr = memory_find(context_of(qp), qp->ex.qp_base.pd, packet->rkey, packet->remote_addr,
 			 ATOMIC_BYTES, IBV_ACCESS_REMOTE_ATOMIC);
 	if (!(qp->attr.qp_access_flags & IBV_ACCESS_REMOTE_ATOMIC) || !mr || !responder->replay) {
-		violated(qp, FAB_NAK_REMOTE_ACCESS);
+		refuse_request(qp, FAB_NAK_REMOTE_ACCESS);
 		return false;
 	}
 	if (packet->remote_addr % ATOMIC_BYTES) {
-		violated(qp, FAB_NAK_INVALID_REQUEST);
+		refuse_request(qp, FAB_NAK_INVALID_REQUEST);
 		return false;
 	}
 	replay = &responder->replay[responder->next_replay++ % FAB_RD_MAX];
 	replay->psn = packet->psn;
-	replay->value = perform(memory_at(mr, packet->remote_addr), packet);
+	replay->value = perform_atomic(memory_at(mr, packet->remote_addr), packet);
 	send_atomic_response(qp, packet->psn, replay->value);
 	return true;
 }
@@ -269,7 +269,7 @@ static void read_again(struct fab_qp *qp, const struct fab_packet *packet)
 }
 
 /* IBTA vol. 1, 9.7.5.1.2: a read is read again, an atomic is remembered, the rest acknowledged. */
-static void repeated(struct fab_qp *qp, const struct fab_packet *packet)
+static void answer_again(struct fab_qp *qp, const struct fab_packet *packet)
 {
 	if (packet->op == FAB_OP_READ)
 		read_again(qp, packet);
@@ -295,29 +295,29 @@ static bool is_in_place(const struct fab_qp *qp, const struct fab_packet *packet
 	return packet->op == responder->message_op && !(packet->flags & FAB_FIRST);
 }
 
-static void advance(struct fab_qp *qp, uint32_t n)
+static void advance_psn(struct fab_qp *qp, uint32_t n)
 {
 	qp->responder.psn = (qp->responder.psn + n) & FAB_PSN_MASK;
 }
 
-static void take(struct fab_qp *qp, const struct fab_packet *packet, const void *payload)
+static void take_request(struct fab_qp *qp, const struct fab_packet *packet, const void *payload)
 {
 	bool taken;
 
 	if (packet->op == FAB_OP_READ) {
-		advance(qp, answer_read(qp, packet));
+		advance_psn(qp, answer_read(qp, packet));
 		return;
 	}
 	if (!is_data(packet)) {
 		if (take_atomic(qp, packet))
-			advance(qp, 1);
+			advance_psn(qp, 1);
 		return;
 	}
 	taken = packet->op == FAB_OP_SEND ? take_send(qp, packet, payload)
 					  : take_write(qp, packet, payload);
 	if (!taken)
 		return;
-	advance(qp, 1);
+	advance_psn(qp, 1);
 	qp->responder.in_message = !(packet->flags & FAB_LAST);
 	qp->responder.message_op = packet->op;
 	if (packet->flags & FAB_ASK_ACK && is_reliable(qp))
@@ -336,11 +336,11 @@ static void asked_unreliably(struct fab_qp *qp, const struct fab_packet *packet,
 		responder->in_message = false;
 	responder->psn = packet->psn;
 	if (is_in_place(qp, packet))
-		take(qp, packet, payload);
+		take_request(qp, packet, payload);
 	responder->psn = (packet->psn + 1) & FAB_PSN_MASK;
 }
 
-static void established(struct fab_qp *qp)
+static void report_established(struct fab_qp *qp)
 {
 	if (qp->attr.qp_state != IBV_QPS_RTR || qp->has_reported_established)
 		return;
@@ -353,13 +353,13 @@ void responder_asked(struct fab_qp *qp, const struct fab_packet *packet, const v
 	struct fab_responder *responder = &qp->responder;
 	int32_t ahead = fab_psn_diff(packet->psn, responder->psn);
 
-	established(qp);
+	report_established(qp);
 	if (!is_reliable(qp)) {
 		asked_unreliably(qp, packet, payload);
 		return;
 	}
 	if (ahead < 0) {
-		repeated(qp, packet);
+		answer_again(qp, packet);
 		return;
 	}
 	if (ahead > 0) {
@@ -370,7 +370,7 @@ void responder_asked(struct fab_qp *qp, const struct fab_packet *packet, const v
 	}
 	responder->nak_sent = false;
 	if (is_in_place(qp, packet))
-		take(qp, packet, payload);
+		take_request(qp, packet, payload);
 	else
-		violated(qp, FAB_NAK_INVALID_REQUEST);
+		refuse_request(qp, FAB_NAK_INVALID_REQUEST);
 }

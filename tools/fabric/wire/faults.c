@@ -41,7 +41,7 @@ void fab_faults_close(const struct fab_faults *faults)
 }
 
 /* splitmix64: any state will do to begin with. */
-static uint64_t next(uint64_t *state)
+static uint64_t next_random(uint64_t *state)
 {
 	uint64_t z = *state += 0x9e3779b97f4a7c15ull;
 
@@ -50,9 +50,9 @@ static uint64_t next(uint64_t *state)
 	return z ^ z >> 31;
 }
 
-static bool happens(uint64_t *state, uint32_t of_a_million)
+static bool fault_happens(uint64_t *state, uint32_t of_a_million)
 {
-	return of_a_million && next(state) % FAB_MILLION < of_a_million;
+	return of_a_million && next_random(state) % FAB_MILLION < of_a_million;
 }
 
 /* The connection manager also speaks beside QP1, with its Q_Key. */
@@ -71,14 +71,14 @@ struct fab_fate fab_faults_decide(const struct fab_faults *faults, uint64_t *sta
 	if (!faults || packet->op == FAB_OP_EVENT)
 		return fate;
 	fault = is_mad(packet) ? &faults->mads : &faults->data;
-	if (happens(state, fault->loss))
+	if (fault_happens(state, fault->loss))
 		fate.copies = 0;
-	else if (happens(state, fault->duplicate))
+	else if (fault_happens(state, fault->duplicate))
 		fate.copies = 2;
 	fate.delay_us = fault->delay_us;
-	if (happens(state, fault->reorder))
+	if (fault_happens(state, fault->reorder))
 		fate.delay_us += REORDER_US;
-	if (packet->bytes && happens(state, fault->corrupt))
-		fate.corrupt_bit = (int32_t)(next(state) % (8ull * packet->bytes));
+	if (packet->bytes && fault_happens(state, fault->corrupt))
+		fate.corrupt_bit = (int32_t)(next_random(state) % (8ull * packet->bytes));
 	return fate;
 }

@@ -64,7 +64,7 @@ static void drop_queue(struct fab_peer *peer)
 	list_init(&peer->queue);
 }
 
-static void forget(struct fab_peers *peers, struct fab_peer *peer)
+static void forget_peer(struct fab_peers *peers, struct fab_peer *peer)
 {
 	struct fab_peer **at = bucket_of(peers, peer->path);
 
@@ -109,11 +109,11 @@ static void make_room(struct fab_peers *peers)
 
 		before = node->prev;
 		if (list_is_empty(&peer->queue))
-			forget(peers, peer);
+			forget_peer(peers, peer);
 	}
 }
 
-static int add(struct fab_peers *peers, const char *path, struct fab_peer **ret)
+static int add_peer(struct fab_peers *peers, const char *path, struct fab_peer **ret)
 {
 	struct fab_peer **at = bucket_of(peers, path);
 	struct fab_peer *peer;
@@ -141,14 +141,14 @@ static int add(struct fab_peers *peers, const char *path, struct fab_peer **ret)
 	return 0;
 }
 
-static int find(struct fab_peers *peers, const char *path, struct fab_peer **ret)
+static int find_peer(struct fab_peers *peers, const char *path, struct fab_peer **ret)
 {
 	struct fab_peer *peer = *bucket_of(peers, path);
 
 	while (peer && strcmp(peer->path, path) != 0)
 		peer = peer->next;
 	if (!peer)
-		return add(peers, path, ret);
+		return add_peer(peers, path, ret);
 	if (peers->recent.next != &peer->link) {
 		list_remove(&peer->link);
 		list_prepend(&peers->recent, &peer->link);
@@ -176,7 +176,7 @@ static void send_waiting(struct watch *watch, uint32_t events)
 		if (n < 0 && is_full(errno))
 			return;
 		if (n < 0) {
-			forget(peers, peer);
+			forget_peer(peers, peer);
 			return;
 		}
 		list_remove(&waiting->link);
@@ -186,8 +186,8 @@ static void send_waiting(struct watch *watch, uint32_t events)
 	loop_unwatch(&peers->loop, watch);
 }
 
-static int keep(struct fab_peers *peers, struct fab_peer *peer, const struct fab_packet *packet,
-		const void *payload)
+static int keep_packet(struct fab_peers *peers, struct fab_peer *peer,
+		       const struct fab_packet *packet, const void *payload)
 {
 	struct waiting *waiting;
 
@@ -219,17 +219,17 @@ static int try_send(struct fab_peers *peers, struct fab_peer *peer, const struct
 	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = packet->bytes ? 2 : 1 };
 
 	if (!list_is_empty(&peer->queue))
-		return keep(peers, peer, packet, payload);
+		return keep_packet(peers, peer, packet, payload);
 	if (sendmsg(peer->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
 		return 0;
-	return is_full(errno) ? keep(peers, peer, packet, payload) : -errno;
+	return is_full(errno) ? keep_packet(peers, peer, packet, payload) : -errno;
 }
 
 static int send_now(struct fab_peers *peers, const char *path, const struct fab_packet *packet,
 		    const void *payload)
 {
 	struct fab_peer *peer;
-	int err = find(peers, path, &peer);
+	int err = find_peer(peers, path, &peer);
 
 	if (!err)
 		err = try_send(peers, peer, packet, payload);
@@ -238,8 +238,8 @@ static int send_now(struct fab_peers *peers, const char *path, const struct fab_
 	if (err != -ECONNREFUSED && err != -ENOTCONN && err != -EPIPE && err != -ECONNRESET)
 		return err;
 	/* The process ended; another may be bound to the same path by now. */
-	forget(peers, peer);
-	err = find(peers, path, &peer);
+	forget_peer(peers, peer);
+	err = find_peer(peers, path, &peer);
 	return err ? err : try_send(peers, peer, packet, payload);
 }
 
@@ -258,8 +258,8 @@ static void set_timer(struct fab_peers *peers)
 	timerfd_settime(peers->timer_fd, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
-static int delay(struct fab_peers *peers, const char *path, const struct fab_packet *packet,
-		 const void *payload, uint32_t delay_us)
+static int delay_packet(struct fab_peers *peers, const char *path, const struct fab_packet *packet,
+			const void *payload, uint32_t delay_us)
 {
 	struct delayed *delayed = malloc(sizeof(*delayed) + packet->bytes);
 	struct list *node;
@@ -283,8 +283,9 @@ static int delay(struct fab_peers *peers, const char *path, const struct fab_pac
 }
 
 /* A copy with one bit inverted. */
-static int corrupted(struct fab_peers *peers, const char *path, const struct fab_packet *packet,
-		     const void *payload, const struct fab_fate *fate)
+static int send_corrupted(struct fab_peers *peers, const char *path,
+			  const struct fab_packet *packet, const void *payload,
+			  const struct fab_fate *fate)
 {
 	char *copy = malloc(packet->bytes);
 	int err;
@@ -293,7 +294,7 @@ static int corrupted(struct fab_peers *peers, const char *path, const struct fab
 		return -ENOMEM;
 	memcpy(copy, payload, packet->bytes);
 	copy[fate->corrupt_bit / 8] ^= (char)(1 << fate->corrupt_bit % 8);
-	err = fate->delay_us ? delay(peers, path, packet, copy, fate->delay_us)
+	err = fate->delay_us ? delay_packet(peers, path, packet, copy, fate->delay_us)
 			     : send_now(peers, path, packet, copy);
 	free(copy);
 	return err;
@@ -307,9 +308,9 @@ int fab_peers_send(struct fab_peers *peers, const char *path, const struct fab_p
 
 	while (!err && fate.copies--) {
 		if (fate.corrupt_bit >= 0)
-			err = corrupted(peers, path, packet, payload, &fate);
+			err = send_corrupted(peers, path, packet, payload, &fate);
 		else if (fate.delay_us)
-			err = delay(peers, path, packet, payload, fate.delay_us);
+			err = delay_packet(peers, path, packet, payload, fate.delay_us);
 		else
 			err = send_now(peers, path, packet, payload);
 	}
@@ -375,7 +376,7 @@ void fab_peers_fini(struct fab_peers *peers)
 	/* First: a forked child has this epoll in common with its parent, who needs the watches. */
 	loop_fini(&peers->loop);
 	while (!list_is_empty(&peers->recent))
-		forget(peers, container_of(peers->recent.next, struct fab_peer, link));
+		forget_peer(peers, container_of(peers->recent.next, struct fab_peer, link));
 	list_for_each_safe (node, after, &peers->delayed)
 		free(container_of(node, struct delayed, link));
 	list_init(&peers->delayed);
