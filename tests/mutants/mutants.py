@@ -144,8 +144,9 @@ class Bench:
     def build_unit(self, name, check):
         part = name.split("/")[0]
         helpers = [ROOT / f"tests/unit/{part}/{helper}.c" for helper in HELPERS[part]]
-        main = [] if part == "mad" else [MAIN]
-        self.build(name.replace("/", "-"), ROOT / f"tests/unit/{name}.c", *helpers, *main, *check)
+        test = ROOT / f"tests/unit/{name}.c"
+        main = [] if "int main(" in test.read_text(encoding="utf-8") else [MAIN]
+        self.build(name.replace("/", "-"), test, *helpers, *main, *check)
 
     def build_sim(self):
         self.build("sim", *sorted((ROOT / "tests/sim").glob("*.c")))

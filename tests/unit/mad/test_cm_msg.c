@@ -3,7 +3,6 @@
  * mad/cm_msg.c and mad/cm_print.c: whole MADs against vectors, what is refused, and how a
  * message reads.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include "mad/cm_msg.h"
 #include "tests/unit/mad/hex.h"
 #include "tests/unit/mad/vectors.h"
+#include "tests/unit/test.h"
 
 /* A good RTU, to be spoilt in one place. */
 static void encode_rtu(uint8_t mad[MAD_BYTES])
@@ -51,7 +51,7 @@ static const char *print(const struct cm_msg *msg)
 	return text;
 }
 
-START_TEST(message_becomes_the_bytes_of_the_specification)
+TEST_LOOP(message_becomes_the_bytes_of_the_specification, 0, n_vectors)
 {
 	uint8_t expected[MAD_BYTES], mad[MAD_BYTES];
 
@@ -59,9 +59,8 @@ START_TEST(message_becomes_the_bytes_of_the_specification)
 	cm_msg_encode(&vectors[_i].msg, mad);
 	ck_assert_mem_eq(mad, expected, sizeof(mad));
 }
-END_TEST
 
-START_TEST(bytes_of_the_specification_become_the_message)
+TEST_LOOP(bytes_of_the_specification_become_the_message, 0, n_vectors)
 {
 	uint8_t mad[MAD_BYTES];
 	struct cm_msg expected;
@@ -73,9 +72,8 @@ START_TEST(bytes_of_the_specification_become_the_message)
 	ck_assert_int_eq(cm_msg_decode(mad, sizeof(mad), &msg), 0);
 	ck_assert_mem_eq(&msg, &expected, sizeof(msg));
 }
-END_TEST
 
-START_TEST(every_attribute_has_a_vector)
+TEST(every_attribute_has_a_vector)
 {
 	int i = 0;
 
@@ -83,9 +81,8 @@ START_TEST(every_attribute_has_a_vector)
 		ck_assert_uint_eq(vectors[i++].msg.hdr.attr_id, attr);
 	ck_assert_int_eq(i, n_vectors);
 }
-END_TEST
 
-START_TEST(encode_writes_all_bytes)
+TEST(encode_writes_all_bytes)
 {
 	uint8_t zeros[MAD_BYTES], ones[MAD_BYTES];
 
@@ -95,18 +92,16 @@ START_TEST(encode_writes_all_bytes)
 	encode_rtu(ones);
 	ck_assert_mem_eq(zeros, ones, sizeof(zeros));
 }
-END_TEST
 
-START_TEST(attribute_outside_the_class_has_no_layout)
+TEST(attribute_outside_the_class_has_no_layout)
 {
 	ck_assert_ptr_null(cm_msg_layout(0x0f));
 	ck_assert_ptr_null(cm_msg_layout(0x1b));
 	ck_assert_ptr_null(cm_msg_layout(0));
 	ck_assert_ptr_null(cm_msg_layout(0xffff));
 }
-END_TEST
 
-START_TEST(short_mad_is_refused)
+TEST(short_mad_is_refused)
 {
 	uint8_t mad[MAD_BYTES];
 	struct cm_msg msg;
@@ -114,9 +109,8 @@ START_TEST(short_mad_is_refused)
 	encode_rtu(mad);
 	ck_assert_int_eq(cm_msg_decode(mad, sizeof(mad) - 1, &msg), -EMSGSIZE);
 }
-END_TEST
 
-START_TEST(long_mad_is_refused)
+TEST(long_mad_is_refused)
 {
 	uint8_t mad[MAD_BYTES + 1] = { 0 };
 	struct cm_msg msg;
@@ -124,40 +118,34 @@ START_TEST(long_mad_is_refused)
 	encode_rtu(mad);
 	ck_assert_int_eq(cm_msg_decode(mad, sizeof(mad), &msg), -EMSGSIZE);
 }
-END_TEST
 
-START_TEST(other_base_version_is_refused)
+TEST(other_base_version_is_refused)
 {
 	ck_assert_int_eq(decode_with(0, 0x80), -EBADMSG);
 }
-END_TEST
 
-START_TEST(other_class_is_refused)
+TEST(other_class_is_refused)
 {
 	ck_assert_int_eq(decode_with(1, 0x03), -EBADMSG);
 }
-END_TEST
 
-START_TEST(other_class_version_is_refused)
+TEST(other_class_version_is_refused)
 {
 	ck_assert_int_eq(decode_with(2, 1), -EBADMSG);
 }
-END_TEST
 
-START_TEST(other_method_is_refused)
+TEST(other_method_is_refused)
 {
 	ck_assert_int_eq(decode_with(3, 0x83), -EBADMSG);
 }
-END_TEST
 
-START_TEST(unknown_attribute_is_refused)
+TEST(unknown_attribute_is_refused)
 {
 	ck_assert_int_eq(decode_with(17, 0x1b), -ENOMSG);
 	ck_assert_int_eq(decode_with(16, 0x01), -ENOMSG);
 }
-END_TEST
 
-START_TEST(refusal_leaves_the_message_alone)
+TEST(refusal_leaves_the_message_alone)
 {
 	uint8_t mad[MAD_BYTES];
 	struct cm_msg msg = { .hdr.tid = 42 };
@@ -167,9 +155,8 @@ START_TEST(refusal_leaves_the_message_alone)
 	ck_assert_int_eq(cm_msg_decode(mad, sizeof(mad), &msg), -ENOMSG);
 	ck_assert_uint_eq(msg.hdr.tid, 42);
 }
-END_TEST
 
-START_TEST(message_reads_as_one_line)
+TEST(message_reads_as_one_line)
 {
 	struct cm_msg msg;
 
@@ -180,9 +167,8 @@ START_TEST(message_reads_as_one_line)
 	ck_assert_str_eq(print(&msg),
 			 "DREQ local_comm_id=0x1a2b remote_qpn=0x11 private_data=00ff");
 }
-END_TEST
 
-START_TEST(rejection_says_why)
+TEST(rejection_says_why)
 {
 	struct cm_msg msg;
 
@@ -190,9 +176,8 @@ START_TEST(rejection_says_why)
 	msg.rej.reason = 8;
 	ck_assert_str_eq(print(&msg), "REJ reason=8 (invalid service id: nobody listens there)");
 }
-END_TEST
 
-START_TEST(cma_header_is_spelt_out)
+TEST(cma_header_is_spelt_out)
 {
 	static const char header[] = "0040c350 000000000000000000000000 0a000001"
 				     "000000000000000000000000 0a000002 cafe";
@@ -204,9 +189,8 @@ START_TEST(cma_header_is_spelt_out)
 	ck_assert_str_eq(print(&msg), "REQ service_id=0x1061b58 private_data=cafe ip_version=4 "
 				      "src_port=50000 src_addr=::10.0.0.1 dst_addr=::10.0.0.2");
 }
-END_TEST
 
-START_TEST(private_data_without_cma_header_stays_whole)
+TEST(private_data_without_cma_header_stays_whole)
 {
 	struct cm_msg msg;
 
@@ -215,17 +199,15 @@ START_TEST(private_data_without_cma_header_stays_whole)
 	msg.sidr_req.private_data[0] = 0x55;
 	ck_assert_str_eq(print(&msg), "SIDR_REQ service_id=0x1111b58 private_data=55");
 }
-END_TEST
 
-START_TEST(unknown_message_is_printed_by_number)
+TEST(unknown_message_is_printed_by_number)
 {
 	struct cm_msg msg = { .hdr.attr_id = 0x99 };
 
 	ck_assert_str_eq(print(&msg), "attribute 0x99");
 }
-END_TEST
 
-START_TEST(every_reason_has_a_phrase)
+TEST(every_reason_has_a_phrase)
 {
 	for (unsigned int reason = 0; reason <= UINT16_MAX; reason++)
 		ck_assert_ptr_nonnull(cm_rej_reason_str(reason));
@@ -234,9 +216,8 @@ START_TEST(every_reason_has_a_phrase)
 	ck_assert_str_eq(cm_rej_reason_str(34), "reserved reason");
 	ck_assert_str_eq(cm_rej_reason_str(65535), "reserved reason");
 }
-END_TEST
 
-START_TEST(every_sidr_status_has_a_phrase)
+TEST(every_sidr_status_has_a_phrase)
 {
 	uint8_t status;
 
@@ -245,10 +226,9 @@ START_TEST(every_sidr_status_has_a_phrase)
 	ck_assert_str_eq(cm_sidr_status_str(6), "reserved status");
 	ck_assert_str_eq(cm_sidr_status_str(255), "reserved status");
 }
-END_TEST
 
 /* IBTA vol. 1, table 106: the alternate path is laid out as the primary one, 44 bytes on. */
-START_TEST(alternate_path_lies_as_the_primary_one_does)
+TEST(alternate_path_lies_as_the_primary_one_does)
 {
 	char name[64] = "alternate";
 
@@ -263,55 +243,4 @@ START_TEST(alternate_path_lies_as_the_primary_one_does)
 		ck_assert_uint_eq(alternate->bit, primary->bit);
 		ck_assert_uint_eq(alternate->width, primary->width);
 	}
-}
-END_TEST
-
-static TCase *codec_tests(void)
-{
-	TCase *tcase = tcase_create("codec");
-
-	tcase_add_loop_test(tcase, message_becomes_the_bytes_of_the_specification, 0, n_vectors);
-	tcase_add_loop_test(tcase, bytes_of_the_specification_become_the_message, 0, n_vectors);
-	tcase_add_test(tcase, alternate_path_lies_as_the_primary_one_does);
-	tcase_add_test(tcase, every_attribute_has_a_vector);
-	tcase_add_test(tcase, encode_writes_all_bytes);
-	tcase_add_test(tcase, attribute_outside_the_class_has_no_layout);
-	tcase_add_test(tcase, short_mad_is_refused);
-	tcase_add_test(tcase, long_mad_is_refused);
-	tcase_add_test(tcase, other_base_version_is_refused);
-	tcase_add_test(tcase, other_class_is_refused);
-	tcase_add_test(tcase, other_class_version_is_refused);
-	tcase_add_test(tcase, other_method_is_refused);
-	tcase_add_test(tcase, unknown_attribute_is_refused);
-	tcase_add_test(tcase, refusal_leaves_the_message_alone);
-	return tcase;
-}
-
-static TCase *print_tests(void)
-{
-	TCase *tcase = tcase_create("print");
-
-	tcase_add_test(tcase, message_reads_as_one_line);
-	tcase_add_test(tcase, rejection_says_why);
-	tcase_add_test(tcase, cma_header_is_spelt_out);
-	tcase_add_test(tcase, private_data_without_cma_header_stays_whole);
-	tcase_add_test(tcase, unknown_message_is_printed_by_number);
-	tcase_add_test(tcase, every_reason_has_a_phrase);
-	tcase_add_test(tcase, every_sidr_status_has_a_phrase);
-	return tcase;
-}
-
-int main(void)
-{
-	Suite *suite = suite_create("cm_msg");
-	SRunner *runner;
-	int failed;
-
-	suite_add_tcase(suite, codec_tests());
-	suite_add_tcase(suite, print_tests());
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -2,13 +2,13 @@
 /*
  * mad/cma_hdr.c: the RDMA IP CM header and its service ids.
  */
-#include <check.h>
 #include <stdlib.h>
 
 #include "mad/cma_hdr.h"
 #include "tests/unit/mad/hex.h"
+#include "tests/unit/test.h"
 
-START_TEST(ipv4_header_becomes_the_bytes_of_annex_a11)
+TEST(ipv4_header_becomes_the_bytes_of_annex_a11)
 {
 	static const char hex[] = "00 40 c350  # version, IP version, source port\n"
 				  "000000000000000000000000 0a000001\n"
@@ -25,9 +25,8 @@ START_TEST(ipv4_header_becomes_the_bytes_of_annex_a11)
 	wire_encode(&cma_hdr_layout, &cma, wire);
 	ck_assert_mem_eq(wire, expected, sizeof(wire));
 }
-END_TEST
 
-START_TEST(ipv6_header_is_read)
+TEST(ipv6_header_is_read)
 {
 	static const char hex[] = "00 60 0102 20010db8000000000000000000000001\n"
 				  "20010db8000000000000000000000002\n";
@@ -42,9 +41,8 @@ START_TEST(ipv6_header_is_read)
 	ck_assert_mem_eq(cma.src_addr, wire + 4, 16);
 	ck_assert_mem_eq(cma.dst_addr, wire + 20, 16);
 }
-END_TEST
 
-START_TEST(reserved_nibble_is_not_the_ip_version)
+TEST(reserved_nibble_is_not_the_ip_version)
 {
 	uint8_t wire[CMA_HDR_BYTES] = { [1] = 0x4f };
 	struct cma_hdr cma;
@@ -52,9 +50,8 @@ START_TEST(reserved_nibble_is_not_the_ip_version)
 	wire_decode(&cma_hdr_layout, wire, &cma);
 	ck_assert_uint_eq(cma.ip_version, 4);
 }
-END_TEST
 
-START_TEST(version_to_come_is_read_to_its_last_bit)
+TEST(version_to_come_is_read_to_its_last_bit)
 {
 	uint8_t wire[CMA_HDR_BYTES] = { [0] = 0x81 };
 	struct cma_hdr cma;
@@ -62,43 +59,19 @@ START_TEST(version_to_come_is_read_to_its_last_bit)
 	wire_decode(&cma_hdr_layout, wire, &cma);
 	ck_assert_uint_eq(cma.cma_version, 0x81);
 }
-END_TEST
 
-START_TEST(service_id_is_port_space_and_port)
+TEST(service_id_is_port_space_and_port)
 {
 	ck_assert_uint_eq(cma_service_id(0x0106, 7000), 0x1061b58);
 	ck_assert_uint_eq(cma_service_id(0x0111, 0xffff), 0x111ffff);
 	ck_assert_uint_eq(cma_service_id(0x0002, 1), 0x20001);
 }
-END_TEST
 
-START_TEST(ip_services_are_one_block)
+TEST(ip_services_are_one_block)
 {
 	ck_assert(cma_service_is_ip(0x1000000));
 	ck_assert(cma_service_is_ip(0x1ffffff));
 	ck_assert(!cma_service_is_ip(0x2000000));
 	ck_assert(!cma_service_is_ip(0x0ffffff));
 	ck_assert(!cma_service_is_ip(0x100000001000000));
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("cma_hdr");
-	TCase *tcase = tcase_create("header");
-	SRunner *runner;
-	int failed;
-
-	tcase_add_test(tcase, ipv4_header_becomes_the_bytes_of_annex_a11);
-	tcase_add_test(tcase, ipv6_header_is_read);
-	tcase_add_test(tcase, reserved_nibble_is_not_the_ip_version);
-	tcase_add_test(tcase, version_to_come_is_read_to_its_last_bit);
-	tcase_add_test(tcase, service_id_is_port_space_and_port);
-	tcase_add_test(tcase, ip_services_are_one_block);
-	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -3,7 +3,6 @@
  * mad/inbox.c, as its sender has it, on a device that does not exist: what is believed of messages
  * that arrive, what becomes of their slots, and that nobody sleeps while there is one.
  */
-#include <check.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -14,6 +13,7 @@
 #include "mad/inbox.h"
 #include "mad/sender.h"
 #include "verbs_fake.h"
+#include "tests/unit/test.h"
 
 #define QPN	 0x4711
 #define V4_INDEX 1
@@ -138,7 +138,9 @@ static void check_path(const struct mad_path *path, const char *peer, uint8_t sg
 
 /* --- receiving ----------------------------------------------------------- */
 
-START_TEST(nothing_there_is_eagain_and_not_readable)
+FIXTURE(setup, teardown);
+
+TEST(nothing_there_is_eagain_and_not_readable)
 {
 	struct mad_path path;
 
@@ -146,9 +148,8 @@ START_TEST(nothing_there_is_eagain_and_not_readable)
 	ck_assert_int_eq(receive(&path), -EAGAIN);
 	ck_assert(!is_readable());
 }
-END_TEST
 
-START_TEST(a_received_message_gives_the_way_back_over_ipv4)
+TEST(a_received_message_gives_the_way_back_over_ipv4)
 {
 	struct mad_path path;
 
@@ -159,9 +160,8 @@ START_TEST(a_received_message_gives_the_way_back_over_ipv4)
 	ck_assert_uint_eq(path.traffic_class, 0);
 	ck_assert_uint_eq(inbox->source_qpn, QPN);
 }
-END_TEST
 
-START_TEST(a_received_message_gives_the_way_back_over_ipv6)
+TEST(a_received_message_gives_the_way_back_over_ipv6)
 {
 	uint8_t head[FAKE_GRH];
 	struct mad_path path;
@@ -173,9 +173,8 @@ START_TEST(a_received_message_gives_the_way_back_over_ipv6)
 	ck_assert_uint_eq(path.traffic_class, 0xb8);
 	ck_assert_uint_eq(path.flow_label, 0xabcde);
 }
-END_TEST
 
-START_TEST(the_way_back_of_a_request_has_the_service_level_of_its_path)
+TEST(the_way_back_of_a_request_has_the_service_level_of_its_path)
 {
 	struct cm_msg req;
 	struct mad_path path;
@@ -187,9 +186,8 @@ START_TEST(the_way_back_of_a_request_has_the_service_level_of_its_path)
 	ck_assert_int_eq(receive(&path), 0);
 	ck_assert_uint_eq(path.sl, 5);
 }
-END_TEST
 
-START_TEST(garbage_before_an_ipv4_header_is_not_taken_for_a_grh)
+TEST(garbage_before_an_ipv4_header_is_not_taken_for_a_grh)
 {
 	uint8_t head[FAKE_GRH];
 	struct mad_path path;
@@ -200,9 +198,8 @@ START_TEST(garbage_before_an_ipv4_header_is_not_taken_for_a_grh)
 	ck_assert_int_eq(receive(&path), 0);
 	check_path(&path, PEER_V4, V4_INDEX);
 }
-END_TEST
 
-START_TEST(a_packet_that_never_left_the_host_has_no_checksum)
+TEST(a_packet_that_never_left_the_host_has_no_checksum)
 {
 	uint8_t head[FAKE_GRH] = { 0 };
 	struct mad_path path;
@@ -212,10 +209,9 @@ START_TEST(a_packet_that_never_left_the_host_has_no_checksum)
 	ck_assert_int_eq(receive(&path), 0);
 	check_path(&path, OWN_V4, V4_INDEX);
 }
-END_TEST
 
 /* Its destination ends in bytes that could begin an IPv4 header. */
-START_TEST(an_ipv6_address_that_looks_like_an_ipv4_header_is_an_address)
+TEST(an_ipv6_address_that_looks_like_an_ipv4_header_is_an_address)
 {
 	const char *odd = "fd00:77::4500:144";
 	uint8_t head[FAKE_GRH];
@@ -226,7 +222,6 @@ START_TEST(an_ipv6_address_that_looks_like_an_ipv4_header_is_an_address)
 	ck_assert_int_eq(receive(&path), 0);
 	check_path(&path, odd, V6_INDEX);
 }
-END_TEST
 
 /* What a hostile peer may send, and what is no message for this port. */
 static void arrive_nonsense(int kind)
@@ -263,7 +258,7 @@ static void arrive_nonsense(int kind)
 
 #define N_NONSENSE 8
 
-START_TEST(nonsense_is_passed_over_and_its_slot_is_posted_again)
+TEST_LOOP(nonsense_is_passed_over_and_its_slot_is_posted_again, 0, N_NONSENSE)
 {
 	int n_slots = verbs.n_slots;
 	struct mad_path path;
@@ -276,9 +271,8 @@ START_TEST(nonsense_is_passed_over_and_its_slot_is_posted_again)
 	ck_assert_int_eq(receive(&path), -EAGAIN);
 	ck_assert_int_eq(verbs.n_slots, n_slots);
 }
-END_TEST
 
-START_TEST(ten_thousand_messages_find_a_slot_each)
+TEST(ten_thousand_messages_find_a_slot_each)
 {
 	int n_slots = verbs.n_slots;
 	struct mad_path path;
@@ -291,9 +285,8 @@ START_TEST(ten_thousand_messages_find_a_slot_each)
 	ck_assert_int_eq(receive(&path), -EAGAIN);
 	ck_assert_int_eq(verbs.n_slots, n_slots);
 }
-END_TEST
 
-START_TEST(all_slots_may_be_filled_before_anybody_looks)
+TEST(all_slots_may_be_filled_before_anybody_looks)
 {
 	int n = verbs.n_slots;
 	struct mad_path path;
@@ -306,9 +299,8 @@ START_TEST(all_slots_may_be_filled_before_anybody_looks)
 	ck_assert_int_eq(receive(&path), -EAGAIN);
 	ck_assert_int_eq(verbs.n_slots, n);
 }
-END_TEST
 
-START_TEST(after_eagain_the_descriptor_is_readable_for_the_next_message)
+TEST(after_eagain_the_descriptor_is_readable_for_the_next_message)
 {
 	struct mad_path path;
 
@@ -320,7 +312,6 @@ START_TEST(after_eagain_the_descriptor_is_readable_for_the_next_message)
 		ck_assert_int_eq(receive(&path), -EAGAIN);
 	}
 }
-END_TEST
 
 static void arrive_thrice(void)
 {
@@ -328,7 +319,7 @@ static void arrive_thrice(void)
 		arrive_well();
 }
 
-START_TEST(what_comes_between_the_look_and_the_arming_is_found)
+TEST(what_comes_between_the_look_and_the_arming_is_found)
 {
 	struct mad_path path;
 
@@ -341,9 +332,8 @@ START_TEST(what_comes_between_the_look_and_the_arming_is_found)
 	arrive_well();
 	ck_assert(is_readable());
 }
-END_TEST
 
-START_TEST(a_queue_that_was_flushed_ends_in_eagain)
+TEST(a_queue_that_was_flushed_ends_in_eagain)
 {
 	struct mad_path path;
 
@@ -353,9 +343,8 @@ START_TEST(a_queue_that_was_flushed_ends_in_eagain)
 	ck_assert_int_eq(receive(&path), -EAGAIN);
 	ck_assert(!is_readable());
 }
-END_TEST
 
-START_TEST(a_device_that_cannot_say_what_has_come_does_not_wake_us_for_ever)
+TEST(a_device_that_cannot_say_what_has_come_does_not_wake_us_for_ever)
 {
 	struct mad_path path;
 
@@ -364,10 +353,9 @@ START_TEST(a_device_that_cannot_say_what_has_come_does_not_wake_us_for_ever)
 	ck_assert_int_eq(receive(&path), -EAGAIN);
 	ck_assert(!is_readable());
 }
-END_TEST
 
 /* A host that sends as fast as it is read must not keep us from everything else. */
-START_TEST(nonsense_is_passed_over_one_at_a_time)
+TEST(nonsense_is_passed_over_one_at_a_time)
 {
 	struct mad_path path;
 
@@ -376,9 +364,8 @@ START_TEST(nonsense_is_passed_over_one_at_a_time)
 	ck_assert_int_eq(mad_port_receive(inbox, &path, mad), -ENOMSG);
 	ck_assert_int_eq(mad_port_receive(inbox, &path, mad), 0);
 }
-END_TEST
 
-START_TEST(gids_are_looked_up_once_and_again_when_they_are_to_be_forgotten)
+TEST(gids_are_looked_up_once_and_again_when_they_are_to_be_forgotten)
 {
 	struct mad_path path;
 	int n_looks;
@@ -395,9 +382,8 @@ START_TEST(gids_are_looked_up_once_and_again_when_they_are_to_be_forgotten)
 	ck_assert_int_eq(receive(&path), 0);
 	ck_assert_uint_eq(path.sgid_index, 9);
 }
-END_TEST
 
-START_TEST(a_host_with_forty_addresses_looks_for_each_of_them_once)
+TEST(a_host_with_forty_addresses_looks_for_each_of_them_once)
 {
 	char address[32];
 	struct mad_path path;
@@ -414,57 +400,14 @@ START_TEST(a_host_with_forty_addresses_looks_for_each_of_them_once)
 	}
 	ck_assert_int_eq(verbs.n_looks, 40);
 }
-END_TEST
 
 /* With RDMAV_FORK_SAFE, and a kernel before 5.12, a child has no such pages: nothing else may be in
  * them. */
-START_TEST(what_is_registered_has_pages_of_its_own)
+TEST(what_is_registered_has_pages_of_its_own)
 {
 	uintptr_t page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
 	uintptr_t fd_at = (uintptr_t)&inbox->fd;
 
 	ck_assert_uint_eq(verbs.registered_at % page_bytes, 0);
 	ck_assert(fd_at / page_bytes != verbs.registered_at / page_bytes);
-}
-END_TEST
-
-static TCase *receiving(void)
-{
-	TCase *tc = tcase_create("receiving");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, nothing_there_is_eagain_and_not_readable);
-	tcase_add_test(tc, a_received_message_gives_the_way_back_over_ipv4);
-	tcase_add_test(tc, a_received_message_gives_the_way_back_over_ipv6);
-	tcase_add_test(tc, the_way_back_of_a_request_has_the_service_level_of_its_path);
-	tcase_add_test(tc, garbage_before_an_ipv4_header_is_not_taken_for_a_grh);
-	tcase_add_test(tc, a_packet_that_never_left_the_host_has_no_checksum);
-	tcase_add_test(tc, an_ipv6_address_that_looks_like_an_ipv4_header_is_an_address);
-	tcase_add_loop_test(tc, nonsense_is_passed_over_and_its_slot_is_posted_again, 0,
-			    N_NONSENSE);
-	tcase_add_test(tc, ten_thousand_messages_find_a_slot_each);
-	tcase_add_test(tc, all_slots_may_be_filled_before_anybody_looks);
-	tcase_add_test(tc, after_eagain_the_descriptor_is_readable_for_the_next_message);
-	tcase_add_test(tc, what_comes_between_the_look_and_the_arming_is_found);
-	tcase_add_test(tc, a_queue_that_was_flushed_ends_in_eagain);
-	tcase_add_test(tc, a_device_that_cannot_say_what_has_come_does_not_wake_us_for_ever);
-	tcase_add_test(tc, nonsense_is_passed_over_one_at_a_time);
-	tcase_add_test(tc, gids_are_looked_up_once_and_again_when_they_are_to_be_forgotten);
-	tcase_add_test(tc, a_host_with_forty_addresses_looks_for_each_of_them_once);
-	tcase_add_test(tc, what_is_registered_has_pages_of_its_own);
-	return tc;
-}
-
-int main(void)
-{
-	Suite *suite = suite_create("inbox");
-	SRunner *runner;
-	int failed;
-
-	suite_add_tcase(suite, receiving());
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

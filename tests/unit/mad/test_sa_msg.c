@@ -2,13 +2,13 @@
 /*
  * mad/sa_msg.c: whole MADs against bytes that OpenSM and we agree on, and what is refused.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "mad/sa_msg.h"
 #include "tests/unit/mad/hex.h"
+#include "tests/unit/test.h"
 
 /* A question for the path from fe80::10:1 to fe80::10:3, as RDMA CM poses it for IPv4. */
 static const char path_question[] = "01 03 02 01 0000 0000 0000000100000002 0035 0000 00000000"
@@ -48,7 +48,7 @@ static void fill_path(struct sa_msg *msg)
 	msg->path.qos_class = 0x20;
 }
 
-START_TEST(path_record_becomes_the_bytes_of_the_specification)
+TEST(path_record_becomes_the_bytes_of_the_specification)
 {
 	uint8_t expected[MAD_BYTES], mad[MAD_BYTES];
 	struct sa_msg msg;
@@ -58,9 +58,8 @@ START_TEST(path_record_becomes_the_bytes_of_the_specification)
 	sa_msg_encode(&msg, mad);
 	ck_assert_mem_eq(mad, expected, sizeof(mad));
 }
-END_TEST
 
-START_TEST(member_record_is_read_from_the_bytes_of_the_specification)
+TEST(member_record_is_read_from_the_bytes_of_the_specification)
 {
 	uint8_t mad[MAD_BYTES];
 	struct sa_msg msg;
@@ -82,9 +81,8 @@ START_TEST(member_record_is_read_from_the_bytes_of_the_specification)
 	ck_assert_uint_eq(msg.member.join_state, SA_JOIN_FULL);
 	ck_assert_uint_eq(msg.member.proxy_join, 1);
 }
-END_TEST
 
-START_TEST(masks_of_the_kernel_are_made_of_our_bits)
+TEST(masks_of_the_kernel_are_made_of_our_bits)
 {
 	const uint64_t path = SA_PATH_SERVICE_ID | SA_PATH_DGID | SA_PATH_SGID |
 			      SA_PATH_REVERSIBLE | SA_PATH_NUMB_PATH | SA_PATH_PKEY;
@@ -99,7 +97,6 @@ START_TEST(masks_of_the_kernel_are_made_of_our_bits)
 				  SA_MEMBER_RATE | SA_MEMBER_HOP_LIMIT,
 			  0x173f7);
 }
-END_TEST
 
 /* What of each record is no reserved bit, behind the same of the two headers. */
 #define ONES_4	"ffffffff"
@@ -119,7 +116,8 @@ static const struct {
 		  ONES_16 ONES_16 ONES_16 ONES_16 ONES_16							   },
 };
 
-START_TEST(every_bit_that_is_not_reserved_is_read_and_written) /* loop test: _i is the row */
+TEST_LOOP(every_bit_that_is_not_reserved_is_read_and_written, 0,
+	  sizeof(whole) / sizeof(whole[0])) /* loop test: _i is the row */
 {
 	uint8_t expected[MAD_BYTES - MAD_HDR_BYTES], mad[MAD_BYTES];
 	struct sa_msg msg;
@@ -132,7 +130,6 @@ START_TEST(every_bit_that_is_not_reserved_is_read_and_written) /* loop test: _i 
 	sa_msg_encode(&msg, mad);
 	ck_assert_mem_eq(mad + MAD_HDR_BYTES, expected, sizeof(expected));
 }
-END_TEST
 
 static int decode_with(unsigned int byte, uint8_t value)
 {
@@ -145,48 +142,22 @@ static int decode_with(unsigned int byte, uint8_t value)
 	return sa_msg_decode(mad, sizeof(mad), &msg);
 }
 
-START_TEST(other_classes_are_refused)
+TEST(other_classes_are_refused)
 {
 	ck_assert_int_eq(decode_with(0, 2), -EBADMSG);
 	ck_assert_int_eq(decode_with(1, MAD_CLASS_CM), -EBADMSG);
 	ck_assert_int_eq(decode_with(2, 1), -EBADMSG);
 }
-END_TEST
 
-START_TEST(unknown_attribute_is_refused)
+TEST(unknown_attribute_is_refused)
 {
 	ck_assert_int_eq(decode_with(17, 0x11), -ENOMSG);
 }
-END_TEST
 
-START_TEST(short_mad_is_refused)
+TEST(short_mad_is_refused)
 {
 	uint8_t mad[MAD_BYTES] = { 0 };
 	struct sa_msg msg;
 
 	ck_assert_int_eq(sa_msg_decode(mad, sizeof(mad) - 1, &msg), -EMSGSIZE);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("sa_msg");
-	TCase *tcase = tcase_create("codec");
-	SRunner *runner;
-	int failed;
-
-	tcase_add_test(tcase, path_record_becomes_the_bytes_of_the_specification);
-	tcase_add_test(tcase, member_record_is_read_from_the_bytes_of_the_specification);
-	tcase_add_test(tcase, masks_of_the_kernel_are_made_of_our_bits);
-	tcase_add_loop_test(tcase, every_bit_that_is_not_reserved_is_read_and_written, 0,
-			    sizeof(whole) / sizeof(whole[0]));
-	tcase_add_test(tcase, other_classes_are_refused);
-	tcase_add_test(tcase, unknown_attribute_is_refused);
-	tcase_add_test(tcase, short_mad_is_refused);
-	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

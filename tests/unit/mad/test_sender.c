@@ -3,7 +3,6 @@
  * mad/sender.c on a device that does not exist: to which queue pair messages go, which have to go
  * through umad, and that all is given back. test_inbox.c has what arrives.
  */
-#include <check.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -12,6 +11,7 @@
 #include "mad/inbox.h"
 #include "mad/sender.h"
 #include "verbs_fake.h"
+#include "tests/unit/test.h"
 
 #define QPN	 0x4711
 #define OUR_ID	 0x11
@@ -83,15 +83,16 @@ static uint32_t qpn_to(const char *address, uint8_t sgid_index)
 
 /* --- sending ------------------------------------------------------------- */
 
-START_TEST(the_first_message_to_a_peer_goes_to_qp1)
+FIXTURE(setup, teardown);
+
+TEST(the_first_message_to_a_peer_goes_to_qp1)
 {
 	ck_assert_uint_eq(qpn_to(PEER_V4, V4_INDEX), 1);
 	ck_assert_uint_eq(verbs.sent[0].qkey, 0x80010000);
 	ck_assert_mem_eq(verbs.sent[0].mad, mad, MAD_BYTES);
 }
-END_TEST
 
-START_TEST(a_message_leaves_along_its_path)
+TEST(a_message_leaves_along_its_path)
 {
 	struct mad_path path = path_to(PEER_V6, V6_INDEX);
 	const struct ibv_ah_attr *ah = &verbs.sent[0].ah;
@@ -106,9 +107,8 @@ START_TEST(a_message_leaves_along_its_path)
 	ck_assert_uint_eq(ah->sl, 5);
 	ck_assert_uint_eq(ah->port_num, 1);
 }
-END_TEST
 
-START_TEST(a_peer_that_was_heard_sending_from_his_own_queue_pair_is_answered_there)
+TEST(a_peer_that_was_heard_sending_from_his_own_queue_pair_is_answered_there)
 {
 	struct mad_gid gid = gid_of(PEER_V4);
 
@@ -116,18 +116,16 @@ START_TEST(a_peer_that_was_heard_sending_from_his_own_queue_pair_is_answered_the
 	ck_assert_uint_eq(qpn_to(PEER_V4, V4_INDEX), QPN);
 	ck_assert_uint_eq(verbs.sent[0].qkey, 0x80010000);
 }
-END_TEST
 
-START_TEST(a_kernel_is_answered_at_qp1)
+TEST(a_kernel_is_answered_at_qp1)
 {
 	struct mad_gid gid = gid_of(PEER_V4);
 
 	mad_sender_heard(sender, &gid, 1);
 	ck_assert_uint_eq(qpn_to(PEER_V4, V4_INDEX), 1);
 }
-END_TEST
 
-START_TEST(one_that_does_not_answer_is_sent_to_qp1_again)
+TEST(one_that_does_not_answer_is_sent_to_qp1_again)
 {
 	struct mad_gid gid = gid_of(PEER_V4);
 
@@ -137,9 +135,8 @@ START_TEST(one_that_does_not_answer_is_sent_to_qp1_again)
 	mad_sender_heard(sender, &gid, QPN);
 	ck_assert_uint_eq(qpn_to(PEER_V4, V4_INDEX), 1);
 }
-END_TEST
 
-START_TEST(held_messages_go_to_the_queue_pair_that_was_known_when_they_came)
+TEST(held_messages_go_to_the_queue_pair_that_was_known_when_they_came)
 {
 	struct mad_path path = path_to(PEER_V4, V4_INDEX);
 
@@ -152,9 +149,8 @@ START_TEST(held_messages_go_to_the_queue_pair_that_was_known_when_they_came)
 	ck_assert_uint_eq(verbs.sent[0].qpn, 1);
 	ck_assert_uint_eq(verbs.sent[1].qpn, QPN);
 }
-END_TEST
 
-START_TEST(what_has_no_grh_goes_through_umad)
+TEST(what_has_no_grh_goes_through_umad)
 {
 	struct mad_path path = path_to(PEER_V4, V4_INDEX);
 
@@ -162,10 +158,9 @@ START_TEST(what_has_no_grh_goes_through_umad)
 	ck_assert_int_eq(mad_sender_send(sender, &path, mad), -EAGAIN);
 	ck_assert_int_eq(mad_sender_hold(sender, &path, mad), -EAGAIN);
 }
-END_TEST
 
 /* A peer could answer to it here, where nothing says which of the two it was. */
-START_TEST(a_gid_that_two_interfaces_share_goes_through_umad)
+TEST(a_gid_that_two_interfaces_share_goes_through_umad)
 {
 	struct mad_path path = path_to(PEER_V6, 7);
 
@@ -175,29 +170,25 @@ START_TEST(a_gid_that_two_interfaces_share_goes_through_umad)
 	ck_assert_uint_eq(qpn_to(PEER_V6, 8), 0);
 	ck_assert(!mad_sender_is_ready(sender, &path, mad));
 }
-END_TEST
 
-START_TEST(a_gid_of_roce_v1_goes_through_umad)
+TEST(a_gid_of_roce_v1_goes_through_umad)
 {
 	ck_assert_uint_eq(qpn_to(PEER_V4, V1_INDEX), 0);
 }
-END_TEST
 
-START_TEST(a_gid_index_that_is_empty_goes_through_umad)
+TEST(a_gid_index_that_is_empty_goes_through_umad)
 {
 	ck_assert_uint_eq(qpn_to(PEER_V4, 9), 0);
 }
-END_TEST
 
-START_TEST(a_second_port_with_the_same_gid_is_in_nobodys_way)
+TEST(a_second_port_with_the_same_gid_is_in_nobodys_way)
 {
 	add_gid(OWN_V4, V4_INDEX, IBV_GID_TYPE_ROCE_V2);
 	verbs.gid[verbs.n_gids - 1].port_num = 2;
 	ck_assert_uint_eq(qpn_to(PEER_V4, V4_INDEX), 1);
 }
-END_TEST
 
-START_TEST(a_handle_is_made_once_for_each_peer)
+TEST(a_handle_is_made_once_for_each_peer)
 {
 	struct mad_path path = path_to(PEER_V4, V4_INDEX);
 	int n_made;
@@ -209,18 +200,16 @@ START_TEST(a_handle_is_made_once_for_each_peer)
 	qpn_to(PEER_V4, V4_INDEX);
 	ck_assert_int_eq(verbs.n_made, n_made);
 }
-END_TEST
 
-START_TEST(an_address_that_has_become_shared_is_not_sent_from_after_forgetting)
+TEST(an_address_that_has_become_shared_is_not_sent_from_after_forgetting)
 {
 	ck_assert_uint_eq(qpn_to(PEER_V4, V4_INDEX), 1);
 	add_gid(OWN_V4, 8, IBV_GID_TYPE_ROCE_V2);
 	mad_sender_forget(sender);
 	ck_assert_uint_eq(qpn_to(PEER_V4, V4_INDEX), 0);
 }
-END_TEST
 
-START_TEST(a_hundred_thousand_peers_need_no_more_than_the_handles_that_are_kept)
+TEST(a_hundred_thousand_peers_need_no_more_than_the_handles_that_are_kept)
 {
 	struct mad_path path = path_to(PEER_V6, V6_INDEX);
 
@@ -231,9 +220,8 @@ START_TEST(a_hundred_thousand_peers_need_no_more_than_the_handles_that_are_kept)
 	}
 	ck_assert_int_lt(verbs.n_made, 600);
 }
-END_TEST
 
-START_TEST(a_queue_pair_that_broke_is_left_for_umad)
+TEST(a_queue_pair_that_broke_is_left_for_umad)
 {
 	struct mad_path path = path_to(PEER_V4, V4_INDEX);
 
@@ -241,7 +229,6 @@ START_TEST(a_queue_pair_that_broke_is_left_for_umad)
 	ck_assert_int_eq(mad_sender_send(sender, &path, mad), 0); /* it learns from this one */
 	ck_assert_uint_eq(qpn_to(PEER_V4, V4_INDEX), 0);
 }
-END_TEST
 
 /* --- what goes through umad ---------------------------------------------- */
 
@@ -271,7 +258,8 @@ static void be_answered(void)
 
 static const enum cm_attr answers[] = { CM_ATTR_RTU, CM_ATTR_DREP, CM_ATTR_REJ, CM_ATTR_MRA };
 
-START_TEST(an_answer_to_who_was_not_reached_goes_through_umad)
+TEST_LOOP(an_answer_to_who_was_not_reached_goes_through_umad, 0,
+	  sizeof(answers) / sizeof(answers[0]))
 {
 	struct mad_path path = path_to(PEER_V4, V4_INDEX);
 
@@ -279,9 +267,8 @@ START_TEST(an_answer_to_who_was_not_reached_goes_through_umad)
 	ck_assert_uint_eq(qpn_of(answers[_i]), 0);
 	ck_assert(!mad_sender_is_ready(sender, &path, mad));
 }
-END_TEST
 
-START_TEST(an_answer_to_who_was_reached_does_not)
+TEST_LOOP(an_answer_to_who_was_reached_does_not, 0, sizeof(answers) / sizeof(answers[0]))
 {
 	struct mad_path path = path_to(PEER_V4, V4_INDEX);
 
@@ -289,7 +276,6 @@ START_TEST(an_answer_to_who_was_reached_does_not)
 	ck_assert_uint_eq(qpn_of(answers[_i]), 1);
 	ck_assert(mad_sender_is_ready(sender, &path, mad));
 }
-END_TEST
 
 static const struct asked_and_answered {
 	enum cm_attr question, answer;
@@ -302,7 +288,8 @@ static const struct asked_and_answered {
 	    { CM_ATTR_DREQ, CM_ATTR_DREP},
 };
 
-START_TEST(what_is_asked_twice_is_answered_through_umad)
+TEST_LOOP(what_is_asked_twice_is_answered_through_umad, 0,
+	  sizeof(asked_and_answered) / sizeof(asked_and_answered[0]))
 {
 	const struct asked_and_answered *row = &asked_and_answered[_i];
 
@@ -316,9 +303,8 @@ START_TEST(what_is_asked_twice_is_answered_through_umad)
 	hear(row->question, PEER_ID, OUR_ID);
 	ck_assert_uint_eq(qpn_of(row->answer), 0);
 }
-END_TEST
 
-START_TEST(what_another_connection_or_host_asks_twice_changes_nothing)
+TEST(what_another_connection_or_host_asks_twice_changes_nothing)
 {
 	struct mad_gid other = gid_of("10.77.0.3");
 
@@ -330,9 +316,8 @@ START_TEST(what_another_connection_or_host_asks_twice_changes_nothing)
 	mad_sender_came(sender, &other, mad);
 	ck_assert_uint_eq(qpn_of(CM_ATTR_DREP), 1);
 }
-END_TEST
 
-START_TEST(another_question_of_the_same_connection_is_a_new_one)
+TEST(another_question_of_the_same_connection_is_a_new_one)
 {
 	be_answered();
 	hear(CM_ATTR_REP, PEER_ID, OUR_ID);
@@ -340,9 +325,8 @@ START_TEST(another_question_of_the_same_connection_is_a_new_one)
 	hear(CM_ATTR_DREQ, PEER_ID, OUR_ID);
 	ck_assert_uint_eq(qpn_of(CM_ATTR_DREP), 1);
 }
-END_TEST
 
-START_TEST(a_lookup_that_comes_twice_is_answered_through_umad)
+TEST(a_lookup_that_comes_twice_is_answered_through_umad)
 {
 	struct mad_gid gid = gid_of(PEER_V4);
 	struct cm_msg msg;
@@ -358,10 +342,9 @@ START_TEST(a_lookup_that_comes_twice_is_answered_through_umad)
 	cm_msg_encode(&msg, mad);
 	ck_assert_uint_eq(qpn_to(PEER_V4, V4_INDEX), 0);
 }
-END_TEST
 
 /* As on a device that drops what leaves for QP1 from elsewhere, and says nothing. */
-START_TEST(if_only_the_repetition_is_answered_all_goes_through_umad)
+TEST(if_only_the_repetition_is_answered_all_goes_through_umad)
 {
 	struct mad_gid gid = gid_of(PEER_V4);
 
@@ -374,9 +357,8 @@ START_TEST(if_only_the_repetition_is_answered_all_goes_through_umad)
 	say(CM_ATTR_REQ, OUR_ID + 1, 0);
 	ck_assert_uint_eq(qpn_to(PEER_V6, V6_INDEX), 0);
 }
-END_TEST
 
-START_TEST(a_question_that_reached_his_own_queue_pair_says_nothing_about_qp1)
+TEST(a_question_that_reached_his_own_queue_pair_says_nothing_about_qp1)
 {
 	struct mad_gid gid = gid_of(PEER_V4);
 
@@ -388,9 +370,8 @@ START_TEST(a_question_that_reached_his_own_queue_pair_says_nothing_about_qp1)
 	mad_sender_doubt(sender, &gid, mad);
 	ck_assert_uint_eq(qpn_of(CM_ATTR_RTU), 0);
 }
-END_TEST
 
-START_TEST(a_question_that_did_not_reach_his_own_queue_pair_goes_to_qp1)
+TEST(a_question_that_did_not_reach_his_own_queue_pair_goes_to_qp1)
 {
 	struct mad_gid gid = gid_of(PEER_V4);
 
@@ -399,9 +380,8 @@ START_TEST(a_question_that_did_not_reach_his_own_queue_pair_goes_to_qp1)
 	mad_sender_doubt(sender, &gid, mad);
 	ck_assert_uint_eq(qpn_of(CM_ATTR_REQ), 1);
 }
-END_TEST
 
-START_TEST(a_drill_insists)
+TEST(a_drill_insists)
 {
 	mad_sender_insist(sender);
 	ck_assert_uint_eq(qpn_of(CM_ATTR_RTU), 1);
@@ -409,7 +389,6 @@ START_TEST(a_drill_insists)
 	hear(CM_ATTR_DREQ, PEER_ID, OUR_ID);
 	ck_assert_uint_eq(qpn_of(CM_ATTR_DREP), 1);
 }
-END_TEST
 
 /* Return: how many messages have failed that are as the one that is said. */
 static int count_failed(void)
@@ -425,7 +404,7 @@ static int count_failed(void)
 	return n;
 }
 
-START_TEST(without_an_address_handle_a_message_is_left_to_umad)
+TEST(without_an_address_handle_a_message_is_left_to_umad)
 {
 	struct mad_path path = path_to(PEER_V4, V4_INDEX);
 
@@ -434,9 +413,8 @@ START_TEST(without_an_address_handle_a_message_is_left_to_umad)
 	ck_assert_int_lt(mad_sender_hold(sender, &path, mad), 0);
 	ck_assert_int_eq(count_failed(), 0);
 }
-END_TEST
 
-START_TEST(what_the_device_does_not_take_has_failed)
+TEST(what_the_device_does_not_take_has_failed)
 {
 	struct mad_path path = path_to(PEER_V4, V4_INDEX);
 
@@ -447,9 +425,8 @@ START_TEST(what_the_device_does_not_take_has_failed)
 	ck_assert_int_eq(verbs.n_sent, 2);
 	ck_assert_int_eq(count_failed(), 3);
 }
-END_TEST
 
-START_TEST(what_completes_with_an_error_has_failed)
+TEST(what_completes_with_an_error_has_failed)
 {
 	struct mad_path path = path_to(PEER_V4, V4_INDEX);
 
@@ -458,9 +435,8 @@ START_TEST(what_completes_with_an_error_has_failed)
 	ck_assert_int_eq(count_failed(), 1);
 	ck_assert_int_eq(mad_sender_send(sender, &path, mad), -EAGAIN);
 }
-END_TEST
 
-START_TEST(when_nothing_completes_any_more_all_has_failed)
+TEST(when_nothing_completes_any_more_all_has_failed)
 {
 	struct mad_path path = path_to(PEER_V4, V4_INDEX);
 
@@ -471,11 +447,10 @@ START_TEST(when_nothing_completes_any_more_all_has_failed)
 	ck_assert_int_eq(count_failed(), 5);
 	ck_assert_int_eq(count_failed(), 0);
 }
-END_TEST
 
 /* --- beginning and end --------------------------------------------------- */
 
-START_TEST(what_was_posted_leaves_before_the_queue_pair_goes)
+TEST(what_was_posted_leaves_before_the_queue_pair_goes)
 {
 	qpn_to(PEER_V4, V4_INDEX);
 	verbs.slow_polls = 3;
@@ -483,9 +458,8 @@ START_TEST(what_was_posted_leaves_before_the_queue_pair_goes)
 	sender = NULL;
 	ck_assert_uint_eq(verbs.n_cut_off, 0);
 }
-END_TEST
 
-START_TEST(a_device_that_completes_nothing_is_not_waited_for_long)
+TEST(a_device_that_completes_nothing_is_not_waited_for_long)
 {
 	qpn_to(PEER_V4, V4_INDEX);
 	verbs.slow_polls = INT_MAX;
@@ -493,9 +467,10 @@ START_TEST(a_device_that_completes_nothing_is_not_waited_for_long)
 	sender = NULL;
 	ck_assert_uint_eq(verbs.n_cut_off, 1);
 }
-END_TEST
 
-START_TEST(whatever_fails_in_opening_all_is_given_back)
+FIXTURE(NULL, NULL);
+
+TEST(whatever_fails_in_opening_all_is_given_back)
 {
 	struct ibv_context *context = set_up_fake_verbs();
 	int err;
@@ -513,9 +488,8 @@ START_TEST(whatever_fails_in_opening_all_is_given_back)
 	mad_sender_close(sender);
 	ck_assert_int_eq(verbs.n_made, 0);
 }
-END_TEST
 
-START_TEST(a_device_without_room_for_a_message_inline_is_not_used)
+TEST(a_device_without_room_for_a_message_inline_is_not_used)
 {
 	struct ibv_context *context = set_up_fake_verbs();
 
@@ -523,90 +497,12 @@ START_TEST(a_device_without_room_for_a_message_inline_is_not_used)
 	ck_assert_int_eq(mad_sender_open(context, 1, &sender), -EOPNOTSUPP);
 	ck_assert_int_eq(verbs.n_made, 0);
 }
-END_TEST
 
-START_TEST(infiniband_is_not_served)
+TEST(infiniband_is_not_served)
 {
 	struct ibv_context *context = set_up_fake_verbs();
 
 	verbs.link_layer = IBV_LINK_LAYER_INFINIBAND;
 	ck_assert_int_eq(mad_sender_open(context, 1, &sender), -EOPNOTSUPP);
 	ck_assert_int_eq(verbs.n_made, 0);
-}
-END_TEST
-
-static TCase *sending(void)
-{
-	TCase *tc = tcase_create("sending");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, the_first_message_to_a_peer_goes_to_qp1);
-	tcase_add_test(tc, a_message_leaves_along_its_path);
-	tcase_add_test(tc, a_peer_that_was_heard_sending_from_his_own_queue_pair_is_answered_there);
-	tcase_add_test(tc, a_kernel_is_answered_at_qp1);
-	tcase_add_test(tc, one_that_does_not_answer_is_sent_to_qp1_again);
-	tcase_add_test(tc, held_messages_go_to_the_queue_pair_that_was_known_when_they_came);
-	tcase_add_test(tc, what_has_no_grh_goes_through_umad);
-	tcase_add_test(tc, a_gid_that_two_interfaces_share_goes_through_umad);
-	tcase_add_test(tc, a_gid_of_roce_v1_goes_through_umad);
-	tcase_add_test(tc, a_gid_index_that_is_empty_goes_through_umad);
-	tcase_add_test(tc, a_second_port_with_the_same_gid_is_in_nobodys_way);
-	tcase_add_test(tc, a_handle_is_made_once_for_each_peer);
-	tcase_add_test(tc, a_queue_pair_that_broke_is_left_for_umad);
-	tcase_add_test(tc, an_address_that_has_become_shared_is_not_sent_from_after_forgetting);
-	tcase_add_test(tc, what_was_posted_leaves_before_the_queue_pair_goes);
-	tcase_add_test(tc, a_device_that_completes_nothing_is_not_waited_for_long);
-	tcase_add_test(tc, a_hundred_thousand_peers_need_no_more_than_the_handles_that_are_kept);
-	return tc;
-}
-
-static TCase *by_umad(void)
-{
-	TCase *tc = tcase_create("by umad");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_loop_test(tc, an_answer_to_who_was_not_reached_goes_through_umad, 0,
-			    sizeof(answers) / sizeof(answers[0]));
-	tcase_add_loop_test(tc, an_answer_to_who_was_reached_does_not, 0,
-			    sizeof(answers) / sizeof(answers[0]));
-	tcase_add_loop_test(tc, what_is_asked_twice_is_answered_through_umad, 0,
-			    sizeof(asked_and_answered) / sizeof(asked_and_answered[0]));
-	tcase_add_test(tc, what_another_connection_or_host_asks_twice_changes_nothing);
-	tcase_add_test(tc, another_question_of_the_same_connection_is_a_new_one);
-	tcase_add_test(tc, a_lookup_that_comes_twice_is_answered_through_umad);
-	tcase_add_test(tc, if_only_the_repetition_is_answered_all_goes_through_umad);
-	tcase_add_test(tc, a_question_that_reached_his_own_queue_pair_says_nothing_about_qp1);
-	tcase_add_test(tc, a_question_that_did_not_reach_his_own_queue_pair_goes_to_qp1);
-	tcase_add_test(tc, a_drill_insists);
-	tcase_add_test(tc, without_an_address_handle_a_message_is_left_to_umad);
-	tcase_add_test(tc, what_the_device_does_not_take_has_failed);
-	tcase_add_test(tc, what_completes_with_an_error_has_failed);
-	tcase_add_test(tc, when_nothing_completes_any_more_all_has_failed);
-	return tc;
-}
-
-static TCase *opening(void)
-{
-	TCase *tc = tcase_create("opening");
-
-	tcase_add_test(tc, whatever_fails_in_opening_all_is_given_back);
-	tcase_add_test(tc, a_device_without_room_for_a_message_inline_is_not_used);
-	tcase_add_test(tc, infiniband_is_not_served);
-	return tc;
-}
-
-int main(void)
-{
-	Suite *suite = suite_create("sender");
-	SRunner *runner;
-	int failed;
-
-	suite_add_tcase(suite, sending());
-	suite_add_tcase(suite, by_umad());
-	suite_add_tcase(suite, opening());
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* mad/umad.c on a libibumad made of sockets: what is opened, written and read. */
 #include <arpa/inet.h>
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -12,6 +11,7 @@
 #include <infiniband/umad.h>
 
 #include "umad_fake.h"
+#include "tests/unit/test.h"
 
 #define HEAD_BYTES 64
 
@@ -49,7 +49,9 @@ static void deliver(const struct ib_mad_addr *addr, const uint8_t *mad, size_t b
 	ck_assert_int_eq(send(fake.peer[0], buffer, HEAD_BYTES + bytes, 0), HEAD_BYTES + bytes);
 }
 
-START_TEST(one_descriptor_owns_the_class_and_the_others_only_send)
+FIXTURE(set_up_fake_umad, tear_down_fake_umad);
+
+TEST(one_descriptor_owns_the_class_and_the_others_only_send)
 {
 	struct mad_port *port = open_rxe0();
 
@@ -60,7 +62,6 @@ START_TEST(one_descriptor_owns_the_class_and_the_others_only_send)
 		ck_assert_int_eq(fake.methods[i], 0);
 	mad_port_close(port);
 }
-END_TEST
 
 static void check_flags_of_opened(void)
 {
@@ -70,24 +71,22 @@ static void check_flags_of_opened(void)
 	}
 }
 
-START_TEST(descriptors_do_not_block_and_are_closed_on_exec)
+TEST(descriptors_do_not_block_and_are_closed_on_exec)
 {
 	struct mad_port *port = open_rxe0();
 
 	check_flags_of_opened();
 	mad_port_close(port);
 }
-END_TEST
 
-START_TEST(close_closes_all)
+TEST(close_closes_all)
 {
 	mad_port_close(open_rxe0());
 	ck_assert_int_eq(n_closed(), fake.n_opened);
 	mad_port_close(NULL);
 }
-END_TEST
 
-START_TEST(port_without_node_is_opened_by_a_stand_in_for_libibumad)
+TEST(port_without_node_is_opened_by_a_stand_in_for_libibumad)
 {
 	struct umad_owner who;
 	struct mad_port *port;
@@ -98,9 +97,8 @@ START_TEST(port_without_node_is_opened_by_a_stand_in_for_libibumad)
 	check_flags_of_opened();
 	mad_port_close(port);
 }
-END_TEST
 
-START_TEST(send_asks_the_kernel_for_no_timeout)
+TEST(send_asks_the_kernel_for_no_timeout)
 {
 	uint8_t bytes[HEAD_BYTES + MAD_BYTES], mad[MAD_BYTES] = { 0 };
 	struct mad_port *port = open_rxe0();
@@ -116,9 +114,8 @@ START_TEST(send_asks_the_kernel_for_no_timeout)
 	ck_assert_uint_eq(head.retries, 0);
 	mad_port_close(port);
 }
-END_TEST
 
-START_TEST(send_goes_to_qp1_along_the_path)
+TEST(send_goes_to_qp1_along_the_path)
 {
 	uint8_t bytes[HEAD_BYTES + MAD_BYTES], mad[MAD_BYTES] = { 0 };
 	struct mad_port *port = open_rxe0();
@@ -141,9 +138,8 @@ START_TEST(send_goes_to_qp1_along_the_path)
 	ck_assert_mem_eq(head.addr.gid, v6_path.dgid.raw, 16);
 	mad_port_close(port);
 }
-END_TEST
 
-START_TEST(path_without_grh_has_none)
+TEST(path_without_grh_has_none)
 {
 	uint8_t bytes[HEAD_BYTES + MAD_BYTES], mad[MAD_BYTES] = { 0 };
 	struct mad_path path = { .dlid = 7, .hop_limit = 1 };
@@ -157,9 +153,8 @@ START_TEST(path_without_grh_has_none)
 	ck_assert_uint_eq(head.addr.hop_limit, 0);
 	mad_port_close(port);
 }
-END_TEST
 
-START_TEST(send_changes_the_low_transaction_id_only)
+TEST(send_changes_the_low_transaction_id_only)
 {
 	uint8_t first[HEAD_BYTES + MAD_BYTES], second[HEAD_BYTES + MAD_BYTES], mad[MAD_BYTES];
 	struct mad_port *port = open_rxe0();
@@ -174,9 +169,8 @@ START_TEST(send_changes_the_low_transaction_id_only)
 	ck_assert_mem_ne(first + HEAD_BYTES + 12, second + HEAD_BYTES + 12, 4);
 	mad_port_close(port);
 }
-END_TEST
 
-START_TEST(nothing_there_is_eagain)
+TEST(nothing_there_is_eagain)
 {
 	struct mad_port *port = open_rxe0();
 	uint8_t mad[MAD_BYTES];
@@ -185,9 +179,8 @@ START_TEST(nothing_there_is_eagain)
 	ck_assert_int_eq(mad_port_receive(port, &path, mad), -EAGAIN);
 	mad_port_close(port);
 }
-END_TEST
 
-START_TEST(received_path_leads_back)
+TEST(received_path_leads_back)
 {
 	const struct ib_mad_addr addr = {
 		.lid = htons(0x1234),
@@ -212,9 +205,8 @@ START_TEST(received_path_leads_back)
 	ck_assert_mem_eq(&path, &v6_path, sizeof(path));
 	mad_port_close(port);
 }
-END_TEST
 
-START_TEST(traffic_class_of_an_ipv4_packet_is_not_believed)
+TEST(traffic_class_of_an_ipv4_packet_is_not_believed)
 {
 	const struct ib_mad_addr addr = {
 		.grh_present = 1,
@@ -232,9 +224,8 @@ START_TEST(traffic_class_of_an_ipv4_packet_is_not_believed)
 	ck_assert_uint_eq(path.flow_label, 0);
 	mad_port_close(port);
 }
-END_TEST
 
-START_TEST(short_mad_is_padded)
+TEST(short_mad_is_padded)
 {
 	const struct ib_mad_addr addr = { .lid = 0 };
 	struct mad_port *port = open_rxe0();
@@ -249,9 +240,8 @@ START_TEST(short_mad_is_padded)
 	ck_assert_mem_eq(mad + sizeof(sent), zeros, sizeof(mad) - sizeof(sent));
 	mad_port_close(port);
 }
-END_TEST
 
-START_TEST(long_mad_does_not_block_the_next)
+TEST(long_mad_does_not_block_the_next)
 {
 	const struct ib_mad_addr addr = { .lid = 0 };
 	struct mad_port *port = open_rxe0();
@@ -265,40 +255,4 @@ START_TEST(long_mad_does_not_block_the_next)
 	ck_assert_int_eq(mad_port_receive(port, &path, mad), 0);
 	ck_assert_uint_eq(mad[0], 0x77);
 	mad_port_close(port);
-}
-END_TEST
-
-static TCase *traffic_tests(void)
-{
-	TCase *tcase = tcase_create("traffic");
-
-	tcase_add_checked_fixture(tcase, set_up_fake_umad, tear_down_fake_umad);
-	tcase_add_test(tcase, one_descriptor_owns_the_class_and_the_others_only_send);
-	tcase_add_test(tcase, descriptors_do_not_block_and_are_closed_on_exec);
-	tcase_add_test(tcase, close_closes_all);
-	tcase_add_test(tcase, port_without_node_is_opened_by_a_stand_in_for_libibumad);
-	tcase_add_test(tcase, send_asks_the_kernel_for_no_timeout);
-	tcase_add_test(tcase, send_goes_to_qp1_along_the_path);
-	tcase_add_test(tcase, path_without_grh_has_none);
-	tcase_add_test(tcase, send_changes_the_low_transaction_id_only);
-	tcase_add_test(tcase, nothing_there_is_eagain);
-	tcase_add_test(tcase, received_path_leads_back);
-	tcase_add_test(tcase, traffic_class_of_an_ipv4_packet_is_not_believed);
-	tcase_add_test(tcase, short_mad_is_padded);
-	tcase_add_test(tcase, long_mad_does_not_block_the_next);
-	return tcase;
-}
-
-int main(void)
-{
-	Suite *suite = suite_create("umad");
-	SRunner *runner;
-	int failed;
-
-	suite_add_tcase(suite, traffic_tests());
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* mad/umad_owner.c: which error is which, and what is said of a port that cannot be had. */
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 
 #include "mad/umad_owner.h"
 #include "umad_fake.h"
+#include "tests/unit/test.h"
 
 static void put_holder(const char *module, const char *holder)
 {
@@ -41,21 +41,21 @@ static struct umad_owner open_fails(const char *device, int err)
 	return who;
 }
 
-START_TEST(device_without_node_is_named)
+FIXTURE(set_up_fake_umad, tear_down_fake_umad);
+
+TEST(device_without_node_is_named)
 {
 	put_file("0\n", "sys/class/infiniband/siw0/ports/1/lid");
 	ck_assert_str_eq(open_fails("siw0", -ENXIO).what, "port 1 of siw0 has no umad device");
 	ck_assert_int_eq(fake.n_asked, 0);
 }
-END_TEST
 
-START_TEST(unknown_device_is_named)
+TEST(unknown_device_is_named)
 {
 	ck_assert_str_eq(open_fails("rxe9", -ENXIO).what, "there is no RDMA device rxe9");
 }
-END_TEST
 
-START_TEST(missing_node_is_named)
+TEST(missing_node_is_named)
 {
 	char path[128];
 
@@ -64,16 +64,14 @@ START_TEST(missing_node_is_named)
 	fake.open_errno = ENOENT;
 	ck_assert_ptr_nonnull(strstr(open_fails("rxe0", -ENXIO).what, "umad7 does not exist"));
 }
-END_TEST
 
-START_TEST(other_open_errors_pass_through)
+TEST(other_open_errors_pass_through)
 {
 	fake.open_errno = EMFILE;
 	ck_assert_ptr_nonnull(strstr(open_fails("rxe0", -EMFILE).what, "Too many open files"));
 }
-END_TEST
 
-START_TEST(want_of_descriptors_is_not_taken_for_want_of_a_device)
+TEST(want_of_descriptors_is_not_taken_for_want_of_a_device)
 {
 	struct rlimit limit, none = { .rlim_cur = 0 };
 
@@ -83,16 +81,14 @@ START_TEST(want_of_descriptors_is_not_taken_for_want_of_a_device)
 	open_fails("rxe0", -EMFILE);
 	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
 }
-END_TEST
 
-START_TEST(foreign_namespace_is_explained)
+TEST(foreign_namespace_is_explained)
 {
 	fake.open_errno = EPERM;
 	ck_assert_ptr_nonnull(strstr(open_fails("rxe0", -EPERM).what, "network namespace"));
 }
-END_TEST
 
-START_TEST(loaded_ib_cm_is_blamed_with_its_users)
+TEST(loaded_ib_cm_is_blamed_with_its_users)
 {
 	struct umad_owner who;
 
@@ -105,9 +101,8 @@ START_TEST(loaded_ib_cm_is_blamed_with_its_users)
 	ck_assert_str_eq(who.what, "kernel module ib_cm (loaded by rdma_cm)");
 	ck_assert_str_eq(who.remedy, "modprobe -r rdma_ucm rdma_cm ib_cm");
 }
-END_TEST
 
-START_TEST(ib_cm_that_came_too_late_is_not_blamed)
+TEST(ib_cm_that_came_too_late_is_not_blamed)
 {
 	struct umad_owner who;
 
@@ -118,27 +113,24 @@ START_TEST(ib_cm_that_came_too_late_is_not_blamed)
 	ck_assert_str_eq(who.what, "process 4711 (cmportd)");
 	ck_assert_str_eq(who.remedy, "kill 4711");
 }
-END_TEST
 
-START_TEST(user_of_another_port_is_not_blamed)
+TEST(user_of_another_port_is_not_blamed)
 {
 	fake.register_errno = EINVAL;
 	put_process(4711, "opensm\n", "/dev/infiniband/umad0");
 	ck_assert_str_eq(open_fails("rxe0", -EADDRINUSE).what,
 			 "a process that is not visible here");
 }
-END_TEST
 
-START_TEST(own_second_attempt_is_explained)
+TEST(own_second_attempt_is_explained)
 {
 	fake.register_errno = EINVAL;
 	put_process(getpid(), "test_umad\n", "/dev/infiniband/umad7");
 	ck_assert_str_eq(open_fails("rxe0", -EADDRINUSE).what,
 			 "this process already has the port open");
 }
-END_TEST
 
-START_TEST(owner_of_a_port_without_node_is_not_guessed)
+TEST(owner_of_a_port_without_node_is_not_guessed)
 {
 	fake.is_stand_in = true;
 	fake.register_errno = EINVAL;
@@ -146,54 +138,16 @@ START_TEST(owner_of_a_port_without_node_is_not_guessed)
 	ck_assert_str_eq(open_fails("fab0", -EADDRINUSE).what,
 			 "another process; no device node shows which");
 }
-END_TEST
 
-START_TEST(want_of_memory_is_not_taken_for_an_owner)
+TEST(want_of_memory_is_not_taken_for_an_owner)
 {
 	fake.register_errno = ENOMEM;
 	ck_assert_str_eq(open_fails("rxe0", -ENOMEM).what, "");
 }
-END_TEST
 
-START_TEST(failure_of_a_sender_closes_all)
+TEST(failure_of_a_sender_closes_all)
 {
 	fake.agent_errno = ENOMEM;
 	open_fails("rxe0", -ENOMEM);
 	ck_assert_int_eq(fake.n_opened, 2);
-}
-END_TEST
-
-static TCase *diagnosis_tests(void)
-{
-	TCase *tcase = tcase_create("diagnosis");
-
-	tcase_add_checked_fixture(tcase, set_up_fake_umad, tear_down_fake_umad);
-	tcase_add_test(tcase, device_without_node_is_named);
-	tcase_add_test(tcase, unknown_device_is_named);
-	tcase_add_test(tcase, missing_node_is_named);
-	tcase_add_test(tcase, other_open_errors_pass_through);
-	tcase_add_test(tcase, want_of_descriptors_is_not_taken_for_want_of_a_device);
-	tcase_add_test(tcase, foreign_namespace_is_explained);
-	tcase_add_test(tcase, loaded_ib_cm_is_blamed_with_its_users);
-	tcase_add_test(tcase, ib_cm_that_came_too_late_is_not_blamed);
-	tcase_add_test(tcase, user_of_another_port_is_not_blamed);
-	tcase_add_test(tcase, own_second_attempt_is_explained);
-	tcase_add_test(tcase, owner_of_a_port_without_node_is_not_guessed);
-	tcase_add_test(tcase, want_of_memory_is_not_taken_for_an_owner);
-	tcase_add_test(tcase, failure_of_a_sender_closes_all);
-	return tcase;
-}
-
-int main(void)
-{
-	Suite *suite = suite_create("umad_owner");
-	SRunner *runner;
-	int failed;
-
-	suite_add_tcase(suite, diagnosis_tests());
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
