@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "lib/host.h"
+#include "lib/link.h"
 #include "lib/warning.h"
 
 static uint32_t next_claim_id; /* atomic */
@@ -59,13 +60,13 @@ static int claim_port(struct id *id)
 
 	id->claim_id = claim_id;
 	claim = claim_of(id);
-	err = portd_bind(host_client(), &claim);
+	err = portd_bind(link_client(), &claim);
 	if (!err) {
 		addr_set_port(&id->claim.local, claim.local_port);
 		return 0;
 	}
 	id->claim_id = 0;
-	portd_release(host_client(), claim_id); /* the next cmportd may have been told of it */
+	portd_release(link_client(), claim_id); /* the next cmportd may have been told of it */
 	return err;
 }
 
@@ -78,7 +79,7 @@ int claims_bind(struct id *id)
 	if (err)
 		return err;
 	if (!port)
-		port = portd_take_port(host_client(), id->claim.ps);
+		port = portd_take_port(link_client(), id->claim.ps);
 	if (port && !addr_port(&id->claim.local))
 		addr_set_port(&id->claim.local, port);
 	else
@@ -105,7 +106,7 @@ int claims_listen(struct id *id)
 	if (err)
 		return err;
 	claim = claim_of(id);
-	err = portd_listen(host_client(), &claim);
+	err = portd_listen(link_client(), &claim);
 	if (!err)
 		id->claim.reuseaddr = false;
 	return err;
@@ -126,7 +127,7 @@ struct portd_claim claims_show(const struct id *id)
 
 void claims_changed(const struct portd_claim *claim)
 {
-	portd_update(host_client(), claim);
+	portd_update(link_client(), claim);
 }
 
 void claims_release(struct id *id)
@@ -138,9 +139,9 @@ void claims_release(struct id *id)
 	port_space_release(&engine->ports, &id->claim);
 	engine_unlock();
 	if (id->claim_id)
-		portd_release(host_client(), id->claim_id);
+		portd_release(link_client(), id->claim_id);
 	else if (was_held)
-		portd_give_port(host_client(), id->claim.ps, port);
+		portd_give_port(link_client(), id->claim.ps, port);
 	id->claim_id = 0;
 }
 

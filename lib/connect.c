@@ -11,6 +11,7 @@
 #include "lib/api.h"
 #include "lib/engine.h"
 #include "lib/host.h"
+#include "lib/link.h"
 #include "lib/infiniband.h"
 #include "lib/offer.h"
 #include "lib/qp.h"
@@ -292,7 +293,7 @@ static int establish_by_data(struct id *id)
 	err = step(id, CM_CALL_ESTABLISH, NULL);
 	if (!err && is_told) {
 		will.state = CM_ESTABLISHED;
-		portd_will_is(host_client(), &will);
+		portd_will_is(link_client(), &will);
 	}
 	return err;
 }

@@ -372,19 +372,6 @@ void device_port_gone(struct port *port)
 		port_put(port);
 }
 
-struct port *port_get(struct port *port)
-{
-	__atomic_add_fetch(&port->refs, 1, __ATOMIC_RELAXED);
-	return port;
-}
-
-void port_put(struct port *port)
-{
-	if (__atomic_sub_fetch(&port->refs, 1, __ATOMIC_ACQ_REL))
-		return;
-	free(port);
-}
-
 static void forget_ports(struct device *device)
 {
 	int i;

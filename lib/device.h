@@ -16,17 +16,7 @@
 
 #include "cm/conn.h"
 #include "lib/net/gid.h"
-
-struct device;
-
-/* A port that delivers CM messages to us. Counted: sends may be under way when it is removed. */
-struct port {
-	struct cm_port cm; /* first; under the engine's lock */
-	int handle;	   /* of cmportd; -1 while it has none */
-	struct device *device;
-	uint8_t port_num;
-	unsigned int refs; /* atomic */
-};
+#include "lib/port.h"
 
 struct device {
 	struct ibv_context *verbs;
@@ -46,11 +36,6 @@ struct device_list {
 	struct ibv_context **verbs; /* theirs */
 	const struct device_list *before;
 };
-
-static inline struct port *port_of(struct cm_port *cm)
-{
-	return (struct port *)cm;
-}
 
 /**
  * device_list_load() - open the devices of the system, once
@@ -136,9 +121,5 @@ void device_port_gone(struct port *port);
 
 /** device_after_fork() - a child has no port, and touches nothing of its parent's. */
 void device_after_fork(void);
-
-/** port_get() - keep a port; port_put() lets it go, the last frees it. */
-struct port *port_get(struct port *port);
-void port_put(struct port *port);
 
 #endif

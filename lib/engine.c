@@ -10,49 +10,31 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/random.h>
 #include <sys/timerfd.h>
 #include <time.h>
-#include <unistd.h>
 
-#include "lib/host.h"
-#include "lib/hotplug.h"
-#include "lib/listen.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/thread.h"
+#include "lib/link.h"
 #include "lib/lock_order.h"
 #include "lib/log.h"
-#include "lib/outbox.h"
-#include "lib/removal.h"
-#include "lib/report.h"
-#include "lib/resolve.h"
-#include "base/thread.h"
 #include "lib/trace.h"
 #include "lib/warning.h"
-#include "lib/net/membership.h"
 
-#define EVENTS_MAX   16
-#define EXIT_WAIT_MS 200
-#define SLACK_NS     (4 * CM_NS_PER_MS) /* deadlines so close to each other are met together */
+#define SLACK_NS (4 * CM_NS_PER_MS) /* deadlines so close to each other are met together */
 
 static pthread_mutex_t lock = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool started;
 static struct engine engine;
-static int poll_fd = -1;
+static const struct engine_rooms *rooms;
+static struct loop loop = { .fd = -1 };
 static int alarm_fd = -1;
-static int hotplug_fd = -1;
 static struct net_watch *net_watch;
-static char host;		/* stands for cmportd in the poll set */
+static struct watch alarm_watch, network_watch;
 static struct cm_time rings_at; /* what the alarm is set to; under the lock */
-
-struct cm_time engine_now(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (struct cm_time){ (uint64_t)now.tv_sec * UINT64_C(1000000000) +
-				 (uint64_t)now.tv_nsec };
-}
 
 /* A counter under a keyed mixing function (splitmix64's). */
 uint64_t engine_random(void)
@@ -108,16 +90,16 @@ static void take_effects(struct outbox *box, const struct cm_effects *fx)
 		box->send[box->n++] = fx->send[i];
 		port_get(port_of(fx->send[i].port));
 	}
-	host_take_closed(box);
+	link_take_closed(box);
 	for (i = 0; i < fx->n_reports; i++)
-		report_handle(&engine, box, &fx->report[i], &fx->msg);
+		rooms->report(&engine, box, &fx->report[i], &fx->msg);
 }
 
 int engine_step(struct engine *of, struct outbox *box, struct cm_conn *conn, enum cm_event verb,
 		const struct cm_args *args)
 {
 	struct cm_effects fx;
-	int err = cm_core_call(&of->core, conn, verb, args, engine_now(), &fx);
+	int err = cm_core_call(&of->core, conn, verb, args, clock_now(), &fx);
 
 	if (err)
 		return err;
@@ -168,7 +150,7 @@ void engine_receive(struct port *port, const struct mad_path *path, const uint8_
 	engine_lock();
 	if (cm_core_reserve(&engine.core))
 		warning_of_requests();
-	cm_core_input(&engine.core, &port->cm, path, mad, MAD_BYTES, engine_now(), &fx);
+	cm_core_input(&engine.core, &port->cm, path, mad, MAD_BYTES, clock_now(), &fx);
 	take_effects(&box, &fx);
 	lock_give(&lock, LOCK_ENGINE);
 	outbox_hold(&box);
@@ -191,7 +173,7 @@ static void run_timers(void)
 	while (more) {
 		outbox_init(&box);
 		engine_lock();
-		more = cm_core_expire(&engine.core, engine_now(), &fx);
+		more = cm_core_expire(&engine.core, clock_now(), &fx);
 		take_effects(&box, &fx);
 		engine_unlock();
 		holds = holds || box.n;
@@ -199,7 +181,7 @@ static void run_timers(void)
 	}
 	if (holds)
 		outbox_release();
-	resolve_expire(engine_now());
+	rooms->expire(clock_now());
 }
 
 /* How messages get to peers is cmportd's business. */
@@ -209,7 +191,7 @@ static void net_changed(const struct net_event *event, void *arg)
 
 	switch (event->change) {
 	case NET_CHANGE_NEIGH:
-		resolve_neigh_changed(event);
+		rooms->neighbour_changed(event);
 		break;
 	case NET_CHANGE_ADDR:
 	case NET_CHANGE_LINK:
@@ -221,118 +203,80 @@ static void net_changed(const struct net_event *event, void *arg)
 	}
 }
 
-static void network_changed(void)
+static void network_changed(struct watch *watch, uint32_t events)
 {
 	bool interfaces = false;
 
+	(void)watch, (void)events;
 	net_watch_drain(net_watch, net_changed, &interfaces);
 	if (!interfaces)
 		return;
 	gid_forget(NULL);
-	listen_extend();
+	rooms->interfaces_changed();
 }
 
 /* An alarm that rings only now, or has been put off, wakes the thread for nothing. */
 static void set_next_alarm(void)
 {
 	engine_lock();
-	if (cm_time_reached(rings_at, engine_now()))
+	if (cm_time_reached(rings_at, clock_now()))
 		rings_at = CM_TIME_NEVER;
-	set_alarm(cm_time_earlier(next_deadline(), host_deadline()));
+	set_alarm(cm_time_earlier(next_deadline(), rooms->deadline()));
 	engine_unlock();
 }
 
-static void dispatch(const struct epoll_event *event)
+/* Timers are run after each turn anyway; the alarm, edge-triggered, is never read. */
+static void alarm_rang(struct watch *watch, uint32_t events)
 {
-	if (event->data.ptr == &engine)
-		network_changed();
-	else if (event->data.ptr == &hotplug_fd)
-		hotplug_drain(hotplug_fd);
-	else if (event->data.ptr == &host)
-		host_receive();
-	/* The alarm: timers are run anyway. */
+	(void)watch, (void)events;
 }
 
 static void *run(void *arg)
 {
-	struct epoll_event events[EVENTS_MAX];
-	int i, n;
-
 	pthread_setname_np(pthread_self(), "purecm");
 	for (;;) {
 		set_next_alarm();
-		n = epoll_wait(poll_fd, events, EVENTS_MAX, -1);
-		for (i = 0; i < n; i++)
-			dispatch(&events[i]);
+		loop_turn(&loop, -1);
 		run_timers();
-		host_look();
+		rooms->look();
 	}
 	return arg;
 }
 
 /* --- beginning and end --------------------------------------------------- */
 
-static int watch_for(uint32_t what, int fd, void *who)
+int engine_watch(struct watch *watch, int fd, void (*ready)(struct watch *watch, uint32_t events))
 {
-	struct epoll_event event = { .events = what, .data.ptr = who };
-
-	return epoll_ctl(poll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+	return loop_watch(&loop, watch, fd, EPOLLIN, ready);
 }
 
-static int watch(int fd, void *who)
+void engine_unwatch(struct watch *watch)
 {
-	return watch_for(EPOLLIN, fd, who);
-}
-
-int engine_watch_host(int fd)
-{
-	return watch(fd, &host);
-}
-
-void engine_unwatch_host(int fd)
-{
-	epoll_ctl(poll_fd, EPOLL_CTL_DEL, fd, NULL);
-}
-
-/* Where a container does not let us, devices are only seen to go by their ports. */
-static int watch_devices(void)
-{
-	hotplug_fd = hotplug_open();
-	if (hotplug_fd == -EMFILE || hotplug_fd == -ENFILE || hotplug_fd == -ENOMEM)
-		return hotplug_fd;
-	if (hotplug_fd >= 0)
-		return watch(hotplug_fd, &hotplug_fd);
-	log_debug("devices that come and go are not announced here: %s", strerror(-hotplug_fd));
-	return 0;
+	loop_unwatch(&loop, watch);
 }
 
 static int open_descriptors(void)
 {
 	int err = net_watch_open(&net_watch);
 
+	if (!err)
+		err = loop_init(&loop);
 	if (err)
 		return err;
-	poll_fd = epoll_create1(EPOLL_CLOEXEC);
 	alarm_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	if (poll_fd < 0 || alarm_fd < 0)
+	if (alarm_fd < 0)
 		return -errno;
-	err = watch_for(EPOLLIN | EPOLLET, alarm_fd, &alarm_fd); /* never read */
+	err = loop_watch(&loop, &alarm_watch, alarm_fd, EPOLLIN | EPOLLET, alarm_rang);
 	if (!err)
-		err = watch(net_watch_fd(net_watch), &engine);
-	return err ? err : watch_devices();
+		err = engine_watch(&network_watch, net_watch_fd(net_watch), network_changed);
+	return err ? err : rooms->start();
 }
 
 static void close_descriptors(void)
 {
-	if (poll_fd >= 0)
-		close(poll_fd);
-	if (alarm_fd >= 0)
-		close(alarm_fd);
-	if (hotplug_fd >= 0)
-		close(hotplug_fd);
-	poll_fd = -1;
-	alarm_fd = -1;
-	hotplug_fd = -1;
+	loop_fini(&loop);
+	fd_close(&alarm_fd);
+	rooms->stop();
 }
 
 static int init_state(void)
@@ -366,13 +310,12 @@ static void forget_parent(void)
 	lock_after_fork();
 	close_descriptors();
 	channel_after_fork();
-	id_after_fork();
+	id_events_after_fork();
 	net_after_fork();
-	membership_after_fork();
 	gid_after_fork();
-	device_after_fork();
-	host_after_fork();
+	link_after_fork();
 	trace_after_fork();
+	rooms->after_fork();
 	engine = (struct engine){ 0 };
 	net_watch = NULL; /* net_after_fork() has closed it */
 	started = false;
@@ -402,11 +345,12 @@ static int start(void)
 	return 0;
 }
 
-int engine_start(void)
+int engine_start(const struct engine_rooms *above)
 {
 	int err = 0;
 
 	pthread_mutex_lock(&start_lock);
+	rooms = above;
 	if (!started)
 		err = start();
 	started = started || !err;
@@ -414,8 +358,13 @@ int engine_start(void)
 	return err;
 }
 
+bool engine_is_started(void)
+{
+	return started;
+}
+
 /* Each gets one last message. */
-static void destroy_connections(void)
+static void destroy_all(void)
 {
 	struct list *node;
 	struct id *id;
@@ -433,33 +382,19 @@ static void destroy_connections(void)
 	}
 }
 
-/*
- * A program that exits without destroying its ids leaves peers that would wait for it. cmportd ends
- * its connections as the kernel would. One that is of this process has to be given the time; and
- * the first process of a container is followed at once by all others there, cmportd for one. exit()
- * may have been called with the lock held, from a signal handler for one, so it is not waited for.
- */
-static void __attribute__((destructor)) end_connections(void)
+bool engine_destroy_connections(int most_ms)
 {
 	struct timespec until;
 
-	if (!started || !host_client())
-		return;
-	if (host_ends_with_us()) {
-		host_end(EXIT_WAIT_MS);
-		return;
-	}
-	if (getpid() != 1)
-		return;
 	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_nsec += EXIT_WAIT_MS * 1000000L;
+	until.tv_nsec += most_ms * 1000000L;
 	until.tv_sec += until.tv_nsec / 1000000000L;
 	until.tv_nsec %= 1000000000L;
 	if (pthread_mutex_clocklock(&lock, CLOCK_MONOTONIC, &until))
-		return;
+		return false;
 	lock_taken(LOCK_ENGINE);
-	destroy_connections();
+	destroy_all();
 	lock_give(&lock, LOCK_ENGINE);
 	outbox_release();
-	portd_drain(host_client(), EXIT_WAIT_MS);
+	return true;
 }

@@ -16,6 +16,7 @@
 #ifndef LIB_ENGINE_H
 #define LIB_ENGINE_H
 
+#include "base/loop.h"
 #include "cm/core.h"
 #include "lib/id.h"
 #include "lib/outbox.h"
@@ -33,14 +34,44 @@ struct engine {
 	uint64_t random_count; /* atomic */
 };
 
+/* The rooms above the engine, which calls them by this table only: see rooms.c. */
+struct engine_rooms {
+	/* Within engine_start(): descriptors of theirs to watch. Return: 0 or -errno. */
+	int (*start)(void);
+	void (*stop)(void); /* start() has failed, or we are a forked child */
+	/* The core reports; the lock is held. */
+	void (*report)(struct engine *engine, struct outbox *box, const struct cm_report *report,
+		       const struct cm_msg *msg);
+	/* The others are called in the engine's thread, without the lock. */
+	void (*neighbour_changed)(const struct net_event *event);
+	void (*interfaces_changed)(void); /* ports may have come, or their GIDs changed */
+	void (*expire)(struct cm_time now);
+	void (*look)(void); /* before the thread sleeps */
+	/* When look() is needed although nothing happens; the lock is held. */
+	struct cm_time (*deadline)(void);
+	void (*after_fork)(void); /* in a forked child: the parent's things are none of ours */
+};
+
 /**
  * engine_start() - make the engine, at the first id of the process
+ * @above: kept
  *
  * After fork() the child's first call makes a new one; the parent's ids are of no use to it.
  *
  * Return: 0 or -errno.
  */
-int engine_start(void);
+int engine_start(const struct engine_rooms *above);
+
+/** engine_is_started() - is there an engine in this process? */
+bool engine_is_started(void);
+
+/**
+ * engine_destroy_connections() - end all connections at once, as the process exits
+ * @most_ms: how long to wait for the lock: exit() may have been called with it held
+ *
+ * Return: whether that was done.
+ */
+bool engine_destroy_connections(int most_ms);
 
 /** engine_lock() - Return: the engine. */
 struct engine *engine_lock(void);
@@ -56,9 +87,6 @@ bool engine_id_is(const struct id *id, enum id_state state);
 /** engine_random() - 64 bits that a peer cannot guess; costs no system call. */
 uint64_t engine_random(void);
 
-/** engine_now() - the one clock of the library, CLOCK_MONOTONIC. */
-struct cm_time engine_now(void);
-
 /**
  * engine_step() - let the owner of a connection call the core; the lock is held
  * @box: where to put what is to be sent; emptied by outbox_flush()
@@ -71,11 +99,15 @@ int engine_step(struct engine *engine, struct outbox *box, struct cm_conn *conn,
 /** engine_wake() - a deadline may have come nearer; the lock is held. */
 void engine_wake(struct engine *engine);
 
-/** engine_watch_host() - receive from cmportd from now on. Return: 0 or -errno. */
-int engine_watch_host(int fd);
+/**
+ * engine_watch() - have a function called in the engine's thread whenever a descriptor is readable
+ *
+ * Return: as loop_watch().
+ */
+int engine_watch(struct watch *watch, int fd, void (*ready)(struct watch *watch, uint32_t events));
 
-/** engine_unwatch_host() - no more: it has ended, and is readable for ever. */
-void engine_unwatch_host(int fd);
+/** engine_unwatch() - no more; in the engine's thread. */
+void engine_unwatch(struct watch *watch);
 
 /** engine_receive() - a message has arrived; the engine's thread, before engine_received_all(). */
 void engine_receive(struct port *port, const struct mad_path *path, const uint8_t mad[MAD_BYTES]);

@@ -9,15 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/loop.h"
 #include "cm/action.h"
-#include "lib/claims.h"
 #include "lib/engine.h"
+#include "lib/link.h"
 #include "lib/lock_order.h"
 #include "lib/log.h"
 #include "lib/portd/inline.h"
-#include "lib/removal.h"
-#include "lib/stat.h"
-#include "lib/subnet.h"
 #include "lib/warning.h"
 
 #define HANDLES	     64
@@ -25,52 +24,22 @@
 #define TRY_AGAIN_NS (500 * CM_NS_PER_MS)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static const struct host_rooms *rooms;
+static struct watch watch; /* of cmportd */
 static bool started;
 static bool ends_with_us;	    /* written with the client */
 static bool is_exiting;		    /* atomic */
-static struct portd_client *client; /* written once, under the lock */
 static struct port *ports[HANDLES]; /* by handle, each with a reference; under the lock */
-static struct portd_close closing[OUTBOX_CLOSED_MAX]; /* of a step; under the engine's lock */
-static unsigned int n_closing;
-static struct cm_time resume_at; /* of the engine's thread */
+static struct cm_time resume_at;    /* of the engine's thread */
 
-struct portd_client *host_client(void)
+static void host_receive(struct watch *of, uint32_t events);
+
+void host_set_rooms(const struct host_rooms *above)
 {
-	return __atomic_load_n(&client, __ATOMIC_ACQUIRE);
+	rooms = above;
 }
 
 /* --- finding it ---------------------------------------------------------- */
-
-/* Under the engine's lock. Where no outbox is at hand, a port was removed, and there is nothing to
- * send. */
-static void released(struct cm_core *core, const struct cm_conn *conn)
-{
-	struct portd_close close = { .local_comm_id = conn->local_comm_id,
-				     .remote_comm_id = conn->remote_comm_id,
-				     .remote_ca_guid = conn->remote_ca_guid };
-
-	(void)core;
-	if (!conn->port)
-		return; /* cmportd never heard of it */
-	close.peer_gid = cm_peer_gid(&conn->path);
-	if (n_closing < OUTBOX_CLOSED_MAX)
-		closing[n_closing++] = close;
-	else
-		portd_closed(client, &close);
-}
-
-void host_take_closed(struct outbox *box)
-{
-	unsigned int i;
-
-	for (i = 0; i < n_closing; i++) {
-		if (box->n_closed < OUTBOX_CLOSED_MAX)
-			box->closed[box->n_closed++] = closing[i];
-		else
-			portd_closed(client, &closing[i]);
-	}
-	n_closing = 0;
-}
 
 static int lend_ids(const struct portd_ids *ids)
 {
@@ -78,7 +47,7 @@ static int lend_ids(const struct portd_ids *ids)
 	int err = cm_core_lend_ids(&engine->core, ids->first, ids->count);
 
 	if (!err)
-		engine->core.released = released;
+		engine->core.released = link_released;
 	engine_unlock();
 	return err;
 }
@@ -110,16 +79,16 @@ static int meet_portd(void)
 		return err;
 	}
 	resume_at = CM_TIME_NEVER;
-	__atomic_store_n(&client, found, __ATOMIC_RELEASE);
+	link_begin(found);
 	return 0;
 }
 
 /* Whom we have met stays, even if it cannot be watched yet: its comm ids are in the core. */
 static int find_portd(void)
 {
-	int err = client ? 0 : meet_portd();
+	int err = link_client() ? 0 : meet_portd();
 
-	return err ? err : engine_watch_host(portd_client_fd(client));
+	return err ? err : engine_watch(&watch, portd_client_fd(link_client()), host_receive);
 }
 
 int host_start(void)
@@ -140,14 +109,11 @@ int host_start(void)
 void host_after_fork(void)
 {
 	pthread_mutex_init(&lock, NULL);
-	portd_client_after_fork(client);
-	client = NULL;
+	link_after_fork();
 	started = false;
 	ends_with_us = false;
 	is_exiting = false;
 	memset(ports, 0, sizeof(ports));
-	n_closing = 0;
-	stat_after_fork();
 }
 
 /* --- ports --------------------------------------------------------------- */
@@ -174,7 +140,7 @@ int host_open_port(struct port *port)
 	const char *name = ibv_get_device_name(port->device->verbs->device);
 	struct portd_reply reply = { .error = 0 };
 	struct portd_why why = { "" };
-	int err = portd_open_port(client, name, port->port_num, &reply, &why);
+	int err = portd_open_port(link_client(), name, port->port_num, &reply, &why);
 
 	if (!err && reply.handle >= HANDLES)
 		err = -EPROTO;
@@ -220,94 +186,37 @@ static struct port *port_named(const char *device, uint8_t port_num)
 
 /* --- messages ------------------------------------------------------------ */
 
-/* Return: whether cmportd has that port. */
-static bool address(const struct cm_send *send, bool again, struct portd_mad *ret)
-{
-	int handle = port_of(send->port)->handle;
-
-	if (handle < 0)
-		return false;
-	ret->port = (uint8_t)handle;
-	ret->again = again;
-	ret->path = send->path;
-	memcpy(ret->mad, send->mad, MAD_BYTES);
-	return true;
-}
-
-static void tell_closed(const struct outbox *box)
-{
-	unsigned int i;
-
-	for (i = 0; i < box->n_closed; i++)
-		portd_closed(client, &box->closed[i]);
-}
-
-int host_send(const struct outbox *box)
-{
-	struct portd_mad mad[OUTBOX_MAX];
-	unsigned int i, n = 0;
-	int err = 0;
-
-	for (i = 0; i < box->n; i++)
-		n += address(&box->send[i], false, &mad[n]);
-	if (n)
-		err = portd_send(client, mad, n);
-	tell_closed(box);
-	return err;
-}
-
-void host_hold(const struct outbox *box, bool again)
-{
-	struct portd_mad mad;
-	unsigned int i;
-
-	for (i = 0; i < box->n; i++)
-		if (address(&box->send[i], again, &mad))
-			portd_hold(client, &mad);
-	tell_closed(box);
-}
-
-int host_release(void)
-{
-	return portd_send_held(client);
-}
-
 static void take(const struct portd_record *record, void *arg)
 {
 	bool is_gone = record->type == PORTD_GONE;
 	struct port *port;
 
 	(void)arg;
-	if (record->type == PORTD_SA_TOLD) {
-		subnet_told(&record->sa_told);
+	if (!is_gone && record->type != PORTD_MAD) {
+		rooms->told(record);
 		return;
 	}
-	if (record->type == PORTD_STAT_ASK) {
-		stat_asked(record->stat_ask.ask_id);
-		return;
-	}
-	if (!is_gone && record->type != PORTD_MAD)
-		return; /* not asked for */
 	port = host_port(is_gone ? record->gone.port : record->mad.port);
 	if (!port)
 		return;
 	if (is_gone)
-		removal_of_port(port);
+		rooms->port_gone(port);
 	else
 		engine_receive(port, &record->mad.path, record->mad.mad);
 	port_put(port);
 }
 
-void host_receive(void)
+static void host_receive(struct watch *of, uint32_t events)
 {
-	int err = portd_receive(client, take, NULL);
+	int err = portd_receive(link_client(), take, NULL);
 
+	(void)events;
 	engine_received_all();
 	if (err == -EPIPE) {
 		log_debug("cmportd is gone");
-		engine_unwatch_host(portd_client_fd(client));
-		stat_forget();
-		resume_at = engine_now();
+		engine_unwatch(of);
+		rooms->forget();
+		resume_at = clock_now();
 	}
 }
 
@@ -354,9 +263,8 @@ static void tell_wills(struct portd_client *to)
 static void tell_all(struct portd_client *to, void *arg)
 {
 	(void)arg;
-	claims_tell(to);
+	rooms->tell(to);
 	tell_wills(to);
-	subnet_tell(to);
 }
 
 static void handle_is(const char *device, uint8_t port_num, int handle, void *arg)
@@ -375,28 +283,28 @@ static void handle_is(const char *device, uint8_t port_num, int handle, void *ar
 static void resume(void)
 {
 	static const struct portd_memory memory = { .handle_is = handle_is, .tell = tell_all };
-	int err = portd_resume(client, &memory);
+	int err = portd_resume(link_client(), &memory);
 
 	if (!err)
-		err = engine_watch_host(portd_client_fd(client));
+		err = engine_watch(&watch, portd_client_fd(link_client()), host_receive);
 	if (err)
 		warning_of_cmportd_lost(err);
 	else
 		log_debug("the next cmportd knows everything");
-	resume_at = err ? cm_time_after(engine_now(), TRY_AGAIN_NS) : CM_TIME_NEVER;
+	resume_at = err ? cm_time_after(clock_now(), TRY_AGAIN_NS) : CM_TIME_NEVER;
 }
 
 /* --- the end ------------------------------------------------------------- */
 
 bool host_ends_with_us(void)
 {
-	return host_client() && ends_with_us;
+	return link_client() && ends_with_us;
 }
 
 void host_end(int ms)
 {
 	__atomic_store_n(&is_exiting, true, __ATOMIC_RELEASE);
-	portd_client_hang_up(client);
+	portd_client_hang_up(link_client());
 	inline_end(ms);
 }
 
@@ -417,23 +325,23 @@ static void fetch_ids(void)
 	struct portd_ids ids;
 
 	engine_unlock();
-	if (low && portd_lease_ids(client, &ids) == 0)
+	if (low && portd_lease_ids(link_client(), &ids) == 0)
 		lend_ids(&ids);
 }
 
 void host_look(void)
 {
-	if (!host_client())
+	if (!link_client())
 		return;
-	if (cm_time_reached(resume_at, engine_now()) &&
+	if (cm_time_reached(resume_at, clock_now()) &&
 	    !__atomic_load_n(&is_exiting, __ATOMIC_ACQUIRE))
 		resume();
 	if (resume_at.ns == UINT64_MAX)
 		fetch_ids();
-	stat_look(client);
+	rooms->look(link_client());
 }
 
 struct cm_time host_deadline(void)
 {
-	return host_client() ? cm_time_earlier(resume_at, stat_deadline()) : CM_TIME_NEVER;
+	return link_client() ? cm_time_earlier(resume_at, rooms->deadline()) : CM_TIME_NEVER;
 }

@@ -14,15 +14,26 @@
 #include "lib/outbox.h"
 #include "lib/portd/client/client.h"
 
+/* What the rooms above do with what is not about messages. All are called in the engine's thread.
+ */
+struct host_rooms {
+	void (*port_gone)(struct port *port); /* its device was removed */
+	void (*told)(const struct portd_record *record);
+	void (*tell)(struct portd_client *to);	   /* what they know, to the next cmportd */
+	void (*look)(struct portd_client *client); /* before the thread sleeps */
+	struct cm_time (*deadline)(void);	   /* when look() is needed in any case */
+	void (*forget)(void);			   /* cmportd is gone */
+};
+
+/** host_set_rooms() - who is above; before host_start(). */
+void host_set_rooms(const struct host_rooms *above);
+
 /**
  * host_start() - find cmportd, or start it, unless that was done before or is not wanted
  *
  * Return: 0; -errno as portd_client_open(), with a warning in the log that says what to do.
  */
 int host_start(void);
-
-/** host_client() - cmportd; NULL before host_start(). May be called under the lock. */
-struct portd_client *host_client(void);
 
 /**
  * host_open_port() - have cmportd deliver the messages of a port
@@ -37,21 +48,6 @@ void host_close_port(struct port *port);
 
 /** host_port() - what is open under a handle. Return: with a reference, or NULL. */
 struct port *host_port(uint8_t handle);
-
-/** host_take_closed() - comm ids that the step has set free; the engine's lock is held. */
-void host_take_closed(struct outbox *box);
-
-/** host_send() - have cmportd send. Return: 0 or -errno. */
-int host_send(const struct outbox *box);
-
-/** host_hold() - have it send at host_release(); @again: it was sent before. */
-void host_hold(const struct outbox *box, bool again);
-
-/** host_release() - Return: 0 or -errno: what was held is lost. */
-int host_release(void);
-
-/** host_receive() - the descriptor of cmportd is readable; the engine's thread. */
-void host_receive(void);
 
 /** host_look() - the engine's thread, before it sleeps: more comm ids, the next cmportd. */
 void host_look(void);

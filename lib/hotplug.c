@@ -11,26 +11,32 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "lib/device.h"
+#include "lib/engine.h"
 #include "lib/listen.h"
+#include "lib/log.h"
 #include "lib/removal.h"
 
 #define UEVENT_BYTES 8192
 #define FROM_KERNEL  1 /* multicast group; udev speaks in the next one */
 
-int hotplug_open(void)
+static int fd = -1;
+static struct watch watch;
+
+static int open_socket(void)
 {
 	struct sockaddr_nl addr = { .nl_family = AF_NETLINK, .nl_groups = FROM_KERNEL };
-	int fd =
+	int made =
 		socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_KOBJECT_UEVENT);
 	int err;
 
-	if (fd < 0)
+	if (made < 0)
 		return -errno;
-	if (bind(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0)
-		return fd;
+	if (bind(made, (struct sockaddr *)&addr, sizeof(addr)) == 0)
+		return made;
 	err = errno;
-	close(fd);
+	close(made);
 	return -err;
 }
 
@@ -65,7 +71,7 @@ static void handle(const char *text, size_t bytes, bool *has_come)
 		removal_of_device(device);
 }
 
-void hotplug_drain(int fd)
+static void announced(struct watch *of, uint32_t events)
 {
 	char text[UEVENT_BYTES + 1];
 	struct sockaddr_nl from;
@@ -73,8 +79,9 @@ void hotplug_drain(int fd)
 	bool has_come = false;
 	ssize_t n;
 
+	(void)events;
 	for (;;) {
-		n = recvfrom(fd, text, UEVENT_BYTES, 0, (struct sockaddr *)&from, &from_bytes);
+		n = recvfrom(of->fd, text, UEVENT_BYTES, 0, (struct sockaddr *)&from, &from_bytes);
 		if (n < 0 && errno == ENOBUFS) /* some were lost: perhaps the one that counts */
 			has_come = true;
 		else if (n < 0)
@@ -86,4 +93,25 @@ void hotplug_drain(int fd)
 	}
 	if (has_come)
 		listen_extend();
+}
+
+/* Where a container does not let us, devices are only seen to go by their ports. */
+int hotplug_start(void)
+{
+	int err;
+
+	fd = open_socket();
+	if (fd >= 0)
+		return engine_watch(&watch, fd, announced);
+	err = fd;
+	fd = -1;
+	if (err == -EMFILE || err == -ENFILE || err == -ENOMEM)
+		return err;
+	log_debug("devices that come and go are not announced here: %s", strerror(-err));
+	return 0;
+}
+
+void hotplug_stop(void)
+{
+	fd_close(&fd);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Devices that come and go while the process runs, as the kernel announces them to everyone
- * (uevents). Called by the engine.
+ * (uevents).
  *
  * A port says of itself that it is gone, but only one that we have open; and nothing else says
  * that a device has come.
@@ -9,14 +9,10 @@
 #ifndef LIB_HOTPLUG_H
 #define LIB_HOTPLUG_H
 
-/**
- * hotplug_open() - start listening
- *
- * Return: a non-blocking descriptor to be polled and closed by the caller; -errno.
- */
-int hotplug_open(void);
+/** hotplug_start() - have announcements acted on in the engine's thread. Return: 0 or -errno. */
+int hotplug_start(void);
 
-/** hotplug_drain() - take what was announced and act on it; no lock is held. */
-void hotplug_drain(int fd);
+/** hotplug_stop() - no more; in a forked child, or when the engine could not start. */
+void hotplug_stop(void);
 
 #endif

@@ -22,7 +22,6 @@ static struct pool ids = POOL_OF(sizeof(struct id));
 void id_after_fork(void)
 {
 	pool_after_fork(&ids);
-	id_events_after_fork();
 }
 
 static const char *const state_names[] = {

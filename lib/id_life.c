@@ -10,6 +10,7 @@
 #include "lib/listen.h"
 #include "lib/lookup.h"
 #include "lib/multicast.h"
+#include "lib/rooms.h"
 #include "lib/sync.h"
 #include "lib/waiting.h"
 
@@ -86,7 +87,7 @@ static int create(struct channel *channel, void *context, enum rdma_port_space p
 	int err = device_list_load();
 
 	if (!err)
-		err = engine_start();
+		err = rooms_start();
 	if (!err)
 		err = id_new(channel, ps, &id);
 	if (err)

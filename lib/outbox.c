@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "lib/device.h"
-#include "lib/host.h"
+#include "lib/link.h"
 #include "lib/log.h"
 #include "lib/trace.h"
 
@@ -35,7 +35,7 @@ int outbox_flush(struct outbox *box)
 	int err;
 
 	trace_all(box);
-	err = box->n || box->n_closed ? host_send(box) : 0;
+	err = box->n || box->n_closed ? link_send(box) : 0;
 	if (err)
 		log_debug("that was not sent: %s", strerror(-err));
 	empty(box);
@@ -45,7 +45,7 @@ int outbox_flush(struct outbox *box)
 static void hold(struct outbox *box, bool again)
 {
 	trace_all(box);
-	host_hold(box, again);
+	link_hold(box, again);
 	empty(box);
 }
 
@@ -61,7 +61,7 @@ void outbox_hold_again(struct outbox *box)
 
 void outbox_release(void)
 {
-	int err = host_release();
+	int err = link_release();
 
 	if (err)
 		log_debug("what was held was not sent: %s", strerror(-err));

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "lib/api.h"
 #include "lib/claims.h"
 #include "lib/failure.h"
@@ -239,7 +240,7 @@ void resolve_expire(struct cm_time now)
 void resolve_neigh_changed(const struct net_event *event)
 {
 	struct engine *engine = engine_lock();
-	struct cm_time now = engine_now();
+	struct cm_time now = clock_now();
 	struct list *node, *after;
 	struct id *id;
 
@@ -342,7 +343,7 @@ static void set_source(struct id *id, const struct id_path *path)
 
 static void begin_waiting(struct engine *engine, struct id *id, int timeout_ms)
 {
-	struct cm_time now = engine_now();
+	struct cm_time now = clock_now();
 	uint64_t wait_ns = (uint64_t)(timeout_ms > 0 ? timeout_ms : 0) * CM_NS_PER_MS;
 
 	id->resolve_give_up = cm_time_after(now, wait_ns);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "lib/claims.h"
 #include "lib/engine.h"
 #include "lib/host.h"
@@ -104,7 +105,7 @@ static size_t length_of(const struct list *list)
 
 static void write_ids(struct engine *engine)
 {
-	struct cm_time now = engine_now();
+	struct cm_time now = clock_now();
 	struct list *node;
 
 	answer.ids_max = length_of(&engine->ids) + engine->core.n_conns;
@@ -218,5 +219,5 @@ void stat_look(struct portd_client *client)
 
 struct cm_time stat_deadline(void)
 {
-	return answer.ask_id ? cm_time_after(engine_now(), AGAIN_NS) : CM_TIME_NEVER;
+	return answer.ask_id ? cm_time_after(clock_now(), AGAIN_NS) : CM_TIME_NEVER;
 }

@@ -9,6 +9,7 @@
 
 #include "lib/engine.h"
 #include "lib/host.h"
+#include "lib/link.h"
 
 static uint32_t next_ask_id; /* under the engine's lock */
 
@@ -90,11 +91,11 @@ void subnet_send(const struct portd_record *record)
 
 	if (record->type == PORTD_NONE)
 		return;
-	portd_put_data(host_client(), record);
+	portd_put_data(link_client(), record);
 	if (!has_overtaken(record))
 		return;
 	drop.sa_drop.ask_id = record->sa_ask.ask_id;
-	portd_put_data(host_client(), &drop);
+	portd_put_data(link_client(), &drop);
 }
 
 /* Return: whether it asks again. */

@@ -12,7 +12,7 @@
 
 /* A descriptor that was added. */
 struct item {
-	struct watch watch;
+	struct watcher watch;
 	struct list all;      /* in its bucket */
 	struct list changed;  /* in the instance's list, or alone */
 	struct repoll *owner; /* for the watch */
@@ -41,7 +41,7 @@ void changed_mark(struct item *item, bool wake);
 void changed_unmark(struct item *item);
 
 /** changed_tell() - the watch of an item that is a socket; the socket's lock is held. */
-void changed_tell(struct watch *watch);
+void changed_tell(struct watcher *watch);
 
 /** changed_wake() - wake who sleeps. */
 void changed_wake(struct repoll *repoll);

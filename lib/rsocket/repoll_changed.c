@@ -58,7 +58,7 @@ void changed_unmark(struct item *item)
 
 /* A socket that is closed leaves the epoll descriptor now: its own is still open, however long a
  * call inside keeps it so, and would lead to an item that may be gone by then. */
-void changed_tell(struct watch *watch)
+void changed_tell(struct watcher *watch)
 {
 	struct item *item = container_of(watch, struct item, watch);
 

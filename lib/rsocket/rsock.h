@@ -77,7 +77,7 @@ struct rsock {
 	unsigned int holds; /* atomic; the references together are one */
 	int nonblocking;    /* atomic: O_NONBLOCK was set by the program */
 	pthread_mutex_t lock;
-	struct list watches; /* struct watch: who wants to know of changes */
+	struct list watches; /* struct watcher: who wants to know of changes */
 	unsigned int n_long; /* the last so many waits in a row were long: see wait.c */
 	bool is_told;	     /* there is a wake-up to be taken before the next sleep: see wait.c */
 	bool closed;	     /* by rclose() */

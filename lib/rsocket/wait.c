@@ -17,12 +17,12 @@ static struct list spares = { &spares, &spares };
 
 /* --- watches ------------------------------------------------------------- */
 
-void watch_add(struct rsock *rs, struct watch *watch)
+void watch_add(struct rsock *rs, struct watcher *watch)
 {
 	list_append(&rs->watches, &watch->link);
 }
 
-void watch_remove(struct watch *watch)
+void watch_remove(struct watcher *watch)
 {
 	list_remove(&watch->link);
 }
@@ -32,13 +32,13 @@ void watch_tell(struct rsock *rs)
 	struct list *node;
 
 	list_for_each (node, &rs->watches) {
-		struct watch *watch = container_of(node, struct watch, link);
+		struct watcher *watch = container_of(node, struct watcher, link);
 
 		watch->changed(watch);
 	}
 }
 
-static void wake(struct watch *watch)
+static void wake(struct watcher *watch)
 {
 	struct waker *waker = container_of(watch, struct sleeper, watch)->waker;
 	uint64_t one = 1;
@@ -206,7 +206,7 @@ static void remember(struct rsock *rs, const struct timespec *begin)
 }
 
 /* Who takes a wake-up looks anyway, and need not tell itself. */
-void watch_disarm(struct rsock *rs, struct watch *own)
+void watch_disarm(struct rsock *rs, struct watcher *own)
 {
 	watch_remove(own);
 	rs->ops->disarm(rs);

@@ -19,9 +19,9 @@
 
 #include "lib/rsocket/rsock.h"
 
-struct watch {
+struct watcher {
 	struct list link;
-	void (*changed)(struct watch *watch);
+	void (*changed)(struct watcher *watch);
 };
 
 /* Wakes one sleeping thread, from any number of watches. Reused: see waker_new(). */
@@ -33,19 +33,19 @@ struct waker {
 
 /* A watch of a thread that sleeps in poll(). */
 struct sleeper {
-	struct watch watch; /* first */
+	struct watcher watch; /* first */
 	struct waker *waker;
 };
 
 /** watch_add() - be told of a handle's changes; the lock is held, as for the other two. */
-void watch_add(struct rsock *rs, struct watch *watch);
-void watch_remove(struct watch *watch);
+void watch_add(struct rsock *rs, struct watcher *watch);
+void watch_remove(struct watcher *watch);
 
 /** watch_tell() - the handle has changed, or is no longer armed. */
 void watch_tell(struct rsock *rs);
 
 /** watch_disarm() - disarm a handle; only the watches of others are told; the lock is held. */
-void watch_disarm(struct rsock *rs, struct watch *own);
+void watch_disarm(struct rsock *rs, struct watcher *own);
 
 /** waker_new() - Return: a waker that is not set, for waker_free(); NULL with errno set. */
 struct waker *waker_new(void);

@@ -11,6 +11,7 @@
 
 #include "lib/engine.h"
 #include "lib/failure.h"
+#include "lib/rooms.h"
 
 static struct channel *channel;
 static struct id *id;
@@ -21,7 +22,7 @@ static void setup(void)
 {
 	struct engine *engine;
 
-	ck_assert_int_eq(engine_start(), 0);
+	ck_assert_int_eq(rooms_start(), 0);
 	ck_assert_int_eq(channel_new(&channel), 0);
 	ck_assert_int_eq(id_new(channel, RDMA_PS_TCP, &id), 0);
 	engine = engine_lock();

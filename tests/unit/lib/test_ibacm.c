@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "lib/engine.h"
 #include "lib/ibacm.h"
 
@@ -356,12 +357,12 @@ END_TEST
 
 static uint64_t since(struct cm_time before)
 {
-	return (engine_now().ns - before.ns) / CM_NS_PER_MS;
+	return (clock_now().ns - before.ns) / CM_NS_PER_MS;
 }
 
 START_TEST(silence_is_borne_for_the_timeout_only)
 {
-	struct cm_time before = engine_now();
+	struct cm_time before = clock_now();
 
 	start_at_socket(is_silent);
 	ask();

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "lib/engine.h"
+#include "lib/rooms.h"
 
 /* --- the outside world ---------------------------------------------------- */
 
@@ -74,7 +75,7 @@ static void setup(void)
 	sem_init(&answer, 0, 0);
 	server_says = 0;
 	found = NULL;
-	ck_assert_int_eq(engine_start(), 0);
+	ck_assert_int_eq(rooms_start(), 0);
 	ck_assert_int_eq(channel_new(&channel), 0);
 	ck_assert_int_eq(id_new(channel, RDMA_PS_TCP, &id), 0);
 	engine = engine_lock();

@@ -9,9 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "lib/engine.h"
 #include "lib/host.h"
 #include "lib/stat.h"
+#include "lib/rooms.h"
 
 #define ASK_ID	  77
 #define HANDLE	  3
@@ -58,7 +60,7 @@ static struct id *new_id(void)
 	struct id *made;
 
 	ck_assert_int_eq(id_new(channel, RDMA_PS_TCP, &made), 0);
-	made->born = engine_now();
+	made->born = clock_now();
 	engine = engine_lock();
 	list_append(&engine->ids, &made->link);
 	engine_unlock();
@@ -67,7 +69,7 @@ static struct id *new_id(void)
 
 static void setup(void)
 {
-	ck_assert_int_eq(engine_start(), 0);
+	ck_assert_int_eq(rooms_start(), 0);
 	ck_assert_int_eq(channel_new(&channel), 0);
 	port = (struct port){ .handle = HANDLE, .refs = 1 };
 }
@@ -189,7 +191,7 @@ START_TEST(what_has_no_room_is_told_later_and_once)
 	stat_asked(ASK_ID);
 	stat_look(NULL);
 	ck_assert_uint_eq(n_rows, 0);
-	ck_assert_uint_le(stat_deadline().ns, engine_now().ns + WAIT_MS * CM_NS_PER_MS);
+	ck_assert_uint_le(stat_deadline().ns, clock_now().ns + WAIT_MS * CM_NS_PER_MS);
 	stat_look(NULL);
 	stat_look(NULL);
 	stat_look(NULL);

@@ -13,7 +13,7 @@
 
 #define SENT_MAX 8
 
-struct portd_client *__wrap_host_client(void);
+struct portd_client *__wrap_link_client(void);
 int __wrap_portd_put_data(struct portd_client *client, const struct portd_record *record);
 
 static int cmportd; /* its address stands for a connection */
@@ -23,7 +23,7 @@ static bool leaves_first; /* another thread's word is faster */
 static struct subnet_ask ask;
 static struct port port;
 
-struct portd_client *__wrap_host_client(void)
+struct portd_client *__wrap_link_client(void)
 {
 	return (struct portd_client *)&cmportd;
 }

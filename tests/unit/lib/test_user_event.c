@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "lib/engine.h"
+#include "lib/rooms.h"
 
 #define N_SIGNALS 5
 #define QUIET_US  10000
@@ -35,7 +36,7 @@ static struct id *new_id(void)
 
 static void setup(void)
 {
-	ck_assert_int_eq(engine_start(), 0);
+	ck_assert_int_eq(rooms_start(), 0);
 	ck_assert_int_eq(channel_new(&channel), 0);
 	fcntl(channel->pub.fd, F_SETFL, O_NONBLOCK);
 	id = new_id();

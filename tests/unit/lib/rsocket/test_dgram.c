@@ -71,7 +71,7 @@ END_TEST
 
 static bool was_told;
 
-static void note(struct watch *watch)
+static void note(struct watcher *watch)
 {
 	(void)watch;
 	was_told = true;
@@ -81,7 +81,7 @@ static void note(struct watch *watch)
 START_TEST(who_waits_is_told_of_a_new_queue_pair)
 {
 	struct dgram_qp *qp = calloc(1, sizeof(*qp));
-	struct watch watch = { .changed = note };
+	struct watcher watch = { .changed = note };
 	struct rsock *rs = open_with(qp);
 
 	watch_add(rs, &watch);
