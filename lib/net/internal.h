@@ -69,11 +69,8 @@ void net_leave(void);
  */
 int net_request(struct nl_msg *msg, int (*take)(struct nlmsghdr *hdr, void *arg), void *arg);
 
-/** net_news_open() - the notification socket, for net_enter(). Return: 0 or -errno. */
-int net_news_open(void);
-
-/** net_news_close() - close it and all watches, for net_after_fork(). */
-void net_news_close(void);
+/** net_request_after_fork() - forget the socket and the lock, for net_after_fork(). */
+void net_request_after_fork(void);
 
 /** net_news_take() - work all announcements into the caches and queue reports; lock held. */
 void net_news_take(void);

@@ -15,6 +15,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/fd.h"
+
 static struct {
 	pthread_mutex_t lock;
 	int cancel_state; /* of the holder */
@@ -120,19 +122,6 @@ void net_reenter(void)
 	net.cancel_state = cancel_state;
 }
 
-int net_enter(void)
-{
-	int rc;
-
-	net_reenter();
-	rc = net_news_open();
-	if (rc)
-		net_leave();
-	else
-		net_news_take();
-	return rc;
-}
-
 void net_leave(void)
 {
 	int cancel_state = net.cancel_state;
@@ -220,14 +209,8 @@ int net_request(struct nl_msg *msg, int (*take)(struct nlmsghdr *hdr, void *arg)
 	return exchange.rc;
 }
 
-void net_after_fork(void)
+void net_request_after_fork(void)
 {
-	if (net.fd >= 0)
-		close(net.fd);
-	net.fd = -1;
+	fd_close(&net.fd);
 	pthread_mutex_init(&net.lock, NULL);
-	net_news_close();
-	net_route_flush();
-	net_iface_flush();
-	net_neigh_flush();
 }

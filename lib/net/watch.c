@@ -16,6 +16,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/fd.h"
+
 #define QUEUE_EVENTS	256
 #define BATCH_EVENTS	32
 #define WATCH_RCV_BYTES (1 << 20)
@@ -50,30 +52,23 @@ static void count_change(void)
 	__atomic_add_fetch(&n_changes, 1, __ATOMIC_RELEASE);
 }
 
-static void close_fd(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
-}
-
 static void close_watch(struct net_watch *watch)
 {
 	if (!watch->is_open)
 		return;
-	close_fd(&watch->poll_fd);
-	close_fd(&watch->wake_fd);
+	fd_close(&watch->poll_fd);
+	fd_close(&watch->wake_fd);
 	watch->n_queued = 0;
 	watch->is_open = false;
 }
 
-void net_news_close(void)
+static void close_all(void)
 {
 	int i;
 
 	for (i = 0; i < WATCHES_MAX; i++)
 		close_watch(&watches[i]);
-	close_fd(&netlink_fd);
+	fd_close(&netlink_fd);
 }
 
 static int open_netlink(void)
@@ -98,7 +93,7 @@ static int open_netlink(void)
 	return 0;
 }
 
-int net_news_open(void)
+static int open_news(void)
 {
 	int rc;
 
@@ -106,7 +101,7 @@ int net_news_open(void)
 		return 0;
 	rc = open_netlink();
 	if (rc)
-		close_fd(&netlink_fd);
+		fd_close(&netlink_fd);
 	return rc;
 }
 
@@ -276,6 +271,19 @@ void net_news_take(void)
 	}
 }
 
+int net_enter(void)
+{
+	int rc;
+
+	net_reenter();
+	rc = open_news();
+	if (rc)
+		net_leave();
+	else
+		net_news_take();
+	return rc;
+}
+
 static struct net_watch *free_watch(void)
 {
 	int i;
@@ -346,4 +354,11 @@ void net_watch_drain(struct net_watch *watch,
 		for (int i = 0; report && i < n; i++)
 			report(&batch[i], arg);
 	} while (n == BATCH_EVENTS);
+}
+
+void net_after_fork(void)
+{
+	net_request_after_fork();
+	close_all();
+	flush_all();
 }

@@ -18,7 +18,7 @@ from style import ARROWS
 RING_MAX = 4
 
 # Folders with a longer ring, and its number of files, which may only fall. Goal: an empty table.
-KNOWN_RINGS = {"lib/net": 5, "lib/portd/server": 6}
+KNOWN_RINGS = {"lib/portd/server": 6}
 
 # Libraries that stand in for others: their symbols are the C library's, or libibverbs', and are
 # seen by their own files only.
