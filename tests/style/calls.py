@@ -17,9 +17,6 @@ from style import ARROWS
 
 RING_MAX = 4
 
-# Folders with a longer ring, and its number of files, which may only fall. Goal: an empty table.
-KNOWN_RINGS = {"lib/portd/server": 6}
-
 # Libraries that stand in for others: their symbols are the C library's, or libibverbs', and are
 # seen by their own files only.
 STAND_INS = ("lib/rsocket/preload/", "tools/fabric/ipoib/", "tools/fabric/")
@@ -111,11 +108,7 @@ def folders_of(allowed):
 def short_rings(graph):
     """no ring of calls has more than four files, or crosses folders"""
     for ring in rings(graph):
-        folders = {str(Path(name).parent) for name in ring}
-        limit = KNOWN_RINGS.get(min(folders), RING_MAX) if len(folders) == 1 else 0
-        if RING_MAX < len(ring) < limit:
-            yield f"the ring in {min(folders)} shrank to {len(ring)} files; say so in KNOWN_RINGS"
-        elif len(ring) > limit:
+        if len(ring) > RING_MAX or len({Path(name).parent for name in ring}) > 1:
             yield f"a ring of {len(ring)} files:"
             yield from (f"    {line}" for line in calls_within(graph, ring))
 

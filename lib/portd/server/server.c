@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "lib/net/gid.h"
 #include "lib/net/netlink.h"
 #include "lib/portd/server/log.h"
@@ -31,42 +32,7 @@
 #define THROTTLE_LOOK_MS 5
 #define WAITING_LOOK_MS	 50
 
-struct cm_time server_now(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (struct cm_time){ (uint64_t)now.tv_sec * UINT64_C(1000000000) +
-				 (uint64_t)now.tv_nsec };
-}
-
 /* --- descriptors --------------------------------------------------------- */
-
-int server_watch(struct server *server, struct watch *watch, uint32_t events)
-{
-	struct epoll_event event = { .events = events, .data.ptr = watch };
-
-	int change = !watch->is_watched ? EPOLL_CTL_ADD : events ? EPOLL_CTL_MOD : EPOLL_CTL_DEL;
-
-	if (watch->events == events)
-		return 0;
-	if (epoll_ctl(server->poll_fd, change, watch->fd, &event))
-		return -errno;
-	watch->is_watched = events != 0;
-	watch->events = events;
-	return 0;
-}
-
-void server_unwatch(struct server *server, struct watch *watch)
-{
-	if (watch->fd < 0)
-		return;
-	if (watch->is_watched)
-		epoll_ctl(server->poll_fd, EPOLL_CTL_DEL, watch->fd, NULL);
-	watch->is_watched = false;
-	close(watch->fd);
-	watch->fd = -1;
-}
 
 static void shut_door(struct server *server)
 {
@@ -148,16 +114,6 @@ static void look_at_network(struct server *server)
 }
 
 /* --- when to turn again -------------------------------------------------- */
-
-bool server_in_grace(struct server *server)
-{
-	if (server->grace_until.ns && (cm_time_reached(server->grace_until, server->now) ||
-				       !server->options.estate->awaits(server))) {
-		server->grace_until.ns = 0;
-		portd_log_debug("whoever was to come back has come");
-	}
-	return server->grace_until.ns != 0;
-}
 
 static bool is_idle(const struct server *server)
 {
@@ -345,7 +301,7 @@ void server_turn(struct server *server)
 	bool keeps = server->grace_until.ns != 0 || server->asks_again;
 	int i, n = wait_for_events(server, event);
 
-	server->now = server_now();
+	server->now = clock_now();
 	if (server->any_unread)
 		receive_unread(server);
 	for (i = 0; i < n; i++)
@@ -424,16 +380,24 @@ static int make_tables(struct server *server)
 	return server->wills && server->home ? 0 : -ENOMEM;
 }
 
+static const struct server_rooms above_stations = {
+	.received = router_received,
+	.may_send = guest_may_send,
+	.port_gone = guest_port_gone,
+	.tell = guest_tell,
+};
+
 int server_begin(struct server *server)
 {
 	unsigned int i;
 	int err;
 
+	server->above = &above_stations;
 	server->poll_fd = -1;
 	server->stop.fd = -1;
 	server->door.kind = WATCH_DOOR;
 	server->door.fd = -1;
-	server->now = server_now();
+	server->now = clock_now();
 	server->idle_since = server->now;
 	list_init(&server->filled);
 	list_init(&server->spare);

@@ -177,8 +177,27 @@ enum server_counter {
 	SERVER_N_COUNTERS,
 };
 
+struct server;
+struct guest;
+struct station;
+
+/* Stations and the way to subnet administrators call what is above them by this table only. */
+struct server_rooms {
+	/* a message has arrived at a station, sent from @source_qpn */
+	void (*received)(struct server *server, struct station *station,
+			 const struct mad_path *path, uint32_t source_qpn,
+			 const uint8_t mad[MAD_BYTES]);
+	/* requests of a client have left, so it may be read from again */
+	void (*may_send)(struct server *server, struct guest *guest);
+	/* a station is closed */
+	void (*port_gone)(struct server *server, struct guest *guest, uint8_t handle);
+	/* hand a client a record that it will not miss; sent at the end of the turn */
+	void (*tell)(struct server *server, struct guest *guest, const struct portd_record *record);
+};
+
 struct server {
 	struct server_options options;
+	const struct server_rooms *above;
 	struct place *place;
 	int poll_fd;
 	struct watch door;
@@ -276,9 +295,6 @@ bool server_is_over(const struct server *server);
 
 /** server_end() - leave the place and free everything but the struct itself; nothing is sent. */
 void server_end(struct server *server);
-
-/** server_now() - CLOCK_MONOTONIC */
-struct cm_time server_now(void);
 
 /**
  * server_watch() - have a descriptor polled, or polled for something else

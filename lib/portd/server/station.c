@@ -32,7 +32,7 @@ static struct parcel *take_request(struct server *server, struct parcel *parcel)
 
 	list_remove(&parcel->link);
 	if (sender && --sender->n_requests == REQUESTS_MAX - 1)
-		guest_may_send(server, sender);
+		server->above->may_send(server, sender);
 	return parcel;
 }
 
@@ -257,7 +257,7 @@ void station_close(struct server *server, struct station *station)
 		wills_port_gone(server->wills, station->handle);
 	for (i = 0; i < GUESTS_MAX; i++)
 		if (server->guest[i])
-			guest_port_gone(server, server->guest[i], station->handle);
+			server->above->port_gone(server, server->guest[i], station->handle);
 	drop_all(server, station);
 	subnet_close(server, station);
 	server->station[station->handle] = NULL;
@@ -302,7 +302,7 @@ static unsigned int receive(struct server *server, struct station *station, stru
 			break;
 		if (station->sender)
 			mad_sender_came(station->sender, &path.dgid, mad);
-		router_received(server, station, &path, port->source_qpn, mad);
+		server->above->received(server, station, &path, port->source_qpn, mad);
 	}
 	return n;
 }

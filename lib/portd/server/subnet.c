@@ -225,7 +225,7 @@ static void told(struct sa_ask *ask, int err, const struct sa_msg *answer)
 	if (answer)
 		wire_encode(sa_msg_layout(answer->hdr.attr_id), &answer->path,
 			    record.sa_told.record);
-	guest_tell(asked->server, asked->guest, &record);
+	asked->server->above->tell(asked->server, asked->guest, &record);
 	if (is_over(ask, err))
 		guest_ask_free(asked);
 }
@@ -269,7 +269,7 @@ static void refuse(struct server *server, struct guest *guest, uint32_t ask_id, 
 	};
 
 	server->count[SERVER_COUNT_FORBIDDEN]++;
-	guest_tell(server, guest, &record);
+	server->above->tell(server, guest, &record);
 }
 
 static void take_ask(struct server *server, struct guest *guest, const struct portd_sa_ask *wanted)
