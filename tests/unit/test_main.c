@@ -11,8 +11,11 @@
 #include <string.h>
 
 #define NAME_BYTES 64
+#define SUITES_MAX 64
 
-static struct test_entry *entries; /* sorted by file and line */
+static struct test_entry *entries;	   /* sorted by file and line */
+static char names[SUITES_MAX][NAME_BYTES]; /* of suites, which Check does not copy */
+static unsigned int n_names;
 
 static int compare(const struct test_entry *a, const struct test_entry *b)
 {
@@ -61,8 +64,7 @@ static void add_test(Suite *suite, const struct test_entry *entry, const struct 
 static Suite *make_suite(const struct test_entry *entry)
 {
 	const char *file = entry->file;
-	char name[NAME_BYTES];
-	Suite *suite = suite_create(suite_name(file, name));
+	Suite *suite = suite_create(suite_name(file, names[n_names++]));
 	const struct test_entry *fixture = NULL;
 	int limit_s = -1;
 
@@ -104,7 +106,7 @@ static int run(int argc, char **argv)
 	const struct test_entry *entry;
 	int n_failed, n_run;
 
-	for (entry = entries; entry; entry = next_file(entry))
+	for (entry = entries; entry && n_names < SUITES_MAX; entry = next_file(entry))
 		if (is_wanted(entry->file, argc, argv))
 			srunner_add_suite(runner, make_suite(entry));
 	srunner_run_all(runner, CK_ENV);
