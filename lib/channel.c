@@ -241,8 +241,13 @@ static struct event *first_event(struct channel *channel)
 	return event;
 }
 
-/* A cancellation point. Return: 0; -EINTR, but not after a handler with SA_RESTART. */
-static int sleep_on(sem_t *wake, int cancel_state)
+/*
+ * A cancellation point. Return: 0; -EINTR, but not after a handler with SA_RESTART.
+ *
+ * Inlined, as the address sanitizer of GCC 12 forgets to clear the stack of a function that a
+ * cancellation leaves without a handler of its own.
+ */
+static inline __attribute__((always_inline)) int sleep_on(sem_t *wake, int cancel_state)
 {
 	int err;
 
