@@ -9,7 +9,12 @@
 #include "tests/unit/cm/inputs.h"
 #include "tests/unit/test.h"
 
+/* A sanitizer makes each ten times as slow; the plain build has them all. */
+#ifdef __SANITIZE_ADDRESS__
+#define N_WALKS 30
+#else
 #define N_WALKS 300
+#endif
 #define N_STEPS 200
 
 static const enum cm_attr attrs[] = {
