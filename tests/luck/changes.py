@@ -5,7 +5,7 @@ from removal import PEER_PORT, PORT, begin, dial, establish, listen, reach
 
 MORE = "10.77.0.77"
 QUIET_MS = 1500
-PATIENCE_MS = 10000
+PATIENCE_MS = 60000
 
 
 class Address:

@@ -62,7 +62,7 @@ def stock_peer_that_is_killed_is_noticed_at_once(bench):
 def stock_peer_that_is_killed_in_the_handshake_is_noticed(bench):
     with Couple(bench) as couple:
         dial(couple.ours, "id", bench.a, PEER_PORT)
-        same(couple.stock.event(10000, "id"), "CONNECT_REQUEST id 0")
+        same(couple.stock.event(60000, "id"), "CONNECT_REQUEST id 0")
         end(couple.stock, signal.SIGKILL)
         same(couple.ours.event(AT_ONCE_MS), "REJECTED id 28")
         couple.ours.all("destroy id")
@@ -81,12 +81,12 @@ def exit_ends_connections_at_a_stock_peer_at_once(bench):
 def exit_in_the_handshake_tells_a_stock_peer(bench):
     with Couple(bench) as couple:
         dial(couple.stock, "id", bench.b, PORT)
-        same(couple.ours.event(10000, "id"), "CONNECT_REQUEST id 0")
+        same(couple.ours.event(60000, "id"), "CONNECT_REQUEST id 0")
         same(couple.ours.do("exit"), "ok")
         same(couple.stock.event(AT_ONCE_MS), "REJECTED id 28")
     with Couple(bench) as couple:
         dial(couple.ours, "id", bench.a, PEER_PORT)
-        same(couple.stock.event(10000, "id"), "CONNECT_REQUEST id 0")
+        same(couple.stock.event(60000, "id"), "CONNECT_REQUEST id 0")
         before = bench.a.run(f"cat {REFUSALS}", check=True).stdout.strip()
         same(couple.ours.do("exit"), "ok")
         bench.a.wait_for(f"test $(cat {REFUSALS}) -gt {before} && sleep 0.3", timeout=30)

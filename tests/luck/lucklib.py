@@ -111,7 +111,7 @@ class Puppet:
         for command in commands:
             same((command, self.do(command)), (command, "ok"))
 
-    def event(self, wait_ms=20000, name=""):
+    def event(self, wait_ms=60000, name=""):
         """Take one event. Return: "TYPE id status", or "none" if none came.
 
         TIMEWAIT_EXIT comes when it comes, and is passed over.

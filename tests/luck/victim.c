@@ -20,7 +20,7 @@
 
 #define PORT	   "7501"
 #define RESOLVE_MS 2000
-#define EVENT_MS   20000
+#define EVENT_MS   60000
 #define PAIRS_MAX  200
 #define BYTES	   64
 
