@@ -2,7 +2,7 @@
 /*
  * Objects of one size, taken from the heap many at a time. A thread other than the program's first
  * has a heap that grows by a page and a system call each time: a burst of connections spent more
- * on that than on the protocol. Used for connections (core.c), ids and events (lib/id.c).
+ * on that than on the protocol. Used for connections (core.c), ids and events (lib/id/id.c).
  *
  * Whoever owns a slab guards it. Objects are not cleared.
  */

@@ -15,13 +15,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cm/index.h"
 #include "base/list.h"
+#include "base/time.h"
+#include "base/timer.h"
+#include "cm/index.h"
 #include "cm/record.h"
 #include "cm/retry.h"
 #include "cm/tally.h"
-#include "base/time.h"
-#include "base/timer.h"
 #include "mad/cm_msg.h"
 #include "mad/port.h"
 

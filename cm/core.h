@@ -10,9 +10,9 @@
 #ifndef CM_CORE_H
 #define CM_CORE_H
 
+#include "base/slab.h"
 #include "cm/conn.h"
 #include "cm/ids.h"
-#include "base/slab.h"
 
 /* Reasons in REJ that this side gives, IBTA vol. 1, table 109. */
 enum cm_rej_reason {

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "base/thread.h"
-#include "lib/log.h"
+#include "lib/diag/log.h"
 #include "lib/portd/server/log.h"
 #include "lib/portd/server/server.h"
 

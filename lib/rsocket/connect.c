@@ -10,11 +10,11 @@
 #include <string.h>
 
 #include "lib/api.h"
+#include "lib/net/addr.h"
 #include "lib/rsocket/keepalive.h"
 #include "lib/rsocket/memory.h"
 #include "lib/rsocket/wait.h"
-#include "lib/sync.h"
-#include "lib/net/addr.h"
+#include "lib/sync/sync.h"
 
 #define TIMEOUT_MS    1000 /* of the first try to resolve; doubled for each that follows */
 #define RETRIES_MAX   6

@@ -8,11 +8,11 @@
 #include <string.h>
 
 #include "lib/api.h"
-#include "lib/log.h"
-#include "lib/report.h"
+#include "lib/conn/report.h"
+#include "lib/diag/log.h"
 #include "lib/rsocket/dgram.h"
 #include "lib/rsocket/wait.h"
-#include "lib/sync.h"
+#include "lib/sync/sync.h"
 
 #define TIMEOUT_MS 2000
 #define DESTS_MAX  65536 /* anyone can send */

@@ -8,10 +8,10 @@
 #include <string.h>
 #include <sys/epoll.h>
 
+#include "lib/net/netlink.h"
 #include "lib/rsocket/dgram.h"
 #include "lib/rsocket/settings.h"
 #include "lib/rsocket/wait.h"
-#include "lib/net/netlink.h"
 
 #define RECV_BYTES	    (DGRAM_GRH_BYTES + DGRAM_SLOT_BYTES)
 #define IS_SEND		    (1ULL << 32) /* in a wr_id, above the slot */

@@ -9,8 +9,8 @@
 
 #include <sys/types.h>
 
-#include "mad/wire.h"
 #include "lib/net/addr.h"
+#include "mad/wire.h"
 
 #define DGRAM_UD_BYTES_MAX  24
 #define DGRAM_UDP_BYTES_MAX 28

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/id.h"
+#include "lib/id/id.h"
 #include "lib/rsocket/connect.h"
 #include "lib/rsocket/keepalive.h"
 #include "lib/rsocket/memory.h"

@@ -9,14 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/id.h"
+#include "lib/id/id.h"
+#include "lib/net/addr.h"
 #include "lib/rsocket/connect.h"
 #include "lib/rsocket/iomap.h"
 #include "lib/rsocket/keepalive.h"
 #include "lib/rsocket/memory.h"
 #include "lib/rsocket/settings.h"
 #include "lib/rsocket/wait.h"
-#include "lib/net/addr.h"
 
 /* A peer that has stopped for good must not hold up who leaves it. */
 #define LEAVE_MS 10000

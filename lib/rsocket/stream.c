@@ -8,10 +8,10 @@
 #include <endian.h>
 #include <errno.h>
 
-#include "lib/log.h"
+#include "lib/diag/log.h"
+#include "lib/diag/warning.h"
 #include "lib/rsocket/memory.h"
 #include "lib/rsocket/wait.h"
-#include "lib/warning.h"
 
 #define COMPLETIONS_AT_ONCE 32
 

@@ -12,8 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "lib/failure.h"
-#include "lib/warning.h"
+#include "lib/diag/failure.h"
+#include "lib/diag/warning.h"
 
 #define TEXT_BYTES  512
 #define ERRNO_MAX   133

@@ -21,10 +21,10 @@ def complaints(lib, printer):
         if "server" in path.parts or path.name in MAKERS:
             continue
         if "log_warn(" in path.read_text(encoding="utf-8"):
-            yield f"{path} has a warning of its own; it belongs to lib/warning.c"
+            yield f"{path} has a warning of its own; it belongs to lib/diag/warning.c"
     called = set(FUNCTION.findall(printer.read_text(encoding="utf-8")))
     for name in ("warning.h", "failure.h"):
-        for function in FUNCTION.findall((lib / name).read_text(encoding="utf-8")):
+        for function in FUNCTION.findall((lib / "diag" / name).read_text(encoding="utf-8")):
             if function not in called:
                 yield f"{printer} does not print {function}()"
 

@@ -10,8 +10,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "lib/addrinfo.h"
-#include "lib/ibacm.h"
+#include "lib/names/addrinfo.h"
+#include "lib/path/ibacm.h"
 #include "tests/fuzz/input.h"
 
 #define TEXT_MAX  80

@@ -22,8 +22,8 @@
 
 #include <infiniband/umad.h>
 
-#include "mad/umad_sa.h"
 #include "mad/sa/agent.h"
+#include "mad/umad_sa.h"
 
 #define ASKS_MAX   16
 #define TIMEOUT_MS 5000

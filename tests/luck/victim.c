@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "lib/engine.h"
+#include "lib/engine/engine.h"
 
 #define PORT	   "7501"
 #define RESOLVE_MS 2000

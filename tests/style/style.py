@@ -31,6 +31,13 @@ LONG_FUNCTIONS = {}
 # What of base/ works without I/O and clock.
 PURE_BASE = ("base/list.h", "base/slab.", "base/time.h", "base/timer.")
 
+# The rooms of lib/, each above those before it; what all of them are built on; and headers that
+# are data to those below: an id carries the accounts of its events, and the engine lists ids.
+LIB_ROOMS = ("diag", "event", "engine", "device", "path", "id", "verbs", "sync", "names", "group",
+             "conn", "rsocket")
+LIB_BELOW = ("lib/api.h", "lib/net/", "lib/portd/", "base/", "cm/", "mad/")
+LIB_DATA = ("lib/id/id.h", "lib/group/group.h")
+
 # Folder -> what its files may include of ours, as prefixes: the arrows of docs/architecture.md.
 ARROWS = (
     ("include/", ()),
@@ -44,6 +51,10 @@ ARROWS = (
                            "lib/net/")),
     ("lib/portd/server/", ("lib/portd/server/", "lib/portd/proto/", "base/", "cm/", "mad/",
                            "lib/net/")),
+    ("lib/portd/", ("lib/portd/", "lib/diag/", "base/")),
+    *(("lib/" + room + "/", (*LIB_BELOW, *("lib/" + below + "/" for below in LIB_ROOMS[:at + 1]),
+                             *LIB_DATA))
+      for at, room in enumerate(LIB_ROOMS)),
     ("lib/", ("lib/", "base/", "cm/", "mad/")),
     ("tools/fabric/wire/", ("tools/fabric/wire/", "base/")),
     ("tools/fabric/verbs/", ("tools/fabric/verbs/", "tools/fabric/wire/", "base/")),

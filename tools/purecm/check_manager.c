@@ -10,9 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lib/portd/proto/socket_path.h"
 #include "mad/umad_node.h"
 #include "mad/umad_owner.h"
-#include "lib/portd/proto/socket_path.h"
 #include "tools/purecm/checkup.h"
 #include "tools/purecm/run_program.h"
 

@@ -13,8 +13,8 @@
 
 #include "cm/core.h"
 #include "cm/retry.h"
-#include "mad/cma_hdr.h"
 #include "lib/portd/client/client.h"
+#include "mad/cma_hdr.h"
 #include "tools/purecm/command.h"
 
 #define PS_TCP		 0x0106

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What a client does when its cmportd has died: it finds or starts the next one, and tells it all
- * that the old one knew. Called by lib/host.c, in the engine's thread.
+ * that the old one knew. Called by lib/engine/host.c, in the engine's thread.
  */
 #include <errno.h>
 #include <unistd.h>

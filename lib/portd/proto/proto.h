@@ -188,7 +188,7 @@ struct portd_seen {
 	uint64_t number;
 };
 
-/* --- how things stand: lib/stat.c and lib/portd/server/stat.c answer, purecm stat asks --- */
+/* --- how things stand: lib/conn/stat.c and lib/portd/server/stat.c answer, purecm stat asks --- */
 
 /* STAT. The REPLY says under which ask_id (first) how many clients are asked (count). */
 struct portd_stat {
@@ -250,7 +250,7 @@ struct portd_stat_id {
 	uint64_t age_ms;     /* since the id was made; UINT64_MAX: not known */
 };
 
-/* As enum id_state of lib/id.h, which is held to it. */
+/* As enum id_state of lib/id/id.h, which is held to it. */
 #define PORTD_ID_STATES(X) \
 	X(IDLE)            \
 	X(ADDR_BOUND)      \

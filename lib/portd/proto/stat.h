@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What the library and cmportd say alike when they are asked how things stand: a connection and the
- * counters of a core as records. Pure. Called by lib/stat.c and lib/portd/server/stat.c.
+ * counters of a core as records. Pure. Called by lib/conn/stat.c and lib/portd/server/stat.c.
  */
 #ifndef LIB_PORTD_PROTO_STAT_H
 #define LIB_PORTD_PROTO_STAT_H

@@ -8,8 +8,8 @@
 #include <signal.h>
 #include <stdbool.h>
 
-#include "base/thread.h"
 #include "base/cpus.h"
+#include "base/thread.h"
 #include "tests/unit/test.h"
 
 static struct {

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "tests/unit/cm/rig.h"
-#include "tests/unit/test.h"
 #include "tests/unit/cm/text.h"
+#include "tests/unit/test.h"
 
 static struct rig rig;
 

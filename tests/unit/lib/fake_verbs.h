@@ -9,7 +9,7 @@
 
 #include <infiniband/verbs.h>
 
-#include "lib/id.h"
+#include "lib/id/id.h"
 
 #define FAKE_ERROR     ENOSPC /* of the verb that fails; nothing else gives it */
 #define FAKE_MOVES_MAX 8

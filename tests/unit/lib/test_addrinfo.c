@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rdma_getaddrinfo() (lib/addrinfo.c) on a host that has a device, or not, as the test says:
+ * rdma_getaddrinfo() (lib/names/addrinfo.c) on a host that has a device, or not, as the test says:
  * ibv_get_device_list() is defined here, in place of libibverbs'.
  */
 #include <arpa/inet.h>

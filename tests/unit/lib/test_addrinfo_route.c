@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What rdma_getaddrinfo() makes of ibacm's answers (lib/addrinfo_route.c). The client of ibacm is
- * here; what a stock library makes of them stands in tests/parity/ibacm.c.
+ * What rdma_getaddrinfo() makes of ibacm's answers (lib/names/addrinfo_route.c). The client of
+ * ibacm is here; what a stock library makes of them stands in tests/parity/ibacm.c.
  */
 #include <arpa/inet.h>
 #include <check.h>
@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/addrinfo.h"
-#include "lib/ibacm.h"
+#include "lib/names/addrinfo.h"
+#include "lib/path/ibacm.h"
 
 /* --- the outside world ---------------------------------------------------- */
 

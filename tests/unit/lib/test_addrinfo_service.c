@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * RAI_SA (lib/addrinfo_service.c) on a host with one device of two ports, whose link is as the test
- * says. libibverbs is here.
+ * RAI_SA (lib/names/addrinfo_service.c) on a host with one device of two ports, whose link is as
+ * the test says. libibverbs is here.
  */
 #include <check.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * lib/alternate.c, on a device with two InfiniBand ports, of which the second has four LIDs.
+ * lib/path/alternate.c, on a device with two InfiniBand ports, of which the second has four LIDs.
  */
 #include <check.h>
 #include <endian.h>
@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/alternate.h"
-#include "lib/infiniband.h"
+#include "lib/path/alternate.h"
+#include "lib/path/infiniband.h"
 
 #define PKEY 0x8005
 

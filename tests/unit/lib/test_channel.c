@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Event channels with threads inside: that are destroyed, and that get signals (lib/channel.c,
- * lib/channel_set.c). Under sanitizers these tests show that nothing freed is touched.
+ * Event channels with threads inside: that are destroyed, and that get signals
+ * (lib/event/channel.c, lib/event/channel_set.c). Under sanitizers these tests show that nothing
+ * freed is touched.
  */
 #include <check.h>
 #include <errno.h>
@@ -12,7 +13,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "lib/channel.h"
+#include "lib/event/channel.h"
 
 #define ROUNDS	 200
 #define QUIET_US 50000

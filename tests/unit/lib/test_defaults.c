@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * lib/defaults.c: what the environment makes of the options of ids.
+ * lib/diag/defaults.c: what the environment makes of the options of ids.
  */
 #include <check.h>
 #include <stdlib.h>
 
-#include "lib/defaults.h"
+#include "lib/diag/defaults.h"
 #include "tests/unit/cm/run.h"
 
 /* Return: the options with one variable set. */

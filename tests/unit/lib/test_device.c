@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The list of devices (lib/device.c) on a host where devices come and go. libibverbs is here.
+ * The list of devices (lib/device/device.c) on a host where devices come and go. libibverbs is
+ * here.
  */
 #include <check.h>
 #include <errno.h>
@@ -12,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/device.h"
+#include "lib/device/device.h"
 
 #define N_AT_ONCE 100
 #define N_TIMES	  200

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Enhanced connection establishment: lib/ece.c, on a fake device whose driver knows of it. */
+/* Enhanced connection establishment: lib/verbs/ece.c, on a fake device whose driver knows of it. */
 #include <check.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "fake_verbs.h"
-#include "lib/ece.h"
-#include "lib/engine.h"
-#include "lib/response.h"
+#include "lib/conn/response.h"
+#include "lib/engine/engine.h"
+#include "lib/verbs/ece.h"
 
 #define OURS   0x1405
 #define OTHERS 0x8086

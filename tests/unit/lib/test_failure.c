@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What was wrong with which address or route (lib/failure.c), on a host without RDMA device.
+ * What was wrong with which address or route (lib/diag/failure.c), on a host without RDMA device.
  */
 #include <check.h>
 #include <errno.h>
@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/engine.h"
-#include "lib/failure.h"
-#include "lib/rooms.h"
+#include "lib/conn/rooms.h"
+#include "lib/diag/failure.h"
+#include "lib/engine/engine.h"
 
 static struct channel *channel;
 static struct id *id;

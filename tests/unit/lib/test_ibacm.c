@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The connection to ibacm (lib/ibacm.c): a thread of the test is ibacm, good or bad.
+ * The connection to ibacm (lib/path/ibacm.c): a thread of the test is ibacm, good or bad.
  */
 #include <check.h>
 #include <errno.h>
@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "lib/engine.h"
-#include "lib/ibacm.h"
+#include "lib/engine/engine.h"
+#include "lib/path/ibacm.h"
 
 #define TIMEOUT_MS 150
 #define PATH_TYPE  0x10

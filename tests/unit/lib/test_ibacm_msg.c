@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Questions to ibacm and its answers, as bytes (lib/ibacm_msg.c). The questions' bytes are those
- * that a stock library sent in the lab.
+ * Questions to ibacm and its answers, as bytes (lib/path/ibacm_msg.c). The questions' bytes are
+ * those that a stock library sent in the lab.
  */
 #include <check.h>
 #include <endian.h>
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/ibacm_msg.h"
+#include "lib/path/ibacm_msg.h"
 
 #define TID 7
 

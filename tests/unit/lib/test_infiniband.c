@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * lib/infiniband.c, with a kernel that has an IP over InfiniBand interface: net_request() here
+ * lib/path/infiniband.c, with a kernel that has an IP over InfiniBand interface: net_request() here
  * answers with messages in the kernel's format, as no test machine has such an interface. And what
  * becomes of LIDs, P_Keys and hop limits in messages and address vectors.
  */
@@ -15,8 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/infiniband.h"
 #include "lib/net/internal.h"
+#include "lib/path/infiniband.h"
 
 #define IB0	4711 /* an interface that this host does not have */
 #define PKEY	0x8005

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What differs between releases of the kernel (lib/kernel.c), and the RoCE path that follows from
- * it (lib/roce.c).
+ * What differs between releases of the kernel (lib/device/kernel.c), and the RoCE path that follows
+ * from it (lib/path/roce.c).
  */
 #include <check.h>
 #include <net/if.h>
@@ -9,8 +9,8 @@
 #include <string.h>
 #include <sys/utsname.h>
 
-#include "lib/kernel.h"
-#include "lib/roce.h"
+#include "lib/device/kernel.h"
+#include "lib/path/roce.h"
 
 static const struct {
 	const char *release;

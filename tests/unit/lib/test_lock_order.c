@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Unit tests of lib/lock_order.c: a thread is caught that takes locks in the wrong order. */
-#include "lib/lock_order.h"
+/* Unit tests of lib/diag/lock_order.c: a thread is caught that takes locks in the wrong order. */
+#include "lib/diag/lock_order.h"
 
 #include <check.h>
 #include <signal.h>

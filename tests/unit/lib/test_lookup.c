@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rdma_resolve_addrinfo() and rdma_query_addrinfo() (lib/lookup.c). The name server is here: it
- * answers when the test lets it. libibverbs' device list is here, too.
+ * rdma_resolve_addrinfo() and rdma_query_addrinfo() (lib/names/lookup.c). The name server is here:
+ * it answers when the test lets it. libibverbs' device list is here, too.
  */
 #include <check.h>
 #include <dlfcn.h>
@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/engine.h"
-#include "lib/rooms.h"
+#include "lib/conn/rooms.h"
+#include "lib/engine/engine.h"
 
 /* --- the outside world ---------------------------------------------------- */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Options that only purecm has, and the getters of ports (lib/option.c). The options of stock are
- * compared with it in tests/parity.
+ * Options that only purecm has, and the getters of ports (lib/conn/option.c). The options of stock
+ * are compared with it in tests/parity.
  */
 #include <check.h>
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/engine.h"
+#include "lib/engine/engine.h"
 
 static struct channel *channel;
 static struct id *id;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Texts and counters of <purecm/purecm.h> (lib/purecm.c).
+ * Texts and counters of <purecm/purecm.h> (lib/conn/purecm.c).
  */
 #include <check.h>
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/engine.h"
+#include "lib/engine/engine.h"
 
 static struct purecm_counters counters;
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Queue pairs made through an id, of every type: lib/qp.c, lib/cq.c, on a fake device. */
+/* Queue pairs made through an id, of every type: lib/verbs/qp.c, lib/verbs/cq.c, on a fake device.
+ */
 #include <check.h>
 #include <errno.h>
 #include <stdlib.h>
 
 #include "fake_verbs.h"
-#include "lib/qp.h"
+#include "lib/verbs/qp.h"
 
 static struct id *id;
 static struct rdma_cm_id *pub;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rdma_resolve_route() on a host with ibacm (lib/resolve.c). The client of ibacm and
+ * rdma_resolve_route() on a host with ibacm (lib/conn/resolve.c). The client of ibacm and
  * rdma_set_option(), which takes its path, are here.
  */
 #include <check.h>
@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/engine.h"
-#include "lib/ibacm.h"
-#include "lib/rooms.h"
+#include "lib/conn/rooms.h"
+#include "lib/engine/engine.h"
+#include "lib/path/ibacm.h"
 
 static struct channel *channel;
 static struct id *id;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Shared receive queues made through an id: lib/srq.c, on a fake device. */
+/* Shared receive queues made through an id: lib/verbs/srq.c, on a fake device. */
 #include <check.h>
 #include <errno.h>
 #include <rdma/rdma_verbs.h>

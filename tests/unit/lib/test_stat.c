@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * lib/stat.c: what a process answers when it is asked how its ids stand, to a cmportd that reads
- * when the test says so.
+ * lib/conn/stat.c: what a process answers when it is asked how its ids stand, to a cmportd that
+ * reads when the test says so.
  */
 #include <arpa/inet.h>
 #include <check.h>
@@ -10,10 +10,10 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "lib/engine.h"
-#include "lib/host.h"
-#include "lib/stat.h"
-#include "lib/rooms.h"
+#include "lib/conn/rooms.h"
+#include "lib/conn/stat.h"
+#include "lib/engine/engine.h"
+#include "lib/engine/host.h"
 
 #define ASK_ID	  77
 #define HANDLE	  3

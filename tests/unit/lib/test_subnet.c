@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * lib/subnet.c: questions to the subnet administrator through a cmportd that only takes note, and
- * those who lose interest while their question is on its way.
+ * lib/path/subnet.c: questions to the subnet administrator through a cmportd that only takes note,
+ * and those who lose interest while their question is on its way.
  */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/engine.h"
-#include "lib/host.h"
-#include "lib/subnet.h"
+#include "lib/engine/engine.h"
+#include "lib/engine/host.h"
+#include "lib/path/subnet.h"
 
 #define SENT_MAX 8
 

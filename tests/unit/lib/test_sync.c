@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Synchronous ids (lib/sync.h, lib/migrate.c) without a device: the tests post the events that a
- * call would have begun.
+ * Synchronous ids (lib/sync/sync.h, lib/conn/migrate.c) without a device: the tests post the events
+ * that a call would have begun.
  */
 #include <check.h>
 #include <errno.h>
@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
-#include "lib/engine.h"
-#include "lib/event.h"
-#include "lib/listen.h"
-#include "lib/sync.h"
+#include "lib/conn/listen.h"
+#include "lib/engine/engine.h"
+#include "lib/sync/event.h"
+#include "lib/sync/sync.h"
 
 static struct channel *channel;
 static struct id *id;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * purecm_set_trace() (lib/trace.c): a port and a connection of the test's.
+ * purecm_set_trace() (lib/engine/trace.c): a port and a connection of the test's.
  */
 #include <check.h>
 #include <pthread.h>
@@ -11,7 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "lib/trace.h"
+#include "lib/device/device.h"
+#include "lib/engine/trace.h"
 
 static struct ibv_device ib_device = { .name = "rxe0" };
 static struct ibv_context verbs = { .device = &ib_device };

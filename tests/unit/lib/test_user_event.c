@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rdma_write_cm_event() (lib/user_event.c): ids without a device, events that the test writes.
+ * rdma_write_cm_event() (lib/sync/user_event.c): ids without a device, events that the test writes.
  */
 #include <check.h>
 #include <errno.h>
@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "lib/engine.h"
-#include "lib/rooms.h"
+#include "lib/conn/rooms.h"
+#include "lib/engine/engine.h"
 
 #define N_SIGNALS 5
 #define QUIET_US  10000

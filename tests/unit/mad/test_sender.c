@@ -10,8 +10,8 @@
 
 #include "mad/inbox.h"
 #include "mad/sender.h"
-#include "verbs_fake.h"
 #include "tests/unit/test.h"
+#include "verbs_fake.h"
 
 #define QPN	 0x4711
 #define OUR_ID	 0x11

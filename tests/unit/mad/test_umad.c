@@ -10,8 +10,8 @@
 
 #include <infiniband/umad.h>
 
-#include "umad_fake.h"
 #include "tests/unit/test.h"
+#include "umad_fake.h"
 
 #define HEAD_BYTES 64
 

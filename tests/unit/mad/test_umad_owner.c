@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "mad/umad_owner.h"
-#include "umad_fake.h"
 #include "tests/unit/test.h"
+#include "umad_fake.h"
 
 static void put_holder(const char *module, const char *holder)
 {

@@ -11,7 +11,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "lib/id.h"
+#include "lib/id/id.h"
 
 #undef ibv_reg_mr
 

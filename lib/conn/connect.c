@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Connections: rdma_connect(), rdma_accept(), rdma_reject(), rdma_reject_ece(), rdma_establish(),
+ * rdma_notify(), rdma_disconnect(). Each has a message made of its arguments (offer.h) and steps
+ * the core.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/api.h"
+#include "lib/conn/offer.h"
+#include "lib/engine/engine.h"
+#include "lib/engine/host.h"
+#include "lib/engine/link.h"
+#include "lib/path/infiniband.h"
+#include "lib/sync/sync.h"
+#include "lib/verbs/qp.h"
+
+/* --- connect ------------------------------------------------------------- */
+
+static void set_mad_path(const struct id *id, struct mad_path *path)
+{
+	if (infiniband_is(&id->path)) {
+		infiniband_mad_path(id, path);
+		return;
+	}
+	*path = (struct mad_path){
+		.grh = true,
+		.sgid_index = (uint8_t)id->path.gid.gid_index,
+		.hop_limit = id->path.route.hop_limit,
+		.traffic_class = id->path.traffic_class,
+		.flow_label = id->path.flow_label,
+		.sl = id->path.sl,
+		.dgid = addr_to_gid(&id->claim.peer),
+	};
+}
+
+static void drop_prefix(struct id *id)
+{
+	free(id->prefix);
+	id->prefix = NULL;
+	id->prefix_bytes = 0;
+}
+
+/* @verb: CM_CALL_REQ or CM_CALL_SIDR_REQ */
+static int send_request(struct id *id, enum cm_event verb, const struct offer *offer,
+			struct cm_msg *msg)
+{
+	struct mad_path path;
+	struct cm_args args = { .path = &path,
+				.msg = msg,
+				.packet_life_time = id->path.packet_life_time,
+				.give_up_ns = id->option.give_up_ns,
+				.waits = id->option.waits };
+	struct engine *engine;
+	struct outbox box;
+	int err = -EINVAL;
+
+	set_mad_path(id, &path);
+	outbox_init(&box);
+	engine = engine_lock();
+	if (id->state != ID_ROUTE_RESOLVED)
+		goto out;
+	err = -ENOMEM;
+	id->conn = cm_core_conn_new(&engine->core, id);
+	if (!id->conn)
+		goto out;
+	id->accepted = true;
+	id->state = ID_CONNECT;
+	args.port = &id->path.port->cm;
+	err = engine_step(engine, &box, id->conn, verb, &args);
+	id->conn->retry_count = offer->retry_count; /* which XRC's REQ does not say */
+	if (!err)
+		drop_prefix(id);
+out:
+	engine_unlock();
+	outbox_flush(&box);
+	return err;
+}
+
+static bool is_datagram(const struct id *id)
+{
+	return id_transport(id) == IBV_QPT_UD;
+}
+
+static int connect_id(struct id *id, const struct rdma_conn_param *param)
+{
+	struct offer offer;
+	struct cm_msg msg;
+	int err;
+
+	if (!id->pub.qp && !param && !is_datagram(id))
+		return -EINVAL;
+	if (!id->attached || !engine_id_is(id, ID_ROUTE_RESOLVED))
+		return -EINVAL;
+	err = offer_init(id, param, RDMA_MAX_RESP_RES, RDMA_MAX_INIT_DEPTH, &offer);
+	if (err)
+		return err;
+	if (is_datagram(id))
+		err = offer_sidr_req(id, &offer, &msg);
+	else
+		err = offer_req(id, &offer, &msg);
+	return err ? err
+		   : send_request(id, is_datagram(id) ? CM_CALL_SIDR_REQ : CM_CALL_REQ, &offer,
+				  &msg);
+}
+
+int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
+{
+	if (!id)
+		return api_return(-EINVAL);
+	return sync_return(id_of(id), connect_id(id_of(id), conn_param));
+}
+
+/* --- accept -------------------------------------------------------------- */
+
+static int step(struct id *id, enum cm_event verb, struct cm_msg *msg)
+{
+	struct cm_args args = { .msg = msg,
+				.give_up_ns = id->option.give_up_ns,
+				.waits = id->option.waits };
+	struct engine *engine;
+	struct outbox box;
+	int err = -EINVAL;
+
+	outbox_init(&box);
+	engine = engine_lock();
+	if (id->conn)
+		err = engine_step(engine, &box, id->conn, verb, &args);
+	engine_unlock();
+	outbox_flush(&box);
+	return err;
+}
+
+/* What the queue pair is moved with is what the REP will say. */
+static int set_depths(struct id *id, const struct offer *offer)
+{
+	int err = -EINVAL;
+
+	engine_lock();
+	if (id->conn && id->state == ID_CONNECT) {
+		id->conn->responder_resources = offer->responder_resources;
+		id->conn->initiator_depth = offer->initiator_depth;
+		err = 0;
+	}
+	engine_unlock();
+	return err;
+}
+
+/* What goes wrong here has the peer refused, as it waits for an answer. */
+static int send_rep(struct id *id, const struct offer *offer)
+{
+	struct cm_msg msg;
+	int err = offer_rep(id, offer, &msg);
+
+	if (!err) {
+		engine_lock();
+		id->accepted = true;
+		engine_unlock();
+		err = step(id, CM_CALL_REP, &msg);
+	}
+	if (err) {
+		qp_to_error(id);
+		step(id, CM_CALL_REJ, NULL);
+	}
+	return err;
+}
+
+/* Nobody confirms it, so there is no event either. */
+static int send_sidr_rep(struct id *id, const struct offer *offer)
+{
+	struct cm_msg msg;
+	int err = offer_sidr_rep(id, offer, &msg);
+
+	if (!err)
+		err = step(id, CM_CALL_SIDR_REP, &msg);
+	if (err) {
+		qp_to_error(id);
+		step(id, CM_CALL_SIDR_REP, NULL);
+	}
+	return err;
+}
+
+/* Limits of the request; 0xff when there is no connection, which fails later. */
+static void peer_limits(struct id *id, uint8_t *responder, uint8_t *initiator)
+{
+	engine_lock();
+	*responder = id->conn ? id->conn->responder_resources : RDMA_MAX_RESP_RES;
+	*initiator = id->conn ? id->conn->initiator_depth : RDMA_MAX_INIT_DEPTH;
+	engine_unlock();
+}
+
+static int accept_id(struct id *id, const struct rdma_conn_param *param)
+{
+	uint8_t responder, initiator;
+	struct offer offer;
+	int err;
+
+	if (!id->attached || (!id->pub.qp && !param && !is_datagram(id)))
+		return -EINVAL;
+	peer_limits(id, &responder, &initiator);
+	err = offer_init(id, param, responder, initiator, &offer);
+	if (err)
+		return err;
+	if (is_datagram(id))
+		return send_sidr_rep(id, &offer);
+	err = set_depths(id, &offer);
+	if (!err && id->pub.qp)
+		err = qp_to_rts(id);
+	return err ? err : send_rep(id, &offer);
+}
+
+/* No event follows that could take the place of the request's. */
+static int accept_datagram(struct id *id, const struct rdma_conn_param *param)
+{
+	int err = accept_id(id, param);
+
+	if (!err && id_is_sync(id))
+		sync_drop_event(id);
+	return err;
+}
+
+int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
+{
+	if (!id)
+		return api_return(-EINVAL);
+	if (is_datagram(id_of(id)))
+		return api_return(accept_datagram(id_of(id), conn_param));
+	return sync_return(id_of(id), accept_id(id_of(id), conn_param));
+}
+
+/* --- reject, establish, notify ------------------------------------------- */
+
+static int reject_id(struct id *id, enum cm_rej_reason reason, const void *data, uint8_t bytes)
+{
+	bool is_lookup = is_datagram(id);
+	struct cm_msg msg;
+	int err = is_lookup ? offer_sidr_reject(data, bytes, &msg)
+			    : offer_rej(reason, data, bytes, &msg);
+
+	return err ? err : step(id, is_lookup ? CM_CALL_SIDR_REP : CM_CALL_REJ, &msg);
+}
+
+int rdma_reject(struct rdma_cm_id *id, const void *private_data, uint8_t private_data_len)
+{
+	if (!id)
+		return api_return(-EINVAL);
+	return api_return(reject_id(id_of(id), CM_REJ_CONSUMER, private_data, private_data_len));
+}
+
+int rdma_reject_ece(struct rdma_cm_id *id, const void *private_data, uint8_t private_data_len)
+{
+	if (!id)
+		return api_return(-EINVAL);
+	return api_return(
+		reject_id(id_of(id), CM_REJ_VENDOR_OPTION, private_data, private_data_len));
+}
+
+/* A lookup is answered by it, as by rdma_accept() without parameters: it asks for nothing else. */
+static int establish_id(struct id *id)
+{
+	static const struct offer no_offer;
+	int err;
+
+	if (id->pub.qp)
+		return -EINVAL;
+	if (is_datagram(id))
+		return send_sidr_rep(id, &no_offer);
+	err = step(id, CM_CALL_RTU, NULL);
+	if (err)
+		step(id, CM_CALL_REJ, NULL);
+	return err;
+}
+
+int rdma_establish(struct rdma_cm_id *id)
+{
+	if (!id)
+		return api_return(-EINVAL);
+	return api_return(establish_id(id_of(id)));
+}
+
+/* The peer's data is as good as its RTU; cmportd sees neither. */
+static int establish_by_data(struct id *id)
+{
+	struct cm_record will;
+	bool is_told;
+	int err;
+
+	engine_lock();
+	is_told = id->conn && host_will_of(id->conn, &will);
+	engine_unlock();
+	err = step(id, CM_CALL_ESTABLISH, NULL);
+	if (!err && is_told) {
+		will.state = CM_ESTABLISHED;
+		portd_will_is(link_client(), &will);
+	}
+	return err;
+}
+
+static int notify_id(struct id *id, enum ibv_event_type event)
+{
+	bool begun, established;
+
+	engine_lock();
+	begun = id->conn;
+	established = begun && id->conn->state == CM_ESTABLISHED;
+	engine_unlock();
+	if (!id->attached || !begun)
+		return -EINVAL;
+	if (event == IBV_EVENT_PATH_MIG)
+		return established ? 0 : -EINVAL;
+	if (event != IBV_EVENT_COMM_EST)
+		return -EINVAL;
+	return established ? -EISCONN : establish_by_data(id);
+}
+
+int rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event)
+{
+	if (!id)
+		return api_return(-EINVAL);
+	return api_return(notify_id(id_of(id), event));
+}
+
+/* --- disconnect ---------------------------------------------------------- */
+
+/* Whether we begin or answer is for the state to say; a connection that is gone already needs
+ * neither, and that is no error. */
+static int disconnect_id(struct id *id)
+{
+	bool begun;
+	int err;
+
+	engine_lock();
+	begun = id->conn || id->state == ID_LISTEN;
+	engine_unlock();
+	if (!id->attached || !begun)
+		return -EINVAL;
+	err = qp_to_error(id);
+	if (err)
+		return err;
+	if (step(id, CM_CALL_DREQ, NULL))
+		step(id, CM_CALL_DREP, NULL);
+	return 0;
+}
+
+int rdma_disconnect(struct rdma_cm_id *id)
+{
+	if (!id)
+		return api_return(-EINVAL);
+	return sync_return(id_of(id), disconnect_id(id_of(id)));
+}

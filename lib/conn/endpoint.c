@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Endpoints: rdma_create_ep() and rdma_destroy_ep(), which take a synchronous id through the calls
+ * that a program would make itself. The calls are the public ones.
+ */
+#include <errno.h>
+#include <rdma/rdma_verbs.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/api.h"
+#include "lib/sync/sync.h"
+
+#define RESOLVE_TIMEOUT_MS 2000
+
+/* Return: 0 or -errno, from a public call. */
+static int inside(int result)
+{
+	return result ? -errno : 0;
+}
+
+/* Return: a copy for *@ret, which is left alone if there is nothing to copy; 0 or -ENOMEM. */
+static int keep(const void *from, size_t bytes, void **ret)
+{
+	void *copy;
+
+	if (!from || !bytes)
+		return 0;
+	copy = malloc(bytes);
+	if (!copy)
+		return -ENOMEM;
+	memcpy(copy, from, bytes);
+	*ret = copy;
+	return 0;
+}
+
+/* The size that comes with an address has to be that of its family. */
+static bool is_whole(const struct sockaddr *addr, socklen_t bytes)
+{
+	return !addr || bytes == addr_bytes(addr);
+}
+
+/* Queue pairs are for the requests to come. */
+static int make_passive(struct id *id, const struct rdma_addrinfo *info, struct ibv_pd *pd,
+			const struct ibv_qp_init_attr *attr)
+{
+	void *copy = NULL;
+	int err;
+
+	if (!is_whole(info->ai_src_addr, info->ai_src_len))
+		return -EINVAL;
+	err = inside(rdma_bind_addr(&id->pub, info->ai_src_addr));
+
+	if (!err)
+		err = keep(attr, sizeof(*attr), &copy);
+	if (err)
+		return err;
+	id->request_qp = copy;
+	if (id->request_qp)
+		id->request_qp->qp_type = info->ai_qp_type;
+	if (pd)
+		id->pub.pd = pd;
+	return 0;
+}
+
+/* rdma_set_option() leaves its event in the channel. */
+static int complete(struct id *id)
+{
+	int cancel_state = api_enter();
+	int err = sync_complete(id, cancel_state);
+
+	api_leave(cancel_state);
+	return err;
+}
+
+/* A path that came with the address needs no resolution. */
+static int find_route(struct id *id, const struct rdma_addrinfo *info)
+{
+	int err;
+
+	if (!info->ai_route_len)
+		return inside(rdma_resolve_route(&id->pub, RESOLVE_TIMEOUT_MS));
+	err = inside(rdma_set_option(&id->pub, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, info->ai_route,
+				     info->ai_route_len));
+	return err ? err : complete(id);
+}
+
+static int make_active(struct id *id, const struct rdma_addrinfo *info, struct ibv_pd *pd,
+		       struct ibv_qp_init_attr *attr)
+{
+	int err;
+
+	if (!is_whole(info->ai_src_addr, info->ai_src_len) ||
+	    !is_whole(info->ai_dst_addr, info->ai_dst_len))
+		return -EINVAL;
+	err = inside(rdma_resolve_addr(&id->pub, info->ai_src_addr, info->ai_dst_addr,
+				       RESOLVE_TIMEOUT_MS));
+
+	if (!err)
+		err = find_route(id, info);
+	if (!err && attr) {
+		attr->qp_type = info->ai_qp_type;
+		err = inside(rdma_create_qp(&id->pub, pd, attr));
+	}
+	if (!err)
+		err = keep(info->ai_connect, info->ai_connect_len, &id->prefix);
+	if (!err && id->prefix)
+		id->prefix_bytes = info->ai_connect_len;
+	return err;
+}
+
+/* Not in api_return(): what waits in here can be cancelled. */
+int rdma_create_ep(struct rdma_cm_id **id, struct rdma_addrinfo *res, struct ibv_pd *pd,
+		   struct ibv_qp_init_attr *qp_init_attr)
+{
+	struct rdma_cm_id *made;
+	int err;
+
+	if (!id || !res)
+		return api_return(-EINVAL);
+	err = inside(rdma_create_id(NULL, &made, NULL, res->ai_port_space));
+	if (err)
+		return api_result(err);
+	made->qp_type = res->ai_qp_type;
+	if (res->ai_flags & RAI_PASSIVE)
+		err = make_passive(id_of(made), res, pd, qp_init_attr);
+	else
+		err = make_active(id_of(made), res, pd, qp_init_attr);
+	if (err)
+		rdma_destroy_ep(made);
+	else
+		*id = made;
+	return api_result(err);
+}
+
+void rdma_destroy_ep(struct rdma_cm_id *id)
+{
+	if (id->qp)
+		rdma_destroy_qp(id);
+	if (id->srq)
+		rdma_destroy_srq(id);
+	rdma_destroy_id(id);
+}

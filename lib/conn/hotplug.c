@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Kernel announcements about RDMA devices: see hotplug.h.
+ */
+#include "lib/conn/hotplug.h"
+
+#include <errno.h>
+#include <linux/netlink.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "lib/conn/listen.h"
+#include "lib/conn/removal.h"
+#include "lib/device/device.h"
+#include "lib/diag/log.h"
+#include "lib/engine/engine.h"
+
+#define UEVENT_BYTES 8192
+#define FROM_KERNEL  1 /* multicast group; udev speaks in the next one */
+
+static int fd = -1;
+static struct watch watch;
+
+static int open_socket(void)
+{
+	struct sockaddr_nl addr = { .nl_family = AF_NETLINK, .nl_groups = FROM_KERNEL };
+	int made =
+		socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_KOBJECT_UEVENT);
+	int err;
+
+	if (made < 0)
+		return -errno;
+	if (bind(made, (struct sockaddr *)&addr, sizeof(addr)) == 0)
+		return made;
+	err = errno;
+	close(made);
+	return -err;
+}
+
+/* An announcement is a list of strings: "add@/devices/...", "ACTION=add", "SUBSYSTEM=..." */
+static const char *value_of(const char *text, size_t bytes, const char *name)
+{
+	size_t n = strlen(name);
+	const char *at;
+
+	for (at = text; at < text + bytes; at += strlen(at) + 1)
+		if (strncmp(at, name, n) == 0 && at[n] == '=')
+			return at + n + 1;
+	return "";
+}
+
+static void handle(const char *text, size_t bytes, bool *has_come)
+{
+	const char *action = value_of(text, bytes, "ACTION");
+	const char *subsystem = value_of(text, bytes, "SUBSYSTEM");
+	const char *node = value_of(text, bytes, "DEVNAME");
+	const char *name = strrchr(node, '/');
+	struct device *device;
+
+	if (strncmp(subsystem, "infiniband", strlen("infiniband")) != 0)
+		return;
+	if (strcmp(action, "add") == 0)
+		*has_come = true;
+	if (strcmp(action, "remove") != 0 || strcmp(subsystem, "infiniband_verbs") != 0)
+		return;
+	device = device_of_node(name ? name + 1 : node);
+	if (device)
+		removal_of_device(device);
+}
+
+static void announced(struct watch *of, uint32_t events)
+{
+	char text[UEVENT_BYTES + 1];
+	struct sockaddr_nl from;
+	socklen_t from_bytes = sizeof(from);
+	bool has_come = false;
+	ssize_t n;
+
+	(void)events;
+	for (;;) {
+		n = recvfrom(of->fd, text, UEVENT_BYTES, 0, (struct sockaddr *)&from, &from_bytes);
+		if (n < 0 && errno == ENOBUFS) /* some were lost: perhaps the one that counts */
+			has_come = true;
+		else if (n < 0)
+			break;
+		else if (from.nl_pid == 0) {
+			text[n] = '\0';
+			handle(text, (size_t)n, &has_come);
+		}
+	}
+	if (has_come)
+		listen_extend();
+}
+
+/* Where a container does not let us, devices are only seen to go by their ports. */
+int hotplug_start(void)
+{
+	int err;
+
+	fd = open_socket();
+	if (fd >= 0)
+		return engine_watch(&watch, fd, announced);
+	err = fd;
+	fd = -1;
+	if (err == -EMFILE || err == -ENFILE || err == -ENOMEM)
+		return err;
+	log_debug("devices that come and go are not announced here: %s", strerror(-err));
+	return 0;
+}
+
+void hotplug_stop(void)
+{
+	fd_close(&fd);
+}

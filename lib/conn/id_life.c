@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The life of an id: rdma_create_id(), rdma_destroy_id().
+ */
+#include <errno.h>
+
+#include "lib/api.h"
+#include "lib/conn/listen.h"
+#include "lib/conn/rooms.h"
+#include "lib/conn/waiting.h"
+#include "lib/engine/engine.h"
+#include "lib/group/multicast.h"
+#include "lib/id/claims.h"
+#include "lib/names/lookup.h"
+#include "lib/sync/sync.h"
+
+/* --- destroying ---------------------------------------------------------- */
+
+/* From here on the engine, the core and the channel know nothing of the id. */
+static void withdraw(struct id *id, struct list *events)
+{
+	struct portd_record drop;
+	struct engine *engine;
+	bool is_dropped;
+	struct outbox box;
+
+	outbox_init(&box);
+	engine = engine_lock();
+	listen_stop(engine, id);
+	id->state = ID_DESTROYING;
+	list_remove(&id->link);
+	list_remove(&id->resolving);
+	cm_timer_disarm(&engine->resolutions, &id->resolve_timer);
+	lookup_abandon(id);
+	is_dropped = subnet_drop(&id->route_ask, &drop);
+	if (id->conn)
+		engine_step(engine, &box, id->conn, CM_CALL_DESTROY, NULL);
+	id->conn = NULL;
+	channel_withdraw(id->channel, id, events);
+	waiting_drop_all(engine, &box, id, events);
+	engine_unlock();
+	outbox_flush(&box);
+	if (is_dropped)
+		subnet_send(&drop);
+	claims_release(id);
+}
+
+static void destroy(struct id *id)
+{
+	struct list events;
+
+	list_init(&events);
+	withdraw(id, &events);
+	multicast_exit_all(id);
+	id_drop_events(&events);
+	if (id_is_sync(id))
+		sync_drop_event(id);
+	id_wait_acked(id);
+	if (id_is_sync(id))
+		channel_close(id->channel);
+	if (id->path.port)
+		port_put(id->path.port);
+	multicast_free_all(id);
+	rdma_freeaddrinfo(id->addrinfo);
+	id_free(id);
+}
+
+int rdma_destroy_id(struct rdma_cm_id *id)
+{
+	int cancel_state;
+
+	if (!id)
+		return api_return(-EINVAL);
+	cancel_state = api_enter();
+	destroy(id_of(id));
+	api_leave(cancel_state);
+	return 0;
+}
+
+/* --- creating ------------------------------------------------------------ */
+
+static int create(struct channel *channel, void *context, enum rdma_port_space ps,
+		  struct rdma_cm_id **ret)
+{
+	struct engine *engine;
+	struct id *id;
+	int err = device_list_load();
+
+	if (!err)
+		err = rooms_start();
+	if (!err)
+		err = id_new(channel, ps, &id);
+	if (err)
+		return err;
+	id->pub.context = context;
+	id->destroy = destroy;
+	engine = engine_lock();
+	list_append(&engine->ids, &id->link);
+	engine_unlock();
+	*ret = &id->pub;
+	return 0;
+}
+
+/* A synchronous id has a channel for itself. */
+static int create_sync(void *context, enum rdma_port_space ps, struct rdma_cm_id **ret)
+{
+	struct channel *own;
+	int err = device_list_load();
+
+	if (!err)
+		err = channel_new(&own);
+	if (err)
+		return err;
+	err = create(own, context, ps, ret);
+	if (err)
+		channel_close(own);
+	else
+		id_set_sync(id_of(*ret), true);
+	return err;
+}
+
+int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, void *context,
+		   enum rdma_port_space ps)
+{
+	if (!id)
+		return api_return(-EINVAL);
+	if (!channel)
+		return api_return(create_sync(context, ps, id));
+	return api_return(create(channel_of(channel), context, ps, id));
+}

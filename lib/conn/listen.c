@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Listening: see listen.h. rdma_listen().
+ */
+#include "lib/conn/listen.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/api.h"
+#include "lib/conn/request.h"
+#include "lib/conn/resolve.h"
+#include "lib/conn/waiting.h"
+#include "lib/diag/log.h"
+#include "lib/diag/warning.h"
+#include "lib/id/claims.h"
+#include "lib/path/alternate.h"
+#include "lib/path/infiniband.h"
+#include "lib/path/route_event.h"
+#include "mad/cma_hdr.h"
+
+/* --- whose request is it? ------------------------------------------------ */
+
+/* An endpoint that was made for no type takes them all. */
+static bool is_of_type(const struct id *id, enum ibv_qp_type type)
+{
+	enum ibv_qp_type wanted = id_transport(id);
+
+	return !(int)wanted || wanted == type;
+}
+
+static bool listens_to(const struct id *id, const struct request *request)
+{
+	return id->state == ID_LISTEN && is_of_type(id, request->qp_type) &&
+	       port_claim_accepts(&id->claim, &request->dst);
+}
+
+static struct id *find_listener(struct engine *engine, const struct request *request)
+{
+	uint64_t service_id = request->conn->service_id;
+	struct port_claim *claim;
+	struct id *id;
+
+	claim = port_space_first(&engine->ports, (uint16_t)(service_id >> 16),
+				 (uint16_t)service_id);
+	for (; claim; claim = claim->next) {
+		id = container_of(claim, struct id, claim);
+		if (listens_to(id, request))
+			return id;
+	}
+	return NULL;
+}
+
+/* --- the new id ---------------------------------------------------------- */
+
+/* A lookup says nothing of the path, so a child of it has none to show. */
+static void set_path(struct id *id, const struct request *request)
+{
+	const struct cm_conn *conn = request->conn;
+
+	id->path = request->path;
+	port_get(id->path.port);
+	if (request_is_lookup(request)) {
+		id->path.pkey = request->msg->sidr_req.pkey;
+		return;
+	}
+	id->path.mtu = conn->path_mtu;
+	id->path.packet_life_time = conn->packet_life_time;
+	id->path.flow_label = conn->flow_label;
+	id->path.sl = conn->sl;
+	id->path.pkey = request->msg->req.pkey;
+	id->path.rate = request->msg->req.primary.packet_rate;
+	id->path.traffic_class = conn->traffic_class;
+}
+
+static struct id *child_new(const struct id *listener, const struct request *request)
+{
+	struct id *id;
+
+	if (id_new(listener->channel, listener->pub.ps, &id))
+		return NULL;
+	id->destroy = listener->destroy;
+	id->pub.context = listener->pub.context;
+	id->pub.qp_type = listener->pub.qp_type;
+	if (!(int)id->pub.qp_type)
+		id->pub.qp_type = request->qp_type;
+	id->option.give_up_ns = listener->option.give_up_ns;
+	id->claim.local = request->dst;
+	id->claim.peer = request->src;
+	set_path(id, request);
+	addr_store(&request->src, &id->pub.route.addr.dst_storage);
+	id->hides_scope = true;
+	if (request->src.sa.sa_family == AF_INET6)
+		id->pub.route.addr.dst_sin6.sin6_scope_id = 0;
+	id->state = ID_CONNECT;
+	id->conn = request->conn;
+	return id;
+}
+
+/* Unanswered, a REQ comes again; by then there may be memory, or room in the queue. The kernel
+ * answers a SIDR_REQ all the same. */
+static void turn_away(struct engine *engine, struct outbox *box, const struct request *request)
+{
+	engine_step(engine, box, request->conn,
+		    request_is_lookup(request) ? CM_CALL_DESTROY : CM_CALL_FORGET, NULL);
+}
+
+/* A repeated REQ is met with MRA from now on. */
+static void show(struct engine *engine, struct outbox *box, struct event *event)
+{
+	struct cm_conn *conn = event->subject->conn;
+
+	event->owner->n_requests++;
+	id_post(event);
+	if (conn->state == CM_REQ_RCVD)
+		engine_step(engine, box, conn, CM_CALL_MRA, NULL);
+}
+
+static void make_room(struct id *listener)
+{
+	struct event *event;
+	struct engine *engine;
+	struct outbox box;
+	struct list dropped;
+
+	list_init(&dropped);
+	outbox_init(&box);
+	engine = engine_lock();
+	listener->n_requests--;
+	event = waiting_next(engine, &box, listener, &dropped);
+	if (event)
+		show(engine, &box, event);
+	engine_unlock();
+	outbox_flush(&box);
+	waiting_free(&dropped);
+}
+
+/* The new id of a synchronous listener gets a channel of its own. */
+static int give_channel(struct id *child)
+{
+	struct channel *own;
+	int err = channel_new(&own);
+
+	if (err)
+		return err;
+	engine_lock();
+	id_set_channel(child, own);
+	id_set_sync(child, true);
+	engine_unlock();
+	return 0;
+}
+
+/* A request of a synchronous listener that cannot be shown is refused. */
+int listen_request_taken(struct event *event)
+{
+	struct id *child = event->subject;
+	int err;
+
+	make_room(event->owner);
+	child->remote_ece = event->ece;
+	err = id_attach(child);
+	if (!err && child->pub.qp_type != IBV_QPT_UD)
+		err = route_show(child);
+	if (err)
+		warning_of_new_id(err);
+	err = id_is_sync(event->owner) ? give_channel(child) : 0;
+	if (err) {
+		child->destroy(child);
+		id_credit(event->owner, event);
+	}
+	return err;
+}
+
+/* Return: CONNECT_REQUEST, of a new id; NULL when out of memory. */
+static struct event *make_event(struct engine *engine, struct id *listener,
+				const struct request *request)
+{
+	struct event *event = id_event(listener, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
+	struct id *child = event ? child_new(listener, request) : NULL;
+
+	if (!child) {
+		id_event_free(event);
+		return NULL;
+	}
+	request->conn->owner = child;
+	list_append(&engine->ids, &child->link);
+	event->subject = child;
+	event->pub.id = &child->pub;
+	event->pub.listen_id = &listener->pub;
+	event->taken = listen_request_taken;
+	request_show(request, event);
+	return event;
+}
+
+static void deliver(struct engine *engine, struct outbox *box, struct id *listener,
+		    const struct request *request)
+{
+	bool has_room = listener->n_requests < listener->backlog;
+	struct event *event = NULL;
+
+	if (has_room || (!request_is_lookup(request) && waiting_has_room(listener)))
+		event = make_event(engine, listener, request);
+	if (!event)
+		turn_away(engine, box, request);
+	else if (has_room)
+		show(engine, box, event);
+	else
+		waiting_add(event);
+}
+
+/* With REJ 28, or SIDR_REP 2. */
+static void refuse(struct engine *engine, struct outbox *box, struct cm_conn *conn)
+{
+	engine_step(engine, box, conn, CM_CALL_DESTROY, NULL);
+}
+
+/* Our own GID in the REQ's path is where the peer's packets will go to: it must be ours. */
+static bool path_is_ours(const struct request *request)
+{
+	return request_is_lookup(request) ||
+	       memcmp(&request->path.gid.gid, &request->msg->req.primary.remote_gid,
+		      sizeof(request->path.gid.gid)) == 0;
+}
+
+static bool has_wrong_alternate(struct request *request)
+{
+	struct id_path *path = &request->path;
+
+	return infiniband_is(path) && !request_is_lookup(request) &&
+	       alternate_take(path->port, &request->msg->req, path) != 0;
+}
+
+/* With a GID that would do. */
+static void refuse_gid(struct engine *engine, struct outbox *box, struct cm_conn *conn,
+		       uint16_t reason, const void *gid)
+{
+	struct cm_msg msg = { .rej.reason = reason, .rej.ari_bytes = sizeof(struct mad_gid) };
+	struct cm_args args = { .msg = &msg };
+
+	memcpy(msg.rej.ari, gid, sizeof(struct mad_gid));
+	engine_step(engine, box, conn, CM_CALL_REJ, &args);
+	engine_step(engine, box, conn, CM_CALL_DESTROY, NULL);
+}
+
+void listen_request(struct engine *engine, struct outbox *box, struct cm_conn *conn,
+		    const struct cm_msg *msg)
+{
+	struct request request = request_of(conn, msg);
+	struct id *listener;
+
+	if (request_locate(&request)) {
+		refuse(engine, box, conn);
+		return;
+	}
+	if (!path_is_ours(&request)) {
+		refuse_gid(engine, box, conn, CM_REJ_INVALID_GID, &conn->port->gid0);
+		return;
+	}
+	if (has_wrong_alternate(&request)) {
+		refuse_gid(engine, box, conn, CM_REJ_INVALID_ALT_GID, &msg->req.primary.remote_gid);
+		return;
+	}
+	listener = find_listener(engine, &request);
+	if (listener)
+		deliver(engine, box, listener, &request);
+	else
+		refuse(engine, box, conn);
+}
+
+/* --- rdma_listen --------------------------------------------------------- */
+
+void listen_stop(struct engine *engine, struct id *id)
+{
+	if (!id->serving)
+		return;
+	cm_core_unserve(&engine->core, &id->service);
+	id->serving = false;
+	if (addr_is_any(&id->claim.local))
+		engine->n_wildcards--;
+}
+
+/* Every port that can be had; only if none can is it an error. */
+static int open_all_ports(void)
+{
+	const struct device_list *list = device_list();
+	int i, err, first = list->n ? 0 : -ENODEV;
+	struct port *port;
+	bool any = false;
+	uint8_t num;
+
+	for (i = 0; i < list->n; i++) {
+		for (num = 1; num <= list->device[i]->n_ports; num++) {
+			err = device_port_open(list->device[i], num, &port);
+			if (!err)
+				port_put(port);
+			any = any || !err;
+			first = first ? first : err;
+		}
+	}
+	return any ? 0 : first;
+}
+
+void listen_extend(void)
+{
+	bool wanted;
+
+	wanted = engine_lock()->n_wildcards > 0;
+	engine_unlock();
+	if (wanted && device_list_refresh() == 0)
+		open_all_ports();
+}
+
+static int open_ports(struct id *id)
+{
+	struct port *port;
+	int err;
+
+	if (addr_is_any(&id->claim.local))
+		return open_all_ports();
+	if (id->path.port)
+		return 0;
+	err = device_port_open(device_of(id->path.gid.verbs), id->path.gid.port_num, &port);
+	if (!err)
+		id->path.port = port;
+	return err;
+}
+
+static int begin(struct engine *engine, struct id *id, unsigned int backlog)
+{
+	uint64_t service_id = cma_service_id(id->claim.ps, addr_port(&id->claim.local));
+	int err;
+
+	if (id->state != ID_ADDR_BOUND)
+		return -EINVAL;
+	err = cm_core_serve(&engine->core, &id->service, service_id);
+	if (err)
+		return err;
+	id->serving = true;
+	id->backlog = backlog;
+	id->state = ID_LISTEN;
+	if (addr_is_any(&id->claim.local))
+		engine->n_wildcards++;
+	return 0;
+}
+
+static int bind_if_idle(struct id *id)
+{
+	union addr any;
+
+	if (!engine_id_is(id, ID_IDLE))
+		return 0;
+	addr_set_any(&any, AF_INET);
+	return bind_local(id, &any);
+}
+
+/* Whoever starts a server and then a client waits for this line. */
+static void trace_listening(const struct id *id)
+{
+	char text[ADDR_STR_BYTES];
+
+	if (log_is_debug())
+		log_debug("listening on %s", addr_str(&id->claim.local, text));
+}
+
+static int start_listening(struct id *id, int backlog)
+{
+	struct engine *engine;
+	unsigned int max;
+	int err = bind_if_idle(id);
+
+	if (!err && !engine_id_is(id, ID_ADDR_BOUND))
+		err = -EINVAL;
+	if (!err)
+		err = open_ports(id);
+	if (!err)
+		err = claims_listen(id);
+	if (err)
+		return err;
+	engine = engine_lock();
+	max = engine->ports.limits.max_backlog;
+	err = begin(engine, id,
+		    backlog <= 0 || (unsigned int)backlog > max ? max : (unsigned int)backlog);
+	engine_unlock();
+	if (err)
+		return err;
+	id_show_addrs(id);
+	trace_listening(id);
+	return 0;
+}
+
+int rdma_listen(struct rdma_cm_id *id, int backlog)
+{
+	if (!id)
+		return api_return(-EINVAL);
+	return api_return(start_listening(id_of(id), backlog));
+}

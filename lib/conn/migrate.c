@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * rdma_migrate_id(): an id moves to another channel and takes the events along that nobody has
+ * taken yet. Without a channel it becomes synchronous; one that was is so no more.
+ */
+#include <errno.h>
+
+#include "lib/api.h"
+#include "lib/engine/engine.h"
+#include "lib/sync/sync.h"
+
+/* Requests in the queue bring their ids along. With the engine's lock held no event can come in
+ * between. */
+static void move_events(struct id *id, struct channel *to)
+{
+	struct list events, *node, *after;
+	struct event *event;
+
+	list_init(&events);
+	channel_withdraw(id->channel, id, &events);
+	list_for_each_safe (node, after, &events) {
+		event = container_of(node, struct event, link);
+		list_remove(node);
+		id_set_channel(event->subject, to);
+		channel_post(to, event);
+	}
+	id_set_channel(id, to);
+}
+
+/* @becomes_sync: @to is to be the id's own */
+static int migrate(struct id *id, struct channel *to, bool becomes_sync)
+{
+	struct channel *own = id_is_sync(id) ? id->channel : NULL;
+
+	if (to == own)
+		return -EINVAL; /* it goes when the id leaves it */
+	engine_lock();
+	move_events(id, to);
+	id_set_sync(id, becomes_sync);
+	engine_unlock();
+	sync_drop_event(id);
+	id_wait_acked(id);
+	if (own)
+		channel_close(own);
+	return 0;
+}
+
+static int make_sync(struct id *id)
+{
+	struct channel *own;
+	int err;
+
+	if (id_is_sync(id))
+		return -EINVAL;
+	err = channel_new(&own);
+	return err ? err : migrate(id, own, true);
+}
+
+int rdma_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *channel)
+{
+	if (!id)
+		return api_return(-EINVAL);
+	if (!channel)
+		return api_return(make_sync(id_of(id)));
+	return api_return(migrate(id_of(id), channel_of(channel), false));
+}

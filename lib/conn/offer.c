@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Messages made of a program's parameters: see offer.h.
+ */
+#include "lib/conn/offer.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <string.h>
+
+#include "lib/path/infiniband.h"
+#include "lib/path/roce.h"
+#include "lib/verbs/ece.h"
+#include "lib/verbs/qp.h"
+#include "mad/cma_hdr.h"
+
+#define CM_RESPONSE_TIMEOUT 20 /* 4.096 us * 2^20, 4.3 s: what the kernel promises and asks for */
+#define MAX_CM_RETRIES	    15
+#define RETRY_COUNT_MAX	    7
+#define PERMISSIVE_LID	    0xffff
+#define QPN_MASK	    0xffffff
+#define PKEY_BASE_MASK	    0x7fff
+#define PKEY_DEFAULT	    0xffff
+
+/* --- parameters ---------------------------------------------------------- */
+
+static uint8_t smaller(uint8_t a, uint8_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint8_t device_depth(int limit)
+{
+	return (uint8_t)limit;
+}
+
+/* What came with the address (rdma_addrinfo.ai_connect) goes first. */
+static int put_prefix(const struct id *id, struct offer *offer)
+{
+	size_t room = sizeof(offer->joined) - offer->private_data_len;
+
+	if (!id->prefix_bytes)
+		return 0;
+	if (id->prefix_bytes > room)
+		return -EINVAL;
+	memcpy(offer->joined, id->prefix, id->prefix_bytes);
+	if (offer->private_data_len)
+		memcpy(offer->joined + id->prefix_bytes, offer->private_data,
+		       offer->private_data_len);
+	offer->private_data = offer->joined;
+	offer->private_data_len += (uint8_t)id->prefix_bytes;
+	return 0;
+}
+
+/* How many RDMA READs: 0xff is as many as the device can do, and with @match_max no more than the
+ * peer asked for. */
+static int choose_depth(const struct id *id, uint8_t asked, uint8_t device_max, uint8_t match_max,
+			uint8_t *ret)
+{
+	if (asked == RDMA_MAX_RESP_RES) {
+		*ret = smaller(device_max, match_max);
+		return 0;
+	}
+	if (asked > device_max && id->pub.ps == RDMA_PS_TCP)
+		return -EINVAL;
+	*ret = asked;
+	return 0;
+}
+
+int offer_init(const struct id *id, const struct rdma_conn_param *param, uint8_t peer_responder,
+	       uint8_t peer_initiator, struct offer *offer)
+{
+	const struct ibv_device_attr *limits = &id->attached->attr;
+	struct rdma_conn_param best = {
+		.responder_resources = RDMA_MAX_RESP_RES,
+		.initiator_depth = RDMA_MAX_INIT_DEPTH,
+		.retry_count = RETRY_COUNT_MAX,
+		.rnr_retry_count = RETRY_COUNT_MAX,
+	};
+	int err;
+
+	if (!param)
+		param = &best;
+	*offer = (struct offer){
+		.private_data = param->private_data,
+		.private_data_len = param->private_data ? param->private_data_len : 0,
+		.flow_control = param->flow_control,
+		.retry_count = smaller(param->retry_count, RETRY_COUNT_MAX),
+		.rnr_retry_count = smaller(param->rnr_retry_count, RETRY_COUNT_MAX),
+		.srq = id->pub.qp ? id->pub.qp->srq != NULL : param->srq,
+		.qpn = (id->pub.qp ? id->pub.qp->qp_num : param->qp_num) & QPN_MASK,
+	};
+	err = choose_depth(id, param->responder_resources, device_depth(limits->max_qp_rd_atom),
+			   peer_responder, &offer->responder_resources);
+	if (!err)
+		err = choose_depth(id, param->initiator_depth,
+				   device_depth(limits->max_qp_init_rd_atom), peer_initiator,
+				   &offer->initiator_depth);
+	return err ? err : put_prefix(id, offer);
+}
+
+static int put_private_data(uint8_t *to, size_t room, const void *data, size_t bytes)
+{
+	if (bytes > room)
+		return -EINVAL;
+	if (bytes)
+		memcpy(to, data, bytes);
+	return 0;
+}
+
+/* --- the active side ----------------------------------------------------- */
+
+static void put_ip(const union addr *addr, uint8_t to[16])
+{
+	if (addr->sa.sa_family == AF_INET)
+		memcpy(to + 12, &addr->in4.sin_addr, 4);
+	else
+		memcpy(to, &addr->in6.sin6_addr, 16);
+}
+
+static void put_cma_hdr(const struct id *id, uint8_t *to)
+{
+	struct cma_hdr hdr = {
+		.ip_version = id->claim.local.sa.sa_family == AF_INET ? 4 : 6,
+		.src_port = addr_port(&id->claim.local),
+	};
+
+	put_ip(&id->claim.local, hdr.src_addr);
+	put_ip(&id->claim.peer, hdr.dst_addr);
+	wire_encode(&cma_hdr_layout, &hdr, to);
+}
+
+/* AF_IB needs no header: the service id says it all. */
+static int put_request_data(const struct id *id, uint8_t *to, size_t room,
+			    const struct offer *offer)
+{
+	size_t header = addr_is_ib(&id->claim.peer) ? 0 : CMA_HDR_BYTES;
+
+	if (header)
+		put_cma_hdr(id, to);
+	return put_private_data(to + header, room - header, offer->private_data,
+				offer->private_data_len);
+}
+
+static uint64_t service_of(const struct id *id)
+{
+	if (addr_is_ib(&id->claim.peer))
+		return be64toh(id->claim.peer.ib.sib_sid);
+	return cma_service_id(id->claim.ps, addr_port(&id->claim.peer));
+}
+
+/* A route that leaves the subnet has no LIDs, and RoCE over IP is such a route unless the program
+ * says otherwise. */
+static void put_primary_path(const struct id *id, const struct ibv_sa_path_rec *rec,
+			     struct cm_req_path *path)
+{
+	bool local = rec->hop_limit <= 1;
+
+	path->local_lid = local ? 0 : PERMISSIVE_LID;
+	path->remote_lid = path->local_lid;
+	if (infiniband_is(&id->path))
+		infiniband_req_path(id, path);
+	memcpy(&path->local_gid, &rec->sgid, sizeof(path->local_gid));
+	memcpy(&path->remote_gid, &rec->dgid, sizeof(path->remote_gid));
+	path->flow_label = id->path.flow_label;
+	path->traffic_class = rec->traffic_class;
+	path->packet_rate = rec->rate;
+	path->hop_limit = rec->hop_limit;
+	path->sl = id->path.sl;
+	path->subnet_local = local;
+	path->local_ack_timeout =
+		cm_ack_timeout(id->attached->attr.local_ca_ack_delay, id->path.packet_life_time);
+}
+
+/* The one partition that a RoCE port is in, as a full or as a limited member. */
+static bool has_pkey(const struct id *id)
+{
+	if (infiniband_is(&id->path))
+		return true; /* its index was found with the path */
+	return (id->path.pkey & PKEY_BASE_MASK) == PKEY_BASE_MASK;
+}
+
+/* IBTA vol. 1, 12.7.1. What an XRC initiator does not serve, and its own limits, stay 0. */
+static void put_transport(const struct id *id, const struct offer *offer, struct cm_req *req)
+{
+	enum ibv_qp_type type = id_transport(id);
+
+	req->initiator_depth = offer->initiator_depth;
+	req->flow_control = offer->flow_control != 0;
+	if (type == IBV_QPT_XRC_SEND) {
+		req->transport_service_type = CM_TRANSPORT_EXTENDED;
+		req->extended_transport_type = CM_EXTENDED_XRC;
+		return;
+	}
+	req->transport_service_type = type == IBV_QPT_UC ? CM_TRANSPORT_UC : CM_TRANSPORT_RC;
+	req->responder_resources = offer->responder_resources;
+	req->retry_count = offer->retry_count;
+	req->rnr_retry_count = offer->rnr_retry_count;
+	req->srq = offer->srq != 0;
+}
+
+int offer_req(const struct id *id, const struct offer *offer, struct cm_msg *msg)
+{
+	struct cm_req *req = &msg->req;
+	struct ibv_sa_path_rec rec;
+
+	if (!has_pkey(id))
+		return -ENOENT;
+	roce_path_record(id, &rec);
+	cm_msg_init(msg, CM_ATTR_REQ, 0);
+	req->service_id = service_of(id);
+	req->local_qpn = offer->qpn;
+	req->remote_cm_response_timeout = CM_RESPONSE_TIMEOUT;
+	req->starting_psn = id->starting_psn;
+	req->local_cm_response_timeout = CM_RESPONSE_TIMEOUT;
+	req->pkey = id->path.pkey;
+	req->path_mtu = id->path.mtu;
+	req->max_cm_retries = MAX_CM_RETRIES;
+	put_transport(id, offer, req);
+	ece_put_req(id, msg);
+	put_primary_path(id, &rec, &req->primary);
+	return put_request_data(id, req->private_data, CM_REQ_PRIVATE_BYTES, offer);
+}
+
+int offer_sidr_req(const struct id *id, const struct offer *offer, struct cm_msg *msg)
+{
+	struct cm_sidr_req *req = &msg->sidr_req;
+
+	cm_msg_init(msg, CM_ATTR_SIDR_REQ, 0);
+	req->service_id = service_of(id);
+	req->pkey = infiniband_is(&id->path) ? id->path.pkey : PKEY_DEFAULT;
+	return put_request_data(id, req->private_data, CM_SIDR_REQ_PRIVATE_BYTES, offer);
+}
+
+/* --- the passive side ---------------------------------------------------- */
+
+/* An XRC target is named where an EE context would be, and begins nothing. */
+static void put_responder(const struct id *id, const struct offer *offer, struct cm_rep *rep)
+{
+	if (id_transport(id) == IBV_QPT_XRC_RECV) {
+		rep->local_eecn = offer->qpn;
+		rep->srq = 1;
+		return;
+	}
+	rep->local_qpn = offer->qpn;
+	rep->initiator_depth = offer->initiator_depth;
+	rep->flow_control = offer->flow_control != 0;
+	rep->srq = offer->srq != 0;
+}
+
+int offer_rep(const struct id *id, const struct offer *offer, struct cm_msg *msg)
+{
+	struct cm_rep *rep = &msg->rep;
+
+	cm_msg_init(msg, CM_ATTR_REP, 0);
+	rep->starting_psn = id->starting_psn;
+	rep->responder_resources = offer->responder_resources;
+	rep->target_ack_delay = id->attached->attr.local_ca_ack_delay;
+	rep->rnr_retry_count = offer->rnr_retry_count;
+	put_responder(id, offer, rep);
+	ece_put_rep(id, msg);
+	return put_private_data(rep->private_data, sizeof(rep->private_data), offer->private_data,
+				offer->private_data_len);
+}
+
+int offer_sidr_rep(struct id *id, const struct offer *offer, struct cm_msg *msg)
+{
+	struct cm_sidr_rep *rep = &msg->sidr_rep;
+
+	cm_msg_init(msg, CM_ATTR_SIDR_REP, 0);
+	rep->status = CM_SIDR_OK;
+	rep->qpn = offer->qpn;
+	rep->qkey = qp_qkey(id);
+	return put_private_data(rep->private_data, sizeof(rep->private_data), offer->private_data,
+				offer->private_data_len);
+}
+
+/* --- refusals ------------------------------------------------------------ */
+
+int offer_rej(enum cm_rej_reason reason, const void *data, uint8_t bytes, struct cm_msg *msg)
+{
+	cm_msg_init(msg, CM_ATTR_REJ, 0);
+	msg->rej.reason = (uint16_t)reason;
+	return put_private_data(msg->rej.private_data, sizeof(msg->rej.private_data), data,
+				data ? bytes : 0);
+}
+
+int offer_sidr_reject(const void *data, uint8_t bytes, struct cm_msg *msg)
+{
+	cm_msg_init(msg, CM_ATTR_SIDR_REP, 0);
+	msg->sidr_rep.status = CM_SIDR_REJECT;
+	return put_private_data(msg->sidr_rep.private_data, sizeof(msg->sidr_rep.private_data),
+				data, data ? bytes : 0);
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Device removal: see removal.h.
+ */
+#include "lib/conn/removal.h"
+
+#include <errno.h>
+
+#include "lib/conn/resolve.h"
+#include "lib/diag/warning.h"
+#include "lib/engine/engine.h"
+#include "lib/group/multicast.h"
+
+static void forget_conn(struct cm_conn *conn, void *arg)
+{
+	struct id *id = conn->owner;
+
+	(void)arg;
+	id->conn = NULL;
+}
+
+/* An id whose address is being resolved is on no device yet, unless it was bound to one. */
+static bool is_not_bound_yet(const struct id *id)
+{
+	return id->state == ID_ADDR_QUERY && !id->attached;
+}
+
+/* A request that nobody has taken goes with the device. */
+static void drop_request(struct id *child, struct list *dropped)
+{
+	struct list *last = dropped->prev;
+
+	channel_withdraw_about(child->channel, child, dropped);
+	if (dropped->prev != last)
+		container_of(dropped->prev, struct event, link)->owner->n_requests--;
+}
+
+/* As with the kernel's, a request that was not accepted has no one to tell; its id is dead. */
+static void tell(struct engine *engine, struct id *id, struct list *dropped)
+{
+	struct portd_record unsaid;
+	bool is_told = id->state != ID_CONNECT || id->accepted;
+
+	if (id->device_gone)
+		return;
+	resolve_stop(engine, id);
+	subnet_drop(&id->route_ask, &unsaid); /* cmportd has forgotten it with the port */
+	if (is_not_bound_yet(id)) {
+		id->state = ID_ADDR_BOUND;
+		id->path.gid.verbs = NULL;
+		id_notify(id, RDMA_CM_EVENT_ADDR_ERROR, -ENODEV);
+		return;
+	}
+	id->device_gone = true;
+	id->state = ID_DEVICE_REMOVAL;
+	if (is_told)
+		id_notify(id, RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
+	else
+		drop_request(id, dropped);
+}
+
+void removal_of_device(struct device *device)
+{
+	struct engine *engine;
+	struct list dropped;
+	struct list *node;
+	struct id *id;
+
+	if (!device_gone(device))
+		return;
+	list_init(&dropped);
+	warning_of_removal(ibv_get_device_name(device->verbs->device));
+	engine = engine_lock();
+	list_for_each (node, &engine->ids) {
+		id = container_of(node, struct id, link);
+		if (id->path.gid.verbs == device->verbs)
+			tell(engine, id, &dropped);
+	}
+	engine_unlock();
+	multicast_device_gone(device);
+	id_drop_events(&dropped);
+}
+
+void removal_of_port(struct port *port)
+{
+	struct engine *engine = engine_lock();
+
+	cm_core_port_gone(&engine->core, &port->cm, forget_conn, NULL);
+	engine_unlock();
+	removal_of_device(port->device);
+	device_port_gone(port);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * From what the core reports to events of ids. Called by the engine, with its lock held.
+ */
+#ifndef LIB_CONN_REPORT_H
+#define LIB_CONN_REPORT_H
+
+#include "lib/engine/engine.h"
+
+/**
+ * report_handle() - deal with one report of the core
+ * @engine: locked
+ * @box:    where answers go
+ * @report: what happened
+ * @msg:    the message that made it happen; meaningless for timeouts
+ */
+void report_handle(struct engine *engine, struct outbox *box, const struct cm_report *report,
+		   const struct cm_msg *msg);
+
+/**
+ * report_set_ah() - the way to the peer of a datagram id, as an address handle needs it
+ * @id: its address is resolved
+ * @ah: zero, filled
+ */
+void report_set_ah(const struct id *id, struct ibv_ah_attr *ah);
+
+#endif

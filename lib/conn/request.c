@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Reading requests: see request.h.
+ */
+#include "lib/conn/request.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <net/if_arp.h>
+#include <string.h>
+
+#include "lib/path/infiniband.h"
+#include "mad/cma_hdr.h"
+
+/* --- peer and path ------------------------------------------------------- */
+
+static void set_addr(union addr *addr, uint8_t ip_version, const uint8_t bytes[16], uint16_t port,
+		     unsigned int ifindex)
+{
+	memset(addr, 0, sizeof(*addr));
+	if (ip_version == 4) {
+		addr->in4.sin_family = AF_INET;
+		memcpy(&addr->in4.sin_addr, bytes + 12, 4);
+	} else {
+		addr->in6.sin6_family = AF_INET6;
+		memcpy(&addr->in6.sin6_addr, bytes, 16);
+		if (addr_is_link_local(addr))
+			addr->in6.sin6_scope_id = ifindex;
+	}
+	addr_set_port(addr, port);
+}
+
+static int parse_addrs(struct request *request, unsigned int ifindex)
+{
+	struct cma_hdr hdr;
+
+	wire_decode(&cma_hdr_layout, request->data, &hdr);
+	if (hdr.cma_version != 0 || (hdr.ip_version != 4 && hdr.ip_version != 6))
+		return -EINVAL;
+	set_addr(&request->src, hdr.ip_version, hdr.src_addr, hdr.src_port, ifindex);
+	set_addr(&request->dst, hdr.ip_version, hdr.dst_addr, (uint16_t)request->conn->service_id,
+		 ifindex);
+	if (addr_is_any(&request->src) || addr_is_multicast(&request->src) ||
+	    addr_is_any(&request->dst) || addr_is_multicast(&request->dst))
+		return -EINVAL;
+	return 0;
+}
+
+static bool is_on_infiniband(const struct port *port)
+{
+	struct gid_entry gid;
+
+	return gid_by_index(port->device->verbs, port->port_num, 0, &gid) == 0 &&
+	       gid.type == IBV_GID_TYPE_IB;
+}
+
+/* Of a request without the header of the IP CM service: who it is for and from are in the path. */
+static void set_ib_addrs(struct request *request)
+{
+	union addr *src = &request->src, *dst = &request->dst;
+	uint16_t pkey = htobe16(request->path.pkey);
+
+	memset(src, 0, sizeof(*src));
+	src->ib.sib_family = AF_IB;
+	src->ib.sib_pkey = pkey;
+	*dst = *src;
+	memcpy(&src->ib.sib_addr, &request->path.peer_gid, sizeof(src->ib.sib_addr));
+	memcpy(&dst->ib.sib_addr, &request->path.gid.gid, sizeof(dst->ib.sib_addr));
+	dst->ib.sib_sid = htobe64(request->conn->service_id);
+	dst->ib.sib_sid_mask = ~UINT64_C(0);
+}
+
+static bool has_cma_hdr(const struct request *request)
+{
+	struct cma_hdr hdr;
+
+	wire_decode(&cma_hdr_layout, request->data, &hdr);
+	return hdr.cma_version == 0 && (hdr.ip_version == 4 || hdr.ip_version == 6);
+}
+
+/* Devices are not searched: their lock comes before the engine's. */
+static bool is_ipoib_of(const struct net_iface *iface, const struct gid_entry *gid)
+{
+	return iface->arp_type == ARPHRD_INFINIBAND && iface->hw_bytes == NET_IPOIB_HW_BYTES &&
+	       memcmp(iface->hw_addr + NET_IPOIB_GID_AT, &gid->gid, sizeof(gid->gid)) == 0;
+}
+
+/* The interface that has our address must be that of the port and the partition. */
+static int check_ipoib(struct request *request)
+{
+	struct id_path *path = &request->path;
+	struct net_iface iface;
+	int err = parse_addrs(request, 0);
+
+	if (!err)
+		err = net_iface_of_addr(&request->dst, &iface);
+	if (!err && !is_ipoib_of(&iface, &path->gid))
+		err = -EINVAL;
+	if (!err)
+		err = net_route_lookup(&request->src, &request->dst, iface.ifindex, &path->route);
+	if (!err && path->route.ifindex != iface.ifindex)
+		err = -EINVAL;
+	path->gid.ifindex = iface.ifindex;
+	return err;
+}
+
+static int locate_ib(struct request *request, struct port *port)
+{
+	int err = infiniband_locate(port, request->conn, request->msg, &request->path);
+
+	request->path.port = port;
+	if (err)
+		return err;
+	if (has_cma_hdr(request)) {
+		request->header_bytes = CMA_HDR_BYTES;
+		return check_ipoib(request);
+	}
+	set_ib_addrs(request);
+	return 0;
+}
+
+int request_locate(struct request *request)
+{
+	struct port *port = port_of(request->conn->port);
+	struct id_path *path = &request->path;
+	struct gid_entry arrived;
+	int err;
+
+	if (is_on_infiniband(port))
+		return locate_ib(request, port);
+	request->header_bytes = CMA_HDR_BYTES;
+	err = gid_by_index(port->device->verbs, port->port_num, request->conn->path.sgid_index,
+			   &arrived);
+	if (!err)
+		err = parse_addrs(request, arrived.ifindex);
+	if (!err)
+		err = gid_find(&port->device->verbs, 1, &request->dst, arrived.ifindex, &path->gid);
+	if (!err)
+		err = net_route_lookup(&request->src, &request->dst, arrived.ifindex, &path->route);
+	if (!err && path->route.ifindex != arrived.ifindex)
+		err = -EINVAL;
+	path->port = port;
+	return err;
+}
+
+/* --- kinds of requests --------------------------------------------------- */
+
+static enum ibv_qp_type qp_type_of(const struct cm_req *req)
+{
+	if (req->transport_service_type == CM_TRANSPORT_UC)
+		return IBV_QPT_UC;
+	if (req->transport_service_type == CM_TRANSPORT_EXTENDED &&
+	    req->extended_transport_type == CM_EXTENDED_XRC)
+		return IBV_QPT_XRC_RECV;
+	return IBV_QPT_RC;
+}
+
+struct request request_of(struct cm_conn *conn, const struct cm_msg *msg)
+{
+	if (msg->hdr.attr_id == CM_ATTR_SIDR_REQ)
+		return (struct request){ .conn = conn,
+					 .msg = msg,
+					 .data = msg->sidr_req.private_data,
+					 .qp_type = IBV_QPT_UD };
+	return (struct request){ .conn = conn,
+				 .msg = msg,
+				 .data = msg->req.private_data,
+				 .qp_type = qp_type_of(&msg->req) };
+}
+
+/* --- for the program ----------------------------------------------------- */
+
+static void set_req(struct event *event, const struct cm_msg *msg, uint8_t header_bytes)
+{
+	const struct cm_req *req = &msg->req;
+	struct rdma_conn_param *param = &event->pub.param.conn;
+	uint8_t bytes = CM_REQ_PRIVATE_BYTES - header_bytes;
+
+	memcpy(event->private_data, req->private_data + header_bytes, bytes);
+	param->private_data = event->private_data;
+	param->private_data_len = bytes;
+	param->responder_resources = req->initiator_depth;
+	param->initiator_depth = req->responder_resources;
+	param->flow_control = req->flow_control;
+	param->retry_count = req->retry_count;
+	param->rnr_retry_count = req->rnr_retry_count;
+	param->srq = req->srq;
+	param->qp_num = req->local_qpn;
+	event->ece.vendor_id = req->vendor_id;
+	event->ece.options = msg->hdr.attr_mod;
+}
+
+static void set_sidr_req(struct event *event, const struct cm_sidr_req *req, uint8_t header_bytes)
+{
+	struct rdma_ud_param *param = &event->pub.param.ud;
+	uint8_t bytes = CM_SIDR_REQ_PRIVATE_BYTES - header_bytes;
+
+	memcpy(event->private_data, req->private_data + header_bytes, bytes);
+	param->private_data = event->private_data;
+	param->private_data_len = bytes;
+}
+
+void request_show(const struct request *request, struct event *event)
+{
+	if (request_is_lookup(request))
+		set_sidr_req(event, &request->msg->sidr_req, request->header_bytes);
+	else
+		set_req(event, request->msg, request->header_bytes);
+}

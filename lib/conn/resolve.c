@@ -1,0 +1,545 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * From an IP address to a device, a GID and a path: rdma_bind_addr(), rdma_resolve_addr() and
+ * rdma_resolve_route(). See resolve.h.
+ */
+#include "lib/conn/resolve.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "lib/api.h"
+#include "lib/diag/failure.h"
+#include "lib/diag/log.h"
+#include "lib/id/claims.h"
+#include "lib/path/ibacm.h"
+#include "lib/path/infiniband.h"
+#include "lib/path/roce.h"
+#include "lib/path/route_event.h"
+#include "lib/sync/sync.h"
+
+#define LOOK_AGAIN_NS (250 * CM_NS_PER_MS)
+
+/* --- binding ------------------------------------------------------------- */
+
+/* A device may have come since the list was made. */
+static int find_gid(const union addr *addr, unsigned int ifindex, struct gid_entry *ret)
+{
+	int err = device_find_gid(addr, ifindex, ret);
+
+	if (err && device_list_refresh() == 0)
+		err = device_find_gid(addr, ifindex, ret);
+	return err;
+}
+
+/* RDMA_PS_IPOIB wants an IP over InfiniBand interface, and none of RoCE is one. */
+static int find_gid_for(const struct id *id, const union addr *addr, unsigned int ifindex,
+			struct gid_entry *ret)
+{
+	int err = find_gid(addr, ifindex, ret);
+
+	return !err && id->pub.ps == RDMA_PS_IPOIB && ret->type != IBV_GID_TYPE_IB ? -EINVAL : err;
+}
+
+/* A specific address names a device; a wildcard or loopback address does not. */
+static int look_up_local(const struct id *id, const union addr *addr, struct gid_entry *ret)
+{
+	struct net_iface iface;
+	int err;
+
+	if (addr_is_any(addr))
+		return 0;
+	if (addr_is_ib(addr))
+		return find_gid(addr, 0, ret);
+	if (addr_is_link_local(addr) && !addr_scope(addr))
+		return -EINVAL;
+	err = net_iface_of_addr(addr, &iface);
+	if (err == -EADDRNOTAVAIL && addr_is_link_local(addr))
+		return -ENODEV; /* its interface is known, and is none of ours */
+	return err ? err : find_gid_for(id, addr, iface.ifindex, ret);
+}
+
+static int find_local_device(struct id *id, const union addr *addr, struct gid_entry *ret)
+{
+	int err = look_up_local(id, addr, ret);
+
+	if (err)
+		failure_of_address(id, addr, err);
+	return err;
+}
+
+static int claim_port(struct id *id)
+{
+	int err = claims_bind(id);
+
+	if (err)
+		failure_of_port(id, &id->claim.local, err);
+	return err;
+}
+
+static bool default_afonly(const struct engine *engine, const struct id *id)
+{
+	if (id->option.has_afonly)
+		return id->claim.afonly;
+	return id->claim.local.sa.sa_family == AF_INET || engine->ports.limits.v6_only;
+}
+
+/* From here to end_binding() nobody else touches the claim. The lock is held. */
+static void begin_binding(const struct engine *engine, struct id *id, const union addr *addr)
+{
+	id->binding = true;
+	id->claim.local = *addr;
+	id->claim.ps = (uint16_t)id->pub.ps;
+	if (addr_is_ib(addr))
+		id->claim.ps = (uint16_t)addr_settle_sid(&id->claim.local, id->claim.ps);
+	id->claim.afonly = default_afonly(engine, id);
+}
+
+static bool can_bind(const struct id *id)
+{
+	return id->state == ID_IDLE && !id->binding;
+}
+
+static void end_binding(struct id *id, const struct gid_entry *gid, enum id_state next, int err)
+{
+	engine_lock();
+	id->binding = false;
+	if (!err) {
+		id->state = next;
+		id->path.gid = *gid;
+	} else {
+		memset(&id->claim.local, 0, sizeof(id->claim.local));
+	}
+	engine_unlock();
+}
+
+/* A service id is in a port space, or nowhere. */
+static int check_sid(const struct id *id, const union addr *addr)
+{
+	union addr settled = *addr;
+	int ps = addr_is_ib(addr) ? addr_settle_sid(&settled, (uint16_t)id->pub.ps) : 0;
+
+	return ps < 0 ? ps : 0;
+}
+
+int bind_local(struct id *id, const union addr *addr)
+{
+	struct gid_entry gid = { 0 };
+	struct engine *engine;
+	int err = check_sid(id, addr);
+
+	if (!err)
+		err = find_local_device(id, addr, &gid);
+
+	if (err)
+		return err;
+	engine = engine_lock();
+	if (can_bind(id))
+		begin_binding(engine, id, addr);
+	else
+		err = -EINVAL;
+	engine_unlock();
+	if (err)
+		return err;
+	err = claim_port(id);
+	end_binding(id, &gid, ID_ADDR_BOUND, err);
+	return err;
+}
+
+static int bind_addr(struct id *id, const struct sockaddr *sa)
+{
+	union addr addr;
+	int err = addr_copy(sa, &addr);
+
+	if (!err)
+		err = bind_local(id, &addr);
+	if (err)
+		return err;
+	id_show_addrs(id);
+	return id->path.gid.verbs ? id_attach(id) : 0;
+}
+
+int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
+{
+	if (!id)
+		return api_return(-EINVAL);
+	return api_return(bind_addr(id_of(id), addr));
+}
+
+/* --- waiting for a neighbour --------------------------------------------- */
+
+void resolve_stop(struct engine *engine, struct id *id)
+{
+	cm_timer_disarm(&engine->resolutions, &id->resolve_timer);
+	list_remove(&id->resolving);
+}
+
+/* An IP address of an InfiniBand port is no GID: the link address has it. */
+static int meet_peer(struct id *id)
+{
+	if (!infiniband_is(&id->path) || id->path.has_peer_gid || id->path.loopback)
+		return 0;
+	return infiniband_meet(&id->path);
+}
+
+static int addr_taken(struct event *event)
+{
+	int err = id_attach(event->subject);
+
+	if (err)
+		id_event_spoil(event, RDMA_CM_EVENT_ADDR_ERROR, err);
+	return 0;
+}
+
+/* Both are called with the engine's lock held. */
+static void resolved(struct engine *engine, struct id *id, int status)
+{
+	if (!status)
+		status = meet_peer(id);
+	resolve_stop(engine, id);
+	id->state = status ? ID_ADDR_BOUND : ID_ADDR_RESOLVED;
+	if (status)
+		id_notify(id, RDMA_CM_EVENT_ADDR_ERROR, status);
+	else
+		id_notify_taken(id, RDMA_CM_EVENT_ADDR_RESOLVED, 0, addr_taken);
+}
+
+static void look(struct engine *engine, struct id *id, struct cm_time now)
+{
+	switch (net_neigh_state(&id->path.route)) {
+	case NET_NEIGH_KNOWN:
+		resolved(engine, id, 0);
+		return;
+	case NET_NEIGH_PENDING:
+		break;
+	case NET_NEIGH_FAILED:
+	case NET_NEIGH_NONE:
+		net_neigh_ask(&id->path.route);
+		break;
+	}
+	if (cm_time_reached(id->resolve_give_up, now)) {
+		failure_of_neighbour(id);
+		resolved(engine, id, -ETIMEDOUT);
+		return;
+	}
+	cm_timer_arm(&engine->resolutions, &id->resolve_timer,
+		     cm_time_earlier(id->resolve_give_up, cm_time_after(now, LOOK_AGAIN_NS)));
+}
+
+void resolve_expire(struct cm_time now)
+{
+	struct engine *engine = engine_lock();
+	struct cm_timer *timer;
+
+	while ((timer = cm_timers_pop(&engine->resolutions, now)))
+		look(engine, container_of(timer, struct id, resolve_timer), now);
+	engine_unlock();
+}
+
+void resolve_neigh_changed(const struct net_event *event)
+{
+	struct engine *engine = engine_lock();
+	struct cm_time now = clock_now();
+	struct list *node, *after;
+	struct id *id;
+
+	list_for_each_safe (node, after, &engine->resolving) {
+		id = container_of(node, struct id, resolving);
+		if (id->path.route.ifindex == event->ifindex &&
+		    addr_same_ip(&id->path.route.next_hop, &event->addr))
+			look(engine, id, now);
+	}
+	engine_unlock();
+}
+
+/* --- resolving ----------------------------------------------------------- */
+
+static void set_loopback(union addr *addr, sa_family_t family)
+{
+	addr_set_any(addr, family);
+	if (family == AF_INET)
+		addr->in4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	else if (family == AF_INET6)
+		addr->in6.sin6_addr = in6addr_loopback;
+	else
+		addr->ib.sib_addr.sib_addr8[15] = 1;
+}
+
+static int find_loopback(struct id *id, const union addr *dst, struct id_path *path)
+{
+	uint16_t port = addr_port(&id->claim.local);
+	int err = device_find_loopback(&path->gid);
+
+	if (err)
+		return err;
+	path->loopback = true;
+	path->route.src = *dst;
+	if (addr_is_zero(dst))
+		set_loopback(&path->route.src, dst->sa.sa_family);
+	addr_set_port(&path->route.src, port);
+	return 0;
+}
+
+/*
+ * Which interface the route has to leave by: that of a link-local source, that of the device that
+ * a bound source stands for, or that of an earlier try. 0: any.
+ */
+static unsigned int choose_interface(const struct id *id)
+{
+	unsigned int ifindex = addr_scope(&id->claim.local);
+
+	if (!ifindex && !addr_is_any(&id->claim.local))
+		ifindex = id->path.gid.ifindex;
+	return ifindex ? ifindex : id->path.route.ifindex;
+}
+
+/*
+ * The route to the destination, and the device behind its interface.
+ *
+ * Return: 0; -errno from routing. *ret_status is what ADDR_ERROR will say, or 0.
+ */
+static int find_route(struct id *id, const union addr *dst, struct id_path *path, int *ret_status)
+{
+	const union addr *local = &id->claim.local;
+	const union addr *src = addr_is_any(local) ? NULL : local;
+	int err = net_route_lookup(dst, src, choose_interface(id), &path->route);
+
+	if (err)
+		return err;
+	*ret_status = find_gid_for(id, &path->route.src, path->route.ifindex, &path->gid);
+	if (*ret_status)
+		failure_of_device(id, dst, &path->route, *ret_status);
+	return 0;
+}
+
+static int find_path(struct id *id, const union addr *dst, struct id_path *path, int *ret_status)
+{
+	int err;
+
+	*ret_status = 0;
+	if (addr_is_any(dst))
+		return find_loopback(id, dst, path);
+	err = addr_is_ib(dst) ? infiniband_find(&id->claim.local, dst, path)
+			      : find_route(id, dst, path, ret_status);
+	if (err || *ret_status)
+		return err;
+	return device_port_open(device_of(path->gid.verbs), path->gid.port_num, &path->port);
+}
+
+/* The source that is chosen for such an address is shown without a scope. */
+static bool is_any_without_scope(const union addr *local)
+{
+	return addr_is_any(local) && local->sa.sa_family == AF_INET6 && !local->in6.sin6_scope_id;
+}
+
+static void set_source(struct id *id, const struct id_path *path)
+{
+	uint16_t port = addr_port(&id->claim.local);
+
+	id->claim.local = path->route.src;
+	addr_set_port(&id->claim.local, port);
+}
+
+static void begin_waiting(struct engine *engine, struct id *id, int timeout_ms)
+{
+	struct cm_time now = clock_now();
+	uint64_t wait_ns = (uint64_t)(timeout_ms > 0 ? timeout_ms : 0) * CM_NS_PER_MS;
+
+	id->resolve_give_up = cm_time_after(now, wait_ns);
+	list_append(&engine->resolving, &id->resolving);
+	look(engine, id, now);
+	engine_wake(engine);
+}
+
+static struct device *device_of_path(const struct id_path *path)
+{
+	return path->port ? path->port->device : device_of(path->gid.verbs);
+}
+
+static void set_path(struct id *id, struct id_path *path, int status, int timeout_ms)
+{
+	struct device *device = device_of_path(path);
+	struct port *before = NULL;
+	struct portd_claim claim;
+	bool is_claimed = false;
+	struct engine *engine = engine_lock();
+
+	if (!status && device_is_gone(device))
+		status = -ENODEV;
+	if (id->state != ID_ADDR_QUERY) { /* its device went away meanwhile */
+		before = path->port;
+	} else if (status) {
+		before = path->port;
+		id->path.route.ifindex = path->route.ifindex; /* sticks, as in the kernel */
+		resolved(engine, id, status);
+	} else {
+		before = id->path.port;
+		id->path = *path;
+		id->hides_scope = is_any_without_scope(&id->claim.local);
+		set_source(id, path);
+		is_claimed = claims_state(id, &claim);
+		if (path->loopback || path->route.resolved)
+			resolved(engine, id, 0);
+		else
+			begin_waiting(engine, id, timeout_ms);
+	}
+	engine_unlock(); /* from here on another thread may have taken the event and the id away */
+	if (is_claimed)
+		claims_changed(&claim);
+	if (before)
+		port_put(before);
+}
+
+/* The id is in ADDR_QUERY. */
+static int resolve(struct id *id, const union addr *dst, int timeout_ms)
+{
+	struct id_path path = { 0 };
+	int status, err;
+
+	id->claim.peer = *dst;
+	err = find_path(id, dst, &path, &status);
+	if (err) {
+		failure_of_route(id, dst, err);
+		engine_lock();
+		if (id->state == ID_ADDR_QUERY) /* its device may have gone meanwhile */
+			id->state = ID_ADDR_BOUND;
+		engine_unlock();
+		return err;
+	}
+	addr_store(dst, &id->pub.route.addr.dst_storage);
+	set_path(id, &path, status, timeout_ms);
+	return 0;
+}
+
+/* What an id that was never bound is bound to: the source given, else the wildcard. A source of no
+ * known family is refused even where it would not be looked at. */
+static int choose_source(const struct sockaddr *src, const union addr *dst, union addr *ret)
+{
+	if (src)
+		return addr_copy(src, ret);
+	addr_set_any(ret, dst->sa.sa_family);
+	if (addr_is_link_local(dst))
+		ret->in6.sin6_scope_id = dst->in6.sin6_scope_id;
+	return 0;
+}
+
+static bool same_family(const union addr *a, const union addr *b)
+{
+	return a->sa.sa_family == b->sa.sa_family;
+}
+
+/* An id that is bound already does not look at the source. */
+static int begin_query(struct id *id, const union addr *src, const union addr *dst, bool *ret_binds)
+{
+	struct engine *engine = engine_lock();
+	bool binds = can_bind(id) && src->sa.sa_family;
+	int err = 0;
+
+	if (binds)
+		begin_binding(engine, id, src);
+	else if (id->state == ID_ADDR_BOUND && same_family(&id->claim.local, dst))
+		id->state = ID_ADDR_QUERY;
+	else
+		err = -EINVAL;
+	engine_unlock();
+	*ret_binds = binds;
+	return err;
+}
+
+/* After begin_query(). A source of the wrong family is bound all the same, as by stock. */
+static int bind_source(struct id *id, const union addr *dst)
+{
+	bool resolvable = same_family(&id->claim.local, dst);
+	struct gid_entry gid = { 0 };
+	int err = find_local_device(id, &id->claim.local, &gid);
+
+	if (!err)
+		err = claim_port(id);
+	end_binding(id, &gid, resolvable ? ID_ADDR_QUERY : ID_ADDR_BOUND, err);
+	return err || resolvable ? err : -EINVAL;
+}
+
+static int resolve_addr(struct id *id, const struct sockaddr *src_sa, const struct sockaddr *dst_sa,
+			int timeout_ms)
+{
+	union addr src, dst;
+	bool binds;
+	int err = addr_copy(dst_sa, &dst);
+
+	if (!err && addr_is_link_local(&dst) && !addr_scope(&dst))
+		err = -EINVAL;
+	if (!err)
+		err = choose_source(src_sa, &dst, &src);
+	if (!err)
+		err = check_sid(id, &src);
+	if (err)
+		return err;
+	err = begin_query(id, &src, &dst, &binds);
+	if (!err && binds)
+		err = bind_source(id, &dst);
+	return err ? err : resolve(id, &dst, timeout_ms);
+}
+
+int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr, struct sockaddr *dst_addr,
+		      int timeout_ms)
+{
+	if (!id)
+		return api_return(-EINVAL);
+	return sync_return(id_of(id), resolve_addr(id_of(id), src_addr, dst_addr, timeout_ms));
+}
+
+/* --- the route: on RoCE there is nobody to ask but ibacm ----------------- */
+
+/* As with stock, what ibacm knows goes before everything else; if it cannot be used, it does not
+ * count. */
+static bool take_path_of_ibacm(struct id *id)
+{
+	struct rdma_addr *addr = &id->pub.route.addr;
+	struct ibacm_question question = { .src = &addr->src_addr, .dst = &addr->dst_addr };
+	struct ibacm_answer answer;
+
+	if (!engine_id_is(id, ID_ADDR_RESOLVED))
+		return false;
+	if (ibacm_ask(ibacm_of_host(), &question, &answer) || !answer.n_paths)
+		return false;
+	return rdma_set_option(&id->pub, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, answer.path,
+			       answer.n_paths * sizeof(answer.path[0])) == 0;
+}
+
+static int resolve_route(struct id *id, int timeout_ms)
+{
+	struct portd_record question = { .type = PORTD_NONE };
+	struct engine *engine;
+	int err = 0;
+
+	if (take_path_of_ibacm(id))
+		return 0;
+	engine = engine_lock();
+	if (id->state != ID_ADDR_RESOLVED) {
+		err = -EINVAL;
+	} else if (id->path.loopback) {
+		err = -ENODEV;
+		failure_of_path(id, err);
+	} else if (infiniband_is(&id->path)) {
+		infiniband_ask(engine, id, timeout_ms, &question);
+	} else {
+		err = roce_make_path(id);
+		if (err) {
+			failure_of_path(id, err);
+		} else {
+			route_event_post(id);
+		}
+	}
+	engine_unlock();
+	if (question.type != PORTD_NONE)
+		subnet_send(&question);
+	return err;
+}
+
+int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms)
+{
+	if (!id || timeout_ms <= 0)
+		return api_return(-EINVAL);
+	return sync_return(id_of(id), resolve_route(id_of(id), timeout_ms));
+}

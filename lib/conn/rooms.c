@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The tables of the rooms above the engine: see rooms.h.
+ */
+#include "lib/conn/rooms.h"
+
+#include <unistd.h>
+
+#include "lib/conn/hotplug.h"
+#include "lib/conn/listen.h"
+#include "lib/conn/removal.h"
+#include "lib/conn/report.h"
+#include "lib/conn/resolve.h"
+#include "lib/conn/stat.h"
+#include "lib/device/device.h"
+#include "lib/engine/engine.h"
+#include "lib/engine/host.h"
+#include "lib/engine/link.h"
+#include "lib/id/claims.h"
+#include "lib/net/membership.h"
+#include "lib/path/subnet.h"
+
+#define EXIT_WAIT_MS 200
+
+/* --- above the host ------------------------------------------------------ */
+
+static void told(const struct portd_record *record)
+{
+	if (record->type == PORTD_SA_TOLD)
+		subnet_told(&record->sa_told);
+	else if (record->type == PORTD_STAT_ASK)
+		stat_asked(record->stat_ask.ask_id);
+}
+
+static void tell(struct portd_client *to)
+{
+	claims_tell(to);
+	subnet_tell(to);
+}
+
+static const struct host_rooms above_host = {
+	.port_gone = removal_of_port,
+	.told = told,
+	.tell = tell,
+	.look = stat_look,
+	.deadline = stat_deadline,
+	.forget = stat_forget,
+};
+
+/* --- above the engine ---------------------------------------------------- */
+
+static void after_fork(void)
+{
+	id_after_fork();
+	membership_after_fork();
+	device_after_fork();
+	host_after_fork();
+	stat_after_fork();
+}
+
+static const struct engine_rooms above_engine = {
+	.start = hotplug_start,
+	.stop = hotplug_stop,
+	.report = report_handle,
+	.neighbour_changed = resolve_neigh_changed,
+	.interfaces_changed = listen_extend,
+	.expire = resolve_expire,
+	.look = host_look,
+	.deadline = host_deadline,
+	.after_fork = after_fork,
+};
+
+int rooms_start(void)
+{
+	host_set_rooms(&above_host);
+	return engine_start(&above_engine);
+}
+
+/*
+ * A program that exits without destroying its ids leaves peers that would wait for it. cmportd ends
+ * its connections as the kernel would. One that is of this process has to be given the time; and
+ * the first process of a container is followed at once by all others there, cmportd for one.
+ */
+static void __attribute__((destructor)) end_connections(void)
+{
+	if (!engine_is_started() || !link_client())
+		return;
+	if (host_ends_with_us())
+		host_end(EXIT_WAIT_MS);
+	else if (getpid() == 1 && engine_destroy_connections(EXIT_WAIT_MS))
+		portd_drain(link_client(), EXIT_WAIT_MS);
+}

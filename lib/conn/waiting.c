@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Requests beyond the backlog: see waiting.h.
+ *
+ * Those that have waited for too long are dropped when the next one is taken, and need no timer: as
+ * long as none is taken, there would be no room for what their peers repeat, either.
+ */
+#include "lib/conn/waiting.h"
+
+#include "base/clock.h"
+
+#define WAITING_MAX 128
+#define IDLE_NS	    (100 * CM_NS_PER_MS) /* the program takes none: it does not look */
+#define WAIT_NS	    (900 * CM_NS_PER_MS) /* then the peer asks again */
+
+bool waiting_has_room(const struct id *listener)
+{
+	return listener->n_waiting < WAITING_MAX;
+}
+
+void waiting_add(struct event *event)
+{
+	struct id *listener = event->owner;
+
+	listener->n_waiting++;
+	list_append(&listener->waiting, &event->link);
+}
+
+/* Neither REJ nor the removal of its device has ended it. */
+static bool is_alive(const struct id *child)
+{
+	return child->conn && child->conn->state == CM_REQ_RCVD;
+}
+
+static bool is_in_time(const struct id *listener, const struct id *child, struct cm_time now)
+{
+	uint64_t idle_since = child->born.ns;
+
+	if (listener->taken_at.ns > idle_since)
+		idle_since = listener->taken_at.ns;
+	return now.ns - child->born.ns < WAIT_NS && now.ns - idle_since < IDLE_NS;
+}
+
+static struct event *take_first(struct id *listener)
+{
+	struct event *event = container_of(listener->waiting.next, struct event, link);
+
+	list_remove(&event->link);
+	listener->n_waiting--;
+	return event;
+}
+
+/* Unanswered: the peer may ask again. */
+static void drop(struct engine *engine, struct outbox *box, struct event *event,
+		 struct list *dropped)
+{
+	struct id *child = event->subject;
+
+	if (is_alive(child)) {
+		engine_step(engine, box, child->conn, CM_CALL_FORGET, NULL);
+		child->conn = NULL;
+	}
+	list_append(dropped, &event->link);
+}
+
+struct event *waiting_next(struct engine *engine, struct outbox *box, struct id *listener,
+			   struct list *dropped)
+{
+	struct event *event;
+	struct cm_time now;
+
+	if (list_is_empty(&listener->waiting))
+		return NULL;
+	now = clock_now();
+	while (!list_is_empty(&listener->waiting)) {
+		event = take_first(listener);
+		if (is_alive(event->subject) && is_in_time(listener, event->subject, now)) {
+			listener->taken_at = now;
+			return event;
+		}
+		drop(engine, box, event, dropped);
+	}
+	return NULL;
+}
+
+void waiting_drop_all(struct engine *engine, struct outbox *box, struct id *listener,
+		      struct list *dropped)
+{
+	while (!list_is_empty(&listener->waiting))
+		drop(engine, box, take_first(listener), dropped);
+}
+
+void waiting_free(struct list *dropped)
+{
+	struct list *node, *after;
+	struct event *event;
+
+	list_for_each_safe (node, after, dropped) {
+		event = container_of(node, struct event, link);
+		event->subject->destroy(event->subject);
+		id_event_free(event);
+	}
+}

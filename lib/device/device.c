@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The list of devices, what their ids share, and their ports: see device.h. rdma_get_devices() and
+ * rdma_free_devices(). The lock here may be held across system calls; it is never taken with the
+ * engine's lock held.
+ */
+#include "lib/device/device.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <rdma/rdma_cma.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/api.h"
+#include "lib/diag/lock_order.h"
+#include "lib/diag/log.h"
+#include "lib/diag/warning.h"
+#include "lib/engine/engine.h"
+#include "lib/engine/host.h"
+
+#define N_DESCRIPTORS 4 /* that libibverbs has open at once while it looks for drivers */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* Both are read without the lock. Nothing that they ever led to is freed: programs keep contexts,
+ * and threads may still read what was the list a moment ago. */
+static const struct device_list nothing;
+static const struct device_list *devices = &nothing; /* atomic: what is open */
+static struct device *known; /* atomic: what was ever opened, the last one first */
+
+static bool is_incomplete; /* for want of memory or descriptors; try again next time */
+
+/* --- the list ------------------------------------------------------------ */
+
+const struct device_list *device_list(void)
+{
+	return __atomic_load_n(&devices, __ATOMIC_ACQUIRE);
+}
+
+static bool is_open(struct ibv_device *device)
+{
+	int i;
+
+	for (i = 0; i < devices->n; i++)
+		if (!devices->device[i]->removed && devices->verbs[i]->device == device)
+			return true;
+	return false;
+}
+
+static struct device_list *list_new(int n_max)
+{
+	struct device_list *list = calloc(1, sizeof(*list) + (size_t)n_max * 2 * sizeof(void *));
+
+	if (!list)
+		return NULL;
+	list->device = (struct device **)(list + 1);
+	list->verbs = (struct ibv_context **)(list->device + n_max);
+	return list;
+}
+
+static void list_add(struct device_list *list, struct device *device)
+{
+	list->device[list->n] = device;
+	list->verbs[list->n++] = device->verbs;
+}
+
+/* The list from now on: without those that have gone, with a new one or NULL. */
+static int renew_list(struct device *with)
+{
+	struct device_list *list = list_new(devices->n + 1);
+	int i;
+
+	if (!list)
+		return -ENOMEM;
+	for (i = 0; i < devices->n; i++)
+		if (!devices->device[i]->removed)
+			list_add(list, devices->device[i]);
+	if (with)
+		list_add(list, with);
+	list->before = devices;
+	__atomic_store_n(&devices, list, __ATOMIC_RELEASE);
+	return 0;
+}
+
+static int add_device(struct device *device)
+{
+	int err = renew_list(device);
+
+	if (err)
+		return err;
+	device->known = known;
+	__atomic_store_n(&known, device, __ATOMIC_RELEASE);
+	return 0;
+}
+
+static int device_fill(struct device *device, struct ibv_device *from)
+{
+	int err;
+
+	errno = 0;
+	device->verbs = ibv_open_device(from);
+	if (!device->verbs)
+		return errno ? -errno : -ENODEV;
+	err = ibv_query_device(device->verbs, &device->attr);
+	if (err)
+		return -err;
+	device->n_ports = device->attr.phys_port_cnt;
+	device->port = calloc(device->n_ports, sizeof(struct port *));
+	return device->port ? 0 : -ENOMEM;
+}
+
+static int open_device(struct ibv_device *from)
+{
+	struct device *device = calloc(1, sizeof(*device));
+	int err;
+
+	if (!device)
+		return -ENOMEM;
+	err = device_fill(device, from);
+	if (!err)
+		err = add_device(device);
+	if (!err)
+		return 0;
+	warning_of_device(ibv_get_device_name(from), err);
+	if (device->verbs)
+		ibv_close_device(device->verbs);
+	free(device->port);
+	free(device);
+	return err;
+}
+
+/* libibverbs looks for its drivers once in a process: out of descriptors, it would find none and
+ * never look again. So it is called only with a few to spare. */
+static int check_descriptors(void)
+{
+	int fd[N_DESCRIPTORS];
+	int i, n, err = 0;
+
+	for (n = 0; n < N_DESCRIPTORS && !err; n++) {
+		fd[n] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+		if (fd[n] < 0 && (errno == EMFILE || errno == ENFILE))
+			err = -errno;
+	}
+	for (i = 0; i < n; i++)
+		if (fd[i] >= 0)
+			close(fd[i]);
+	return err;
+}
+
+/* Return: 0, or why a device that is there could not be opened. */
+static int open_new_devices(void)
+{
+	struct ibv_device **list;
+	int i, one, err = check_descriptors();
+
+	if (err)
+		return err;
+	list = ibv_get_device_list(NULL);
+	if (!list) /* ENOSYS without any RDMA module */
+		return errno == ENOMEM ? -ENOMEM : 0;
+	for (i = 0; list[i]; i++) {
+		if (is_open(list[i]))
+			continue;
+		one = open_device(list[i]);
+		err = err ? err : one;
+	}
+	ibv_free_device_list(list);
+	return err;
+}
+
+static int count_present(void)
+{
+	int i, n = 0;
+
+	for (i = 0; i < devices->n; i++)
+		n += !devices->device[i]->removed;
+	return n;
+}
+
+static int load(bool again)
+{
+	int err = 0;
+
+	lock_take(&lock, LOCK_DEVICES);
+	if (again || is_incomplete || count_present() == 0) {
+		err = open_new_devices();
+		is_incomplete = err == -ENOMEM || err == -EMFILE || err == -ENFILE;
+	}
+	if (count_present())
+		err = 0;
+	else if (!err)
+		err = -ENODEV;
+	lock_give(&lock, LOCK_DEVICES);
+	return err;
+}
+
+int device_list_load(void)
+{
+	return load(false);
+}
+
+int device_list_refresh(void)
+{
+	return load(true);
+}
+
+int device_count(void)
+{
+	int n;
+
+	lock_take(&lock, LOCK_DEVICES);
+	n = count_present();
+	lock_give(&lock, LOCK_DEVICES);
+	return n;
+}
+
+struct device *device_of(const struct ibv_context *verbs)
+{
+	const struct device_list *list = device_list();
+	struct device *device;
+	int i;
+
+	if (!verbs)
+		return NULL;
+	for (i = 0; i < list->n; i++)
+		if (list->verbs[i] == verbs)
+			return list->device[i];
+	device = __atomic_load_n(&known, __ATOMIC_ACQUIRE);
+	while (device && device->verbs != verbs)
+		device = device->known;
+	return device;
+}
+
+struct device *device_of_node(const char *name)
+{
+	struct device *found = NULL;
+	int i;
+
+	lock_take(&lock, LOCK_DEVICES);
+	for (i = 0; i < devices->n; i++)
+		if (!devices->device[i]->removed &&
+		    !strcmp(devices->verbs[i]->device->dev_name, name))
+			found = devices->device[i];
+	lock_give(&lock, LOCK_DEVICES);
+	return found;
+}
+
+bool device_gone(struct device *device)
+{
+	bool is_news;
+
+	lock_take(&lock, LOCK_DEVICES);
+	is_news = !device->removed;
+	__atomic_store_n(&device->removed, true, __ATOMIC_RELEASE);
+	if (is_news)
+		renew_list(
+			NULL); /* without memory for that it is in the list, as one that is gone */
+	lock_give(&lock, LOCK_DEVICES);
+	gid_forget(device->verbs);
+	return is_news;
+}
+
+/* --- what ids of a device share ------------------------------------------ */
+
+/* Both are kept, as the context is: made anew for each connection, they cost two system calls. */
+static int make_pd(struct device *device)
+{
+	struct ibv_pd *pd;
+	int err = 0;
+
+	lock_take(&lock, LOCK_DEVICES);
+	if (!device->pd) {
+		errno = 0;
+		pd = ibv_alloc_pd(device->verbs);
+		if (!pd)
+			err = errno ? -errno : -ENOMEM;
+		__atomic_store_n(&device->pd, pd, __ATOMIC_RELEASE);
+	}
+	lock_give(&lock, LOCK_DEVICES);
+	return err;
+}
+
+int device_pd(struct device *device, struct ibv_pd **ret)
+{
+	struct ibv_pd *pd = __atomic_load_n(&device->pd, __ATOMIC_ACQUIRE);
+	int err = pd ? 0 : make_pd(device);
+
+	if (!err)
+		*ret = device->pd;
+	return err;
+}
+
+int device_xrcd(struct device *device, struct ibv_xrcd **ret)
+{
+	struct ibv_xrcd_init_attr attr = {
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+		.fd = -1,
+		.oflags = O_CREAT,
+	};
+	int err = 0;
+
+	lock_take(&lock, LOCK_DEVICES);
+	if (!device->xrcd) {
+		errno = 0;
+		device->xrcd = ibv_open_xrcd(device->verbs, &attr);
+		if (!device->xrcd)
+			err = errno ? -errno : -ENOMEM;
+	}
+	if (!err)
+		*ret = device->xrcd;
+	lock_give(&lock, LOCK_DEVICES);
+	return err;
+}
+
+/* --- ports --------------------------------------------------------------- */
+
+static int port_open(struct device *device, uint8_t port_num, struct port **ret)
+{
+	struct port *port = calloc(1, sizeof(*port));
+	int err;
+
+	if (!port)
+		return -ENOMEM;
+	port->device = device;
+	port->port_num = port_num;
+	port->refs = 1;
+	port->handle = -1;
+	err = host_open_port(port);
+	if (err)
+		port_put(port);
+	else
+		*ret = port;
+	return err;
+}
+
+int device_port_open(struct device *device, uint8_t port_num, struct port **ret)
+{
+	struct port **slot;
+	int err = host_start();
+
+	if (err)
+		return err;
+	lock_take(&lock, LOCK_DEVICES);
+	if (device->removed || port_num == 0 || port_num > device->n_ports) {
+		lock_give(&lock, LOCK_DEVICES);
+		return -ENODEV;
+	}
+	slot = &device->port[port_num - 1];
+	if (!*slot)
+		err = port_open(device, port_num, slot);
+	if (!err)
+		*ret = port_get(*slot);
+	lock_give(&lock, LOCK_DEVICES);
+	return err;
+}
+
+void device_port_gone(struct port *port)
+{
+	bool is_open;
+
+	lock_take(&lock, LOCK_DEVICES);
+	is_open = port->device->port[port->port_num - 1] == port;
+	if (is_open)
+		port->device->port[port->port_num - 1] = NULL;
+	lock_give(&lock, LOCK_DEVICES);
+	host_close_port(port);
+	if (is_open)
+		port_put(port);
+}
+
+static void forget_ports(struct device *device)
+{
+	int i;
+
+	for (i = 0; i < device->n_ports; i++)
+		device->port[i] = NULL;
+}
+
+void device_after_fork(void)
+{
+	struct device *device;
+
+	pthread_mutex_init(&lock, NULL);
+	for (device = known; device; device = device->known)
+		forget_ports(device);
+}
+
+/* --- the API ------------------------------------------------------------- */
+
+static int get_devices(struct ibv_context ***ret, int *ret_n)
+{
+	const struct device_list *list;
+	struct ibv_context **verbs;
+	struct ibv_pd *pd;
+	int err = device_list_refresh();
+	int i;
+
+	if (err)
+		return err;
+	list = device_list();
+	verbs = calloc((size_t)list->n + 1, sizeof(*verbs));
+	if (!verbs)
+		return -ENOMEM;
+	for (i = 0, *ret_n = 0; !err && i < list->n; i++) {
+		if (device_is_gone(list->device[i]))
+			continue;
+		err = device_pd(list->device[i], &pd);
+		if (!err)
+			verbs[(*ret_n)++] = list->verbs[i];
+	}
+	if (err) {
+		rdma_free_devices(verbs);
+		return err;
+	}
+	*ret = verbs;
+	return 0;
+}
+
+struct ibv_context **rdma_get_devices(int *num_devices)
+{
+	struct ibv_context **list = NULL;
+	int n = 0;
+	int err = api_return(get_devices(&list, &n));
+
+	if (num_devices)
+		*num_devices = err ? 0 : n;
+	return err ? NULL : list;
+}
+
+void rdma_free_devices(struct ibv_context **list)
+{
+	free(list);
+}

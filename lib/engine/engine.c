@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The engine: see engine.h. The thread lives from the first id to the end of the process.
+ */
+#include "lib/engine/engine.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/timerfd.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/thread.h"
+#include "lib/diag/lock_order.h"
+#include "lib/diag/log.h"
+#include "lib/diag/warning.h"
+#include "lib/engine/link.h"
+#include "lib/engine/trace.h"
+
+#define SLACK_NS (4 * CM_NS_PER_MS) /* deadlines so close to each other are met together */
+
+static pthread_mutex_t lock = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
+static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
+static bool started;
+static struct engine engine;
+static const struct engine_rooms *rooms;
+static struct loop loop = { .fd = -1 };
+static int alarm_fd = -1;
+static struct net_watch *net_watch;
+static struct watch alarm_watch, network_watch;
+static struct cm_time rings_at; /* what the alarm is set to; under the lock */
+
+/* A counter under a keyed mixing function (splitmix64's). */
+uint64_t engine_random(void)
+{
+	uint64_t x = __atomic_add_fetch(&engine.random_count, 1, __ATOMIC_RELAXED) *
+		     UINT64_C(0x9e3779b97f4a7c15);
+
+	x = (x ^ engine.random_secret ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+	return x ^ x >> 31;
+}
+
+struct engine *engine_lock(void)
+{
+	lock_take(&lock, LOCK_ENGINE);
+	return &engine;
+}
+
+struct engine *engine_held(void)
+{
+	return &engine;
+}
+
+void engine_unlock(void)
+{
+	struct list channels;
+
+	list_init(&channels);
+	channel_take_posted(&channels);
+	lock_give(&lock, LOCK_ENGINE);
+	channel_signal_posted(&channels);
+}
+
+bool engine_id_is(const struct id *id, enum id_state state)
+{
+	bool is;
+
+	engine_lock();
+	is = id->state == state;
+	engine_unlock();
+	return is;
+}
+
+/* --- stepping the core --------------------------------------------------- */
+
+static void take_effects(struct outbox *box, const struct cm_effects *fx)
+{
+	unsigned int i;
+
+	assert(box->n + fx->n_sends <= OUTBOX_MAX);
+
+	for (i = 0; i < fx->n_sends; i++) {
+		box->send[box->n++] = fx->send[i];
+		port_get(port_of(fx->send[i].port));
+	}
+	link_take_closed(box);
+	for (i = 0; i < fx->n_reports; i++)
+		rooms->report(&engine, box, &fx->report[i], &fx->msg);
+}
+
+int engine_step(struct engine *of, struct outbox *box, struct cm_conn *conn, enum cm_event verb,
+		const struct cm_args *args)
+{
+	struct cm_effects fx;
+	int err = cm_core_call(&of->core, conn, verb, args, clock_now(), &fx);
+
+	if (err)
+		return err;
+	take_effects(box, &fx);
+	engine_wake(of);
+	return 0;
+}
+
+static struct cm_time next_deadline(void)
+{
+	return cm_time_earlier(cm_core_deadline(&engine.core),
+			       cm_timers_deadline(&engine.resolutions));
+}
+
+/* The alarm is set by whoever brings a deadline nearer, so that the thread can sleep on. */
+static void set_alarm(struct cm_time deadline)
+{
+	struct itimerspec at = { .it_interval.tv_sec = 0 };
+	uint64_t ns = deadline.ns;
+
+	if (ns >= rings_at.ns)
+		return;
+	ns = (ns + SLACK_NS - 1) / SLACK_NS * SLACK_NS;
+	if (ns >= rings_at.ns)
+		return;
+	rings_at.ns = ns;
+	at.it_value.tv_sec = (time_t)(ns / UINT64_C(1000000000));
+	at.it_value.tv_nsec = (long)(ns % UINT64_C(1000000000));
+	if (timerfd_settime(alarm_fd, TFD_TIMER_ABSTIME, &at, NULL))
+		log_debug("the CM thread cannot be woken");
+}
+
+void engine_wake(struct engine *of)
+{
+	(void)of;
+	set_alarm(next_deadline());
+}
+
+/* --- the thread ---------------------------------------------------------- */
+
+void engine_receive(struct port *port, const struct mad_path *path, const uint8_t mad[MAD_BYTES])
+{
+	static struct cm_effects fx; /* large, and of the one thread that comes here */
+	static struct outbox box;
+
+	trace_message('<', port, path, mad);
+	outbox_init(&box);
+	engine_lock();
+	if (cm_core_reserve(&engine.core))
+		warning_of_requests();
+	cm_core_input(&engine.core, &port->cm, path, mad, MAD_BYTES, clock_now(), &fx);
+	take_effects(&box, &fx);
+	lock_give(&lock, LOCK_ENGINE);
+	outbox_hold(&box);
+}
+
+/* Programs are woken, and answers leave, once for all that had come. */
+void engine_received_all(void)
+{
+	outbox_release();
+	engine_lock();
+	engine_unlock();
+}
+
+static void run_timers(void)
+{
+	static struct cm_effects fx;
+	static struct outbox box;
+	bool more = true, holds = false;
+
+	while (more) {
+		outbox_init(&box);
+		engine_lock();
+		more = cm_core_expire(&engine.core, clock_now(), &fx);
+		take_effects(&box, &fx);
+		engine_unlock();
+		holds = holds || box.n;
+		outbox_hold_again(&box);
+	}
+	if (holds)
+		outbox_release();
+	rooms->expire(clock_now());
+}
+
+/* How messages get to peers is cmportd's business. */
+static void net_changed(const struct net_event *event, void *arg)
+{
+	bool *interfaces = arg; /* ports may have come, or their GIDs changed */
+
+	switch (event->change) {
+	case NET_CHANGE_NEIGH:
+		rooms->neighbour_changed(event);
+		break;
+	case NET_CHANGE_ADDR:
+	case NET_CHANGE_LINK:
+	case NET_CHANGE_LOST:
+		*interfaces = true;
+		break;
+	case NET_CHANGE_ROUTE:
+		break;
+	}
+}
+
+static void network_changed(struct watch *watch, uint32_t events)
+{
+	bool interfaces = false;
+
+	(void)watch, (void)events;
+	net_watch_drain(net_watch, net_changed, &interfaces);
+	if (!interfaces)
+		return;
+	gid_forget(NULL);
+	rooms->interfaces_changed();
+}
+
+/* An alarm that rings only now, or has been put off, wakes the thread for nothing. */
+static void set_next_alarm(void)
+{
+	engine_lock();
+	if (cm_time_reached(rings_at, clock_now()))
+		rings_at = CM_TIME_NEVER;
+	set_alarm(cm_time_earlier(next_deadline(), rooms->deadline()));
+	engine_unlock();
+}
+
+/* Timers are run after each turn anyway; the alarm, edge-triggered, is never read. */
+static void alarm_rang(struct watch *watch, uint32_t events)
+{
+	(void)watch, (void)events;
+}
+
+static void *run(void *arg)
+{
+	pthread_setname_np(pthread_self(), "purecm");
+	for (;;) {
+		set_next_alarm();
+		loop_turn(&loop, -1);
+		run_timers();
+		rooms->look();
+	}
+	return arg;
+}
+
+/* --- beginning and end --------------------------------------------------- */
+
+int engine_watch(struct watch *watch, int fd, void (*ready)(struct watch *watch, uint32_t events))
+{
+	return loop_watch(&loop, watch, fd, EPOLLIN, ready);
+}
+
+void engine_unwatch(struct watch *watch)
+{
+	loop_unwatch(&loop, watch);
+}
+
+static int open_descriptors(void)
+{
+	int err = net_watch_open(&net_watch);
+
+	if (!err)
+		err = loop_init(&loop);
+	if (err)
+		return err;
+	alarm_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (alarm_fd < 0)
+		return -errno;
+	err = loop_watch(&loop, &alarm_watch, alarm_fd, EPOLLIN | EPOLLET, alarm_rang);
+	if (!err)
+		err = engine_watch(&network_watch, net_watch_fd(net_watch), network_changed);
+	return err ? err : rooms->start();
+}
+
+static void close_descriptors(void)
+{
+	loop_fini(&loop);
+	fd_close(&alarm_fd);
+	rooms->stop();
+}
+
+static int init_state(void)
+{
+	struct port_limits limits;
+	uint64_t secret[3] = { 0 };
+	int err;
+
+	if (getrandom(secret, sizeof(secret), 0) != sizeof(secret))
+		return -errno;
+	err = cm_core_init(&engine.core, secret[0]);
+	if (err)
+		return err;
+	engine.core.trace = trace_step;
+	port_limits_read(&limits);
+	port_space_init(&engine.ports, &limits, secret[1]);
+	engine.random_secret = secret[2];
+	list_init(&engine.ids);
+	list_init(&engine.resolving);
+	list_init(&engine.subnet_asks);
+	rings_at = CM_TIME_NEVER;
+	return 0;
+}
+
+/* A child has neither our thread nor any business with our ports and connections. It starts from
+ * nothing; what the parent had is leaked on purpose, as its memory is shared with nobody. */
+static void forget_parent(void)
+{
+	pthread_mutex_init(&lock, NULL);
+	pthread_mutex_init(&start_lock, NULL);
+	lock_after_fork();
+	close_descriptors();
+	channel_after_fork();
+	id_events_after_fork();
+	net_after_fork();
+	gid_after_fork();
+	link_after_fork();
+	trace_after_fork();
+	rooms->after_fork();
+	engine = (struct engine){ 0 };
+	net_watch = NULL; /* net_after_fork() has closed it */
+	started = false;
+}
+
+static int start(void)
+{
+	static bool fork_handled;
+	int err = init_state();
+
+	if (err)
+		return err;
+	err = open_descriptors();
+	if (!err)
+		err = thread_start(run, NULL);
+	if (err) {
+		close_descriptors();
+		net_watch_close(net_watch);
+		net_watch = NULL;
+		cm_core_fini(&engine.core);
+		port_space_fini(&engine.ports);
+		return err;
+	}
+	if (!fork_handled)
+		pthread_atfork(NULL, NULL, forget_parent);
+	fork_handled = true;
+	return 0;
+}
+
+int engine_start(const struct engine_rooms *above)
+{
+	int err = 0;
+
+	pthread_mutex_lock(&start_lock);
+	rooms = above;
+	if (!started)
+		err = start();
+	started = started || !err;
+	pthread_mutex_unlock(&start_lock);
+	return err;
+}
+
+bool engine_is_started(void)
+{
+	return started;
+}
+
+/* Each gets one last message. */
+static void destroy_all(void)
+{
+	struct list *node;
+	struct id *id;
+	struct outbox box;
+
+	engine.core.out_max = UINT_MAX; /* nobody will be there for the answers */
+	list_for_each (node, &engine.ids) {
+		id = container_of(node, struct id, link);
+		if (!id->conn)
+			continue;
+		outbox_init(&box);
+		engine_step(&engine, &box, id->conn, CM_CALL_DESTROY, NULL);
+		id->conn = NULL;
+		outbox_hold(&box);
+	}
+}
+
+bool engine_destroy_connections(int most_ms)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_nsec += most_ms * 1000000L;
+	until.tv_sec += until.tv_nsec / 1000000000L;
+	until.tv_nsec %= 1000000000L;
+	if (pthread_mutex_clocklock(&lock, CLOCK_MONOTONIC, &until))
+		return false;
+	lock_taken(LOCK_ENGINE);
+	destroy_all();
+	lock_give(&lock, LOCK_ENGINE);
+	outbox_release();
+	return true;
+}

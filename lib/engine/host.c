@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The library's host: see host.h.
+ */
+#include "lib/engine/host.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/loop.h"
+#include "cm/action.h"
+#include "lib/diag/lock_order.h"
+#include "lib/diag/log.h"
+#include "lib/diag/warning.h"
+#include "lib/engine/engine.h"
+#include "lib/engine/link.h"
+#include "lib/portd/inline.h"
+
+#define HANDLES	     64
+#define IDS_LOW	     8192
+#define TRY_AGAIN_NS (500 * CM_NS_PER_MS)
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static const struct host_rooms *rooms;
+static struct watch watch; /* of cmportd */
+static bool started;
+static bool ends_with_us;	    /* written with the client */
+static bool is_exiting;		    /* atomic */
+static struct port *ports[HANDLES]; /* by handle, each with a reference; under the lock */
+static struct cm_time resume_at;    /* of the engine's thread */
+
+static void host_receive(struct watch *of, uint32_t events);
+
+void host_set_rooms(const struct host_rooms *above)
+{
+	rooms = above;
+}
+
+/* --- finding it ---------------------------------------------------------- */
+
+static int lend_ids(const struct portd_ids *ids)
+{
+	struct engine *engine = engine_lock();
+	int err = cm_core_lend_ids(&engine->core, ids->first, ids->count);
+
+	if (!err)
+		engine->core.released = link_released;
+	engine_unlock();
+	return err;
+}
+
+static bool is_inline(void)
+{
+	const char *mode = secure_getenv("PURECM_PORTD");
+
+	return mode && strcmp(mode, "inline") == 0;
+}
+
+static int meet_portd(void)
+{
+	struct portd_client *found;
+	struct portd_ids ids;
+	struct portd_why why;
+	int err;
+
+	ends_with_us = is_inline();
+	err = ends_with_us ? portd_client_open_by(&found, inline_connect, &ids, &why)
+			   : portd_client_open(&found, &ids, &why);
+	if (err) {
+		warning_of_cmportd(why.text, err);
+		return err;
+	}
+	err = lend_ids(&ids);
+	if (err) {
+		portd_client_close(found);
+		return err;
+	}
+	resume_at = CM_TIME_NEVER;
+	link_begin(found);
+	return 0;
+}
+
+/* Whom we have met stays, even if it cannot be watched yet: its comm ids are in the core. */
+static int find_portd(void)
+{
+	int err = link_client() ? 0 : meet_portd();
+
+	return err ? err : engine_watch(&watch, portd_client_fd(link_client()), host_receive);
+}
+
+int host_start(void)
+{
+	int err = 0;
+
+	if (__atomic_load_n(&started, __ATOMIC_ACQUIRE))
+		return 0;
+	lock_take(&lock, LOCK_HOST);
+	if (!started)
+		err = find_portd();
+	if (!err)
+		__atomic_store_n(&started, true, __ATOMIC_RELEASE);
+	lock_give(&lock, LOCK_HOST);
+	return err;
+}
+
+void host_after_fork(void)
+{
+	pthread_mutex_init(&lock, NULL);
+	link_after_fork();
+	started = false;
+	ends_with_us = false;
+	is_exiting = false;
+	memset(ports, 0, sizeof(ports));
+}
+
+/* --- ports --------------------------------------------------------------- */
+
+static void set_handle(struct port *port, int handle)
+{
+	struct port *before = NULL;
+
+	lock_take(&lock, LOCK_HOST);
+	if (port->handle >= 0 && ports[port->handle] == port) {
+		before = ports[port->handle];
+		ports[port->handle] = NULL;
+	}
+	port->handle = handle;
+	if (handle >= 0)
+		ports[handle] = port_get(port);
+	lock_give(&lock, LOCK_HOST);
+	if (before)
+		port_put(before);
+}
+
+int host_open_port(struct port *port)
+{
+	const char *name = ibv_get_device_name(port->device->verbs->device);
+	struct portd_reply reply = { .error = 0 };
+	struct portd_why why = { "" };
+	int err = portd_open_port(link_client(), name, port->port_num, &reply, &why);
+
+	if (!err && reply.handle >= HANDLES)
+		err = -EPROTO;
+	if (err) {
+		warning_of_port(name, port->port_num, err, why.text, "");
+		return err;
+	}
+	cm_port_init(&port->cm, reply.ca_guid, &reply.gid0);
+	port->handle = -1;
+	set_handle(port, reply.handle);
+	return 0;
+}
+
+void host_close_port(struct port *port)
+{
+	set_handle(port, -1);
+}
+
+struct port *host_port(uint8_t handle)
+{
+	struct port *port = NULL;
+
+	lock_take(&lock, LOCK_HOST);
+	if (handle < HANDLES && ports[handle])
+		port = port_get(ports[handle]);
+	lock_give(&lock, LOCK_HOST);
+	return port;
+}
+
+static struct port *port_named(const char *device, uint8_t port_num)
+{
+	struct port *port = NULL;
+	int i;
+
+	lock_take(&lock, LOCK_HOST);
+	for (i = 0; i < HANDLES && !port; i++)
+		if (ports[i] && ports[i]->port_num == port_num &&
+		    !strcmp(ibv_get_device_name(ports[i]->device->verbs->device), device))
+			port = port_get(ports[i]);
+	lock_give(&lock, LOCK_HOST);
+	return port;
+}
+
+/* --- messages ------------------------------------------------------------ */
+
+static void take(const struct portd_record *record, void *arg)
+{
+	bool is_gone = record->type == PORTD_GONE;
+	struct port *port;
+
+	(void)arg;
+	if (!is_gone && record->type != PORTD_MAD) {
+		rooms->told(record);
+		return;
+	}
+	port = host_port(is_gone ? record->gone.port : record->mad.port);
+	if (!port)
+		return;
+	if (is_gone)
+		rooms->port_gone(port);
+	else
+		engine_receive(port, &record->mad.path, record->mad.mad);
+	port_put(port);
+}
+
+static void host_receive(struct watch *of, uint32_t events)
+{
+	int err = portd_receive(link_client(), take, NULL);
+
+	(void)events;
+	engine_received_all();
+	if (err == -EPIPE) {
+		log_debug("cmportd is gone");
+		engine_unwatch(of);
+		rooms->forget();
+		resume_at = clock_now();
+	}
+}
+
+/* --- what the next cmportd is told --------------------------------------- */
+
+static struct cm_record record_of(const struct cm_conn *conn)
+{
+	struct cm_record record = cm_conn_record(conn);
+
+	record.handle = (uint8_t)port_of(conn->port)->handle;
+	return record;
+}
+
+struct wills_told {
+	struct cm_record *will;
+	size_t n, room;
+};
+
+static void collect_will(struct cm_conn *conn, void *arg)
+{
+	struct wills_told *told = arg;
+
+	if (conn->port && port_of(conn->port)->handle >= 0 && told->n < told->room)
+		told->will[told->n++] = record_of(conn);
+}
+
+static void tell_wills(struct portd_client *to)
+{
+	struct engine *engine = engine_lock();
+	struct wills_told told = { .room = engine->core.n_conns };
+	size_t i;
+
+	told.will = calloc(told.room + 1, sizeof(*told.will));
+	if (told.will)
+		cm_core_walk(&engine->core, collect_will, &told);
+	engine_unlock();
+	for (i = 0; i < told.n; i++)
+		portd_tell_will(to, &told.will[i]);
+	if (!told.will)
+		warning_of_wills();
+	free(told.will);
+}
+
+static void tell_all(struct portd_client *to, void *arg)
+{
+	(void)arg;
+	rooms->tell(to);
+	tell_wills(to);
+}
+
+static void handle_is(const char *device, uint8_t port_num, int handle, void *arg)
+{
+	struct port *port = port_named(device, port_num);
+
+	(void)arg;
+	if (!port)
+		return;
+	if (handle < 0)
+		warning_of_port_lost(device, port_num, handle);
+	set_handle(port, handle < HANDLES ? handle : -EPROTO);
+	port_put(port);
+}
+
+static void resume(void)
+{
+	static const struct portd_memory memory = { .handle_is = handle_is, .tell = tell_all };
+	int err = portd_resume(link_client(), &memory);
+
+	if (!err)
+		err = engine_watch(&watch, portd_client_fd(link_client()), host_receive);
+	if (err)
+		warning_of_cmportd_lost(err);
+	else
+		log_debug("the next cmportd knows everything");
+	resume_at = err ? cm_time_after(clock_now(), TRY_AGAIN_NS) : CM_TIME_NEVER;
+}
+
+/* --- the end ------------------------------------------------------------- */
+
+bool host_ends_with_us(void)
+{
+	return link_client() && ends_with_us;
+}
+
+void host_end(int ms)
+{
+	__atomic_store_n(&is_exiting, true, __ATOMIC_RELEASE);
+	portd_client_hang_up(link_client());
+	inline_end(ms);
+}
+
+bool host_will_of(const struct cm_conn *conn, struct cm_record *ret)
+{
+	if (!conn->port)
+		return false;
+	*ret = record_of(conn);
+	return true;
+}
+
+/* --- what has to be looked after ----------------------------------------- */
+
+static void fetch_ids(void)
+{
+	struct engine *engine = engine_lock();
+	bool low = cm_core_ids_left(&engine->core) < IDS_LOW;
+	struct portd_ids ids;
+
+	engine_unlock();
+	if (low && portd_lease_ids(link_client(), &ids) == 0)
+		lend_ids(&ids);
+}
+
+void host_look(void)
+{
+	if (!link_client())
+		return;
+	if (cm_time_reached(resume_at, clock_now()) &&
+	    !__atomic_load_n(&is_exiting, __ATOMIC_ACQUIRE))
+		resume();
+	if (resume_at.ns == UINT64_MAX)
+		fetch_ids();
+	rooms->look(link_client());
+}
+
+struct cm_time host_deadline(void)
+{
+	return link_client() ? cm_time_earlier(resume_at, rooms->deadline()) : CM_TIME_NEVER;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A port of a device whose CM messages cmportd delivers to this process. Calls nobody.
+ */
+#ifndef LIB_ENGINE_PORT_H
+#define LIB_ENGINE_PORT_H
+
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "cm/conn.h"
+
+struct device;
+
+/* A port that delivers CM messages to us. Counted: sends may be under way when it is removed. */
+struct port {
+	struct cm_port cm; /* first; under the engine's lock */
+	int handle;	   /* of cmportd; -1 while it has none */
+	struct device *device;
+	uint8_t port_num;
+	unsigned int refs; /* atomic */
+};
+
+static inline struct port *port_of(struct cm_port *cm)
+{
+	return (struct port *)cm;
+}
+
+/** port_get() - keep a port; port_put() lets it go, the last frees it. */
+static inline struct port *port_get(struct port *port)
+{
+	__atomic_add_fetch(&port->refs, 1, __ATOMIC_RELAXED);
+	return port;
+}
+
+static inline void port_put(struct port *port)
+{
+	if (!__atomic_sub_fetch(&port->refs, 1, __ATOMIC_ACQ_REL))
+		free(port);
+}
+
+#endif

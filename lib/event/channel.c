@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Event channels: see channel.h.
+ */
+#include "lib/event/channel.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "lib/api.h"
+#include "lib/diag/lock_order.h"
+#include "lib/event/channel_set.h"
+#include "lib/id/id.h"
+
+int channel_new(struct channel **ret)
+{
+	struct channel *channel = calloc(1, sizeof(*channel));
+	int fd = eventfd(0, EFD_CLOEXEC);
+	int err = errno;
+
+	if (!channel || fd < 0) {
+		free(channel);
+		if (fd < 0)
+			return -err;
+		close(fd);
+		return -ENOMEM;
+	}
+	channel->pub.fd = fd;
+	channel->refs = 1;
+	channel->lock = (pthread_mutex_t)PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
+	sem_init(&channel->wake, 0, 0);
+	list_init(&channel->events);
+	list_init(&channel->posted);
+	channel_set_add(channel);
+	*ret = channel;
+	return 0;
+}
+
+void channel_get(struct channel *channel)
+{
+	__atomic_add_fetch(&channel->refs, 1, __ATOMIC_RELAXED);
+}
+
+void channel_put(struct channel *channel)
+{
+	if (__atomic_sub_fetch(&channel->refs, 1, __ATOMIC_ACQ_REL))
+		return;
+	pthread_mutex_destroy(&channel->lock);
+	sem_destroy(&channel->wake);
+	free(channel);
+}
+
+void channel_close(struct channel *channel)
+{
+	if (!channel_set_remove(channel))
+		return;
+	lock_take(&channel->lock, LOCK_CHANNEL);
+	channel->closed = true;
+	lock_give(&channel->lock, LOCK_CHANNEL);
+	while (__atomic_load_n(&channel->n_writers, __ATOMIC_ACQUIRE))
+		sched_yield(); /* they do not stay long */
+	close(channel->pub.fd);
+	channel_put(channel);
+}
+
+/* Reads as many counts as were or will be written: one that is about to be comes at once. */
+static void read_signals(struct channel *channel)
+{
+	struct pollfd poller = { .fd = channel->pub.fd, .events = POLLIN };
+	uint64_t count;
+
+	while (channel->n_signals) {
+		if (read(channel->pub.fd, &count, sizeof(count)) == sizeof(count))
+			channel->n_signals -= count;
+		else
+			poll(&poller, 1, -1);
+	}
+}
+
+/* After events were taken out of the queue. */
+static void settle_count(struct channel *channel)
+{
+	if (!channel->closed && list_is_empty(&channel->events))
+		read_signals(channel);
+}
+
+/* Channels with new events; under the engine's lock. Each holds a reference. */
+static struct list posted = { &posted, &posted };
+
+void channel_post(struct channel *channel, struct event *event)
+{
+	lock_take(&channel->lock, LOCK_CHANNEL);
+	if (channel->closed) {
+		id_event_free(event);
+	} else {
+		list_append(&channel->events, &event->link);
+		if (!channel->is_posted) {
+			channel->is_posted = true;
+			channel_get(channel);
+			list_append(&posted, &channel->posted);
+		}
+	}
+	lock_give(&channel->lock, LOCK_CHANNEL);
+}
+
+void channel_take_posted(struct list *ret)
+{
+	struct list *node, *after;
+
+	list_for_each_safe (node, after, &posted) {
+		list_remove(node);
+		list_append(ret, node);
+	}
+}
+
+void channel_after_fork(void)
+{
+	list_init(&posted);
+	channel_set_after_fork();
+}
+
+/* An event that was taken meanwhile needs no signal. *ret_wakes: for how many threads to post. */
+static bool begin_signal(struct channel *channel, unsigned int *ret_wakes)
+{
+	bool wanted;
+
+	*ret_wakes = 0;
+	lock_take(&channel->lock, LOCK_CHANNEL);
+	channel->is_posted = false;
+	wanted = !channel->closed && !list_is_empty(&channel->events);
+	if (wanted) {
+		channel->n_signals++;
+		__atomic_add_fetch(&channel->n_writers, 1, __ATOMIC_RELAXED);
+		*ret_wakes = channel->n_asleep - channel->n_woken;
+		channel->n_woken = channel->n_asleep;
+	}
+	lock_give(&channel->lock, LOCK_CHANNEL);
+	return wanted;
+}
+
+static void signal_channel(struct channel *channel)
+{
+	unsigned int wakes;
+	bool wanted = begin_signal(channel, &wakes);
+	uint64_t one = 1;
+	ssize_t n;
+
+	if (wanted) {
+		n = write(channel->pub.fd, &one, sizeof(one));
+		assert(n == sizeof(one));
+		(void)n;
+	}
+	/* Without the lock, which who has been woken takes now. */
+	__atomic_sub_fetch(&channel->n_writers, wanted, __ATOMIC_RELEASE);
+	while (wakes--)
+		sem_post(&channel->wake);
+	channel_put(channel);
+}
+
+void channel_signal_posted(struct list *channels)
+{
+	struct list *node, *after;
+
+	list_for_each_safe (node, after, channels) {
+		list_remove(node);
+		signal_channel(container_of(node, struct channel, posted));
+	}
+}
+
+/* What events are withdrawn by. */
+typedef bool concerns_fn(const struct event *event, const void *whom);
+
+static void withdraw(struct channel *channel, concerns_fn *concerns, const void *whom,
+		     struct list *ret)
+{
+	struct list *node, *after;
+	struct event *event;
+	bool any = false;
+
+	lock_take(&channel->lock, LOCK_CHANNEL);
+	list_for_each_safe (node, after, &channel->events) {
+		event = container_of(node, struct event, link);
+		if (!concerns(event, whom))
+			continue;
+		list_remove(node);
+		list_append(ret, node);
+		any = true;
+	}
+	if (any)
+		settle_count(channel);
+	lock_give(&channel->lock, LOCK_CHANNEL);
+}
+
+static bool is_charged_to(const struct event *event, const void *owner)
+{
+	return event->owner == owner;
+}
+
+static bool is_about(const struct event *event, const void *subject)
+{
+	return event->subject == subject;
+}
+
+static bool is_of_group(const struct event *event, const void *group)
+{
+	return event->group == group;
+}
+
+void channel_withdraw(struct channel *channel, const struct id *owner, struct list *ret)
+{
+	withdraw(channel, is_charged_to, owner, ret);
+}
+
+void channel_withdraw_about(struct channel *channel, const struct id *subject, struct list *ret)
+{
+	withdraw(channel, is_about, subject, ret);
+}
+
+void channel_withdraw_of_group(struct channel *channel, const struct group *group, struct list *ret)
+{
+	withdraw(channel, is_of_group, group, ret);
+}
+
+/* Called with the lock held. */
+static struct event *first_event(struct channel *channel)
+{
+	struct event *event;
+
+	if (list_is_empty(&channel->events))
+		return NULL;
+	event = container_of(channel->events.next, struct event, link);
+	list_remove(&event->link);
+	settle_count(channel);
+	id_charge(event);
+	return event;
+}
+
+/*
+ * A cancellation point. Return: 0; -EINTR, but not after a handler with SA_RESTART.
+ *
+ * Inlined, as the address sanitizer of GCC 12 forgets to clear the stack of a function that a
+ * cancellation leaves without a handler of its own.
+ */
+static inline __attribute__((always_inline)) int sleep_on(sem_t *wake, int cancel_state)
+{
+	int err;
+
+	api_leave(cancel_state);
+	err = sem_wait(wake) ? -errno : 0;
+	api_enter();
+	return err;
+}
+
+/* Whoever was interrupted leaves a post behind, for which a later sleeper looks once too often. */
+static void end_sleep(struct channel *channel)
+{
+	lock_take(&channel->lock, LOCK_CHANNEL);
+	channel->n_asleep--;
+	if (channel->n_woken)
+		channel->n_woken--;
+}
+
+static void cancelled(void *arg)
+{
+	struct channel *channel = arg;
+
+	end_sleep(channel);
+	lock_give(&channel->lock, LOCK_CHANNEL);
+	channel_put(channel);
+}
+
+/* Gives the lock up meanwhile; this is where rdma_get_cm_event() can be cancelled. Nobody wakes who
+ * waits at a closed channel. */
+static int wait_for_event(struct channel *channel, int cancel_state)
+{
+	int err;
+
+	channel->n_asleep++;
+	lock_give(&channel->lock, LOCK_CHANNEL);
+	pthread_cleanup_push(cancelled, channel);
+	err = sleep_on(&channel->wake, cancel_state);
+	pthread_cleanup_pop(0);
+	end_sleep(channel);
+	return err;
+}
+
+/* Nothing will ever come. */
+static int stay(int cancel_state)
+{
+	sem_t never;
+
+	sem_init(&never, 0, 0);
+	return sleep_on(&never, cancel_state);
+}
+
+bool channel_is_blocking(const struct channel *channel)
+{
+	return !(fcntl(channel->pub.fd, F_GETFL) & O_NONBLOCK);
+}
+
+bool channel_has_event(struct channel *channel)
+{
+	bool has_event;
+
+	lock_take(&channel->lock, LOCK_CHANNEL);
+	has_event = !list_is_empty(&channel->events);
+	lock_give(&channel->lock, LOCK_CHANNEL);
+	return has_event;
+}
+
+int channel_take(struct channel *channel, int cancel_state, struct event **ret)
+{
+	struct event *event = NULL;
+	int err = 0;
+
+	if (!channel_set_lock(channel))
+		return channel_set_just_lost(channel) ? stay(cancel_state) : -EBADF;
+	channel_get(channel);
+	while (!err && !(event = first_event(channel))) {
+		/* Who is here when the channel is closed stays: rping fails at its end else. */
+		if (!channel->closed && !channel_is_blocking(channel)) {
+			err = -EAGAIN;
+			break;
+		}
+		err = wait_for_event(channel, cancel_state);
+	}
+	lock_give(&channel->lock, LOCK_CHANNEL);
+	channel_put(channel);
+	if (!err)
+		*ret = event;
+	return err;
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Events of ids: made, posted, charged to their owners, freed.
+ */
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "base/pool.h"
+#include "lib/diag/lock_order.h"
+#include "lib/diag/warning.h"
+#include "lib/group/group.h"
+#include "lib/id/id.h"
+
+/* --- memory -------------------------------------------------------------- */
+
+static struct pool long_events = POOL_OF(sizeof(struct event));
+
+/* A thousand events at once are a hundred fresh pages, but forty without private data. */
+static struct pool brief_events = POOL_OF(offsetof(struct event, private_data));
+
+void id_events_after_fork(void)
+{
+	pool_after_fork(&long_events);
+	pool_after_fork(&brief_events);
+}
+
+static struct event *event_new(void)
+{
+	struct event *event = pool_take(&long_events);
+
+	if (event)
+		event->is_long = true;
+	return event;
+}
+
+static void event_free(struct event *event)
+{
+	if (event)
+		pool_give(event->is_long ? &long_events : &brief_events, event);
+}
+
+int id_make_spare(struct id *id)
+{
+	id->spare = event_new();
+	return id->spare ? 0 : -ENOMEM;
+}
+
+void id_free_spare(struct id *id)
+{
+	event_free(id->spare);
+}
+
+/* --- charging their owners ----------------------------------------------- */
+
+void id_charge(const struct event *event)
+{
+	struct id *id = event->owner;
+
+	lock_take(&id->lock, LOCK_ID);
+	id->n_taken++;
+	if (event->group)
+		event->group->n_taken++;
+	lock_give(&id->lock, LOCK_ID);
+}
+
+/* Return: what is left to be freed. */
+static struct event *keep_spare(struct id *id, struct event *event)
+{
+	if (id->spare || !event->is_long)
+		return event;
+	id->spare = event;
+	return NULL;
+}
+
+void id_credit(struct id *id, struct event *event)
+{
+	struct group *group = event->group;
+	bool done;
+
+	lock_take(&id->lock, LOCK_ID);
+	event = keep_spare(id, event);
+	done = ++id->n_acked == id->n_taken;
+	if (group && ++group->n_acked == group->n_taken)
+		done = true;
+	if (done)
+		pthread_cond_broadcast(&id->all_acked);
+	lock_give(&id->lock, LOCK_ID);
+	event_free(event);
+}
+
+void id_wait_acked(struct id *id)
+{
+	lock_take(&id->lock, LOCK_ID);
+	while (id->n_acked != id->n_taken)
+		pthread_cond_wait(&id->all_acked, &id->lock);
+	lock_give(&id->lock, LOCK_ID);
+}
+
+void id_wait_group_acked(struct id *id, const struct group *group)
+{
+	lock_take(&id->lock, LOCK_ID);
+	while (group->n_acked != group->n_taken)
+		pthread_cond_wait(&id->all_acked, &id->lock);
+	lock_give(&id->lock, LOCK_ID);
+}
+
+/* A program waits for the event of what it began: with no memory left for it, it would wait for
+ * ever. One in reserve will do, as it comes back with the acknowledgement. */
+static struct event *take_spare(struct id *id)
+{
+	struct event *event;
+
+	lock_take(&id->lock, LOCK_ID);
+	event = id->spare;
+	id->spare = NULL;
+	lock_give(&id->lock, LOCK_ID);
+	if (event)
+		*event = (struct event){ .is_long = true };
+	return event;
+}
+
+void id_event_free(struct event *event)
+{
+	struct id *owner;
+
+	if (!event)
+		return;
+	owner = event->owner;
+	lock_take(&owner->lock, LOCK_ID);
+	event = keep_spare(owner, event);
+	lock_give(&owner->lock, LOCK_ID);
+	event_free(event);
+}
+
+static void describe(struct event *event, struct id *id, enum rdma_cm_event_type type, int status)
+{
+	event->owner = id;
+	event->subject = id;
+	event->pub.id = &id->pub;
+	event->pub.event = type;
+	event->pub.status = status;
+}
+
+/* @event: new, or NULL if memory has run out. */
+static struct event *about(struct event *event, struct id *id, enum rdma_cm_event_type type,
+			   int status)
+{
+	if (!event)
+		event = take_spare(id);
+	if (!event) {
+		warning_of_event(type);
+		return NULL;
+	}
+	describe(event, id, type, status);
+	return event;
+}
+
+struct event *id_event(struct id *id, enum rdma_cm_event_type type, int status)
+{
+	return about(event_new(), id, type, status);
+}
+
+struct event *id_user_event(struct id *id, int status, uint64_t arg)
+{
+	struct event *event = pool_take(&brief_events);
+
+	if (!event)
+		return NULL;
+	describe(event, id, RDMA_CM_EVENT_USER, status);
+	event->pub.param.arg = arg;
+	return event;
+}
+
+void id_post(struct event *event)
+{
+	channel_post(event->owner->channel, event);
+}
+
+void id_notify_taken(struct id *id, enum rdma_cm_event_type type, int status,
+		     int (*taken)(struct event *event))
+{
+	struct event *event = about(pool_take(&brief_events), id, type, status);
+
+	if (!event)
+		return;
+	event->taken = taken;
+	id_post(event);
+}
+
+void id_notify(struct id *id, enum rdma_cm_event_type type, int status)
+{
+	id_notify_taken(id, type, status, NULL);
+}
+
+void id_event_spoil(struct event *event, enum rdma_cm_event_type type, int err)
+{
+	event->pub.event = type;
+	event->pub.status = err > 0 ? err : -1;
+	errno = abs(err);
+}
+
+/* Requests that nobody took are refused: their ids were never shown to the program. */
+void id_drop_events(struct list *events)
+{
+	struct list *node, *after;
+	struct event *event;
+
+	list_for_each_safe (node, after, events) {
+		event = container_of(node, struct event, link);
+		if (event->subject != event->owner)
+			event->subject->destroy(event->subject);
+		event_free(event);
+	}
+}

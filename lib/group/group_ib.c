@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What joining a multicast group means on an InfiniBand subnet: see group.h. The record of the
+ * partition's broadcast group is asked for, which says what all groups of IP over InfiniBand have
+ * in common; then the administrator is asked to make us a member. Both through cmportd, which
+ * counts members and leaves for who has died.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "lib/engine/engine.h"
+#include "lib/group/group.h"
+#include "lib/group/multicast.h"
+#include "lib/net/mgid.h"
+#include "lib/path/infiniband.h"
+
+#define TIMEOUT_MS 3000
+
+#define JOIN_MASK                                                                         \
+	(SA_MEMBER_MGID | SA_MEMBER_PORT_GID | SA_MEMBER_QKEY | SA_MEMBER_TRAFFIC_CLASS | \
+	 SA_MEMBER_PKEY | SA_MEMBER_SL | SA_MEMBER_FLOW_LABEL | SA_MEMBER_JOIN_STATE)
+/* A group of IP over InfiniBand itself is as its broadcast group is. */
+#define IPOIB_MASK                                                                           \
+	(SA_MEMBER_MTU_SELECTOR | SA_MEMBER_MTU | SA_MEMBER_RATE_SELECTOR | SA_MEMBER_RATE | \
+	 SA_MEMBER_HOP_LIMIT)
+
+static bool is_gone(const struct group *group)
+{
+	return list_is_empty(&group->link) || group->id->state == ID_DESTROYING ||
+	       group->id->device_gone;
+}
+
+static struct mad_gid mgid_of(const struct group *group, const struct infiniband_partition *part)
+{
+	union addr addr = addr_load(&group->addr);
+
+	if (addr_is_ib(&addr))
+		return addr_to_gid(&addr);
+	return mgid_ipoib(&addr, part->scope, part->pkey, group->id->claim.ps == RDMA_PS_UDP);
+}
+
+static uint32_t qkey_of(const struct id *id, const struct sa_member *broadcast)
+{
+	if (id->claim.ps == RDMA_PS_IPOIB)
+		return broadcast->qkey;
+	return id->qkey ? id->qkey : RDMA_UDP_QKEY;
+}
+
+/* --- a member ------------------------------------------------------------ */
+
+static void fill_ah(struct group *group, const struct sa_member *member)
+{
+	struct ibv_ah_attr *ah = &group->ah;
+
+	memset(ah, 0, sizeof(*ah));
+	ah->is_global = 1;
+	ah->port_num = group->id->path.gid.port_num;
+	ah->dlid = member->mlid;
+	ah->sl = member->sl;
+	ah->static_rate = member->rate;
+	memcpy(&ah->grh.dgid, &member->mgid, sizeof(ah->grh.dgid));
+	ah->grh.sgid_index = (uint8_t)group->id->path.gid.gid_index;
+	ah->grh.flow_label = member->flow_label;
+	ah->grh.hop_limit = member->hop_limit;
+	ah->grh.traffic_class = member->traffic_class;
+	group->qkey = member->qkey;
+}
+
+static void announce(struct group *group, const struct sa_member *member)
+{
+	struct event *event = id_event(group->id, RDMA_CM_EVENT_MULTICAST_JOIN, 0);
+
+	fill_ah(group, member);
+	if (group->id->claim.ps == RDMA_PS_IPOIB)
+		group->id->qkey = member->qkey;
+	if (!event)
+		return;
+	multicast_fill_event(event, group);
+	event->taken = multicast_joined;
+	id_post(event);
+}
+
+static void announce_failure(struct group *group, int err)
+{
+	struct event *event = id_event(group->id, RDMA_CM_EVENT_MULTICAST_ERROR, err);
+
+	if (!event)
+		return;
+	multicast_fill_event(event, group);
+	id_post(event);
+}
+
+/* Again, when the membership was lost, or the next cmportd has joined anew. */
+static void joined(struct subnet_ask *ask, int err, const struct sa_msg *answer)
+{
+	struct group *group = container_of(ask, struct group, ask);
+
+	if (is_gone(group))
+		return;
+	if (err)
+		announce_failure(group, err);
+	else if (!group->is_announced)
+		announce(group, &answer->member);
+	group->is_announced = true;
+}
+
+/* --- the broadcast group ------------------------------------------------- */
+
+static void put_join(struct group *group, const struct sa_member *broadcast)
+{
+	struct sa_msg *msg = &group->ask.msg;
+	struct sa_member *member = &msg->member;
+
+	sa_msg_init(msg, SA_METHOD_SET, SA_ATTR_MCMEMBER_RECORD, JOIN_MASK, 0);
+	*member = *broadcast;
+	if (group->id->claim.ps == RDMA_PS_IPOIB)
+		msg->sa.comp_mask |= IPOIB_MASK;
+	member->mgid = group->mgid;
+	memcpy(&member->port_gid, &group->id->path.gid.gid, sizeof(member->port_gid));
+	member->qkey = qkey_of(group->id, broadcast);
+	member->pkey = group->pkey;
+	member->mlid = 0;
+	member->join_state = group->send_only ? SA_JOIN_SEND_ONLY_FULL : SA_JOIN_FULL;
+	member->proxy_join = 0;
+}
+
+/* Without a broadcast group there is no IP over InfiniBand, and only AF_IB can do without. */
+static void broadcast_told(struct subnet_ask *ask, int err, const struct sa_msg *answer)
+{
+	static const struct sa_member none;
+	struct group *group = container_of(ask, struct group, ask);
+
+	if (is_gone(group))
+		return;
+	if (err == -EINVAL && group->addr.ss_family != AF_IB)
+		err = -EADDRNOTAVAIL;
+	if (err && err != -EINVAL) {
+		announce_failure(group, err);
+		return;
+	}
+	put_join(group, err ? &none : &answer->member);
+	ask->done = joined;
+	ask->asks_again = true;
+}
+
+int group_ask(struct engine *engine, struct group *group, struct portd_record *ret_record)
+{
+	struct infiniband_partition part;
+	int err = infiniband_partition(group->id, &part);
+
+	if (err)
+		return err;
+	group->pkey = part.pkey;
+	group->mgid = mgid_of(group, &part);
+	sa_msg_init(&group->ask.msg, SA_METHOD_GET, SA_ATTR_MCMEMBER_RECORD, SA_MEMBER_MGID, 0);
+	group->ask.msg.member.mgid = part.broadcast;
+	group->ask.timeout_ms = TIMEOUT_MS;
+	group->ask.done = broadcast_told;
+	subnet_ask(engine, &group->ask, group->id->path.port, ret_record);
+	return 0;
+}
+
+void group_leave_subnet(struct group *group)
+{
+	struct portd_record record;
+	bool is_member;
+
+	engine_lock();
+	is_member = subnet_drop(&group->ask, &record);
+	engine_unlock();
+	if (is_member)
+		subnet_send(&record);
+}

@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Joining and leaving multicast groups: see multicast.h. rdma_join_multicast(),
+ * rdma_join_multicast_ex(), rdma_leave_multicast().
+ */
+#include "lib/group/multicast.h"
+
+#include <errno.h>
+#include <infiniband/ib.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/api.h"
+#include "lib/diag/lock_order.h"
+#include "lib/engine/engine.h"
+#include "lib/sync/sync.h"
+
+#define MULTICAST_QPN 0xffffff
+#define ALL_ATTRS     (RDMA_CM_JOIN_MC_ATTR_ADDRESS | RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS)
+
+/* --- joining ------------------------------------------------------------- */
+
+/* Of the families that groups are named by; 0 for any other. */
+static socklen_t name_bytes(const struct sockaddr *sa)
+{
+	if (!sa)
+		return 0;
+	return sa->sa_family == AF_IB ? sizeof(struct sockaddr_ib) : addr_bytes(sa);
+}
+
+static int group_new(const struct sockaddr *sa, bool send_only, void *context, struct group **ret)
+{
+	struct group *group;
+
+	if (!name_bytes(sa))
+		return -EINVAL;
+	group = calloc(1, sizeof(*group));
+	if (!group)
+		return -ENOMEM;
+	list_init(&group->link);
+	memcpy(&group->addr, sa, name_bytes(sa));
+	group->send_only = send_only;
+	group->context = context;
+	*ret = group;
+	return 0;
+}
+
+static bool can_join(const struct id *id)
+{
+	return id->pub.qp_type == IBV_QPT_UD && id->path.gid.verbs && !id->path.loopback &&
+	       (id->state == ID_ADDR_BOUND || id->state == ID_ADDR_RESOLVED);
+}
+
+static int may_join(const struct id *id, struct gid_entry *ret)
+{
+	int err = -EINVAL;
+
+	engine_lock();
+	if (can_join(id)) {
+		*ret = id->path.gid;
+		err = 0;
+	}
+	engine_unlock();
+	return err;
+}
+
+void multicast_fill_event(struct event *event, struct group *group)
+{
+	struct rdma_ud_param *ud = &event->pub.param.ud;
+
+	event->group = group;
+	ud->private_data = group->context;
+	ud->ah_attr = group->ah;
+	ud->qp_num = MULTICAST_QPN;
+	ud->qkey = group->qkey;
+}
+
+/* The device may have gone while the group was entered. */
+static int announce(struct id *id, struct group *group, struct event *event)
+{
+	int err = 0;
+
+	multicast_fill_event(event, group);
+	engine_lock();
+	if (can_join(id)) {
+		list_append(&id->groups, &group->link);
+		id_post(event);
+	} else {
+		err = -EINVAL;
+	}
+	engine_unlock();
+	return err;
+}
+
+/* Messages to the administrator go through the port. */
+static int open_port(struct id *id, const struct gid_entry *gid)
+{
+	struct port *port;
+	int err = device_port_open(device_of(gid->verbs), gid->port_num, &port);
+
+	if (err)
+		return err;
+	engine_lock();
+	if (!id->path.port) {
+		id->path.port = port;
+		port = NULL;
+	}
+	engine_unlock();
+	if (port)
+		port_put(port);
+	return 0;
+}
+
+/* The administrator has to be asked, and the event comes when it has answered. */
+static int enter_subnet(struct id *id, struct group *group, const struct gid_entry *gid)
+{
+	struct portd_record record;
+	struct engine *engine;
+	int err = open_port(id, gid);
+
+	if (err)
+		return err;
+	engine = engine_lock();
+	err = can_join(id) ? 0 : -EINVAL;
+	if (!err) {
+		list_append(&id->groups, &group->link); /* before: the answer may be at hand */
+		err = group_ask(engine, group, &record);
+	}
+	if (err)
+		list_remove(&group->link);
+	engine_unlock();
+	if (!err)
+		subnet_send(&record);
+	return err;
+}
+
+static int enter_now(struct id *id, struct group *group, const struct gid_entry *gid)
+{
+	struct event *event = id_event(id, RDMA_CM_EVENT_MULTICAST_JOIN, 0);
+	int err = event ? group_enter(group, gid) : -ENOMEM;
+
+	if (event)
+		event->taken = multicast_joined;
+	if (!err)
+		err = announce(id, group, event);
+	if (err)
+		id_event_free(event);
+	return err;
+}
+
+static int enter(struct id *id, struct group *group)
+{
+	struct gid_entry gid;
+	int err = may_join(id, &gid);
+
+	if (err)
+		return err;
+	group->id = id;
+	return gid.type == IBV_GID_TYPE_IB ? enter_subnet(id, group, &gid)
+					   : enter_now(id, group, &gid);
+}
+
+static int join(struct id *id, const struct sockaddr *sa, bool send_only, void *context)
+{
+	struct group *group;
+	int err = group_new(sa, send_only, context, &group);
+
+	if (err)
+		return err;
+	err = enter(id, group);
+	if (err) {
+		group_exit(group);
+		free(group);
+	}
+	return err;
+}
+
+static int check(const struct rdma_cm_join_mc_attr_ex *attr)
+{
+	if (attr->comp_mask > ALL_ATTRS)
+		return -EOPNOTSUPP;
+	if (attr->comp_mask != ALL_ATTRS || attr->join_flags >= RDMA_MC_JOIN_FLAG_RESERVED)
+		return -EINVAL;
+	return 0;
+}
+
+static int join_ex(struct id *id, const struct rdma_cm_join_mc_attr_ex *attr, void *context)
+{
+	int err = check(attr);
+
+	if (err)
+		return err;
+	return join(id, attr->addr, attr->join_flags == RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER,
+		    context);
+}
+
+int rdma_join_multicast_ex(struct rdma_cm_id *id, struct rdma_cm_join_mc_attr_ex *mc_join_attr,
+			   void *context)
+{
+	if (!id || !mc_join_attr)
+		return api_return(-EINVAL);
+	return sync_return(id_of(id), join_ex(id_of(id), mc_join_attr, context));
+}
+
+int rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr, void *context)
+{
+	struct rdma_cm_join_mc_attr_ex attr = {
+		.comp_mask = ALL_ATTRS,
+		.join_flags = RDMA_MC_JOIN_FLAG_FULLMEMBER,
+		.addr = addr,
+	};
+
+	return rdma_join_multicast_ex(id, &attr, context);
+}
+
+/* A queue pair that was made before its id knew the Q_Key of IP over InfiniBand gets it now. */
+static int set_qkey(struct id *id, const struct group *group)
+{
+	struct ibv_qp_attr attr = { .qkey = group->qkey };
+
+	if (id->claim.ps != RDMA_PS_IPOIB)
+		return 0;
+	return ibv_modify_qp(id->pub.qp, &attr, IBV_QP_QKEY);
+}
+
+static int attach_to_group(struct event *event)
+{
+	struct group *group = event->group;
+	struct id *id = event->subject;
+	int err = 0;
+
+	lock_take(&id->qp_lock, LOCK_QP);
+	if (id->pub.qp && !group->send_only) {
+		err = set_qkey(id, group);
+		if (!err)
+			err = ibv_attach_mcast(id->pub.qp, &group->ah.grh.dgid, group->ah.dlid);
+		group->is_attached = !err;
+	}
+	lock_give(&id->qp_lock, LOCK_QP);
+	return -err;
+}
+
+int multicast_joined(struct event *event)
+{
+	int err = attach_to_group(event);
+
+	if (err)
+		id_event_spoil(event, RDMA_CM_EVENT_MULTICAST_ERROR, err);
+	return 0;
+}
+
+/* --- leaving ------------------------------------------------------------- */
+
+/* The one that was joined last, as with stock. */
+static struct group *find(const struct id *id, const struct sockaddr *sa)
+{
+	struct group *group, *found = NULL;
+	struct list *node;
+
+	list_for_each (node, &id->groups) {
+		group = container_of(node, struct group, link);
+		if (memcmp(&group->addr, sa, name_bytes(sa)) == 0)
+			found = group;
+	}
+	return found;
+}
+
+/*
+ * From here on no event of the group comes.
+ *
+ * Return: 0; -EADDRNOTAVAIL if there is no such group; -ENXIO if there is, but the device has gone,
+ * as stock says then.
+ */
+static int withdraw(struct id *id, const struct sockaddr *sa, struct list *events,
+		    struct group **ret)
+{
+	int err = -EADDRNOTAVAIL;
+	struct group *group;
+
+	engine_lock();
+	group = find(id, sa);
+	if (group) {
+		list_remove(&group->link);
+		channel_withdraw_of_group(id->channel, group, events);
+		err = id->device_gone ? -ENXIO : 0;
+	}
+	engine_unlock();
+	*ret = group;
+	return err;
+}
+
+static void detach(struct id *id, struct group *group)
+{
+	lock_take(&id->qp_lock, LOCK_QP);
+	if (group->is_attached && id->pub.qp)
+		ibv_detach_mcast(id->pub.qp, &group->ah.grh.dgid, group->ah.dlid);
+	group->is_attached = false;
+	lock_give(&id->qp_lock, LOCK_QP);
+}
+
+static int leave(struct id *id, const struct sockaddr *sa)
+{
+	struct group *group;
+	struct list events;
+	int err;
+
+	if (!name_bytes(sa))
+		return -EINVAL;
+	list_init(&events);
+	err = withdraw(id, sa, &events, &group);
+	if (!group)
+		return err;
+	detach(id, group);
+	group_exit(group);
+	id_drop_events(&events);
+	id_wait_group_acked(id, group);
+	/* Another thread may have taken the group's event meanwhile, and attached. */
+	detach(id, group);
+	free(group);
+	return err;
+}
+
+int rdma_leave_multicast(struct rdma_cm_id *id, struct sockaddr *addr)
+{
+	if (!id)
+		return api_return(-EINVAL);
+	return api_return(leave(id_of(id), addr));
+}
+
+/* --- when an id or a device goes ----------------------------------------- */
+
+void multicast_exit_all(struct id *id)
+{
+	struct list *node;
+
+	list_for_each (node, &id->groups)
+		group_exit(container_of(node, struct group, link));
+}
+
+void multicast_free_all(struct id *id)
+{
+	struct list *node, *after;
+
+	list_for_each_safe (node, after, &id->groups)
+		free(container_of(node, struct group, link));
+}
+
+/* Takes the membership of one group; what to leave goes into a copy. */
+static bool take_one_of_id(struct id *id, struct group *ret)
+{
+	struct group *group;
+	struct list *node;
+
+	list_for_each (node, &id->groups) {
+		group = container_of(node, struct group, link);
+		if (!group->is_member)
+			continue;
+		*ret = *group;
+		group->is_member = false;
+		return true;
+	}
+	return false;
+}
+
+static bool take_one(const struct device *device, struct group *ret)
+{
+	struct engine *engine = engine_lock();
+	bool found = false;
+	struct list *node;
+	struct id *id;
+
+	list_for_each (node, &engine->ids) {
+		id = container_of(node, struct id, link);
+		found = id->path.gid.verbs == device->verbs && take_one_of_id(id, ret);
+		if (found)
+			break;
+	}
+	engine_unlock();
+	return found;
+}
+
+void multicast_device_gone(const struct device *device)
+{
+	struct group copy;
+
+	while (take_one(device, &copy))
+		group_exit(&copy);
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Port numbers of ids: see claims.h.
+ */
+#include "lib/id/claims.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/diag/warning.h"
+#include "lib/engine/host.h"
+#include "lib/engine/link.h"
+
+static uint32_t next_claim_id; /* atomic */
+
+/* --- what cmportd is told ------------------------------------------------ */
+
+static uint8_t put_addr(const union addr *addr, uint8_t bytes[16], uint32_t *scope)
+{
+	if (addr->sa.sa_family == AF_INET) {
+		memcpy(bytes + 12, &addr->in4.sin_addr, 4);
+		return 4;
+	}
+	if (addr_is_ib(addr)) {
+		memcpy(bytes, &addr->ib.sib_addr, 16);
+		return PORTD_FAMILY_IB;
+	}
+	if (addr->sa.sa_family != AF_INET6)
+		return 0;
+	memcpy(bytes, &addr->in6.sin6_addr, 16);
+	*scope = addr->in6.sin6_scope_id;
+	return 6;
+}
+
+static struct portd_claim claim_of(const struct id *id)
+{
+	struct portd_claim claim = {
+		.claim_id = id->claim_id,
+		.ps = id->claim.ps,
+		.reuseaddr = id->claim.reuseaddr,
+		.afonly = id->claim.afonly,
+		.local_port = addr_port(&id->claim.local),
+		.peer_port = addr_port(&id->claim.peer),
+	};
+
+	claim.local_family = put_addr(&id->claim.local, claim.local_addr, &claim.local_scope);
+	claim.peer_family = put_addr(&id->claim.peer, claim.peer_addr, &claim.peer_scope);
+	return claim;
+}
+
+/* --- binding ------------------------------------------------------------- */
+
+/* A claim of our own at cmportd, known there by a number. */
+static int claim_port(struct id *id)
+{
+	uint32_t claim_id = __atomic_add_fetch(&next_claim_id, 1, __ATOMIC_RELAXED);
+	struct portd_claim claim;
+	int err;
+
+	id->claim_id = claim_id;
+	claim = claim_of(id);
+	err = portd_bind(link_client(), &claim);
+	if (!err) {
+		addr_set_port(&id->claim.local, claim.local_port);
+		return 0;
+	}
+	id->claim_id = 0;
+	portd_release(link_client(), claim_id); /* the next cmportd may have been told of it */
+	return err;
+}
+
+int claims_bind(struct id *id)
+{
+	struct engine *engine;
+	uint16_t port = addr_port(&id->claim.local);
+	int err = host_start();
+
+	if (err)
+		return err;
+	if (!port)
+		port = portd_take_port(link_client(), id->claim.ps);
+	if (port && !addr_port(&id->claim.local))
+		addr_set_port(&id->claim.local, port);
+	else
+		err = claim_port(id);
+	if (err)
+		return err;
+	engine = engine_lock();
+	err = port_space_hold(&engine->ports, &id->claim);
+	engine_unlock();
+	if (err)
+		claims_release(id);
+	return err;
+}
+
+/* --- afterwards ---------------------------------------------------------- */
+
+int claims_listen(struct id *id)
+{
+	struct portd_claim claim;
+	int err = 0;
+
+	if (!id->claim_id)
+		err = claim_port(id); /* a leased port becomes a claim */
+	if (err)
+		return err;
+	claim = claim_of(id);
+	err = portd_listen(link_client(), &claim);
+	if (!err)
+		id->claim.reuseaddr = false;
+	return err;
+}
+
+bool claims_state(const struct id *id, struct portd_claim *ret)
+{
+	if (!id->claim_id)
+		return false;
+	*ret = claim_of(id);
+	return true;
+}
+
+struct portd_claim claims_show(const struct id *id)
+{
+	return claim_of(id);
+}
+
+void claims_changed(const struct portd_claim *claim)
+{
+	portd_update(link_client(), claim);
+}
+
+void claims_release(struct id *id)
+{
+	uint16_t port = addr_port(&id->claim.local);
+	struct engine *engine = engine_lock();
+	bool was_held = port_claim_is_bound(&id->claim);
+
+	port_space_release(&engine->ports, &id->claim);
+	engine_unlock();
+	if (id->claim_id)
+		portd_release(link_client(), id->claim_id);
+	else if (was_held)
+		portd_give_port(link_client(), id->claim.ps, port);
+	id->claim_id = 0;
+}
+
+/* --- a new cmportd ------------------------------------------------------- */
+
+struct told {
+	struct portd_claim claim;
+	bool listens;
+};
+
+static size_t collect(struct told **ret)
+{
+	struct engine *engine = engine_lock();
+	struct list *node;
+	struct told *told;
+	struct id *id;
+	size_t n = 0;
+
+	list_for_each (node, &engine->ids)
+		n++;
+	told = calloc(n + 1, sizeof(*told));
+	n = 0;
+	list_for_each (node, &engine->ids) {
+		id = container_of(node, struct id, link);
+		if (!told || !id->claim_id)
+			continue;
+		told[n].claim = claim_of(id);
+		told[n++].listens = id->serving;
+	}
+	engine_unlock();
+	*ret = told;
+	return n;
+}
+
+void claims_tell(struct portd_client *client)
+{
+	struct told *told;
+	size_t i, n = collect(&told);
+	int err;
+
+	for (i = 0; i < n; i++) {
+		err = portd_tell_claim(client, &told[i].claim, told[i].listens);
+		if (err)
+			warning_of_claim(told[i].claim.local_port, err);
+	}
+	free(told);
+}

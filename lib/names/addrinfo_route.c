@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What ibacm adds to an address that rdma_getaddrinfo() found: the source, path records, and with
+ * these an entry for native InfiniBand in front. See addrinfo.h.
+ */
+#include "lib/names/addrinfo.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/net/addr.h"
+#include "lib/path/ibacm.h"
+#include "mad/cma_hdr.h"
+
+#define IP_VERSION_4 4
+#define IP_VERSION_6 6
+
+#define FLOW_SHIFT   8 /* below it is the hop limit */
+
+#define PORT_MASK    UINT64_C(0xffff)
+
+/* --- the entry for InfiniBand ---------------------------------------------- */
+
+static uint64_t port_of(const struct sockaddr *sa)
+{
+	if (!sa)
+		return 0;
+	switch (sa->sa_family) {
+	case AF_INET:
+		return ntohs(((const struct sockaddr_in *)sa)->sin_port);
+	case AF_INET6:
+		return ntohs(((const struct sockaddr_in6 *)sa)->sin6_port);
+	case AF_IB:
+		return be64toh(((const struct sockaddr_ib *)sa)->sib_sid) & PORT_MASK;
+	}
+	return 0;
+}
+
+/* Return: for *@ret an address of @path's partition and flow; false without memory. */
+static bool add_gid(const union ibv_gid *gid, const struct ibv_path_record *path,
+		    const struct rdma_addrinfo *ip, const struct sockaddr *port_from,
+		    struct sockaddr **ret, socklen_t *ret_bytes)
+{
+	struct sockaddr_ib *sib = malloc(sizeof(*sib));
+
+	if (!sib)
+		return false;
+	*sib = addrinfo_gid_address(gid, ip->ai_port_space, (uint16_t)port_of(port_from));
+	sib->sib_pkey = path->pkey;
+	sib->sib_flowinfo = htobe32(be32toh(path->flowlabel_hoplimit) >> FLOW_SHIFT);
+	*ret = (struct sockaddr *)sib;
+	*ret_bytes = sizeof(*sib);
+	return true;
+}
+
+static void put_ip(const struct sockaddr *sa, sa_family_t family, uint8_t ret[16])
+{
+	if (!sa || sa->sa_family != family)
+		return;
+	if (family == AF_INET)
+		memcpy(ret + 12, &((const struct sockaddr_in *)sa)->sin_addr, 4);
+	else
+		memcpy(ret, &((const struct sockaddr_in6 *)sa)->sin6_addr, 16);
+}
+
+/* What a request carries in front of its private data when the address was an IP address, and
+ * nobody but us would know. The port is filled in when the request is sent. */
+static bool add_header(const struct rdma_addrinfo *ip, struct rdma_addrinfo *ret)
+{
+	sa_family_t family = ip->ai_dst_addr->sa_family;
+	struct cma_hdr hdr = { .ip_version = family == AF_INET ? IP_VERSION_4 : IP_VERSION_6 };
+
+	put_ip(ip->ai_src_addr, family, hdr.src_addr);
+	put_ip(ip->ai_dst_addr, family, hdr.dst_addr);
+	ret->ai_connect = calloc(1, CMA_HDR_BYTES);
+	if (!ret->ai_connect)
+		return false;
+	ret->ai_connect_len = CMA_HDR_BYTES;
+	wire_encode(&cma_hdr_layout, &hdr, ret->ai_connect);
+	return true;
+}
+
+static bool add_route(const struct ibacm_answer *answer, struct rdma_addrinfo *ret)
+{
+	size_t bytes = answer->n_paths * sizeof(answer->path[0]);
+
+	ret->ai_route = malloc(bytes);
+	if (!ret->ai_route)
+		return false;
+	memcpy(ret->ai_route, answer->path, bytes);
+	ret->ai_route_len = bytes;
+	return true;
+}
+
+static bool is_ip(const struct sockaddr *sa)
+{
+	return sa->sa_family == AF_INET || sa->sa_family == AF_INET6;
+}
+
+/* Return: the entry, NULL without memory. */
+static struct rdma_addrinfo *infiniband_entry(const struct rdma_addrinfo *from,
+					      const struct ibacm_answer *answer)
+{
+	const struct ibv_path_record *path = &answer->path[0].path;
+	struct rdma_addrinfo *ib = calloc(1, sizeof(*ib));
+	bool complete;
+
+	if (!ib)
+		return NULL;
+	ib->ai_flags = from->ai_flags;
+	ib->ai_family = AF_IB;
+	ib->ai_qp_type = from->ai_qp_type;
+	ib->ai_port_space = from->ai_port_space;
+	complete = add_gid(&path->sgid, path, from, from->ai_src_addr, &ib->ai_src_addr,
+			   &ib->ai_src_len) &&
+		   add_gid(&path->dgid, path, from, from->ai_dst_addr, &ib->ai_dst_addr,
+			   &ib->ai_dst_len) &&
+		   add_route(answer, ib) && (!is_ip(from->ai_dst_addr) || add_header(from, ib));
+	if (complete)
+		return ib;
+	rdma_freeaddrinfo(ib);
+	return NULL;
+}
+
+/* A request to an IP address tells the peer both: it makes no sense without the source. */
+static bool wants_infiniband(const struct rdma_addrinfo *rai, int flags)
+{
+	if (flags & ADDRINFO_ROUTE_ONLY || !rai->ai_dst_addr)
+		return false;
+	return rai->ai_src_addr || !is_ip(rai->ai_dst_addr);
+}
+
+/* --- asking ------------------------------------------------------------------ */
+
+static void take_source(struct rdma_addrinfo *rai, const struct ibacm_answer *answer)
+{
+	socklen_t bytes = addr_bytes(&answer->src.sa);
+
+	if (!bytes || rai->ai_src_addr)
+		return;
+	rai->ai_src_addr = malloc(bytes);
+	if (!rai->ai_src_addr)
+		return;
+	memcpy(rai->ai_src_addr, &answer->src, bytes);
+	rai->ai_src_len = bytes;
+}
+
+void addrinfo_add_route(struct rdma_addrinfo **list, int flags)
+{
+	struct rdma_addrinfo *rai = *list;
+	struct ibacm_question question = {
+		.src = rai->ai_src_addr,
+		.dst = rai->ai_dst_addr,
+		.no_delay = flags & (RAI_NUMERICHOST | RAI_NOROUTE),
+	};
+	struct rdma_addrinfo *ib;
+	struct ibacm_answer answer;
+
+	if (ibacm_ask(ibacm_of_host(), &question, &answer))
+		return;
+	take_source(rai, &answer);
+	if (!answer.n_paths || !add_route(&answer, rai) || !wants_infiniband(rai, flags))
+		return;
+	ib = infiniband_entry(rai, &answer);
+	if (!ib)
+		return;
+	ib->ai_next = rai;
+	*list = ib;
+}

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * rdma_resolve_addrinfo() and rdma_query_addrinfo(): see lookup.h.
+ */
+#include "lib/names/lookup.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/thread.h"
+#include "lib/api.h"
+#include "lib/diag/log.h"
+#include "lib/engine/engine.h"
+#include "lib/names/addrinfo.h"
+#include "lib/sync/sync.h"
+
+/* The program's strings and addresses are its own again once the call returns: these are copies. */
+struct lookup {
+	struct id *id; /* NULL once it was abandoned; under the engine's lock */
+	char *node;
+	char *service;
+	bool has_hints;
+	struct rdma_addrinfo hints;
+};
+
+/* --- what is asked ------------------------------------------------------- */
+
+static void lookup_free(struct lookup *lookup)
+{
+	free(lookup->node);
+	free(lookup->service);
+	free(lookup->hints.ai_src_addr);
+	free(lookup->hints.ai_dst_addr);
+	free(lookup);
+}
+
+/* NULL is no string, and no failure. */
+static bool copy_string(const char *from, char **ret)
+{
+	*ret = from ? strdup(from) : NULL;
+	return *ret || !from;
+}
+
+static bool copy_addr(struct sockaddr **addr, socklen_t bytes)
+{
+	const struct sockaddr *from = *addr;
+
+	*addr = from && bytes ? malloc(bytes) : NULL;
+	if (*addr)
+		memcpy(*addr, from, bytes);
+	return *addr || !from || !bytes;
+}
+
+static bool copy_hints(struct rdma_addrinfo *hints)
+{
+	bool has_src = copy_addr(&hints->ai_src_addr, hints->ai_src_len);
+	bool has_dst = copy_addr(&hints->ai_dst_addr, hints->ai_dst_len);
+
+	return has_src && has_dst;
+}
+
+static struct lookup *lookup_new(struct id *id, const char *node, const char *service,
+				 const struct rdma_addrinfo *hints)
+{
+	struct lookup *lookup = calloc(1, sizeof(*lookup));
+	bool complete;
+
+	if (!lookup)
+		return NULL;
+	lookup->id = id;
+	complete = copy_string(node, &lookup->node);
+	complete = copy_string(service, &lookup->service) && complete;
+	if (hints) {
+		lookup->has_hints = true;
+		lookup->hints = *hints;
+		complete = copy_hints(&lookup->hints) && complete;
+	}
+	if (complete)
+		return lookup;
+	lookup_free(lookup);
+	return NULL;
+}
+
+/* --- asking -------------------------------------------------------------- */
+
+/* EAGAIN is left out on purpose: it would say that a synchronous id's call is still under way. */
+static int errno_of_eai(int eai)
+{
+	switch (eai) {
+	case EAI_NONAME:
+	case EAI_NODATA:
+	case EAI_SERVICE:
+		return ENOENT;
+	case EAI_AGAIN:
+		return ETIMEDOUT;
+	case EAI_FAMILY:
+	case EAI_ADDRFAMILY:
+		return EAFNOSUPPORT;
+	case EAI_SOCKTYPE:
+		return ESOCKTNOSUPPORT;
+	case EAI_MEMORY:
+		return ENOMEM;
+	case EAI_BADFLAGS:
+		return EINVAL;
+	case EAI_SYSTEM:
+		return errno ? errno : EIO;
+	}
+	return EIO;
+}
+
+static int find(const struct lookup *lookup, struct rdma_addrinfo **ret)
+{
+	int eai = 0;
+	int err = addrinfo_find(lookup->node, lookup->service,
+				lookup->has_hints ? &lookup->hints : NULL, ret, &eai);
+
+	return eai ? -errno_of_eai(eai) : err;
+}
+
+/* The engine's lock is held. Return: -ENOMEM if the program cannot be told. */
+static int tell(struct id *id, struct rdma_addrinfo *list, int err)
+{
+	struct event *event = id_event(
+		id, err ? RDMA_CM_EVENT_ADDRINFO_ERROR : RDMA_CM_EVENT_ADDRINFO_RESOLVED, err);
+
+	if (!event)
+		return -ENOMEM;
+	id->addrinfo = list;
+	id_post(event);
+	return 0;
+}
+
+/* Who is still in the call hears of a failure there; who is not, by an event. */
+static int finish(struct lookup *lookup, struct rdma_addrinfo *list, int err, bool in_call)
+{
+	bool owned = false;
+
+	engine_lock();
+	if (lookup->id) {
+		lookup->id->lookup = NULL;
+		if (!err || !in_call) {
+			owned = !tell(lookup->id, list, err);
+			err = err || owned ? err : -ENOMEM;
+		}
+	}
+	engine_unlock();
+	if (!owned)
+		rdma_freeaddrinfo(list);
+	lookup_free(lookup);
+	return err;
+}
+
+static int ask(struct lookup *lookup, bool in_call)
+{
+	struct rdma_addrinfo *list = NULL;
+	int err = find(lookup, &list);
+
+	return finish(lookup, list, err, in_call);
+}
+
+static void *run(void *arg)
+{
+	ask(arg, false);
+	return NULL;
+}
+
+static bool is_number(const char *node)
+{
+	struct addrinfo hints = { .ai_flags = AI_NUMERICHOST };
+	struct addrinfo *list;
+
+	if (getaddrinfo(node, NULL, &hints, &list))
+		return false;
+	freeaddrinfo(list);
+	return true;
+}
+
+static bool needs_server(const struct lookup *lookup)
+{
+	if (!lookup->node || lookup->hints.ai_flags & RAI_NUMERICHOST)
+		return false;
+	return !is_number(lookup->node);
+}
+
+/* --- the calls ----------------------------------------------------------- */
+
+/* Service records belong to an InfiniBand subnet. */
+static int check_service_query(struct id *id, const char *node, const char *service, int flags)
+{
+	bool has_device;
+
+	if (node || flags & RAI_DNS)
+		return -ENOTSUP;
+	engine_lock();
+	has_device = id->path.gid.verbs;
+	engine_unlock();
+	/* A device here is a RoCE port's, which has no subnet administrator. */
+	return has_device && service ? -EOPNOTSUPP : -EINVAL;
+}
+
+static int begin(struct id *id, struct lookup *lookup)
+{
+	int err = 0;
+
+	engine_lock();
+	if (id->lookup || id->addrinfo)
+		err = -EBUSY;
+	else if (id->state == ID_DESTROYING)
+		err = -EINVAL;
+	else
+		id->lookup = lookup;
+	engine_unlock();
+	return err;
+}
+
+static int resolve_addrinfo(struct id *id, const char *node, const char *service,
+			    const struct rdma_addrinfo *hints)
+{
+	struct lookup *lookup;
+	int err;
+
+	if (!node && !service && !hints)
+		return -EINVAL;
+	if (hints && hints->ai_flags & RAI_SA)
+		return check_service_query(id, node, service, hints->ai_flags);
+	lookup = lookup_new(id, node, service, hints);
+	if (!lookup)
+		return -ENOMEM;
+	err = begin(id, lookup);
+	if (err) {
+		lookup_free(lookup);
+		return err;
+	}
+	if (needs_server(lookup) && thread_start(run, lookup) == 0)
+		return 0;
+	return ask(lookup, true);
+}
+
+int rdma_resolve_addrinfo(struct rdma_cm_id *id, const char *node, const char *service,
+			  const struct rdma_addrinfo *hints)
+{
+	if (!id)
+		return api_return(-EINVAL);
+	return sync_return(id_of(id), resolve_addrinfo(id_of(id), node, service, hints));
+}
+
+static int query(struct id *id, struct rdma_addrinfo **ret)
+{
+	struct rdma_addrinfo *list;
+
+	engine_lock();
+	list = id->addrinfo;
+	id->addrinfo = NULL;
+	engine_unlock();
+	if (!list)
+		return -ENOENT;
+	*ret = list;
+	return 0;
+}
+
+int rdma_query_addrinfo(struct rdma_cm_id *id, struct rdma_addrinfo **info)
+{
+	if (!id || !info)
+		return api_return(-EINVAL);
+	return api_return(query(id_of(id), info));
+}
+
+void lookup_abandon(struct id *id)
+{
+	if (id->lookup)
+		id->lookup->id = NULL;
+	id->lookup = NULL;
+}

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The connection to ibacm: see ibacm.h.
+ */
+#include "lib/path/ibacm.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "lib/diag/log.h"
+#include "lib/diag/warning.h"
+
+static struct ibacm of_host;
+static pthread_once_t of_host_once = PTHREAD_ONCE_INIT;
+
+void ibacm_init(struct ibacm *acm, const char *port_file, const char *socket, int timeout_ms)
+{
+	*acm = (struct ibacm){
+		.port_file = port_file, .socket = socket, .timeout_ms = timeout_ms, .fd = -1
+	};
+	pthread_mutex_init(&acm->lock, NULL);
+}
+
+static void hang_up(struct ibacm *acm)
+{
+	if (acm->fd >= 0)
+		close(acm->fd);
+	acm->fd = -1;
+}
+
+void ibacm_fini(struct ibacm *acm)
+{
+	hang_up(acm);
+	pthread_mutex_destroy(&acm->lock);
+}
+
+/* A child that went on with its parent's connection would get the parent's answers. */
+static void forget_parent(void)
+{
+	hang_up(&of_host);
+	ibacm_init(&of_host, IBACM_PORT_FILE, IBACM_SOCKET, IBACM_TIMEOUT_MS);
+}
+
+static void init_of_host(void)
+{
+	ibacm_init(&of_host, IBACM_PORT_FILE, IBACM_SOCKET, IBACM_TIMEOUT_MS);
+	pthread_atfork(NULL, NULL, forget_parent);
+}
+
+struct ibacm *ibacm_of_host(void)
+{
+	pthread_once(&of_host_once, init_of_host);
+	return &of_host;
+}
+
+/* --- bytes, until a deadline ---------------------------------------------- */
+
+static int wait_for(int fd, short events, struct cm_time deadline)
+{
+	struct pollfd poller = { .fd = fd, .events = events };
+	struct cm_time now = clock_now();
+	uint64_t left_ns = cm_time_reached(deadline, now) ? 0 : deadline.ns - now.ns;
+	int n = poll(&poller, 1, (int)((left_ns + CM_NS_PER_MS - 1) / CM_NS_PER_MS));
+
+	if (n < 0)
+		return errno == EINTR ? 0 : -errno;
+	return n ? 0 : -ETIMEDOUT;
+}
+
+/* Waits if the socket was not ready. Return: 0 to go on, or -errno. */
+static int go_on(ssize_t n, int fd, short events, struct cm_time deadline)
+{
+	if (n > 0)
+		return 0;
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return wait_for(fd, events, deadline);
+	return -ECONNRESET;
+}
+
+static int send_all(int fd, const uint8_t *from, size_t bytes, struct cm_time deadline)
+{
+	int err = 0;
+
+	while (bytes && !err) {
+		ssize_t n = send(fd, from, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		err = go_on(n, fd, POLLOUT, deadline);
+		from += n > 0 ? n : 0;
+		bytes -= n > 0 ? (size_t)n : 0;
+	}
+	return err;
+}
+
+static int receive_all(int fd, uint8_t *to, size_t bytes, struct cm_time deadline)
+{
+	int err = 0;
+
+	while (bytes && !err) {
+		ssize_t n = recv(fd, to, bytes, MSG_DONTWAIT);
+
+		err = go_on(n, fd, POLLIN, deadline);
+		to += n > 0 ? n : 0;
+		bytes -= n > 0 ? (size_t)n : 0;
+	}
+	return err;
+}
+
+/* --- connecting ------------------------------------------------------------ */
+
+/* Return: the port, 0 if the file names none. */
+static uint16_t read_port(const char *path)
+{
+	FILE *file = fopen(path, "re");
+	unsigned int port = 0;
+
+	if (!file)
+		return 0;
+	if (fscanf(file, "%5u", &port) != 1 || port > UINT16_MAX)
+		port = 0;
+	fclose(file);
+	return (uint16_t)port;
+}
+
+static int finish_connect(int fd, struct cm_time deadline)
+{
+	socklen_t bytes = sizeof(int);
+	int failure = 0;
+	int err = wait_for(fd, POLLOUT, deadline);
+
+	if (!err && getsockopt(fd, SOL_SOCKET, SO_ERROR, &failure, &bytes))
+		err = -errno;
+	return err ? err : -failure;
+}
+
+/* Return: a descriptor or -errno. */
+static int connect_to(const struct sockaddr *addr, socklen_t bytes, struct cm_time deadline)
+{
+	int fd = socket(addr->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int err = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (connect(fd, addr, bytes))
+		err = errno == EINPROGRESS ? finish_connect(fd, deadline) : -errno;
+	if (!err)
+		return fd;
+	close(fd);
+	return err;
+}
+
+static int connect_to_port(uint16_t port, struct cm_time deadline)
+{
+	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_port = htons(port) };
+
+	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	return port ? connect_to((struct sockaddr *)&addr, sizeof(addr), deadline) : -ENOENT;
+}
+
+static int connect_to_socket(const char *path, struct cm_time deadline)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+
+	if (strlen(path) >= sizeof(addr.sun_path))
+		return -ENAMETOOLONG;
+	strcpy(addr.sun_path, path);
+	return connect_to((struct sockaddr *)&addr, sizeof(addr), deadline);
+}
+
+/* Once. */
+static void try(struct ibacm *acm, struct cm_time deadline)
+{
+	if (acm->is_tried)
+		return;
+	acm->is_tried = true;
+	acm->fd = connect_to_port(read_port(acm->port_file), deadline);
+	if (acm->fd < 0)
+		acm->fd = connect_to_socket(acm->socket, deadline);
+	if (acm->fd >= 0)
+		log_debug("ibacm is there");
+}
+
+/* --- asking ----------------------------------------------------------------- */
+
+static int exchange(struct ibacm *acm, const struct ibacm_question *question,
+		    struct cm_time deadline, struct ibacm_answer *ret)
+{
+	uint8_t wire[IBACM_MESSAGE_BYTES];
+	size_t bytes = ibacm_encode(question, ++acm->tid, wire);
+	int err, verdict;
+
+	if (!bytes)
+		return -ENOENT;
+	err = send_all(acm->fd, wire, bytes, deadline);
+	if (!err)
+		err = receive_all(acm->fd, wire, IBACM_HEADER_BYTES, deadline);
+	if (err)
+		return err;
+	verdict = ibacm_check(wire, acm->tid, &bytes);
+	if (verdict == -EBADMSG)
+		return verdict;
+	err = receive_all(acm->fd, wire, bytes, deadline);
+	if (!err && !verdict)
+		ibacm_decode(wire, bytes, ret);
+	return err ? err : verdict;
+}
+
+static int ask(struct ibacm *acm, const struct ibacm_question *question, struct ibacm_answer *ret)
+{
+	struct cm_time deadline =
+		cm_time_after(clock_now(), (uint64_t)acm->timeout_ms * CM_NS_PER_MS);
+	int err;
+
+	try(acm, deadline);
+	if (acm->fd < 0)
+		return -ENOTCONN;
+	err = exchange(acm, question, deadline, ret);
+	if (err && err != -ENOENT) {
+		warning_of_ibacm(err);
+		hang_up(acm);
+	}
+	return err;
+}
+
+int ibacm_ask(struct ibacm *acm, const struct ibacm_question *question, struct ibacm_answer *ret)
+{
+	int err;
+
+	pthread_mutex_lock(&acm->lock);
+	err = ask(acm, question, ret);
+	pthread_mutex_unlock(&acm->lock);
+	return err;
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Questions to subnet administrators: see subnet.h.
+ */
+#include "lib/path/subnet.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/engine/engine.h"
+#include "lib/engine/host.h"
+#include "lib/engine/link.h"
+
+static uint32_t next_ask_id; /* under the engine's lock */
+
+static struct portd_record record_of(const struct subnet_ask *ask)
+{
+	struct portd_record record = {
+		.type = PORTD_SA_ASK,
+		.sa_ask = {.port = (uint8_t)ask->port->handle,
+			    .method = ask->msg.hdr.method,
+			    .attr = ask->msg.hdr.attr_id,
+			    .ask_id = ask->ask_id,
+			    .timeout_ms = ask->timeout_ms,
+			    .comp_mask = ask->msg.sa.comp_mask}
+	};
+
+	wire_encode(sa_msg_layout(ask->msg.hdr.attr_id), &ask->msg.path, record.sa_ask.record);
+	return record;
+}
+
+void subnet_ask(struct engine *engine, struct subnet_ask *ask, struct port *port,
+		struct portd_record *ret_record)
+{
+	ask->port = port;
+	ask->ask_id = ++next_ask_id;
+	list_append(&engine->subnet_asks, &ask->link);
+	*ret_record = record_of(ask);
+}
+
+static bool is_under_way(const struct subnet_ask *ask)
+{
+	return ask->link.next && !list_is_empty(&ask->link);
+}
+
+bool subnet_drop(struct subnet_ask *ask, struct portd_record *ret_record)
+{
+	if (!is_under_way(ask))
+		return false;
+	list_remove(&ask->link);
+	*ret_record = (struct portd_record){ .type = PORTD_SA_DROP,
+					     .sa_drop = { .ask_id = ask->ask_id } };
+	return true;
+}
+
+struct portd_record subnet_doubt(const struct port *port, const struct mad_gid *dgid)
+{
+	return (struct portd_record){
+		.type = PORTD_SA_DOUBT, .sa_doubt = {.port = (uint8_t)port->handle, .dgid = *dgid}
+	};
+}
+
+static struct subnet_ask *find(struct engine *engine, uint32_t ask_id)
+{
+	struct subnet_ask *ask;
+	struct list *node;
+
+	list_for_each (node, &engine->subnet_asks) {
+		ask = container_of(node, struct subnet_ask, link);
+		if (ask->ask_id == ask_id)
+			return ask;
+	}
+	return NULL;
+}
+
+/* Who loses interest between the making of a question and its leaving says so before it. */
+static bool has_overtaken(const struct portd_record *record)
+{
+	bool is_gone;
+
+	if (record->type != PORTD_SA_ASK)
+		return false;
+	is_gone = !find(engine_lock(), record->sa_ask.ask_id);
+	engine_unlock();
+	return is_gone;
+}
+
+void subnet_send(const struct portd_record *record)
+{
+	struct portd_record drop = { .type = PORTD_SA_DROP };
+
+	if (record->type == PORTD_NONE)
+		return;
+	portd_put_data(link_client(), record);
+	if (!has_overtaken(record))
+		return;
+	drop.sa_drop.ask_id = record->sa_ask.ask_id;
+	portd_put_data(link_client(), &drop);
+}
+
+/* Return: whether it asks again. */
+static bool answered(struct subnet_ask *ask, const struct portd_sa_told *told)
+{
+	bool again;
+
+	struct sa_msg answer = ask->msg;
+	int err = -told->error;
+
+	if (err || ask->msg.hdr.method != SA_METHOD_SET)
+		list_remove(&ask->link); /* a membership lasts */
+	if (!err)
+		wire_decode(sa_msg_layout(answer.hdr.attr_id), told->record, &answer.path);
+	ask->done(ask, err, err ? NULL : &answer);
+	again = ask->asks_again;
+	ask->asks_again = false;
+	return again;
+}
+
+void subnet_told(const struct portd_sa_told *told)
+{
+	struct engine *engine = engine_lock();
+	struct subnet_ask *ask = find(engine, told->ask_id);
+	struct portd_record record;
+	bool asks = ask && answered(ask, told);
+
+	if (asks)
+		subnet_ask(engine, ask, ask->port, &record);
+	engine_unlock();
+	if (asks)
+		subnet_send(&record);
+}
+
+/* The next cmportd has given the ports new handles. */
+void subnet_tell(struct portd_client *client)
+{
+	struct engine *engine = engine_lock();
+	struct portd_record *records;
+	struct list *node;
+	size_t i, n = 0;
+
+	list_for_each (node, &engine->subnet_asks)
+		n++;
+	records = calloc(n + 1, sizeof(*records));
+	n = 0;
+	list_for_each (node, &engine->subnet_asks)
+		if (records)
+			records[n++] = record_of(container_of(node, struct subnet_ask, link));
+	engine_unlock();
+	for (i = 0; i < n; i++)
+		portd_put_data(client, &records[i]);
+	free(records);
+}

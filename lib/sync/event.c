@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Channels and taking events from them: rdma_create_event_channel(), rdma_destroy_event_channel(),
+ * rdma_get_cm_event(), rdma_ack_cm_event().
+ *
+ * What an event means for the id, as the program sees it, happens here, in the program's thread
+ * and in the order of the queue: the event brings a function for that.
+ */
+#include "lib/sync/event.h"
+
+#include <errno.h>
+
+#include "lib/api.h"
+#include "lib/device/device.h"
+#include "lib/id/id.h"
+
+/* After CONNECT_ERROR the program knows all that these could tell. */
+static bool is_old_news(const struct event *event)
+{
+	return event->subject->connect_error && (event->pub.event == RDMA_CM_EVENT_REJECTED ||
+						 event->pub.event == RDMA_CM_EVENT_DISCONNECTED);
+}
+
+void event_ack(struct event *event)
+{
+	id_credit(event->owner, event);
+}
+
+int event_take(struct channel *channel, int cancel_state, struct event **ret)
+{
+	struct event *event;
+	int err;
+
+	for (;;) {
+		err = channel_take(channel, cancel_state, &event);
+		if (err)
+			return err;
+		if (!is_old_news(event))
+			break;
+		event_ack(event);
+	}
+	err = event->taken ? event->taken(event) : 0;
+	if (err)
+		return err;
+	*ret = event;
+	return 0;
+}
+
+static int create_channel(struct channel **ret)
+{
+	int err = device_list_load();
+
+	return err ? err : channel_new(ret);
+}
+
+struct rdma_event_channel *rdma_create_event_channel(void)
+{
+	struct channel *channel;
+
+	return api_return(create_channel(&channel)) ? NULL : &channel->pub;
+}
+
+void rdma_destroy_event_channel(struct rdma_event_channel *channel)
+{
+	channel_close(channel_of(channel));
+}
+
+int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **event)
+{
+	struct event *taken;
+	int cancel_state, err;
+
+	if (!channel || !event)
+		return api_return(-EINVAL);
+	cancel_state = api_enter();
+	err = event_take(channel_of(channel), cancel_state, &taken);
+	api_leave(cancel_state);
+	if (!err)
+		*event = &taken->pub;
+	return api_result(err);
+}
+
+int rdma_ack_cm_event(struct rdma_cm_event *event)
+{
+	if (!event)
+		return api_return(-EINVAL);
+	event_ack(event_of(event));
+	return 0;
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Synchronous ids: see sync.h. rdma_get_request() is here, too: it is how their requests come.
+ */
+#include "lib/sync/sync.h"
+
+#include <errno.h>
+
+#include "lib/engine/engine.h"
+#include "lib/sync/event.h"
+
+void sync_drop_event(struct id *id)
+{
+	struct rdma_cm_event *event = id->pub.event;
+
+	id->pub.event = NULL;
+	if (event)
+		event_ack(event_of(event));
+}
+
+/* A reason of the peer's is no errno, but where it has no other name it is shown as one. */
+static int outcome(const struct rdma_cm_event *event)
+{
+	if (!event->status)
+		return 0;
+	if (event->event == RDMA_CM_EVENT_REJECTED)
+		return -ECONNREFUSED;
+	return event->status < 0 ? event->status : -event->status;
+}
+
+int sync_complete(struct id *id, int cancel_state)
+{
+	struct event *event;
+	int err;
+
+	sync_drop_event(id);
+	err = event_take(id->channel, cancel_state, &event);
+	if (err)
+		return err;
+	id->pub.event = &event->pub;
+	return outcome(&event->pub);
+}
+
+int sync_finish(struct id *id, bool had_event, int cancel_state)
+{
+	if (had_event || channel_is_blocking(id->channel))
+		return sync_complete(id, cancel_state);
+	sync_drop_event(id);
+	return -EAGAIN;
+}
+
+/* --- requests ------------------------------------------------------------ */
+
+/* The listener's attributes are for all its requests: what is chosen for one is not for the next.
+ */
+static int give_qp(const struct id *listener, struct rdma_cm_id *child)
+{
+	struct ibv_qp_init_attr attr;
+
+	if (!listener->request_qp)
+		return 0;
+	attr = *listener->request_qp;
+	return rdma_create_qp(child, listener->pub.pd, &attr) ? -errno : 0;
+}
+
+static int check_request(const struct id *listener, const struct rdma_cm_event *event)
+{
+	int err = outcome(event);
+
+	if (!err && event->event != RDMA_CM_EVENT_CONNECT_REQUEST)
+		err = -EINVAL;
+	return err ? err : give_qp(listener, event->id);
+}
+
+static int take_request(struct id *listener, int cancel_state, struct rdma_cm_id **ret)
+{
+	struct event *event;
+	int err;
+
+	if (!id_is_sync(listener))
+		return -EINVAL;
+	sync_drop_event(listener);
+	err = event_take(listener->channel, cancel_state, &event);
+	if (err)
+		return err;
+	err = check_request(listener, &event->pub);
+	if (err) {
+		listener->pub.event = &event->pub;
+		return err;
+	}
+	event->pub.id->event = &event->pub;
+	*ret = event->pub.id;
+	return 0;
+}
+
+int rdma_get_request(struct rdma_cm_id *listen, struct rdma_cm_id **id)
+{
+	int cancel_state, err;
+
+	if (!listen || !id)
+		return api_return(-EINVAL);
+	cancel_state = api_enter();
+	err = take_request(id_of(listen), cancel_state, id);
+	api_leave(cancel_state);
+	return api_result(err);
+}

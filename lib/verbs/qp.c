@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Queue pairs that the library makes and moves: rdma_create_qp(), rdma_create_qp_ex(),
+ * rdma_destroy_qp(). See qp.h.
+ */
+#include "lib/verbs/qp.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "lib/api.h"
+#include "lib/diag/lock_order.h"
+#include "lib/diag/warning.h"
+#include "lib/verbs/cq.h"
+#include "lib/verbs/ece.h"
+
+/* --- moves --------------------------------------------------------------- */
+
+static int modify(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+	int err = ibv_modify_qp(qp, attr, mask);
+
+	if (err)
+		warning_of_queue_pair(qp->qp_num, attr->qp_state, -err);
+	return -err;
+}
+
+static int move(struct id *id, struct ibv_qp *qp, enum ibv_qp_state state)
+{
+	struct ibv_qp_attr attr = { .qp_state = state };
+	int mask = 0;
+	int err = qp_attr_fill(id, &attr, &mask);
+
+	return err ? err : modify(qp, &attr, mask);
+}
+
+/* What the peer may do was not known when the queue pair was made: INIT to RTR may set it, which
+ * saves a second move to INIT. */
+static int move_to_rtr(struct id *id, struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTR };
+	int mask = 0;
+	int err = qp_attr_fill_with_access(id, &attr, &mask);
+
+	return err ? err : modify(qp, &attr, mask);
+}
+
+int qp_to_rts(struct id *id)
+{
+	int err = move_to_rtr(id, id->pub.qp);
+
+	return err ? err : move(id, id->pub.qp, IBV_QPS_RTS);
+}
+
+int qp_to_error(struct id *id)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+
+	return id->pub.qp ? modify(id->pub.qp, &attr, IBV_QP_STATE) : 0;
+}
+
+/* A datagram queue pair needs no peer to be ready. */
+static int start_ud(struct id *id, struct ibv_qp *qp)
+{
+	struct ibv_qp_attr rtr = { .qp_state = IBV_QPS_RTR };
+	struct ibv_qp_attr rts = { .qp_state = IBV_QPS_RTS, .sq_psn = 0 };
+	int err = move(id, qp, IBV_QPS_INIT);
+
+	if (!err)
+		err = modify(qp, &rtr, IBV_QP_STATE);
+	if (!err)
+		err = modify(qp, &rts, IBV_QP_STATE | IBV_QP_SQ_PSN);
+	return err;
+}
+
+/* --- making -------------------------------------------------------------- */
+
+/* A queue pair that takes part in XRC as a target shares the queue of the id's shared receive
+ * queue, which outlives it. */
+static bool srq_keeps_cqs(const struct rdma_cm_id *id)
+{
+	return id->qp_type == IBV_QPT_XRC_RECV && id->srq;
+}
+
+static void drop_cqs(struct rdma_cm_id *id)
+{
+	if (!srq_keeps_cqs(id))
+		cq_drop(id);
+}
+
+static int check(const struct rdma_cm_id *id, const struct ibv_qp_init_attr_ex *attr)
+{
+	if (!attr->pd || attr->pd->context != id->verbs)
+		return -EINVAL;
+	if (id->recv_cq && attr->recv_cq && attr->recv_cq != id->recv_cq)
+		return -EINVAL;
+	if (id->send_cq && attr->send_cq && attr->send_cq != id->send_cq)
+		return -EINVAL;
+	return 0;
+}
+
+static int add_xrcd(struct id *id, struct ibv_qp_init_attr_ex *attr)
+{
+	int err = 0;
+
+	if (id->pub.qp_type != IBV_QPT_XRC_RECV)
+		return 0;
+	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_XRCD) || !attr->xrcd)
+		err = device_xrcd(id->attached, &attr->xrcd);
+	if (!err)
+		attr->comp_mask |= IBV_QP_INIT_ATTR_XRCD;
+	return err;
+}
+
+static int add_cqs(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
+{
+	int err = cq_make(id, attr->send_cq ? 0 : attr->cap.max_send_wr,
+			  attr->recv_cq ? 0 : attr->cap.max_recv_wr);
+
+	if (err)
+		return err;
+	if (!attr->recv_cq)
+		attr->recv_cq = id->recv_cq;
+	if (!attr->send_cq)
+		attr->send_cq = id->send_cq;
+	return 0;
+}
+
+static int start(struct id *id, struct ibv_qp *qp)
+{
+	int err = ece_begin(id, qp);
+
+	if (!err)
+		err = id->pub.qp_type == IBV_QPT_UD ? start_ud(id, qp) : move(id, qp, IBV_QPS_INIT);
+	return err ? err : ece_ask(id, qp);
+}
+
+static int make_qp(struct id *id, struct ibv_qp_init_attr_ex *attr)
+{
+	struct ibv_qp *qp;
+	int err;
+
+	if (id->pub.srq && !attr->srq)
+		attr->srq = id->pub.srq;
+	errno = 0;
+	qp = ibv_create_qp_ex(id->pub.verbs, attr);
+	if (!qp)
+		return errno ? -errno : -ENOMEM;
+	err = start(id, qp);
+	if (err) {
+		ibv_destroy_qp(qp);
+		return err;
+	}
+	id->pub.pd = qp->pd;
+	id->pub.qp = qp;
+	return 0;
+}
+
+/* --- the API ------------------------------------------------------------- */
+
+static int create_qp(struct id *id, struct ibv_qp_init_attr_ex *attr)
+{
+	int err;
+
+	if (id->pub.qp || !id->attached)
+		return -EINVAL;
+	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd) {
+		attr->comp_mask |= IBV_QP_INIT_ATTR_PD;
+		attr->pd = id->pub.pd;
+	}
+	err = check(&id->pub, attr);
+	if (!err)
+		err = add_xrcd(id, attr);
+	if (err)
+		return err;
+	err = add_cqs(&id->pub, attr);
+	if (!err)
+		err = make_qp(id, attr);
+	if (err)
+		drop_cqs(&id->pub);
+	return err;
+}
+
+int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
+{
+	if (!id || !attr)
+		return api_return(-EINVAL);
+	return api_return(create_qp(id_of(id), attr));
+}
+
+int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	struct ibv_qp_init_attr_ex ex = { 0 };
+	int err;
+
+	if (!id || !attr)
+		return api_return(-EINVAL);
+	memcpy(&ex, attr, sizeof(*attr));
+	ex.comp_mask = IBV_QP_INIT_ATTR_PD;
+	ex.pd = pd;
+	err = api_return(create_qp(id_of(id), &ex));
+	memcpy(attr, &ex, sizeof(*attr));
+	return err;
+}
+
+void rdma_destroy_qp(struct rdma_cm_id *id)
+{
+	struct ibv_qp *qp;
+
+	/* Not held while the verb waits for the queue pair's events to be acknowledged. */
+	lock_take(&id_of(id)->qp_lock, LOCK_QP);
+	qp = id->qp;
+	id->qp = NULL;
+	lock_give(&id_of(id)->qp_lock, LOCK_QP);
+	ibv_destroy_qp(qp);
+	drop_cqs(id);
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What goes into a queue pair's attributes, from what the two sides agreed on. rdma_init_qp_attr()
+ * for programs that move their queue pairs themselves, qp.c for the others.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "lib/api.h"
+#include "lib/engine/engine.h"
+#include "lib/path/alternate.h"
+#include "lib/path/infiniband.h"
+#include "lib/verbs/qp.h"
+
+/* What a type's attributes are about; UC has none of it. XRC is RC cut in two. */
+static bool responds(enum ibv_qp_type type)
+{
+	return type == IBV_QPT_RC || type == IBV_QPT_XRC_RECV;
+}
+
+static bool initiates(enum ibv_qp_type type)
+{
+	return type == IBV_QPT_RC || type == IBV_QPT_XRC_SEND;
+}
+
+static bool is_ud(const struct id *id)
+{
+	return id_transport(id) == IBV_QPT_UD;
+}
+
+/* Once a queue pair may have it, the id has it. */
+static uint32_t settle_qkey(struct id *id)
+{
+	if (!id->qkey)
+		id->qkey = RDMA_UDP_QKEY;
+	return id->qkey;
+}
+
+static int access_flags(const struct cm_conn *conn)
+{
+	int flags = IBV_ACCESS_REMOTE_WRITE;
+
+	if (conn->responder_resources)
+		flags |= IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+	return flags;
+}
+
+static void fill_init(const struct id *id, struct ibv_qp_attr *attr, int *mask)
+{
+	attr->pkey_index = id->path.pkey_index;
+	attr->port_num = id->path.gid.port_num;
+	*mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
+	if (is_ud(id)) {
+		attr->qkey = id->qkey;
+		*mask |= IBV_QP_QKEY;
+		return;
+	}
+	attr->qp_access_flags = id->conn ? (unsigned int)access_flags(id->conn) : 0;
+	*mask |= IBV_QP_ACCESS_FLAGS;
+}
+
+static void fill_ah(const struct id *id, struct ibv_ah_attr *ah)
+{
+	const struct cm_conn *conn = id->conn;
+
+	if (infiniband_is(&id->path)) {
+		infiniband_ah(id, ah);
+		return;
+	}
+	memset(ah, 0, sizeof(*ah));
+	ah->is_global = 1;
+	memcpy(&ah->grh.dgid, &conn->remote_gid, sizeof(ah->grh.dgid));
+	ah->grh.sgid_index = (uint8_t)id->path.gid.gid_index;
+	ah->grh.flow_label = conn->flow_label;
+	ah->grh.hop_limit = id->path.route.hop_limit;
+	ah->grh.traffic_class = conn->traffic_class;
+	ah->sl = conn->sl;
+	ah->port_num = id->path.gid.port_num;
+}
+
+static void fill_rtr(const struct id *id, struct ibv_qp_attr *attr, int *mask)
+{
+	const struct cm_conn *conn = id->conn;
+
+	fill_ah(id, &attr->ah_attr);
+	attr->path_mtu = conn->path_mtu;
+	attr->dest_qp_num = conn->remote_qpn;
+	attr->rq_psn = id->starting_psn;
+	*mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+	if (!responds(id_transport(id)))
+		return;
+	attr->max_dest_rd_atomic = conn->responder_resources;
+	attr->min_rnr_timer = 0;
+	*mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+	alternate_fill(&id->path, attr, mask);
+}
+
+static void fill_rts(const struct id *id, struct ibv_qp_attr *attr, int *mask)
+{
+	const enum ibv_qp_type type = id_transport(id);
+	const struct cm_conn *conn = id->conn;
+
+	attr->sq_psn = conn->remote_starting_psn;
+	*mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
+	alternate_arm(&id->path, attr, mask);
+	if (initiates(type)) {
+		attr->retry_cnt = conn->retry_count;
+		attr->rnr_retry = conn->rnr_retry_count;
+		attr->max_rd_atomic = conn->initiator_depth;
+		*mask |= IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+	}
+	if (initiates(type) || responds(type)) {
+		attr->timeout = id->option.has_ack_timeout ? id->option.ack_timeout
+							   : conn->local_ack_timeout;
+		*mask |= IBV_QP_TIMEOUT;
+	}
+}
+
+/* In which states of the connection is enough known? */
+#define STATE_BIT(name) (1u << CM_##name)
+
+static const unsigned int begun = STATE_BIT(REQ_SENT) | STATE_BIT(MRA_REQ_RCVD) |
+				  STATE_BIT(REP_RCVD) | STATE_BIT(MRA_REP_SENT) |
+				  STATE_BIT(REQ_RCVD) | STATE_BIT(MRA_REQ_SENT) |
+				  STATE_BIT(REP_SENT) | STATE_BIT(MRA_REP_RCVD) |
+				  STATE_BIT(ESTABLISHED);
+static const unsigned int agreed = STATE_BIT(REP_RCVD) | STATE_BIT(MRA_REP_SENT) |
+				   STATE_BIT(REQ_RCVD) | STATE_BIT(MRA_REQ_SENT) |
+				   STATE_BIT(REP_SENT) | STATE_BIT(MRA_REP_RCVD) |
+				   STATE_BIT(ESTABLISHED);
+
+typedef void fill_fn(const struct id *id, struct ibv_qp_attr *attr, int *mask);
+
+static const struct {
+	fill_fn *fill;
+	const unsigned int *legal;
+} moves[] = {
+	[IBV_QPS_INIT] = {fill_init, &begun },
+	[IBV_QPS_RTR] = { fill_rtr, &agreed},
+	[IBV_QPS_RTS] = { fill_rts, &agreed},
+};
+
+/* Before there is a connection the answer is that for INIT, whatever was asked. */
+static int fill(struct id *id, struct ibv_qp_attr *attr, int *ret_mask)
+{
+	enum ibv_qp_state state = attr->qp_state;
+
+	if (!id->path.gid.verbs || id->state == ID_LISTEN || state > IBV_QPS_ERR)
+		return -EINVAL;
+	if (is_ud(id))
+		settle_qkey(id);
+	if (!id->conn || is_ud(id)) {
+		fill_init(id, attr, ret_mask);
+		return 0;
+	}
+	if (state >= sizeof(moves) / sizeof(moves[0]) || !moves[state].fill ||
+	    !(*moves[state].legal & 1u << id->conn->state))
+		return -EINVAL;
+	moves[state].fill(id, attr, ret_mask);
+	return 0;
+}
+
+static int fill_whole(struct id *id, struct ibv_qp_attr *attr, bool with_access, int *ret_mask)
+{
+	struct ibv_qp_attr filled = { .qp_state = attr->qp_state };
+	int err;
+
+	engine_lock();
+	err = fill(id, &filled, ret_mask);
+	if (!err && with_access && id->conn) {
+		filled.qp_access_flags = (unsigned int)access_flags(id->conn);
+		*ret_mask |= IBV_QP_ACCESS_FLAGS;
+	}
+	engine_unlock();
+	if (!err)
+		*attr = filled;
+	return err;
+}
+
+int qp_attr_fill(struct id *id, struct ibv_qp_attr *attr, int *ret_mask)
+{
+	return fill_whole(id, attr, false, ret_mask);
+}
+
+int qp_attr_fill_with_access(struct id *id, struct ibv_qp_attr *attr, int *ret_mask)
+{
+	return fill_whole(id, attr, true, ret_mask);
+}
+
+uint32_t qp_qkey(struct id *id)
+{
+	uint32_t qkey;
+
+	engine_lock();
+	qkey = settle_qkey(id);
+	engine_unlock();
+	return qkey;
+}
+
+int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *qp_attr, int *qp_attr_mask)
+{
+	int mask = 0;
+	int err = -EINVAL;
+
+	if (id && qp_attr && qp_attr_mask)
+		err = qp_attr_fill(id_of(id), qp_attr, &mask);
+	if (!err)
+		*qp_attr_mask = mask;
+	return api_return(err);
+}
