@@ -14,8 +14,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "mad/asked.h"
 #include "mad/inbox.h"
 #include "mad/peers.h"
@@ -277,20 +277,11 @@ static int find_ah(struct mad_sender *sender, const struct mad_path *path, struc
 	return !err && !handle->ah ? -EAGAIN : err;
 }
 
-/* To a few milliseconds: it is asked for each message. */
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
-
 /* Return: the queue pair that a message is for; PEER_BY_UMAD. */
 static uint32_t find_qpn(const struct mad_sender *sender, const struct mad_path *path,
 			 const struct mad_talk *talk)
 {
-	uint32_t qpn = peers_qpn(&sender->peers, &path->dgid, talk->asks, now_ns());
+	uint32_t qpn = peers_qpn(&sender->peers, &path->dgid, talk->asks, clock_coarse_ns());
 
 	if (sender->insists)
 		return qpn == PEER_BY_UMAD ? PEER_QP1 : qpn;
@@ -411,7 +402,7 @@ static void has_left(struct mad_sender *sender, const struct mad_path *path, uin
 		     const struct mad_talk *talk)
 {
 	if (talk->asks && qpn == PEER_QP1)
-		peers_asked(&sender->peers, &path->dgid, talk->sender_id, now_ns());
+		peers_asked(&sender->peers, &path->dgid, talk->sender_id, clock_coarse_ns());
 }
 
 static int hold(struct mad_sender *sender, const struct mad_path *path,
@@ -515,7 +506,7 @@ void mad_sender_heard(struct mad_sender *sender, const struct mad_gid *gid, uint
 	if (qpn <= PEER_QP1)
 		return;
 	pthread_mutex_lock(&sender->lock);
-	peers_heard(&sender->peers, gid, qpn, now_ns());
+	peers_heard(&sender->peers, gid, qpn, clock_coarse_ns());
 	pthread_mutex_unlock(&sender->lock);
 }
 
@@ -523,9 +514,9 @@ static void take_in(struct mad_sender *sender, const struct mad_gid *gid,
 		    const struct mad_talk *talk)
 {
 	if (talk->answers)
-		peers_answered(&sender->peers, gid, talk->receiver_id, now_ns());
+		peers_answered(&sender->peers, gid, talk->receiver_id, clock_coarse_ns());
 	if (asked_note(&sender->asked, gid, talk))
-		peers_missed(&sender->peers, gid, now_ns());
+		peers_missed(&sender->peers, gid, clock_coarse_ns());
 }
 
 void mad_sender_came(struct mad_sender *sender, const struct mad_gid *gid,
@@ -544,7 +535,7 @@ void mad_sender_doubt(struct mad_sender *sender, const struct mad_gid *gid,
 	struct mad_talk talk = mad_talk_of(mad);
 
 	pthread_mutex_lock(&sender->lock);
-	peers_doubt(&sender->peers, gid, talk.sender_id, now_ns());
+	peers_doubt(&sender->peers, gid, talk.sender_id, clock_coarse_ns());
 	pthread_mutex_unlock(&sender->lock);
 }
 

@@ -20,6 +20,7 @@
 
 #include <infiniband/umad.h>
 
+#include "base/fd.h"
 #include "mad/umad.h"
 #include "mad/umad_node.h"
 #include "mad/umad_owner.h"
@@ -135,21 +136,15 @@ static int umad_receive_mad(struct mad_port *port, struct mad_path *path, uint8_
 	return 0;
 }
 
-static void close_fd(int fd)
-{
-	if (fd >= 0)
-		close(fd);
-}
-
 static void umad_port_close(struct mad_port *port)
 {
 	struct owned_port *owned = from_port(port);
 
 	for (int i = 0; i < N_SENDERS; i++) {
-		close_fd(owned->sender[i].fd);
+		fd_close(&owned->sender[i].fd);
 		pthread_mutex_destroy(&owned->sender[i].lock);
 	}
-	close_fd(port->fd);
+	fd_close(&port->fd);
 	free(owned);
 }
 

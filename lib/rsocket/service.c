@@ -9,9 +9,9 @@
 #include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/thread.h"
 
 #define NS_PER_S  1000000000ULL
@@ -24,14 +24,6 @@ static int epoll_fd = -1; /* while there is a thread */
 static int wake_fd = -1;
 static unsigned int n_serviced;
 static struct list timed = { &timed, &timed };
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
-}
 
 void service_lock(void)
 {
@@ -48,7 +40,7 @@ void service_unlock(void)
 /* In the order of their time there would be less to look at, but keepalives are few and slow. */
 static int wait_ms(void)
 {
-	uint64_t first = UINT64_MAX, now = now_ns(), left_ms;
+	uint64_t first = UINT64_MAX, now = clock_ns(), left_ms;
 	struct list *node;
 
 	list_for_each (node, &timed) {
@@ -68,7 +60,7 @@ static int wait_ms(void)
 /* Return: one whose time has come, or NULL. */
 static struct serviced *find_expired(void)
 {
-	uint64_t now = now_ns();
+	uint64_t now = clock_ns();
 	struct list *node;
 
 	list_for_each (node, &timed) {
@@ -234,7 +226,7 @@ void service_expire_in(struct serviced *serviced, uint32_t ms)
 	serviced->at_ns = 0;
 	if (!ms)
 		return;
-	serviced->at_ns = now_ns() + ms * NS_PER_MS;
+	serviced->at_ns = clock_ns() + ms * NS_PER_MS;
 	list_append(&timed, &serviced->timed);
 	wake();
 }

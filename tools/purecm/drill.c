@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "tools/purecm/checkup.h"
 #include "tools/purecm/command.h"
 #include "tools/purecm/drill_run.h"
@@ -265,7 +266,7 @@ static int run_script(const struct drill *drill, const struct drill_script *scri
 	if (!err) {
 		drill_run_begin(run, drill->checkup, drill->port, drill->ca_guid);
 		err = drill_run_all(run);
-		s = (double)(drill_now_ns() - run->begun_ns) / 1e9;
+		s = (double)(clock_ns() - run->begun_ns) / 1e9;
 		if (err && !run->why[0])
 			snprintf(run->why, sizeof(run->why), "%s", strerror(-err));
 		say_result(drill, run, script->path, s, err);

@@ -10,9 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "mad/umad.h"
 #include "tools/purecm/command.h"
 #include "tools/purecm/drill_value.h"
@@ -22,14 +22,6 @@
 #define HELLO		"hello "
 #define HELLO_TIMEOUT_S 10
 
-uint64_t drill_now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
-}
-
 /* --- queues -------------------------------------------------------------- */
 
 static struct drill_heard *add(struct drill_link *link, struct drill_queue *queue)
@@ -38,7 +30,7 @@ static struct drill_heard *add(struct drill_link *link, struct drill_queue *queu
 		link->n_lost++;
 		return NULL;
 	}
-	queue->heard[queue->n].at_ns = drill_now_ns();
+	queue->heard[queue->n].at_ns = clock_ns();
 	return &queue->heard[queue->n++];
 }
 
@@ -165,7 +157,7 @@ static int dial(const char *host, const char *port)
 /* "hello stock" comes first. */
 static int read_hello(struct drill_link *link, char *ret_peer)
 {
-	const uint64_t end_ns = drill_now_ns() + HELLO_TIMEOUT_S * NS_PER_S;
+	const uint64_t end_ns = clock_ns() + HELLO_TIMEOUT_S * NS_PER_S;
 	struct drill_heard heard;
 	int err = 0;
 
@@ -252,7 +244,7 @@ int drill_link_wait(struct drill_link *link, uint64_t until_ns)
 		{ .fd = link->puppet,					  .events = POLLIN},
 		{ .fd = link->sender ? mad_sender_port(link->sender)->fd : -1, .events = POLLIN}
 	};
-	const uint64_t now_ns = drill_now_ns();
+	const uint64_t now_ns = clock_ns();
 	int n, err = 0;
 
 	/* Rounded up: a wait that ends too soon would be called again at once. */

@@ -40,9 +40,6 @@ struct drill_link {
 	unsigned int n_lost;	    /* for which there was no room */
 };
 
-/** drill_now_ns() - CLOCK_MONOTONIC. */
-uint64_t drill_now_ns(void);
-
 /**
  * drill_link_open() - own the CM class of the port that leads to an address
  * @checkup: its way is known
@@ -76,7 +73,7 @@ int drill_link_say(struct drill_link *link, const char *line);
 
 /**
  * drill_link_wait() - until something comes, or a time
- * @until_ns: as drill_now_ns()
+ * @until_ns: as clock_ns()
  *
  * Return: 0; -ETIMEDOUT; -EPIPE if the puppet has gone; -errno of the port; -EINTR.
  */

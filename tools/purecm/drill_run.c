@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "tools/purecm/field.h"
 
 #define NS_PER_S       1000000000ull
@@ -88,7 +89,7 @@ void drill_run_begin(struct drill_run *run, const struct checkup *checkup, uint1
 	drill_vars_put_number(vars, "hop_limit", hop_limit);
 	drill_vars_put_number(vars, "subnet_local", hop_limit <= 1);
 	drill_vars_put_number(vars, "lid", hop_limit <= 1 ? 0 : PERMISSIVE_LID);
-	run->begun_ns = run->step_ns = drill_now_ns();
+	run->begun_ns = run->step_ns = clock_ns();
 	run->tid = run->begun_ns;
 }
 
@@ -98,7 +99,7 @@ static void show(const struct drill_run *run, char way, const uint8_t mad[MAD_BY
 
 	if (!run->trace)
 		return;
-	fprintf(run->trace, "%9.3f %c ", since_s(run->begun_ns, drill_now_ns()), way);
+	fprintf(run->trace, "%9.3f %c ", since_s(run->begun_ns, clock_ns()), way);
 	if (cm_msg_decode(mad, MAD_BYTES, &msg))
 		fprintf(run->trace, "not a CM message");
 	else
@@ -109,7 +110,7 @@ static void show(const struct drill_run *run, char way, const uint8_t mad[MAD_BY
 static void show_text(const struct drill_run *run, const char *what, const char *text)
 {
 	if (run->trace)
-		fprintf(run->trace, "%9.3f %s %s\n", since_s(run->begun_ns, drill_now_ns()), what,
+		fprintf(run->trace, "%9.3f %s %s\n", since_s(run->begun_ns, clock_ns()), what,
 			text);
 }
 
@@ -119,7 +120,7 @@ static int wait_until(struct drill_run *run, uint64_t until_ns)
 {
 	int err = 0;
 
-	while (!err && drill_now_ns() < until_ns)
+	while (!err && clock_ns() < until_ns)
 		err = drill_link_wait(run->link, until_ns);
 	return err == -ETIMEDOUT ? 0 : err;
 }
@@ -372,7 +373,7 @@ static int run_call(struct drill_run *run, const struct drill_line *line)
 	if (!err)
 		err = drill_link_say(run->link, text);
 	show_text(run, "call", text);
-	run->step_ns = drill_now_ns();
+	run->step_ns = clock_ns();
 	while (!err && !drill_queue_take(&run->link->replies, &heard))
 		err = drill_link_wait(run->link, after_ns(run, CALL_TIMEOUT_S));
 	if (err)
@@ -501,14 +502,14 @@ int drill_run_all(struct drill_run *run)
 		err = run_line(run, run->line);
 		/* What was waited for has set the time of its arrival. */
 		if (run->line->verb != DRILL_EXPECT && run->line->verb != DRILL_EVENT)
-			run->step_ns = drill_now_ns();
+			run->step_ns = clock_ns();
 	}
 	return err;
 }
 
 void drill_run_end(struct drill_run *run)
 {
-	const uint64_t last_ns = drill_now_ns() + NS_PER_S;
+	const uint64_t last_ns = clock_ns() + NS_PER_S;
 	struct drill_heard heard;
 	struct drill_mad mad;
 	unsigned int n = 0;
@@ -518,7 +519,7 @@ void drill_run_end(struct drill_run *run)
 	run->n_ours = 0;
 	run->line = NULL;
 	do
-		run->step_ns = drill_now_ns();
+		run->step_ns = clock_ns();
 	while (n++ < FAREWELLS_MAX && run->step_ns < last_ns &&
 	       !take_mad(run, after_ns(run, FAREWELL_S), &mad, &heard));
 }

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "cm/core.h"
 #include "cm/retry.h"
 #include "lib/portd/client/client.h"
@@ -47,14 +47,6 @@ struct probe {
 	struct cm_msg answer;
 	struct probe_answer *ret;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 /* --- opening ------------------------------------------------------------- */
 
@@ -233,7 +225,7 @@ static void take(const struct portd_record *record, void *arg)
 	if (msg.rtu.remote_comm_id != probe->comm_id)
 		return;
 	if (probe->ret->result == PROBE_SILENCE)
-		probe->ret->ms = (double)(now_ns() - probe->sent_ns) / 1e6;
+		probe->ret->ms = (double)(clock_ns() - probe->sent_ns) / 1e6;
 	if (msg.hdr.attr_id == CM_ATTR_MRA) {
 		probe->ret->result = PROBE_PATIENT;
 		return;
@@ -251,7 +243,7 @@ static int wait_for_answer(struct probe *probe, unsigned int timeout_ms)
 	uint64_t at_ns;
 	int err = 0;
 
-	while (!probe->is_answered && (at_ns = now_ns()) < end_ns) {
+	while (!probe->is_answered && (at_ns = clock_ns()) < end_ns) {
 		if (poll(&look, 1, (int)((end_ns - at_ns) / 1000000 + 1)) < 0) {
 			probe->ret->result = PROBE_STOPPED;
 			break;
@@ -307,7 +299,7 @@ int probe_shoot(struct probe *probe, unsigned int timeout_ms, struct probe_answe
 	probe->ret = ret;
 	probe->is_answered = false;
 	make_req(probe, &req);
-	probe->sent_ns = now_ns();
+	probe->sent_ns = clock_ns();
 	err = send_msg(probe, &req);
 	if (!err)
 		err = wait_for_answer(probe, timeout_ms);
