@@ -117,7 +117,7 @@ def perftest(program, options=""):
 def qperf(*tests):
     """A server listens with TCP, and with rdma_cm for each test anew."""
     return Case(f"qperf -cm1 {' '.join(tests)}", "qperf",
-                f"qperf {{address}} -cm1 -t 1 {' '.join(tests)}",
+                f"qperf {{address}} -cm1 -t 1 -to 60 {' '.join(tests)}",
                 (r"^    (bw|latency|msg_rate) +=", len(tests)), server_said=("", 1), families=IPV4,
                 endless=True, ready=f"ss -ltn | grep -q :{QPERF_PORT}")
 
