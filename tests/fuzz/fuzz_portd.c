@@ -409,11 +409,11 @@ static void must_be_empty(unsigned int n_fds)
 		rig_pass(AGES_MS);
 		look_at_wire();
 	}
-	assert(server->n_guests == 1 && server->n_throttled == 0);
+	assert(server->n_clients == 1 && server->n_throttled == 0);
 	assert(server->core.n_conns == 0);
 	assert(server->wills->dead.count == 0 && server->wills->orphans.count == 0);
 	assert(server->n_onlookers == 0 && list_is_empty(&server->asleep));
-	for (i = 1; i < GUESTS_MAX; i++)
+	for (i = 1; i < CLIENTS_MAX; i++)
 		assert(wills_count(server->wills, (uint16_t)i) == 0);
 	do_unplug();
 	assert(rig_n_fds() == n_fds);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What clients ask for on their control socket, one function a record. Called by guest.c.
+ * What clients ask for on their control socket, one function a record. Called by client.c.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@
 
 struct question {
 	struct server *server;
-	struct guest *guest;
+	struct client *client;
 	const struct portd_record *record;
 	int fd; /* that came along, or -1; whoever takes it leaves -1 */
 	struct portd_reply *reply;
@@ -29,13 +29,13 @@ struct question {
 
 static void take_block(struct question *q, uint16_t block)
 {
-	struct guest *guest = q->guest;
+	struct client *client = q->client;
 
-	q->server->block_owner[block] = guest->index;
-	q->server->block_pid[block] = guest->pid;
-	guest->block[guest->n_blocks++] = block;
-	if (guest->n_blocks == 1)
-		q->server->options.estate->introduce(q->server, guest);
+	q->server->block_owner[block] = client->index;
+	q->server->block_pid[block] = client->pid;
+	client->block[client->n_blocks++] = block;
+	if (client->n_blocks == 1)
+		q->server->options.estate->introduce(q->server, client);
 }
 
 /* The first one has comm id 0, which is that of messages that name nobody. They count up; but who
@@ -43,11 +43,11 @@ static void take_block(struct question *q, uint16_t block)
 static int lend_block(struct question *q)
 {
 	struct server *server = q->server;
-	struct guest *guest = q->guest;
+	struct client *client = q->client;
 	unsigned int tries;
 	uint16_t block;
 
-	if (guest->n_blocks == ID_BLOCKS_MAX)
+	if (client->n_blocks == ID_BLOCKS_MAX)
 		return -ENOSPC;
 	for (tries = 0; tries < ID_BLOCKS; tries++) {
 		block = server->options.estate->id_block(server);
@@ -74,12 +74,12 @@ static int open_data(struct question *q)
 	/* What a storm of requests puts there before the client gets to run. */
 	if (setsockopt(pair[0], SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)))
 		setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
-	q->guest->data.fd = pair[0];
-	err = server_watch(q->server, &q->guest->data, EPOLLIN);
+	q->client->data.fd = pair[0];
+	err = server_watch(q->server, &q->client->data, EPOLLIN);
 	if (err) {
 		close(pair[0]);
 		close(pair[1]);
-		q->guest->data.fd = -1;
+		q->client->data.fd = -1;
 		return err;
 	}
 	q->reply_fd[0] = pair[1];
@@ -91,20 +91,20 @@ static int open_page(struct question *q)
 	int fd;
 
 	if (!q->record->hello.resumes) {
-		fd = ports_page_new(q->guest->realm->ports, q->guest->index);
+		fd = ports_page_new(q->client->realm->ports, q->client->index);
 		q->reply_fd[1] = fd;
 		return fd < 0 ? fd : 0;
 	}
 	fd = q->fd;
 	q->fd = -1;
-	return fd < 0 ? -EINVAL : ports_page_resume(q->guest->realm->ports, q->guest->index, fd);
+	return fd < 0 ? -EINVAL : ports_page_resume(q->client->realm->ports, q->client->index, fd);
 }
 
 /* So that it may be said again. */
 static void undo_hello(struct question *q)
 {
-	ports_client_gone(q->guest->realm->ports, q->guest->index);
-	server_unwatch(q->server, &q->guest->data);
+	ports_client_gone(q->client->realm->ports, q->client->index);
+	server_unwatch(q->server, &q->client->data);
 	if (q->reply_fd[0] >= 0)
 		close(q->reply_fd[0]);
 	if (q->reply_fd[1] >= 0)
@@ -117,7 +117,7 @@ static int answer_hello(struct question *q)
 	bool resumes = q->record->hello.resumes != 0;
 	int err;
 
-	if (q->guest->welcome)
+	if (q->client->welcome)
 		return -EPROTO;
 	if (q->record->hello.version != PORTD_VERSION) {
 		snprintf(q->reply->text, sizeof(q->reply->text),
@@ -126,23 +126,23 @@ static int answer_hello(struct question *q)
 			 PORTD_VERSION, q->record->hello.version);
 		return -EPROTONOSUPPORT;
 	}
-	q->guest->visits = q->record->hello.visits && !resumes;
-	if (!resumes && !q->guest->visits && server_in_grace(q->server))
+	q->client->visits = q->record->hello.visits && !resumes;
+	if (!resumes && !q->client->visits && server_in_grace(q->server))
 		return -EAGAIN;
 	err = open_page(q);
 	if (!err)
 		err = open_data(q);
-	if (!err && !resumes && !q->guest->visits)
+	if (!err && !resumes && !q->client->visits)
 		err = lend_block(q);
 	if (err) {
 		undo_hello(q);
 		return err;
 	}
-	q->guest->welcome = true;
-	q->guest->resuming = resumes;
-	if (!q->guest->visits)
-		q->server->options.estate->welcome(q->server, q->guest);
-	q->server->options.estate->introduce(q->server, q->guest);
+	q->client->welcome = true;
+	q->client->resuming = resumes;
+	if (!q->client->visits)
+		q->server->options.estate->welcome(q->server, q->client);
+	q->server->options.estate->introduce(q->server, q->client);
 	return 0;
 }
 
@@ -155,11 +155,11 @@ static int answer_hold_ids(struct question *q)
 	uint16_t block = (uint16_t)(q->record->ids.first >> ID_BLOCK_SHIFT);
 	const struct server *server = q->server;
 
-	if (!q->guest->resuming || q->guest->n_blocks == ID_BLOCKS_MAX || !block)
+	if (!q->client->resuming || q->client->n_blocks == ID_BLOCKS_MAX || !block)
 		return -EPERM;
 	if (server->block_owner[block] != NOBODY)
 		return -EEXIST;
-	if (server->block_pid[block] && server->block_pid[block] != q->guest->pid)
+	if (server->block_pid[block] && server->block_pid[block] != q->client->pid)
 		return -EPERM;
 	take_block(q, block);
 	return 0;
@@ -167,26 +167,26 @@ static int answer_hold_ids(struct question *q)
 
 static bool owns(const struct question *q, uint32_t comm_id)
 {
-	return q->server->block_owner[comm_id >> ID_BLOCK_SHIFT] == q->guest->index;
+	return q->server->block_owner[comm_id >> ID_BLOCK_SHIFT] == q->client->index;
 }
 
 static int answer_will(struct question *q)
 {
 	const struct cm_record *will = &q->record->will;
 
-	if (will->handle >= STATIONS_MAX || !(q->guest->stations >> will->handle & 1) ||
+	if (will->handle >= STATIONS_MAX || !(q->client->stations >> will->handle & 1) ||
 	    !q->server->station[will->handle] || will->state >= CM_N_STATES ||
 	    !owns(q, will->local_comm_id) ||
-	    wills_count(q->server->wills, q->guest->index) >= WILLS_MAX)
+	    wills_count(q->server->wills, q->client->index) >= WILLS_MAX)
 		return -EPERM;
-	return wills_set(q->server->wills, q->guest->index, will);
+	return wills_set(q->server->wills, q->client->index, will);
 }
 
 static int answer_resumed(struct question *q)
 {
-	if (q->guest->resuming)
-		q->server->options.estate->returned(q->server, q->guest);
-	q->guest->resuming = false;
+	if (q->client->resuming)
+		q->server->options.estate->returned(q->server, q->client);
+	q->client->resuming = false;
 	return 0;
 }
 
@@ -210,7 +210,7 @@ static int answer_open_port(struct question *q)
 				 who.remedy);
 		return err;
 	}
-	q->guest->stations |= UINT64_C(1) << station->handle;
+	q->client->stations |= UINT64_C(1) << station->handle;
 	reply->handle = station->handle;
 	reply->ca_guid = station->cm.ca_guid;
 	reply->gid0 = station->cm.gid0;
@@ -226,7 +226,7 @@ static int answer_open_port(struct question *q)
  */
 static bool may_bind_low(const struct question *q)
 {
-	const struct realm *realm = q->guest->realm;
+	const struct realm *realm = q->client->realm;
 	uint16_t first = ports_limits(realm->ports)->unprivileged_first;
 	uint16_t port = low_port_proved(q->fd);
 
@@ -234,22 +234,22 @@ static bool may_bind_low(const struct question *q)
 		return false;
 	if (realm == q->server->home && realm->cookie && first > 1)
 		return realm_made(realm, q->fd) && port < first;
-	return q->guest->uid == 0;
+	return q->client->uid == 0;
 }
 
 /* Root is told, as it may be a program that was started before this cmportd was installed. */
 static void explain_low(const struct question *q, uint16_t port)
 {
-	if (q->fd < 0 && q->guest->uid == 0)
+	if (q->fd < 0 && q->client->uid == 0)
 		portd_log_warn(
 			"pid %d may not have port %u: it did not prove CAP_NET_BIND_SERVICE; "
 			"if it has that, its library is an older one: restart it",
-			(int)q->guest->pid, port);
+			(int)q->client->pid, port);
 }
 
 static void refresh_limits(struct question *q, uint16_t port)
 {
-	struct port_limits *limits = ports_limits(q->guest->realm->ports);
+	struct port_limits *limits = ports_limits(q->client->realm->ports);
 	bool is_low = port && port < PORT_PRIVILEGED;
 
 	port_limits_reread(limits);
@@ -263,23 +263,23 @@ static int answer_bind(struct question *q)
 	const struct portd_claim *claim = &q->record->claim;
 
 	refresh_limits(q, claim->local_port);
-	return ports_bind(q->guest->realm->ports, q->guest->index, claim, &q->reply->port);
+	return ports_bind(q->client->realm->ports, q->client->index, claim, &q->reply->port);
 }
 
 static int answer_listen(struct question *q)
 {
-	return ports_listen(q->guest->realm->ports, q->guest->index, &q->record->claim);
+	return ports_listen(q->client->realm->ports, q->client->index, &q->record->claim);
 }
 
 static int answer_update(struct question *q)
 {
-	ports_update(q->guest->realm->ports, q->guest->index, &q->record->claim);
+	ports_update(q->client->realm->ports, q->client->index, &q->record->claim);
 	return 0;
 }
 
 static int answer_release(struct question *q)
 {
-	ports_release(q->guest->realm->ports, q->guest->index, q->record->claim.claim_id);
+	ports_release(q->client->realm->ports, q->client->index, q->record->claim.claim_id);
 	return 0;
 }
 
@@ -289,7 +289,7 @@ static int answer_lease_ports(struct question *q)
 	int n;
 
 	refresh_limits(q, 0);
-	n = ports_lease(q->guest->realm->ports, q->guest->index, wanted->ps, wanted->count,
+	n = ports_lease(q->client->realm->ports, q->client->index, wanted->ps, wanted->count,
 			&q->reply->port);
 	q->reply->count = n > 0 ? (uint32_t)n : 0;
 	return n < 0 ? n : 0;
@@ -298,7 +298,7 @@ static int answer_lease_ports(struct question *q)
 static int answer_look_on(struct question *q)
 {
 	const struct server_onlook *onlook = q->server->options.onlook;
-	const int fd = onlook ? onlook->begin(q->server, q->guest) : -EOPNOTSUPP;
+	const int fd = onlook ? onlook->begin(q->server, q->client) : -EOPNOTSUPP;
 
 	q->reply_fd[0] = fd < 0 ? -1 : fd;
 	return fd < 0 ? fd : 0;
@@ -310,7 +310,7 @@ static int answer_stat(struct question *q)
 
 	if (!onlook)
 		return -EOPNOTSUPP;
-	return onlook->ask(q->server, q->guest, q->record->stat.pid, q->reply);
+	return onlook->ask(q->server, q->client, q->record->stat.pid, q->reply);
 }
 
 /* --- which ---------------------------------------------------------------- */
@@ -338,24 +338,24 @@ static bool is_worth_another_look(struct question *q, int err)
 {
 	bool is_conflict = err == -EADDRINUSE || err == -EADDRNOTAVAIL;
 
-	q->guest->looked_again = is_conflict && !q->guest->looked_again;
-	if (q->guest->looked_again)
+	q->client->looked_again = is_conflict && !q->client->looked_again;
+	if (q->client->looked_again)
 		q->server->asks_again = true;
-	return q->guest->looked_again;
+	return q->client->looked_again;
 }
 
-int answer_ask(struct server *server, struct guest *guest, const struct portd_record *record,
+int answer_ask(struct server *server, struct client *client, const struct portd_record *record,
 	       int fd, struct portd_reply *ret, int ret_fd[2])
 {
 	struct question q = { .server = server,
-			      .guest = guest,
+			      .client = client,
 			      .record = record,
 			      .fd = fd,
 			      .reply = ret,
 			      .reply_fd = ret_fd };
 	int err = -EPROTO;
 
-	if (guest->welcome != (record->type == PORTD_HELLO))
+	if (client->welcome != (record->type == PORTD_HELLO))
 		err = answers[record->type](&q);
 	if (is_worth_another_look(&q, err))
 		err = -EAGAIN;
@@ -367,7 +367,7 @@ int answer_ask(struct server *server, struct guest *guest, const struct portd_re
 		return err;
 	ret->error = (uint16_t)-err;
 	if (err)
-		portd_log_debug("client %u, pid %d: %s: %s", guest->index, (int)guest->pid,
+		portd_log_debug("client %u, pid %d: %s: %s", client->index, (int)client->pid,
 				portd_type_str(record->type), strerror(-err));
 	return 0;
 }

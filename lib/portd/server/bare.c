@@ -30,16 +30,16 @@ static uint16_t next_block(struct server *server)
 	return server->next_block++;
 }
 
-static void welcome(struct server *server, struct guest *guest)
+static void welcome(struct server *server, struct client *client)
 {
 	(void)server;
-	(void)guest;
+	(void)client;
 }
 
-static void ignore(struct server *server, const struct guest *guest)
+static void ignore(struct server *server, const struct client *client)
 {
 	(void)server;
-	(void)guest;
+	(void)client;
 }
 
 static bool awaits_nobody(struct server *server)

@@ -89,23 +89,23 @@ static uint16_t next_block(struct server *server)
 
 /* --- who comes back ------------------------------------------------------ */
 
-static void welcome(struct server *server, struct guest *guest)
+static void welcome(struct server *server, struct client *client)
 {
-	guest->start = place_add_client(server->place, guest->pid);
+	client->start = place_add_client(server->place, client->pid);
 }
 
-static void dismiss(struct server *server, const struct guest *guest)
+static void dismiss(struct server *server, const struct client *client)
 {
-	place_remove_client(server->place, guest->pid);
+	place_remove_client(server->place, client->pid);
 }
 
-static void introduce(struct server *server, const struct guest *guest)
+static void introduce(struct server *server, const struct client *client)
 {
-	struct will_owner owner = { .pid = guest->pid > 0 ? (uint32_t)guest->pid : 0,
-				    .start = guest->start,
-				    .block = guest->n_blocks ? guest->block[0] : 0 };
+	struct will_owner owner = { .pid = client->pid > 0 ? (uint32_t)client->pid : 0,
+				    .start = client->start,
+				    .block = client->n_blocks ? client->block[0] : 0 };
 
-	wills_own(server->wills, guest->index, &owner);
+	wills_own(server->wills, client->index, &owner);
 }
 
 static bool awaits(struct server *server)
@@ -120,21 +120,21 @@ static bool awaits(struct server *server)
 	return false;
 }
 
-static bool is_of(const struct server *server, const struct will *will, const struct guest *guest)
+static bool is_of(const struct server *server, const struct will *will, const struct client *client)
 {
 	if (will->owner.block)
-		return server->block_owner[will->owner.block] == guest->index;
-	return will->owner.pid && will->owner.pid == (uint32_t)guest->pid;
+		return server->block_owner[will->owner.block] == client->index;
+	return will->owner.pid && will->owner.pid == (uint32_t)client->pid;
 }
 
-static void returned(struct server *server, const struct guest *guest)
+static void returned(struct server *server, const struct client *client)
 {
 	const struct will *will = wills_orphan(server->wills, NULL), *next;
 
-	place_returned(server->place, guest->pid);
+	place_returned(server->place, client->pid);
 	for (; will; will = next) {
 		next = wills_orphan(server->wills, will);
-		if (!will->is_dead && is_of(server, will, guest))
+		if (!will->is_dead && is_of(server, will, client))
 			wills_drop(server->wills, will);
 	}
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What comes from a client: a datagram at a time, into server->in. Called by guest.c.
+ * What comes from a client: a datagram at a time, into server->in. Called by client.c.
  */
 #include <string.h>
 #include <sys/socket.h>

@@ -43,13 +43,13 @@ static struct mad_gid local_gid(struct station *station, const struct mad_path *
 	return known->gid;
 }
 
-static void wake(struct server *server, struct guest *guest)
+static void wake(struct server *server, struct client *client)
 {
 	const struct portd_record record = { .type = PORTD_SEEN,
 					     .seen = { .number = server->n_seen } };
 
-	list_remove(&guest->asleep);
-	guest_show(server, guest, &record, BACKLOG_MAX);
+	list_remove(&client->asleep);
+	client_show(server, client, &record, BACKLOG_MAX);
 }
 
 static void wake_all(struct server *server)
@@ -57,11 +57,11 @@ static void wake_all(struct server *server)
 	struct list *node, *after;
 
 	list_for_each_safe (node, after, &server->asleep)
-		wake(server, container_of(node, struct guest, asleep));
+		wake(server, container_of(node, struct client, asleep));
 }
 
 static void show_message(struct server *server, struct station *station, enum portd_way way,
-			 const struct guest *whose, const struct mad_path *path,
+			 const struct client *whose, const struct mad_path *path,
 			 const uint8_t mad[MAD_BYTES])
 {
 	struct feed_message *seen;
@@ -81,24 +81,24 @@ static void show_message(struct server *server, struct station *station, enum po
 		wake_all(server);
 }
 
-static bool await_message(struct server *server, struct guest *guest,
+static bool await_message(struct server *server, struct client *client,
 			  const struct portd_record *record)
 {
-	if (record->type != PORTD_AWAIT || !guest->looks_on)
+	if (record->type != PORTD_AWAIT || !client->looks_on)
 		return false;
-	list_remove(&guest->asleep);
-	list_append(&server->asleep, &guest->asleep);
+	list_remove(&client->asleep);
+	list_append(&server->asleep, &client->asleep);
 	if (server->n_seen > record->seen.number)
-		wake(server, guest);
+		wake(server, client);
 	return true;
 }
 
-static void end_showing(struct server *server, struct guest *guest)
+static void end_showing(struct server *server, struct client *client)
 {
-	if (!guest->looks_on)
+	if (!client->looks_on)
 		return;
-	guest->looks_on = false;
-	list_remove(&guest->asleep);
+	client->looks_on = false;
+	list_remove(&client->asleep);
 	if (--server->n_onlookers == 0)
 		feed_fini(&server->feed);
 }
@@ -115,25 +115,25 @@ static int open_feed(struct server *server)
 }
 
 /* What others say to each other is for root, and for whoever runs this cmportd. */
-static int begin_showing(struct server *server, struct guest *guest)
+static int begin_showing(struct server *server, struct client *client)
 {
 	int err, fd;
 
-	if (guest->uid != 0 && guest->uid != geteuid())
+	if (client->uid != 0 && client->uid != geteuid())
 		return -EPERM;
 	err = open_feed(server);
 	if (err)
 		return err;
-	if (!guest->looks_on) {
-		guest->looks_on = true;
-		list_init(&guest->asleep);
+	if (!client->looks_on) {
+		client->looks_on = true;
+		list_init(&client->asleep);
 		server->n_onlookers++;
 	}
 	fd = fcntl(server->feed.fd, F_DUPFD_CLOEXEC, 0);
 	if (fd >= 0)
 		return fd;
 	err = -errno;
-	end_showing(server, guest);
+	end_showing(server, client);
 	return err;
 }
 

@@ -20,7 +20,7 @@
 #include "mad/cma_hdr.h"
 #include "lib/portd/proto/lease.h"
 
-#define CLIENTS_MAX 65535
+#define TENANTS_MAX 65535
 
 /* The mark of a leased port: the client in the lower half, and the word of its page. */
 #define MARK_LEASE	(UINT32_C(1) << 31)
@@ -47,7 +47,7 @@ struct tenant {
 struct ports {
 	struct port_space space;
 	struct cm_index by_claim_id;
-	struct tenant *tenant[CLIENTS_MAX];
+	struct tenant *tenant[TENANTS_MAX];
 };
 
 struct ports *ports_new(const struct port_limits *limits, uint64_t seed)
@@ -70,7 +70,7 @@ void ports_free(struct ports *ports)
 
 	if (!ports)
 		return;
-	for (i = 0; i < CLIENTS_MAX; i++)
+	for (i = 0; i < TENANTS_MAX; i++)
 		ports_client_gone(ports, i);
 	cm_index_fini(&ports->by_claim_id);
 	port_space_fini(&ports->space);
@@ -220,7 +220,7 @@ static void take_back_all(struct ports *ports)
 {
 	uint16_t i;
 
-	for (i = 0; i < CLIENTS_MAX; i++)
+	for (i = 0; i < TENANTS_MAX; i++)
 		if (ports->tenant[i])
 			for_each_lease(ports, i, take_back_one);
 }

@@ -94,7 +94,7 @@ struct realm *realm_enter(struct realm *home, int fd)
 			return NULL;
 		list_append(&home->link, &realm->link);
 	}
-	realm->n_guests++;
+	realm->n_clients++;
 	return realm;
 }
 
@@ -105,7 +105,7 @@ bool realm_made(const struct realm *realm, int fd)
 
 void realm_leave(struct realm *home, struct realm *realm)
 {
-	if (--realm->n_guests == 0 && realm != home)
+	if (--realm->n_clients == 0 && realm != home)
 		realm_free(realm);
 }
 

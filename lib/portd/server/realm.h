@@ -3,7 +3,7 @@
  * Realms: the port spaces of the network namespaces whose processes are our clients. As in the
  * kernel each namespace has ports of its own, and a request belongs to the one that the RDMA
  * devices' interfaces are in, which is the one that cmportd runs in: home. Called by server.c,
- * guest.c and router.c; answer.c asks the realm of its client.
+ * client.c and router.c; answer.c asks the realm of its client.
  */
 #ifndef LIB_PORTD_SERVER_REALM_H
 #define LIB_PORTD_SERVER_REALM_H
@@ -14,7 +14,7 @@
 struct realm {
 	struct list link; /* of all others in those of home */
 	uint64_t cookie;  /* the kernel's name of the namespace, 0 if it does not say */
-	unsigned int n_guests;
+	unsigned int n_clients;
 	uint64_t seed;
 	struct ports *ports;
 };

@@ -2,7 +2,7 @@
 /*
  * To whom a message goes that has arrived, and whether a client may send the one it wants to. What
  * belongs to no living client goes to our own core (cm/), which has the connections of the dead
- * and answers for nobody. Called by station.c, guest.c and server.c.
+ * and answers for nobody. Called by station.c, client.c and server.c.
  */
 #include <errno.h>
 #include <string.h>
@@ -215,13 +215,13 @@ void router_received(struct server *server, struct station *station, const struc
 	}
 	stat_count(station, PORTD_COUNT_RECEIVED, mad);
 	to = route(server, path, &msg);
-	onlook_message(server, station, PORTD_RECEIVED, to < GUESTS_MAX ? server->guest[to] : NULL,
-		       path, mad);
+	onlook_message(server, station, PORTD_RECEIVED,
+		       to < CLIENTS_MAX ? server->client[to] : NULL, path, mad);
 	if (to == PORTS_NOT_FOR_THEM) {
 		refuse(server, station, path, &msg, mad);
 		return;
 	}
-	if (to == NOBODY || !(server->guest[to]->stations >> station->handle & 1)) {
+	if (to == NOBODY || !(server->client[to]->stations >> station->handle & 1)) {
 		answer_for_nobody(server, station, path, source_qpn, mad);
 		return;
 	}
@@ -234,7 +234,7 @@ void router_received(struct server *server, struct station *station, const struc
 		return;
 	}
 	server->count[SERVER_COUNT_ROUTED]++;
-	guest_deliver(server, server->guest[to], station, path, mad, is_request(&msg));
+	client_deliver(server, server->client[to], station, path, mad, is_request(&msg));
 }
 
 /* --- may it be sent? ----------------------------------------------------- */
@@ -289,10 +289,10 @@ static bool claims_other_ca(const struct station *station, const struct cm_msg *
 	return false;
 }
 
-static struct station *opened_by(const struct server *server, const struct guest *guest,
+static struct station *opened_by(const struct server *server, const struct client *client,
 				 uint8_t handle)
 {
-	if (handle >= STATIONS_MAX || !(guest->stations >> handle & 1))
+	if (handle >= STATIONS_MAX || !(client->stations >> handle & 1))
 		return NULL;
 	return server->station[handle];
 }
@@ -303,7 +303,7 @@ static bool is_confirmation(const struct cm_msg *msg)
 	return msg->hdr.attr_id == CM_ATTR_DREP;
 }
 
-static int check(struct server *server, const struct guest *guest, const struct station *station,
+static int check(struct server *server, const struct client *client, const struct station *station,
 		 const struct portd_mad *mad)
 {
 	struct cm_msg msg;
@@ -312,30 +312,31 @@ static int check(struct server *server, const struct guest *guest, const struct 
 
 	if (err)
 		return err;
-	if (names_sender(&msg, &comm_id) && owner_of_id(server, comm_id) != guest->index)
+	if (names_sender(&msg, &comm_id) && owner_of_id(server, comm_id) != client->index)
 		return -EPERM;
 	if (claims_other_ca(station, &msg))
 		return -EPERM;
-	if (msg.hdr.attr_id == CM_ATTR_REQ && wills_count(server->wills, guest->index) >= WILLS_MAX)
+	if (msg.hdr.attr_id == CM_ATTR_REQ &&
+	    wills_count(server->wills, client->index) >= WILLS_MAX)
 		return -ENOSPC;
-	err = wills_sent(server->wills, guest->index, station->handle, &mad->path, &msg);
+	err = wills_sent(server->wills, client->index, station->handle, &mad->path, &msg);
 	return err == -EPERM && is_confirmation(&msg) ? 0 : err;
 }
 
-void router_sent(struct server *server, struct guest *guest, const struct portd_mad *mad)
+void router_sent(struct server *server, struct client *client, const struct portd_mad *mad)
 {
-	struct station *station = opened_by(server, guest, mad->port);
+	struct station *station = opened_by(server, client, mad->port);
 	int err;
 
 	if (!station)
 		return; /* its device is gone */
-	err = check(server, guest, station, mad);
+	err = check(server, client, station, mad);
 	if (err) {
 		server->count[SERVER_COUNT_FORBIDDEN]++;
 		stat_count(station, PORTD_COUNT_FORBIDDEN, mad->mad);
-		portd_log_debug("client %u, pid %d: a message was refused: %s", guest->index,
-				(int)guest->pid, strerror(-err));
+		portd_log_debug("client %u, pid %d: a message was refused: %s", client->index,
+				(int)client->pid, strerror(-err));
 		return;
 	}
-	station_send(server, station, guest, &mad->path, mad->mad, mad->again != 0);
+	station_send(server, station, client, &mad->path, mad->mad, mad->again != 0);
 }

@@ -54,7 +54,7 @@ static void answer_door(struct server *server)
 	int fd = accept4(server->door.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 	if (fd >= 0) {
-		guest_new(server, fd);
+		client_new(server, fd);
 	} else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
 		portd_log_warn("no more clients for now: %s", strerror(errno));
 		shut_door(server);
@@ -117,7 +117,7 @@ static void look_at_network(struct server *server)
 
 static bool is_idle(const struct server *server)
 {
-	return server->options.idle_s && server->n_guests == 0 && server->core.n_conns == 0 &&
+	return server->options.idle_s && server->n_clients == 0 && server->core.n_conns == 0 &&
 	       server->options.estate->is_none(server);
 }
 
@@ -133,7 +133,7 @@ static struct cm_time stop_deadline(const struct server *server)
 {
 	if (server->core.n_conns)
 		return server->stop_at;
-	return server->n_guests ? server->linger_until : server->now;
+	return server->n_clients ? server->linger_until : server->now;
 }
 
 static bool any_waits(const struct server *server)
@@ -206,10 +206,10 @@ static void dispatch(struct server *server, struct watch *watch, uint32_t events
 		answer_door(server);
 		break;
 	case WATCH_CONTROL:
-		guest_control(server, container_of(watch, struct guest, control), events);
+		client_control(server, container_of(watch, struct client, control), events);
 		break;
 	case WATCH_DATA:
-		guest_data(server, container_of(watch, struct guest, data), events);
+		client_data(server, container_of(watch, struct client, data), events);
 		break;
 	case WATCH_STATION:
 		station_receive(server, container_of(watch, struct station, watch));
@@ -240,18 +240,18 @@ static void ask_kept(struct server *server)
 	unsigned int i;
 
 	server->asks_again = false;
-	for (i = 0; i < GUESTS_MAX; i++)
-		if (server->guest[i] && server->guest[i]->has_asked)
-			guest_control(server, server->guest[i], 0);
+	for (i = 0; i < CLIENTS_MAX; i++)
+		if (server->client[i] && server->client[i]->has_asked)
+			client_control(server, server->client[i], 0);
 }
 
 static void see_off(struct server *server)
 {
 	unsigned int i;
 
-	for (i = 0; i < GUESTS_MAX; i++)
-		if (server->guest[i] && server->guest[i]->leaving)
-			guest_close(server, server->guest[i]);
+	for (i = 0; i < CLIENTS_MAX; i++)
+		if (server->client[i] && server->client[i]->leaving)
+			client_close(server, server->client[i]);
 	server->any_leaving = false;
 	open_door(server);
 }
@@ -283,7 +283,7 @@ static void send_all(struct server *server)
 	server->requests_left = false;
 	for_each_station(server, station_flush);
 	list_for_each_safe (node, after, &server->filled)
-		guest_flush(server, container_of(node, struct guest, link));
+		client_flush(server, container_of(node, struct client, link));
 }
 
 static int wait_for_events(struct server *server, struct epoll_event event[EVENTS_MAX])
@@ -315,7 +315,7 @@ void server_turn(struct server *server)
 	if (keeps && n < EVENTS_MAX && !server_in_grace(server))
 		ask_kept(server);
 	server->options.estate->settle(server);
-	guest_unthrottle(server);
+	client_unthrottle(server);
 	router_expire(server);
 	for_each_station(server, subnet_expire);
 	if (any_waits(server))
@@ -350,8 +350,8 @@ static int let_in(struct server *server)
 	if (fd >= 0) {
 		server->options.client_fd = -1;
 		server->has_one_client = true;
-		guest_new(server, fd);
-		return server->n_guests ? 0 : -ENOMEM;
+		client_new(server, fd);
+		return server->n_clients ? 0 : -ENOMEM;
 	}
 	if (server->options.estate->awaits(server))
 		server->grace_until = cm_time_after(server->now, GRACE_NS);
@@ -382,9 +382,9 @@ static int make_tables(struct server *server)
 
 static const struct server_rooms above_stations = {
 	.received = router_received,
-	.may_send = guest_may_send,
-	.port_gone = guest_port_gone,
-	.tell = guest_tell,
+	.may_send = client_may_send,
+	.port_gone = client_port_gone,
+	.tell = client_tell,
 };
 
 int server_begin(struct server *server)
@@ -427,9 +427,9 @@ void server_end(struct server *server)
 	struct list *node, *after;
 	unsigned int i;
 
-	for (i = 0; i < GUESTS_MAX; i++)
-		if (server->guest[i])
-			guest_forget(server, server->guest[i]);
+	for (i = 0; i < CLIENTS_MAX; i++)
+		if (server->client[i])
+			client_forget(server, server->client[i]);
 	server->core.released = NULL;
 	server->options.estate->close(server);
 	for_each_station(server, station_close);
@@ -448,7 +448,7 @@ void server_end(struct server *server)
 bool server_is_over(const struct server *server)
 {
 	if (server->has_one_client)
-		return server->n_guests == 0 && !server->requests_left;
+		return server->n_clients == 0 && !server->requests_left;
 	if (server->stop_at.ns)
 		return cm_time_reached(stop_deadline(server), server->now);
 	return is_idle(server) && cm_time_reached(idle_deadline(server), server->now);
@@ -491,9 +491,9 @@ void server_after_fork(struct server *server)
 {
 	unsigned int i;
 
-	for (i = 0; i < GUESTS_MAX; i++)
-		if (server->guest[i])
-			guest_after_fork(server->guest[i]);
+	for (i = 0; i < CLIENTS_MAX; i++)
+		if (server->client[i])
+			client_after_fork(server->client[i]);
 	for (i = 0; i < server->n_stations; i++)
 		if (server->station[i])
 			station_after_fork(server->station[i]);

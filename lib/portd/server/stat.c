@@ -3,7 +3,7 @@
  * How connections and counters stand, for `purecm stat`. Clients are asked, because they alone
  * know; their rows are passed on to who asked, with cmportd's word for whose they are. What
  * cmportd knows itself, it adds: ports, what has passed there, connections of the dead. While
- * nobody asks, it costs an addition a message. Called by answer.c, guest.c and station.c.
+ * nobody asks, it costs an addition a message. Called by answer.c, client.c and station.c.
  */
 #include <errno.h>
 #include <string.h>
@@ -16,29 +16,29 @@
 
 /* A question's number says whose it is; a client that came later has another. */
 #define ASKER_BITS 12
-_Static_assert(GUESTS_MAX == 1 << ASKER_BITS, "a client's index fits into the number");
+_Static_assert(CLIENTS_MAX == 1 << ASKER_BITS, "a client's index fits into the number");
 
-static bool sees_all(const struct guest *asker)
+static bool sees_all(const struct client *asker)
 {
 	return asker->uid == 0 || asker->uid == geteuid();
 }
 
 /* Many thousand connections may be told at once. Who may see all may be trusted with the memory. */
-static unsigned int room_of(const struct guest *asker)
+static unsigned int room_of(const struct client *asker)
 {
 	return sees_all(asker) ? 16 * BACKLOG_MAX : BACKLOG_MAX;
 }
 
-static bool may_see(const struct guest *asker, const struct guest *guest)
+static bool may_see(const struct client *asker, const struct client *client)
 {
-	return sees_all(asker) || asker->uid == guest->uid;
+	return sees_all(asker) || asker->uid == client->uid;
 }
 
 /* --- what cmportd knows itself ------------------------------------------- */
 
 struct report {
 	struct server *server;
-	struct guest *asker;
+	struct client *asker;
 	struct portd_stat_row row; /* of those that come next */
 	uint8_t port;		   /* and of which port they are */
 	uint32_t n_rows;
@@ -48,7 +48,7 @@ static void put(struct report *report, struct portd_record *record)
 {
 	record->stat_row = report->row;
 	report->n_rows++;
-	guest_show(report->server, report->asker, record, room_of(report->asker));
+	client_show(report->server, report->asker, record, room_of(report->asker));
 }
 
 static void put_count(struct portd_stat_count *count, void *arg)
@@ -133,76 +133,76 @@ static void put_all(struct report *report)
 
 /* --- what clients know --------------------------------------------------- */
 
-static bool is_asked(const struct guest *asker, const struct guest *guest, uint32_t pid)
+static bool is_asked(const struct client *asker, const struct client *client, uint32_t pid)
 {
-	return guest && guest->welcome && !guest->leaving && !guest->visits &&
-	       (!pid || pid == (uint32_t)guest->pid) && may_see(asker, guest);
+	return client && client->welcome && !client->leaving && !client->visits &&
+	       (!pid || pid == (uint32_t)client->pid) && may_see(asker, client);
 }
 
-static void ask(struct report *report, struct guest *guest)
+static void ask(struct report *report, struct client *client)
 {
 	struct portd_record question = { .type = PORTD_STAT_ASK };
 	struct portd_record process = { .type = PORTD_STAT_PROCESS };
 
-	process.stat_process.pid = (uint32_t)guest->pid;
-	process.stat_process.uid = guest->uid;
-	process.stat_process.n_conns = wills_count(report->server->wills, guest->index);
-	report->row.client = guest->index;
+	process.stat_process.pid = (uint32_t)client->pid;
+	process.stat_process.uid = client->uid;
+	process.stat_process.n_conns = wills_count(report->server->wills, client->index);
+	report->row.client = client->index;
 	put(report, &process);
 	question.stat_ask.ask_id = report->row.ask_id;
-	guest_show(report->server, guest, &question, BACKLOG_MAX / 2);
+	client_show(report->server, client, &question, BACKLOG_MAX / 2);
 }
 
-int stat_ask(struct server *server, struct guest *guest, uint32_t pid, struct portd_reply *ret)
+int stat_ask(struct server *server, struct client *client, uint32_t pid, struct portd_reply *ret)
 {
-	struct report report = { .server = server, .asker = guest };
+	struct report report = { .server = server, .asker = client };
 	unsigned int i;
 
-	if (guest->stat_id && server->now.ns - guest->stat_at.ns < PAUSE_NS)
+	if (client->stat_id && server->now.ns - client->stat_at.ns < PAUSE_NS)
 		return -EBUSY;
-	guest->stat_at = server->now;
-	guest->stat_id = ++server->n_stats << ASKER_BITS | guest->index;
-	report.row.ask_id = guest->stat_id;
-	for (i = 0; i < GUESTS_MAX; i++) {
-		if (!is_asked(guest, server->guest[i], pid))
+	client->stat_at = server->now;
+	client->stat_id = ++server->n_stats << ASKER_BITS | client->index;
+	report.row.ask_id = client->stat_id;
+	for (i = 0; i < CLIENTS_MAX; i++) {
+		if (!is_asked(client, server->client[i], pid))
 			continue;
-		ask(&report, server->guest[i]);
+		ask(&report, server->client[i]);
 		ret->count++;
 	}
 	put_all(&report);
-	ret->first = guest->stat_id;
+	ret->first = client->stat_id;
 	return 0;
 }
 
-static struct guest *asker_of(const struct server *server, const struct guest *guest,
-			      uint32_t ask_id)
+static struct client *asker_of(const struct server *server, const struct client *client,
+			       uint32_t ask_id)
 {
-	struct guest *asker = server->guest[ask_id & (GUESTS_MAX - 1)];
+	struct client *asker = server->client[ask_id & (CLIENTS_MAX - 1)];
 
 	if (!asker || !ask_id || asker->stat_id != ask_id || asker->leaving)
 		return NULL;
-	return may_see(asker, guest) ? asker : NULL;
+	return may_see(asker, client) ? asker : NULL;
 }
 
-static uint8_t known_port(const struct guest *guest, uint8_t port)
+static uint8_t known_port(const struct client *client, uint8_t port)
 {
-	return port < STATIONS_MAX && guest->stations >> port & 1 ? port : PORTD_STAT_NO_PORT;
+	return port < STATIONS_MAX && client->stations >> port & 1 ? port : PORTD_STAT_NO_PORT;
 }
 
-bool stat_row(struct server *server, struct guest *guest, struct portd_record *record)
+bool stat_row(struct server *server, struct client *client, struct portd_record *record)
 {
-	struct guest *asker;
+	struct client *asker;
 
 	if (record->type == PORTD_STAT_ID)
-		record->stat_id.port = known_port(guest, record->stat_id.port);
+		record->stat_id.port = known_port(client, record->stat_id.port);
 	else if (record->type == PORTD_STAT_COUNT)
-		record->stat_count.port = known_port(guest, record->stat_count.port);
+		record->stat_count.port = known_port(client, record->stat_count.port);
 	else if (record->type != PORTD_STAT_END)
 		return false;
-	asker = asker_of(server, guest, record->stat_row.ask_id);
+	asker = asker_of(server, client, record->stat_row.ask_id);
 	if (!asker)
 		return true; /* it has gone, or asked anew */
-	record->stat_row.client = guest->index;
-	guest_show(server, asker, record, room_of(asker));
+	record->stat_row.client = client->index;
+	client_show(server, asker, record, room_of(asker));
 	return true;
 }

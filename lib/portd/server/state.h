@@ -10,7 +10,7 @@
  *
  *   server.c   beginning, loop, timers and end
  *   intake.c   what a client sends, as it comes from its sockets
- *   guest.c    a client's sockets: what it sends and is sent
+ *   client.c    a client's sockets: what it sends and is sent
  *   answer.c   what it asks for on its control socket
  *   router.c   to whom a message goes, and whether a client may send it
  *   estate.c   its place, and connections that a cmportd before us has left behind
@@ -37,7 +37,7 @@
 #include "lib/portd/server/will.h"
 
 #define STATIONS_MAX   64
-#define GUESTS_MAX     4096
+#define CLIENTS_MAX    4096
 #define NOBODY	       UINT16_MAX
 #define ID_BLOCKS      65536 /* of 65536 comm ids each */
 #define ID_BLOCK_SHIFT 16
@@ -77,7 +77,7 @@ struct watch {
 /* A message that is to leave. */
 struct parcel {
 	struct list link;
-	struct guest *sender;	 /* NULL: our own core, or a client that has gone */
+	struct client *sender;	 /* NULL: our own core, or a client that has gone */
 	struct cm_time deadline; /* while it waits for a link address */
 	bool again;
 	struct mad_path path;
@@ -120,7 +120,7 @@ struct batch {
 	struct portd_datagram datagram;
 };
 
-struct guest {
+struct client {
 	uint16_t index;
 	pid_t pid;	/* 0 if it is in a pid namespace that we cannot see */
 	uint32_t start; /* process_start() of it */
@@ -178,7 +178,7 @@ enum server_counter {
 };
 
 struct server;
-struct guest;
+struct client;
 struct station;
 
 /* Stations and the way to subnet administrators call what is above them by this table only. */
@@ -188,11 +188,12 @@ struct server_rooms {
 			 const struct mad_path *path, uint32_t source_qpn,
 			 const uint8_t mad[MAD_BYTES]);
 	/* requests of a client have left, so it may be read from again */
-	void (*may_send)(struct server *server, struct guest *guest);
+	void (*may_send)(struct server *server, struct client *client);
 	/* a station is closed */
-	void (*port_gone)(struct server *server, struct guest *guest, uint8_t handle);
+	void (*port_gone)(struct server *server, struct client *client, uint8_t handle);
 	/* hand a client a record that it will not miss; sent at the end of the turn */
-	void (*tell)(struct server *server, struct guest *guest, const struct portd_record *record);
+	void (*tell)(struct server *server, struct client *client,
+		     const struct portd_record *record);
 };
 
 struct server {
@@ -218,18 +219,18 @@ struct server {
 	struct wills *wills;
 	struct cm_time estate_look_at; /* at what was left behind */
 	struct realm *home;
-	struct guest *guest[GUESTS_MAX];
-	unsigned int n_guests;
+	struct client *client[CLIENTS_MAX];
+	unsigned int n_clients;
 	struct station *station[STATIONS_MAX];
 	unsigned int n_stations; /* handles that have been used: none is above */
-	struct list filled;	 /* guests with something to send */
+	struct list filled;	 /* clients with something to send */
 	struct list spare;	 /* batches ready for use */
 	unsigned int n_spare;
 	unsigned int n_throttled;
 	unsigned int n_onlookers;
 	struct feed feed;    /* while anybody looks on */
 	uint64_t n_seen;     /* the number of the last message in it */
-	struct list asleep;  /* guests that look on, and have nothing to do */
+	struct list asleep;  /* clients that look on, and have nothing to do */
 	uint32_t n_stats;    /* questions of STAT so far */
 	bool requests_left;  /* the next turn must not wait */
 	bool asks_again;     /* nor this one: a question is to be asked again after it */
@@ -246,10 +247,11 @@ struct server_estate {
 	void (*close)(struct server *server); /* of the wills: what is not at its end may stay */
 	void (*leave)(struct server *server); /* the last that is called */
 	uint16_t (*id_block)(struct server *server); /* the number of the next one */
-	void (*welcome)(struct server *server, struct guest *guest);	     /* it said HELLO */
-	void (*introduce)(struct server *server, const struct guest *guest); /* has a first block */
-	void (*dismiss)(struct server *server, const struct guest *guest);   /* it has gone */
-	void (*returned)(struct server *server, const struct guest *guest);  /* and has told all */
+	void (*welcome)(struct server *server, struct client *client); /* it said HELLO */
+	void (*introduce)(struct server *server,
+			  const struct client *client);			     /* has a first block */
+	void (*dismiss)(struct server *server, const struct client *client); /* it has gone */
+	void (*returned)(struct server *server, const struct client *client); /* and has told all */
 	bool (*awaits)(struct server *server); /* may somebody come back? */
 	bool (*is_none)(const struct server *server);
 	void (*settle)(struct server *server); /* each turn */
@@ -260,18 +262,18 @@ struct server_estate {
 /* What is shown to clients that look on. */
 struct server_onlook {
 	/* Return: a descriptor of the feed of messages, owned by the caller; -EPERM; -errno. */
-	int (*begin)(struct server *server, struct guest *guest);
+	int (*begin)(struct server *server, struct client *client);
 	/* An AWAIT, to be told when there is a message. Return: false if it is not from one. */
-	bool (*await)(struct server *server, struct guest *guest,
+	bool (*await)(struct server *server, struct client *client,
 		      const struct portd_record *record);
-	void (*end)(struct server *server, struct guest *guest); /* it goes */
+	void (*end)(struct server *server, struct client *client); /* it goes */
 	void (*message)(struct server *server, struct station *station, enum portd_way way,
-			const struct guest *whose, const struct mad_path *path,
+			const struct client *whose, const struct mad_path *path,
 			const uint8_t mad[MAD_BYTES]);
 	/* A client asks how things stand; others answer. Return: as stat_ask() and stat_row(). */
-	int (*ask)(struct server *server, struct guest *guest, uint32_t pid,
+	int (*ask)(struct server *server, struct client *client, uint32_t pid,
 		   struct portd_reply *ret);
-	bool (*row)(struct server *server, struct guest *guest, struct portd_record *record);
+	bool (*row)(struct server *server, struct client *client, struct portd_record *record);
 };
 
 static inline struct station *station_of(struct cm_port *cm)
@@ -323,49 +325,49 @@ ssize_t intake_questions(struct server *server, int from, int *ret_fd);
 /** intake_messages() - the same of a data socket; descriptors that come along are closed. */
 ssize_t intake_messages(struct server *server, int from);
 
-/** guest_new() - somebody has connected; @fd is owned by the guest. */
-void guest_new(struct server *server, int fd);
+/** client_new() - somebody has connected; @fd is owned by the client. */
+void client_new(struct server *server, int fd);
 
-/** guest_control() - its control socket is readable, or gone; without events: it may ask again. */
-void guest_control(struct server *server, struct guest *guest, uint32_t events);
+/** client_control() - its control socket is readable, or gone; without events: it may ask again. */
+void client_control(struct server *server, struct client *client, uint32_t events);
 
-/** guest_data() - its data socket is readable, writable or gone. */
-void guest_data(struct server *server, struct guest *guest, uint32_t events);
+/** client_data() - its data socket is readable, writable or gone. */
+void client_data(struct server *server, struct client *client, uint32_t events);
 
-/** guest_deliver() - hand a message to a client; sent at the end of the turn. */
-void guest_deliver(struct server *server, struct guest *guest, const struct station *station,
-		   const struct mad_path *path, const uint8_t mad[MAD_BYTES], bool is_request);
+/** client_deliver() - hand a message to a client; sent at the end of the turn. */
+void client_deliver(struct server *server, struct client *client, const struct station *station,
+		    const struct mad_path *path, const uint8_t mad[MAD_BYTES], bool is_request);
 
-/** guest_tell() - hand a client any record that it will not miss; sent at the end of the turn. */
-void guest_tell(struct server *server, struct guest *guest, const struct portd_record *record);
+/** client_tell() - hand a client any record that it will not miss; sent at the end of the turn. */
+void client_tell(struct server *server, struct client *client, const struct portd_record *record);
 
 /**
- * guest_show() - hand a SEEN or STAT_* to who asked, who loses it if it does not read
+ * client_show() - hand a SEEN or STAT_* to who asked, who loses it if it does not read
  * @room: how many datagrams may wait for it before that
  */
-void guest_show(struct server *server, struct guest *guest, const struct portd_record *record,
-		unsigned int room);
+void client_show(struct server *server, struct client *client, const struct portd_record *record,
+		 unsigned int room);
 
-/** guest_port_gone() - a station is closed; tell a client that has opened it. */
-void guest_port_gone(struct server *server, struct guest *guest, uint8_t handle);
+/** client_port_gone() - a station is closed; tell a client that has opened it. */
+void client_port_gone(struct server *server, struct client *client, uint8_t handle);
 
-/** guest_flush() - send what was filled in this turn. */
-void guest_flush(struct server *server, struct guest *guest);
+/** client_flush() - send what was filled in this turn. */
+void client_flush(struct server *server, struct client *client);
 
-/** guest_unthrottle() - clients that had used up their rate may send again. */
-void guest_unthrottle(struct server *server);
+/** client_unthrottle() - clients that had used up their rate may send again. */
+void client_unthrottle(struct server *server);
 
-/** guest_may_send() - its REQs have left, so it may be read from again. */
-void guest_may_send(struct server *server, struct guest *guest);
+/** client_may_send() - its REQs have left, so it may be read from again. */
+void client_may_send(struct server *server, struct client *client);
 
-/** guest_forget() - free a client that the next cmportd will hear from. */
-void guest_forget(struct server *server, struct guest *guest);
+/** client_forget() - free a client that the next cmportd will hear from. */
+void client_forget(struct server *server, struct client *client);
 
-/** guest_close() - a client is gone: adopt its wills, release all it had, free it. */
-void guest_close(struct server *server, struct guest *guest);
+/** client_close() - a client is gone: adopt its wills, release all it had, free it. */
+void client_close(struct server *server, struct client *client);
 
-/** guest_after_fork() - in a child: close the copies of its sockets. */
-void guest_after_fork(const struct guest *guest);
+/** client_after_fork() - in a child: close the copies of its sockets. */
+void client_after_fork(const struct client *client);
 
 /**
  * answer_ask() - a record came on a control socket
@@ -374,7 +376,7 @@ void guest_after_fork(const struct guest *guest);
  * Return: 0, with *ret to be sent unless the record is a one-way one; -EPROTO for a client that
  * does not keep to the protocol; -EAGAIN to ask again after the grace period, or in the next turn.
  */
-int answer_ask(struct server *server, struct guest *guest, const struct portd_record *record,
+int answer_ask(struct server *server, struct client *client, const struct portd_record *record,
 	       int fd, struct portd_reply *ret, int ret_fd[2]);
 
 /**
@@ -386,10 +388,10 @@ int answer_ask(struct server *server, struct guest *guest, const struct portd_re
  * Return: 0, with the question's number and how many will answer in @ret; -EBUSY if it has asked
  * just now.
  */
-int stat_ask(struct server *server, struct guest *guest, uint32_t pid, struct portd_reply *ret);
+int stat_ask(struct server *server, struct client *client, uint32_t pid, struct portd_reply *ret);
 
 /** stat_row() - a client answers. Return: false if the record is none of an answer. */
-bool stat_row(struct server *server, struct guest *guest, struct portd_record *record);
+bool stat_row(struct server *server, struct client *client, struct portd_record *record);
 
 /** stat_count() - a message passes a station, or comes to nothing there; NULL: which is unknown */
 static inline void stat_count(struct station *station, enum portd_stat_counter what,
@@ -400,7 +402,7 @@ static inline void stat_count(struct station *station, enum portd_stat_counter w
 
 /** onlook_message() - a message passes: show it to those who look on; @whose may be NULL */
 static inline void onlook_message(struct server *server, struct station *station,
-				  enum portd_way way, const struct guest *whose,
+				  enum portd_way way, const struct client *whose,
 				  const struct mad_path *path, const uint8_t mad[MAD_BYTES])
 {
 	if (server->n_onlookers)
@@ -412,7 +414,7 @@ void router_received(struct server *server, struct station *station, const struc
 		     uint32_t source_qpn, const uint8_t mad[MAD_BYTES]);
 
 /** router_sent() - a client sends a message. */
-void router_sent(struct server *server, struct guest *guest, const struct portd_mad *mad);
+void router_sent(struct server *server, struct client *client, const struct portd_mad *mad);
 
 /** router_bury() - end a connection of a client that is gone, as the kernel would. */
 void router_bury(struct server *server, const struct cm_record *will);
@@ -445,11 +447,11 @@ void station_receive_inbox(struct server *server, struct station *station);
  * station_send() - a message is to leave: a request at the end of the turn, all else at once
  * @sender: whose it is, or NULL
  */
-void station_send(struct server *server, struct station *station, struct guest *sender,
+void station_send(struct server *server, struct station *station, struct client *sender,
 		  const struct mad_path *path, const uint8_t mad[MAD_BYTES], bool again);
 
 /** station_forget_sender() - a client is gone; what it has sent leaves nevertheless. */
-void station_forget_sender(struct station *station, const struct guest *sender);
+void station_forget_sender(struct station *station, const struct client *sender);
 
 /** station_flush() - send what is held, and REQs that have gathered, SEND_BATCH at most. */
 void station_flush(struct server *server, struct station *station);

@@ -28,7 +28,7 @@ static void queue_request(struct station *station, struct parcel *parcel)
 
 static struct parcel *take_request(struct server *server, struct parcel *parcel)
 {
-	struct guest *sender = parcel->sender;
+	struct client *sender = parcel->sender;
 
 	list_remove(&parcel->link);
 	if (sender && --sender->n_requests == REQUESTS_MAX - 1)
@@ -59,7 +59,7 @@ static struct parcel *take_waiting(struct station *station, struct parcel *parce
 	return parcel;
 }
 
-static void forget_sender(struct list *parcels, const struct guest *sender)
+static void forget_sender(struct list *parcels, const struct client *sender)
 {
 	struct parcel *parcel;
 	struct list *node;
@@ -71,7 +71,7 @@ static void forget_sender(struct list *parcels, const struct guest *sender)
 	}
 }
 
-void station_forget_sender(struct station *station, const struct guest *sender)
+void station_forget_sender(struct station *station, const struct client *sender)
 {
 	if (sender->n_requests)
 		forget_sender(&station->requests, sender);
@@ -255,9 +255,9 @@ void station_close(struct server *server, struct station *station)
 	cm_core_port_gone(&server->core, &station->cm, NULL, NULL);
 	if (server->wills) /* or they are left for the next cmportd */
 		wills_port_gone(server->wills, station->handle);
-	for (i = 0; i < GUESTS_MAX; i++)
-		if (server->guest[i])
-			server->above->port_gone(server, server->guest[i], station->handle);
+	for (i = 0; i < CLIENTS_MAX; i++)
+		if (server->client[i])
+			server->above->port_gone(server, server->client[i], station->handle);
 	drop_all(server, station);
 	subnet_close(server, station);
 	server->station[station->handle] = NULL;
@@ -398,7 +398,7 @@ static bool leave(struct server *server, struct station *station, const struct m
 	return true;
 }
 
-static struct parcel *parcel_new(struct server *server, struct guest *sender,
+static struct parcel *parcel_new(struct server *server, struct client *sender,
 				 const struct mad_path *path, const uint8_t mad[MAD_BYTES],
 				 bool again)
 {
@@ -437,7 +437,7 @@ static bool has_to_queue(const struct station *station, const uint8_t mad[MAD_BY
 	       (cm_mad_attr(mad) == CM_ATTR_REJ && !list_is_empty(&station->requests));
 }
 
-void station_send(struct server *server, struct station *station, struct guest *sender,
+void station_send(struct server *server, struct station *station, struct client *sender,
 		  const struct mad_path *path, const uint8_t mad[MAD_BYTES], bool again)
 {
 	struct parcel *parcel;

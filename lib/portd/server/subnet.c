@@ -32,12 +32,12 @@ struct subnet {
 	struct mad_path to_sm;
 };
 
-struct guest_ask {
-	struct list link; /* in guest.asks */
+struct client_ask {
+	struct list link; /* in client.asks */
 	struct sa_ask ask;
 	uint32_t ask_id;
 	struct server *server;
-	struct guest *guest;
+	struct client *client;
 	struct station *station;
 };
 
@@ -201,10 +201,10 @@ struct cm_time subnet_deadline(const struct station *station)
 
 /* --- clients ------------------------------------------------------------- */
 
-static void guest_ask_free(struct guest_ask *asked)
+static void client_ask_free(struct client_ask *asked)
 {
 	list_remove(&asked->link);
-	asked->guest->n_asks--;
+	asked->client->n_asks--;
 	free(asked);
 }
 
@@ -216,7 +216,7 @@ static bool is_over(const struct sa_ask *ask, int err)
 
 static void told(struct sa_ask *ask, int err, const struct sa_msg *answer)
 {
-	struct guest_ask *asked = container_of(ask, struct guest_ask, ask);
+	struct client_ask *asked = container_of(ask, struct client_ask, ask);
 	struct portd_record record = {
 		.type = PORTD_SA_TOLD,
 		.sa_told = {.ask_id = asked->ask_id, .error = (uint16_t)-err}
@@ -225,9 +225,9 @@ static void told(struct sa_ask *ask, int err, const struct sa_msg *answer)
 	if (answer)
 		wire_encode(sa_msg_layout(answer->hdr.attr_id), &answer->path,
 			    record.sa_told.record);
-	asked->server->above->tell(asked->server, asked->guest, &record);
+	asked->server->above->tell(asked->server, asked->client, &record);
 	if (is_over(ask, err))
-		guest_ask_free(asked);
+		client_ask_free(asked);
 }
 
 /* What a client may ask, and nothing else: it must not change anything but its memberships. */
@@ -239,15 +239,15 @@ static bool is_welcome(const struct portd_sa_ask *ask)
 	       (ask->method == SA_METHOD_SET && ask->attr == SA_ATTR_MCMEMBER_RECORD);
 }
 
-static struct station *station_with(const struct server *server, const struct guest *guest,
+static struct station *station_with(const struct server *server, const struct client *client,
 				    uint8_t handle)
 {
-	if (handle >= STATIONS_MAX || !(guest->stations >> handle & 1))
+	if (handle >= STATIONS_MAX || !(client->stations >> handle & 1))
 		return NULL;
 	return server->station[handle];
 }
 
-static void fill(struct guest_ask *asked, const struct portd_sa_ask *wanted)
+static void fill(struct client_ask *asked, const struct portd_sa_ask *wanted)
 {
 	struct sa_msg *msg = &asked->ask.msg;
 
@@ -262,89 +262,90 @@ static void fill(struct guest_ask *asked, const struct portd_sa_ask *wanted)
 	asked->ask.done = told;
 }
 
-static void refuse(struct server *server, struct guest *guest, uint32_t ask_id, int err)
+static void refuse(struct server *server, struct client *client, uint32_t ask_id, int err)
 {
 	struct portd_record record = {
 		.type = PORTD_SA_TOLD, .sa_told = {.ask_id = ask_id, .error = (uint16_t)-err}
 	};
 
 	server->count[SERVER_COUNT_FORBIDDEN]++;
-	server->above->tell(server, guest, &record);
+	server->above->tell(server, client, &record);
 }
 
-static void take_ask(struct server *server, struct guest *guest, const struct portd_sa_ask *wanted)
+static void take_ask(struct server *server, struct client *client,
+		     const struct portd_sa_ask *wanted)
 {
-	struct station *station = station_with(server, guest, wanted->port);
-	struct guest_ask *asked;
+	struct station *station = station_with(server, client, wanted->port);
+	struct client_ask *asked;
 
-	if (!station || !station->subnet || !is_welcome(wanted) || guest->n_asks >= ASKS_MAX) {
-		refuse(server, guest, wanted->ask_id, station ? -EPERM : -ENODEV);
+	if (!station || !station->subnet || !is_welcome(wanted) || client->n_asks >= ASKS_MAX) {
+		refuse(server, client, wanted->ask_id, station ? -EPERM : -ENODEV);
 		return;
 	}
 	asked = calloc(1, sizeof(*asked));
 	if (!asked) {
-		refuse(server, guest, wanted->ask_id, -ENOMEM);
+		refuse(server, client, wanted->ask_id, -ENOMEM);
 		return;
 	}
 	asked->server = server;
-	asked->guest = guest;
+	asked->client = client;
 	asked->station = station;
 	fill(asked, wanted);
-	list_append(&guest->asks, &asked->link);
-	guest->n_asks++;
+	list_append(&client->asks, &asked->link);
+	client->n_asks++;
 	sa_agent_ask(&station->subnet->agent, &asked->ask, server->now);
 }
 
-static void take_drop(struct server *server, struct guest *guest, uint32_t ask_id)
+static void take_drop(struct server *server, struct client *client, uint32_t ask_id)
 {
 	struct list *node, *after;
-	struct guest_ask *asked;
+	struct client_ask *asked;
 
-	list_for_each_safe (node, after, &guest->asks) {
-		asked = container_of(node, struct guest_ask, link);
+	list_for_each_safe (node, after, &client->asks) {
+		asked = container_of(node, struct client_ask, link);
 		if (asked->ask_id != ask_id)
 			continue;
 		sa_agent_withdraw(&asked->station->subnet->agent, &asked->ask, server->now);
-		guest_ask_free(asked);
+		client_ask_free(asked);
 	}
 }
 
-static void take_doubt(struct server *server, struct guest *guest,
+static void take_doubt(struct server *server, struct client *client,
 		       const struct portd_sa_doubt *doubt)
 {
-	struct station *station = station_with(server, guest, doubt->port);
+	struct station *station = station_with(server, client, doubt->port);
 
 	if (station && station->subnet)
 		sa_agent_doubt(&station->subnet->agent, &doubt->dgid);
 }
 
-bool subnet_record(struct server *server, struct guest *guest, const struct portd_record *record)
+bool subnet_record(struct server *server, struct client *client, const struct portd_record *record)
 {
 	if (record->type == PORTD_SA_ASK)
-		take_ask(server, guest, &record->sa_ask);
+		take_ask(server, client, &record->sa_ask);
 	else if (record->type == PORTD_SA_DROP)
-		take_drop(server, guest, record->sa_drop.ask_id);
+		take_drop(server, client, record->sa_drop.ask_id);
 	else if (record->type == PORTD_SA_DOUBT)
-		take_doubt(server, guest, &record->sa_doubt);
+		take_doubt(server, client, &record->sa_doubt);
 	else
 		return false;
 	return true;
 }
 
-static void forget(struct guest_ask *asked)
+static void forget(struct client_ask *asked)
 {
 	asked->ask.group = NULL;
 	list_remove(&asked->ask.link);
-	guest_ask_free(asked);
+	client_ask_free(asked);
 }
 
-void subnet_forget_guest(struct server *server, struct guest *guest, bool leaves)
+void subnet_forget_client(struct server *server, struct client *client, bool leaves)
 {
 	struct list *node, *after;
-	struct guest_ask *asked;
+	struct client_ask *asked;
 
-	list_for_each_safe (node, after, &guest->asks) {
-		asked = container_of(node, struct guest_ask, link);
+	list_for_each_safe (node, after, &client->asks) {
+		asked = container_of(node, struct client_ask, link);
 		if (leaves)
 			sa_agent_withdraw(&asked->station->subnet->agent, &asked->ask, server->now);
 		forget(asked);
@@ -354,14 +355,14 @@ void subnet_forget_guest(struct server *server, struct guest *guest, bool leaves
 static void forget_asks_of(struct server *server, const struct station *station)
 {
 	struct list *node, *after;
-	struct guest_ask *asked;
+	struct client_ask *asked;
 	unsigned int i;
 
-	for (i = 0; i < GUESTS_MAX; i++) {
-		if (!server->guest[i])
+	for (i = 0; i < CLIENTS_MAX; i++) {
+		if (!server->client[i])
 			continue;
-		list_for_each_safe (node, after, &server->guest[i]->asks) {
-			asked = container_of(node, struct guest_ask, link);
+		list_for_each_safe (node, after, &server->client[i]->asks) {
+			asked = container_of(node, struct client_ask, link);
 			if (asked->station == station)
 				forget(asked);
 		}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * cmportd's way to the subnet administrators: one agent for each InfiniBand port, and what clients
- * have asked of it. Called by station.c, guest.c and server.c.
+ * have asked of it. Called by station.c, client.c and server.c.
  */
 #ifndef LIB_PORTD_SERVER_SUBNET_H
 #define LIB_PORTD_SERVER_SUBNET_H
@@ -38,13 +38,13 @@ struct cm_time subnet_deadline(const struct station *station);
  *
  * Return: false if it is another record.
  */
-bool subnet_record(struct server *server, struct guest *guest, const struct portd_record *record);
+bool subnet_record(struct server *server, struct client *client, const struct portd_record *record);
 
 /**
- * subnet_forget_guest() - a client is gone
+ * subnet_forget_client() - a client is gone
  * @leaves: its groups; else the next cmportd hears of them
  */
-void subnet_forget_guest(struct server *server, struct guest *guest, bool leaves);
+void subnet_forget_client(struct server *server, struct client *client, bool leaves);
 
 /** subnet_of_sa(), subnet_of_async() - whose watch it is. */
 struct subnet *subnet_of_sa(struct watch *watch);

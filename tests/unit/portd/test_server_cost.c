@@ -39,7 +39,7 @@ static void gather(void)
 
 	for (i = 0; i < N_CLIENTS; i++)
 		rig_join(&crowd[i]);
-	ck_assert_uint_eq(rig_server()->n_guests, N_CLIENTS + 2);
+	ck_assert_uint_eq(rig_server()->n_clients, N_CLIENTS + 2);
 }
 
 static size_t page_bytes(void)

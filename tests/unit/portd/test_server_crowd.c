@@ -26,43 +26,43 @@ static bool has_hung_up(int fd)
 	return rig_is_shown_out(&client);
 }
 
-static void fill_the_house(int fds[GUESTS_MAX])
+static void fill_the_house(int fds[CLIENTS_MAX])
 {
 	unsigned int i;
 
-	for (i = 2; i < GUESTS_MAX; i++) {
+	for (i = 2; i < CLIENTS_MAX; i++) {
 		fds[i] = rig_dial();
 		if (i % 64 == 0)
 			rig_settle(); /* the queue before the door is not endless */
 	}
 	rig_settle();
-	ck_assert_uint_eq(rig_server()->n_guests, GUESTS_MAX);
+	ck_assert_uint_eq(rig_server()->n_clients, CLIENTS_MAX);
 }
 
 START_TEST(one_client_more_than_there_is_room_for_is_turned_away)
 {
-	static int fds[GUESTS_MAX];
+	static int fds[CLIENTS_MAX];
 	int fd;
 
 	fill_the_house(fds);
 	fd = rig_dial();
 	rig_settle();
 	ck_assert(has_hung_up(fd));
-	ck_assert(!has_hung_up(fds[GUESTS_MAX - 1]));
-	ck_assert_uint_eq(rig_server()->n_guests, GUESTS_MAX);
+	ck_assert(!has_hung_up(fds[CLIENTS_MAX - 1]));
+	ck_assert_uint_eq(rig_server()->n_clients, CLIENTS_MAX);
 }
 END_TEST
 
 START_TEST(when_one_leaves_the_next_is_welcome)
 {
-	static int fds[GUESTS_MAX];
+	static int fds[CLIENTS_MAX];
 	struct rig_client carol;
 
 	fill_the_house(fds);
 	close(fds[100]);
 	rig_settle();
 	rig_meet(&carol);
-	ck_assert_uint_eq(rig_server()->n_guests, GUESTS_MAX);
+	ck_assert_uint_eq(rig_server()->n_clients, CLIENTS_MAX);
 }
 END_TEST
 
@@ -100,9 +100,9 @@ START_TEST(who_knocks_while_there_are_no_descriptors_is_let_in_when_somebody_lea
 	leave_descriptors(0);
 	rig_connect(fd);
 	rig_settle();
-	ck_assert_uint_eq(rig_server()->n_guests, 2);
+	ck_assert_uint_eq(rig_server()->n_clients, 2);
 	rig_leave(bob);
-	ck_assert_uint_eq(rig_server()->n_guests, 2);
+	ck_assert_uint_eq(rig_server()->n_clients, 2);
 	ck_assert(!has_hung_up(fd));
 }
 END_TEST
@@ -117,7 +117,7 @@ START_TEST(who_knocks_while_there_are_no_descriptors_is_let_in_when_there_are_so
 	rig_settle();
 	limit_fds(0);
 	rig_pass(1000);
-	ck_assert_uint_eq(rig_server()->n_guests, 3);
+	ck_assert_uint_eq(rig_server()->n_clients, 3);
 }
 END_TEST
 
@@ -279,7 +279,7 @@ START_TEST(what_waits_for_a_client_that_does_not_read_has_a_bound)
 	size_t before = mallinfo2().uordblks + mallinfo2().hblkhd;
 
 	said_often(&drep, 50000);
-	ck_assert_uint_le(rig_server()->guest[1]->n_backlog, BACKLOG_MAX);
+	ck_assert_uint_le(rig_server()->client[1]->n_backlog, BACKLOG_MAX);
 	ck_assert_uint_gt(rig_count(SERVER_COUNT_OVERFLOW), 0);
 	ck_assert_uint_le(mallinfo2().uordblks + mallinfo2().hblkhd - before, 2 * BACKLOG_BYTES);
 }
@@ -316,7 +316,7 @@ START_TEST(a_client_that_reads_again_gets_all_that_was_kept_in_order)
 	ck_assert_uint_eq(n, 50100 - rig_count(SERVER_COUNT_OVERFLOW));
 	ck_assert_int_eq(cm_msg_decode(mad_record.mad.mad, MAD_BYTES, &last), 0);
 	ck_assert_uint_eq(last.hdr.attr_id, CM_ATTR_DREQ);
-	ck_assert_uint_eq(rig_server()->guest[1]->n_backlog, 0);
+	ck_assert_uint_eq(rig_server()->client[1]->n_backlog, 0);
 }
 END_TEST
 

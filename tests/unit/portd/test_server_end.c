@@ -34,7 +34,7 @@ START_TEST(nothing_is_left_when_the_peer_is_gone_too)
 		rig_pass(AGES_MS);
 	ck_assert_uint_eq(rig_server()->core.n_conns, 0);
 	ck_assert_str_eq(scene_will(life_id()), "none");
-	ck_assert_uint_eq(rig_server()->n_guests, 1);
+	ck_assert_uint_eq(rig_server()->n_clients, 1);
 }
 END_TEST
 
@@ -162,7 +162,7 @@ START_TEST(last_words_that_are_no_records_do_no_harm)
 		rig_put(bob->data, bytes, sizeof(bytes), NULL, 0);
 	rig_leave(bob);
 	ck_assert_str_eq(scene_wire(), "REQ, RTU, DREQ");
-	ck_assert_uint_eq(rig_server()->n_guests, 1);
+	ck_assert_uint_eq(rig_server()->n_clients, 1);
 }
 END_TEST
 

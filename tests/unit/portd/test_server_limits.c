@@ -101,7 +101,7 @@ START_TEST(who_goes_while_it_may_not_send_is_gone)
 	flood_with_closes(bob);
 	ck_assert_uint_eq(rig_server()->n_throttled, 1);
 	rig_leave(bob);
-	ck_assert_uint_eq(rig_server()->n_guests, 1);
+	ck_assert_uint_eq(rig_server()->n_clients, 1);
 	ck_assert_uint_eq(rig_server()->n_throttled, 0);
 }
 END_TEST
@@ -114,7 +114,7 @@ START_TEST(who_closes_its_data_socket_while_it_may_not_send_is_gone_soon)
 	close(bob->data);
 	for (i = 0; i < 100; i++)
 		rig_pass(10);
-	ck_assert_uint_eq(rig_server()->n_guests, 1);
+	ck_assert_uint_eq(rig_server()->n_clients, 1);
 }
 END_TEST
 
@@ -193,7 +193,7 @@ START_TEST(a_client_that_floods_and_goes_leaves_nothing_behind)
 	flood_with_reqs(bob);
 	rig_leave(bob);
 	ck_assert_uint_eq(n_queued(), 0);
-	ck_assert_uint_eq(rig_server()->n_guests, 1);
+	ck_assert_uint_eq(rig_server()->n_clients, 1);
 }
 END_TEST
 

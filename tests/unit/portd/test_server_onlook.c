@@ -131,10 +131,10 @@ END_TEST
 
 START_TEST(only_root_and_its_owner_may_look_on)
 {
-	rig_server()->guest[1]->uid = geteuid() + 1;
+	rig_server()->client[1]->uid = geteuid() + 1;
 	ck_assert_int_eq(rig_ask(bob, &look_on), EPERM);
 	bob_awaits(0); /* so he is shown out */
-	ck_assert_ptr_null(rig_server()->guest[1]);
+	ck_assert_ptr_null(rig_server()->client[1]);
 }
 END_TEST
 
@@ -171,7 +171,7 @@ START_TEST(an_onlooker_that_does_not_read_loses_messages_and_holds_nobody_up)
 	for (n = 1; n <= FEED_MESSAGES; n++)
 		scene_said(scene_peer_req(n, SCENE_ADDR));
 	ck_assert_uint_eq(rig_server()->n_seen, 2 * FEED_MESSAGES);
-	ck_assert_uint_eq(rig_server()->guest[1]->n_backlog, 0);
+	ck_assert_uint_eq(rig_server()->client[1]->n_backlog, 0);
 	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
 	scene_said(scene_peer_req(9999, SCENE_ADDR));
 	ck_assert_str_eq(scene_handed(alice), "REQ");

@@ -26,7 +26,7 @@ static void must_be_shown_out(const struct rig_client *client)
 	rig_settle();
 	ck_assert(rig_is_shown_out(client));
 	ck_assert(!rig_is_shown_out(alice));
-	ck_assert_uint_eq(rig_server()->n_guests, 1);
+	ck_assert_uint_eq(rig_server()->n_clients, 1);
 }
 
 /* --- datagrams ----------------------------------------------------------- */
@@ -103,7 +103,7 @@ START_TEST(either_socket_that_closes_ends_the_connection)
 {
 	close(socket_of(bob, _i));
 	rig_settle();
-	ck_assert_uint_eq(rig_server()->n_guests, 1);
+	ck_assert_uint_eq(rig_server()->n_clients, 1);
 }
 END_TEST
 
@@ -300,7 +300,7 @@ START_TEST(a_client_that_does_not_take_its_answers_is_shown_out)
 		rig_put(bob->control, out.data, out.bytes, NULL, 0);
 		rig_settle();
 	}
-	ck_assert_uint_eq(rig_server()->n_guests, 1);
+	ck_assert_uint_eq(rig_server()->n_clients, 1);
 }
 END_TEST
 

@@ -98,7 +98,7 @@ END_TEST
 
 START_TEST(an_ordinary_user_hears_of_nobody_elses_processes)
 {
-	rig_server()->guest[1]->uid = STRANGER;
+	rig_server()->client[1]->uid = STRANGER;
 	bob_asks();
 	ck_assert_uint_eq(bob->reply.count, 1); /* his own */
 	ck_assert_uint_eq(number_of(alice, PORTD_STAT_ASK), 0);
@@ -109,7 +109,7 @@ START_TEST(an_answer_to_who_may_not_see_it_is_dropped)
 {
 	struct portd_record row = id_row(bob_asks());
 
-	rig_server()->guest[1]->uid = STRANGER;
+	rig_server()->client[1]->uid = STRANGER;
 	alice_tells(&row);
 	ck_assert_uint_eq(number_of(bob, PORTD_STAT_ID), 0);
 }
@@ -117,7 +117,7 @@ END_TEST
 
 START_TEST(an_ordinary_user_hears_of_his_own)
 {
-	rig_server()->guest[0]->uid = rig_server()->guest[1]->uid = STRANGER;
+	rig_server()->client[0]->uid = rig_server()->client[1]->uid = STRANGER;
 	bob_asks();
 	ck_assert_uint_eq(bob->reply.count, 2);
 }
@@ -130,7 +130,7 @@ START_TEST(connections_of_the_dead_are_for_root)
 	rig_settle();
 	bob_asks();
 	ck_assert_uint_eq(next_of(bob, PORTD_STAT_ID).stat_row.client, PORTD_STAT_ITSELF);
-	rig_server()->guest[1]->uid = STRANGER;
+	rig_server()->client[1]->uid = STRANGER;
 	rig_pass(100);
 	bob_asks();
 	ck_assert_uint_eq(number_of(bob, PORTD_STAT_ID), 0);
@@ -271,8 +271,8 @@ START_TEST(an_asker_that_does_not_read_loses_rows_and_holds_nobody_up)
 	struct portd_record row = id_row(bob_asks());
 	unsigned int i;
 
-	rig_server()->guest[1]->uid = STRANGER;
-	rig_server()->guest[0]->uid = STRANGER;
+	rig_server()->client[1]->uid = STRANGER;
+	rig_server()->client[0]->uid = STRANGER;
 	for (i = 0; i < 40000; i++) {
 		rig_tell(alice, &row);
 		if (i % 100 == 0)
@@ -281,7 +281,7 @@ START_TEST(an_asker_that_does_not_read_loses_rows_and_holds_nobody_up)
 			rig_pass(10);
 	}
 	rig_pass(1000);
-	ck_assert_uint_le(rig_server()->guest[1]->n_backlog, BACKLOG_MAX);
+	ck_assert_uint_le(rig_server()->client[1]->n_backlog, BACKLOG_MAX);
 	ck_assert_uint_gt(rig_count(SERVER_COUNT_OVERFLOW), 0);
 	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
 }

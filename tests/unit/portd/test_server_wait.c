@@ -115,7 +115,7 @@ START_TEST(who_hangs_up_while_its_hello_waits_is_forgotten_at_once)
 	say_hello(&carol);
 	close(carol.control);
 	rig_settle();
-	ck_assert_uint_eq(rig_server()->n_guests, 0);
+	ck_assert_uint_eq(rig_server()->n_clients, 0);
 }
 END_TEST
 
@@ -128,7 +128,7 @@ START_TEST(who_hangs_up_while_its_bind_waits_is_forgotten_at_once)
 	portd_put(&out, &record);
 	rig_put(bob->control, out.data, out.bytes, NULL, 0);
 	rig_leave(bob);
-	ck_assert_uint_eq(rig_server()->n_guests, 1);
+	ck_assert_uint_eq(rig_server()->n_clients, 1);
 }
 END_TEST
 
@@ -149,7 +149,7 @@ static unsigned int answers_that_fit(void)
 	unsigned int n;
 
 	rig_meet(&carol);
-	for (n = 0; rig_server()->n_guests == 3; n++)
+	for (n = 0; rig_server()->n_clients == 3; n++)
 		lease_without_reading(&carol);
 	return n - 1;
 }
@@ -163,11 +163,11 @@ START_TEST(who_has_no_room_for_an_answer_that_came_late_is_shown_out_at_once)
 	ck_assert_int_eq(rig_ask(alice, &record), 0);
 	while (n--)
 		lease_without_reading(bob);
-	ck_assert_uint_eq(rig_server()->n_guests, 2);
+	ck_assert_uint_eq(rig_server()->n_clients, 2);
 	portd_put(&out, &record);
 	rig_put(bob->control, out.data, out.bytes, NULL, 0);
 	rig_settle();
-	ck_assert_uint_eq(rig_server()->n_guests, 1);
+	ck_assert_uint_eq(rig_server()->n_clients, 1);
 }
 END_TEST
 

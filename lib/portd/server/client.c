@@ -1,0 +1,574 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A client as cmportd sees it: two sockets, a rate, and what waits for it. Nothing that it sends
+ * is believed; who does not keep to the protocol is shown out. Called by server.c and router.c.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "lib/portd/server/log.h"
+#include "lib/portd/server/state.h"
+#include "lib/portd/server/subnet.h"
+
+#define SPARE_MAX 64
+#define BATCH_MAX 8
+#define ROW_PRICE 0.0625 /* of a message: it was asked for, and is soon passed on */
+
+/* --- coming and going ---------------------------------------------------- */
+
+static int free_index(const struct server *server)
+{
+	int i;
+
+	for (i = 0; i < CLIENTS_MAX; i++)
+		if (!server->client[i])
+			return i;
+	return -ENOSPC;
+}
+
+static void identify(struct client *client)
+{
+	struct ucred cred = { .uid = (uid_t)-1 };
+	socklen_t bytes = sizeof(cred);
+
+	getsockopt(client->control.fd, SOL_SOCKET, SO_PEERCRED, &cred, &bytes);
+	client->pid = cred.pid;
+	client->uid = cred.uid;
+}
+
+void client_new(struct server *server, int fd)
+{
+	int index = free_index(server);
+	struct client *client = index < 0 ? NULL : calloc(1, sizeof(*client));
+
+	if (!client) {
+		portd_log_warn("no room for another client: %u are here", server->n_clients);
+		close(fd);
+		return;
+	}
+	client->index = (uint16_t)index;
+	client->control = (struct watch){ .kind = WATCH_CONTROL, .fd = fd };
+	client->data = (struct watch){ .kind = WATCH_DATA, .fd = -1 };
+	client->asked_fd = -1;
+	client->batch = 1;
+	client->tokens = RATE_BURST;
+	client->tokens_at = server->now;
+	list_init(&client->backlog);
+	list_init(&client->link);
+	list_init(&client->asks);
+	identify(client);
+	client->realm = realm_enter(server->home, fd);
+	if (!client->realm || server_watch(server, &client->control, EPOLLIN)) {
+		if (client->realm)
+			realm_leave(server->home, client->realm);
+		close(fd);
+		free(client);
+		return;
+	}
+	server->client[index] = client;
+	server->n_clients++;
+	portd_log_debug("client %d, pid %d, uid %u", index, (int)client->pid,
+			(unsigned int)client->uid);
+}
+
+static void release_blocks(struct server *server, struct client *client)
+{
+	unsigned int i;
+
+	for (i = 0; i < client->n_blocks; i++)
+		server->block_owner[client->block[i]] = NOBODY;
+}
+
+static void drop_batches(struct client *client)
+{
+	struct list *node, *after;
+
+	list_for_each_safe (node, after, &client->backlog)
+		free(container_of(node, struct batch, link));
+	free(client->out);
+	list_remove(&client->link);
+}
+
+void client_forget(struct server *server, struct client *client)
+{
+	unsigned int i;
+
+	server_unwatch(server, &client->control);
+	server_unwatch(server, &client->data);
+	if (client->asked_fd >= 0)
+		close(client->asked_fd);
+	free(client->rest);
+	drop_batches(client);
+	for (i = 0; i < STATIONS_MAX; i++)
+		if (server->station[i])
+			station_forget_sender(server->station[i], client);
+	subnet_forget_client(server, client, false);
+	if (client->throttled)
+		server->n_throttled--;
+	if (client->looks_on)
+		server->options.onlook->end(server, client);
+	ports_client_gone(client->realm->ports, client->index);
+	realm_leave(server->home, client->realm);
+	server->client[client->index] = NULL;
+	server->n_clients--;
+	server->idle_since = server->now;
+	free(client);
+}
+
+static void leave(struct server *server, struct client *client)
+{
+	client->leaving = true;
+	server->any_leaving = true;
+}
+
+static void close_fd(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+}
+
+void client_after_fork(const struct client *client)
+{
+	close_fd(client->control.fd);
+	close_fd(client->data.fd);
+	close_fd(client->asked_fd);
+}
+
+static void show_out(struct server *server, struct client *client, const char *why)
+{
+	server->count[SERVER_COUNT_PROTOCOL]++;
+	portd_log_debug("client %u, pid %d is shown out: %s", client->index, (int)client->pid, why);
+	client->is_shown_out = true;
+	leave(server, client);
+}
+
+/* --- questions and answers ----------------------------------------------- */
+
+static bool reply(const struct client *client, const struct portd_reply *answer, int fd[2])
+{
+	struct portd_record record = { .type = PORTD_REPLY, .reply = *answer };
+	struct portd_datagram out; /* large, so not cleared */
+	int n_fds = (fd[0] >= 0) + (fd[1] >= 0);
+	union {
+		struct cmsghdr align;
+		char room[CMSG_SPACE(2 * sizeof(int))];
+	} control = { 0 };
+	struct iovec iov = { .iov_base = out.data };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	out.bytes = 0;
+	portd_put(&out, &record);
+	iov.iov_len = out.bytes;
+	if (n_fds) {
+		msg.msg_control = &control;
+		msg.msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
+		control.align.cmsg_level = SOL_SOCKET;
+		control.align.cmsg_type = SCM_RIGHTS;
+		control.align.cmsg_len = CMSG_LEN(n_fds * sizeof(int));
+		memcpy(CMSG_DATA(&control.align), fd, n_fds * sizeof(int));
+	}
+	return sendmsg(client->control.fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)out.bytes;
+}
+
+/* Return: false if the question waits for the end of the grace period. */
+static bool ask(struct server *server, struct client *client, const struct portd_record *record,
+		int fd)
+{
+	struct portd_reply answer = { .error = 0 };
+	int send_fd[2] = { -1, -1 };
+	int err = answer_ask(server, client, record, fd, &answer, send_fd);
+
+	if (err == -EAGAIN) {
+		client->has_asked = true;
+		client->asked = *record;
+		client->asked_fd = fd;
+		server_watch(server, &client->control, EPOLLHUP);
+		return false;
+	}
+	if (err)
+		show_out(server, client, "a question out of place");
+	else if (!portd_is_one_way(record->type) && !reply(client, &answer, send_fd))
+		show_out(server, client, "it does not take its answers");
+	close_fd(send_fd[0]); /* the client's end of its data socket, or the feed */
+	close_fd(send_fd[1]); /* its page */
+	return true;
+}
+
+/* What follows a question that waits, waits too. */
+static void keep_rest(struct server *server, struct client *client)
+{
+	const struct portd_datagram *in = &server->in;
+
+	if (in->at == in->bytes)
+		return;
+	client->rest = malloc(sizeof(*client->rest));
+	if (!client->rest) {
+		show_out(server, client, "no memory for its questions");
+		return;
+	}
+	client->rest->at = 0;
+	client->rest->bytes = in->bytes - in->at;
+	memcpy(client->rest->data, in->data + in->at, client->rest->bytes);
+}
+
+static void take_rest(struct server *server, struct client *client)
+{
+	server->in.at = 0;
+	server->in.bytes = client->rest->bytes;
+	memcpy(server->in.data, client->rest->data, client->rest->bytes);
+	free(client->rest);
+	client->rest = NULL;
+}
+
+static void ask_all(struct server *server, struct client *client, int fd)
+{
+	struct portd_record record;
+	int err = 0;
+
+	while (!client->leaving && (err = portd_get(&server->in, &record)) == 0) {
+		if (!portd_is_asked(record.type)) {
+			show_out(server, client, "a record that is not for this socket");
+			break;
+		}
+		if (!ask(server, client, &record, fd)) {
+			keep_rest(server, client);
+			return;
+		}
+		fd = -1;
+	}
+	if (err == -EPROTO)
+		show_out(server, client, "not a record");
+	if (fd >= 0)
+		close(fd);
+}
+
+static void ask_again(struct server *server, struct client *client)
+{
+	struct portd_record record = client->asked;
+	int fd = client->asked_fd;
+
+	client->has_asked = false;
+	client->asked_fd = -1;
+	if (!ask(server, client, &record, fd))
+		return;
+	if (client->rest) {
+		take_rest(server, client);
+		ask_all(server, client, -1);
+	}
+	if (!client->has_asked)
+		server_watch(server, &client->control, EPOLLIN);
+}
+
+void client_control(struct server *server, struct client *client, uint32_t events)
+{
+	ssize_t n;
+	int fd;
+
+	if (client->has_asked && events & (EPOLLHUP | EPOLLERR)) {
+		leave(server, client);
+		return;
+	}
+	if (client->has_asked) {
+		ask_again(server, client);
+		return;
+	}
+	n = intake_questions(server, client->control.fd, &fd);
+	if (n > 0)
+		ask_all(server, client, fd);
+	else if (n == 0 || (errno != EAGAIN && errno != EINTR))
+		leave(server, client);
+	if (n == 0 && fd >= 0)
+		close(fd); /* an empty datagram may bring one */
+}
+
+/* --- messages from it ---------------------------------------------------- */
+
+static void refill(struct server *server, struct client *client)
+{
+	double elapsed_ns = (double)(server->now.ns - client->tokens_at.ns);
+
+	client->tokens += elapsed_ns * RATE_PER_S / 1e9;
+	if (client->tokens > RATE_BURST)
+		client->tokens = RATE_BURST;
+	client->tokens_at = server->now;
+}
+
+static bool may_send(const struct client *client)
+{
+	return !client->throttled && client->n_requests < REQUESTS_MAX;
+}
+
+static uint32_t wanted_events(const struct client *client)
+{
+	return (may_send(client) ? EPOLLIN : 0) |
+	       (list_is_empty(&client->backlog) ? 0 : (uint32_t)EPOLLOUT);
+}
+
+static void throttle(struct server *server, struct client *client, bool on)
+{
+	if (client->throttled == on)
+		return;
+	client->throttled = on;
+	if (on)
+		server->n_throttled++;
+	else
+		server->n_throttled--;
+	server_watch(server, &client->data, wanted_events(client));
+}
+
+void client_may_send(struct server *server, struct client *client)
+{
+	server_watch(server, &client->data, wanted_events(client));
+}
+
+void client_unthrottle(struct server *server)
+{
+	struct client *client;
+	unsigned int i;
+
+	for (i = 0; server->n_throttled && i < CLIENTS_MAX; i++) {
+		client = server->client[i];
+		if (!client || !client->throttled)
+			continue;
+		refill(server, client);
+		if (client->tokens >= RATE_BURST / 10)
+			throttle(server, client, false);
+	}
+}
+
+static bool shows(struct server *server, struct client *client, struct portd_record *record)
+{
+	const struct server_onlook *onlook = server->options.onlook;
+
+	return onlook &&
+	       (onlook->row(server, client, record) || onlook->await(server, client, record));
+}
+
+/* Return: false if it is none that clients send here. */
+static bool take_message(struct server *server, struct client *client, struct portd_record *record)
+{
+	if (record->type == PORTD_MAD)
+		router_sent(server, client, &record->mad);
+	else if (record->type == PORTD_CLOSE)
+		wills_close(server->wills, client->index, &record->close);
+	else
+		return shows(server, client, record) || subnet_record(server, client, record);
+	return true;
+}
+
+static void take_messages(struct server *server, struct client *client)
+{
+	struct portd_record record;
+	int err;
+
+	while ((err = portd_get(&server->in, &record)) == 0) {
+		client->tokens -= record.type == PORTD_STAT_ID ? ROW_PRICE : 1;
+		if (!take_message(server, client, &record)) {
+			show_out(server, client, "a record that is not for its data socket");
+			return;
+		}
+	}
+	if (err == -EPROTO)
+		show_out(server, client, "not a record");
+}
+
+/* To find that there is nothing more costs a system call: as many are tried as there were of late.
+ */
+static unsigned int next_batch(unsigned int n_taken, bool may_be_more)
+{
+	unsigned int next = may_be_more ? 2 * n_taken : n_taken;
+
+	if (next == 0)
+		return 1;
+	return next < BATCH_MAX ? next : BATCH_MAX;
+}
+
+static void send_backlog(struct server *server, struct client *client);
+
+void client_data(struct server *server, struct client *client, uint32_t events)
+{
+	unsigned int i = 0;
+	ssize_t n;
+
+	if (events & EPOLLOUT)
+		send_backlog(server, client);
+	if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR)) || !may_send(client))
+		return;
+	refill(server, client);
+	if (client->tokens < 1) {
+		throttle(server, client, true);
+		return;
+	}
+	do {
+		n = intake_messages(server, client->data.fd);
+		if (n > 0)
+			take_messages(server, client);
+	} while (n > 0 && ++i < client->batch && !client->leaving && may_send(client));
+	client->batch = next_batch(i, n > 0);
+	server_watch(server, &client->data, wanted_events(client));
+	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+		leave(server, client);
+}
+
+/* What it sent before it went may not have been read yet: its end may be better put than by us. */
+static void hear_last_words(struct server *server, struct client *client)
+{
+	ssize_t n = client->data.fd >= 0;
+
+	refill(server, client);
+	while (n > 0 && client->tokens >= 1 && !client->is_shown_out) {
+		n = intake_messages(server, client->data.fd);
+		if (n > 0)
+			take_messages(server, client);
+	}
+}
+
+void client_close(struct server *server, struct client *client)
+{
+	struct cm_record will;
+
+	portd_log_debug("client %u, pid %d has gone", client->index, (int)client->pid);
+	if (!client->is_shown_out)
+		hear_last_words(server, client);
+	release_blocks(server, client);
+	ports_client_gone(client->realm->ports, client->index);
+	while (wills_take(server->wills, client->index, &will))
+		router_bury(server, &will);
+	subnet_forget_client(server, client, true);
+	if (client->welcome && !client->visits)
+		server->options.estate->dismiss(server, client);
+	client_forget(server, client);
+}
+
+/* --- messages to it ------------------------------------------------------ */
+
+static struct batch *batch_new(struct server *server)
+{
+	struct batch *batch;
+
+	if (server->n_spare == 0) {
+		batch = malloc(sizeof(*batch));
+	} else {
+		batch = container_of(server->spare.next, struct batch, link);
+		list_remove(&batch->link);
+		server->n_spare--;
+	}
+	if (batch) {
+		list_init(&batch->link);
+		batch->datagram.bytes = 0;
+	}
+	return batch;
+}
+
+static void batch_free(struct server *server, struct batch *batch)
+{
+	if (server->n_spare == SPARE_MAX) {
+		free(batch);
+		return;
+	}
+	list_append(&server->spare, &batch->link);
+	server->n_spare++;
+}
+
+/* Return: false if the socket has no room. A client that is gone has room for everything. */
+static bool send_batch(const struct client *client, const struct batch *batch)
+{
+	ssize_t n = send(client->data.fd, batch->datagram.data, batch->datagram.bytes,
+			 MSG_DONTWAIT | MSG_NOSIGNAL);
+
+	return n >= 0 || (errno != EAGAIN && errno != ENOBUFS);
+}
+
+static void send_backlog(struct server *server, struct client *client)
+{
+	struct batch *batch;
+
+	while (!list_is_empty(&client->backlog)) {
+		batch = container_of(client->backlog.next, struct batch, link);
+		if (!send_batch(client, batch))
+			return;
+		list_remove(&batch->link);
+		client->n_backlog--;
+		batch_free(server, batch);
+	}
+	server_watch(server, &client->data, wanted_events(client));
+}
+
+void client_flush(struct server *server, struct client *client)
+{
+	struct batch *batch = client->out;
+
+	if (!batch)
+		return;
+	client->out = NULL;
+	list_remove(&client->link);
+	if (list_is_empty(&client->backlog) && send_batch(client, batch)) {
+		batch_free(server, batch);
+		return;
+	}
+	list_append(&client->backlog, &batch->link);
+	client->n_backlog++;
+	server_watch(server, &client->data, wanted_events(client));
+}
+
+/* A client that does not read loses requests first: their peers repeat them. That a port is gone it
+ * has to know, and cannot be told more often than it has opened one. */
+enum {
+	ROOM_FOR_REQUEST = BACKLOG_MAX / 2,
+	ROOM_FOR_MESSAGE = BACKLOG_MAX,
+	ROOM_FOR_GONE = INT_MAX,
+};
+
+static void deliver(struct server *server, struct client *client, const struct portd_record *record,
+		    unsigned int room)
+{
+	if (client->out && portd_put(&client->out->datagram, record))
+		return;
+	client_flush(server, client);
+	if (client->n_backlog < room)
+		client->out = batch_new(server);
+	if (!client->out) {
+		server->count[SERVER_COUNT_OVERFLOW]++;
+		return;
+	}
+	list_append(&server->filled, &client->link);
+	portd_put(&client->out->datagram, record);
+}
+
+void client_deliver(struct server *server, struct client *client, const struct station *station,
+		    const struct mad_path *path, const uint8_t mad[MAD_BYTES], bool is_request)
+{
+	struct portd_record record = {
+		.type = PORTD_MAD, .mad = {.port = station->handle, .path = *path}
+	};
+
+	memcpy(record.mad.mad, mad, MAD_BYTES);
+	deliver(server, client, &record, is_request ? ROOM_FOR_REQUEST : ROOM_FOR_MESSAGE);
+}
+
+/* No more of these can come than were asked for. */
+void client_tell(struct server *server, struct client *client, const struct portd_record *record)
+{
+	deliver(server, client, record, ROOM_FOR_GONE);
+}
+
+void client_show(struct server *server, struct client *client, const struct portd_record *record,
+		 unsigned int room)
+{
+	deliver(server, client, record, room);
+}
+
+void client_port_gone(struct server *server, struct client *client, uint8_t handle)
+{
+	struct portd_record record = { .type = PORTD_GONE, .gone = { .port = handle } };
+
+	if (!(client->stations >> handle & 1))
+		return;
+	client->stations &= ~(UINT64_C(1) << handle);
+	deliver(server, client, &record, ROOM_FOR_GONE);
+}
