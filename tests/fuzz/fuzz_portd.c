@@ -338,9 +338,9 @@ static void do_unplug(void)
 {
 	unsigned int i;
 
-	for (i = 0; i < STATIONS_MAX; i++)
-		if (i != alice.handle && rig_server()->station[i])
-			station_close(rig_server(), rig_server()->station[i]);
+	for (i = 0; i < HOST_PORTS_MAX; i++)
+		if (i != alice.handle && rig_server()->host_port[i])
+			host_port_close(rig_server(), rig_server()->host_port[i]);
 }
 
 /* --- what must be true --------------------------------------------------- */

@@ -174,8 +174,8 @@ static int answer_will(struct question *q)
 {
 	const struct cm_record *will = &q->record->will;
 
-	if (will->handle >= STATIONS_MAX || !(q->client->stations >> will->handle & 1) ||
-	    !q->server->station[will->handle] || will->state >= CM_N_STATES ||
+	if (will->handle >= HOST_PORTS_MAX || !(q->client->host_ports >> will->handle & 1) ||
+	    !q->server->host_port[will->handle] || will->state >= CM_N_STATES ||
 	    !owns(q, will->local_comm_id) ||
 	    wills_count(q->server->wills, q->client->index) >= WILLS_MAX)
 		return -EPERM;
@@ -198,22 +198,22 @@ static int answer_open_port(struct question *q)
 	struct portd_reply *reply = q->reply;
 	char device[PORTD_DEVICE_BYTES];
 	struct umad_owner who = { .what = "" };
-	struct station *station;
+	struct host_port *host_port;
 	int err;
 
 	memcpy(device, wanted->device, sizeof(device));
 	device[sizeof(device) - 1] = '\0';
-	err = station_open(q->server, device, wanted->port_num, &station, &who);
+	err = host_port_open(q->server, device, wanted->port_num, &host_port, &who);
 	if (err) {
 		if (who.what[0])
 			snprintf(reply->text, sizeof(reply->text), "%.120s; %.120s", who.what,
 				 who.remedy);
 		return err;
 	}
-	q->client->stations |= UINT64_C(1) << station->handle;
-	reply->handle = station->handle;
-	reply->ca_guid = station->cm.ca_guid;
-	reply->gid0 = station->cm.gid0;
+	q->client->host_ports |= UINT64_C(1) << host_port->handle;
+	reply->handle = host_port->handle;
+	reply->ca_guid = host_port->cm.ca_guid;
+	reply->gid0 = host_port->cm.gid0;
 	return 0;
 }
 

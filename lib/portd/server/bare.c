@@ -66,8 +66,8 @@ static int free_handle(struct server *server, const char *device, uint8_t port_n
 
 	(void)device;
 	(void)port_num;
-	for (i = 0; i < STATIONS_MAX; i++)
-		if (!server->station[i])
+	for (i = 0; i < HOST_PORTS_MAX; i++)
+		if (!server->host_port[i])
 			return i;
 	return -ENOSPC;
 }

@@ -104,9 +104,9 @@ void client_forget(struct server *server, struct client *client)
 		close(client->asked_fd);
 	free(client->rest);
 	drop_batches(client);
-	for (i = 0; i < STATIONS_MAX; i++)
-		if (server->station[i])
-			station_forget_sender(server->station[i], client);
+	for (i = 0; i < HOST_PORTS_MAX; i++)
+		if (server->host_port[i])
+			host_port_forget_sender(server->host_port[i], client);
 	subnet_forget_client(server, client, false);
 	if (client->throttled)
 		server->n_throttled--;
@@ -540,11 +540,11 @@ static void deliver(struct server *server, struct client *client, const struct p
 	portd_put(&client->out->datagram, record);
 }
 
-void client_deliver(struct server *server, struct client *client, const struct station *station,
+void client_deliver(struct server *server, struct client *client, const struct host_port *host_port,
 		    const struct mad_path *path, const uint8_t mad[MAD_BYTES], bool is_request)
 {
 	struct portd_record record = {
-		.type = PORTD_MAD, .mad = {.port = station->handle, .path = *path}
+		.type = PORTD_MAD, .mad = {.port = host_port->handle, .path = *path}
 	};
 
 	memcpy(record.mad.mad, mad, MAD_BYTES);
@@ -567,8 +567,8 @@ void client_port_gone(struct server *server, struct client *client, uint8_t hand
 {
 	struct portd_record record = { .type = PORTD_GONE, .gone = { .port = handle } };
 
-	if (!(client->stations >> handle & 1))
+	if (!(client->host_ports >> handle & 1))
 		return;
-	client->stations &= ~(UINT64_C(1) << handle);
+	client->host_ports &= ~(UINT64_C(1) << handle);
 	deliver(server, client, &record, ROOM_FOR_GONE);
 }

@@ -17,7 +17,7 @@
 #define WILLS_SUFFIX ".wills"
 #define LOOK_NS	     (500 * CM_NS_PER_MS)
 
-_Static_assert(WILL_PORTS == STATIONS_MAX, "each station has a handle");
+_Static_assert(WILL_PORTS == HOST_PORTS_MAX, "each host port has a handle");
 
 /* --- beginning and end --------------------------------------------------- */
 
@@ -173,20 +173,20 @@ static bool may_come_back(const struct server *server, struct last_look *last,
 	return will->owner.pid && lives(last, &will->owner);
 }
 
-static bool has_station(struct server *server, uint8_t handle)
+static bool has_host_port(struct server *server, uint8_t handle)
 {
 	struct umad_owner who = { .what = "" };
-	struct station *station = server->station[handle];
+	struct host_port *host_port = server->host_port[handle];
 	uint8_t port_num = 0;
 	const char *device;
 
-	if (!station && wills_port(server->wills, handle, &device, &port_num) &&
-	    station_open(server, device, port_num, &station, &who)) {
+	if (!host_port && wills_port(server->wills, handle, &device, &port_num) &&
+	    host_port_open(server, device, port_num, &host_port, &who)) {
 		portd_log_warn("%s port %u cannot be opened to end connections of programs that "
 			       "are gone%s%s",
 			       device, port_num, who.what[0] ? ": " : "", who.what);
 	}
-	return server->station[handle] != NULL;
+	return server->host_port[handle] != NULL;
 }
 
 /* Return: false if more than that one has gone. */
@@ -195,7 +195,7 @@ static bool end(struct server *server, const struct will *orphan)
 	uint8_t handle = orphan->is.handle;
 	struct cm_record will;
 
-	if (!has_station(server, handle)) {
+	if (!has_host_port(server, handle)) {
 		wills_port_gone(server->wills, handle);
 		return false;
 	}
@@ -238,8 +238,8 @@ static int handle_of(struct server *server, const char *device, uint8_t port_num
 	unsigned int i;
 
 	strncpy(name, device, sizeof(name) - 1);
-	for (i = 0; i < STATIONS_MAX; i++)
-		if (server->station[i])
+	for (i = 0; i < HOST_PORTS_MAX; i++)
+		if (server->host_port[i])
 			in_use |= UINT64_C(1) << i;
 	return wills_handle(server->wills, name, port_num, in_use);
 }

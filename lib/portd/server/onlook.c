@@ -25,19 +25,19 @@ static uint64_t wall_clock_ns(void)
 
 /* To look at the table costs a system call, so not for every message: what it says is good for a
  * moment. */
-static struct mad_gid local_gid(struct station *station, const struct mad_path *path,
+static struct mad_gid local_gid(struct host_port *host_port, const struct mad_path *path,
 				struct cm_time now)
 {
-	struct onlook_gid *known = &station->shown_gid;
+	struct onlook_gid *known = &host_port->shown_gid;
 	struct gid_entry entry;
 
 	if (!path->grh)
-		return station->cm.gid0;
+		return host_port->cm.gid0;
 	if (known->is_known && known->index == path->sgid_index &&
 	    !cm_time_reached(cm_time_after(known->at, GID_IS_GOOD_MS * CM_NS_PER_MS), now))
 		return known->gid;
-	if (gid_by_index(station->verbs, station->port_num, path->sgid_index, &entry))
-		return station->cm.gid0;
+	if (gid_by_index(host_port->verbs, host_port->port_num, path->sgid_index, &entry))
+		return host_port->cm.gid0;
 	*known = (struct onlook_gid){ .is_known = true, .index = path->sgid_index, .at = now };
 	memcpy(&known->gid, &entry.gid, sizeof(known->gid));
 	return known->gid;
@@ -60,7 +60,7 @@ static void wake_all(struct server *server)
 		wake(server, container_of(node, struct client, asleep));
 }
 
-static void show_message(struct server *server, struct station *station, enum portd_way way,
+static void show_message(struct server *server, struct host_port *host_port, enum portd_way way,
 			 const struct client *whose, const struct mad_path *path,
 			 const uint8_t mad[MAD_BYTES])
 {
@@ -70,9 +70,9 @@ static void show_message(struct server *server, struct station *station, enum po
 	seen->time_ns = wall_clock_ns();
 	seen->pid = whose ? (uint32_t)whose->pid : 0;
 	seen->way = (uint8_t)way;
-	seen->port_num = station->port_num;
-	memcpy(seen->device, station->device, sizeof(seen->device));
-	seen->local_gid = local_gid(station, path, server->now);
+	seen->port_num = host_port->port_num;
+	memcpy(seen->device, host_port->device, sizeof(seen->device));
+	seen->local_gid = local_gid(host_port, path, server->now);
 	seen->path = *path;
 	memcpy(seen->mad, mad, MAD_BYTES);
 	server->n_seen = seen->number;

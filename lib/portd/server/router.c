@@ -2,7 +2,7 @@
 /*
  * To whom a message goes that has arrived, and whether a client may send the one it wants to. What
  * belongs to no living client goes to our own core (cm/), which has the connections of the dead
- * and answers for nobody. Called by station.c, client.c and server.c.
+ * and answers for nobody. Called by host_port.c, client.c and server.c.
  */
 #include <errno.h>
 #include <string.h>
@@ -19,11 +19,11 @@ static void send_effects(struct server *server, const struct cm_effects *fx)
 	unsigned int i;
 
 	for (i = 0; i < fx->n_sends; i++)
-		station_send(server, station_of(fx->send[i].port), NULL, &fx->send[i].path,
-			     fx->send[i].mad, false);
+		host_port_send(server, host_port_of(fx->send[i].port), NULL, &fx->send[i].path,
+			       fx->send[i].mad, false);
 }
 
-static void answer_for_nobody(struct server *server, struct station *station,
+static void answer_for_nobody(struct server *server, struct host_port *host_port,
 			      const struct mad_path *path, uint32_t source_qpn,
 			      const uint8_t mad[MAD_BYTES])
 {
@@ -31,14 +31,14 @@ static void answer_for_nobody(struct server *server, struct station *station,
 
 	if (server_in_grace(server)) {
 		server->count[SERVER_COUNT_HELD_BACK]++;
-		stat_count(station, PORTD_COUNT_HELD_BACK, mad);
+		stat_count(host_port, PORTD_COUNT_HELD_BACK, mad);
 		return;
 	}
 	server->count[SERVER_COUNT_ANSWERED]++;
-	stat_count(station, PORTD_COUNT_ANSWERED, mad);
-	cm_core_input(&server->core, &station->cm, path, mad, MAD_BYTES, server->now, &fx);
+	stat_count(host_port, PORTD_COUNT_ANSWERED, mad);
+	cm_core_input(&server->core, &host_port->cm, path, mad, MAD_BYTES, server->now, &fx);
 	if (fx.is_known)
-		station_heard(station, path, source_qpn);
+		host_port_heard(host_port, path, source_qpn);
 	send_effects(server, &fx);
 }
 
@@ -63,7 +63,7 @@ static struct cm_msg refusal_of(const struct cm_msg *request)
 
 /* As the kernel: where anybody listens on the port, it is as if a program had refused. What the
  * request says is for none of them. */
-static void refuse(struct server *server, struct station *station, const struct mad_path *path,
+static void refuse(struct server *server, struct host_port *host_port, const struct mad_path *path,
 		   const struct cm_msg *request, const uint8_t request_mad[MAD_BYTES])
 {
 	struct cm_msg msg = refusal_of(request);
@@ -71,23 +71,23 @@ static void refuse(struct server *server, struct station *station, const struct 
 
 	if (server_in_grace(server)) {
 		server->count[SERVER_COUNT_HELD_BACK]++;
-		stat_count(station, PORTD_COUNT_HELD_BACK, request_mad);
+		stat_count(host_port, PORTD_COUNT_HELD_BACK, request_mad);
 		return;
 	}
 	cm_msg_encode(&msg, mad);
 	server->count[SERVER_COUNT_ANSWERED]++;
-	stat_count(station, PORTD_COUNT_ANSWERED, request_mad);
-	station_send(server, station, NULL, path, mad, false);
+	stat_count(host_port, PORTD_COUNT_ANSWERED, request_mad);
+	host_port_send(server, host_port, NULL, path, mad, false);
 }
 
 void router_bury(struct server *server, const struct cm_record *will)
 {
-	struct station *station = server->station[will->handle];
+	struct host_port *host_port = server->host_port[will->handle];
 	struct cm_conn *conn = NULL;
 	struct cm_effects fx;
 
-	if (station)
-		conn = cm_core_adopt(&server->core, will, &station->cm, NULL);
+	if (host_port)
+		conn = cm_core_adopt(&server->core, will, &host_port->cm, NULL);
 	if (!conn) {
 		/* Over already, or out of memory: then the peer finds out by itself. */
 		wills_buried(server->wills, will->local_comm_id);
@@ -106,8 +106,8 @@ void router_expire(struct server *server)
 
 	while (cm_core_expire(&server->core, server->now, &fx))
 		for (i = 0; i < fx.n_sends; i++)
-			station_send(server, station_of(fx.send[i].port), NULL, &fx.send[i].path,
-				     fx.send[i].mad, true);
+			host_port_send(server, host_port_of(fx.send[i].port), NULL,
+				       &fx.send[i].path, fx.send[i].mad, true);
 }
 
 /* --- whose is it? -------------------------------------------------------- */
@@ -195,46 +195,46 @@ static bool is_request(const struct cm_msg *msg)
 
 /* Anybody can send what is not a connection's, with any host's address: where others' answers to
  * that host go must not hang on it. */
-static void hear(struct server *server, struct station *station, const struct mad_path *path,
+static void hear(struct server *server, struct host_port *host_port, const struct mad_path *path,
 		 uint32_t source_qpn, uint16_t to, const struct cm_msg *msg)
 {
 	if (wills_know(server->wills, to, path, msg))
-		station_heard(station, path, source_qpn);
+		host_port_heard(host_port, path, source_qpn);
 }
 
-void router_received(struct server *server, struct station *station, const struct mad_path *path,
-		     uint32_t source_qpn, const uint8_t mad[MAD_BYTES])
+void router_received(struct server *server, struct host_port *host_port,
+		     const struct mad_path *path, uint32_t source_qpn, const uint8_t mad[MAD_BYTES])
 {
 	struct cm_msg msg;
 	uint16_t to;
 
 	if (cm_msg_decode(mad, MAD_BYTES, &msg)) {
 		server->count[SERVER_COUNT_MALFORMED]++;
-		stat_count(station, PORTD_COUNT_MALFORMED, NULL);
+		stat_count(host_port, PORTD_COUNT_MALFORMED, NULL);
 		return;
 	}
-	stat_count(station, PORTD_COUNT_RECEIVED, mad);
+	stat_count(host_port, PORTD_COUNT_RECEIVED, mad);
 	to = route(server, path, &msg);
-	onlook_message(server, station, PORTD_RECEIVED,
+	onlook_message(server, host_port, PORTD_RECEIVED,
 		       to < CLIENTS_MAX ? server->client[to] : NULL, path, mad);
 	if (to == PORTS_NOT_FOR_THEM) {
-		refuse(server, station, path, &msg, mad);
+		refuse(server, host_port, path, &msg, mad);
 		return;
 	}
-	if (to == NOBODY || !(server->client[to]->stations >> station->handle & 1)) {
-		answer_for_nobody(server, station, path, source_qpn, mad);
+	if (to == NOBODY || !(server->client[to]->host_ports >> host_port->handle & 1)) {
+		answer_for_nobody(server, host_port, path, source_qpn, mad);
 		return;
 	}
-	hear(server, station, path, source_qpn, to, &msg);
+	hear(server, host_port, path, source_qpn, to, &msg);
 	/* What a remote flood makes us remember for a client that does not answer has a bound. */
 	if ((is_request(&msg) && wills_count(server->wills, to) >= WILLS_MAX) ||
-	    wills_received(server->wills, to, station->handle, path, &msg)) {
+	    wills_received(server->wills, to, host_port->handle, path, &msg)) {
 		server->count[SERVER_COUNT_OVERFLOW]++;
-		stat_count(station, PORTD_COUNT_OVERFLOW, mad);
+		stat_count(host_port, PORTD_COUNT_OVERFLOW, mad);
 		return;
 	}
 	server->count[SERVER_COUNT_ROUTED]++;
-	client_deliver(server, server->client[to], station, path, mad, is_request(&msg));
+	client_deliver(server, server->client[to], host_port, path, mad, is_request(&msg));
 }
 
 /* --- may it be sent? ----------------------------------------------------- */
@@ -280,21 +280,21 @@ static bool names_sender(const struct cm_msg *msg, uint32_t *ret)
 	return false;
 }
 
-static bool claims_other_ca(const struct station *station, const struct cm_msg *msg)
+static bool claims_other_ca(const struct host_port *host_port, const struct cm_msg *msg)
 {
 	if (msg->hdr.attr_id == CM_ATTR_REQ)
-		return msg->req.local_ca_guid != station->cm.ca_guid;
+		return msg->req.local_ca_guid != host_port->cm.ca_guid;
 	if (msg->hdr.attr_id == CM_ATTR_REP)
-		return msg->rep.local_ca_guid != station->cm.ca_guid;
+		return msg->rep.local_ca_guid != host_port->cm.ca_guid;
 	return false;
 }
 
-static struct station *opened_by(const struct server *server, const struct client *client,
-				 uint8_t handle)
+static struct host_port *opened_by(const struct server *server, const struct client *client,
+				   uint8_t handle)
 {
-	if (handle >= STATIONS_MAX || !(client->stations >> handle & 1))
+	if (handle >= HOST_PORTS_MAX || !(client->host_ports >> handle & 1))
 		return NULL;
-	return server->station[handle];
+	return server->host_port[handle];
 }
 
 /* An answer to a DREQ for a connection that its client has forgotten belongs to no will. */
@@ -303,8 +303,8 @@ static bool is_confirmation(const struct cm_msg *msg)
 	return msg->hdr.attr_id == CM_ATTR_DREP;
 }
 
-static int check(struct server *server, const struct client *client, const struct station *station,
-		 const struct portd_mad *mad)
+static int check(struct server *server, const struct client *client,
+		 const struct host_port *host_port, const struct portd_mad *mad)
 {
 	struct cm_msg msg;
 	uint32_t comm_id;
@@ -314,29 +314,29 @@ static int check(struct server *server, const struct client *client, const struc
 		return err;
 	if (names_sender(&msg, &comm_id) && owner_of_id(server, comm_id) != client->index)
 		return -EPERM;
-	if (claims_other_ca(station, &msg))
+	if (claims_other_ca(host_port, &msg))
 		return -EPERM;
 	if (msg.hdr.attr_id == CM_ATTR_REQ &&
 	    wills_count(server->wills, client->index) >= WILLS_MAX)
 		return -ENOSPC;
-	err = wills_sent(server->wills, client->index, station->handle, &mad->path, &msg);
+	err = wills_sent(server->wills, client->index, host_port->handle, &mad->path, &msg);
 	return err == -EPERM && is_confirmation(&msg) ? 0 : err;
 }
 
 void router_sent(struct server *server, struct client *client, const struct portd_mad *mad)
 {
-	struct station *station = opened_by(server, client, mad->port);
+	struct host_port *host_port = opened_by(server, client, mad->port);
 	int err;
 
-	if (!station)
+	if (!host_port)
 		return; /* its device is gone */
-	err = check(server, client, station, mad);
+	err = check(server, client, host_port, mad);
 	if (err) {
 		server->count[SERVER_COUNT_FORBIDDEN]++;
-		stat_count(station, PORTD_COUNT_FORBIDDEN, mad->mad);
+		stat_count(host_port, PORTD_COUNT_FORBIDDEN, mad->mad);
 		portd_log_debug("client %u, pid %d: a message was refused: %s", client->index,
 				(int)client->pid, strerror(-err));
 		return;
 	}
-	station_send(server, station, client, &mad->path, mad->mad, mad->again != 0);
+	host_port_send(server, host_port, client, &mad->path, mad->mad, mad->again != 0);
 }

@@ -90,14 +90,14 @@ static void net_changed(const struct net_event *event, void *arg)
 	}
 }
 
-static void for_each_station(struct server *server,
-			     void (*visit)(struct server *server, struct station *station))
+static void for_each_host_port(struct server *server,
+			       void (*visit)(struct server *server, struct host_port *host_port))
 {
 	unsigned int i;
 
-	for (i = 0; i < server->n_stations; i++)
-		if (server->station[i])
-			visit(server, server->station[i]);
+	for (i = 0; i < server->n_host_ports; i++)
+		if (server->host_port[i])
+			visit(server, server->host_port[i]);
 }
 
 static void look_at_network(struct server *server)
@@ -108,9 +108,9 @@ static void look_at_network(struct server *server)
 	if (changes.gids)
 		gid_forget(NULL);
 	if (changes.paths)
-		for_each_station(server, station_paths_changed);
+		for_each_host_port(server, host_port_paths_changed);
 	if (changes.paths || changes.links)
-		for_each_station(server, station_retry);
+		for_each_host_port(server, host_port_retry);
 }
 
 /* --- when to turn again -------------------------------------------------- */
@@ -140,8 +140,8 @@ static bool any_waits(const struct server *server)
 {
 	unsigned int i;
 
-	for (i = 0; i < server->n_stations; i++)
-		if (server->station[i] && server->station[i]->n_waiting)
+	for (i = 0; i < server->n_host_ports; i++)
+		if (server->host_port[i] && server->host_port[i]->n_waiting)
 			return true;
 	return false;
 }
@@ -169,9 +169,9 @@ static struct cm_time timers_deadline(const struct server *server)
 						  server->options.estate->deadline(server));
 	unsigned int i;
 
-	for (i = 0; i < server->n_stations; i++)
-		if (server->station[i])
-			deadline = cm_time_earlier(deadline, subnet_deadline(server->station[i]));
+	for (i = 0; i < server->n_host_ports; i++)
+		if (server->host_port[i])
+			deadline = cm_time_earlier(deadline, subnet_deadline(server->host_port[i]));
 	return deadline;
 }
 
@@ -211,11 +211,11 @@ static void dispatch(struct server *server, struct watch *watch, uint32_t events
 	case WATCH_DATA:
 		client_data(server, container_of(watch, struct client, data), events);
 		break;
-	case WATCH_STATION:
-		station_receive(server, container_of(watch, struct station, watch));
+	case WATCH_HOST_PORT:
+		host_port_receive(server, container_of(watch, struct host_port, watch));
 		break;
 	case WATCH_INBOX:
-		station_receive_inbox(server, container_of(watch, struct station, inbox));
+		host_port_receive_inbox(server, container_of(watch, struct host_port, inbox));
 		break;
 	case WATCH_SA:
 		subnet_receive(server, subnet_of_sa(watch));
@@ -261,9 +261,9 @@ static void receive_unread(struct server *server)
 	unsigned int i;
 
 	server->any_unread = false;
-	for (i = 0; i < server->n_stations; i++)
-		if (server->station[i] && server->station[i]->has_unread)
-			station_receive_inbox(server, server->station[i]);
+	for (i = 0; i < server->n_host_ports; i++)
+		if (server->host_port[i] && server->host_port[i]->has_unread)
+			host_port_receive_inbox(server, server->host_port[i]);
 }
 
 static void close_gone(struct server *server)
@@ -271,9 +271,9 @@ static void close_gone(struct server *server)
 	unsigned int i;
 
 	server->any_gone = false;
-	for (i = 0; i < server->n_stations; i++)
-		if (server->station[i] && server->station[i]->is_gone)
-			station_close(server, server->station[i]);
+	for (i = 0; i < server->n_host_ports; i++)
+		if (server->host_port[i] && server->host_port[i]->is_gone)
+			host_port_close(server, server->host_port[i]);
 }
 
 static void send_all(struct server *server)
@@ -281,7 +281,7 @@ static void send_all(struct server *server)
 	struct list *node, *after;
 
 	server->requests_left = false;
-	for_each_station(server, station_flush);
+	for_each_host_port(server, host_port_flush);
 	list_for_each_safe (node, after, &server->filled)
 		client_flush(server, container_of(node, struct client, link));
 }
@@ -317,9 +317,9 @@ void server_turn(struct server *server)
 	server->options.estate->settle(server);
 	client_unthrottle(server);
 	router_expire(server);
-	for_each_station(server, subnet_expire);
+	for_each_host_port(server, subnet_expire);
 	if (any_waits(server))
-		for_each_station(server, station_retry);
+		for_each_host_port(server, host_port_retry);
 	send_all(server);
 }
 
@@ -380,7 +380,7 @@ static int make_tables(struct server *server)
 	return server->wills && server->home ? 0 : -ENOMEM;
 }
 
-static const struct server_rooms above_stations = {
+static const struct server_rooms above_host_ports = {
 	.received = router_received,
 	.may_send = client_may_send,
 	.port_gone = client_port_gone,
@@ -392,7 +392,7 @@ int server_begin(struct server *server)
 	unsigned int i;
 	int err;
 
-	server->above = &above_stations;
+	server->above = &above_host_ports;
 	server->poll_fd = -1;
 	server->stop.fd = -1;
 	server->door.kind = WATCH_DOOR;
@@ -418,7 +418,7 @@ int server_begin(struct server *server)
 	if (!err)
 		err = let_in(server);
 	if (!err && server->options.opens_ports)
-		station_open_all(server);
+		host_port_open_all(server);
 	return err;
 }
 
@@ -432,7 +432,7 @@ void server_end(struct server *server)
 			client_forget(server, server->client[i]);
 	server->core.released = NULL;
 	server->options.estate->close(server);
-	for_each_station(server, station_close);
+	for_each_host_port(server, host_port_close);
 	list_for_each_safe (node, after, &server->spare)
 		free(container_of(node, struct batch, link));
 	realm_home_free(server->home);
@@ -494,9 +494,9 @@ void server_after_fork(struct server *server)
 	for (i = 0; i < CLIENTS_MAX; i++)
 		if (server->client[i])
 			client_after_fork(server->client[i]);
-	for (i = 0; i < server->n_stations; i++)
-		if (server->station[i])
-			station_after_fork(server->station[i]);
+	for (i = 0; i < server->n_host_ports; i++)
+		if (server->host_port[i])
+			host_port_after_fork(server->host_port[i]);
 	close(server->poll_fd);
 }
 

@@ -3,7 +3,7 @@
  * How connections and counters stand, for `purecm stat`. Clients are asked, because they alone
  * know; their rows are passed on to who asked, with cmportd's word for whose they are. What
  * cmportd knows itself, it adds: ports, what has passed there, connections of the dead. While
- * nobody asks, it costs an addition a message. Called by answer.c, client.c and station.c.
+ * nobody asks, it costs an addition a message. Called by answer.c, client.c and host_port.c.
  */
 #include <errno.h>
 #include <string.h>
@@ -60,33 +60,33 @@ static void put_count(struct portd_stat_count *count, void *arg)
 	put(report, &record);
 }
 
-static void put_port(struct report *report, const struct station *station)
+static void put_port(struct report *report, const struct host_port *host_port)
 {
 	struct portd_record record = { .type = PORTD_STAT_PORT };
 
-	record.stat_port.port = station->handle;
-	record.stat_port.port_num = station->port_num;
-	memcpy(record.stat_port.device, station->device, sizeof(record.stat_port.device));
-	record.stat_port.gid0 = station->cm.gid0;
+	record.stat_port.port = host_port->handle;
+	record.stat_port.port_num = host_port->port_num;
+	memcpy(record.stat_port.device, host_port->device, sizeof(record.stat_port.device));
+	record.stat_port.gid0 = host_port->cm.gid0;
 	put(report, &record);
 }
 
-static void put_passed(struct report *report, const struct station *station)
+static void put_passed(struct report *report, const struct host_port *host_port)
 {
 	struct portd_stat_count count = { .what = 0 };
 
 	for (; count.what < PORTD_N_COUNTERS; count.what++) {
 		for (count.message = 0; count.message < CM_TALLY_KINDS; count.message++) {
-			count.value = station->passed[count.what][count.message];
+			count.value = host_port->passed[count.what][count.message];
 			if (count.value)
 				put_count(&count, report);
 		}
 	}
 }
 
-static void put_own(struct report *report, const struct station *station)
+static void put_own(struct report *report, const struct host_port *host_port)
 {
-	portd_stat_tally(&station->cm.tally, put_count, report);
+	portd_stat_tally(&host_port->cm.tally, put_count, report);
 }
 
 /* A connection whose process is gone has no id. */
@@ -98,20 +98,20 @@ static void put_dead(struct cm_conn *conn, void *arg)
 	portd_stat_conn(conn, is);
 	is->id_state = PORTD_STAT_NONE;
 	is->age_ms = UINT64_MAX;
-	is->port = conn->port ? station_of(conn->port)->handle : PORTD_STAT_NO_PORT;
+	is->port = conn->port ? host_port_of(conn->port)->handle : PORTD_STAT_NO_PORT;
 	put(arg, &record);
 }
 
-static void put_stations(struct report *report,
-			 void (*what)(struct report *report, const struct station *station))
+static void put_host_ports(struct report *report,
+			   void (*what)(struct report *report, const struct host_port *host_port))
 {
 	unsigned int i;
 
-	for (i = 0; i < STATIONS_MAX; i++) {
-		if (!report->server->station[i])
+	for (i = 0; i < HOST_PORTS_MAX; i++) {
+		if (!report->server->host_port[i])
 			continue;
 		report->port = (uint8_t)i;
-		what(report, report->server->station[i]);
+		what(report, report->server->host_port[i]);
 	}
 }
 
@@ -121,10 +121,10 @@ static void put_all(struct report *report)
 	struct portd_record end = { .type = PORTD_STAT_END };
 
 	report->row.client = PORTD_STAT_PASSING;
-	put_stations(report, put_port);
-	put_stations(report, put_passed);
+	put_host_ports(report, put_port);
+	put_host_ports(report, put_passed);
 	report->row.client = PORTD_STAT_ITSELF;
-	put_stations(report, put_own);
+	put_host_ports(report, put_own);
 	if (sees_all(report->asker))
 		cm_core_walk(&report->server->core, put_dead, report);
 	end.stat_end.n_rows = report->n_rows;
@@ -186,7 +186,7 @@ static struct client *asker_of(const struct server *server, const struct client 
 
 static uint8_t known_port(const struct client *client, uint8_t port)
 {
-	return port < STATIONS_MAX && client->stations >> port & 1 ? port : PORTD_STAT_NO_PORT;
+	return port < HOST_PORTS_MAX && client->host_ports >> port & 1 ? port : PORTD_STAT_NO_PORT;
 }
 
 bool stat_row(struct server *server, struct client *client, struct portd_record *record)

@@ -18,7 +18,7 @@
  *   onlook.c   all messages, for who looks on
  *   subnet.c   what clients ask of the subnet administrators
  *   stat.c     how connections and counters stand, for who asks
- *   station.c  the ports of this host: receiving, and sending in the right order
+ *   host_port.c  the ports of this host: receiving, and sending in the right order
  */
 #ifndef LIB_PORTD_SERVER_STATE_H
 #define LIB_PORTD_SERVER_STATE_H
@@ -36,7 +36,7 @@
 #include "lib/portd/server/server.h"
 #include "lib/portd/server/will.h"
 
-#define STATIONS_MAX   64
+#define HOST_PORTS_MAX 64
 #define CLIENTS_MAX    4096
 #define NOBODY	       UINT16_MAX
 #define ID_BLOCKS      65536 /* of 65536 comm ids each */
@@ -47,7 +47,7 @@
 #define RATE_BURST     5000  /* and at once */
 #define REQUESTS_MAX   512   /* REQs of one client on their way out; then it is not read from */
 #define BACKLOG_MAX    64    /* datagrams that wait for one client that does not read */
-#define WAITING_MAX    1024  /* messages of a station that wait for link addresses */
+#define WAITING_MAX    1024  /* messages of a host port that wait for link addresses */
 #define WAITS_MAX      256   /* and of one client */
 #define WAITING_NS     (1000 * CM_NS_PER_MS) /* then a client says it again */
 #define OUR_WAITING_NS (3500 * CM_NS_PER_MS) /* the kernel asks three times, a second apart */
@@ -59,7 +59,7 @@ enum watch_kind {
 	WATCH_DOOR, /* new clients */
 	WATCH_CONTROL,
 	WATCH_DATA,
-	WATCH_STATION,
+	WATCH_HOST_PORT,
 	WATCH_INBOX,
 	WATCH_SA,
 	WATCH_ASYNC,
@@ -93,7 +93,7 @@ struct onlook_gid {
 };
 
 /* A port of this host whose CM class is ours. */
-struct station {
+struct host_port {
 	struct cm_port cm;  /* first */
 	struct watch watch; /* of QP1 ... */
 	struct watch inbox; /* ... and of the sender's queue pair */
@@ -139,7 +139,7 @@ struct client {
 	struct watch data;
 	struct list asks; /* of subnet administrators */
 	unsigned int n_asks;
-	uint64_t stations; /* a bit for each handle that it has opened */
+	uint64_t host_ports; /* a bit for each handle that it has opened */
 	unsigned int n_blocks;
 	uint16_t block[ID_BLOCKS_MAX];
 	double tokens; /* what is left of its rate */
@@ -150,8 +150,8 @@ struct client {
 	bool visits;	    /* connects nothing */
 	uint32_t stat_id;   /* of its last STAT; 0: there was none */
 	struct cm_time stat_at;
-	unsigned int n_requests; /* its parcels in lists of stations: station.requests ... */
-	unsigned int n_waits;	 /* ... and station.waiting */
+	unsigned int n_requests; /* its parcels in lists of host ports: host_port.requests ... */
+	unsigned int n_waits;	 /* ... and host_port.waiting */
 	unsigned int batch;	 /* how many datagrams to try to read in a turn */
 	struct list backlog;	 /* batches that its socket had no room for */
 	unsigned int n_backlog;
@@ -179,17 +179,17 @@ enum server_counter {
 
 struct server;
 struct client;
-struct station;
+struct host_port;
 
-/* Stations and the way to subnet administrators call what is above them by this table only. */
+/* Host ports and the way to subnet administrators call what is above them by this table only. */
 struct server_rooms {
-	/* a message has arrived at a station, sent from @source_qpn */
-	void (*received)(struct server *server, struct station *station,
+	/* a message has arrived at a host port, sent from @source_qpn */
+	void (*received)(struct server *server, struct host_port *host_port,
 			 const struct mad_path *path, uint32_t source_qpn,
 			 const uint8_t mad[MAD_BYTES]);
 	/* requests of a client have left, so it may be read from again */
 	void (*may_send)(struct server *server, struct client *client);
-	/* a station is closed */
+	/* a host port is closed */
 	void (*port_gone)(struct server *server, struct client *client, uint8_t handle);
 	/* hand a client a record that it will not miss; sent at the end of the turn */
 	void (*tell)(struct server *server, struct client *client,
@@ -221,10 +221,10 @@ struct server {
 	struct realm *home;
 	struct client *client[CLIENTS_MAX];
 	unsigned int n_clients;
-	struct station *station[STATIONS_MAX];
-	unsigned int n_stations; /* handles that have been used: none is above */
-	struct list filled;	 /* clients with something to send */
-	struct list spare;	 /* batches ready for use */
+	struct host_port *host_port[HOST_PORTS_MAX];
+	unsigned int n_host_ports; /* handles that have been used: none is above */
+	struct list filled;	   /* clients with something to send */
+	struct list spare;	   /* batches ready for use */
 	unsigned int n_spare;
 	unsigned int n_throttled;
 	unsigned int n_onlookers;
@@ -243,7 +243,7 @@ struct server {
 
 /* What outlives a cmportd: a socket, and files beside it. */
 struct server_estate {
-	int (*open)(struct server *server);   /* before there are clients and stations; the door */
+	int (*open)(struct server *server); /* before there are clients and host ports; the door */
 	void (*close)(struct server *server); /* of the wills: what is not at its end may stay */
 	void (*leave)(struct server *server); /* the last that is called */
 	uint16_t (*id_block)(struct server *server); /* the number of the next one */
@@ -267,7 +267,7 @@ struct server_onlook {
 	bool (*await)(struct server *server, struct client *client,
 		      const struct portd_record *record);
 	void (*end)(struct server *server, struct client *client); /* it goes */
-	void (*message)(struct server *server, struct station *station, enum portd_way way,
+	void (*message)(struct server *server, struct host_port *host_port, enum portd_way way,
 			const struct client *whose, const struct mad_path *path,
 			const uint8_t mad[MAD_BYTES]);
 	/* A client asks how things stand; others answer. Return: as stat_ask() and stat_row(). */
@@ -276,9 +276,9 @@ struct server_onlook {
 	bool (*row)(struct server *server, struct client *client, struct portd_record *record);
 };
 
-static inline struct station *station_of(struct cm_port *cm)
+static inline struct host_port *host_port_of(struct cm_port *cm)
 {
-	return (struct station *)cm;
+	return (struct host_port *)cm;
 }
 
 /**
@@ -335,7 +335,7 @@ void client_control(struct server *server, struct client *client, uint32_t event
 void client_data(struct server *server, struct client *client, uint32_t events);
 
 /** client_deliver() - hand a message to a client; sent at the end of the turn. */
-void client_deliver(struct server *server, struct client *client, const struct station *station,
+void client_deliver(struct server *server, struct client *client, const struct host_port *host_port,
 		    const struct mad_path *path, const uint8_t mad[MAD_BYTES], bool is_request);
 
 /** client_tell() - hand a client any record that it will not miss; sent at the end of the turn. */
@@ -348,7 +348,7 @@ void client_tell(struct server *server, struct client *client, const struct port
 void client_show(struct server *server, struct client *client, const struct portd_record *record,
 		 unsigned int room);
 
-/** client_port_gone() - a station is closed; tell a client that has opened it. */
+/** client_port_gone() - a host port is closed; tell a client that has opened it. */
 void client_port_gone(struct server *server, struct client *client, uint8_t handle);
 
 /** client_flush() - send what was filled in this turn. */
@@ -393,25 +393,27 @@ int stat_ask(struct server *server, struct client *client, uint32_t pid, struct 
 /** stat_row() - a client answers. Return: false if the record is none of an answer. */
 bool stat_row(struct server *server, struct client *client, struct portd_record *record);
 
-/** stat_count() - a message passes a station, or comes to nothing there; NULL: which is unknown */
-static inline void stat_count(struct station *station, enum portd_stat_counter what,
+/** stat_count() - a message passes a host port, or comes to nothing there; NULL: which is unknown
+ */
+static inline void stat_count(struct host_port *host_port, enum portd_stat_counter what,
 			      const uint8_t *mad)
 {
-	station->passed[what][mad ? cm_tally_kind(cm_mad_attr(mad)) : CM_TALLY_NONE]++;
+	host_port->passed[what][mad ? cm_tally_kind(cm_mad_attr(mad)) : CM_TALLY_NONE]++;
 }
 
 /** onlook_message() - a message passes: show it to those who look on; @whose may be NULL */
-static inline void onlook_message(struct server *server, struct station *station,
+static inline void onlook_message(struct server *server, struct host_port *host_port,
 				  enum portd_way way, const struct client *whose,
 				  const struct mad_path *path, const uint8_t mad[MAD_BYTES])
 {
 	if (server->n_onlookers)
-		server->options.onlook->message(server, station, way, whose, path, mad);
+		server->options.onlook->message(server, host_port, way, whose, path, mad);
 }
 
-/** router_received() - a message has arrived at a station, sent from @source_qpn. */
-void router_received(struct server *server, struct station *station, const struct mad_path *path,
-		     uint32_t source_qpn, const uint8_t mad[MAD_BYTES]);
+/** router_received() - a message has arrived at a host port, sent from @source_qpn. */
+void router_received(struct server *server, struct host_port *host_port,
+		     const struct mad_path *path, uint32_t source_qpn,
+		     const uint8_t mad[MAD_BYTES]);
 
 /** router_sent() - a client sends a message. */
 void router_sent(struct server *server, struct client *client, const struct portd_mad *mad);
@@ -423,49 +425,49 @@ void router_bury(struct server *server, const struct cm_record *will);
 void router_expire(struct server *server);
 
 /**
- * station_open() - the station of a port, opened if need be
+ * host_port_open() - the host port of a port, opened if need be
  * @ret_who: filled on an error: what is in the way, and what helps
  *
  * Return: 0 or -errno as umad_port_open().
  */
-int station_open(struct server *server, const char *device, uint8_t port_num, struct station **ret,
-		 struct umad_owner *ret_who);
+int host_port_open(struct server *server, const char *device, uint8_t port_num,
+		   struct host_port **ret, struct umad_owner *ret_who);
 
-/** station_open_all() - those of all devices; of one that cannot be had the log says why. */
-void station_open_all(struct server *server);
+/** host_port_open_all() - those of all devices; of one that cannot be had the log says why. */
+void host_port_open_all(struct server *server);
 
-/** station_receive() - take what has arrived at QP1. */
-void station_receive(struct server *server, struct station *station);
+/** host_port_receive() - take what has arrived at QP1. */
+void host_port_receive(struct server *server, struct host_port *host_port);
 
-/** station_heard() - a connection's message has come from the peer's queue pair @qpn. */
-void station_heard(struct station *station, const struct mad_path *path, uint32_t qpn);
+/** host_port_heard() - a connection's message has come from the peer's queue pair @qpn. */
+void host_port_heard(struct host_port *host_port, const struct mad_path *path, uint32_t qpn);
 
-/** station_receive_inbox() - take what has arrived at the sender's queue pair. */
-void station_receive_inbox(struct server *server, struct station *station);
+/** host_port_receive_inbox() - take what has arrived at the sender's queue pair. */
+void host_port_receive_inbox(struct server *server, struct host_port *host_port);
 
 /**
- * station_send() - a message is to leave: a request at the end of the turn, all else at once
+ * host_port_send() - a message is to leave: a request at the end of the turn, all else at once
  * @sender: whose it is, or NULL
  */
-void station_send(struct server *server, struct station *station, struct client *sender,
-		  const struct mad_path *path, const uint8_t mad[MAD_BYTES], bool again);
+void host_port_send(struct server *server, struct host_port *host_port, struct client *sender,
+		    const struct mad_path *path, const uint8_t mad[MAD_BYTES], bool again);
 
-/** station_forget_sender() - a client is gone; what it has sent leaves nevertheless. */
-void station_forget_sender(struct station *station, const struct client *sender);
+/** host_port_forget_sender() - a client is gone; what it has sent leaves nevertheless. */
+void host_port_forget_sender(struct host_port *host_port, const struct client *sender);
 
-/** station_flush() - send what is held, and REQs that have gathered, SEND_BATCH at most. */
-void station_flush(struct server *server, struct station *station);
+/** host_port_flush() - send what is held, and REQs that have gathered, SEND_BATCH at most. */
+void host_port_flush(struct server *server, struct host_port *host_port);
 
-/** station_retry() - link addresses may have come; or waited for too long. */
-void station_retry(struct server *server, struct station *station);
+/** host_port_retry() - link addresses may have come; or waited for too long. */
+void host_port_retry(struct server *server, struct host_port *host_port);
 
-/** station_close() - forget a port; its connections are forgotten without a word. */
-void station_close(struct server *server, struct station *station);
+/** host_port_close() - forget a port; its connections are forgotten without a word. */
+void host_port_close(struct server *server, struct host_port *host_port);
 
-/** station_after_fork() - in a child: close the copies of its descriptors, give nothing back. */
-void station_after_fork(struct station *station);
+/** host_port_after_fork() - in a child: close the copies of its descriptors, give nothing back. */
+void host_port_after_fork(struct host_port *host_port);
 
-/** station_paths_changed() - routes or link addresses have changed. */
-void station_paths_changed(struct server *server, struct station *station);
+/** host_port_paths_changed() - routes or link addresses have changed. */
+void host_port_paths_changed(struct server *server, struct host_port *host_port);
 
 #endif

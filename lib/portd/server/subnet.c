@@ -28,7 +28,7 @@ struct subnet {
 	struct umad_sa sa;
 	struct watch sa_watch;
 	struct watch async_watch; /* its descriptor is the device's */
-	struct station *station;
+	struct host_port *host_port;
 	struct mad_path to_sm;
 };
 
@@ -38,7 +38,7 @@ struct client_ask {
 	uint32_t ask_id;
 	struct server *server;
 	struct client *client;
-	struct station *station;
+	struct host_port *host_port;
 };
 
 struct subnet *subnet_of_sa(struct watch *watch)
@@ -63,11 +63,11 @@ static void put_on_wire(void *arg, const uint8_t mad[MAD_BYTES], unsigned int wa
 				strerror(-err));
 }
 
-static struct mad_gid own_gid(const struct station *station)
+static struct mad_gid own_gid(const struct host_port *host_port)
 {
-	struct mad_gid gid = station->cm.gid0;
+	struct mad_gid gid = host_port->cm.gid0;
 
-	ibv_query_gid(station->verbs, station->port_num, 0, (union ibv_gid *)&gid);
+	ibv_query_gid(host_port->verbs, host_port->port_num, 0, (union ibv_gid *)&gid);
 	return gid;
 }
 
@@ -80,31 +80,31 @@ static void find_sm(struct subnet *subnet, const struct ibv_port_attr *attr)
 		return;
 	subnet->to_sm.grh = true;
 	subnet->to_sm.hop_limit = HOPS_TO_SM;
-	subnet->to_sm.dgid = own_gid(subnet->station);
+	subnet->to_sm.dgid = own_gid(subnet->host_port);
 	memcpy(subnet->to_sm.dgid.raw + 8, &guid, sizeof(guid));
 }
 
 static void look_at_port(struct server *server, struct subnet *subnet, bool reregister)
 {
-	const struct station *station = subnet->station;
+	const struct host_port *host_port = subnet->host_port;
 	struct ibv_port_attr attr;
 	struct sa_subnet now;
 
-	if (ibv_query_port(station->verbs, station->port_num, &attr))
+	if (ibv_query_port(host_port->verbs, host_port->port_num, &attr))
 		return;
 	find_sm(subnet, &attr);
 	now = (struct sa_subnet){ .lid = attr.lid,
 				  .sm_lid = attr.sm_lid,
 				  .sm_sl = attr.sm_sl,
 				  .is_active = attr.state == IBV_PORT_ACTIVE };
-	portd_log_debug("%s port %u: LID %u, subnet manager at LID %u", station->device,
-			station->port_num, now.lid, now.sm_lid);
+	portd_log_debug("%s port %u: LID %u, subnet manager at LID %u", host_port->device,
+			host_port->port_num, now.lid, now.sm_lid);
 	sa_agent_subnet(&subnet->agent, &now, reregister, server->now);
 }
 
 static int start_watching(struct server *server, struct subnet *subnet)
 {
-	int fd = subnet->station->verbs->async_fd;
+	int fd = subnet->host_port->verbs->async_fd;
 	int err;
 
 	subnet->sa_watch = (struct watch){ .kind = WATCH_SA, .fd = subnet->sa.fd };
@@ -116,38 +116,38 @@ static int start_watching(struct server *server, struct subnet *subnet)
 	return server_watch(server, &subnet->async_watch, EPOLLIN);
 }
 
-static struct subnet *subnet_new(struct station *station)
+static struct subnet *subnet_new(struct host_port *host_port)
 {
 	struct subnet *subnet = calloc(1, sizeof(*subnet));
 
 	if (!subnet)
 		return NULL;
-	subnet->station = station;
+	subnet->host_port = host_port;
 	subnet->sa.fd = -1;
 	subnet->sa_watch.fd = -1;
 	subnet->async_watch.fd = -1;
-	sa_agent_init(&subnet->agent, (uint32_t)station->cm.ca_guid ^ station->port_num,
+	sa_agent_init(&subnet->agent, (uint32_t)host_port->cm.ca_guid ^ host_port->port_num,
 		      put_on_wire, subnet);
 	return subnet;
 }
 
-int subnet_open(struct server *server, struct station *station)
+int subnet_open(struct server *server, struct host_port *host_port)
 {
 	struct ibv_port_attr attr;
-	int err = ibv_query_port(station->verbs, station->port_num, &attr);
+	int err = ibv_query_port(host_port->verbs, host_port->port_num, &attr);
 
 	if (err || attr.link_layer != IBV_LINK_LAYER_INFINIBAND)
 		return -err;
-	station->subnet = subnet_new(station);
-	if (!station->subnet)
+	host_port->subnet = subnet_new(host_port);
+	if (!host_port->subnet)
 		return -ENOMEM;
-	err = umad_sa_open(station->device, station->port_num, &station->subnet->sa);
+	err = umad_sa_open(host_port->device, host_port->port_num, &host_port->subnet->sa);
 	if (!err)
-		err = start_watching(server, station->subnet);
+		err = start_watching(server, host_port->subnet);
 	if (err)
-		subnet_close(server, station);
+		subnet_close(server, host_port);
 	else
-		look_at_port(server, station->subnet, false);
+		look_at_port(server, host_port->subnet, false);
 	return err;
 }
 
@@ -156,8 +156,8 @@ void subnet_event(struct server *server, struct subnet *subnet)
 	struct ibv_async_event event;
 	bool is_ours;
 
-	while (ibv_get_async_event(subnet->station->verbs, &event) == 0) {
-		is_ours = event.element.port_num == subnet->station->port_num;
+	while (ibv_get_async_event(subnet->host_port->verbs, &event) == 0) {
+		is_ours = event.element.port_num == subnet->host_port->port_num;
 		ibv_ack_async_event(&event);
 		switch ((int)event.event_type) {
 		case IBV_EVENT_CLIENT_REREGISTER:
@@ -185,18 +185,18 @@ void subnet_receive(struct server *server, struct subnet *subnet)
 	while ((err = umad_sa_receive(&subnet->sa, mad)) == 0)
 		sa_agent_input(&subnet->agent, mad, sizeof(mad), server->now);
 	if (err == -ENODEV)
-		server_watch(server, &subnet->sa_watch, 0); /* the station notices, too */
+		server_watch(server, &subnet->sa_watch, 0); /* the host port notices, too */
 }
 
-void subnet_expire(struct server *server, struct station *station)
+void subnet_expire(struct server *server, struct host_port *host_port)
 {
-	if (station->subnet)
-		sa_agent_expire(&station->subnet->agent, server->now);
+	if (host_port->subnet)
+		sa_agent_expire(&host_port->subnet->agent, server->now);
 }
 
-struct cm_time subnet_deadline(const struct station *station)
+struct cm_time subnet_deadline(const struct host_port *host_port)
 {
-	return station->subnet ? sa_agent_deadline(&station->subnet->agent) : CM_TIME_NEVER;
+	return host_port->subnet ? sa_agent_deadline(&host_port->subnet->agent) : CM_TIME_NEVER;
 }
 
 /* --- clients ------------------------------------------------------------- */
@@ -239,12 +239,12 @@ static bool is_welcome(const struct portd_sa_ask *ask)
 	       (ask->method == SA_METHOD_SET && ask->attr == SA_ATTR_MCMEMBER_RECORD);
 }
 
-static struct station *station_with(const struct server *server, const struct client *client,
-				    uint8_t handle)
+static struct host_port *host_port_with(const struct server *server, const struct client *client,
+					uint8_t handle)
 {
-	if (handle >= STATIONS_MAX || !(client->stations >> handle & 1))
+	if (handle >= HOST_PORTS_MAX || !(client->host_ports >> handle & 1))
 		return NULL;
-	return server->station[handle];
+	return server->host_port[handle];
 }
 
 static void fill(struct client_ask *asked, const struct portd_sa_ask *wanted)
@@ -255,7 +255,7 @@ static void fill(struct client_ask *asked, const struct portd_sa_ask *wanted)
 		    wanted->comp_mask, 0);
 	wire_decode(sa_msg_layout(wanted->attr), wanted->record, &msg->path);
 	if (wanted->method == SA_METHOD_SET)
-		msg->member.port_gid = own_gid(asked->station);
+		msg->member.port_gid = own_gid(asked->host_port);
 	asked->ask_id = wanted->ask_id;
 	asked->ask.timeout_ms = wanted->timeout_ms < TIMEOUT_MS_MAX ? wanted->timeout_ms
 								    : TIMEOUT_MS_MAX;
@@ -275,11 +275,11 @@ static void refuse(struct server *server, struct client *client, uint32_t ask_id
 static void take_ask(struct server *server, struct client *client,
 		     const struct portd_sa_ask *wanted)
 {
-	struct station *station = station_with(server, client, wanted->port);
+	struct host_port *host_port = host_port_with(server, client, wanted->port);
 	struct client_ask *asked;
 
-	if (!station || !station->subnet || !is_welcome(wanted) || client->n_asks >= ASKS_MAX) {
-		refuse(server, client, wanted->ask_id, station ? -EPERM : -ENODEV);
+	if (!host_port || !host_port->subnet || !is_welcome(wanted) || client->n_asks >= ASKS_MAX) {
+		refuse(server, client, wanted->ask_id, host_port ? -EPERM : -ENODEV);
 		return;
 	}
 	asked = calloc(1, sizeof(*asked));
@@ -289,11 +289,11 @@ static void take_ask(struct server *server, struct client *client,
 	}
 	asked->server = server;
 	asked->client = client;
-	asked->station = station;
+	asked->host_port = host_port;
 	fill(asked, wanted);
 	list_append(&client->asks, &asked->link);
 	client->n_asks++;
-	sa_agent_ask(&station->subnet->agent, &asked->ask, server->now);
+	sa_agent_ask(&host_port->subnet->agent, &asked->ask, server->now);
 }
 
 static void take_drop(struct server *server, struct client *client, uint32_t ask_id)
@@ -305,7 +305,7 @@ static void take_drop(struct server *server, struct client *client, uint32_t ask
 		asked = container_of(node, struct client_ask, link);
 		if (asked->ask_id != ask_id)
 			continue;
-		sa_agent_withdraw(&asked->station->subnet->agent, &asked->ask, server->now);
+		sa_agent_withdraw(&asked->host_port->subnet->agent, &asked->ask, server->now);
 		client_ask_free(asked);
 	}
 }
@@ -313,10 +313,10 @@ static void take_drop(struct server *server, struct client *client, uint32_t ask
 static void take_doubt(struct server *server, struct client *client,
 		       const struct portd_sa_doubt *doubt)
 {
-	struct station *station = station_with(server, client, doubt->port);
+	struct host_port *host_port = host_port_with(server, client, doubt->port);
 
-	if (station && station->subnet)
-		sa_agent_doubt(&station->subnet->agent, &doubt->dgid);
+	if (host_port && host_port->subnet)
+		sa_agent_doubt(&host_port->subnet->agent, &doubt->dgid);
 }
 
 bool subnet_record(struct server *server, struct client *client, const struct portd_record *record)
@@ -347,12 +347,13 @@ void subnet_forget_client(struct server *server, struct client *client, bool lea
 	list_for_each_safe (node, after, &client->asks) {
 		asked = container_of(node, struct client_ask, link);
 		if (leaves)
-			sa_agent_withdraw(&asked->station->subnet->agent, &asked->ask, server->now);
+			sa_agent_withdraw(&asked->host_port->subnet->agent, &asked->ask,
+					  server->now);
 		forget(asked);
 	}
 }
 
-static void forget_asks_of(struct server *server, const struct station *station)
+static void forget_asks_of(struct server *server, const struct host_port *host_port)
 {
 	struct list *node, *after;
 	struct client_ask *asked;
@@ -363,25 +364,25 @@ static void forget_asks_of(struct server *server, const struct station *station)
 			continue;
 		list_for_each_safe (node, after, &server->client[i]->asks) {
 			asked = container_of(node, struct client_ask, link);
-			if (asked->station == station)
+			if (asked->host_port == host_port)
 				forget(asked);
 		}
 	}
 }
 
-void subnet_after_fork(struct station *station)
+void subnet_after_fork(struct host_port *host_port)
 {
-	if (station->subnet)
-		umad_sa_close(&station->subnet->sa);
+	if (host_port->subnet)
+		umad_sa_close(&host_port->subnet->sa);
 }
 
-void subnet_close(struct server *server, struct station *station)
+void subnet_close(struct server *server, struct host_port *host_port)
 {
-	struct subnet *subnet = station->subnet;
+	struct subnet *subnet = host_port->subnet;
 
 	if (!subnet)
 		return;
-	forget_asks_of(server, station);
+	forget_asks_of(server, host_port);
 	sa_agent_fini(&subnet->agent);
 	if (subnet->async_watch.fd >= 0)
 		server_watch(server, &subnet->async_watch, 0); /* the device closes it */
@@ -389,5 +390,5 @@ void subnet_close(struct server *server, struct station *station)
 		server_watch(server, &subnet->sa_watch, 0);
 	umad_sa_close(&subnet->sa);
 	free(subnet);
-	station->subnet = NULL;
+	host_port->subnet = NULL;
 }

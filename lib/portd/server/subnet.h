@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * cmportd's way to the subnet administrators: one agent for each InfiniBand port, and what clients
- * have asked of it. Called by station.c, client.c and server.c.
+ * have asked of it. Called by host_port.c, client.c and server.c.
  */
 #ifndef LIB_PORTD_SERVER_SUBNET_H
 #define LIB_PORTD_SERVER_SUBNET_H
@@ -9,17 +9,17 @@
 #include "lib/portd/server/state.h"
 
 /**
- * subnet_open() - have a way to the administrator of a station's subnet, if it is on one
+ * subnet_open() - have a way to the administrator of a host port's subnet, if it is on one
  *
  * Return: 0, also for a port that is on none; -errno.
  */
-int subnet_open(struct server *server, struct station *station);
+int subnet_open(struct server *server, struct host_port *host_port);
 
 /** subnet_after_fork() - in a child: close the copy of its descriptor. */
-void subnet_after_fork(struct station *station);
+void subnet_after_fork(struct host_port *host_port);
 
 /** subnet_close() - forget it, and what clients have asked there; nobody is told. */
-void subnet_close(struct server *server, struct station *station);
+void subnet_close(struct server *server, struct host_port *host_port);
 
 /** subnet_receive() - answers have come. */
 void subnet_receive(struct server *server, struct subnet *subnet);
@@ -28,10 +28,10 @@ void subnet_receive(struct server *server, struct subnet *subnet);
 void subnet_event(struct server *server, struct subnet *subnet);
 
 /** subnet_expire() - run timers. */
-void subnet_expire(struct server *server, struct station *station);
+void subnet_expire(struct server *server, struct host_port *host_port);
 
 /** subnet_deadline() - when subnet_expire() is next needed. */
-struct cm_time subnet_deadline(const struct station *station);
+struct cm_time subnet_deadline(const struct host_port *host_port);
 
 /**
  * subnet_record() - a client asks, joins a group, no longer wants to know, or doubts a path

@@ -336,7 +336,7 @@ START_TEST(a_client_that_does_not_read_learns_that_a_port_is_gone_when_it_does)
 	unsigned int i;
 
 	said_often(&drep, 50000);
-	station_close(rig_server(), rig_server()->station[bob->handle]);
+	host_port_close(rig_server(), rig_server()->host_port[bob->handle]);
 	for (i = 0; i < 100; i++) {
 		n_handed(bob);
 		rig_settle();

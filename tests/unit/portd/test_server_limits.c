@@ -150,7 +150,7 @@ static void flood_with_reqs(struct rig_client *client)
 
 static unsigned int n_queued(void)
 {
-	struct list *node, *requests = &rig_server()->station[alice->handle]->requests;
+	struct list *node, *requests = &rig_server()->host_port[alice->handle]->requests;
 	unsigned int n = 0;
 
 	list_for_each (node, requests)

@@ -448,7 +448,7 @@ START_TEST(a_device_that_goes_away_takes_with_it_what_waits_beside_qp1)
 	arrive_beside(3 * RECEIVE_BATCH, true);
 	rig_remove_device();
 	rig_settle();
-	ck_assert_ptr_null(rig_server()->station[alice->handle]);
+	ck_assert_ptr_null(rig_server()->host_port[alice->handle]);
 	ck_assert_uint_lt(rig_n_sent(), 3 * RECEIVE_BATCH);
 }
 END_TEST

@@ -1,0 +1,530 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The ports of this host on which cmportd owns the CM class. Answers leave at once; requests gather
+ * until all that has arrived was looked at, and leave a few at a time, so that in a storm of
+ * requests no REP waits behind them. A message whose next hop has no link address yet waits here,
+ * because the kernel would make us wait for it. Called by server.c, router.c and answer.c.
+ */
+#include <endian.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "lib/net/hop.h"
+#include "lib/portd/server/log.h"
+#include "lib/portd/server/state.h"
+#include "lib/portd/server/subnet.h"
+
+/* --- parcels in lists ---------------------------------------------------- */
+
+static void queue_request(struct host_port *host_port, struct parcel *parcel)
+{
+	list_append(&host_port->requests, &parcel->link);
+	if (parcel->sender)
+		parcel->sender->n_requests++;
+}
+
+static struct parcel *take_request(struct server *server, struct parcel *parcel)
+{
+	struct client *sender = parcel->sender;
+
+	list_remove(&parcel->link);
+	if (sender && --sender->n_requests == REQUESTS_MAX - 1)
+		server->above->may_send(server, sender);
+	return parcel;
+}
+
+static bool has_room_to_wait(const struct host_port *host_port, const struct parcel *parcel)
+{
+	return host_port->n_waiting < WAITING_MAX &&
+	       (!parcel->sender || parcel->sender->n_waits < WAITS_MAX);
+}
+
+static void queue_waiting(struct host_port *host_port, struct parcel *parcel)
+{
+	list_append(&host_port->waiting, &parcel->link);
+	host_port->n_waiting++;
+	if (parcel->sender)
+		parcel->sender->n_waits++;
+}
+
+static struct parcel *take_waiting(struct host_port *host_port, struct parcel *parcel)
+{
+	list_remove(&parcel->link);
+	host_port->n_waiting--;
+	if (parcel->sender)
+		parcel->sender->n_waits--;
+	return parcel;
+}
+
+static void forget_sender(struct list *parcels, const struct client *sender)
+{
+	struct parcel *parcel;
+	struct list *node;
+
+	list_for_each (node, parcels) {
+		parcel = container_of(node, struct parcel, link);
+		if (parcel->sender == sender)
+			parcel->sender = NULL;
+	}
+}
+
+void host_port_forget_sender(struct host_port *host_port, const struct client *sender)
+{
+	if (sender->n_requests)
+		forget_sender(&host_port->requests, sender);
+	if (sender->n_waits)
+		forget_sender(&host_port->waiting, sender);
+}
+
+/* --- opening and closing ------------------------------------------------- */
+
+static int open_verbs(const char *device, struct ibv_context **ret)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	int i, err = -ENODEV;
+
+	if (!list)
+		return errno == ENOMEM ? -ENOMEM : -ENODEV;
+	for (i = 0; list[i]; i++) {
+		if (strcmp(ibv_get_device_name(list[i]), device) != 0)
+			continue;
+		errno = 0;
+		*ret = ibv_open_device(list[i]);
+		err = *ret ? 0 : errno ? -errno : -ENODEV;
+	}
+	ibv_free_device_list(list);
+	return err;
+}
+
+static int identify(struct host_port *host_port)
+{
+	struct ibv_device_attr attr;
+	struct mad_gid gid0 = { 0 };
+	int err = ibv_query_device(host_port->verbs, &attr);
+
+	if (err)
+		return -err;
+	if (host_port->port_num == 0 || host_port->port_num > attr.phys_port_cnt)
+		return -ENODEV;
+	ibv_query_gid(host_port->verbs, host_port->port_num, 0, (union ibv_gid *)&gid0);
+	cm_port_init(&host_port->cm, be64toh(attr.node_guid), &gid0);
+	return 0;
+}
+
+static void host_port_free(struct host_port *host_port)
+{
+	mad_sender_close(host_port->sender);
+	mad_port_close(host_port->mad);
+	if (host_port->verbs)
+		ibv_close_device(host_port->verbs);
+	free(host_port);
+}
+
+static int watch_inbox(struct server *server, struct host_port *host_port)
+{
+	const struct mad_port *inbox = mad_sender_port(host_port->sender);
+
+	host_port->inbox = (struct watch){ .kind = WATCH_INBOX, .fd = inbox->fd };
+	return server_watch(server, &host_port->inbox, EPOLLIN);
+}
+
+static int equip(struct server *server, struct host_port *host_port, struct umad_owner *ret_who)
+{
+	int err = open_verbs(host_port->device, &host_port->verbs);
+
+	if (!err)
+		err = identify(host_port);
+	if (!err)
+		err = umad_port_open(host_port->device, host_port->port_num, &host_port->mad,
+				     ret_who);
+	if (err)
+		return err;
+	if (!server->options.qp1_alone)
+		err = mad_sender_open(host_port->verbs, host_port->port_num, &host_port->sender);
+	if (err)
+		portd_log_debug("messages go through umad, which is slower: %s", strerror(-err));
+	host_port->watch = (struct watch){ .kind = WATCH_HOST_PORT, .fd = host_port->mad->fd };
+	err = server_watch(server, &host_port->watch, EPOLLIN);
+	if (!err && host_port->sender)
+		err = watch_inbox(server, host_port);
+	return err ? err : subnet_open(server, host_port);
+}
+
+static struct host_port *host_port_find(const struct server *server, const char *device,
+					uint8_t port_num)
+{
+	struct host_port *host_port;
+	unsigned int i;
+
+	for (i = 0; i < HOST_PORTS_MAX; i++) {
+		host_port = server->host_port[i];
+		if (host_port && host_port->port_num == port_num &&
+		    !strcmp(host_port->device, device))
+			return host_port;
+	}
+	return NULL;
+}
+
+int host_port_open(struct server *server, const char *device, uint8_t port_num,
+		   struct host_port **ret, struct umad_owner *ret_who)
+{
+	struct host_port *host_port = host_port_find(server, device, port_num);
+	int handle, err;
+
+	*ret = host_port;
+	if (host_port)
+		return 0;
+	handle = server->options.estate->handle(server, device, port_num);
+	if (handle < 0)
+		return handle;
+	host_port = calloc(1, sizeof(*host_port));
+	if (!host_port)
+		return -ENOMEM;
+	host_port->handle = (uint8_t)handle;
+	host_port->batch = 1;
+	host_port->port_num = port_num;
+	strncpy(host_port->device, device, sizeof(host_port->device) - 1);
+	list_init(&host_port->requests);
+	list_init(&host_port->waiting);
+	err = equip(server, host_port, ret_who);
+	if (err) {
+		host_port_free(host_port);
+		return err;
+	}
+	portd_log_debug("%s port %u is open", device, port_num);
+	server->host_port[handle] = host_port;
+	if (server->n_host_ports <= (unsigned int)handle)
+		server->n_host_ports = (unsigned int)handle + 1;
+	*ret = host_port;
+	return 0;
+}
+
+static uint8_t count_ports(struct ibv_device *device)
+{
+	struct ibv_context *verbs = ibv_open_device(device);
+	struct ibv_device_attr attr = { .phys_port_cnt = 0 };
+
+	if (!verbs || ibv_query_device(verbs, &attr))
+		portd_log_warn("%s cannot be opened: %s", ibv_get_device_name(device),
+			       strerror(errno));
+	if (verbs)
+		ibv_close_device(verbs);
+	return attr.phys_port_cnt;
+}
+
+static void open_port(struct server *server, const char *device, uint8_t port_num)
+{
+	struct umad_owner who = { .what = "" };
+	struct host_port *host_port;
+	int err = host_port_open(server, device, port_num, &host_port, &who);
+
+	if (err)
+		portd_log_warn("%s port %u cannot be opened: %s%s%s", device, port_num,
+			       strerror(-err), who.what[0] ? ": " : "", who.what);
+}
+
+void host_port_open_all(struct server *server)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	unsigned int port_num;
+	int i;
+
+	for (i = 0; list && list[i]; i++)
+		for (port_num = count_ports(list[i]); port_num; port_num--)
+			open_port(server, ibv_get_device_name(list[i]), (uint8_t)port_num);
+	if (list)
+		ibv_free_device_list(list);
+}
+
+static void drop_all(struct server *server, struct host_port *host_port)
+{
+	struct list *node, *after;
+
+	list_for_each_safe (node, after, &host_port->requests)
+		free(take_request(server, container_of(node, struct parcel, link)));
+	list_for_each_safe (node, after, &host_port->waiting)
+		free(take_waiting(host_port, container_of(node, struct parcel, link)));
+}
+
+void host_port_close(struct server *server, struct host_port *host_port)
+{
+	unsigned int i;
+
+	epoll_ctl(server->poll_fd, EPOLL_CTL_DEL, host_port->watch.fd, NULL);
+	cm_core_port_gone(&server->core, &host_port->cm, NULL, NULL);
+	if (server->wills) /* or they are left for the next cmportd */
+		wills_port_gone(server->wills, host_port->handle);
+	for (i = 0; i < CLIENTS_MAX; i++)
+		if (server->client[i])
+			server->above->port_gone(server, server->client[i], host_port->handle);
+	drop_all(server, host_port);
+	subnet_close(server, host_port);
+	server->host_port[host_port->handle] = NULL;
+	gid_forget(host_port->verbs);
+	host_port_free(host_port);
+}
+
+/* Zero is that of a device which only tests have. */
+static void close_copy(int fd)
+{
+	if (fd > STDERR_FILENO)
+		close(fd);
+}
+
+/* As long as a child has them open, the port and the queue pair are not free, whatever becomes of
+ * the parent. Verbs calls would take them from the parent. */
+void host_port_after_fork(struct host_port *host_port)
+{
+	mad_port_close(host_port->mad);
+	if (host_port->sender)
+		close_copy(mad_sender_port(host_port->sender)->fd);
+	subnet_after_fork(host_port);
+	close_copy(host_port->verbs->async_fd);
+	close_copy(host_port->verbs->cmd_fd);
+}
+
+/* --- receiving ----------------------------------------------------------- */
+
+/* Return: how many were looked at, of so many that may be; fewer if @ret_err says why. */
+static unsigned int receive(struct server *server, struct host_port *host_port,
+			    struct mad_port *port, unsigned int n_max, int *ret_err)
+{
+	uint8_t mad[MAD_BYTES];
+	struct mad_path path;
+	unsigned int n;
+
+	for (n = 0; n < n_max; n++) {
+		*ret_err = mad_port_receive(port, &path, mad);
+		if (*ret_err == -ENOMSG)
+			continue;
+		if (*ret_err)
+			break;
+		if (host_port->sender)
+			mad_sender_came(host_port->sender, &path.dgid, mad);
+		server->above->received(server, host_port, &path, port->source_qpn, mad);
+	}
+	return n;
+}
+
+void host_port_heard(struct host_port *host_port, const struct mad_path *path, uint32_t qpn)
+{
+	if (host_port->sender)
+		mad_sender_heard(host_port->sender, &path->dgid, qpn);
+}
+
+/* To find that there is nothing more costs a system call: as many are tried as there were of late.
+ */
+void host_port_receive(struct server *server, struct host_port *host_port)
+{
+	int err = 0;
+	unsigned int n = receive(server, host_port, host_port->mad, host_port->batch, &err);
+
+	host_port->batch = err ? n : 2 * n;
+	if (host_port->batch == 0 || host_port->batch > RECEIVE_BATCH)
+		host_port->batch = host_port->batch ? RECEIVE_BATCH : 1;
+	if (err == -ENODEV) {
+		portd_log_warn("RDMA device %s is gone", host_port->device);
+		host_port->is_gone = true;
+		server->any_gone = true;
+		server_watch(server, &host_port->watch, 0);
+	}
+}
+
+void host_port_receive_inbox(struct server *server, struct host_port *host_port)
+{
+	int err;
+	unsigned int n =
+		receive(server, host_port, mad_sender_port(host_port->sender), RECEIVE_BATCH, &err);
+
+	host_port->has_unread = n == RECEIVE_BATCH;
+	server->any_unread = server->any_unread || host_port->has_unread;
+}
+
+/* --- sending ------------------------------------------------------------- */
+
+static bool is_hop_ready(const struct host_port *host_port, const struct mad_path *path)
+{
+	return !path->grh ||
+	       hop_is_ready(host_port->verbs, host_port->port_num, path->sgid_index, &path->dgid);
+}
+
+static void count_unsent(struct server *server, struct host_port *host_port, const uint8_t *mad)
+{
+	server->count[SERVER_COUNT_UNSENT]++;
+	stat_count(host_port, PORTD_COUNT_UNSENT, mad);
+}
+
+static void send_slowly(struct server *server, struct host_port *host_port,
+			const struct mad_path *path, const uint8_t mad[MAD_BYTES])
+{
+	int err = mad_port_send(host_port->mad, path, mad);
+
+	if (!err)
+		return;
+	count_unsent(server, host_port, mad);
+	portd_log_debug("a message was not sent: %s", strerror(-err));
+}
+
+static void cast_doubt(struct host_port *host_port, const struct mad_path *path,
+		       const uint8_t mad[MAD_BYTES])
+{
+	if (host_port->sender)
+		mad_sender_doubt(host_port->sender, &path->dgid, mad);
+	if (path->grh)
+		hop_doubt(host_port->verbs, host_port->port_num, path->sgid_index, &path->dgid);
+}
+
+/* If the peer has moved to another link address without a word, only the kernel's look at its
+ * neighbour finds that out: what is repeated goes the slow way. So does what the sender cannot
+ * take; what it takes is kept until the end of the turn. */
+static bool leave(struct server *server, struct host_port *host_port, const struct mad_path *path,
+		  const uint8_t mad[MAD_BYTES], bool again)
+{
+	bool may_be_fast = !again && host_port->sender;
+	bool is_fast = may_be_fast && mad_sender_is_ready(host_port->sender, path, mad);
+
+	if (!is_fast && !is_hop_ready(host_port, path))
+		return false;
+	if (may_be_fast && !mad_sender_hold(host_port->sender, path, mad))
+		return true;
+	if (is_fast && !is_hop_ready(host_port, path))
+		return false;
+	if (again)
+		cast_doubt(host_port, path, mad);
+	if (host_port->sender)
+		mad_sender_release(host_port->sender); /* it was said before */
+	send_slowly(server, host_port, path, mad);
+	return true;
+}
+
+static struct parcel *parcel_new(struct server *server, struct client *sender,
+				 const struct mad_path *path, const uint8_t mad[MAD_BYTES],
+				 bool again)
+{
+	struct parcel *parcel = malloc(sizeof(*parcel));
+
+	if (!parcel)
+		return NULL;
+	parcel->deadline = cm_time_after(server->now, sender ? WAITING_NS : OUR_WAITING_NS);
+	parcel->sender = sender;
+	parcel->again = again;
+	parcel->path = *path;
+	memcpy(parcel->mad, mad, MAD_BYTES);
+	return parcel;
+}
+
+static void wait_for_hop(struct server *server, struct host_port *host_port, struct parcel *parcel)
+{
+	if (parcel && has_room_to_wait(host_port, parcel)) {
+		queue_waiting(host_port, parcel);
+		return;
+	}
+	server->count[SERVER_COUNT_OVERFLOW]++;
+	stat_count(host_port, PORTD_COUNT_OVERFLOW, parcel ? parcel->mad : NULL);
+	free(parcel);
+}
+
+static bool is_request(const uint8_t mad[MAD_BYTES])
+{
+	return cm_mad_attr(mad) == CM_ATTR_REQ || cm_mad_attr(mad) == CM_ATTR_SIDR_REQ;
+}
+
+/* What takes back a REQ must not overtake it. */
+static bool has_to_queue(const struct host_port *host_port, const uint8_t mad[MAD_BYTES])
+{
+	return is_request(mad) ||
+	       (cm_mad_attr(mad) == CM_ATTR_REJ && !list_is_empty(&host_port->requests));
+}
+
+void host_port_send(struct server *server, struct host_port *host_port, struct client *sender,
+		    const struct mad_path *path, const uint8_t mad[MAD_BYTES], bool again)
+{
+	struct parcel *parcel;
+
+	onlook_message(server, host_port, again ? PORTD_REPEATED : PORTD_SENT, sender, path, mad);
+	stat_count(host_port, again ? PORTD_COUNT_REPEATED : PORTD_COUNT_SENT, mad);
+	if (!has_to_queue(host_port, mad)) {
+		if (!leave(server, host_port, path, mad, again))
+			wait_for_hop(server, host_port,
+				     parcel_new(server, sender, path, mad, again));
+		return;
+	}
+	parcel = parcel_new(server, sender, path, mad, again);
+	if (parcel) {
+		queue_request(host_port, parcel);
+		return;
+	}
+	server->count[SERVER_COUNT_OVERFLOW]++;
+	stat_count(host_port, PORTD_COUNT_OVERFLOW, mad);
+}
+
+/* What the device did not send after all. */
+static void send_failed(struct server *server, struct host_port *host_port)
+{
+	uint8_t mad[MAD_BYTES];
+	struct mad_path path;
+
+	while (mad_sender_failed(host_port->sender, &path, mad)) {
+		if (is_hop_ready(host_port, &path))
+			send_slowly(server, host_port, &path, mad);
+		else
+			wait_for_hop(server, host_port, parcel_new(server, NULL, &path, mad, true));
+	}
+}
+
+static void send_held(struct server *server, struct host_port *host_port)
+{
+	mad_sender_release(host_port->sender);
+	send_failed(server, host_port);
+}
+
+void host_port_flush(struct server *server, struct host_port *host_port)
+{
+	struct parcel *parcel;
+	int i;
+
+	for (i = 0; i < SEND_BATCH && !list_is_empty(&host_port->requests); i++) {
+		parcel = container_of(host_port->requests.next, struct parcel, link);
+		take_request(server, parcel);
+		if (leave(server, host_port, &parcel->path, parcel->mad, parcel->again))
+			free(parcel);
+		else
+			wait_for_hop(server, host_port, parcel);
+	}
+	server->requests_left = server->requests_left || !list_is_empty(&host_port->requests);
+	if (host_port->sender)
+		send_held(server, host_port);
+}
+
+/* A hop that does not answer is asked once a look, not once a message. */
+void host_port_retry(struct server *server, struct host_port *host_port)
+{
+	const struct mad_gid *unready = NULL;
+	struct list *node, *after;
+	struct parcel *parcel;
+	bool done;
+
+	list_for_each_safe (node, after, &host_port->waiting) {
+		parcel = container_of(node, struct parcel, link);
+		done = cm_time_reached(parcel->deadline, server->now);
+		if (done)
+			count_unsent(server, host_port, parcel->mad);
+		else if (!unready || memcmp(unready, &parcel->path.dgid, sizeof(*unready)) != 0)
+			done = leave(server, host_port, &parcel->path, parcel->mad, parcel->again);
+		if (!done) {
+			unready = &parcel->path.dgid;
+			continue;
+		}
+		free(take_waiting(host_port, parcel));
+	}
+}
+
+void host_port_paths_changed(struct server *server, struct host_port *host_port)
+{
+	(void)server;
+	if (host_port->sender)
+		mad_sender_forget(host_port->sender);
+}
