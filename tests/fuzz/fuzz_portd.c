@@ -2,8 +2,8 @@
 /*
  * Any sequence of what clients may do to cmportd, and of messages from the wire. Alice keeps to the
  * rules: she has a connection and listens, and nothing that the others do may change either. In the
- * end they all leave, and after the longest wait nothing of them may be left: no client, will,
- * connection or descriptor.
+ * end they all leave, and after the longest wait nothing of them may be left: no client, tracked
+ * connection, connection or descriptor.
  *
  * An input is a sequence of actions, a byte each, with what the action needs after it.
  */
@@ -17,23 +17,23 @@
 #include <unistd.h>
 
 #include "mad/cma_hdr.h"
-#include "lib/portd/server/will_table.h"
+#include "lib/portd/server/tracked_table.h"
 #include "tests/unit/portd/rig.h"
 
-#define CLIENTS_MAX 4
-#define HOSTS	    3
-#define ALICE_PEER  9
-#define ALICE_ID    (alice.first + 1)
-#define PEER_ID	    0x701
-#define QPN	    0x101
-#define ADDR	    "10.0.0.1"
-#define AGES	    16
-#define AGES_MS	    (600 * 1000)
+#define FUZZ_CLIENTS_MAX 4
+#define HOSTS		 3
+#define ALICE_PEER	 9
+#define ALICE_ID	 (alice.first + 1)
+#define PEER_ID		 0x701
+#define QPN		 0x101
+#define ADDR		 "10.0.0.1"
+#define AGES		 16
+#define AGES_MS		 (600 * 1000)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
 static struct rig_client alice;
-static struct rig_client client[CLIENTS_MAX];
+static struct rig_client client[FUZZ_CLIENTS_MAX];
 static const uint8_t *input;
 static size_t left;
 
@@ -55,7 +55,7 @@ static void next_bytes(uint8_t *to, size_t n)
 
 static struct rig_client *next_client(void)
 {
-	return &client[next_byte() % CLIENTS_MAX];
+	return &client[next_byte() % FUZZ_CLIENTS_MAX];
 }
 
 /* --- sockets ------------------------------------------------------------- */
@@ -78,7 +78,7 @@ static void hang_up(struct rig_client *who)
 static struct rig_client *next_newcomer(void)
 {
 	uint8_t which = next_byte();
-	struct rig_client *who = &client[which % CLIENTS_MAX];
+	struct rig_client *who = &client[which % FUZZ_CLIENTS_MAX];
 
 	hang_up(who);
 	rig_come_from(RIG_HOME + (which >> 6));
@@ -163,7 +163,7 @@ static uint32_t next_id(void)
 	case 1:
 		return PEER_ID + (kind >> 2);
 	case 2:
-		return client[kind >> 2 & (CLIENTS_MAX - 1)].first + 1 + (kind >> 4);
+		return client[kind >> 2 & (FUZZ_CLIENTS_MAX - 1)].first + 1 + (kind >> 4);
 	}
 	return (uint32_t)kind >> 2;
 }
@@ -358,10 +358,11 @@ static void look_at_wire(void)
 
 static void look_at_alice(void)
 {
-	const struct will *will = wills_of_local(rig_server()->wills, ALICE_ID);
+	const struct tracked *tracked = tracker_of_local(rig_server()->tracker, ALICE_ID);
 	struct portd_record bind = { .type = PORTD_BIND, .claim = rig_claim(1, ADDR) };
 
-	assert(will && will->is.state == CM_ESTABLISHED && will->is.remote_comm_id == PEER_ID);
+	assert(tracked && tracked->is.state == CM_ESTABLISHED &&
+	       tracked->is.remote_comm_id == PEER_ID);
 	assert(!rig_is_shown_out(&alice));
 	assert(rig_ask(&alice, &bind) == 0); /* the claim is hers, and there */
 	assert(alice.reply.port == RIG_SERVICE);
@@ -411,10 +412,10 @@ static void must_be_empty(unsigned int n_fds)
 	}
 	assert(server->n_clients == 1 && server->n_throttled == 0);
 	assert(server->core.n_conns == 0);
-	assert(server->wills->dead.count == 0 && server->wills->orphans.count == 0);
+	assert(server->tracker->dead.count == 0 && server->tracker->orphans.count == 0);
 	assert(server->n_onlookers == 0 && list_is_empty(&server->asleep));
 	for (i = 1; i < CLIENTS_MAX; i++)
-		assert(wills_count(server->wills, (uint16_t)i) == 0);
+		assert(tracker_count(server->tracker, (uint16_t)i) == 0);
 	do_unplug();
 	assert(rig_n_fds() == n_fds);
 }
@@ -423,7 +424,7 @@ static void must_be_empty(unsigned int n_fds)
  * noted. */
 static const char *place(void)
 {
-	static char path[96], state[112], wills[112], folder[64];
+	static char path[96], state[112], wills_path[112], folder[64];
 
 	if (!folder[0]) {
 		snprintf(folder, sizeof(folder), "%s/purecm-fuzz-XXXXXX",
@@ -432,10 +433,10 @@ static const char *place(void)
 			abort();
 		snprintf(path, sizeof(path), "%s/s", folder);
 		snprintf(state, sizeof(state), "%s.state", path);
-		snprintf(wills, sizeof(wills), "%s.wills", path);
+		snprintf(wills_path, sizeof(wills_path), "%s.wills", path);
 	}
 	unlink(state);
-	unlink(wills);
+	unlink(wills_path);
 	return path;
 }
 
@@ -450,7 +451,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	input = data;
 	left = bytes;
 	rig_set_up(place());
-	for (i = 0; i < CLIENTS_MAX; i++)
+	for (i = 0; i < FUZZ_CLIENTS_MAX; i++)
 		client[i] = (struct rig_client){ .control = -1, .data = -1, .page_fd = -1 };
 	connect_alice();
 	n_fds = rig_n_fds();
@@ -458,7 +459,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 		does[next_byte() % (sizeof(does) / sizeof(does[0]))]();
 		look_at_wire();
 	}
-	for (i = 0; i < CLIENTS_MAX; i++)
+	for (i = 0; i < FUZZ_CLIENTS_MAX; i++)
 		hang_up(&client[i]);
 	rig_settle();
 	look_at_alice();

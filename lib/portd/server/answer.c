@@ -52,7 +52,7 @@ static int lend_block(struct question *q)
 	for (tries = 0; tries < ID_BLOCKS; tries++) {
 		block = server->options.estate->id_block(server);
 		if (block && server->block_owner[block] == NOBODY &&
-		    !wills_hold_block(server->wills, block))
+		    !tracker_hold_block(server->tracker, block))
 			break;
 	}
 	if (tries == ID_BLOCKS)
@@ -170,16 +170,16 @@ static bool owns(const struct question *q, uint32_t comm_id)
 	return q->server->block_owner[comm_id >> ID_BLOCK_SHIFT] == q->client->index;
 }
 
-static int answer_will(struct question *q)
+static int answer_tracked(struct question *q)
 {
-	const struct cm_record *will = &q->record->will;
+	const struct cm_record *tracked = &q->record->will;
 
-	if (will->handle >= HOST_PORTS_MAX || !(q->client->host_ports >> will->handle & 1) ||
-	    !q->server->host_port[will->handle] || will->state >= CM_N_STATES ||
-	    !owns(q, will->local_comm_id) ||
-	    wills_count(q->server->wills, q->client->index) >= WILLS_MAX)
+	if (tracked->handle >= HOST_PORTS_MAX || !(q->client->host_ports >> tracked->handle & 1) ||
+	    !q->server->host_port[tracked->handle] || tracked->state >= CM_N_STATES ||
+	    !owns(q, tracked->local_comm_id) ||
+	    tracker_count(q->server->tracker, q->client->index) >= TRACKED_MAX)
 		return -EPERM;
-	return wills_set(q->server->wills, q->client->index, will);
+	return tracker_set(q->server->tracker, q->client->index, tracked);
 }
 
 static int answer_resumed(struct question *q)
@@ -326,7 +326,7 @@ static int (*const answers[PORTD_N_TYPES])(struct question *) = {
 	[PORTD_LEASE_AHEAD] = answer_lease_ports,
 	[PORTD_LEASE_IDS] = lend_block,
 	[PORTD_HOLD_IDS] = answer_hold_ids,
-	[PORTD_WILL] = answer_will,
+	[PORTD_WILL] = answer_tracked,
 	[PORTD_RESUMED] = answer_resumed,
 	[PORTD_LOOK_ON] = answer_look_on,
 	[PORTD_STAT] = answer_stat,

@@ -15,8 +15,8 @@ static int open_nothing(struct server *server)
 
 static void free_wills(struct server *server)
 {
-	wills_free(server->wills);
-	server->wills = NULL;
+	tracker_free(server->tracker);
+	server->tracker = NULL;
 }
 
 static void do_nothing(struct server *server)

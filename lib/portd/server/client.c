@@ -355,7 +355,7 @@ static bool take_message(struct server *server, struct client *client, struct po
 	if (record->type == PORTD_MAD)
 		router_sent(server, client, &record->mad);
 	else if (record->type == PORTD_CLOSE)
-		wills_close(server->wills, client->index, &record->close);
+		tracker_close(server->tracker, client->index, &record->close);
 	else
 		return shows(server, client, record) || subnet_record(server, client, record);
 	return true;
@@ -430,15 +430,15 @@ static void hear_last_words(struct server *server, struct client *client)
 
 void client_close(struct server *server, struct client *client)
 {
-	struct cm_record will;
+	struct cm_record tracked;
 
 	portd_log_debug("client %u, pid %d has gone", client->index, (int)client->pid);
 	if (!client->is_shown_out)
 		hear_last_words(server, client);
 	release_blocks(server, client);
 	ports_client_gone(client->realm->ports, client->index);
-	while (wills_take(server->wills, client->index, &will))
-		router_bury(server, &will);
+	while (tracker_take(server->tracker, client->index, &tracked))
+		router_bury(server, &tracked);
 	subnet_forget_client(server, client, true);
 	if (client->welcome && !client->visits)
 		server->options.estate->dismiss(server, client);

@@ -12,26 +12,26 @@
 #include "lib/portd/server/place.h"
 #include "lib/portd/server/process.h"
 #include "lib/portd/server/state.h"
-#include "lib/portd/server/will_store.h"
+#include "lib/portd/server/tracked_store.h"
 
-#define WILLS_SUFFIX ".wills"
-#define LOOK_NS	     (500 * CM_NS_PER_MS)
+#define TRACKED_SUFFIX ".wills"
+#define LOOK_NS	       (500 * CM_NS_PER_MS)
 
-_Static_assert(WILL_PORTS == HOST_PORTS_MAX, "each host port has a handle");
+_Static_assert(TRACKED_PORTS == HOST_PORTS_MAX, "each host port has a handle");
 
 /* --- beginning and end --------------------------------------------------- */
 
 /* What is in the way of the file itself, the log says already. */
-static struct will_store *open_store(struct server *server)
+static struct tracked_store *open_store(struct server *server)
 {
-	struct will_store *store = NULL;
+	struct tracked_store *store = NULL;
 	int fd, err;
 
-	if (place_open_beside(server->place, WILLS_SUFFIX, &fd))
+	if (place_open_beside(server->place, TRACKED_SUFFIX, &fd))
 		return NULL;
-	err = will_store_open(fd, &store);
+	err = tracked_store_open(fd, &store);
 	if (err)
-		portd_log_warn("%s" WILLS_SUFFIX " cannot be used: %s; should cmportd be killed "
+		portd_log_warn("%s" TRACKED_SUFFIX " cannot be used: %s; should cmportd be killed "
 			       "together with a program, its peers are not told",
 			       server->options.path, strerror(-err));
 	return store;
@@ -40,23 +40,23 @@ static struct will_store *open_store(struct server *server)
 /* Nobody else may say that these comm ids are his. */
 static void remember_blocks(struct server *server)
 {
-	const struct will *will = NULL;
+	const struct tracked *tracked = NULL;
 
-	while ((will = wills_orphan(server->wills, will)))
-		if (will->owner.block)
-			server->block_pid[will->owner.block] = (pid_t)will->owner.pid;
+	while ((tracked = tracker_orphan(server->tracker, tracked)))
+		if (tracked->owner.block)
+			server->block_pid[tracked->owner.block] = (pid_t)tracked->owner.pid;
 }
 
 static int take_place(struct server *server)
 {
-	struct will_store *store;
+	struct tracked_store *store;
 	int err = place_take(server->options.path, &server->place);
 
 	if (err)
 		return err;
 	server->door.fd = place_fd(server->place);
 	store = open_store(server);
-	err = store ? wills_keep(server->wills, store) : 0;
+	err = store ? tracker_keep(server->tracker, store) : 0;
 	if (!err)
 		remember_blocks(server);
 	return err;
@@ -64,12 +64,12 @@ static int take_place(struct server *server)
 
 static void keep_wills(struct server *server)
 {
-	bool is_empty = server->wills && wills_are_none(server->wills);
+	bool is_empty = server->tracker && tracker_is_empty(server->tracker);
 
-	wills_free(server->wills);
-	server->wills = NULL;
+	tracker_free(server->tracker);
+	server->tracker = NULL;
 	if (is_empty && server->place)
-		place_remove_beside(server->place, WILLS_SUFFIX);
+		place_remove_beside(server->place, TRACKED_SUFFIX);
 }
 
 static void leave_place(struct server *server)
@@ -79,7 +79,7 @@ static void leave_place(struct server *server)
 
 static bool is_none(const struct server *server)
 {
-	return !wills_orphan(server->wills, NULL);
+	return !tracker_orphan(server->tracker, NULL);
 }
 
 static uint16_t next_block(struct server *server)
@@ -101,41 +101,42 @@ static void dismiss(struct server *server, const struct client *client)
 
 static void introduce(struct server *server, const struct client *client)
 {
-	struct will_owner owner = { .pid = client->pid > 0 ? (uint32_t)client->pid : 0,
-				    .start = client->start,
-				    .block = client->n_blocks ? client->block[0] : 0 };
+	struct tracked_owner owner = { .pid = client->pid > 0 ? (uint32_t)client->pid : 0,
+				       .start = client->start,
+				       .block = client->n_blocks ? client->block[0] : 0 };
 
-	wills_own(server->wills, client->index, &owner);
+	tracker_own(server->tracker, client->index, &owner);
 }
 
 static bool awaits(struct server *server)
 {
-	const struct will *will = NULL;
+	const struct tracked *tracked = NULL;
 
 	if (place_missing(server->place))
 		return true;
-	while ((will = wills_orphan(server->wills, will)))
-		if (!will->owner.pid && !will->is_dead)
+	while ((tracked = tracker_orphan(server->tracker, tracked)))
+		if (!tracked->owner.pid && !tracked->is_dead)
 			return true;
 	return false;
 }
 
-static bool is_of(const struct server *server, const struct will *will, const struct client *client)
+static bool is_of(const struct server *server, const struct tracked *tracked,
+		  const struct client *client)
 {
-	if (will->owner.block)
-		return server->block_owner[will->owner.block] == client->index;
-	return will->owner.pid && will->owner.pid == (uint32_t)client->pid;
+	if (tracked->owner.block)
+		return server->block_owner[tracked->owner.block] == client->index;
+	return tracked->owner.pid && tracked->owner.pid == (uint32_t)client->pid;
 }
 
 static void returned(struct server *server, const struct client *client)
 {
-	const struct will *will = wills_orphan(server->wills, NULL), *next;
+	const struct tracked *tracked = tracker_orphan(server->tracker, NULL), *next;
 
 	place_returned(server->place, client->pid);
-	for (; will; will = next) {
-		next = wills_orphan(server->wills, will);
-		if (!will->is_dead && is_of(server, will, client))
-			wills_drop(server->wills, will);
+	for (; tracked; tracked = next) {
+		next = tracker_orphan(server->tracker, tracked);
+		if (!tracked->is_dead && is_of(server, tracked, client))
+			tracker_drop(server->tracker, tracked);
 	}
 }
 
@@ -147,7 +148,7 @@ struct last_look {
 	bool lives;
 };
 
-static bool lives(struct last_look *last, const struct will_owner *owner)
+static bool lives(struct last_look *last, const struct tracked_owner *owner)
 {
 	int fd = -1;
 
@@ -164,13 +165,13 @@ static bool lives(struct last_look *last, const struct will_owner *owner)
 /* A program that has been stopped for longer than the grace period has its connections still, as
  * it would have with the kernel. */
 static bool may_come_back(const struct server *server, struct last_look *last,
-			  const struct will *will)
+			  const struct tracked *tracked)
 {
-	if (will->is_dead)
+	if (tracked->is_dead)
 		return false;
-	if (server->block_owner[will->owner.block] != NOBODY)
+	if (server->block_owner[tracked->owner.block] != NOBODY)
 		return true; /* it is telling us */
-	return will->owner.pid && lives(last, &will->owner);
+	return tracked->owner.pid && lives(last, &tracked->owner);
 }
 
 static bool has_host_port(struct server *server, uint8_t handle)
@@ -180,7 +181,7 @@ static bool has_host_port(struct server *server, uint8_t handle)
 	uint8_t port_num = 0;
 	const char *device;
 
-	if (!host_port && wills_port(server->wills, handle, &device, &port_num) &&
+	if (!host_port && tracker_port(server->tracker, handle, &device, &port_num) &&
 	    host_port_open(server, device, port_num, &host_port, &who)) {
 		portd_log_warn("%s port %u cannot be opened to end connections of programs that "
 			       "are gone%s%s",
@@ -190,17 +191,17 @@ static bool has_host_port(struct server *server, uint8_t handle)
 }
 
 /* Return: false if more than that one has gone. */
-static bool end(struct server *server, const struct will *orphan)
+static bool end(struct server *server, const struct tracked *orphan)
 {
 	uint8_t handle = orphan->is.handle;
-	struct cm_record will;
+	struct cm_record tracked;
 
 	if (!has_host_port(server, handle)) {
-		wills_port_gone(server->wills, handle);
+		tracker_port_gone(server->tracker, handle);
 		return false;
 	}
-	wills_inherit(server->wills, orphan, &will);
-	router_bury(server, &will);
+	tracker_adopt(server->tracker, orphan, &tracked);
+	router_bury(server, &tracked);
 	return true;
 }
 
@@ -213,16 +214,16 @@ static struct cm_time deadline(const struct server *server)
 
 static void settle(struct server *server)
 {
-	const struct will *will = wills_orphan(server->wills, NULL), *next;
+	const struct tracked *tracked = tracker_orphan(server->tracker, NULL), *next;
 	struct last_look last = { .pid = 0 };
 
-	if (!will || server_in_grace(server) ||
+	if (!tracked || server_in_grace(server) ||
 	    !cm_time_reached(server->estate_look_at, server->now))
 		return;
 	server->estate_look_at = cm_time_after(server->now, LOOK_NS);
-	for (; will; will = next) {
-		next = wills_orphan(server->wills, will);
-		if (!may_come_back(server, &last, will) && !end(server, will)) {
+	for (; tracked; tracked = next) {
+		next = tracker_orphan(server->tracker, tracked);
+		if (!may_come_back(server, &last, tracked) && !end(server, tracked)) {
 			server->estate_look_at = server->now; /* the list is another one now */
 			return;
 		}
@@ -241,7 +242,7 @@ static int handle_of(struct server *server, const char *device, uint8_t port_num
 	for (i = 0; i < HOST_PORTS_MAX; i++)
 		if (server->host_port[i])
 			in_use |= UINT64_C(1) << i;
-	return wills_handle(server->wills, name, port_num, in_use);
+	return tracker_handle(server->tracker, name, port_num, in_use);
 }
 
 const struct server_estate server_estate_of_place = {

@@ -255,8 +255,8 @@ void host_port_close(struct server *server, struct host_port *host_port)
 
 	epoll_ctl(server->poll_fd, EPOLL_CTL_DEL, host_port->watch.fd, NULL);
 	cm_core_port_gone(&server->core, &host_port->cm, NULL, NULL);
-	if (server->wills) /* or they are left for the next cmportd */
-		wills_port_gone(server->wills, host_port->handle);
+	if (server->tracker) /* or they are left for the next cmportd */
+		tracker_port_gone(server->tracker, host_port->handle);
 	for (i = 0; i < CLIENTS_MAX; i++)
 		if (server->client[i])
 			server->above->port_gone(server, server->client[i], host_port->handle);

@@ -80,17 +80,17 @@ static void refuse(struct server *server, struct host_port *host_port, const str
 	host_port_send(server, host_port, NULL, path, mad, false);
 }
 
-void router_bury(struct server *server, const struct cm_record *will)
+void router_bury(struct server *server, const struct cm_record *tracked)
 {
-	struct host_port *host_port = server->host_port[will->handle];
+	struct host_port *host_port = server->host_port[tracked->handle];
 	struct cm_conn *conn = NULL;
 	struct cm_effects fx;
 
 	if (host_port)
-		conn = cm_core_adopt(&server->core, will, &host_port->cm, NULL);
+		conn = cm_core_adopt(&server->core, tracked, &host_port->cm, NULL);
 	if (!conn) {
 		/* Over already, or out of memory: then the peer finds out by itself. */
-		wills_buried(server->wills, will->local_comm_id);
+		tracker_reaped(server->tracker, tracked->local_comm_id);
 		return;
 	}
 	portd_log_debug("conn 0x%08x is left behind in %s", conn->local_comm_id,
@@ -117,9 +117,9 @@ static uint16_t owner_of_id(const struct server *server, uint32_t comm_id)
 	return server->block_owner[comm_id >> ID_BLOCK_SHIFT];
 }
 
-static uint16_t holder(const struct will *will)
+static uint16_t holder(const struct tracked *tracked)
 {
-	return will ? will->client : NOBODY;
+	return tracked ? tracked->client : NOBODY;
 }
 
 /* A request that is repeated, or shows that its peer has forgotten a connection, is for whoever
@@ -129,9 +129,11 @@ static uint16_t route_req(const struct server *server, const struct mad_gid *pee
 {
 	uint16_t to;
 
-	to = holder(wills_of_remote(server->wills, peer, req->local_ca_guid, req->local_comm_id));
+	to = holder(
+		tracker_of_remote(server->tracker, peer, req->local_ca_guid, req->local_comm_id));
 	if (to == NOBODY)
-		to = holder(wills_of_qpn(server->wills, peer, req->local_ca_guid, req->local_qpn));
+		to = holder(
+			tracker_of_qpn(server->tracker, peer, req->local_ca_guid, req->local_qpn));
 	return to == NOBODY ? realm_listener(server->home, req->service_id, req->private_data) : to;
 }
 
@@ -139,7 +141,7 @@ static uint16_t route_sidr_req(const struct server *server, const struct mad_gid
 			       const struct cm_sidr_req *req)
 {
 	uint16_t to =
-		holder(wills_of_remote(server->wills, peer, req->service_id, req->request_id));
+		holder(tracker_of_remote(server->tracker, peer, req->service_id, req->request_id));
 
 	return to == NOBODY ? realm_listener(server->home, req->service_id, req->private_data) : to;
 }
@@ -151,8 +153,8 @@ static uint16_t route_rej(const struct server *server, const struct mad_gid *pee
 	uint16_t to = NOBODY;
 
 	if (rej->reason == CM_REJ_TIMEOUT)
-		to = holder(
-			wills_of_remote(server->wills, peer, cm_rej_guid(rej), rej->local_comm_id));
+		to = holder(tracker_of_remote(server->tracker, peer, cm_rej_guid(rej),
+					      rej->local_comm_id));
 	return to == NOBODY ? owner_of_id(server, rej->remote_comm_id) : to;
 }
 
@@ -198,7 +200,7 @@ static bool is_request(const struct cm_msg *msg)
 static void hear(struct server *server, struct host_port *host_port, const struct mad_path *path,
 		 uint32_t source_qpn, uint16_t to, const struct cm_msg *msg)
 {
-	if (wills_know(server->wills, to, path, msg))
+	if (tracker_know(server->tracker, to, path, msg))
 		host_port_heard(host_port, path, source_qpn);
 }
 
@@ -227,8 +229,8 @@ void router_received(struct server *server, struct host_port *host_port,
 	}
 	hear(server, host_port, path, source_qpn, to, &msg);
 	/* What a remote flood makes us remember for a client that does not answer has a bound. */
-	if ((is_request(&msg) && wills_count(server->wills, to) >= WILLS_MAX) ||
-	    wills_received(server->wills, to, host_port->handle, path, &msg)) {
+	if ((is_request(&msg) && tracker_count(server->tracker, to) >= TRACKED_MAX) ||
+	    tracker_received(server->tracker, to, host_port->handle, path, &msg)) {
 		server->count[SERVER_COUNT_OVERFLOW]++;
 		stat_count(host_port, PORTD_COUNT_OVERFLOW, mad);
 		return;
@@ -297,7 +299,8 @@ static struct host_port *opened_by(const struct server *server, const struct cli
 	return server->host_port[handle];
 }
 
-/* An answer to a DREQ for a connection that its client has forgotten belongs to no will. */
+/* An answer to a DREQ for a connection that its client has forgotten belongs to no tracked
+ * connection. */
 static bool is_confirmation(const struct cm_msg *msg)
 {
 	return msg->hdr.attr_id == CM_ATTR_DREP;
@@ -317,9 +320,9 @@ static int check(struct server *server, const struct client *client,
 	if (claims_other_ca(host_port, &msg))
 		return -EPERM;
 	if (msg.hdr.attr_id == CM_ATTR_REQ &&
-	    wills_count(server->wills, client->index) >= WILLS_MAX)
+	    tracker_count(server->tracker, client->index) >= TRACKED_MAX)
 		return -ENOSPC;
-	err = wills_sent(server->wills, client->index, host_port->handle, &mad->path, &msg);
+	err = tracker_sent(server->tracker, client->index, host_port->handle, &mad->path, &msg);
 	return err == -EPERM && is_confirmation(&msg) ? 0 : err;
 }
 

@@ -360,7 +360,7 @@ static int let_in(struct server *server)
 
 static void buried(struct cm_core *core, const struct cm_conn *conn)
 {
-	wills_buried(container_of(core, struct server, core)->wills, conn->local_comm_id);
+	tracker_reaped(container_of(core, struct server, core)->tracker, conn->local_comm_id);
 }
 
 static int make_tables(struct server *server)
@@ -375,9 +375,9 @@ static int make_tables(struct server *server)
 		return err;
 	server->core.released = buried;
 	server->next_block = (uint16_t)secret[3];
-	server->wills = wills_new(secret[1]);
+	server->tracker = tracker_new(secret[1]);
 	server->home = realm_home(secret[2]);
-	return server->wills && server->home ? 0 : -ENOMEM;
+	return server->tracker && server->home ? 0 : -ENOMEM;
 }
 
 static const struct server_rooms above_host_ports = {

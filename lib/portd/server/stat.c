@@ -146,7 +146,7 @@ static void ask(struct report *report, struct client *client)
 
 	process.stat_process.pid = (uint32_t)client->pid;
 	process.stat_process.uid = client->uid;
-	process.stat_process.n_conns = wills_count(report->server->wills, client->index);
+	process.stat_process.n_conns = tracker_count(report->server->tracker, client->index);
 	report->row.client = client->index;
 	put(report, &process);
 	question.stat_ask.ask_id = report->row.ask_id;

@@ -34,7 +34,7 @@
 #include "lib/portd/proto/proto.h"
 #include "lib/portd/server/realm.h"
 #include "lib/portd/server/server.h"
-#include "lib/portd/server/will.h"
+#include "lib/portd/server/tracked.h"
 
 #define HOST_PORTS_MAX 64
 #define CLIENTS_MAX    4096
@@ -42,7 +42,7 @@
 #define ID_BLOCKS      65536 /* of 65536 comm ids each */
 #define ID_BLOCK_SHIFT 16
 #define ID_BLOCKS_MAX  64    /* of one client: 4 million connections before an id comes back */
-#define WILLS_MAX      65536 /* of one client */
+#define TRACKED_MAX    65536 /* of one client */
 #define RATE_PER_S     50000 /* messages of one client, in the long run */
 #define RATE_BURST     5000  /* and at once */
 #define REQUESTS_MAX   512   /* REQs of one client on their way out; then it is not read from */
@@ -216,7 +216,7 @@ struct server {
 	struct cm_time door_opens_at; /* 0 ns: it is open */
 	struct cm_time grace_until;   /* 0 ns: there is none */
 	struct cm_core core;	      /* connections of the dead, and answers for nobody */
-	struct wills *wills;
+	struct tracker *tracker;
 	struct cm_time estate_look_at; /* at what was left behind */
 	struct realm *home;
 	struct client *client[CLIENTS_MAX];
@@ -244,7 +244,8 @@ struct server {
 /* What outlives a cmportd: a socket, and files beside it. */
 struct server_estate {
 	int (*open)(struct server *server); /* before there are clients and host ports; the door */
-	void (*close)(struct server *server); /* of the wills: what is not at its end may stay */
+	void (*close)(struct server *server); /* of the tracked connections: what is not at its end
+						 may stay */
 	void (*leave)(struct server *server); /* the last that is called */
 	uint16_t (*id_block)(struct server *server); /* the number of the next one */
 	void (*welcome)(struct server *server, struct client *client); /* it said HELLO */
@@ -363,7 +364,8 @@ void client_may_send(struct server *server, struct client *client);
 /** client_forget() - free a client that the next cmportd will hear from. */
 void client_forget(struct server *server, struct client *client);
 
-/** client_close() - a client is gone: adopt its wills, release all it had, free it. */
+/** client_close() - a client is gone: adopt its tracked connections, release all it had, free it.
+ */
 void client_close(struct server *server, struct client *client);
 
 /** client_after_fork() - in a child: close the copies of its sockets. */
@@ -419,7 +421,7 @@ void router_received(struct server *server, struct host_port *host_port,
 void router_sent(struct server *server, struct client *client, const struct portd_mad *mad);
 
 /** router_bury() - end a connection of a client that is gone, as the kernel would. */
-void router_bury(struct server *server, const struct cm_record *will);
+void router_bury(struct server *server, const struct cm_record *tracked);
 
 /** router_expire() - run the timers of our own core. */
 void router_expire(struct server *server);

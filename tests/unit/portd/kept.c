@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Wills in a file: see kept.h.
+ * Tracked connections in a file: see kept.h.
  */
 #include "tests/unit/portd/kept.h"
 
@@ -10,29 +10,29 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-struct wills *kept_wills;
+struct tracker *kept_tracker;
 char kept_path[160];
 static const char device[PORTD_DEVICE_BYTES] = "rdma0";
-const struct will_owner kept_owner = { .pid = 1234, .start = 99, .block = 7 };
+const struct tracked_owner kept_owner = { .pid = 1234, .start = 99, .block = 7 };
 
 /* --- the file ------------------------------------------------------------ */
 
-struct will_store *kept_open(void)
+struct tracked_store *kept_open(void)
 {
-	struct will_store *store = NULL;
+	struct tracked_store *store = NULL;
 	int fd = open(kept_path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 
 	ck_assert_int_ge(fd, 0);
-	ck_assert_int_eq(will_store_open(fd, &store), 0);
+	ck_assert_int_eq(tracked_store_open(fd, &store), 0);
 	return store;
 }
 
 void kept_begin(void)
 {
-	kept_wills = wills_new(0x5eed);
-	ck_assert_int_eq(wills_keep(kept_wills, kept_open()), 0);
-	ck_assert_int_eq(wills_own(kept_wills, KEPT_CLIENT, &kept_owner), 0);
-	ck_assert_int_eq(wills_handle(kept_wills, device, 1, 0), KEPT_PORT);
+	kept_tracker = tracker_new(0x5eed);
+	ck_assert_int_eq(tracker_keep(kept_tracker, kept_open()), 0);
+	ck_assert_int_eq(tracker_own(kept_tracker, KEPT_CLIENT, &kept_owner), 0);
+	ck_assert_int_eq(tracker_handle(kept_tracker, device, 1, 0), KEPT_PORT);
 }
 
 static void set_up(void)
@@ -43,12 +43,12 @@ static void set_up(void)
 
 static void tear_down(void)
 {
-	wills_free(kept_wills);
+	tracker_free(kept_tracker);
 }
 
 void kept_begin_again(void)
 {
-	wills_free(kept_wills);
+	tracker_free(kept_tracker);
 	kept_begin();
 }
 
@@ -76,12 +76,12 @@ off_t kept_bytes(void)
 	return stat_of.st_size;
 }
 
-/* --- wills --------------------------------------------------------------- */
+/* --- tracked connections ------------------------------------------------- */
 
 /* All that can be mixed up differs between two of them, but for the comm id. */
 struct cm_record kept_version(uint32_t n, uint8_t v)
 {
-	struct cm_record will = {
+	struct cm_record tracked = {
 		.state = v == 1 ? CM_ESTABLISHED : CM_REP_SENT,
 		.active = v == 1,
 		.handle = KEPT_PORT,
@@ -96,39 +96,39 @@ struct cm_record kept_version(uint32_t n, uint8_t v)
 		.path = {.grh = true, .pkey_index = v, .flow_label = v}
 	};
 
-	memset(will.path.dgid.raw, v, sizeof(will.path.dgid.raw));
-	return will;
+	memset(tracked.path.dgid.raw, v, sizeof(tracked.path.dgid.raw));
+	return tracked;
 }
 
 void kept_set(uint32_t n, uint8_t v)
 {
-	struct cm_record will = kept_version(n, v);
+	struct cm_record tracked = kept_version(n, v);
 
-	ck_assert_int_eq(wills_set(kept_wills, KEPT_CLIENT, &will), 0);
+	ck_assert_int_eq(tracker_set(kept_tracker, KEPT_CLIENT, &tracked), 0);
 }
 
-unsigned int kept_orphans(const struct wills *of)
+unsigned int kept_orphans(const struct tracker *of)
 {
-	const struct will *will = NULL;
+	const struct tracked *tracked = NULL;
 	unsigned int n = 0;
 
-	while ((will = wills_orphan(of, will)))
+	while ((tracked = tracker_orphan(of, tracked)))
 		n++;
 	return n;
 }
 
-bool kept_is_version(const struct will *will, uint8_t v)
+bool kept_is_version(const struct tracked *tracked, uint8_t v)
 {
-	struct cm_record is = kept_version(will->is.local_comm_id, v);
+	struct cm_record is = kept_version(tracked->is.local_comm_id, v);
 
-	return will->is.state == is.state && will->is.active == is.active &&
-	       will->is.handle == is.handle && will->is.remote_comm_id == is.remote_comm_id &&
-	       will->is.local_qpn == is.local_qpn && will->is.remote_qpn == is.remote_qpn &&
-	       will->is.remote_ca_guid == is.remote_ca_guid && will->is.tid == is.tid &&
-	       will->is.packet_life_time == is.packet_life_time &&
-	       will->is.path.flow_label == is.path.flow_label &&
-	       will->is.path.pkey_index == is.path.pkey_index &&
-	       memcmp(&will->is.path.dgid, &is.path.dgid, sizeof(is.path.dgid)) == 0;
+	return tracked->is.state == is.state && tracked->is.active == is.active &&
+	       tracked->is.handle == is.handle && tracked->is.remote_comm_id == is.remote_comm_id &&
+	       tracked->is.local_qpn == is.local_qpn && tracked->is.remote_qpn == is.remote_qpn &&
+	       tracked->is.remote_ca_guid == is.remote_ca_guid && tracked->is.tid == is.tid &&
+	       tracked->is.packet_life_time == is.packet_life_time &&
+	       tracked->is.path.flow_label == is.path.flow_label &&
+	       tracked->is.path.pkey_index == is.path.pkey_index &&
+	       memcmp(&tracked->is.path.dgid, &is.path.dgid, sizeof(is.path.dgid)) == 0;
 }
 
 TCase *kept_tcase(const char *name)

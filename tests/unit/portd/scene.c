@@ -84,11 +84,11 @@ void scene_sends(struct rig_client *client, struct cm_msg msg)
 	rig_send(client, &to, &msg);
 }
 
-const char *scene_will(uint32_t local_comm_id)
+const char *scene_tracked(uint32_t local_comm_id)
 {
-	const struct will *will = wills_of_local(rig_server()->wills, local_comm_id);
+	const struct tracked *tracked = tracker_of_local(rig_server()->tracker, local_comm_id);
 
-	return will ? cm_state_str((enum cm_state)will->is.state) : "none";
+	return tracked ? cm_state_str((enum cm_state)tracked->is.state) : "none";
 }
 
 /* --- messages ------------------------------------------------------------ */
@@ -151,5 +151,5 @@ void scene_connect(struct rig_client *client, uint32_t n)
 	scene_sends(client, talk_msg_of(CM_ATTR_RTU, client->first + n, comm_id));
 	ck_assert_str_eq(scene_wire(), "REQ, RTU");
 	ck_assert_str_eq(scene_handed(client), "REP");
-	ck_assert_str_eq(scene_will(client->first + n), "ESTABLISHED");
+	ck_assert_str_eq(scene_tracked(client->first + n), "ESTABLISHED");
 }

@@ -35,8 +35,8 @@ void scene_said(struct cm_msg msg);
 /** scene_sends() - a client says something to the peer. */
 void scene_sends(struct rig_client *client, struct cm_msg msg);
 
-/** scene_will() - the state of a connection as cmportd knows it: "ESTABLISHED", "none". */
-const char *scene_will(uint32_t local_comm_id);
+/** scene_tracked() - the state of a connection as cmportd knows it: "ESTABLISHED", "none". */
+const char *scene_tracked(uint32_t local_comm_id);
 
 /** scene_req() - a client's REQ, of its connection number @n from 1. */
 struct cm_msg scene_req(const struct rig_client *client, uint32_t n);

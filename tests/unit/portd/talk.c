@@ -4,19 +4,19 @@
  */
 #include "tests/unit/portd/talk.h"
 
-struct wills *talk_wills;
+struct tracker *talk_tracker;
 const struct mad_path talk_to_peer = { .grh = true, .dgid = { .raw = { [15] = 2 } } };
 const struct mad_path talk_to_stranger = { .grh = true, .dgid = { .raw = { [15] = 3 } } };
 
 void talk_set_up(void)
 {
-	talk_wills = wills_new(0x5eed);
-	ck_assert_ptr_nonnull(talk_wills);
+	talk_tracker = tracker_new(0x5eed);
+	ck_assert_ptr_nonnull(talk_tracker);
 }
 
 void talk_tear_down(void)
 {
-	wills_free(talk_wills);
+	tracker_free(talk_tracker);
 }
 
 /* --- messages ------------------------------------------------------------ */
@@ -87,7 +87,7 @@ struct cm_msg talk_rej_of(uint32_t local, uint32_t remote, enum cm_msg_answered 
 
 int talk_sent_by(uint16_t client, struct cm_msg msg)
 {
-	return wills_sent(talk_wills, client, PORT, &talk_to_peer, &msg);
+	return tracker_sent(talk_tracker, client, PORT, &talk_to_peer, &msg);
 }
 
 void talk_sent(struct cm_msg msg)
@@ -97,12 +97,12 @@ void talk_sent(struct cm_msg msg)
 
 void talk_received(struct cm_msg msg)
 {
-	ck_assert_int_eq(wills_received(talk_wills, ME, PORT, &talk_to_peer, &msg), 0);
+	ck_assert_int_eq(tracker_received(talk_tracker, ME, PORT, &talk_to_peer, &msg), 0);
 }
 
 void talk_received_from_stranger(struct cm_msg msg)
 {
-	ck_assert_int_eq(wills_received(talk_wills, ME, PORT, &talk_to_stranger, &msg), 0);
+	ck_assert_int_eq(tracker_received(talk_tracker, ME, PORT, &talk_to_stranger, &msg), 0);
 }
 
 /* An active connection: REQ out, REP in, RTU out. */
@@ -120,26 +120,26 @@ void talk_accept(void)
 	talk_sent(talk_our_rep());
 }
 
-const struct will *talk_by_peer(void)
+const struct tracked *talk_by_peer(void)
 {
-	return wills_of_remote(talk_wills, &talk_to_peer.dgid, PEER_GUID, REMOTE);
+	return tracker_of_remote(talk_tracker, &talk_to_peer.dgid, PEER_GUID, REMOTE);
 }
 
-const struct will *talk_by_qpn(void)
+const struct tracked *talk_by_qpn(void)
 {
-	return wills_of_qpn(talk_wills, &talk_to_peer.dgid, PEER_GUID, PEER_QPN);
+	return tracker_of_qpn(talk_tracker, &talk_to_peer.dgid, PEER_GUID, PEER_QPN);
 }
 
 const char *talk_state(void)
 {
-	const struct will *will = wills_of_local(talk_wills, LOCAL);
+	const struct tracked *tracked = tracker_of_local(talk_tracker, LOCAL);
 
-	return will ? cm_state_str((enum cm_state)will->is.state) : "none";
+	return tracked ? cm_state_str((enum cm_state)tracked->is.state) : "none";
 }
 
 void talk_ended_by(uint16_t client, uint32_t local, uint32_t remote)
 {
 	struct portd_close close = { local, remote, talk_to_peer.dgid, 0 };
 
-	wills_close(talk_wills, client, &close);
+	tracker_close(talk_tracker, client, &close);
 }

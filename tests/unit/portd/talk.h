@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a client and its peer say to each other, one message at a time, and an empty table of wills
- * that hears it. For the tests of wills.
+ * What a client and its peer say to each other, one message at a time, and an empty tracker
+ * that hears it. For the tests of tracked connections.
  */
 #ifndef TESTS_UNIT_PORTD_TALK_H
 #define TESTS_UNIT_PORTD_TALK_H
 
 #include <check.h>
 
-#include "lib/portd/server/will.h"
+#include "lib/portd/server/tracked.h"
 
 #define ME	  1
 #define OTHER	  2
@@ -19,7 +19,7 @@
 #define PEER_QPN  0x222
 #define PEER_GUID UINT64_C(0x0b0b)
 
-extern struct wills *talk_wills;
+extern struct tracker *talk_tracker;
 extern const struct mad_path talk_to_peer;
 extern const struct mad_path talk_to_stranger;
 
@@ -43,7 +43,7 @@ struct cm_msg talk_our_rep(void);
 struct cm_msg talk_peer_rep(void);
 struct cm_msg talk_peer_dreq(void);
 
-/** talk_sent_by() - a client sends a message to the peer. Return: as wills_sent(). */
+/** talk_sent_by() - a client sends a message to the peer. Return: as tracker_sent(). */
 int talk_sent_by(uint16_t client, struct cm_msg msg);
 
 /** talk_sent() - ME sends one that it may send. */
@@ -61,11 +61,11 @@ void talk_establish(void);
 /** talk_accept() - a passive one, as far as the REP. */
 void talk_accept(void);
 
-/** talk_by_peer() - the will of the peer's comm id, or NULL. */
-const struct will *talk_by_peer(void);
+/** talk_by_peer() - the tracked connection of the peer's comm id, or NULL. */
+const struct tracked *talk_by_peer(void);
 
-/** talk_by_qpn() - the will of the peer's queue pair, or NULL. */
-const struct will *talk_by_qpn(void);
+/** talk_by_qpn() - the tracked connection of the peer's queue pair, or NULL. */
+const struct tracked *talk_by_qpn(void);
 
 /** talk_state() - of LOCAL: "ESTABLISHED", "none" */
 const char *talk_state(void);

@@ -13,16 +13,16 @@
 #include "tests/unit/cm/run.h"
 #include "tests/unit/portd/scene.h"
 
-#define alice		 (&scene_alice)
-#define bob		 (&scene_bob)
+#define alice		  (&scene_alice)
+#define bob		  (&scene_bob)
 
-#define N_CLIENTS	 1000
-#define CLIENT_BYTES_MAX 4096 /* of heap, without connections */
-#define N_WILLS		 10000
-#define WILL_BYTES_MAX	 256
-#define N_ROUNDS	 40
-#define N_MESSAGES	 64
-#define SLOWER_MAX	 3
+#define N_CLIENTS	  1000
+#define CLIENT_BYTES_MAX  4096 /* of heap, without connections */
+#define N_TRACKED	  10000
+#define TRACKED_BYTES_MAX 256
+#define N_ROUNDS	  40
+#define N_MESSAGES	  64
+#define SLOWER_MAX	  3
 
 static struct rig_client crowd[N_CLIENTS];
 
@@ -109,15 +109,15 @@ START_TEST(ten_thousand_connections_take_little_memory)
 
 	if (!can_count())
 		return;
-	for (n = 1; n <= N_WILLS; n++) {
+	for (n = 1; n <= N_TRACKED; n++) {
 		scene_sends(alice, scene_req(alice, n));
 		rig_sent(&sent, &msg);
 		if (n % 1000 == 0)
 			rig_pass(1000);
 	}
 	bytes = heap_bytes() - before;
-	printf("%u connections: %zu bytes each\n", N_WILLS, bytes / N_WILLS);
-	ck_assert_uint_le(bytes / N_WILLS, WILL_BYTES_MAX);
+	printf("%u connections: %zu bytes each\n", N_TRACKED, bytes / N_TRACKED);
+	ck_assert_uint_le(bytes / N_TRACKED, TRACKED_BYTES_MAX);
 }
 END_TEST
 

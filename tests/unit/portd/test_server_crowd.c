@@ -231,8 +231,8 @@ START_TEST(a_client_has_so_many_connections_and_no_more)
 	struct portd_record record = { .type = PORTD_LEASE_IDS };
 	struct cm_msg req;
 
-	ask_often(bob, WILLS_MAX);
-	ck_assert_uint_eq(wills_count(rig_server()->wills, 1), WILLS_MAX);
+	ask_often(bob, TRACKED_MAX);
+	ck_assert_uint_eq(tracker_count(rig_server()->tracker, 1), TRACKED_MAX);
 	ck_assert_int_eq(rig_ask(bob, &record), 0);
 	rig_pass(1000);
 	scene_wire();

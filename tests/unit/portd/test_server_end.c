@@ -33,7 +33,7 @@ START_TEST(nothing_is_left_when_the_peer_is_gone_too)
 	for (i = 0; i < 20; i++)
 		rig_pass(AGES_MS);
 	ck_assert_uint_eq(rig_server()->core.n_conns, 0);
-	ck_assert_str_eq(scene_will(life_id()), "none");
+	ck_assert_str_eq(scene_tracked(life_id()), "none");
 	ck_assert_uint_eq(rig_server()->n_clients, 1);
 }
 END_TEST
@@ -45,7 +45,7 @@ START_TEST(the_connection_of_another_lives_on)
 	life[_i].come_so_far();
 	rig_leave(bob);
 	rig_pass(AGES_MS);
-	ck_assert_str_eq(scene_will(alice->first + 9), "ESTABLISHED");
+	ck_assert_str_eq(scene_tracked(alice->first + 9), "ESTABLISHED");
 	ck_assert_str_eq(scene_handed(alice), "");
 }
 END_TEST

@@ -153,7 +153,7 @@ START_TEST(nothing_is_left_of_it_when_the_peer_is_gone_too)
 	for (i = 0; i < 20; i++)
 		rig_pass(AGES_MS);
 	ck_assert_uint_eq(rig_server()->core.n_conns, 0);
-	ck_assert(wills_are_none(rig_server()->wills));
+	ck_assert(tracker_is_empty(rig_server()->tracker));
 }
 END_TEST
 
@@ -178,7 +178,7 @@ START_TEST(a_dreq_from_the_next_cmportd_is_repeated_until_it_is_answered)
 	scene_said(talk_msg_of(CM_ATTR_DREP, LIFE_REMOTE_ID, life_id()));
 	rig_pass(AGES_MS);
 	ck_assert_str_eq(scene_wire(), "");
-	ck_assert(wills_are_none(rig_server()->wills));
+	ck_assert(tracker_is_empty(rig_server()->tracker));
 }
 END_TEST
 
@@ -212,7 +212,7 @@ START_TEST(what_a_cmportd_has_disconnected_the_next_one_does_not_know)
 	rig_pass(AGES_MS);
 	restart();
 	ck_assert_str_eq(scene_wire(), "");
-	ck_assert(wills_are_none(rig_server()->wills));
+	ck_assert(tracker_is_empty(rig_server()->tracker));
 }
 END_TEST
 
@@ -262,8 +262,8 @@ START_TEST(connections_of_who_comes_back_live_on)
 	say_resumed(bob);
 	rig_pass(AGES_MS);
 	ck_assert_str_eq(scene_wire(), "");
-	ck_assert_str_eq(scene_will(bob->first + 1), "ESTABLISHED");
-	ck_assert_uint_eq(wills_count(rig_server()->wills, 0), 1);
+	ck_assert_str_eq(scene_tracked(bob->first + 1), "ESTABLISHED");
+	ck_assert_uint_eq(tracker_count(rig_server()->tracker, 0), 1);
 }
 END_TEST
 
@@ -309,7 +309,7 @@ START_TEST(the_dead_are_ended_when_the_living_have_come_back)
 	ck_assert_int_eq(tell(alice, 3), 0);
 	say_resumed(alice);
 	ck_assert_str_eq(scene_wire(), "DREQ");
-	ck_assert_str_eq(scene_will(alice->first + 3), "ESTABLISHED");
+	ck_assert_str_eq(scene_tracked(alice->first + 3), "ESTABLISHED");
 }
 END_TEST
 
@@ -389,7 +389,7 @@ START_TEST(what_was_being_ended_is_ended_although_its_client_comes_back)
 	rig_leave(bob);
 	scene_said(talk_msg_of(CM_ATTR_DREP, LIFE_REMOTE_ID, life_id()));
 	rig_pass(AGES_MS);
-	ck_assert(wills_are_none(rig_server()->wills));
+	ck_assert(tracker_is_empty(rig_server()->tracker));
 }
 END_TEST
 
@@ -500,18 +500,18 @@ END_TEST
 
 START_TEST(what_went_through_a_device_that_is_gone_is_forgotten)
 {
-	struct cm_record will = { .state = CM_ESTABLISHED,
-				  .local_comm_id = bob->first + 1,
-				  .path = rig_peer(SCENE_PEER) };
-	const int handle = wills_handle(rig_server()->wills,
-					(const char[PORTD_DEVICE_BYTES]){ "gone0" }, 1, 1);
+	struct cm_record tracked = { .state = CM_ESTABLISHED,
+				     .local_comm_id = bob->first + 1,
+				     .path = rig_peer(SCENE_PEER) };
+	const int handle = tracker_handle(rig_server()->tracker,
+					  (const char[PORTD_DEVICE_BYTES]){ "gone0" }, 1, 1);
 
 	ck_assert_int_eq(handle, 1);
-	will.handle = (uint8_t)handle;
-	ck_assert_int_eq(wills_set(rig_server()->wills, 0, &will), 0);
+	tracked.handle = (uint8_t)handle;
+	ck_assert_int_eq(tracker_set(rig_server()->tracker, 0, &tracked), 0);
 	die_with_cmportd();
 	ck_assert_str_eq(scene_wire(), "");
-	ck_assert(wills_are_none(rig_server()->wills));
+	ck_assert(tracker_is_empty(rig_server()->tracker));
 }
 END_TEST
 

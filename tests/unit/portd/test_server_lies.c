@@ -79,7 +79,7 @@ START_TEST(a_message_with_the_comm_id_of_another_does_not_leave)
 	scene_connect(alice, 1);
 	scene_sends(bob, msg);
 	must_be_forbidden(0);
-	ck_assert_str_eq(scene_will(alice->first + 1), "ESTABLISHED");
+	ck_assert_str_eq(scene_tracked(alice->first + 1), "ESTABLISHED");
 }
 END_TEST
 
@@ -179,14 +179,14 @@ START_TEST(nothing_leaves_from_a_port_that_does_not_exist)
 	rig_tell(bob, &record);
 	rig_settle();
 	ck_assert_str_eq(scene_wire(), "");
-	ck_assert_str_eq(scene_will(bob->first + 1), "none");
+	ck_assert_str_eq(scene_tracked(bob->first + 1), "none");
 }
 END_TEST
 
 /* --- what is another's --------------------------------------------------- */
 
-static struct portd_record will_of(uint32_t local_comm_id, uint32_t remote_comm_id,
-				   enum cm_state state)
+static struct portd_record tracked_of(uint32_t local_comm_id, uint32_t remote_comm_id,
+				      enum cm_state state)
 {
 	struct portd_record record = {
 		.type = PORTD_WILL,
@@ -204,23 +204,23 @@ static struct portd_record will_of(uint32_t local_comm_id, uint32_t remote_comm_
 
 START_TEST(nobody_rewrites_the_will_of_another)
 {
-	struct portd_record record = will_of(alice->first + 1, 0x701, CM_IDLE);
+	struct portd_record record = tracked_of(alice->first + 1, 0x701, CM_IDLE);
 
 	scene_connect(alice, 1);
 	rig_ask(bob, &record);
-	ck_assert_str_eq(scene_will(alice->first + 1), "ESTABLISHED");
-	ck_assert_uint_eq(wills_count(rig_server()->wills, 0), 1);
+	ck_assert_str_eq(scene_tracked(alice->first + 1), "ESTABLISHED");
+	ck_assert_uint_eq(tracker_count(rig_server()->tracker, 0), 1);
 }
 END_TEST
 
 /* Else Bob's end would be a DREQ to Alice's peer. */
 START_TEST(nobody_takes_the_peers_half_of_anothers_connection)
 {
-	struct portd_record record = will_of(bob->first + 1, 0x701, CM_ESTABLISHED);
+	struct portd_record record = tracked_of(bob->first + 1, 0x701, CM_ESTABLISHED);
 
 	scene_connect(alice, 1);
 	rig_ask(bob, &record);
-	ck_assert_str_eq(scene_will(bob->first + 1), "none");
+	ck_assert_str_eq(scene_tracked(bob->first + 1), "none");
 	rig_leave(bob);
 	ck_assert_str_eq(scene_wire(), "");
 }
@@ -239,7 +239,7 @@ START_TEST(nobody_closes_the_comm_id_of_another)
 	record.close.local_comm_id = 0;
 	rig_tell(bob, &record);
 	rig_settle();
-	ck_assert_str_eq(scene_will(alice->first + 1), "ESTABLISHED");
+	ck_assert_str_eq(scene_tracked(alice->first + 1), "ESTABLISHED");
 }
 END_TEST
 

@@ -102,7 +102,7 @@ START_TEST(the_same_comm_id_of_another_host_is_another_request)
 	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
 	scene_said(scene_peer_req(0x701, SCENE_ADDR));
 	rig_arrive(&other, &req);
-	ck_assert_uint_eq(wills_count(rig_server()->wills, 0), 2);
+	ck_assert_uint_eq(tracker_count(rig_server()->tracker, 0), 2);
 }
 END_TEST
 
@@ -185,7 +185,7 @@ START_TEST(what_arrives_again_before_it_was_read_fills_no_second_place)
 	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
 	for (i = 0; i < 100; i++)
 		scene_said(scene_peer_req(0x701, SCENE_ADDR));
-	ck_assert_uint_eq(wills_count(rig_server()->wills, 0), 1);
+	ck_assert_uint_eq(tracker_count(rig_server()->tracker, 0), 1);
 }
 END_TEST
 

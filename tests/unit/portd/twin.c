@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A client, its peer, and the wills between them: see twin.h.
+ * A client, its peer, and the tracked connections between them: see twin.h.
  */
 #include "tests/unit/portd/twin.h"
 
@@ -105,7 +105,7 @@ static void portd_sends(const struct packet *packet)
 	int err;
 
 	ck_assert_int_eq(cm_msg_decode(packet->mad, MAD_BYTES, &msg), 0);
-	err = wills_sent(twin.wills, TWIN_CLIENT, TWIN_HANDLE, &twin.side[OURS].path, &msg);
+	err = tracker_sent(twin.tracker, TWIN_CLIENT, TWIN_HANDLE, &twin.side[OURS].path, &msg);
 	if (err == 0) {
 		put_on_wire(PEER, packet->mad);
 		return;
@@ -124,10 +124,10 @@ static void portd_takes(const struct packet *packet)
 		portd_sends(packet);
 		break;
 	case CLOSE:
-		wills_close(twin.wills, TWIN_CLIENT, &packet->close);
+		tracker_close(twin.tracker, TWIN_CLIENT, &packet->close);
 		break;
 	case WILL:
-		ck_assert_int_eq(wills_set(twin.wills, TWIN_CLIENT, &packet->will), 0);
+		ck_assert_int_eq(tracker_set(twin.tracker, TWIN_CLIENT, &packet->tracked), 0);
 		break;
 	}
 }
@@ -154,9 +154,9 @@ static void portd_receives(const struct packet *packet)
 
 	if (cm_msg_decode(packet->mad, MAD_BYTES, &msg))
 		return;
-	ck_assert_int_eq(
-		wills_received(twin.wills, TWIN_CLIENT, TWIN_HANDLE, &twin.side[OURS].path, &msg),
-		0);
+	ck_assert_int_eq(tracker_received(twin.tracker, TWIN_CLIENT, TWIN_HANDLE,
+					  &twin.side[OURS].path, &msg),
+			 0);
 	if (twin.crosses)
 		push(&twin.to_client, packet);
 	else
@@ -203,7 +203,7 @@ static bool is_waiting(enum cm_attr attr, uint32_t local_comm_id)
 /* The state has changed without a message. */
 static void tell_will(const struct cm_conn *conn)
 {
-	struct packet packet = { .kind = WILL, .will = record_of(conn) };
+	struct packet packet = { .kind = WILL, .tracked = record_of(conn) };
 
 	if (twin.crosses && chance(50) && !is_waiting(CM_ATTR_REQ, conn->local_comm_id))
 		portd_takes(&packet); /* it goes another way than messages do */
@@ -482,13 +482,13 @@ void twin_begin(unsigned int seed, bool crosses)
 	srandom(seed);
 	begin(OURS);
 	begin(PEER);
-	twin.wills = wills_new(seed);
-	ck_assert_ptr_nonnull(twin.wills);
+	twin.tracker = tracker_new(seed);
+	ck_assert_ptr_nonnull(twin.tracker);
 }
 
 void twin_end(void)
 {
-	wills_free(twin.wills);
+	tracker_free(twin.tracker);
 	cm_core_fini(&twin.side[OURS].core);
 	cm_core_fini(&twin.side[PEER].core);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A client and its peer that do whatever they like, on a wire that loses, doubles, reorders and
- * garbles; and cmportd's wills, which are shown each message that passes the client, and each
- * comm id that is free again. A test asks whether the wills know what the client's core knows.
+ * garbles; and cmportd's tracked connections, which are shown each message that passes the client,
+ * and each comm id that is free again. A test asks whether the tracked connections know what the
+ * client's core knows.
  *
  * All random, from a seed; in virtual time.
  */
@@ -12,7 +13,7 @@
 #include <check.h>
 
 #include "cm/core.h"
-#include "lib/portd/server/will.h"
+#include "lib/portd/server/tracked.h"
 
 #define TWIN_CLIENT    3 /* its index, and of its port the handle */
 #define TWIN_HANDLE    5
@@ -45,7 +46,7 @@ struct packet {
 	enum who to;
 	uint8_t mad[MAD_BYTES];
 	struct portd_close close;
-	struct cm_record will;
+	struct cm_record tracked;
 };
 
 struct queue {
@@ -57,7 +58,7 @@ struct twin {
 	unsigned int seed;
 	struct cm_time now;
 	struct side side[2];
-	struct wills *wills;
+	struct tracker *tracker;
 	struct packet wire[TWIN_PACKETS];
 
 	/* If messages cross, they lie in the sockets between client and cmportd for a while. */

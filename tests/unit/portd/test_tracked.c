@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Wills, one message at a time: what makes, finds, changes and ends them. What a client may not say
- * is in test_will_lies.c, whole connections are in test_will_walk.c.
+ * Tracked connections, one message at a time: what makes, finds, changes and ends them. What a
+ * client may not say is in test_tracked_lies.c, whole connections are in test_tracked_walk.c.
  */
 #include "tests/unit/cm/run.h"
 #include "tests/unit/portd/talk.h"
@@ -15,31 +15,31 @@ START_TEST(req_makes_a_will)
 }
 END_TEST
 
-START_TEST(will_says_all_that_a_req_tells)
+START_TEST(tracked_says_all_that_a_req_tells)
 {
-	const struct will *will;
+	const struct tracked *tracked;
 
 	talk_sent(talk_our_req());
-	will = wills_of_local(talk_wills, LOCAL);
-	ck_assert_uint_eq(will->client, ME);
-	ck_assert_uint_eq(will->is.handle, PORT);
-	ck_assert_uint_eq(will->is.active, 1);
-	ck_assert_uint_eq(will->is.local_qpn, OUR_QPN);
-	ck_assert_uint_eq(will->is.tid, 0x7777);
-	ck_assert_mem_eq(&will->is.path, &talk_to_peer, sizeof(talk_to_peer));
+	tracked = tracker_of_local(talk_tracker, LOCAL);
+	ck_assert_uint_eq(tracked->client, ME);
+	ck_assert_uint_eq(tracked->is.handle, PORT);
+	ck_assert_uint_eq(tracked->is.active, 1);
+	ck_assert_uint_eq(tracked->is.local_qpn, OUR_QPN);
+	ck_assert_uint_eq(tracked->is.tid, 0x7777);
+	ck_assert_mem_eq(&tracked->is.path, &talk_to_peer, sizeof(talk_to_peer));
 }
 END_TEST
 
-START_TEST(will_says_all_that_a_rep_tells)
+START_TEST(tracked_says_all_that_a_rep_tells)
 {
-	const struct will *will;
+	const struct tracked *tracked;
 
 	talk_sent(talk_our_req());
 	talk_received(talk_peer_rep());
-	will = wills_of_local(talk_wills, LOCAL);
-	ck_assert_uint_eq(will->is.remote_comm_id, REMOTE);
-	ck_assert_uint_eq(will->is.remote_qpn, PEER_QPN);
-	ck_assert_uint_eq(will->is.remote_ca_guid, PEER_GUID);
+	tracked = tracker_of_local(talk_tracker, LOCAL);
+	ck_assert_uint_eq(tracked->is.remote_comm_id, REMOTE);
+	ck_assert_uint_eq(tracked->is.remote_qpn, PEER_QPN);
+	ck_assert_uint_eq(tracked->is.remote_ca_guid, PEER_GUID);
 }
 END_TEST
 
@@ -62,7 +62,7 @@ START_TEST(request_that_comes_again_makes_no_second_will)
 {
 	talk_received(talk_peer_req());
 	talk_received(talk_peer_req());
-	ck_assert_uint_eq(wills_count(talk_wills, ME), 1);
+	ck_assert_uint_eq(tracker_count(talk_tracker, ME), 1);
 }
 END_TEST
 
@@ -72,7 +72,7 @@ START_TEST(request_without_comm_id_makes_no_will)
 
 	req.req.local_comm_id = 0;
 	talk_received(req);
-	ck_assert_uint_eq(wills_count(talk_wills, ME), 0);
+	ck_assert_uint_eq(tracker_count(talk_tracker, ME), 0);
 }
 END_TEST
 
@@ -80,7 +80,7 @@ START_TEST(first_answer_gives_the_will_its_name)
 {
 	talk_accept();
 	ck_assert_str_eq(talk_state(), "REP_SENT");
-	ck_assert_uint_eq(wills_count(talk_wills, ME), 1);
+	ck_assert_uint_eq(tracker_count(talk_tracker, ME), 1);
 }
 END_TEST
 
@@ -105,7 +105,7 @@ START_TEST(request_that_the_core_refuses_leaves_no_will)
 {
 	talk_received(talk_peer_req());
 	talk_sent(talk_rej_of(0, REMOTE, CM_ANSWERED_REQ, CM_REJ_STALE_CONNECTION));
-	ck_assert_uint_eq(wills_count(talk_wills, ME), 0);
+	ck_assert_uint_eq(tracker_count(talk_tracker, ME), 0);
 }
 END_TEST
 
@@ -148,7 +148,7 @@ START_TEST(dreq_of_the_peer_is_answered_with_its_transaction_id)
 	dreq.hdr.tid = 0x8888;
 	talk_received(dreq);
 	ck_assert_str_eq(talk_state(), "DREQ_RCVD");
-	ck_assert_uint_eq(wills_of_local(talk_wills, LOCAL)->is.tid, 0x8888);
+	ck_assert_uint_eq(tracker_of_local(talk_tracker, LOCAL)->is.tid, 0x8888);
 }
 END_TEST
 
@@ -160,7 +160,7 @@ START_TEST(second_dreq_of_the_peer_is_not_answered_for_itself)
 	talk_received(dreq);
 	dreq.hdr.tid++;
 	talk_received(dreq);
-	ck_assert_uint_eq(wills_of_local(talk_wills, LOCAL)->is.tid, dreq.hdr.tid - 1);
+	ck_assert_uint_eq(tracker_of_local(talk_tracker, LOCAL)->is.tid, dreq.hdr.tid - 1);
 }
 END_TEST
 
@@ -210,7 +210,7 @@ START_TEST(second_rep_changes_nothing)
 	rep.rep.local_qpn++;
 	rep.rep.local_comm_id++;
 	talk_received(rep);
-	ck_assert_uint_eq(wills_of_local(talk_wills, LOCAL)->is.remote_qpn, PEER_QPN);
+	ck_assert_uint_eq(tracker_of_local(talk_tracker, LOCAL)->is.remote_qpn, PEER_QPN);
 }
 END_TEST
 
@@ -258,7 +258,7 @@ START_TEST(request_after_a_stale_one_is_a_new_one)
 	talk_received(talk_rej_of(REMOTE, LOCAL, CM_ANSWERED_REP, CM_REJ_STALE_CONNECTION));
 	ck_assert_str_eq(talk_state(), "TIMEWAIT");
 	talk_received(talk_peer_req());
-	ck_assert_uint_eq(wills_count(talk_wills, ME), 2);
+	ck_assert_uint_eq(tracker_count(talk_tracker, ME), 2);
 }
 END_TEST
 
@@ -267,7 +267,7 @@ START_TEST(other_kinds_of_messages_make_no_will)
 	talk_sent(talk_msg_of(CM_ATTR_SIDR_REQ, LOCAL, 0));
 	talk_received(talk_msg_of(CM_ATTR_SIDR_REP, LOCAL, 0));
 	talk_received(talk_msg_of(CM_ATTR_LAP, REMOTE, LOCAL));
-	ck_assert_uint_eq(wills_count(talk_wills, ME), 0);
+	ck_assert_uint_eq(tracker_count(talk_tracker, ME), 0);
 }
 END_TEST
 
@@ -277,7 +277,7 @@ START_TEST(closed_connection_has_no_will)
 {
 	talk_establish();
 	talk_ended_by(ME, LOCAL, REMOTE);
-	ck_assert_uint_eq(wills_count(talk_wills, ME), 0);
+	ck_assert_uint_eq(tracker_count(talk_tracker, ME), 0);
 	ck_assert_ptr_null(talk_by_peer());
 	ck_assert_ptr_null(talk_by_qpn());
 }
@@ -287,7 +287,7 @@ START_TEST(dropped_request_is_closed_by_what_the_peer_calls_it)
 {
 	talk_received(talk_peer_req());
 	talk_ended_by(ME, LOCAL, REMOTE);
-	ck_assert_uint_eq(wills_count(talk_wills, ME), 0);
+	ck_assert_uint_eq(tracker_count(talk_tracker, ME), 0);
 }
 END_TEST
 
@@ -299,7 +299,7 @@ START_TEST(closing_a_rejected_request_spares_the_same_one_come_again)
 	talk_received(talk_peer_req());
 	talk_ended_by(ME, LOCAL, REMOTE);
 	ck_assert_uint_eq(talk_by_peer()->is.state, CM_REQ_RCVD);
-	ck_assert_uint_eq(wills_count(talk_wills, ME), 1);
+	ck_assert_uint_eq(tracker_count(talk_tracker, ME), 1);
 }
 END_TEST
 
@@ -342,21 +342,23 @@ END_TEST
 START_TEST(peer_is_found_without_its_guid)
 {
 	talk_establish();
-	ck_assert_ptr_nonnull(wills_of_remote(talk_wills, &talk_to_peer.dgid, 0, REMOTE));
+	ck_assert_ptr_nonnull(tracker_of_remote(talk_tracker, &talk_to_peer.dgid, 0, REMOTE));
 }
 END_TEST
 
 START_TEST(peer_is_not_found_by_another_guid)
 {
 	talk_establish();
-	ck_assert_ptr_null(wills_of_remote(talk_wills, &talk_to_peer.dgid, PEER_GUID + 1, REMOTE));
+	ck_assert_ptr_null(
+		tracker_of_remote(talk_tracker, &talk_to_peer.dgid, PEER_GUID + 1, REMOTE));
 }
 END_TEST
 
 START_TEST(peer_is_not_found_at_another_address)
 {
 	talk_establish();
-	ck_assert_ptr_null(wills_of_remote(talk_wills, &talk_to_stranger.dgid, PEER_GUID, REMOTE));
+	ck_assert_ptr_null(
+		tracker_of_remote(talk_tracker, &talk_to_stranger.dgid, PEER_GUID, REMOTE));
 }
 END_TEST
 
@@ -387,36 +389,36 @@ END_TEST
 
 START_TEST(clients_wills_are_taken_one_by_one)
 {
-	struct cm_record will;
+	struct cm_record tracked;
 
 	talk_establish();
-	ck_assert(wills_take(talk_wills, ME, &will));
-	ck_assert_uint_eq(will.local_comm_id, LOCAL);
-	ck_assert(!wills_take(talk_wills, ME, &will));
+	ck_assert(tracker_take(talk_tracker, ME, &tracked));
+	ck_assert_uint_eq(tracked.local_comm_id, LOCAL);
+	ck_assert(!tracker_take(talk_tracker, ME, &tracked));
 	ck_assert_str_eq(talk_state(), "none");
 }
 END_TEST
 
 START_TEST(nobody_takes_anothers_wills)
 {
-	struct cm_record will;
+	struct cm_record tracked;
 
 	talk_establish();
-	ck_assert(!wills_take(talk_wills, OTHER, &will));
-	ck_assert(!wills_take(talk_wills, UINT16_MAX, &will));
+	ck_assert(!tracker_take(talk_tracker, OTHER, &tracked));
+	ck_assert(!tracker_take(talk_tracker, UINT16_MAX, &tracked));
 }
 END_TEST
 
-START_TEST(wills_of_a_removed_port_are_forgotten)
+START_TEST(tracker_of_a_removed_port_are_forgotten)
 {
 	struct cm_msg req = talk_our_req();
 
 	talk_sent(req);
 	req.req.local_comm_id++;
-	ck_assert_int_eq(wills_sent(talk_wills, ME, PORT + 1, &talk_to_peer, &req), 0);
-	wills_port_gone(talk_wills, PORT);
+	ck_assert_int_eq(tracker_sent(talk_tracker, ME, PORT + 1, &talk_to_peer, &req), 0);
+	tracker_port_gone(talk_tracker, PORT);
 	ck_assert_str_eq(talk_state(), "none");
-	ck_assert_uint_eq(wills_count(talk_wills, ME), 1);
+	ck_assert_uint_eq(tracker_count(talk_tracker, ME), 1);
 }
 END_TEST
 
@@ -426,17 +428,18 @@ START_TEST(two_clients_of_a_host_can_be_each_others_peer)
 	struct cm_msg req = talk_our_req();
 
 	talk_sent(req);
-	ck_assert_int_eq(wills_received(talk_wills, OTHER, PORT, &talk_to_peer, &req), 0);
-	ck_assert_uint_eq(wills_of_local(talk_wills, LOCAL)->client, ME);
-	ck_assert_uint_eq(wills_of_remote(talk_wills, &talk_to_peer.dgid, 0, LOCAL)->client, OTHER);
+	ck_assert_int_eq(tracker_received(talk_tracker, OTHER, PORT, &talk_to_peer, &req), 0);
+	ck_assert_uint_eq(tracker_of_local(talk_tracker, LOCAL)->client, ME);
+	ck_assert_uint_eq(tracker_of_remote(talk_tracker, &talk_to_peer.dgid, 0, LOCAL)->client,
+			  OTHER);
 }
 END_TEST
 
 static void add_lives(TCase *tcase)
 {
 	tcase_add_test(tcase, req_makes_a_will);
-	tcase_add_test(tcase, will_says_all_that_a_req_tells);
-	tcase_add_test(tcase, will_says_all_that_a_rep_tells);
+	tcase_add_test(tcase, tracked_says_all_that_a_req_tells);
+	tcase_add_test(tcase, tracked_says_all_that_a_rep_tells);
 	tcase_add_test(tcase, active_connection_is_established_by_its_rtu);
 	tcase_add_test(tcase, request_has_a_will_before_it_has_a_comm_id);
 	tcase_add_test(tcase, request_that_comes_again_makes_no_second_will);
@@ -483,14 +486,14 @@ static void add_ends(TCase *tcase)
 	tcase_add_test(tcase, peer_in_timewait_is_found_by_its_comm_id_only);
 	tcase_add_test(tcase, clients_wills_are_taken_one_by_one);
 	tcase_add_test(tcase, nobody_takes_anothers_wills);
-	tcase_add_test(tcase, wills_of_a_removed_port_are_forgotten);
+	tcase_add_test(tcase, tracker_of_a_removed_port_are_forgotten);
 	tcase_add_test(tcase, two_clients_of_a_host_can_be_each_others_peer);
 }
 
 int main(void)
 {
-	Suite *suite = suite_create("will");
-	TCase *tcase = tcase_create("will");
+	Suite *suite = suite_create("tracked");
+	TCase *tcase = tcase_create("tracked");
 
 	tcase_add_checked_fixture(tcase, talk_set_up, talk_tear_down);
 	add_lives(tcase);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Wills that outlive their cmportd: what the next one finds, whenever the first was killed, and
- * what happens when there is no room for more.
+ * Tracked connections that outlive their cmportd: what the next one finds, whenever the first was
+ * killed, and what happens when there is no room for more.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,16 +23,16 @@
 
 /* --- kept ---------------------------------------------------------------- */
 
-START_TEST(will_is_an_orphan_of_the_next)
+START_TEST(tracked_is_an_orphan_of_the_next)
 {
-	const struct will *will;
+	const struct tracked *tracked;
 
 	kept_set(1, 1);
 	kept_begin_again();
-	will = wills_orphan(kept_wills, NULL);
-	ck_assert_ptr_nonnull(will);
-	ck_assert(kept_is_version(will, 1));
-	ck_assert_uint_eq(kept_orphans(kept_wills), 1);
+	tracked = tracker_orphan(kept_tracker, NULL);
+	ck_assert_ptr_nonnull(tracked);
+	ck_assert(kept_is_version(tracked, 1));
+	ck_assert_uint_eq(kept_orphans(kept_tracker), 1);
 }
 END_TEST
 
@@ -78,9 +78,9 @@ START_TEST(orphan_has_its_owner)
 {
 	kept_set(1, 1);
 	kept_begin_again();
-	ck_assert_uint_eq(wills_orphan(kept_wills, NULL)->owner.pid, kept_owner.pid);
-	ck_assert_uint_eq(wills_orphan(kept_wills, NULL)->owner.start, kept_owner.start);
-	ck_assert_uint_eq(wills_orphan(kept_wills, NULL)->owner.block, kept_owner.block);
+	ck_assert_uint_eq(tracker_orphan(kept_tracker, NULL)->owner.pid, kept_owner.pid);
+	ck_assert_uint_eq(tracker_orphan(kept_tracker, NULL)->owner.start, kept_owner.start);
+	ck_assert_uint_eq(tracker_orphan(kept_tracker, NULL)->owner.block, kept_owner.block);
 }
 END_TEST
 
@@ -88,11 +88,11 @@ START_TEST(nobody_finds_an_orphan_before_it_is_told_of)
 {
 	kept_set(1, 1);
 	kept_begin_again();
-	ck_assert_ptr_null(wills_of_local(kept_wills, 1));
+	ck_assert_ptr_null(tracker_of_local(kept_tracker, 1));
 	kept_set(1, 2);
-	ck_assert_ptr_nonnull(wills_of_local(kept_wills, 1));
-	ck_assert_uint_eq(kept_orphans(kept_wills), 0);
-	ck_assert_uint_eq(wills_count(kept_wills, KEPT_CLIENT), 1);
+	ck_assert_ptr_nonnull(tracker_of_local(kept_tracker, 1));
+	ck_assert_uint_eq(kept_orphans(kept_tracker), 0);
+	ck_assert_uint_eq(tracker_count(kept_tracker, KEPT_CLIENT), 1);
 }
 END_TEST
 
@@ -102,38 +102,38 @@ START_TEST(what_was_closed_is_not_kept)
 
 	kept_set(1, 1);
 	kept_set(2, 1);
-	wills_close(kept_wills, KEPT_CLIENT, &close);
+	tracker_close(kept_tracker, KEPT_CLIENT, &close);
 	kept_begin_again();
-	ck_assert_uint_eq(kept_orphans(kept_wills), 1);
-	ck_assert_uint_eq(wills_orphan(kept_wills, NULL)->is.local_comm_id, 2);
+	ck_assert_uint_eq(kept_orphans(kept_tracker), 1);
+	ck_assert_uint_eq(tracker_orphan(kept_tracker, NULL)->is.local_comm_id, 2);
 }
 END_TEST
 
 START_TEST(what_was_taken_is_kept_until_it_is_buried)
 {
-	struct cm_record will;
+	struct cm_record tracked;
 
 	kept_set(1, 1);
-	ck_assert(wills_take(kept_wills, KEPT_CLIENT, &will));
+	ck_assert(tracker_take(kept_tracker, KEPT_CLIENT, &tracked));
 	kept_begin_again();
-	ck_assert(wills_orphan(kept_wills, NULL)->is_dead);
-	wills_inherit(kept_wills, wills_orphan(kept_wills, NULL), &will);
-	ck_assert_uint_eq(will.local_comm_id, 1);
-	ck_assert(!wills_are_none(kept_wills));
-	wills_buried(kept_wills, 1);
-	ck_assert(wills_are_none(kept_wills));
+	ck_assert(tracker_orphan(kept_tracker, NULL)->is_dead);
+	tracker_adopt(kept_tracker, tracker_orphan(kept_tracker, NULL), &tracked);
+	ck_assert_uint_eq(tracked.local_comm_id, 1);
+	ck_assert(!tracker_is_empty(kept_tracker));
+	tracker_reaped(kept_tracker, 1);
+	ck_assert(tracker_is_empty(kept_tracker));
 	kept_begin_again();
-	ck_assert_uint_eq(kept_orphans(kept_wills), 0);
+	ck_assert_uint_eq(kept_orphans(kept_tracker), 0);
 }
 END_TEST
 
 START_TEST(what_ends_with_one_message_is_not_kept_when_it_is_taken)
 {
-	struct cm_record will;
+	struct cm_record tracked;
 
 	kept_set(1, 2);
-	ck_assert(wills_take(kept_wills, KEPT_CLIENT, &will));
-	ck_assert(wills_are_none(kept_wills));
+	ck_assert(tracker_take(kept_tracker, KEPT_CLIENT, &tracked));
+	ck_assert(tracker_is_empty(kept_tracker));
 }
 END_TEST
 
@@ -143,9 +143,9 @@ START_TEST(many_are_kept)
 
 	for (n = 1; n <= 10000; n++)
 		kept_set(n, 1);
-	ck_assert_uint_le(wills_bytes(kept_wills) / 10000, 256);
+	ck_assert_uint_le(tracker_bytes(kept_tracker) / 10000, 256);
 	kept_begin_again();
-	ck_assert_uint_eq(kept_orphans(kept_wills), 10000);
+	ck_assert_uint_eq(kept_orphans(kept_tracker), 10000);
 }
 END_TEST
 
@@ -158,8 +158,8 @@ START_TEST(room_of_orphans_is_used_again)
 		kept_set(n, 1);
 	bytes = kept_bytes();
 	kept_begin_again();
-	while (wills_orphan(kept_wills, NULL))
-		wills_drop(kept_wills, wills_orphan(kept_wills, NULL));
+	while (tracker_orphan(kept_tracker, NULL))
+		tracker_drop(kept_tracker, tracker_orphan(kept_tracker, NULL));
 	for (n = 1; n <= 10000; n++)
 		kept_set(n, 1);
 	ck_assert_int_eq(kept_bytes(), bytes);
@@ -175,13 +175,13 @@ START_TEST(file_of_nothing_is_small_again)
 		kept_set(n, 1);
 	for (n = 1; n <= 10000; n++) {
 		close = (struct portd_close){ .local_comm_id = n };
-		wills_close(kept_wills, KEPT_CLIENT, &close);
+		tracker_close(kept_tracker, KEPT_CLIENT, &close);
 	}
 	kept_begin_again();
 	ck_assert_int_eq(kept_bytes(), KEPT_HEAD_BYTES);
 	kept_set(1, 1);
 	kept_begin_again();
-	ck_assert_uint_eq(kept_orphans(kept_wills), 1);
+	ck_assert_uint_eq(kept_orphans(kept_tracker), 1);
 }
 END_TEST
 
@@ -189,33 +189,34 @@ END_TEST
 
 static void replace(void)
 {
-	struct cm_record will = kept_version(1, 2);
+	struct cm_record tracked = kept_version(1, 2);
 
-	wills_set(kept_wills, KEPT_CLIENT, &will);
+	tracker_set(kept_tracker, KEPT_CLIENT, &tracked);
 }
 
 static void make(void)
 {
-	struct cm_record will = kept_version(2, 2);
+	struct cm_record tracked = kept_version(2, 2);
 
-	wills_set(kept_wills, KEPT_CLIENT, &will);
+	tracker_set(kept_tracker, KEPT_CLIENT, &tracked);
 }
 
 static void close_it(void)
 {
 	struct portd_close close = { .local_comm_id = 1 };
 
-	wills_close(kept_wills, KEPT_CLIENT, &close);
+	tracker_close(kept_tracker, KEPT_CLIENT, &close);
 }
 
 static void take(void)
 {
-	struct cm_record will;
+	struct cm_record tracked;
 
-	wills_take(kept_wills, KEPT_CLIENT, &will);
+	tracker_take(kept_tracker, KEPT_CLIENT, &tracked);
 }
 
-/* Of which one will is the first version and another the second, what may be found. */
+/* Of which one tracked connection is the first version and another the second, what may be found.
+ */
 static const struct update {
 	void (*run)(void);
 	unsigned int n_min, n_max;
@@ -230,19 +231,19 @@ static const struct update {
 
 static void look_at_copy(const void *file, size_t bytes, const struct update *update)
 {
-	struct wills *next = wills_new(1);
-	struct will_store *store = NULL;
-	const struct will *will = NULL;
+	struct tracker *next = tracker_new(1);
+	struct tracked_store *store = NULL;
+	const struct tracked *tracked = NULL;
 	int fd = memfd_create("killed", MFD_CLOEXEC);
 
 	ck_assert_int_eq(write(fd, file, bytes), (ssize_t)bytes);
-	ck_assert_int_eq(will_store_open(fd, &store), 0);
-	ck_assert_int_eq(wills_keep(next, store), 0);
+	ck_assert_int_eq(tracked_store_open(fd, &store), 0);
+	ck_assert_int_eq(tracker_keep(next, store), 0);
 	ck_assert_uint_ge(kept_orphans(next), update->n_min);
 	ck_assert_uint_le(kept_orphans(next), update->n_max);
-	while ((will = wills_orphan(next, will)))
-		ck_assert(kept_is_version(will, 1) || kept_is_version(will, 2));
-	wills_free(next);
+	while ((tracked = tracker_orphan(next, tracked)))
+		ck_assert(kept_is_version(tracked, 1) || kept_is_version(tracked, 2));
+	tracker_free(next);
 }
 
 static pid_t begin_steps(void (*run)(void))
@@ -299,9 +300,9 @@ END_TEST
 
 static const char *state(uint32_t n)
 {
-	const struct will *will = wills_of_local(kept_wills, n);
+	const struct tracked *tracked = tracker_of_local(kept_tracker, n);
 
-	return will ? cm_state_str((enum cm_state)will->is.state) : "none";
+	return tracked ? cm_state_str((enum cm_state)tracked->is.state) : "none";
 }
 
 /* Check writes files, too: while there is no room for those, nothing is to be said to it. */
@@ -317,12 +318,12 @@ static void limit_files(rlim_t bytes)
 
 static void fill_beyond(uint32_t n_kept)
 {
-	struct cm_record will;
+	struct cm_record tracked;
 	uint32_t n;
 
 	for (n = 1; n <= n_kept + 1000; n++) {
-		will = kept_version(n, 1);
-		wills_set(kept_wills, KEPT_CLIENT, &will);
+		tracked = kept_version(n, 1);
+		tracker_set(kept_tracker, KEPT_CLIENT, &tracked);
 	}
 }
 
@@ -330,33 +331,33 @@ static void expect_kept(uint32_t n_kept)
 {
 	ck_assert_str_eq(state(n_kept + 1000), "ESTABLISHED");
 	kept_begin_again();
-	ck_assert_uint_eq(kept_orphans(kept_wills), n_kept);
+	ck_assert_uint_eq(kept_orphans(kept_tracker), n_kept);
 }
 
 START_TEST(file_has_a_bound_and_the_table_has_none)
 {
-	fill_beyond(WILL_CHUNKS_MAX * WILL_CHUNK);
-	expect_kept(WILL_CHUNKS_MAX * WILL_CHUNK);
+	fill_beyond(TRACKED_CHUNKS_MAX * TRACKED_CHUNK);
+	expect_kept(TRACKED_CHUNKS_MAX * TRACKED_CHUNK);
 }
 END_TEST
 
 START_TEST(without_room_for_more_the_file_keeps_what_it_has)
 {
 	limit_files(KEPT_HEAD_BYTES + KEPT_CHUNK_BYTES);
-	fill_beyond(WILL_CHUNK);
+	fill_beyond(TRACKED_CHUNK);
 	limit_files(RLIM_INFINITY);
-	expect_kept(WILL_CHUNK);
+	expect_kept(TRACKED_CHUNK);
 }
 END_TEST
 
 START_TEST(without_room_for_anything_there_is_no_store)
 {
-	struct will_store *store = NULL;
+	struct tracked_store *store = NULL;
 	int fd = memfd_create("full", MFD_CLOEXEC);
 	int err;
 
 	limit_files(KEPT_HEAD_BYTES - 1);
-	err = will_store_open(fd, &store);
+	err = tracked_store_open(fd, &store);
 	limit_files(RLIM_INFINITY);
 	ck_assert_int_eq(err, -EFBIG);
 	ck_assert_ptr_null(store);
@@ -365,9 +366,9 @@ END_TEST
 
 START_TEST(file_that_cannot_be_mapped_is_no_store)
 {
-	struct will_store *store = NULL;
+	struct tracked_store *store = NULL;
 
-	ck_assert_int_lt(will_store_open(open("/dev/null", O_RDWR | O_CLOEXEC), &store), 0);
+	ck_assert_int_lt(tracked_store_open(open("/dev/null", O_RDWR | O_CLOEXEC), &store), 0);
 }
 END_TEST
 
@@ -378,7 +379,7 @@ static int handle_of(const char *name, uint8_t port_num, uint64_t in_use)
 	char padded[PORTD_DEVICE_BYTES] = "";
 
 	strncpy(padded, name, sizeof(padded) - 1);
-	return wills_handle(kept_wills, padded, port_num, in_use);
+	return tracker_handle(kept_tracker, padded, port_num, in_use);
 }
 
 START_TEST(port_has_the_handle_that_it_had)
@@ -399,22 +400,22 @@ START_TEST(handle_that_is_needed_is_taken_with_its_orphans)
 	int i;
 
 	kept_set(1, 1);
-	for (i = 1; i < WILL_PORTS; i++) {
+	for (i = 1; i < TRACKED_PORTS; i++) {
 		snprintf(name, sizeof(name), "d%d", i);
 		ck_assert_int_eq(handle_of(name, 1, in_use), i);
 		in_use |= UINT64_C(1) << i;
 	}
 	kept_begin_again();
-	ck_assert_uint_eq(kept_orphans(kept_wills), 1);
+	ck_assert_uint_eq(kept_orphans(kept_tracker), 1);
 	ck_assert_int_eq(handle_of("other", 1, in_use & ~UINT64_C(1)), 0);
-	ck_assert_uint_eq(kept_orphans(kept_wills), 0);
+	ck_assert_uint_eq(kept_orphans(kept_tracker), 0);
 	ck_assert_int_eq(handle_of("more", 1, in_use), -ENOSPC);
 }
 END_TEST
 
 static void add_tests(TCase *tcase)
 {
-	tcase_add_test(tcase, will_is_an_orphan_of_the_next);
+	tcase_add_test(tcase, tracked_is_an_orphan_of_the_next);
 	tcase_add_test(tcase, record_lies_in_the_file_where_the_first_version_had_it);
 	tcase_add_test(tcase, record_lies_in_the_file_where_the_first_version_had_it);
 	tcase_add_test(tcase, orphan_has_its_owner);
@@ -436,8 +437,8 @@ static void add_tests(TCase *tcase)
 
 int main(void)
 {
-	Suite *suite = suite_create("will_store");
-	TCase *tcase = kept_tcase("will_store");
+	Suite *suite = suite_create("tracked_store");
+	TCase *tcase = kept_tcase("tracked_store");
 
 	add_tests(tcase);
 	suite_add_tcase(suite, tcase);

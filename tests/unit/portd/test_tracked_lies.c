@@ -11,7 +11,7 @@ START_TEST(req_with_the_comm_id_of_another_client_is_refused)
 {
 	talk_sent(talk_our_req());
 	ck_assert_int_eq(talk_sent_by(OTHER, talk_our_req()), -EPERM);
-	ck_assert_uint_eq(wills_of_local(talk_wills, LOCAL)->client, ME);
+	ck_assert_uint_eq(tracker_of_local(talk_tracker, LOCAL)->client, ME);
 }
 END_TEST
 
@@ -55,7 +55,7 @@ START_TEST(message_to_a_stranger_is_refused)
 	struct cm_msg msg = talk_msg_of(about_one[_i], LOCAL, REMOTE);
 
 	talk_establish();
-	ck_assert_int_eq(wills_sent(talk_wills, ME, PORT, &talk_to_stranger, &msg), -EPERM);
+	ck_assert_int_eq(tracker_sent(talk_tracker, ME, PORT, &talk_to_stranger, &msg), -EPERM);
 }
 END_TEST
 
@@ -64,7 +64,7 @@ START_TEST(message_through_another_port_is_refused)
 	struct cm_msg msg = talk_msg_of(about_one[_i], LOCAL, REMOTE);
 
 	talk_establish();
-	ck_assert_int_eq(wills_sent(talk_wills, ME, PORT + 1, &talk_to_peer, &msg), -EPERM);
+	ck_assert_int_eq(tracker_sent(talk_tracker, ME, PORT + 1, &talk_to_peer, &msg), -EPERM);
 }
 END_TEST
 
@@ -80,7 +80,7 @@ START_TEST(answer_through_another_port_does_not_name_a_request)
 	struct cm_msg rep = talk_our_rep();
 
 	talk_received(talk_peer_req());
-	ck_assert_int_eq(wills_sent(talk_wills, ME, PORT + 1, &talk_to_peer, &rep), -EPERM);
+	ck_assert_int_eq(tracker_sent(talk_tracker, ME, PORT + 1, &talk_to_peer, &rep), -EPERM);
 	ck_assert_str_eq(talk_state(), "none");
 }
 END_TEST
@@ -128,8 +128,8 @@ static void add_lies(TCase *tcase)
 
 int main(void)
 {
-	Suite *suite = suite_create("will_lies");
-	TCase *tcase = tcase_create("will_lies");
+	Suite *suite = suite_create("tracked_lies");
+	TCase *tcase = tcase_create("tracked_lies");
 
 	tcase_add_checked_fixture(tcase, talk_set_up, talk_tear_down);
 	add_lies(tcase);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Wills beside a real core: a client and its peer do whatever they like, on a wire that loses,
- * doubles, reorders and garbles, and cmportd looks at each message that passes the client. After
- * each step its wills must know as much as the client's core; and at the end, what the peer hears
- * from cmportd must be what it would have heard from that core.
+ * Tracked connections beside a real core: a client and its peer do whatever they like, on a wire
+ * that loses, doubles, reorders and garbles, and cmportd looks at each message that passes the
+ * client. After each step its tracked connections must know as much as the client's core; and at
+ * the end, what the peer hears from cmportd must be what it would have heard from that core.
  *
  * In some walks messages also lie in the sockets between client and cmportd for a while, so that
  * they cross. Then the two can only be compared when the sockets are empty.
@@ -25,36 +25,36 @@
 
 /* --- do they agree? ------------------------------------------------------ */
 
-static const struct will *find_will(const struct cm_conn *conn)
+static const struct tracked *find_will(const struct cm_conn *conn)
 {
-	const struct will *will = wills_of_local(twin.wills, conn->local_comm_id);
+	const struct tracked *tracked = tracker_of_local(twin.tracker, conn->local_comm_id);
 	struct mad_gid peer = cm_peer_gid(&conn->path);
 
-	if (will || conn->state == CM_IDLE || !conn->remote_comm_id)
-		return will;
-	return wills_of_remote(twin.wills, &peer, conn->remote_ca_guid, conn->remote_comm_id);
+	if (tracked || conn->state == CM_IDLE || !conn->remote_comm_id)
+		return tracked;
+	return tracker_of_remote(twin.tracker, &peer, conn->remote_ca_guid, conn->remote_comm_id);
 }
 
-/* There is nothing to end, and maybe no will. */
+/* There is nothing to end, and maybe no tracked connection. */
 static bool is_over(unsigned int state)
 {
 	return state == CM_IDLE || state == CM_TIMEWAIT || state == CM_SIDR_REQ_SENT;
 }
 
 /* What does not show in messages makes no difference at the end either. */
-static bool is_as_good(const struct cm_conn *conn, enum cm_state core, unsigned int will)
+static bool is_as_good(const struct cm_conn *conn, enum cm_state core, unsigned int tracked)
 {
-	if (core == will)
+	if (core == tracked)
 		return true;
 	if (core == CM_SIDR_REQ_SENT)
-		return is_over(will);
+		return is_over(tracked);
 	if (core == CM_MRA_REQ_RCVD)
-		return will == CM_REQ_SENT;
+		return tracked == CM_REQ_SENT;
 	if (core == CM_MRA_REQ_SENT)
-		return will == CM_REQ_RCVD;
+		return tracked == CM_REQ_RCVD;
 	if (core == CM_MRA_REP_SENT)
-		return will == CM_REP_RCVD;
-	return core == CM_DREQ_SENT && conn->orphan && will == CM_TIMEWAIT;
+		return tracked == CM_REP_RCVD;
+	return core == CM_DREQ_SENT && conn->orphan && tracked == CM_TIMEWAIT;
 }
 
 /*
@@ -63,32 +63,33 @@ static bool is_as_good(const struct cm_conn *conn, enum cm_state core, unsigned 
  */
 static bool is_known_ghost[CM_ID_BLOCK];
 
-static bool is_ghost(const struct cm_conn *conn, const struct will *will)
+static bool is_ghost(const struct cm_conn *conn, const struct tracked *tracked)
 {
 	bool *is_known = &is_known_ghost[conn->local_comm_id % CM_ID_BLOCK];
 
-	if (will)
-		*is_known = will->is.local_comm_id && will->is.local_comm_id != conn->local_comm_id;
+	if (tracked)
+		*is_known = tracked->is.local_comm_id &&
+			    tracked->is.local_comm_id != conn->local_comm_id;
 	return *is_known;
 }
 
 static void compare(struct cm_conn *conn, void *arg)
 {
-	const struct will *will = find_will(conn);
+	const struct tracked *tracked = find_will(conn);
 	enum cm_state state = (enum cm_state)cm_conn_record(conn).state;
 
 	(void)arg;
-	if (is_ghost(conn, will) || (!will && is_over(state)))
+	if (is_ghost(conn, tracked) || (!tracked && is_over(state)))
 		return;
-	ck_assert_msg(will, "walk %u: 0x%x is in %s, and there is no will", twin.seed,
+	ck_assert_msg(tracked, "walk %u: 0x%x is in %s, and it is not tracked", twin.seed,
 		      conn->local_comm_id, cm_state_str(state));
-	ck_assert_msg(is_as_good(conn, state, will->is.state),
-		      "walk %u: 0x%x is in %s, its will in %s", twin.seed, conn->local_comm_id,
-		      cm_state_str(state), cm_state_str((enum cm_state)will->is.state));
+	ck_assert_msg(is_as_good(conn, state, tracked->is.state),
+		      "walk %u: 0x%x is in %s, tracked in %s", twin.seed, conn->local_comm_id,
+		      cm_state_str(state), cm_state_str((enum cm_state)tracked->is.state));
 }
 
-/* An answer to the DREQ of a connection that is forgotten belongs to no will; cmportd's router lets
- * it pass. */
+/* An answer to the DREQ of a connection that is forgotten belongs to no tracked connection;
+ * cmportd's router lets it pass. */
 static void check_refusal(const struct cm_msg *msg)
 {
 	struct cm_conn *conn = twin_conn(OURS, msg->rtu.local_comm_id);
@@ -109,10 +110,10 @@ static void begin(int loop, int walk, bool crosses)
 static void check(void)
 {
 	cm_core_walk(&twin.side[OURS].core, compare, NULL);
-	ck_assert_uint_le(wills_count(twin.wills, TWIN_CLIENT), twin.side[OURS].core.n_conns);
+	ck_assert_uint_le(tracker_count(twin.tracker, TWIN_CLIENT), twin.side[OURS].core.n_conns);
 }
 
-START_TEST(wills_know_what_the_core_knows)
+START_TEST(tracker_know_what_the_core_knows)
 {
 	for (int i = 0; i < N_WALKS; i++) {
 		begin(_i, i, false);
@@ -145,9 +146,9 @@ static void compare_established(struct cm_conn *conn, void *arg)
 	(*n)++;
 }
 
-/* With messages on their way in both directions a will may be wrong for a while, or for good where
- * it no longer counts; but not about a connection that lives on. */
-START_TEST(wills_know_what_lives_when_messages_have_crossed)
+/* With messages on their way in both directions a tracked connection may be wrong for a while, or
+ * for good where it no longer counts; but not about a connection that lives on. */
+START_TEST(tracker_know_what_lives_when_messages_have_crossed)
 {
 	unsigned int n = 0;
 
@@ -169,9 +170,9 @@ static struct cm_core heir; /* cmportd's */
 static struct cm_port heirs_port;
 
 /* What cmportd says for a client that is gone. Return: how much. */
-static unsigned int bury(const struct cm_record *will, struct cm_effects *ret)
+static unsigned int bury(const struct cm_record *tracked, struct cm_effects *ret)
 {
-	struct cm_conn *conn = cm_core_adopt(&heir, will, &heirs_port, NULL);
+	struct cm_conn *conn = cm_core_adopt(&heir, tracked, &heirs_port, NULL);
 
 	if (!conn)
 		return 0;
@@ -179,15 +180,15 @@ static unsigned int bury(const struct cm_record *will, struct cm_effects *ret)
 	return ret->n_sends;
 }
 
-static struct cm_conn *conn_of(const struct cm_record *will)
+static struct cm_conn *conn_of(const struct cm_record *tracked)
 {
-	struct cm_key key = { .gid = cm_peer_gid(&will->path),
-			      .guid = will->remote_ca_guid,
-			      .id = will->remote_comm_id };
+	struct cm_key key = { .gid = cm_peer_gid(&tracked->path),
+			      .guid = tracked->remote_ca_guid,
+			      .id = tracked->remote_comm_id };
 	struct cm_node *node;
 
-	if (will->local_comm_id)
-		return twin_conn(OURS, will->local_comm_id);
+	if (tracked->local_comm_id)
+		return twin_conn(OURS, tracked->local_comm_id);
 	node = cm_index_find(&twin.side[OURS].core.by_remote, &key);
 	return node ? container_of(node, struct cm_conn, by_remote) : NULL;
 }
@@ -208,12 +209,12 @@ static void assert_same(const struct cm_send *heirs, const struct cm_send *ours)
 	ck_assert_mem_eq(&heirs->path.dgid, &ours->path.dgid, sizeof(struct mad_gid));
 }
 
-static unsigned int compare_end(const struct cm_record *will)
+static unsigned int compare_end(const struct cm_record *tracked)
 {
-	struct cm_conn *conn = conn_of(will);
+	struct cm_conn *conn = conn_of(tracked);
 	enum cm_state state = conn ? conn->state : CM_IDLE;
 	struct cm_effects ours, heirs;
-	unsigned int n = bury(will, &heirs);
+	unsigned int n = bury(tracked, &heirs);
 
 	if (is_over(state) || state == CM_DREQ_SENT)
 		return 0; /* that DREQ is sent again: test_adopt.c */
@@ -228,7 +229,7 @@ static unsigned int compare_end(const struct cm_record *will)
 
 START_TEST(peer_hears_from_cmportd_what_the_client_would_have_said)
 {
-	struct cm_record will;
+	struct cm_record tracked;
 	unsigned int n_said = 0;
 
 	for (int i = 0; i < N_WALKS; i++) {
@@ -238,8 +239,8 @@ START_TEST(peer_hears_from_cmportd_what_the_client_would_have_said)
 		for (int n = 0; n < N_STEPS; n++)
 			twin_step();
 		twin.side[OURS].core.released = NULL;
-		while (wills_take(twin.wills, TWIN_CLIENT, &will))
-			n_said += compare_end(&will);
+		while (tracker_take(twin.tracker, TWIN_CLIENT, &tracked))
+			n_said += compare_end(&tracked);
 		cm_core_fini(&heir);
 		twin_end();
 	}
@@ -249,12 +250,12 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("will_walk");
-	TCase *tcase = tcase_create("will_walk");
+	Suite *suite = suite_create("tracked_walk");
+	TCase *tcase = tcase_create("tracked_walk");
 
 	tcase_set_timeout(tcase, 120);
-	tcase_add_loop_test(tcase, wills_know_what_the_core_knows, 0, N_LOOPS);
-	tcase_add_loop_test(tcase, wills_know_what_lives_when_messages_have_crossed, 0, N_LOOPS);
+	tcase_add_loop_test(tcase, tracker_know_what_the_core_knows, 0, N_LOOPS);
+	tcase_add_loop_test(tcase, tracker_know_what_lives_when_messages_have_crossed, 0, N_LOOPS);
 	tcase_add_loop_test(tcase, peer_hears_from_cmportd_what_the_client_would_have_said, 0,
 			    N_LOOPS);
 	suite_add_tcase(suite, tcase);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Many wills, what they weigh, what happens when there is no memory; and what a client tells of
- * its connections itself. Linked with malloc, calloc and realloc wrapped, so that they can fail.
+ * Many tracked connections, what they weigh, what happens when there is no memory; and what a
+ * client tells of its connections itself. Linked with malloc, calloc and realloc wrapped, so that
+ * they can fail.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/portd/server/will.h"
+#include "lib/portd/server/tracked.h"
 #include "tests/unit/cm/run.h"
 
 #define ME    1
@@ -39,18 +40,18 @@ void *__wrap_realloc(void *old, size_t bytes)
 	return is_out_of_memory ? NULL : __real_realloc(old, bytes);
 }
 
-static struct wills *wills;
+static struct tracker *tracker;
 static const struct mad_path to_peer = { .grh = true, .dgid = { .raw = { [15] = 2 } } };
 
 static void set_up(void)
 {
-	wills = wills_new(0x5eed);
-	ck_assert_ptr_nonnull(wills);
+	tracker = tracker_new(0x5eed);
+	ck_assert_ptr_nonnull(tracker);
 }
 
 static void tear_down(void)
 {
-	wills_free(wills);
+	tracker_free(tracker);
 }
 
 /* An established connection, its numbers made from one. */
@@ -65,14 +66,14 @@ static struct cm_record told(uint32_t n)
 				   .path = to_peer };
 }
 
-static int set_by(uint16_t client, struct cm_record will)
+static int set_by(uint16_t client, struct cm_record tracked)
 {
-	return wills_set(wills, client, &will);
+	return tracker_set(tracker, client, &tracked);
 }
 
-static void set(struct cm_record will)
+static void set(struct cm_record tracked)
 {
-	ck_assert_int_eq(set_by(ME, will), 0);
+	ck_assert_int_eq(set_by(ME, tracked), 0);
 }
 
 static void set_many(uint32_t n)
@@ -85,14 +86,14 @@ static void close_by(uint16_t client, uint32_t n)
 {
 	struct portd_close close = { n, 0x70000000 + n, to_peer.dgid, 0 };
 
-	wills_close(wills, client, &close);
+	tracker_close(tracker, client, &close);
 }
 
 static const char *state(uint32_t n)
 {
-	const struct will *will = wills_of_local(wills, n);
+	const struct tracked *tracked = tracker_of_local(tracker, n);
 
-	return will ? cm_state_str((enum cm_state)will->is.state) : "none";
+	return tracked ? cm_state_str((enum cm_state)tracked->is.state) : "none";
 }
 
 /* --- many ---------------------------------------------------------------- */
@@ -102,10 +103,10 @@ static const uint32_t crowds[] = { 1000, 10000, 65536, 8193, 16385 };
 
 #define N_CROWDS (sizeof(crowds) / sizeof(crowds[0]))
 
-START_TEST(will_costs_at_most_256_bytes)
+START_TEST(tracked_costs_at_most_256_bytes)
 {
 	set_many(crowds[_i]);
-	ck_assert_uint_le(wills_bytes(wills) / crowds[_i], 256);
+	ck_assert_uint_le(tracker_bytes(tracker) / crowds[_i], 256);
 }
 END_TEST
 
@@ -113,11 +114,12 @@ START_TEST(each_of_many_is_found)
 {
 	set_many(crowds[_i]);
 	for (uint32_t i = 1; i <= crowds[_i]; i++) {
-		const struct will *will = wills_of_local(wills, i);
+		const struct tracked *tracked = tracker_of_local(tracker, i);
 
-		ck_assert_ptr_nonnull(will);
-		ck_assert_ptr_eq(wills_of_remote(wills, &to_peer.dgid, 0xb, 0x70000000 + i), will);
-		ck_assert_ptr_eq(wills_of_qpn(wills, &to_peer.dgid, 0xb, i), will);
+		ck_assert_ptr_nonnull(tracked);
+		ck_assert_ptr_eq(tracker_of_remote(tracker, &to_peer.dgid, 0xb, 0x70000000 + i),
+				 tracked);
+		ck_assert_ptr_eq(tracker_of_qpn(tracker, &to_peer.dgid, 0xb, i), tracked);
 	}
 }
 END_TEST
@@ -127,32 +129,32 @@ START_TEST(room_of_closed_wills_is_used_again)
 	size_t bytes;
 
 	set_many(10000);
-	bytes = wills_bytes(wills);
+	bytes = tracker_bytes(tracker);
 	for (uint32_t i = 1; i <= 10000; i++)
 		close_by(ME, i);
 	set_many(10000);
-	ck_assert_uint_eq(wills_bytes(wills), bytes);
+	ck_assert_uint_eq(tracker_bytes(tracker), bytes);
 }
 END_TEST
 
 START_TEST(all_of_a_client_are_taken_and_no_others)
 {
-	struct cm_record will;
+	struct cm_record tracked;
 	uint32_t n = 0;
 
 	for (uint32_t i = 1; i <= 1000; i++)
 		ck_assert_int_eq(set_by(i % 2 ? ME : OTHER, told(i)), 0);
-	while (wills_take(wills, ME, &will))
-		n += will.local_comm_id % 2;
+	while (tracker_take(tracker, ME, &tracked))
+		n += tracked.local_comm_id % 2;
 	ck_assert_uint_eq(n, 500);
-	ck_assert_uint_eq(wills_count(wills, OTHER), 500);
+	ck_assert_uint_eq(tracker_count(tracker, OTHER), 500);
 }
 END_TEST
 
 START_TEST(highest_client_has_wills)
 {
 	ck_assert_int_eq(set_by(UINT16_MAX, told(1)), 0);
-	ck_assert_uint_eq(wills_count(wills, UINT16_MAX), 1);
+	ck_assert_uint_eq(tracker_count(tracker, UINT16_MAX), 1);
 }
 END_TEST
 
@@ -180,19 +182,19 @@ static struct cm_msg req_with(uint32_t local_comm_id)
 
 START_TEST(table_without_memory_is_not_made)
 {
-	struct wills *none;
+	struct tracker *none;
 
 	is_out_of_memory = true;
-	none = wills_new(1);
+	none = tracker_new(1);
 	is_out_of_memory = false;
 	ck_assert_ptr_null(none);
 }
 END_TEST
 
-START_TEST(will_without_memory_is_not_set)
+START_TEST(tracked_without_memory_is_not_set)
 {
 	ck_assert_int_eq(set_without_memory(1), -ENOMEM);
-	ck_assert_uint_eq(wills_count(wills, ME), 0);
+	ck_assert_uint_eq(tracker_count(tracker, ME), 0);
 }
 END_TEST
 
@@ -202,7 +204,7 @@ START_TEST(sent_req_without_memory_is_refused)
 	int err;
 
 	is_out_of_memory = true;
-	err = wills_sent(wills, ME, PORT, &to_peer, &req);
+	err = tracker_sent(tracker, ME, PORT, &to_peer, &req);
 	is_out_of_memory = false;
 	ck_assert_int_eq(err, -ENOMEM);
 }
@@ -214,7 +216,7 @@ START_TEST(received_req_without_memory_is_to_be_dropped)
 	int err;
 
 	is_out_of_memory = true;
-	err = wills_received(wills, ME, PORT, &to_peer, &req);
+	err = tracker_received(tracker, ME, PORT, &to_peer, &req);
 	is_out_of_memory = false;
 	ck_assert_int_eq(err, -ENOMEM);
 }
@@ -227,7 +229,7 @@ START_TEST(table_that_cannot_grow_keeps_its_wills)
 
 	set_many(n);
 	ck_assert_int_eq(set_without_memory(n + 1), -ENOMEM);
-	ck_assert_uint_eq(wills_count(wills, ME), n);
+	ck_assert_uint_eq(tracker_count(tracker, ME), n);
 	ck_assert_str_eq(state(n), "ESTABLISHED");
 }
 END_TEST
@@ -249,10 +251,10 @@ END_TEST
 
 START_TEST(state_that_does_not_exist_cannot_be_told)
 {
-	struct cm_record will = told(1);
+	struct cm_record tracked = told(1);
 
-	will.state = CM_N_STATES;
-	ck_assert_int_eq(set_by(ME, will), -EPERM);
+	tracked.state = CM_N_STATES;
+	ck_assert_int_eq(set_by(ME, tracked), -EPERM);
 }
 END_TEST
 
@@ -260,39 +262,39 @@ START_TEST(anothers_connection_cannot_be_told)
 {
 	set(told(1));
 	ck_assert_int_eq(set_by(OTHER, told(1)), -EPERM);
-	ck_assert_uint_eq(wills_of_local(wills, 1)->client, ME);
+	ck_assert_uint_eq(tracker_of_local(tracker, 1)->client, ME);
 }
 END_TEST
 
 START_TEST(anothers_peer_cannot_be_told)
 {
-	struct cm_record will = told(1);
+	struct cm_record tracked = told(1);
 
 	set(told(1));
-	will.local_comm_id = 2;
-	ck_assert_int_eq(set_by(OTHER, will), -EPERM);
+	tracked.local_comm_id = 2;
+	ck_assert_int_eq(set_by(OTHER, tracked), -EPERM);
 }
 END_TEST
 
 START_TEST(peer_of_a_connection_that_is_over_is_free)
 {
-	struct cm_record will = told(1);
+	struct cm_record tracked = told(1);
 
 	set(told(1));
-	will.state = CM_IDLE;
-	set(will);
-	will = told(1);
-	will.local_comm_id = 2;
-	ck_assert_int_eq(set_by(OTHER, will), 0);
+	tracked.state = CM_IDLE;
+	set(tracked);
+	tracked = told(1);
+	tracked.local_comm_id = 2;
+	ck_assert_int_eq(set_by(OTHER, tracked), 0);
 }
 END_TEST
 
 START_TEST(what_the_core_has_left_behind_is_not_believed)
 {
-	struct cm_record will = told(1);
+	struct cm_record tracked = told(1);
 
-	will.state = CM_DREQ_SENT;
-	set(will);
+	tracked.state = CM_DREQ_SENT;
+	set(tracked);
 	set(told(1));
 	ck_assert_str_eq(state(1), "DREQ_SENT");
 }
@@ -300,25 +302,25 @@ END_TEST
 
 START_TEST(what_is_told_names_the_request_that_was_handed_out)
 {
-	struct cm_record will = told(1);
-	struct cm_msg req = req_with(will.remote_comm_id);
+	struct cm_record tracked = told(1);
+	struct cm_msg req = req_with(tracked.remote_comm_id);
 
-	ck_assert_int_eq(wills_received(wills, ME, PORT, &to_peer, &req), 0);
-	set(will);
-	ck_assert_uint_eq(wills_count(wills, ME), 1);
+	ck_assert_int_eq(tracker_received(tracker, ME, PORT, &to_peer, &req), 0);
+	set(tracked);
+	ck_assert_uint_eq(tracker_count(tracker, ME), 1);
 	ck_assert_str_eq(state(1), "ESTABLISHED");
 }
 END_TEST
 
 static void add_tests(TCase *tcase)
 {
-	tcase_add_loop_test(tcase, will_costs_at_most_256_bytes, 0, N_CROWDS);
+	tcase_add_loop_test(tcase, tracked_costs_at_most_256_bytes, 0, N_CROWDS);
 	tcase_add_loop_test(tcase, each_of_many_is_found, 0, N_CROWDS);
 	tcase_add_test(tcase, room_of_closed_wills_is_used_again);
 	tcase_add_test(tcase, all_of_a_client_are_taken_and_no_others);
 	tcase_add_test(tcase, highest_client_has_wills);
 	tcase_add_test(tcase, table_without_memory_is_not_made);
-	tcase_add_test(tcase, will_without_memory_is_not_set);
+	tcase_add_test(tcase, tracked_without_memory_is_not_set);
 	tcase_add_test(tcase, sent_req_without_memory_is_refused);
 	tcase_add_test(tcase, received_req_without_memory_is_to_be_dropped);
 	tcase_add_loop_test(tcase, table_that_cannot_grow_keeps_its_wills, 0, 2);
@@ -334,8 +336,8 @@ static void add_tests(TCase *tcase)
 
 int main(void)
 {
-	Suite *suite = suite_create("will_table");
-	TCase *tcase = tcase_create("will_table");
+	Suite *suite = suite_create("tracked_table");
+	TCase *tcase = tcase_create("tracked_table");
 
 	tcase_add_checked_fixture(tcase, set_up, tear_down);
 	add_tests(tcase);

@@ -1,29 +1,30 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What a message does that is handed to a client: what the guards of cm/guard.c and the table of
- * cm/fsm.c say. Part of will.h.
+ * cm/fsm.c say. Part of tracked.h.
  */
 #include <errno.h>
 
 #include "cm/action.h"
 #include "cm/guard.h"
-#include "lib/portd/server/will_view.h"
+#include "lib/portd/server/tracked_view.h"
 
 /* --- how the guards find the client's connections ------------------------- */
 
 static struct cm_record *find_by_local(const struct cm_arrival *in, uint32_t local_comm_id)
 {
 	const struct view *view = in->arg;
-	struct will *will = will_of_local(view->wills, local_comm_id);
+	struct tracked *tracked = tracked_of_local(view->tracker, local_comm_id);
 
-	return will && will->client == view->client ? &will->is : NULL;
+	return tracked && tracked->client == view->client ? &tracked->is : NULL;
 }
 
 static struct cm_record *find_by_remote(const struct cm_arrival *in, uint64_t guid, uint32_t id)
 {
-	struct will *will = will_of_peer(in->arg, WILL_BY_REMOTE, &guid, id, WILL_IN(IDLE));
+	struct tracked *tracked =
+		tracked_of_peer(in->arg, TRACKED_BY_REMOTE, &guid, id, TRACKED_IN(IDLE));
 
-	return will ? &will->is : NULL;
+	return tracked ? &tracked->is : NULL;
 }
 
 /* A connection that lives here may be over in the client's core. If it is not, its core will say so
@@ -41,7 +42,7 @@ static const struct cm_lookups lookups = { find_by_local, find_by_remote, find_n
 static struct cm_record record_of_req(const struct view *view)
 {
 	const struct cm_req *req = &view->msg->req;
-	struct cm_record is = will_begin(view, CM_RX_REQ);
+	struct cm_record is = tracked_begin(view, CM_RX_REQ);
 
 	is.remote_comm_id = req->local_comm_id;
 	is.remote_ca_guid = req->local_ca_guid;
@@ -66,23 +67,23 @@ static struct cm_record record_of_lookup(const struct view *view)
 static int take_request(const struct view *view, enum cm_event event)
 {
 	struct cm_record is = event == CM_RX_REQ ? record_of_req(view) : record_of_lookup(view);
-	struct will *will;
+	struct tracked *tracked;
 
 	if (!is.remote_comm_id)
 		return 0;
-	will = will_add(view->wills, view->client);
-	if (!will)
+	tracked = tracked_add(view->tracker, view->client);
+	if (!tracked)
 		return -ENOMEM;
-	will_replace(view->wills, will, &is);
+	tracked_replace(view->tracker, tracked, &is);
 	return 0;
 }
 
 /* --- one that is there --------------------------------------------------- */
 
-static void take_rep(const struct view *view, struct will *will)
+static void take_rep(const struct view *view, struct tracked *tracked)
 {
 	const struct cm_rep *rep = &view->msg->rep;
-	struct cm_record is = will->is;
+	struct cm_record is = tracked->is;
 
 	if (!cm_record_step(&is, CM_RX_REP))
 		return;
@@ -90,36 +91,36 @@ static void take_rep(const struct view *view, struct will *will)
 	is.remote_ca_guid = rep->local_ca_guid;
 	is.remote_qpn = cm_rep_qpn(rep);
 	is.local_ack_timeout = cm_ack_timeout(rep->target_ack_delay, is.packet_life_time);
-	will_replace(view->wills, will, &is);
+	tracked_replace(view->tracker, tracked, &is);
 }
 
-static void take_dreq(const struct view *view, struct will *will)
+static void take_dreq(const struct view *view, struct tracked *tracked)
 {
-	bool was_told = will_is_in(will, WILL_IN(DREQ_RCVD));
+	bool was_told = tracked_is_in(tracked, TRACKED_IN(DREQ_RCVD));
 
-	if (will_step(view->wills, will, CM_RX_DREQ) && !was_told &&
-	    will_is_in(will, WILL_IN(DREQ_RCVD)))
-		will->is.tid = view->msg->hdr.tid; /* its answer bears it */
+	if (tracked_step(view->tracker, tracked, CM_RX_DREQ) && !was_told &&
+	    tracked_is_in(tracked, TRACKED_IN(DREQ_RCVD)))
+		tracked->is.tid = view->msg->hdr.tid; /* its answer bears it */
 }
 
-static void take_stale_rej(const struct view *view, struct will *will)
+static void take_stale_rej(const struct view *view, struct tracked *tracked)
 {
-	if (!cm_edge_of((enum cm_state)will->is.state, CM_RX_REJ_STALE)->act)
+	if (!cm_edge_of((enum cm_state)tracked->is.state, CM_RX_REJ_STALE)->act)
 		return;
-	will->is_refused = true;
-	will_step(view->wills, will, CM_RX_REJ_STALE);
+	tracked->is_refused = true;
+	tracked_step(view->tracker, tracked, CM_RX_REJ_STALE);
 }
 
-static void happen(const struct view *view, struct will *will, enum cm_event event)
+static void happen(const struct view *view, struct tracked *tracked, enum cm_event event)
 {
 	if (event == CM_RX_REP)
-		take_rep(view, will);
+		take_rep(view, tracked);
 	else if (event == CM_RX_DREQ)
-		take_dreq(view, will);
+		take_dreq(view, tracked);
 	else if (event == CM_RX_REJ_STALE)
-		take_stale_rej(view, will);
+		take_stale_rej(view, tracked);
 	else
-		will_step(view->wills, will, event);
+		tracked_step(view->tracker, tracked, event);
 }
 
 static enum cm_event guard(struct view *view, struct cm_found *ret)
@@ -129,10 +130,10 @@ static enum cm_event guard(struct view *view, struct cm_found *ret)
 	return cm_guard(&arrival, ret);
 }
 
-bool wills_know(struct wills *wills, uint16_t client, const struct mad_path *path,
-		const struct cm_msg *msg)
+bool tracker_know(struct tracker *tracker, uint16_t client, const struct mad_path *path,
+		  const struct cm_msg *msg)
 {
-	struct view view = { .wills = wills,
+	struct view view = { .tracker = tracker,
 			     .client = client,
 			     .path = path,
 			     .peer = cm_peer_gid(path),
@@ -143,10 +144,10 @@ bool wills_know(struct wills *wills, uint16_t client, const struct mad_path *pat
 	return found.is_known && msg->hdr.attr_id != CM_ATTR_SIDR_REP;
 }
 
-int wills_received(struct wills *wills, uint16_t client, uint8_t port, const struct mad_path *path,
-		   const struct cm_msg *msg)
+int tracker_received(struct tracker *tracker, uint16_t client, uint8_t port,
+		     const struct mad_path *path, const struct cm_msg *msg)
 {
-	struct view view = { .wills = wills,
+	struct view view = { .tracker = tracker,
 			     .client = client,
 			     .port = port,
 			     .path = path,
@@ -159,6 +160,6 @@ int wills_received(struct wills *wills, uint16_t client, uint8_t port, const str
 		return 0;
 	if (!found.record)
 		return take_request(&view, event);
-	happen(&view, container_of(found.record, struct will, is), event);
+	happen(&view, container_of(found.record, struct tracked, is), event);
 	return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The wills of lookups (SIDR): only the side that is asked has one, and as long as its answer is
- * owed it says that the lookup is to be refused.
+ * The tracked connections of lookups (SIDR): only the side that is asked has one, and as long as
+ * its answer is owed it says that the lookup is to be refused.
  */
 #include <errno.h>
 
@@ -29,29 +29,29 @@ static struct cm_msg answer(uint8_t status)
 	return msg;
 }
 
-static const struct will *will_of_lookup(void)
+static const struct tracked *tracked_of_lookup(void)
 {
-	return wills_of_remote(talk_wills, &talk_to_peer.dgid, SERVICE, REMOTE);
+	return tracker_of_remote(talk_tracker, &talk_to_peer.dgid, SERVICE, REMOTE);
 }
 
 static const char *state(void)
 {
-	const struct will *will = will_of_lookup();
+	const struct tracked *tracked = tracked_of_lookup();
 
-	return will ? cm_state_str((enum cm_state)will->is.state) : "none";
+	return tracked ? cm_state_str((enum cm_state)tracked->is.state) : "none";
 }
 
 START_TEST(lookup_makes_a_will_that_says_what_to_refuse)
 {
-	struct cm_record will;
+	struct cm_record tracked;
 
 	talk_received(lookup());
 	ck_assert_str_eq(state(), "SIDR_REQ_RCVD");
-	ck_assert(wills_take(talk_wills, ME, &will));
-	ck_assert_uint_eq(will.remote_comm_id, REMOTE);
-	ck_assert_uint_eq(will.remote_ca_guid, SERVICE);
-	ck_assert_uint_eq(will.tid, 0x7777);
-	ck_assert_uint_eq(will.handle, PORT);
+	ck_assert(tracker_take(talk_tracker, ME, &tracked));
+	ck_assert_uint_eq(tracked.remote_comm_id, REMOTE);
+	ck_assert_uint_eq(tracked.remote_ca_guid, SERVICE);
+	ck_assert_uint_eq(tracked.tid, 0x7777);
+	ck_assert_uint_eq(tracked.handle, PORT);
 }
 END_TEST
 
@@ -59,7 +59,7 @@ START_TEST(repeated_lookup_makes_no_second_will)
 {
 	talk_received(lookup());
 	talk_received(lookup());
-	ck_assert_uint_eq(wills_count(talk_wills, ME), 1);
+	ck_assert_uint_eq(tracker_count(talk_tracker, ME), 1);
 }
 END_TEST
 
@@ -98,8 +98,8 @@ START_TEST(answer_to_another_host_is_refused)
 	struct cm_msg msg = answer(CM_SIDR_OK);
 
 	talk_received(lookup());
-	ck_assert_int_eq(wills_sent(talk_wills, ME, PORT, &talk_to_stranger, &msg), -EPERM);
-	ck_assert_int_eq(wills_sent(talk_wills, ME, PORT + 1, &talk_to_peer, &msg), -EPERM);
+	ck_assert_int_eq(tracker_sent(talk_tracker, ME, PORT, &talk_to_stranger, &msg), -EPERM);
+	ck_assert_int_eq(tracker_sent(talk_tracker, ME, PORT + 1, &talk_to_peer, &msg), -EPERM);
 }
 END_TEST
 
@@ -108,7 +108,7 @@ START_TEST(core_that_knows_no_such_service_closes_nothing)
 {
 	talk_received(lookup());
 	talk_sent(answer(CM_SIDR_UNSUPPORTED));
-	ck_assert_uint_eq(wills_count(talk_wills, ME), 0);
+	ck_assert_uint_eq(tracker_count(talk_tracker, ME), 0);
 }
 END_TEST
 
@@ -117,7 +117,7 @@ START_TEST(closed_lookup_has_no_will)
 	talk_received(lookup());
 	talk_sent(answer(CM_SIDR_REJECT));
 	talk_ended_by(ME, LOCAL, REMOTE);
-	ck_assert_uint_eq(wills_count(talk_wills, ME), 0);
+	ck_assert_uint_eq(tracker_count(talk_tracker, ME), 0);
 }
 END_TEST
 
@@ -127,7 +127,7 @@ START_TEST(closing_a_lookup_leaves_the_connection_with_its_id)
 
 	talk_received(talk_peer_req());
 	talk_received(lookup());
-	wills_close(talk_wills, ME, &close);
+	tracker_close(talk_tracker, ME, &close);
 	ck_assert_str_eq(state(), "none");
 	ck_assert_ptr_nonnull(talk_by_peer());
 }
@@ -143,13 +143,13 @@ START_TEST(lookup_that_the_client_tells_of_is_answered_all_the_same)
 				  .remote_ca_guid = SERVICE,
 				  .path = talk_to_peer };
 
-	ck_assert_int_eq(wills_set(talk_wills, ME, &told), 0);
+	ck_assert_int_eq(tracker_set(talk_tracker, ME, &told), 0);
 	talk_received(lookup());
-	ck_assert_uint_eq(wills_count(talk_wills, ME), 1);
+	ck_assert_uint_eq(tracker_count(talk_tracker, ME), 1);
 	talk_sent(answer(CM_SIDR_OK));
 	ck_assert_str_eq(talk_state(), "SIDR_REP_SENT");
 	talk_ended_by(ME, LOCAL, REMOTE);
-	ck_assert_uint_eq(wills_count(talk_wills, ME), 0);
+	ck_assert_uint_eq(tracker_count(talk_tracker, ME), 0);
 }
 END_TEST
 
@@ -164,7 +164,7 @@ START_TEST(lookup_of_the_client_ends_with_its_answer)
 	struct cm_msg rep = answer(CM_SIDR_OK);
 
 	rep.sidr_rep.request_id = LOCAL;
-	ck_assert_int_eq(wills_set(talk_wills, ME, &told), 0);
+	ck_assert_int_eq(tracker_set(talk_tracker, ME, &told), 0);
 	talk_received_from_stranger(rep);
 	ck_assert_str_eq(talk_state(), "SIDR_REQ_SENT");
 	talk_received(rep);
@@ -174,8 +174,8 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("will_lookup");
-	TCase *tcase = tcase_create("will_lookup");
+	Suite *suite = suite_create("tracked_lookup");
+	TCase *tcase = tcase_create("tracked_lookup");
 
 	tcase_add_checked_fixture(tcase, talk_set_up, talk_tear_down);
 	tcase_add_test(tcase, lookup_makes_a_will_that_says_what_to_refuse);

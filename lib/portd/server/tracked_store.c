@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The file that the wills lie in: see will_store.h.
+ * The file that the tracked connections lie in: see tracked_store.h.
  */
-#include "lib/portd/server/will_store.h"
+#include "lib/portd/server/tracked_store.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +22,7 @@
 #define BOOT_BYTES  40
 #define BOOT_ID	    "/proc/sys/kernel/random/boot_id"
 #define PID_NS	    "/proc/self/ns/pid"
-#define CHUNK_BYTES (WILL_CHUNK * sizeof(struct will))
+#define CHUNK_BYTES (TRACKED_CHUNK * sizeof(struct tracked))
 
 struct stored_port {
 	uint32_t seal;
@@ -35,33 +35,33 @@ struct head {
 	uint32_t layout; /* what a version may forget to say */
 	uint64_t pid_ns;
 	char boot[BOOT_BYTES]; /* of the kernel that the connections were of */
-	struct stored_port port[WILL_PORTS];
+	struct stored_port port[TRACKED_PORTS];
 };
 
 #define HEAD_BYTES 8192
-#define MAP_BYTES  (HEAD_BYTES + WILL_CHUNKS_MAX * CHUNK_BYTES)
+#define MAP_BYTES  (HEAD_BYTES + TRACKED_CHUNKS_MAX * CHUNK_BYTES)
 
 _Static_assert(sizeof(struct head) <= HEAD_BYTES, "the head has its room");
-_Static_assert(HEAD_BYTES % _Alignof(struct will) == 0, "wills are aligned");
+_Static_assert(HEAD_BYTES % _Alignof(struct tracked) == 0, "records are aligned");
 
-struct will_file {
-	struct will_store store; /* first */
+struct tracked_file {
+	struct tracked_store store; /* first */
 	int fd;
 	struct head *head;
 	bool is_full; /* and it was said */
 };
 
-static const struct will_file *file_of(const struct will_store *store)
+static const struct tracked_file *file_of(const struct tracked_store *store)
 {
-	return (const struct will_file *)store;
+	return (const struct tracked_file *)store;
 }
 
 /* --- what it must be ----------------------------------------------------- */
 
 static uint32_t layout(void)
 {
-	return (uint32_t)(sizeof(struct will) << 24 | offsetof(struct will, is.path) << 16 |
-			  offsetof(struct will, seal) << 8 | CM_N_STATES);
+	return (uint32_t)(sizeof(struct tracked) << 24 | offsetof(struct tracked, is.path) << 16 |
+			  offsetof(struct tracked, seal) << 8 | CM_N_STATES);
 }
 
 static void read_boot(char ret[BOOT_BYTES])
@@ -92,13 +92,13 @@ static bool is_ours(const struct head *head)
 
 /* --- making it that ------------------------------------------------------ */
 
-static int reserve(const struct will_file *file, size_t from, size_t bytes)
+static int reserve(const struct tracked_file *file, size_t from, size_t bytes)
 {
 	return fallocate(file->fd, 0, (off_t)from, (off_t)bytes) ? -errno : 0;
 }
 
 /* To nothing first: what is added again is zero. */
-static int renew(struct will_file *file)
+static int renew(struct tracked_file *file)
 {
 	struct head *head = file->head;
 	int err;
@@ -122,7 +122,7 @@ static void look_at_ports(struct head *head)
 {
 	unsigned int i;
 
-	for (i = 0; i < WILL_PORTS; i++) {
+	for (i = 0; i < TRACKED_PORTS; i++) {
 		head->port[i].device[PORTD_DEVICE_BYTES - 1] = '\0';
 		if (head->port[i].seal != PORT_SEAL)
 			memset(&head->port[i], 0, sizeof(head->port[i]));
@@ -131,12 +131,12 @@ static void look_at_ports(struct head *head)
 
 /* What is no whole chunk must not come back when the file grows. It may have holes, for which there
  * need not be memory when they are written to. */
-static int take_over(struct will_file *file, size_t bytes)
+static int take_over(struct tracked_file *file, size_t bytes)
 {
 	struct head *head = file->head;
 	size_t n = bytes > HEAD_BYTES ? (bytes - HEAD_BYTES) / CHUNK_BYTES : 0;
 
-	file->store.n_chunks = n < WILL_CHUNKS_MAX ? (uint32_t)n : WILL_CHUNKS_MAX;
+	file->store.n_chunks = n < TRACKED_CHUNKS_MAX ? (uint32_t)n : TRACKED_CHUNKS_MAX;
 	look_at_ports(head);
 	file->store.is_same_view = head->pid_ns == read_pid_ns();
 	head->pid_ns = read_pid_ns();
@@ -145,7 +145,7 @@ static int take_over(struct will_file *file, size_t bytes)
 	return reserve(file, 0, HEAD_BYTES + file->store.n_chunks * CHUNK_BYTES);
 }
 
-static int map(struct will_file *file)
+static int map(struct tracked_file *file)
 {
 	struct stat stat;
 	void *at;
@@ -164,9 +164,9 @@ static int map(struct will_file *file)
 	return is_ours(file->head) ? take_over(file, (size_t)stat.st_size) : renew(file);
 }
 
-static void close_file(struct will_store *store)
+static void close_file(struct tracked_store *store)
 {
-	struct will_file *file = (struct will_file *)store;
+	struct tracked_file *file = (struct tracked_file *)store;
 
 	if (file->head)
 		munmap(file->head, MAP_BYTES);
@@ -176,21 +176,21 @@ static void close_file(struct will_store *store)
 
 /* --- chunks -------------------------------------------------------------- */
 
-static struct will *chunk_at(const struct will_store *store, uint32_t i)
+static struct tracked *chunk_at(const struct tracked_store *store, uint32_t i)
 {
-	return (struct will *)((char *)file_of(store)->head + HEAD_BYTES + i * CHUNK_BYTES);
+	return (struct tracked *)((char *)file_of(store)->head + HEAD_BYTES + i * CHUNK_BYTES);
 }
 
-static int make_chunk(const struct will_file *file)
+static int make_chunk(const struct tracked_file *file)
 {
-	if (file->store.n_chunks == WILL_CHUNKS_MAX)
+	if (file->store.n_chunks == TRACKED_CHUNKS_MAX)
 		return -EFBIG;
 	return reserve(file, HEAD_BYTES + file->store.n_chunks * CHUNK_BYTES, CHUNK_BYTES);
 }
 
-static struct will *add_chunk(struct will_store *store)
+static struct tracked *add_chunk(struct tracked_store *store)
 {
-	struct will_file *file = (struct will_file *)store;
+	struct tracked_file *file = (struct tracked_file *)store;
 	int err = file->is_full ? -EFBIG : make_chunk(file);
 
 	if (!err)
@@ -199,12 +199,12 @@ static struct will *add_chunk(struct will_store *store)
 		portd_log_warn("connections beyond the %u-th are not in the wills file: %s; should "
 			       "cmportd be killed together with their program, their peers are "
 			       "not told",
-			       store->n_chunks * WILL_CHUNK, strerror(-err));
+			       store->n_chunks * TRACKED_CHUNK, strerror(-err));
 	file->is_full = true;
 	return NULL;
 }
 
-static void drop_chunks(struct will_store *store)
+static void drop_chunks(struct tracked_store *store)
 {
 	if (ftruncate(file_of(store)->fd, HEAD_BYTES) == 0)
 		store->n_chunks = 0;
@@ -212,7 +212,7 @@ static void drop_chunks(struct will_store *store)
 
 /* --- ports --------------------------------------------------------------- */
 
-static void name_port(struct will_store *store, uint8_t handle, const char *device,
+static void name_port(struct tracked_store *store, uint8_t handle, const char *device,
 		      uint8_t port_num)
 {
 	struct stored_port *port = &file_of(store)->head->port[handle];
@@ -225,12 +225,12 @@ static void name_port(struct will_store *store, uint8_t handle, const char *devi
 	port->seal = PORT_SEAL;
 }
 
-static bool port_named(const struct will_store *store, uint8_t handle, const char **ret_device,
+static bool port_named(const struct tracked_store *store, uint8_t handle, const char **ret_device,
 		       uint8_t *ret_port_num)
 {
 	const struct stored_port *port;
 
-	if (handle >= WILL_PORTS)
+	if (handle >= TRACKED_PORTS)
 		return false;
 	port = &file_of(store)->head->port[handle];
 	if (port->seal != PORT_SEAL)
@@ -242,7 +242,7 @@ static bool port_named(const struct will_store *store, uint8_t handle, const cha
 
 /* --- opening ------------------------------------------------------------- */
 
-static const struct will_store_ops ops = {
+static const struct tracked_store_ops ops = {
 	.close = close_file,
 	.chunk = chunk_at,
 	.grow = add_chunk,
@@ -251,9 +251,9 @@ static const struct will_store_ops ops = {
 	.port = port_named,
 };
 
-int will_store_open(int fd, struct will_store **ret)
+int tracked_store_open(int fd, struct tracked_store **ret)
 {
-	struct will_file *file = calloc(1, sizeof(*file));
+	struct tracked_file *file = calloc(1, sizeof(*file));
 	int err;
 
 	if (!file) {

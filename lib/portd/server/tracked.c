@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The tracked connections: see tracked.h. What messages do to them is in tracked_sent.c and
+ * tracked_received.c, where they lie in tracked_table.c.
+ */
+#include "lib/portd/server/tracked.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "cm/action.h"
+#include "lib/portd/server/tracked_view.h"
+
+/* --- finding ------------------------------------------------------------- */
+
+struct tracked *tracked_of_local(const struct tracker *tracker, uint32_t local_comm_id)
+{
+	struct cm_key key = { .id = local_comm_id };
+	struct tracked *tracked = NULL;
+
+	if (!local_comm_id)
+		return NULL;
+	do
+		tracked = tracked_find(tracker, TRACKED_BY_LOCAL, tracked, &key);
+	while (tracked && (tracked->is_orphan || tracked->is_dead));
+	return tracked;
+}
+
+struct tracked *tracked_left_behind(const struct tracker *tracker, uint32_t local_comm_id)
+{
+	struct cm_key key = { .id = local_comm_id };
+	struct tracked *tracked = NULL;
+
+	if (!local_comm_id)
+		return NULL;
+	do
+		tracked = tracked_find(tracker, TRACKED_BY_LOCAL, tracked, &key);
+	while (tracked && !tracked->is_orphan && !tracked->is_dead);
+	return tracked;
+}
+
+struct tracked *tracked_unnamed(const struct tracker *tracker, uint16_t client,
+				const struct mad_gid *peer, uint32_t remote_comm_id)
+{
+	struct cm_key key = { .gid = *peer, .id = remote_comm_id };
+	struct tracked *tracked = NULL, *over = NULL;
+
+	while ((tracked = tracked_find(tracker, TRACKED_BY_REMOTE, tracked, &key))) {
+		if (tracked->client != client || tracked->is.local_comm_id ||
+		    tracked_is_in(tracked, TRACKED_LOOKUPS))
+			continue;
+		if (!tracked_is_in(tracked, TRACKED_IN(IDLE)))
+			return tracked;
+		over = tracked;
+	}
+	return over;
+}
+
+struct tracked *tracked_of_peer(const struct view *view, enum tracked_table table,
+				const uint64_t *ca_guid, uint32_t id, unsigned int except)
+{
+	struct cm_key key = { .gid = view->peer, .id = id };
+	struct tracked *tracked = NULL;
+
+	do
+		tracked = tracked_find(view->tracker, table, tracked, &key);
+	while (tracked && (tracked->client != view->client || tracked_is_in(tracked, except) ||
+			   (ca_guid && tracked->is.remote_ca_guid != *ca_guid)));
+	return tracked;
+}
+
+bool tracked_is_of_peer(const struct view *view, const struct tracked *tracked)
+{
+	struct mad_gid peer = cm_peer_gid(&tracked->is.path);
+
+	return memcmp(&peer, &view->peer, sizeof(peer)) == 0;
+}
+
+/* --- changing ------------------------------------------------------------ */
+
+/* In IDLE a peer may use its ids again. A tracked connection that never got a local comm id stays
+ * in its table all the same: tracker_close() has to find it, and not the one of the same REQ come
+ * again. */
+static unsigned int tables_of(const struct tracked *tracked)
+{
+	bool has_peer = tracked->is.remote_comm_id != 0 && !tracked->is_refused;
+	unsigned int without_qpn = TRACKED_IN(IDLE) | TRACKED_IN(TIMEWAIT) | TRACKED_LOOKUPS;
+	unsigned int tables = 0;
+
+	if (tracked->is.local_comm_id)
+		tables |= 1u << TRACKED_BY_LOCAL;
+	if (has_peer && (!tracked_is_in(tracked, TRACKED_IN(IDLE)) || !tracked->is.local_comm_id))
+		tables |= 1u << TRACKED_BY_REMOTE;
+	if (has_peer && !tracked_is_in(tracked, without_qpn))
+		tables |= 1u << TRACKED_BY_QPN;
+	return tables;
+}
+
+void tracked_replace(struct tracker *tracker, struct tracked *tracked, const struct cm_record *is)
+{
+	tracked_unseal(tracked);
+	tracked_place(tracker, tracked, 0);
+	tracked->is = *is;
+	tracked_place(tracker, tracked, tables_of(tracked));
+	tracked_seal(tracked);
+}
+
+bool tracked_step(struct tracker *tracker, struct tracked *tracked, enum cm_event event)
+{
+	if (!cm_record_step(&tracked->is, event))
+		return false;
+	tracked_place(tracker, tracked, tables_of(tracked));
+	return true;
+}
+
+static uint8_t round_trip(uint8_t packet_life_time)
+{
+	return packet_life_time < 31 ? (uint8_t)(packet_life_time + 1) : 31;
+}
+
+struct cm_record tracked_begin(const struct view *view, enum cm_event event)
+{
+	uint8_t ack_timeout = view->msg->req.primary.local_ack_timeout;
+	uint8_t packet_life_time = ack_timeout ? (uint8_t)(ack_timeout - 1) : 0;
+	struct cm_record is = {
+		.handle = view->port,
+		.tid = view->msg->hdr.tid,
+		.packet_life_time = packet_life_time,
+		.local_ack_timeout = round_trip(packet_life_time),
+		.path = *view->path,
+	};
+
+	cm_record_begin(&is, event);
+	return is;
+}
+
+/* --- told by the client -------------------------------------------------- */
+
+/* What a client tells comes on another way than its messages, and may come after what its core did
+ * next: a state goes forward only. */
+static bool is_outdated(const struct tracked *tracked, const struct cm_record *told)
+{
+	if (!told->remote_comm_id || told->remote_comm_id != tracked->is.remote_comm_id)
+		return false;
+	return told->state != CM_IDLE &&
+	       (tracked_is_in(tracked, TRACKED_IN(IDLE)) || told->state < tracked->is.state);
+}
+
+static bool is_anothers_peer(const struct tracker *tracker, uint16_t client,
+			     const struct cm_record *told)
+{
+	struct mad_gid peer = cm_peer_gid(&told->path);
+	const struct tracked *holder;
+
+	if (!told->remote_comm_id || told->state == CM_IDLE)
+		return false;
+	holder = tracker_of_remote(tracker, &peer, told->remote_ca_guid, told->remote_comm_id);
+	return holder && holder->client != client;
+}
+
+/* A connection is tracked once, whenever we are killed; but whose client was
+ * gone before, that is going to be ended, whatever it says. */
+static struct tracked *come_back(struct tracker *tracker, uint16_t client,
+				 const struct cm_record *told)
+{
+	struct tracked *tracked = tracked_left_behind(tracker, told->local_comm_id);
+
+	if (!tracked || !tracked->is_orphan || tracked->is_dead ||
+	    !tracked_has_client(tracker, client))
+		return NULL;
+	tracked_hand_over(tracker, tracked, client);
+	return tracked;
+}
+
+int tracker_set(struct tracker *tracker, uint16_t client, const struct cm_record *told)
+{
+	struct tracked *tracked = tracked_of_local(tracker, told->local_comm_id);
+	struct mad_gid peer = cm_peer_gid(&told->path);
+
+	if (!told->local_comm_id || told->state >= CM_N_STATES ||
+	    (tracked && tracked->client != client) || is_anothers_peer(tracker, client, told))
+		return -EPERM;
+	if (tracked && is_outdated(tracked, told))
+		return 0;
+	if (!tracked && told->remote_comm_id)
+		tracked = tracked_unnamed(tracker, client, &peer, told->remote_comm_id);
+	if (!tracked)
+		tracked = come_back(tracker, client, told);
+	if (!tracked)
+		tracked = tracked_add(tracker, client);
+	if (!tracked)
+		return -ENOMEM;
+	tracked_replace(tracker, tracked, told);
+	return 0;
+}
+
+void tracker_close(struct tracker *tracker, uint16_t client, const struct portd_close *close)
+{
+	struct cm_key key = { .gid = close->peer_gid,
+			      .guid = close->remote_ca_guid,
+			      .id = close->remote_comm_id };
+	struct tracked *tracked = tracked_of_local(tracker, close->local_comm_id), *other = NULL;
+
+	if (!tracked && close->remote_comm_id) {
+		/* One that is over first: who has dropped a REQ gets to see it again. */
+		while ((other = tracked_find(tracker, TRACKED_BY_REMOTE, other, &key)))
+			if (other->client == client && !other->is.local_comm_id &&
+			    (!tracked || tracked_is_in(other, TRACKED_IN(IDLE))))
+				tracked = other;
+	}
+	if (tracked && tracked->client == client)
+		tracked_remove(tracker, tracked);
+}
+
+/* --- asked by the router ------------------------------------------------- */
+
+const struct tracked *tracker_of_local(const struct tracker *tracker, uint32_t local_comm_id)
+{
+	return tracked_of_local(tracker, local_comm_id);
+}
+
+static const struct tracked *find_not_in(const struct tracker *tracker, enum tracked_table table,
+					 const struct cm_key *key, unsigned int except)
+{
+	struct tracked *tracked = NULL;
+
+	do
+		tracked = tracked_find(tracker, table, tracked, key);
+	while (tracked && tracked_is_in(tracked, except));
+	return tracked;
+}
+
+const struct tracked *tracker_of_remote(const struct tracker *tracker, const struct mad_gid *peer,
+					uint64_t ca_guid, uint32_t remote_comm_id)
+{
+	struct cm_key key = { .gid = *peer, .guid = ca_guid, .id = remote_comm_id };
+
+	return find_not_in(tracker, TRACKED_BY_REMOTE, &key, TRACKED_IN(IDLE));
+}
+
+const struct tracked *tracker_of_qpn(const struct tracker *tracker, const struct mad_gid *peer,
+				     uint64_t ca_guid, uint32_t remote_qpn)
+{
+	struct cm_key key = { .gid = *peer, .guid = ca_guid, .id = remote_qpn };
+
+	return find_not_in(tracker, TRACKED_BY_QPN, &key, TRACKED_IN(DREQ_SENT));
+}

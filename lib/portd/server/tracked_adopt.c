@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The tracked connections of those who are gone: of clients, until their connections have been
+ * brought to an end, and of a cmportd before us, until somebody comes back or is known not to. Part
+ * of tracked.h.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "lib/portd/server/tracked_store.h"
+#include "lib/portd/server/tracked_view.h"
+
+/* --- the dead ------------------------------------------------------------ */
+
+/* All others end with one message, which is sent by then. */
+static bool takes_long(const struct tracked *tracked)
+{
+	return tracked_is_in(tracked, TRACKED_IN(ESTABLISHED) | TRACKED_IN(DREQ_SENT)) &&
+	       tracked->is.local_comm_id;
+}
+
+static void take(struct tracker *tracker, struct tracked *tracked, struct cm_record *ret)
+{
+	*ret = tracked->is;
+	if (takes_long(tracked))
+		tracked_reap(tracker, tracked);
+	else
+		tracked_remove(tracker, tracked);
+}
+
+bool tracker_take(struct tracker *tracker, uint16_t client, struct cm_record *ret)
+{
+	if (tracker_count(tracker, client) == 0)
+		return false;
+	take(tracker, tracked_at(tracker, tracker->client[client].first), ret);
+	return true;
+}
+
+void tracker_reaped(struct tracker *tracker, uint32_t local_comm_id)
+{
+	struct tracked *tracked = tracked_left_behind(tracker, local_comm_id);
+
+	if (tracked && !tracked->is_orphan)
+		tracked_remove(tracker, tracked);
+}
+
+/* --- orphans ------------------------------------------------------------- */
+
+/* What any bytes could say has to be asked of each member whose values have a bound. */
+static bool is_will(const struct tracker *tracker, struct tracked *tracked)
+{
+	const char *device;
+	uint8_t port_num, grh;
+
+	memcpy(&grh, &tracked->is.path.grh, sizeof(grh));
+	if (tracked->is.state >= CM_N_STATES || grh > 1 ||
+	    !tracked_store_port(tracker->store, tracked->is.handle, &device, &port_num) ||
+	    tracked_left_behind(tracker, tracked->is.local_comm_id))
+		return false;
+	if (!tracker->store->is_same_view)
+		tracked->owner.pid = 0;
+	return true;
+}
+
+int tracker_keep(struct tracker *tracker, struct tracked_store *store)
+{
+	tracker->store = store;
+	if (!tracked_adopt_chunks(tracker, is_will))
+		return -ENOMEM;
+	if (tracker->n_tracked == 0 && tracker->n_chunks) {
+		tracked_forget_chunks(tracker);
+		tracked_store_trim(store);
+	}
+	return 0;
+}
+
+int tracker_own(struct tracker *tracker, uint16_t client, const struct tracked_owner *owner)
+{
+	if (!tracked_has_client(tracker, client))
+		return -ENOMEM;
+	tracker->client[client].owner = *owner;
+	return 0;
+}
+
+const struct tracked *tracker_orphan(const struct tracker *tracker, const struct tracked *after)
+{
+	return tracked_at(tracker, after ? after->client_next : tracker->orphans.first);
+}
+
+static bool holds_block(const struct tracker *tracker, const struct tracked_client *list,
+			uint16_t block)
+{
+	const struct tracked *tracked = tracked_at(tracker, list->first);
+
+	while (tracked && tracked->is.local_comm_id / CM_ID_BLOCK != block)
+		tracked = tracked_at(tracker, tracked->client_next);
+	return tracked != NULL;
+}
+
+bool tracker_hold_block(const struct tracker *tracker, uint16_t block)
+{
+	return holds_block(tracker, &tracker->orphans, block) ||
+	       holds_block(tracker, &tracker->dead, block);
+}
+
+void tracker_drop(struct tracker *tracker, const struct tracked *orphan)
+{
+	tracked_remove(tracker, tracked_at(tracker, orphan->index));
+}
+
+void tracker_adopt(struct tracker *tracker, const struct tracked *orphan, struct cm_record *ret)
+{
+	take(tracker, tracked_at(tracker, orphan->index), ret);
+}
+
+/* --- ports --------------------------------------------------------------- */
+
+bool tracker_port(const struct tracker *tracker, uint8_t handle, const char **ret_device,
+		  uint8_t *ret_port_num)
+{
+	return tracker->store &&
+	       tracked_store_port(tracker->store, handle, ret_device, ret_port_num);
+}
+
+static bool is_port(const struct tracker *tracker, uint8_t handle, const char *device,
+		    uint8_t port_num)
+{
+	uint8_t its_num;
+	const char *its;
+
+	return tracker_port(tracker, handle, &its, &its_num) && its_num == port_num &&
+	       strcmp(its, device) == 0;
+}
+
+/* One that means nothing yet is the better choice: there may be orphans of the others. */
+static int choose_handle(const struct tracker *tracker, const char *device, uint8_t port_num,
+			 uint64_t in_use)
+{
+	int free_one = -ENOSPC, unknown = -ENOSPC;
+	const char *its;
+	uint8_t its_num;
+	int i;
+
+	for (i = TRACKED_PORTS - 1; i >= 0; i--) {
+		if (in_use >> i & 1)
+			continue;
+		if (is_port(tracker, (uint8_t)i, device, port_num))
+			return i;
+		free_one = i;
+		if (!tracker_port(tracker, (uint8_t)i, &its, &its_num))
+			unknown = i;
+	}
+	return unknown >= 0 ? unknown : free_one;
+}
+
+int tracker_handle(struct tracker *tracker, const char *device, uint8_t port_num, uint64_t in_use)
+{
+	int handle = choose_handle(tracker, device, port_num, in_use);
+
+	if (handle < 0 || !tracker->store || is_port(tracker, (uint8_t)handle, device, port_num))
+		return handle;
+	tracker_port_gone(tracker, (uint8_t)handle);
+	tracked_store_name_port(tracker->store, (uint8_t)handle, device, port_num);
+	return handle;
+}

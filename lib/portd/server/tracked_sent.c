@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a message that a client sends tells of its connection: which call its core has got, and
+ * with that where it is in the table of cm/fsm.c. Part of tracked.h.
+ */
+#include <errno.h>
+
+#include "cm/action.h"
+#include "cm/guard.h"
+#include "lib/portd/server/tracked_view.h"
+
+/* --- REQ ----------------------------------------------------------------- */
+
+/* A repetition may have crossed its answer. Else the client's core begins anew with a connection
+ * of which it knows that it is over. */
+static bool is_repetition(const struct tracked *tracked, const struct cm_req *req)
+{
+	return tracked->is.active && tracked->starting_psn == req->starting_psn &&
+	       tracked->is.local_qpn == req->local_qpn;
+}
+
+static int sent_req(const struct view *view)
+{
+	const struct cm_req *req = &view->msg->req;
+	struct tracked *tracked = tracked_of_local(view->tracker, req->local_comm_id);
+	struct cm_record is = tracked_begin(view, CM_CALL_REQ);
+
+	if (!req->local_comm_id || (tracked && tracked->client != view->client))
+		return -EPERM;
+	if (tracked && is_repetition(tracked, req))
+		return 0;
+	if (!tracked)
+		tracked = tracked_add(view->tracker, view->client);
+	if (!tracked)
+		return -ENOMEM;
+	is.active = true;
+	is.local_comm_id = req->local_comm_id;
+	is.local_qpn = req->local_qpn;
+	tracked->is_refused = false;
+	tracked->starting_psn = req->starting_psn;
+	tracked_replace(view->tracker, tracked, &is);
+	return 0;
+}
+
+/* --- SIDR ---------------------------------------------------------------- */
+
+/*
+ * Who looks up needs no tracked connection: to end it there is nothing to say. The answer names
+ * what was asked, which must have been asked of this client. A core that serves the service no more
+ * answers without a connection, and will close none.
+ */
+static int sent_sidr_rep(const struct view *view)
+{
+	const struct cm_sidr_rep *rep = &view->msg->sidr_rep;
+	struct tracked *tracked =
+		tracked_of_peer(view, TRACKED_BY_REMOTE, &rep->service_id, rep->request_id,
+				~(TRACKED_IN(SIDR_REQ_RCVD) | TRACKED_IN(SIDR_REP_SENT)));
+
+	if (!tracked || tracked->is.handle != view->port)
+		return -EPERM;
+	if (rep->status == CM_SIDR_UNSUPPORTED && !tracked->is.local_comm_id)
+		tracked_remove(view->tracker, tracked);
+	else
+		tracked_step(view->tracker, tracked, CM_CALL_SIDR_REP);
+	return 0;
+}
+
+/* --- which connection it is about ---------------------------------------- */
+
+static bool is_rej(const struct view *view, enum cm_rej_reason reason)
+{
+	return view->msg->hdr.attr_id == CM_ATTR_REJ && view->msg->rej.reason == reason;
+}
+
+/* To a REP with the queue pair of a living connection; the core goes on waiting for another. */
+static bool is_to_stale_rep(const struct view *view)
+{
+	return is_rej(view, CM_REJ_STALE_CONNECTION) && view->msg->rej.message == CM_ANSWERED_REP;
+}
+
+/* A REJ may leave out the peer's comm id, and to a stale REP it names one that the core does not
+ * take for its peer's. */
+static bool may_name(const struct view *view, const struct tracked *tracked)
+{
+	if (tracked->is.remote_comm_id == view->remote_comm_id)
+		return true;
+	if (view->msg->hdr.attr_id != CM_ATTR_REJ)
+		return false;
+	return view->remote_comm_id == 0 ||
+	       (tracked->is.remote_comm_id == 0 && is_to_stale_rep(view));
+}
+
+static bool is_answer_to_req(const struct cm_msg *msg)
+{
+	return msg->hdr.attr_id == CM_ATTR_MRA || msg->hdr.attr_id == CM_ATTR_REP ||
+	       msg->hdr.attr_id == CM_ATTR_REJ;
+}
+
+/* The REQ was handed out again before the client had rejected it, and for its core it was new. */
+static struct tracked *again(const struct view *view, const struct tracked *rejected)
+{
+	struct tracked *tracked = tracked_add(view->tracker, view->client);
+
+	if (!tracked)
+		return NULL;
+	tracked->is = rejected->is;
+	cm_record_begin(&tracked->is, CM_RX_REQ);
+	return tracked;
+}
+
+/* The first answer to a REQ tells the client's comm id. */
+static struct tracked *name(const struct view *view, struct tracked *tracked)
+{
+	struct cm_record is;
+
+	if (tracked && tracked->is_rejected)
+		tracked = again(view, tracked);
+	if (!tracked)
+		return NULL;
+	is = tracked->is;
+	is.local_comm_id = view->local_comm_id;
+	tracked_replace(view->tracker, tracked, &is);
+	return tracked;
+}
+
+/* A REJ may do without a comm id of the client. */
+static struct tracked *answered_req(const struct view *view)
+{
+	struct tracked *tracked;
+
+	if (!view->remote_comm_id || !is_answer_to_req(view->msg))
+		return NULL;
+	tracked = tracked_unnamed(view->tracker, view->client, &view->peer, view->remote_comm_id);
+	if (!tracked && !view->local_comm_id)
+		tracked = tracked_of_peer(view, TRACKED_BY_REMOTE, NULL, view->remote_comm_id,
+					  ~TRACKED_IN(REQ_RCVD));
+	if (!tracked || tracked->is.handle != view->port)
+		return NULL;
+	return view->local_comm_id ? name(view, tracked) : tracked;
+}
+
+static struct tracked *about(const struct view *view)
+{
+	struct tracked *tracked = tracked_of_local(view->tracker, view->local_comm_id);
+
+	if (!tracked)
+		return answered_req(view);
+	if (tracked->client != view->client || tracked->is.handle != view->port ||
+	    !tracked_is_of_peer(view, tracked) || !may_name(view, tracked))
+		return NULL;
+	return tracked;
+}
+
+/* --- what it does -------------------------------------------------------- */
+
+/*
+ * Messages cross. The client's core was further when it sent this one: a CALL_ESTABLISH says
+ * nothing to the peer, and a DREQ may have come in that this tracked connection has not taken. Or
+ * it was not yet where the tracked connection is, and has dropped since what led there: its REJ
+ * ends the connection, as the peer's would.
+ */
+/* clang-format off */
+static const struct missed {
+	enum cm_event call;
+	unsigned int in;
+	enum cm_event first; /* then the call, if it is legal there */
+} missed[] = {
+	{ CM_CALL_REJ,  TRACKED_IN(ESTABLISHED), CM_RX_REJ },
+	{ CM_CALL_REJ,  TRACKED_IN(DREQ_RCVD), CM_CALL_DREP },
+	{ CM_CALL_DREQ, TRACKED_IN(REP_SENT) | TRACKED_IN(MRA_REP_RCVD), CM_CALL_ESTABLISH },
+	{ CM_CALL_DREP, TRACKED_IN(REP_SENT) | TRACKED_IN(MRA_REP_RCVD) | TRACKED_IN(ESTABLISHED) |
+			TRACKED_IN(DREQ_SENT), CM_RX_DREQ },
+};
+/* clang-format on */
+
+static void catch_up(const struct view *view, struct tracked *tracked, enum cm_event call)
+{
+	unsigned int i;
+
+	for (i = 0; i < sizeof(missed) / sizeof(missed[0]); i++) {
+		if (missed[i].call == call && tracked_is_in(tracked, missed[i].in)) {
+			tracked_step(view->tracker, tracked, missed[i].first);
+			tracked_step(view->tracker, tracked, call);
+			return;
+		}
+	}
+}
+
+/* The tracked connection has believed the REP, and maybe a REJ of the same peer. The core has not.
+ */
+static void take_back_rep(const struct view *view, struct tracked *tracked)
+{
+	struct cm_record is = tracked->is;
+
+	cm_record_begin(&is, CM_CALL_REQ);
+	is.remote_comm_id = 0;
+	tracked_replace(view->tracker, tracked, &is);
+}
+
+/* Of a REQ that the core refuses by itself it makes no connection, so it will not close one. */
+static bool is_core_refusal(const struct view *view, const struct tracked *tracked)
+{
+	return !tracked->is.local_comm_id &&
+	       (is_rej(view, CM_REJ_STALE_CONNECTION) || is_rej(view, CM_REJ_INVALID_SERVICE_ID));
+}
+
+static void sent(const struct view *view, struct tracked *tracked, enum cm_event call)
+{
+	if (is_to_stale_rep(view)) {
+		if (tracked_is_in(tracked, TRACKED_IN(REP_RCVD) | TRACKED_IN(TIMEWAIT)))
+			take_back_rep(view, tracked);
+		return;
+	}
+	if (is_core_refusal(view, tracked)) {
+		tracked_remove(view->tracker, tracked);
+		return;
+	}
+	if (call == CM_CALL_REP &&
+	    tracked_is_in(tracked, TRACKED_IN(REQ_RCVD) | TRACKED_IN(MRA_REQ_SENT)))
+		tracked->is.local_qpn = cm_rep_qpn(&view->msg->rep);
+	if (!tracked_step(view->tracker, tracked, call))
+		catch_up(view, tracked, call);
+	tracked->is_rejected = call == CM_CALL_REJ && tracked_is_in(tracked, TRACKED_IN(IDLE));
+}
+
+int tracker_sent(struct tracker *tracker, uint16_t client, uint8_t port,
+		 const struct mad_path *path, const struct cm_msg *msg)
+{
+	struct view view = { .tracker = tracker,
+			     .client = client,
+			     .port = port,
+			     .path = path,
+			     .peer = cm_peer_gid(path),
+			     .msg = msg };
+	struct tracked *tracked;
+
+	if (msg->hdr.attr_id == CM_ATTR_REQ)
+		return sent_req(&view);
+	if (msg->hdr.attr_id == CM_ATTR_SIDR_REQ)
+		return 0;
+	if (msg->hdr.attr_id == CM_ATTR_SIDR_REP)
+		return sent_sidr_rep(&view);
+	/* All others begin with the two ids. */
+	view.local_comm_id = msg->rtu.local_comm_id;
+	view.remote_comm_id = msg->rtu.remote_comm_id;
+	tracked = about(&view);
+	if (!tracked)
+		return -EPERM;
+	if (cm_call_of(msg) != CM_NO_EVENT)
+		sent(&view, tracked, cm_call_of(msg));
+	return 0;
+}

@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Where the tracked connections lie: see tracked_table.h.
+ */
+#include "lib/portd/server/tracked_table.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cm/action.h"
+#include "lib/portd/server/tracked_store.h"
+
+#define BUCKETS_MIN 64
+#define CLIENTS_MIN 16
+
+_Static_assert(sizeof(struct tracked) <= 128, "a connection costs less than 256 bytes in all");
+
+struct tracked *tracked_at(const struct tracker *tracker, uint32_t index)
+{
+	return index == TRACKED_NONE
+		       ? NULL
+		       : &tracker->chunk[index / TRACKED_CHUNK][index % TRACKED_CHUNK];
+}
+
+/* --- tables -------------------------------------------------------------- */
+
+static struct cm_key key_of(const struct tracked *tracked, enum tracked_table table)
+{
+	struct cm_key key = { .id = tracked->is.local_comm_id };
+
+	if (table == TRACKED_BY_LOCAL)
+		return key;
+	key.gid = cm_peer_gid(&tracked->is.path);
+	key.guid = tracked->is.remote_ca_guid;
+	key.id = table == TRACKED_BY_QPN ? tracked->is.remote_qpn : tracked->is.remote_comm_id;
+	return key;
+}
+
+/* The GUID is left out, as it is not always known to who asks. */
+static uint32_t *bucket_of(const struct tracker *tracker, enum tracked_table table,
+			   const struct cm_key *key)
+{
+	struct cm_key hashed = { .gid = key->gid, .id = key->id };
+	uint64_t hash = cm_key_hash(&hashed, tracker->secret);
+
+	return &tracker->buckets[table * (size_t)tracker->n_buckets +
+				 (hash & (tracker->n_buckets - 1))];
+}
+
+static void link_in(struct tracker *tracker, enum tracked_table table, struct tracked *tracked)
+{
+	struct cm_key key = key_of(tracked, table);
+	uint32_t *bucket = bucket_of(tracker, table, &key);
+
+	tracked->next[table] = *bucket;
+	*bucket = tracked->index;
+	tracked->in |= (uint8_t)(1u << table);
+}
+
+static void take_out(struct tracker *tracker, enum tracked_table table, struct tracked *tracked)
+{
+	struct cm_key key = key_of(tracked, table);
+	uint32_t *link = bucket_of(tracker, table, &key);
+
+	while (*link != tracked->index) {
+		assert(*link != TRACKED_NONE); /* or its key was changed while it was in */
+		link = &tracked_at(tracker, *link)->next[table];
+	}
+	*link = tracked->next[table];
+	tracked->in &= (uint8_t) ~(1u << table);
+}
+
+void tracked_place(struct tracker *tracker, struct tracked *tracked, unsigned int tables)
+{
+	enum tracked_table table;
+
+	for (table = TRACKED_BY_LOCAL; table < TRACKED_N_TABLES; table++) {
+		if ((tracked->in ^ tables) >> table & 1) {
+			if (tables >> table & 1)
+				link_in(tracker, table, tracked);
+			else
+				take_out(tracker, table, tracked);
+		}
+	}
+}
+
+static bool has_key(const struct tracked *tracked, enum tracked_table table,
+		    const struct cm_key *key)
+{
+	struct cm_key its = key_of(tracked, table);
+
+	return its.id == key->id && (key->guid == 0 || its.guid == key->guid) &&
+	       memcmp(&its.gid, &key->gid, sizeof(its.gid)) == 0;
+}
+
+struct tracked *tracked_find(const struct tracker *tracker, enum tracked_table table,
+			     const struct tracked *after, const struct cm_key *key)
+{
+	struct tracked *tracked;
+
+	tracked = tracked_at(tracker, after ? after->next[table] : *bucket_of(tracker, table, key));
+	while (tracked && !has_key(tracked, table, key))
+		tracked = tracked_at(tracker, tracked->next[table]);
+	return tracked;
+}
+
+/* --- memory -------------------------------------------------------------- */
+
+static void relink_all(struct tracker *tracker)
+{
+	enum tracked_table table;
+	uint32_t i;
+
+	for (i = 0; i < tracker->n_chunks * TRACKED_CHUNK; i++)
+		for (table = TRACKED_BY_LOCAL; table < TRACKED_N_TABLES; table++)
+			if (tracked_at(tracker, i)->in >> table & 1)
+				link_in(tracker, table, tracked_at(tracker, i));
+}
+
+static bool grow_buckets(struct tracker *tracker)
+{
+	uint32_t n_buckets = tracker->n_buckets ? 2 * tracker->n_buckets : BUCKETS_MIN;
+	size_t bytes = (size_t)n_buckets * TRACKED_N_TABLES * sizeof(uint32_t);
+	uint32_t *buckets = malloc(bytes);
+
+	if (!buckets)
+		return false;
+	memset(buckets, 0xff, bytes); /* TRACKED_NONE */
+	free(tracker->buckets);
+	tracker->buckets = buckets;
+	tracker->n_buckets = n_buckets;
+	relink_all(tracker);
+	return true;
+}
+
+static bool grow_clients(struct tracker *tracker, uint16_t client)
+{
+	uint32_t n = tracker->n_clients ? tracker->n_clients : CLIENTS_MIN;
+	struct tracked_client *grown;
+
+	while (n <= client)
+		n *= 2;
+	grown = realloc(tracker->client, n * sizeof(struct tracked_client));
+	if (!grown)
+		return false;
+	for (tracker->client = grown; tracker->n_clients < n; tracker->n_clients++)
+		grown[tracker->n_clients] = (struct tracked_client){ .first = TRACKED_NONE };
+	return true;
+}
+
+static bool grow_chunk_pointers(struct tracker *tracker)
+{
+	uint32_t n = tracker->n_chunks_max ? 2 * tracker->n_chunks_max : 1;
+	struct tracked **grown = realloc(tracker->chunk, n * sizeof(struct tracked *));
+
+	if (!grown)
+		return false;
+	tracker->chunk = grown;
+	tracker->n_chunks_max = n;
+	return true;
+}
+
+static bool grow_wills(struct tracker *tracker)
+{
+	struct tracked *chunk = NULL;
+	uint32_t i;
+
+	if (tracker->n_chunks == tracker->n_chunks_max && !grow_chunk_pointers(tracker))
+		return false;
+	if (tracker->store)
+		chunk = tracked_store_grow(tracker->store);
+	if (chunk)
+		tracker->n_stored++;
+	else
+		chunk = calloc(TRACKED_CHUNK, sizeof(struct tracked));
+	if (!chunk)
+		return false;
+	for (i = 0; i < TRACKED_CHUNK; i++) {
+		chunk[i].index = tracker->n_chunks * TRACKED_CHUNK + i;
+		chunk[i].client_next = i + 1 < TRACKED_CHUNK ? chunk[i].index + 1 : tracker->free;
+	}
+	tracker->chunk[tracker->n_chunks++] = chunk;
+	tracker->free = chunk[0].index;
+	return true;
+}
+
+bool tracked_has_client(struct tracker *tracker, uint16_t client)
+{
+	return client < tracker->n_clients || grow_clients(tracker, client);
+}
+
+static bool has_room(struct tracker *tracker, uint16_t client)
+{
+	return tracked_has_client(tracker, client) &&
+	       (tracker->n_tracked < tracker->n_buckets || grow_buckets(tracker)) &&
+	       (tracker->free != TRACKED_NONE || grow_wills(tracker));
+}
+
+/* --- lists --------------------------------------------------------------- */
+
+static void join(struct tracker *tracker, struct tracked *tracked, struct tracked_client *list)
+{
+	struct tracked *next = tracked_at(tracker, list->first);
+
+	tracked->client_prev = TRACKED_NONE;
+	tracked->client_next = list->first;
+	if (next)
+		next->client_prev = tracked->index;
+	list->first = tracked->index;
+	list->count++;
+}
+
+static struct tracked_client *list_of(struct tracker *tracker, const struct tracked *tracked)
+{
+	if (tracked->is_orphan)
+		return &tracker->orphans;
+	return tracked->is_dead ? &tracker->dead : &tracker->client[tracked->client];
+}
+
+static void part(struct tracker *tracker, struct tracked *tracked)
+{
+	struct tracked_client *list = list_of(tracker, tracked);
+	struct tracked *next = tracked_at(tracker, tracked->client_next);
+	struct tracked *prev = tracked_at(tracker, tracked->client_prev);
+
+	if (next)
+		next->client_prev = tracked->client_prev;
+	if (prev)
+		prev->client_next = tracked->client_next;
+	else
+		list->first = tracked->client_next;
+	list->count--;
+}
+
+struct tracked *tracked_add(struct tracker *tracker, uint16_t client)
+{
+	struct tracked *tracked;
+
+	if (!has_room(tracker, client))
+		return NULL;
+	tracked = tracked_at(tracker, tracker->free);
+	tracker->free = tracked->client_next;
+	*tracked = (struct tracked){ .client = client,
+				     .index = tracked->index,
+				     .owner = tracker->client[client].owner };
+	join(tracker, tracked, &tracker->client[client]);
+	tracker->n_tracked++;
+	return tracked;
+}
+
+static void put_away(struct tracker *tracker, struct tracked *tracked)
+{
+	tracked->client_next = tracker->free;
+	tracker->free = tracked->index;
+}
+
+void tracked_remove(struct tracker *tracker, struct tracked *tracked)
+{
+	tracked_unseal(tracked);
+	tracked_place(tracker, tracked, 0);
+	part(tracker, tracked);
+	tracker->n_tracked--;
+	put_away(tracker, tracked);
+}
+
+/* That it is found by its comm id still, tracked_find() alone tells; see tracked_of_local(). */
+void tracked_reap(struct tracker *tracker, struct tracked *tracked)
+{
+	part(tracker, tracked);
+	tracked_place(tracker, tracked, 1u << TRACKED_BY_LOCAL);
+	tracked->is_dead = true;
+	tracked->is_orphan = false;
+	join(tracker, tracked, &tracker->dead);
+}
+
+void tracked_hand_over(struct tracker *tracker, struct tracked *orphan, uint16_t client)
+{
+	part(tracker, orphan);
+	orphan->is_orphan = false;
+	orphan->client = client;
+	orphan->owner = tracker->client[client].owner;
+	join(tracker, orphan, &tracker->client[client]);
+}
+
+/* --- from the store ------------------------------------------------------ */
+
+/* The tables' part of a tracked connection is of no use in another process. */
+static void take_in(struct tracker *tracker, struct tracked *tracked, uint32_t index,
+		    tracked_looker *look)
+{
+	tracked->index = index;
+	tracked->client = 0;
+	tracked->in = 0;
+	tracked->is_refused = tracked->is_rejected = false;
+	if (tracked->seal != (TRACKED_SEAL ^ index) || !look(tracker, tracked)) {
+		memset(tracked, 0, sizeof(*tracked));
+		tracked->index = index;
+		put_away(tracker, tracked);
+		return;
+	}
+	tracked->is_orphan = true;
+	join(tracker, tracked, &tracker->orphans);
+	tracker->n_tracked++;
+	tracked_place(tracker, tracked, tracked->is.local_comm_id ? 1u << TRACKED_BY_LOCAL : 0);
+}
+
+bool tracked_adopt_chunks(struct tracker *tracker, tracked_looker *look)
+{
+	uint32_t n = tracker->store->n_chunks, i;
+
+	while (tracker->n_chunks < n) {
+		if (tracker->n_chunks == tracker->n_chunks_max && !grow_chunk_pointers(tracker))
+			return false;
+		while (tracker->n_buckets < (tracker->n_chunks + 1) * TRACKED_CHUNK)
+			if (!grow_buckets(tracker))
+				return false;
+		tracker->chunk[tracker->n_chunks] =
+			tracked_store_chunk(tracker->store, tracker->n_chunks);
+		tracker->n_chunks++;
+		tracker->n_stored++;
+		for (i = (tracker->n_chunks - 1) * TRACKED_CHUNK;
+		     i < tracker->n_chunks * TRACKED_CHUNK; i++)
+			take_in(tracker, tracked_at(tracker, i), i, look);
+	}
+	return true;
+}
+
+void tracked_forget_chunks(struct tracker *tracker)
+{
+	tracker->n_chunks = tracker->n_stored = 0;
+	tracker->free = TRACKED_NONE;
+}
+
+/* --- all of them --------------------------------------------------------- */
+
+struct tracker *tracker_new(uint64_t secret)
+{
+	struct tracker *tracker = calloc(1, sizeof(*tracker));
+
+	if (!tracker)
+		return NULL;
+	tracker->secret = secret;
+	tracker->free = TRACKED_NONE;
+	tracker->dead.first = tracker->orphans.first = TRACKED_NONE;
+	if (!grow_buckets(tracker)) {
+		free(tracker);
+		return NULL;
+	}
+	return tracker;
+}
+
+void tracker_free(struct tracker *tracker)
+{
+	uint32_t i;
+
+	if (!tracker)
+		return;
+	for (i = tracker->n_stored; i < tracker->n_chunks; i++)
+		free(tracker->chunk[i]);
+	tracked_store_close(tracker->store);
+	free(tracker->chunk);
+	free(tracker->buckets);
+	free(tracker->client);
+	free(tracker);
+}
+
+uint32_t tracker_count(const struct tracker *tracker, uint16_t client)
+{
+	return client < tracker->n_clients ? tracker->client[client].count : 0;
+}
+
+static void port_gone(struct tracker *tracker, const struct tracked_client *list, uint8_t port)
+{
+	struct tracked *tracked, *next;
+
+	for (tracked = tracked_at(tracker, list->first); tracked; tracked = next) {
+		next = tracked_at(tracker, tracked->client_next);
+		if (tracked->is.handle == port)
+			tracked_remove(tracker, tracked);
+	}
+}
+
+void tracker_port_gone(struct tracker *tracker, uint8_t port)
+{
+	uint32_t i;
+
+	for (i = 0; i < tracker->n_clients; i++)
+		port_gone(tracker, &tracker->client[i], port);
+	port_gone(tracker, &tracker->dead, port);
+	port_gone(tracker, &tracker->orphans, port);
+}
+
+bool tracker_is_empty(const struct tracker *tracker)
+{
+	return tracker->n_tracked == 0;
+}
+
+size_t tracker_bytes(const struct tracker *tracker)
+{
+	return sizeof(*tracker) + tracker->n_chunks * TRACKED_CHUNK * sizeof(struct tracked) +
+	       tracker->n_chunks_max * sizeof(struct tracked *) +
+	       (size_t)tracker->n_buckets * TRACKED_N_TABLES * sizeof(uint32_t) +
+	       tracker->n_clients * sizeof(struct tracked_client);
+}
