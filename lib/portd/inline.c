@@ -129,7 +129,7 @@ static void handle_forks(void)
 
 static int start_server(int client_fd)
 {
-	const struct server_options options = { .estate = &server_estate_none,
+	const struct server_options options = { .recovery = &server_recovery_none,
 						.wait = wait_unlocked,
 						.client_fd = client_fd,
 						.stop_fd = -1 };

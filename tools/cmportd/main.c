@@ -315,7 +315,7 @@ int main(int argc, char **argv)
 {
 	struct arguments arguments = { .socket = NULL };
 	struct server_options options = {
-		.estate = &server_estate_of_place,
+		.recovery = &server_recovery_of_place,
 		.onlook = &server_onlook_all,
 		.client_fd = -1,
 	};

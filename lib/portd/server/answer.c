@@ -35,7 +35,7 @@ static void take_block(struct question *q, uint16_t block)
 	q->server->block_pid[block] = client->pid;
 	client->block[client->n_blocks++] = block;
 	if (client->n_blocks == 1)
-		q->server->options.estate->introduce(q->server, client);
+		q->server->options.recovery->introduce(q->server, client);
 }
 
 /* The first one has comm id 0, which is that of messages that name nobody. They count up; but who
@@ -50,7 +50,7 @@ static int lend_block(struct question *q)
 	if (client->n_blocks == ID_BLOCKS_MAX)
 		return -ENOSPC;
 	for (tries = 0; tries < ID_BLOCKS; tries++) {
-		block = server->options.estate->id_block(server);
+		block = server->options.recovery->id_block(server);
 		if (block && server->block_owner[block] == NOBODY &&
 		    !tracker_hold_block(server->tracker, block))
 			break;
@@ -91,19 +91,19 @@ static int open_page(struct question *q)
 	int fd;
 
 	if (!q->record->hello.resumes) {
-		fd = ports_page_new(q->client->realm->ports, q->client->index);
+		fd = ports_page_new(q->client->net_ns->ports, q->client->index);
 		q->reply_fd[1] = fd;
 		return fd < 0 ? fd : 0;
 	}
 	fd = q->fd;
 	q->fd = -1;
-	return fd < 0 ? -EINVAL : ports_page_resume(q->client->realm->ports, q->client->index, fd);
+	return fd < 0 ? -EINVAL : ports_page_resume(q->client->net_ns->ports, q->client->index, fd);
 }
 
 /* So that it may be said again. */
 static void undo_hello(struct question *q)
 {
-	ports_client_gone(q->client->realm->ports, q->client->index);
+	ports_client_gone(q->client->net_ns->ports, q->client->index);
 	server_unwatch(q->server, &q->client->data);
 	if (q->reply_fd[0] >= 0)
 		close(q->reply_fd[0]);
@@ -141,8 +141,8 @@ static int answer_hello(struct question *q)
 	q->client->welcome = true;
 	q->client->resuming = resumes;
 	if (!q->client->visits)
-		q->server->options.estate->welcome(q->server, q->client);
-	q->server->options.estate->introduce(q->server, q->client);
+		q->server->options.recovery->welcome(q->server, q->client);
+	q->server->options.recovery->introduce(q->server, q->client);
 	return 0;
 }
 
@@ -185,7 +185,7 @@ static int answer_tracked(struct question *q)
 static int answer_resumed(struct question *q)
 {
 	if (q->client->resuming)
-		q->server->options.estate->returned(q->server, q->client);
+		q->server->options.recovery->returned(q->server, q->client);
 	q->client->resuming = false;
 	return 0;
 }
@@ -226,14 +226,14 @@ static int answer_open_port(struct question *q)
  */
 static bool may_bind_low(const struct question *q)
 {
-	const struct realm *realm = q->client->realm;
-	uint16_t first = ports_limits(realm->ports)->unprivileged_first;
+	const struct net_ns *net_ns = q->client->net_ns;
+	uint16_t first = ports_limits(net_ns->ports)->unprivileged_first;
 	uint16_t port = low_port_proved(q->fd);
 
 	if (!port)
 		return false;
-	if (realm == q->server->home && realm->cookie && first > 1)
-		return realm_made(realm, q->fd) && port < first;
+	if (net_ns == q->server->home && net_ns->cookie && first > 1)
+		return net_ns_made(net_ns, q->fd) && port < first;
 	return q->client->uid == 0;
 }
 
@@ -249,7 +249,7 @@ static void explain_low(const struct question *q, uint16_t port)
 
 static void refresh_limits(struct question *q, uint16_t port)
 {
-	struct port_limits *limits = ports_limits(q->client->realm->ports);
+	struct port_limits *limits = ports_limits(q->client->net_ns->ports);
 	bool is_low = port && port < PORT_PRIVILEGED;
 
 	port_limits_reread(limits);
@@ -263,23 +263,23 @@ static int answer_bind(struct question *q)
 	const struct portd_claim *claim = &q->record->claim;
 
 	refresh_limits(q, claim->local_port);
-	return ports_bind(q->client->realm->ports, q->client->index, claim, &q->reply->port);
+	return ports_bind(q->client->net_ns->ports, q->client->index, claim, &q->reply->port);
 }
 
 static int answer_listen(struct question *q)
 {
-	return ports_listen(q->client->realm->ports, q->client->index, &q->record->claim);
+	return ports_listen(q->client->net_ns->ports, q->client->index, &q->record->claim);
 }
 
 static int answer_update(struct question *q)
 {
-	ports_update(q->client->realm->ports, q->client->index, &q->record->claim);
+	ports_update(q->client->net_ns->ports, q->client->index, &q->record->claim);
 	return 0;
 }
 
 static int answer_release(struct question *q)
 {
-	ports_release(q->client->realm->ports, q->client->index, q->record->claim.claim_id);
+	ports_release(q->client->net_ns->ports, q->client->index, q->record->claim.claim_id);
 	return 0;
 }
 
@@ -289,7 +289,7 @@ static int answer_lease_ports(struct question *q)
 	int n;
 
 	refresh_limits(q, 0);
-	n = ports_lease(q->client->realm->ports, q->client->index, wanted->ps, wanted->count,
+	n = ports_lease(q->client->net_ns->ports, q->client->index, wanted->ps, wanted->count,
 			&q->reply->port);
 	q->reply->count = n > 0 ? (uint32_t)n : 0;
 	return n < 0 ? n : 0;

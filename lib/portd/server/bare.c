@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * In the stead of estate.c, for a server that has no place: nothing outlives it, and nobody comes
+ * In the stead of recovery.c, for a server that has no place: nothing outlives it, and nobody comes
  * back to it.
  */
 #include <errno.h>
@@ -72,7 +72,7 @@ static int free_handle(struct server *server, const char *device, uint8_t port_n
 	return -ENOSPC;
 }
 
-const struct server_estate server_estate_none = {
+const struct server_recovery server_recovery_none = {
 	.open = open_nothing,
 	.close = free_wills,
 	.leave = do_nothing,

@@ -62,10 +62,10 @@ void client_new(struct server *server, int fd)
 	list_init(&client->link);
 	list_init(&client->asks);
 	identify(client);
-	client->realm = realm_enter(server->home, fd);
-	if (!client->realm || server_watch(server, &client->control, EPOLLIN)) {
-		if (client->realm)
-			realm_leave(server->home, client->realm);
+	client->net_ns = net_ns_enter(server->home, fd);
+	if (!client->net_ns || server_watch(server, &client->control, EPOLLIN)) {
+		if (client->net_ns)
+			net_ns_leave(server->home, client->net_ns);
 		close(fd);
 		free(client);
 		return;
@@ -112,8 +112,8 @@ void client_forget(struct server *server, struct client *client)
 		server->n_throttled--;
 	if (client->looks_on)
 		server->options.onlook->end(server, client);
-	ports_client_gone(client->realm->ports, client->index);
-	realm_leave(server->home, client->realm);
+	ports_client_gone(client->net_ns->ports, client->index);
+	net_ns_leave(server->home, client->net_ns);
 	server->client[client->index] = NULL;
 	server->n_clients--;
 	server->idle_since = server->now;
@@ -277,7 +277,7 @@ void client_control(struct server *server, struct client *client, uint32_t event
 		ask_again(server, client);
 		return;
 	}
-	n = intake_questions(server, client->control.fd, &fd);
+	n = receive_questions(server, client->control.fd, &fd);
 	if (n > 0)
 		ask_all(server, client, fd);
 	else if (n == 0 || (errno != EAGAIN && errno != EINTR))
@@ -405,7 +405,7 @@ void client_data(struct server *server, struct client *client, uint32_t events)
 		return;
 	}
 	do {
-		n = intake_messages(server, client->data.fd);
+		n = receive_messages(server, client->data.fd);
 		if (n > 0)
 			take_messages(server, client);
 	} while (n > 0 && ++i < client->batch && !client->leaving && may_send(client));
@@ -422,7 +422,7 @@ static void hear_last_words(struct server *server, struct client *client)
 
 	refill(server, client);
 	while (n > 0 && client->tokens >= 1 && !client->is_shown_out) {
-		n = intake_messages(server, client->data.fd);
+		n = receive_messages(server, client->data.fd);
 		if (n > 0)
 			take_messages(server, client);
 	}
@@ -436,12 +436,12 @@ void client_close(struct server *server, struct client *client)
 	if (!client->is_shown_out)
 		hear_last_words(server, client);
 	release_blocks(server, client);
-	ports_client_gone(client->realm->ports, client->index);
+	ports_client_gone(client->net_ns->ports, client->index);
 	while (tracker_take(server->tracker, client->index, &tracked))
-		router_bury(server, &tracked);
+		router_reap(server, &tracked);
 	subnet_forget_client(server, client, true);
 	if (client->welcome && !client->visits)
-		server->options.estate->dismiss(server, client);
+		server->options.recovery->dismiss(server, client);
 	client_forget(server, client);
 }
 

@@ -17,57 +17,57 @@
 #include "lib/portd/server/state.h"
 #include "lib/portd/server/subnet.h"
 
-/* --- parcels in lists ---------------------------------------------------- */
+/* --- transmit entries in lists ------------------------------------------- */
 
-static void queue_request(struct host_port *host_port, struct parcel *parcel)
+static void queue_request(struct host_port *host_port, struct xmit *xmit)
 {
-	list_append(&host_port->requests, &parcel->link);
-	if (parcel->sender)
-		parcel->sender->n_requests++;
+	list_append(&host_port->requests, &xmit->link);
+	if (xmit->sender)
+		xmit->sender->n_requests++;
 }
 
-static struct parcel *take_request(struct server *server, struct parcel *parcel)
+static struct xmit *take_request(struct server *server, struct xmit *xmit)
 {
-	struct client *sender = parcel->sender;
+	struct client *sender = xmit->sender;
 
-	list_remove(&parcel->link);
+	list_remove(&xmit->link);
 	if (sender && --sender->n_requests == REQUESTS_MAX - 1)
 		server->above->may_send(server, sender);
-	return parcel;
+	return xmit;
 }
 
-static bool has_room_to_wait(const struct host_port *host_port, const struct parcel *parcel)
+static bool has_room_to_wait(const struct host_port *host_port, const struct xmit *xmit)
 {
 	return host_port->n_waiting < WAITING_MAX &&
-	       (!parcel->sender || parcel->sender->n_waits < WAITS_MAX);
+	       (!xmit->sender || xmit->sender->n_waits < WAITS_MAX);
 }
 
-static void queue_waiting(struct host_port *host_port, struct parcel *parcel)
+static void queue_waiting(struct host_port *host_port, struct xmit *xmit)
 {
-	list_append(&host_port->waiting, &parcel->link);
+	list_append(&host_port->waiting, &xmit->link);
 	host_port->n_waiting++;
-	if (parcel->sender)
-		parcel->sender->n_waits++;
+	if (xmit->sender)
+		xmit->sender->n_waits++;
 }
 
-static struct parcel *take_waiting(struct host_port *host_port, struct parcel *parcel)
+static struct xmit *take_waiting(struct host_port *host_port, struct xmit *xmit)
 {
-	list_remove(&parcel->link);
+	list_remove(&xmit->link);
 	host_port->n_waiting--;
-	if (parcel->sender)
-		parcel->sender->n_waits--;
-	return parcel;
+	if (xmit->sender)
+		xmit->sender->n_waits--;
+	return xmit;
 }
 
-static void forget_sender(struct list *parcels, const struct client *sender)
+static void forget_sender(struct list *entries, const struct client *sender)
 {
-	struct parcel *parcel;
+	struct xmit *xmit;
 	struct list *node;
 
-	list_for_each (node, parcels) {
-		parcel = container_of(node, struct parcel, link);
-		if (parcel->sender == sender)
-			parcel->sender = NULL;
+	list_for_each (node, entries) {
+		xmit = container_of(node, struct xmit, link);
+		if (xmit->sender == sender)
+			xmit->sender = NULL;
 	}
 }
 
@@ -177,7 +177,7 @@ int host_port_open(struct server *server, const char *device, uint8_t port_num,
 	*ret = host_port;
 	if (host_port)
 		return 0;
-	handle = server->options.estate->handle(server, device, port_num);
+	handle = server->options.recovery->handle(server, device, port_num);
 	if (handle < 0)
 		return handle;
 	host_port = calloc(1, sizeof(*host_port));
@@ -244,9 +244,9 @@ static void drop_all(struct server *server, struct host_port *host_port)
 	struct list *node, *after;
 
 	list_for_each_safe (node, after, &host_port->requests)
-		free(take_request(server, container_of(node, struct parcel, link)));
+		free(take_request(server, container_of(node, struct xmit, link)));
 	list_for_each_safe (node, after, &host_port->waiting)
-		free(take_waiting(host_port, container_of(node, struct parcel, link)));
+		free(take_waiting(host_port, container_of(node, struct xmit, link)));
 }
 
 void host_port_close(struct server *server, struct host_port *host_port)
@@ -400,31 +400,30 @@ static bool leave(struct server *server, struct host_port *host_port, const stru
 	return true;
 }
 
-static struct parcel *parcel_new(struct server *server, struct client *sender,
-				 const struct mad_path *path, const uint8_t mad[MAD_BYTES],
-				 bool again)
+static struct xmit *xmit_new(struct server *server, struct client *sender,
+			     const struct mad_path *path, const uint8_t mad[MAD_BYTES], bool again)
 {
-	struct parcel *parcel = malloc(sizeof(*parcel));
+	struct xmit *xmit = malloc(sizeof(*xmit));
 
-	if (!parcel)
+	if (!xmit)
 		return NULL;
-	parcel->deadline = cm_time_after(server->now, sender ? WAITING_NS : OUR_WAITING_NS);
-	parcel->sender = sender;
-	parcel->again = again;
-	parcel->path = *path;
-	memcpy(parcel->mad, mad, MAD_BYTES);
-	return parcel;
+	xmit->deadline = cm_time_after(server->now, sender ? WAITING_NS : OUR_WAITING_NS);
+	xmit->sender = sender;
+	xmit->again = again;
+	xmit->path = *path;
+	memcpy(xmit->mad, mad, MAD_BYTES);
+	return xmit;
 }
 
-static void wait_for_hop(struct server *server, struct host_port *host_port, struct parcel *parcel)
+static void wait_for_hop(struct server *server, struct host_port *host_port, struct xmit *xmit)
 {
-	if (parcel && has_room_to_wait(host_port, parcel)) {
-		queue_waiting(host_port, parcel);
+	if (xmit && has_room_to_wait(host_port, xmit)) {
+		queue_waiting(host_port, xmit);
 		return;
 	}
 	server->count[SERVER_COUNT_OVERFLOW]++;
-	stat_count(host_port, PORTD_COUNT_OVERFLOW, parcel ? parcel->mad : NULL);
-	free(parcel);
+	stat_count(host_port, PORTD_COUNT_OVERFLOW, xmit ? xmit->mad : NULL);
+	free(xmit);
 }
 
 static bool is_request(const uint8_t mad[MAD_BYTES])
@@ -442,19 +441,18 @@ static bool has_to_queue(const struct host_port *host_port, const uint8_t mad[MA
 void host_port_send(struct server *server, struct host_port *host_port, struct client *sender,
 		    const struct mad_path *path, const uint8_t mad[MAD_BYTES], bool again)
 {
-	struct parcel *parcel;
+	struct xmit *xmit;
 
 	onlook_message(server, host_port, again ? PORTD_REPEATED : PORTD_SENT, sender, path, mad);
 	stat_count(host_port, again ? PORTD_COUNT_REPEATED : PORTD_COUNT_SENT, mad);
 	if (!has_to_queue(host_port, mad)) {
 		if (!leave(server, host_port, path, mad, again))
-			wait_for_hop(server, host_port,
-				     parcel_new(server, sender, path, mad, again));
+			wait_for_hop(server, host_port, xmit_new(server, sender, path, mad, again));
 		return;
 	}
-	parcel = parcel_new(server, sender, path, mad, again);
-	if (parcel) {
-		queue_request(host_port, parcel);
+	xmit = xmit_new(server, sender, path, mad, again);
+	if (xmit) {
+		queue_request(host_port, xmit);
 		return;
 	}
 	server->count[SERVER_COUNT_OVERFLOW]++;
@@ -471,7 +469,7 @@ static void send_failed(struct server *server, struct host_port *host_port)
 		if (is_hop_ready(host_port, &path))
 			send_slowly(server, host_port, &path, mad);
 		else
-			wait_for_hop(server, host_port, parcel_new(server, NULL, &path, mad, true));
+			wait_for_hop(server, host_port, xmit_new(server, NULL, &path, mad, true));
 	}
 }
 
@@ -483,16 +481,16 @@ static void send_held(struct server *server, struct host_port *host_port)
 
 void host_port_flush(struct server *server, struct host_port *host_port)
 {
-	struct parcel *parcel;
+	struct xmit *xmit;
 	int i;
 
 	for (i = 0; i < SEND_BATCH && !list_is_empty(&host_port->requests); i++) {
-		parcel = container_of(host_port->requests.next, struct parcel, link);
-		take_request(server, parcel);
-		if (leave(server, host_port, &parcel->path, parcel->mad, parcel->again))
-			free(parcel);
+		xmit = container_of(host_port->requests.next, struct xmit, link);
+		take_request(server, xmit);
+		if (leave(server, host_port, &xmit->path, xmit->mad, xmit->again))
+			free(xmit);
 		else
-			wait_for_hop(server, host_port, parcel);
+			wait_for_hop(server, host_port, xmit);
 	}
 	server->requests_left = server->requests_left || !list_is_empty(&host_port->requests);
 	if (host_port->sender)
@@ -504,21 +502,21 @@ void host_port_retry(struct server *server, struct host_port *host_port)
 {
 	const struct mad_gid *unready = NULL;
 	struct list *node, *after;
-	struct parcel *parcel;
+	struct xmit *xmit;
 	bool done;
 
 	list_for_each_safe (node, after, &host_port->waiting) {
-		parcel = container_of(node, struct parcel, link);
-		done = cm_time_reached(parcel->deadline, server->now);
+		xmit = container_of(node, struct xmit, link);
+		done = cm_time_reached(xmit->deadline, server->now);
 		if (done)
-			count_unsent(server, host_port, parcel->mad);
-		else if (!unready || memcmp(unready, &parcel->path.dgid, sizeof(*unready)) != 0)
-			done = leave(server, host_port, &parcel->path, parcel->mad, parcel->again);
+			count_unsent(server, host_port, xmit->mad);
+		else if (!unready || memcmp(unready, &xmit->path.dgid, sizeof(*unready)) != 0)
+			done = leave(server, host_port, &xmit->path, xmit->mad, xmit->again);
 		if (!done) {
-			unready = &parcel->path.dgid;
+			unready = &xmit->path.dgid;
 			continue;
 		}
-		free(take_waiting(host_port, parcel));
+		free(take_waiting(host_port, xmit));
 	}
 }
 

@@ -39,7 +39,7 @@ void server_unwatch(struct server *server, struct watch *watch)
 bool server_in_grace(struct server *server)
 {
 	if (server->grace_until.ns && (cm_time_reached(server->grace_until, server->now) ||
-				       !server->options.estate->awaits(server))) {
+				       !server->options.recovery->awaits(server))) {
 		server->grace_until.ns = 0;
 		portd_log_debug("whoever was to come back has come");
 	}

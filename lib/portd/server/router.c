@@ -80,7 +80,7 @@ static void refuse(struct server *server, struct host_port *host_port, const str
 	host_port_send(server, host_port, NULL, path, mad, false);
 }
 
-void router_bury(struct server *server, const struct cm_record *tracked)
+void router_reap(struct server *server, const struct cm_record *tracked)
 {
 	struct host_port *host_port = server->host_port[tracked->handle];
 	struct cm_conn *conn = NULL;
@@ -134,7 +134,8 @@ static uint16_t route_req(const struct server *server, const struct mad_gid *pee
 	if (to == NOBODY)
 		to = holder(
 			tracker_of_qpn(server->tracker, peer, req->local_ca_guid, req->local_qpn));
-	return to == NOBODY ? realm_listener(server->home, req->service_id, req->private_data) : to;
+	return to == NOBODY ? net_ns_listener(server->home, req->service_id, req->private_data)
+			    : to;
 }
 
 static uint16_t route_sidr_req(const struct server *server, const struct mad_gid *peer,
@@ -143,7 +144,8 @@ static uint16_t route_sidr_req(const struct server *server, const struct mad_gid
 	uint16_t to =
 		holder(tracker_of_remote(server->tracker, peer, req->service_id, req->request_id));
 
-	return to == NOBODY ? realm_listener(server->home, req->service_id, req->private_data) : to;
+	return to == NOBODY ? net_ns_listener(server->home, req->service_id, req->private_data)
+			    : to;
 }
 
 /* Who gives up on a REQ of ours that was never answered names no comm id but its own. */

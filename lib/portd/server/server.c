@@ -118,7 +118,7 @@ static void look_at_network(struct server *server)
 static bool is_idle(const struct server *server)
 {
 	return server->options.idle_s && server->n_clients == 0 && server->core.n_conns == 0 &&
-	       server->options.estate->is_none(server);
+	       server->options.recovery->is_none(server);
 }
 
 static struct cm_time idle_deadline(const struct server *server)
@@ -166,7 +166,7 @@ static int smaller(int a, int b)
 static struct cm_time timers_deadline(const struct server *server)
 {
 	struct cm_time deadline = cm_time_earlier(cm_core_deadline(&server->core),
-						  server->options.estate->deadline(server));
+						  server->options.recovery->deadline(server));
 	unsigned int i;
 
 	for (i = 0; i < server->n_host_ports; i++)
@@ -314,7 +314,7 @@ void server_turn(struct server *server)
 		open_door(server);
 	if (keeps && n < EVENTS_MAX && !server_in_grace(server))
 		ask_kept(server);
-	server->options.estate->settle(server);
+	server->options.recovery->settle(server);
 	client_unthrottle(server);
 	router_expire(server);
 	for_each_host_port(server, subnet_expire);
@@ -353,7 +353,7 @@ static int let_in(struct server *server)
 		client_new(server, fd);
 		return server->n_clients ? 0 : -ENOMEM;
 	}
-	if (server->options.estate->awaits(server))
+	if (server->options.recovery->awaits(server))
 		server->grace_until = cm_time_after(server->now, GRACE_NS);
 	return server_watch(server, &server->door, EPOLLIN);
 }
@@ -376,7 +376,7 @@ static int make_tables(struct server *server)
 	server->core.released = buried;
 	server->next_block = (uint16_t)secret[3];
 	server->tracker = tracker_new(secret[1]);
-	server->home = realm_home(secret[2]);
+	server->home = net_ns_home(secret[2]);
 	return server->tracker && server->home ? 0 : -ENOMEM;
 }
 
@@ -414,7 +414,7 @@ int server_begin(struct server *server)
 	if (!err)
 		err = open_net(server);
 	if (!err)
-		err = server->options.estate->open(server);
+		err = server->options.recovery->open(server);
 	if (!err)
 		err = let_in(server);
 	if (!err && server->options.opens_ports)
@@ -431,13 +431,13 @@ void server_end(struct server *server)
 		if (server->client[i])
 			client_forget(server, server->client[i]);
 	server->core.released = NULL;
-	server->options.estate->close(server);
+	server->options.recovery->close(server);
 	for_each_host_port(server, host_port_close);
 	list_for_each_safe (node, after, &server->spare)
 		free(container_of(node, struct batch, link));
-	realm_home_free(server->home);
+	net_ns_home_free(server->home);
 	cm_core_fini(&server->core);
-	server->options.estate->leave(server);
+	server->options.recovery->leave(server);
 	net_watch_close(server->net_watch);
 	if (server->options.client_fd >= 0)
 		close(server->options.client_fd);

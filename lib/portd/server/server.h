@@ -11,18 +11,18 @@
 
 struct epoll_event;
 struct server;
-struct server_estate;
+struct server_recovery;
 struct server_onlook;
 
 /* At a socket, where the files beside it tell the next one what it must know. */
-extern const struct server_estate server_estate_of_place;
+extern const struct server_recovery server_recovery_of_place;
 /* Of one client, with which all ends: nothing outlives it. */
-extern const struct server_estate server_estate_none;
+extern const struct server_recovery server_recovery_none;
 /* All messages, and how things stand, for who looks on. */
 extern const struct server_onlook server_onlook_all;
 
 struct server_options {
-	const struct server_estate *estate;
+	const struct server_recovery *recovery;
 	const struct server_onlook *onlook; /* NULL: nobody looks on */
 	const char *path;		    /* of the socket; NULL without one */
 	int stop_fd;			    /* readable when it is to stop; -1 if nobody says so */

@@ -9,11 +9,11 @@
  * tracked without being reported. Who does what:
  *
  *   server.c   beginning, loop, timers and end
- *   intake.c   what a client sends, as it comes from its sockets
+ *   receive.c   what a client sends, as it comes from its sockets
  *   client.c    a client's sockets: what it sends and is sent
  *   answer.c   what it asks for on its control socket
  *   router.c   to whom a message goes, and whether a client may send it
- *   estate.c   its place, and connections that a cmportd before us has left behind
+ *   recovery.c   its place, and connections that a cmportd before us has left behind
  *   bare.c     in its stead: of a server that has no place and leaves nothing
  *   onlook.c   all messages, for who looks on
  *   subnet.c   what clients ask of the subnet administrators
@@ -32,7 +32,7 @@
 #include "mad/umad.h"
 #include "lib/portd/proto/feed.h"
 #include "lib/portd/proto/proto.h"
-#include "lib/portd/server/realm.h"
+#include "lib/portd/server/net_ns.h"
 #include "lib/portd/server/server.h"
 #include "lib/portd/server/tracked.h"
 
@@ -75,7 +75,7 @@ struct watch {
 };
 
 /* A message that is to leave. */
-struct parcel {
+struct xmit {
 	struct list link;
 	struct client *sender;	 /* NULL: our own core, or a client that has gone */
 	struct cm_time deadline; /* while it waits for a link address */
@@ -104,8 +104,8 @@ struct host_port {
 	struct mad_port *mad;
 	struct mad_sender *sender; /* NULL: all goes through mad */
 	unsigned int batch;	   /* how many messages to try to receive in a turn */
-	struct list requests;	   /* parcels: REQs, SIDR_REQs, which let answers go first */
-	struct list waiting;	   /* parcels that wait for link addresses */
+	struct list requests; /* transmit entries: REQs, SIDR_REQs, which let answers go first */
+	struct list waiting;  /* transmit entries that wait for link addresses */
 	unsigned int n_waiting;
 	bool has_unread;       /* at the sender's queue pair: look there without being woken */
 	bool is_gone;	       /* its device: to be closed at the end of this turn */
@@ -125,8 +125,8 @@ struct client {
 	pid_t pid;	/* 0 if it is in a pid namespace that we cannot see */
 	uint32_t start; /* process_start() of it */
 	uid_t uid;
-	struct realm *realm; /* whose ports it asks for */
-	bool welcome;	     /* HELLO was answered */
+	struct net_ns *net_ns; /* whose ports it asks for */
+	bool welcome;	       /* HELLO was answered */
 	bool resuming;
 	bool leaving;	   /* to be closed at the end of this turn */
 	bool is_shown_out; /* and not listened to any more */
@@ -150,7 +150,8 @@ struct client {
 	bool visits;	    /* connects nothing */
 	uint32_t stat_id;   /* of its last STAT; 0: there was none */
 	struct cm_time stat_at;
-	unsigned int n_requests; /* its parcels in lists of host ports: host_port.requests ... */
+	unsigned int n_requests; /* its transmit entries in lists of host ports: host_port.requests
+				    ... */
 	unsigned int n_waits;	 /* ... and host_port.waiting */
 	unsigned int batch;	 /* how many datagrams to try to read in a turn */
 	struct list backlog;	 /* batches that its socket had no room for */
@@ -205,7 +206,7 @@ struct server {
 	struct watch net;
 	struct net_watch *net_watch;
 	struct watch stop;
-	struct cm_time stop_at;	     /* it is to stop: the end, unless the dead are buried before */
+	struct cm_time stop_at;	     /* it is to stop: the end, unless the dead are reaped before */
 	struct cm_time linger_until; /* and until then for clients that got it, too */
 	bool has_one_client;	     /* and leaves with it */
 	bool any_leaving;
@@ -217,8 +218,8 @@ struct server {
 	struct cm_time grace_until;   /* 0 ns: there is none */
 	struct cm_core core;	      /* connections of the dead, and answers for nobody */
 	struct tracker *tracker;
-	struct cm_time estate_look_at; /* at what was left behind */
-	struct realm *home;
+	struct cm_time recovery_look_at; /* at what was left behind */
+	struct net_ns *home;
 	struct client *client[CLIENTS_MAX];
 	unsigned int n_clients;
 	struct host_port *host_port[HOST_PORTS_MAX];
@@ -234,7 +235,7 @@ struct server {
 	uint32_t n_stats;    /* questions of STAT so far */
 	bool requests_left;  /* the next turn must not wait */
 	bool asks_again;     /* nor this one: a question is to be asked again after it */
-	uint16_t next_block; /* to be lent, where no estate counts them */
+	uint16_t next_block; /* to be lent, where no recovery store counts them */
 	uint16_t block_owner[ID_BLOCKS];
 	pid_t block_pid[ID_BLOCKS]; /* of the process that has or had it, 0 if it is not known */
 	uint64_t count[SERVER_N_COUNTERS];
@@ -242,7 +243,7 @@ struct server {
 };
 
 /* What outlives a cmportd: a socket, and files beside it. */
-struct server_estate {
+struct server_recovery {
 	int (*open)(struct server *server); /* before there are clients and host ports; the door */
 	void (*close)(struct server *server); /* of the tracked connections: what is not at its end
 						 may stay */
@@ -314,17 +315,17 @@ void server_unwatch(struct server *server, struct watch *watch);
 bool server_in_grace(struct server *server);
 
 /**
- * intake_questions() - read a datagram of a control socket into @server->in
+ * receive_questions() - read a datagram of a control socket into @server->in
  * @ret_fd: a descriptor that came along, owned by the caller; -1: none
  *
  * One that is too long becomes one that is not a record.
  *
  * Return: as recvmsg().
  */
-ssize_t intake_questions(struct server *server, int from, int *ret_fd);
+ssize_t receive_questions(struct server *server, int from, int *ret_fd);
 
-/** intake_messages() - the same of a data socket; descriptors that come along are closed. */
-ssize_t intake_messages(struct server *server, int from);
+/** receive_messages() - the same of a data socket; descriptors that come along are closed. */
+ssize_t receive_messages(struct server *server, int from);
 
 /** client_new() - somebody has connected; @fd is owned by the client. */
 void client_new(struct server *server, int fd);
@@ -420,8 +421,8 @@ void router_received(struct server *server, struct host_port *host_port,
 /** router_sent() - a client sends a message. */
 void router_sent(struct server *server, struct client *client, const struct portd_mad *mad);
 
-/** router_bury() - end a connection of a client that is gone, as the kernel would. */
-void router_bury(struct server *server, const struct cm_record *tracked);
+/** router_reap() - end a connection of a client that is gone, as the kernel would. */
+void router_reap(struct server *server, const struct cm_record *tracked);
 
 /** router_expire() - run the timers of our own core. */
 void router_expire(struct server *server);

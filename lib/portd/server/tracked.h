@@ -5,7 +5,7 @@
  * pass; the client's own core (cm/) is what the connection really lives in.
  *
  * Pure: no clock or lock, and no system call but for memory. Called by the server's router, and
- * by estate.c.
+ * by recovery.c.
  */
 #ifndef LIB_PORTD_SERVER_TRACKED_H
 #define LIB_PORTD_SERVER_TRACKED_H

@@ -176,7 +176,7 @@ static void begin(const struct server_options *options)
 
 void rig_set_up(const char *path)
 {
-	const struct server_options options = { .estate = &server_estate_of_place,
+	const struct server_options options = { .recovery = &server_recovery_of_place,
 						.onlook = &server_onlook_all,
 						.path = address.sun_path,
 						.client_fd = -1,
@@ -189,7 +189,7 @@ void rig_set_up(const char *path)
 
 void rig_set_up_alone(void)
 {
-	struct server_options options = { .estate = &server_estate_none };
+	struct server_options options = { .recovery = &server_recovery_none };
 	int pair[2];
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair))

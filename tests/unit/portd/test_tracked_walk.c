@@ -170,7 +170,7 @@ static struct cm_core heir; /* cmportd's */
 static struct cm_port heirs_port;
 
 /* What cmportd says for a client that is gone. Return: how much. */
-static unsigned int bury(const struct cm_record *tracked, struct cm_effects *ret)
+static unsigned int reap(const struct cm_record *tracked, struct cm_effects *ret)
 {
 	struct cm_conn *conn = cm_core_adopt(&heir, tracked, &heirs_port, NULL);
 
@@ -214,7 +214,7 @@ static unsigned int compare_end(const struct cm_record *tracked)
 	struct cm_conn *conn = conn_of(tracked);
 	enum cm_state state = conn ? conn->state : CM_IDLE;
 	struct cm_effects ours, heirs;
-	unsigned int n = bury(tracked, &heirs);
+	unsigned int n = reap(tracked, &heirs);
 
 	if (is_over(state) || state == CM_DREQ_SENT)
 		return 0; /* that DREQ is sent again: test_adopt.c */

@@ -118,7 +118,7 @@ static void be_slow(const char *path)
 		nanosleep(&wait, NULL);
 }
 
-const struct server_estate server_estate_of_place;
+const struct server_recovery server_recovery_of_place;
 const struct server_onlook server_onlook_all;
 
 int server_run(const struct server_options *options)

@@ -201,7 +201,7 @@ static bool end(struct server *server, const struct tracked *orphan)
 		return false;
 	}
 	tracker_adopt(server->tracker, orphan, &tracked);
-	router_bury(server, &tracked);
+	router_reap(server, &tracked);
 	return true;
 }
 
@@ -209,7 +209,7 @@ static struct cm_time deadline(const struct server *server)
 {
 	bool is_over = server->grace_until.ns || is_none(server);
 
-	return is_over ? CM_TIME_NEVER : server->estate_look_at;
+	return is_over ? CM_TIME_NEVER : server->recovery_look_at;
 }
 
 static void settle(struct server *server)
@@ -218,13 +218,13 @@ static void settle(struct server *server)
 	struct last_look last = { .pid = 0 };
 
 	if (!tracked || server_in_grace(server) ||
-	    !cm_time_reached(server->estate_look_at, server->now))
+	    !cm_time_reached(server->recovery_look_at, server->now))
 		return;
-	server->estate_look_at = cm_time_after(server->now, LOOK_NS);
+	server->recovery_look_at = cm_time_after(server->now, LOOK_NS);
 	for (; tracked; tracked = next) {
 		next = tracker_orphan(server->tracker, tracked);
 		if (!may_come_back(server, &last, tracked) && !end(server, tracked)) {
-			server->estate_look_at = server->now; /* the list is another one now */
+			server->recovery_look_at = server->now; /* the list is another one now */
 			return;
 		}
 	}
@@ -245,7 +245,7 @@ static int handle_of(struct server *server, const char *device, uint8_t port_num
 	return tracker_handle(server->tracker, name, port_num, in_use);
 }
 
-const struct server_estate server_estate_of_place = {
+const struct server_recovery server_recovery_of_place = {
 	.open = take_place,
 	.close = keep_wills,
 	.leave = leave_place,

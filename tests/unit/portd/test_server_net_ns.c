@@ -107,8 +107,8 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("server_realm");
-	TCase *tcase = scene_tcase("realm");
+	Suite *suite = suite_create("server_net_ns");
+	TCase *tcase = scene_tcase("net_ns");
 
 	tcase_add_test(tcase, a_port_of_another_namespace_is_another_port);
 	tcase_add_test(tcase, a_port_of_the_same_foreign_namespace_is_in_use);

@@ -549,8 +549,8 @@ static void add_tests(TCase *tcase)
 
 int main(void)
 {
-	Suite *suite = suite_create("server_estate");
-	TCase *tcase = folder_tcase("estate", set_up, tear_down);
+	Suite *suite = suite_create("server_recovery");
+	TCase *tcase = folder_tcase("recovery", set_up, tear_down);
 
 	add_tests(tcase);
 	suite_add_tcase(suite, tcase);

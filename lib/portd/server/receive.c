@@ -33,7 +33,7 @@ static int take_fd(struct msghdr *msg)
 }
 
 /* Descriptors that a client sends along without room for them are closed by the kernel. */
-ssize_t intake_questions(struct server *server, int from, int *ret_fd)
+ssize_t receive_questions(struct server *server, int from, int *ret_fd)
 {
 	union {
 		struct cmsghdr align;
@@ -55,7 +55,7 @@ ssize_t intake_questions(struct server *server, int from, int *ret_fd)
 }
 
 /* Without room for descriptors, of which none is expected here. */
-ssize_t intake_messages(struct server *server, int from)
+ssize_t receive_messages(struct server *server, int from)
 {
 	const size_t room = sizeof(server->in.data);
 	ssize_t n = recv(from, server->in.data, room, MSG_DONTWAIT | MSG_TRUNC);
