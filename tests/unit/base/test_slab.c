@@ -67,6 +67,8 @@ TEST(objects_are_aligned_for_everything)
 		ck_assert_uint_eq((uintptr_t)object[i] % _Alignof(max_align_t), 0);
 }
 
+#if !SLAB_ONE_BY_ONE
+
 TEST(object_given_back_is_the_next_one_taken)
 {
 	take_all();
@@ -88,6 +90,8 @@ TEST(objects_that_were_given_back_come_before_fresh_ones)
 	ck_assert_uint_eq((uintptr_t)fresh - (uintptr_t)object[2],
 			  (uintptr_t)object[2] - (uintptr_t)object[1]);
 }
+
+#endif
 
 TEST(memory_of_a_burst_goes_back_to_the_heap)
 {
