@@ -3,6 +3,7 @@
 #include "lib/device/kernel.h"
 
 #include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/utsname.h>
@@ -44,4 +45,21 @@ const char *kernel_release(char room[KERNEL_RELEASE_BYTES])
 	uname(&running); /* fails for a bad pointer only */
 	snprintf(room, KERNEL_RELEASE_BYTES, "%s", imitated ? imitated : running.release);
 	return room;
+}
+
+static uint8_t running_life_time;
+
+static void look_once(void)
+{
+	char release[KERNEL_RELEASE_BYTES];
+
+	running_life_time = kernel_packet_life_time(kernel_release(release));
+}
+
+uint8_t kernel_running_life_time(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, look_once);
+	return running_life_time;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What the kernel's own connection manager does in one release and not in another, where peers and
- * programs can tell. Asked by whoever makes a path (roce.c).
+ * programs can tell.
  */
 #ifndef LIB_DEVICE_KERNEL_H
 #define LIB_DEVICE_KERNEL_H
@@ -24,5 +24,8 @@ uint8_t kernel_packet_life_time(const char *release);
  */
 #define KERNEL_RELEASE_BYTES 65
 const char *kernel_release(char room[KERNEL_RELEASE_BYTES]);
+
+/** kernel_running_life_time() - kernel_packet_life_time() of kernel_release(), looked up once. */
+uint8_t kernel_running_life_time(void);
 
 #endif

@@ -56,7 +56,6 @@ static uint32_t flow_label_of(const struct id *id)
 
 int roce_make_path(struct id *id)
 {
-	char release[KERNEL_RELEASE_BYTES];
 	struct net_iface iface;
 	int err = net_iface_get(id->path.route.ifindex, &iface);
 
@@ -64,7 +63,7 @@ int roce_make_path(struct id *id)
 		err = mtu_of(iface.mtu, &id->path.mtu);
 	if (err)
 		return err;
-	id->path.packet_life_time = kernel_packet_life_time(kernel_release(release));
+	id->path.packet_life_time = kernel_running_life_time();
 	if (id->option.has_ack_timeout && id->option.ack_timeout)
 		id->path.packet_life_time = (uint8_t)(id->option.ack_timeout - 1);
 	id->path.flow_label = flow_label_of(id);
