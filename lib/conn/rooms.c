@@ -49,6 +49,12 @@ static const struct host_rooms above_host = {
 
 /* --- above the engine ---------------------------------------------------- */
 
+static int start(void)
+{
+	host_set_rooms(&above_host);
+	return hotplug_start();
+}
+
 static void after_fork(void)
 {
 	id_after_fork();
@@ -59,7 +65,7 @@ static void after_fork(void)
 }
 
 static const struct engine_rooms above_engine = {
-	.start = hotplug_start,
+	.start = start,
 	.stop = hotplug_stop,
 	.report = report_handle,
 	.neighbour_changed = resolve_neigh_changed,
@@ -72,7 +78,6 @@ static const struct engine_rooms above_engine = {
 
 int rooms_start(void)
 {
-	host_set_rooms(&above_host);
 	return engine_start(&above_engine);
 }
 

@@ -350,9 +350,10 @@ int engine_start(const struct engine_rooms *above)
 	int err = 0;
 
 	pthread_mutex_lock(&start_lock);
-	rooms = above;
-	if (!started)
+	if (!started) {
+		rooms = above;
 		err = start();
+	}
 	started = started || !err;
 	pthread_mutex_unlock(&start_lock);
 	return err;

@@ -21,7 +21,7 @@ UNITS = ("cmportd.socket", "cmportd.service")
 def copy_units(build, folder):
     """Copy the units, the service with the program of the build, which exists. Return: paths."""
     source = Path(__file__).resolve().parents[2] / "tools/cmportd/cmportd.socket"
-    service = (build / "systemd/cmportd.service").read_text(encoding="utf-8")
+    service = (build / "tools/cmportd/cmportd.service").read_text(encoding="utf-8")
     service = re.sub(r"^ExecStart=.*", f"ExecStart={build}/tools/cmportd/cmportd", service,
                      flags=re.MULTILINE)
     (folder / UNITS[0]).write_text(source.read_text(encoding="utf-8"), encoding="utf-8")
