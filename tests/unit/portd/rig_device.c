@@ -283,10 +283,11 @@ void mad_sender_release(struct mad_sender *sender)
 
 bool mad_sender_failed(struct mad_sender *sender, struct mad_path *path, uint8_t mad[MAD_BYTES])
 {
-	const struct rig_sent *failed = &sent.record[sent.n];
+	const struct rig_sent *failed;
 
 	if (!sender->n_failed)
 		return false;
+	failed = &sent.record[sent.n];
 	sender->n_failed--;
 	*path = failed->path;
 	memcpy(mad, failed->mad, MAD_BYTES);
