@@ -5,7 +5,6 @@
 #include "base/loop.h"
 
 #include <errno.h>
-#include <limits.h>
 
 #include "base/fd.h"
 
@@ -94,16 +93,4 @@ int loop_turn(struct loop *loop, int timeout_ms)
 	}
 	loop->n_events = 0;
 	return n;
-}
-
-int loop_timeout_ms(struct cm_time deadline, struct cm_time now)
-{
-	uint64_t ms;
-
-	if (deadline.ns == UINT64_MAX)
-		return -1;
-	if (cm_time_reached(deadline, now))
-		return 0;
-	ms = (deadline.ns - now.ns + CM_NS_PER_MS - 1) / CM_NS_PER_MS;
-	return ms < INT_MAX ? (int)ms : INT_MAX;
 }

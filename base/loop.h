@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * An event loop: a set of file descriptors, each with a function to call when it is ready. Built on
- * epoll. Timers are base/timer.h; the caller turns the earliest deadline into the timeout of a
- * turn.
+ * epoll. Timers are base/timer.h; cm_time_ms_until() turns a deadline into the timeout of a turn.
  *
  * One thread makes the turns. Others may add a watch; only that thread may change or remove one,
  * and it may do so while a turn hands out events: a removed watch is not called any more.
@@ -13,8 +12,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/epoll.h>
-
-#include "base/time.h"
 
 #define LOOP_EVENTS_MAX 16 /* a turn */
 
@@ -66,12 +63,5 @@ void loop_unwatch(struct loop *loop, struct watch *watch);
  * Return: how many events there were; 0 also when a signal ended the wait; -errno.
  */
 int loop_turn(struct loop *loop, int timeout_ms);
-
-/**
- * loop_timeout_ms() - the timeout of a turn that must end at a deadline
- *
- * Rounded up, so that the deadline is reached then. Return: -1 for CM_TIME_NEVER.
- */
-int loop_timeout_ms(struct cm_time deadline, struct cm_time now);
 
 #endif

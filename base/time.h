@@ -6,6 +6,7 @@
 #ifndef BASE_TIME_H
 #define BASE_TIME_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -32,6 +33,23 @@ static inline bool cm_time_reached(struct cm_time deadline, struct cm_time now)
 static inline struct cm_time cm_time_earlier(struct cm_time a, struct cm_time b)
 {
 	return a.ns < b.ns ? a : b;
+}
+
+/**
+ * cm_time_ms_until() - the timeout of poll() or epoll_wait() that must end at a deadline
+ *
+ * Rounded up, so that the deadline is reached then. Return: -1 for CM_TIME_NEVER.
+ */
+static inline int cm_time_ms_until(struct cm_time deadline, struct cm_time now)
+{
+	uint64_t ms;
+
+	if (deadline.ns == UINT64_MAX)
+		return -1;
+	if (cm_time_reached(deadline, now))
+		return 0;
+	ms = (deadline.ns - now.ns + CM_NS_PER_MS - 1) / CM_NS_PER_MS;
+	return ms < INT_MAX ? (int)ms : INT_MAX;
 }
 
 #endif

@@ -18,6 +18,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/fd.h"
 #include "lib/portd/client/spawn.h"
 
 #define CONNECT_MS    5000  /* without a sign that a cmportd is coming */
@@ -29,10 +31,7 @@
 
 static int64_t now_ms(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+	return (int64_t)(clock_ns() / CM_NS_PER_MS);
 }
 
 static void sleep_ms(long ms)
@@ -40,13 +39,6 @@ static void sleep_ms(long ms)
 	struct timespec wait = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
 
 	nanosleep(&wait, NULL);
-}
-
-static void close_fd(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
 }
 
 /* --- finding it ---------------------------------------------------------- */
@@ -141,7 +133,7 @@ static void read_started(struct search *search)
 			 (int)strcspn(text, "\n"), text);
 	}
 	if (n == 0)
-		close_fd(&search->started);
+		fd_close(&search->started);
 }
 
 static void await_it(struct search *search)
@@ -194,8 +186,8 @@ static int connect_or_start(const char *path, int *ret, struct portd_why *why)
 		await_it(&search);
 		err = connect_once(path, ret);
 	}
-	close_fd(&search.turn);
-	close_fd(&search.started);
+	fd_close(&search.turn);
+	fd_close(&search.started);
 	if (err)
 		explain_connect(path, err, search.spawn_err, why);
 	return nobody_is_there(err) ? -ECONNREFUSED : err;
@@ -277,8 +269,8 @@ static int receive_reply(int from, struct portd_reply *ret, int ret_fd[2])
 	in.bytes = (size_t)n;
 	in.at = 0;
 	if (portd_get(&in, &record) || record.type != PORTD_REPLY) {
-		close_fd(&ret_fd[0]);
-		close_fd(&ret_fd[1]);
+		fd_close(&ret_fd[0]);
+		fd_close(&ret_fd[1]);
 		return -EPROTO;
 	}
 	*ret = record.reply;
@@ -295,8 +287,8 @@ static int receive_answer(int from, struct portd_reply *ret, int ret_fd[2])
 	if (ret_fd) {
 		memcpy(ret_fd, fd, sizeof(fd));
 	} else {
-		close_fd(&fd[0]);
-		close_fd(&fd[1]);
+		fd_close(&fd[0]);
+		fd_close(&fd[1]);
 	}
 	return err;
 }
@@ -436,8 +428,8 @@ static int hello(struct portd_client *client, bool resumes, struct portd_ids *re
 	if (!err && !resumes)
 		err = map_page(client, fd[1]);
 	if (err) {
-		close_fd(&fd[0]);
-		close_fd(&fd[1]);
+		fd_close(&fd[0]);
+		fd_close(&fd[1]);
 		return err;
 	}
 	if (client->visits) {
@@ -446,7 +438,7 @@ static int hello(struct portd_client *client, bool resumes, struct portd_ids *re
 		*ret_ids = (struct portd_ids){ reply.first, reply.count };
 		client->block[client->n_blocks++] = reply.first;
 	} else {
-		close_fd(&fd[1]); /* the page is the one that we have */
+		fd_close(&fd[1]); /* the page is the one that we have */
 	}
 	return set_data_fd(client, fd[0]);
 }
@@ -468,7 +460,7 @@ int asking_start(struct portd_client *client, bool resumes, struct portd_ids *re
 
 	/* One that is about to leave may still take a connection that it will not serve. */
 	do {
-		close_fd(&client->control_fd);
+		fd_close(&client->control_fd);
 		err = reach(client, ret_why);
 		if (!err)
 			err = hello(client, resumes, ret_ids, ret_why);

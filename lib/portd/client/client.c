@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "lib/net/low_port.h"
 #include "lib/net/port_space.h"
 #include "lib/portd/client/asking.h"
@@ -24,13 +25,6 @@
 #define LEASE_FIRST   256
 #define LEASE_LOW     64 /* with fewer free ones, more are asked for ahead of need */
 #define LEASE_MAX     512
-
-static void close_fd(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
-}
 
 /* --- beginning and end --------------------------------------------------- */
 
@@ -90,9 +84,9 @@ static void release(struct portd_client *client)
 {
 	if (client->page)
 		munmap(client->page, LEASE_PAGE_BYTES);
-	close_fd(&client->page_fd);
-	close_fd(&client->control_fd);
-	close_fd(&client->data_fd);
+	fd_close(&client->page_fd);
+	fd_close(&client->control_fd);
+	fd_close(&client->data_fd);
 	free(client);
 }
 
@@ -182,7 +176,7 @@ int portd_bind(struct portd_client *client, struct portd_claim *claim)
 	int proof = asking_prove(claim);
 	int err = asking_ask_with(client, &record, proof, &reply);
 
-	close_fd(&proof);
+	fd_close(&proof);
 	if (!err)
 		claim->local_port = reply.port;
 	return err;
@@ -304,8 +298,8 @@ int portd_look_on(struct portd_client *client, struct feed_reader *ret)
 	pthread_mutex_unlock(&client->lock);
 	if (!err)
 		err = reply.error ? -reply.error : feed_reader_init(ret, fd[0]);
-	close_fd(&fd[0]);
-	close_fd(&fd[1]);
+	fd_close(&fd[0]);
+	fd_close(&fd[1]);
 	return err;
 }
 

@@ -146,23 +146,6 @@ static bool any_waits(const struct server *server)
 	return false;
 }
 
-static int ms_until(struct cm_time deadline, struct cm_time now)
-{
-	uint64_t ms;
-
-	if (deadline.ns == UINT64_MAX)
-		return INT_MAX;
-	if (cm_time_reached(deadline, now))
-		return 0;
-	ms = (deadline.ns - now.ns + CM_NS_PER_MS - 1) / CM_NS_PER_MS;
-	return ms > INT_MAX ? INT_MAX : (int)ms;
-}
-
-static int smaller(int a, int b)
-{
-	return a < b ? a : b;
-}
-
 static struct cm_time timers_deadline(const struct server *server)
 {
 	struct cm_time deadline = cm_time_earlier(cm_core_deadline(&server->core),
@@ -175,26 +158,31 @@ static struct cm_time timers_deadline(const struct server *server)
 	return deadline;
 }
 
+static struct cm_time earlier_ms(const struct server *server, struct cm_time deadline, int ms)
+{
+	return cm_time_earlier(deadline, cm_time_after(server->now, (uint64_t)ms * CM_NS_PER_MS));
+}
+
 static int sleep_ms(struct server *server)
 {
-	int ms = ms_until(timers_deadline(server), server->now);
+	struct cm_time deadline = timers_deadline(server);
 
 	if (server->requests_left || server->asks_again || server->any_leaving ||
 	    server->any_unread)
 		return 0;
 	if (server->stop_at.ns)
-		ms = smaller(ms, ms_until(stop_deadline(server), server->now));
+		deadline = cm_time_earlier(deadline, stop_deadline(server));
 	if (is_idle(server))
-		ms = smaller(ms, ms_until(idle_deadline(server), server->now));
+		deadline = cm_time_earlier(deadline, idle_deadline(server));
 	if (server->door_opens_at.ns)
-		ms = smaller(ms, ms_until(server->door_opens_at, server->now));
+		deadline = cm_time_earlier(deadline, server->door_opens_at);
 	if (server->grace_until.ns)
-		ms = smaller(ms, GRACE_LOOK_MS);
+		deadline = earlier_ms(server, deadline, GRACE_LOOK_MS);
 	if (server->n_throttled)
-		ms = smaller(ms, THROTTLE_LOOK_MS);
+		deadline = earlier_ms(server, deadline, THROTTLE_LOOK_MS);
 	if (any_waits(server))
-		ms = smaller(ms, WAITING_LOOK_MS);
-	return ms == INT_MAX ? -1 : ms;
+		deadline = earlier_ms(server, deadline, WAITING_LOOK_MS);
+	return cm_time_ms_until(deadline, server->now);
 }
 
 /* --- a turn -------------------------------------------------------------- */

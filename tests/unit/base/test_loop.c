@@ -124,13 +124,3 @@ TEST(a_descriptor_that_is_none_is_refused)
 	ck_assert_int_eq(loop_watch(&loop, &other.watch, 1 << 20, EPOLLIN, count), -EBADF);
 	ck_assert_int_eq(other.watch.fd, -1);
 }
-
-TEST(a_timeout_is_rounded_up_to_the_next_millisecond)
-{
-	struct cm_time now = { 5 };
-
-	ck_assert_int_eq(loop_timeout_ms(CM_TIME_NEVER, now), -1);
-	ck_assert_int_eq(loop_timeout_ms((struct cm_time){ 5 }, now), 0);
-	ck_assert_int_eq(loop_timeout_ms((struct cm_time){ 6 }, now), 1);
-	ck_assert_int_eq(loop_timeout_ms(cm_time_after(now, 3 * CM_NS_PER_MS), now), 3);
-}

@@ -159,3 +159,13 @@ TEST(hundred_thousand_timers_come_out_in_order)
 	ck_assert_uint_eq(n, N);
 	free(timer);
 }
+
+TEST(a_timeout_is_rounded_up_to_the_next_millisecond)
+{
+	struct cm_time now = { 5 };
+
+	ck_assert_int_eq(cm_time_ms_until(CM_TIME_NEVER, now), -1);
+	ck_assert_int_eq(cm_time_ms_until((struct cm_time){ 5 }, now), 0);
+	ck_assert_int_eq(cm_time_ms_until((struct cm_time){ 6 }, now), 1);
+	ck_assert_int_eq(cm_time_ms_until(cm_time_after(now, 3 * CM_NS_PER_MS), now), 3);
+}
