@@ -197,13 +197,24 @@ static bool is_request(const struct cm_msg *msg)
 	return msg->hdr.attr_id == CM_ATTR_REQ || msg->hdr.attr_id == CM_ATTR_SIDR_REQ;
 }
 
-/* Anybody can send what is not a connection's, with any host's address: where others' answers to
- * that host go must not hang on it. */
-static void hear(struct server *server, struct host_port *host_port, const struct mad_path *path,
-		 uint32_t source_qpn, uint16_t to, const struct cm_msg *msg)
+/*
+ * Return: false for a message to be dropped: what a remote flood makes us remember for a client
+ * that does not answer has a bound.
+ *
+ * The peer's queue pair is learnt only from a message of a connection: anybody can send others,
+ * with any host's address, and our answers to that host must not depend on them.
+ */
+static bool track(struct server *server, struct host_port *host_port, const struct mad_path *path,
+		  uint32_t source_qpn, uint16_t to, const struct cm_msg *msg)
 {
-	if (tracker_know(server->tracker, to, path, msg))
+	bool is_known;
+
+	if ((is_request(msg) && tracker_count(server->tracker, to) >= TRACKED_MAX) ||
+	    tracker_received(server->tracker, to, host_port->handle, path, msg, &is_known))
+		return false;
+	if (is_known)
 		host_port_heard(host_port, path, source_qpn);
+	return true;
 }
 
 void router_received(struct server *server, struct host_port *host_port,
@@ -229,10 +240,7 @@ void router_received(struct server *server, struct host_port *host_port,
 		answer_for_nobody(server, host_port, path, source_qpn, mad);
 		return;
 	}
-	hear(server, host_port, path, source_qpn, to, &msg);
-	/* What a remote flood makes us remember for a client that does not answer has a bound. */
-	if ((is_request(&msg) && tracker_count(server->tracker, to) >= TRACKED_MAX) ||
-	    tracker_received(server->tracker, to, host_port->handle, path, &msg)) {
+	if (!track(server, host_port, path, source_qpn, to, &msg)) {
 		server->count[SERVER_COUNT_OVERFLOW]++;
 		stat_count(host_port, PORTD_COUNT_OVERFLOW, mad);
 		return;

@@ -93,20 +93,14 @@ int tracker_sent(struct tracker *tracker, uint16_t client, uint8_t port,
  * without a local comm id. What the client's core will drop, by the guards of cm/guard.c, changes
  * nothing.
  *
+ * @ret_is_known: is it a message of a connection of the client's? By both comm ids and the peer's
+ *                address; of an answer to a REQ by one id, as the other is news. Not a request, nor
+ *                an answer to a lookup, which has no tracked connection.
+ *
  * Return: 0, or -ENOMEM: a request should be dropped then.
  */
 int tracker_received(struct tracker *tracker, uint16_t client, uint8_t port,
-		     const struct mad_path *path, const struct cm_msg *msg);
-
-/**
- * tracker_know() - is a message that has arrived of a connection of the client's?
- *
- * By both comm ids and the peer's address; of an answer to a REQ by one of them, as the other is
- * news. Not a request, nor an answer to a lookup, which has no tracked connection. To be asked
- * before tracker_received().
- */
-bool tracker_know(struct tracker *tracker, uint16_t client, const struct mad_path *path,
-		  const struct cm_msg *msg);
+		     const struct mad_path *path, const struct cm_msg *msg, bool *ret_is_known);
 
 /**
  * tracker_set() - a client tells the state of a connection itself

@@ -123,29 +123,8 @@ static void happen(const struct view *view, struct tracked *tracked, enum cm_eve
 		tracked_step(view->tracker, tracked, event);
 }
 
-static enum cm_event guard(struct view *view, struct cm_found *ret)
-{
-	struct cm_arrival arrival = { &lookups, view, view->msg, view->peer };
-
-	return cm_guard(&arrival, ret);
-}
-
-bool tracker_know(struct tracker *tracker, uint16_t client, const struct mad_path *path,
-		  const struct cm_msg *msg)
-{
-	struct view view = { .tracker = tracker,
-			     .client = client,
-			     .path = path,
-			     .peer = cm_peer_gid(path),
-			     .msg = msg };
-	struct cm_found found;
-
-	guard(&view, &found);
-	return found.is_known && msg->hdr.attr_id != CM_ATTR_SIDR_REP;
-}
-
 int tracker_received(struct tracker *tracker, uint16_t client, uint8_t port,
-		     const struct mad_path *path, const struct cm_msg *msg)
+		     const struct mad_path *path, const struct cm_msg *msg, bool *ret_is_known)
 {
 	struct view view = { .tracker = tracker,
 			     .client = client,
@@ -153,9 +132,11 @@ int tracker_received(struct tracker *tracker, uint16_t client, uint8_t port,
 			     .path = path,
 			     .peer = cm_peer_gid(path),
 			     .msg = msg };
+	struct cm_arrival arrival = { &lookups, &view, msg, view.peer };
 	struct cm_found found;
-	enum cm_event event = guard(&view, &found);
+	enum cm_event event = cm_guard(&arrival, &found);
 
+	*ret_is_known = found.is_known && msg->hdr.attr_id != CM_ATTR_SIDR_REP;
 	if (event == CM_NO_EVENT)
 		return 0;
 	if (!found.record)

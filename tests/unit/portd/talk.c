@@ -97,12 +97,15 @@ void talk_sent(struct cm_msg msg)
 
 void talk_received(struct cm_msg msg)
 {
-	ck_assert_int_eq(tracker_received(talk_tracker, ME, PORT, &talk_to_peer, &msg), 0);
+	ck_assert_int_eq(
+		tracker_received(talk_tracker, ME, PORT, &talk_to_peer, &msg, &(bool){ false }), 0);
 }
 
 void talk_received_from_stranger(struct cm_msg msg)
 {
-	ck_assert_int_eq(tracker_received(talk_tracker, ME, PORT, &talk_to_stranger, &msg), 0);
+	ck_assert_int_eq(
+		tracker_received(talk_tracker, ME, PORT, &talk_to_stranger, &msg, &(bool){ false }),
+		0);
 }
 
 /* An active connection: REQ out, REP in, RTU out. */

@@ -428,7 +428,9 @@ START_TEST(two_clients_of_a_host_can_be_each_others_peer)
 	struct cm_msg req = talk_our_req();
 
 	talk_sent(req);
-	ck_assert_int_eq(tracker_received(talk_tracker, OTHER, PORT, &talk_to_peer, &req), 0);
+	ck_assert_int_eq(
+		tracker_received(talk_tracker, OTHER, PORT, &talk_to_peer, &req, &(bool){ false }),
+		0);
 	ck_assert_uint_eq(tracker_of_local(talk_tracker, LOCAL)->client, ME);
 	ck_assert_uint_eq(tracker_of_remote(talk_tracker, &talk_to_peer.dgid, 0, LOCAL)->client,
 			  OTHER);

@@ -216,7 +216,7 @@ START_TEST(received_req_without_memory_is_to_be_dropped)
 	int err;
 
 	is_out_of_memory = true;
-	err = tracker_received(tracker, ME, PORT, &to_peer, &req);
+	err = tracker_received(tracker, ME, PORT, &to_peer, &req, &(bool){ false });
 	is_out_of_memory = false;
 	ck_assert_int_eq(err, -ENOMEM);
 }
@@ -305,7 +305,7 @@ START_TEST(what_is_told_names_the_request_that_was_handed_out)
 	struct cm_record tracked = told(1);
 	struct cm_msg req = req_with(tracked.remote_comm_id);
 
-	ck_assert_int_eq(tracker_received(tracker, ME, PORT, &to_peer, &req), 0);
+	ck_assert_int_eq(tracker_received(tracker, ME, PORT, &to_peer, &req, &(bool){ false }), 0);
 	set(tracked);
 	ck_assert_uint_eq(tracker_count(tracker, ME), 1);
 	ck_assert_str_eq(state(1), "ESTABLISHED");

@@ -155,7 +155,7 @@ static void portd_receives(const struct packet *packet)
 	if (cm_msg_decode(packet->mad, MAD_BYTES, &msg))
 		return;
 	ck_assert_int_eq(tracker_received(twin.tracker, TWIN_CLIENT, TWIN_HANDLE,
-					  &twin.side[OURS].path, &msg),
+					  &twin.side[OURS].path, &msg, &(bool){ false }),
 			 0);
 	if (twin.crosses)
 		push(&twin.to_client, packet);
