@@ -3,8 +3,8 @@
  * Channels and taking events from them: rdma_create_event_channel(), rdma_destroy_event_channel(),
  * rdma_get_cm_event(), rdma_ack_cm_event().
  *
- * What an event means for the id, as the program sees it, happens here, in the program's thread
- * and in the order of the queue: the event brings a function for that.
+ * Each event carries a function that applies its effect to the id. It is called here, in the
+ * program's thread and in queue order.
  */
 #include "lib/sync/event.h"
 

@@ -133,7 +133,7 @@ START_TEST(crossing_disconnects_are_no_repetitions)
 }
 END_TEST
 
-/* Without a comm id it cannot be told from a first one, which a core does not expect any more. */
+/* A retransmitted REP without a comm id looks like a first one, illegal in this state. */
 START_TEST(a_repetition_that_the_receiver_cannot_tell_from_a_first_is_a_stray)
 {
 	way = WAY_OUT;

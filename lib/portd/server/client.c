@@ -475,7 +475,7 @@ static void batch_free(struct server *server, struct batch *batch)
 	server->n_spare++;
 }
 
-/* Return: false if the socket has no room. A client that is gone has room for everything. */
+/* Return: false if the socket has no room. Data for a disconnected client is discarded. */
 static bool send_batch(const struct client *client, const struct batch *batch)
 {
 	ssize_t n = send(client->data.fd, batch->datagram.data, batch->datagram.bytes,

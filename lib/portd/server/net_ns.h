@@ -40,7 +40,7 @@ struct net_ns *net_ns_enter(struct net_ns *home, int fd);
  */
 bool net_ns_made(const struct net_ns *net_ns, int fd);
 
-/** net_ns_leave() - it has gone, and holds no port any more. */
+/** net_ns_leave() - a client disconnected; it has released its ports. */
 void net_ns_leave(struct net_ns *home, struct net_ns *net_ns);
 
 /** net_ns_listener() - as ports_listener(), at home; listeners elsewhere are not for any request.

@@ -36,14 +36,14 @@ struct server_options {
 };
 
 /**
- * server_run() - be the cmportd of a path, until it has been idle for long enough, or is to stop
+ * server_run() - serve a socket path until the idle timeout expires or a stop is requested
  *
  * Return: 0; -EADDRINUSE if there is one already; -errno.
  */
 int server_run(const struct server_options *options);
 
 /**
- * server_start() - have everything that it needs to run
+ * server_start() - allocate and open everything that server_serve() needs
  * @options: the client's descriptor is the server's from now on, also on an error
  * @ret:     to be given to server_serve(), by any thread
  *
@@ -51,10 +51,10 @@ int server_run(const struct server_options *options);
  */
 int server_start(const struct server_options *options, struct server **ret);
 
-/** server_serve() - run until it is over, and free everything. */
+/** server_serve() - run the event loop until the end, then free the server. */
 void server_serve(struct server *server);
 
-/** server_drop() - free one that will not be served. */
+/** server_drop() - free a server whose event loop was never run. */
 void server_drop(struct server *server);
 
 /** server_after_fork() - in a forked child: close the descriptors; it was in options.wait(). */

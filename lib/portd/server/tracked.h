@@ -103,7 +103,7 @@ int tracker_received(struct tracker *tracker, uint16_t client, uint8_t port,
 		     const struct mad_path *path, const struct cm_msg *msg, bool *ret_is_known);
 
 /**
- * tracker_set() - a client tells the state of a connection itself
+ * tracker_set() - record a connection state that a client reports
  *
  * What its core is known to have left behind is not believed: this comes on another socket than
  * the messages. A client has to tell where its core goes without a message: CALL_ESTABLISH, a DREQ
@@ -213,7 +213,7 @@ void tracker_drop(struct tracker *tracker, const struct tracked *orphan);
 /** tracker_adopt() - an orphan is to be ended: as tracker_take() */
 void tracker_adopt(struct tracker *tracker, const struct tracked *orphan, struct cm_record *ret);
 
-/** tracker_bytes() - the memory that the table takes at present. */
+/** tracker_bytes() - Return: the current memory use of the table, in bytes. */
 size_t tracker_bytes(const struct tracker *tracker);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A client, its peer, and the tracked connections between them: see twin.h.
+ * A model of a client, its peer and the tracked connections between them: see twin.h.
  */
 #include "tests/unit/portd/twin.h"
 
