@@ -32,7 +32,7 @@ CONVERSATIONS = 1
 LONG = bool(os.environ.get("PURECM_TEST_LONG"))
 PLAYS = 2000 if LONG else 200  # of each of five threads
 SEEDS = range(1, 11) if LONG else range(1, 2)
-SOCKETS = "unit/lib/rsocket/test_rsocket_threads"
+SOCKETS = "unit/lib/rsocket/rsocket_tests"
 CMPORTD = "tools/cmportd/cmportd"
 RACES = f"second_deadlock_stack=1:suppressions={HERE.parent}/luck/thread.supp"
 FINDING = re.compile(r"(ERROR|WARNING): (Address|Thread|Leak)Sanitizer|runtime error:|Assertion")
@@ -256,7 +256,7 @@ def eight_threads_race_for_nothing_says_thread_sanitizer(bench):
 @check
 def readers_and_writers_of_64_sockets_race_for_nothing_says_thread_sanitizer(bench):
     bench.build_variant("tsan")
-    bench.run(bench.program(SOCKETS, "tsan"), TSAN_OPTIONS=RACES)
+    bench.run(bench.program(SOCKETS, "tsan"), "threads", TSAN_OPTIONS=RACES)
     return "128 threads"
 
 

@@ -3,14 +3,14 @@
  * Setting a datagram socket's queue pair up over a device in memory, which says no to whatever is
  * not inside registered memory.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "lib/rsocket/dgram.h"
 #include "lib/rsocket/wait.h"
-#include "wire_device.h"
+#include "tests/unit/lib/rsocket/wire_device.h"
+#include "tests/unit/test.h"
 
 static const struct {
 	uint32_t sq_size, rq_size, n_slots;
@@ -48,7 +48,8 @@ static void close_with(struct rsock *rs, struct dgram_qp *qp)
 }
 
 /* Stock's ds_init_ep() made a list of more buffers than it had memory for. */
-START_TEST(ds_init_ep_out_of_bounds_all_slots_are_inside_the_memory) /* loop test: _i is the row */
+TEST_LOOP(ds_init_ep_out_of_bounds_all_slots_are_inside_the_memory, 0,
+	  sizeof(sizes) / sizeof(sizes[0]))
 {
 	struct dgram_qp *qp = calloc(1, sizeof(*qp));
 	struct dgram_dest dest = { .qp = qp };
@@ -78,7 +79,7 @@ static void note(struct watcher *watch)
 }
 
 /* A reader that sleeps while another thread sends first would sleep through the answer. */
-START_TEST(who_waits_is_told_of_a_new_queue_pair)
+TEST(who_waits_is_told_of_a_new_queue_pair)
 {
 	struct dgram_qp *qp = calloc(1, sizeof(*qp));
 	struct watcher watch = { .changed = note };
@@ -108,7 +109,7 @@ static int listen_udp(union addr *ret)
 }
 
 /* As with any UDP socket, connecting it says where to what names nobody goes. */
-START_TEST(a_connected_socket_sends_to_whom_it_is_told)
+TEST(a_connected_socket_sends_to_whom_it_is_told)
 {
 	struct ibv_qp pair = { .qp_num = 1 };
 	struct rdma_cm_id id = { .qp = &pair };
@@ -133,7 +134,7 @@ START_TEST(a_connected_socket_sends_to_whom_it_is_told)
 END_TEST
 
 /* A call may be inside while another thread closes the socket. */
-START_TEST(nothing_is_served_any_more_for_a_socket_that_is_closed)
+TEST(nothing_is_served_any_more_for_a_socket_that_is_closed)
 {
 	struct sockaddr_in any = { .sin_family = AF_INET };
 	struct rsock *rs;
@@ -162,7 +163,7 @@ static void *connect_first(void *unused)
 	return (void *)(intptr_t)unbound->ops->connect(unbound, (struct sockaddr *)&to, sizeof(to));
 }
 
-START_TEST(two_threads_may_be_the_first_to_use_a_socket)
+TEST(two_threads_may_be_the_first_to_use_a_socket)
 {
 	pthread_t threads[2];
 	void *err;
@@ -182,23 +183,3 @@ START_TEST(two_threads_may_be_the_first_to_use_a_socket)
 	pthread_barrier_destroy(&together);
 }
 END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("dgram");
-	TCase *tcase = tcase_create("dgram");
-	SRunner *runner = srunner_create(suite);
-	int failed;
-
-	tcase_add_loop_test(tcase, ds_init_ep_out_of_bounds_all_slots_are_inside_the_memory, 0,
-			    sizeof(sizes) / sizeof(sizes[0]));
-	tcase_add_test(tcase, who_waits_is_told_of_a_new_queue_pair);
-	tcase_add_test(tcase, a_connected_socket_sends_to_whom_it_is_told);
-	tcase_add_test(tcase, nothing_is_served_any_more_for_a_socket_that_is_closed);
-	tcase_add_test(tcase, two_threads_may_be_the_first_to_use_a_socket);
-	suite_add_tcase(suite, tcase);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

@@ -3,15 +3,17 @@
  * What arrives is what was sent, whatever the sizes and the order of calls: random calls on both
  * ends of a pair, each seed a life; and once with threads that block.
  */
-#include <check.h>
 #include <errno.h>
 #include <pthread.h>
 #include <rdma/rsocket.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "pair.h"
-#include "wire_device.h"
+#include "tests/unit/lib/rsocket/pair.h"
+#include "tests/unit/lib/rsocket/wire_device.h"
+#include "tests/unit/test.h"
+
+TIME_LIMIT_S(300);
 
 /* A sanitizer makes each ten times as slow; the plain build has them all. */
 #ifdef __SANITIZE_ADDRESS__
@@ -135,7 +137,8 @@ static struct stream_sizes any_sizes(void)
 				      .iomap_size = 0 };
 }
 
-START_TEST(any_calls_move_the_data_unchanged) /* loop test: _i is the seed */
+/* _i is the seed, as below. */
+TEST_LOOP(any_calls_move_the_data_unchanged, 0, N_SEEDS)
 {
 	struct direction way[2] = { 0 };
 	struct pair pair;
@@ -220,7 +223,7 @@ static void hear_of_the_end(struct stream *s)
 	pthread_mutex_unlock(&s->base.lock);
 }
 
-START_TEST(a_reset_at_any_time_loses_nothing_but_the_end) /* loop test: _i is the seed */
+TEST_LOOP(a_reset_at_any_time_loses_nothing_but_the_end, 0, N_ENDS)
 {
 	struct direction way[2];
 	struct pair pair;
@@ -266,7 +269,7 @@ static void tell_a_lie(struct stream *to)
 
 /* Whatever is said: nothing is written outside of registered memory, every call ends, and another
  * connection has its data unchanged. */
-START_TEST(a_peer_that_lies_at_any_time_harms_nobody_else) /* loop test: _i is the seed */
+TEST_LOOP(a_peer_that_lies_at_any_time_harms_nobody_else, 0, N_ENDS)
 {
 	struct direction way[2], other[2];
 	struct pair pair, honest;
@@ -335,7 +338,7 @@ static void *read_all(void *arg)
 	return NULL;
 }
 
-START_TEST(a_reader_and_a_writer_on_each_end_do_not_disturb_each_other)
+TEST(a_reader_and_a_writer_on_each_end_do_not_disturb_each_other)
 {
 	struct direction way[2] = { 0 }, back[2];
 	pthread_t thread[4];
@@ -358,22 +361,3 @@ START_TEST(a_reader_and_a_writer_on_each_end_do_not_disturb_each_other)
 	wire_end();
 }
 END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("integrity");
-	TCase *tcase = tcase_create("integrity");
-	SRunner *runner = srunner_create(suite);
-	int failed;
-
-	tcase_set_timeout(tcase, 300);
-	tcase_add_loop_test(tcase, any_calls_move_the_data_unchanged, 0, N_SEEDS);
-	tcase_add_loop_test(tcase, a_reset_at_any_time_loses_nothing_but_the_end, 0, N_ENDS);
-	tcase_add_loop_test(tcase, a_peer_that_lies_at_any_time_harms_nobody_else, 0, N_ENDS);
-	tcase_add_test(tcase, a_reader_and_a_writer_on_each_end_do_not_disturb_each_other);
-	suite_add_tcase(suite, tcase);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

@@ -3,14 +3,14 @@
  * What the descriptors of a preloaded program stand for, where no program gets: at the end of the
  * table.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdlib.h>
 
 #include "lib/rsocket/preload/map.h"
+#include "tests/unit/test.h"
 
 /* fcntl(F_DUPFD) makes any number that the limit of the process allows. */
-START_TEST(a_duplicate_beyond_the_table_is_none)
+TEST(a_duplicate_beyond_the_table_is_none)
 {
 	struct sock sock = { .refs = 1 };
 
@@ -22,18 +22,3 @@ START_TEST(a_duplicate_beyond_the_table_is_none)
 	ck_assert_ptr_eq(map_get(MAP_FD_MAX), &sock);
 }
 END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("preload");
-	TCase *tcase = tcase_create("preload");
-	SRunner *runner = srunner_create(suite);
-	int failed;
-
-	tcase_add_test(tcase, a_duplicate_beyond_the_table_is_none);
-	suite_add_tcase(suite, tcase);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

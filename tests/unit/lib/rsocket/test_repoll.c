@@ -2,12 +2,12 @@
 /*
  * repoll over a device in memory: triggers, other descriptors, sockets that are closed.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <pthread.h>
 #include <rdma/rsocket.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -17,9 +17,9 @@
 
 #include "lib/rsocket/repoll.h"
 #include "lib/rsocket/table.h"
-
-#include "pair.h"
-#include "wire_device.h"
+#include "tests/unit/lib/rsocket/pair.h"
+#include "tests/unit/lib/rsocket/wire_device.h"
+#include "tests/unit/test.h"
 
 static struct pair pair;
 static int repoll;
@@ -38,6 +38,9 @@ static void tear_down(void)
 	pair_free(&pair);
 	wire_end();
 }
+
+FIXTURE(set_up, tear_down);
+TIME_LIMIT_S(60);
 
 static void add(int fd, uint32_t events)
 {
@@ -69,7 +72,7 @@ static void read_one(void)
 	ck_assert_int_eq(rrecv(pair.fd[1], &(char){ 0 }, 1, 0), 1);
 }
 
-START_TEST(level_triggered_is_reported_until_it_is_read)
+TEST(level_triggered_is_reported_until_it_is_read)
 {
 	add(pair.fd[1], EPOLLIN);
 	expect(pair.fd[1], 0);
@@ -89,7 +92,7 @@ static int rpoll_once(void)
 }
 
 /* As an epoll descriptor in a poll(). */
-START_TEST(it_is_readable_itself_until_all_is_read)
+TEST(it_is_readable_itself_until_all_is_read)
 {
 	add(pair.fd[1], EPOLLIN);
 	send_one();
@@ -106,7 +109,7 @@ START_TEST(it_is_readable_itself_until_all_is_read)
 }
 END_TEST
 
-START_TEST(edge_triggered_is_reported_for_each_arrival)
+TEST(edge_triggered_is_reported_for_each_arrival)
 {
 	add(pair.fd[1], EPOLLIN | EPOLLET);
 	send_one();
@@ -118,7 +121,7 @@ START_TEST(edge_triggered_is_reported_for_each_arrival)
 }
 END_TEST
 
-START_TEST(one_shot_is_reported_once_until_it_is_set_again)
+TEST(one_shot_is_reported_once_until_it_is_set_again)
 {
 	struct epoll_event again = { .events = EPOLLIN | EPOLLONESHOT, .data.fd = pair.fd[1] };
 
@@ -132,7 +135,7 @@ START_TEST(one_shot_is_reported_once_until_it_is_set_again)
 }
 END_TEST
 
-START_TEST(a_descriptor_that_is_none_of_ours_is_reported_too)
+TEST(a_descriptor_that_is_none_of_ours_is_reported_too)
 {
 	int fd = eventfd(1, EFD_CLOEXEC);
 
@@ -144,7 +147,7 @@ START_TEST(a_descriptor_that_is_none_of_ours_is_reported_too)
 }
 END_TEST
 
-START_TEST(a_descriptor_that_is_always_ready_does_not_hide_a_socket)
+TEST(a_descriptor_that_is_always_ready_does_not_hide_a_socket)
 {
 	int fd = eventfd(1, EFD_CLOEXEC);
 	struct epoll_event event;
@@ -165,7 +168,7 @@ START_TEST(a_descriptor_that_is_always_ready_does_not_hide_a_socket)
 END_TEST
 
 /* The kernel forgets a descriptor that is closed, and programs do not say so: see epoll(7). */
-START_TEST(the_number_of_a_closed_descriptor_can_be_added_again)
+TEST(the_number_of_a_closed_descriptor_can_be_added_again)
 {
 	struct epoll_event event = { .events = EPOLLIN };
 	int fd = eventfd(1, EFD_CLOEXEC);
@@ -183,7 +186,7 @@ START_TEST(the_number_of_a_closed_descriptor_can_be_added_again)
 END_TEST
 
 /* A socket can have the number, too. */
-START_TEST(a_socket_with_the_number_of_a_closed_descriptor_can_be_added)
+TEST(a_socket_with_the_number_of_a_closed_descriptor_can_be_added)
 {
 	int fd = eventfd(1, EFD_CLOEXEC);
 	struct pair later;
@@ -198,7 +201,7 @@ START_TEST(a_socket_with_the_number_of_a_closed_descriptor_can_be_added)
 }
 END_TEST
 
-START_TEST(errors_are_positive)
+TEST(errors_are_positive)
 {
 	struct epoll_event event = { .events = EPOLLIN };
 
@@ -211,7 +214,7 @@ START_TEST(errors_are_positive)
 }
 END_TEST
 
-START_TEST(a_closed_socket_leaves_by_itself)
+TEST(a_closed_socket_leaves_by_itself)
 {
 	struct epoll_event event = { .events = EPOLLIN };
 
@@ -224,7 +227,7 @@ START_TEST(a_closed_socket_leaves_by_itself)
 END_TEST
 
 /* What it sleeps with is open for as long as the call is inside, and must lead nowhere. */
-START_TEST(a_socket_closed_under_a_call_leaves_at_once)
+TEST(a_socket_closed_under_a_call_leaves_at_once)
 {
 	struct epoll_event event = { .events = EPOLLIN };
 
@@ -262,7 +265,7 @@ static double cost_s(void)
 	return least;
 }
 
-START_TEST(a_wait_costs_what_is_ready_not_what_is_there)
+TEST(a_wait_costs_what_is_ready_not_what_is_there)
 {
 	struct rlimit limit;
 	static struct pair many[N_PAIRS];
@@ -290,20 +293,35 @@ START_TEST(a_wait_costs_what_is_ready_not_what_is_there)
 }
 END_TEST
 
-static void *send_later(void *arg)
+/* Return when so many threads sleep in repoll_wait(). */
+static void await_sleepers(unsigned int n)
 {
-	usleep(20000);
+	struct rsock *rs = table_get(repoll);
+	unsigned int n_sleeping = 0;
+
+	while (n_sleeping < n) {
+		sched_yield();
+		pthread_mutex_lock(&rs->lock);
+		n_sleeping = ((struct repoll *)rs)->n_sleeping;
+		pthread_mutex_unlock(&rs->lock);
+	}
+	rsock_put(rs);
+}
+
+static void *send_to_sleeper(void *arg)
+{
+	await_sleepers(1);
 	send_one();
 	return arg;
 }
 
-START_TEST(an_arrival_ends_the_wait_of_another_thread)
+TEST(an_arrival_ends_the_wait_of_another_thread)
 {
 	struct epoll_event event;
 	pthread_t thread;
 
 	add(pair.fd[1], EPOLLIN);
-	pthread_create(&thread, NULL, send_later, NULL);
+	pthread_create(&thread, NULL, send_to_sleeper, NULL);
 	ck_assert_int_eq(repoll_wait(repoll, &event, 1, -1), 1);
 	pthread_join(thread, NULL);
 }
@@ -311,7 +329,7 @@ END_TEST
 
 /* One wake-up told of both sockets: whoever took it had room for one, and may stay with that for
  * long. */
-START_TEST(what_there_was_no_room_for_wakes_another_thread)
+TEST(what_there_was_no_room_for_wakes_another_thread)
 {
 	struct pollfd other = { .fd = repoll, .events = POLLIN };
 	struct rsock *rs = table_get(repoll);
@@ -335,47 +353,16 @@ static void *wait_for_ever(void *arg)
 	return arg;
 }
 
-START_TEST(closing_it_ends_the_waits_of_other_threads)
+TEST(closing_it_ends_the_waits_of_other_threads)
 {
 	pthread_t threads[2];
 
 	for (int i = 0; i < 2; i++)
 		pthread_create(&threads[i], NULL, wait_for_ever, NULL);
-	usleep(20000);
+	await_sleepers(2);
 	ck_assert_int_eq(rclose(repoll), 0);
 	for (int i = 0; i < 2; i++)
 		pthread_join(threads[i], NULL);
 	repoll = repoll_create(O_CLOEXEC);
 }
 END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("repoll");
-	TCase *tcase = tcase_create("repoll");
-	SRunner *runner = srunner_create(suite);
-	int failed;
-
-	tcase_add_checked_fixture(tcase, set_up, tear_down);
-	tcase_add_test(tcase, level_triggered_is_reported_until_it_is_read);
-	tcase_add_test(tcase, it_is_readable_itself_until_all_is_read);
-	tcase_add_test(tcase, edge_triggered_is_reported_for_each_arrival);
-	tcase_add_test(tcase, one_shot_is_reported_once_until_it_is_set_again);
-	tcase_add_test(tcase, a_descriptor_that_is_none_of_ours_is_reported_too);
-	tcase_add_test(tcase, a_descriptor_that_is_always_ready_does_not_hide_a_socket);
-	tcase_add_test(tcase, the_number_of_a_closed_descriptor_can_be_added_again);
-	tcase_add_test(tcase, a_socket_with_the_number_of_a_closed_descriptor_can_be_added);
-	tcase_add_test(tcase, errors_are_positive);
-	tcase_add_test(tcase, a_closed_socket_leaves_by_itself);
-	tcase_set_timeout(tcase, 60);
-	tcase_add_test(tcase, a_socket_closed_under_a_call_leaves_at_once);
-	tcase_add_test(tcase, a_wait_costs_what_is_ready_not_what_is_there);
-	tcase_add_test(tcase, an_arrival_ends_the_wait_of_another_thread);
-	tcase_add_test(tcase, what_there_was_no_room_for_wakes_another_thread);
-	tcase_add_test(tcase, closing_it_ends_the_waits_of_other_threads);
-	suite_add_tcase(suite, tcase);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

@@ -2,12 +2,12 @@
 /*
  * Pieces of registered memory, many to a page.
  */
-#include <check.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/rsocket/slot.h"
+#include "tests/unit/test.h"
 
 #define N	   1000
 #define PAGE_BYTES 4096
@@ -29,7 +29,7 @@ static void free_all(void)
 		slot_free(slots[i]);
 }
 
-START_TEST(slots_do_not_overlap)
+TEST(slots_do_not_overlap)
 {
 	take_all();
 	for (int i = 0; i < N; i++)
@@ -39,7 +39,7 @@ START_TEST(slots_do_not_overlap)
 }
 END_TEST
 
-START_TEST(a_page_has_64_sockets_tables)
+TEST(a_page_has_64_sockets_tables)
 {
 	uint8_t *first = slot_new();
 	uintptr_t page = (uintptr_t)first / PAGE_BYTES;
@@ -54,7 +54,7 @@ START_TEST(a_page_has_64_sockets_tables)
 }
 END_TEST
 
-START_TEST(a_slot_that_was_used_is_zero_again)
+TEST(a_slot_that_was_used_is_zero_again)
 {
 	take_all();
 	for (int i = 0; i < N; i += 3)
@@ -67,20 +67,3 @@ START_TEST(a_slot_that_was_used_is_zero_again)
 	free_all();
 }
 END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("slot");
-	TCase *tcase = tcase_create("slot");
-	SRunner *runner = srunner_create(suite);
-	int failed;
-
-	tcase_add_test(tcase, slots_do_not_overlap);
-	tcase_add_test(tcase, a_page_has_64_sockets_tables);
-	tcase_add_test(tcase, a_slot_that_was_used_is_zero_again);
-	suite_add_tcase(suite, tcase);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

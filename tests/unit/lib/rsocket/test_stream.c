@@ -2,22 +2,24 @@
 /*
  * Stream sockets over a device in memory: their data, their ends, and peers that lie.
  */
-#include <check.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <rdma/rsocket.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "lib/rsocket/connect.h"
 #include "lib/rsocket/memory.h"
-#include "pair.h"
-#include "wire_device.h"
+#include "tests/unit/lib/rsocket/pair.h"
+#include "tests/unit/lib/rsocket/wire_device.h"
+#include "tests/unit/test.h"
 
 static struct pair pair;
 
@@ -32,6 +34,8 @@ static void tear_down(void)
 	pair_free(&pair);
 	wire_end();
 }
+
+FIXTURE(set_up, tear_down);
 
 static short events_of(int fd, short wanted)
 {
@@ -56,7 +60,7 @@ static void expect_text(int fd, const char *text, int flags)
 
 /* --- data ---------------------------------------------------------------- */
 
-START_TEST(what_is_sent_is_received)
+TEST(what_is_sent_is_received)
 {
 	send_text(pair.fd[0], "there");
 	expect_text(pair.fd[1], "there", 0);
@@ -65,7 +69,7 @@ START_TEST(what_is_sent_is_received)
 }
 END_TEST
 
-START_TEST(peeking_takes_nothing)
+TEST(peeking_takes_nothing)
 {
 	send_text(pair.fd[0], "twice");
 	expect_text(pair.fd[1], "twice", MSG_PEEK);
@@ -75,7 +79,7 @@ START_TEST(peeking_takes_nothing)
 }
 END_TEST
 
-START_TEST(iovecs_are_gathered_and_scattered)
+TEST(iovecs_are_gathered_and_scattered)
 {
 	char first[3] = { 0 }, second[8] = { 0 };
 	struct iovec out[] = {
@@ -95,7 +99,7 @@ START_TEST(iovecs_are_gathered_and_scattered)
 }
 END_TEST
 
-START_TEST(a_full_buffer_takes_no_more_until_it_is_read)
+TEST(a_full_buffer_takes_no_more_until_it_is_read)
 {
 	static char data[65536];
 	ssize_t n = rsend(pair.fd[0], data, sizeof(data), MSG_DONTWAIT);
@@ -109,7 +113,7 @@ START_TEST(a_full_buffer_takes_no_more_until_it_is_read)
 }
 END_TEST
 
-START_TEST(credits_come_back_for_small_messages)
+TEST(credits_come_back_for_small_messages)
 {
 	for (int i = 0; i < 1000; i++) {
 		ck_assert_int_eq(rsend(pair.fd[0], "x", 1, MSG_DONTWAIT), 1);
@@ -118,7 +122,7 @@ START_TEST(credits_come_back_for_small_messages)
 }
 END_TEST
 
-START_TEST(without_credit_nothing_is_sent)
+TEST(without_credit_nothing_is_sent)
 {
 	int n = 0;
 
@@ -144,7 +148,7 @@ static void pair_of(struct stream_sizes sizes)
 	pair = pair_make(sizes);
 }
 
-START_TEST(a_completion_tells_of_many_messages)
+TEST(a_completion_tells_of_many_messages)
 {
 	uint32_t n_before;
 
@@ -167,7 +171,7 @@ static const struct {
 	{ 100, 65536, 64, 1   }
 };
 
-START_TEST(a_full_queue_can_be_used_again_when_it_is_sent) /* loop test: _i is the row of full[] */
+TEST_LOOP(a_full_queue_can_be_used_again_when_it_is_sent, 0, sizeof(full) / sizeof(full[0]))
 {
 	struct stream_sizes sizes = sizes_of(full[_i].queue, full[_i].ring_bytes);
 	char data[2048] = { 0 };
@@ -191,7 +195,7 @@ START_TEST(a_full_queue_can_be_used_again_when_it_is_sent) /* loop test: _i is t
 }
 END_TEST
 
-START_TEST(a_shutdown_tells_of_the_messages_before_it)
+TEST(a_shutdown_tells_of_the_messages_before_it)
 {
 	pair_of(sizes_of(100, 65536));
 	send_text(pair.fd[0], "the last");
@@ -208,7 +212,7 @@ END_TEST
 
 /* --- the end ------------------------------------------------------------- */
 
-START_TEST(after_a_shutdown_the_rest_is_read_and_then_the_end)
+TEST(after_a_shutdown_the_rest_is_read_and_then_the_end)
 {
 	send_text(pair.fd[0], "last");
 	ck_assert_int_eq(rshutdown(pair.fd[0], SHUT_WR), 0);
@@ -219,7 +223,7 @@ START_TEST(after_a_shutdown_the_rest_is_read_and_then_the_end)
 }
 END_TEST
 
-START_TEST(sending_after_the_peer_has_left_is_a_reset)
+TEST(sending_after_the_peer_has_left_is_a_reset)
 {
 	ck_assert_int_eq(rshutdown(pair.fd[0], SHUT_RDWR), 0);
 	ck_assert_int_eq(rrecv(pair.fd[1], &(char){ 0 }, 1, 0), 0);
@@ -229,7 +233,7 @@ START_TEST(sending_after_the_peer_has_left_is_a_reset)
 }
 END_TEST
 
-START_TEST(both_may_shut_down_at_once)
+TEST(both_may_shut_down_at_once)
 {
 	ck_assert_int_eq(rshutdown(pair.fd[0], SHUT_RDWR), 0);
 	ck_assert_int_eq(rshutdown(pair.fd[1], SHUT_RDWR), 0);
@@ -238,7 +242,7 @@ START_TEST(both_may_shut_down_at_once)
 END_TEST
 
 /* Stock waits for ever for the completion of what it said last. */
-START_TEST(rshutdown_hang_it_ends_when_the_peer_is_gone)
+TEST(rshutdown_hang_it_ends_when_the_peer_is_gone)
 {
 	wire_hold(pair.end[0]->id->qp, true);
 	send_text(pair.fd[0], "never sent");
@@ -247,7 +251,7 @@ START_TEST(rshutdown_hang_it_ends_when_the_peer_is_gone)
 }
 END_TEST
 
-START_TEST(a_cut_cable_is_an_error_that_is_told_once)
+TEST(a_cut_cable_is_an_error_that_is_told_once)
 {
 	int error = 0;
 	socklen_t bytes = sizeof(error);
@@ -266,7 +270,7 @@ END_TEST
 /* --- polling ------------------------------------------------------------- */
 
 /* Stock went round and round when what it found was not what had been asked for. */
-START_TEST(rpoll_infinite_loop_it_ends_when_its_time_is_up)
+TEST(rpoll_infinite_loop_it_ends_when_its_time_is_up)
 {
 	struct pollfd poll = { .fd = pair.fd[1], .events = POLLPRI };
 
@@ -275,7 +279,7 @@ START_TEST(rpoll_infinite_loop_it_ends_when_its_time_is_up)
 }
 END_TEST
 
-START_TEST(rpoll_reports_a_hang_up_that_nobody_asked_for)
+TEST(rpoll_reports_a_hang_up_that_nobody_asked_for)
 {
 	struct pollfd poll = { .fd = pair.fd[1], .events = 0 };
 
@@ -285,7 +289,7 @@ START_TEST(rpoll_reports_a_hang_up_that_nobody_asked_for)
 }
 END_TEST
 
-START_TEST(rselect_is_rpoll)
+TEST(rselect_is_rpoll)
 {
 	struct timeval soon = { .tv_usec = 1000 };
 	fd_set in, out;
@@ -320,7 +324,18 @@ static uint32_t n_under_way(struct stream *s)
 	return n;
 }
 
-START_TEST(a_keepalive_is_said_after_its_time_and_not_read_by_the_peer)
+/* Return: seconds until a keepalive is sent, rounded up. */
+static int left_s(const struct stream *s)
+{
+	uint64_t at_ns;
+
+	service_lock();
+	at_ns = s->keepalive.at_ns;
+	service_unlock();
+	return (int)((at_ns - clock_ns() + 999999999) / 1000000000);
+}
+
+TEST(a_keepalive_is_said_after_its_time_and_not_read_by_the_peer)
 {
 	struct stream *s = pair.end[0];
 	uint32_t n_before = n_under_way(s);
@@ -331,8 +346,13 @@ START_TEST(a_keepalive_is_said_after_its_time_and_not_read_by_the_peer)
 	service_unlock();
 	wire_hold(pair.end[0]->id->qp, true);
 	set_keepalive(1);
+	ck_assert_int_eq(left_s(s), 1);
+	/* The test does not wait that long. */
+	service_lock();
+	service_expire_in(&s->keepalive, 1);
+	service_unlock();
 	while (n_under_way(s) == n_before)
-		usleep(10000);
+		sched_yield();
 	ck_assert_uint_eq(n_under_way(s), n_before + 1);
 	set_keepalive(0);
 	service_lock();
@@ -347,7 +367,7 @@ START_TEST(a_keepalive_is_said_after_its_time_and_not_read_by_the_peer)
 END_TEST
 
 /* A call may be inside while another thread closes the socket; it is to begin nothing then. */
-START_TEST(nothing_is_served_any_more_for_a_socket_that_is_closed)
+TEST(nothing_is_served_any_more_for_a_socket_that_is_closed)
 {
 	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(7471) };
 	struct rsock *rs;
@@ -363,7 +383,7 @@ START_TEST(nothing_is_served_any_more_for_a_socket_that_is_closed)
 END_TEST
 
 /* The service must know nothing any more of what is freed. */
-START_TEST(a_socket_that_nobody_accepted_ends_with_its_keepalive)
+TEST(a_socket_that_nobody_accepted_ends_with_its_keepalive)
 {
 	struct stream *child = pair.end[0];
 	struct stream listener;
@@ -383,7 +403,7 @@ START_TEST(a_socket_that_nobody_accepted_ends_with_its_keepalive)
 }
 END_TEST
 
-START_TEST(riowrite_writes_where_the_peer_said)
+TEST(riowrite_writes_where_the_peer_said)
 {
 	char memory[4096] = { 0 };
 
@@ -404,7 +424,7 @@ END_TEST
 
 #define LONG_BYTES (1ULL << 32) /* one more than an entry can say */
 
-START_TEST(what_is_longer_than_an_entry_can_say_can_be_written_to)
+TEST(what_is_longer_than_an_entry_can_say_can_be_written_to)
 {
 	char *memory = mmap(NULL, LONG_BYTES, PROT_READ | PROT_WRITE,
 			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -422,7 +442,7 @@ START_TEST(what_is_longer_than_an_entry_can_say_can_be_written_to)
 END_TEST
 
 /* What riomap() says is an error has named nothing: the table of the peer has no room less. */
-START_TEST(a_negative_offset_names_nothing)
+TEST(a_negative_offset_names_nothing)
 {
 	static char memory[4096];
 
@@ -434,7 +454,7 @@ START_TEST(a_negative_offset_names_nothing)
 }
 END_TEST
 
-START_TEST(the_peers_table_holds_no_more_than_it_said)
+TEST(the_peers_table_holds_no_more_than_it_said)
 {
 	static char memory[5][4096];
 
@@ -447,7 +467,7 @@ START_TEST(the_peers_table_holds_no_more_than_it_said)
 }
 END_TEST
 
-START_TEST(what_is_taken_back_makes_room_before_the_peer_knows)
+TEST(what_is_taken_back_makes_room_before_the_peer_knows)
 {
 	static char memory[5][4096];
 
@@ -469,7 +489,7 @@ START_TEST(what_is_taken_back_makes_room_before_the_peer_knows)
 }
 END_TEST
 
-START_TEST(tcp_info_says_the_state_and_no_more_than_there_is_room_for)
+TEST(tcp_info_says_the_state_and_no_more_than_there_is_room_for)
 {
 	struct tcp_info info = { .tcpi_state = 0 };
 	socklen_t bytes = sizeof(info);
@@ -501,7 +521,7 @@ static const struct {
 	{ "an unknown control message",	0xe0000003	   },
 };
 
-START_TEST(a_liar_is_cut_off) /* loop test: _i is the lie */
+TEST_LOOP(a_liar_is_cut_off, 0, sizeof(lies) / sizeof(lies[0]))
 {
 	struct pair other = pair_make(pair_small());
 
@@ -517,7 +537,7 @@ START_TEST(a_liar_is_cut_off) /* loop test: _i is the lie */
 }
 END_TEST
 
-START_TEST(a_half_that_is_told_of_twice_is_a_lie)
+TEST(a_half_that_is_told_of_twice_is_a_lie)
 {
 	struct rs_entry entry = { .addr = 1, .key = 1, .bytes = 2048 };
 
@@ -526,53 +546,3 @@ START_TEST(a_half_that_is_told_of_twice_is_a_lie)
 	ck_assert_int_eq(events_of(pair.fd[0], POLLIN) & POLLERR, POLLERR);
 }
 END_TEST
-
-static Suite *stream_suite(void)
-{
-	Suite *suite = suite_create("stream");
-	TCase *tcase = tcase_create("stream");
-
-	tcase_add_checked_fixture(tcase, set_up, tear_down);
-	tcase_add_test(tcase, what_is_sent_is_received);
-	tcase_add_test(tcase, peeking_takes_nothing);
-	tcase_add_test(tcase, iovecs_are_gathered_and_scattered);
-	tcase_add_test(tcase, a_full_buffer_takes_no_more_until_it_is_read);
-	tcase_add_test(tcase, credits_come_back_for_small_messages);
-	tcase_add_test(tcase, without_credit_nothing_is_sent);
-	tcase_add_test(tcase, a_completion_tells_of_many_messages);
-	tcase_add_loop_test(tcase, a_full_queue_can_be_used_again_when_it_is_sent, 0,
-			    sizeof(full) / sizeof(full[0]));
-	tcase_add_test(tcase, a_shutdown_tells_of_the_messages_before_it);
-	tcase_add_test(tcase, after_a_shutdown_the_rest_is_read_and_then_the_end);
-	tcase_add_test(tcase, sending_after_the_peer_has_left_is_a_reset);
-	tcase_add_test(tcase, both_may_shut_down_at_once);
-	tcase_add_test(tcase, rshutdown_hang_it_ends_when_the_peer_is_gone);
-	tcase_add_test(tcase, a_cut_cable_is_an_error_that_is_told_once);
-	tcase_add_test(tcase, rpoll_infinite_loop_it_ends_when_its_time_is_up);
-	tcase_add_test(tcase, rpoll_reports_a_hang_up_that_nobody_asked_for);
-	tcase_add_test(tcase, rselect_is_rpoll);
-	tcase_add_test(tcase, a_keepalive_is_said_after_its_time_and_not_read_by_the_peer);
-	tcase_add_test(tcase, nothing_is_served_any_more_for_a_socket_that_is_closed);
-	tcase_add_test(tcase, a_socket_that_nobody_accepted_ends_with_its_keepalive);
-	tcase_add_test(tcase, riowrite_writes_where_the_peer_said);
-	tcase_add_test(tcase, what_is_longer_than_an_entry_can_say_can_be_written_to);
-	tcase_add_test(tcase, a_negative_offset_names_nothing);
-	tcase_add_test(tcase, the_peers_table_holds_no_more_than_it_said);
-	tcase_add_test(tcase, what_is_taken_back_makes_room_before_the_peer_knows);
-	tcase_add_test(tcase, tcp_info_says_the_state_and_no_more_than_there_is_room_for);
-	tcase_add_loop_test(tcase, a_liar_is_cut_off, 0, sizeof(lies) / sizeof(lies[0]));
-	tcase_add_test(tcase, a_half_that_is_told_of_twice_is_a_lie);
-	suite_add_tcase(suite, tcase);
-	return suite;
-}
-
-int main(void)
-{
-	SRunner *runner = srunner_create(stream_suite());
-	int failed;
-
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

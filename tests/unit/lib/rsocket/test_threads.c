@@ -3,7 +3,6 @@
  * Many sockets and many threads at once: a reader and a writer on each end, a repoll that several
  * wait for, sockets that are closed under calls. tests/loop/loop.py runs it under ThreadSanitizer.
  */
-#include <check.h>
 #include <errno.h>
 #include <pthread.h>
 #include <rdma/rsocket.h>
@@ -11,8 +10,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "pair.h"
-#include "wire_device.h"
+#include "tests/unit/lib/rsocket/pair.h"
+#include "tests/unit/lib/rsocket/wire_device.h"
+#include "tests/unit/test.h"
+
+TIME_LIMIT_S(300);
 
 #define N_PAIRS	  32
 #define N_WAYS	  (2 * N_PAIRS)
@@ -97,7 +99,7 @@ static void *read_all(void *arg)
 	return NULL;
 }
 
-START_TEST(a_reader_and_a_writer_on_each_of_64_ends_do_not_disturb_each_other)
+TEST(a_reader_and_a_writer_on_each_of_64_ends_do_not_disturb_each_other)
 {
 	make_all();
 	for (int i = 0; i < N_WAYS; i++) {
@@ -145,7 +147,7 @@ static void *serve_all(void *unused)
 	return NULL;
 }
 
-START_TEST(four_threads_share_a_repoll_of_64_sockets)
+TEST(four_threads_share_a_repoll_of_64_sockets)
 {
 	pthread_t waiter[N_WAITERS];
 
@@ -175,12 +177,16 @@ END_TEST
 
 /* --- closed under a call ------------------------------------------------- */
 
+static pthread_barrier_t all_are_inside;
+
 static void *read_until_closed(void *arg)
 {
 	const struct way *way = arg;
 	uint8_t buf[100];
 	ssize_t n;
 
+	ck_assert_int_gt(rrecv(way->to, buf, sizeof(buf), 0), 0);
+	pthread_barrier_wait(&all_are_inside);
 	while ((n = rrecv(way->to, buf, sizeof(buf), 0)) > 0)
 		;
 	ck_assert(n == 0 || errno == EBADF || errno == ECONNRESET);
@@ -192,6 +198,8 @@ static void *write_until_closed(void *arg)
 	const struct way *way = arg;
 	static const uint8_t buf[100];
 
+	ck_assert_int_gt(rsend(way->from, buf, sizeof(buf), 0), 0);
+	pthread_barrier_wait(&all_are_inside);
 	while (rsend(way->from, buf, sizeof(buf), 0) > 0)
 		;
 	ck_assert(errno == EBADF || errno == ECONNRESET || errno == EIO);
@@ -199,14 +207,15 @@ static void *write_until_closed(void *arg)
 }
 
 /* The number of a socket that is closed must not be another's while calls may still come. */
-START_TEST(sockets_that_are_closed_under_a_reader_and_a_writer_end_both)
+TEST(sockets_that_are_closed_under_a_reader_and_a_writer_end_both)
 {
 	make_all();
+	pthread_barrier_init(&all_are_inside, NULL, 2 * N_WAYS + 1);
 	for (int i = 0; i < N_WAYS; i++) {
 		pthread_create(&ways[i].writer, NULL, write_until_closed, &ways[i]);
 		pthread_create(&ways[i].reader, NULL, read_until_closed, &ways[i]);
 	}
-	usleep(20000);
+	pthread_barrier_wait(&all_are_inside);
 	for (int i = 0; i < N_PAIRS; i++)
 		ck_assert_int_eq(rshutdown(pairs[i].fd[0], SHUT_RDWR), 0);
 	for (int i = 0; i < N_WAYS; i++) {
@@ -247,7 +256,7 @@ static void *read_records(void *arg)
 	return NULL;
 }
 
-START_TEST(four_writers_and_four_readers_of_one_socket_take_turns)
+TEST(four_writers_and_four_readers_of_one_socket_take_turns)
 {
 	pthread_t writer[N_TAKERS], reader[N_TAKERS];
 	uint64_t sum = 0;
@@ -285,7 +294,7 @@ static void *read_while_cancelled(void *arg)
 	return NULL;
 }
 
-START_TEST(a_reader_is_cancelled_in_no_call_whether_the_data_is_there_or_not)
+TEST(a_reader_is_cancelled_in_no_call_whether_the_data_is_there_or_not)
 {
 	struct way *way = &ways[0];
 	uint8_t buf[SHORT_BYTES] = { 0 };
@@ -303,23 +312,3 @@ START_TEST(a_reader_is_cancelled_in_no_call_whether_the_data_is_there_or_not)
 	free_all();
 }
 END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("threads");
-	TCase *tcase = tcase_create("threads");
-	SRunner *runner = srunner_create(suite);
-	int failed;
-
-	tcase_set_timeout(tcase, 300);
-	tcase_add_test(tcase, a_reader_and_a_writer_on_each_of_64_ends_do_not_disturb_each_other);
-	tcase_add_test(tcase, four_threads_share_a_repoll_of_64_sockets);
-	tcase_add_test(tcase, sockets_that_are_closed_under_a_reader_and_a_writer_end_both);
-	tcase_add_test(tcase, four_writers_and_four_readers_of_one_socket_take_turns);
-	tcase_add_test(tcase, a_reader_is_cancelled_in_no_call_whether_the_data_is_there_or_not);
-	suite_add_tcase(suite, tcase);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

@@ -2,43 +2,87 @@
 /*
  * What sleeping threads are woken with, where the steps of two threads may fall together.
  */
-#include <check.h>
 #include <poll.h>
-#include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "lib/rsocket/settings.h"
 #include "lib/rsocket/wait.h"
+#include "tests/unit/test.h"
 
-static void *second_step(void *arg)
+/* --- what the library is given in place of the real ones ------------------ */
+
+#define POLLING_US UINT32_C(5000) /* more than a sleep and its end take on a busy machine */
+#define WAKE_UP_MS 1
+
+int __real_clock_gettime(clockid_t clock, struct timespec *ret);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ret);
+int __real_sched_yield(void);
+int __wrap_sched_yield(void);
+const struct settings *__real_settings(void);
+const struct settings *__wrap_settings(void);
+
+static bool is_patient;	 /* the settings are those above */
+static time_t ahead_s;	 /* of the real clock */
+static int yields_to_fd; /* what another thread writes to while this one yields; 0: none */
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ret)
 {
-	struct waker *waker = arg;
-	uint64_t one = 1;
+	int result = __real_clock_gettime(clock, ret);
 
-	usleep(20000);
-	ck_assert_int_eq(write(waker->fd, &one, sizeof(one)), sizeof(one));
-	return NULL;
+	ret->tv_sec += ahead_s;
+	return result;
 }
 
-/* Else whoever sleeps with it next never does again: a loop without an end. */
-START_TEST(a_waker_that_is_just_being_set_is_not_left_readable)
+int __wrap_sched_yield(void)
+{
+	uint64_t one = 1;
+
+	if (yields_to_fd)
+		ck_assert_int_eq(write(yields_to_fd, &one, sizeof(one)), sizeof(one));
+	yields_to_fd = 0;
+	return __real_sched_yield();
+}
+
+const struct settings *__wrap_settings(void)
+{
+	static struct settings patient;
+
+	patient = *__real_settings();
+	patient.polling_us = POLLING_US;
+	patient.wake_up_ms = WAKE_UP_MS;
+	return is_patient ? &patient : __real_settings();
+}
+
+static void set_up(void)
+{
+	is_patient = true;
+}
+
+FIXTURE(set_up, NULL);
+
+/* --- wakers and time ------------------------------------------------------ */
+
+/* Otherwise the next thread that sleeps with it never sleeps: a loop without an end. */
+TEST(a_waker_that_is_just_being_set_is_not_left_readable)
 {
 	struct waker *waker = waker_new();
 	struct pollfd poll_fd = { .fd = waker->fd, .events = POLLIN };
-	pthread_t thread;
 
+	/* The first step of wake(); the second follows. */
 	waker->is_set = 1;
-	pthread_create(&thread, NULL, second_step, waker);
+	yields_to_fd = waker->fd;
 	waker_reset(waker);
-	pthread_join(thread, NULL);
+	ck_assert_int_eq(yields_to_fd, 0);
 	ck_assert_int_eq(poll(&poll_fd, 1, 0), 0);
 	waker_free(waker);
 }
 END_TEST
 
-START_TEST(no_time_left_is_over_and_for_ever_is_not)
+TEST(no_time_left_is_over_and_for_ever_is_not)
 {
 	struct wait_until none = wait_for_ms(0), forever = wait_for_ms(-1);
 
@@ -47,28 +91,12 @@ START_TEST(no_time_left_is_over_and_for_ever_is_not)
 }
 END_TEST
 
-/* --- looking before sleeping --------------------------------------------- */
+/* --- looking before sleeping ---------------------------------------------- */
 
-/* A sleep and its end take more than the usual 10 us where the machine is busy. */
-#define POLLING_US 5000
-#define LONG_US	   (8 * POLLING_US)
-
-const struct settings *__real_settings(void);
-const struct settings *__wrap_settings(void);
-
-const struct settings *__wrap_settings(void)
-{
-	static struct settings patient;
-
-	patient = *__real_settings();
-	patient.polling_us = POLLING_US;
-	return &patient;
-}
-
-/* A handle whose condition holds once it was armed and slow_us have passed. */
+/* A handle whose condition holds once it was armed, which takes slow_s. */
 struct fake {
 	struct rsock base; /* first */
-	useconds_t slow_us;
+	time_t slow_s;
 	unsigned int n_looks; /* before it was armed */
 	bool is_armed;
 };
@@ -86,8 +114,7 @@ static int fake_arm(struct rsock *rs, short wanted)
 	struct fake *fake = (struct fake *)rs;
 
 	(void)wanted;
-	if (fake->slow_us)
-		usleep(fake->slow_us); /* of 0 us it would be a sleep, too: 50 us and more */
+	ahead_s += fake->slow_s;
 	fake->is_armed = true;
 	return -1;
 }
@@ -96,35 +123,35 @@ static bool fake_is_ready(struct rsock *rs)
 {
 	const struct fake *fake = (struct fake *)rs;
 
-	return fake->is_armed || !fake->slow_us;
+	return fake->is_armed || !fake->slow_s;
 }
 
 static const struct rsock_ops fake_ops = { .progress = fake_progress, .arm = fake_arm };
 
 /* Return: how often the handle was looked at before the sleep. */
-static unsigned int wait_once(struct fake *fake, useconds_t slow_us)
+static unsigned int wait_once(struct fake *fake, time_t slow_s)
 {
 	struct wait_until forever = wait_for_ms(-1);
 
-	fake->slow_us = slow_us;
+	fake->slow_s = slow_s;
 	fake->n_looks = 0;
 	fake->is_armed = false;
 	ck_assert_int_eq(wait_until_ready(&fake->base, POLLIN, fake_is_ready, &forever), 0);
 	return fake->n_looks;
 }
 
-START_TEST(after_three_long_waits_nobody_looks_before_he_sleeps)
+TEST(after_three_long_waits_nobody_looks_before_he_sleeps)
 {
 	struct fake fake = { 0 };
 
 	rsock_init(&fake.base, &fake_ops);
 	for (int i = 0; i < 3; i++)
-		ck_assert_uint_gt(wait_once(&fake, LONG_US), 0);
-	ck_assert_uint_eq(wait_once(&fake, LONG_US), 0);
+		ck_assert_uint_gt(wait_once(&fake, 1), 0);
+	ck_assert_uint_eq(wait_once(&fake, 1), 0);
 }
 END_TEST
 
-START_TEST(after_a_short_wait_it_is_looked_again)
+TEST(after_a_short_wait_it_is_looked_again)
 {
 	struct fake fake = { 0 };
 
@@ -134,7 +161,7 @@ START_TEST(after_a_short_wait_it_is_looked_again)
 	for (int i = 0; i < 100000 && fake.base.n_long; i++)
 		wait_once(&fake, 0);
 	ck_assert_uint_eq(fake.base.n_long, 0);
-	ck_assert_uint_gt(wait_once(&fake, LONG_US), 0);
+	ck_assert_uint_gt(wait_once(&fake, 1), 0);
 }
 END_TEST
 
@@ -177,7 +204,7 @@ static const struct rsock_ops woken_ops = { .progress = woken_progress,
 					    .arm = woken_arm,
 					    .disarm = woken_disarm };
 
-START_TEST(a_wake_up_is_taken_before_the_next_sleep_and_not_before)
+TEST(a_wake_up_is_taken_before_the_next_sleep_and_not_before)
 {
 	struct woken woken = { .fd = eventfd(1, EFD_CLOEXEC) };
 	struct wait_until forever = wait_for_ms(-1);
@@ -195,7 +222,7 @@ START_TEST(a_wake_up_is_taken_before_the_next_sleep_and_not_before)
 END_TEST
 
 /* Stock's sleep has no end: a device that forgot to say what it completed hung both ends. */
-START_TEST(a_sleeper_whom_nobody_wakes_looks_again)
+TEST(a_sleeper_whom_nobody_wakes_looks_again)
 {
 	struct woken woken = { .fd = eventfd(0, EFD_CLOEXEC) };
 	struct wait_until forever = wait_for_ms(-1);
@@ -206,23 +233,3 @@ START_TEST(a_sleeper_whom_nobody_wakes_looks_again)
 	close(woken.fd);
 }
 END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("wait");
-	TCase *tcase = tcase_create("wait");
-	SRunner *runner = srunner_create(suite);
-	int failed;
-
-	tcase_add_test(tcase, a_waker_that_is_just_being_set_is_not_left_readable);
-	tcase_add_test(tcase, no_time_left_is_over_and_for_ever_is_not);
-	tcase_add_test(tcase, after_three_long_waits_nobody_looks_before_he_sleeps);
-	tcase_add_test(tcase, after_a_short_wait_it_is_looked_again);
-	tcase_add_test(tcase, a_wake_up_is_taken_before_the_next_sleep_and_not_before);
-	tcase_add_test(tcase, a_sleeper_whom_nobody_wakes_looks_again);
-	suite_add_tcase(suite, tcase);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

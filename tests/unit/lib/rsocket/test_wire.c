@@ -3,7 +3,6 @@
  * What sockets say on the wire, against bytes that are written down here, and the table of a
  * stream's states, walked from end to end.
  */
-#include <check.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -13,6 +12,7 @@
 #include "lib/rsocket/preload/config.h"
 #include "lib/rsocket/state.h"
 #include "lib/rsocket/wire.h"
+#include "tests/unit/test.h"
 
 /* --- streams ------------------------------------------------------------- */
 
@@ -22,7 +22,7 @@ static const uint8_t hello_wire[RS_HELLO_BYTES] = {
 	0x50, 0x60, 0x70, 0x80, 0xa1, 0xb1, 0xc1, 0xd1, 0,    1,    0,	  0,
 };
 
-START_TEST(private_data_is_as_on_the_wire)
+TEST(private_data_is_as_on_the_wire)
 {
 	struct rs_hello hello;
 	uint8_t wire[RS_HELLO_BYTES] = { 0 };
@@ -40,7 +40,7 @@ START_TEST(private_data_is_as_on_the_wire)
 }
 END_TEST
 
-START_TEST(a_scaled_number_is_never_more_than_it_was) /* loop test: _i is the number */
+TEST_LOOP(a_scaled_number_is_never_more_than_it_was, 0, 600)
 {
 	uint32_t scaled = rs_scale_decode(rs_scale_encode((uint32_t)_i));
 
@@ -52,7 +52,7 @@ START_TEST(a_scaled_number_is_never_more_than_it_was) /* loop test: _i is the nu
 }
 END_TEST
 
-START_TEST(entries_for_the_other_byte_order_are_swapped)
+TEST(entries_for_the_other_byte_order_are_swapped)
 {
 	struct rs_iomap_entry entry = {
 		1, {2, 3, 4}
@@ -66,7 +66,8 @@ START_TEST(entries_for_the_other_byte_order_are_swapped)
 }
 END_TEST
 
-START_TEST(a_step_moves_or_refuses_and_moves_nothing) /* loop test: _i is state and event */
+/* _i is a state and an event. */
+TEST_LOOP(a_step_moves_or_refuses_and_moves_nothing, 0, STREAM_N_STATES *STREAM_N_EVENTS)
 {
 	enum stream_state before = (enum stream_state)(_i / STREAM_N_EVENTS), state = before;
 	enum stream_event event = (enum stream_event)(_i % STREAM_N_EVENTS);
@@ -91,7 +92,7 @@ static const uint8_t ud6[] = { 6, 24, 0x1c, 0x06, 0, 0, 0, 5, 0xfd, 0, 0, 0x77,
 			       0, 0,  0,    0,	  0, 0, 0, 0, 0,    0, 0, 1 };
 static const uint8_t udp4[] = { 0x55, 0x55, 0x55, 0x55, 4, 7, 16, 0, 0, 1, 2, 3, 10, 77, 0, 2 };
 
-START_TEST(a_datagram_names_its_sender)
+TEST(a_datagram_names_its_sender)
 {
 	union addr from;
 	uint8_t wire[DGRAM_UD_BYTES_MAX];
@@ -107,7 +108,7 @@ START_TEST(a_datagram_names_its_sender)
 }
 END_TEST
 
-START_TEST(an_answer_names_a_queue_pair)
+TEST(an_answer_names_a_queue_pair)
 {
 	struct dgram_udp header;
 	uint8_t wire[DGRAM_UDP_BYTES_MAX];
@@ -121,7 +122,8 @@ START_TEST(an_answer_names_a_queue_pair)
 END_TEST
 
 /* Stock reads beyond what came when a header says that it is longer. */
-START_TEST(a_header_that_is_cut_off_is_none) /* loop test: _i is how many bytes there are */
+/* _i is how many bytes there are. */
+TEST_LOOP(a_header_that_is_cut_off_is_none, 0, sizeof(ud6))
 {
 	struct dgram_udp header;
 	union addr from;
@@ -135,7 +137,7 @@ START_TEST(a_header_that_is_cut_off_is_none) /* loop test: _i is how many bytes 
 }
 END_TEST
 
-START_TEST(a_header_of_another_size_is_none)
+TEST(a_header_of_another_size_is_none)
 {
 	uint8_t wire[sizeof(ud4)], other[sizeof(udp4)];
 	struct dgram_udp header;
@@ -167,7 +169,7 @@ static const struct {
 	{ "curl inet stream",	      false, false},
 };
 
-START_TEST(a_line_of_the_configuration_means_a_socket) /* loop test: _i is the row */
+TEST_LOOP(a_line_of_the_configuration_means_a_socket, 0, sizeof(lines) / sizeof(lines[0]))
 {
 	bool is_entry;
 
@@ -176,28 +178,3 @@ START_TEST(a_line_of_the_configuration_means_a_socket) /* loop test: _i is the r
 	ck_assert(is_entry == lines[_i].is_entry);
 }
 END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("wire");
-	TCase *tcase = tcase_create("wire");
-	SRunner *runner = srunner_create(suite);
-	int failed;
-
-	tcase_add_test(tcase, private_data_is_as_on_the_wire);
-	tcase_add_loop_test(tcase, a_scaled_number_is_never_more_than_it_was, 0, 600);
-	tcase_add_test(tcase, entries_for_the_other_byte_order_are_swapped);
-	tcase_add_loop_test(tcase, a_step_moves_or_refuses_and_moves_nothing, 0,
-			    STREAM_N_STATES * STREAM_N_EVENTS);
-	tcase_add_test(tcase, a_datagram_names_its_sender);
-	tcase_add_test(tcase, an_answer_names_a_queue_pair);
-	tcase_add_loop_test(tcase, a_header_that_is_cut_off_is_none, 0, (int)sizeof(ud6));
-	tcase_add_test(tcase, a_header_of_another_size_is_none);
-	tcase_add_loop_test(tcase, a_line_of_the_configuration_means_a_socket, 0,
-			    sizeof(lines) / sizeof(lines[0]));
-	suite_add_tcase(suite, tcase);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}
