@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define HOLDS_NS	UINT64_C(1000000000)
-#define DOUBTED_NS	UINT64_C(10000000000)
+#define AVOIDED_NS	UINT64_C(10000000000)
 #define DOUBLINGS_MAX	8		     /* 43 minutes */
 #define FRESH_NS	UINT64_C(2000000000) /* who was reached then is slow, or loses a packet */
 #define QUESTION_MAX_NS UINT64_C(3000000000) /* most are answered, repeated or given up by then */
@@ -60,7 +60,7 @@ static struct peer *find_or_take(struct peers *peers, const struct mad_gid *gid,
 static void avoid(struct way *way, uint64_t now_ns)
 {
 	way->proven_ns = 0;
-	way->avoided_until_ns = now_ns + (DOUBTED_NS << way->n_in_vain);
+	way->avoided_until_ns = now_ns + (AVOIDED_NS << way->n_in_vain);
 }
 
 static void was_in_vain(struct way *way, uint64_t now_ns)
@@ -124,7 +124,7 @@ void peers_missed(struct peers *peers, const struct mad_gid *gid, uint64_t now_n
 }
 
 /* Nobody may be there at all, which says nothing about the way: see was_answered(). */
-static void doubt_way(struct peer *peer, uint64_t now_ns)
+static void try_another_queue_pair(struct peer *peer, uint64_t now_ns)
 {
 	if (is_fresh(&peer->way, now_ns)) {
 		peer->asked_id = 0;
@@ -143,17 +143,17 @@ void peers_heard(struct peers *peers, const struct mad_gid *gid, uint32_t qpn, u
 	if (qpn <= PEER_QP1)
 		return;
 	peer = find_or_take(peers, gid, now_ns);
-	if (!peer || now_ns < peer->doubted_until_ns)
+	if (!peer || now_ns < peer->own_avoided_until_ns)
 		return;
 	peer->qpn = qpn;
 	peer->heard_ns = now_ns;
 }
 
-static void doubt_his_own(struct peer *peer, uint64_t now_ns)
+static void avoid_own_queue_pair(struct peer *peer, uint64_t now_ns)
 {
 	if (!peer->qpn)
 		return;
-	peer->doubted_until_ns = now_ns + DOUBTED_NS;
+	peer->own_avoided_until_ns = now_ns + AVOIDED_NS;
 	peer->qpn = 0;
 }
 
@@ -178,13 +178,13 @@ uint32_t peers_qpn(const struct peers *peers, const struct mad_gid *gid, bool as
 	return may_try(peers, way, asks, now_ns) ? PEER_QP1 : PEER_BY_UMAD;
 }
 
-void peers_doubt(struct peers *peers, const struct mad_gid *gid, uint32_t id, uint64_t now_ns)
+void peers_unanswered(struct peers *peers, const struct mad_gid *gid, uint32_t id, uint64_t now_ns)
 {
 	struct peer *peer = find(peers, gid);
 
 	if (!peer)
 		return;
-	doubt_his_own(peer, now_ns);
+	avoid_own_queue_pair(peer, now_ns);
 	if (id && peer->asked_id == id)
-		doubt_way(peer, now_ns);
+		try_another_queue_pair(peer, now_ns);
 }

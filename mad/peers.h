@@ -38,7 +38,7 @@ struct peer {
 	struct mad_gid gid;
 	uint32_t qpn; /* his own; 0: nothing is known */
 	uint64_t heard_ns;
-	uint64_t doubted_until_ns; /* his own */
+	uint64_t own_avoided_until_ns;
 	struct way way;
 	uint32_t asked_id; /* of the first question that went that way and is open; 0: none is */
 	bool asked_again;  /* that one */
@@ -73,11 +73,11 @@ void peers_answered(struct peers *peers, const struct mad_gid *gid, uint32_t id,
 void peers_missed(struct peers *peers, const struct mad_gid *gid, uint64_t now_ns);
 
 /**
- * peers_doubt() - what we call @id was not answered by @gid
+ * peers_unanswered() - what we call @id was not answered by @gid
  *
  * His own queue pair is not sent to for ten seconds from now on, whatever is heard: who forges the
  * peer's address must not have more than one message a time.
  */
-void peers_doubt(struct peers *peers, const struct mad_gid *gid, uint32_t id, uint64_t now_ns);
+void peers_unanswered(struct peers *peers, const struct mad_gid *gid, uint32_t id, uint64_t now_ns);
 
 #endif

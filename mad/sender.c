@@ -529,13 +529,13 @@ void mad_sender_came(struct mad_sender *sender, const struct mad_gid *gid,
 	pthread_mutex_unlock(&sender->lock);
 }
 
-void mad_sender_doubt(struct mad_sender *sender, const struct mad_gid *gid,
-		      const uint8_t mad[MAD_BYTES])
+void mad_sender_unanswered(struct mad_sender *sender, const struct mad_gid *gid,
+			   const uint8_t mad[MAD_BYTES])
 {
 	struct mad_talk talk = mad_talk_of(mad);
 
 	pthread_mutex_lock(&sender->lock);
-	peers_doubt(&sender->peers, gid, talk.sender_id, clock_coarse_ns());
+	peers_unanswered(&sender->peers, gid, talk.sender_id, clock_coarse_ns());
 	pthread_mutex_unlock(&sender->lock);
 }
 

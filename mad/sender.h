@@ -59,9 +59,10 @@ void mad_sender_came(struct mad_sender *sender, const struct mad_gid *gid,
 /** mad_sender_heard() - a message of a connection came from @gid's queue pair @qpn */
 void mad_sender_heard(struct mad_sender *sender, const struct mad_gid *gid, uint32_t qpn);
 
-/** mad_sender_doubt() - this message to @gid was not answered, and is said again through umad */
-void mad_sender_doubt(struct mad_sender *sender, const struct mad_gid *gid,
-		      const uint8_t mad[MAD_BYTES]);
+/** mad_sender_unanswered() - this message to @gid was not answered, and is said again through umad
+ */
+void mad_sender_unanswered(struct mad_sender *sender, const struct mad_gid *gid,
+			   const uint8_t mad[MAD_BYTES]);
 
 /** mad_sender_insist() - from now on no message is refused because it may be in vain: for drills */
 void mad_sender_insist(struct mad_sender *sender);

@@ -69,6 +69,6 @@ int response_rejected(struct event *event)
 
 int response_missing(struct event *event)
 {
-	infiniband_doubt(event->subject);
+	infiniband_revalidate(event->subject);
 	return 0;
 }

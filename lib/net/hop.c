@@ -33,14 +33,14 @@ static int find_route(const struct gid_entry *local, const struct mad_gid *dgid,
 	return net_route_lookup(&dst, &src, local->ifindex, ret);
 }
 
-void hop_doubt(struct ibv_context *verbs, uint8_t port_num, uint8_t sgid_index,
-	       const struct mad_gid *dgid)
+void hop_revalidate(struct ibv_context *verbs, uint8_t port_num, uint8_t sgid_index,
+		    const struct mad_gid *dgid)
 {
 	struct gid_entry local;
 	struct net_route route;
 
 	if (!gid_by_index(verbs, port_num, sgid_index, &local) && !find_route(&local, dgid, &route))
-		net_neigh_doubt(&route);
+		net_neigh_revalidate(&route);
 }
 
 bool hop_is_ready(struct ibv_context *verbs, uint8_t port_num, uint8_t sgid_index,

@@ -23,8 +23,9 @@
 bool hop_is_ready(struct ibv_context *verbs, uint8_t port_num, uint8_t sgid_index,
 		  const struct mad_gid *dgid);
 
-/** hop_doubt() - what went there was not answered: see net_neigh_doubt(). Arguments as above. */
-void hop_doubt(struct ibv_context *verbs, uint8_t port_num, uint8_t sgid_index,
-	       const struct mad_gid *dgid);
+/** hop_revalidate() - what went there was not answered: see net_neigh_revalidate(). Arguments as
+ * above. */
+void hop_revalidate(struct ibv_context *verbs, uint8_t port_num, uint8_t sgid_index,
+		    const struct mad_gid *dgid);
 
 #endif

@@ -17,10 +17,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CACHE_SETS   1024 /* a power of 2 */
-#define CACHE_WAYS   4
-#define HW_BYTES_MAX 32
-#define DOUBT_S	     10
+#define CACHE_SETS	   1024 /* a power of 2 */
+#define CACHE_WAYS	   4
+#define HW_BYTES_MAX	   32
+#define REVALIDATE_PAUSE_S 10
 /*
  * A datagram without a byte to the discard service (RFC 863) makes the kernel resolve the next
  * hop for a process that may not write neighbour entries. Next to nobody listens there, and one
@@ -38,7 +38,7 @@ struct entry {
 	uint8_t state;	/* enum net_neigh */
 	uint8_t hw_bytes;
 	uint8_t hw[HW_BYTES_MAX]; /* the last one known, also after it was lost */
-	time_t doubted_s;	  /* CLOCK_MONOTONIC; 0: never */
+	time_t revalidated_s;	  /* CLOCK_MONOTONIC; 0: never */
 };
 
 static struct {
@@ -301,24 +301,24 @@ static bool is_believed(const struct key *key)
 	return nud & (NUD_REACHABLE | NUD_STALE | NUD_DELAY);
 }
 
-static bool may_doubt(struct entry *entry)
+static bool may_revalidate(struct entry *entry)
 {
 	struct timespec now;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	if (entry->doubted_s && now.tv_sec - entry->doubted_s < DOUBT_S)
+	if (entry->revalidated_s && now.tv_sec - entry->revalidated_s < REVALIDATE_PAUSE_S)
 		return false;
-	entry->doubted_s = now.tv_sec;
+	entry->revalidated_s = now.tv_sec;
 	return true;
 }
 
-void net_neigh_doubt(const struct net_route *route)
+void net_neigh_revalidate(const struct net_route *route)
 {
 	struct key key = key_of(route);
 
 	if (route->local || net_enter())
 		return;
-	if (may_doubt(find_or_add(&key)) && is_believed(&key))
+	if (may_revalidate(find_or_add(&key)) && is_believed(&key))
 		net_request(
 			neigh_request(RTM_NEWNEIGH, NLM_F_REPLACE | NLM_F_ACK, &key, 0, NUD_PROBE),
 			NULL, NULL);

@@ -82,8 +82,8 @@ enum net_neigh net_neigh_state(const struct net_route *route);
 int net_neigh_ask(const struct net_route *route);
 
 /**
- * net_neigh_doubt() - a next hop is not heard of: let the kernel see whether its link address is
- * right
+ * net_neigh_revalidate() - a next hop is not heard of: let the kernel see whether its link address
+ * is right
  * @route: from net_route_lookup()
  *
  * The kernel believes an answer for up to a minute, whatever a bad network made of it, or if the
@@ -91,7 +91,7 @@ int net_neigh_ask(const struct net_route *route);
  * everyone. Nothing happens more often than every 10 s, to an address that was set by hand, or in a
  * process without CAP_NET_ADMIN.
  */
-void net_neigh_doubt(const struct net_route *route);
+void net_neigh_revalidate(const struct net_route *route);
 
 /**
  * net_neigh_hw() - the link address of a next hop that is known

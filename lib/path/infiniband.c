@@ -218,20 +218,20 @@ void infiniband_ask(struct engine *engine, struct id *id, int timeout_ms,
 	subnet_ask(engine, &id->route_ask, id->path.port, ret_record);
 }
 
-void infiniband_doubt(struct id *id)
+void infiniband_revalidate(struct id *id)
 {
 	struct portd_record record;
-	bool doubts;
+	bool is_ours;
 
 	engine_lock();
-	doubts = infiniband_is(&id->path) && id->path.port;
-	if (doubts) {
+	is_ours = infiniband_is(&id->path) && id->path.port;
+	if (is_ours) {
 		struct mad_gid peer = infiniband_peer(id);
 
-		record = subnet_doubt(id->path.port, &peer);
+		record = subnet_revalidate(id->path.port, &peer);
 	}
 	engine_unlock();
-	if (doubts)
+	if (is_ours)
 		subnet_send(&record);
 }
 

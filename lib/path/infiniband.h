@@ -81,7 +81,7 @@ struct infiniband_partition {
  */
 int infiniband_partition(const struct id *id, struct infiniband_partition *ret);
 
-/** infiniband_doubt() - the path led nowhere: tell cmportd. No lock is held. */
-void infiniband_doubt(struct id *id);
+/** infiniband_revalidate() - the path led nowhere: tell cmportd. No lock is held. */
+void infiniband_revalidate(struct id *id);
 
 #endif

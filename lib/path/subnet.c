@@ -53,10 +53,11 @@ bool subnet_drop(struct subnet_ask *ask, struct portd_record *ret_record)
 	return true;
 }
 
-struct portd_record subnet_doubt(const struct port *port, const struct mad_gid *dgid)
+struct portd_record subnet_revalidate(const struct port *port, const struct mad_gid *dgid)
 {
 	return (struct portd_record){
-		.type = PORTD_SA_DOUBT, .sa_doubt = {.port = (uint8_t)port->handle, .dgid = *dgid}
+		.type = PORTD_SA_REVALIDATE,
+		.sa_revalidate = {.port = (uint8_t)port->handle, .dgid = *dgid}
 	};
 }
 

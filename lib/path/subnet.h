@@ -40,8 +40,8 @@ void subnet_ask(struct engine *engine, struct subnet_ask *ask, struct port *port
  */
 bool subnet_drop(struct subnet_ask *ask, struct portd_record *ret_record);
 
-/** subnet_doubt() - the way to a port leads nowhere; no lock is needed. */
-struct portd_record subnet_doubt(const struct port *port, const struct mad_gid *dgid);
+/** subnet_revalidate() - the way to a port leads nowhere; no lock is needed. */
+struct portd_record subnet_revalidate(const struct port *port, const struct mad_gid *dgid);
 
 /** subnet_send() - no lock is held. */
 void subnet_send(const struct portd_record *record);

@@ -168,7 +168,7 @@ void sa_agent_withdraw(struct sa_agent *agent, struct sa_ask *ask, struct cm_tim
 	}
 }
 
-void sa_agent_doubt(struct sa_agent *agent, const struct mad_gid *dgid)
+void sa_agent_revalidate(struct sa_agent *agent, const struct mad_gid *dgid)
 {
 	if (agent->paths)
 		sa_paths_forget(agent->paths, dgid);

@@ -84,8 +84,8 @@ void sa_agent_ask(struct sa_agent *agent, struct sa_ask *ask, struct cm_time now
  */
 void sa_agent_withdraw(struct sa_agent *agent, struct sa_ask *ask, struct cm_time now);
 
-/** sa_agent_doubt() - paths to this port lead nowhere, so the next one is asked for anew. */
-void sa_agent_doubt(struct sa_agent *agent, const struct mad_gid *dgid);
+/** sa_agent_revalidate() - paths to this port lead nowhere, so the next one is asked for anew. */
+void sa_agent_revalidate(struct sa_agent *agent, const struct mad_gid *dgid);
 
 /** sa_agent_input() - a MAD of class SA has arrived. */
 void sa_agent_input(struct sa_agent *agent, const uint8_t *mad, size_t bytes, struct cm_time now);

@@ -169,11 +169,11 @@ static void subnet_changes(void)
 	sa_agent_subnet(&world.agent, &subnet, how & 16, world.now);
 }
 
-static void doubt(void)
+static void revalidate(void)
 {
 	struct mad_gid dgid = { .raw[15] = next_byte(&world.in) & 7 };
 
-	sa_agent_doubt(&world.agent, &dgid);
+	sa_agent_revalidate(&world.agent, &dgid);
 }
 
 /* All lose interest, and the administrator says no more. */
@@ -198,7 +198,7 @@ static void end(void)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
 	static void (*const does[])(void) = { ask,	    answer,	    bytes_arrive, withdraw,
-					      wait_a_while, subnet_changes, doubt,	  answer };
+					      wait_a_while, subnet_changes, revalidate,	  answer };
 
 	memset(&world, 0, sizeof(world));
 	world.in = (struct input){ data, bytes };

@@ -116,9 +116,9 @@ static const struct wire_field sa_drop_rows[] = {
 	WIRE(portd_sa_drop, ask_id, 0, 0, 32),
 };
 
-static const struct wire_field sa_doubt_rows[] = {
-	WIRE(portd_sa_doubt, port, 0, 0, 8),
-	WIRE_ADDR(portd_sa_doubt, dgid, 4),
+static const struct wire_field sa_revalidate_rows[] = {
+	WIRE(portd_sa_revalidate, port, 0, 0, 8),
+	WIRE_ADDR(portd_sa_revalidate, dgid, 4),
 };
 
 static const struct wire_field sa_told_rows[] = {
@@ -216,7 +216,7 @@ static const struct wire_layout layouts[PORTD_N_TYPES] = {
 	[PORTD_GONE] = LAYOUT(portd_gone, gone, 4),
 	[PORTD_SA_ASK] = LAYOUT(portd_sa_ask, sa_ask, 24 + PORTD_SA_BYTES),
 	[PORTD_SA_DROP] = LAYOUT(portd_sa_drop, sa_drop, 4),
-	[PORTD_SA_DOUBT] = LAYOUT(portd_sa_doubt, sa_doubt, 20),
+	[PORTD_SA_REVALIDATE] = LAYOUT(portd_sa_revalidate, sa_revalidate, 20),
 	[PORTD_SA_TOLD] = LAYOUT(portd_sa_told, sa_told, 8 + PORTD_SA_BYTES),
 	[PORTD_SEEN] = LAYOUT(portd_seen, seen, 8),
 	[PORTD_AWAIT] = LAYOUT(portd_seen, seen, 8),

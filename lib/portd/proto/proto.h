@@ -50,22 +50,22 @@
 	X(RESUMED, ASKED)	/* all that an earlier cmportd knew has been told */             \
 	X(LOOK_ON, ASKED)	/* see all messages of the host from now on, see feed.h */       \
 	X(REPLY, ANSWER)                                                                         \
-	X(MAD, DATA)	      /* a message to send, or that has arrived */                       \
-	X(CLOSE, DATA)	      /* from the client: a comm id is free again */                     \
-	X(GONE, DATA)	      /* from cmportd: a port is no more */                              \
-	X(SA_ASK, DATA)	      /* from the client: a question to the subnet administrator */      \
-	X(SA_DROP, DATA)      /* from the client: never mind, or leave the group */              \
-	X(SA_DOUBT, DATA)     /* from the client: a path that leads nowhere */                   \
-	X(SA_TOLD, DATA)      /* from cmportd: the answer */                                     \
-	X(SEEN, DATA)	      /* from cmportd, to who awaits it: a message has passed */         \
-	X(STAT_ASK, DATA)     /* from cmportd: how do your ids and counters stand? */            \
-	X(STAT_PORT, DATA)    /* from cmportd, to who asked: a port that others speak of */      \
-	X(STAT_PROCESS, DATA) /* from cmportd, to who asked: a client that is asked for him */   \
-	X(STAT_ID, DATA)      /* from a client, and passed on: an id or a connection */          \
-	X(STAT_COUNT, DATA)   /* likewise: a counter that is not zero */                         \
-	X(STAT_END, DATA)     /* likewise: that was all */                                       \
-	X(STAT, ASKED)	      /* how connections and counters stand: rows of STAT_* follow */    \
-	X(AWAIT, DATA)	      /* from who looks on: tell me of the next message */
+	X(MAD, DATA)	       /* a message to send, or that has arrived */                      \
+	X(CLOSE, DATA)	       /* from the client: a comm id is free again */                    \
+	X(GONE, DATA)	       /* from cmportd: a port is no more */                             \
+	X(SA_ASK, DATA)	       /* from the client: a question to the subnet administrator */     \
+	X(SA_DROP, DATA)       /* from the client: never mind, or leave the group */             \
+	X(SA_REVALIDATE, DATA) /* from the client: a path that leads nowhere */                  \
+	X(SA_TOLD, DATA)       /* from cmportd: the answer */                                    \
+	X(SEEN, DATA)	       /* from cmportd, to who awaits it: a message has passed */        \
+	X(STAT_ASK, DATA)      /* from cmportd: how do your ids and counters stand? */           \
+	X(STAT_PORT, DATA)     /* from cmportd, to who asked: a port that others speak of */     \
+	X(STAT_PROCESS, DATA)  /* from cmportd, to who asked: a client that is asked for him */  \
+	X(STAT_ID, DATA)       /* from a client, and passed on: an id or a connection */         \
+	X(STAT_COUNT, DATA)    /* likewise: a counter that is not zero */                        \
+	X(STAT_END, DATA)      /* likewise: that was all */                                      \
+	X(STAT, ASKED)	       /* how connections and counters stand: rows of STAT_* follow */   \
+	X(AWAIT, DATA)	       /* from who looks on: tell me of the next message */
 
 enum portd_type {
 	PORTD_NONE,
@@ -164,7 +164,7 @@ struct portd_sa_drop {
 	uint32_t ask_id;
 };
 
-struct portd_sa_doubt {
+struct portd_sa_revalidate {
 	uint8_t port; /* handle */
 	struct mad_gid dgid;
 };
@@ -319,7 +319,7 @@ struct portd_record {
 		struct portd_gone gone;
 		struct portd_sa_ask sa_ask;
 		struct portd_sa_drop sa_drop;
-		struct portd_sa_doubt sa_doubt;
+		struct portd_sa_revalidate sa_revalidate;
 		struct portd_sa_told sa_told;
 		struct portd_seen seen; /* and AWAIT */
 		struct portd_stat stat;

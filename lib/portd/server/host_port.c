@@ -368,13 +368,14 @@ static void send_slowly(struct server *server, struct host_port *host_port,
 	portd_log_debug("a message was not sent: %s", strerror(-err));
 }
 
-static void cast_doubt(struct host_port *host_port, const struct mad_path *path,
-		       const uint8_t mad[MAD_BYTES])
+static void revalidate_next_hop(struct host_port *host_port, const struct mad_path *path,
+				const uint8_t mad[MAD_BYTES])
 {
 	if (host_port->sender)
-		mad_sender_doubt(host_port->sender, &path->dgid, mad);
+		mad_sender_unanswered(host_port->sender, &path->dgid, mad);
 	if (path->grh)
-		hop_doubt(host_port->verbs, host_port->port_num, path->sgid_index, &path->dgid);
+		hop_revalidate(host_port->verbs, host_port->port_num, path->sgid_index,
+			       &path->dgid);
 }
 
 /* If the peer has moved to another link address without a word, only the kernel's look at its
@@ -393,7 +394,7 @@ static bool leave(struct server *server, struct host_port *host_port, const stru
 	if (is_fast && !is_hop_ready(host_port, path))
 		return false;
 	if (again)
-		cast_doubt(host_port, path, mad);
+		revalidate_next_hop(host_port, path, mad);
 	if (host_port->sender)
 		mad_sender_release(host_port->sender); /* it was said before */
 	send_slowly(server, host_port, path, mad);

@@ -310,13 +310,13 @@ static void take_drop(struct server *server, struct client *client, uint32_t ask
 	}
 }
 
-static void take_doubt(struct server *server, struct client *client,
-		       const struct portd_sa_doubt *doubt)
+static void revalidate_path(struct server *server, struct client *client,
+			    const struct portd_sa_revalidate *path)
 {
-	struct host_port *host_port = host_port_with(server, client, doubt->port);
+	struct host_port *host_port = host_port_with(server, client, path->port);
 
 	if (host_port && host_port->subnet)
-		sa_agent_doubt(&host_port->subnet->agent, &doubt->dgid);
+		sa_agent_revalidate(&host_port->subnet->agent, &path->dgid);
 }
 
 bool subnet_record(struct server *server, struct client *client, const struct portd_record *record)
@@ -325,8 +325,8 @@ bool subnet_record(struct server *server, struct client *client, const struct po
 		take_ask(server, client, &record->sa_ask);
 	else if (record->type == PORTD_SA_DROP)
 		take_drop(server, client, record->sa_drop.ask_id);
-	else if (record->type == PORTD_SA_DOUBT)
-		take_doubt(server, client, &record->sa_doubt);
+	else if (record->type == PORTD_SA_REVALIDATE)
+		revalidate_path(server, client, &record->sa_revalidate);
 	else
 		return false;
 	return true;

@@ -34,7 +34,8 @@ void subnet_expire(struct server *server, struct host_port *host_port);
 struct cm_time subnet_deadline(const struct host_port *host_port);
 
 /**
- * subnet_record() - a client asks, joins a group, no longer wants to know, or doubts a path
+ * subnet_record() - a client asks, joins a group, no longer wants to know, or reports that a path
+ * does not work
  *
  * Return: false if it is another record.
  */

@@ -32,9 +32,9 @@ static void hear_after(const struct mad_gid *gid, uint32_t qpn, uint64_t ms)
 	peers_heard(&peers, gid, qpn, NOW_NS + ms * MS_NS);
 }
 
-static void doubt_after(const struct mad_gid *gid, uint64_t ms)
+static void unanswered_after(const struct mad_gid *gid, uint64_t ms)
 {
-	peers_doubt(&peers, gid, NO_ID, NOW_NS + ms * MS_NS);
+	peers_unanswered(&peers, gid, NO_ID, NOW_NS + ms * MS_NS);
 }
 
 static struct mad_gid stranger(unsigned int number)
@@ -115,15 +115,15 @@ END_TEST
 START_TEST(whoever_does_not_answer_is_sent_to_qp1)
 {
 	hear_after(&bob, QPN, 0);
-	doubt_after(&bob, 1);
+	unanswered_after(&bob, 1);
 	ck_assert_uint_eq(qpn_after(&bob, 1), PEER_QP1);
 }
 END_TEST
 
-START_TEST(a_doubt_lasts_ten_seconds_although_he_is_heard)
+START_TEST(own_queue_pair_is_avoided_for_ten_seconds_although_it_is_heard)
 {
 	hear_after(&bob, QPN, 0);
-	doubt_after(&bob, 0);
+	unanswered_after(&bob, 0);
 	hear_after(&bob, QPN, 9999);
 	ck_assert_uint_eq(qpn_after(&bob, 9999), PEER_QP1);
 	hear_after(&bob, QPN, 10000);
@@ -131,21 +131,21 @@ START_TEST(a_doubt_lasts_ten_seconds_although_he_is_heard)
 }
 END_TEST
 
-START_TEST(a_new_queue_pair_does_not_end_the_doubt)
+START_TEST(a_new_queue_pair_is_avoided_as_well)
 {
 	hear_after(&bob, QPN, 0);
-	doubt_after(&bob, 1);
+	unanswered_after(&bob, 1);
 	hear_after(&bob, QPN + 1, 2);
 	ck_assert_uint_eq(qpn_after(&bob, 3), PEER_QP1);
 }
 END_TEST
 
-/* A second message that is repeated must not take the first one's doubt for that of QP1. */
-START_TEST(a_second_doubt_changes_nothing)
+/* A second message that is repeated must not count against QP1. */
+START_TEST(a_second_unanswered_message_changes_nothing)
 {
 	hear_after(&bob, QPN, 0);
-	doubt_after(&bob, 0);
-	doubt_after(&bob, 5000);
+	unanswered_after(&bob, 0);
+	unanswered_after(&bob, 5000);
 	hear_after(&bob, QPN, 9999);
 	ck_assert_uint_eq(qpn_after(&bob, 9999), PEER_QP1);
 	hear_after(&bob, QPN, 10000);
@@ -153,13 +153,13 @@ START_TEST(a_second_doubt_changes_nothing)
 }
 END_TEST
 
-START_TEST(doubt_of_one_is_no_doubt_of_another)
+START_TEST(only_the_peer_that_did_not_answer_is_avoided)
 {
 	struct mad_gid carol = stranger(1);
 
 	hear_after(&bob, QPN, 0);
 	hear_after(&carol, QPN, 0);
-	doubt_after(&carol, 1);
+	unanswered_after(&carol, 1);
 	ck_assert_uint_eq(qpn_after(&bob, 2), QPN);
 }
 END_TEST
@@ -195,22 +195,22 @@ START_TEST(of_two_peers_in_one_slot_the_other_is_sent_to_qp1)
 }
 END_TEST
 
-START_TEST(doubt_of_one_does_not_touch_who_has_his_slot)
+START_TEST(an_unanswered_message_does_not_touch_another_peer_in_the_slot)
 {
 	struct mad_gid rival = rival_of_bob();
 
 	hear_after(&rival, QPN, 0);
-	doubt_after(&bob, 1);
+	unanswered_after(&bob, 1);
 	ck_assert_uint_eq(qpn_after(&rival, 2), QPN);
 }
 END_TEST
 
-START_TEST(who_comes_into_a_slot_does_not_inherit_the_doubt)
+START_TEST(a_new_peer_in_a_slot_is_not_avoided)
 {
 	struct mad_gid rival = rival_of_bob();
 
 	hear_after(&bob, QPN, 0);
-	doubt_after(&bob, 1);
+	unanswered_after(&bob, 1);
 	hear_after(&rival, QPN, 2);
 	ck_assert_uint_eq(qpn_after(&rival, 3), QPN);
 }
@@ -225,7 +225,7 @@ static void ask_after(uint32_t id, uint64_t ms)
 
 static void ask_again_after(uint32_t id, uint64_t ms)
 {
-	peers_doubt(&peers, &bob, id, NOW_NS + ms * MS_NS);
+	peers_unanswered(&peers, &bob, id, NOW_NS + ms * MS_NS);
 }
 
 static void answer_after(uint32_t id, uint64_t ms)
@@ -455,14 +455,14 @@ static Suite *make_suite(void)
 	tcase_add_test(tc, the_queue_pair_heard_last_counts);
 	tcase_add_test(tc, queue_pairs_0_and_1_teach_nothing);
 	tcase_add_test(tc, whoever_does_not_answer_is_sent_to_qp1);
-	tcase_add_test(tc, a_doubt_lasts_ten_seconds_although_he_is_heard);
-	tcase_add_test(tc, a_new_queue_pair_does_not_end_the_doubt);
-	tcase_add_test(tc, a_second_doubt_changes_nothing);
-	tcase_add_test(tc, doubt_of_one_is_no_doubt_of_another);
+	tcase_add_test(tc, own_queue_pair_is_avoided_for_ten_seconds_although_it_is_heard);
+	tcase_add_test(tc, a_new_queue_pair_is_avoided_as_well);
+	tcase_add_test(tc, a_second_unanswered_message_changes_nothing);
+	tcase_add_test(tc, only_the_peer_that_did_not_answer_is_avoided);
 	tcase_add_loop_test(tc, hosts_of_a_subnet_are_not_in_each_others_way, 0, 3);
 	tcase_add_test(tc, of_two_peers_in_one_slot_the_other_is_sent_to_qp1);
-	tcase_add_test(tc, doubt_of_one_does_not_touch_who_has_his_slot);
-	tcase_add_test(tc, who_comes_into_a_slot_does_not_inherit_the_doubt);
+	tcase_add_test(tc, an_unanswered_message_does_not_touch_another_peer_in_the_slot);
+	tcase_add_test(tc, a_new_peer_in_a_slot_is_not_avoided);
 	add_ways(tc);
 	suite_add_tcase(suite, tc);
 	return suite;

@@ -130,7 +130,7 @@ TEST(one_that_does_not_answer_is_sent_to_qp1_again)
 	struct mad_gid gid = gid_of(PEER_V4);
 
 	mad_sender_heard(sender, &gid, QPN);
-	mad_sender_doubt(sender, &gid, mad);
+	mad_sender_unanswered(sender, &gid, mad);
 	ck_assert_uint_eq(qpn_to(PEER_V4, V4_INDEX), 1);
 	mad_sender_heard(sender, &gid, QPN);
 	ck_assert_uint_eq(qpn_to(PEER_V4, V4_INDEX), 1);
@@ -349,7 +349,7 @@ TEST(if_only_the_repetition_is_answered_all_goes_through_umad)
 	struct mad_gid gid = gid_of(PEER_V4);
 
 	ck_assert_uint_eq(qpn_of(CM_ATTR_REQ), 1);
-	mad_sender_doubt(sender, &gid, mad);
+	mad_sender_unanswered(sender, &gid, mad);
 	ck_assert_uint_eq(qpn_of(CM_ATTR_REQ), 0);
 	hear(CM_ATTR_REP, PEER_ID, OUR_ID);
 	ck_assert_uint_eq(qpn_of(CM_ATTR_RTU), 0);
@@ -367,7 +367,7 @@ TEST(a_question_that_reached_his_own_queue_pair_says_nothing_about_qp1)
 	hear(CM_ATTR_REP, PEER_ID, OUR_ID);
 	ck_assert_uint_eq(qpn_of(CM_ATTR_RTU), QPN);
 	say(CM_ATTR_REQ, OUR_ID, 0);
-	mad_sender_doubt(sender, &gid, mad);
+	mad_sender_unanswered(sender, &gid, mad);
 	ck_assert_uint_eq(qpn_of(CM_ATTR_RTU), 0);
 }
 
@@ -377,7 +377,7 @@ TEST(a_question_that_did_not_reach_his_own_queue_pair_goes_to_qp1)
 
 	mad_sender_heard(sender, &gid, QPN);
 	ck_assert_uint_eq(qpn_of(CM_ATTR_REQ), QPN);
-	mad_sender_doubt(sender, &gid, mad);
+	mad_sender_unanswered(sender, &gid, mad);
 	ck_assert_uint_eq(qpn_of(CM_ATTR_REQ), 1);
 }
 

@@ -174,18 +174,18 @@ static struct net_route wrong_neighbour(const char *nud)
 	return route;
 }
 
-START_TEST(wrong_link_address_is_found_out_by_who_doubts_it)
+START_TEST(revalidation_finds_a_wrong_link_address)
 {
 	struct net_route route = wrong_neighbour("reachable");
 
-	net_neigh_doubt(&route);
+	net_neigh_revalidate(&route);
 	wait_for(&route.next_hop, NET_NEIGH_FAILED);
 	ck_assert_int_eq(net_neigh_ask(&route), 0);
 	ck_assert(wait_for(&route.next_hop, NET_NEIGH_KNOWN).hw_changed);
 }
 END_TEST
 
-START_TEST(right_link_address_stays_when_it_is_doubted)
+START_TEST(revalidation_keeps_a_right_link_address)
 {
 	struct net_route route;
 	int n_events = 0;
@@ -196,18 +196,18 @@ START_TEST(right_link_address_stays_when_it_is_doubted)
 	if (net_neigh_state(&route) != NET_NEIGH_KNOWN)
 		wait_for(&route.next_hop, NET_NEIGH_KNOWN);
 	net_watch_drain(watch(), NULL, NULL);
-	net_neigh_doubt(&route);
+	net_neigh_revalidate(&route);
 	wait_until("ip neigh show 10.0.0.2 nud reachable | grep -q .");
 	net_watch_drain(watch(), count, &n_events);
 	ck_assert_int_eq(n_events, 0);
 }
 END_TEST
 
-START_TEST(link_address_that_was_set_by_hand_is_not_doubted)
+START_TEST(link_address_that_was_set_by_hand_is_not_revalidated)
 {
 	struct net_route route = wrong_neighbour("permanent");
 
-	net_neigh_doubt(&route);
+	net_neigh_revalidate(&route);
 	run("ip neigh show 10.0.0.2 nud permanent | grep -q .");
 }
 END_TEST
@@ -266,9 +266,9 @@ static void add_asking(TCase *tc)
 	tcase_add_test(tc, neighbour_is_pending_until_it_fails);
 	tcase_add_test(tc, failed_neighbour_can_be_asked_again);
 	tcase_add_test(tc, second_failure_is_reported_as_the_first_was);
-	tcase_add_test(tc, wrong_link_address_is_found_out_by_who_doubts_it);
-	tcase_add_test(tc, right_link_address_stays_when_it_is_doubted);
-	tcase_add_test(tc, link_address_that_was_set_by_hand_is_not_doubted);
+	tcase_add_test(tc, revalidation_finds_a_wrong_link_address);
+	tcase_add_test(tc, revalidation_keeps_a_right_link_address);
+	tcase_add_test(tc, link_address_that_was_set_by_hand_is_not_revalidated);
 	tcase_add_test(tc, new_link_address_is_reported_as_changed);
 	tcase_add_test(tc, new_link_address_after_a_loss_is_reported_as_changed);
 	tcase_add_test(tc, confirmed_neighbour_is_not_news);

@@ -94,8 +94,8 @@ void rig_remove_device(void);
 /** rig_heard() - the peer that was heard last, and from which queue pair; 0: none was */
 uint32_t rig_heard(struct mad_gid *ret);
 
-/** rig_doubted() - the peer whose queue pair was doubted last */
-struct mad_gid rig_doubted(void);
+/** rig_unanswered() - the peer that last left a message unanswered */
+struct mad_gid rig_unanswered(void);
 
 /** rig_hops_are_ready() - from now on, has every next hop a link address? At first, it has. */
 void rig_hops_are_ready(bool ready);
@@ -112,8 +112,8 @@ void rig_sends_fail(bool fail);
 /** rig_came() - the message that the sender was told of last. Return: was there one? */
 bool rig_came(struct mad_gid *ret, struct cm_msg *ret_msg);
 
-/** rig_n_doubts() - how often it has doubted a next hop. */
-unsigned int rig_n_doubts(void);
+/** rig_n_revalidations() - how often it has revalidated a next hop. */
+unsigned int rig_n_revalidations(void);
 
 /** rig_n_sent() - how many messages it has sent that rig_sent() has not returned. */
 unsigned int rig_n_sent(void);

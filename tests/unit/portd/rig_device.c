@@ -48,8 +48,8 @@ static bool sender_is_ready = true;
 static bool sends_fail; /* those of the sender, when they are posted */
 static int refusal;	/* of the sender */
 static bool is_removed;
-static unsigned int n_doubts;
-static struct mad_gid came_gid, heard_gid, doubted_gid;
+static unsigned int n_revalidations;
+static struct mad_gid came_gid, heard_gid, unanswered_gid;
 static uint8_t came_mad[MAD_BYTES];
 static uint32_t heard_qpn;
 
@@ -135,19 +135,19 @@ bool hop_is_ready(struct ibv_context *verbs, uint8_t port_num, uint8_t sgid_inde
 	return hops_are_ready;
 }
 
-void hop_doubt(struct ibv_context *verbs, uint8_t port_num, uint8_t sgid_index,
-	       const struct mad_gid *dgid)
+void hop_revalidate(struct ibv_context *verbs, uint8_t port_num, uint8_t sgid_index,
+		    const struct mad_gid *dgid)
 {
 	(void)verbs;
 	(void)port_num;
 	(void)sgid_index;
 	(void)dgid;
-	n_doubts++;
+	n_revalidations++;
 }
 
-unsigned int rig_n_doubts(void)
+unsigned int rig_n_revalidations(void)
 {
-	return n_doubts;
+	return n_revalidations;
 }
 
 void rig_hops_are_ready(bool ready)
@@ -340,17 +340,17 @@ uint32_t rig_heard(struct mad_gid *ret)
 	return heard_qpn;
 }
 
-void mad_sender_doubt(struct mad_sender *sender, const struct mad_gid *gid,
-		      const uint8_t mad[MAD_BYTES])
+void mad_sender_unanswered(struct mad_sender *sender, const struct mad_gid *gid,
+			   const uint8_t mad[MAD_BYTES])
 {
 	(void)sender;
 	(void)mad;
-	doubted_gid = *gid;
+	unanswered_gid = *gid;
 }
 
-struct mad_gid rig_doubted(void)
+struct mad_gid rig_unanswered(void)
 {
-	return doubted_gid;
+	return unanswered_gid;
 }
 
 /* --- what arrives -------------------------------------------------------- */
@@ -470,5 +470,5 @@ void rig_device_forget(void)
 	is_removed = false;
 	heard_qpn = 0;
 	heard_gid = (struct mad_gid){ 0 };
-	doubted_gid = (struct mad_gid){ 0 };
+	unanswered_gid = (struct mad_gid){ 0 };
 }

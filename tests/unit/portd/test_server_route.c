@@ -300,14 +300,14 @@ START_TEST(a_message_that_is_repeated_goes_by_the_kernel)
 }
 END_TEST
 
-START_TEST(only_what_is_repeated_casts_doubt_on_the_next_hop)
+START_TEST(only_a_retransmission_revalidates_the_next_hop)
 {
-	unsigned int before = rig_n_doubts();
+	unsigned int before = rig_n_revalidations();
 
 	say_req(0);
-	ck_assert_uint_eq(rig_n_doubts(), before);
+	ck_assert_uint_eq(rig_n_revalidations(), before);
 	say_req(1);
-	ck_assert_uint_eq(rig_n_doubts(), before + 1);
+	ck_assert_uint_eq(rig_n_revalidations(), before + 1);
 }
 END_TEST
 
@@ -428,16 +428,16 @@ START_TEST(of_a_connections_message_from_another_host_the_queue_pair_is_not_beli
 }
 END_TEST
 
-START_TEST(only_what_is_repeated_casts_doubt_on_the_peers_queue_pair)
+START_TEST(only_a_retransmission_counts_against_the_peers_queue_pair)
 {
 	struct mad_path peer = rig_peer(SCENE_PEER);
 	struct mad_gid gid, nobody = { 0 };
 
 	say_req(0);
-	gid = rig_doubted();
+	gid = rig_unanswered();
 	ck_assert_mem_eq(&gid, &nobody, sizeof(gid));
 	say_req(1);
-	gid = rig_doubted();
+	gid = rig_unanswered();
 	ck_assert_mem_eq(&gid, &peer.dgid, sizeof(gid));
 }
 END_TEST
@@ -503,7 +503,7 @@ int main(void)
 	tcase_add_test(tcase, a_message_waits_for_its_hop_for_a_second_at_most);
 	tcase_add_test(tcase, an_answer_for_nobody_waits_for_its_hop_as_long_as_the_kernel_asks);
 	tcase_add_test(tcase, a_message_that_is_repeated_goes_by_the_kernel);
-	tcase_add_test(tcase, only_what_is_repeated_casts_doubt_on_the_next_hop);
+	tcase_add_test(tcase, only_a_retransmission_revalidates_the_next_hop);
 	tcase_add_test(tcase, what_arrives_beside_qp1_is_dealt_with);
 	tcase_add_test(tcase,
 		       of_a_connections_message_the_queue_pair_that_it_came_from_is_remembered);
@@ -514,7 +514,7 @@ int main(void)
 	tcase_add_test(tcase, of_what_is_no_cm_message_the_queue_pair_is_not_believed);
 	tcase_add_test(tcase,
 		       of_a_connections_message_from_another_host_the_queue_pair_is_not_believed);
-	tcase_add_test(tcase, only_what_is_repeated_casts_doubt_on_the_peers_queue_pair);
+	tcase_add_test(tcase, only_a_retransmission_counts_against_the_peers_queue_pair);
 	tcase_add_test(tcase, a_device_that_goes_away_takes_with_it_what_waits_beside_qp1);
 	tcase_add_test(tcase, nobody_sleeps_while_there_is_more_beside_qp1_than_is_read_in_a_turn);
 	tcase_add_test(tcase, nonsense_beside_qp1_is_passed_over_and_takes_its_turns);

@@ -137,16 +137,16 @@ START_TEST(another_administrator_is_asked_at_once)
 }
 END_TEST
 
-START_TEST(doubt_has_a_path_asked_for_anew)
+START_TEST(revalidation_queries_a_path_anew)
 {
-	struct portd_record doubt = {
-		.type = PORTD_SA_DOUBT,
-		.sa_doubt = {.port = carol.handle, .dgid = { { [15] = 9 } }}
+	struct portd_record revalidate = {
+		.type = PORTD_SA_REVALIDATE,
+		.sa_revalidate = {.port = carol.handle, .dgid = { { [15] = 9 } }}
 	};
 
 	ask_path(&carol, 5);
 	rig_sa_answers(0, 0, 7);
-	tell(&dave, &doubt);
+	tell(&dave, &revalidate);
 	ask_path(&dave, 6);
 	ck_assert_uint_eq(rig_n_asked(), 2);
 }
@@ -253,7 +253,7 @@ int main(void)
 	tcase_add_test(tcase, silence_is_told);
 	tcase_add_test(tcase, refusal_is_told);
 	tcase_add_test(tcase, another_administrator_is_asked_at_once);
-	tcase_add_test(tcase, doubt_has_a_path_asked_for_anew);
+	tcase_add_test(tcase, revalidation_queries_a_path_anew);
 	tcase_add_test(tcase, membership_is_of_our_port_whatever_a_client_says);
 	tcase_add_test(tcase, the_last_client_that_goes_leaves_the_group);
 	tcase_add_test(tcase, dropped_membership_is_left);

@@ -144,13 +144,13 @@ START_TEST(refusal_is_not_remembered)
 }
 END_TEST
 
-START_TEST(doubted_path_is_asked_for_anew)
+START_TEST(revalidated_path_is_asked_for_anew)
 {
 	ask_path(0, 1, 0);
 	ask_path(2, 2, 0);
 	answer(0, 7);
 	answer(1, 8);
-	sa_agent_doubt(&agent, &asks[0].msg.path.dgid);
+	sa_agent_revalidate(&agent, &asks[0].msg.path.dgid);
 	ask_path(1, 1, 3);
 	ask_path(3, 2, 3);
 	ck_assert_uint_eq(n_sent, 3);
@@ -395,7 +395,7 @@ static TCase *path_tests(void)
 	tcase_add_test(tcase, other_question_is_asked);
 	tcase_add_test(tcase, path_is_asked_for_anew_after_a_minute);
 	tcase_add_test(tcase, refusal_is_not_remembered);
-	tcase_add_test(tcase, doubted_path_is_asked_for_anew);
+	tcase_add_test(tcase, revalidated_path_is_asked_for_anew);
 	tcase_add_loop_test(tcase, change_of_the_subnet_drops_all_paths, 0, 4);
 	tcase_add_test(tcase, no_change_drops_nothing);
 	tcase_add_test(tcase, new_administrator_gets_what_is_under_way);
