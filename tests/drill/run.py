@@ -33,7 +33,7 @@ LAB_LIMIT_S = 600
 LAB_STEP = 3
 # Of the peer on fabrics side by side: most of the time goes by in waiting.
 ADDRESSES = ("10.77.0.2", "fd77::2", "10.77.0.2", "fd77::2")
-PUPPET_PORT = "7470"
+AGENT_PORT = "7470"
 STOCK = "/usr/lib/x86_64-linux-gnu:/usr/lib64:/usr/lib"
 STEP = re.compile(r"conn 0x\w+ (\w+) -> \w+, (\w+)$", re.MULTILINE)
 
@@ -63,11 +63,11 @@ def results(output):
 
 
 def on_fabric(build, address, scripts):
-    """Return (results, what the puppet logged) of one fabric."""
+    """Return (results, what the agent logged) of one fabric."""
     with tempfile.TemporaryDirectory() as folder:
-        log = Path(folder, "puppet.log")
-        puppet = f"PURECM_LOG=debug exec {build}/tools/purecm-puppet {PUPPET_PORT} 2>{log}"
-        done = run_on_fabric(build, LIMIT_S, "--gap", "0.5", f"b&:{puppet}",
+        log = Path(folder, "agent.log")
+        agent = f"PURECM_LOG=debug exec {build}/tools/purecm-agent {AGENT_PORT} 2>{log}"
+        done = run_on_fabric(build, LIMIT_S, "--gap", "0.5", f"b&:{agent}",
                              "a:" + " ".join(drill(build, address, scripts)))
         if done.returncode not in (0, 1):
             raise RuntimeError(f"status {done.returncode}: {done.stdout}{done.stderr}")
@@ -110,19 +110,19 @@ def in_lab(lab, build, mode, scripts):
     """Return the results against one library on host b."""
     lab.b.mode(mode, kill=True)
     libraries = STOCK if mode == "stock" else str(build / "lib")
-    puppet = lab.b.start([str(build / "tools/purecm-puppet"), PUPPET_PORT],
+    agent = lab.b.start([str(build / "tools/purecm-agent"), AGENT_PORT],
                          env={"LD_LIBRARY_PATH": libraries}, timeout=LAB_LIMIT_S)
     try:
-        puppet.wait_for_output("^ready", timeout=20)
+        agent.wait_for_output("^ready", timeout=20)
         done = lab.a.run(drill(build, lab.b.addr4, scripts, "--timeout=10"), timeout=LAB_LIMIT_S)
     finally:
-        puppet.stop()
+        agent.stop()
     told = results(done.stdout)
     print(f"{mode}: {len(told)} scripts in {done.seconds:.0f} s", flush=True)
     if len(told) != len(scripts):
         raise RuntimeError(f"status {done.status}: {done.output}")
     if {each["peer"] for each in told} - {"", mode}:
-        raise RuntimeError(f"the puppet did not run on {mode}: {told[0]}")
+        raise RuntimeError(f"the agent did not run on {mode}: {told[0]}")
     return told
 
 

@@ -18,10 +18,10 @@ DIAL = ("channel", "id c", f"resolve c {ADDR} 7301 2000", "event 5000", "route c
         "qp c", "connect c", "event 9000")
 
 
-def puppet(build, *commands, env=""):
-    """Return the words that have a puppet obey commands."""
+def agent(build, *commands, env=""):
+    """Return the words that have an agent obey commands."""
     lines = "\\n".join(commands)
-    return f"printf '{lines}\\n' | env {env} {build}/tests/luck/puppet"
+    return f"printf '{lines}\\n' | env {env} {build}/tests/luck/agent"
 
 
 def run(build, *words):
@@ -29,7 +29,7 @@ def run(build, *words):
 
 
 def said_by(done, host):
-    """Return the answers of a host's puppet, without their numbers."""
+    """Return the answers of a host's agent, without their numbers."""
     lines = [line.split("| ", 1)[-1] for line in done.stdout.splitlines()
              if line.startswith(host) or "| " not in line]
     return [line.split(" ", 1)[1] for line in lines if line.startswith("=")]
@@ -41,19 +41,19 @@ def play(build, name):
 
 
 def a_program_that_exits_takes_leave_of_its_peers(build):
-    done = run(build, "a:" + puppet(build, *SERVE),
-               "b:" + puppet(build, *DIAL, "exit", env=INLINE) + " >/dev/null")
+    done = run(build, "a:" + agent(build, *SERVE),
+               "b:" + agent(build, *DIAL, "exit", env=INLINE) + " >/dev/null")
     assert said_by(done, "a")[-2:] == ["ESTABLISHED s 0", "DISCONNECTED s 0"], done.stdout
 
 
 def a_second_process_is_told_who_has_the_port(build):
-    second = puppet(build, "channel", "id l", f"bind l {ADDR} 7302", "listen l", env=INLINE)
-    done = run(build, "a&:" + puppet(build, *SERVE, env=INLINE), f"a:{second} 2>&1")
+    second = agent(build, "channel", "id l", f"bind l {ADDR} 7302", "listen l", env=INLINE)
+    done = run(build, "a&:" + agent(build, *SERVE, env=INLINE), f"a:{second} 2>&1")
     assert "Address already in use" in done.stdout, done.stdout + done.stderr
 
 
 def nobody_can_look_in(build):
-    done = run(build, "a&:" + puppet(build, *SERVE, env=INLINE),
+    done = run(build, "a&:" + agent(build, *SERVE, env=INLINE),
                f"a:{build}/tools/purecm stat 2>&1; ls $(dirname $PURECM_SOCKET) | grep cmportd")
     assert "no cmportd" in done.stdout and "cmportd.sock" not in done.stdout, done.stdout
 

@@ -24,41 +24,41 @@ class Address:
         self.guest.run(f"ip address del {MORE}/24 dev eth0")
 
 
-def living_ids(puppet, here, peer, there):
+def living_ids(agent, here, peer, there):
     """Return the names of ids in all states that last."""
-    listen(puppet, "specific", here.addr4, PORT)
+    listen(agent, "specific", here.addr4, PORT)
     listen(peer, "listener", there.addr4, PEER_PORT)
-    puppet.all("id bound", f"bind bound {here.addr4} 0")
-    establish(puppet, peer, "active", "peer-active", there, PEER_PORT)
-    establish(peer, puppet, "peer-passive", "passive", here, PORT)
-    dial(puppet, "waiting", there, PEER_PORT)
+    agent.all("id bound", f"bind bound {here.addr4} 0")
+    establish(agent, peer, "active", "peer-active", there, PEER_PORT)
+    establish(peer, agent, "peer-passive", "passive", here, PORT)
+    dial(agent, "waiting", there, PEER_PORT)
     peer.event(PATIENCE_MS, "peer-waiting")
     dial(peer, "peer-asked", here, PORT)
-    puppet.event(PATIENCE_MS, "asked")
-    begin(puppet, "resolved", there, 1)
-    reach(puppet, "routed", there, 1)
-    puppet.all("datagram group", f"bind group {here.addr4} 0", "qp group", "join group 239.70.0.9")
-    same(puppet.event(), "MULTICAST_JOIN group 0")
+    agent.event(PATIENCE_MS, "asked")
+    begin(agent, "resolved", there, 1)
+    reach(agent, "routed", there, 1)
+    agent.all("datagram group", f"bind group {here.addr4} 0", "qp group", "join group 239.70.0.9")
+    same(agent.event(), "MULTICAST_JOIN group 0")
 
 
-def all_events(puppet):
-    """Return what a puppet sees until it sees nothing more, in any order."""
+def all_events(agent):
+    """Return what an agent sees until it sees nothing more, in any order."""
     seen = []
-    while (event := puppet.event(QUIET_MS)) != "none":
+    while (event := agent.event(QUIET_MS)) != "none":
         seen.append(event)
     return sorted(seen)
 
 
 def after(bench, here, there, change, restore):
     """Return what ids of here see of a change and of its end, and whether new ones connect."""
-    with bench.puppet(here) as puppet, bench.puppet(there) as peer:
-        living_ids(puppet, here, peer, there)
+    with bench.agent(here) as agent, bench.agent(there) as peer:
+        living_ids(agent, here, peer, there)
         change(here, there)
-        seen = [all_events(puppet)]
+        seen = [all_events(agent)]
         restore(here, there)
-        seen += [all_events(puppet)]
-        establish(puppet, peer, "anew", "peer-anew", there, PEER_PORT)
-        puppet.stop()
+        seen += [all_events(agent)]
+        establish(agent, peer, "anew", "peer-anew", there, PEER_PORT)
+        agent.stop()
         return seen
 
 
@@ -87,12 +87,12 @@ def ids_see_the_same_of_an_address_that_goes_as_with_stock(bench):
 @check("changes")
 def listener_on_all_addresses_serves_one_that_comes_and_none_that_has_gone(bench):
     bench.modes("stock", "purecm")
-    with bench.puppet(bench.b) as puppet, bench.puppet(bench.a) as peer:
-        listen(puppet, "wild", "0.0.0.0", PORT)
+    with bench.agent(bench.b) as agent, bench.agent(bench.a) as peer:
+        listen(agent, "wild", "0.0.0.0", PORT)
         peer.all("channel")
         with Address(bench.b) as more:
-            establish(peer, puppet, "to-more", "from-peer", more, PORT)
-            puppet.all("id late", f"bind late {MORE} 0")
-        if puppet.do("id gone") != "ok" or puppet.do(f"bind gone {MORE} 0") == "ok":
+            establish(peer, agent, "to-more", "from-peer", more, PORT)
+            agent.all("id late", f"bind late {MORE} 0")
+        if agent.do("id gone") != "ok" or agent.do(f"bind gone {MORE} 0") == "ok":
             raise AssertionError("an address that has gone can be bound to")
-        puppet.stop()
+        agent.stop()

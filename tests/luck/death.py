@@ -17,14 +17,14 @@ REFUSALS = "/sys/class/infiniband/rxe0/ports/1/cm_rx_msgs/rej"
 
 
 class Couple:
-    """A purecm puppet on b and a stock one on a, each with a listener."""
+    """A purecm agent on b and a stock one on a, each with a listener."""
 
     def __init__(self, bench):
         bench.modes("stock", "purecm")
         bench.end_cmportd(bench.b)
         self.bench = bench
-        self.ours = bench.puppet(bench.b, PURECM_PORTD="inline")
-        self.stock = bench.puppet(bench.a)
+        self.ours = bench.agent(bench.b, PURECM_PORTD="inline")
+        self.stock = bench.agent(bench.a)
 
     def __enter__(self):
         listen(self.ours, "listener", self.bench.b.addr4, PORT)
@@ -32,9 +32,9 @@ class Couple:
         return self
 
     def __exit__(self, *args):
-        for puppet in (self.ours, self.stock):
-            if puppet.process.alive:
-                puppet.stop()
+        for agent in (self.ours, self.stock):
+            if agent.process.alive:
+                agent.stop()
 
     def connect(self):
         establish(self.ours, self.stock, "id", "id", self.bench.a, PEER_PORT)
@@ -43,9 +43,9 @@ class Couple:
         establish(self.stock, self.ours, "id", "id", self.bench.b, PORT)
 
 
-def end(puppet, number):
-    puppet.process.kill(number)
-    puppet.process.wait(30)
+def end(agent, number):
+    agent.process.kill(number)
+    agent.process.wait(30)
 
 
 @check("death")
@@ -100,7 +100,7 @@ def next_process_answers_for_one_that_was_killed(bench):
         couple.connect()
         end(couple.ours, signal.SIGKILL)
         same(couple.stock.event(1000), "none")
-        with bench.puppet(bench.b, PURECM_PORTD="inline") as heir:
+        with bench.agent(bench.b, PURECM_PORTD="inline") as heir:
             listen(heir, "listener", bench.b.addr4, PORT)
             couple.stock.all("disconnect id")
             same(couple.stock.event(AT_ONCE_MS), "DISCONNECTED id 0")
@@ -110,8 +110,8 @@ def next_process_answers_for_one_that_was_killed(bench):
 @check("death", long=True)
 def killed_peer_of_ours_is_given_up_after_all_retries(bench):
     bench.modes("purecm", "purecm")
-    with bench.puppet(bench.a, PURECM_PORTD="inline") as survivor, \
-            bench.puppet(bench.b, PURECM_PORTD="inline") as victim:
+    with bench.agent(bench.a, PURECM_PORTD="inline") as survivor, \
+            bench.agent(bench.b, PURECM_PORTD="inline") as victim:
         listen(victim, "listener", bench.b.addr4, PORT)
         survivor.all("channel")
         establish(survivor, victim, "id", "id", bench.b, PORT)

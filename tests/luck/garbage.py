@@ -76,20 +76,20 @@ def half_a_million_lies_hurt_nobody_and_take_no_more_memory(bench):
     judge_flood(bench, 500000, 180)
 
 
-def comm_id_of(puppet):
-    """The comm id of a puppet's established connection, from its log."""
-    return puppet.process.wait_for_output(r"conn 0x(\w{8}) \w+ -> ESTABLISHED", timeout=30)[1]
+def comm_id_of(agent):
+    """The comm id of an agent's established connection, from its log."""
+    return agent.process.wait_for_output(r"conn 0x(\w{8}) \w+ -> ESTABLISHED", timeout=30)[1]
 
 
 @check("garbage")
 def dreq_with_the_right_ids_and_the_wrong_queue_pair_ends_nothing(bench):
     bench.modes("purecm", "purecm")
     debug = {"PURECM_LOG": "debug"}
-    with bench.puppet(bench.a, **debug) as puppet, bench.puppet(bench.b, **debug) as peer:
+    with bench.agent(bench.a, **debug) as agent, bench.agent(bench.b, **debug) as peer:
         listen(peer, "listener", bench.b.addr4, PORT)
-        puppet.all("channel")
-        establish(puppet, peer, "id", "id", bench.b, PORT)
-        flood(bench, "dreq", 500, (comm_id_of(puppet), comm_id_of(peer)))
-        same((puppet.event(1000), peer.event(100)), ("none", "none"))
-        puppet.all("disconnect id")
+        agent.all("channel")
+        establish(agent, peer, "id", "id", bench.b, PORT)
+        flood(bench, "dreq", 500, (comm_id_of(agent), comm_id_of(peer)))
+        same((agent.event(1000), peer.event(100)), ("none", "none"))
+        agent.all("disconnect id")
         same(peer.event(), "DISCONNECTED id 0")

@@ -16,25 +16,25 @@ def members(guest):
     return [group for group in (FIRST, SECOND, THIRD) if is_member(guest, group)]
 
 
-def join(puppet, name, group):
-    puppet.all(f"join {name} {group}")
-    same(puppet.event(), f"MULTICAST_JOIN {name} 0")
+def join(agent, name, group):
+    agent.all(f"join {name} {group}")
+    same(agent.event(), f"MULTICAST_JOIN {name} 0")
 
 
 def device_goes(bench, here, variant=None):
     """Return what members see of a removal, and what becomes of the memberships."""
-    with bench.puppet(here, variant=variant, PURECM_LOG="warn") as puppet:
-        puppet.all("channel")
+    with bench.agent(here, variant=variant, PURECM_LOG="warn") as agent:
+        agent.all("channel")
         for name in ("one", "two"):
-            puppet.all(f"datagram {name}", f"bind {name} {here.addr4} 0", f"qp {name}")
-            join(puppet, name, FIRST)
-        join(puppet, "one", SECOND)
-        puppet.all(f"join two {THIRD}")  # its event waits
+            agent.all(f"datagram {name}", f"bind {name} {here.addr4} 0", f"qp {name}")
+            join(agent, name, FIRST)
+        join(agent, "one", SECOND)
+        agent.all(f"join two {THIRD}")  # its event waits
         same(members(here), [FIRST, SECOND, THIRD])
-        removal = start_removal(here, puppet)
-        seen = [members(here), puppet.event(), *sorted((puppet.event(), puppet.event())),
-                puppet.do(f"join one {THIRD}") != "ok", *map(puppet.do, AFTER)]
-        puppet.stop()
+        removal = start_removal(here, agent)
+        seen = [members(here), agent.event(), *sorted((agent.event(), agent.event())),
+                agent.do(f"join one {THIRD}") != "ok", *map(agent.do, AFTER)]
+        agent.stop()
         removal.wait(30)
         return seen
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What the luck tests share: the check registry, builds of the library, and puppets."""
+"""What the luck tests share: the check registry, builds of the library, and agents."""
 from pathlib import Path
 import sys
 
@@ -70,23 +70,23 @@ class Bench:
         where = STOCK_DIR if stock else self.folder(variant) / "lib"
         return {"LD_LIBRARY_PATH": where} | more
 
-    def puppet(self, guest, stock=None, variant=None, prefix=(), **env):
-        """Start a puppet; by default with the library that the guest's mode is for."""
+    def agent(self, guest, stock=None, variant=None, prefix=(), **env):
+        """Start an agent; by default with the library that the guest's mode is for."""
         if stock is None:
             stock = guest.run("test -d /sys/module/rdma_ucm").ok
-        argv = [*prefix, self.program("puppet", variant)]
-        return Puppet(guest, argv, self.env(stock, variant, **env))
+        argv = [*prefix, self.program("agent", variant)]
+        return Agent(guest, argv, self.env(stock, variant, **env))
 
 
-class Puppet:
-    """A running puppet.c. Calls like p.do("listen l") return the answer."""
+class Agent:
+    """A running agent.c. Calls like p.do("listen l") return the answer."""
 
     count = 0
 
     def __init__(self, guest, argv, env):
-        Puppet.count += 1
+        Agent.count += 1
         self.guest = guest
-        self._fifo = f"/tmp/puppet.{Puppet.count}"
+        self._fifo = f"/tmp/agent.{Agent.count}"
         self._answers = 0
         words = " ".join(argv)
         guest.run(f"mkfifo -m 666 {self._fifo}", check=True)

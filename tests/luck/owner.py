@@ -8,17 +8,17 @@ WARN = {"PURECM_LOG": "warn"}
 INLINE = {"PURECM_PORTD": "inline"}
 
 
-def refused(puppet, address, errno, *words):
+def refused(agent, address, errno, *words):
     """Both ways to need a port fail with errno, and with one warning that has the words."""
-    puppet.all("channel", "id client", "id server", f"bind server {address} {PORT}")
-    same(puppet.do(f"resolve client {address} {PORT} 1000"), errno)
-    puppet.process.wait_for_output("warn:", timeout=10)
-    same(len(puppet.warnings), 1)
+    agent.all("channel", "id client", "id server", f"bind server {address} {PORT}")
+    same(agent.do(f"resolve client {address} {PORT} 1000"), errno)
+    agent.process.wait_for_output("warn:", timeout=10)
+    same(len(agent.warnings), 1)
     for word in words:
-        if word not in puppet.warnings[0]:
-            raise AssertionError(f"{word!r} is not in {puppet.warnings[0]!r}")
-    same(puppet.do("listen server"), errno)
-    puppet.all("destroy client", "destroy server")
+        if word not in agent.warnings[0]:
+            raise AssertionError(f"{word!r} is not in {agent.warnings[0]!r}")
+    same(agent.do("listen server"), errno)
+    agent.all("destroy client", "destroy server")
 
 
 @check("owner")
@@ -26,17 +26,17 @@ def ib_cm_on_the_port_is_ebusy_and_named_with_its_remedy(bench):
     bench.modes("stock", "purecm")
     bench.end_cmportd(bench.a)
     for way in (INLINE, {}):
-        with bench.puppet(bench.a, stock=False, **WARN, **way) as puppet:
-            refused(puppet, bench.a.addr4, "EBUSY", "rxe0 port 1", "ib_cm", "modprobe -r rdma_ucm")
+        with bench.agent(bench.a, stock=False, **WARN, **way) as agent:
+            refused(agent, bench.a.addr4, "EBUSY", "rxe0 port 1", "ib_cm", "modprobe -r rdma_ucm")
 
 
 @check("owner")
 def without_being_asked_to_the_library_says_nothing(bench):
     bench.modes("stock", "purecm")
-    with bench.puppet(bench.a, stock=False) as puppet:
-        puppet.all("channel", "id client")
-        same(puppet.do(f"resolve client {bench.a.addr4} {PORT} 1000"), "EBUSY")
-        same(puppet.process.stderr, "")
+    with bench.agent(bench.a, stock=False) as agent:
+        agent.all("channel", "id client")
+        same(agent.do(f"resolve client {bench.a.addr4} {PORT} 1000"), "EBUSY")
+        same(agent.process.stderr, "")
 
 
 @check("owner")
@@ -44,11 +44,11 @@ def another_process_on_the_port_is_eaddrinuse_and_named(bench):
     bench.modes("stock", "purecm")
     bench.end_cmportd(bench.b)
     address = bench.b.addr4
-    with bench.puppet(bench.b, **INLINE) as first, \
-            bench.puppet(bench.b, **WARN, **INLINE) as second:
+    with bench.agent(bench.b, **INLINE) as first, \
+            bench.agent(bench.b, **WARN, **INLINE) as second:
         first.all("channel", "id server", f"bind server {address} {PORT}", "listen server")
         refused(second, address, "EADDRINUSE", "rxe0 port 1", f"process {first.process.pid}",
-                "puppet", f"kill {first.process.pid}")
+                "agent", f"kill {first.process.pid}")
         first.do("exit")
         first.process.wait(30)
         second.all("id heir", f"bind heir {address} {PORT}", "listen heir")
@@ -58,7 +58,7 @@ def another_process_on_the_port_is_eaddrinuse_and_named(bench):
 def cmportd_on_the_port_is_eaddrinuse_and_named(bench):
     bench.modes("stock", "purecm")
     address = bench.b.addr4
-    with bench.puppet(bench.b) as first, bench.puppet(bench.b, **WARN, **INLINE) as second:
+    with bench.agent(bench.b) as first, bench.agent(bench.b, **WARN, **INLINE) as second:
         first.all("channel", "id server", f"bind server {address} {PORT}", "listen server")
         refused(second, address, "EADDRINUSE", "rxe0 port 1", "cmportd")
 
@@ -70,8 +70,8 @@ def missing_umad_module_is_enxio_and_named(bench):
     bench.b.run("modprobe -r ib_umad", check=True)
     try:
         for way in ({}, INLINE):
-            with bench.puppet(bench.b, **WARN, **way) as puppet:
-                refused(puppet, bench.b.addr4, "ENXIO", "rxe0", "modprobe ib_umad")
+            with bench.agent(bench.b, **WARN, **way) as agent:
+                refused(agent, bench.b.addr4, "ENXIO", "rxe0", "modprobe ib_umad")
     finally:
         bench.b.run("modprobe ib_umad", check=True)
 
@@ -81,8 +81,8 @@ def missing_permission_is_eacces_and_names_the_node(bench):
     bench.modes("stock", "purecm")
     bench.b.run("chmod 666 /dev/infiniband/uverbs0", check=True)
     as_nobody = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
-    with bench.puppet(bench.b, prefix=as_nobody, **WARN, **INLINE) as puppet:
-        refused(puppet, bench.b.addr4, "EACCES", "/dev/infiniband/umad0")
+    with bench.agent(bench.b, prefix=as_nobody, **WARN, **INLINE) as agent:
+        refused(agent, bench.b.addr4, "EACCES", "/dev/infiniband/umad0")
 
 
 @check("owner")
@@ -94,7 +94,7 @@ def without_a_device_nothing_begins_as_with_stock(bench):
             guest.run("rdma link del rxe0", check=True) if mode == "no device" else \
                 guest.mode("bare", kill=True)
             for stock in (True, False):
-                with bench.puppet(guest, stock=stock, **WARN) as puppet:
-                    seen.append((puppet.do("channel"), puppet.do("devices")))
-                    same(puppet.warnings, [])
+                with bench.agent(guest, stock=stock, **WARN) as agent:
+                    seen.append((agent.do("channel"), agent.do("devices")))
+                    same(agent.warnings, [])
         same(set(seen), {("ENODEV", "ENODEV")})

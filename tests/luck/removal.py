@@ -12,20 +12,20 @@ AFTER = ("resolve {0} 10.77.0.99 1 100", "route {0}", "listen {0}", "connect {0}
          "disconnect {0}", "reject {0}")
 
 
-def begin(puppet, name, peer, port):
-    puppet.all(f"id {name}", f"resolve {name} {peer.addr4} {port} 2000")
-    same(puppet.event(), f"ADDR_RESOLVED {name} 0")
+def begin(agent, name, peer, port):
+    agent.all(f"id {name}", f"resolve {name} {peer.addr4} {port} 2000")
+    same(agent.event(), f"ADDR_RESOLVED {name} 0")
 
 
-def reach(puppet, name, peer, port):
-    begin(puppet, name, peer, port)
-    puppet.all(f"route {name}")
-    same(puppet.event(), f"ROUTE_RESOLVED {name} 0")
+def reach(agent, name, peer, port):
+    begin(agent, name, peer, port)
+    agent.all(f"route {name}")
+    same(agent.event(), f"ROUTE_RESOLVED {name} 0")
 
 
-def dial(puppet, name, peer, port):
-    reach(puppet, name, peer, port)
-    puppet.all(f"qp {name}", f"connect {name}")
+def dial(agent, name, peer, port):
+    reach(agent, name, peer, port)
+    agent.all(f"qp {name}", f"connect {name}")
 
 
 def establish(client, server, client_name, server_name, peer, port):
@@ -43,66 +43,66 @@ def disconnect(client, server, client_name, server_name):
     same(client.event(), f"DISCONNECTED {client_name} 0")
 
 
-def listen(puppet, name, address, port):
-    puppet.all("channel", f"id {name}", f"bind {name} {address} {port}", f"listen {name}")
+def listen(agent, name, address, port):
+    agent.all("channel", f"id {name}", f"bind {name} {address} {port}", f"listen {name}")
 
 
-def ids_in_every_state(puppet, here, peer, there):
+def ids_in_every_state(agent, here, peer, there):
     """Return the names of the ids, all on here's device but the wildcard listener."""
-    listen(puppet, "specific", here.addr4, PORT)
-    puppet.all("id wild", f"bind wild 0.0.0.0 {OTHER_PORT}", "listen wild")
-    puppet.all("id bound", f"bind bound {here.addr4} 0")
+    listen(agent, "specific", here.addr4, PORT)
+    agent.all("id wild", f"bind wild 0.0.0.0 {OTHER_PORT}", "listen wild")
+    agent.all("id bound", f"bind bound {here.addr4} 0")
     listen(peer, "listener", there.addr4, PEER_PORT)
-    establish(puppet, peer, "ended", "peer-ended", there, PEER_PORT)
-    disconnect(puppet, peer, "ended", "peer-ended")
-    establish(puppet, peer, "active", "peer-active", there, PEER_PORT)
-    establish(peer, puppet, "peer-passive", "passive", here, PORT)
-    dial(puppet, "refused", there, PEER_PORT)
+    establish(agent, peer, "ended", "peer-ended", there, PEER_PORT)
+    disconnect(agent, peer, "ended", "peer-ended")
+    establish(agent, peer, "active", "peer-active", there, PEER_PORT)
+    establish(peer, agent, "peer-passive", "passive", here, PORT)
+    dial(agent, "refused", there, PEER_PORT)
     peer.event(60000, "peer-refused")
     peer.all("reject peer-refused")
-    same(puppet.event(), "REJECTED refused 28")
-    dial(puppet, "waiting", there, PEER_PORT)
+    same(agent.event(), "REJECTED refused 28")
+    dial(agent, "waiting", there, PEER_PORT)
     peer.event(60000, "peer-waiting")
     dial(peer, "peer-asked", here, PORT)
-    puppet.event(60000, "asked")
-    begin(puppet, "resolved", there, 1)
-    reach(puppet, "routed", there, 1)
+    agent.event(60000, "asked")
+    begin(agent, "resolved", there, 1)
+    reach(agent, "routed", there, 1)
     dial(peer, "peer-queued", here, PORT)
-    puppet.all("pending 5000", "id resolving", f"resolve resolving {NOBODY} 1 2500")
+    agent.all("pending 5000", "id resolving", f"resolve resolving {NOBODY} 1 2500")
     return ("specific", "wild", "bound", "ended", "active", "passive", "refused", "waiting",
             "asked", "resolved", "routed", "resolving", "queued")
 
 
-def start_removal(here, puppet):
+def start_removal(here, agent):
     """Begin to remove rxe0, and wait until the library knows: until then its events are valid."""
     removal = here.start("rdma link del rxe0")
     here.wait_for("! test -e /dev/infiniband/umad0", timeout=30)
     # The kernel's connection manager was told before ib_umad was; this library says so.
     if not here.run("test -d /sys/module/rdma_ucm").ok:
-        puppet.process.wait_for_output("rxe0 is gone", timeout=30)
+        agent.process.wait_for_output("rxe0 is gone", timeout=30)
     here.run("sleep 0.3")
     return removal
 
 
 def device_goes(bench, here, there, variant=None):
-    """Return what the ids of a puppet on here see of a removal, as text lines."""
-    with bench.puppet(here, variant=variant, PURECM_LOG="warn") as puppet, \
-            bench.puppet(there) as peer:
-        names = ids_in_every_state(puppet, here, peer, there)
-        removal = start_removal(here, puppet)
+    """Return what the ids of an agent on here see of a removal, as text lines."""
+    with bench.agent(here, variant=variant, PURECM_LOG="warn") as agent, \
+            bench.agent(there) as peer:
+        names = ids_in_every_state(agent, here, peer, there)
+        removal = start_removal(here, agent)
         seen = []
-        while (event := puppet.event(3500, "queued")) != "none":
+        while (event := agent.event(3500, "queued")) != "none":
             seen.append(event)
         # Stock looks for the neighbour first, and only then for a device.
         report = [event.replace("ing -110", "ing -19") for event in seen]
         for name in names:
             if f"DEVICE_REMOVAL {name} 0" in seen:
                 # Stock says ENXIO of an id whose device is gone, whatever is asked.
-                report += [call for call in AFTER if puppet.do(call.format(name)) == "ok"]
-        report += [f"destroy {name}: {puppet.do('destroy ' + name)}" for name in names
+                report += [call for call in AFTER if agent.do(call.format(name)) == "ok"]
+        report += [f"destroy {name}: {agent.do('destroy ' + name)}" for name in names
                    if name != "wild" and (name != "queued" or any("queued" in e for e in seen))]
-        same(puppet.do("exit"), "ok")
-        same(puppet.process.wait(30).status, 0)
+        same(agent.do("exit"), "ok")
+        same(agent.process.wait(30).status, 0)
         removal.wait(30)
         return sorted(report)
 
@@ -124,12 +124,12 @@ def removal_leaves_nothing_that_is_gone_says_address_sanitizer(bench):
 @check("removal")
 def id_that_is_only_bound_hears_of_the_removal(bench):
     bench.modes("stock", "purecm")
-    with bench.puppet(bench.b) as puppet:
-        puppet.all("channel", "id bound", f"bind bound {bench.b.addr4} 0")
+    with bench.agent(bench.b) as agent:
+        agent.all("channel", "id bound", f"bind bound {bench.b.addr4} 0")
         removal = bench.b.start("rdma link del rxe0")
-        same(puppet.event(), "DEVICE_REMOVAL bound 0")
-        puppet.all("destroy bound")
-        puppet.stop()
+        same(agent.event(), "DEVICE_REMOVAL bound 0")
+        agent.all("destroy bound")
+        agent.stop()
         removal.wait(30)
 
 
@@ -162,25 +162,25 @@ class Spare:
 def device_that_comes_later_serves_old_listeners_and_new_ids(bench):
     bench.modes("stock", "purecm")
     here, there = bench.b, bench.a
-    with Spare(here, there) as spare, bench.puppet(here) as puppet, bench.puppet(there) as peer:
-        listen(puppet, "wild", "0.0.0.0", PORT)
+    with Spare(here, there) as spare, bench.agent(here) as agent, bench.agent(there) as peer:
+        listen(agent, "wild", "0.0.0.0", PORT)
         peer.all("channel")
         removal = here.start("rdma link del rxe0")
         here.wait_for("! test -e /dev/infiniband/umad0", timeout=30)
-        same(puppet.event(500), "none")
+        same(agent.event(500), "none")
         spare.plug_in()
-        establish(peer, puppet, "to-wild", "from-peer", spare, PORT)
-        puppet.stop()
+        establish(peer, agent, "to-wild", "from-peer", spare, PORT)
+        agent.stop()
         removal.wait(30)
 
 
 @check("removal")
 def device_that_comes_later_is_found_without_a_listener(bench):
     bench.modes("stock", "purecm")
-    with Spare(bench.b, bench.a) as spare, bench.puppet(bench.b) as puppet:
-        puppet.all("channel", "id early", f"bind early {bench.b.addr4} 0")
+    with Spare(bench.b, bench.a) as spare, bench.agent(bench.b) as agent:
+        agent.all("channel", "id early", f"bind early {bench.b.addr4} 0")
         spare.plug_in()
-        puppet.all("id late", f"bind late {spare.addr4} {PORT}", "listen late", "id dialler",
+        agent.all("id late", f"bind late {spare.addr4} {PORT}", "listen late", "id dialler",
                    f"resolve dialler {spare.peer_addr4} 1 2000")
-        same(puppet.event(), "ADDR_RESOLVED dialler 0")
-        puppet.stop()
+        same(agent.event(), "ADDR_RESOLVED dialler 0")
+        agent.stop()

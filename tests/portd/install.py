@@ -127,7 +127,7 @@ class Installed(Case):
                             ("includedir", "infiniband/ib.h"),
                             ("includedir", "purecm/purecm.h"),
                             ("libexecdir", "purecm/cmportd"),
-                            ("bindir", "purecm"), ("bindir", "purecm-puppet"),
+                            ("bindir", "purecm"), ("bindir", "purecm-agent"), ("bindir", "purecm-puppet"),
                             ("libdir", "purecm/fabric/fabric-host"),
                             ("libdir", "purecm/fabric/lib/libibverbs.so.1"),
                             ("libdir", "purecm/fabric/lib/libibumad.so.3"),

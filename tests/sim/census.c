@@ -17,7 +17,7 @@ static bool is_pending(const struct sim_id *id)
 	return id->conn && id->begun && last_letter(id) && strchr("rMPEeDdB", last_letter(id));
 }
 
-void oracle_no_twin(const struct sim_id *id)
+void oracle_no_duplicate(const struct sim_id *id)
 {
 	struct sim_host *host = id->host;
 

@@ -163,7 +163,7 @@ void oracle_told(struct sim *sim, struct sim_id *id, const struct cm_report *rep
 
 		begin(id, lookup ? ORDER_LOOKED_UP : ORDER_PASSIVE);
 		id->peer_comm_id = sim->fx.msg.req.local_comm_id;
-		oracle_no_twin(id);
+		oracle_no_duplicate(id);
 	}
 	before = last_letter(id);
 	check_wait(id, before, letter);

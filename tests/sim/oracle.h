@@ -41,8 +41,8 @@ void oracle_sent(struct sim_host *host, const uint8_t mad[MAD_BYTES], enum oracl
 /** oracle_heard() - a core has taken a message in. */
 void oracle_heard(struct sim_host *host, const uint8_t mad[MAD_BYTES]);
 
-/** oracle_no_twin() - a request that was just reported must not be one that is known. */
-void oracle_no_twin(const struct sim_id *id);
+/** oracle_no_duplicate() - a request that was just reported must not be one that is known. */
+void oracle_no_duplicate(const struct sim_id *id);
 
 /** oracle_in_turn() - something was sent: not too many requests may wait for their answers. */
 void oracle_in_turn(struct sim_host *host);

@@ -88,7 +88,7 @@ START_TEST(a_call_has_a_result)
 	ck_assert_str_eq(line->name, "accept");
 	ck_assert_str_eq(line->result, "EINVAL");
 	ck_assert_uint_eq(line->n_settings, 1);
-	ck_assert(script.needs_puppet);
+	ck_assert(script.needs_agent);
 }
 END_TEST
 
@@ -98,10 +98,10 @@ START_TEST(a_call_succeeds_unless_something_else_is_said)
 }
 END_TEST
 
-START_TEST(messages_alone_need_no_puppet)
+START_TEST(messages_alone_need_no_agent)
 {
 	only_line("> RTU");
-	ck_assert(!script.needs_puppet);
+	ck_assert(!script.needs_agent);
 }
 END_TEST
 
@@ -409,7 +409,7 @@ static Suite *drill_suite(void)
 	tcase_add_test(tcase, whole_seconds_have_a_range_too);
 	tcase_add_test(tcase, a_call_has_a_result);
 	tcase_add_test(tcase, a_call_succeeds_unless_something_else_is_said);
-	tcase_add_test(tcase, messages_alone_need_no_puppet);
+	tcase_add_test(tcase, messages_alone_need_no_agent);
 	tcase_add_test(tcase, what_is_for_one_peer_only_is_marked);
 	tcase_add_test(tcase, what_was_kept_can_be_used);
 	tcase_add_loop_test(tcase, defaults_of_every_message_can_be_read, CM_ATTR_REQ,

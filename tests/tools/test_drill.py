@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""The command line of purecm drill, and of purecm-puppet; scripts run in tests/drill/run.py.
+"""The command line of purecm drill, and of purecm-agent; scripts run in tests/drill/run.py.
 
 Ends with a line "N passed, N failed, N skipped".
 """
@@ -40,7 +40,10 @@ class CommandLine(unittest.TestCase):
         for option in ("--port=0", "--port=65536", "--timeout=-1", "--timeout=x"):
             self.assertIn("is no number", self.complaint("--check", option, "x"))
 
-    def test_a_puppet_without_a_host(self):
+    def test_an_agent_without_a_host(self):
+        self.assertIn("HOST[:PORT]", self.complaint("--check", "--agent=:7", "x"))
+
+    def test_the_former_name_of_the_agents_option(self):
         self.assertIn("HOST[:PORT]", self.complaint("--check", "--puppet=:7", "x"))
 
     def test_a_script_that_is_not_there(self):
@@ -74,19 +77,19 @@ class CommandLine(unittest.TestCase):
                       self.complaint("--to=127.0.0.1", self.script("> RTU"), status=1))
 
 
-class Puppet(unittest.TestCase):
-    def run_puppet(self, *args):
-        return subprocess.run([Path(HERE["purecm"]).parent / "purecm-puppet", *args],
+class Agent(unittest.TestCase):
+    def run_agent(self, *args):
+        return subprocess.run([Path(HERE["purecm"]).parent / "purecm-agent", *args],
                               capture_output=True, text=True, check=False, timeout=200)
 
     def test_it_says_how_it_is_called(self):
-        self.assertEqual(self.run_puppet().returncode, 2)
-        self.assertIn("usage: purecm-puppet PORT", self.run_puppet("--help").stdout)
+        self.assertEqual(self.run_agent().returncode, 2)
+        self.assertIn("usage: purecm-agent PORT", self.run_agent("--help").stdout)
 
     def test_a_port_that_is_none(self):
-        done = self.run_puppet("no-such-service")
+        done = self.run_agent("no-such-service")
         self.assertEqual((done.returncode, done.stdout), (1, ""))
-        self.assertIn("purecm-puppet: ", done.stderr)
+        self.assertIn("purecm-agent: ", done.stderr)
 
 
 if __name__ == "__main__":

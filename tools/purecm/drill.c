@@ -15,7 +15,7 @@
 #include "tools/purecm/field.h"
 
 #define PORT_DEFAULT	  7471
-#define PUPPET_PORT	  "7470"
+#define AGENT_PORT	  "7470"
 #define TIMEOUT_DEFAULT_S 5
 #define SECONDS_MAX	  600
 #define TARGET_BYTES	  256
@@ -23,7 +23,7 @@
 enum key {
 	KEY_TO = 't',
 	KEY_PORT = 'p',
-	KEY_PUPPET = 'P',
+	KEY_AGENT = 'P',
 	KEY_PEER = 'n',
 	KEY_TIMEOUT = 'W',
 	KEY_VERBOSE = 'v',
@@ -34,8 +34,8 @@ enum key {
 
 struct drill {
 	const char *to;
-	char puppet[TARGET_BYTES];
-	const char *puppet_port;
+	char agent[TARGET_BYTES];
+	const char *agent_port;
 	const char *peer;
 	uint16_t port;
 	double timeout_s;
@@ -52,9 +52,10 @@ struct drill {
 static const struct argp_option option_table[] = {
 	{ "to", KEY_TO, "ADDRESS", 0, "the host whose connection manager is drilled", 0 },
 	{ "port", KEY_PORT, "N", 0, "$port, which scripts listen at and ask for (7471)", 0 },
-	{ "puppet", KEY_PUPPET, "HOST[:PORT]", 0,
-	  "where purecm-puppet makes the calls (ADDRESS:7470)", 0 },
-	{ "peer", KEY_PEER, "NAME", 0, "which lines count (what the puppet says it runs on)", 0 },
+	{ "agent", KEY_AGENT, "HOST[:PORT]", 0,
+	  "where purecm-agent makes the calls (ADDRESS:7470)", 0 },
+	{ "puppet", 0, NULL, OPTION_ALIAS | OPTION_HIDDEN, NULL, 0 }, /* its former name */
+	{ "peer", KEY_PEER, "NAME", 0, "which lines count (what the agent says it runs on)", 0 },
 	{ "timeout", KEY_TIMEOUT, "SECONDS", 0, "for what has no time of its own (5)", 0 },
 	{ "verbose", KEY_VERBOSE, NULL, 0, "every message, call and event", 0 },
 	{ "json", KEY_JSON, NULL, 0, "an object a script", 0 },
@@ -76,20 +77,20 @@ static double parse_number(const char *text, double max, const char *what, struc
 	return number;
 }
 
-static void parse_puppet(struct drill *drill, const char *text, struct argp_state *state)
+static void parse_agent(struct drill *drill, const char *text, struct argp_state *state)
 {
 	const char *colon = strrchr(text, ':');
 	size_t n = colon ? (size_t)(colon - text) : strlen(text);
 
 	if (colon)
-		drill->puppet_port = colon + 1;
+		drill->agent_port = colon + 1;
 	if (n >= 2 && text[0] == '[' && text[n - 1] == ']') {
 		text++;
 		n -= 2;
 	}
-	if (n == 0 || n >= sizeof(drill->puppet))
-		argp_error(state, "--puppet: expected HOST[:PORT]");
-	snprintf(drill->puppet, sizeof(drill->puppet), "%.*s", (int)n, text);
+	if (n == 0 || n >= sizeof(drill->agent))
+		argp_error(state, "--agent: expected HOST[:PORT]");
+	snprintf(drill->agent, sizeof(drill->agent), "%.*s", (int)n, text);
 }
 
 static void check_arguments(const struct drill *drill, struct argp_state *state)
@@ -113,8 +114,8 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 	case KEY_PORT:
 		drill->port = (uint16_t)parse_number(value, UINT16_MAX, "--port", state);
 		return 0;
-	case KEY_PUPPET:
-		parse_puppet(drill, value, state);
+	case KEY_AGENT:
+		parse_agent(drill, value, state);
 		return 0;
 	case KEY_PEER:
 		drill->peer = value;
@@ -238,13 +239,13 @@ static void say_result(const struct drill *drill, const struct drill_run *run, c
 	fflush(stdout);
 }
 
-static int call_puppet(const struct drill *drill, struct drill_run *run)
+static int call_agent(const struct drill *drill, struct drill_run *run)
 {
-	const char *host = drill->puppet[0] ? drill->puppet : drill->to;
+	const char *host = drill->agent[0] ? drill->agent : drill->to;
 	int err = 0;
 
-	if (run->script->needs_puppet)
-		err = drill_link_call_puppet(drill->link, host, drill->puppet_port, run->peer);
+	if (run->script->needs_agent)
+		err = drill_link_call_agent(drill->link, host, drill->agent_port, run->peer);
 	if (drill->peer)
 		snprintf(run->peer, sizeof(run->peer), "%s", drill->peer);
 	return err;
@@ -262,7 +263,7 @@ static int run_script(const struct drill *drill, const struct drill_script *scri
 	run->script = script;
 	run->timeout_s = drill->timeout_s;
 	run->trace = drill->verbose ? stderr : NULL;
-	err = call_puppet(drill, run);
+	err = call_agent(drill, run);
 	if (!err) {
 		drill_run_begin(run, drill->checkup, drill->port, drill->ca_guid);
 		err = drill_run_all(run);
@@ -318,7 +319,7 @@ static int run_scripts(struct drill *drill, const struct drill_script *scripts)
 int drill_main(int argc, char **argv)
 {
 	struct drill drill = { .port = PORT_DEFAULT,
-			       .puppet_port = PUPPET_PORT,
+			       .agent_port = AGENT_PORT,
 			       .timeout_s = TIMEOUT_DEFAULT_S };
 	struct drill_script *scripts;
 	unsigned int i;

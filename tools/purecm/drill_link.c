@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The port, the puppet, and the queues of what they have to say.
+ * The port, the agent, and the queues of what they have to say.
  */
 #include "tools/purecm/drill_link.h"
 
@@ -56,7 +56,7 @@ int drill_link_open(const struct checkup *checkup, struct drill_link *ret)
 	int err;
 
 	memset(ret, 0, sizeof(*ret));
-	ret->puppet = -1;
+	ret->agent = -1;
 	ret->path = path;
 	err = umad_port_open(device, checkup->gid.port_num, &ret->port, &who);
 	if (err) {
@@ -75,7 +75,7 @@ int drill_link_open(const struct checkup *checkup, struct drill_link *ret)
 
 void drill_link_close(struct drill_link *link)
 {
-	drill_link_leave_puppet(link);
+	drill_link_leave_agent(link);
 	mad_sender_close(link->sender);
 	mad_port_close(link->port);
 	link->sender = NULL;
@@ -124,7 +124,7 @@ static int take_mads(struct drill_link *link)
 	return err;
 }
 
-/* --- the puppet ---------------------------------------------------------- */
+/* --- the agent ---------------------------------------------------------- */
 
 static int dial(const char *host, const char *port)
 {
@@ -134,7 +134,7 @@ static int dial(const char *host, const char *port)
 	int fd = -1, err = getaddrinfo(host, port, &hints, &list);
 
 	if (err) {
-		complain("puppet %s: %s", host, gai_strerror(err));
+		complain("agent %s: %s", host, gai_strerror(err));
 		return -EHOSTUNREACH;
 	}
 	for (each = list; each && fd < 0; each = each->ai_next) {
@@ -149,7 +149,7 @@ static int dial(const char *host, const char *port)
 	}
 	freeaddrinfo(list);
 	if (fd < 0)
-		complain("puppet %s port %s: %s; start `purecm-puppet %s' there", host, port,
+		complain("agent %s port %s: %s; start `purecm-agent %s' there", host, port,
 			 strerror(-err), port);
 	return fd < 0 ? err : fd;
 }
@@ -167,7 +167,7 @@ static int read_hello(struct drill_link *link, char *ret_peer)
 		     strncmp(heard.text, HELLO, strlen(HELLO)) != 0))
 		err = -EPROTO;
 	if (err)
-		complain("what listens there is no puppet, or serves another drill: %s",
+		complain("what listens there is no agent, or serves another drill: %s",
 			 strerror(-err));
 	else
 		snprintf(ret_peer, DRILL_NAME_BYTES, "%.*s", DRILL_NAME_BYTES - 1,
@@ -175,24 +175,24 @@ static int read_hello(struct drill_link *link, char *ret_peer)
 	return err;
 }
 
-int drill_link_call_puppet(struct drill_link *link, const char *host, const char *port,
-			   char *ret_peer)
+int drill_link_call_agent(struct drill_link *link, const char *host, const char *port,
+			  char *ret_peer)
 {
 	int fd = dial(host, port);
 
 	if (fd < 0)
 		return fd;
-	link->puppet = fd;
+	link->agent = fd;
 	link->n_text = 0;
 	link->events.n = link->replies.n = 0;
 	return read_hello(link, ret_peer);
 }
 
-void drill_link_leave_puppet(struct drill_link *link)
+void drill_link_leave_agent(struct drill_link *link)
 {
-	if (link->puppet >= 0)
-		close(link->puppet);
-	link->puppet = -1;
+	if (link->agent >= 0)
+		close(link->agent);
+	link->agent = -1;
 }
 
 int drill_link_say(struct drill_link *link, const char *line)
@@ -202,7 +202,7 @@ int drill_link_say(struct drill_link *link, const char *line)
 
 	if (n >= (int)sizeof(text))
 		return -EMSGSIZE;
-	return send(link->puppet, text, (size_t)n, MSG_NOSIGNAL) == n ? 0 : -EPIPE;
+	return send(link->agent, text, (size_t)n, MSG_NOSIGNAL) == n ? 0 : -EPIPE;
 }
 
 static void take_text(struct drill_link *link, const char *line)
@@ -218,7 +218,7 @@ static void take_text(struct drill_link *link, const char *line)
 
 static int take_lines(struct drill_link *link)
 {
-	ssize_t n = recv(link->puppet, link->text + link->n_text,
+	ssize_t n = recv(link->agent, link->text + link->n_text,
 			 sizeof(link->text) - 1 - link->n_text, MSG_DONTWAIT);
 	char *end;
 
@@ -241,7 +241,7 @@ int drill_link_wait(struct drill_link *link, uint64_t until_ns)
 {
 	struct pollfd look[3] = {
 		{.fd = link->port->fd,					 .events = POLLIN},
-		{ .fd = link->puppet,					  .events = POLLIN},
+		{ .fd = link->agent,					   .events = POLLIN},
 		{ .fd = link->sender ? mad_sender_port(link->sender)->fd : -1, .events = POLLIN}
 	};
 	const uint64_t now_ns = clock_ns();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a drill has to do with: the CM class of a local port, which is its own, and the puppet, the
- * program that makes the calls at the peer's side (puppet.c), by TCP. What comes from both waits in
+ * What a drill has to do with: the CM class of a local port, which is its own, and the agent, the
+ * program that makes the calls at the peer's side (agent.c), by TCP. What comes from both waits in
  * queues. Called by drill.c and drill_run.c.
  */
 #ifndef TOOLS_PURECM_DRILL_LINK_H
@@ -31,9 +31,9 @@ struct drill_link {
 	struct mad_port *port;
 	struct mad_sender *sender; /* NULL: through umad */
 	struct mad_path path;	   /* to the peer */
-	int puppet;		   /* -1: there is none */
+	int agent;		   /* -1: there is none */
 	size_t n_text;
-	char text[DRILL_TEXT_BYTES]; /* of the puppet, not yet a line */
+	char text[DRILL_TEXT_BYTES]; /* of the agent, not yet a line */
 	struct drill_queue mads;     /* from the peer, in order */
 	struct drill_queue events;
 	struct drill_queue replies; /* of calls */
@@ -49,18 +49,18 @@ struct drill_link {
 int drill_link_open(const struct checkup *checkup, struct drill_link *ret);
 
 /**
- * drill_link_call_puppet() - connect to the puppet
+ * drill_link_call_agent() - connect to the agent
  * @host:     where it is
  * @port:     its TCP port
  * @ret_peer: "purecm" or "stock"; DRILL_NAME_BYTES
  *
  * Return: 0; -errno, after a complaint.
  */
-int drill_link_call_puppet(struct drill_link *link, const char *host, const char *port,
-			   char *ret_peer);
+int drill_link_call_agent(struct drill_link *link, const char *host, const char *port,
+			  char *ret_peer);
 
-/** drill_link_leave_puppet() - it lets go of all ids. */
-void drill_link_leave_puppet(struct drill_link *link);
+/** drill_link_leave_agent() - it lets go of all ids. */
+void drill_link_leave_agent(struct drill_link *link);
 
 /** drill_link_close() - give the port back. */
 void drill_link_close(struct drill_link *link);
@@ -68,14 +68,14 @@ void drill_link_close(struct drill_link *link);
 /** drill_link_send() - a MAD as it is. Return: 0 or -errno. */
 int drill_link_send(struct drill_link *link, const uint8_t mad[MAD_BYTES]);
 
-/** drill_link_say() - a line to the puppet, without its end. Return: 0 or -errno. */
+/** drill_link_say() - a line to the agent, without its end. Return: 0 or -errno. */
 int drill_link_say(struct drill_link *link, const char *line);
 
 /**
  * drill_link_wait() - until something comes, or a time
  * @until_ns: as clock_ns()
  *
- * Return: 0; -ETIMEDOUT; -EPIPE if the puppet has gone; -errno of the port; -EINTR.
+ * Return: 0; -ETIMEDOUT; -EPIPE if the agent has gone; -errno of the port; -EINTR.
  */
 int drill_link_wait(struct drill_link *link, uint64_t until_ns);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Lines of a script, carried out: what is sent, what is expected, calls of the puppet.
+ * Lines of a script, carried out: what is sent, what is expected, calls of the agent.
  */
 #include "tools/purecm/drill_run.h"
 
@@ -352,7 +352,7 @@ static int run_expect(struct drill_run *run, const struct drill_line *line)
 	return err ? err : check_time(run, line, heard.at_ns);
 }
 
-/* --- the puppet ---------------------------------------------------------- */
+/* --- the agent ---------------------------------------------------------- */
 
 static int run_call(struct drill_run *run, const struct drill_line *line)
 {
@@ -377,7 +377,7 @@ static int run_call(struct drill_run *run, const struct drill_line *line)
 	while (!err && !drill_queue_take(&run->link->replies, &heard))
 		err = drill_link_wait(run->link, after_ns(run, CALL_TIMEOUT_S));
 	if (err)
-		return fail(run, "the puppet does not answer: %s", strerror(-err));
+		return fail(run, "the agent does not answer: %s", strerror(-err));
 	show_text(run, "=", heard.text);
 	if (strcmp(line->result, "*") != 0 && strcmp(line->result, heard.text) != 0)
 		return fail(run, "expected %s = %s, got %s", line->name, line->result, heard.text);
@@ -433,7 +433,7 @@ static int run_event(struct drill_run *run, const struct drill_line *line)
 		return fail(run, "expected event %s within %.1f s, none came", line->name,
 			    since_s(run->step_ns, end_ns));
 	if (err)
-		return fail(run, "the puppet is gone: %s", strerror(-err));
+		return fail(run, "the agent is gone: %s", strerror(-err));
 	show_text(run, "event", heard.text);
 	err = check_event(run, line, heard.text);
 	return err ? err : check_time(run, line, heard.at_ns);
@@ -514,7 +514,7 @@ void drill_run_end(struct drill_run *run)
 	struct drill_mad mad;
 	unsigned int n = 0;
 
-	drill_link_leave_puppet(run->link);
+	drill_link_leave_agent(run->link);
 	/* Nothing is ours any more, so every farewell gets its answer. */
 	run->n_ours = 0;
 	run->line = NULL;

@@ -276,7 +276,7 @@ static int read_call(struct reader *reader)
 		snprintf(line->result, sizeof(line->result), "%s", reader->word[end - 1]);
 		reader->n_words -= 2;
 	}
-	reader->script->needs_puppet = true;
+	reader->script->needs_agent = true;
 	return read_settings(reader);
 }
 
@@ -287,7 +287,7 @@ static int read_event(struct reader *reader)
 	if (!word || strchr(word, '='))
 		return wrong(reader, "expected an event, as ESTABLISHED, not %s", or_end(word));
 	snprintf(reader->line->name, sizeof(reader->line->name), "%s", word);
-	reader->script->needs_puppet = true;
+	reader->script->needs_agent = true;
 	return read_settings(reader);
 }
 

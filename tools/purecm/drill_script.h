@@ -50,7 +50,7 @@ struct drill_script {
 	const char *path;
 	unsigned int n_lines;
 	struct drill_line *line;
-	bool needs_puppet;
+	bool needs_agent;
 };
 
 /* What is wrong with a script, and where. */

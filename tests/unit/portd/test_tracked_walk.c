@@ -12,7 +12,7 @@
 
 #include "cm/action.h"
 #include "tests/unit/cm/run.h"
-#include "tests/unit/portd/twin.h"
+#include "tests/unit/portd/model.h"
 
 /* A sanitizer makes each ten times as slow; the plain build has them all. */
 #ifdef __SANITIZE_ADDRESS__
@@ -27,12 +27,12 @@
 
 static const struct tracked *find_will(const struct cm_conn *conn)
 {
-	const struct tracked *tracked = tracker_of_local(twin.tracker, conn->local_comm_id);
+	const struct tracked *tracked = tracker_of_local(model.tracker, conn->local_comm_id);
 	struct mad_gid peer = cm_peer_gid(&conn->path);
 
 	if (tracked || conn->state == CM_IDLE || !conn->remote_comm_id)
 		return tracked;
-	return tracker_of_remote(twin.tracker, &peer, conn->remote_ca_guid, conn->remote_comm_id);
+	return tracker_of_remote(model.tracker, &peer, conn->remote_ca_guid, conn->remote_comm_id);
 }
 
 /* There is nothing to end, and maybe no tracked connection. */
@@ -81,10 +81,10 @@ static void compare(struct cm_conn *conn, void *arg)
 	(void)arg;
 	if (is_ghost(conn, tracked) || (!tracked && is_over(state)))
 		return;
-	ck_assert_msg(tracked, "walk %u: 0x%x is in %s, and it is not tracked", twin.seed,
+	ck_assert_msg(tracked, "walk %u: 0x%x is in %s, and it is not tracked", model.seed,
 		      conn->local_comm_id, cm_state_str(state));
 	ck_assert_msg(is_as_good(conn, state, tracked->is.state),
-		      "walk %u: 0x%x is in %s, tracked in %s", twin.seed, conn->local_comm_id,
+		      "walk %u: 0x%x is in %s, tracked in %s", model.seed, conn->local_comm_id,
 		      cm_state_str(state), cm_state_str((enum cm_state)tracked->is.state));
 }
 
@@ -92,11 +92,11 @@ static void compare(struct cm_conn *conn, void *arg)
  * cmportd's router lets it pass. */
 static void check_refusal(const struct cm_msg *msg)
 {
-	struct cm_conn *conn = twin_conn(OURS, msg->rtu.local_comm_id);
+	struct cm_conn *conn = model_conn(OURS, msg->rtu.local_comm_id);
 
 	if (msg->hdr.attr_id == CM_ATTR_DREP || (conn && is_ghost(conn, find_will(conn))))
 		return;
-	ck_abort_msg("walk %u: a message of 0x%x was refused", twin.seed, msg->rtu.local_comm_id);
+	ck_abort_msg("walk %u: a message of 0x%x was refused", model.seed, msg->rtu.local_comm_id);
 }
 
 /* --- walks --------------------------------------------------------------- */
@@ -104,25 +104,26 @@ static void check_refusal(const struct cm_msg *msg)
 static void begin(int loop, int walk, bool crosses)
 {
 	memset(is_known_ghost, 0, sizeof(is_known_ghost));
-	twin_begin((unsigned int)(loop * N_WALKS + walk), crosses);
+	model_begin((unsigned int)(loop * N_WALKS + walk), crosses);
 }
 
 static void check(void)
 {
-	cm_core_walk(&twin.side[OURS].core, compare, NULL);
-	ck_assert_uint_le(tracker_count(twin.tracker, TWIN_CLIENT), twin.side[OURS].core.n_conns);
+	cm_core_walk(&model.side[OURS].core, compare, NULL);
+	ck_assert_uint_le(tracker_count(model.tracker, MODEL_CLIENT),
+			  model.side[OURS].core.n_conns);
 }
 
 START_TEST(tracker_know_what_the_core_knows)
 {
 	for (int i = 0; i < N_WALKS; i++) {
 		begin(_i, i, false);
-		twin.refused = check_refusal;
+		model.refused = check_refusal;
 		for (int n = 0; n < N_STEPS; n++) {
-			twin_step();
+			model_step();
 			check();
 		}
-		twin_end();
+		model_end();
 	}
 }
 END_TEST
@@ -131,7 +132,7 @@ END_TEST
 
 static bool is_established(enum who who, uint32_t local_comm_id)
 {
-	struct cm_conn *conn = twin_conn(who, local_comm_id);
+	struct cm_conn *conn = model_conn(who, local_comm_id);
 
 	return conn && conn->state == CM_ESTABLISHED;
 }
@@ -155,10 +156,10 @@ START_TEST(tracker_know_what_lives_when_messages_have_crossed)
 	for (int i = 0; i < N_WALKS; i++) {
 		begin(_i, i, true);
 		for (int k = 0; k < N_STEPS; k++)
-			twin_step();
-		twin_settle();
-		cm_core_walk(&twin.side[OURS].core, compare_established, &n);
-		twin_end();
+			model_step();
+		model_settle();
+		cm_core_walk(&model.side[OURS].core, compare_established, &n);
+		model_end();
 	}
 	ck_assert_uint_gt(n, N_WALKS / 10); /* or there was nothing to compare */
 }
@@ -176,7 +177,7 @@ static unsigned int reap(const struct cm_record *tracked, struct cm_effects *ret
 
 	if (!conn)
 		return 0;
-	ck_assert_int_eq(cm_core_call(&heir, conn, CM_CALL_DESTROY, NULL, twin.now, ret), 0);
+	ck_assert_int_eq(cm_core_call(&heir, conn, CM_CALL_DESTROY, NULL, model.now, ret), 0);
 	return ret->n_sends;
 }
 
@@ -188,8 +189,8 @@ static struct cm_conn *conn_of(const struct cm_record *tracked)
 	struct cm_node *node;
 
 	if (tracked->local_comm_id)
-		return twin_conn(OURS, tracked->local_comm_id);
-	node = cm_index_find(&twin.side[OURS].core.by_remote, &key);
+		return model_conn(OURS, tracked->local_comm_id);
+	node = cm_index_find(&model.side[OURS].core.by_remote, &key);
 	return node ? container_of(node, struct cm_conn, by_remote) : NULL;
 }
 
@@ -205,7 +206,7 @@ static void assert_same(const struct cm_send *heirs, const struct cm_send *ours)
 		b.rej.local_comm_id = 0;
 	cm_msg_encode(&b, mad);
 	ck_assert_msg(memcmp(heirs->mad, mad, MAD_BYTES) == 0, "walk %u: another message than 0x%x",
-		      twin.seed, b.hdr.attr_id);
+		      model.seed, b.hdr.attr_id);
 	ck_assert_mem_eq(&heirs->path.dgid, &ours->path.dgid, sizeof(struct mad_gid));
 }
 
@@ -219,7 +220,7 @@ static unsigned int compare_end(const struct cm_record *tracked)
 	if (is_over(state) || state == CM_DREQ_SENT)
 		return 0; /* that DREQ is sent again: test_adopt.c */
 	ck_assert_int_eq(
-		cm_core_call(&twin.side[OURS].core, conn, CM_CALL_DESTROY, NULL, twin.now, &ours),
+		cm_core_call(&model.side[OURS].core, conn, CM_CALL_DESTROY, NULL, model.now, &ours),
 		0);
 	ck_assert_uint_eq(n, ours.n_sends);
 	for (unsigned int i = 0; i < n; i++)
@@ -234,15 +235,15 @@ START_TEST(peer_hears_from_cmportd_what_the_client_would_have_said)
 
 	for (int i = 0; i < N_WALKS; i++) {
 		begin(_i, i, false);
-		ck_assert_int_eq(cm_core_init(&heir, twin.seed), 0);
-		cm_port_init(&heirs_port, TWIN_OUR_GUID, &twin.side[OURS].port.gid0);
+		ck_assert_int_eq(cm_core_init(&heir, model.seed), 0);
+		cm_port_init(&heirs_port, MODEL_OUR_GUID, &model.side[OURS].port.gid0);
 		for (int n = 0; n < N_STEPS; n++)
-			twin_step();
-		twin.side[OURS].core.released = NULL;
-		while (tracker_take(twin.tracker, TWIN_CLIENT, &tracked))
+			model_step();
+		model.side[OURS].core.released = NULL;
+		while (tracker_take(model.tracker, MODEL_CLIENT, &tracked))
 			n_said += compare_end(&tracked);
 		cm_core_fini(&heir);
-		twin_end();
+		model_end();
 	}
 	ck_assert_uint_gt(n_said, N_WALKS); /* or there was little to compare */
 }

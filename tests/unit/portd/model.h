@@ -7,20 +7,20 @@
  *
  * All random, from a seed; in virtual time.
  */
-#ifndef TESTS_UNIT_PORTD_TWIN_H
-#define TESTS_UNIT_PORTD_TWIN_H
+#ifndef TESTS_UNIT_PORTD_MODEL_H
+#define TESTS_UNIT_PORTD_MODEL_H
 
 #include <check.h>
 
 #include "cm/core.h"
 #include "lib/portd/server/tracked.h"
 
-#define TWIN_CLIENT    3 /* its index, and of its port the handle */
-#define TWIN_HANDLE    5
-#define TWIN_OUR_GUID  0xa
-#define TWIN_PEER_GUID 0xb
-#define TWIN_CONNS     12
-#define TWIN_PACKETS   64
+#define MODEL_CLIENT	3 /* its index, and of its port the handle */
+#define MODEL_HANDLE	5
+#define MODEL_OUR_GUID	0xa
+#define MODEL_PEER_GUID 0xb
+#define MODEL_CONNS	12
+#define MODEL_PACKETS	64
 
 enum who {
 	OURS,
@@ -32,7 +32,7 @@ struct side {
 	struct cm_port port;
 	struct cm_service service;
 	struct mad_path path; /* to the other */
-	struct cm_conn *conn[TWIN_CONNS];
+	struct cm_conn *conn[MODEL_CONNS];
 };
 
 /* A record in a socket between client and cmportd, or a MAD on the wire. */
@@ -50,16 +50,16 @@ struct packet {
 };
 
 struct queue {
-	struct packet packet[TWIN_PACKETS];
+	struct packet packet[MODEL_PACKETS];
 	unsigned int n;
 };
 
-struct twin {
+struct model {
 	unsigned int seed;
 	struct cm_time now;
 	struct side side[2];
 	struct tracker *tracker;
-	struct packet wire[TWIN_PACKETS];
+	struct packet wire[MODEL_PACKETS];
 
 	/* If messages cross, they lie in the sockets between client and cmportd for a while. */
 	bool crosses;
@@ -71,21 +71,21 @@ struct twin {
 	void (*refused)(const struct cm_msg *msg);
 };
 
-extern struct twin twin; /* the one that there is */
+extern struct model model; /* the one that there is */
 
-/** twin_begin() - both sides empty. */
-void twin_begin(unsigned int seed, bool crosses);
+/** model_begin() - both sides empty. */
+void model_begin(unsigned int seed, bool crosses);
 
-/** twin_end() - free all. */
-void twin_end(void);
+/** model_end() - free all. */
+void model_end(void);
 
-/** twin_step() - something happens: a message, a call, time, seldom a restart of the peer. */
-void twin_step(void);
+/** model_step() - something happens: a message, a call, time, seldom a restart of the peer. */
+void model_step(void);
 
-/** twin_settle() - all connect, hear and repeat until there is nothing left, on a good wire. */
-void twin_settle(void);
+/** model_settle() - all connect, hear and repeat until there is nothing left, on a good wire. */
+void model_settle(void);
 
-/** twin_conn() - by local comm id, or NULL. */
-struct cm_conn *twin_conn(enum who who, uint32_t local_comm_id);
+/** model_conn() - by local comm id, or NULL. */
+struct cm_conn *model_conn(enum who who, uint32_t local_comm_id);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The program purecm-puppet: a program of rdma_cm on strings. It makes the calls that a drill tells
+ * The program purecm-agent: a program of rdma_cm on strings. It makes the calls that a drill tells
  * it to make, and reports events; on whichever librdmacm it finds, so that a drill can say what
  * each of them does. Started by hand, or by tests/drill/run.py; called by drill_link.c.
  *
@@ -30,7 +30,7 @@
 #define RESOLVE_MS   2000
 #define PORT_DEFAULT "7471"
 
-struct puppet {
+struct agent {
 	int control;
 	struct rdma_event_channel *channel;
 	struct sockaddr_storage drill; /* the other end of control: where resolve goes to */
@@ -81,73 +81,73 @@ static uint8_t private_data(const char *line, uint8_t data[DATA_BYTES])
 	return n;
 }
 
-static void say(struct puppet *puppet, const char *text)
+static void say(struct agent *agent, const char *text)
 {
 	char line[LINE_BYTES];
 	const int n = snprintf(line, sizeof(line), "%s\n", text);
 
 	/* Who does not listen any more is noticed when its end is read. */
-	if (send(puppet->control, line, (size_t)n, MSG_NOSIGNAL) != n)
-		shutdown(puppet->control, SHUT_RDWR);
+	if (send(agent->control, line, (size_t)n, MSG_NOSIGNAL) != n)
+		shutdown(agent->control, SHUT_RDWR);
 }
 
 /* --- ids ----------------------------------------------------------------- */
 
-static struct rdma_cm_id *find_id(struct puppet *puppet, const char *name)
+static struct rdma_cm_id *find_id(struct agent *agent, const char *name)
 {
 	size_t i;
 
 	for (i = 0; i < IDS_MAX; i++) {
-		if (puppet->ids[i].id && strcmp(puppet->ids[i].name, name) == 0)
-			return puppet->ids[i].id;
+		if (agent->ids[i].id && strcmp(agent->ids[i].name, name) == 0)
+			return agent->ids[i].id;
 	}
 	return NULL;
 }
 
-static const char *name_of(const struct puppet *puppet, const struct rdma_cm_id *id)
+static const char *name_of(const struct agent *agent, const struct rdma_cm_id *id)
 {
 	size_t i;
 
 	for (i = 0; i < IDS_MAX; i++) {
-		if (puppet->ids[i].id == id)
-			return puppet->ids[i].name;
+		if (agent->ids[i].id == id)
+			return agent->ids[i].name;
 	}
 	return "?";
 }
 
-static int add_id(struct puppet *puppet, const char *name, struct rdma_cm_id *id)
+static int add_id(struct agent *agent, const char *name, struct rdma_cm_id *id)
 {
 	size_t i;
 
 	for (i = 0; i < IDS_MAX; i++) {
-		if (puppet->ids[i].id)
+		if (agent->ids[i].id)
 			continue;
-		puppet->ids[i].id = id;
-		snprintf(puppet->ids[i].name, NAME_BYTES, "%s", name);
+		agent->ids[i].id = id;
+		snprintf(agent->ids[i].name, NAME_BYTES, "%s", name);
 		return 0;
 	}
 	return -1;
 }
 
 /* id, id2, id3 ... */
-static void add_request(struct puppet *puppet, struct rdma_cm_id *id)
+static void add_request(struct agent *agent, struct rdma_cm_id *id)
 {
 	char name[NAME_BYTES] = "id";
 	unsigned int n = 1;
 
-	while (find_id(puppet, name))
+	while (find_id(agent, name))
 		snprintf(name, sizeof(name), "id%u", ++n);
-	if (add_id(puppet, name, id))
+	if (add_id(agent, name, id))
 		rdma_destroy_id(id);
 }
 
-static void forget(struct puppet *puppet, const struct rdma_cm_id *id)
+static void forget(struct agent *agent, const struct rdma_cm_id *id)
 {
 	size_t i;
 
 	for (i = 0; i < IDS_MAX; i++) {
-		if (puppet->ids[i].id == id)
-			puppet->ids[i].id = NULL;
+		if (agent->ids[i].id == id)
+			agent->ids[i].id = NULL;
 	}
 }
 
@@ -166,19 +166,19 @@ static void set_port(struct sockaddr_storage *addr, uint16_t port)
 		((struct sockaddr_in6 *)addr)->sin6_port = htons(port);
 }
 
-static int call_listen(struct puppet *puppet, const char *line)
+static int call_listen(struct agent *agent, const char *line)
 {
-	struct sockaddr_storage any = { .ss_family = puppet->drill.ss_family };
+	struct sockaddr_storage any = { .ss_family = agent->drill.ss_family };
 	struct rdma_cm_id *id;
 
-	if (rdma_create_id(puppet->channel, &id, NULL, port_space(line)))
+	if (rdma_create_id(agent->channel, &id, NULL, port_space(line)))
 		return -1;
 	set_port(&any, (uint16_t)number(line, "port", strtoul(PORT_DEFAULT, NULL, 10)));
 	if (rdma_bind_addr(id, (struct sockaddr *)&any) || rdma_listen(id, 8)) {
 		rdma_destroy_id(id);
 		return -1;
 	}
-	return add_id(puppet, arg(line, "id", "listener"), id);
+	return add_id(agent, arg(line, "id", "listener"), id);
 }
 
 /* On a channel of its own, so that no other event comes in between. */
@@ -204,10 +204,10 @@ static int resolve(struct rdma_cm_id *id, struct sockaddr_storage *to)
 	return take_step(id->channel);
 }
 
-static int call_resolve(struct puppet *puppet, const char *line)
+static int call_resolve(struct agent *agent, const char *line)
 {
 	struct rdma_event_channel *channel = rdma_create_event_channel();
-	struct sockaddr_storage to = puppet->drill;
+	struct sockaddr_storage to = agent->drill;
 	struct rdma_cm_id *id = NULL;
 	int err = -1;
 
@@ -215,11 +215,11 @@ static int call_resolve(struct puppet *puppet, const char *line)
 		return -1;
 	set_port(&to, (uint16_t)number(line, "port", strtoul(PORT_DEFAULT, NULL, 10)));
 	if (!rdma_create_id(channel, &id, NULL, port_space(line)) && !resolve(id, &to))
-		err = rdma_migrate_id(id, puppet->channel);
+		err = rdma_migrate_id(id, agent->channel);
 	if (err && id)
 		rdma_destroy_id(id);
 	rdma_destroy_event_channel(channel);
-	return err ? -1 : add_id(puppet, arg(line, "id", "id"), id);
+	return err ? -1 : add_id(agent, arg(line, "id", "id"), id);
 }
 
 static struct rdma_conn_param conn_param(const char *line, uint8_t data[DATA_BYTES])
@@ -284,11 +284,11 @@ static int call_disconnect(struct rdma_cm_id *id, const char *line)
 	return rdma_disconnect(id);
 }
 
-static int call_destroy(struct puppet *puppet, const char *line)
+static int call_destroy(struct agent *agent, const char *line)
 {
-	struct rdma_cm_id *id = find_id(puppet, arg(line, "id", "id"));
+	struct rdma_cm_id *id = find_id(agent, arg(line, "id", "id"));
 
-	forget(puppet, id);
+	forget(agent, id);
 	return rdma_destroy_id(id);
 }
 
@@ -296,7 +296,7 @@ static int call_destroy(struct puppet *puppet, const char *line)
 static const struct {
 	const char *name;
 	int (*call)(struct rdma_cm_id *id, const char *line);
-	int (*make)(struct puppet *puppet, const char *line); /* instead, of calls that need no id */
+	int (*make)(struct agent *agent, const char *line); /* instead, of calls that need no id */
 } calls[] = {
 	{ "listen", NULL, call_listen },
 	{ "resolve", NULL, call_resolve },
@@ -310,9 +310,9 @@ static const struct {
 };
 /* clang-format on */
 
-static void obey(struct puppet *puppet, const char *line)
+static void obey(struct agent *agent, const char *line)
 {
-	struct rdma_cm_id *id = find_id(puppet, arg(line, "id", "id"));
+	struct rdma_cm_id *id = find_id(agent, arg(line, "id", "id"));
 	const size_t n = strcspn(line, " ");
 	size_t i;
 	int err;
@@ -321,15 +321,15 @@ static void obey(struct puppet *puppet, const char *line)
 		if (strlen(calls[i].name) != n || strncmp(line, calls[i].name, n) != 0)
 			continue;
 		if (!id && (calls[i].call || calls[i].make == call_destroy)) {
-			say(puppet, "no-such-id");
+			say(agent, "no-such-id");
 			return;
 		}
 		errno = 0;
-		err = calls[i].make ? calls[i].make(puppet, line) : calls[i].call(id, line);
-		say(puppet, err ? strerrorname_np(errno) : "0");
+		err = calls[i].make ? calls[i].make(agent, line) : calls[i].call(id, line);
+		say(agent, err ? strerrorname_np(errno) : "0");
 		return;
 	}
-	say(puppet, "no-such-call");
+	say(agent, "no-such-call");
 }
 
 /* --- events -------------------------------------------------------------- */
@@ -361,7 +361,7 @@ static void put_ud(FILE *out, const struct rdma_ud_param *ud)
 	put_data(out, ud->private_data, ud->private_data_len);
 }
 
-static void report(struct puppet *puppet, const struct rdma_cm_event *event)
+static void report(struct agent *agent, const struct rdma_cm_event *event)
 {
 	const char *name = rdma_event_str(event->event) + strlen("RDMA_CM_EVENT_");
 	char line[LINE_BYTES] = "";
@@ -369,68 +369,68 @@ static void report(struct puppet *puppet, const struct rdma_cm_event *event)
 
 	if (!out)
 		return;
-	fprintf(out, "event %s id=%s status=%d", name, name_of(puppet, event->id), event->status);
+	fprintf(out, "event %s id=%s status=%d", name, name_of(agent, event->id), event->status);
 	if (event->id->ps == RDMA_PS_UDP)
 		put_ud(out, &event->param.ud);
 	else
 		put_conn(out, &event->param.conn);
 	fclose(out);
-	say(puppet, line);
+	say(agent, line);
 }
 
-static void take_event(struct puppet *puppet)
+static void take_event(struct agent *agent)
 {
 	struct rdma_cm_event *event;
 
-	if (rdma_get_cm_event(puppet->channel, &event))
+	if (rdma_get_cm_event(agent->channel, &event))
 		return;
 	if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
-		add_request(puppet, event->id);
-	report(puppet, event);
+		add_request(agent, event->id);
+	report(agent, event);
 	rdma_ack_cm_event(event);
 }
 
 /* --- a drill ------------------------------------------------------------- */
 
 /* Return: false when the drill has gone. */
-static bool take_lines(struct puppet *puppet)
+static bool take_lines(struct agent *agent)
 {
-	ssize_t n = recv(puppet->control, puppet->text + puppet->n_text,
-			 sizeof(puppet->text) - 1 - puppet->n_text, 0);
+	ssize_t n = recv(agent->control, agent->text + agent->n_text,
+			 sizeof(agent->text) - 1 - agent->n_text, 0);
 	char *end;
 
 	if (n <= 0)
 		return false;
-	puppet->n_text += (size_t)n;
-	puppet->text[puppet->n_text] = '\0';
-	while ((end = strchr(puppet->text, '\n')) != NULL) {
+	agent->n_text += (size_t)n;
+	agent->text[agent->n_text] = '\0';
+	while ((end = strchr(agent->text, '\n')) != NULL) {
 		*end++ = '\0';
-		obey(puppet, puppet->text);
-		puppet->n_text -= (size_t)(end - puppet->text);
-		memmove(puppet->text, end, puppet->n_text + 1);
+		obey(agent, agent->text);
+		agent->n_text -= (size_t)(end - agent->text);
+		memmove(agent->text, end, agent->n_text + 1);
 	}
 	return true;
 }
 
-static void serve(struct puppet *puppet)
+static void serve(struct agent *agent)
 {
 	struct pollfd look[2] = {
-		{.fd = puppet->control,	 .events = POLLIN},
-		{ .fd = puppet->channel->fd, .events = POLLIN}
+		{.fd = agent->control,	.events = POLLIN},
+		{ .fd = agent->channel->fd, .events = POLLIN}
 	};
 	bool is_there = true;
 	size_t i;
 
-	say(puppet, dlsym(RTLD_DEFAULT, "purecm_get_counters") ? "hello purecm" : "hello stock");
+	say(agent, dlsym(RTLD_DEFAULT, "purecm_get_counters") ? "hello purecm" : "hello stock");
 	while (is_there && poll(look, 2, -1) >= 0) {
 		if (look[1].revents)
-			take_event(puppet);
+			take_event(agent);
 		if (look[0].revents)
-			is_there = take_lines(puppet);
+			is_there = take_lines(agent);
 	}
 	for (i = 0; i < IDS_MAX; i++) {
-		if (puppet->ids[i].id)
-			rdma_destroy_id(puppet->ids[i].id);
+		if (agent->ids[i].id)
+			rdma_destroy_id(agent->ids[i].id);
 	}
 }
 
@@ -449,25 +449,25 @@ static void unmap(struct sockaddr_storage *addr)
 
 static int meet(int listener)
 {
-	struct puppet puppet = { .control = -1 };
-	socklen_t bytes = sizeof(puppet.drill);
+	struct agent agent = { .control = -1 };
+	socklen_t bytes = sizeof(agent.drill);
 	const int yes = 1;
 
-	puppet.control = accept(listener, (struct sockaddr *)&puppet.drill, &bytes);
-	if (puppet.control < 0)
+	agent.control = accept(listener, (struct sockaddr *)&agent.drill, &bytes);
+	if (agent.control < 0)
 		return -1;
-	unmap(&puppet.drill);
+	unmap(&agent.drill);
 	/* Events follow answers closely, and neither is to wait for the other's acknowledgement. */
-	setsockopt(puppet.control, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
-	puppet.channel = rdma_create_event_channel();
-	if (!puppet.channel) {
-		fprintf(stderr, "purecm-puppet: no event channel: %s\n", strerror(errno));
-		close(puppet.control);
+	setsockopt(agent.control, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
+	agent.channel = rdma_create_event_channel();
+	if (!agent.channel) {
+		fprintf(stderr, "purecm-agent: no event channel: %s\n", strerror(errno));
+		close(agent.control);
 		return -1;
 	}
-	serve(&puppet);
-	close(puppet.control);
-	rdma_destroy_event_channel(puppet.channel);
+	serve(&agent);
+	close(agent.control);
+	rdma_destroy_event_channel(agent.channel);
 	return 0;
 }
 
@@ -497,7 +497,7 @@ static int listen_at(const char *host, const char *port)
 	size_t i;
 
 	if (err) {
-		fprintf(stderr, "purecm-puppet: %s\n", gai_strerror(err));
+		fprintf(stderr, "purecm-agent: %s\n", gai_strerror(err));
 		return -1;
 	}
 	for (i = 0; i < sizeof(families) / sizeof(families[0]); i++) {
@@ -507,7 +507,7 @@ static int listen_at(const char *host, const char *port)
 		}
 	}
 	if (fd < 0)
-		fprintf(stderr, "purecm-puppet: port %s: %s\n", port, strerror(errno));
+		fprintf(stderr, "purecm-agent: port %s: %s\n", port, strerror(errno));
 	freeaddrinfo(list);
 	return fd;
 }
@@ -517,7 +517,7 @@ int main(int argc, char **argv)
 	int listener;
 
 	if (argc < 2 || argc > 3 || argv[1][0] == '-') {
-		fputs("usage: purecm-puppet PORT [ADDRESS]\n\nMakes the calls that `purecm drill' "
+		fputs("usage: purecm-agent PORT [ADDRESS]\n\nMakes the calls that `purecm drill' "
 		      "on another host asks for; whoever can connect to the port may ask.\n",
 		      argc == 2 && strcmp(argv[1], "--help") == 0 ? stdout : stderr);
 		return argc == 2 && strcmp(argv[1], "--help") == 0 ? 0 : 2;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A model of a client, its peer and the tracked connections between them: see twin.h.
+ * A model of a client, its peer and the tracked connections between them: see model.h.
  */
-#include "tests/unit/portd/twin.h"
+#include "tests/unit/portd/model.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #define N_QPNS	    6 /* so few that a living one is used again now and then */
 #define ID_BLOCK_AT UINT32_C(0x00120000)
 
-struct twin twin;
+struct model model;
 
 static struct cm_effects out; /* of the last step */
 
@@ -31,7 +31,7 @@ static bool chance(int percent)
 
 static void push(struct queue *queue, const struct packet *packet)
 {
-	ck_assert_uint_lt(queue->n, TWIN_PACKETS);
+	ck_assert_uint_lt(queue->n, MODEL_PACKETS);
 	queue->packet[queue->n++] = *packet;
 }
 
@@ -48,10 +48,10 @@ static struct packet pop(struct queue *queue)
 
 static struct packet *random_packet(void)
 {
-	struct packet *packet = &twin.wire[random() % TWIN_PACKETS];
+	struct packet *packet = &model.wire[random() % MODEL_PACKETS];
 
-	for (int i = 0; i < TWIN_PACKETS;
-	     i++, packet = packet == &twin.wire[TWIN_PACKETS - 1] ? twin.wire : packet + 1)
+	for (int i = 0; i < MODEL_PACKETS;
+	     i++, packet = packet == &model.wire[MODEL_PACKETS - 1] ? model.wire : packet + 1)
 		if (packet->kind == MAD)
 			return packet;
 	return NULL;
@@ -60,12 +60,12 @@ static struct packet *random_packet(void)
 /* If there is no room it is lost. */
 static void put_on_wire(enum who to, const uint8_t *mad)
 {
-	for (int i = 0; i < TWIN_PACKETS; i++) {
-		if (twin.wire[i].kind != NONE)
+	for (int i = 0; i < MODEL_PACKETS; i++) {
+		if (model.wire[i].kind != NONE)
 			continue;
-		twin.wire[i].kind = MAD;
-		twin.wire[i].to = to;
-		memcpy(twin.wire[i].mad, mad, MAD_BYTES);
+		model.wire[i].kind = MAD;
+		model.wire[i].to = to;
+		memcpy(model.wire[i].mad, mad, MAD_BYTES);
 		return;
 	}
 }
@@ -74,14 +74,14 @@ static void put_on_wire(enum who to, const uint8_t *mad)
 static void make_credible(struct cm_msg *msg)
 {
 	if (msg->hdr.attr_id == CM_ATTR_REQ)
-		msg->req.local_ca_guid = TWIN_PEER_GUID;
+		msg->req.local_ca_guid = MODEL_PEER_GUID;
 	if (msg->hdr.attr_id == CM_ATTR_REP)
-		msg->rep.local_ca_guid = TWIN_PEER_GUID;
+		msg->rep.local_ca_guid = MODEL_PEER_GUID;
 	if (msg->rtu.local_comm_id == 0)
 		msg->rtu.local_comm_id = 1;
 }
 
-/* Mostly in the ids; twin.now and then one message becomes another. */
+/* Mostly in the ids; now and then one message becomes another. */
 static void garble(uint8_t *mad)
 {
 	int at = MAD_HDR_BYTES + (int)(random() % (chance(70) ? 12 : 48));
@@ -105,14 +105,14 @@ static void portd_sends(const struct packet *packet)
 	int err;
 
 	ck_assert_int_eq(cm_msg_decode(packet->mad, MAD_BYTES, &msg), 0);
-	err = tracker_sent(twin.tracker, TWIN_CLIENT, TWIN_HANDLE, &twin.side[OURS].path, &msg);
+	err = tracker_sent(model.tracker, MODEL_CLIENT, MODEL_HANDLE, &model.side[OURS].path, &msg);
 	if (err == 0) {
 		put_on_wire(PEER, packet->mad);
 		return;
 	}
 	ck_assert_int_eq(err, -EPERM);
-	if (twin.refused)
-		twin.refused(&msg);
+	if (model.refused)
+		model.refused(&msg);
 }
 
 static void portd_takes(const struct packet *packet)
@@ -124,27 +124,27 @@ static void portd_takes(const struct packet *packet)
 		portd_sends(packet);
 		break;
 	case CLOSE:
-		tracker_close(twin.tracker, TWIN_CLIENT, &packet->close);
+		tracker_close(model.tracker, MODEL_CLIENT, &packet->close);
 		break;
 	case WILL:
-		ck_assert_int_eq(tracker_set(twin.tracker, TWIN_CLIENT, &packet->tracked), 0);
+		ck_assert_int_eq(tracker_set(model.tracker, MODEL_CLIENT, &packet->tracked), 0);
 		break;
 	}
 }
 
 static void tell_portd(const struct packet *packet)
 {
-	if (twin.crosses)
-		push(&twin.to_portd, packet);
+	if (model.crosses)
+		push(&model.to_portd, packet);
 	else
 		portd_takes(packet);
 }
 
 static void hear(enum who who, const uint8_t *mad)
 {
-	ck_assert_int_eq(cm_core_reserve(&twin.side[who].core), 0);
-	cm_core_input(&twin.side[who].core, &twin.side[who].port, &twin.side[who].path, mad,
-		      MAD_BYTES, twin.now, &out);
+	ck_assert_int_eq(cm_core_reserve(&model.side[who].core), 0);
+	cm_core_input(&model.side[who].core, &model.side[who].port, &model.side[who].path, mad,
+		      MAD_BYTES, model.now, &out);
 	carry_out(who);
 }
 
@@ -154,11 +154,11 @@ static void portd_receives(const struct packet *packet)
 
 	if (cm_msg_decode(packet->mad, MAD_BYTES, &msg))
 		return;
-	ck_assert_int_eq(tracker_received(twin.tracker, TWIN_CLIENT, TWIN_HANDLE,
-					  &twin.side[OURS].path, &msg, &(bool){ false }),
+	ck_assert_int_eq(tracker_received(model.tracker, MODEL_CLIENT, MODEL_HANDLE,
+					  &model.side[OURS].path, &msg, &(bool){ false }),
 			 0);
-	if (twin.crosses)
-		push(&twin.to_client, packet);
+	if (model.crosses)
+		push(&model.to_client, packet);
 	else
 		hear(OURS, packet->mad);
 }
@@ -174,14 +174,14 @@ static void note_release(struct cm_core *core, const struct cm_conn *conn)
 	};
 
 	(void)core;
-	push(&twin.closes, &packet);
+	push(&model.closes, &packet);
 }
 
 static struct cm_record record_of(const struct cm_conn *conn)
 {
 	struct cm_record record = cm_conn_record(conn);
 
-	record.handle = TWIN_HANDLE;
+	record.handle = MODEL_HANDLE;
 	return record;
 }
 
@@ -190,10 +190,10 @@ static bool is_waiting(enum cm_attr attr, uint32_t local_comm_id)
 {
 	struct cm_msg msg;
 
-	for (unsigned int i = 0; i < twin.to_portd.n; i++) {
-		if (twin.to_portd.packet[i].kind != MAD)
+	for (unsigned int i = 0; i < model.to_portd.n; i++) {
+		if (model.to_portd.packet[i].kind != MAD)
 			continue;
-		cm_msg_decode(twin.to_portd.packet[i].mad, MAD_BYTES, &msg);
+		cm_msg_decode(model.to_portd.packet[i].mad, MAD_BYTES, &msg);
 		if (msg.hdr.attr_id == attr && msg.rtu.local_comm_id == local_comm_id)
 			return true;
 	}
@@ -205,7 +205,7 @@ static void tell_will(const struct cm_conn *conn)
 {
 	struct packet packet = { .kind = WILL, .tracked = record_of(conn) };
 
-	if (twin.crosses && chance(50) && !is_waiting(CM_ATTR_REQ, conn->local_comm_id))
+	if (model.crosses && chance(50) && !is_waiting(CM_ATTR_REQ, conn->local_comm_id))
 		portd_takes(&packet); /* it goes another way than messages do */
 	else
 		tell_portd(&packet);
@@ -215,9 +215,9 @@ static void tell_will(const struct cm_conn *conn)
 
 static struct cm_conn **slot_of(enum who who, const struct cm_conn *conn)
 {
-	for (int i = 0; i < TWIN_CONNS; i++)
-		if (twin.side[who].conn[i] == conn)
-			return &twin.side[who].conn[i];
+	for (int i = 0; i < MODEL_CONNS; i++)
+		if (model.side[who].conn[i] == conn)
+			return &model.side[who].conn[i];
 	return NULL;
 }
 
@@ -264,15 +264,15 @@ static int call(enum who who, struct cm_conn **slot, enum cm_event verb)
 {
 	struct cm_conn *conn = *slot;
 	struct cm_msg msg = offer(verb);
-	struct cm_args args = { .port = &twin.side[who].port,
-				.path = &twin.side[who].path,
+	struct cm_args args = { .port = &model.side[who].port,
+				.path = &model.side[who].path,
 				.packet_life_time = 18,
 				.give_up_ns = chance(50) ? 1500 * CM_NS_PER_MS : 0 };
 	bool is_end = verb == CM_CALL_DESTROY || verb == CM_CALL_FORGET;
 
 	if (verb == CM_CALL_REQ || verb == CM_CALL_REP || is_of_lookup(verb))
 		args.msg = &msg;
-	if (cm_core_call(&twin.side[who].core, conn, verb, &args, twin.now, &out))
+	if (cm_core_call(&model.side[who].core, conn, verb, &args, model.now, &out))
 		return -EINVAL;
 	if (is_end)
 		*slot = NULL;
@@ -328,8 +328,8 @@ static void carry_out(enum who who)
 		else
 			put_on_wire(OURS, packet.mad);
 	}
-	while (twin.closes.n) {
-		packet = pop(&twin.closes);
+	while (model.closes.n) {
+		packet = pop(&model.closes);
 		tell_portd(&packet);
 	}
 	for (unsigned int i = 0; i < done.n_reports; i++)
@@ -354,11 +354,11 @@ static enum cm_event usual_call(enum cm_state state)
 
 static void act(enum who who)
 {
-	struct cm_conn **slot = &twin.side[who].conn[random() % TWIN_CONNS];
+	struct cm_conn **slot = &model.side[who].conn[random() % MODEL_CONNS];
 	enum cm_event verb = (enum cm_event)(random() % (CM_CALL_FORGET + 1));
 
 	if (!*slot) {
-		*slot = cm_core_conn_new(&twin.side[who].core, slot);
+		*slot = cm_core_conn_new(&model.side[who].core, slot);
 		ck_assert_ptr_nonnull(*slot);
 		verb = chance(80) ? CM_CALL_REQ : CM_CALL_SIDR_REQ;
 	} else if (chance(70)) {
@@ -372,11 +372,11 @@ static void act(enum who who)
 
 static void begin(enum who who)
 {
-	struct side *it = &twin.side[who];
+	struct side *it = &model.side[who];
 
 	memset(it, 0, sizeof(*it));
 	ck_assert_int_eq(cm_core_init(&it->core, (uint64_t)random() << 32 | (uint64_t)random()), 0);
-	cm_port_init(&it->port, who == OURS ? TWIN_OUR_GUID : TWIN_PEER_GUID, &gids[who]);
+	cm_port_init(&it->port, who == OURS ? MODEL_OUR_GUID : MODEL_PEER_GUID, &gids[who]);
 	ck_assert_int_eq(cm_core_serve(&it->core, &it->service, SERVICE), 0);
 	it->path = (struct mad_path){ .grh = true, .dgid = gids[!who] };
 	if (who == OURS) {
@@ -387,22 +387,22 @@ static void begin(enum who who)
 
 static void restart_peer(void)
 {
-	cm_core_fini(&twin.side[PEER].core);
+	cm_core_fini(&model.side[PEER].core);
 	begin(PEER);
 }
 
 /* Return: false if nobody waits for anything. */
 static bool pass_time(void)
 {
-	enum who who = cm_core_deadline(&twin.side[PEER].core).ns <
-		       cm_core_deadline(&twin.side[OURS].core).ns;
-	struct cm_time deadline = cm_core_deadline(&twin.side[who].core);
+	enum who who = cm_core_deadline(&model.side[PEER].core).ns <
+		       cm_core_deadline(&model.side[OURS].core).ns;
+	struct cm_time deadline = cm_core_deadline(&model.side[who].core);
 
 	if (deadline.ns == UINT64_MAX)
 		return false;
-	if (deadline.ns > twin.now.ns)
-		twin.now = deadline;
-	if (cm_core_expire(&twin.side[who].core, twin.now, &out))
+	if (deadline.ns > model.now.ns)
+		model.now = deadline;
+	if (cm_core_expire(&model.side[who].core, model.now, &out))
 		carry_out(who);
 	return true;
 }
@@ -432,13 +432,13 @@ static void drain(void)
 {
 	struct packet packet;
 
-	while (twin.to_client.n || twin.to_portd.n) {
-		while (twin.to_portd.n) {
-			packet = pop(&twin.to_portd);
+	while (model.to_client.n || model.to_portd.n) {
+		while (model.to_portd.n) {
+			packet = pop(&model.to_portd);
 			portd_takes(&packet);
 		}
-		if (twin.to_client.n) {
-			packet = pop(&twin.to_client);
+		if (model.to_client.n) {
+			packet = pop(&model.to_client);
 			hear(OURS, packet.mad);
 		}
 	}
@@ -448,19 +448,20 @@ static void move_queues(void)
 {
 	struct packet packet;
 
-	if (twin.to_portd.n && chance(40)) {
-		packet = pop(&twin.to_portd);
+	if (model.to_portd.n && chance(40)) {
+		packet = pop(&model.to_portd);
 		portd_takes(&packet);
 	}
-	if (twin.to_client.n && chance(40)) {
-		packet = pop(&twin.to_client);
+	if (model.to_client.n && chance(40)) {
+		packet = pop(&model.to_client);
 		hear(OURS, packet.mad);
 	}
-	if (twin.to_portd.n > TWIN_PACKETS / 2 || twin.to_client.n > TWIN_PACKETS / 2 || chance(10))
+	if (model.to_portd.n > MODEL_PACKETS / 2 || model.to_client.n > MODEL_PACKETS / 2 ||
+	    chance(10))
 		drain();
 }
 
-void twin_step(void)
+void model_step(void)
 {
 	int what = (int)(random() % 100);
 
@@ -472,31 +473,31 @@ void twin_step(void)
 		pass_time();
 	else if (chance(20))
 		restart_peer();
-	if (twin.crosses)
+	if (model.crosses)
 		move_queues();
 }
 
-void twin_begin(unsigned int seed, bool crosses)
+void model_begin(unsigned int seed, bool crosses)
 {
-	twin = (struct twin){ .seed = seed, .crosses = crosses, .now.ns = 1000000000 };
+	model = (struct model){ .seed = seed, .crosses = crosses, .now.ns = 1000000000 };
 	srandom(seed);
 	begin(OURS);
 	begin(PEER);
-	twin.tracker = tracker_new(seed);
-	ck_assert_ptr_nonnull(twin.tracker);
+	model.tracker = tracker_new(seed);
+	ck_assert_ptr_nonnull(model.tracker);
 }
 
-void twin_end(void)
+void model_end(void)
 {
-	tracker_free(twin.tracker);
-	cm_core_fini(&twin.side[OURS].core);
-	cm_core_fini(&twin.side[PEER].core);
+	tracker_free(model.tracker);
+	cm_core_fini(&model.side[OURS].core);
+	cm_core_fini(&model.side[PEER].core);
 }
 
 static void say_yes(enum who who)
 {
-	for (int i = 0; i < TWIN_CONNS; i++) {
-		struct cm_conn **slot = &twin.side[who].conn[i];
+	for (int i = 0; i < MODEL_CONNS; i++) {
+		struct cm_conn **slot = &model.side[who].conn[i];
 
 		if (*slot && call(who, slot, CM_CALL_REP) != 0 &&
 		    call(who, slot, CM_CALL_SIDR_REP) != 0)
@@ -504,7 +505,7 @@ static void say_yes(enum who who)
 	}
 }
 
-void twin_settle(void)
+void model_settle(void)
 {
 	drain();
 	for (int i = 0; i < SETTLES_MAX; i++) {
@@ -516,13 +517,13 @@ void twin_settle(void)
 			return;
 		drain();
 	}
-	ck_abort_msg("walk %u: no end", twin.seed);
+	ck_abort_msg("walk %u: no end", model.seed);
 }
 
-struct cm_conn *twin_conn(enum who who, uint32_t local_comm_id)
+struct cm_conn *model_conn(enum who who, uint32_t local_comm_id)
 {
 	struct cm_key key = { .id = local_comm_id };
-	struct cm_node *node = cm_index_find(&twin.side[who].core.by_local, &key);
+	struct cm_node *node = cm_index_find(&model.side[who].core.by_local, &key);
 
 	return node ? container_of(node, struct cm_conn, by_local) : NULL;
 }

@@ -37,7 +37,7 @@ static struct named *slot_of(const char *name)
 	for (i = 0; i < NAMES_MAX; i++)
 		if (strcmp(named[i].name, name) == 0)
 			return &named[i];
-	fprintf(stderr, "puppet: no id is called '%s'\n", name);
+	fprintf(stderr, "agent: no id is called '%s'\n", name);
 	exit(2);
 }
 
@@ -67,7 +67,7 @@ static void set_addr(const char *host, const char *port, struct sockaddr_storage
 	int err = getaddrinfo(host, port, &hints, &found);
 
 	if (err) {
-		fprintf(stderr, "puppet: %s: %s\n", host, gai_strerror(err));
+		fprintf(stderr, "agent: %s: %s\n", host, gai_strerror(err));
 		exit(2);
 	}
 	memcpy(ret, found->ai_addr, found->ai_addrlen);
@@ -304,7 +304,7 @@ static void obey(void)
 			return;
 		}
 	}
-	fprintf(stderr, "puppet: unknown command '%s'\n", word[0]);
+	fprintf(stderr, "agent: unknown command '%s'\n", word[0]);
 	exit(2);
 }
 
