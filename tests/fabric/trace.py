@@ -20,9 +20,9 @@ ALL = ["REQ", "REP", "RTU", "DREQ", "DREP"]
 
 def trace(build, *options):
     """Return the messages that a server's host shows of one rping."""
-    look_on = " ".join([f"b&:{build}/tools/purecm trace --json", *options])
-    # What is seen is shown when there is a lull, not when the fabric ends who looks on.
-    done = run_on_fabric(build, LIMIT_S, "--gap", "1", look_on, "b:rping -s -C 2 >/dev/null",
+    tracer = " ".join([f"b&:{build}/tools/purecm trace --json", *options])
+    # What is seen is shown when there is a lull, not when the fabric ends the tracer.
+    done = run_on_fabric(build, LIMIT_S, "--gap", "1", tracer, "b:rping -s -C 2 >/dev/null",
                          "a:rping -c -a 10.77.0.2 -C 2 >/dev/null; sleep 1")
     if done.returncode:
         raise AssertionError(f"status {done.returncode}: {done.stdout}{done.stderr}")

@@ -22,7 +22,7 @@
 
 /* --- messages ------------------------------------------------------------ */
 
-/* As the peer of an id would say it, as far as an onlooker can know. */
+/* As the peer of an id would say it, as far as a third party can know. */
 static void pretend(const struct sim_id *id, enum cm_attr attr, struct cm_msg *msg)
 {
 	const struct sim_host *peer = &id->host->sim->host[id->peer];

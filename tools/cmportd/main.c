@@ -316,7 +316,7 @@ int main(int argc, char **argv)
 	struct arguments arguments = { .socket = NULL };
 	struct server_options options = {
 		.recovery = &server_recovery_of_place,
-		.onlook = &server_onlook_all,
+		.tracing = &server_tracing_all,
 		.client_fd = -1,
 	};
 	char path[SOCKET_PATH_BYTES];

@@ -5,7 +5,7 @@
  * connection, or a SIDR exchange. Pure: fed by the subcommands with one message after the other.
  *
  * A packet that is captured on several interfaces of one host is there several times, at almost the
- * same time. Who looks on does not know whether a message arrives. It is taken to arrive; a
+ * same time. A tracer does not know whether a message arrives. It is taken to arrive; a
  * repetition shows that it, or its answer, did not.
  */
 #ifndef TOOLS_PURECM_FLOW_H

@@ -89,7 +89,7 @@ int reading_run(const struct reading *reading, reading_take *take, void *arg)
 	else if (reading->file)
 		err = capture_open(reading->file, &source);
 	else
-		err = onlooker_open(reading->pid, &source);
+		err = tracer_open(reading->pid, &source);
 	if (err)
 		return err;
 	err = reading_source(source, take, arg);

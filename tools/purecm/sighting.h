@@ -16,7 +16,7 @@
 
 #define MAD_CLASS_SA 0x03
 
-/* As a host that is traced sees it; who looks on from outside does not know. */
+/* As a host that is traced sees it; a capture does not tell. */
 enum sighting_way {
 	WAY_UNKNOWN,
 	WAY_OUT,
@@ -80,13 +80,13 @@ int capture_open(const char *path, struct source **ret);
 int capture_open_live(const char *interface, struct source **ret);
 
 /**
- * onlooker_open() - the messages that pass this host's cmportd, as they do
+ * tracer_open() - the messages that pass this host's cmportd, as they do
  * @pid: only those of this process; 0 for all
  * @ret: to be given back with its close(); ends on SIGINT and SIGTERM
  *
  * Return: 0; -errno, after a complaint: others than root and the user who runs it see nothing.
  */
-int onlooker_open(uint32_t pid, struct source **ret);
+int tracer_open(uint32_t pid, struct source **ret);
 
 /** sighting_is_cm() - is it a message of the CM class? Else it is of the SA's. */
 bool sighting_is_cm(const struct sighting *sighting);

@@ -31,7 +31,7 @@ struct trace {
 	bool chart;
 	struct filter filter;
 
-	show_function *show_message;
+	show_function *write_entry;
 	struct show show;
 	struct flows *flows;
 	struct flows *known; /* of a first reading: how flows end; or NULL */
@@ -138,9 +138,9 @@ static int take_message(struct trace *trace, const struct sighting *sighting,
 		return err;
 	trace->n_shown++;
 	write_message(trace, &shown);
-	if (trace->show_message) {
+	if (trace->write_entry) {
 		show_begin(&trace->show, sighting);
-		trace->show_message(&trace->show, &shown);
+		trace->write_entry(&trace->show, &shown);
 	}
 	return 0;
 }
@@ -152,7 +152,7 @@ static void take_other(struct trace *trace, const struct sighting *sighting)
 	trace->n_shown++;
 	if (trace->file)
 		pcapng_put(trace->file, sighting, NULL);
-	if (!trace->show_message)
+	if (!trace->write_entry)
 		return;
 	show_begin(&trace->show, sighting);
 	if (trace->json)
@@ -224,13 +224,13 @@ int trace_main(int argc, char **argv)
 	int err;
 
 	command_parse(&argp, argc, argv, 0, &trace);
-	/* What is captured right now is to be seen right now; onlooker.c sees to that itself. */
+	/* What is captured right now is to be seen right now; tracer.c sees to that itself. */
 	if (trace.reading.interface || (trace.reading.file && reading_is_once(&trace.reading)))
 		setlinebuf(stdout);
 	else
 		setvbuf(stdout, NULL, _IOFBF, BUFSIZ);
 	trace.flows = flows_new(FLOWS_ROLLING, true);
-	trace.show_message = choose_show(&trace);
+	trace.write_entry = choose_show(&trace);
 	trace.show.out = stdout;
 	trace.show.width = page_width();
 	err = trace.flows ? run(&trace) : -ENOMEM;

@@ -284,20 +284,20 @@ int portd_lease_ids(struct portd_client *client, struct portd_ids *ret)
 	return 0;
 }
 
-/* Nor is this asked of the next cmportd, whose feed is another. */
-int portd_look_on(struct portd_client *client, struct feed_reader *ret)
+/* Not repeated after a resumption: the next cmportd has another ring. */
+int portd_trace(struct portd_client *client, struct trace_reader *ret)
 {
-	struct portd_record record = { .type = PORTD_LOOK_ON };
+	struct portd_record record = { .type = PORTD_TRACE };
 	struct portd_reply reply = { .error = 0 };
 	int fd[2] = { -1, -1 };
 	int err;
 
-	*ret = (struct feed_reader){ .ring = NULL };
+	*ret = (struct trace_reader){ .ring = NULL };
 	pthread_mutex_lock(&client->lock);
 	err = asking_exchange(client, &record, -1, &reply, fd);
 	pthread_mutex_unlock(&client->lock);
 	if (!err)
-		err = reply.error ? -reply.error : feed_reader_init(ret, fd[0]);
+		err = reply.error ? -reply.error : trace_reader_init(ret, fd[0]);
 	fd_close(&fd[0]);
 	fd_close(&fd[1]);
 	return err;

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "lib/portd/proto/feed.h"
+#include "lib/portd/proto/trace_ring.h"
 #include "lib/portd/proto/proto.h"
 #include "lib/portd/proto/stat.h"
 
@@ -145,15 +145,15 @@ int portd_send_held(struct portd_client *client);
 void portd_drain(struct portd_client *client, int ms);
 
 /**
- * portd_look_on() - see every message of this host from now on
- * @ret: the feed of messages; to be given back with feed_reader_fini()
+ * portd_trace() - see every message of this host from now on
+ * @ret: the trace ring; to be given back with trace_reader_fini()
  *
  * Return: 0; -EPERM for all but root and the user who runs cmportd; -errno.
  */
-int portd_look_on(struct portd_client *client, struct feed_reader *ret);
+int portd_trace(struct portd_client *client, struct trace_reader *ret);
 
 /**
- * portd_await_seen() - be told, by one SEEN, when the feed has a message after this one
+ * portd_await_seen() - be told, by one SEEN, when the ring has a message after this one
  *
  * Return: 0, or -errno, and cmportd is gone.
  */

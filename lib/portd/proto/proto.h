@@ -7,7 +7,6 @@
  * ones is answered by one REPLY, in order. The other came with the answer to HELLO, as a file
  * descriptor, and carries messages in both directions; nothing on it is answered.
  *
- * Called by the client in the library, by the server, by tests and by whoever wants to look on.
  */
 #ifndef LIB_PORTD_PROTO_PROTO_H
 #define LIB_PORTD_PROTO_PROTO_H
@@ -48,7 +47,7 @@
 	X(WILL, ONE_WAY)	/* what has to be known to end a connection; resuming, and where \
 				   the client's state changed without a message */               \
 	X(RESUMED, ASKED)	/* all that an earlier cmportd knew has been told */             \
-	X(LOOK_ON, ASKED)	/* see all messages of the host from now on, see feed.h */       \
+	X(TRACE, ASKED)		/* trace all messages of the host, see trace_ring.h */           \
 	X(REPLY, ANSWER)                                                                         \
 	X(MAD, DATA)	       /* a message to send, or that has arrived */                      \
 	X(CLOSE, DATA)	       /* from the client: a comm id is free again */                    \
@@ -65,7 +64,7 @@
 	X(STAT_COUNT, DATA)    /* likewise: a counter that is not zero */                        \
 	X(STAT_END, DATA)      /* likewise: that was all */                                      \
 	X(STAT, ASKED)	       /* how connections and counters stand: rows of STAT_* follow */   \
-	X(AWAIT, DATA)	       /* from who looks on: tell me of the next message */
+	X(AWAIT, DATA)	       /* from a tracer: report the next message */
 
 enum portd_type {
 	PORTD_NONE,
@@ -182,8 +181,8 @@ enum portd_way {
 	PORTD_REPEATED, /* sent, and not for the first time */
 };
 
-/* AWAIT: a message after this one, once. SEEN: that is the latest. What it says is in the feed,
- * whose descriptor came with the answer to LOOK_ON. */
+/* AWAIT: a message after this one, once. SEEN: that is the latest. What it says is in the ring,
+ * whose descriptor came with the answer to TRACE. */
 struct portd_seen {
 	uint64_t number;
 };

@@ -295,10 +295,10 @@ static int answer_lease_ports(struct question *q)
 	return n < 0 ? n : 0;
 }
 
-static int answer_look_on(struct question *q)
+static int answer_trace(struct question *q)
 {
-	const struct server_onlook *onlook = q->server->options.onlook;
-	const int fd = onlook ? onlook->begin(q->server, q->client) : -EOPNOTSUPP;
+	const struct server_tracing *tracing = q->server->options.tracing;
+	const int fd = tracing ? tracing->begin(q->server, q->client) : -EOPNOTSUPP;
 
 	q->reply_fd[0] = fd < 0 ? -1 : fd;
 	return fd < 0 ? fd : 0;
@@ -306,11 +306,11 @@ static int answer_look_on(struct question *q)
 
 static int answer_stat(struct question *q)
 {
-	const struct server_onlook *onlook = q->server->options.onlook;
+	const struct server_tracing *tracing = q->server->options.tracing;
 
-	if (!onlook)
+	if (!tracing)
 		return -EOPNOTSUPP;
-	return onlook->ask(q->server, q->client, q->record->stat.pid, q->reply);
+	return tracing->ask(q->server, q->client, q->record->stat.pid, q->reply);
 }
 
 /* --- which ---------------------------------------------------------------- */
@@ -328,7 +328,7 @@ static int (*const answers[PORTD_N_TYPES])(struct question *) = {
 	[PORTD_HOLD_IDS] = answer_hold_ids,
 	[PORTD_WILL] = answer_tracked,
 	[PORTD_RESUMED] = answer_resumed,
-	[PORTD_LOOK_ON] = answer_look_on,
+	[PORTD_TRACE] = answer_trace,
 	[PORTD_STAT] = answer_stat,
 };
 

@@ -110,8 +110,8 @@ void client_forget(struct server *server, struct client *client)
 	subnet_forget_client(server, client, false);
 	if (client->throttled)
 		server->n_throttled--;
-	if (client->looks_on)
-		server->options.onlook->end(server, client);
+	if (client->is_tracer)
+		server->options.tracing->end(server, client);
 	ports_client_gone(client->net_ns->ports, client->index);
 	net_ns_leave(server->home, client->net_ns);
 	server->client[client->index] = NULL;
@@ -194,7 +194,7 @@ static bool ask(struct server *server, struct client *client, const struct portd
 		show_out(server, client, "a question out of place");
 	else if (!portd_is_one_way(record->type) && !reply(client, &answer, send_fd))
 		show_out(server, client, "it does not take its answers");
-	close_fd(send_fd[0]); /* the client's end of its data socket, or the feed */
+	close_fd(send_fd[0]); /* the client's end of its data socket, or the trace ring */
 	close_fd(send_fd[1]); /* its page */
 	return true;
 }
@@ -343,10 +343,10 @@ void client_unthrottle(struct server *server)
 
 static bool shows(struct server *server, struct client *client, struct portd_record *record)
 {
-	const struct server_onlook *onlook = server->options.onlook;
+	const struct server_tracing *tracing = server->options.tracing;
 
-	return onlook &&
-	       (onlook->row(server, client, record) || onlook->await(server, client, record));
+	return tracing &&
+	       (tracing->row(server, client, record) || tracing->await(server, client, record));
 }
 
 /* Return: false if it is none that clients send here. */

@@ -444,7 +444,7 @@ void host_port_send(struct server *server, struct host_port *host_port, struct c
 {
 	struct xmit *xmit;
 
-	onlook_message(server, host_port, again ? PORTD_REPEATED : PORTD_SENT, sender, path, mad);
+	tracer_show(server, host_port, again ? PORTD_REPEATED : PORTD_SENT, sender, path, mad);
 	stat_count(host_port, again ? PORTD_COUNT_REPEATED : PORTD_COUNT_SENT, mad);
 	if (!has_to_queue(host_port, mad)) {
 		if (!leave(server, host_port, path, mad, again))

@@ -230,8 +230,8 @@ void router_received(struct server *server, struct host_port *host_port,
 	}
 	stat_count(host_port, PORTD_COUNT_RECEIVED, mad);
 	to = route(server, path, &msg);
-	onlook_message(server, host_port, PORTD_RECEIVED,
-		       to < CLIENTS_MAX ? server->client[to] : NULL, path, mad);
+	tracer_show(server, host_port, PORTD_RECEIVED, to < CLIENTS_MAX ? server->client[to] : NULL,
+		    path, mad);
 	if (to == PORTS_NOT_FOR_THEM) {
 		refuse(server, host_port, path, &msg, mad);
 		return;

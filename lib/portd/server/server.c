@@ -390,7 +390,7 @@ int server_begin(struct server *server)
 	list_init(&server->filled);
 	list_init(&server->spare);
 	list_init(&server->asleep);
-	server->feed.fd = -1;
+	server->trace_ring.fd = -1;
 	for (i = 0; i < ID_BLOCKS; i++)
 		server->block_owner[i] = NOBODY;
 	server->poll_fd = epoll_create1(EPOLL_CLOEXEC);

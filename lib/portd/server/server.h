@@ -2,7 +2,7 @@
 /*
  * cmportd as functions: the program cmportd runs it for all processes of a host, and a program that
  * wants to do without has one of its own, in a thread. What only the former needs, it is given:
- * files that outlive it, clients that look on, signals.
+ * files that outlive it, tracers, signals.
  */
 #ifndef LIB_PORTD_SERVER_SERVER_H
 #define LIB_PORTD_SERVER_SERVER_H
@@ -12,20 +12,20 @@
 struct epoll_event;
 struct server;
 struct server_recovery;
-struct server_onlook;
+struct server_tracing;
 
 /* At a socket, where the files beside it tell the next one what it must know. */
 extern const struct server_recovery server_recovery_of_place;
 /* Of one client, with which all ends: nothing outlives it. */
 extern const struct server_recovery server_recovery_none;
-/* All messages, and how things stand, for who looks on. */
-extern const struct server_onlook server_onlook_all;
+/* Tracing and statistics. */
+extern const struct server_tracing server_tracing_all;
 
 struct server_options {
 	const struct server_recovery *recovery;
-	const struct server_onlook *onlook; /* NULL: nobody looks on */
-	const char *path;		    /* of the socket; NULL without one */
-	int stop_fd;			    /* readable when it is to stop; -1 if nobody says so */
+	const struct server_tracing *tracing; /* NULL: neither is offered */
+	const char *path;		      /* of the socket; NULL without one */
+	int stop_fd;	      /* readable when it is to stop; -1 if nobody says so */
 	int client_fd;	      /* of the one client, with which it leaves; -1: who comes */
 	unsigned int idle_s;  /* leave after that long without clients; 0: never */
 	bool opens_ports;     /* of all devices, at once, not each when a client asks for it */

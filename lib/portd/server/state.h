@@ -15,7 +15,7 @@
  *   router.c   to whom a message goes, and whether a client may send it
  *   recovery.c   its place, and connections that a cmportd before us has left behind
  *   bare.c     in its stead: of a server that has no place and leaves nothing
- *   onlook.c   all messages, for who looks on
+ *   tracer.c   all messages, for tracers
  *   subnet.c   what clients ask of the subnet administrators
  *   stat.c     how connections and counters stand, for who asks
  *   host_port.c  the ports of this host: receiving, and sending in the right order
@@ -30,7 +30,7 @@
 #include "mad/port.h"
 #include "mad/sender.h"
 #include "mad/umad.h"
-#include "lib/portd/proto/feed.h"
+#include "lib/portd/proto/trace_ring.h"
 #include "lib/portd/proto/proto.h"
 #include "lib/portd/server/net_ns.h"
 #include "lib/portd/server/server.h"
@@ -84,8 +84,8 @@ struct xmit {
 	uint8_t mad[MAD_BYTES];
 };
 
-/* What a GID table said a moment ago, see onlook.c. */
-struct onlook_gid {
+/* What a GID table said a moment ago, see tracer.c. */
+struct traced_gid {
 	bool is_known;
 	uint8_t index;
 	struct cm_time at;
@@ -110,7 +110,7 @@ struct host_port {
 	bool has_unread;       /* at the sender's queue pair: look there without being woken */
 	bool is_gone;	       /* its device: to be closed at the end of this turn */
 	struct subnet *subnet; /* NULL on RoCE */
-	struct onlook_gid shown_gid;
+	struct traced_gid traced_gid;
 	uint64_t passed[PORTD_N_COUNTERS][CM_TALLY_KINDS]; /* what has passed here, by kind */
 };
 
@@ -145,7 +145,7 @@ struct client {
 	double tokens; /* what is left of its rate */
 	struct cm_time tokens_at;
 	bool throttled;
-	bool looks_on;	    /* is shown all messages */
+	bool is_tracer;	    /* is shown all messages */
 	struct list asleep; /* in server.asleep: wants to be told of the next one */
 	bool visits;	    /* connects nothing */
 	uint32_t stat_id;   /* of its last STAT; 0: there was none */
@@ -228,14 +228,14 @@ struct server {
 	struct list spare;	   /* batches ready for use */
 	unsigned int n_spare;
 	unsigned int n_throttled;
-	unsigned int n_onlookers;
-	struct feed feed;    /* while anybody looks on */
-	uint64_t n_seen;     /* the number of the last message in it */
-	struct list asleep;  /* clients that look on, and have nothing to do */
-	uint32_t n_stats;    /* questions of STAT so far */
-	bool requests_left;  /* the next turn must not wait */
-	bool asks_again;     /* nor this one: a question is to be asked again after it */
-	uint16_t next_block; /* to be lent, where no recovery store counts them */
+	unsigned int n_tracers;
+	struct trace_ring trace_ring; /* while there is a tracer */
+	uint64_t n_seen;	      /* the number of the last message in it */
+	struct list asleep;	      /* tracers that wait for a message */
+	uint32_t n_stats;	      /* questions of STAT so far */
+	bool requests_left;	      /* the next turn must not wait */
+	bool asks_again;	      /* nor this one: a question is to be asked again after it */
+	uint16_t next_block;	      /* to be lent, where no recovery store counts them */
 	uint16_t block_owner[ID_BLOCKS];
 	pid_t block_pid[ID_BLOCKS]; /* of the process that has or had it, 0 if it is not known */
 	uint64_t count[SERVER_N_COUNTERS];
@@ -261,9 +261,9 @@ struct server_recovery {
 	int (*handle)(struct server *server, const char *device, uint8_t port_num); /* or -ENOSPC */
 };
 
-/* What is shown to clients that look on. */
-struct server_onlook {
-	/* Return: a descriptor of the feed of messages, owned by the caller; -EPERM; -errno. */
+/* What clients are shown of others. */
+struct server_tracing {
+	/* Return: a descriptor of the trace ring, owned by the caller; -EPERM; -errno. */
 	int (*begin)(struct server *server, struct client *client);
 	/* An AWAIT, to be told when there is a message. Return: false if it is not from one. */
 	bool (*await)(struct server *server, struct client *client,
@@ -404,13 +404,13 @@ static inline void stat_count(struct host_port *host_port, enum portd_stat_count
 	host_port->passed[what][mad ? cm_tally_kind(cm_mad_attr(mad)) : CM_TALLY_NONE]++;
 }
 
-/** onlook_message() - a message passes: show it to those who look on; @whose may be NULL */
-static inline void onlook_message(struct server *server, struct host_port *host_port,
-				  enum portd_way way, const struct client *whose,
-				  const struct mad_path *path, const uint8_t mad[MAD_BYTES])
+/** tracer_show() - a message passes: show it to tracers; @whose may be NULL */
+static inline void tracer_show(struct server *server, struct host_port *host_port,
+			       enum portd_way way, const struct client *whose,
+			       const struct mad_path *path, const uint8_t mad[MAD_BYTES])
 {
-	if (server->n_onlookers)
-		server->options.onlook->message(server, host_port, way, whose, path, mad);
+	if (server->n_tracers)
+		server->options.tracing->message(server, host_port, way, whose, path, mad);
 }
 
 /** router_received() - a message has arrived at a host port, sent from @source_qpn. */

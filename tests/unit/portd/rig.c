@@ -177,7 +177,7 @@ static void begin(const struct server_options *options)
 void rig_set_up(const char *path)
 {
 	const struct server_options options = { .recovery = &server_recovery_of_place,
-						.onlook = &server_onlook_all,
+						.tracing = &server_tracing_all,
 						.path = address.sun_path,
 						.client_fd = -1,
 						.opens_ports = opens_ports };
@@ -332,8 +332,8 @@ static void take_fds(struct rig_client *client, struct msghdr *msg)
 	if (!cmsg)
 		return;
 	memcpy(fds, CMSG_DATA(cmsg), cmsg->cmsg_len - CMSG_LEN(0));
-	if (client->looks_on) {
-		client->feed_fd = fds[0];
+	if (client->is_tracer) {
+		client->ring_fd = fds[0];
 		return;
 	}
 	client->data = fds[0];
@@ -372,7 +372,7 @@ int rig_ask(struct rig_client *client, const struct portd_record *record)
 	portd_put(&out, record);
 	rig_put(client->control, out.data, out.bytes, NULL, 0);
 	rig_settle();
-	client->looks_on = record->type == PORTD_LOOK_ON;
+	client->is_tracer = record->type == PORTD_TRACE;
 	return portd_is_one_way(record->type) ? 0 : rig_answer(client);
 }
 

@@ -127,8 +127,8 @@ struct rig_client {
 	int control;
 	int data;
 	int page_fd;
-	bool looks_on;		  /* its last question was that */
-	int feed_fd;		  /* the answer */
+	bool is_tracer;		  /* its last question was that */
+	int ring_fd;		  /* the answer */
 	uint32_t first;		  /* of its comm ids */
 	uint8_t handle;		  /* of port 1 */
 	struct portd_reply reply; /* the last one */

@@ -64,9 +64,9 @@ START_TEST(all_its_connections_end)
 }
 END_TEST
 
-START_TEST(nobody_looks_on)
+START_TEST(it_cannot_be_traced)
 {
-	struct portd_record record = { .type = PORTD_LOOK_ON };
+	struct portd_record record = { .type = PORTD_TRACE };
 
 	ck_assert_int_eq(rig_ask(bob, &record), EOPNOTSUPP);
 	record = (struct portd_record){ .type = PORTD_STAT };
@@ -96,7 +96,7 @@ int main(void)
 	tcase_add_loop_test(tcase, its_peers_hear_how_it_ends_and_then_it_is_over, 0, LIFE_N);
 	tcase_add_test(tcase, it_has_no_door_and_no_place);
 	tcase_add_test(tcase, all_its_connections_end);
-	tcase_add_test(tcase, nobody_looks_on);
+	tcase_add_test(tcase, it_cannot_be_traced);
 	tcase_add_test(tcase, its_ids_are_of_one_block_after_the_other);
 	suite_add_tcase(suite, tcase);
 	return run_suite(suite);

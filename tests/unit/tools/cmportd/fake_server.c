@@ -119,7 +119,7 @@ static void be_slow(const char *path)
 }
 
 const struct server_recovery server_recovery_of_place;
-const struct server_onlook server_onlook_all;
+const struct server_tracing server_tracing_all;
 
 int server_run(const struct server_options *options)
 {

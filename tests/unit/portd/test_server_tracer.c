@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Who looks on sees every message, once, and nobody else is the worse for it.
+ * A tracer sees every message, once, and nobody else is the worse for it.
  */
 #include <errno.h>
 #include <string.h>
@@ -12,22 +12,22 @@
 #define alice (&scene_alice)
 #define bob   (&scene_bob)
 
-static const struct portd_record look_on = { .type = PORTD_LOOK_ON };
+static const struct portd_record trace = { .type = PORTD_TRACE };
 
-static struct feed_reader reader;
+static struct trace_reader reader;
 
-static void bob_looks_on(void)
+static void bob_traces(void)
 {
-	ck_assert_int_eq(rig_ask(bob, &look_on), 0);
-	ck_assert_int_eq(feed_reader_init(&reader, bob->feed_fd), 0);
+	ck_assert_int_eq(rig_ask(bob, &trace), 0);
+	ck_assert_int_eq(trace_reader_init(&reader, bob->ring_fd), 0);
 }
 
-/* Return: the next message of the feed; the test ends if there is none. */
-static struct feed_message next_seen(void)
+/* Return: the next message of the ring; the test ends if there is none. */
+static struct trace_entry next_seen(void)
 {
-	struct feed_message seen;
+	struct trace_entry seen;
 
-	ck_assert(feed_take(&reader, &seen));
+	ck_assert(trace_reader_take(&reader, &seen));
 	return seen;
 }
 
@@ -50,12 +50,12 @@ static uint64_t bob_is_told(void)
 	return record.seen.number;
 }
 
-START_TEST(an_onlooker_sees_what_another_sends)
+START_TEST(a_tracer_sees_what_another_sends)
 {
 	struct mad_path peer = rig_peer(SCENE_PEER);
-	struct feed_message seen;
+	struct trace_entry seen;
 
-	bob_looks_on();
+	bob_traces();
 	scene_sends(alice, scene_req(alice, 1));
 	seen = next_seen();
 	ck_assert_uint_eq(seen.way, PORTD_SENT);
@@ -68,12 +68,12 @@ START_TEST(an_onlooker_sees_what_another_sends)
 }
 END_TEST
 
-START_TEST(an_onlooker_sees_what_arrives_for_another)
+START_TEST(a_tracer_sees_what_arrives_for_another)
 {
-	struct feed_message seen;
+	struct trace_entry seen;
 
 	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
-	bob_looks_on();
+	bob_traces();
 	scene_said(scene_peer_req(0x701, SCENE_ADDR));
 	seen = next_seen();
 	ck_assert_uint_eq(seen.way, PORTD_RECEIVED);
@@ -81,9 +81,9 @@ START_TEST(an_onlooker_sees_what_arrives_for_another)
 }
 END_TEST
 
-START_TEST(an_onlooker_sees_what_is_answered_for_nobody)
+START_TEST(a_tracer_sees_what_is_answered_for_nobody)
 {
-	bob_looks_on();
+	bob_traces();
 	scene_said(scene_peer_req(0x701, SCENE_ADDR));
 	ck_assert_uint_eq(cm_mad_attr(next_seen().mad), CM_ATTR_REQ);
 	ck_assert_uint_eq(cm_mad_attr(next_seen().mad), CM_ATTR_REJ);
@@ -94,14 +94,14 @@ START_TEST(messages_are_numbered)
 {
 	uint64_t first;
 
-	bob_looks_on();
+	bob_traces();
 	scene_said(scene_peer_req(0x701, SCENE_ADDR));
 	first = next_seen().number;
 	ck_assert_uint_eq(next_seen().number, first + 1);
 }
 END_TEST
 
-START_TEST(who_does_not_look_on_sees_nothing)
+START_TEST(others_see_nothing)
 {
 	scene_sends(alice, scene_req(alice, 1));
 	ck_assert_str_eq(scene_handed(bob), "");
@@ -110,7 +110,7 @@ END_TEST
 
 START_TEST(who_awaits_a_message_is_told_once)
 {
-	bob_looks_on();
+	bob_traces();
 	bob_awaits(0);
 	ck_assert_uint_eq(bob_is_told(), 0);
 	scene_sends(alice, scene_req(alice, 1));
@@ -122,83 +122,83 @@ END_TEST
 
 START_TEST(who_awaits_a_message_that_has_passed_is_told_at_once)
 {
-	bob_looks_on();
+	bob_traces();
 	scene_sends(alice, scene_req(alice, 1));
 	bob_awaits(0);
 	ck_assert_uint_eq(bob_is_told(), 1);
 }
 END_TEST
 
-START_TEST(only_root_and_its_owner_may_look_on)
+START_TEST(only_root_and_its_owner_may_trace)
 {
 	rig_server()->client[1]->uid = geteuid() + 1;
-	ck_assert_int_eq(rig_ask(bob, &look_on), EPERM);
+	ck_assert_int_eq(rig_ask(bob, &trace), EPERM);
 	bob_awaits(0); /* so he is shown out */
 	ck_assert_ptr_null(rig_server()->client[1]);
 }
 END_TEST
 
-START_TEST(nobody_looks_on_after_the_last_has_gone)
+START_TEST(the_ring_goes_with_the_last_tracer)
 {
-	ck_assert_int_eq(rig_ask(bob, &look_on), 0);
-	ck_assert_int_eq(rig_ask(bob, &look_on), 0);
+	ck_assert_int_eq(rig_ask(bob, &trace), 0);
+	ck_assert_int_eq(rig_ask(bob, &trace), 0);
 	bob_awaits(0);
 	rig_leave(bob);
 	rig_settle();
-	ck_assert_uint_eq(rig_server()->n_onlookers, 0);
-	ck_assert_int_eq(rig_server()->feed.fd, -1);
+	ck_assert_uint_eq(rig_server()->n_tracers, 0);
+	ck_assert_int_eq(rig_server()->trace_ring.fd, -1);
 	ck_assert(list_is_empty(&rig_server()->asleep));
 }
 END_TEST
 
-START_TEST(a_feed_is_not_for_writing)
+START_TEST(the_ring_is_not_for_writing)
 {
 	uint8_t byte = 0;
 
-	ck_assert_int_eq(rig_ask(bob, &look_on), 0);
-	ck_assert_int_lt(pwrite(bob->feed_fd, &byte, 1, 0), 0);
-	ck_assert_int_lt(ftruncate(bob->feed_fd, 0), 0);
+	ck_assert_int_eq(rig_ask(bob, &trace), 0);
+	ck_assert_int_lt(pwrite(bob->ring_fd, &byte, 1, 0), 0);
+	ck_assert_int_lt(ftruncate(bob->ring_fd, 0), 0);
 }
 END_TEST
 
 /* It never reads; its peers are not to notice. */
-START_TEST(an_onlooker_that_does_not_read_loses_messages_and_holds_nobody_up)
+START_TEST(a_tracer_that_does_not_read_loses_messages_and_holds_nobody_up)
 {
-	struct feed_message seen;
+	struct trace_entry seen;
 	uint32_t n;
 
-	bob_looks_on();
-	for (n = 1; n <= FEED_MESSAGES; n++)
+	bob_traces();
+	for (n = 1; n <= TRACE_RING_ENTRIES; n++)
 		scene_said(scene_peer_req(n, SCENE_ADDR));
-	ck_assert_uint_eq(rig_server()->n_seen, 2 * FEED_MESSAGES);
+	ck_assert_uint_eq(rig_server()->n_seen, 2 * TRACE_RING_ENTRIES);
 	ck_assert_uint_eq(rig_server()->client[1]->n_backlog, 0);
 	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
 	scene_said(scene_peer_req(9999, SCENE_ADDR));
 	ck_assert_str_eq(scene_handed(alice), "REQ");
-	for (n = 0; feed_take(&reader, &seen);)
+	for (n = 0; trace_reader_take(&reader, &seen);)
 		n++;
-	ck_assert_uint_eq(seen.number, 2 * FEED_MESSAGES + 1);
-	ck_assert_uint_ge(n, FEED_MESSAGES / 2);
+	ck_assert_uint_eq(seen.number, 2 * TRACE_RING_ENTRIES + 1);
+	ck_assert_uint_ge(n, TRACE_RING_ENTRIES / 2);
 	ck_assert_uint_eq(n + reader.n_missed, seen.number);
 }
 END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("onlook");
-	TCase *tcase = scene_tcase("onlook");
+	Suite *suite = suite_create("tracer");
+	TCase *tcase = scene_tcase("tracer");
 
-	tcase_add_test(tcase, an_onlooker_sees_what_another_sends);
-	tcase_add_test(tcase, an_onlooker_sees_what_arrives_for_another);
-	tcase_add_test(tcase, an_onlooker_sees_what_is_answered_for_nobody);
+	tcase_add_test(tcase, a_tracer_sees_what_another_sends);
+	tcase_add_test(tcase, a_tracer_sees_what_arrives_for_another);
+	tcase_add_test(tcase, a_tracer_sees_what_is_answered_for_nobody);
 	tcase_add_test(tcase, messages_are_numbered);
-	tcase_add_test(tcase, who_does_not_look_on_sees_nothing);
+	tcase_add_test(tcase, others_see_nothing);
 	tcase_add_test(tcase, who_awaits_a_message_is_told_once);
 	tcase_add_test(tcase, who_awaits_a_message_that_has_passed_is_told_at_once);
-	tcase_add_test(tcase, only_root_and_its_owner_may_look_on);
-	tcase_add_test(tcase, nobody_looks_on_after_the_last_has_gone);
-	tcase_add_test(tcase, a_feed_is_not_for_writing);
-	tcase_add_test(tcase, an_onlooker_that_does_not_read_loses_messages_and_holds_nobody_up);
+	tcase_add_test(tcase, only_root_and_its_owner_may_trace);
+	tcase_add_test(tcase, the_ring_goes_with_the_last_tracer);
+	tcase_add_test(tcase, the_ring_is_not_for_writing);
+	tcase_add_test(tcase, a_tracer_that_does_not_read_loses_messages_and_holds_nobody_up);
 	suite_add_tcase(suite, tcase);
 	return run_suite(suite);
 }

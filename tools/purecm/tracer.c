@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * All messages of this host as they pass its cmportd: a source for whoever may look on. Called by
- * reading.c.
+ * All messages of this host as they pass its cmportd, as a source.
  */
 #include <errno.h>
 #include <poll.h>
@@ -17,20 +16,20 @@
 #include "tools/purecm/sighting.h"
 
 #define PKEY_DEFAULT 0xffff
-#define LOOK_MS	     5	/* between one look at the feed and the next */
+#define LOOK_MS	     5	/* between one look at the ring and the next */
 #define LOOKS_IDLE   20 /* without anything new; then cmportd is to wake us */
 #define LOOKS_BUSY   50 /* that a storm may last before what it has brought is taken */
-#define BACKLOG_MAX  (FEED_MESSAGES / 2)
+#define BACKLOG_MAX  (TRACE_RING_ENTRIES / 2)
 #define NICE	     10
 
 /*
  * Those who are looked at come first: what they say is taken when they pause, or when it has grown
  * old, or much. Nobody is woken for a message while there are many.
  */
-struct onlooker {
+struct tracer {
 	struct source source; /* first */
 	struct portd_client *client;
-	struct feed_reader feed;
+	struct trace_reader reader;
 	uint32_t pid;	  /* 0: all */
 	uint64_t n_ready; /* messages to be taken before the next pause */
 	bool has_ended;
@@ -44,7 +43,7 @@ static void end(int signal_number)
 	is_over = 1;
 }
 
-static void fill(const struct feed_message *seen, struct sighting *ret)
+static void fill(const struct trace_entry *seen, struct sighting *ret)
 {
 	struct mad_gid peer = seen->path.grh ? seen->path.dgid
 					     : sighting_gid_of_lid(seen->path.dlid);
@@ -68,87 +67,87 @@ static void ignore(const struct portd_record *record, void *arg)
 }
 
 /* Until something comes on the socket: we are woken, or cmportd has gone. Return: 0 or -errno. */
-static int pause_ms(struct onlooker *onlooker, int ms)
+static int pause_ms(struct tracer *tracer, int ms)
 {
-	struct pollfd poll_fd = { .fd = portd_client_fd(onlooker->client), .events = POLLIN };
+	struct pollfd poll_fd = { .fd = portd_client_fd(tracer->client), .events = POLLIN };
 	int err;
 
 	if (poll(&poll_fd, 1, ms) <= 0)
 		return 0; /* or a signal: is it over? */
-	err = portd_receive(onlooker->client, ignore, NULL);
+	err = portd_receive(tracer->client, ignore, NULL);
 	return err == -EAGAIN ? 0 : err;
 }
 
-static int sleep_long(struct onlooker *onlooker)
+static int sleep_long(struct tracer *tracer)
 {
-	int err = portd_await_seen(onlooker->client, onlooker->feed.number);
+	int err = portd_await_seen(tracer->client, tracer->reader.number);
 
-	return err ? err : pause_ms(onlooker, -1);
+	return err ? err : pause_ms(tracer, -1);
 }
 
 /* Return: 0 when there is something, or all is over; -errno when cmportd has gone. */
-static int wait_for_lull(struct onlooker *onlooker)
+static int wait_for_lull(struct tracer *tracer)
 {
-	uint64_t written, last = onlooker->feed.number;
+	uint64_t written, last = tracer->reader.number;
 	unsigned int n_idle = 0, n_busy = 0;
 	int err = 0;
 
 	while (!is_over && !err) {
-		written = feed_written(&onlooker->feed);
-		if (written - onlooker->feed.number >= BACKLOG_MAX || n_busy == LOOKS_BUSY)
+		written = trace_reader_written(&tracer->reader);
+		if (written - tracer->reader.number >= BACKLOG_MAX || n_busy == LOOKS_BUSY)
 			break;
-		if (written == onlooker->feed.number && n_idle++ == LOOKS_IDLE) {
-			err = sleep_long(onlooker);
+		if (written == tracer->reader.number && n_idle++ == LOOKS_IDLE) {
+			err = sleep_long(tracer);
 			n_idle = 0;
 			continue;
 		}
-		if (written == last && written != onlooker->feed.number)
+		if (written == last && written != tracer->reader.number)
 			break;
 		n_busy += written != last;
 		last = written;
-		err = pause_ms(onlooker, LOOK_MS);
+		err = pause_ms(tracer, LOOK_MS);
 	}
 	return err;
 }
 
 /* What came before the end is shown, too, also when it is cmportd's: whoever explains the whole, or
  * draws it, has that much. Return: 1 when there may be something, 0 when it is over. */
-static int await(struct onlooker *onlooker)
+static int await(struct tracer *tracer)
 {
 	int err;
 
-	if (onlooker->has_ended)
+	if (tracer->has_ended)
 		return 0;
 	fflush(NULL); /* what was there is to be seen before we sleep */
-	err = wait_for_lull(onlooker);
-	onlooker->has_ended = is_over || err;
-	onlooker->n_ready = feed_written(&onlooker->feed) - onlooker->feed.number;
+	err = wait_for_lull(tracer);
+	tracer->has_ended = is_over || err;
+	tracer->n_ready = trace_reader_written(&tracer->reader) - tracer->reader.number;
 	if (err)
-		complain("cmportd has gone; its successor does not know that we look on: start "
+		complain("cmportd has gone; its successor does not know this tracer: start "
 			 "anew");
 	return 1;
 }
 
 /* Return: false if none is ready. */
-static bool take(struct onlooker *onlooker, struct feed_message *ret)
+static bool take(struct tracer *tracer, struct trace_entry *ret)
 {
-	while (onlooker->n_ready && feed_take(&onlooker->feed, ret)) {
-		onlooker->n_ready--;
-		if (!onlooker->pid || ret->pid == onlooker->pid)
+	while (tracer->n_ready && trace_reader_take(&tracer->reader, ret)) {
+		tracer->n_ready--;
+		if (!tracer->pid || ret->pid == tracer->pid)
 			return true;
 	}
-	onlooker->n_ready = 0; /* even if more were: they were missed */
+	tracer->n_ready = 0; /* even if more were: they were missed */
 	return false;
 }
 
 static int next(struct source *source, struct sighting *ret)
 {
-	struct onlooker *onlooker = (struct onlooker *)source;
-	struct feed_message seen;
+	struct tracer *tracer = (struct tracer *)source;
+	struct trace_entry seen;
 	int got;
 
-	while (!take(onlooker, &seen)) {
-		got = await(onlooker);
+	while (!take(tracer, &seen)) {
+		got = await(tracer);
 		if (got != 1)
 			return got;
 	}
@@ -160,29 +159,29 @@ static int next(struct source *source, struct sighting *ret)
 
 static void finish(struct source *source)
 {
-	struct onlooker *onlooker = (struct onlooker *)source;
+	struct tracer *tracer = (struct tracer *)source;
 
-	if (onlooker->feed.n_missed)
+	if (tracer->reader.n_missed)
 		complain("%llu messages came faster than they were taken, and are missing",
-			 (unsigned long long)onlooker->feed.n_missed);
+			 (unsigned long long)tracer->reader.n_missed);
 	signal(SIGINT, SIG_DFL);
 	signal(SIGTERM, SIG_DFL);
-	feed_reader_fini(&onlooker->feed);
-	portd_client_close(onlooker->client);
-	free(onlooker);
+	trace_reader_fini(&tracer->reader);
+	portd_client_close(tracer->client);
+	free(tracer);
 }
 
-static int look_on(struct onlooker *onlooker)
+static int start_tracing(struct tracer *tracer)
 {
 	struct portd_why why = { "" };
 	struct portd_ids ids;
-	int err = portd_client_open(&onlooker->client, &ids, &why);
+	int err = portd_client_open(&tracer->client, &ids, &why);
 
 	if (err) {
 		complain("%s%s%s", why.text, why.text[0] ? ": " : "", strerror(-err));
 		return err;
 	}
-	err = portd_look_on(onlooker->client, &onlooker->feed);
+	err = portd_trace(tracer->client, &tracer->reader);
 	if (err == -EPERM)
 		complain("cmportd shows what others say to root and to the user who runs it only");
 	else if (err)
@@ -190,26 +189,26 @@ static int look_on(struct onlooker *onlooker)
 	return err;
 }
 
-int onlooker_open(uint32_t pid, struct source **ret)
+int tracer_open(uint32_t pid, struct source **ret)
 {
 	const struct sigaction action = { .sa_handler = end };
-	struct onlooker *onlooker = calloc(1, sizeof(*onlooker));
+	struct tracer *tracer = calloc(1, sizeof(*tracer));
 	int err;
 
-	if (!onlooker)
+	if (!tracer)
 		return -ENOMEM;
-	onlooker->source = (struct source){ .name = "this host", .next = next, .close = finish };
-	onlooker->pid = pid;
-	err = look_on(onlooker);
+	tracer->source = (struct source){ .name = "this host", .next = next, .close = finish };
+	tracer->pid = pid;
+	err = start_tracing(tracer);
 	if (err) {
-		feed_reader_fini(&onlooker->feed);
-		portd_client_close(onlooker->client);
-		free(onlooker);
+		trace_reader_fini(&tracer->reader);
+		portd_client_close(tracer->client);
+		free(tracer);
 		return err;
 	}
 	setpriority(PRIO_PROCESS, 0, NICE);
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
-	*ret = &onlooker->source;
+	*ret = &tracer->source;
 	return 0;
 }

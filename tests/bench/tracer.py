@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""What looking on costs: connects while nobody looks on, and while `purecm trace` or `purecm stat`
+"""What tracing costs: connects without a tracer, and while `purecm trace` or `purecm stat`
 does, in turns, as the ratio of the two.
 
 Between two hosts of the soft fabric, or with --lab in the lab. A round plays all of them, each
 several times, of which the quickest counts: what others on the machine do only adds. Each is
 compared with "off" and "off again" of the same round, and the median of these ratios is reported.
-Exit status: 1 if looking on costs more than a twentieth of the connect rate, 77 if there can be no
+Exit status: 1 if tracing costs more than a twentieth of the connect rate, 77 if there can be no
 fabric here, or if "off" and "off again" differ by as much.
 """
 import argparse
@@ -199,7 +199,7 @@ def main():
     try:
         missed, noise = report((InLab if args.lab else OnFabric)(args).measure())
     except LabError as error:
-        print(f"onlook.py: {error}", file=sys.stderr)
+        print(f"tracer.py: {error}", file=sys.stderr)
         return 2
     if noise > LIMIT - 1:
         print("too much else happens on this machine to judge")

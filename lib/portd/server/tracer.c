@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Showing all messages of this host to clients that look on, such as the program purecm: in a feed
- * that they have mapped. A message costs no system call, but for one that wakes those who have
- * asked for that; a comparison while nobody looks on.
+ * Showing all messages of this host to tracers, such as `purecm trace`, in a ring that they have
+ * mapped. A message costs no system call unless a tracer sleeps; without tracers, a comparison.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +27,7 @@ static uint64_t wall_clock_ns(void)
 static struct mad_gid local_gid(struct host_port *host_port, const struct mad_path *path,
 				struct cm_time now)
 {
-	struct onlook_gid *known = &host_port->shown_gid;
+	struct traced_gid *known = &host_port->traced_gid;
 	struct gid_entry entry;
 
 	if (!path->grh)
@@ -38,7 +37,7 @@ static struct mad_gid local_gid(struct host_port *host_port, const struct mad_pa
 		return known->gid;
 	if (gid_by_index(host_port->verbs, host_port->port_num, path->sgid_index, &entry))
 		return host_port->cm.gid0;
-	*known = (struct onlook_gid){ .is_known = true, .index = path->sgid_index, .at = now };
+	*known = (struct traced_gid){ .is_known = true, .index = path->sgid_index, .at = now };
 	memcpy(&known->gid, &entry.gid, sizeof(known->gid));
 	return known->gid;
 }
@@ -60,13 +59,13 @@ static void wake_all(struct server *server)
 		wake(server, container_of(node, struct client, asleep));
 }
 
-static void show_message(struct server *server, struct host_port *host_port, enum portd_way way,
-			 const struct client *whose, const struct mad_path *path,
-			 const uint8_t mad[MAD_BYTES])
+static void write_entry(struct server *server, struct host_port *host_port, enum portd_way way,
+			const struct client *whose, const struct mad_path *path,
+			const uint8_t mad[MAD_BYTES])
 {
-	struct feed_message *seen;
+	struct trace_entry *seen;
 
-	seen = feed_next(&server->feed);
+	seen = trace_ring_next(&server->trace_ring);
 	seen->time_ns = wall_clock_ns();
 	seen->pid = whose ? (uint32_t)whose->pid : 0;
 	seen->way = (uint8_t)way;
@@ -76,7 +75,7 @@ static void show_message(struct server *server, struct host_port *host_port, enu
 	seen->path = *path;
 	memcpy(seen->mad, mad, MAD_BYTES);
 	server->n_seen = seen->number;
-	feed_put(&server->feed);
+	trace_ring_publish(&server->trace_ring);
 	if (!list_is_empty(&server->asleep))
 		wake_all(server);
 }
@@ -84,7 +83,7 @@ static void show_message(struct server *server, struct host_port *host_port, enu
 static bool await_message(struct server *server, struct client *client,
 			  const struct portd_record *record)
 {
-	if (record->type != PORTD_AWAIT || !client->looks_on)
+	if (record->type != PORTD_AWAIT || !client->is_tracer)
 		return false;
 	list_remove(&client->asleep);
 	list_append(&server->asleep, &client->asleep);
@@ -93,55 +92,55 @@ static bool await_message(struct server *server, struct client *client,
 	return true;
 }
 
-static void end_showing(struct server *server, struct client *client)
+static void end_tracing(struct server *server, struct client *client)
 {
-	if (!client->looks_on)
+	if (!client->is_tracer)
 		return;
-	client->looks_on = false;
+	client->is_tracer = false;
 	list_remove(&client->asleep);
-	if (--server->n_onlookers == 0)
-		feed_fini(&server->feed);
+	if (--server->n_tracers == 0)
+		trace_ring_fini(&server->trace_ring);
 }
 
-static int open_feed(struct server *server)
+static int open_trace_ring(struct server *server)
 {
-	int err = server->n_onlookers ? 0 : feed_init(&server->feed);
+	int err = server->n_tracers ? 0 : trace_ring_init(&server->trace_ring);
 
 	if (err)
-		feed_fini(&server->feed);
-	else if (!server->n_onlookers)
+		trace_ring_fini(&server->trace_ring);
+	else if (!server->n_tracers)
 		server->n_seen = 0;
 	return err;
 }
 
 /* What others say to each other is for root, and for whoever runs this cmportd. */
-static int begin_showing(struct server *server, struct client *client)
+static int begin_tracing(struct server *server, struct client *client)
 {
 	int err, fd;
 
 	if (client->uid != 0 && client->uid != geteuid())
 		return -EPERM;
-	err = open_feed(server);
+	err = open_trace_ring(server);
 	if (err)
 		return err;
-	if (!client->looks_on) {
-		client->looks_on = true;
+	if (!client->is_tracer) {
+		client->is_tracer = true;
 		list_init(&client->asleep);
-		server->n_onlookers++;
+		server->n_tracers++;
 	}
-	fd = fcntl(server->feed.fd, F_DUPFD_CLOEXEC, 0);
+	fd = fcntl(server->trace_ring.fd, F_DUPFD_CLOEXEC, 0);
 	if (fd >= 0)
 		return fd;
 	err = -errno;
-	end_showing(server, client);
+	end_tracing(server, client);
 	return err;
 }
 
-const struct server_onlook server_onlook_all = {
-	.begin = begin_showing,
+const struct server_tracing server_tracing_all = {
+	.begin = begin_tracing,
 	.await = await_message,
-	.end = end_showing,
-	.message = show_message,
+	.end = end_tracing,
+	.message = write_entry,
 	.ask = stat_ask,
 	.row = stat_row,
 };

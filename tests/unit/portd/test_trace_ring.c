@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The feed: what is written is read once, in order, and what was overwritten is counted; also
+ * The trace ring: what is written is read once, in order, and what was overwritten is counted; also
  * while it is being written.
  */
 #include <errno.h>
@@ -9,39 +9,39 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "lib/portd/proto/feed.h"
+#include "lib/portd/proto/trace_ring.h"
 #include "tests/unit/cm/run.h"
 
-#define STORM (40 * FEED_MESSAGES)
+#define STORM (40 * TRACE_RING_ENTRIES)
 
-static struct feed feed;
-static struct feed_reader reader;
+static struct trace_ring ring;
+static struct trace_reader reader;
 
 static void set_up(void)
 {
-	ck_assert_int_eq(feed_init(&feed), 0);
-	ck_assert_int_eq(feed_reader_init(&reader, feed.fd), 0);
+	ck_assert_int_eq(trace_ring_init(&ring), 0);
+	ck_assert_int_eq(trace_reader_init(&reader, ring.fd), 0);
 }
 
 static void tear_down(void)
 {
-	feed_reader_fini(&reader);
-	feed_fini(&feed);
+	trace_reader_fini(&reader);
+	trace_ring_fini(&ring);
 }
 
 /* All bytes of a message say which it is. */
 static void write_some(unsigned int n)
 {
-	struct feed_message *message;
+	struct trace_entry *message;
 
 	while (n--) {
-		message = feed_next(&feed);
+		message = trace_ring_next(&ring);
 		memset(message->mad, (uint8_t)message->number, sizeof(message->mad));
-		feed_put(&feed);
+		trace_ring_publish(&ring);
 	}
 }
 
-static bool is_in_one_piece(const struct feed_message *message)
+static bool is_in_one_piece(const struct trace_entry *message)
 {
 	size_t i;
 
@@ -53,39 +53,39 @@ static bool is_in_one_piece(const struct feed_message *message)
 
 START_TEST(what_is_written_is_read_once)
 {
-	struct feed_message message;
+	struct trace_entry message;
 
 	write_some(2);
-	ck_assert(feed_take(&reader, &message));
+	ck_assert(trace_reader_take(&reader, &message));
 	ck_assert_uint_eq(message.number, 1);
-	ck_assert(feed_take(&reader, &message));
+	ck_assert(trace_reader_take(&reader, &message));
 	ck_assert_uint_eq(message.number, 2);
 	ck_assert(is_in_one_piece(&message));
-	ck_assert(!feed_take(&reader, &message));
+	ck_assert(!trace_reader_take(&reader, &message));
 }
 END_TEST
 
 START_TEST(who_comes_later_begins_with_the_next)
 {
-	struct feed_reader late;
-	struct feed_message message;
+	struct trace_reader late;
+	struct trace_entry message;
 
 	write_some(5);
-	ck_assert_int_eq(feed_reader_init(&late, feed.fd), 0);
-	ck_assert(!feed_take(&late, &message));
+	ck_assert_int_eq(trace_reader_init(&late, ring.fd), 0);
+	ck_assert(!trace_reader_take(&late, &message));
 	write_some(1);
-	ck_assert(feed_take(&late, &message));
+	ck_assert(trace_reader_take(&late, &message));
 	ck_assert_uint_eq(message.number, 6);
-	feed_reader_fini(&late);
+	trace_reader_fini(&late);
 }
 END_TEST
 
 START_TEST(a_ring_that_is_almost_full_has_lost_nothing)
 {
-	struct feed_message message;
+	struct trace_entry message;
 
-	write_some(FEED_MESSAGES);
-	ck_assert(feed_take(&reader, &message));
+	write_some(TRACE_RING_ENTRIES);
+	ck_assert(trace_reader_take(&reader, &message));
 	ck_assert_uint_eq(message.number, 1);
 	ck_assert_uint_eq(reader.n_missed, 0);
 }
@@ -93,12 +93,12 @@ END_TEST
 
 START_TEST(what_was_overwritten_is_counted)
 {
-	struct feed_message message;
+	struct trace_entry message;
 
-	write_some(3 * FEED_MESSAGES);
-	ck_assert(feed_take(&reader, &message));
+	write_some(3 * TRACE_RING_ENTRIES);
+	ck_assert(trace_reader_take(&reader, &message));
 	ck_assert_uint_eq(message.number, reader.n_missed + 1);
-	ck_assert_uint_ge(message.number, 2 * FEED_MESSAGES);
+	ck_assert_uint_ge(message.number, 2 * TRACE_RING_ENTRIES);
 }
 END_TEST
 
@@ -110,13 +110,13 @@ static void *storm(void *arg)
 
 START_TEST(no_message_is_torn_however_fast_they_come)
 {
-	struct feed_message message = { .number = 0 };
+	struct trace_entry message = { .number = 0 };
 	pthread_t writer;
 	uint64_t n = 0;
 
 	ck_assert_int_eq(pthread_create(&writer, NULL, storm, NULL), 0);
 	while (message.number != STORM) {
-		if (!feed_take(&reader, &message))
+		if (!trace_reader_take(&reader, &message))
 			continue;
 		ck_assert(is_in_one_piece(&message));
 		n++;
@@ -128,26 +128,26 @@ END_TEST
 
 START_TEST(a_reader_cannot_write)
 {
-	ck_assert_ptr_eq(mmap(NULL, 4096, PROT_WRITE, MAP_SHARED, feed.fd, 0), MAP_FAILED);
-	ck_assert_int_lt(write(feed.fd, "x", 1), 0);
-	ck_assert_int_lt(ftruncate(feed.fd, 0), 0);
+	ck_assert_ptr_eq(mmap(NULL, 4096, PROT_WRITE, MAP_SHARED, ring.fd, 0), MAP_FAILED);
+	ck_assert_int_lt(write(ring.fd, "x", 1), 0);
+	ck_assert_int_lt(ftruncate(ring.fd, 0), 0);
 }
 END_TEST
 
-START_TEST(what_is_no_feed_is_not_read)
+START_TEST(what_is_no_ring_is_not_read)
 {
-	int fd = memfd_create("no feed", MFD_CLOEXEC);
+	int fd = memfd_create("no ring", MFD_CLOEXEC);
 
-	ck_assert_int_eq(feed_reader_init(&reader, fd), -EPROTO);
+	ck_assert_int_eq(trace_reader_init(&reader, fd), -EPROTO);
 	close(fd);
-	ck_assert_int_eq(feed_reader_init(&reader, -1), -EPROTO);
+	ck_assert_int_eq(trace_reader_init(&reader, -1), -EPROTO);
 }
 END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("feed");
-	TCase *tcase = tcase_create("feed");
+	Suite *suite = suite_create("trace_ring");
+	TCase *tcase = tcase_create("trace_ring");
 
 	tcase_add_checked_fixture(tcase, set_up, tear_down);
 	tcase_add_test(tcase, what_is_written_is_read_once);
@@ -156,7 +156,7 @@ int main(void)
 	tcase_add_test(tcase, what_was_overwritten_is_counted);
 	tcase_add_test(tcase, no_message_is_torn_however_fast_they_come);
 	tcase_add_test(tcase, a_reader_cannot_write);
-	tcase_add_test(tcase, what_is_no_feed_is_not_read);
+	tcase_add_test(tcase, what_is_no_ring_is_not_read);
 	tcase_set_timeout(tcase, 60);
 	suite_add_tcase(suite, tcase);
 	return run_suite(suite);
