@@ -283,17 +283,17 @@ int rdma_establish(struct rdma_cm_id *id)
 /* The peer's data is as good as its RTU; cmportd sees neither. */
 static int establish_by_data(struct id *id)
 {
-	struct cm_record will;
+	struct cm_record tracked;
 	bool is_told;
 	int err;
 
 	engine_lock();
-	is_told = id->conn && host_will_of(id->conn, &will);
+	is_told = id->conn && host_record_of(id->conn, &tracked);
 	engine_unlock();
 	err = step(id, CM_CALL_ESTABLISH, NULL);
 	if (!err && is_told) {
-		will.state = CM_ESTABLISHED;
-		portd_will_is(link_client(), &will);
+		tracked.state = CM_ESTABLISHED;
+		portd_track(link_client(), &tracked);
 	}
 	return err;
 }

@@ -70,7 +70,7 @@ void warning_of_claim(uint16_t port, int err)
 	log_warn("this program has lost port number %u: %s", port, strerror(-err));
 }
 
-void warning_of_wills(void)
+void warning_of_untracked(void)
 {
 	log_warn("%sthis program's connections are not reported to cmportd", no_memory);
 }

@@ -49,8 +49,9 @@ void warning_of_cmportd_lost(int err);
 /** warning_of_claim() - another process has taken a port number. @port: host byte order */
 void warning_of_claim(uint16_t port, int err);
 
-/** warning_of_wills() - without memory cmportd does not know what to do when this process ends. */
-void warning_of_wills(void);
+/** warning_of_untracked() - without memory cmportd does not know what to do when this process ends.
+ */
+void warning_of_untracked(void);
 
 /** warning_of_requests() - without memory requests of peers are dropped. */
 void warning_of_requests(void);

@@ -230,41 +230,41 @@ static struct cm_record record_of(const struct cm_conn *conn)
 	return record;
 }
 
-struct wills_told {
-	struct cm_record *will;
+struct told_conns {
+	struct cm_record *tracked;
 	size_t n, room;
 };
 
-static void collect_will(struct cm_conn *conn, void *arg)
+static void collect_record(struct cm_conn *conn, void *arg)
 {
-	struct wills_told *told = arg;
+	struct told_conns *told = arg;
 
 	if (conn->port && port_of(conn->port)->handle >= 0 && told->n < told->room)
-		told->will[told->n++] = record_of(conn);
+		told->tracked[told->n++] = record_of(conn);
 }
 
-static void tell_wills(struct portd_client *to)
+static void tell_tracked(struct portd_client *to)
 {
 	struct engine *engine = engine_lock();
-	struct wills_told told = { .room = engine->core.n_conns };
+	struct told_conns told = { .room = engine->core.n_conns };
 	size_t i;
 
-	told.will = calloc(told.room + 1, sizeof(*told.will));
-	if (told.will)
-		cm_core_walk(&engine->core, collect_will, &told);
+	told.tracked = calloc(told.room + 1, sizeof(*told.tracked));
+	if (told.tracked)
+		cm_core_walk(&engine->core, collect_record, &told);
 	engine_unlock();
 	for (i = 0; i < told.n; i++)
-		portd_tell_will(to, &told.will[i]);
-	if (!told.will)
-		warning_of_wills();
-	free(told.will);
+		portd_tell_tracked(to, &told.tracked[i]);
+	if (!told.tracked)
+		warning_of_untracked();
+	free(told.tracked);
 }
 
 static void tell_all(struct portd_client *to, void *arg)
 {
 	(void)arg;
 	rooms->tell(to);
-	tell_wills(to);
+	tell_tracked(to);
 }
 
 static void handle_is(const char *device, uint8_t port_num, int handle, void *arg)
@@ -308,7 +308,7 @@ void host_end(int ms)
 	inline_end(ms);
 }
 
-bool host_will_of(const struct cm_conn *conn, struct cm_record *ret)
+bool host_record_of(const struct cm_conn *conn, struct cm_record *ret)
 {
 	if (!conn->port)
 		return false;

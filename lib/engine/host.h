@@ -56,13 +56,13 @@ void host_look(void);
 struct cm_time host_deadline(void);
 
 /**
- * host_will_of() - what cmportd should know of a connection whose state changes without a message
+ * host_record_of() - what cmportd should know of a connection whose state changes without a message
  * @conn: as it is; the engine's lock is held
- * @ret:  for portd_will_is()
+ * @ret:  for portd_track()
  *
  * Return: false if cmportd never heard of it.
  */
-bool host_will_of(const struct cm_conn *conn, struct cm_record *ret);
+bool host_record_of(const struct cm_conn *conn, struct cm_record *ret);
 
 /** host_ends_with_us() - is cmportd one that goes when the process does? */
 bool host_ends_with_us(void);

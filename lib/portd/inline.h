@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A cmportd of this process alone, in a thread of it: what PURECM_PORTD=inline asks for. It runs
- * the code of the program cmportd (server/server.h) without its place: no socket can be connected
- * to, no file is written, and it goes with its client, or with the process.
+ * the code of the program cmportd (server/server.h) without its socket directory: no socket can be
+ * connected to, no file is written, and it goes with its client, or with the process.
  */
 #ifndef LIB_PORTD_INLINE_H
 #define LIB_PORTD_INLINE_H

@@ -151,7 +151,7 @@ static void warn_of_all(void)
 	warning_of_cmportd("cmportd at /run/purecm/cmportd.sock cannot be reached", -EACCES);
 	warning_of_cmportd_lost(-ENOENT);
 	warning_of_claim(7174, -EADDRINUSE);
-	warning_of_wills();
+	warning_of_untracked();
 	warning_of_requests();
 	warning_of_event(RDMA_CM_EVENT_DISCONNECTED);
 	warning_of_new_id(-ENODEV);

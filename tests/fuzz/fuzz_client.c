@@ -241,11 +241,11 @@ static void handle_is(const char *device, uint8_t port_num, int handle, void *ar
 static void tell(struct portd_client *to, void *arg)
 {
 	struct portd_claim claim = { .claim_id = 1, .ps = RDMA_PS_TCP };
-	struct cm_record will = { .state = 1 };
+	struct cm_record tracked = { .state = 1 };
 
 	assert(!arg);
 	portd_tell_claim(to, &claim, true);
-	portd_tell_will(to, &will);
+	portd_tell_tracked(to, &tracked);
 }
 
 static void do_resume(void)

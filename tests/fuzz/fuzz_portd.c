@@ -222,10 +222,10 @@ static void improve(struct portd_record *record, uint32_t claim_id)
 		record->hello.version = PORTD_VERSION;
 	} else if (record->type == PORTD_OPEN_PORT) {
 		strcpy(record->open_port.device, RIG_DEVICE);
-	} else if (record->type == PORTD_WILL) {
-		record->will.handle = 0;
-		record->will.local_comm_id = next_id();
-		record->will.remote_comm_id = next_id();
+	} else if (record->type == PORTD_TRACK) {
+		record->tracked.handle = 0;
+		record->tracked.local_comm_id = next_id();
+		record->tracked.remote_comm_id = next_id();
 	} else if (record->type == PORTD_CLOSE) {
 		record->close.local_comm_id = next_id();
 		record->close.remote_comm_id = next_id();
@@ -252,8 +252,8 @@ static struct portd_record next_record(void)
 	}
 	n = next_byte() % 64;
 	next_bytes((uint8_t *)&record.hello, n);
-	if (record.type == PORTD_WILL)
-		record.will.path = next_path();
+	if (record.type == PORTD_TRACK)
+		record.tracked.path = next_path();
 	if (type >> 7)
 		improve(&record, n);
 	return record;
@@ -421,10 +421,10 @@ static void must_be_empty(unsigned int n_fds)
 }
 
 /* In a folder that is new for each program, and without what a cmportd of the input before has
- * noted. */
-static const char *place(void)
+ * recorded. */
+static const char *clean_directory(void)
 {
-	static char path[96], state[112], wills_path[112], folder[64];
+	static char path[96], state[112], tracked_path[112], folder[64];
 
 	if (!folder[0]) {
 		snprintf(folder, sizeof(folder), "%s/purecm-fuzz-XXXXXX",
@@ -433,10 +433,10 @@ static const char *place(void)
 			abort();
 		snprintf(path, sizeof(path), "%s/s", folder);
 		snprintf(state, sizeof(state), "%s.state", path);
-		snprintf(wills_path, sizeof(wills_path), "%s.wills", path);
+		snprintf(tracked_path, sizeof(tracked_path), "%s.wills", path);
 	}
 	unlink(state);
-	unlink(wills_path);
+	unlink(tracked_path);
 	return path;
 }
 
@@ -450,7 +450,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 
 	input = data;
 	left = bytes;
-	rig_set_up(place());
+	rig_set_up(clean_directory());
 	for (i = 0; i < FUZZ_CLIENTS_MAX; i++)
 		client[i] = (struct rig_client){ .control = -1, .data = -1, .page_fd = -1 };
 	connect_alice();

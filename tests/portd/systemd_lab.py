@@ -105,7 +105,7 @@ def same(seen, wanted):
 
 
 @check
-def the_door_is_open_before_anybody_comes(host):
+def the_socket_listens_before_anybody_comes(host):
     host.run("systemctl start cmportd.socket", timeout=120)
     same(host.run(f"stat -c '%a %F' {SOCKET}").strip(), "666 socket")
     same(host.is_true("systemctl is-active cmportd.service"), False)

@@ -19,7 +19,7 @@
 
 #include "lib/portd/proto/socket_path.h"
 #include "lib/portd/server/log.h"
-#include "lib/portd/server/place.h"
+#include "lib/portd/server/socket_dir.h"
 #include "lib/portd/server/server.h"
 
 #define STATUS_USAGE   2
@@ -124,7 +124,7 @@ static int find_idle(const struct arguments *arguments, unsigned int *ret)
 	if (!value)
 		value = secure_getenv("PURECM_IDLE_S");
 	if (!value || !*value) {
-		*ret = place_is_handed_over() && !arguments->detach ? 0 : IDLE_DEFAULT_S;
+		*ret = socket_dir_is_handed_over() && !arguments->detach ? 0 : IDLE_DEFAULT_S;
 		return 0;
 	}
 	errno = 0;
@@ -231,7 +231,7 @@ static void say_ready(void)
 	close(ready_fd);
 }
 
-/* Of two that are started at once, one finds the place taken. */
+/* Of two that are started at once, one finds the socket directory taken. */
 static int await_service(pid_t pid, const char *path, int fd)
 {
 	struct pollfd pfd = { .fd = fd, .events = POLLIN };
@@ -273,7 +273,8 @@ static void leave_starter(void)
 
 /* --- all together -------------------------------------------------------- */
 
-/* Of several that programs start at once all but one find the place taken: that is no news. */
+/* Of several that programs start at once all but one find the socket directory taken: that is no
+ * news. */
 static int serve(struct server_options *options)
 {
 	int err = watch_signals();
@@ -315,7 +316,7 @@ int main(int argc, char **argv)
 {
 	struct arguments arguments = { .socket = NULL };
 	struct server_options options = {
-		.recovery = &server_recovery_of_place,
+		.recovery = &server_recovery_from_files,
 		.tracing = &server_tracing_all,
 		.client_fd = -1,
 	};

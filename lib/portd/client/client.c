@@ -322,9 +322,9 @@ int portd_stat(struct portd_client *client, uint32_t pid, struct portd_reply *re
 	return err ? err : -ret->error;
 }
 
-void portd_will_is(struct portd_client *client, const struct cm_record *will)
+void portd_track(struct portd_client *client, const struct cm_record *tracked)
 {
-	struct portd_record record = { .type = PORTD_WILL, .will = *will };
+	struct portd_record record = { .type = PORTD_TRACK, .tracked = *tracked };
 
 	asking_tell(client, &record);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The library's side of cmportd: messages out and in, ports, comm ids, wills. Called by lib/.
+ * The library's side of cmportd: messages out and in, ports, comm ids, tracked connections..
  *
  * Any thread may call anything here, except where it says otherwise. A call that asks waits for
  * the answer, some tens of microseconds; while a cmportd that died is being replaced, a second or
@@ -188,7 +188,7 @@ int portd_receive(struct portd_client *client,
 /* What a client tells the next cmportd: called by portd_resume(), with portd_tell_*(). */
 struct portd_memory {
 	void (*handle_is)(const char *device, uint8_t port_num, int handle, void *arg);
-	void (*tell)(struct portd_client *client, void *arg); /* all claims and wills */
+	void (*tell)(struct portd_client *client, void *arg); /* all claims and connections */
 	void *arg;
 };
 
@@ -205,10 +205,10 @@ int portd_resume(struct portd_client *client, const struct portd_memory *memory)
 /** portd_tell_claim() - in portd_memory.tell(). Return: 0, or as portd_bind(). */
 int portd_tell_claim(struct portd_client *client, const struct portd_claim *claim, bool listens);
 
-/** portd_will_is() - the state of a connection has changed without a message. */
-void portd_will_is(struct portd_client *client, const struct cm_record *will);
+/** portd_track() - the state of a connection has changed without a message. */
+void portd_track(struct portd_client *client, const struct cm_record *tracked);
 
-/** portd_tell_will() - in portd_memory.tell() */
-void portd_tell_will(struct portd_client *client, const struct cm_record *will);
+/** portd_tell_tracked() - in portd_memory.tell() */
+void portd_tell_tracked(struct portd_client *client, const struct cm_record *tracked);
 
 #endif

@@ -93,9 +93,9 @@ int portd_tell_claim(struct portd_client *client, const struct portd_claim *clai
 	return err ? err : -reply.error;
 }
 
-void portd_tell_will(struct portd_client *client, const struct cm_record *will)
+void portd_tell_tracked(struct portd_client *client, const struct cm_record *tracked)
 {
-	struct portd_record record = { .type = PORTD_WILL, .will = *will };
+	struct portd_record record = { .type = PORTD_TRACK, .tracked = *tracked };
 
 	asking_send(client->control_fd, &record, -1);
 }

@@ -51,7 +51,7 @@
 /* All that a child needs, made ready before there is one. */
 struct birth {
 	const char *program;
-	bool is_of_host; /* at the place where all look for it */
+	bool is_of_host; /* its socket is SOCKET_PATH_DEFAULT */
 	char *argv[5];
 	char *envp[ENV_MAX];
 	char env[ENV_MAX][ENV_BYTES];

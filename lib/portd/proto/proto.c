@@ -66,7 +66,7 @@ static const struct wire_field ids_rows[] = {
 		WIRE_ADDR(type, path.dgid, (at) + 16)
 #define PATH_BYTES 32
 
-static const struct wire_field will_rows[] = {
+static const struct wire_field tracked_rows[] = {
 	WIRE(cm_record, state, 0, 0, 8),
 	WIRE(cm_record, active, 1, 0, 8),
 	WIRE(cm_record, handle, 2, 0, 8),
@@ -207,7 +207,7 @@ static const struct wire_layout layouts[PORTD_N_TYPES] = {
 	[PORTD_LEASE_AHEAD] = LAYOUT(portd_lease_ports, lease_ports, 4),
 	[PORTD_LEASE_IDS] = LAYOUT(portd_ids, ids, 8),
 	[PORTD_HOLD_IDS] = LAYOUT(portd_ids, ids, 8),
-	[PORTD_WILL] = LAYOUT(cm_record, will, 40 + PATH_BYTES),
+	[PORTD_TRACK] = LAYOUT(cm_record, tracked, 40 + PATH_BYTES),
 	[PORTD_RESUMED] = LAYOUT(portd_ids, ids, 8),
 	[PORTD_TRACE] = LAYOUT(portd_ids, ids, 8),
 	[PORTD_REPLY] = LAYOUT(portd_reply, reply, 40 + PORTD_TEXT_BYTES),

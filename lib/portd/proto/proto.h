@@ -44,7 +44,7 @@
 	X(LEASE_AHEAD, ONE_WAY) /* the same, before they are needed */                           \
 	X(LEASE_IDS, ASKED)	/* a block of comm ids more */                                   \
 	X(HOLD_IDS, ASKED)	/* resuming: a block that an earlier cmportd leased */           \
-	X(WILL, ONE_WAY)	/* what has to be known to end a connection; resuming, and where \
+	X(TRACK, ONE_WAY)	/* what has to be known to end a connection; resuming, and where \
 				   the client's state changed without a message */               \
 	X(RESUMED, ASKED)	/* all that an earlier cmportd knew has been told */             \
 	X(TRACE, ASKED)		/* trace all messages of the host, see trace_ring.h */           \
@@ -81,7 +81,7 @@ enum portd_type {
  */
 struct portd_hello {
 	uint16_t version;
-	uint8_t resumes; /* HOLD_IDS, BIND, LISTEN, WILL and RESUMED follow */
+	uint8_t resumes; /* HOLD_IDS, BIND, LISTEN, TRACK and RESUMED follow */
 	uint8_t visits;	 /* will connect nothing: needs no comm ids, and nobody waits for it */
 };
 
@@ -311,7 +311,7 @@ struct portd_record {
 		struct portd_claim claim;
 		struct portd_lease_ports lease_ports;
 		struct portd_ids ids;
-		struct cm_record will;
+		struct cm_record tracked;
 		struct portd_reply reply;
 		struct portd_mad mad;
 		struct portd_close close;

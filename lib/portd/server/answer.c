@@ -172,7 +172,7 @@ static bool owns(const struct question *q, uint32_t comm_id)
 
 static int answer_tracked(struct question *q)
 {
-	const struct cm_record *tracked = &q->record->will;
+	const struct cm_record *tracked = &q->record->tracked;
 
 	if (tracked->handle >= HOST_PORTS_MAX || !(q->client->host_ports >> tracked->handle & 1) ||
 	    !q->server->host_port[tracked->handle] || tracked->state >= CM_N_STATES ||
@@ -326,7 +326,7 @@ static int (*const answers[PORTD_N_TYPES])(struct question *) = {
 	[PORTD_LEASE_AHEAD] = answer_lease_ports,
 	[PORTD_LEASE_IDS] = lend_block,
 	[PORTD_HOLD_IDS] = answer_hold_ids,
-	[PORTD_WILL] = answer_tracked,
+	[PORTD_TRACK] = answer_tracked,
 	[PORTD_RESUMED] = answer_resumed,
 	[PORTD_TRACE] = answer_trace,
 	[PORTD_STAT] = answer_stat,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * In the stead of recovery.c, for a server that has no place: nothing outlives it, and nobody comes
- * back to it.
+ * In the stead of recovery.c, for a server without a socket directory: nothing outlives it, and
+ * nobody comes back to it.
  */
 #include <errno.h>
 
@@ -13,7 +13,7 @@ static int open_nothing(struct server *server)
 	return 0;
 }
 
-static void free_wills(struct server *server)
+static void free_tracked(struct server *server)
 {
 	tracker_free(server->tracker);
 	server->tracker = NULL;
@@ -74,7 +74,7 @@ static int free_handle(struct server *server, const char *device, uint8_t port_n
 
 const struct server_recovery server_recovery_none = {
 	.open = open_nothing,
-	.close = free_wills,
+	.close = free_tracked,
 	.leave = do_nothing,
 	.id_block = next_block,
 	.welcome = welcome,

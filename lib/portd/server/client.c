@@ -191,7 +191,7 @@ static bool ask(struct server *server, struct client *client, const struct portd
 		return false;
 	}
 	if (err)
-		show_out(server, client, "a question out of place");
+		show_out(server, client, "an unexpected request");
 	else if (!portd_is_one_way(record->type) && !reply(client, &answer, send_fd))
 		show_out(server, client, "it does not take its answers");
 	close_fd(send_fd[0]); /* the client's end of its data socket, or the trace ring */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What outlives a cmportd: the place of its socket, and connections that one before us has left
+ * What outlives a cmportd: its socket directory, and connections that one before us has left
  * behind when it was killed. Their programs come back and tell of them; others were killed with it,
  * and are ended as if the program had died just now.
  */
@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "lib/portd/server/log.h"
-#include "lib/portd/server/place.h"
+#include "lib/portd/server/socket_dir.h"
 #include "lib/portd/server/process.h"
 #include "lib/portd/server/state.h"
 #include "lib/portd/server/tracked_store.h"
@@ -27,7 +27,7 @@ static struct tracked_store *open_store(struct server *server)
 	struct tracked_store *store = NULL;
 	int fd, err;
 
-	if (place_open_beside(server->place, TRACKED_SUFFIX, &fd))
+	if (socket_dir_open_file(server->dir, TRACKED_SUFFIX, &fd))
 		return NULL;
 	err = tracked_store_open(fd, &store);
 	if (err)
@@ -47,14 +47,14 @@ static void remember_blocks(struct server *server)
 			server->block_pid[tracked->owner.block] = (pid_t)tracked->owner.pid;
 }
 
-static int take_place(struct server *server)
+static int open_dir(struct server *server)
 {
 	struct tracked_store *store;
-	int err = place_take(server->options.path, &server->place);
+	int err = socket_dir_take(server->options.path, &server->dir);
 
 	if (err)
 		return err;
-	server->door.fd = place_fd(server->place);
+	server->listening.fd = socket_dir_listen_fd(server->dir);
 	store = open_store(server);
 	err = store ? tracker_keep(server->tracker, store) : 0;
 	if (!err)
@@ -62,19 +62,19 @@ static int take_place(struct server *server)
 	return err;
 }
 
-static void keep_wills(struct server *server)
+static void keep_tracked(struct server *server)
 {
 	bool is_empty = server->tracker && tracker_is_empty(server->tracker);
 
 	tracker_free(server->tracker);
 	server->tracker = NULL;
-	if (is_empty && server->place)
-		place_remove_beside(server->place, TRACKED_SUFFIX);
+	if (is_empty && server->dir)
+		socket_dir_remove_file(server->dir, TRACKED_SUFFIX);
 }
 
-static void leave_place(struct server *server)
+static void leave_dir(struct server *server)
 {
-	place_leave(server->place);
+	socket_dir_leave(server->dir);
 }
 
 static bool is_none(const struct server *server)
@@ -84,19 +84,19 @@ static bool is_none(const struct server *server)
 
 static uint16_t next_block(struct server *server)
 {
-	return place_id_block(server->place);
+	return socket_dir_id_block(server->dir);
 }
 
 /* --- who comes back ------------------------------------------------------ */
 
 static void welcome(struct server *server, struct client *client)
 {
-	client->start = place_add_client(server->place, client->pid);
+	client->start = socket_dir_add_client(server->dir, client->pid);
 }
 
 static void dismiss(struct server *server, const struct client *client)
 {
-	place_remove_client(server->place, client->pid);
+	socket_dir_remove_client(server->dir, client->pid);
 }
 
 static void introduce(struct server *server, const struct client *client)
@@ -112,7 +112,7 @@ static bool awaits(struct server *server)
 {
 	const struct tracked *tracked = NULL;
 
-	if (place_missing(server->place))
+	if (socket_dir_pending(server->dir))
 		return true;
 	while ((tracked = tracker_orphan(server->tracker, tracked)))
 		if (!tracked->owner.pid && !tracked->is_dead)
@@ -132,7 +132,7 @@ static void returned(struct server *server, const struct client *client)
 {
 	const struct tracked *tracked = tracker_orphan(server->tracker, NULL), *next;
 
-	place_returned(server->place, client->pid);
+	socket_dir_resumed(server->dir, client->pid);
 	for (; tracked; tracked = next) {
 		next = tracker_orphan(server->tracker, tracked);
 		if (!tracked->is_dead && is_of(server, tracked, client))
@@ -245,10 +245,10 @@ static int handle_of(struct server *server, const char *device, uint8_t port_num
 	return tracker_handle(server->tracker, name, port_num, in_use);
 }
 
-const struct server_recovery server_recovery_of_place = {
-	.open = take_place,
-	.close = keep_wills,
-	.leave = leave_place,
+const struct server_recovery server_recovery_from_files = {
+	.open = open_dir,
+	.close = keep_tracked,
+	.leave = leave_dir,
 	.id_block = next_block,
 	.welcome = welcome,
 	.introduce = introduce,

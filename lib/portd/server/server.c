@@ -23,41 +23,41 @@
 #include "lib/portd/server/state.h"
 #include "lib/portd/server/subnet.h"
 
-#define EVENTS_MAX	 64
-#define GRACE_NS	 (3000 * CM_NS_PER_MS)
-#define STOP_NS		 (2000 * CM_NS_PER_MS)
-#define LINGER_NS	 (250 * CM_NS_PER_MS)
-#define DOOR_SHUT_NS	 (1000 * CM_NS_PER_MS)
-#define GRACE_LOOK_MS	 20
-#define THROTTLE_LOOK_MS 5
-#define WAITING_LOOK_MS	 50
+#define EVENTS_MAX	   64
+#define GRACE_NS	   (3000 * CM_NS_PER_MS)
+#define STOP_NS		   (2000 * CM_NS_PER_MS)
+#define LINGER_NS	   (250 * CM_NS_PER_MS)
+#define LISTENING_PAUSE_NS (1000 * CM_NS_PER_MS)
+#define GRACE_LOOK_MS	   20
+#define THROTTLE_LOOK_MS   5
+#define WAITING_LOOK_MS	   50
 
 /* --- descriptors --------------------------------------------------------- */
 
-static void shut_door(struct server *server)
+static void pause_listening(struct server *server)
 {
-	server->door_opens_at = cm_time_after(server->now, DOOR_SHUT_NS);
-	server_watch(server, &server->door, 0);
+	server->listens_again_at = cm_time_after(server->now, LISTENING_PAUSE_NS);
+	server_watch(server, &server->listening, 0);
 }
 
-static void open_door(struct server *server)
+static void resume_listening(struct server *server)
 {
-	server->door_opens_at.ns = 0;
-	if (server->door.fd >= 0)
-		server_watch(server, &server->door, EPOLLIN);
+	server->listens_again_at.ns = 0;
+	if (server->listening.fd >= 0)
+		server_watch(server, &server->listening, EPOLLIN);
 }
 
-/* Out of descriptors, the door is closed until a client leaves, lest we turn in circles; or for a
- * while, since it may be others on this host who have used them up. */
-static void answer_door(struct server *server)
+/* Out of descriptors: accept no more until a client leaves, else the loop would spin; or for a
+ * while, since other processes of this host may have used them up. */
+static void accept_client(struct server *server)
 {
-	int fd = accept4(server->door.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int fd = accept4(server->listening.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 	if (fd >= 0) {
 		client_new(server, fd);
 	} else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
 		portd_log_warn("no more clients for now: %s", strerror(errno));
-		shut_door(server);
+		pause_listening(server);
 	}
 }
 
@@ -174,8 +174,8 @@ static int sleep_ms(struct server *server)
 		deadline = cm_time_earlier(deadline, stop_deadline(server));
 	if (is_idle(server))
 		deadline = cm_time_earlier(deadline, idle_deadline(server));
-	if (server->door_opens_at.ns)
-		deadline = cm_time_earlier(deadline, server->door_opens_at);
+	if (server->listens_again_at.ns)
+		deadline = cm_time_earlier(deadline, server->listens_again_at);
 	if (server->grace_until.ns)
 		deadline = earlier_ms(server, deadline, GRACE_LOOK_MS);
 	if (server->n_throttled)
@@ -190,8 +190,8 @@ static int sleep_ms(struct server *server)
 static void dispatch(struct server *server, struct watch *watch, uint32_t events)
 {
 	switch (watch->kind) {
-	case WATCH_DOOR:
-		answer_door(server);
+	case WATCH_LISTENING:
+		accept_client(server);
 		break;
 	case WATCH_CONTROL:
 		client_control(server, container_of(watch, struct client, control), events);
@@ -241,7 +241,7 @@ static void see_off(struct server *server)
 		if (server->client[i] && server->client[i]->leaving)
 			client_close(server, server->client[i]);
 	server->any_leaving = false;
-	open_door(server);
+	resume_listening(server);
 }
 
 static void receive_unread(struct server *server)
@@ -298,8 +298,8 @@ void server_turn(struct server *server)
 		close_gone(server);
 	if (server->any_leaving)
 		see_off(server);
-	if (server->door_opens_at.ns && cm_time_reached(server->door_opens_at, server->now))
-		open_door(server);
+	if (server->listens_again_at.ns && cm_time_reached(server->listens_again_at, server->now))
+		resume_listening(server);
 	if (keeps && n < EVENTS_MAX && !server_in_grace(server))
 		ask_kept(server);
 	server->options.recovery->settle(server);
@@ -330,7 +330,6 @@ static int open_net(struct server *server)
 	return server_watch(server, &server->net, EPOLLIN);
 }
 
-/* Of one client, who is here already, there is no door. */
 static int let_in(struct server *server)
 {
 	int fd = server->options.client_fd;
@@ -343,10 +342,10 @@ static int let_in(struct server *server)
 	}
 	if (server->options.recovery->awaits(server))
 		server->grace_until = cm_time_after(server->now, GRACE_NS);
-	return server_watch(server, &server->door, EPOLLIN);
+	return server_watch(server, &server->listening, EPOLLIN);
 }
 
-static void buried(struct cm_core *core, const struct cm_conn *conn)
+static void conn_reaped(struct cm_core *core, const struct cm_conn *conn)
 {
 	tracker_reaped(container_of(core, struct server, core)->tracker, conn->local_comm_id);
 }
@@ -361,7 +360,7 @@ static int make_tables(struct server *server)
 	err = cm_core_init(&server->core, secret[0]);
 	if (err)
 		return err;
-	server->core.released = buried;
+	server->core.released = conn_reaped;
 	server->next_block = (uint16_t)secret[3];
 	server->tracker = tracker_new(secret[1]);
 	server->home = net_ns_home(secret[2]);
@@ -383,8 +382,8 @@ int server_begin(struct server *server)
 	server->above = &above_host_ports;
 	server->poll_fd = -1;
 	server->stop.fd = -1;
-	server->door.kind = WATCH_DOOR;
-	server->door.fd = -1;
+	server->listening.kind = WATCH_LISTENING;
+	server->listening.fd = -1;
 	server->now = clock_now();
 	server->idle_since = server->now;
 	list_init(&server->filled);

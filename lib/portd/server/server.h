@@ -15,7 +15,7 @@ struct server_recovery;
 struct server_tracing;
 
 /* At a socket, where the files beside it tell the next one what it must know. */
-extern const struct server_recovery server_recovery_of_place;
+extern const struct server_recovery server_recovery_from_files;
 /* Of one client, with which all ends: nothing outlives it. */
 extern const struct server_recovery server_recovery_none;
 /* Tracing and statistics. */

@@ -13,8 +13,8 @@
  *   client.c    a client's sockets: what it sends and is sent
  *   answer.c   what it asks for on its control socket
  *   router.c   to whom a message goes, and whether a client may send it
- *   recovery.c   its place, and connections that a cmportd before us has left behind
- *   bare.c     in its stead: of a server that has no place and leaves nothing
+ *   recovery.c   the socket directory, and connections that a cmportd before us has left behind
+ *   bare.c     the same for a server without a socket directory, which leaves nothing
  *   tracer.c   all messages, for tracers
  *   subnet.c   what clients ask of the subnet administrators
  *   stat.c     how connections and counters stand, for who asks
@@ -56,7 +56,7 @@
 
 /* What a descriptor in the poll set belongs to. */
 enum watch_kind {
-	WATCH_DOOR, /* new clients */
+	WATCH_LISTENING, /* new clients */
 	WATCH_CONTROL,
 	WATCH_DATA,
 	WATCH_HOST_PORT,
@@ -200,9 +200,9 @@ struct server_rooms {
 struct server {
 	struct server_options options;
 	const struct server_rooms *above;
-	struct place *place;
+	struct socket_dir *dir;
 	int poll_fd;
-	struct watch door;
+	struct watch listening;
 	struct watch net;
 	struct net_watch *net_watch;
 	struct watch stop;
@@ -214,9 +214,9 @@ struct server {
 	bool any_unread;
 	struct cm_time now; /* of this turn */
 	struct cm_time idle_since;
-	struct cm_time door_opens_at; /* 0 ns: it is open */
-	struct cm_time grace_until;   /* 0 ns: there is none */
-	struct cm_core core;	      /* connections of the dead, and answers for nobody */
+	struct cm_time listens_again_at; /* 0 ns: it is open */
+	struct cm_time grace_until;	 /* 0 ns: there is none */
+	struct cm_core core;		 /* connections of the dead, and answers for nobody */
 	struct tracker *tracker;
 	struct cm_time recovery_look_at; /* at what was left behind */
 	struct net_ns *home;
@@ -244,7 +244,8 @@ struct server {
 
 /* What outlives a cmportd: a socket, and files beside it. */
 struct server_recovery {
-	int (*open)(struct server *server); /* before there are clients and host ports; the door */
+	int (*open)(struct server *server);   /* before there are clients and host ports; the
+						 listening socket */
 	void (*close)(struct server *server); /* of the tracked connections: what is not at its end
 						 may stay */
 	void (*leave)(struct server *server); /* the last that is called */
@@ -284,7 +285,7 @@ static inline struct host_port *host_port_of(struct cm_port *cm)
 }
 
 /**
- * server_begin() - take the place, and have everything that a turn needs
+ * server_begin() - take the socket directory, and have everything that a turn needs
  * @server: zeroed, with its options; to be given back with server_end(), also on an error
  *
  * Return: as server_run().
@@ -297,7 +298,8 @@ void server_turn(struct server *server);
 /** server_is_over() - nothing is left to do: server_end(). */
 bool server_is_over(const struct server *server);
 
-/** server_end() - leave the place and free everything but the struct itself; nothing is sent. */
+/** server_end() - leave the socket directory and free everything but the struct itself; nothing is
+ * sent. */
 void server_end(struct server *server);
 
 /**

@@ -196,10 +196,11 @@ static struct tracked *add_chunk(struct tracked_store *store)
 	if (!err)
 		return chunk_at(store, store->n_chunks++);
 	if (!file->is_full)
-		portd_log_warn("connections beyond the %u-th are not in the wills file: %s; should "
-			       "cmportd be killed together with their program, their peers are "
-			       "not told",
-			       store->n_chunks * TRACKED_CHUNK, strerror(-err));
+		portd_log_warn(
+			"connections beyond the %u-th are not in the file of tracked connections: %s; should "
+			"cmportd be killed together with their program, their peers are "
+			"not told",
+			store->n_chunks * TRACKED_CHUNK, strerror(-err));
 	file->is_full = true;
 	return NULL;
 }

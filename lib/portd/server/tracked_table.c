@@ -161,7 +161,7 @@ static bool grow_chunk_pointers(struct tracker *tracker)
 	return true;
 }
 
-static bool grow_wills(struct tracker *tracker)
+static bool grow_chunks(struct tracker *tracker)
 {
 	struct tracked *chunk = NULL;
 	uint32_t i;
@@ -194,7 +194,7 @@ static bool has_room(struct tracker *tracker, uint16_t client)
 {
 	return tracked_has_client(tracker, client) &&
 	       (tracker->n_tracked < tracker->n_buckets || grow_buckets(tracker)) &&
-	       (tracker->free != TRACKED_NONE || grow_wills(tracker));
+	       (tracker->free != TRACKED_NONE || grow_chunks(tracker));
 }
 
 /* --- lists --------------------------------------------------------------- */

@@ -126,7 +126,7 @@ static void portd_takes(const struct packet *packet)
 	case CLOSE:
 		tracker_close(model.tracker, MODEL_CLIENT, &packet->close);
 		break;
-	case WILL:
+	case TRACK:
 		ck_assert_int_eq(tracker_set(model.tracker, MODEL_CLIENT, &packet->tracked), 0);
 		break;
 	}
@@ -201,9 +201,9 @@ static bool is_waiting(enum cm_attr attr, uint32_t local_comm_id)
 }
 
 /* The state has changed without a message. */
-static void tell_will(const struct cm_conn *conn)
+static void tell_tracked(const struct cm_conn *conn)
 {
-	struct packet packet = { .kind = WILL, .tracked = record_of(conn) };
+	struct packet packet = { .kind = TRACK, .tracked = record_of(conn) };
 
 	if (model.crosses && chance(50) && !is_waiting(CM_ATTR_REQ, conn->local_comm_id))
 		portd_takes(&packet); /* it goes another way than messages do */
@@ -311,7 +311,7 @@ static void take_report(enum who who, const struct cm_report *report)
 	}
 	slot = report->conn->owner;
 	if (who == OURS && is_without_message(report))
-		tell_will(report->conn);
+		tell_tracked(report->conn);
 	if (report->kind == CM_REPORT_TIMEWAIT_EXIT && chance(70))
 		call(who, slot, CM_CALL_DESTROY);
 }
@@ -367,7 +367,7 @@ static void act(enum who who)
 	if (call(who, slot, verb))
 		return;
 	if (who == OURS && *slot && verb == CM_CALL_ESTABLISH)
-		tell_will(*slot);
+		tell_tracked(*slot);
 }
 
 static void begin(enum who who)

@@ -41,7 +41,7 @@ struct packet {
 		NONE,
 		MAD,
 		CLOSE,
-		WILL,
+		TRACK,
 	} kind;
 	enum who to;
 	uint8_t mad[MAD_BYTES];

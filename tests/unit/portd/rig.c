@@ -45,7 +45,7 @@ static pid_t come_as = -1;
 static uid_t user; /* of clients, if has_user */
 static bool has_user;
 static int stop_fd = -1;
-static int alone_fd = -1; /* of the client that a server without a place is for */
+static int alone_fd = -1; /* of the client that a server without a socket directory is for */
 static int n_events;	  /* of the last turn */
 static int wait_ms = 1;	  /* that the last turn asked for */
 
@@ -176,7 +176,7 @@ static void begin(const struct server_options *options)
 
 void rig_set_up(const char *path)
 {
-	const struct server_options options = { .recovery = &server_recovery_of_place,
+	const struct server_options options = { .recovery = &server_recovery_from_files,
 						.tracing = &server_tracing_all,
 						.path = address.sun_path,
 						.client_fd = -1,

@@ -30,7 +30,7 @@
  */
 void rig_set_up(const char *path);
 
-/** rig_set_up_alone() - one without a place begins, for the first client that dials. */
+/** rig_set_up_alone() - one without a socket directory begins, for the first client that dials. */
 void rig_set_up_alone(void);
 
 /** rig_opens_ports() - does the next one open all ports at once? At first, it does not. */

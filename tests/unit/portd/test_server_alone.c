@@ -38,10 +38,10 @@ START_TEST(its_peers_hear_how_it_ends_and_then_it_is_over)
 }
 END_TEST
 
-START_TEST(it_has_no_door_and_no_place)
+START_TEST(it_has_no_listening_socket_and_no_directory)
 {
-	ck_assert_int_eq(rig_server()->door.fd, -1);
-	ck_assert_ptr_null(rig_server()->place);
+	ck_assert_int_eq(rig_server()->listening.fd, -1);
+	ck_assert_ptr_null(rig_server()->dir);
 	ck_assert(rig_server()->has_one_client);
 	rig_leave(bob);
 	ck_assert(server_is_over(rig_server()));
@@ -94,7 +94,7 @@ int main(void)
 
 	tcase_add_checked_fixture(tcase, setup, NULL);
 	tcase_add_loop_test(tcase, its_peers_hear_how_it_ends_and_then_it_is_over, 0, LIFE_N);
-	tcase_add_test(tcase, it_has_no_door_and_no_place);
+	tcase_add_test(tcase, it_has_no_listening_socket_and_no_directory);
 	tcase_add_test(tcase, all_its_connections_end);
 	tcase_add_test(tcase, it_cannot_be_traced);
 	tcase_add_test(tcase, its_ids_are_of_one_block_after_the_other);

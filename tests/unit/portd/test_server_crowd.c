@@ -33,7 +33,7 @@ static void fill_the_house(int fds[CLIENTS_MAX])
 	for (i = 2; i < CLIENTS_MAX; i++) {
 		fds[i] = rig_dial();
 		if (i % 64 == 0)
-			rig_settle(); /* the queue before the door is not endless */
+			rig_settle(); /* the listening socket's backlog is limited */
 	}
 	rig_settle();
 	ck_assert_uint_eq(rig_server()->n_clients, CLIENTS_MAX);

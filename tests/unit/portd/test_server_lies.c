@@ -189,16 +189,16 @@ static struct portd_record tracked_of(uint32_t local_comm_id, uint32_t remote_co
 				      enum cm_state state)
 {
 	struct portd_record record = {
-		.type = PORTD_WILL,
-		.will = {.state = (uint8_t)state,
-			  .local_comm_id = local_comm_id,
-			  .remote_comm_id = remote_comm_id,
-			  .remote_ca_guid = SCENE_PEER_GUID,
-			  .remote_qpn = SCENE_PEER_QPN + remote_comm_id,
-			  .path = rig_peer(SCENE_PEER)}
+		.type = PORTD_TRACK,
+		.tracked = {.state = (uint8_t)state,
+			     .local_comm_id = local_comm_id,
+			     .remote_comm_id = remote_comm_id,
+			     .remote_ca_guid = SCENE_PEER_GUID,
+			     .remote_qpn = SCENE_PEER_QPN + remote_comm_id,
+			     .path = rig_peer(SCENE_PEER)}
 	};
 
-	record.will.handle = bob->handle;
+	record.tracked.handle = bob->handle;
 	return record;
 }
 

@@ -102,16 +102,16 @@ static void come_back(struct rig_client *client, pid_t pid)
 static int tell(struct rig_client *client, uint32_t n)
 {
 	struct portd_record record = {
-		.type = PORTD_WILL,
-		.will = {.state = CM_ESTABLISHED,
-			  .active = 1,
-			  .handle = client->handle,
-			  .local_comm_id = client->first + n,
-			  .remote_comm_id = 0x700 + n,
-			  .local_qpn = 0x100 + n,
-			  .remote_qpn = SCENE_PEER_QPN + 0x700 + n,
-			  .remote_ca_guid = SCENE_PEER_GUID,
-			  .path = rig_peer(SCENE_PEER)}
+		.type = PORTD_TRACK,
+		.tracked = {.state = CM_ESTABLISHED,
+			     .active = 1,
+			     .handle = client->handle,
+			     .local_comm_id = client->first + n,
+			     .remote_comm_id = 0x700 + n,
+			     .local_qpn = 0x100 + n,
+			     .remote_qpn = SCENE_PEER_QPN + 0x700 + n,
+			     .remote_ca_guid = SCENE_PEER_GUID,
+			     .path = rig_peer(SCENE_PEER)}
 	};
 
 	return rig_ask(client, &record);

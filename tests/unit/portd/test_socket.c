@@ -191,7 +191,7 @@ START_TEST(who_says_hello_twice_is_shown_out)
 }
 END_TEST
 
-START_TEST(a_message_on_the_control_socket_is_out_of_place)
+START_TEST(a_message_on_the_control_socket_is_unexpected)
 {
 	struct portd_record record = { .type = PORTD_MAD };
 	struct client client = meet(PORTD_VERSION);
@@ -226,11 +226,11 @@ END_TEST
 START_TEST(a_will_for_a_port_that_was_not_opened_changes_nothing)
 {
 	struct portd_record record = {
-		.type = PORTD_WILL, .will = {.handle = 255, .state = 255}
+		.type = PORTD_TRACK, .tracked = {.handle = 255, .state = 255}
 	};
 	struct client client = meet(PORTD_VERSION);
 
-	record.will.local_comm_id = client.reply.first;
+	record.tracked.local_comm_id = client.reply.first;
 	ck_assert(ask(&client, &record));
 	ck_assert_int_eq(bind_of(&client, 1), 0);
 }
@@ -322,7 +322,7 @@ int main(int argc, char **argv)
 	tcase_add_test(tcase, another_version_is_told_which_one_is_spoken);
 	tcase_add_test(tcase, who_asks_before_hello_is_shown_out);
 	tcase_add_test(tcase, who_says_hello_twice_is_shown_out);
-	tcase_add_test(tcase, a_message_on_the_control_socket_is_out_of_place);
+	tcase_add_test(tcase, a_message_on_the_control_socket_is_unexpected);
 	tcase_add_test(tcase, a_message_for_a_port_that_was_not_opened_goes_nowhere);
 	tcase_add_test(tcase, comm_ids_are_held_by_those_who_resume_only);
 	tcase_add_test(tcase, a_will_for_a_port_that_was_not_opened_changes_nothing);

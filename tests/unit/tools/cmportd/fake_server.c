@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * server_run() for a cmportd that only tests talk to: it takes its place, writes down in
+ * server_run() for a cmportd that only tests talk to: it takes its directory, writes down in
  * SOCKET.seen what it was born with, and lets nobody in; if there is a SOCKET.slow, only after
  * longer than a client waits that sees nobody coming. Linked with main.c to a program that
  * test_spawn.c starts as the library starts the real one.
@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "lib/portd/server/log.h"
-#include "lib/portd/server/place.h"
+#include "lib/portd/server/socket_dir.h"
 #include "lib/portd/server/state.h"
 
 #define SLOW_S 6
@@ -91,18 +91,18 @@ static int write_all(const char *path)
 }
 
 /* When a test has failed, its folder is removed and nobody ends what it started. */
-static void let_nobody_in(int door, const struct server_options *options)
+static void let_nobody_in(int listening, const struct server_options *options)
 {
 	struct pollfd poll_fd[2] = {
-		{.fd = door,	      .events = POLLIN},
-		  { .fd = options->stop_fd, .events = POLLIN}
+		{.fd = listening,	   .events = POLLIN},
+		       { .fd = options->stop_fd, .events = POLLIN}
 	};
 	time_t until = time(NULL) + (time_t)options->idle_s;
 	int fd;
 
 	while (!poll_fd[1].revents && time(NULL) < until && access(options->path, F_OK) == 0) {
 		poll(poll_fd, 2, 100);
-		fd = accept(door, NULL, NULL);
+		fd = accept(listening, NULL, NULL);
 		if (fd >= 0)
 			close(fd);
 	}
@@ -118,16 +118,16 @@ static void be_slow(const char *path)
 		nanosleep(&wait, NULL);
 }
 
-const struct server_recovery server_recovery_of_place;
+const struct server_recovery server_recovery_from_files;
 const struct server_tracing server_tracing_all;
 
 int server_run(const struct server_options *options)
 {
-	struct place *place;
+	struct socket_dir *dir;
 	int err;
 
 	be_slow(options->path);
-	err = place_take(options->path, &place);
+	err = socket_dir_take(options->path, &dir);
 	if (err)
 		return err;
 	if (options->serves)
@@ -135,8 +135,8 @@ int server_run(const struct server_options *options)
 	err = write_all(options->path);
 	if (!err) {
 		portd_log_debug("idle after %u s", options->idle_s);
-		let_nobody_in(place_fd(place), options);
+		let_nobody_in(socket_dir_listen_fd(dir), options);
 	}
-	place_leave(place);
+	socket_dir_leave(dir);
 	return err;
 }

@@ -59,7 +59,7 @@ static int file_of(const uint8_t *data, size_t bytes)
 {
 	const uint8_t flags = bytes ? *data : 0;
 	size_t n_ports = bytes > PORTS_BYTES ? PORTS_BYTES : bytes;
-	int fd = memfd_create("wills", MFD_CLOEXEC);
+	int fd = memfd_create("tracked", MFD_CLOEXEC);
 
 	tracked_store_close(open_store(fd));
 	if (ftruncate(fd, (off_t)(HEAD_BYTES + TRACKED_CHUNK * sizeof(struct tracked))))

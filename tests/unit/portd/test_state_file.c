@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What a cmportd tells the next one: blocks of comm ids, and clients that will come back; through
- * place.h, as the server does, and with a file that was damaged.
+ * socket_dir.h, as the server does, and with a file that was damaged.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "lib/portd/server/place.h"
+#include "lib/portd/server/socket_dir.h"
 #include "tests/unit/cm/run.h"
 #include "tests/unit/portd/folder.h"
 
@@ -23,14 +23,14 @@
 #define HEAD_BYTES  32
 #define SEQUENCE_AT 8
 #define ENTRIES_AT  1024
-#define FILE_BYTES  (ENTRIES_AT + PLACE_CLIENTS_MAX * 16)
+#define FILE_BYTES  (ENTRIES_AT + STATE_FILE_CLIENTS_MAX * 16)
 
-static struct place *place;
+static struct socket_dir *dir;
 static pid_t client;
 
 static void setup(void)
 {
-	place = NULL;
+	dir = NULL;
 	client = fork();
 	if (client == 0) {
 		pause();
@@ -50,18 +50,18 @@ static void end_client(void)
 static void teardown(void)
 {
 	end_client();
-	place_leave(place);
+	socket_dir_leave(dir);
 }
 
 static void take(void)
 {
-	ck_assert_int_eq(place_take(socket_path, &place), 0);
+	ck_assert_int_eq(socket_dir_take(socket_path, &dir), 0);
 }
 
 static void take_again(void)
 {
-	place_leave(place);
-	place = NULL;
+	socket_dir_leave(dir);
+	dir = NULL;
 	take();
 }
 
@@ -72,8 +72,8 @@ START_TEST(blocks_count_up)
 	uint16_t first;
 
 	take();
-	first = place_id_block(place);
-	ck_assert_uint_eq(place_id_block(place), (uint16_t)(first + 1));
+	first = socket_dir_id_block(dir);
+	ck_assert_uint_eq(socket_dir_id_block(dir), (uint16_t)(first + 1));
 }
 END_TEST
 
@@ -82,9 +82,9 @@ START_TEST(blocks_count_on_after_leaving)
 	uint16_t last;
 
 	take();
-	last = place_id_block(place);
+	last = socket_dir_id_block(dir);
 	take_again();
-	ck_assert_uint_eq(place_id_block(place), (uint16_t)(last + 1));
+	ck_assert_uint_eq(socket_dir_id_block(dir), (uint16_t)(last + 1));
 }
 END_TEST
 
@@ -92,10 +92,10 @@ static int hand_out_seven(void)
 {
 	int i;
 
-	if (place_take(socket_path, &place))
+	if (socket_dir_take(socket_path, &dir))
 		return 1;
 	for (i = 0; i < 7; i++)
-		place_id_block(place);
+		socket_dir_id_block(dir);
 	return 0;
 }
 
@@ -104,12 +104,12 @@ START_TEST(blocks_count_on_after_a_death)
 	uint16_t last;
 
 	take();
-	last = place_id_block(place);
-	place_leave(place);
-	place = NULL;
+	last = socket_dir_id_block(dir);
+	socket_dir_leave(dir);
+	dir = NULL;
 	ck_assert_int_eq(in_child(hand_out_seven), 0);
 	take();
-	ck_assert_uint_eq(place_id_block(place), (uint16_t)(last + 8));
+	ck_assert_uint_eq(socket_dir_id_block(dir), (uint16_t)(last + 8));
 }
 END_TEST
 
@@ -119,10 +119,10 @@ START_TEST(blocks_begin_anywhere)
 	int i;
 
 	take();
-	first = place_id_block(place);
-	for (i = 0; i < 8 && place_id_block(place) == (uint16_t)(first + 1); i++) {
-		place_leave(place);
-		place = NULL;
+	first = socket_dir_id_block(dir);
+	for (i = 0; i < 8 && socket_dir_id_block(dir) == (uint16_t)(first + 1); i++) {
+		socket_dir_leave(dir);
+		dir = NULL;
 		unlink(state_path);
 		take();
 	}
@@ -163,10 +163,10 @@ START_TEST(a_head_cut_short_loses_no_block)
 	int fd;
 
 	take();
-	place_id_block(place);
-	last = place_id_block(place);
-	place_leave(place);
-	place = NULL;
+	socket_dir_id_block(dir);
+	last = socket_dir_id_block(dir);
+	socket_dir_leave(dir);
+	dir = NULL;
 	fd = open(state_path, O_RDONLY);
 	ck_assert_int_eq(pread(fd, newer, HEAD_BYTES, HEAD_STRIDE - next_head()), HEAD_BYTES);
 	close(fd);
@@ -174,7 +174,7 @@ START_TEST(a_head_cut_short_loses_no_block)
 	newer[SEQUENCE_AT + 1] ^= 0xff;
 	damage(next_head(), newer, (size_t)_i);
 	take();
-	ck_assert_uint_eq(place_id_block(place), (uint16_t)(last + 1));
+	ck_assert_uint_eq(socket_dir_id_block(dir), (uint16_t)(last + 1));
 }
 END_TEST
 
@@ -188,16 +188,16 @@ START_TEST(garbage_is_as_good_as_nothing)
 		garbage[i] = (uint8_t)rand();
 	damage(0, garbage, sizeof(garbage));
 	take();
-	ck_assert_uint_eq(place_missing(place), 0);
-	place_id_block(place);
+	ck_assert_uint_eq(socket_dir_pending(dir), 0);
+	socket_dir_id_block(dir);
 }
 END_TEST
 
 static int note_client(void)
 {
-	if (place_take(socket_path, &place))
+	if (socket_dir_take(socket_path, &dir))
 		return 1;
-	place_add_client(place, client);
+	socket_dir_add_client(dir, client);
 	return 0;
 }
 
@@ -209,7 +209,7 @@ START_TEST(a_file_of_any_length_is_read)
 	ck_assert_int_eq(in_child(note_client), 0);
 	ck_assert_int_eq(truncate(state_path, length[_i]), 0);
 	take();
-	ck_assert_uint_eq(place_missing(place), length[_i] >= 1040 ? 1 : 0);
+	ck_assert_uint_eq(socket_dir_pending(dir), length[_i] >= 1040 ? 1 : 0);
 }
 END_TEST
 
@@ -225,7 +225,7 @@ START_TEST(a_damaged_entry_is_nobody)
 	byte ^= 0x55;
 	damage(ENTRIES_AT + _i, &byte, 1);
 	take();
-	ck_assert_uint_eq(place_missing(place), 0);
+	ck_assert_uint_eq(socket_dir_pending(dir), 0);
 }
 END_TEST
 
@@ -234,8 +234,8 @@ END_TEST
 START_TEST(nobody_is_missing_at_first)
 {
 	take();
-	place_add_client(place, client);
-	ck_assert_uint_eq(place_missing(place), 0);
+	socket_dir_add_client(dir, client);
+	ck_assert_uint_eq(socket_dir_pending(dir), 0);
 }
 END_TEST
 
@@ -243,41 +243,41 @@ START_TEST(a_client_of_a_dead_one_is_missing)
 {
 	ck_assert_int_eq(in_child(note_client), 0);
 	take();
-	ck_assert_uint_eq(place_missing(place), 1);
+	ck_assert_uint_eq(socket_dir_pending(dir), 1);
 }
 END_TEST
 
 START_TEST(a_client_of_one_that_left_is_missing)
 {
 	take();
-	place_add_client(place, client);
+	socket_dir_add_client(dir, client);
 	take_again();
-	ck_assert_uint_eq(place_missing(place), 1);
+	ck_assert_uint_eq(socket_dir_pending(dir), 1);
 }
 END_TEST
 
 START_TEST(a_client_that_had_gone_is_not_missing)
 {
 	take();
-	place_add_client(place, client);
-	place_remove_client(place, client);
+	socket_dir_add_client(dir, client);
+	socket_dir_remove_client(dir, client);
 	take_again();
-	ck_assert_uint_eq(place_missing(place), 0);
+	ck_assert_uint_eq(socket_dir_pending(dir), 0);
 }
 END_TEST
 
 START_TEST(a_client_that_came_twice_is_missing_until_both_are_back)
 {
 	take();
-	place_add_client(place, client);
-	place_add_client(place, client);
+	socket_dir_add_client(dir, client);
+	socket_dir_add_client(dir, client);
 	take_again();
-	ck_assert_uint_eq(place_missing(place), 2);
-	place_add_client(place, client);
-	place_returned(place, client);
-	ck_assert_uint_eq(place_missing(place), 1);
-	place_returned(place, client);
-	ck_assert_uint_eq(place_missing(place), 0);
+	ck_assert_uint_eq(socket_dir_pending(dir), 2);
+	socket_dir_add_client(dir, client);
+	socket_dir_resumed(dir, client);
+	ck_assert_uint_eq(socket_dir_pending(dir), 1);
+	socket_dir_resumed(dir, client);
+	ck_assert_uint_eq(socket_dir_pending(dir), 0);
 }
 END_TEST
 
@@ -286,7 +286,7 @@ START_TEST(a_process_that_has_died_is_not_missing)
 	ck_assert_int_eq(in_child(note_client), 0);
 	end_client();
 	take();
-	ck_assert_uint_eq(place_missing(place), 0);
+	ck_assert_uint_eq(socket_dir_pending(dir), 0);
 }
 END_TEST
 
@@ -294,10 +294,10 @@ START_TEST(a_process_that_dies_is_missing_no_more)
 {
 	ck_assert_int_eq(in_child(note_client), 0);
 	take();
-	ck_assert_uint_eq(place_missing(place), 1);
+	ck_assert_uint_eq(socket_dir_pending(dir), 1);
 	kill(client, SIGKILL); /* nobody waits for it: a zombie counts as gone */
 	sleep_ms(50);
-	ck_assert_uint_eq(place_missing(place), 0);
+	ck_assert_uint_eq(socket_dir_pending(dir), 0);
 }
 END_TEST
 
@@ -306,7 +306,7 @@ START_TEST(who_is_missing_is_so_after_two_deaths)
 	ck_assert_int_eq(in_child(note_client), 0);
 	ck_assert_int_eq(in_child(hand_out_seven), 0);
 	take();
-	ck_assert_uint_eq(place_missing(place), 1);
+	ck_assert_uint_eq(socket_dir_pending(dir), 1);
 }
 END_TEST
 
@@ -314,30 +314,30 @@ START_TEST(who_has_returned_is_missing_once_after_the_next_death)
 {
 	ck_assert_int_eq(in_child(note_client), 0);
 	take();
-	place_add_client(place, client);
-	place_returned(place, client);
+	socket_dir_add_client(dir, client);
+	socket_dir_resumed(dir, client);
 	take_again();
-	ck_assert_uint_eq(place_missing(place), 1);
+	ck_assert_uint_eq(socket_dir_pending(dir), 1);
 }
 END_TEST
 
 START_TEST(who_cannot_be_seen_is_not_awaited)
 {
 	take();
-	place_add_client(place, 0);
-	place_remove_client(place, 0);
-	place_returned(place, 0);
+	socket_dir_add_client(dir, 0);
+	socket_dir_remove_client(dir, 0);
+	socket_dir_resumed(dir, 0);
 	take_again();
-	ck_assert_uint_eq(place_missing(place), 0);
+	ck_assert_uint_eq(socket_dir_pending(dir), 0);
 }
 END_TEST
 
 START_TEST(what_was_never_noted_can_be_removed)
 {
 	take();
-	place_remove_client(place, client);
-	place_returned(place, client);
-	ck_assert_uint_eq(place_missing(place), 0);
+	socket_dir_remove_client(dir, client);
+	socket_dir_resumed(dir, client);
+	ck_assert_uint_eq(socket_dir_pending(dir), 0);
 }
 END_TEST
 
@@ -346,14 +346,14 @@ START_TEST(more_clients_than_there_is_room_for_do_no_harm)
 	pid_t pid;
 
 	take();
-	for (pid = 1; pid <= PLACE_CLIENTS_MAX + 10; pid++)
-		place_add_client(place, pid + 1000000);
-	place_add_client(place, client);
-	for (pid = 1; pid <= PLACE_CLIENTS_MAX + 10; pid++)
-		place_remove_client(place, pid + 1000000);
-	place_add_client(place, client);
+	for (pid = 1; pid <= STATE_FILE_CLIENTS_MAX + 10; pid++)
+		socket_dir_add_client(dir, pid + 1000000);
+	socket_dir_add_client(dir, client);
+	for (pid = 1; pid <= STATE_FILE_CLIENTS_MAX + 10; pid++)
+		socket_dir_remove_client(dir, pid + 1000000);
+	socket_dir_add_client(dir, client);
 	take_again();
-	ck_assert_uint_eq(place_missing(place), 1);
+	ck_assert_uint_eq(socket_dir_pending(dir), 1);
 }
 END_TEST
 
@@ -387,9 +387,9 @@ static int reuse_number(void)
 		return 2;
 	end_client();
 	sleep_ms(20); /* a clock tick: that is how finely starts are told apart */
-	if (child_numbered(50) != 50 || place_take(socket_path, &place))
+	if (child_numbered(50) != 50 || socket_dir_take(socket_path, &dir))
 		return 3;
-	return place_missing(place) ? 4 : 0;
+	return socket_dir_pending(dir) ? 4 : 0;
 }
 
 static int in_namespace(void)
@@ -457,7 +457,7 @@ static TCase *clients(void)
 
 int main(void)
 {
-	Suite *suite = suite_create("notes");
+	Suite *suite = suite_create("state_file");
 
 	suite_add_tcase(suite, blocks());
 	suite_add_tcase(suite, damages());

@@ -3,7 +3,7 @@
  * The file: two heads, written in turn so that one of them is always whole, and an entry for each
  * process that is or was a client. It is read once, and from then on only written.
  */
-#include "lib/portd/server/notes.h"
+#include "lib/portd/server/state_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 
 #include "lib/portd/server/log.h"
 #include "lib/portd/server/own_file.h"
-#include "lib/portd/server/place.h"
+#include "lib/portd/server/socket_dir.h"
 #include "lib/portd/server/process.h"
 
 #define MAGIC	      UINT32_C(0x70634d31) /* with the layout's version in the last byte */
@@ -46,15 +46,15 @@ struct entry {
 	uint16_t awaited; /* of those before it */
 };
 
-struct notes {
+struct state_file {
 	int fd;
 	bool failed; /* and it was said */
 	struct head head;
 	unsigned int n_entries; /* that were ever used */
 	unsigned int n_awaited;
 	uint64_t looked_at_ns;
-	struct entry entry[PLACE_CLIENTS_MAX];
-	struct pollfd process[PLACE_CLIENTS_MAX]; /* a pidfd of each that is awaited, or -1 */
+	struct entry entry[STATE_FILE_CLIENTS_MAX];
+	struct pollfd process[STATE_FILE_CLIENTS_MAX]; /* a pidfd of each that is awaited, or -1 */
 };
 
 _Static_assert(sizeof(struct head) == 32 && sizeof(struct head) <= HEAD_STRIDE,
@@ -95,69 +95,69 @@ static uint64_t now_ns(clockid_t clock)
 
 /* --- writing ------------------------------------------------------------- */
 
-static void write_at(struct notes *notes, const void *bytes, size_t n, off_t at)
+static void write_at(struct state_file *file, const void *bytes, size_t n, off_t at)
 {
-	ssize_t done = pwrite(notes->fd, bytes, n, at);
+	ssize_t done = pwrite(file->fd, bytes, n, at);
 
-	if (done == (ssize_t)n || notes->failed)
+	if (done == (ssize_t)n || file->failed)
 		return;
-	notes->failed = true;
+	file->failed = true;
 	portd_log_warn("the state file cannot be written: %s; the next cmportd may give comm ids "
 		       "to new clients that are still in use",
 		       strerror(done < 0 ? errno : ENOSPC));
 }
 
-static void write_head(struct notes *notes)
+static void write_head(struct state_file *file)
 {
-	struct head *head = &notes->head;
+	struct head *head = &file->head;
 
 	head->sequence++;
 	head->check = check_of_head(*head);
-	write_at(notes, head, sizeof(*head), (off_t)(head->sequence % N_HEADS) * HEAD_STRIDE);
+	write_at(file, head, sizeof(*head), (off_t)(head->sequence % N_HEADS) * HEAD_STRIDE);
 }
 
-static void write_entry(struct notes *notes, struct entry *entry)
+static void write_entry(struct state_file *file, struct entry *entry)
 {
 	if (!entry->clients && !entry->awaited)
 		memset(entry, 0, sizeof(*entry));
 	else
 		entry->check = check_of_entry(*entry);
-	write_at(notes, entry, sizeof(*entry),
-		 ENTRIES_AT + (entry - notes->entry) * (off_t)sizeof(*entry));
+	write_at(file, entry, sizeof(*entry),
+		 ENTRIES_AT + (entry - file->entry) * (off_t)sizeof(*entry));
 }
 
 /* --- processes ----------------------------------------------------------- */
 
-static bool watch_process(struct notes *notes, unsigned int i)
+static bool watch_process(struct state_file *file, unsigned int i)
 {
-	const struct entry *entry = &notes->entry[i];
+	const struct entry *entry = &file->entry[i];
 
-	return process_watch((pid_t)entry->pid, entry->start, &notes->process[i].fd);
+	return process_watch((pid_t)entry->pid, entry->start, &file->process[i].fd);
 }
 
 /* All pidfds are looked at in one call; the kernel may have none. */
-static bool is_gone(const struct notes *notes, unsigned int i)
+static bool is_gone(const struct state_file *file, unsigned int i)
 {
-	if (notes->process[i].fd >= 0)
-		return notes->process[i].revents != 0;
-	return process_has_ended((pid_t)notes->entry[i].pid, -1);
+	if (file->process[i].fd >= 0)
+		return file->process[i].revents != 0;
+	return process_has_ended((pid_t)file->entry[i].pid, -1);
 }
 
-static void unwatch_process(struct notes *notes, unsigned int i)
+static void unwatch_process(struct state_file *file, unsigned int i)
 {
-	if (notes->process[i].fd >= 0)
-		close(notes->process[i].fd);
-	notes->process[i] = (struct pollfd){ .fd = -1, .events = POLLIN };
+	if (file->process[i].fd >= 0)
+		close(file->process[i].fd);
+	file->process[i] = (struct pollfd){ .fd = -1, .events = POLLIN };
 }
 
-static void await_no_more(struct notes *notes, unsigned int i, unsigned int count)
+static void await_no_more(struct state_file *file, unsigned int i, unsigned int count)
 {
-	struct entry *entry = &notes->entry[i];
+	struct entry *entry = &file->entry[i];
 
 	entry->awaited = (uint16_t)(entry->awaited - count);
-	notes->n_awaited -= count;
+	file->n_awaited -= count;
 	if (!entry->awaited)
-		unwatch_process(notes, i);
+		unwatch_process(file, i);
 }
 
 /* --- reading what is there ----------------------------------------------- */
@@ -186,97 +186,97 @@ static bool was_short(const struct head *old)
 	return now_s >= old->taken_at_s && now_s - old->taken_at_s <= FORGOTTEN_S;
 }
 
-static void await(struct notes *notes, unsigned int i, bool also_older)
+static void await(struct state_file *file, unsigned int i, bool also_older)
 {
-	struct entry *entry = &notes->entry[i];
+	struct entry *entry = &file->entry[i];
 	unsigned int awaited = entry->clients + (also_older ? entry->awaited : 0u);
 
 	if (entry->pid == 0 || entry->check != check_of_entry(*entry) || !awaited ||
-	    awaited > UINT16_MAX || (pid_t)entry->pid <= 0 || !watch_process(notes, i)) {
+	    awaited > UINT16_MAX || (pid_t)entry->pid <= 0 || !watch_process(file, i)) {
 		memset(entry, 0, sizeof(*entry));
 		return;
 	}
 	entry->clients = 0;
 	entry->awaited = (uint16_t)awaited;
 	entry->check = check_of_entry(*entry);
-	notes->n_awaited += awaited;
-	notes->n_entries = i + 1;
+	file->n_awaited += awaited;
+	file->n_entries = i + 1;
 }
 
-static int begin(struct notes *notes)
+static int begin(struct state_file *file)
 {
 	struct head old = { .sequence = 0 };
 	unsigned int i;
 
-	if (!read_head(notes->fd, &old) &&
+	if (!read_head(file->fd, &old) &&
 	    getrandom(&old.next_block, sizeof(old.next_block), 0) != sizeof(old.next_block))
 		return -errno;
-	if (pread(notes->fd, notes->entry, sizeof(notes->entry), ENTRIES_AT) < 0 ||
-	    ftruncate(notes->fd, ENTRIES_AT + (off_t)sizeof(notes->entry)))
+	if (pread(file->fd, file->entry, sizeof(file->entry), ENTRIES_AT) < 0 ||
+	    ftruncate(file->fd, ENTRIES_AT + (off_t)sizeof(file->entry)))
 		return -errno;
 	/* With its room made now, it is there when it is needed; where that cannot be done, a
 	 * write that fails will say so. */
-	fallocate(notes->fd, 0, 0, ENTRIES_AT + (off_t)sizeof(notes->entry));
-	notes->head = (struct head){ .magic = MAGIC,
-				     .sequence = old.sequence,
-				     .taken_at_s = now_ns(CLOCK_BOOTTIME) / 1000000000,
-				     .pid = (uint32_t)getpid(),
-				     .next_block = old.next_block };
-	for (i = 0; i < PLACE_CLIENTS_MAX; i++)
-		await(notes, i, was_short(&old));
+	fallocate(file->fd, 0, 0, ENTRIES_AT + (off_t)sizeof(file->entry));
+	file->head = (struct head){ .magic = MAGIC,
+				    .sequence = old.sequence,
+				    .taken_at_s = now_ns(CLOCK_BOOTTIME) / 1000000000,
+				    .pid = (uint32_t)getpid(),
+				    .next_block = old.next_block };
+	for (i = 0; i < STATE_FILE_CLIENTS_MAX; i++)
+		await(file, i, was_short(&old));
 	/* In this order: one who comes after a death in between awaits too many, not too few. */
-	write_head(notes);
-	write_at(notes, notes->entry, sizeof(notes->entry), ENTRIES_AT);
+	write_head(file);
+	write_at(file, file->entry, sizeof(file->entry), ENTRIES_AT);
 	return 0;
 }
 
 /* --- opening ------------------------------------------------------------- */
 
-static int open_file(struct notes *notes, int folder_fd, const char *path)
+static int open_file(struct state_file *file, int folder_fd, const char *path)
 {
-	int err = own_file_open(folder_fd, path, &notes->fd);
+	int err = own_file_open(folder_fd, path, &file->fd);
 
-	if (!err && flock(notes->fd, LOCK_EX | LOCK_NB))
+	if (!err && flock(file->fd, LOCK_EX | LOCK_NB))
 		err = errno == EWOULDBLOCK ? -EADDRINUSE : -errno;
 	return err;
 }
 
-int notes_open(int folder_fd, const char *path, struct notes **ret)
+int state_file_open(int folder_fd, const char *path, struct state_file **ret)
 {
-	struct notes *notes = calloc(1, sizeof(*notes));
+	struct state_file *file = calloc(1, sizeof(*file));
 	unsigned int i;
 	int err;
 
-	if (!notes)
+	if (!file)
 		return -ENOMEM;
-	notes->fd = -1;
-	for (i = 0; i < PLACE_CLIENTS_MAX; i++)
-		notes->process[i] = (struct pollfd){ .fd = -1, .events = POLLIN };
-	err = open_file(notes, folder_fd, path);
+	file->fd = -1;
+	for (i = 0; i < STATE_FILE_CLIENTS_MAX; i++)
+		file->process[i] = (struct pollfd){ .fd = -1, .events = POLLIN };
+	err = open_file(file, folder_fd, path);
 	if (!err)
-		err = begin(notes);
+		err = begin(file);
 	if (err) {
-		notes_close(notes);
+		state_file_close(file);
 		return err;
 	}
-	*ret = notes;
+	*ret = file;
 	return 0;
 }
 
-void notes_close(struct notes *notes)
+void state_file_close(struct state_file *file)
 {
 	unsigned int i;
 
-	if (!notes)
+	if (!file)
 		return;
-	for (i = 0; i < notes->n_entries; i++)
-		unwatch_process(notes, i);
-	if (notes->fd >= 0)
-		close(notes->fd);
-	free(notes);
+	for (i = 0; i < file->n_entries; i++)
+		unwatch_process(file, i);
+	if (file->fd >= 0)
+		close(file->fd);
+	free(file);
 }
 
-pid_t notes_holder(int folder_fd, const char *path)
+pid_t state_file_holder(int folder_fd, const char *path)
 {
 	struct head head = { .pid = 0 };
 	int fd = own_file_look(folder_fd, path);
@@ -290,34 +290,34 @@ pid_t notes_holder(int folder_fd, const char *path)
 
 /* --- while it runs ------------------------------------------------------- */
 
-uint16_t notes_id_block(struct notes *notes)
+uint16_t state_file_id_block(struct state_file *file)
 {
-	uint16_t block = notes->head.next_block++;
+	uint16_t block = file->head.next_block++;
 
-	write_head(notes);
+	write_head(file);
 	return block;
 }
 
-static struct entry *find(struct notes *notes, pid_t pid)
+static struct entry *find(struct state_file *file, pid_t pid)
 {
 	unsigned int i;
 
-	for (i = 0; i < notes->n_entries; i++)
-		if (notes->entry[i].pid == (uint32_t)pid)
-			return &notes->entry[i];
+	for (i = 0; i < file->n_entries; i++)
+		if (file->entry[i].pid == (uint32_t)pid)
+			return &file->entry[i];
 	return NULL;
 }
 
-static struct entry *find_free(struct notes *notes)
+static struct entry *find_free(struct state_file *file)
 {
-	struct entry *entry = find(notes, 0);
+	struct entry *entry = find(file, 0);
 
-	if (!entry && notes->n_entries < PLACE_CLIENTS_MAX)
-		entry = &notes->entry[notes->n_entries++];
+	if (!entry && file->n_entries < STATE_FILE_CLIENTS_MAX)
+		entry = &file->entry[file->n_entries++];
 	return entry;
 }
 
-uint32_t notes_add_client(struct notes *notes, pid_t pid)
+uint32_t state_file_add_client(struct state_file *file, pid_t pid)
 {
 	uint32_t start;
 	struct entry *entry;
@@ -325,58 +325,58 @@ uint32_t notes_add_client(struct notes *notes, pid_t pid)
 	if (pid <= 0)
 		return 0;
 	start = process_start(pid);
-	entry = find(notes, pid);
+	entry = find(file, pid);
 	if (entry && entry->start != start) {
-		await_no_more(notes, (unsigned int)(entry - notes->entry), entry->awaited);
+		await_no_more(file, (unsigned int)(entry - file->entry), entry->awaited);
 		entry->clients = 0;
 		entry->start = start;
 	}
 	if (!entry) {
-		entry = find_free(notes);
+		entry = find_free(file);
 		if (!entry)
 			return start;
 		*entry = (struct entry){ .pid = (uint32_t)pid, .start = start };
 	}
 	if (entry->clients < UINT16_MAX)
 		entry->clients++;
-	write_entry(notes, entry);
+	write_entry(file, entry);
 	return start;
 }
 
-void notes_remove_client(struct notes *notes, pid_t pid)
+void state_file_remove_client(struct state_file *file, pid_t pid)
 {
-	struct entry *entry = pid > 0 ? find(notes, pid) : NULL;
+	struct entry *entry = pid > 0 ? find(file, pid) : NULL;
 
 	if (!entry || !entry->clients)
 		return;
 	entry->clients--;
-	write_entry(notes, entry);
+	write_entry(file, entry);
 }
 
-unsigned int notes_missing(struct notes *notes)
+unsigned int state_file_pending(struct state_file *file)
 {
 	uint64_t now = now_ns(CLOCK_MONOTONIC);
 	unsigned int i;
 
-	if (!notes->n_awaited || now - notes->looked_at_ns < LOOK_AGAIN_NS)
-		return notes->n_awaited;
-	notes->looked_at_ns = now;
-	if (poll(notes->process, notes->n_entries, 0) < 0)
-		return notes->n_awaited;
-	for (i = 0; i < notes->n_entries; i++)
-		if (notes->entry[i].awaited && is_gone(notes, i)) {
-			await_no_more(notes, i, notes->entry[i].awaited);
-			write_entry(notes, &notes->entry[i]);
+	if (!file->n_awaited || now - file->looked_at_ns < LOOK_AGAIN_NS)
+		return file->n_awaited;
+	file->looked_at_ns = now;
+	if (poll(file->process, file->n_entries, 0) < 0)
+		return file->n_awaited;
+	for (i = 0; i < file->n_entries; i++)
+		if (file->entry[i].awaited && is_gone(file, i)) {
+			await_no_more(file, i, file->entry[i].awaited);
+			write_entry(file, &file->entry[i]);
 		}
-	return notes->n_awaited;
+	return file->n_awaited;
 }
 
-void notes_returned(struct notes *notes, pid_t pid)
+void state_file_resumed(struct state_file *file, pid_t pid)
 {
-	struct entry *entry = pid > 0 ? find(notes, pid) : NULL;
+	struct entry *entry = pid > 0 ? find(file, pid) : NULL;
 
 	if (!entry || !entry->awaited)
 		return;
-	await_no_more(notes, (unsigned int)(entry - notes->entry), 1);
-	write_entry(notes, entry);
+	await_no_more(file, (unsigned int)(entry - file->entry), 1);
+	write_entry(file, entry);
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Taking and leaving a place: the folder, the file beside the socket (notes.h), the socket.
+ * Taking and leaving a socket directory: the folder, the state file (state_file.h), the socket.
  *
  * What is done as root in a folder is done through a descriptor of it, never follows a link in
  * it, and is not done at all where others could exchange what we have made.
  */
-#include "lib/portd/server/place.h"
+#include "lib/portd/server/socket_dir.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +20,7 @@
 
 #include "lib/portd/proto/socket_path.h"
 #include "lib/portd/server/log.h"
-#include "lib/portd/server/notes.h"
+#include "lib/portd/server/state_file.h"
 #include "lib/portd/server/own_file.h"
 
 #define BACKLOG		4096
@@ -33,7 +33,7 @@
 #define SOCKET_MASK	0111 /* leaves 0666 of the 0777 that a socket is made with */
 #define WRITABLE_OTHERS (S_IWGRP | S_IWOTH)
 
-struct place {
+struct socket_dir {
 	char path[SOCKET_PATH_BYTES];
 	const char *name; /* its last part */
 	int folder_fd;
@@ -41,21 +41,21 @@ struct place {
 	bool is_activated;
 	dev_t dev; /* of the socket that we made */
 	ino_t ino;
-	struct notes *notes;
+	struct state_file *state_file;
 };
 
 /* --- the folder ---------------------------------------------------------- */
 
-static void folder_of(const struct place *place, char ret[SOCKET_PATH_BYTES])
+static void folder_of(const struct socket_dir *dir, char ret[SOCKET_PATH_BYTES])
 {
-	size_t n = (size_t)(place->name - place->path);
+	size_t n = (size_t)(dir->name - dir->path);
 
 	if (n == 0) {
 		strcpy(ret, ".");
 		return;
 	}
 	n = n > 1 ? n - 1 : 1; /* without its slash, unless it is the root */
-	memcpy(ret, place->path, n);
+	memcpy(ret, dir->path, n);
 	ret[n] = '\0';
 }
 
@@ -73,11 +73,11 @@ static bool is_trusted(const struct stat *folder)
 	return !(folder->st_mode & WRITABLE_OTHERS) || (folder->st_mode & S_ISVTX);
 }
 
-static int look_at_folder(const struct place *place, const char *folder)
+static int look_at_folder(const struct socket_dir *dir, const char *folder)
 {
 	struct stat stat, link;
 
-	if (fstat(place->folder_fd, &stat) || lstat(folder, &link))
+	if (fstat(dir->folder_fd, &stat) || lstat(folder, &link))
 		return -errno;
 	if (geteuid() == 0 && !is_trusted(&stat))
 		return refuse(-EPERM, folder, "can be written to by others than root");
@@ -86,13 +86,13 @@ static int look_at_folder(const struct place *place, const char *folder)
 	return 0;
 }
 
-static int open_folder(struct place *place)
+static int open_folder(struct socket_dir *dir)
 {
 	char folder[SOCKET_PATH_BYTES];
 	bool made;
 	int err;
 
-	folder_of(place, folder);
+	folder_of(dir, folder);
 	made = mkdir(folder, 0755) == 0;
 	if (!made && errno != EEXIST) {
 		err = -errno;
@@ -101,79 +101,79 @@ static int open_folder(struct place *place)
 			       folder, strerror(-err));
 		return err;
 	}
-	place->folder_fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (place->folder_fd < 0) {
+	dir->folder_fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir->folder_fd < 0) {
 		err = -errno;
 		return refuse(err, folder, strerror(-err));
 	}
 	/* Whatever the umask: clients must get in. */
-	if (made && fchmod(place->folder_fd, 0755))
+	if (made && fchmod(dir->folder_fd, 0755))
 		return -errno;
-	return look_at_folder(place, folder);
+	return look_at_folder(dir, folder);
 }
 
 /* --- a socket of our own ------------------------------------------------- */
 
 /* The lock is ours, so nobody listens on a socket that is left here. */
-static int remove_old(const struct place *place)
+static int remove_old(const struct socket_dir *dir)
 {
 	struct stat stat;
 
-	if (fstatat(place->folder_fd, place->name, &stat, AT_SYMLINK_NOFOLLOW))
+	if (fstatat(dir->folder_fd, dir->name, &stat, AT_SYMLINK_NOFOLLOW))
 		return errno == ENOENT ? 0 : -errno;
 	if (!S_ISSOCK(stat.st_mode))
-		return refuse(-EEXIST, place->path, "is there and is no socket");
-	return unlinkat(place->folder_fd, place->name, 0) ? -errno : 0;
+		return refuse(-EEXIST, dir->path, "is there and is no socket");
+	return unlinkat(dir->folder_fd, dir->name, 0) ? -errno : 0;
 }
 
 /* A mode that is set afterwards would be set on whatever is there by then. */
-static int bind_with_mode(const struct place *place)
+static int bind_with_mode(const struct socket_dir *dir)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	mode_t before = umask(SOCKET_MASK);
 	int err = 0;
 
-	strcpy(addr.sun_path, place->path);
-	if (bind(place->fd, (struct sockaddr *)&addr, sizeof(addr)))
+	strcpy(addr.sun_path, dir->path);
+	if (bind(dir->fd, (struct sockaddr *)&addr, sizeof(addr)))
 		err = -errno;
 	umask(before);
 	return err;
 }
 
 /* Until listen() a client that comes is refused, as it is when nobody is there. */
-static int make_socket(struct place *place)
+static int make_socket(struct socket_dir *dir)
 {
 	struct stat stat;
-	int err = remove_old(place);
+	int err = remove_old(dir);
 
 	if (err)
 		return err;
-	place->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (place->fd < 0)
+	dir->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (dir->fd < 0)
 		return -errno;
-	err = bind_with_mode(place);
+	err = bind_with_mode(dir);
 	if (err)
-		return refuse(err, place->path, strerror(-err));
-	if (fstatat(place->folder_fd, place->name, &stat, AT_SYMLINK_NOFOLLOW))
+		return refuse(err, dir->path, strerror(-err));
+	if (fstatat(dir->folder_fd, dir->name, &stat, AT_SYMLINK_NOFOLLOW))
 		return -errno;
-	place->dev = stat.st_dev;
-	place->ino = stat.st_ino;
-	return listen(place->fd, BACKLOG) ? -errno : 0;
+	dir->dev = stat.st_dev;
+	dir->ino = stat.st_ino;
+	return listen(dir->fd, BACKLOG) ? -errno : 0;
 }
 
 /* Not that of another who has taken the path meanwhile, systemd for one. */
-static void remove_socket(const struct place *place)
+static void remove_socket(const struct socket_dir *dir)
 {
 	struct stat stat;
 
-	if (place->ino && !fstatat(place->folder_fd, place->name, &stat, AT_SYMLINK_NOFOLLOW) &&
-	    stat.st_dev == place->dev && stat.st_ino == place->ino)
-		unlinkat(place->folder_fd, place->name, 0);
+	if (dir->ino && !fstatat(dir->folder_fd, dir->name, &stat, AT_SYMLINK_NOFOLLOW) &&
+	    stat.st_dev == dir->dev && stat.st_ino == dir->ino)
+		unlinkat(dir->folder_fd, dir->name, 0);
 }
 
 /* --- systemd's ----------------------------------------------------------- */
 
-bool place_is_handed_over(void)
+bool socket_dir_is_handed_over(void)
 {
 	const char *pid = secure_getenv("LISTEN_PID");
 	const char *fds = secure_getenv("LISTEN_FDS");
@@ -204,7 +204,7 @@ static int refuse_socket(const char *why)
 	return -EINVAL;
 }
 
-static int use_socket(struct place *place, bool is_one)
+static int use_socket(struct socket_dir *dir, bool is_one)
 {
 	int fd = ACTIVATED_FD;
 
@@ -213,16 +213,16 @@ static int use_socket(struct place *place, bool is_one)
 	if (!has_option(fd, SO_DOMAIN, AF_UNIX) || !has_option(fd, SO_TYPE, SOCK_SEQPACKET) ||
 	    !has_option(fd, SO_ACCEPTCONN, 1))
 		return refuse_socket("is no ListenSequentialPacket= with a path");
-	if (!is_bound_to(fd, place->path))
+	if (!is_bound_to(fd, dir->path))
 		return refuse_socket("has another path than --socket or PURECM_SOCKET");
 	if (fcntl(fd, F_SETFD, FD_CLOEXEC) || fcntl(fd, F_SETFL, O_RDWR | O_NONBLOCK))
 		return -errno;
-	place->fd = fd;
+	dir->fd = fd;
 	return 0;
 }
 
 /* None of it is meant for programs that we might start. */
-static int take_over(struct place *place)
+static int take_over(struct socket_dir *dir)
 {
 	const char *fds = secure_getenv("LISTEN_FDS");
 	bool is_one = fds && strtol(fds, NULL, 10) == 1;
@@ -230,90 +230,90 @@ static int take_over(struct place *place)
 	unsetenv("LISTEN_PID");
 	unsetenv("LISTEN_FDS");
 	unsetenv("LISTEN_FDNAMES");
-	return place->is_activated ? use_socket(place, is_one) : make_socket(place);
+	return dir->is_activated ? use_socket(dir, is_one) : make_socket(dir);
 }
 
 /* --- taking and leaving -------------------------------------------------- */
 
 /* Whoever holds the lock and does not serve is about to begin, or to leave: were we to go, a
  * client that started us because of the latter would wait in vain. */
-static int open_notes(struct place *place)
+static int open_state_file(struct socket_dir *dir)
 {
 	const struct timespec wait = { .tv_nsec = LOOK_AGAIN_NS };
 	char state[STATE_BYTES];
 	unsigned int looks;
 	int err;
 
-	snprintf(state, sizeof(state), "%s" STATE_SUFFIX, place->path);
-	err = notes_open(place->folder_fd, state, &place->notes);
+	snprintf(state, sizeof(state), "%s" STATE_SUFFIX, dir->path);
+	err = state_file_open(dir->folder_fd, state, &dir->state_file);
 	for (looks = 0; err == -EADDRINUSE && looks < LOOKS; looks++) {
-		if (socket_path_is_served(place->path))
+		if (socket_path_is_served(dir->path))
 			break;
 		nanosleep(&wait, NULL);
-		err = notes_open(place->folder_fd, state, &place->notes);
+		err = state_file_open(dir->folder_fd, state, &dir->state_file);
 	}
 	if (err == -EADDRINUSE)
-		portd_log_warn("%s is in use, by process %d", place->path,
-			       (int)notes_holder(place->folder_fd, state));
+		portd_log_warn("%s is in use, by process %d", dir->path,
+			       (int)state_file_holder(dir->folder_fd, state));
 	return err;
 }
 
-static int take(struct place *place)
+static int take(struct socket_dir *dir)
 {
-	int err = open_folder(place);
+	int err = open_folder(dir);
 
 	if (!err)
-		err = open_notes(place);
-	return err ? err : take_over(place);
+		err = open_state_file(dir);
+	return err ? err : take_over(dir);
 }
 
-int place_take(const char *path, struct place **ret)
+int socket_dir_take(const char *path, struct socket_dir **ret)
 {
 	const char *slash = strrchr(path, '/');
-	struct place *place;
+	struct socket_dir *dir;
 	int err;
 
 	if (strlen(path) >= SOCKET_PATH_BYTES)
 		return -ENAMETOOLONG;
 	if (!*path || (slash && !slash[1]))
 		return -EINVAL;
-	place = calloc(1, sizeof(*place));
-	if (!place)
+	dir = calloc(1, sizeof(*dir));
+	if (!dir)
 		return -ENOMEM;
-	strcpy(place->path, path);
-	place->name = slash ? place->path + (slash - path) + 1 : place->path;
-	place->folder_fd = -1;
-	place->fd = -1;
-	place->is_activated = place_is_handed_over();
-	err = take(place);
+	strcpy(dir->path, path);
+	dir->name = slash ? dir->path + (slash - path) + 1 : dir->path;
+	dir->folder_fd = -1;
+	dir->fd = -1;
+	dir->is_activated = socket_dir_is_handed_over();
+	err = take(dir);
 	if (err) {
-		place_leave(place);
+		socket_dir_leave(dir);
 		return err;
 	}
-	*ret = place;
+	*ret = dir;
 	return 0;
 }
 
-int place_fd(const struct place *place)
+int socket_dir_listen_fd(const struct socket_dir *dir)
 {
-	return place->fd;
+	return dir->fd;
 }
 
-bool place_is_activated(const struct place *place)
+bool socket_dir_is_activated(const struct socket_dir *dir)
 {
-	return place->is_activated;
+	return dir->is_activated;
 }
 
 /* --- other files beside the socket --------------------------------------- */
 
-int place_open_beside(const struct place *place, const char *suffix, int *ret_fd)
+int socket_dir_open_file(const struct socket_dir *dir, const char *suffix, int *ret_fd)
 {
 	char path[STATE_BYTES];
 	int fd = -1;
 	int err;
 
-	snprintf(path, sizeof(path), "%s%s", place->path, suffix);
-	err = own_file_open(place->folder_fd, path, &fd);
+	snprintf(path, sizeof(path), "%s%s", dir->path, suffix);
+	err = own_file_open(dir->folder_fd, path, &fd);
 	if (err && fd >= 0)
 		close(fd);
 	if (!err)
@@ -321,51 +321,51 @@ int place_open_beside(const struct place *place, const char *suffix, int *ret_fd
 	return err;
 }
 
-void place_remove_beside(const struct place *place, const char *suffix)
+void socket_dir_remove_file(const struct socket_dir *dir, const char *suffix)
 {
 	char name[STATE_BYTES];
 
-	snprintf(name, sizeof(name), "%s%s", place->name, suffix);
-	unlinkat(place->folder_fd, name, 0);
+	snprintf(name, sizeof(name), "%s%s", dir->name, suffix);
+	unlinkat(dir->folder_fd, name, 0);
 }
 
 /* The lock goes last: up to then nobody else touches the path. */
-void place_leave(struct place *place)
+void socket_dir_leave(struct socket_dir *dir)
 {
-	if (!place)
+	if (!dir)
 		return;
-	remove_socket(place);
-	if (place->fd >= 0)
-		close(place->fd);
-	notes_close(place->notes);
-	if (place->folder_fd >= 0)
-		close(place->folder_fd);
-	free(place);
+	remove_socket(dir);
+	if (dir->fd >= 0)
+		close(dir->fd);
+	state_file_close(dir->state_file);
+	if (dir->folder_fd >= 0)
+		close(dir->folder_fd);
+	free(dir);
 }
 
-/* --- of the notes -------------------------------------------------------- */
+/* --- the state file ------------------------------------------------------ */
 
-uint16_t place_id_block(struct place *place)
+uint16_t socket_dir_id_block(struct socket_dir *dir)
 {
-	return notes_id_block(place->notes);
+	return state_file_id_block(dir->state_file);
 }
 
-uint32_t place_add_client(struct place *place, pid_t pid)
+uint32_t socket_dir_add_client(struct socket_dir *dir, pid_t pid)
 {
-	return notes_add_client(place->notes, pid);
+	return state_file_add_client(dir->state_file, pid);
 }
 
-void place_remove_client(struct place *place, pid_t pid)
+void socket_dir_remove_client(struct socket_dir *dir, pid_t pid)
 {
-	notes_remove_client(place->notes, pid);
+	state_file_remove_client(dir->state_file, pid);
 }
 
-unsigned int place_missing(struct place *place)
+unsigned int socket_dir_pending(struct socket_dir *dir)
 {
-	return notes_missing(place->notes);
+	return state_file_pending(dir->state_file);
 }
 
-void place_returned(struct place *place, pid_t pid)
+void socket_dir_resumed(struct socket_dir *dir, pid_t pid)
 {
-	notes_returned(place->notes, pid);
+	state_file_resumed(dir->state_file, pid);
 }

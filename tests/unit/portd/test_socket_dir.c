@@ -16,24 +16,24 @@
 #include <unistd.h>
 
 #include "lib/portd/proto/socket_path.h"
-#include "lib/portd/server/place.h"
+#include "lib/portd/server/socket_dir.h"
 #include "tests/unit/cm/run.h"
 #include "tests/unit/portd/folder.h"
 
 #define NOBODY_ID 65534
 
-static struct place *place;
+static struct socket_dir *dir;
 
 static void setup(void)
 {
 	unsetenv("LISTEN_PID");
 	unsetenv("LISTEN_FDS");
-	place = NULL;
+	dir = NULL;
 }
 
 static void teardown(void)
 {
-	place_leave(place);
+	socket_dir_leave(dir);
 }
 
 static mode_t mode_of(const char *path)
@@ -71,14 +71,14 @@ static void write_file(const char *path, const char *text)
 
 /* --- the path ------------------------------------------------------------ */
 
-START_TEST(no_place_is_taken_at_a_path_that_no_socket_can_have)
+START_TEST(a_path_that_no_socket_can_have_is_refused)
 {
 	char wanted[SOCKET_PATH_BYTES + 1];
 
 	memset(wanted, 'x', sizeof(wanted));
 	wanted[0] = '/';
 	wanted[SOCKET_PATH_BYTES] = '\0';
-	ck_assert_int_eq(place_take(wanted, &place), -ENAMETOOLONG);
+	ck_assert_int_eq(socket_dir_take(wanted, &dir), -ENAMETOOLONG);
 }
 END_TEST
 
@@ -89,7 +89,7 @@ START_TEST(the_longest_path_can_be_taken)
 
 	memset(wanted + n, 'x', sizeof(wanted) - n - 1);
 	wanted[SOCKET_PATH_BYTES - 1] = '\0';
-	ck_assert_int_eq(place_take(wanted, &place), 0);
+	ck_assert_int_eq(socket_dir_take(wanted, &dir), 0);
 	ck_assert(socket_path_is_served(wanted));
 }
 END_TEST
@@ -103,10 +103,10 @@ START_TEST(a_missing_folder_is_made_for_everybody)
 	snprintf(made, sizeof(made), "%s/run", folder);
 	snprintf(path, sizeof(path), "%s/run/s", folder);
 	umask(077);
-	ck_assert_int_eq(place_take(path, &place), 0);
+	ck_assert_int_eq(socket_dir_take(path, &dir), 0);
 	ck_assert_uint_eq(mode_of(made), 0755);
-	place_leave(place);
-	place = NULL;
+	socket_dir_leave(dir);
+	dir = NULL;
 	unlink(strcat(path, ".state"));
 }
 END_TEST
@@ -116,9 +116,9 @@ START_TEST(root_takes_no_folder_that_others_can_write_to)
 	if (!is_root())
 		return;
 	ck_assert_int_eq(chmod(folder, 0777), 0);
-	ck_assert_int_eq(place_take(socket_path, &place), -EPERM);
+	ck_assert_int_eq(socket_dir_take(socket_path, &dir), -EPERM);
 	ck_assert_int_eq(chmod(folder, 0775), 0);
-	ck_assert_int_eq(place_take(socket_path, &place), -EPERM);
+	ck_assert_int_eq(socket_dir_take(socket_path, &dir), -EPERM);
 	ck_assert(!is_there(state_path));
 }
 END_TEST
@@ -126,7 +126,7 @@ END_TEST
 START_TEST(root_takes_a_sticky_folder)
 {
 	ck_assert_int_eq(chmod(folder, 01777), 0);
-	ck_assert_int_eq(place_take(socket_path, &place), 0);
+	ck_assert_int_eq(socket_dir_take(socket_path, &dir), 0);
 }
 END_TEST
 
@@ -135,7 +135,7 @@ START_TEST(root_takes_no_folder_of_another)
 	if (!is_root())
 		return;
 	ck_assert_int_eq(chown(folder, NOBODY_ID, NOBODY_ID), 0);
-	ck_assert_int_eq(place_take(socket_path, &place), -EPERM);
+	ck_assert_int_eq(socket_dir_take(socket_path, &dir), -EPERM);
 }
 END_TEST
 
@@ -149,19 +149,19 @@ START_TEST(another_ones_link_to_a_folder_is_not_followed)
 	snprintf(path, sizeof(path), "%s/link/s", folder);
 	ck_assert_int_eq(symlink(folder, link), 0);
 	ck_assert_int_eq(lchown(link, NOBODY_ID, NOBODY_ID), 0);
-	ck_assert_int_eq(place_take(path, &place), -EPERM);
+	ck_assert_int_eq(socket_dir_take(path, &dir), -EPERM);
 	ck_assert(!is_there(state_path));
 }
 END_TEST
 
 /* --- the lock ------------------------------------------------------------ */
 
-START_TEST(a_place_is_taken_once)
+START_TEST(a_directory_is_taken_once)
 {
-	struct place *other;
+	struct socket_dir *other;
 
-	ck_assert_int_eq(place_take(socket_path, &place), 0);
-	ck_assert_int_eq(place_take(socket_path, &other), -EADDRINUSE);
+	ck_assert_int_eq(socket_dir_take(socket_path, &dir), 0);
+	ck_assert_int_eq(socket_dir_take(socket_path, &other), -EADDRINUSE);
 	ck_assert(socket_path_is_served(socket_path));
 }
 END_TEST
@@ -178,21 +178,21 @@ START_TEST(who_holds_the_lock_and_leaves_is_waited_for)
 		_exit(0);
 	}
 	sleep_ms(100);
-	ck_assert_int_eq(place_take(socket_path, &place), 0);
+	ck_assert_int_eq(socket_dir_take(socket_path, &dir), 0);
 	waitpid(pid, NULL, 0);
 }
 END_TEST
 
 static int take_and_stop(void)
 {
-	return place_take(socket_path, &place) ? 1 : 0;
+	return socket_dir_take(socket_path, &dir) ? 1 : 0;
 }
 
-START_TEST(a_dead_ones_place_is_free)
+START_TEST(a_dead_ones_directory_is_free)
 {
 	ck_assert_int_eq(in_child(take_and_stop), 0);
 	ck_assert(is_there(socket_path));
-	ck_assert_int_eq(place_take(socket_path, &place), 0);
+	ck_assert_int_eq(socket_dir_take(socket_path, &dir), 0);
 	ck_assert(socket_path_is_served(socket_path));
 }
 END_TEST
@@ -202,7 +202,7 @@ END_TEST
 START_TEST(a_file_in_the_sockets_place_is_left_alone)
 {
 	write_file(socket_path, "precious");
-	ck_assert_int_eq(place_take(socket_path, &place), -EEXIST);
+	ck_assert_int_eq(socket_dir_take(socket_path, &dir), -EEXIST);
 	ck_assert(is_there(socket_path));
 }
 END_TEST
@@ -210,7 +210,7 @@ END_TEST
 START_TEST(a_link_in_the_sockets_place_is_left_alone)
 {
 	ck_assert_int_eq(symlink("elsewhere", socket_path), 0);
-	ck_assert_int_eq(place_take(socket_path, &place), -EEXIST);
+	ck_assert_int_eq(socket_dir_take(socket_path, &dir), -EEXIST);
 }
 END_TEST
 
@@ -222,7 +222,7 @@ START_TEST(a_link_in_the_states_place_is_not_followed)
 	snprintf(target, sizeof(target), "%s/precious", folder);
 	write_file(target, "precious");
 	ck_assert_int_eq(symlink(target, state_path), 0);
-	ck_assert_int_eq(place_take(socket_path, &place), -EPERM);
+	ck_assert_int_eq(socket_dir_take(socket_path, &dir), -EPERM);
 	ck_assert_int_eq(stat(target, &stat_buf), 0);
 	ck_assert_int_eq(stat_buf.st_size, 8);
 }
@@ -235,7 +235,7 @@ START_TEST(a_hard_link_in_the_states_place_is_not_written_to)
 	snprintf(target, sizeof(target), "%s/precious", folder);
 	write_file(target, "precious");
 	ck_assert_int_eq(link(target, state_path), 0);
-	ck_assert_int_eq(place_take(socket_path, &place), -EPERM);
+	ck_assert_int_eq(socket_dir_take(socket_path, &dir), -EPERM);
 }
 END_TEST
 
@@ -245,14 +245,14 @@ START_TEST(another_ones_state_is_refused)
 		return;
 	write_file(state_path, "");
 	ck_assert_int_eq(chown(state_path, NOBODY_ID, NOBODY_ID), 0);
-	ck_assert_int_eq(place_take(socket_path, &place), -EPERM);
+	ck_assert_int_eq(socket_dir_take(socket_path, &dir), -EPERM);
 }
 END_TEST
 
 START_TEST(a_fifo_in_the_states_place_is_refused)
 {
 	ck_assert_int_eq(mkfifo(state_path, 0600), 0);
-	ck_assert_int_eq(place_take(socket_path, &place), -EPERM);
+	ck_assert_int_eq(socket_dir_take(socket_path, &dir), -EPERM);
 }
 END_TEST
 
@@ -261,7 +261,7 @@ END_TEST
 START_TEST(everybody_may_connect_whatever_the_umask)
 {
 	umask(077);
-	ck_assert_int_eq(place_take(socket_path, &place), 0);
+	ck_assert_int_eq(socket_dir_take(socket_path, &dir), 0);
 	ck_assert_uint_eq(mode_of(socket_path), 0666);
 	ck_assert_uint_eq(umask(022), 077);
 }
@@ -270,25 +270,25 @@ END_TEST
 START_TEST(the_state_is_its_owners)
 {
 	umask(0);
-	ck_assert_int_eq(place_take(socket_path, &place), 0);
+	ck_assert_int_eq(socket_dir_take(socket_path, &dir), 0);
 	ck_assert_uint_eq(mode_of(state_path), 0600);
 }
 END_TEST
 
 START_TEST(the_socket_does_not_block_and_is_not_inherited)
 {
-	ck_assert_int_eq(place_take(socket_path, &place), 0);
-	ck_assert_int_eq(accept(place_fd(place), NULL, NULL), -1);
+	ck_assert_int_eq(socket_dir_take(socket_path, &dir), 0);
+	ck_assert_int_eq(accept(socket_dir_listen_fd(dir), NULL, NULL), -1);
 	ck_assert_int_eq(errno, EAGAIN);
-	ck_assert(fcntl(place_fd(place), F_GETFD) & FD_CLOEXEC);
+	ck_assert(fcntl(socket_dir_listen_fd(dir), F_GETFD) & FD_CLOEXEC);
 }
 END_TEST
 
 START_TEST(no_socket_is_left_behind)
 {
-	ck_assert_int_eq(place_take(socket_path, &place), 0);
-	place_leave(place);
-	place = NULL;
+	ck_assert_int_eq(socket_dir_take(socket_path, &dir), 0);
+	socket_dir_leave(dir);
+	dir = NULL;
 	ck_assert(!is_there(socket_path));
 	ck_assert(is_there(state_path));
 }
@@ -296,11 +296,11 @@ END_TEST
 
 START_TEST(a_socket_that_another_has_put_there_meanwhile_stays)
 {
-	ck_assert_int_eq(place_take(socket_path, &place), 0);
+	ck_assert_int_eq(socket_dir_take(socket_path, &dir), 0);
 	unlink(socket_path);
 	close(bound_socket(SOCK_SEQPACKET, socket_path));
-	place_leave(place);
-	place = NULL;
+	socket_dir_leave(dir);
+	dir = NULL;
 	ck_assert(is_there(socket_path));
 }
 END_TEST
@@ -332,15 +332,15 @@ static void hand_over_good(void)
 static int take_handed_over(void)
 {
 	hand_over_good();
-	if (!place_is_handed_over() || place_take(socket_path, &place))
+	if (!socket_dir_is_handed_over() || socket_dir_take(socket_path, &dir))
 		return 1;
-	if (!place_is_activated(place) || place_fd(place) != 3)
+	if (!socket_dir_is_activated(dir) || socket_dir_listen_fd(dir) != 3)
 		return 2;
 	if (fcntl(3, F_GETFD) != FD_CLOEXEC || !(fcntl(3, F_GETFL) & O_NONBLOCK))
 		return 3;
 	if (getenv("LISTEN_PID") || getenv("LISTEN_FDS") || getenv("LISTEN_FDNAMES"))
 		return 4;
-	place_leave(place);
+	socket_dir_leave(dir);
 	return is_there(socket_path) ? 0 : 5;
 }
 
@@ -356,7 +356,7 @@ static int take_of_another_type(void)
 
 	listen(fd, 1);
 	hand_over(fd);
-	return -place_take(socket_path, &place);
+	return -socket_dir_take(socket_path, &dir);
 }
 
 START_TEST(a_socket_of_another_type_is_refused)
@@ -371,7 +371,7 @@ static int take_of_another_path(void)
 
 	snprintf(other, sizeof(other), "%s2", socket_path);
 	hand_over_good();
-	return -place_take(other, &place);
+	return -socket_dir_take(other, &dir);
 }
 
 START_TEST(a_socket_of_another_path_is_refused)
@@ -384,7 +384,7 @@ static int take_two(void)
 {
 	hand_over_good();
 	setenv("LISTEN_FDS", "2", 1);
-	return -place_take(socket_path, &place);
+	return -socket_dir_take(socket_path, &dir);
 }
 
 START_TEST(two_sockets_are_refused)
@@ -397,7 +397,7 @@ static int take_what_is_for_another(void)
 {
 	hand_over_good();
 	setenv("LISTEN_PID", "1", 1);
-	return place_take(socket_path, &place) || place_is_activated(place);
+	return socket_dir_take(socket_path, &dir) || socket_dir_is_activated(dir);
 }
 
 START_TEST(a_socket_for_another_process_is_not_used)
@@ -410,7 +410,7 @@ static TCase *paths(void)
 {
 	TCase *tc = folder_tcase("path and folder", setup, teardown);
 
-	tcase_add_test(tc, no_place_is_taken_at_a_path_that_no_socket_can_have);
+	tcase_add_test(tc, a_path_that_no_socket_can_have_is_refused);
 	tcase_add_test(tc, the_longest_path_can_be_taken);
 	tcase_add_test(tc, a_missing_folder_is_made_for_everybody);
 	tcase_add_test(tc, root_takes_no_folder_that_others_can_write_to);
@@ -424,9 +424,9 @@ static TCase *taking(void)
 {
 	TCase *tc = folder_tcase("taking", setup, teardown);
 
-	tcase_add_test(tc, a_place_is_taken_once);
+	tcase_add_test(tc, a_directory_is_taken_once);
 	tcase_add_test(tc, who_holds_the_lock_and_leaves_is_waited_for);
-	tcase_add_test(tc, a_dead_ones_place_is_free);
+	tcase_add_test(tc, a_dead_ones_directory_is_free);
 	tcase_add_test(tc, a_file_in_the_sockets_place_is_left_alone);
 	tcase_add_test(tc, a_link_in_the_sockets_place_is_left_alone);
 	tcase_add_test(tc, a_link_in_the_states_place_is_not_followed);
@@ -455,7 +455,7 @@ static TCase *sockets(void)
 
 int main(void)
 {
-	Suite *suite = suite_create("place");
+	Suite *suite = suite_create("socket_dir");
 
 	suite_add_tcase(suite, paths());
 	suite_add_tcase(suite, taking());
