@@ -14,8 +14,9 @@
 
 #include "lib/portd/proto/proto.h"
 
-#define TRACE_RING_ENTRIES 65536 /* a power of two; 400 bytes each, in memory once they are used \
-				  */
+#define TRACE_RING_ENTRIES                                                    \
+	65536 /* a power of two; 400 bytes each, in memory once they are used \
+	       */
 
 struct trace_entry {
 	uint64_t number;  /* from 1, one more each time */
