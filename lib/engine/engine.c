@@ -231,15 +231,19 @@ static void alarm_rang(struct watch *watch, uint32_t events)
 	(void)watch, (void)events;
 }
 
+void engine_turn(int most_ms)
+{
+	set_next_alarm();
+	loop_turn(&loop, most_ms);
+	run_timers();
+	rooms->look();
+}
+
 static void *run(void *arg)
 {
 	pthread_setname_np(pthread_self(), "purecm");
-	for (;;) {
-		set_next_alarm();
-		loop_turn(&loop, -1);
-		run_timers();
-		rooms->look();
-	}
+	for (;;)
+		engine_turn(-1);
 	return arg;
 }
 
@@ -321,22 +325,38 @@ static void forget_parent(void)
 	started = false;
 }
 
-static int start(void)
+static void drop_state(void)
 {
-	static bool fork_handled;
+	close_descriptors();
+	net_watch_close(net_watch);
+	net_watch = NULL;
+	cm_core_fini(&engine.core);
+	port_space_fini(&engine.ports);
+}
+
+int engine_init(const struct engine_rooms *above)
+{
 	int err = init_state();
 
+	rooms = above;
 	if (err)
 		return err;
 	err = open_descriptors();
-	if (!err)
-		err = thread_start(run, NULL);
+	if (err)
+		drop_state();
+	return err;
+}
+
+static int start(const struct engine_rooms *above)
+{
+	static bool fork_handled;
+	int err = engine_init(above);
+
+	if (err)
+		return err;
+	err = thread_start(run, NULL);
 	if (err) {
-		close_descriptors();
-		net_watch_close(net_watch);
-		net_watch = NULL;
-		cm_core_fini(&engine.core);
-		port_space_fini(&engine.ports);
+		drop_state();
 		return err;
 	}
 	if (!fork_handled)
@@ -350,10 +370,8 @@ int engine_start(const struct engine_rooms *above)
 	int err = 0;
 
 	pthread_mutex_lock(&start_lock);
-	if (!started) {
-		rooms = above;
-		err = start();
-	}
+	if (!started)
+		err = start(above);
 	started = started || !err;
 	pthread_mutex_unlock(&start_lock);
 	return err;

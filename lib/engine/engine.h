@@ -62,6 +62,19 @@ struct engine_rooms {
  */
 int engine_start(const struct engine_rooms *above);
 
+/**
+ * engine_init() - engine_start() without the thread: its work is done by engine_turn()
+ *
+ * Return: 0 or -errno.
+ */
+int engine_init(const struct engine_rooms *above);
+
+/**
+ * engine_turn() - receive what has come, run timers, look after the rooms; the engine's thread
+ * @most_ms: how long to wait for something to come; -1: until then
+ */
+void engine_turn(int most_ms);
+
 /** engine_is_started() - is there an engine in this process? */
 bool engine_is_started(void);
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A device that exists in memory only: see fake_verbs.h. */
-#include "fake_verbs.h"
+/* A device that exists in memory only, in place of libibverbs: see fake_verbs.h. */
+#include "tests/unit/lib/fake_verbs.h"
 
 #include <check.h>
+#include <endian.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,7 +36,103 @@ static int drop(void *made, int *count)
 	return 0;
 }
 
-/* --- verbs that are functions -------------------------------------------- */
+/* --- devices and ports ---------------------------------------------------- */
+
+#undef ibv_get_device_list
+struct ibv_device **ibv_get_device_list(int *num)
+{
+	struct ibv_device **list = calloc((size_t)fake.n_listed + 1, sizeof(*list));
+	int i;
+
+	ck_assert_ptr_nonnull(list);
+	for (i = 0; i < fake.n_listed; i++)
+		list[i] = &fake.listed[i];
+	if (num)
+		*num = fake.n_listed;
+	return list;
+}
+
+void ibv_free_device_list(struct ibv_device **list)
+{
+	free(list);
+}
+
+const char *ibv_get_device_name(struct ibv_device *device)
+{
+	return device->name;
+}
+
+struct ibv_context *ibv_open_device(struct ibv_device *device)
+{
+	struct ibv_context *context;
+
+	if (device == &fake.device_node)
+		return &fake.verbs.context;
+	context = calloc(1, sizeof(*context));
+	ck_assert_ptr_nonnull(context);
+	context->device = device;
+	return context;
+}
+
+int ibv_close_device(struct ibv_context *context)
+{
+	free(context);
+	return 0;
+}
+
+int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
+{
+	(void)context;
+	*attr = (struct ibv_device_attr){ .phys_port_cnt = fake.n_ports ? fake.n_ports : 1,
+					  .max_qp_rd_atom = FAKE_READS,
+					  .max_qp_init_rd_atom = FAKE_READS,
+					  .local_ca_ack_delay = 15 };
+	return 0;
+}
+
+#undef ibv_query_port
+int ibv_query_port(struct ibv_context *context, uint8_t port_num, struct _compat_ibv_port_attr *ret)
+{
+	(void)context;
+	if (port_num > FAKE_PORTS)
+		return EINVAL;
+	memcpy(ret, &fake.port[port_num - 1], sizeof(fake.port[0]));
+	return 0;
+}
+
+int ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index, __be16 *ret)
+{
+	(void)context, (void)port_num;
+	*ret = htobe16(fake.pkey[index]);
+	return 0;
+}
+
+ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries,
+			     size_t max_entries, uint32_t flags, size_t entry_size)
+{
+	(void)context, (void)flags;
+	ck_assert_uint_eq(entry_size, sizeof(fake.gid[0]));
+	ck_assert_uint_ge(max_entries, (size_t)fake.n_gids);
+	memcpy(entries, fake.gid, (size_t)fake.n_gids * entry_size);
+	return fake.n_gids;
+}
+
+struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
+{
+	struct ibv_pd *pd = calloc(1, sizeof(*pd));
+
+	ck_assert_ptr_nonnull(pd);
+	pd->context = context;
+	return pd;
+}
+
+int ibv_dealloc_pd(struct ibv_pd *pd)
+{
+	free(pd);
+	return 0;
+}
+
+/* --- what is made through an id ------------------------------------------- */
 
 struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 {
@@ -180,6 +278,9 @@ void fake_begin(void)
 			   .sz = sizeof(fake.verbs),
 			   .context.abi_compat = __VERBS_ABI_IS_EXTENDED},
 	};
+	snprintf(fake.device_node.name, sizeof(fake.device_node.name), "fake0");
+	snprintf(fake.device_node.dev_name, sizeof(fake.device_node.dev_name), "uverbs0");
+	fake.verbs.context.device = &fake.device_node;
 	fake.device.verbs = &fake.verbs.context;
 	fake.pd.context = &fake.verbs.context;
 	ck_assert_int_eq(channel_new(&channel), 0);

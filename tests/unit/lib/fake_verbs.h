@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A device that exists in memory only: the verbs that the library calls are defined here, in place
- * of libibverbs'. It counts what is alive, remembers what it was asked for, and fails when it is
- * told to. For the tests of what is made through an id.
+ * A device that exists in memory only, and the list of a host's devices: the verbs that the library
+ * calls are defined here, in place of libibverbs'. The device counts what is alive, remembers what
+ * it was asked for, and fails when it is told to. At first a host has no device.
  */
-#ifndef FAKE_VERBS_H
-#define FAKE_VERBS_H
+#ifndef TESTS_UNIT_LIB_FAKE_VERBS_H
+#define TESTS_UNIT_LIB_FAKE_VERBS_H
 
 #include <infiniband/verbs.h>
 
@@ -13,8 +13,21 @@
 
 #define FAKE_ERROR     ENOSPC /* of the verb that fails; nothing else gives it */
 #define FAKE_MOVES_MAX 8
+#define FAKE_PORTS     2
+#define FAKE_PKEYS     3
+#define FAKE_GIDS      2
+#define FAKE_READS     16 /* RDMA READs at a time that a device can do */
 
 struct fake_verbs {
+	struct ibv_device *listed; /* what the kernel has: a row of devices */
+	int n_listed;
+	uint8_t n_ports; /* of each device; 0 stands for 1 */
+	struct ibv_port_attr port[FAKE_PORTS];
+	struct ibv_gid_entry gid[FAKE_GIDS]; /* of each device */
+	int n_gids;
+	uint16_t pkey[FAKE_PKEYS]; /* of each port, host byte order */
+
+	struct ibv_device device_node; /* the device as it is listed, if .listed is its address */
 	struct verbs_context verbs;
 	struct device device;
 	struct ibv_pd pd; /* the default one */

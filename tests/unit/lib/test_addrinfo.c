@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rdma_getaddrinfo() (lib/names/addrinfo.c) on a host that has a device, or not, as the test says:
- * ibv_get_device_list() is defined here, in place of libibverbs'.
+ * rdma_getaddrinfo() (lib/names/addrinfo.c) on a host that has a device, or not, as the test says.
  */
 #include <arpa/inet.h>
-#include <check.h>
 #include <errno.h>
 #include <infiniband/ib.h>
 #include <netdb.h>
@@ -12,26 +10,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int n_devices;
-static struct ibv_device *device_list[2];
+#include "tests/unit/lib/fake_verbs.h"
+#include "tests/unit/test.h"
 
-#undef ibv_get_device_list
-struct ibv_device **ibv_get_device_list(int *num)
-{
-	*num = n_devices;
-	return device_list;
-}
-
-void ibv_free_device_list(struct ibv_device **list)
-{
-	ck_assert_ptr_eq(list, device_list);
-}
-
+static struct ibv_device device;
 static struct rdma_addrinfo *found;
 
 static void setup(void)
 {
-	n_devices = 1;
+	fake.listed = &device;
+	fake.n_listed = 1;
 	found = NULL;
 }
 
@@ -40,28 +28,28 @@ static void teardown(void)
 	rdma_freeaddrinfo(found);
 }
 
+FIXTURE(setup, teardown);
+
 static void find(const char *node, const char *service, const struct rdma_addrinfo *hints)
 {
 	ck_assert_int_eq(rdma_getaddrinfo(node, service, hints, &found), 0);
 	ck_assert_ptr_null(found->ai_next);
 }
 
-START_TEST(nothing_to_look_for_is_refused)
+TEST(nothing_to_look_for_is_refused)
 {
 	ck_assert_int_eq(rdma_getaddrinfo(NULL, NULL, NULL, &found), -1);
 	ck_assert_int_eq(errno, EINVAL);
 }
-END_TEST
 
-START_TEST(host_without_devices_has_no_addresses)
+TEST(host_without_devices_has_no_addresses)
 {
-	n_devices = 0;
+	fake.n_listed = 0;
 	ck_assert_int_eq(rdma_getaddrinfo("192.0.2.1", NULL, NULL, &found), -1);
 	ck_assert_int_eq(errno, ENODEV);
 }
-END_TEST
 
-START_TEST(node_is_a_destination)
+TEST(node_is_a_destination)
 {
 	const struct sockaddr_in *dst;
 
@@ -73,9 +61,8 @@ START_TEST(node_is_a_destination)
 	ck_assert_uint_eq(found->ai_src_len, 0);
 	ck_assert_ptr_null(found->ai_src_addr);
 }
-END_TEST
 
-START_TEST(passive_node_is_a_source)
+TEST(passive_node_is_a_source)
 {
 	struct rdma_addrinfo hints = { .ai_flags = RAI_PASSIVE | RAI_NUMERICHOST | RAI_NOROUTE };
 
@@ -84,9 +71,8 @@ START_TEST(passive_node_is_a_source)
 	ck_assert_ptr_null(found->ai_dst_addr);
 	ck_assert_int_eq(found->ai_flags, RAI_PASSIVE);
 }
-END_TEST
 
-START_TEST(passive_service_alone_is_a_wildcard)
+TEST(passive_service_alone_is_a_wildcard)
 {
 	struct rdma_addrinfo hints = { .ai_flags = RAI_PASSIVE, .ai_family = AF_INET6 };
 
@@ -95,7 +81,6 @@ START_TEST(passive_service_alone_is_a_wildcard)
 	ck_assert(IN6_IS_ADDR_UNSPECIFIED(
 		&((struct sockaddr_in6 *)(void *)found->ai_src_addr)->sin6_addr));
 }
-END_TEST
 
 /* What the hints ask for, and what the result says. */
 static const struct {
@@ -112,7 +97,7 @@ static const struct {
 	{ IBV_QPT_UD,	      RDMA_PS_IB,	  IBV_QPT_UD,	      RDMA_PS_IB	 },
 };
 
-START_TEST(queue_pair_and_port_space_complete_each_other)
+TEST_LOOP(queue_pair_and_port_space_complete_each_other, 0, sizeof(kinds) / sizeof(kinds[0]))
 {
 	struct rdma_addrinfo hints = { .ai_qp_type = kinds[_i].qp_type,
 				       .ai_port_space = kinds[_i].port_space };
@@ -121,24 +106,21 @@ START_TEST(queue_pair_and_port_space_complete_each_other)
 	ck_assert_int_eq(found->ai_qp_type, kinds[_i].found_qp_type);
 	ck_assert_int_eq(found->ai_port_space, kinds[_i].found_port_space);
 }
-END_TEST
 
-START_TEST(queue_pair_that_contradicts_the_port_space_is_refused)
+TEST(queue_pair_that_contradicts_the_port_space_is_refused)
 {
 	struct rdma_addrinfo hints = { .ai_qp_type = IBV_QPT_UD, .ai_port_space = RDMA_PS_TCP };
 
 	ck_assert_int_eq(rdma_getaddrinfo("192.0.2.1", NULL, &hints, &found), EAI_SOCKTYPE);
 }
-END_TEST
 
-START_TEST(name_that_is_no_number_is_the_resolvers_error)
+TEST(name_that_is_no_number_is_the_resolvers_error)
 {
 	struct rdma_addrinfo hints = { .ai_flags = RAI_NUMERICHOST };
 
 	ck_assert_int_eq(rdma_getaddrinfo("no number", NULL, &hints, &found), EAI_NONAME);
 	ck_assert_ptr_null(found);
 }
-END_TEST
 
 static struct sockaddr_in source = { .sin_family = AF_INET, .sin_port = 1 };
 static struct sockaddr_in destination = { .sin_family = AF_INET, .sin_port = 2 };
@@ -157,7 +139,7 @@ static struct rdma_addrinfo hints_with_addresses(void)
 	};
 }
 
-START_TEST(hints_alone_are_copied)
+TEST(hints_alone_are_copied)
 {
 	struct rdma_addrinfo hints = hints_with_addresses();
 
@@ -170,9 +152,8 @@ START_TEST(hints_alone_are_copied)
 	ck_assert_mem_eq(found->ai_src_addr, &source, sizeof(source));
 	ck_assert_mem_eq(found->ai_dst_addr, &destination, sizeof(destination));
 }
-END_TEST
 
-START_TEST(source_of_the_hints_joins_a_destination)
+TEST(source_of_the_hints_joins_a_destination)
 {
 	struct rdma_addrinfo hints = hints_with_addresses();
 
@@ -182,9 +163,8 @@ START_TEST(source_of_the_hints_joins_a_destination)
 		ntohl(((struct sockaddr_in *)(void *)found->ai_dst_addr)->sin_addr.s_addr),
 		0xc0000201);
 }
-END_TEST
 
-START_TEST(gid_becomes_an_infiniband_address)
+TEST(gid_becomes_an_infiniband_address)
 {
 	struct rdma_addrinfo hints = { .ai_flags = RAI_FAMILY | RAI_NUMERICHOST,
 				       .ai_family = AF_IB,
@@ -201,9 +181,8 @@ START_TEST(gid_becomes_an_infiniband_address)
 	ck_assert_uint_eq(be64toh(sib->sib_sid), 0x13f1d2f);
 	ck_assert_uint_eq(be64toh(sib->sib_sid_mask), UINT64_MAX);
 }
-END_TEST
 
-START_TEST(gid_without_a_port_masks_the_port)
+TEST(gid_without_a_port_masks_the_port)
 {
 	struct rdma_addrinfo hints = { .ai_flags = RAI_FAMILY | RAI_NUMERICHOST,
 				       .ai_family = AF_IB };
@@ -214,56 +193,18 @@ START_TEST(gid_without_a_port_masks_the_port)
 	ck_assert_uint_eq(be64toh(sib->sib_sid), 0x1060000);
 	ck_assert_uint_eq(be64toh(sib->sib_sid_mask), 0xffffffffffff0000);
 }
-END_TEST
 
 /* Stock reads beyond the IPv4 address here and returns what it finds. */
-START_TEST(gid_written_as_ipv4_is_refused)
+TEST(gid_written_as_ipv4_is_refused)
 {
 	struct rdma_addrinfo hints = { .ai_flags = RAI_FAMILY | RAI_NUMERICHOST,
 				       .ai_family = AF_IB };
 
 	ck_assert_int_eq(rdma_getaddrinfo("192.0.2.1", NULL, &hints, &found), EAI_ADDRFAMILY);
 }
-END_TEST
 
-START_TEST(freeing_nothing_is_harmless)
+TEST(freeing_nothing_is_harmless)
 {
 	rdma_freeaddrinfo(NULL);
 	ck_assert_ptr_null(found);
-}
-END_TEST
-
-static void add_tests(TCase *tc)
-{
-	tcase_add_test(tc, nothing_to_look_for_is_refused);
-	tcase_add_test(tc, host_without_devices_has_no_addresses);
-	tcase_add_test(tc, node_is_a_destination);
-	tcase_add_test(tc, passive_node_is_a_source);
-	tcase_add_test(tc, passive_service_alone_is_a_wildcard);
-	tcase_add_test(tc, queue_pair_that_contradicts_the_port_space_is_refused);
-	tcase_add_test(tc, name_that_is_no_number_is_the_resolvers_error);
-	tcase_add_test(tc, hints_alone_are_copied);
-	tcase_add_test(tc, source_of_the_hints_joins_a_destination);
-	tcase_add_test(tc, gid_becomes_an_infiniband_address);
-	tcase_add_test(tc, gid_without_a_port_masks_the_port);
-	tcase_add_test(tc, gid_written_as_ipv4_is_refused);
-	tcase_add_test(tc, freeing_nothing_is_harmless);
-}
-
-int main(void)
-{
-	Suite *suite = suite_create("addrinfo");
-	TCase *tc = tcase_create("addrinfo");
-	SRunner *runner = srunner_create(suite);
-	int failed;
-
-	suite_add_tcase(suite, tc);
-	tcase_add_checked_fixture(tc, setup, teardown);
-	add_tests(tc);
-	tcase_add_loop_test(tc, queue_pair_and_port_space_complete_each_other, 0,
-			    sizeof(kinds) / sizeof(kinds[0]));
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

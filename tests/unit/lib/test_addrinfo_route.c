@@ -1,62 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What rdma_getaddrinfo() makes of ibacm's answers (lib/names/addrinfo_route.c). The client of
- * ibacm is here; what a stock library makes of them stands in tests/parity/ibacm.c.
+ * What rdma_getaddrinfo() makes of ibacm's answers (lib/names/addrinfo_route.c). What
+ * a stock library makes of them stands in tests/parity/ibacm.c.
  */
 #include <arpa/inet.h>
-#include <check.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/names/addrinfo.h"
-#include "lib/path/ibacm.h"
+#include "tests/unit/lib/fake_ibacm.h"
+#include "tests/unit/lib/fake_verbs.h"
+#include "tests/unit/test.h"
 
-/* --- the outside world ---------------------------------------------------- */
-
-static struct ibv_device *no_devices[1];
-
-#undef ibv_get_device_list
-struct ibv_device **ibv_get_device_list(int *num)
-{
-	*num = 1;
-	return no_devices;
-}
-
-void ibv_free_device_list(struct ibv_device **list)
-{
-	ck_assert_ptr_eq(list, no_devices);
-}
-
-static struct ibacm_answer answer;
-static int answer_err;
-static unsigned int n_asked;
-static bool asked_for_haste;
-
-struct ibacm *ibacm_of_host(void)
-{
-	return NULL;
-}
-
-int ibacm_ask(struct ibacm *acm, const struct ibacm_question *question, struct ibacm_answer *ret)
-{
-	ck_assert_ptr_null(acm);
-	n_asked++;
-	asked_for_haste = question->no_delay;
-	if (!answer_err)
-		*ret = answer;
-	return answer_err;
-}
-
-/* --- the tests ------------------------------------------------------------ */
-
+static struct ibv_device device;
 static struct rdma_addrinfo *found;
 
 static void setup(void)
 {
-	memset(&answer, 0, sizeof(answer));
-	answer_err = 0;
-	n_asked = 0;
+	fake.listed = &device;
+	fake.n_listed = 1;
+	fake_ibacm_begin();
 	found = NULL;
 }
 
@@ -65,25 +29,27 @@ static void teardown(void)
 	rdma_freeaddrinfo(found);
 }
 
+FIXTURE(setup, teardown);
+
 static void give_paths(unsigned int n)
 {
 	unsigned int i;
 
-	answer.n_paths = n;
+	fake_ibacm.answer.n_paths = n;
 	for (i = 0; i < n; i++) {
-		answer.path[i].flags = 0x2b + i;
-		memset(&answer.path[i].path, 0, sizeof(answer.path[i].path));
-		memset(&answer.path[i].path.sgid, 0x51, 16);
-		memset(&answer.path[i].path.dgid, 0x61, 16);
-		answer.path[i].path.pkey = htons(0x8001);
-		answer.path[i].path.flowlabel_hoplimit = htonl(0x01234540);
+		fake_ibacm.answer.path[i].flags = 0x2b + i;
+		memset(&fake_ibacm.answer.path[i].path, 0, sizeof(fake_ibacm.answer.path[i].path));
+		memset(&fake_ibacm.answer.path[i].path.sgid, 0x51, 16);
+		memset(&fake_ibacm.answer.path[i].path.dgid, 0x61, 16);
+		fake_ibacm.answer.path[i].path.pkey = htons(0x8001);
+		fake_ibacm.answer.path[i].path.flowlabel_hoplimit = htonl(0x01234540);
 	}
 }
 
 static void give_source(void)
 {
-	addr_set_any(&answer.src, AF_INET);
-	answer.src.in4.sin_addr.s_addr = htonl(0xc0000209);
+	addr_set_any(&fake_ibacm.answer.src, AF_INET);
+	fake_ibacm.answer.src.in4.sin_addr.s_addr = htonl(0xc0000209);
 }
 
 static void find(int flags)
@@ -93,40 +59,37 @@ static void find(int flags)
 	ck_assert_int_eq(rdma_getaddrinfo("192.0.2.1", "7471", &hints, &found), 0);
 }
 
-START_TEST(without_ibacm_there_is_no_route)
+TEST(without_ibacm_there_is_no_route)
 {
-	answer_err = -ENOTCONN;
+	fake_ibacm.err = -ENOTCONN;
 	find(0);
 	ck_assert_ptr_null(found->ai_next);
 	ck_assert_uint_eq(found->ai_route_len, 0);
 	ck_assert_ptr_null(found->ai_route);
 }
-END_TEST
 
-START_TEST(source_is_taken_over)
+TEST(source_is_taken_over)
 {
 	give_source();
 	find(0);
 	ck_assert_ptr_null(found->ai_next);
 	ck_assert_uint_eq(found->ai_src_len, sizeof(struct sockaddr_in));
-	ck_assert_mem_eq(found->ai_src_addr, &answer.src, found->ai_src_len);
+	ck_assert_mem_eq(found->ai_src_addr, &fake_ibacm.answer.src, found->ai_src_len);
 }
-END_TEST
 
-START_TEST(paths_are_the_route_of_both_entries)
+TEST(paths_are_the_route_of_both_entries)
 {
 	give_source();
 	give_paths(2);
 	find(0);
 	ck_assert_uint_eq(found->ai_route_len, 2 * sizeof(struct ibv_path_data));
-	ck_assert_mem_eq(found->ai_route, answer.path, found->ai_route_len);
+	ck_assert_mem_eq(found->ai_route, fake_ibacm.answer.path, found->ai_route_len);
 	ck_assert_uint_eq(found->ai_next->ai_route_len, found->ai_route_len);
-	ck_assert_mem_eq(found->ai_next->ai_route, answer.path, found->ai_route_len);
+	ck_assert_mem_eq(found->ai_next->ai_route, fake_ibacm.answer.path, found->ai_route_len);
 	ck_assert_ptr_null(found->ai_next->ai_next);
 }
-END_TEST
 
-START_TEST(infiniband_comes_first)
+TEST(infiniband_comes_first)
 {
 	give_source();
 	give_paths(1);
@@ -136,9 +99,8 @@ START_TEST(infiniband_comes_first)
 	ck_assert_int_eq(found->ai_port_space, RDMA_PS_TCP);
 	ck_assert_int_eq(found->ai_next->ai_family, AF_INET);
 }
-END_TEST
 
-START_TEST(infiniband_addresses_are_those_of_the_path)
+TEST(infiniband_addresses_are_those_of_the_path)
 {
 	struct sockaddr_ib *src, *dst;
 
@@ -147,8 +109,8 @@ START_TEST(infiniband_addresses_are_those_of_the_path)
 	find(0);
 	src = (void *)found->ai_src_addr;
 	dst = (void *)found->ai_dst_addr;
-	ck_assert_mem_eq(&src->sib_addr, &answer.path[0].path.sgid, 16);
-	ck_assert_mem_eq(&dst->sib_addr, &answer.path[0].path.dgid, 16);
+	ck_assert_mem_eq(&src->sib_addr, &fake_ibacm.answer.path[0].path.sgid, 16);
+	ck_assert_mem_eq(&dst->sib_addr, &fake_ibacm.answer.path[0].path.dgid, 16);
 	ck_assert_uint_eq(ntohs(dst->sib_pkey), 0x8001);
 	ck_assert_uint_eq(ntohl(dst->sib_flowinfo), 0x12345);
 	ck_assert_uint_eq(be64toh(dst->sib_sid), 0x1061d2f);
@@ -156,9 +118,8 @@ START_TEST(infiniband_addresses_are_those_of_the_path)
 	ck_assert_uint_eq(be64toh(src->sib_sid), 0x1060000);
 	ck_assert_uint_eq(be64toh(src->sib_sid_mask), 0xffffffffffff0000);
 }
-END_TEST
 
-START_TEST(infiniband_entry_tells_the_peer_the_ip_addresses)
+TEST(infiniband_entry_tells_the_peer_the_ip_addresses)
 {
 	const uint8_t *header;
 
@@ -173,10 +134,9 @@ START_TEST(infiniband_entry_tells_the_peer_the_ip_addresses)
 	ck_assert_uint_eq(found->ai_next->ai_connect_len, 0);
 	ck_assert_ptr_null(found->ai_next->ai_connect);
 }
-END_TEST
 
 /* Stock crashes here. */
-START_TEST(path_without_source_makes_no_infiniband_entry)
+TEST(path_without_source_makes_no_infiniband_entry)
 {
 	give_paths(1);
 	find(0);
@@ -184,9 +144,8 @@ START_TEST(path_without_source_makes_no_infiniband_entry)
 	ck_assert_uint_eq(found->ai_route_len, sizeof(struct ibv_path_data));
 	ck_assert_ptr_null(found->ai_next);
 }
-END_TEST
 
-START_TEST(who_wants_the_route_alone_gets_no_infiniband_entry)
+TEST(who_wants_the_route_alone_gets_no_infiniband_entry)
 {
 	give_source();
 	give_paths(1);
@@ -194,14 +153,12 @@ START_TEST(who_wants_the_route_alone_gets_no_infiniband_entry)
 	ck_assert_int_eq(found->ai_family, AF_INET);
 	ck_assert_ptr_null(found->ai_next);
 }
-END_TEST
 
-START_TEST(passive_address_needs_no_route)
+TEST(passive_address_needs_no_route)
 {
 	find(RAI_PASSIVE);
-	ck_assert_uint_eq(n_asked, 0);
+	ck_assert_uint_eq(fake_ibacm.n_asked, 0);
 }
-END_TEST
 
 static const struct {
 	int flags;
@@ -213,41 +170,10 @@ static const struct {
 	{ RAI_NOROUTE | RAI_NUMERICHOST, true },
 };
 
-START_TEST(number_or_no_route_is_asked_for_in_haste) /* loop test: _i is the row */
+TEST_LOOP(number_or_no_route_is_asked_for_in_haste, 0,
+	  sizeof(hastes) / sizeof(hastes[0])) /* loop test: _i is the row */
 {
 	find(hastes[_i].flags);
-	ck_assert_uint_eq(n_asked, 1);
-	ck_assert(asked_for_haste == hastes[_i].haste);
-}
-END_TEST
-
-static void add_tests(TCase *tc)
-{
-	tcase_add_test(tc, without_ibacm_there_is_no_route);
-	tcase_add_test(tc, source_is_taken_over);
-	tcase_add_test(tc, paths_are_the_route_of_both_entries);
-	tcase_add_test(tc, infiniband_comes_first);
-	tcase_add_test(tc, infiniband_addresses_are_those_of_the_path);
-	tcase_add_test(tc, infiniband_entry_tells_the_peer_the_ip_addresses);
-	tcase_add_test(tc, path_without_source_makes_no_infiniband_entry);
-	tcase_add_test(tc, who_wants_the_route_alone_gets_no_infiniband_entry);
-	tcase_add_test(tc, passive_address_needs_no_route);
-	tcase_add_loop_test(tc, number_or_no_route_is_asked_for_in_haste, 0,
-			    sizeof(hastes) / sizeof(hastes[0]));
-}
-
-int main(void)
-{
-	Suite *suite = suite_create("addrinfo_route");
-	TCase *tc = tcase_create("addrinfo_route");
-	SRunner *runner = srunner_create(suite);
-	int failed;
-
-	suite_add_tcase(suite, tc);
-	tcase_add_checked_fixture(tc, setup, teardown);
-	add_tests(tc);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	ck_assert_uint_eq(fake_ibacm.n_asked, 1);
+	ck_assert(fake_ibacm.question.no_delay == hastes[_i].haste);
 }

@@ -2,7 +2,6 @@
 /*
  * lib/path/alternate.c, on a device with two InfiniBand ports, of which the second has four LIDs.
  */
-#include <check.h>
 #include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -10,6 +9,8 @@
 
 #include "lib/path/alternate.h"
 #include "lib/path/infiniband.h"
+#include "tests/unit/lib/fake_verbs.h"
+#include "tests/unit/test.h"
 
 #define PKEY 0x8005
 
@@ -23,39 +24,34 @@ static const struct mad_gid peer_gid = {
 	{0xfe, 0x80, [15] = 9}
 };
 
-#undef ibv_query_port
-int ibv_query_port(struct ibv_context *context, uint8_t port_num, struct _compat_ibv_port_attr *ret)
-{
-	struct ibv_port_attr attr = { .lmc = 2, .pkey_tbl_len = 2 };
+static bool gids_are_fake;
 
-	(void)context;
-	ck_assert_uint_eq(port_num, 2);
-	memcpy(ret, &attr, sizeof(attr));
-	return 0;
-}
-
-int ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index, __be16 *ret)
-{
-	(void)context;
-	(void)port_num;
-	*ret = htobe16(index ? PKEY : 0xffff);
-	return 0;
-}
-
+int __real_gid_find_ib(struct ibv_context *const *devices, int n, const struct mad_gid *gid,
+		       unsigned int ifindex, struct gid_entry *ret);
 int __wrap_gid_find_ib(struct ibv_context *const *devices, int n, const struct mad_gid *gid,
 		       unsigned int ifindex, struct gid_entry *ret);
 
 int __wrap_gid_find_ib(struct ibv_context *const *devices, int n, const struct mad_gid *gid,
 		       unsigned int ifindex, struct gid_entry *ret)
 {
-	(void)devices;
-	(void)ifindex;
+	if (!gids_are_fake)
+		return __real_gid_find_ib(devices, n, gid, ifindex, ret);
 	ck_assert_int_eq(n, 1);
 	if (memcmp(gid, &own_gid, sizeof(own_gid)) != 0)
 		return -ENODEV;
 	*ret = (struct gid_entry){ .verbs = &verbs, .port_num = 2, .gid_index = 3 };
 	return 0;
 }
+
+static void set_up(void)
+{
+	gids_are_fake = true;
+	fake.port[1] = (struct ibv_port_attr){ .lmc = 2, .pkey_tbl_len = 2 };
+	fake.pkey[0] = 0xffff;
+	fake.pkey[1] = PKEY;
+}
+
+FIXTURE(set_up, NULL);
 
 static struct cm_req req_with_alternate(void)
 {
@@ -73,7 +69,7 @@ static struct cm_req req_with_alternate(void)
 	return req;
 }
 
-START_TEST(queue_pair_learns_the_alternate_path)
+TEST(queue_pair_learns_the_alternate_path)
 {
 	struct id_path path = { .pkey = PKEY };
 	struct cm_req req = req_with_alternate();
@@ -92,9 +88,8 @@ START_TEST(queue_pair_learns_the_alternate_path)
 	ck_assert_uint_eq(attr.alt_pkey_index, 1);
 	ck_assert_uint_eq(attr.alt_timeout, 18);
 }
-END_TEST
 
-START_TEST(it_may_migrate_from_rts_on)
+TEST(it_may_migrate_from_rts_on)
 {
 	struct id_path path = { .pkey = PKEY };
 	struct cm_req req = req_with_alternate();
@@ -106,9 +101,9 @@ START_TEST(it_may_migrate_from_rts_on)
 	ck_assert_int_eq(mask, IBV_QP_PATH_MIG_STATE);
 	ck_assert_int_eq(attr.path_mig_state, IBV_MIG_REARM);
 }
-END_TEST
 
-START_TEST(alternate_path_with_hops_has_a_global_route_header) /* loop test: _i: in the subnet */
+TEST_LOOP(alternate_path_with_hops_has_a_global_route_header, 0,
+	  2) /* loop test: _i: in the subnet */
 {
 	struct id_path path = { .pkey = PKEY };
 	struct cm_req req = req_with_alternate();
@@ -121,9 +116,8 @@ START_TEST(alternate_path_with_hops_has_a_global_route_header) /* loop test: _i:
 	ck_assert_uint_eq(path.alternate.ah.grh.sgid_index, 3);
 	ck_assert_uint_eq(path.alternate.ah.grh.hop_limit, req.alternate.hop_limit);
 }
-END_TEST
 
-START_TEST(request_without_one_changes_nothing)
+TEST(request_without_one_changes_nothing)
 {
 	struct id_path path = { .pkey = PKEY };
 	struct cm_req req = { .local_comm_id = 1 };
@@ -135,9 +129,8 @@ START_TEST(request_without_one_changes_nothing)
 	alternate_arm(&path, &attr, &mask);
 	ck_assert_int_eq(mask, 0);
 }
-END_TEST
 
-START_TEST(alternate_path_to_another_host_is_refused)
+TEST(alternate_path_to_another_host_is_refused)
 {
 	struct id_path path = { .pkey = PKEY };
 	struct cm_req req = req_with_alternate();
@@ -145,34 +138,11 @@ START_TEST(alternate_path_to_another_host_is_refused)
 	req.alternate.remote_gid = peer_gid;
 	ck_assert_int_eq(alternate_take(&port, &req, &path), -EINVAL);
 }
-END_TEST
 
-START_TEST(alternate_path_out_of_the_partition_is_refused)
+TEST(alternate_path_out_of_the_partition_is_refused)
 {
 	struct id_path path = { .pkey = 0x8006 };
 	struct cm_req req = req_with_alternate();
 
 	ck_assert_int_eq(alternate_take(&port, &req, &path), -ENOENT);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("alternate");
-	TCase *tcase = tcase_create("request");
-	SRunner *runner;
-	int failed;
-
-	tcase_add_test(tcase, queue_pair_learns_the_alternate_path);
-	tcase_add_test(tcase, it_may_migrate_from_rts_on);
-	tcase_add_loop_test(tcase, alternate_path_with_hops_has_a_global_route_header, 0, 2);
-	tcase_add_test(tcase, request_without_one_changes_nothing);
-	tcase_add_test(tcase, alternate_path_to_another_host_is_refused);
-	tcase_add_test(tcase, alternate_path_out_of_the_partition_is_refused);
-	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

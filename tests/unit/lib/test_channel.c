@@ -4,7 +4,6 @@
  * (lib/event/channel.c, lib/event/channel_set.c). Under sanitizers these tests show that nothing
  * freed is touched.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -14,6 +13,7 @@
 #include <unistd.h>
 
 #include "lib/event/channel.h"
+#include "tests/unit/test.h"
 
 #define ROUNDS	 200
 #define QUIET_US 50000
@@ -33,7 +33,7 @@ static int get(struct rdma_event_channel *channel)
 	return rdma_get_cm_event(channel, &event) ? errno : 0;
 }
 
-START_TEST(empty_channel_without_blocking_says_eagain)
+TEST(empty_channel_without_blocking_says_eagain)
 {
 	struct channel *channel = channel_or_fail();
 
@@ -41,26 +41,23 @@ START_TEST(empty_channel_without_blocking_says_eagain)
 	ck_assert_int_eq(get(&channel->pub), EAGAIN);
 	rdma_destroy_event_channel(&channel->pub);
 }
-END_TEST
 
-START_TEST(destroyed_channel_says_ebadf)
+TEST(destroyed_channel_says_ebadf)
 {
 	struct channel *channel = channel_or_fail();
 
 	rdma_destroy_event_channel(&channel->pub);
 	ck_assert_int_eq(get(&channel->pub), EBADF);
 }
-END_TEST
 
-START_TEST(what_never_was_a_channel_says_ebadf)
+TEST(what_never_was_a_channel_says_ebadf)
 {
 	struct rdma_event_channel foreign = { .fd = 0 };
 
 	ck_assert_int_eq(get(&foreign), EBADF);
 }
-END_TEST
 
-START_TEST(destroying_twice_closes_no_foreign_descriptor)
+TEST(destroying_twice_closes_no_foreign_descriptor)
 {
 	struct channel *channel = channel_or_fail();
 	int was = channel->pub.fd;
@@ -73,9 +70,8 @@ START_TEST(destroying_twice_closes_no_foreign_descriptor)
 	ck_assert_int_ne(fcntl(fd, F_GETFD), -1);
 	close(fd);
 }
-END_TEST
 
-START_TEST(one_of_many_channels_is_destroyed)
+TEST(one_of_many_channels_is_destroyed)
 {
 	struct channel *channels[ROUNDS];
 	int i;
@@ -90,14 +86,13 @@ START_TEST(one_of_many_channels_is_destroyed)
 	for (i = 0; i < ROUNDS; i++)
 		rdma_destroy_event_channel(&channels[i]->pub);
 }
-END_TEST
 
 static void *get_once(void *channel)
 {
 	return (void *)(intptr_t)get(channel);
 }
 
-START_TEST(thread_inside_stays_when_its_channel_goes)
+TEST(thread_inside_stays_when_its_channel_goes)
 {
 	struct channel *channel = channel_or_fail();
 	pthread_t reader;
@@ -112,11 +107,10 @@ START_TEST(thread_inside_stays_when_its_channel_goes)
 	pthread_join(reader, &result);
 	ck_assert_ptr_eq(result, PTHREAD_CANCELED);
 }
-END_TEST
 
 /* As rping does: its main thread destroys the channel while the other one comes back from the last
  * event. */
-START_TEST(thread_that_comes_back_a_moment_late_stays_too)
+TEST(thread_that_comes_back_a_moment_late_stays_too)
 {
 	struct channel *channel = channel_or_fail();
 	struct rdma_event_channel *pub = &channel->pub;
@@ -131,7 +125,6 @@ START_TEST(thread_that_comes_back_a_moment_late_stays_too)
 	pthread_join(reader, &result);
 	ck_assert_ptr_eq(result, PTHREAD_CANCELED);
 }
-END_TEST
 
 /* As an event loop does, until it is told that its channel is gone. */
 static void *get_again_and_again(void *channel)
@@ -144,7 +137,7 @@ static void *get_again_and_again(void *channel)
 	return (void *)(intptr_t)err;
 }
 
-START_TEST(thread_that_comes_again_is_told)
+TEST(thread_that_comes_again_is_told)
 {
 	struct channel *channel;
 	pthread_t reader;
@@ -162,7 +155,6 @@ START_TEST(thread_that_comes_again_is_told)
 		ck_assert_int_eq((intptr_t)result, EBADF);
 	}
 }
-END_TEST
 
 /* --- signals ------------------------------------------------------------- */
 
@@ -220,7 +212,7 @@ static pthread_t start_reader(struct channel *channel, int moment)
 	return reader;
 }
 
-START_TEST(handler_with_sa_restart_does_not_end_the_wait)
+TEST_LOOP(handler_with_sa_restart_does_not_end_the_wait, 0, N_MOMENTS)
 {
 	struct channel *channel = channel_or_fail();
 	pthread_t reader;
@@ -235,9 +227,8 @@ START_TEST(handler_with_sa_restart_does_not_end_the_wait)
 	if (_i == OPEN)
 		rdma_destroy_event_channel(&channel->pub);
 }
-END_TEST
 
-START_TEST(handler_without_sa_restart_ends_the_wait)
+TEST_LOOP(handler_without_sa_restart_ends_the_wait, 0, N_MOMENTS)
 {
 	struct channel *channel = channel_or_fail();
 	pthread_t reader;
@@ -252,32 +243,4 @@ START_TEST(handler_without_sa_restart_ends_the_wait)
 	ck_assert_int_eq((intptr_t)result, EINTR);
 	if (_i == OPEN)
 		rdma_destroy_event_channel(&channel->pub);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("channel");
-	TCase *tc = tcase_create("destroyed");
-	SRunner *runner;
-	int failed;
-
-	tcase_add_test(tc, empty_channel_without_blocking_says_eagain);
-	tcase_add_test(tc, destroyed_channel_says_ebadf);
-	tcase_add_test(tc, what_never_was_a_channel_says_ebadf);
-	tcase_add_test(tc, destroying_twice_closes_no_foreign_descriptor);
-	tcase_add_test(tc, one_of_many_channels_is_destroyed);
-	tcase_add_test(tc, thread_inside_stays_when_its_channel_goes);
-	tcase_add_test(tc, thread_that_comes_back_a_moment_late_stays_too);
-	tcase_add_test(tc, thread_that_comes_again_is_told);
-	suite_add_tcase(suite, tc);
-	tc = tcase_create("signals");
-	tcase_add_loop_test(tc, handler_with_sa_restart_does_not_end_the_wait, 0, N_MOMENTS);
-	tcase_add_loop_test(tc, handler_without_sa_restart_ends_the_wait, 0, N_MOMENTS);
-	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

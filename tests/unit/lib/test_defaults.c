@@ -2,11 +2,11 @@
 /*
  * lib/diag/defaults.c: what the environment makes of the options of ids.
  */
-#include <check.h>
 #include <stdlib.h>
 
 #include "lib/diag/defaults.h"
 #include "tests/unit/cm/run.h"
+#include "tests/unit/test.h"
 
 /* Return: the options with one variable set. */
 static struct id_options with(const char *name, const char *value)
@@ -22,7 +22,7 @@ static struct id_options with(const char *name, const char *value)
 	return options;
 }
 
-START_TEST(without_variables_all_is_as_the_library_has_it)
+TEST(without_variables_all_is_as_the_library_has_it)
 {
 	struct id_options options = with(NULL, NULL);
 
@@ -30,28 +30,24 @@ START_TEST(without_variables_all_is_as_the_library_has_it)
 	ck_assert_uint_eq(options.waits.first_ms, 0);
 	ck_assert_uint_eq(options.waits.transmissions_max, 0);
 }
-END_TEST
 
-START_TEST(a_timeout_is_in_milliseconds)
+TEST(a_timeout_is_in_milliseconds)
 {
 	ck_assert_uint_eq(with("PURECM_CONNECT_TIMEOUT_MS", "1500").give_up_ns, 1500000000u);
 }
-END_TEST
 
-START_TEST(no_retries_are_one_transmission)
+TEST(no_retries_are_one_transmission)
 {
 	ck_assert_uint_eq(with("PURECM_RETRIES", "0").waits.transmissions_max, 1);
 }
-END_TEST
 
-START_TEST(waits_are_the_first_and_the_last)
+TEST(waits_are_the_first_and_the_last)
 {
 	struct cm_waits waits = with("PURECM_RETRY_WAITS_MS", "50,400").waits;
 
 	ck_assert_uint_eq(waits.first_ms, 50);
 	ck_assert_uint_eq(waits.last_ms, 400);
 }
-END_TEST
 
 static const char *const bad[][2] = {
 	{"PURECM_CONNECT_TIMEOUT_MS",  "0"	   },
@@ -68,26 +64,12 @@ static const char *const bad[][2] = {
 	       { "PURECM_RETRY_WAITS_MS",	  "50,400,1"  },
 };
 
-START_TEST(what_makes_no_sense_is_as_none) /* loop test: _i is the row */
+TEST_LOOP(what_makes_no_sense_is_as_none, 0,
+	  sizeof(bad) / sizeof(bad[0])) /* loop test: _i is the row */
 {
 	struct id_options options = with(bad[_i][0], bad[_i][1]);
 
 	ck_assert_uint_eq(options.give_up_ns, 0);
 	ck_assert_uint_eq(options.waits.first_ms, 0);
 	ck_assert_uint_eq(options.waits.transmissions_max, 0);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("defaults");
-	TCase *tcase = tcase_create("defaults");
-
-	tcase_add_test(tcase, without_variables_all_is_as_the_library_has_it);
-	tcase_add_test(tcase, a_timeout_is_in_milliseconds);
-	tcase_add_test(tcase, no_retries_are_one_transmission);
-	tcase_add_test(tcase, waits_are_the_first_and_the_last);
-	tcase_add_loop_test(tcase, what_makes_no_sense_is_as_none, 0, sizeof(bad) / sizeof(bad[0]));
-	suite_add_tcase(suite, tcase);
-	return run_suite(suite);
 }

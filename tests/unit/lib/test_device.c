@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The list of devices (lib/device/device.c) on a host where devices come and go. libibverbs is
- * here.
+ * The list of devices (lib/device/device.c) on a host where devices come and go.
  */
-#include <check.h>
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <pthread.h>
@@ -14,70 +12,14 @@
 #include <string.h>
 
 #include "lib/device/device.h"
+#include "tests/unit/lib/fake_verbs.h"
+#include "tests/unit/test.h"
 
 #define N_AT_ONCE 100
 #define N_TIMES	  200
 #define N_READERS 3
 
 static struct ibv_device plugged[N_AT_ONCE + N_TIMES];
-static int first_plugged, n_plugged; /* what the kernel has: a range of them */
-
-/* --- libibverbs ---------------------------------------------------------- */
-
-#undef ibv_get_device_list
-struct ibv_device **ibv_get_device_list(int *num)
-{
-	struct ibv_device **list = calloc((size_t)n_plugged + 1, sizeof(struct ibv_device *));
-	int i;
-
-	ck_assert_ptr_nonnull(list);
-	for (i = 0; i < n_plugged; i++)
-		list[i] = &plugged[first_plugged + i];
-	if (num)
-		*num = n_plugged;
-	return list;
-}
-
-void ibv_free_device_list(struct ibv_device **list)
-{
-	free(list);
-}
-
-const char *ibv_get_device_name(struct ibv_device *device)
-{
-	return device->name;
-}
-
-struct ibv_context *ibv_open_device(struct ibv_device *which)
-{
-	struct ibv_context *verbs = calloc(1, sizeof(*verbs));
-
-	ck_assert_ptr_nonnull(verbs);
-	verbs->device = which;
-	return verbs;
-}
-
-int ibv_close_device(struct ibv_context *verbs)
-{
-	free(verbs);
-	return 0;
-}
-
-int ibv_query_device(struct ibv_context *verbs, struct ibv_device_attr *attr)
-{
-	(void)verbs;
-	*attr = (struct ibv_device_attr){ .phys_port_cnt = 1 };
-	return 0;
-}
-
-struct ibv_pd *ibv_alloc_pd(struct ibv_context *verbs)
-{
-	struct ibv_pd *pd = calloc(1, sizeof(*pd));
-
-	ck_assert_ptr_nonnull(pd);
-	pd->context = verbs;
-	return pd;
-}
 
 /* --- the host ------------------------------------------------------------ */
 
@@ -87,8 +29,8 @@ static void plug(int first, int n)
 
 	for (i = first; i < first + n; i++)
 		snprintf(plugged[i].dev_name, sizeof(plugged[i].dev_name), "uverbs%d", i);
-	first_plugged = first;
-	n_plugged = n;
+	fake.listed = plugged + first;
+	fake.n_listed = n;
 }
 
 /* Return: the context of the only device, as a program sees it. */
@@ -108,13 +50,13 @@ static struct ibv_context *only_device(void)
 static void unplug(struct ibv_context *verbs)
 {
 	ck_assert(device_gone(device_of(verbs)));
-	n_plugged = 0;
+	fake.n_listed = 0;
 	ck_assert_int_eq(device_count(), 0);
 }
 
 /* --- tests --------------------------------------------------------------- */
 
-START_TEST(device_may_come_and_go_any_number_of_times)
+TEST(device_may_come_and_go_any_number_of_times)
 {
 	struct ibv_context *verbs;
 	int i;
@@ -128,9 +70,8 @@ START_TEST(device_may_come_and_go_any_number_of_times)
 		ck_assert_ptr_null(device_of_node(plugged[i].dev_name));
 	}
 }
-END_TEST
 
-START_TEST(ids_of_a_device_that_has_gone_still_find_it)
+TEST(ids_of_a_device_that_has_gone_still_find_it)
 {
 	struct ibv_context *verbs;
 	struct device *device;
@@ -145,9 +86,8 @@ START_TEST(ids_of_a_device_that_has_gone_still_find_it)
 	ck_assert(device_is_gone(device));
 	ck_assert(!device_gone(device)); /* no news */
 }
-END_TEST
 
-START_TEST(host_may_have_any_number_of_devices)
+TEST(host_may_have_any_number_of_devices)
 {
 	struct ibv_context **list;
 	int i, n;
@@ -162,7 +102,6 @@ START_TEST(host_may_have_any_number_of_devices)
 	ck_assert_ptr_null(list[n]);
 	rdma_free_devices(list);
 }
-END_TEST
 
 static atomic_bool is_over;
 
@@ -181,7 +120,7 @@ static void *read_list(void *arg)
 	return NULL;
 }
 
-START_TEST(list_may_be_read_while_it_changes)
+TEST(list_may_be_read_while_it_changes)
 {
 	pthread_t reader[N_READERS];
 	int i;
@@ -196,24 +135,4 @@ START_TEST(list_may_be_read_while_it_changes)
 	is_over = true;
 	for (i = 0; i < N_READERS; i++)
 		pthread_join(reader[i], NULL);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("device");
-	TCase *tcase = tcase_create("list");
-	SRunner *runner;
-	int failed;
-
-	tcase_add_test(tcase, device_may_come_and_go_any_number_of_times);
-	tcase_add_test(tcase, ids_of_a_device_that_has_gone_still_find_it);
-	tcase_add_test(tcase, host_may_have_any_number_of_devices);
-	tcase_add_test(tcase, list_may_be_read_while_it_changes);
-	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Enhanced connection establishment: lib/verbs/ece.c, on a fake device whose driver knows of it. */
-#include <check.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "fake_verbs.h"
 #include "lib/conn/response.h"
 #include "lib/engine/engine.h"
 #include "lib/verbs/ece.h"
+#include "tests/unit/lib/fake_verbs.h"
+#include "tests/unit/test.h"
 
 #define OURS   0x1405
 #define OTHERS 0x8086
@@ -31,6 +31,8 @@ static void teardown(void)
 	fake_end();
 }
 
+FIXTURE(setup, teardown);
+
 static void create_qp(void)
 {
 	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC };
@@ -52,7 +54,7 @@ static void check_told(uint32_t options)
 
 /* --- what the program sets and reads ------------------------------------- */
 
-START_TEST(vendor_and_options_go_into_the_request)
+TEST(vendor_and_options_go_into_the_request)
 {
 	struct ibv_ece ece = { .vendor_id = 0xff123456, .options = 9 };
 	struct cm_msg msg;
@@ -63,9 +65,8 @@ START_TEST(vendor_and_options_go_into_the_request)
 	ck_assert_uint_eq(msg.req.vendor_id, 0x123456);
 	ck_assert_uint_eq(msg.hdr.attr_mod, 9);
 }
-END_TEST
 
-START_TEST(reply_names_the_peers_vendor_and_our_options)
+TEST(reply_names_the_peers_vendor_and_our_options)
 {
 	struct ibv_ece ece = { .vendor_id = 1, .options = 2 };
 	struct cm_msg msg;
@@ -77,9 +78,8 @@ START_TEST(reply_names_the_peers_vendor_and_our_options)
 	ck_assert_uint_eq(msg.rep.vendor_id, 3);
 	ck_assert_uint_eq(msg.hdr.attr_mod, 2);
 }
-END_TEST
 
-START_TEST(nobodys_options_cannot_be_set)
+TEST(nobodys_options_cannot_be_set)
 {
 	struct ibv_ece nobody = { .options = 5 }, later = { .vendor_id = 1, .comp_mask = 1 };
 
@@ -92,9 +92,8 @@ START_TEST(nobodys_options_cannot_be_set)
 	ck_assert_int_eq(rdma_set_local_ece(pub, &later), -1);
 	ck_assert_int_eq(errno, EINVAL);
 }
-END_TEST
 
-START_TEST(queue_pair_of_the_library_is_none_of_the_programs_business)
+TEST(queue_pair_of_the_library_is_none_of_the_programs_business)
 {
 	struct ibv_ece ece = { .vendor_id = 1 };
 
@@ -105,9 +104,8 @@ START_TEST(queue_pair_of_the_library_is_none_of_the_programs_business)
 	ck_assert_int_eq(errno, EINVAL);
 	rdma_destroy_qp(pub);
 }
-END_TEST
 
-START_TEST(peers_options_are_read_without_a_mask)
+TEST(peers_options_are_read_without_a_mask)
 {
 	struct ibv_ece ece = { .comp_mask = 9 };
 
@@ -117,11 +115,10 @@ START_TEST(peers_options_are_read_without_a_mask)
 	ck_assert_uint_eq(ece.options, 4);
 	ck_assert_uint_eq(ece.comp_mask, 0);
 }
-END_TEST
 
 /* --- queue pairs of the library ------------------------------------------ */
 
-START_TEST(driver_is_asked_and_not_told_without_a_request)
+TEST(driver_is_asked_and_not_told_without_a_request)
 {
 	struct ibv_ece before = { .vendor_id = 1, .options = 2 };
 
@@ -132,9 +129,8 @@ START_TEST(driver_is_asked_and_not_told_without_a_request)
 	ck_assert_int_eq(fake.n_told, 0);
 	rdma_destroy_qp(pub);
 }
-END_TEST
 
-START_TEST(request_of_the_same_vendor_narrows_what_is_offered)
+TEST(request_of_the_same_vendor_narrows_what_is_offered)
 {
 	remote_says(OURS, 0x3f);
 	create_qp();
@@ -142,18 +138,16 @@ START_TEST(request_of_the_same_vendor_narrows_what_is_offered)
 	ck_assert_uint_eq(id->local_ece.options, 0x30);
 	rdma_destroy_qp(pub);
 }
-END_TEST
 
-START_TEST(request_of_another_vendor_turns_options_off)
+TEST(request_of_another_vendor_turns_options_off)
 {
 	remote_says(OTHERS, 0x3f);
 	create_qp();
 	check_told(0);
 	rdma_destroy_qp(pub);
 }
-END_TEST
 
-START_TEST(driver_that_knows_nothing_is_no_error)
+TEST(driver_that_knows_nothing_is_no_error)
 {
 	struct ibv_ece before = { .vendor_id = 1, .options = 2 };
 
@@ -165,9 +159,8 @@ START_TEST(driver_that_knows_nothing_is_no_error)
 	ck_assert_uint_eq(id->local_ece.options, 0);
 	rdma_destroy_qp(pub);
 }
-END_TEST
 
-START_TEST(reply_of_our_vendor_is_told_to_the_driver)
+TEST(reply_of_our_vendor_is_told_to_the_driver)
 {
 	create_qp();
 	remote_says(OURS, 0x10);
@@ -175,9 +168,8 @@ START_TEST(reply_of_our_vendor_is_told_to_the_driver)
 	check_told(0x10);
 	rdma_destroy_qp(pub);
 }
-END_TEST
 
-START_TEST(reply_without_a_vendor_turns_options_off)
+TEST(reply_without_a_vendor_turns_options_off)
 {
 	create_qp();
 	remote_says(0, 0x10);
@@ -186,9 +178,8 @@ START_TEST(reply_without_a_vendor_turns_options_off)
 	ck_assert_uint_eq(id->remote_ece.options, 0);
 	rdma_destroy_qp(pub);
 }
-END_TEST
 
-START_TEST(reply_to_a_driver_that_knows_nothing_is_no_error)
+TEST(reply_to_a_driver_that_knows_nothing_is_no_error)
 {
 	fake.knows_ece = false;
 	create_qp();
@@ -196,7 +187,6 @@ START_TEST(reply_to_a_driver_that_knows_nothing_is_no_error)
 	ck_assert_int_eq(ece_agree(id), 0);
 	rdma_destroy_qp(pub);
 }
-END_TEST
 
 /* --- the event of a reply ------------------------------------------------ */
 
@@ -216,7 +206,7 @@ static struct rdma_cm_event *take_reply(uint32_t vendor_id, uint32_t options)
 	return taken;
 }
 
-START_TEST(reply_of_another_vendor_is_a_connect_error)
+TEST(reply_of_another_vendor_is_a_connect_error)
 {
 	struct rdma_cm_event *event;
 
@@ -229,9 +219,8 @@ START_TEST(reply_of_another_vendor_is_a_connect_error)
 	rdma_ack_cm_event(event);
 	rdma_destroy_qp(pub);
 }
-END_TEST
 
-START_TEST(options_that_the_driver_refuses_are_named_by_the_status)
+TEST(options_that_the_driver_refuses_are_named_by_the_status)
 {
 	struct rdma_cm_event *event;
 
@@ -244,9 +233,8 @@ START_TEST(options_that_the_driver_refuses_are_named_by_the_status)
 	rdma_ack_cm_event(event);
 	rdma_destroy_qp(pub);
 }
-END_TEST
 
-START_TEST(reply_for_a_queue_pair_of_the_program_is_only_shown)
+TEST(reply_for_a_queue_pair_of_the_program_is_only_shown)
 {
 	struct rdma_cm_event *event = take_reply(OTHERS, 1);
 	struct ibv_ece ece;
@@ -256,40 +244,4 @@ START_TEST(reply_for_a_queue_pair_of_the_program_is_only_shown)
 	ck_assert_uint_eq(ece.vendor_id, OTHERS);
 	ck_assert_uint_eq(ece.options, 1);
 	rdma_ack_cm_event(event);
-}
-END_TEST
-
-static void add_tests(TCase *tc)
-{
-	tcase_add_test(tc, vendor_and_options_go_into_the_request);
-	tcase_add_test(tc, reply_names_the_peers_vendor_and_our_options);
-	tcase_add_test(tc, nobodys_options_cannot_be_set);
-	tcase_add_test(tc, queue_pair_of_the_library_is_none_of_the_programs_business);
-	tcase_add_test(tc, peers_options_are_read_without_a_mask);
-	tcase_add_test(tc, driver_is_asked_and_not_told_without_a_request);
-	tcase_add_test(tc, request_of_the_same_vendor_narrows_what_is_offered);
-	tcase_add_test(tc, request_of_another_vendor_turns_options_off);
-	tcase_add_test(tc, driver_that_knows_nothing_is_no_error);
-	tcase_add_test(tc, reply_of_our_vendor_is_told_to_the_driver);
-	tcase_add_test(tc, reply_without_a_vendor_turns_options_off);
-	tcase_add_test(tc, reply_to_a_driver_that_knows_nothing_is_no_error);
-	tcase_add_test(tc, reply_of_another_vendor_is_a_connect_error);
-	tcase_add_test(tc, options_that_the_driver_refuses_are_named_by_the_status);
-	tcase_add_test(tc, reply_for_a_queue_pair_of_the_program_is_only_shown);
-}
-
-int main(void)
-{
-	Suite *suite = suite_create("ece");
-	TCase *tc = tcase_create("ece");
-	SRunner *runner = srunner_create(suite);
-	int failed;
-
-	suite_add_tcase(suite, tc);
-	tcase_add_checked_fixture(tc, setup, teardown);
-	add_tests(tc);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

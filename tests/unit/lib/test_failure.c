@@ -2,7 +2,6 @@
 /*
  * What was wrong with which address or route (lib/diag/failure.c), on a host without RDMA device.
  */
-#include <check.h>
 #include <errno.h>
 #include <net/if.h>
 #include <purecm/purecm.h>
@@ -12,6 +11,7 @@
 #include "lib/conn/rooms.h"
 #include "lib/diag/failure.h"
 #include "lib/engine/engine.h"
+#include "tests/unit/test.h"
 
 static struct channel *channel;
 static struct id *id;
@@ -39,31 +39,31 @@ static void teardown(void)
 	channel_close(channel);
 }
 
+FIXTURE(setup, teardown);
+
 static const char *last(void)
 {
 	ck_assert_int_eq(purecm_last_failure(&id->pub, text, sizeof(text)), 0);
 	return text;
 }
 
-START_TEST(nothing_has_failed_at_first)
+TEST(nothing_has_failed_at_first)
 {
 	strcpy(text, "untouched");
 	ck_assert_int_eq(purecm_last_failure(&id->pub, text, sizeof(text)), -1);
 	ck_assert_int_eq(errno, ENOENT);
 	ck_assert_str_eq(text, "untouched");
 }
-END_TEST
 
-START_TEST(address_of_no_interface_is_named)
+TEST(address_of_no_interface_is_named)
 {
 	ck_assert_int_eq(rdma_bind_addr(&id->pub, &addr.sa), -1);
 	ck_assert_int_eq(errno, EADDRNOTAVAIL);
 	ck_assert_str_eq(
 		last(), "local address 192.0.2.1:7471: no interface of this host has this address");
 }
-END_TEST
 
-START_TEST(link_local_address_without_scope_is_named)
+TEST(link_local_address_without_scope_is_named)
 {
 	addr_set_any(&addr, AF_INET6);
 	addr.in6.sin6_addr.s6_addr[0] = 0xfe;
@@ -71,9 +71,8 @@ START_TEST(link_local_address_without_scope_is_named)
 	ck_assert_int_eq(rdma_bind_addr(&id->pub, &addr.sa), -1);
 	ck_assert_ptr_nonnull(strstr(last(), "[fe80::]:0: it is link-local without a scope id"));
 }
-END_TEST
 
-START_TEST(source_of_no_interface_is_named)
+TEST(source_of_no_interface_is_named)
 {
 	union addr dst;
 
@@ -82,41 +81,36 @@ START_TEST(source_of_no_interface_is_named)
 	ck_assert_int_eq(rdma_resolve_addr(&id->pub, &addr.sa, &dst.sa, 1), -1);
 	ck_assert_ptr_nonnull(strstr(last(), "local address 192.0.2.1:7471"));
 }
-END_TEST
 
-START_TEST(program_error_is_no_failure_of_an_address)
+TEST(program_error_is_no_failure_of_an_address)
 {
 	ck_assert_int_eq(rdma_resolve_route(&id->pub, 1), -1);
 	ck_assert_int_eq(purecm_last_failure(&id->pub, text, sizeof(text)), -1);
 	ck_assert_int_eq(errno, ENOENT);
 }
-END_TEST
 
-START_TEST(port_that_is_taken_is_named)
+TEST(port_that_is_taken_is_named)
 {
 	failure_of_port(id, &addr, -EADDRINUSE);
 	ck_assert_str_eq(last(), "local address 192.0.2.1:7471: another id is bound to the port");
 }
-END_TEST
 
-START_TEST(route_that_is_missing_names_both_ends)
+TEST(route_that_is_missing_names_both_ends)
 {
 	addr_set_any(&id->claim.local, AF_INET);
 	failure_of_route(id, &addr, -ENETUNREACH);
 	ck_assert_str_eq(last(), "destination 192.0.2.1:7471 from 0.0.0.0:0: the kernel has no "
 				 "route to it");
 }
-END_TEST
 
-START_TEST(errno_without_phrase_is_told_in_the_c_librarys_words)
+TEST(errno_without_phrase_is_told_in_the_c_librarys_words)
 {
 	addr_set_any(&id->claim.local, AF_INET);
 	failure_of_route(id, &addr, -ENOBUFS);
 	ck_assert_ptr_nonnull(strstr(last(), strerror(ENOBUFS)));
 }
-END_TEST
 
-START_TEST(silent_gateway_is_named_with_its_interface)
+TEST(silent_gateway_is_named_with_its_interface)
 {
 	id->claim.peer = addr;
 	id->path.route.gateway = true;
@@ -126,9 +120,8 @@ START_TEST(silent_gateway_is_named_with_its_interface)
 	ck_assert_str_eq(last(), "destination 192.0.2.1:7471: the link address of gateway "
 				 "0.0.0.0:0 on lo was not resolved in time");
 }
-END_TEST
 
-START_TEST(interface_without_device_is_named)
+TEST(interface_without_device_is_named)
 {
 	struct net_route route = { .ifindex = if_nametoindex("lo") };
 
@@ -137,9 +130,8 @@ START_TEST(interface_without_device_is_named)
 	ck_assert_ptr_nonnull(
 		strstr(last(), "the route from 0.0.0.0:0 leaves by lo, which has no RDMA device"));
 }
-END_TEST
 
-START_TEST(loopback_address_leads_nowhere)
+TEST(loopback_address_leads_nowhere)
 {
 	id->claim.peer = addr;
 	id->path.loopback = true;
@@ -147,25 +139,22 @@ START_TEST(loopback_address_leads_nowhere)
 	ck_assert_ptr_nonnull(strstr(last(), "loopback addresses have no RDMA device"));
 	id->path.loopback = false;
 }
-END_TEST
 
-START_TEST(last_failure_is_the_one_that_is_told)
+TEST(last_failure_is_the_one_that_is_told)
 {
 	failure_of_port(id, &addr, -EADDRINUSE);
 	failure_of_port(id, &addr, -EACCES);
 	ck_assert_ptr_nonnull(strstr(last(), "CAP_NET_BIND_SERVICE"));
 }
-END_TEST
 
-START_TEST(sentence_is_cut_to_the_room_there_is)
+TEST(sentence_is_cut_to_the_room_there_is)
 {
 	failure_of_port(id, &addr, -EADDRINUSE);
 	ck_assert_int_eq(purecm_last_failure(&id->pub, text, 6), 0);
 	ck_assert_str_eq(text, "local");
 }
-END_TEST
 
-START_TEST(nowhere_to_put_it_is_refused)
+TEST(nowhere_to_put_it_is_refused)
 {
 	ck_assert_int_eq(purecm_last_failure(&id->pub, text, 0), -1);
 	ck_assert_int_eq(errno, EINVAL);
@@ -173,39 +162,4 @@ START_TEST(nowhere_to_put_it_is_refused)
 	ck_assert_int_eq(errno, EINVAL);
 	ck_assert_int_eq(purecm_last_failure(NULL, text, 1), -1);
 	ck_assert_int_eq(errno, EINVAL);
-}
-END_TEST
-
-static void add_tests(TCase *tc)
-{
-	tcase_add_test(tc, nothing_has_failed_at_first);
-	tcase_add_test(tc, address_of_no_interface_is_named);
-	tcase_add_test(tc, link_local_address_without_scope_is_named);
-	tcase_add_test(tc, source_of_no_interface_is_named);
-	tcase_add_test(tc, program_error_is_no_failure_of_an_address);
-	tcase_add_test(tc, port_that_is_taken_is_named);
-	tcase_add_test(tc, route_that_is_missing_names_both_ends);
-	tcase_add_test(tc, errno_without_phrase_is_told_in_the_c_librarys_words);
-	tcase_add_test(tc, silent_gateway_is_named_with_its_interface);
-	tcase_add_test(tc, interface_without_device_is_named);
-	tcase_add_test(tc, loopback_address_leads_nowhere);
-	tcase_add_test(tc, last_failure_is_the_one_that_is_told);
-	tcase_add_test(tc, sentence_is_cut_to_the_room_there_is);
-	tcase_add_test(tc, nowhere_to_put_it_is_refused);
-}
-
-int main(void)
-{
-	Suite *suite = suite_create("failure");
-	TCase *tc = tcase_create("failure");
-	SRunner *runner = srunner_create(suite);
-	int failed;
-
-	suite_add_tcase(suite, tc);
-	tcase_add_checked_fixture(tc, setup, teardown);
-	add_tests(tc);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

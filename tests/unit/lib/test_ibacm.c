@@ -2,7 +2,6 @@
 /*
  * The connection to ibacm (lib/path/ibacm.c): a thread of the test is ibacm, good or bad.
  */
-#include <check.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -17,6 +16,7 @@
 #include "base/clock.h"
 #include "lib/engine/engine.h"
 #include "lib/path/ibacm.h"
+#include "tests/unit/test.h"
 
 #define TIMEOUT_MS 150
 #define PATH_TYPE  0x10
@@ -234,6 +234,8 @@ static void teardown(void)
 	rmdir(folder);
 }
 
+FIXTURE(setup, teardown);
+
 static int ask(void)
 {
 	struct ibacm_question question = { .dst = (struct sockaddr *)&dst };
@@ -241,22 +243,20 @@ static int ask(void)
 	return ibacm_ask(&acm, &question, &answer);
 }
 
-START_TEST(host_without_ibacm_is_told_so)
+TEST(host_without_ibacm_is_told_so)
 {
 	ck_assert_int_eq(ask(), -ENOTCONN);
 }
-END_TEST
 
-START_TEST(answer_comes_from_the_socket)
+TEST(answer_comes_from_the_socket)
 {
 	start_at_socket(tells_a_path);
 	ck_assert_int_eq(ask(), 0);
 	ck_assert_uint_eq(answer.n_paths, 1);
 	ck_assert_uint_eq(answer.path[0].flags, 0x11111111);
 }
-END_TEST
 
-START_TEST(answer_comes_from_the_port)
+TEST(answer_comes_from_the_port)
 {
 	int fd;
 
@@ -265,9 +265,8 @@ START_TEST(answer_comes_from_the_port)
 	ck_assert_int_eq(ask(), 0);
 	ck_assert_uint_eq(answer.n_paths, 1);
 }
-END_TEST
 
-START_TEST(socket_is_tried_when_nobody_is_at_the_port)
+TEST(socket_is_tried_when_nobody_is_at_the_port)
 {
 	int fd;
 
@@ -276,11 +275,11 @@ START_TEST(socket_is_tried_when_nobody_is_at_the_port)
 	start_at_socket(tells_a_path);
 	ck_assert_int_eq(ask(), 0);
 }
-END_TEST
 
 static const char *const bad_ports[] = { "", "0", "65536", "nonsense", "-1", "99999999999999" };
 
-START_TEST(file_without_a_port_is_passed_over) /* loop test: _i is the row */
+TEST_LOOP(file_without_a_port_is_passed_over, 0,
+	  sizeof(bad_ports) / sizeof(bad_ports[0])) /* loop test: _i is the row */
 {
 	FILE *file = fopen(port_file, "w");
 
@@ -289,17 +288,15 @@ START_TEST(file_without_a_port_is_passed_over) /* loop test: _i is the row */
 	start_at_socket(tells_a_path);
 	ck_assert_int_eq(ask(), 0);
 }
-END_TEST
 
-START_TEST(answer_may_come_in_pieces)
+TEST(answer_may_come_in_pieces)
 {
 	start_at_socket(tells_byte_by_byte);
 	ck_assert_int_eq(ask(), 0);
 	ck_assert_uint_eq(answer.n_paths, 1);
 }
-END_TEST
 
-START_TEST(connection_is_kept_for_the_next_question)
+TEST(connection_is_kept_for_the_next_question)
 {
 	start_at_socket(tells_a_path);
 	ask();
@@ -308,18 +305,16 @@ START_TEST(connection_is_kept_for_the_next_question)
 	ck_assert_int_eq(server.n_connections, 1);
 	ck_assert_int_eq(server.n_questions, 3);
 }
-END_TEST
 
-START_TEST(not_knowing_is_no_reason_to_hang_up)
+TEST(not_knowing_is_no_reason_to_hang_up)
 {
 	start_at_socket(does_not_know);
 	ck_assert_int_eq(ask(), -ENOENT);
 	ck_assert_int_eq(ask(), -ENOENT);
 	ck_assert_int_eq(server.n_connections, 1);
 }
-END_TEST
 
-START_TEST(question_about_nothing_is_not_sent)
+TEST(question_about_nothing_is_not_sent)
 {
 	struct ibacm_question question = { 0 };
 
@@ -328,7 +323,6 @@ START_TEST(question_about_nothing_is_not_sent)
 	ck_assert_int_eq(ask(), 0);
 	ck_assert_int_eq(server.n_questions, 1);
 }
-END_TEST
 
 static const struct {
 	reply *reply;
@@ -344,7 +338,8 @@ static const struct {
 	{ answers_another,	   -EBADMSG   },
 };
 
-START_TEST(bad_ibacm_costs_its_answer_and_is_not_asked_again) /* loop test: _i is the row */
+TEST_LOOP(bad_ibacm_costs_its_answer_and_is_not_asked_again, 0,
+	  sizeof(failures) / sizeof(failures[0])) /* loop test: _i is the row */
 {
 	start_at_socket(failures[_i].reply);
 	answer.n_paths = 77;
@@ -353,14 +348,13 @@ START_TEST(bad_ibacm_costs_its_answer_and_is_not_asked_again) /* loop test: _i i
 	ck_assert_int_eq(ask(), -ENOTCONN);
 	ck_assert_int_eq(server.n_questions, 1);
 }
-END_TEST
 
 static uint64_t since(struct cm_time before)
 {
 	return (clock_now().ns - before.ns) / CM_NS_PER_MS;
 }
 
-START_TEST(silence_is_borne_for_the_timeout_only)
+TEST(silence_is_borne_for_the_timeout_only)
 {
 	struct cm_time before = clock_now();
 
@@ -369,7 +363,6 @@ START_TEST(silence_is_borne_for_the_timeout_only)
 	ck_assert_uint_ge(since(before), TIMEOUT_MS);
 	ck_assert_uint_lt(since(before), 20 * TIMEOUT_MS); /* a busy machine */
 }
-END_TEST
 
 static void *ask_often(void *failed)
 {
@@ -383,7 +376,7 @@ static void *ask_often(void *failed)
 	return NULL;
 }
 
-START_TEST(threads_get_an_answer_each)
+TEST(threads_get_an_answer_each)
 {
 	bool failed[4] = { false };
 	pthread_t thread[4];
@@ -399,9 +392,8 @@ START_TEST(threads_get_an_answer_each)
 	}
 	ck_assert_int_eq(server.n_questions, 400);
 }
-END_TEST
 
-START_TEST(child_starts_without_its_parents_connection)
+TEST(child_starts_without_its_parents_connection)
 {
 	struct ibacm *of_host = ibacm_of_host();
 	int ends[2], status;
@@ -417,40 +409,4 @@ START_TEST(child_starts_without_its_parents_connection)
 	ck_assert_int_eq(status, 0);
 	ck_assert_int_eq(of_host->fd, ends[0]);
 	close(ends[1]);
-}
-END_TEST
-
-static void add_tests(TCase *tc)
-{
-	tcase_add_test(tc, host_without_ibacm_is_told_so);
-	tcase_add_test(tc, answer_comes_from_the_socket);
-	tcase_add_test(tc, answer_comes_from_the_port);
-	tcase_add_test(tc, socket_is_tried_when_nobody_is_at_the_port);
-	tcase_add_loop_test(tc, file_without_a_port_is_passed_over, 0,
-			    sizeof(bad_ports) / sizeof(bad_ports[0]));
-	tcase_add_test(tc, answer_may_come_in_pieces);
-	tcase_add_test(tc, connection_is_kept_for_the_next_question);
-	tcase_add_test(tc, not_knowing_is_no_reason_to_hang_up);
-	tcase_add_test(tc, question_about_nothing_is_not_sent);
-	tcase_add_loop_test(tc, bad_ibacm_costs_its_answer_and_is_not_asked_again, 0,
-			    sizeof(failures) / sizeof(failures[0]));
-	tcase_add_test(tc, silence_is_borne_for_the_timeout_only);
-	tcase_add_test(tc, threads_get_an_answer_each);
-	tcase_add_test(tc, child_starts_without_its_parents_connection);
-}
-
-int main(void)
-{
-	Suite *suite = suite_create("ibacm");
-	TCase *tc = tcase_create("ibacm");
-	SRunner *runner = srunner_create(suite);
-	int failed;
-
-	suite_add_tcase(suite, tc);
-	tcase_add_checked_fixture(tc, setup, teardown);
-	add_tests(tc);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

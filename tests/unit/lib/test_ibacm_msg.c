@@ -3,7 +3,6 @@
  * Questions to ibacm and its answers, as bytes (lib/path/ibacm_msg.c). The questions' bytes are
  * those that a stock library sent in the lab.
  */
-#include <check.h>
 #include <endian.h>
 #include <errno.h>
 #include <infiniband/ib.h>
@@ -11,6 +10,7 @@
 #include <string.h>
 
 #include "lib/path/ibacm_msg.h"
+#include "tests/unit/test.h"
 
 #define TID 7
 
@@ -30,6 +30,8 @@ static void setup(void)
 	memset(&gid_src.sib_addr, 0x51, 16);
 	memset(&gid_dst.sib_addr, 0x61, 16);
 }
+
+FIXTURE(setup, NULL);
 
 static size_t encode(const void *src, const void *dst, bool no_delay)
 {
@@ -66,7 +68,7 @@ static void put_u16(uint8_t *at, uint16_t value)
 
 /* --- questions ------------------------------------------------------------ */
 
-START_TEST(header_says_who_asks_what_in_the_hosts_order)
+TEST(header_says_who_asks_what_in_the_hosts_order)
 {
 	uint64_t tid;
 
@@ -78,9 +80,8 @@ START_TEST(header_says_who_asks_what_in_the_hosts_order)
 	memcpy(&tid, wire + 8, sizeof(tid));
 	ck_assert_uint_eq(tid, TID);
 }
-END_TEST
 
-START_TEST(both_ends_are_entries)
+TEST(both_ends_are_entries)
 {
 	encode(&ipv4_src, &ipv4_dst, false);
 	ck_assert_uint_eq(u32_at(entry(0)), 1);
@@ -89,26 +90,23 @@ START_TEST(both_ends_are_entries)
 	ck_assert_uint_eq(u32_at(entry(1)), 2);
 	ck_assert_mem_eq(entry(1) + 8, "\xc0\x00\x02\x01\0\0\0\0", 8);
 }
-END_TEST
 
-START_TEST(destination_alone_is_one_entry)
+TEST(destination_alone_is_one_entry)
 {
 	ck_assert_uint_eq(encode(NULL, &ipv6_dst, false), 88);
 	ck_assert_uint_eq(u32_at(entry(0)), 2);
 	ck_assert_uint_eq(u16_at(entry(0) + 4), 3);
 	ck_assert_mem_eq(entry(0) + 8, &ipv6_dst.sin6_addr, 16);
 }
-END_TEST
 
-START_TEST(haste_is_a_flag_of_the_destination)
+TEST(haste_is_a_flag_of_the_destination)
 {
 	encode(&ipv4_src, &ipv4_dst, true);
 	ck_assert_uint_eq(u32_at(entry(0)), 1);
 	ck_assert_uint_eq(u32_at(entry(1)), 2 | 1u << 30);
 }
-END_TEST
 
-START_TEST(gids_are_a_path)
+TEST(gids_are_a_path)
 {
 	ck_assert_uint_eq(encode(&gid_src, &gid_dst, true), 88);
 	ck_assert_uint_eq(u32_at(entry(0)), 0);
@@ -116,16 +114,14 @@ START_TEST(gids_are_a_path)
 	ck_assert_mem_eq(entry(0) + 16, &gid_dst.sib_addr, 16);
 	ck_assert_mem_eq(entry(0) + 32, &gid_src.sib_addr, 16);
 }
-END_TEST
 
-START_TEST(no_end_is_no_question)
+TEST(no_end_is_no_question)
 {
 	struct sockaddr odd = { .sa_family = AF_UNIX };
 
 	ck_assert_uint_eq(encode(NULL, NULL, false), 0);
 	ck_assert_uint_eq(encode(NULL, &odd, false), 0);
 }
-END_TEST
 
 /* --- answers -------------------------------------------------------------- */
 
@@ -157,7 +153,8 @@ static int check(size_t *ret_bytes)
 	return ibacm_check(wire, TID, ret_bytes);
 }
 
-START_TEST(answer_of_any_allowed_number_of_entries_is_good) /* loop test: _i is the number */
+TEST_LOOP(answer_of_any_allowed_number_of_entries_is_good, 0,
+	  IBACM_ENTRIES_MAX + 1) /* loop test: _i is the number */
 {
 	size_t bytes;
 
@@ -165,9 +162,8 @@ START_TEST(answer_of_any_allowed_number_of_entries_is_good) /* loop test: _i is 
 	ck_assert_int_eq(check(&bytes), 0);
 	ck_assert_uint_eq(bytes, (size_t)_i * IBACM_ENTRY_BYTES);
 }
-END_TEST
 
-START_TEST(failure_is_no_entry_and_its_bytes_are_known)
+TEST(failure_is_no_entry_and_its_bytes_are_known)
 {
 	size_t bytes;
 
@@ -176,7 +172,6 @@ START_TEST(failure_is_no_entry_and_its_bytes_are_known)
 	ck_assert_int_eq(check(&bytes), -ENOENT);
 	ck_assert_uint_eq(bytes, 2 * IBACM_ENTRY_BYTES);
 }
-END_TEST
 
 /* Byte of the header, and what an answer does not say there. */
 static const struct {
@@ -191,7 +186,8 @@ static const struct {
 	{ 15, 1	},
 };
 
-START_TEST(answer_to_something_else_is_refused) /* loop test: _i is the row */
+TEST_LOOP(answer_to_something_else_is_refused, 0,
+	  sizeof(lies) / sizeof(lies[0])) /* loop test: _i is the row */
 {
 	size_t bytes;
 
@@ -199,7 +195,6 @@ START_TEST(answer_to_something_else_is_refused) /* loop test: _i is the row */
 	wire[lies[_i].at] = lies[_i].byte;
 	ck_assert_int_eq(check(&bytes), -EBADMSG);
 }
-END_TEST
 
 static const uint16_t bad_lengths[] = {
 	0,
@@ -213,7 +208,8 @@ static const uint16_t bad_lengths[] = {
 	UINT16_MAX,
 };
 
-START_TEST(impossible_length_is_refused) /* loop test: _i is the row */
+TEST_LOOP(impossible_length_is_refused, 0,
+	  sizeof(bad_lengths) / sizeof(bad_lengths[0])) /* loop test: _i is the row */
 {
 	size_t bytes;
 
@@ -221,9 +217,8 @@ START_TEST(impossible_length_is_refused) /* loop test: _i is the row */
 	put_u16(wire + 6, bad_lengths[_i]);
 	ck_assert_int_eq(check(&bytes), -EBADMSG);
 }
-END_TEST
 
-START_TEST(paths_are_kept_in_order_with_their_flags)
+TEST(paths_are_kept_in_order_with_their_flags)
 {
 	struct ibacm_answer got;
 
@@ -237,9 +232,8 @@ START_TEST(paths_are_kept_in_order_with_their_flags)
 	ck_assert_uint_eq(got.path[1].flags, 0x2c);
 	ck_assert_mem_eq(&got.path[1].path, entry(1) + 8, 64);
 }
-END_TEST
 
-START_TEST(address_among_paths_is_the_source)
+TEST(address_among_paths_is_the_source)
 {
 	struct ibacm_answer got;
 
@@ -253,9 +247,8 @@ START_TEST(address_among_paths_is_the_source)
 	ck_assert_uint_eq(be32toh(got.src.in4.sin_addr.s_addr), 0x0a0a0a0a);
 	ck_assert_uint_eq(got.src.in4.sin_port, 0);
 }
-END_TEST
 
-START_TEST(source_may_be_of_ipv6)
+TEST(source_may_be_of_ipv6)
 {
 	struct ibacm_answer got;
 
@@ -264,9 +257,8 @@ START_TEST(source_may_be_of_ipv6)
 	ck_assert_int_eq(got.src.sa.sa_family, AF_INET6);
 	ck_assert_mem_eq(&got.src.in6.sin6_addr, entry(0) + 8, 16);
 }
-END_TEST
 
-START_TEST(destination_and_unknown_kinds_are_passed_over)
+TEST(destination_and_unknown_kinds_are_passed_over)
 {
 	struct ibacm_answer got;
 
@@ -277,9 +269,8 @@ START_TEST(destination_and_unknown_kinds_are_passed_over)
 	ck_assert_uint_eq(got.n_paths, 0);
 	ck_assert_int_eq(got.src.sa.sa_family, AF_UNSPEC);
 }
-END_TEST
 
-START_TEST(as_many_paths_as_fit_are_kept)
+TEST(as_many_paths_as_fit_are_kept)
 {
 	unsigned int i;
 
@@ -287,52 +278,11 @@ START_TEST(as_many_paths_as_fit_are_kept)
 		put_entry(i, i, 0x10, (uint8_t)i);
 	ck_assert_uint_eq(decoded(IBACM_ENTRIES_MAX).n_paths, IBACM_ENTRIES_MAX);
 }
-END_TEST
 
-START_TEST(nothing_is_an_empty_answer)
+TEST(nothing_is_an_empty_answer)
 {
 	struct ibacm_answer got = decoded(0);
 
 	ck_assert_uint_eq(got.n_paths, 0);
 	ck_assert_int_eq(got.src.sa.sa_family, AF_UNSPEC);
-}
-END_TEST
-
-static void add_tests(TCase *tc)
-{
-	tcase_add_test(tc, header_says_who_asks_what_in_the_hosts_order);
-	tcase_add_test(tc, both_ends_are_entries);
-	tcase_add_test(tc, destination_alone_is_one_entry);
-	tcase_add_test(tc, haste_is_a_flag_of_the_destination);
-	tcase_add_test(tc, gids_are_a_path);
-	tcase_add_test(tc, no_end_is_no_question);
-	tcase_add_loop_test(tc, answer_of_any_allowed_number_of_entries_is_good, 0,
-			    IBACM_ENTRIES_MAX + 1);
-	tcase_add_test(tc, failure_is_no_entry_and_its_bytes_are_known);
-	tcase_add_loop_test(tc, answer_to_something_else_is_refused, 0,
-			    sizeof(lies) / sizeof(lies[0]));
-	tcase_add_loop_test(tc, impossible_length_is_refused, 0,
-			    sizeof(bad_lengths) / sizeof(bad_lengths[0]));
-	tcase_add_test(tc, paths_are_kept_in_order_with_their_flags);
-	tcase_add_test(tc, address_among_paths_is_the_source);
-	tcase_add_test(tc, source_may_be_of_ipv6);
-	tcase_add_test(tc, destination_and_unknown_kinds_are_passed_over);
-	tcase_add_test(tc, as_many_paths_as_fit_are_kept);
-	tcase_add_test(tc, nothing_is_an_empty_answer);
-}
-
-int main(void)
-{
-	Suite *suite = suite_create("ibacm_msg");
-	TCase *tc = tcase_create("ibacm_msg");
-	SRunner *runner = srunner_create(suite);
-	int failed;
-
-	suite_add_tcase(suite, tc);
-	tcase_add_checked_fixture(tc, setup, NULL);
-	add_tests(tc);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -4,7 +4,6 @@
  * answers with messages in the kernel's format, as no test machine has such an interface. And what
  * becomes of LIDs, P_Keys and hop limits in messages and address vectors.
  */
-#include <check.h>
 #include <endian.h>
 #include <errno.h>
 #include <linux/neighbour.h>
@@ -17,6 +16,8 @@
 
 #include "lib/net/internal.h"
 #include "lib/path/infiniband.h"
+#include "tests/unit/lib/fake_verbs.h"
+#include "tests/unit/test.h"
 
 #define IB0	4711 /* an interface that this host does not have */
 #define PKEY	0x8005
@@ -25,38 +26,17 @@
 #define HW_ALL	"\x00\xff\xff\xff\xff\x12\x40\x1b\x80\x05\0\0\0\0\0\0\xff\xff\xff\xff"
 
 static struct ibv_context verbs;
-static uint8_t lmc;
 static int peer_hw_bytes;
 
 static const struct mad_gid peer_gid = {
 	{0xfe, 0x80, [8] = 0x00, 0x02, 0xc9, 0x03, 0x00, 0x1a, 0x2b, 0x3d}
 };
 
-/* --- the device ---------------------------------------------------------- */
-
-#undef ibv_query_port
-int ibv_query_port(struct ibv_context *context, uint8_t port_num, struct _compat_ibv_port_attr *ret)
-{
-	struct ibv_port_attr attr = { .lmc = lmc, .pkey_tbl_len = 3 };
-
-	ck_assert_ptr_eq(context, &verbs);
-	ck_assert_uint_eq(port_num, 1);
-	memcpy(ret, &attr, sizeof(attr));
-	return 0;
-}
-
-int ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index, __be16 *ret)
-{
-	static const uint16_t table[] = { 0xffff, 0x0005, 0x8006 };
-
-	(void)context;
-	(void)port_num;
-	*ret = htobe16(table[index]);
-	return 0;
-}
-
 /* --- the kernel ---------------------------------------------------------- */
 
+static bool kernel_is_fake;
+
+int __real_net_request(struct nl_msg *msg, int (*take)(struct nlmsghdr *hdr, void *arg), void *arg);
 int __wrap_net_request(struct nl_msg *msg, int (*take)(struct nlmsghdr *hdr, void *arg), void *arg);
 
 static struct nl_msg *link_message(void)
@@ -94,6 +74,8 @@ int __wrap_net_request(struct nl_msg *msg, int (*take)(struct nlmsghdr *hdr, voi
 	struct nl_msg *answer;
 	int rc;
 
+	if (!kernel_is_fake)
+		return __real_net_request(msg, take, arg);
 	answer = asked->nlmsg_type == RTM_GETLINK ? link_message() : neigh_message(asked);
 	rc = take(nlmsg_hdr(answer), arg);
 	nlmsg_free(answer);
@@ -122,11 +104,17 @@ static struct id_path path_to(const char *ip, bool gateway)
 
 static void begin(void)
 {
-	lmc = 0;
+	static const uint16_t pkeys[FAKE_PKEYS] = { 0xffff, 0x0005, 0x8006 };
+
+	kernel_is_fake = true;
+	fake.port[0] = (struct ibv_port_attr){ .pkey_tbl_len = 3 };
+	memcpy(fake.pkey, pkeys, sizeof(pkeys));
 	peer_hw_bytes = NET_IPOIB_HW_BYTES;
 }
 
-START_TEST(link_address_of_the_neighbour_has_the_gid)
+FIXTURE(begin, NULL);
+
+TEST_LOOP(link_address_of_the_neighbour_has_the_gid, 0, 2)
 {
 	struct id_path path = path_to(_i ? "2001::2" : "10.0.0.2", false);
 
@@ -134,9 +122,8 @@ START_TEST(link_address_of_the_neighbour_has_the_gid)
 	ck_assert(path.has_peer_gid);
 	ck_assert_mem_eq(&path.peer_gid, &peer_gid, sizeof(peer_gid));
 }
-END_TEST
 
-START_TEST(broadcast_address_of_the_interface_has_the_pkey)
+TEST(broadcast_address_of_the_interface_has_the_pkey)
 {
 	struct id_path path = path_to("10.0.0.2", false);
 
@@ -144,9 +131,8 @@ START_TEST(broadcast_address_of_the_interface_has_the_pkey)
 	ck_assert_uint_eq(path.pkey, PKEY);
 	ck_assert_uint_eq(path.pkey_index, 1); /* as a limited member */
 }
-END_TEST
 
-START_TEST(link_address_of_this_host_is_that_of_its_interface)
+TEST(link_address_of_this_host_is_that_of_its_interface)
 {
 	struct id_path path = path_to("10.0.0.2", false);
 
@@ -154,17 +140,15 @@ START_TEST(link_address_of_this_host_is_that_of_its_interface)
 	ck_assert_int_eq(infiniband_meet(&path), 0);
 	ck_assert_mem_eq(&path.peer_gid, HW_OWN + NET_IPOIB_GID_AT, 16);
 }
-END_TEST
 
-START_TEST(router_has_not_the_gid_of_the_peer)
+TEST(router_has_not_the_gid_of_the_peer)
 {
 	struct id_path path = path_to("10.0.0.2", true);
 
 	ck_assert_int_eq(infiniband_meet(&path), -EADDRNOTAVAIL);
 }
-END_TEST
 
-START_TEST(link_address_of_a_group_is_that_of_its_mgid)
+TEST(link_address_of_a_group_is_that_of_its_mgid)
 {
 	static const uint8_t mgid[] = { 0xff, 0x12, 0x40, 0x1b, 0x80, 0x05, 0, 0,
 					0,    0,    0,	  0,	0x0f, 0x01, 1, 7 };
@@ -176,9 +160,8 @@ START_TEST(link_address_of_a_group_is_that_of_its_mgid)
 	ck_assert_mem_eq(&path.peer_gid, mgid, sizeof(mgid));
 	ck_assert_uint_eq(path.pkey, PKEY);
 }
-END_TEST
 
-START_TEST(link_address_of_another_kind_is_nobody)
+TEST(link_address_of_another_kind_is_nobody)
 {
 	struct id_path path = path_to("10.0.0.2", false);
 
@@ -186,9 +169,8 @@ START_TEST(link_address_of_another_kind_is_nobody)
 	ck_assert_int_eq(infiniband_meet(&path), -EHOSTUNREACH);
 	ck_assert(!path.has_peer_gid);
 }
-END_TEST
 
-START_TEST(partition_of_groups_is_that_of_the_interface)
+TEST(partition_of_groups_is_that_of_the_interface)
 {
 	struct infiniband_partition part;
 	struct id id = { .path.gid.ifindex = IB0 };
@@ -199,9 +181,8 @@ START_TEST(partition_of_groups_is_that_of_the_interface)
 	ck_assert_uint_eq(part.scope, 2);
 	ck_assert_mem_eq(&part.broadcast, HW_ALL + 4, 16);
 }
-END_TEST
 
-START_TEST(partition_of_an_af_ib_address_is_in_it)
+TEST(partition_of_an_af_ib_address_is_in_it)
 {
 	struct infiniband_partition part;
 	struct id id = { .state = ID_IDLE };
@@ -211,7 +192,6 @@ START_TEST(partition_of_an_af_ib_address_is_in_it)
 	ck_assert_int_eq(infiniband_partition(&id, &part), 0);
 	ck_assert_mem_eq(&part.broadcast, HW_ALL + 4, 16);
 }
-END_TEST
 
 /* --- LIDs ---------------------------------------------------------------- */
 
@@ -234,7 +214,7 @@ static struct id id_with_path(uint8_t hop_limit)
 	return id;
 }
 
-START_TEST(address_vector_of_no_hops_is_a_lid)
+TEST(address_vector_of_no_hops_is_a_lid)
 {
 	struct id id = id_with_path(0);
 	struct ibv_ah_attr ah;
@@ -246,24 +226,22 @@ START_TEST(address_vector_of_no_hops_is_a_lid)
 	ck_assert_uint_eq(ah.src_path_bits, 0);
 	ck_assert_uint_eq(ah.is_global, 0);
 }
-END_TEST
 
-START_TEST(path_bits_are_as_many_as_the_port_has)
+TEST(path_bits_are_as_many_as_the_port_has)
 {
 	struct id id = id_with_path(0);
 	struct mad_path path;
 	struct ibv_ah_attr ah;
 
-	lmc = 2;
+	fake.port[0].lmc = 2;
 	infiniband_ah(&id, &ah);
 	infiniband_mad_path(&id, &path);
 	ck_assert_uint_eq(ah.src_path_bits, 3);
 	ck_assert_uint_eq(path.path_bits, 3);
 }
-END_TEST
 
 /* Out of the subnet (64 hops), and within it (1), as SR-IOV needs one there, too. */
-START_TEST(address_vector_with_hops_has_a_global_route_header)
+TEST_LOOP(address_vector_with_hops_has_a_global_route_header, 0, 2)
 {
 	uint8_t hops = _i ? 64 : 1;
 	struct id id = id_with_path(hops);
@@ -278,9 +256,8 @@ START_TEST(address_vector_with_hops_has_a_global_route_header)
 	ck_assert_uint_eq(ah.grh.flow_label, 0xabcde);
 	ck_assert_uint_eq(ah.grh.traffic_class, 9);
 }
-END_TEST
 
-START_TEST(messages_go_the_way_of_the_data)
+TEST_LOOP(messages_go_the_way_of_the_data, 0, 3)
 {
 	struct id id = id_with_path((uint8_t)_i);
 	struct mad_path path;
@@ -292,9 +269,8 @@ START_TEST(messages_go_the_way_of_the_data)
 	ck_assert_int_eq(path.grh, _i > 0);
 	ck_assert_uint_eq(path.hop_limit, _i);
 }
-END_TEST
 
-START_TEST(req_has_lids_where_the_peer_is_on_the_subnet)
+TEST_LOOP(req_has_lids_where_the_peer_is_on_the_subnet, 0, 2)
 {
 	struct cm_req_path req = { .local_lid = 0, .remote_lid = 0 };
 	struct id id = id_with_path((uint8_t)_i);
@@ -303,9 +279,8 @@ START_TEST(req_has_lids_where_the_peer_is_on_the_subnet)
 	ck_assert_uint_eq(req.local_lid, 0x27);
 	ck_assert_uint_eq(req.remote_lid, 0x12);
 }
-END_TEST
 
-START_TEST(req_keeps_permissive_lids_elsewhere)
+TEST(req_keeps_permissive_lids_elsewhere)
 {
 	struct cm_req_path req = { .local_lid = 0xffff, .remote_lid = 0xffff };
 	struct id id = id_with_path(64);
@@ -313,50 +288,4 @@ START_TEST(req_keeps_permissive_lids_elsewhere)
 	infiniband_req_path(&id, &req);
 	ck_assert_uint_eq(req.local_lid, 0xffff);
 	ck_assert_uint_eq(req.remote_lid, 0xffff);
-}
-END_TEST
-
-static TCase *peer_tests(void)
-{
-	TCase *tcase = tcase_create("peer");
-
-	tcase_add_checked_fixture(tcase, begin, NULL);
-	tcase_add_loop_test(tcase, link_address_of_the_neighbour_has_the_gid, 0, 2);
-	tcase_add_test(tcase, broadcast_address_of_the_interface_has_the_pkey);
-	tcase_add_test(tcase, link_address_of_this_host_is_that_of_its_interface);
-	tcase_add_test(tcase, router_has_not_the_gid_of_the_peer);
-	tcase_add_test(tcase, link_address_of_a_group_is_that_of_its_mgid);
-	tcase_add_test(tcase, link_address_of_another_kind_is_nobody);
-	tcase_add_test(tcase, partition_of_groups_is_that_of_the_interface);
-	tcase_add_test(tcase, partition_of_an_af_ib_address_is_in_it);
-	return tcase;
-}
-
-static TCase *lid_tests(void)
-{
-	TCase *tcase = tcase_create("lids");
-
-	tcase_add_checked_fixture(tcase, begin, NULL);
-	tcase_add_test(tcase, address_vector_of_no_hops_is_a_lid);
-	tcase_add_test(tcase, path_bits_are_as_many_as_the_port_has);
-	tcase_add_loop_test(tcase, address_vector_with_hops_has_a_global_route_header, 0, 2);
-	tcase_add_loop_test(tcase, messages_go_the_way_of_the_data, 0, 3);
-	tcase_add_loop_test(tcase, req_has_lids_where_the_peer_is_on_the_subnet, 0, 2);
-	tcase_add_test(tcase, req_keeps_permissive_lids_elsewhere);
-	return tcase;
-}
-
-int main(void)
-{
-	Suite *suite = suite_create("infiniband");
-	SRunner *runner;
-	int failed;
-
-	suite_add_tcase(suite, peer_tests());
-	suite_add_tcase(suite, lid_tests());
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -3,7 +3,6 @@
  * A cmportd in a thread of the process: one client at a time, nothing of it in a forked child, and
  * no signal of the program's in its thread.
  */
-#include <check.h>
 #include <dirent.h>
 #include <errno.h>
 #include <rdma/rdma_cma.h>
@@ -17,6 +16,7 @@
 #include "lib/net/netlink.h"
 #include "lib/net/port_space.h"
 #include "lib/portd/inline.h"
+#include "tests/unit/test.h"
 
 static struct portd_client *client;
 static unsigned int n_fds; /* before there was a server */
@@ -51,6 +51,9 @@ static void setup(void)
 	ck_assert_int_eq(open_client(&client), 0);
 }
 
+FIXTURE(setup, NULL);
+TIME_LIMIT_S(60);
+
 static bool answers(struct portd_client *of)
 {
 	struct portd_ids ids;
@@ -58,31 +61,28 @@ static bool answers(struct portd_client *of)
 	return portd_lease_ids(of, &ids) == 0 && ids.count != 0;
 }
 
-START_TEST(it_serves_its_client)
+TEST(it_serves_its_client)
 {
 	ck_assert(answers(client));
 	ck_assert_uint_ne(portd_take_port(client, RDMA_PS_TCP), 0);
 }
-END_TEST
 
-START_TEST(a_second_client_is_refused)
+TEST(a_second_client_is_refused)
 {
 	struct portd_client *second;
 
 	ck_assert_int_eq(open_client(&second), -EBUSY);
 	ck_assert(answers(client));
 }
-END_TEST
 
-START_TEST(another_is_started_when_its_client_has_gone)
+TEST(another_is_started_when_its_client_has_gone)
 {
 	portd_client_close(client);
 	ck_assert_int_eq(open_client(&client), 0);
 	ck_assert(answers(client));
 }
-END_TEST
 
-START_TEST(it_is_gone_when_its_client_was_waited_for)
+TEST(it_is_gone_when_its_client_was_waited_for)
 {
 	portd_client_hang_up(client);
 	inline_end(20000);
@@ -91,7 +91,6 @@ START_TEST(it_is_gone_when_its_client_was_waited_for)
 	ck_assert_uint_eq(count_fds(), n_fds);
 	ck_assert_int_eq(open_client(&client), -ESHUTDOWN);
 }
-END_TEST
 
 static int status_of(pid_t child)
 {
@@ -101,7 +100,7 @@ static int status_of(pid_t child)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-START_TEST(a_child_has_none_of_its_descriptors)
+TEST(a_child_has_none_of_its_descriptors)
 {
 	pid_t child = fork();
 
@@ -113,9 +112,8 @@ START_TEST(a_child_has_none_of_its_descriptors)
 	ck_assert_int_eq(status_of(child), 0);
 	ck_assert(answers(client));
 }
-END_TEST
 
-START_TEST(a_child_may_have_one_of_its_own)
+TEST(a_child_may_have_one_of_its_own)
 {
 	pid_t child = fork();
 
@@ -127,7 +125,6 @@ START_TEST(a_child_may_have_one_of_its_own)
 	ck_assert_int_eq(status_of(child), 0);
 	ck_assert(answers(client));
 }
-END_TEST
 
 /* The line of a file of /proc that begins like that. */
 static bool line_of(const char *path, const char *begin, char *ret, int bytes)
@@ -142,7 +139,7 @@ static bool line_of(const char *path, const char *begin, char *ret, int bytes)
 	return found;
 }
 
-START_TEST(no_signal_is_delivered_to_its_thread)
+TEST(no_signal_is_delivered_to_its_thread)
 {
 	DIR *dir = opendir("/proc/self/task");
 	unsigned long long blocked = 0;
@@ -159,29 +156,4 @@ START_TEST(no_signal_is_delivered_to_its_thread)
 	closedir(dir);
 	ck_assert(blocked >> (SIGTERM - 1) & 1 && blocked >> (SIGUSR1 - 1) & 1 &&
 		  blocked >> (SIGALRM - 1) & 1);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("inline");
-	TCase *tests = tcase_create("a server of the process");
-	SRunner *runner;
-	int n_failed;
-
-	tcase_add_checked_fixture(tests, setup, NULL);
-	tcase_set_timeout(tests, 60);
-	tcase_add_test(tests, it_serves_its_client);
-	tcase_add_test(tests, a_second_client_is_refused);
-	tcase_add_test(tests, another_is_started_when_its_client_has_gone);
-	tcase_add_test(tests, it_is_gone_when_its_client_was_waited_for);
-	tcase_add_test(tests, a_child_has_none_of_its_descriptors);
-	tcase_add_test(tests, a_child_may_have_one_of_its_own);
-	tcase_add_test(tests, no_signal_is_delivered_to_its_thread);
-	suite_add_tcase(suite, tests);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	n_failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return n_failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -3,7 +3,6 @@
  * What differs between releases of the kernel (lib/device/kernel.c), and the RoCE path that follows
  * from it (lib/path/roce.c).
  */
-#include <check.h>
 #include <net/if.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 
 #include "lib/device/kernel.h"
 #include "lib/path/roce.h"
+#include "tests/unit/test.h"
 
 static const struct {
 	const char *release;
@@ -32,14 +32,13 @@ static const struct {
 
 #define N_KERNELS ((int)(sizeof(kernels) / sizeof(kernels[0])))
 
-START_TEST(packet_life_time_is_that_of_the_release)
+TEST_LOOP(packet_life_time_is_that_of_the_release, 0, N_KERNELS)
 {
 	ck_assert_uint_eq(kernel_packet_life_time(kernels[_i].release),
 			  kernels[_i].packet_life_time);
 }
-END_TEST
 
-START_TEST(roce_path_has_the_life_time_of_the_kernel)
+TEST_LOOP(roce_path_has_the_life_time_of_the_kernel, 0, N_KERNELS)
 {
 	struct id id = { .path.route.ifindex = if_nametoindex("lo") };
 
@@ -47,9 +46,8 @@ START_TEST(roce_path_has_the_life_time_of_the_kernel)
 	ck_assert_int_eq(roce_make_path(&id), 0);
 	ck_assert_uint_eq(id.path.packet_life_time, kernels[_i].packet_life_time);
 }
-END_TEST
 
-START_TEST(release_is_that_of_the_running_kernel)
+TEST(release_is_that_of_the_running_kernel)
 {
 	char room[KERNEL_RELEASE_BYTES];
 	struct utsname running;
@@ -57,23 +55,4 @@ START_TEST(release_is_that_of_the_running_kernel)
 	unsetenv("PURECM_FABRIC_KERNEL");
 	ck_assert_int_eq(uname(&running), 0);
 	ck_assert_str_eq(kernel_release(room), running.release);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("kernel");
-	TCase *tcase = tcase_create("kernel");
-	SRunner *runner;
-	int failed;
-
-	tcase_add_loop_test(tcase, packet_life_time_is_that_of_the_release, 0, N_KERNELS);
-	tcase_add_loop_test(tcase, roce_path_has_the_life_time_of_the_kernel, 0, N_KERNELS);
-	tcase_add_test(tcase, release_is_that_of_the_running_kernel);
-	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * rdma_resolve_addrinfo() and rdma_query_addrinfo() (lib/names/lookup.c). The name server is here:
- * it answers when the test lets it. libibverbs' device list is here, too.
+ * it answers when the test lets it.
  */
-#include <check.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <netdb.h>
 #include <poll.h>
@@ -16,22 +14,13 @@
 
 #include "lib/conn/rooms.h"
 #include "lib/engine/engine.h"
+#include "tests/unit/lib/fake_verbs.h"
+#include "tests/unit/test.h"
 
 /* --- the outside world ---------------------------------------------------- */
 
-static struct ibv_device *no_devices[1];
-
-#undef ibv_get_device_list
-struct ibv_device **ibv_get_device_list(int *num)
-{
-	*num = 1;
-	return no_devices;
-}
-
-void ibv_free_device_list(struct ibv_device **list)
-{
-	ck_assert_ptr_eq(list, no_devices);
-}
+static struct ibv_device device;
+static bool server_is_fake;
 
 /* Names that begin with "host" are known, after a while; those with "slow" once answer is posted.
  */
@@ -47,18 +36,24 @@ static int ask_server(const char *node)
 	return server_says;
 }
 
-int getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
-		struct addrinfo **list)
+int __real_getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
+		       struct addrinfo **list);
+int __wrap_getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
+		       struct addrinfo **list);
+
+int __wrap_getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
+		       struct addrinfo **list)
 {
-	int (*real)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+	static const struct addrinfo number = { .ai_flags = AI_NUMERICHOST };
 	int eai;
 
-	*(void **)&real = dlsym(RTLD_NEXT, "getaddrinfo");
-	eai = real(node, service, &(struct addrinfo){ .ai_flags = AI_NUMERICHOST }, list);
+	if (!server_is_fake)
+		return __real_getaddrinfo(node, service, hints, list);
+	eai = __real_getaddrinfo(node, service, &number, list);
 	if (eai != EAI_NONAME || (hints && hints->ai_flags & AI_NUMERICHOST))
 		return eai;
 	eai = ask_server(node);
-	return eai ? eai : real("192.0.2.7", service, hints, list);
+	return eai ? eai : __real_getaddrinfo("192.0.2.7", service, hints, list);
 }
 
 /* --- the ids -------------------------------------------------------------- */
@@ -71,6 +66,9 @@ static void setup(void)
 {
 	struct engine *engine;
 
+	fake.listed = &device;
+	fake.n_listed = 1;
+	server_is_fake = true;
 	sem_init(&asked, 0, 0);
 	sem_init(&answer, 0, 0);
 	server_says = 0;
@@ -90,6 +88,8 @@ static void teardown(void)
 	rdma_freeaddrinfo(found);
 	channel_close(channel);
 }
+
+FIXTURE(setup, teardown);
 
 static int look_up(const char *node)
 {
@@ -132,7 +132,7 @@ static uint32_t found_ip(void)
 
 /* --- results -------------------------------------------------------------- */
 
-START_TEST(number_is_resolved_when_the_call_returns)
+TEST(number_is_resolved_when_the_call_returns)
 {
 	ck_assert_int_eq(look_up("192.0.2.1"), 0);
 	ck_assert(is_readable());
@@ -140,18 +140,16 @@ START_TEST(number_is_resolved_when_the_call_returns)
 	fetch();
 	ck_assert_uint_eq(found_ip(), 0xc0000201);
 }
-END_TEST
 
-START_TEST(name_is_resolved_with_an_event)
+TEST(name_is_resolved_with_an_event)
 {
 	ck_assert_int_eq(look_up("host"), 0);
 	expect_event(RDMA_CM_EVENT_ADDRINFO_RESOLVED, 0);
 	fetch();
 	ck_assert_uint_eq(found_ip(), 0xc0000207);
 }
-END_TEST
 
-START_TEST(slow_name_server_does_not_hold_up_the_caller)
+TEST(slow_name_server_does_not_hold_up_the_caller)
 {
 	ck_assert_int_eq(look_up("slow"), 0);
 	sem_wait(&asked);
@@ -161,9 +159,8 @@ START_TEST(slow_name_server_does_not_hold_up_the_caller)
 	expect_event(RDMA_CM_EVENT_ADDRINFO_RESOLVED, 0);
 	fetch();
 }
-END_TEST
 
-START_TEST(what_the_caller_gave_is_its_own_again)
+TEST(what_the_caller_gave_is_its_own_again)
 {
 	struct sockaddr_in src = { .sin_family = AF_INET, .sin_port = 5 };
 	struct rdma_addrinfo hints = { .ai_src_addr = (struct sockaddr *)&src,
@@ -182,9 +179,8 @@ START_TEST(what_the_caller_gave_is_its_own_again)
 	ck_assert_uint_eq(found->ai_src_len, sizeof(src));
 	ck_assert_uint_eq(((struct sockaddr_in *)(void *)found->ai_src_addr)->sin_port, 5);
 }
-END_TEST
 
-START_TEST(result_is_handed_over_once)
+TEST(result_is_handed_over_once)
 {
 	struct rdma_addrinfo *again = NULL;
 
@@ -194,19 +190,17 @@ START_TEST(result_is_handed_over_once)
 	expect_failure(rdma_query_addrinfo(&id->pub, &again), ENOENT);
 	ck_assert_ptr_null(again);
 }
-END_TEST
 
-START_TEST(state_of_the_id_does_not_change)
+TEST(state_of_the_id_does_not_change)
 {
 	look_up("192.0.2.1");
 	expect_event(RDMA_CM_EVENT_ADDRINFO_RESOLVED, 0);
 	ck_assert(engine_id_is(id, ID_IDLE));
 }
-END_TEST
 
 /* --- one at a time -------------------------------------------------------- */
 
-START_TEST(second_look_up_waits_for_the_first_result_to_be_fetched)
+TEST(second_look_up_waits_for_the_first_result_to_be_fetched)
 {
 	look_up("192.0.2.1");
 	expect_failure(look_up("192.0.2.2"), EBUSY);
@@ -216,9 +210,8 @@ START_TEST(second_look_up_waits_for_the_first_result_to_be_fetched)
 	ck_assert_int_eq(look_up("192.0.2.2"), 0);
 	expect_event(RDMA_CM_EVENT_ADDRINFO_RESOLVED, 0);
 }
-END_TEST
 
-START_TEST(second_look_up_is_refused_while_the_first_is_under_way)
+TEST(second_look_up_is_refused_while_the_first_is_under_way)
 {
 	look_up("slow");
 	sem_wait(&asked);
@@ -226,9 +219,8 @@ START_TEST(second_look_up_is_refused_while_the_first_is_under_way)
 	sem_post(&answer);
 	expect_event(RDMA_CM_EVENT_ADDRINFO_RESOLVED, 0);
 }
-END_TEST
 
-START_TEST(failure_leaves_the_id_free_for_another_look_up)
+TEST(failure_leaves_the_id_free_for_another_look_up)
 {
 	server_says = EAI_NONAME;
 	look_up("host");
@@ -238,7 +230,6 @@ START_TEST(failure_leaves_the_id_free_for_another_look_up)
 	ck_assert_int_eq(look_up("host"), 0);
 	expect_event(RDMA_CM_EVENT_ADDRINFO_RESOLVED, 0);
 }
-END_TEST
 
 /* --- failures ------------------------------------------------------------- */
 
@@ -254,15 +245,15 @@ static const struct {
 	{ EAI_ADDRFAMILY, EAFNOSUPPORT   },
 };
 
-START_TEST(what_the_name_server_says_is_an_errno) /* loop test: _i is the row */
+TEST_LOOP(what_the_name_server_says_is_an_errno, 0,
+	  sizeof(failures) / sizeof(failures[0])) /* loop test: _i is the row */
 {
 	server_says = failures[_i].eai;
 	ck_assert_int_eq(look_up("host"), 0);
 	expect_event(RDMA_CM_EVENT_ADDRINFO_ERROR, -failures[_i].err);
 }
-END_TEST
 
-START_TEST(what_is_wrong_without_a_name_server_is_told_at_once)
+TEST(what_is_wrong_without_a_name_server_is_told_at_once)
 {
 	expect_failure(rdma_resolve_addrinfo(&id->pub, "192.0.2.1", "no-such-service", NULL),
 		       ENOENT);
@@ -270,29 +261,25 @@ START_TEST(what_is_wrong_without_a_name_server_is_told_at_once)
 	ck_assert_int_eq(look_up("192.0.2.1"), 0);
 	expect_event(RDMA_CM_EVENT_ADDRINFO_RESOLVED, 0);
 }
-END_TEST
 
-START_TEST(name_that_must_be_a_number_is_refused_at_once)
+TEST(name_that_must_be_a_number_is_refused_at_once)
 {
 	struct rdma_addrinfo hints = { .ai_flags = RAI_NUMERICHOST };
 
 	expect_failure(rdma_resolve_addrinfo(&id->pub, "host", NULL, &hints), ENOENT);
 }
-END_TEST
 
-START_TEST(nothing_to_look_for_is_refused)
+TEST(nothing_to_look_for_is_refused)
 {
 	expect_failure(rdma_resolve_addrinfo(&id->pub, NULL, NULL, NULL), EINVAL);
 	expect_failure(rdma_resolve_addrinfo(NULL, "host", NULL, NULL), EINVAL);
 }
-END_TEST
 
-START_TEST(nowhere_to_put_a_result_is_refused)
+TEST(nowhere_to_put_a_result_is_refused)
 {
 	expect_failure(rdma_query_addrinfo(&id->pub, NULL), EINVAL);
 	expect_failure(rdma_query_addrinfo(NULL, &found), EINVAL);
 }
-END_TEST
 
 static const struct {
 	const char *node, *service;
@@ -305,7 +292,8 @@ static const struct {
 	{ NULL,	NULL,   RAI_SA,	      EINVAL },
 };
 
-START_TEST(service_record_is_not_asked_for_without_subnet) /* loop test: _i is the row */
+TEST_LOOP(service_record_is_not_asked_for_without_subnet, 0,
+	  sizeof(service_queries) / sizeof(service_queries[0])) /* loop test: _i is the row */
 {
 	struct rdma_addrinfo hints = { .ai_flags = service_queries[_i].flags };
 
@@ -313,20 +301,18 @@ START_TEST(service_record_is_not_asked_for_without_subnet) /* loop test: _i is t
 					     service_queries[_i].service, &hints),
 		       service_queries[_i].err);
 }
-END_TEST
 
 /* --- ends ----------------------------------------------------------------- */
 
-START_TEST(unfetched_result_goes_with_its_id)
+TEST(unfetched_result_goes_with_its_id)
 {
 	look_up("192.0.2.1");
 	ck_assert_int_eq(rdma_destroy_id(&id->pub), 0);
 	id = NULL;
 	ck_assert(!is_readable());
 }
-END_TEST
 
-START_TEST(id_is_destroyed_while_the_name_server_is_silent)
+TEST(id_is_destroyed_while_the_name_server_is_silent)
 {
 	look_up("slow");
 	sem_wait(&asked);
@@ -335,44 +321,4 @@ START_TEST(id_is_destroyed_while_the_name_server_is_silent)
 	sem_post(&answer);
 	poll(NULL, 0, 50); /* what comes now is nobody's */
 	ck_assert(!is_readable());
-}
-END_TEST
-
-static void add_tests(TCase *tc)
-{
-	tcase_add_test(tc, number_is_resolved_when_the_call_returns);
-	tcase_add_test(tc, name_is_resolved_with_an_event);
-	tcase_add_test(tc, slow_name_server_does_not_hold_up_the_caller);
-	tcase_add_test(tc, what_the_caller_gave_is_its_own_again);
-	tcase_add_test(tc, result_is_handed_over_once);
-	tcase_add_test(tc, state_of_the_id_does_not_change);
-	tcase_add_test(tc, second_look_up_waits_for_the_first_result_to_be_fetched);
-	tcase_add_test(tc, second_look_up_is_refused_while_the_first_is_under_way);
-	tcase_add_test(tc, failure_leaves_the_id_free_for_another_look_up);
-	tcase_add_loop_test(tc, what_the_name_server_says_is_an_errno, 0,
-			    sizeof(failures) / sizeof(failures[0]));
-	tcase_add_test(tc, what_is_wrong_without_a_name_server_is_told_at_once);
-	tcase_add_test(tc, name_that_must_be_a_number_is_refused_at_once);
-	tcase_add_test(tc, nothing_to_look_for_is_refused);
-	tcase_add_test(tc, nowhere_to_put_a_result_is_refused);
-	tcase_add_loop_test(tc, service_record_is_not_asked_for_without_subnet, 0,
-			    sizeof(service_queries) / sizeof(service_queries[0]));
-	tcase_add_test(tc, unfetched_result_goes_with_its_id);
-	tcase_add_test(tc, id_is_destroyed_while_the_name_server_is_silent);
-}
-
-int main(void)
-{
-	Suite *suite = suite_create("lookup");
-	TCase *tc = tcase_create("lookup");
-	SRunner *runner = srunner_create(suite);
-	int failed;
-
-	suite_add_tcase(suite, tc);
-	tcase_add_checked_fixture(tc, setup, teardown);
-	add_tests(tc);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Queue pairs made through an id, of every type: lib/verbs/qp.c, lib/verbs/cq.c, on a fake device.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdlib.h>
 
-#include "fake_verbs.h"
 #include "lib/verbs/qp.h"
+#include "tests/unit/lib/fake_verbs.h"
+#include "tests/unit/test.h"
 
 static struct id *id;
 static struct rdma_cm_id *pub;
@@ -29,6 +29,8 @@ static void teardown(void)
 	fake_id_free(id);
 	fake_end();
 }
+
+FIXTURE(setup, teardown);
 
 static struct ibv_qp_init_attr small(enum ibv_qp_type type)
 {
@@ -86,7 +88,7 @@ static bool fail_verb(enum ibv_qp_type type, int number)
 	return result != 0;
 }
 
-START_TEST(verb_that_fails_leaves_nothing)
+TEST_LOOP(verb_that_fails_leaves_nothing, 0, sizeof(types) / sizeof(types[0]))
 {
 	int number = 1;
 
@@ -96,9 +98,8 @@ START_TEST(verb_that_fails_leaves_nothing)
 	ck_assert_int_ge(number, 8); /* two queues, two channels, queue pair, move, ECE */
 	begin(types[_i]);
 }
-END_TEST
 
-START_TEST(failure_leaves_the_queues_of_a_shared_receive_queue)
+TEST(failure_leaves_the_queues_of_a_shared_receive_queue)
 {
 	struct ibv_qp_init_attr attr = small(IBV_QPT_XRC_RECV);
 	struct ibv_srq srq = { 0 };
@@ -115,11 +116,10 @@ START_TEST(failure_leaves_the_queues_of_a_shared_receive_queue)
 	rdma_destroy_qp(pub);
 	ck_assert_int_eq(fake_n_alive(), 0);
 }
-END_TEST
 
 /* --- what is refused ----------------------------------------------------- */
 
-START_TEST(second_queue_pair_is_refused)
+TEST(second_queue_pair_is_refused)
 {
 	struct ibv_qp_init_attr attr = small(IBV_QPT_RC);
 	struct ibv_qp *first;
@@ -130,9 +130,8 @@ START_TEST(second_queue_pair_is_refused)
 	ck_assert_ptr_eq(pub->qp, first);
 	rdma_destroy_qp(pub);
 }
-END_TEST
 
-START_TEST(id_without_a_device_is_refused)
+TEST(id_without_a_device_is_refused)
 {
 	struct ibv_qp_init_attr attr = small(IBV_QPT_RC);
 
@@ -142,9 +141,8 @@ START_TEST(id_without_a_device_is_refused)
 	refuse(&attr, NULL, EINVAL);
 	refuse(&attr, &fake.pd, EINVAL);
 }
-END_TEST
 
-START_TEST(domain_of_another_context_is_refused)
+TEST(domain_of_another_context_is_refused)
 {
 	struct ibv_qp_init_attr attr = small(IBV_QPT_RC);
 	struct ibv_context other = { 0 };
@@ -154,9 +152,8 @@ START_TEST(domain_of_another_context_is_refused)
 	ck_assert_int_eq(fake.n_calls, 0);
 	ck_assert_ptr_null(attr.send_cq);
 }
-END_TEST
 
-START_TEST(queue_beside_the_id_s_own_is_refused)
+TEST(queue_beside_the_id_s_own_is_refused)
 {
 	struct ibv_cq *mine = ibv_create_cq(pub->verbs, 4, NULL, NULL, 0), other;
 	struct ibv_qp_init_attr attr = small(IBV_QPT_RC);
@@ -175,11 +172,10 @@ START_TEST(queue_beside_the_id_s_own_is_refused)
 	rdma_destroy_qp(pub);
 	check_empty();
 }
-END_TEST
 
 /* --- completion queues --------------------------------------------------- */
 
-START_TEST(queues_are_made_for_both_directions)
+TEST(queues_are_made_for_both_directions)
 {
 	struct ibv_qp_init_attr attr = small(IBV_QPT_RC);
 
@@ -194,9 +190,8 @@ START_TEST(queues_are_made_for_both_directions)
 	rdma_destroy_qp(pub);
 	check_empty();
 }
-END_TEST
 
-START_TEST(direction_without_requests_needs_no_queue)
+TEST(direction_without_requests_needs_no_queue)
 {
 	struct ibv_qp_init_attr attr = small(IBV_QPT_RC);
 
@@ -208,9 +203,8 @@ START_TEST(direction_without_requests_needs_no_queue)
 	rdma_destroy_qp(pub);
 	check_empty();
 }
-END_TEST
 
-START_TEST(queues_of_the_program_stay_its_own)
+TEST(queues_of_the_program_stay_its_own)
 {
 	struct ibv_qp_init_attr attr = small(IBV_QPT_RC);
 	struct ibv_cq mine;
@@ -223,9 +217,8 @@ START_TEST(queues_of_the_program_stay_its_own)
 	rdma_destroy_qp(pub);
 	check_empty();
 }
-END_TEST
 
-START_TEST(queue_of_the_program_for_one_direction)
+TEST(queue_of_the_program_for_one_direction)
 {
 	struct ibv_qp_init_attr attr = small(IBV_QPT_RC);
 	struct ibv_cq mine;
@@ -237,11 +230,10 @@ START_TEST(queue_of_the_program_for_one_direction)
 	rdma_destroy_qp(pub);
 	check_empty();
 }
-END_TEST
 
 /* --- what the program's struct says after -------------------------------- */
 
-START_TEST(capacities_and_queues_are_written_back)
+TEST(capacities_and_queues_are_written_back)
 {
 	struct ibv_qp_init_attr attr = small(IBV_QPT_RC);
 	struct ibv_srq srq;
@@ -254,9 +246,8 @@ START_TEST(capacities_and_queues_are_written_back)
 	ck_assert_ptr_eq(attr.srq, &srq);
 	rdma_destroy_qp(pub);
 }
-END_TEST
 
-START_TEST(shared_receive_queue_of_the_program_comes_first)
+TEST(shared_receive_queue_of_the_program_comes_first)
 {
 	struct ibv_qp_init_attr attr = small(IBV_QPT_RC);
 	struct ibv_srq mine, other;
@@ -267,9 +258,8 @@ START_TEST(shared_receive_queue_of_the_program_comes_first)
 	ck_assert_ptr_eq(pub->qp->srq, &other);
 	rdma_destroy_qp(pub);
 }
-END_TEST
 
-START_TEST(extended_form_says_which_domain_it_took)
+TEST(extended_form_says_which_domain_it_took)
 {
 	struct ibv_qp_init_attr_ex attr = { .qp_type = IBV_QPT_RC, .cap.max_send_wr = 1 };
 
@@ -278,9 +268,8 @@ START_TEST(extended_form_says_which_domain_it_took)
 	ck_assert_uint_eq(attr.comp_mask, IBV_QP_INIT_ATTR_PD);
 	rdma_destroy_qp(pub);
 }
-END_TEST
 
-START_TEST(domain_of_the_program_becomes_the_id_s)
+TEST(domain_of_the_program_becomes_the_id_s)
 {
 	struct ibv_qp_init_attr attr = small(IBV_QPT_RC);
 	struct ibv_pd mine = { .context = pub->verbs };
@@ -290,11 +279,10 @@ START_TEST(domain_of_the_program_becomes_the_id_s)
 	rdma_destroy_qp(pub);
 	ck_assert_ptr_eq(pub->pd, &mine);
 }
-END_TEST
 
 /* --- XRC ----------------------------------------------------------------- */
 
-START_TEST(xrc_target_gets_the_domain_of_its_device)
+TEST(xrc_target_gets_the_domain_of_its_device)
 {
 	struct ibv_qp_init_attr attr = small(IBV_QPT_XRC_RECV);
 
@@ -307,9 +295,8 @@ START_TEST(xrc_target_gets_the_domain_of_its_device)
 	ck_assert_int_eq(fake.n_xrcds, 1);
 	rdma_destroy_qp(pub);
 }
-END_TEST
 
-START_TEST(xrc_target_keeps_the_domain_of_the_program)
+TEST(xrc_target_keeps_the_domain_of_the_program)
 {
 	struct ibv_xrcd mine;
 	struct ibv_qp_init_attr_ex attr = { .qp_type = IBV_QPT_XRC_RECV,
@@ -322,9 +309,8 @@ START_TEST(xrc_target_keeps_the_domain_of_the_program)
 	ck_assert_int_eq(fake.n_xrcds, 0);
 	rdma_destroy_qp(pub);
 }
-END_TEST
 
-START_TEST(xrc_target_leaves_its_queues_to_its_shared_receive_queue)
+TEST(xrc_target_leaves_its_queues_to_its_shared_receive_queue)
 {
 	struct ibv_qp_init_attr attr = small(IBV_QPT_XRC_RECV);
 	struct ibv_srq srq;
@@ -339,7 +325,6 @@ START_TEST(xrc_target_leaves_its_queues_to_its_shared_receive_queue)
 	rdma_destroy_qp(pub);
 	check_empty();
 }
-END_TEST
 
 /* --- moves --------------------------------------------------------------- */
 
@@ -361,7 +346,7 @@ static const struct {
 	{ IBV_QPT_XRC_RECV, RTR_MASK | RESPONDS, RTS_MASK | IBV_QP_TIMEOUT},
 };
 
-START_TEST(each_type_is_moved_with_what_it_has)
+TEST_LOOP(each_type_is_moved_with_what_it_has, 0, sizeof(paths) / sizeof(paths[0]))
 {
 	struct cm_conn conn = { .state = CM_REP_RCVD, .retry_count = 5 };
 	struct ibv_qp_init_attr attr = small(paths[_i].type);
@@ -377,9 +362,8 @@ START_TEST(each_type_is_moved_with_what_it_has)
 	id->conn = NULL;
 	rdma_destroy_qp(pub);
 }
-END_TEST
 
-START_TEST(port_space_says_of_which_type_a_connection_is)
+TEST(port_space_says_of_which_type_a_connection_is)
 {
 	struct cm_conn conn = { .state = CM_REP_RCVD };
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTR };
@@ -392,9 +376,8 @@ START_TEST(port_space_says_of_which_type_a_connection_is)
 	ck_assert_int_eq(mask & RESPONDS, RESPONDS);
 	id->conn = NULL;
 }
-END_TEST
 
-START_TEST(datagram_queue_pair_is_ready_at_once)
+TEST(datagram_queue_pair_is_ready_at_once)
 {
 	struct ibv_qp_init_attr attr = small(IBV_QPT_UD);
 
@@ -407,48 +390,5 @@ START_TEST(datagram_queue_pair_is_ready_at_once)
 	ck_assert_uint_eq(fake.move[2].sq_psn, 0);
 	rdma_destroy_qp(pub);
 }
-END_TEST
 
 /* --- running ------------------------------------------------------------- */
-
-static void add_tests(TCase *tc)
-{
-	tcase_add_loop_test(tc, verb_that_fails_leaves_nothing, 0,
-			    sizeof(types) / sizeof(types[0]));
-	tcase_add_test(tc, failure_leaves_the_queues_of_a_shared_receive_queue);
-	tcase_add_test(tc, second_queue_pair_is_refused);
-	tcase_add_test(tc, id_without_a_device_is_refused);
-	tcase_add_test(tc, domain_of_another_context_is_refused);
-	tcase_add_test(tc, queue_beside_the_id_s_own_is_refused);
-	tcase_add_test(tc, queues_are_made_for_both_directions);
-	tcase_add_test(tc, direction_without_requests_needs_no_queue);
-	tcase_add_test(tc, queues_of_the_program_stay_its_own);
-	tcase_add_test(tc, queue_of_the_program_for_one_direction);
-	tcase_add_test(tc, capacities_and_queues_are_written_back);
-	tcase_add_test(tc, shared_receive_queue_of_the_program_comes_first);
-	tcase_add_test(tc, extended_form_says_which_domain_it_took);
-	tcase_add_test(tc, domain_of_the_program_becomes_the_id_s);
-	tcase_add_test(tc, xrc_target_gets_the_domain_of_its_device);
-	tcase_add_test(tc, xrc_target_keeps_the_domain_of_the_program);
-	tcase_add_test(tc, xrc_target_leaves_its_queues_to_its_shared_receive_queue);
-	tcase_add_loop_test(tc, each_type_is_moved_with_what_it_has, 0,
-			    sizeof(paths) / sizeof(paths[0]));
-	tcase_add_test(tc, port_space_says_of_which_type_a_connection_is);
-	tcase_add_test(tc, datagram_queue_pair_is_ready_at_once);
-}
-
-int main(void)
-{
-	Suite *suite = suite_create("qp");
-	TCase *tc = tcase_create("qp");
-	SRunner *runner = srunner_create(suite);
-	int failed;
-
-	suite_add_tcase(suite, tc);
-	tcase_add_checked_fixture(tc, setup, teardown);
-	add_tests(tc);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

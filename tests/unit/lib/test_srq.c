@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Shared receive queues made through an id: lib/verbs/srq.c, on a fake device. */
-#include <check.h>
 #include <errno.h>
 #include <rdma/rdma_verbs.h>
 #include <stdlib.h>
 
-#include "fake_verbs.h"
+#include "tests/unit/lib/fake_verbs.h"
+#include "tests/unit/test.h"
 
 static struct id *id;
 static struct rdma_cm_id *pub;
@@ -22,6 +22,8 @@ static void teardown(void)
 	fake_id_free(id);
 	fake_end();
 }
+
+FIXTURE(setup, teardown);
 
 static struct ibv_srq_init_attr small(void)
 {
@@ -57,7 +59,7 @@ static void check_empty(void)
 	ck_assert_ptr_null(pub->recv_cq_channel);
 }
 
-START_TEST(queue_is_the_id_s_and_needs_no_completion_queue)
+TEST(queue_is_the_id_s_and_needs_no_completion_queue)
 {
 	struct ibv_srq_init_attr attr = small();
 
@@ -68,9 +70,8 @@ START_TEST(queue_is_the_id_s_and_needs_no_completion_queue)
 	rdma_destroy_srq(pub);
 	check_empty();
 }
-END_TEST
 
-START_TEST(limits_are_written_back)
+TEST(limits_are_written_back)
 {
 	struct ibv_srq_init_attr attr = small();
 
@@ -78,9 +79,8 @@ START_TEST(limits_are_written_back)
 	ck_assert_uint_gt(attr.attr.max_wr, 4);
 	rdma_destroy_srq(pub);
 }
-END_TEST
 
-START_TEST(extended_form_without_a_type_is_refused)
+TEST(extended_form_without_a_type_is_refused)
 {
 	struct ibv_srq_init_attr_ex attr = small_ex(IBV_SRQ_INIT_ATTR_PD, IBV_SRQT_BASIC);
 
@@ -88,9 +88,8 @@ START_TEST(extended_form_without_a_type_is_refused)
 	ck_assert_int_eq(errno, EINVAL);
 	ck_assert_int_eq(fake.n_calls, 0);
 }
-END_TEST
 
-START_TEST(extended_form_says_which_domain_it_took)
+TEST(extended_form_says_which_domain_it_took)
 {
 	struct ibv_srq_init_attr_ex attr = small_ex(IBV_SRQ_INIT_ATTR_TYPE, IBV_SRQT_BASIC);
 
@@ -99,9 +98,8 @@ START_TEST(extended_form_says_which_domain_it_took)
 	ck_assert_uint_eq(attr.comp_mask, IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD);
 	rdma_destroy_srq(pub);
 }
-END_TEST
 
-START_TEST(domain_of_the_program_is_the_id_s_only_where_there_was_none)
+TEST(domain_of_the_program_is_the_id_s_only_where_there_was_none)
 {
 	struct ibv_pd mine = { .context = pub->verbs };
 	struct ibv_srq_init_attr attr = small();
@@ -114,9 +112,8 @@ START_TEST(domain_of_the_program_is_the_id_s_only_where_there_was_none)
 	ck_assert_ptr_eq(pub->pd, &mine);
 	rdma_destroy_srq(pub);
 }
-END_TEST
 
-START_TEST(id_without_a_domain_is_refused)
+TEST(id_without_a_domain_is_refused)
 {
 	struct ibv_srq_init_attr attr = small();
 
@@ -124,10 +121,9 @@ START_TEST(id_without_a_domain_is_refused)
 	ck_assert_int_eq(rdma_create_srq(pub, NULL, &attr), -1);
 	ck_assert_int_eq(errno, EINVAL);
 }
-END_TEST
 
 /* An endpoint that listens has a domain of the program before it has a device. */
-START_TEST(domain_of_the_program_will_do_without_a_device)
+TEST(domain_of_the_program_will_do_without_a_device)
 {
 	struct ibv_srq_init_attr attr = small();
 
@@ -136,9 +132,8 @@ START_TEST(domain_of_the_program_will_do_without_a_device)
 	create(&attr);
 	rdma_destroy_srq(pub);
 }
-END_TEST
 
-START_TEST(xrc_queue_without_a_device_is_refused)
+TEST(xrc_queue_without_a_device_is_refused)
 {
 	struct ibv_srq_init_attr attr = small();
 
@@ -148,9 +143,8 @@ START_TEST(xrc_queue_without_a_device_is_refused)
 	ck_assert_int_eq(rdma_create_srq(pub, &fake.pd, &attr), -1);
 	ck_assert_int_eq(errno, EINVAL);
 }
-END_TEST
 
-START_TEST(xrc_target_gets_an_xrc_queue_with_all_it_needs)
+TEST(xrc_target_gets_an_xrc_queue_with_all_it_needs)
 {
 	struct ibv_srq_init_attr attr = small();
 
@@ -165,9 +159,8 @@ START_TEST(xrc_target_gets_an_xrc_queue_with_all_it_needs)
 	rdma_destroy_srq(pub);
 	check_empty();
 }
-END_TEST
 
-START_TEST(xrc_queue_keeps_what_the_program_brings)
+TEST(xrc_queue_keeps_what_the_program_brings)
 {
 	struct ibv_xrcd xrcd;
 	struct ibv_cq cq;
@@ -184,7 +177,6 @@ START_TEST(xrc_queue_keeps_what_the_program_brings)
 	rdma_destroy_srq(pub);
 	check_empty();
 }
-END_TEST
 
 static bool fail_verb(int number)
 {
@@ -204,7 +196,7 @@ static bool fail_verb(int number)
 	return result != 0;
 }
 
-START_TEST(verb_that_fails_leaves_nothing)
+TEST(verb_that_fails_leaves_nothing)
 {
 	int number = 1;
 
@@ -214,9 +206,8 @@ START_TEST(verb_that_fails_leaves_nothing)
 	ck_assert_int_eq(number, 5); /* XRC domain, channel, queue, shared receive queue */
 	setup();
 }
-END_TEST
 
-START_TEST(failure_beside_a_queue_pair_leaves_its_queues)
+TEST(failure_beside_a_queue_pair_leaves_its_queues)
 {
 	struct ibv_qp_init_attr qp = { .qp_type = IBV_QPT_RC, .cap.max_recv_wr = 1 };
 	struct ibv_srq_init_attr attr = small();
@@ -227,37 +218,4 @@ START_TEST(failure_beside_a_queue_pair_leaves_its_queues)
 	ck_assert_ptr_eq(pub->recv_cq, qp.recv_cq);
 	rdma_destroy_qp(pub);
 	check_empty();
-}
-END_TEST
-
-static void add_tests(TCase *tc)
-{
-	tcase_add_test(tc, queue_is_the_id_s_and_needs_no_completion_queue);
-	tcase_add_test(tc, limits_are_written_back);
-	tcase_add_test(tc, extended_form_without_a_type_is_refused);
-	tcase_add_test(tc, extended_form_says_which_domain_it_took);
-	tcase_add_test(tc, domain_of_the_program_is_the_id_s_only_where_there_was_none);
-	tcase_add_test(tc, id_without_a_domain_is_refused);
-	tcase_add_test(tc, domain_of_the_program_will_do_without_a_device);
-	tcase_add_test(tc, xrc_queue_without_a_device_is_refused);
-	tcase_add_test(tc, xrc_target_gets_an_xrc_queue_with_all_it_needs);
-	tcase_add_test(tc, xrc_queue_keeps_what_the_program_brings);
-	tcase_add_test(tc, verb_that_fails_leaves_nothing);
-	tcase_add_test(tc, failure_beside_a_queue_pair_leaves_its_queues);
-}
-
-int main(void)
-{
-	Suite *suite = suite_create("srq");
-	TCase *tc = tcase_create("srq");
-	SRunner *runner = srunner_create(suite);
-	int failed;
-
-	suite_add_tcase(suite, tc);
-	tcase_add_checked_fixture(tc, setup, teardown);
-	add_tests(tc);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

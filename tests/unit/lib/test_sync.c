@@ -3,7 +3,6 @@
  * Synchronous ids (lib/sync/sync.h, lib/conn/migrate.c) without a device: the tests post the events
  * that a call would have begun.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -15,6 +14,7 @@
 #include "lib/engine/engine.h"
 #include "lib/sync/event.h"
 #include "lib/sync/sync.h"
+#include "tests/unit/test.h"
 
 static struct channel *channel;
 static struct id *id;
@@ -58,6 +58,8 @@ static void teardown(void)
 	end_id(id);
 	channel_close(channel);
 }
+
+FIXTURE(setup, teardown);
 
 static void post(enum rdma_cm_event_type type, int status)
 {
@@ -111,16 +113,16 @@ static const struct outcome {
 	{ RDMA_CM_EVENT_UNREACHABLE,   2,		-2	   },
 };
 
-START_TEST(status_of_the_next_event_is_the_result) /* loop test: _i is the row */
+TEST_LOOP(status_of_the_next_event_is_the_result, 0,
+	  sizeof(outcomes) / sizeof(outcomes[0])) /* loop test: _i is the row */
 {
 	post(outcomes[_i].type, outcomes[_i].status);
 	ck_assert_int_eq(complete(), outcomes[_i].result);
 	ck_assert_int_eq(id->pub.event->event, outcomes[_i].type);
 	ck_assert_int_eq(id->pub.event->status, outcomes[_i].status);
 }
-END_TEST
 
-START_TEST(event_is_acknowledged_by_the_next)
+TEST(event_is_acknowledged_by_the_next)
 {
 	post(RDMA_CM_EVENT_ADDR_RESOLVED, -EAGAIN);
 	complete();
@@ -130,18 +132,16 @@ START_TEST(event_is_acknowledged_by_the_next)
 	ck_assert_uint_eq(id->n_taken, 2);
 	ck_assert_uint_eq(id->n_acked, 1);
 }
-END_TEST
 
-START_TEST(without_blocking_there_may_be_nothing_yet)
+TEST(without_blocking_there_may_be_nothing_yet)
 {
 	stop_blocking();
 	ck_assert_int_eq(complete(), -EAGAIN);
 	post(RDMA_CM_EVENT_ESTABLISHED, 0);
 	ck_assert_int_eq(complete(), 0);
 }
-END_TEST
 
-START_TEST(without_blocking_nothing_is_over_at_once)
+TEST(without_blocking_nothing_is_over_at_once)
 {
 	stop_blocking();
 	post(RDMA_CM_EVENT_ESTABLISHED, 0);
@@ -150,18 +150,16 @@ START_TEST(without_blocking_nothing_is_over_at_once)
 	ck_assert(is_readable(id->pub.channel));
 	ck_assert_int_eq(complete(), 0);
 }
-END_TEST
 
-START_TEST(without_blocking_an_event_from_before_counts)
+TEST(without_blocking_an_event_from_before_counts)
 {
 	stop_blocking();
 	post(RDMA_CM_EVENT_DISCONNECTED, 0);
 	ck_assert_int_eq(sync_finish(id, true, PTHREAD_CANCEL_DISABLE), 0);
 	ck_assert_int_eq(id->pub.event->event, RDMA_CM_EVENT_DISCONNECTED);
 }
-END_TEST
 
-START_TEST(synchronous_id_cannot_become_so_again)
+TEST(synchronous_id_cannot_become_so_again)
 {
 	struct rdma_event_channel *own = id->pub.channel;
 
@@ -169,16 +167,14 @@ START_TEST(synchronous_id_cannot_become_so_again)
 	ck_assert_int_eq(errno, EINVAL);
 	ck_assert_ptr_eq(id->pub.channel, own);
 }
-END_TEST
 
-START_TEST(own_channel_is_no_place_to_migrate_to)
+TEST(own_channel_is_no_place_to_migrate_to)
 {
 	ck_assert_int_eq(rdma_migrate_id(&id->pub, id->pub.channel), -1);
 	ck_assert_int_eq(errno, EINVAL);
 }
-END_TEST
 
-START_TEST(own_channel_closes_when_the_id_leaves_it)
+TEST(own_channel_closes_when_the_id_leaves_it)
 {
 	int own = id->pub.channel->fd;
 
@@ -186,9 +182,8 @@ START_TEST(own_channel_closes_when_the_id_leaves_it)
 	ck_assert_int_eq(fcntl(own, F_GETFD), -1);
 	ck_assert_ptr_eq(id->pub.channel, &channel->pub);
 }
-END_TEST
 
-START_TEST(migration_acknowledges_the_event_of_a_synchronous_id)
+TEST(migration_acknowledges_the_event_of_a_synchronous_id)
 {
 	post(RDMA_CM_EVENT_ADDR_RESOLVED, -EAGAIN);
 	complete();
@@ -196,9 +191,8 @@ START_TEST(migration_acknowledges_the_event_of_a_synchronous_id)
 	ck_assert_ptr_null(id->pub.event);
 	ck_assert_uint_eq(id->n_acked, id->n_taken);
 }
-END_TEST
 
-START_TEST(events_that_wait_move_in_their_order)
+TEST(events_that_wait_move_in_their_order)
 {
 	post(RDMA_CM_EVENT_ESTABLISHED, 0);
 	post(RDMA_CM_EVENT_DISCONNECTED, 0);
@@ -211,9 +205,8 @@ START_TEST(events_that_wait_move_in_their_order)
 	complete();
 	ck_assert_int_eq(id->pub.event->event, RDMA_CM_EVENT_DISCONNECTED);
 }
-END_TEST
 
-START_TEST(request_brings_a_synchronous_id)
+TEST(request_brings_a_synchronous_id)
 {
 	struct rdma_cm_id *got;
 
@@ -225,9 +218,8 @@ START_TEST(request_brings_a_synchronous_id)
 	ck_assert_int_eq(got->event->event, RDMA_CM_EVENT_CONNECT_REQUEST);
 	ck_assert_ptr_null(id->pub.event);
 }
-END_TEST
 
-START_TEST(request_is_charged_to_the_listener_until_its_id_lets_go)
+TEST(request_is_charged_to_the_listener_until_its_id_lets_go)
 {
 	struct rdma_cm_id *got;
 
@@ -238,9 +230,8 @@ START_TEST(request_is_charged_to_the_listener_until_its_id_lets_go)
 	sync_drop_event(child);
 	ck_assert_uint_eq(id->n_acked, id->n_taken);
 }
-END_TEST
 
-START_TEST(request_that_waits_travels_with_its_listener)
+TEST(request_that_waits_travels_with_its_listener)
 {
 	struct rdma_cm_id *got;
 
@@ -252,10 +243,9 @@ START_TEST(request_that_waits_travels_with_its_listener)
 	ck_assert_ptr_eq(got, &child->pub);
 	ck_assert(child->is_sync);
 }
-END_TEST
 
 /* It needs a descriptor. */
-START_TEST(request_that_cannot_be_shown_is_dropped)
+TEST(request_that_cannot_be_shown_is_dropped)
 {
 	struct rdma_cm_id *got = NULL;
 	struct rlimit none = { .rlim_cur = 0 };
@@ -272,9 +262,8 @@ START_TEST(request_that_cannot_be_shown_is_dropped)
 	ck_assert_ptr_null(got);
 	ck_assert_uint_eq(id->n_acked, id->n_taken);
 }
-END_TEST
 
-START_TEST(asynchronous_listener_has_no_requests_to_get)
+TEST(asynchronous_listener_has_no_requests_to_get)
 {
 	struct rdma_cm_id *got;
 
@@ -282,9 +271,8 @@ START_TEST(asynchronous_listener_has_no_requests_to_get)
 	ck_assert_int_eq(rdma_get_request(&id->pub, &got), -1);
 	ck_assert_int_eq(errno, EINVAL);
 }
-END_TEST
 
-START_TEST(event_that_is_no_request_is_the_listeners)
+TEST(event_that_is_no_request_is_the_listeners)
 {
 	struct rdma_cm_id *got = NULL;
 
@@ -293,42 +281,4 @@ START_TEST(event_that_is_no_request_is_the_listeners)
 	ck_assert_int_eq(errno, EINVAL);
 	ck_assert_ptr_null(got);
 	ck_assert_int_eq(id->pub.event->event, RDMA_CM_EVENT_DEVICE_REMOVAL);
-}
-END_TEST
-
-static void add_tests(TCase *tc)
-{
-	tcase_add_loop_test(tc, status_of_the_next_event_is_the_result, 0,
-			    sizeof(outcomes) / sizeof(outcomes[0]));
-	tcase_add_test(tc, event_is_acknowledged_by_the_next);
-	tcase_add_test(tc, without_blocking_there_may_be_nothing_yet);
-	tcase_add_test(tc, without_blocking_nothing_is_over_at_once);
-	tcase_add_test(tc, without_blocking_an_event_from_before_counts);
-	tcase_add_test(tc, synchronous_id_cannot_become_so_again);
-	tcase_add_test(tc, own_channel_is_no_place_to_migrate_to);
-	tcase_add_test(tc, own_channel_closes_when_the_id_leaves_it);
-	tcase_add_test(tc, migration_acknowledges_the_event_of_a_synchronous_id);
-	tcase_add_test(tc, events_that_wait_move_in_their_order);
-	tcase_add_test(tc, request_brings_a_synchronous_id);
-	tcase_add_test(tc, request_is_charged_to_the_listener_until_its_id_lets_go);
-	tcase_add_test(tc, request_that_waits_travels_with_its_listener);
-	tcase_add_test(tc, request_that_cannot_be_shown_is_dropped);
-	tcase_add_test(tc, asynchronous_listener_has_no_requests_to_get);
-	tcase_add_test(tc, event_that_is_no_request_is_the_listeners);
-}
-
-int main(void)
-{
-	Suite *suite = suite_create("sync");
-	TCase *tc = tcase_create("sync");
-	SRunner *runner = srunner_create(suite);
-	int failed;
-
-	suite_add_tcase(suite, tc);
-	tcase_add_checked_fixture(tc, setup, teardown);
-	add_tests(tc);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -2,7 +2,6 @@
 /*
  * purecm_set_trace() (lib/engine/trace.c): a port and a connection of the test's.
  */
-#include <check.h>
 #include <pthread.h>
 #include <purecm/purecm.h>
 #include <stdatomic.h>
@@ -13,6 +12,7 @@
 
 #include "lib/device/device.h"
 #include "lib/engine/trace.h"
+#include "tests/unit/test.h"
 
 static struct ibv_device ib_device = { .name = "rxe0" };
 static struct ibv_context verbs = { .device = &ib_device };
@@ -45,7 +45,9 @@ static void teardown(void)
 	purecm_set_trace(NULL, NULL);
 }
 
-START_TEST(message_is_told_with_its_port_and_peer)
+FIXTURE(setup, teardown);
+
+TEST(message_is_told_with_its_port_and_peer)
 {
 	trace_message('>', &port, &path, mad);
 	ck_assert_uint_eq(n_seen, 1);
@@ -58,16 +60,14 @@ START_TEST(message_is_told_with_its_port_and_peer)
 	ck_assert_uint_gt(seen.time_ns, 0);
 	ck_assert_ptr_eq(seen_arg, &n_seen);
 }
-END_TEST
 
-START_TEST(received_message_is_told_from_a_sent_one)
+TEST(received_message_is_told_from_a_sent_one)
 {
 	trace_message('<', &port, &path, mad);
 	ck_assert_int_eq(seen.kind, PURECM_TRACE_RECEIVED);
 }
-END_TEST
 
-START_TEST(change_of_state_is_told_by_name)
+TEST(change_of_state_is_told_by_name)
 {
 	trace_step(&conn, CM_IDLE, CM_CALL_REQ);
 	ck_assert_int_eq(seen.kind, PURECM_TRACE_STATE);
@@ -77,16 +77,14 @@ START_TEST(change_of_state_is_told_by_name)
 	ck_assert_str_eq(seen.why, "CALL_REQ");
 	ck_assert_ptr_null(seen.mad);
 }
-END_TEST
 
-START_TEST(nobody_is_called_without_a_function)
+TEST(nobody_is_called_without_a_function)
 {
 	purecm_set_trace(NULL, NULL);
 	trace_message('>', &port, &path, mad);
 	trace_step(&conn, CM_IDLE, CM_CALL_REQ);
 	ck_assert_uint_eq(n_seen, 0);
 }
-END_TEST
 
 static atomic_bool is_inside, may_leave, has_left;
 
@@ -113,7 +111,7 @@ static void *let_leave(void *arg)
 	return arg;
 }
 
-START_TEST(replaced_function_is_not_running_any_more)
+TEST(replaced_function_is_not_running_any_more)
 {
 	pthread_t stepper, timer;
 
@@ -128,9 +126,8 @@ START_TEST(replaced_function_is_not_running_any_more)
 	pthread_join(stepper, NULL);
 	pthread_join(timer, NULL);
 }
-END_TEST
 
-START_TEST(child_can_set_its_own_while_the_parent_was_inside)
+TEST(child_can_set_its_own_while_the_parent_was_inside)
 {
 	pthread_t stepper;
 	int status;
@@ -152,26 +149,4 @@ START_TEST(child_can_set_its_own_while_the_parent_was_inside)
 	may_leave = true;
 	pthread_join(stepper, NULL);
 	ck_assert_int_eq(status, 0);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("trace");
-	TCase *tc = tcase_create("trace");
-	SRunner *runner = srunner_create(suite);
-	int failed;
-
-	suite_add_tcase(suite, tc);
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, message_is_told_with_its_port_and_peer);
-	tcase_add_test(tc, received_message_is_told_from_a_sent_one);
-	tcase_add_test(tc, change_of_state_is_told_by_name);
-	tcase_add_test(tc, nobody_is_called_without_a_function);
-	tcase_add_test(tc, replaced_function_is_not_running_any_more);
-	tcase_add_test(tc, child_can_set_its_own_while_the_parent_was_inside);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

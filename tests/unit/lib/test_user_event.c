@@ -2,7 +2,6 @@
 /*
  * rdma_write_cm_event() (lib/sync/user_event.c): ids without a device, events that the test writes.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -15,6 +14,7 @@
 
 #include "lib/conn/rooms.h"
 #include "lib/engine/engine.h"
+#include "tests/unit/test.h"
 
 #define N_SIGNALS 5
 #define QUIET_US  10000
@@ -49,6 +49,8 @@ static void teardown(void)
 	channel_close(channel);
 }
 
+FIXTURE(setup, teardown);
+
 static void write_user(struct id *of, int status, uint64_t arg)
 {
 	ck_assert_int_eq(rdma_write_cm_event(&of->pub, RDMA_CM_EVENT_USER, status, arg), 0);
@@ -69,7 +71,7 @@ static bool is_readable(void)
 	return poll(&poller, 1, 0) == 1;
 }
 
-START_TEST(what_was_written_is_read)
+TEST(what_was_written_is_read)
 {
 	struct rdma_cm_event *event;
 
@@ -82,9 +84,8 @@ START_TEST(what_was_written_is_read)
 	ck_assert_uint_eq(event->param.arg, UINT64_MAX - 1);
 	rdma_ack_cm_event(event);
 }
-END_TEST
 
-START_TEST(user_events_keep_their_place_among_others)
+TEST(user_events_keep_their_place_among_others)
 {
 	const enum rdma_cm_event_type order[] = { RDMA_CM_EVENT_USER, RDMA_CM_EVENT_ADDR_CHANGE,
 						  RDMA_CM_EVENT_USER };
@@ -102,9 +103,8 @@ START_TEST(user_events_keep_their_place_among_others)
 		rdma_ack_cm_event(event);
 	}
 }
-END_TEST
 
-START_TEST(channel_is_readable_while_a_user_event_waits)
+TEST(channel_is_readable_while_a_user_event_waits)
 {
 	ck_assert(!is_readable());
 	write_user(id, 0, 0);
@@ -112,24 +112,31 @@ START_TEST(channel_is_readable_while_a_user_event_waits)
 	rdma_ack_cm_event(take());
 	ck_assert(!is_readable());
 }
-END_TEST
 
-START_TEST(other_types_are_refused) /* loop test: _i is the type */
+static void expect_refusal(int type)
 {
-	ck_assert_int_eq(rdma_write_cm_event(&id->pub, (enum rdma_cm_event_type)_i, 0, 0), -1);
+	ck_assert_int_eq(rdma_write_cm_event(&id->pub, (enum rdma_cm_event_type)type, 0, 0), -1);
 	ck_assert_int_eq(errno, EINVAL);
 	ck_assert(!is_readable());
 }
-END_TEST
 
-START_TEST(no_id_is_refused)
+TEST_LOOP(types_of_the_library_are_refused, 0, RDMA_CM_EVENT_USER)
+{
+	expect_refusal(_i);
+}
+
+TEST_LOOP(types_beyond_are_refused, RDMA_CM_EVENT_INTERNAL, 32)
+{
+	expect_refusal(_i);
+}
+
+TEST(no_id_is_refused)
 {
 	ck_assert_int_eq(rdma_write_cm_event(NULL, RDMA_CM_EVENT_USER, 0, 0), -1);
 	ck_assert_int_eq(errno, EINVAL);
 }
-END_TEST
 
-START_TEST(untaken_user_events_go_with_their_id)
+TEST(untaken_user_events_go_with_their_id)
 {
 	struct id *other = new_id();
 	struct rdma_cm_event *event;
@@ -143,7 +150,6 @@ START_TEST(untaken_user_events_go_with_their_id)
 	rdma_ack_cm_event(event);
 	ck_assert(!is_readable());
 }
-END_TEST
 
 static void *destroy(void *arg)
 {
@@ -164,7 +170,7 @@ static struct id *being_destroyed(pthread_t *thread, struct rdma_cm_event **held
 	return gone;
 }
 
-START_TEST(destroying_waits_for_a_taken_user_event)
+TEST(destroying_waits_for_a_taken_user_event)
 {
 	struct rdma_cm_event *event;
 	pthread_t thread;
@@ -174,7 +180,6 @@ START_TEST(destroying_waits_for_a_taken_user_event)
 	rdma_ack_cm_event(event);
 	ck_assert_int_eq(pthread_join(thread, NULL), 0);
 }
-END_TEST
 
 static atomic_uint n_handled;
 
@@ -191,7 +196,7 @@ static void handle_signals(void)
 	sigaction(SIGUSR1, &action, NULL);
 }
 
-START_TEST(signals_do_not_end_the_wait_for_acknowledgements)
+TEST(signals_do_not_end_the_wait_for_acknowledgements)
 {
 	struct rdma_cm_event *event;
 	pthread_t thread;
@@ -209,9 +214,8 @@ START_TEST(signals_do_not_end_the_wait_for_acknowledgements)
 	rdma_ack_cm_event(event);
 	ck_assert_int_eq(pthread_join(thread, NULL), 0);
 }
-END_TEST
 
-START_TEST(id_that_is_being_destroyed_takes_no_more_events)
+TEST(id_that_is_being_destroyed_takes_no_more_events)
 {
 	struct rdma_cm_event *event;
 	pthread_t thread;
@@ -223,7 +227,6 @@ START_TEST(id_that_is_being_destroyed_takes_no_more_events)
 	pthread_join(thread, NULL);
 	ck_assert(!is_readable());
 }
-END_TEST
 
 #define N_WRITERS 4
 #define N_EACH	  500
@@ -237,7 +240,7 @@ static void *write_many(void *arg)
 	return NULL;
 }
 
-START_TEST(events_of_many_threads_all_arrive_each_threads_in_order)
+TEST(events_of_many_threads_all_arrive_each_threads_in_order)
 {
 	uint64_t next[N_WRITERS] = { 0 };
 	pthread_t thread[N_WRITERS];
@@ -256,7 +259,6 @@ START_TEST(events_of_many_threads_all_arrive_each_threads_in_order)
 		pthread_join(thread[i], NULL);
 	ck_assert(!is_readable());
 }
-END_TEST
 
 #define N_READERS 4
 #define N_ROUNDS  2000
@@ -280,7 +282,7 @@ static void *read_events(void *arg)
 }
 
 /* One that is left in the queue while they sleep is one that this waits for until Check ends it. */
-START_TEST(no_event_is_left_to_sleeping_readers)
+TEST(no_event_is_left_to_sleeping_readers)
 {
 	pthread_t reader[N_READERS];
 	unsigned int i;
@@ -301,32 +303,4 @@ START_TEST(no_event_is_left_to_sleeping_readers)
 		pthread_join(reader[i], NULL);
 	}
 	ck_assert(!is_readable());
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("user_event");
-	TCase *tc = tcase_create("user_event");
-	SRunner *runner = srunner_create(suite);
-	int failed;
-
-	suite_add_tcase(suite, tc);
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, what_was_written_is_read);
-	tcase_add_test(tc, user_events_keep_their_place_among_others);
-	tcase_add_test(tc, channel_is_readable_while_a_user_event_waits);
-	tcase_add_loop_test(tc, other_types_are_refused, 0, RDMA_CM_EVENT_USER);
-	tcase_add_loop_test(tc, other_types_are_refused, RDMA_CM_EVENT_INTERNAL, 32);
-	tcase_add_test(tc, no_id_is_refused);
-	tcase_add_test(tc, untaken_user_events_go_with_their_id);
-	tcase_add_test(tc, destroying_waits_for_a_taken_user_event);
-	tcase_add_test(tc, signals_do_not_end_the_wait_for_acknowledgements);
-	tcase_add_test(tc, id_that_is_being_destroyed_takes_no_more_events);
-	tcase_add_test(tc, events_of_many_threads_all_arrive_each_threads_in_order);
-	tcase_add_test(tc, no_event_is_left_to_sleeping_readers);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A cmportd that does not exist, in place of the library's client of it: see fake_cmportd.h. */
+#include "tests/unit/lib/fake_cmportd.h"
+
+#include <check.h>
+#include <errno.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "mad/cm_msg.h"
+
+struct fake_cmportd cmportd;
+
+static struct portd_client *const client = (struct portd_client *)&cmportd;
+
+void fake_cmportd_begin(void)
+{
+	cmportd = (struct fake_cmportd){ .fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) };
+	ck_assert_int_ge(cmportd.fd, 0);
+}
+
+void fake_cmportd_says(const struct portd_record *record)
+{
+	ck_assert_uint_lt(cmportd.n_says, FAKE_SAYS_MAX);
+	cmportd.says[cmportd.n_says++] = *record;
+	ck_assert_int_eq(eventfd_write(cmportd.fd, 1), 0);
+}
+
+unsigned int fake_cmportd_count(enum portd_type type)
+{
+	unsigned int i, n = 0;
+
+	for (i = 0; i < cmportd.n_said; i++)
+		n += cmportd.said[i].type == type;
+	return n;
+}
+
+const struct portd_record *fake_cmportd_last(enum portd_type type)
+{
+	unsigned int i;
+
+	for (i = cmportd.n_said; i > 0; i--)
+		if (cmportd.said[i - 1].type == type)
+			return &cmportd.said[i - 1];
+	ck_abort_msg("cmportd was not given %s", portd_type_str(type));
+	return NULL;
+}
+
+struct cm_msg fake_cmportd_message(enum cm_attr kind)
+{
+	static const char *const names[] = { "REQ",  "MRA",	 "REJ",	     "REP", "RTU", "DREQ",
+					     "DREP", "SIDR_REQ", "SIDR_REP", "LAP", "APR" };
+	struct cm_msg msg;
+
+	ck_assert_int_eq(cm_msg_decode(fake_cmportd_last(PORTD_MAD)->mad.mad, MAD_BYTES, &msg), 0);
+	ck_assert_str_eq(names[msg.hdr.attr_id - CM_ATTR_REQ], names[kind - CM_ATTR_REQ]);
+	return msg;
+}
+
+static void keep(const struct portd_record *record)
+{
+	if (cmportd.meanwhile)
+		cmportd.meanwhile(record);
+	ck_assert_uint_lt(cmportd.n_said, FAKE_SAID_MAX);
+	cmportd.said[cmportd.n_said++] = *record;
+}
+
+static void keep_claim(enum portd_type type, const struct portd_claim *claim)
+{
+	keep(&(struct portd_record){ .type = type, .claim = *claim });
+}
+
+/* --- coming and going ------------------------------------------------------ */
+
+int portd_client_open(struct portd_client **ret, struct portd_ids *ret_ids,
+		      struct portd_why *ret_why)
+{
+	(void)ret_why;
+	*ret_ids = (struct portd_ids){ .first = FAKE_FIRST_ID, .count = FAKE_N_IDS };
+	*ret = client;
+	return 0;
+}
+
+int portd_client_open_by(struct portd_client **ret,
+			 int (*reach)(int *ret_fd, struct portd_why *ret_why),
+			 struct portd_ids *ret_ids, struct portd_why *ret_why)
+{
+	(void)reach;
+	return portd_client_open(ret, ret_ids, ret_why);
+}
+
+void portd_client_close(struct portd_client *of)
+{
+	(void)of;
+}
+
+void portd_client_hang_up(struct portd_client *of)
+{
+	(void)of;
+}
+
+void portd_client_after_fork(struct portd_client *of)
+{
+	(void)of;
+}
+
+int portd_client_fd(const struct portd_client *of)
+{
+	(void)of;
+	return cmportd.fd;
+}
+
+void portd_drain(struct portd_client *of, int ms)
+{
+	(void)of, (void)ms;
+}
+
+int portd_receive(struct portd_client *of,
+		  void (*take)(const struct portd_record *record, void *arg), void *arg)
+{
+	eventfd_t count;
+	unsigned int i;
+
+	(void)of;
+	eventfd_read(cmportd.fd, &count);
+	if (cmportd.has_ended)
+		return -EPIPE;
+	for (i = 0; i < cmportd.n_says; i++)
+		take(&cmportd.says[i], arg);
+	cmportd.n_says = 0;
+	return 0;
+}
+
+int portd_resume(struct portd_client *of, const struct portd_memory *memory)
+{
+	if (cmportd.resume_err)
+		return cmportd.resume_err;
+	cmportd.has_ended = false;
+	memory->tell(of, memory->arg);
+	return 0;
+}
+
+/* --- ports, comm ids ------------------------------------------------------- */
+
+int portd_open_port(struct portd_client *of, const char *device, uint8_t port_num,
+		    struct portd_reply *ret, struct portd_why *ret_why)
+{
+	(void)of, (void)device, (void)ret_why;
+	if (cmportd.open_err)
+		return cmportd.open_err;
+	*ret = (struct portd_reply){
+		.handle = FAKE_HANDLE + cmportd.n_handles++,
+		.ca_guid = 0x10 + port_num,
+	};
+	return 0;
+}
+
+int portd_bind(struct portd_client *of, struct portd_claim *claim)
+{
+	(void)of;
+	keep_claim(PORTD_BIND, claim);
+	if (!cmportd.bind_err && !claim->local_port)
+		claim->local_port = FAKE_FIRST_PORT + cmportd.n_ports++;
+	return cmportd.bind_err;
+}
+
+int portd_listen(struct portd_client *of, const struct portd_claim *claim)
+{
+	(void)of;
+	keep_claim(PORTD_LISTEN, claim);
+	return cmportd.listen_err;
+}
+
+void portd_update(struct portd_client *of, const struct portd_claim *claim)
+{
+	(void)of;
+	keep_claim(PORTD_UPDATE, claim);
+}
+
+void portd_release(struct portd_client *of, uint32_t claim_id)
+{
+	(void)of;
+	keep_claim(PORTD_RELEASE, &(struct portd_claim){ .claim_id = claim_id });
+}
+
+int portd_tell_claim(struct portd_client *of, const struct portd_claim *claim, bool listens)
+{
+	(void)of;
+	keep_claim(listens ? PORTD_LISTEN : PORTD_BIND, claim);
+	return cmportd.bind_err;
+}
+
+uint16_t portd_take_port(struct portd_client *of, uint16_t ps)
+{
+	(void)of, (void)ps;
+	return cmportd.has_no_ports ? 0 : FAKE_FIRST_PORT + cmportd.n_ports++;
+}
+
+/* A port that is given back is a RELEASE with its number and without a claim. */
+bool portd_give_port(struct portd_client *of, uint16_t ps, uint16_t port)
+{
+	(void)of;
+	keep_claim(PORTD_RELEASE, &(struct portd_claim){ .ps = ps, .local_port = port });
+	return true;
+}
+
+int portd_lease_ids(struct portd_client *of, struct portd_ids *ret)
+{
+	(void)of;
+	*ret = (struct portd_ids){ .first = FAKE_FIRST_ID + FAKE_N_IDS * ++cmportd.n_leases,
+				   .count = FAKE_N_IDS };
+	return 0;
+}
+
+/* --- messages -------------------------------------------------------------- */
+
+void portd_hold(struct portd_client *of, const struct portd_mad *mad)
+{
+	(void)of;
+	keep(&(struct portd_record){ .type = PORTD_MAD, .mad = *mad });
+}
+
+void portd_closed(struct portd_client *of, const struct portd_close *close)
+{
+	(void)of;
+	keep(&(struct portd_record){ .type = PORTD_CLOSE, .close = *close });
+}
+
+int portd_send_held(struct portd_client *of)
+{
+	(void)of;
+	cmportd.n_sends++;
+	cmportd.n_left = cmportd.n_said;
+	return cmportd.send_err;
+}
+
+int portd_send(struct portd_client *of, const struct portd_mad *mad, unsigned int n)
+{
+	for (; n > 0; n--)
+		portd_hold(of, mad++);
+	return portd_send_held(of);
+}
+
+int portd_put_data(struct portd_client *of, const struct portd_record *record)
+{
+	keep(record);
+	return portd_send_held(of);
+}
+
+int portd_try_data(struct portd_client *of, const struct portd_datagram *datagram)
+{
+	struct portd_datagram in = *datagram;
+	struct portd_record record;
+
+	(void)of;
+	if (cmportd.try_err)
+		return cmportd.try_err;
+	if (cmportd.n_busy) {
+		cmportd.n_busy--;
+		return -EAGAIN;
+	}
+	cmportd.n_datagrams++;
+	for (in.at = 0; portd_get(&in, &record) == 0;)
+		keep(&record);
+	return 0;
+}
+
+void portd_will_is(struct portd_client *of, const struct cm_record *will)
+{
+	(void)of;
+	keep(&(struct portd_record){ .type = PORTD_WILL, .will = *will });
+}
+
+void portd_tell_will(struct portd_client *of, const struct cm_record *will)
+{
+	portd_will_is(of, will);
+}

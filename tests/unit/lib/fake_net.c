@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A host with one interface and its routes, in place of netlink: see fake_net.h. */
+#include "tests/unit/lib/fake_net.h"
+
+#include <errno.h>
+
+struct fake_net fake_net;
+static bool is_here;
+
+void fake_net_begin(const union addr *own)
+{
+	is_here = true;
+	fake_net = (struct fake_net){ .own = *own, .is_resolved = true };
+}
+
+int __real_net_route_lookup(const union addr *dst, const union addr *src, unsigned int ifindex,
+			    struct net_route *ret);
+int __wrap_net_route_lookup(const union addr *dst, const union addr *src, unsigned int ifindex,
+			    struct net_route *ret);
+int __real_net_iface_of_addr(const union addr *addr, struct net_iface *ret);
+int __wrap_net_iface_of_addr(const union addr *addr, struct net_iface *ret);
+int __real_net_iface_known(unsigned int ifindex, struct net_iface *ret);
+int __wrap_net_iface_known(unsigned int ifindex, struct net_iface *ret);
+int __real_net_iface_get(unsigned int ifindex, struct net_iface *ret);
+int __wrap_net_iface_get(unsigned int ifindex, struct net_iface *ret);
+enum net_neigh __real_net_neigh_state(const struct net_route *route);
+enum net_neigh __wrap_net_neigh_state(const struct net_route *route);
+int __real_net_neigh_ask(const struct net_route *route);
+int __wrap_net_neigh_ask(const struct net_route *route);
+
+int __wrap_net_route_lookup(const union addr *dst, const union addr *src, unsigned int ifindex,
+			    struct net_route *ret)
+{
+	if (!is_here)
+		return __real_net_route_lookup(dst, src, ifindex, ret);
+	if (fake_net.route_err)
+		return fake_net.route_err;
+	*ret = (struct net_route){
+		.src = src ? *src : fake_net.own,
+		.next_hop = *dst,
+		.ifindex = fake_net.leaves_by ? fake_net.leaves_by : FAKE_IFINDEX,
+		.resolved = fake_net.is_resolved,
+		.hop_limit = 64,
+	};
+	addr_set_port(&ret->src, 0);
+	addr_set_port(&ret->next_hop, 0);
+	return 0;
+}
+
+static int get_iface(unsigned int ifindex, struct net_iface *ret)
+{
+	*ret = (struct net_iface){ .ifindex = ifindex, .name = "fake", .mtu = 1500, .up = true };
+	return 0;
+}
+
+int __wrap_net_iface_of_addr(const union addr *addr, struct net_iface *ret)
+{
+	if (!is_here)
+		return __real_net_iface_of_addr(addr, ret);
+	if (!addr_same_ip(addr, &fake_net.own))
+		return -EADDRNOTAVAIL;
+	return get_iface(FAKE_IFINDEX, ret);
+}
+
+int __wrap_net_iface_known(unsigned int ifindex, struct net_iface *ret)
+{
+	return is_here ? get_iface(ifindex, ret) : __real_net_iface_known(ifindex, ret);
+}
+
+int __wrap_net_iface_get(unsigned int ifindex, struct net_iface *ret)
+{
+	return is_here ? get_iface(ifindex, ret) : __real_net_iface_get(ifindex, ret);
+}
+
+enum net_neigh __wrap_net_neigh_state(const struct net_route *route)
+{
+	return is_here ? fake_net.neigh : __real_net_neigh_state(route);
+}
+
+int __wrap_net_neigh_ask(const struct net_route *route)
+{
+	if (!is_here)
+		return __real_net_neigh_ask(route);
+	fake_net.n_neigh_asked++;
+	return 0;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The kernel's view of IP (lib/net/netlink.h) as a test has it: one interface with an address,
+ * and a route to everything. Before fake_net_begin() it is the host's own.
+ */
+#ifndef TESTS_UNIT_LIB_FAKE_NET_H
+#define TESTS_UNIT_LIB_FAKE_NET_H
+
+#include "lib/net/netlink.h"
+
+#define FAKE_IFINDEX 7
+
+struct fake_net {
+	union addr own;
+	int route_err;		/* of net_route_lookup(), 0 or -errno */
+	bool is_resolved;	/* what a new route says of its neighbour */
+	unsigned int leaves_by; /* the interface of routes, 0: FAKE_IFINDEX */
+	enum net_neigh neigh;
+	unsigned int n_neigh_asked;
+};
+
+extern struct fake_net fake_net;
+
+/** fake_net_begin() - from now on there is no other network. @own: the host's address */
+void fake_net_begin(const union addr *own);
+
+#endif
