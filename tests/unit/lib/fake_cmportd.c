@@ -265,13 +265,13 @@ int portd_try_data(struct portd_client *of, const struct portd_datagram *datagra
 	return 0;
 }
 
-void portd_will_is(struct portd_client *of, const struct cm_record *will)
+void portd_track(struct portd_client *of, const struct cm_record *tracked)
 {
 	(void)of;
-	keep(&(struct portd_record){ .type = PORTD_WILL, .will = *will });
+	keep(&(struct portd_record){ .type = PORTD_TRACK, .tracked = *tracked });
 }
 
-void portd_tell_will(struct portd_client *of, const struct cm_record *will)
+void portd_tell_tracked(struct portd_client *of, const struct cm_record *tracked)
 {
-	portd_will_is(of, will);
+	portd_track(of, tracked);
 }
