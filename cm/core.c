@@ -166,7 +166,7 @@ int cm_core_serve(struct cm_core *core, struct cm_service *service, uint64_t ser
 {
 	struct cm_key key = { .guid = service_id };
 
-	if (cm_index_reserve(&core->services, core->services.n_nodes + 1))
+	if (cm_index_reserve(&core->services, core->services.table.n_nodes + 1))
 		return -ENOMEM;
 	cm_index_insert(&core->services, &service->node, &key);
 	return 0;
@@ -285,35 +285,31 @@ struct cm_time cm_core_deadline(const struct cm_core *core)
 	return cm_timers_deadline(&core->timers);
 }
 
+static struct cm_conn *conn_of_link(struct hash_node *link)
+{
+	return container_of(link, struct cm_conn, by_local.link);
+}
+
 void cm_core_walk(struct cm_core *core, void (*visit)(struct cm_conn *conn, void *arg), void *arg)
 {
-	struct cm_node *node, *next;
-	size_t i;
+	struct hash_node *link, *after;
 
-	for (i = 0; i < core->by_local.n_buckets; i++) {
-		for (node = core->by_local.bucket[i]; node; node = next) {
-			next = node->next;
-			visit(container_of(node, struct cm_conn, by_local), arg);
-		}
-	}
+	hash_for_each_safe (link, after, &core->by_local.table)
+		visit(conn_of_link(link), arg);
 }
 
 void cm_core_port_gone(struct cm_core *core, struct cm_port *port,
 		       void (*gone)(struct cm_conn *conn, void *arg), void *arg)
 {
-	struct cm_node *node, *next;
+	struct hash_node *link, *after;
 	struct cm_conn *conn;
-	size_t i;
 
-	for (i = 0; i < core->by_local.n_buckets; i++) {
-		for (node = core->by_local.bucket[i]; node; node = next) {
-			next = node->next;
-			conn = container_of(node, struct cm_conn, by_local);
-			if (conn->port != port)
-				continue;
-			if (conn->owner)
-				gone(conn, arg);
-			give_back(core, conn);
-		}
+	hash_for_each_safe (link, after, &core->by_local.table) {
+		conn = conn_of_link(link);
+		if (conn->port != port)
+			continue;
+		if (conn->owner)
+			gone(conn, arg);
+		give_back(core, conn);
 	}
 }

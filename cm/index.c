@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A chained hash table with intrusive nodes. Called by the core only.
+ * Keys of connections, hashed with a secret and compared: see index.h.
  */
 #include "cm/index.h"
 
-#include <assert.h>
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "base/list.h"
 
 #define BUCKETS_MIN  64
 #define SIDE_BY_SIDE 8 /* pointers in a line of the cache */
-#define NODES_SHARE  4 /* so few nodes a bucket: each one in the way is a cache miss */
 
 static uint64_t product(uint32_t a, uint32_t b, uint64_t secret)
 {
@@ -47,84 +45,27 @@ static bool key_equal(const struct cm_key *a, const struct cm_key *b)
 	       memcmp(&a->gid, &b->gid, sizeof(a->gid)) == 0;
 }
 
-static struct cm_node **bucket_of(const struct cm_index *index, uint64_t hash)
-{
-	return &index->bucket[hash & (index->n_buckets - 1)];
-}
-
-static void hang(struct cm_node **link, struct cm_node *node)
-{
-	node->next = *link;
-	if (node->next)
-		node->next->link = &node->next;
-	node->link = link;
-	*link = node;
-}
-
 int cm_index_init(struct cm_index *index, uint64_t secret)
 {
-	*index = (struct cm_index){ .secret = secret };
-	return cm_index_reserve(index, 1);
-}
-
-void cm_index_fini(struct cm_index *index)
-{
-	free(index->bucket);
-	*index = (struct cm_index){ 0 };
-}
-
-int cm_index_reserve(struct cm_index *index, size_t n_nodes)
-{
-	struct cm_index grown = *index;
-	struct cm_node *node, *next;
-	size_t i;
-
-	if (n_nodes <= index->n_buckets / NODES_SHARE)
-		return 0;
-	grown.n_buckets = index->n_buckets ? index->n_buckets : BUCKETS_MIN;
-	while (grown.n_buckets / NODES_SHARE < n_nodes)
-		grown.n_buckets *= 2;
-	grown.bucket = calloc(grown.n_buckets, sizeof(struct cm_node *));
-	if (!grown.bucket)
-		return -ENOMEM;
-	for (i = 0; i < index->n_buckets; i++) {
-		for (node = index->bucket[i]; node; node = next) {
-			next = node->next;
-			hang(bucket_of(&grown, node->hash), node);
-		}
-	}
-	free(index->bucket);
-	*index = grown;
-	return 0;
+	index->secret = secret;
+	return hash_init(&index->table, BUCKETS_MIN);
 }
 
 void cm_index_insert(struct cm_index *index, struct cm_node *node, const struct cm_key *key)
 {
-	assert(!node->link);
-
 	node->key = *key;
-	node->hash = cm_key_hash(key, index->secret);
-	hang(bucket_of(index, node->hash), node);
-	index->n_nodes++;
-}
-
-void cm_index_remove(struct cm_index *index, struct cm_node *node)
-{
-	if (!node->link)
-		return;
-	*node->link = node->next;
-	if (node->next)
-		node->next->link = node->link;
-	node->link = NULL;
-	index->n_nodes--;
+	hash_insert(&index->table, &node->link, cm_key_hash(key, index->secret));
 }
 
 struct cm_node *cm_index_find(const struct cm_index *index, const struct cm_key *key)
 {
-	uint64_t hash = cm_key_hash(key, index->secret);
-	struct cm_node *node = *bucket_of(index, hash);
+	struct hash_node *link;
+	struct cm_node *node;
 
-	while (node && (node->hash != hash || !key_equal(&node->key, key)))
-		node = node->next;
-	return node;
+	hash_for_each_match (link, &index->table, cm_key_hash(key, index->secret)) {
+		node = container_of(link, struct cm_node, link);
+		if (key_equal(&node->key, key))
+			return node;
+	}
+	return NULL;
 }

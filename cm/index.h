@@ -7,11 +7,10 @@
 #ifndef CM_INDEX_H
 #define CM_INDEX_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
+#include "base/hash.h"
 #include "mad/cm_msg.h"
+
+#define CM_BUCKETS_A_NODE 4 /* each other node in the way is a cache miss */
 
 struct cm_key {
 	struct mad_gid gid; /* the peer's; zero for what is local */
@@ -21,15 +20,11 @@ struct cm_key {
 
 struct cm_node {
 	struct cm_key key;
-	uint64_t hash;
-	struct cm_node *next;
-	struct cm_node **link; /* what points here; NULL while in no index */
+	struct hash_node link;
 };
 
 struct cm_index {
-	struct cm_node **bucket;
-	size_t n_buckets; /* a power of two */
-	size_t n_nodes;
+	struct hash table;
 	uint64_t secret;
 };
 
@@ -40,16 +35,25 @@ uint64_t cm_key_hash(const struct cm_key *key, uint64_t secret);
 int cm_index_init(struct cm_index *index, uint64_t secret);
 
 /** cm_index_fini() - free the buckets; the nodes are their owners'. */
-void cm_index_fini(struct cm_index *index);
+static inline void cm_index_fini(struct cm_index *index)
+{
+	hash_fini(&index->table);
+}
 
 /** cm_index_reserve() - make room for @n_nodes in all. Return: 0 or -ENOMEM, nothing changed. */
-int cm_index_reserve(struct cm_index *index, size_t n_nodes);
+static inline int cm_index_reserve(struct cm_index *index, size_t n_nodes)
+{
+	return hash_reserve(&index->table, n_nodes * CM_BUCKETS_A_NODE);
+}
 
 /** cm_index_insert() - add a node under a key; it must be in no index. */
 void cm_index_insert(struct cm_index *index, struct cm_node *node, const struct cm_key *key);
 
 /** cm_index_remove() - take a node out; harmless if it is in none. */
-void cm_index_remove(struct cm_index *index, struct cm_node *node);
+static inline void cm_index_remove(struct cm_index *index, struct cm_node *node)
+{
+	hash_remove(&index->table, &node->link);
+}
 
 /** cm_index_find() - the node with this key, or NULL. */
 struct cm_node *cm_index_find(const struct cm_index *index, const struct cm_key *key);

@@ -199,7 +199,7 @@ static void end(struct world *w)
 			;
 	}
 	assert(w->core.n_conns == 0);
-	assert(w->core.by_remote.n_nodes == 0 && w->core.by_qpn.n_nodes == 0);
+	assert(w->core.by_remote.table.n_nodes == 0 && w->core.by_qpn.table.n_nodes == 0);
 	assert(cm_core_deadline(&w->core).ns == UINT64_MAX);
 	assert(w->port.requests.out == 0);
 	cm_core_unserve(&w->core, &w->service);

@@ -86,11 +86,12 @@ static void check_empty(struct sim *sim, const struct sim_host *host)
 {
 	const struct cm_core *core = &host->core;
 
-	if (core->n_conns || core->by_local.n_nodes)
+	if (core->n_conns || core->by_local.table.n_nodes)
 		sim_fail(sim, "host %c keeps %zu connections", 'A' + host->number, core->n_conns);
-	if (core->by_remote.n_nodes || core->by_qpn.n_nodes)
+	if (core->by_remote.table.n_nodes || core->by_qpn.table.n_nodes)
 		sim_fail(sim, "host %c keeps %zu peers and %zu queue pairs in its tables",
-			 'A' + host->number, core->by_remote.n_nodes, core->by_qpn.n_nodes);
+			 'A' + host->number, core->by_remote.table.n_nodes,
+			 core->by_qpn.table.n_nodes);
 	if (core->timers.first || host->deadline_ns != UINT64_MAX)
 		sim_fail(sim, "host %c keeps a timer", 'A' + host->number);
 	check_pace(host, &host->port.requests, "requests");

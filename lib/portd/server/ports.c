@@ -126,7 +126,7 @@ static void holder_free(struct ports *ports, struct holder *holder)
 {
 	struct tenant *tenant = ports->tenant[holder->client];
 
-	if (holder->by_claim_id.link)
+	if (hash_is_in(&holder->by_claim_id.link))
 		tenant->n_claims--;
 	cm_index_remove(&ports->by_claim_id, &holder->by_claim_id);
 	port_space_release(&ports->space, &holder->claim);
@@ -436,7 +436,7 @@ static int enter(struct ports *ports, struct tenant *tenant, struct holder *hold
 {
 	struct cm_key key = claim_key(holder->client, claim_id);
 
-	if (cm_index_reserve(&ports->by_claim_id, ports->by_claim_id.n_nodes + 1))
+	if (cm_index_reserve(&ports->by_claim_id, ports->by_claim_id.table.n_nodes + 1))
 		return -ENOMEM;
 	cm_index_insert(&ports->by_claim_id, &holder->by_claim_id, &key);
 	tenant->n_claims++;

@@ -380,9 +380,9 @@ void pair_run_until_said(struct pair *pair, unsigned int n)
 static void assert_empty(const struct pair_host *host)
 {
 	ck_assert_uint_eq(host->core.n_conns, 0);
-	ck_assert_uint_eq(host->core.by_local.n_nodes, 0);
-	ck_assert_uint_eq(host->core.by_remote.n_nodes, 0);
-	ck_assert_uint_eq(host->core.by_qpn.n_nodes, 0);
+	ck_assert_uint_eq(host->core.by_local.table.n_nodes, 0);
+	ck_assert_uint_eq(host->core.by_remote.table.n_nodes, 0);
+	ck_assert_uint_eq(host->core.by_qpn.table.n_nodes, 0);
 	ck_assert_uint_eq(host->port.requests.out, 0);
 	ck_assert(list_is_empty(&host->port.requests.waiting));
 	ck_assert_uint_eq(cm_core_deadline(&host->core).ns, UINT64_MAX);

@@ -181,7 +181,8 @@ TEST(nothing_is_left_of_a_rejected_request)
 {
 	rig_reach(&rig, CM_REQ_RCVD, true);
 	end(adopt());
-	ck_assert_uint_eq(heir.n_conns + heir.by_remote.n_nodes + heir.by_qpn.n_nodes, 0);
+	ck_assert_uint_eq(heir.n_conns + heir.by_remote.table.n_nodes + heir.by_qpn.table.n_nodes,
+			  0);
 }
 
 /* --- names --------------------------------------------------------------- */
@@ -250,7 +251,7 @@ TEST(unanswered_request_is_known_by_no_peer)
 {
 	rig_reach(&rig, CM_REQ_SENT, false);
 	adopt();
-	ck_assert_uint_eq(heir.by_remote.n_nodes + heir.by_qpn.n_nodes, 0);
+	ck_assert_uint_eq(heir.by_remote.table.n_nodes + heir.by_qpn.table.n_nodes, 0);
 }
 
 TEST(adopted_connection_has_the_owner_it_was_given)

@@ -31,14 +31,15 @@ FIXTURE(set_up, tear_down);
 
 TEST(comm_ids_are_unique)
 {
+	struct hash_node *link, *after;
+
 	for (int i = 0; i < 10000; i++)
 		next_id(&rig.core);
-	ck_assert_uint_eq(rig.core.by_local.n_nodes, 10000);
-	for (size_t i = 0; i < rig.core.by_local.n_buckets; i++) {
-		struct cm_node *node = rig.core.by_local.bucket[i];
+	ck_assert_uint_eq(rig.core.by_local.table.n_nodes, 10000);
+	hash_for_each_safe (link, after, &rig.core.by_local.table) {
+		struct cm_node *node = container_of(link, struct cm_node, link);
 
-		for (; node; node = node->next)
-			ck_assert_ptr_eq(cm_index_find(&rig.core.by_local, &node->key), node);
+		ck_assert_ptr_eq(cm_index_find(&rig.core.by_local, &node->key), node);
 	}
 }
 
@@ -189,7 +190,7 @@ TEST(connections_go_with_their_port_without_a_word)
 	cm_core_port_gone(&rig.core, &rig.port, forget, &n);
 	ck_assert_uint_eq(n, expected);
 	ck_assert_uint_eq(rig.core.n_conns, 0);
-	ck_assert_uint_eq(rig.core.by_remote.n_nodes + rig.core.by_qpn.n_nodes, 0);
+	ck_assert_uint_eq(rig.core.by_remote.table.n_nodes + rig.core.by_qpn.table.n_nodes, 0);
 	ck_assert_uint_eq(rig.port.requests.out, 0);
 	ck_assert_uint_eq(cm_core_deadline(&rig.core).ns, UINT64_MAX);
 }
@@ -374,10 +375,10 @@ static void forget_one(struct cm_conn *conn, void *n)
 /* One connection, in the first or in the last bucket; the table is as small as it can be. */
 static void fill_bucket(struct cm_core *core, bool last)
 {
-	size_t bucket = last ? core->by_local.n_buckets - 1 : 0;
+	size_t bucket = last ? core->by_local.table.n_buckets - 1 : 0;
 	struct cm_conn *conn = cm_core_conn_new(core, &rig);
 
-	while (!core->by_local.bucket[bucket]) {
+	while (!core->by_local.table.bucket[bucket]) {
 		cm_core_call(core, conn, CM_CALL_DESTROY, NULL, rig.now, &rig.out);
 		conn = cm_core_conn_new(core, &rig);
 	}

@@ -90,7 +90,7 @@ TEST(connection_without_memory_is_not_made)
 	allow_all();
 	ck_assert_ptr_null(conn);
 	ck_assert_uint_eq(rig.core.n_conns, 0);
-	ck_assert_uint_eq(rig.core.by_local.n_nodes, 0);
+	ck_assert_uint_eq(rig.core.by_local.table.n_nodes, 0);
 }
 
 TEST(connection_without_memory_is_not_adopted)
@@ -117,7 +117,7 @@ TEST_LOOP(table_that_cannot_grow_keeps_its_connections, 0, 4)
 	conn = cm_core_conn_new(&rig.core, NULL);
 	allow_all();
 	ck_assert_ptr_null(conn);
-	ck_assert_uint_eq(rig.core.by_local.n_nodes, 64);
+	ck_assert_uint_eq(rig.core.by_local.table.n_nodes, 64);
 	ck_assert_ptr_nonnull(cm_core_conn_new(&rig.core, NULL));
 }
 
@@ -147,7 +147,7 @@ TEST(service_without_memory_is_not_served)
 	err = cm_core_serve(&rig.core, &service[63], 63);
 	allow_all();
 	ck_assert_int_eq(err, -ENOMEM);
-	ck_assert(!service[63].node.link);
+	ck_assert(!hash_is_in(&service[63].node.link));
 }
 
 static void forbid(bool begins)

@@ -118,8 +118,8 @@ TEST(port_can_go_whatever_has_happened)
 		for (int i = 0; i < N_STEPS / 4; i++)
 			step(&rig);
 		cm_core_port_gone(&rig.core, &rig.port, forget, NULL);
-		ck_assert_uint_eq(rig.core.by_remote.n_nodes, 0);
-		ck_assert_uint_eq(rig.core.by_qpn.n_nodes, 0);
+		ck_assert_uint_eq(rig.core.by_remote.table.n_nodes, 0);
+		ck_assert_uint_eq(rig.core.by_qpn.table.n_nodes, 0);
 		ck_assert_uint_eq(rig.port.requests.out, 0);
 		ck_assert_uint_eq(cm_core_deadline(&rig.core).ns, UINT64_MAX);
 		rig_fini(&rig);
