@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 char folder[64];
@@ -19,11 +18,12 @@ char state_path[128];
 
 /* Of the program: a test that has failed leaves its folder behind in it. */
 static char base[32];
+static pid_t maker;
 
-static void make_base(void)
+__attribute__((constructor)) static void make_base(void)
 {
 	strcpy(base, "/tmp/purecm-test-XXXXXX");
-	ck_assert_ptr_nonnull(mkdtemp(base));
+	maker = mkdtemp(base) ? getpid() : 0;
 }
 
 static int remove_one(const char *path, const struct stat *stat, int type, struct FTW *ftw)
@@ -34,28 +34,19 @@ static int remove_one(const char *path, const struct stat *stat, int type, struc
 	return remove(path);
 }
 
-static void remove_base(void)
+/* Check runs each test in a child, which ends by exit(). */
+__attribute__((destructor)) static void remove_base(void)
 {
-	nftw(base, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+	if (maker == getpid())
+		nftw(base, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
-static void make_folder(void)
+void folder_make(void)
 {
 	snprintf(folder, sizeof(folder), "%s/XXXXXX", base);
 	ck_assert_ptr_nonnull(mkdtemp(folder));
 	snprintf(socket_path, sizeof(socket_path), "%s/s", folder);
 	snprintf(state_path, sizeof(state_path), "%s.state", socket_path);
-}
-
-TCase *folder_tcase(const char *name, void (*setup)(void), void (*teardown)(void))
-{
-	TCase *tc = tcase_create(name);
-
-	tcase_add_unchecked_fixture(tc, make_base, remove_base);
-	tcase_add_checked_fixture(tc, make_folder, NULL);
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_set_timeout(tc, 30);
-	return tc;
 }
 
 int in_child(int (*run)(void))
@@ -76,11 +67,4 @@ bool is_root(void)
 		return true;
 	printf("skipped: only root can be somebody else too\n");
 	return false;
-}
-
-void sleep_ms(long ms)
-{
-	struct timespec wait = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
-
-	nanosleep(&wait, NULL);
 }

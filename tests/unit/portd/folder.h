@@ -14,20 +14,13 @@ extern char folder[64];	     /* the folder, which is its owner's alone */
 extern char socket_path[96]; /* folder/s */
 extern char state_path[128]; /* folder/s.state */
 
-/**
- * folder_tcase() - a test case, each of whose tests has a folder of its own
- *
- * It is there before @setup, and after @teardown all are removed, also those of tests that failed.
- */
-TCase *folder_tcase(const char *name, void (*setup)(void), void (*teardown)(void));
+/** folder_make() - a folder of this test's own; removed when the program ends. */
+void folder_make(void);
 
 /** in_child() - run something in a child that then just stops. Return: its exit status. */
 int in_child(int (*run)(void));
 
 /** is_root() - says that the test is skipped, and why, if we are not */
 bool is_root(void);
-
-/** sleep_ms() - let others do something */
-void sleep_ms(long ms);
 
 #endif

@@ -35,13 +35,14 @@ void kept_begin(void)
 	ck_assert_int_eq(tracker_handle(kept_tracker, device, 1, 0), KEPT_PORT);
 }
 
-static void set_up(void)
+void kept_set_up(void)
 {
+	folder_make();
 	snprintf(kept_path, sizeof(kept_path), "%s.wills", socket_path);
 	kept_begin();
 }
 
-static void tear_down(void)
+void kept_tear_down(void)
 {
 	tracker_free(kept_tracker);
 }
@@ -129,12 +130,4 @@ bool kept_is_version(const struct tracked *tracked, uint8_t v)
 	       tracked->is.path.flow_label == is.path.flow_label &&
 	       tracked->is.path.pkey_index == is.path.pkey_index &&
 	       memcmp(&tracked->is.path.dgid, &is.path.dgid, sizeof(is.path.dgid)) == 0;
-}
-
-TCase *kept_tcase(const char *name)
-{
-	TCase *tcase = folder_tcase(name, set_up, tear_down);
-
-	tcase_set_timeout(tcase, 120);
-	return tcase;
 }

@@ -18,8 +18,10 @@ extern struct tracker *kept_tracker;
 extern const struct tracked_owner kept_owner; /* of KEPT_CLIENT's */
 extern char kept_path[160];
 
-/** kept_tcase() - a test case, each of whose tests has a file with no tracked connections. */
-TCase *kept_tcase(const char *name);
+/** kept_set_up() - a file with no tracked connections, in a folder of the test's own. */
+void kept_set_up(void);
+
+void kept_tear_down(void);
 
 /** kept_open() - the store of the file. */
 struct tracked_store *kept_open(void);

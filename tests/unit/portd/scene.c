@@ -19,21 +19,17 @@
 struct rig_client scene_alice;
 struct rig_client scene_bob;
 
-static void set_up(void)
+void scene_set_up(void)
 {
+	folder_make();
 	rig_set_up(socket_path);
 	rig_join(&scene_alice);
 	rig_join(&scene_bob);
 }
 
-static void tear_down(void)
+void scene_tear_down(void)
 {
 	rig_tear_down();
-}
-
-TCase *scene_tcase(const char *name)
-{
-	return folder_tcase(name, set_up, tear_down);
 }
 
 /* --- what was said ------------------------------------------------------- */

@@ -20,8 +20,10 @@
 extern struct rig_client scene_alice;
 extern struct rig_client scene_bob;
 
-/** scene_tcase() - a test case with a rig, in which both clients have joined. */
-TCase *scene_tcase(const char *name);
+/** scene_set_up() - a rig in a folder of the test's own, which both clients have joined. */
+void scene_set_up(void);
+
+void scene_tear_down(void);
 
 /** scene_wire() - what has been sent since it was asked for, until the next call. */
 const char *scene_wire(void);

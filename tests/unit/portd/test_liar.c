@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A cmportd that lies to the library's side of it (lib/portd/client/client.c, asking.c, resume.c),
- * or dies in the middle. Its answers are put on the socket in advance; connect() is replaced when
- * this is linked. tests/fuzz/fuzz_client.c found the lies.
+ * or dies in the middle. Its answers are put on the socket in advance. tests/fuzz/fuzz_client.c
+ * found the lies.
  */
 #include <check.h>
 #include <dirent.h>
@@ -14,9 +14,7 @@
 #include <unistd.h>
 
 #include "lib/portd/client/asking.h"
-#include "tests/unit/cm/run.h"
-
-int __wrap_connect(int fd, const struct sockaddr *addr, socklen_t bytes);
+#include "tests/unit/test.h"
 
 static int liar, its_data; /* its ends */
 static int ours[2];	   /* ours: control and data */
@@ -24,10 +22,11 @@ static struct portd_client *client;
 static struct portd_ids ids;
 static struct portd_why why;
 
-int __wrap_connect(int fd, const struct sockaddr *addr, socklen_t bytes)
+static int reach_liar(int *ret_fd, struct portd_why *ret_why)
 {
-	(void)addr, (void)bytes;
-	return dup2(ours[0], fd) < 0 ? -1 : 0;
+	(void)ret_why;
+	*ret_fd = fcntl(ours[0], F_DUPFD_CLOEXEC, 0);
+	return *ret_fd < 0 ? -errno : 0;
 }
 
 static void set_up(void)
@@ -92,7 +91,7 @@ static int open_client(int seals)
 	int err;
 
 	answer(&reply, fds);
-	err = portd_client_open(&client, &ids, &why);
+	err = portd_client_open_by(&client, reach_liar, &ids, &why);
 	close(fds[1]);
 	return err;
 }
@@ -108,16 +107,17 @@ static unsigned int count_fds(void)
 	return n;
 }
 
-START_TEST(page_that_could_be_cut_short_is_refused)
+FIXTURE(set_up, tear_down);
+
+TEST(page_that_could_be_cut_short_is_refused)
 {
 	unsigned int before = count_fds();
 
 	ck_assert_int_eq(open_client(F_SEAL_GROW), -EPROTO);
 	ck_assert_uint_eq(count_fds(), before);
 }
-END_TEST
 
-START_TEST(descriptors_that_nobody_asked_for_are_closed)
+TEST(descriptors_that_nobody_asked_for_are_closed)
 {
 	struct portd_reply reply = { .first = 0x20000, .count = 0x10000 };
 	unsigned int before;
@@ -128,9 +128,8 @@ START_TEST(descriptors_that_nobody_asked_for_are_closed)
 	ck_assert_int_eq(portd_lease_ids(client, &ids), 0);
 	ck_assert_uint_eq(count_fds(), before);
 }
-END_TEST
 
-START_TEST(text_without_an_end_gets_one)
+TEST(text_without_an_end_gets_one)
 {
 	struct portd_reply reply = { .error = ENXIO }, got;
 
@@ -140,7 +139,6 @@ START_TEST(text_without_an_end_gets_one)
 	ck_assert_int_eq(portd_open_port(client, "fake0", 1, &got, &why), -ENXIO);
 	ck_assert_uint_eq(strnlen(why.text, sizeof(why.text)), sizeof(why.text) - 1);
 }
-END_TEST
 
 static void count_handle(const char *device, uint8_t port_num, int handle, void *arg)
 {
@@ -153,7 +151,7 @@ static void tell_nothing(struct portd_client *to, void *arg)
 	(void)to, (void)arg;
 }
 
-START_TEST(port_is_not_lost_with_a_cmportd_that_dies_before_it_opens_it)
+TEST(port_is_not_lost_with_a_cmportd_that_dies_before_it_opens_it)
 {
 	struct portd_reply reply = { .first = 0x10000, .count = 0x10000 };
 	unsigned int n_told = 0;
@@ -167,24 +165,4 @@ START_TEST(port_is_not_lost_with_a_cmportd_that_dies_before_it_opens_it)
 	shutdown(liar, SHUT_WR);
 	ck_assert_int_eq(portd_resume(client, &memory), -EPIPE);
 	ck_assert_uint_eq(n_told, 0);
-}
-END_TEST
-
-static Suite *liar_suite(void)
-{
-	Suite *suite = suite_create("liar");
-	TCase *tc = tcase_create("answers");
-
-	tcase_add_checked_fixture(tc, set_up, tear_down);
-	tcase_add_test(tc, page_that_could_be_cut_short_is_refused);
-	tcase_add_test(tc, descriptors_that_nobody_asked_for_are_closed);
-	tcase_add_test(tc, text_without_an_end_gets_one);
-	tcase_add_test(tc, port_is_not_lost_with_a_cmportd_that_dies_before_it_opens_it);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-int main(void)
-{
-	return run_suite(liar_suite());
 }

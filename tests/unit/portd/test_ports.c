@@ -14,7 +14,7 @@
 #include "mad/cma_hdr.h"
 #include "lib/portd/proto/lease.h"
 #include "lib/portd/server/ports.h"
-#include "tests/unit/cm/run.h"
+#include "tests/unit/test.h"
 
 #define PORT	 7174
 #define FIRST	 40000
@@ -99,59 +99,55 @@ static struct cm_req req_to(const char *addr)
 
 /* --- claims -------------------------------------------------------------- */
 
-START_TEST(a_port_of_another_client_is_in_use)
+FIXTURE(set_up, tear_down);
+TIME_LIMIT_S(60);
+
+TEST(a_port_of_another_client_is_in_use)
 {
 	ck_assert_int_eq(bind_on(1, 1, HOST, PORT), 0);
 	ck_assert_int_eq(bind_on(2, 1, HOST, PORT), -EADDRINUSE);
 }
-END_TEST
 
-START_TEST(a_wildcard_of_another_client_is_in_the_way)
+TEST(a_wildcard_of_another_client_is_in_the_way)
 {
 	ck_assert_int_eq(bind_on(1, 1, ANY, PORT), 0);
 	ck_assert_int_eq(bind_on(2, 1, HOST, PORT), -EADDRNOTAVAIL);
 }
-END_TEST
 
-START_TEST(two_addresses_share_a_port)
+TEST(two_addresses_share_a_port)
 {
 	ck_assert_int_eq(bind_on(1, 1, HOST, PORT), 0);
 	ck_assert_int_eq(bind_on(2, 1, OTHER, PORT), 0);
 }
-END_TEST
 
-START_TEST(a_port_is_free_when_it_was_released)
+TEST(a_port_is_free_when_it_was_released)
 {
 	bind_on(1, 1, HOST, PORT);
 	ports_release(ports, 1, 1);
 	ck_assert_int_eq(bind_on(2, 1, HOST, PORT), 0);
 }
-END_TEST
 
-START_TEST(nobody_releases_the_claim_of_another)
+TEST(nobody_releases_the_claim_of_another)
 {
 	bind_on(1, 1, HOST, PORT);
 	ports_release(ports, 2, 1);
 	ck_assert_int_eq(bind_on(2, 1, HOST, PORT), -EADDRINUSE);
 }
-END_TEST
 
-START_TEST(a_port_is_free_when_its_client_has_gone)
+TEST(a_port_is_free_when_its_client_has_gone)
 {
 	bind_on(1, 1, HOST, PORT);
 	ports_client_gone(ports, 1);
 	ck_assert_int_eq(bind_on(2, 1, HOST, PORT), 0);
 }
-END_TEST
 
-START_TEST(a_claim_id_is_used_once)
+TEST(a_claim_id_is_used_once)
 {
 	bind_on(1, 1, HOST, PORT);
 	ck_assert_int_eq(bind_on(1, 1, HOST, PORT + 1), -EINVAL);
 }
-END_TEST
 
-START_TEST(the_same_claim_again_is_the_same_port_again)
+TEST(the_same_claim_again_is_the_same_port_again)
 {
 	struct portd_claim claim = claim_on(1, HOST, 0);
 	uint16_t first, second = 0;
@@ -161,17 +157,15 @@ START_TEST(the_same_claim_again_is_the_same_port_again)
 	ck_assert_uint_eq(second, first);
 	ck_assert_int_eq(bind_on(1, 1, "10.0.0.2", first), -EINVAL);
 }
-END_TEST
 
-START_TEST(a_low_port_needs_the_capability)
+TEST(a_low_port_needs_the_capability)
 {
 	ck_assert_int_eq(bind_on(1, 1, HOST, 500), -EACCES);
 	ports_limits(ports)->may_bind_low = true;
 	ck_assert_int_eq(bind_on(1, 1, HOST, 500), 0);
 }
-END_TEST
 
-START_TEST(a_family_that_does_not_exist_is_refused)
+TEST(a_family_that_does_not_exist_is_refused)
 {
 	struct portd_claim claim = claim_on(1, HOST, PORT);
 	uint16_t got;
@@ -179,9 +173,8 @@ START_TEST(a_family_that_does_not_exist_is_refused)
 	claim.local_family = 5;
 	ck_assert_int_eq(ports_bind(ports, 1, &claim, &got), -EINVAL);
 }
-END_TEST
 
-START_TEST(an_update_cannot_move_a_claim_to_another_port)
+TEST(an_update_cannot_move_a_claim_to_another_port)
 {
 	struct portd_claim claim = claim_on(1, HOST, PORT + 1);
 
@@ -189,11 +182,10 @@ START_TEST(an_update_cannot_move_a_claim_to_another_port)
 	ports_update(ports, 1, &claim);
 	ck_assert_int_eq(bind_on(2, 1, HOST, PORT + 1), 0);
 }
-END_TEST
 
 /* --- listeners ----------------------------------------------------------- */
 
-START_TEST(a_request_is_for_the_listener_of_its_address)
+TEST(a_request_is_for_the_listener_of_its_address)
 {
 	struct cm_req req = req_to(OTHER);
 
@@ -203,18 +195,16 @@ START_TEST(a_request_is_for_the_listener_of_its_address)
 	ck_assert_int_eq(listen_on(2, 1, OTHER), 0);
 	ck_assert_uint_eq(ports_listener(ports, req.service_id, req.private_data), 2);
 }
-END_TEST
 
-START_TEST(who_only_holds_a_port_gets_no_requests)
+TEST(who_only_holds_a_port_gets_no_requests)
 {
 	struct cm_req req = req_to(HOST);
 
 	bind_on(1, 1, HOST, PORT);
 	ck_assert_uint_eq(ports_listener(ports, req.service_id, req.private_data), PORTS_NOBODY);
 }
-END_TEST
 
-START_TEST(a_request_for_another_address_is_not_for_a_listener)
+TEST(a_request_for_another_address_is_not_for_a_listener)
 {
 	struct cm_req req = req_to(OTHER);
 
@@ -223,9 +213,8 @@ START_TEST(a_request_for_another_address_is_not_for_a_listener)
 	ck_assert_uint_eq(ports_listener(ports, req.service_id, req.private_data),
 			  PORTS_NOT_FOR_THEM);
 }
-END_TEST
 
-START_TEST(a_header_that_makes_no_sense_is_for_no_listener)
+TEST(a_header_that_makes_no_sense_is_for_no_listener)
 {
 	struct cm_req req = req_to(HOST);
 
@@ -235,18 +224,16 @@ START_TEST(a_header_that_makes_no_sense_is_for_no_listener)
 	ck_assert_uint_eq(ports_listener(ports, req.service_id, req.private_data),
 			  PORTS_NOT_FOR_THEM);
 }
-END_TEST
 
-START_TEST(nobody_listens_on_the_claim_of_another)
+TEST(nobody_listens_on_the_claim_of_another)
 {
 	bind_on(1, 1, HOST, PORT);
 	ck_assert_int_eq(listen_on(2, 1, HOST), -ENOENT);
 }
-END_TEST
 
 /* --- leases -------------------------------------------------------------- */
 
-START_TEST(a_leased_port_is_taken_and_given_back_without_a_word)
+TEST(a_leased_port_is_taken_and_given_back_without_a_word)
 {
 	struct lease_page *page = page_of(1, NULL);
 	uint16_t port;
@@ -258,18 +245,16 @@ START_TEST(a_leased_port_is_taken_and_given_back_without_a_word)
 	ck_assert(lease_give_back(page, RDMA_PS_TCP, port));
 	ck_assert_uint_eq(lease_take(page, RDMA_PS_TCP), port);
 }
-END_TEST
 
-START_TEST(a_lease_is_of_one_port_space)
+TEST(a_lease_is_of_one_port_space)
 {
 	struct lease_page *page = page_of(1, NULL);
 
 	ports_lease(ports, 1, RDMA_PS_UDP, 4, NULL);
 	ck_assert_uint_eq(lease_take(page, RDMA_PS_TCP), 0);
 }
-END_TEST
 
-START_TEST(a_leased_port_that_is_free_gives_way_to_a_bind)
+TEST(a_leased_port_that_is_free_gives_way_to_a_bind)
 {
 	struct lease_page *page = page_of(1, NULL);
 	uint16_t port;
@@ -279,9 +264,8 @@ START_TEST(a_leased_port_that_is_free_gives_way_to_a_bind)
 		ck_assert_int_eq(bind_on(2, port, HOST, port), 0);
 	ck_assert_uint_eq(lease_take(page, RDMA_PS_TCP), 0);
 }
-END_TEST
 
-START_TEST(a_leased_port_in_use_does_not_give_way)
+TEST(a_leased_port_in_use_does_not_give_way)
 {
 	struct lease_page *page = page_of(1, NULL);
 	uint16_t port;
@@ -290,9 +274,8 @@ START_TEST(a_leased_port_in_use_does_not_give_way)
 	port = lease_take(page, RDMA_PS_TCP);
 	ck_assert_int_eq(bind_on(2, 1, HOST, port), -EADDRNOTAVAIL);
 }
-END_TEST
 
-START_TEST(a_leased_port_becomes_its_clients_claim)
+TEST(a_leased_port_becomes_its_clients_claim)
 {
 	struct lease_page *page = page_of(1, NULL);
 	uint16_t port;
@@ -302,17 +285,15 @@ START_TEST(a_leased_port_becomes_its_clients_claim)
 	ck_assert_int_eq(bind_on(1, 1, HOST, port), 0);
 	ck_assert(!lease_give_back(page, RDMA_PS_TCP, port));
 }
-END_TEST
 
-START_TEST(free_leases_are_called_in_before_anybody_is_refused)
+TEST(free_leases_are_called_in_before_anybody_is_refused)
 {
 	page_of(1, NULL);
 	ports_lease(ports, 1, RDMA_PS_TCP, N_PORTS, NULL);
 	ck_assert_int_eq(bind_on(2, 1, HOST, 0), 0);
 }
-END_TEST
 
-START_TEST(leases_go_with_their_client)
+TEST(leases_go_with_their_client)
 {
 	struct lease_page *page = page_of(1, NULL);
 
@@ -323,9 +304,8 @@ START_TEST(leases_go_with_their_client)
 	page_of(2, NULL);
 	ck_assert_int_eq(ports_lease(ports, 2, RDMA_PS_TCP, N_PORTS, NULL), N_PORTS);
 }
-END_TEST
 
-START_TEST(a_scribbled_page_hurts_nobody_else)
+TEST(a_scribbled_page_hurts_nobody_else)
 {
 	struct lease_page *page = page_of(1, NULL);
 	unsigned int i;
@@ -341,9 +321,8 @@ START_TEST(a_scribbled_page_hurts_nobody_else)
 	page_of(3, NULL);
 	ck_assert_int_eq(ports_lease(ports, 3, RDMA_PS_TCP, N_PORTS, NULL), N_PORTS);
 }
-END_TEST
 
-START_TEST(two_clients_of_one_range_have_different_ports)
+TEST(two_clients_of_one_range_have_different_ports)
 {
 	struct lease_page *one = page_of(1, NULL);
 	struct lease_page *two = page_of(2, NULL);
@@ -359,9 +338,8 @@ START_TEST(two_clients_of_one_range_have_different_ports)
 		has[port - FIRST] = true;
 	}
 }
-END_TEST
 
-START_TEST(a_port_is_leased_in_each_port_space)
+TEST(a_port_is_leased_in_each_port_space)
 {
 	page_of(1, NULL);
 	ck_assert_int_eq(ports_lease(ports, 1, RDMA_PS_TCP, N_PORTS, NULL), N_PORTS);
@@ -370,10 +348,9 @@ START_TEST(a_port_is_leased_in_each_port_space)
 	page_of(2, NULL);
 	ck_assert_int_eq(ports_lease(ports, 2, RDMA_PS_UDP, N_PORTS, NULL), N_PORTS);
 }
-END_TEST
 
 /* Words that name each other's ports: each is a lease's, and none of them is that of its port. */
-START_TEST(a_page_with_exchanged_words_keeps_its_ports_until_its_client_goes)
+TEST(a_page_with_exchanged_words_keeps_its_ports_until_its_client_goes)
 {
 	struct lease_page *page = page_of(1, NULL);
 	uint32_t first = 0, *at = NULL;
@@ -393,11 +370,10 @@ START_TEST(a_page_with_exchanged_words_keeps_its_ports_until_its_client_goes)
 	ports_client_gone(ports, 1);
 	ck_assert_int_eq(bind_on(2, 2, HOST, (uint16_t)(first >> 16)), 0);
 }
-END_TEST
 
 /* --- the next cmportd ---------------------------------------------------- */
 
-START_TEST(a_page_is_taken_over_with_what_is_in_use)
+TEST(a_page_is_taken_over_with_what_is_in_use)
 {
 	struct lease_page *page;
 	uint16_t port;
@@ -411,9 +387,8 @@ START_TEST(a_page_is_taken_over_with_what_is_in_use)
 	ck_assert_int_eq(ports_page_resume(ports, 1, fd), 0);
 	ck_assert_int_eq(bind_on(2, 1, HOST, port), -EADDRNOTAVAIL);
 }
-END_TEST
 
-START_TEST(a_page_names_no_port_that_is_anothers)
+TEST(a_page_names_no_port_that_is_anothers)
 {
 	struct lease_page *page;
 	uint16_t port;
@@ -428,19 +403,17 @@ START_TEST(a_page_names_no_port_that_is_anothers)
 	ck_assert_int_eq(ports_page_resume(ports, 1, fd), 0);
 	ck_assert(!lease_give_back(page, RDMA_PS_TCP, port));
 }
-END_TEST
 
-START_TEST(a_file_that_could_be_cut_short_is_no_page)
+TEST(a_file_that_could_be_cut_short_is_no_page)
 {
 	int fd = memfd_create("forged", MFD_CLOEXEC);
 
 	ck_assert_int_eq(ftruncate(fd, LEASE_PAGE_BYTES), 0);
 	ck_assert_int_eq(ports_page_resume(ports, 1, fd), -EINVAL);
 }
-END_TEST
 
 /* Of a file system that knows no seals, which are then -1: unless the folder is in memory. */
-START_TEST(an_ordinary_file_is_no_page)
+TEST(an_ordinary_file_is_no_page)
 {
 	char name[] = "page-XXXXXX";
 	int fd = mkostemp(name, O_CLOEXEC);
@@ -450,9 +423,8 @@ START_TEST(an_ordinary_file_is_no_page)
 	ck_assert_int_eq(ftruncate(fd, LEASE_PAGE_BYTES), 0);
 	ck_assert_int_eq(ports_page_resume(ports, 1, fd), -EINVAL);
 }
-END_TEST
 
-START_TEST(a_file_of_another_size_is_no_page)
+TEST(a_file_of_another_size_is_no_page)
 {
 	int fd = memfd_create("forged", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
@@ -460,9 +432,8 @@ START_TEST(a_file_of_another_size_is_no_page)
 	fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
 	ck_assert_int_eq(ports_page_resume(ports, 1, fd), -EINVAL);
 }
-END_TEST
 
-START_TEST(a_descriptor_of_something_else_is_no_page)
+TEST(a_descriptor_of_something_else_is_no_page)
 {
 	int ends[2];
 
@@ -470,7 +441,6 @@ START_TEST(a_descriptor_of_something_else_is_no_page)
 	ck_assert_int_eq(ports_page_resume(ports, 1, ends[0]), -EINVAL);
 	close(ends[1]);
 }
-END_TEST
 
 /* --- two at once --------------------------------------------------------- */
 
@@ -492,7 +462,7 @@ static void *take_and_give(void *arg)
 	return NULL;
 }
 
-START_TEST(a_port_never_has_two_owners_while_it_is_revoked_and_leased)
+TEST(a_port_never_has_two_owners_while_it_is_revoked_and_leased)
 {
 	unsigned int n_taken = 0;
 	pthread_t thread;
@@ -507,50 +477,4 @@ START_TEST(a_port_never_has_two_owners_while_it_is_revoked_and_leased)
 	}
 	pthread_join(thread, NULL);
 	ck_assert_uint_gt(n_taken, 0);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("ports");
-	TCase *tcase = tcase_create("ports");
-
-	tcase_add_checked_fixture(tcase, set_up, tear_down);
-	tcase_set_timeout(tcase, 60);
-	tcase_add_test(tcase, a_port_of_another_client_is_in_use);
-	tcase_add_test(tcase, a_wildcard_of_another_client_is_in_the_way);
-	tcase_add_test(tcase, two_addresses_share_a_port);
-	tcase_add_test(tcase, a_port_is_free_when_it_was_released);
-	tcase_add_test(tcase, nobody_releases_the_claim_of_another);
-	tcase_add_test(tcase, a_port_is_free_when_its_client_has_gone);
-	tcase_add_test(tcase, a_claim_id_is_used_once);
-	tcase_add_test(tcase, the_same_claim_again_is_the_same_port_again);
-	tcase_add_test(tcase, a_low_port_needs_the_capability);
-	tcase_add_test(tcase, a_family_that_does_not_exist_is_refused);
-	tcase_add_test(tcase, an_update_cannot_move_a_claim_to_another_port);
-	tcase_add_test(tcase, a_request_is_for_the_listener_of_its_address);
-	tcase_add_test(tcase, who_only_holds_a_port_gets_no_requests);
-	tcase_add_test(tcase, a_request_for_another_address_is_not_for_a_listener);
-	tcase_add_test(tcase, a_header_that_makes_no_sense_is_for_no_listener);
-	tcase_add_test(tcase, nobody_listens_on_the_claim_of_another);
-	tcase_add_test(tcase, a_leased_port_is_taken_and_given_back_without_a_word);
-	tcase_add_test(tcase, a_lease_is_of_one_port_space);
-	tcase_add_test(tcase, a_leased_port_that_is_free_gives_way_to_a_bind);
-	tcase_add_test(tcase, a_leased_port_in_use_does_not_give_way);
-	tcase_add_test(tcase, a_leased_port_becomes_its_clients_claim);
-	tcase_add_test(tcase, free_leases_are_called_in_before_anybody_is_refused);
-	tcase_add_test(tcase, leases_go_with_their_client);
-	tcase_add_test(tcase, a_scribbled_page_hurts_nobody_else);
-	tcase_add_test(tcase, two_clients_of_one_range_have_different_ports);
-	tcase_add_test(tcase, a_port_is_leased_in_each_port_space);
-	tcase_add_test(tcase, a_page_with_exchanged_words_keeps_its_ports_until_its_client_goes);
-	tcase_add_test(tcase, a_page_is_taken_over_with_what_is_in_use);
-	tcase_add_test(tcase, a_page_names_no_port_that_is_anothers);
-	tcase_add_test(tcase, a_file_that_could_be_cut_short_is_no_page);
-	tcase_add_test(tcase, an_ordinary_file_is_no_page);
-	tcase_add_test(tcase, a_file_of_another_size_is_no_page);
-	tcase_add_test(tcase, a_descriptor_of_something_else_is_no_page);
-	tcase_add_test(tcase, a_port_never_has_two_owners_while_it_is_revoked_and_leased);
-	suite_add_tcase(suite, tcase);
-	return run_suite(suite);
 }

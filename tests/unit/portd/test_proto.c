@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "lib/portd/proto/proto.h"
-#include "tests/unit/cm/run.h"
+#include "tests/unit/test.h"
 
 static struct portd_record full_mad(void)
 {
@@ -33,7 +33,7 @@ static struct portd_record full_mad(void)
 	return record;
 }
 
-START_TEST(a_message_arrives_as_it_was_sent)
+TEST(a_message_arrives_as_it_was_sent)
 {
 	struct portd_record sent = full_mad(), got;
 	struct portd_datagram datagram = { .bytes = 0 };
@@ -44,9 +44,8 @@ START_TEST(a_message_arrives_as_it_was_sent)
 	ck_assert_int_eq(got.type, PORTD_MAD);
 	ck_assert_mem_eq(&got.mad, &sent.mad, sizeof(got.mad));
 }
-END_TEST
 
-START_TEST(zeros_at_the_end_of_a_message_do_not_travel)
+TEST_LOOP(zeros_at_the_end_of_a_message_do_not_travel, 2, MAD_BYTES)
 {
 	struct portd_record sent = full_mad(), got;
 	struct portd_datagram datagram = { .bytes = 0 };
@@ -62,9 +61,8 @@ START_TEST(zeros_at_the_end_of_a_message_do_not_travel)
 	ck_assert_int_eq(portd_get(&datagram, &got), 0);
 	ck_assert_mem_eq(&got.mad, &sent.mad, sizeof(got.mad));
 }
-END_TEST
 
-START_TEST(a_message_longer_than_a_mad_is_refused)
+TEST(a_message_longer_than_a_mad_is_refused)
 {
 	struct portd_record record = full_mad(), got;
 	struct portd_datagram datagram = { .bytes = 0 };
@@ -74,9 +72,8 @@ START_TEST(a_message_longer_than_a_mad_is_refused)
 	datagram.data[3]++;
 	ck_assert_int_eq(portd_get(&datagram, &got), -EPROTO);
 }
-END_TEST
 
-START_TEST(records_are_taken_in_the_order_they_were_put)
+TEST(records_are_taken_in_the_order_they_were_put)
 {
 	struct portd_record got, one = { .type = PORTD_CLOSE, .close = { .local_comm_id = 1 } };
 	struct portd_record two = { .type = PORTD_GONE, .gone = { .port = 2 } };
@@ -90,9 +87,8 @@ START_TEST(records_are_taken_in_the_order_they_were_put)
 	ck_assert_int_eq(got.type, PORTD_GONE);
 	ck_assert_int_eq(portd_get(&datagram, &got), -ENODATA);
 }
-END_TEST
 
-START_TEST(every_type_has_a_layout_of_its_own)
+TEST_LOOP(every_type_has_a_layout_of_its_own, PORTD_NONE + 1, PORTD_N_TYPES)
 {
 	struct portd_record record = { .type = (enum portd_type)_i }, got;
 	struct portd_datagram datagram = { .bytes = 0 };
@@ -102,9 +98,8 @@ START_TEST(every_type_has_a_layout_of_its_own)
 	ck_assert_int_eq(portd_get(&datagram, &got), 0);
 	ck_assert_int_eq(got.type, _i);
 }
-END_TEST
 
-START_TEST(a_full_datagram_takes_no_more)
+TEST(a_full_datagram_takes_no_more)
 {
 	struct portd_record record = full_mad();
 	struct portd_datagram datagram = { .bytes = 0 };
@@ -115,9 +110,8 @@ START_TEST(a_full_datagram_takes_no_more)
 	ck_assert_uint_eq(datagram.bytes, before);
 	ck_assert_uint_le(before, PORTD_DATAGRAM_BYTES);
 }
-END_TEST
 
-START_TEST(a_record_cut_short_anywhere_is_refused)
+TEST(a_record_cut_short_anywhere_is_refused)
 {
 	struct portd_record record = full_mad(), got;
 	struct portd_datagram datagram = { .bytes = 0 };
@@ -128,9 +122,8 @@ START_TEST(a_record_cut_short_anywhere_is_refused)
 		ck_assert_int_eq(portd_get(&datagram, &got), -EPROTO);
 	}
 }
-END_TEST
 
-START_TEST(a_length_that_is_not_the_types_is_refused)
+TEST(a_length_that_is_not_the_types_is_refused)
 {
 	struct portd_record record = { .type = PORTD_CLOSE }, got;
 	struct portd_datagram datagram = { .bytes = 0 };
@@ -140,9 +133,8 @@ START_TEST(a_length_that_is_not_the_types_is_refused)
 	datagram.data[3]++;
 	ck_assert_int_eq(portd_get(&datagram, &got), -EPROTO);
 }
-END_TEST
 
-START_TEST(a_type_that_does_not_exist_is_refused)
+TEST(a_type_that_does_not_exist_is_refused)
 {
 	struct portd_datagram datagram = {
 		.bytes = 8, .data = {0, PORTD_N_TYPES, 0, 8}
@@ -151,9 +143,8 @@ START_TEST(a_type_that_does_not_exist_is_refused)
 
 	ck_assert_int_eq(portd_get(&datagram, &got), -EPROTO);
 }
-END_TEST
 
-START_TEST(random_bytes_are_read_without_harm)
+TEST_LOOP(random_bytes_are_read_without_harm, 0, 8)
 {
 	struct portd_datagram datagram;
 	struct portd_record got;
@@ -171,25 +162,4 @@ START_TEST(random_bytes_are_read_without_harm)
 		while (portd_get(&datagram, &got) == 0)
 			ck_assert_uint_le(datagram.at, datagram.bytes);
 	}
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("portd_proto");
-	TCase *tcase = tcase_create("proto");
-
-	tcase_add_test(tcase, a_message_arrives_as_it_was_sent);
-	tcase_add_loop_test(tcase, zeros_at_the_end_of_a_message_do_not_travel, 2, MAD_BYTES);
-	tcase_add_test(tcase, a_message_longer_than_a_mad_is_refused);
-	tcase_add_test(tcase, records_are_taken_in_the_order_they_were_put);
-	tcase_add_loop_test(tcase, every_type_has_a_layout_of_its_own, PORTD_NONE + 1,
-			    PORTD_N_TYPES);
-	tcase_add_test(tcase, a_full_datagram_takes_no_more);
-	tcase_add_test(tcase, a_record_cut_short_anywhere_is_refused);
-	tcase_add_test(tcase, a_length_that_is_not_the_types_is_refused);
-	tcase_add_test(tcase, a_type_that_does_not_exist_is_refused);
-	tcase_add_loop_test(tcase, random_bytes_are_read_without_harm, 0, 8);
-	suite_add_tcase(suite, tcase);
-	return run_suite(suite);
 }

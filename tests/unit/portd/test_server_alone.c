@@ -7,8 +7,8 @@
 
 #include "lib/net/netlink.h"
 #include "lib/net/port_space.h"
-#include "tests/unit/cm/run.h"
 #include "tests/unit/portd/lives.h"
+#include "tests/unit/test.h"
 
 #define bob (&scene_bob)
 
@@ -24,7 +24,9 @@ static void setup(void)
 	rig_join(bob);
 }
 
-START_TEST(its_peers_hear_how_it_ends_and_then_it_is_over)
+FIXTURE(setup, NULL);
+
+TEST_LOOP(its_peers_hear_how_it_ends_and_then_it_is_over, 0, LIFE_N)
 {
 	life[_i].come_so_far();
 	ck_assert(!server_is_over(rig_server()));
@@ -36,9 +38,8 @@ START_TEST(its_peers_hear_how_it_ends_and_then_it_is_over)
 	net_after_fork(); /* which is the process's */
 	ck_assert_uint_eq(rig_n_fds(), n_fds);
 }
-END_TEST
 
-START_TEST(it_has_no_listening_socket_and_no_directory)
+TEST(it_has_no_listening_socket_and_no_directory)
 {
 	ck_assert_int_eq(rig_server()->listening.fd, -1);
 	ck_assert_ptr_null(rig_server()->dir);
@@ -47,9 +48,8 @@ START_TEST(it_has_no_listening_socket_and_no_directory)
 	ck_assert(server_is_over(rig_server()));
 	rig_tear_down();
 }
-END_TEST
 
-START_TEST(all_its_connections_end)
+TEST(all_its_connections_end)
 {
 	uint32_t n;
 
@@ -62,9 +62,8 @@ START_TEST(all_its_connections_end)
 	ck_assert(server_is_over(rig_server()));
 	rig_tear_down();
 }
-END_TEST
 
-START_TEST(it_cannot_be_traced)
+TEST(it_cannot_be_traced)
 {
 	struct portd_record record = { .type = PORTD_TRACE };
 
@@ -74,9 +73,8 @@ START_TEST(it_cannot_be_traced)
 	rig_leave(bob);
 	rig_tear_down();
 }
-END_TEST
 
-START_TEST(its_ids_are_of_one_block_after_the_other)
+TEST(its_ids_are_of_one_block_after_the_other)
 {
 	struct portd_record record = { .type = PORTD_LEASE_IDS };
 
@@ -84,20 +82,4 @@ START_TEST(its_ids_are_of_one_block_after_the_other)
 	ck_assert_uint_eq(bob->reply.first, (bob->first + (1u << ID_BLOCK_SHIFT)));
 	rig_leave(bob);
 	rig_tear_down();
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("server_alone");
-	TCase *tcase = tcase_create("alone");
-
-	tcase_add_checked_fixture(tcase, setup, NULL);
-	tcase_add_loop_test(tcase, its_peers_hear_how_it_ends_and_then_it_is_over, 0, LIFE_N);
-	tcase_add_test(tcase, it_has_no_listening_socket_and_no_directory);
-	tcase_add_test(tcase, all_its_connections_end);
-	tcase_add_test(tcase, it_cannot_be_traced);
-	tcase_add_test(tcase, its_ids_are_of_one_block_after_the_other);
-	suite_add_tcase(suite, tcase);
-	return run_suite(suite);
 }

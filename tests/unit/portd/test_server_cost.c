@@ -10,8 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "tests/unit/cm/run.h"
 #include "tests/unit/portd/scene.h"
+#include "tests/unit/test.h"
 
 #define alice		  (&scene_alice)
 #define bob		  (&scene_bob)
@@ -68,7 +68,10 @@ static bool can_count(void)
 	return counts;
 }
 
-START_TEST(a_thousand_clients_take_little_memory)
+FIXTURE(scene_set_up, scene_tear_down);
+TIME_LIMIT_S(100);
+
+TEST(a_thousand_clients_take_little_memory)
 {
 	size_t before = heap_bytes(), bytes;
 
@@ -81,9 +84,8 @@ START_TEST(a_thousand_clients_take_little_memory)
 	ck_assert_uint_le(bytes, (size_t)N_CLIENTS * CLIENT_BYTES_MAX);
 	ck_assert_uint_le(page_bytes(), (size_t)N_CLIENTS * LEASE_PAGE_BYTES);
 }
-END_TEST
 
-START_TEST(clients_that_go_take_their_memory_with_them)
+TEST(clients_that_go_take_their_memory_with_them)
 {
 	size_t before;
 	unsigned int i, n;
@@ -98,9 +100,8 @@ START_TEST(clients_that_go_take_their_memory_with_them)
 	}
 	ck_assert_uint_le(heap_bytes(), before + CLIENT_BYTES_MAX);
 }
-END_TEST
 
-START_TEST(ten_thousand_connections_take_little_memory)
+TEST(ten_thousand_connections_take_little_memory)
 {
 	size_t before = heap_bytes(), bytes;
 	struct rig_sent sent;
@@ -119,7 +120,6 @@ START_TEST(ten_thousand_connections_take_little_memory)
 	printf("%u connections: %zu bytes each\n", N_TRACKED, bytes / N_TRACKED);
 	ck_assert_uint_le(bytes / N_TRACKED, TRACKED_BYTES_MAX);
 }
-END_TEST
 
 /* --- time ---------------------------------------------------------------- */
 
@@ -153,7 +153,7 @@ static uint64_t round_ns(void)
 	return best / (2 * N_MESSAGES);
 }
 
-START_TEST(a_message_takes_no_longer_with_a_thousand_clients)
+TEST(a_message_takes_no_longer_with_a_thousand_clients)
 {
 	uint64_t alone, among;
 
@@ -165,19 +165,4 @@ START_TEST(a_message_takes_no_longer_with_a_thousand_clients)
 	       (unsigned int)alone / 1000, (unsigned int)alone / 100 % 10,
 	       (unsigned int)among / 1000, (unsigned int)among / 100 % 10, N_CLIENTS + 2);
 	ck_assert_uint_le(among, SLOWER_MAX * alone);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("server_cost");
-	TCase *tcase = scene_tcase("cost");
-
-	tcase_set_timeout(tcase, 100);
-	tcase_add_test(tcase, a_thousand_clients_take_little_memory);
-	tcase_add_test(tcase, clients_that_go_take_their_memory_with_them);
-	tcase_add_test(tcase, ten_thousand_connections_take_little_memory);
-	tcase_add_test(tcase, a_message_takes_no_longer_with_a_thousand_clients);
-	suite_add_tcase(suite, tcase);
-	return run_suite(suite);
 }

@@ -9,8 +9,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "tests/unit/cm/run.h"
 #include "tests/unit/portd/scene.h"
+#include "tests/unit/test.h"
 
 #define alice	      (&scene_alice)
 #define bob	      (&scene_bob)
@@ -39,7 +39,10 @@ static void fill_the_house(int fds[CLIENTS_MAX])
 	ck_assert_uint_eq(rig_server()->n_clients, CLIENTS_MAX);
 }
 
-START_TEST(one_client_more_than_there_is_room_for_is_turned_away)
+FIXTURE(scene_set_up, scene_tear_down);
+TIME_LIMIT_S(100);
+
+TEST(one_client_more_than_there_is_room_for_is_turned_away)
 {
 	static int fds[CLIENTS_MAX];
 	int fd;
@@ -51,9 +54,8 @@ START_TEST(one_client_more_than_there_is_room_for_is_turned_away)
 	ck_assert(!has_hung_up(fds[CLIENTS_MAX - 1]));
 	ck_assert_uint_eq(rig_server()->n_clients, CLIENTS_MAX);
 }
-END_TEST
 
-START_TEST(when_one_leaves_the_next_is_welcome)
+TEST(when_one_leaves_the_next_is_welcome)
 {
 	static int fds[CLIENTS_MAX];
 	struct rig_client carol;
@@ -64,7 +66,6 @@ START_TEST(when_one_leaves_the_next_is_welcome)
 	rig_meet(&carol);
 	ck_assert_uint_eq(rig_server()->n_clients, CLIENTS_MAX);
 }
-END_TEST
 
 /* --- descriptors --------------------------------------------------------- */
 
@@ -93,7 +94,7 @@ static void leave_descriptors(unsigned int n)
 	limit_fds((rlim_t)next);
 }
 
-START_TEST(who_knocks_while_there_are_no_descriptors_is_let_in_when_somebody_leaves)
+TEST(who_knocks_while_there_are_no_descriptors_is_let_in_when_somebody_leaves)
 {
 	int fd = rig_dial_later();
 
@@ -105,10 +106,9 @@ START_TEST(who_knocks_while_there_are_no_descriptors_is_let_in_when_somebody_lea
 	ck_assert_uint_eq(rig_server()->n_clients, 2);
 	ck_assert(!has_hung_up(fd));
 }
-END_TEST
 
 /* Others on this host may have used them up, and given them back. */
-START_TEST(who_knocks_while_there_are_no_descriptors_is_let_in_when_there_are_some)
+TEST(who_knocks_while_there_are_no_descriptors_is_let_in_when_there_are_some)
 {
 	int fd = rig_dial_later();
 
@@ -119,9 +119,8 @@ START_TEST(who_knocks_while_there_are_no_descriptors_is_let_in_when_there_are_so
 	rig_pass(1000);
 	ck_assert_uint_eq(rig_server()->n_clients, 3);
 }
-END_TEST
 
-START_TEST(those_who_are_there_are_served_while_there_are_no_descriptors)
+TEST(those_who_are_there_are_served_while_there_are_no_descriptors)
 {
 	leave_descriptors(0);
 	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
@@ -129,10 +128,9 @@ START_TEST(those_who_are_there_are_served_while_there_are_no_descriptors)
 	scene_sends(alice, scene_rep(alice, 1, 0x701));
 	ck_assert_str_eq(scene_wire(), "REP");
 }
-END_TEST
 
 /* A page, two ends of a data socket: each of these may be the one that is not to be had. */
-START_TEST(a_hello_for_which_there_are_no_descriptors_is_refused_and_leaks_none)
+TEST_LOOP(a_hello_for_which_there_are_no_descriptors_is_refused_and_leaks_none, 0, 3)
 {
 	struct portd_record hello = { .type = PORTD_HELLO, .hello = { .version = PORTD_VERSION } };
 	struct rig_client carol = { .control = rig_dial(), .data = -1, .page_fd = -1 };
@@ -147,9 +145,8 @@ START_TEST(a_hello_for_which_there_are_no_descriptors_is_refused_and_leaks_none)
 	rig_settle();
 	ck_assert_uint_eq(rig_n_fds(), before - 2);
 }
-END_TEST
 
-START_TEST(a_hello_that_was_refused_for_want_of_descriptors_may_be_said_again)
+TEST_LOOP(a_hello_that_was_refused_for_want_of_descriptors_may_be_said_again, 0, 3)
 {
 	struct portd_record hello = { .type = PORTD_HELLO, .hello = { .version = PORTD_VERSION } };
 	struct rig_client carol = { .control = rig_dial(), .data = -1, .page_fd = -1 };
@@ -160,11 +157,10 @@ START_TEST(a_hello_that_was_refused_for_want_of_descriptors_may_be_said_again)
 	limit_fds(0);
 	ck_assert_int_eq(rig_ask(&carol, &hello), 0);
 }
-END_TEST
 
 /* --- tables -------------------------------------------------------------- */
 
-START_TEST(a_client_has_so_many_blocks_of_comm_ids_and_no_more)
+TEST(a_client_has_so_many_blocks_of_comm_ids_and_no_more)
 {
 	struct portd_record record = { .type = PORTD_LEASE_IDS };
 	unsigned int i;
@@ -174,9 +170,8 @@ START_TEST(a_client_has_so_many_blocks_of_comm_ids_and_no_more)
 	ck_assert_int_eq(rig_ask(bob, &record), ENOSPC);
 	ck_assert_int_eq(rig_ask(alice, &record), 0);
 }
-END_TEST
 
-START_TEST(a_client_has_so_many_leased_ports_and_no_more)
+TEST(a_client_has_so_many_leased_ports_and_no_more)
 {
 	struct portd_record record = {
 		.type = PORTD_LEASE_PORTS, .lease_ports = {.ps = 0x106, .count = UINT16_MAX}
@@ -190,7 +185,6 @@ START_TEST(a_client_has_so_many_leased_ports_and_no_more)
 	ck_assert_int_eq(rig_ask(alice, &record), 0);
 	ck_assert_uint_eq(alice->reply.count, 1);
 }
-END_TEST
 
 static int claim_number(struct rig_client *client, unsigned int i)
 {
@@ -202,7 +196,7 @@ static int claim_number(struct rig_client *client, unsigned int i)
 	return rig_ask(client, &record);
 }
 
-START_TEST(a_client_has_so_many_claims_and_no_more)
+TEST(a_client_has_so_many_claims_and_no_more)
 {
 	unsigned int i;
 
@@ -211,7 +205,6 @@ START_TEST(a_client_has_so_many_claims_and_no_more)
 	ck_assert_int_eq(claim_number(bob, i), ENOSPC);
 	ck_assert_int_eq(claim_number(alice, i), 0);
 }
-END_TEST
 
 static void ask_often(struct rig_client *client, unsigned int n)
 {
@@ -226,7 +219,7 @@ static void ask_often(struct rig_client *client, unsigned int n)
 	}
 }
 
-START_TEST(a_client_has_so_many_connections_and_no_more)
+TEST(a_client_has_so_many_connections_and_no_more)
 {
 	struct portd_record record = { .type = PORTD_LEASE_IDS };
 	struct cm_msg req;
@@ -243,7 +236,6 @@ START_TEST(a_client_has_so_many_connections_and_no_more)
 	scene_sends(alice, scene_req(alice, 1));
 	ck_assert_str_eq(scene_wire(), "REQ");
 }
-END_TEST
 
 /* --- those who do not read ----------------------------------------------- */
 
@@ -273,7 +265,7 @@ static unsigned int n_handed(struct rig_client *client)
 	return n;
 }
 
-START_TEST(what_waits_for_a_client_that_does_not_read_has_a_bound)
+TEST(what_waits_for_a_client_that_does_not_read_has_a_bound)
 {
 	struct cm_msg drep = talk_msg_of(CM_ATTR_DREP, 0x701, bob->first + 1);
 	size_t before = mallinfo2().uordblks + mallinfo2().hblkhd;
@@ -283,9 +275,8 @@ START_TEST(what_waits_for_a_client_that_does_not_read_has_a_bound)
 	ck_assert_uint_gt(rig_count(SERVER_COUNT_OVERFLOW), 0);
 	ck_assert_uint_le(mallinfo2().uordblks + mallinfo2().hblkhd - before, 2 * BACKLOG_BYTES);
 }
-END_TEST
 
-START_TEST(a_client_that_does_not_read_loses_requests_first)
+TEST(a_client_that_does_not_read_loses_requests_first)
 {
 	struct cm_msg req = scene_peer_req(0x701, SCENE_ADDR);
 	struct cm_msg dreq = scene_peer_dreq(0x702, bob, 1);
@@ -298,9 +289,8 @@ START_TEST(a_client_that_does_not_read_loses_requests_first)
 	said_often(&dreq, 100);
 	ck_assert_uint_eq(rig_count(SERVER_COUNT_OVERFLOW), lost);
 }
-END_TEST
 
-START_TEST(a_client_that_reads_again_gets_all_that_was_kept_in_order)
+TEST(a_client_that_reads_again_gets_all_that_was_kept_in_order)
 {
 	struct cm_msg req = scene_peer_req(0x701, SCENE_ADDR), last;
 	struct cm_msg dreq = scene_peer_dreq(0x702, bob, 1);
@@ -318,19 +308,17 @@ START_TEST(a_client_that_reads_again_gets_all_that_was_kept_in_order)
 	ck_assert_uint_eq(last.hdr.attr_id, CM_ATTR_DREQ);
 	ck_assert_uint_eq(rig_server()->client[1]->n_backlog, 0);
 }
-END_TEST
 
-START_TEST(a_client_that_does_not_read_holds_up_nobody_else)
+TEST(a_client_that_does_not_read_holds_up_nobody_else)
 {
 	struct cm_msg drep = talk_msg_of(CM_ATTR_DREP, 0x701, bob->first + 1);
 
 	said_often(&drep, 50000);
 	scene_connect(alice, 1);
 }
-END_TEST
 
 /* Else it would go on to speak of a port that is another one by then. */
-START_TEST(a_client_that_does_not_read_learns_that_a_port_is_gone_when_it_does)
+TEST(a_client_that_does_not_read_learns_that_a_port_is_gone_when_it_does)
 {
 	struct cm_msg drep = talk_msg_of(CM_ATTR_DREP, 0x701, bob->first + 1);
 	unsigned int i;
@@ -342,35 +330,4 @@ START_TEST(a_client_that_does_not_read_learns_that_a_port_is_gone_when_it_does)
 		rig_settle();
 	}
 	ck_assert_uint_eq(mad_record.type, PORTD_GONE);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("server_crowd");
-	TCase *tcase = scene_tcase("crowd");
-
-	tcase_set_timeout(tcase, 100);
-	tcase_add_test(tcase, one_client_more_than_there_is_room_for_is_turned_away);
-	tcase_add_test(tcase, when_one_leaves_the_next_is_welcome);
-	tcase_add_test(tcase,
-		       who_knocks_while_there_are_no_descriptors_is_let_in_when_somebody_leaves);
-	tcase_add_test(tcase,
-		       who_knocks_while_there_are_no_descriptors_is_let_in_when_there_are_some);
-	tcase_add_test(tcase, those_who_are_there_are_served_while_there_are_no_descriptors);
-	tcase_add_loop_test(
-		tcase, a_hello_for_which_there_are_no_descriptors_is_refused_and_leaks_none, 0, 3);
-	tcase_add_loop_test(
-		tcase, a_hello_that_was_refused_for_want_of_descriptors_may_be_said_again, 0, 3);
-	tcase_add_test(tcase, a_client_has_so_many_blocks_of_comm_ids_and_no_more);
-	tcase_add_test(tcase, a_client_has_so_many_leased_ports_and_no_more);
-	tcase_add_test(tcase, a_client_has_so_many_claims_and_no_more);
-	tcase_add_test(tcase, a_client_has_so_many_connections_and_no_more);
-	tcase_add_test(tcase, what_waits_for_a_client_that_does_not_read_has_a_bound);
-	tcase_add_test(tcase, a_client_that_does_not_read_loses_requests_first);
-	tcase_add_test(tcase, a_client_that_reads_again_gets_all_that_was_kept_in_order);
-	tcase_add_test(tcase, a_client_that_does_not_read_holds_up_nobody_else);
-	tcase_add_test(tcase, a_client_that_does_not_read_learns_that_a_port_is_gone_when_it_does);
-	suite_add_tcase(suite, tcase);
-	return run_suite(suite);
 }

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/unit/cm/run.h"
 #include "tests/unit/portd/lives.h"
+#include "tests/unit/test.h"
 
 #define alice	  (&scene_alice)
 #define bob	  (&scene_bob)
@@ -15,16 +15,17 @@
 #define AGES_MS	  (600 * 1000)
 #define MOMENT_MS 250
 
-START_TEST(the_peer_hears_how_it_ends)
+FIXTURE(scene_set_up, scene_tear_down);
+
+TEST_LOOP(the_peer_hears_how_it_ends, 0, LIFE_N)
 {
 	life[_i].come_so_far();
 	scene_wire();
 	rig_leave(bob);
 	ck_assert_str_eq(scene_wire(), life[_i].end);
 }
-END_TEST
 
-START_TEST(nothing_is_left_when_the_peer_is_gone_too)
+TEST_LOOP(nothing_is_left_when_the_peer_is_gone_too, 0, LIFE_N)
 {
 	unsigned int i;
 
@@ -36,10 +37,9 @@ START_TEST(nothing_is_left_when_the_peer_is_gone_too)
 	ck_assert_str_eq(scene_tracked(life_id()), "none");
 	ck_assert_uint_eq(rig_server()->n_clients, 1);
 }
-END_TEST
 
 /* Alice notices nothing, whatever becomes of Bob. */
-START_TEST(the_connection_of_another_lives_on)
+TEST_LOOP(the_connection_of_another_lives_on, 0, LIFE_N)
 {
 	scene_connect(alice, 9);
 	life[_i].come_so_far();
@@ -48,9 +48,8 @@ START_TEST(the_connection_of_another_lives_on)
 	ck_assert_str_eq(scene_tracked(alice->first + 9), "ESTABLISHED");
 	ck_assert_str_eq(scene_handed(alice), "");
 }
-END_TEST
 
-START_TEST(a_dreq_after_the_end_is_answered_with_drep_at_once)
+TEST_LOOP(a_dreq_after_the_end_is_answered_with_drep_at_once, 0, LIFE_N)
 {
 	life[_i].come_so_far();
 	rig_leave(bob);
@@ -58,9 +57,8 @@ START_TEST(a_dreq_after_the_end_is_answered_with_drep_at_once)
 	scene_said(scene_peer_dreq(LIFE_REMOTE_ID, bob, 1));
 	ck_assert_str_eq(scene_wire(), "DREP");
 }
-END_TEST
 
-START_TEST(a_dreq_long_after_the_end_is_answered_with_drep_at_once)
+TEST(a_dreq_long_after_the_end_is_answered_with_drep_at_once)
 {
 	life_is_connected();
 	rig_leave(bob);
@@ -70,9 +68,8 @@ START_TEST(a_dreq_long_after_the_end_is_answered_with_drep_at_once)
 	scene_said(scene_peer_dreq(LIFE_REMOTE_ID, bob, 1));
 	ck_assert_str_eq(scene_wire(), "DREP");
 }
-END_TEST
 
-START_TEST(the_dreq_for_a_dead_client_is_repeated_until_it_is_answered)
+TEST(the_dreq_for_a_dead_client_is_repeated_until_it_is_answered)
 {
 	life_is_connected();
 	rig_leave(bob);
@@ -84,9 +81,8 @@ START_TEST(the_dreq_for_a_dead_client_is_repeated_until_it_is_answered)
 	ck_assert_str_eq(scene_wire(), "");
 	ck_assert_uint_eq(rig_server()->core.n_conns, 0);
 }
-END_TEST
 
-START_TEST(all_connections_of_a_dead_client_end)
+TEST(all_connections_of_a_dead_client_end)
 {
 	uint32_t n;
 
@@ -95,17 +91,15 @@ START_TEST(all_connections_of_a_dead_client_end)
 	rig_leave(bob);
 	ck_assert_str_eq(scene_wire(), "DREQ, DREQ, DREQ, DREQ, DREQ");
 }
-END_TEST
 
-START_TEST(the_port_of_a_dead_client_is_free_at_once)
+TEST(the_port_of_a_dead_client_is_free_at_once)
 {
 	ck_assert_int_eq(rig_listen(bob, SCENE_ADDR), 0);
 	rig_leave(bob);
 	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
 }
-END_TEST
 
-START_TEST(the_comm_ids_of_a_dead_client_are_not_handed_out_again_next)
+TEST(the_comm_ids_of_a_dead_client_are_not_handed_out_again_next)
 {
 	struct rig_client carol;
 	uint32_t first = bob->first;
@@ -114,7 +108,6 @@ START_TEST(the_comm_ids_of_a_dead_client_are_not_handed_out_again_next)
 	rig_meet(&carol);
 	ck_assert_uint_ne(carol.first, first);
 }
-END_TEST
 
 /* --- last words ---------------------------------------------------------- */
 
@@ -131,7 +124,7 @@ static void refuse_with_words(uint32_t n)
 	ck_assert(rig_tell(bob, &record));
 }
 
-START_TEST(what_a_client_has_said_before_it_went_is_still_said)
+TEST(what_a_client_has_said_before_it_went_is_still_said)
 {
 	struct rig_sent sent;
 	struct cm_msg msg;
@@ -149,10 +142,9 @@ START_TEST(what_a_client_has_said_before_it_went_is_still_said)
 	}
 	ck_assert(!rig_sent(&sent, &msg));
 }
-END_TEST
 
 /* Both ends of its sockets are closed; what it said to no purpose does no harm. */
-START_TEST(last_words_that_are_no_records_do_no_harm)
+TEST(last_words_that_are_no_records_do_no_harm)
 {
 	const uint8_t bytes[] = { 0xff, 1, 2, 3 };
 	unsigned int i;
@@ -164,21 +156,19 @@ START_TEST(last_words_that_are_no_records_do_no_harm)
 	ck_assert_str_eq(scene_wire(), "REQ, RTU, DREQ");
 	ck_assert_uint_eq(rig_server()->n_clients, 1);
 }
-END_TEST
 
 /* --- cmportd ends --------------------------------------------------------- */
 
 /* A host goes down, or a service that started cmportd: its clients get the signal, too. */
-START_TEST(without_clients_it_leaves_at_once)
+TEST(without_clients_it_leaves_at_once)
 {
 	rig_leave(alice);
 	rig_leave(bob);
 	rig_stop();
 	ck_assert(server_is_over(rig_server()));
 }
-END_TEST
 
-START_TEST(a_client_that_dies_by_the_same_signal_is_ended_before_it_leaves)
+TEST(a_client_that_dies_by_the_same_signal_is_ended_before_it_leaves)
 {
 	life_is_connected();
 	rig_leave(alice);
@@ -190,9 +180,8 @@ START_TEST(a_client_that_dies_by_the_same_signal_is_ended_before_it_leaves)
 	scene_said(talk_msg_of(CM_ATTR_DREP, LIFE_REMOTE_ID, life_id()));
 	ck_assert(server_is_over(rig_server()));
 }
-END_TEST
 
-START_TEST(clients_that_live_on_keep_it_for_a_moment_only)
+TEST(clients_that_live_on_keep_it_for_a_moment_only)
 {
 	rig_stop();
 	rig_pass(MOMENT_MS - 1);
@@ -200,36 +189,10 @@ START_TEST(clients_that_live_on_keep_it_for_a_moment_only)
 	rig_pass(1);
 	ck_assert(server_is_over(rig_server()));
 }
-END_TEST
 
-START_TEST(it_serves_until_it_leaves)
+TEST(it_serves_until_it_leaves)
 {
 	rig_stop();
 	life_is_connected();
 	ck_assert_str_eq(scene_wire(), "REQ, RTU");
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("server_end");
-	TCase *tcase = scene_tcase("end");
-
-	tcase_add_loop_test(tcase, the_peer_hears_how_it_ends, 0, LIFE_N);
-	tcase_add_loop_test(tcase, nothing_is_left_when_the_peer_is_gone_too, 0, LIFE_N);
-	tcase_add_loop_test(tcase, the_connection_of_another_lives_on, 0, LIFE_N);
-	tcase_add_loop_test(tcase, a_dreq_after_the_end_is_answered_with_drep_at_once, 0, LIFE_N);
-	tcase_add_test(tcase, a_dreq_long_after_the_end_is_answered_with_drep_at_once);
-	tcase_add_test(tcase, the_dreq_for_a_dead_client_is_repeated_until_it_is_answered);
-	tcase_add_test(tcase, all_connections_of_a_dead_client_end);
-	tcase_add_test(tcase, the_port_of_a_dead_client_is_free_at_once);
-	tcase_add_test(tcase, the_comm_ids_of_a_dead_client_are_not_handed_out_again_next);
-	tcase_add_test(tcase, what_a_client_has_said_before_it_went_is_still_said);
-	tcase_add_test(tcase, last_words_that_are_no_records_do_no_harm);
-	tcase_add_test(tcase, without_clients_it_leaves_at_once);
-	tcase_add_test(tcase, a_client_that_dies_by_the_same_signal_is_ended_before_it_leaves);
-	tcase_add_test(tcase, clients_that_live_on_keep_it_for_a_moment_only);
-	tcase_add_test(tcase, it_serves_until_it_leaves);
-	suite_add_tcase(suite, tcase);
-	return run_suite(suite);
 }

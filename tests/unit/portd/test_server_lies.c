@@ -7,8 +7,8 @@
 #include <rdma/rdma_cma.h>
 #include <unistd.h>
 
-#include "tests/unit/cm/run.h"
 #include "tests/unit/portd/scene.h"
+#include "tests/unit/test.h"
 
 #define alice (&scene_alice)
 #define bob   (&scene_bob)
@@ -48,7 +48,9 @@ static const struct {
 
 #define N_OTHERS (sizeof(others) / sizeof(others[0]))
 
-START_TEST(a_message_that_is_not_of_the_cm_class_does_not_leave)
+FIXTURE(scene_set_up, scene_tear_down);
+
+TEST_LOOP(a_message_that_is_not_of_the_cm_class_does_not_leave, 0, N_OTHERS)
 {
 	struct cm_msg req = scene_req(bob, 1);
 	struct portd_record record = mad_of(&req, bob->handle);
@@ -58,7 +60,6 @@ START_TEST(a_message_that_is_not_of_the_cm_class_does_not_leave)
 	rig_settle();
 	must_be_forbidden(0);
 }
-END_TEST
 
 static const enum cm_attr senders[] = {
 	CM_ATTR_REQ,  CM_ATTR_MRA,  CM_ATTR_REJ, CM_ATTR_REP, CM_ATTR_RTU,
@@ -68,7 +69,7 @@ static const enum cm_attr senders[] = {
 #define N_SENDERS (sizeof(senders) / sizeof(senders[0]))
 
 /* SIDR_REQ names its sender where the others have the local comm id. */
-START_TEST(a_message_with_the_comm_id_of_another_does_not_leave)
+TEST_LOOP(a_message_with_the_comm_id_of_another_does_not_leave, 0, N_SENDERS)
 {
 	struct cm_msg msg = talk_msg_of(senders[_i], alice->first + 1, 0x701);
 
@@ -81,9 +82,8 @@ START_TEST(a_message_with_the_comm_id_of_another_does_not_leave)
 	must_be_forbidden(0);
 	ck_assert_str_eq(scene_tracked(alice->first + 1), "ESTABLISHED");
 }
-END_TEST
 
-START_TEST(a_message_with_a_comm_id_of_nobody_does_not_leave)
+TEST(a_message_with_a_comm_id_of_nobody_does_not_leave)
 {
 	struct cm_msg msg = scene_req(bob, 1);
 
@@ -91,9 +91,8 @@ START_TEST(a_message_with_a_comm_id_of_nobody_does_not_leave)
 	scene_sends(bob, msg);
 	must_be_forbidden(0);
 }
-END_TEST
 
-START_TEST(a_req_that_claims_another_ca_does_not_leave)
+TEST(a_req_that_claims_another_ca_does_not_leave)
 {
 	struct cm_msg req = scene_req(bob, 1);
 
@@ -101,9 +100,8 @@ START_TEST(a_req_that_claims_another_ca_does_not_leave)
 	scene_sends(bob, req);
 	must_be_forbidden(0);
 }
-END_TEST
 
-START_TEST(a_rep_that_claims_another_ca_does_not_leave)
+TEST(a_rep_that_claims_another_ca_does_not_leave)
 {
 	struct cm_msg rep = scene_rep(bob, 1, 0x701);
 
@@ -113,16 +111,14 @@ START_TEST(a_rep_that_claims_another_ca_does_not_leave)
 	scene_sends(bob, rep);
 	must_be_forbidden(0);
 }
-END_TEST
 
-START_TEST(a_message_about_no_connection_does_not_leave)
+TEST(a_message_about_no_connection_does_not_leave)
 {
 	scene_sends(bob, talk_msg_of(CM_ATTR_DREQ, bob->first + 1, 0x701));
 	must_be_forbidden(0);
 }
-END_TEST
 
-START_TEST(a_message_to_another_host_than_the_peer_does_not_leave)
+TEST(a_message_to_another_host_than_the_peer_does_not_leave)
 {
 	struct cm_msg dreq = talk_msg_of(CM_ATTR_DREQ, bob->first + 1, 0x701);
 	struct mad_path stranger = rig_peer(SCENE_PEER + 1);
@@ -131,18 +127,16 @@ START_TEST(a_message_to_another_host_than_the_peer_does_not_leave)
 	rig_send(bob, &stranger, &dreq);
 	must_be_forbidden(0);
 }
-END_TEST
 
-START_TEST(a_rej_without_an_id_does_not_end_the_request_of_another)
+TEST(a_rej_without_an_id_does_not_end_the_request_of_another)
 {
 	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
 	scene_said(scene_peer_req(0x701, SCENE_ADDR));
 	scene_sends(bob, talk_rej_of(0, 0x701, CM_ANSWERED_REQ, CM_REJ_CONSUMER));
 	must_be_forbidden(0);
 }
-END_TEST
 
-START_TEST(a_rep_does_not_take_the_request_of_another)
+TEST(a_rep_does_not_take_the_request_of_another)
 {
 	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
 	scene_said(scene_peer_req(0x701, SCENE_ADDR));
@@ -151,9 +145,8 @@ START_TEST(a_rep_does_not_take_the_request_of_another)
 	scene_sends(alice, scene_rep(alice, 1, 0x701));
 	ck_assert_str_eq(scene_wire(), "REP");
 }
-END_TEST
 
-START_TEST(nothing_leaves_from_a_port_that_the_client_has_not_opened)
+TEST(nothing_leaves_from_a_port_that_the_client_has_not_opened)
 {
 	struct cm_msg req = scene_req(bob, 1);
 	struct portd_record open = {
@@ -167,11 +160,10 @@ START_TEST(nothing_leaves_from_a_port_that_the_client_has_not_opened)
 	rig_settle();
 	ck_assert_str_eq(scene_wire(), "");
 }
-END_TEST
 
 static const uint8_t handles[] = { 1, 63, 64, 65, 127, 128, 255 };
 
-START_TEST(nothing_leaves_from_a_port_that_does_not_exist)
+TEST_LOOP(nothing_leaves_from_a_port_that_does_not_exist, 0, sizeof(handles))
 {
 	struct cm_msg req = scene_req(bob, 1);
 	struct portd_record record = mad_of(&req, handles[_i]);
@@ -181,7 +173,6 @@ START_TEST(nothing_leaves_from_a_port_that_does_not_exist)
 	ck_assert_str_eq(scene_wire(), "");
 	ck_assert_str_eq(scene_tracked(bob->first + 1), "none");
 }
-END_TEST
 
 /* --- what is another's --------------------------------------------------- */
 
@@ -202,7 +193,7 @@ static struct portd_record tracked_of(uint32_t local_comm_id, uint32_t remote_co
 	return record;
 }
 
-START_TEST(nobody_rewrites_the_will_of_another)
+TEST(nobody_rewrites_the_connection_of_another)
 {
 	struct portd_record record = tracked_of(alice->first + 1, 0x701, CM_IDLE);
 
@@ -211,10 +202,9 @@ START_TEST(nobody_rewrites_the_will_of_another)
 	ck_assert_str_eq(scene_tracked(alice->first + 1), "ESTABLISHED");
 	ck_assert_uint_eq(tracker_count(rig_server()->tracker, 0), 1);
 }
-END_TEST
 
 /* Else Bob's end would be a DREQ to Alice's peer. */
-START_TEST(nobody_takes_the_peers_half_of_anothers_connection)
+TEST(nobody_takes_the_peers_half_of_anothers_connection)
 {
 	struct portd_record record = tracked_of(bob->first + 1, 0x701, CM_ESTABLISHED);
 
@@ -224,9 +214,8 @@ START_TEST(nobody_takes_the_peers_half_of_anothers_connection)
 	rig_leave(bob);
 	ck_assert_str_eq(scene_wire(), "");
 }
-END_TEST
 
-START_TEST(nobody_closes_the_comm_id_of_another)
+TEST(nobody_closes_the_comm_id_of_another)
 {
 	struct portd_record record = {
 		.type = PORTD_CLOSE,
@@ -241,18 +230,16 @@ START_TEST(nobody_closes_the_comm_id_of_another)
 	rig_settle();
 	ck_assert_str_eq(scene_tracked(alice->first + 1), "ESTABLISHED");
 }
-END_TEST
 
-START_TEST(nobody_listens_where_another_does)
+TEST(nobody_listens_where_another_does)
 {
 	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
 	ck_assert_int_eq(rig_listen(bob, SCENE_ADDR), EADDRINUSE);
 }
-END_TEST
 
 static const enum portd_type claim_records[] = { PORTD_RELEASE, PORTD_UPDATE, PORTD_LISTEN };
 
-START_TEST(a_claim_id_of_another_names_nothing)
+TEST_LOOP(a_claim_id_of_another_names_nothing, 0, 3)
 {
 	struct portd_record record = { .type = claim_records[_i],
 				       .claim = rig_claim(1, SCENE_OTHER_ADDR) };
@@ -262,18 +249,16 @@ START_TEST(a_claim_id_of_another_names_nothing)
 	scene_said(scene_peer_req(0x701, SCENE_ADDR));
 	ck_assert_str_eq(scene_handed(alice), "REQ");
 }
-END_TEST
 
-START_TEST(comm_ids_of_another_are_not_held)
+TEST(comm_ids_of_another_are_not_held)
 {
 	struct portd_record record = { .type = PORTD_HOLD_IDS };
 
 	record.ids.first = alice->first;
 	ck_assert_int_eq(rig_ask(bob, &record), EPERM);
 }
-END_TEST
 
-START_TEST(who_resumes_does_not_get_the_comm_ids_of_the_living)
+TEST(who_resumes_does_not_get_the_comm_ids_of_the_living)
 {
 	struct portd_record record = { .type = PORTD_HOLD_IDS };
 	struct rig_client carol = { .control = rig_dial(), .data = -1 };
@@ -282,10 +267,9 @@ START_TEST(who_resumes_does_not_get_the_comm_ids_of_the_living)
 	record.ids.first = alice->first;
 	ck_assert_int_eq(rig_ask(&carol, &record), EEXIST);
 }
-END_TEST
 
 /* What their peers say of the end is not for strangers. */
-START_TEST(who_resumes_does_not_get_the_comm_ids_of_another_that_has_died)
+TEST(who_resumes_does_not_get_the_comm_ids_of_another_that_has_died)
 {
 	struct rig_client carol = { .control = rig_dial_as_another(), .data = -1 };
 	struct portd_record record = { .type = PORTD_HOLD_IDS };
@@ -296,9 +280,8 @@ START_TEST(who_resumes_does_not_get_the_comm_ids_of_another_that_has_died)
 	ck_assert_int_eq(rig_resume(&carol, bob->page_fd), 0);
 	ck_assert_int_eq(rig_ask(&carol, &record), EPERM);
 }
-END_TEST
 
-START_TEST(who_was_shown_out_may_have_its_own_comm_ids_again)
+TEST(who_was_shown_out_may_have_its_own_comm_ids_again)
 {
 	struct rig_client again = { .data = -1 };
 	struct portd_record record = { .type = PORTD_HOLD_IDS };
@@ -309,10 +292,9 @@ START_TEST(who_was_shown_out_may_have_its_own_comm_ids_again)
 	ck_assert_int_eq(rig_resume(&again, bob->page_fd), 0);
 	ck_assert_int_eq(rig_ask(&again, &record), 0);
 }
-END_TEST
 
 /* A message that names no comm id names 0. */
-START_TEST(nobody_has_comm_id_0)
+TEST(nobody_has_comm_id_0)
 {
 	struct rig_client carol = { .control = rig_dial(), .data = -1 };
 	struct portd_record record = { .type = PORTD_HOLD_IDS };
@@ -320,9 +302,8 @@ START_TEST(nobody_has_comm_id_0)
 	ck_assert_int_eq(rig_resume(&carol, bob->page_fd), 0);
 	ck_assert_int_eq(rig_ask(&carol, &record), EPERM);
 }
-END_TEST
 
-START_TEST(nobody_is_lent_comm_id_0)
+TEST(nobody_is_lent_comm_id_0)
 {
 	struct portd_record record = { .type = PORTD_LEASE_IDS };
 	struct rig_client carol;
@@ -337,7 +318,6 @@ START_TEST(nobody_is_lent_comm_id_0)
 		rig_leave(&carol);
 	}
 }
-END_TEST
 
 static uint16_t leased_port(const struct rig_client *client)
 {
@@ -354,7 +334,7 @@ static uint16_t leased_port(const struct rig_client *client)
 }
 
 /* Bob's own page, on which he has written a port that is Alice's. */
-START_TEST(a_page_that_is_shown_again_leases_nothing_of_anothers)
+TEST(a_page_that_is_shown_again_leases_nothing_of_anothers)
 {
 	struct portd_record lease = {
 		.type = PORTD_LEASE_PORTS, .lease_ports = {.ps = RDMA_PS_TCP, .count = 1}
@@ -368,40 +348,4 @@ START_TEST(a_page_that_is_shown_again_leases_nothing_of_anothers)
 	ck_assert_int_eq(rig_resume(&carol, bob->page_fd), 0);
 	ck_assert_int_eq(pread(bob->page_fd, &word, sizeof(word), 0), sizeof(word));
 	ck_assert_uint_eq(word, LEASE_EMPTY);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("server_lies");
-	TCase *tcase = scene_tcase("lies");
-
-	tcase_add_loop_test(tcase, a_message_that_is_not_of_the_cm_class_does_not_leave, 0,
-			    N_OTHERS);
-	tcase_add_loop_test(tcase, a_message_with_the_comm_id_of_another_does_not_leave, 0,
-			    N_SENDERS);
-	tcase_add_test(tcase, a_message_with_a_comm_id_of_nobody_does_not_leave);
-	tcase_add_test(tcase, a_req_that_claims_another_ca_does_not_leave);
-	tcase_add_test(tcase, a_rep_that_claims_another_ca_does_not_leave);
-	tcase_add_test(tcase, a_message_about_no_connection_does_not_leave);
-	tcase_add_test(tcase, a_message_to_another_host_than_the_peer_does_not_leave);
-	tcase_add_test(tcase, a_rej_without_an_id_does_not_end_the_request_of_another);
-	tcase_add_test(tcase, a_rep_does_not_take_the_request_of_another);
-	tcase_add_test(tcase, nothing_leaves_from_a_port_that_the_client_has_not_opened);
-	tcase_add_loop_test(tcase, nothing_leaves_from_a_port_that_does_not_exist, 0,
-			    sizeof(handles));
-	tcase_add_test(tcase, nobody_rewrites_the_will_of_another);
-	tcase_add_test(tcase, nobody_takes_the_peers_half_of_anothers_connection);
-	tcase_add_test(tcase, nobody_closes_the_comm_id_of_another);
-	tcase_add_test(tcase, nobody_listens_where_another_does);
-	tcase_add_loop_test(tcase, a_claim_id_of_another_names_nothing, 0, 3);
-	tcase_add_test(tcase, comm_ids_of_another_are_not_held);
-	tcase_add_test(tcase, who_resumes_does_not_get_the_comm_ids_of_the_living);
-	tcase_add_test(tcase, who_resumes_does_not_get_the_comm_ids_of_another_that_has_died);
-	tcase_add_test(tcase, who_was_shown_out_may_have_its_own_comm_ids_again);
-	tcase_add_test(tcase, nobody_has_comm_id_0);
-	tcase_add_test(tcase, nobody_is_lent_comm_id_0);
-	tcase_add_test(tcase, a_page_that_is_shown_again_leases_nothing_of_anothers);
-	suite_add_tcase(suite, tcase);
-	return run_suite(suite);
 }

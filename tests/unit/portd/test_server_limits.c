@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/unit/cm/run.h"
 #include "tests/unit/portd/scene.h"
+#include "tests/unit/test.h"
 
 #define alice (&scene_alice)
 #define bob   (&scene_bob)
@@ -56,7 +56,9 @@ static struct portd_record mad_of(const struct rig_client *client, const struct 
 
 /* --- rate ---------------------------------------------------------------- */
 
-START_TEST(a_client_is_read_as_fast_as_its_burst_allows_and_no_faster)
+FIXTURE(scene_set_up, scene_tear_down);
+
+TEST(a_client_is_read_as_fast_as_its_burst_allows_and_no_faster)
 {
 	uint64_t in_socket;
 
@@ -66,9 +68,8 @@ START_TEST(a_client_is_read_as_fast_as_its_burst_allows_and_no_faster)
 	ck_assert_uint_ge(n_closed, RATE_BURST);
 	ck_assert_uint_le(n_closed - in_socket, RATE_BURST + SLACK);
 }
-END_TEST
 
-START_TEST(in_the_long_run_a_client_is_read_at_its_rate)
+TEST(in_the_long_run_a_client_is_read_at_its_rate)
 {
 	uint64_t before;
 	unsigned int i;
@@ -82,9 +83,8 @@ START_TEST(in_the_long_run_a_client_is_read_at_its_rate)
 	ck_assert_uint_ge(n_closed - before, RATE_PER_S - SLACK);
 	ck_assert_uint_le(n_closed - before, RATE_PER_S + SLACK);
 }
-END_TEST
 
-START_TEST(a_client_that_rests_gets_its_burst_back_and_no_more)
+TEST(a_client_that_rests_gets_its_burst_back_and_no_more)
 {
 	uint64_t before;
 
@@ -94,9 +94,8 @@ START_TEST(a_client_that_rests_gets_its_burst_back_and_no_more)
 	flood_with_closes(bob);
 	ck_assert_uint_le(n_closed - before, 2 * RATE_BURST + SLACK);
 }
-END_TEST
 
-START_TEST(who_goes_while_it_may_not_send_is_gone)
+TEST(who_goes_while_it_may_not_send_is_gone)
 {
 	flood_with_closes(bob);
 	ck_assert_uint_eq(rig_server()->n_throttled, 1);
@@ -104,9 +103,8 @@ START_TEST(who_goes_while_it_may_not_send_is_gone)
 	ck_assert_uint_eq(rig_server()->n_clients, 1);
 	ck_assert_uint_eq(rig_server()->n_throttled, 0);
 }
-END_TEST
 
-START_TEST(who_closes_its_data_socket_while_it_may_not_send_is_gone_soon)
+TEST(who_closes_its_data_socket_while_it_may_not_send_is_gone_soon)
 {
 	unsigned int i;
 
@@ -116,9 +114,8 @@ START_TEST(who_closes_its_data_socket_while_it_may_not_send_is_gone_soon)
 		rig_pass(10);
 	ck_assert_uint_eq(rig_server()->n_clients, 1);
 }
-END_TEST
 
-START_TEST(a_client_that_floods_does_not_hold_up_the_answers_of_another)
+TEST(a_client_that_floods_does_not_hold_up_the_answers_of_another)
 {
 	scene_connect(alice, 1);
 	fill_with_closes(bob);
@@ -128,7 +125,6 @@ START_TEST(a_client_that_floods_does_not_hold_up_the_answers_of_another)
 	scene_sends(alice, talk_msg_of(CM_ATTR_DREP, alice->first + 1, 0x701));
 	ck_assert_str_eq(scene_wire(), "DREP");
 }
-END_TEST
 
 /* --- requests on their way out ------------------------------------------- */
 
@@ -158,7 +154,7 @@ static unsigned int n_queued(void)
 	return n;
 }
 
-START_TEST(requests_of_a_client_that_floods_do_not_pile_up)
+TEST(requests_of_a_client_that_floods_do_not_pile_up)
 {
 	flood_with_reqs(bob);
 	ck_assert_uint_gt(n_queued(), 0);
@@ -166,9 +162,8 @@ START_TEST(requests_of_a_client_that_floods_do_not_pile_up)
 	rig_settle();
 	ck_assert_uint_eq(n_queued(), 0);
 }
-END_TEST
 
-START_TEST(a_request_waits_for_few_of_a_client_that_floods)
+TEST(a_request_waits_for_few_of_a_client_that_floods)
 {
 	struct cm_msg req = scene_req(alice, 1), msg;
 	struct portd_record record = mad_of(alice, &req);
@@ -186,19 +181,17 @@ START_TEST(a_request_waits_for_few_of_a_client_that_floods)
 	} while (msg.req.local_comm_id != alice->first + 1);
 	ck_assert_uint_lt(n, 1000);
 }
-END_TEST
 
-START_TEST(a_client_that_floods_and_goes_leaves_nothing_behind)
+TEST(a_client_that_floods_and_goes_leaves_nothing_behind)
 {
 	flood_with_reqs(bob);
 	rig_leave(bob);
 	ck_assert_uint_eq(n_queued(), 0);
 	ck_assert_uint_eq(rig_server()->n_clients, 1);
 }
-END_TEST
 
 /* The peers of Bob's requests have no link address. */
-START_TEST(a_client_whose_peers_are_not_there_leaves_room_for_another_to_wait)
+TEST(a_client_whose_peers_are_not_there_leaves_room_for_another_to_wait)
 {
 	struct rig_sent sent;
 	bool found = false;
@@ -213,24 +206,4 @@ START_TEST(a_client_whose_peers_are_not_there_leaves_room_for_another_to_wait)
 	while (!found && rig_sent(&sent, &msg))
 		found = msg.req.local_comm_id == alice->first + 1;
 	ck_assert(found);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("server_limits");
-	TCase *tcase = scene_tcase("limits");
-
-	tcase_add_test(tcase, a_client_is_read_as_fast_as_its_burst_allows_and_no_faster);
-	tcase_add_test(tcase, in_the_long_run_a_client_is_read_at_its_rate);
-	tcase_add_test(tcase, a_client_that_rests_gets_its_burst_back_and_no_more);
-	tcase_add_test(tcase, who_goes_while_it_may_not_send_is_gone);
-	tcase_add_test(tcase, who_closes_its_data_socket_while_it_may_not_send_is_gone_soon);
-	tcase_add_test(tcase, a_client_that_floods_does_not_hold_up_the_answers_of_another);
-	tcase_add_test(tcase, requests_of_a_client_that_floods_do_not_pile_up);
-	tcase_add_test(tcase, a_request_waits_for_few_of_a_client_that_floods);
-	tcase_add_test(tcase, a_client_that_floods_and_goes_leaves_nothing_behind);
-	tcase_add_test(tcase, a_client_whose_peers_are_not_there_leaves_room_for_another_to_wait);
-	suite_add_tcase(suite, tcase);
-	return run_suite(suite);
 }

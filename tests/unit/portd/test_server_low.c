@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "lib/net/low_port.h"
-#include "tests/unit/cm/run.h"
 #include "tests/unit/net/netns.h"
 #include "tests/unit/portd/scene.h"
+#include "tests/unit/test.h"
 
 #define alice	  (&scene_alice)
 #define bob	  (&scene_bob)
@@ -65,7 +65,15 @@ static void join_as(uid_t uid, uint64_t cookie)
 	rig_join(&carol);
 }
 
-START_TEST(who_proves_it_gets_the_port)
+static void set_up(void)
+{
+	scene_set_up();
+	netns_enter();
+}
+
+FIXTURE(set_up, scene_tear_down);
+
+TEST(who_proves_it_gets_the_port)
 {
 	unsigned int n_fds;
 
@@ -75,11 +83,10 @@ START_TEST(who_proves_it_gets_the_port)
 	ck_assert_uint_eq(alice->reply.port, 80);
 	ck_assert_uint_eq(rig_n_fds(), n_fds);
 }
-END_TEST
 
 /* The process has it, as the parent that has run a setuid program meanwhile; who asks is another.
  */
-START_TEST(what_the_connected_process_may_do_proves_nothing)
+TEST(what_the_connected_process_may_do_proves_nothing)
 {
 	ck_assert_int_eq(ask_for_80(alice, -1), EACCES);
 	rig_come_as(1);
@@ -87,41 +94,36 @@ START_TEST(what_the_connected_process_may_do_proves_nothing)
 	ck_assert_int_eq(ask_for_80(&carol, -1), EACCES);
 	rig_come_as(-1);
 }
-END_TEST
 
-START_TEST(a_proof_counts_once)
+TEST(a_proof_counts_once)
 {
 	ck_assert_int_eq(ask_for_80(alice, prove()), 0);
 	ck_assert_int_eq(ask_for_80(bob, -1), EACCES);
 }
-END_TEST
 
-START_TEST(a_socket_that_a_service_has_proves_nothing)
+TEST(a_socket_that_a_service_has_proves_nothing)
 {
 	ck_assert_int_eq(ask_for_80(alice, socket_at(INADDR_LOOPBACK, 80)), EACCES);
 	ck_assert_int_eq(ask_for_80(alice, socket_at(INADDR_ANY, 81)), EACCES);
 	ck_assert_int_eq(ask_for_80(alice, socket(AF_INET, SOCK_DGRAM, 0)), EACCES);
 	ck_assert_int_eq(ask_for_80(alice, dup(STDIN_FILENO)), EACCES);
 }
-END_TEST
 
 /* As by `unshare -Urn`, where everybody has all capabilities. */
-START_TEST(a_proof_of_another_namespace_is_none_at_home)
+TEST(a_proof_of_another_namespace_is_none_at_home)
 {
 	rig_come_from(ELSEWHERE);
 	ck_assert_int_eq(ask_for_80(alice, prove()), EACCES);
 }
-END_TEST
 
-START_TEST(a_port_that_everybody_may_bind_proves_nothing)
+TEST(a_port_that_everybody_may_bind_proves_nothing)
 {
 	run("echo 80 > /proc/sys/net/ipv4/ip_unprivileged_port_start");
 	ck_assert_int_eq(ask_for_80(alice, socket_at(LOW_PORT_ADDR, 80)), EACCES);
 	ck_assert_int_eq(ask_for_80(alice, socket_at(LOW_PORT_ADDR, 79)), 0);
 }
-END_TEST
 
-START_TEST(where_no_port_is_privileged_the_user_who_connected_counts)
+TEST(where_no_port_is_privileged_the_user_who_connected_counts)
 {
 	run("echo 0 > /proc/sys/net/ipv4/ip_unprivileged_port_start");
 	join_as(SOMEBODY, RIG_HOME);
@@ -130,33 +132,11 @@ START_TEST(where_no_port_is_privileged_the_user_who_connected_counts)
 	ck_assert_int_eq(ask_for_80(&carol, -1), EACCES);
 	ck_assert_int_eq(ask_for_80(&carol, prove()), 0);
 }
-END_TEST
 
-START_TEST(in_another_namespace_root_has_its_low_ports)
+TEST(in_another_namespace_root_has_its_low_ports)
 {
 	join_as(SOMEBODY, ELSEWHERE);
 	ck_assert_int_eq(ask_for_80(&carol, prove()), EACCES);
 	join_as(0, ELSEWHERE);
 	ck_assert_int_eq(ask_for_80(&carol, prove()), 0);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("server_low");
-	TCase *tcase = scene_tcase("low");
-
-	tcase_add_checked_fixture(tcase, netns_enter, NULL);
-	tcase_add_test(tcase, who_proves_it_gets_the_port);
-	tcase_add_test(tcase, what_the_connected_process_may_do_proves_nothing);
-	tcase_add_test(tcase, a_proof_counts_once);
-	tcase_add_test(tcase, a_socket_that_a_service_has_proves_nothing);
-	tcase_add_test(tcase, a_proof_of_another_namespace_is_none_at_home);
-	tcase_add_test(tcase, a_port_that_everybody_may_bind_proves_nothing);
-	tcase_add_test(tcase, where_no_port_is_privileged_the_user_who_connected_counts);
-	tcase_add_test(tcase, in_another_namespace_root_has_its_low_ports);
-	if (!netns_allowed())
-		return 77;
-	suite_add_tcase(suite, tcase);
-	return run_suite(suite);
 }

@@ -6,8 +6,8 @@
 #include <errno.h>
 #include <rdma/rdma_cma.h>
 
-#include "tests/unit/cm/run.h"
 #include "tests/unit/portd/scene.h"
+#include "tests/unit/test.h"
 
 #define alice	  (&scene_alice)
 
@@ -23,24 +23,24 @@ static void join_from(struct rig_client *client, uint64_t cookie)
 	rig_join(client);
 }
 
-START_TEST(a_port_of_another_namespace_is_another_port)
+FIXTURE(scene_set_up, scene_tear_down);
+
+TEST(a_port_of_another_namespace_is_another_port)
 {
 	join_from(&carol, ELSEWHERE);
 	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
 	ck_assert_int_eq(rig_listen(&carol, SCENE_ADDR), 0);
 }
-END_TEST
 
-START_TEST(a_port_of_the_same_foreign_namespace_is_in_use)
+TEST(a_port_of_the_same_foreign_namespace_is_in_use)
 {
 	join_from(&carol, ELSEWHERE);
 	join_from(&dave, ELSEWHERE);
 	ck_assert_int_eq(rig_listen(&carol, SCENE_ADDR), 0);
 	ck_assert_int_eq(rig_listen(&dave, SCENE_ADDR), EADDRINUSE);
 }
-END_TEST
 
-START_TEST(a_request_is_for_the_listener_at_home)
+TEST(a_request_is_for_the_listener_at_home)
 {
 	join_from(&carol, ELSEWHERE);
 	ck_assert_int_eq(rig_listen(&carol, "0.0.0.0"), 0);
@@ -49,10 +49,9 @@ START_TEST(a_request_is_for_the_listener_at_home)
 	ck_assert_str_eq(scene_handed(alice), "REQ");
 	ck_assert_str_eq(scene_handed(&carol), "");
 }
-END_TEST
 
 /* As the kernel's: somebody listens, but not for that. */
-START_TEST(a_request_for_a_listener_elsewhere_is_rej_28)
+TEST(a_request_for_a_listener_elsewhere_is_rej_28)
 {
 	join_from(&carol, ELSEWHERE);
 	ck_assert_int_eq(rig_listen(&carol, "0.0.0.0"), 0);
@@ -60,9 +59,8 @@ START_TEST(a_request_for_a_listener_elsewhere_is_rej_28)
 	ck_assert_str_eq(scene_wire(), "REJ(REQ) 28");
 	ck_assert_str_eq(scene_handed(&carol), "");
 }
-END_TEST
 
-START_TEST(the_ports_of_a_namespace_go_with_its_last_client)
+TEST(the_ports_of_a_namespace_go_with_its_last_client)
 {
 	join_from(&carol, ELSEWHERE);
 	ck_assert_int_eq(rig_listen(&carol, SCENE_ADDR), 0);
@@ -73,9 +71,8 @@ START_TEST(the_ports_of_a_namespace_go_with_its_last_client)
 	scene_said(scene_peer_req(0x701, SCENE_ADDR));
 	ck_assert_str_eq(scene_wire(), "REJ(REQ) 8");
 }
-END_TEST
 
-START_TEST(ephemeral_ports_are_leased_in_each_namespace)
+TEST(ephemeral_ports_are_leased_in_each_namespace)
 {
 	struct portd_record record = {
 		.type = PORTD_LEASE_PORTS, .lease_ports = {.ps = RDMA_PS_TCP, .count = 2}
@@ -88,36 +85,16 @@ START_TEST(ephemeral_ports_are_leased_in_each_namespace)
 	ck_assert_int_eq(rig_ask(&dave, &record), 0);
 	ck_assert_uint_eq(dave.reply.count, 2);
 }
-END_TEST
 
-START_TEST(who_comes_from_elsewhere_may_connect)
+TEST(who_comes_from_elsewhere_may_connect)
 {
 	join_from(&carol, ELSEWHERE);
 	scene_connect(&carol, 1);
 }
-END_TEST
 
-START_TEST(where_the_kernel_does_not_say_all_are_at_home)
+TEST(where_the_kernel_does_not_say_all_are_at_home)
 {
 	join_from(&carol, 0);
 	ck_assert_int_eq(rig_listen(&carol, SCENE_ADDR), 0);
 	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), EADDRINUSE);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("server_net_ns");
-	TCase *tcase = scene_tcase("net_ns");
-
-	tcase_add_test(tcase, a_port_of_another_namespace_is_another_port);
-	tcase_add_test(tcase, a_port_of_the_same_foreign_namespace_is_in_use);
-	tcase_add_test(tcase, a_request_is_for_the_listener_at_home);
-	tcase_add_test(tcase, a_request_for_a_listener_elsewhere_is_rej_28);
-	tcase_add_test(tcase, the_ports_of_a_namespace_go_with_its_last_client);
-	tcase_add_test(tcase, ephemeral_ports_are_leased_in_each_namespace);
-	tcase_add_test(tcase, who_comes_from_elsewhere_may_connect);
-	tcase_add_test(tcase, where_the_kernel_does_not_say_all_are_at_home);
-	suite_add_tcase(suite, tcase);
-	return run_suite(suite);
 }

@@ -11,9 +11,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/unit/cm/run.h"
 #include "tests/unit/portd/folder.h"
 #include "tests/unit/portd/lives.h"
+#include "tests/unit/test.h"
 
 #define alice	 (&scene_alice)
 #define bob	 (&scene_bob)
@@ -47,6 +47,7 @@ static void die(void)
 
 static void set_up(void)
 {
+	folder_make();
 	be_born();
 	rig_set_up(socket_path);
 	rig_come_as(bobs_pid);
@@ -136,15 +137,16 @@ static bool is_kept(void)
 
 /* --- both are killed ----------------------------------------------------- */
 
-START_TEST(the_peer_hears_from_the_next_cmportd_how_it_ends)
+FIXTURE(set_up, tear_down);
+
+TEST_LOOP(the_peer_hears_from_the_next_cmportd_how_it_ends, 0, LIFE_N)
 {
 	life[_i].come_so_far();
 	die_with_cmportd();
 	ck_assert_str_eq(scene_wire(), life[_i].end);
 }
-END_TEST
 
-START_TEST(nothing_is_left_of_it_when_the_peer_is_gone_too)
+TEST_LOOP(nothing_is_left_of_it_when_the_peer_is_gone_too, 0, LIFE_N)
 {
 	unsigned int i;
 
@@ -155,9 +157,8 @@ START_TEST(nothing_is_left_of_it_when_the_peer_is_gone_too)
 	ck_assert_uint_eq(rig_server()->core.n_conns, 0);
 	ck_assert(tracker_is_empty(rig_server()->tracker));
 }
-END_TEST
 
-START_TEST(all_its_connections_end)
+TEST(all_its_connections_end)
 {
 	uint32_t n;
 
@@ -166,9 +167,8 @@ START_TEST(all_its_connections_end)
 	die_with_cmportd();
 	ck_assert_uint_eq(rig_server()->core.n_conns, 300);
 }
-END_TEST
 
-START_TEST(a_dreq_from_the_next_cmportd_is_repeated_until_it_is_answered)
+TEST(a_dreq_from_the_next_cmportd_is_repeated_until_it_is_answered)
 {
 	life_is_connected();
 	die_with_cmportd();
@@ -180,10 +180,9 @@ START_TEST(a_dreq_from_the_next_cmportd_is_repeated_until_it_is_answered)
 	ck_assert_str_eq(scene_wire(), "");
 	ck_assert(tracker_is_empty(rig_server()->tracker));
 }
-END_TEST
 
 /* Whose program was dead already when cmportd was killed. */
-START_TEST(what_a_cmportd_was_disconnecting_the_next_one_disconnects)
+TEST(what_a_cmportd_was_disconnecting_the_next_one_disconnects)
 {
 	life_is_connected();
 	rig_leave(bob);
@@ -191,10 +190,9 @@ START_TEST(what_a_cmportd_was_disconnecting_the_next_one_disconnects)
 	restart();
 	ck_assert_str_eq(scene_wire(), "DREQ");
 }
-END_TEST
 
 /* Bob lives, but has closed his sockets: his process is none that comes back. */
-START_TEST(what_its_program_has_left_nobody_is_awaited_for)
+TEST(what_its_program_has_left_nobody_is_awaited_for)
 {
 	life_is_connected();
 	rig_leave(bob);
@@ -202,9 +200,8 @@ START_TEST(what_its_program_has_left_nobody_is_awaited_for)
 	ck_assert_str_eq(scene_wire(), "DREQ");
 	ck_assert_int_eq(rig_server()->grace_until.ns, 0);
 }
-END_TEST
 
-START_TEST(what_a_cmportd_has_disconnected_the_next_one_does_not_know)
+TEST(what_a_cmportd_has_disconnected_the_next_one_does_not_know)
 {
 	life_is_connected();
 	rig_leave(bob);
@@ -214,9 +211,8 @@ START_TEST(what_a_cmportd_has_disconnected_the_next_one_does_not_know)
 	ck_assert_str_eq(scene_wire(), "");
 	ck_assert(tracker_is_empty(rig_server()->tracker));
 }
-END_TEST
 
-START_TEST(the_next_one_may_be_killed_before_it_has_ended_anything)
+TEST(the_next_one_may_be_killed_before_it_has_ended_anything)
 {
 	life_is_connected();
 	die();
@@ -225,9 +221,8 @@ START_TEST(the_next_one_may_be_killed_before_it_has_ended_anything)
 	restart();
 	ck_assert_str_eq(scene_wire(), "DREQ");
 }
-END_TEST
 
-START_TEST(the_next_one_may_be_killed_when_it_has_begun_to)
+TEST(the_next_one_may_be_killed_when_it_has_begun_to)
 {
 	life_is_connected();
 	die_with_cmportd();
@@ -236,9 +231,8 @@ START_TEST(the_next_one_may_be_killed_when_it_has_begun_to)
 	restart();
 	ck_assert_str_eq(scene_wire(), "DREQ");
 }
-END_TEST
 
-START_TEST(what_is_closed_is_not_ended)
+TEST(what_is_closed_is_not_ended)
 {
 	struct portd_record close_it = { .type = PORTD_CLOSE,
 					 .close = { .local_comm_id = life_id() } };
@@ -249,11 +243,10 @@ START_TEST(what_is_closed_is_not_ended)
 	die_with_cmportd();
 	ck_assert_str_eq(scene_wire(), "");
 }
-END_TEST
 
 /* --- who comes back ------------------------------------------------------ */
 
-START_TEST(connections_of_who_comes_back_live_on)
+TEST(connections_of_who_comes_back_live_on)
 {
 	scene_connect(bob, 1);
 	restart();
@@ -265,9 +258,8 @@ START_TEST(connections_of_who_comes_back_live_on)
 	ck_assert_str_eq(scene_tracked(bob->first + 1), "ESTABLISHED");
 	ck_assert_uint_eq(tracker_count(rig_server()->tracker, 0), 1);
 }
-END_TEST
 
-START_TEST(what_who_comes_back_does_not_tell_of_is_over)
+TEST(what_who_comes_back_does_not_tell_of_is_over)
 {
 	scene_connect(bob, 1);
 	scene_connect(bob, 2);
@@ -280,9 +272,8 @@ START_TEST(what_who_comes_back_does_not_tell_of_is_over)
 	rig_leave(bob);
 	ck_assert_str_eq(scene_wire(), "DREQ");
 }
-END_TEST
 
-START_TEST(who_dies_while_it_comes_back_has_each_connection_ended_once)
+TEST(who_dies_while_it_comes_back_has_each_connection_ended_once)
 {
 	scene_connect(bob, 1);
 	scene_connect(bob, 2);
@@ -295,9 +286,8 @@ START_TEST(who_dies_while_it_comes_back_has_each_connection_ended_once)
 	ck_assert_str_eq(scene_wire(), "DREQ, DREQ");
 	ck_assert_uint_eq(rig_server()->core.n_conns, 2);
 }
-END_TEST
 
-START_TEST(the_dead_are_ended_when_the_living_have_come_back)
+TEST(the_dead_are_ended_when_the_living_have_come_back)
 {
 	rig_join(alice);
 	scene_connect(alice, 3);
@@ -311,10 +301,9 @@ START_TEST(the_dead_are_ended_when_the_living_have_come_back)
 	ck_assert_str_eq(scene_wire(), "DREQ");
 	ck_assert_str_eq(scene_tracked(alice->first + 3), "ESTABLISHED");
 }
-END_TEST
 
 /* It may be stopped; the kernel's connection manager would wait, too. */
-START_TEST(who_lives_and_does_not_come_back_is_ended_when_it_dies)
+TEST(who_lives_and_does_not_come_back_is_ended_when_it_dies)
 {
 	scene_connect(bob, 1);
 	restart();
@@ -325,9 +314,8 @@ START_TEST(who_lives_and_does_not_come_back_is_ended_when_it_dies)
 	rig_pass(LOOK_MS);
 	ck_assert_str_eq(scene_wire(), "DREQ");
 }
-END_TEST
 
-START_TEST(who_lives_may_come_back_late)
+TEST(who_lives_may_come_back_late)
 {
 	scene_connect(bob, 1);
 	restart();
@@ -338,9 +326,8 @@ START_TEST(who_lives_may_come_back_late)
 	rig_pass(LOOK_MS);
 	ck_assert_str_eq(scene_wire(), "");
 }
-END_TEST
 
-START_TEST(who_cannot_be_seen_is_awaited_for_three_seconds)
+TEST(who_cannot_be_seen_is_awaited_for_three_seconds)
 {
 	rig_leave(bob);
 	rig_come_as(0);
@@ -352,9 +339,8 @@ START_TEST(who_cannot_be_seen_is_awaited_for_three_seconds)
 	rig_pass(1);
 	ck_assert_str_eq(scene_wire(), "DREQ");
 }
-END_TEST
 
-START_TEST(who_cannot_be_seen_comes_back)
+TEST(who_cannot_be_seen_comes_back)
 {
 	rig_leave(bob);
 	rig_come_as(0);
@@ -367,11 +353,10 @@ START_TEST(who_cannot_be_seen_comes_back)
 	rig_pass(AGES_MS);
 	ck_assert_str_eq(scene_wire(), "");
 }
-END_TEST
 
 /* He was shown out, say; the next cmportd may not believe that nothing had happened. It is Alice
  * that it awaits. */
-START_TEST(what_was_being_ended_is_ended_although_its_client_comes_back)
+TEST(what_was_being_ended_is_ended_although_its_client_comes_back)
 {
 	rig_join(alice);
 	scene_connect(bob, 1);
@@ -391,9 +376,8 @@ START_TEST(what_was_being_ended_is_ended_although_its_client_comes_back)
 	rig_pass(AGES_MS);
 	ck_assert(tracker_is_empty(rig_server()->tracker));
 }
-END_TEST
 
-START_TEST(nobody_else_has_the_comm_ids_of_who_may_come_back)
+TEST(nobody_else_has_the_comm_ids_of_who_may_come_back)
 {
 	scene_connect(bob, 1);
 	restart();
@@ -403,10 +387,9 @@ START_TEST(nobody_else_has_the_comm_ids_of_who_may_come_back)
 	ck_assert_int_eq(hold(&carol), EPERM);
 	come_back(bob, bobs_pid);
 }
-END_TEST
 
 /* The rig's chance is always the same: the block would be Bob's again. */
-START_TEST(comm_ids_of_the_dead_are_not_handed_out_again_although_the_state_file_is_gone)
+TEST(comm_ids_of_the_dead_are_not_handed_out_again_although_the_state_file_is_gone)
 {
 	const uint32_t first = bob->first;
 
@@ -419,11 +402,10 @@ START_TEST(comm_ids_of_the_dead_are_not_handed_out_again_although_the_state_file
 	ck_assert_uint_ne(carol.first, first);
 	ck_assert_str_eq(scene_wire(), "DREQ");
 }
-END_TEST
 
 /* --- beginning and end of the file --------------------------------------- */
 
-START_TEST(who_leaves_with_nothing_to_end_leaves_no_file)
+TEST(who_leaves_with_nothing_to_end_leaves_no_file)
 {
 	struct server_options options;
 
@@ -439,9 +421,8 @@ START_TEST(who_leaves_with_nothing_to_end_leaves_no_file)
 	rig_server()->options = options;
 	ck_assert_int_eq(server_begin(rig_server()), 0);
 }
-END_TEST
 
-START_TEST(it_does_not_leave_before_it_has_ended_what_was_left)
+TEST(it_does_not_leave_before_it_has_ended_what_was_left)
 {
 	scene_connect(bob, 1);
 	restart();
@@ -455,10 +436,9 @@ START_TEST(it_does_not_leave_before_it_has_ended_what_was_left)
 	rig_pass(AGES_MS);
 	ck_assert(server_is_over(rig_server()));
 }
-END_TEST
 
 /* A folder is there in its place. */
-START_TEST(without_the_file_all_is_as_before)
+TEST(without_the_file_all_is_as_before)
 {
 	char path[160];
 
@@ -474,9 +454,8 @@ START_TEST(without_the_file_all_is_as_before)
 	die_with_cmportd();
 	ck_assert_str_eq(scene_wire(), "");
 }
-END_TEST
 
-START_TEST(a_port_has_the_same_handle_in_the_next_one)
+TEST(a_port_has_the_same_handle_in_the_next_one)
 {
 	struct portd_record open = {
 		.type = PORTD_OPEN_PORT, .open_port = {.port_num = 2, .device = RIG_DEVICE}
@@ -496,9 +475,8 @@ START_TEST(a_port_has_the_same_handle_in_the_next_one)
 	ck_assert_int_eq(rig_ask(bob, &open), 0);
 	ck_assert_uint_eq(bob->reply.handle, 1);
 }
-END_TEST
 
-START_TEST(what_went_through_a_device_that_is_gone_is_forgotten)
+TEST(what_went_through_a_device_that_is_gone_is_forgotten)
 {
 	struct cm_record tracked = { .state = CM_ESTABLISHED,
 				     .local_comm_id = bob->first + 1,
@@ -512,47 +490,4 @@ START_TEST(what_went_through_a_device_that_is_gone_is_forgotten)
 	die_with_cmportd();
 	ck_assert_str_eq(scene_wire(), "");
 	ck_assert(tracker_is_empty(rig_server()->tracker));
-}
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-	tcase_add_loop_test(tcase, the_peer_hears_from_the_next_cmportd_how_it_ends, 0, LIFE_N);
-	tcase_add_loop_test(tcase, nothing_is_left_of_it_when_the_peer_is_gone_too, 0, LIFE_N);
-	tcase_add_test(tcase, all_its_connections_end);
-	tcase_add_test(tcase, a_dreq_from_the_next_cmportd_is_repeated_until_it_is_answered);
-	tcase_add_test(tcase, what_a_cmportd_was_disconnecting_the_next_one_disconnects);
-	tcase_add_test(tcase, what_its_program_has_left_nobody_is_awaited_for);
-	tcase_add_test(tcase, what_a_cmportd_has_disconnected_the_next_one_does_not_know);
-	tcase_add_test(tcase, the_next_one_may_be_killed_before_it_has_ended_anything);
-	tcase_add_test(tcase, the_next_one_may_be_killed_when_it_has_begun_to);
-	tcase_add_test(tcase, what_is_closed_is_not_ended);
-	tcase_add_test(tcase, connections_of_who_comes_back_live_on);
-	tcase_add_test(tcase, what_who_comes_back_does_not_tell_of_is_over);
-	tcase_add_test(tcase, who_dies_while_it_comes_back_has_each_connection_ended_once);
-	tcase_add_test(tcase, the_dead_are_ended_when_the_living_have_come_back);
-	tcase_add_test(tcase, who_lives_and_does_not_come_back_is_ended_when_it_dies);
-	tcase_add_test(tcase, who_lives_may_come_back_late);
-	tcase_add_test(tcase, who_cannot_be_seen_is_awaited_for_three_seconds);
-	tcase_add_test(tcase, who_cannot_be_seen_comes_back);
-	tcase_add_test(tcase, what_was_being_ended_is_ended_although_its_client_comes_back);
-	tcase_add_test(tcase, nobody_else_has_the_comm_ids_of_who_may_come_back);
-	tcase_add_test(
-		tcase,
-		comm_ids_of_the_dead_are_not_handed_out_again_although_the_state_file_is_gone);
-	tcase_add_test(tcase, who_leaves_with_nothing_to_end_leaves_no_file);
-	tcase_add_test(tcase, it_does_not_leave_before_it_has_ended_what_was_left);
-	tcase_add_test(tcase, without_the_file_all_is_as_before);
-	tcase_add_test(tcase, a_port_has_the_same_handle_in_the_next_one);
-	tcase_add_test(tcase, what_went_through_a_device_that_is_gone_is_forgotten);
-}
-
-int main(void)
-{
-	Suite *suite = suite_create("server_recovery");
-	TCase *tcase = folder_tcase("recovery", set_up, tear_down);
-
-	add_tests(tcase);
-	suite_add_tcase(suite, tcase);
-	return run_suite(suite);
 }

@@ -5,15 +5,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/unit/cm/run.h"
 #include "tests/unit/portd/scene.h"
+#include "tests/unit/test.h"
 
 #define alice (&scene_alice)
 #define bob   (&scene_bob)
 
 /* --- requests ------------------------------------------------------------ */
 
-START_TEST(a_req_is_for_the_listener_of_its_address)
+FIXTURE(scene_set_up, scene_tear_down);
+
+TEST(a_req_is_for_the_listener_of_its_address)
 {
 	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
 	ck_assert_int_eq(rig_listen(bob, SCENE_OTHER_ADDR), 0);
@@ -21,16 +23,14 @@ START_TEST(a_req_is_for_the_listener_of_its_address)
 	ck_assert_str_eq(scene_handed(alice), "");
 	ck_assert_str_eq(scene_handed(bob), "REQ");
 }
-END_TEST
 
-START_TEST(a_req_for_a_port_without_listener_is_rej_8)
+TEST(a_req_for_a_port_without_listener_is_rej_8)
 {
 	scene_said(scene_peer_req(0x701, SCENE_ADDR));
 	ck_assert_str_eq(scene_wire(), "REJ(REQ) 8");
 }
-END_TEST
 
-START_TEST(a_req_for_a_port_that_is_only_bound_is_rej_8)
+TEST(a_req_for_a_port_that_is_only_bound_is_rej_8)
 {
 	struct portd_record record = { .type = PORTD_BIND, .claim = rig_claim(1, SCENE_ADDR) };
 
@@ -38,18 +38,16 @@ START_TEST(a_req_for_a_port_that_is_only_bound_is_rej_8)
 	scene_said(scene_peer_req(0x701, SCENE_ADDR));
 	ck_assert_str_eq(scene_wire(), "REJ(REQ) 8");
 }
-END_TEST
 
-START_TEST(a_req_for_no_listeners_address_is_rej_28)
+TEST(a_req_for_no_listeners_address_is_rej_28)
 {
 	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
 	scene_said(scene_peer_req(0x701, SCENE_OTHER_ADDR));
 	ck_assert_str_eq(scene_wire(), "REJ(REQ) 28");
 	ck_assert_str_eq(scene_handed(alice), "");
 }
-END_TEST
 
-START_TEST(a_req_for_another_service_than_ip_is_rej_8)
+TEST(a_req_for_another_service_than_ip_is_rej_8)
 {
 	struct cm_msg req = scene_peer_req(0x701, SCENE_ADDR);
 
@@ -58,10 +56,9 @@ START_TEST(a_req_for_another_service_than_ip_is_rej_8)
 	scene_said(req);
 	ck_assert_str_eq(scene_wire(), "REJ(REQ) 8");
 }
-END_TEST
 
 /* It listens, but not on this port of the device. */
-START_TEST(a_listener_gets_nothing_from_a_port_that_it_has_not_opened)
+TEST(a_listener_gets_nothing_from_a_port_that_it_has_not_opened)
 {
 	struct portd_record open = {
 		.type = PORTD_OPEN_PORT, .open_port = {.port_num = 2, .device = RIG_DEVICE}
@@ -78,9 +75,8 @@ START_TEST(a_listener_gets_nothing_from_a_port_that_it_has_not_opened)
 	ck_assert_str_eq(scene_handed(alice), "");
 	ck_assert_str_eq(scene_wire(), "REJ(REQ) 8");
 }
-END_TEST
 
-START_TEST(a_repeated_req_is_for_who_has_the_connection_and_not_for_the_listener)
+TEST(a_repeated_req_is_for_who_has_the_connection_and_not_for_the_listener)
 {
 	struct portd_record release = { .type = PORTD_RELEASE, .claim = rig_claim(1, SCENE_ADDR) };
 
@@ -92,9 +88,8 @@ START_TEST(a_repeated_req_is_for_who_has_the_connection_and_not_for_the_listener
 	ck_assert_str_eq(scene_handed(alice), "REQ, REQ");
 	ck_assert_str_eq(scene_handed(bob), "");
 }
-END_TEST
 
-START_TEST(the_same_comm_id_of_another_host_is_another_request)
+TEST(the_same_comm_id_of_another_host_is_another_request)
 {
 	struct cm_msg req = scene_peer_req(0x701, SCENE_ADDR);
 	struct mad_path other = rig_peer(SCENE_PEER + 1);
@@ -104,10 +99,9 @@ START_TEST(the_same_comm_id_of_another_host_is_another_request)
 	rig_arrive(&other, &req);
 	ck_assert_uint_eq(tracker_count(rig_server()->tracker, 0), 2);
 }
-END_TEST
 
 /* The peer has begun anew, and its queue pair is the one of a connection of Alice. */
-START_TEST(a_stale_req_is_for_who_has_the_connection)
+TEST(a_stale_req_is_for_who_has_the_connection)
 {
 	struct cm_msg req = scene_peer_req(0x702, SCENE_ADDR);
 
@@ -118,7 +112,6 @@ START_TEST(a_stale_req_is_for_who_has_the_connection)
 	ck_assert_str_eq(scene_handed(alice), "REQ");
 	ck_assert_str_eq(scene_handed(bob), "");
 }
-END_TEST
 
 /* --- private data -------------------------------------------------------- */
 
@@ -150,7 +143,7 @@ static const enum cm_attr kinds[] = { CM_ATTR_REQ,  CM_ATTR_MRA, CM_ATTR_REJ,
 				      CM_ATTR_REP,  CM_ATTR_RTU, CM_ATTR_DREQ,
 				      CM_ATTR_DREP, CM_ATTR_LAP, CM_ATTR_APR };
 
-START_TEST(private_data_goes_to_its_owner_only)
+TEST_LOOP(private_data_goes_to_its_owner_only, 0, sizeof(kinds) / sizeof(kinds[0]))
 {
 	struct portd_record record;
 
@@ -161,9 +154,8 @@ START_TEST(private_data_goes_to_its_owner_only)
 	ck_assert(is_secret(&record));
 	ck_assert(!rig_next(bob, &record));
 }
-END_TEST
 
-START_TEST(a_rej_4_without_our_comm_id_is_for_who_has_the_connection)
+TEST(a_rej_4_without_our_comm_id_is_for_who_has_the_connection)
 {
 	struct cm_msg rej = talk_rej_of(0x701, 0, CM_ANSWERED_REQ, CM_REJ_TIMEOUT);
 	unsigned int i;
@@ -176,9 +168,8 @@ START_TEST(a_rej_4_without_our_comm_id_is_for_who_has_the_connection)
 	scene_said(rej);
 	ck_assert_str_eq(scene_handed(alice), "REQ, REJ(REQ) 4");
 }
-END_TEST
 
-START_TEST(what_arrives_again_before_it_was_read_fills_no_second_place)
+TEST(what_arrives_again_before_it_was_read_fills_no_second_place)
 {
 	unsigned int i;
 
@@ -187,30 +178,27 @@ START_TEST(what_arrives_again_before_it_was_read_fills_no_second_place)
 		scene_said(scene_peer_req(0x701, SCENE_ADDR));
 	ck_assert_uint_eq(tracker_count(rig_server()->tracker, 0), 1);
 }
-END_TEST
 
 /* --- for nobody ---------------------------------------------------------- */
 
-START_TEST(a_dreq_for_a_comm_id_of_nobody_is_answered_with_drep)
+TEST(a_dreq_for_a_comm_id_of_nobody_is_answered_with_drep)
 {
 	struct cm_msg dreq = talk_msg_of(CM_ATTR_DREQ, 0x701, ~alice->first);
 
 	scene_said(dreq);
 	ck_assert_str_eq(scene_wire(), "DREP");
 }
-END_TEST
 
 static const enum cm_attr unanswered[] = { CM_ATTR_MRA, CM_ATTR_REJ,  CM_ATTR_REP, CM_ATTR_RTU,
 					   CM_ATTR_LAP, CM_ATTR_DREP, CM_ATTR_APR };
 
-START_TEST(what_else_is_for_nobody_is_dropped)
+TEST_LOOP(what_else_is_for_nobody_is_dropped, 0, sizeof(unanswered) / sizeof(unanswered[0]))
 {
 	scene_said(talk_msg_of(unanswered[_i], 0x701, ~alice->first));
 	ck_assert_str_eq(scene_wire(), "");
 }
-END_TEST
 
-START_TEST(what_is_no_cm_message_is_shown_to_nobody)
+TEST(what_is_no_cm_message_is_shown_to_nobody)
 {
 	struct mad_path from = rig_peer(SCENE_PEER);
 	uint8_t mad[MAD_BYTES];
@@ -221,11 +209,10 @@ START_TEST(what_is_no_cm_message_is_shown_to_nobody)
 	ck_assert_str_eq(scene_handed(alice), "");
 	ck_assert_uint_eq(rig_count(SERVER_COUNT_MALFORMED), 1);
 }
-END_TEST
 
 /* --- the way out --------------------------------------------------------- */
 
-START_TEST(a_rej_does_not_overtake_the_req_that_it_takes_back)
+TEST(a_rej_does_not_overtake_the_req_that_it_takes_back)
 {
 	struct cm_msg req = scene_req(alice, 1);
 	struct cm_msg rej = talk_rej_of(alice->first + 1, 0, CM_ANSWERED_REQ, CM_REJ_TIMEOUT);
@@ -240,9 +227,8 @@ START_TEST(a_rej_does_not_overtake_the_req_that_it_takes_back)
 	rig_settle();
 	ck_assert_str_eq(scene_wire(), "REQ, REJ(REQ) 4");
 }
-END_TEST
 
-START_TEST(a_message_waits_for_its_hop_and_then_leaves)
+TEST(a_message_waits_for_its_hop_and_then_leaves)
 {
 	rig_hops_are_ready(false);
 	scene_sends(alice, scene_req(alice, 1));
@@ -251,9 +237,8 @@ START_TEST(a_message_waits_for_its_hop_and_then_leaves)
 	rig_pass(100);
 	ck_assert_str_eq(scene_wire(), "REQ");
 }
-END_TEST
 
-START_TEST(a_message_waits_for_its_hop_for_a_second_at_most)
+TEST(a_message_waits_for_its_hop_for_a_second_at_most)
 {
 	rig_hops_are_ready(false);
 	scene_sends(alice, scene_req(alice, 1));
@@ -263,9 +248,8 @@ START_TEST(a_message_waits_for_its_hop_for_a_second_at_most)
 	ck_assert_str_eq(scene_wire(), "");
 	ck_assert_uint_eq(rig_count(SERVER_COUNT_UNSENT), 1);
 }
-END_TEST
 
-START_TEST(an_answer_for_nobody_waits_for_its_hop_as_long_as_the_kernel_asks)
+TEST(an_answer_for_nobody_waits_for_its_hop_as_long_as_the_kernel_asks)
 {
 	rig_hops_are_ready(false);
 	scene_said(talk_msg_of(CM_ATTR_DREQ, 0x701, ~alice->first));
@@ -274,7 +258,6 @@ START_TEST(an_answer_for_nobody_waits_for_its_hop_as_long_as_the_kernel_asks)
 	rig_pass(100);
 	ck_assert_str_eq(scene_wire(), "DREP");
 }
-END_TEST
 
 static void say_req(uint8_t again)
 {
@@ -289,7 +272,7 @@ static void say_req(uint8_t again)
 	rig_settle();
 }
 
-START_TEST(a_message_that_is_repeated_goes_by_the_kernel)
+TEST(a_message_that_is_repeated_goes_by_the_kernel)
 {
 	struct rig_sent sent;
 	struct cm_msg msg;
@@ -298,9 +281,8 @@ START_TEST(a_message_that_is_repeated_goes_by_the_kernel)
 	ck_assert(rig_sent(&sent, &msg));
 	ck_assert(sent.slowly);
 }
-END_TEST
 
-START_TEST(only_a_retransmission_revalidates_the_next_hop)
+TEST(only_a_retransmission_revalidates_the_next_hop)
 {
 	unsigned int before = rig_n_revalidations();
 
@@ -309,7 +291,6 @@ START_TEST(only_a_retransmission_revalidates_the_next_hop)
 	say_req(1);
 	ck_assert_uint_eq(rig_n_revalidations(), before + 1);
 }
-END_TEST
 
 static void arrive_beside(unsigned int n, bool makes_sense)
 {
@@ -322,13 +303,12 @@ static void arrive_beside(unsigned int n, bool makes_sense)
 	}
 }
 
-START_TEST(what_arrives_beside_qp1_is_dealt_with)
+TEST(what_arrives_beside_qp1_is_dealt_with)
 {
 	arrive_beside(1, true);
 	rig_settle();
 	ck_assert_str_eq(scene_wire(), "REJ(REQ) 8");
 }
-END_TEST
 
 /* Return: from which queue pair the peer is believed to send, after this came beside QP1. */
 static uint32_t believed_after(const struct cm_msg *msg, uint8_t host)
@@ -341,7 +321,7 @@ static uint32_t believed_after(const struct cm_msg *msg, uint8_t host)
 	return rig_heard(&gid);
 }
 
-START_TEST(of_a_connections_message_the_queue_pair_that_it_came_from_is_remembered)
+TEST(of_a_connections_message_the_queue_pair_that_it_came_from_is_remembered)
 {
 	struct mad_path peer = rig_peer(SCENE_PEER);
 	struct cm_msg dreq = scene_peer_dreq(0x701, alice, 1);
@@ -352,19 +332,17 @@ START_TEST(of_a_connections_message_the_queue_pair_that_it_came_from_is_remember
 	rig_heard(&gid);
 	ck_assert_mem_eq(&gid, &peer.dgid, sizeof(gid));
 }
-END_TEST
 
 /* A REP names one id of ours, and that of the peer is not known yet. */
-START_TEST(of_the_first_answer_the_queue_pair_that_it_came_from_is_remembered)
+TEST(of_the_first_answer_the_queue_pair_that_it_came_from_is_remembered)
 {
 	struct cm_msg rep = scene_peer_rep(0x701, alice->first + 1);
 
 	scene_sends(alice, scene_req(alice, 1));
 	ck_assert_uint_eq(believed_after(&rep, SCENE_PEER), RIG_PEER_QPN);
 }
-END_TEST
 
-START_TEST(of_a_message_for_one_of_the_dead_the_queue_pair_is_remembered)
+TEST(of_a_message_for_one_of_the_dead_the_queue_pair_is_remembered)
 {
 	struct cm_msg drep = talk_msg_of(CM_ATTR_DREP, 0x701, alice->first + 1);
 
@@ -373,7 +351,6 @@ START_TEST(of_a_message_for_one_of_the_dead_the_queue_pair_is_remembered)
 	rig_settle();
 	ck_assert_uint_eq(believed_after(&drep, SCENE_PEER), RIG_PEER_QPN);
 }
-END_TEST
 
 /* What anybody can send who forges the peer's address, and knows of a connection no more than one
  * of its ids. */
@@ -399,7 +376,7 @@ static struct cm_msg forged(int kind)
 
 #define N_FORGED 5
 
-START_TEST(of_what_is_no_connections_the_queue_pair_is_not_believed)
+TEST_LOOP(of_what_is_no_connections_the_queue_pair_is_not_believed, 0, N_FORGED)
 {
 	struct cm_msg msg = forged(_i);
 
@@ -407,9 +384,8 @@ START_TEST(of_what_is_no_connections_the_queue_pair_is_not_believed)
 	scene_connect(alice, 1);
 	ck_assert_uint_ne(believed_after(&msg, SCENE_PEER), RIG_PEER_QPN);
 }
-END_TEST
 
-START_TEST(of_what_is_no_cm_message_the_queue_pair_is_not_believed)
+TEST(of_what_is_no_cm_message_the_queue_pair_is_not_believed)
 {
 	struct cm_msg dreq = scene_peer_dreq(0x701, alice, 1);
 
@@ -417,18 +393,16 @@ START_TEST(of_what_is_no_cm_message_the_queue_pair_is_not_believed)
 	dreq.hdr.class_version = 1;
 	ck_assert_uint_ne(believed_after(&dreq, SCENE_PEER), RIG_PEER_QPN);
 }
-END_TEST
 
-START_TEST(of_a_connections_message_from_another_host_the_queue_pair_is_not_believed)
+TEST(of_a_connections_message_from_another_host_the_queue_pair_is_not_believed)
 {
 	struct cm_msg dreq = scene_peer_dreq(0x701, alice, 1);
 
 	scene_connect(alice, 1);
 	ck_assert_uint_ne(believed_after(&dreq, SCENE_PEER + 1), RIG_PEER_QPN);
 }
-END_TEST
 
-START_TEST(only_a_retransmission_counts_against_the_peers_queue_pair)
+TEST(only_a_retransmission_counts_against_the_peers_queue_pair)
 {
 	struct mad_path peer = rig_peer(SCENE_PEER);
 	struct mad_gid gid, nobody = { 0 };
@@ -440,10 +414,9 @@ START_TEST(only_a_retransmission_counts_against_the_peers_queue_pair)
 	gid = rig_unanswered();
 	ck_assert_mem_eq(&gid, &peer.dgid, sizeof(gid));
 }
-END_TEST
 
 /* Both of its descriptors are readable in one turn. */
-START_TEST(a_device_that_goes_away_takes_with_it_what_waits_beside_qp1)
+TEST(a_device_that_goes_away_takes_with_it_what_waits_beside_qp1)
 {
 	arrive_beside(3 * RECEIVE_BATCH, true);
 	rig_remove_device();
@@ -451,10 +424,9 @@ START_TEST(a_device_that_goes_away_takes_with_it_what_waits_beside_qp1)
 	ck_assert_ptr_null(rig_server()->host_port[alice->handle]);
 	ck_assert_uint_lt(rig_n_sent(), 3 * RECEIVE_BATCH);
 }
-END_TEST
 
 /* The descriptor tells of the first one only. */
-START_TEST(nobody_sleeps_while_there_is_more_beside_qp1_than_is_read_in_a_turn)
+TEST(nobody_sleeps_while_there_is_more_beside_qp1_than_is_read_in_a_turn)
 {
 	unsigned int n = 3 * RECEIVE_BATCH + 1;
 
@@ -462,9 +434,8 @@ START_TEST(nobody_sleeps_while_there_is_more_beside_qp1_than_is_read_in_a_turn)
 	rig_settle();
 	ck_assert_uint_eq(rig_n_sent(), n);
 }
-END_TEST
 
-START_TEST(nonsense_beside_qp1_is_passed_over_and_takes_its_turns)
+TEST(nonsense_beside_qp1_is_passed_over_and_takes_its_turns)
 {
 	arrive_beside(3 * RECEIVE_BATCH, false);
 	arrive_beside(1, true);
@@ -472,52 +443,4 @@ START_TEST(nonsense_beside_qp1_is_passed_over_and_takes_its_turns)
 	ck_assert_uint_eq(rig_n_sent(), 0);
 	rig_settle();
 	ck_assert_uint_eq(rig_n_sent(), 1);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("server_route");
-	TCase *tcase = scene_tcase("route");
-
-	tcase_add_test(tcase, a_req_is_for_the_listener_of_its_address);
-	tcase_add_test(tcase, a_req_for_a_port_without_listener_is_rej_8);
-	tcase_add_test(tcase, a_req_for_a_port_that_is_only_bound_is_rej_8);
-	tcase_add_test(tcase, a_req_for_no_listeners_address_is_rej_28);
-	tcase_add_test(tcase, a_req_for_another_service_than_ip_is_rej_8);
-	tcase_add_test(tcase, a_listener_gets_nothing_from_a_port_that_it_has_not_opened);
-	tcase_add_test(tcase,
-		       a_repeated_req_is_for_who_has_the_connection_and_not_for_the_listener);
-	tcase_add_test(tcase, the_same_comm_id_of_another_host_is_another_request);
-	tcase_add_test(tcase, a_stale_req_is_for_who_has_the_connection);
-	tcase_add_loop_test(tcase, private_data_goes_to_its_owner_only, 0,
-			    sizeof(kinds) / sizeof(kinds[0]));
-	tcase_add_test(tcase, a_rej_4_without_our_comm_id_is_for_who_has_the_connection);
-	tcase_add_test(tcase, what_arrives_again_before_it_was_read_fills_no_second_place);
-	tcase_add_test(tcase, a_dreq_for_a_comm_id_of_nobody_is_answered_with_drep);
-	tcase_add_loop_test(tcase, what_else_is_for_nobody_is_dropped, 0,
-			    sizeof(unanswered) / sizeof(unanswered[0]));
-	tcase_add_test(tcase, what_is_no_cm_message_is_shown_to_nobody);
-	tcase_add_test(tcase, a_rej_does_not_overtake_the_req_that_it_takes_back);
-	tcase_add_test(tcase, a_message_waits_for_its_hop_and_then_leaves);
-	tcase_add_test(tcase, a_message_waits_for_its_hop_for_a_second_at_most);
-	tcase_add_test(tcase, an_answer_for_nobody_waits_for_its_hop_as_long_as_the_kernel_asks);
-	tcase_add_test(tcase, a_message_that_is_repeated_goes_by_the_kernel);
-	tcase_add_test(tcase, only_a_retransmission_revalidates_the_next_hop);
-	tcase_add_test(tcase, what_arrives_beside_qp1_is_dealt_with);
-	tcase_add_test(tcase,
-		       of_a_connections_message_the_queue_pair_that_it_came_from_is_remembered);
-	tcase_add_test(tcase, of_the_first_answer_the_queue_pair_that_it_came_from_is_remembered);
-	tcase_add_test(tcase, of_a_message_for_one_of_the_dead_the_queue_pair_is_remembered);
-	tcase_add_loop_test(tcase, of_what_is_no_connections_the_queue_pair_is_not_believed, 0,
-			    N_FORGED);
-	tcase_add_test(tcase, of_what_is_no_cm_message_the_queue_pair_is_not_believed);
-	tcase_add_test(tcase,
-		       of_a_connections_message_from_another_host_the_queue_pair_is_not_believed);
-	tcase_add_test(tcase, only_a_retransmission_counts_against_the_peers_queue_pair);
-	tcase_add_test(tcase, a_device_that_goes_away_takes_with_it_what_waits_beside_qp1);
-	tcase_add_test(tcase, nobody_sleeps_while_there_is_more_beside_qp1_than_is_read_in_a_turn);
-	tcase_add_test(tcase, nonsense_beside_qp1_is_passed_over_and_takes_its_turns);
-	suite_add_tcase(suite, tcase);
-	return run_suite(suite);
 }

@@ -10,8 +10,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "tests/unit/cm/run.h"
 #include "tests/unit/portd/scene.h"
+#include "tests/unit/test.h"
 
 #define alice (&scene_alice)
 #define bob   (&scene_bob)
@@ -41,8 +41,10 @@ static size_t lease_ids(uint8_t bytes[PORTD_DATAGRAM_BYTES])
 	return out.bytes;
 }
 
+FIXTURE(scene_set_up, scene_tear_down);
+
 /* Loop tests: on either socket. */
-START_TEST(a_record_cut_short_ends_the_connection)
+TEST_LOOP(a_record_cut_short_ends_the_connection, 0, 2)
 {
 	uint8_t bytes[PORTD_DATAGRAM_BYTES];
 	size_t n = lease_ids(bytes);
@@ -50,27 +52,24 @@ START_TEST(a_record_cut_short_ends_the_connection)
 	rig_put(socket_of(bob, _i), bytes, n - 1, NULL, 0);
 	must_be_shown_out(bob);
 }
-END_TEST
 
-START_TEST(a_head_cut_short_ends_the_connection)
+TEST_LOOP(a_head_cut_short_ends_the_connection, 0, 2)
 {
 	const uint8_t bytes[] = { 0, PORTD_LEASE_IDS, 0 };
 
 	rig_put(socket_of(bob, _i), bytes, sizeof(bytes), NULL, 0);
 	must_be_shown_out(bob);
 }
-END_TEST
 
-START_TEST(a_type_that_does_not_exist_ends_the_connection)
+TEST_LOOP(a_type_that_does_not_exist_ends_the_connection, 0, 2)
 {
 	const uint8_t bytes[] = { 0, PORTD_N_TYPES, 0, 0 };
 
 	rig_put(socket_of(bob, _i), bytes, sizeof(bytes), NULL, 0);
 	must_be_shown_out(bob);
 }
-END_TEST
 
-START_TEST(a_datagram_that_is_too_large_ends_the_connection)
+TEST_LOOP(a_datagram_that_is_too_large_ends_the_connection, 0, 2)
 {
 	static uint8_t bytes[PORTD_DATAGRAM_BYTES + 1];
 
@@ -78,17 +77,15 @@ START_TEST(a_datagram_that_is_too_large_ends_the_connection)
 	ck_assert(rig_put(socket_of(bob, _i), bytes, sizeof(bytes), NULL, 0));
 	must_be_shown_out(bob);
 }
-END_TEST
 
 /* SOCK_SEQPACKET: indistinguishable from its end. */
-START_TEST(an_empty_datagram_ends_the_connection)
+TEST_LOOP(an_empty_datagram_ends_the_connection, 0, 2)
 {
 	rig_put(socket_of(bob, _i), "", 0, NULL, 0);
 	must_be_shown_out(bob);
 }
-END_TEST
 
-START_TEST(an_answer_from_a_client_ends_the_connection)
+TEST_LOOP(an_answer_from_a_client_ends_the_connection, 0, 2)
 {
 	struct portd_record record = { .type = PORTD_REPLY };
 	struct portd_datagram out = { .bytes = 0 };
@@ -97,17 +94,15 @@ START_TEST(an_answer_from_a_client_ends_the_connection)
 	rig_put(socket_of(bob, _i), out.data, out.bytes, NULL, 0);
 	must_be_shown_out(bob);
 }
-END_TEST
 
-START_TEST(either_socket_that_closes_ends_the_connection)
+TEST_LOOP(either_socket_that_closes_ends_the_connection, 0, 2)
 {
 	close(socket_of(bob, _i));
 	rig_settle();
 	ck_assert_uint_eq(rig_server()->n_clients, 1);
 }
-END_TEST
 
-START_TEST(what_comes_after_the_end_of_the_protocol_is_not_read)
+TEST(what_comes_after_the_end_of_the_protocol_is_not_read)
 {
 	struct portd_datagram out = { .bytes = 0 };
 	struct portd_record record = { .type = PORTD_BIND, .claim = rig_claim(1, SCENE_ADDR) };
@@ -119,11 +114,10 @@ START_TEST(what_comes_after_the_end_of_the_protocol_is_not_read)
 	must_be_shown_out(bob);
 	ck_assert_int_eq(rig_ask(alice, &record), 0);
 }
-END_TEST
 
 static const uint16_t versions[] = { 0, PORTD_VERSION + 1, UINT16_MAX };
 
-START_TEST(another_version_is_refused_and_may_try_again)
+TEST_LOOP(another_version_is_refused_and_may_try_again, 0, 3)
 {
 	struct portd_record hello = { .type = PORTD_HELLO, .hello = { .version = versions[_i] } };
 	struct rig_client carol = { .control = rig_dial(), .data = -1 };
@@ -132,7 +126,6 @@ START_TEST(another_version_is_refused_and_may_try_again)
 	hello.hello.version = PORTD_VERSION;
 	ck_assert_int_eq(rig_ask(&carol, &hello), 0);
 }
-END_TEST
 
 /* --- descriptors --------------------------------------------------------- */
 
@@ -151,7 +144,7 @@ static void put_with_fds(int to, const void *bytes, size_t n, unsigned int n_fds
 
 static const unsigned int crowds[] = { 1, 2, 3, 8 };
 
-START_TEST(descriptors_that_nobody_asked_for_are_closed)
+TEST_LOOP(descriptors_that_nobody_asked_for_are_closed, 0, 4)
 {
 	uint8_t bytes[PORTD_DATAGRAM_BYTES];
 	size_t n = lease_ids(bytes);
@@ -162,9 +155,8 @@ START_TEST(descriptors_that_nobody_asked_for_are_closed)
 	ck_assert_int_eq(rig_answer(bob), 0);
 	ck_assert_uint_eq(rig_n_fds(), before);
 }
-END_TEST
 
-START_TEST(descriptors_on_the_data_socket_are_closed)
+TEST_LOOP(descriptors_on_the_data_socket_are_closed, 0, 4)
 {
 	struct portd_record record = { .type = PORTD_CLOSE };
 	struct portd_datagram out = { .bytes = 0 };
@@ -175,9 +167,8 @@ START_TEST(descriptors_on_the_data_socket_are_closed)
 	rig_settle();
 	ck_assert_uint_eq(rig_n_fds(), before);
 }
-END_TEST
 
-START_TEST(descriptors_with_an_empty_datagram_are_closed)
+TEST_LOOP(descriptors_with_an_empty_datagram_are_closed, 0, 2)
 {
 	int fds[2] = { bob->control, bob->data };
 	unsigned int before = rig_n_fds();
@@ -186,9 +177,8 @@ START_TEST(descriptors_with_an_empty_datagram_are_closed)
 	rig_settle();
 	ck_assert_uint_eq(rig_n_fds(), before - 2); /* of Bob's sockets */
 }
-END_TEST
 
-START_TEST(descriptors_with_what_is_no_record_are_closed)
+TEST_LOOP(descriptors_with_what_is_no_record_are_closed, 0, 2)
 {
 	const uint8_t bytes[] = { 0xff };
 	int fds[2] = { bob->control, bob->data };
@@ -198,9 +188,8 @@ START_TEST(descriptors_with_what_is_no_record_are_closed)
 	rig_settle();
 	ck_assert_uint_eq(rig_n_fds(), before - 2);
 }
-END_TEST
 
-START_TEST(a_page_that_comes_with_a_first_hello_is_closed)
+TEST(a_page_that_comes_with_a_first_hello_is_closed)
 {
 	struct portd_record hello = { .type = PORTD_HELLO, .hello = { .version = PORTD_VERSION } };
 	struct rig_client carol = { .control = rig_dial(), .data = -1, .page_fd = -1 };
@@ -215,9 +204,8 @@ START_TEST(a_page_that_comes_with_a_first_hello_is_closed)
 	ck_assert_int_eq(rig_answer(&carol), 0);
 	ck_assert_uint_eq(rig_n_fds(), before + 3); /* data socket at both ends, and the page */
 }
-END_TEST
 
-START_TEST(who_resumes_without_a_page_is_refused)
+TEST(who_resumes_without_a_page_is_refused)
 {
 	struct portd_record hello = {
 		.type = PORTD_HELLO, .hello = {.version = PORTD_VERSION, .resumes = 1}
@@ -226,9 +214,8 @@ START_TEST(who_resumes_without_a_page_is_refused)
 
 	ck_assert_int_eq(rig_ask(&carol, &hello), EINVAL);
 }
-END_TEST
 
-START_TEST(a_page_that_is_refused_is_closed)
+TEST(a_page_that_is_refused_is_closed)
 {
 	struct portd_record hello = {
 		.type = PORTD_HELLO, .hello = {.version = PORTD_VERSION, .resumes = 1}
@@ -247,11 +234,10 @@ START_TEST(a_page_that_is_refused_is_closed)
 	ck_assert_int_eq(rig_answer(&carol), EINVAL);
 	ck_assert_uint_eq(rig_n_fds(), before);
 }
-END_TEST
 
 /* --- several questions at once ------------------------------------------- */
 
-START_TEST(several_records_of_a_datagram_are_answered_in_order)
+TEST(several_records_of_a_datagram_are_answered_in_order)
 {
 	struct portd_record record = { .type = PORTD_LEASE_IDS };
 	struct portd_datagram out = { .bytes = 0 };
@@ -266,10 +252,9 @@ START_TEST(several_records_of_a_datagram_are_answered_in_order)
 	ck_assert_int_eq(rig_answer(bob), 0);
 	ck_assert_uint_eq(bob->reply.port, RIG_SERVICE);
 }
-END_TEST
 
 /* The first is asked again a turn later, as its port may be let go of. */
-START_TEST(what_follows_a_question_that_waits_is_answered_after_it)
+TEST(what_follows_a_question_that_waits_is_answered_after_it)
 {
 	struct portd_record record = { .type = PORTD_BIND, .claim = rig_claim(1, SCENE_ADDR) };
 	struct portd_datagram out = { .bytes = 0 };
@@ -286,9 +271,8 @@ START_TEST(what_follows_a_question_that_waits_is_answered_after_it)
 	ck_assert_int_eq(rig_answer(bob), 0);
 	ck_assert_int_eq(rig_ask(bob, &record), 0);
 }
-END_TEST
 
-START_TEST(a_client_that_does_not_take_its_answers_is_shown_out)
+TEST(a_client_that_does_not_take_its_answers_is_shown_out)
 {
 	struct portd_record record = { .type = PORTD_LEASE_PORTS, .lease_ports = { .ps = 0x106 } };
 	struct portd_datagram out = { .bytes = 0 };
@@ -301,33 +285,4 @@ START_TEST(a_client_that_does_not_take_its_answers_is_shown_out)
 		rig_settle();
 	}
 	ck_assert_uint_eq(rig_server()->n_clients, 1);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("server_socket");
-	TCase *tcase = scene_tcase("socket");
-
-	tcase_add_loop_test(tcase, a_record_cut_short_ends_the_connection, 0, 2);
-	tcase_add_loop_test(tcase, a_head_cut_short_ends_the_connection, 0, 2);
-	tcase_add_loop_test(tcase, a_type_that_does_not_exist_ends_the_connection, 0, 2);
-	tcase_add_loop_test(tcase, a_datagram_that_is_too_large_ends_the_connection, 0, 2);
-	tcase_add_loop_test(tcase, an_empty_datagram_ends_the_connection, 0, 2);
-	tcase_add_loop_test(tcase, an_answer_from_a_client_ends_the_connection, 0, 2);
-	tcase_add_loop_test(tcase, either_socket_that_closes_ends_the_connection, 0, 2);
-	tcase_add_test(tcase, what_comes_after_the_end_of_the_protocol_is_not_read);
-	tcase_add_loop_test(tcase, another_version_is_refused_and_may_try_again, 0, 3);
-	tcase_add_loop_test(tcase, descriptors_that_nobody_asked_for_are_closed, 0, 4);
-	tcase_add_loop_test(tcase, descriptors_on_the_data_socket_are_closed, 0, 4);
-	tcase_add_loop_test(tcase, descriptors_with_an_empty_datagram_are_closed, 0, 2);
-	tcase_add_loop_test(tcase, descriptors_with_what_is_no_record_are_closed, 0, 2);
-	tcase_add_test(tcase, a_page_that_comes_with_a_first_hello_is_closed);
-	tcase_add_test(tcase, who_resumes_without_a_page_is_refused);
-	tcase_add_test(tcase, a_page_that_is_refused_is_closed);
-	tcase_add_test(tcase, several_records_of_a_datagram_are_answered_in_order);
-	tcase_add_test(tcase, what_follows_a_question_that_waits_is_answered_after_it);
-	tcase_add_test(tcase, a_client_that_does_not_take_its_answers_is_shown_out);
-	suite_add_tcase(suite, tcase);
-	return run_suite(suite);
 }

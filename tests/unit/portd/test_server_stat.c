@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/unit/cm/run.h"
 #include "tests/unit/portd/scene.h"
+#include "tests/unit/test.h"
 
 #define alice	 (&scene_alice)
 #define bob	 (&scene_bob)
@@ -59,7 +59,9 @@ static void alice_tells(const struct portd_record *row)
 	rig_settle();
 }
 
-START_TEST(every_client_is_asked_under_the_number_that_the_asker_was_told)
+FIXTURE(scene_set_up, scene_tear_down);
+
+TEST(every_client_is_asked_under_the_number_that_the_asker_was_told)
 {
 	uint32_t ask_id = bob_asks();
 
@@ -67,9 +69,8 @@ START_TEST(every_client_is_asked_under_the_number_that_the_asker_was_told)
 	ck_assert_uint_eq(next_of(alice, PORTD_STAT_ASK).stat_ask.ask_id, ask_id);
 	ck_assert_uint_eq(next_of(bob, PORTD_STAT_ASK).stat_ask.ask_id, ask_id);
 }
-END_TEST
 
-START_TEST(what_a_client_answers_is_passed_on_in_its_name)
+TEST(what_a_client_answers_is_passed_on_in_its_name)
 {
 	struct portd_record row = id_row(bob_asks());
 	struct portd_stat_id got;
@@ -81,9 +82,8 @@ START_TEST(what_a_client_answers_is_passed_on_in_its_name)
 	ck_assert_uint_eq(got.local_comm_id, 0xabc);
 	ck_assert_uint_eq(got.port, alice->handle);
 }
-END_TEST
 
-START_TEST(the_asker_is_told_whom_to_wait_for)
+TEST(the_asker_is_told_whom_to_wait_for)
 {
 	struct portd_stat_process process;
 
@@ -94,18 +94,16 @@ START_TEST(the_asker_is_told_whom_to_wait_for)
 	ck_assert_uint_eq(process.n_conns, 1);
 	ck_assert_uint_eq(next_of(bob, PORTD_STAT_END).stat_row.client, PORTD_STAT_ITSELF);
 }
-END_TEST
 
-START_TEST(an_ordinary_user_hears_of_nobody_elses_processes)
+TEST(an_ordinary_user_hears_of_nobody_elses_processes)
 {
 	rig_server()->client[1]->uid = STRANGER;
 	bob_asks();
 	ck_assert_uint_eq(bob->reply.count, 1); /* his own */
 	ck_assert_uint_eq(number_of(alice, PORTD_STAT_ASK), 0);
 }
-END_TEST
 
-START_TEST(an_answer_to_who_may_not_see_it_is_dropped)
+TEST(an_answer_to_who_may_not_see_it_is_dropped)
 {
 	struct portd_record row = id_row(bob_asks());
 
@@ -113,17 +111,15 @@ START_TEST(an_answer_to_who_may_not_see_it_is_dropped)
 	alice_tells(&row);
 	ck_assert_uint_eq(number_of(bob, PORTD_STAT_ID), 0);
 }
-END_TEST
 
-START_TEST(an_ordinary_user_hears_of_his_own)
+TEST(an_ordinary_user_hears_of_his_own)
 {
 	rig_server()->client[0]->uid = rig_server()->client[1]->uid = STRANGER;
 	bob_asks();
 	ck_assert_uint_eq(bob->reply.count, 2);
 }
-END_TEST
 
-START_TEST(connections_of_the_dead_are_for_root)
+TEST(connections_of_the_dead_are_for_root)
 {
 	scene_connect(alice, 1);
 	rig_leave(alice);
@@ -135,9 +131,8 @@ START_TEST(connections_of_the_dead_are_for_root)
 	bob_asks();
 	ck_assert_uint_eq(number_of(bob, PORTD_STAT_ID), 0);
 }
-END_TEST
 
-START_TEST(one_process_can_be_asked_alone)
+TEST(one_process_can_be_asked_alone)
 {
 	const struct portd_record of_other = { .type = PORTD_STAT, .stat = { .pid = 1 } };
 
@@ -145,9 +140,8 @@ START_TEST(one_process_can_be_asked_alone)
 	ck_assert_uint_eq(bob->reply.count, 0);
 	ck_assert_uint_eq(number_of(alice, PORTD_STAT_ASK), 0);
 }
-END_TEST
 
-START_TEST(rows_that_nobody_asked_for_are_dropped)
+TEST(rows_that_nobody_asked_for_are_dropped)
 {
 	struct portd_record row = id_row(1);
 
@@ -157,9 +151,8 @@ START_TEST(rows_that_nobody_asked_for_are_dropped)
 	ck_assert_uint_eq(number_of(bob, PORTD_STAT_ID), 0);
 	ck_assert(!rig_is_shown_out(alice));
 }
-END_TEST
 
-START_TEST(rows_of_an_earlier_question_are_dropped)
+TEST(rows_of_an_earlier_question_are_dropped)
 {
 	struct portd_record row = id_row(bob_asks());
 
@@ -168,9 +161,8 @@ START_TEST(rows_of_an_earlier_question_are_dropped)
 	alice_tells(&row);
 	ck_assert_uint_eq(number_of(bob, PORTD_STAT_ID), 0);
 }
-END_TEST
 
-START_TEST(rows_for_who_has_gone_are_dropped)
+TEST(rows_for_who_has_gone_are_dropped)
 {
 	struct portd_record row = id_row(bob_asks());
 
@@ -180,9 +172,8 @@ START_TEST(rows_for_who_has_gone_are_dropped)
 	alice_tells(&row);
 	ck_assert_uint_eq(number_of(bob, PORTD_STAT_ID), 0);
 }
-END_TEST
 
-START_TEST(a_port_that_a_client_has_not_opened_is_none)
+TEST(a_port_that_a_client_has_not_opened_is_none)
 {
 	struct portd_record row = id_row(bob_asks());
 
@@ -190,16 +181,14 @@ START_TEST(a_port_that_a_client_has_not_opened_is_none)
 	alice_tells(&row);
 	ck_assert_uint_eq(next_of(bob, PORTD_STAT_ID).stat_id.port, PORTD_STAT_NO_PORT);
 }
-END_TEST
 
-START_TEST(who_asks_without_a_pause_is_told_to_wait)
+TEST(who_asks_without_a_pause_is_told_to_wait)
 {
 	bob_asks();
 	ck_assert_int_eq(rig_ask(bob, &stat_all), EBUSY);
 	rig_pass(20);
 	ck_assert_int_eq(rig_ask(bob, &stat_all), 0);
 }
-END_TEST
 
 /* Return: a counter of port 1 as cmportd has told it to Bob; 0 if it has not. */
 static uint64_t told_count(uint16_t client, enum portd_stat_counter what, enum cm_attr attr)
@@ -215,31 +204,28 @@ static uint64_t told_count(uint16_t client, enum portd_stat_counter what, enum c
 	return value;
 }
 
-START_TEST(what_is_sent_at_a_port_is_counted_by_kind)
+TEST(what_is_sent_at_a_port_is_counted_by_kind)
 {
 	scene_sends(alice, scene_req(alice, 1));
 	bob_asks();
 	ck_assert_uint_eq(told_count(PORTD_STAT_PASSING, PORTD_COUNT_SENT, CM_ATTR_REQ), 1);
 }
-END_TEST
 
-START_TEST(what_arrives_at_a_port_is_counted_by_kind)
+TEST(what_arrives_at_a_port_is_counted_by_kind)
 {
 	scene_connect(alice, 1);
 	bob_asks();
 	ck_assert_uint_eq(told_count(PORTD_STAT_PASSING, PORTD_COUNT_RECEIVED, CM_ATTR_REP), 1);
 }
-END_TEST
 
-START_TEST(what_a_client_may_not_send_is_counted_by_kind)
+TEST(what_a_client_may_not_send_is_counted_by_kind)
 {
 	scene_sends(alice, scene_req(bob, 1));
 	bob_asks();
 	ck_assert_uint_eq(told_count(PORTD_STAT_PASSING, PORTD_COUNT_FORBIDDEN, CM_ATTR_REQ), 1);
 }
-END_TEST
 
-START_TEST(what_is_answered_for_nobody_is_counted_twice_at_the_port_and_of_cmportd)
+TEST(what_is_answered_for_nobody_is_counted_twice_at_the_port_and_of_cmportd)
 {
 	scene_said(scene_peer_req(0x701, SCENE_ADDR));
 	bob_asks();
@@ -248,9 +234,8 @@ START_TEST(what_is_answered_for_nobody_is_counted_twice_at_the_port_and_of_cmpor
 	bob_asks();
 	ck_assert_uint_eq(told_count(PORTD_STAT_ITSELF, PORTD_COUNT_SENT, CM_ATTR_REJ), 1);
 }
-END_TEST
 
-START_TEST(a_visitor_gets_no_comm_ids_and_is_not_asked)
+TEST(a_visitor_gets_no_comm_ids_and_is_not_asked)
 {
 	struct portd_record hello = { .type = PORTD_HELLO, .hello = { .version = PORTD_VERSION } };
 	struct rig_client visitor = { .control = rig_dial(), .data = -1, .page_fd = -1 };
@@ -263,10 +248,9 @@ START_TEST(a_visitor_gets_no_comm_ids_and_is_not_asked)
 	close(visitor.control);
 	rig_settle();
 }
-END_TEST
 
 /* He never reads; nobody else is to notice. */
-START_TEST(an_asker_that_does_not_read_loses_rows_and_holds_nobody_up)
+TEST(an_asker_that_does_not_read_loses_rows_and_holds_nobody_up)
 {
 	struct portd_record row = id_row(bob_asks());
 	unsigned int i;
@@ -284,34 +268,4 @@ START_TEST(an_asker_that_does_not_read_loses_rows_and_holds_nobody_up)
 	ck_assert_uint_le(rig_server()->client[1]->n_backlog, BACKLOG_MAX);
 	ck_assert_uint_gt(rig_count(SERVER_COUNT_OVERFLOW), 0);
 	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("stat");
-	TCase *tcase = scene_tcase("stat");
-
-	tcase_add_test(tcase, every_client_is_asked_under_the_number_that_the_asker_was_told);
-	tcase_add_test(tcase, what_a_client_answers_is_passed_on_in_its_name);
-	tcase_add_test(tcase, the_asker_is_told_whom_to_wait_for);
-	tcase_add_test(tcase, an_ordinary_user_hears_of_nobody_elses_processes);
-	tcase_add_test(tcase, an_answer_to_who_may_not_see_it_is_dropped);
-	tcase_add_test(tcase, an_ordinary_user_hears_of_his_own);
-	tcase_add_test(tcase, connections_of_the_dead_are_for_root);
-	tcase_add_test(tcase, one_process_can_be_asked_alone);
-	tcase_add_test(tcase, rows_that_nobody_asked_for_are_dropped);
-	tcase_add_test(tcase, rows_of_an_earlier_question_are_dropped);
-	tcase_add_test(tcase, rows_for_who_has_gone_are_dropped);
-	tcase_add_test(tcase, a_port_that_a_client_has_not_opened_is_none);
-	tcase_add_test(tcase, who_asks_without_a_pause_is_told_to_wait);
-	tcase_add_test(tcase, what_is_sent_at_a_port_is_counted_by_kind);
-	tcase_add_test(tcase, what_arrives_at_a_port_is_counted_by_kind);
-	tcase_add_test(tcase, what_a_client_may_not_send_is_counted_by_kind);
-	tcase_add_test(tcase,
-		       what_is_answered_for_nobody_is_counted_twice_at_the_port_and_of_cmportd);
-	tcase_add_test(tcase, a_visitor_gets_no_comm_ids_and_is_not_asked);
-	tcase_add_test(tcase, an_asker_that_does_not_read_loses_rows_and_holds_nobody_up);
-	suite_add_tcase(suite, tcase);
-	return run_suite(suite);
 }

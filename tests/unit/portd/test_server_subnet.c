@@ -5,10 +5,10 @@
  */
 #include <errno.h>
 
-#include "tests/unit/cm/run.h"
 #include "tests/unit/portd/folder.h"
 #include "tests/unit/portd/rig.h"
 #include "tests/unit/portd/rig_subnet.h"
+#include "tests/unit/test.h"
 
 #define JOIN_MASK UINT64_C(0x130c7)
 
@@ -16,6 +16,7 @@ static struct rig_client carol, dave;
 
 static void set_up(void)
 {
+	folder_make();
 	rig_is_infiniband();
 	rig_set_up(socket_path);
 	rig_join(&carol);
@@ -81,7 +82,9 @@ static int told(struct rig_client *client, uint32_t ask_id)
 	return record.sa_told.error;
 }
 
-START_TEST(answer_comes_back)
+FIXTURE(set_up, rig_tear_down);
+
+TEST(answer_comes_back)
 {
 	struct portd_record record;
 
@@ -94,9 +97,8 @@ START_TEST(answer_comes_back)
 	ck_assert_uint_eq(record.sa_told.record[40], 0x12);
 	ck_assert_uint_eq(record.sa_told.record[41], 0x34);
 }
-END_TEST
 
-START_TEST(two_clients_ask_once)
+TEST(two_clients_ask_once)
 {
 	ask_path(&carol, 5);
 	ask_path(&dave, 5);
@@ -108,9 +110,8 @@ START_TEST(two_clients_ask_once)
 	ck_assert_int_eq(told(&dave, 6), 0);
 	ck_assert_uint_eq(rig_n_asked(), 1);
 }
-END_TEST
 
-START_TEST(silence_is_told)
+TEST(silence_is_told)
 {
 	ask_path(&carol, 5);
 	for (int i = 0; i < 11; i++)
@@ -119,25 +120,22 @@ START_TEST(silence_is_told)
 	ck_assert_uint_eq(rig_n_asked(), 10);
 	ck_assert_int_eq(rig_wait_ms(), -1);
 }
-END_TEST
 
-START_TEST(refusal_is_told)
+TEST(refusal_is_told)
 {
 	ask_path(&carol, 5);
 	rig_sa_answers(0, 0x300, 0);
 	ck_assert_int_eq(told(&carol, 5), EINVAL);
 }
-END_TEST
 
-START_TEST(another_administrator_is_asked_at_once)
+TEST(another_administrator_is_asked_at_once)
 {
 	ask_path(&carol, 5);
 	rig_port_event(IBV_EVENT_SM_CHANGE, 77);
 	ck_assert_uint_eq(rig_n_asked(), 2);
 }
-END_TEST
 
-START_TEST(revalidation_queries_a_path_anew)
+TEST(revalidation_queries_a_path_anew)
 {
 	struct portd_record revalidate = {
 		.type = PORTD_SA_REVALIDATE,
@@ -150,16 +148,14 @@ START_TEST(revalidation_queries_a_path_anew)
 	ask_path(&dave, 6);
 	ck_assert_uint_eq(rig_n_asked(), 2);
 }
-END_TEST
 
-START_TEST(membership_is_of_our_port_whatever_a_client_says)
+TEST(membership_is_of_our_port_whatever_a_client_says)
 {
 	join(&carol, 5);
 	ck_assert_uint_eq(rig_asked(0)->member.port_gid.raw[15], 1);
 }
-END_TEST
 
-START_TEST(the_last_client_that_goes_leaves_the_group)
+TEST(the_last_client_that_goes_leaves_the_group)
 {
 	join(&carol, 5);
 	join(&dave, 6);
@@ -175,9 +171,8 @@ START_TEST(the_last_client_that_goes_leaves_the_group)
 	ck_assert_uint_eq(rig_n_asked(), 2);
 	ck_assert_uint_eq(rig_asked(1)->hdr.method, SA_METHOD_DELETE);
 }
-END_TEST
 
-START_TEST(dropped_membership_is_left)
+TEST(dropped_membership_is_left)
 {
 	join(&carol, 5);
 	rig_sa_answers(0, 0, 0xc001);
@@ -186,9 +181,8 @@ START_TEST(dropped_membership_is_left)
 	drop(&carol, 5);
 	ck_assert_uint_eq(rig_asked(1)->hdr.method, SA_METHOD_DELETE);
 }
-END_TEST
 
-START_TEST(lost_membership_is_told)
+TEST(lost_membership_is_told)
 {
 	join(&carol, 5);
 	rig_sa_answers(0, 0, 0xc001);
@@ -197,9 +191,8 @@ START_TEST(lost_membership_is_told)
 	rig_sa_answers(1, 0, 0xc002);
 	ck_assert_int_eq(told(&carol, 5), ENETRESET);
 }
-END_TEST
 
-START_TEST(what_would_change_the_subnet_is_refused)
+TEST_LOOP(what_would_change_the_subnet_is_refused, 0, 5)
 {
 	static const struct {
 		uint8_t method;
@@ -218,9 +211,8 @@ START_TEST(what_would_change_the_subnet_is_refused)
 	ck_assert_uint_eq(rig_n_asked(), 0);
 	ck_assert_uint_eq(rig_count(SERVER_COUNT_FORBIDDEN), 1);
 }
-END_TEST
 
-START_TEST(port_that_was_not_opened_is_refused)
+TEST(port_that_was_not_opened_is_refused)
 {
 	struct portd_record record = question(&carol, 5, SA_METHOD_GET, SA_ATTR_PATH_RECORD);
 
@@ -228,9 +220,8 @@ START_TEST(port_that_was_not_opened_is_refused)
 	tell(&carol, &record);
 	ck_assert_int_eq(told(&carol, 5), ENODEV);
 }
-END_TEST
 
-START_TEST(questions_of_one_client_are_limited)
+TEST(questions_of_one_client_are_limited)
 {
 	for (uint32_t i = 0; i < 1024; i++)
 		ask_path(&carol, i);
@@ -240,27 +231,4 @@ START_TEST(questions_of_one_client_are_limited)
 	ask_path(&dave, 1);
 	rig_sa_answers(0, 0, 7);
 	ck_assert_int_eq(told(&dave, 1), 0);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("server_subnet");
-	TCase *tcase = folder_tcase("subnet", set_up, rig_tear_down);
-
-	tcase_add_test(tcase, answer_comes_back);
-	tcase_add_test(tcase, two_clients_ask_once);
-	tcase_add_test(tcase, silence_is_told);
-	tcase_add_test(tcase, refusal_is_told);
-	tcase_add_test(tcase, another_administrator_is_asked_at_once);
-	tcase_add_test(tcase, revalidation_queries_a_path_anew);
-	tcase_add_test(tcase, membership_is_of_our_port_whatever_a_client_says);
-	tcase_add_test(tcase, the_last_client_that_goes_leaves_the_group);
-	tcase_add_test(tcase, dropped_membership_is_left);
-	tcase_add_test(tcase, lost_membership_is_told);
-	tcase_add_loop_test(tcase, what_would_change_the_subnet_is_refused, 0, 5);
-	tcase_add_test(tcase, port_that_was_not_opened_is_refused);
-	tcase_add_test(tcase, questions_of_one_client_are_limited);
-	suite_add_tcase(suite, tcase);
-	return run_suite(suite);
 }

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/unit/cm/run.h"
 #include "tests/unit/portd/scene.h"
+#include "tests/unit/test.h"
 
 #define alice (&scene_alice)
 #define bob   (&scene_bob)
@@ -50,7 +50,9 @@ static uint64_t bob_is_told(void)
 	return record.seen.number;
 }
 
-START_TEST(a_tracer_sees_what_another_sends)
+FIXTURE(scene_set_up, scene_tear_down);
+
+TEST(a_tracer_sees_what_another_sends)
 {
 	struct mad_path peer = rig_peer(SCENE_PEER);
 	struct trace_entry seen;
@@ -66,9 +68,8 @@ START_TEST(a_tracer_sees_what_another_sends)
 	ck_assert_uint_eq(seen.pid, (uint32_t)getpid());
 	ck_assert_mem_eq(&seen.path.dgid, &peer.dgid, 16);
 }
-END_TEST
 
-START_TEST(a_tracer_sees_what_arrives_for_another)
+TEST(a_tracer_sees_what_arrives_for_another)
 {
 	struct trace_entry seen;
 
@@ -79,18 +80,16 @@ START_TEST(a_tracer_sees_what_arrives_for_another)
 	ck_assert_uint_eq(seen.way, PORTD_RECEIVED);
 	ck_assert_uint_eq(seen.pid, (uint32_t)getpid());
 }
-END_TEST
 
-START_TEST(a_tracer_sees_what_is_answered_for_nobody)
+TEST(a_tracer_sees_what_is_answered_for_nobody)
 {
 	bob_traces();
 	scene_said(scene_peer_req(0x701, SCENE_ADDR));
 	ck_assert_uint_eq(cm_mad_attr(next_seen().mad), CM_ATTR_REQ);
 	ck_assert_uint_eq(cm_mad_attr(next_seen().mad), CM_ATTR_REJ);
 }
-END_TEST
 
-START_TEST(messages_are_numbered)
+TEST(messages_are_numbered)
 {
 	uint64_t first;
 
@@ -99,16 +98,14 @@ START_TEST(messages_are_numbered)
 	first = next_seen().number;
 	ck_assert_uint_eq(next_seen().number, first + 1);
 }
-END_TEST
 
-START_TEST(others_see_nothing)
+TEST(others_see_nothing)
 {
 	scene_sends(alice, scene_req(alice, 1));
 	ck_assert_str_eq(scene_handed(bob), "");
 }
-END_TEST
 
-START_TEST(who_awaits_a_message_is_told_once)
+TEST(who_awaits_a_message_is_told_once)
 {
 	bob_traces();
 	bob_awaits(0);
@@ -118,27 +115,24 @@ START_TEST(who_awaits_a_message_is_told_once)
 	scene_sends(alice, scene_req(alice, 2));
 	ck_assert_uint_eq(bob_is_told(), 0);
 }
-END_TEST
 
-START_TEST(who_awaits_a_message_that_has_passed_is_told_at_once)
+TEST(who_awaits_a_message_that_has_passed_is_told_at_once)
 {
 	bob_traces();
 	scene_sends(alice, scene_req(alice, 1));
 	bob_awaits(0);
 	ck_assert_uint_eq(bob_is_told(), 1);
 }
-END_TEST
 
-START_TEST(only_root_and_its_owner_may_trace)
+TEST(only_root_and_its_owner_may_trace)
 {
 	rig_server()->client[1]->uid = geteuid() + 1;
 	ck_assert_int_eq(rig_ask(bob, &trace), EPERM);
 	bob_awaits(0); /* so he is shown out */
 	ck_assert_ptr_null(rig_server()->client[1]);
 }
-END_TEST
 
-START_TEST(the_ring_goes_with_the_last_tracer)
+TEST(the_ring_goes_with_the_last_tracer)
 {
 	ck_assert_int_eq(rig_ask(bob, &trace), 0);
 	ck_assert_int_eq(rig_ask(bob, &trace), 0);
@@ -149,9 +143,8 @@ START_TEST(the_ring_goes_with_the_last_tracer)
 	ck_assert_int_eq(rig_server()->trace_ring.fd, -1);
 	ck_assert(list_is_empty(&rig_server()->asleep));
 }
-END_TEST
 
-START_TEST(the_ring_is_not_for_writing)
+TEST(the_ring_is_not_for_writing)
 {
 	uint8_t byte = 0;
 
@@ -159,10 +152,9 @@ START_TEST(the_ring_is_not_for_writing)
 	ck_assert_int_lt(pwrite(bob->ring_fd, &byte, 1, 0), 0);
 	ck_assert_int_lt(ftruncate(bob->ring_fd, 0), 0);
 }
-END_TEST
 
 /* It never reads; its peers are not to notice. */
-START_TEST(a_tracer_that_does_not_read_loses_messages_and_holds_nobody_up)
+TEST(a_tracer_that_does_not_read_loses_messages_and_holds_nobody_up)
 {
 	struct trace_entry seen;
 	uint32_t n;
@@ -180,25 +172,4 @@ START_TEST(a_tracer_that_does_not_read_loses_messages_and_holds_nobody_up)
 	ck_assert_uint_eq(seen.number, 2 * TRACE_RING_ENTRIES + 1);
 	ck_assert_uint_ge(n, TRACE_RING_ENTRIES / 2);
 	ck_assert_uint_eq(n + reader.n_missed, seen.number);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("tracer");
-	TCase *tcase = scene_tcase("tracer");
-
-	tcase_add_test(tcase, a_tracer_sees_what_another_sends);
-	tcase_add_test(tcase, a_tracer_sees_what_arrives_for_another);
-	tcase_add_test(tcase, a_tracer_sees_what_is_answered_for_nobody);
-	tcase_add_test(tcase, messages_are_numbered);
-	tcase_add_test(tcase, others_see_nothing);
-	tcase_add_test(tcase, who_awaits_a_message_is_told_once);
-	tcase_add_test(tcase, who_awaits_a_message_that_has_passed_is_told_at_once);
-	tcase_add_test(tcase, only_root_and_its_owner_may_trace);
-	tcase_add_test(tcase, the_ring_goes_with_the_last_tracer);
-	tcase_add_test(tcase, the_ring_is_not_for_writing);
-	tcase_add_test(tcase, a_tracer_that_does_not_read_loses_messages_and_holds_nobody_up);
-	suite_add_tcase(suite, tcase);
-	return run_suite(suite);
 }

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/unit/cm/run.h"
 #include "tests/unit/portd/folder.h"
 #include "tests/unit/portd/scene.h"
+#include "tests/unit/test.h"
 
 #define alice	 (&scene_alice)
 #define bob	 (&scene_bob)
@@ -44,7 +44,9 @@ static void resume(struct rig_client *client)
 	ck_assert_int_eq(rig_ask(client, &resumed), 0);
 }
 
-START_TEST(a_new_client_waits_until_those_of_the_past_have_come)
+FIXTURE(scene_set_up, scene_tear_down);
+
+TEST(a_new_client_waits_until_those_of_the_past_have_come)
 {
 	begin_again();
 	say_hello(&carol);
@@ -54,9 +56,8 @@ START_TEST(a_new_client_waits_until_those_of_the_past_have_come)
 	rig_pass(10);
 	ck_assert_int_eq(rig_answer(&carol), 0);
 }
-END_TEST
 
-START_TEST(a_new_client_waits_for_three_seconds_at_most)
+TEST(a_new_client_waits_for_three_seconds_at_most)
 {
 	begin_again();
 	say_hello(&carol);
@@ -65,9 +66,8 @@ START_TEST(a_new_client_waits_for_three_seconds_at_most)
 	rig_pass(1);
 	ck_assert_int_eq(rig_answer(&carol), 0);
 }
-END_TEST
 
-START_TEST(nobody_is_answered_for_before_all_have_come_back)
+TEST(nobody_is_answered_for_before_all_have_come_back)
 {
 	struct portd_record open = {
 		.type = PORTD_OPEN_PORT, .open_port = {.port_num = 1, .device = RIG_DEVICE}
@@ -85,9 +85,8 @@ START_TEST(nobody_is_answered_for_before_all_have_come_back)
 	scene_said(scene_peer_dreq(0x702, bob, 1));
 	ck_assert_str_eq(scene_wire(), "DREP");
 }
-END_TEST
 
-START_TEST(with_all_ports_open_a_peer_is_answered_before_a_client_has_come)
+TEST(with_all_ports_open_a_peer_is_answered_before_a_client_has_come)
 {
 	rig_opens_ports(true);
 	begin_again();
@@ -95,9 +94,8 @@ START_TEST(with_all_ports_open_a_peer_is_answered_before_a_client_has_come)
 	scene_said(scene_peer_dreq(0x702, bob, 1));
 	ck_assert_str_eq(scene_wire(), "DREP");
 }
-END_TEST
 
-START_TEST(a_client_finds_the_port_that_is_open_already)
+TEST(a_client_finds_the_port_that_is_open_already)
 {
 	rig_opens_ports(true);
 	begin_again();
@@ -107,9 +105,8 @@ START_TEST(a_client_finds_the_port_that_is_open_already)
 	scene_said(scene_peer_req(0x701, SCENE_ADDR));
 	ck_assert_str_eq(scene_handed(&carol), "REQ");
 }
-END_TEST
 
-START_TEST(who_hangs_up_while_its_hello_waits_is_forgotten_at_once)
+TEST(who_hangs_up_while_its_hello_waits_is_forgotten_at_once)
 {
 	begin_again();
 	say_hello(&carol);
@@ -117,9 +114,8 @@ START_TEST(who_hangs_up_while_its_hello_waits_is_forgotten_at_once)
 	rig_settle();
 	ck_assert_uint_eq(rig_server()->n_clients, 0);
 }
-END_TEST
 
-START_TEST(who_hangs_up_while_its_bind_waits_is_forgotten_at_once)
+TEST(who_hangs_up_while_its_bind_waits_is_forgotten_at_once)
 {
 	struct portd_record record = { .type = PORTD_BIND, .claim = rig_claim(1, SCENE_ADDR) };
 	struct portd_datagram out = { .bytes = 0 };
@@ -130,7 +126,6 @@ START_TEST(who_hangs_up_while_its_bind_waits_is_forgotten_at_once)
 	rig_leave(bob);
 	ck_assert_uint_eq(rig_server()->n_clients, 1);
 }
-END_TEST
 
 /* --- no room for the answer ---------------------------------------------- */
 
@@ -154,7 +149,7 @@ static unsigned int answers_that_fit(void)
 	return n - 1;
 }
 
-START_TEST(who_has_no_room_for_an_answer_that_came_late_is_shown_out_at_once)
+TEST(who_has_no_room_for_an_answer_that_came_late_is_shown_out_at_once)
 {
 	struct portd_record record = { .type = PORTD_BIND, .claim = rig_claim(1, SCENE_ADDR) };
 	unsigned int n = answers_that_fit();
@@ -168,22 +163,4 @@ START_TEST(who_has_no_room_for_an_answer_that_came_late_is_shown_out_at_once)
 	rig_put(bob->control, out.data, out.bytes, NULL, 0);
 	rig_settle();
 	ck_assert_uint_eq(rig_server()->n_clients, 1);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("server_wait");
-	TCase *tcase = scene_tcase("wait");
-
-	tcase_add_test(tcase, a_new_client_waits_until_those_of_the_past_have_come);
-	tcase_add_test(tcase, a_new_client_waits_for_three_seconds_at_most);
-	tcase_add_test(tcase, nobody_is_answered_for_before_all_have_come_back);
-	tcase_add_test(tcase, with_all_ports_open_a_peer_is_answered_before_a_client_has_come);
-	tcase_add_test(tcase, a_client_finds_the_port_that_is_open_already);
-	tcase_add_test(tcase, who_hangs_up_while_its_hello_waits_is_forgotten_at_once);
-	tcase_add_test(tcase, who_hangs_up_while_its_bind_waits_is_forgotten_at_once);
-	tcase_add_test(tcase, who_has_no_room_for_an_answer_that_came_late_is_shown_out_at_once);
-	suite_add_tcase(suite, tcase);
-	return run_suite(suite);
 }

@@ -5,8 +5,8 @@
  */
 #include <errno.h>
 
-#include "tests/unit/cm/run.h"
 #include "tests/unit/portd/scene.h"
+#include "tests/unit/test.h"
 
 #define alice (&scene_alice)
 
@@ -24,23 +24,23 @@ static bool goes_by_umad(void)
 
 static const int refusals[] = { -EAGAIN, -EINVAL, -ENOMEM, -EHOSTUNREACH };
 
-START_TEST(what_the_sender_does_not_take_goes_by_umad)
+FIXTURE(scene_set_up, scene_tear_down);
+
+TEST_LOOP(what_the_sender_does_not_take_goes_by_umad, 0, sizeof(refusals) / sizeof(refusals[0]))
 {
 	rig_sender_refuses(refusals[_i]);
 	scene_said(talk_msg_of(CM_ATTR_DREQ, 0x701, ~alice->first));
 	ck_assert(goes_by_umad());
 }
-END_TEST
 
-START_TEST(what_the_device_does_not_send_after_all_goes_by_umad)
+TEST(what_the_device_does_not_send_after_all_goes_by_umad)
 {
 	rig_sends_fail(true);
 	scene_said(talk_msg_of(CM_ATTR_DREQ, 0x701, ~alice->first));
 	ck_assert(goes_by_umad());
 }
-END_TEST
 
-START_TEST(what_has_to_go_by_umad_waits_for_its_hop)
+TEST_LOOP(what_has_to_go_by_umad_waits_for_its_hop, 0, 2)
 {
 	rig_sender_refuses(-EAGAIN);
 	rig_hops_are_ready(false);
@@ -51,9 +51,8 @@ START_TEST(what_has_to_go_by_umad_waits_for_its_hop)
 	rig_pass(100);
 	ck_assert(goes_by_umad());
 }
-END_TEST
 
-START_TEST(what_failed_waits_for_its_hop)
+TEST(what_failed_waits_for_its_hop)
 {
 	rig_hops_are_ready(false);
 	rig_sender_is_ready(true);
@@ -64,9 +63,8 @@ START_TEST(what_failed_waits_for_its_hop)
 	rig_pass(100);
 	ck_assert(goes_by_umad());
 }
-END_TEST
 
-START_TEST(the_sender_is_told_of_each_message_that_came)
+TEST(the_sender_is_told_of_each_message_that_came)
 {
 	struct mad_path peer = rig_peer(SCENE_PEER);
 	struct mad_gid gid;
@@ -76,20 +74,4 @@ START_TEST(the_sender_is_told_of_each_message_that_came)
 	ck_assert(rig_came(&gid, &msg));
 	ck_assert_mem_eq(&gid, &peer.dgid, sizeof(gid));
 	ck_assert_uint_eq(msg.req.local_comm_id, 0x701);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("server_way");
-	TCase *tcase = scene_tcase("way");
-
-	tcase_add_loop_test(tcase, what_the_sender_does_not_take_goes_by_umad, 0,
-			    sizeof(refusals) / sizeof(refusals[0]));
-	tcase_add_test(tcase, what_the_device_does_not_send_after_all_goes_by_umad);
-	tcase_add_loop_test(tcase, what_has_to_go_by_umad_waits_for_its_hop, 0, 2);
-	tcase_add_test(tcase, what_failed_waits_for_its_hop);
-	tcase_add_test(tcase, the_sender_is_told_of_each_message_that_came);
-	suite_add_tcase(suite, tcase);
-	return run_suite(suite);
 }

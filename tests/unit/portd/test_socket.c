@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A running cmportd, as clients see it that do not keep to the protocol. No RDMA device is needed:
- * what is refused here is refused before it gets that far. argv[1] is cmportd.
+ * what is refused here is refused before it gets that far. $CMPORTD is the program.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -15,15 +15,13 @@
 #include <unistd.h>
 
 #include "lib/portd/proto/proto.h"
-#include "tests/unit/cm/run.h"
 #include "tests/unit/portd/folder.h"
+#include "tests/unit/test.h"
 
 #define PORT	    7174
 #define N_DATAGRAMS 20000
 #define LOOKS	    1000
-#define LOOK_US	    10000
 
-static const char *program;
 static pid_t server;
 
 struct client {
@@ -35,27 +33,33 @@ struct client {
 static int dial(void)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
-	int i, fd;
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
 	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", socket_path);
-	for (i = 0; i < LOOKS; i++) {
-		fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-		if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0)
-			return fd;
-		close(fd);
-		usleep(LOOK_US);
-	}
-	ck_abort_msg("nobody is at %s", socket_path);
+	ck_assert_int_eq(connect(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	return fd;
 }
 
 static void set_up(void)
 {
+	const char *program = getenv("CMPORTD");
+	int ends[2];
+	char byte;
+
+	ck_assert_msg(program, "CMPORTD is not set: run this by meson test");
+	folder_make();
+	ck_assert_int_eq(pipe(ends), 0);
 	server = fork();
 	if (server == 0) {
-		execl(program, program, "--socket", socket_path, "--idle", "0", NULL);
+		dup2(ends[1], STDERR_FILENO);
+		close(ends[0]);
+		close(ends[1]);
+		execl(program, program, "--socket", socket_path, "--idle", "0", "--started", NULL);
 		_exit(127);
 	}
-	close(dial());
+	close(ends[1]);
+	ck_assert_int_eq(read(ends[0], &byte, 1), 0); /* it serves */
+	close(ends[0]);
 }
 
 static void tear_down(void)
@@ -131,6 +135,12 @@ static struct client meet(uint16_t version)
 	return client;
 }
 
+static void hang_up(struct client *client)
+{
+	close(client->control);
+	close(client->data);
+}
+
 static int bind_of(struct client *client, uint32_t claim_id)
 {
 	struct portd_record record = {
@@ -146,7 +156,10 @@ static int bind_of(struct client *client, uint32_t claim_id)
 	return client->reply.error;
 }
 
-START_TEST(hello_brings_comm_ids_and_a_data_socket)
+FIXTURE(set_up, tear_down);
+TIME_LIMIT_S(100);
+
+TEST(hello_brings_comm_ids_and_a_data_socket)
 {
 	struct client client = meet(PORTD_VERSION);
 
@@ -154,53 +167,47 @@ START_TEST(hello_brings_comm_ids_and_a_data_socket)
 	ck_assert_uint_eq(client.reply.count, 65536);
 	ck_assert_int_ge(client.data, 0);
 }
-END_TEST
 
-START_TEST(no_two_clients_get_the_same_comm_ids)
+TEST(no_two_clients_get_the_same_comm_ids)
 {
 	struct client one = meet(PORTD_VERSION), two = meet(PORTD_VERSION);
 
 	ck_assert_uint_ne(one.reply.first, two.reply.first);
 }
-END_TEST
 
-START_TEST(another_version_is_told_which_one_is_spoken)
+TEST(another_version_is_told_which_one_is_spoken)
 {
 	struct client client = meet(PORTD_VERSION + 1);
 
 	ck_assert_uint_eq(client.reply.error, EPROTONOSUPPORT);
 	ck_assert_ptr_nonnull(strstr(client.reply.text, "version"));
 }
-END_TEST
 
-START_TEST(who_asks_before_hello_is_shown_out)
+TEST(who_asks_before_hello_is_shown_out)
 {
 	struct portd_record record = { .type = PORTD_LEASE_IDS };
 	struct client client = { .control = dial(), .data = -1 };
 
 	ck_assert(!ask(&client, &record));
 }
-END_TEST
 
-START_TEST(who_says_hello_twice_is_shown_out)
+TEST(who_says_hello_twice_is_shown_out)
 {
 	struct portd_record hello = { .type = PORTD_HELLO, .hello = { .version = PORTD_VERSION } };
 	struct client client = meet(PORTD_VERSION);
 
 	ck_assert(!ask(&client, &hello));
 }
-END_TEST
 
-START_TEST(a_message_on_the_control_socket_is_unexpected)
+TEST(a_message_on_the_control_socket_is_unexpected)
 {
 	struct portd_record record = { .type = PORTD_MAD };
 	struct client client = meet(PORTD_VERSION);
 
 	ck_assert(!ask(&client, &record));
 }
-END_TEST
 
-START_TEST(a_message_for_a_port_that_was_not_opened_goes_nowhere)
+TEST(a_message_for_a_port_that_was_not_opened_goes_nowhere)
 {
 	struct portd_record record = { .type = PORTD_MAD, .mad = { .port = 200 } };
 	struct client client = meet(PORTD_VERSION);
@@ -210,9 +217,8 @@ START_TEST(a_message_for_a_port_that_was_not_opened_goes_nowhere)
 	send_bytes(client.data, out.data, out.bytes);
 	ck_assert_int_eq(bind_of(&client, 1), 0);
 }
-END_TEST
 
-START_TEST(comm_ids_are_held_by_those_who_resume_only)
+TEST(comm_ids_are_held_by_those_who_resume_only)
 {
 	struct client owner = meet(PORTD_VERSION), thief = meet(PORTD_VERSION);
 	struct portd_record record = { .type = PORTD_HOLD_IDS,
@@ -221,9 +227,8 @@ START_TEST(comm_ids_are_held_by_those_who_resume_only)
 	ck_assert(ask(&thief, &record));
 	ck_assert_uint_eq(thief.reply.error, EPERM);
 }
-END_TEST
 
-START_TEST(a_will_for_a_port_that_was_not_opened_changes_nothing)
+TEST(a_connection_on_a_port_that_was_not_opened_changes_nothing)
 {
 	struct portd_record record = {
 		.type = PORTD_TRACK, .tracked = {.handle = 255, .state = 255}
@@ -234,18 +239,16 @@ START_TEST(a_will_for_a_port_that_was_not_opened_changes_nothing)
 	ck_assert(ask(&client, &record));
 	ck_assert_int_eq(bind_of(&client, 1), 0);
 }
-END_TEST
 
-START_TEST(a_port_of_a_living_client_is_in_use)
+TEST(a_port_of_a_living_client_is_in_use)
 {
 	struct client one = meet(PORTD_VERSION), two = meet(PORTD_VERSION);
 
 	ck_assert_int_eq(bind_of(&one, 1), 0);
 	ck_assert_int_eq(bind_of(&two, 1), EADDRNOTAVAIL);
 }
-END_TEST
 
-START_TEST(a_port_of_a_client_that_hung_up_is_free_at_once)
+TEST(a_port_of_a_client_that_hung_up_is_free_at_once)
 {
 	struct client one = meet(PORTD_VERSION), two = meet(PORTD_VERSION);
 
@@ -253,9 +256,8 @@ START_TEST(a_port_of_a_client_that_hung_up_is_free_at_once)
 	close(one.control);
 	ck_assert_int_eq(bind_of(&two, 1), 0);
 }
-END_TEST
 
-START_TEST(a_device_that_does_not_exist_is_enodev)
+TEST(a_device_that_does_not_exist_is_enodev)
 {
 	struct portd_record record = {
 		.type = PORTD_OPEN_PORT, .open_port = {.port_num = 1, .device = "no such device"}
@@ -265,7 +267,6 @@ START_TEST(a_device_that_does_not_exist_is_enodev)
 	ck_assert(ask(&client, &record));
 	ck_assert_uint_eq(client.reply.error, ENODEV);
 }
-END_TEST
 
 /* Half of the datagrams begin like a record. */
 static void fill(uint8_t *bytes, size_t n, unsigned int number)
@@ -282,13 +283,14 @@ static void fill(uint8_t *bytes, size_t n, unsigned int number)
 	bytes[3] = (uint8_t)n;
 }
 
-START_TEST(twenty_thousand_random_datagrams_end_no_cmportd_and_leak_nothing)
+TEST_LOOP(twenty_thousand_random_datagrams_end_no_cmportd_and_leak_nothing, 0, 2)
 {
+	struct client client = meet(PORTD_VERSION);
 	int before = n_descriptors(), i, looks;
 	uint8_t bytes[512];
-	struct client client;
 
 	srandom((unsigned int)_i);
+	hang_up(&client);
 	for (i = 0; i < N_DATAGRAMS; i += 10) {
 		client = meet(PORTD_VERSION);
 		for (looks = 0; looks < 10; looks++) {
@@ -297,40 +299,14 @@ START_TEST(twenty_thousand_random_datagrams_end_no_cmportd_and_leak_nothing)
 			fill(bytes, n, (unsigned int)looks / 2);
 			send_bytes(looks % 3 ? client.control : client.data, bytes, n);
 		}
-		close(client.control);
-		close(client.data);
+		hang_up(&client);
 	}
-	for (looks = 0; n_descriptors() > before && looks < LOOKS; looks++)
-		usleep(LOOK_US);
-	ck_assert_int_le(n_descriptors(), before);
 	client = meet(PORTD_VERSION);
+	/* A turn is over when the next client has an answer. */
+	for (looks = 0; n_descriptors() > before && looks < LOOKS; looks++) {
+		hang_up(&client);
+		client = meet(PORTD_VERSION);
+	}
+	ck_assert_int_le(n_descriptors(), before);
 	ck_assert_uint_eq(client.reply.error, 0);
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	Suite *suite = suite_create("socket");
-	TCase *tcase = folder_tcase("socket", set_up, tear_down);
-
-	if (argc < 2)
-		return EXIT_FAILURE;
-	program = argv[1];
-	tcase_set_timeout(tcase, 100);
-	tcase_add_test(tcase, hello_brings_comm_ids_and_a_data_socket);
-	tcase_add_test(tcase, no_two_clients_get_the_same_comm_ids);
-	tcase_add_test(tcase, another_version_is_told_which_one_is_spoken);
-	tcase_add_test(tcase, who_asks_before_hello_is_shown_out);
-	tcase_add_test(tcase, who_says_hello_twice_is_shown_out);
-	tcase_add_test(tcase, a_message_on_the_control_socket_is_unexpected);
-	tcase_add_test(tcase, a_message_for_a_port_that_was_not_opened_goes_nowhere);
-	tcase_add_test(tcase, comm_ids_are_held_by_those_who_resume_only);
-	tcase_add_test(tcase, a_will_for_a_port_that_was_not_opened_changes_nothing);
-	tcase_add_test(tcase, a_port_of_a_living_client_is_in_use);
-	tcase_add_test(tcase, a_port_of_a_client_that_hung_up_is_free_at_once);
-	tcase_add_test(tcase, a_device_that_does_not_exist_is_enodev);
-	tcase_add_loop_test(tcase, twenty_thousand_random_datagrams_end_no_cmportd_and_leak_nothing,
-			    0, 2);
-	suite_add_tcase(suite, tcase);
-	return run_suite(suite);
 }

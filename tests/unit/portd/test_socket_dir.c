@@ -12,13 +12,13 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "lib/portd/proto/socket_path.h"
 #include "lib/portd/server/socket_dir.h"
-#include "tests/unit/cm/run.h"
 #include "tests/unit/portd/folder.h"
+#include "tests/unit/test.h"
 
 #define NOBODY_ID 65534
 
@@ -26,6 +26,7 @@ static struct socket_dir *dir;
 
 static void setup(void)
 {
+	folder_make();
 	unsetenv("LISTEN_PID");
 	unsetenv("LISTEN_FDS");
 	dir = NULL;
@@ -71,7 +72,9 @@ static void write_file(const char *path, const char *text)
 
 /* --- the path ------------------------------------------------------------ */
 
-START_TEST(a_path_that_no_socket_can_have_is_refused)
+FIXTURE(setup, teardown);
+
+TEST(a_path_that_no_socket_can_have_is_refused)
 {
 	char wanted[SOCKET_PATH_BYTES + 1];
 
@@ -80,9 +83,8 @@ START_TEST(a_path_that_no_socket_can_have_is_refused)
 	wanted[SOCKET_PATH_BYTES] = '\0';
 	ck_assert_int_eq(socket_dir_take(wanted, &dir), -ENAMETOOLONG);
 }
-END_TEST
 
-START_TEST(the_longest_path_can_be_taken)
+TEST(the_longest_path_can_be_taken)
 {
 	char wanted[SOCKET_PATH_BYTES];
 	size_t n = (size_t)snprintf(wanted, sizeof(wanted), "%s/", folder);
@@ -92,11 +94,10 @@ START_TEST(the_longest_path_can_be_taken)
 	ck_assert_int_eq(socket_dir_take(wanted, &dir), 0);
 	ck_assert(socket_path_is_served(wanted));
 }
-END_TEST
 
 /* --- the folder ---------------------------------------------------------- */
 
-START_TEST(a_missing_folder_is_made_for_everybody)
+TEST(a_missing_folder_is_made_for_everybody)
 {
 	char path[SOCKET_PATH_BYTES], made[SOCKET_PATH_BYTES];
 
@@ -109,9 +110,8 @@ START_TEST(a_missing_folder_is_made_for_everybody)
 	dir = NULL;
 	unlink(strcat(path, ".state"));
 }
-END_TEST
 
-START_TEST(root_takes_no_folder_that_others_can_write_to)
+TEST(root_takes_no_folder_that_others_can_write_to)
 {
 	if (!is_root())
 		return;
@@ -121,25 +121,22 @@ START_TEST(root_takes_no_folder_that_others_can_write_to)
 	ck_assert_int_eq(socket_dir_take(socket_path, &dir), -EPERM);
 	ck_assert(!is_there(state_path));
 }
-END_TEST
 
-START_TEST(root_takes_a_sticky_folder)
+TEST(root_takes_a_sticky_folder)
 {
 	ck_assert_int_eq(chmod(folder, 01777), 0);
 	ck_assert_int_eq(socket_dir_take(socket_path, &dir), 0);
 }
-END_TEST
 
-START_TEST(root_takes_no_folder_of_another)
+TEST(root_takes_no_folder_of_another)
 {
 	if (!is_root())
 		return;
 	ck_assert_int_eq(chown(folder, NOBODY_ID, NOBODY_ID), 0);
 	ck_assert_int_eq(socket_dir_take(socket_path, &dir), -EPERM);
 }
-END_TEST
 
-START_TEST(another_ones_link_to_a_folder_is_not_followed)
+TEST(another_ones_link_to_a_folder_is_not_followed)
 {
 	char link[SOCKET_PATH_BYTES], path[SOCKET_PATH_BYTES];
 
@@ -152,11 +149,10 @@ START_TEST(another_ones_link_to_a_folder_is_not_followed)
 	ck_assert_int_eq(socket_dir_take(path, &dir), -EPERM);
 	ck_assert(!is_there(state_path));
 }
-END_TEST
 
 /* --- the lock ------------------------------------------------------------ */
 
-START_TEST(a_directory_is_taken_once)
+TEST(a_directory_is_taken_once)
 {
 	struct socket_dir *other;
 
@@ -164,57 +160,58 @@ START_TEST(a_directory_is_taken_once)
 	ck_assert_int_eq(socket_dir_take(socket_path, &other), -EADDRINUSE);
 	ck_assert(socket_path_is_served(socket_path));
 }
-END_TEST
 
-START_TEST(who_holds_the_lock_and_leaves_is_waited_for)
+static int lock_fd = -1; /* closed instead of sleeping */
+
+int __real_nanosleep(const struct timespec *wait, struct timespec *left);
+int __wrap_nanosleep(const struct timespec *wait, struct timespec *left);
+
+int __wrap_nanosleep(const struct timespec *wait, struct timespec *left)
 {
-	pid_t pid = fork();
-	int fd;
-
-	if (pid == 0) {
-		fd = open(state_path, O_RDWR | O_CREAT, 0600);
-		flock(fd, LOCK_EX);
-		sleep_ms(300);
-		_exit(0);
-	}
-	sleep_ms(100);
-	ck_assert_int_eq(socket_dir_take(socket_path, &dir), 0);
-	waitpid(pid, NULL, 0);
+	if (lock_fd < 0)
+		return __real_nanosleep(wait, left);
+	close(lock_fd);
+	lock_fd = -1;
+	return 0;
 }
-END_TEST
+
+TEST(who_holds_the_lock_and_leaves_is_waited_for)
+{
+	lock_fd = open(state_path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	ck_assert_int_eq(flock(lock_fd, LOCK_EX), 0);
+	ck_assert_int_eq(socket_dir_take(socket_path, &dir), 0);
+	ck_assert_int_eq(lock_fd, -1);
+}
 
 static int take_and_stop(void)
 {
 	return socket_dir_take(socket_path, &dir) ? 1 : 0;
 }
 
-START_TEST(a_dead_ones_directory_is_free)
+TEST(a_dead_ones_directory_is_free)
 {
 	ck_assert_int_eq(in_child(take_and_stop), 0);
 	ck_assert(is_there(socket_path));
 	ck_assert_int_eq(socket_dir_take(socket_path, &dir), 0);
 	ck_assert(socket_path_is_served(socket_path));
 }
-END_TEST
 
 /* --- what others may have put there -------------------------------------- */
 
-START_TEST(a_file_in_the_sockets_place_is_left_alone)
+TEST(a_file_in_the_sockets_place_is_left_alone)
 {
 	write_file(socket_path, "precious");
 	ck_assert_int_eq(socket_dir_take(socket_path, &dir), -EEXIST);
 	ck_assert(is_there(socket_path));
 }
-END_TEST
 
-START_TEST(a_link_in_the_sockets_place_is_left_alone)
+TEST(a_link_in_the_sockets_place_is_left_alone)
 {
 	ck_assert_int_eq(symlink("elsewhere", socket_path), 0);
 	ck_assert_int_eq(socket_dir_take(socket_path, &dir), -EEXIST);
 }
-END_TEST
 
-START_TEST(a_link_in_the_states_place_is_not_followed)
+TEST(a_link_in_the_states_place_is_not_followed)
 {
 	char target[128];
 	struct stat stat_buf;
@@ -226,9 +223,8 @@ START_TEST(a_link_in_the_states_place_is_not_followed)
 	ck_assert_int_eq(stat(target, &stat_buf), 0);
 	ck_assert_int_eq(stat_buf.st_size, 8);
 }
-END_TEST
 
-START_TEST(a_hard_link_in_the_states_place_is_not_written_to)
+TEST(a_hard_link_in_the_states_place_is_not_written_to)
 {
 	char target[128];
 
@@ -237,9 +233,8 @@ START_TEST(a_hard_link_in_the_states_place_is_not_written_to)
 	ck_assert_int_eq(link(target, state_path), 0);
 	ck_assert_int_eq(socket_dir_take(socket_path, &dir), -EPERM);
 }
-END_TEST
 
-START_TEST(another_ones_state_is_refused)
+TEST(another_ones_state_is_refused)
 {
 	if (!is_root())
 		return;
@@ -247,44 +242,39 @@ START_TEST(another_ones_state_is_refused)
 	ck_assert_int_eq(chown(state_path, NOBODY_ID, NOBODY_ID), 0);
 	ck_assert_int_eq(socket_dir_take(socket_path, &dir), -EPERM);
 }
-END_TEST
 
-START_TEST(a_fifo_in_the_states_place_is_refused)
+TEST(a_fifo_in_the_states_place_is_refused)
 {
 	ck_assert_int_eq(mkfifo(state_path, 0600), 0);
 	ck_assert_int_eq(socket_dir_take(socket_path, &dir), -EPERM);
 }
-END_TEST
 
 /* --- the socket ---------------------------------------------------------- */
 
-START_TEST(everybody_may_connect_whatever_the_umask)
+TEST(everybody_may_connect_whatever_the_umask)
 {
 	umask(077);
 	ck_assert_int_eq(socket_dir_take(socket_path, &dir), 0);
 	ck_assert_uint_eq(mode_of(socket_path), 0666);
 	ck_assert_uint_eq(umask(022), 077);
 }
-END_TEST
 
-START_TEST(the_state_is_its_owners)
+TEST(the_state_is_its_owners)
 {
 	umask(0);
 	ck_assert_int_eq(socket_dir_take(socket_path, &dir), 0);
 	ck_assert_uint_eq(mode_of(state_path), 0600);
 }
-END_TEST
 
-START_TEST(the_socket_does_not_block_and_is_not_inherited)
+TEST(the_socket_does_not_block_and_is_not_inherited)
 {
 	ck_assert_int_eq(socket_dir_take(socket_path, &dir), 0);
 	ck_assert_int_eq(accept(socket_dir_listen_fd(dir), NULL, NULL), -1);
 	ck_assert_int_eq(errno, EAGAIN);
 	ck_assert(fcntl(socket_dir_listen_fd(dir), F_GETFD) & FD_CLOEXEC);
 }
-END_TEST
 
-START_TEST(no_socket_is_left_behind)
+TEST(no_socket_is_left_behind)
 {
 	ck_assert_int_eq(socket_dir_take(socket_path, &dir), 0);
 	socket_dir_leave(dir);
@@ -292,9 +282,8 @@ START_TEST(no_socket_is_left_behind)
 	ck_assert(!is_there(socket_path));
 	ck_assert(is_there(state_path));
 }
-END_TEST
 
-START_TEST(a_socket_that_another_has_put_there_meanwhile_stays)
+TEST(a_socket_that_another_has_put_there_meanwhile_stays)
 {
 	ck_assert_int_eq(socket_dir_take(socket_path, &dir), 0);
 	unlink(socket_path);
@@ -303,7 +292,6 @@ START_TEST(a_socket_that_another_has_put_there_meanwhile_stays)
 	dir = NULL;
 	ck_assert(is_there(socket_path));
 }
-END_TEST
 
 /* --- systemd ------------------------------------------------------------- */
 
@@ -344,11 +332,10 @@ static int take_handed_over(void)
 	return is_there(socket_path) ? 0 : 5;
 }
 
-START_TEST(a_socket_from_systemd_is_used_and_stays)
+TEST(a_socket_from_systemd_is_used_and_stays)
 {
 	ck_assert_int_eq(in_child(take_handed_over), 0);
 }
-END_TEST
 
 static int take_of_another_type(void)
 {
@@ -359,11 +346,10 @@ static int take_of_another_type(void)
 	return -socket_dir_take(socket_path, &dir);
 }
 
-START_TEST(a_socket_of_another_type_is_refused)
+TEST(a_socket_of_another_type_is_refused)
 {
 	ck_assert_int_eq(in_child(take_of_another_type), EINVAL);
 }
-END_TEST
 
 static int take_of_another_path(void)
 {
@@ -374,11 +360,10 @@ static int take_of_another_path(void)
 	return -socket_dir_take(other, &dir);
 }
 
-START_TEST(a_socket_of_another_path_is_refused)
+TEST(a_socket_of_another_path_is_refused)
 {
 	ck_assert_int_eq(in_child(take_of_another_path), EINVAL);
 }
-END_TEST
 
 static int take_two(void)
 {
@@ -387,11 +372,10 @@ static int take_two(void)
 	return -socket_dir_take(socket_path, &dir);
 }
 
-START_TEST(two_sockets_are_refused)
+TEST(two_sockets_are_refused)
 {
 	ck_assert_int_eq(in_child(take_two), EINVAL);
 }
-END_TEST
 
 static int take_what_is_for_another(void)
 {
@@ -400,65 +384,7 @@ static int take_what_is_for_another(void)
 	return socket_dir_take(socket_path, &dir) || socket_dir_is_activated(dir);
 }
 
-START_TEST(a_socket_for_another_process_is_not_used)
+TEST(a_socket_for_another_process_is_not_used)
 {
 	ck_assert_int_eq(in_child(take_what_is_for_another), 0);
-}
-END_TEST
-
-static TCase *paths(void)
-{
-	TCase *tc = folder_tcase("path and folder", setup, teardown);
-
-	tcase_add_test(tc, a_path_that_no_socket_can_have_is_refused);
-	tcase_add_test(tc, the_longest_path_can_be_taken);
-	tcase_add_test(tc, a_missing_folder_is_made_for_everybody);
-	tcase_add_test(tc, root_takes_no_folder_that_others_can_write_to);
-	tcase_add_test(tc, root_takes_a_sticky_folder);
-	tcase_add_test(tc, root_takes_no_folder_of_another);
-	tcase_add_test(tc, another_ones_link_to_a_folder_is_not_followed);
-	return tc;
-}
-
-static TCase *taking(void)
-{
-	TCase *tc = folder_tcase("taking", setup, teardown);
-
-	tcase_add_test(tc, a_directory_is_taken_once);
-	tcase_add_test(tc, who_holds_the_lock_and_leaves_is_waited_for);
-	tcase_add_test(tc, a_dead_ones_directory_is_free);
-	tcase_add_test(tc, a_file_in_the_sockets_place_is_left_alone);
-	tcase_add_test(tc, a_link_in_the_sockets_place_is_left_alone);
-	tcase_add_test(tc, a_link_in_the_states_place_is_not_followed);
-	tcase_add_test(tc, a_hard_link_in_the_states_place_is_not_written_to);
-	tcase_add_test(tc, another_ones_state_is_refused);
-	tcase_add_test(tc, a_fifo_in_the_states_place_is_refused);
-	return tc;
-}
-
-static TCase *sockets(void)
-{
-	TCase *tc = folder_tcase("sockets", setup, teardown);
-
-	tcase_add_test(tc, everybody_may_connect_whatever_the_umask);
-	tcase_add_test(tc, the_state_is_its_owners);
-	tcase_add_test(tc, the_socket_does_not_block_and_is_not_inherited);
-	tcase_add_test(tc, no_socket_is_left_behind);
-	tcase_add_test(tc, a_socket_that_another_has_put_there_meanwhile_stays);
-	tcase_add_test(tc, a_socket_from_systemd_is_used_and_stays);
-	tcase_add_test(tc, a_socket_of_another_type_is_refused);
-	tcase_add_test(tc, a_socket_of_another_path_is_refused);
-	tcase_add_test(tc, two_sockets_are_refused);
-	tcase_add_test(tc, a_socket_for_another_process_is_not_used);
-	return tc;
-}
-
-int main(void)
-{
-	Suite *suite = suite_create("socket_dir");
-
-	suite_add_tcase(suite, paths());
-	suite_add_tcase(suite, taking());
-	suite_add_tcase(suite, sockets());
-	return run_suite(suite);
 }

@@ -10,24 +10,26 @@
 #include <unistd.h>
 
 #include "lib/portd/proto/socket_path.h"
-#include "tests/unit/cm/run.h"
 #include "tests/unit/portd/folder.h"
+#include "tests/unit/test.h"
 
 static void setup(void)
 {
+	folder_make();
 	unsetenv("PURECM_SOCKET");
 }
 
-START_TEST(the_path_is_the_default_without_an_environment)
+FIXTURE(setup, NULL);
+
+TEST(the_path_is_the_default_without_an_environment)
 {
 	char path[SOCKET_PATH_BYTES];
 
 	ck_assert_int_eq(socket_path_find(path), 0);
 	ck_assert_str_eq(path, SOCKET_PATH_DEFAULT);
 }
-END_TEST
 
-START_TEST(the_path_is_taken_from_the_environment)
+TEST(the_path_is_taken_from_the_environment)
 {
 	char path[SOCKET_PATH_BYTES];
 
@@ -35,9 +37,8 @@ START_TEST(the_path_is_taken_from_the_environment)
 	ck_assert_int_eq(socket_path_find(path), 0);
 	ck_assert_str_eq(path, "/a/b");
 }
-END_TEST
 
-START_TEST(a_path_is_made_absolute)
+TEST(a_path_is_made_absolute)
 {
 	char path[SOCKET_PATH_BYTES];
 
@@ -45,9 +46,8 @@ START_TEST(a_path_is_made_absolute)
 	ck_assert_int_eq(socket_path_absolute("s", path), 0);
 	ck_assert_str_eq(path, socket_path);
 }
-END_TEST
 
-START_TEST(a_path_that_no_socket_can_have_is_refused)
+TEST(a_path_that_no_socket_can_have_is_refused)
 {
 	char wanted[SOCKET_PATH_BYTES + 1], path[SOCKET_PATH_BYTES];
 
@@ -56,9 +56,8 @@ START_TEST(a_path_that_no_socket_can_have_is_refused)
 	wanted[SOCKET_PATH_BYTES] = '\0';
 	ck_assert_int_eq(socket_path_absolute(wanted, path), -ENAMETOOLONG);
 }
-END_TEST
 
-START_TEST(a_path_is_served_while_somebody_listens_there)
+TEST(a_path_is_served_while_somebody_listens_there)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
@@ -72,19 +71,4 @@ START_TEST(a_path_is_served_while_somebody_listens_there)
 	close(fd);
 	ck_assert(!socket_path_is_served(socket_path));
 	unlink(socket_path);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("socket path");
-	TCase *tc = folder_tcase("path", setup, NULL);
-
-	tcase_add_test(tc, the_path_is_the_default_without_an_environment);
-	tcase_add_test(tc, the_path_is_taken_from_the_environment);
-	tcase_add_test(tc, a_path_is_made_absolute);
-	tcase_add_test(tc, a_path_that_no_socket_can_have_is_refused);
-	tcase_add_test(tc, a_path_is_served_while_somebody_listens_there);
-	suite_add_tcase(suite, tc);
-	return run_suite(suite);
 }

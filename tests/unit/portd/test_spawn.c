@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -23,37 +24,38 @@
 #include "lib/portd/client/client.h"
 #include "lib/portd/proto/socket_path.h"
 #include "lib/portd/client/spawn.h"
-#include "tests/unit/cm/run.h"
 #include "tests/unit/portd/folder.h"
+#include "tests/unit/test.h"
 
 #define CROWD		  20
-#define LOOKS		  500		     /* 5 s */
+#define WAIT_MS		  5000
 #define STOP_SIGNALS_ONLY "0000000000004003" /* SIGHUP, SIGINT, SIGTERM: it reads them */
 #define SIGPIPE_ONLY	  "0000000000001000"
 
-static char seen_path[128];
+static char seen_path[128]; /* a FIFO */
+static int seen_fd;
 static char seen[16384];
 
 /* --- what the fake has seen ---------------------------------------------- */
 
-static void read_seen(void)
+/* Return: false if nothing has come for so long. */
+static bool read_seen(int wait_ms)
 {
-	int fd = open(seen_path, O_RDONLY);
-	ssize_t n = fd < 0 ? 0 : read(fd, seen, sizeof(seen) - 1);
+	struct pollfd poll_fd = { .fd = seen_fd, .events = POLLIN };
+	size_t n_seen = strlen(seen);
+	ssize_t n;
 
-	seen[n < 0 ? 0 : n] = '\0';
-	if (fd >= 0)
-		close(fd);
+	if (poll(&poll_fd, 1, wait_ms) != 1)
+		return false;
+	n = read(seen_fd, seen + n_seen, sizeof(seen) - 1 - n_seen);
+	seen[n < 0 ? n_seen : n_seen + (size_t)n] = '\0';
+	return n > 0;
 }
 
 static void wait_seen(void)
 {
-	int i;
-
-	for (i = 0; i < LOOKS && !strstr(seen, "\nend\n"); i++) {
-		sleep_ms(10);
-		read_seen();
-	}
+	while (!strstr(seen, "\nend\n") && read_seen(WAIT_MS))
+		;
 	ck_assert_ptr_nonnull(strstr(seen, "\nend\n"));
 }
 
@@ -82,25 +84,29 @@ static unsigned int count(const char *text)
 static void end_cmportd(void)
 {
 	pid_t pid = (pid_t)atoi(said("pid "));
-	int i;
+	struct pollfd process = { .fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN };
 
 	kill(pid, SIGTERM);
-	for (i = 0; i < LOOKS && socket_path_is_served(socket_path); i++)
-		sleep_ms(10);
+	ck_assert(process.fd < 0 || poll(&process, 1, WAIT_MS) == 1);
+	close(process.fd);
 }
 
 static void setup(void)
 {
+	folder_make();
 	snprintf(seen_path, sizeof(seen_path), "%s.seen", socket_path);
+	ck_assert_int_eq(mkfifo(seen_path, 0600), 0);
+	seen_fd = open(seen_path, O_RDWR | O_CLOEXEC);
 	seen[0] = '\0';
 	setenv("PURECM_IDLE_S", "30", 1); /* should a test fail, it goes by itself */
 }
 
 static void teardown(void)
 {
-	read_seen();
+	read_seen(0);
 	if (*seen)
 		end_cmportd();
+	close(seen_fd);
 }
 
 static void spawn(void)
@@ -120,7 +126,7 @@ static const char *read_all(int fd)
 	ssize_t more = 1;
 
 	while (more > 0 && n < sizeof(text) - 1) {
-		ck_assert_int_eq(poll(&poll_fd, 1, 10 * LOOKS), 1);
+		ck_assert_int_eq(poll(&poll_fd, 1, WAIT_MS), 1);
 		more = read(fd, text + n, sizeof(text) - 1 - n);
 		n += more > 0 ? (size_t)more : 0;
 	}
@@ -131,15 +137,17 @@ static const char *read_all(int fd)
 
 /* --- what it does -------------------------------------------------------- */
 
-START_TEST(it_serves_the_path_that_was_asked_for)
+FIXTURE(setup, teardown);
+TIME_LIMIT_S(60);
+
+TEST(it_serves_the_path_that_was_asked_for)
 {
 	spawn();
 	wait_seen();
 	ck_assert(socket_path_is_served(socket_path));
 }
-END_TEST
 
-START_TEST(its_starter_is_told_when_it_serves)
+TEST(its_starter_is_told_when_it_serves)
 {
 	int fd;
 
@@ -148,9 +156,8 @@ START_TEST(its_starter_is_told_when_it_serves)
 	ck_assert(socket_path_is_served(socket_path));
 	wait_seen();
 }
-END_TEST
 
-START_TEST(its_starter_is_told_why_it_does_not_serve)
+TEST(its_starter_is_told_why_it_does_not_serve)
 {
 	static const char path[] = "/proc/purecm/s"; /* not even root makes a folder there */
 	const char *said;
@@ -160,10 +167,9 @@ START_TEST(its_starter_is_told_why_it_does_not_serve)
 	said = read_all(fd);
 	ck_assert_msg(strstr(said, path) && strstr(said, strerror(ENOENT)), "it said: %s", said);
 }
-END_TEST
 
 /* Not after the 5 s for which a cmportd that is slow would be waited for. */
-START_TEST(client_is_told_at_once_why_none_serves)
+TEST(client_is_told_at_once_why_none_serves)
 {
 	struct portd_client *client;
 	time_t begin = time(NULL);
@@ -176,10 +182,9 @@ START_TEST(client_is_told_at_once_why_none_serves)
 		      "it says: %s", why.text);
 	ck_assert_int_le(time(NULL) - begin, 3);
 }
-END_TEST
 
 /* The fake one lets nobody in, but it is met. */
-START_TEST(a_cmportd_that_is_slow_to_begin_is_waited_for)
+TEST(a_cmportd_that_is_slow_to_begin_is_waited_for)
 {
 	struct portd_client *client;
 	char slow[128];
@@ -194,16 +199,21 @@ START_TEST(a_cmportd_that_is_slow_to_begin_is_waited_for)
 	ck_assert_msg(err == -EPIPE || err == -ECONNRESET, "%s: %s", strerror(-err), why.text);
 	wait_seen();
 }
-END_TEST
 
 static int spawn_once(void)
 {
+	char text[64];
 	int fd;
+	int err = spawn_cmportd(socket_path, &fd);
 
-	return -spawn_cmportd(socket_path, &fd);
+	if (err || fcntl(fd, F_SETFL, 0))
+		return 1;
+	while (read(fd, text, sizeof(text)) > 0)
+		;
+	return 0;
 }
 
-START_TEST(a_crowd_that_starts_it_at_once_leaves_one)
+TEST(a_crowd_that_starts_it_at_once_leaves_one)
 {
 	pid_t pid[CROWD];
 	int i, status;
@@ -218,12 +228,9 @@ START_TEST(a_crowd_that_starts_it_at_once_leaves_one)
 		ck_assert_int_eq(status, 0);
 	}
 	wait_seen();
-	sleep_ms(500);
-	read_seen();
 	ck_assert_uint_eq(count("pid "), 1);
 	ck_assert(socket_path_is_served(socket_path));
 }
-END_TEST
 
 /* --- what the program notices -------------------------------------------- */
 
@@ -251,45 +258,59 @@ static void count_stranger(int number)
 		strangers = strangers + 1;
 }
 
-START_TEST(no_sigchld_comes_and_no_child_is_left)
+TEST(no_sigchld_comes_and_no_child_is_left)
 {
 	signal(SIGCHLD, count_sigchld);
 	spawn();
 	wait_seen();
 	end_cmportd();
-	sleep_ms(100);
-	ck_assert_int_eq(sigchlds, 0);
 	ck_assert_int_eq(waitpid(-1, NULL, WNOHANG | __WALL), -1);
 	ck_assert_int_eq(errno, ECHILD);
+	ck_assert_int_eq(sigchlds, 0);
 }
-END_TEST
 
-START_TEST(it_starts_although_sigchld_is_ignored)
+TEST(it_starts_although_sigchld_is_ignored)
 {
 	signal(SIGCHLD, SIG_IGN);
 	spawn();
 	wait_seen();
 }
-END_TEST
 
-START_TEST(no_fork_handler_runs)
+TEST(no_fork_handler_runs)
 {
 	pthread_atfork(count_fork, count_fork, count_fork);
 	spawn();
 	wait_seen();
 	ck_assert_uint_eq(forks, 0);
 }
-END_TEST
+
+static _Atomic pid_t waiting_thread;
 
 static void *wait_for_any(void *arg)
 {
 	pid_t *first = arg;
 
+	waiting_thread = gettid();
 	*first = waitpid(-1, NULL, 0);
 	return NULL;
 }
 
-START_TEST(who_waits_for_any_child_gets_only_his_own)
+static bool is_asleep(pid_t thread)
+{
+	char path[64], state = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)thread);
+	file = fopen(path, "re");
+	if (!file)
+		return false;
+	if (fscanf(file, "%*d %*s %c", &state) != 1)
+		state = 0;
+	fclose(file);
+	return state == 'S';
+}
+
+TEST(who_waits_for_any_child_gets_only_his_own)
 {
 	pid_t pid = fork(), first = 0;
 	pthread_t thread;
@@ -299,16 +320,16 @@ START_TEST(who_waits_for_any_child_gets_only_his_own)
 		_exit(0);
 	}
 	ck_assert_int_eq(pthread_create(&thread, NULL, wait_for_any, &first), 0);
-	sleep_ms(20);
+	while (!waiting_thread || !is_asleep(waiting_thread))
+		sched_yield();
 	spawn();
 	wait_seen();
 	kill(pid, SIGKILL);
 	pthread_join(thread, NULL);
 	ck_assert_int_eq(first, pid);
 }
-END_TEST
 
-START_TEST(no_handler_runs_in_a_child)
+TEST(no_handler_runs_in_a_child)
 {
 	struct itimerval often = { { 0, 100 }, { 0, 100 } }, never = { { 0, 0 }, { 0, 0 } };
 	int i;
@@ -322,9 +343,8 @@ START_TEST(no_handler_runs_in_a_child)
 	wait_seen();
 	ck_assert_int_eq(strangers, 0);
 }
-END_TEST
 
-START_TEST(mask_and_errno_stay)
+TEST(mask_and_errno_stay)
 {
 	sigset_t before, after;
 
@@ -338,11 +358,10 @@ START_TEST(mask_and_errno_stay)
 	ck_assert(sigismember(&after, SIGUSR1) && !sigismember(&after, SIGTERM));
 	wait_seen();
 }
-END_TEST
 
 /* --- what it is born with ------------------------------------------------ */
 
-START_TEST(no_descriptor_leaks)
+TEST(no_descriptor_leaks)
 {
 	char path[128];
 	int fd;
@@ -359,9 +378,8 @@ START_TEST(no_descriptor_leaks)
 	ck_assert_uint_eq(count(" /dev/null"), 3);
 	ck_assert_uint_eq(count("fd "), 8); /* and folder, state, socket, signals, what was seen */
 }
-END_TEST
 
-START_TEST(blocked_and_ignored_signals_are_not_inherited)
+TEST(blocked_and_ignored_signals_are_not_inherited)
 {
 	sigset_t all;
 	int i;
@@ -375,9 +393,8 @@ START_TEST(blocked_and_ignored_signals_are_not_inherited)
 	ck_assert_str_eq(said("SigBlk:\t"), STOP_SIGNALS_ONLY);
 	ck_assert_str_eq(said("SigIgn:\t"), SIGPIPE_ONLY);
 }
-END_TEST
 
-START_TEST(its_environment_is_clean)
+TEST(its_environment_is_clean)
 {
 	setenv("SECRET", "1", 1);
 	setenv("LD_LIBRARY_PATH", "/nowhere", 1);
@@ -390,9 +407,8 @@ START_TEST(its_environment_is_clean)
 	ck_assert_str_eq(said("env PURECM_LOG="), "debug");
 	ck_assert_str_eq(said("env PURECM_IDLE_S="), "30");
 }
-END_TEST
 
-START_TEST(on_a_soft_fabric_it_finds_the_libraries_of_the_program)
+TEST(on_a_soft_fabric_it_finds_the_libraries_of_the_program)
 {
 	setenv("PURECM_FABRIC", "/tmp/f/hosts/a", 1);
 	setenv("LD_LIBRARY_PATH", "/nowhere", 1);
@@ -401,9 +417,8 @@ START_TEST(on_a_soft_fabric_it_finds_the_libraries_of_the_program)
 	ck_assert_str_eq(said("env PURECM_FABRIC="), "/tmp/f/hosts/a");
 	ck_assert_str_eq(said("env LD_LIBRARY_PATH="), "/nowhere");
 }
-END_TEST
 
-START_TEST(it_is_in_a_session_and_folder_of_its_own)
+TEST(it_is_in_a_session_and_folder_of_its_own)
 {
 	ck_assert_int_eq(chdir(folder), 0);
 	spawn();
@@ -411,7 +426,6 @@ START_TEST(it_is_in_a_session_and_folder_of_its_own)
 	ck_assert_str_eq(said("cwd "), "/");
 	ck_assert_int_eq(atoi(said("sid ")), atoi(said("pid ")));
 }
-END_TEST
 
 static void set_oom(const char *value)
 {
@@ -450,7 +464,7 @@ static void be_selfish(void)
 	}
 }
 
-START_TEST(it_is_scheduled_as_others_are)
+TEST(it_is_scheduled_as_others_are)
 {
 	char wanted[256];
 	struct cpus cpus;
@@ -467,9 +481,8 @@ START_TEST(it_is_scheduled_as_others_are)
 	ck_assert_str_eq(said("policy "), "0");
 	ck_assert_str_eq(said("nice "), "0");
 }
-END_TEST
 
-START_TEST(it_may_write_files_although_the_program_may_not)
+TEST(it_may_write_files_although_the_program_may_not)
 {
 	struct rlimit limit;
 	char hard[32];
@@ -484,10 +497,9 @@ START_TEST(it_may_write_files_although_the_program_may_not)
 		ck_assert_str_eq(said("fsize "), hard);
 	ck_assert_str_ne(said("fsize "), "4096");
 }
-END_TEST
 
 /* Where an administrator has set more, a user cannot have less. */
-START_TEST(it_is_not_the_first_to_be_killed_when_memory_is_short)
+TEST(it_is_not_the_first_to_be_killed_when_memory_is_short)
 {
 	char wanted[256];
 
@@ -499,9 +511,8 @@ START_TEST(it_is_not_the_first_to_be_killed_when_memory_is_short)
 	wait_seen();
 	ck_assert_str_eq(said("oom "), wanted);
 }
-END_TEST
 
-START_TEST(its_log_goes_where_the_environment_says)
+TEST(its_log_goes_where_the_environment_says)
 {
 	char log[128], text[256] = "";
 	int fd;
@@ -511,64 +522,9 @@ START_TEST(its_log_goes_where_the_environment_says)
 	setenv("PURECM_LOG", "debug", 1);
 	spawn();
 	wait_seen();
-	sleep_ms(50);
 	fd = open(log, O_RDONLY);
 	ck_assert_int_gt(read(fd, text, sizeof(text) - 1), 0);
 	close(fd);
 	ck_assert_ptr_nonnull(strstr(text, "idle after 30 s\n"));
 	ck_assert_int_eq(strncmp(text, "cmportd: ", 9), 0);
-}
-END_TEST
-
-static TCase *doing(void)
-{
-	TCase *tc = folder_tcase("what it does", setup, teardown);
-
-	tcase_set_timeout(tc, 60);
-	tcase_add_test(tc, it_serves_the_path_that_was_asked_for);
-	tcase_add_test(tc, its_starter_is_told_when_it_serves);
-	tcase_add_test(tc, its_starter_is_told_why_it_does_not_serve);
-	tcase_add_test(tc, client_is_told_at_once_why_none_serves);
-	tcase_add_test(tc, a_cmportd_that_is_slow_to_begin_is_waited_for);
-	tcase_add_test(tc, a_crowd_that_starts_it_at_once_leaves_one);
-	return tc;
-}
-
-static TCase *noticing(void)
-{
-	TCase *tc = folder_tcase("what the program notices", setup, teardown);
-
-	tcase_add_test(tc, no_sigchld_comes_and_no_child_is_left);
-	tcase_add_test(tc, it_starts_although_sigchld_is_ignored);
-	tcase_add_test(tc, no_fork_handler_runs);
-	tcase_add_test(tc, who_waits_for_any_child_gets_only_his_own);
-	tcase_add_test(tc, no_handler_runs_in_a_child);
-	tcase_add_test(tc, mask_and_errno_stay);
-	return tc;
-}
-
-static TCase *inheriting(void)
-{
-	TCase *tc = folder_tcase("what it is born with", setup, teardown);
-
-	tcase_add_test(tc, no_descriptor_leaks);
-	tcase_add_test(tc, blocked_and_ignored_signals_are_not_inherited);
-	tcase_add_test(tc, its_environment_is_clean);
-	tcase_add_test(tc, on_a_soft_fabric_it_finds_the_libraries_of_the_program);
-	tcase_add_test(tc, it_is_in_a_session_and_folder_of_its_own);
-	tcase_add_test(tc, its_log_goes_where_the_environment_says);
-	tcase_add_test(tc, it_is_scheduled_as_others_are);
-	tcase_add_test(tc, it_may_write_files_although_the_program_may_not);
-	tcase_add_test(tc, it_is_not_the_first_to_be_killed_when_memory_is_short);
-	return tc;
-}
-
-int main(void)
-{
-	Suite *suite = suite_create("spawn");
-
-	suite_add_tcase(suite, doing());
-	suite_add_tcase(suite, noticing());
-	suite_add_tcase(suite, inheriting());
-	return run_suite(suite);
 }

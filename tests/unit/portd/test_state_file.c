@@ -15,9 +15,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "lib/portd/server/process.h"
 #include "lib/portd/server/socket_dir.h"
-#include "tests/unit/cm/run.h"
 #include "tests/unit/portd/folder.h"
+#include "tests/unit/test.h"
 
 #define HEAD_STRIDE 512 /* in the file: two heads, then entries */
 #define HEAD_BYTES  32
@@ -30,6 +31,7 @@ static pid_t client;
 
 static void setup(void)
 {
+	folder_make();
 	dir = NULL;
 	client = fork();
 	if (client == 0) {
@@ -67,7 +69,9 @@ static void take_again(void)
 
 /* --- blocks of comm ids -------------------------------------------------- */
 
-START_TEST(blocks_count_up)
+FIXTURE(setup, teardown);
+
+TEST(blocks_count_up)
 {
 	uint16_t first;
 
@@ -75,9 +79,8 @@ START_TEST(blocks_count_up)
 	first = socket_dir_id_block(dir);
 	ck_assert_uint_eq(socket_dir_id_block(dir), (uint16_t)(first + 1));
 }
-END_TEST
 
-START_TEST(blocks_count_on_after_leaving)
+TEST(blocks_count_on_after_leaving)
 {
 	uint16_t last;
 
@@ -86,7 +89,6 @@ START_TEST(blocks_count_on_after_leaving)
 	take_again();
 	ck_assert_uint_eq(socket_dir_id_block(dir), (uint16_t)(last + 1));
 }
-END_TEST
 
 static int hand_out_seven(void)
 {
@@ -99,7 +101,7 @@ static int hand_out_seven(void)
 	return 0;
 }
 
-START_TEST(blocks_count_on_after_a_death)
+TEST(blocks_count_on_after_a_death)
 {
 	uint16_t last;
 
@@ -111,9 +113,8 @@ START_TEST(blocks_count_on_after_a_death)
 	take();
 	ck_assert_uint_eq(socket_dir_id_block(dir), (uint16_t)(last + 8));
 }
-END_TEST
 
-START_TEST(blocks_begin_anywhere)
+TEST(blocks_begin_anywhere)
 {
 	uint16_t first;
 	int i;
@@ -128,7 +129,6 @@ START_TEST(blocks_begin_anywhere)
 	}
 	ck_assert_int_lt(i, 8);
 }
-END_TEST
 
 /* --- damage -------------------------------------------------------------- */
 
@@ -156,7 +156,7 @@ static off_t next_head(void)
 	return sequence[0] > sequence[1] ? HEAD_STRIDE : 0;
 }
 
-START_TEST(a_head_cut_short_loses_no_block)
+TEST_LOOP(a_head_cut_short_loses_no_block, 1, HEAD_BYTES)
 {
 	uint8_t newer[HEAD_BYTES];
 	uint16_t last;
@@ -176,9 +176,8 @@ START_TEST(a_head_cut_short_loses_no_block)
 	take();
 	ck_assert_uint_eq(socket_dir_id_block(dir), (uint16_t)(last + 1));
 }
-END_TEST
 
-START_TEST(garbage_is_as_good_as_nothing)
+TEST_LOOP(garbage_is_as_good_as_nothing, 0, 20)
 {
 	static uint8_t garbage[FILE_BYTES + 100];
 	size_t i;
@@ -191,7 +190,6 @@ START_TEST(garbage_is_as_good_as_nothing)
 	ck_assert_uint_eq(socket_dir_pending(dir), 0);
 	socket_dir_id_block(dir);
 }
-END_TEST
 
 static int note_client(void)
 {
@@ -201,7 +199,7 @@ static int note_client(void)
 	return 0;
 }
 
-START_TEST(a_file_of_any_length_is_read)
+TEST_LOOP(a_file_of_any_length_is_read, 0, 14)
 {
 	static const off_t length[] = { 0,    1,    31,	  32,	511,  543,  544,
 					1023, 1024, 1025, 1030, 1040, 5000, FILE_BYTES - 1 };
@@ -211,9 +209,8 @@ START_TEST(a_file_of_any_length_is_read)
 	take();
 	ck_assert_uint_eq(socket_dir_pending(dir), length[_i] >= 1040 ? 1 : 0);
 }
-END_TEST
 
-START_TEST(a_damaged_entry_is_nobody)
+TEST_LOOP(a_damaged_entry_is_nobody, 0, 16)
 {
 	uint8_t byte;
 	int fd;
@@ -227,36 +224,32 @@ START_TEST(a_damaged_entry_is_nobody)
 	take();
 	ck_assert_uint_eq(socket_dir_pending(dir), 0);
 }
-END_TEST
 
 /* --- clients ------------------------------------------------------------- */
 
-START_TEST(nobody_is_missing_at_first)
+TEST(nobody_is_missing_at_first)
 {
 	take();
 	socket_dir_add_client(dir, client);
 	ck_assert_uint_eq(socket_dir_pending(dir), 0);
 }
-END_TEST
 
-START_TEST(a_client_of_a_dead_one_is_missing)
+TEST(a_client_of_a_dead_one_is_missing)
 {
 	ck_assert_int_eq(in_child(note_client), 0);
 	take();
 	ck_assert_uint_eq(socket_dir_pending(dir), 1);
 }
-END_TEST
 
-START_TEST(a_client_of_one_that_left_is_missing)
+TEST(a_client_of_one_that_left_is_missing)
 {
 	take();
 	socket_dir_add_client(dir, client);
 	take_again();
 	ck_assert_uint_eq(socket_dir_pending(dir), 1);
 }
-END_TEST
 
-START_TEST(a_client_that_had_gone_is_not_missing)
+TEST(a_client_that_had_gone_is_not_missing)
 {
 	take();
 	socket_dir_add_client(dir, client);
@@ -264,9 +257,8 @@ START_TEST(a_client_that_had_gone_is_not_missing)
 	take_again();
 	ck_assert_uint_eq(socket_dir_pending(dir), 0);
 }
-END_TEST
 
-START_TEST(a_client_that_came_twice_is_missing_until_both_are_back)
+TEST(a_client_that_came_twice_is_missing_until_both_are_back)
 {
 	take();
 	socket_dir_add_client(dir, client);
@@ -279,38 +271,33 @@ START_TEST(a_client_that_came_twice_is_missing_until_both_are_back)
 	socket_dir_resumed(dir, client);
 	ck_assert_uint_eq(socket_dir_pending(dir), 0);
 }
-END_TEST
 
-START_TEST(a_process_that_has_died_is_not_missing)
+TEST(a_process_that_has_died_is_not_missing)
 {
 	ck_assert_int_eq(in_child(note_client), 0);
 	end_client();
 	take();
 	ck_assert_uint_eq(socket_dir_pending(dir), 0);
 }
-END_TEST
 
-START_TEST(a_process_that_dies_is_missing_no_more)
+TEST(a_process_that_dies_is_missing_no_more)
 {
 	ck_assert_int_eq(in_child(note_client), 0);
 	take();
-	ck_assert_uint_eq(socket_dir_pending(dir), 1);
-	kill(client, SIGKILL); /* nobody waits for it: a zombie counts as gone */
-	sleep_ms(50);
+	kill(client, SIGKILL);
+	ck_assert_int_eq(waitid(P_PID, (id_t)client, NULL, WEXITED | WNOWAIT), 0); /* a zombie */
 	ck_assert_uint_eq(socket_dir_pending(dir), 0);
 }
-END_TEST
 
-START_TEST(who_is_missing_is_so_after_two_deaths)
+TEST(who_is_missing_is_so_after_two_deaths)
 {
 	ck_assert_int_eq(in_child(note_client), 0);
 	ck_assert_int_eq(in_child(hand_out_seven), 0);
 	take();
 	ck_assert_uint_eq(socket_dir_pending(dir), 1);
 }
-END_TEST
 
-START_TEST(who_has_returned_is_missing_once_after_the_next_death)
+TEST(who_has_returned_is_missing_once_after_the_next_death)
 {
 	ck_assert_int_eq(in_child(note_client), 0);
 	take();
@@ -319,9 +306,8 @@ START_TEST(who_has_returned_is_missing_once_after_the_next_death)
 	take_again();
 	ck_assert_uint_eq(socket_dir_pending(dir), 1);
 }
-END_TEST
 
-START_TEST(who_cannot_be_seen_is_not_awaited)
+TEST(who_cannot_be_seen_is_not_awaited)
 {
 	take();
 	socket_dir_add_client(dir, 0);
@@ -330,18 +316,16 @@ START_TEST(who_cannot_be_seen_is_not_awaited)
 	take_again();
 	ck_assert_uint_eq(socket_dir_pending(dir), 0);
 }
-END_TEST
 
-START_TEST(what_was_never_noted_can_be_removed)
+TEST(what_was_never_noted_can_be_removed)
 {
 	take();
 	socket_dir_remove_client(dir, client);
 	socket_dir_resumed(dir, client);
 	ck_assert_uint_eq(socket_dir_pending(dir), 0);
 }
-END_TEST
 
-START_TEST(more_clients_than_there_is_room_for_do_no_harm)
+TEST(more_clients_than_there_is_room_for_do_no_harm)
 {
 	pid_t pid;
 
@@ -355,7 +339,6 @@ START_TEST(more_clients_than_there_is_room_for_do_no_harm)
 	take_again();
 	ck_assert_uint_eq(socket_dir_pending(dir), 1);
 }
-END_TEST
 
 /* --- the same number for another process --------------------------------- */
 
@@ -379,15 +362,19 @@ static pid_t child_numbered(pid_t pid)
 /* In a pid namespace, whose first process this is. */
 static int reuse_number(void)
 {
+	uint32_t start;
+
 	if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
 	    mount("proc", "/proc", "proc", 0, NULL))
 		return 1;
 	client = child_numbered(50);
 	if (client != 50 || in_child(note_client))
 		return 2;
-	end_client();
-	sleep_ms(20); /* a clock tick: that is how finely starts are told apart */
-	if (child_numbered(50) != 50 || socket_dir_take(socket_path, &dir))
+	start = process_start(client);
+	/* Starts are told apart by a clock tick. */
+	for (; process_start(client) == start; client = child_numbered(50))
+		end_client();
+	if (client != 50 || socket_dir_take(socket_path, &dir))
 		return 3;
 	return socket_dir_pending(dir) ? 4 : 0;
 }
@@ -399,7 +386,7 @@ static int in_namespace(void)
 	return in_child(reuse_number);
 }
 
-START_TEST(a_later_process_of_the_same_number_is_not_taken_for_it)
+TEST(a_later_process_of_the_same_number_is_not_taken_for_it)
 {
 	int status;
 
@@ -410,57 +397,4 @@ START_TEST(a_later_process_of_the_same_number_is_not_taken_for_it)
 		printf("skipped: no namespaces here\n");
 	else
 		ck_assert_int_eq(status, 0);
-}
-END_TEST
-
-static TCase *blocks(void)
-{
-	TCase *tc = folder_tcase("blocks", setup, teardown);
-
-	tcase_add_test(tc, blocks_count_up);
-	tcase_add_test(tc, blocks_count_on_after_leaving);
-	tcase_add_test(tc, blocks_count_on_after_a_death);
-	tcase_add_test(tc, blocks_begin_anywhere);
-	return tc;
-}
-
-static TCase *damages(void)
-{
-	TCase *tc = folder_tcase("damage", setup, teardown);
-
-	tcase_add_loop_test(tc, a_head_cut_short_loses_no_block, 1, HEAD_BYTES);
-	tcase_add_loop_test(tc, garbage_is_as_good_as_nothing, 0, 20);
-	tcase_add_loop_test(tc, a_file_of_any_length_is_read, 0, 14);
-	tcase_add_loop_test(tc, a_damaged_entry_is_nobody, 0, 16);
-	return tc;
-}
-
-static TCase *clients(void)
-{
-	TCase *tc = folder_tcase("clients", setup, teardown);
-
-	tcase_add_test(tc, nobody_is_missing_at_first);
-	tcase_add_test(tc, a_client_of_a_dead_one_is_missing);
-	tcase_add_test(tc, a_client_of_one_that_left_is_missing);
-	tcase_add_test(tc, a_client_that_had_gone_is_not_missing);
-	tcase_add_test(tc, a_client_that_came_twice_is_missing_until_both_are_back);
-	tcase_add_test(tc, a_process_that_has_died_is_not_missing);
-	tcase_add_test(tc, a_process_that_dies_is_missing_no_more);
-	tcase_add_test(tc, who_is_missing_is_so_after_two_deaths);
-	tcase_add_test(tc, who_has_returned_is_missing_once_after_the_next_death);
-	tcase_add_test(tc, who_cannot_be_seen_is_not_awaited);
-	tcase_add_test(tc, what_was_never_noted_can_be_removed);
-	tcase_add_test(tc, more_clients_than_there_is_room_for_do_no_harm);
-	tcase_add_test(tc, a_later_process_of_the_same_number_is_not_taken_for_it);
-	return tc;
-}
-
-int main(void)
-{
-	Suite *suite = suite_create("state_file");
-
-	suite_add_tcase(suite, blocks());
-	suite_add_tcase(suite, damages());
-	suite_add_tcase(suite, clients());
-	return run_suite(suite);
 }

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "lib/portd/proto/trace_ring.h"
-#include "tests/unit/cm/run.h"
+#include "tests/unit/test.h"
 
 #define STORM (40 * TRACE_RING_ENTRIES)
 
@@ -51,7 +51,10 @@ static bool is_in_one_piece(const struct trace_entry *message)
 	return true;
 }
 
-START_TEST(what_is_written_is_read_once)
+FIXTURE(set_up, tear_down);
+TIME_LIMIT_S(60);
+
+TEST(what_is_written_is_read_once)
 {
 	struct trace_entry message;
 
@@ -63,9 +66,8 @@ START_TEST(what_is_written_is_read_once)
 	ck_assert(is_in_one_piece(&message));
 	ck_assert(!trace_reader_take(&reader, &message));
 }
-END_TEST
 
-START_TEST(who_comes_later_begins_with_the_next)
+TEST(who_comes_later_begins_with_the_next)
 {
 	struct trace_reader late;
 	struct trace_entry message;
@@ -78,9 +80,8 @@ START_TEST(who_comes_later_begins_with_the_next)
 	ck_assert_uint_eq(message.number, 6);
 	trace_reader_fini(&late);
 }
-END_TEST
 
-START_TEST(a_ring_that_is_almost_full_has_lost_nothing)
+TEST(a_ring_that_is_almost_full_has_lost_nothing)
 {
 	struct trace_entry message;
 
@@ -89,9 +90,8 @@ START_TEST(a_ring_that_is_almost_full_has_lost_nothing)
 	ck_assert_uint_eq(message.number, 1);
 	ck_assert_uint_eq(reader.n_missed, 0);
 }
-END_TEST
 
-START_TEST(what_was_overwritten_is_counted)
+TEST(what_was_overwritten_is_counted)
 {
 	struct trace_entry message;
 
@@ -100,7 +100,6 @@ START_TEST(what_was_overwritten_is_counted)
 	ck_assert_uint_eq(message.number, reader.n_missed + 1);
 	ck_assert_uint_ge(message.number, 2 * TRACE_RING_ENTRIES);
 }
-END_TEST
 
 static void *storm(void *arg)
 {
@@ -108,7 +107,7 @@ static void *storm(void *arg)
 	return arg;
 }
 
-START_TEST(no_message_is_torn_however_fast_they_come)
+TEST(no_message_is_torn_however_fast_they_come)
 {
 	struct trace_entry message = { .number = 0 };
 	pthread_t writer;
@@ -124,40 +123,19 @@ START_TEST(no_message_is_torn_however_fast_they_come)
 	pthread_join(writer, NULL);
 	ck_assert_uint_eq(n + reader.n_missed, STORM);
 }
-END_TEST
 
-START_TEST(a_reader_cannot_write)
+TEST(a_reader_cannot_write)
 {
 	ck_assert_ptr_eq(mmap(NULL, 4096, PROT_WRITE, MAP_SHARED, ring.fd, 0), MAP_FAILED);
 	ck_assert_int_lt(write(ring.fd, "x", 1), 0);
 	ck_assert_int_lt(ftruncate(ring.fd, 0), 0);
 }
-END_TEST
 
-START_TEST(what_is_no_ring_is_not_read)
+TEST(what_is_no_ring_is_not_read)
 {
 	int fd = memfd_create("no ring", MFD_CLOEXEC);
 
 	ck_assert_int_eq(trace_reader_init(&reader, fd), -EPROTO);
 	close(fd);
 	ck_assert_int_eq(trace_reader_init(&reader, -1), -EPROTO);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("trace_ring");
-	TCase *tcase = tcase_create("trace_ring");
-
-	tcase_add_checked_fixture(tcase, set_up, tear_down);
-	tcase_add_test(tcase, what_is_written_is_read_once);
-	tcase_add_test(tcase, who_comes_later_begins_with_the_next);
-	tcase_add_test(tcase, a_ring_that_is_almost_full_has_lost_nothing);
-	tcase_add_test(tcase, what_was_overwritten_is_counted);
-	tcase_add_test(tcase, no_message_is_torn_however_fast_they_come);
-	tcase_add_test(tcase, a_reader_cannot_write);
-	tcase_add_test(tcase, what_is_no_ring_is_not_read);
-	tcase_set_timeout(tcase, 60);
-	suite_add_tcase(suite, tcase);
-	return run_suite(suite);
 }

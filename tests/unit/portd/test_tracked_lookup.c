@@ -5,8 +5,8 @@
  */
 #include <errno.h>
 
-#include "tests/unit/cm/run.h"
 #include "tests/unit/portd/talk.h"
+#include "tests/unit/test.h"
 
 #define SERVICE UINT64_C(0x01111c06)
 
@@ -41,7 +41,9 @@ static const char *state(void)
 	return tracked ? cm_state_str((enum cm_state)tracked->is.state) : "none";
 }
 
-START_TEST(lookup_makes_a_will_that_says_what_to_refuse)
+FIXTURE(talk_set_up, talk_tear_down);
+
+TEST(lookup_is_tracked_with_what_to_refuse)
 {
 	struct cm_record tracked;
 
@@ -53,17 +55,15 @@ START_TEST(lookup_makes_a_will_that_says_what_to_refuse)
 	ck_assert_uint_eq(tracked.tid, 0x7777);
 	ck_assert_uint_eq(tracked.handle, PORT);
 }
-END_TEST
 
-START_TEST(repeated_lookup_makes_no_second_will)
+TEST(repeated_lookup_is_tracked_once)
 {
 	talk_received(lookup());
 	talk_received(lookup());
 	ck_assert_uint_eq(tracker_count(talk_tracker, ME), 1);
 }
-END_TEST
 
-START_TEST(answer_settles_the_will_and_may_be_repeated)
+TEST(answer_settles_the_lookup_and_may_be_repeated)
 {
 	talk_received(lookup());
 	talk_sent(answer(CM_SIDR_OK));
@@ -72,18 +72,16 @@ START_TEST(answer_settles_the_will_and_may_be_repeated)
 	talk_sent(answer(CM_SIDR_OK));
 	ck_assert_str_eq(state(), "SIDR_REP_SENT");
 }
-END_TEST
 
-START_TEST(who_was_not_asked_may_not_answer)
+TEST(who_was_not_asked_may_not_answer)
 {
 	ck_assert_int_eq(talk_sent_by(ME, answer(CM_SIDR_OK)), -EPERM);
 	talk_received(lookup());
 	ck_assert_int_eq(talk_sent_by(OTHER, answer(CM_SIDR_OK)), -EPERM);
 	ck_assert_str_eq(state(), "SIDR_REQ_RCVD");
 }
-END_TEST
 
-START_TEST(answer_for_another_service_is_refused)
+TEST(answer_for_another_service_is_refused)
 {
 	struct cm_msg msg = answer(CM_SIDR_OK);
 
@@ -91,9 +89,8 @@ START_TEST(answer_for_another_service_is_refused)
 	msg.sidr_rep.service_id++;
 	ck_assert_int_eq(talk_sent_by(ME, msg), -EPERM);
 }
-END_TEST
 
-START_TEST(answer_to_another_host_is_refused)
+TEST(answer_to_another_host_is_refused)
 {
 	struct cm_msg msg = answer(CM_SIDR_OK);
 
@@ -101,27 +98,24 @@ START_TEST(answer_to_another_host_is_refused)
 	ck_assert_int_eq(tracker_sent(talk_tracker, ME, PORT, &talk_to_stranger, &msg), -EPERM);
 	ck_assert_int_eq(tracker_sent(talk_tracker, ME, PORT + 1, &talk_to_peer, &msg), -EPERM);
 }
-END_TEST
 
 /* It listened no more when the lookup reached it. */
-START_TEST(core_that_knows_no_such_service_closes_nothing)
+TEST(core_that_knows_no_such_service_closes_nothing)
 {
 	talk_received(lookup());
 	talk_sent(answer(CM_SIDR_UNSUPPORTED));
 	ck_assert_uint_eq(tracker_count(talk_tracker, ME), 0);
 }
-END_TEST
 
-START_TEST(closed_lookup_has_no_will)
+TEST(closed_lookup_is_not_tracked)
 {
 	talk_received(lookup());
 	talk_sent(answer(CM_SIDR_REJECT));
 	talk_ended_by(ME, LOCAL, REMOTE);
 	ck_assert_uint_eq(tracker_count(talk_tracker, ME), 0);
 }
-END_TEST
 
-START_TEST(closing_a_lookup_leaves_the_connection_with_its_id)
+TEST(closing_a_lookup_leaves_the_connection_with_its_id)
 {
 	struct portd_close close = { LOCAL, REMOTE, talk_to_peer.dgid, SERVICE };
 
@@ -131,10 +125,9 @@ START_TEST(closing_a_lookup_leaves_the_connection_with_its_id)
 	ck_assert_str_eq(state(), "none");
 	ck_assert_ptr_nonnull(talk_by_peer());
 }
-END_TEST
 
 /* After cmportd was replaced the client tells of it, with the comm id that no message has. */
-START_TEST(lookup_that_the_client_tells_of_is_answered_all_the_same)
+TEST(lookup_that_the_client_tells_of_is_answered_all_the_same)
 {
 	struct cm_record told = { .state = CM_SIDR_REQ_RCVD,
 				  .handle = PORT,
@@ -151,10 +144,9 @@ START_TEST(lookup_that_the_client_tells_of_is_answered_all_the_same)
 	talk_ended_by(ME, LOCAL, REMOTE);
 	ck_assert_uint_eq(tracker_count(talk_tracker, ME), 0);
 }
-END_TEST
 
 /* A client that looks up tells of it after cmportd was replaced; the peer's answer ends it. */
-START_TEST(lookup_of_the_client_ends_with_its_answer)
+TEST(lookup_of_the_client_ends_with_its_answer)
 {
 	struct cm_record told = { .state = CM_SIDR_REQ_SENT,
 				  .handle = PORT,
@@ -169,26 +161,4 @@ START_TEST(lookup_of_the_client_ends_with_its_answer)
 	ck_assert_str_eq(talk_state(), "SIDR_REQ_SENT");
 	talk_received(rep);
 	ck_assert_str_eq(talk_state(), "IDLE");
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("tracked_lookup");
-	TCase *tcase = tcase_create("tracked_lookup");
-
-	tcase_add_checked_fixture(tcase, talk_set_up, talk_tear_down);
-	tcase_add_test(tcase, lookup_makes_a_will_that_says_what_to_refuse);
-	tcase_add_test(tcase, repeated_lookup_makes_no_second_will);
-	tcase_add_test(tcase, answer_settles_the_will_and_may_be_repeated);
-	tcase_add_test(tcase, who_was_not_asked_may_not_answer);
-	tcase_add_test(tcase, answer_for_another_service_is_refused);
-	tcase_add_test(tcase, answer_to_another_host_is_refused);
-	tcase_add_test(tcase, core_that_knows_no_such_service_closes_nothing);
-	tcase_add_test(tcase, closed_lookup_has_no_will);
-	tcase_add_test(tcase, closing_a_lookup_leaves_the_connection_with_its_id);
-	tcase_add_test(tcase, lookup_that_the_client_tells_of_is_answered_all_the_same);
-	tcase_add_test(tcase, lookup_of_the_client_ends_with_its_answer);
-	suite_add_tcase(suite, tcase);
-	return run_suite(suite);
 }

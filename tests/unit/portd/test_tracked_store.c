@@ -16,14 +16,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/unit/cm/run.h"
 #include "tests/unit/portd/kept.h"
+#include "tests/unit/test.h"
 
 #define STEPS_MAX 200000
 
 /* --- kept ---------------------------------------------------------------- */
 
-START_TEST(tracked_is_an_orphan_of_the_next)
+FIXTURE(kept_set_up, kept_tear_down);
+
+TEST(tracked_is_an_orphan_of_the_next)
 {
 	const struct tracked *tracked;
 
@@ -34,10 +36,9 @@ START_TEST(tracked_is_an_orphan_of_the_next)
 	ck_assert(kept_is_version(tracked, 1));
 	ck_assert_uint_eq(kept_orphans(kept_tracker), 1);
 }
-END_TEST
 
 /* Who follows may be another version, and finds each member at the place where it was put. */
-START_TEST(record_lies_in_the_file_where_the_first_version_had_it)
+TEST(record_lies_in_the_file_where_the_first_version_had_it)
 {
 	static const struct {
 		size_t at, bytes;
@@ -72,9 +73,8 @@ START_TEST(record_lies_in_the_file_where_the_first_version_had_it)
 			      value);
 	}
 }
-END_TEST
 
-START_TEST(orphan_has_its_owner)
+TEST(orphan_has_its_owner)
 {
 	kept_set(1, 1);
 	kept_begin_again();
@@ -82,9 +82,8 @@ START_TEST(orphan_has_its_owner)
 	ck_assert_uint_eq(tracker_orphan(kept_tracker, NULL)->owner.start, kept_owner.start);
 	ck_assert_uint_eq(tracker_orphan(kept_tracker, NULL)->owner.block, kept_owner.block);
 }
-END_TEST
 
-START_TEST(nobody_finds_an_orphan_before_it_is_told_of)
+TEST(nobody_finds_an_orphan_before_it_is_told_of)
 {
 	kept_set(1, 1);
 	kept_begin_again();
@@ -94,9 +93,8 @@ START_TEST(nobody_finds_an_orphan_before_it_is_told_of)
 	ck_assert_uint_eq(kept_orphans(kept_tracker), 0);
 	ck_assert_uint_eq(tracker_count(kept_tracker, KEPT_CLIENT), 1);
 }
-END_TEST
 
-START_TEST(what_was_closed_is_not_kept)
+TEST(what_was_closed_is_not_kept)
 {
 	struct portd_close close = { .local_comm_id = 1 };
 
@@ -107,9 +105,8 @@ START_TEST(what_was_closed_is_not_kept)
 	ck_assert_uint_eq(kept_orphans(kept_tracker), 1);
 	ck_assert_uint_eq(tracker_orphan(kept_tracker, NULL)->is.local_comm_id, 2);
 }
-END_TEST
 
-START_TEST(what_was_taken_is_kept_until_it_is_buried)
+TEST(what_was_taken_is_kept_until_it_is_buried)
 {
 	struct cm_record tracked;
 
@@ -125,9 +122,8 @@ START_TEST(what_was_taken_is_kept_until_it_is_buried)
 	kept_begin_again();
 	ck_assert_uint_eq(kept_orphans(kept_tracker), 0);
 }
-END_TEST
 
-START_TEST(what_ends_with_one_message_is_not_kept_when_it_is_taken)
+TEST(what_ends_with_one_message_is_not_kept_when_it_is_taken)
 {
 	struct cm_record tracked;
 
@@ -135,9 +131,8 @@ START_TEST(what_ends_with_one_message_is_not_kept_when_it_is_taken)
 	ck_assert(tracker_take(kept_tracker, KEPT_CLIENT, &tracked));
 	ck_assert(tracker_is_empty(kept_tracker));
 }
-END_TEST
 
-START_TEST(many_are_kept)
+TEST(many_are_kept)
 {
 	uint32_t n;
 
@@ -147,9 +142,8 @@ START_TEST(many_are_kept)
 	kept_begin_again();
 	ck_assert_uint_eq(kept_orphans(kept_tracker), 10000);
 }
-END_TEST
 
-START_TEST(room_of_orphans_is_used_again)
+TEST(room_of_orphans_is_used_again)
 {
 	uint32_t n;
 	off_t bytes;
@@ -164,9 +158,8 @@ START_TEST(room_of_orphans_is_used_again)
 		kept_set(n, 1);
 	ck_assert_int_eq(kept_bytes(), bytes);
 }
-END_TEST
 
-START_TEST(file_of_nothing_is_small_again)
+TEST(file_of_nothing_is_small_again)
 {
 	struct portd_close close;
 	uint32_t n;
@@ -183,7 +176,6 @@ START_TEST(file_of_nothing_is_small_again)
 	kept_begin_again();
 	ck_assert_uint_eq(kept_orphans(kept_tracker), 1);
 }
-END_TEST
 
 /* --- killed at any moment ------------------------------------------------ */
 
@@ -262,7 +254,7 @@ static pid_t begin_steps(void (*run)(void))
 
 /* A process is killed between two instructions. Each of them is tried: it makes one, and what is
  * in the file then is what the next cmportd would find. */
-START_TEST(update_that_is_cut_off_anywhere_leaves_no_mixture)
+TEST_LOOP(update_that_is_cut_off_anywhere_leaves_no_mixture, 0, N_UPDATES)
 {
 	size_t bytes = KEPT_HEAD_BYTES + KEPT_CHUNK_BYTES;
 	unsigned int n_steps = 0;
@@ -294,7 +286,6 @@ START_TEST(update_that_is_cut_off_anywhere_leaves_no_mixture)
 	munmap(file, bytes);
 	free(before);
 }
-END_TEST
 
 /* --- no room ------------------------------------------------------------- */
 
@@ -334,23 +325,21 @@ static void expect_kept(uint32_t n_kept)
 	ck_assert_uint_eq(kept_orphans(kept_tracker), n_kept);
 }
 
-START_TEST(file_has_a_bound_and_the_table_has_none)
+TEST(file_has_a_bound_and_the_table_has_none)
 {
 	fill_beyond(TRACKED_CHUNKS_MAX * TRACKED_CHUNK);
 	expect_kept(TRACKED_CHUNKS_MAX * TRACKED_CHUNK);
 }
-END_TEST
 
-START_TEST(without_room_for_more_the_file_keeps_what_it_has)
+TEST(without_room_for_more_the_file_keeps_what_it_has)
 {
 	limit_files(KEPT_HEAD_BYTES + KEPT_CHUNK_BYTES);
 	fill_beyond(TRACKED_CHUNK);
 	limit_files(RLIM_INFINITY);
 	expect_kept(TRACKED_CHUNK);
 }
-END_TEST
 
-START_TEST(without_room_for_anything_there_is_no_store)
+TEST(without_room_for_anything_there_is_no_store)
 {
 	struct tracked_store *store = NULL;
 	int fd = memfd_create("full", MFD_CLOEXEC);
@@ -362,15 +351,13 @@ START_TEST(without_room_for_anything_there_is_no_store)
 	ck_assert_int_eq(err, -EFBIG);
 	ck_assert_ptr_null(store);
 }
-END_TEST
 
-START_TEST(file_that_cannot_be_mapped_is_no_store)
+TEST(file_that_cannot_be_mapped_is_no_store)
 {
 	struct tracked_store *store = NULL;
 
 	ck_assert_int_lt(tracked_store_open(open("/dev/null", O_RDWR | O_CLOEXEC), &store), 0);
 }
-END_TEST
 
 /* --- handles ------------------------------------------------------------- */
 
@@ -382,7 +369,7 @@ static int handle_of(const char *name, uint8_t port_num, uint64_t in_use)
 	return tracker_handle(kept_tracker, padded, port_num, in_use);
 }
 
-START_TEST(port_has_the_handle_that_it_had)
+TEST(port_has_the_handle_that_it_had)
 {
 	ck_assert_int_eq(handle_of("b", 1, 1), 1);
 	ck_assert_int_eq(handle_of("c", 1, 3), 2);
@@ -391,9 +378,8 @@ START_TEST(port_has_the_handle_that_it_had)
 	ck_assert_int_eq(handle_of("b", 1, 0), 1);
 	ck_assert_int_eq(handle_of("b", 2, 0), 3);
 }
-END_TEST
 
-START_TEST(handle_that_is_needed_is_taken_with_its_orphans)
+TEST(handle_that_is_needed_is_taken_with_its_orphans)
 {
 	char name[8];
 	uint64_t in_use = 1;
@@ -410,37 +396,4 @@ START_TEST(handle_that_is_needed_is_taken_with_its_orphans)
 	ck_assert_int_eq(handle_of("other", 1, in_use & ~UINT64_C(1)), 0);
 	ck_assert_uint_eq(kept_orphans(kept_tracker), 0);
 	ck_assert_int_eq(handle_of("more", 1, in_use), -ENOSPC);
-}
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-	tcase_add_test(tcase, tracked_is_an_orphan_of_the_next);
-	tcase_add_test(tcase, record_lies_in_the_file_where_the_first_version_had_it);
-	tcase_add_test(tcase, record_lies_in_the_file_where_the_first_version_had_it);
-	tcase_add_test(tcase, orphan_has_its_owner);
-	tcase_add_test(tcase, nobody_finds_an_orphan_before_it_is_told_of);
-	tcase_add_test(tcase, what_was_closed_is_not_kept);
-	tcase_add_test(tcase, what_was_taken_is_kept_until_it_is_buried);
-	tcase_add_test(tcase, what_ends_with_one_message_is_not_kept_when_it_is_taken);
-	tcase_add_test(tcase, many_are_kept);
-	tcase_add_test(tcase, room_of_orphans_is_used_again);
-	tcase_add_test(tcase, file_of_nothing_is_small_again);
-	tcase_add_loop_test(tcase, update_that_is_cut_off_anywhere_leaves_no_mixture, 0, N_UPDATES);
-	tcase_add_test(tcase, file_has_a_bound_and_the_table_has_none);
-	tcase_add_test(tcase, without_room_for_more_the_file_keeps_what_it_has);
-	tcase_add_test(tcase, without_room_for_anything_there_is_no_store);
-	tcase_add_test(tcase, file_that_cannot_be_mapped_is_no_store);
-	tcase_add_test(tcase, port_has_the_handle_that_it_had);
-	tcase_add_test(tcase, handle_that_is_needed_is_taken_with_its_orphans);
-}
-
-int main(void)
-{
-	Suite *suite = suite_create("tracked_store");
-	TCase *tcase = kept_tcase("tracked_store");
-
-	add_tests(tcase);
-	suite_add_tcase(suite, tcase);
-	return run_suite(suite);
 }

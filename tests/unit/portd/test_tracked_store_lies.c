@@ -9,15 +9,17 @@
 #include <unistd.h>
 
 #include "cm/fsm.h"
-#include "tests/unit/cm/run.h"
 #include "tests/unit/portd/kept.h"
+#include "tests/unit/test.h"
 
 /* --- not ours ------------------------------------------------------------ */
 
 /* Where the head has: magic, layout, boot. */
 static const off_t head_at[] = { 0, 4, 16 };
 
-START_TEST(file_of_another_version_or_boot_counts_as_nothing)
+FIXTURE(kept_set_up, kept_tear_down);
+
+TEST_LOOP(file_of_another_version_or_boot_counts_as_nothing, 0, 3)
 {
 	kept_set(1, 1);
 	kept_write(head_at[_i], "?", 1);
@@ -27,18 +29,16 @@ START_TEST(file_of_another_version_or_boot_counts_as_nothing)
 	kept_begin_again();
 	ck_assert_uint_eq(kept_orphans(kept_tracker), 1);
 }
-END_TEST
 
-START_TEST(process_ids_of_another_namespace_are_not_known)
+TEST(process_ids_of_another_namespace_are_not_known)
 {
 	kept_set(1, 1);
 	kept_write(8, "????", 4);
 	kept_begin_again();
 	ck_assert_uint_eq(tracker_orphan(kept_tracker, NULL)->owner.pid, 0);
 }
-END_TEST
 
-START_TEST(tracked_without_seal_is_nothing)
+TEST(tracked_without_seal_is_nothing)
 {
 	const uint32_t nothing = 0;
 
@@ -47,7 +47,6 @@ START_TEST(tracked_without_seal_is_nothing)
 	kept_begin_again();
 	ck_assert_uint_eq(kept_orphans(kept_tracker), 0);
 }
-END_TEST
 
 /* Sealed, and yet: a state, a flag, a port that do not exist. */
 static const struct {
@@ -61,16 +60,15 @@ static const struct {
 	{ offsetof(struct tracked, is.handle),   255	   },
 };
 
-START_TEST(tracked_that_cannot_be_is_nothing)
+TEST_LOOP(tracked_that_cannot_be_is_nothing, 0, (int)(sizeof(wrong) / sizeof(wrong[0])))
 {
 	kept_set(1, 1);
 	kept_write(KEPT_HEAD_BYTES + wrong[_i].at, &wrong[_i].value, 1);
 	kept_begin_again();
 	ck_assert_uint_eq(kept_orphans(kept_tracker), 0);
 }
-END_TEST
 
-START_TEST(of_two_wills_of_a_connection_one_counts)
+TEST(of_two_records_of_a_connection_one_counts)
 {
 	const uint32_t one = 1;
 
@@ -82,9 +80,8 @@ START_TEST(of_two_wills_of_a_connection_one_counts)
 	kept_begin_again();
 	ck_assert_uint_eq(kept_orphans(kept_tracker), 1);
 }
-END_TEST
 
-START_TEST(tracker_of_a_port_without_seal_are_nothing)
+TEST(tracker_of_a_port_without_seal_are_nothing)
 {
 	const uint32_t nothing = 0;
 
@@ -93,7 +90,6 @@ START_TEST(tracker_of_a_port_without_seal_are_nothing)
 	kept_begin_again();
 	ck_assert_uint_eq(kept_orphans(kept_tracker), 0);
 }
-END_TEST
 
 /* --- cut off, with holes, garbage ---------------------------------------- */
 
@@ -112,7 +108,7 @@ static const struct {
 	{ KEPT_HEAD_BYTES + 2 * (off_t)KEPT_CHUNK_BYTES - 1, 256},
 };
 
-START_TEST(of_a_file_cut_off_what_is_whole_counts)
+TEST_LOOP(of_a_file_cut_off_what_is_whole_counts, 0, (int)(sizeof(cuts) / sizeof(cuts[0])))
 {
 	uint32_t n;
 
@@ -126,9 +122,8 @@ START_TEST(of_a_file_cut_off_what_is_whole_counts)
 	kept_begin_again();
 	ck_assert_uint_eq(kept_orphans(kept_tracker), cuts[_i].n + 1);
 }
-END_TEST
 
-START_TEST(holes_are_nothing)
+TEST(holes_are_nothing)
 {
 	kept_set(1, 1);
 	tracker_free(kept_tracker);
@@ -136,7 +131,6 @@ START_TEST(holes_are_nothing)
 	kept_begin();
 	ck_assert_uint_eq(kept_orphans(kept_tracker), 1);
 }
-END_TEST
 
 static void spoil(unsigned int n_bytes)
 {
@@ -149,7 +143,7 @@ static void spoil(unsigned int n_bytes)
 	}
 }
 
-START_TEST(garbage_does_no_harm)
+TEST_LOOP(garbage_does_no_harm, 0, 18)
 {
 	const struct tracked *tracked = NULL;
 	struct cm_record ret;
@@ -173,30 +167,4 @@ START_TEST(garbage_does_no_harm)
 		tracker_reaped(kept_tracker, ret.local_comm_id);
 	}
 	ck_assert(tracker_is_empty(kept_tracker));
-}
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-	tcase_add_loop_test(tcase, file_of_another_version_or_boot_counts_as_nothing, 0, 3);
-	tcase_add_test(tcase, process_ids_of_another_namespace_are_not_known);
-	tcase_add_test(tcase, tracked_without_seal_is_nothing);
-	tcase_add_loop_test(tcase, tracked_that_cannot_be_is_nothing, 0,
-			    (int)(sizeof(wrong) / sizeof(wrong[0])));
-	tcase_add_test(tcase, of_two_wills_of_a_connection_one_counts);
-	tcase_add_test(tcase, tracker_of_a_port_without_seal_are_nothing);
-	tcase_add_loop_test(tcase, of_a_file_cut_off_what_is_whole_counts, 0,
-			    (int)(sizeof(cuts) / sizeof(cuts[0])));
-	tcase_add_test(tcase, holes_are_nothing);
-	tcase_add_loop_test(tcase, garbage_does_no_harm, 0, 18);
-}
-
-int main(void)
-{
-	Suite *suite = suite_create("tracked_store_lies");
-	TCase *tcase = kept_tcase("tracked_store_lies");
-
-	add_tests(tcase);
-	suite_add_tcase(suite, tcase);
-	return run_suite(suite);
 }

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "lib/portd/server/tracked.h"
-#include "tests/unit/cm/run.h"
+#include "tests/unit/test.h"
 
 #define ME    1
 #define OTHER 2
@@ -103,14 +103,15 @@ static const uint32_t crowds[] = { 1000, 10000, 65536, 8193, 16385 };
 
 #define N_CROWDS (sizeof(crowds) / sizeof(crowds[0]))
 
-START_TEST(tracked_costs_at_most_256_bytes)
+FIXTURE(set_up, tear_down);
+
+TEST_LOOP(tracked_costs_at_most_256_bytes, 0, N_CROWDS)
 {
 	set_many(crowds[_i]);
 	ck_assert_uint_le(tracker_bytes(tracker) / crowds[_i], 256);
 }
-END_TEST
 
-START_TEST(each_of_many_is_found)
+TEST_LOOP(each_of_many_is_found, 0, N_CROWDS)
 {
 	set_many(crowds[_i]);
 	for (uint32_t i = 1; i <= crowds[_i]; i++) {
@@ -122,9 +123,8 @@ START_TEST(each_of_many_is_found)
 		ck_assert_ptr_eq(tracker_of_qpn(tracker, &to_peer.dgid, 0xb, i), tracked);
 	}
 }
-END_TEST
 
-START_TEST(room_of_closed_wills_is_used_again)
+TEST(room_of_closed_connections_is_used_again)
 {
 	size_t bytes;
 
@@ -135,9 +135,8 @@ START_TEST(room_of_closed_wills_is_used_again)
 	set_many(10000);
 	ck_assert_uint_eq(tracker_bytes(tracker), bytes);
 }
-END_TEST
 
-START_TEST(all_of_a_client_are_taken_and_no_others)
+TEST(all_of_a_client_are_taken_and_no_others)
 {
 	struct cm_record tracked;
 	uint32_t n = 0;
@@ -149,14 +148,12 @@ START_TEST(all_of_a_client_are_taken_and_no_others)
 	ck_assert_uint_eq(n, 500);
 	ck_assert_uint_eq(tracker_count(tracker, OTHER), 500);
 }
-END_TEST
 
-START_TEST(highest_client_has_wills)
+TEST(highest_client_is_tracked)
 {
 	ck_assert_int_eq(set_by(UINT16_MAX, told(1)), 0);
 	ck_assert_uint_eq(tracker_count(tracker, UINT16_MAX), 1);
 }
-END_TEST
 
 /* --- no memory ----------------------------------------------------------- */
 
@@ -180,7 +177,7 @@ static struct cm_msg req_with(uint32_t local_comm_id)
 	return req;
 }
 
-START_TEST(table_without_memory_is_not_made)
+TEST(table_without_memory_is_not_made)
 {
 	struct tracker *none;
 
@@ -189,16 +186,14 @@ START_TEST(table_without_memory_is_not_made)
 	is_out_of_memory = false;
 	ck_assert_ptr_null(none);
 }
-END_TEST
 
-START_TEST(tracked_without_memory_is_not_set)
+TEST(tracked_without_memory_is_not_set)
 {
 	ck_assert_int_eq(set_without_memory(1), -ENOMEM);
 	ck_assert_uint_eq(tracker_count(tracker, ME), 0);
 }
-END_TEST
 
-START_TEST(sent_req_without_memory_is_refused)
+TEST(sent_req_without_memory_is_refused)
 {
 	struct cm_msg req = req_with(1);
 	int err;
@@ -208,9 +203,8 @@ START_TEST(sent_req_without_memory_is_refused)
 	is_out_of_memory = false;
 	ck_assert_int_eq(err, -ENOMEM);
 }
-END_TEST
 
-START_TEST(received_req_without_memory_is_to_be_dropped)
+TEST(received_req_without_memory_is_to_be_dropped)
 {
 	struct cm_msg req = req_with(1);
 	int err;
@@ -220,10 +214,9 @@ START_TEST(received_req_without_memory_is_to_be_dropped)
 	is_out_of_memory = false;
 	ck_assert_int_eq(err, -ENOMEM);
 }
-END_TEST
 
 /* 64 fill the buckets, 256 the first chunk. */
-START_TEST(table_that_cannot_grow_keeps_its_wills)
+TEST_LOOP(table_that_cannot_grow_keeps_its_connections, 0, 2)
 {
 	uint32_t n = _i ? 256 : 64;
 
@@ -232,41 +225,36 @@ START_TEST(table_that_cannot_grow_keeps_its_wills)
 	ck_assert_uint_eq(tracker_count(tracker, ME), n);
 	ck_assert_str_eq(state(n), "ESTABLISHED");
 }
-END_TEST
 
 /* --- told by the client -------------------------------------------------- */
 
-START_TEST(client_tells_of_a_connection)
+TEST(client_tells_of_a_connection)
 {
 	set(told(1));
 	ck_assert_str_eq(state(1), "ESTABLISHED");
 }
-END_TEST
 
-START_TEST(connection_without_comm_id_cannot_be_told)
+TEST(connection_without_comm_id_cannot_be_told)
 {
 	ck_assert_int_eq(set_by(ME, told(0)), -EPERM);
 }
-END_TEST
 
-START_TEST(state_that_does_not_exist_cannot_be_told)
+TEST(state_that_does_not_exist_cannot_be_told)
 {
 	struct cm_record tracked = told(1);
 
 	tracked.state = CM_N_STATES;
 	ck_assert_int_eq(set_by(ME, tracked), -EPERM);
 }
-END_TEST
 
-START_TEST(anothers_connection_cannot_be_told)
+TEST(anothers_connection_cannot_be_told)
 {
 	set(told(1));
 	ck_assert_int_eq(set_by(OTHER, told(1)), -EPERM);
 	ck_assert_uint_eq(tracker_of_local(tracker, 1)->client, ME);
 }
-END_TEST
 
-START_TEST(anothers_peer_cannot_be_told)
+TEST(anothers_peer_cannot_be_told)
 {
 	struct cm_record tracked = told(1);
 
@@ -274,9 +262,8 @@ START_TEST(anothers_peer_cannot_be_told)
 	tracked.local_comm_id = 2;
 	ck_assert_int_eq(set_by(OTHER, tracked), -EPERM);
 }
-END_TEST
 
-START_TEST(peer_of_a_connection_that_is_over_is_free)
+TEST(peer_of_a_connection_that_is_over_is_free)
 {
 	struct cm_record tracked = told(1);
 
@@ -287,9 +274,8 @@ START_TEST(peer_of_a_connection_that_is_over_is_free)
 	tracked.local_comm_id = 2;
 	ck_assert_int_eq(set_by(OTHER, tracked), 0);
 }
-END_TEST
 
-START_TEST(what_the_core_has_left_behind_is_not_believed)
+TEST(what_the_core_has_left_behind_is_not_believed)
 {
 	struct cm_record tracked = told(1);
 
@@ -298,9 +284,8 @@ START_TEST(what_the_core_has_left_behind_is_not_believed)
 	set(told(1));
 	ck_assert_str_eq(state(1), "DREQ_SENT");
 }
-END_TEST
 
-START_TEST(what_is_told_names_the_request_that_was_handed_out)
+TEST(what_is_told_names_the_request_that_was_handed_out)
 {
 	struct cm_record tracked = told(1);
 	struct cm_msg req = req_with(tracked.remote_comm_id);
@@ -309,38 +294,4 @@ START_TEST(what_is_told_names_the_request_that_was_handed_out)
 	set(tracked);
 	ck_assert_uint_eq(tracker_count(tracker, ME), 1);
 	ck_assert_str_eq(state(1), "ESTABLISHED");
-}
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-	tcase_add_loop_test(tcase, tracked_costs_at_most_256_bytes, 0, N_CROWDS);
-	tcase_add_loop_test(tcase, each_of_many_is_found, 0, N_CROWDS);
-	tcase_add_test(tcase, room_of_closed_wills_is_used_again);
-	tcase_add_test(tcase, all_of_a_client_are_taken_and_no_others);
-	tcase_add_test(tcase, highest_client_has_wills);
-	tcase_add_test(tcase, table_without_memory_is_not_made);
-	tcase_add_test(tcase, tracked_without_memory_is_not_set);
-	tcase_add_test(tcase, sent_req_without_memory_is_refused);
-	tcase_add_test(tcase, received_req_without_memory_is_to_be_dropped);
-	tcase_add_loop_test(tcase, table_that_cannot_grow_keeps_its_wills, 0, 2);
-	tcase_add_test(tcase, client_tells_of_a_connection);
-	tcase_add_test(tcase, connection_without_comm_id_cannot_be_told);
-	tcase_add_test(tcase, state_that_does_not_exist_cannot_be_told);
-	tcase_add_test(tcase, anothers_connection_cannot_be_told);
-	tcase_add_test(tcase, anothers_peer_cannot_be_told);
-	tcase_add_test(tcase, peer_of_a_connection_that_is_over_is_free);
-	tcase_add_test(tcase, what_the_core_has_left_behind_is_not_believed);
-	tcase_add_test(tcase, what_is_told_names_the_request_that_was_handed_out);
-}
-
-int main(void)
-{
-	Suite *suite = suite_create("tracked_table");
-	TCase *tcase = tcase_create("tracked_table");
-
-	tcase_add_checked_fixture(tcase, set_up, tear_down);
-	add_tests(tcase);
-	suite_add_tcase(suite, tcase);
-	return run_suite(suite);
 }

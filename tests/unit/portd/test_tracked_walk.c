@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "cm/action.h"
-#include "tests/unit/cm/run.h"
 #include "tests/unit/portd/model.h"
+#include "tests/unit/test.h"
 
 /* A sanitizer makes each ten times as slow; the plain build has them all. */
 #ifdef __SANITIZE_ADDRESS__
@@ -25,7 +25,7 @@
 
 /* --- do they agree? ------------------------------------------------------ */
 
-static const struct tracked *find_will(const struct cm_conn *conn)
+static const struct tracked *find_tracked(const struct cm_conn *conn)
 {
 	const struct tracked *tracked = tracker_of_local(model.tracker, conn->local_comm_id);
 	struct mad_gid peer = cm_peer_gid(&conn->path);
@@ -75,7 +75,7 @@ static bool is_ghost(const struct cm_conn *conn, const struct tracked *tracked)
 
 static void compare(struct cm_conn *conn, void *arg)
 {
-	const struct tracked *tracked = find_will(conn);
+	const struct tracked *tracked = find_tracked(conn);
 	enum cm_state state = (enum cm_state)cm_conn_record(conn).state;
 
 	(void)arg;
@@ -94,7 +94,7 @@ static void check_refusal(const struct cm_msg *msg)
 {
 	struct cm_conn *conn = model_conn(OURS, msg->rtu.local_comm_id);
 
-	if (msg->hdr.attr_id == CM_ATTR_DREP || (conn && is_ghost(conn, find_will(conn))))
+	if (msg->hdr.attr_id == CM_ATTR_DREP || (conn && is_ghost(conn, find_tracked(conn))))
 		return;
 	ck_abort_msg("walk %u: a message of 0x%x was refused", model.seed, msg->rtu.local_comm_id);
 }
@@ -114,7 +114,9 @@ static void check(void)
 			  model.side[OURS].core.n_conns);
 }
 
-START_TEST(tracker_know_what_the_core_knows)
+TIME_LIMIT_S(120);
+
+TEST_LOOP(tracker_know_what_the_core_knows, 0, N_LOOPS)
 {
 	for (int i = 0; i < N_WALKS; i++) {
 		begin(_i, i, false);
@@ -126,7 +128,6 @@ START_TEST(tracker_know_what_the_core_knows)
 		model_end();
 	}
 }
-END_TEST
 
 /* --- messages that cross ------------------------------------------------- */
 
@@ -149,7 +150,7 @@ static void compare_established(struct cm_conn *conn, void *arg)
 
 /* With messages on their way in both directions a tracked connection may be wrong for a while, or
  * for good where it no longer counts; but not about a connection that lives on. */
-START_TEST(tracker_know_what_lives_when_messages_have_crossed)
+TEST_LOOP(tracker_know_what_lives_when_messages_have_crossed, 0, N_LOOPS)
 {
 	unsigned int n = 0;
 
@@ -163,7 +164,6 @@ START_TEST(tracker_know_what_lives_when_messages_have_crossed)
 	}
 	ck_assert_uint_gt(n, N_WALKS / 10); /* or there was nothing to compare */
 }
-END_TEST
 
 /* --- the end of the client ----------------------------------------------- */
 
@@ -228,7 +228,7 @@ static unsigned int compare_end(const struct cm_record *tracked)
 	return n;
 }
 
-START_TEST(peer_hears_from_cmportd_what_the_client_would_have_said)
+TEST_LOOP(peer_hears_from_cmportd_what_the_client_would_have_said, 0, N_LOOPS)
 {
 	struct cm_record tracked;
 	unsigned int n_said = 0;
@@ -246,19 +246,4 @@ START_TEST(peer_hears_from_cmportd_what_the_client_would_have_said)
 		model_end();
 	}
 	ck_assert_uint_gt(n_said, N_WALKS); /* or there was little to compare */
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("tracked_walk");
-	TCase *tcase = tcase_create("tracked_walk");
-
-	tcase_set_timeout(tcase, 120);
-	tcase_add_loop_test(tcase, tracker_know_what_the_core_knows, 0, N_LOOPS);
-	tcase_add_loop_test(tcase, tracker_know_what_lives_when_messages_have_crossed, 0, N_LOOPS);
-	tcase_add_loop_test(tcase, peer_hears_from_cmportd_what_the_client_would_have_said, 0,
-			    N_LOOPS);
-	suite_add_tcase(suite, tcase);
-	return run_suite(suite);
 }

@@ -132,11 +132,10 @@ int server_run(const struct server_options *options)
 		return err;
 	if (options->serves)
 		options->serves();
+	portd_log_debug("idle after %u s", options->idle_s);
 	err = write_all(options->path);
-	if (!err) {
-		portd_log_debug("idle after %u s", options->idle_s);
+	if (!err)
 		let_nobody_in(socket_dir_listen_fd(dir), options);
-	}
 	socket_dir_leave(dir);
 	return err;
 }
