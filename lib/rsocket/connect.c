@@ -241,7 +241,6 @@ static int outcome(struct stream *s)
 
 int connect_start(struct rsock *rs, const struct sockaddr *addr, socklen_t bytes)
 {
-	struct wait_until forever = wait_for_ms(-1);
 	struct stream *s = stream_of(rs);
 	int err;
 
@@ -255,7 +254,7 @@ int connect_start(struct rsock *rs, const struct sockaddr *addr, socklen_t bytes
 	if (rsock_is_nonblocking(rs, 0))
 		return -EINPROGRESS;
 	do
-		err = wait_until_ready(rs, POLLOUT, is_settled, &forever);
+		err = wait_until_ready(rs, POLLOUT, is_settled, CM_TIME_NEVER);
 	while (err == -EINTR);
 	return err ? err : outcome(s);
 }

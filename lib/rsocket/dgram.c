@@ -27,7 +27,7 @@ static int start_service(struct dgram *d)
 	pthread_mutex_lock(&d->base.lock);
 	if (d->base.closed)
 		err = -EBADF;
-	else if (d->udp.fd < 0)
+	else if (d->udp.watch.fd < 0)
 		err = service_add(&d->udp, d->base.fd);
 	pthread_mutex_unlock(&d->base.lock);
 	service_unlock();
@@ -63,7 +63,7 @@ static int bind_to_any(struct dgram *d)
 
 	pthread_mutex_lock(&d->base.lock);
 	err = take_port(d);
-	is_served = d->udp.fd >= 0;
+	is_served = d->udp.watch.fd >= 0;
 	pthread_mutex_unlock(&d->base.lock);
 	return err || is_served ? err : start_service(d);
 }
@@ -211,7 +211,6 @@ static bool has_slots(struct rsock *rs)
 
 static ssize_t dgram_send(struct rsock *rs, const struct rs_transfer *out)
 {
-	struct wait_until forever = wait_for_ms(-1);
 	int err = bind_to_any(dgram_of(rs));
 
 	while (!err) {
@@ -222,7 +221,7 @@ static ssize_t dgram_send(struct rsock *rs, const struct rs_transfer *out)
 			return (ssize_t)total(out);
 		if (err != -EAGAIN || rsock_is_nonblocking(rs, out->flags))
 			break;
-		err = wait_until_ready(rs, POLLOUT, has_slots, &forever);
+		err = wait_until_ready(rs, POLLOUT, has_slots, CM_TIME_NEVER);
 	}
 	return err;
 }
@@ -235,7 +234,7 @@ bool dgram_deliver(struct dgram *d, struct dgram_packet *packet)
 			     addr_port(&d->peer) == addr_port(&packet->from)))
 		return false;
 	list_append(&d->packets, &packet->link);
-	watch_tell(&d->base);
+	watch_notify(&d->base);
 	return true;
 }
 
@@ -288,14 +287,13 @@ static ssize_t recv_one(struct dgram *d, struct rs_transfer *in)
 
 static ssize_t await_packet(struct rsock *rs, struct rs_transfer *in)
 {
-	struct wait_until forever = wait_for_ms(-1);
 	ssize_t bytes;
 	int err;
 
 	while ((bytes = recv_one(dgram_of(rs), in)) == -EAGAIN) {
 		if (rsock_is_nonblocking(rs, in->flags))
 			return -EAGAIN;
-		err = wait_until_ready(rs, POLLIN, has_packet, &forever);
+		err = wait_until_ready(rs, POLLIN, has_packet, CM_TIME_NEVER);
 		if (err)
 			return err;
 	}
@@ -363,7 +361,7 @@ static void dgram_disarm(struct rsock *rs)
 		was_armed = true;
 	}
 	if (was_armed)
-		watch_tell(rs);
+		watch_notify(rs);
 }
 
 /* --- life ---------------------------------------------------------------- */
@@ -377,7 +375,7 @@ static int dgram_close(struct rsock *rs)
 	pthread_mutex_lock(&rs->lock);
 	rs->closed = true;
 	service_remove(&d->udp);
-	watch_tell(rs);
+	watch_notify(rs);
 	pthread_mutex_unlock(&rs->lock);
 	dgram_dest_stop_all(d);
 	service_unlock();

@@ -149,7 +149,7 @@ int dgram_qp_make(struct dgram *d, struct dgram_qp *qp)
 		return err;
 	list_append(&d->qps, &qp->link);
 	/* Who sleeps has not armed this one. */
-	watch_tell(&d->base);
+	watch_notify(&d->base);
 	return 0;
 }
 

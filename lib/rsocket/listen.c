@@ -132,7 +132,7 @@ static void settle(struct stream *child, int err)
 	list_remove(&child->sibling);
 	list_append(&listener->ready, &child->sibling);
 	listener->n_ready++;
-	watch_tell(&listener->base);
+	watch_notify(&listener->base);
 	pthread_mutex_unlock(&listener->base.lock);
 }
 
@@ -192,13 +192,12 @@ static struct stream *take_ready(struct stream *listener)
 
 static int take(struct stream *listener, struct stream **ret)
 {
-	struct wait_until forever = wait_for_ms(-1);
 	int err;
 
 	while (!(*ret = take_ready(listener))) {
 		if (rsock_is_nonblocking(&listener->base, 0))
 			return -EAGAIN;
-		err = wait_until_ready(&listener->base, POLLIN, has_ready, &forever);
+		err = wait_until_ready(&listener->base, POLLIN, has_ready, CM_TIME_NEVER);
 		if (err)
 			return err;
 	}

@@ -216,7 +216,7 @@ static int look_at_all(struct repoll *repoll, struct epoll_event *events, int n)
 /* --- repoll_wait() ------------------------------------------------------- */
 
 /* The lock is held, and given up to sleep. */
-static int sleep_until(struct repoll *repoll, const struct wait_until *until)
+static int sleep_until(struct repoll *repoll, struct cm_time until)
 {
 	struct pollfd fd = { .fd = repoll->base.fd, .events = POLLIN };
 	int err;
@@ -231,7 +231,7 @@ static int sleep_until(struct repoll *repoll, const struct wait_until *until)
 
 /* The lock is held. */
 static int find_or_sleep(struct repoll *repoll, struct epoll_event *events, int n,
-			 const struct wait_until *until)
+			 struct cm_time until)
 {
 	int found = 0, err = 0;
 
@@ -246,13 +246,13 @@ static int find_or_sleep(struct repoll *repoll, struct epoll_event *events, int 
 
 static int wait_events(struct rsock *rs, struct epoll_event *events, int n, int timeout_ms)
 {
-	struct wait_until until = wait_for_ms(timeout_ms);
+	struct cm_time until = wait_deadline(timeout_ms);
 	int result;
 
 	if (rs->ops != &repoll_ops || n <= 0 || !events)
 		return -EINVAL;
 	pthread_mutex_lock(&rs->lock);
-	result = find_or_sleep(repoll_of(rs), events, n, &until);
+	result = find_or_sleep(repoll_of(rs), events, n, until);
 	pthread_mutex_unlock(&rs->lock);
 	return result;
 }
@@ -443,7 +443,7 @@ static int repoll_close(struct rsock *rs)
 	pthread_mutex_lock(&rs->lock);
 	rs->closed = true;
 	changed_wake(repoll_of(rs));
-	watch_tell(rs);
+	watch_notify(rs);
 	pthread_mutex_unlock(&rs->lock);
 	return 0;
 }

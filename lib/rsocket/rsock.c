@@ -17,7 +17,7 @@ void rsock_init(struct rsock *rs, const struct rsock_ops *ops)
 	rs->nonblocking = 0;
 	rs->closed = false;
 	rs->n_long = 0;
-	rs->is_told = false;
+	rs->has_event = false;
 	pthread_mutex_init(&rs->lock, NULL);
 	list_init(&rs->watches);
 }

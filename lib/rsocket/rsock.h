@@ -79,7 +79,7 @@ struct rsock {
 	pthread_mutex_t lock;
 	struct list watches; /* struct watcher: who wants to know of changes */
 	unsigned int n_long; /* the last so many waits in a row were long: see wait.c */
-	bool is_told;	     /* there is a wake-up to be taken before the next sleep: see wait.c */
+	bool has_event;	     /* there is a wake-up to be taken before the next sleep: see wait.c */
 	bool closed;	     /* by rclose() */
 };
 

@@ -5,25 +5,23 @@
 #include "lib/rsocket/service.h"
 
 #include <errno.h>
-#include <limits.h>
+#include <poll.h>
 #include <pthread.h>
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fd.h"
+#include "base/list.h"
 #include "base/thread.h"
-
-#define NS_PER_S  1000000000ULL
-#define NS_PER_MS 1000000ULL
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Under the lock. */
-static int epoll_fd = -1; /* while there is a thread */
-static int wake_fd = -1;
+static struct loop loop = { .fd = -1 }; /* open while there is a thread */
+static struct watch wakeup;
+static int wakeup_fd = -1;
+static struct cm_timers timers;
 static unsigned int n_serviced;
-static struct list timed = { &timed, &timed };
 
 void service_lock(void)
 {
@@ -37,127 +35,65 @@ void service_unlock(void)
 
 /* --- the thread ---------------------------------------------------------- */
 
-/* In the order of their time there would be less to look at, but keepalives are few and slow. */
-static int wait_ms(void)
+static void wake_thread(void)
 {
-	uint64_t first = UINT64_MAX, now = clock_ns(), left_ms;
-	struct list *node;
+	uint64_t one = 1;
 
-	list_for_each (node, &timed) {
-		struct serviced *serviced = container_of(node, struct serviced, timed);
-
-		if (serviced->at_ns < first)
-			first = serviced->at_ns;
-	}
-	if (first == UINT64_MAX)
-		return -1;
-	if (first <= now)
-		return 0;
-	left_ms = (first - now + NS_PER_MS - 1) / NS_PER_MS;
-	return left_ms < INT_MAX ? (int)left_ms : INT_MAX;
-}
-
-/* Return: one whose time has come, or NULL. */
-static struct serviced *find_expired(void)
-{
-	uint64_t now = clock_ns();
-	struct list *node;
-
-	list_for_each (node, &timed) {
-		struct serviced *serviced = container_of(node, struct serviced, timed);
-
-		if (serviced->at_ns <= now)
-			return serviced;
-	}
-	return NULL;
-}
-
-static void run_expired(void)
-{
-	struct serviced *serviced;
-
-	while ((serviced = find_expired())) {
-		service_expire_in(serviced, 0);
-		serviced->expired(serviced);
-	}
-}
-
-static void drain_wake(void)
-{
-	uint64_t count;
-
-	while (read(wake_fd, &count, sizeof(count)) < 0 && errno == EINTR)
+	while (wakeup_fd >= 0 && write(wakeup_fd, &one, sizeof(one)) < 0 && errno == EINTR)
 		;
 }
 
-/* One at a time: a callback may remove another, whose event must then not be in our hands. */
-static void run_readable(void)
+static void clear_wakeup(struct watch *watch, uint32_t events)
 {
-	struct epoll_event event;
+	uint64_t count;
 
-	for (int i = 0; i < 64 && epoll_wait(epoll_fd, &event, 1, 0) == 1; i++) {
-		struct serviced *serviced = event.data.ptr;
-
-		if (serviced)
-			serviced->readable(serviced);
-		else
-			drain_wake();
-	}
+	(void)events;
+	while (read(watch->fd, &count, sizeof(count)) < 0 && errno == EINTR)
+		;
 }
 
-static void end(void)
+static void *serve(void *unused)
 {
-	close(epoll_fd);
-	close(wake_fd);
-	epoll_fd = -1;
-	wake_fd = -1;
-}
+	struct cm_timer *timer;
 
-static void *run(void *unused)
-{
 	(void)unused;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
 	service_lock();
 	while (n_serviced) {
-		int timeout_ms = wait_ms();
-		int waits_at = epoll_fd;
-		struct epoll_event event;
+		int timeout_ms = cm_time_ms_until(cm_timers_deadline(&timers), clock_now());
+		struct pollfd fd = { .fd = loop.fd, .events = POLLIN };
 
 		service_unlock();
-		/* Only waits: what it finds may be gone by the time we have the lock. */
-		epoll_wait(waits_at, &event, 1, timeout_ms);
+		/* The turn itself is made under the lock, so that any thread may remove a watch. */
+		poll(&fd, 1, timeout_ms);
 		service_lock();
-		run_readable();
-		run_expired();
+		loop_turn(&loop, 0);
+		while ((timer = cm_timers_pop(&timers, clock_now()))) {
+			struct serviced *serviced = container_of(timer, struct serviced, timer);
+
+			serviced->expired(serviced);
+		}
 	}
-	end();
+	loop_fini(&loop);
+	fd_close(&wakeup_fd);
 	service_unlock();
 	return NULL;
 }
 
-static void wake(void)
+static int start_thread(void)
 {
-	uint64_t one = 1;
+	int err = loop_init(&loop);
 
-	while (wake_fd >= 0 && write(wake_fd, &one, sizeof(one)) < 0 && errno == EINTR)
-		;
-}
-
-/* The thread begins with the lock, which its first client still holds. */
-static int begin(void)
-{
-	struct epoll_event event = { .events = EPOLLIN };
-	int err;
-
-	epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	err = epoll_fd < 0 || wake_fd < 0 ? -errno : 0;
-	if (!err && epoll_ctl(epoll_fd, EPOLL_CTL_ADD, wake_fd, &event))
-		err = -errno;
-	if (!err)
-		err = thread_start(run, NULL);
 	if (err)
-		end();
+		return err;
+	wakeup_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	err = wakeup_fd < 0 ? -errno : loop_watch(&loop, &wakeup, wakeup_fd, EPOLLIN, clear_wakeup);
+	if (!err)
+		err = thread_start(serve, NULL);
+	if (err) {
+		loop_fini(&loop);
+		fd_close(&wakeup_fd);
+	}
 	return err;
 }
 
@@ -166,76 +102,70 @@ static int begin(void)
 void serviced_init(struct serviced *serviced, void (*readable)(struct serviced *serviced),
 		   void (*expired)(struct serviced *serviced))
 {
-	*serviced = (struct serviced){ .readable = readable, .expired = expired, .fd = -1 };
-	list_init(&serviced->timed);
+	*serviced = (struct serviced){ .readable = readable,
+				       .expired = expired,
+				       .watch = { .fd = -1 } };
 }
 
-static int watch(struct serviced *serviced, int op, uint32_t events)
+static void call_readable(struct watch *watch, uint32_t events)
 {
-	struct epoll_event event = { .events = events, .data.ptr = serviced };
+	struct serviced *serviced = container_of(watch, struct serviced, watch);
 
-	return epoll_ctl(epoll_fd, op, serviced->fd, &event) ? -errno : 0;
+	(void)events;
+	serviced->readable(serviced);
 }
 
 int service_add(struct serviced *serviced, int fd)
 {
-	int err = epoll_fd < 0 ? begin() : 0;
+	int err = loop.fd < 0 ? start_thread() : 0;
 
 	if (err)
 		return err;
-	n_serviced++;
-	serviced->fd = fd;
-	serviced->paused = false;
-	err = watch(serviced, EPOLL_CTL_ADD, EPOLLIN);
-	if (err) {
-		serviced->fd = -1;
-		n_serviced--;
-		wake();
-	}
+	err = loop_watch(&loop, &serviced->watch, fd, EPOLLIN, call_readable);
+	if (!err)
+		n_serviced++;
+	else
+		wake_thread(); /* which ends if it has nothing to serve */
 	return err;
 }
 
 void service_remove(struct serviced *serviced)
 {
-	service_expire_in(serviced, 0);
-	if (serviced->fd < 0)
+	cm_timer_disarm(&timers, &serviced->timer);
+	if (serviced->watch.fd < 0)
 		return;
-	watch(serviced, EPOLL_CTL_DEL, 0);
-	serviced->fd = -1;
+	loop_unwatch(&loop, &serviced->watch);
 	if (!--n_serviced)
-		wake();
+		wake_thread();
 }
 
 void service_pause(struct serviced *serviced)
 {
-	if (!serviced->paused && serviced->fd >= 0)
-		watch(serviced, EPOLL_CTL_MOD, 0);
-	serviced->paused = true;
+	loop_change(&loop, &serviced->watch, 0);
 }
 
 void service_resume(struct serviced *serviced)
 {
-	if (serviced->paused && serviced->fd >= 0)
-		watch(serviced, EPOLL_CTL_MOD, EPOLLIN);
-	serviced->paused = false;
+	if (serviced->watch.fd >= 0)
+		loop_change(&loop, &serviced->watch, EPOLLIN);
 }
 
 void service_expire_in(struct serviced *serviced, uint32_t ms)
 {
-	list_remove(&serviced->timed);
-	serviced->at_ns = 0;
-	if (!ms)
+	if (!ms) {
+		cm_timer_disarm(&timers, &serviced->timer);
 		return;
-	serviced->at_ns = clock_ns() + ms * NS_PER_MS;
-	list_append(&timed, &serviced->timed);
-	wake();
+	}
+	cm_timer_arm(&timers, &serviced->timer, cm_time_after(clock_now(), ms * CM_NS_PER_MS));
+	wake_thread();
 }
 
 void service_after_fork(void)
 {
 	pthread_mutex_init(&lock, NULL);
-	if (epoll_fd >= 0)
-		end();
+	/* Only closed: the epoll set behind the descriptor is the parent's, too. */
+	loop_fini(&loop);
+	fd_close(&wakeup_fd);
 	n_serviced = 0;
-	list_init(&timed);
+	timers = (struct cm_timers){ 0 };
 }

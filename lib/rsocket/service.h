@@ -1,50 +1,45 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The service thread of the socket layer: one for the process, there while anything is to be
- * served. It sets connections up, hears of their end, says keepalives and answers for datagram
- * sockets. Nothing that it calls may block.
+ * The service thread of the socket layer: one per process, which exists while anything is served.
+ * It sets connections up, handles their end, sends keepalives and answers for datagram sockets.
+ * Nothing that it calls may block.
  *
- * All callbacks run under the service's lock, one at a time. Who holds it may take a handle's lock,
- * not the other way round.
+ * All callbacks run under the service's lock, one at a time. The lock nests outside every handle's.
  */
 #ifndef LIB_RSOCKET_SERVICE_H
 #define LIB_RSOCKET_SERVICE_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "base/list.h"
+#include "base/loop.h"
+#include "base/timer.h"
 
 struct serviced {
 	void (*readable)(struct serviced *serviced); /* its descriptor is */
-	void (*expired)(struct serviced *serviced);  /* its time has come */
-	int fd;					     /* -1: not served */
-	bool paused;
-	uint64_t at_ns; /* CLOCK_MONOTONIC; 0: never */
-	struct list timed;
+	void (*expired)(struct serviced *serviced);  /* its timer has */
+	struct watch watch;			     /* fd -1: not served */
+	struct cm_timer timer;
 };
 
 /** serviced_init() - not served yet; either callback may be NULL if it is never needed. */
 void serviced_init(struct serviced *serviced, void (*readable)(struct serviced *serviced),
 		   void (*expired)(struct serviced *serviced));
 
-/** service_lock() - keep callbacks from running; once a thread, not in a callback. */
+/** service_lock() - keep callbacks from running; not recursive, not in a callback. */
 void service_lock(void);
 void service_unlock(void);
 
 /**
  * service_add() - serve a descriptor; the service's lock is held, as for the rest
  *
- * The first makes the thread.
+ * Starts the thread if there is none.
  *
  * Return: 0 or -errno.
  */
 int service_add(struct serviced *serviced, int fd);
 
-/** service_remove() - no callback comes any more; harmless for what is not served. */
+/** service_remove() - no callback comes any more; harmless if it is not served. */
 void service_remove(struct serviced *serviced);
 
-/** service_pause() - do not look at the descriptor; service_resume() to go on. */
+/** service_pause() - ignore the descriptor until service_resume(). */
 void service_pause(struct serviced *serviced);
 void service_resume(struct serviced *serviced);
 

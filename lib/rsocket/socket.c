@@ -155,11 +155,11 @@ static bool all_is_sent(struct rsock *rs)
 /* Whatever is not sent by then is given up, and the connection with it. */
 static int wait_all_sent(struct stream *s, int most_ms)
 {
-	struct wait_until until = wait_for_ms(most_ms);
+	struct cm_time until = wait_deadline(most_ms);
 	int err;
 
 	do
-		err = wait_until_ready(&s->base, POLLOUT, all_is_sent, &until);
+		err = wait_until_ready(&s->base, POLLOUT, all_is_sent, until);
 	while (err == -EINTR);
 	pthread_mutex_lock(&s->base.lock);
 	if (err == -EAGAIN)
@@ -204,7 +204,7 @@ static void stop_service(struct stream *s)
 	service_lock();
 	pthread_mutex_lock(&s->base.lock);
 	s->base.closed = true;
-	watch_tell(&s->base);
+	watch_notify(&s->base);
 	pthread_mutex_unlock(&s->base.lock);
 	service_remove(&s->cm);
 	service_remove(&s->keepalive);
@@ -303,7 +303,7 @@ static int stream_arm(struct rsock *rs, short wanted)
 static void stream_disarm(struct rsock *rs)
 {
 	if (memory_disarm(stream_of(rs)))
-		watch_tell(rs);
+		watch_notify(rs);
 }
 
 const struct rsock_ops stream_ops = {

@@ -69,7 +69,7 @@ int stream_happen(struct stream *s, enum stream_event event, int err)
 		if (log_is_debug())
 			log_debug("socket %d: %s: %s -> %s", s->base.fd, stream_event_str(event),
 				  stream_state_str(before), stream_state_str(s->state));
-		watch_tell(&s->base);
+		watch_notify(&s->base);
 	}
 	return act(s, action, err);
 }

@@ -114,11 +114,10 @@ static bool may_send_or_never(struct rsock *rs)
 /* The lock is held, and given up to wait. Return: 0 or -errno. */
 static int await(struct stream *s, short wanted, bool (*ready)(struct rsock *rs))
 {
-	struct wait_until forever = wait_for_ms(-1);
 	int err;
 
 	pthread_mutex_unlock(&s->base.lock);
-	err = wait_until_ready(&s->base, wanted, ready, &forever);
+	err = wait_until_ready(&s->base, wanted, ready, CM_TIME_NEVER);
 	pthread_mutex_lock(&s->base.lock);
 	return err;
 }

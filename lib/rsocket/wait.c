@@ -10,6 +10,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "lib/rsocket/settings.h"
 
 static pthread_mutex_t spares_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -27,7 +28,7 @@ void watch_remove(struct watcher *watch)
 	list_remove(&watch->link);
 }
 
-void watch_tell(struct rsock *rs)
+void watch_notify(struct rsock *rs)
 {
 	struct list *node;
 
@@ -38,7 +39,15 @@ void watch_tell(struct rsock *rs)
 	}
 }
 
-static void wake(struct watcher *watch)
+/* The caller looks at the handle anyway and needs no notification of its own. */
+void watch_disarm(struct rsock *rs, struct watcher *own)
+{
+	watch_remove(own);
+	rs->ops->disarm(rs);
+	watch_add(rs, own);
+}
+
+static void wake_sleeper(struct watcher *watch)
 {
 	struct waker *waker = container_of(watch, struct sleeper, watch)->waker;
 	uint64_t one = 1;
@@ -52,13 +61,13 @@ static void wake(struct watcher *watch)
 void sleeper_init(struct sleeper *sleeper, struct waker *waker)
 {
 	list_init(&sleeper->watch.link);
-	sleeper->watch.changed = wake;
+	sleeper->watch.changed = wake_sleeper;
 	sleeper->waker = waker;
 }
 
 /* --- wakers -------------------------------------------------------------- */
 
-static struct waker *take_spare(void)
+struct waker *waker_new(void)
 {
 	struct waker *waker = NULL;
 
@@ -68,13 +77,6 @@ static struct waker *take_spare(void)
 		list_remove(&waker->spare);
 	}
 	pthread_mutex_unlock(&spares_lock);
-	return waker;
-}
-
-struct waker *waker_new(void)
-{
-	struct waker *waker = take_spare();
-
 	if (waker)
 		return waker;
 	waker = calloc(1, sizeof(*waker));
@@ -102,8 +104,8 @@ void waker_reset(struct waker *waker)
 
 	if (!__atomic_load_n(&waker->is_set, __ATOMIC_ACQUIRE))
 		return;
-	/* Who has set it may not have written yet. Left for later, what he writes would wake
-	 * the next sleep, and with nothing set nobody would take it: every sleep, for ever. */
+	/* The thread that has set it may not have written yet. A write that came after this would
+	 * make the descriptor readable for good: without is_set, nobody reads it. */
 	while (read(waker->fd, &count, sizeof(count)) < 0)
 		if (errno == EAGAIN)
 			sched_yield();
@@ -118,59 +120,33 @@ void wait_after_fork(void)
 
 /* --- time ---------------------------------------------------------------- */
 
-#define NS_PER_S  1000000000
-#define NS_PER_MS 1000000
-#define NS_PER_US 1000
-
-static int64_t ns_until(const struct timespec *at)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)(at->tv_sec - now.tv_sec) * NS_PER_S + at->tv_nsec - now.tv_nsec;
-}
-
-static struct timespec ns_from_now(int64_t ns)
-{
-	struct timespec at;
-
-	clock_gettime(CLOCK_MONOTONIC, &at);
-	at.tv_sec += ns / NS_PER_S;
-	at.tv_nsec += ns % NS_PER_S;
-	if (at.tv_nsec >= NS_PER_S) {
-		at.tv_sec++;
-		at.tv_nsec -= NS_PER_S;
-	}
-	return at;
-}
-
-struct wait_until wait_for_ms(int timeout_ms)
+struct cm_time wait_deadline(int timeout_ms)
 {
 	if (timeout_ms < 0)
-		return (struct wait_until){ .is_forever = true };
-	return (struct wait_until){ .at = ns_from_now((int64_t)timeout_ms * NS_PER_MS) };
+		return CM_TIME_NEVER;
+	return cm_time_after(clock_now(), (uint64_t)timeout_ms * CM_NS_PER_MS);
 }
 
-bool wait_is_over(const struct wait_until *until)
+bool wait_is_over(struct cm_time deadline)
 {
-	return !until->is_forever && ns_until(&until->at) <= 0;
+	return deadline.ns != CM_TIME_NEVER.ns && cm_time_reached(deadline, clock_now());
 }
 
-int wait_left_ms(const struct wait_until *until)
+int wait_left_ms(struct cm_time deadline)
 {
-	int longest_ms = settings()->wake_up_ms;
-	int64_t left_ms;
+	int longest_ms = settings()->wake_up_ms, left_ms = longest_ms;
 
-	if (until->is_forever)
-		return longest_ms;
-	/* Rounded up, so that nobody wakes just before his time, again and again. */
-	left_ms = (ns_until(&until->at) + NS_PER_MS - 1) / NS_PER_MS;
-	if (left_ms < 0)
-		return 0;
-	return left_ms < longest_ms ? (int)left_ms : longest_ms;
+	if (deadline.ns != CM_TIME_NEVER.ns)
+		left_ms = cm_time_ms_until(deadline, clock_now());
+	return left_ms < longest_ms ? left_ms : longest_ms;
 }
 
 /* --- one handle ---------------------------------------------------------- */
+
+/* After so many long waits in a row a thread sleeps at once, until something comes quickly:
+ * polling takes the processor from a peer on the same one, and is in vain where an answer takes
+ * longer than a sleep. */
+#define LONG_WAITS 3
 
 static bool is_ready(struct rsock *rs, bool (*ready)(struct rsock *rs))
 {
@@ -178,13 +154,10 @@ static bool is_ready(struct rsock *rs, bool (*ready)(struct rsock *rs))
 	return rs->closed || ready(rs);
 }
 
-/* Looking takes the processor from a peer on the same one, and is in vain where answers take longer
- * than a sleep: who has waited long so many times sleeps at once, until something comes quickly. */
-#define LONG_WAITS 3
-
-static bool spin(struct rsock *rs, bool (*ready)(struct rsock *rs), const struct timespec *begin)
+/* Poll for the settings' polling time. Return: whether the condition holds. */
+static bool spin_until_ready(struct rsock *rs, bool (*ready)(struct rsock *rs), uint64_t begin_ns,
+			     uint64_t polling_ns)
 {
-	int64_t polling_ns = (int64_t)settings()->polling_us * NS_PER_US;
 	bool found, is_worth_it;
 
 	do {
@@ -192,31 +165,14 @@ static bool spin(struct rsock *rs, bool (*ready)(struct rsock *rs), const struct
 		is_worth_it = rs->n_long < LONG_WAITS;
 		found = is_worth_it && is_ready(rs, ready);
 		pthread_mutex_unlock(&rs->lock);
-	} while (is_worth_it && !found && -ns_until(begin) < polling_ns);
+	} while (is_worth_it && !found && clock_ns() - begin_ns < polling_ns);
 	return found;
 }
 
-/* The lock is held. A sleep and its end take about as long as it is worth looking. */
-static void remember(struct rsock *rs, const struct timespec *begin)
-{
-	if (-ns_until(begin) <= 2 * (int64_t)settings()->polling_us * NS_PER_US)
-		rs->n_long = 0;
-	else if (rs->n_long < LONG_WAITS)
-		rs->n_long++;
-}
-
-/* Who takes a wake-up looks anyway, and need not tell itself. */
-void watch_disarm(struct rsock *rs, struct watcher *own)
-{
-	watch_remove(own);
-	rs->ops->disarm(rs);
-	watch_add(rs, own);
-}
-
-/* One sleep; the lock is held, and given up to sleep. Return: 0 if the condition holds, -EAGAIN if
- * it is to be asked again, -EINTR. */
+/* One sleep; the lock is held, and released to sleep. Return: 0 if the condition holds; -EAGAIN if
+ * it does not; -EINTR. */
 static int sleep_once(struct rsock *rs, short wanted, bool (*ready)(struct rsock *rs),
-		      struct sleeper *sleeper, const struct wait_until *until)
+		      struct sleeper *sleeper, struct cm_time deadline)
 {
 	struct pollfd fds[2] = {
 		{.fd = sleeper->waker->fd, .events = POLLIN },
@@ -224,26 +180,25 @@ static int sleep_once(struct rsock *rs, short wanted, bool (*ready)(struct rsock
 	};
 	int n, err;
 
-	if (rs->is_told)
+	if (rs->has_event)
 		watch_disarm(rs, &sleeper->watch);
-	rs->is_told = false;
+	rs->has_event = false;
 	fds[1].fd = rs->ops->arm(rs, wanted);
 	if (is_ready(rs, ready))
 		return 0;
 	pthread_mutex_unlock(&rs->lock);
-	n = poll(fds, 2, wait_left_ms(until));
+	n = poll(fds, 2, wait_left_ms(deadline));
 	err = n < 0 ? -errno : -EAGAIN;
 	if (fds[0].revents)
 		waker_reset(sleeper->waker);
-	/* Looked at before it is armed again: what is there need not wake the next sleep, too. */
 	pthread_mutex_lock(&rs->lock);
-	rs->is_told |= n > 0 && fds[1].revents;
+	rs->has_event |= n > 0 && fds[1].revents;
 	return is_ready(rs, ready) ? 0 : err;
 }
 
-/* The lock is held. */
-static int sleep_until(struct rsock *rs, short wanted, bool (*ready)(struct rsock *rs),
-		       const struct wait_until *until)
+/* The lock is held, and released to sleep. */
+static int sleep_until_ready(struct rsock *rs, short wanted, bool (*ready)(struct rsock *rs),
+			     struct cm_time deadline)
 {
 	struct waker *waker = waker_new();
 	struct sleeper sleeper;
@@ -254,24 +209,28 @@ static int sleep_until(struct rsock *rs, short wanted, bool (*ready)(struct rsoc
 	sleeper_init(&sleeper, waker);
 	watch_add(rs, &sleeper.watch);
 	do
-		err = sleep_once(rs, wanted, ready, &sleeper, until);
-	while (err == -EAGAIN && !wait_is_over(until));
+		err = sleep_once(rs, wanted, ready, &sleeper, deadline);
+	while (err == -EAGAIN && !wait_is_over(deadline));
 	watch_remove(&sleeper.watch);
 	waker_free(waker);
 	return err;
 }
 
 int wait_until_ready(struct rsock *rs, short wanted, bool (*ready)(struct rsock *rs),
-		     const struct wait_until *until)
+		     struct cm_time deadline)
 {
-	struct timespec begin = ns_from_now(0);
-	bool found = spin(rs, ready, &begin);
+	uint64_t begin_ns = clock_ns(), polling_ns = settings()->polling_us * UINT64_C(1000);
+	bool found = spin_until_ready(rs, ready, begin_ns, polling_ns);
 	int err = 0;
 
 	pthread_mutex_lock(&rs->lock);
 	if (!found)
-		err = sleep_until(rs, wanted, ready, until);
-	remember(rs, &begin);
+		err = sleep_until_ready(rs, wanted, ready, deadline);
+	/* A sleep and its end take about as long as polling is worth while. */
+	if (clock_ns() - begin_ns <= 2 * polling_ns)
+		rs->n_long = 0;
+	else if (rs->n_long < LONG_WAITS)
+		rs->n_long++;
 	if (rs->closed)
 		err = -EBADF;
 	pthread_mutex_unlock(&rs->lock);

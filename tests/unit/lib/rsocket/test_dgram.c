@@ -142,7 +142,7 @@ TEST(nothing_is_served_any_more_for_a_socket_that_is_closed)
 	ck_assert_int_eq(dgram_open(AF_INET, &rs), 0);
 	rs->ops->close(rs);
 	ck_assert_int_eq(rs->ops->bind(rs, (struct sockaddr *)&any, sizeof(any)), -EBADF);
-	ck_assert_int_eq(dgram_of(rs)->udp.fd, -1);
+	ck_assert_int_eq(dgram_of(rs)->udp.watch.fd, -1);
 	rsock_put(rs);
 }
 END_TEST

@@ -330,7 +330,7 @@ static int left_s(const struct stream *s)
 	uint64_t at_ns;
 
 	service_lock();
-	at_ns = s->keepalive.at_ns;
+	at_ns = s->keepalive.timer.deadline.ns;
 	service_unlock();
 	return (int)((at_ns - clock_ns() + 999999999) / 1000000000);
 }
@@ -376,7 +376,7 @@ TEST(nothing_is_served_any_more_for_a_socket_that_is_closed)
 	rs->ops->close(rs);
 	ck_assert_int_eq(rs->ops->connect(rs, (struct sockaddr *)&to, sizeof(to)), -EBADF);
 	ck_assert_int_eq(rs->ops->listen(rs, 1), -EBADF);
-	ck_assert_int_eq(stream_of(rs)->cm.fd, -1);
+	ck_assert_int_eq(stream_of(rs)->cm.watch.fd, -1);
 	wire_id_free(stream_of(rs)->id);
 	rsock_unhold(rs);
 }
@@ -392,14 +392,14 @@ TEST(a_socket_that_nobody_accepted_ends_with_its_keepalive)
 	list_init(&listener.ready);
 	rsock_init(&listener.base, &stream_ops);
 	set_keepalive(1);
-	ck_assert(!list_is_empty(&child->keepalive.timed));
+	ck_assert(cm_timer_is_armed(&child->keepalive.timer));
 	list_append(&listener.ready, &child->sibling);
 	listener.n_ready = 1;
 	rsock_get(&child->base);
 	service_lock();
 	listen_end(&listener);
 	service_unlock();
-	ck_assert(list_is_empty(&child->keepalive.timed));
+	ck_assert(!cm_timer_is_armed(&child->keepalive.timer));
 }
 END_TEST
 

@@ -84,10 +84,10 @@ END_TEST
 
 TEST(no_time_left_is_over_and_for_ever_is_not)
 {
-	struct wait_until none = wait_for_ms(0), forever = wait_for_ms(-1);
+	struct cm_time none = wait_deadline(0);
 
-	ck_assert(wait_is_over(&none) && wait_left_ms(&none) == 0);
-	ck_assert(!wait_is_over(&forever) && wait_left_ms(&forever) > 0);
+	ck_assert(wait_is_over(none) && wait_left_ms(none) == 0);
+	ck_assert(!wait_is_over(CM_TIME_NEVER) && wait_left_ms(CM_TIME_NEVER) > 0);
 }
 END_TEST
 
@@ -131,12 +131,10 @@ static const struct rsock_ops fake_ops = { .progress = fake_progress, .arm = fak
 /* Return: how often the handle was looked at before the sleep. */
 static unsigned int wait_once(struct fake *fake, time_t slow_s)
 {
-	struct wait_until forever = wait_for_ms(-1);
-
 	fake->slow_s = slow_s;
 	fake->n_looks = 0;
 	fake->is_armed = false;
-	ck_assert_int_eq(wait_until_ready(&fake->base, POLLIN, fake_is_ready, &forever), 0);
+	ck_assert_int_eq(wait_until_ready(&fake->base, POLLIN, fake_is_ready, CM_TIME_NEVER), 0);
 	return fake->n_looks;
 }
 
@@ -207,13 +205,12 @@ static const struct rsock_ops woken_ops = { .progress = woken_progress,
 TEST(a_wake_up_is_taken_before_the_next_sleep_and_not_before)
 {
 	struct woken woken = { .fd = eventfd(1, EFD_CLOEXEC) };
-	struct wait_until forever = wait_for_ms(-1);
 
 	rsock_init(&woken.base, &woken_ops);
 	woken.base.n_long = 3;
 	for (unsigned int n = 0; n < 3; n++) {
-		ck_assert_int_eq(wait_until_ready(&woken.base, POLLIN, woken_is_ready, &forever),
-				 0);
+		ck_assert_int_eq(
+			wait_until_ready(&woken.base, POLLIN, woken_is_ready, CM_TIME_NEVER), 0);
 		ck_assert_uint_eq(woken.n_taken, n);
 		woken.base.n_long = 3;
 	}
@@ -225,10 +222,9 @@ END_TEST
 TEST(a_sleeper_whom_nobody_wakes_looks_again)
 {
 	struct woken woken = { .fd = eventfd(0, EFD_CLOEXEC) };
-	struct wait_until forever = wait_for_ms(-1);
 
 	rsock_init(&woken.base, &woken_ops);
-	ck_assert_int_eq(wait_until_ready(&woken.base, POLLIN, woken_is_ready, &forever), 0);
+	ck_assert_int_eq(wait_until_ready(&woken.base, POLLIN, woken_is_ready, CM_TIME_NEVER), 0);
 	ck_assert_uint_eq(woken.n_taken, 0);
 	close(woken.fd);
 }

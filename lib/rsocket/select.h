@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * select() in terms of poll(). Inline, because rselect() and the preload library's select() are in
+ * different shared libraries.
+ */
+#ifndef LIB_RSOCKET_SELECT_H
+#define LIB_RSOCKET_SELECT_H
+
+#include <errno.h>
+#include <poll.h>
+#include <stdint.h>
+#include <sys/select.h>
+
+#define SELECT_N_SETS 3
+
+/* One of the sets of select(). */
+struct select_set {
+	fd_set *fds;	/* or NULL */
+	short asked;	/* what poll() is asked for a member */
+	short reported; /* poll()'s results that leave the member in the set */
+};
+
+/** select_to_poll() - descriptors below @n, into as much room. Return: how many are in a set. */
+static inline nfds_t select_to_poll(const struct select_set sets[SELECT_N_SETS], int n,
+				    struct pollfd *ret)
+{
+	nfds_t count = 0;
+
+	for (int fd = 0; fd < n; fd++) {
+		short events = 0;
+
+		for (int i = 0; i < SELECT_N_SETS; i++)
+			if (sets[i].fds && FD_ISSET(fd, sets[i].fds))
+				events |= sets[i].asked;
+		if (events)
+			ret[count++] = (struct pollfd){ .fd = fd, .events = events };
+	}
+	return count;
+}
+
+/** select_from_poll() - Return: as select(), or -EBADF; the sets are then as they were. */
+static inline int select_from_poll(const struct select_set sets[SELECT_N_SETS],
+				   const struct pollfd *fds, nfds_t n)
+{
+	int count = 0;
+
+	for (nfds_t i = 0; i < n; i++)
+		if (fds[i].revents & POLLNVAL)
+			return -EBADF;
+	for (int i = 0; i < SELECT_N_SETS; i++)
+		for (nfds_t j = 0; j < n; j++) {
+			if (!(fds[j].events & sets[i].asked))
+				continue;
+			if (fds[j].revents & sets[i].reported)
+				count++;
+			else
+				FD_CLR(fds[j].fd, sets[i].fds);
+		}
+	return count;
+}
+
+/** select_timeout_ms() - for poll(); -1 for NULL. */
+static inline int select_timeout_ms(const struct timeval *timeout)
+{
+	int64_t ms = timeout ? (int64_t)timeout->tv_sec * 1000 + (timeout->tv_usec + 999) / 1000
+			     : -1;
+
+	return ms > INT32_MAX ? INT32_MAX : (int)ms;
+}
+
+#endif
