@@ -49,7 +49,7 @@ static const struct name protocols[] = {
 	{ NULL,		0	  },
 };
 
-static bool is(const char *word, const struct name *names, int value)
+static bool word_means(const char *word, const struct name *names, int value)
 {
 	if (strcmp(word, "*") == 0)
 		return true;
@@ -59,7 +59,7 @@ static bool is(const char *word, const struct name *names, int value)
 	return false;
 }
 
-static int protocol_of(int type, int protocol)
+static int protocol_or_default(int type, int protocol)
 {
 	if (protocol)
 		return protocol;
@@ -77,8 +77,8 @@ bool config_matches(const char *line, const char *program, int domain, int type,
 		return false;
 	if (strcmp(word[0], "*") != 0 && strncasecmp(program, word[0], strlen(word[0])) != 0)
 		return false;
-	return is(word[1], domains, domain) && is(word[2], types, type) &&
-	       is(word[3], protocols, protocol_of(type, protocol));
+	return word_means(word[1], domains, domain) && word_means(word[2], types, type) &&
+	       word_means(word[3], protocols, protocol_or_default(type, protocol));
 }
 
 /* Datagrams only where they are asked for: they have nothing to fall back to. */

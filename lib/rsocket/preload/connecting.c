@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The sockets in an epoll whose connection is still being made: see connecting.h.
+ * The sockets in an epoll whose connection is still being set up: see connecting.h.
  */
 #include "lib/rsocket/preload/connecting.h"
 
@@ -12,54 +12,54 @@
 #include "lib/rsocket/preload/real.h"
 
 struct connecting {
-	struct connecting *next;
+	struct list link;
 	int fd;
 	int epfd;
 	struct epoll_event asked;
 };
 
-static struct connecting *all; /* read without the lock only to see if there is any */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct list all = { &all, &all };
+static unsigned int n_all; /* atomic: read without the lock to see if there is any */
 
 static bool is_any(void)
 {
-	return __atomic_load_n(&all, __ATOMIC_ACQUIRE) != NULL;
+	return __atomic_load_n(&n_all, __ATOMIC_ACQUIRE) != 0;
 }
 
-static struct connecting *unlink_from(struct connecting **place)
+static struct connecting *connecting_of(struct list *node)
 {
-	struct connecting *it = *place;
-
-	__atomic_store_n(place, it->next, __ATOMIC_RELEASE);
-	return it;
+	return container_of(node, struct connecting, link);
 }
 
-static struct connecting *add(int fd, int epfd)
+static void unlink_one(struct connecting *it)
 {
-	struct connecting *it = calloc(1, sizeof(*it));
-
-	if (!it)
-		return NULL;
-	it->fd = fd;
-	it->epfd = epfd;
-	it->next = all;
-	__atomic_store_n(&all, it, __ATOMIC_RELEASE);
-	return it;
+	list_remove(&it->link);
+	__atomic_sub_fetch(&n_all, 1, __ATOMIC_RELEASE);
 }
 
 void connecting_note(int fd, const struct sock *sock)
 {
 	const struct sock *epoll = map_get(sock->epfd);
-	struct connecting *it;
+	struct connecting *it = NULL;
+	struct list *node;
 
 	if (!sock->target_bytes || !epoll || !epoll->is_repoll || epoll->rs != sock->repoll)
 		return;
 	pthread_mutex_lock(&lock);
-	for (it = all; it && (it->fd != fd || it->epfd != sock->epfd);)
-		it = it->next;
-	if (!it)
-		it = add(fd, sock->epfd);
-	/* Without memory, it fails as it would without TCP. */
+	list_for_each (node, &all)
+		if (connecting_of(node)->fd == fd && connecting_of(node)->epfd == sock->epfd)
+			it = connecting_of(node);
+	if (!it) {
+		/* Out of memory, the connection fails as it would without TCP. */
+		it = calloc(1, sizeof(*it));
+		if (it) {
+			it->fd = fd;
+			it->epfd = sock->epfd;
+			list_prepend(&all, &it->link);
+			__atomic_add_fetch(&n_all, 1, __ATOMIC_RELEASE);
+		}
+	}
 	if (it)
 		it->asked = sock->asked;
 	pthread_mutex_unlock(&lock);
@@ -67,67 +67,66 @@ void connecting_note(int fd, const struct sock *sock)
 
 #define ANY -1
 
-static void remove_all(int fd, int epfd)
+static void remove_matching(int fd, int epfd)
 {
+	struct list *node, *after;
+
 	if (!is_any())
 		return;
 	pthread_mutex_lock(&lock);
-	for (struct connecting **place = &all; *place;)
-		if ((fd == ANY || (*place)->fd == fd) && (epfd == ANY || (*place)->epfd == epfd))
-			free(unlink_from(place));
-		else
-			place = &(*place)->next;
+	list_for_each_safe (node, after, &all) {
+		struct connecting *it = connecting_of(node);
+
+		if ((fd == ANY || it->fd == fd) && (epfd == ANY || it->epfd == epfd)) {
+			unlink_one(it);
+			free(it);
+		}
+	}
 	pthread_mutex_unlock(&lock);
 }
 
 void connecting_leave(int fd, int epfd)
 {
-	remove_all(fd, epfd);
+	remove_matching(fd, epfd);
 }
 
 void connecting_forget(int fd)
 {
-	remove_all(fd, ANY);
-	remove_all(ANY, fd);
+	remove_matching(fd, ANY);
+	remove_matching(ANY, fd);
 }
 
-int64_t connecting_until_ms(int epfd, int64_t end_ms)
+struct cm_time connecting_deadline(int epfd, struct cm_time deadline)
 {
-	if (!is_any())
-		return end_ms;
-	pthread_mutex_lock(&lock);
-	for (const struct connecting *it = all; it; it = it->next) {
-		const struct sock *sock = map_get(it->fd);
+	struct list *node;
 
-		if (it->epfd == epfd && sock && sock->target_bytes &&
-		    (end_ms < 0 || sock->give_up_ms < end_ms))
-			end_ms = sock->give_up_ms;
+	if (!is_any())
+		return deadline;
+	pthread_mutex_lock(&lock);
+	list_for_each (node, &all) {
+		const struct sock *sock = map_get(connecting_of(node)->fd);
+
+		if (connecting_of(node)->epfd == epfd && sock && sock->target_bytes)
+			deadline = cm_time_earlier(deadline, sock->give_up);
 	}
 	pthread_mutex_unlock(&lock);
-	return end_ms;
+	return deadline;
 }
 
-/* --- what has become of them --------------------------------------------- */
+/* --- the end of a connect() ---------------------------------------------- */
 
-enum fate {
+enum outcome {
 	PENDING,
 	DONE,
 	FAILED
 };
 
-static int index_of(const struct connecting *it, const struct epoll_event *events, int n)
-{
-	for (int i = 0; i < n; i++)
-		if (events[i].data.u64 == it->asked.data.u64)
-			return i;
-	return -1;
-}
-
-/* The socket itself is asked, too: others may have the same data. */
-static enum fate fate_of(const struct sock *sock, const struct epoll_event *event, int64_t now_ms)
+/* The socket itself is asked, too: others may have the same epoll data. */
+static enum outcome outcome_of(const struct sock *sock, const struct epoll_event *event,
+			       struct cm_time now)
 {
 	struct pollfd fd = { .fd = sock->rs, .events = POLLOUT };
-	bool is_late = sock->give_up_ms <= now_ms;
+	bool is_late = cm_time_reached(sock->give_up, now);
 
 	if (!sock->target_bytes)
 		return DONE;
@@ -141,75 +140,71 @@ static enum fate fate_of(const struct sock *sock, const struct epoll_event *even
 	return is_late ? FAILED : PENDING;
 }
 
-/* The lock is held. */
-static int find_failed(int epfd, struct epoll_event *events, int *n, int64_t now_ms)
+int connecting_take_failed(int epfd, struct epoll_event *events, int *n, struct cm_time now)
 {
-	for (struct connecting **place = &all; *place;) {
-		struct connecting *it = *place;
-		struct sock *sock = map_get(it->fd);
-		int i = it->epfd == epfd ? index_of(it, events, *n) : -1;
-		enum fate fate = PENDING;
-
-		if (it->epfd == epfd && sock)
-			fate = fate_of(sock, i < 0 ? NULL : &events[i], now_ms);
-		if (fate == FAILED && i >= 0)
-			events[i] = events[--*n];
-		if (fate == FAILED)
-			return it->fd;
-		if (fate == DONE) {
-			sock->target_bytes = 0;
-			free(unlink_from(place));
-		} else {
-			place = &it->next;
-		}
-	}
-	return -1;
-}
-
-int connecting_failed(int epfd, struct epoll_event *events, int *n, int64_t now_ms)
-{
-	int fd;
+	struct list *node, *after;
+	int fd = -1;
 
 	if (!is_any())
 		return -1;
 	pthread_mutex_lock(&lock);
-	fd = find_failed(epfd, events, n, now_ms);
+	list_for_each_safe (node, after, &all) {
+		struct connecting *it = connecting_of(node);
+		struct sock *sock = it->epfd == epfd ? map_get(it->fd) : NULL;
+		enum outcome outcome;
+		int i = 0;
+
+		if (!sock)
+			continue;
+		while (i < *n && events[i].data.u64 != it->asked.data.u64)
+			i++;
+		outcome = outcome_of(sock, i < *n ? &events[i] : NULL, now);
+		if (outcome == FAILED) {
+			if (i < *n)
+				events[i] = events[--*n];
+			fd = it->fd;
+			break;
+		}
+		if (outcome == DONE) {
+			sock->target_bytes = 0;
+			unlink_one(it);
+			free(it);
+		}
+	}
 	pthread_mutex_unlock(&lock);
 	return fd;
 }
 
 /* --- from one kind to the other ------------------------------------------ */
 
-struct connecting *connecting_take(int fd)
+void connecting_take(int fd, struct list *ret)
 {
 	const struct sock *sock = map_get(fd);
-	struct connecting *taken = NULL;
+	struct list *node, *after;
 
+	list_init(ret);
 	pthread_mutex_lock(&lock);
-	for (struct connecting **place = &all; *place;) {
-		struct connecting *it = *place;
+	list_for_each_safe (node, after, &all) {
+		struct connecting *it = connecting_of(node);
 		const struct sock *epoll = map_get(it->epfd);
 
-		if (it->fd != fd) {
-			place = &it->next;
+		if (it->fd != fd)
 			continue;
-		}
-		unlink_from(place);
-		it->next = taken;
-		taken = it;
+		unlink_one(it);
+		list_append(ret, &it->link);
 		if (sock && epoll)
 			repoll_ctl(epoll->rs, EPOLL_CTL_DEL, sock->rs, NULL);
 	}
 	pthread_mutex_unlock(&lock);
-	return taken;
 }
 
-void connecting_give(struct connecting *taken)
+void connecting_give(struct list *taken)
 {
-	while (taken) {
-		struct connecting *it = taken;
+	struct list *node, *after;
 
-		taken = it->next;
+	list_for_each_safe (node, after, taken) {
+		struct connecting *it = connecting_of(node);
+
 		real()->epoll_ctl(it->epfd, EPOLL_CTL_ADD, it->fd, &it->asked);
 		free(it);
 	}

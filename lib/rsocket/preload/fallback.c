@@ -10,38 +10,50 @@
 #include <netinet/tcp.h>
 #include <rdma/rsocket.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "lib/rsocket/preload/connecting.h"
 
-#define GIVE_UP_MS 3000 /* nobody has answered: is there TCP? */
+#define GIVE_UP_MS 3000 /* without an answer: try TCP */
 
-static void copy_option(const struct sock *sock, int tcp, int level, int name)
+static bool is_stream(const struct sock *sock)
 {
-	int value;
-	socklen_t bytes = sizeof(value);
+	return (sock->type & ~(SOCK_CLOEXEC | SOCK_NONBLOCK)) == SOCK_STREAM;
+}
 
-	if (rgetsockopt(sock->rs, level, name, &value, &bytes) == 0)
-		real()->setsockopt(tcp, level, name, &value, sizeof(value));
+static bool is_blocking(const struct sock *sock)
+{
+	return !(rfcntl(sock->rs, F_GETFL) & O_NONBLOCK);
 }
 
 /* Return: a TCP socket with the options of the other, or -1. */
 static int open_tcp(const struct sock *sock, int flags)
 {
+	static const struct {
+		int level, name;
+		bool is_v6_only;
+	} rows[] = {
+		{SOL_SOCKET,    SO_REUSEADDR, false},
+		{ IPPROTO_TCP,  TCP_NODELAY,  false},
+		{ IPPROTO_IPV6, IPV6_V6ONLY,  true },
+	};
 	int tcp = real()->socket(sock->domain, SOCK_STREAM | SOCK_CLOEXEC | flags, 0);
 
-	if (tcp < 0)
-		return -1;
-	copy_option(sock, tcp, SOL_SOCKET, SO_REUSEADDR);
-	copy_option(sock, tcp, IPPROTO_TCP, TCP_NODELAY);
-	if (sock->domain == AF_INET6)
-		copy_option(sock, tcp, IPPROTO_IPV6, IPV6_V6ONLY);
+	for (size_t i = 0; tcp >= 0 && i < sizeof(rows) / sizeof(rows[0]); i++) {
+		int value;
+		socklen_t bytes = sizeof(value);
+
+		if (rows[i].is_v6_only && sock->domain != AF_INET6)
+			continue;
+		if (rgetsockopt(sock->rs, rows[i].level, rows[i].name, &value, &bytes) == 0)
+			real()->setsockopt(tcp, rows[i].level, rows[i].name, &value, sizeof(value));
+	}
 	return tcp;
 }
 
-/* --- bind() -------------------------------------------------------------- */
+/* --- a listener ---------------------------------------------------------- */
 
-/* The port that the one has is the one for the other. */
+/* Bind the RDMA socket to the port number that TCP got. */
 static int bind_same_port(struct sock *sock, int tcp, const struct sockaddr *addr, socklen_t bytes)
 {
 	struct sockaddr_in6 whole = { 0 }, got = { 0 };
@@ -56,10 +68,10 @@ static int bind_same_port(struct sock *sock, int tcp, const struct sockaddr *add
 
 int fallback_bind(int fd, struct sock *sock, const struct sockaddr *addr, socklen_t bytes)
 {
-	bool waits = !(rfcntl(sock->rs, F_GETFL) & O_NONBLOCK);
+	bool waits = is_blocking(sock);
 	int tcp;
 
-	if ((sock->type & ~(SOCK_CLOEXEC | SOCK_NONBLOCK)) != SOCK_STREAM)
+	if (!is_stream(sock))
 		return rbind(sock->rs, addr, bytes);
 	tcp = open_tcp(sock, SOCK_NONBLOCK);
 	if (tcp < 0)
@@ -77,8 +89,6 @@ int fallback_bind(int fd, struct sock *sock, const struct sockaddr *addr, sockle
 	return map_swap(fd, tcp);
 }
 
-/* --- listen() ------------------------------------------------------------ */
-
 int fallback_listen(struct sock *sock, int backlog)
 {
 	int result = real()->listen(sock->tcp, backlog);
@@ -88,31 +98,27 @@ int fallback_listen(struct sock *sock, int backlog)
 	return result;
 }
 
-static bool listens(int tcp)
-{
-	socklen_t bytes = sizeof(int);
-	int value = 0;
-
-	return real()->getsockopt(tcp, SOL_SOCKET, SO_ACCEPTCONN, &value, &bytes) == 0 && value;
-}
-
 void fallback_control(struct sock *sock, int repoll, int op, struct epoll_event *event)
 {
+	socklen_t bytes = sizeof(int);
+	int listens = 0;
+
 	if (op == EPOLL_CTL_DEL) {
 		sock->repoll = -1;
 		repoll_ctl(repoll, op, sock->tcp, NULL);
 	} else if (event) {
 		sock->repoll = repoll;
 		sock->asked = *event;
-		if (listens(sock->tcp) && repoll_ctl(repoll, EPOLL_CTL_MOD, sock->tcp, event))
+		real()->getsockopt(sock->tcp, SOL_SOCKET, SO_ACCEPTCONN, &listens, &bytes);
+		if (listens && repoll_ctl(repoll, EPOLL_CTL_MOD, sock->tcp, event))
 			repoll_ctl(repoll, EPOLL_CTL_ADD, sock->tcp, event);
 	}
 }
 
 /* --- connect() ----------------------------------------------------------- */
 
-/* The descriptor becomes a TCP socket. */
-static int swap(int fd, struct sock *sock, bool waits)
+/* Make the descriptor a TCP socket. */
+static int swap_for_tcp(int fd, struct sock *sock, bool waits)
 {
 	int tcp = sock->tcp;
 
@@ -125,66 +131,47 @@ static int swap(int fd, struct sock *sock, bool waits)
 	return map_swap(fd, tcp);
 }
 
-int64_t fallback_now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
-}
-
-/* Return: whether the connection is there in time. */
-static bool wait_connected(const struct sock *sock)
+/* Never blocks in rconnect(): a host without RDMA does not answer at all. Return: as connect(). */
+static int connect_rdma(struct sock *sock, const struct sockaddr *addr, socklen_t bytes, bool waits)
 {
 	struct pollfd fd = { .fd = sock->rs, .events = POLLOUT };
-	int error = 0;
-	socklen_t bytes = sizeof(error);
-
-	if (rpoll(&fd, 1, GIVE_UP_MS) != 1)
-		return false;
-	return rgetsockopt(sock->rs, SOL_SOCKET, SO_ERROR, &error, &bytes) == 0 && !error;
-}
-
-/* Begun without waiting in any case: a host that knows nothing of RDMA does not answer at all. */
-static int begin(struct sock *sock, const struct sockaddr *addr, socklen_t bytes, bool waits)
-{
-	int result;
+	int result, error = 0;
+	socklen_t error_bytes = sizeof(error);
 
 	rfcntl(sock->rs, F_SETFL, O_NONBLOCK);
 	result = rconnect(sock->rs, addr, bytes);
-	if (result && errno == EINPROGRESS && waits)
-		result = wait_connected(sock) ? 0 : -1;
+	if (result && errno == EINPROGRESS && waits) {
+		result = -1;
+		if (rpoll(&fd, 1, GIVE_UP_MS) == 1 &&
+		    rgetsockopt(sock->rs, SOL_SOCKET, SO_ERROR, &error, &error_bytes) == 0)
+			result = error ? -1 : 0;
+	}
 	if (waits)
 		rfcntl(sock->rs, F_SETFL, 0);
 	return result;
 }
 
-static bool is_stream(const struct sock *sock)
-{
-	return (sock->type & ~(SOCK_CLOEXEC | SOCK_NONBLOCK)) == SOCK_STREAM;
-}
-
 int fallback_connect(int fd, struct sock *sock, const struct sockaddr *addr, socklen_t bytes)
 {
-	bool waits = !(rfcntl(sock->rs, F_GETFL) & O_NONBLOCK);
+	bool waits = is_blocking(sock);
 	int result;
 
 	if (!is_stream(sock))
 		return rconnect(sock->rs, addr, bytes);
 	errno = 0;
-	result = begin(sock, addr, bytes, waits);
+	result = connect_rdma(sock, addr, bytes, waits);
 	if (!result || errno == EISCONN || errno == EALREADY)
 		return result;
 	if (errno == EINPROGRESS && !waits) {
 		memcpy(&sock->target, addr,
 		       bytes < sizeof(sock->target) ? bytes : sizeof(sock->target));
 		sock->target_bytes = bytes;
-		sock->give_up_ms = fallback_now_ms() + GIVE_UP_MS;
+		sock->give_up = cm_time_after(clock_now(), GIVE_UP_MS * CM_NS_PER_MS);
 		connecting_note(fd, sock);
 		errno = EINPROGRESS;
 		return result;
 	}
-	if (swap(fd, sock, waits))
+	if (swap_for_tcp(fd, sock, waits))
 		return -1;
 	return real()->connect(fd, addr, bytes);
 }
@@ -193,17 +180,17 @@ bool fallback_retry(int fd, struct sock *sock)
 {
 	struct sockaddr_storage target = sock->target;
 	socklen_t bytes = sock->target_bytes;
-	struct connecting *taken;
+	struct list taken;
 	bool done;
 
 	if (!bytes)
 		return false;
 	sock->target_bytes = 0;
-	taken = connecting_take(fd);
-	done = swap(fd, sock, false) == 0;
-	/* Before it connects, a TCP socket hangs up. */
+	connecting_take(fd, &taken);
+	done = swap_for_tcp(fd, sock, false) == 0;
+	/* In an epoll before it connects, a TCP socket would report a hang-up. */
 	if (done)
 		real()->connect(fd, (struct sockaddr *)&target, bytes);
-	connecting_give(taken);
+	connecting_give(&taken);
 	return done;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * TCP where there is no RDMA: the second socket of a listener, and what becomes of a connection
- * that cannot be had.
+ * TCP where there is no RDMA: the second socket of a listener, and the replacement of a connection
+ * that fails.
  */
 #ifndef PRELOAD_FALLBACK_H
 #define PRELOAD_FALLBACK_H
@@ -12,16 +12,13 @@
 /** fallback_bind() - bind(), both sockets to one port; only TCP if the address has no RDMA. */
 int fallback_bind(int fd, struct sock *sock, const struct sockaddr *addr, socklen_t bytes);
 
-/** fallback_now_ms() - CLOCK_MONOTONIC */
-int64_t fallback_now_ms(void);
-
-/** fallback_connect() - connect(), with TCP if it fails, or if nobody answers for a while. */
+/** fallback_connect() - connect(), with TCP if it fails or nobody answers for a while. */
 int fallback_connect(int fd, struct sock *sock, const struct sockaddr *addr, socklen_t bytes);
 
 /**
- * fallback_retry() - a connection that was being set up has failed: try TCP, without waiting
+ * fallback_retry() - a pending connect() has failed: try TCP, without waiting
  *
- * Return: false if it was not being set up, or was tried before; the descriptor is else TCP's.
+ * Return: false if none was pending, or TCP was tried before; else the descriptor is TCP's.
  */
 bool fallback_retry(int fd, struct sock *sock);
 
@@ -32,8 +29,8 @@ int fallback_listen(struct sock *sock, int backlog);
  * fallback_control() - epoll_ctl() of the TCP socket of what may be a listener
  * @repoll: the instance that has the socket itself
  *
- * Until it listens, a TCP socket hangs up, which no epoll can be told to leave out: it is added
- * when it does.
+ * Until it listens, a TCP socket reports a hang-up, which epoll cannot mask: it is added when it
+ * listens.
  */
 void fallback_control(struct sock *sock, int repoll, int op, struct epoll_event *event);
 

@@ -21,15 +21,15 @@
 #include "lib/rsocket/preload/real.h"
 
 #define ZEROS	   4
-#define GIVE_UP_MS 10000 /* no zeros have come: the other end knows nothing of them */
-#define RETRY_MS   10	 /* another child has the port, until its client has come */
+#define GIVE_UP_MS 10000 /* without zeros: the other end is not in fork mode */
+#define RETRY_MS   10	 /* while another child has the port */
 
 enum stage {
 	NOT_OURS,
 	SOCKET,
 	CONNECTED, /* or about to be */
 	ACCEPTED,
-	SETTLING, /* a thread is at it */
+	SETTLING, /* by a thread */
 };
 
 static unsigned char stages[MAP_FD_MAX + 1]; /* enum stage, atomic */
@@ -88,16 +88,15 @@ void fork_alias(int from, int to)
 
 /* --- addresses ----------------------------------------------------------- */
 
-/* Large enough for what rsockets connect to. */
 union name {
 	struct sockaddr any;
 	struct sockaddr_in v4;
 	struct sockaddr_in6 v6;
 };
 
-/* The address of an end of a connection; RDMA has no IPv4 in IPv6. Return: its size, or 0. */
-static socklen_t get_name(int (*get)(int fd, struct sockaddr *addr, socklen_t *bytes), int fd,
-			  union name *ret)
+/* The address of an end of a connection, as IPv4 if it is mapped. Return: its size, or 0. */
+static socklen_t get_rdma_name(int (*get)(int fd, struct sockaddr *addr, socklen_t *bytes), int fd,
+			       union name *ret)
 {
 	socklen_t bytes = sizeof(*ret);
 	struct sockaddr_in v4 = { .sin_family = AF_INET };
@@ -126,22 +125,22 @@ static bool is_readable(int tcp, int timeout_ms)
 	return real()->poll(&fd, 1, timeout_ms) > 0;
 }
 
-static void copy_option(int tcp, int rs, int level, int name)
+/* Make a TCP descriptor stand for a connected socket of ours. */
+static void become_rdma(int tcp, int rs)
 {
-	socklen_t bytes = sizeof(int);
-	int value;
-
-	if (real()->getsockopt(tcp, level, name, &value, &bytes) == 0)
-		rsetsockopt(rs, level, name, &value, sizeof(value));
-}
-
-/* The descriptor is TCP's until here. */
-static void become(int tcp, int rs)
-{
+	static const int options[][2] = {
+		{IPPROTO_TCP, TCP_NODELAY },
+		{ SOL_SOCKET, SO_KEEPALIVE},
+	};
 	int flags = real()->fcntl(tcp, F_GETFL);
 
-	copy_option(tcp, rs, IPPROTO_TCP, TCP_NODELAY);
-	copy_option(tcp, rs, SOL_SOCKET, SO_KEEPALIVE);
+	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
+		int level = options[i][0], name = options[i][1], value;
+		socklen_t bytes = sizeof(value);
+
+		if (real()->getsockopt(tcp, level, name, &value, &bytes) == 0)
+			rsetsockopt(rs, level, name, &value, sizeof(value));
+	}
 	rfcntl(rs, F_SETFL, flags & O_NONBLOCK);
 	if (map_become(tcp, rs))
 		rclose(rs);
@@ -150,25 +149,25 @@ static void become(int tcp, int rs)
 /* --- the accepting end --------------------------------------------------- */
 
 /*
- * Children share their parent's port, and the client of one must not come to another: one at a
- * time. The name goes with the process, however it ends.
+ * Children share their parent's port: one at a time may listen on it, so that each gets its own
+ * client. The lock is a name of a UNIX socket, which ends with the process.
  *
  * Return: a descriptor to be closed afterwards; -1 if another has it.
  */
-static int take_port(const union name *name)
+static int lock_port(const union name *name)
 {
 	struct sockaddr_un lock = { .sun_family = AF_UNIX };
 	int fd = real()->socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	int length = snprintf(lock.sun_path + 1, sizeof(lock.sun_path) - 1, "rsocket_fork.%d",
 			      ntohs(name->v4.sin_port));
+	socklen_t bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1) +
+			  (socklen_t)length;
 
-	if (fd >= 0 && real()->bind(fd, (struct sockaddr *)&lock,
-				    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1) +
-					    (socklen_t)length) == 0)
-		return fd;
-	if (fd >= 0)
+	if (fd >= 0 && real()->bind(fd, (struct sockaddr *)&lock, bytes)) {
 		real()->close(fd);
-	return -1;
+		fd = -1;
+	}
+	return fd;
 }
 
 /* Return: a listener on the port of this connection, on all addresses; or -1. */
@@ -189,7 +188,6 @@ static int listen_on_same_port(union name *name)
 	return -1;
 }
 
-/* Whoever comes from another host has nothing to do with this connection. */
 static bool is_same_host(const union name *a, const union name *b)
 {
 	if (a->any.sa_family != b->any.sa_family)
@@ -200,22 +198,24 @@ static bool is_same_host(const union name *a, const union name *b)
 }
 
 /*
- * Return: the connection, or -1 if the client has left or is none of ours. A client closes TCP as
- * soon as it is connected, which may be before we are, and with what it has not read it is reset.
+ * Accept the connection of this client's host. The client closes TCP as soon as it is connected,
+ * maybe before raccept() returns: from then on only the time limit ends the wait.
+ *
+ * Return: the connection, or -1 if none came.
  */
-static int accept_one(int tcp, const union name *client, int listener)
+static int accept_from_host(int tcp, const union name *client, int listener)
 {
 	struct pollfd both[2] = {
 		{.fd = listener, .events = POLLIN		   },
 		      { .fd = tcp,	   .events = POLLIN | POLLRDHUP}
 	};
-
-	union name came;
+	union name peer;
 
 	while (rpoll(both, 2, both[1].fd < 0 ? GIVE_UP_MS : -1) > 0) {
 		int rs = both[0].revents ? raccept(listener, NULL, NULL) : -1;
 
-		if (rs >= 0 && get_name(rgetpeername, rs, &came) && is_same_host(client, &came))
+		if (rs >= 0 && get_rdma_name(rgetpeername, rs, &peer) &&
+		    is_same_host(client, &peer))
 			return rs;
 		if (rs >= 0)
 			rclose(rs);
@@ -225,7 +225,7 @@ static int accept_one(int tcp, const union name *client, int listener)
 	return -1;
 }
 
-/* Once zeros were said, TCP is of no use any more. */
+/* Once the zeros are sent, TCP is of no use any more. */
 static void accept_on_port(int tcp, union name *server, const union name *client)
 {
 	static const char zeros[ZEROS];
@@ -234,16 +234,16 @@ static void accept_on_port(int tcp, union name *server, const union name *client
 
 	if (listener < 0)
 		return;
-	/* Who has given up meanwhile is served over TCP. */
+	/* A client that has given up meanwhile is served over TCP. */
 	if (is_readable(tcp, 0)) {
 		rclose(listener);
 		return;
 	}
 	if (real()->send(tcp, zeros, ZEROS, MSG_NOSIGNAL) == ZEROS)
-		rs = accept_one(tcp, client, listener);
+		rs = accept_from_host(tcp, client, listener);
 	rclose(listener);
 	if (rs >= 0)
-		become(tcp, rs);
+		become_rdma(tcp, rs);
 	else
 		real()->shutdown(tcp, SHUT_WR);
 }
@@ -253,11 +253,11 @@ static void settle_accepted(int tcp)
 	union name server, client;
 	int port = -1;
 
-	if (!get_name(real()->getsockname, tcp, &server) ||
-	    !get_name(real()->getpeername, tcp, &client))
+	if (!get_rdma_name(real()->getsockname, tcp, &server) ||
+	    !get_rdma_name(real()->getpeername, tcp, &client))
 		return;
 	while (port < 0 && !is_readable(tcp, 0)) {
-		port = take_port(&server);
+		port = lock_port(&server);
 		if (port < 0)
 			is_readable(tcp, RETRY_MS);
 	}
@@ -269,39 +269,34 @@ static void settle_accepted(int tcp)
 
 /* --- the connecting end -------------------------------------------------- */
 
-static bool zeros_have_come(int tcp)
+static void settle_connected(int tcp)
 {
 	static const char zeros[ZEROS];
 	char got[ZEROS];
-
-	return is_readable(tcp, GIVE_UP_MS) &&
-	       real()->recv(tcp, got, ZEROS, MSG_PEEK | MSG_DONTWAIT) == ZEROS &&
-	       memcmp(got, zeros, ZEROS) == 0;
-}
-
-static void settle_connected(int tcp)
-{
 	union name name;
 	socklen_t bytes;
 	int rs;
 
-	if (!zeros_have_come(tcp))
+	if (!is_readable(tcp, GIVE_UP_MS) ||
+	    real()->recv(tcp, got, ZEROS, MSG_PEEK | MSG_DONTWAIT) != ZEROS ||
+	    memcmp(got, zeros, ZEROS) != 0)
 		return;
-	bytes = get_name(real()->getpeername, tcp, &name);
+	bytes = get_rdma_name(real()->getpeername, tcp, &name);
 	rs = bytes ? rsocket(name.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0) : -1;
 	if (rs >= 0 && rconnect(rs, &name.any, bytes) == 0) {
-		become(tcp, rs);
+		become_rdma(tcp, rs);
 		return;
 	}
 	if (rs >= 0)
 		rclose(rs);
-	/* The other end speaks RDMA only from now on: it is over, for both. */
+	/* The other end expects RDMA only from now on: the connection has failed. */
 	real()->shutdown(tcp, SHUT_RDWR);
 }
 
 /* --- first use ----------------------------------------------------------- */
 
-static bool take_turn(int fd, enum stage *ret)
+/* Return: false if another thread has settled it. */
+static bool begin_settling(int fd, enum stage *ret)
 {
 	for (;;) {
 		const struct timespec tick = { .tv_nsec = 1000000 };
@@ -320,11 +315,11 @@ static bool take_turn(int fd, enum stage *ret)
 
 void fork_settle(int fd)
 {
-	static __thread bool is_inside; /* rpoll() below waits for the descriptor, too */
+	static __thread bool is_inside; /* rpoll() below polls the descriptor, too */
 	enum stage stage = stage_of(fd);
 	int saved = errno;
 
-	if (stage == NOT_OURS || stage == SOCKET || is_inside || !take_turn(fd, &stage))
+	if (stage == NOT_OURS || stage == SOCKET || is_inside || !begin_settling(fd, &stage))
 		return;
 	is_inside = true;
 	if (stage == ACCEPTED)

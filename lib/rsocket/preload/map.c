@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the program's descriptors are: see map.h.
+ * Which socket each descriptor stands for: see map.h.
  */
 #include "lib/rsocket/preload/map.h"
 
@@ -24,12 +24,12 @@ struct sock *map_get(int fd)
 	return __atomic_load_n(&socks[fd], __ATOMIC_ACQUIRE);
 }
 
-static void set(int fd, struct sock *sock)
+static void set_sock(int fd, struct sock *sock)
 {
 	__atomic_store_n(&socks[fd], sock, __ATOMIC_RELEASE);
 }
 
-static struct sock *make(int rs)
+static struct sock *make_sock(int rs)
 {
 	struct sock *sock;
 
@@ -45,31 +45,6 @@ static struct sock *make(int rs)
 	return sock;
 }
 
-static void drop(struct sock *sock)
-{
-	if (__atomic_sub_fetch(&sock->refs, 1, __ATOMIC_ACQ_REL))
-		return;
-	rclose(sock->rs);
-	if (sock->tcp >= 0)
-		real()->close(sock->tcp);
-	pthread_mutex_lock(&lock);
-	sock->next = spares;
-	spares = sock;
-	pthread_mutex_unlock(&lock);
-}
-
-static int stand_for(int fd, struct sock *sock)
-{
-	if (!sock || fd > MAP_FD_MAX) {
-		real()->close(fd);
-		free(sock);
-		errno = ENOMEM;
-		return -1;
-	}
-	set(fd, sock);
-	return fd;
-}
-
 int map_new(int rs, int domain, int type, int protocol)
 {
 	int cloexec = type & SOCK_CLOEXEC ? O_CLOEXEC : 0;
@@ -78,13 +53,17 @@ int map_new(int rs, int domain, int type, int protocol)
 
 	if (fd < 0)
 		return -1;
-	sock = make(rs);
-	if (sock) {
-		sock->domain = domain;
-		sock->type = type;
-		sock->protocol = protocol;
+	sock = fd > MAP_FD_MAX ? NULL : make_sock(rs);
+	if (!sock) {
+		real()->close(fd);
+		errno = ENOMEM;
+		return -1;
 	}
-	return stand_for(fd, sock);
+	sock->domain = domain;
+	sock->type = type;
+	sock->protocol = protocol;
+	set_sock(fd, sock);
+	return fd;
 }
 
 int map_become(int fd, int rs)
@@ -92,29 +71,27 @@ int map_become(int fd, int rs)
 	int cloexec = real()->fcntl(fd, F_GETFD) & FD_CLOEXEC ? O_CLOEXEC : 0;
 	int other = map_new(rs, AF_UNSPEC, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	struct sock *sock = map_get(other);
+	int result;
 
 	if (!sock)
 		return -1;
-	/* The TCP connection ends with this. */
-	if (real()->dup3(other, fd, cloexec) < 0) {
-		set(other, NULL);
-		real()->close(other);
-		return -1;
-	}
-	set(fd, sock);
-	set(other, NULL);
+	/* This ends the TCP connection. */
+	result = real()->dup3(other, fd, cloexec) < 0 ? -1 : 0;
+	if (!result)
+		set_sock(fd, sock);
+	set_sock(other, NULL);
 	real()->close(other);
-	return 0;
+	return result;
 }
 
 int map_epoll(int epfd, int repoll)
 {
-	struct sock *sock = epfd > MAP_FD_MAX ? NULL : make(repoll);
+	struct sock *sock = epfd > MAP_FD_MAX ? NULL : make_sock(repoll);
 
 	if (!sock)
 		return -1;
 	sock->is_repoll = true;
-	set(epfd, sock);
+	set_sock(epfd, sock);
 	return 0;
 }
 
@@ -126,7 +103,7 @@ int map_alias(int fd, struct sock *sock)
 		return -1;
 	}
 	__atomic_add_fetch(&sock->refs, 1, __ATOMIC_RELAXED);
-	set(fd, sock);
+	set_sock(fd, sock);
 	return 0;
 }
 
@@ -137,8 +114,16 @@ void map_forget(int fd)
 	if (!sock)
 		return;
 	connecting_forget(fd);
-	set(fd, NULL);
-	drop(sock);
+	set_sock(fd, NULL);
+	if (__atomic_sub_fetch(&sock->refs, 1, __ATOMIC_ACQ_REL))
+		return;
+	rclose(sock->rs);
+	if (sock->tcp >= 0)
+		real()->close(sock->tcp);
+	pthread_mutex_lock(&lock);
+	sock->next = spares;
+	spares = sock;
+	pthread_mutex_unlock(&lock);
 }
 
 int map_swap(int fd, int tcp)

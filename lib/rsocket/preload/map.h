@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the program's descriptors are: one that was made by the preload library is open on /dev/null
- * and stands for a socket of ours, which may change behind it. A listener has a TCP socket besides,
- * for peers that have no RDMA.
+ * Which socket each of the program's descriptors stands for. One that the preload library made is
+ * open on /dev/null and stands for a socket of ours, which may change behind it. A listener has a
+ * TCP socket besides, for peers without RDMA.
  */
 #ifndef PRELOAD_MAP_H
 #define PRELOAD_MAP_H
 
 #include <stdbool.h>
-#include <stdint.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+
+#include "base/time.h"
 
 #define MAP_FD_MAX 65535
 
@@ -21,14 +22,14 @@ struct sock {
 	int domain;
 	int type; /* with flags, as the program said */
 	int protocol;
-	int repoll;		  /* that has it, and tcp as soon as it listens; -1: none */
-	int epfd;		  /* of which the instance is */
-	struct epoll_event asked; /* of it */
+	int repoll;		  /* that has it, and tcp once it listens; -1: none */
+	int epfd;		  /* beside which that instance is */
+	struct epoll_event asked; /* by epoll_ctl() */
 	bool is_repoll; /* the descriptor is an epoll one; rs: an instance of repoll beside it */
-	struct sockaddr_storage target; /* of a connect() that is not over */
+	struct sockaddr_storage target; /* of a pending connect() */
 	socklen_t target_bytes;		/* 0: there is none */
-	int64_t give_up_ms;		/* when it is TCP's turn, CLOCK_MONOTONIC */
-	struct sock *next;		/* in the list of those that can be used again */
+	struct cm_time give_up;		/* when to try TCP */
+	struct sock *next;		/* in the list of unused ones */
 };
 
 /** map_get() - Return: what a descriptor stands for, or NULL if for itself. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * librspreload.so: runs programs that use TCP over sockets of ours, unchanged. This file has what
- * opens, connects and closes; transfers are in transfer.c, waiting in wait.c.
+ * librspreload.so: runs programs that use TCP over sockets of ours, unchanged. This file has the
+ * calls that open, connect and close; transfers are in transfer.c, waiting in wait.c.
  *
- * A peer without RDMA is served, too: who cannot be connected to is tried with TCP, and a listener
- * listens on a TCP port of the same number as well. The program sees one descriptor in all cases.
+ * Peers without RDMA are served, too: a connection that fails is tried with TCP, and a listener
+ * also listens on a TCP port of the same number. The program sees one descriptor in all cases.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -78,8 +78,8 @@ EXPORT int close(int fd)
 	return real()->close(fd);
 }
 
-/* The duplicate is open already. */
-static int alias(int from, int to)
+/* Make a duplicate, which is open already, stand for the same socket. Return: it, or -1. */
+static int alias_fd(int from, int to)
 {
 	struct sock *sock = map_get(from);
 
@@ -94,26 +94,26 @@ static int alias(int from, int to)
 
 EXPORT int dup(int fd)
 {
-	return alias(fd, real()->dup(fd));
+	return alias_fd(fd, real()->dup(fd));
 }
 
-/* What a number stood for ends when it is another's, and not before: if it cannot be, it stays. */
-static int replace(int from, int to, int result)
+/* dup2() has closed the old meaning of a number only if it succeeded. */
+static int replace_fd(int from, int to, int result)
 {
 	if (from == to || result < 0)
 		return result;
 	map_forget(to);
-	return alias(from, to);
+	return alias_fd(from, to);
 }
 
 EXPORT int dup2(int from, int to)
 {
-	return replace(from, to, real()->dup2(from, to));
+	return replace_fd(from, to, real()->dup2(from, to));
 }
 
 EXPORT int dup3(int from, int to, int flags)
 {
-	return replace(from, to, real()->dup3(from, to, flags));
+	return replace_fd(from, to, real()->dup3(from, to, flags));
 }
 
 /* --- connecting ---------------------------------------------------------- */
@@ -151,8 +151,8 @@ static int accept_rdma(struct sock *sock, struct sockaddr *addr, socklen_t *byte
 	return fd;
 }
 
-/* Whichever comes first. */
-static int accept_any(struct sock *sock, struct sockaddr *addr, socklen_t *bytes, int flags)
+/* Accept from whichever of RDMA and TCP has a connection first. */
+static int accept_either(struct sock *sock, struct sockaddr *addr, socklen_t *bytes, int flags)
 {
 	struct pollfd both[2] = {
 		{.fd = sock->rs,	  .events = POLLIN},
@@ -184,7 +184,7 @@ EXPORT int accept4(int fd, struct sockaddr *addr, socklen_t *bytes, int flags)
 	int child;
 
 	if (sock)
-		return accept_any(sock, addr, bytes, flags);
+		return accept_either(sock, addr, bytes, flags);
 	child = real()->accept4(fd, addr, bytes, flags);
 	fork_note_accept(fd, child);
 	return child;
@@ -205,94 +205,51 @@ EXPORT int connect(int fd, const struct sockaddr *addr, socklen_t bytes)
 	return real()->connect(fd, addr, bytes);
 }
 
-EXPORT int shutdown(int fd, int how)
-{
-	struct sock *sock = fork_settled(fd);
+/* --- fcntl(), ioctl() ---------------------------------------------------- */
 
-	return sock ? rshutdown(sock->rs, how) : real()->shutdown(fd, how);
-}
-
-/* --- names and options --------------------------------------------------- */
-
-EXPORT int getpeername(int fd, struct sockaddr *addr, socklen_t *bytes)
+/* Other commands are about the descriptor. */
+static int control_fd(int fd, int cmd, va_list args)
 {
 	struct sock *sock = map_get(fd);
-
-	return sock ? rgetpeername(sock->rs, addr, bytes) : real()->getpeername(fd, addr, bytes);
-}
-
-EXPORT int getsockname(int fd, struct sockaddr *addr, socklen_t *bytes)
-{
-	struct sock *sock = map_get(fd);
-
-	return sock ? rgetsockname(sock->rs, addr, bytes) : real()->getsockname(fd, addr, bytes);
-}
-
-EXPORT int setsockopt(int fd, int level, int name, const void *value, socklen_t bytes)
-{
-	struct sock *sock = map_get(fd);
-
-	return sock ? rsetsockopt(sock->rs, level, name, value, bytes)
-		    : real()->setsockopt(fd, level, name, value, bytes);
-}
-
-EXPORT int getsockopt(int fd, int level, int name, void *value, socklen_t *bytes)
-{
-	struct sock *sock = map_get(fd);
-
-	return sock ? rgetsockopt(sock->rs, level, name, value, bytes)
-		    : real()->getsockopt(fd, level, name, value, bytes);
-}
-
-/* What is not about the socket is about the descriptor. */
-static int control(int fd, int cmd, long arg)
-{
-	struct sock *sock = map_get(fd);
+	long arg = va_arg(args, long);
 
 	if (!sock || sock->is_repoll)
 		return real()->fcntl(fd, cmd, arg);
 	if (cmd == F_GETFL || cmd == F_SETFL)
 		return rfcntl(sock->rs, cmd, arg);
 	if (cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC)
-		return alias(fd, real()->fcntl(fd, cmd, arg));
+		return alias_fd(fd, real()->fcntl(fd, cmd, arg));
 	return real()->fcntl(fd, cmd, arg);
 }
 
 EXPORT int fcntl(int fd, int cmd, ...)
 {
 	va_list args;
-	long arg;
+	int result;
 
 	va_start(args, cmd);
-	arg = va_arg(args, long);
+	result = control_fd(fd, cmd, args);
 	va_end(args);
-	return control(fd, cmd, arg);
+	return result;
 }
 
 EXPORT int fcntl64(int fd, int cmd, ...)
 {
 	va_list args;
-	long arg;
+	int result;
 
 	va_start(args, cmd);
-	arg = va_arg(args, long);
+	result = control_fd(fd, cmd, args);
 	va_end(args);
-	return control(fd, cmd, arg);
-}
-
-static int count_readable(const struct sock *sock, int *ret)
-{
-	char some[4096];
-	ssize_t n = rrecv(sock->rs, some, sizeof(some), MSG_PEEK | MSG_DONTWAIT);
-
-	*ret = n > 0 ? (int)n : 0;
-	return 0;
+	return result;
 }
 
 EXPORT int ioctl(int fd, unsigned long request, ...)
 {
 	struct sock *sock = request == FIONREAD ? fork_settled(fd) : map_get(fd);
+	char some[4096];
 	va_list args;
+	ssize_t n;
 	void *arg;
 
 	va_start(args, request);
@@ -300,7 +257,9 @@ EXPORT int ioctl(int fd, unsigned long request, ...)
 	va_end(args);
 	if (sock && !sock->is_repoll && request == FIONBIO)
 		return rfcntl(sock->rs, F_SETFL, *(int *)arg ? O_NONBLOCK : 0);
-	if (sock && !sock->is_repoll && request == FIONREAD)
-		return count_readable(sock, arg);
-	return real()->ioctl(fd, request, arg);
+	if (!sock || sock->is_repoll || request != FIONREAD)
+		return real()->ioctl(fd, request, arg);
+	n = rrecv(sock->rs, some, sizeof(some), MSG_PEEK | MSG_DONTWAIT);
+	*(int *)arg = n > 0 ? (int)n : 0;
+	return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The functions that the preload library stands in front of: see real.h.
+ * The functions that the preload library replaces: see real.h.
  */
 #include "lib/rsocket/preload/real.h"
 
@@ -9,14 +9,15 @@
 #include <rdma/rsocket.h>
 
 static struct real functions;
-static void *library; /* where librdmacm is */
+static void *library; /* librdmacm's base address */
 
-static void look_up(void)
+static void look_up_functions(void)
 {
 	Dl_info info;
 
-#define X(type, name, params) *(void **)&functions.name = dlsym(RTLD_NEXT, #name);
-	REAL_FUNCTIONS(X)
+#define X(type, name, ...) *(void **)&functions.name = dlsym(RTLD_NEXT, #name);
+	REAL_SAME(X)
+	REAL_OTHERS(X)
 #undef X
 	if (dladdr((void *)(uintptr_t)rsocket, &info))
 		library = info.dli_fbase;
@@ -26,7 +27,7 @@ const struct real *real(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-	pthread_once(&once, look_up);
+	pthread_once(&once, look_up_functions);
 	return &functions;
 }
 

@@ -1,28 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * librspreload.so: what waits. A listener is two descriptors to the sockets layer, one of RDMA and
- * one of TCP; a connection that cannot be had becomes TCP while the program waits for it.
+ * librspreload.so: calls that wait. A listener is two descriptors, one of RDMA and one of TCP; a
+ * connection that fails becomes TCP while the program waits for it.
  */
 #include <errno.h>
-#include <pthread.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <rdma/rsocket.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "lib/rsocket/preload/connecting.h"
 #include "lib/rsocket/preload/fallback.h"
 #include "lib/rsocket/preload/fork.h"
 #include "lib/rsocket/preload/real.h"
+#include "lib/rsocket/select.h"
 
 #define EXPORT __attribute__((visibility("default")))
 #define FEW    16
 
 int __poll_chk(struct pollfd *fds, nfds_t n, int timeout_ms, size_t room);
-
-/* --- poll() -------------------------------------------------------------- */
 
 static struct sock *socket_of(int fd)
 {
@@ -30,6 +28,15 @@ static struct sock *socket_of(int fd)
 
 	return sock && !sock->is_repoll ? sock : NULL;
 }
+
+static struct cm_time deadline_of(int timeout_ms)
+{
+	if (timeout_ms < 0)
+		return CM_TIME_NEVER;
+	return cm_time_after(clock_now(), (uint64_t)timeout_ms * CM_NS_PER_MS);
+}
+
+/* --- poll() -------------------------------------------------------------- */
 
 static nfds_t count_ours(const struct pollfd *fds, nfds_t n)
 {
@@ -40,22 +47,9 @@ static nfds_t count_ours(const struct pollfd *fds, nfds_t n)
 	return count;
 }
 
-/* The second half is for the TCP sockets of listeners. An epoll descriptor that has sockets of ours
- * is the instance beside it, which has what is in the descriptor, too. */
-static void to_sockets(const struct pollfd *fds, nfds_t n, struct pollfd *ret)
-{
-	for (nfds_t i = 0; i < n; i++) {
-		struct sock *sock = map_get(fds[i].fd);
-
-		ret[i] = fds[i];
-		ret[n + i] = (struct pollfd){ .fd = sock ? sock->tcp : -1, .events = POLLIN };
-		if (sock)
-			ret[i].fd = sock->rs;
-	}
-}
-
-/* Return: how many are ready; -1 if one has changed to TCP and all are to be asked again. */
-static int from_sockets(struct pollfd *fds, nfds_t n, const struct pollfd *from)
+/* Copy the results. Return: how many are ready; -1 if one has changed to TCP and all are to be
+ * polled again. */
+static int take_results(struct pollfd *fds, nfds_t n, const struct pollfd *from)
 {
 	int count = 0;
 	bool again = false;
@@ -75,57 +69,50 @@ static int from_sockets(struct pollfd *fds, nfds_t n, const struct pollfd *from)
 	return again ? -1 : count;
 }
 
-/* Connections that nobody has answered for long. Return: whether one has changed to TCP. */
-static bool give_up(struct pollfd *fds, nfds_t n)
+/* Give up connections that were not answered in time. Return: whether one has changed to TCP. */
+static bool give_up_late(struct pollfd *fds, nfds_t n)
 {
-	int64_t now_ms = fallback_now_ms();
+	struct cm_time now = clock_now();
 	bool again = false;
 
 	for (nfds_t i = 0; i < n; i++) {
 		struct sock *sock = socket_of(fds[i].fd);
 
-		if (sock && sock->target_bytes && sock->give_up_ms <= now_ms)
+		if (sock && sock->target_bytes && cm_time_reached(sock->give_up, now))
 			again |= fallback_retry(fds[i].fd, sock);
 	}
 	return again;
 }
 
-static int left_ms(int64_t end_ms)
+/* The second half of @both is for the TCP sockets of listeners. An epoll descriptor that has
+ * sockets of ours is polled by the instance beside it, which has the descriptor, too. */
+static int poll_both(struct pollfd *fds, nfds_t n, struct pollfd *both, int timeout_ms)
 {
-	int64_t now_ms = fallback_now_ms();
-
-	if (end_ms < 0)
-		return -1;
-	return end_ms > now_ms ? (int)(end_ms - now_ms) : 0;
-}
-
-/* How long to wait: until the program's time is up, or that of a connection. */
-static int wait_ms(const struct pollfd *fds, nfds_t n, int64_t end_ms)
-{
-	for (nfds_t i = 0; i < n; i++) {
-		const struct sock *sock = socket_of(fds[i].fd);
-
-		if (sock && sock->target_bytes && (end_ms < 0 || sock->give_up_ms < end_ms))
-			end_ms = sock->give_up_ms;
-	}
-	return left_ms(end_ms);
-}
-
-static int poll_sockets(struct pollfd *fds, nfds_t n, struct pollfd *both, int timeout_ms)
-{
-	int64_t end_ms = timeout_ms < 0 ? -1 : fallback_now_ms() + timeout_ms;
+	struct cm_time deadline = deadline_of(timeout_ms);
+	int result;
 
 	for (;;) {
-		int result;
+		struct cm_time first = deadline;
 
-		to_sockets(fds, n, both);
-		result = rpoll(both, 2 * n, wait_ms(fds, n, end_ms));
+		for (nfds_t i = 0; i < n; i++) {
+			struct sock *sock = map_get(fds[i].fd);
+
+			both[i] = fds[i];
+			both[n + i] = (struct pollfd){ .fd = -1, .events = POLLIN };
+			if (!sock)
+				continue;
+			both[i].fd = sock->rs;
+			both[n + i].fd = sock->tcp;
+			if (!sock->is_repoll && sock->target_bytes)
+				first = cm_time_earlier(first, sock->give_up);
+		}
+		result = rpoll(both, 2 * n, cm_time_ms_until(first, clock_now()));
 		if (result < 0)
 			return -1;
-		result = from_sockets(fds, n, both);
+		result = take_results(fds, n, both);
 		if (result > 0)
 			return result;
-		if (result == 0 && !give_up(fds, n) && end_ms >= 0 && end_ms <= fallback_now_ms())
+		if (result == 0 && !give_up_late(fds, n) && cm_time_reached(deadline, clock_now()))
 			return 0;
 	}
 }
@@ -142,7 +129,7 @@ EXPORT int poll(struct pollfd *fds, nfds_t n, int timeout_ms)
 		both = calloc(2 * n, sizeof(*both));
 	if (!both)
 		return -1;
-	result = poll_sockets(fds, n, both, timeout_ms);
+	result = poll_both(fds, n, both, timeout_ms);
 	if (both != few)
 		free(both);
 	return result;
@@ -174,77 +161,33 @@ EXPORT int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, c
 
 /* --- select() ------------------------------------------------------------ */
 
-static bool is_in(int fd, const fd_set *set)
-{
-	return set && FD_ISSET(fd, set);
-}
-
-static nfds_t from_sets(int n, const fd_set *in, const fd_set *out, const fd_set *err,
-			struct pollfd *fds)
-{
-	nfds_t count = 0;
-
-	for (int fd = 0; fd < n; fd++) {
-		int events = (is_in(fd, in) ? POLLIN : 0) | (is_in(fd, out) ? POLLOUT : 0) |
-			     (is_in(fd, err) ? POLLPRI : 0);
-
-		if (events)
-			fds[count++] = (struct pollfd){ .fd = fd, .events = (short)events };
-	}
-	return count;
-}
-
-static int put(const struct pollfd *fd, int asked, int events, fd_set *set)
-{
-	if (!(fd->events & asked))
-		return 0;
-	if (!(fd->revents & events)) {
-		FD_CLR(fd->fd, set);
-		return 0;
-	}
-	return 1;
-}
-
-static int to_sets(const struct pollfd *fds, nfds_t n, fd_set *in, fd_set *out, fd_set *err)
-{
-	int count = 0;
-
-	for (nfds_t i = 0; i < n; i++) {
-		if (fds[i].revents & POLLNVAL) {
-			errno = EBADF;
-			return -1;
-		}
-		count += put(&fds[i], POLLIN, POLLIN | POLLHUP | POLLERR, in);
-		count += put(&fds[i], POLLOUT, POLLOUT | POLLERR, out);
-		count += put(&fds[i], POLLPRI, POLLPRI, err);
-	}
-	return count;
-}
-
-static int timeout_of(const struct timeval *timeout)
-{
-	int64_t ms = timeout ? timeout->tv_sec * 1000LL + (timeout->tv_usec + 999) / 1000 : -1;
-
-	return ms > INT32_MAX ? INT32_MAX : (int)ms;
-}
-
 EXPORT int select(int n, fd_set *in, fd_set *out, fd_set *err, struct timeval *timeout)
 {
+	const struct select_set sets[SELECT_N_SETS] = {
+		{in,   POLLIN,  POLLIN | POLLHUP | POLLERR},
+		{ out, POLLOUT, POLLOUT | POLLERR	  },
+		{ err, POLLPRI, POLLPRI			},
+	};
 	struct pollfd fds[FD_SETSIZE];
-	nfds_t count = n >= 0 && n <= FD_SETSIZE ? from_sets(n, in, out, err, fds) : 0;
+	nfds_t count = n >= 0 && n <= FD_SETSIZE ? select_to_poll(sets, n, fds) : 0;
 	int result;
 
 	if (!count_ours(fds, count))
 		return real()->select(n, in, out, err, timeout);
-	result = poll(fds, count, timeout_of(timeout));
-	return result < 0 ? result : to_sets(fds, count, in, out, err);
+	result = poll(fds, count, select_timeout_ms(timeout));
+	if (result >= 0)
+		result = select_from_poll(sets, fds, count);
+	if (result != -EBADF)
+		return result;
+	errno = EBADF;
+	return -1;
 }
 
 /* --- epoll --------------------------------------------------------------- */
 
-/* An epoll descriptor that is given a socket of ours gets an instance of repoll beside it, which
- * has the sockets, and the descriptor itself for all else. Return: the instance, or -1. */
-static int repoll_beside(int epfd)
+/* The first socket of ours makes an instance of repoll beside the epoll descriptor, which has the
+ * sockets, and the descriptor for all else. Return: the instance, or -1. */
+static int get_repoll_beside(int epfd)
 {
 	struct epoll_event event = { .events = EPOLLIN };
 	struct sock *sock = map_get(epfd);
@@ -271,7 +214,7 @@ EXPORT int epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 
 	if (!sock || real_is_inside(__builtin_return_address(0)))
 		return real()->epoll_ctl(epfd, op, fd, event);
-	repoll = repoll_beside(epfd);
+	repoll = get_repoll_beside(epfd);
 	if (repoll < 0)
 		return -1;
 	fallback_control(sock, repoll, op, event);
@@ -286,8 +229,9 @@ EXPORT int epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 	return 0;
 }
 
-/* What the epoll descriptor itself has, in place of the event that says that it has something. */
-static int unfold(int epfd, const struct sock *sock, struct epoll_event *events, int n, int room)
+/* Replace the event that says that the epoll descriptor itself is ready by its own events. */
+static int unfold_epoll(int epfd, const struct sock *sock, struct epoll_event *events, int n,
+			int room)
 {
 	for (int i = 0; i < n; i++) {
 		int others;
@@ -301,36 +245,29 @@ static int unfold(int epfd, const struct sock *sock, struct epoll_event *events,
 	return n;
 }
 
-/* What cannot be had is TCP's from now on. Return: how many events are left, for the program. */
-static int settle_failed(int epfd, struct epoll_event *events, int n)
-{
-	int64_t now_ms = fallback_now_ms();
-	int fd;
-
-	while ((fd = connecting_failed(epfd, events, &n, now_ms)) >= 0) {
-		struct sock *sock = socket_of(fd);
-
-		if (sock)
-			fallback_retry(fd, sock);
-	}
-	return n;
-}
-
 static int wait_for_epoll(int epfd, const struct sock *sock, struct epoll_event *events, int room,
 			  int timeout_ms)
 {
-	int64_t end_ms = timeout_ms < 0 ? -1 : fallback_now_ms() + timeout_ms;
+	struct cm_time deadline = deadline_of(timeout_ms);
 
 	for (;;) {
-		int n;
+		struct cm_time first = connecting_deadline(epfd, deadline), now;
+		int fd, n;
 
 		errno = 0;
-		n = repoll_wait(sock->rs, events, room, left_ms(connecting_until_ms(epfd, end_ms)));
+		n = repoll_wait(sock->rs, events, room, cm_time_ms_until(first, clock_now()));
 		if (errno)
 			return -1;
-		n = settle_failed(epfd, events, n);
-		n = unfold(epfd, sock, events, n, room);
-		if (n || (end_ms >= 0 && end_ms <= fallback_now_ms()))
+		now = clock_now();
+		/* Connections that failed change to TCP; the program gets no event of them. */
+		while ((fd = connecting_take_failed(epfd, events, &n, now)) >= 0) {
+			struct sock *failed = socket_of(fd);
+
+			if (failed)
+				fallback_retry(fd, failed);
+		}
+		n = unfold_epoll(epfd, sock, events, n, room);
+		if (n || cm_time_reached(deadline, clock_now()))
 			return n;
 	}
 }
