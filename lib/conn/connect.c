@@ -13,28 +13,10 @@
 #include "lib/engine/engine.h"
 #include "lib/engine/host.h"
 #include "lib/engine/link.h"
-#include "lib/path/infiniband.h"
 #include "lib/sync/sync.h"
 #include "lib/verbs/qp.h"
 
 /* --- connect ------------------------------------------------------------- */
-
-static void set_mad_path(const struct id *id, struct mad_path *path)
-{
-	if (infiniband_is(&id->path)) {
-		infiniband_mad_path(id, path);
-		return;
-	}
-	*path = (struct mad_path){
-		.grh = true,
-		.sgid_index = (uint8_t)id->path.gid.gid_index,
-		.hop_limit = id->path.route.hop_limit,
-		.traffic_class = id->path.traffic_class,
-		.flow_label = id->path.flow_label,
-		.sl = id->path.sl,
-		.dgid = addr_to_gid(&id->claim.peer),
-	};
-}
 
 static void drop_prefix(struct id *id)
 {
@@ -57,7 +39,7 @@ static int send_request(struct id *id, enum cm_event verb, const struct offer *o
 	struct outbox box;
 	int err = -EINVAL;
 
-	set_mad_path(id, &path);
+	path_to_mad(&id->path, &path);
 	outbox_init(&box);
 	engine = engine_lock();
 	if (id->state != ID_ROUTE_RESOLVED)

@@ -11,14 +11,11 @@
 #include "lib/api.h"
 #include "lib/conn/request.h"
 #include "lib/conn/resolve.h"
+#include "lib/conn/route.h"
 #include "lib/conn/waiting.h"
 #include "lib/diag/log.h"
 #include "lib/diag/warning.h"
 #include "lib/id/claims.h"
-#include "lib/path/alternate.h"
-#include "lib/path/infiniband.h"
-#include "lib/path/route_event.h"
-#include "mad/cma_hdr.h"
 
 /* --- whose request is it? ------------------------------------------------ */
 
@@ -54,24 +51,17 @@ static struct id *find_listener(struct engine *engine, const struct request *req
 
 /* --- the new id ---------------------------------------------------------- */
 
-/* A lookup says nothing of the path, so a child of it has none to show. */
-static void set_path(struct id *id, const struct request *request)
+/* Return: 0 or -ENOMEM. */
+static int set_paths(struct id *id, const struct request *request)
 {
-	const struct cm_conn *conn = request->conn;
-
 	id->path = request->path;
-	port_get(id->path.port);
-	if (request_is_lookup(request)) {
-		id->path.pkey = request->msg->sidr_req.pkey;
-		return;
-	}
-	id->path.mtu = conn->path_mtu;
-	id->path.packet_life_time = conn->packet_life_time;
-	id->path.flow_label = conn->flow_label;
-	id->path.sl = conn->sl;
-	id->path.pkey = request->msg->req.pkey;
-	id->path.rate = request->msg->req.primary.packet_rate;
-	id->path.traffic_class = conn->traffic_class;
+	if (!request->alternate.gid.verbs)
+		return 0;
+	id->alternate = malloc(sizeof(*id->alternate));
+	if (!id->alternate)
+		return -ENOMEM;
+	*id->alternate = request->alternate;
+	return 0;
 }
 
 static struct id *child_new(const struct id *listener, const struct request *request)
@@ -80,6 +70,11 @@ static struct id *child_new(const struct id *listener, const struct request *req
 
 	if (id_new(listener->channel, listener->pub.ps, &id))
 		return NULL;
+	if (set_paths(id, request)) {
+		id_free(id);
+		return NULL;
+	}
+	port_get(id->path.port);
 	id->destroy = listener->destroy;
 	id->pub.context = listener->pub.context;
 	id->pub.qp_type = listener->pub.qp_type;
@@ -88,7 +83,6 @@ static struct id *child_new(const struct id *listener, const struct request *req
 	id->option.give_up_ns = listener->option.give_up_ns;
 	id->claim.local = request->dst;
 	id->claim.peer = request->src;
-	set_path(id, request);
 	addr_store(&request->src, &id->pub.route.addr.dst_storage);
 	id->hides_scope = true;
 	if (request->src.sa.sa_family == AF_INET6)
@@ -223,14 +217,6 @@ static bool path_is_ours(const struct request *request)
 		      sizeof(request->path.gid.gid)) == 0;
 }
 
-static bool has_wrong_alternate(struct request *request)
-{
-	struct id_path *path = &request->path;
-
-	return infiniband_is(path) && !request_is_lookup(request) &&
-	       alternate_take(path->port, &request->msg->req, path) != 0;
-}
-
 /* With a GID that would do. */
 static void refuse_gid(struct engine *engine, struct outbox *box, struct cm_conn *conn,
 		       uint16_t reason, const void *gid)
@@ -257,7 +243,8 @@ void listen_request(struct engine *engine, struct outbox *box, struct cm_conn *c
 		refuse_gid(engine, box, conn, CM_REJ_INVALID_GID, &conn->port->gid0);
 		return;
 	}
-	if (has_wrong_alternate(&request)) {
+	if (!request_is_lookup(&request) &&
+	    path_of_alternate(&request.path, &msg->req, &request.alternate)) {
 		refuse_gid(engine, box, conn, CM_REJ_INVALID_ALT_GID, &msg->req.primary.remote_gid);
 		return;
 	}
@@ -328,7 +315,7 @@ static int open_ports(struct id *id)
 
 static int begin(struct engine *engine, struct id *id, unsigned int backlog)
 {
-	uint64_t service_id = cma_service_id(id->claim.ps, addr_port(&id->claim.local));
+	uint64_t service_id = claims_service_id(&id->claim.local, id->claim.ps);
 	int err;
 
 	if (id->state != ID_ADDR_BOUND)

@@ -4,12 +4,10 @@
  */
 #include "lib/conn/offer.h"
 
-#include <endian.h>
 #include <errno.h>
 #include <string.h>
 
-#include "lib/path/infiniband.h"
-#include "lib/path/roce.h"
+#include "lib/id/claims.h"
 #include "lib/verbs/ece.h"
 #include "lib/verbs/qp.h"
 #include "mad/cma_hdr.h"
@@ -17,10 +15,7 @@
 #define CM_RESPONSE_TIMEOUT 20 /* 4.096 us * 2^20, 4.3 s: what the kernel promises and asks for */
 #define MAX_CM_RETRIES	    15
 #define RETRY_COUNT_MAX	    7
-#define PERMISSIVE_LID	    0xffff
 #define QPN_MASK	    0xffffff
-#define PKEY_BASE_MASK	    0x7fff
-#define PKEY_DEFAULT	    0xffff
 
 /* --- parameters ---------------------------------------------------------- */
 
@@ -142,44 +137,6 @@ static int put_request_data(const struct id *id, uint8_t *to, size_t room,
 				offer->private_data_len);
 }
 
-static uint64_t service_of(const struct id *id)
-{
-	if (addr_is_ib(&id->claim.peer))
-		return be64toh(id->claim.peer.ib.sib_sid);
-	return cma_service_id(id->claim.ps, addr_port(&id->claim.peer));
-}
-
-/* A route that leaves the subnet has no LIDs, and RoCE over IP is such a route unless the program
- * says otherwise. */
-static void put_primary_path(const struct id *id, const struct ibv_sa_path_rec *rec,
-			     struct cm_req_path *path)
-{
-	bool local = rec->hop_limit <= 1;
-
-	path->local_lid = local ? 0 : PERMISSIVE_LID;
-	path->remote_lid = path->local_lid;
-	if (infiniband_is(&id->path))
-		infiniband_req_path(id, path);
-	memcpy(&path->local_gid, &rec->sgid, sizeof(path->local_gid));
-	memcpy(&path->remote_gid, &rec->dgid, sizeof(path->remote_gid));
-	path->flow_label = id->path.flow_label;
-	path->traffic_class = rec->traffic_class;
-	path->packet_rate = rec->rate;
-	path->hop_limit = rec->hop_limit;
-	path->sl = id->path.sl;
-	path->subnet_local = local;
-	path->local_ack_timeout =
-		cm_ack_timeout(id->attached->attr.local_ca_ack_delay, id->path.packet_life_time);
-}
-
-/* The one partition that a RoCE port is in, as a full or as a limited member. */
-static bool has_pkey(const struct id *id)
-{
-	if (infiniband_is(&id->path))
-		return true; /* its index was found with the path */
-	return (id->path.pkey & PKEY_BASE_MASK) == PKEY_BASE_MASK;
-}
-
 /* IBTA vol. 1, 12.7.1. What an XRC initiator does not serve, and its own limits, stay 0. */
 static void put_transport(const struct id *id, const struct offer *offer, struct cm_req *req)
 {
@@ -202,13 +159,12 @@ static void put_transport(const struct id *id, const struct offer *offer, struct
 int offer_req(const struct id *id, const struct offer *offer, struct cm_msg *msg)
 {
 	struct cm_req *req = &msg->req;
-	struct ibv_sa_path_rec rec;
+	int err = path_check_pkey(&id->path);
 
-	if (!has_pkey(id))
-		return -ENOENT;
-	roce_path_record(id, &rec);
+	if (err)
+		return err;
 	cm_msg_init(msg, CM_ATTR_REQ, 0);
-	req->service_id = service_of(id);
+	req->service_id = claims_service_id(&id->claim.peer, id->claim.ps);
 	req->local_qpn = offer->qpn;
 	req->remote_cm_response_timeout = CM_RESPONSE_TIMEOUT;
 	req->starting_psn = id->starting_psn;
@@ -218,17 +174,20 @@ int offer_req(const struct id *id, const struct offer *offer, struct cm_msg *msg
 	req->max_cm_retries = MAX_CM_RETRIES;
 	put_transport(id, offer, req);
 	ece_put_req(id, msg);
-	put_primary_path(id, &rec, &req->primary);
+	path_to_req(&id->path, id->attached->attr.local_ca_ack_delay, &req->primary);
 	return put_request_data(id, req->private_data, CM_REQ_PRIVATE_BYTES, offer);
 }
 
 int offer_sidr_req(const struct id *id, const struct offer *offer, struct cm_msg *msg)
 {
 	struct cm_sidr_req *req = &msg->sidr_req;
+	int err = path_check_pkey(&id->path);
 
+	if (err)
+		return err;
 	cm_msg_init(msg, CM_ATTR_SIDR_REQ, 0);
-	req->service_id = service_of(id);
-	req->pkey = infiniband_is(&id->path) ? id->path.pkey : PKEY_DEFAULT;
+	req->service_id = claims_service_id(&id->claim.peer, id->claim.ps);
+	req->pkey = id->path.pkey;
 	return put_request_data(id, req->private_data, CM_SIDR_REQ_PRIVATE_BYTES, offer);
 }
 

@@ -39,7 +39,7 @@ int offer_init(const struct id *id, const struct rdma_conn_param *param, uint8_t
 /** offer_req() - a REQ, IBTA vol. 1, 12.6.5. Return: 0; -ENOENT: no such P_Key; -EINVAL. */
 int offer_req(const struct id *id, const struct offer *offer, struct cm_msg *msg);
 
-/** offer_sidr_req() - a SIDR_REQ, IBTA vol. 1, 12.11. Return: 0 or -EINVAL. */
+/** offer_sidr_req() - a SIDR_REQ, IBTA vol. 1, 12.11. Return: as offer_req(). */
 int offer_sidr_req(const struct id *id, const struct offer *offer, struct cm_msg *msg);
 
 /** offer_rep() - a REP, IBTA vol. 1, 12.6.8. Return: 0 or -EINVAL. */

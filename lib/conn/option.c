@@ -10,11 +10,10 @@
 #include <string.h>
 
 #include "lib/api.h"
+#include "lib/conn/route.h"
 #include "lib/diag/defaults.h"
 #include "lib/engine/engine.h"
 #include "lib/id/claims.h"
-#include "lib/path/roce.h"
-#include "lib/path/route_event.h"
 
 static int set_tos(struct id *id, const void *value)
 {
@@ -125,20 +124,21 @@ static const struct ibv_path_data *primary_path(const struct ibv_path_data *data
 static int set_ib_path(struct id *id, const void *value, size_t bytes)
 {
 	const struct ibv_path_data *data;
+	struct sa_path record;
 	int err = -EINVAL;
 
+	_Static_assert(sizeof(data->path) == 64, "as on the wire");
 	if (!value || bytes % sizeof(*data))
 		return -EINVAL;
 	data = primary_path(value, bytes / sizeof(*data));
 	if (!data)
 		return -EINVAL;
+	wire_decode(&sa_path_layout, (const uint8_t *)&data->path, &record);
 	engine_lock();
 	if (id->state == ID_ADDR_RESOLVED)
 		err = id->path.loopback ? -ENODEV : 0;
-	if (!err) {
-		roce_take_path(id, &data->path);
-		route_event_post(id);
-	}
+	if (!err)
+		route_set(id, &record);
 	engine_unlock();
 	return err;
 }

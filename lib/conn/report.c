@@ -12,7 +12,6 @@
 #include "lib/conn/listen.h"
 #include "lib/conn/response.h"
 #include "lib/diag/log.h"
-#include "lib/path/infiniband.h"
 
 static void set_private_data(struct event *event, const uint8_t *data, uint8_t bytes)
 {
@@ -65,24 +64,6 @@ static void report_rejected(struct id *id, const struct cm_rej *rej)
 	id_post(event);
 }
 
-void report_set_ah(const struct id *id, struct ibv_ah_attr *ah)
-{
-	struct mad_gid dgid = addr_to_gid(&id->claim.peer);
-
-	if (infiniband_is(&id->path)) {
-		infiniband_ah(id, ah);
-		return;
-	}
-	ah->is_global = 1;
-	memcpy(&ah->grh.dgid, &dgid, sizeof(ah->grh.dgid));
-	ah->grh.sgid_index = (uint8_t)id->path.gid.gid_index;
-	ah->grh.flow_label = id->path.flow_label;
-	ah->grh.hop_limit = id->path.route.hop_limit;
-	ah->grh.traffic_class = id->option.tos;
-	ah->sl = id->path.sl;
-	ah->port_num = id->path.gid.port_num;
-}
-
 /* All datagram queue pairs of an id have one Q_Key: a service with another cannot be reached. */
 static bool suits(const struct id *id, const struct cm_sidr_rep *rep)
 {
@@ -98,7 +79,7 @@ static void report_found(struct id *id, struct event *event, const struct cm_sid
 	event->taken = NULL;
 	param->qp_num = rep->qpn;
 	param->qkey = rep->qkey;
-	report_set_ah(id, &param->ah_attr);
+	path_to_ah(&id->path, &param->ah_attr);
 }
 
 static void report_answered(struct id *id, const struct cm_sidr_rep *rep)

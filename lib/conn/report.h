@@ -17,11 +17,4 @@
 void report_handle(struct engine *engine, struct outbox *box, const struct cm_report *report,
 		   const struct cm_msg *msg);
 
-/**
- * report_set_ah() - the way to the peer of a datagram id, as an address handle needs it
- * @id: its address is resolved
- * @ah: zero, filled
- */
-void report_set_ah(const struct id *id, struct ibv_ah_attr *ah);
-
 #endif

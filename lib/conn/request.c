@@ -6,10 +6,8 @@
 
 #include <endian.h>
 #include <errno.h>
-#include <net/if_arp.h>
 #include <string.h>
 
-#include "lib/path/infiniband.h"
 #include "mad/cma_hdr.h"
 
 /* --- peer and path ------------------------------------------------------- */
@@ -46,14 +44,6 @@ static int parse_addrs(struct request *request, unsigned int ifindex)
 	return 0;
 }
 
-static bool is_on_infiniband(const struct port *port)
-{
-	struct gid_entry gid;
-
-	return gid_by_index(port->device->verbs, port->port_num, 0, &gid) == 0 &&
-	       gid.type == IBV_GID_TYPE_IB;
-}
-
 /* Of a request without the header of the IP CM service: who it is for and from are in the path. */
 static void set_ib_addrs(struct request *request)
 {
@@ -64,7 +54,7 @@ static void set_ib_addrs(struct request *request)
 	src->ib.sib_family = AF_IB;
 	src->ib.sib_pkey = pkey;
 	*dst = *src;
-	memcpy(&src->ib.sib_addr, &request->path.peer_gid, sizeof(src->ib.sib_addr));
+	memcpy(&src->ib.sib_addr, &request->path.dgid, sizeof(src->ib.sib_addr));
 	memcpy(&dst->ib.sib_addr, &request->path.gid.gid, sizeof(dst->ib.sib_addr));
 	dst->ib.sib_sid = htobe64(request->conn->service_id);
 	dst->ib.sib_sid_mask = ~UINT64_C(0);
@@ -78,69 +68,20 @@ static bool has_cma_hdr(const struct request *request)
 	return hdr.cma_version == 0 && (hdr.ip_version == 4 || hdr.ip_version == 6);
 }
 
-/* Devices are not searched: their lock comes before the engine's. */
-static bool is_ipoib_of(const struct net_iface *iface, const struct gid_entry *gid)
-{
-	return iface->arp_type == ARPHRD_INFINIBAND && iface->hw_bytes == NET_IPOIB_HW_BYTES &&
-	       memcmp(iface->hw_addr + NET_IPOIB_GID_AT, &gid->gid, sizeof(gid->gid)) == 0;
-}
-
-/* The interface that has our address must be that of the port and the partition. */
-static int check_ipoib(struct request *request)
-{
-	struct id_path *path = &request->path;
-	struct net_iface iface;
-	int err = parse_addrs(request, 0);
-
-	if (!err)
-		err = net_iface_of_addr(&request->dst, &iface);
-	if (!err && !is_ipoib_of(&iface, &path->gid))
-		err = -EINVAL;
-	if (!err)
-		err = net_route_lookup(&request->src, &request->dst, iface.ifindex, &path->route);
-	if (!err && path->route.ifindex != iface.ifindex)
-		err = -EINVAL;
-	path->gid.ifindex = iface.ifindex;
-	return err;
-}
-
-static int locate_ib(struct request *request, struct port *port)
-{
-	int err = infiniband_locate(port, request->conn, request->msg, &request->path);
-
-	request->path.port = port;
-	if (err)
-		return err;
-	if (has_cma_hdr(request)) {
-		request->header_bytes = CMA_HDR_BYTES;
-		return check_ipoib(request);
-	}
-	set_ib_addrs(request);
-	return 0;
-}
-
 int request_locate(struct request *request)
 {
-	struct port *port = port_of(request->conn->port);
-	struct id_path *path = &request->path;
-	struct gid_entry arrived;
-	int err;
+	struct path *path = &request->path;
+	int err = path_of_request(port_of(request->conn->port), request->conn, request->msg, path);
 
-	if (is_on_infiniband(port))
-		return locate_ib(request, port);
+	if (err)
+		return err;
+	if (path_is_native(path) && !has_cma_hdr(request)) {
+		set_ib_addrs(request);
+		return 0;
+	}
 	request->header_bytes = CMA_HDR_BYTES;
-	err = gid_by_index(port->device->verbs, port->port_num, request->conn->path.sgid_index,
-			   &arrived);
-	if (!err)
-		err = parse_addrs(request, arrived.ifindex);
-	if (!err)
-		err = gid_find(&port->device->verbs, 1, &request->dst, arrived.ifindex, &path->gid);
-	if (!err)
-		err = net_route_lookup(&request->src, &request->dst, arrived.ifindex, &path->route);
-	if (!err && path->route.ifindex != arrived.ifindex)
-		err = -EINVAL;
-	path->port = port;
-	return err;
+	err = parse_addrs(request, path->gid.ifindex);
+	return err ? err : path_lead_back(path, &request->dst, &request->src);
 }
 
 /* --- kinds of requests --------------------------------------------------- */

@@ -16,8 +16,9 @@ struct request {
 	enum ibv_qp_type qp_type;
 	union addr src; /* the peer */
 	union addr dst; /* us */
-	struct id_path path;
-	uint8_t header_bytes; /* of the CMA header: 0 where there is none */
+	struct path path;
+	struct path alternate; /* .gid.verbs is NULL if the request names none */
+	uint8_t header_bytes;  /* of the CMA header: 0 where there is none */
 };
 
 /** request_of() - what needs no look at this host: message, private data, queue pair type. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * From an IP address to a device, a GID and a path: rdma_bind_addr(), rdma_resolve_addr() and
- * rdma_resolve_route(). See resolve.h.
+ * From an address to a device, a GID and a next hop: rdma_bind_addr() and rdma_resolve_addr(). See
+ * resolve.h.
  */
 #include "lib/conn/resolve.h"
 
@@ -13,56 +13,15 @@
 #include "lib/diag/failure.h"
 #include "lib/diag/log.h"
 #include "lib/id/claims.h"
-#include "lib/path/ibacm.h"
-#include "lib/path/infiniband.h"
-#include "lib/path/roce.h"
-#include "lib/path/route_event.h"
 #include "lib/sync/sync.h"
 
 #define LOOK_AGAIN_NS (250 * CM_NS_PER_MS)
 
 /* --- binding ------------------------------------------------------------- */
 
-/* A device may have come since the list was made. */
-static int find_gid(const union addr *addr, unsigned int ifindex, struct gid_entry *ret)
+static int bind_path(struct id *id, const union addr *addr, struct path *ret)
 {
-	int err = device_find_gid(addr, ifindex, ret);
-
-	if (err && device_list_refresh() == 0)
-		err = device_find_gid(addr, ifindex, ret);
-	return err;
-}
-
-/* RDMA_PS_IPOIB wants an IP over InfiniBand interface, and none of RoCE is one. */
-static int find_gid_for(const struct id *id, const union addr *addr, unsigned int ifindex,
-			struct gid_entry *ret)
-{
-	int err = find_gid(addr, ifindex, ret);
-
-	return !err && id->pub.ps == RDMA_PS_IPOIB && ret->type != IBV_GID_TYPE_IB ? -EINVAL : err;
-}
-
-/* A specific address names a device; a wildcard or loopback address does not. */
-static int look_up_local(const struct id *id, const union addr *addr, struct gid_entry *ret)
-{
-	struct net_iface iface;
-	int err;
-
-	if (addr_is_any(addr))
-		return 0;
-	if (addr_is_ib(addr))
-		return find_gid(addr, 0, ret);
-	if (addr_is_link_local(addr) && !addr_scope(addr))
-		return -EINVAL;
-	err = net_iface_of_addr(addr, &iface);
-	if (err == -EADDRNOTAVAIL && addr_is_link_local(addr))
-		return -ENODEV; /* its interface is known, and is none of ours */
-	return err ? err : find_gid_for(id, addr, iface.ifindex, ret);
-}
-
-static int find_local_device(struct id *id, const union addr *addr, struct gid_entry *ret)
-{
-	int err = look_up_local(id, addr, ret);
+	int err = path_bind(addr, (uint16_t)id->pub.ps, ret);
 
 	if (err)
 		failure_of_address(id, addr, err);
@@ -101,13 +60,13 @@ static bool can_bind(const struct id *id)
 	return id->state == ID_IDLE && !id->binding;
 }
 
-static void end_binding(struct id *id, const struct gid_entry *gid, enum id_state next, int err)
+static void end_binding(struct id *id, const struct path *path, enum id_state next, int err)
 {
 	engine_lock();
 	id->binding = false;
 	if (!err) {
 		id->state = next;
-		id->path.gid = *gid;
+		id->path.gid = path->gid;
 	} else {
 		memset(&id->claim.local, 0, sizeof(id->claim.local));
 	}
@@ -125,13 +84,12 @@ static int check_sid(const struct id *id, const union addr *addr)
 
 int bind_local(struct id *id, const union addr *addr)
 {
-	struct gid_entry gid = { 0 };
+	struct path path = { .port = NULL };
 	struct engine *engine;
 	int err = check_sid(id, addr);
 
 	if (!err)
-		err = find_local_device(id, addr, &gid);
-
+		err = bind_path(id, addr, &path);
 	if (err)
 		return err;
 	engine = engine_lock();
@@ -143,7 +101,7 @@ int bind_local(struct id *id, const union addr *addr)
 	if (err)
 		return err;
 	err = claim_port(id);
-	end_binding(id, &gid, ID_ADDR_BOUND, err);
+	end_binding(id, &path, ID_ADDR_BOUND, err);
 	return err;
 }
 
@@ -175,14 +133,6 @@ void resolve_stop(struct engine *engine, struct id *id)
 	list_remove(&id->resolving);
 }
 
-/* An IP address of an InfiniBand port is no GID: the link address has it. */
-static int meet_peer(struct id *id)
-{
-	if (!infiniband_is(&id->path) || id->path.has_peer_gid || id->path.loopback)
-		return 0;
-	return infiniband_meet(&id->path);
-}
-
 static int addr_taken(struct event *event)
 {
 	int err = id_attach(event->subject);
@@ -196,7 +146,7 @@ static int addr_taken(struct event *event)
 static void resolved(struct engine *engine, struct id *id, int status)
 {
 	if (!status)
-		status = meet_peer(id);
+		status = path_meet(&id->path, &id->claim.peer);
 	resolve_stop(engine, id);
 	id->state = status ? ID_ADDR_BOUND : ID_ADDR_RESOLVED;
 	if (status)
@@ -255,32 +205,6 @@ void resolve_neigh_changed(const struct net_event *event)
 
 /* --- resolving ----------------------------------------------------------- */
 
-static void set_loopback(union addr *addr, sa_family_t family)
-{
-	addr_set_any(addr, family);
-	if (family == AF_INET)
-		addr->in4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	else if (family == AF_INET6)
-		addr->in6.sin6_addr = in6addr_loopback;
-	else
-		addr->ib.sib_addr.sib_addr8[15] = 1;
-}
-
-static int find_loopback(struct id *id, const union addr *dst, struct id_path *path)
-{
-	uint16_t port = addr_port(&id->claim.local);
-	int err = device_find_loopback(&path->gid);
-
-	if (err)
-		return err;
-	path->loopback = true;
-	path->route.src = *dst;
-	if (addr_is_zero(dst))
-		set_loopback(&path->route.src, dst->sa.sa_family);
-	addr_set_port(&path->route.src, port);
-	return 0;
-}
-
 /*
  * Which interface the route has to leave by: that of a link-local source, that of the device that
  * a bound source stands for, or that of an earlier try. 0: any.
@@ -294,37 +218,20 @@ static unsigned int choose_interface(const struct id *id)
 	return ifindex ? ifindex : id->path.route.ifindex;
 }
 
-/*
- * The route to the destination, and the device behind its interface.
- *
- * Return: 0; -errno from routing. *ret_status is what ADDR_ERROR will say, or 0.
- */
-static int find_route(struct id *id, const union addr *dst, struct id_path *path, int *ret_status)
+static int find_path(struct id *id, struct path *path, int *ret_status)
 {
-	const union addr *local = &id->claim.local;
-	const union addr *src = addr_is_any(local) ? NULL : local;
-	int err = net_route_lookup(dst, src, choose_interface(id), &path->route);
+	struct path_query query = {
+		.claim = &id->claim,
+		.ifindex = choose_interface(id),
+		.tos = id->option.tos,
+	};
+	int err = path_find(&query, path, ret_status);
 
 	if (err)
-		return err;
-	*ret_status = find_gid_for(id, &path->route.src, path->route.ifindex, &path->gid);
-	if (*ret_status)
-		failure_of_device(id, dst, &path->route, *ret_status);
-	return 0;
-}
-
-static int find_path(struct id *id, const union addr *dst, struct id_path *path, int *ret_status)
-{
-	int err;
-
-	*ret_status = 0;
-	if (addr_is_any(dst))
-		return find_loopback(id, dst, path);
-	err = addr_is_ib(dst) ? infiniband_find(&id->claim.local, dst, path)
-			      : find_route(id, dst, path, ret_status);
-	if (err || *ret_status)
-		return err;
-	return device_port_open(device_of(path->gid.verbs), path->gid.port_num, &path->port);
+		failure_of_route(id, &id->claim.peer, err);
+	else if (*ret_status)
+		failure_of_device(id, &id->claim.peer, &path->route, *ret_status);
+	return err;
 }
 
 /* The source that is chosen for such an address is shown without a scope. */
@@ -333,7 +240,7 @@ static bool is_any_without_scope(const union addr *local)
 	return addr_is_any(local) && local->sa.sa_family == AF_INET6 && !local->in6.sin6_scope_id;
 }
 
-static void set_source(struct id *id, const struct id_path *path)
+static void set_source(struct id *id, const struct path *path)
 {
 	uint16_t port = addr_port(&id->claim.local);
 
@@ -352,12 +259,12 @@ static void begin_waiting(struct engine *engine, struct id *id, int timeout_ms)
 	engine_wake(engine);
 }
 
-static struct device *device_of_path(const struct id_path *path)
+static struct device *device_of_path(const struct path *path)
 {
 	return path->port ? path->port->device : device_of(path->gid.verbs);
 }
 
-static void set_path(struct id *id, struct id_path *path, int status, int timeout_ms)
+static void set_path(struct id *id, struct path *path, int status, int timeout_ms)
 {
 	struct device *device = device_of_path(path);
 	struct port *before = NULL;
@@ -394,13 +301,12 @@ static void set_path(struct id *id, struct id_path *path, int status, int timeou
 /* The id is in ADDR_QUERY. */
 static int resolve(struct id *id, const union addr *dst, int timeout_ms)
 {
-	struct id_path path = { 0 };
+	struct path path = { .port = NULL };
 	int status, err;
 
 	id->claim.peer = *dst;
-	err = find_path(id, dst, &path, &status);
+	err = find_path(id, &path, &status);
 	if (err) {
-		failure_of_route(id, dst, err);
 		engine_lock();
 		if (id->state == ID_ADDR_QUERY) /* its device may have gone meanwhile */
 			id->state = ID_ADDR_BOUND;
@@ -451,12 +357,12 @@ static int begin_query(struct id *id, const union addr *src, const union addr *d
 static int bind_source(struct id *id, const union addr *dst)
 {
 	bool resolvable = same_family(&id->claim.local, dst);
-	struct gid_entry gid = { 0 };
-	int err = find_local_device(id, &id->claim.local, &gid);
+	struct path path = { .port = NULL };
+	int err = bind_path(id, &id->claim.local, &path);
 
 	if (!err)
 		err = claim_port(id);
-	end_binding(id, &gid, resolvable ? ID_ADDR_QUERY : ID_ADDR_BOUND, err);
+	end_binding(id, &path, resolvable ? ID_ADDR_QUERY : ID_ADDR_BOUND, err);
 	return err || resolvable ? err : -EINVAL;
 }
 
@@ -487,59 +393,4 @@ int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr, struct s
 	if (!id)
 		return api_return(-EINVAL);
 	return sync_return(id_of(id), resolve_addr(id_of(id), src_addr, dst_addr, timeout_ms));
-}
-
-/* --- the route: on RoCE there is nobody to ask but ibacm ----------------- */
-
-/* As with stock, what ibacm knows goes before everything else; if it cannot be used, it does not
- * count. */
-static bool take_path_of_ibacm(struct id *id)
-{
-	struct rdma_addr *addr = &id->pub.route.addr;
-	struct ibacm_question question = { .src = &addr->src_addr, .dst = &addr->dst_addr };
-	struct ibacm_answer answer;
-
-	if (!engine_id_is(id, ID_ADDR_RESOLVED))
-		return false;
-	if (ibacm_ask(ibacm_of_host(), &question, &answer) || !answer.n_paths)
-		return false;
-	return rdma_set_option(&id->pub, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, answer.path,
-			       answer.n_paths * sizeof(answer.path[0])) == 0;
-}
-
-static int resolve_route(struct id *id, int timeout_ms)
-{
-	struct portd_record question = { .type = PORTD_NONE };
-	struct engine *engine;
-	int err = 0;
-
-	if (take_path_of_ibacm(id))
-		return 0;
-	engine = engine_lock();
-	if (id->state != ID_ADDR_RESOLVED) {
-		err = -EINVAL;
-	} else if (id->path.loopback) {
-		err = -ENODEV;
-		failure_of_path(id, err);
-	} else if (infiniband_is(&id->path)) {
-		infiniband_ask(engine, id, timeout_ms, &question);
-	} else {
-		err = roce_make_path(id);
-		if (err) {
-			failure_of_path(id, err);
-		} else {
-			route_event_post(id);
-		}
-	}
-	engine_unlock();
-	if (question.type != PORTD_NONE)
-		subnet_send(&question);
-	return err;
-}
-
-int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms)
-{
-	if (!id || timeout_ms <= 0)
-		return api_return(-EINVAL);
-	return sync_return(id_of(id), resolve_route(id_of(id), timeout_ms));
 }

@@ -8,7 +8,6 @@
 
 #include "lib/diag/lock_order.h"
 #include "lib/engine/engine.h"
-#include "lib/path/infiniband.h"
 #include "lib/verbs/ece.h"
 #include "lib/verbs/qp.h"
 
@@ -69,6 +68,13 @@ int response_rejected(struct event *event)
 
 int response_missing(struct event *event)
 {
-	infiniband_revalidate(event->subject);
+	struct portd_record record;
+	bool is_ours;
+
+	engine_lock();
+	is_ours = path_revalidate(&event->subject->path, &record);
+	engine_unlock();
+	if (is_ours)
+		subnet_send(&record);
 	return 0;
 }

@@ -12,7 +12,7 @@
 #include "lib/group/group.h"
 #include "lib/group/multicast.h"
 #include "lib/net/mgid.h"
-#include "lib/path/infiniband.h"
+#include "lib/path/partition.h"
 
 #define TIMEOUT_MS 3000
 
@@ -30,7 +30,7 @@ static bool is_gone(const struct group *group)
 	       group->id->device_gone;
 }
 
-static struct mad_gid mgid_of(const struct group *group, const struct infiniband_partition *part)
+static struct mad_gid mgid_of(const struct group *group, const struct partition *part)
 {
 	union addr addr = addr_load(&group->addr);
 
@@ -145,8 +145,8 @@ static void broadcast_told(struct subnet_ask *ask, int err, const struct sa_msg 
 
 int group_ask(struct engine *engine, struct group *group, struct portd_record *ret_record)
 {
-	struct infiniband_partition part;
-	int err = infiniband_partition(group->id, &part);
+	struct partition part;
+	int err = partition_of(&group->id->claim.local, group->id->path.gid.ifindex, &part);
 
 	if (err)
 		return err;

@@ -4,6 +4,7 @@
  */
 #include "lib/id/claims.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include "lib/diag/warning.h"
 #include "lib/engine/host.h"
 #include "lib/engine/link.h"
+#include "mad/cma_hdr.h"
 
 static uint32_t next_claim_id; /* atomic */
 
@@ -188,4 +190,9 @@ void claims_tell(struct portd_client *client)
 			warning_of_claim(told[i].claim.local_port, err);
 	}
 	free(told);
+}
+
+uint64_t claims_service_id(const union addr *addr, uint16_t ps)
+{
+	return addr_is_ib(addr) ? be64toh(addr->ib.sib_sid) : cma_service_id(ps, addr_port(addr));
 }

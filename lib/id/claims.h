@@ -37,6 +37,12 @@ void claims_changed(const struct portd_claim *claim);
 /** claims_release() - give the port back; harmless if there is none. */
 void claims_release(struct id *id);
 
+/**
+ * claims_service_id() - the service at an address: its own with AF_IB, else that of its port
+ * @ps: RDMA_PS_*
+ */
+uint64_t claims_service_id(const union addr *addr, uint16_t ps);
+
 /** claims_tell() - tell a new cmportd of all claims. */
 void claims_tell(struct portd_client *client);
 

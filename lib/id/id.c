@@ -5,7 +5,6 @@
  */
 #include "lib/id/id.h"
 
-#include <endian.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +12,6 @@
 #include "base/pool.h"
 #include "lib/diag/defaults.h"
 #include "lib/engine/engine.h"
-#include "lib/path/infiniband.h"
 
 #define PSN_MASK 0xffffff
 
@@ -98,6 +96,7 @@ int id_new(struct channel *channel, enum rdma_port_space ps, struct id **ret)
 void id_free(struct id *id)
 {
 	free(id->pub.route.path_rec);
+	free(id->alternate);
 	free(id->failure);
 	free(id->request_qp);
 	free(id->prefix);
@@ -130,8 +129,6 @@ void id_show_addrs(struct id *id)
 		shown->dst_addr.sa_family = id->claim.local.sa.sa_family;
 }
 
-/* Of the addresses, even where these are no addresses of a device; and a P_Key only where no
- * interface says that RoCE has none: as the stock library shows it. */
 static void show_gids(struct id *id)
 {
 	struct rdma_ib_addr *ibaddr = &id->pub.route.addr.addr.ibaddr;
@@ -139,15 +136,9 @@ static void show_gids(struct id *id)
 	struct mad_gid sgid = addr_to_gid(&id->claim.local);
 	struct mad_gid dgid = addr_to_gid(&dst);
 
-	if (infiniband_is(&id->path)) {
-		memcpy(&sgid, &id->path.gid.gid, sizeof(sgid));
-		dgid = infiniband_peer(id);
-	}
 	memcpy(&ibaddr->sgid, &sgid, sizeof(sgid));
 	memcpy(&ibaddr->dgid, &dgid, sizeof(dgid));
-	ibaddr->pkey = id->path.loopback ? htobe16(0xffff) : 0;
-	if (infiniband_is(&id->path))
-		ibaddr->pkey = htobe16(id->path.pkey);
+	path_show(&id->path, ibaddr);
 }
 
 int id_attach(struct id *id)

@@ -15,10 +15,9 @@
 #include <stdbool.h>
 
 #include "cm/core.h"
-#include "lib/device/device.h"
 #include "lib/event/channel.h"
-#include "lib/net/netlink.h"
 #include "lib/net/port_space.h"
+#include "lib/path/path.h"
 #include "lib/path/subnet.h"
 
 /* States of an id, in the order of an active connection's life. */
@@ -51,37 +50,6 @@ struct id_options {
 	struct cm_waits waits;
 };
 
-/* Where an id's packets leave, known once its address is resolved or bound. */
-/* Of an InfiniBand connection, where its queue pair may migrate to: see alternate.h. */
-struct id_alternate {
-	bool is_known;
-	uint8_t timeout; /* 4.096 us << timeout */
-	uint16_t pkey_index;
-	struct ibv_ah_attr ah;
-};
-
-struct id_path {
-	struct gid_entry gid; /* .verbs is NULL while no device is known */
-	struct net_route route;
-	struct port *port; /* NULL until the CM class of the port is ours */
-	uint8_t mtu;	   /* enum ibv_mtu */
-	uint8_t packet_life_time;
-	uint8_t sl;
-	uint8_t traffic_class;
-	uint8_t rate; /* enum ibv_rate */
-	uint16_t pkey;
-	uint32_t flow_label;
-	uint16_t pkey_index;
-	uint16_t dlid; /* InfiniBand: the peer's LID and ours, host byte order */
-	uint16_t slid;
-	bool has_peer_gid; /* InfiniBand: below, where no address says it */
-	struct mad_gid peer_gid;
-	bool is_given; /* the program knows better (RDMA_OPTION_IB_PATH), and what it says is: */
-	struct ibv_sa_path_rec given;
-	bool loopback; /* 127.0.0.1 or ::1: resolves, but leads nowhere */
-	struct id_alternate alternate;
-};
-
 struct id {
 	struct rdma_cm_id pub; /* first */
 	enum id_state state;
@@ -93,7 +61,8 @@ struct id {
 	uint32_t claim_id; /* cmportd's name for it; 0 if there is none, or on a leased port */
 	bool binding;	   /* a port is being asked for */
 	struct id_options option;
-	struct id_path path;
+	struct path path;	/* known as far as its address is bound or resolved */
+	struct path *alternate; /* of the request, where its queue pair may migrate to; or NULL */
 
 	struct cm_conn *conn; /* NULL before connect, and for listeners */
 	struct cm_time born;

@@ -1,132 +1,132 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * RoCE paths: see roce.h.
+ * RoCE paths: made from the IP route, since there is no subnet administrator. The GIDs are the IP
+ * addresses, and the kernel resolves the link address of the next hop.
  */
-#include "lib/path/roce.h"
-
 #include <endian.h>
 #include <errno.h>
-#include <string.h>
 
 #include "lib/device/kernel.h"
-#include "lib/path/infiniband.h"
+#include "lib/path/ops.h"
 
-#define SIX_BITS	   0x3f /* a path record's MTU, rate and packet life time: no selector */
-#define SL_MASK		   0xf
-#define HOP_LIMIT_BITS	   8
-#define HEADERS_BYTES	   96 /* what RoCE may need of an interface's MTU */
-#define FLOW_LABEL_MASK	   0xfffff
-#define EXACTLY		   2 /* path record selector */
-#define PREFERENCE_DEFAULT 0x2b
-#define PKEY_DEFAULT	   0xffff
+#define HEADERS_BYTES	96 /* what RoCE may need of an interface's MTU */
+#define FLOW_LABEL_MASK 0xfffff
+#define PKEY_DEFAULT	0xffff
+#define PKEY_BASE	0x7fff
 
-static int mtu_of(unsigned int iface_mtu, uint8_t *ret)
+static int roce_meet(struct path *path, const union addr *peer)
 {
-	static const struct {
-		unsigned int bytes;
-		enum ibv_mtu mtu;
-	} mtus[] = {
-		{4096,	IBV_MTU_4096},
-		{ 2048, IBV_MTU_2048},
-		{ 1024, IBV_MTU_1024},
-		{ 512,  IBV_MTU_512 },
-		{ 256,  IBV_MTU_256 },
-	};
-	size_t i;
+	path->dgid = addr_to_gid(peer);
+	return 0;
+}
 
-	for (i = 0; i < sizeof(mtus) / sizeof(mtus[0]); i++) {
-		if (iface_mtu >= mtus[i].bytes + HEADERS_BYTES) {
-			*ret = (uint8_t)mtus[i].mtu;
-			return 0;
-		}
-	}
-	return -EINVAL;
+/* Return: the largest MTU whose packets fit; 0 if there is none. */
+static uint8_t mtu_of_iface(const struct net_iface *iface)
+{
+	uint8_t mtu = IBV_MTU_4096; /* encoded: 128 bytes * 2^mtu */
+
+	while (mtu && iface->mtu < (128u << mtu) + HEADERS_BYTES)
+		mtu--;
+	return mtu;
 }
 
 /* Spreads connections over equal paths, and is the same each time for the same ports. */
-static uint32_t flow_label_of(const struct id *id)
+static uint32_t flow_label_of(const union addr *src, const union addr *dst)
 {
-	const union addr *src = &id->claim.local;
-	const union addr *dst = &id->claim.peer;
-
 	if (src->sa.sa_family == AF_INET6 && src->in6.sin6_flowinfo)
 		return be32toh(src->in6.sin6_flowinfo) & FLOW_LABEL_MASK;
 	return (addr_port(src) * 31u + addr_port(dst)) & FLOW_LABEL_MASK;
 }
 
-int roce_make_path(struct id *id)
+static int roce_complete(struct path *path, const struct path_query *query,
+			 struct sa_msg *ret_question)
 {
 	struct net_iface iface;
-	int err = net_iface_get(id->path.route.ifindex, &iface);
+	int err = net_iface_get(path->route.ifindex, &iface);
 
-	if (!err)
-		err = mtu_of(iface.mtu, &id->path.mtu);
+	(void)ret_question;
 	if (err)
 		return err;
-	id->path.packet_life_time = kernel_running_life_time();
-	if (id->option.has_ack_timeout && id->option.ack_timeout)
-		id->path.packet_life_time = (uint8_t)(id->option.ack_timeout - 1);
-	id->path.flow_label = flow_label_of(id);
-	id->path.sl = 0;
-	id->path.traffic_class = id->option.tos;
-	id->path.pkey = PKEY_DEFAULT;
+	path->mtu = mtu_of_iface(&iface);
+	if (!path->mtu)
+		return -EINVAL;
+	path->packet_life_time = query->has_packet_life_time ? query->packet_life_time
+							     : kernel_running_life_time();
+	path->flow_label = flow_label_of(&query->claim->local, &query->claim->peer);
+	path->traffic_class = query->tos;
+	path->hop_limit = path->route.hop_limit;
+	path->pkey = PKEY_DEFAULT;
+	path->sgid = path->gid.gid;
+	path->is_reversible = true;
 	return 0;
 }
 
-void roce_take_path(struct id *id, const struct ibv_path_record *given)
+static int roce_read(struct path *path, const struct cm_conn *conn, const struct cm_msg *msg)
 {
-	uint32_t flow_and_hops = be32toh(given->flowlabel_hoplimit);
-	struct id_path *path = &id->path;
+	(void)msg;
+	return gid_by_index(path->port->device->verbs, path->port->port_num, conn->path.sgid_index,
+			    &path->gid);
+}
 
-	path->mtu = given->mtu & SIX_BITS;
-	path->packet_life_time = given->packetlifetime & SIX_BITS;
-	path->sl = (uint8_t)(be16toh(given->qosclass_sl) & SL_MASK);
-	path->traffic_class = given->tclass;
-	path->flow_label = flow_and_hops >> HOP_LIMIT_BITS & FLOW_LABEL_MASK;
-	path->rate = given->rate & SIX_BITS;
-	path->pkey = be16toh(given->pkey);
-	path->is_given = true;
-	path->given = (struct ibv_sa_path_rec){
-		.dgid = given->dgid,
-		.sgid = given->sgid,
-		.hop_limit = (uint8_t)flow_and_hops,
-		.reversible = given->reversible_numpath >> 7,
+static int roce_lead_back(struct path *path, const union addr *us, const union addr *peer)
+{
+	unsigned int ifindex = path->gid.ifindex; /* where the request came in */
+	int err = gid_find(&path->port->device->verbs, 1, us, ifindex, &path->gid);
+
+	if (!err)
+		err = net_route_lookup(peer, us, ifindex, &path->route);
+	if (!err && path->route.ifindex != ifindex)
+		err = -EINVAL;
+	path->hop_limit = path->route.hop_limit;
+	path->sgid = path->gid.gid;
+	if (!path_knows_peer(path)) /* a lookup does not name it */
+		path->dgid = addr_to_gid(peer);
+	return err;
+}
+
+/* A RoCE port is in one partition, as a full or as a limited member. */
+static int roce_check_pkey(const struct path *path)
+{
+	return (path->pkey & PKEY_BASE) == PKEY_BASE ? 0 : -ENOENT;
+}
+
+/* However many hops the record says, packets take the route. */
+static void roce_to_mad(const struct path *path, struct mad_path *ret)
+{
+	*ret = (struct mad_path){
+		.grh = true,
+		.sgid_index = (uint8_t)path->gid.gid_index,
+		.hop_limit = path->route.hop_limit,
+		.traffic_class = path->traffic_class,
+		.flow_label = path->flow_label,
+		.sl = path->sl,
+		.dgid = path->dgid,
 	};
-	if (!infiniband_is(path))
-		return;
-	path->dlid = be16toh(given->dlid);
-	path->slid = be16toh(given->slid);
-	path->given.dlid = given->dlid;
-	path->given.slid = given->slid;
 }
 
-/* What a path of our own making says where a given one says what it likes. */
-static struct ibv_sa_path_rec own_path(const struct id *id)
+static void roce_to_ah(const struct path *path, struct ibv_ah_attr *ret)
 {
-	struct mad_gid dgid = addr_to_gid(&id->claim.peer);
-	struct ibv_sa_path_rec rec = {
-		.sgid = id->path.gid.gid,
-		.hop_limit = id->path.route.hop_limit,
-		.reversible = 1,
+	*ret = (struct ibv_ah_attr){
+		.is_global = 1,
+		.grh = path_grh(path, path->route.hop_limit),
+		.sl = path->sl,
+		.port_num = path->gid.port_num,
 	};
-
-	memcpy(&rec.dgid, &dgid, sizeof(dgid));
-	return rec;
 }
 
-void roce_path_record(const struct id *id, struct ibv_sa_path_rec *ret)
+/* As stock: the GIDs are the addresses', even where no device has these. */
+static void roce_show(const struct path *path, struct rdma_ib_addr *io)
 {
-	*ret = id->path.is_given ? id->path.given : own_path(id);
-	ret->flow_label = htobe32(id->path.flow_label);
-	ret->traffic_class = id->path.traffic_class;
-	ret->numb_path = 1;
-	ret->pkey = htobe16(id->path.pkey);
-	ret->sl = id->path.sl;
-	ret->mtu_selector = EXACTLY;
-	ret->mtu = id->path.mtu;
-	ret->rate_selector = EXACTLY;
-	ret->rate = id->path.rate;
-	ret->packet_life_time_selector = EXACTLY;
-	ret->packet_life_time = id->path.packet_life_time & SIX_BITS;
-	ret->preference = PREFERENCE_DEFAULT;
+	io->pkey = path->loopback ? htobe16(PKEY_DEFAULT) : 0;
 }
+
+const struct path_ops path_roce = {
+	.meet = roce_meet,
+	.complete = roce_complete,
+	.read = roce_read,
+	.lead_back = roce_lead_back,
+	.check_pkey = roce_check_pkey,
+	.to_mad = roce_to_mad,
+	.to_ah = roce_to_ah,
+	.show = roce_show,
+};

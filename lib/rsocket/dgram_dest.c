@@ -40,10 +40,10 @@ static void stop(struct dgram_dest *dest)
 
 static void found(struct dgram_dest *dest)
 {
-	struct ibv_ah_attr attr = { 0 };
+	struct ibv_ah_attr attr;
 	struct ibv_ah *ah;
 
-	report_set_ah(id_of(dest->id), &attr);
+	path_to_ah(&id_of(dest->id)->path, &attr);
 	pthread_mutex_lock(&dest->owner->base.lock);
 	ah = ibv_create_ah(dest->qp->id->pd, &attr);
 	if (ah && dest->ah)

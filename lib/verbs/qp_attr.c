@@ -4,12 +4,9 @@
  * for programs that move their queue pairs themselves, qp.c for the others.
  */
 #include <errno.h>
-#include <string.h>
 
 #include "lib/api.h"
 #include "lib/engine/engine.h"
-#include "lib/path/alternate.h"
-#include "lib/path/infiniband.h"
 #include "lib/verbs/qp.h"
 
 /* What a type's attributes are about; UC has none of it. XRC is RC cut in two. */
@@ -59,31 +56,12 @@ static void fill_init(const struct id *id, struct ibv_qp_attr *attr, int *mask)
 	*mask |= IBV_QP_ACCESS_FLAGS;
 }
 
-static void fill_ah(const struct id *id, struct ibv_ah_attr *ah)
-{
-	const struct cm_conn *conn = id->conn;
-
-	if (infiniband_is(&id->path)) {
-		infiniband_ah(id, ah);
-		return;
-	}
-	memset(ah, 0, sizeof(*ah));
-	ah->is_global = 1;
-	memcpy(&ah->grh.dgid, &conn->remote_gid, sizeof(ah->grh.dgid));
-	ah->grh.sgid_index = (uint8_t)id->path.gid.gid_index;
-	ah->grh.flow_label = conn->flow_label;
-	ah->grh.hop_limit = id->path.route.hop_limit;
-	ah->grh.traffic_class = conn->traffic_class;
-	ah->sl = conn->sl;
-	ah->port_num = id->path.gid.port_num;
-}
-
 static void fill_rtr(const struct id *id, struct ibv_qp_attr *attr, int *mask)
 {
 	const struct cm_conn *conn = id->conn;
 
-	fill_ah(id, &attr->ah_attr);
-	attr->path_mtu = conn->path_mtu;
+	path_to_ah(&id->path, &attr->ah_attr);
+	attr->path_mtu = id->path.mtu;
 	attr->dest_qp_num = conn->remote_qpn;
 	attr->rq_psn = id->starting_psn;
 	*mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
@@ -92,7 +70,13 @@ static void fill_rtr(const struct id *id, struct ibv_qp_attr *attr, int *mask)
 	attr->max_dest_rd_atomic = conn->responder_resources;
 	attr->min_rnr_timer = 0;
 	*mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
-	alternate_fill(&id->path, attr, mask);
+	if (!id->alternate)
+		return;
+	path_to_ah(id->alternate, &attr->alt_ah_attr);
+	attr->alt_port_num = id->alternate->gid.port_num;
+	attr->alt_pkey_index = id->alternate->pkey_index;
+	attr->alt_timeout = id->alternate->packet_life_time + 1;
+	*mask |= IBV_QP_ALT_PATH;
 }
 
 static void fill_rts(const struct id *id, struct ibv_qp_attr *attr, int *mask)
@@ -102,7 +86,10 @@ static void fill_rts(const struct id *id, struct ibv_qp_attr *attr, int *mask)
 
 	attr->sq_psn = conn->remote_starting_psn;
 	*mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
-	alternate_arm(&id->path, attr, mask);
+	if (id->alternate) { /* it may migrate from then on */
+		attr->path_mig_state = IBV_MIG_REARM;
+		*mask |= IBV_QP_PATH_MIG_STATE;
+	}
 	if (initiates(type)) {
 		attr->retry_cnt = conn->retry_count;
 		attr->rnr_retry = conn->rnr_retry_count;

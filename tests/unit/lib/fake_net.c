@@ -49,7 +49,10 @@ int __wrap_net_route_lookup(const union addr *dst, const union addr *src, unsign
 
 static int get_iface(unsigned int ifindex, struct net_iface *ret)
 {
-	*ret = (struct net_iface){ .ifindex = ifindex, .name = "fake", .mtu = 1500, .up = true };
+	*ret = (struct net_iface){ .ifindex = ifindex,
+				   .name = "fake",
+				   .mtu = fake_net.mtu ? fake_net.mtu : 1500,
+				   .up = true };
 	return 0;
 }
 

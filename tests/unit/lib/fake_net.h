@@ -12,6 +12,7 @@
 
 struct fake_net {
 	union addr own;
+	unsigned int mtu;	/* of interfaces; 0: 1500 */
 	int route_err;		/* of net_route_lookup(), 0 or -errno */
 	bool is_resolved;	/* what a new route says of its neighbour */
 	unsigned int leaves_by; /* the interface of routes, 0: FAKE_IFINDEX */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * lib/path/infiniband.c, with a kernel that has an IP over InfiniBand interface: net_request() here
- * answers with messages in the kernel's format, as no test machine has such an interface. And what
- * becomes of LIDs, P_Keys and hop limits in messages and address vectors.
+ * The peer's end of paths and partitions (lib/path/path.h, lib/path/partition.h), with a kernel
+ * that has an IP over InfiniBand interface: net_request() here answers with messages in the
+ * kernel's format, as no test machine has such an interface.
  */
 #include <endian.h>
 #include <errno.h>
@@ -15,7 +15,8 @@
 #include <string.h>
 
 #include "lib/net/internal.h"
-#include "lib/path/infiniband.h"
+#include "lib/path/partition.h"
+#include "lib/path/path.h"
 #include "tests/unit/lib/fake_verbs.h"
 #include "tests/unit/test.h"
 
@@ -83,11 +84,11 @@ int __wrap_net_request(struct nl_msg *msg, int (*take)(struct nlmsghdr *hdr, voi
 	return rc;
 }
 
-/* --- who the peer is ----------------------------------------------------- */
+/* --- the peer's end ------------------------------------------------------ */
 
-static struct id_path path_to(const char *ip, bool gateway)
+static struct path path_to(const char *ip, bool gateway)
 {
-	struct id_path path = {
+	struct path path = {
 		.gid = {.verbs = &verbs, .port_num = 1}
 	};
 
@@ -100,6 +101,13 @@ static struct id_path path_to(const char *ip, bool gateway)
 	if (strchr(ip, ':'))
 		path.route.next_hop.in6.sin6_addr.s6_addr[0] = 0x20;
 	return path;
+}
+
+static int meet(struct path *path)
+{
+	union addr peer = path->route.next_hop;
+
+	return path_meet(path, &peer);
 }
 
 static void begin(void)
@@ -116,67 +124,83 @@ FIXTURE(begin, NULL);
 
 TEST_LOOP(link_address_of_the_neighbour_has_the_gid, 0, 2)
 {
-	struct id_path path = path_to(_i ? "2001::2" : "10.0.0.2", false);
+	struct path path = path_to(_i ? "2001::2" : "10.0.0.2", false);
 
-	ck_assert_int_eq(infiniband_meet(&path), 0);
-	ck_assert(path.has_peer_gid);
-	ck_assert_mem_eq(&path.peer_gid, &peer_gid, sizeof(peer_gid));
+	ck_assert_int_eq(meet(&path), 0);
+	ck_assert_mem_eq(&path.dgid, &peer_gid, sizeof(peer_gid));
 }
 
 TEST(broadcast_address_of_the_interface_has_the_pkey)
 {
-	struct id_path path = path_to("10.0.0.2", false);
+	struct path path = path_to("10.0.0.2", false);
 
-	ck_assert_int_eq(infiniband_meet(&path), 0);
+	ck_assert_int_eq(meet(&path), 0);
 	ck_assert_uint_eq(path.pkey, PKEY);
 	ck_assert_uint_eq(path.pkey_index, 1); /* as a limited member */
 }
 
 TEST(link_address_of_this_host_is_that_of_its_interface)
 {
-	struct id_path path = path_to("10.0.0.2", false);
+	struct path path = path_to("10.0.0.2", false);
 
 	path.route.local = true;
-	ck_assert_int_eq(infiniband_meet(&path), 0);
-	ck_assert_mem_eq(&path.peer_gid, HW_OWN + NET_IPOIB_GID_AT, 16);
+	ck_assert_int_eq(meet(&path), 0);
+	ck_assert_mem_eq(&path.dgid, HW_OWN + NET_IPOIB_GID_AT, 16);
 }
 
 TEST(router_has_not_the_gid_of_the_peer)
 {
-	struct id_path path = path_to("10.0.0.2", true);
+	struct path path = path_to("10.0.0.2", true);
 
-	ck_assert_int_eq(infiniband_meet(&path), -EADDRNOTAVAIL);
+	ck_assert_int_eq(meet(&path), -EADDRNOTAVAIL);
 }
 
 TEST(link_address_of_a_group_is_that_of_its_mgid)
 {
 	static const uint8_t mgid[] = { 0xff, 0x12, 0x40, 0x1b, 0x80, 0x05, 0, 0,
 					0,    0,    0,	  0,	0x0f, 0x01, 1, 7 };
-	struct id_path path = path_to("10.0.0.2", false);
+	struct path path = path_to("10.0.0.2", false);
 
 	path.route.next_hop.in4.sin_addr.s_addr = htobe32(0xef010107); /* 239.1.1.7 */
 	peer_hw_bytes = 0;
-	ck_assert_int_eq(infiniband_meet(&path), 0);
-	ck_assert_mem_eq(&path.peer_gid, mgid, sizeof(mgid));
+	ck_assert_int_eq(meet(&path), 0);
+	ck_assert_mem_eq(&path.dgid, mgid, sizeof(mgid));
 	ck_assert_uint_eq(path.pkey, PKEY);
 }
 
 TEST(link_address_of_another_kind_is_nobody)
 {
-	struct id_path path = path_to("10.0.0.2", false);
+	static const struct mad_gid nobody;
+	struct path path = path_to("10.0.0.2", false);
 
 	peer_hw_bytes = 6;
-	ck_assert_int_eq(infiniband_meet(&path), -EHOSTUNREACH);
-	ck_assert(!path.has_peer_gid);
+	ck_assert_int_eq(meet(&path), -EHOSTUNREACH);
+	ck_assert_mem_eq(&path.dgid, &nobody, sizeof(nobody));
+}
+
+TEST(gid_of_a_roce_peer_is_its_address_also_behind_a_router)
+{
+	static const uint8_t gid[] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 2 };
+	struct path path = path_to("10.0.0.2", true);
+
+	path.gid.type = IBV_GID_TYPE_ROCE_V2;
+	ck_assert_int_eq(meet(&path), 0);
+	ck_assert_mem_eq(&path.dgid, gid, sizeof(gid));
+}
+
+TEST(loopback_address_has_no_peer)
+{
+	struct path path = { .loopback = true };
+
+	ck_assert_int_eq(meet(&path), 0);
 }
 
 TEST(partition_of_groups_is_that_of_the_interface)
 {
-	struct infiniband_partition part;
-	struct id id = { .path.gid.ifindex = IB0 };
+	union addr local = { .in4.sin_family = AF_INET };
+	struct partition part;
 
-	id.claim.local.sa.sa_family = AF_INET;
-	ck_assert_int_eq(infiniband_partition(&id, &part), 0);
+	ck_assert_int_eq(partition_of(&local, IB0, &part), 0);
 	ck_assert_uint_eq(part.pkey, PKEY);
 	ck_assert_uint_eq(part.scope, 2);
 	ck_assert_mem_eq(&part.broadcast, HW_ALL + 4, 16);
@@ -184,108 +208,9 @@ TEST(partition_of_groups_is_that_of_the_interface)
 
 TEST(partition_of_an_af_ib_address_is_in_it)
 {
-	struct infiniband_partition part;
-	struct id id = { .state = ID_IDLE };
+	union addr local = { .ib.sib_family = AF_IB, .ib.sib_pkey = htobe16(PKEY) };
+	struct partition part;
 
-	id.claim.local.ib.sib_family = AF_IB;
-	id.claim.local.ib.sib_pkey = htobe16(PKEY);
-	ck_assert_int_eq(infiniband_partition(&id, &part), 0);
+	ck_assert_int_eq(partition_of(&local, 0, &part), 0);
 	ck_assert_mem_eq(&part.broadcast, HW_ALL + 4, 16);
-}
-
-/* --- LIDs ---------------------------------------------------------------- */
-
-static struct id id_with_path(uint8_t hop_limit)
-{
-	struct id id = {
-		.path = {.gid = { .verbs = &verbs, .port_num = 1, .gid_index = 2 },
-			  .dlid = 0x12,
-			  .slid = 0x27,
-			  .sl = 3,
-			  .rate = 7,
-			  .pkey_index = 1,
-			  .flow_label = 0xabcde,
-			  .traffic_class = 9,
-			  .has_peer_gid = true,
-			  .peer_gid = peer_gid,
-			  .given.hop_limit = hop_limit}
-	};
-
-	return id;
-}
-
-TEST(address_vector_of_no_hops_is_a_lid)
-{
-	struct id id = id_with_path(0);
-	struct ibv_ah_attr ah;
-
-	infiniband_ah(&id, &ah);
-	ck_assert_uint_eq(ah.dlid, 0x12);
-	ck_assert_uint_eq(ah.sl, 3);
-	ck_assert_uint_eq(ah.static_rate, 7);
-	ck_assert_uint_eq(ah.src_path_bits, 0);
-	ck_assert_uint_eq(ah.is_global, 0);
-}
-
-TEST(path_bits_are_as_many_as_the_port_has)
-{
-	struct id id = id_with_path(0);
-	struct mad_path path;
-	struct ibv_ah_attr ah;
-
-	fake.port[0].lmc = 2;
-	infiniband_ah(&id, &ah);
-	infiniband_mad_path(&id, &path);
-	ck_assert_uint_eq(ah.src_path_bits, 3);
-	ck_assert_uint_eq(path.path_bits, 3);
-}
-
-/* Out of the subnet (64 hops), and within it (1), as SR-IOV needs one there, too. */
-TEST_LOOP(address_vector_with_hops_has_a_global_route_header, 0, 2)
-{
-	uint8_t hops = _i ? 64 : 1;
-	struct id id = id_with_path(hops);
-	struct ibv_ah_attr ah;
-
-	infiniband_ah(&id, &ah);
-	ck_assert_uint_eq(ah.is_global, 1);
-	ck_assert_uint_eq(ah.dlid, 0x12);
-	ck_assert_mem_eq(&ah.grh.dgid, &peer_gid, sizeof(peer_gid));
-	ck_assert_uint_eq(ah.grh.sgid_index, 2);
-	ck_assert_uint_eq(ah.grh.hop_limit, hops);
-	ck_assert_uint_eq(ah.grh.flow_label, 0xabcde);
-	ck_assert_uint_eq(ah.grh.traffic_class, 9);
-}
-
-TEST_LOOP(messages_go_the_way_of_the_data, 0, 3)
-{
-	struct id id = id_with_path((uint8_t)_i);
-	struct mad_path path;
-
-	infiniband_mad_path(&id, &path);
-	ck_assert_uint_eq(path.dlid, 0x12);
-	ck_assert_uint_eq(path.sl, 3);
-	ck_assert_uint_eq(path.pkey_index, 1);
-	ck_assert_int_eq(path.grh, _i > 0);
-	ck_assert_uint_eq(path.hop_limit, _i);
-}
-
-TEST_LOOP(req_has_lids_where_the_peer_is_on_the_subnet, 0, 2)
-{
-	struct cm_req_path req = { .local_lid = 0, .remote_lid = 0 };
-	struct id id = id_with_path((uint8_t)_i);
-
-	infiniband_req_path(&id, &req);
-	ck_assert_uint_eq(req.local_lid, 0x27);
-	ck_assert_uint_eq(req.remote_lid, 0x12);
-}
-
-TEST(req_keeps_permissive_lids_elsewhere)
-{
-	struct cm_req_path req = { .local_lid = 0xffff, .remote_lid = 0xffff };
-	struct id id = id_with_path(64);
-
-	infiniband_req_path(&id, &req);
-	ck_assert_uint_eq(req.local_lid, 0xffff);
-	ck_assert_uint_eq(req.remote_lid, 0xffff);
 }

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What differs between releases of the kernel (lib/device/kernel.c), and the RoCE path that follows
- * from it (lib/path/roce.c).
+ * What differs between releases of the kernel (lib/device/kernel.c).
  */
-#include <net/if.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 
 #include "lib/device/kernel.h"
-#include "lib/path/roce.h"
 #include "tests/unit/test.h"
 
 static const struct {
@@ -38,13 +35,10 @@ TEST_LOOP(packet_life_time_is_that_of_the_release, 0, N_KERNELS)
 			  kernels[_i].packet_life_time);
 }
 
-TEST_LOOP(roce_path_has_the_life_time_of_the_kernel, 0, N_KERNELS)
+TEST_LOOP(running_kernel_is_the_one_that_the_fabric_imitates, 0, N_KERNELS)
 {
-	struct id id = { .path.route.ifindex = if_nametoindex("lo") };
-
 	setenv("PURECM_FABRIC_KERNEL", kernels[_i].release, 1);
-	ck_assert_int_eq(roce_make_path(&id), 0);
-	ck_assert_uint_eq(id.path.packet_life_time, kernels[_i].packet_life_time);
+	ck_assert_uint_eq(kernel_running_life_time(), kernels[_i].packet_life_time);
 }
 
 TEST(release_is_that_of_the_running_kernel)

@@ -377,6 +377,32 @@ TEST(port_space_says_of_which_type_a_connection_is)
 	id->conn = NULL;
 }
 
+/* A peer's REQ may name an alternate path: the queue pair knows it in RTR, and migrates from RTS.
+ */
+TEST(alternate_path_is_armed_once_the_queue_pair_knows_it)
+{
+	struct cm_conn conn = { .state = CM_REQ_RCVD };
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTR };
+	int mask;
+
+	id->conn = &conn;
+	id->alternate = calloc(1, sizeof(*id->alternate));
+	*id->alternate = (struct path){
+		.gid.port_num = 2, .pkey_index = 1, .dlid = 0x21, .packet_life_time = 17
+	};
+	ck_assert_int_eq(rdma_init_qp_attr(pub, &attr, &mask), 0);
+	ck_assert_int_eq(mask & (RESPONDS | IBV_QP_ALT_PATH), RESPONDS | IBV_QP_ALT_PATH);
+	ck_assert_uint_eq(attr.alt_ah_attr.dlid, 0x21);
+	ck_assert_uint_eq(attr.alt_port_num, 2);
+	ck_assert_uint_eq(attr.alt_pkey_index, 1);
+	ck_assert_uint_eq(attr.alt_timeout, 18);
+	attr.qp_state = IBV_QPS_RTS;
+	ck_assert_int_eq(rdma_init_qp_attr(pub, &attr, &mask), 0);
+	ck_assert(mask & IBV_QP_PATH_MIG_STATE);
+	ck_assert_int_eq(attr.path_mig_state, IBV_MIG_REARM);
+	id->conn = NULL;
+}
+
 TEST(datagram_queue_pair_is_ready_at_once)
 {
 	struct ibv_qp_init_attr attr = small(IBV_QPT_UD);

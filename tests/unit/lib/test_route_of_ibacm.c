@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* rdma_resolve_route() on a host with ibacm: lib/conn/resolve.c. */
+/* rdma_resolve_route() on a host with ibacm: lib/conn/route.c. */
 #include <infiniband/sa.h>
 #include <rdma/rdma_cma.h>
 
@@ -7,7 +7,8 @@
 #include "tests/unit/lib/rig.h"
 #include "tests/unit/test.h"
 
-#define WAIT_MS 1000
+#define WAIT_MS	   1000
+#define GIVEN_PKEY 0x8001
 
 static struct id *id;
 
@@ -16,6 +17,7 @@ static void set_up(void)
 	rig_begin();
 	fake_ibacm_begin();
 	fake_ibacm.answer.n_paths = 2;
+	fake_ibacm.answer.path[1].path.pkey = htons(GIVEN_PKEY);
 	fake_ibacm.answer.path[1].flags = IBV_PATH_FLAG_GMP | IBV_PATH_FLAG_PRIMARY |
 					  IBV_PATH_FLAG_BIDIRECTIONAL;
 	id = rig_routed(RDMA_PS_TCP);
@@ -27,7 +29,7 @@ FIXTURE(set_up, NULL);
 TEST(path_of_ibacm_is_taken)
 {
 	ck_assert_int_eq(rdma_resolve_route(&id->pub, WAIT_MS), 0);
-	ck_assert(id->path.is_given);
+	ck_assert_uint_eq(id->path.pkey, GIVEN_PKEY);
 	rig_expect_state(id, ID_ROUTE_RESOLVED);
 	rig_expect(RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
 	rig_expect_nothing();
@@ -45,7 +47,7 @@ TEST(ibacm_is_asked_for_both_addresses_and_may_take_its_time)
 static void expect_own_path(void)
 {
 	ck_assert_int_eq(rdma_resolve_route(&id->pub, WAIT_MS), 0);
-	ck_assert(!id->path.is_given);
+	ck_assert_uint_eq(id->path.pkey, 0xffff);
 	rig_expect_state(id, ID_ROUTE_RESOLVED);
 	rig_expect(RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
 }

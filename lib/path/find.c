@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * From addresses to the device, port and GID that a path leaves by: see path.h. No lock is held.
+ */
+#include <endian.h>
+#include <errno.h>
+
+#include "lib/path/path.h"
+
+/* A device may have come since the list was made. RDMA_PS_IPOIB wants an IP over InfiniBand
+ * interface, and none of RoCE is one. */
+static int find_gid(const union addr *addr, unsigned int ifindex, uint16_t ps,
+		    struct gid_entry *ret)
+{
+	int err = device_find_gid(addr, ifindex, ret);
+
+	if (err && device_list_refresh() == 0)
+		err = device_find_gid(addr, ifindex, ret);
+	return !err && ps == RDMA_PS_IPOIB && ret->type != IBV_GID_TYPE_IB ? -EINVAL : err;
+}
+
+int path_bind(const union addr *local, uint16_t ps, struct path *ret)
+{
+	struct net_iface iface;
+	int err;
+
+	if (addr_is_any(local))
+		return 0;
+	if (addr_is_ib(local))
+		return find_gid(local, 0, ps, &ret->gid);
+	if (addr_is_link_local(local) && !addr_scope(local))
+		return -EINVAL;
+	err = net_iface_of_addr(local, &iface);
+	if (err == -EADDRNOTAVAIL && addr_is_link_local(local))
+		return -ENODEV; /* its interface is known, and is none of ours */
+	return err ? err : find_gid(local, iface.ifindex, ps, &ret->gid);
+}
+
+/* Its source is the destination, or the family's loopback address where that is a wildcard. */
+static int find_loopback(const struct port_claim *claim, struct path *ret)
+{
+	union addr *src = &ret->route.src;
+
+	ret->loopback = true;
+	*src = claim->peer;
+	if (addr_is_zero(src)) {
+		addr_set_any(src, claim->peer.sa.sa_family);
+		if (src->sa.sa_family == AF_INET)
+			src->in4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+		else if (src->sa.sa_family == AF_INET6)
+			src->in6.sin6_addr = in6addr_loopback;
+		else
+			src->ib.sib_addr.sib_addr8[15] = 1;
+	}
+	return device_find_loopback(&ret->gid);
+}
+
+/* To an AF_IB address: its GID is the peer's, and there is no next hop to resolve. */
+static int find_native(const struct port_claim *claim, struct path *ret)
+{
+	uint16_t pkey = be16toh(claim->peer.ib.sib_pkey);
+	int err = addr_is_any(&claim->local) ? device_find_path_to(&claim->peer, &ret->gid)
+					     : device_find_gid(&claim->local, 0, &ret->gid);
+
+	ret->pkey = pkey ? pkey : UINT16_MAX;
+	if (!err)
+		err = device_pkey_index(&ret->gid, ret->pkey, &ret->pkey_index);
+	if (err)
+		return -ENODEV;
+	memcpy(&ret->dgid, &claim->peer.ib.sib_addr, sizeof(ret->dgid));
+	ret->route.src = claim->local;
+	memcpy(&ret->route.src.ib.sib_addr, &ret->gid.gid, sizeof(ret->gid.gid));
+	ret->route.src.ib.sib_pkey = htobe16(ret->pkey);
+	ret->route.resolved = true;
+	return 0;
+}
+
+static int find_route(const struct path_query *query, struct path *ret, int *ret_status)
+{
+	const struct port_claim *claim = query->claim;
+	const union addr *src = addr_is_any(&claim->local) ? NULL : &claim->local;
+	int err = net_route_lookup(&claim->peer, src, query->ifindex, &ret->route);
+
+	if (!err)
+		*ret_status = find_gid(&ret->route.src, ret->route.ifindex, claim->ps, &ret->gid);
+	ret->traffic_class = query->tos;
+	return err;
+}
+
+int path_find(const struct path_query *query, struct path *ret, int *ret_status)
+{
+	const union addr *dst = &query->claim->peer;
+	int err;
+
+	*ret_status = 0;
+	if (addr_is_any(dst))
+		return find_loopback(query->claim, ret);
+	err = addr_is_ib(dst) ? find_native(query->claim, ret) : find_route(query, ret, ret_status);
+	if (err || *ret_status)
+		return err;
+	return device_port_open(device_of(ret->gid.verbs), ret->gid.port_num, &ret->port);
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What RoCE and InfiniBand do their own way with a path: a row of functions each. The contracts are
+ * those of the functions in path.h that have the same names.
+ */
+#ifndef LIB_PATH_OPS_H
+#define LIB_PATH_OPS_H
+
+#include <string.h>
+
+#include "lib/path/path.h"
+
+struct path_ops {
+	bool is_native;
+	int (*meet)(struct path *path, const union addr *peer);
+	int (*complete)(struct path *path, const struct path_query *query,
+			struct sa_msg *ret_question);
+	/* LIDs of a record; NULL where there are none. */
+	void (*take_lids)(struct path *path, uint16_t slid, uint16_t dlid);
+	/* What path_of_request() has read is there; .gid and all that follows from it is not. */
+	int (*read)(struct path *path, const struct cm_conn *conn, const struct cm_msg *msg);
+	int (*lead_back)(struct path *path, const union addr *us, const union addr *peer);
+	/* As read(); NULL where there are no alternate paths. */
+	int (*read_alternate)(struct path *path, const struct path *primary,
+			      const struct cm_req_path *req);
+	int (*check_pkey)(const struct path *path);
+	void (*to_mad)(const struct path *path, struct mad_path *ret);
+	void (*to_ah)(const struct path *path, struct ibv_ah_attr *ret);
+	void (*show)(const struct path *path, struct rdma_ib_addr *io);
+	bool (*revalidate)(const struct path *path,
+			   struct portd_record *ret); /* NULL: nobody to tell */
+};
+
+extern const struct path_ops path_roce;
+extern const struct path_ops path_infiniband;
+
+/** path_grh() - the global route header of an address vector */
+static inline struct ibv_global_route path_grh(const struct path *path, uint8_t hop_limit)
+{
+	struct ibv_global_route grh = {
+		.flow_label = path->flow_label,
+		.sgid_index = (uint8_t)path->gid.gid_index,
+		.hop_limit = hop_limit,
+		.traffic_class = path->traffic_class,
+	};
+
+	memcpy(&grh.dgid, &path->dgid, sizeof(grh.dgid));
+	return grh;
+}
+
+/** path_knows_peer() - is the peer's GID known? */
+static inline bool path_knows_peer(const struct path *path)
+{
+	static const struct mad_gid none;
+
+	return memcmp(&path->dgid, &none, sizeof(none)) != 0;
+}
+
+#endif

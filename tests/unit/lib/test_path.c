@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What paths of both link layers become and are read from (lib/path/path.h): records, messages,
+ * address vectors, alternate paths of requests. On a device with two ports, of which the second is
+ * InfiniBand's and has four LIDs.
+ */
+#include <endian.h>
+#include <errno.h>
+#include <string.h>
+
+#include "lib/path/path.h"
+#include "tests/unit/lib/fake_net.h"
+#include "tests/unit/lib/fake_verbs.h"
+#include "tests/unit/test.h"
+
+#define PKEY	   0x8005
+#define ALT_LMC	   2
+#define ALT_GID_AT 3
+
+static struct port port = { .device = &fake.device, .port_num = 1 };
+
+static const struct mad_gid peer_gid = {
+	{0xfe, 0x80, [8] = 0x00, 0x02, 0xc9, 0x03, 0x00, 0x1a, 0x2b, 0x3d}
+};
+static const struct mad_gid own_gid = {
+	{0xfe, 0x80, [15] = 2}
+};
+
+static void set_up(void)
+{
+	static const union addr own = { .in4.sin_family = AF_INET };
+
+	fake_begin();
+	fake_net_begin(&own);
+	for (int i = 0; i < FAKE_PORTS; i++)
+		fake.port[i] = (struct ibv_port_attr){ .link_layer = IBV_LINK_LAYER_INFINIBAND,
+						       .gid_tbl_len = 1,
+						       .pkey_tbl_len = 2,
+						       .lmc = i ? ALT_LMC : 0 };
+	fake.pkey[0] = 0xffff;
+	fake.pkey[1] = PKEY;
+	fake.n_gids = 1;
+	fake.gid[0] = (struct ibv_gid_entry){ .gid_index = ALT_GID_AT, .port_num = 2 };
+	memcpy(&fake.gid[0].gid, &own_gid, sizeof(own_gid));
+}
+
+FIXTURE(set_up, NULL);
+
+/* --- the record ---------------------------------------------------------- */
+
+static const struct sa_path odd_record = {
+	.dgid = { { 0xfe, 0x80, [15] = 0x42 } },
+	.sgid = { { 0xfe, 0x80, [15] = 0x22 } },
+	.dlid = 0x12,
+	.slid = 0x27,
+	.flow_label = 0xabcde,
+	.hop_limit = 9,
+	.traffic_class = 0x51,
+	.reversible = 1,
+	.pkey = 0x8001,
+	.sl = 3,
+	.mtu = IBV_MTU_512,
+	.rate = 7,
+	.packet_life_time = 14,
+};
+
+static struct path path_of_type(enum ibv_gid_type type)
+{
+	struct path path = {
+		.gid = {.verbs = &fake.verbs.context,
+			 .port_num = 1,
+			 .gid_index = 2,
+			 .type = type},
+		.port = &port,
+		.route.hop_limit = 64,
+		.dgid = peer_gid,
+	};
+
+	return path;
+}
+
+TEST_LOOP(record_is_shown_as_it_was_given_but_for_lids_of_roce, IBV_GID_TYPE_IB,
+	  IBV_GID_TYPE_ROCE_V2 + 1)
+{
+	struct path path = path_of_type((enum ibv_gid_type)_i);
+	bool has_lids = _i == IBV_GID_TYPE_IB;
+	struct ibv_sa_path_rec shown;
+
+	path_take_record(&path, &odd_record);
+	path_to_record(&path, &shown);
+	ck_assert_mem_eq(&shown.dgid, &odd_record.dgid, 16);
+	ck_assert_mem_eq(&shown.sgid, &odd_record.sgid, 16);
+	ck_assert_uint_eq(be16toh(shown.dlid), has_lids ? 0x12 : 0);
+	ck_assert_uint_eq(be16toh(shown.slid), has_lids ? 0x27 : 0);
+	ck_assert_uint_eq(be32toh(shown.flow_label), 0xabcde);
+	ck_assert_uint_eq(shown.hop_limit, 9);
+	ck_assert_uint_eq(shown.traffic_class, 0x51);
+	ck_assert_int_eq(shown.reversible, 1);
+	ck_assert_uint_eq(be16toh(shown.pkey), 0x8001);
+	ck_assert_uint_eq(shown.sl, 3);
+	ck_assert_uint_eq(shown.mtu, IBV_MTU_512);
+	ck_assert_uint_eq(shown.rate, 7);
+	ck_assert_uint_eq(shown.packet_life_time, 14);
+}
+
+TEST(infiniband_asks_the_subnet_administrator)
+{
+	struct port_claim claim = { .local.sa.sa_family = AF_INET };
+	struct path_query query = { .claim = &claim, .service_id = 0x1061c3f, .tos = 0x20 };
+	struct path path = path_of_type(IBV_GID_TYPE_IB);
+	struct sa_msg msg;
+
+	path.pkey = PKEY;
+	path.gid.gid.raw[15] = 7;
+	ck_assert_int_eq(path_complete(&path, &query, &msg), -EINPROGRESS);
+	ck_assert_uint_eq(msg.path.service_id, 0x1061c3f);
+	ck_assert_mem_eq(&msg.path.dgid, &peer_gid, sizeof(peer_gid));
+	ck_assert_uint_eq(msg.path.sgid.raw[15], 7);
+	ck_assert_uint_eq(msg.path.pkey, PKEY);
+	ck_assert_uint_eq(msg.path.qos_class, 0x20);
+	ck_assert(msg.sa.comp_mask & SA_PATH_QOS_CLASS);
+	ck_assert(!(msg.sa.comp_mask & SA_PATH_TRAFFIC_CLASS));
+}
+
+TEST(traffic_class_of_an_ipv6_flow_is_asked_for)
+{
+	struct port_claim claim = {
+		.local.in6 = {.sin6_family = AF_INET6, .sin6_flowinfo = htobe32(0x5abcdef0)}
+	};
+	struct path_query query = { .claim = &claim, .tos = 0x20 };
+	struct path path = path_of_type(IBV_GID_TYPE_IB);
+	struct sa_msg msg;
+
+	ck_assert_int_eq(path_complete(&path, &query, &msg), -EINPROGRESS);
+	ck_assert_uint_eq(msg.path.traffic_class, 0xab);
+	ck_assert(!(msg.sa.comp_mask & SA_PATH_QOS_CLASS));
+}
+
+static int complete_roce(struct path *path, const struct path_query *query)
+{
+	struct sa_msg msg;
+
+	*path = path_of_type(IBV_GID_TYPE_ROCE_V2);
+	return path_complete(path, query, &msg);
+}
+
+TEST(roce_path_follows_from_route_and_options)
+{
+	struct port_claim claim = {
+		.local.in4 = {.sin_family = AF_INET,  .sin_port = htobe16(2)},
+		.peer.in4 = { .sin_family = AF_INET, .sin_port = htobe16(5)}
+	};
+	struct path_query query = {
+		.claim = &claim, .tos = 0x68, .has_packet_life_time = true, .packet_life_time = 13
+	};
+	struct path path;
+
+	fake_net.mtu = 1024 + 96;
+	ck_assert_int_eq(complete_roce(&path, &query), 0);
+	ck_assert_uint_eq(path.mtu, IBV_MTU_1024);
+	ck_assert_uint_eq(path.packet_life_time, 13);
+	ck_assert_uint_eq(path.traffic_class, 0x68);
+	ck_assert_uint_eq(path.flow_label, 2 * 31 + 5);
+	ck_assert_uint_eq(path.hop_limit, 64);
+	ck_assert_uint_eq(path.pkey, 0xffff);
+}
+
+TEST_LOOP(mtu_of_a_roce_path_has_room_for_headers, IBV_MTU_256, IBV_MTU_4096)
+{
+	struct port_claim claim = { .local.sa.sa_family = AF_INET };
+	struct path_query query = { .claim = &claim };
+	struct path path;
+
+	fake_net.mtu = (256u << _i) + 95; /* a byte less than the next size needs */
+	ck_assert_int_eq(complete_roce(&path, &query), 0);
+	ck_assert_int_eq(path.mtu, _i);
+}
+
+TEST(interface_with_a_small_mtu_has_no_roce_path)
+{
+	struct port_claim claim = { .local.sa.sa_family = AF_INET };
+	struct path_query query = { .claim = &claim };
+	struct path path;
+
+	fake_net.mtu = 256 + 95;
+	ck_assert_int_eq(complete_roce(&path, &query), -EINVAL);
+}
+
+/* --- in messages and address vectors ------------------------------------- */
+
+static struct path path_with_hops(uint8_t hop_limit)
+{
+	struct sa_path record = odd_record;
+	struct path path = path_of_type(IBV_GID_TYPE_IB);
+
+	record.hop_limit = hop_limit;
+	record.dgid = peer_gid;
+	path_take_record(&path, &record);
+	path.pkey_index = 1;
+	return path;
+}
+
+TEST(address_vector_of_no_hops_is_a_lid)
+{
+	struct path path = path_with_hops(0);
+	struct ibv_ah_attr ah;
+
+	path_to_ah(&path, &ah);
+	ck_assert_uint_eq(ah.dlid, 0x12);
+	ck_assert_uint_eq(ah.sl, 3);
+	ck_assert_uint_eq(ah.static_rate, 7);
+	ck_assert_uint_eq(ah.src_path_bits, 0);
+	ck_assert_uint_eq(ah.is_global, 0);
+}
+
+TEST(path_bits_are_as_many_as_the_port_has)
+{
+	struct mad_path mad_path;
+	struct ibv_ah_attr ah;
+	struct path path;
+
+	fake.port[0].lmc = 2;
+	path = path_with_hops(0);
+	path_to_ah(&path, &ah);
+	path_to_mad(&path, &mad_path);
+	ck_assert_uint_eq(ah.src_path_bits, 3);
+	ck_assert_uint_eq(mad_path.path_bits, 3);
+}
+
+/* Out of the subnet (64 hops), and within it (1), as SR-IOV needs one there, too. */
+TEST_LOOP(address_vector_with_hops_has_a_global_route_header, 0, 2)
+{
+	uint8_t hops = _i ? 64 : 1;
+	struct path path = path_with_hops(hops);
+	struct ibv_ah_attr ah;
+
+	path_to_ah(&path, &ah);
+	ck_assert_uint_eq(ah.is_global, 1);
+	ck_assert_uint_eq(ah.dlid, 0x12);
+	ck_assert_mem_eq(&ah.grh.dgid, &peer_gid, sizeof(peer_gid));
+	ck_assert_uint_eq(ah.grh.sgid_index, 2);
+	ck_assert_uint_eq(ah.grh.hop_limit, hops);
+	ck_assert_uint_eq(ah.grh.flow_label, 0xabcde);
+	ck_assert_uint_eq(ah.grh.traffic_class, 0x51);
+}
+
+/* Whatever the program says of hops and rates: the kernel takes the route's, too. */
+TEST(address_vector_of_roce_has_the_hops_of_the_route)
+{
+	struct path path = path_of_type(IBV_GID_TYPE_ROCE_V2);
+	struct ibv_ah_attr ah;
+
+	path_take_record(&path, &odd_record);
+	path_to_ah(&path, &ah);
+	ck_assert_uint_eq(ah.is_global, 1);
+	ck_assert_uint_eq(ah.dlid, 0);
+	ck_assert_uint_eq(ah.static_rate, 0);
+	ck_assert_mem_eq(&ah.grh.dgid, &odd_record.dgid, 16);
+	ck_assert_uint_eq(ah.grh.sgid_index, 2);
+	ck_assert_uint_eq(ah.grh.hop_limit, 64);
+	ck_assert_uint_eq(ah.grh.flow_label, 0xabcde);
+	ck_assert_uint_eq(ah.grh.traffic_class, 0x51);
+	ck_assert_uint_eq(ah.sl, 3);
+}
+
+TEST_LOOP(messages_go_the_way_of_the_data, 0, 3)
+{
+	struct path path = path_with_hops((uint8_t)_i);
+	struct mad_path mad_path;
+
+	path_to_mad(&path, &mad_path);
+	ck_assert_uint_eq(mad_path.dlid, 0x12);
+	ck_assert_uint_eq(mad_path.sl, 3);
+	ck_assert_uint_eq(mad_path.pkey_index, 1);
+	ck_assert_int_eq(mad_path.grh, _i > 0);
+	ck_assert_uint_eq(mad_path.hop_limit, _i);
+}
+
+TEST(messages_over_roce_have_a_global_route_header)
+{
+	struct path path = path_of_type(IBV_GID_TYPE_ROCE_V1);
+	struct mad_path mad_path;
+
+	path.traffic_class = 0x68;
+	path_to_mad(&path, &mad_path);
+	ck_assert(mad_path.grh);
+	ck_assert_uint_eq(mad_path.sgid_index, 2);
+	ck_assert_uint_eq(mad_path.hop_limit, 64);
+	ck_assert_uint_eq(mad_path.traffic_class, 0x68);
+	ck_assert_mem_eq(&mad_path.dgid, &peer_gid, sizeof(peer_gid));
+}
+
+TEST_LOOP(req_has_lids_where_the_peer_is_on_the_subnet, 0, 2)
+{
+	struct path path = path_with_hops((uint8_t)_i);
+	struct cm_req_path req;
+
+	path_to_req(&path, 0, &req);
+	ck_assert_uint_eq(req.local_lid, 0x27);
+	ck_assert_uint_eq(req.remote_lid, 0x12);
+	ck_assert_uint_eq(req.subnet_local, 1);
+}
+
+TEST(req_has_permissive_lids_elsewhere)
+{
+	struct path path = path_with_hops(64);
+	struct cm_req_path req;
+
+	path_to_req(&path, 0, &req);
+	ck_assert_uint_eq(req.local_lid, 0xffff);
+	ck_assert_uint_eq(req.remote_lid, 0xffff);
+	ck_assert_uint_eq(req.subnet_local, 0);
+}
+
+TEST_LOOP(req_of_roce_has_no_lids_within_the_subnet, 0, 2)
+{
+	struct path path = path_of_type(IBV_GID_TYPE_ROCE_V2);
+	struct cm_req_path req;
+
+	path.hop_limit = _i ? 64 : 1;
+	path.packet_life_time = 16;
+	path_to_req(&path, 0, &req);
+	ck_assert_uint_eq(req.local_lid, _i ? 0xffff : 0);
+	ck_assert_uint_eq(req.remote_lid, _i ? 0xffff : 0);
+	ck_assert_uint_eq(req.hop_limit, path.hop_limit);
+	ck_assert_uint_eq(req.local_ack_timeout, 17);
+}
+
+TEST(roce_port_is_in_the_default_partition_only)
+{
+	struct path path = path_of_type(IBV_GID_TYPE_ROCE_V2);
+
+	path.pkey = 0x7fff;
+	ck_assert_int_eq(path_check_pkey(&path), 0);
+	path.pkey = 0x8001;
+	ck_assert_int_eq(path_check_pkey(&path), -ENOENT);
+}
+
+/* --- the alternate path of a request -------------------------------------- */
+
+static struct cm_req req_with_alternate(void)
+{
+	struct cm_req req = {
+		.alternate = {.local_lid = 0x21,
+			       .remote_lid = 0x47,
+			       .local_gid = peer_gid,
+			       .remote_gid = own_gid,
+			       .packet_rate = 7,
+			       .sl = 5,
+			       .subnet_local = 1,
+			       .local_ack_timeout = 18}
+	};
+
+	return req;
+}
+
+static int read_alternate(const struct cm_req *req, uint16_t pkey, struct path *ret)
+{
+	struct path primary = path_of_type(IBV_GID_TYPE_IB);
+
+	primary.pkey = pkey;
+	return path_of_alternate(&primary, req, ret);
+}
+
+TEST(alternate_path_is_read_from_the_request)
+{
+	struct cm_req req = req_with_alternate();
+	struct ibv_ah_attr ah;
+	struct path path;
+
+	ck_assert_int_eq(read_alternate(&req, PKEY, &path), 0);
+	path_to_ah(&path, &ah);
+	ck_assert_uint_eq(ah.dlid, 0x21);
+	ck_assert_uint_eq(ah.src_path_bits, 3);
+	ck_assert_uint_eq(ah.sl, 5);
+	ck_assert_uint_eq(ah.static_rate, 7);
+	ck_assert_uint_eq(ah.is_global, 0);
+	ck_assert_uint_eq(ah.port_num, 2);
+	ck_assert_uint_eq(path.pkey_index, 1);
+	ck_assert_uint_eq(path.packet_life_time, 17);
+}
+
+TEST_LOOP(alternate_path_with_hops_has_a_global_route_header, 0, 2) /* 1: within the subnet */
+{
+	struct cm_req req = req_with_alternate();
+	struct ibv_ah_attr ah;
+	struct path path;
+
+	req.alternate.subnet_local = (uint8_t)_i;
+	req.alternate.hop_limit = _i ? 1 : 64;
+	ck_assert_int_eq(read_alternate(&req, PKEY, &path), 0);
+	path_to_ah(&path, &ah);
+	ck_assert_uint_eq(ah.is_global, 1);
+	ck_assert_mem_eq(&ah.grh.dgid, &peer_gid, sizeof(peer_gid));
+	ck_assert_uint_eq(ah.grh.sgid_index, 3);
+	ck_assert_uint_eq(ah.grh.hop_limit, req.alternate.hop_limit);
+}
+
+TEST(request_without_an_alternate_path_has_none)
+{
+	struct cm_req req = { .local_comm_id = 1 };
+	struct path path;
+
+	ck_assert_int_eq(read_alternate(&req, PKEY, &path), 0);
+	ck_assert_ptr_null(path.gid.verbs);
+}
+
+TEST(roce_has_no_alternate_paths)
+{
+	struct path primary = path_of_type(IBV_GID_TYPE_ROCE_V2);
+	struct cm_req req = req_with_alternate();
+	struct path path;
+
+	ck_assert_int_eq(path_of_alternate(&primary, &req, &path), 0);
+	ck_assert_ptr_null(path.gid.verbs);
+}
+
+TEST(alternate_path_to_another_host_is_refused)
+{
+	struct cm_req req = req_with_alternate();
+	struct path path;
+
+	req.alternate.remote_gid = peer_gid;
+	ck_assert_int_eq(read_alternate(&req, PKEY, &path), -EINVAL);
+}
+
+TEST(alternate_path_out_of_the_partition_is_refused)
+{
+	struct cm_req req = req_with_alternate();
+	struct path path;
+
+	ck_assert_int_eq(read_alternate(&req, 0x8007, &path), -ENOENT);
+}
