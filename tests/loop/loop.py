@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Programs over the loop-back device of device.c, in a network namespace that has its interface.
+"""Programs over the loop-back device of device.c, each check in a network namespace that has its
+interface.
 
 Prints one line per check and then "N passed, N failed, N skipped". Exit status: 0 if none failed,
 77 if there can be no namespace here.
 """
 import argparse
+import collections
+import concurrent.futures
 import os
 from pathlib import Path
 import re
@@ -25,6 +28,8 @@ SET_UP = ["ip link set lo up", "ip link add loop0 type veth peer name loop1",
           f"ip addr add {ADDRESS}/24 dev loop0", "ip addr add fd77::1/64 dev loop0 nodad",
           "ip link set loop1 up", "ip link set loop0 up"]
 SKIPPED = 77
+# Side by side: where calls fail, a conversation spends its time waiting for retransmissions.
+AT_ONCE = 4
 EPHEMERAL = Path("/proc/sys/net/ipv4/ip_local_port_range")
 ONE_PAGE = "40000 40015"  # of the table of ports, whose pages stay
 FAULTS_MAX = 1000
@@ -299,10 +304,14 @@ def conversations_use_and_leave_no_memory_says_valgrind(bench):
     return f"the process keeps {many} blocks, {many_served} with cmportd"
 
 
-def run_check(function, bench):
+def run_check(function, build):
+    """Run one check in this process, in a network namespace that is set up here."""
+    for command in SET_UP:
+        subprocess.run(command.split(), check=True)
     began = time.monotonic()
     try:
-        said = function(bench)
+        with tempfile.TemporaryDirectory(prefix="purecm-loop-") as folder:
+            said = function(Bench(build, folder))
         verdict, why = "passed", f": {said}" if said else ""
     except Skip as reason:
         verdict, why = "skipped", f": {reason}"
@@ -310,14 +319,26 @@ def run_check(function, bench):
         verdict, why = "failed", f": {error}"
     print(f"{verdict:8}{function.__name__.replace('_', ' ')} "
           f"({time.monotonic() - began:.1f} s){why}", flush=True)
-    return verdict
 
 
-def enter_namespace():
-    """Start again in a network namespace. Return: only if there is none to be had."""
+def way_into_namespace():
+    """Return the command that starts a program in a network namespace of its own, if any."""
     for way in (["unshare", "-n"], ["unshare", "-rn"]):
         if subprocess.run([*way, "true"], stderr=subprocess.DEVNULL, check=False).returncode == 0:
-            os.execvp(way[0], [*way, sys.executable, *sys.argv, "--inside"])
+            return way
+    return None
+
+
+def run_beside(way, build, function):
+    """Run one check in a process and a network namespace of its own. Return: its verdict."""
+    command = [*way, sys.executable, __file__, str(build), function.__name__, "--inside"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          errors="replace", check=False)
+    verdict = re.search(r"^(passed|failed|skipped) ", done.stdout, re.MULTILINE)
+    said = done.stdout if verdict else (f"failed  {function.__name__.replace('_', ' ')}: "
+                                        f"status {done.returncode}: {done.stdout[-3000:]}\n")
+    print(said, end="", flush=True)
+    return verdict[1] if verdict else "failed"
 
 
 def main():
@@ -326,18 +347,17 @@ def main():
     parser.add_argument("only", nargs="*", help="names of checks; all by default")
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
-    if not args.inside:
-        enter_namespace()
+    checks = [function for function in CHECKS if not args.only or function.__name__ in args.only]
+    if args.inside:
+        run_check(checks[0], args.build)
+        return 0
+    way = way_into_namespace()
+    if not way:
         print("loop: skipped: no network namespace of our own; run as root")
         return SKIPPED
-    for command in SET_UP:
-        subprocess.run(command.split(), check=True)
-    count = {"passed": 0, "failed": 0, "skipped": 0}
-    with tempfile.TemporaryDirectory(prefix="purecm-loop-") as folder:
-        bench = Bench(args.build, folder)
-        for function in CHECKS:
-            if not args.only or function.__name__ in args.only:
-                count[run_check(function, bench)] += 1
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        verdicts = list(pool.map(lambda check: run_beside(way, args.build, check), checks))
+    count = collections.Counter(verdicts)
     print(f"{count['passed']} passed, {count['failed']} failed, {count['skipped']} skipped")
     return 1 if count["failed"] else 0
 
