@@ -77,20 +77,31 @@ void loop_unwatch(struct loop *loop, struct watch *watch)
 	watch->is_registered = false;
 }
 
-int loop_turn(struct loop *loop, int timeout_ms)
+int loop_wait(struct loop *loop, int timeout_ms)
 {
 	int n = epoll_wait(loop->fd, loop->event, LOOP_EVENTS_MAX, timeout_ms);
+
+	loop->n_events = n < 0 ? 0 : n;
+	return n < 0 && errno != EINTR ? -errno : loop->n_events;
+}
+
+void loop_dispatch(struct loop *loop)
+{
 	struct watch *watch;
 	int i;
 
-	if (n < 0)
-		return errno == EINTR ? 0 : -errno;
-	loop->n_events = n;
 	for (i = 0; i < loop->n_events; i++) {
 		watch = loop->event[i].data.ptr;
 		if (watch)
 			watch->ready(watch, loop->event[i].events);
 	}
 	loop->n_events = 0;
+}
+
+int loop_turn(struct loop *loop, int timeout_ms)
+{
+	int n = loop_wait(loop, timeout_ms);
+
+	loop_dispatch(loop);
 	return n;
 }

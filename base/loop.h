@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <sys/epoll.h>
 
-#define LOOP_EVENTS_MAX 16 /* a turn */
+#define LOOP_EVENTS_MAX 64 /* a turn */
 
 struct watch {
 	int fd;		    /* -1 while it is not watched */
@@ -63,5 +63,11 @@ void loop_unwatch(struct loop *loop, struct watch *watch);
  * Return: how many events there were; 0 also when a signal ended the wait; -errno.
  */
 int loop_turn(struct loop *loop, int timeout_ms);
+
+/** loop_wait() - the first half of loop_turn(). Return: as that. */
+int loop_wait(struct loop *loop, int timeout_ms);
+
+/** loop_dispatch() - the second half: call the functions of what loop_wait() has found. */
+void loop_dispatch(struct loop *loop);
 
 #endif

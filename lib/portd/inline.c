@@ -12,7 +12,6 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -58,14 +57,14 @@ static bool lock_within(int ms)
 
 /* --- its thread ---------------------------------------------------------- */
 
-static int wait_unlocked(int poll_fd, struct epoll_event *events, int n_max, int ms)
+static void unlock_server(void)
 {
-	int n;
-
 	pthread_mutex_unlock(&lock);
-	n = epoll_wait(poll_fd, events, n_max, ms);
+}
+
+static void lock_server(void)
+{
 	pthread_mutex_lock(&lock);
-	return n;
 }
 
 static void *run_server(void *arg)
@@ -130,7 +129,8 @@ static void handle_forks(void)
 static int start_server(int client_fd)
 {
 	const struct server_options options = { .recovery = &server_recovery_none,
-						.wait = wait_unlocked,
+						.unlock = unlock_server,
+						.lock = lock_server,
 						.client_fd = client_fd,
 						.stop_fd = -1 };
 	int err;

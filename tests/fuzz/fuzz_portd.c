@@ -363,7 +363,7 @@ static void look_at_alice(void)
 
 	assert(tracked && tracked->is.state == CM_ESTABLISHED &&
 	       tracked->is.remote_comm_id == PEER_ID);
-	assert(!rig_is_shown_out(&alice));
+	assert(!rig_is_disconnected(&alice));
 	assert(rig_ask(&alice, &bind) == 0); /* the claim is hers, and there */
 	assert(alice.reply.port == RIG_SERVICE);
 }

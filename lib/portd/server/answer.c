@@ -6,15 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
+#include "base/fd.h"
 #include "lib/net/low_port.h"
 #include "lib/portd/server/log.h"
 #include "lib/portd/server/state.h"
-
-#define DATA_BUFFER_BYTES (1 << 20)
 
 struct question {
 	struct server *server;
@@ -63,29 +59,6 @@ static int lend_block(struct question *q)
 	return 0;
 }
 
-static int open_data(struct question *q)
-{
-	int bytes = DATA_BUFFER_BYTES;
-	int pair[2];
-	int err;
-
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
-		return -errno;
-	/* What a storm of requests puts there before the client gets to run. */
-	if (setsockopt(pair[0], SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)))
-		setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
-	q->client->data.fd = pair[0];
-	err = server_watch(q->server, &q->client->data, EPOLLIN);
-	if (err) {
-		close(pair[0]);
-		close(pair[1]);
-		q->client->data.fd = -1;
-		return err;
-	}
-	q->reply_fd[0] = pair[1];
-	return 0;
-}
-
 static int open_page(struct question *q)
 {
 	int fd;
@@ -104,12 +77,9 @@ static int open_page(struct question *q)
 static void undo_hello(struct question *q)
 {
 	ports_client_gone(q->client->net_ns->ports, q->client->index);
-	server_unwatch(q->server, &q->client->data);
-	if (q->reply_fd[0] >= 0)
-		close(q->reply_fd[0]);
-	if (q->reply_fd[1] >= 0)
-		close(q->reply_fd[1]);
-	q->reply_fd[0] = q->reply_fd[1] = -1;
+	server_close(q->server, &q->client->data);
+	fd_close(&q->reply_fd[0]);
+	fd_close(&q->reply_fd[1]);
 }
 
 static int answer_hello(struct question *q)
@@ -131,7 +101,7 @@ static int answer_hello(struct question *q)
 		return -EAGAIN;
 	err = open_page(q);
 	if (!err)
-		err = open_data(q);
+		err = client_open_data(q->server, q->client, &q->reply_fd[0]);
 	if (!err && !resumes && !q->client->visits)
 		err = lend_block(q);
 	if (err) {
@@ -361,8 +331,7 @@ int answer_ask(struct server *server, struct client *client, const struct portd_
 		err = -EAGAIN;
 	if (err == -EAGAIN)
 		return err; /* with the descriptor, for the next time */
-	if (q.fd >= 0)
-		close(q.fd);
+	fd_close(&q.fd);
 	if (err == -EPROTO)
 		return err;
 	ret->error = (uint16_t)-err;

@@ -1,109 +1,116 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A client as cmportd sees it: two sockets, a rate, and what waits for it. Nothing that it sends
- * is believed; who does not keep to the protocol is shown out. Called by server.c and router.c.
+ * A client as cmportd sees it: two sockets, a rate, and what waits for it. Nothing that it sends is
+ * believed; a client that does not keep to the protocol is disconnected.
  */
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "lib/portd/server/log.h"
 #include "lib/portd/server/state.h"
 #include "lib/portd/server/subnet.h"
 
-#define SPARE_MAX 64
-#define BATCH_MAX 8
-#define ROW_PRICE 0.0625 /* of a message: it was asked for, and is soon passed on */
+#define DATA_BUFFER_BYTES (1 << 20)
+#define FDS_ROOM	  2
+#define SPARE_MAX	  64
+#define BATCH_MAX	  8
+#define ROW_PRICE	  0.0625 /* of a message: it was asked for, and is soon passed on */
 
 /* --- coming and going ---------------------------------------------------- */
 
-static int free_index(const struct server *server)
+static void control_ready(struct watch *watch, uint32_t events);
+static void data_ready(struct watch *watch, uint32_t events);
+
+static struct client *client_alloc(struct server *server)
 {
-	int i;
+	struct client *client;
+	uint16_t index = 0;
 
-	for (i = 0; i < CLIENTS_MAX; i++)
-		if (!server->client[i])
-			return i;
-	return -ENOSPC;
-}
-
-static void identify(struct client *client)
-{
-	struct ucred cred = { .uid = (uid_t)-1 };
-	socklen_t bytes = sizeof(cred);
-
-	getsockopt(client->control.fd, SOL_SOCKET, SO_PEERCRED, &cred, &bytes);
-	client->pid = cred.pid;
-	client->uid = cred.uid;
-}
-
-void client_new(struct server *server, int fd)
-{
-	int index = free_index(server);
-	struct client *client = index < 0 ? NULL : calloc(1, sizeof(*client));
-
-	if (!client) {
-		portd_log_warn("no room for another client: %u are here", server->n_clients);
-		close(fd);
-		return;
-	}
-	client->index = (uint16_t)index;
-	client->control = (struct watch){ .kind = WATCH_CONTROL, .fd = fd };
-	client->data = (struct watch){ .kind = WATCH_DATA, .fd = -1 };
-	client->asked_fd = -1;
+	while (index < CLIENTS_MAX && server->client[index])
+		index++;
+	client = index < CLIENTS_MAX ? calloc(1, sizeof(*client)) : NULL;
+	if (!client)
+		return NULL;
+	client->server = server;
+	client->index = index;
+	client->control.fd = client->data.fd = client->asked_fd = -1;
 	client->batch = 1;
 	client->tokens = RATE_BURST;
 	client->tokens_at = server->now;
 	list_init(&client->backlog);
 	list_init(&client->link);
 	list_init(&client->asks);
-	identify(client);
+	return client;
+}
+
+void client_new(struct server *server, int fd)
+{
+	struct client *client = client_alloc(server);
+	struct ucred cred = { .uid = (uid_t)-1 };
+	socklen_t bytes = sizeof(cred);
+
+	if (!client) {
+		portd_log_warn("no room for another client: %u are here", server->n_clients);
+		close(fd);
+		return;
+	}
+	getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &bytes);
+	client->pid = cred.pid;
+	client->uid = cred.uid;
 	client->net_ns = net_ns_enter(server->home, fd);
-	if (!client->net_ns || server_watch(server, &client->control, EPOLLIN)) {
+	if (!client->net_ns ||
+	    loop_watch(&server->loop, &client->control, fd, EPOLLIN, control_ready)) {
 		if (client->net_ns)
 			net_ns_leave(server->home, client->net_ns);
 		close(fd);
 		free(client);
 		return;
 	}
-	server->client[index] = client;
+	server->client[client->index] = client;
 	server->n_clients++;
-	portd_log_debug("client %d, pid %d, uid %u", index, (int)client->pid,
+	portd_log_debug("client %u, pid %d, uid %u", client->index, (int)client->pid,
 			(unsigned int)client->uid);
 }
 
-static void release_blocks(struct server *server, struct client *client)
+int client_open_data(struct server *server, struct client *client, int *ret_fd)
 {
-	unsigned int i;
+	int bytes = DATA_BUFFER_BYTES;
+	int pair[2];
+	int err;
 
-	for (i = 0; i < client->n_blocks; i++)
-		server->block_owner[client->block[i]] = NOBODY;
-}
-
-static void drop_batches(struct client *client)
-{
-	struct list *node, *after;
-
-	list_for_each_safe (node, after, &client->backlog)
-		free(container_of(node, struct batch, link));
-	free(client->out);
-	list_remove(&client->link);
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+		return -errno;
+	/* What a storm of requests puts there before the client gets to run. */
+	if (setsockopt(pair[0], SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)))
+		setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+	err = loop_watch(&server->loop, &client->data, pair[0], EPOLLIN, data_ready);
+	if (err) {
+		close(pair[0]);
+		close(pair[1]);
+		return err;
+	}
+	*ret_fd = pair[1];
+	return 0;
 }
 
 void client_forget(struct server *server, struct client *client)
 {
+	struct list *node, *after;
 	unsigned int i;
 
-	server_unwatch(server, &client->control);
-	server_unwatch(server, &client->data);
-	if (client->asked_fd >= 0)
-		close(client->asked_fd);
+	server_close(server, &client->control);
+	server_close(server, &client->data);
+	fd_close(&client->asked_fd);
 	free(client->rest);
-	drop_batches(client);
+	list_for_each_safe (node, after, &client->backlog)
+		free(container_of(node, struct batch, link));
+	free(client->out);
+	list_remove(&client->link);
 	for (i = 0; i < HOST_PORTS_MAX; i++)
 		if (server->host_port[i])
 			host_port_forget_sender(server->host_port[i], client);
@@ -120,34 +127,29 @@ void client_forget(struct server *server, struct client *client)
 	free(client);
 }
 
-static void leave(struct server *server, struct client *client)
+static void close_after_turn(struct server *server, struct client *client)
 {
 	client->leaving = true;
 	server->any_leaving = true;
 }
 
-static void close_fd(int fd)
-{
-	if (fd >= 0)
-		close(fd);
-}
-
 void client_after_fork(const struct client *client)
 {
-	close_fd(client->control.fd);
-	close_fd(client->data.fd);
-	close_fd(client->asked_fd);
+	fd_close(&(int){ client->control.fd });
+	fd_close(&(int){ client->data.fd });
+	fd_close(&(int){ client->asked_fd });
 }
 
-static void show_out(struct server *server, struct client *client, const char *why)
+static void disconnect(struct server *server, struct client *client, const char *why)
 {
 	server->count[SERVER_COUNT_PROTOCOL]++;
-	portd_log_debug("client %u, pid %d is shown out: %s", client->index, (int)client->pid, why);
-	client->is_shown_out = true;
-	leave(server, client);
+	portd_log_debug("client %u, pid %d is disconnected: %s", client->index, (int)client->pid,
+			why);
+	client->is_disconnected = true;
+	close_after_turn(server, client);
 }
 
-/* --- questions and answers ----------------------------------------------- */
+/* --- requests and replies ------------------------------------------------ */
 
 static bool reply(const struct client *client, const struct portd_reply *answer, int fd[2])
 {
@@ -175,9 +177,9 @@ static bool reply(const struct client *client, const struct portd_reply *answer,
 	return sendmsg(client->control.fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)out.bytes;
 }
 
-/* Return: false if the question waits for the end of the grace period. */
-static bool ask(struct server *server, struct client *client, const struct portd_record *record,
-		int fd)
+/* Return: false if the request waits for the end of the grace period, or of the turn. */
+static bool handle_request(struct server *server, struct client *client,
+			   const struct portd_record *record, int fd)
 {
 	struct portd_reply answer = { .error = 0 };
 	int send_fd[2] = { -1, -1 };
@@ -187,19 +189,19 @@ static bool ask(struct server *server, struct client *client, const struct portd
 		client->has_asked = true;
 		client->asked = *record;
 		client->asked_fd = fd;
-		server_watch(server, &client->control, EPOLLHUP);
+		loop_change(&server->loop, &client->control, EPOLLHUP);
 		return false;
 	}
 	if (err)
-		show_out(server, client, "an unexpected request");
+		disconnect(server, client, "an unexpected request");
 	else if (!portd_is_one_way(record->type) && !reply(client, &answer, send_fd))
-		show_out(server, client, "it does not take its answers");
-	close_fd(send_fd[0]); /* the client's end of its data socket, or the trace ring */
-	close_fd(send_fd[1]); /* its page */
+		disconnect(server, client, "it does not take its answers");
+	fd_close(&send_fd[0]); /* the client's end of its data socket, or the trace ring */
+	fd_close(&send_fd[1]); /* its page */
 	return true;
 }
 
-/* What follows a question that waits, waits too. */
+/* The requests behind one that waits wait, too. */
 static void keep_rest(struct server *server, struct client *client)
 {
 	const struct portd_datagram *in = &server->in;
@@ -208,7 +210,7 @@ static void keep_rest(struct server *server, struct client *client)
 		return;
 	client->rest = malloc(sizeof(*client->rest));
 	if (!client->rest) {
-		show_out(server, client, "no memory for its questions");
+		disconnect(server, client, "no memory for its requests");
 		return;
 	}
 	client->rest->at = 0;
@@ -216,79 +218,110 @@ static void keep_rest(struct server *server, struct client *client)
 	memcpy(client->rest->data, in->data + in->at, client->rest->bytes);
 }
 
-static void take_rest(struct server *server, struct client *client)
-{
-	server->in.at = 0;
-	server->in.bytes = client->rest->bytes;
-	memcpy(server->in.data, client->rest->data, client->rest->bytes);
-	free(client->rest);
-	client->rest = NULL;
-}
-
-static void ask_all(struct server *server, struct client *client, int fd)
+/* Those in server->in. */
+static void handle_requests(struct server *server, struct client *client, int fd)
 {
 	struct portd_record record;
 	int err = 0;
 
 	while (!client->leaving && (err = portd_get(&server->in, &record)) == 0) {
 		if (!portd_is_asked(record.type)) {
-			show_out(server, client, "a record that is not for this socket");
+			disconnect(server, client, "a record that is not for this socket");
 			break;
 		}
-		if (!ask(server, client, &record, fd)) {
+		if (!handle_request(server, client, &record, fd)) {
 			keep_rest(server, client);
 			return;
 		}
 		fd = -1;
 	}
 	if (err == -EPROTO)
-		show_out(server, client, "not a record");
-	if (fd >= 0)
-		close(fd);
+		disconnect(server, client, "not a record");
+	fd_close(&fd);
 }
 
-static void ask_again(struct server *server, struct client *client)
+void client_ask_again(struct server *server, struct client *client)
 {
 	struct portd_record record = client->asked;
 	int fd = client->asked_fd;
 
 	client->has_asked = false;
 	client->asked_fd = -1;
-	if (!ask(server, client, &record, fd))
+	if (!handle_request(server, client, &record, fd))
 		return;
 	if (client->rest) {
-		take_rest(server, client);
-		ask_all(server, client, -1);
+		server->in.at = 0;
+		server->in.bytes = client->rest->bytes;
+		memcpy(server->in.data, client->rest->data, client->rest->bytes);
+		free(client->rest);
+		client->rest = NULL;
+		handle_requests(server, client, -1);
 	}
 	if (!client->has_asked)
-		server_watch(server, &client->control, EPOLLIN);
+		loop_change(&server->loop, &client->control, EPOLLIN);
 }
 
-void client_control(struct server *server, struct client *client, uint32_t events)
+/* A datagram that is too long becomes one that is not a record. */
+static void keep_datagram(struct server *server, size_t bytes, bool is_whole)
 {
+	if (!is_whole)
+		server->in.data[0] = 0xff; /* no record begins like this */
+	server->in.bytes = is_whole ? bytes : 1;
+	server->in.at = 0;
+}
+
+/*
+ * A datagram into server->in, and a descriptor that came along, or -1. Where one has room there is,
+ * for alignment, room for a second one; the kernel closes others. Return: as recvmsg().
+ */
+static ssize_t receive_requests(struct server *server, int from, int *ret_fd)
+{
+	union {
+		struct cmsghdr align;
+		char room[CMSG_SPACE(FDS_ROOM * sizeof(int))];
+	} control;
+	struct iovec iov = { server->in.data, sizeof(server->in.data) };
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = &control,
+			      .msg_controllen = sizeof(control) };
+	ssize_t n = recvmsg(from, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	struct cmsghdr *cmsg = n < 0 ? NULL : CMSG_FIRSTHDR(&msg);
+	int fds[FDS_ROOM] = { -1, -1 };
+
+	if (cmsg && cmsg->cmsg_level == SOL_SOCKET && cmsg->cmsg_type == SCM_RIGHTS)
+		memcpy(fds, CMSG_DATA(cmsg), cmsg->cmsg_len - CMSG_LEN(0));
+	*ret_fd = fds[0];
+	fd_close(&fds[1]);
+	if (n >= 0)
+		keep_datagram(server, (size_t)n, !(msg.msg_flags & MSG_TRUNC));
+	return n;
+}
+
+static void control_ready(struct watch *watch, uint32_t events)
+{
+	struct client *client = container_of(watch, struct client, control);
+	struct server *server = client->server;
 	ssize_t n;
 	int fd;
 
-	if (client->has_asked && events & (EPOLLHUP | EPOLLERR)) {
-		leave(server, client);
-		return;
-	}
 	if (client->has_asked) {
-		ask_again(server, client);
+		if (events & (EPOLLHUP | EPOLLERR))
+			close_after_turn(server, client);
 		return;
 	}
-	n = receive_questions(server, client->control.fd, &fd);
+	n = receive_requests(server, watch->fd, &fd);
 	if (n > 0)
-		ask_all(server, client, fd);
+		handle_requests(server, client, fd);
 	else if (n == 0 || (errno != EAGAIN && errno != EINTR))
-		leave(server, client);
-	if (n == 0 && fd >= 0)
-		close(fd); /* an empty datagram may bring one */
+		close_after_turn(server, client);
+	if (n == 0)
+		fd_close(&fd); /* an empty datagram may bring one */
 }
 
 /* --- messages from it ---------------------------------------------------- */
 
-static void refill(struct server *server, struct client *client)
+static void refill_tokens(struct server *server, struct client *client)
 {
 	double elapsed_ns = (double)(server->now.ns - client->tokens_at.ns);
 
@@ -311,19 +344,17 @@ static uint32_t wanted_events(const struct client *client)
 
 static void throttle(struct server *server, struct client *client, bool on)
 {
-	if (client->throttled == on)
-		return;
 	client->throttled = on;
 	if (on)
 		server->n_throttled++;
 	else
 		server->n_throttled--;
-	server_watch(server, &client->data, wanted_events(client));
+	loop_change(&server->loop, &client->data, wanted_events(client));
 }
 
 void client_may_send(struct server *server, struct client *client)
 {
-	server_watch(server, &client->data, wanted_events(client));
+	loop_change(&server->loop, &client->data, wanted_events(client));
 }
 
 void client_unthrottle(struct server *server)
@@ -335,46 +366,47 @@ void client_unthrottle(struct server *server)
 		client = server->client[i];
 		if (!client || !client->throttled)
 			continue;
-		refill(server, client);
+		refill_tokens(server, client);
 		if (client->tokens >= RATE_BURST / 10)
 			throttle(server, client, false);
 	}
 }
 
-static bool shows(struct server *server, struct client *client, struct portd_record *record)
-{
-	const struct server_tracing *tracing = server->options.tracing;
-
-	return tracing &&
-	       (tracing->row(server, client, record) || tracing->await(server, client, record));
-}
-
-/* Return: false if it is none that clients send here. */
-static bool take_message(struct server *server, struct client *client, struct portd_record *record)
-{
-	if (record->type == PORTD_MAD)
-		router_sent(server, client, &record->mad);
-	else if (record->type == PORTD_CLOSE)
-		tracker_close(server->tracker, client->index, &record->close);
-	else
-		return shows(server, client, record) || subnet_record(server, client, record);
-	return true;
-}
-
 static void take_messages(struct server *server, struct client *client)
 {
+	const struct server_tracing *tracing = server->options.tracing;
 	struct portd_record record;
 	int err;
 
 	while ((err = portd_get(&server->in, &record)) == 0) {
 		client->tokens -= record.type == PORTD_STAT_ID ? ROW_PRICE : 1;
-		if (!take_message(server, client, &record)) {
-			show_out(server, client, "a record that is not for its data socket");
+		if (record.type == PORTD_MAD) {
+			router_sent(server, client, &record.mad);
+		} else if (record.type == PORTD_CLOSE) {
+			tracker_close(server->tracker, client->index, &record.close);
+		} else if (!(tracing && (tracing->row(server, client, &record) ||
+					 tracing->await(server, client, &record))) &&
+			   !subnet_record(server, client, &record)) {
+			disconnect(server, client, "a record that is not for its data socket");
 			return;
 		}
 	}
 	if (err == -EPROTO)
-		show_out(server, client, "not a record");
+		disconnect(server, client, "not a record");
+}
+
+/* Without room for descriptors, of which none is expected here. Return: as recv(). */
+static ssize_t receive_messages(struct server *server, struct client *client)
+{
+	const size_t room = sizeof(server->in.data);
+	ssize_t n = recv(client->data.fd, server->in.data, room, MSG_DONTWAIT | MSG_TRUNC);
+
+	if (n < 0)
+		return n;
+	keep_datagram(server, (size_t)n, (size_t)n <= room);
+	if (n > 0)
+		take_messages(server, client);
+	return n;
 }
 
 /* To find that there is nothing more costs a system call: as many are tried as there were of late.
@@ -390,8 +422,10 @@ static unsigned int next_batch(unsigned int n_taken, bool may_be_more)
 
 static void send_backlog(struct server *server, struct client *client);
 
-void client_data(struct server *server, struct client *client, uint32_t events)
+static void data_ready(struct watch *watch, uint32_t events)
 {
+	struct client *client = container_of(watch, struct client, data);
+	struct server *server = client->server;
 	unsigned int i = 0;
 	ssize_t n;
 
@@ -399,43 +433,33 @@ void client_data(struct server *server, struct client *client, uint32_t events)
 		send_backlog(server, client);
 	if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR)) || !may_send(client))
 		return;
-	refill(server, client);
+	refill_tokens(server, client);
 	if (client->tokens < 1) {
 		throttle(server, client, true);
 		return;
 	}
-	do {
-		n = receive_messages(server, client->data.fd);
-		if (n > 0)
-			take_messages(server, client);
-	} while (n > 0 && ++i < client->batch && !client->leaving && may_send(client));
+	do
+		n = receive_messages(server, client);
+	while (n > 0 && ++i < client->batch && !client->leaving && may_send(client));
 	client->batch = next_batch(i, n > 0);
-	server_watch(server, &client->data, wanted_events(client));
+	loop_change(&server->loop, &client->data, wanted_events(client));
 	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-		leave(server, client);
-}
-
-/* What it sent before it went may not have been read yet: its end may be better put than by us. */
-static void hear_last_words(struct server *server, struct client *client)
-{
-	ssize_t n = client->data.fd >= 0;
-
-	refill(server, client);
-	while (n > 0 && client->tokens >= 1 && !client->is_shown_out) {
-		n = receive_messages(server, client->data.fd);
-		if (n > 0)
-			take_messages(server, client);
-	}
+		close_after_turn(server, client);
 }
 
 void client_close(struct server *server, struct client *client)
 {
+	ssize_t n = !client->is_disconnected && client->data.fd >= 0;
 	struct cm_record tracked;
+	unsigned int i;
 
 	portd_log_debug("client %u, pid %d has gone", client->index, (int)client->pid);
-	if (!client->is_shown_out)
-		hear_last_words(server, client);
-	release_blocks(server, client);
+	/* It may have ended its connections itself, with other words than ours. */
+	refill_tokens(server, client);
+	while (n > 0 && client->tokens >= 1 && !client->is_disconnected)
+		n = receive_messages(server, client);
+	for (i = 0; i < client->n_blocks; i++)
+		server->block_owner[client->block[i]] = NOBODY;
 	ports_client_gone(client->net_ns->ports, client->index);
 	while (tracker_take(server->tracker, client->index, &tracked))
 		router_reap(server, &tracked);
@@ -496,7 +520,7 @@ static void send_backlog(struct server *server, struct client *client)
 		client->n_backlog--;
 		batch_free(server, batch);
 	}
-	server_watch(server, &client->data, wanted_events(client));
+	loop_change(&server->loop, &client->data, wanted_events(client));
 }
 
 void client_flush(struct server *server, struct client *client)
@@ -513,19 +537,19 @@ void client_flush(struct server *server, struct client *client)
 	}
 	list_append(&client->backlog, &batch->link);
 	client->n_backlog++;
-	server_watch(server, &client->data, wanted_events(client));
+	loop_change(&server->loop, &client->data, wanted_events(client));
 }
 
-/* A client that does not read loses requests first: their peers repeat them. That a port is gone it
- * has to know, and cannot be told more often than it has opened one. */
+/* A client that does not read loses requests first: their peers retransmit them. It must learn that
+ * a port is gone, at most once for each that it has opened. */
 enum {
 	ROOM_FOR_REQUEST = BACKLOG_MAX / 2,
 	ROOM_FOR_MESSAGE = BACKLOG_MAX,
 	ROOM_FOR_GONE = INT_MAX,
 };
 
-static void deliver(struct server *server, struct client *client, const struct portd_record *record,
-		    unsigned int room)
+static void put_record(struct server *server, struct client *client,
+		       const struct portd_record *record, unsigned int room)
 {
 	if (client->out && portd_put(&client->out->datagram, record))
 		return;
@@ -548,19 +572,19 @@ void client_deliver(struct server *server, struct client *client, const struct h
 	};
 
 	memcpy(record.mad.mad, mad, MAD_BYTES);
-	deliver(server, client, &record, is_request ? ROOM_FOR_REQUEST : ROOM_FOR_MESSAGE);
+	put_record(server, client, &record, is_request ? ROOM_FOR_REQUEST : ROOM_FOR_MESSAGE);
 }
 
 /* No more of these can come than were asked for. */
 void client_tell(struct server *server, struct client *client, const struct portd_record *record)
 {
-	deliver(server, client, record, ROOM_FOR_GONE);
+	put_record(server, client, record, ROOM_FOR_GONE);
 }
 
 void client_show(struct server *server, struct client *client, const struct portd_record *record,
 		 unsigned int room)
 {
-	deliver(server, client, record, room);
+	put_record(server, client, record, room);
 }
 
 void client_port_gone(struct server *server, struct client *client, uint8_t handle)
@@ -570,5 +594,5 @@ void client_port_gone(struct server *server, struct client *client, uint8_t hand
 	if (!(client->host_ports >> handle & 1))
 		return;
 	client->host_ports &= ~(UINT64_C(1) << handle);
-	deliver(server, client, &record, ROOM_FOR_GONE);
+	put_record(server, client, &record, ROOM_FOR_GONE);
 }

@@ -116,6 +116,8 @@ static int identify(struct host_port *host_port)
 
 static void host_port_free(struct host_port *host_port)
 {
+	loop_unwatch(&host_port->server->loop, &host_port->watch);
+	loop_unwatch(&host_port->server->loop, &host_port->inbox);
 	mad_sender_close(host_port->sender);
 	mad_port_close(host_port->mad);
 	if (host_port->verbs)
@@ -123,13 +125,8 @@ static void host_port_free(struct host_port *host_port)
 	free(host_port);
 }
 
-static int watch_inbox(struct server *server, struct host_port *host_port)
-{
-	const struct mad_port *inbox = mad_sender_port(host_port->sender);
-
-	host_port->inbox = (struct watch){ .kind = WATCH_INBOX, .fd = inbox->fd };
-	return server_watch(server, &host_port->inbox, EPOLLIN);
-}
+static void qp1_ready(struct watch *watch, uint32_t events);
+static void inbox_ready(struct watch *watch, uint32_t events);
 
 static int equip(struct server *server, struct host_port *host_port, struct umad_owner *ret_who)
 {
@@ -146,10 +143,10 @@ static int equip(struct server *server, struct host_port *host_port, struct umad
 		err = mad_sender_open(host_port->verbs, host_port->port_num, &host_port->sender);
 	if (err)
 		portd_log_debug("messages go through umad, which is slower: %s", strerror(-err));
-	host_port->watch = (struct watch){ .kind = WATCH_HOST_PORT, .fd = host_port->mad->fd };
-	err = server_watch(server, &host_port->watch, EPOLLIN);
+	err = loop_watch(&server->loop, &host_port->watch, host_port->mad->fd, EPOLLIN, qp1_ready);
 	if (!err && host_port->sender)
-		err = watch_inbox(server, host_port);
+		err = loop_watch(&server->loop, &host_port->inbox,
+				 mad_sender_port(host_port->sender)->fd, EPOLLIN, inbox_ready);
 	return err ? err : subnet_open(server, host_port);
 }
 
@@ -183,6 +180,8 @@ int host_port_open(struct server *server, const char *device, uint8_t port_num,
 	host_port = calloc(1, sizeof(*host_port));
 	if (!host_port)
 		return -ENOMEM;
+	host_port->server = server;
+	host_port->watch.fd = host_port->inbox.fd = -1;
 	host_port->handle = (uint8_t)handle;
 	host_port->batch = 1;
 	host_port->port_num = port_num;
@@ -253,7 +252,6 @@ void host_port_close(struct server *server, struct host_port *host_port)
 {
 	unsigned int i;
 
-	epoll_ctl(server->poll_fd, EPOLL_CTL_DEL, host_port->watch.fd, NULL);
 	cm_core_port_gone(&server->core, &host_port->cm, NULL, NULL);
 	if (server->tracker) /* or they are left for the next cmportd */
 		tracker_port_gone(server->tracker, host_port->handle);
@@ -317,11 +315,14 @@ void host_port_heard(struct host_port *host_port, const struct mad_path *path, u
 
 /* To find that there is nothing more costs a system call: as many are tried as there were of late.
  */
-void host_port_receive(struct server *server, struct host_port *host_port)
+static void qp1_ready(struct watch *watch, uint32_t events)
 {
+	struct host_port *host_port = container_of(watch, struct host_port, watch);
+	struct server *server = host_port->server;
 	int err = 0;
 	unsigned int n = receive(server, host_port, host_port->mad, host_port->batch, &err);
 
+	(void)events;
 	host_port->batch = err ? n : 2 * n;
 	if (host_port->batch == 0 || host_port->batch > RECEIVE_BATCH)
 		host_port->batch = host_port->batch ? RECEIVE_BATCH : 1;
@@ -329,7 +330,7 @@ void host_port_receive(struct server *server, struct host_port *host_port)
 		portd_log_warn("RDMA device %s is gone", host_port->device);
 		host_port->is_gone = true;
 		server->any_gone = true;
-		server_watch(server, &host_port->watch, 0);
+		loop_change(&server->loop, &host_port->watch, 0);
 	}
 }
 
@@ -341,6 +342,14 @@ void host_port_receive_inbox(struct server *server, struct host_port *host_port)
 
 	host_port->has_unread = n == RECEIVE_BATCH;
 	server->any_unread = server->any_unread || host_port->has_unread;
+}
+
+static void inbox_ready(struct watch *watch, uint32_t events)
+{
+	struct host_port *host_port = container_of(watch, struct host_port, inbox);
+
+	(void)events;
+	host_port_receive_inbox(host_port->server, host_port);
 }
 
 /* --- sending ------------------------------------------------------------- */

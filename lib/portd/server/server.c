@@ -7,23 +7,19 @@
 #include "lib/portd/server/server.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "lib/net/gid.h"
 #include "lib/net/netlink.h"
 #include "lib/portd/server/log.h"
 #include "lib/portd/server/state.h"
 #include "lib/portd/server/subnet.h"
 
-#define EVENTS_MAX	   64
 #define GRACE_NS	   (3000 * CM_NS_PER_MS)
 #define STOP_NS		   (2000 * CM_NS_PER_MS)
 #define LINGER_NS	   (250 * CM_NS_PER_MS)
@@ -32,36 +28,59 @@
 #define THROTTLE_LOOK_MS   5
 #define WAITING_LOOK_MS	   50
 
+static void for_each_host_port(struct server *server,
+			       void (*visit)(struct server *server, struct host_port *host_port))
+{
+	unsigned int i;
+
+	for (i = 0; i < server->n_host_ports; i++)
+		if (server->host_port[i])
+			visit(server, server->host_port[i]);
+}
+
 /* --- descriptors --------------------------------------------------------- */
 
-static void pause_listening(struct server *server)
+void server_close(struct server *server, struct watch *watch)
 {
-	server->listens_again_at = cm_time_after(server->now, LISTENING_PAUSE_NS);
-	server_watch(server, &server->listening, 0);
+	int fd = watch->fd;
+
+	loop_unwatch(&server->loop, watch);
+	fd_close(&fd);
 }
 
 static void resume_listening(struct server *server)
 {
 	server->listens_again_at.ns = 0;
 	if (server->listening.fd >= 0)
-		server_watch(server, &server->listening, EPOLLIN);
+		loop_change(&server->loop, &server->listening, EPOLLIN);
 }
 
 /* Out of descriptors: accept no more until a client leaves, else the loop would spin; or for a
  * while, since other processes of this host may have used them up. */
-static void accept_client(struct server *server)
+static void accept_client(struct watch *watch, uint32_t events)
 {
-	int fd = accept4(server->listening.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct server *server = container_of(watch, struct server, listening);
+	int fd = accept4(watch->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
+	(void)events;
 	if (fd >= 0) {
 		client_new(server, fd);
 	} else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
 		portd_log_warn("no more clients for now: %s", strerror(errno));
-		pause_listening(server);
+		server->listens_again_at = cm_time_after(server->now, LISTENING_PAUSE_NS);
+		loop_change(&server->loop, watch, 0);
 	}
 }
 
-/* --- the network changes ------------------------------------------------- */
+static void begin_to_stop(struct watch *watch, uint32_t events)
+{
+	struct server *server = container_of(watch, struct server, stop);
+
+	(void)events;
+	server->stop_at = cm_time_after(server->now, STOP_NS);
+	server->linger_until = cm_time_after(server->now, LINGER_NS);
+	loop_change(&server->loop, watch, 0);
+}
 
 struct changes {
 	bool links; /* of neighbours */
@@ -69,7 +88,7 @@ struct changes {
 	bool gids;
 };
 
-static void net_changed(const struct net_event *event, void *arg)
+static void note_change(const struct net_event *event, void *arg)
 {
 	struct changes *changes = arg;
 
@@ -90,21 +109,13 @@ static void net_changed(const struct net_event *event, void *arg)
 	}
 }
 
-static void for_each_host_port(struct server *server,
-			       void (*visit)(struct server *server, struct host_port *host_port))
+static void read_net_changes(struct watch *watch, uint32_t events)
 {
-	unsigned int i;
-
-	for (i = 0; i < server->n_host_ports; i++)
-		if (server->host_port[i])
-			visit(server, server->host_port[i]);
-}
-
-static void look_at_network(struct server *server)
-{
+	struct server *server = container_of(watch, struct server, net);
 	struct changes changes = { false, false, false };
 
-	net_watch_drain(server->net_watch, net_changed, &changes);
+	(void)events;
+	net_watch_drain(server->net_watch, note_change, &changes);
 	if (changes.gids)
 		gid_forget(NULL);
 	if (changes.paths)
@@ -114,6 +125,16 @@ static void look_at_network(struct server *server)
 }
 
 /* --- when to turn again -------------------------------------------------- */
+
+bool server_in_grace(struct server *server)
+{
+	if (server->grace_until.ns && (cm_time_reached(server->grace_until, server->now) ||
+				       !server->options.recovery->awaits(server))) {
+		server->grace_until.ns = 0;
+		portd_log_debug("the grace period is over");
+	}
+	return server->grace_until.ns != 0;
+}
 
 static bool is_idle(const struct server *server)
 {
@@ -146,18 +167,6 @@ static bool any_waits(const struct server *server)
 	return false;
 }
 
-static struct cm_time timers_deadline(const struct server *server)
-{
-	struct cm_time deadline = cm_time_earlier(cm_core_deadline(&server->core),
-						  server->options.recovery->deadline(server));
-	unsigned int i;
-
-	for (i = 0; i < server->n_host_ports; i++)
-		if (server->host_port[i])
-			deadline = cm_time_earlier(deadline, subnet_deadline(server->host_port[i]));
-	return deadline;
-}
-
 static struct cm_time earlier_ms(const struct server *server, struct cm_time deadline, int ms)
 {
 	return cm_time_earlier(deadline, cm_time_after(server->now, (uint64_t)ms * CM_NS_PER_MS));
@@ -165,11 +174,16 @@ static struct cm_time earlier_ms(const struct server *server, struct cm_time dea
 
 static int sleep_ms(struct server *server)
 {
-	struct cm_time deadline = timers_deadline(server);
+	struct cm_time deadline = cm_time_earlier(cm_core_deadline(&server->core),
+						  server->options.recovery->deadline(server));
+	unsigned int i;
 
 	if (server->requests_left || server->asks_again || server->any_leaving ||
 	    server->any_unread)
 		return 0;
+	for (i = 0; i < server->n_host_ports; i++)
+		if (server->host_port[i])
+			deadline = cm_time_earlier(deadline, subnet_deadline(server->host_port[i]));
 	if (server->stop_at.ns)
 		deadline = cm_time_earlier(deadline, stop_deadline(server));
 	if (is_idle(server))
@@ -187,53 +201,17 @@ static int sleep_ms(struct server *server)
 
 /* --- a turn -------------------------------------------------------------- */
 
-static void dispatch(struct server *server, struct watch *watch, uint32_t events)
-{
-	switch (watch->kind) {
-	case WATCH_LISTENING:
-		accept_client(server);
-		break;
-	case WATCH_CONTROL:
-		client_control(server, container_of(watch, struct client, control), events);
-		break;
-	case WATCH_DATA:
-		client_data(server, container_of(watch, struct client, data), events);
-		break;
-	case WATCH_HOST_PORT:
-		host_port_receive(server, container_of(watch, struct host_port, watch));
-		break;
-	case WATCH_INBOX:
-		host_port_receive_inbox(server, container_of(watch, struct host_port, inbox));
-		break;
-	case WATCH_SA:
-		subnet_receive(server, subnet_of_sa(watch));
-		break;
-	case WATCH_ASYNC:
-		subnet_event(server, subnet_of_async(watch));
-		break;
-	case WATCH_NET:
-		look_at_network(server);
-		break;
-	case WATCH_STOP:
-		server->stop_at = cm_time_after(server->now, STOP_NS);
-		server->linger_until = cm_time_after(server->now, LINGER_NS);
-		server_watch(server, &server->stop, 0);
-		break;
-	}
-}
-
-/* Questions that were kept until now. */
-static void ask_kept(struct server *server)
+static void answer_kept_requests(struct server *server)
 {
 	unsigned int i;
 
 	server->asks_again = false;
 	for (i = 0; i < CLIENTS_MAX; i++)
 		if (server->client[i] && server->client[i]->has_asked)
-			client_control(server, server->client[i], 0);
+			client_ask_again(server, server->client[i]);
 }
 
-static void see_off(struct server *server)
+static void close_leaving_clients(struct server *server)
 {
 	unsigned int i;
 
@@ -254,7 +232,7 @@ static void receive_unread(struct server *server)
 			host_port_receive_inbox(server, server->host_port[i]);
 }
 
-static void close_gone(struct server *server)
+static void close_gone_ports(struct server *server)
 {
 	unsigned int i;
 
@@ -264,88 +242,45 @@ static void close_gone(struct server *server)
 			host_port_close(server, server->host_port[i]);
 }
 
-static void send_all(struct server *server)
-{
-	struct list *node, *after;
-
-	server->requests_left = false;
-	for_each_host_port(server, host_port_flush);
-	list_for_each_safe (node, after, &server->filled)
-		client_flush(server, container_of(node, struct client, link));
-}
-
-static int wait_for_events(struct server *server, struct epoll_event event[EVENTS_MAX])
-{
-	int ms = sleep_ms(server);
-
-	if (server->options.wait)
-		return server->options.wait(server->poll_fd, event, EVENTS_MAX, ms);
-	return epoll_wait(server->poll_fd, event, EVENTS_MAX, ms);
-}
-
 void server_turn(struct server *server)
 {
-	struct epoll_event event[EVENTS_MAX];
 	bool keeps = server->grace_until.ns != 0 || server->asks_again;
-	int i, n = wait_for_events(server, event);
+	int ms = sleep_ms(server);
+	struct list *node, *after;
+	int n;
 
+	if (server->options.unlock)
+		server->options.unlock();
+	n = loop_wait(&server->loop, ms);
+	if (server->options.lock)
+		server->options.lock();
 	server->now = clock_now();
 	if (server->any_unread)
 		receive_unread(server);
-	for (i = 0; i < n; i++)
-		dispatch(server, event[i].data.ptr, event[i].events);
+	loop_dispatch(&server->loop);
 	if (server->any_gone)
-		close_gone(server);
+		close_gone_ports(server);
 	if (server->any_leaving)
-		see_off(server);
+		close_leaving_clients(server);
 	if (server->listens_again_at.ns && cm_time_reached(server->listens_again_at, server->now))
 		resume_listening(server);
-	if (keeps && n < EVENTS_MAX && !server_in_grace(server))
-		ask_kept(server);
+	if (keeps && n < LOOP_EVENTS_MAX && !server_in_grace(server))
+		answer_kept_requests(server);
 	server->options.recovery->settle(server);
 	client_unthrottle(server);
 	router_expire(server);
 	for_each_host_port(server, subnet_expire);
 	if (any_waits(server))
 		for_each_host_port(server, host_port_retry);
-	send_all(server);
+	server->requests_left = false;
+	for_each_host_port(server, host_port_flush);
+	list_for_each_safe (node, after, &server->filled)
+		client_flush(server, container_of(node, struct client, link));
 }
 
 /* --- beginning and end --------------------------------------------------- */
 
-static int watch_stop(struct server *server)
-{
-	server->stop = (struct watch){ .kind = WATCH_STOP, .fd = server->options.stop_fd };
-	return server->stop.fd < 0 ? 0 : server_watch(server, &server->stop, EPOLLIN);
-}
-
-static int open_net(struct server *server)
-{
-	int err = net_watch_open(&server->net_watch);
-
-	if (err)
-		return err;
-	server->net.kind = WATCH_NET;
-	server->net.fd = net_watch_fd(server->net_watch);
-	return server_watch(server, &server->net, EPOLLIN);
-}
-
-static int let_in(struct server *server)
-{
-	int fd = server->options.client_fd;
-
-	if (fd >= 0) {
-		server->options.client_fd = -1;
-		server->has_one_client = true;
-		client_new(server, fd);
-		return server->n_clients ? 0 : -ENOMEM;
-	}
-	if (server->options.recovery->awaits(server))
-		server->grace_until = cm_time_after(server->now, GRACE_NS);
-	return server_watch(server, &server->listening, EPOLLIN);
-}
-
-static void conn_reaped(struct cm_core *core, const struct cm_conn *conn)
+static void forget_reaped(struct cm_core *core, const struct cm_conn *conn)
 {
 	tracker_reaped(container_of(core, struct server, core)->tracker, conn->local_comm_id);
 }
@@ -360,11 +295,42 @@ static int make_tables(struct server *server)
 	err = cm_core_init(&server->core, secret[0]);
 	if (err)
 		return err;
-	server->core.released = conn_reaped;
+	server->core.released = forget_reaped;
 	server->next_block = (uint16_t)secret[3];
 	server->tracker = tracker_new(secret[1]);
 	server->home = net_ns_home(secret[2]);
 	return server->tracker && server->home ? 0 : -ENOMEM;
+}
+
+static int watch_own_descriptors(struct server *server)
+{
+	int err = 0;
+
+	if (server->options.stop_fd >= 0)
+		err = loop_watch(&server->loop, &server->stop, server->options.stop_fd, EPOLLIN,
+				 begin_to_stop);
+	if (!err)
+		err = net_watch_open(&server->net_watch);
+	return err ? err
+		   : loop_watch(&server->loop, &server->net, net_watch_fd(server->net_watch),
+				EPOLLIN, read_net_changes);
+}
+
+/* A server of one client, which is connected already, does not listen. */
+static int let_clients_in(struct server *server)
+{
+	int fd = server->options.client_fd;
+
+	if (fd >= 0) {
+		server->options.client_fd = -1;
+		server->has_one_client = true;
+		client_new(server, fd);
+		return server->n_clients ? 0 : -ENOMEM;
+	}
+	if (server->options.recovery->awaits(server))
+		server->grace_until = cm_time_after(server->now, GRACE_NS);
+	return loop_watch(&server->loop, &server->listening, server->listening.fd, EPOLLIN,
+			  accept_client);
 }
 
 static const struct server_rooms above_host_ports = {
@@ -380,10 +346,7 @@ int server_begin(struct server *server)
 	int err;
 
 	server->above = &above_host_ports;
-	server->poll_fd = -1;
-	server->stop.fd = -1;
-	server->listening.kind = WATCH_LISTENING;
-	server->listening.fd = -1;
+	server->stop.fd = server->net.fd = server->listening.fd = -1;
 	server->now = clock_now();
 	server->idle_since = server->now;
 	list_init(&server->filled);
@@ -392,18 +355,15 @@ int server_begin(struct server *server)
 	server->trace_ring.fd = -1;
 	for (i = 0; i < ID_BLOCKS; i++)
 		server->block_owner[i] = NOBODY;
-	server->poll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (server->poll_fd < 0)
-		return -errno;
-	err = make_tables(server);
+	err = loop_init(&server->loop);
 	if (!err)
-		err = watch_stop(server);
+		err = make_tables(server);
 	if (!err)
-		err = open_net(server);
+		err = watch_own_descriptors(server);
 	if (!err)
 		err = server->options.recovery->open(server);
 	if (!err)
-		err = let_in(server);
+		err = let_clients_in(server);
 	if (!err && server->options.opens_ports)
 		host_port_open_all(server);
 	return err;
@@ -426,10 +386,8 @@ void server_end(struct server *server)
 	cm_core_fini(&server->core);
 	server->options.recovery->leave(server);
 	net_watch_close(server->net_watch);
-	if (server->options.client_fd >= 0)
-		close(server->options.client_fd);
-	if (server->poll_fd >= 0)
-		close(server->poll_fd);
+	fd_close(&server->options.client_fd);
+	loop_fini(&server->loop);
 }
 
 bool server_is_over(const struct server *server)
@@ -447,8 +405,7 @@ int server_start(const struct server_options *options, struct server **ret)
 	int err;
 
 	if (!server) {
-		if (options->client_fd >= 0)
-			close(options->client_fd);
+		fd_close(&(int){ options->client_fd });
 		return -ENOMEM;
 	}
 	server->options = *options;
@@ -484,7 +441,7 @@ void server_after_fork(struct server *server)
 	for (i = 0; i < server->n_host_ports; i++)
 		if (server->host_port[i])
 			host_port_after_fork(server->host_port[i]);
-	close(server->poll_fd);
+	loop_fini(&server->loop);
 }
 
 int server_run(const struct server_options *options)

@@ -9,7 +9,6 @@
 
 #include <stdbool.h>
 
-struct epoll_event;
 struct server;
 struct server_recovery;
 struct server_tracing;
@@ -31,8 +30,9 @@ struct server_options {
 	bool opens_ports;     /* of all devices, at once, not each when a client asks for it */
 	bool qp1_alone;	      /* no messages to or from queue pairs of our own: mad/sender.h */
 	void (*serves)(void); /* called when clients can come; may be NULL */
-	/* To be called for epoll_wait(); NULL: that itself. All else is done outside of it. */
-	int (*wait)(int poll_fd, struct epoll_event *events, int n_max, int ms);
+	/* Called before and after each wait for events; NULL: nothing is to be called. */
+	void (*unlock)(void);
+	void (*lock)(void);
 };
 
 /**
@@ -57,7 +57,8 @@ void server_serve(struct server *server);
 /** server_drop() - free a server whose event loop was never run. */
 void server_drop(struct server *server);
 
-/** server_after_fork() - in a forked child: close the descriptors; it was in options.wait(). */
+/** server_after_fork() - in a forked child: close the descriptors; it was between unlock() and
+ * lock(). */
 void server_after_fork(struct server *server);
 
 #endif

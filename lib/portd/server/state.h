@@ -27,6 +27,7 @@
 
 #include "cm/core.h"
 #include "base/list.h"
+#include "base/loop.h"
 #include "mad/port.h"
 #include "mad/sender.h"
 #include "mad/umad.h"
@@ -54,26 +55,6 @@
 #define RECEIVE_BATCH  64
 #define SEND_BATCH     16 /* REQs before answers get their turn again */
 
-/* What a descriptor in the poll set belongs to. */
-enum watch_kind {
-	WATCH_LISTENING, /* new clients */
-	WATCH_CONTROL,
-	WATCH_DATA,
-	WATCH_HOST_PORT,
-	WATCH_INBOX,
-	WATCH_SA,
-	WATCH_ASYNC,
-	WATCH_NET,
-	WATCH_STOP,
-};
-
-struct watch {
-	enum watch_kind kind;
-	bool is_watched;
-	int fd;
-	uint32_t events;
-};
-
 /* A message that is to leave. */
 struct xmit {
 	struct list link;
@@ -94,7 +75,8 @@ struct traced_gid {
 
 /* A port of this host whose CM class is ours. */
 struct host_port {
-	struct cm_port cm;  /* first */
+	struct cm_port cm; /* first */
+	struct server *server;
 	struct watch watch; /* of QP1 ... */
 	struct watch inbox; /* ... and of the sender's queue pair */
 	uint8_t handle;
@@ -121,6 +103,7 @@ struct batch {
 };
 
 struct client {
+	struct server *server;
 	uint16_t index;
 	pid_t pid;	/* 0 if it is in a pid namespace that we cannot see */
 	uint32_t start; /* process_start() of it */
@@ -128,8 +111,8 @@ struct client {
 	struct net_ns *net_ns; /* whose ports it asks for */
 	bool welcome;	       /* HELLO was answered */
 	bool resuming;
-	bool leaving;	   /* to be closed at the end of this turn */
-	bool is_shown_out; /* and not listened to any more */
+	bool leaving;	      /* to be closed at the end of this turn */
+	bool is_disconnected; /* and not read from any more */
 	bool has_asked;
 	struct portd_record asked; /* waits: HELLO for the end of the grace period, BIND a turn */
 	bool looked_again;
@@ -201,7 +184,7 @@ struct server {
 	struct server_options options;
 	const struct server_rooms *above;
 	struct socket_dir *dir;
-	int poll_fd;
+	struct loop loop;
 	struct watch listening;
 	struct watch net;
 	struct net_watch *net_watch;
@@ -302,41 +285,20 @@ bool server_is_over(const struct server *server);
  * sent. */
 void server_end(struct server *server);
 
-/**
- * server_watch() - have a descriptor polled, or polled for something else
- * @events: 0: it is not polled at all. With others, it is also told of when its peer hangs up.
- *
- * Return: 0 or -errno.
- */
-int server_watch(struct server *server, struct watch *watch, uint32_t events);
-
-/** server_unwatch() - no more, and close it. */
-void server_unwatch(struct server *server, struct watch *watch);
+/** server_close() - stop watching a descriptor, and close it. */
+void server_close(struct server *server, struct watch *watch);
 
 /** server_in_grace() - may clients of a predecessor still come back? */
 bool server_in_grace(struct server *server);
 
-/**
- * receive_questions() - read a datagram of a control socket into @server->in
- * @ret_fd: a descriptor that came along, owned by the caller; -1: none
- *
- * One that is too long becomes one that is not a record.
- *
- * Return: as recvmsg().
- */
-ssize_t receive_questions(struct server *server, int from, int *ret_fd);
-
-/** receive_messages() - the same of a data socket; descriptors that come along are closed. */
-ssize_t receive_messages(struct server *server, int from);
-
 /** client_new() - somebody has connected; @fd is owned by the client. */
 void client_new(struct server *server, int fd);
 
-/** client_control() - its control socket is readable, or gone; without events: it may ask again. */
-void client_control(struct server *server, struct client *client, uint32_t events);
+/** client_open_data() - have a data socket; @ret_fd is the client's end. Return: 0 or -errno. */
+int client_open_data(struct server *server, struct client *client, int *ret_fd);
 
-/** client_data() - its data socket is readable, writable or gone. */
-void client_data(struct server *server, struct client *client, uint32_t events);
+/** client_ask_again() - ask what was kept until now. */
+void client_ask_again(struct server *server, struct client *client);
 
 /** client_deliver() - hand a message to a client; sent at the end of the turn. */
 void client_deliver(struct server *server, struct client *client, const struct host_port *host_port,
@@ -440,9 +402,6 @@ int host_port_open(struct server *server, const char *device, uint8_t port_num,
 
 /** host_port_open_all() - those of all devices; of one that cannot be had the log says why. */
 void host_port_open_all(struct server *server);
-
-/** host_port_receive() - take what has arrived at QP1. */
-void host_port_receive(struct server *server, struct host_port *host_port);
 
 /** host_port_heard() - a connection's message has come from the peer's queue pair @qpn. */
 void host_port_heard(struct host_port *host_port, const struct mad_path *path, uint32_t qpn);

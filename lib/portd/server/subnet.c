@@ -41,16 +41,6 @@ struct client_ask {
 	struct host_port *host_port;
 };
 
-struct subnet *subnet_of_sa(struct watch *watch)
-{
-	return container_of(watch, struct subnet, sa_watch);
-}
-
-struct subnet *subnet_of_async(struct watch *watch)
-{
-	return container_of(watch, struct subnet, async_watch);
-}
-
 /* --- the port ------------------------------------------------------------ */
 
 static void put_on_wire(void *arg, const uint8_t mad[MAD_BYTES], unsigned int wait_ms)
@@ -102,20 +92,6 @@ static void look_at_port(struct server *server, struct subnet *subnet, bool rere
 	sa_agent_subnet(&subnet->agent, &now, reregister, server->now);
 }
 
-static int start_watching(struct server *server, struct subnet *subnet)
-{
-	int fd = subnet->host_port->verbs->async_fd;
-	int err;
-
-	subnet->sa_watch = (struct watch){ .kind = WATCH_SA, .fd = subnet->sa.fd };
-	subnet->async_watch = (struct watch){ .kind = WATCH_ASYNC, .fd = fd };
-	err = server_watch(server, &subnet->sa_watch, EPOLLIN);
-	if (err)
-		return err;
-	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
-	return server_watch(server, &subnet->async_watch, EPOLLIN);
-}
-
 static struct subnet *subnet_new(struct host_port *host_port)
 {
 	struct subnet *subnet = calloc(1, sizeof(*subnet));
@@ -131,31 +107,14 @@ static struct subnet *subnet_new(struct host_port *host_port)
 	return subnet;
 }
 
-int subnet_open(struct server *server, struct host_port *host_port)
+static void read_async_events(struct watch *watch, uint32_t events)
 {
-	struct ibv_port_attr attr;
-	int err = ibv_query_port(host_port->verbs, host_port->port_num, &attr);
-
-	if (err || attr.link_layer != IBV_LINK_LAYER_INFINIBAND)
-		return -err;
-	host_port->subnet = subnet_new(host_port);
-	if (!host_port->subnet)
-		return -ENOMEM;
-	err = umad_sa_open(host_port->device, host_port->port_num, &host_port->subnet->sa);
-	if (!err)
-		err = start_watching(server, host_port->subnet);
-	if (err)
-		subnet_close(server, host_port);
-	else
-		look_at_port(server, host_port->subnet, false);
-	return err;
-}
-
-void subnet_event(struct server *server, struct subnet *subnet)
-{
+	struct subnet *subnet = container_of(watch, struct subnet, async_watch);
+	struct server *server = subnet->host_port->server;
 	struct ibv_async_event event;
 	bool is_ours;
 
+	(void)events;
 	while (ibv_get_async_event(subnet->host_port->verbs, &event) == 0) {
 		is_ours = event.element.port_num == subnet->host_port->port_num;
 		ibv_ack_async_event(&event);
@@ -177,15 +136,44 @@ void subnet_event(struct server *server, struct subnet *subnet)
 	}
 }
 
-void subnet_receive(struct server *server, struct subnet *subnet)
+static void receive_answers(struct watch *watch, uint32_t events)
 {
+	struct subnet *subnet = container_of(watch, struct subnet, sa_watch);
+	struct server *server = subnet->host_port->server;
 	uint8_t mad[MAD_BYTES];
 	int err;
 
+	(void)events;
 	while ((err = umad_sa_receive(&subnet->sa, mad)) == 0)
 		sa_agent_input(&subnet->agent, mad, sizeof(mad), server->now);
 	if (err == -ENODEV)
-		server_watch(server, &subnet->sa_watch, 0); /* the host port notices, too */
+		loop_change(&server->loop, watch, 0); /* the host port notices, too */
+}
+
+int subnet_open(struct server *server, struct host_port *host_port)
+{
+	struct ibv_port_attr attr;
+	int async_fd, err = ibv_query_port(host_port->verbs, host_port->port_num, &attr);
+
+	if (err || attr.link_layer != IBV_LINK_LAYER_INFINIBAND)
+		return -err;
+	async_fd = host_port->verbs->async_fd;
+	host_port->subnet = subnet_new(host_port);
+	if (!host_port->subnet)
+		return -ENOMEM;
+	err = umad_sa_open(host_port->device, host_port->port_num, &host_port->subnet->sa);
+	if (!err)
+		err = loop_watch(&server->loop, &host_port->subnet->sa_watch,
+				 host_port->subnet->sa.fd, EPOLLIN, receive_answers);
+	fcntl(async_fd, F_SETFL, fcntl(async_fd, F_GETFL) | O_NONBLOCK);
+	if (!err)
+		err = loop_watch(&server->loop, &host_port->subnet->async_watch, async_fd, EPOLLIN,
+				 read_async_events);
+	if (err)
+		subnet_close(server, host_port);
+	else
+		look_at_port(server, host_port->subnet, false);
+	return err;
 }
 
 void subnet_expire(struct server *server, struct host_port *host_port)
@@ -384,10 +372,8 @@ void subnet_close(struct server *server, struct host_port *host_port)
 		return;
 	forget_asks_of(server, host_port);
 	sa_agent_fini(&subnet->agent);
-	if (subnet->async_watch.fd >= 0)
-		server_watch(server, &subnet->async_watch, 0); /* the device closes it */
-	if (subnet->sa_watch.fd >= 0)
-		server_watch(server, &subnet->sa_watch, 0);
+	loop_unwatch(&server->loop, &subnet->async_watch); /* the device closes it */
+	loop_unwatch(&server->loop, &subnet->sa_watch);
 	umad_sa_close(&subnet->sa);
 	free(subnet);
 	host_port->subnet = NULL;

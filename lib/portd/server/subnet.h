@@ -21,12 +21,6 @@ void subnet_after_fork(struct host_port *host_port);
 /** subnet_close() - forget it, and what clients have asked there; nobody is told. */
 void subnet_close(struct server *server, struct host_port *host_port);
 
-/** subnet_receive() - answers have come. */
-void subnet_receive(struct server *server, struct subnet *subnet);
-
-/** subnet_event() - the device has news about the port. */
-void subnet_event(struct server *server, struct subnet *subnet);
-
 /** subnet_expire() - run timers. */
 void subnet_expire(struct server *server, struct host_port *host_port);
 
@@ -46,9 +40,5 @@ bool subnet_record(struct server *server, struct client *client, const struct po
  * @leaves: its groups; else the next cmportd hears of them
  */
 void subnet_forget_client(struct server *server, struct client *client, bool leaves);
-
-/** subnet_of_sa(), subnet_of_async() - whose watch it is. */
-struct subnet *subnet_of_sa(struct watch *watch);
-struct subnet *subnet_of_async(struct watch *watch);
 
 #endif

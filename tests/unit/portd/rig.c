@@ -69,7 +69,7 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *ret)
 
 int __wrap_epoll_wait(int fd, struct epoll_event *events, int n_max, int timeout_ms)
 {
-	if (!is_running || fd != server->poll_fd)
+	if (!is_running || fd != server->loop.fd)
 		return __real_epoll_wait(fd, events, n_max, timeout_ms);
 	wait_ms = timeout_ms;
 	n_events = __real_epoll_wait(fd, events, n_max, 0);
@@ -418,7 +418,7 @@ bool rig_next_msg(struct rig_client *client, struct cm_msg *ret)
 	       cm_msg_decode(record.mad.mad, MAD_BYTES, ret) == 0;
 }
 
-bool rig_is_shown_out(const struct rig_client *client)
+bool rig_is_disconnected(const struct rig_client *client)
 {
 	char byte;
 

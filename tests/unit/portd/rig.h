@@ -197,8 +197,8 @@ bool rig_next(struct rig_client *client, struct portd_record *ret);
 /** rig_next_msg() - the next one, if it is a message. Return: false if it is not. */
 bool rig_next_msg(struct rig_client *client, struct cm_msg *ret);
 
-/** rig_is_shown_out() - has cmportd hung up? */
-bool rig_is_shown_out(const struct rig_client *client);
+/** rig_is_disconnected() - has cmportd hung up? */
+bool rig_is_disconnected(const struct rig_client *client);
 
 /** rig_claim() - of RIG_SERVICE at an IPv4 address, "0.0.0.0" for all. */
 struct portd_claim rig_claim(uint32_t claim_id, const char *addr);

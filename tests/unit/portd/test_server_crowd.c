@@ -23,7 +23,7 @@ static bool has_hung_up(int fd)
 {
 	struct rig_client client = { .control = fd };
 
-	return rig_is_shown_out(&client);
+	return rig_is_disconnected(&client);
 }
 
 static void fill_the_house(int fds[CLIENTS_MAX])

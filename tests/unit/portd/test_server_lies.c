@@ -281,7 +281,7 @@ TEST(who_resumes_does_not_get_the_comm_ids_of_another_that_has_died)
 	ck_assert_int_eq(rig_ask(&carol, &record), EPERM);
 }
 
-TEST(who_was_shown_out_may_have_its_own_comm_ids_again)
+TEST(who_was_disconnected_may_have_its_own_comm_ids_again)
 {
 	struct rig_client again = { .data = -1 };
 	struct portd_record record = { .type = PORTD_HOLD_IDS };

@@ -21,11 +21,11 @@ static int socket_of(const struct rig_client *client, int which)
 	return which ? client->data : client->control;
 }
 
-static void must_be_shown_out(const struct rig_client *client)
+static void must_be_disconnected(const struct rig_client *client)
 {
 	rig_settle();
-	ck_assert(rig_is_shown_out(client));
-	ck_assert(!rig_is_shown_out(alice));
+	ck_assert(rig_is_disconnected(client));
+	ck_assert(!rig_is_disconnected(alice));
 	ck_assert_uint_eq(rig_server()->n_clients, 1);
 }
 
@@ -50,7 +50,7 @@ TEST_LOOP(a_record_cut_short_ends_the_connection, 0, 2)
 	size_t n = lease_ids(bytes);
 
 	rig_put(socket_of(bob, _i), bytes, n - 1, NULL, 0);
-	must_be_shown_out(bob);
+	must_be_disconnected(bob);
 }
 
 TEST_LOOP(a_head_cut_short_ends_the_connection, 0, 2)
@@ -58,7 +58,7 @@ TEST_LOOP(a_head_cut_short_ends_the_connection, 0, 2)
 	const uint8_t bytes[] = { 0, PORTD_LEASE_IDS, 0 };
 
 	rig_put(socket_of(bob, _i), bytes, sizeof(bytes), NULL, 0);
-	must_be_shown_out(bob);
+	must_be_disconnected(bob);
 }
 
 TEST_LOOP(a_type_that_does_not_exist_ends_the_connection, 0, 2)
@@ -66,7 +66,7 @@ TEST_LOOP(a_type_that_does_not_exist_ends_the_connection, 0, 2)
 	const uint8_t bytes[] = { 0, PORTD_N_TYPES, 0, 0 };
 
 	rig_put(socket_of(bob, _i), bytes, sizeof(bytes), NULL, 0);
-	must_be_shown_out(bob);
+	must_be_disconnected(bob);
 }
 
 TEST_LOOP(a_datagram_that_is_too_large_ends_the_connection, 0, 2)
@@ -75,14 +75,14 @@ TEST_LOOP(a_datagram_that_is_too_large_ends_the_connection, 0, 2)
 
 	lease_ids(bytes);
 	ck_assert(rig_put(socket_of(bob, _i), bytes, sizeof(bytes), NULL, 0));
-	must_be_shown_out(bob);
+	must_be_disconnected(bob);
 }
 
 /* SOCK_SEQPACKET: indistinguishable from its end. */
 TEST_LOOP(an_empty_datagram_ends_the_connection, 0, 2)
 {
 	rig_put(socket_of(bob, _i), "", 0, NULL, 0);
-	must_be_shown_out(bob);
+	must_be_disconnected(bob);
 }
 
 TEST_LOOP(an_answer_from_a_client_ends_the_connection, 0, 2)
@@ -92,7 +92,7 @@ TEST_LOOP(an_answer_from_a_client_ends_the_connection, 0, 2)
 
 	portd_put(&out, &record);
 	rig_put(socket_of(bob, _i), out.data, out.bytes, NULL, 0);
-	must_be_shown_out(bob);
+	must_be_disconnected(bob);
 }
 
 TEST_LOOP(either_socket_that_closes_ends_the_connection, 0, 2)
@@ -111,7 +111,7 @@ TEST(what_comes_after_the_end_of_the_protocol_is_not_read)
 	out.bytes = PORTD_HEAD_BYTES;
 	portd_put(&out, &record);
 	rig_put(bob->control, out.data, out.bytes, NULL, 0);
-	must_be_shown_out(bob);
+	must_be_disconnected(bob);
 	ck_assert_int_eq(rig_ask(alice, &record), 0);
 }
 
@@ -272,7 +272,7 @@ TEST(what_follows_a_question_that_waits_is_answered_after_it)
 	ck_assert_int_eq(rig_ask(bob, &record), 0);
 }
 
-TEST(a_client_that_does_not_take_its_answers_is_shown_out)
+TEST(a_client_that_does_not_take_its_answers_is_disconnected)
 {
 	struct portd_record record = { .type = PORTD_LEASE_PORTS, .lease_ports = { .ps = 0x106 } };
 	struct portd_datagram out = { .bytes = 0 };

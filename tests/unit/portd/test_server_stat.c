@@ -149,7 +149,7 @@ TEST(rows_that_nobody_asked_for_are_dropped)
 	row = id_row(0);
 	alice_tells(&row);
 	ck_assert_uint_eq(number_of(bob, PORTD_STAT_ID), 0);
-	ck_assert(!rig_is_shown_out(alice));
+	ck_assert(!rig_is_disconnected(alice));
 }
 
 TEST(rows_of_an_earlier_question_are_dropped)

@@ -149,7 +149,7 @@ static unsigned int answers_that_fit(void)
 	return n - 1;
 }
 
-TEST(who_has_no_room_for_an_answer_that_came_late_is_shown_out_at_once)
+TEST(who_has_no_room_for_an_answer_that_came_late_is_disconnected_at_once)
 {
 	struct portd_record record = { .type = PORTD_BIND, .claim = rig_claim(1, SCENE_ADDR) };
 	unsigned int n = answers_that_fit();

@@ -183,7 +183,7 @@ TEST(another_version_is_told_which_one_is_spoken)
 	ck_assert_ptr_nonnull(strstr(client.reply.text, "version"));
 }
 
-TEST(who_asks_before_hello_is_shown_out)
+TEST(who_asks_before_hello_is_disconnected)
 {
 	struct portd_record record = { .type = PORTD_LEASE_IDS };
 	struct client client = { .control = dial(), .data = -1 };
@@ -191,7 +191,7 @@ TEST(who_asks_before_hello_is_shown_out)
 	ck_assert(!ask(&client, &record));
 }
 
-TEST(who_says_hello_twice_is_shown_out)
+TEST(who_says_hello_twice_is_disconnected)
 {
 	struct portd_record hello = { .type = PORTD_HELLO, .hello = { .version = PORTD_VERSION } };
 	struct client client = meet(PORTD_VERSION);
