@@ -7,7 +7,10 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "base/clock.h"
+#include "base/pool.h"
+#include "lib/conn/listen.h"
+#include "lib/conn/report.h"
+#include "lib/conn/resolve.h"
 #include "lib/engine/host.h"
 #include "mad/cma_hdr.h"
 #include "tests/unit/lib/fake_net.h"
@@ -30,6 +33,16 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *ret)
 	ret->tv_sec = (time_t)(rig.now_ns / UINT64_C(1000000000));
 	ret->tv_nsec = (long)(rig.now_ns % UINT64_C(1000000000));
 	return 0;
+}
+
+/* --- memory ---------------------------------------------------------------- */
+
+void *__real_pool_take(struct pool *pool);
+void *__wrap_pool_take(struct pool *pool);
+
+void *__wrap_pool_take(struct pool *pool)
+{
+	return rig.has_no_memory ? NULL : __real_pool_take(pool);
 }
 
 /* --- what the engine calls ------------------------------------------------- */
@@ -86,6 +99,18 @@ static const struct engine_rooms counting = {
 	.interfaces_changed = count_interfaces,
 	.expire = count_expired,
 	.look = count_looked,
+	.deadline = never,
+	.after_fork = do_nothing,
+};
+
+const struct engine_rooms rig_reporting = {
+	.start = start,
+	.stop = do_nothing,
+	.report = report_handle,
+	.neighbour_changed = resolve_neigh_changed,
+	.interfaces_changed = listen_extend,
+	.expire = resolve_expire,
+	.look = do_nothing,
 	.deadline = never,
 	.after_fork = do_nothing,
 };
@@ -162,6 +187,11 @@ void rig_begin(void)
 
 /* --- ids ------------------------------------------------------------------- */
 
+static void destroy(struct id *id)
+{
+	rdma_destroy_id(&id->pub);
+}
+
 struct id *rig_id(enum rdma_port_space ps, enum id_state state)
 {
 	struct engine *engine;
@@ -171,6 +201,7 @@ struct id *rig_id(enum rdma_port_space ps, enum id_state state)
 	engine = engine_lock();
 	list_append(&engine->ids, &id->link);
 	id->state = state;
+	id->destroy = destroy;
 	engine_unlock();
 	return id;
 }
@@ -197,6 +228,16 @@ struct id *rig_routed(enum rdma_port_space ps)
 	id->path.route.hop_limit = 64;
 	id->path.pkey = 0xffff;
 	id->path.mtu = IBV_MTU_1024;
+	return id;
+}
+
+struct id *rig_listener(int backlog)
+{
+	union addr own = rig_own(RIG_PORT);
+	struct id *id = rig_id(RDMA_PS_TCP, ID_IDLE);
+
+	ck_assert_int_eq(rdma_bind_addr(&id->pub, &own.sa), 0);
+	ck_assert_int_eq(rdma_listen(&id->pub, backlog), 0);
 	return id;
 }
 
@@ -235,7 +276,7 @@ struct cm_msg rig_dreq(const struct id *id)
 	struct cm_msg dreq;
 
 	cm_msg_init(&dreq, CM_ATTR_DREQ, 0x1234);
-	dreq.dreq.local_comm_id = RIG_PEER_ID;
+	dreq.dreq.local_comm_id = id->conn->remote_comm_id;
 	dreq.dreq.remote_comm_id = id->conn->local_comm_id;
 	dreq.dreq.remote_qpn = id->conn->local_qpn;
 	return dreq;
@@ -265,6 +306,31 @@ struct cm_msg rig_req(uint32_t comm_id)
 	memcpy(hdr.dst_addr + 12, &(uint32_t){ htonl(RIG_OWN_IP) }, 4);
 	wire_encode(&cma_hdr_layout, &hdr, msg.req.private_data);
 	return msg;
+}
+
+struct id *rig_requested(uint32_t comm_id)
+{
+	struct cm_msg req = rig_req(comm_id);
+	struct rdma_cm_event *event;
+	struct id *child;
+
+	rig_receive(&req);
+	event = rig_next();
+	ck_assert_ptr_nonnull(event);
+	ck_assert_str_eq(rdma_event_str(event->event), "RDMA_CM_EVENT_CONNECT_REQUEST");
+	child = id_of(event->id);
+	rdma_ack_cm_event(event);
+	return child;
+}
+
+struct cm_msg rig_rtu(const struct id *id)
+{
+	struct cm_msg rtu;
+
+	cm_msg_init(&rtu, CM_ATTR_RTU, id->conn->remote_comm_id);
+	rtu.rtu.local_comm_id = id->conn->remote_comm_id;
+	rtu.rtu.remote_comm_id = id->conn->local_comm_id;
+	return rtu;
 }
 
 /* The queue pair is the program's own, so no verbs are called. */

@@ -27,8 +27,9 @@
 struct rig {
 	struct channel *channel;
 	struct device *device;
-	struct port *port; /* of the device, open at the fake cmportd */
-	uint64_t now_ns;   /* what the clock says; 0: the true time */
+	struct port *port;  /* of the device, open at the fake cmportd */
+	uint64_t now_ns;    /* what the clock says; 0: the true time */
+	bool has_no_memory; /* for ids and events */
 
 	/* What the engine told the rooms above. */
 	struct cm_report report[RIG_REPORTS_MAX];
@@ -40,6 +41,9 @@ extern struct rig rig;
 /** rig_begin() - all of it; rig_begin_with() has rooms of the test above the engine. */
 void rig_begin(void);
 void rig_begin_with(const struct engine_rooms *rooms);
+
+/* rig_reporting - the rooms of conn/ that make events of what the engine tells them. */
+extern const struct engine_rooms rig_reporting;
 
 /** rig_own() - an address of this host; rig_peer() - of the other one. */
 union addr rig_own(uint16_t port);
@@ -57,11 +61,20 @@ struct id *rig_routed(enum rdma_port_space ps);
 /** rig_connected() - an active id whose connection is ESTABLISHED; events were taken. */
 struct id *rig_connected(void);
 
+/** rig_listener() - an id that listens on rig_own(RIG_PORT). */
+struct id *rig_listener(int backlog);
+
+/** rig_requested() - the id of a request that a listener got; its event was taken. */
+struct id *rig_requested(uint32_t comm_id);
+
 /** rig_receive() - a message of the peer arrives at the port. */
 void rig_receive(const struct cm_msg *msg);
 
 /** rig_rep() - the peer's answer to our last REQ. */
 struct cm_msg rig_rep(void);
+
+/** rig_rtu() - the peer confirms that the connection of an id is ready. */
+struct cm_msg rig_rtu(const struct id *id);
 
 /** rig_dreq() - the peer ends the connection of an id. */
 struct cm_msg rig_dreq(const struct id *id);

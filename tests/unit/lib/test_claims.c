@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Port numbers of ids, at cmportd and in the engine's port space: lib/id/claims.c. */
+#include "lib/id/claims.h"
+
+#include "tests/unit/lib/rig.h"
+#include "tests/unit/test.h"
+
+static struct id *id;
+
+static void set_up(void)
+{
+	rig_begin();
+	id = rig_id(RDMA_PS_TCP, ID_IDLE);
+	id->claim.local = rig_own(0);
+}
+
+FIXTURE(set_up, NULL);
+
+static void bind_to(uint16_t port)
+{
+	addr_set_port(&id->claim.local, port);
+	ck_assert_int_eq(claims_bind(id), 0);
+}
+
+static struct port_claim *holder_of(uint16_t port)
+{
+	return port_space_first(&engine_held()->ports, RDMA_PS_TCP, port);
+}
+
+TEST(ephemeral_port_comes_from_the_lease)
+{
+	bind_to(0);
+	ck_assert_uint_eq(addr_port(&id->claim.local), FAKE_FIRST_PORT);
+	ck_assert_uint_eq(cmportd.n_said, 0);
+	ck_assert_uint_eq(id->claim_id, 0);
+}
+
+TEST(without_a_lease_cmportd_chooses_the_port)
+{
+	cmportd.has_no_ports = true;
+	bind_to(0);
+	ck_assert_uint_eq(addr_port(&id->claim.local), FAKE_FIRST_PORT);
+	ck_assert_uint_eq(fake_cmportd_last(PORTD_BIND)->claim.local_port, 0);
+}
+
+TEST(port_of_the_program_is_claimed_at_cmportd_with_its_address)
+{
+	const struct portd_claim *claim;
+
+	bind_to(RIG_PORT);
+	claim = &fake_cmportd_last(PORTD_BIND)->claim;
+	ck_assert_uint_eq(claim->claim_id, id->claim_id);
+	ck_assert_uint_eq(claim->local_port, RIG_PORT);
+	ck_assert_uint_eq(claim->local_family, 4);
+	ck_assert_mem_eq(claim->local_addr + 12, &id->claim.local.in4.sin_addr, 4);
+	ck_assert_uint_eq(claim->peer_family, 0);
+}
+
+TEST(bound_port_finds_its_id)
+{
+	bind_to(RIG_PORT);
+	ck_assert_ptr_eq(holder_of(RIG_PORT), &id->claim);
+}
+
+TEST(refused_port_is_claimed_by_nobody)
+{
+	cmportd.bind_err = -EADDRINUSE;
+	addr_set_port(&id->claim.local, RIG_PORT);
+	ck_assert_int_eq(claims_bind(id), -EADDRINUSE);
+	ck_assert_uint_eq(id->claim_id, 0);
+	ck_assert_ptr_null(holder_of(RIG_PORT));
+	fake_cmportd_last(PORTD_RELEASE); /* the next cmportd may have been told of it */
+}
+
+TEST(released_claim_is_released_at_cmportd)
+{
+	uint32_t claim_id;
+
+	bind_to(RIG_PORT);
+	claim_id = id->claim_id;
+	claims_release(id);
+	ck_assert_uint_eq(fake_cmportd_last(PORTD_RELEASE)->claim.claim_id, claim_id);
+	ck_assert_ptr_null(holder_of(RIG_PORT));
+}
+
+TEST(released_ephemeral_port_goes_back_to_the_lease)
+{
+	bind_to(0);
+	claims_release(id);
+	ck_assert_uint_eq(fake_cmportd_last(PORTD_RELEASE)->claim.local_port, FAKE_FIRST_PORT);
+	ck_assert_uint_eq(fake_cmportd_last(PORTD_RELEASE)->claim.claim_id, 0);
+}
+
+TEST(releasing_nothing_says_nothing)
+{
+	claims_release(id);
+	ck_assert_uint_eq(cmportd.n_said, 0);
+}
+
+TEST(leased_port_becomes_a_claim_when_it_is_listened_on)
+{
+	bind_to(0);
+	ck_assert_int_eq(claims_listen(id), 0);
+	ck_assert_uint_ne(id->claim_id, 0);
+	ck_assert_uint_eq(fake_cmportd_last(PORTD_BIND)->claim.local_port, FAKE_FIRST_PORT);
+	ck_assert_uint_eq(fake_cmportd_last(PORTD_LISTEN)->claim.claim_id, id->claim_id);
+}
+
+TEST(listening_ends_the_reuse_of_the_address)
+{
+	id->claim.reuseaddr = true;
+	bind_to(RIG_PORT);
+	ck_assert_int_eq(claims_listen(id), 0);
+	ck_assert(!id->claim.reuseaddr);
+}
+
+TEST(refused_listener_may_still_reuse_the_address)
+{
+	id->claim.reuseaddr = true;
+	cmportd.listen_err = -EADDRINUSE;
+	bind_to(RIG_PORT);
+	ck_assert_int_eq(claims_listen(id), -EADDRINUSE);
+	ck_assert(id->claim.reuseaddr);
+}
+
+TEST(next_cmportd_is_told_of_claims_and_listeners)
+{
+	bind_to(RIG_PORT);
+	claims_tell(NULL);
+	ck_assert_uint_eq(fake_cmportd_count(PORTD_BIND), 2);
+	id->serving = true;
+	claims_tell(NULL);
+	ck_assert_uint_eq(fake_cmportd_last(PORTD_LISTEN)->claim.claim_id, id->claim_id);
+}
+
+TEST(next_cmportd_is_not_told_of_leased_ports)
+{
+	bind_to(0);
+	claims_tell(NULL);
+	ck_assert_uint_eq(cmportd.n_said, 0);
+}

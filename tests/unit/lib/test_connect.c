@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * rdma_connect(), rdma_accept(), rdma_reject(), rdma_establish(), rdma_notify() and
+ * rdma_disconnect() (lib/conn/connect.c), with queue pairs of the program's.
+ */
+#include <rdma/rdma_cma.h>
+
+#include "mad/cma_hdr.h"
+#include "tests/unit/lib/rig.h"
+#include "tests/unit/test.h"
+
+#define QPN	   0x42
+#define REQUEST_ID 0x51
+
+static struct id *id;
+static struct rdma_conn_param param;
+
+static void set_up(void)
+{
+	rig_begin_with(&rig_reporting);
+	id = rig_routed(RDMA_PS_TCP);
+	param = (struct rdma_conn_param){ .qp_num = QPN, .retry_count = 7, .rnr_retry_count = 6 };
+}
+
+FIXTURE(set_up, NULL);
+
+static struct cm_req sent_req(void)
+{
+	ck_assert_int_eq(rdma_connect(&id->pub, &param), 0);
+	return fake_cmportd_message(CM_ATTR_REQ).req;
+}
+
+/* --- connect ---------------------------------------------------------------- */
+
+TEST(connecting_sends_a_req)
+{
+	struct cm_req req = sent_req();
+
+	ck_assert_uint_eq(fake_cmportd_count(PORTD_MAD), 1);
+	ck_assert_uint_eq(fake_cmportd_last(PORTD_MAD)->mad.port, FAKE_HANDLE);
+	ck_assert_uint_eq(req.service_id, cma_service_id(RDMA_PS_TCP, RIG_PORT));
+	ck_assert_uint_eq(req.local_qpn, QPN);
+	ck_assert_uint_eq(req.starting_psn, id->starting_psn);
+	ck_assert_uint_eq(req.retry_count, 7);
+	ck_assert_uint_eq(req.rnr_retry_count, 6);
+	ck_assert_uint_eq(req.path_mtu, IBV_MTU_1024);
+}
+
+TEST(connecting_waits_for_the_peer)
+{
+	sent_req();
+	rig_expect_state(id, ID_CONNECT);
+	rig_expect_conn(id, CM_REQ_SENT);
+	rig_expect_nothing();
+}
+
+TEST(req_is_sent_to_the_peers_gid)
+{
+	struct mad_gid gid;
+	union addr peer = rig_peer(0);
+
+	sent_req();
+	gid = addr_to_gid(&peer);
+	ck_assert_mem_eq(&fake_cmportd_last(PORTD_MAD)->mad.path.dgid, &gid, sizeof(gid));
+}
+
+TEST(private_data_of_a_req_follows_the_addresses)
+{
+	struct cma_hdr hdr;
+	struct cm_req req;
+
+	param.private_data = "hello";
+	param.private_data_len = 5;
+	req = sent_req();
+	wire_decode(&cma_hdr_layout, req.private_data, &hdr);
+	ck_assert_uint_eq(hdr.ip_version, 4);
+	ck_assert_uint_eq(hdr.src_port, FAKE_FIRST_PORT);
+	ck_assert_mem_eq(req.private_data + CMA_HDR_BYTES, "hello", 5);
+}
+
+TEST(private_data_without_room_is_refused)
+{
+	uint8_t data[CM_REQ_PRIVATE_BYTES - CMA_HDR_BYTES + 1] = { 0 };
+
+	param.private_data = data;
+	param.private_data_len = sizeof(data);
+	rig_expect_errno(rdma_connect(&id->pub, &param), EINVAL);
+	rig_expect_state(id, ID_ROUTE_RESOLVED);
+	ck_assert_uint_eq(cmportd.n_said, 0);
+}
+
+TEST(as_many_reads_as_possible_are_what_the_device_can_do)
+{
+	struct cm_req req;
+
+	param.responder_resources = RDMA_MAX_RESP_RES;
+	param.initiator_depth = RDMA_MAX_INIT_DEPTH;
+	req = sent_req();
+	ck_assert_uint_eq(req.responder_resources, FAKE_READS);
+	ck_assert_uint_eq(req.initiator_depth, FAKE_READS);
+}
+
+TEST(more_reads_than_the_device_can_do_are_refused)
+{
+	param.initiator_depth = FAKE_READS + 1;
+	rig_expect_errno(rdma_connect(&id->pub, &param), EINVAL);
+}
+
+TEST(id_without_a_route_cannot_connect)
+{
+	id->state = ID_ADDR_RESOLVED;
+	rig_expect_errno(rdma_connect(&id->pub, &param), EINVAL);
+}
+
+TEST(id_without_queue_pair_and_parameters_cannot_connect)
+{
+	rig_expect_errno(rdma_connect(&id->pub, NULL), EINVAL);
+}
+
+TEST(id_connects_once)
+{
+	sent_req();
+	rig_expect_errno(rdma_connect(&id->pub, &param), EINVAL);
+	ck_assert_uint_eq(fake_cmportd_count(PORTD_MAD), 1);
+}
+
+TEST(req_that_cannot_be_sent_is_as_good_as_lost)
+{
+	cmportd.send_err = -EPIPE;
+	sent_req();
+	rig_expect_conn(id, CM_REQ_SENT);
+}
+
+TEST(datagram_service_is_looked_up)
+{
+	struct id *datagram = rig_routed(RDMA_PS_UDP);
+
+	ck_assert_int_eq(rdma_connect(&datagram->pub, NULL), 0);
+	ck_assert_uint_eq(fake_cmportd_message(CM_ATTR_SIDR_REQ).sidr_req.service_id,
+			  cma_service_id(RDMA_PS_UDP, RIG_PORT));
+	rig_expect_conn(datagram, CM_SIDR_REQ_SENT);
+}
+
+/* --- accept, reject, establish, notify --------------------------------------- */
+
+static struct id *requested(void)
+{
+	rig_listener(1);
+	return rig_requested(REQUEST_ID);
+}
+
+TEST(accepting_sends_a_rep)
+{
+	struct id *child = requested();
+	struct cm_rep rep;
+
+	param.private_data = "welcome";
+	param.private_data_len = 7;
+	ck_assert_int_eq(rdma_accept(&child->pub, &param), 0);
+	rep = fake_cmportd_message(CM_ATTR_REP).rep;
+	ck_assert_uint_eq(rep.remote_comm_id, REQUEST_ID);
+	ck_assert_uint_eq(rep.local_qpn, QPN);
+	ck_assert_uint_eq(rep.starting_psn, child->starting_psn);
+	ck_assert_mem_eq(rep.private_data, "welcome", 7);
+	rig_expect_conn(child, CM_REP_SENT);
+}
+
+TEST(rtu_of_the_peer_establishes_the_accepted_connection)
+{
+	struct id *child = requested();
+	struct cm_msg rtu;
+
+	ck_assert_int_eq(rdma_accept(&child->pub, &param), 0);
+	rtu = rig_rtu(child);
+	rig_receive(&rtu);
+	rig_expect_conn(child, CM_ESTABLISHED);
+	rig_expect(RDMA_CM_EVENT_ESTABLISHED, 0);
+}
+
+TEST(rep_without_room_for_its_data_becomes_a_rej)
+{
+	struct id *child = requested();
+	uint8_t data[CM_REP_PRIVATE_BYTES + 1] = { 0 };
+
+	param.private_data = data;
+	param.private_data_len = sizeof(data);
+	rig_expect_errno(rdma_accept(&child->pub, &param), EINVAL);
+	ck_assert_uint_eq(fake_cmportd_message(CM_ATTR_REJ).rej.reason, CM_REJ_CONSUMER);
+}
+
+TEST(accepting_without_a_request_is_refused)
+{
+	rig_expect_errno(rdma_accept(&id->pub, &param), EINVAL);
+}
+
+static void expect_rej(enum cm_rej_reason reason)
+{
+	struct cm_rej rej = fake_cmportd_message(CM_ATTR_REJ).rej;
+
+	ck_assert_str_eq(cm_rej_reason_str(rej.reason), cm_rej_reason_str(reason));
+	ck_assert_mem_eq(rej.private_data, "no", 2);
+}
+
+TEST(rejecting_sends_a_rej_of_the_consumer)
+{
+	struct id *child = requested();
+
+	ck_assert_int_eq(rdma_reject(&child->pub, "no", 2), 0);
+	expect_rej(CM_REJ_CONSUMER);
+}
+
+TEST(rejecting_for_ece_has_a_reason_of_its_own)
+{
+	struct id *child = requested();
+
+	ck_assert_int_eq(rdma_reject_ece(&child->pub, "no", 2), 0);
+	expect_rej(CM_REJ_VENDOR_OPTION);
+}
+
+TEST(rejecting_without_a_request_is_refused)
+{
+	rig_expect_errno(rdma_reject(&id->pub, NULL, 0), EINVAL);
+}
+
+TEST(establishing_answers_the_rep)
+{
+	struct cm_msg rep;
+
+	sent_req();
+	rep = rig_rep();
+	rig_receive(&rep);
+	rig_expect(RDMA_CM_EVENT_CONNECT_RESPONSE, 0);
+	ck_assert_int_eq(rdma_establish(&id->pub), 0);
+	ck_assert_uint_eq(fake_cmportd_message(CM_ATTR_RTU).rtu.remote_comm_id, RIG_PEER_ID);
+	rig_expect_conn(id, CM_ESTABLISHED);
+}
+
+TEST(data_of_the_peer_is_as_good_as_its_rtu)
+{
+	struct id *child = requested();
+
+	ck_assert_int_eq(rdma_accept(&child->pub, &param), 0);
+	ck_assert_int_eq(rdma_notify(&child->pub, IBV_EVENT_COMM_EST), 0);
+	rig_expect_conn(child, CM_ESTABLISHED);
+	rig_expect(RDMA_CM_EVENT_ESTABLISHED, 0);
+}
+
+TEST(cmportd_learns_of_a_connection_established_without_a_message)
+{
+	struct id *child = requested();
+	const struct cm_record *tracked;
+
+	ck_assert_int_eq(rdma_accept(&child->pub, &param), 0);
+	ck_assert_int_eq(rdma_notify(&child->pub, IBV_EVENT_COMM_EST), 0);
+	tracked = &fake_cmportd_last(PORTD_TRACK)->tracked;
+	ck_assert_uint_eq(tracked->local_comm_id, child->conn->local_comm_id);
+	ck_assert_str_eq(cm_state_str(tracked->state), "ESTABLISHED");
+}
+
+TEST(notifying_an_established_connection_is_refused)
+{
+	struct id *connected = rig_connected();
+
+	rig_expect_errno(rdma_notify(&connected->pub, IBV_EVENT_COMM_EST), EISCONN);
+}
+
+/* --- disconnect --------------------------------------------------------------- */
+
+TEST(disconnecting_sends_a_dreq_for_the_peers_queue_pair)
+{
+	struct id *connected = rig_connected();
+	struct cm_dreq dreq;
+
+	ck_assert_int_eq(rdma_disconnect(&connected->pub), 0);
+	dreq = fake_cmportd_message(CM_ATTR_DREQ).dreq;
+	ck_assert_uint_eq(dreq.remote_comm_id, RIG_PEER_ID);
+	ck_assert_uint_eq(dreq.remote_qpn, RIG_PEER_QPN);
+	rig_expect_conn(connected, CM_DREQ_SENT);
+}
+
+TEST(disconnecting_after_the_peer_sends_a_drep)
+{
+	struct id *connected = rig_connected();
+	struct cm_msg dreq = rig_dreq(connected);
+
+	rig_receive(&dreq);
+	rig_expect(RDMA_CM_EVENT_DISCONNECTED, 0);
+	ck_assert_int_eq(rdma_disconnect(&connected->pub), 0);
+	fake_cmportd_message(CM_ATTR_DREP);
+	rig_expect_conn(connected, CM_TIMEWAIT);
+}
+
+TEST(disconnecting_again_is_no_error)
+{
+	struct id *connected = rig_connected();
+
+	ck_assert_int_eq(rdma_disconnect(&connected->pub), 0);
+	ck_assert_int_eq(rdma_disconnect(&connected->pub), 0);
+	ck_assert_uint_eq(fake_cmportd_count(PORTD_MAD), 3); /* REQ, RTU, DREQ */
+}
+
+TEST(disconnecting_what_was_never_connected_is_refused)
+{
+	rig_expect_errno(rdma_disconnect(&id->pub), EINVAL);
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The engine (lib/engine/engine.c): its turns, steps of the core, and the rooms above it. */
+#include "lib/engine/engine.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <rdma/rdma_cma.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "tests/unit/lib/rig.h"
+#include "tests/unit/test.h"
+
+FIXTURE(rig_begin, NULL);
+
+static struct id *requesting(void)
+{
+	struct rdma_conn_param param = { .qp_num = 1 };
+	struct id *id = rig_routed(RDMA_PS_TCP);
+
+	ck_assert_int_eq(rdma_connect(&id->pub, &param), 0);
+	return id;
+}
+
+static void expect_report(enum cm_report_kind kind)
+{
+	ck_assert_uint_eq(rig.n_reports, 1);
+	ck_assert_int_eq(rig.report[0].kind, kind);
+}
+
+/* --- what comes in -------------------------------------------------------------- */
+
+TEST(message_is_reported_to_the_room_above)
+{
+	struct id *id = requesting();
+	struct cm_msg rep = rig_rep();
+
+	rig_receive(&rep);
+	expect_report(CM_REPORT_RESPONSE);
+	ck_assert_ptr_eq(rig.report[0].conn, id->conn);
+}
+
+/* As rig_receive(), with more to come. */
+static void receive_one(const struct cm_msg *msg)
+{
+	struct mad_path path = { .grh = true };
+	uint8_t mad[MAD_BYTES];
+
+	cm_msg_encode(msg, mad);
+	engine_receive(rig.port, &path, mad);
+}
+
+TEST(answers_leave_when_all_messages_have_come)
+{
+	struct cm_msg dreq;
+
+	cm_msg_init(&dreq, CM_ATTR_DREQ, 1); /* of nobody: answered at once */
+	receive_one(&dreq);
+	receive_one(&dreq);
+	ck_assert_uint_eq(fake_cmportd_count(PORTD_MAD), 2);
+	ck_assert_uint_eq(cmportd.n_left, 0);
+	engine_received_all();
+	ck_assert_uint_eq(cmportd.n_left, 2);
+	ck_assert_uint_eq(cmportd.n_sends, 1);
+}
+
+static struct id *listener;
+
+static void post_event(struct engine *engine, struct outbox *box, const struct cm_report *report,
+		       const struct cm_msg *msg)
+{
+	(void)engine, (void)box, (void)report, (void)msg;
+	id_notify(listener, RDMA_CM_EVENT_ADDR_CHANGE, 0);
+}
+
+static bool is_readable(const struct channel *channel)
+{
+	struct pollfd poller = { .fd = channel->pub.fd, .events = POLLIN };
+
+	return poll(&poller, 1, 0) == 1;
+}
+
+TEST(pollers_are_woken_when_all_messages_have_come)
+{
+	struct engine_rooms rooms = rig_reporting;
+	struct cm_msg req;
+
+	rooms.report = post_event;
+	rig_begin_with(&rooms);
+	listener = rig_listener(1);
+	req = rig_req(1);
+	receive_one(&req);
+	ck_assert(!is_readable(rig.channel));
+	engine_received_all();
+	ck_assert(is_readable(rig.channel));
+}
+
+TEST(what_is_no_cm_message_is_dropped)
+{
+	uint8_t mad[MAD_BYTES] = { 0 };
+	struct mad_path path = { .grh = true };
+
+	engine_receive(rig.port, &path, mad);
+	engine_received_all();
+	ck_assert_uint_eq(rig.n_reports, 0);
+	ck_assert_uint_eq(cmportd.n_said, 0);
+}
+
+/* --- time ------------------------------------------------------------------------- */
+
+TEST(unanswered_message_is_sent_again_and_marked_so)
+{
+	requesting();
+	rig.now_ns += 60 * 1000 * CM_NS_PER_MS;
+	engine_turn(0);
+	ck_assert_uint_eq(fake_cmportd_count(PORTD_MAD), 2);
+	ck_assert(fake_cmportd_last(PORTD_MAD)->mad.again);
+	ck_assert_uint_eq(cmportd.n_left, cmportd.n_said);
+}
+
+TEST(nothing_is_sent_again_before_its_time)
+{
+	requesting();
+	engine_turn(0);
+	ck_assert_uint_eq(fake_cmportd_count(PORTD_MAD), 1);
+	ck_assert(!fake_cmportd_last(PORTD_MAD)->mad.again);
+}
+
+TEST(messages_that_are_sent_again_together_leave_together)
+{
+	unsigned int n_sends;
+
+	requesting();
+	requesting();
+	n_sends = cmportd.n_sends;
+	rig.now_ns += 60 * 1000 * CM_NS_PER_MS;
+	engine_turn(0);
+	ck_assert_uint_eq(fake_cmportd_count(PORTD_MAD), 4);
+	ck_assert_uint_eq(cmportd.n_sends, n_sends + 1);
+}
+
+TEST(rooms_above_are_looked_after_in_each_turn)
+{
+	engine_turn(0);
+	engine_turn(0);
+	ck_assert_uint_eq(rig.n_looked, 2);
+	ck_assert_uint_eq(rig.n_expired, 2);
+}
+
+/* --- descriptors --------------------------------------------------------------------- */
+
+static unsigned int n_ready;
+
+static void take_ready(struct watch *watch, uint32_t events)
+{
+	eventfd_t count;
+
+	(void)events;
+	ck_assert_int_eq(eventfd_read(watch->fd, &count), 0);
+	n_ready++;
+}
+
+TEST(function_of_a_watched_descriptor_is_called_when_it_is_readable)
+{
+	static struct watch watch;
+	int fd = eventfd(0, EFD_CLOEXEC);
+
+	ck_assert_int_eq(engine_watch(&watch, fd, take_ready), 0);
+	engine_turn(0);
+	ck_assert_uint_eq(n_ready, 0);
+	eventfd_write(fd, 1);
+	engine_turn(0);
+	ck_assert_uint_eq(n_ready, 1);
+	close(fd);
+}
+
+TEST(descriptor_that_is_not_watched_any_more_is_left_alone)
+{
+	static struct watch watch;
+	int fd = eventfd(1, EFD_CLOEXEC);
+
+	ck_assert_int_eq(engine_watch(&watch, fd, take_ready), 0);
+	engine_unwatch(&watch);
+	engine_turn(0);
+	ck_assert_uint_eq(n_ready, 0);
+	close(fd);
+}
+
+/* --- the lock -------------------------------------------------------------------------- */
+
+TEST(step_that_the_core_refuses_changes_nothing)
+{
+	struct id *id = requesting();
+	struct outbox box;
+
+	outbox_init(&box);
+	ck_assert_int_eq(engine_step(engine_lock(), &box, id->conn, CM_CALL_RTU, NULL), -EINVAL);
+	engine_unlock();
+	ck_assert_uint_eq(box.n, 0);
+	rig_expect_conn(id, CM_REQ_SENT);
+}
+
+TEST(process_that_exits_ends_each_connection_with_a_message)
+{
+	struct id *id = rig_connected();
+
+	requesting();
+	ck_assert(engine_destroy_connections(1000));
+	ck_assert_ptr_null(id->conn);
+	fake_cmportd_last(PORTD_MAD);
+	ck_assert_uint_eq(fake_cmportd_count(PORTD_MAD), 5); /* REQ, RTU, REQ; DREQ, REJ */
+	ck_assert_uint_eq(cmportd.n_left, cmportd.n_said);
+}
+
+static void *take_lock(void *arg)
+{
+	engine_lock();
+	return arg;
+}
+
+TEST(process_that_exits_does_not_wait_long_for_the_lock)
+{
+	uint64_t now_ns = rig.now_ns;
+	pthread_t holder;
+
+	rig.now_ns = 0;
+	pthread_create(&holder, NULL, take_lock, NULL);
+	pthread_join(holder, NULL);
+	ck_assert(!engine_destroy_connections(1));
+	rig.now_ns = now_ns; /* Check measures durations by it */
+}
+
+TEST(random_numbers_differ)
+{
+	ck_assert_uint_ne(engine_random(), engine_random());
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What cmportd says, and what the next one is told: lib/engine/host.c. */
+#include "lib/engine/host.h"
+
+#include "lib/engine/engine.h"
+#include "tests/unit/lib/rig.h"
+#include "tests/unit/test.h"
+
+#define TRY_AGAIN_MS 500
+
+static unsigned int n_told, n_gone, n_tells, n_forgets;
+
+static void count_gone(struct port *port)
+{
+	ck_assert_ptr_eq(port, rig.port);
+	n_gone++;
+}
+
+static void count_told(const struct portd_record *record)
+{
+	(void)record;
+	n_told++;
+}
+
+static void count_tell(struct portd_client *to)
+{
+	(void)to;
+	n_tells++;
+}
+
+static void do_not_look(struct portd_client *client)
+{
+	(void)client;
+}
+
+static struct cm_time never(void)
+{
+	return CM_TIME_NEVER;
+}
+
+static void count_forget(void)
+{
+	n_forgets++;
+}
+
+static const struct host_rooms above = {
+	.port_gone = count_gone,
+	.told = count_told,
+	.tell = count_tell,
+	.look = do_not_look,
+	.deadline = never,
+	.forget = count_forget,
+};
+
+static void set_up(void)
+{
+	host_set_rooms(&above);
+	rig_begin();
+}
+
+FIXTURE(set_up, NULL);
+
+static void hear(const struct portd_record *record)
+{
+	fake_cmportd_says(record);
+	engine_turn(0);
+}
+
+static void hear_mad(uint8_t handle)
+{
+	struct portd_record record = { .type = PORTD_MAD, .mad.port = handle };
+	struct cm_msg dreq;
+
+	cm_msg_init(&dreq, CM_ATTR_DREQ, 1); /* of nobody: answered with DREP */
+	cm_msg_encode(&dreq, record.mad.mad);
+	hear(&record);
+}
+
+static void end_cmportd(void)
+{
+	cmportd.has_ended = true;
+	hear(&(struct portd_record){ .type = PORTD_SEEN });
+}
+
+TEST(message_for_an_open_port_reaches_the_core)
+{
+	hear_mad(FAKE_HANDLE);
+	fake_cmportd_message(CM_ATTR_DREP);
+}
+
+TEST(message_for_an_unknown_port_is_dropped)
+{
+	hear_mad(FAKE_HANDLE + 1);
+	hear_mad(UINT8_MAX);
+	ck_assert_uint_eq(cmportd.n_said, 0);
+}
+
+TEST(port_that_is_gone_is_named_to_the_room_above)
+{
+	hear(&(struct portd_record){ .type = PORTD_GONE, .gone.port = FAKE_HANDLE });
+	ck_assert_uint_eq(n_gone, 1);
+}
+
+TEST(what_is_not_about_messages_is_for_the_room_above)
+{
+	hear(&(struct portd_record){ .type = PORTD_STAT_ASK });
+	ck_assert_uint_eq(n_told, 1);
+}
+
+TEST(closed_port_gets_no_messages)
+{
+	host_close_port(rig.port);
+	hear_mad(FAKE_HANDLE);
+	ck_assert_uint_eq(cmportd.n_said, 0);
+	ck_assert_int_eq(rig.port->handle, -1);
+}
+
+TEST(port_that_cmportd_refuses_is_not_open)
+{
+	struct port port = { .device = rig.device, .port_num = 2, .handle = -1 };
+
+	cmportd.open_err = -EBUSY;
+	ck_assert_int_eq(host_open_port(&port), -EBUSY);
+	ck_assert_int_eq(port.handle, -1);
+}
+
+/* --- the next cmportd ------------------------------------------------------------ */
+
+TEST(next_cmportd_is_told_what_the_rooms_know)
+{
+	end_cmportd();
+	host_look();
+	ck_assert_uint_eq(n_forgets, 1);
+	ck_assert_uint_eq(n_tells, 1);
+}
+
+TEST(next_cmportd_is_told_of_connections)
+{
+	struct id *id = rig_connected();
+
+	end_cmportd();
+	host_look();
+	ck_assert_uint_eq(fake_cmportd_last(PORTD_TRACK)->tracked.local_comm_id,
+			  id->conn->local_comm_id);
+}
+
+TEST(next_cmportd_is_heard)
+{
+	end_cmportd();
+	host_look();
+	hear_mad(FAKE_HANDLE);
+	fake_cmportd_message(CM_ATTR_DREP);
+}
+
+TEST(cmportd_that_is_not_there_yet_is_tried_again_later)
+{
+	cmportd.resume_err = -ECONNREFUSED;
+	end_cmportd();
+	host_look();
+	ck_assert_uint_eq(host_deadline().ns, rig.now_ns + TRY_AGAIN_MS * CM_NS_PER_MS);
+	cmportd.resume_err = 0;
+	host_look();
+	ck_assert_uint_eq(n_tells, 0);
+	rig.now_ns += TRY_AGAIN_MS * CM_NS_PER_MS;
+	host_look();
+	ck_assert_uint_eq(n_tells, 1);
+	ck_assert(host_deadline().ns == CM_TIME_NEVER.ns);
+}
+
+/* --- comm ids ---------------------------------------------------------------------- */
+
+TEST(enough_comm_ids_are_no_reason_to_ask)
+{
+	host_look();
+	ck_assert_uint_eq(cmportd.n_leases, 0);
+}
+
+TEST(more_comm_ids_are_leased_before_they_run_out)
+{
+	struct outbox box;
+	struct cm_conn *conn;
+
+	outbox_init(&box);
+	engine_lock();
+	for (unsigned int i = 0; i < FAKE_N_IDS - 8000; i++) {
+		conn = cm_core_conn_new(&engine_held()->core, NULL);
+		engine_step(engine_held(), &box, conn, CM_CALL_DESTROY, NULL);
+	}
+	engine_unlock();
+	host_look();
+	ck_assert_uint_eq(cmportd.n_leases, 1);
+	ck_assert_uint_gt(cm_core_ids_left(&engine_held()->core), FAKE_N_IDS);
+}

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Whose request a REQ is, what the program is shown of it, and what becomes of those for which
+ * there is no room: lib/conn/listen.c, request.c and waiting.c.
+ */
+#include <rdma/rdma_cma.h>
+
+#include "mad/cma_hdr.h"
+#include "tests/unit/lib/fake_net.h"
+#include "tests/unit/lib/rig.h"
+#include "tests/unit/test.h"
+
+#define ID 0x51
+
+static void set_up(void)
+{
+	rig_begin_with(&rig_reporting);
+}
+
+FIXTURE(set_up, NULL);
+
+static void request(uint32_t comm_id)
+{
+	struct cm_msg req = rig_req(comm_id);
+
+	rig_receive(&req);
+}
+
+/* A request with its CMA header changed, of which the first four bytes are version and port. */
+static void request_from(const struct cma_hdr *hdr)
+{
+	struct cm_msg req = rig_req(ID);
+
+	wire_encode(&cma_hdr_layout, hdr, req.req.private_data);
+	rig_receive(&req);
+}
+
+static void expect_rej(enum cm_rej_reason reason)
+{
+	struct cm_rej rej = fake_cmportd_message(CM_ATTR_REJ).rej;
+
+	ck_assert_str_eq(cm_rej_reason_str(rej.reason), cm_rej_reason_str(reason));
+	rig_expect_nothing();
+}
+
+/* --- the choice -------------------------------------------------------------- */
+
+TEST(request_goes_to_the_listener_of_its_port)
+{
+	struct id *listener = rig_listener(1);
+	struct rdma_cm_event *event;
+
+	request(ID);
+	event = rig_next();
+	ck_assert_str_eq(rdma_event_str(event->event), "RDMA_CM_EVENT_CONNECT_REQUEST");
+	ck_assert_ptr_eq(event->listen_id, &listener->pub);
+}
+
+TEST(request_without_a_listener_is_refused)
+{
+	request(ID);
+	expect_rej(CM_REJ_INVALID_SERVICE_ID);
+}
+
+TEST(request_for_another_address_of_the_port_is_refused)
+{
+	struct id *listener = rig_listener(1);
+
+	listener->claim.local = rig_peer(RIG_PORT);
+	request(ID);
+	expect_rej(CM_REJ_CONSUMER);
+}
+
+TEST(wildcard_listener_takes_requests_for_any_address)
+{
+	struct id *listener = rig_id(RDMA_PS_TCP, ID_IDLE);
+	union addr any;
+
+	addr_set_any(&any, AF_INET);
+	addr_set_port(&any, RIG_PORT);
+	ck_assert_int_eq(rdma_bind_addr(&listener->pub, &any.sa), 0);
+	ck_assert_int_eq(rdma_listen(&listener->pub, 1), 0);
+	request(ID);
+	rig_expect(RDMA_CM_EVENT_CONNECT_REQUEST, 0);
+}
+
+TEST(listener_for_another_type_of_queue_pair_is_passed_over)
+{
+	struct id *listener = rig_listener(1);
+
+	listener->claim.ps = RDMA_PS_IB; /* there the queue pair's type counts */
+	listener->pub.qp_type = IBV_QPT_UC;
+	request(ID);
+	expect_rej(CM_REJ_CONSUMER);
+}
+
+/* --- what is refused ----------------------------------------------------------- */
+
+TEST(request_for_a_gid_of_another_host_is_refused_with_ours)
+{
+	struct cm_msg req = rig_req(ID);
+
+	rig_listener(1);
+	req.req.primary.remote_gid = req.req.primary.local_gid;
+	rig_receive(&req);
+	expect_rej(CM_REJ_INVALID_GID);
+}
+
+TEST(request_with_a_header_of_another_version_is_refused)
+{
+	rig_listener(1);
+	request_from(&(struct cma_hdr){ .cma_version = 1, .ip_version = 4 });
+	expect_rej(CM_REJ_CONSUMER);
+}
+
+TEST(request_from_no_address_is_refused)
+{
+	rig_listener(1);
+	request_from(&(struct cma_hdr){
+		.ip_version = 4, .dst_addr = {[12] = 192, 0, 2, 1}
+	     });
+	expect_rej(CM_REJ_CONSUMER);
+}
+
+TEST(request_whose_way_back_leaves_by_another_interface_is_refused)
+{
+	rig_listener(1);
+	fake_net.leaves_by = FAKE_IFINDEX + 1;
+	request(ID);
+	expect_rej(CM_REJ_CONSUMER);
+}
+
+/* --- what the program is shown --------------------------------------------------- */
+
+TEST(private_data_is_shown_without_its_header)
+{
+	struct cm_msg req = rig_req(ID);
+	struct rdma_cm_event *event;
+
+	rig_listener(1);
+	memcpy(req.req.private_data + CMA_HDR_BYTES, "hello", 5);
+	rig_receive(&req);
+	event = rig_next();
+	ck_assert_uint_eq(event->param.conn.private_data_len, CM_REQ_PRIVATE_BYTES - CMA_HDR_BYTES);
+	ck_assert_mem_eq(event->param.conn.private_data, "hello", 5);
+}
+
+TEST(depths_are_shown_from_our_side)
+{
+	struct cm_msg req = rig_req(ID);
+	struct rdma_cm_event *event;
+
+	rig_listener(1);
+	req.req.initiator_depth = 3;
+	req.req.responder_resources = 5;
+	rig_receive(&req);
+	event = rig_next();
+	ck_assert_uint_eq(event->param.conn.responder_resources, 3);
+	ck_assert_uint_eq(event->param.conn.initiator_depth, 5);
+}
+
+TEST(new_id_has_both_addresses_and_the_device)
+{
+	union addr own = rig_own(RIG_PORT), peer = rig_peer(RIG_PORT);
+	struct id *child;
+
+	rig_listener(1);
+	child = rig_requested(ID);
+	ck_assert_mem_eq(&child->pub.route.addr.src_sin, &own.in4, sizeof(own.in4));
+	ck_assert_mem_eq(&child->pub.route.addr.dst_sin, &peer.in4, sizeof(peer.in4));
+	ck_assert_ptr_eq(child->pub.verbs, &fake.verbs.context);
+}
+
+TEST(repeated_request_is_answered_with_mra_and_shown_once)
+{
+	rig_listener(2);
+	request(ID);
+	request(ID);
+	fake_cmportd_message(CM_ATTR_MRA);
+	rig_expect(RDMA_CM_EVENT_CONNECT_REQUEST, 0);
+	rig_expect_nothing();
+}
+
+/* --- the backlog ------------------------------------------------------------------ */
+
+TEST(request_beyond_the_backlog_waits_for_room)
+{
+	struct id *listener = rig_listener(1);
+
+	request(ID);
+	request(ID + 1);
+	ck_assert_uint_eq(listener->n_requests, 1);
+	ck_assert_uint_eq(listener->n_waiting, 1);
+	rig_expect(RDMA_CM_EVENT_CONNECT_REQUEST, 0);
+	rig_expect(RDMA_CM_EVENT_CONNECT_REQUEST, 0);
+	rig_expect_nothing();
+}
+
+TEST(requests_wait_in_the_order_in_which_they_came)
+{
+	struct rdma_cm_event *event;
+
+	rig_listener(1);
+	for (uint32_t i = 0; i < 3; i++)
+		request(ID + i);
+	for (uint32_t i = 0; i < 3; i++) {
+		event = rig_next();
+		ck_assert_uint_eq(id_of(event->id)->conn->remote_comm_id, ID + i);
+	}
+}
+
+TEST(request_that_waited_for_too_long_is_dropped_unanswered)
+{
+	unsigned int n_sent;
+
+	rig_listener(1);
+	request(ID);
+	request(ID + 1);
+	n_sent = fake_cmportd_count(PORTD_MAD);
+	rig.now_ns += 1000 * CM_NS_PER_MS;
+	rig_expect(RDMA_CM_EVENT_CONNECT_REQUEST, 0);
+	rig_expect_nothing();
+	ck_assert_uint_eq(fake_cmportd_count(PORTD_MAD), n_sent);
+}
+
+TEST(program_that_takes_requests_keeps_the_others_waiting)
+{
+	rig_listener(1);
+	for (uint32_t i = 0; i < 4; i++)
+		request(ID + i);
+	for (int i = 0; i < 4; i++) {
+		rig.now_ns += 90 * CM_NS_PER_MS;
+		rig_expect(RDMA_CM_EVENT_CONNECT_REQUEST, 0);
+	}
+}
+
+TEST(requests_beyond_those_that_may_wait_are_dropped)
+{
+	struct id *listener = rig_listener(1);
+	unsigned int n_waiting;
+
+	for (uint32_t i = 0; i < 200; i++)
+		request(ID + i);
+	n_waiting = listener->n_waiting;
+	ck_assert_uint_lt(n_waiting, 199);
+	request(ID + 200);
+	ck_assert_uint_eq(listener->n_waiting, n_waiting);
+	ck_assert_uint_eq(fake_cmportd_count(PORTD_MAD), 0);
+}
+
+TEST(waiting_requests_go_with_their_listener)
+{
+	struct id *listener = rig_listener(1);
+
+	request(ID);
+	request(ID + 1);
+	ck_assert_int_eq(rdma_destroy_id(&listener->pub), 0);
+	ck_assert(list_is_empty(&engine_held()->ids));
+	ck_assert_uint_eq(engine_held()->core.n_conns, 0);
+}
+
+/* --- rdma_listen() ------------------------------------------------------------------ */
+
+TEST(listening_is_claimed_at_cmportd)
+{
+	struct id *listener = rig_listener(1);
+
+	ck_assert_uint_eq(fake_cmportd_last(PORTD_LISTEN)->claim.claim_id, listener->claim_id);
+	ck_assert_uint_eq(fake_cmportd_last(PORTD_LISTEN)->claim.local_port, RIG_PORT);
+	rig_expect_state(listener, ID_LISTEN);
+}
+
+TEST(listening_that_cmportd_refuses_leaves_the_id_bound)
+{
+	union addr own = rig_own(RIG_PORT);
+	struct id *id = rig_id(RDMA_PS_TCP, ID_IDLE);
+
+	cmportd.listen_err = -EADDRINUSE;
+	ck_assert_int_eq(rdma_bind_addr(&id->pub, &own.sa), 0);
+	rig_expect_errno(rdma_listen(&id->pub, 1), EADDRINUSE);
+	rig_expect_state(id, ID_ADDR_BOUND);
+}
+
+TEST(unbound_id_listens_on_an_ephemeral_port_of_all_addresses)
+{
+	struct id *id = rig_id(RDMA_PS_TCP, ID_IDLE);
+
+	ck_assert_int_eq(rdma_listen(&id->pub, 1), 0);
+	ck_assert(addr_is_any(&id->claim.local));
+	ck_assert_uint_eq(ntohs(rdma_get_src_port(&id->pub)), FAKE_FIRST_PORT);
+}
+
+TEST(backlog_of_0_is_the_hosts_largest)
+{
+	ck_assert_uint_eq(rig_listener(0)->backlog, engine_held()->ports.limits.max_backlog);
+}
+
+TEST(connected_id_cannot_listen)
+{
+	struct id *id = rig_connected();
+
+	rig_expect_errno(rdma_listen(&id->pub, 1), EINVAL);
+}

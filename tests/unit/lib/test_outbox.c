@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a step wants sent, on its way to cmportd: lib/engine/outbox.c and link.c. */
+#include "lib/engine/outbox.h"
+
+#include "lib/engine/link.h"
+#include "tests/unit/lib/rig.h"
+#include "tests/unit/test.h"
+
+static struct outbox box;
+
+static void set_up(void)
+{
+	rig_begin();
+	outbox_init(&box);
+}
+
+FIXTURE(set_up, NULL);
+
+/* A message is known by its first byte. */
+static void put(uint8_t first)
+{
+	struct cm_send *send = &box.send[box.n++];
+
+	*send = (struct cm_send){ .port = &port_get(rig.port)->cm };
+	send->mad[0] = first;
+}
+
+static void put_closed(uint32_t comm_id)
+{
+	box.closed[box.n_closed++].local_comm_id = comm_id;
+}
+
+TEST(messages_leave_in_their_order)
+{
+	put(1);
+	put(2);
+	ck_assert_int_eq(outbox_flush(&box), 0);
+	ck_assert_uint_eq(cmportd.n_left, 2);
+	ck_assert_uint_eq(cmportd.n_sends, 1);
+	ck_assert_uint_eq(cmportd.said[0].mad.mad[0], 1);
+	ck_assert_uint_eq(cmportd.said[1].mad.mad[0], 2);
+}
+
+TEST(flushed_box_is_empty_and_holds_no_port)
+{
+	unsigned int before = rig.port->refs;
+
+	put(1);
+	outbox_flush(&box);
+	ck_assert_uint_eq(box.n, 0);
+	ck_assert_uint_eq(rig.port->refs, before);
+}
+
+TEST(empty_box_says_nothing)
+{
+	ck_assert_int_eq(outbox_flush(&box), 0);
+	ck_assert_uint_eq(cmportd.n_sends, 0);
+}
+
+TEST(comm_id_is_closed_after_its_last_message)
+{
+	put_closed(77);
+	put(1);
+	outbox_flush(&box);
+	ck_assert_str_eq(portd_type_str(cmportd.said[0].type), "MAD");
+	ck_assert_str_eq(portd_type_str(cmportd.said[1].type), "CLOSE");
+	ck_assert_uint_eq(cmportd.said[1].close.local_comm_id, 77);
+}
+
+TEST(failure_to_send_is_returned_and_the_box_is_empty)
+{
+	put(1);
+	cmportd.send_err = -EPIPE;
+	ck_assert_int_eq(outbox_flush(&box), -EPIPE);
+	ck_assert_uint_eq(box.n, 0);
+}
+
+TEST(message_for_a_port_that_cmportd_lost_is_dropped)
+{
+	put(1);
+	rig.port->handle = -1;
+	ck_assert_int_eq(outbox_flush(&box), 0);
+	ck_assert_uint_eq(cmportd.n_said, 0);
+}
+
+TEST(held_messages_leave_when_they_are_released)
+{
+	put(1);
+	outbox_hold(&box);
+	put(2);
+	outbox_hold(&box);
+	ck_assert_uint_eq(cmportd.n_left, 0);
+	outbox_release();
+	ck_assert_uint_eq(cmportd.n_left, 2);
+	ck_assert_uint_eq(cmportd.n_sends, 1);
+}
+
+TEST(message_that_was_sent_before_is_marked)
+{
+	put(1);
+	outbox_hold(&box);
+	put(2);
+	outbox_hold_again(&box);
+	ck_assert(!cmportd.said[0].mad.again);
+	ck_assert(cmportd.said[1].mad.again);
+}
+
+/* --- comm ids that a step sets free ----------------------------------------------- */
+
+static void release(uint32_t comm_id, struct port *port)
+{
+	struct cm_conn conn = { .local_comm_id = comm_id };
+
+	conn.port = port ? &port->cm : NULL;
+	link_released(NULL, &conn);
+}
+
+TEST(released_comm_ids_are_taken_along)
+{
+	release(1, rig.port);
+	release(2, rig.port);
+	link_take_closed(&box);
+	ck_assert_uint_eq(box.n_closed, 2);
+	ck_assert_uint_eq(box.closed[1].local_comm_id, 2);
+	link_take_closed(&box);
+	ck_assert_uint_eq(box.n_closed, 2);
+}
+
+TEST(comm_id_that_never_had_a_port_is_none_of_cmportds_business)
+{
+	release(1, NULL);
+	link_take_closed(&box);
+	ck_assert_uint_eq(box.n_closed, 0);
+}
+
+TEST(comm_ids_for_which_the_box_has_no_room_are_said_at_once)
+{
+	for (uint32_t i = 0; i <= OUTBOX_CLOSED_MAX; i++)
+		release(i, rig.port);
+	link_take_closed(&box);
+	ck_assert_uint_eq(box.n_closed, OUTBOX_CLOSED_MAX);
+	ck_assert_uint_eq(fake_cmportd_last(PORTD_CLOSE)->close.local_comm_id, OUTBOX_CLOSED_MAX);
+}

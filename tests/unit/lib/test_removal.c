@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A device goes away: lib/conn/removal.c. */
+#include "lib/conn/removal.h"
+
+#include <rdma/rdma_cma.h>
+
+#include "tests/unit/lib/fake_net.h"
+#include "tests/unit/lib/rig.h"
+#include "tests/unit/test.h"
+
+static void set_up(void)
+{
+	rig_begin_with(&rig_reporting);
+}
+
+FIXTURE(set_up, NULL);
+
+static void remove_device(void)
+{
+	removal_of_device(rig.device);
+}
+
+TEST(ids_on_the_device_learn_that_it_is_gone)
+{
+	struct id *id = rig_routed(RDMA_PS_TCP);
+
+	remove_device();
+	rig_expect(RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
+	rig_expect_state(id, ID_DEVICE_REMOVAL);
+}
+
+TEST(removal_is_news_once)
+{
+	rig_routed(RDMA_PS_TCP);
+	remove_device();
+	remove_device();
+	rig_expect(RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
+	rig_expect_nothing();
+}
+
+TEST(id_on_no_device_does_not_notice)
+{
+	struct id *id = rig_id(RDMA_PS_TCP, ID_ADDR_BOUND);
+
+	remove_device();
+	rig_expect_nothing();
+	rig_expect_state(id, ID_ADDR_BOUND);
+}
+
+TEST(resolution_that_was_under_way_fails)
+{
+	struct id *id = rig_id(RDMA_PS_TCP, ID_IDLE);
+	union addr peer = rig_peer(RIG_PORT);
+
+	fake_net.is_resolved = false;
+	fake_net.neigh = NET_NEIGH_PENDING;
+	ck_assert_int_eq(rdma_resolve_addr(&id->pub, NULL, &peer.sa, 1000), 0);
+	remove_device();
+	rig_expect(RDMA_CM_EVENT_ADDR_ERROR, -ENODEV);
+	rig_expect_state(id, ID_ADDR_BOUND);
+	ck_assert(list_is_empty(&engine_held()->resolving));
+}
+
+TEST(connected_id_learns_of_it_and_the_peer_does_not)
+{
+	struct id *id = rig_connected();
+	unsigned int n_sent = fake_cmportd_count(PORTD_MAD);
+
+	removal_of_port(rig.port);
+	rig_expect(RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
+	ck_assert_ptr_null(id->conn);
+	ck_assert_uint_eq(engine_held()->core.n_conns, 0);
+	ck_assert_uint_eq(fake_cmportd_count(PORTD_MAD), n_sent);
+}
+
+TEST(request_that_nobody_has_taken_goes_with_the_device)
+{
+	struct id *listener = rig_listener(1);
+	struct cm_msg req = rig_req(1);
+
+	rig_receive(&req);
+	removal_of_port(rig.port);
+	ck_assert_uint_eq(listener->n_requests, 0);
+	rig_expect(RDMA_CM_EVENT_DEVICE_REMOVAL, 0); /* of the listener */
+	rig_expect_nothing();
+}
+
+TEST(request_that_was_not_accepted_is_dead_without_an_event)
+{
+	struct id *child;
+
+	rig_listener(1);
+	child = rig_requested(1);
+	removal_of_port(rig.port);
+	rig_expect_state(child, ID_DEVICE_REMOVAL);
+	rig_expect(RDMA_CM_EVENT_DEVICE_REMOVAL, 0); /* of the listener */
+	rig_expect_nothing();
+}
+
+TEST(device_that_is_gone_resolves_nothing)
+{
+	struct id *id = rig_id(RDMA_PS_TCP, ID_IDLE);
+	union addr peer = rig_peer(RIG_PORT);
+
+	fake.n_listed = 0;
+	remove_device();
+	ck_assert_int_eq(rdma_resolve_addr(&id->pub, NULL, &peer.sa, 1000), 0);
+	rig_expect(RDMA_CM_EVENT_ADDR_ERROR, -ENODEV);
+}

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* rdma_bind_addr(), rdma_resolve_addr() and rdma_resolve_route(): lib/conn/resolve.c. */
+#include "lib/conn/resolve.h"
+
+#include <rdma/rdma_cma.h>
+
+#include "tests/unit/lib/fake_ibacm.h"
+#include "tests/unit/lib/fake_net.h"
+#include "tests/unit/lib/rig.h"
+#include "tests/unit/test.h"
+
+#define WAIT_MS 2000
+
+static struct id *id;
+static union addr own, peer;
+
+static void set_up(void)
+{
+	rig_begin_with(&rig_reporting);
+	fake_ibacm_begin();
+	fake_ibacm.err = -ENOTCONN;
+	id = rig_id(RDMA_PS_TCP, ID_IDLE);
+	own = rig_own(0);
+	peer = rig_peer(RIG_PORT);
+}
+
+FIXTURE(set_up, NULL);
+
+/* --- binding ------------------------------------------------------------------ */
+
+static int bind_id(const union addr *addr)
+{
+	union addr copy = *addr;
+
+	return rdma_bind_addr(&id->pub, &copy.sa);
+}
+
+TEST(address_of_an_interface_binds_to_its_device)
+{
+	ck_assert_int_eq(bind_id(&own), 0);
+	rig_expect_state(id, ID_ADDR_BOUND);
+	ck_assert_ptr_eq(id->pub.verbs, &fake.verbs.context);
+	ck_assert_uint_eq(id->pub.port_num, 1);
+}
+
+TEST(wildcard_address_binds_to_no_device)
+{
+	union addr any;
+
+	addr_set_any(&any, AF_INET);
+	ck_assert_int_eq(bind_id(&any), 0);
+	rig_expect_state(id, ID_ADDR_BOUND);
+	ck_assert_ptr_null(id->pub.verbs);
+}
+
+TEST(port_0_is_an_ephemeral_one_and_cmportd_is_not_asked)
+{
+	ck_assert_int_eq(bind_id(&own), 0);
+	ck_assert_uint_eq(ntohs(rdma_get_src_port(&id->pub)), FAKE_FIRST_PORT);
+	ck_assert_uint_eq(cmportd.n_said, 0);
+}
+
+TEST(port_that_cmportd_refuses_leaves_the_id_idle)
+{
+	cmportd.bind_err = -EADDRINUSE;
+	addr_set_port(&own, RIG_PORT);
+	rig_expect_errno(bind_id(&own), EADDRINUSE);
+	rig_expect_state(id, ID_IDLE);
+}
+
+TEST(address_of_another_host_is_not_available)
+{
+	rig_expect_errno(bind_id(&peer), EADDRNOTAVAIL);
+	rig_expect_state(id, ID_IDLE);
+}
+
+TEST(link_local_address_needs_a_scope)
+{
+	union addr addr;
+
+	addr_set_any(&addr, AF_INET6);
+	addr.in6.sin6_addr.s6_addr[0] = 0xfe;
+	addr.in6.sin6_addr.s6_addr[1] = 0x80;
+	rig_expect_errno(bind_id(&addr), EINVAL);
+}
+
+TEST(id_is_bound_once)
+{
+	ck_assert_int_eq(bind_id(&own), 0);
+	rig_expect_errno(bind_id(&own), EINVAL);
+}
+
+TEST(ipoib_needs_an_infiniband_port)
+{
+	id = rig_id(RDMA_PS_IPOIB, ID_IDLE);
+	rig_expect_errno(bind_id(&own), EINVAL);
+}
+
+/* --- addresses ----------------------------------------------------------------- */
+
+static int resolve(void)
+{
+	return rdma_resolve_addr(&id->pub, NULL, &peer.sa, WAIT_MS);
+}
+
+TEST(peer_with_a_known_link_address_is_resolved_at_once)
+{
+	ck_assert_int_eq(resolve(), 0);
+	rig_expect_state(id, ID_ADDR_RESOLVED);
+	rig_expect(RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	ck_assert_ptr_eq(id->pub.verbs, &fake.verbs.context);
+}
+
+TEST(source_is_the_one_of_the_route)
+{
+	ck_assert_int_eq(resolve(), 0);
+	ck_assert(addr_same_ip(&id->claim.local, &own));
+	ck_assert_uint_eq(addr_port(&id->claim.local), FAKE_FIRST_PORT);
+}
+
+TEST(without_a_route_the_id_stays_bound)
+{
+	fake_net.route_err = -ENETUNREACH;
+	rig_expect_errno(resolve(), ENETUNREACH);
+	rig_expect_state(id, ID_ADDR_BOUND);
+	rig_expect_nothing();
+}
+
+TEST(route_without_a_device_is_an_event)
+{
+	fake_net.leaves_by = FAKE_IFINDEX + 1;
+	ck_assert_int_eq(resolve(), 0);
+	rig_expect(RDMA_CM_EVENT_ADDR_ERROR, -ENODEV);
+	rig_expect_state(id, ID_ADDR_BOUND);
+}
+
+TEST(destination_of_another_family_is_refused)
+{
+	ck_assert_int_eq(bind_id(&own), 0);
+	addr_set_any(&peer, AF_INET6);
+	rig_expect_errno(resolve(), EINVAL);
+}
+
+TEST(id_resolves_one_address_at_a_time)
+{
+	fake_net.is_resolved = false;
+	fake_net.neigh = NET_NEIGH_PENDING;
+	ck_assert_int_eq(resolve(), 0);
+	rig_expect_errno(resolve(), EINVAL);
+}
+
+/* --- link addresses ---------------------------------------------------------------- */
+
+static void resolve_unknown(void)
+{
+	fake_net.is_resolved = false;
+	fake_net.neigh = NET_NEIGH_NONE;
+	ck_assert_int_eq(resolve(), 0);
+}
+
+static void announce_neighbour(void)
+{
+	struct net_event event = { .change = NET_CHANGE_NEIGH,
+				   .ifindex = FAKE_IFINDEX,
+				   .addr = rig_peer(0) };
+
+	resolve_neigh_changed(&event);
+}
+
+static void pass_ms(unsigned int ms)
+{
+	rig.now_ns += ms * CM_NS_PER_MS;
+	engine_turn(0);
+}
+
+TEST(kernel_is_asked_for_an_unknown_link_address)
+{
+	resolve_unknown();
+	rig_expect_state(id, ID_ADDR_QUERY);
+	rig_expect_nothing();
+	ck_assert_uint_eq(fake_net.n_neigh_asked, 1);
+}
+
+TEST(announced_link_address_ends_the_wait)
+{
+	resolve_unknown();
+	fake_net.neigh = NET_NEIGH_KNOWN;
+	announce_neighbour();
+	rig_expect(RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	rig_expect_state(id, ID_ADDR_RESOLVED);
+}
+
+TEST(announcement_that_was_missed_is_noticed_a_moment_later)
+{
+	resolve_unknown();
+	fake_net.neigh = NET_NEIGH_KNOWN;
+	pass_ms(251);
+	rig_expect(RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+}
+
+TEST(kernel_that_gave_up_is_asked_again)
+{
+	resolve_unknown();
+	fake_net.neigh = NET_NEIGH_FAILED;
+	announce_neighbour();
+	ck_assert_uint_eq(fake_net.n_neigh_asked, 2);
+	rig_expect_nothing();
+}
+
+TEST(wait_for_a_link_address_ends_with_the_timeout)
+{
+	resolve_unknown();
+	pass_ms(WAIT_MS - 1);
+	rig_expect_nothing();
+	pass_ms(1);
+	rig_expect(RDMA_CM_EVENT_ADDR_ERROR, -ETIMEDOUT);
+	rig_expect_state(id, ID_ADDR_BOUND);
+}
+
+TEST(id_whose_address_was_not_resolved_may_try_again)
+{
+	resolve_unknown();
+	pass_ms(WAIT_MS);
+	rig_expect(RDMA_CM_EVENT_ADDR_ERROR, -ETIMEDOUT);
+	fake_net.is_resolved = true;
+	ck_assert_int_eq(resolve(), 0);
+	rig_expect(RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+}
+
+TEST(destroyed_id_waits_no_more)
+{
+	resolve_unknown();
+	ck_assert_int_eq(rdma_destroy_id(&id->pub), 0);
+	announce_neighbour();
+	pass_ms(WAIT_MS);
+	rig_expect_nothing();
+}
+
+/* --- routes --------------------------------------------------------------------------- */
+
+TEST(path_of_roce_is_made_at_once)
+{
+	ck_assert_int_eq(resolve(), 0);
+	ck_assert_int_eq(rdma_resolve_route(&id->pub, WAIT_MS), 0);
+	rig_expect(RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	rig_expect(RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+	rig_expect_state(id, ID_ROUTE_RESOLVED);
+	ck_assert_int_eq(id->pub.route.num_paths, 1);
+}
+
+TEST(id_without_an_address_has_no_route)
+{
+	rig_expect_errno(rdma_resolve_route(&id->pub, WAIT_MS), EINVAL);
+}
+
+TEST(route_without_time_to_wait_is_refused)
+{
+	ck_assert_int_eq(resolve(), 0);
+	rig_expect_errno(rdma_resolve_route(&id->pub, 0), EINVAL);
+}
