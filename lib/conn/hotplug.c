@@ -12,10 +12,10 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/log.h"
 #include "lib/conn/listen.h"
 #include "lib/conn/removal.h"
 #include "lib/device/device.h"
-#include "lib/diag/log.h"
 #include "lib/engine/engine.h"
 
 #define UEVENT_BYTES 8192

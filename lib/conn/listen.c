@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "lib/api.h"
 #include "lib/conn/request.h"
 #include "lib/conn/resolve.h"
 #include "lib/conn/route.h"
 #include "lib/conn/waiting.h"
-#include "lib/diag/log.h"
 #include "lib/diag/warning.h"
 #include "lib/id/claims.h"
 

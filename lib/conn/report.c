@@ -8,10 +8,10 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "cm/action.h"
 #include "lib/conn/listen.h"
 #include "lib/conn/response.h"
-#include "lib/diag/log.h"
 
 static void set_private_data(struct event *event, const uint8_t *data, uint8_t bytes)
 {

@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "lib/api.h"
 #include "lib/diag/failure.h"
-#include "lib/diag/log.h"
 #include "lib/id/claims.h"
 #include "lib/sync/sync.h"
 

@@ -15,9 +15,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "lib/api.h"
 #include "lib/diag/lock_order.h"
-#include "lib/diag/log.h"
 #include "lib/diag/warning.h"
 #include "lib/engine/engine.h"
 #include "lib/engine/host.h"

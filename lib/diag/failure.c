@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "lib/api.h"
 #include "lib/diag/lock_order.h"
-#include "lib/diag/log.h"
 
 struct phrase {
 	int err; /* 0 ends a table */

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "lib/diag/log.h"
+#include "base/log.h"
 
 static const char no_memory[] = "out of memory: ";
 

@@ -16,9 +16,9 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/log.h"
 #include "base/thread.h"
 #include "lib/diag/lock_order.h"
-#include "lib/diag/log.h"
 #include "lib/diag/warning.h"
 #include "lib/engine/link.h"
 #include "lib/engine/trace.h"

@@ -10,10 +10,10 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/loop.h"
 #include "cm/action.h"
 #include "lib/diag/lock_order.h"
-#include "lib/diag/log.h"
 #include "lib/diag/warning.h"
 #include "lib/engine/engine.h"
 #include "lib/engine/link.h"

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "lib/diag/log.h"
+#include "base/log.h"
 #include "lib/engine/link.h"
 #include "lib/engine/port.h"
 #include "lib/engine/trace.h"

@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "lib/api.h"
-#include "lib/diag/log.h"
 #include "lib/engine/engine.h"
 
 /* --- the program's function ------------------------------------------------ */

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/thread.h"
 #include "lib/api.h"
-#include "lib/diag/log.h"
 #include "lib/engine/engine.h"
 #include "lib/names/addrinfo.h"
 #include "lib/sync/sync.h"

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "lib/diag/log.h"
+#include "base/log.h"
 #include "lib/diag/warning.h"
 
 static struct ibacm of_host;

@@ -17,8 +17,6 @@
 #include <unistd.h>
 
 #include "base/thread.h"
-#include "lib/diag/log.h"
-#include "lib/portd/server/log.h"
 #include "lib/portd/server/server.h"
 
 #define END_WAIT_MS  2000 /* of one whose client has gone */
@@ -135,7 +133,6 @@ static int start_server(int client_fd)
 						.stop_fd = -1 };
 	int err;
 
-	portd_log_through(log_is_debug, log_warn, log_debug);
 	err = server_start(&options, &server);
 	if (err)
 		return err;

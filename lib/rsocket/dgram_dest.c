@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "lib/api.h"
 #include "lib/conn/report.h"
-#include "lib/diag/log.h"
 #include "lib/rsocket/dgram.h"
 #include "lib/rsocket/wait.h"
 #include "lib/sync/sync.h"

@@ -8,7 +8,7 @@
 #include <endian.h>
 #include <errno.h>
 
-#include "lib/diag/log.h"
+#include "base/log.h"
 #include "lib/diag/warning.h"
 #include "lib/rsocket/memory.h"
 #include "lib/rsocket/wait.h"

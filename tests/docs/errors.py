@@ -11,7 +11,7 @@ from pathlib import Path
 import re
 import sys
 
-MAKERS = {"warning.c", "log.c"}
+MAKERS = {"warning.c"}
 FUNCTION = re.compile(r"\b((?:warning|failure)_of_\w+)\(")
 
 

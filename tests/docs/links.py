@@ -35,7 +35,7 @@ def broken_names(root):
 def variables(root):
     """Yield in what the table and the code differ."""
     told = set(ROW.findall((root / "docs/moving.md").read_text(encoding="utf-8")))
-    code = [path.read_text(encoding="utf-8") for folder in ("lib", "mad", "tools/cmportd")
+    code = [path.read_text(encoding="utf-8") for folder in ("base", "lib", "mad", "tools/cmportd")
             for path in sorted((root / folder).rglob("*.c"))]
     read = {name for text in code for name in READ.findall(text)}
     for name in sorted(told ^ read):

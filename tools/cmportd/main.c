@@ -17,8 +17,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "lib/portd/proto/socket_path.h"
-#include "lib/portd/server/log.h"
 #include "lib/portd/server/socket_dir.h"
 #include "lib/portd/server/server.h"
 
@@ -100,7 +100,7 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 		arguments->started = true;
 		return 0;
 	case KEY_VERBOSE:
-		portd_log_set_verbose();
+		log_set_verbose();
 		return 0;
 	}
 	return ARGP_ERR_UNKNOWN;
@@ -130,8 +130,8 @@ static int find_idle(const struct arguments *arguments, unsigned int *ret)
 	errno = 0;
 	idle_s = strtol(value, &end, 10);
 	if (errno || *end || idle_s < 0 || idle_s > IDLE_MAX_S) {
-		portd_log_warn("--idle or PURECM_IDLE_S: %s is no number of seconds, 0 to %d",
-			       value, IDLE_MAX_S);
+		log_warn("--idle or PURECM_IDLE_S: %s is no number of seconds, 0 to %d", value,
+			 IDLE_MAX_S);
 		return -EINVAL;
 	}
 	*ret = (unsigned int)idle_s;
@@ -143,7 +143,7 @@ static int find_path(const char *value, char ret[SOCKET_PATH_BYTES])
 	int err = value ? socket_path_absolute(value, ret) : socket_path_find(ret);
 
 	if (err)
-		portd_log_warn("--socket or PURECM_SOCKET: %s", strerror(-err));
+		log_warn("--socket or PURECM_SOCKET: %s", strerror(-err));
 	return err;
 }
 
@@ -151,10 +151,10 @@ static int find_path(const char *value, char ret[SOCKET_PATH_BYTES])
 static int open_log(const char *file)
 {
 	const char *value = file ? file : secure_getenv("PURECM_PORTD_LOG");
-	int err = value && *value ? portd_log_to_file(value) : 0;
+	int err = value && *value ? log_to_file(value) : 0;
 
 	if (err)
-		portd_log_warn("cannot log to %s: %s", value, strerror(-err));
+		log_warn("cannot log to %s: %s", value, strerror(-err));
 	return file ? err : 0;
 }
 
@@ -189,7 +189,7 @@ static void settle_down(void)
 	signal(SIGPIPE, SIG_IGN); /* whoever reads the log may go */
 	umask(022);
 	if (chdir("/"))
-		portd_log_warn("/ cannot be entered: %s", strerror(errno));
+		log_warn("/ cannot be entered: %s", strerror(errno));
 }
 
 /* A program may be the first, or the last, to go when memory is short; all of its host's
@@ -201,7 +201,7 @@ static void be_killed_as_others(void)
 	if (fd < 0)
 		return;
 	if (write(fd, "0", 1) < 0)
-		portd_log_debug("oom_score_adj stays as it is: %s", strerror(errno));
+		log_debug("oom_score_adj stays as it is: %s", strerror(errno));
 	close(fd);
 }
 
@@ -227,7 +227,7 @@ static int ready_fd; /* on which the background process says that it serves */
 static void say_ready(void)
 {
 	if (write(ready_fd, "", 1) < 0)
-		portd_log_debug("whoever started this has gone");
+		log_debug("whoever started this has gone");
 	close(ready_fd);
 }
 
@@ -238,12 +238,12 @@ static int await_service(pid_t pid, const char *path, int fd)
 	char byte;
 
 	if (poll(&pfd, 1, READY_MS) <= 0) {
-		portd_log_warn("process %d does not serve %s yet", (int)pid, path);
+		log_warn("process %d does not serve %s yet", (int)pid, path);
 		return EXIT_FAILURE;
 	}
 	if (read(fd, &byte, 1) == 1 || socket_path_is_served(path))
 		return EXIT_SUCCESS;
-	portd_log_warn("it has ended; without --detach it says why");
+	log_warn("it has ended; without --detach it says why");
 	return EXIT_FAILURE;
 }
 
@@ -284,7 +284,7 @@ static int serve(struct server_options *options)
 		err = server_run(options);
 	}
 	if (err && (err != -EADDRINUSE || !options->serves))
-		portd_log_warn("%s cannot be served: %s", options->path, strerror(-err));
+		log_warn("%s cannot be served: %s", options->path, strerror(-err));
 	return err ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
@@ -298,7 +298,7 @@ static int serve_in_background(struct server_options *options)
 	if (!pipe2(ready, O_CLOEXEC))
 		pid = fork();
 	if (pid < 0) {
-		portd_log_warn("no second process: %s", strerror(errno));
+		log_warn("no second process: %s", strerror(errno));
 		return EXIT_FAILURE;
 	}
 	if (pid) {
@@ -322,6 +322,7 @@ int main(int argc, char **argv)
 	};
 	char path[SOCKET_PATH_BYTES];
 
+	log_as_daemon("cmportd");
 	argp_err_exit_status = STATUS_USAGE;
 	argp_parse(&argp, argc, argv, 0, NULL, &arguments);
 	fill_standard_streams();

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/fd.h"
+#include "base/log.h"
 #include "lib/net/low_port.h"
-#include "lib/portd/server/log.h"
 #include "lib/portd/server/state.h"
 
 struct question {
@@ -211,10 +211,9 @@ static bool may_bind_low(const struct question *q)
 static void explain_low(const struct question *q, uint16_t port)
 {
 	if (q->fd < 0 && q->client->uid == 0)
-		portd_log_warn(
-			"pid %d may not have port %u: it did not prove CAP_NET_BIND_SERVICE; "
-			"if it has that, its library is an older one: restart it",
-			(int)q->client->pid, port);
+		log_warn("pid %d may not have port %u: it did not prove CAP_NET_BIND_SERVICE; "
+			 "if it has that, its library is an older one: restart it",
+			 (int)q->client->pid, port);
 }
 
 static void refresh_limits(struct question *q, uint16_t port)
@@ -336,7 +335,7 @@ int answer_ask(struct server *server, struct client *client, const struct portd_
 		return err;
 	ret->error = (uint16_t)-err;
 	if (err)
-		portd_log_debug("client %u, pid %d: %s: %s", client->index, (int)client->pid,
-				portd_type_str(record->type), strerror(-err));
+		log_debug("client %u, pid %d: %s: %s", client->index, (int)client->pid,
+			  portd_type_str(record->type), strerror(-err));
 	return 0;
 }

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "lib/portd/server/log.h"
+#include "base/log.h"
 #include "lib/portd/server/state.h"
 #include "lib/portd/server/subnet.h"
 
@@ -55,7 +55,7 @@ void client_new(struct server *server, int fd)
 	socklen_t bytes = sizeof(cred);
 
 	if (!client) {
-		portd_log_warn("no room for another client: %u are here", server->n_clients);
+		log_warn("no room for another client: %u are here", server->n_clients);
 		close(fd);
 		return;
 	}
@@ -73,8 +73,8 @@ void client_new(struct server *server, int fd)
 	}
 	server->client[client->index] = client;
 	server->n_clients++;
-	portd_log_debug("client %u, pid %d, uid %u", client->index, (int)client->pid,
-			(unsigned int)client->uid);
+	log_debug("client %u, pid %d, uid %u", client->index, (int)client->pid,
+		  (unsigned int)client->uid);
 }
 
 int client_open_data(struct server *server, struct client *client, int *ret_fd)
@@ -143,8 +143,7 @@ void client_after_fork(const struct client *client)
 static void disconnect(struct server *server, struct client *client, const char *why)
 {
 	server->count[SERVER_COUNT_PROTOCOL]++;
-	portd_log_debug("client %u, pid %d is disconnected: %s", client->index, (int)client->pid,
-			why);
+	log_debug("client %u, pid %d is disconnected: %s", client->index, (int)client->pid, why);
 	client->is_disconnected = true;
 	close_after_turn(server, client);
 }
@@ -453,7 +452,7 @@ void client_close(struct server *server, struct client *client)
 	struct cm_record tracked;
 	unsigned int i;
 
-	portd_log_debug("client %u, pid %d has gone", client->index, (int)client->pid);
+	log_debug("client %u, pid %d has gone", client->index, (int)client->pid);
 	/* It may have ended its connections itself, with other words than ours. */
 	refill_tokens(server, client);
 	while (n > 0 && client->tokens >= 1 && !client->is_disconnected)

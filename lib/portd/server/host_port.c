@@ -12,8 +12,8 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "lib/net/hop.h"
-#include "lib/portd/server/log.h"
 #include "lib/portd/server/state.h"
 #include "lib/portd/server/subnet.h"
 
@@ -142,7 +142,7 @@ static int equip(struct server *server, struct host_port *host_port, struct umad
 	if (!server->options.qp1_alone)
 		err = mad_sender_open(host_port->verbs, host_port->port_num, &host_port->sender);
 	if (err)
-		portd_log_debug("messages go through umad, which is slower: %s", strerror(-err));
+		log_debug("messages go through umad, which is slower: %s", strerror(-err));
 	err = loop_watch(&server->loop, &host_port->watch, host_port->mad->fd, EPOLLIN, qp1_ready);
 	if (!err && host_port->sender)
 		err = loop_watch(&server->loop, &host_port->inbox,
@@ -193,7 +193,7 @@ int host_port_open(struct server *server, const char *device, uint8_t port_num,
 		host_port_free(host_port);
 		return err;
 	}
-	portd_log_debug("%s port %u is open", device, port_num);
+	log_debug("%s port %u is open", device, port_num);
 	server->host_port[handle] = host_port;
 	if (server->n_host_ports <= (unsigned int)handle)
 		server->n_host_ports = (unsigned int)handle + 1;
@@ -207,8 +207,7 @@ static uint8_t count_ports(struct ibv_device *device)
 	struct ibv_device_attr attr = { .phys_port_cnt = 0 };
 
 	if (!verbs || ibv_query_device(verbs, &attr))
-		portd_log_warn("%s cannot be opened: %s", ibv_get_device_name(device),
-			       strerror(errno));
+		log_warn("%s cannot be opened: %s", ibv_get_device_name(device), strerror(errno));
 	if (verbs)
 		ibv_close_device(verbs);
 	return attr.phys_port_cnt;
@@ -221,8 +220,8 @@ static void open_port(struct server *server, const char *device, uint8_t port_nu
 	int err = host_port_open(server, device, port_num, &host_port, &who);
 
 	if (err)
-		portd_log_warn("%s port %u cannot be opened: %s%s%s", device, port_num,
-			       strerror(-err), who.what[0] ? ": " : "", who.what);
+		log_warn("%s port %u cannot be opened: %s%s%s", device, port_num, strerror(-err),
+			 who.what[0] ? ": " : "", who.what);
 }
 
 void host_port_open_all(struct server *server)
@@ -327,7 +326,7 @@ static void qp1_ready(struct watch *watch, uint32_t events)
 	if (host_port->batch == 0 || host_port->batch > RECEIVE_BATCH)
 		host_port->batch = host_port->batch ? RECEIVE_BATCH : 1;
 	if (err == -ENODEV) {
-		portd_log_warn("RDMA device %s is gone", host_port->device);
+		log_warn("RDMA device %s is gone", host_port->device);
 		host_port->is_gone = true;
 		server->any_gone = true;
 		loop_change(&server->loop, &host_port->watch, 0);
@@ -374,7 +373,7 @@ static void send_slowly(struct server *server, struct host_port *host_port,
 	if (!err)
 		return;
 	count_unsent(server, host_port, mad);
-	portd_log_debug("a message was not sent: %s", strerror(-err));
+	log_debug("a message was not sent: %s", strerror(-err));
 }
 
 static void revalidate_next_hop(struct host_port *host_port, const struct mad_path *path,

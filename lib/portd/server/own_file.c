@@ -10,12 +10,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "lib/portd/server/log.h"
+#include "base/log.h"
 
 static int refuse(const char *path, const char *what)
 {
-	portd_log_warn("%s %s; remove it, or choose another socket with --socket or PURECM_SOCKET",
-		       path, what);
+	log_warn("%s %s; remove it, or choose another socket with --socket or PURECM_SOCKET", path,
+		 what);
 	return -EPERM;
 }
 
@@ -49,7 +49,7 @@ int own_file_open(int folder_fd, const char *path, int *ret_fd)
 	if (fd == -ELOOP)
 		return refuse(path, "is a link");
 	if (fd < 0) {
-		portd_log_warn("%s cannot be opened: %s", path, strerror(-fd));
+		log_warn("%s cannot be opened: %s", path, strerror(-fd));
 		return fd;
 	}
 	*ret_fd = fd;

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "lib/portd/server/log.h"
+#include "base/log.h"
 #include "lib/portd/server/socket_dir.h"
 #include "lib/portd/server/process.h"
 #include "lib/portd/server/state.h"
@@ -31,9 +31,9 @@ static struct tracked_store *open_store(struct server *server)
 		return NULL;
 	err = tracked_store_open(fd, &store);
 	if (err)
-		portd_log_warn("%s" TRACKED_SUFFIX " cannot be used: %s; should cmportd be killed "
-			       "together with a program, its peers are not told",
-			       server->options.path, strerror(-err));
+		log_warn("%s" TRACKED_SUFFIX " cannot be used: %s; should cmportd be killed "
+			 "together with a program, its peers are not told",
+			 server->options.path, strerror(-err));
 	return store;
 }
 
@@ -183,9 +183,9 @@ static bool has_host_port(struct server *server, uint8_t handle)
 
 	if (!host_port && tracker_port(server->tracker, handle, &device, &port_num) &&
 	    host_port_open(server, device, port_num, &host_port, &who)) {
-		portd_log_warn("%s port %u cannot be opened to end connections of programs that "
-			       "are gone%s%s",
-			       device, port_num, who.what[0] ? ": " : "", who.what);
+		log_warn("%s port %u cannot be opened to end connections of programs that "
+			 "are gone%s%s",
+			 device, port_num, who.what[0] ? ": " : "", who.what);
 	}
 	return server->host_port[handle] != NULL;
 }

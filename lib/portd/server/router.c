@@ -7,9 +7,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "cm/action.h"
 #include "cm/guard.h"
-#include "lib/portd/server/log.h"
 #include "lib/portd/server/state.h"
 
 /* --- our own core -------------------------------------------------------- */
@@ -93,8 +93,8 @@ void router_reap(struct server *server, const struct cm_record *tracked)
 		tracker_reaped(server->tracker, tracked->local_comm_id);
 		return;
 	}
-	portd_log_debug("conn 0x%08x is left behind in %s", conn->local_comm_id,
-			cm_state_str(conn->state));
+	log_debug("conn 0x%08x is left behind in %s", conn->local_comm_id,
+		  cm_state_str(conn->state));
 	if (cm_core_call(&server->core, conn, CM_CALL_DESTROY, NULL, server->now, &fx) == 0)
 		send_effects(server, &fx);
 }
@@ -347,8 +347,8 @@ void router_sent(struct server *server, struct client *client, const struct port
 	if (err) {
 		server->count[SERVER_COUNT_FORBIDDEN]++;
 		stat_count(host_port, PORTD_COUNT_FORBIDDEN, mad->mad);
-		portd_log_debug("client %u, pid %d: a message was refused: %s", client->index,
-				(int)client->pid, strerror(-err));
+		log_debug("client %u, pid %d: a message was refused: %s", client->index,
+			  (int)client->pid, strerror(-err));
 		return;
 	}
 	host_port_send(server, host_port, client, &mad->path, mad->mad, mad->again != 0);

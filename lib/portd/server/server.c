@@ -14,9 +14,9 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/log.h"
 #include "lib/net/gid.h"
 #include "lib/net/netlink.h"
-#include "lib/portd/server/log.h"
 #include "lib/portd/server/state.h"
 #include "lib/portd/server/subnet.h"
 
@@ -66,7 +66,7 @@ static void accept_client(struct watch *watch, uint32_t events)
 	if (fd >= 0) {
 		client_new(server, fd);
 	} else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
-		portd_log_warn("no more clients for now: %s", strerror(errno));
+		log_warn("no more clients for now: %s", strerror(errno));
 		server->listens_again_at = cm_time_after(server->now, LISTENING_PAUSE_NS);
 		loop_change(&server->loop, watch, 0);
 	}
@@ -131,7 +131,7 @@ bool server_in_grace(struct server *server)
 	if (server->grace_until.ns && (cm_time_reached(server->grace_until, server->now) ||
 				       !server->options.recovery->awaits(server))) {
 		server->grace_until.ns = 0;
-		portd_log_debug("the grace period is over");
+		log_debug("the grace period is over");
 	}
 	return server->grace_until.ns != 0;
 }
@@ -451,7 +451,7 @@ int server_run(const struct server_options *options)
 
 	if (err)
 		return err;
-	portd_log_debug("at %s", options->path);
+	log_debug("at %s", options->path);
 	if (options->serves)
 		options->serves();
 	server_serve(server);

@@ -18,8 +18,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "lib/portd/proto/socket_path.h"
-#include "lib/portd/server/log.h"
 #include "lib/portd/server/state_file.h"
 #include "lib/portd/server/own_file.h"
 
@@ -61,7 +61,7 @@ static void folder_of(const struct socket_dir *dir, char ret[SOCKET_PATH_BYTES])
 
 static int refuse(int err, const char *path, const char *why)
 {
-	portd_log_warn("%s %s; choose another socket with --socket or PURECM_SOCKET", path, why);
+	log_warn("%s %s; choose another socket with --socket or PURECM_SOCKET", path, why);
 	return err;
 }
 
@@ -96,9 +96,9 @@ static int open_folder(struct socket_dir *dir)
 	made = mkdir(folder, 0755) == 0;
 	if (!made && errno != EEXIST) {
 		err = -errno;
-		portd_log_warn("the folder %s cannot be made: %s; be root, or choose another "
-			       "socket with --socket or PURECM_SOCKET",
-			       folder, strerror(-err));
+		log_warn("the folder %s cannot be made: %s; be root, or choose another "
+			 "socket with --socket or PURECM_SOCKET",
+			 folder, strerror(-err));
 		return err;
 	}
 	dir->folder_fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -200,7 +200,7 @@ static bool is_bound_to(int fd, const char *path)
 
 static int refuse_socket(const char *why)
 {
-	portd_log_warn("the socket from systemd %s; see cmportd.socket", why);
+	log_warn("the socket from systemd %s; see cmportd.socket", why);
 	return -EINVAL;
 }
 
@@ -253,8 +253,8 @@ static int open_state_file(struct socket_dir *dir)
 		err = state_file_open(dir->folder_fd, state, &dir->state_file);
 	}
 	if (err == -EADDRINUSE)
-		portd_log_warn("%s is in use, by process %d", dir->path,
-			       (int)state_file_holder(dir->folder_fd, state));
+		log_warn("%s is in use, by process %d", dir->path,
+			 (int)state_file_holder(dir->folder_fd, state));
 	return err;
 }
 

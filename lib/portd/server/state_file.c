@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "lib/portd/server/log.h"
+#include "base/log.h"
 #include "lib/portd/server/own_file.h"
 #include "lib/portd/server/socket_dir.h"
 #include "lib/portd/server/process.h"
@@ -102,9 +102,9 @@ static void write_at(struct state_file *file, const void *bytes, size_t n, off_t
 	if (done == (ssize_t)n || file->failed)
 		return;
 	file->failed = true;
-	portd_log_warn("the state file cannot be written: %s; the next cmportd may give comm ids "
-		       "to new clients that are still in use",
-		       strerror(done < 0 ? errno : ENOSPC));
+	log_warn("the state file cannot be written: %s; the next cmportd may give comm ids "
+		 "to new clients that are still in use",
+		 strerror(done < 0 ? errno : ENOSPC));
 }
 
 static void write_head(struct state_file *file)

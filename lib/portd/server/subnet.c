@@ -12,8 +12,8 @@
 #include <string.h>
 #include <sys/epoll.h>
 
+#include "base/log.h"
 #include "mad/umad_sa.h"
-#include "lib/portd/server/log.h"
 #include "mad/sa/agent.h"
 
 #define ASKS_MAX       1024 /* of one client */
@@ -49,8 +49,8 @@ static void put_on_wire(void *arg, const uint8_t mad[MAD_BYTES], unsigned int wa
 	int err = umad_sa_send(&subnet->sa, &subnet->to_sm, mad, wait_ms);
 
 	if (err)
-		portd_log_debug("a question to the subnet administrator was not sent: %s",
-				strerror(-err));
+		log_debug("a question to the subnet administrator was not sent: %s",
+			  strerror(-err));
 }
 
 static struct mad_gid own_gid(const struct host_port *host_port)
@@ -87,8 +87,8 @@ static void look_at_port(struct server *server, struct subnet *subnet, bool rere
 				  .sm_lid = attr.sm_lid,
 				  .sm_sl = attr.sm_sl,
 				  .is_active = attr.state == IBV_PORT_ACTIVE };
-	portd_log_debug("%s port %u: LID %u, subnet manager at LID %u", host_port->device,
-			host_port->port_num, now.lid, now.sm_lid);
+	log_debug("%s port %u: LID %u, subnet manager at LID %u", host_port->device,
+		  host_port->port_num, now.lid, now.sm_lid);
 	sa_agent_subnet(&subnet->agent, &now, reregister, server->now);
 }
 

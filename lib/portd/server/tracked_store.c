@@ -14,8 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "cm/fsm.h"
-#include "lib/portd/server/log.h"
 
 #define MAGIC	    UINT32_C(0x70635731) /* with the layout's version in the last byte */
 #define PORT_SEAL   UINT32_C(0x706f7274)
@@ -196,7 +196,7 @@ static struct tracked *add_chunk(struct tracked_store *store)
 	if (!err)
 		return chunk_at(store, store->n_chunks++);
 	if (!file->is_full)
-		portd_log_warn(
+		log_warn(
 			"connections beyond the %u-th are not in the file of tracked connections: %s; should "
 			"cmportd be killed together with their program, their peers are "
 			"not told",

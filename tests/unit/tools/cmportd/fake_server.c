@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "lib/portd/server/log.h"
+#include "base/log.h"
 #include "lib/portd/server/socket_dir.h"
 #include "lib/portd/server/state.h"
 
@@ -132,7 +132,7 @@ int server_run(const struct server_options *options)
 		return err;
 	if (options->serves)
 		options->serves();
-	portd_log_debug("idle after %u s", options->idle_s);
+	log_debug("idle after %u s", options->idle_s);
 	err = write_all(options->path);
 	if (!err)
 		let_nobody_in(socket_dir_listen_fd(dir), options);
