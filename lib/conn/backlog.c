@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Requests beyond the backlog: see waiting.h.
+ * Requests beyond the backlog: see backlog.h.
  *
  * Those that have waited for too long are dropped when the next one is taken, and need no timer: as
  * long as none is taken, there would be no room for what their peers repeat, either.
  */
-#include "lib/conn/waiting.h"
+#include "lib/conn/backlog.h"
 
 #include "base/clock.h"
 
@@ -13,12 +13,12 @@
 #define IDLE_NS	    (100 * CM_NS_PER_MS) /* the program takes none: it does not look */
 #define WAIT_NS	    (900 * CM_NS_PER_MS) /* then the peer asks again */
 
-bool waiting_has_room(const struct id *listener)
+bool backlog_has_room(const struct id *listener)
 {
 	return listener->n_waiting < WAITING_MAX;
 }
 
-void waiting_add(struct event *event)
+void backlog_add(struct event *event)
 {
 	struct id *listener = event->owner;
 
@@ -34,14 +34,12 @@ static bool is_alive(const struct id *child)
 
 static bool is_in_time(const struct id *listener, const struct id *child, struct cm_time now)
 {
-	uint64_t idle_since = child->born.ns;
+	uint64_t born = child->born.ns, taken = listener->taken_at.ns;
 
-	if (listener->taken_at.ns > idle_since)
-		idle_since = listener->taken_at.ns;
-	return now.ns - child->born.ns < WAIT_NS && now.ns - idle_since < IDLE_NS;
+	return now.ns - born < WAIT_NS && now.ns - (taken > born ? taken : born) < IDLE_NS;
 }
 
-static struct event *take_first(struct id *listener)
+static struct event *take_first_waiting(struct id *listener)
 {
 	struct event *event = container_of(listener->waiting.next, struct event, link);
 
@@ -51,8 +49,8 @@ static struct event *take_first(struct id *listener)
 }
 
 /* Unanswered: the peer may ask again. */
-static void drop(struct engine *engine, struct outbox *box, struct event *event,
-		 struct list *dropped)
+static void drop_request(struct engine *engine, struct outbox *box, struct event *event,
+			 struct list *dropped)
 {
 	struct id *child = event->subject;
 
@@ -63,7 +61,7 @@ static void drop(struct engine *engine, struct outbox *box, struct event *event,
 	list_append(dropped, &event->link);
 }
 
-struct event *waiting_next(struct engine *engine, struct outbox *box, struct id *listener,
+struct event *backlog_next(struct engine *engine, struct outbox *box, struct id *listener,
 			   struct list *dropped)
 {
 	struct event *event;
@@ -73,24 +71,24 @@ struct event *waiting_next(struct engine *engine, struct outbox *box, struct id 
 		return NULL;
 	now = clock_now();
 	while (!list_is_empty(&listener->waiting)) {
-		event = take_first(listener);
+		event = take_first_waiting(listener);
 		if (is_alive(event->subject) && is_in_time(listener, event->subject, now)) {
 			listener->taken_at = now;
 			return event;
 		}
-		drop(engine, box, event, dropped);
+		drop_request(engine, box, event, dropped);
 	}
 	return NULL;
 }
 
-void waiting_drop_all(struct engine *engine, struct outbox *box, struct id *listener,
+void backlog_drop_all(struct engine *engine, struct outbox *box, struct id *listener,
 		      struct list *dropped)
 {
 	while (!list_is_empty(&listener->waiting))
-		drop(engine, box, take_first(listener), dropped);
+		drop_request(engine, box, take_first_waiting(listener), dropped);
 }
 
-void waiting_free(struct list *dropped)
+void backlog_free(struct list *dropped)
 {
 	struct list *node, *after;
 	struct event *event;

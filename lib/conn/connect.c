@@ -18,13 +18,6 @@
 
 /* --- connect ------------------------------------------------------------- */
 
-static void drop_prefix(struct id *id)
-{
-	free(id->prefix);
-	id->prefix = NULL;
-	id->prefix_bytes = 0;
-}
-
 /* @verb: CM_CALL_REQ or CM_CALL_SIDR_REQ */
 static int send_request(struct id *id, enum cm_event verb, const struct offer *offer,
 			struct cm_msg *msg)
@@ -53,8 +46,11 @@ static int send_request(struct id *id, enum cm_event verb, const struct offer *o
 	args.port = &id->path.port->cm;
 	err = engine_step(engine, &box, id->conn, verb, &args);
 	id->conn->retry_count = offer->retry_count; /* which XRC's REQ does not say */
-	if (!err)
-		drop_prefix(id);
+	if (!err) {
+		free(id->prefix); /* it is sent once */
+		id->prefix = NULL;
+		id->prefix_bytes = 0;
+	}
 out:
 	engine_unlock();
 	outbox_flush(&box);
@@ -97,7 +93,7 @@ int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 
 /* --- accept -------------------------------------------------------------- */
 
-static int step(struct id *id, enum cm_event verb, struct cm_msg *msg)
+static int step_conn(struct id *id, enum cm_event verb, struct cm_msg *msg)
 {
 	struct cm_args args = { .msg = msg,
 				.give_up_ns = id->option.give_up_ns,
@@ -140,11 +136,11 @@ static int send_rep(struct id *id, const struct offer *offer)
 		engine_lock();
 		id->accepted = true;
 		engine_unlock();
-		err = step(id, CM_CALL_REP, &msg);
+		err = step_conn(id, CM_CALL_REP, &msg);
 	}
 	if (err) {
 		qp_to_error(id);
-		step(id, CM_CALL_REJ, NULL);
+		step_conn(id, CM_CALL_REJ, NULL);
 	}
 	return err;
 }
@@ -156,21 +152,12 @@ static int send_sidr_rep(struct id *id, const struct offer *offer)
 	int err = offer_sidr_rep(id, offer, &msg);
 
 	if (!err)
-		err = step(id, CM_CALL_SIDR_REP, &msg);
+		err = step_conn(id, CM_CALL_SIDR_REP, &msg);
 	if (err) {
 		qp_to_error(id);
-		step(id, CM_CALL_SIDR_REP, NULL);
+		step_conn(id, CM_CALL_SIDR_REP, NULL);
 	}
 	return err;
-}
-
-/* Limits of the request; 0xff when there is no connection, which fails later. */
-static void peer_limits(struct id *id, uint8_t *responder, uint8_t *initiator)
-{
-	engine_lock();
-	*responder = id->conn ? id->conn->responder_resources : RDMA_MAX_RESP_RES;
-	*initiator = id->conn ? id->conn->initiator_depth : RDMA_MAX_INIT_DEPTH;
-	engine_unlock();
 }
 
 static int accept_id(struct id *id, const struct rdma_conn_param *param)
@@ -181,7 +168,10 @@ static int accept_id(struct id *id, const struct rdma_conn_param *param)
 
 	if (!id->attached || (!id->pub.qp && !param && !is_datagram(id)))
 		return -EINVAL;
-	peer_limits(id, &responder, &initiator);
+	engine_lock(); /* without a connection it fails later */
+	responder = id->conn ? id->conn->responder_resources : RDMA_MAX_RESP_RES;
+	initiator = id->conn ? id->conn->initiator_depth : RDMA_MAX_INIT_DEPTH;
+	engine_unlock();
 	err = offer_init(id, param, responder, initiator, &offer);
 	if (err)
 		return err;
@@ -221,7 +211,7 @@ static int reject_id(struct id *id, enum cm_rej_reason reason, const void *data,
 	int err = is_lookup ? offer_sidr_reject(data, bytes, &msg)
 			    : offer_rej(reason, data, bytes, &msg);
 
-	return err ? err : step(id, is_lookup ? CM_CALL_SIDR_REP : CM_CALL_REJ, &msg);
+	return err ? err : step_conn(id, is_lookup ? CM_CALL_SIDR_REP : CM_CALL_REJ, &msg);
 }
 
 int rdma_reject(struct rdma_cm_id *id, const void *private_data, uint8_t private_data_len)
@@ -249,9 +239,9 @@ static int establish_id(struct id *id)
 		return -EINVAL;
 	if (is_datagram(id))
 		return send_sidr_rep(id, &no_offer);
-	err = step(id, CM_CALL_RTU, NULL);
+	err = step_conn(id, CM_CALL_RTU, NULL);
 	if (err)
-		step(id, CM_CALL_REJ, NULL);
+		step_conn(id, CM_CALL_REJ, NULL);
 	return err;
 }
 
@@ -272,7 +262,7 @@ static int establish_by_data(struct id *id)
 	engine_lock();
 	is_told = id->conn && host_record_of(id->conn, &tracked);
 	engine_unlock();
-	err = step(id, CM_CALL_ESTABLISH, NULL);
+	err = step_conn(id, CM_CALL_ESTABLISH, NULL);
 	if (!err && is_told) {
 		tracked.state = CM_ESTABLISHED;
 		portd_track(link_client(), &tracked);
@@ -321,8 +311,8 @@ static int disconnect_id(struct id *id)
 	err = qp_to_error(id);
 	if (err)
 		return err;
-	if (step(id, CM_CALL_DREQ, NULL))
-		step(id, CM_CALL_DREP, NULL);
+	if (step_conn(id, CM_CALL_DREQ, NULL))
+		step_conn(id, CM_CALL_DREP, NULL);
 	return 0;
 }
 

@@ -20,7 +20,7 @@ static int inside(int result)
 }
 
 /* Return: a copy for *@ret, which is left alone if there is nothing to copy; 0 or -ENOMEM. */
-static int keep(const void *from, size_t bytes, void **ret)
+static int copy_bytes(const void *from, size_t bytes, void **ret)
 {
 	void *copy;
 
@@ -50,9 +50,8 @@ static int make_passive(struct id *id, const struct rdma_addrinfo *info, struct 
 	if (!is_whole(info->ai_src_addr, info->ai_src_len))
 		return -EINVAL;
 	err = inside(rdma_bind_addr(&id->pub, info->ai_src_addr));
-
 	if (!err)
-		err = keep(attr, sizeof(*attr), &copy);
+		err = copy_bytes(attr, sizeof(*attr), &copy);
 	if (err)
 		return err;
 	id->request_qp = copy;
@@ -63,26 +62,22 @@ static int make_passive(struct id *id, const struct rdma_addrinfo *info, struct 
 	return 0;
 }
 
-/* rdma_set_option() leaves its event in the channel. */
-static int complete(struct id *id)
+/* A path that came with the address needs no resolution; rdma_set_option() leaves its event in the
+ * channel. */
+static int resolve_endpoint_route(struct id *id, const struct rdma_addrinfo *info)
 {
-	int cancel_state = api_enter();
-	int err = sync_complete(id, cancel_state);
-
-	api_leave(cancel_state);
-	return err;
-}
-
-/* A path that came with the address needs no resolution. */
-static int find_route(struct id *id, const struct rdma_addrinfo *info)
-{
-	int err;
+	int err, cancel_state;
 
 	if (!info->ai_route_len)
 		return inside(rdma_resolve_route(&id->pub, RESOLVE_TIMEOUT_MS));
 	err = inside(rdma_set_option(&id->pub, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, info->ai_route,
 				     info->ai_route_len));
-	return err ? err : complete(id);
+	if (err)
+		return err;
+	cancel_state = api_enter();
+	err = sync_complete(id, cancel_state);
+	api_leave(cancel_state);
+	return err;
 }
 
 static int make_active(struct id *id, const struct rdma_addrinfo *info, struct ibv_pd *pd,
@@ -95,15 +90,14 @@ static int make_active(struct id *id, const struct rdma_addrinfo *info, struct i
 		return -EINVAL;
 	err = inside(rdma_resolve_addr(&id->pub, info->ai_src_addr, info->ai_dst_addr,
 				       RESOLVE_TIMEOUT_MS));
-
 	if (!err)
-		err = find_route(id, info);
+		err = resolve_endpoint_route(id, info);
 	if (!err && attr) {
 		attr->qp_type = info->ai_qp_type;
 		err = inside(rdma_create_qp(&id->pub, pd, attr));
 	}
 	if (!err)
-		err = keep(info->ai_connect, info->ai_connect_len, &id->prefix);
+		err = copy_bytes(info->ai_connect, info->ai_connect_len, &id->prefix);
 	if (!err && id->prefix)
 		id->prefix_bytes = info->ai_connect_len;
 	return err;

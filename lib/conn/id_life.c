@@ -7,7 +7,7 @@
 #include "lib/api.h"
 #include "lib/conn/listen.h"
 #include "lib/conn/rooms.h"
-#include "lib/conn/waiting.h"
+#include "lib/conn/backlog.h"
 #include "lib/engine/engine.h"
 #include "lib/group/multicast.h"
 #include "lib/id/claims.h"
@@ -17,7 +17,7 @@
 /* --- destroying ---------------------------------------------------------- */
 
 /* From here on the engine, the core and the channel know nothing of the id. */
-static void withdraw(struct id *id, struct list *events)
+static void withdraw_id(struct id *id, struct list *events)
 {
 	struct portd_record drop;
 	struct engine *engine;
@@ -36,8 +36,8 @@ static void withdraw(struct id *id, struct list *events)
 	if (id->conn)
 		engine_step(engine, &box, id->conn, CM_CALL_DESTROY, NULL);
 	id->conn = NULL;
-	channel_withdraw(id->channel, id, events);
-	waiting_drop_all(engine, &box, id, events);
+	channel_withdraw(id->channel, CHANNEL_BY_OWNER, id, events);
+	backlog_drop_all(engine, &box, id, events);
 	engine_unlock();
 	outbox_flush(&box);
 	if (is_dropped)
@@ -45,12 +45,12 @@ static void withdraw(struct id *id, struct list *events)
 	claims_release(id);
 }
 
-static void destroy(struct id *id)
+static void destroy_id(struct id *id)
 {
 	struct list events;
 
 	list_init(&events);
-	withdraw(id, &events);
+	withdraw_id(id, &events);
 	multicast_exit_all(id);
 	id_drop_events(&events);
 	if (id_is_sync(id))
@@ -72,15 +72,15 @@ int rdma_destroy_id(struct rdma_cm_id *id)
 	if (!id)
 		return api_return(-EINVAL);
 	cancel_state = api_enter();
-	destroy(id_of(id));
+	destroy_id(id_of(id));
 	api_leave(cancel_state);
 	return 0;
 }
 
 /* --- creating ------------------------------------------------------------ */
 
-static int create(struct channel *channel, void *context, enum rdma_port_space ps,
-		  struct rdma_cm_id **ret)
+static int create_id(struct channel *channel, void *context, enum rdma_port_space ps,
+		     struct rdma_cm_id **ret)
 {
 	struct engine *engine;
 	struct id *id;
@@ -93,7 +93,7 @@ static int create(struct channel *channel, void *context, enum rdma_port_space p
 	if (err)
 		return err;
 	id->pub.context = context;
-	id->destroy = destroy;
+	id->destroy = destroy_id;
 	engine = engine_lock();
 	list_append(&engine->ids, &id->link);
 	engine_unlock();
@@ -102,7 +102,7 @@ static int create(struct channel *channel, void *context, enum rdma_port_space p
 }
 
 /* A synchronous id has a channel for itself. */
-static int create_sync(void *context, enum rdma_port_space ps, struct rdma_cm_id **ret)
+static int create_sync_id(void *context, enum rdma_port_space ps, struct rdma_cm_id **ret)
 {
 	struct channel *own;
 	int err = device_list_load();
@@ -111,7 +111,7 @@ static int create_sync(void *context, enum rdma_port_space ps, struct rdma_cm_id
 		err = channel_new(&own);
 	if (err)
 		return err;
-	err = create(own, context, ps, ret);
+	err = create_id(own, context, ps, ret);
 	if (err)
 		channel_close(own);
 	else
@@ -125,6 +125,6 @@ int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, v
 	if (!id)
 		return api_return(-EINVAL);
 	if (!channel)
-		return api_return(create_sync(context, ps, id));
-	return api_return(create(channel_of(channel), context, ps, id));
+		return api_return(create_sync_id(context, ps, id));
+	return api_return(create_id(channel_of(channel), context, ps, id));
 }

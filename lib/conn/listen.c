@@ -10,10 +10,10 @@
 
 #include "base/log.h"
 #include "lib/api.h"
+#include "lib/conn/backlog.h"
 #include "lib/conn/request.h"
 #include "lib/conn/resolve.h"
 #include "lib/conn/route.h"
-#include "lib/conn/waiting.h"
 #include "lib/diag/warning.h"
 #include "lib/id/claims.h"
 
@@ -122,12 +122,12 @@ static void make_room(struct id *listener)
 	outbox_init(&box);
 	engine = engine_lock();
 	listener->n_requests--;
-	event = waiting_next(engine, &box, listener, &dropped);
+	event = backlog_next(engine, &box, listener, &dropped);
 	if (event)
 		show(engine, &box, event);
 	engine_unlock();
 	outbox_flush(&box);
-	waiting_free(&dropped);
+	backlog_free(&dropped);
 }
 
 /* The new id of a synchronous listener gets a channel of its own. */
@@ -193,14 +193,14 @@ static void deliver(struct engine *engine, struct outbox *box, struct id *listen
 	bool has_room = listener->n_requests < listener->backlog;
 	struct event *event = NULL;
 
-	if (has_room || (!request_is_lookup(request) && waiting_has_room(listener)))
+	if (has_room || (!request_is_lookup(request) && backlog_has_room(listener)))
 		event = make_event(engine, listener, request);
 	if (!event)
 		turn_away(engine, box, request);
 	else if (has_room)
 		show(engine, box, event);
 	else
-		waiting_add(event);
+		backlog_add(event);
 }
 
 /* With REJ 28, or SIDR_REP 2. */

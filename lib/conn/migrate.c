@@ -17,7 +17,7 @@ static void move_events(struct id *id, struct channel *to)
 	struct event *event;
 
 	list_init(&events);
-	channel_withdraw(id->channel, id, &events);
+	channel_withdraw(id->channel, CHANNEL_BY_OWNER, id, &events);
 	list_for_each_safe (node, after, &events) {
 		event = container_of(node, struct event, link);
 		list_remove(node);
@@ -28,7 +28,7 @@ static void move_events(struct id *id, struct channel *to)
 }
 
 /* @becomes_sync: @to is to be the id's own */
-static int migrate(struct id *id, struct channel *to, bool becomes_sync)
+static int migrate_to(struct id *id, struct channel *to, bool becomes_sync)
 {
 	struct channel *own = id_is_sync(id) ? id->channel : NULL;
 
@@ -45,22 +45,22 @@ static int migrate(struct id *id, struct channel *to, bool becomes_sync)
 	return 0;
 }
 
-static int make_sync(struct id *id)
+static int migrate_id(struct id *id, struct channel *to)
 {
 	struct channel *own;
 	int err;
 
+	if (to)
+		return migrate_to(id, to, false);
 	if (id_is_sync(id))
 		return -EINVAL;
 	err = channel_new(&own);
-	return err ? err : migrate(id, own, true);
+	return err ? err : migrate_to(id, own, true);
 }
 
 int rdma_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *channel)
 {
 	if (!id)
 		return api_return(-EINVAL);
-	if (!channel)
-		return api_return(make_sync(id_of(id)));
-	return api_return(migrate(id_of(id), channel_of(channel), false));
+	return api_return(migrate_id(id_of(id), channel_of(channel)));
 }

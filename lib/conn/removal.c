@@ -19,24 +19,19 @@ static void forget_conn(struct cm_conn *conn, void *arg)
 	id->conn = NULL;
 }
 
-/* An id whose address is being resolved is on no device yet, unless it was bound to one. */
-static bool is_not_bound_yet(const struct id *id)
-{
-	return id->state == ID_ADDR_QUERY && !id->attached;
-}
-
 /* A request that nobody has taken goes with the device. */
-static void drop_request(struct id *child, struct list *dropped)
+static void withdraw_request(struct id *child, struct list *dropped)
 {
 	struct list *last = dropped->prev;
 
-	channel_withdraw_about(child->channel, child, dropped);
+	channel_withdraw(child->channel, CHANNEL_BY_SUBJECT, child, dropped);
 	if (dropped->prev != last)
 		container_of(dropped->prev, struct event, link)->owner->n_requests--;
 }
 
-/* As with the kernel's, a request that was not accepted has no one to tell; its id is dead. */
-static void tell(struct engine *engine, struct id *id, struct list *dropped)
+/* As with the kernel's, a request that was not accepted has no one to tell; its id is dead. An id
+ * whose address is being resolved is on no device yet, unless it was bound to one. */
+static void report_removal(struct engine *engine, struct id *id, struct list *dropped)
 {
 	struct portd_record unsaid;
 	bool is_told = id->state != ID_CONNECT || id->accepted;
@@ -45,7 +40,7 @@ static void tell(struct engine *engine, struct id *id, struct list *dropped)
 		return;
 	resolve_stop(engine, id);
 	subnet_drop(&id->route_ask, &unsaid); /* cmportd has forgotten it with the port */
-	if (is_not_bound_yet(id)) {
+	if (id->state == ID_ADDR_QUERY && !id->attached) {
 		id->state = ID_ADDR_BOUND;
 		id->path.gid.verbs = NULL;
 		id_notify(id, RDMA_CM_EVENT_ADDR_ERROR, -ENODEV);
@@ -56,7 +51,7 @@ static void tell(struct engine *engine, struct id *id, struct list *dropped)
 	if (is_told)
 		id_notify(id, RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
 	else
-		drop_request(id, dropped);
+		withdraw_request(id, dropped);
 }
 
 void removal_of_device(struct device *device)
@@ -74,7 +69,7 @@ void removal_of_device(struct device *device)
 	list_for_each (node, &engine->ids) {
 		id = container_of(node, struct id, link);
 		if (id->path.gid.verbs == device->verbs)
-			tell(engine, id, &dropped);
+			report_removal(engine, id, &dropped);
 	}
 	engine_unlock();
 	multicast_device_gone(device);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A device went away: its ids are told, its connections forgotten. Called by the engine's thread.
+ * A device went away: its ids get an event, its connections are forgotten. In the engine's thread.
  */
 #ifndef LIB_CONN_REMOVAL_H
 #define LIB_CONN_REMOVAL_H

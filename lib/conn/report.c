@@ -64,13 +64,7 @@ static void report_rejected(struct id *id, const struct cm_rej *rej)
 	id_post(event);
 }
 
-/* All datagram queue pairs of an id have one Q_Key: a service with another cannot be reached. */
-static bool suits(const struct id *id, const struct cm_sidr_rep *rep)
-{
-	return rep->qkey && (!id->qkey || id->qkey == rep->qkey);
-}
-
-static void report_found(struct id *id, struct event *event, const struct cm_sidr_rep *rep)
+static void set_service(struct id *id, struct event *event, const struct cm_sidr_rep *rep)
 {
 	struct rdma_ud_param *param = &event->pub.param.ud;
 
@@ -82,9 +76,11 @@ static void report_found(struct id *id, struct event *event, const struct cm_sid
 	path_to_ah(&id->path, &param->ah_attr);
 }
 
+/* All datagram queue pairs of an id have one Q_Key: a service with another cannot be reached. */
 static void report_answered(struct id *id, const struct cm_sidr_rep *rep)
 {
 	struct event *event = id_event(id, RDMA_CM_EVENT_UNREACHABLE, rep->status);
+	bool suits = rep->qkey && (!id->qkey || id->qkey == rep->qkey);
 
 	if (!event)
 		return;
@@ -92,20 +88,14 @@ static void report_answered(struct id *id, const struct cm_sidr_rep *rep)
 	event->pub.param.ud.private_data = event->private_data;
 	event->pub.param.ud.private_data_len = CM_SIDR_REP_PRIVATE_BYTES;
 	event->taken = response_missing;
-	if (rep->status == CM_SIDR_OK && suits(id, rep)) {
-		report_found(id, event, rep);
+	if (rep->status == CM_SIDR_OK && suits) {
+		set_service(id, event, rep);
 	} else if (rep->status == CM_SIDR_OK) {
 		event->pub.event = RDMA_CM_EVENT_ADDR_ERROR;
 		event->pub.status = -EINVAL;
 		event->taken = NULL;
 	}
 	id_post(event);
-}
-
-static void report_disconnected(struct id *id, int status)
-{
-	id->state = ID_DISCONNECT;
-	id_notify(id, RDMA_CM_EVENT_DISCONNECTED, status);
 }
 
 /* Once disconnected, an id hears of the end of timewait and of nothing else; a request that was
@@ -145,7 +135,8 @@ void report_handle(struct engine *engine, struct outbox *box, const struct cm_re
 		id_notify_taken(id, RDMA_CM_EVENT_UNREACHABLE, report->status, response_missing);
 		break;
 	case CM_REPORT_DISCONNECTED:
-		report_disconnected(id, report->status);
+		id->state = ID_DISCONNECT;
+		id_notify(id, RDMA_CM_EVENT_DISCONNECTED, report->status);
 		break;
 	case CM_REPORT_TIMEWAIT_EXIT:
 		id_notify(id, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);

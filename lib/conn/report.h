@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * From what the core reports to events of ids. Called by the engine, with its lock held.
+ * From what the core reports to events of ids.
  */
 #ifndef LIB_CONN_REPORT_H
 #define LIB_CONN_REPORT_H

@@ -256,7 +256,7 @@ static void begin_waiting(struct engine *engine, struct id *id, int timeout_ms)
 	id->resolve_give_up = cm_time_after(now, wait_ns);
 	list_append(&engine->resolving, &id->resolving);
 	look(engine, id, now);
-	engine_wake(engine);
+	engine_wake();
 }
 
 static struct device *device_of_path(const struct path *path)

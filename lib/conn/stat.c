@@ -93,7 +93,7 @@ static void write_orphan(struct cm_conn *conn, void *arg)
 	portd_stat_conn(conn, row);
 }
 
-static size_t length_of(const struct list *list)
+static size_t list_length(const struct list *list)
 {
 	const struct list *node;
 	size_t n = 0;
@@ -108,7 +108,7 @@ static void write_ids(struct engine *engine)
 	struct cm_time now = clock_now();
 	struct list *node;
 
-	answer.ids_max = length_of(&engine->ids) + engine->core.n_conns;
+	answer.ids_max = list_length(&engine->ids) + engine->core.n_conns;
 	answer.id = calloc(answer.ids_max + 1, sizeof(*answer.id));
 	if (!answer.id) {
 		answer.is_partial = true;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Answering cmportd when somebody asks how the ids of this process stand (`purecm stat`). Nothing
- * is done, kept or counted for it before that. Called by host.c, in the engine's thread, which
- * never waits for the asker: what does not fit into the socket is sent later.
+ * is done, kept or counted for it before that. The engine's thread never waits for the asker: what
+ * does not fit into the socket is sent later.
  */
 #ifndef LIB_CONN_STAT_H
 #define LIB_CONN_STAT_H

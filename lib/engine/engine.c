@@ -104,7 +104,7 @@ int engine_step(struct engine *of, struct outbox *box, struct cm_conn *conn, enu
 	if (err)
 		return err;
 	take_effects(box, &fx);
-	engine_wake(of);
+	engine_wake();
 	return 0;
 }
 
@@ -132,9 +132,8 @@ static void set_alarm(struct cm_time deadline)
 		log_debug("the CM thread cannot be woken");
 }
 
-void engine_wake(struct engine *of)
+void engine_wake(void)
 {
-	(void)of;
 	set_alarm(next_deadline());
 }
 
@@ -153,7 +152,7 @@ void engine_receive(struct port *port, const struct mad_path *path, const uint8_
 	cm_core_input(&engine.core, &port->cm, path, mad, MAD_BYTES, clock_now(), &fx);
 	take_effects(&box, &fx);
 	lock_give(&lock, LOCK_ENGINE);
-	outbox_hold(&box);
+	outbox_hold(&box, false);
 }
 
 /* Programs are woken, and answers leave, once for all that had come. */
@@ -177,7 +176,7 @@ static void run_timers(void)
 		take_effects(&box, &fx);
 		engine_unlock();
 		holds = holds || box.n;
-		outbox_hold_again(&box);
+		outbox_hold(&box, true);
 	}
 	if (holds)
 		outbox_release();
@@ -397,7 +396,7 @@ static void destroy_all(void)
 		outbox_init(&box);
 		engine_step(&engine, &box, id->conn, CM_CALL_DESTROY, NULL);
 		id->conn = NULL;
-		outbox_hold(&box);
+		outbox_hold(&box, false);
 	}
 }
 

@@ -110,7 +110,7 @@ int engine_step(struct engine *engine, struct outbox *box, struct cm_conn *conn,
 		const struct cm_args *args);
 
 /** engine_wake() - a deadline may have come nearer; the lock is held. */
-void engine_wake(struct engine *engine);
+void engine_wake(void);
 
 /**
  * engine_watch() - have a function called in the engine's thread whenever a descriptor is readable

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The way to cmportd: see link.h.
+ * The connection to cmportd, and comm ids that it is to have back: see link.h.
  */
 #include "lib/engine/link.h"
-
-#include <string.h>
 
 #include "cm/action.h"
 #include "lib/engine/port.h"
@@ -60,58 +58,4 @@ void link_take_closed(struct outbox *box)
 			portd_closed(client, &closing[i]);
 	}
 	n_closing = 0;
-}
-
-/* --- messages ------------------------------------------------------------ */
-
-/* Return: whether cmportd has that port. */
-static bool address(const struct cm_send *send, bool again, struct portd_mad *ret)
-{
-	int handle = port_of(send->port)->handle;
-
-	if (handle < 0)
-		return false;
-	ret->port = (uint8_t)handle;
-	ret->again = again;
-	ret->path = send->path;
-	memcpy(ret->mad, send->mad, MAD_BYTES);
-	return true;
-}
-
-static void tell_closed(const struct outbox *box)
-{
-	unsigned int i;
-
-	for (i = 0; i < box->n_closed; i++)
-		portd_closed(client, &box->closed[i]);
-}
-
-int link_send(const struct outbox *box)
-{
-	struct portd_mad mad[OUTBOX_MAX];
-	unsigned int i, n = 0;
-	int err = 0;
-
-	for (i = 0; i < box->n; i++)
-		n += address(&box->send[i], false, &mad[n]);
-	if (n)
-		err = portd_send(client, mad, n);
-	tell_closed(box);
-	return err;
-}
-
-void link_hold(const struct outbox *box, bool again)
-{
-	struct portd_mad mad;
-	unsigned int i;
-
-	for (i = 0; i < box->n; i++)
-		if (address(&box->send[i], again, &mad))
-			portd_hold(client, &mad);
-	tell_closed(box);
-}
-
-int link_release(void)
-{
-	return portd_send_held(client);
 }

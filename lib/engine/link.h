@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The way to cmportd: messages out, and comm ids that are free again. It knows the client of
- * cmportd and ports, and is below the engine; what cmportd says comes in above it, in host.h.
+ * The connection to cmportd, for whoever has something to say to it, and the comm ids that a step
+ * of the core set free. Below the engine; what cmportd says comes in above it, in host.h.
  */
 #ifndef LIB_ENGINE_LINK_H
 #define LIB_ENGINE_LINK_H
@@ -23,14 +23,5 @@ void link_released(struct cm_core *core, const struct cm_conn *conn);
 
 /** link_take_closed() - the comm ids that a step has set free; the engine's lock is held. */
 void link_take_closed(struct outbox *box);
-
-/** link_send() - have cmportd send. Return: 0 or -errno. */
-int link_send(const struct outbox *box);
-
-/** link_hold() - have it send at link_release(); @again: it was sent before. */
-void link_hold(const struct outbox *box, bool again);
-
-/** link_release() - Return: 0 or -errno: what was held is lost. */
-int link_release(void);
 
 #endif

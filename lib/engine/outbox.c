@@ -12,19 +12,28 @@
 #include "lib/engine/port.h"
 #include "lib/engine/trace.h"
 
-static void trace_all(const struct outbox *box)
+/* Return: whether cmportd has the message's port. */
+static bool fill_mad(const struct cm_send *send, bool again, struct portd_mad *ret)
 {
-	unsigned int i;
+	struct port *port = port_of(send->port);
 
-	for (i = 0; i < box->n; i++)
-		trace_message('>', port_of(box->send[i].port), &box->send[i].path,
-			      box->send[i].mad);
+	trace_message('>', port, &send->path, send->mad);
+	if (port->handle < 0)
+		return false;
+	ret->port = (uint8_t)port->handle;
+	ret->again = again;
+	ret->path = send->path;
+	memcpy(ret->mad, send->mad, MAD_BYTES);
+	return true;
 }
 
-static void empty(struct outbox *box)
+/* After its messages, the comm ids; then the box is empty. */
+static void finish(struct outbox *box)
 {
 	unsigned int i;
 
+	for (i = 0; i < box->n_closed; i++)
+		portd_closed(link_client(), &box->closed[i]);
 	for (i = 0; i < box->n; i++)
 		port_put(port_of(box->send[i].port));
 	outbox_init(box);
@@ -32,36 +41,34 @@ static void empty(struct outbox *box)
 
 int outbox_flush(struct outbox *box)
 {
-	int err;
+	struct portd_mad mad[OUTBOX_MAX];
+	unsigned int i, n = 0;
+	int err = 0;
 
-	trace_all(box);
-	err = box->n || box->n_closed ? link_send(box) : 0;
+	for (i = 0; i < box->n; i++)
+		n += fill_mad(&box->send[i], false, &mad[n]);
+	if (n)
+		err = portd_send(link_client(), mad, n);
 	if (err)
 		log_debug("that was not sent: %s", strerror(-err));
-	empty(box);
+	finish(box);
 	return err;
 }
 
-static void hold(struct outbox *box, bool again)
+void outbox_hold(struct outbox *box, bool again)
 {
-	trace_all(box);
-	link_hold(box, again);
-	empty(box);
-}
+	struct portd_mad mad;
+	unsigned int i;
 
-void outbox_hold(struct outbox *box)
-{
-	hold(box, false);
-}
-
-void outbox_hold_again(struct outbox *box)
-{
-	hold(box, true);
+	for (i = 0; i < box->n; i++)
+		if (fill_mad(&box->send[i], again, &mad))
+			portd_hold(link_client(), &mad);
+	finish(box);
 }
 
 void outbox_release(void)
 {
-	int err = link_release();
+	int err = portd_send_held(link_client());
 
 	if (err)
 		log_debug("what was held was not sent: %s", strerror(-err));

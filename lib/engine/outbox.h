@@ -37,14 +37,12 @@ static inline void outbox_init(struct outbox *box)
 int outbox_flush(struct outbox *box);
 
 /**
- * outbox_hold() - as outbox_flush(), by who has more to send before it calls outbox_release()
+ * outbox_hold() - as outbox_flush(), but nothing is sent before outbox_release()
+ * @again: these messages were sent before, and not answered
  *
- * The engine's thread, which may have received many messages, and answers them at once.
+ * The engine's thread may have received many messages, and answers them at once.
  */
-void outbox_hold(struct outbox *box);
-
-/** outbox_hold_again() - as outbox_hold(), of messages that were sent before and not answered */
-void outbox_hold_again(struct outbox *box);
+void outbox_hold(struct outbox *box, bool again);
 
 /** outbox_release() - send what was held; no lock is held. */
 void outbox_release(void);

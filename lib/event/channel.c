@@ -69,25 +69,21 @@ void channel_close(struct channel *channel)
 	channel_put(channel);
 }
 
-/* Reads as many counts as were or will be written: one that is about to be comes at once. */
-static void read_signals(struct channel *channel)
+/* After events were taken out of the queue: with the last one go the counts, as many as were or
+ * will be written; one that is about to be comes at once. */
+static void settle_count(struct channel *channel)
 {
 	struct pollfd poller = { .fd = channel->pub.fd, .events = POLLIN };
 	uint64_t count;
 
+	if (channel->closed || !list_is_empty(&channel->events))
+		return;
 	while (channel->n_signals) {
 		if (read(channel->pub.fd, &count, sizeof(count)) == sizeof(count))
 			channel->n_signals -= count;
 		else
 			poll(&poller, 1, -1);
 	}
-}
-
-/* After events were taken out of the queue. */
-static void settle_count(struct channel *channel)
-{
-	if (!channel->closed && list_is_empty(&channel->events))
-		read_signals(channel);
 }
 
 /* Channels with new events; under the engine's lock. Each holds a reference. */
@@ -173,20 +169,28 @@ void channel_signal_posted(struct list *channels)
 	}
 }
 
-/* What events are withdrawn by. */
-typedef bool concerns_fn(const struct event *event, const void *whom);
+static bool concerns(const struct event *event, enum channel_by by, const void *whom)
+{
+	switch (by) {
+	case CHANNEL_BY_OWNER:
+		return event->owner == whom;
+	case CHANNEL_BY_SUBJECT:
+		return event->subject == whom;
+	case CHANNEL_BY_GROUP:
+		return event->group == whom;
+	}
+	return false;
+}
 
-static void withdraw(struct channel *channel, concerns_fn *concerns, const void *whom,
-		     struct list *ret)
+void channel_withdraw(struct channel *channel, enum channel_by by, const void *whom,
+		      struct list *ret)
 {
 	struct list *node, *after;
-	struct event *event;
 	bool any = false;
 
 	lock_take(&channel->lock, LOCK_CHANNEL);
 	list_for_each_safe (node, after, &channel->events) {
-		event = container_of(node, struct event, link);
-		if (!concerns(event, whom))
+		if (!concerns(container_of(node, struct event, link), by, whom))
 			continue;
 		list_remove(node);
 		list_append(ret, node);
@@ -195,36 +199,6 @@ static void withdraw(struct channel *channel, concerns_fn *concerns, const void 
 	if (any)
 		settle_count(channel);
 	lock_give(&channel->lock, LOCK_CHANNEL);
-}
-
-static bool is_charged_to(const struct event *event, const void *owner)
-{
-	return event->owner == owner;
-}
-
-static bool is_about(const struct event *event, const void *subject)
-{
-	return event->subject == subject;
-}
-
-static bool is_of_group(const struct event *event, const void *group)
-{
-	return event->group == group;
-}
-
-void channel_withdraw(struct channel *channel, const struct id *owner, struct list *ret)
-{
-	withdraw(channel, is_charged_to, owner, ret);
-}
-
-void channel_withdraw_about(struct channel *channel, const struct id *subject, struct list *ret)
-{
-	withdraw(channel, is_about, subject, ret);
-}
-
-void channel_withdraw_of_group(struct channel *channel, const struct group *group, struct list *ret)
-{
-	withdraw(channel, is_of_group, group, ret);
 }
 
 /* Called with the lock held. */

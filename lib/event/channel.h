@@ -116,14 +116,16 @@ bool channel_is_blocking(const struct channel *channel);
 /** channel_has_event() - would channel_take() return at once? */
 bool channel_has_event(struct channel *channel);
 
-/** channel_withdraw() - move the events that are charged to an id to a list, in order. */
-void channel_withdraw(struct channel *channel, const struct id *owner, struct list *ret);
+/* What events are withdrawn by: the id that they are charged to, the id or the group that they are
+ * about. */
+enum channel_by {
+	CHANNEL_BY_OWNER,
+	CHANNEL_BY_SUBJECT,
+	CHANNEL_BY_GROUP,
+};
 
-/** channel_withdraw_about() - move the events that are about an id to a list, in order. */
-void channel_withdraw_about(struct channel *channel, const struct id *subject, struct list *ret);
-
-/** channel_withdraw_of_group() - move the events about a multicast group to a list, in order. */
-void channel_withdraw_of_group(struct channel *channel, const struct group *group,
-			       struct list *ret);
+/** channel_withdraw() - move the events that concern an id or a group to a list, in order. */
+void channel_withdraw(struct channel *channel, enum channel_by by, const void *whom,
+		      struct list *ret);
 
 #endif

@@ -281,7 +281,7 @@ static int withdraw(struct id *id, const struct sockaddr *sa, struct list *event
 	group = find(id, sa);
 	if (group) {
 		list_remove(&group->link);
-		channel_withdraw_of_group(id->channel, group, events);
+		channel_withdraw(id->channel, CHANNEL_BY_GROUP, group, events);
 		err = id->device_gone ? -ENXIO : 0;
 	}
 	engine_unlock();

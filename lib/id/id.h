@@ -78,7 +78,7 @@ struct id {
 	bool serving; /* the service is in the core */
 	unsigned int backlog;
 	unsigned int n_requests; /* posted and not yet taken */
-	struct list waiting;	 /* events of requests for which there is no room: see waiting.h */
+	struct list waiting;	 /* events of requests for which there is no room: see backlog.h */
 	unsigned int n_waiting;
 	struct cm_time taken_at; /* the last request, while others waited */
 

@@ -113,7 +113,7 @@ TEST(withdrawn_request_takes_its_new_id_along)
 	id_post(event);
 	engine_unlock();
 	list_init(&withdrawn);
-	channel_withdraw(rig.channel, id, &withdrawn);
+	channel_withdraw(rig.channel, CHANNEL_BY_OWNER, id, &withdrawn);
 	id_drop_events(&withdrawn);
 	ck_assert_ptr_eq(engine_held()->ids.next, &id->link);
 	ck_assert_ptr_eq(engine_held()->ids.prev, &id->link);
@@ -131,7 +131,7 @@ TEST(events_are_withdrawn_by_whom_they_are_about)
 	id_notify(id, RDMA_CM_EVENT_ADDR_CHANGE, 0);
 	engine_unlock();
 	list_init(&withdrawn);
-	channel_withdraw_about(rig.channel, child, &withdrawn);
+	channel_withdraw(rig.channel, CHANNEL_BY_SUBJECT, child, &withdrawn);
 	ck_assert_ptr_eq(withdrawn.next, &event->link);
 	rig_expect(RDMA_CM_EVENT_ADDR_CHANGE, 0);
 	rig_expect_nothing();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Whose request a REQ is, what the program is shown of it, and what becomes of those for which
- * there is no room: lib/conn/listen.c, request.c and waiting.c.
+ * there is no room: lib/conn/listen.c, request.c and backlog.c.
  */
 #include <rdma/rdma_cma.h>
 

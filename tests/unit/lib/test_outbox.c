@@ -86,9 +86,9 @@ TEST(message_for_a_port_that_cmportd_lost_is_dropped)
 TEST(held_messages_leave_when_they_are_released)
 {
 	put(1);
-	outbox_hold(&box);
+	outbox_hold(&box, false);
 	put(2);
-	outbox_hold(&box);
+	outbox_hold(&box, false);
 	ck_assert_uint_eq(cmportd.n_left, 0);
 	outbox_release();
 	ck_assert_uint_eq(cmportd.n_left, 2);
@@ -98,9 +98,9 @@ TEST(held_messages_leave_when_they_are_released)
 TEST(message_that_was_sent_before_is_marked)
 {
 	put(1);
-	outbox_hold(&box);
+	outbox_hold(&box, false);
 	put(2);
-	outbox_hold_again(&box);
+	outbox_hold(&box, true);
 	ck_assert(!cmportd.said[0].mad.again);
 	ck_assert(cmportd.said[1].mad.again);
 }
