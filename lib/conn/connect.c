@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Connections: rdma_connect(), rdma_accept(), rdma_reject(), rdma_reject_ece(), rdma_establish(),
- * rdma_notify(), rdma_disconnect(). Each has a message made of its arguments (offer.h) and steps
+ * rdma_notify(), rdma_disconnect(). Each has a message made of its arguments (params.h) and steps
  * the core.
  */
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "lib/api.h"
-#include "lib/conn/offer.h"
+#include "lib/conn/message.h"
 #include "lib/engine/engine.h"
 #include "lib/engine/host.h"
 #include "lib/engine/link.h"
@@ -19,7 +19,7 @@
 /* --- connect ------------------------------------------------------------- */
 
 /* @verb: CM_CALL_REQ or CM_CALL_SIDR_REQ */
-static int send_request(struct id *id, enum cm_event verb, const struct offer *offer,
+static int send_request(struct id *id, enum cm_event verb, const struct conn_params *params,
 			struct cm_msg *msg)
 {
 	struct mad_path path;
@@ -45,7 +45,7 @@ static int send_request(struct id *id, enum cm_event verb, const struct offer *o
 	id->state = ID_CONNECT;
 	args.port = &id->path.port->cm;
 	err = engine_step(engine, &box, id->conn, verb, &args);
-	id->conn->retry_count = offer->retry_count; /* which XRC's REQ does not say */
+	id->conn->retry_count = params->retry_count; /* which XRC's REQ does not say */
 	if (!err) {
 		free(id->prefix); /* it is sent once */
 		id->prefix = NULL;
@@ -64,7 +64,7 @@ static bool is_datagram(const struct id *id)
 
 static int connect_id(struct id *id, const struct rdma_conn_param *param)
 {
-	struct offer offer;
+	struct conn_params params;
 	struct cm_msg msg;
 	int err;
 
@@ -72,15 +72,15 @@ static int connect_id(struct id *id, const struct rdma_conn_param *param)
 		return -EINVAL;
 	if (!id->attached || !engine_id_is(id, ID_ROUTE_RESOLVED))
 		return -EINVAL;
-	err = offer_init(id, param, RDMA_MAX_RESP_RES, RDMA_MAX_INIT_DEPTH, &offer);
+	err = conn_params_init(id, param, RDMA_MAX_RESP_RES, RDMA_MAX_INIT_DEPTH, &params);
 	if (err)
 		return err;
 	if (is_datagram(id))
-		err = offer_sidr_req(id, &offer, &msg);
+		err = message_sidr_req(id, &params, &msg);
 	else
-		err = offer_req(id, &offer, &msg);
+		err = message_req(id, &params, &msg);
 	return err ? err
-		   : send_request(id, is_datagram(id) ? CM_CALL_SIDR_REQ : CM_CALL_REQ, &offer,
+		   : send_request(id, is_datagram(id) ? CM_CALL_SIDR_REQ : CM_CALL_REQ, &params,
 				  &msg);
 }
 
@@ -112,14 +112,14 @@ static int step_conn(struct id *id, enum cm_event verb, struct cm_msg *msg)
 }
 
 /* What the queue pair is moved with is what the REP will say. */
-static int set_depths(struct id *id, const struct offer *offer)
+static int set_depths(struct id *id, const struct conn_params *params)
 {
 	int err = -EINVAL;
 
 	engine_lock();
 	if (id->conn && id->state == ID_CONNECT) {
-		id->conn->responder_resources = offer->responder_resources;
-		id->conn->initiator_depth = offer->initiator_depth;
+		id->conn->responder_resources = params->responder_resources;
+		id->conn->initiator_depth = params->initiator_depth;
 		err = 0;
 	}
 	engine_unlock();
@@ -127,10 +127,10 @@ static int set_depths(struct id *id, const struct offer *offer)
 }
 
 /* What goes wrong here has the peer refused, as it waits for an answer. */
-static int send_rep(struct id *id, const struct offer *offer)
+static int send_rep(struct id *id, const struct conn_params *params)
 {
 	struct cm_msg msg;
-	int err = offer_rep(id, offer, &msg);
+	int err = message_rep(id, params, &msg);
 
 	if (!err) {
 		engine_lock();
@@ -146,10 +146,10 @@ static int send_rep(struct id *id, const struct offer *offer)
 }
 
 /* Nobody confirms it, so there is no event either. */
-static int send_sidr_rep(struct id *id, const struct offer *offer)
+static int send_sidr_rep(struct id *id, const struct conn_params *params)
 {
 	struct cm_msg msg;
-	int err = offer_sidr_rep(id, offer, &msg);
+	int err = message_sidr_rep(id, params, &msg);
 
 	if (!err)
 		err = step_conn(id, CM_CALL_SIDR_REP, &msg);
@@ -163,7 +163,7 @@ static int send_sidr_rep(struct id *id, const struct offer *offer)
 static int accept_id(struct id *id, const struct rdma_conn_param *param)
 {
 	uint8_t responder, initiator;
-	struct offer offer;
+	struct conn_params params;
 	int err;
 
 	if (!id->attached || (!id->pub.qp && !param && !is_datagram(id)))
@@ -172,15 +172,15 @@ static int accept_id(struct id *id, const struct rdma_conn_param *param)
 	responder = id->conn ? id->conn->responder_resources : RDMA_MAX_RESP_RES;
 	initiator = id->conn ? id->conn->initiator_depth : RDMA_MAX_INIT_DEPTH;
 	engine_unlock();
-	err = offer_init(id, param, responder, initiator, &offer);
+	err = conn_params_init(id, param, responder, initiator, &params);
 	if (err)
 		return err;
 	if (is_datagram(id))
-		return send_sidr_rep(id, &offer);
-	err = set_depths(id, &offer);
+		return send_sidr_rep(id, &params);
+	err = set_depths(id, &params);
 	if (!err && id->pub.qp)
 		err = qp_to_rts(id);
-	return err ? err : send_rep(id, &offer);
+	return err ? err : send_rep(id, &params);
 }
 
 /* No event follows that could take the place of the request's. */
@@ -208,8 +208,8 @@ static int reject_id(struct id *id, enum cm_rej_reason reason, const void *data,
 {
 	bool is_lookup = is_datagram(id);
 	struct cm_msg msg;
-	int err = is_lookup ? offer_sidr_reject(data, bytes, &msg)
-			    : offer_rej(reason, data, bytes, &msg);
+	int err = is_lookup ? message_sidr_reject(data, bytes, &msg)
+			    : message_rej(reason, data, bytes, &msg);
 
 	return err ? err : step_conn(id, is_lookup ? CM_CALL_SIDR_REP : CM_CALL_REJ, &msg);
 }
@@ -232,13 +232,13 @@ int rdma_reject_ece(struct rdma_cm_id *id, const void *private_data, uint8_t pri
 /* A lookup is answered by it, as by rdma_accept() without parameters: it asks for nothing else. */
 static int establish_id(struct id *id)
 {
-	static const struct offer no_offer;
+	static const struct conn_params no_params;
 	int err;
 
 	if (id->pub.qp)
 		return -EINVAL;
 	if (is_datagram(id))
-		return send_sidr_rep(id, &no_offer);
+		return send_sidr_rep(id, &no_params);
 	err = step_conn(id, CM_CALL_RTU, NULL);
 	if (err)
 		step_conn(id, CM_CALL_REJ, NULL);

@@ -19,31 +19,20 @@
 
 /* --- whose request is it? ------------------------------------------------ */
 
-/* An endpoint that was made for no type takes them all. */
-static bool is_of_type(const struct id *id, enum ibv_qp_type type)
-{
-	enum ibv_qp_type wanted = id_transport(id);
-
-	return !(int)wanted || wanted == type;
-}
-
-static bool listens_to(const struct id *id, const struct request *request)
-{
-	return id->state == ID_LISTEN && is_of_type(id, request->qp_type) &&
-	       port_claim_accepts(&id->claim, &request->dst);
-}
-
+/* An endpoint that was made for no type of queue pair takes requests of all. */
 static struct id *find_listener(struct engine *engine, const struct request *request)
 {
 	uint64_t service_id = request->conn->service_id;
-	struct port_claim *claim;
+	struct port_claim *claim = port_space_first(&engine->ports, (uint16_t)(service_id >> 16),
+						    (uint16_t)service_id);
+	enum ibv_qp_type type;
 	struct id *id;
 
-	claim = port_space_first(&engine->ports, (uint16_t)(service_id >> 16),
-				 (uint16_t)service_id);
 	for (; claim; claim = claim->next) {
 		id = container_of(claim, struct id, claim);
-		if (listens_to(id, request))
+		type = id_transport(id);
+		if (id->state == ID_LISTEN && (!(int)type || type == request->qp_type) &&
+		    port_claim_accepts(claim, &request->dst))
 			return id;
 	}
 	return NULL;
@@ -92,16 +81,8 @@ static struct id *child_new(const struct id *listener, const struct request *req
 	return id;
 }
 
-/* Unanswered, a REQ comes again; by then there may be memory, or room in the queue. The kernel
- * answers a SIDR_REQ all the same. */
-static void turn_away(struct engine *engine, struct outbox *box, const struct request *request)
-{
-	engine_step(engine, box, request->conn,
-		    request_is_lookup(request) ? CM_CALL_DESTROY : CM_CALL_FORGET, NULL);
-}
-
 /* A repeated REQ is met with MRA from now on. */
-static void show(struct engine *engine, struct outbox *box, struct event *event)
+static void post_request(struct engine *engine, struct outbox *box, struct event *event)
 {
 	struct cm_conn *conn = event->subject->conn;
 
@@ -111,7 +92,7 @@ static void show(struct engine *engine, struct outbox *box, struct event *event)
 		engine_step(engine, box, conn, CM_CALL_MRA, NULL);
 }
 
-static void make_room(struct id *listener)
+static void make_room_in_backlog(struct id *listener)
 {
 	struct event *event;
 	struct engine *engine;
@@ -124,7 +105,7 @@ static void make_room(struct id *listener)
 	listener->n_requests--;
 	event = backlog_next(engine, &box, listener, &dropped);
 	if (event)
-		show(engine, &box, event);
+		post_request(engine, &box, event);
 	engine_unlock();
 	outbox_flush(&box);
 	backlog_free(&dropped);
@@ -151,7 +132,7 @@ int listen_request_taken(struct event *event)
 	struct id *child = event->subject;
 	int err;
 
-	make_room(event->owner);
+	make_room_in_backlog(event->owner);
 	child->remote_ece = event->ece;
 	err = id_attach(child);
 	if (!err && child->pub.qp_type != IBV_QPT_UD)
@@ -167,8 +148,8 @@ int listen_request_taken(struct event *event)
 }
 
 /* Return: CONNECT_REQUEST, of a new id; NULL when out of memory. */
-static struct event *make_event(struct engine *engine, struct id *listener,
-				const struct request *request)
+static struct event *make_request_event(struct engine *engine, struct id *listener,
+					const struct request *request)
 {
 	struct event *event = id_event(listener, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
 	struct id *child = event ? child_new(listener, request) : NULL;
@@ -187,24 +168,28 @@ static struct event *make_event(struct engine *engine, struct id *listener,
 	return event;
 }
 
-static void deliver(struct engine *engine, struct outbox *box, struct id *listener,
-		    const struct request *request)
+/* Unanswered, a REQ comes again; by then there may be memory, or room in the queue. The kernel
+ * answers a SIDR_REQ all the same. */
+static void deliver_request(struct engine *engine, struct outbox *box, struct id *listener,
+			    const struct request *request)
 {
 	bool has_room = listener->n_requests < listener->backlog;
+	bool is_lookup = request_is_lookup(request);
 	struct event *event = NULL;
 
-	if (has_room || (!request_is_lookup(request) && backlog_has_room(listener)))
-		event = make_event(engine, listener, request);
+	if (has_room || (!is_lookup && backlog_has_room(listener)))
+		event = make_request_event(engine, listener, request);
 	if (!event)
-		turn_away(engine, box, request);
+		engine_step(engine, box, request->conn,
+			    is_lookup ? CM_CALL_DESTROY : CM_CALL_FORGET, NULL);
 	else if (has_room)
-		show(engine, box, event);
+		post_request(engine, box, event);
 	else
 		backlog_add(event);
 }
 
 /* With REJ 28, or SIDR_REP 2. */
-static void refuse(struct engine *engine, struct outbox *box, struct cm_conn *conn)
+static void refuse_request(struct engine *engine, struct outbox *box, struct cm_conn *conn)
 {
 	engine_step(engine, box, conn, CM_CALL_DESTROY, NULL);
 }
@@ -236,7 +221,7 @@ void listen_request(struct engine *engine, struct outbox *box, struct cm_conn *c
 	struct id *listener;
 
 	if (request_locate(&request)) {
-		refuse(engine, box, conn);
+		refuse_request(engine, box, conn);
 		return;
 	}
 	if (!path_is_ours(&request)) {
@@ -250,9 +235,9 @@ void listen_request(struct engine *engine, struct outbox *box, struct cm_conn *c
 	}
 	listener = find_listener(engine, &request);
 	if (listener)
-		deliver(engine, box, listener, &request);
+		deliver_request(engine, box, listener, &request);
 	else
-		refuse(engine, box, conn);
+		refuse_request(engine, box, conn);
 }
 
 /* --- rdma_listen --------------------------------------------------------- */
@@ -313,49 +298,34 @@ static int open_ports(struct id *id)
 	return err;
 }
 
-static int begin(struct engine *engine, struct id *id, unsigned int backlog)
+static int serve_requests(struct engine *engine, struct id *id, int backlog)
 {
-	uint64_t service_id = claims_service_id(&id->claim.local, id->claim.ps);
+	unsigned int max = engine->ports.limits.max_backlog, wanted = (unsigned int)backlog;
 	int err;
 
 	if (id->state != ID_ADDR_BOUND)
 		return -EINVAL;
-	err = cm_core_serve(&engine->core, &id->service, service_id);
+	err = cm_core_serve(&engine->core, &id->service,
+			    claims_service_id(&id->claim.local, id->claim.ps));
 	if (err)
 		return err;
 	id->serving = true;
-	id->backlog = backlog;
+	id->backlog = backlog <= 0 || wanted > max ? max : wanted;
 	id->state = ID_LISTEN;
 	if (addr_is_any(&id->claim.local))
 		engine->n_wildcards++;
 	return 0;
 }
 
-static int bind_if_idle(struct id *id)
-{
-	union addr any;
-
-	if (!engine_id_is(id, ID_IDLE))
-		return 0;
-	addr_set_any(&any, AF_INET);
-	return bind_local(id, &any);
-}
-
-/* Whoever starts a server and then a client waits for this line. */
-static void trace_listening(const struct id *id)
-{
-	char text[ADDR_STR_BYTES];
-
-	if (log_is_debug())
-		log_debug("listening on %s", addr_str(&id->claim.local, text));
-}
-
 static int start_listening(struct id *id, int backlog)
 {
-	struct engine *engine;
-	unsigned int max;
-	int err = bind_if_idle(id);
+	char text[ADDR_STR_BYTES];
+	union addr any;
+	int err = 0;
 
+	addr_set_any(&any, AF_INET);
+	if (engine_id_is(id, ID_IDLE))
+		err = bind_local(id, &any);
 	if (!err && !engine_id_is(id, ID_ADDR_BOUND))
 		err = -EINVAL;
 	if (!err)
@@ -364,15 +334,13 @@ static int start_listening(struct id *id, int backlog)
 		err = claims_listen(id);
 	if (err)
 		return err;
-	engine = engine_lock();
-	max = engine->ports.limits.max_backlog;
-	err = begin(engine, id,
-		    backlog <= 0 || (unsigned int)backlog > max ? max : (unsigned int)backlog);
+	err = serve_requests(engine_lock(), id, backlog);
 	engine_unlock();
 	if (err)
 		return err;
 	id_show_addrs(id);
-	trace_listening(id);
+	if (log_is_debug()) /* whoever starts a server and then a client waits for this line */
+		log_debug("listening on %s", addr_str(&id->claim.local, text));
 	return 0;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Listening: rdma_listen(), and whose request a REQ is. Called by report.c.
+ * Listening: rdma_listen(), and whose request a REQ is.
  */
 #ifndef LIB_CONN_LISTEN_H
 #define LIB_CONN_LISTEN_H

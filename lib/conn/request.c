@@ -28,12 +28,17 @@ static void set_addr(union addr *addr, uint8_t ip_version, const uint8_t bytes[1
 	addr_set_port(addr, port);
 }
 
-static int parse_addrs(struct request *request, unsigned int ifindex)
+static bool has_cma_hdr(const struct request *request, struct cma_hdr *ret)
+{
+	wire_decode(&cma_hdr_layout, request->data, ret);
+	return ret->cma_version == 0 && (ret->ip_version == 4 || ret->ip_version == 6);
+}
+
+static int set_ip_addrs(struct request *request, unsigned int ifindex)
 {
 	struct cma_hdr hdr;
 
-	wire_decode(&cma_hdr_layout, request->data, &hdr);
-	if (hdr.cma_version != 0 || (hdr.ip_version != 4 && hdr.ip_version != 6))
+	if (!has_cma_hdr(request, &hdr))
 		return -EINVAL;
 	set_addr(&request->src, hdr.ip_version, hdr.src_addr, hdr.src_port, ifindex);
 	set_addr(&request->dst, hdr.ip_version, hdr.dst_addr, (uint16_t)request->conn->service_id,
@@ -60,53 +65,42 @@ static void set_ib_addrs(struct request *request)
 	dst->ib.sib_sid_mask = ~UINT64_C(0);
 }
 
-static bool has_cma_hdr(const struct request *request)
-{
-	struct cma_hdr hdr;
-
-	wire_decode(&cma_hdr_layout, request->data, &hdr);
-	return hdr.cma_version == 0 && (hdr.ip_version == 4 || hdr.ip_version == 6);
-}
-
 int request_locate(struct request *request)
 {
 	struct path *path = &request->path;
+	struct cma_hdr hdr;
 	int err = path_of_request(port_of(request->conn->port), request->conn, request->msg, path);
 
 	if (err)
 		return err;
-	if (path_is_native(path) && !has_cma_hdr(request)) {
+	if (path_is_native(path) && !has_cma_hdr(request, &hdr)) {
 		set_ib_addrs(request);
 		return 0;
 	}
 	request->header_bytes = CMA_HDR_BYTES;
-	err = parse_addrs(request, path->gid.ifindex);
+	err = set_ip_addrs(request, path->gid.ifindex);
 	return err ? err : path_lead_back(path, &request->dst, &request->src);
 }
 
 /* --- kinds of requests --------------------------------------------------- */
 
-static enum ibv_qp_type qp_type_of(const struct cm_req *req)
-{
-	if (req->transport_service_type == CM_TRANSPORT_UC)
-		return IBV_QPT_UC;
-	if (req->transport_service_type == CM_TRANSPORT_EXTENDED &&
-	    req->extended_transport_type == CM_EXTENDED_XRC)
-		return IBV_QPT_XRC_RECV;
-	return IBV_QPT_RC;
-}
-
 struct request request_of(struct cm_conn *conn, const struct cm_msg *msg)
 {
-	if (msg->hdr.attr_id == CM_ATTR_SIDR_REQ)
-		return (struct request){ .conn = conn,
-					 .msg = msg,
-					 .data = msg->sidr_req.private_data,
-					 .qp_type = IBV_QPT_UD };
-	return (struct request){ .conn = conn,
-				 .msg = msg,
-				 .data = msg->req.private_data,
-				 .qp_type = qp_type_of(&msg->req) };
+	struct request request = { .conn = conn, .msg = msg, .qp_type = IBV_QPT_RC };
+	const struct cm_req *req = &msg->req;
+
+	if (msg->hdr.attr_id == CM_ATTR_SIDR_REQ) {
+		request.data = msg->sidr_req.private_data;
+		request.qp_type = IBV_QPT_UD;
+		return request;
+	}
+	request.data = req->private_data;
+	if (req->transport_service_type == CM_TRANSPORT_UC)
+		request.qp_type = IBV_QPT_UC;
+	else if (req->transport_service_type == CM_TRANSPORT_EXTENDED &&
+		 req->extended_transport_type == CM_EXTENDED_XRC)
+		request.qp_type = IBV_QPT_XRC_RECV;
+	return request;
 }
 
 /* --- for the program ----------------------------------------------------- */

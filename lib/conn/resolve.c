@@ -37,13 +37,6 @@ static int claim_port(struct id *id)
 	return err;
 }
 
-static bool default_afonly(const struct engine *engine, const struct id *id)
-{
-	if (id->option.has_afonly)
-		return id->claim.afonly;
-	return id->claim.local.sa.sa_family == AF_INET || engine->ports.limits.v6_only;
-}
-
 /* From here to end_binding() nobody else touches the claim. The lock is held. */
 static void begin_binding(const struct engine *engine, struct id *id, const union addr *addr)
 {
@@ -52,7 +45,8 @@ static void begin_binding(const struct engine *engine, struct id *id, const unio
 	id->claim.ps = (uint16_t)id->pub.ps;
 	if (addr_is_ib(addr))
 		id->claim.ps = (uint16_t)addr_settle_sid(&id->claim.local, id->claim.ps);
-	id->claim.afonly = default_afonly(engine, id);
+	if (!id->option.has_afonly)
+		id->claim.afonly = addr->sa.sa_family == AF_INET || engine->ports.limits.v6_only;
 }
 
 static bool can_bind(const struct id *id)
@@ -143,7 +137,7 @@ static int addr_taken(struct event *event)
 }
 
 /* Both are called with the engine's lock held. */
-static void resolved(struct engine *engine, struct id *id, int status)
+static void end_resolution(struct engine *engine, struct id *id, int status)
 {
 	if (!status)
 		status = path_meet(&id->path, &id->claim.peer);
@@ -155,11 +149,11 @@ static void resolved(struct engine *engine, struct id *id, int status)
 		id_notify_taken(id, RDMA_CM_EVENT_ADDR_RESOLVED, 0, addr_taken);
 }
 
-static void look(struct engine *engine, struct id *id, struct cm_time now)
+static void look_at_neighbour(struct engine *engine, struct id *id, struct cm_time now)
 {
 	switch (net_neigh_state(&id->path.route)) {
 	case NET_NEIGH_KNOWN:
-		resolved(engine, id, 0);
+		end_resolution(engine, id, 0);
 		return;
 	case NET_NEIGH_PENDING:
 		break;
@@ -170,7 +164,7 @@ static void look(struct engine *engine, struct id *id, struct cm_time now)
 	}
 	if (cm_time_reached(id->resolve_give_up, now)) {
 		failure_of_neighbour(id);
-		resolved(engine, id, -ETIMEDOUT);
+		end_resolution(engine, id, -ETIMEDOUT);
 		return;
 	}
 	cm_timer_arm(&engine->resolutions, &id->resolve_timer,
@@ -183,7 +177,7 @@ void resolve_expire(struct cm_time now)
 	struct cm_timer *timer;
 
 	while ((timer = cm_timers_pop(&engine->resolutions, now)))
-		look(engine, container_of(timer, struct id, resolve_timer), now);
+		look_at_neighbour(engine, container_of(timer, struct id, resolve_timer), now);
 	engine_unlock();
 }
 
@@ -198,7 +192,7 @@ void resolve_neigh_changed(const struct net_event *event)
 		id = container_of(node, struct id, resolving);
 		if (id->path.route.ifindex == event->ifindex &&
 		    addr_same_ip(&id->path.route.next_hop, &event->addr))
-			look(engine, id, now);
+			look_at_neighbour(engine, id, now);
 	}
 	engine_unlock();
 }
@@ -234,18 +228,16 @@ static int find_path(struct id *id, struct path *path, int *ret_status)
 	return err;
 }
 
-/* The source that is chosen for such an address is shown without a scope. */
-static bool is_any_without_scope(const union addr *local)
-{
-	return addr_is_any(local) && local->sa.sa_family == AF_INET6 && !local->in6.sin6_scope_id;
-}
-
+/* The source that is chosen for a wildcard without a scope is shown without one, too. */
 static void set_source(struct id *id, const struct path *path)
 {
-	uint16_t port = addr_port(&id->claim.local);
+	union addr *local = &id->claim.local;
+	uint16_t port = addr_port(local);
 
-	id->claim.local = path->route.src;
-	addr_set_port(&id->claim.local, port);
+	id->hides_scope = addr_is_any(local) && local->sa.sa_family == AF_INET6 &&
+			  !local->in6.sin6_scope_id;
+	*local = path->route.src;
+	addr_set_port(local, port);
 }
 
 static void begin_waiting(struct engine *engine, struct id *id, int timeout_ms)
@@ -255,39 +247,32 @@ static void begin_waiting(struct engine *engine, struct id *id, int timeout_ms)
 
 	id->resolve_give_up = cm_time_after(now, wait_ns);
 	list_append(&engine->resolving, &id->resolving);
-	look(engine, id, now);
+	look_at_neighbour(engine, id, now);
 	engine_wake();
 }
 
-static struct device *device_of_path(const struct path *path)
+static void take_path(struct id *id, struct path *path, int status, int timeout_ms)
 {
-	return path->port ? path->port->device : device_of(path->gid.verbs);
-}
-
-static void set_path(struct id *id, struct path *path, int status, int timeout_ms)
-{
-	struct device *device = device_of_path(path);
-	struct port *before = NULL;
+	struct device *device = path->port ? path->port->device : device_of(path->gid.verbs);
+	struct port *before = path->port;
 	struct portd_claim claim;
 	bool is_claimed = false;
 	struct engine *engine = engine_lock();
 
 	if (!status && device_is_gone(device))
 		status = -ENODEV;
-	if (id->state != ID_ADDR_QUERY) { /* its device went away meanwhile */
-		before = path->port;
+	if (id->state != ID_ADDR_QUERY) {
+		/* its device went away meanwhile */
 	} else if (status) {
-		before = path->port;
 		id->path.route.ifindex = path->route.ifindex; /* sticks, as in the kernel */
-		resolved(engine, id, status);
+		end_resolution(engine, id, status);
 	} else {
 		before = id->path.port;
 		id->path = *path;
-		id->hides_scope = is_any_without_scope(&id->claim.local);
 		set_source(id, path);
 		is_claimed = claims_state(id, &claim);
 		if (path->loopback || path->route.resolved)
-			resolved(engine, id, 0);
+			end_resolution(engine, id, 0);
 		else
 			begin_waiting(engine, id, timeout_ms);
 	}
@@ -299,7 +284,7 @@ static void set_path(struct id *id, struct path *path, int status, int timeout_m
 }
 
 /* The id is in ADDR_QUERY. */
-static int resolve(struct id *id, const union addr *dst, int timeout_ms)
+static int resolve_peer(struct id *id, const union addr *dst, int timeout_ms)
 {
 	struct path path = { .port = NULL };
 	int status, err;
@@ -314,7 +299,7 @@ static int resolve(struct id *id, const union addr *dst, int timeout_ms)
 		return err;
 	}
 	addr_store(dst, &id->pub.route.addr.dst_storage);
-	set_path(id, &path, status, timeout_ms);
+	take_path(id, &path, status, timeout_ms);
 	return 0;
 }
 
@@ -384,7 +369,7 @@ static int resolve_addr(struct id *id, const struct sockaddr *src_sa, const stru
 	err = begin_query(id, &src, &dst, &binds);
 	if (!err && binds)
 		err = bind_source(id, &dst);
-	return err ? err : resolve(id, &dst, timeout_ms);
+	return err ? err : resolve_peer(id, &dst, timeout_ms);
 }
 
 int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr, struct sockaddr *dst_addr,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What ids have of the options of <purecm/purecm.h> unless the program sets them: from the
- * environment, so that programs that know nothing of purecm can be told. Called by id.c.
+ * environment, so that programs that know nothing of purecm can be told.
  */
 #ifndef LIB_DIAG_DEFAULTS_H
 #define LIB_DIAG_DEFAULTS_H

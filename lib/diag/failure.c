@@ -55,7 +55,8 @@ static const char *phrase_of(const struct phrase *table, int err)
 	return strerror(-err);
 }
 
-__attribute__((format(printf, 2, 3))) static void set(struct id *id, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void set_failure(struct id *id, const char *format,
+							      ...)
 {
 	char *text, *before;
 	va_list args;
@@ -74,7 +75,7 @@ __attribute__((format(printf, 2, 3))) static void set(struct id *id, const char 
 	free(before);
 }
 
-static const char *name_of(unsigned int ifindex, struct net_iface *iface)
+static const char *iface_name(unsigned int ifindex, struct net_iface *iface)
 {
 	return net_iface_get(ifindex, iface) ? "a removed interface" : iface->name;
 }
@@ -83,22 +84,23 @@ void failure_of_address(struct id *id, const union addr *addr, int err)
 {
 	char at[ADDR_STR_BYTES];
 
-	set(id, "local address %s: %s", addr_str(addr, at), phrase_of(address_phrases, err));
+	set_failure(id, "local address %s: %s", addr_str(addr, at),
+		    phrase_of(address_phrases, err));
 }
 
 void failure_of_port(struct id *id, const union addr *addr, int err)
 {
 	char at[ADDR_STR_BYTES];
 
-	set(id, "local address %s: %s", addr_str(addr, at), phrase_of(port_phrases, err));
+	set_failure(id, "local address %s: %s", addr_str(addr, at), phrase_of(port_phrases, err));
 }
 
 void failure_of_route(struct id *id, const union addr *dst, int err)
 {
 	char to[ADDR_STR_BYTES], from[ADDR_STR_BYTES];
 
-	set(id, "destination %s from %s: %s", addr_str(dst, to), addr_str(&id->claim.local, from),
-	    phrase_of(route_phrases, err));
+	set_failure(id, "destination %s from %s: %s", addr_str(dst, to),
+		    addr_str(&id->claim.local, from), phrase_of(route_phrases, err));
 }
 
 void failure_of_device(struct id *id, const union addr *dst, const struct net_route *route, int err)
@@ -106,9 +108,10 @@ void failure_of_device(struct id *id, const union addr *dst, const struct net_ro
 	char to[ADDR_STR_BYTES], from[ADDR_STR_BYTES];
 	struct net_iface iface;
 
-	set(id, "destination %s: the route from %s leaves by %s, which has no RDMA device: %s",
-	    addr_str(dst, to), addr_str(&route->src, from), name_of(route->ifindex, &iface),
-	    strerror(-err));
+	set_failure(id,
+		    "destination %s: the route from %s leaves by %s, which has no RDMA device: %s",
+		    addr_str(dst, to), addr_str(&route->src, from),
+		    iface_name(route->ifindex, &iface), strerror(-err));
 }
 
 void failure_of_neighbour(struct id *id)
@@ -117,9 +120,9 @@ void failure_of_neighbour(struct id *id)
 	char to[ADDR_STR_BYTES], hop[ADDR_STR_BYTES];
 	struct net_iface iface;
 
-	set(id, "destination %s: the link address of %s %s on %s was not resolved in time",
-	    addr_str(&id->claim.peer, to), route->gateway ? "gateway" : "host",
-	    addr_str(&route->next_hop, hop), name_of(route->ifindex, &iface));
+	set_failure(id, "destination %s: the link address of %s %s on %s was not resolved in time",
+		    addr_str(&id->claim.peer, to), route->gateway ? "gateway" : "host",
+		    addr_str(&route->next_hop, hop), iface_name(route->ifindex, &iface));
 }
 
 void failure_of_path(struct id *id, int err)
@@ -129,12 +132,12 @@ void failure_of_path(struct id *id, int err)
 
 	addr_str(&id->claim.peer, to);
 	if (id->path.loopback)
-		set(id, "destination %s: loopback addresses have no RDMA device", to);
+		set_failure(id, "destination %s: loopback addresses have no RDMA device", to);
 	else if (err == -EINVAL && !net_iface_get(id->path.route.ifindex, &iface))
-		set(id, "destination %s: the MTU of %s, %u, is too small for RoCE", to, iface.name,
-		    iface.mtu);
+		set_failure(id, "destination %s: the MTU of %s, %u, is too small for RoCE", to,
+			    iface.name, iface.mtu);
 	else
-		set(id, "destination %s: no path: %s", to, strerror(-err));
+		set_failure(id, "destination %s: no path: %s", to, strerror(-err));
 }
 
 static int last_failure(struct id *id, char *text, size_t bytes)

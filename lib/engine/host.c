@@ -52,21 +52,15 @@ static int lend_ids(const struct portd_ids *ids)
 	return err;
 }
 
-static bool is_inline(void)
-{
-	const char *mode = secure_getenv("PURECM_PORTD");
-
-	return mode && strcmp(mode, "inline") == 0;
-}
-
 static int meet_portd(void)
 {
+	const char *mode = secure_getenv("PURECM_PORTD");
 	struct portd_client *found;
 	struct portd_ids ids;
 	struct portd_why why;
 	int err;
 
-	ends_with_us = is_inline();
+	ends_with_us = mode && strcmp(mode, "inline") == 0;
 	err = ends_with_us ? portd_client_open_by(&found, inline_connect, &ids, &why)
 			   : portd_client_open(&found, &ids, &why);
 	if (err) {
@@ -83,14 +77,6 @@ static int meet_portd(void)
 	return 0;
 }
 
-/* Whom we have met stays, even if it cannot be watched yet: its comm ids are in the core. */
-static int find_portd(void)
-{
-	int err = link_client() ? 0 : meet_portd();
-
-	return err ? err : engine_watch(&watch, portd_client_fd(link_client()), host_receive);
-}
-
 int host_start(void)
 {
 	int err = 0;
@@ -98,8 +84,11 @@ int host_start(void)
 	if (__atomic_load_n(&started, __ATOMIC_ACQUIRE))
 		return 0;
 	lock_take(&lock, LOCK_HOST);
-	if (!started)
-		err = find_portd();
+	/* A cmportd that was met stays, even if it cannot be watched yet: the core has its ids. */
+	if (!started && !link_client())
+		err = meet_portd();
+	if (!started && !err)
+		err = engine_watch(&watch, portd_client_fd(link_client()), host_receive);
 	if (!err)
 		__atomic_store_n(&started, true, __ATOMIC_RELEASE);
 	lock_give(&lock, LOCK_HOST);
@@ -186,7 +175,7 @@ static struct port *port_named(const char *device, uint8_t port_num)
 
 /* --- messages ------------------------------------------------------------ */
 
-static void take(const struct portd_record *record, void *arg)
+static void take_record(const struct portd_record *record, void *arg)
 {
 	bool is_gone = record->type == PORTD_GONE;
 	struct port *port;
@@ -208,7 +197,7 @@ static void take(const struct portd_record *record, void *arg)
 
 static void host_receive(struct watch *of, uint32_t events)
 {
-	int err = portd_receive(link_client(), take, NULL);
+	int err = portd_receive(link_client(), take_record, NULL);
 
 	(void)events;
 	engine_received_all();
@@ -280,7 +269,7 @@ static void handle_is(const char *device, uint8_t port_num, int handle, void *ar
 	port_put(port);
 }
 
-static void resume(void)
+static void resume_portd(void)
 {
 	static const struct portd_memory memory = { .handle_is = handle_is, .tell = tell_all };
 	int err = portd_resume(link_client(), &memory);
@@ -335,7 +324,7 @@ void host_look(void)
 		return;
 	if (cm_time_reached(resume_at, clock_now()) &&
 	    !__atomic_load_n(&is_exiting, __ATOMIC_ACQUIRE))
-		resume();
+		resume_portd();
 	if (resume_at.ns == UINT64_MAX)
 		fetch_ids();
 	rooms->look(link_client());

@@ -34,7 +34,7 @@ static struct channel **chain_of(const struct channel *channel)
 }
 
 /* Return: what points to it, or to the end of its chain. */
-static struct channel **find(const struct channel *channel)
+static struct channel **find_channel(const struct channel *channel)
 {
 	struct channel **at = chain_of(channel);
 
@@ -59,7 +59,7 @@ bool channel_set_remove(struct channel *channel)
 	bool is_open;
 
 	lock_take(&lock, LOCK_CHANNELS);
-	at = find(channel);
+	at = find_channel(channel);
 	is_open = *at;
 	if (is_open)
 		*at = channel->next_open;
@@ -94,7 +94,7 @@ bool channel_set_lock(struct channel *channel)
 	bool is_open;
 
 	lock_take(&lock, LOCK_CHANNELS);
-	is_open = *find(channel);
+	is_open = *find_channel(channel);
 	if (is_open)
 		lock_take(&channel->lock, LOCK_CHANNEL);
 	lock_give(&lock, LOCK_CHANNELS);

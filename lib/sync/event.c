@@ -46,18 +46,14 @@ int event_take(struct channel *channel, int cancel_state, struct event **ret)
 	return 0;
 }
 
-static int create_channel(struct channel **ret)
-{
-	int err = device_list_load();
-
-	return err ? err : channel_new(ret);
-}
-
 struct rdma_event_channel *rdma_create_event_channel(void)
 {
 	struct channel *channel;
+	int err = api_return(device_list_load());
 
-	return api_return(create_channel(&channel)) ? NULL : &channel->pub;
+	if (!err)
+		err = api_return(channel_new(&channel));
+	return err ? NULL : &channel->pub;
 }
 
 void rdma_destroy_event_channel(struct rdma_event_channel *channel)

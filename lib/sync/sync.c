@@ -19,7 +19,7 @@ void sync_drop_event(struct id *id)
 }
 
 /* A reason of the peer's is no errno, but where it has no other name it is shown as one. */
-static int outcome(const struct rdma_cm_event *event)
+static int event_outcome(const struct rdma_cm_event *event)
 {
 	if (!event->status)
 		return 0;
@@ -38,7 +38,7 @@ int sync_complete(struct id *id, int cancel_state)
 	if (err)
 		return err;
 	id->pub.event = &event->pub;
-	return outcome(&event->pub);
+	return event_outcome(&event->pub);
 }
 
 int sync_finish(struct id *id, bool had_event, int cancel_state)
@@ -51,25 +51,19 @@ int sync_finish(struct id *id, bool had_event, int cancel_state)
 
 /* --- requests ------------------------------------------------------------ */
 
-/* The listener's attributes are for all its requests: what is chosen for one is not for the next.
- */
-static int give_qp(const struct id *listener, struct rdma_cm_id *child)
-{
-	struct ibv_qp_init_attr attr;
-
-	if (!listener->request_qp)
-		return 0;
-	attr = *listener->request_qp;
-	return rdma_create_qp(child, listener->pub.pd, &attr) ? -errno : 0;
-}
-
+/* Also makes the queue pair of an endpoint's request. The listener's attributes are for all of
+ * them: what is chosen for one is not for the next. */
 static int check_request(const struct id *listener, const struct rdma_cm_event *event)
 {
-	int err = outcome(event);
+	struct ibv_qp_init_attr attr;
+	int err = event_outcome(event);
 
 	if (!err && event->event != RDMA_CM_EVENT_CONNECT_REQUEST)
 		err = -EINVAL;
-	return err ? err : give_qp(listener, event->id);
+	if (err || !listener->request_qp)
+		return err;
+	attr = *listener->request_qp;
+	return rdma_create_qp(event->id, listener->pub.pd, &attr) ? -errno : 0;
 }
 
 static int take_request(struct id *listener, int cancel_state, struct rdma_cm_id **ret)

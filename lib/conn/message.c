@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Messages made of a program's parameters: see offer.h.
+ * Messages made of a program's parameters: see message.h.
  */
-#include "lib/conn/offer.h"
+#include "lib/conn/message.h"
 
 #include <errno.h>
 #include <string.h>
@@ -24,26 +24,21 @@ static uint8_t smaller(uint8_t a, uint8_t b)
 	return a < b ? a : b;
 }
 
-static uint8_t device_depth(int limit)
-{
-	return (uint8_t)limit;
-}
-
 /* What came with the address (rdma_addrinfo.ai_connect) goes first. */
-static int put_prefix(const struct id *id, struct offer *offer)
+static int put_prefix(const struct id *id, struct conn_params *params)
 {
-	size_t room = sizeof(offer->joined) - offer->private_data_len;
+	size_t room = sizeof(params->joined) - params->private_data_len;
 
 	if (!id->prefix_bytes)
 		return 0;
 	if (id->prefix_bytes > room)
 		return -EINVAL;
-	memcpy(offer->joined, id->prefix, id->prefix_bytes);
-	if (offer->private_data_len)
-		memcpy(offer->joined + id->prefix_bytes, offer->private_data,
-		       offer->private_data_len);
-	offer->private_data = offer->joined;
-	offer->private_data_len += (uint8_t)id->prefix_bytes;
+	memcpy(params->joined, id->prefix, id->prefix_bytes);
+	if (params->private_data_len)
+		memcpy(params->joined + id->prefix_bytes, params->private_data,
+		       params->private_data_len);
+	params->private_data = params->joined;
+	params->private_data_len += (uint8_t)id->prefix_bytes;
 	return 0;
 }
 
@@ -62,8 +57,8 @@ static int choose_depth(const struct id *id, uint8_t asked, uint8_t device_max, 
 	return 0;
 }
 
-int offer_init(const struct id *id, const struct rdma_conn_param *param, uint8_t peer_responder,
-	       uint8_t peer_initiator, struct offer *offer)
+int conn_params_init(const struct id *id, const struct rdma_conn_param *param,
+		     uint8_t peer_responder, uint8_t peer_initiator, struct conn_params *params)
 {
 	const struct ibv_device_attr *limits = &id->attached->attr;
 	struct rdma_conn_param best = {
@@ -76,7 +71,7 @@ int offer_init(const struct id *id, const struct rdma_conn_param *param, uint8_t
 
 	if (!param)
 		param = &best;
-	*offer = (struct offer){
+	*params = (struct conn_params){
 		.private_data = param->private_data,
 		.private_data_len = param->private_data ? param->private_data_len : 0,
 		.flow_control = param->flow_control,
@@ -85,13 +80,12 @@ int offer_init(const struct id *id, const struct rdma_conn_param *param, uint8_t
 		.srq = id->pub.qp ? id->pub.qp->srq != NULL : param->srq,
 		.qpn = (id->pub.qp ? id->pub.qp->qp_num : param->qp_num) & QPN_MASK,
 	};
-	err = choose_depth(id, param->responder_resources, device_depth(limits->max_qp_rd_atom),
-			   peer_responder, &offer->responder_resources);
+	err = choose_depth(id, param->responder_resources, (uint8_t)limits->max_qp_rd_atom,
+			   peer_responder, &params->responder_resources);
 	if (!err)
-		err = choose_depth(id, param->initiator_depth,
-				   device_depth(limits->max_qp_init_rd_atom), peer_initiator,
-				   &offer->initiator_depth);
-	return err ? err : put_prefix(id, offer);
+		err = choose_depth(id, param->initiator_depth, (uint8_t)limits->max_qp_init_rd_atom,
+				   peer_initiator, &params->initiator_depth);
+	return err ? err : put_prefix(id, params);
 }
 
 static int put_private_data(uint8_t *to, size_t room, const void *data, size_t bytes)
@@ -127,36 +121,36 @@ static void put_cma_hdr(const struct id *id, uint8_t *to)
 
 /* AF_IB needs no header: the service id says it all. */
 static int put_request_data(const struct id *id, uint8_t *to, size_t room,
-			    const struct offer *offer)
+			    const struct conn_params *params)
 {
 	size_t header = addr_is_ib(&id->claim.peer) ? 0 : CMA_HDR_BYTES;
 
 	if (header)
 		put_cma_hdr(id, to);
-	return put_private_data(to + header, room - header, offer->private_data,
-				offer->private_data_len);
+	return put_private_data(to + header, room - header, params->private_data,
+				params->private_data_len);
 }
 
 /* IBTA vol. 1, 12.7.1. What an XRC initiator does not serve, and its own limits, stay 0. */
-static void put_transport(const struct id *id, const struct offer *offer, struct cm_req *req)
+static void put_transport(const struct id *id, const struct conn_params *params, struct cm_req *req)
 {
 	enum ibv_qp_type type = id_transport(id);
 
-	req->initiator_depth = offer->initiator_depth;
-	req->flow_control = offer->flow_control != 0;
+	req->initiator_depth = params->initiator_depth;
+	req->flow_control = params->flow_control != 0;
 	if (type == IBV_QPT_XRC_SEND) {
 		req->transport_service_type = CM_TRANSPORT_EXTENDED;
 		req->extended_transport_type = CM_EXTENDED_XRC;
 		return;
 	}
 	req->transport_service_type = type == IBV_QPT_UC ? CM_TRANSPORT_UC : CM_TRANSPORT_RC;
-	req->responder_resources = offer->responder_resources;
-	req->retry_count = offer->retry_count;
-	req->rnr_retry_count = offer->rnr_retry_count;
-	req->srq = offer->srq != 0;
+	req->responder_resources = params->responder_resources;
+	req->retry_count = params->retry_count;
+	req->rnr_retry_count = params->rnr_retry_count;
+	req->srq = params->srq != 0;
 }
 
-int offer_req(const struct id *id, const struct offer *offer, struct cm_msg *msg)
+int message_req(const struct id *id, const struct conn_params *params, struct cm_msg *msg)
 {
 	struct cm_req *req = &msg->req;
 	int err = path_check_pkey(&id->path);
@@ -165,20 +159,20 @@ int offer_req(const struct id *id, const struct offer *offer, struct cm_msg *msg
 		return err;
 	cm_msg_init(msg, CM_ATTR_REQ, 0);
 	req->service_id = claims_service_id(&id->claim.peer, id->claim.ps);
-	req->local_qpn = offer->qpn;
+	req->local_qpn = params->qpn;
 	req->remote_cm_response_timeout = CM_RESPONSE_TIMEOUT;
 	req->starting_psn = id->starting_psn;
 	req->local_cm_response_timeout = CM_RESPONSE_TIMEOUT;
 	req->pkey = id->path.pkey;
 	req->path_mtu = id->path.mtu;
 	req->max_cm_retries = MAX_CM_RETRIES;
-	put_transport(id, offer, req);
+	put_transport(id, params, req);
 	ece_put_req(id, msg);
 	path_to_req(&id->path, id->attached->attr.local_ca_ack_delay, &req->primary);
-	return put_request_data(id, req->private_data, CM_REQ_PRIVATE_BYTES, offer);
+	return put_request_data(id, req->private_data, CM_REQ_PRIVATE_BYTES, params);
 }
 
-int offer_sidr_req(const struct id *id, const struct offer *offer, struct cm_msg *msg)
+int message_sidr_req(const struct id *id, const struct conn_params *params, struct cm_msg *msg)
 {
 	struct cm_sidr_req *req = &msg->sidr_req;
 	int err = path_check_pkey(&id->path);
@@ -188,55 +182,55 @@ int offer_sidr_req(const struct id *id, const struct offer *offer, struct cm_msg
 	cm_msg_init(msg, CM_ATTR_SIDR_REQ, 0);
 	req->service_id = claims_service_id(&id->claim.peer, id->claim.ps);
 	req->pkey = id->path.pkey;
-	return put_request_data(id, req->private_data, CM_SIDR_REQ_PRIVATE_BYTES, offer);
+	return put_request_data(id, req->private_data, CM_SIDR_REQ_PRIVATE_BYTES, params);
 }
 
 /* --- the passive side ---------------------------------------------------- */
 
 /* An XRC target is named where an EE context would be, and begins nothing. */
-static void put_responder(const struct id *id, const struct offer *offer, struct cm_rep *rep)
+static void put_responder(const struct id *id, const struct conn_params *params, struct cm_rep *rep)
 {
 	if (id_transport(id) == IBV_QPT_XRC_RECV) {
-		rep->local_eecn = offer->qpn;
+		rep->local_eecn = params->qpn;
 		rep->srq = 1;
 		return;
 	}
-	rep->local_qpn = offer->qpn;
-	rep->initiator_depth = offer->initiator_depth;
-	rep->flow_control = offer->flow_control != 0;
-	rep->srq = offer->srq != 0;
+	rep->local_qpn = params->qpn;
+	rep->initiator_depth = params->initiator_depth;
+	rep->flow_control = params->flow_control != 0;
+	rep->srq = params->srq != 0;
 }
 
-int offer_rep(const struct id *id, const struct offer *offer, struct cm_msg *msg)
+int message_rep(const struct id *id, const struct conn_params *params, struct cm_msg *msg)
 {
 	struct cm_rep *rep = &msg->rep;
 
 	cm_msg_init(msg, CM_ATTR_REP, 0);
 	rep->starting_psn = id->starting_psn;
-	rep->responder_resources = offer->responder_resources;
+	rep->responder_resources = params->responder_resources;
 	rep->target_ack_delay = id->attached->attr.local_ca_ack_delay;
-	rep->rnr_retry_count = offer->rnr_retry_count;
-	put_responder(id, offer, rep);
+	rep->rnr_retry_count = params->rnr_retry_count;
+	put_responder(id, params, rep);
 	ece_put_rep(id, msg);
-	return put_private_data(rep->private_data, sizeof(rep->private_data), offer->private_data,
-				offer->private_data_len);
+	return put_private_data(rep->private_data, sizeof(rep->private_data), params->private_data,
+				params->private_data_len);
 }
 
-int offer_sidr_rep(struct id *id, const struct offer *offer, struct cm_msg *msg)
+int message_sidr_rep(struct id *id, const struct conn_params *params, struct cm_msg *msg)
 {
 	struct cm_sidr_rep *rep = &msg->sidr_rep;
 
 	cm_msg_init(msg, CM_ATTR_SIDR_REP, 0);
 	rep->status = CM_SIDR_OK;
-	rep->qpn = offer->qpn;
+	rep->qpn = params->qpn;
 	rep->qkey = qp_qkey(id);
-	return put_private_data(rep->private_data, sizeof(rep->private_data), offer->private_data,
-				offer->private_data_len);
+	return put_private_data(rep->private_data, sizeof(rep->private_data), params->private_data,
+				params->private_data_len);
 }
 
 /* --- refusals ------------------------------------------------------------ */
 
-int offer_rej(enum cm_rej_reason reason, const void *data, uint8_t bytes, struct cm_msg *msg)
+int message_rej(enum cm_rej_reason reason, const void *data, uint8_t bytes, struct cm_msg *msg)
 {
 	cm_msg_init(msg, CM_ATTR_REJ, 0);
 	msg->rej.reason = (uint16_t)reason;
@@ -244,7 +238,7 @@ int offer_rej(enum cm_rej_reason reason, const void *data, uint8_t bytes, struct
 				data ? bytes : 0);
 }
 
-int offer_sidr_reject(const void *data, uint8_t bytes, struct cm_msg *msg)
+int message_sidr_reject(const void *data, uint8_t bytes, struct cm_msg *msg)
 {
 	cm_msg_init(msg, CM_ATTR_SIDR_REP, 0);
 	msg->sidr_rep.status = CM_SIDR_REJECT;
