@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The active side of a stream socket's set-up, and what the CM says afterwards: see connect.h.
+ * The active side of a stream socket's set-up, and later events of its id: see connect.h.
  */
 #include "lib/rsocket/connect.h"
 
@@ -11,14 +11,13 @@
 
 #include "lib/api.h"
 #include "lib/net/addr.h"
-#include "lib/rsocket/keepalive.h"
 #include "lib/rsocket/memory.h"
 #include "lib/rsocket/wait.h"
 #include "lib/sync/sync.h"
 
-#define TIMEOUT_MS    1000 /* of the first try to resolve; doubled for each that follows */
+#define TIMEOUT_MS    1000 /* of the first try to resolve; doubled for each retry */
 #define RETRIES_MAX   6
-#define AF_IB_OFFSET  36 /* where the CM's own header would be, with IP addresses */
+#define AF_IB_OFFSET  36 /* with IP addresses, the CM's own header is there */
 #define RETRY_COUNT   7
 #define PRIVATE_BYTES (AF_IB_OFFSET + RS_HELLO_BYTES)
 
@@ -37,7 +36,7 @@ size_t connect_private_offset(int domain)
 	return domain == AF_IB ? AF_IB_OFFSET : 0;
 }
 
-/* A call on a synchronous id that does not wait: its event comes to connect_readable(). */
+/* The result of a call on a synchronous id that does not wait: its event comes later. */
 static int begun(int result)
 {
 	return result && errno != EAGAIN ? -errno : 0;
@@ -45,13 +44,13 @@ static int begun(int result)
 
 /* --- steps --------------------------------------------------------------- */
 
-static int resolve(struct stream *s)
+static int resolve_target(struct stream *s)
 {
 	return begun(
 		rdma_resolve_addr(s->id, NULL, (struct sockaddr *)&s->target, (int)s->timeout_ms));
 }
 
-static int find_route(struct stream *s)
+static int resolve_route(struct stream *s)
 {
 	if (!s->route)
 		return begun(rdma_resolve_route(s->id, (int)s->timeout_ms));
@@ -59,23 +58,18 @@ static int find_route(struct stream *s)
 				     s->route_bytes));
 }
 
-static int find_first_route(struct stream *s)
+static int begin_route(struct stream *s)
 {
 	s->timeout_ms = TIMEOUT_MS;
 	s->n_retries = 0;
-	return find_route(s);
-}
-
-struct rdma_conn_param connect_param(void)
-{
-	return (struct rdma_conn_param){ .flow_control = 1,
-					 .retry_count = RETRY_COUNT,
-					 .rnr_retry_count = RETRY_COUNT };
+	return resolve_route(s);
 }
 
 static int send_req(struct stream *s)
 {
-	struct rdma_conn_param param = connect_param();
+	struct rdma_conn_param param = { .flow_control = 1,
+					 .retry_count = RETRY_COUNT,
+					 .rnr_retry_count = RETRY_COUNT };
 	uint8_t data[PRIVATE_BYTES] = { 0 };
 	size_t offset = connect_private_offset(s->target.ss_family);
 	struct rs_hello hello;
@@ -91,13 +85,13 @@ static int send_req(struct stream *s)
 }
 
 const struct stream_opening connect_opening = {
-	.find_route = find_first_route,
+	.find_route = begin_route,
 	.send_req = send_req,
 };
 
 /* --- events -------------------------------------------------------------- */
 
-/* What the peer's REP says of it; the REQ of a passive side was read when it came. */
+/* Read the peer's REP. The REQ of a passive side was read when it came. */
 static int learn_from_reply(struct stream *s)
 {
 	const struct rdma_conn_param *param = &s->id->event->param.conn;
@@ -111,19 +105,20 @@ static int learn_from_reply(struct stream *s)
 	return memory_learn(s, &hello);
 }
 
-/* Return: 0 if the step that failed was begun once more. */
-static int try_again(struct stream *s, int err)
+/* Return: 0 if the step that failed was begun again. */
+static int retry_step(struct stream *s, int err)
 {
 	if (err != -ETIMEDOUT || s->n_retries == RETRIES_MAX)
 		return err;
 	s->n_retries++;
 	s->timeout_ms *= 2;
 	if (s->state == STREAM_ADDR)
-		return resolve(s);
-	return s->state == STREAM_ROUTE ? find_route(s) : err;
+		return resolve_target(s);
+	return s->state == STREAM_ROUTE ? resolve_route(s) : err;
 }
 
-static void opening_goes_on(struct stream *s, int err)
+/* A step of the set-up is done, or has failed. */
+static void continue_opening(struct stream *s, int err)
 {
 	static const enum stream_event done[STREAM_N_STATES] = {
 		[STREAM_ADDR] = STREAM_EV_ADDR_DONE,
@@ -133,7 +128,7 @@ static void opening_goes_on(struct stream *s, int err)
 	};
 
 	if (err) {
-		err = try_again(s, err);
+		err = retry_step(s, err);
 		if (!err)
 			return;
 	}
@@ -145,23 +140,10 @@ static void opening_goes_on(struct stream *s, int err)
 		stream_happen(s, STREAM_EV_REFUSED, err);
 }
 
-static void heard(struct stream *s, int err)
-{
-	const struct rdma_cm_event *event = s->id->event;
-
-	if (stream_is_opening(s->state)) {
-		opening_goes_on(s, err);
-	} else if (event && (event->event == RDMA_CM_EVENT_DISCONNECTED ||
-			     event->event == RDMA_CM_EVENT_DEVICE_REMOVAL)) {
-		stream_happen(s, STREAM_EV_GONE, 0);
-		/* The peer is not to wait for our program to close the socket. */
-		rdma_disconnect(s->id);
-	}
-}
-
 void connect_readable(struct serviced *serviced)
 {
 	struct stream *s = container_of(serviced, struct stream, cm);
+	const struct rdma_cm_event *event;
 	bool was_opening, is_opening;
 	int err, cancel_state = api_enter();
 
@@ -170,10 +152,18 @@ void connect_readable(struct serviced *serviced)
 	if (err == -EAGAIN)
 		return;
 	pthread_mutex_lock(&s->base.lock);
-	/* Data that came before the end of the connection is read first. */
+	/* Data that came before the end of the connection is handled first. */
 	stream_progress(&s->base);
 	was_opening = stream_is_opening(s->state);
-	heard(s, err);
+	event = s->id->event;
+	if (was_opening) {
+		continue_opening(s, err);
+	} else if (event && (event->event == RDMA_CM_EVENT_DISCONNECTED ||
+			     event->event == RDMA_CM_EVENT_DEVICE_REMOVAL)) {
+		stream_happen(s, STREAM_EV_GONE, 0);
+		/* The peer should not have to wait until our program closes the socket. */
+		rdma_disconnect(s->id);
+	}
 	is_opening = stream_is_opening(s->state);
 	err = s->state == STREAM_FAILED ? -s->last_error : 0;
 	pthread_mutex_unlock(&s->base.lock);
@@ -191,7 +181,7 @@ static bool is_settled(struct rsock *rs)
 	return !stream_is_opening(stream_of(rs)->state);
 }
 
-static int check(const struct stream *s, const struct sockaddr *addr, socklen_t bytes)
+static int check_connect(const struct stream *s, const struct sockaddr *addr, socklen_t bytes)
 {
 	if (s->base.closed)
 		return -EBADF;
@@ -205,9 +195,9 @@ static int check(const struct stream *s, const struct sockaddr *addr, socklen_t 
 }
 
 /* Both locks are held: an event may come at once. */
-static int begin(struct stream *s, const struct sockaddr *addr, socklen_t bytes)
+static int begin_connect(struct stream *s, const struct sockaddr *addr, socklen_t bytes)
 {
-	int err = check(s, addr, bytes);
+	int err = check_connect(s, addr, bytes);
 
 	if (err)
 		return err;
@@ -219,23 +209,12 @@ static int begin(struct stream *s, const struct sockaddr *addr, socklen_t bytes)
 	s->n_retries = 0;
 	err = service_add(&s->cm, s->id->channel->fd);
 	if (!err)
-		err = resolve(s);
+		err = resolve_target(s);
 	if (err) {
 		service_remove(&s->cm);
 		stream_happen(s, STREAM_EV_REFUSED, err);
 		s->error = 0;
 	}
-	return err;
-}
-
-static int outcome(struct stream *s)
-{
-	int err;
-
-	pthread_mutex_lock(&s->base.lock);
-	err = s->state == STREAM_FAILED ? -s->last_error : 0;
-	s->error = 0;
-	pthread_mutex_unlock(&s->base.lock);
 	return err;
 }
 
@@ -246,7 +225,7 @@ int connect_start(struct rsock *rs, const struct sockaddr *addr, socklen_t bytes
 
 	service_lock();
 	pthread_mutex_lock(&rs->lock);
-	err = begin(s, addr, bytes);
+	err = begin_connect(s, addr, bytes);
 	pthread_mutex_unlock(&rs->lock);
 	service_unlock();
 	if (err)
@@ -256,5 +235,11 @@ int connect_start(struct rsock *rs, const struct sockaddr *addr, socklen_t bytes
 	do
 		err = wait_until_ready(rs, POLLOUT, is_settled, CM_TIME_NEVER);
 	while (err == -EINTR);
-	return err ? err : outcome(s);
+	if (err)
+		return err;
+	pthread_mutex_lock(&rs->lock);
+	err = s->state == STREAM_FAILED ? -s->last_error : 0;
+	s->error = 0;
+	pthread_mutex_unlock(&rs->lock);
+	return err;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Memory that a peer writes into by name: riomap(), riounmap() and riowrite(). Ours is named in an
- * entry of the peer's table, which is written before the next data; the peer's is found by its
- * offset in our table.
+ * Buffers that a peer writes into by offset: riomap(), riounmap() and riowrite(). Our buffers are
+ * described by entries of the peer's table, which are written before the next data; the peer's
+ * buffers are found in our table.
  */
 #ifndef LIB_RSOCKET_IOMAP_H
 #define LIB_RSOCKET_IOMAP_H
@@ -19,14 +19,14 @@ int iomap_remove(struct stream *s, const void *buf, size_t bytes);
 ssize_t iomap_write(struct stream *s, const void *buf, size_t bytes, off_t offset, int flags);
 
 /**
- * iomap_tell_peer() - write the entries that the peer has not been told of
+ * iomap_update_peer() - write the entries of the peer's table that have changed
  * @flags: MSG_DONTWAIT
  *
- * The caller has the turn to send, and the lock, which is given up to wait.
+ * The caller has the turn to send, and the lock, which is released to wait.
  *
  * Return: 0 or -errno.
  */
-int iomap_tell_peer(struct stream *s, int flags);
+int iomap_update_peer(struct stream *s, int flags);
 
 /** iomap_free_all() - at the end of the socket. */
 void iomap_free_all(struct stream *s);

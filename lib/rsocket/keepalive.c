@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Keepalives of stream sockets: see keepalive.h.
+ * Keepalives of stream sockets, SO_KEEPALIVE: the service thread sends an RDMA write of no bytes
+ * every so often. The peer's program does not notice; if the peer is gone, the write fails.
  */
-#include "lib/rsocket/keepalive.h"
-
 #include <errno.h>
 #include <stdio.h>
 
@@ -26,34 +25,29 @@ int keepalive_default_s(void)
 	return seconds;
 }
 
-static void say(struct stream *s)
-{
-	if (!stream_can_talk(s->state) || !s->out.ctrl_slots)
-		return;
-	s->out.ctrl_slots--;
-	if (memory_post(s, RS_OP_CTRL, 0, NULL, NULL, 0, false, (struct rs_entry){ 0 })) {
-		s->out.ctrl_slots++;
-		stream_happen(s, STREAM_EV_SEND_FAILED, -EIO);
-	}
-}
-
-static void expired(struct serviced *serviced)
+static void send_keepalive(struct serviced *serviced)
 {
 	struct stream *s = container_of(serviced, struct stream, keepalive);
 
 	pthread_mutex_lock(&s->base.lock);
 	stream_progress(&s->base);
-	say(s);
+	if (stream_can_talk(s->state) && s->out.ctrl_slots) {
+		s->out.ctrl_slots--;
+		if (memory_post(s, RS_OP_CTRL, 0, NULL, NULL, 0, false, (struct rs_entry){ 0 })) {
+			s->out.ctrl_slots++;
+			stream_happen(s, STREAM_EV_SEND_FAILED, -EIO);
+		}
+	}
 	pthread_mutex_unlock(&s->base.lock);
 	keepalive_update(s);
 }
 
 void keepalive_init(struct stream *s)
 {
-	serviced_init(&s->keepalive, NULL, expired);
+	serviced_init(&s->keepalive, NULL, send_keepalive);
 }
 
-int keepalive_update(struct stream *s)
+void keepalive_update(struct stream *s)
 {
 	uint32_t ms = 0;
 
@@ -66,5 +60,4 @@ int keepalive_update(struct stream *s)
 	}
 	pthread_mutex_unlock(&s->base.lock);
 	service_expire_in(&s->keepalive, ms);
-	return 0;
 }

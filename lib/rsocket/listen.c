@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Listening stream sockets. Requests are answered on the service thread as they come, whether the
- * program is in raccept() or not; a socket whose connection is up waits there for it.
+ * Listening stream sockets. The service thread answers requests as they come, whether the program
+ * is in raccept() or not; a connected socket waits there for raccept().
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,10 +29,9 @@ static int read_request(const struct stream *listener, const struct rdma_cm_id *
 	return ret->version == RS_VERSION ? 0 : -ENOTSUP;
 }
 
-/* The answer is taken from what was asked, as the request says it. */
-static int send_rep(struct stream *child, const struct rdma_conn_param *asked)
+/* @param: the request's */
+static int send_rep(struct stream *child, struct rdma_conn_param param)
 {
-	struct rdma_conn_param param = *asked;
 	struct rs_hello hello = memory_hello(child);
 	uint8_t data[RS_HELLO_BYTES] = { 0 };
 
@@ -42,9 +41,9 @@ static int send_rep(struct stream *child, const struct rdma_conn_param *asked)
 	return rdma_accept(child->id, &param) && errno != EAGAIN ? -errno : 0;
 }
 
-static int answer(struct stream *child, const struct rs_hello *hello)
+static int accept_request(struct stream *child, const struct rs_hello *hello)
 {
-	struct rdma_conn_param asked = child->id->event->param.conn;
+	struct rdma_conn_param param = child->id->event->param.conn;
 	int fd = child->id->channel->fd;
 	int err = fcntl(fd, F_SETFL, O_NONBLOCK) ? -errno : 0;
 
@@ -56,10 +55,10 @@ static int answer(struct stream *child, const struct rs_hello *hello)
 		err = stream_happen(child, STREAM_EV_ACCEPT, 0);
 	if (!err)
 		err = service_add(&child->cm, fd);
-	return err ? err : send_rep(child, &asked);
+	return err ? err : send_rep(child, param);
 }
 
-static void drop(struct stream *child)
+static void drop_child(struct stream *child)
 {
 	service_remove(&child->cm);
 	service_remove(&child->keepalive);
@@ -67,13 +66,7 @@ static void drop(struct stream *child)
 	rsock_put(&child->base);
 }
 
-static void refuse(struct rdma_cm_id *id)
-{
-	rdma_reject(id, NULL, 0);
-	rdma_destroy_id(id);
-}
-
-static void take_request(struct stream *listener, struct rdma_cm_id *id)
+static void handle_request(struct stream *listener, struct rdma_cm_id *id)
 {
 	struct rs_hello hello;
 	struct stream *child;
@@ -82,50 +75,45 @@ static void take_request(struct stream *listener, struct rdma_cm_id *id)
 	if (!err)
 		err = stream_new(id, listener->domain, listener, &child);
 	if (err) {
-		refuse(id);
+		rdma_reject(id, NULL, 0);
+		rdma_destroy_id(id);
 		return;
 	}
 	child->listener = listener;
 	list_append(&listener->pending, &child->sibling);
 	pthread_mutex_lock(&child->base.lock);
-	err = answer(child, &hello);
+	err = accept_request(child, &hello);
 	pthread_mutex_unlock(&child->base.lock);
 	if (err) {
 		rdma_reject(id, NULL, 0);
-		drop(child);
+		drop_child(child);
 	}
 }
 
-static bool is_full(struct stream *listener)
-{
-	bool full;
-
-	pthread_mutex_lock(&listener->base.lock);
-	full = listener->n_ready >= listener->backlog;
-	pthread_mutex_unlock(&listener->base.lock);
-	return full;
-}
-
-static void readable(struct serviced *serviced)
+static void listener_readable(struct serviced *serviced)
 {
 	struct stream *listener = container_of(serviced, struct stream, cm);
 	struct rdma_cm_id *id;
+	bool is_full;
 
-	/* What nobody accepts stays in the id's backlog. */
-	if (is_full(listener))
+	pthread_mutex_lock(&listener->base.lock);
+	is_full = listener->n_ready >= listener->backlog;
+	pthread_mutex_unlock(&listener->base.lock);
+	/* Further requests stay in the id's backlog. */
+	if (is_full)
 		service_pause(serviced);
 	else if (rdma_get_request(listener->id, &id) == 0)
-		take_request(listener, id);
+		handle_request(listener, id);
 }
 
-/* @err: 0: it may be accepted; else it is dropped here. */
-static void settle(struct stream *child, int err)
+/* The set-up of a child is done, or has failed with @err. */
+static void settle_child(struct stream *child, int err)
 {
 	struct stream *listener = child->listener;
 
 	child->listener = NULL;
 	if (err) {
-		drop(child);
+		drop_child(child);
 		return;
 	}
 	pthread_mutex_lock(&listener->base.lock);
@@ -153,8 +141,8 @@ static int listen_on(struct stream *s, int backlog)
 	s->backlog = backlog > 0 && backlog < BACKLOG_MAX ? (unsigned int)backlog : BACKLOG_MAX;
 	if (err || is_listening)
 		return err;
-	s->cm.readable = readable;
-	s->settled = settle;
+	s->cm.readable = listener_readable;
+	s->settled = settle_child;
 	return service_add(&s->cm, s->id->channel->fd);
 }
 
@@ -190,23 +178,6 @@ static struct stream *take_ready(struct stream *listener)
 	return child;
 }
 
-static int take(struct stream *listener, struct stream **ret)
-{
-	int err;
-
-	while (!(*ret = take_ready(listener))) {
-		if (rsock_is_nonblocking(&listener->base, 0))
-			return -EAGAIN;
-		err = wait_until_ready(&listener->base, POLLIN, has_ready, CM_TIME_NEVER);
-		if (err)
-			return err;
-	}
-	service_lock();
-	service_resume(&listener->cm);
-	service_unlock();
-	return 0;
-}
-
 int listen_accept(struct rsock *rs, struct sockaddr *addr, socklen_t *bytes)
 {
 	struct stream *listener = stream_of(rs);
@@ -216,17 +187,25 @@ int listen_accept(struct rsock *rs, struct sockaddr *addr, socklen_t *bytes)
 	pthread_mutex_lock(&rs->lock);
 	err = listener->state == STREAM_LISTENING ? 0 : -EINVAL;
 	pthread_mutex_unlock(&rs->lock);
-	if (!err)
-		err = take(listener, &child);
 	if (err)
 		return err;
+	while (!(child = take_ready(listener))) {
+		if (rsock_is_nonblocking(rs, 0))
+			return -EAGAIN;
+		err = wait_until_ready(rs, POLLIN, has_ready, CM_TIME_NEVER);
+		if (err)
+			return err;
+	}
+	service_lock();
+	service_resume(&listener->cm);
+	service_unlock();
 	fd = child->base.fd;
 	connect_copy_name(rdma_get_peer_addr(child->id), addr, bytes);
 	err = table_add(&child->base);
 	if (!err)
 		return fd;
 	service_lock();
-	drop(child);
+	drop_child(child);
 	service_unlock();
 	return err;
 }
@@ -237,8 +216,8 @@ void listen_end(struct stream *listener)
 	struct stream *child;
 
 	list_for_each_safe (node, after, &listener->pending)
-		drop(container_of(node, struct stream, sibling));
-	/* One at a time: a raccept() that is still inside takes them, too. */
+		drop_child(container_of(node, struct stream, sibling));
+	/* One at a time: a raccept() that is still inside takes some, too. */
 	while ((child = take_ready(listener)))
-		drop(child);
+		drop_child(child);
 }

@@ -15,7 +15,7 @@
 
 #define QUEUE_MIN 16
 #define QUEUE_MAX 0xFFFE
-/* Credit messages share the notes with IOMAP messages, of which any number may be under way. */
+/* Credit messages share the notes with IOMAP messages, any number of which may be under way. */
 #define N_NOTES(s)  (memory_note_is_inline(s) ? 0 : (s)->sizes.sq_size)
 #define NOTE_BYTES  sizeof(struct rs_iomap_entry)
 #define UNACKED_MAX 1000
@@ -23,8 +23,8 @@
 
 /* --- making -------------------------------------------------------------- */
 
-/* A control message finds a receive even when the program has not looked for long: with no more
- * receives than credits, a peer that leaves would wait for it. */
+/* Control messages need no credit: they find a receive even if the program has not called for long.
+ * With only as many receives as credits, a peer that leaves would wait for the program. */
 static uint32_t n_recvs(const struct stream *s)
 {
 	return s->sizes.rq_size + CTRL_SLOTS;
@@ -37,7 +37,7 @@ static uint32_t clamp(uint32_t value, uint32_t low, uint32_t high)
 	return value < high ? value : high;
 }
 
-static int cut_sizes(struct stream *s)
+static int clamp_sizes(struct stream *s)
 {
 	struct ibv_device_attr attr;
 	uint32_t most;
@@ -50,11 +50,6 @@ static int cut_sizes(struct stream *s)
 	s->sizes.rq_size = clamp(s->sizes.rq_size, QUEUE_MIN, most - CTRL_SLOTS);
 	s->sizes.recv_bytes = clamp(s->sizes.recv_bytes & ~1U, 2, INT32_MAX);
 	return 0;
-}
-
-static int or_nomem(void)
-{
-	return errno ? -errno : -ENOMEM;
 }
 
 static int make_queues(struct stream *s)
@@ -72,7 +67,7 @@ static int make_queues(struct stream *s)
 	errno = 0;
 	m->channel = ibv_create_comp_channel(s->id->verbs);
 	if (!m->channel)
-		return or_nomem();
+		return rsock_verbs_error();
 	if (fcntl(m->channel->fd, F_SETFL, fcntl(m->channel->fd, F_GETFL) | O_NONBLOCK))
 		return -errno;
 	m->recv.cq = ibv_create_cq(s->id->verbs, (int)n_recvs(s), &m->recv, m->channel, 0);
@@ -80,7 +75,7 @@ static int make_queues(struct stream *s)
 		m->send.cq =
 			ibv_create_cq(s->id->verbs, (int)s->sizes.sq_size, &m->send, m->channel, 0);
 	if (!m->send.cq)
-		return or_nomem();
+		return rsock_verbs_error();
 	attr.send_cq = m->send.cq;
 	attr.recv_cq = m->recv.cq;
 	if (rdma_create_qp(s->id, NULL, &attr))
@@ -90,35 +85,29 @@ static int make_queues(struct stream *s)
 	return 0;
 }
 
-/* Pages of its own, or shared with such only: registered memory is not copied at a fork. */
-static void *get_pages(size_t bytes)
-{
-	void *at;
-
-	if (bytes <= SLOT_BYTES)
-		return slot_new();
-	at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	return at == MAP_FAILED ? NULL : at;
-}
-
-static void put_pages(void *at, size_t bytes)
-{
-	if (bytes <= SLOT_BYTES)
-		slot_free(at);
-	else
-		munmap(at, bytes);
-}
-
+/* Registered memory is not copied at a fork: it shares no page with anything else. */
 static int make_buffer(struct stream *s, size_t bytes, int access, void **ret, struct ibv_mr **mr)
 {
-	void *at = get_pages(bytes);
+	void *at = bytes <= SLOT_BYTES ? slot_new()
+				       : mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+					      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	if (!at)
+	if (!at || at == MAP_FAILED)
 		return -ENOMEM;
 	*ret = at;
 	errno = 0;
 	*mr = ibv_reg_mr(s->id->pd, *ret, bytes, access);
-	return *mr ? 0 : or_nomem();
+	return *mr ? 0 : rsock_verbs_error();
+}
+
+static void free_buffer(void *at, size_t bytes, struct ibv_mr *mr)
+{
+	if (mr)
+		ibv_dereg_mr(mr);
+	if (at && bytes <= SLOT_BYTES)
+		slot_free(at);
+	else if (at)
+		munmap(at, bytes);
 }
 
 static size_t send_ring_bytes(const struct stream *s)
@@ -132,29 +121,22 @@ static size_t table_bytes(const struct stream *s)
 	       s->sizes.iomap_size * sizeof(struct rs_iomap_entry);
 }
 
-static int make_buffers(struct stream *s)
+int memory_make(struct stream *s)
 {
-	struct stream_memory *m = &s->memory;
 	const int by_peer = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
-	int err = make_buffer(s, send_ring_bytes(s), IBV_ACCESS_LOCAL_WRITE, (void **)&m->send_ring,
-			      &m->send_mr);
+	struct stream_memory *m = &s->memory;
+	int err = clamp_sizes(s);
 
+	if (!err)
+		err = make_queues(s);
+	if (!err)
+		err = make_buffer(s, send_ring_bytes(s), IBV_ACCESS_LOCAL_WRITE,
+				  (void **)&m->send_ring, &m->send_mr);
 	if (!err)
 		err = make_buffer(s, s->sizes.recv_bytes, by_peer, (void **)&m->recv_ring,
 				  &m->recv_mr);
 	if (!err)
 		err = make_buffer(s, table_bytes(s), by_peer, (void **)&m->table, &m->table_mr);
-	return err;
-}
-
-int memory_make(struct stream *s)
-{
-	int err = cut_sizes(s);
-
-	if (!err)
-		err = make_queues(s);
-	if (!err)
-		err = make_buffers(s);
 	if (!err)
 		err = recv_window_init(&s->in, (uint16_t)s->sizes.rq_size, s->sizes.recv_bytes);
 	if (err)
@@ -163,15 +145,7 @@ int memory_make(struct stream *s)
 	return memory_post_recvs(s, n_recvs(s));
 }
 
-static void drop_buffer(void *at, size_t bytes, struct ibv_mr *mr)
-{
-	if (mr)
-		ibv_dereg_mr(mr);
-	if (at)
-		put_pages(at, bytes);
-}
-
-static void drop_cq(struct completions *c)
+static void destroy_cq(struct completions *c)
 {
 	if (!c->cq)
 		return;
@@ -185,18 +159,18 @@ void memory_free(struct stream *s)
 
 	if (m->has_qp)
 		rdma_destroy_qp(s->id);
-	drop_cq(&m->recv);
-	drop_cq(&m->send);
+	destroy_cq(&m->recv);
+	destroy_cq(&m->send);
 	if (m->channel)
 		ibv_destroy_comp_channel(m->channel);
-	drop_buffer(m->send_ring, send_ring_bytes(s), m->send_mr);
-	drop_buffer(m->recv_ring, s->sizes.recv_bytes, m->recv_mr);
-	drop_buffer(m->table, table_bytes(s), m->table_mr);
+	free_buffer(m->send_ring, send_ring_bytes(s), m->send_mr);
+	free_buffer(m->recv_ring, s->sizes.recv_bytes, m->recv_mr);
+	free_buffer(m->table, table_bytes(s), m->table_mr);
 	recv_window_fini(&s->in);
 	*m = (struct stream_memory){ 0 };
 }
 
-/* --- what each says of itself -------------------------------------------- */
+/* --- hello --------------------------------------------------------------- */
 
 struct rs_hello memory_hello(const struct stream *s)
 {
@@ -259,38 +233,24 @@ struct sent sent_of(uint64_t wr_id)
 			      .ring_bytes = (uint32_t)wr_id };
 }
 
-static uint64_t wr_id_of(struct sent sent)
-{
-	return (uint64_t)sent.op << 48 | (uint64_t)sent.slots << 32 | sent.ring_bytes;
-}
-
-/* What the completion is to say. */
-static struct sent plan(struct send_window *out, enum rs_op op, uint32_t ring_bytes)
-{
-	struct sent sent = { .op = op, .slots = 1, .ring_bytes = ring_bytes };
-
-	if (op != RS_OP_DATA && op != RS_OP_WRITE)
-		return sent;
-	if (send_window_keep_quiet(out, ring_bytes)) {
-		sent.slots = 0;
-	} else {
-		sent.slots = (uint16_t)out->quiet_slots;
-		sent.ring_bytes = out->quiet_bytes;
-		send_window_told(out);
-	}
-	return sent;
-}
-
 int memory_post(struct stream *s, enum rs_op op, uint32_t ring_bytes, const uint32_t *message,
 		const struct piece *piece, int n_pieces, bool is_inline, struct rs_entry to)
 {
-	struct sent sent = plan(&s->out, op, ring_bytes);
+	struct sent sent = { .op = op, .slots = 1, .ring_bytes = ring_bytes };
 	struct ibv_sge sge[2];
 	struct ibv_send_wr wr, *bad;
 	int err;
 
-	/* Not as a whole: clearing what other operations need costs as much as all of this. */
-	wr.wr_id = wr_id_of(sent);
+	if (op == RS_OP_DATA || op == RS_OP_WRITE) {
+		sent.slots = 0;
+		if (!send_window_keep_quiet(&s->out, ring_bytes)) {
+			sent.slots = (uint16_t)s->out.quiet_slots;
+			sent.ring_bytes = s->out.quiet_bytes;
+			send_window_signal(&s->out);
+		}
+	}
+	/* By member: to clear what other operations need costs as much as all of this. */
+	wr.wr_id = (uint64_t)sent.op << 48 | (uint64_t)sent.slots << 32 | sent.ring_bytes;
 	wr.next = NULL;
 	wr.sg_list = sge;
 	wr.num_sge = n_pieces;
@@ -328,7 +288,7 @@ struct piece memory_note(struct stream *s, const void *note, uint32_t bytes)
 
 /* --- events -------------------------------------------------------------- */
 
-static void arm(struct completions *c)
+static void arm_cq(struct completions *c)
 {
 	if (!c->armed && ibv_req_notify_cq(c->cq, 0) == 0)
 		c->armed = true;
@@ -340,10 +300,10 @@ int memory_arm(struct stream *s, bool for_sent)
 
 	if (!m->has_qp)
 		return -1;
-	arm(&m->recv);
-	/* A queue pair that flushes may do so before it says which send has failed. */
+	arm_cq(&m->recv);
+	/* A queue pair may flush its receives before it reports the send that failed. */
 	if (for_sent || m->is_flushing)
-		arm(&m->send);
+		arm_cq(&m->send);
 	return m->channel->fd;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The device's side of a stream socket: queue pair, completion queue, registered memory, and the
- * work requests that are posted to them. Called under the socket's lock.
+ * The device's side of a stream socket: queue pair, completion queues, registered memory, and the
+ * work requests that are posted. Called under the socket's lock.
  */
 #ifndef LIB_RSOCKET_MEMORY_H
 #define LIB_RSOCKET_MEMORY_H
@@ -11,19 +11,19 @@
 /**
  * memory_make() - all that a connection needs, with receives posted
  *
- * The sizes are cut to what the device can do. The id has been shown its device.
+ * The sizes are clamped to the device's limits. The id has a device.
  *
  * Return: 0 or -errno; what was made until then is for memory_free().
  */
 int memory_make(struct stream *s);
 
-/** memory_free() - all that is there; the queue pair first. */
+/** memory_free() - whatever was made; the queue pair first. */
 void memory_free(struct stream *s);
 
-/** memory_hello() - what to say of ourselves in REQ or REP. */
+/** memory_hello() - our rs_hello, for REQ or REP. */
 struct rs_hello memory_hello(const struct stream *s);
 
-/** memory_learn() - what the peer said of itself. Return: 0; -ENOTSUP if we cannot talk to it. */
+/** memory_learn() - the peer's rs_hello. Return: 0; -ENOTSUP if we cannot talk to it. */
 int memory_learn(struct stream *s, const struct rs_hello *hello);
 
 /** memory_post_recvs() - so many receives. Return: 0 or -errno. */
@@ -38,10 +38,10 @@ struct piece {
 	uint32_t lkey;
 };
 
-/* What a completion says of its work request. */
+/* What a send completion covers. */
 struct sent {
 	enum rs_op op;
-	uint16_t slots;	     /* of how many requests it tells; 0: it was to come only if it fails */
+	uint16_t slots;	     /* requests; 0: it is not signaled and comes only if it fails */
 	uint32_t ring_bytes; /* of the send buffer, free again */
 };
 
@@ -50,29 +50,29 @@ struct sent sent_of(uint64_t wr_id);
 
 /**
  * memory_post() - an RDMA write, with a message or without
- * @op:        RS_OP_DATA and RS_OP_WRITE complete together with later ones: see window.h
- * @ring_bytes: of the send buffer, that it occupies
- * @message:   immediate data, in host order; NULL: the peer is not told
+ * @op:        RS_OP_DATA and RS_OP_WRITE may be unsignaled: see window.h
+ * @ring_bytes: of the send buffer that it occupies
+ * @message:   immediate data, in host order; NULL: none
  * @piece:     what to write, one or two
  * @n_pieces:  0 for nothing but the message
- * @is_inline: the data is taken before this returns, from any memory
- * @to:        where to; bytes are not looked at
+ * @is_inline: the data is copied before this returns, from any memory
+ * @to:        where to; its bytes are ignored
  *
  * Return: 0 or -errno.
  */
 int memory_post(struct stream *s, enum rs_op op, uint32_t ring_bytes, const uint32_t *message,
 		const struct piece *piece, int n_pieces, bool is_inline, struct rs_entry to);
 
-/** memory_note_is_inline() - is what goes into the peer's table small enough to be sent inline? */
+/** memory_note_is_inline() - can entries of the peer's table be sent inline? */
 bool memory_note_is_inline(const struct stream *s);
 
 /**
- * memory_note() - what goes into the peer's table, from where it can be sent
- * @note:  stays where it is until it is posted
+ * memory_note() - an entry for the peer's table, where it can be sent from
+ * @note:  must stay valid until it is posted
  * @bytes: at most those of struct rs_iomap_entry
  *
- * If it is not to be sent inline, it is copied into registered memory, which is used again when as
- * many as there are slots for messages have been noted since.
+ * If it cannot be sent inline it is copied into registered memory, which is reused after as many
+ * notes as the send queue has slots.
  */
 struct piece memory_note(struct stream *s, const void *note, uint32_t bytes);
 

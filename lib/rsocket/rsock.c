@@ -48,3 +48,12 @@ bool rsock_is_nonblocking(const struct rsock *rs, int flags)
 {
 	return flags & MSG_DONTWAIT || __atomic_load_n(&rs->nonblocking, __ATOMIC_RELAXED);
 }
+
+size_t rs_transfer_bytes(const struct rs_transfer *transfer)
+{
+	size_t bytes = 0;
+
+	for (int i = 0; i < transfer->n_iov; i++)
+		bytes += transfer->iov[i].iov_len;
+	return bytes;
+}

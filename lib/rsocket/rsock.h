@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What every kind of handle of the socket layer has: stream sockets, datagram sockets and the
+ * The common part of all handles of the socket layer: stream sockets, datagram sockets and
  * instances of repoll. The public calls find a handle in the table (table.h) and go through its
- * operations; what waits does so by wait.h.
+ * operations; wait.h is how they wait.
  *
- * A handle is counted twice. The table holds one reference, each call inside another, so that a
- * socket that is closed under a waiting thread ends when that thread has left it. Whoever only
- * remembers it keeps its memory by a hold.
+ * A handle has two counts. The table holds one reference, each call inside another, so that a
+ * socket that is closed under a waiting thread ends when that thread has left it. A hold keeps only
+ * the memory and the lock.
  *
  * Locks nest in this order: service (service.h), a handle's turns, a handle's lock, the engine's.
  */
 #ifndef LIB_RSOCKET_RSOCK_H
 #define LIB_RSOCKET_RSOCK_H
 
+#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -24,19 +25,18 @@
 
 struct rsock;
 
-/* A datagram's or a stream's piece on its way: what sendmsg() and recvmsg() say of it. */
+/* The arguments of sendmsg() or recvmsg(). */
 struct rs_transfer {
 	const struct iovec *iov;
 	int n_iov;
 	int flags;
-	struct sockaddr
-		*addr; /* or NULL; of a receiver when sending, of the sender when receiving */
-	socklen_t addr_bytes; /* room at addr; after receiving, the address's size */
+	struct sockaddr *addr; /* of the receiver, or room for the sender's; or NULL */
+	socklen_t addr_bytes;  /* of the room at addr; after receiving, of the address */
 };
 
 /*
- * What a kind of handle can do. A missing row is -EOPNOTSUPP; all return 0 or more, or -errno, and
- * are called without the lock, except for the three that say otherwise.
+ * The operations of a kind of handle. A missing one is -EOPNOTSUPP; all return 0 or more, or
+ * -errno, and are called without the lock unless they say otherwise.
  */
 struct rsock_ops {
 	int (*bind)(struct rsock *rs, const struct sockaddr *addr, socklen_t bytes);
@@ -45,28 +45,28 @@ struct rsock_ops {
 	int (*connect)(struct rsock *rs, const struct sockaddr *addr, socklen_t bytes);
 	int (*shutdown)(struct rsock *rs, int how);
 	ssize_t (*send)(struct rsock *rs, const struct rs_transfer *out);
-	/* May be cancelled unless it puts that off: a receive of what is there has no need to. */
+	/* Disables cancellation itself, where it waits. */
 	ssize_t (*recv)(struct rsock *rs, struct rs_transfer *in);
 	int (*sockname)(struct rsock *rs, struct sockaddr_storage *ret);
 	int (*peername)(struct rsock *rs, struct sockaddr_storage *ret);
 	int (*setopt)(struct rsock *rs, int level, int name, const void *value, socklen_t bytes);
 	int (*getopt)(struct rsock *rs, int level, int name, void *value, socklen_t *bytes);
 
-	/* Locked: take what the device has completed, without waiting. */
+	/* Locked: handle completions, without waiting. */
 	void (*progress)(struct rsock *rs);
-	/* Locked: of these poll() events, which hold now; POLLERR and POLLHUP unasked. */
+	/* Locked: those of these poll() events that hold now; POLLERR and POLLHUP unasked. */
 	short (*events)(struct rsock *rs, short wanted);
 	/*
-	 * Locked: ask for a wake-up when one of these poll() events may hold; one of others may
-	 * come, too. Return: the descriptor that will be readable, or -1.
+	 * Locked: ask for an event when one of these poll() events may hold; it may come for
+	 * others, too. Return: the descriptor that will be readable, or -1.
 	 */
 	int (*arm)(struct rsock *rs, short wanted);
-	/* Locked: the descriptor was readable: take the wake-up off it. */
+	/* Locked: the descriptor was readable: take the event off it. */
 	void (*disarm)(struct rsock *rs);
 
-	/* The table has let go: wake who waits, end the conversation. 0, or -errno: stays open. */
+	/* Out of the table: wake all who wait, end the connection. -errno: it stays open. */
 	int (*close)(struct rsock *rs);
-	/* The last reference is gone: give up all but the memory of the handle itself. */
+	/* The last reference is gone: free all but the memory of the handle itself. */
 	void (*end)(struct rsock *rs);
 };
 
@@ -77,9 +77,9 @@ struct rsock {
 	unsigned int holds; /* atomic; the references together are one */
 	int nonblocking;    /* atomic: O_NONBLOCK was set by the program */
 	pthread_mutex_t lock;
-	struct list watches; /* struct watcher: who wants to know of changes */
-	unsigned int n_long; /* the last so many waits in a row were long: see wait.c */
-	bool has_event;	     /* there is a wake-up to be taken before the next sleep: see wait.c */
+	struct list watches; /* struct watcher: notified of changes */
+	unsigned int n_long; /* so many waits in a row were long: see wait.c */
+	bool has_event;	     /* to be taken off the descriptor before the next sleep: see wait.c */
 	bool closed;	     /* by rclose() */
 };
 
@@ -89,7 +89,7 @@ struct rsock {
  */
 void rsock_init(struct rsock *rs, const struct rsock_ops *ops);
 
-/** rsock_end() - for rsock_put() alone; not cancelled. */
+/** rsock_end() - for rsock_put() alone; cancellation is disabled. */
 void rsock_end(struct rsock *rs);
 
 /** rsock_get() - one reference more; rsock_put() for each, the last ends the handle. */
@@ -104,9 +104,18 @@ static inline void rsock_put(struct rsock *rs)
 		rsock_end(rs);
 }
 
-/** rsock_hold() - keep the memory and the lock; rsock_unhold() for each. */
+/** rsock_hold() - keep the memory and the lock, until rsock_unhold(). */
 void rsock_hold(struct rsock *rs);
 void rsock_unhold(struct rsock *rs);
+
+/** rsock_verbs_error() - Return: -errno of libibverbs, which may leave it 0: clear it before. */
+static inline int rsock_verbs_error(void)
+{
+	return errno ? -errno : -ENOMEM;
+}
+
+/** rs_transfer_bytes() - of all buffers. */
+size_t rs_transfer_bytes(const struct rs_transfer *transfer);
 
 /** rsock_is_nonblocking() - for a call with these MSG_ flags. */
 bool rsock_is_nonblocking(const struct rsock *rs, int flags);

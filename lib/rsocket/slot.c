@@ -25,7 +25,7 @@ struct page {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct list pages = { &pages, &pages };
 
-static struct page *make_page(void)
+static struct page *new_page(void)
 {
 	struct page *page = calloc(1, sizeof(*page));
 
@@ -41,53 +41,31 @@ static struct page *make_page(void)
 	return page;
 }
 
-/* Those that have room are in front. */
-static struct page *page_with_room(void)
+/* Pages with room are in front. */
+void *slot_new(void)
 {
 	struct page *page = NULL;
+	void *slot = NULL;
+	int i;
 
+	pthread_mutex_lock(&lock);
 	if (!list_is_empty(&pages))
 		page = container_of(pages.next, struct page, link);
-	return page && page->used != ALL ? page : make_page();
-}
-
-static void *take(struct page *page)
-{
-	int i = __builtin_ctzll(~page->used);
-
-	page->used |= 1ULL << i;
-	if (page->used == ALL) {
+	if (!page || page->used == ALL)
+		page = new_page();
+	if (page) {
+		i = __builtin_ctzll(~page->used);
+		page->used |= 1ULL << i;
+		slot = page->at + (size_t)i * SLOT_BYTES;
+	}
+	if (page && page->used == ALL) {
 		list_remove(&page->link);
 		list_append(&pages, &page->link);
 	}
-	return page->at + (size_t)i * SLOT_BYTES;
-}
-
-void *slot_new(void)
-{
-	struct page *page;
-	void *slot = NULL;
-
-	pthread_mutex_lock(&lock);
-	page = page_with_room();
-	if (page)
-		slot = take(page);
 	pthread_mutex_unlock(&lock);
 	if (slot)
 		memset(slot, 0, SLOT_BYTES);
 	return slot;
-}
-
-static void give_back(struct page *page, size_t offset)
-{
-	page->used &= ~(1ULL << offset / SLOT_BYTES);
-	list_remove(&page->link);
-	if (page->used) {
-		list_prepend(&pages, &page->link);
-		return;
-	}
-	munmap(page->at, PAGE_BYTES);
-	free(page);
 }
 
 void slot_free(void *slot)
@@ -99,11 +77,18 @@ void slot_free(void *slot)
 		struct page *page = container_of(node, struct page, link);
 		size_t offset = (size_t)((uint8_t *)slot - page->at);
 
-		/* A slot below the page is far beyond its end, too. */
-		if (offset < PAGE_BYTES) {
-			give_back(page, offset);
-			break;
+		/* The difference to a page above the slot is huge. */
+		if (offset >= PAGE_BYTES)
+			continue;
+		page->used &= ~(1ULL << offset / SLOT_BYTES);
+		list_remove(&page->link);
+		if (page->used) {
+			list_prepend(&pages, &page->link);
+		} else {
+			munmap(page->at, PAGE_BYTES);
+			free(page);
 		}
+		break;
 	}
 	pthread_mutex_unlock(&lock);
 }

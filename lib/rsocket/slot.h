@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Small pieces of memory that peers write into, many to a page: a page of its own for 32 bytes
- * would be a tenth of an idle socket's lot. Their pages have nothing else, because registered
- * memory is not copied when the process forks. memory.c keeps tables in them.
+ * Small pieces of registered memory, many to a page: a page of its own for 32 bytes would be a
+ * tenth of an idle socket's memory. Not a slab of base/, because these pages must hold nothing
+ * else: registered memory is not copied when the process forks.
  */
 #ifndef LIB_RSOCKET_SLOT_H
 #define LIB_RSOCKET_SLOT_H

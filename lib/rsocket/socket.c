@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A stream socket's life: made around an id, bound, shut down, closed.
+ * A stream socket's life: made around an id, bound, shut down, closed; and its readiness.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,37 +13,18 @@
 #include "lib/net/addr.h"
 #include "lib/rsocket/connect.h"
 #include "lib/rsocket/iomap.h"
-#include "lib/rsocket/keepalive.h"
 #include "lib/rsocket/memory.h"
 #include "lib/rsocket/settings.h"
 #include "lib/rsocket/wait.h"
 
-/* A peer that has stopped for good must not hold up who leaves it. */
-#define LEAVE_MS 10000
+#define LEAVE_MS 10000 /* at most, for a peer that does not answer any more */
 
 /* --- making -------------------------------------------------------------- */
-
-static struct stream_sizes default_sizes(void)
-{
-	const struct settings *set = settings();
-
-	return (struct stream_sizes){ .sq_size = set->sq_size,
-				      .rq_size = set->rq_size,
-				      .inline_size = set->inline_size,
-				      .send_bytes = set->send_bytes,
-				      .recv_bytes = set->recv_bytes,
-				      .iomap_size = set->iomap_size };
-}
-
-static void inherit(struct stream *s, const struct stream *like)
-{
-	s->sizes = like->sizes;
-	s->options = like->options;
-}
 
 int stream_new(struct rdma_cm_id *id, int domain, const struct stream *like, struct stream **ret)
 {
 	struct stream *s = calloc(1, sizeof(*s));
+	const struct settings *set = settings();
 
 	if (!s)
 		return -ENOMEM;
@@ -53,10 +34,16 @@ int stream_new(struct rdma_cm_id *id, int domain, const struct stream *like, str
 	s->id = id;
 	s->state = STREAM_IDLE;
 	s->opening = &connect_opening;
-	if (like)
-		inherit(s, like);
-	else
-		s->sizes = default_sizes();
+	s->sizes = (struct stream_sizes){ .sq_size = set->sq_size,
+					  .rq_size = set->rq_size,
+					  .inline_size = set->inline_size,
+					  .send_bytes = set->send_bytes,
+					  .recv_bytes = set->recv_bytes,
+					  .iomap_size = set->iomap_size };
+	if (like) {
+		s->sizes = like->sizes;
+		s->options = like->options;
+	}
 	turn_init(&s->send_turn);
 	turn_init(&s->recv_turn);
 	serviced_init(&s->cm, connect_readable, NULL);
@@ -145,21 +132,21 @@ static int stream_peername(struct rsock *rs, struct sockaddr_storage *ret)
 
 /* --- the end ------------------------------------------------------------- */
 
-static bool all_is_sent(struct rsock *rs)
+static bool is_all_sent(struct rsock *rs)
 {
 	struct stream *s = stream_of(rs);
 
 	return (!s->n_sent && !s->owes) || s->state == STREAM_BROKEN;
 }
 
-/* Whatever is not sent by then is given up, and the connection with it. */
+/* When the time is up, the connection is given up. */
 static int wait_all_sent(struct stream *s, int most_ms)
 {
 	struct cm_time until = wait_deadline(most_ms);
 	int err;
 
 	do
-		err = wait_until_ready(&s->base, POLLOUT, all_is_sent, until);
+		err = wait_until_ready(&s->base, POLLOUT, is_all_sent, until);
 	while (err == -EINTR);
 	pthread_mutex_lock(&s->base.lock);
 	if (err == -EAGAIN)
@@ -189,47 +176,36 @@ static int stream_shutdown(struct rsock *rs, int how)
 	return err || how == SHUT_RD ? err : wait_all_sent(s, LEAVE_MS);
 }
 
-static int leave_ms(const struct stream *s)
-{
-	int seconds = s->options.linger.l_linger;
-
-	if (!s->options.linger.l_onoff || seconds < 0 || seconds > LEAVE_MS / 1000)
-		return LEAVE_MS;
-	return seconds * 1000;
-}
-
-/* From here on no call that is still inside is served: see closed in connect.c and others. */
-static void stop_service(struct stream *s)
-{
-	service_lock();
-	pthread_mutex_lock(&s->base.lock);
-	s->base.closed = true;
-	watch_notify(&s->base);
-	pthread_mutex_unlock(&s->base.lock);
-	service_remove(&s->cm);
-	service_remove(&s->keepalive);
-	listen_end(s);
-	service_unlock();
-}
-
-/* The service stays until all is sent: it hears when the peer has gone, which ends the wait. */
+/* The service is stopped last: it learns when the peer is gone, which ends the wait. */
 static int stream_close(struct rsock *rs)
 {
 	struct stream *s = stream_of(rs);
+	int linger_s = s->options.linger.l_linger;
+	bool lingers = s->options.linger.l_onoff && linger_s >= 0 && linger_s <= LEAVE_MS / 1000;
 
 	pthread_mutex_lock(&rs->lock);
 	stream_progress(rs);
 	stream_happen(s, STREAM_EV_SHUT_RDWR, 0);
 	pthread_mutex_unlock(&rs->lock);
 	if (s->memory.has_qp)
-		wait_all_sent(s, leave_ms(s));
-	stop_service(s);
+		wait_all_sent(s, lingers ? linger_s * 1000 : LEAVE_MS);
+	service_lock();
+	/* No call that is still inside is served again: each checks this under both locks. */
+	pthread_mutex_lock(&rs->lock);
+	rs->closed = true;
+	watch_notify(rs);
+	pthread_mutex_unlock(&rs->lock);
+	service_remove(&s->cm);
+	service_remove(&s->keepalive);
+	listen_end(s);
+	service_unlock();
 	return 0;
 }
 
 /* --- readiness ----------------------------------------------------------- */
 
-static short opening_events(const struct stream *s, short wanted)
+/* Of a socket that is not connected, or not yet. */
+static short unconnected_events(const struct stream *s, short wanted)
 {
 	switch (s->state) {
 	case STREAM_LISTENING:
@@ -257,32 +233,25 @@ static short opening_events(const struct stream *s, short wanted)
 	return wanted;
 }
 
-static short connected_events(const struct stream *s)
-{
-	short events = 0;
-
-	if (stream_may_recv(s))
-		events |= POLLIN;
-	if (stream_may_send(s) || !stream_can_write(s->state))
-		events |= POLLOUT;
-	/* Not while there is something to read: rstream takes a hang-up for the end of the data. */
-	if (!stream_can_talk(s->state) && !s->in.unread)
-		events |= POLLHUP;
-	if (s->state == STREAM_BROKEN)
-		events |= POLLERR;
-	return events;
-}
-
 static short stream_events(struct rsock *rs, short wanted)
 {
 	struct stream *s = stream_of(rs);
-	short events;
+	short events = 0;
 
 	if (stream_can_talk(s->state) || s->state == STREAM_DISCONNECTED ||
-	    s->state == STREAM_BROKEN)
-		events = connected_events(s);
-	else
-		events = opening_events(s, wanted);
+	    s->state == STREAM_BROKEN) {
+		if (stream_may_recv(s))
+			events |= POLLIN;
+		if (stream_may_send(s) || !stream_can_write(s->state))
+			events |= POLLOUT;
+		/* Not while there is data: rstream takes a hang-up for the end of the data. */
+		if (!stream_can_talk(s->state) && !s->in.unread)
+			events |= POLLHUP;
+		if (s->state == STREAM_BROKEN)
+			events |= POLLERR;
+	} else {
+		events = unconnected_events(s, wanted);
+	}
 	if (events & POLLIN)
 		events |= POLLRDNORM;
 	if (events & POLLOUT)
@@ -290,14 +259,14 @@ static short stream_events(struct rsock *rs, short wanted)
 	return events & (wanted | POLLERR | POLLHUP);
 }
 
-/* Who only reads need not be woken by what was sent, unless that makes room for what we owe. */
+/* A reader need not be woken by send completions, unless a message that we owe waits for them. */
 static int stream_arm(struct rsock *rs, short wanted)
 {
 	struct stream *s = stream_of(rs);
 
 	if (stream_is_opening(s->state))
 		return -1;
-	return memory_arm(s, wanted & (POLLOUT | POLLWRNORM) || stream_is_in_debt(s));
+	return memory_arm(s, wanted & (POLLOUT | POLLWRNORM) || stream_owes(s));
 }
 
 static void stream_disarm(struct rsock *rs)

@@ -12,7 +12,7 @@ struct edge {
 /* clang-format off */
 #define TO(event, to, what) [STREAM_EV_##event] = { STREAM_##to, STREAM_##what }
 
-/* What the CM and the device can say of any connection that is up. */
+/* What can end any connection that is up. */
 #define ENDS                                   \
 	TO(GONE, DISCONNECTED, FLUSH),         \
 	TO(PEER_LEFT, DISCONNECTED, NOTHING),  \
@@ -121,15 +121,4 @@ const char *stream_event_str(enum stream_event event)
 	};
 
 	return names[event];
-}
-
-bool stream_is_opening(enum stream_state state)
-{
-	return state == STREAM_ADDR || state == STREAM_ROUTE || state == STREAM_CONNECTING ||
-	       state == STREAM_ACCEPTING;
-}
-
-bool stream_can_talk(enum stream_state state)
-{
-	return stream_can_read(state) || stream_can_write(state);
 }

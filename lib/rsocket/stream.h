@@ -3,9 +3,8 @@
  * A stream socket: a synchronous id, a queue pair, two buffers in registered memory, and the
  * accounts of what may be sent.
  *
- * Members are guarded by the handle's lock unless their comment says otherwise. A sender has the
- * turn to send while it is in a call, a receiver that to receive, so that copying much needs no
- * lock.
+ * Members are guarded by the handle's lock unless their comment says otherwise. One sender at a
+ * time has the turn to send, one receiver the turn to receive, so that long copies need no lock.
  */
 #ifndef LIB_RSOCKET_STREAM_H
 #define LIB_RSOCKET_STREAM_H
@@ -18,7 +17,7 @@
 #include "lib/rsocket/turn.h"
 #include "lib/rsocket/window.h"
 
-/* What may be chosen before a socket is connected; a listener's is its children's. */
+/* What the program may choose before connecting; accepted sockets inherit it. */
 struct stream_sizes {
 	uint32_t sq_size;
 	uint32_t rq_size;
@@ -28,7 +27,7 @@ struct stream_sizes {
 	uint32_t iomap_size;
 };
 
-/* What the program has set and can ask for again. */
+/* Socket options with no effect here but to be read again, and those of keepalive.c and close. */
 struct stream_options {
 	int reuse_addr;
 	int keepalive;
@@ -40,7 +39,7 @@ struct stream_options {
 	struct linger linger;
 };
 
-/* A completion queue. There are two, so that who only reads sleeps while sends complete. */
+/* A completion queue. There are two, so that a reader sleeps on while sends complete. */
 struct completions {
 	struct ibv_cq *cq;
 	bool armed;
@@ -52,18 +51,18 @@ struct stream_memory {
 	struct ibv_comp_channel *channel;
 	struct completions recv, send;
 	bool has_qp;
-	bool is_flushing; /* a receive has ended without a message */
+	bool is_flushing; /* a receive has failed */
 
-	uint8_t *send_ring; /* what is sent, then room for what is written into the peer's table */
+	uint8_t *send_ring; /* data, then room for notes: see memory_note() */
 	struct ibv_mr *send_mr;
 	uint8_t *recv_ring;
 	struct ibv_mr *recv_mr;
 	struct rs_entry *table; /* written by the peer: RS_TABLE_ENTRIES, then its buffers */
 	struct ibv_mr *table_mr;
-	unsigned int next_note; /* of the room behind the send ring */
+	unsigned int next_note; /* index in that room */
 };
 
-/* What of the peer's we may write to, besides its buffer. */
+/* What we may write to at the peer, besides its buffer. */
 struct stream_peer {
 	uint64_t table_addr;
 	uint32_t table_key;
@@ -96,8 +95,8 @@ struct stream {
 	struct stream_peer peer;
 	struct send_window out;
 	struct recv_window in;
-	unsigned int owes; /* OWES_: to be said when a slot is free */
-	uint32_t n_sent;   /* completions that will come */
+	unsigned int owes; /* OWES_: to be sent when a slot is free */
+	uint32_t n_sent;   /* completions still to come */
 	struct turn send_turn;
 	struct turn recv_turn;
 
@@ -109,8 +108,8 @@ struct stream {
 	uint32_t timeout_ms;
 	unsigned int n_retries;
 	struct sockaddr_storage target; /* of rconnect() */
-	struct stream *listener;	/* who the socket is to be accepted from; service's lock */
-	/* Of a listener: the set-up of its socket is over, or has failed; service's lock. */
+	struct stream *listener;	/* until it is ready for raccept(); service's lock */
+	/* Of a listener: the set-up of its child is done or has failed; service's lock. */
 	void (*settled)(struct stream *child, int err);
 	struct list sibling; /* in the listener's list of pending or of ready */
 
@@ -146,31 +145,28 @@ int stream_new(struct rdma_cm_id *id, int domain, const struct stream *like, str
 int stream_open(int domain, struct rsock **ret);
 
 /**
- * stream_happen() - let something happen, and do what is to be done; the lock is held
+ * stream_happen() - an event: step the state table and carry out the action; the lock is held
  * @err: for events that carry one: -errno
  *
- * Whoever watches the socket is told if its state has changed.
+ * The socket's watches are notified if its state has changed.
  *
- * Return: 0; -EINVAL if that cannot happen now, or what doing it returned.
+ * Return: 0; -EINVAL if the event is impossible in this state; -errno of the action.
  */
 int stream_happen(struct stream *s, enum stream_event event, int err);
 
-/** stream_progress() - rsock_ops.progress: takes completions, pays what is owed. */
+/** stream_progress() - rsock_ops.progress: handles completions, sends what is owed. */
 void stream_progress(struct rsock *rs);
 
-/** stream_pay() - say what is owed to the peer as far as slots are free; the lock is held. */
-void stream_pay(struct stream *s);
+/** stream_send_owed() - send owed messages as far as slots are free; the lock is held. */
+void stream_send_owed(struct stream *s);
 
-/** stream_is_in_debt() - is something owed that waits for a slot? The lock is held. */
-static inline bool stream_is_in_debt(const struct stream *s)
+/** stream_owes() - is a message owed that waits for a slot? The lock is held. */
+static inline bool stream_owes(const struct stream *s)
 {
 	return s->owes || (stream_can_read(s->state) && recv_window_is_due(&s->in));
 }
 
-/** stream_begin() - the connection is up: tell the peer of the second half; the lock is held. */
-void stream_begin(struct stream *s);
-
-/** stream_flush() - end what is under way: the queue pair goes to ERR; the lock is held. */
+/** stream_flush() - move the queue pair to ERR, which ends all requests; the lock is held. */
 void stream_flush(struct stream *s);
 
 /** stream_may_send() - would a send take at least a byte now? The lock is held. */
@@ -179,7 +175,7 @@ static inline bool stream_may_send(const struct stream *s)
 	return stream_can_write(s->state) && send_window_room(&s->out);
 }
 
-/** stream_may_recv() - would a receive end now: with data, the end or an error? Locked. */
+/** stream_may_recv() - would a receive return now: data, the end or an error? Locked. */
 bool stream_may_recv(const struct stream *s);
 
 /** stream_send(), stream_recv(): rsock_ops.send, .recv; see transfer.c. */
@@ -190,14 +186,25 @@ ssize_t stream_recv(struct rsock *rs, struct rs_transfer *in);
  * stream_await_room() - wait until a message that needs credit can be sent
  * @flags: MSG_DONTWAIT
  *
- * The caller has the turn to send, and the lock, which is given up to wait.
+ * The caller has the turn to send, and the lock, which is released to wait.
  *
- * Return: 0; -errno: -EAGAIN, or what the end of the connection is.
+ * Return: 0; -EAGAIN; -errno of the connection's end.
  */
 int stream_await_room(struct stream *s, int flags);
 
 /** stream_setopt(), stream_getopt(): rsock_ops.setopt, .getopt; see option.c. */
 int stream_setopt(struct rsock *rs, int level, int name, const void *value, socklen_t bytes);
 int stream_getopt(struct rsock *rs, int level, int name, void *value, socklen_t *bytes);
+
+/* Keepalives, SO_KEEPALIVE: see keepalive.c. */
+
+/** keepalive_init() - none yet. */
+void keepalive_init(struct stream *s);
+
+/** keepalive_default_s() - the host's, for TCP. */
+int keepalive_default_s(void);
+
+/** keepalive_update() - the options or the state have changed; the service's lock is held. */
+void keepalive_update(struct stream *s);
 
 #endif

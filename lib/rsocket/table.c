@@ -23,97 +23,81 @@ struct block {
 
 static struct block *blocks[N_BLOCKS]; /* atomic; never freed */
 
-static struct block *block_of(int fd)
+/* Return: the place of a descriptor, or NULL if its block was never needed. */
+static struct entry *entry_of(int fd)
 {
-	if (fd < 0 || fd > TABLE_FD_MAX)
-		return NULL;
-	return __atomic_load_n(&blocks[fd / BLOCK_SIZE], __ATOMIC_ACQUIRE);
+	struct block *block = NULL;
+
+	if (fd >= 0 && fd <= TABLE_FD_MAX)
+		block = __atomic_load_n(&blocks[fd / BLOCK_SIZE], __ATOMIC_ACQUIRE);
+	return block ? &block->at[fd % BLOCK_SIZE] : NULL;
 }
 
-/* What pthread_spin_lock() does, without two calls where the table is asked. */
-static void lock(struct entry *entry)
+/* As pthread_spin_lock(), without the call. */
+static void lock_entry(struct entry *entry)
 {
 	while (__atomic_test_and_set(&entry->is_locked, __ATOMIC_ACQUIRE))
 		while (__atomic_load_n(&entry->is_locked, __ATOMIC_RELAXED))
 			;
 }
 
-static void unlock(struct entry *entry)
+static void unlock_entry(struct entry *entry)
 {
 	__atomic_clear(&entry->is_locked, __ATOMIC_RELEASE);
 }
 
-static struct block *make_block(int fd)
-{
-	struct block *none = NULL;
-	struct block *made;
-
-	if (fd < 0 || fd > TABLE_FD_MAX)
-		return NULL;
-	made = calloc(1, sizeof(*made));
-	if (!made)
-		return NULL;
-	if (__atomic_compare_exchange_n(&blocks[fd / BLOCK_SIZE], &none, made, false,
-					__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-		return made;
-	free(made);
-	return none;
-}
-
 int table_add(struct rsock *rs)
 {
-	struct block *block = block_of(rs->fd);
-	struct entry *entry;
+	struct block *none = NULL, *made;
+	struct entry *entry = entry_of(rs->fd);
 
-	if (!block)
-		block = make_block(rs->fd);
-	if (!block)
-		return -ENOMEM;
-	entry = &block->at[rs->fd % BLOCK_SIZE];
-	lock(entry);
+	if (!entry) {
+		made = rs->fd < 0 || rs->fd > TABLE_FD_MAX ? NULL : calloc(1, sizeof(*made));
+		if (!made)
+			return -ENOMEM;
+		if (!__atomic_compare_exchange_n(&blocks[rs->fd / BLOCK_SIZE], &none, made, false,
+						 __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+			free(made);
+		entry = entry_of(rs->fd);
+	}
+	lock_entry(entry);
 	entry->rs = rs;
-	unlock(entry);
+	unlock_entry(entry);
 	return 0;
 }
 
 struct rsock *table_get(int fd)
 {
-	struct block *block = block_of(fd);
-	struct entry *entry;
+	struct entry *entry = entry_of(fd);
 	struct rsock *rs;
 
-	if (!block)
+	if (!entry)
 		return NULL;
-	entry = &block->at[fd % BLOCK_SIZE];
-	lock(entry);
+	lock_entry(entry);
 	rs = entry->rs;
 	if (rs)
 		rsock_get(rs);
-	unlock(entry);
+	unlock_entry(entry);
 	return rs;
 }
 
 struct rsock *table_take(int fd)
 {
-	struct block *block = block_of(fd);
-	struct entry *entry;
-	struct rsock *rs;
+	struct entry *entry = entry_of(fd);
+	struct rsock *rs = NULL;
 
-	if (!block)
+	if (!entry)
 		return NULL;
-	entry = &block->at[fd % BLOCK_SIZE];
-	lock(entry);
+	lock_entry(entry);
 	rs = entry->rs;
 	entry->rs = NULL;
-	unlock(entry);
+	unlock_entry(entry);
 	return rs;
 }
 
 void table_after_fork(void)
 {
-	for (int i = 0; i < N_BLOCKS; i++) {
-		if (!blocks[i])
-			continue;
-		memset(blocks[i], 0, sizeof(*blocks[i]));
-	}
+	for (int i = 0; i < N_BLOCKS; i++)
+		if (blocks[i])
+			memset(blocks[i], 0, sizeof(*blocks[i]));
 }

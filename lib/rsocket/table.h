@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The handle table: which descriptor of the process is a socket of ours. Two levels, so that a
- * process with few sockets pays for few; an entry has a lock of its own.
+ * The handle table: which descriptors of the process are sockets of ours. Two levels, so that a
+ * process with few sockets needs little memory; each entry has its own lock.
  */
 #ifndef LIB_RSOCKET_TABLE_H
 #define LIB_RSOCKET_TABLE_H
@@ -11,7 +11,7 @@
 #define TABLE_FD_MAX 65535
 
 /**
- * table_add() - from now on, rs->fd leads here
+ * table_add() - from now on, rs->fd leads to this handle
  *
  * The table keeps the caller's reference, until table_take().
  *
@@ -19,14 +19,13 @@
  */
 int table_add(struct rsock *rs);
 
-/** table_get() - Return: the handle, for rsock_put(); NULL if it is none of ours. */
+/** table_get() - Return: the handle, for rsock_put(); NULL if it is not ours. */
 struct rsock *table_get(int fd);
 
-/** table_take() - no longer leads here. Return: the handle with the table's reference, or NULL. */
+/** table_take() - take it out. Return: the handle with the table's reference, or NULL. */
 struct rsock *table_take(int fd);
 
-/** table_after_fork() - in a forked child: the locks are free, the parent's sockets none of ours.
- */
+/** table_after_fork() - in a forked child: release the locks, forget the parent's sockets. */
 void table_after_fork(void);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Data of stream sockets: sending copies into the send buffer, or into the work request if there is
- * little of it, and receiving copies out of the receive buffer. What is more than a little is
- * copied without the lock, which is taken to reserve and to account.
+ * Data of stream sockets. A send copies into the send buffer, or into the work request if it is
+ * short; a receive copies out of the receive buffer. A long copy is made without the lock, which is
+ * held to reserve and to account.
  */
 #include <errno.h>
 #include <string.h>
@@ -12,41 +12,30 @@
 #include "lib/rsocket/memory.h"
 #include "lib/rsocket/wait.h"
 
-/* The first message of a call is short, so that it travels while the next is being copied; a
- * message costs as much as copying thousands of bytes. */
+/* The first message of a call is short, so that it is on its way while the next is being copied.
+ * The next ones grow: a message costs as much as copying thousands of bytes. */
 #define FIRST_BYTES  8192
 #define GROWTH	     4
 #define LONGEST	     65536
-#define INLINE_BYTES 1024 /* copied on the stack at most */
-#define HELD_BYTES   1024 /* copied under the lock at most: taking it again costs as much */
+#define INLINE_BYTES 1024 /* copied to the stack at most */
+#define LOCKED_BYTES 1024 /* copied under the lock at most: taking it again costs as much */
 
 /* --- through an iovec ---------------------------------------------------- */
 
-/* Where a call is in what it was given. */
+/* A position in the program's buffers. */
 struct cursor {
 	const struct iovec *iov;
-	int n;
 	size_t at; /* in the first of them */
 };
 
-static size_t total(const struct iovec *iov, int n)
-{
-	size_t bytes = 0;
-
-	for (int i = 0; i < n; i++)
-		bytes += iov[i].iov_len;
-	return bytes;
-}
-
-/* The next piece in one go, of so many bytes at most; moves on. Return: where, *bytes: how many. */
-static void *advance(struct cursor *cursor, uint32_t *bytes)
+/* Move on by *bytes, or to the end of a buffer. Return: where that was; *bytes: how many. */
+static void *advance_cursor(struct cursor *cursor, uint32_t *bytes)
 {
 	size_t left;
 	void *at;
 
 	while (cursor->at == cursor->iov->iov_len) {
 		cursor->iov++;
-		cursor->n--;
 		cursor->at = 0;
 	}
 	left = cursor->iov->iov_len - cursor->at;
@@ -57,16 +46,11 @@ static void *advance(struct cursor *cursor, uint32_t *bytes)
 	return at;
 }
 
-static bool is_in_one(const struct cursor *cursor, uint32_t bytes)
-{
-	return cursor->iov->iov_len - cursor->at >= bytes;
-}
-
-static void copy_out(struct cursor *cursor, uint8_t *to, uint32_t bytes)
+static void copy_from_program(struct cursor *cursor, uint8_t *to, uint32_t bytes)
 {
 	while (bytes) {
 		uint32_t part = bytes;
-		const void *from = advance(cursor, &part);
+		const void *from = advance_cursor(cursor, &part);
 
 		memcpy(to, from, part);
 		to += part;
@@ -74,11 +58,11 @@ static void copy_out(struct cursor *cursor, uint8_t *to, uint32_t bytes)
 	}
 }
 
-static void copy_in(struct cursor *cursor, const uint8_t *from, uint32_t bytes)
+static void copy_to_program(struct cursor *cursor, const uint8_t *from, uint32_t bytes)
 {
 	while (bytes) {
 		uint32_t part = bytes;
-		void *to = advance(cursor, &part);
+		void *to = advance_cursor(cursor, &part);
 
 		memcpy(to, from, part);
 		from += part;
@@ -93,26 +77,25 @@ static uint32_t least(size_t a, uint32_t b)
 	return a < b ? (uint32_t)a : b;
 }
 
-/* Of what is sent once the connection is not what it was. */
-static int send_error(const struct stream *s)
+/* Return: the -errno of a transfer that the state does not allow; @ended if the data has ended. */
+static int error_of_state(const struct stream *s, int ended)
 {
 	if (stream_is_opening(s->state))
 		return -EAGAIN;
-	if (s->state == STREAM_IDLE || s->state == STREAM_BOUND || s->state == STREAM_LISTENING)
+	if (stream_is_before_connect(s->state))
 		return -ENOTCONN;
-	return s->state == STREAM_BROKEN || s->state == STREAM_FAILED ? -s->last_error
-								      : -ECONNRESET;
+	return s->state == STREAM_BROKEN || s->state == STREAM_FAILED ? -s->last_error : ended;
 }
 
-static bool may_send_or_never(struct rsock *rs)
+static bool send_would_not_wait(struct rsock *rs)
 {
 	struct stream *s = stream_of(rs);
 
 	return !stream_can_write(s->state) || stream_may_send(s);
 }
 
-/* The lock is held, and given up to wait. Return: 0 or -errno. */
-static int await(struct stream *s, short wanted, bool (*ready)(struct rsock *rs))
+/* The lock is held, and released to wait. Return: 0 or -errno. */
+static int wait_unlocked(struct stream *s, short wanted, bool (*ready)(struct rsock *rs))
 {
 	int err;
 
@@ -131,10 +114,10 @@ int stream_await_room(struct stream *s, int flags)
 		if (stream_may_send(s))
 			return 0;
 		if (!stream_can_write(s->state))
-			return send_error(s);
+			return error_of_state(s, -ECONNRESET);
 		if (rsock_is_nonblocking(&s->base, flags))
 			return -EAGAIN;
-		err = await(s, POLLOUT, may_send_or_never);
+		err = wait_unlocked(s, POLLOUT, send_would_not_wait);
 	}
 	return err;
 }
@@ -149,7 +132,7 @@ static int post_data(struct stream *s, const struct piece *piece, int n, uint32_
 
 	if (!stream_can_write(s->state)) {
 		send_window_done(&s->out, 1, ring_bytes);
-		return send_error(s);
+		return error_of_state(s, -ECONNRESET);
 	}
 	err = memory_post(s, RS_OP_DATA, ring_bytes, &message, piece, n, is_inline, to);
 	if (err) {
@@ -159,31 +142,31 @@ static int post_data(struct stream *s, const struct piece *piece, int n, uint32_
 	return err;
 }
 
+static void unlock_for_copy(struct stream *s, uint32_t bytes)
+{
+	if (bytes > LOCKED_BYTES)
+		pthread_mutex_unlock(&s->base.lock);
+}
+
+static void lock_after_copy(struct stream *s, uint32_t bytes)
+{
+	if (bytes > LOCKED_BYTES)
+		pthread_mutex_lock(&s->base.lock);
+}
+
 static int send_inline(struct stream *s, struct cursor *from, uint32_t bytes)
 {
 	uint8_t copy[INLINE_BYTES];
 	struct piece piece = { .at = copy, .bytes = bytes };
 
-	if (is_in_one(from, bytes))
-		piece.at = advance(from, &bytes);
+	if (from->iov->iov_len - from->at >= bytes)
+		piece.at = advance_cursor(from, &bytes);
 	else
-		copy_out(from, copy, bytes);
+		copy_from_program(from, copy, bytes);
 	return post_data(s, &piece, 1, bytes, true);
 }
 
-static void begin_copy(struct stream *s, uint32_t bytes)
-{
-	if (bytes > HELD_BYTES)
-		pthread_mutex_unlock(&s->base.lock);
-}
-
-static void end_copy(struct stream *s, uint32_t bytes)
-{
-	if (bytes > HELD_BYTES)
-		pthread_mutex_lock(&s->base.lock);
-}
-
-/* Only who has the turn moves the head of the ring. */
+/* Only the thread that has the turn moves the head of the ring. */
 static int send_from_ring(struct stream *s, struct cursor *from, uint32_t bytes)
 {
 	uint8_t *ring = s->memory.send_ring;
@@ -195,64 +178,47 @@ static int send_from_ring(struct stream *s, struct cursor *from, uint32_t bytes)
 		      { ring,	      bytes - first, lkey}
 	};
 
-	begin_copy(s, bytes);
-	copy_out(from, ring + head, first);
-	copy_out(from, ring, bytes - first);
-	end_copy(s, bytes);
+	unlock_for_copy(s, bytes);
+	copy_from_program(from, ring + head, first);
+	copy_from_program(from, ring, bytes - first);
+	lock_after_copy(s, bytes);
 	return post_data(s, piece, first < bytes ? 2 : 1, bytes, false);
 }
 
-/* One message. Return: its bytes, or -errno. */
-static ssize_t send_one(struct stream *s, struct cursor *from, size_t left, uint32_t most,
-			int flags)
-{
-	uint32_t bytes;
-	int err = stream_may_send(s) ? 0 : stream_await_room(s, flags);
-
-	if (err)
-		return err;
-	bytes = least(left, least(most, send_window_room(&s->out)));
-	if (bytes <= s->sizes.inline_size && bytes <= INLINE_BYTES)
-		err = send_inline(s, from, bytes);
-	else
-		err = send_from_ring(s, from, bytes);
-	return err ? err : (ssize_t)bytes;
-}
-
-static ssize_t send_all(struct stream *s, struct cursor *from, size_t bytes, int flags)
-{
-	size_t left = bytes;
-	uint32_t most = FIRST_BYTES;
-	ssize_t sent = iomap_tell_peer(s, flags);
-
-	if (sent < 0)
-		return sent;
-	while (left) {
-		sent = send_one(s, from, left, most, flags);
-		if (sent < 0)
-			break;
-		left -= (size_t)sent;
-		most = least(LONGEST, most * GROWTH);
-	}
-	return left == bytes && sent < 0 ? sent : (ssize_t)(bytes - left);
-}
-
-/* Not inlined: what it needs is not to be paid by a send that needs none of it. */
+/* Not inlined: a send that needs none of this should not pay for its stack and registers. */
 __attribute__((noinline)) static ssize_t send_in_turn(struct stream *s,
 						      const struct rs_transfer *out)
 {
-	struct cursor from = { out->iov, out->n_iov, 0 };
-	ssize_t sent;
+	struct cursor from = { out->iov, 0 };
+	size_t total = rs_transfer_bytes(out), sent = 0;
+	uint32_t most = FIRST_BYTES;
+	int err;
 
 	turn_take(&s->send_turn, &s->base.lock);
-	sent = send_all(s, &from, total(out->iov, out->n_iov), out->flags);
+	err = iomap_update_peer(s, out->flags);
+	while (!err && sent < total) {
+		uint32_t bytes;
+
+		if (!stream_may_send(s))
+			err = stream_await_room(s, out->flags);
+		if (err)
+			break;
+		bytes = least(total - sent, least(most, send_window_room(&s->out)));
+		if (bytes <= s->sizes.inline_size && bytes <= INLINE_BYTES)
+			err = send_inline(s, &from, bytes);
+		else
+			err = send_from_ring(s, &from, bytes);
+		if (!err)
+			sent += bytes;
+		most = least(LONGEST, most * GROWTH);
+	}
 	turn_give(&s->send_turn);
-	return sent;
+	return err && !sent ? err : (ssize_t)sent;
 }
 
-/* What most calls are about, a little in one piece that can be sent at once. Return: its bytes, or
- * -errno; 0: it is not that simple. */
-static ssize_t send_at_hand(struct stream *s, const struct rs_transfer *out)
+/* The common case: one short buffer that can be sent at once. Return: its bytes, or -errno; 0: it
+ * is not that simple. */
+static ssize_t send_at_once(struct stream *s, const struct rs_transfer *out)
 {
 	size_t bytes = out->n_iov == 1 ? out->iov->iov_len : 0;
 	struct piece piece;
@@ -275,7 +241,7 @@ ssize_t stream_send(struct rsock *rs, const struct rs_transfer *out)
 	if (out->addr)
 		return -EISCONN;
 	pthread_mutex_lock(&rs->lock);
-	sent = send_at_hand(s, out);
+	sent = send_at_once(s, out);
 	if (!sent)
 		sent = send_in_turn(s, out);
 	pthread_mutex_unlock(&rs->lock);
@@ -284,22 +250,12 @@ ssize_t stream_send(struct rsock *rs, const struct rs_transfer *out)
 
 /* --- receiving ----------------------------------------------------------- */
 
-/* Nothing more will come. Return: 0 at the end of the data, or -errno. */
-static int recv_error(const struct stream *s)
-{
-	if (s->state == STREAM_IDLE || s->state == STREAM_BOUND || s->state == STREAM_LISTENING)
-		return -ENOTCONN;
-	if (stream_is_opening(s->state))
-		return -EAGAIN;
-	return s->state == STREAM_BROKEN || s->state == STREAM_FAILED ? -s->last_error : 0;
-}
-
-static bool may_recv(struct rsock *rs)
+static bool recv_would_not_wait(struct rsock *rs)
 {
 	return stream_may_recv(stream_of(rs));
 }
 
-/* Return: 1 if there is something to read; 0 at the end, or -errno. */
+/* Return: 1 if there is something to read; 0 at the end of the data, or -errno. */
 static int await_data(struct stream *s, int flags)
 {
 	int err = 0;
@@ -307,96 +263,92 @@ static int await_data(struct stream *s, int flags)
 	while (!err && !s->in.unread) {
 		stream_progress(&s->base);
 		if (s->in.unread)
-			break;
+			return 1;
 		if (!stream_can_read(s->state))
-			return recv_error(s);
+			return error_of_state(s, 0);
 		if (rsock_is_nonblocking(&s->base, flags))
 			return -EAGAIN;
-		err = await(s, POLLIN, may_recv);
+		err = wait_unlocked(s, POLLIN, recv_would_not_wait);
 	}
 	return err ? err : 1;
 }
 
-__attribute__((noinline)) static void pay(struct stream *s)
+__attribute__((noinline)) static void send_owed(struct stream *s)
 {
 	int cancel_state = api_enter();
 
-	stream_pay(s);
+	stream_send_owed(s);
 	api_leave(cancel_state);
 }
 
-static void account(struct stream *s, uint32_t bytes)
+static void count_read(struct stream *s, uint32_t bytes)
 {
 	recv_window_read(&s->in, bytes);
-	if (stream_is_in_debt(s))
-		pay(s);
+	if (stream_owes(s))
+		send_owed(s);
 }
 
-/* Only who has the turn moves the head of the ring. */
-static uint32_t read_some(struct stream *s, struct cursor *to, size_t left, bool peek)
+/* Only the thread that has the turn moves the head of the ring. */
+static uint32_t read_from_ring(struct stream *s, struct cursor *to, size_t left, bool peek)
 {
 	const uint8_t *ring = s->memory.recv_ring;
 	uint32_t head = s->in.head;
 	uint32_t bytes = least(left, s->in.unread);
 	uint32_t first = least(s->in.ring_bytes - head, bytes);
 
-	begin_copy(s, bytes);
-	copy_in(to, ring + head, first);
-	copy_in(to, ring, bytes - first);
-	end_copy(s, bytes);
+	unlock_for_copy(s, bytes);
+	copy_to_program(to, ring + head, first);
+	copy_to_program(to, ring, bytes - first);
+	lock_after_copy(s, bytes);
 	if (!peek)
-		account(s, bytes);
+		count_read(s, bytes);
 	return bytes;
 }
 
-static ssize_t recv_all(struct stream *s, struct cursor *to, size_t bytes, int flags)
-{
-	bool peek = flags & MSG_PEEK;
-	size_t left = bytes;
-	int err = 0;
-
-	while (left) {
-		err = s->in.unread ? 1 : await_data(s, flags);
-		if (err <= 0)
-			break;
-		left -= read_some(s, to, left, peek);
-		if (peek || !(flags & MSG_WAITALL))
-			break;
-	}
-	return left == bytes && err < 0 ? err : (ssize_t)(bytes - left);
-}
-
-/* Not inlined: what it needs is not to be paid by a receive that needs none of it. */
+/* Not inlined: a receive that needs none of this should not pay for its stack and registers. */
 __attribute__((noinline)) static ssize_t recv_in_turn(struct stream *s, struct rs_transfer *in)
 {
-	struct cursor to = { in->iov, in->n_iov, 0 };
+	struct cursor to = { in->iov, 0 };
+	size_t left = rs_transfer_bytes(in);
+	bool peek = in->flags & MSG_PEEK;
 	int cancel_state = api_enter();
-	ssize_t received;
+	ssize_t received = 0;
+	int err = 0;
 
 	turn_take(&s->recv_turn, &s->base.lock);
-	received = recv_all(s, &to, total(in->iov, in->n_iov), in->flags);
+	while (left) {
+		uint32_t bytes;
+
+		err = s->in.unread ? 1 : await_data(s, in->flags);
+		if (err <= 0)
+			break;
+		bytes = read_from_ring(s, &to, left, peek);
+		received += bytes;
+		left -= bytes;
+		if (peek || !(in->flags & MSG_WAITALL))
+			break;
+	}
 	turn_give(&s->recv_turn);
 	api_leave(cancel_state);
-	return received;
+	return !received && err < 0 ? err : received;
 }
 
 /*
- * What most calls are about, a little that is there already and in one piece: nothing in here
- * gives up the lock or could be cancelled, but for what is owed, now and then. Return: its bytes;
- * 0: it is not that simple.
+ * The common case: a few bytes that have arrived, in one piece. Nothing in here releases the lock,
+ * or could be cancelled but for send_owed(). Return: its bytes; 0: it is not that simple.
  */
-static ssize_t recv_at_hand(struct stream *s, const struct rs_transfer *in)
+static ssize_t recv_at_once(struct stream *s, const struct rs_transfer *in)
 {
 	size_t wanted = in->n_iov == 1 ? in->iov->iov_len : 0;
 	uint32_t bytes = least(wanted, s->in.unread);
 
-	if (s->recv_turn.is_taken || in->flags & MSG_PEEK || bytes > HELD_BYTES ||
+	if (s->recv_turn.is_taken || in->flags & MSG_PEEK || bytes > LOCKED_BYTES ||
 	    bytes > s->in.ring_bytes - s->in.head || (bytes < wanted && in->flags & MSG_WAITALL))
 		return 0;
 	if (bytes) {
-		/* A memcpy() of a little becomes a string instruction, which is slower. */
+		/* A short memcpy() becomes a string instruction, which is slower. */
 		memmove(in->iov->iov_base, s->memory.recv_ring + s->in.head, bytes);
-		account(s, bytes);
+		count_read(s, bytes);
 	}
 	return bytes;
 }
@@ -408,7 +360,7 @@ ssize_t stream_recv(struct rsock *rs, struct rs_transfer *in)
 
 	in->addr_bytes = 0;
 	pthread_mutex_lock(&rs->lock);
-	received = recv_at_hand(s, in);
+	received = recv_at_once(s, in);
 	if (!received)
 		received = recv_in_turn(s, in);
 	pthread_mutex_unlock(&rs->lock);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Who may send on a stream socket, and who may receive: one call at a time, in pieces between which
- * the socket's lock is given up. A turn costs nothing while nobody else wants it, unlike a second
- * mutex. Used by transfer.c and iomap.c.
+ * The turn to send on a stream socket, or to receive: one call at a time, in pieces between which
+ * the socket's lock is released. A turn costs nothing while nobody else wants it, unlike a second
+ * mutex.
  */
 #ifndef LIB_RSOCKET_TURN_H
 #define LIB_RSOCKET_TURN_H
@@ -27,7 +27,7 @@ static inline void turn_fini(struct turn *turn)
 	pthread_cond_destroy(&turn->given);
 }
 
-/** turn_take() - wait until nobody has it; lock: held, and given up to wait. */
+/** turn_take() - wait until nobody has it; lock: held, and released to wait. */
 static inline void turn_take(struct turn *turn, pthread_mutex_t *lock)
 {
 	turn->n_waiting++;

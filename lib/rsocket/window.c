@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- what we may send ---------------------------------------------------- */
+/* --- sending ------------------------------------------------------------- */
 
 void send_window_init(struct send_window *window, uint32_t sq_size, uint32_t ring_bytes)
 {
@@ -39,28 +39,19 @@ bool send_window_grant(struct send_window *window, uint16_t limit)
 	return true;
 }
 
-/*
- * An entry whose message is still on its way may be written while we look. A device writes whole
- * words, in order: when key and length, which are one, are there, the address is.
- */
 typedef uint64_t word __attribute__((may_alias));
-
-static struct rs_entry read_entry(const struct rs_entry *from)
-{
-	word words[2];
-	struct rs_entry entry;
-
-	words[1] = __atomic_load_n((const word *)&from->key, __ATOMIC_ACQUIRE);
-	words[0] = __atomic_load_n((const word *)&from->addr, __ATOMIC_RELAXED);
-	memcpy(&entry, words, sizeof(entry));
-	return entry;
-}
 
 bool send_window_refill(struct send_window *window, struct rs_entry *table)
 {
 	for (unsigned int i = 0; i < RS_TABLE_ENTRIES; i++) {
-		struct rs_entry entry = read_entry(&table[i]);
+		struct rs_entry entry;
+		word words[2];
 
+		/* An entry may be written while we look. A device writes whole words, in order:
+		 * when key and length, which are one word, are there, the address is. */
+		words[1] = __atomic_load_n((const word *)&table[i].key, __ATOMIC_ACQUIRE);
+		words[0] = __atomic_load_n((const word *)&table[i].addr, __ATOMIC_RELAXED);
+		memcpy(&entry, words, sizeof(entry));
 		if (!entry.bytes)
 			continue;
 		if (window->half[i].bytes)
@@ -71,18 +62,12 @@ bool send_window_refill(struct send_window *window, struct rs_entry *table)
 	return true;
 }
 
-void send_window_done(struct send_window *window, uint32_t slots, uint32_t ring_bytes)
-{
-	window->data_slots += slots;
-	window->ring_free += ring_bytes;
-}
-
-/* --- what the peer may send ---------------------------------------------- */
+/* --- receiving ----------------------------------------------------------- */
 
 int recv_window_init(struct recv_window *window, uint16_t rq_size, uint32_t ring_bytes)
 {
 	*window = (struct recv_window){ .ring_bytes = ring_bytes,
-					.promised = ring_bytes / 2,
+					.granted = ring_bytes / 2,
 					.owed = ring_bytes / 2,
 					.slot = 1,
 					.n_slots = RS_TABLE_ENTRIES,
@@ -100,10 +85,10 @@ void recv_window_fini(struct recv_window *window)
 
 bool recv_window_add(struct recv_window *window, uint32_t bytes)
 {
-	if (!bytes || bytes > window->promised || window->count == window->rq_size)
+	if (!bytes || bytes > window->granted || window->count == window->rq_size)
 		return false;
 	window->bytes[window_wrap(window->first + window->count++, window->rq_size)] = bytes;
-	window->promised -= bytes;
+	window->granted -= bytes;
 	window->unread += bytes;
 	return true;
 }
@@ -127,17 +112,12 @@ void recv_window_read(struct recv_window *window, uint32_t bytes)
 	}
 }
 
-void recv_window_skip(struct recv_window *window)
-{
-	window->done++;
-}
-
 struct grant recv_window_grant(struct recv_window *window)
 {
 	uint32_t half_bytes = window->ring_bytes / 2;
 	struct grant grant = { .limit = (uint16_t)(window->done + window->rq_size) };
 
-	window->told = window->done;
+	window->done_granted = window->done;
 	if (window->owed < half_bytes)
 		return grant;
 	grant.has_half = true;
@@ -146,6 +126,6 @@ struct grant recv_window_grant(struct recv_window *window)
 	window->slot = (window->slot + 1) % window->n_slots;
 	window->half = (window->half + 1) % 2;
 	window->owed -= half_bytes;
-	window->promised += half_bytes;
+	window->granted += half_bytes;
 	return grant;
 }

@@ -1,26 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The two accounts of a stream socket: what the peer lets us send, and what we let the peer send.
- * Pure arithmetic, checked against a peer that lies; memory and messages are elsewhere.
+ * The two accounts of a stream socket: what we may send to the peer, and what the peer may send to
+ * us. Pure arithmetic, checked against a peer that lies; memory and messages are elsewhere.
  *
- * A receive buffer has two halves. The peer fills one, then the other, and is told of a half again
- * when all of it was read; it cannot write anywhere else. Message numbers are 16 bits wide and
- * wrap.
+ * A receive buffer has two halves. The peer fills one, then the other, and is granted a half again
+ * when all of it was read; it cannot write anywhere else. Message numbers have 16 bits and wrap.
  */
 #ifndef LIB_RSOCKET_WINDOW_H
 #define LIB_RSOCKET_WINDOW_H
 
 #include "lib/rsocket/wire.h"
 
-#define RING_FREE_MIN 2048 /* bytes of the send buffer: less is not worth a message */
+#define RING_FREE_MIN 2048 /* bytes of the send buffer: with fewer free, none is sent */
 #define CTRL_SLOTS    4	   /* of the send queue, kept for messages that need no credit */
 
-/* What one completion tells of: such parts of the slots and of the send buffer. More of the buffer,
- * and what is long waits for room. */
+/* A completion is signaled at least for each such part of the slots and of the send buffer. With a
+ * larger part of the buffer, long messages would wait for room. */
 #define QUIET_SLOTS 8
 #define QUIET_BYTES 32
 
-/** window_wrap() - a place in a ring that was moved on by no more than the ring: no division */
+/** window_wrap() - an index into a ring, after at most one wrap: no division */
 static inline uint32_t window_wrap(uint32_t at, uint32_t size)
 {
 	return at < size ? at : at - size;
@@ -30,7 +29,7 @@ static inline uint32_t window_wrap(uint32_t at, uint32_t size)
 struct send_window {
 	uint16_t next;				/* number of the next message */
 	uint16_t limit;				/* the first number that we may not send */
-	uint16_t most;				/* how far limit can be ahead of next */
+	uint16_t most;				/* how far limit may be ahead of next */
 	struct rs_entry half[RS_TABLE_ENTRIES]; /* what is left of each half of the peer's buffer */
 	unsigned int turn;			/* which of them is being filled */
 	uint32_t data_slots;			/* of the send queue, that are free */
@@ -38,29 +37,29 @@ struct send_window {
 	uint32_t ring_bytes; /* our send buffer */
 	uint32_t ring_head;  /* where the next byte goes */
 	uint32_t ring_free;
-	uint32_t most_quiet;  /* messages that one completion tells of */
-	uint32_t quiet_slots; /* of messages since the last whose completion will tell */
+	uint32_t most_quiet;  /* messages without a signaled one */
+	uint32_t quiet_slots; /* messages since the last signaled one */
 	uint32_t quiet_bytes; /* of the send buffer, likewise */
 };
 
 /** send_window_init() - before the peer has said anything. */
 void send_window_init(struct send_window *window, uint32_t sq_size, uint32_t ring_bytes);
 
-/** send_window_open() - what the peer said of itself at the beginning. */
+/** send_window_open() - the peer's hello has come. */
 void send_window_open(struct send_window *window, const struct rs_hello *hello);
 
 /**
- * send_window_grant() - the peer says up to which message there is credit
+ * send_window_grant() - the peer grants credit up to a message
  *
- * Return: false if that goes backwards, or beyond what the peer can take.
+ * Return: false if that goes backwards, or beyond the peer's receive queue.
  */
 bool send_window_grant(struct send_window *window, uint16_t limit);
 
 /**
  * send_window_refill() - look for halves that the peer has written into our table
- * @table: RS_TABLE_ENTRIES entries in registered memory; what is taken is cleared there
+ * @table: RS_TABLE_ENTRIES entries in registered memory; those taken are cleared
  *
- * Return: false if the peer wrote over one that was not used up.
+ * Return: false if the peer overwrote one that was not used up.
  */
 bool send_window_refill(struct send_window *window, struct rs_entry *table);
 
@@ -83,7 +82,7 @@ static inline uint32_t send_window_room(const struct send_window *window)
 /**
  * send_window_take() - a message is about to be sent
  * @bytes:   at most send_window_room()
- * @in_ring: it occupies the send buffer, until send_window_done()
+ * @in_ring: it occupies the send buffer until send_window_done()
  *
  * Return: where it goes.
  */
@@ -107,14 +106,14 @@ static inline struct rs_entry send_window_take(struct send_window *window, uint3
 }
 
 /**
- * send_window_keep_quiet() - a message that was taken is about to be posted
- * @ring_bytes: of the send buffer, that it occupies
+ * send_window_keep_quiet() - may a message that is about to be posted be unsignaled?
+ * @ring_bytes: of the send buffer that it occupies
  *
- * A completion costs a device and us about as much as a small message, and one tells of all that
- * went before it. There is always one under way when nothing more can be sent.
+ * A completion costs as much as a small message, and one covers all messages before it. When
+ * nothing more can be sent, a signaled message is always under way.
  *
- * Return: true if its completion is not needed. Otherwise it tells of quiet_slots messages and
- * quiet_bytes, this one among them, and send_window_told() is to follow.
+ * Return: false if it must be signaled: its completion covers quiet_slots messages and quiet_bytes,
+ * itself included; call send_window_signal() then.
  */
 static inline bool send_window_keep_quiet(struct send_window *window, uint32_t ring_bytes)
 {
@@ -124,31 +123,35 @@ static inline bool send_window_keep_quiet(struct send_window *window, uint32_t r
 	       window->quiet_bytes < window->ring_bytes / QUIET_BYTES;
 }
 
-/** send_window_told() - the message that was not kept quiet is posted. */
-static inline void send_window_told(struct send_window *window)
+/** send_window_signal() - a signaled message is posted: count anew. */
+static inline void send_window_signal(struct send_window *window)
 {
 	window->quiet_slots = 0;
 	window->quiet_bytes = 0;
 }
 
-/** send_window_done() - so many messages that needed credit are sent; ring_bytes: they occupied. */
-void send_window_done(struct send_window *window, uint32_t slots, uint32_t ring_bytes);
+/** send_window_done() - messages are sent, which occupied so many slots and bytes. */
+static inline void send_window_done(struct send_window *window, uint32_t slots, uint32_t ring_bytes)
+{
+	window->data_slots += slots;
+	window->ring_free += ring_bytes;
+}
 
 /* What the peer may send. */
 struct recv_window {
 	uint32_t ring_bytes; /* our receive buffer: two halves */
 	uint32_t head;	     /* where the next byte is read */
 	uint32_t unread;
-	uint32_t promised; /* told of to the peer, and not yet filled */
-	uint32_t owed;	   /* read, and not yet told of again */
+	uint32_t granted;  /* to the peer, and not yet filled */
+	uint32_t owed;	   /* read, and not yet granted again */
 	unsigned int slot; /* of the peer's table: the next to write */
 	unsigned int n_slots;
-	unsigned int half; /* of our buffer: the next to tell of */
+	unsigned int half; /* of our buffer: the next to grant */
 
-	uint16_t done;	  /* messages that were read */
-	uint16_t told;	  /* of them, when the peer was told last */
-	uint16_t rq_size; /* how many may be under way */
-	uint32_t *bytes;  /* a ring of rq_size: what is unread of each message */
+	uint16_t done;	       /* messages that were read */
+	uint16_t done_granted; /* of them, at the last grant */
+	uint16_t rq_size;      /* how many may be under way */
+	uint32_t *bytes;       /* a ring of rq_size: what is unread of each message */
 	uint32_t first;
 	uint32_t count;
 };
@@ -164,9 +167,12 @@ bool recv_window_add(struct recv_window *window, uint32_t bytes);
 void recv_window_read(struct recv_window *window, uint32_t bytes);
 
 /** recv_window_skip() - a message that needs credit and has no bytes. */
-void recv_window_skip(struct recv_window *window);
+static inline void recv_window_skip(struct recv_window *window)
+{
+	window->done++;
+}
 
-/* What to tell the peer. */
+/* A message of credit, and of a half. */
 struct grant {
 	uint16_t limit;
 	bool has_half;
@@ -174,14 +180,14 @@ struct grant {
 	uint32_t half_from; /* offset in our buffer */
 };
 
-/** recv_window_is_due() - is there enough to tell? */
+/** recv_window_is_due() - is there enough to grant? */
 static inline bool recv_window_is_due(const struct recv_window *window)
 {
 	return window->owed >= window->ring_bytes / 2 ||
-	       (uint16_t)(window->done - window->told) >= window->rq_size / 2;
+	       (uint16_t)(window->done - window->done_granted) >= window->rq_size / 2;
 }
 
-/** recv_window_grant() - what to tell now; it counts as told. */
+/** recv_window_grant() - what to grant now; it counts as granted. */
 struct grant recv_window_grant(struct recv_window *window);
 
 #endif
