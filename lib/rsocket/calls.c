@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The public calls on a socket: each finds the handle, keeps it while it is inside, and goes
- * through its operations. Transfers are in calls_transfer.c, polling in poll.c.
+ * through its operations. Polling is in poll.c.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <rdma/rsocket.h>
 #include <stdarg.h>
@@ -22,7 +23,7 @@
 
 #define TYPE_FLAGS (SOCK_CLOEXEC | SOCK_NONBLOCK)
 
-/* --- making and closing -------------------------------------------------- */
+/* --- opening and closing ------------------------------------------------- */
 
 static void forget_parent(void)
 {
@@ -32,20 +33,9 @@ static void forget_parent(void)
 	table_after_fork();
 }
 
-static void handle_fork(void)
+static void register_fork_handler(void)
 {
 	pthread_atfork(NULL, NULL, forget_parent);
-}
-
-static int check_kind(int domain, int type, int protocol)
-{
-	int stream_protocol = type == SOCK_STREAM ? IPPROTO_TCP : IPPROTO_UDP;
-
-	if (domain != AF_INET && domain != AF_INET6 && domain != AF_IB)
-		return -ENOTSUP;
-	if (type != SOCK_STREAM && type != SOCK_DGRAM)
-		return -ENOTSUP;
-	return protocol && protocol != stream_protocol ? -ENOTSUP : 0;
 }
 
 static int open_socket(int domain, int type, int protocol)
@@ -53,11 +43,15 @@ static int open_socket(int domain, int type, int protocol)
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct rsock *rs = NULL;
 	int kind = type & ~TYPE_FLAGS;
-	int fd, err = check_kind(domain, kind, protocol);
+	int fd, err;
 
-	if (err)
-		return err;
-	pthread_once(&once, handle_fork);
+	if (domain != AF_INET && domain != AF_INET6 && domain != AF_IB)
+		return -ENOTSUP;
+	if (kind != SOCK_STREAM && kind != SOCK_DGRAM)
+		return -ENOTSUP;
+	if (protocol && protocol != (kind == SOCK_STREAM ? IPPROTO_TCP : IPPROTO_UDP))
+		return -ENOTSUP;
+	pthread_once(&once, register_fork_handler);
 	err = kind == SOCK_STREAM ? stream_open(domain, &rs) : dgram_open(domain, &rs);
 	if (err)
 		return err;
@@ -101,7 +95,7 @@ int rclose(int socket)
 
 /* --- connecting ---------------------------------------------------------- */
 
-/* A call that the kind of handle may not have. */
+/* An operation that the kind of handle may not have. */
 #define IF_CAN(rs, op, ...) ((rs)->ops->op ? (rs)->ops->op(rs, ##__VA_ARGS__) : -EOPNOTSUPP)
 
 int rbind(int socket, const struct sockaddr *addr, socklen_t addrlen)
@@ -162,7 +156,7 @@ int rgetsockopt(int socket, int level, int optname, void *optval, socklen_t *opt
 	return rsock_call(socket, IF_CAN(rs, getopt, level, optname, optval, optlen));
 }
 
-static int control(struct rsock *rs, int cmd, long arg)
+static int control_socket(struct rsock *rs, int cmd, long arg)
 {
 	switch (cmd) {
 	case F_GETFL:
@@ -187,44 +181,163 @@ int rfcntl(int socket, int cmd, ... /* arg */)
 	va_start(args, cmd);
 	arg = va_arg(args, long);
 	va_end(args);
-	return rsock_call(socket, control(rs, cmd, arg));
+	return rsock_call(socket, control_socket(rs, cmd, arg));
 }
 
-/* --- memory by name ------------------------------------------------------ */
+/* --- sending and receiving ----------------------------------------------- */
 
-/* Only streams have it. */
-static struct stream *as_stream(struct rsock *rs)
+/* Other flags without a meaning here are ignored, as by stock: rstream sends with the flags that it
+ * receives with. */
+#define UNSUPPORTED_FLAGS (MSG_OOB | MSG_ERRQUEUE)
+
+static ssize_t send_to(struct rsock *rs, const struct iovec *iov, int n, int flags,
+		       const struct sockaddr *addr, socklen_t bytes)
 {
-	return rs->ops == &stream_ops ? stream_of(rs) : NULL;
+	const struct rs_transfer out = { .iov = iov,
+					 .n_iov = n,
+					 .flags = flags,
+					 .addr = (struct sockaddr *)(uintptr_t)addr,
+					 .addr_bytes = bytes };
+
+	if (flags & UNSUPPORTED_FLAGS)
+		return -ENOTSUP;
+	if (n < 0 || n > IOV_MAX)
+		return -EINVAL;
+	return rs->ops->send ? rs->ops->send(rs, &out) : -EOPNOTSUPP;
 }
 
-static off_t map(struct rsock *rs, void *buf, size_t len, int prot, off_t offset)
+static ssize_t recv_from(struct rsock *rs, const struct iovec *iov, int n, int flags,
+			 struct sockaddr *addr, socklen_t *bytes)
 {
-	return as_stream(rs) ? iomap_add(as_stream(rs), buf, len, prot, offset) : -EOPNOTSUPP;
+	struct rs_transfer in = { .iov = iov,
+				  .n_iov = n,
+				  .flags = flags,
+				  .addr = addr,
+				  .addr_bytes = addr && bytes ? *bytes : 0 };
+	ssize_t received;
+
+	if (flags & UNSUPPORTED_FLAGS)
+		return -ENOTSUP;
+	if (n < 0 || n > IOV_MAX)
+		return -EINVAL;
+	received = rs->ops->recv ? rs->ops->recv(rs, &in) : -EOPNOTSUPP;
+	if (received >= 0 && addr && bytes)
+		*bytes = in.addr_bytes;
+	return received;
 }
 
-static int unmap(struct rsock *rs, const void *buf, size_t len)
+/* Public functions do not call each other: a program may replace each of them. */
+static ssize_t send_buffer(int socket, const void *buf, size_t len, int flags,
+			   const struct sockaddr *addr, socklen_t bytes)
 {
-	return as_stream(rs) ? iomap_remove(as_stream(rs), buf, len) : -EOPNOTSUPP;
+	const struct iovec iov = { (void *)(uintptr_t)buf, len };
+
+	return rsock_call(socket, send_to(rs, &iov, 1, flags, addr, bytes));
 }
 
-static ssize_t map_write(struct rsock *rs, const void *buf, size_t count, off_t offset, int flags)
+ssize_t rsendto(int socket, const void *buf, size_t len, int flags,
+		const struct sockaddr *dest_addr, socklen_t addrlen)
 {
-	return as_stream(rs) ? iomap_write(as_stream(rs), buf, count, offset, flags) : -EOPNOTSUPP;
+	return send_buffer(socket, buf, len, flags, dest_addr, addrlen);
 }
+
+ssize_t rsend(int socket, const void *buf, size_t len, int flags)
+{
+	return send_buffer(socket, buf, len, flags, NULL, 0);
+}
+
+ssize_t rwrite(int socket, const void *buf, size_t count)
+{
+	return send_buffer(socket, buf, count, 0, NULL, 0);
+}
+
+ssize_t rwritev(int socket, const struct iovec *iov, int iovcnt)
+{
+	return rsock_call(socket, send_to(rs, iov, iovcnt, 0, NULL, 0));
+}
+
+static ssize_t send_message(struct rsock *rs, const struct msghdr *msg, int flags)
+{
+	if (msg->msg_controllen)
+		return -ENOTSUP;
+	if (msg->msg_iovlen > IOV_MAX)
+		return -EMSGSIZE;
+	return send_to(rs, msg->msg_iov, (int)msg->msg_iovlen, flags, msg->msg_name,
+		       msg->msg_namelen);
+}
+
+ssize_t rsendmsg(int socket, const struct msghdr *msg, int flags)
+{
+	return rsock_call(socket, send_message(rs, msg, flags));
+}
+
+static ssize_t recv_buffer(int socket, void *buf, size_t len, int flags, struct sockaddr *addr,
+			   socklen_t *bytes)
+{
+	const struct iovec iov = { buf, len };
+
+	return rsock_with(socket, recv_from(rs, &iov, 1, flags, addr, bytes));
+}
+
+ssize_t rrecvfrom(int socket, void *buf, size_t len, int flags, struct sockaddr *src_addr,
+		  socklen_t *addrlen)
+{
+	return recv_buffer(socket, buf, len, flags, src_addr, addrlen);
+}
+
+ssize_t rrecv(int socket, void *buf, size_t len, int flags)
+{
+	return recv_buffer(socket, buf, len, flags, NULL, NULL);
+}
+
+ssize_t rread(int socket, void *buf, size_t count)
+{
+	return recv_buffer(socket, buf, count, 0, NULL, NULL);
+}
+
+ssize_t rreadv(int socket, const struct iovec *iov, int iovcnt)
+{
+	return rsock_with(socket, recv_from(rs, iov, iovcnt, 0, NULL, NULL));
+}
+
+static ssize_t recv_message(struct rsock *rs, struct msghdr *msg, int flags)
+{
+	ssize_t received;
+
+	if (msg->msg_controllen)
+		return -ENOTSUP;
+	if (msg->msg_iovlen > IOV_MAX)
+		return -EMSGSIZE;
+	received = recv_from(rs, msg->msg_iov, (int)msg->msg_iovlen, flags, msg->msg_name,
+			     &msg->msg_namelen);
+	if (received >= 0)
+		msg->msg_flags = 0;
+	return received;
+}
+
+ssize_t rrecvmsg(int socket, struct msghdr *msg, int flags)
+{
+	return rsock_with(socket, recv_message(rs, msg, flags));
+}
+
+/* --- buffers that the peer writes into ----------------------------------- */
+
+/* Only streams have them. */
+#define IF_STREAM(rs, call) ((rs)->ops == &stream_ops ? (call) : -EOPNOTSUPP)
 
 off_t riomap(int socket, void *buf, size_t len, int prot, int flags, off_t offset)
 {
 	(void)flags;
-	return rsock_call(socket, map(rs, buf, len, prot, offset));
+	return rsock_call(socket, IF_STREAM(rs, iomap_add(stream_of(rs), buf, len, prot, offset)));
 }
 
 int riounmap(int socket, void *buf, size_t len)
 {
-	return (int)rsock_call(socket, unmap(rs, buf, len));
+	return rsock_call(socket, IF_STREAM(rs, iomap_remove(stream_of(rs), buf, len)));
 }
 
 size_t riowrite(int socket, const void *buf, size_t count, off_t offset, int flags)
 {
-	return (size_t)rsock_call(socket, map_write(rs, buf, count, offset, flags));
+	return (size_t)rsock_call(
+		socket, IF_STREAM(rs, iomap_write(stream_of(rs), buf, count, offset, flags)));
 }

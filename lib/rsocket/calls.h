@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The border of the socket layer: what api.h is for the rest of the library, with a handle.
+ * The border of the socket layer: as api.h, with a handle.
  */
 #ifndef LIB_RSOCKET_CALLS_H
 #define LIB_RSOCKET_CALLS_H
@@ -11,8 +11,8 @@
 /**
  * rsock_with() - evaluate a call with the handle of a descriptor, which is named rs in it
  *
- * The call puts off cancellation itself where it could be cancelled. Return: its result, or -1 with
- * errno set: EBADF if the descriptor is none of ours.
+ * The call itself disables cancellation where it waits. Return: its result, or -1 with errno set:
+ * EBADF if the descriptor is not ours.
  */
 #define rsock_with(socket, call)                                      \
 	({                                                            \
@@ -28,7 +28,7 @@
 		rsock_result;                                         \
 	})
 
-/** rsock_call() - the same, and nothing is cancelled inside. */
+/** rsock_call() - the same, with cancellation disabled. */
 #define rsock_call(socket, call)                                       \
 	({                                                             \
 		int rsock_cancel_state = api_enter();                  \

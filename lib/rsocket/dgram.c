@@ -15,9 +15,26 @@
 #include "lib/rsocket/settings.h"
 #include "lib/rsocket/wait.h"
 
+#define DESTS_MIN 16
+
 static const struct rsock_ops dgram_ops;
 
 /* --- names --------------------------------------------------------------- */
+
+/* Bind to any port if there is none yet: queue pairs have the port's number, too. The lock is held,
+ * so that of two threads that send first, one binds. */
+static int bind_to_any(struct dgram *d)
+{
+	union addr local;
+	socklen_t bytes = sizeof(local);
+
+	if (getsockname(d->base.fd, &local.sa, &bytes))
+		return -errno;
+	if (addr_port(&local))
+		return 0;
+	addr_set_any(&local, (sa_family_t)d->domain);
+	return bind(d->base.fd, &local.sa, addr_bytes(&local.sa)) ? -errno : 0;
+}
 
 static int start_service(struct dgram *d)
 {
@@ -41,28 +58,14 @@ static int dgram_bind(struct rsock *rs, const struct sockaddr *addr, socklen_t b
 	return start_service(dgram_of(rs));
 }
 
-/* The lock is held: of two threads that send first, one binds. */
-static int take_port(struct dgram *d)
-{
-	union addr local;
-	socklen_t bytes = sizeof(local);
-
-	if (getsockname(d->base.fd, &local.sa, &bytes))
-		return -errno;
-	if (addr_port(&local))
-		return 0;
-	addr_set_any(&local, (sa_family_t)d->domain);
-	return bind(d->base.fd, &local.sa, addr_bytes(&local.sa)) ? -errno : 0;
-}
-
-/* Whoever sends first has a port from then on, of which its queue pairs have the number, too. */
-static int bind_to_any(struct dgram *d)
+/* To be called before the first datagram is sent. */
+static int ensure_served(struct dgram *d)
 {
 	bool is_served;
 	int err;
 
 	pthread_mutex_lock(&d->base.lock);
-	err = take_port(d);
+	err = bind_to_any(d);
 	is_served = d->udp.watch.fd >= 0;
 	pthread_mutex_unlock(&d->base.lock);
 	return err || is_served ? err : start_service(d);
@@ -72,7 +75,7 @@ static int dgram_connect(struct rsock *rs, const struct sockaddr *addr, socklen_
 {
 	struct dgram *d = dgram_of(rs);
 	union addr peer = { 0 };
-	int err = bind_to_any(d);
+	int err = ensure_served(d);
 
 	if (!err && addr && addr->sa_family != AF_UNSPEC)
 		err = bytes < addr_bytes(addr) ? -EINVAL : addr_copy(addr, &peer);
@@ -108,7 +111,7 @@ static int dgram_shutdown(struct rsock *rs, int how)
 
 /* --- options ------------------------------------------------------------- */
 
-static uint32_t *size_of_option(struct dgram *d, int name)
+static uint32_t *size_option(struct dgram *d, int name)
 {
 	switch (name) {
 	case RDMA_SQSIZE:
@@ -124,7 +127,7 @@ static uint32_t *size_of_option(struct dgram *d, int name)
 static int dgram_setopt(struct rsock *rs, int level, int name, const void *value, socklen_t bytes)
 {
 	struct dgram *d = dgram_of(rs);
-	uint32_t *size = size_of_option(d, name);
+	uint32_t *size = size_option(d, name);
 	int number;
 
 	if (level != SOL_RDMA)
@@ -142,7 +145,7 @@ static int dgram_setopt(struct rsock *rs, int level, int name, const void *value
 
 static int dgram_getopt(struct rsock *rs, int level, int name, void *value, socklen_t *bytes)
 {
-	uint32_t *size = size_of_option(dgram_of(rs), name);
+	uint32_t *size = size_option(dgram_of(rs), name);
 
 	if (level != SOL_RDMA)
 		return getsockopt(rs->fd, level, name, value, bytes) ? -errno : 0;
@@ -157,35 +160,19 @@ static int dgram_getopt(struct rsock *rs, int level, int name, void *value, sock
 
 /* --- sending ------------------------------------------------------------- */
 
-static size_t total(const struct rs_transfer *t)
+/* The lock is held. */
+static int send_datagram(struct dgram *d, const struct rs_transfer *out)
 {
-	size_t bytes = 0;
+	size_t bytes, payload = rs_transfer_bytes(out);
+	uint8_t header[DGRAM_UD_BYTES_MAX];
+	struct dgram_dest *dest;
+	union addr to = d->peer;
+	int err = 0;
 
-	for (int i = 0; i < t->n_iov; i++)
-		bytes += t->iov[i].iov_len;
-	return bytes;
-}
-
-static int find_target(const struct dgram *d, const struct rs_transfer *out, union addr *ret)
-{
 	if (!out->addr && !d->has_peer)
 		return -EDESTADDRREQ;
-	if (!out->addr)
-		*ret = d->peer;
-	else if (out->addr_bytes < addr_bytes(out->addr))
-		return -EINVAL;
-	return out->addr ? addr_copy(out->addr, ret) : 0;
-}
-
-/* The lock is held. */
-static int send_one(struct dgram *d, const struct rs_transfer *out)
-{
-	uint8_t header[DGRAM_UD_BYTES_MAX];
-	size_t bytes, payload = total(out);
-	struct dgram_dest *dest;
-	union addr to;
-	int err = find_target(d, out, &to);
-
+	if (out->addr)
+		err = out->addr_bytes < addr_bytes(out->addr) ? -EINVAL : addr_copy(out->addr, &to);
 	if (!err)
 		err = dgram_dest_get(d, &to, &dest);
 	if (err)
@@ -211,14 +198,14 @@ static bool has_slots(struct rsock *rs)
 
 static ssize_t dgram_send(struct rsock *rs, const struct rs_transfer *out)
 {
-	int err = bind_to_any(dgram_of(rs));
+	int err = ensure_served(dgram_of(rs));
 
 	while (!err) {
 		pthread_mutex_lock(&rs->lock);
-		err = send_one(dgram_of(rs), out);
+		err = send_datagram(dgram_of(rs), out);
 		pthread_mutex_unlock(&rs->lock);
 		if (!err)
-			return (ssize_t)total(out);
+			return (ssize_t)rs_transfer_bytes(out);
 		if (err != -EAGAIN || rsock_is_nonblocking(rs, out->flags))
 			break;
 		err = wait_until_ready(rs, POLLOUT, has_slots, CM_TIME_NEVER);
@@ -230,8 +217,7 @@ static ssize_t dgram_send(struct rsock *rs, const struct rs_transfer *out)
 
 bool dgram_deliver(struct dgram *d, struct dgram_packet *packet)
 {
-	if (d->has_peer && !(addr_same_ip(&d->peer, &packet->from) &&
-			     addr_port(&d->peer) == addr_port(&packet->from)))
+	if (d->has_peer && !dgram_is_same_peer(&d->peer, &packet->from))
 		return false;
 	list_append(&d->packets, &packet->link);
 	watch_notify(&d->base);
@@ -243,7 +229,7 @@ static bool has_packet(struct rsock *rs)
 	return !list_is_empty(&dgram_of(rs)->packets);
 }
 
-/* Return: the bytes that fit; the rest of the datagram is lost, as with any. */
+/* Return: the bytes that fit; the rest of the datagram is lost, as with UDP. */
 static size_t copy_packet(const struct dgram_packet *packet, struct rs_transfer *in)
 {
 	size_t at = 0;
@@ -267,7 +253,7 @@ static size_t copy_packet(const struct dgram_packet *packet, struct rs_transfer 
 }
 
 /* Return: bytes, or -EAGAIN. */
-static ssize_t recv_one(struct dgram *d, struct rs_transfer *in)
+static ssize_t recv_packet(struct dgram *d, struct rs_transfer *in)
 {
 	struct dgram_packet *packet;
 	ssize_t bytes = -EAGAIN;
@@ -285,28 +271,18 @@ static ssize_t recv_one(struct dgram *d, struct rs_transfer *in)
 	return bytes;
 }
 
-static ssize_t await_packet(struct rsock *rs, struct rs_transfer *in)
-{
-	ssize_t bytes;
-	int err;
-
-	while ((bytes = recv_one(dgram_of(rs), in)) == -EAGAIN) {
-		if (rsock_is_nonblocking(rs, in->flags))
-			return -EAGAIN;
-		err = wait_until_ready(rs, POLLIN, has_packet, CM_TIME_NEVER);
-		if (err)
-			return err;
-	}
-	return bytes;
-}
-
 static ssize_t dgram_recv(struct rsock *rs, struct rs_transfer *in)
 {
-	int cancel_state = api_enter();
-	ssize_t bytes = await_packet(rs, in);
+	int err = 0, cancel_state = api_enter();
+	ssize_t bytes = recv_packet(dgram_of(rs), in);
 
+	while (bytes == -EAGAIN && !err && !rsock_is_nonblocking(rs, in->flags)) {
+		err = wait_until_ready(rs, POLLIN, has_packet, CM_TIME_NEVER);
+		if (!err)
+			bytes = recv_packet(dgram_of(rs), in);
+	}
 	api_leave(cancel_state);
-	return bytes;
+	return err ? err : bytes;
 }
 
 /* --- readiness ----------------------------------------------------------- */
@@ -371,7 +347,7 @@ static int dgram_close(struct rsock *rs)
 	struct dgram *d = dgram_of(rs);
 
 	service_lock();
-	/* No call that is still inside has it served again. */
+	/* start_service() checks this under both locks. */
 	pthread_mutex_lock(&rs->lock);
 	rs->closed = true;
 	service_remove(&d->udp);
@@ -414,13 +390,13 @@ int dgram_open(int domain, struct rsock **ret)
 	d->inline_size = settings()->inline_size;
 	list_init(&d->qps);
 	list_init(&d->packets);
-	for (int i = 0; i < DGRAM_BUCKETS; i++)
-		list_init(&d->dests[i]);
 	serviced_init(&d->udp, dgram_udp_readable, NULL);
 	d->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	d->base.fd = socket(domain, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_UDP);
 	if (d->epoll_fd < 0 || d->base.fd < 0)
 		err = -errno;
+	if (!err)
+		err = hash_init(&d->dests, DESTS_MIN);
 	if (err)
 		rsock_put(&d->base);
 	else

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Peers of datagram sockets, and how their queue pairs are reached: see dgram.h.
+ * Peers of datagram sockets, and the address handles to their queue pairs: see dgram.h.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,22 +15,11 @@
 #include "lib/sync/sync.h"
 
 #define TIMEOUT_MS 2000
-#define DESTS_MAX  65536 /* anyone can send */
+#define DESTS_MAX  65536 /* any host can send */
 
-static struct list *bucket_of(struct dgram *d, const union addr *addr)
+static void stop_resolving(struct dgram_dest *dest)
 {
-	uint32_t sum = addr_port(addr);
-
-	if (addr->sa.sa_family == AF_INET)
-		sum += ntohl(addr->in4.sin_addr.s_addr);
-	else
-		sum += ntohl(addr->in6.sin6_addr.s6_addr32[3]);
-	return &d->dests[(sum * 2654435761U >> 16) % DGRAM_BUCKETS];
-}
-
-static void stop(struct dgram_dest *dest)
-{
-	service_remove(&dest->finding);
+	service_remove(&dest->resolving);
 	if (dest->id)
 		rdma_destroy_id(dest->id);
 	dest->id = NULL;
@@ -38,59 +27,54 @@ static void stop(struct dgram_dest *dest)
 
 /* --- the address handle -------------------------------------------------- */
 
-static void found(struct dgram_dest *dest)
+static void resolving_readable(struct serviced *serviced)
 {
-	struct ibv_ah_attr attr;
-	struct ibv_ah *ah;
-
-	path_to_ah(&id_of(dest->id)->path, &attr);
-	pthread_mutex_lock(&dest->owner->base.lock);
-	ah = ibv_create_ah(dest->qp->id->pd, &attr);
-	if (ah && dest->ah)
-		ibv_destroy_ah(dest->ah);
-	if (ah)
-		dest->ah = ah;
-	pthread_mutex_unlock(&dest->owner->base.lock);
-}
-
-static void readable(struct serviced *serviced)
-{
-	struct dgram_dest *dest = container_of(serviced, struct dgram_dest, finding);
+	struct dgram_dest *dest = container_of(serviced, struct dgram_dest, resolving);
 	int cancel_state = api_enter();
 	int err = sync_complete(id_of(dest->id), cancel_state);
+	struct ibv_ah_attr attr;
+	struct ibv_ah *ah;
 
 	api_leave(cancel_state);
 	if (err == -EAGAIN)
 		return;
-	if (!err)
-		found(dest);
-	else
-		log_debug("socket %d: no way to the queue pair of a peer: %s", dest->owner->base.fd,
-			  strerror(-err));
-	stop(dest);
+	if (err) {
+		log_debug("socket %d: cannot resolve the address of a peer's queue pair: %s",
+			  dest->owner->base.fd, strerror(-err));
+	} else {
+		path_to_ah(&id_of(dest->id)->path, &attr);
+		pthread_mutex_lock(&dest->owner->base.lock);
+		ah = ibv_create_ah(dest->qp->id->pd, &attr);
+		if (ah && dest->ah)
+			ibv_destroy_ah(dest->ah);
+		if (ah)
+			dest->ah = ah;
+		pthread_mutex_unlock(&dest->owner->base.lock);
+	}
+	stop_resolving(dest);
 }
 
-static int resolve(struct dgram_dest *dest, const union addr *where)
+static int begin_resolving(struct dgram_dest *dest, const union addr *where)
 {
 	union addr from = dest->qp->local, to = *where;
 	int fd, err;
 
 	from.in4.sin_port = 0;
-	/* A port that is none of the peer's datagrams: only the way is asked for. */
+	/* The port does not matter for the path. */
 	to.in4.sin_port = dest->addr.in4.sin_port;
 	if (rdma_create_id(NULL, &dest->id, NULL, RDMA_PS_UDP))
 		return -errno;
 	fd = dest->id->channel->fd;
 	if (fcntl(fd, F_SETFL, O_NONBLOCK))
 		return -errno;
-	err = service_add(&dest->finding, fd);
+	err = service_add(&dest->resolving, fd);
 	if (!err && rdma_resolve_addr(dest->id, &from.sa, &to.sa, TIMEOUT_MS) && errno != EAGAIN)
 		err = -errno;
 	return err;
 }
 
-/* A peer that has come again has another queue pair. */
-void dgram_dest_find(struct dgram_dest *dest, const union addr *where, uint32_t qpn)
+/* A restarted peer has another queue pair. */
+void dgram_dest_resolve(struct dgram_dest *dest, const union addr *where, uint32_t qpn)
 {
 	bool is_known;
 
@@ -98,34 +82,38 @@ void dgram_dest_find(struct dgram_dest *dest, const union addr *where, uint32_t 
 	is_known = dest->ah && dest->qpn == qpn;
 	dest->qpn = qpn;
 	pthread_mutex_unlock(&dest->owner->base.lock);
-	if (is_known || dest->id)
-		return;
-	if (resolve(dest, where))
-		stop(dest);
+	if (!is_known && !dest->id && begin_resolving(dest, where))
+		stop_resolving(dest);
 }
 
 /* --- the table of peers -------------------------------------------------- */
 
-static bool is_same(const union addr *a, const union addr *b)
+bool dgram_is_same_peer(const union addr *a, const union addr *b)
 {
 	return addr_same_ip(a, b) && addr_port(a) == addr_port(b);
 }
 
+static struct dgram_dest *dest_of(struct hash_node *node)
+{
+	return container_of(node, struct dgram_dest, node);
+}
+
 int dgram_dest_get(struct dgram *d, const union addr *addr, struct dgram_dest **ret)
 {
-	struct list *bucket = bucket_of(d, addr);
+	struct mad_gid gid = addr_to_gid(addr);
+	uint64_t hash = hash_bytes(&gid, sizeof(gid)) ^ addr_port(addr);
 	struct dgram_dest *dest;
-	struct list *node;
+	struct hash_node *node;
 	int err;
 
-	list_for_each (node, bucket) {
-		dest = container_of(node, struct dgram_dest, link);
-		if (is_same(&dest->addr, addr)) {
-			*ret = dest;
+	hash_for_each_match (node, &d->dests, hash)
+		if (dgram_is_same_peer(&dest_of(node)->addr, addr)) {
+			*ret = dest_of(node);
 			return 0;
 		}
-	}
-	dest = d->n_dests < DESTS_MAX ? calloc(1, sizeof(*dest)) : NULL;
+	if (d->dests.n_nodes >= DESTS_MAX || hash_reserve(&d->dests, d->dests.n_nodes + 1))
+		return -ENOMEM;
+	dest = calloc(1, sizeof(*dest));
 	if (!dest)
 		return -ENOMEM;
 	err = dgram_qp_for(d, addr, &dest->qp);
@@ -135,32 +123,30 @@ int dgram_dest_get(struct dgram *d, const union addr *addr, struct dgram_dest **
 	}
 	dest->addr = *addr;
 	dest->owner = d;
-	serviced_init(&dest->finding, readable, NULL);
-	list_append(bucket, &dest->link);
-	d->n_dests++;
+	serviced_init(&dest->resolving, resolving_readable, NULL);
+	hash_insert(&d->dests, &dest->node, hash);
 	*ret = dest;
 	return 0;
 }
 
 void dgram_dest_stop_all(struct dgram *d)
 {
-	struct list *node;
+	struct hash_node *node, *after;
 
-	for (int i = 0; i < DGRAM_BUCKETS; i++)
-		list_for_each (node, &d->dests[i])
-			stop(container_of(node, struct dgram_dest, link));
+	hash_for_each_safe (node, after, &d->dests)
+		stop_resolving(dest_of(node));
 }
 
 void dgram_dest_free_all(struct dgram *d)
 {
-	for (int i = 0; i < DGRAM_BUCKETS; i++)
-		while (!list_is_empty(&d->dests[i])) {
-			struct dgram_dest *dest =
-				container_of(d->dests[i].next, struct dgram_dest, link);
+	struct hash_node *node, *after;
 
-			list_remove(&dest->link);
-			if (dest->ah)
-				ibv_destroy_ah(dest->ah);
-			free(dest);
-		}
+	hash_for_each_safe (node, after, &d->dests) {
+		struct dgram_dest *dest = dest_of(node);
+
+		if (dest->ah)
+			ibv_destroy_ah(dest->ah);
+		free(dest);
+	}
+	hash_fini(&d->dests);
 }

@@ -42,22 +42,9 @@ static int post_recv(struct dgram_qp *qp, uint32_t slot)
 
 /* --- making -------------------------------------------------------------- */
 
-static int or_nomem(void)
-{
-	return errno ? -errno : -ENOMEM;
-}
-
 static uint32_t least(uint32_t a, uint32_t b)
 {
 	return a < b ? a : b;
-}
-
-static void set_slots(const struct dgram *d, struct dgram_qp *qp)
-{
-	qp->n_slots =
-		least(settings()->recv_bytes / DGRAM_SLOT_BYTES, least(d->sq_size, d->rq_size));
-	if (qp->n_slots < SLOTS_MIN)
-		qp->n_slots = SLOTS_MIN;
 }
 
 static int make_queues(struct dgram *d, struct dgram_qp *qp)
@@ -78,7 +65,7 @@ static int make_queues(struct dgram *d, struct dgram_qp *qp)
 	if (qp->channel)
 		qp->cq = ibv_create_cq(qp->id->verbs, (int)qp->n_slots * 2, NULL, qp->channel, 0);
 	if (!qp->cq)
-		return or_nomem();
+		return rsock_verbs_error();
 	attr.send_cq = qp->cq;
 	attr.recv_cq = qp->cq;
 	if (rdma_create_qp(qp->id, NULL, &attr))
@@ -101,29 +88,40 @@ static int make_memory(struct dgram_qp *qp)
 		return -ENOMEM;
 	errno = 0;
 	qp->mr = ibv_reg_mr(qp->id->pd, qp->memory, bytes, IBV_ACCESS_LOCAL_WRITE);
-	return qp->mr ? 0 : or_nomem();
+	return qp->mr ? 0 : rsock_verbs_error();
 }
 
-static int fill_slots(struct dgram_qp *qp)
+int dgram_qp_make(struct dgram *d, struct dgram_qp *qp)
 {
-	int err = 0;
+	uint32_t fit = settings()->recv_bytes / DGRAM_SLOT_BYTES;
+	int err;
 
-	for (uint32_t slot = 0; slot < qp->n_slots && !err; slot++) {
+	qp->n_slots = least(fit, least(d->sq_size, d->rq_size));
+	if (qp->n_slots < SLOTS_MIN)
+		qp->n_slots = SLOTS_MIN;
+	err = make_queues(d, qp);
+	if (!err)
+		err = make_memory(qp);
+	for (uint32_t slot = 0; !err && slot < qp->n_slots; slot++) {
 		list_init(&qp->packet[slot].link);
 		qp->packet[slot].qp = qp;
 		qp->spare[qp->n_spare++] = slot;
 		err = post_recv(qp, slot);
 	}
-	return err;
+	if (err)
+		return err;
+	list_append(&d->qps, &qp->link);
+	/* A sleeping thread has not armed this one. */
+	watch_notify(&d->base);
+	return 0;
 }
 
-/* Bound to the number of the UDP socket's port, so that both kinds of sockets keep apart. */
-static int make_id(struct dgram *d, struct dgram_qp *qp)
+/* Bound to the UDP socket's port number, so that a number in use is taken in both port spaces. */
+static int bind_id(struct dgram_qp *qp)
 {
 	struct ibv_port_attr port;
 	int err;
 
-	(void)d;
 	if (rdma_create_id(NULL, &qp->id, qp, RDMA_PS_UDP))
 		return -errno;
 	if (rdma_bind_addr(qp->id, &qp->local.sa))
@@ -135,25 +133,7 @@ static int make_id(struct dgram *d, struct dgram_qp *qp)
 	return -err;
 }
 
-int dgram_qp_make(struct dgram *d, struct dgram_qp *qp)
-{
-	int err;
-
-	set_slots(d, qp);
-	err = make_queues(d, qp);
-	if (!err)
-		err = make_memory(qp);
-	if (!err)
-		err = fill_slots(qp);
-	if (err)
-		return err;
-	list_append(&d->qps, &qp->link);
-	/* Who sleeps has not armed this one. */
-	watch_notify(&d->base);
-	return 0;
-}
-
-static int make(struct dgram *d, const union addr *local, struct dgram_qp **ret)
+static int make_qp(struct dgram *d, const union addr *local, struct dgram_qp **ret)
 {
 	struct dgram_qp *qp = calloc(1, sizeof(*qp));
 	int err;
@@ -162,7 +142,7 @@ static int make(struct dgram *d, const union addr *local, struct dgram_qp **ret)
 		return -ENOMEM;
 	list_init(&qp->link);
 	qp->local = *local;
-	err = make_id(d, qp);
+	err = bind_id(qp);
 	if (!err)
 		err = dgram_qp_make(d, qp);
 	if (err) {
@@ -197,8 +177,8 @@ void dgram_qp_free(struct dgram *d, struct dgram_qp *qp)
 	free(qp);
 }
 
-/* The source address of a datagram: what the socket is bound to, or what the route says. */
-static int find_local(struct dgram *d, const union addr *peer, union addr *ret)
+/* The source address of a datagram: the socket's, or the route's if it is bound to any. */
+static int find_source(struct dgram *d, const union addr *peer, union addr *ret)
 {
 	struct net_route route;
 	socklen_t bytes = sizeof(*ret);
@@ -222,7 +202,7 @@ int dgram_qp_for(struct dgram *d, const union addr *peer, struct dgram_qp **ret)
 {
 	struct list *node;
 	union addr local;
-	int err = find_local(d, peer, &local);
+	int err = find_source(d, peer, &local);
 
 	if (err)
 		return err;
@@ -234,7 +214,7 @@ int dgram_qp_for(struct dgram *d, const union addr *peer, struct dgram_qp **ret)
 			return 0;
 		}
 	}
-	return make(d, &local, ret);
+	return make_qp(d, &local, ret);
 }
 
 /* --- receiving ----------------------------------------------------------- */
@@ -242,15 +222,15 @@ int dgram_qp_for(struct dgram *d, const union addr *peer, struct dgram_qp **ret)
 void dgram_qp_read(struct dgram *d, struct dgram_packet *packet)
 {
 	list_remove(&packet->link);
-	if (packet->qp)
+	if (packet->qp) {
 		post_recv(packet->qp, (uint32_t)(packet - packet->qp->packet));
-	if (packet->qp)
-		return;
-	d->n_copies--;
-	free(packet);
+	} else {
+		d->n_copies--;
+		free(packet);
+	}
 }
 
-static void received(struct dgram *d, struct dgram_qp *qp, const struct ibv_wc *wc)
+static void handle_received(struct dgram *d, struct dgram_qp *qp, const struct ibv_wc *wc)
 {
 	struct dgram_packet *packet = &qp->packet[wc->wr_id];
 	const uint8_t *data = recv_slot(qp, (uint32_t)wc->wr_id) + DGRAM_GRH_BYTES;
@@ -274,26 +254,12 @@ void dgram_qp_progress(struct dgram *d, struct dgram_qp *qp)
 			if (wc[i].wr_id & IS_SEND)
 				qp->spare[qp->n_spare++] = (uint32_t)wc[i].wr_id;
 			else if (wc[i].status == IBV_WC_SUCCESS)
-				received(d, qp, &wc[i]);
+				handle_received(d, qp, &wc[i]);
 		}
 	} while (n == COMPLETIONS_AT_ONCE);
 }
 
 /* --- sending ------------------------------------------------------------- */
-
-static uint32_t fill(uint8_t *to, const uint8_t *header, size_t header_bytes,
-		     const struct iovec *iov, int n_iov)
-{
-	size_t at = header_bytes;
-
-	memcpy(to, header, header_bytes);
-	for (int i = 0; i < n_iov; i++) {
-		if (iov[i].iov_len)
-			memcpy(to + at, iov[i].iov_base, iov[i].iov_len);
-		at += iov[i].iov_len;
-	}
-	return (uint32_t)at;
-}
 
 int dgram_qp_send(struct dgram_dest *dest, const uint8_t *header, size_t header_bytes,
 		  const struct iovec *iov, int n_iov)
@@ -308,12 +274,20 @@ int dgram_qp_send(struct dgram_dest *dest, const uint8_t *header, size_t header_
 		.opcode = IBV_WR_SEND,
 		.wr.ud = {.ah = dest->ah, .remote_qpn = dest->qpn, .remote_qkey = QKEY},
 	};
+	uint8_t *to = send_slot(qp, slot);
 	struct ibv_send_wr *bad;
 	int err;
 
 	if (!qp->n_spare)
 		return -EAGAIN;
-	sge.length = fill(send_slot(qp, slot), header, header_bytes, iov, n_iov);
+	memcpy(to, header, header_bytes);
+	to += header_bytes;
+	for (int i = 0; i < n_iov; i++) {
+		if (iov[i].iov_len)
+			memcpy(to, iov[i].iov_base, iov[i].iov_len);
+		to += iov[i].iov_len;
+	}
+	sge.length = (uint32_t)(to - send_slot(qp, slot));
 	if (sge.length <= qp->inline_bytes)
 		wr.send_flags = IBV_SEND_INLINE;
 	err = ibv_post_send(qp->id->qp, &wr, &bad);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The UDP side of a datagram socket: how peers find each other's queue pairs, and the datagrams
- * that travel meanwhile. The service thread receives.
+ * that are sent meanwhile. The service thread receives.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -10,8 +10,8 @@
 #include "lib/rsocket/dgram.h"
 #include "lib/rsocket/wait.h"
 
-#define COPIES_MAX 1024 /* that nobody reads: more are dropped */
-#define AT_ONCE	   16	/* so that one socket does not keep the service from the others */
+#define COPIES_MAX 1024 /* unread; more are dropped */
+#define AT_ONCE	   16	/* so that each socket gets its share of the service thread */
 
 int dgram_udp_send(struct dgram *d, const struct dgram_dest *dest, enum dgram_op op,
 		   const struct iovec *iov, int n_iov)
@@ -36,7 +36,7 @@ int dgram_udp_send(struct dgram *d, const struct dgram_dest *dest, enum dgram_op
 	return sendmsg(d->base.fd, &msg, MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
-/* A datagram that came over UDP is copied: there is no slot for it. */
+/* A datagram over UDP has no slot: it is copied. */
 static void deliver_copy(struct dgram *d, const union addr *from, const uint8_t *data, size_t bytes)
 {
 	struct dgram_packet *packet = NULL;
@@ -55,34 +55,24 @@ static void deliver_copy(struct dgram *d, const union addr *from, const uint8_t 
 		dgram_qp_read(d, packet);
 }
 
-/* The lock is held. Return: the peer, for dgram_dest_find(), or NULL. */
-static struct dgram_dest *take(struct dgram *d, const union addr *from,
-			       const struct dgram_udp *header, const uint8_t *data, size_t bytes)
-{
-	struct dgram_dest *dest;
-
-	if (dgram_dest_get(d, from, &dest))
-		return NULL;
-	if (header->op == DGRAM_DATA) {
-		deliver_copy(d, from, data, bytes);
-		dgram_udp_send(d, dest, DGRAM_CONTROL, NULL, 0);
-	}
-	return dest;
-}
-
-static void handle(struct dgram *d, const union addr *from, const uint8_t *wire, size_t bytes)
+static void handle_udp(struct dgram *d, const union addr *from, const uint8_t *wire, size_t bytes)
 {
 	struct dgram_udp header;
 	struct dgram_dest *dest;
 	ssize_t skip = dgram_udp_decode(wire, bytes, &header);
+	int err;
 
 	if (skip < 0)
 		return;
 	pthread_mutex_lock(&d->base.lock);
-	dest = take(d, from, &header, wire + skip, bytes - (size_t)skip);
+	err = dgram_dest_get(d, from, &dest);
+	if (!err && header.op == DGRAM_DATA) {
+		deliver_copy(d, from, wire + skip, bytes - (size_t)skip);
+		dgram_udp_send(d, dest, DGRAM_CONTROL, NULL, 0);
+	}
 	pthread_mutex_unlock(&d->base.lock);
-	if (dest)
-		dgram_dest_find(dest, &header.addr, header.qpn);
+	if (!err)
+		dgram_dest_resolve(dest, &header.addr, header.qpn);
 }
 
 void dgram_udp_readable(struct serviced *serviced)
@@ -98,6 +88,6 @@ void dgram_udp_readable(struct serviced *serviced)
 
 		if (n < 0)
 			return;
-		handle(d, &from, wire, (size_t)n);
+		handle_udp(d, &from, wire, (size_t)n);
 	}
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What datagram sockets say to each other: a header before each datagram on the queue pair, which
- * names its sender, and a header on the UDP socket, which tells where a queue pair is. Both come in
- * two sizes, for IPv4 and IPv6.
+ * What datagram sockets exchange: a header before each datagram on the queue pair, which names its
+ * sender, and a header on the UDP socket, which says where a queue pair is. Both have two sizes,
+ * for IPv4 and IPv6.
  */
 #ifndef LIB_RSOCKET_DGRAM_WIRE_H
 #define LIB_RSOCKET_DGRAM_WIRE_H
@@ -17,11 +17,11 @@
 #define DGRAM_SLOT_BYTES    2048 /* a datagram with its header */
 
 enum dgram_op {
-	DGRAM_DATA = 0,	   /* a datagram follows, and an answer is wanted */
+	DGRAM_DATA = 0,	   /* a datagram follows; to be answered */
 	DGRAM_CONTROL = 7, /* the answer */
 };
 
-/* On the UDP socket: where the queue pair is that the sender of this uses. */
+/* On the UDP socket: where the sender's queue pair is. */
 struct dgram_udp {
 	enum dgram_op op;
 	uint32_t qpn;
@@ -38,7 +38,7 @@ struct dgram_udp {
 size_t dgram_ud_encode(const union addr *from, uint8_t *wire);
 
 /**
- * dgram_ud_decode() - Return: the header's bytes, or -EBADMSG if this is none
+ * dgram_ud_decode() - Return: the header's bytes, or -EBADMSG if it is invalid
  * @bytes: of the whole datagram
  */
 ssize_t dgram_ud_decode(const uint8_t *wire, size_t bytes, union addr *ret);

@@ -2,10 +2,10 @@
 /*
  * repoll_create(), repoll_ctl(), repoll_wait(): epoll for sockets of ours and other descriptors.
  *
- * An instance is an epoll descriptor. Other descriptors are in it as they are; a socket of ours is
- * in it with the descriptor that its completions come on. What may have changed is in a list, and a
- * wait looks at the members of that list only, so that it costs what is ready, not what is there.
- * No thread is needed.
+ * An instance is an epoll descriptor. Other descriptors are in its set as they are; a socket of
+ * ours is in it with the descriptor that its completions come on. Items that may have changed are
+ * in a list, and a wait looks at the members of that list only, so that its cost depends on how
+ * many are ready, not on how many there are. No thread is needed.
  *
  * Locks: the instance's, then a socket's, then that of the list.
  */
@@ -14,14 +14,14 @@
 #include <rdma/rsocket.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
-#include <unistd.h>
 
+#include "base/fd.h"
 #include "lib/rsocket/calls.h"
 #include "lib/rsocket/repoll.h"
 
 #define FLAGS	     (O_CLOEXEC | O_NONBLOCK)
 #define AT_ONCE	     64
-#define BUCKETS_MIN  64
+#define ITEMS_MIN    64
 #define ERROR_EVENTS (EPOLLERR | EPOLLHUP)
 
 static const struct rsock_ops repoll_ops;
@@ -33,35 +33,12 @@ static struct repoll *repoll_of(struct rsock *rs)
 
 /* --- items --------------------------------------------------------------- */
 
-static struct list *bucket_of(const struct repoll *repoll, int fd)
+static struct item *item_of(struct hash_node *node)
 {
-	return &repoll->bucket[(size_t)fd & (repoll->n_buckets - 1)];
+	return container_of(node, struct item, node);
 }
 
-static int set_buckets(struct repoll *repoll, size_t n)
-{
-	struct list *bucket = calloc(n, sizeof(*bucket));
-	struct list *before = repoll->bucket;
-	size_t n_before = repoll->n_buckets;
-
-	if (!bucket)
-		return -ENOMEM;
-	for (size_t i = 0; i < n; i++)
-		list_init(&bucket[i]);
-	repoll->bucket = bucket;
-	repoll->n_buckets = n;
-	for (size_t i = 0; i < n_before; i++)
-		while (!list_is_empty(&before[i])) {
-			struct item *item = container_of(before[i].next, struct item, all);
-
-			list_remove(&item->all);
-			list_append(bucket_of(repoll, item->fd), &item->all);
-		}
-	free(before);
-	return 0;
-}
-
-static void drop(struct repoll *repoll, struct item *item)
+static void drop_item(struct repoll *repoll, struct item *item)
 {
 	if (item->rs) {
 		pthread_mutex_lock(&item->rs->lock);
@@ -71,85 +48,62 @@ static void drop(struct repoll *repoll, struct item *item)
 	if (item->sleep_fd >= 0)
 		epoll_ctl(repoll->base.fd, EPOLL_CTL_DEL, item->sleep_fd, NULL);
 	changed_unmark(item);
-	list_remove(&item->all);
+	hash_remove(&repoll->items, &item->node);
 	if (item->rs)
 		rsock_unhold(item->rs);
 	free(item);
-	repoll->n_items--;
 }
 
-static bool is_closed(struct item *item)
+/* Closed sockets are dropped on the way, as by epoll. */
+static struct item *find_item(struct repoll *repoll, int fd)
 {
-	bool closed = false;
+	struct hash_node *node;
 
-	if (item->rs) {
-		pthread_mutex_lock(&item->rs->lock);
-		closed = item->rs->closed;
-		pthread_mutex_unlock(&item->rs->lock);
-	}
-	return closed;
-}
+	while ((node = hash_first(&repoll->items, (uint64_t)fd))) {
+		struct item *item = item_of(node);
+		bool is_closed = false;
 
-/* Closed sockets leave by themselves, as with epoll. */
-static struct item *find(struct repoll *repoll, int fd)
-{
-	struct list *node, *after;
-
-	list_for_each_safe (node, after, bucket_of(repoll, fd)) {
-		struct item *item = container_of(node, struct item, all);
-
-		if (item->fd != fd)
-			continue;
-		if (!is_closed(item))
+		if (item->rs) {
+			pthread_mutex_lock(&item->rs->lock);
+			is_closed = item->rs->closed;
+			pthread_mutex_unlock(&item->rs->lock);
+		}
+		if (!is_closed)
 			return item;
-		drop(repoll, item);
+		drop_item(repoll, item);
 	}
 	return NULL;
 }
 
 /* --- looking ------------------------------------------------------------- */
 
-static void follow(struct repoll *repoll, struct item *item, int sleep_fd)
+/* What of a socket is ready now. If it is left alone after this, it is armed before it is looked
+ * at, so that any later event marks it. */
+static uint32_t look_at_socket(struct repoll *repoll, struct item *item)
 {
 	struct epoll_event event = { .events = EPOLLIN, .data.ptr = item };
-
-	if (sleep_fd == item->sleep_fd || sleep_fd < 0)
-		return;
-	if (epoll_ctl(repoll->base.fd, EPOLL_CTL_ADD, sleep_fd, &event) == 0)
-		item->sleep_fd = sleep_fd;
-}
-
-/* What of a socket is ready now; if it may be left alone after this, it is armed before it is
- * looked at, so that whatever comes later marks it. */
-static uint32_t look(struct repoll *repoll, struct item *item)
-{
 	struct rsock *rs = item->rs;
 	short wanted = (short)(item->asked.events & (EPOLLIN | EPOLLOUT | EPOLLPRI));
-	bool is_level = !(item->asked.events & EPOLLET);
 	short events = 0;
+	int fd;
 
 	pthread_mutex_lock(&rs->lock);
-	/* What is ready stays in the list, and needs no wake-up until it is not. */
-	if (!rs->closed && is_level) {
+	/* A level-triggered item that is ready stays in the list and needs no event until it is
+	 * idle. */
+	if (!rs->closed && !(item->asked.events & EPOLLET)) {
 		rs->ops->progress(rs);
 		events = rs->ops->events(rs, wanted);
 	}
 	if (!rs->closed && !events) {
-		follow(repoll, item, rs->ops->arm(rs, wanted));
+		fd = rs->ops->arm(rs, wanted);
+		if (fd >= 0 && fd != item->sleep_fd &&
+		    epoll_ctl(repoll->base.fd, EPOLL_CTL_ADD, fd, &event) == 0)
+			item->sleep_fd = fd;
 		rs->ops->progress(rs);
 		events = rs->ops->events(rs, wanted);
 	}
 	pthread_mutex_unlock(&rs->lock);
 	return (uint32_t)events & (item->asked.events | ERROR_EVENTS);
-}
-
-static void report(struct item *item, uint32_t events, struct epoll_event *ret)
-{
-	*ret = (struct epoll_event){ .events = events, .data = item->asked.data };
-	item->is_spent = (item->asked.events & EPOLLONESHOT) != 0;
-	/* Level-triggered: it is looked at again, until it is found to be idle. */
-	if (!(item->asked.events & (EPOLLET | EPOLLONESHOT)))
-		changed_mark(item, false);
 }
 
 static int look_at_changed(struct repoll *repoll, struct epoll_event *events, int n)
@@ -160,47 +114,48 @@ static int look_at_changed(struct repoll *repoll, struct epoll_event *events, in
 
 	changed_take(repoll, &list);
 	while (found < n && (item = changed_take_first(repoll, &list))) {
-		uint32_t ready = item->is_spent ? 0 : look(repoll, item);
+		uint32_t ready = item->is_spent ? 0 : look_at_socket(repoll, item);
 
-		if (ready)
-			report(item, ready, &events[found++]);
+		if (!ready)
+			continue;
+		events[found++] = (struct epoll_event){ .events = ready, .data = item->asked.data };
+		item->is_spent = (item->asked.events & EPOLLONESHOT) != 0;
+		/* Level-triggered: it is looked at again, until it is found to be idle. */
+		if (!(item->asked.events & (EPOLLET | EPOLLONESHOT)))
+			changed_mark(item, false);
 	}
 	changed_put_back(repoll, &list);
 	return found;
 }
 
-static void disarm(struct item *item)
-{
-	pthread_mutex_lock(&item->rs->lock);
-	if (!item->rs->closed)
-		item->rs->ops->disarm(item->rs);
-	pthread_mutex_unlock(&item->rs->lock);
-	changed_mark(item, false);
-}
-
-/* What the kernel knows of: others are reported, sockets are marked. Return: how many reported. */
+/* Of what epoll reports, other descriptors are reported, and sockets marked. Return: how many were
+ * reported. */
 static int look_at_epoll(struct repoll *repoll, struct epoll_event *events, int room)
 {
 	struct epoll_event event[AT_ONCE];
-	int most = room < AT_ONCE ? room : AT_ONCE;
 	int found = 0;
-	int n = epoll_wait(repoll->base.fd, event, most, 0);
+	int n = epoll_wait(repoll->base.fd, event, room < AT_ONCE ? room : AT_ONCE, 0);
 
 	for (int i = 0; i < n; i++) {
 		struct item *item = event[i].data.ptr;
 
-		if (!item)
+		if (!item) {
 			changed_clear_wake(repoll);
-		else if (item->rs)
-			disarm(item);
-		else
+		} else if (item->rs) {
+			pthread_mutex_lock(&item->rs->lock);
+			if (!item->rs->closed)
+				item->rs->ops->disarm(item->rs);
+			pthread_mutex_unlock(&item->rs->lock);
+			changed_mark(item, false);
+		} else {
 			events[found++] = (struct epoll_event){ .events = event[i].events,
 								.data = item->asked.data };
+		}
 	}
 	return found;
 }
 
-/* The lock is held. Other descriptors that take all the room give it to the sockets once. */
+/* The lock is held. If other descriptors took all the room, sockets come first the next time. */
 static int look_at_all(struct repoll *repoll, struct epoll_event *events, int n)
 {
 	int found = repoll->is_full ? look_at_changed(repoll, events, n) : 0;
@@ -215,50 +170,34 @@ static int look_at_all(struct repoll *repoll, struct epoll_event *events, int n)
 
 /* --- repoll_wait() ------------------------------------------------------- */
 
-/* The lock is held, and given up to sleep. */
-static int sleep_until(struct repoll *repoll, struct cm_time until)
-{
-	struct pollfd fd = { .fd = repoll->base.fd, .events = POLLIN };
-	int err;
-
-	repoll->n_sleeping++;
-	pthread_mutex_unlock(&repoll->base.lock);
-	err = poll(&fd, 1, wait_left_ms(until)) < 0 ? -errno : 0;
-	pthread_mutex_lock(&repoll->base.lock);
-	repoll->n_sleeping--;
-	return err;
-}
-
-/* The lock is held. */
-static int find_or_sleep(struct repoll *repoll, struct epoll_event *events, int n,
-			 struct cm_time until)
-{
-	int found = 0, err = 0;
-
-	/* The wake-up of the end is left there, for all who sleep. */
-	while (!repoll->base.closed && !(found = look_at_all(repoll, events, n))) {
-		if (err || wait_is_over(until) || rsock_is_nonblocking(&repoll->base, 0))
-			return err;
-		err = sleep_until(repoll, until);
-	}
-	return repoll->base.closed ? -EBADF : found;
-}
-
 static int wait_events(struct rsock *rs, struct epoll_event *events, int n, int timeout_ms)
 {
-	struct cm_time until = wait_deadline(timeout_ms);
-	int result;
+	struct cm_time deadline = wait_deadline(timeout_ms);
+	struct pollfd fd = { .fd = rs->fd, .events = POLLIN };
+	struct repoll *repoll = repoll_of(rs);
+	int found = 0, err = 0;
 
 	if (rs->ops != &repoll_ops || n <= 0 || !events)
 		return -EINVAL;
 	pthread_mutex_lock(&rs->lock);
-	result = find_or_sleep(repoll_of(rs), events, n, until);
+	/* The wake-up by repoll_close() is left there, for all who sleep. */
+	while (!rs->closed && !(found = look_at_all(repoll, events, n))) {
+		if (err || wait_is_over(deadline) || rsock_is_nonblocking(rs, 0))
+			break;
+		repoll->n_sleeping++;
+		pthread_mutex_unlock(&rs->lock);
+		err = poll(&fd, 1, wait_left_ms(deadline)) < 0 ? -errno : 0;
+		pthread_mutex_lock(&rs->lock);
+		repoll->n_sleeping--;
+	}
+	if (rs->closed)
+		err = -EBADF;
 	pthread_mutex_unlock(&rs->lock);
-	return result;
+	return err && !found ? err : found;
 }
 
-/* Positive errors are the contract of the other two, see rsocket.h. A count leaves errno alone, so
- * that who sets it to 0 before can tell. */
+/* Positive errors are the contract of the other two, see rsocket.h. A count leaves errno alone: a
+ * program that sets it to 0 before can tell the two apart. */
 int repoll_wait(int epfd, struct epoll_event *events, int maxevents, int timeout)
 {
 	int before = errno;
@@ -282,25 +221,18 @@ static int add_other(struct repoll *repoll, struct item *item)
 	return 0;
 }
 
-static void add_ours(struct item *item)
-{
-	pthread_mutex_lock(&item->rs->lock);
-	watch_add(item->rs, &item->watch);
-	pthread_mutex_unlock(&item->rs->lock);
-	changed_mark(item, true);
-}
-
-static int add(struct repoll *repoll, struct rsock *rs, int fd, const struct epoll_event *event)
+static int add_item(struct repoll *repoll, struct rsock *rs, int fd,
+		    const struct epoll_event *event)
 {
 	struct item *item;
 	int err = 0;
 
-	if (repoll->n_items >= repoll->n_buckets)
-		err = set_buckets(repoll, repoll->n_buckets * 2);
-	item = err ? NULL : calloc(1, sizeof(*item));
+	if (hash_reserve(&repoll->items, repoll->items.n_nodes + 1))
+		return -ENOMEM;
+	item = calloc(1, sizeof(*item));
 	if (!item)
 		return -ENOMEM;
-	item->watch.changed = changed_tell;
+	item->watch.changed = changed_notify;
 	list_init(&item->watch.link);
 	list_init(&item->changed);
 	item->owner = repoll;
@@ -313,17 +245,19 @@ static int add(struct repoll *repoll, struct rsock *rs, int fd, const struct epo
 		free(item);
 		return err;
 	}
-	list_append(bucket_of(repoll, fd), &item->all);
-	repoll->n_items++;
+	hash_insert(&repoll->items, &item->node, (uint64_t)fd);
 	if (rs) {
 		rsock_hold(rs);
 		item->rs = rs;
-		add_ours(item);
+		pthread_mutex_lock(&rs->lock);
+		watch_add(rs, &item->watch);
+		pthread_mutex_unlock(&rs->lock);
+		changed_mark(item, true);
 	}
 	return 0;
 }
 
-static int modify(struct repoll *repoll, struct item *item, const struct epoll_event *event)
+static int modify_item(struct repoll *repoll, struct item *item, const struct epoll_event *event)
 {
 	struct epoll_event other = { .events = event->events, .data.ptr = item };
 
@@ -336,17 +270,17 @@ static int modify(struct repoll *repoll, struct item *item, const struct epoll_e
 	return 0;
 }
 
-/* Another descriptor that is closed leaves the epoll descriptor, and nobody tells us: its number
- * can be added again if the kernel says so. */
-static int add_again(struct repoll *repoll, struct item *item, struct rsock *rs, int fd,
-		     const struct epoll_event *event)
+/* When another descriptor is closed it leaves the epoll set without notice: its number can be added
+ * again if the kernel takes it. */
+static int add_item_again(struct repoll *repoll, struct item *item, struct rsock *rs, int fd,
+			  const struct epoll_event *event)
 {
 	struct epoll_event asked = item->asked;
 	int err;
 
 	if (rs && !item->rs) {
-		drop(repoll, item);
-		return add(repoll, rs, fd, event);
+		drop_item(repoll, item);
+		return add_item(repoll, rs, fd, event);
 	}
 	item->asked = *event;
 	err = item->rs ? -EEXIST : add_other(repoll, item);
@@ -355,38 +289,32 @@ static int add_again(struct repoll *repoll, struct item *item, struct rsock *rs,
 	return err;
 }
 
-/* The lock is held. rs: what fd is, or NULL. */
-static int control(struct repoll *repoll, int op, struct rsock *rs, int fd,
-		   const struct epoll_event *event)
+static int control_item(struct rsock *rs, int op, int fd, const struct epoll_event *event)
 {
-	struct item *item = find(repoll, fd);
-
-	if (op != EPOLL_CTL_DEL && !event)
-		return -EFAULT;
-	switch (op) {
-	case EPOLL_CTL_ADD:
-		return item ? add_again(repoll, item, rs, fd, event) : add(repoll, rs, fd, event);
-	case EPOLL_CTL_MOD:
-		return item ? modify(repoll, item, event) : -ENOENT;
-	case EPOLL_CTL_DEL:
-		if (!item)
-			return -ENOENT;
-		drop(repoll, item);
-		return 0;
-	}
-	return -EINVAL;
-}
-
-static int control_fd(struct rsock *rs, int op, int fd, const struct epoll_event *event)
-{
+	struct repoll *repoll = repoll_of(rs);
 	struct rsock *member;
-	int err;
+	struct item *item;
+	int err = -EINVAL;
 
-	if (rs->ops != &repoll_ops || fd < 0 || fd == rs->fd)
-		return rs->ops != &repoll_ops || fd >= 0 ? -EINVAL : -EBADF;
+	if (rs->ops != &repoll_ops || fd == rs->fd)
+		return -EINVAL;
+	if (fd < 0)
+		return -EBADF;
 	member = table_get(fd);
 	pthread_mutex_lock(&rs->lock);
-	err = control(repoll_of(rs), op, member, fd, event);
+	item = find_item(repoll, fd);
+	if (op != EPOLL_CTL_DEL && !event)
+		err = -EFAULT;
+	else if (op == EPOLL_CTL_ADD && item)
+		err = add_item_again(repoll, item, member, fd, event);
+	else if (op == EPOLL_CTL_ADD)
+		err = add_item(repoll, member, fd, event);
+	else if (op == EPOLL_CTL_MOD)
+		err = item ? modify_item(repoll, item, event) : -ENOENT;
+	else if (op == EPOLL_CTL_DEL)
+		err = item ? 0 : -ENOENT;
+	if (!err && op == EPOLL_CTL_DEL)
+		drop_item(repoll, item);
 	pthread_mutex_unlock(&rs->lock);
 	if (member)
 		rsock_put(member);
@@ -395,41 +323,36 @@ static int control_fd(struct rsock *rs, int op, int fd, const struct epoll_event
 
 int repoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 {
-	return rsock_call(epfd, control_fd(rs, op, fd, event)) ? errno : 0;
+	return rsock_call(epfd, control_item(rs, op, fd, event)) ? errno : 0;
 }
 
 /* --- an instance's life -------------------------------------------------- */
 
-static void nothing(struct rsock *rs)
+static void do_nothing(struct rsock *rs)
 {
 	(void)rs;
 }
 
-/* What was reported and is still ready has no wake-up, see look(). */
-static bool has_ready(struct repoll *repoll)
+/* An instance may be polled like an epoll descriptor. */
+static short repoll_events(struct rsock *rs, short wanted)
 {
+	struct pollfd fd = { .fd = rs->fd, .events = wanted };
+	struct repoll *repoll = repoll_of(rs);
 	struct list list;
 	struct item *item;
 	bool found = false;
 
+	if (poll(&fd, 1, 0) > 0)
+		return fd.revents;
+	/* An item that was reported and is still ready has no event: see look_at_socket(). */
 	changed_take(repoll, &list);
 	while (!found && (item = changed_take_first(repoll, &list))) {
-		found = !item->is_spent && look(repoll, item);
+		found = !item->is_spent && look_at_socket(repoll, item);
 		if (found)
 			changed_mark(item, false);
 	}
 	changed_put_back(repoll, &list);
-	return found;
-}
-
-/* Others may sleep on an instance as on an epoll descriptor. */
-static short repoll_events(struct rsock *rs, short wanted)
-{
-	struct pollfd fd = { .fd = rs->fd, .events = wanted };
-
-	if (poll(&fd, 1, 0) > 0)
-		return fd.revents;
-	return has_ready(repoll_of(rs)) ? wanted & (POLLIN | POLLRDNORM) : 0;
+	return found ? wanted & (POLLIN | POLLRDNORM) : 0;
 }
 
 static int repoll_arm(struct rsock *rs, short wanted)
@@ -451,23 +374,21 @@ static int repoll_close(struct rsock *rs)
 static void repoll_end(struct rsock *rs)
 {
 	struct repoll *repoll = repoll_of(rs);
+	struct hash_node *node, *after;
 
-	for (size_t i = 0; i < repoll->n_buckets; i++)
-		while (!list_is_empty(&repoll->bucket[i]))
-			drop(repoll, container_of(repoll->bucket[i].next, struct item, all));
-	free(repoll->bucket);
-	if (repoll->wake_fd >= 0)
-		close(repoll->wake_fd);
-	if (rs->fd >= 0)
-		close(rs->fd);
+	hash_for_each_safe (node, after, &repoll->items)
+		drop_item(repoll, item_of(node));
+	hash_fini(&repoll->items);
+	fd_close(&repoll->wake_fd);
+	fd_close(&rs->fd);
 	pthread_mutex_destroy(&repoll->changed_lock);
 }
 
 static const struct rsock_ops repoll_ops = {
-	.progress = nothing,
+	.progress = do_nothing,
 	.events = repoll_events,
 	.arm = repoll_arm,
-	.disarm = nothing,
+	.disarm = do_nothing,
 	.close = repoll_close,
 	.end = repoll_end,
 };
@@ -486,7 +407,7 @@ static int open_fds(struct repoll *repoll, int flags)
 	return 0;
 }
 
-static int create(int flags)
+static int create_repoll(int flags)
 {
 	struct repoll *repoll;
 	int fd, err;
@@ -501,7 +422,7 @@ static int create(int flags)
 	list_init(&repoll->changed);
 	repoll->wake_fd = -1;
 	repoll->base.nonblocking = (flags & O_NONBLOCK) != 0;
-	err = set_buckets(repoll, BUCKETS_MIN);
+	err = hash_init(&repoll->items, ITEMS_MIN);
 	if (!err)
 		err = open_fds(repoll, flags);
 	fd = repoll->base.fd;
@@ -514,5 +435,5 @@ static int create(int flags)
 
 int repoll_create(int flags)
 {
-	return api_return(create(flags));
+	return api_return(create_repoll(flags));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The list of what may have changed in an instance of repoll: see repoll.h.
+ * The list of items of an instance of repoll that may have changed: see repoll.h.
  */
 #include "lib/rsocket/repoll.h"
 
@@ -56,9 +56,9 @@ void changed_unmark(struct item *item)
 	pthread_mutex_unlock(&item->owner->changed_lock);
 }
 
-/* A socket that is closed leaves the epoll descriptor now: its own is still open, however long a
- * call inside keeps it so, and would lead to an item that may be gone by then. */
-void changed_tell(struct watcher *watch)
+/* A closed socket leaves the epoll set now: a call inside may keep its descriptor open for long,
+ * and its events would lead to an item that may be gone by then. */
+void changed_notify(struct watcher *watch)
 {
 	struct item *item = container_of(watch, struct item, watch);
 

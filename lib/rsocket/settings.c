@@ -41,18 +41,19 @@ static const struct {
 static void read_number(const char *file, int *value)
 {
 	char path[128];
+	int number;
 	FILE *in;
 
 	snprintf(path, sizeof(path), FOLDER "/%s", file);
 	in = fopen(path, "re");
 	if (!in)
 		return;
-	if (fscanf(in, "%d", value) != 1)
-		*value = *value;
+	if (fscanf(in, "%d", &number) == 1)
+		*value = number;
 	fclose(in);
 }
 
-static void load(void)
+static void load_settings(void)
 {
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		int number = (int)*rows[i].value;
@@ -75,6 +76,6 @@ const struct settings *settings(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-	pthread_once(&once, load);
+	pthread_once(&once, load_settings);
 	return &current;
 }

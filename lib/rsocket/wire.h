@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What stream sockets say to each other, besides the data: the private data of REQ and REP, the
- * immediate data of a message, and the table entries that are written into the peer's memory.
+ * What stream sockets exchange besides the data: the private data of REQ and REP, the immediate
+ * data of a message, and the table entries that are written into the peer's memory.
  *
  * Entries are in the byte order of the host that owns the memory, all else is big-endian.
  */
@@ -16,16 +16,16 @@
 #define RS_HELLO_BYTES	 40
 #define RS_TABLE_ENTRIES 2 /* halves of a receive buffer */
 
-/* How each side begins: the private data of REQ and REP. */
+/* The private data of REQ and REP. */
 struct rs_hello {
 	uint8_t version;
 	bool has_iomap;
 	bool big_endian;
-	uint16_t credits;	/* messages it can take: its receive queue */
-	uint8_t iomap_scaled;	/* see rs_scale_decode() */
-	uint64_t table_addr;	/* where it wants to hear of free halves, */
-	uint32_t table_key;	/* then of buffers to riowrite() into */
-	uint32_t table_entries; /* of the first kind */
+	uint16_t credits;     /* messages it can receive */
+	uint8_t iomap_scaled; /* see rs_scale_decode() */
+	uint64_t table_addr;  /* entries of halves, then of buffers for riowrite() */
+	uint32_t table_key;
+	uint32_t table_entries; /* of halves */
 	uint64_t half_addr;	/* the first half of its receive buffer */
 	uint32_t half_key;
 	uint32_t half_bytes;
@@ -33,14 +33,14 @@ struct rs_hello {
 
 extern const struct wire_layout rs_hello_layout;
 
-/** rs_scale_encode() - a number of entries in 8 bits, rounded down to what they can say. */
+/** rs_scale_encode() - a number of entries in 8 bits, rounded down. */
 uint8_t rs_scale_encode(uint32_t count);
 uint32_t rs_scale_decode(uint8_t scaled);
 
 /* The operations of a message, the upper 3 bits of its immediate data. */
 #define RS_OPS(X)                                                    \
 	X(DATA, 0)  /* value: bytes written into the half in turn */ \
-	X(WRITE, 2) /* local: a riowrite(), never said */            \
+	X(WRITE, 2) /* local: a riowrite(), without message */       \
 	X(SGL, 4)   /* value: up to which message there is credit */ \
 	X(IOMAP, 6) /* value: the entry that was written */          \
 	X(CTRL, 7)  /* value: enum rs_ctrl */
