@@ -13,13 +13,13 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "lib/net/netlink.h"
 
 #define TABLES_MAX     32
 #define PORTS_MAX      8
-#define SETTLE_MS      250
+#define SETTLE_NS      (250 * CM_NS_PER_MS)
 #define MANY_GIDS      32  /* more than most ports have */
 #define MAD_INDEX_LAST 255 /* the MAD interface has 8 bits for it */
 
@@ -38,17 +38,9 @@ static struct {
 	pthread_mutex_t lock; /* held across verbs queries: the kernel answers from memory */
 	struct table table[TABLES_MAX];
 	int victim;
-	int64_t forgotten_ms; /* when tables were forgotten last */
-	unsigned int changes; /* net_changes() then */
+	uint64_t forgotten_ns; /* when tables were forgotten last */
+	unsigned int changes;  /* net_changes() then */
 } cache = { .lock = PTHREAD_MUTEX_INITIALIZER };
-
-static int64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-	return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
-}
 
 static void drop(struct table *table)
 {
@@ -106,7 +98,7 @@ static int read_table(struct table *table, struct ibv_context *verbs)
 		if (entry->gid_type == IBV_GID_TYPE_ROCE_V2 && entry->port_num <= PORTS_MAX)
 			table->v2[entry->port_num] = true;
 	}
-	table->settled = now_ms() - cache.forgotten_ms > SETTLE_MS;
+	table->settled = clock_coarse_ns() - cache.forgotten_ns > SETTLE_NS;
 	return 0;
 }
 
@@ -187,7 +179,7 @@ static void forget(const struct ibv_context *verbs)
 		if (cache.table[i].verbs && (!verbs || cache.table[i].verbs == verbs))
 			drop(&cache.table[i]);
 	}
-	cache.forgotten_ms = now_ms();
+	cache.forgotten_ns = clock_coarse_ns();
 }
 
 /*

@@ -14,13 +14,14 @@
 #include <net/if.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
-#define CACHE_SETS	   1024 /* a power of 2 */
-#define CACHE_WAYS	   4
-#define HW_BYTES_MAX	   32
-#define REVALIDATE_PAUSE_S 10
+#include "base/clock.h"
+
+#define CACHE_SETS	    1024 /* a power of 2 */
+#define CACHE_WAYS	    4
+#define HW_BYTES_MAX	    32
+#define REVALIDATE_PAUSE_NS (10000 * CM_NS_PER_MS)
 /*
  * A datagram without a byte to the discard service (RFC 863) makes the kernel resolve the next
  * hop for a process that may not write neighbour entries. Next to nobody listens there, and one
@@ -38,7 +39,7 @@ struct entry {
 	uint8_t state;	/* enum net_neigh */
 	uint8_t hw_bytes;
 	uint8_t hw[HW_BYTES_MAX]; /* the last one known, also after it was lost */
-	time_t revalidated_s;	  /* CLOCK_MONOTONIC; 0: never */
+	uint64_t revalidated_ns;  /* 0: never */
 };
 
 static struct {
@@ -303,12 +304,11 @@ static bool is_believed(const struct key *key)
 
 static bool may_revalidate(struct entry *entry)
 {
-	struct timespec now;
+	uint64_t now_ns = clock_coarse_ns();
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	if (entry->revalidated_s && now.tv_sec - entry->revalidated_s < REVALIDATE_PAUSE_S)
+	if (entry->revalidated_ns && now_ns - entry->revalidated_ns < REVALIDATE_PAUSE_NS)
 		return false;
-	entry->revalidated_s = now.tv_sec;
+	entry->revalidated_ns = now_ns;
 	return true;
 }
 

@@ -9,11 +9,12 @@
 #include <errno.h>
 #include <linux/rtnetlink.h>
 #include <string.h>
-#include <time.h>
+
+#include "base/clock.h"
 
 #define CACHE_SETS	  1024 /* a power of 2 */
 #define CACHE_WAYS	  4
-#define ROUTE_LIFE_S	  10
+#define ROUTE_LIFE_NS	  (10000 * CM_NS_PER_MS)
 #define DEFAULT_HOP_LIMIT 64
 
 struct question {
@@ -35,7 +36,7 @@ struct entry {
 	struct question question;
 	struct answer answer;
 	uint32_t generation;
-	uint32_t expires_s;
+	uint64_t expires_ns;
 };
 
 static struct {
@@ -52,14 +53,6 @@ void net_route_flush(void)
 	}
 }
 
-static uint32_t now_s(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-	return now.tv_sec;
-}
-
 static uint32_t set_of(const struct question *question)
 {
 	return net_hash(question, sizeof(*question)) & (CACHE_SETS - 1);
@@ -68,10 +61,10 @@ static uint32_t set_of(const struct question *question)
 static const struct answer *cached(const struct question *question)
 {
 	const struct entry *set = cache.entry[set_of(question)];
-	uint32_t now = now_s();
+	uint64_t now_ns = clock_coarse_ns();
 
 	for (int i = 0; i < CACHE_WAYS; i++) {
-		if (set[i].generation == cache.generation && set[i].expires_s > now &&
+		if (set[i].generation == cache.generation && set[i].expires_ns > now_ns &&
 		    !memcmp(&set[i].question, question, sizeof(*question)))
 			return &set[i].answer;
 	}
@@ -86,7 +79,7 @@ static void keep(const struct question *question, const struct answer *answer)
 	entry->question = *question;
 	entry->answer = *answer;
 	entry->generation = cache.generation;
-	entry->expires_s = now_s() + ROUTE_LIFE_S;
+	entry->expires_ns = clock_coarse_ns() + ROUTE_LIFE_NS;
 }
 
 /* What a route that leads nowhere means to a caller; 0 for one that leads somewhere. */

@@ -10,12 +10,13 @@
  *		ck_assert(...);
  *	}
  *
- * A fixture and a time limit are for the tests that follow in the file.
+ * A fixture, a time limit and what a machine must have are for the tests that follow in the file.
  */
 #ifndef TESTS_UNIT_TEST_H
 #define TESTS_UNIT_TEST_H
 
 #include <check.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 /* A test, or what changes for the tests behind it. */
@@ -27,6 +28,7 @@ struct test_entry {
 	int first, end;	   /* values of _i */
 	SFun set_up, tear_down;
 	int limit_s; /* 0: a fixture; -1: Check's own limit again */
+	bool (*is_possible)(void);
 	struct test_entry *next;
 };
 
@@ -64,6 +66,14 @@ void test_register(struct test_entry *entry);
 /* TIME_LIMIT_S() - how long each test that follows may take; -1: as long as Check says. */
 #define TIME_LIMIT_S(seconds)                                         \
 	TEST_ENTRY(TEST_JOIN(limit_, __LINE__), .limit_s = (seconds)) \
+	struct test_entry
+
+/*
+ * NEEDS() - the tests that follow are skipped where this function returns false, after it has said
+ * what the machine lacks. A program that runs none for that reason ends with status 77.
+ */
+#define NEEDS(function)                                                    \
+	TEST_ENTRY(TEST_JOIN(needs_, __LINE__), .is_possible = (function)) \
 	struct test_entry
 
 #define TEST_JOIN(a, b)	 TEST_JOIN_(a, b)

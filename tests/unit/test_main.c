@@ -12,10 +12,12 @@
 
 #define NAME_BYTES 64
 #define SUITES_MAX 64
+#define SKIPPED	   77
 
 static struct test_entry *entries;	   /* sorted by file and line */
 static char names[SUITES_MAX][NAME_BYTES]; /* of suites, which Check does not copy */
 static unsigned int n_names;
+static unsigned int n_skipped; /* tests, for what the machine lacks */
 
 static int compare(const struct test_entry *a, const struct test_entry *b)
 {
@@ -67,10 +69,15 @@ static Suite *make_suite(const struct test_entry *entry)
 	Suite *suite = suite_create(suite_name(file, names[n_names++]));
 	const struct test_entry *fixture = NULL;
 	int limit_s = -1;
+	bool is_possible = true;
 
 	for (; entry && strcmp(entry->file, file) == 0; entry = entry->next) {
-		if (entry->test)
+		if (entry->test && !is_possible)
+			n_skipped++;
+		else if (entry->test)
 			add_test(suite, entry, fixture, limit_s);
+		else if (entry->is_possible)
+			is_possible = entry->is_possible();
 		else if (entry->limit_s)
 			limit_s = entry->limit_s;
 		else
@@ -113,6 +120,10 @@ static int run(int argc, char **argv)
 	n_failed = srunner_ntests_failed(runner);
 	n_run = srunner_ntests_run(runner);
 	srunner_free(runner);
+	if (n_skipped)
+		printf("%u tests were skipped\n", n_skipped);
+	if (!n_run && n_skipped)
+		return SKIPPED;
 	if (!n_run)
 		fprintf(stderr, "there is no such suite; --list prints their names\n");
 	return n_failed || !n_run ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -6,7 +6,6 @@
 
 #include <net/if.h>
 #include <poll.h>
-#include <stdlib.h>
 
 int lookup(const char *dst, const char *src, const char *dev, struct net_route *ret)
 {
@@ -89,32 +88,4 @@ void count(const struct net_event *event, void *arg)
 {
 	(void)event;
 	++*(int *)arg;
-}
-
-static void add_case(Suite *suite, const struct nets_case *c)
-{
-	TCase *tc = tcase_create(c->name);
-
-	tcase_add_checked_fixture(tc, c->setup, NULL);
-	tcase_set_timeout(tc, 30);
-	c->add_tests(tc);
-	suite_add_tcase(suite, tc);
-}
-
-int nets_run(const char *name, const struct nets_case *cases)
-{
-	Suite *suite;
-	SRunner *runner;
-	int failed;
-
-	if (!netns_allowed())
-		return 77;
-	suite = suite_create(name);
-	for (; cases->name; cases++)
-		add_case(suite, cases);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -50,13 +50,4 @@ bool readable(int timeout_ms);
 /** count() - report for net_watch_drain(): how many, in the int @arg. */
 void count(const struct net_event *event, void *arg);
 
-struct nets_case {
-	const char *name; /* NULL: the end */
-	void (*setup)(void);
-	void (*add_tests)(TCase *tc);
-};
-
-/** nets_run() - run a suite. Return: exit status; 77 where no namespace can be made. */
-int nets_run(const char *name, const struct nets_case *cases);
-
 #endif

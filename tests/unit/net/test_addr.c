@@ -3,7 +3,6 @@
  * What binding, resolving and listening ask of an address (lib/net/addr.h): one row an address.
  */
 #include <arpa/inet.h>
-#include <check.h>
 #include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -13,6 +12,7 @@
 
 #include "lib/net/addr.h"
 #include "tests/unit/net/netns.h"
+#include "tests/unit/test.h"
 
 static const struct row {
 	const char *text;
@@ -40,7 +40,7 @@ static const struct row {
 
 #define N(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
-START_TEST(address_is_what_its_row_says)
+TEST_LOOP(address_is_what_its_row_says, 0, N(rows))
 {
 	const struct row *row = &rows[_i];
 	union addr addr = ip(row->text);
@@ -51,9 +51,8 @@ START_TEST(address_is_what_its_row_says)
 	ck_assert_int_eq(addr_is_link_local(&addr), row->link_local);
 	ck_assert_int_eq(addr_is_multicast(&addr), row->multicast);
 }
-END_TEST
 
-START_TEST(addresses_differ_from_all_others)
+TEST_LOOP(addresses_differ_from_all_others, 0, N(rows))
 {
 	for (int i = 0; i < N(rows); i++) {
 		union addr a = ip(rows[_i].text);
@@ -62,9 +61,8 @@ START_TEST(addresses_differ_from_all_others)
 		ck_assert_int_eq(addr_same_ip(&a, &b), i == _i);
 	}
 }
-END_TEST
 
-START_TEST(port_is_set_and_read_in_host_order)
+TEST_LOOP(port_is_set_and_read_in_host_order, 0, N(rows))
 {
 	union addr addr = ip(rows[_i].text);
 
@@ -72,9 +70,8 @@ START_TEST(port_is_set_and_read_in_host_order)
 	ck_assert_uint_eq(addr_port(&addr), 0x1d2f);
 	ck_assert_mem_eq(addr.sa.sa_data, "\x1d\x2f", 2);
 }
-END_TEST
 
-START_TEST(port_does_not_tell_addresses_apart)
+TEST(port_does_not_tell_addresses_apart)
 {
 	union addr a = ip("10.0.0.1");
 	union addr b = a;
@@ -82,9 +79,8 @@ START_TEST(port_does_not_tell_addresses_apart)
 	addr_set_port(&b, 7);
 	ck_assert(addr_same_ip(&a, &b));
 }
-END_TEST
 
-START_TEST(scope_tells_link_local_addresses_apart)
+TEST(scope_tells_link_local_addresses_apart)
 {
 	union addr a = ip("fe80::1");
 	union addr b = a;
@@ -94,9 +90,8 @@ START_TEST(scope_tells_link_local_addresses_apart)
 	ck_assert(!addr_same_ip(&a, &b));
 	ck_assert_uint_eq(addr_scope(&b), 2);
 }
-END_TEST
 
-START_TEST(scope_of_a_global_address_does_not_count)
+TEST(scope_of_a_global_address_does_not_count)
 {
 	union addr a = ip("2001:db8::1");
 	union addr b = a;
@@ -105,9 +100,8 @@ START_TEST(scope_of_a_global_address_does_not_count)
 	ck_assert(addr_same_ip(&a, &b));
 	ck_assert_uint_eq(addr_scope(&b), 0);
 }
-END_TEST
 
-START_TEST(copy_takes_the_address_and_no_more)
+TEST(copy_takes_the_address_and_no_more)
 {
 	union addr addr;
 	struct sockaddr_in in4 = { .sin_family = AF_INET, .sin_port = htons(9) };
@@ -117,9 +111,8 @@ START_TEST(copy_takes_the_address_and_no_more)
 	ck_assert_mem_eq(&addr, &in4, sizeof(in4));
 	ck_assert_int_eq(((char *)&addr)[sizeof(addr) - 1], 0);
 }
-END_TEST
 
-START_TEST(copy_refuses_what_cannot_be_routed)
+TEST(copy_refuses_what_cannot_be_routed)
 {
 	struct sockaddr sa = { .sa_family = AF_UNIX };
 	union addr addr;
@@ -128,27 +121,24 @@ START_TEST(copy_refuses_what_cannot_be_routed)
 	ck_assert_int_eq(addr_copy(NULL, &addr), -EINVAL);
 	ck_assert_uint_eq(addr_bytes(&sa), 0);
 }
-END_TEST
 
-START_TEST(ipv4_gid_is_a_mapped_address)
+TEST(ipv4_gid_is_a_mapped_address)
 {
 	union addr addr = ip("192.0.2.1");
 	struct mad_gid gid = addr_to_gid(&addr);
 
 	ck_assert_mem_eq(gid.raw, "\0\0\0\0\0\0\0\0\0\0\xff\xff\xc0\0\2\1", 16);
 }
-END_TEST
 
-START_TEST(ipv6_gid_is_the_address)
+TEST(ipv6_gid_is_the_address)
 {
 	union addr addr = ip("fe80::1");
 	struct mad_gid gid = addr_to_gid(&addr);
 
 	ck_assert_mem_eq(gid.raw, &addr.in6.sin6_addr, 16);
 }
-END_TEST
 
-START_TEST(wildcards_are_zero_addresses)
+TEST_LOOP(wildcards_are_zero_addresses, 0, 2)
 {
 	static const sa_family_t families[] = { AF_INET, AF_INET6 };
 	union addr addr;
@@ -158,7 +148,6 @@ START_TEST(wildcards_are_zero_addresses)
 	ck_assert(addr_is_zero(&addr));
 	ck_assert_uint_eq(addr_port(&addr), 0);
 }
-END_TEST
 
 /* Port space of the id, service id, mask; the port space and the service id that it stands for. */
 static const struct {
@@ -178,7 +167,7 @@ static const struct {
 	{ RDMA_PS_IB,  0x990000001234, ~0ull,  -EPROTONOSUPPORT, 0	 },
 };
 
-START_TEST(service_id_says_the_port_space)
+TEST_LOOP(service_id_says_the_port_space, 0, sizeof(sids) / sizeof(sids[0]))
 {
 	union addr addr = {
 		.ib = {.sib_family = AF_IB,
@@ -190,9 +179,8 @@ START_TEST(service_id_says_the_port_space)
 	if (sids[_i].ret > 0)
 		ck_assert_uint_eq(be64toh(addr.ib.sib_sid), sids[_i].settled);
 }
-END_TEST
 
-START_TEST(port_of_an_af_ib_address_is_in_its_service_id)
+TEST(port_of_an_af_ib_address_is_in_its_service_id)
 {
 	union addr addr = {
 		.ib = {.sib_family = AF_IB, .sib_sid = htobe64(0x01060000)}
@@ -202,9 +190,8 @@ START_TEST(port_of_an_af_ib_address_is_in_its_service_id)
 	ck_assert_uint_eq(be64toh(addr.ib.sib_sid), 0x01060000 | 7174);
 	ck_assert_uint_eq(addr_port(&addr), 7174);
 }
-END_TEST
 
-START_TEST(text_is_what_people_write)
+TEST_LOOP(text_is_what_people_write, 0, 4)
 {
 	static const struct {
 		const char *address, *text;
@@ -224,42 +211,11 @@ START_TEST(text_is_what_people_write)
 	addr_set_port(&addr, 7471);
 	ck_assert_str_eq(addr_str(&addr, buf), texts[_i].text);
 }
-END_TEST
 
-START_TEST(text_of_no_address_names_the_family)
+TEST(text_of_no_address_names_the_family)
 {
 	union addr addr = { .sa.sa_family = 0 };
 	char buf[ADDR_STR_BYTES];
 
 	ck_assert_str_eq(addr_str(&addr, buf), "family 0");
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("addr");
-	TCase *tc = tcase_create("addr");
-	SRunner *runner = srunner_create(suite);
-	int failed;
-
-	suite_add_tcase(suite, tc);
-	tcase_add_loop_test(tc, address_is_what_its_row_says, 0, N(rows));
-	tcase_add_loop_test(tc, addresses_differ_from_all_others, 0, N(rows));
-	tcase_add_loop_test(tc, port_is_set_and_read_in_host_order, 0, N(rows));
-	tcase_add_test(tc, port_does_not_tell_addresses_apart);
-	tcase_add_test(tc, scope_tells_link_local_addresses_apart);
-	tcase_add_test(tc, scope_of_a_global_address_does_not_count);
-	tcase_add_test(tc, copy_takes_the_address_and_no_more);
-	tcase_add_test(tc, copy_refuses_what_cannot_be_routed);
-	tcase_add_test(tc, ipv4_gid_is_a_mapped_address);
-	tcase_add_test(tc, ipv6_gid_is_the_address);
-	tcase_add_loop_test(tc, wildcards_are_zero_addresses, 0, 2);
-	tcase_add_loop_test(tc, text_is_what_people_write, 0, 4);
-	tcase_add_test(tc, text_of_no_address_names_the_family);
-	tcase_add_loop_test(tc, service_id_says_the_port_space, 0, sizeof(sids) / sizeof(sids[0]));
-	tcase_add_test(tc, port_of_an_af_ib_address_is_in_its_service_id);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

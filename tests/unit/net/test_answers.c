@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What a kernel has never said yet (lib/net/netlink.c, iface.c, route.c): answers that are too
- * short or say nothing. recv() is replaced when this is linked; tests/fuzz/fuzz_netlink.c found
- * them.
+ * short or say nothing. send() and recv() are replaced here; tests/fuzz/fuzz_netlink.c found them.
  */
-#include <check.h>
 #include <errno.h>
 #include <linux/rtnetlink.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #include "lib/net/internal.h"
-#include "tests/unit/cm/run.h"
 #include "tests/unit/net/netns.h"
+#include "tests/unit/test.h"
 
+ssize_t __real_recv(int fd, void *to, size_t bytes, int flags);
 ssize_t __wrap_recv(int fd, void *to, size_t bytes, int flags);
+ssize_t __real_send(int fd, const void *data, size_t bytes, int flags);
 ssize_t __wrap_send(int fd, const void *data, size_t bytes, int flags);
 
+static bool kernel_is_fake;
 static struct {
 	struct nlmsghdr hdr;
 	uint8_t body[64];
@@ -27,21 +28,24 @@ ssize_t __wrap_send(int fd, const void *data, size_t bytes, int flags)
 {
 	const struct nlmsghdr *hdr = data;
 
-	(void)fd, (void)flags;
+	if (!kernel_is_fake)
+		return __real_send(fd, data, bytes, flags);
 	answer.hdr.nlmsg_seq = hdr->nlmsg_seq;
 	return (ssize_t)bytes;
 }
 
 ssize_t __wrap_recv(int fd, void *to, size_t bytes, int flags)
 {
-	(void)fd, (void)flags;
+	if (!kernel_is_fake)
+		return __real_recv(fd, to, bytes, flags);
 	memset(to, left_over, bytes);
 	memcpy(to, &answer, answer.hdr.nlmsg_len);
 	return answer.hdr.nlmsg_len;
 }
 
-static void setup(void)
+static void set_up(void)
 {
+	kernel_is_fake = true;
 	net_after_fork();
 	memset(&answer, 0, sizeof(answer));
 	left_over = 0;
@@ -53,16 +57,17 @@ static void answers(uint16_t type, unsigned int body_bytes)
 	answer.hdr.nlmsg_len = NLMSG_LENGTH(body_bytes);
 }
 
-START_TEST(interface_that_is_only_acknowledged_is_not_there)
+FIXTURE(set_up, NULL);
+
+TEST(interface_that_is_only_acknowledged_is_not_there)
 {
 	struct net_iface iface;
 
 	answers(NLMSG_ERROR, sizeof(struct nlmsgerr));
 	ck_assert_int_eq(net_iface_get(1, &iface), -EPROTO);
 }
-END_TEST
 
-START_TEST(route_that_is_only_acknowledged_leads_nowhere)
+TEST(route_that_is_only_acknowledged_leads_nowhere)
 {
 	union addr dst = ip("10.0.0.1");
 	struct net_route route;
@@ -70,18 +75,16 @@ START_TEST(route_that_is_only_acknowledged_leads_nowhere)
 	answers(NLMSG_ERROR, sizeof(struct nlmsgerr));
 	ck_assert_int_eq(net_route_lookup(&dst, NULL, 0, &route), -EPROTO);
 }
-END_TEST
 
-START_TEST(error_without_a_number_is_no_success)
+TEST(error_without_a_number_is_no_success)
 {
 	struct net_iface iface;
 
 	answers(NLMSG_ERROR, 0);
 	ck_assert_int_eq(net_iface_get(1, &iface), -EPROTO);
 }
-END_TEST
 
-START_TEST(route_without_a_body_is_not_read_beyond_its_end)
+TEST(route_without_a_body_is_not_read_beyond_its_end)
 {
 	union addr dst = ip("10.0.0.1");
 	struct net_route route;
@@ -90,9 +93,8 @@ START_TEST(route_without_a_body_is_not_read_beyond_its_end)
 	answers(RTM_NEWROUTE, 0);
 	ck_assert_int_eq(net_route_lookup(&dst, NULL, 0, &route), -EPROTO);
 }
-END_TEST
 
-START_TEST(interface_number_of_two_bytes_is_none)
+TEST(interface_number_of_two_bytes_is_none)
 {
 	struct rtattr attr = { .rta_type = RTA_OIF, .rta_len = RTA_LENGTH(2) };
 	union addr dst = ip("10.0.0.1");
@@ -102,25 +104,4 @@ START_TEST(interface_number_of_two_bytes_is_none)
 	answer.body[sizeof(struct rtmsg) + RTA_LENGTH(0)] = 1;
 	memcpy(answer.body + sizeof(struct rtmsg), &attr, sizeof(attr));
 	ck_assert_int_eq(net_route_lookup(&dst, NULL, 0, &route), -EPROTO);
-}
-END_TEST
-
-static Suite *answers_suite(void)
-{
-	Suite *suite = suite_create("answers");
-	TCase *tc = tcase_create("kernel");
-
-	tcase_add_checked_fixture(tc, setup, NULL);
-	tcase_add_test(tc, interface_that_is_only_acknowledged_is_not_there);
-	tcase_add_test(tc, route_that_is_only_acknowledged_leads_nowhere);
-	tcase_add_test(tc, error_without_a_number_is_no_success);
-	tcase_add_test(tc, route_without_a_body_is_not_read_beyond_its_end);
-	tcase_add_test(tc, interface_number_of_two_bytes_is_none);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-int main(void)
-{
-	return run_suite(answers_suite());
 }

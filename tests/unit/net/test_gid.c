@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * GID tables (lib/net/gid.h) of devices that do not exist: query_port is theirs, and
- * _ibv_query_gid_table() is defined here, in place of libibverbs', and net_changes(), in place of
- * lib/net/watch.c's.
+ * _ibv_query_gid_table() is defined here, in place of libibverbs'. net_changes() is replaced, and
+ * so is the clock.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <time.h>
 
 #include "lib/net/gid.h"
 #include "lib/net/netlink.h"
 #include "tests/unit/net/netns.h"
+#include "tests/unit/test.h"
 
 #define ETH0 2
 #define ETH1 3
@@ -29,10 +29,25 @@ struct device {
 static struct device device[2];
 static struct ibv_context *contexts[2];
 static unsigned int n_changes;
+static time_t passed_s;
 
-unsigned int net_changes(void)
+unsigned int __real_net_changes(void);
+unsigned int __wrap_net_changes(void);
+int __real_clock_gettime(clockid_t clock, struct timespec *ret);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ret);
+
+unsigned int __wrap_net_changes(void)
 {
-	return n_changes;
+	return contexts[0] ? n_changes : __real_net_changes();
+}
+
+/* Time goes on, and passes when a test says so. */
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ret)
+{
+	int rc = __real_clock_gettime(clock, ret);
+
+	ret->tv_sec += passed_s;
+	return rc;
 }
 
 static struct device *device_of(struct ibv_context *context)
@@ -76,7 +91,7 @@ static void add_gid(struct device *dev, uint32_t port_num, uint32_t index, enum 
 	memcpy(&entry->gid, &gid, sizeof(gid));
 }
 
-static void setup(void)
+static void set_up(void)
 {
 	for (int i = 0; i < 2; i++) {
 		struct device *dev = &device[i];
@@ -106,7 +121,9 @@ static int find(const char *address, unsigned int ifindex, struct gid_entry *ret
 	return gid_find(contexts, 2, &addr, ifindex, ret);
 }
 
-START_TEST(address_is_found_with_device_port_and_index)
+FIXTURE(set_up, NULL);
+
+TEST(address_is_found_with_device_port_and_index)
 {
 	struct gid_entry gid;
 
@@ -117,9 +134,8 @@ START_TEST(address_is_found_with_device_port_and_index)
 	ck_assert_uint_eq(gid.ifindex, ETH1);
 	ck_assert_mem_eq(&gid.gid, &device[1].gid[0].gid, 16);
 }
-END_TEST
 
-START_TEST(roce_v2_is_chosen_where_both_are_offered)
+TEST(roce_v2_is_chosen_where_both_are_offered)
 {
 	struct gid_entry gid;
 
@@ -127,9 +143,8 @@ START_TEST(roce_v2_is_chosen_where_both_are_offered)
 	ck_assert_int_eq(gid.type, IBV_GID_TYPE_ROCE_V2);
 	ck_assert_uint_eq(gid.gid_index, 3);
 }
-END_TEST
 
-START_TEST(address_behind_many_others_is_found)
+TEST(address_behind_many_others_is_found)
 {
 	struct gid_entry gid;
 
@@ -140,9 +155,8 @@ START_TEST(address_behind_many_others_is_found)
 	ck_assert_int_eq(find("10.0.3.2", ETH1, &gid), 0);
 	ck_assert_uint_eq(gid.gid_index, 100);
 }
-END_TEST
 
-START_TEST(port_without_roce_v2_uses_v1)
+TEST(port_without_roce_v2_uses_v1)
 {
 	struct gid_entry gid;
 
@@ -150,26 +164,23 @@ START_TEST(port_without_roce_v2_uses_v1)
 	ck_assert_int_eq(find("10.0.2.1", ETH1, &gid), 0);
 	ck_assert_int_eq(gid.type, IBV_GID_TYPE_ROCE_V1);
 }
-END_TEST
 
-START_TEST(v1_entry_of_a_v2_port_does_not_match)
+TEST(v1_entry_of_a_v2_port_does_not_match)
 {
 	struct gid_entry gid;
 
 	add_gid(&device[0], 1, 4, IBV_GID_TYPE_ROCE_V1, ETH0, "10.0.0.9");
 	ck_assert_int_eq(find("10.0.0.9", ETH0, &gid), -ENODEV);
 }
-END_TEST
 
-START_TEST(same_address_on_another_interface_does_not_match)
+TEST(same_address_on_another_interface_does_not_match)
 {
 	struct gid_entry gid;
 
 	ck_assert_int_eq(find("10.0.0.1", ETH1, &gid), -ENODEV);
 }
-END_TEST
 
-START_TEST(first_device_that_has_it_wins)
+TEST(first_device_that_has_it_wins)
 {
 	struct gid_entry gid;
 
@@ -177,45 +188,40 @@ START_TEST(first_device_that_has_it_wins)
 	ck_assert_int_eq(find("10.0.0.1", ETH0, &gid), 0);
 	ck_assert_ptr_eq(gid.verbs, contexts[0]);
 }
-END_TEST
 
-START_TEST(port_that_is_down_does_not_count)
+TEST(port_that_is_down_does_not_count)
 {
 	struct gid_entry gid;
 
 	device[0].port[0].state = IBV_PORT_DOWN;
 	ck_assert_int_eq(find("10.0.0.1", ETH0, &gid), -ENODEV);
 }
-END_TEST
 
-START_TEST(port_that_is_initialising_counts)
+TEST(port_that_is_initialising_counts)
 {
 	struct gid_entry gid;
 
 	device[0].port[0].state = IBV_PORT_INIT;
 	ck_assert_int_eq(find("10.0.0.1", ETH0, &gid), 0);
 }
-END_TEST
 
-START_TEST(infiniband_port_does_not_count)
+TEST(infiniband_port_does_not_count)
 {
 	struct gid_entry gid;
 
 	device[0].port[0].link_layer = IBV_LINK_LAYER_INFINIBAND;
 	ck_assert_int_eq(find("10.0.0.1", ETH0, &gid), -ENODEV);
 }
-END_TEST
 
-START_TEST(index_that_no_mad_can_name_is_skipped)
+TEST(index_that_no_mad_can_name_is_skipped)
 {
 	struct gid_entry gid;
 
 	add_gid(&device[0], 1, 256, IBV_GID_TYPE_ROCE_V2, ETH0, "10.0.0.9");
 	ck_assert_int_eq(find("10.0.0.9", ETH0, &gid), -ENODEV);
 }
-END_TEST
 
-START_TEST(second_question_is_answered_without_reading)
+TEST(second_question_is_answered_without_reading)
 {
 	struct gid_entry gid;
 
@@ -224,9 +230,8 @@ START_TEST(second_question_is_answered_without_reading)
 	ck_assert_int_eq(device[0].n_reads, 1);
 	ck_assert_int_eq(device[1].n_reads, 0);
 }
-END_TEST
 
-START_TEST(miss_reads_the_tables_again)
+TEST(miss_reads_the_tables_again)
 {
 	struct gid_entry gid;
 
@@ -235,9 +240,8 @@ START_TEST(miss_reads_the_tables_again)
 	ck_assert_int_eq(find("10.0.0.9", ETH0, &gid), 0);
 	ck_assert_uint_eq(gid.gid_index, 1);
 }
-END_TEST
 
-START_TEST(forgotten_table_is_read_again)
+TEST(forgotten_table_is_read_again)
 {
 	struct gid_entry gid;
 
@@ -247,10 +251,9 @@ START_TEST(forgotten_table_is_read_again)
 	ck_assert_int_eq(find("10.0.0.1", ETH0, &gid), 0);
 	ck_assert_uint_eq(gid.gid_index, 7);
 }
-END_TEST
 
 /* The kernel announces an address before it changes the table. */
-START_TEST(table_read_right_after_forgetting_is_not_trusted_for_long)
+TEST(table_read_right_after_forgetting_is_not_trusted_for_long)
 {
 	struct gid_entry gid;
 
@@ -260,21 +263,19 @@ START_TEST(table_read_right_after_forgetting_is_not_trusted_for_long)
 	ck_assert_int_eq(find("10.0.0.1", ETH0, &gid), 0);
 	ck_assert_uint_eq(gid.gid_index, 7);
 }
-END_TEST
 
-START_TEST(table_read_a_while_after_forgetting_is_kept)
+TEST(table_read_a_while_after_forgetting_is_kept)
 {
 	struct gid_entry gid;
 
 	gid_forget(NULL);
-	usleep(300000);
+	passed_s = 1;
 	ck_assert_int_eq(find("10.0.0.1", ETH0, &gid), 0);
 	ck_assert_int_eq(find("10.0.0.1", ETH0, &gid), 0);
 	ck_assert_int_eq(device[0].n_reads, 1);
 }
-END_TEST
 
-START_TEST(forgetting_one_device_keeps_the_other)
+TEST(forgetting_one_device_keeps_the_other)
 {
 	struct gid_entry gid;
 
@@ -283,18 +284,16 @@ START_TEST(forgetting_one_device_keeps_the_other)
 	ck_assert_int_eq(find("10.0.1.1", ETH1, &gid), 0);
 	ck_assert_int_eq(device[1].n_reads, 1);
 }
-END_TEST
 
-START_TEST(device_that_fails_does_not_hide_the_next)
+TEST(device_that_fails_does_not_hide_the_next)
 {
 	struct gid_entry gid;
 
 	device[0].error = -EIO;
 	ck_assert_int_eq(find("10.0.1.1", ETH1, &gid), 0);
 }
-END_TEST
 
-START_TEST(table_is_read_again_after_a_change_that_a_look_up_saw)
+TEST(table_is_read_again_after_a_change_that_a_look_up_saw)
 {
 	struct gid_entry gid;
 
@@ -304,9 +303,8 @@ START_TEST(table_is_read_again_after_a_change_that_a_look_up_saw)
 	ck_assert_int_eq(find("10.0.0.1", ETH0, &gid), 0);
 	ck_assert_uint_eq(gid.gid_index, 7);
 }
-END_TEST
 
-START_TEST(table_read_right_after_a_change_is_not_trusted_for_long)
+TEST(table_read_right_after_a_change_is_not_trusted_for_long)
 {
 	struct gid_entry gid;
 
@@ -316,9 +314,8 @@ START_TEST(table_read_right_after_a_change_is_not_trusted_for_long)
 	ck_assert_int_eq(find("10.0.0.1", ETH0, &gid), 0);
 	ck_assert_uint_eq(gid.gid_index, 7);
 }
-END_TEST
 
-START_TEST(want_of_memory_is_not_want_of_a_device)
+TEST(want_of_memory_is_not_want_of_a_device)
 {
 	struct gid_entry gid;
 
@@ -326,18 +323,16 @@ START_TEST(want_of_memory_is_not_want_of_a_device)
 	ck_assert_int_eq(find("10.0.9.9", ETH0, &gid), -ENOMEM);
 	ck_assert_int_eq(gid_by_index(contexts[0], 1, 2, &gid), -ENOMEM);
 }
-END_TEST
 
-START_TEST(device_whose_table_cannot_be_read_has_no_address)
+TEST(device_whose_table_cannot_be_read_has_no_address)
 {
 	struct gid_entry gid;
 
 	device[0].error = -EIO;
 	ck_assert_int_eq(find("10.0.0.1", ETH0, &gid), -ENODEV);
 }
-END_TEST
 
-START_TEST(entry_is_found_by_its_index)
+TEST(entry_is_found_by_its_index)
 {
 	struct gid_entry gid;
 
@@ -345,18 +340,16 @@ START_TEST(entry_is_found_by_its_index)
 	ck_assert_int_eq(gid.type, IBV_GID_TYPE_ROCE_V1);
 	ck_assert_mem_eq(&gid.gid, &device[0].gid[2].gid, 16);
 }
-END_TEST
 
-START_TEST(hole_in_the_table_is_no_entry)
+TEST(hole_in_the_table_is_no_entry)
 {
 	struct gid_entry gid;
 
 	ck_assert_int_eq(gid_by_index(contexts[0], 1, 9, &gid), -ENODEV);
 	ck_assert_int_eq(gid_by_index(contexts[0], 2, 2, &gid), -ENODEV);
 }
-END_TEST
 
-START_TEST(infiniband_port_is_found_by_its_gid)
+TEST(infiniband_port_is_found_by_its_gid)
 {
 	union addr addr = ip("fe80::2:c903:1a:2b3d");
 	struct mad_gid wanted = addr_to_gid(&addr);
@@ -370,60 +363,12 @@ START_TEST(infiniband_port_is_found_by_its_gid)
 	ck_assert_uint_eq(gid.ifindex, 17);
 	ck_assert_int_eq(gid.type, IBV_GID_TYPE_IB);
 }
-END_TEST
 
-START_TEST(roce_port_is_not_found_by_its_gid)
+TEST(roce_port_is_not_found_by_its_gid)
 {
 	union addr addr = ip("fe80::1");
 	struct mad_gid wanted = addr_to_gid(&addr);
 	struct gid_entry gid;
 
 	ck_assert_int_eq(gid_find_ib(contexts, 2, &wanted, 0, &gid), -ENODEV);
-}
-END_TEST
-
-static void add_tests(TCase *tc)
-{
-	tcase_add_test(tc, infiniband_port_is_found_by_its_gid);
-	tcase_add_test(tc, roce_port_is_not_found_by_its_gid);
-	tcase_add_test(tc, address_is_found_with_device_port_and_index);
-	tcase_add_test(tc, roce_v2_is_chosen_where_both_are_offered);
-	tcase_add_test(tc, address_behind_many_others_is_found);
-	tcase_add_test(tc, port_without_roce_v2_uses_v1);
-	tcase_add_test(tc, v1_entry_of_a_v2_port_does_not_match);
-	tcase_add_test(tc, same_address_on_another_interface_does_not_match);
-	tcase_add_test(tc, first_device_that_has_it_wins);
-	tcase_add_test(tc, port_that_is_down_does_not_count);
-	tcase_add_test(tc, port_that_is_initialising_counts);
-	tcase_add_test(tc, infiniband_port_does_not_count);
-	tcase_add_test(tc, index_that_no_mad_can_name_is_skipped);
-	tcase_add_test(tc, second_question_is_answered_without_reading);
-	tcase_add_test(tc, miss_reads_the_tables_again);
-	tcase_add_test(tc, forgotten_table_is_read_again);
-	tcase_add_test(tc, table_read_right_after_forgetting_is_not_trusted_for_long);
-	tcase_add_test(tc, table_read_a_while_after_forgetting_is_kept);
-	tcase_add_test(tc, forgetting_one_device_keeps_the_other);
-	tcase_add_test(tc, device_that_fails_does_not_hide_the_next);
-	tcase_add_test(tc, table_is_read_again_after_a_change_that_a_look_up_saw);
-	tcase_add_test(tc, table_read_right_after_a_change_is_not_trusted_for_long);
-	tcase_add_test(tc, want_of_memory_is_not_want_of_a_device);
-	tcase_add_test(tc, device_whose_table_cannot_be_read_has_no_address);
-	tcase_add_test(tc, entry_is_found_by_its_index);
-	tcase_add_test(tc, hole_in_the_table_is_no_entry);
-}
-
-int main(void)
-{
-	Suite *suite = suite_create("gid");
-	TCase *tc = tcase_create("gid");
-	SRunner *runner = srunner_create(suite);
-	int failed;
-
-	suite_add_tcase(suite, tc);
-	tcase_add_checked_fixture(tc, setup, NULL);
-	add_tests(tc);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -3,15 +3,19 @@
  * Interfaces and their addresses (lib/iface.c) against the running kernel: each test makes its
  * own network.
  */
-#include <check.h>
 #include <errno.h>
 #include <net/if.h>
 #include <net/if_arp.h>
 
 #include "lib/net/netlink.h"
 #include "tests/unit/net/nets.h"
+#include "tests/unit/test.h"
 
-START_TEST(moved_address_is_found_on_its_new_interface)
+NEEDS(netns_allowed);
+TIME_LIMIT_S(30);
+FIXTURE(two_nets, NULL);
+
+TEST(moved_address_is_found_on_its_new_interface)
 {
 	union addr addr = ip("10.0.0.1");
 	struct net_iface iface;
@@ -22,18 +26,16 @@ START_TEST(moved_address_is_found_on_its_new_interface)
 	ck_assert_int_eq(net_iface_of_addr(&addr, &iface), 0);
 	ck_assert_str_eq(iface.name, "d1");
 }
-END_TEST
 
-START_TEST(foreign_address_has_no_interface)
+TEST(foreign_address_has_no_interface)
 {
 	union addr addr = ip("10.0.0.9");
 	struct net_iface iface;
 
 	ck_assert_int_eq(net_iface_of_addr(&addr, &iface), -EADDRNOTAVAIL);
 }
-END_TEST
 
-START_TEST(link_local_address_belongs_to_its_scope_only)
+TEST(link_local_address_belongs_to_its_scope_only)
 {
 	struct net_iface iface;
 	union addr here, there;
@@ -44,9 +46,8 @@ START_TEST(link_local_address_belongs_to_its_scope_only)
 	ck_assert_int_eq(net_iface_of_addr(&here, &iface), 0);
 	ck_assert_int_eq(net_iface_of_addr(&there, &iface), -EADDRNOTAVAIL);
 }
-END_TEST
 
-START_TEST(many_addresses_are_all_found)
+TEST(many_addresses_are_all_found)
 {
 	struct net_iface iface;
 
@@ -59,9 +60,8 @@ START_TEST(many_addresses_are_all_found)
 		ck_assert_str_eq(iface.name, "d1");
 	}
 }
-END_TEST
 
-START_TEST(interface_tells_what_it_is)
+TEST(interface_tells_what_it_is)
 {
 	static const uint8_t hw[] = { 2, 0, 0, 0, 0, 7 };
 	struct net_iface iface;
@@ -75,9 +75,8 @@ START_TEST(interface_tells_what_it_is)
 	ck_assert_uint_eq(iface.hw_bytes, sizeof(hw));
 	ck_assert_mem_eq(iface.hw_addr, hw, sizeof(hw));
 }
-END_TEST
 
-START_TEST(change_of_an_interface_shows_at_once)
+TEST(change_of_an_interface_shows_at_once)
 {
 	unsigned int ifindex = if_nametoindex("d0");
 	struct net_iface iface;
@@ -89,25 +88,4 @@ START_TEST(change_of_an_interface_shows_at_once)
 	ck_assert(!iface.up);
 	run("ip link del d0");
 	ck_assert_int_eq(net_iface_get(ifindex, &iface), -ENODEV);
-}
-END_TEST
-
-static void add_tests(TCase *tc)
-{
-	tcase_add_test(tc, moved_address_is_found_on_its_new_interface);
-	tcase_add_test(tc, foreign_address_has_no_interface);
-	tcase_add_test(tc, link_local_address_belongs_to_its_scope_only);
-	tcase_add_test(tc, many_addresses_are_all_found);
-	tcase_add_test(tc, interface_tells_what_it_is);
-	tcase_add_test(tc, change_of_an_interface_shows_at_once);
-}
-
-static const struct nets_case cases[] = {
-	{"interface", two_nets, add_tests},
-	{ NULL,	NULL,     NULL	   },
-};
-
-int main(void)
-{
-	return nets_run("net_iface", cases);
 }

@@ -3,7 +3,6 @@
  * Proofs of CAP_NET_BIND_SERVICE, in a network namespace of our own, where we have it at first.
  */
 #include <arpa/inet.h>
-#include <check.h>
 #include <errno.h>
 #include <linux/capability.h>
 #include <netinet/in.h>
@@ -14,6 +13,7 @@
 
 #include "lib/net/low_port.h"
 #include "tests/unit/net/netns.h"
+#include "tests/unit/test.h"
 
 static void drop_capabilities(void)
 {
@@ -34,16 +34,19 @@ static int socket_at(int type, int protocol, const char *addr, uint16_t port)
 	return fd;
 }
 
-START_TEST(who_has_the_capability_proves_it)
+NEEDS(netns_allowed);
+TIME_LIMIT_S(30);
+FIXTURE(netns_enter, NULL);
+
+TEST(who_has_the_capability_proves_it)
 {
 	int fd = -1;
 
 	ck_assert_int_eq(low_port_prove(80, &fd), 0);
 	ck_assert_uint_eq(low_port_proved(fd), 80);
 }
-END_TEST
 
-START_TEST(who_has_it_not_does_not)
+TEST(who_has_it_not_does_not)
 {
 	int fd = -1;
 
@@ -51,9 +54,8 @@ START_TEST(who_has_it_not_does_not)
 	ck_assert_int_eq(low_port_prove(80, &fd), -EACCES);
 	ck_assert_int_eq(fd, -1);
 }
-END_TEST
 
-START_TEST(a_service_that_has_the_port_is_not_in_the_way)
+TEST(a_service_that_has_the_port_is_not_in_the_way)
 {
 	int fd = -1;
 
@@ -62,18 +64,16 @@ START_TEST(a_service_that_has_the_port_is_not_in_the_way)
 	ck_assert_int_eq(low_port_prove(80, &fd), 0);
 	ck_assert_uint_eq(low_port_proved(fd), 2);
 }
-END_TEST
 
-START_TEST(a_loopback_interface_that_is_down_is_not_in_the_way)
+TEST(a_loopback_interface_that_is_down_is_not_in_the_way)
 {
 	int fd = -1;
 
 	run("ip link set lo down");
 	ck_assert_int_eq(low_port_prove(80, &fd), 0);
 }
-END_TEST
 
-START_TEST(what_is_no_such_socket_proves_nothing)
+TEST(what_is_no_such_socket_proves_nothing)
 {
 	int ends[2];
 
@@ -86,36 +86,11 @@ START_TEST(what_is_no_such_socket_proves_nothing)
 	ck_assert_uint_eq(low_port_proved(socket_at(SOCK_STREAM, 0, "127.82.67.77", 80)), 0);
 	ck_assert_uint_eq(low_port_proved(socket_at(SOCK_DGRAM, 0, "127.82.67.77", 80)), 80);
 }
-END_TEST
 
 /* Everybody in these groups may choose its identifier, which getsockname() shows as a port. */
-START_TEST(a_ping_socket_proves_nothing)
+TEST(a_ping_socket_proves_nothing)
 {
 	run("echo 0 2147483647 > /proc/sys/net/ipv4/ping_group_range");
 	ck_assert_uint_eq(low_port_proved(socket_at(SOCK_DGRAM, IPPROTO_ICMP, "127.82.67.77", 80)),
 			  0);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("low_port");
-	SRunner *runner = srunner_create(suite);
-	TCase *tc = tcase_create("low_port");
-	int failed;
-
-	tcase_add_checked_fixture(tc, netns_enter, NULL);
-	tcase_add_test(tc, who_has_the_capability_proves_it);
-	tcase_add_test(tc, who_has_it_not_does_not);
-	tcase_add_test(tc, a_service_that_has_the_port_is_not_in_the_way);
-	tcase_add_test(tc, a_loopback_interface_that_is_down_is_not_in_the_way);
-	tcase_add_test(tc, what_is_no_such_socket_proves_nothing);
-	tcase_add_test(tc, a_ping_socket_proves_nothing);
-	if (!netns_allowed())
-		return 77;
-	suite_add_tcase(suite, tc);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -14,6 +14,7 @@
 
 #include "lib/net/membership.h"
 #include "tests/unit/net/nets.h"
+#include "tests/unit/test.h"
 
 #define MANY 50 /* more than a socket takes */
 
@@ -59,25 +60,27 @@ static int n_descriptors(void)
 	return n;
 }
 
-START_TEST(interface_is_a_member_until_it_is_left)
+NEEDS(netns_allowed);
+TIME_LIMIT_S(30);
+FIXTURE(two_nets, NULL);
+
+TEST(interface_is_a_member_until_it_is_left)
 {
 	ck_assert_int_eq(join("d0", "239.1.2.3"), 0);
 	ck_assert(is_member("d0", "239.1.2.3"));
 	leave("d0", "239.1.2.3");
 	ck_assert(!is_member("d0", "239.1.2.3"));
 }
-END_TEST
 
-START_TEST(ipv6_group_is_joined_too)
+TEST(ipv6_group_is_joined_too)
 {
 	ck_assert_int_eq(join("d0", "ff0e::77"), 0);
 	ck_assert(is_member("d0", "ff0e::77"));
 	leave("d0", "ff0e::77");
 	ck_assert(!is_member("d0", "ff0e::77"));
 }
-END_TEST
 
-START_TEST(other_interface_is_no_member)
+TEST(other_interface_is_no_member)
 {
 	ck_assert_int_eq(join("d0", "239.1.2.3"), 0);
 	ck_assert(!is_member("d1", "239.1.2.3"));
@@ -85,9 +88,8 @@ START_TEST(other_interface_is_no_member)
 	ck_assert(is_member("d0", "239.1.2.3"));
 	leave("d0", "239.1.2.3");
 }
-END_TEST
 
-START_TEST(each_join_needs_a_leave)
+TEST(each_join_needs_a_leave)
 {
 	ck_assert_int_eq(join("d0", "239.1.2.3"), 0);
 	ck_assert_int_eq(join("d0", "239.1.2.3"), 0);
@@ -97,9 +99,8 @@ START_TEST(each_join_needs_a_leave)
 	ck_assert(!is_member("d0", "239.1.2.3"));
 	leave("d0", "239.1.2.3");
 }
-END_TEST
 
-START_TEST(more_groups_than_a_socket_takes_are_joined_with_few)
+TEST(more_groups_than_a_socket_takes_are_joined_with_few)
 {
 	int before = n_descriptors();
 	int i;
@@ -114,9 +115,8 @@ START_TEST(more_groups_than_a_socket_takes_are_joined_with_few)
 	ck_assert(!is_member("d0", nth(0)));
 	ck_assert_int_eq(n_descriptors(), before);
 }
-END_TEST
 
-START_TEST(what_is_no_group_or_interface_is_refused_and_leaves_nothing)
+TEST(what_is_no_group_or_interface_is_refused_and_leaves_nothing)
 {
 	int before = n_descriptors();
 	union addr group = ip("239.1.2.3");
@@ -126,9 +126,8 @@ START_TEST(what_is_no_group_or_interface_is_refused_and_leaves_nothing)
 	ck_assert_int_eq(membership_join(9999, &group), -ENODEV);
 	ck_assert_int_eq(n_descriptors(), before);
 }
-END_TEST
 
-START_TEST(interface_that_went_away_can_be_left)
+TEST(interface_that_went_away_can_be_left)
 {
 	int before = n_descriptors();
 	unsigned int ifindex = if_nametoindex("d0");
@@ -139,7 +138,6 @@ START_TEST(interface_that_went_away_can_be_left)
 	membership_leave(ifindex, &group);
 	ck_assert_int_eq(n_descriptors(), before);
 }
-END_TEST
 
 /* A member that leaves a child behind, which lives until the pipe is closed. */
 static void live_on_in_a_child(int ready, const int hold[2])
@@ -157,7 +155,7 @@ static void live_on_in_a_child(int ready, const int hold[2])
 	_exit(1);
 }
 
-START_TEST(child_does_not_hold_its_parents_memberships)
+TEST(child_does_not_hold_its_parents_memberships)
 {
 	int hold[2], ready[2];
 	pid_t member;
@@ -174,27 +172,4 @@ START_TEST(child_does_not_hold_its_parents_memberships)
 	waitpid(member, NULL, 0);
 	ck_assert(!is_member("d0", "239.1.2.3"));
 	close(hold[1]);
-}
-END_TEST
-
-static void add_tests(TCase *tc)
-{
-	tcase_add_test(tc, interface_is_a_member_until_it_is_left);
-	tcase_add_test(tc, ipv6_group_is_joined_too);
-	tcase_add_test(tc, other_interface_is_no_member);
-	tcase_add_test(tc, each_join_needs_a_leave);
-	tcase_add_test(tc, more_groups_than_a_socket_takes_are_joined_with_few);
-	tcase_add_test(tc, what_is_no_group_or_interface_is_refused_and_leaves_nothing);
-	tcase_add_test(tc, interface_that_went_away_can_be_left);
-	tcase_add_test(tc, child_does_not_hold_its_parents_memberships);
-}
-
-int main(void)
-{
-	static const struct nets_case cases[] = {
-		{"two networks", two_nets, add_tests},
-		{ NULL,		NULL,     NULL	   },
-	};
-
-	return nets_run("membership", cases);
 }

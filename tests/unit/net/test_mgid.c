@@ -4,11 +4,11 @@
  * the event; those of InfiniBand are made by hand from RFC 4391.
  */
 #include <arpa/inet.h>
-#include <check.h>
 #include <stdlib.h>
 
 #include "lib/net/mgid.h"
 #include "tests/unit/net/netns.h"
+#include "tests/unit/test.h"
 
 #define SCOPE 2
 #define PKEY  0x8123
@@ -43,53 +43,30 @@ static const char *text_of(struct mad_gid gid)
 	return inet_ntop(AF_INET6, gid.raw, text, sizeof(text));
 }
 
-START_TEST(roce_v2_group_is_its_address)
+TEST_LOOP(roce_v2_group_is_its_address, 0, N(rows))
 {
 	union addr addr = ip(rows[_i].group);
 
 	ck_assert_str_eq(text_of(mgid_roce(&addr, true)), rows[_i].v2);
 }
-END_TEST
 
-START_TEST(roce_v1_group_of_ipv4_is_global)
+TEST_LOOP(roce_v1_group_of_ipv4_is_global, 0, N(rows))
 {
 	union addr addr = ip(rows[_i].group);
 
 	ck_assert_str_eq(text_of(mgid_roce(&addr, false)), rows[_i].v1);
 }
-END_TEST
 
-START_TEST(infiniband_group_has_a_signature_and_the_pkey)
+TEST_LOOP(infiniband_group_has_a_signature_and_the_pkey, 0, N(rows))
 {
 	union addr addr = ip(rows[_i].group);
 
 	ck_assert_str_eq(text_of(mgid_ipoib(&addr, SCOPE, PKEY, false)), rows[_i].ipoib);
 }
-END_TEST
 
-START_TEST(infiniband_group_of_datagram_ids_is_another)
+TEST_LOOP(infiniband_group_of_datagram_ids_is_another, 0, N(rows))
 {
 	union addr addr = ip(rows[_i].group);
 
 	ck_assert_str_eq(text_of(mgid_ipoib(&addr, SCOPE, PKEY, true)), rows[_i].udp);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("mgid");
-	TCase *tc = tcase_create("rows");
-	SRunner *runner;
-	int failed;
-
-	tcase_add_loop_test(tc, roce_v2_group_is_its_address, 0, N(rows));
-	tcase_add_loop_test(tc, roce_v1_group_of_ipv4_is_global, 0, N(rows));
-	tcase_add_loop_test(tc, infiniband_group_has_a_signature_and_the_pkey, 0, N(rows));
-	tcase_add_loop_test(tc, infiniband_group_of_datagram_ids_is_another, 0, N(rows));
-	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

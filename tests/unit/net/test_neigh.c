@@ -2,22 +2,25 @@
 /*
  * Neighbours (lib/neigh.c) against the running kernel: each test makes its own network.
  */
-#include <check.h>
 #include <errno.h>
 #include <string.h>
 
 #include "lib/net/netlink.h"
 #include "tests/unit/net/nets.h"
+#include "tests/unit/test.h"
 
-START_TEST(local_address_needs_no_neighbour)
+NEEDS(netns_allowed);
+TIME_LIMIT_S(30);
+FIXTURE(two_nets, NULL);
+
+TEST(local_address_needs_no_neighbour)
 {
 	struct net_route route = route_to("10.0.0.1");
 
 	ck_assert_int_eq(net_neigh_state(&route), NET_NEIGH_KNOWN);
 }
-END_TEST
 
-START_TEST(interface_without_arp_needs_no_neighbour)
+TEST(interface_without_arp_needs_no_neighbour)
 {
 	struct net_route route;
 
@@ -25,7 +28,6 @@ START_TEST(interface_without_arp_needs_no_neighbour)
 	route = route_to("10.0.0.9");
 	ck_assert_int_eq(net_neigh_state(&route), NET_NEIGH_KNOWN);
 }
-END_TEST
 
 /* Addresses that a peer may have, and how to give them to it. */
 static const char *const peer_addrs[] = { "10.0.0.2", "2001:db8::2", "fe80::2%veth0" };
@@ -65,15 +67,16 @@ static struct wanted wait_for(const union addr *addr, enum net_neigh neigh)
 	return wanted;
 }
 
-START_TEST(neighbour_never_asked_for_is_none)
+FIXTURE(veth_net, NULL);
+
+TEST_LOOP(neighbour_never_asked_for_is_none, 0, N(peer_addrs))
 {
 	struct net_route route = route_to(peer_addrs[_i]);
 
 	ck_assert_int_eq(net_neigh_state(&route), NET_NEIGH_NONE);
 }
-END_TEST
 
-START_TEST(neighbour_that_answers_becomes_known)
+TEST_LOOP(neighbour_that_answers_becomes_known, 0, N(peer_addrs))
 {
 	struct net_route route;
 
@@ -84,9 +87,8 @@ START_TEST(neighbour_that_answers_becomes_known)
 		wait_for(&route.next_hop, NET_NEIGH_KNOWN);
 	ck_assert_int_eq(net_neigh_state(&route), NET_NEIGH_KNOWN);
 }
-END_TEST
 
-START_TEST(unprivileged_process_can_ask_too)
+TEST_LOOP(unprivileged_process_can_ask_too, 0, N(peer_addrs))
 {
 	struct net_route route;
 
@@ -98,9 +100,8 @@ START_TEST(unprivileged_process_can_ask_too)
 		wait_for(&route.next_hop, NET_NEIGH_KNOWN);
 	ck_assert_int_eq(net_neigh_state(&route), NET_NEIGH_KNOWN);
 }
-END_TEST
 
-START_TEST(unprivileged_process_can_ask_for_a_gateway)
+TEST(unprivileged_process_can_ask_for_a_gateway)
 {
 	struct net_route route;
 
@@ -113,9 +114,8 @@ START_TEST(unprivileged_process_can_ask_for_a_gateway)
 		wait_for(&route.next_hop, NET_NEIGH_KNOWN);
 	ck_assert_int_eq(net_neigh_state(&route), NET_NEIGH_KNOWN);
 }
-END_TEST
 
-START_TEST(neighbour_is_pending_until_it_fails)
+TEST(neighbour_is_pending_until_it_fails)
 {
 	struct net_route route = route_to("10.0.0.7");
 
@@ -126,9 +126,8 @@ START_TEST(neighbour_is_pending_until_it_fails)
 	wait_for(&route.next_hop, NET_NEIGH_FAILED);
 	ck_assert_int_eq(net_neigh_state(&route), NET_NEIGH_FAILED);
 }
-END_TEST
 
-START_TEST(failed_neighbour_can_be_asked_again)
+TEST(failed_neighbour_can_be_asked_again)
 {
 	struct net_route route = route_to("10.0.0.2");
 
@@ -138,9 +137,8 @@ START_TEST(failed_neighbour_can_be_asked_again)
 	ck_assert_int_eq(net_neigh_ask(&route), 0);
 	wait_for(&route.next_hop, NET_NEIGH_KNOWN);
 }
-END_TEST
 
-START_TEST(second_failure_is_reported_as_the_first_was)
+TEST(second_failure_is_reported_as_the_first_was)
 {
 	struct net_route route = route_to("10.0.0.7");
 
@@ -149,7 +147,6 @@ START_TEST(second_failure_is_reported_as_the_first_was)
 		wait_for(&route.next_hop, NET_NEIGH_FAILED);
 	}
 }
-END_TEST
 
 static struct net_route known_neighbour(void)
 {
@@ -174,7 +171,7 @@ static struct net_route wrong_neighbour(const char *nud)
 	return route;
 }
 
-START_TEST(revalidation_finds_a_wrong_link_address)
+TEST(revalidation_finds_a_wrong_link_address)
 {
 	struct net_route route = wrong_neighbour("reachable");
 
@@ -183,9 +180,8 @@ START_TEST(revalidation_finds_a_wrong_link_address)
 	ck_assert_int_eq(net_neigh_ask(&route), 0);
 	ck_assert(wait_for(&route.next_hop, NET_NEIGH_KNOWN).hw_changed);
 }
-END_TEST
 
-START_TEST(revalidation_keeps_a_right_link_address)
+TEST(revalidation_keeps_a_right_link_address)
 {
 	struct net_route route;
 	int n_events = 0;
@@ -201,27 +197,24 @@ START_TEST(revalidation_keeps_a_right_link_address)
 	net_watch_drain(watch(), count, &n_events);
 	ck_assert_int_eq(n_events, 0);
 }
-END_TEST
 
-START_TEST(link_address_that_was_set_by_hand_is_not_revalidated)
+TEST(link_address_that_was_set_by_hand_is_not_revalidated)
 {
 	struct net_route route = wrong_neighbour("permanent");
 
 	net_neigh_revalidate(&route);
 	run("ip neigh show 10.0.0.2 nud permanent | grep -q .");
 }
-END_TEST
 
-START_TEST(new_link_address_is_reported_as_changed)
+TEST(new_link_address_is_reported_as_changed)
 {
 	struct net_route route = known_neighbour();
 
 	run("ip neigh replace 10.0.0.2 lladdr 02:00:00:00:00:02 dev veth0 nud reachable");
 	ck_assert(wait_for(&route.next_hop, NET_NEIGH_KNOWN).hw_changed);
 }
-END_TEST
 
-START_TEST(new_link_address_after_a_loss_is_reported_as_changed)
+TEST(new_link_address_after_a_loss_is_reported_as_changed)
 {
 	struct net_route route = known_neighbour();
 
@@ -229,9 +222,8 @@ START_TEST(new_link_address_after_a_loss_is_reported_as_changed)
 	run("ip neigh add 10.0.0.2 lladdr 02:00:00:00:00:02 dev veth0 nud reachable");
 	ck_assert(wait_for(&route.next_hop, NET_NEIGH_KNOWN).hw_changed);
 }
-END_TEST
 
-START_TEST(confirmed_neighbour_is_not_news)
+TEST(confirmed_neighbour_is_not_news)
 {
 	int n_events = 0;
 
@@ -240,48 +232,11 @@ START_TEST(confirmed_neighbour_is_not_news)
 	net_watch_drain(watch(), count, &n_events);
 	ck_assert_int_eq(n_events, 0);
 }
-END_TEST
 
-START_TEST(lost_neighbour_is_not_known_any_more)
+TEST(lost_neighbour_is_not_known_any_more)
 {
 	struct net_route route = known_neighbour();
 
 	run("ip neigh del 10.0.0.2 dev veth0");
 	ck_assert_int_ne(net_neigh_state(&route), NET_NEIGH_KNOWN);
-}
-END_TEST
-
-static void add_idle(TCase *tc)
-{
-	tcase_add_test(tc, local_address_needs_no_neighbour);
-	tcase_add_test(tc, interface_without_arp_needs_no_neighbour);
-}
-
-static void add_asking(TCase *tc)
-{
-	tcase_add_loop_test(tc, neighbour_never_asked_for_is_none, 0, N(peer_addrs));
-	tcase_add_loop_test(tc, neighbour_that_answers_becomes_known, 0, N(peer_addrs));
-	tcase_add_loop_test(tc, unprivileged_process_can_ask_too, 0, N(peer_addrs));
-	tcase_add_test(tc, unprivileged_process_can_ask_for_a_gateway);
-	tcase_add_test(tc, neighbour_is_pending_until_it_fails);
-	tcase_add_test(tc, failed_neighbour_can_be_asked_again);
-	tcase_add_test(tc, second_failure_is_reported_as_the_first_was);
-	tcase_add_test(tc, revalidation_finds_a_wrong_link_address);
-	tcase_add_test(tc, revalidation_keeps_a_right_link_address);
-	tcase_add_test(tc, link_address_that_was_set_by_hand_is_not_revalidated);
-	tcase_add_test(tc, new_link_address_is_reported_as_changed);
-	tcase_add_test(tc, new_link_address_after_a_loss_is_reported_as_changed);
-	tcase_add_test(tc, confirmed_neighbour_is_not_news);
-	tcase_add_test(tc, lost_neighbour_is_not_known_any_more);
-}
-
-static const struct nets_case cases[] = {
-	{"without asking", two_nets, add_idle  },
-	{ "asking",	    veth_net, add_asking},
-	{ NULL,		NULL,     NULL	   },
-};
-
-int main(void)
-{
-	return nets_run("net_neigh", cases);
 }

@@ -2,13 +2,13 @@
 /*
  * Ports that are held without a claim (lib/net/port_space.h): whom they are in the way of.
  */
-#include <check.h>
 #include <errno.h>
 #include <rdma/rdma_cma.h>
 #include <stdlib.h>
 
 #include "lib/net/port_space.h"
 #include "tests/unit/net/netns.h"
+#include "tests/unit/test.h"
 
 #define N_PORTS 10
 #define FIRST	40000
@@ -41,7 +41,9 @@ static struct port_claim claim(const char *address, uint16_t port)
 
 #define MARK 0x80000001
 
-START_TEST(reserved_port_is_in_the_way_as_a_wildcard_is)
+FIXTURE(setup, teardown);
+
+TEST(reserved_port_is_in_the_way_as_a_wildcard_is)
 {
 	struct port_claim c = claim("10.0.0.1", A_PORT);
 
@@ -50,9 +52,8 @@ START_TEST(reserved_port_is_in_the_way_as_a_wildcard_is)
 	c.afonly = true;
 	ck_assert_int_eq(port_space_bind(&space, &c), -EADDRNOTAVAIL);
 }
-END_TEST
 
-START_TEST(reserved_port_is_no_ephemeral_one)
+TEST(reserved_port_is_no_ephemeral_one)
 {
 	struct port_claim c[N_PORTS];
 
@@ -64,9 +65,8 @@ START_TEST(reserved_port_is_no_ephemeral_one)
 		ck_assert_uint_ne(addr_port(&c[i].local), A_PORT);
 	}
 }
-END_TEST
 
-START_TEST(port_that_is_held_cannot_be_reserved)
+TEST(port_that_is_held_cannot_be_reserved)
 {
 	struct port_claim c = claim("10.0.0.1", A_PORT);
 
@@ -74,17 +74,15 @@ START_TEST(port_that_is_held_cannot_be_reserved)
 	ck_assert_int_eq(port_space_reserve(&space, RDMA_PS_TCP, A_PORT, MARK), -EADDRINUSE);
 	ck_assert_uint_eq(port_space_reserved(&space, RDMA_PS_TCP, A_PORT), 0);
 }
-END_TEST
 
-START_TEST(port_is_reserved_once)
+TEST(port_is_reserved_once)
 {
 	port_space_reserve(&space, RDMA_PS_TCP, A_PORT, MARK);
 	ck_assert_int_eq(port_space_reserve(&space, RDMA_PS_TCP, A_PORT, 2), -EADDRINUSE);
 	ck_assert_uint_eq(port_space_reserved(&space, RDMA_PS_TCP, A_PORT), MARK);
 }
-END_TEST
 
-START_TEST(unreserved_port_can_be_bound)
+TEST(unreserved_port_can_be_bound)
 {
 	struct port_claim c = claim("10.0.0.1", A_PORT);
 
@@ -92,9 +90,8 @@ START_TEST(unreserved_port_can_be_bound)
 	port_space_unreserve(&space, RDMA_PS_TCP, A_PORT);
 	ck_assert_int_eq(port_space_bind(&space, &c), 0);
 }
-END_TEST
 
-START_TEST(nothing_is_reserved_where_there_is_no_port_space)
+TEST(nothing_is_reserved_where_there_is_no_port_space)
 {
 	uint16_t port;
 
@@ -103,9 +100,8 @@ START_TEST(nothing_is_reserved_where_there_is_no_port_space)
 	ck_assert_uint_eq(port_space_reserved(&space, 0x7, A_PORT), 0);
 	port_space_unreserve(&space, 0x7, A_PORT);
 }
-END_TEST
 
-START_TEST(free_port_is_within_the_range_and_nobodys)
+TEST(free_port_is_within_the_range_and_nobodys)
 {
 	uint16_t port;
 
@@ -116,9 +112,8 @@ START_TEST(free_port_is_within_the_range_and_nobodys)
 	port_space_reserve(&space, RDMA_PS_TCP, FIRST, MARK);
 	ck_assert_int_eq(port_space_find_free(&space, RDMA_PS_TCP, &port), -EADDRNOTAVAIL);
 }
-END_TEST
 
-START_TEST(those_of_one_mark_go_together)
+TEST(those_of_one_mark_go_together)
 {
 	port_space_reserve(&space, RDMA_PS_TCP, FIRST, 0x10007);
 	port_space_reserve(&space, RDMA_PS_UDP, LAST, 0x20007);
@@ -127,28 +122,4 @@ START_TEST(those_of_one_mark_go_together)
 	ck_assert_uint_eq(port_space_reserved(&space, RDMA_PS_TCP, FIRST), 0);
 	ck_assert_uint_eq(port_space_reserved(&space, RDMA_PS_UDP, LAST), 0);
 	ck_assert_uint_eq(port_space_reserved(&space, RDMA_PS_TCP, FIRST + 1), 0x10008);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("reserved ports");
-	TCase *tc = tcase_create("reserved ports");
-	SRunner *runner = srunner_create(suite);
-	int failed;
-
-	suite_add_tcase(suite, tc);
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, reserved_port_is_in_the_way_as_a_wildcard_is);
-	tcase_add_test(tc, reserved_port_is_no_ephemeral_one);
-	tcase_add_test(tc, port_that_is_held_cannot_be_reserved);
-	tcase_add_test(tc, port_is_reserved_once);
-	tcase_add_test(tc, unreserved_port_can_be_bound);
-	tcase_add_test(tc, nothing_is_reserved_where_there_is_no_port_space);
-	tcase_add_test(tc, free_port_is_within_the_range_and_nobodys);
-	tcase_add_test(tc, those_of_one_mark_go_together);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

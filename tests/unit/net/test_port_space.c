@@ -2,7 +2,6 @@
 /*
  * Port spaces (lib/net/port_space.h): who may hold a port next to whom.
  */
-#include <check.h>
 #include <errno.h>
 #include <rdma/rdma_cma.h>
 #include <stdlib.h>
@@ -10,6 +9,7 @@
 
 #include "lib/net/port_space.h"
 #include "tests/unit/net/netns.h"
+#include "tests/unit/test.h"
 
 #define N(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
@@ -89,7 +89,9 @@ static struct port_claim claim_with(const char *address, int flags)
 	return c;
 }
 
-START_TEST(second_holder_is_told_what_its_row_says)
+FIXTURE(setup, teardown);
+
+TEST_LOOP(second_holder_is_told_what_its_row_says, 0, N(pairs))
 {
 	struct port_claim first = claim_with(pairs[_i].first, pairs[_i].first_flags);
 	struct port_claim second = claim_with(pairs[_i].second, pairs[_i].second_flags);
@@ -98,9 +100,8 @@ START_TEST(second_holder_is_told_what_its_row_says)
 	ck_assert_int_eq(port_space_bind(&space, &second), pairs[_i].rc);
 	ck_assert_int_eq(port_claim_is_bound(&second), !pairs[_i].rc);
 }
-END_TEST
 
-START_TEST(link_local_addresses_conflict_in_one_scope_only)
+TEST(link_local_addresses_conflict_in_one_scope_only)
 {
 	struct port_claim first = claim("fe80::1", 7471);
 	struct port_claim second = first;
@@ -113,9 +114,8 @@ START_TEST(link_local_addresses_conflict_in_one_scope_only)
 	ck_assert_int_eq(port_space_bind(&space, &second), 0);
 	ck_assert_int_eq(port_space_bind(&space, &third), -EADDRINUSE);
 }
-END_TEST
 
-START_TEST(port_spaces_are_apart)
+TEST(port_spaces_are_apart)
 {
 	static const uint16_t spaces[] = { RDMA_PS_IPOIB, RDMA_PS_TCP, RDMA_PS_UDP, RDMA_PS_IB };
 	struct port_claim claims[N(spaces)];
@@ -126,9 +126,8 @@ START_TEST(port_spaces_are_apart)
 		ck_assert_int_eq(port_space_bind(&space, &claims[i]), 0);
 	}
 }
-END_TEST
 
-START_TEST(unknown_port_space_is_refused)
+TEST(unknown_port_space_is_refused)
 {
 	struct port_claim c = claim("0.0.0.0", 7471);
 
@@ -136,9 +135,8 @@ START_TEST(unknown_port_space_is_refused)
 	ck_assert_int_eq(port_space_bind(&space, &c), -EPROTONOSUPPORT);
 	ck_assert_ptr_null(port_space_first(&space, 0x0107, 7471));
 }
-END_TEST
 
-START_TEST(low_port_needs_the_privilege)
+TEST(low_port_needs_the_privilege)
 {
 	struct port_claim c = claim("0.0.0.0", 1023);
 
@@ -146,10 +144,9 @@ START_TEST(low_port_needs_the_privilege)
 	space.limits.may_bind_low = true;
 	ck_assert_int_eq(port_space_bind(&space, &c), 0);
 }
-END_TEST
 
 /* That is a setting for sockets; of RDMA's ports 1024 is always the first that is free to all. */
-START_TEST(ip_unprivileged_port_start_does_not_matter)
+TEST(ip_unprivileged_port_start_does_not_matter)
 {
 	struct port_claim low = claim("0.0.0.0", 80), high = claim("0.0.0.0", 1500);
 
@@ -158,34 +155,30 @@ START_TEST(ip_unprivileged_port_start_does_not_matter)
 	space.limits.unprivileged_first = 2000;
 	ck_assert_int_eq(port_space_bind(&space, &high), 0);
 }
-END_TEST
 
-START_TEST(first_unprivileged_port_is_free_to_all)
+TEST(first_unprivileged_port_is_free_to_all)
 {
 	struct port_claim c = claim("0.0.0.0", 1024);
 
 	ck_assert_int_eq(port_space_bind(&space, &c), 0);
 }
-END_TEST
 
-START_TEST(bound_claim_cannot_be_bound_again)
+TEST(bound_claim_cannot_be_bound_again)
 {
 	struct port_claim c = claim("0.0.0.0", 7471);
 
 	ck_assert_int_eq(port_space_bind(&space, &c), 0);
 	ck_assert_int_eq(port_space_bind(&space, &c), -EINVAL);
 }
-END_TEST
 
-START_TEST(claim_without_an_address_is_refused)
+TEST(claim_without_an_address_is_refused)
 {
 	struct port_claim c = { .ps = RDMA_PS_TCP };
 
 	ck_assert_int_eq(port_space_bind(&space, &c), -EINVAL);
 }
-END_TEST
 
-START_TEST(released_port_can_be_bound_again)
+TEST(released_port_can_be_bound_again)
 {
 	struct port_claim first = claim("0.0.0.0", 7471);
 	struct port_claim second = claim("0.0.0.0", 7471);
@@ -195,9 +188,8 @@ START_TEST(released_port_can_be_bound_again)
 	ck_assert(!port_claim_is_bound(&first));
 	ck_assert_int_eq(port_space_bind(&space, &second), 0);
 }
-END_TEST
 
-START_TEST(releasing_twice_is_harmless)
+TEST(releasing_twice_is_harmless)
 {
 	struct port_claim first = claim("10.0.0.1", 7471);
 	struct port_claim second = claim("10.0.0.2", 7471);
@@ -209,9 +201,8 @@ START_TEST(releasing_twice_is_harmless)
 	ck_assert_ptr_eq(port_space_first(&space, RDMA_PS_TCP, 7471), &second);
 	ck_assert_ptr_null(second.next);
 }
-END_TEST
 
-START_TEST(ephemeral_port_comes_from_the_range)
+TEST(ephemeral_port_comes_from_the_range)
 {
 	struct port_claim c = claim("10.0.0.1", 0);
 
@@ -220,9 +211,8 @@ START_TEST(ephemeral_port_comes_from_the_range)
 	ck_assert_uint_le(addr_port(&c.local), 40009);
 	ck_assert_ptr_eq(port_space_first(&space, RDMA_PS_TCP, addr_port(&c.local)), &c);
 }
-END_TEST
 
-START_TEST(all_ephemeral_ports_are_handed_out_once)
+TEST(all_ephemeral_ports_are_handed_out_once)
 {
 	struct port_claim claims[11];
 	unsigned int seen = 0;
@@ -237,9 +227,8 @@ START_TEST(all_ephemeral_ports_are_handed_out_once)
 	ck_assert_int_eq(port_space_bind(&space, &claims[10]), -EADDRNOTAVAIL);
 	ck_assert(!port_claim_is_bound(&claims[10]));
 }
-END_TEST
 
-START_TEST(range_may_end_at_the_last_port)
+TEST(range_may_end_at_the_last_port)
 {
 	struct port_claim c = claim("0.0.0.0", 0);
 
@@ -248,9 +237,8 @@ START_TEST(range_may_end_at_the_last_port)
 	ck_assert_int_eq(port_space_bind(&space, &c), 0);
 	ck_assert_uint_eq(addr_port(&c.local), UINT16_MAX);
 }
-END_TEST
 
-START_TEST(last_port_is_not_handed_out_again_at_once)
+TEST(last_port_is_not_handed_out_again_at_once)
 {
 	for (int i = 0; i < 100; i++) {
 		struct port_claim c = claim("0.0.0.0", 0);
@@ -261,9 +249,8 @@ START_TEST(last_port_is_not_handed_out_again_at_once)
 		port_space_release(&space, &c);
 	}
 }
-END_TEST
 
-START_TEST(ephemeral_ports_start_anywhere)
+TEST(ephemeral_ports_start_anywhere)
 {
 	unsigned int seen = 0;
 
@@ -276,7 +263,6 @@ START_TEST(ephemeral_ports_start_anywhere)
 	}
 	ck_assert_uint_eq(seen, 0x3ff);
 }
-END_TEST
 
 /* With one port free for sharing, who may have it next to 10.0.0.1 -> 10.0.0.9:7471? */
 static const struct {
@@ -294,7 +280,7 @@ static const struct {
 	{ "10.0.0.1", "10.0.0.9", 0,    -EADDRNOTAVAIL},
 };
 
-START_TEST(ephemeral_port_is_shared_by_those_who_differ)
+TEST_LOOP(ephemeral_port_is_shared_by_those_who_differ, 0, N(sharers))
 {
 	struct port_claim first = active("10.0.0.1", "10.0.0.9", 7471);
 	struct port_claim second =
@@ -305,9 +291,8 @@ START_TEST(ephemeral_port_is_shared_by_those_who_differ)
 	space.last_port = 0;
 	ck_assert_int_eq(port_space_bind(&space, &second), sharers[_i].rc);
 }
-END_TEST
 
-START_TEST(claim_without_a_peer_shares_with_other_sources_only)
+TEST(claim_without_a_peer_shares_with_other_sources_only)
 {
 	struct port_claim first = active("10.0.0.1", "10.0.0.9", 7471);
 	struct port_claim same = claim("10.0.0.1", 0);
@@ -319,9 +304,8 @@ START_TEST(claim_without_a_peer_shares_with_other_sources_only)
 	ck_assert_int_eq(port_space_bind(&space, &same), -EADDRNOTAVAIL);
 	ck_assert_int_eq(port_space_bind(&space, &other), 0);
 }
-END_TEST
 
-START_TEST(listening_ends_reuse)
+TEST(listening_ends_reuse)
 {
 	struct port_claim first = claim_with("10.0.0.1", REUSE);
 	struct port_claim second = claim_with("10.0.0.1", REUSE);
@@ -331,9 +315,8 @@ START_TEST(listening_ends_reuse)
 	ck_assert(!first.reuseaddr);
 	ck_assert_int_eq(port_space_bind(&space, &second), -EADDRINUSE);
 }
-END_TEST
 
-START_TEST(reused_port_cannot_listen)
+TEST(reused_port_cannot_listen)
 {
 	struct port_claim first = claim_with("10.0.0.1", REUSE);
 	struct port_claim second = claim_with("10.0.0.1", REUSE);
@@ -343,9 +326,8 @@ START_TEST(reused_port_cannot_listen)
 	ck_assert_int_eq(port_space_listen(&space, &second), -EADDRINUSE);
 	ck_assert(second.reuseaddr && port_claim_is_bound(&second));
 }
-END_TEST
 
-START_TEST(reused_wildcard_cannot_listen)
+TEST(reused_wildcard_cannot_listen)
 {
 	struct port_claim first = claim_with("0.0.0.0", REUSE);
 	struct port_claim second = claim_with("10.0.0.1", REUSE);
@@ -354,17 +336,15 @@ START_TEST(reused_wildcard_cannot_listen)
 	ck_assert_int_eq(port_space_bind(&space, &second), 0);
 	ck_assert_int_eq(port_space_listen(&space, &second), -EADDRNOTAVAIL);
 }
-END_TEST
 
-START_TEST(unbound_claim_cannot_listen)
+TEST(unbound_claim_cannot_listen)
 {
 	struct port_claim c = claim_with("10.0.0.1", REUSE);
 
 	ck_assert_int_eq(port_space_listen(&space, &c), -EINVAL);
 }
-END_TEST
 
-START_TEST(holders_are_listed_newest_first)
+TEST(holders_are_listed_newest_first)
 {
 	struct port_claim first = claim("10.0.0.1", 7471);
 	struct port_claim second = claim("10.0.0.2", 7471);
@@ -378,9 +358,8 @@ START_TEST(holders_are_listed_newest_first)
 	ck_assert_ptr_eq(third.next, &first);
 	ck_assert_ptr_null(first.next);
 }
-END_TEST
 
-START_TEST(port_is_free_when_all_holders_let_go_in_any_order)
+TEST_LOOP(port_is_free_when_all_holders_let_go_in_any_order, 0, 6)
 {
 	static const int orders[][3] = {
 		{0,  1, 2},
@@ -399,15 +378,13 @@ START_TEST(port_is_free_when_all_holders_let_go_in_any_order)
 		port_space_release(&space, &claims[orders[_i][i]]);
 	ck_assert_ptr_null(port_space_first(&space, RDMA_PS_TCP, 7471));
 }
-END_TEST
 
-START_TEST(free_port_has_no_holder)
+TEST(free_port_has_no_holder)
 {
 	ck_assert_ptr_null(port_space_first(&space, RDMA_PS_TCP, 7471));
 }
-END_TEST
 
-START_TEST(all_ports_can_be_held)
+TEST(all_ports_can_be_held)
 {
 	struct port_claim *claims = calloc(65536, sizeof(*claims));
 
@@ -422,9 +399,10 @@ START_TEST(all_ports_can_be_held)
 	ck_assert_ptr_null(port_space_first(&space, RDMA_PS_TCP, 7471));
 	free(claims);
 }
-END_TEST
 
-START_TEST(limits_of_this_host_make_sense)
+FIXTURE(NULL, NULL);
+
+TEST(limits_of_this_host_make_sense)
 {
 	struct port_limits limits;
 
@@ -433,9 +411,10 @@ START_TEST(limits_of_this_host_make_sense)
 	ck_assert_uint_le(limits.ephemeral_first, limits.ephemeral_last);
 	ck_assert_uint_ge(limits.max_backlog, 1);
 }
-END_TEST
 
-START_TEST(limits_follow_the_settings)
+NEEDS(netns_allowed);
+
+TEST(limits_follow_the_settings)
 {
 	struct port_limits limits;
 
@@ -449,9 +428,8 @@ START_TEST(limits_follow_the_settings)
 	ck_assert_uint_eq(limits.unprivileged_first, 80);
 	ck_assert(limits.v6_only);
 }
-END_TEST
 
-START_TEST(limits_that_are_read_again_follow_too)
+TEST(limits_that_are_read_again_follow_too)
 {
 	struct port_limits limits;
 
@@ -464,83 +442,4 @@ START_TEST(limits_that_are_read_again_follow_too)
 	ck_assert_uint_eq(limits.ephemeral_first, 20000);
 	ck_assert_uint_eq(limits.ephemeral_last, 20099);
 	ck_assert_uint_eq(limits.unprivileged_first, 80);
-}
-END_TEST
-
-static void add_conflicts(Suite *suite)
-{
-	TCase *tc = tcase_create("named ports");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_loop_test(tc, second_holder_is_told_what_its_row_says, 0, N(pairs));
-	tcase_add_test(tc, link_local_addresses_conflict_in_one_scope_only);
-	tcase_add_test(tc, port_spaces_are_apart);
-	tcase_add_test(tc, unknown_port_space_is_refused);
-	tcase_add_test(tc, low_port_needs_the_privilege);
-	tcase_add_test(tc, ip_unprivileged_port_start_does_not_matter);
-	tcase_add_test(tc, first_unprivileged_port_is_free_to_all);
-	tcase_add_test(tc, bound_claim_cannot_be_bound_again);
-	tcase_add_test(tc, claim_without_an_address_is_refused);
-	tcase_add_test(tc, released_port_can_be_bound_again);
-	tcase_add_test(tc, releasing_twice_is_harmless);
-	tcase_add_test(tc, holders_are_listed_newest_first);
-	tcase_add_loop_test(tc, port_is_free_when_all_holders_let_go_in_any_order, 0, 6);
-	tcase_add_test(tc, free_port_has_no_holder);
-	tcase_add_test(tc, all_ports_can_be_held);
-	suite_add_tcase(suite, tc);
-}
-
-static void add_ephemeral(Suite *suite)
-{
-	TCase *tc = tcase_create("ephemeral ports");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, ephemeral_port_comes_from_the_range);
-	tcase_add_test(tc, all_ephemeral_ports_are_handed_out_once);
-	tcase_add_test(tc, range_may_end_at_the_last_port);
-	tcase_add_test(tc, last_port_is_not_handed_out_again_at_once);
-	tcase_add_test(tc, ephemeral_ports_start_anywhere);
-	tcase_add_loop_test(tc, ephemeral_port_is_shared_by_those_who_differ, 0, N(sharers));
-	tcase_add_test(tc, claim_without_a_peer_shares_with_other_sources_only);
-	suite_add_tcase(suite, tc);
-}
-
-static void add_listen(Suite *suite)
-{
-	TCase *tc = tcase_create("listen");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, listening_ends_reuse);
-	tcase_add_test(tc, reused_port_cannot_listen);
-	tcase_add_test(tc, reused_wildcard_cannot_listen);
-	tcase_add_test(tc, unbound_claim_cannot_listen);
-	suite_add_tcase(suite, tc);
-}
-
-static void add_limits(Suite *suite)
-{
-	TCase *tc = tcase_create("limits");
-
-	tcase_add_test(tc, limits_of_this_host_make_sense);
-	if (netns_allowed()) {
-		tcase_add_test(tc, limits_follow_the_settings);
-		tcase_add_test(tc, limits_that_are_read_again_follow_too);
-	}
-	suite_add_tcase(suite, tc);
-}
-
-int main(void)
-{
-	Suite *suite = suite_create("port_space");
-	SRunner *runner = srunner_create(suite);
-	int failed;
-
-	add_conflicts(suite);
-	add_ephemeral(suite);
-	add_listen(suite);
-	add_limits(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -2,23 +2,26 @@
 /*
  * Routes (lib/route.c) against the running kernel: each test makes its own network.
  */
-#include <check.h>
 #include <errno.h>
 #include <net/if.h>
 
 #include "lib/net/netlink.h"
 #include "tests/unit/net/nets.h"
+#include "tests/unit/test.h"
 
-START_TEST(destination_without_route_is_unreachable)
+NEEDS(netns_allowed);
+TIME_LIMIT_S(30);
+FIXTURE(two_nets, NULL);
+
+TEST(destination_without_route_is_unreachable)
 {
 	struct net_route route;
 
 	ck_assert_int_eq(lookup("192.0.2.1", NULL, NULL, &route), -ENETUNREACH);
 	ck_assert_int_eq(lookup("2001:db8::1", NULL, NULL, &route), -ENETUNREACH);
 }
-END_TEST
 
-START_TEST(on_link_destination_is_its_own_next_hop)
+TEST(on_link_destination_is_its_own_next_hop)
 {
 	struct net_route route = route_to("10.0.1.9");
 
@@ -28,9 +31,8 @@ START_TEST(on_link_destination_is_its_own_next_hop)
 	ck_assert(!route.gateway && !route.local);
 	ck_assert_uint_eq(route.hop_limit, 64);
 }
-END_TEST
 
-START_TEST(gateway_is_the_next_hop)
+TEST(gateway_is_the_next_hop)
 {
 	struct net_route route;
 
@@ -41,9 +43,8 @@ START_TEST(gateway_is_the_next_hop)
 	ck_assert_ip(route.src, "10.0.0.1");
 	ck_assert(route.gateway);
 }
-END_TEST
 
-START_TEST(link_local_gateway_is_pinned_to_its_interface)
+TEST(link_local_gateway_is_pinned_to_its_interface)
 {
 	struct net_route route;
 
@@ -55,9 +56,8 @@ START_TEST(link_local_gateway_is_pinned_to_its_interface)
 	ck_assert_ip(route.src, "2001:db8::1");
 	ck_assert(route.gateway);
 }
-END_TEST
 
-START_TEST(ipv4_route_may_go_through_an_ipv6_router)
+TEST(ipv4_route_may_go_through_an_ipv6_router)
 {
 	struct net_route route;
 
@@ -67,9 +67,8 @@ START_TEST(ipv4_route_may_go_through_an_ipv6_router)
 	ck_assert_ip(route.next_hop, "fe80::1%d0");
 	ck_assert_ip(route.src, "10.0.0.1");
 }
-END_TEST
 
-START_TEST(given_source_is_kept)
+TEST(given_source_is_kept)
 {
 	struct net_route route;
 
@@ -77,18 +76,16 @@ START_TEST(given_source_is_kept)
 	ck_assert_int_eq(lookup("10.0.0.9", "10.0.0.2", NULL, &route), 0);
 	ck_assert_ip(route.src, "10.0.0.2");
 }
-END_TEST
 
-START_TEST(wildcard_source_leaves_the_choice_to_the_kernel)
+TEST(wildcard_source_leaves_the_choice_to_the_kernel)
 {
 	struct net_route route;
 
 	ck_assert_int_eq(lookup("10.0.0.9", "0.0.0.0", NULL, &route), 0);
 	ck_assert_ip(route.src, "10.0.0.1");
 }
-END_TEST
 
-START_TEST(given_source_chooses_among_rules)
+TEST(given_source_chooses_among_rules)
 {
 	struct net_route route;
 
@@ -98,9 +95,8 @@ START_TEST(given_source_chooses_among_rules)
 	ck_assert_int_eq(lookup("192.0.2.1", "10.0.1.1", NULL, &route), 0);
 	ck_assert_ip(route.next_hop, "10.0.1.254");
 }
-END_TEST
 
-START_TEST(given_interface_chooses_the_source)
+TEST(given_interface_chooses_the_source)
 {
 	struct net_route route;
 
@@ -109,17 +105,15 @@ START_TEST(given_interface_chooses_the_source)
 	ck_assert_ip(route.src, "10.0.0.3");
 	ck_assert_dev(route.ifindex, "d2");
 }
-END_TEST
 
-START_TEST(source_of_another_family_is_refused)
+TEST(source_of_another_family_is_refused)
 {
 	struct net_route route;
 
 	ck_assert_int_eq(lookup("10.0.0.9", "::1", NULL, &route), -EINVAL);
 }
-END_TEST
 
-START_TEST(own_address_is_local_to_the_interface_that_has_it)
+TEST_LOOP(own_address_is_local_to_the_interface_that_has_it, 0, 3)
 {
 	static const char *const own[] = { "10.0.1.1", "2001:db8::1", "fe80::5%d1" };
 	struct net_route route;
@@ -132,9 +126,8 @@ START_TEST(own_address_is_local_to_the_interface_that_has_it)
 	ck_assert_dev(route.ifindex, "d1");
 	ck_assert_ip(route.src, own[_i]);
 }
-END_TEST
 
-START_TEST(other_own_address_is_local_to_the_destination)
+TEST(other_own_address_is_local_to_the_destination)
 {
 	struct net_route route;
 
@@ -143,9 +136,8 @@ START_TEST(other_own_address_is_local_to_the_destination)
 	ck_assert_ip(route.src, "10.0.0.1");
 	ck_assert_dev(route.ifindex, "d1");
 }
-END_TEST
 
-START_TEST(own_address_stays_local_when_its_interface_is_given)
+TEST_LOOP(own_address_stays_local_when_its_interface_is_given, 0, 2)
 {
 	static const char *const own[] = { "10.0.1.1", "2001:db8::1" };
 	struct net_route route;
@@ -155,9 +147,8 @@ START_TEST(own_address_stays_local_when_its_interface_is_given)
 	ck_assert(route.local);
 	ck_assert_dev(route.ifindex, "d1");
 }
-END_TEST
 
-START_TEST(address_on_lo_too_is_local_to_the_device)
+TEST(address_on_lo_too_is_local_to_the_device)
 {
 	struct net_route route;
 
@@ -165,26 +156,23 @@ START_TEST(address_on_lo_too_is_local_to_the_device)
 	route = route_to("10.0.1.1");
 	ck_assert_dev(route.ifindex, "d1");
 }
-END_TEST
 
-START_TEST(loopback_is_local_to_lo)
+TEST_LOOP(loopback_is_local_to_lo, 0, 2)
 {
 	struct net_route route = route_to(_i ? "::1" : "127.0.0.1");
 
 	ck_assert(route.local);
 	ck_assert_dev(route.ifindex, "lo");
 }
-END_TEST
 
-START_TEST(link_local_without_scope_is_refused)
+TEST(link_local_without_scope_is_refused)
 {
 	struct net_route route;
 
 	ck_assert_int_eq(lookup("fe80::9", NULL, NULL, &route), -EINVAL);
 }
-END_TEST
 
-START_TEST(link_local_goes_out_where_its_scope_says)
+TEST(link_local_goes_out_where_its_scope_says)
 {
 	struct net_route route;
 
@@ -197,15 +185,13 @@ START_TEST(link_local_goes_out_where_its_scope_says)
 	ck_assert_ip(route.next_hop, "fe80::9%d1");
 	ck_assert_ip(route.src, "fe80::5%d1");
 }
-END_TEST
 
-START_TEST(scope_and_interface_must_agree)
+TEST(scope_and_interface_must_agree)
 {
 	struct net_route route;
 
 	ck_assert_int_eq(lookup("fe80::9%d1", NULL, "d0", &route), -EINVAL);
 }
-END_TEST
 
 static const struct {
 	const char *type;
@@ -216,32 +202,29 @@ static const struct {
 	{ "blackhole",   -EINVAL      },
 };
 
-START_TEST(dead_end_says_which_v4)
+TEST_LOOP(dead_end_says_which_v4, 0, N(dead_ends))
 {
 	struct net_route route;
 
 	run("ip route add %s 192.0.2.0/24", dead_ends[_i].type);
 	ck_assert_int_eq(lookup("192.0.2.1", NULL, NULL, &route), dead_ends[_i].rc);
 }
-END_TEST
 
-START_TEST(dead_end_says_which_v6)
+TEST_LOOP(dead_end_says_which_v6, 0, N(dead_ends))
 {
 	struct net_route route;
 
 	run("ip -6 route add %s 2001:db8:9::/48", dead_ends[_i].type);
 	ck_assert_int_eq(lookup("2001:db8:9::1", NULL, NULL, &route), dead_ends[_i].rc);
 }
-END_TEST
 
-START_TEST(hop_limit_is_the_routes)
+TEST(hop_limit_is_the_routes)
 {
 	run("ip route add 192.0.2.0/24 via 10.0.0.254 hoplimit 7");
 	ck_assert_uint_eq(route_to("192.0.2.1").hop_limit, 7);
 }
-END_TEST
 
-START_TEST(multicast_follows_its_route)
+TEST(multicast_follows_its_route)
 {
 	struct net_route route;
 
@@ -251,14 +234,12 @@ START_TEST(multicast_follows_its_route)
 	ck_assert_dev(route.ifindex, "d1");
 	ck_assert_int_eq(net_neigh_state(&route), NET_NEIGH_KNOWN);
 }
-END_TEST
 
-START_TEST(multicast_group_of_a_link_goes_out_where_its_scope_says)
+TEST(multicast_group_of_a_link_goes_out_where_its_scope_says)
 {
 	ck_assert_dev(route_to("ff02::1234%d1").ifindex, "d1");
 	ck_assert_dev(route_to("ff02::1234%d0").ifindex, "d0");
 }
-END_TEST
 
 /* Each change, and what "192.0.2.1" is routed through before and after. */
 static const struct {
@@ -279,7 +260,7 @@ static const struct {
 	  "ip nexthop replace id 1 via 10.0.1.254 dev d1",										   0,	      "10.0.1.254"},
 };
 
-START_TEST(change_shows_in_the_next_lookup)
+TEST_LOOP(change_shows_in_the_next_lookup, 0, N(changes))
 {
 	struct net_route route;
 
@@ -290,43 +271,4 @@ START_TEST(change_shows_in_the_next_lookup)
 	ck_assert_int_eq(lookup("192.0.2.1", NULL, NULL, &route), changes[_i].rc);
 	if (!changes[_i].rc)
 		ck_assert_ip(route.next_hop, changes[_i].next_hop);
-}
-END_TEST
-
-static void add_tests(TCase *tc)
-{
-	tcase_add_test(tc, destination_without_route_is_unreachable);
-	tcase_add_test(tc, on_link_destination_is_its_own_next_hop);
-	tcase_add_test(tc, gateway_is_the_next_hop);
-	tcase_add_test(tc, link_local_gateway_is_pinned_to_its_interface);
-	tcase_add_test(tc, ipv4_route_may_go_through_an_ipv6_router);
-	tcase_add_test(tc, given_source_is_kept);
-	tcase_add_test(tc, wildcard_source_leaves_the_choice_to_the_kernel);
-	tcase_add_test(tc, given_source_chooses_among_rules);
-	tcase_add_test(tc, given_interface_chooses_the_source);
-	tcase_add_test(tc, source_of_another_family_is_refused);
-	tcase_add_loop_test(tc, own_address_is_local_to_the_interface_that_has_it, 0, 3);
-	tcase_add_test(tc, other_own_address_is_local_to_the_destination);
-	tcase_add_loop_test(tc, own_address_stays_local_when_its_interface_is_given, 0, 2);
-	tcase_add_test(tc, address_on_lo_too_is_local_to_the_device);
-	tcase_add_loop_test(tc, loopback_is_local_to_lo, 0, 2);
-	tcase_add_test(tc, link_local_without_scope_is_refused);
-	tcase_add_test(tc, link_local_goes_out_where_its_scope_says);
-	tcase_add_test(tc, scope_and_interface_must_agree);
-	tcase_add_loop_test(tc, dead_end_says_which_v4, 0, N(dead_ends));
-	tcase_add_loop_test(tc, dead_end_says_which_v6, 0, N(dead_ends));
-	tcase_add_test(tc, hop_limit_is_the_routes);
-	tcase_add_test(tc, multicast_follows_its_route);
-	tcase_add_test(tc, multicast_group_of_a_link_goes_out_where_its_scope_says);
-	tcase_add_loop_test(tc, change_shows_in_the_next_lookup, 0, N(changes));
-}
-
-static const struct nets_case cases[] = {
-	{"route", two_nets, add_tests},
-	{ NULL,	NULL,     NULL	   },
-};
-
-int main(void)
-{
-	return nets_run("net_route", cases);
 }

@@ -3,7 +3,6 @@
  * What the kernel announces (lib/watch.c, lib/net/netlink.c), forks and threads: each test makes
  * its own network.
  */
-#include <check.h>
 #include <errno.h>
 #include <net/if.h>
 #include <poll.h>
@@ -13,18 +12,22 @@
 
 #include "lib/net/netlink.h"
 #include "tests/unit/net/nets.h"
+#include "tests/unit/test.h"
 
 static void remember_last(const struct net_event *event, void *arg)
 {
 	*(struct net_event *)arg = *event;
 }
 
-START_TEST(quiet_network_leaves_the_descriptor_unreadable)
+NEEDS(netns_allowed);
+TIME_LIMIT_S(30);
+FIXTURE(two_nets, NULL);
+
+TEST(quiet_network_leaves_the_descriptor_unreadable)
 {
 	net_watch_drain(watch(), NULL, NULL);
 	ck_assert(!readable(0));
 }
-END_TEST
 
 static void remember_addr(const struct net_event *event, void *arg)
 {
@@ -32,7 +35,7 @@ static void remember_addr(const struct net_event *event, void *arg)
 		remember_last(event, arg);
 }
 
-START_TEST(new_address_is_reported)
+TEST(new_address_is_reported)
 {
 	struct net_event event = { .change = NET_CHANGE_LOST };
 
@@ -46,9 +49,8 @@ START_TEST(new_address_is_reported)
 	ck_assert_dev(event.ifindex, "d1");
 	ck_assert(!readable(0));
 }
-END_TEST
 
-START_TEST(lookup_does_not_swallow_an_announcement)
+TEST(lookup_does_not_swallow_an_announcement)
 {
 	struct net_event event = { 0 };
 
@@ -62,7 +64,6 @@ START_TEST(lookup_does_not_swallow_an_announcement)
 	ck_assert_dev(event.ifindex, "d1");
 	ck_assert(!readable(0));
 }
-END_TEST
 
 static bool is_readable(const struct net_watch *which, int timeout_ms)
 {
@@ -71,7 +72,7 @@ static bool is_readable(const struct net_watch *which, int timeout_ms)
 	return poll(&pfd, 1, timeout_ms) == 1;
 }
 
-START_TEST(two_watches_are_told_of_the_same_change)
+TEST(two_watches_are_told_of_the_same_change)
 {
 	struct net_event event[2] = { { .change = NET_CHANGE_LOST },
 				      { .change = NET_CHANGE_LOST } };
@@ -91,9 +92,8 @@ START_TEST(two_watches_are_told_of_the_same_change)
 	ck_assert(!readable(0) && !is_readable(second, 0));
 	net_watch_close(second);
 }
-END_TEST
 
-START_TEST(a_watch_that_was_closed_makes_room_for_another)
+TEST(a_watch_that_was_closed_makes_room_for_another)
 {
 	struct net_watch *second, *third;
 
@@ -105,9 +105,8 @@ START_TEST(a_watch_that_was_closed_makes_room_for_another)
 	ck_assert(!is_readable(third, 0));
 	net_watch_close(third);
 }
-END_TEST
 
-START_TEST(too_many_changes_are_reported_as_lost)
+TEST(too_many_changes_are_reported_as_lost)
 {
 	struct net_event event = { 0 };
 
@@ -118,9 +117,8 @@ START_TEST(too_many_changes_are_reported_as_lost)
 	ck_assert_int_eq(event.change, NET_CHANGE_LOST);
 	ck_assert_ip(route_to("10.5.0.1").next_hop, "10.0.0.254");
 }
-END_TEST
 
-START_TEST(lookup_after_a_new_address_counts_a_change)
+TEST(lookup_after_a_new_address_counts_a_change)
 {
 	unsigned int before;
 
@@ -130,9 +128,8 @@ START_TEST(lookup_after_a_new_address_counts_a_change)
 	route_to("10.0.0.9");
 	ck_assert_uint_ne(net_changes(), before);
 }
-END_TEST
 
-START_TEST(lookup_after_a_changed_link_counts_a_change)
+TEST(lookup_after_a_changed_link_counts_a_change)
 {
 	unsigned int before;
 
@@ -142,9 +139,8 @@ START_TEST(lookup_after_a_changed_link_counts_a_change)
 	route_to("10.0.0.9");
 	ck_assert_uint_ne(net_changes(), before);
 }
-END_TEST
 
-START_TEST(lookup_after_a_new_route_counts_no_change)
+TEST(lookup_after_a_new_route_counts_no_change)
 {
 	unsigned int before;
 
@@ -154,9 +150,8 @@ START_TEST(lookup_after_a_new_route_counts_no_change)
 	route_to("10.0.0.9");
 	ck_assert_uint_eq(net_changes(), before);
 }
-END_TEST
 
-START_TEST(lookup_after_lost_announcements_counts_a_change)
+TEST(lookup_after_lost_announcements_counts_a_change)
 {
 	unsigned int before;
 
@@ -167,9 +162,8 @@ START_TEST(lookup_after_lost_announcements_counts_a_change)
 	route_to("10.0.0.9");
 	ck_assert_uint_ne(net_changes(), before);
 }
-END_TEST
 
-START_TEST(unread_reports_end_as_one_lost)
+TEST(unread_reports_end_as_one_lost)
 {
 	int n_events = 0;
 
@@ -183,7 +177,6 @@ START_TEST(unread_reports_end_as_one_lost)
 	net_watch_drain(watch(), count, &n_events);
 	ck_assert_int_eq(n_events, 1);
 }
-END_TEST
 
 static void *ask_often(void *arg)
 {
@@ -200,7 +193,7 @@ static void *ask_often(void *arg)
 	return NULL;
 }
 
-START_TEST(threads_may_ask_while_the_network_changes)
+TEST(threads_may_ask_while_the_network_changes)
 {
 	pthread_t thread[4];
 	int n_wrong[4] = { 0 };
@@ -216,9 +209,8 @@ START_TEST(threads_may_ask_while_the_network_changes)
 		ck_assert_int_eq(n_wrong[i], 0);
 	}
 }
-END_TEST
 
-START_TEST(forked_child_has_descriptors_of_its_own)
+TEST(forked_child_has_descriptors_of_its_own)
 {
 	int status;
 	pid_t pid;
@@ -235,32 +227,4 @@ START_TEST(forked_child_has_descriptors_of_its_own)
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 	ck_assert_int_eq(status, 0);
 	ck_assert_dev(route_to("10.0.0.9").ifindex, "d0");
-}
-END_TEST
-
-static void add_tests(TCase *tc)
-{
-	tcase_add_test(tc, quiet_network_leaves_the_descriptor_unreadable);
-	tcase_add_test(tc, new_address_is_reported);
-	tcase_add_test(tc, lookup_does_not_swallow_an_announcement);
-	tcase_add_test(tc, two_watches_are_told_of_the_same_change);
-	tcase_add_test(tc, a_watch_that_was_closed_makes_room_for_another);
-	tcase_add_test(tc, too_many_changes_are_reported_as_lost);
-	tcase_add_test(tc, lookup_after_a_new_address_counts_a_change);
-	tcase_add_test(tc, lookup_after_a_changed_link_counts_a_change);
-	tcase_add_test(tc, lookup_after_a_new_route_counts_no_change);
-	tcase_add_test(tc, lookup_after_lost_announcements_counts_a_change);
-	tcase_add_test(tc, unread_reports_end_as_one_lost);
-	tcase_add_test(tc, threads_may_ask_while_the_network_changes);
-	tcase_add_test(tc, forked_child_has_descriptors_of_its_own);
-}
-
-static const struct nets_case cases[] = {
-	{"watch", two_nets, add_tests},
-	{ NULL,	NULL,     NULL	   },
-};
-
-int main(void)
-{
-	return nets_run("net_watch", cases);
 }
