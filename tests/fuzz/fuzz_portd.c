@@ -424,7 +424,7 @@ static void must_be_empty(unsigned int n_fds)
  * recorded. */
 static const char *clean_directory(void)
 {
-	static char path[96], state[112], tracked_path[112], folder[64];
+	static char path[96], state[112], folder[64];
 
 	if (!folder[0]) {
 		snprintf(folder, sizeof(folder), "%s/purecm-fuzz-XXXXXX",
@@ -433,10 +433,8 @@ static const char *clean_directory(void)
 			abort();
 		snprintf(path, sizeof(path), "%s/s", folder);
 		snprintf(state, sizeof(state), "%s.state", path);
-		snprintf(tracked_path, sizeof(tracked_path), "%s.wills", path);
 	}
 	unlink(state);
-	unlink(tracked_path);
 	return path;
 }
 

@@ -14,7 +14,8 @@
 #include <unistd.h>
 
 #include "cm/fsm.h"
-#include "lib/portd/server/tracked_store.h"
+#include "lib/portd/server/state_file.h"
+#include "lib/portd/server/tracked_file.h"
 #include "lib/portd/server/tracked_table.h"
 
 #define HEAD_BYTES  8192
@@ -25,19 +26,21 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
+static struct tracked_file file;
+
 static struct tracked_store *open_store(int fd)
 {
-	struct tracked_store *store = NULL;
-
-	if (tracked_store_open(dup(fd), &store))
+	tracked_file_close(&file);
+	file = (struct tracked_file){ .fd = -1 };
+	if (tracked_file_open(&file, fd, -1, "s.state"))
 		abort();
-	return store;
+	return &file.store;
 }
 
 /* What a cmportd would have done has to be done at least. */
 static void put(int fd, const void *bytes, size_t n, size_t at)
 {
-	if (pwrite(fd, bytes, n, (off_t)at) != (ssize_t)n)
+	if (pwrite(fd, bytes, n, STATE_FILE_TRACKED_AT + (off_t)at) != (ssize_t)n)
 		abort();
 }
 
@@ -61,8 +64,9 @@ static int file_of(const uint8_t *data, size_t bytes)
 	size_t n_ports = bytes > PORTS_BYTES ? PORTS_BYTES : bytes;
 	int fd = memfd_create("tracked", MFD_CLOEXEC);
 
-	tracked_store_close(open_store(fd));
-	if (ftruncate(fd, (off_t)(HEAD_BYTES + TRACKED_CHUNK * sizeof(struct tracked))))
+	open_store(fd);
+	if (ftruncate(fd, STATE_FILE_TRACKED_AT +
+				  (off_t)(HEAD_BYTES + TRACKED_CHUNK * sizeof(struct tracked))))
 		abort();
 	put(fd, data, n_ports, OURS_BYTES);
 	put(fd, data + n_ports, bytes - n_ports, HEAD_BYTES);

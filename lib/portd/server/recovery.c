@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What outlives a cmportd: its socket directory, and connections that one before us has left
- * behind when it was killed. Their programs come back and tell of them; others were killed with it,
- * and are ended as if the program had died just now.
+ * What outlives a cmportd: its socket directory, and connections that one before us has left behind
+ * when it was killed. Programs that resume report theirs; those of programs that were killed with
+ * it are ended as if the program had died just now.
  */
 #include <errno.h>
 #include <string.h>
@@ -12,64 +12,44 @@
 #include "lib/portd/server/socket_dir.h"
 #include "lib/portd/server/process.h"
 #include "lib/portd/server/state.h"
+#include "lib/portd/server/state_file.h"
 #include "lib/portd/server/tracked_store.h"
 
-#define TRACKED_SUFFIX ".wills"
-#define LOOK_NS	       (500 * CM_NS_PER_MS)
+#define LOOK_NS (500 * CM_NS_PER_MS)
 
 _Static_assert(TRACKED_PORTS == HOST_PORTS_MAX, "each host port has a handle");
 
 /* --- beginning and end --------------------------------------------------- */
 
-/* What is in the way of the file itself, the log says already. */
-static struct tracked_store *open_store(struct server *server)
-{
-	struct tracked_store *store = NULL;
-	int fd, err;
-
-	if (socket_dir_open_file(server->dir, TRACKED_SUFFIX, &fd))
-		return NULL;
-	err = tracked_store_open(fd, &store);
-	if (err)
-		log_warn("%s" TRACKED_SUFFIX " cannot be used: %s; should cmportd be killed "
-			 "together with a program, its peers are not told",
-			 server->options.path, strerror(-err));
-	return store;
-}
-
-/* Nobody else may say that these comm ids are his. */
-static void remember_blocks(struct server *server)
-{
-	const struct tracked *tracked = NULL;
-
-	while ((tracked = tracker_orphan(server->tracker, tracked)))
-		if (tracked->owner.block)
-			server->block_pid[tracked->owner.block] = (pid_t)tracked->owner.pid;
-}
-
 static int open_dir(struct server *server)
 {
+	const struct tracked *tracked = NULL;
 	struct tracked_store *store;
 	int err = socket_dir_take(server->options.path, &server->dir);
 
 	if (err)
 		return err;
 	server->listening.fd = socket_dir_listen_fd(server->dir);
-	store = open_store(server);
+	server->state_file = socket_dir_state_file(server->dir);
+	store = state_file_tracked(server->state_file);
 	err = store ? tracker_keep(server->tracker, store) : 0;
-	if (!err)
-		remember_blocks(server);
+	/* Nobody else may say that the comm ids of orphans are his. */
+	while (!err && (tracked = tracker_orphan(server->tracker, tracked)))
+		if (tracked->owner.block)
+			server->block_pid[tracked->owner.block] = (pid_t)tracked->owner.pid;
 	return err;
 }
 
-static void keep_tracked(struct server *server)
+static void close_tracker(struct server *server)
 {
+	struct tracked_store *store = server->state_file ? state_file_tracked(server->state_file)
+							 : NULL;
 	bool is_empty = server->tracker && tracker_is_empty(server->tracker);
 
 	tracker_free(server->tracker);
 	server->tracker = NULL;
-	if (is_empty && server->dir)
-		socket_dir_remove_file(server->dir, TRACKED_SUFFIX);
+	if (is_empty && store)
+		store->ops->trim(store);
 }
 
 static void leave_dir(struct server *server)
@@ -84,19 +64,19 @@ static bool is_none(const struct server *server)
 
 static uint16_t next_block(struct server *server)
 {
-	return socket_dir_id_block(server->dir);
+	return state_file_id_block(server->state_file);
 }
 
 /* --- who comes back ------------------------------------------------------ */
 
 static void welcome(struct server *server, struct client *client)
 {
-	client->start = socket_dir_add_client(server->dir, client->pid);
+	client->start = state_file_add_client(server->state_file, client->pid);
 }
 
 static void dismiss(struct server *server, const struct client *client)
 {
-	socket_dir_remove_client(server->dir, client->pid);
+	state_file_remove_client(server->state_file, client->pid);
 }
 
 static void introduce(struct server *server, const struct client *client)
@@ -112,7 +92,7 @@ static bool awaits(struct server *server)
 {
 	const struct tracked *tracked = NULL;
 
-	if (socket_dir_pending(server->dir))
+	if (state_file_pending(server->state_file))
 		return true;
 	while ((tracked = tracker_orphan(server->tracker, tracked)))
 		if (!tracked->owner.pid && !tracked->is_dead)
@@ -132,7 +112,7 @@ static void returned(struct server *server, const struct client *client)
 {
 	const struct tracked *tracked = tracker_orphan(server->tracker, NULL), *next;
 
-	socket_dir_resumed(server->dir, client->pid);
+	state_file_resumed(server->state_file, client->pid);
 	for (; tracked; tracked = next) {
 		next = tracker_orphan(server->tracker, tracked);
 		if (!tracked->is_dead && is_of(server, tracked, client))
@@ -247,7 +227,7 @@ static int handle_of(struct server *server, const char *device, uint8_t port_num
 
 const struct server_recovery server_recovery_from_files = {
 	.open = open_dir,
-	.close = keep_tracked,
+	.close = close_tracker,
 	.leave = leave_dir,
 	.id_block = next_block,
 	.welcome = welcome,

@@ -21,15 +21,12 @@
 #include "base/log.h"
 #include "lib/portd/proto/socket_path.h"
 #include "lib/portd/server/state_file.h"
-#include "lib/portd/server/own_file.h"
 
 #define BACKLOG		4096
 #define LOOK_AGAIN_NS	10000000
 #define LOOKS		300 /* 3 s: longer than a cmportd takes to leave */
 #define ACTIVATED_FD	3   /* the first that systemd hands over, sd_listen_fds(3) */
-#define STATE_SUFFIX	".state"
-#define STATE_BYTES	(SOCKET_PATH_BYTES + SUFFIX_BYTES)
-#define SUFFIX_BYTES	16
+#define STATE_BYTES	(SOCKET_PATH_BYTES + sizeof(STATE_FILE_SUFFIX))
 #define SOCKET_MASK	0111 /* leaves 0666 of the 0777 that a socket is made with */
 #define WRITABLE_OTHERS (S_IWGRP | S_IWOTH)
 
@@ -244,7 +241,7 @@ static int open_state_file(struct socket_dir *dir)
 	unsigned int looks;
 	int err;
 
-	snprintf(state, sizeof(state), "%s" STATE_SUFFIX, dir->path);
+	snprintf(state, sizeof(state), "%s" STATE_FILE_SUFFIX, dir->path);
 	err = state_file_open(dir->folder_fd, state, &dir->state_file);
 	for (looks = 0; err == -EADDRINUSE && looks < LOOKS; looks++) {
 		if (socket_path_is_served(dir->path))
@@ -299,34 +296,14 @@ int socket_dir_listen_fd(const struct socket_dir *dir)
 	return dir->fd;
 }
 
+struct state_file *socket_dir_state_file(const struct socket_dir *dir)
+{
+	return dir->state_file;
+}
+
 bool socket_dir_is_activated(const struct socket_dir *dir)
 {
 	return dir->is_activated;
-}
-
-/* --- other files beside the socket --------------------------------------- */
-
-int socket_dir_open_file(const struct socket_dir *dir, const char *suffix, int *ret_fd)
-{
-	char path[STATE_BYTES];
-	int fd = -1;
-	int err;
-
-	snprintf(path, sizeof(path), "%s%s", dir->path, suffix);
-	err = own_file_open(dir->folder_fd, path, &fd);
-	if (err && fd >= 0)
-		close(fd);
-	if (!err)
-		*ret_fd = fd;
-	return err;
-}
-
-void socket_dir_remove_file(const struct socket_dir *dir, const char *suffix)
-{
-	char name[STATE_BYTES];
-
-	snprintf(name, sizeof(name), "%s%s", dir->name, suffix);
-	unlinkat(dir->folder_fd, name, 0);
 }
 
 /* The lock goes last: up to then nobody else touches the path. */
@@ -341,31 +318,4 @@ void socket_dir_leave(struct socket_dir *dir)
 	if (dir->folder_fd >= 0)
 		close(dir->folder_fd);
 	free(dir);
-}
-
-/* --- the state file ------------------------------------------------------ */
-
-uint16_t socket_dir_id_block(struct socket_dir *dir)
-{
-	return state_file_id_block(dir->state_file);
-}
-
-uint32_t socket_dir_add_client(struct socket_dir *dir, pid_t pid)
-{
-	return state_file_add_client(dir->state_file, pid);
-}
-
-void socket_dir_remove_client(struct socket_dir *dir, pid_t pid)
-{
-	state_file_remove_client(dir->state_file, pid);
-}
-
-unsigned int socket_dir_pending(struct socket_dir *dir)
-{
-	return state_file_pending(dir->state_file);
-}
-
-void socket_dir_resumed(struct socket_dir *dir, pid_t pid)
-{
-	state_file_resumed(dir->state_file, pid);
 }

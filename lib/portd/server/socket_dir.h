@@ -7,12 +7,9 @@
 #define LIB_PORTD_SERVER_SOCKET_DIR_H
 
 #include <stdbool.h>
-#include <stdint.h>
-#include <sys/types.h>
-
-#define STATE_FILE_CLIENTS_MAX 4096
 
 struct socket_dir;
+struct state_file;
 
 /** socket_dir_is_handed_over() - has systemd a socket for this process (LISTEN_PID, LISTEN_FDS)? */
 bool socket_dir_is_handed_over(void);
@@ -38,55 +35,13 @@ int socket_dir_listen_fd(const struct socket_dir *dir);
 /** socket_dir_is_activated() - did systemd hand the socket over? Then it stays when we go. */
 bool socket_dir_is_activated(const struct socket_dir *dir);
 
-/**
- * socket_dir_open_file() - open a file of ours beside the socket: PATH and a suffix
- * @ret_fd: owned by the caller
- *
- * Nobody else uses it while the directory is ours. Return: as own_file_open(); then nothing is
- * open.
- */
-int socket_dir_open_file(const struct socket_dir *dir, const char *suffix, int *ret_fd);
-
-/** socket_dir_remove_file() - remove it, if it is there. */
-void socket_dir_remove_file(const struct socket_dir *dir, const char *suffix);
-
-/**
- * socket_dir_id_block() - the number of the next block of comm ids
- *
- * Counts up from a random number, over restarts too: it is in the file before it is handed out.
- */
-uint16_t socket_dir_id_block(struct socket_dir *dir);
-
-/**
- * socket_dir_add_client() - note that a process is our client; counted, a process may come twice
- * @pid: 0, of one in a pid namespace that we cannot see, is not recorded
- *
- * Nobody is recorded beyond STATE_FILE_CLIENTS_MAX: the next cmportd will not wait for them.
- *
- * Return: process_start() of it.
- */
-uint32_t socket_dir_add_client(struct socket_dir *dir, pid_t pid);
-
-/** socket_dir_remove_client() - note that it has gone. */
-void socket_dir_remove_client(struct socket_dir *dir, pid_t pid);
-
-/**
- * socket_dir_pending() - how many clients of a predecessor are still awaited
- *
- * They are the clients recorded when it died or left. One is no longer pending when
- * socket_dir_resumed() was called for it or its process is gone; that is looked at every 5 ms at
- * most.
- */
-unsigned int socket_dir_pending(struct socket_dir *dir);
-
-/** socket_dir_resumed() - a client of a predecessor has told us all. */
-void socket_dir_resumed(struct socket_dir *dir, pid_t pid);
+/** socket_dir_state_file() - PATH.state; the directory's. */
+struct state_file *socket_dir_state_file(const struct socket_dir *dir);
 
 /**
  * socket_dir_leave() - let go: no socket (unless activated) is left behind; NULL is allowed
  *
- * PATH.state stays, with the next block of comm ids, and with the clients recorded in it:
- * the next one waits for them.
+ * PATH.state stays, for the next one.
  */
 void socket_dir_leave(struct socket_dir *dir);
 

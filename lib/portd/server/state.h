@@ -184,6 +184,7 @@ struct server {
 	struct server_options options;
 	const struct server_rooms *above;
 	struct socket_dir *dir;
+	struct state_file *state_file; /* in it */
 	struct loop loop;
 	struct watch listening;
 	struct watch net;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The file: two heads, written in turn so that one of them is always whole, and an entry for each
- * process that is or was a client. It is read once, and from then on only written.
+ * The state file: see state_file.h. It is read once, and from then on only written.
  */
 #include "lib/portd/server/state_file.h"
 
@@ -9,17 +8,19 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/random.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/fd.h"
 #include "base/log.h"
 #include "lib/portd/server/own_file.h"
-#include "lib/portd/server/socket_dir.h"
 #include "lib/portd/server/process.h"
+#include "lib/portd/server/tracked_file.h"
 
 #define MAGIC	      UINT32_C(0x70634d31) /* with the layout's version in the last byte */
 #define N_HEADS	      2
@@ -43,7 +44,7 @@ struct entry {
 	uint32_t pid;	  /* 0: nobody */
 	uint32_t start;	  /* tells it from a later process of the same number; 0: unknown */
 	uint16_t clients; /* of the cmportd that runs */
-	uint16_t awaited; /* of those before it */
+	uint16_t pending; /* of those before it */
 };
 
 struct state_file {
@@ -51,15 +52,19 @@ struct state_file {
 	bool failed; /* and it was said */
 	struct head head;
 	unsigned int n_entries; /* that were ever used */
-	unsigned int n_awaited;
+	unsigned int n_pending;
 	uint64_t looked_at_ns;
 	struct entry entry[STATE_FILE_CLIENTS_MAX];
-	struct pollfd process[STATE_FILE_CLIENTS_MAX]; /* a pidfd of each that is awaited, or -1 */
+	struct pollfd process[STATE_FILE_CLIENTS_MAX]; /* a pidfd of each pending one, or -1 */
+	struct tracked_file tracked;
 };
 
 _Static_assert(sizeof(struct head) == 32 && sizeof(struct head) <= HEAD_STRIDE,
 	       "heads in the file");
-_Static_assert(sizeof(struct entry) == 16, "entries in the file");
+_Static_assert(sizeof(struct entry) == 16 &&
+		       ENTRIES_AT + STATE_FILE_CLIENTS_MAX * sizeof(struct entry) <=
+			       STATE_FILE_TRACKED_AT,
+	       "entries in the file");
 
 /* FNV-1a: not for security, the file is our own, but for what was half written. */
 static uint32_t check_of(const void *bytes, size_t n)
@@ -85,12 +90,9 @@ static uint32_t check_of_entry(struct entry entry)
 	return check_of(&entry, sizeof(entry));
 }
 
-static uint64_t now_ns(clockid_t clock)
+static uint64_t boot_time_s(void)
 {
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+	return clock_ns_of(CLOCK_BOOTTIME) / UINT64_C(1000000000);
 }
 
 /* --- writing ------------------------------------------------------------- */
@@ -118,7 +120,7 @@ static void write_head(struct state_file *file)
 
 static void write_entry(struct state_file *file, struct entry *entry)
 {
-	if (!entry->clients && !entry->awaited)
+	if (!entry->clients && !entry->pending)
 		memset(entry, 0, sizeof(*entry));
 	else
 		entry->check = check_of_entry(*entry);
@@ -128,35 +130,19 @@ static void write_entry(struct state_file *file, struct entry *entry)
 
 /* --- processes ----------------------------------------------------------- */
 
-static bool watch_process(struct state_file *file, unsigned int i)
-{
-	const struct entry *entry = &file->entry[i];
-
-	return process_watch((pid_t)entry->pid, entry->start, &file->process[i].fd);
-}
-
-/* All pidfds are looked at in one call; the kernel may have none. */
-static bool is_gone(const struct state_file *file, unsigned int i)
-{
-	if (file->process[i].fd >= 0)
-		return file->process[i].revents != 0;
-	return process_has_ended((pid_t)file->entry[i].pid, -1);
-}
-
 static void unwatch_process(struct state_file *file, unsigned int i)
 {
-	if (file->process[i].fd >= 0)
-		close(file->process[i].fd);
+	fd_close(&file->process[i].fd);
 	file->process[i] = (struct pollfd){ .fd = -1, .events = POLLIN };
 }
 
-static void await_no_more(struct state_file *file, unsigned int i, unsigned int count)
+static void end_pending(struct state_file *file, unsigned int i, unsigned int count)
 {
 	struct entry *entry = &file->entry[i];
 
-	entry->awaited = (uint16_t)(entry->awaited - count);
-	file->n_awaited -= count;
-	if (!entry->awaited)
+	entry->pending = (uint16_t)(entry->pending - count);
+	file->n_pending -= count;
+	if (!entry->pending)
 		unwatch_process(file, i);
 }
 
@@ -178,61 +164,51 @@ static bool read_head(int fd, struct head *ret)
 	return found;
 }
 
-/* Whoever was awaited by one that then ran for long has found another way. */
-static bool was_short(const struct head *old)
-{
-	uint64_t now_s = now_ns(CLOCK_BOOTTIME) / 1000000000;
-
-	return now_s >= old->taken_at_s && now_s - old->taken_at_s <= FORGOTTEN_S;
-}
-
-static void await(struct state_file *file, unsigned int i, bool also_older)
+static void read_entry(struct state_file *file, unsigned int i, bool also_older)
 {
 	struct entry *entry = &file->entry[i];
-	unsigned int awaited = entry->clients + (also_older ? entry->awaited : 0u);
+	unsigned int pending = entry->clients + (also_older ? entry->pending : 0u);
 
-	if (entry->pid == 0 || entry->check != check_of_entry(*entry) || !awaited ||
-	    awaited > UINT16_MAX || (pid_t)entry->pid <= 0 || !watch_process(file, i)) {
+	if (entry->pid == 0 || entry->check != check_of_entry(*entry) || !pending ||
+	    pending > UINT16_MAX || (pid_t)entry->pid <= 0 ||
+	    !process_watch((pid_t)entry->pid, entry->start, &file->process[i].fd)) {
 		memset(entry, 0, sizeof(*entry));
 		return;
 	}
 	entry->clients = 0;
-	entry->awaited = (uint16_t)awaited;
+	entry->pending = (uint16_t)pending;
 	entry->check = check_of_entry(*entry);
-	file->n_awaited += awaited;
+	file->n_pending += pending;
 	file->n_entries = i + 1;
 }
 
-static int begin(struct state_file *file)
+static int read_file(struct state_file *file)
 {
+	uint64_t now_s = boot_time_s();
 	struct head old = { .sequence = 0 };
+	bool was_short;
 	unsigned int i;
 
 	if (!read_head(file->fd, &old) &&
 	    getrandom(&old.next_block, sizeof(old.next_block), 0) != sizeof(old.next_block))
 		return -errno;
-	if (pread(file->fd, file->entry, sizeof(file->entry), ENTRIES_AT) < 0 ||
-	    ftruncate(file->fd, ENTRIES_AT + (off_t)sizeof(file->entry)))
+	if (pread(file->fd, file->entry, sizeof(file->entry), ENTRIES_AT) < 0)
 		return -errno;
-	/* With its room made now, it is there when it is needed; where that cannot be done, a
-	 * write that fails will say so. */
-	fallocate(file->fd, 0, 0, ENTRIES_AT + (off_t)sizeof(file->entry));
+	/* A client that was pending with a cmportd that then ran for long has found another way. */
+	was_short = now_s >= old.taken_at_s && now_s - old.taken_at_s <= FORGOTTEN_S;
+	for (i = 0; i < STATE_FILE_CLIENTS_MAX; i++)
+		read_entry(file, i, was_short);
 	file->head = (struct head){ .magic = MAGIC,
 				    .sequence = old.sequence,
-				    .taken_at_s = now_ns(CLOCK_BOOTTIME) / 1000000000,
+				    .taken_at_s = now_s,
 				    .pid = (uint32_t)getpid(),
 				    .next_block = old.next_block };
-	for (i = 0; i < STATE_FILE_CLIENTS_MAX; i++)
-		await(file, i, was_short(&old));
-	/* In this order: one who comes after a death in between awaits too many, not too few. */
-	write_head(file);
-	write_at(file, file->entry, sizeof(file->entry), ENTRIES_AT);
 	return 0;
 }
 
 /* --- opening ------------------------------------------------------------- */
 
-static int open_file(struct state_file *file, int folder_fd, const char *path)
+static int open_locked(struct state_file *file, int folder_fd, const char *path)
 {
 	int err = own_file_open(folder_fd, path, &file->fd);
 
@@ -252,15 +228,30 @@ int state_file_open(int folder_fd, const char *path, struct state_file **ret)
 	file->fd = -1;
 	for (i = 0; i < STATE_FILE_CLIENTS_MAX; i++)
 		file->process[i] = (struct pollfd){ .fd = -1, .events = POLLIN };
-	err = open_file(file, folder_fd, path);
+	err = open_locked(file, folder_fd, path);
 	if (!err)
-		err = begin(file);
+		err = read_file(file);
 	if (err) {
 		state_file_close(file);
 		return err;
 	}
+	err = tracked_file_open(&file->tracked, file->fd, folder_fd, path);
+	if (err) {
+		tracked_file_close(&file->tracked);
+		log_warn("%s has no room for connections: %s; should cmportd be killed "
+			 "together with a program, its peers are not told",
+			 path, strerror(-err));
+	}
+	/* In this order: one who comes after a death in between waits for too many, not too few. */
+	write_head(file);
+	write_at(file, file->entry, sizeof(file->entry), ENTRIES_AT);
 	*ret = file;
 	return 0;
+}
+
+struct tracked_store *state_file_tracked(struct state_file *file)
+{
+	return file->tracked.head ? &file->tracked.store : NULL;
 }
 
 void state_file_close(struct state_file *file)
@@ -271,8 +262,8 @@ void state_file_close(struct state_file *file)
 		return;
 	for (i = 0; i < file->n_entries; i++)
 		unwatch_process(file, i);
-	if (file->fd >= 0)
-		close(file->fd);
+	tracked_file_close(&file->tracked);
+	fd_close(&file->fd);
 	free(file);
 }
 
@@ -298,23 +289,15 @@ uint16_t state_file_id_block(struct state_file *file)
 	return block;
 }
 
-static struct entry *find(struct state_file *file, pid_t pid)
+/* Return: the entry of a process, a free one if it is 0, or NULL. */
+static struct entry *find_entry(struct state_file *file, pid_t pid)
 {
 	unsigned int i;
 
 	for (i = 0; i < file->n_entries; i++)
 		if (file->entry[i].pid == (uint32_t)pid)
 			return &file->entry[i];
-	return NULL;
-}
-
-static struct entry *find_free(struct state_file *file)
-{
-	struct entry *entry = find(file, 0);
-
-	if (!entry && file->n_entries < STATE_FILE_CLIENTS_MAX)
-		entry = &file->entry[file->n_entries++];
-	return entry;
+	return pid || i == STATE_FILE_CLIENTS_MAX ? NULL : &file->entry[file->n_entries++];
 }
 
 uint32_t state_file_add_client(struct state_file *file, pid_t pid)
@@ -325,14 +308,14 @@ uint32_t state_file_add_client(struct state_file *file, pid_t pid)
 	if (pid <= 0)
 		return 0;
 	start = process_start(pid);
-	entry = find(file, pid);
+	entry = find_entry(file, pid);
 	if (entry && entry->start != start) {
-		await_no_more(file, (unsigned int)(entry - file->entry), entry->awaited);
+		end_pending(file, (unsigned int)(entry - file->entry), entry->pending);
 		entry->clients = 0;
 		entry->start = start;
 	}
 	if (!entry) {
-		entry = find_free(file);
+		entry = find_entry(file, 0);
 		if (!entry)
 			return start;
 		*entry = (struct entry){ .pid = (uint32_t)pid, .start = start };
@@ -345,7 +328,7 @@ uint32_t state_file_add_client(struct state_file *file, pid_t pid)
 
 void state_file_remove_client(struct state_file *file, pid_t pid)
 {
-	struct entry *entry = pid > 0 ? find(file, pid) : NULL;
+	struct entry *entry = pid > 0 ? find_entry(file, pid) : NULL;
 
 	if (!entry || !entry->clients)
 		return;
@@ -355,28 +338,35 @@ void state_file_remove_client(struct state_file *file, pid_t pid)
 
 unsigned int state_file_pending(struct state_file *file)
 {
-	uint64_t now = now_ns(CLOCK_MONOTONIC);
+	uint64_t now_ns = clock_ns();
+	struct entry *entry;
 	unsigned int i;
 
-	if (!file->n_awaited || now - file->looked_at_ns < LOOK_AGAIN_NS)
-		return file->n_awaited;
-	file->looked_at_ns = now;
+	if (!file->n_pending || now_ns - file->looked_at_ns < LOOK_AGAIN_NS)
+		return file->n_pending;
+	file->looked_at_ns = now_ns;
 	if (poll(file->process, file->n_entries, 0) < 0)
-		return file->n_awaited;
-	for (i = 0; i < file->n_entries; i++)
-		if (file->entry[i].awaited && is_gone(file, i)) {
-			await_no_more(file, i, file->entry[i].awaited);
-			write_entry(file, &file->entry[i]);
+		return file->n_pending;
+	for (i = 0; i < file->n_entries; i++) {
+		entry = &file->entry[i];
+		if (!entry->pending)
+			continue;
+		/* The kernel may have no pidfds. */
+		if (file->process[i].fd < 0 ? process_has_ended((pid_t)entry->pid, -1)
+					    : file->process[i].revents != 0) {
+			end_pending(file, i, entry->pending);
+			write_entry(file, entry);
 		}
-	return file->n_awaited;
+	}
+	return file->n_pending;
 }
 
 void state_file_resumed(struct state_file *file, pid_t pid)
 {
-	struct entry *entry = pid > 0 ? find(file, pid) : NULL;
+	struct entry *entry = pid > 0 ? find_entry(file, pid) : NULL;
 
-	if (!entry || !entry->awaited)
+	if (!entry || !entry->pending)
 		return;
-	await_no_more(file, (unsigned int)(entry - file->entry), 1);
+	end_pending(file, (unsigned int)(entry - file->entry), 1);
 	write_entry(file, entry);
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * PATH.state: what a cmportd must know of the one before it, and the lock that only one of them
- * holds. Called by socket_dir.c.
+ * PATH.state: all that outlives a cmportd, for the next one, and the lock that only one of them
+ * holds. It has two heads, written in turn so that one of them is always whole; an entry for each
+ * process that is or was a client; and the tracked connections, see tracked_store.h.
  *
- * Every record is written by itself and bears a check, so that a process that is killed while it
- * writes loses at most what it was just about to note, and any other content counts as nothing.
+ * Heads and entries are written whole and bear a check, so a process that is killed while it writes
+ * loses at most that one update, and any other content counts as nothing.
  */
 #ifndef LIB_PORTD_SERVER_STATE_FILE_H
 #define LIB_PORTD_SERVER_STATE_FILE_H
@@ -12,7 +13,12 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#define STATE_FILE_SUFFIX      ".state"
+#define STATE_FILE_CLIENTS_MAX 4096
+#define STATE_FILE_TRACKED_AT  73728 /* the tracked connections, behind heads and entries */
+
 struct state_file;
+struct tracked_store;
 
 /**
  * state_file_open() - open the file, made if it is missing, lock it, and read what is in it
@@ -32,19 +38,39 @@ pid_t state_file_holder(int folder_fd, const char *path);
 /** state_file_close() - let go of the lock; the file stays. NULL is allowed. */
 void state_file_close(struct state_file *file);
 
-/** state_file_id_block() - as socket_dir_id_block() */
+/** state_file_tracked() - where connections are tracked; the file's. NULL: there is no room. */
+struct tracked_store *state_file_tracked(struct state_file *file);
+
+/**
+ * state_file_id_block() - the number of the next block of comm ids
+ *
+ * Counts up from a random number, over restarts too: it is in the file before it is handed out.
+ */
 uint16_t state_file_id_block(struct state_file *file);
 
-/** state_file_add_client() - as socket_dir_add_client() */
+/**
+ * state_file_add_client() - record that a process is our client; counted, a process may come twice
+ * @pid: 0, of one in a pid namespace that we cannot see, is not recorded
+ *
+ * Nobody is recorded beyond STATE_FILE_CLIENTS_MAX: the next cmportd will not wait for them.
+ *
+ * Return: process_start() of it.
+ */
 uint32_t state_file_add_client(struct state_file *file, pid_t pid);
 
-/** state_file_remove_client() - as socket_dir_remove_client() */
+/** state_file_remove_client() - record that it has gone. */
 void state_file_remove_client(struct state_file *file, pid_t pid);
 
-/** state_file_pending() - as socket_dir_pending() */
+/**
+ * state_file_pending() - how many clients of a predecessor may still resume
+ *
+ * They are the clients recorded when it died or left. One is no longer pending when
+ * state_file_resumed() was called for it or its process is gone; that is looked at every 5 ms at
+ * most.
+ */
 unsigned int state_file_pending(struct state_file *file);
 
-/** state_file_resumed() - as socket_dir_resumed() */
+/** state_file_resumed() - a client of a predecessor has reported everything. */
 void state_file_resumed(struct state_file *file, pid_t pid);
 
 #endif

@@ -35,7 +35,7 @@ struct tracked_owner {
 
 /*
  * 128 bytes at most, so that with the tables a connection costs less than 256. It lies in a file
- * that outlives us, tracked_store.h. What of it has a meaning there: is, owner, is_dead, seal.
+ * that outlives us, tracked_file.h. What of it has a meaning there: is, owner, is_dead, seal.
  */
 struct tracked {
 	uint16_t client;      /* an index, the server's; of those alive */
@@ -168,7 +168,7 @@ bool tracker_is_empty(const struct tracker *tracker);
 
 /**
  * tracker_keep() - have them lie in a file, as far as it has room
- * @store: owned by the tracker from now on, also on an error
+ * @store: outlives the tracker
  *
  * To be called before there is any. What is in the file is left by a cmportd before us: orphans,
  * until they are dropped or inherited.

@@ -47,14 +47,14 @@ void tracker_reaped(struct tracker *tracker, uint32_t local_comm_id)
 /* --- orphans ------------------------------------------------------------- */
 
 /* What any bytes could say has to be asked of each member whose values have a bound. */
-static bool is_will(const struct tracker *tracker, struct tracked *tracked)
+static bool is_tracked(const struct tracker *tracker, struct tracked *tracked)
 {
 	const char *device;
 	uint8_t port_num, grh;
 
 	memcpy(&grh, &tracked->is.path.grh, sizeof(grh));
 	if (tracked->is.state >= CM_N_STATES || grh > 1 ||
-	    !tracked_store_port(tracker->store, tracked->is.handle, &device, &port_num) ||
+	    !tracker_port(tracker, tracked->is.handle, &device, &port_num) ||
 	    tracked_left_behind(tracker, tracked->is.local_comm_id))
 		return false;
 	if (!tracker->store->is_same_view)
@@ -65,11 +65,11 @@ static bool is_will(const struct tracker *tracker, struct tracked *tracked)
 int tracker_keep(struct tracker *tracker, struct tracked_store *store)
 {
 	tracker->store = store;
-	if (!tracked_adopt_chunks(tracker, is_will))
+	if (!tracked_adopt_chunks(tracker, is_tracked))
 		return -ENOMEM;
 	if (tracker->n_tracked == 0 && tracker->n_chunks) {
 		tracked_forget_chunks(tracker);
-		tracked_store_trim(store);
+		store->ops->trim(store);
 	}
 	return 0;
 }
@@ -119,7 +119,7 @@ bool tracker_port(const struct tracker *tracker, uint8_t handle, const char **re
 		  uint8_t *ret_port_num)
 {
 	return tracker->store &&
-	       tracked_store_port(tracker->store, handle, ret_device, ret_port_num);
+	       tracker->store->ops->port(tracker->store, handle, ret_device, ret_port_num);
 }
 
 static bool is_port(const struct tracker *tracker, uint8_t handle, const char *device,
@@ -160,6 +160,6 @@ int tracker_handle(struct tracker *tracker, const char *device, uint8_t port_num
 	if (handle < 0 || !tracker->store || is_port(tracker, (uint8_t)handle, device, port_num))
 		return handle;
 	tracker_port_gone(tracker, (uint8_t)handle);
-	tracked_store_name_port(tracker->store, (uint8_t)handle, device, port_num);
+	tracker->store->ops->name_port(tracker->store, (uint8_t)handle, device, port_num);
 	return handle;
 }

@@ -169,7 +169,7 @@ static bool grow_chunks(struct tracker *tracker)
 	if (tracker->n_chunks == tracker->n_chunks_max && !grow_chunk_pointers(tracker))
 		return false;
 	if (tracker->store)
-		chunk = tracked_store_grow(tracker->store);
+		chunk = tracker->store->ops->grow(tracker->store);
 	if (chunk)
 		tracker->n_stored++;
 	else
@@ -316,7 +316,7 @@ bool tracked_adopt_chunks(struct tracker *tracker, tracked_looker *look)
 			if (!grow_buckets(tracker))
 				return false;
 		tracker->chunk[tracker->n_chunks] =
-			tracked_store_chunk(tracker->store, tracker->n_chunks);
+			tracker->store->ops->chunk(tracker->store, tracker->n_chunks);
 		tracker->n_chunks++;
 		tracker->n_stored++;
 		for (i = (tracker->n_chunks - 1) * TRACKED_CHUNK;
@@ -358,7 +358,6 @@ void tracker_free(struct tracker *tracker)
 		return;
 	for (i = tracker->n_stored; i < tracker->n_chunks; i++)
 		free(tracker->chunk[i]);
-	tracked_store_close(tracker->store);
 	free(tracker->chunk);
 	free(tracker->buckets);
 	free(tracker->client);

@@ -5,13 +5,13 @@
 #include "tests/unit/portd/kept.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 struct tracker *kept_tracker;
-char kept_path[160];
+static struct state_file *state_file;
+static int folder_fd;
 static const char device[PORTD_DEVICE_BYTES] = "rdma0";
 const struct tracked_owner kept_owner = { .pid = 1234, .start = 99, .block = 7 };
 
@@ -19,11 +19,13 @@ const struct tracked_owner kept_owner = { .pid = 1234, .start = 99, .block = 7 }
 
 struct tracked_store *kept_open(void)
 {
-	struct tracked_store *store = NULL;
-	int fd = open(kept_path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	struct tracked_store *store;
 
-	ck_assert_int_ge(fd, 0);
-	ck_assert_int_eq(tracked_store_open(fd, &store), 0);
+	state_file_close(state_file);
+	state_file = NULL;
+	ck_assert_int_eq(state_file_open(folder_fd, state_path, &state_file), 0);
+	store = state_file_tracked(state_file);
+	ck_assert_ptr_nonnull(store);
 	return store;
 }
 
@@ -38,13 +40,15 @@ void kept_begin(void)
 void kept_set_up(void)
 {
 	folder_make();
-	snprintf(kept_path, sizeof(kept_path), "%s.wills", socket_path);
+	folder_fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	kept_begin();
 }
 
 void kept_tear_down(void)
 {
 	tracker_free(kept_tracker);
+	state_file_close(state_file);
+	close(folder_fd);
 }
 
 void kept_begin_again(void)
@@ -55,17 +59,17 @@ void kept_begin_again(void)
 
 void kept_write(size_t at, const void *bytes, size_t n)
 {
-	int fd = open(kept_path, O_RDWR | O_CLOEXEC);
+	int fd = open(state_path, O_RDWR | O_CLOEXEC);
 
-	ck_assert_int_eq(pwrite(fd, bytes, n, (off_t)at), (ssize_t)n);
+	ck_assert_int_eq(pwrite(fd, bytes, n, (off_t)at + STATE_FILE_TRACKED_AT), (ssize_t)n);
 	close(fd);
 }
 
 void kept_read(size_t at, void *bytes, size_t n)
 {
-	int fd = open(kept_path, O_RDONLY | O_CLOEXEC);
+	int fd = open(state_path, O_RDONLY | O_CLOEXEC);
 
-	ck_assert_int_eq(pread(fd, bytes, n, (off_t)at), (ssize_t)n);
+	ck_assert_int_eq(pread(fd, bytes, n, (off_t)at + STATE_FILE_TRACKED_AT), (ssize_t)n);
 	close(fd);
 }
 
@@ -73,8 +77,8 @@ off_t kept_bytes(void)
 {
 	struct stat stat_of;
 
-	ck_assert_int_eq(stat(kept_path, &stat_of), 0);
-	return stat_of.st_size;
+	ck_assert_int_eq(stat(state_path, &stat_of), 0);
+	return stat_of.st_size - STATE_FILE_TRACKED_AT;
 }
 
 /* --- tracked connections ------------------------------------------------- */

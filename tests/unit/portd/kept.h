@@ -6,7 +6,8 @@
 #ifndef TESTS_UNIT_PORTD_KEPT_H
 #define TESTS_UNIT_PORTD_KEPT_H
 
-#include "lib/portd/server/tracked_store.h"
+#include "lib/portd/server/state_file.h"
+#include "lib/portd/server/tracked_file.h"
 #include "tests/unit/portd/folder.h"
 
 #define KEPT_CLIENT	 1
@@ -16,14 +17,13 @@
 
 extern struct tracker *kept_tracker;
 extern const struct tracked_owner kept_owner; /* of KEPT_CLIENT's */
-extern char kept_path[160];
 
 /** kept_set_up() - a file with no tracked connections, in a folder of the test's own. */
 void kept_set_up(void);
 
 void kept_tear_down(void);
 
-/** kept_open() - the store of the file. */
+/** kept_open() - the store of the file, opened anew. */
 struct tracked_store *kept_open(void);
 
 /** kept_begin() - a cmportd begins, with the file as it is. */
@@ -32,13 +32,13 @@ void kept_begin(void);
 /** kept_begin_again() - it ends, and another one begins. */
 void kept_begin_again(void);
 
-/** kept_write() - bytes are written into the file. */
+/** kept_write() - bytes are written into the tracked connections' part of the file. */
 void kept_write(size_t at, const void *bytes, size_t n);
 
-/** kept_read() - bytes of the file, @n of them from @at. */
+/** kept_read() - bytes of that part, @n of them from @at. */
 void kept_read(size_t at, void *bytes, size_t n);
 
-/** kept_bytes() - how long the file is. */
+/** kept_bytes() - how long that part is. */
 off_t kept_bytes(void);
 
 /** kept_version() - one of two tracked connections of connection @n, all of which but the comm id

@@ -4,23 +4,27 @@
  * from the next cmportd. Bob is a process of his own, which the test can kill; Alice is the test.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "lib/portd/server/state_file.h"
 #include "tests/unit/portd/folder.h"
 #include "tests/unit/portd/lives.h"
 #include "tests/unit/test.h"
 
-#define alice	 (&scene_alice)
-#define bob	 (&scene_bob)
+#define alice		     (&scene_alice)
+#define bob		     (&scene_bob)
 
-#define GRACE_MS 3000
-#define LOOK_MS	 500
-#define AGES_MS	 (600 * 1000)
+#define NO_CONNECTIONS_BYTES (STATE_FILE_TRACKED_AT + 8192)
+#define GRACE_MS	     3000
+#define LOOK_MS		     500
+#define AGES_MS		     (600 * 1000)
 
 static struct rig_client carol;
 static pid_t bobs_pid;
@@ -128,11 +132,9 @@ static void say_resumed(struct rig_client *client)
 
 static bool is_kept(void)
 {
-	char path[160];
 	struct stat stat_of;
 
-	snprintf(path, sizeof(path), "%s.wills", socket_path);
-	return stat(path, &stat_of) == 0;
+	return stat(state_path, &stat_of) == 0 && stat_of.st_size > NO_CONNECTIONS_BYTES;
 }
 
 /* --- both are killed ----------------------------------------------------- */
@@ -388,15 +390,25 @@ TEST(nobody_else_has_the_comm_ids_of_who_may_come_back)
 	come_back(bob, bobs_pid);
 }
 
+/* Who was a client, and which block comes next. */
+static void spoil_heads(void)
+{
+	static const char spoilt[STATE_FILE_TRACKED_AT];
+	int fd = open(state_path, O_WRONLY | O_CLOEXEC);
+
+	ck_assert_int_eq(pwrite(fd, spoilt, sizeof(spoilt), 0), sizeof(spoilt));
+	close(fd);
+}
+
 /* The rig's chance is always the same: the block would be Bob's again. */
-TEST(comm_ids_of_the_dead_are_not_handed_out_again_although_the_state_file_is_gone)
+TEST(comm_ids_of_the_dead_are_not_handed_out_again_although_the_heads_are_spoilt)
 {
 	const uint32_t first = bob->first;
 
 	life_is_connected();
 	die();
 	rig_tear_down();
-	ck_assert_int_eq(unlink(state_path), 0);
+	spoil_heads();
 	rig_set_up(socket_path);
 	rig_meet(&carol);
 	ck_assert_uint_ne(carol.first, first);
@@ -405,7 +417,7 @@ TEST(comm_ids_of_the_dead_are_not_handed_out_again_although_the_state_file_is_go
 
 /* --- beginning and end of the file --------------------------------------- */
 
-TEST(who_leaves_with_nothing_to_end_leaves_no_file)
+TEST(who_leaves_with_nothing_to_end_leaves_no_connections)
 {
 	struct server_options options;
 
@@ -437,17 +449,25 @@ TEST(it_does_not_leave_before_it_has_ended_what_was_left)
 	ck_assert(server_is_over(rig_server()));
 }
 
-/* A folder is there in its place. */
-TEST(without_the_file_all_is_as_before)
+/* Check writes files, too: while there is no room for those, nothing is to be said to it. */
+static void limit_files(rlim_t bytes)
 {
-	char path[160];
+	struct rlimit limit;
 
-	snprintf(path, sizeof(path), "%s.wills", socket_path);
+	signal(SIGXFSZ, SIG_IGN);
+	getrlimit(RLIMIT_FSIZE, &limit);
+	limit.rlim_cur = bytes;
+	setrlimit(RLIMIT_FSIZE, &limit);
+}
+
+TEST(without_room_in_the_file_all_is_as_before)
+{
 	rig_leave(bob);
 	rig_tear_down();
-	unlink(path);
-	ck_assert_int_eq(mkdir(path, 0700), 0);
+	ck_assert_int_eq(unlink(state_path), 0);
+	limit_files(NO_CONNECTIONS_BYTES - 1);
 	rig_set_up(socket_path);
+	limit_files(RLIM_INFINITY);
 	rig_come_as(bobs_pid);
 	rig_join(bob);
 	scene_connect(bob, 1);

@@ -17,6 +17,7 @@
 
 #include "lib/portd/server/process.h"
 #include "lib/portd/server/socket_dir.h"
+#include "lib/portd/server/state_file.h"
 #include "tests/unit/portd/folder.h"
 #include "tests/unit/test.h"
 
@@ -28,6 +29,11 @@
 
 static struct socket_dir *dir;
 static pid_t client;
+
+static struct state_file *file(void)
+{
+	return socket_dir_state_file(dir);
+}
 
 static void setup(void)
 {
@@ -76,8 +82,8 @@ TEST(blocks_count_up)
 	uint16_t first;
 
 	take();
-	first = socket_dir_id_block(dir);
-	ck_assert_uint_eq(socket_dir_id_block(dir), (uint16_t)(first + 1));
+	first = state_file_id_block(file());
+	ck_assert_uint_eq(state_file_id_block(file()), (uint16_t)(first + 1));
 }
 
 TEST(blocks_count_on_after_leaving)
@@ -85,9 +91,9 @@ TEST(blocks_count_on_after_leaving)
 	uint16_t last;
 
 	take();
-	last = socket_dir_id_block(dir);
+	last = state_file_id_block(file());
 	take_again();
-	ck_assert_uint_eq(socket_dir_id_block(dir), (uint16_t)(last + 1));
+	ck_assert_uint_eq(state_file_id_block(file()), (uint16_t)(last + 1));
 }
 
 static int hand_out_seven(void)
@@ -97,7 +103,7 @@ static int hand_out_seven(void)
 	if (socket_dir_take(socket_path, &dir))
 		return 1;
 	for (i = 0; i < 7; i++)
-		socket_dir_id_block(dir);
+		state_file_id_block(file());
 	return 0;
 }
 
@@ -106,12 +112,12 @@ TEST(blocks_count_on_after_a_death)
 	uint16_t last;
 
 	take();
-	last = socket_dir_id_block(dir);
+	last = state_file_id_block(file());
 	socket_dir_leave(dir);
 	dir = NULL;
 	ck_assert_int_eq(in_child(hand_out_seven), 0);
 	take();
-	ck_assert_uint_eq(socket_dir_id_block(dir), (uint16_t)(last + 8));
+	ck_assert_uint_eq(state_file_id_block(file()), (uint16_t)(last + 8));
 }
 
 TEST(blocks_begin_anywhere)
@@ -120,8 +126,8 @@ TEST(blocks_begin_anywhere)
 	int i;
 
 	take();
-	first = socket_dir_id_block(dir);
-	for (i = 0; i < 8 && socket_dir_id_block(dir) == (uint16_t)(first + 1); i++) {
+	first = state_file_id_block(file());
+	for (i = 0; i < 8 && state_file_id_block(file()) == (uint16_t)(first + 1); i++) {
 		socket_dir_leave(dir);
 		dir = NULL;
 		unlink(state_path);
@@ -163,8 +169,8 @@ TEST_LOOP(a_head_cut_short_loses_no_block, 1, HEAD_BYTES)
 	int fd;
 
 	take();
-	socket_dir_id_block(dir);
-	last = socket_dir_id_block(dir);
+	state_file_id_block(file());
+	last = state_file_id_block(file());
 	socket_dir_leave(dir);
 	dir = NULL;
 	fd = open(state_path, O_RDONLY);
@@ -174,7 +180,7 @@ TEST_LOOP(a_head_cut_short_loses_no_block, 1, HEAD_BYTES)
 	newer[SEQUENCE_AT + 1] ^= 0xff;
 	damage(next_head(), newer, (size_t)_i);
 	take();
-	ck_assert_uint_eq(socket_dir_id_block(dir), (uint16_t)(last + 1));
+	ck_assert_uint_eq(state_file_id_block(file()), (uint16_t)(last + 1));
 }
 
 TEST_LOOP(garbage_is_as_good_as_nothing, 0, 20)
@@ -187,15 +193,15 @@ TEST_LOOP(garbage_is_as_good_as_nothing, 0, 20)
 		garbage[i] = (uint8_t)rand();
 	damage(0, garbage, sizeof(garbage));
 	take();
-	ck_assert_uint_eq(socket_dir_pending(dir), 0);
-	socket_dir_id_block(dir);
+	ck_assert_uint_eq(state_file_pending(file()), 0);
+	state_file_id_block(file());
 }
 
 static int note_client(void)
 {
 	if (socket_dir_take(socket_path, &dir))
 		return 1;
-	socket_dir_add_client(dir, client);
+	state_file_add_client(file(), client);
 	return 0;
 }
 
@@ -207,7 +213,7 @@ TEST_LOOP(a_file_of_any_length_is_read, 0, 14)
 	ck_assert_int_eq(in_child(note_client), 0);
 	ck_assert_int_eq(truncate(state_path, length[_i]), 0);
 	take();
-	ck_assert_uint_eq(socket_dir_pending(dir), length[_i] >= 1040 ? 1 : 0);
+	ck_assert_uint_eq(state_file_pending(file()), length[_i] >= 1040 ? 1 : 0);
 }
 
 TEST_LOOP(a_damaged_entry_is_nobody, 0, 16)
@@ -222,7 +228,7 @@ TEST_LOOP(a_damaged_entry_is_nobody, 0, 16)
 	byte ^= 0x55;
 	damage(ENTRIES_AT + _i, &byte, 1);
 	take();
-	ck_assert_uint_eq(socket_dir_pending(dir), 0);
+	ck_assert_uint_eq(state_file_pending(file()), 0);
 }
 
 /* --- clients ------------------------------------------------------------- */
@@ -230,46 +236,46 @@ TEST_LOOP(a_damaged_entry_is_nobody, 0, 16)
 TEST(nobody_is_missing_at_first)
 {
 	take();
-	socket_dir_add_client(dir, client);
-	ck_assert_uint_eq(socket_dir_pending(dir), 0);
+	state_file_add_client(file(), client);
+	ck_assert_uint_eq(state_file_pending(file()), 0);
 }
 
 TEST(a_client_of_a_dead_one_is_missing)
 {
 	ck_assert_int_eq(in_child(note_client), 0);
 	take();
-	ck_assert_uint_eq(socket_dir_pending(dir), 1);
+	ck_assert_uint_eq(state_file_pending(file()), 1);
 }
 
 TEST(a_client_of_one_that_left_is_missing)
 {
 	take();
-	socket_dir_add_client(dir, client);
+	state_file_add_client(file(), client);
 	take_again();
-	ck_assert_uint_eq(socket_dir_pending(dir), 1);
+	ck_assert_uint_eq(state_file_pending(file()), 1);
 }
 
 TEST(a_client_that_had_gone_is_not_missing)
 {
 	take();
-	socket_dir_add_client(dir, client);
-	socket_dir_remove_client(dir, client);
+	state_file_add_client(file(), client);
+	state_file_remove_client(file(), client);
 	take_again();
-	ck_assert_uint_eq(socket_dir_pending(dir), 0);
+	ck_assert_uint_eq(state_file_pending(file()), 0);
 }
 
 TEST(a_client_that_came_twice_is_missing_until_both_are_back)
 {
 	take();
-	socket_dir_add_client(dir, client);
-	socket_dir_add_client(dir, client);
+	state_file_add_client(file(), client);
+	state_file_add_client(file(), client);
 	take_again();
-	ck_assert_uint_eq(socket_dir_pending(dir), 2);
-	socket_dir_add_client(dir, client);
-	socket_dir_resumed(dir, client);
-	ck_assert_uint_eq(socket_dir_pending(dir), 1);
-	socket_dir_resumed(dir, client);
-	ck_assert_uint_eq(socket_dir_pending(dir), 0);
+	ck_assert_uint_eq(state_file_pending(file()), 2);
+	state_file_add_client(file(), client);
+	state_file_resumed(file(), client);
+	ck_assert_uint_eq(state_file_pending(file()), 1);
+	state_file_resumed(file(), client);
+	ck_assert_uint_eq(state_file_pending(file()), 0);
 }
 
 TEST(a_process_that_has_died_is_not_missing)
@@ -277,7 +283,7 @@ TEST(a_process_that_has_died_is_not_missing)
 	ck_assert_int_eq(in_child(note_client), 0);
 	end_client();
 	take();
-	ck_assert_uint_eq(socket_dir_pending(dir), 0);
+	ck_assert_uint_eq(state_file_pending(file()), 0);
 }
 
 TEST(a_process_that_dies_is_missing_no_more)
@@ -286,7 +292,7 @@ TEST(a_process_that_dies_is_missing_no_more)
 	take();
 	kill(client, SIGKILL);
 	ck_assert_int_eq(waitid(P_PID, (id_t)client, NULL, WEXITED | WNOWAIT), 0); /* a zombie */
-	ck_assert_uint_eq(socket_dir_pending(dir), 0);
+	ck_assert_uint_eq(state_file_pending(file()), 0);
 }
 
 TEST(who_is_missing_is_so_after_two_deaths)
@@ -294,35 +300,35 @@ TEST(who_is_missing_is_so_after_two_deaths)
 	ck_assert_int_eq(in_child(note_client), 0);
 	ck_assert_int_eq(in_child(hand_out_seven), 0);
 	take();
-	ck_assert_uint_eq(socket_dir_pending(dir), 1);
+	ck_assert_uint_eq(state_file_pending(file()), 1);
 }
 
 TEST(who_has_returned_is_missing_once_after_the_next_death)
 {
 	ck_assert_int_eq(in_child(note_client), 0);
 	take();
-	socket_dir_add_client(dir, client);
-	socket_dir_resumed(dir, client);
+	state_file_add_client(file(), client);
+	state_file_resumed(file(), client);
 	take_again();
-	ck_assert_uint_eq(socket_dir_pending(dir), 1);
+	ck_assert_uint_eq(state_file_pending(file()), 1);
 }
 
 TEST(who_cannot_be_seen_is_not_awaited)
 {
 	take();
-	socket_dir_add_client(dir, 0);
-	socket_dir_remove_client(dir, 0);
-	socket_dir_resumed(dir, 0);
+	state_file_add_client(file(), 0);
+	state_file_remove_client(file(), 0);
+	state_file_resumed(file(), 0);
 	take_again();
-	ck_assert_uint_eq(socket_dir_pending(dir), 0);
+	ck_assert_uint_eq(state_file_pending(file()), 0);
 }
 
 TEST(what_was_never_noted_can_be_removed)
 {
 	take();
-	socket_dir_remove_client(dir, client);
-	socket_dir_resumed(dir, client);
-	ck_assert_uint_eq(socket_dir_pending(dir), 0);
+	state_file_remove_client(file(), client);
+	state_file_resumed(file(), client);
+	ck_assert_uint_eq(state_file_pending(file()), 0);
 }
 
 TEST(more_clients_than_there_is_room_for_do_no_harm)
@@ -331,13 +337,13 @@ TEST(more_clients_than_there_is_room_for_do_no_harm)
 
 	take();
 	for (pid = 1; pid <= STATE_FILE_CLIENTS_MAX + 10; pid++)
-		socket_dir_add_client(dir, pid + 1000000);
-	socket_dir_add_client(dir, client);
+		state_file_add_client(file(), pid + 1000000);
+	state_file_add_client(file(), client);
 	for (pid = 1; pid <= STATE_FILE_CLIENTS_MAX + 10; pid++)
-		socket_dir_remove_client(dir, pid + 1000000);
-	socket_dir_add_client(dir, client);
+		state_file_remove_client(file(), pid + 1000000);
+	state_file_add_client(file(), client);
 	take_again();
-	ck_assert_uint_eq(socket_dir_pending(dir), 1);
+	ck_assert_uint_eq(state_file_pending(file()), 1);
 }
 
 /* --- the same number for another process --------------------------------- */
@@ -376,7 +382,7 @@ static int reuse_number(void)
 		end_client();
 	if (client != 50 || socket_dir_take(socket_path, &dir))
 		return 3;
-	return socket_dir_pending(dir) ? 4 : 0;
+	return state_file_pending(file()) ? 4 : 0;
 }
 
 static int in_namespace(void)

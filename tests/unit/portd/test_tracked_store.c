@@ -74,6 +74,29 @@ TEST(record_lies_in_the_file_where_the_first_version_had_it)
 	}
 }
 
+/* It had PATH.wills for the part that is now behind the entries of processes. */
+TEST(connections_of_the_version_before_are_orphans)
+{
+	size_t bytes = KEPT_HEAD_BYTES + KEPT_CHUNK_BYTES;
+	char former[160];
+	void *part = malloc(bytes);
+	int fd;
+
+	kept_set(1, 1);
+	tracker_free(kept_tracker);
+	kept_read(0, part, bytes);
+	snprintf(former, sizeof(former), "%s.wills", socket_path);
+	fd = open(former, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	ck_assert_int_eq(write(fd, part, bytes), (ssize_t)bytes);
+	close(fd);
+	free(part);
+	ck_assert_int_eq(truncate(state_path, 1024 + STATE_FILE_CLIENTS_MAX * 16), 0);
+	kept_begin();
+	ck_assert_uint_eq(kept_orphans(kept_tracker), 1);
+	ck_assert(kept_is_version(tracker_orphan(kept_tracker, NULL), 1));
+	ck_assert_int_ne(access(former, F_OK), 0);
+}
+
 TEST(orphan_has_its_owner)
 {
 	kept_set(1, 1);
@@ -106,7 +129,7 @@ TEST(what_was_closed_is_not_kept)
 	ck_assert_uint_eq(tracker_orphan(kept_tracker, NULL)->is.local_comm_id, 2);
 }
 
-TEST(what_was_taken_is_kept_until_it_is_buried)
+TEST(what_was_taken_is_kept_until_it_is_reaped)
 {
 	struct cm_record tracked;
 
@@ -224,18 +247,20 @@ static const struct update {
 static void look_at_copy(const void *file, size_t bytes, const struct update *update)
 {
 	struct tracker *next = tracker_new(1);
-	struct tracked_store *store = NULL;
+	struct tracked_file copy = { .fd = -1 };
 	const struct tracked *tracked = NULL;
 	int fd = memfd_create("killed", MFD_CLOEXEC);
 
-	ck_assert_int_eq(write(fd, file, bytes), (ssize_t)bytes);
-	ck_assert_int_eq(tracked_store_open(fd, &store), 0);
-	ck_assert_int_eq(tracker_keep(next, store), 0);
+	ck_assert_int_eq(pwrite(fd, file, bytes, STATE_FILE_TRACKED_AT), (ssize_t)bytes);
+	ck_assert_int_eq(tracked_file_open(&copy, fd, -1, state_path), 0);
+	ck_assert_int_eq(tracker_keep(next, &copy.store), 0);
 	ck_assert_uint_ge(kept_orphans(next), update->n_min);
 	ck_assert_uint_le(kept_orphans(next), update->n_max);
 	while ((tracked = tracker_orphan(next, tracked)))
 		ck_assert(kept_is_version(tracked, 1) || kept_is_version(tracked, 2));
 	tracker_free(next);
+	tracked_file_close(&copy);
+	close(fd);
 }
 
 static pid_t begin_steps(void (*run)(void))
@@ -263,8 +288,8 @@ TEST_LOOP(update_that_is_cut_off_anywhere_leaves_no_mixture, 0, N_UPDATES)
 	pid_t pid;
 
 	kept_set(1, 1);
-	fd = open(kept_path, O_RDONLY | O_CLOEXEC);
-	file = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
+	fd = open(state_path, O_RDONLY | O_CLOEXEC);
+	file = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, STATE_FILE_TRACKED_AT);
 	close(fd);
 	memcpy(before, file, bytes);
 	pid = begin_steps(updates[_i].run);
@@ -333,7 +358,7 @@ TEST(file_has_a_bound_and_the_table_has_none)
 
 TEST(without_room_for_more_the_file_keeps_what_it_has)
 {
-	limit_files(KEPT_HEAD_BYTES + KEPT_CHUNK_BYTES);
+	limit_files(STATE_FILE_TRACKED_AT + KEPT_HEAD_BYTES + KEPT_CHUNK_BYTES);
 	fill_beyond(TRACKED_CHUNK);
 	limit_files(RLIM_INFINITY);
 	expect_kept(TRACKED_CHUNK);
@@ -341,22 +366,23 @@ TEST(without_room_for_more_the_file_keeps_what_it_has)
 
 TEST(without_room_for_anything_there_is_no_store)
 {
-	struct tracked_store *store = NULL;
+	struct tracked_file file = { .fd = -1 };
 	int fd = memfd_create("full", MFD_CLOEXEC);
 	int err;
 
-	limit_files(KEPT_HEAD_BYTES - 1);
-	err = tracked_store_open(fd, &store);
+	limit_files(STATE_FILE_TRACKED_AT + KEPT_HEAD_BYTES - 1);
+	err = tracked_file_open(&file, fd, -1, state_path);
 	limit_files(RLIM_INFINITY);
 	ck_assert_int_eq(err, -EFBIG);
-	ck_assert_ptr_null(store);
+	ck_assert_ptr_null(file.head);
 }
 
 TEST(file_that_cannot_be_mapped_is_no_store)
 {
-	struct tracked_store *store = NULL;
+	struct tracked_file file = { .fd = -1 };
+	int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 
-	ck_assert_int_lt(tracked_store_open(open("/dev/null", O_RDWR | O_CLOEXEC), &store), 0);
+	ck_assert_int_lt(tracked_file_open(&file, fd, -1, state_path), 0);
 }
 
 /* --- handles ------------------------------------------------------------- */

@@ -115,7 +115,7 @@ TEST_LOOP(of_a_file_cut_off_what_is_whole_counts, 0, (int)(sizeof(cuts) / sizeof
 	for (n = 1; n <= 512; n++)
 		kept_set(n, 1);
 	tracker_free(kept_tracker);
-	ck_assert_int_eq(truncate(kept_path, cuts[_i].bytes), 0);
+	ck_assert_int_eq(truncate(state_path, STATE_FILE_TRACKED_AT + cuts[_i].bytes), 0);
 	kept_begin();
 	ck_assert_uint_eq(kept_orphans(kept_tracker), cuts[_i].n);
 	kept_set(1000, 1);
@@ -127,7 +127,9 @@ TEST(holes_are_nothing)
 {
 	kept_set(1, 1);
 	tracker_free(kept_tracker);
-	ck_assert_int_eq(truncate(kept_path, KEPT_HEAD_BYTES + 1000 * (off_t)KEPT_CHUNK_BYTES), 0);
+	ck_assert_int_eq(truncate(state_path, STATE_FILE_TRACKED_AT + KEPT_HEAD_BYTES +
+						      1000 * (off_t)KEPT_CHUNK_BYTES),
+			 0);
 	kept_begin();
 	ck_assert_uint_eq(kept_orphans(kept_tracker), 1);
 }

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The file that the tracked connections lie in: see tracked_store.h.
+ * The tracked connections' part of the state file: see tracked_file.h.
  */
-#include "lib/portd/server/tracked_store.h"
+#include "lib/portd/server/tracked_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
+#include <limits.h>
 #include <stddef.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -16,13 +17,16 @@
 
 #include "base/log.h"
 #include "cm/fsm.h"
+#include "lib/portd/server/own_file.h"
+#include "lib/portd/server/state_file.h"
 
-#define MAGIC	    UINT32_C(0x70635731) /* with the layout's version in the last byte */
-#define PORT_SEAL   UINT32_C(0x706f7274)
-#define BOOT_BYTES  40
-#define BOOT_ID	    "/proc/sys/kernel/random/boot_id"
-#define PID_NS	    "/proc/self/ns/pid"
-#define CHUNK_BYTES (TRACKED_CHUNK * sizeof(struct tracked))
+#define MAGIC	      UINT32_C(0x70635731) /* with the layout's version in the last byte */
+#define PORT_SEAL     UINT32_C(0x706f7274)
+#define BOOT_BYTES    40
+#define BOOT_ID	      "/proc/sys/kernel/random/boot_id"
+#define PID_NS	      "/proc/self/ns/pid"
+#define FORMER_SUFFIX ".wills" /* instead of ".state" */
+#define CHUNK_BYTES   (TRACKED_CHUNK * sizeof(struct tracked))
 
 struct stored_port {
 	uint32_t seal;
@@ -30,7 +34,7 @@ struct stored_port {
 	char device[PORTD_DEVICE_BYTES];
 };
 
-struct head {
+struct tracked_head {
 	uint32_t magic;	 /* written last, when the rest is there */
 	uint32_t layout; /* what a version may forget to say */
 	uint64_t pid_ns;
@@ -41,15 +45,14 @@ struct head {
 #define HEAD_BYTES 8192
 #define MAP_BYTES  (HEAD_BYTES + TRACKED_CHUNKS_MAX * CHUNK_BYTES)
 
-_Static_assert(sizeof(struct head) <= HEAD_BYTES, "the head has its room");
+_Static_assert(sizeof(struct tracked_head) <= HEAD_BYTES, "the head has its room");
 _Static_assert(HEAD_BYTES % _Alignof(struct tracked) == 0, "records are aligned");
 
-struct tracked_file {
-	struct tracked_store store; /* first */
-	int fd;
-	struct head *head;
-	bool is_full; /* and it was said */
-};
+/* Where a byte of the part is in the file. */
+static off_t at(size_t byte)
+{
+	return STATE_FILE_TRACKED_AT + (off_t)byte;
+}
 
 static const struct tracked_file *file_of(const struct tracked_store *store)
 {
@@ -81,7 +84,7 @@ static uint64_t read_pid_ns(void)
 	return stat(PID_NS, &stat_of) ? 0 : (uint64_t)stat_of.st_ino;
 }
 
-static bool is_ours(const struct head *head)
+static bool is_ours(const struct tracked_head *head)
 {
 	char boot[BOOT_BYTES];
 
@@ -94,21 +97,20 @@ static bool is_ours(const struct head *head)
 
 static int reserve(const struct tracked_file *file, size_t from, size_t bytes)
 {
-	return fallocate(file->fd, 0, (off_t)from, (off_t)bytes) ? -errno : 0;
+	return fallocate(file->fd, 0, at(from), (off_t)bytes) ? -errno : 0;
 }
 
 /* To nothing first: what is added again is zero. */
 static int renew(struct tracked_file *file)
 {
-	struct head *head = file->head;
+	struct tracked_head *head = file->head;
 	int err;
 
-	if (ftruncate(file->fd, 0))
+	if (ftruncate(file->fd, at(0)))
 		return -errno;
 	err = reserve(file, 0, HEAD_BYTES);
 	if (err)
 		return err;
-	file->store.n_chunks = 0;
 	head->layout = layout();
 	head->pid_ns = read_pid_ns();
 	read_boot(head->boot);
@@ -117,61 +119,58 @@ static int renew(struct tracked_file *file)
 	return 0;
 }
 
-/* A device's name is compared as a string. */
-static void look_at_ports(struct head *head)
+/*
+ * What is no whole chunk must not come back when the file grows. It may have holes, for which there
+ * need not be memory when they are written to. A device's name is compared as a string.
+ */
+static int take_over(struct tracked_file *file, size_t bytes)
 {
+	struct tracked_head *head = file->head;
+	size_t n = bytes > HEAD_BYTES ? (bytes - HEAD_BYTES) / CHUNK_BYTES : 0;
 	unsigned int i;
 
+	file->store.n_chunks = n < TRACKED_CHUNKS_MAX ? (uint32_t)n : TRACKED_CHUNKS_MAX;
 	for (i = 0; i < TRACKED_PORTS; i++) {
 		head->port[i].device[PORTD_DEVICE_BYTES - 1] = '\0';
 		if (head->port[i].seal != PORT_SEAL)
 			memset(&head->port[i], 0, sizeof(head->port[i]));
 	}
-}
-
-/* What is no whole chunk must not come back when the file grows. It may have holes, for which there
- * need not be memory when they are written to. */
-static int take_over(struct tracked_file *file, size_t bytes)
-{
-	struct head *head = file->head;
-	size_t n = bytes > HEAD_BYTES ? (bytes - HEAD_BYTES) / CHUNK_BYTES : 0;
-
-	file->store.n_chunks = n < TRACKED_CHUNKS_MAX ? (uint32_t)n : TRACKED_CHUNKS_MAX;
-	look_at_ports(head);
 	file->store.is_same_view = head->pid_ns == read_pid_ns();
 	head->pid_ns = read_pid_ns();
-	if (ftruncate(file->fd, (off_t)(HEAD_BYTES + file->store.n_chunks * CHUNK_BYTES)))
+	if (ftruncate(file->fd, at(HEAD_BYTES + file->store.n_chunks * CHUNK_BYTES)))
 		return -errno;
 	return reserve(file, 0, HEAD_BYTES + file->store.n_chunks * CHUNK_BYTES);
 }
 
-static int map(struct tracked_file *file)
+/* Return: how many bytes have been copied into the part. */
+static size_t read_former_file(struct tracked_file *file, int folder_fd, const char *path)
 {
+	int fd = own_file_look(folder_fd, path);
 	struct stat stat;
-	void *at;
-	int err;
+	ssize_t n = -1;
 
-	if (fstat(file->fd, &stat))
-		return -errno;
-	err = reserve(file, 0, HEAD_BYTES);
-	if (err)
-		return err;
-	at = mmap(NULL, MAP_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, file->fd, 0);
-	if (at == MAP_FAILED)
-		return -errno;
-	file->head = at;
-	file->store.is_same_view = true;
-	return is_ours(file->head) ? take_over(file, (size_t)stat.st_size) : renew(file);
+	if (fd < 0)
+		return 0;
+	if (fstat(fd, &stat) == 0 && S_ISREG(stat.st_mode) && stat.st_uid == geteuid() &&
+	    stat.st_size >= HEAD_BYTES && stat.st_size <= (off_t)MAP_BYTES &&
+	    !reserve(file, 0, (size_t)stat.st_size))
+		n = pread(fd, file->head, (size_t)stat.st_size, 0);
+	close(fd);
+	return n < 0 ? 0 : (size_t)n;
 }
 
-static void close_file(struct tracked_store *store)
+/* Versions before this one had the same part in a file of its own, beside the state file. */
+static size_t import_former_file(struct tracked_file *file, int folder_fd, const char *path)
 {
-	struct tracked_file *file = (struct tracked_file *)store;
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	char former[PATH_MAX];
+	size_t bytes;
 
-	if (file->head)
-		munmap(file->head, MAP_BYTES);
-	close(file->fd);
-	free(file);
+	snprintf(former, sizeof(former), "%.*s" FORMER_SUFFIX,
+		 (int)(strlen(name) - strlen(STATE_FILE_SUFFIX)), name);
+	bytes = read_former_file(file, folder_fd, former);
+	unlinkat(folder_fd, former, 0);
+	return bytes;
 }
 
 /* --- chunks -------------------------------------------------------------- */
@@ -181,33 +180,27 @@ static struct tracked *chunk_at(const struct tracked_store *store, uint32_t i)
 	return (struct tracked *)((char *)file_of(store)->head + HEAD_BYTES + i * CHUNK_BYTES);
 }
 
-static int make_chunk(const struct tracked_file *file)
-{
-	if (file->store.n_chunks == TRACKED_CHUNKS_MAX)
-		return -EFBIG;
-	return reserve(file, HEAD_BYTES + file->store.n_chunks * CHUNK_BYTES, CHUNK_BYTES);
-}
-
 static struct tracked *add_chunk(struct tracked_store *store)
 {
 	struct tracked_file *file = (struct tracked_file *)store;
-	int err = file->is_full ? -EFBIG : make_chunk(file);
+	int err = -EFBIG;
 
+	if (!file->is_full && store->n_chunks < TRACKED_CHUNKS_MAX)
+		err = reserve(file, HEAD_BYTES + store->n_chunks * CHUNK_BYTES, CHUNK_BYTES);
 	if (!err)
 		return chunk_at(store, store->n_chunks++);
 	if (!file->is_full)
-		log_warn(
-			"connections beyond the %u-th are not in the file of tracked connections: %s; should "
-			"cmportd be killed together with their program, their peers are "
-			"not told",
-			store->n_chunks * TRACKED_CHUNK, strerror(-err));
+		log_warn("connections beyond the %u-th are not in the state file: %s; should "
+			 "cmportd be killed together with their program, their peers are "
+			 "not told",
+			 store->n_chunks * TRACKED_CHUNK, strerror(-err));
 	file->is_full = true;
 	return NULL;
 }
 
 static void drop_chunks(struct tracked_store *store)
 {
-	if (ftruncate(file_of(store)->fd, HEAD_BYTES) == 0)
+	if (ftruncate(file_of(store)->fd, at(HEAD_BYTES)) == 0)
 		store->n_chunks = 0;
 }
 
@@ -244,7 +237,6 @@ static bool port_named(const struct tracked_store *store, uint8_t handle, const 
 /* --- opening ------------------------------------------------------------- */
 
 static const struct tracked_store_ops ops = {
-	.close = close_file,
 	.chunk = chunk_at,
 	.grow = add_chunk,
 	.trim = drop_chunks,
@@ -252,22 +244,32 @@ static const struct tracked_store_ops ops = {
 	.port = port_named,
 };
 
-int tracked_store_open(int fd, struct tracked_store **ret)
+int tracked_file_open(struct tracked_file *file, int fd, int folder_fd, const char *path)
 {
-	struct tracked_file *file = calloc(1, sizeof(*file));
-	int err;
+	struct stat stat;
+	size_t bytes;
+	void *mapped;
 
-	if (!file) {
-		close(fd);
-		return -ENOMEM;
-	}
-	file->store.ops = &ops;
 	file->fd = fd;
-	err = map(file);
-	if (err) {
-		close_file(&file->store);
-		return err;
-	}
-	*ret = &file->store;
-	return 0;
+	file->store.ops = &ops;
+	file->store.is_same_view = true;
+	if (fstat(fd, &stat))
+		return -errno;
+	if (fallocate(fd, 0, 0, at(HEAD_BYTES)))
+		return -errno;
+	mapped = mmap(NULL, MAP_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, at(0));
+	if (mapped == MAP_FAILED)
+		return -errno;
+	file->head = mapped;
+	bytes = stat.st_size > at(0) ? (size_t)(stat.st_size - at(0)) : 0;
+	if (!is_ours(file->head))
+		bytes = import_former_file(file, folder_fd, path);
+	return is_ours(file->head) ? take_over(file, bytes) : renew(file);
+}
+
+void tracked_file_close(struct tracked_file *file)
+{
+	if (file->head)
+		munmap(file->head, MAP_BYTES);
+	file->head = NULL;
 }
