@@ -7,16 +7,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "lib/event/channel.h"
+#include "tests/unit/lib/threads.h"
 #include "tests/unit/test.h"
 
-#define ROUNDS	 200
-#define QUIET_US 50000
+#define ROUNDS 200
 
 static struct channel *channel_or_fail(void)
 {
@@ -99,9 +100,9 @@ TEST(thread_inside_stays_when_its_channel_goes)
 	void *result;
 
 	pthread_create(&reader, NULL, get_once, &channel->pub);
-	usleep(QUIET_US);
+	threads_wait_asleep();
 	rdma_destroy_event_channel(&channel->pub);
-	usleep(QUIET_US);
+	threads_wait_asleep();
 	ck_assert_int_eq(pthread_tryjoin_np(reader, &result), EBUSY);
 	pthread_cancel(reader);
 	pthread_join(reader, &result);
@@ -119,7 +120,7 @@ TEST(thread_that_comes_back_a_moment_late_stays_too)
 
 	rdma_destroy_event_channel(pub);
 	pthread_create(&reader, NULL, get_once, pub);
-	usleep(QUIET_US);
+	threads_wait_asleep();
 	ck_assert_int_eq(pthread_tryjoin_np(reader, &result), EBUSY);
 	pthread_cancel(reader);
 	pthread_join(reader, &result);
@@ -142,14 +143,14 @@ TEST(thread_that_comes_again_is_told)
 	struct channel *channel;
 	pthread_t reader;
 	void *result;
-	int i;
+	int i, n;
 
 	for (i = 0; i < ROUNDS; i++) {
 		channel = channel_or_fail();
 		fcntl(channel->pub.fd, F_SETFL, O_NONBLOCK);
 		pthread_create(&reader, NULL, get_again_and_again, &channel->pub);
-		if (i % 2)
-			usleep((unsigned int)i);
+		for (n = i % 4; n > 0; n--)
+			sched_yield();
 		rdma_destroy_event_channel(&channel->pub);
 		pthread_join(reader, &result);
 		ck_assert_int_eq((intptr_t)result, EBADF);
@@ -176,7 +177,7 @@ static void handle_with(int flags)
 	n_handled = 0;
 }
 
-/* Whether a thread waits already cannot be seen: so it gets several, and time in between. */
+/* Several signals, each when the thread sleeps again. */
 static void interrupt(pthread_t thread)
 {
 	void *result;
@@ -185,8 +186,8 @@ static void interrupt(pthread_t thread)
 	for (i = 0; i < SIGNALS; i++) {
 		pthread_kill(thread, SIGUSR1);
 		while (n_handled <= i)
-			usleep(1);
-		usleep(QUIET_US);
+			sched_yield();
+		threads_wait_asleep();
 		ck_assert_int_eq(pthread_tryjoin_np(thread, &result), EBUSY);
 	}
 }
@@ -206,7 +207,7 @@ static pthread_t start_reader(struct channel *channel, int moment)
 	if (moment == CLOSED_BEFORE)
 		rdma_destroy_event_channel(pub);
 	pthread_create(&reader, NULL, get_once, pub);
-	usleep(QUIET_US);
+	threads_wait_asleep();
 	if (moment == CLOSED_LATER)
 		rdma_destroy_event_channel(pub);
 	return reader;
@@ -238,7 +239,7 @@ TEST_LOOP(handler_without_sa_restart_ends_the_wait, 0, N_MOMENTS)
 	reader = start_reader(channel, _i);
 	while (pthread_tryjoin_np(reader, &result) == EBUSY) {
 		pthread_kill(reader, SIGUSR1);
-		usleep(QUIET_US);
+		sched_yield();
 	}
 	ck_assert_int_eq((intptr_t)result, EINTR);
 	if (_i == OPEN)

@@ -15,6 +15,7 @@
 #include "lib/conn/rooms.h"
 #include "lib/engine/engine.h"
 #include "tests/unit/lib/fake_verbs.h"
+#include "tests/unit/lib/threads.h"
 #include "tests/unit/test.h"
 
 /* --- the outside world ---------------------------------------------------- */
@@ -319,6 +320,6 @@ TEST(id_is_destroyed_while_the_name_server_is_silent)
 	ck_assert_int_eq(rdma_destroy_id(&id->pub), 0);
 	id = NULL;
 	sem_post(&answer);
-	poll(NULL, 0, 50); /* what comes now is nobody's */
+	threads_wait_asleep(); /* what comes now is nobody's */
 	ck_assert(!is_readable());
 }

@@ -4,6 +4,7 @@
  */
 #include <pthread.h>
 #include <purecm/purecm.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 
 #include "lib/device/device.h"
 #include "lib/engine/trace.h"
+#include "tests/unit/lib/threads.h"
 #include "tests/unit/test.h"
 
 static struct ibv_device ib_device = { .name = "rxe0" };
@@ -86,15 +88,15 @@ TEST(nobody_is_called_without_a_function)
 	ck_assert_uint_eq(n_seen, 0);
 }
 
-static atomic_bool is_inside, may_leave, has_left;
+static sem_t inside, may_leave;
+static atomic_bool has_left;
 
 static void linger(const struct purecm_trace *trace, void *arg)
 {
 	(void)trace;
 	(void)arg;
-	is_inside = true;
-	while (!may_leave)
-		usleep(1000);
+	sem_post(&inside);
+	sem_wait(&may_leave);
 	has_left = true;
 }
 
@@ -104,10 +106,11 @@ static void *step(void *arg)
 	return arg;
 }
 
+/* When the function's thread and the one that replaces it wait. */
 static void *let_leave(void *arg)
 {
-	usleep(50000);
-	may_leave = true;
+	threads_wait_asleep();
+	sem_post(&may_leave);
 	return arg;
 }
 
@@ -115,11 +118,11 @@ TEST(replaced_function_is_not_running_any_more)
 {
 	pthread_t stepper, timer;
 
-	is_inside = may_leave = has_left = false;
+	sem_init(&inside, 0, 0);
+	sem_init(&may_leave, 0, 0);
 	purecm_set_trace(linger, NULL);
 	pthread_create(&stepper, NULL, step, NULL);
-	while (!is_inside)
-		usleep(1000);
+	sem_wait(&inside);
 	pthread_create(&timer, NULL, let_leave, NULL);
 	purecm_set_trace(NULL, NULL);
 	ck_assert(has_left);
@@ -133,11 +136,11 @@ TEST(child_can_set_its_own_while_the_parent_was_inside)
 	int status;
 	pid_t child;
 
-	is_inside = may_leave = has_left = false;
+	sem_init(&inside, 0, 0);
+	sem_init(&may_leave, 0, 0);
 	purecm_set_trace(linger, NULL);
 	pthread_create(&stepper, NULL, step, NULL);
-	while (!is_inside)
-		usleep(1000);
+	sem_wait(&inside);
 	child = fork();
 	if (child == 0) {
 		alarm(200);
@@ -146,7 +149,7 @@ TEST(child_can_set_its_own_while_the_parent_was_inside)
 		_exit(0);
 	}
 	waitpid(child, &status, 0);
-	may_leave = true;
+	sem_post(&may_leave);
 	pthread_join(stepper, NULL);
 	ck_assert_int_eq(status, 0);
 }

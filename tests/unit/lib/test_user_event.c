@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <rdma/rdma_cma.h>
@@ -14,10 +15,10 @@
 
 #include "lib/conn/rooms.h"
 #include "lib/engine/engine.h"
+#include "tests/unit/lib/threads.h"
 #include "tests/unit/test.h"
 
 #define N_SIGNALS 5
-#define QUIET_US  10000
 
 static struct channel *channel;
 static struct id *id;
@@ -166,7 +167,7 @@ static struct id *being_destroyed(pthread_t *thread, struct rdma_cm_event **held
 	id = NULL;
 	ck_assert_int_eq(pthread_create(thread, NULL, destroy, &gone->pub), 0);
 	while (!engine_id_is(gone, ID_DESTROYING))
-		poll(NULL, 0, 1);
+		sched_yield();
 	return gone;
 }
 
@@ -207,8 +208,8 @@ TEST(signals_do_not_end_the_wait_for_acknowledgements)
 	for (i = 0; i < N_SIGNALS; i++) {
 		pthread_kill(thread, SIGUSR1);
 		while (n_handled <= i)
-			usleep(1);
-		usleep(QUIET_US);
+			sched_yield();
+		threads_wait_asleep();
 		ck_assert_int_eq(pthread_tryjoin_np(thread, NULL), EBUSY);
 	}
 	rdma_ack_cm_event(event);
