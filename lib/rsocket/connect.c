@@ -91,32 +91,6 @@ const struct stream_opening connect_opening = {
 
 /* --- events -------------------------------------------------------------- */
 
-/* Read the peer's REP. The REQ of a passive side was read when it came. */
-static int learn_from_reply(struct stream *s)
-{
-	const struct rdma_conn_param *param = &s->id->event->param.conn;
-	struct rs_hello hello;
-
-	if (s->state != STREAM_CONNECTING)
-		return 0;
-	if (!param->private_data || param->private_data_len < RS_HELLO_BYTES)
-		return -ENOTSUP;
-	wire_decode(&rs_hello_layout, param->private_data, &hello);
-	return memory_learn(s, &hello);
-}
-
-/* Return: 0 if the step that failed was begun again. */
-static int retry_step(struct stream *s, int err)
-{
-	if (err != -ETIMEDOUT || s->n_retries == RETRIES_MAX)
-		return err;
-	s->n_retries++;
-	s->timeout_ms *= 2;
-	if (s->state == STREAM_ADDR)
-		return resolve_target(s);
-	return s->state == STREAM_ROUTE ? resolve_route(s) : err;
-}
-
 /* A step of the set-up is done, or has failed. */
 static void continue_opening(struct stream *s, int err)
 {
@@ -127,13 +101,23 @@ static void continue_opening(struct stream *s, int err)
 		[STREAM_ACCEPTING] = STREAM_EV_ESTABLISHED,
 	};
 
-	if (err) {
-		err = retry_step(s, err);
+	if (err == -ETIMEDOUT && s->n_retries < RETRIES_MAX &&
+	    (s->state == STREAM_ADDR || s->state == STREAM_ROUTE)) {
+		s->n_retries++;
+		s->timeout_ms *= 2;
+		err = s->state == STREAM_ADDR ? resolve_target(s) : resolve_route(s);
 		if (!err)
 			return;
 	}
-	if (!err)
-		err = learn_from_reply(s);
+	/* The REQ of a passive side was read when it came. */
+	if (!err && s->state == STREAM_CONNECTING) {
+		const struct rdma_conn_param *param = &s->id->event->param.conn;
+		struct rs_hello hello = { 0 };
+
+		if (param->private_data && param->private_data_len >= RS_HELLO_BYTES)
+			wire_decode(&rs_hello_layout, param->private_data, &hello);
+		err = memory_learn(s, &hello);
+	}
 	if (!err)
 		err = stream_happen(s, done[s->state], 0);
 	if (err)

@@ -47,7 +47,4 @@ ssize_t dgram_ud_decode(const uint8_t *wire, size_t bytes, union addr *ret);
 size_t dgram_udp_encode(const struct dgram_udp *header, uint8_t *wire);
 ssize_t dgram_udp_decode(const uint8_t *wire, size_t bytes, struct dgram_udp *ret);
 
-/** dgram_ud_bytes() - of the header that names a sender of this family. */
-size_t dgram_ud_bytes(int family);
-
 #endif

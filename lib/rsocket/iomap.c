@@ -201,17 +201,17 @@ int iomap_update_peer(struct stream *s, int flags)
  */
 static struct rs_entry find_target(const struct stream *s, uint64_t offset)
 {
-	const struct rs_iomap_entry *entries = (const void *)(s->memory.table + RS_TABLE_ENTRIES);
+	const struct rs_iomap_entry *entry = (const void *)(s->memory.table + RS_TABLE_ENTRIES);
+	const struct rs_iomap_entry *end = entry + s->sizes.iomap_size;
 
-	for (uint32_t i = 0; i < s->sizes.iomap_size; i++) {
-		uint64_t distance = offset - entries[i].offset;
+	for (; entry < end; entry++) {
+		uint64_t distance = offset - entry->offset;
 
-		if (offset >= entries[i].offset && distance < entries[i].target.bytes)
-			return (struct rs_entry){
-				.addr = entries[i].target.addr + distance,
-				.key = entries[i].target.key,
-				.bytes = entries[i].target.bytes - (uint32_t)distance,
-			};
+		if (offset >= entry->offset && distance < entry->target.bytes)
+			return (struct rs_entry){ .addr = entry->target.addr + distance,
+						  .key = entry->target.key,
+						  .bytes = entry->target.bytes -
+							   (uint32_t)distance };
 	}
 	return (struct rs_entry){ 0 };
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Listening stream sockets. The service thread answers requests as they come, whether the program
- * is in raccept() or not; a connected socket waits there for raccept().
+ * is in raccept() or not; connected sockets are kept in a list for raccept().
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,34 +17,13 @@
 
 /* --- requests ------------------------------------------------------------ */
 
-static int read_request(const struct stream *listener, const struct rdma_cm_id *id,
-			struct rs_hello *ret)
-{
-	const struct rdma_conn_param *param = &id->event->param.conn;
-	size_t offset = connect_private_offset(listener->domain);
-
-	if (!param->private_data || param->private_data_len < offset + RS_HELLO_BYTES)
-		return -ENOTSUP;
-	wire_decode(&rs_hello_layout, (const uint8_t *)param->private_data + offset, ret);
-	return ret->version == RS_VERSION ? 0 : -ENOTSUP;
-}
-
-/* @param: the request's */
-static int send_rep(struct stream *child, struct rdma_conn_param param)
-{
-	struct rs_hello hello = memory_hello(child);
-	uint8_t data[RS_HELLO_BYTES] = { 0 };
-
-	wire_encode(&rs_hello_layout, &hello, data);
-	param.private_data = data;
-	param.private_data_len = sizeof(data);
-	return rdma_accept(child->id, &param) && errno != EAGAIN ? -errno : 0;
-}
-
+/* Answer with REP; the peer's hello is in its request. */
 static int accept_request(struct stream *child, const struct rs_hello *hello)
 {
 	struct rdma_conn_param param = child->id->event->param.conn;
+	uint8_t data[RS_HELLO_BYTES] = { 0 };
 	int fd = child->id->channel->fd;
+	struct rs_hello ours;
 	int err = fcntl(fd, F_SETFL, O_NONBLOCK) ? -errno : 0;
 
 	if (!err)
@@ -55,7 +34,13 @@ static int accept_request(struct stream *child, const struct rs_hello *hello)
 		err = stream_happen(child, STREAM_EV_ACCEPT, 0);
 	if (!err)
 		err = service_add(&child->cm, fd);
-	return err ? err : send_rep(child, param);
+	if (err)
+		return err;
+	ours = memory_hello(child);
+	wire_encode(&rs_hello_layout, &ours, data);
+	param.private_data = data;
+	param.private_data_len = sizeof(data);
+	return rdma_accept(child->id, &param) && errno != EAGAIN ? -errno : 0;
 }
 
 static void drop_child(struct stream *child)
@@ -68,13 +53,16 @@ static void drop_child(struct stream *child)
 
 static void handle_request(struct stream *listener, struct rdma_cm_id *id)
 {
-	struct rs_hello hello;
+	const struct rdma_conn_param *param = &id->event->param.conn;
+	size_t offset = connect_private_offset(listener->domain);
+	struct rs_hello hello = { 0 };
 	struct stream *child;
-	int err = read_request(listener, id, &hello);
+	int err;
 
-	if (!err)
-		err = stream_new(id, listener->domain, listener, &child);
-	if (err) {
+	if (param->private_data && param->private_data_len >= offset + RS_HELLO_BYTES)
+		wire_decode(&rs_hello_layout, (const uint8_t *)param->private_data + offset,
+			    &hello);
+	if (hello.version != RS_VERSION || stream_new(id, listener->domain, listener, &child)) {
 		rdma_reject(id, NULL, 0);
 		rdma_destroy_id(id);
 		return;

@@ -149,31 +149,6 @@ static int wait_until_any_ready(struct round *round, int timeout_ms)
 	return n || wait_is_over(deadline) ? n : sleep_until_any_ready(round, deadline);
 }
 
-static int poll_round(struct round *round, int timeout_ms)
-{
-	int n;
-
-	for (nfds_t i = 0; i < round->n; i++) {
-		struct rsock *rs = round->fds[i].fd < 0 ? NULL : table_get(round->fds[i].fd);
-
-		round->member[i].rs = rs;
-		round->sleep[i] = round->fds[i];
-		if (rs) {
-			round->sleep[i].events = POLLIN;
-			round->n_ours++;
-		}
-	}
-	if (!round->n_ours) {
-		n = poll(round->fds, round->n, timeout_ms);
-		return n < 0 ? -errno : n;
-	}
-	n = wait_until_any_ready(round, timeout_ms);
-	for (nfds_t i = 0; i < round->n; i++)
-		if (round->member[i].rs)
-			rsock_put(round->member[i].rs);
-	return n;
-}
-
 static int poll_all(struct pollfd *fds, nfds_t n, int timeout_ms)
 {
 	struct member few_members[FEW];
@@ -185,8 +160,26 @@ static int poll_all(struct pollfd *fds, nfds_t n, int timeout_ms)
 		round.member = calloc(n, sizeof(*round.member));
 		round.sleep = calloc(n + 1, sizeof(*round.sleep));
 	}
-	if (round.member && round.sleep)
-		result = poll_round(&round, timeout_ms);
+	if (!round.member || !round.sleep)
+		goto out;
+	for (nfds_t i = 0; i < n; i++) {
+		round.member[i].rs = fds[i].fd < 0 ? NULL : table_get(fds[i].fd);
+		round.sleep[i] = fds[i];
+		if (round.member[i].rs) {
+			round.sleep[i].events = POLLIN;
+			round.n_ours++;
+		}
+	}
+	if (round.n_ours) {
+		result = wait_until_any_ready(&round, timeout_ms);
+	} else {
+		result = poll(fds, n, timeout_ms);
+		result = result < 0 ? -errno : result;
+	}
+	for (nfds_t i = 0; i < n; i++)
+		if (round.member[i].rs)
+			rsock_put(round.member[i].rs);
+out:
 	if (n > FEW) {
 		free(round.member);
 		free(round.sleep);

@@ -211,7 +211,7 @@ static short unconnected_events(const struct stream *s, short wanted)
 	case STREAM_LISTENING:
 		return list_is_empty(&s->ready) ? 0 : POLLIN;
 	case STREAM_FAILED:
-		/* Stock leaves it there, and rstream shows it. */
+		/* As stock's; rstream prints it. */
 		errno = s->last_error;
 		return POLLERR | POLLIN | POLLOUT;
 	case STREAM_IDLE:

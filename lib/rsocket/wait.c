@@ -169,48 +169,38 @@ static bool spin_until_ready(struct rsock *rs, bool (*ready)(struct rsock *rs), 
 	return found;
 }
 
-/* One sleep; the lock is held, and released to sleep. Return: 0 if the condition holds; -EAGAIN if
- * it does not; -EINTR. */
-static int sleep_once(struct rsock *rs, short wanted, bool (*ready)(struct rsock *rs),
-		      struct sleeper *sleeper, struct cm_time deadline)
-{
-	struct pollfd fds[2] = {
-		{.fd = sleeper->waker->fd, .events = POLLIN },
-		{ .events = POLLIN			   }
-	};
-	int n, err;
-
-	if (rs->has_event)
-		watch_disarm(rs, &sleeper->watch);
-	rs->has_event = false;
-	fds[1].fd = rs->ops->arm(rs, wanted);
-	if (is_ready(rs, ready))
-		return 0;
-	pthread_mutex_unlock(&rs->lock);
-	n = poll(fds, 2, wait_left_ms(deadline));
-	err = n < 0 ? -errno : -EAGAIN;
-	if (fds[0].revents)
-		waker_reset(sleeper->waker);
-	pthread_mutex_lock(&rs->lock);
-	rs->has_event |= n > 0 && fds[1].revents;
-	return is_ready(rs, ready) ? 0 : err;
-}
-
 /* The lock is held, and released to sleep. */
 static int sleep_until_ready(struct rsock *rs, short wanted, bool (*ready)(struct rsock *rs),
 			     struct cm_time deadline)
 {
 	struct waker *waker = waker_new();
+	struct pollfd fds[2] = { { .events = POLLIN }, { .events = POLLIN } };
 	struct sleeper sleeper;
-	int err;
+	int n, err;
 
 	if (!waker)
 		return -errno;
 	sleeper_init(&sleeper, waker);
 	watch_add(rs, &sleeper.watch);
-	do
-		err = sleep_once(rs, wanted, ready, &sleeper, deadline);
-	while (err == -EAGAIN && !wait_is_over(deadline));
+	do {
+		if (rs->has_event)
+			watch_disarm(rs, &sleeper.watch);
+		rs->has_event = false;
+		fds[0].fd = waker->fd;
+		fds[1].fd = rs->ops->arm(rs, wanted);
+		err = 0;
+		if (is_ready(rs, ready))
+			break;
+		pthread_mutex_unlock(&rs->lock);
+		n = poll(fds, 2, wait_left_ms(deadline));
+		err = n < 0 ? -errno : -EAGAIN;
+		if (fds[0].revents)
+			waker_reset(waker);
+		pthread_mutex_lock(&rs->lock);
+		rs->has_event |= n > 0 && fds[1].revents;
+		if (is_ready(rs, ready))
+			err = 0;
+	} while (err == -EAGAIN && !wait_is_over(deadline));
 	watch_remove(&sleeper.watch);
 	waker_free(waker);
 	return err;

@@ -75,7 +75,7 @@ static inline uint32_t rs_message_value(uint32_t message)
 	return message & ((1U << RS_VALUE_BITS) - 1);
 }
 
-/* An entry of the peer's table, as it is in memory: where it can be written to. */
+/* An entry of a table, as it is in memory: where its reader may write to. */
 struct rs_entry {
 	uint64_t addr;
 	uint32_t key;

@@ -15,55 +15,49 @@
 #define FILE_NAME "/etc/rdma/rsocket/preload_config"
 #define WORD	  64
 
-struct name {
-	const char *word;
+/* Words of a line, each also with one of its prefixes. */
+struct word {
+	const char *prefixes[2]; /* or NULL */
+	const char *text;
 	int value;
 };
 
-static const struct name domains[] = {
-	{"INET",	  AF_INET },
-	       { "AF_INET",  AF_INET },
-	 { "PF_INET",  AF_INET },
-	{ "INET6",	   AF_INET6},
-	       { "AF_INET6", AF_INET6},
-	 { "PF_INET6", AF_INET6},
-	{ "IB",	AF_IB   },
-	       { "AF_IB",	  AF_IB	},
-	 { "PF_IB",    AF_IB	  },
-	{ NULL,	0	  },
+/* clang-format off */
+static const struct word domains[] = {
+	{ { "AF_", "PF_" }, "INET", AF_INET },
+	{ { "AF_", "PF_" }, "INET6", AF_INET6 },
+	{ { "AF_", "PF_" }, "IB", AF_IB },
+	{ .text = NULL },
 };
 
-static const struct name types[] = {
-	{"STREAM",	    SOCK_STREAM},
-	{ "SOCK_STREAM", SOCK_STREAM},
-	{ "DGRAM",	   SOCK_DGRAM },
-	{ "SOCK_DGRAM",	SOCK_DGRAM },
-	{ NULL,		0	  },
+static const struct word types[] = {
+	{ { "SOCK_" }, "STREAM", SOCK_STREAM },
+	{ { "SOCK_" }, "DGRAM", SOCK_DGRAM },
+	{ .text = NULL },
 };
 
-static const struct name protocols[] = {
-	{"TCP",		 IPPROTO_TCP},
-	{ "IPPROTO_TCP", IPPROTO_TCP},
-	{ "UDP",	 IPPROTO_UDP},
-	{ "IPPROTO_UDP", IPPROTO_UDP},
-	{ NULL,		0	  },
+static const struct word protocols[] = {
+	{ { "IPPROTO_" }, "TCP", IPPROTO_TCP },
+	{ { "IPPROTO_" }, "UDP", IPPROTO_UDP },
+	{ .text = NULL },
 };
+/* clang-format on */
 
-static bool word_means(const char *word, const struct name *names, int value)
+static bool word_means(const char *word, const struct word *known, int value)
 {
 	if (strcmp(word, "*") == 0)
 		return true;
-	for (; names->word; names++)
-		if (strcasecmp(word, names->word) == 0)
-			return names->value == value;
-	return false;
-}
+	for (; known->text; known++) {
+		const char *text = word;
 
-static int protocol_or_default(int type, int protocol)
-{
-	if (protocol)
-		return protocol;
-	return type == SOCK_STREAM ? IPPROTO_TCP : IPPROTO_UDP;
+		for (int i = 0; i < 2; i++)
+			if (known->prefixes[i] &&
+			    strncasecmp(word, known->prefixes[i], strlen(known->prefixes[i])) == 0)
+				text = word + strlen(known->prefixes[i]);
+		if (strcasecmp(text, known->text) == 0)
+			return known->value == value;
+	}
+	return false;
 }
 
 bool config_matches(const char *line, const char *program, int domain, int type, int protocol,
@@ -72,19 +66,15 @@ bool config_matches(const char *line, const char *program, int domain, int type,
 	char word[4][WORD];
 	int n = sscanf(line, "%63s %63s %63s %63s", word[0], word[1], word[2], word[3]);
 
+	if (!protocol)
+		protocol = type == SOCK_STREAM ? IPPROTO_TCP : IPPROTO_UDP;
 	*is_entry = n == 4 && word[0][0] != '#';
 	if (!*is_entry)
 		return false;
 	if (strcmp(word[0], "*") != 0 && strncasecmp(program, word[0], strlen(word[0])) != 0)
 		return false;
 	return word_means(word[1], domains, domain) && word_means(word[2], types, type) &&
-	       word_means(word[3], protocols, protocol_or_default(type, protocol));
-}
-
-/* Datagrams only where they are asked for: they have nothing to fall back to. */
-static bool default_wants(int domain, int type)
-{
-	return (domain == AF_INET || domain == AF_INET6) && type == SOCK_STREAM;
+	       word_means(word[3], protocols, protocol);
 }
 
 bool config_wants(int domain, int type, int protocol)
@@ -102,5 +92,8 @@ bool config_wants(int domain, int type, int protocol)
 	}
 	if (in)
 		fclose(in);
-	return any ? wanted : default_wants(domain, type);
+	if (any)
+		return wanted;
+	/* Datagrams have no fallback: only where they are configured. */
+	return (domain == AF_INET || domain == AF_INET6) && type == SOCK_STREAM;
 }

@@ -4,20 +4,20 @@
  *
  *     program domain type protocol
  *
- * where a program is meant by the beginning of its name, and "*" means any. Without the file, or
- * without a line in it, all streams.
+ * A program is given by the beginning of its name; "*" means any. Without the file, or without a
+ * line in it, all streams become ours.
  */
 #ifndef PRELOAD_CONFIG_H
 #define PRELOAD_CONFIG_H
 
 #include <stdbool.h>
 
-/** config_wants() - is a socket of this kind, without SOCK_ flags, to be ours? */
+/** config_wants() - does a socket of this kind, without SOCK_ flags, become ours? */
 bool config_wants(int domain, int type, int protocol);
 
 /**
- * config_matches() - does a line mean this socket of this program?
- * @is_entry: says whether it was an entry at all, not empty and not a comment
+ * config_matches() - does a line select this socket of this program?
+ * @is_entry: whether it is an entry, not empty and not a comment
  */
 bool config_matches(const char *line, const char *program, int domain, int type, int protocol,
 		    bool *is_entry);

@@ -225,33 +225,11 @@ static int accept_from_host(int tcp, const union name *client, int listener)
 	return -1;
 }
 
-/* Once the zeros are sent, TCP is of no use any more. */
-static void accept_on_port(int tcp, union name *server, const union name *client)
-{
-	static const char zeros[ZEROS];
-	int listener = listen_on_same_port(server);
-	int rs = -1;
-
-	if (listener < 0)
-		return;
-	/* A client that has given up meanwhile is served over TCP. */
-	if (is_readable(tcp, 0)) {
-		rclose(listener);
-		return;
-	}
-	if (real()->send(tcp, zeros, ZEROS, MSG_NOSIGNAL) == ZEROS)
-		rs = accept_from_host(tcp, client, listener);
-	rclose(listener);
-	if (rs >= 0)
-		become_rdma(tcp, rs);
-	else
-		real()->shutdown(tcp, SHUT_WR);
-}
-
 static void settle_accepted(int tcp)
 {
+	static const char zeros[ZEROS];
 	union name server, client;
-	int port = -1;
+	int listener = -1, port = -1, rs = -1;
 
 	if (!get_rdma_name(real()->getsockname, tcp, &server) ||
 	    !get_rdma_name(real()->getpeername, tcp, &client))
@@ -261,10 +239,24 @@ static void settle_accepted(int tcp)
 		if (port < 0)
 			is_readable(tcp, RETRY_MS);
 	}
-	if (port < 0)
-		return;
-	accept_on_port(tcp, &server, &client);
-	real()->close(port);
+	if (port >= 0)
+		listener = listen_on_same_port(&server);
+	/* A client that has given up meanwhile is served over TCP. */
+	if (listener >= 0 && !is_readable(tcp, 0)) {
+		if (real()->send(tcp, zeros, ZEROS, MSG_NOSIGNAL) == ZEROS)
+			rs = accept_from_host(tcp, &client, listener);
+		rclose(listener);
+		listener = -1;
+		/* Once the zeros are sent, TCP is of no use any more. */
+		if (rs >= 0)
+			become_rdma(tcp, rs);
+		else
+			real()->shutdown(tcp, SHUT_WR);
+	}
+	if (listener >= 0)
+		rclose(listener);
+	if (port >= 0)
+		real()->close(port);
 }
 
 /* --- the connecting end -------------------------------------------------- */

@@ -37,7 +37,7 @@ struct sock *map_get(int fd);
 
 /**
  * map_new() - a descriptor that stands for a socket
- * @rs: the socket, closed by map_close()
+ * @rs: the socket, closed by map_forget()
  *
  * Return: the descriptor, or -1 with errno set; the socket is then still the caller's.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Setting a datagram socket's queue pair up over a device in memory, which says no to whatever is
- * not inside registered memory.
+ * The set-up of a datagram socket's queue pair, over a device in memory that refuses what is not
+ * inside registered memory; and its UDP side.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -47,7 +47,7 @@ static void close_with(struct rsock *rs, struct dgram_qp *qp)
 	wire_end();
 }
 
-/* Stock's ds_init_ep() made a list of more buffers than it had memory for. */
+/* Stock's ds_init_ep() makes a list of more buffers than it has memory for. */
 TEST_LOOP(ds_init_ep_out_of_bounds_all_slots_are_inside_the_memory, 0,
 	  sizeof(sizes) / sizeof(sizes[0]))
 {
@@ -78,8 +78,8 @@ static void note(struct watcher *watch)
 	was_told = true;
 }
 
-/* A reader that sleeps while another thread sends first would sleep through the answer. */
-TEST(who_waits_is_told_of_a_new_queue_pair)
+/* Otherwise a reader that sleeps while another thread sends first misses the answer. */
+TEST(a_new_queue_pair_notifies_the_watches_of_the_socket)
 {
 	struct dgram_qp *qp = calloc(1, sizeof(*qp));
 	struct watcher watch = { .changed = note };
@@ -108,8 +108,8 @@ static int listen_udp(union addr *ret)
 	return fd;
 }
 
-/* As with any UDP socket, connecting it says where to what names nobody goes. */
-TEST(a_connected_socket_sends_to_whom_it_is_told)
+/* As with any UDP socket, connect() sets only the default receiver. */
+TEST(a_connected_socket_sends_to_the_address_it_is_given)
 {
 	struct ibv_qp pair = { .qp_num = 1 };
 	struct rdma_cm_id id = { .qp = &pair };
@@ -134,7 +134,7 @@ TEST(a_connected_socket_sends_to_whom_it_is_told)
 END_TEST
 
 /* A call may be inside while another thread closes the socket. */
-TEST(nothing_is_served_any_more_for_a_socket_that_is_closed)
+TEST(a_closed_socket_is_not_served_again)
 {
 	struct sockaddr_in any = { .sin_family = AF_INET };
 	struct rsock *rs;

@@ -41,7 +41,7 @@ static uint32_t any(uint32_t below)
 	return (uint32_t)(random_state >> 33) % below;
 }
 
-/* Every place of a stream has its byte, in each direction another. */
+/* The byte at each position of a stream, different for each direction. */
 static uint8_t byte_at(const struct direction *way, uint64_t at)
 {
 	uint64_t x = (at + 1) * 0x9e3779b97f4a7c15ULL + (uint64_t)way->from;
@@ -49,7 +49,7 @@ static uint8_t byte_at(const struct direction *way, uint64_t at)
 	return (uint8_t)(x >> 56 ^ x >> 24);
 }
 
-/* Mostly little, sometimes much: both what is sent inline and what fills the buffer. */
+/* Mostly short, sometimes long: sent inline, or more than the buffer holds. */
 static size_t any_size(void)
 {
 	return any(4) ? any(200) + 1 : any(LONGEST) + 1;
@@ -214,7 +214,7 @@ static void set_ways(struct direction way[2], const struct pair *pair)
 	way[1] = (struct direction){ .from = pair->fd[1], .to = pair->fd[0] };
 }
 
-/* Who has nothing under way does not notice; the CM does. */
+/* An end with no request under way does not notice by itself; the CM tells it. */
 static void hear_of_the_end(struct stream *s)
 {
 	pthread_mutex_lock(&s->base.lock);
@@ -255,7 +255,7 @@ static uint64_t any_word(void)
 	return (uint64_t)any(INT32_MAX) << 32 | any(INT32_MAX);
 }
 
-/* About the operation and its value, mostly near what is true; or about where to write. */
+/* A false operation or value, mostly near a true one; or a false target. */
 static void tell_a_lie(struct stream *to)
 {
 	struct rs_entry *entry = &to->memory.table[any(RS_TABLE_ENTRIES)];
@@ -267,8 +267,8 @@ static void tell_a_lie(struct stream *to)
 	wire_inject(to->id->qp, any(8) << 29 | value);
 }
 
-/* Whatever is said: nothing is written outside of registered memory, every call ends, and another
- * connection has its data unchanged. */
+/* Nothing is written outside of registered memory, every call ends, and another connection has its
+ * data unchanged. */
 TEST_LOOP(a_peer_that_lies_at_any_time_harms_nobody_else, 0, N_ENDS)
 {
 	struct direction way[2], other[2];

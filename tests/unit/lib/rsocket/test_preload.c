@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the descriptors of a preloaded program stand for, where no program gets: at the end of the
- * table.
+ * The table of a preloaded program's descriptors, at its end, which few programs reach.
  */
 #include <errno.h>
 #include <stdlib.h>

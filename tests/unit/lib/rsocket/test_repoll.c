@@ -49,7 +49,7 @@ static void add(int fd, uint32_t events)
 	ck_assert_int_eq(repoll_ctl(repoll, EPOLL_CTL_ADD, fd, &event), 0);
 }
 
-/* Demands that these events, of one descriptor or none, come at once. */
+/* Expect these events, of one descriptor or none, at once. */
 static void expect(int fd, uint32_t events)
 {
 	struct epoll_event got[4];
@@ -167,7 +167,7 @@ TEST(a_descriptor_that_is_always_ready_does_not_hide_a_socket)
 }
 END_TEST
 
-/* The kernel forgets a descriptor that is closed, and programs do not say so: see epoll(7). */
+/* The kernel drops a closed descriptor without a call of the program: see epoll(7). */
 TEST(the_number_of_a_closed_descriptor_can_be_added_again)
 {
 	struct epoll_event event = { .events = EPOLLIN };
@@ -226,7 +226,7 @@ TEST(a_closed_socket_leaves_by_itself)
 }
 END_TEST
 
-/* What it sleeps with is open for as long as the call is inside, and must lead nowhere. */
+/* Its completion channel stays open while the call is inside; its events must not be used. */
 TEST(a_socket_closed_under_a_call_leaves_at_once)
 {
 	struct epoll_event event = { .events = EPOLLIN };
@@ -327,7 +327,7 @@ TEST(an_arrival_ends_the_wait_of_another_thread)
 }
 END_TEST
 
-/* One wake-up told of both sockets: whoever took it had room for one, and may stay with that for
+/* One wake-up is for both sockets: the thread that took it had room for one, and may serve it for
  * long. */
 TEST(what_there_was_no_room_for_wakes_another_thread)
 {

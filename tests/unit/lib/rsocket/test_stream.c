@@ -241,7 +241,7 @@ TEST(both_may_shut_down_at_once)
 }
 END_TEST
 
-/* Stock waits for ever for the completion of what it said last. */
+/* Stock waits for ever for the completion of its last message. */
 TEST(rshutdown_hang_it_ends_when_the_peer_is_gone)
 {
 	wire_hold(pair.end[0]->id->qp, true);
@@ -269,7 +269,7 @@ END_TEST
 
 /* --- polling ------------------------------------------------------------- */
 
-/* Stock went round and round when what it found was not what had been asked for. */
+/* Stock loops for ever if there are events, but none that was asked for. */
 TEST(rpoll_infinite_loop_it_ends_when_its_time_is_up)
 {
 	struct pollfd poll = { .fd = pair.fd[1], .events = POLLPRI };
@@ -303,7 +303,7 @@ TEST(rselect_is_rpoll)
 }
 END_TEST
 
-/* --- memory by name ------------------------------------------------------ */
+/* --- keepalives ---------------------------------------------------------- */
 
 static void set_keepalive(int on)
 {
@@ -366,8 +366,8 @@ TEST(a_keepalive_is_said_after_its_time_and_not_read_by_the_peer)
 }
 END_TEST
 
-/* A call may be inside while another thread closes the socket; it is to begin nothing then. */
-TEST(nothing_is_served_any_more_for_a_socket_that_is_closed)
+/* A call may be inside while another thread closes the socket. */
+TEST(a_closed_socket_is_not_served_again)
 {
 	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(7471) };
 	struct rsock *rs;
@@ -382,7 +382,7 @@ TEST(nothing_is_served_any_more_for_a_socket_that_is_closed)
 }
 END_TEST
 
-/* The service must know nothing any more of what is freed. */
+/* Otherwise the service uses freed memory. */
 TEST(a_socket_that_nobody_accepted_ends_with_its_keepalive)
 {
 	struct stream *child = pair.end[0];
@@ -402,6 +402,8 @@ TEST(a_socket_that_nobody_accepted_ends_with_its_keepalive)
 	ck_assert(!cm_timer_is_armed(&child->keepalive.timer));
 }
 END_TEST
+
+/* --- buffers that the peer writes into ----------------------------------- */
 
 TEST(riowrite_writes_where_the_peer_said)
 {
@@ -441,7 +443,7 @@ TEST(what_is_longer_than_an_entry_can_say_can_be_written_to)
 }
 END_TEST
 
-/* What riomap() says is an error has named nothing: the table of the peer has no room less. */
+/* A failed riomap() takes no slot of the peer's table. */
 TEST(a_negative_offset_names_nothing)
 {
 	static char memory[4096];
@@ -530,7 +532,7 @@ TEST_LOOP(a_liar_is_cut_off, 0, sizeof(lies) / sizeof(lies[0]))
 	ck_assert_int_eq(rrecv(pair.fd[0], &(char){ 0 }, 1, 0), -1);
 	ck_assert_int_eq(errno, ECONNRESET);
 	ck_assert_int_eq(rsend(pair.fd[0], "x", 1, 0), -1);
-	/* Nobody else suffers. */
+	/* Other connections are not affected. */
 	send_text(other.fd[0], "fine");
 	expect_text(other.fd[1], "fine", 0);
 	pair_free(&other);

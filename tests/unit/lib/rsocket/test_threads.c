@@ -206,7 +206,7 @@ static void *write_until_closed(void *arg)
 	return NULL;
 }
 
-/* The number of a socket that is closed must not be another's while calls may still come. */
+/* Shut down, not closed: a closed socket's number could become another's during a call. */
 TEST(sockets_that_are_closed_under_a_reader_and_a_writer_end_both)
 {
 	make_all();
@@ -281,7 +281,7 @@ END_TEST
 #define N_SHORT	    2000
 #define SHORT_BYTES 16
 
-/* The cancellation is there before the first call, and takes whichever lets it. */
+/* The cancellation is pending before the first call, and acts in any call that allows it. */
 static void *read_while_cancelled(void *arg)
 {
 	struct way *way = arg;

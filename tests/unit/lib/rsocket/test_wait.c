@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What sleeping threads are woken with, where the steps of two threads may fall together.
+ * Waiting for handles: how sleeping threads are woken, and when a wait polls before it sleeps.
  */
 #include <poll.h>
 #include <sched.h>
@@ -72,7 +72,7 @@ TEST(a_waker_that_is_just_being_set_is_not_left_readable)
 	struct waker *waker = waker_new();
 	struct pollfd poll_fd = { .fd = waker->fd, .events = POLLIN };
 
-	/* The first step of wake(); the second follows. */
+	/* The first step of waking it; the second follows. */
 	waker->is_set = 1;
 	yields_to_fd = waker->fd;
 	waker_reset(waker);
@@ -91,7 +91,7 @@ TEST(no_time_left_is_over_and_for_ever_is_not)
 }
 END_TEST
 
-/* --- looking before sleeping ---------------------------------------------- */
+/* --- polling before sleeping ---------------------------------------------- */
 
 /* A handle whose condition holds once it was armed, which takes slow_s. */
 struct fake {
@@ -138,7 +138,7 @@ static unsigned int wait_once(struct fake *fake, time_t slow_s)
 	return fake->n_looks;
 }
 
-TEST(after_three_long_waits_nobody_looks_before_he_sleeps)
+TEST(after_three_long_waits_a_wait_sleeps_at_once)
 {
 	struct fake fake = { 0 };
 
@@ -149,7 +149,7 @@ TEST(after_three_long_waits_nobody_looks_before_he_sleeps)
 }
 END_TEST
 
-TEST(after_a_short_wait_it_is_looked_again)
+TEST(after_a_short_wait_a_wait_polls_again)
 {
 	struct fake fake = { 0 };
 
@@ -218,8 +218,8 @@ TEST(a_wake_up_is_taken_before_the_next_sleep_and_not_before)
 }
 END_TEST
 
-/* Stock's sleep has no end: a device that forgot to say what it completed hung both ends. */
-TEST(a_sleeper_whom_nobody_wakes_looks_again)
+/* Stock sleeps without limit: with a device that loses an event, both ends hang. */
+TEST(a_sleeper_that_is_not_woken_looks_again)
 {
 	struct woken woken = { .fd = eventfd(0, EFD_CLOEXEC) };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What sockets say on the wire, against bytes that are written down here, and the table of a
- * stream's states, walked from end to end.
+ * What sockets send, against bytes that are written down here; the table of a stream's states, each
+ * cell of it; the preload library's configuration.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -75,7 +75,7 @@ TEST_LOOP(a_step_moves_or_refuses_and_moves_nothing, 0, STREAM_N_STATES *STREAM_
 	if (stream_step(&state, event) == STREAM_REFUSE)
 		ck_assert_int_eq(state, before);
 	ck_assert_int_lt(state, STREAM_N_STATES);
-	/* Nobody reads or writes again who could not any more. */
+	/* A direction that has ended does not begin again. */
 	if (before >= STREAM_OPEN)
 		ck_assert(!stream_can_read(state) || stream_can_read(before));
 	if (before >= STREAM_OPEN)
@@ -121,7 +121,7 @@ TEST(an_answer_names_a_queue_pair)
 }
 END_TEST
 
-/* Stock reads beyond what came when a header says that it is longer. */
+/* Stock reads beyond the packet if a header claims to be longer. */
 /* _i is how many bytes there are. */
 TEST_LOOP(a_header_that_is_cut_off_is_none, 0, sizeof(ud6))
 {
@@ -152,7 +152,7 @@ TEST(a_header_of_another_size_is_none)
 }
 END_TEST
 
-/* --- whom the preload library is for ------------------------------------- */
+/* --- the preload library's configuration --------------------------------- */
 
 static const struct {
 	const char *line;
