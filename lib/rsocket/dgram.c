@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <unistd.h>
 
+#include "base/fd.h"
 #include "lib/api.h"
 #include "lib/rsocket/settings.h"
 #include "lib/rsocket/wait.h"
@@ -367,10 +367,8 @@ static void dgram_end(struct rsock *rs)
 		dgram_qp_free(d, container_of(d->qps.next, struct dgram_qp, link));
 	while (!list_is_empty(&d->packets))
 		dgram_qp_read(d, container_of(d->packets.next, struct dgram_packet, link));
-	if (d->epoll_fd >= 0)
-		close(d->epoll_fd);
-	if (rs->fd >= 0)
-		close(rs->fd);
+	fd_close(&d->epoll_fd);
+	fd_close(&rs->fd);
 }
 
 int dgram_open(int domain, struct rsock **ret)

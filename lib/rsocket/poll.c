@@ -90,16 +90,22 @@ static int look_at_all(struct round *round)
 	return n + take_poll_results(round);
 }
 
-static int sleep_once(struct round *round, struct cm_time deadline)
+static void watch_sockets(struct round *round, bool add)
 {
-	int n;
+	for (nfds_t i = 0; i < round->n; i++) {
+		struct member *member = &round->member[i];
 
-	waker_reset(round->waker);
-	n = look_at_sockets(round, true);
-	if (poll(round->sleep, round->n + 1, n ? 0 : wait_left_ms(deadline)) < 0)
-		return -errno;
-	n += take_poll_results(round);
-	return n ? n : look_at_all(round);
+		if (!member->rs)
+			continue;
+		if (add)
+			sleeper_init(&member->sleeper, round->waker);
+		pthread_mutex_lock(&member->rs->lock);
+		if (add)
+			watch_add(member->rs, &member->sleeper.watch);
+		else
+			watch_remove(&member->sleeper.watch);
+		pthread_mutex_unlock(&member->rs->lock);
+	}
 }
 
 static int sleep_until_any_ready(struct round *round, struct cm_time deadline)
@@ -110,28 +116,19 @@ static int sleep_until_any_ready(struct round *round, struct cm_time deadline)
 	if (!round->waker)
 		return -errno;
 	round->sleep[round->n] = (struct pollfd){ .fd = round->waker->fd, .events = POLLIN };
-	for (nfds_t i = 0; i < round->n; i++) {
-		struct member *member = &round->member[i];
-
-		if (!member->rs)
-			continue;
-		sleeper_init(&member->sleeper, round->waker);
-		pthread_mutex_lock(&member->rs->lock);
-		watch_add(member->rs, &member->sleeper.watch);
-		pthread_mutex_unlock(&member->rs->lock);
-	}
-	do
-		n = sleep_once(round, deadline);
-	while (!n && !wait_is_over(deadline));
-	for (nfds_t i = 0; i < round->n; i++) {
-		struct member *member = &round->member[i];
-
-		if (!member->rs)
-			continue;
-		pthread_mutex_lock(&member->rs->lock);
-		watch_remove(&member->sleeper.watch);
-		pthread_mutex_unlock(&member->rs->lock);
-	}
+	watch_sockets(round, true);
+	do {
+		waker_reset(round->waker);
+		n = look_at_sockets(round, true);
+		if (poll(round->sleep, round->n + 1, n ? 0 : wait_left_ms(deadline)) < 0) {
+			n = -errno;
+			break;
+		}
+		n += take_poll_results(round);
+		if (!n)
+			n = look_at_all(round);
+	} while (!n && !wait_is_over(deadline));
+	watch_sockets(round, false);
 	waker_free(round->waker);
 	return n;
 }

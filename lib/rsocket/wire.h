@@ -37,18 +37,13 @@ extern const struct wire_layout rs_hello_layout;
 uint8_t rs_scale_encode(uint32_t count);
 uint32_t rs_scale_decode(uint8_t scaled);
 
-/* The operations of a message, the upper 3 bits of its immediate data. */
-#define RS_OPS(X)                                                    \
-	X(DATA, 0)  /* value: bytes written into the half in turn */ \
-	X(WRITE, 2) /* local: a riowrite(), without message */       \
-	X(SGL, 4)   /* value: up to which message there is credit */ \
-	X(IOMAP, 6) /* value: the entry that was written */          \
-	X(CTRL, 7)  /* value: enum rs_ctrl */
-
+/* The operations of a message, the upper 3 bits of its immediate data, and their values. */
 enum rs_op {
-#define X(name, number) RS_OP_##name = number,
-	RS_OPS(X)
-#undef X
+	RS_OP_DATA = 0,	 /* bytes written into the half in turn */
+	RS_OP_WRITE = 2, /* local: a riowrite(), which has no message */
+	RS_OP_SGL = 4,	 /* up to which message there is credit */
+	RS_OP_IOMAP = 6, /* the entry that was written */
+	RS_OP_CTRL = 7,	 /* enum rs_ctrl */
 };
 
 enum rs_ctrl {

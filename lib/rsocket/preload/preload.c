@@ -207,42 +207,25 @@ EXPORT int connect(int fd, const struct sockaddr *addr, socklen_t bytes)
 
 /* --- fcntl(), ioctl() ---------------------------------------------------- */
 
-/* Other commands are about the descriptor. */
-static int control_fd(int fd, int cmd, va_list args)
+EXPORT int fcntl(int fd, int cmd, ...)
 {
 	struct sock *sock = map_get(fd);
-	long arg = va_arg(args, long);
+	bool is_socket = sock && !sock->is_repoll;
+	va_list args;
+	long arg;
 
-	if (!sock || sock->is_repoll)
-		return real()->fcntl(fd, cmd, arg);
-	if (cmd == F_GETFL || cmd == F_SETFL)
+	va_start(args, cmd);
+	arg = va_arg(args, long);
+	va_end(args);
+	if (is_socket && (cmd == F_GETFL || cmd == F_SETFL))
 		return rfcntl(sock->rs, cmd, arg);
-	if (cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC)
+	if (is_socket && (cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC))
 		return alias_fd(fd, real()->fcntl(fd, cmd, arg));
+	/* Other commands are about the descriptor. */
 	return real()->fcntl(fd, cmd, arg);
 }
 
-EXPORT int fcntl(int fd, int cmd, ...)
-{
-	va_list args;
-	int result;
-
-	va_start(args, cmd);
-	result = control_fd(fd, cmd, args);
-	va_end(args);
-	return result;
-}
-
-EXPORT int fcntl64(int fd, int cmd, ...)
-{
-	va_list args;
-	int result;
-
-	va_start(args, cmd);
-	result = control_fd(fd, cmd, args);
-	va_end(args);
-	return result;
-}
+EXPORT int fcntl64(int fd, int cmd, ...) __attribute__((alias("fcntl")));
 
 EXPORT int ioctl(int fd, unsigned long request, ...)
 {

@@ -103,6 +103,4 @@ EXPORT ssize_t sendfile(int out, int in, off_t *offset, size_t bytes)
 }
 
 EXPORT ssize_t sendfile64(int out, int in, off64_t *offset, size_t bytes)
-{
-	return sendfile(out, in, offset, bytes);
-}
+	__attribute__((alias("sendfile")));
