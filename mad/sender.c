@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "mad/asked.h"
 #include "mad/inbox.h"
 #include "mad/peers.h"
@@ -204,13 +205,7 @@ static void retire(struct mad_sender *sender, struct handle *handle)
 
 static struct handle *slot_of(struct mad_sender *sender, const struct key *key)
 {
-	const uint8_t *bytes = (const uint8_t *)key;
-	uint32_t hash = 0;
-	size_t i;
-
-	for (i = 0; i < sizeof(*key); i++)
-		hash = (hash ^ bytes[i]) * UINT32_C(0x01000193);
-	return &sender->handle[(hash >> 16) & (HANDLES - 1)];
+	return &sender->handle[hash_bytes(key, sizeof(*key)) & (HANDLES - 1)];
 }
 
 static struct ibv_ah *make_ah(struct mad_sender *sender, const struct key *key)

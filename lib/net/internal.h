@@ -40,9 +40,6 @@ unsigned int net_ip_bytes(const struct net_ip *ip);
 /** net_ip_equal() - same family, bytes and scope. */
 bool net_ip_equal(const struct net_ip *a, const struct net_ip *b);
 
-/** net_hash() - of @bytes bytes. */
-uint32_t net_hash(const void *data, size_t bytes);
-
 /**
  * net_enter() - take the lock, with sockets open and all announcements worked in
  *

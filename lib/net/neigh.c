@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 
 #define CACHE_SETS	    1024 /* a power of 2 */
 #define CACHE_WAYS	    4
@@ -54,7 +55,7 @@ void net_neigh_flush(void)
 
 static uint32_t set_of(const struct key *key)
 {
-	return net_hash(key, sizeof(*key)) & (CACHE_SETS - 1);
+	return hash_bytes(key, sizeof(*key)) & (CACHE_SETS - 1);
 }
 
 static struct entry *find(const struct key *key)

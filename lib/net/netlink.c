@@ -80,19 +80,6 @@ bool net_ip_equal(const struct net_ip *a, const struct net_ip *b)
 	return !memcmp(a, b, sizeof(*a));
 }
 
-/* FNV-1a over 32-bit words, folded: the keys are few and short. */
-uint32_t net_hash(const void *data, size_t bytes)
-{
-	uint64_t hash = 0xcbf29ce484222325;
-	uint32_t word;
-
-	for (size_t i = 0; i + sizeof(word) <= bytes; i += sizeof(word)) {
-		memcpy(&word, (const char *)data + i, sizeof(word));
-		hash = (hash ^ word) * 0x100000001b3;
-	}
-	return hash ^ (hash >> 32);
-}
-
 static int request_open(void)
 {
 	struct sockaddr_nl kernel = { .nl_family = AF_NETLINK };

@@ -12,6 +12,8 @@
 
 #include "base/clock.h"
 
+#include "base/hash.h"
+
 #define CACHE_SETS	  1024 /* a power of 2 */
 #define CACHE_WAYS	  4
 #define ROUTE_LIFE_NS	  (10000 * CM_NS_PER_MS)
@@ -55,7 +57,7 @@ void net_route_flush(void)
 
 static uint32_t set_of(const struct question *question)
 {
-	return net_hash(question, sizeof(*question)) & (CACHE_SETS - 1);
+	return hash_bytes(question, sizeof(*question)) & (CACHE_SETS - 1);
 }
 
 static const struct answer *cached(const struct question *question)

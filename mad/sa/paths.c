@@ -6,8 +6,7 @@
 
 #include <string.h>
 
-#define FNV_BASIS 2166136261u
-#define FNV_PRIME 16777619u
+#include "base/hash.h"
 
 void sa_question_of(const struct sa_msg *msg, struct sa_question *ret)
 {
@@ -22,13 +21,7 @@ void sa_question_of(const struct sa_msg *msg, struct sa_question *ret)
 
 static unsigned int set_of(const struct sa_question *question)
 {
-	const uint8_t *bytes = (const uint8_t *)question;
-	uint32_t hash = FNV_BASIS;
-	size_t i;
-
-	for (i = 0; i < sizeof(*question); i++)
-		hash = (hash ^ bytes[i]) * FNV_PRIME;
-	return (hash ^ hash >> 16) & (SA_PATHS_SETS - 1);
+	return hash_bytes(question, sizeof(*question)) & (SA_PATHS_SETS - 1);
 }
 
 const struct sa_msg *sa_paths_find(const struct sa_paths *paths, const struct sa_msg *question,

@@ -10,13 +10,13 @@
 
 #include "tools/purecm/flow_step.h"
 
-#define BUCKETS		(1u << 16)
-#define SPEAKER_BUCKETS (1u << 12)
+#define FLOWS_MIN    64
+#define SPEAKERS_MIN 64
 
 /* Somebody who has said something. */
 struct speaker {
 	struct mad_gid gid;
-	struct speaker *next;
+	struct hash_node by_gid;
 };
 
 struct flows {
@@ -25,8 +25,8 @@ struct flows {
 	bool forgets;
 	uint32_t count; /* ever */
 	uint32_t room;
-	struct flow *bucket[FLOW_ENDS][BUCKETS];
-	struct speaker *speaker[SPEAKER_BUCKETS];
+	struct hash by_name[FLOW_ENDS];
+	struct hash speakers;
 };
 
 /* What finds the flow: an end, and what it calls the connection. */
@@ -40,35 +40,33 @@ struct flows *flows_new(uint32_t max, bool forgets)
 {
 	struct flows *flows = calloc(1, sizeof(*flows));
 
-	if (flows) {
-		flows->max = max;
-		flows->forgets = forgets;
+	if (!flows)
+		return NULL;
+	flows->max = max;
+	flows->forgets = forgets;
+	if (hash_init(&flows->by_name[FLOW_ACTIVE], FLOWS_MIN) ||
+	    hash_init(&flows->by_name[FLOW_PASSIVE], FLOWS_MIN) ||
+	    hash_init(&flows->speakers, SPEAKERS_MIN)) {
+		flows_free(flows);
+		return NULL;
 	}
 	return flows;
 }
 
-static void free_speakers(struct flows *flows)
-{
-	struct speaker *speaker;
-	unsigned int i;
-
-	for (i = 0; i < SPEAKER_BUCKETS; i++) {
-		while ((speaker = flows->speaker[i])) {
-			flows->speaker[i] = speaker->next;
-			free(speaker);
-		}
-	}
-}
-
 void flows_free(struct flows *flows)
 {
+	struct hash_node *node, *after;
 	uint32_t i;
 
 	if (!flows)
 		return;
 	for (i = 0; i < flows->room; i++)
 		free(flows->flow[i]);
-	free_speakers(flows);
+	hash_for_each_safe (node, after, &flows->speakers)
+		free(container_of(node, struct speaker, by_gid));
+	hash_fini(&flows->speakers);
+	hash_fini(&flows->by_name[FLOW_ACTIVE]);
+	hash_fini(&flows->by_name[FLOW_PASSIVE]);
 	free(flows->flow);
 	free(flows);
 }
@@ -89,49 +87,53 @@ struct flow *flows_get(const struct flows *flows, uint32_t index)
 
 /* --- tables -------------------------------------------------------------- */
 
-static uint32_t bucket_of(const struct mad_gid *gid, uint32_t comm_id)
-{
-	uint32_t hash = comm_id * 2654435761u;
-	size_t i;
-
-	for (i = 0; i < sizeof(gid->raw); i++)
-		hash = (hash ^ gid->raw[i]) * 16777619u;
-	return (hash ^ hash >> 16) % BUCKETS;
-}
-
 bool flows_has_spoken(const struct flows *flows, const struct mad_gid *gid)
 {
-	const struct speaker *speaker = flows->speaker[bucket_of(gid, 0) % SPEAKER_BUCKETS];
+	struct hash_node *node;
 
-	while (speaker && memcmp(&speaker->gid, gid, sizeof(*gid)) != 0)
-		speaker = speaker->next;
-	return speaker;
+	hash_for_each_match (node, &flows->speakers, hash_bytes(gid, sizeof(*gid)))
+		if (memcmp(&container_of(node, struct speaker, by_gid)->gid, gid, sizeof(*gid)) ==
+		    0)
+			return true;
+	return false;
 }
 
 static int note_speaker(struct flows *flows, const struct mad_gid *gid)
 {
-	struct speaker **bucket = &flows->speaker[bucket_of(gid, 0) % SPEAKER_BUCKETS];
 	struct speaker *speaker;
 
 	if (flows_has_spoken(flows, gid))
 		return 0;
-	speaker = malloc(sizeof(*speaker));
+	if (hash_reserve(&flows->speakers, flows->speakers.n_nodes + 1))
+		return -ENOMEM;
+	speaker = calloc(1, sizeof(*speaker));
 	if (!speaker)
 		return -ENOMEM;
-	*speaker = (struct speaker){ *gid, *bucket };
-	*bucket = speaker;
+	speaker->gid = *gid;
+	hash_insert(&flows->speakers, &speaker->by_gid, hash_bytes(gid, sizeof(*gid)));
 	return 0;
 }
 
-/* The latest comes first: comm ids may come back. */
-static struct flow *find(const struct flows *flows, enum flow_end end, const struct key *key)
+static uint64_t hash_name(const struct mad_gid *gid, uint32_t comm_id)
 {
+	struct {
+		struct mad_gid gid;
+		uint32_t comm_id;
+	} name = { *gid, comm_id };
+
+	return hash_bytes(&name, sizeof(name));
+}
+
+/* The latest comes first: comm ids may come back. */
+static struct flow *find_flow(const struct flows *flows, enum flow_end end, const struct key *key)
+{
+	struct hash_node *node;
 	struct flow *flow;
 
 	if (!key->comm_id)
 		return NULL;
-	flow = flows->bucket[end][bucket_of(key->gid, key->comm_id)];
-	for (; flow; flow = flow->next[end]) {
+	hash_for_each_match (node, &flows->by_name[end], hash_name(key->gid, key->comm_id)) {
+		flow = container_of(node, struct flow, by_name[end]);
 		if (flow->end[end].local_comm_id == key->comm_id && flow->is_sidr == key->is_sidr &&
 		    memcmp(flow_gid(flow, end), key->gid, sizeof(*key->gid)) == 0)
 			return flow;
@@ -139,28 +141,14 @@ static struct flow *find(const struct flows *flows, enum flow_end end, const str
 	return NULL;
 }
 
-static void name(struct flows *flows, struct flow *flow, enum flow_end end, uint32_t comm_id)
+static void name_end(struct flows *flows, struct flow *flow, enum flow_end end, uint32_t comm_id)
 {
-	struct flow **bucket = &flows->bucket[end][bucket_of(flow_gid(flow, end), comm_id)];
-
 	if (!comm_id || flow->end[end].local_comm_id)
 		return;
 	flow->end[end].local_comm_id = comm_id;
 	flow->end[!end].remote_comm_id = comm_id;
-	flow->next[end] = *bucket;
-	*bucket = flow;
-}
-
-static void unname(struct flows *flows, struct flow *flow, enum flow_end end)
-{
-	struct flow **link;
-
-	if (!flow->end[end].local_comm_id)
-		return;
-	link = &flows->bucket[end][bucket_of(flow_gid(flow, end), flow->end[end].local_comm_id)];
-	while (*link != flow)
-		link = &(*link)->next[end];
-	*link = flow->next[end];
+	hash_insert(&flows->by_name[end], &flow->by_name[end],
+		    hash_name(flow_gid(flow, end), comm_id));
 }
 
 static int forget_oldest(struct flows *flows)
@@ -169,8 +157,8 @@ static int forget_oldest(struct flows *flows)
 
 	if (!flows->forgets)
 		return -ENOBUFS;
-	unname(flows, *oldest, FLOW_ACTIVE);
-	unname(flows, *oldest, FLOW_PASSIVE);
+	hash_remove(&flows->by_name[FLOW_ACTIVE], &(*oldest)->by_name[FLOW_ACTIVE]);
+	hash_remove(&flows->by_name[FLOW_PASSIVE], &(*oldest)->by_name[FLOW_PASSIVE]);
 	free(*oldest);
 	*oldest = NULL;
 	return 0;
@@ -204,6 +192,9 @@ static int add(struct flows *flows, const struct sighting *sighting, enum flow_e
 
 	if (err)
 		return err;
+	if (hash_reserve(&flows->by_name[FLOW_ACTIVE], flows->by_name[FLOW_ACTIVE].n_nodes + 1) ||
+	    hash_reserve(&flows->by_name[FLOW_PASSIVE], flows->by_name[FLOW_PASSIVE].n_nodes + 1))
+		return -ENOMEM;
 	flow = calloc(1, sizeof(*flow));
 	if (!flow)
 		return -ENOMEM;
@@ -233,12 +224,12 @@ static int take_req(struct flows *flows, const struct sighting *sighting, const 
 	int err;
 
 	step->from = FLOW_ACTIVE;
-	step->flow = find(flows, FLOW_ACTIVE, &key);
+	step->flow = find_flow(flows, FLOW_ACTIVE, &key);
 	if (step->flow && is_repetition(step->flow, req))
 		return 0;
 	err = add(flows, sighting, FLOW_ACTIVE, &step->flow);
 	if (!err)
-		name(flows, step->flow, FLOW_ACTIVE, req->local_comm_id);
+		name_end(flows, step->flow, FLOW_ACTIVE, req->local_comm_id);
 	return err;
 }
 
@@ -250,14 +241,14 @@ static int take_sidr(struct flows *flows, const struct sighting *sighting, uint3
 	const struct key key = { asks ? &sighting->src : &sighting->dst, request_id, true };
 	int err;
 
-	step->flow = find(flows, FLOW_ACTIVE, &key);
+	step->flow = find_flow(flows, FLOW_ACTIVE, &key);
 	if (step->flow && (!asks || step->flow->outcome == FLOW_ASKED))
 		return 0;
 	err = add(flows, sighting, step->from, &step->flow);
 	if (err)
 		return err;
 	step->flow->is_sidr = true;
-	name(flows, step->flow, FLOW_ACTIVE, request_id);
+	name_end(flows, step->flow, FLOW_ACTIVE, request_id);
 	return 0;
 }
 
@@ -279,12 +270,12 @@ static struct flow *find_from(const struct flows *flows, const struct sighting *
 {
 	const struct key sender = { &sighting->src, local, false };
 	const struct key receiver = { &sighting->dst, remote, false };
-	struct flow *flow = find(flows, !from, &receiver);
+	struct flow *flow = find_flow(flows, !from, &receiver);
 
 	if (fits(flow, from, local, remote) &&
 	    memcmp(flow_gid(flow, from), &sighting->src, sizeof(sighting->src)) == 0)
 		return flow;
-	flow = find(flows, from, &sender);
+	flow = find_flow(flows, from, &sender);
 	return fits(flow, from, local, remote) ? flow : NULL;
 }
 
@@ -320,9 +311,9 @@ static int take_other(struct flows *flows, const struct sighting *sighting,
 		err = add(flows, sighting, likely, &step->flow);
 		if (err)
 			return err;
-		name(flows, step->flow, (enum flow_end) !likely, remote);
+		name_end(flows, step->flow, (enum flow_end) !likely, remote);
 	}
-	name(flows, step->flow, step->from, local);
+	name_end(flows, step->flow, step->from, local);
 	return 0;
 }
 

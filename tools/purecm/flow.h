@@ -11,6 +11,7 @@
 #ifndef TOOLS_PURECM_FLOW_H
 #define TOOLS_PURECM_FLOW_H
 
+#include "base/hash.h"
 #include "cm/conn.h"
 #include "mad/cma_hdr.h"
 #include "tools/purecm/sighting.h"
@@ -76,7 +77,7 @@ struct flow {
 	uint64_t last_hash[FLOW_ENDS];	       /* of the last MAD of each end ... */
 	uint64_t last_sent_ns[FLOW_ENDS];      /* ... and when ... */
 	enum sighting_way last_way[FLOW_ENDS]; /* ... and where it was seen */
-	struct flow *next[FLOW_ENDS];	       /* in the same bucket; NULL at its end */
+	struct hash_node by_name[FLOW_ENDS];   /* by GID and comm id of the end */
 };
 
 /* What a message did to its flow. */

@@ -37,7 +37,7 @@ struct delayed {
 
 struct fab_peer {
 	struct list link; /* in peers->recent */
-	struct fab_peer *next;
+	struct hash_node by_path;
 	struct fab_peers *peers;
 	int fd;
 	struct watch room; /* in its socket, while packets wait */
@@ -45,15 +45,6 @@ struct fab_peer {
 	unsigned int n_queued;
 	char path[FAB_PATH_BYTES];
 };
-
-static struct fab_peer **bucket_of(struct fab_peers *peers, const char *path)
-{
-	uint32_t hash = 2166136261u;
-
-	while (*path)
-		hash = (hash ^ (uint8_t)*path++) * 16777619u;
-	return &peers->bucket[(hash ^ hash >> 16) % FAB_PEERS_MAX];
-}
 
 static void drop_queue(struct fab_peer *peer)
 {
@@ -66,13 +57,8 @@ static void drop_queue(struct fab_peer *peer)
 
 static void forget_peer(struct fab_peers *peers, struct fab_peer *peer)
 {
-	struct fab_peer **at = bucket_of(peers, peer->path);
-
-	while (*at != peer)
-		at = &(*at)->next;
-	*at = peer->next;
+	hash_remove(&peers->by_path, &peer->by_path);
 	list_remove(&peer->link);
-	peers->n--;
 	drop_queue(peer);
 	loop_unwatch(&peers->loop, &peer->room);
 	close(peer->fd);
@@ -103,8 +89,8 @@ static void make_room(struct fab_peers *peers)
 {
 	struct list *node, *before;
 
-	for (node = peers->recent.prev; peers->n >= FAB_PEERS_MAX && node != &peers->recent;
-	     node = before) {
+	for (node = peers->recent.prev;
+	     peers->by_path.n_nodes >= FAB_PEERS_MAX && node != &peers->recent; node = before) {
 		struct fab_peer *peer = container_of(node, struct fab_peer, link);
 
 		before = node->prev;
@@ -115,7 +101,6 @@ static void make_room(struct fab_peers *peers)
 
 static int add_peer(struct fab_peers *peers, const char *path, struct fab_peer **ret)
 {
-	struct fab_peer **at = bucket_of(peers, path);
 	struct fab_peer *peer;
 	int fd;
 
@@ -133,28 +118,29 @@ static int add_peer(struct fab_peers *peers, const char *path, struct fab_peer *
 	peer->room.fd = -1;
 	strncpy(peer->path, path, sizeof(peer->path) - 1);
 	list_init(&peer->queue);
-	peer->next = *at;
-	*at = peer;
+	hash_insert(&peers->by_path, &peer->by_path, hash_bytes(path, strlen(path)));
 	list_prepend(&peers->recent, &peer->link);
-	peers->n++;
 	*ret = peer;
 	return 0;
 }
 
 static int find_peer(struct fab_peers *peers, const char *path, struct fab_peer **ret)
 {
-	struct fab_peer *peer = *bucket_of(peers, path);
+	struct hash_node *node;
+	struct fab_peer *peer;
 
-	while (peer && strcmp(peer->path, path) != 0)
-		peer = peer->next;
-	if (!peer)
-		return add_peer(peers, path, ret);
-	if (peers->recent.next != &peer->link) {
-		list_remove(&peer->link);
-		list_prepend(&peers->recent, &peer->link);
+	hash_for_each_match (node, &peers->by_path, hash_bytes(path, strlen(path))) {
+		peer = container_of(node, struct fab_peer, by_path);
+		if (strcmp(peer->path, path) != 0)
+			continue;
+		if (peers->recent.next != &peer->link) {
+			list_remove(&peer->link);
+			list_prepend(&peers->recent, &peer->link);
+		}
+		*ret = peer;
+		return 0;
 	}
-	*ret = peer;
-	return 0;
+	return add_peer(peers, path, ret);
 }
 
 static bool is_full(int err)
@@ -360,6 +346,9 @@ int fab_peers_init(struct fab_peers *peers, const char *dir, uint32_t sender)
 	peers->random = sender;
 	if (peers->faults)
 		peers->random |= (uint64_t)peers->faults->seed << 32;
+	err = hash_init(&peers->by_path, FAB_PEERS_MAX);
+	if (err)
+		return err;
 	peers->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (peers->timer_fd < 0)
 		return -errno;
@@ -377,6 +366,7 @@ void fab_peers_fini(struct fab_peers *peers)
 	loop_fini(&peers->loop);
 	while (!list_is_empty(&peers->recent))
 		forget_peer(peers, container_of(peers->recent.next, struct fab_peer, link));
+	hash_fini(&peers->by_path);
 	list_for_each_safe (node, after, &peers->delayed)
 		free(container_of(node, struct delayed, link));
 	list_init(&peers->delayed);

@@ -9,6 +9,7 @@
 
 #include <stddef.h>
 
+#include "base/hash.h"
 #include "base/list.h"
 #include "base/loop.h"
 #include "tools/fabric/wire/faults.h"
@@ -20,8 +21,7 @@ struct fab_peers {
 	struct loop loop; /* loop.fd is readable when fab_peers_flush() has work */
 	struct watch timer;
 	struct list recent; /* first the one used last */
-	unsigned int n;
-	struct fab_peer *bucket[FAB_PEERS_MAX];
+	struct hash by_path;
 	const struct fab_faults *faults;
 	uint64_t random;     /* the state of what faults happen */
 	struct list delayed; /* the one that is due first comes first */
