@@ -42,7 +42,7 @@ static struct {
 	unsigned int changes;  /* net_changes() then */
 } cache = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-static void drop(struct table *table)
+static void drop_table(struct table *table)
 {
 	free(table->entry);
 	memset(table, 0, sizeof(*table));
@@ -102,7 +102,7 @@ static int read_table(struct table *table, struct ibv_context *verbs)
 	return 0;
 }
 
-static struct table *cached(const struct ibv_context *verbs)
+static struct table *cached_table(const struct ibv_context *verbs)
 {
 	for (int i = 0; i < TABLES_MAX; i++) {
 		if (cache.table[i].verbs == verbs)
@@ -117,39 +117,38 @@ static struct table *cached(const struct ibv_context *verbs)
  *
  * Return: NULL if it fails.
  */
-static struct table *refresh(struct ibv_context *verbs, int *ret_err)
+static struct table *refresh_table(struct ibv_context *verbs, int *ret_err)
 {
-	struct table *table = cached(verbs);
+	struct table *table = cached_table(verbs);
 	int err;
 
 	if (!table)
-		table = cached(NULL);
+		table = cached_table(NULL);
 	if (!table)
 		table = &cache.table[cache.victim++ % TABLES_MAX];
-	drop(table);
+	drop_table(table);
 	err = read_table(table, verbs);
 	if (!err)
 		return table;
-	drop(table);
+	drop_table(table);
 	if (err == -ENOMEM)
 		*ret_err = err;
 	return NULL;
 }
 
-static void fill(const struct table *table, const struct ibv_gid_entry *entry,
-		 struct gid_entry *ret)
-{
-	ret->verbs = table->verbs;
-	ret->port_num = entry->port_num;
-	ret->gid_index = entry->gid_index;
-	ret->type = entry->gid_type;
-	ret->ifindex = entry->ndev_ifindex;
-	ret->gid = entry->gid;
-}
+/* What a look-up is for: an IP address on an interface, a GID of InfiniBand, or an index. */
+struct question {
+	bool (*matches)(const struct table *table, const struct ibv_gid_entry *entry,
+			const struct question *question);
+	struct mad_gid gid;
+	unsigned int ifindex;
+	uint8_t port_num;
+	uint32_t gid_index;
+};
 
 /* A port speaks RoCE v2 where it can: the type that the kernel's connection manager defaults to. */
-static bool matches(const struct table *table, const struct ibv_gid_entry *entry,
-		    const struct mad_gid *gid, unsigned int ifindex)
+static bool is_address(const struct table *table, const struct ibv_gid_entry *entry,
+		       const struct question *question)
 {
 	uint32_t port = entry->port_num;
 	uint32_t type;
@@ -157,138 +156,115 @@ static bool matches(const struct table *table, const struct ibv_gid_entry *entry
 	if (port > table->n_ports || !table->usable[port])
 		return false;
 	type = table->v2[port] ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_ROCE_V1;
-	return entry->gid_type == type && entry->ndev_ifindex == ifindex &&
-	       entry->gid_index <= MAD_INDEX_LAST && !memcmp(&entry->gid, gid, sizeof(*gid));
+	return entry->gid_type == type && entry->ndev_ifindex == question->ifindex &&
+	       entry->gid_index <= MAD_INDEX_LAST &&
+	       !memcmp(&entry->gid, &question->gid, sizeof(question->gid));
 }
 
-static bool find_in(const struct table *table, const struct mad_gid *gid, unsigned int ifindex,
+static bool is_ib_gid(const struct table *table, const struct ibv_gid_entry *entry,
+		      const struct question *question)
+{
+	return entry->port_num <= table->n_ports && table->ib[entry->port_num] &&
+	       entry->gid_index <= MAD_INDEX_LAST &&
+	       !memcmp(&entry->gid, &question->gid, sizeof(question->gid));
+}
+
+static bool is_index(const struct table *table, const struct ibv_gid_entry *entry,
+		     const struct question *question)
+{
+	(void)table;
+	return entry->port_num == question->port_num && entry->gid_index == question->gid_index;
+}
+
+static bool find_in(const struct table *table, const struct question *question,
 		    struct gid_entry *ret)
 {
 	for (int i = 0; table && i < table->n_entries; i++) {
-		if (matches(table, &table->entry[i], gid, ifindex)) {
-			fill(table, &table->entry[i], ret);
-			return true;
-		}
+		const struct ibv_gid_entry *entry = &table->entry[i];
+
+		if (!question->matches(table, entry, question))
+			continue;
+		*ret = (struct gid_entry){ .verbs = table->verbs,
+					   .port_num = entry->port_num,
+					   .gid_index = entry->gid_index,
+					   .type = entry->gid_type,
+					   .ifindex = entry->ndev_ifindex,
+					   .gid = entry->gid };
+		return true;
 	}
 	return false;
 }
 
-static void forget(const struct ibv_context *verbs)
+static void forget_tables(const struct ibv_context *verbs)
 {
 	for (int i = 0; i < TABLES_MAX; i++) {
 		if (cache.table[i].verbs && (!verbs || cache.table[i].verbs == verbs))
-			drop(&cache.table[i]);
+			drop_table(&cache.table[i]);
 	}
 	cache.forgotten_ns = clock_coarse_ns();
 }
 
-/*
- * Who looks up a route and then its GID must not get a GID older than the route: the thread that
- * calls gid_forget() learns of the change at its leisure.
- */
-static void follow_changes(void)
-{
-	unsigned int changes = net_changes();
-
-	if (changes == cache.changes)
-		return;
-	cache.changes = changes;
-	forget(NULL);
-}
-
 /* Tables that may be out of date answer only when they were just read. */
-static struct table *trusted(const struct ibv_context *verbs)
+static int find_entry(struct ibv_context *const *devices, int n_devices,
+		      const struct question *question, struct gid_entry *ret)
 {
-	struct table *table = cached(verbs);
+	unsigned int changes;
+	bool found = false;
+	int err = -ENODEV;
 
-	return table && table->settled ? table : NULL;
+	pthread_mutex_lock(&cache.lock);
+	/* A GID must not be older than the route that was looked up before it: the thread that
+	 * calls gid_forget() learns of changes at its leisure. */
+	changes = net_changes();
+	if (changes != cache.changes)
+		forget_tables(NULL);
+	cache.changes = changes;
+	for (int i = 0; !found && i < n_devices; i++) {
+		const struct table *table = cached_table(devices[i]);
+
+		found = table && table->settled && find_in(table, question, ret);
+	}
+	for (int i = 0; !found && i < n_devices; i++)
+		found = find_in(refresh_table(devices[i], &err), question, ret);
+	pthread_mutex_unlock(&cache.lock);
+	return found ? 0 : err;
 }
 
 int gid_find(struct ibv_context *const *devices, int n_devices, const union addr *addr,
 	     unsigned int ifindex, struct gid_entry *ret)
 {
-	struct mad_gid gid = addr_to_gid(addr);
-	bool found = false;
-	int err = -ENODEV;
+	const struct question question = { .matches = is_address,
+					   .gid = addr_to_gid(addr),
+					   .ifindex = ifindex };
 
-	pthread_mutex_lock(&cache.lock);
-	follow_changes();
-	for (int i = 0; !found && i < n_devices; i++)
-		found = find_in(trusted(devices[i]), &gid, ifindex, ret);
-	for (int i = 0; !found && i < n_devices; i++)
-		found = find_in(refresh(devices[i], &err), &gid, ifindex, ret);
-	pthread_mutex_unlock(&cache.lock);
-	return found ? 0 : err;
-}
-
-static bool is_ib(const struct table *table, const struct ibv_gid_entry *entry,
-		  const struct mad_gid *gid)
-{
-	return entry->port_num <= table->n_ports && table->ib[entry->port_num] &&
-	       entry->gid_index <= MAD_INDEX_LAST && !memcmp(&entry->gid, gid, sizeof(*gid));
-}
-
-static bool find_ib_in(const struct table *table, const struct mad_gid *gid, unsigned int ifindex,
-		       struct gid_entry *ret)
-{
-	for (int i = 0; table && i < table->n_entries; i++) {
-		if (is_ib(table, &table->entry[i], gid)) {
-			fill(table, &table->entry[i], ret);
-			ret->ifindex = ifindex;
-			return true;
-		}
-	}
-	return false;
+	return find_entry(devices, n_devices, &question, ret);
 }
 
 int gid_find_ib(struct ibv_context *const *devices, int n_devices, const struct mad_gid *gid,
 		unsigned int ifindex, struct gid_entry *ret)
 {
-	bool found = false;
-	int err = -ENODEV;
+	const struct question question = { .matches = is_ib_gid, .gid = *gid };
+	int err = find_entry(devices, n_devices, &question, ret);
 
-	pthread_mutex_lock(&cache.lock);
-	follow_changes();
-	for (int i = 0; !found && i < n_devices; i++)
-		found = find_ib_in(trusted(devices[i]), gid, ifindex, ret);
-	for (int i = 0; !found && i < n_devices; i++)
-		found = find_ib_in(refresh(devices[i], &err), gid, ifindex, ret);
-	pthread_mutex_unlock(&cache.lock);
-	return found ? 0 : err;
-}
-
-static bool index_in(const struct table *table, uint8_t port_num, uint32_t gid_index,
-		     struct gid_entry *ret)
-{
-	for (int i = 0; table && i < table->n_entries; i++) {
-		const struct ibv_gid_entry *entry = &table->entry[i];
-
-		if (entry->port_num == port_num && entry->gid_index == gid_index) {
-			fill(table, entry, ret);
-			return true;
-		}
-	}
-	return false;
+	if (!err)
+		ret->ifindex = ifindex;
+	return err;
 }
 
 int gid_by_index(struct ibv_context *verbs, uint8_t port_num, uint32_t gid_index,
 		 struct gid_entry *ret)
 {
-	int err = -ENODEV;
-	bool found;
+	const struct question question = { .matches = is_index,
+					   .port_num = port_num,
+					   .gid_index = gid_index };
 
-	pthread_mutex_lock(&cache.lock);
-	follow_changes();
-	found = index_in(trusted(verbs), port_num, gid_index, ret) ||
-		index_in(refresh(verbs, &err), port_num, gid_index, ret);
-	pthread_mutex_unlock(&cache.lock);
-	return found ? 0 : err;
+	return find_entry(&verbs, 1, &question, ret);
 }
 
 void gid_forget(struct ibv_context *verbs)
 {
 	pthread_mutex_lock(&cache.lock);
-	forget(verbs);
+	forget_tables(verbs);
 	pthread_mutex_unlock(&cache.lock);
 }
 

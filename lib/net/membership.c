@@ -30,34 +30,32 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct holder *holders;
 static struct membership *memberships;
 
-static int change(const struct holder *holder, int option, unsigned int ifindex,
-		  const union addr *group)
+static int change_membership(const struct holder *holder, int option,
+			     const struct membership *membership)
 {
 	int level = holder->family == AF_INET ? IPPROTO_IP : IPPROTO_IPV6;
-	struct group_req req = { .gr_interface = ifindex };
+	struct group_req req = { .gr_interface = membership->ifindex };
 
-	addr_store(group, &req.gr_group);
+	addr_store(&membership->group, &req.gr_group);
 	return setsockopt(holder->fd, level, option, &req, sizeof(req)) ? -errno : 0;
 }
 
-static int holder_new(sa_family_t family, struct holder **ret)
+/* Return: the holder, NULL with errno. */
+static struct holder *holder_new(sa_family_t family)
 {
 	struct holder *holder = calloc(1, sizeof(*holder));
-	int err;
 
 	if (!holder)
-		return -ENOMEM;
+		return NULL;
 	holder->family = family;
 	holder->fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (holder->fd < 0) {
-		err = -errno;
 		free(holder);
-		return err;
+		return NULL;
 	}
 	holder->next = holders;
 	holders = holder;
-	*ret = holder;
-	return 0;
+	return holder;
 }
 
 static void holder_free_if_idle(struct holder *holder)
@@ -73,30 +71,25 @@ static void holder_free_if_idle(struct holder *holder)
 	free(holder);
 }
 
-/* A full socket says ENOBUFS (IPv4) or ENOMEM (IPv6). */
-static bool is_full(int err)
-{
-	return err == -ENOBUFS || err == -ENOMEM;
-}
-
-static int hold(struct membership *membership)
+/* By the first socket that has room: a full one says ENOBUFS (IPv4) or ENOMEM (IPv6). */
+static int hold_membership(struct membership *membership)
 {
 	const union addr *group = &membership->group;
-	struct holder *holder;
+	struct holder *holder = holders;
 	int err = -ENOBUFS;
 
-	for (holder = holders; holder; holder = holder->next) {
+	for (; holder; holder = holder->next) {
 		if (holder->family != group->sa.sa_family)
 			continue;
-		err = change(holder, MCAST_JOIN_GROUP, membership->ifindex, group);
-		if (!is_full(err))
+		err = change_membership(holder, MCAST_JOIN_GROUP, membership);
+		if (err != -ENOBUFS && err != -ENOMEM)
 			break;
 	}
 	if (!holder) {
-		err = holder_new(group->sa.sa_family, &holder);
-		if (err)
-			return err;
-		err = change(holder, MCAST_JOIN_GROUP, membership->ifindex, group);
+		holder = holder_new(group->sa.sa_family);
+		if (!holder)
+			return -errno;
+		err = change_membership(holder, MCAST_JOIN_GROUP, membership);
 	}
 	holder->n_held += !err;
 	membership->holder = holder;
@@ -104,7 +97,7 @@ static int hold(struct membership *membership)
 	return err;
 }
 
-static struct membership **find(unsigned int ifindex, const union addr *group)
+static struct membership **find_membership(unsigned int ifindex, const union addr *group)
 {
 	struct membership **at = &memberships;
 
@@ -123,7 +116,7 @@ static int join_first(unsigned int ifindex, const union addr *group)
 	membership->ifindex = ifindex;
 	membership->group = *group;
 	addr_set_port(&membership->group, 0);
-	err = hold(membership);
+	err = hold_membership(membership);
 	if (err) {
 		free(membership);
 		return err;
@@ -142,7 +135,7 @@ int membership_join(unsigned int ifindex, const union addr *group)
 	if (!ifindex)
 		return -ENODEV; /* the kernel would choose one */
 	pthread_mutex_lock(&lock);
-	at = find(ifindex, group);
+	at = find_membership(ifindex, group);
 	if (*at)
 		(*at)->n_joined++;
 	else
@@ -151,27 +144,22 @@ int membership_join(unsigned int ifindex, const union addr *group)
 	return err;
 }
 
-static void leave_last(struct membership **at)
-{
-	struct membership *membership = *at;
-	struct holder *holder = membership->holder;
-
-	*at = membership->next;
-	/* Where the interface is gone, so is the membership: nothing is lost if this fails. */
-	change(holder, MCAST_LEAVE_GROUP, membership->ifindex, &membership->group);
-	holder->n_held--;
-	holder_free_if_idle(holder);
-	free(membership);
-}
-
 void membership_leave(unsigned int ifindex, const union addr *group)
 {
-	struct membership **at;
+	struct membership **at, *membership;
 
 	pthread_mutex_lock(&lock);
-	at = find(ifindex, group);
-	if (*at && --(*at)->n_joined == 0)
-		leave_last(at);
+	at = find_membership(ifindex, group);
+	membership = *at;
+	if (membership && --membership->n_joined == 0) {
+		*at = membership->next;
+		/* Where the interface is gone, so is the membership: nothing is lost if this fails.
+		 */
+		change_membership(membership->holder, MCAST_LEAVE_GROUP, membership);
+		membership->holder->n_held--;
+		holder_free_if_idle(membership->holder);
+		free(membership);
+	}
 	pthread_mutex_unlock(&lock);
 }
 

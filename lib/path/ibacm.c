@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/log.h"
 #include "lib/diag/warning.h"
 
@@ -27,23 +28,16 @@ void ibacm_init(struct ibacm *acm, const char *port_file, const char *socket, in
 	pthread_mutex_init(&acm->lock, NULL);
 }
 
-static void hang_up(struct ibacm *acm)
-{
-	if (acm->fd >= 0)
-		close(acm->fd);
-	acm->fd = -1;
-}
-
 void ibacm_fini(struct ibacm *acm)
 {
-	hang_up(acm);
+	fd_close(&acm->fd);
 	pthread_mutex_destroy(&acm->lock);
 }
 
 /* A child that went on with its parent's connection would get the parent's answers. */
 static void forget_parent(void)
 {
-	hang_up(&of_host);
+	fd_close(&of_host.fd);
 	ibacm_init(&of_host, IBACM_PORT_FILE, IBACM_SOCKET, IBACM_TIMEOUT_MS);
 }
 
@@ -73,40 +67,23 @@ static int wait_for(int fd, short events, struct cm_time deadline)
 	return n ? 0 : -ETIMEDOUT;
 }
 
-/* Waits if the socket was not ready. Return: 0 to go on, or -errno. */
-static int go_on(ssize_t n, int fd, short events, struct cm_time deadline)
-{
-	if (n > 0)
-		return 0;
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return wait_for(fd, events, deadline);
-	return -ECONNRESET;
-}
-
-static int send_all(int fd, const uint8_t *from, size_t bytes, struct cm_time deadline)
+/* Sends all bytes, or receives as many. */
+static int transfer(int fd, short events, uint8_t *at, size_t bytes, struct cm_time deadline)
 {
 	int err = 0;
 
 	while (bytes && !err) {
-		ssize_t n = send(fd, from, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
+		ssize_t n = events == POLLOUT ? send(fd, at, bytes, MSG_NOSIGNAL | MSG_DONTWAIT)
+					      : recv(fd, at, bytes, MSG_DONTWAIT);
 
-		err = go_on(n, fd, POLLOUT, deadline);
-		from += n > 0 ? n : 0;
-		bytes -= n > 0 ? (size_t)n : 0;
-	}
-	return err;
-}
-
-static int receive_all(int fd, uint8_t *to, size_t bytes, struct cm_time deadline)
-{
-	int err = 0;
-
-	while (bytes && !err) {
-		ssize_t n = recv(fd, to, bytes, MSG_DONTWAIT);
-
-		err = go_on(n, fd, POLLIN, deadline);
-		to += n > 0 ? n : 0;
-		bytes -= n > 0 ? (size_t)n : 0;
+		if (n > 0) {
+			at += n;
+			bytes -= (size_t)n;
+		} else if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+			err = wait_for(fd, events, deadline);
+		} else {
+			err = -ECONNRESET;
+		}
 	}
 	return err;
 }
@@ -127,27 +104,20 @@ static uint16_t read_port(const char *path)
 	return (uint16_t)port;
 }
 
-static int finish_connect(int fd, struct cm_time deadline)
-{
-	socklen_t bytes = sizeof(int);
-	int failure = 0;
-	int err = wait_for(fd, POLLOUT, deadline);
-
-	if (!err && getsockopt(fd, SOL_SOCKET, SO_ERROR, &failure, &bytes))
-		err = -errno;
-	return err ? err : -failure;
-}
-
 /* Return: a descriptor or -errno. */
-static int connect_to(const struct sockaddr *addr, socklen_t bytes, struct cm_time deadline)
+static int connect_to(const void *addr, socklen_t bytes, struct cm_time deadline)
 {
-	int fd = socket(addr->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	int err = 0;
+	int fd = socket(((const struct sockaddr *)addr)->sa_family,
+			SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int failure = 0, err = 0;
 
 	if (fd < 0)
 		return -errno;
 	if (connect(fd, addr, bytes))
-		err = errno == EINPROGRESS ? finish_connect(fd, deadline) : -errno;
+		err = errno == EINPROGRESS ? wait_for(fd, POLLOUT, deadline) : -errno;
+	if (!err && getsockopt(fd, SOL_SOCKET, SO_ERROR, &failure, &(socklen_t){ sizeof(failure) }))
+		err = -errno;
+	err = err ? err : -failure;
 	if (!err)
 		return fd;
 	close(fd);
@@ -159,7 +129,7 @@ static int connect_to_port(uint16_t port, struct cm_time deadline)
 	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_port = htons(port) };
 
 	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	return port ? connect_to((struct sockaddr *)&addr, sizeof(addr), deadline) : -ENOENT;
+	return port ? connect_to(&addr, sizeof(addr), deadline) : -ENOENT;
 }
 
 static int connect_to_socket(const char *path, struct cm_time deadline)
@@ -169,20 +139,7 @@ static int connect_to_socket(const char *path, struct cm_time deadline)
 	if (strlen(path) >= sizeof(addr.sun_path))
 		return -ENAMETOOLONG;
 	strcpy(addr.sun_path, path);
-	return connect_to((struct sockaddr *)&addr, sizeof(addr), deadline);
-}
-
-/* Once. */
-static void try(struct ibacm *acm, struct cm_time deadline)
-{
-	if (acm->is_tried)
-		return;
-	acm->is_tried = true;
-	acm->fd = connect_to_port(read_port(acm->port_file), deadline);
-	if (acm->fd < 0)
-		acm->fd = connect_to_socket(acm->socket, deadline);
-	if (acm->fd >= 0)
-		log_debug("ibacm is there");
+	return connect_to(&addr, sizeof(addr), deadline);
 }
 
 /* --- asking ----------------------------------------------------------------- */
@@ -196,33 +153,42 @@ static int exchange(struct ibacm *acm, const struct ibacm_question *question,
 
 	if (!bytes)
 		return -ENOENT;
-	err = send_all(acm->fd, wire, bytes, deadline);
+	err = transfer(acm->fd, POLLOUT, wire, bytes, deadline);
 	if (!err)
-		err = receive_all(acm->fd, wire, IBACM_HEADER_BYTES, deadline);
+		err = transfer(acm->fd, POLLIN, wire, IBACM_HEADER_BYTES, deadline);
 	if (err)
 		return err;
 	verdict = ibacm_check(wire, acm->tid, &bytes);
 	if (verdict == -EBADMSG)
 		return verdict;
-	err = receive_all(acm->fd, wire, bytes, deadline);
+	err = transfer(acm->fd, POLLIN, wire, bytes, deadline);
 	if (!err && !verdict)
 		ibacm_decode(wire, bytes, ret);
 	return err ? err : verdict;
 }
 
-static int ask(struct ibacm *acm, const struct ibacm_question *question, struct ibacm_answer *ret)
+/* It is connected to once. */
+static int try_to_ask(struct ibacm *acm, const struct ibacm_question *question,
+		      struct ibacm_answer *ret)
 {
 	struct cm_time deadline =
 		cm_time_after(clock_now(), (uint64_t)acm->timeout_ms * CM_NS_PER_MS);
 	int err;
 
-	try(acm, deadline);
+	if (!acm->is_tried) {
+		acm->is_tried = true;
+		acm->fd = connect_to_port(read_port(acm->port_file), deadline);
+		if (acm->fd < 0)
+			acm->fd = connect_to_socket(acm->socket, deadline);
+		if (acm->fd >= 0)
+			log_debug("ibacm is there");
+	}
 	if (acm->fd < 0)
 		return -ENOTCONN;
 	err = exchange(acm, question, deadline, ret);
 	if (err && err != -ENOENT) {
 		warning_of_ibacm(err);
-		hang_up(acm);
+		fd_close(&acm->fd);
 	}
 	return err;
 }
@@ -232,7 +198,7 @@ int ibacm_ask(struct ibacm *acm, const struct ibacm_question *question, struct i
 	int err;
 
 	pthread_mutex_lock(&acm->lock);
-	err = ask(acm, question, ret);
+	err = try_to_ask(acm, question, ret);
 	pthread_mutex_unlock(&acm->lock);
 	return err;
 }

@@ -2,8 +2,7 @@
 /*
  * A client of ibacm, which some InfiniBand hosts run and no other has. Whatever it does, silence,
  * nonsense or a hang-up, costs no more than its answer and a second, and that once: it is connected
- * to once in a process, and not spoken to any more after the first failure. Called by
- * addrinfo_route.c and resolve.c.
+ * to once in a process, and not spoken to any more after the first failure.
  */
 #ifndef LIB_PATH_IBACM_H
 #define LIB_PATH_IBACM_H

@@ -2,7 +2,7 @@
 /*
  * What a client and ibacm, the path cache of InfiniBand hosts, say to each other: a header and some
  * entries, an address or a path each. Integers of the protocol itself are in the host's byte order,
- * as both ends are on one host; addresses and path records are as on the wire. Pure; for ibacm.c.
+ * as both ends are on one host; addresses and path records are as on the wire. Pure.
  */
 #ifndef LIB_PATH_IBACM_MSG_H
 #define LIB_PATH_IBACM_MSG_H
