@@ -41,7 +41,7 @@ const struct device_list *device_list(void)
 	return __atomic_load_n(&devices, __ATOMIC_ACQUIRE);
 }
 
-static bool is_open(struct ibv_device *device)
+static bool is_listed(struct ibv_device *device)
 {
 	int i;
 
@@ -51,53 +51,32 @@ static bool is_open(struct ibv_device *device)
 	return false;
 }
 
-static struct device_list *list_new(int n_max)
-{
-	struct device_list *list = calloc(1, sizeof(*list) + (size_t)n_max * 2 * sizeof(void *));
-
-	if (!list)
-		return NULL;
-	list->device = (struct device **)(list + 1);
-	list->verbs = (struct ibv_context **)(list->device + n_max);
-	return list;
-}
-
-static void list_add(struct device_list *list, struct device *device)
-{
-	list->device[list->n] = device;
-	list->verbs[list->n++] = device->verbs;
-}
-
 /* The list from now on: without those that have gone, with a new one or NULL. */
 static int renew_list(struct device *with)
 {
-	struct device_list *list = list_new(devices->n + 1);
+	size_t n_max = (size_t)devices->n + 1;
+	struct device_list *list = calloc(1, sizeof(*list) + n_max * 2 * sizeof(void *));
 	int i;
 
 	if (!list)
 		return -ENOMEM;
-	for (i = 0; i < devices->n; i++)
-		if (!devices->device[i]->removed)
-			list_add(list, devices->device[i]);
-	if (with)
-		list_add(list, with);
+	list->device = (struct device **)(list + 1);
+	list->verbs = (struct ibv_context **)(list->device + n_max);
+	for (i = 0; i <= devices->n; i++) {
+		struct device *device = i < devices->n ? devices->device[i] : with;
+
+		if (!device || device->removed)
+			continue;
+		list->device[list->n] = device;
+		list->verbs[list->n++] = device->verbs;
+	}
 	list->before = devices;
 	__atomic_store_n(&devices, list, __ATOMIC_RELEASE);
 	return 0;
 }
 
-static int add_device(struct device *device)
-{
-	int err = renew_list(device);
-
-	if (err)
-		return err;
-	device->known = known;
-	__atomic_store_n(&known, device, __ATOMIC_RELEASE);
-	return 0;
-}
-
-static int device_fill(struct device *device, struct ibv_device *from)
+/* Adds it to the list. */
+static int fill_device(struct device *device, struct ibv_device *from)
 {
 	int err;
 
@@ -110,25 +89,26 @@ static int device_fill(struct device *device, struct ibv_device *from)
 		return -err;
 	device->n_ports = device->attr.phys_port_cnt;
 	device->port = calloc(device->n_ports, sizeof(struct port *));
-	return device->port ? 0 : -ENOMEM;
+	err = device->port ? renew_list(device) : -ENOMEM;
+	if (err)
+		return err;
+	device->known = known;
+	__atomic_store_n(&known, device, __ATOMIC_RELEASE);
+	return 0;
 }
 
 static int open_device(struct ibv_device *from)
 {
 	struct device *device = calloc(1, sizeof(*device));
-	int err;
+	int err = device ? fill_device(device, from) : -ENOMEM;
 
-	if (!device)
-		return -ENOMEM;
-	err = device_fill(device, from);
-	if (!err)
-		err = add_device(device);
 	if (!err)
 		return 0;
 	warning_of_device(ibv_get_device_name(from), err);
-	if (device->verbs)
+	if (device && device->verbs)
 		ibv_close_device(device->verbs);
-	free(device->port);
+	if (device)
+		free(device->port);
 	free(device);
 	return err;
 }
@@ -163,7 +143,7 @@ static int open_new_devices(void)
 	if (!list) /* ENOSYS without any RDMA module */
 		return errno == ENOMEM ? -ENOMEM : 0;
 	for (i = 0; list[i]; i++) {
-		if (is_open(list[i]))
+		if (is_listed(list[i]))
 			continue;
 		one = open_device(list[i]);
 		err = err ? err : one;
@@ -172,25 +152,26 @@ static int open_new_devices(void)
 	return err;
 }
 
-static int count_present(void)
+int device_count(void)
 {
+	const struct device_list *list = device_list();
 	int i, n = 0;
 
-	for (i = 0; i < devices->n; i++)
-		n += !devices->device[i]->removed;
+	for (i = 0; i < list->n; i++)
+		n += !device_is_gone(list->device[i]);
 	return n;
 }
 
-static int load(bool again)
+static int load_list(bool again)
 {
 	int err = 0;
 
 	lock_take(&lock, LOCK_DEVICES);
-	if (again || is_incomplete || count_present() == 0) {
+	if (again || is_incomplete || device_count() == 0) {
 		err = open_new_devices();
 		is_incomplete = err == -ENOMEM || err == -EMFILE || err == -ENFILE;
 	}
-	if (count_present())
+	if (device_count())
 		err = 0;
 	else if (!err)
 		err = -ENODEV;
@@ -200,22 +181,12 @@ static int load(bool again)
 
 int device_list_load(void)
 {
-	return load(false);
+	return load_list(false);
 }
 
 int device_list_refresh(void)
 {
-	return load(true);
-}
-
-int device_count(void)
-{
-	int n;
-
-	lock_take(&lock, LOCK_DEVICES);
-	n = count_present();
-	lock_give(&lock, LOCK_DEVICES);
-	return n;
+	return load_list(true);
 }
 
 struct device *device_of(const struct ibv_context *verbs)
@@ -237,16 +208,14 @@ struct device *device_of(const struct ibv_context *verbs)
 
 struct device *device_of_node(const char *name)
 {
-	struct device *found = NULL;
+	const struct device_list *list = device_list();
 	int i;
 
-	lock_take(&lock, LOCK_DEVICES);
-	for (i = 0; i < devices->n; i++)
-		if (!devices->device[i]->removed &&
-		    !strcmp(devices->verbs[i]->device->dev_name, name))
-			found = devices->device[i];
-	lock_give(&lock, LOCK_DEVICES);
-	return found;
+	for (i = 0; i < list->n; i++)
+		if (!device_is_gone(list->device[i]) &&
+		    !strcmp(list->verbs[i]->device->dev_name, name))
+			return list->device[i];
+	return NULL;
 }
 
 bool device_gone(struct device *device)
@@ -267,11 +236,15 @@ bool device_gone(struct device *device)
 /* --- what ids of a device share ------------------------------------------ */
 
 /* Both are kept, as the context is: made anew for each connection, they cost two system calls. */
-static int make_pd(struct device *device)
+int device_pd(struct device *device, struct ibv_pd **ret)
 {
-	struct ibv_pd *pd;
+	struct ibv_pd *pd = __atomic_load_n(&device->pd, __ATOMIC_ACQUIRE);
 	int err = 0;
 
+	if (pd) {
+		*ret = pd;
+		return 0;
+	}
 	lock_take(&lock, LOCK_DEVICES);
 	if (!device->pd) {
 		errno = 0;
@@ -280,17 +253,9 @@ static int make_pd(struct device *device)
 			err = errno ? -errno : -ENOMEM;
 		__atomic_store_n(&device->pd, pd, __ATOMIC_RELEASE);
 	}
-	lock_give(&lock, LOCK_DEVICES);
-	return err;
-}
-
-int device_pd(struct device *device, struct ibv_pd **ret)
-{
-	struct ibv_pd *pd = __atomic_load_n(&device->pd, __ATOMIC_ACQUIRE);
-	int err = pd ? 0 : make_pd(device);
-
 	if (!err)
 		*ret = device->pd;
+	lock_give(&lock, LOCK_DEVICES);
 	return err;
 }
 
@@ -318,7 +283,7 @@ int device_xrcd(struct device *device, struct ibv_xrcd **ret)
 
 /* --- ports --------------------------------------------------------------- */
 
-static int port_open(struct device *device, uint8_t port_num, struct port **ret)
+static int open_port(struct device *device, uint8_t port_num, struct port **ret)
 {
 	struct port *port = calloc(1, sizeof(*port));
 	int err;
@@ -351,7 +316,7 @@ int device_port_open(struct device *device, uint8_t port_num, struct port **ret)
 	}
 	slot = &device->port[port_num - 1];
 	if (!*slot)
-		err = port_open(device, port_num, slot);
+		err = open_port(device, port_num, slot);
 	if (!err)
 		*ret = port_get(*slot);
 	lock_give(&lock, LOCK_DEVICES);
@@ -372,21 +337,13 @@ void device_port_gone(struct port *port)
 		port_put(port);
 }
 
-static void forget_ports(struct device *device)
-{
-	int i;
-
-	for (i = 0; i < device->n_ports; i++)
-		device->port[i] = NULL;
-}
-
 void device_after_fork(void)
 {
 	struct device *device;
 
 	pthread_mutex_init(&lock, NULL);
 	for (device = known; device; device = device->known)
-		forget_ports(device);
+		memset(device->port, 0, device->n_ports * sizeof(struct port *));
 }
 
 /* --- the API ------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A multicast group that an id has joined, and what joining means on the link layer of its port:
- * that is decided in group.c alone. multicast.c joins and leaves, and keeps the groups of an id.
+ * group.c for RoCE, group_ib.c for InfiniBand, a table of both in multicast.c.
  */
 #ifndef LIB_GROUP_GROUP_H
 #define LIB_GROUP_GROUP_H
@@ -17,7 +17,7 @@ struct group {
 	void *context;		      /* of the program, for the event */
 	bool send_only;
 
-	/* What group_enter() found out. */
+	/* What joining has found out. */
 	struct ibv_ah_attr ah;
 	uint32_t qkey;
 	bool is_member; /* by IGMP; under the engine's lock once it is in the list */
@@ -38,14 +38,14 @@ struct group {
 };
 
 /**
- * group_enter() - become a member, as the link layer has it
+ * group_enter() - become a member on RoCE
  * @group: its address and send_only are set; the rest is filled in
  * @gid:   of the id that joins
  *
  * Asks the kernel: no lock is held.
  *
  * Return: 0; -EINVAL for a zero address; -ENOTSUPP_524 for what RoCE v2 has no groups for;
- * as membership_join(). Not for InfiniBand.
+ * as membership_join().
  */
 int group_enter(struct group *group, const struct gid_entry *gid);
 

@@ -30,7 +30,7 @@ static bool is_gone(const struct group *group)
 	       group->id->device_gone;
 }
 
-static struct mad_gid mgid_of(const struct group *group, const struct partition *part)
+static struct mad_gid mgid_of_group(const struct group *group, const struct partition *part)
 {
 	union addr addr = addr_load(&group->addr);
 
@@ -39,7 +39,7 @@ static struct mad_gid mgid_of(const struct group *group, const struct partition 
 	return mgid_ipoib(&addr, part->scope, part->pkey, group->id->claim.ps == RDMA_PS_UDP);
 }
 
-static uint32_t qkey_of(const struct id *id, const struct sa_member *broadcast)
+static uint32_t qkey_of_group(const struct id *id, const struct sa_member *broadcast)
 {
 	if (id->claim.ps == RDMA_PS_IPOIB)
 		return broadcast->qkey;
@@ -48,7 +48,7 @@ static uint32_t qkey_of(const struct id *id, const struct sa_member *broadcast)
 
 /* --- a member ------------------------------------------------------------ */
 
-static void fill_ah(struct group *group, const struct sa_member *member)
+static void fill_group_ah(struct group *group, const struct sa_member *member)
 {
 	struct ibv_ah_attr *ah = &group->ah;
 
@@ -66,11 +66,11 @@ static void fill_ah(struct group *group, const struct sa_member *member)
 	group->qkey = member->qkey;
 }
 
-static void announce(struct group *group, const struct sa_member *member)
+static void announce_group(struct group *group, const struct sa_member *member)
 {
 	struct event *event = id_event(group->id, RDMA_CM_EVENT_MULTICAST_JOIN, 0);
 
-	fill_ah(group, member);
+	fill_group_ah(group, member);
 	if (group->id->claim.ps == RDMA_PS_IPOIB)
 		group->id->qkey = member->qkey;
 	if (!event)
@@ -91,7 +91,7 @@ static void announce_failure(struct group *group, int err)
 }
 
 /* Again, when the membership was lost, or the next cmportd has joined anew. */
-static void joined(struct subnet_ask *ask, int err, const struct sa_msg *answer)
+static void group_joined(struct subnet_ask *ask, int err, const struct sa_msg *answer)
 {
 	struct group *group = container_of(ask, struct group, ask);
 
@@ -100,7 +100,7 @@ static void joined(struct subnet_ask *ask, int err, const struct sa_msg *answer)
 	if (err)
 		announce_failure(group, err);
 	else if (!group->is_announced)
-		announce(group, &answer->member);
+		announce_group(group, &answer->member);
 	group->is_announced = true;
 }
 
@@ -117,7 +117,7 @@ static void put_join(struct group *group, const struct sa_member *broadcast)
 		msg->sa.comp_mask |= IPOIB_MASK;
 	member->mgid = group->mgid;
 	memcpy(&member->port_gid, &group->id->path.gid.gid, sizeof(member->port_gid));
-	member->qkey = qkey_of(group->id, broadcast);
+	member->qkey = qkey_of_group(group->id, broadcast);
 	member->pkey = group->pkey;
 	member->mlid = 0;
 	member->join_state = group->send_only ? SA_JOIN_SEND_ONLY_FULL : SA_JOIN_FULL;
@@ -139,7 +139,7 @@ static void broadcast_told(struct subnet_ask *ask, int err, const struct sa_msg 
 		return;
 	}
 	put_join(group, err ? &none : &answer->member);
-	ask->done = joined;
+	ask->done = group_joined;
 	ask->asks_again = true;
 }
 
@@ -151,7 +151,7 @@ int group_ask(struct engine *engine, struct group *group, struct portd_record *r
 	if (err)
 		return err;
 	group->pkey = part.pkey;
-	group->mgid = mgid_of(group, &part);
+	group->mgid = mgid_of_group(group, &part);
 	sa_msg_init(&group->ask.msg, SA_METHOD_GET, SA_ATTR_MCMEMBER_RECORD, SA_MEMBER_MGID, 0);
 	group->ask.msg.member.mgid = part.broadcast;
 	group->ask.timeout_ms = TIMEOUT_MS;

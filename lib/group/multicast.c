@@ -76,7 +76,7 @@ void multicast_fill_event(struct event *event, struct group *group)
 }
 
 /* The device may have gone while the group was entered. */
-static int announce(struct id *id, struct group *group, struct event *event)
+static int announce_group(struct id *id, struct group *group, struct event *event)
 {
 	int err = 0;
 
@@ -142,32 +142,32 @@ static int enter_now(struct id *id, struct group *group, const struct gid_entry 
 	if (event)
 		event->taken = multicast_joined;
 	if (!err)
-		err = announce(id, group, event);
+		err = announce_group(id, group, event);
 	if (err)
 		id_event_free(event);
 	return err;
 }
 
-static int enter(struct id *id, struct group *group)
+/* How the group is entered, by the type of our GID. */
+static int (*const enter_group[])(struct id *id, struct group *group,
+				  const struct gid_entry *gid) = {
+	[IBV_GID_TYPE_IB] = enter_subnet,
+	[IBV_GID_TYPE_ROCE_V1] = enter_now,
+	[IBV_GID_TYPE_ROCE_V2] = enter_now,
+};
+
+static int join_group(struct id *id, const struct sockaddr *sa, bool send_only, void *context)
 {
 	struct gid_entry gid;
-	int err = may_join(id, &gid);
-
-	if (err)
-		return err;
-	group->id = id;
-	return gid.type == IBV_GID_TYPE_IB ? enter_subnet(id, group, &gid)
-					   : enter_now(id, group, &gid);
-}
-
-static int join(struct id *id, const struct sockaddr *sa, bool send_only, void *context)
-{
 	struct group *group;
 	int err = group_new(sa, send_only, context, &group);
 
 	if (err)
 		return err;
-	err = enter(id, group);
+	group->id = id;
+	err = may_join(id, &gid);
+	if (!err)
+		err = enter_group[gid.type](id, group, &gid);
 	if (err) {
 		group_exit(group);
 		free(group);
@@ -175,23 +175,14 @@ static int join(struct id *id, const struct sockaddr *sa, bool send_only, void *
 	return err;
 }
 
-static int check(const struct rdma_cm_join_mc_attr_ex *attr)
+static int join_by_attr(struct id *id, const struct rdma_cm_join_mc_attr_ex *attr, void *context)
 {
 	if (attr->comp_mask > ALL_ATTRS)
 		return -EOPNOTSUPP;
 	if (attr->comp_mask != ALL_ATTRS || attr->join_flags >= RDMA_MC_JOIN_FLAG_RESERVED)
 		return -EINVAL;
-	return 0;
-}
-
-static int join_ex(struct id *id, const struct rdma_cm_join_mc_attr_ex *attr, void *context)
-{
-	int err = check(attr);
-
-	if (err)
-		return err;
-	return join(id, attr->addr, attr->join_flags == RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER,
-		    context);
+	return join_group(id, attr->addr, attr->join_flags == RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER,
+			  context);
 }
 
 int rdma_join_multicast_ex(struct rdma_cm_id *id, struct rdma_cm_join_mc_attr_ex *mc_join_attr,
@@ -199,7 +190,7 @@ int rdma_join_multicast_ex(struct rdma_cm_id *id, struct rdma_cm_join_mc_attr_ex
 {
 	if (!id || !mc_join_attr)
 		return api_return(-EINVAL);
-	return sync_return(id_of(id), join_ex(id_of(id), mc_join_attr, context));
+	return sync_return(id_of(id), join_by_attr(id_of(id), mc_join_attr, context));
 }
 
 int rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr, void *context)
@@ -213,46 +204,32 @@ int rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr, void *cont
 	return rdma_join_multicast_ex(id, &attr, context);
 }
 
-/* A queue pair that was made before its id knew the Q_Key of IP over InfiniBand gets it now. */
-static int set_qkey(struct id *id, const struct group *group)
-{
-	struct ibv_qp_attr attr = { .qkey = group->qkey };
-
-	if (id->claim.ps != RDMA_PS_IPOIB)
-		return 0;
-	return ibv_modify_qp(id->pub.qp, &attr, IBV_QP_QKEY);
-}
-
-static int attach_to_group(struct event *event)
+int multicast_joined(struct event *event)
 {
 	struct group *group = event->group;
 	struct id *id = event->subject;
+	struct ibv_qp_attr attr = { .qkey = group->qkey };
 	int err = 0;
 
 	lock_take(&id->qp_lock, LOCK_QP);
 	if (id->pub.qp && !group->send_only) {
-		err = set_qkey(id, group);
+		/* It may have been made before its id knew the Q_Key of IP over InfiniBand. */
+		if (id->claim.ps == RDMA_PS_IPOIB)
+			err = ibv_modify_qp(id->pub.qp, &attr, IBV_QP_QKEY);
 		if (!err)
 			err = ibv_attach_mcast(id->pub.qp, &group->ah.grh.dgid, group->ah.dlid);
 		group->is_attached = !err;
 	}
 	lock_give(&id->qp_lock, LOCK_QP);
-	return -err;
-}
-
-int multicast_joined(struct event *event)
-{
-	int err = attach_to_group(event);
-
 	if (err)
-		id_event_spoil(event, RDMA_CM_EVENT_MULTICAST_ERROR, err);
+		id_event_spoil(event, RDMA_CM_EVENT_MULTICAST_ERROR, -err);
 	return 0;
 }
 
 /* --- leaving ------------------------------------------------------------- */
 
 /* The one that was joined last, as with stock. */
-static struct group *find(const struct id *id, const struct sockaddr *sa)
+static struct group *find_group(const struct id *id, const struct sockaddr *sa)
 {
 	struct group *group, *found = NULL;
 	struct list *node;
@@ -271,14 +248,14 @@ static struct group *find(const struct id *id, const struct sockaddr *sa)
  * Return: 0; -EADDRNOTAVAIL if there is no such group; -ENXIO if there is, but the device has gone,
  * as stock says then.
  */
-static int withdraw(struct id *id, const struct sockaddr *sa, struct list *events,
-		    struct group **ret)
+static int withdraw_group(struct id *id, const struct sockaddr *sa, struct list *events,
+			  struct group **ret)
 {
 	int err = -EADDRNOTAVAIL;
 	struct group *group;
 
 	engine_lock();
-	group = find(id, sa);
+	group = find_group(id, sa);
 	if (group) {
 		list_remove(&group->link);
 		channel_withdraw(id->channel, CHANNEL_BY_GROUP, group, events);
@@ -289,7 +266,7 @@ static int withdraw(struct id *id, const struct sockaddr *sa, struct list *event
 	return err;
 }
 
-static void detach(struct id *id, struct group *group)
+static void detach_from_group(struct id *id, struct group *group)
 {
 	lock_take(&id->qp_lock, LOCK_QP);
 	if (group->is_attached && id->pub.qp)
@@ -298,7 +275,7 @@ static void detach(struct id *id, struct group *group)
 	lock_give(&id->qp_lock, LOCK_QP);
 }
 
-static int leave(struct id *id, const struct sockaddr *sa)
+static int leave_group(struct id *id, const struct sockaddr *sa)
 {
 	struct group *group;
 	struct list events;
@@ -307,15 +284,15 @@ static int leave(struct id *id, const struct sockaddr *sa)
 	if (!name_bytes(sa))
 		return -EINVAL;
 	list_init(&events);
-	err = withdraw(id, sa, &events, &group);
+	err = withdraw_group(id, sa, &events, &group);
 	if (!group)
 		return err;
-	detach(id, group);
+	detach_from_group(id, group);
 	group_exit(group);
 	id_drop_events(&events);
 	id_wait_group_acked(id, group);
 	/* Another thread may have taken the group's event meanwhile, and attached. */
-	detach(id, group);
+	detach_from_group(id, group);
 	free(group);
 	return err;
 }
@@ -324,7 +301,7 @@ int rdma_leave_multicast(struct rdma_cm_id *id, struct sockaddr *addr)
 {
 	if (!id)
 		return api_return(-EINVAL);
-	return api_return(leave(id_of(id), addr));
+	return api_return(leave_group(id_of(id), addr));
 }
 
 /* --- when an id or a device goes ----------------------------------------- */
@@ -345,35 +322,27 @@ void multicast_free_all(struct id *id)
 		free(container_of(node, struct group, link));
 }
 
-/* Takes the membership of one group; what to leave goes into a copy. */
-static bool take_one_of_id(struct id *id, struct group *ret)
-{
-	struct group *group;
-	struct list *node;
-
-	list_for_each (node, &id->groups) {
-		group = container_of(node, struct group, link);
-		if (!group->is_member)
-			continue;
-		*ret = *group;
-		group->is_member = false;
-		return true;
-	}
-	return false;
-}
-
-static bool take_one(const struct device *device, struct group *ret)
+/* Takes the membership of one group on a device; what to leave goes into a copy. */
+static bool take_membership(const struct device *device, struct group *ret)
 {
 	struct engine *engine = engine_lock();
+	struct list *at, *node;
 	bool found = false;
-	struct list *node;
-	struct id *id;
 
-	list_for_each (node, &engine->ids) {
-		id = container_of(node, struct id, link);
-		found = id->path.gid.verbs == device->verbs && take_one_of_id(id, ret);
-		if (found)
-			break;
+	list_for_each (at, &engine->ids) {
+		struct id *id = container_of(at, struct id, link);
+
+		if (found || id->path.gid.verbs != device->verbs)
+			continue;
+		list_for_each (node, &id->groups) {
+			struct group *group = container_of(node, struct group, link);
+
+			if (found || !group->is_member)
+				continue;
+			*ret = *group;
+			group->is_member = false;
+			found = true;
+		}
 	}
 	engine_unlock();
 	return found;
@@ -383,6 +352,6 @@ void multicast_device_gone(const struct device *device)
 {
 	struct group copy;
 
-	while (take_one(device, &copy))
+	while (take_membership(device, &copy))
 		group_exit(&copy);
 }

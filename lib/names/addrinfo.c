@@ -224,8 +224,8 @@ static int take_hints(struct rdma_addrinfo *rai, const struct rdma_addrinfo *hin
 			 &rai->ai_dst_len);
 }
 
-static int resolve(const char *node, const char *service, const struct rdma_addrinfo *hints,
-		   struct rdma_addrinfo *rai, int *eai)
+static int resolve_name(const char *node, const char *service, const struct rdma_addrinfo *hints,
+			struct rdma_addrinfo *rai, int *eai)
 {
 	int rc;
 
@@ -255,7 +255,7 @@ int addrinfo_find(const char *node, const char *service, const struct rdma_addri
 	rai = calloc(1, sizeof(*rai));
 	if (!rai)
 		return -ENOMEM;
-	rc = resolve(node, service, hints, rai, ret_eai);
+	rc = resolve_name(node, service, hints, rai, ret_eai);
 	if (rc || *ret_eai) {
 		rdma_freeaddrinfo(rai);
 		return rc;

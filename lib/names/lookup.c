@@ -110,7 +110,7 @@ static int errno_of_eai(int eai)
 	return EIO;
 }
 
-static int find(const struct lookup *lookup, struct rdma_addrinfo **ret)
+static int find_addrinfo(const struct lookup *lookup, struct rdma_addrinfo **ret)
 {
 	int eai = 0;
 	int err = addrinfo_find(lookup->node, lookup->service,
@@ -120,7 +120,7 @@ static int find(const struct lookup *lookup, struct rdma_addrinfo **ret)
 }
 
 /* The engine's lock is held. Return: -ENOMEM if the program cannot be told. */
-static int tell(struct id *id, struct rdma_addrinfo *list, int err)
+static int post_result(struct id *id, struct rdma_addrinfo *list, int err)
 {
 	struct event *event = id_event(
 		id, err ? RDMA_CM_EVENT_ADDRINFO_ERROR : RDMA_CM_EVENT_ADDRINFO_RESOLVED, err);
@@ -133,7 +133,7 @@ static int tell(struct id *id, struct rdma_addrinfo *list, int err)
 }
 
 /* Who is still in the call hears of a failure there; who is not, by an event. */
-static int finish(struct lookup *lookup, struct rdma_addrinfo *list, int err, bool in_call)
+static int finish_lookup(struct lookup *lookup, struct rdma_addrinfo *list, int err, bool in_call)
 {
 	bool owned = false;
 
@@ -141,7 +141,7 @@ static int finish(struct lookup *lookup, struct rdma_addrinfo *list, int err, bo
 	if (lookup->id) {
 		lookup->id->lookup = NULL;
 		if (!err || !in_call) {
-			owned = !tell(lookup->id, list, err);
+			owned = !post_result(lookup->id, list, err);
 			err = err || owned ? err : -ENOMEM;
 		}
 	}
@@ -152,17 +152,17 @@ static int finish(struct lookup *lookup, struct rdma_addrinfo *list, int err, bo
 	return err;
 }
 
-static int ask(struct lookup *lookup, bool in_call)
+static int run_lookup(struct lookup *lookup, bool in_call)
 {
 	struct rdma_addrinfo *list = NULL;
-	int err = find(lookup, &list);
+	int err = find_addrinfo(lookup, &list);
 
-	return finish(lookup, list, err, in_call);
+	return finish_lookup(lookup, list, err, in_call);
 }
 
-static void *run(void *arg)
+static void *run_thread(void *arg)
 {
-	ask(arg, false);
+	run_lookup(arg, false);
 	return NULL;
 }
 
@@ -200,7 +200,7 @@ static int check_service_query(struct id *id, const char *node, const char *serv
 	return has_device && service ? -EOPNOTSUPP : -EINVAL;
 }
 
-static int begin(struct id *id, struct lookup *lookup)
+static int begin_lookup(struct id *id, struct lookup *lookup)
 {
 	int err = 0;
 
@@ -228,14 +228,14 @@ static int resolve_addrinfo(struct id *id, const char *node, const char *service
 	lookup = lookup_new(id, node, service, hints);
 	if (!lookup)
 		return -ENOMEM;
-	err = begin(id, lookup);
+	err = begin_lookup(id, lookup);
 	if (err) {
 		lookup_free(lookup);
 		return err;
 	}
-	if (needs_server(lookup) && thread_start(run, lookup) == 0)
+	if (needs_server(lookup) && thread_start(run_thread, lookup) == 0)
 		return 0;
-	return ask(lookup, true);
+	return run_lookup(lookup, true);
 }
 
 int rdma_resolve_addrinfo(struct rdma_cm_id *id, const char *node, const char *service,
@@ -246,7 +246,7 @@ int rdma_resolve_addrinfo(struct rdma_cm_id *id, const char *node, const char *s
 	return sync_return(id_of(id), resolve_addrinfo(id_of(id), node, service, hints));
 }
 
-static int query(struct id *id, struct rdma_addrinfo **ret)
+static int take_result(struct id *id, struct rdma_addrinfo **ret)
 {
 	struct rdma_addrinfo *list;
 
@@ -264,7 +264,7 @@ int rdma_query_addrinfo(struct rdma_cm_id *id, struct rdma_addrinfo **info)
 {
 	if (!id || !info)
 		return api_return(-EINVAL);
-	return api_return(query(id_of(id), info));
+	return api_return(take_result(id_of(id), info));
 }
 
 void lookup_abandon(struct id *id)

@@ -183,7 +183,7 @@ static int load_addrs(void)
 }
 
 /* The better of two interfaces with the same address: one that is up and goes somewhere. */
-static unsigned int better(unsigned int a, unsigned int b)
+static unsigned int better_iface(unsigned int a, unsigned int b)
 {
 	struct net_iface iface;
 
@@ -212,7 +212,7 @@ int net_owner_of_ip(const struct net_ip *ip, unsigned int prefer)
 	for (owner = hit->ifindex; hit < end && !by_ip(&key, hit); hit++) {
 		if (hit->ifindex == prefer)
 			return prefer;
-		owner = better(owner, hit->ifindex);
+		owner = better_iface(owner, hit->ifindex);
 	}
 	return owner;
 }

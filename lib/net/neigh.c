@@ -58,7 +58,7 @@ static uint32_t set_of(const struct key *key)
 	return hash_bytes(key, sizeof(*key)) & (CACHE_SETS - 1);
 }
 
-static struct entry *find(const struct key *key)
+static struct entry *find_entry(const struct key *key)
 {
 	struct entry *set = cache.entry[set_of(key)];
 
@@ -69,10 +69,10 @@ static struct entry *find(const struct key *key)
 	return NULL;
 }
 
-static struct entry *find_or_add(const struct key *key)
+static struct entry *find_or_add_entry(const struct key *key)
 {
 	uint32_t set = set_of(key);
-	struct entry *entry = find(key);
+	struct entry *entry = find_entry(key);
 
 	if (entry)
 		return entry;
@@ -93,7 +93,7 @@ static enum net_neigh state_of_nud(unsigned int nud)
 }
 
 /* What one RTM_NEWNEIGH or RTM_DELNEIGH says. Return: 0 or -EPROTO. */
-static int parse(struct nlmsghdr *hdr, struct entry *ret)
+static int parse_neigh(struct nlmsghdr *hdr, struct entry *ret)
 {
 	struct ndmsg *ndm = nlmsg_data(hdr);
 	struct nlattr *attr[NDA_MAX + 1];
@@ -124,7 +124,7 @@ static bool hw_differs(const struct entry *a, const struct entry *b)
 	       (a->hw_bytes != b->hw_bytes || memcmp(a->hw, b->hw, a->hw_bytes));
 }
 
-static void learn(struct entry *entry, const struct entry *news)
+static void learn_neigh(struct entry *entry, const struct entry *news)
 {
 	entry->state = news->state;
 	if (news->hw_bytes) {
@@ -139,9 +139,9 @@ bool net_neigh_announced(struct nlmsghdr *hdr, struct net_event *event)
 	struct entry news;
 	bool known;
 
-	if (parse(hdr, &news) < 0)
+	if (parse_neigh(hdr, &news) < 0)
 		return false;
-	entry = find(&news.key);
+	entry = find_entry(&news.key);
 	event->change = NET_CHANGE_NEIGH;
 	event->ifindex = news.key.ifindex;
 	net_ip_to_addr(&news.key.ip, &event->addr);
@@ -150,13 +150,13 @@ bool net_neigh_announced(struct nlmsghdr *hdr, struct net_event *event)
 		return true;
 	event->hw_changed = hw_differs(entry, &news);
 	known = entry->state == NET_NEIGH_KNOWN;
-	learn(entry, &news);
+	learn_neigh(entry, &news);
 	return !known || news.state != NET_NEIGH_KNOWN || event->hw_changed;
 }
 
 static int take_neigh(struct nlmsghdr *hdr, void *arg)
 {
-	return parse(hdr, arg);
+	return parse_neigh(hdr, arg);
 }
 
 static int take_nud(struct nlmsghdr *hdr, void *arg)
@@ -195,7 +195,7 @@ static bool needs_no_neigh(unsigned int ifindex)
 
 static enum net_neigh ask_kernel(const struct key *key)
 {
-	struct entry *entry = find_or_add(key);
+	struct entry *entry = find_or_add_entry(key);
 	struct entry news = { .state = NET_NEIGH_NONE };
 
 	/*
@@ -207,9 +207,9 @@ static enum net_neigh ask_kernel(const struct key *key)
 	if (net_request(neigh_request(RTM_GETNEIGH, 0, key, 0, 0), take_neigh, &news) < 0)
 		news.state = NET_NEIGH_NONE;
 	net_news_take();
-	entry = find_or_add(key);
+	entry = find_or_add_entry(key);
 	if (entry->state == NET_NEIGH_NONE)
-		learn(entry, &news);
+		learn_neigh(entry, &news);
 	if (entry->state == NET_NEIGH_NONE && needs_no_neigh(key->ifindex))
 		return NET_NEIGH_KNOWN;
 	return entry->state;
@@ -227,7 +227,7 @@ bool net_neigh_is_known(const struct net_route *route)
 
 	if (route->local || addr_is_multicast(&route->next_hop))
 		return true;
-	entry = find(&key);
+	entry = find_entry(&key);
 	return entry && entry->state == NET_NEIGH_KNOWN;
 }
 
@@ -319,7 +319,7 @@ void net_neigh_revalidate(const struct net_route *route)
 
 	if (route->local || net_enter())
 		return;
-	if (may_revalidate(find_or_add(&key)) && is_believed(&key))
+	if (may_revalidate(find_or_add_entry(&key)) && is_believed(&key))
 		net_request(
 			neigh_request(RTM_NEWNEIGH, NLM_F_REPLACE | NLM_F_ACK, &key, 0, NUD_PROBE),
 			NULL, NULL);
@@ -347,11 +347,11 @@ unsigned int net_neigh_hw(const struct net_route *route, uint8_t ret[HW_BYTES_MA
 	if (route->local) {
 		bytes = own_hw(route->ifindex, ret);
 	} else {
-		entry = find(&key);
+		entry = find_entry(&key);
 		/* Known to look-ups of routes, perhaps never asked about here. */
 		if (!entry || entry->state != NET_NEIGH_KNOWN || !entry->hw_bytes)
 			ask_kernel(&key);
-		entry = find(&key);
+		entry = find_entry(&key);
 		if (entry && entry->state == NET_NEIGH_KNOWN) {
 			bytes = entry->hw_bytes;
 			memcpy(ret, entry->hw, sizeof(entry->hw));

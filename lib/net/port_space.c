@@ -92,7 +92,7 @@ static struct port_page *make_page(struct port_space *space, uint16_t ps, uint16
 }
 
 /* Make @claim the newest holder of @port. */
-static int hold(struct port_space *space, struct port_claim *claim, uint16_t port)
+static int hold_port(struct port_space *space, struct port_claim *claim, uint16_t port)
 {
 	struct port_page *page = make_page(space, claim->ps, port);
 	struct port_claim **head;
@@ -122,7 +122,8 @@ void port_space_release(struct port_space *space, struct port_claim *claim)
 }
 
 /* May @claim hold a port that it named, next to what @other holds? */
-static int conflict(const struct port_claim *claim, const struct port_claim *other, bool reuseaddr)
+static int check_conflict(const struct port_claim *claim, const struct port_claim *other,
+			  bool reuseaddr)
 {
 	if (reuseaddr && other->reuseaddr)
 		return 0;
@@ -143,7 +144,7 @@ static int check_holders(const struct port_space *space, const struct port_claim
 
 	for (; other && !rc; other = other->next) {
 		if (other != claim)
-			rc = conflict(claim, other, reuseaddr);
+			rc = check_conflict(claim, other, reuseaddr);
 	}
 	return rc;
 }
@@ -209,7 +210,7 @@ static int bind_ephemeral(struct port_space *space, struct port_claim *claim)
 	int rc = find_ephemeral(space, claim, &port);
 
 	if (!rc)
-		rc = hold(space, claim, port);
+		rc = hold_port(space, claim, port);
 	if (!rc)
 		space->last_port = port;
 	return rc;
@@ -229,7 +230,7 @@ int port_space_bind(struct port_space *space, struct port_claim *claim)
 	if (port < PORT_PRIVILEGED && !space->limits.may_bind_low)
 		return -EACCES;
 	rc = check_holders(space, claim, claim->reuseaddr);
-	return rc ? rc : hold(space, claim, port);
+	return rc ? rc : hold_port(space, claim, port);
 }
 
 int port_space_hold(struct port_space *space, struct port_claim *claim)
@@ -238,7 +239,7 @@ int port_space_hold(struct port_space *space, struct port_claim *claim)
 
 	if (claim->link || !port)
 		return -EINVAL;
-	return table_of(claim->ps) < 0 ? -EPROTONOSUPPORT : hold(space, claim, port);
+	return table_of(claim->ps) < 0 ? -EPROTONOSUPPORT : hold_port(space, claim, port);
 }
 
 int port_space_listen(struct port_space *space, struct port_claim *claim)

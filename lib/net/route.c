@@ -60,7 +60,7 @@ static uint32_t set_of(const struct question *question)
 	return hash_bytes(question, sizeof(*question)) & (CACHE_SETS - 1);
 }
 
-static const struct answer *cached(const struct question *question)
+static const struct answer *cached_answer(const struct question *question)
 {
 	const struct entry *set = cache.entry[set_of(question)];
 	uint64_t now_ns = clock_coarse_ns();
@@ -73,7 +73,7 @@ static const struct answer *cached(const struct question *question)
 	return NULL;
 }
 
-static void keep(const struct question *question, const struct answer *answer)
+static void keep_answer(const struct question *question, const struct answer *answer)
 {
 	uint32_t set = set_of(question);
 	struct entry *entry = &cache.entry[set][cache.victim[set]++ % CACHE_WAYS];
@@ -188,7 +188,7 @@ static int own_interface(const struct question *question, struct answer *answer)
 	return 0;
 }
 
-static int ask(const struct question *question, struct answer *answer)
+static int ask_kernel(const struct question *question, struct answer *answer)
 {
 	int rc;
 
@@ -203,7 +203,7 @@ static int ask(const struct question *question, struct answer *answer)
 	if (!rc && answer->local)
 		rc = own_interface(question, answer);
 	if (!rc)
-		keep(question, answer);
+		keep_answer(question, answer);
 	return rc;
 }
 
@@ -211,7 +211,7 @@ static int ask(const struct question *question, struct answer *answer)
  * Link-local addresses pin the interface, and must agree about it. A multicast group of the link
  * (RFC 4291, 2.7) may leave it to the routes.
  */
-static int pin(unsigned int *ifindex, const union addr *addr)
+static int pin_to_link(unsigned int *ifindex, const union addr *addr)
 {
 	bool group = addr->sa.sa_family == AF_INET6 &&
 		     IN6_IS_ADDR_MC_LINKLOCAL(&addr->in6.sin6_addr);
@@ -226,16 +226,16 @@ static int pin(unsigned int *ifindex, const union addr *addr)
 	return 0;
 }
 
-static int pose(const union addr *dst, const union addr *src, unsigned int ifindex,
-		struct question *ret)
+static int pose_question(const union addr *dst, const union addr *src, unsigned int ifindex,
+			 struct question *ret)
 {
 	bool src_given = src && !addr_is_zero(src);
 
 	if (!addr_bytes(&dst->sa) || (src && src->sa.sa_family != dst->sa.sa_family))
 		return -EINVAL;
-	if (src_given && pin(&ifindex, src) < 0)
+	if (src_given && pin_to_link(&ifindex, src) < 0)
 		return -EINVAL;
-	if (pin(&ifindex, dst) < 0)
+	if (pin_to_link(&ifindex, dst) < 0)
 		return -EINVAL;
 	ret->dst = net_ip_of(dst);
 	ret->src = net_ip_of(src_given ? src : NULL);
@@ -243,7 +243,7 @@ static int pose(const union addr *dst, const union addr *src, unsigned int ifind
 	return 0;
 }
 
-static void tell(const struct answer *answer, struct net_route *ret)
+static void tell_route(const struct answer *answer, struct net_route *ret)
 {
 	net_ip_to_addr(&answer->src, &ret->src);
 	net_ip_to_addr(&answer->next_hop, &ret->next_hop);
@@ -262,18 +262,18 @@ int net_route_lookup(const union addr *dst, const union addr *src, unsigned int 
 	struct answer answer;
 	int rc;
 
-	rc = pose(dst, src, ifindex, &question);
+	rc = pose_question(dst, src, ifindex, &question);
 	if (!rc)
 		rc = net_enter();
 	if (rc)
 		return rc;
-	hit = cached(&question);
+	hit = cached_answer(&question);
 	if (hit)
 		answer = *hit;
 	else
-		rc = ask(&question, &answer);
+		rc = ask_kernel(&question, &answer);
 	if (!rc)
-		tell(&answer, ret);
+		tell_route(&answer, ret);
 	net_leave();
 	return rc;
 }

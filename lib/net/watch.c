@@ -157,7 +157,7 @@ static void enqueue_for(struct net_watch *watch, const struct net_event *event)
 	watch->n_queued = 1;
 }
 
-static void enqueue(const struct net_event *event)
+static void enqueue_event(const struct net_event *event)
 {
 	int i;
 
@@ -166,7 +166,7 @@ static void enqueue(const struct net_event *event)
 			enqueue_for(&watches[i], event);
 }
 
-static void lost(void)
+static void lose_announcements(void)
 {
 	struct net_event event;
 
@@ -174,7 +174,7 @@ static void lost(void)
 	event.change = NET_CHANGE_LOST;
 	flush_all();
 	count_change();
-	enqueue(&event);
+	enqueue_event(&event);
 }
 
 static void addr_announced(struct nlmsghdr *hdr, struct net_event *event)
@@ -202,7 +202,7 @@ static unsigned int link_announced(const struct nlmsghdr *hdr)
 	return nlmsg_valid_hdr(hdr, sizeof(*ifi)) ? (unsigned int)ifi->ifi_index : 0;
 }
 
-static void announced(struct nlmsghdr *hdr)
+static void take_announcement(struct nlmsghdr *hdr)
 {
 	struct net_event event;
 
@@ -233,11 +233,11 @@ static void announced(struct nlmsghdr *hdr)
 	/* A neighbour that failed can make the kernel choose another gateway. */
 	if (event.change != NET_CHANGE_NEIGH || event.neigh == NET_NEIGH_FAILED)
 		net_route_flush();
-	enqueue(&event);
+	enqueue_event(&event);
 }
 
 /* Return: with MSG_TRUNC, the whole length of a message, also of one that did not fit. */
-static ssize_t receive(struct sockaddr_nl *from)
+static ssize_t receive_message(struct sockaddr_nl *from)
 {
 	socklen_t from_bytes = sizeof(*from);
 
@@ -253,7 +253,7 @@ void net_news_take(void)
 
 	for (;;) {
 		struct nlmsghdr *hdr = (struct nlmsghdr *)message;
-		ssize_t bytes = receive(&from);
+		ssize_t bytes = receive_message(&from);
 		int left;
 
 		if (bytes < 0 && errno == EINTR)
@@ -263,11 +263,11 @@ void net_news_take(void)
 		if (bytes >= 0 && from.nl_pid) /* only the kernel may tell us */
 			continue;
 		if (bytes < 0 || bytes > (ssize_t)sizeof(message)) {
-			lost();
+			lose_announcements();
 			continue;
 		}
 		for (left = bytes; nlmsg_ok(hdr, left); hdr = nlmsg_next(hdr, &left))
-			announced(hdr);
+			take_announcement(hdr);
 	}
 }
 

@@ -144,8 +144,8 @@ static int connect_to_socket(const char *path, struct cm_time deadline)
 
 /* --- asking ----------------------------------------------------------------- */
 
-static int exchange(struct ibacm *acm, const struct ibacm_question *question,
-		    struct cm_time deadline, struct ibacm_answer *ret)
+static int exchange_messages(struct ibacm *acm, const struct ibacm_question *question,
+			     struct cm_time deadline, struct ibacm_answer *ret)
 {
 	uint8_t wire[IBACM_MESSAGE_BYTES];
 	size_t bytes = ibacm_encode(question, ++acm->tid, wire);
@@ -185,7 +185,7 @@ static int try_to_ask(struct ibacm *acm, const struct ibacm_question *question,
 	}
 	if (acm->fd < 0)
 		return -ENOTCONN;
-	err = exchange(acm, question, deadline, ret);
+	err = exchange_messages(acm, question, deadline, ret);
 	if (err && err != -ENOENT) {
 		warning_of_ibacm(err);
 		fd_close(&acm->fd);

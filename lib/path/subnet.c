@@ -13,7 +13,7 @@
 
 static uint32_t next_ask_id; /* under the engine's lock */
 
-static struct portd_record record_of(const struct subnet_ask *ask)
+static struct portd_record record_of_ask(const struct subnet_ask *ask)
 {
 	struct portd_record record = {
 		.type = PORTD_SA_ASK,
@@ -35,17 +35,12 @@ void subnet_ask(struct engine *engine, struct subnet_ask *ask, struct port *port
 	ask->port = port;
 	ask->ask_id = ++next_ask_id;
 	list_append(&engine->subnet_asks, &ask->link);
-	*ret_record = record_of(ask);
-}
-
-static bool is_under_way(const struct subnet_ask *ask)
-{
-	return ask->link.next && !list_is_empty(&ask->link);
+	*ret_record = record_of_ask(ask);
 }
 
 bool subnet_drop(struct subnet_ask *ask, struct portd_record *ret_record)
 {
-	if (!is_under_way(ask))
+	if (!ask->link.next || list_is_empty(&ask->link))
 		return false;
 	list_remove(&ask->link);
 	*ret_record = (struct portd_record){ .type = PORTD_SA_DROP,
@@ -61,7 +56,7 @@ struct portd_record subnet_revalidate(const struct port *port, const struct mad_
 	};
 }
 
-static struct subnet_ask *find(struct engine *engine, uint32_t ask_id)
+static struct subnet_ask *find_ask(struct engine *engine, uint32_t ask_id)
 {
 	struct subnet_ask *ask;
 	struct list *node;
@@ -74,61 +69,46 @@ static struct subnet_ask *find(struct engine *engine, uint32_t ask_id)
 	return NULL;
 }
 
-/* Who loses interest between the making of a question and its leaving says so before it. */
-static bool has_overtaken(const struct portd_record *record)
-{
-	bool is_gone;
-
-	if (record->type != PORTD_SA_ASK)
-		return false;
-	is_gone = !find(engine_lock(), record->sa_ask.ask_id);
-	engine_unlock();
-	return is_gone;
-}
-
+/* Who loses interest between the making of a question and its leaving says so before it leaves. */
 void subnet_send(const struct portd_record *record)
 {
 	struct portd_record drop = { .type = PORTD_SA_DROP };
+	bool is_gone;
 
 	if (record->type == PORTD_NONE)
 		return;
 	portd_put_data(link_client(), record);
-	if (!has_overtaken(record))
+	if (record->type != PORTD_SA_ASK)
+		return;
+	is_gone = !find_ask(engine_lock(), record->sa_ask.ask_id);
+	engine_unlock();
+	if (!is_gone)
 		return;
 	drop.sa_drop.ask_id = record->sa_ask.ask_id;
 	portd_put_data(link_client(), &drop);
 }
 
-/* Return: whether it asks again. */
-static bool answered(struct subnet_ask *ask, const struct portd_sa_told *told)
-{
-	bool again;
-
-	struct sa_msg answer = ask->msg;
-	int err = -told->error;
-
-	if (err || ask->msg.hdr.method != SA_METHOD_SET)
-		list_remove(&ask->link); /* a membership lasts */
-	if (!err)
-		wire_decode(sa_msg_layout(answer.hdr.attr_id), told->record, &answer.path);
-	ask->done(ask, err, err ? NULL : &answer);
-	again = ask->asks_again;
-	ask->asks_again = false;
-	return again;
-}
-
 void subnet_told(const struct portd_sa_told *told)
 {
+	struct portd_record record = { .type = PORTD_NONE };
 	struct engine *engine = engine_lock();
-	struct subnet_ask *ask = find(engine, told->ask_id);
-	struct portd_record record;
-	bool asks = ask && answered(ask, told);
+	struct subnet_ask *ask = find_ask(engine, told->ask_id);
+	struct sa_msg answer;
 
-	if (asks)
+	if (!ask)
+		goto out;
+	if (told->error || ask->msg.hdr.method != SA_METHOD_SET)
+		list_remove(&ask->link); /* a membership lasts */
+	answer = ask->msg;
+	if (!told->error)
+		wire_decode(sa_msg_layout(answer.hdr.attr_id), told->record, &answer.path);
+	ask->done(ask, -told->error, told->error ? NULL : &answer);
+	if (ask->asks_again)
 		subnet_ask(engine, ask, ask->port, &record);
+	ask->asks_again = false;
+out:
 	engine_unlock();
-	if (asks)
-		subnet_send(&record);
+	subnet_send(&record);
 }
 
 /* The next cmportd has given the ports new handles. */
@@ -145,7 +125,7 @@ void subnet_tell(struct portd_client *client)
 	n = 0;
 	list_for_each (node, &engine->subnet_asks)
 		if (records)
-			records[n++] = record_of(container_of(node, struct subnet_ask, link));
+			records[n++] = record_of_ask(container_of(node, struct subnet_ask, link));
 	engine_unlock();
 	for (i = 0; i < n; i++)
 		portd_put_data(client, &records[i]);

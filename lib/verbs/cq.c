@@ -8,8 +8,8 @@
 #include <stddef.h>
 
 /* Inline functions of rdma_verbs.h rely on cq_context and on a channel of its own. */
-static int make(struct rdma_cm_id *id, uint32_t entries, struct ibv_comp_channel **channel,
-		struct ibv_cq **cq)
+static int make_cq(struct rdma_cm_id *id, uint32_t entries, struct ibv_comp_channel **channel,
+		   struct ibv_cq **cq)
 {
 	if (*cq || !entries)
 		return 0;
@@ -24,9 +24,9 @@ static int make(struct rdma_cm_id *id, uint32_t entries, struct ibv_comp_channel
 
 int cq_make(struct rdma_cm_id *id, uint32_t send_entries, uint32_t recv_entries)
 {
-	int err = make(id, recv_entries, &id->recv_cq_channel, &id->recv_cq);
+	int err = make_cq(id, recv_entries, &id->recv_cq_channel, &id->recv_cq);
 
-	return err ? err : make(id, send_entries, &id->send_cq_channel, &id->send_cq);
+	return err ? err : make_cq(id, send_entries, &id->send_cq_channel, &id->send_cq);
 }
 
 void cq_drop(struct rdma_cm_id *id)

@@ -36,7 +36,7 @@ int ece_ask(struct id *id, struct ibv_qp *qp)
 }
 
 /* Options of another vendor mean nothing here: the driver is told that there are none. */
-static int tell(const struct id *id, struct ibv_qp *qp, const struct ibv_ece *remote)
+static int tell_driver(const struct id *id, struct ibv_qp *qp, const struct ibv_ece *remote)
 {
 	struct ibv_ece ece = { .vendor_id = id->local_ece.vendor_id };
 	int err;
@@ -55,7 +55,7 @@ int ece_begin(struct id *id, struct ibv_qp *qp)
 
 	if (err || !id->remote_ece.vendor_id)
 		return err;
-	return -tell(id, qp, &id->remote_ece);
+	return -tell_driver(id, qp, &id->remote_ece);
 }
 
 int ece_agree(struct id *id)
@@ -66,12 +66,12 @@ int ece_agree(struct id *id)
 		remote->options = 0;
 	else if (remote->vendor_id != id->local_ece.vendor_id)
 		return -EINVAL;
-	return tell(id, id->pub.qp, remote);
+	return tell_driver(id, id->pub.qp, remote);
 }
 
 /* --- queue pairs of the program ------------------------------------------ */
 
-static int set_local(struct id *id, const struct ibv_ece *ece)
+static int set_local_ece(struct id *id, const struct ibv_ece *ece)
 {
 	if (id->pub.qp || !ece || !ece->vendor_id || ece->comp_mask)
 		return -EINVAL;
@@ -83,10 +83,10 @@ int rdma_set_local_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
 {
 	if (!id)
 		return api_return(-EINVAL);
-	return api_return(set_local(id_of(id), ece));
+	return api_return(set_local_ece(id_of(id), ece));
 }
 
-static int get_remote(const struct id *id, struct ibv_ece *ece)
+static int get_remote_ece(const struct id *id, struct ibv_ece *ece)
 {
 	if (id->pub.qp || !ece)
 		return -EINVAL;
@@ -99,5 +99,5 @@ int rdma_get_remote_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
 {
 	if (!id)
 		return api_return(-EINVAL);
-	return api_return(get_remote(id_of(id), ece));
+	return api_return(get_remote_ece(id_of(id), ece));
 }

@@ -16,7 +16,7 @@
 
 /* --- moves --------------------------------------------------------------- */
 
-static int modify(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+static int modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
 	int err = ibv_modify_qp(qp, attr, mask);
 
@@ -25,13 +25,13 @@ static int modify(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	return -err;
 }
 
-static int move(struct id *id, struct ibv_qp *qp, enum ibv_qp_state state)
+static int move_qp(struct id *id, struct ibv_qp *qp, enum ibv_qp_state state)
 {
 	struct ibv_qp_attr attr = { .qp_state = state };
 	int mask = 0;
 	int err = qp_attr_fill(id, &attr, &mask);
 
-	return err ? err : modify(qp, &attr, mask);
+	return err ? err : modify_qp(qp, &attr, mask);
 }
 
 /* What the peer may do was not known when the queue pair was made: INIT to RTR may set it, which
@@ -42,21 +42,21 @@ static int move_to_rtr(struct id *id, struct ibv_qp *qp)
 	int mask = 0;
 	int err = qp_attr_fill_with_access(id, &attr, &mask);
 
-	return err ? err : modify(qp, &attr, mask);
+	return err ? err : modify_qp(qp, &attr, mask);
 }
 
 int qp_to_rts(struct id *id)
 {
 	int err = move_to_rtr(id, id->pub.qp);
 
-	return err ? err : move(id, id->pub.qp, IBV_QPS_RTS);
+	return err ? err : move_qp(id, id->pub.qp, IBV_QPS_RTS);
 }
 
 int qp_to_error(struct id *id)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 
-	return id->pub.qp ? modify(id->pub.qp, &attr, IBV_QP_STATE) : 0;
+	return id->pub.qp ? modify_qp(id->pub.qp, &attr, IBV_QP_STATE) : 0;
 }
 
 /* A datagram queue pair needs no peer to be ready. */
@@ -64,12 +64,12 @@ static int start_ud(struct id *id, struct ibv_qp *qp)
 {
 	struct ibv_qp_attr rtr = { .qp_state = IBV_QPS_RTR };
 	struct ibv_qp_attr rts = { .qp_state = IBV_QPS_RTS, .sq_psn = 0 };
-	int err = move(id, qp, IBV_QPS_INIT);
+	int err = move_qp(id, qp, IBV_QPS_INIT);
 
 	if (!err)
-		err = modify(qp, &rtr, IBV_QP_STATE);
+		err = modify_qp(qp, &rtr, IBV_QP_STATE);
 	if (!err)
-		err = modify(qp, &rts, IBV_QP_STATE | IBV_QP_SQ_PSN);
+		err = modify_qp(qp, &rts, IBV_QP_STATE | IBV_QP_SQ_PSN);
 	return err;
 }
 
@@ -88,7 +88,7 @@ static void drop_cqs(struct rdma_cm_id *id)
 		cq_drop(id);
 }
 
-static int check(const struct rdma_cm_id *id, const struct ibv_qp_init_attr_ex *attr)
+static int check_attr(const struct rdma_cm_id *id, const struct ibv_qp_init_attr_ex *attr)
 {
 	if (!attr->pd || attr->pd->context != id->verbs)
 		return -EINVAL;
@@ -126,12 +126,13 @@ static int add_cqs(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 	return 0;
 }
 
-static int start(struct id *id, struct ibv_qp *qp)
+static int start_qp(struct id *id, struct ibv_qp *qp)
 {
 	int err = ece_begin(id, qp);
 
 	if (!err)
-		err = id->pub.qp_type == IBV_QPT_UD ? start_ud(id, qp) : move(id, qp, IBV_QPS_INIT);
+		err = id->pub.qp_type == IBV_QPT_UD ? start_ud(id, qp)
+						    : move_qp(id, qp, IBV_QPS_INIT);
 	return err ? err : ece_ask(id, qp);
 }
 
@@ -146,7 +147,7 @@ static int make_qp(struct id *id, struct ibv_qp_init_attr_ex *attr)
 	qp = ibv_create_qp_ex(id->pub.verbs, attr);
 	if (!qp)
 		return errno ? -errno : -ENOMEM;
-	err = start(id, qp);
+	err = start_qp(id, qp);
 	if (err) {
 		ibv_destroy_qp(qp);
 		return err;
@@ -168,7 +169,7 @@ static int create_qp(struct id *id, struct ibv_qp_init_attr_ex *attr)
 		attr->comp_mask |= IBV_QP_INIT_ATTR_PD;
 		attr->pd = id->pub.pd;
 	}
-	err = check(&id->pub, attr);
+	err = check_attr(&id->pub, attr);
 	if (!err)
 		err = add_xrcd(id, attr);
 	if (err)

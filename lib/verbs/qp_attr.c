@@ -128,7 +128,7 @@ static const struct {
 };
 
 /* Before there is a connection the answer is that for INIT, whatever was asked. */
-static int fill(struct id *id, struct ibv_qp_attr *attr, int *ret_mask)
+static int fill_attr(struct id *id, struct ibv_qp_attr *attr, int *ret_mask)
 {
 	enum ibv_qp_state state = attr->qp_state;
 
@@ -147,13 +147,13 @@ static int fill(struct id *id, struct ibv_qp_attr *attr, int *ret_mask)
 	return 0;
 }
 
-static int fill_whole(struct id *id, struct ibv_qp_attr *attr, bool with_access, int *ret_mask)
+static int fill_locked(struct id *id, struct ibv_qp_attr *attr, bool with_access, int *ret_mask)
 {
 	struct ibv_qp_attr filled = { .qp_state = attr->qp_state };
 	int err;
 
 	engine_lock();
-	err = fill(id, &filled, ret_mask);
+	err = fill_attr(id, &filled, ret_mask);
 	if (!err && with_access && id->conn) {
 		filled.qp_access_flags = (unsigned int)access_flags(id->conn);
 		*ret_mask |= IBV_QP_ACCESS_FLAGS;
@@ -166,12 +166,12 @@ static int fill_whole(struct id *id, struct ibv_qp_attr *attr, bool with_access,
 
 int qp_attr_fill(struct id *id, struct ibv_qp_attr *attr, int *ret_mask)
 {
-	return fill_whole(id, attr, false, ret_mask);
+	return fill_locked(id, attr, false, ret_mask);
 }
 
 int qp_attr_fill_with_access(struct id *id, struct ibv_qp_attr *attr, int *ret_mask)
 {
-	return fill_whole(id, attr, true, ret_mask);
+	return fill_locked(id, attr, true, ret_mask);
 }
 
 uint32_t qp_qkey(struct id *id)
