@@ -64,37 +64,6 @@ TEST(answers_leave_when_all_messages_have_come)
 	ck_assert_uint_eq(cmportd.n_sends, 1);
 }
 
-static struct id *listener;
-
-static void post_event(struct engine *engine, struct outbox *box, const struct cm_report *report,
-		       const struct cm_msg *msg)
-{
-	(void)engine, (void)box, (void)report, (void)msg;
-	id_notify(listener, RDMA_CM_EVENT_ADDR_CHANGE, 0);
-}
-
-static bool is_readable(const struct channel *channel)
-{
-	struct pollfd poller = { .fd = channel->pub.fd, .events = POLLIN };
-
-	return poll(&poller, 1, 0) == 1;
-}
-
-TEST(pollers_are_woken_when_all_messages_have_come)
-{
-	struct engine_rooms rooms = rig_reporting;
-	struct cm_msg req;
-
-	rooms.report = post_event;
-	rig_begin_with(&rooms);
-	listener = rig_listener(1);
-	req = rig_req(1);
-	receive_one(&req);
-	ck_assert(!is_readable(rig.channel));
-	engine_received_all();
-	ck_assert(is_readable(rig.channel));
-}
-
 TEST(what_is_no_cm_message_is_dropped)
 {
 	uint8_t mad[MAD_BYTES] = { 0 };
@@ -233,4 +202,45 @@ TEST(process_that_exits_does_not_wait_long_for_the_lock)
 TEST(random_numbers_differ)
 {
 	ck_assert_uint_ne(engine_random(), engine_random());
+}
+
+/* --- what the rooms above post ------------------------------------------------ */
+
+static struct id *listener;
+
+static void post_event(struct engine *engine, struct outbox *box, const struct cm_report *report,
+		       const struct cm_msg *msg)
+{
+	(void)engine, (void)box, (void)report, (void)msg;
+	id_notify(listener, RDMA_CM_EVENT_ADDR_CHANGE, 0);
+}
+
+static bool is_readable(const struct channel *channel)
+{
+	struct pollfd poller = { .fd = channel->pub.fd, .events = POLLIN };
+
+	return poll(&poller, 1, 0) == 1;
+}
+
+static void set_up_posting(void)
+{
+	static struct engine_rooms rooms;
+
+	rooms = rig_reporting;
+	rooms.report = post_event;
+	rig_begin_with(&rooms);
+}
+
+FIXTURE(set_up_posting, NULL);
+
+TEST(pollers_are_woken_when_all_messages_have_come)
+{
+	struct cm_msg req;
+
+	listener = rig_listener(1);
+	req = rig_req(1);
+	receive_one(&req);
+	ck_assert(!is_readable(rig.channel));
+	engine_received_all();
+	ck_assert(is_readable(rig.channel));
 }
