@@ -126,11 +126,9 @@ static void handle_forks(void)
 
 static int start_server(int client_fd)
 {
-	const struct server_options options = { .recovery = &server_recovery_none,
-						.unlock = unlock_server,
-						.lock = lock_server,
-						.client_fd = client_fd,
-						.stop_fd = -1 };
+	const struct server_options options = {
+		.unlock = unlock_server, .lock = lock_server, .client_fd = client_fd, .stop_fd = -1
+	};
 	int err;
 
 	err = server_start(&options, &server);

@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "lib/portd/client/spawn.h"
+#include "lib/portd/proto/datagram.h"
 
 #define CONNECT_MS    5000  /* without a sign that a cmportd is coming */
 #define STARTING_MS   60000 /* with one: a host can be slow */
@@ -32,13 +33,6 @@
 static int64_t now_ms(void)
 {
 	return (int64_t)(clock_ns() / CM_NS_PER_MS);
-}
-
-static void sleep_ms(long ms)
-{
-	struct timespec wait = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
-
-	nanosleep(&wait, NULL);
 }
 
 /* --- finding it ---------------------------------------------------------- */
@@ -140,12 +134,9 @@ static void await_it(struct search *search)
 {
 	struct pollfd poll_fd = { .fd = search->started, .events = POLLIN };
 
-	if (search->started < 0) {
-		sleep_ms(search->look_ms);
-	} else {
-		poll(&poll_fd, 1, search->look_ms);
+	poll(&poll_fd, search->started >= 0, search->look_ms);
+	if (search->started >= 0)
 		read_started(search);
-	}
 	search->look_ms = 2 * search->look_ms < LOOK_MAX_MS ? 2 * search->look_ms : LOOK_MAX_MS;
 	if (search->started >= 0 || search->turn == -EADDRINUSE)
 		search->sign_ms = now_ms();
@@ -197,26 +188,11 @@ static int connect_or_start(const char *path, int *ret, struct portd_why *why)
 
 int asking_send(int to, const struct portd_record *record, int fd)
 {
-	struct portd_datagram out;
-	union {
-		struct cmsghdr align;
-		char room[CMSG_SPACE(sizeof(int))];
-	} control = { { 0 } };
-	struct iovec iov = { .iov_base = out.data };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	struct portd_datagram out; /* large, so not cleared */
 
 	out.bytes = 0;
 	portd_put(&out, record);
-	iov.iov_len = out.bytes;
-	if (fd >= 0) {
-		msg.msg_control = &control;
-		msg.msg_controllen = sizeof(control);
-		control.align.cmsg_level = SOL_SOCKET;
-		control.align.cmsg_type = SCM_RIGHTS;
-		control.align.cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(&control.align), &fd, sizeof(fd));
-	}
-	return sendmsg(to, &msg, MSG_NOSIGNAL) < 0 ? -errno : 0;
+	return portd_datagram_send(to, &out, (int[2]){ fd, -1 }, 0);
 }
 
 static int wait_readable(int fd)
@@ -233,64 +209,28 @@ static int wait_readable(int fd)
 	return n ? 0 : -ETIMEDOUT;
 }
 
-static void take_fds(struct msghdr *msg, int fd[2])
-{
-	struct cmsghdr *cmsg = CMSG_FIRSTHDR(msg);
-	size_t bytes;
-
-	fd[0] = fd[1] = -1;
-	if (!cmsg || cmsg->cmsg_level != SOL_SOCKET || cmsg->cmsg_type != SCM_RIGHTS)
-		return;
-	bytes = cmsg->cmsg_len - CMSG_LEN(0);
-	memcpy(fd, CMSG_DATA(cmsg), bytes < 2 * sizeof(int) ? bytes : 2 * sizeof(int));
-}
-
+/* Of what comes along, only who asked for it takes something. */
 static int receive_reply(int from, struct portd_reply *ret, int ret_fd[2])
 {
 	struct portd_datagram in;
 	struct portd_record record;
-	union {
-		struct cmsghdr align;
-		char room[CMSG_SPACE(2 * sizeof(int))];
-	} control;
-	struct iovec iov = { in.data, sizeof(in.data) };
-	struct msghdr msg = { .msg_iov = &iov,
-			      .msg_iovlen = 1,
-			      .msg_control = &control,
-			      .msg_controllen = sizeof(control) };
-	ssize_t n;
+	int fd[2];
+	ssize_t n = portd_datagram_receive(from, &in, fd, 0);
+	bool is_reply = n > 0 && !portd_get(&in, &record) && record.type == PORTD_REPLY;
 
-	do
-		n = recvmsg(from, &msg, MSG_CMSG_CLOEXEC);
-	while (n < 0 && errno == EINTR);
-	if (n <= 0)
-		return n ? -errno : -EPIPE;
-	take_fds(&msg, ret_fd);
-	in.bytes = (size_t)n;
-	in.at = 0;
-	if (portd_get(&in, &record) || record.type != PORTD_REPLY) {
-		fd_close(&ret_fd[0]);
-		fd_close(&ret_fd[1]);
-		return -EPROTO;
-	}
-	*ret = record.reply;
-	ret->text[sizeof(ret->text) - 1] = '\0';
-	return 0;
-}
-
-/* Of what came along, only the answer to HELLO has anything that is wanted. */
-static int receive_answer(int from, struct portd_reply *ret, int ret_fd[2])
-{
-	int fd[2] = { -1, -1 };
-	int err = receive_reply(from, ret, fd);
-
-	if (ret_fd) {
-		memcpy(ret_fd, fd, sizeof(fd));
-	} else {
+	if (n > 0 && (!is_reply || !ret_fd)) {
 		fd_close(&fd[0]);
 		fd_close(&fd[1]);
 	}
-	return err;
+	if (n <= 0)
+		return n ? -errno : -EPIPE;
+	if (!is_reply)
+		return -EPROTO;
+	if (ret_fd)
+		memcpy(ret_fd, fd, sizeof(fd));
+	*ret = record.reply;
+	ret->text[sizeof(ret->text) - 1] = '\0';
+	return 0;
 }
 
 int asking_exchange(struct portd_client *client, const struct portd_record *record, int fd,
@@ -301,7 +241,7 @@ int asking_exchange(struct portd_client *client, const struct portd_record *reco
 	if (err || portd_is_one_way(record->type))
 		return err;
 	err = wait_readable(client->control_fd);
-	return err ? err : receive_answer(client->control_fd, ret, ret_fd);
+	return err ? err : receive_reply(client->control_fd, ret, ret_fd);
 }
 
 /* The thread that receives is the one to find the next cmportd: what is left of the old one is
@@ -332,10 +272,9 @@ static int ask_locked(struct portd_client *client, const struct portd_record *re
 {
 	int err = client->broken ? wait_resumed(client) : 0;
 
-	if (!err)
-		err = asking_exchange(client, record, fd, reply, NULL);
-	else
+	if (err)
 		return err;
+	err = asking_exchange(client, record, fd, reply, NULL);
 	if (err) {
 		give_up(client);
 		err = wait_resumed(client);

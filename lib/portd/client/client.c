@@ -19,6 +19,7 @@
 #include "lib/net/low_port.h"
 #include "lib/net/port_space.h"
 #include "lib/portd/client/asking.h"
+#include "lib/portd/proto/datagram.h"
 
 #define DRAIN_LOOK_NS 1000000
 #define TURN_NS	      10000000
@@ -342,14 +343,7 @@ static void take_held(struct portd_client *client, struct portd_datagram *out)
 
 static int send_datagram(struct portd_client *client, const struct portd_datagram *out)
 {
-	ssize_t n;
-
-	if (!out->bytes)
-		return 0;
-	do
-		n = send(client->data_fd, out->data, out->bytes, MSG_NOSIGNAL);
-	while (n < 0 && errno == EINTR);
-	return n < 0 ? -errno : 0;
+	return out->bytes ? portd_datagram_send(client->data_fd, out, NULL, 0) : 0;
 }
 
 int portd_send(struct portd_client *client, const struct portd_mad *mad, unsigned int n)
@@ -409,13 +403,7 @@ int portd_put_data(struct portd_client *client, const struct portd_record *recor
 
 int portd_try_data(struct portd_client *client, const struct portd_datagram *datagram)
 {
-	ssize_t n;
-
-	do
-		n = send(client->data_fd, datagram->data, datagram->bytes,
-			 MSG_NOSIGNAL | MSG_DONTWAIT);
-	while (n < 0 && errno == EINTR);
-	return n < 0 ? -errno : 0;
+	return portd_datagram_send(client->data_fd, datagram, NULL, MSG_DONTWAIT);
 }
 
 int portd_send_held(struct portd_client *client)
@@ -438,17 +426,10 @@ int portd_receive(struct portd_client *client,
 {
 	struct portd_datagram in;
 	struct portd_record record;
-	ssize_t n;
+	ssize_t n = portd_datagram_receive(client->data_fd, &in, NULL, MSG_DONTWAIT);
 
-	do
-		n = recv(client->data_fd, in.data, sizeof(in.data), MSG_DONTWAIT);
-	while (n < 0 && errno == EINTR);
-	if (n < 0 && errno == EAGAIN)
-		return -EAGAIN;
 	if (n <= 0)
-		return -EPIPE;
-	in.bytes = (size_t)n;
-	in.at = 0;
+		return n && errno == EAGAIN ? -EAGAIN : -EPIPE;
 	while (portd_get(&in, &record) == 0)
 		if (portd_is_told(record.type))
 			take(&record, arg);

@@ -12,11 +12,11 @@
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "lib/portd/proto/datagram.h"
 #include "lib/portd/server/state.h"
 #include "lib/portd/server/subnet.h"
 
 #define DATA_BUFFER_BYTES (1 << 20)
-#define FDS_ROOM	  2
 #define SPARE_MAX	  64
 #define BATCH_MAX	  8
 #define ROW_PRICE	  0.0625 /* of a message: it was asked for, and is soon passed on */
@@ -150,39 +150,14 @@ static void disconnect(struct server *server, struct client *client, const char 
 
 /* --- requests and replies ------------------------------------------------ */
 
-static bool reply(const struct client *client, const struct portd_reply *answer, int fd[2])
-{
-	struct portd_record record = { .type = PORTD_REPLY, .reply = *answer };
-	struct portd_datagram out; /* large, so not cleared */
-	int n_fds = (fd[0] >= 0) + (fd[1] >= 0);
-	union {
-		struct cmsghdr align;
-		char room[CMSG_SPACE(2 * sizeof(int))];
-	} control = { 0 };
-	struct iovec iov = { .iov_base = out.data };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
-
-	out.bytes = 0;
-	portd_put(&out, &record);
-	iov.iov_len = out.bytes;
-	if (n_fds) {
-		msg.msg_control = &control;
-		msg.msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
-		control.align.cmsg_level = SOL_SOCKET;
-		control.align.cmsg_type = SCM_RIGHTS;
-		control.align.cmsg_len = CMSG_LEN(n_fds * sizeof(int));
-		memcpy(CMSG_DATA(&control.align), fd, n_fds * sizeof(int));
-	}
-	return sendmsg(client->control.fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)out.bytes;
-}
-
 /* Return: false if the request waits for the end of the grace period, or of the turn. */
 static bool handle_request(struct server *server, struct client *client,
 			   const struct portd_record *record, int fd)
 {
-	struct portd_reply answer = { .error = 0 };
+	struct portd_record answer = { .type = PORTD_REPLY };
+	struct portd_datagram out; /* large, so not cleared */
 	int send_fd[2] = { -1, -1 };
-	int err = answer_ask(server, client, record, fd, &answer, send_fd);
+	int err = request_handle(server, client, record, fd, &answer.reply, send_fd);
 
 	if (err == -EAGAIN) {
 		client->has_asked = true;
@@ -191,10 +166,14 @@ static bool handle_request(struct server *server, struct client *client,
 		loop_change(&server->loop, &client->control, EPOLLHUP);
 		return false;
 	}
-	if (err)
+	if (err) {
 		disconnect(server, client, "an unexpected request");
-	else if (!portd_is_one_way(record->type) && !reply(client, &answer, send_fd))
-		disconnect(server, client, "it does not take its answers");
+	} else if (!portd_is_one_way(record->type)) {
+		out.bytes = 0;
+		portd_put(&out, &answer);
+		if (portd_datagram_send(client->control.fd, &out, send_fd, MSG_DONTWAIT))
+			disconnect(server, client, "it does not take its answers");
+	}
 	fd_close(&send_fd[0]); /* the client's end of its data socket, or the trace ring */
 	fd_close(&send_fd[1]); /* its page */
 	return true;
@@ -260,62 +239,26 @@ void client_ask_again(struct server *server, struct client *client)
 		loop_change(&server->loop, &client->control, EPOLLIN);
 }
 
-/* A datagram that is too long becomes one that is not a record. */
-static void keep_datagram(struct server *server, size_t bytes, bool is_whole)
-{
-	if (!is_whole)
-		server->in.data[0] = 0xff; /* no record begins like this */
-	server->in.bytes = is_whole ? bytes : 1;
-	server->in.at = 0;
-}
-
-/*
- * A datagram into server->in, and a descriptor that came along, or -1. Where one has room there is,
- * for alignment, room for a second one; the kernel closes others. Return: as recvmsg().
- */
-static ssize_t receive_requests(struct server *server, int from, int *ret_fd)
-{
-	union {
-		struct cmsghdr align;
-		char room[CMSG_SPACE(FDS_ROOM * sizeof(int))];
-	} control;
-	struct iovec iov = { server->in.data, sizeof(server->in.data) };
-	struct msghdr msg = { .msg_iov = &iov,
-			      .msg_iovlen = 1,
-			      .msg_control = &control,
-			      .msg_controllen = sizeof(control) };
-	ssize_t n = recvmsg(from, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	struct cmsghdr *cmsg = n < 0 ? NULL : CMSG_FIRSTHDR(&msg);
-	int fds[FDS_ROOM] = { -1, -1 };
-
-	if (cmsg && cmsg->cmsg_level == SOL_SOCKET && cmsg->cmsg_type == SCM_RIGHTS)
-		memcpy(fds, CMSG_DATA(cmsg), cmsg->cmsg_len - CMSG_LEN(0));
-	*ret_fd = fds[0];
-	fd_close(&fds[1]);
-	if (n >= 0)
-		keep_datagram(server, (size_t)n, !(msg.msg_flags & MSG_TRUNC));
-	return n;
-}
-
 static void control_ready(struct watch *watch, uint32_t events)
 {
 	struct client *client = container_of(watch, struct client, control);
 	struct server *server = client->server;
 	ssize_t n;
-	int fd;
+	int fd[2];
 
 	if (client->has_asked) {
 		if (events & (EPOLLHUP | EPOLLERR))
 			close_after_turn(server, client);
 		return;
 	}
-	n = receive_requests(server, watch->fd, &fd);
+	n = portd_datagram_receive(watch->fd, &server->in, fd, MSG_DONTWAIT);
+	fd_close(&fd[1]); /* one is enough, but for alignment there is room for two */
 	if (n > 0)
-		handle_requests(server, client, fd);
-	else if (n == 0 || (errno != EAGAIN && errno != EINTR))
+		handle_requests(server, client, fd[0]);
+	else if (n == 0 || errno != EAGAIN)
 		close_after_turn(server, client);
 	if (n == 0)
-		fd_close(&fd); /* an empty datagram may bring one */
+		fd_close(&fd[0]); /* an empty datagram may bring one */
 }
 
 /* --- messages from it ---------------------------------------------------- */
@@ -394,15 +337,11 @@ static void take_messages(struct server *server, struct client *client)
 		disconnect(server, client, "not a record");
 }
 
-/* Without room for descriptors, of which none is expected here. Return: as recv(). */
+/* Return: as recv(). */
 static ssize_t receive_messages(struct server *server, struct client *client)
 {
-	const size_t room = sizeof(server->in.data);
-	ssize_t n = recv(client->data.fd, server->in.data, room, MSG_DONTWAIT | MSG_TRUNC);
+	ssize_t n = portd_datagram_receive(client->data.fd, &server->in, NULL, MSG_DONTWAIT);
 
-	if (n < 0)
-		return n;
-	keep_datagram(server, (size_t)n, (size_t)n <= room);
 	if (n > 0)
 		take_messages(server, client);
 	return n;
@@ -442,7 +381,7 @@ static void data_ready(struct watch *watch, uint32_t events)
 	while (n > 0 && ++i < client->batch && !client->leaving && may_send(client));
 	client->batch = next_batch(i, n > 0);
 	loop_change(&server->loop, &client->data, wanted_events(client));
-	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+	if (n == 0 || (n < 0 && errno != EAGAIN))
 		close_after_turn(server, client);
 }
 
@@ -463,8 +402,8 @@ void client_close(struct server *server, struct client *client)
 	while (tracker_take(server->tracker, client->index, &tracked))
 		router_reap(server, &tracked);
 	subnet_forget_client(server, client, true);
-	if (client->welcome && !client->visits)
-		server->options.recovery->dismiss(server, client);
+	if (server->recovery && client->welcome && !client->visits)
+		server->recovery->dismiss(server, client);
 	client_forget(server, client);
 }
 
@@ -501,10 +440,9 @@ static void batch_free(struct server *server, struct batch *batch)
 /* Return: false if the socket has no room. Data for a disconnected client is discarded. */
 static bool send_batch(const struct client *client, const struct batch *batch)
 {
-	ssize_t n = send(client->data.fd, batch->datagram.data, batch->datagram.bytes,
-			 MSG_DONTWAIT | MSG_NOSIGNAL);
+	int err = portd_datagram_send(client->data.fd, &batch->datagram, NULL, MSG_DONTWAIT);
 
-	return n >= 0 || (errno != EAGAIN && errno != ENOBUFS);
+	return err != -EAGAIN && err != -ENOBUFS;
 }
 
 static void send_backlog(struct server *server, struct client *client)

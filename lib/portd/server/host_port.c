@@ -169,14 +169,18 @@ int host_port_open(struct server *server, const char *device, uint8_t port_num,
 		   struct host_port **ret, struct umad_owner *ret_who)
 {
 	struct host_port *host_port = host_port_find(server, device, port_num);
-	int handle, err;
+	int handle = 0, err;
 
 	*ret = host_port;
 	if (host_port)
 		return 0;
-	handle = server->options.recovery->handle(server, device, port_num);
-	if (handle < 0)
-		return handle;
+	if (server->recovery)
+		handle = server->recovery->handle(server, device, port_num);
+	else
+		while (handle < HOST_PORTS_MAX && server->host_port[handle])
+			handle++;
+	if (handle < 0 || handle == HOST_PORTS_MAX)
+		return -ENOSPC;
 	host_port = calloc(1, sizeof(*host_port));
 	if (!host_port)
 		return -ENOMEM;

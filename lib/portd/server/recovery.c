@@ -13,7 +13,6 @@
 #include "lib/portd/server/process.h"
 #include "lib/portd/server/state.h"
 #include "lib/portd/server/state_file.h"
-#include "lib/portd/server/tracked_store.h"
 
 #define LOOK_NS (500 * CM_NS_PER_MS)
 
@@ -21,7 +20,7 @@ _Static_assert(TRACKED_PORTS == HOST_PORTS_MAX, "each host port has a handle");
 
 /* --- beginning and end --------------------------------------------------- */
 
-static int open_dir(struct server *server)
+static int take_dir(struct server *server)
 {
 	const struct tracked *tracked = NULL;
 	struct tracked_store *store;
@@ -40,46 +39,34 @@ static int open_dir(struct server *server)
 	return err;
 }
 
-static void close_tracker(struct server *server)
-{
-	struct tracked_store *store = server->state_file ? state_file_tracked(server->state_file)
-							 : NULL;
-	bool is_empty = server->tracker && tracker_is_empty(server->tracker);
-
-	tracker_free(server->tracker);
-	server->tracker = NULL;
-	if (is_empty && store)
-		store->ops->trim(store);
-}
-
 static void leave_dir(struct server *server)
 {
 	socket_dir_leave(server->dir);
 }
 
-static bool is_none(const struct server *server)
+static bool has_no_orphans(const struct server *server)
 {
 	return !tracker_orphan(server->tracker, NULL);
 }
 
-static uint16_t next_block(struct server *server)
+static uint16_t next_id_block(struct server *server)
 {
 	return state_file_id_block(server->state_file);
 }
 
-/* --- who comes back ------------------------------------------------------ */
+/* --- clients that resume -------------------------------------------------- */
 
-static void welcome(struct server *server, struct client *client)
+static void record_client(struct server *server, struct client *client)
 {
 	client->start = state_file_add_client(server->state_file, client->pid);
 }
 
-static void dismiss(struct server *server, const struct client *client)
+static void remove_client(struct server *server, const struct client *client)
 {
 	state_file_remove_client(server->state_file, client->pid);
 }
 
-static void introduce(struct server *server, const struct client *client)
+static void set_owner(struct server *server, const struct client *client)
 {
 	struct tracked_owner owner = { .pid = client->pid > 0 ? (uint32_t)client->pid : 0,
 				       .start = client->start,
@@ -88,7 +75,7 @@ static void introduce(struct server *server, const struct client *client)
 	tracker_own(server->tracker, client->index, &owner);
 }
 
-static bool awaits(struct server *server)
+static bool may_any_resume(struct server *server)
 {
 	const struct tracked *tracked = NULL;
 
@@ -100,58 +87,58 @@ static bool awaits(struct server *server)
 	return false;
 }
 
-static bool is_of(const struct server *server, const struct tracked *tracked,
-		  const struct client *client)
+static bool is_orphan_of(const struct server *server, const struct tracked *tracked,
+			 const struct client *client)
 {
 	if (tracked->owner.block)
 		return server->block_owner[tracked->owner.block] == client->index;
 	return tracked->owner.pid && tracked->owner.pid == (uint32_t)client->pid;
 }
 
-static void returned(struct server *server, const struct client *client)
+static void drop_orphans_of(struct server *server, const struct client *client)
 {
 	const struct tracked *tracked = tracker_orphan(server->tracker, NULL), *next;
 
 	state_file_resumed(server->state_file, client->pid);
 	for (; tracked; tracked = next) {
 		next = tracker_orphan(server->tracker, tracked);
-		if (!tracked->is_dead && is_of(server, tracked, client))
+		if (!tracked->is_dead && is_orphan_of(server, tracked, client))
 			tracker_drop(server->tracker, tracked);
 	}
 }
 
-/* --- who does not -------------------------------------------------------- */
+/* --- clients that do not -------------------------------------------------- */
 
 struct last_look {
 	uint32_t pid;
 	uint32_t start;
-	bool lives;
+	bool is_alive;
 };
 
-static bool lives(struct last_look *last, const struct tracked_owner *owner)
+static bool is_alive(struct last_look *last, const struct tracked_owner *owner)
 {
 	int fd = -1;
 
 	if (owner->pid == last->pid && owner->start == last->start)
-		return last->lives;
+		return last->is_alive;
 	*last = (struct last_look){ .pid = owner->pid, .start = owner->start };
-	last->lives = process_watch((pid_t)owner->pid, owner->start, &fd) &&
-		      !process_has_ended((pid_t)owner->pid, fd);
+	last->is_alive = process_watch((pid_t)owner->pid, owner->start, &fd) &&
+			 !process_has_ended((pid_t)owner->pid, fd);
 	if (fd >= 0)
 		close(fd);
-	return last->lives;
+	return last->is_alive;
 }
 
 /* A program that has been stopped for longer than the grace period has its connections still, as
  * it would have with the kernel. */
-static bool may_come_back(const struct server *server, struct last_look *last,
-			  const struct tracked *tracked)
+static bool may_resume(const struct server *server, struct last_look *last,
+		       const struct tracked *tracked)
 {
 	if (tracked->is_dead)
 		return false;
 	if (server->block_owner[tracked->owner.block] != NOBODY)
 		return true; /* it is telling us */
-	return tracked->owner.pid && lives(last, &tracked->owner);
+	return tracked->owner.pid && is_alive(last, &tracked->owner);
 }
 
 static bool has_host_port(struct server *server, uint8_t handle)
@@ -171,7 +158,7 @@ static bool has_host_port(struct server *server, uint8_t handle)
 }
 
 /* Return: false if more than that one has gone. */
-static bool end(struct server *server, const struct tracked *orphan)
+static bool end_orphan(struct server *server, const struct tracked *orphan)
 {
 	uint8_t handle = orphan->is.handle;
 	struct cm_record tracked;
@@ -185,14 +172,14 @@ static bool end(struct server *server, const struct tracked *orphan)
 	return true;
 }
 
-static struct cm_time deadline(const struct server *server)
+static struct cm_time next_look(const struct server *server)
 {
-	bool is_over = server->grace_until.ns || is_none(server);
+	bool is_over = server->grace_until.ns || has_no_orphans(server);
 
 	return is_over ? CM_TIME_NEVER : server->recovery_look_at;
 }
 
-static void settle(struct server *server)
+static void end_orphans(struct server *server)
 {
 	const struct tracked *tracked = tracker_orphan(server->tracker, NULL), *next;
 	struct last_look last = { .pid = 0 };
@@ -203,7 +190,7 @@ static void settle(struct server *server)
 	server->recovery_look_at = cm_time_after(server->now, LOOK_NS);
 	for (; tracked; tracked = next) {
 		next = tracker_orphan(server->tracker, tracked);
-		if (!may_come_back(server, &last, tracked) && !end(server, tracked)) {
+		if (!may_resume(server, &last, tracked) && !end_orphan(server, tracked)) {
 			server->recovery_look_at = server->now; /* the list is another one now */
 			return;
 		}
@@ -212,7 +199,7 @@ static void settle(struct server *server)
 
 /* --- ports --------------------------------------------------------------- */
 
-static int handle_of(struct server *server, const char *device, uint8_t port_num)
+static int choose_handle(struct server *server, const char *device, uint8_t port_num)
 {
 	char name[PORTD_DEVICE_BYTES] = "";
 	uint64_t in_use = 0;
@@ -226,17 +213,16 @@ static int handle_of(struct server *server, const char *device, uint8_t port_num
 }
 
 const struct server_recovery server_recovery_from_files = {
-	.open = open_dir,
-	.close = close_tracker,
-	.leave = leave_dir,
-	.id_block = next_block,
-	.welcome = welcome,
-	.introduce = introduce,
-	.dismiss = dismiss,
-	.returned = returned,
-	.awaits = awaits,
-	.is_none = is_none,
-	.settle = settle,
-	.deadline = deadline,
-	.handle = handle_of,
+	.open = take_dir,
+	.close = leave_dir,
+	.id_block = next_id_block,
+	.welcome = record_client,
+	.introduce = set_owner,
+	.dismiss = remove_client,
+	.resumed = drop_orphans_of,
+	.awaits = may_any_resume,
+	.is_none = has_no_orphans,
+	.settle = end_orphans,
+	.deadline = next_look,
+	.handle = choose_handle,
 };

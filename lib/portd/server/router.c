@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * To whom a message goes that has arrived, and whether a client may send the one it wants to. What
- * belongs to no living client goes to our own core (cm/), which has the connections of the dead
- * and answers for nobody. Called by host_port.c, client.c and server.c.
+ * Which client a message goes to that has arrived, and whether a client may send the one it wants
+ * to. What belongs to no living client goes to our own core (cm/), which has the connections of the
+ * dead and answers for nobody.
  */
 #include <errno.h>
 #include <string.h>
@@ -23,19 +23,25 @@ static void send_effects(struct server *server, const struct cm_effects *fx)
 			       fx->send[i].mad, false);
 }
 
+/* In the grace period the client that a message is for may be about to resume. */
+static bool may_answer(struct server *server, struct host_port *host_port,
+		       const uint8_t mad[MAD_BYTES])
+{
+	bool may = !server_in_grace(server);
+
+	server->count[may ? SERVER_COUNT_ANSWERED : SERVER_COUNT_HELD_BACK]++;
+	stat_count(host_port, may ? PORTD_COUNT_ANSWERED : PORTD_COUNT_HELD_BACK, mad);
+	return may;
+}
+
 static void answer_for_nobody(struct server *server, struct host_port *host_port,
 			      const struct mad_path *path, uint32_t source_qpn,
 			      const uint8_t mad[MAD_BYTES])
 {
 	struct cm_effects fx;
 
-	if (server_in_grace(server)) {
-		server->count[SERVER_COUNT_HELD_BACK]++;
-		stat_count(host_port, PORTD_COUNT_HELD_BACK, mad);
+	if (!may_answer(server, host_port, mad))
 		return;
-	}
-	server->count[SERVER_COUNT_ANSWERED]++;
-	stat_count(host_port, PORTD_COUNT_ANSWERED, mad);
 	cm_core_input(&server->core, &host_port->cm, path, mad, MAD_BYTES, server->now, &fx);
 	if (fx.is_known)
 		host_port_heard(host_port, path, source_qpn);
@@ -69,14 +75,9 @@ static void refuse(struct server *server, struct host_port *host_port, const str
 	struct cm_msg msg = refusal_of(request);
 	uint8_t mad[MAD_BYTES];
 
-	if (server_in_grace(server)) {
-		server->count[SERVER_COUNT_HELD_BACK]++;
-		stat_count(host_port, PORTD_COUNT_HELD_BACK, request_mad);
+	if (!may_answer(server, host_port, request_mad))
 		return;
-	}
 	cm_msg_encode(&msg, mad);
-	server->count[SERVER_COUNT_ANSWERED]++;
-	stat_count(host_port, PORTD_COUNT_ANSWERED, request_mad);
 	host_port_send(server, host_port, NULL, path, mad, false);
 }
 
@@ -117,7 +118,7 @@ static uint16_t owner_of_id(const struct server *server, uint32_t comm_id)
 	return server->block_owner[comm_id >> ID_BLOCK_SHIFT];
 }
 
-static uint16_t holder(const struct tracked *tracked)
+static uint16_t client_of(const struct tracked *tracked)
 {
 	return tracked ? tracked->client : NOBODY;
 }
@@ -129,67 +130,43 @@ static uint16_t route_req(const struct server *server, const struct mad_gid *pee
 {
 	uint16_t to;
 
-	to = holder(
+	to = client_of(
 		tracker_of_remote(server->tracker, peer, req->local_ca_guid, req->local_comm_id));
 	if (to == NOBODY)
-		to = holder(
+		to = client_of(
 			tracker_of_qpn(server->tracker, peer, req->local_ca_guid, req->local_qpn));
 	return to == NOBODY ? net_ns_listener(server->home, req->service_id, req->private_data)
 			    : to;
 }
 
-static uint16_t route_sidr_req(const struct server *server, const struct mad_gid *peer,
-			       const struct cm_sidr_req *req)
-{
-	uint16_t to =
-		holder(tracker_of_remote(server->tracker, peer, req->service_id, req->request_id));
-
-	return to == NOBODY ? net_ns_listener(server->home, req->service_id, req->private_data)
-			    : to;
-}
-
-/* Who gives up on a REQ of ours that was never answered names no comm id but its own. */
-static uint16_t route_rej(const struct server *server, const struct mad_gid *peer,
-			  const struct cm_rej *rej)
-{
-	uint16_t to = NOBODY;
-
-	if (rej->reason == CM_REJ_TIMEOUT)
-		to = holder(tracker_of_remote(server->tracker, peer, cm_rej_guid(rej),
-					      rej->local_comm_id));
-	return to == NOBODY ? owner_of_id(server, rej->remote_comm_id) : to;
-}
-
 static uint16_t route(const struct server *server, const struct mad_path *path,
 		      const struct cm_msg *msg)
 {
+	const struct cm_sidr_req *lookup = &msg->sidr_req;
 	struct mad_gid peer = cm_peer_gid(path);
+	uint16_t to = NOBODY;
 
-	switch ((enum cm_attr)msg->hdr.attr_id) {
+	switch (msg->hdr.attr_id) {
 	case CM_ATTR_REQ:
 		return route_req(server, &peer, &msg->req);
-	case CM_ATTR_MRA:
-		return owner_of_id(server, msg->mra.remote_comm_id);
-	case CM_ATTR_REJ:
-		return route_rej(server, &peer, &msg->rej);
-	case CM_ATTR_REP:
-		return owner_of_id(server, msg->rep.remote_comm_id);
-	case CM_ATTR_RTU:
-		return owner_of_id(server, msg->rtu.remote_comm_id);
-	case CM_ATTR_DREQ:
-		return owner_of_id(server, msg->dreq.remote_comm_id);
-	case CM_ATTR_DREP:
-		return owner_of_id(server, msg->drep.remote_comm_id);
-	case CM_ATTR_LAP:
-		return owner_of_id(server, msg->lap.remote_comm_id);
-	case CM_ATTR_APR:
-		return owner_of_id(server, msg->apr.remote_comm_id);
 	case CM_ATTR_SIDR_REQ:
-		return route_sidr_req(server, &peer, &msg->sidr_req);
+		to = client_of(tracker_of_remote(server->tracker, &peer, lookup->service_id,
+						 lookup->request_id));
+		return to != NOBODY ? to
+				    : net_ns_listener(server->home, lookup->service_id,
+						      lookup->private_data);
 	case CM_ATTR_SIDR_REP:
 		return owner_of_id(server, msg->sidr_rep.request_id);
+	case CM_ATTR_REJ:
+		/* A peer that gives up on a REQ which we never answered names only its own id. */
+		if (msg->rej.reason == CM_REJ_TIMEOUT)
+			to = client_of(tracker_of_remote(server->tracker, &peer,
+							 cm_rej_guid(&msg->rej),
+							 msg->rej.local_comm_id));
+		if (to != NOBODY)
+			return to;
 	}
-	return NOBODY;
+	return owner_of_id(server, msg->rtu.remote_comm_id); /* all others begin with the two ids */
 }
 
 static bool is_request(const struct cm_msg *msg)
@@ -236,7 +213,7 @@ void router_received(struct server *server, struct host_port *host_port,
 		refuse(server, host_port, path, &msg, mad);
 		return;
 	}
-	if (to == NOBODY || !(server->client[to]->host_ports >> host_port->handle & 1)) {
+	if (to == NOBODY || !client_host_port(server, server->client[to], host_port->handle)) {
 		answer_for_nobody(server, host_port, path, source_qpn, mad);
 		return;
 	}
@@ -251,73 +228,28 @@ void router_received(struct server *server, struct host_port *host_port,
 
 /* --- may it be sent? ----------------------------------------------------- */
 
-/* Whose comm id a message says it comes from; a REJ may name none, and a SIDR_REP names its
- * receiver's. */
+/* A REJ may name no comm id of its sender, and a SIDR_REP names its receiver's. */
 static bool names_sender(const struct cm_msg *msg, uint32_t *ret)
 {
-	switch ((enum cm_attr)msg->hdr.attr_id) {
+	switch (msg->hdr.attr_id) {
 	case CM_ATTR_REQ:
 		*ret = msg->req.local_comm_id;
-		return true;
-	case CM_ATTR_MRA:
-		*ret = msg->mra.local_comm_id;
-		return true;
-	case CM_ATTR_REJ:
-		*ret = msg->rej.local_comm_id;
-		return *ret != 0;
-	case CM_ATTR_REP:
-		*ret = msg->rep.local_comm_id;
-		return true;
-	case CM_ATTR_RTU:
-		*ret = msg->rtu.local_comm_id;
-		return true;
-	case CM_ATTR_DREQ:
-		*ret = msg->dreq.local_comm_id;
-		return true;
-	case CM_ATTR_DREP:
-		*ret = msg->drep.local_comm_id;
-		return true;
-	case CM_ATTR_LAP:
-		*ret = msg->lap.local_comm_id;
-		return true;
-	case CM_ATTR_APR:
-		*ret = msg->apr.local_comm_id;
 		return true;
 	case CM_ATTR_SIDR_REQ:
 		*ret = msg->sidr_req.request_id;
 		return true;
 	case CM_ATTR_SIDR_REP:
-		break;
+		return false;
+	case CM_ATTR_REJ:
+		*ret = msg->rej.local_comm_id;
+		return *ret != 0;
 	}
-	return false;
+	*ret = msg->rtu.local_comm_id;
+	return true;
 }
 
-static bool claims_other_ca(const struct host_port *host_port, const struct cm_msg *msg)
-{
-	if (msg->hdr.attr_id == CM_ATTR_REQ)
-		return msg->req.local_ca_guid != host_port->cm.ca_guid;
-	if (msg->hdr.attr_id == CM_ATTR_REP)
-		return msg->rep.local_ca_guid != host_port->cm.ca_guid;
-	return false;
-}
-
-static struct host_port *opened_by(const struct server *server, const struct client *client,
-				   uint8_t handle)
-{
-	if (handle >= HOST_PORTS_MAX || !(client->host_ports >> handle & 1))
-		return NULL;
-	return server->host_port[handle];
-}
-
-/* An answer to a DREQ for a connection that its client has forgotten belongs to no tracked
- * connection. */
-static bool is_confirmation(const struct cm_msg *msg)
-{
-	return msg->hdr.attr_id == CM_ATTR_DREP;
-}
-
-static int check(struct server *server, const struct client *client,
-		 const struct host_port *host_port, const struct portd_mad *mad)
+static int check_message(struct server *server, const struct client *client,
+			 const struct host_port *host_port, const struct portd_mad *mad)
 {
 	struct cm_msg msg;
 	uint32_t comm_id;
@@ -327,23 +259,25 @@ static int check(struct server *server, const struct client *client,
 		return err;
 	if (names_sender(&msg, &comm_id) && owner_of_id(server, comm_id) != client->index)
 		return -EPERM;
-	if (claims_other_ca(host_port, &msg))
+	if ((msg.hdr.attr_id == CM_ATTR_REQ && msg.req.local_ca_guid != host_port->cm.ca_guid) ||
+	    (msg.hdr.attr_id == CM_ATTR_REP && msg.rep.local_ca_guid != host_port->cm.ca_guid))
 		return -EPERM;
 	if (msg.hdr.attr_id == CM_ATTR_REQ &&
 	    tracker_count(server->tracker, client->index) >= TRACKED_MAX)
 		return -ENOSPC;
 	err = tracker_sent(server->tracker, client->index, host_port->handle, &mad->path, &msg);
-	return err == -EPERM && is_confirmation(&msg) ? 0 : err;
+	/* A DREP for a connection that its client has forgotten is of no tracked connection. */
+	return err == -EPERM && msg.hdr.attr_id == CM_ATTR_DREP ? 0 : err;
 }
 
 void router_sent(struct server *server, struct client *client, const struct portd_mad *mad)
 {
-	struct host_port *host_port = opened_by(server, client, mad->port);
+	struct host_port *host_port = client_host_port(server, client, mad->port);
 	int err;
 
 	if (!host_port)
 		return; /* its device is gone */
-	err = check(server, client, host_port, mad);
+	err = check_message(server, client, host_port, mad);
 	if (err) {
 		server->count[SERVER_COUNT_FORBIDDEN]++;
 		stat_count(host_port, PORTD_COUNT_FORBIDDEN, mad->mad);

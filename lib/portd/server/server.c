@@ -129,7 +129,7 @@ static void read_net_changes(struct watch *watch, uint32_t events)
 bool server_in_grace(struct server *server)
 {
 	if (server->grace_until.ns && (cm_time_reached(server->grace_until, server->now) ||
-				       !server->options.recovery->awaits(server))) {
+				       !server->recovery->awaits(server))) {
 		server->grace_until.ns = 0;
 		log_debug("the grace period is over");
 	}
@@ -139,7 +139,7 @@ bool server_in_grace(struct server *server)
 static bool is_idle(const struct server *server)
 {
 	return server->options.idle_s && server->n_clients == 0 && server->core.n_conns == 0 &&
-	       server->options.recovery->is_none(server);
+	       (!server->recovery || server->recovery->is_none(server));
 }
 
 static struct cm_time idle_deadline(const struct server *server)
@@ -174,13 +174,14 @@ static struct cm_time earlier_ms(const struct server *server, struct cm_time dea
 
 static int sleep_ms(struct server *server)
 {
-	struct cm_time deadline = cm_time_earlier(cm_core_deadline(&server->core),
-						  server->options.recovery->deadline(server));
+	struct cm_time deadline = cm_core_deadline(&server->core);
 	unsigned int i;
 
 	if (server->requests_left || server->asks_again || server->any_leaving ||
 	    server->any_unread)
 		return 0;
+	if (server->recovery)
+		deadline = cm_time_earlier(deadline, server->recovery->deadline(server));
 	for (i = 0; i < server->n_host_ports; i++)
 		if (server->host_port[i])
 			deadline = cm_time_earlier(deadline, subnet_deadline(server->host_port[i]));
@@ -266,7 +267,8 @@ void server_turn(struct server *server)
 		resume_listening(server);
 	if (keeps && n < LOOP_EVENTS_MAX && !server_in_grace(server))
 		answer_kept_requests(server);
-	server->options.recovery->settle(server);
+	if (server->recovery)
+		server->recovery->settle(server);
 	client_unthrottle(server);
 	router_expire(server);
 	for_each_host_port(server, subnet_expire);
@@ -327,7 +329,7 @@ static int let_clients_in(struct server *server)
 		client_new(server, fd);
 		return server->n_clients ? 0 : -ENOMEM;
 	}
-	if (server->options.recovery->awaits(server))
+	if (server->recovery->awaits(server))
 		server->grace_until = cm_time_after(server->now, GRACE_NS);
 	return loop_watch(&server->loop, &server->listening, server->listening.fd, EPOLLIN,
 			  accept_client);
@@ -346,6 +348,7 @@ int server_begin(struct server *server)
 	int err;
 
 	server->above = &above_host_ports;
+	server->recovery = server->options.recovery;
 	server->stop.fd = server->net.fd = server->listening.fd = -1;
 	server->now = clock_now();
 	server->idle_since = server->now;
@@ -360,8 +363,8 @@ int server_begin(struct server *server)
 		err = make_tables(server);
 	if (!err)
 		err = watch_own_descriptors(server);
-	if (!err)
-		err = server->options.recovery->open(server);
+	if (!err && server->recovery)
+		err = server->recovery->open(server);
 	if (!err)
 		err = let_clients_in(server);
 	if (!err && server->options.opens_ports)
@@ -378,13 +381,15 @@ void server_end(struct server *server)
 		if (server->client[i])
 			client_forget(server, server->client[i]);
 	server->core.released = NULL;
-	server->options.recovery->close(server);
+	tracker_free(server->tracker);
+	server->tracker = NULL;
 	for_each_host_port(server, host_port_close);
 	list_for_each_safe (node, after, &server->spare)
 		free(container_of(node, struct batch, link));
 	net_ns_home_free(server->home);
 	cm_core_fini(&server->core);
-	server->options.recovery->leave(server);
+	if (server->recovery)
+		server->recovery->close(server);
 	net_watch_close(server->net_watch);
 	fd_close(&server->options.client_fd);
 	loop_fini(&server->loop);

@@ -15,15 +15,13 @@ struct server_tracing;
 
 /* At a socket, where the files beside it tell the next one what it must know. */
 extern const struct server_recovery server_recovery_from_files;
-/* Of one client, with which all ends: nothing outlives it. */
-extern const struct server_recovery server_recovery_none;
 /* Tracing and statistics. */
 extern const struct server_tracing server_tracing_all;
 
 struct server_options {
-	const struct server_recovery *recovery;
-	const struct server_tracing *tracing; /* NULL: neither is offered */
-	const char *path;		      /* of the socket; NULL without one */
+	const struct server_recovery *recovery; /* NULL: nothing outlives the server */
+	const struct server_tracing *tracing;	/* NULL: neither is offered */
+	const char *path;			/* of the socket; NULL without one */
 	int stop_fd;	      /* readable when it is to stop; -1 if nobody says so */
 	int client_fd;	      /* of the one client, with which it leaves; -1: who comes */
 	unsigned int idle_s;  /* leave after that long without clients; 0: never */

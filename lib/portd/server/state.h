@@ -1,24 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * All that a running cmportd knows, reachable from struct server. One thread, no lock; nothing in
- * it blocks. A pass of the loop reads what has come, sends the answers at its end, and then a few
+ * it blocks. A turn of the loop reads what has come, sends the answers at its end, and then a few
  * REQs, so that no REP waits behind a burst of them.
  *
  * All messages of the host pass here in both directions. The hop costs a program less than posting
  * to the device itself would (a send() against rxe's whole transmit path), and connections are
- * tracked without being reported. Who does what:
+ * tracked without being reported.
  *
- *   server.c   beginning, loop, timers and end
- *   receive.c   what a client sends, as it comes from its sockets
- *   client.c    a client's sockets: what it sends and is sent
- *   answer.c   what it asks for on its control socket
- *   router.c   to whom a message goes, and whether a client may send it
- *   recovery.c   the socket directory, and connections that a cmportd before us has left behind
- *   bare.c     the same for a server without a socket directory, which leaves nothing
- *   tracer.c   all messages, for tracers
- *   subnet.c   what clients ask of the subnet administrators
- *   stat.c     how connections and counters stand, for who asks
+ *   server.c     beginning, loop, timers and end
+ *   client.c     a client's sockets: what it sends and is sent
+ *   request.c    what it asks for on its control socket
+ *   router.c     which client a message goes to, and whether a client may send it
  *   host_port.c  the ports of this host: receiving, and sending in the right order
+ *   recovery.c   the socket directory, and connections that a cmportd before us has left behind
+ *   subnet.c     queries of clients to subnet administrators
+ *   tracer.c     all messages, for tracers
+ *   stat.c       the state of connections and counters
  */
 #ifndef LIB_PORTD_SERVER_STATE_H
 #define LIB_PORTD_SERVER_STATE_H
@@ -183,6 +181,7 @@ struct server_rooms {
 struct server {
 	struct server_options options;
 	const struct server_rooms *above;
+	const struct server_recovery *recovery; /* of the options */
 	struct socket_dir *dir;
 	struct state_file *state_file; /* in it */
 	struct loop loop;
@@ -226,20 +225,18 @@ struct server {
 	struct portd_datagram in; /* what is being read */
 };
 
-/* What outlives a cmportd: a socket, and files beside it. */
+/* What outlives a cmportd: a socket, and a file beside it. */
 struct server_recovery {
-	int (*open)(struct server *server);   /* before there are clients and host ports; the
-						 listening socket */
-	void (*close)(struct server *server); /* of the tracked connections: what is not at its end
-						 may stay */
-	void (*leave)(struct server *server); /* the last that is called */
+	/* before there are clients and host ports; sets the listening socket */
+	int (*open)(struct server *server);
+	void (*close)(struct server *server);	     /* the last that is called */
 	uint16_t (*id_block)(struct server *server); /* the number of the next one */
 	void (*welcome)(struct server *server, struct client *client); /* it said HELLO */
 	void (*introduce)(struct server *server,
 			  const struct client *client);			     /* has a first block */
 	void (*dismiss)(struct server *server, const struct client *client); /* it has gone */
-	void (*returned)(struct server *server, const struct client *client); /* and has told all */
-	bool (*awaits)(struct server *server); /* may somebody come back? */
+	void (*resumed)(struct server *server, const struct client *client); /* and reported all */
+	bool (*awaits)(struct server *server); /* may somebody resume? */
 	bool (*is_none)(const struct server *server);
 	void (*settle)(struct server *server); /* each turn */
 	struct cm_time (*deadline)(const struct server *server);
@@ -295,6 +292,15 @@ bool server_in_grace(struct server *server);
 /** client_new() - somebody has connected; @fd is owned by the client. */
 void client_new(struct server *server, int fd);
 
+/** client_host_port() - a port that the client has opened, by its handle; else NULL. */
+static inline struct host_port *client_host_port(const struct server *server,
+						 const struct client *client, uint8_t handle)
+{
+	return handle < HOST_PORTS_MAX && client->host_ports >> handle & 1
+		       ? server->host_port[handle]
+		       : NULL;
+}
+
 /** client_open_data() - have a data socket; @ret_fd is the client's end. Return: 0 or -errno. */
 int client_open_data(struct server *server, struct client *client, int *ret_fd);
 
@@ -338,14 +344,14 @@ void client_close(struct server *server, struct client *client);
 void client_after_fork(const struct client *client);
 
 /**
- * answer_ask() - a record came on a control socket
+ * request_handle() - a record came on a control socket
  * @fd: that came with it, or -1; owned by the callee
  *
  * Return: 0, with *ret to be sent unless the record is a one-way one; -EPROTO for a client that
  * does not keep to the protocol; -EAGAIN to ask again after the grace period, or in the next turn.
  */
-int answer_ask(struct server *server, struct client *client, const struct portd_record *record,
-	       int fd, struct portd_reply *ret, int ret_fd[2]);
+int request_handle(struct server *server, struct client *client, const struct portd_record *record,
+		   int fd, struct portd_reply *ret, int ret_fd[2]);
 
 /**
  * stat_ask() - a client wants to know how things stand: have the others asked

@@ -227,14 +227,6 @@ static bool is_welcome(const struct portd_sa_ask *ask)
 	       (ask->method == SA_METHOD_SET && ask->attr == SA_ATTR_MCMEMBER_RECORD);
 }
 
-static struct host_port *host_port_with(const struct server *server, const struct client *client,
-					uint8_t handle)
-{
-	if (handle >= HOST_PORTS_MAX || !(client->host_ports >> handle & 1))
-		return NULL;
-	return server->host_port[handle];
-}
-
 static void fill(struct client_ask *asked, const struct portd_sa_ask *wanted)
 {
 	struct sa_msg *msg = &asked->ask.msg;
@@ -263,7 +255,7 @@ static void refuse(struct server *server, struct client *client, uint32_t ask_id
 static void take_ask(struct server *server, struct client *client,
 		     const struct portd_sa_ask *wanted)
 {
-	struct host_port *host_port = host_port_with(server, client, wanted->port);
+	struct host_port *host_port = client_host_port(server, client, wanted->port);
 	struct client_ask *asked;
 
 	if (!host_port || !host_port->subnet || !is_welcome(wanted) || client->n_asks >= ASKS_MAX) {
@@ -301,7 +293,7 @@ static void take_drop(struct server *server, struct client *client, uint32_t ask
 static void revalidate_path(struct server *server, struct client *client,
 			    const struct portd_sa_revalidate *path)
 {
-	struct host_port *host_port = host_port_with(server, client, path->port);
+	struct host_port *host_port = client_host_port(server, client, path->port);
 
 	if (host_port && host_port->subnet)
 		sa_agent_revalidate(&host_port->subnet->agent, &path->dgid);

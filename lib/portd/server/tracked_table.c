@@ -358,6 +358,8 @@ void tracker_free(struct tracker *tracker)
 		return;
 	for (i = tracker->n_stored; i < tracker->n_chunks; i++)
 		free(tracker->chunk[i]);
+	if (tracker->store && tracker->n_tracked == 0)
+		tracker->store->ops->trim(tracker->store);
 	free(tracker->chunk);
 	free(tracker->buckets);
 	free(tracker->client);

@@ -191,7 +191,7 @@ void rig_set_up(const char *path)
 
 void rig_set_up_alone(void)
 {
-	struct server_options options = { .recovery = &server_recovery_none };
+	struct server_options options = { .recovery = NULL };
 	int pair[2];
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair))

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Datagrams on sockets, with descriptors that go along: see datagram.h.
+ */
+#include "lib/portd/proto/datagram.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+/* Room for two descriptors; the kernel closes others. */
+union control {
+	struct cmsghdr align;
+	char room[CMSG_SPACE(2 * sizeof(int))];
+};
+
+int portd_datagram_send(int to, const struct portd_datagram *datagram, const int fd[2], int flags)
+{
+	unsigned int n_fds = fd ? (fd[0] >= 0) + (fd[1] >= 0) : 0;
+	union control control = { { 0 } };
+	struct iovec iov = { .iov_len = datagram->bytes };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	const void *data = datagram->data;
+	ssize_t n;
+
+	memcpy(&iov.iov_base, &data, sizeof(data)); /* it is not written to */
+	if (n_fds) {
+		msg.msg_control = &control;
+		msg.msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
+		control.align.cmsg_level = SOL_SOCKET;
+		control.align.cmsg_type = SCM_RIGHTS;
+		control.align.cmsg_len = CMSG_LEN(n_fds * sizeof(int));
+		memcpy(CMSG_DATA(&control.align), fd, n_fds * sizeof(int));
+	}
+	do
+		n = sendmsg(to, &msg, MSG_NOSIGNAL | flags);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : 0;
+}
+
+ssize_t portd_datagram_receive(int from, struct portd_datagram *ret, int ret_fd[2], int flags)
+{
+	union control control;
+	struct iovec iov = { ret->data, sizeof(ret->data) };
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = ret_fd ? &control : NULL,
+			      .msg_controllen = ret_fd ? sizeof(control) : 0 };
+	struct cmsghdr *cmsg;
+	ssize_t n;
+
+	do
+		n = recvmsg(from, &msg, MSG_CMSG_CLOEXEC | flags);
+	while (n < 0 && errno == EINTR);
+	ret->bytes = n < 0 ? 0 : (size_t)n;
+	ret->at = 0;
+	if (n >= 0 && msg.msg_flags & MSG_TRUNC) {
+		ret->data[0] = 0xff; /* no record begins like this */
+		ret->bytes = 1;
+	}
+	if (!ret_fd)
+		return n;
+	ret_fd[0] = ret_fd[1] = -1;
+	cmsg = n < 0 ? NULL : CMSG_FIRSTHDR(&msg);
+	if (cmsg && cmsg->cmsg_level == SOL_SOCKET && cmsg->cmsg_type == SCM_RIGHTS)
+		memcpy(ret_fd, CMSG_DATA(cmsg), cmsg->cmsg_len - CMSG_LEN(0));
+	return n;
+}

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What clients ask for on their control socket, one function a record.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "lib/net/low_port.h"
+#include "lib/portd/server/state.h"
+
+struct request {
+	struct server *server;
+	struct client *client;
+	const struct portd_record *record;
+	int fd; /* that came along, or -1; whoever takes it leaves -1 */
+	struct portd_reply *reply;
+	int *reply_fd; /* two */
+};
+
+/* --- HELLO --------------------------------------------------------------- */
+
+static void take_block(struct request *request, uint16_t block)
+{
+	struct client *client = request->client;
+
+	request->server->block_owner[block] = client->index;
+	request->server->block_pid[block] = client->pid;
+	client->block[client->n_blocks++] = block;
+	if (client->n_blocks == 1 && request->server->recovery)
+		request->server->recovery->introduce(request->server, client);
+}
+
+/* The first one has comm id 0, which is that of messages that name nobody. They count up; but who
+ * removes the state file has them begin anywhere. */
+static int lend_block(struct request *request)
+{
+	struct server *server = request->server;
+	struct client *client = request->client;
+	unsigned int tries;
+	uint16_t block;
+
+	if (client->n_blocks == ID_BLOCKS_MAX)
+		return -ENOSPC;
+	for (tries = 0; tries < ID_BLOCKS; tries++) {
+		block = server->recovery ? server->recovery->id_block(server)
+					 : server->next_block++;
+		if (block && server->block_owner[block] == NOBODY &&
+		    !tracker_hold_block(server->tracker, block))
+			break;
+	}
+	if (tries == ID_BLOCKS)
+		return -ENOSPC;
+	take_block(request, block);
+	request->reply->first = (uint32_t)block << ID_BLOCK_SHIFT;
+	request->reply->count = UINT32_C(1) << ID_BLOCK_SHIFT;
+	return 0;
+}
+
+static int open_page(struct request *request)
+{
+	int fd;
+
+	if (!request->record->hello.resumes) {
+		fd = ports_page_new(request->client->net_ns->ports, request->client->index);
+		request->reply_fd[1] = fd;
+		return fd < 0 ? fd : 0;
+	}
+	fd = request->fd;
+	request->fd = -1;
+	return fd < 0 ? -EINVAL
+		      : ports_page_resume(request->client->net_ns->ports, request->client->index,
+					  fd);
+}
+
+static int handle_hello(struct request *request)
+{
+	const struct server_recovery *recovery = request->server->recovery;
+	bool resumes = request->record->hello.resumes != 0;
+	int err;
+
+	if (request->client->welcome)
+		return -EPROTO;
+	if (request->record->hello.version != PORTD_VERSION) {
+		snprintf(request->reply->text, sizeof(request->reply->text),
+			 "this cmportd speaks version %u, the library version %u; "
+			 "restart the one that is older",
+			 PORTD_VERSION, request->record->hello.version);
+		return -EPROTONOSUPPORT;
+	}
+	request->client->visits = request->record->hello.visits && !resumes;
+	if (!resumes && !request->client->visits && server_in_grace(request->server))
+		return -EAGAIN;
+	err = open_page(request);
+	if (!err)
+		err = client_open_data(request->server, request->client, &request->reply_fd[0]);
+	if (!err && !resumes && !request->client->visits)
+		err = lend_block(request);
+	if (err) { /* so that it may be said again */
+		ports_client_gone(request->client->net_ns->ports, request->client->index);
+		server_close(request->server, &request->client->data);
+		fd_close(&request->reply_fd[0]);
+		fd_close(&request->reply_fd[1]);
+		return err;
+	}
+	request->client->welcome = true;
+	request->client->resuming = resumes;
+	if (recovery && !request->client->visits)
+		recovery->welcome(request->server, request->client);
+	if (recovery)
+		recovery->introduce(request->server, request->client);
+	return 0;
+}
+
+/* --- what an earlier cmportd knew ---------------------------------------- */
+
+/* Of a block that was handed out in our own life we know whose it was: its connections may be
+ * ending still, and what their peers say is nobody else's business. */
+static int handle_hold_ids(struct request *request)
+{
+	uint16_t block = (uint16_t)(request->record->ids.first >> ID_BLOCK_SHIFT);
+	const struct server *server = request->server;
+
+	if (!request->client->resuming || request->client->n_blocks == ID_BLOCKS_MAX || !block)
+		return -EPERM;
+	if (server->block_owner[block] != NOBODY)
+		return -EEXIST;
+	if (server->block_pid[block] && server->block_pid[block] != request->client->pid)
+		return -EPERM;
+	take_block(request, block);
+	return 0;
+}
+
+static int handle_tracked(struct request *request)
+{
+	const struct cm_record *tracked = &request->record->tracked;
+
+	if (!client_host_port(request->server, request->client, tracked->handle) ||
+	    tracked->state >= CM_N_STATES ||
+	    request->server->block_owner[tracked->local_comm_id >> ID_BLOCK_SHIFT] !=
+		    request->client->index ||
+	    tracker_count(request->server->tracker, request->client->index) >= TRACKED_MAX)
+		return -EPERM;
+	return tracker_set(request->server->tracker, request->client->index, tracked);
+}
+
+static int handle_resumed(struct request *request)
+{
+	if (request->client->resuming && request->server->recovery)
+		request->server->recovery->resumed(request->server, request->client);
+	request->client->resuming = false;
+	return 0;
+}
+
+/* --- ports of the host --------------------------------------------------- */
+
+static int handle_open_port(struct request *request)
+{
+	const struct portd_open_port *wanted = &request->record->open_port;
+	struct portd_reply *reply = request->reply;
+	char device[PORTD_DEVICE_BYTES];
+	struct umad_owner who = { .what = "" };
+	struct host_port *host_port;
+	int err;
+
+	memcpy(device, wanted->device, sizeof(device));
+	device[sizeof(device) - 1] = '\0';
+	err = host_port_open(request->server, device, wanted->port_num, &host_port, &who);
+	if (err) {
+		if (who.what[0])
+			snprintf(reply->text, sizeof(reply->text), "%.120s; %.120s", who.what,
+				 who.remedy);
+		return err;
+	}
+	request->client->host_ports |= UINT64_C(1) << host_port->handle;
+	reply->handle = host_port->handle;
+	reply->ca_guid = host_port->cm.ca_guid;
+	reply->gid0 = host_port->cm.gid0;
+	return 0;
+}
+
+/* --- port spaces --------------------------------------------------------- */
+
+/*
+ * The kernel's check counts where it says what stock's does: in our own network namespace, and
+ * below the ports that are everybody's there. Elsewhere a user may have a namespace of his own, in
+ * which he may bind anything: there the user counts that connected.
+ */
+static bool may_bind_low(const struct request *request)
+{
+	const struct net_ns *net_ns = request->client->net_ns;
+	uint16_t first = ports_limits(net_ns->ports)->unprivileged_first;
+	uint16_t port = low_port_proved(request->fd);
+
+	if (!port)
+		return false;
+	if (net_ns == request->server->home && net_ns->cookie && first > 1)
+		return net_ns_made(net_ns, request->fd) && port < first;
+	return request->client->uid == 0;
+}
+
+static void refresh_limits(struct request *request, uint16_t port)
+{
+	struct port_limits *limits = ports_limits(request->client->net_ns->ports);
+	bool is_low = port && port < PORT_PRIVILEGED;
+
+	port_limits_reread(limits);
+	limits->may_bind_low = is_low && may_bind_low(request);
+	/* It may be a program that was started before this cmportd was installed. */
+	if (is_low && !limits->may_bind_low && request->fd < 0 && request->client->uid == 0)
+		log_warn("pid %d may not have port %u: it did not prove CAP_NET_BIND_SERVICE; "
+			 "if it has that, its library is an older one: restart it",
+			 (int)request->client->pid, port);
+}
+
+static int handle_bind(struct request *request)
+{
+	const struct portd_claim *claim = &request->record->claim;
+
+	refresh_limits(request, claim->local_port);
+	return ports_bind(request->client->net_ns->ports, request->client->index, claim,
+			  &request->reply->port);
+}
+
+static int handle_listen(struct request *request)
+{
+	return ports_listen(request->client->net_ns->ports, request->client->index,
+			    &request->record->claim);
+}
+
+static int handle_update(struct request *request)
+{
+	ports_update(request->client->net_ns->ports, request->client->index,
+		     &request->record->claim);
+	return 0;
+}
+
+static int handle_release(struct request *request)
+{
+	ports_release(request->client->net_ns->ports, request->client->index,
+		      request->record->claim.claim_id);
+	return 0;
+}
+
+static int handle_lease_ports(struct request *request)
+{
+	const struct portd_lease_ports *wanted = &request->record->lease_ports;
+	int n;
+
+	refresh_limits(request, 0);
+	n = ports_lease(request->client->net_ns->ports, request->client->index, wanted->ps,
+			wanted->count, &request->reply->port);
+	request->reply->count = n > 0 ? (uint32_t)n : 0;
+	return n < 0 ? n : 0;
+}
+
+static int handle_trace(struct request *request)
+{
+	const struct server_tracing *tracing = request->server->options.tracing;
+	const int fd = tracing ? tracing->begin(request->server, request->client) : -EOPNOTSUPP;
+
+	request->reply_fd[0] = fd < 0 ? -1 : fd;
+	return fd < 0 ? fd : 0;
+}
+
+static int handle_stat(struct request *request)
+{
+	const struct server_tracing *tracing = request->server->options.tracing;
+
+	if (!tracing)
+		return -EOPNOTSUPP;
+	return tracing->ask(request->server, request->client, request->record->stat.pid,
+			    request->reply);
+}
+
+/* --- which ---------------------------------------------------------------- */
+
+static int (*const handlers[PORTD_N_TYPES])(struct request *) = {
+	[PORTD_HELLO] = handle_hello,
+	[PORTD_OPEN_PORT] = handle_open_port,
+	[PORTD_BIND] = handle_bind,
+	[PORTD_LISTEN] = handle_listen,
+	[PORTD_UPDATE] = handle_update,
+	[PORTD_RELEASE] = handle_release,
+	[PORTD_LEASE_PORTS] = handle_lease_ports,
+	[PORTD_LEASE_AHEAD] = handle_lease_ports,
+	[PORTD_LEASE_IDS] = lend_block,
+	[PORTD_HOLD_IDS] = handle_hold_ids,
+	[PORTD_TRACK] = handle_tracked,
+	[PORTD_RESUMED] = handle_resumed,
+	[PORTD_TRACE] = handle_trace,
+	[PORTD_STAT] = handle_stat,
+};
+
+int request_handle(struct server *server, struct client *client, const struct portd_record *record,
+		   int fd, struct portd_reply *ret, int ret_fd[2])
+{
+	struct request request = { .server = server,
+				   .client = client,
+				   .record = record,
+				   .fd = fd,
+				   .reply = ret,
+				   .reply_fd = ret_fd };
+	int err = -EPROTO;
+
+	if (client->welcome != (record->type == PORTD_HELLO))
+		err = handlers[record->type](&request);
+	/* The holder of the port may have released it by a record or an end that is not read yet: a
+	 * server that is restarted must not get EADDRINUSE from its own previous instance. */
+	client->looked_again = (err == -EADDRINUSE || err == -EADDRNOTAVAIL) &&
+			       !client->looked_again;
+	if (client->looked_again) {
+		server->asks_again = true;
+		err = -EAGAIN;
+	}
+	if (err == -EAGAIN)
+		return err; /* with the descriptor, for the next time */
+	fd_close(&request.fd);
+	if (err == -EPROTO)
+		return err;
+	ret->error = (uint16_t)-err;
+	if (err)
+		log_debug("client %u, pid %d: %s: %s", client->index, (int)client->pid,
+			  portd_type_str(record->type), strerror(-err));
+	return 0;
+}
