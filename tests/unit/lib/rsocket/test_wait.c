@@ -25,7 +25,8 @@ int __wrap_sched_yield(void);
 const struct settings *__real_settings(void);
 const struct settings *__wrap_settings(void);
 
-static bool is_patient;	 /* the settings are those above */
+static bool is_patient; /* the settings are these: */
+static struct settings patient;
 static time_t ahead_s;	 /* of the real clock */
 static int yields_to_fd; /* what another thread writes to while this one yields; 0: none */
 
@@ -41,24 +42,23 @@ int __wrap_sched_yield(void)
 {
 	uint64_t one = 1;
 
-	if (yields_to_fd)
+	if (yields_to_fd) {
 		ck_assert_int_eq(write(yields_to_fd, &one, sizeof(one)), sizeof(one));
-	yields_to_fd = 0;
+		yields_to_fd = 0;
+	}
 	return __real_sched_yield();
 }
 
 const struct settings *__wrap_settings(void)
 {
-	static struct settings patient;
-
-	patient = *__real_settings();
-	patient.polling_us = POLLING_US;
-	patient.wake_up_ms = WAKE_UP_MS;
 	return is_patient ? &patient : __real_settings();
 }
 
 static void set_up(void)
 {
+	patient = *__real_settings();
+	patient.polling_us = POLLING_US;
+	patient.wake_up_ms = WAKE_UP_MS;
 	is_patient = true;
 }
 
