@@ -15,30 +15,35 @@
 #include "tools/fabric/wire/place.h"
 
 #define BYTES 32
+#define FULL  FAB_FRAGMENT_BYTES /* of a packet that is not its message's last */
 
 /* To b, as if it were from a. */
 static void inject(const struct rig *rig, struct fab_packet *packet)
 {
 	struct sockaddr_un to = { .sun_family = AF_UNIX };
-	char bytes[sizeof(*packet) + BYTES];
+	static char bytes[sizeof(*packet) + FULL];
+	bool is_full = packet->flags == FAB_FIRST;
 	struct fab_place place;
 	char path[FAB_PATH_BYTES];
 	int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
 
 	packet->magic = FAB_MAGIC;
+	packet->service = rig->b.qp->qp_type == IBV_QPT_UC ? FAB_SERVICE_UC : FAB_SERVICE_RC;
 	packet->pkey = 0xffff;
 	packet->from_port = 1;
 	packet->dest_qpn = rig->b.qp->qp_num;
 	packet->src_qpn = rig->a.qp->qp_num;
-	packet->bytes = BYTES;
+	packet->bytes = is_full ? FULL : BYTES;
 	ck_assert_int_eq(ibv_query_gid(rig->verbs, 1, 1, &packet->sgid), 0);
+	packet->dgid = packet->sgid;
 	memcpy(bytes, packet, sizeof(*packet));
-	memset(bytes + sizeof(*packet), 'x', BYTES);
+	memset(bytes + sizeof(*packet), 'x', packet->bytes);
 	ck_assert_int_eq(fab_place_find(&place), 0);
 	fab_place_slot(&place, place.host, packet->dest_qpn >> FAB_SLOT_SHIFT, path);
 	strcpy(to.sun_path, path);
-	ck_assert_int_eq(sendto(fd, bytes, sizeof(bytes), 0, (struct sockaddr *)&to, sizeof(to)),
-			 (int)sizeof(bytes));
+	ck_assert_int_eq(sendto(fd, bytes, sizeof(*packet) + packet->bytes, 0,
+				(struct sockaddr *)&to, sizeof(to)),
+			 (int)(sizeof(*packet) + packet->bytes));
 	close(fd);
 }
 
@@ -50,7 +55,7 @@ static struct fab_packet part(const struct rig *rig, uint8_t op, uint8_t flags, 
 		.psn = psn,
 		.rkey = rig->b.mr->rkey,
 		.remote_addr = (uintptr_t)rig->b.memory + BYTES,
-		.dma_bytes = 2 * BYTES,
+		.dma_bytes = FULL + BYTES,
 		.compare_add = 1,
 	};
 }
@@ -74,7 +79,7 @@ START_TEST(message_goes_on_as_what_it_began_as)
 	struct rig rig;
 
 	rig_open(&rig, &(struct rig_config){ .type = IBV_QPT_RC });
-	rig_receive(&rig.b, 1, BYTES);
+	rig_receive(&rig.b, 1, FULL + BYTES);
 	first = part(&rig, sequences[_i].op, sequences[_i].flags, 0);
 	next = part(&rig, sequences[_i].next_op, sequences[_i].next_flags, 1);
 	inject(&rig, &first);
@@ -83,7 +88,7 @@ START_TEST(message_goes_on_as_what_it_began_as)
 	rig_wait(rig.b.cq, IBV_WC_WR_FLUSH_ERR);
 	ibv_query_qp(rig.b.qp, &attr, IBV_QP_STATE, &init);
 	ck_assert_int_eq(attr.qp_state, IBV_QPS_ERR);
-	ck_assert_int_eq(rig.b.memory[2 * BYTES], 0);
+	ck_assert_int_eq(rig.b.memory[FULL + BYTES], 0);
 	rig_close(&rig);
 }
 END_TEST
@@ -95,7 +100,7 @@ START_TEST(unreliable_message_that_goes_on_as_another_is_lost)
 	struct rig rig;
 
 	rig_open(&rig, &(struct rig_config){ .type = IBV_QPT_UC });
-	rig_receive(&rig.b, 1, BYTES);
+	rig_receive(&rig.b, 1, FULL + BYTES);
 	first = part(&rig, sequences[_i].op, sequences[_i].flags, 0);
 	next = part(&rig, sequences[_i].next_op, sequences[_i].next_flags, 1);
 	whole = part(&rig, FAB_OP_SEND, FAB_FIRST | FAB_LAST, 2);
@@ -103,7 +108,7 @@ START_TEST(unreliable_message_that_goes_on_as_another_is_lost)
 	inject(&rig, &next);
 	inject(&rig, &whole);
 	ck_assert_uint_eq(rig_wait(rig.b.cq, IBV_WC_SUCCESS).wr_id, 1);
-	ck_assert_int_eq(rig.b.memory[2 * BYTES], 0);
+	ck_assert_int_eq(rig.b.memory[FULL + BYTES], 0);
 	rig_close(&rig);
 }
 END_TEST
@@ -115,7 +120,7 @@ START_TEST(unreliable_connection_carries_out_no_atomic)
 	struct rig rig;
 
 	rig_open(&rig, &(struct rig_config){ .type = IBV_QPT_UC });
-	rig_receive(&rig.b, 1, BYTES);
+	rig_receive(&rig.b, 1, FULL + BYTES);
 	atomic = part(&rig, FAB_OP_FETCH_ADD, 0, 0);
 	whole = part(&rig, FAB_OP_SEND, FAB_FIRST | FAB_LAST, 1);
 	inject(&rig, &atomic);

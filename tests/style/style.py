@@ -57,9 +57,14 @@ ARROWS = (
       for at, room in enumerate(LIB_ROOMS)),
     ("lib/", ("lib/", "base/", "cm/", "mad/")),
     ("tools/fabric/wire/", ("tools/fabric/wire/", "base/")),
-    ("tools/fabric/verbs/", ("tools/fabric/verbs/", "tools/fabric/wire/", "base/")),
+    ("tools/fabric/roce/", ("tools/fabric/roce/", "tools/fabric/wire/packet.h", "mad/wire")),
+    ("tools/fabric/udp/", ("tools/fabric/udp/", "tools/fabric/roce/", "tools/fabric/wire/",
+                           "base/")),
+    ("tools/fabric/verbs/", ("tools/fabric/verbs/", "tools/fabric/udp/", "tools/fabric/roce/",
+                             "tools/fabric/wire/", "base/")),
     ("tools/fabric/umad/", ("tools/fabric/umad/", "tools/fabric/wire/")),
-    ("tools/fabric/host/", ("tools/fabric/host/", "tools/fabric/wire/", "base/")),
+    ("tools/fabric/host/", ("tools/fabric/host/", "tools/fabric/udp/", "tools/fabric/roce/",
+                            "tools/fabric/wire/", "base/")),
     ("tools/fabric/ipoib/", ()),
     ("tools/", ("tools/", "lib/", "base/", "cm/", "mad/")),
     ("tests/", ("",)),
@@ -72,10 +77,10 @@ ONLY_FROM = {"lib/portd/server/": ("lib/portd/server/", "lib/portd/inline.c", "t
 # What works without I/O, clock or thread: the protocol and the messages, which are all of cm/
 # and mad/sa/ and these files of mad/, and what they are built on.
 PURE = ("cm/", "mad/sa/", "mad/wire.", "mad/cm_msg.", "mad/cma_hdr.", "mad/cm_print.",
-        "mad/port.h", "mad/sa_msg.", *PURE_BASE)
+        "mad/port.h", "mad/sa_msg.", "tools/fabric/roce/", *PURE_BASE)
 PURE_HEADERS = {"assert.h", "ctype.h", "endian.h", "errno.h", "inttypes.h", "limits.h", "stdarg.h",
                 "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h", "string.h",
-                "arpa/inet.h"}
+                "arpa/inet.h", "immintrin.h", "infiniband/verbs.h"}
 IMPURE_CALL = re.compile(r"\b(clock|clock_gettime|gettimeofday|time|u?sleep|nanosleep|getenv|"
                          r"s?rand|random|getrandom|open|fopen|read|write|ioctl|printf|puts)\s*\(")
 

@@ -74,7 +74,8 @@ class HostProcess:
         """Start fabric-host, and wait until it is ready."""
         self.kernel = subprocess.Popen(
             [program, "--number", str(self.host.number), "--link", arguments.link,
-             "--lmc", str(arguments.lmc), "--subnets", str(arguments.subnets),
+             "--wire", arguments.wire, "--lmc", str(arguments.lmc),
+             "--subnets", str(arguments.subnets),
              *(f"--pkey={pkey:#x}" for pkey in pkeys),
              *(f"--quirk={quirk}" for quirk in quirks),
              *(f"--netdev={name}" for name in interfaces)],

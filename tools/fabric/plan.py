@@ -131,6 +131,15 @@ def check_subnets(arguments, hosts):
         raise Wrong(f"--ip-pkey {arguments.ip_pkey}: not all hosts are in that partition (--pkeys)")
 
 
+def check_wire(arguments):
+    """Raise if RoCE v2 cannot do what is asked for."""
+    if arguments.wire == "roce" and arguments.link == "ib":
+        raise Wrong("--wire roce is for --link roce: InfiniBand has no UDP")
+    if arguments.wire == "roce" and arguments.faults:
+        raise Wrong("--faults is for --wire unix; with --wire roce tc-netem(8) loses, delays and "
+                    "corrupts packets of an interface")
+
+
 def command_of(text, hosts):
     """The command that "a:COMMAND" or "a&:COMMAND" means."""
     name, colon, command = text.partition(":")

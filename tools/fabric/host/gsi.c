@@ -10,7 +10,9 @@
 #include "tools/fabric/host/host.h"
 #include "tools/fabric/wire/route.h"
 
-#define BATCH 64
+#define BATCH	    64
+#define FULL_MEMBER 0x8000
+#define PKEY_MASK   0x7fff
 
 /* Where it came from is where an answer goes. IBTA vol. 1, 13.5.4. */
 static void give_mad(struct host *host, const struct fab_packet *packet, const uint8_t *mad)
@@ -39,12 +41,11 @@ static void give_mad(struct host *host, const struct fab_packet *packet, const u
 	host->mad_came(host, packet->port_num, &head, mad);
 }
 
-static bool is_good(const struct host *host, const struct fab_packet *packet, ssize_t bytes)
+static bool is_good(const struct host *host, const struct fab_packet *packet)
 {
-	return bytes == sizeof(*packet) + FAB_MAD_BYTES && packet->magic == FAB_MAGIC &&
-	       packet->op == FAB_OP_DATAGRAM && packet->dest_qpn == FAB_QP1 &&
-	       packet->qkey == FAB_QP1_QKEY && packet->port_num > 0 &&
-	       packet->port_num <= host->page->n_ports &&
+	return packet->op == FAB_OP_DATAGRAM && packet->dest_qpn == FAB_QP1 &&
+	       packet->bytes == FAB_MAD_BYTES && packet->qkey == FAB_QP1_QKEY &&
+	       packet->port_num > 0 && packet->port_num <= host->page->n_ports &&
 	       host->page->port[packet->port_num - 1].state == IBV_PORT_ACTIVE;
 }
 
@@ -63,9 +64,28 @@ static void gsi_ready(struct watch *watch, uint32_t events)
 		n = recv(watch->fd, &in, sizeof(in), MSG_DONTWAIT | MSG_TRUNC);
 		if (n < 0)
 			return;
-		if (is_good(host, &in.packet, n))
+		if (n == sizeof(in) && in.packet.magic == FAB_MAGIC && is_good(host, &in.packet))
 			give_mad(host, &in.packet, in.mad);
 	}
+}
+
+/* IBTA vol. 1, 10.9.3: QP1 takes what is of any partition of the port. */
+static bool has_pkey(const struct fab_port *port, uint16_t pkey)
+{
+	unsigned int i;
+
+	for (i = 0; i < FAB_PKEYS; i++)
+		if (port->pkey[i] && (port->pkey[i] & PKEY_MASK) == (pkey & PKEY_MASK) &&
+		    ((port->pkey[i] | pkey) & FULL_MEMBER))
+			return true;
+	return false;
+}
+
+void gsi_packet_came(struct host *host, const struct fab_packet *packet, const uint8_t *payload)
+{
+	if (is_good(host, packet) &&
+	    has_pkey(&host->page->port[packet->port_num - 1], packet->pkey))
+		give_mad(host, packet, payload);
 }
 
 int gsi_open(struct host *host, mad_came_fn *mad_came)
@@ -96,6 +116,13 @@ static int find_owner(const struct host *host, uint8_t port_num, const struct ib
 	return -fab_route_find(&host->place, &host->page->port[port_num - 1], &route, ret);
 }
 
+static uint32_t interface_of(const struct host *host, uint8_t port_num, uint8_t gid_index)
+{
+	struct fab_gid sgid;
+
+	return fab_page_gid(host->page, port_num, gid_index, &sgid) ? sgid.ifindex : 0;
+}
+
 static int fill_packet(const struct host *host, uint8_t port_num, const struct ib_user_mad *head,
 		       struct fab_packet *ret)
 {
@@ -104,6 +131,7 @@ static int fill_packet(const struct host *host, uint8_t port_num, const struct i
 
 	*ret = (struct fab_packet){
 		.magic = FAB_MAGIC,
+		.service = FAB_SERVICE_UD,
 		.op = FAB_OP_DATAGRAM,
 		.flags = FAB_FIRST | FAB_LAST,
 		.from_port = port_num,
@@ -142,6 +170,12 @@ int gsi_send(struct host *host, uint8_t port_num, const struct ib_user_mad *head
 	struct fab_owner to;
 	int err = fill_packet(host, port_num, head, &packet);
 
+	if (!err && host->wire == FAB_WIRE_ROCE) {
+		udp_out_packet(&host->out, &packet,
+			       interface_of(host, port_num, head->addr.gid_index), mad);
+		udp_out_flush(&host->out);
+		return 0;
+	}
 	if (!err)
 		err = find_owner(host, port_num, head, &to);
 	if (err)

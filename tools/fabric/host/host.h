@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The room of fabric-host, which stands for the kernel of a host: one process, one thread, a loop.
- * It owns the page (wire/page.h), the GID table, and QP1 of every port with the agents of umad. It
- * may call wire/ and base/ and nothing else of ours. A file calls files on lines below:
+ * It owns the page (wire/page.h), the GID table, and QP1 of every port with the agents of umad;
+ * with RoCE v2 as wire also UDP port 4791. It may call udp/, roce/, wire/ and base/ and nothing
+ * else of ours. A file calls files on lines below:
  *
  *   main.c                       options, opening and ending; gives each MAD to who is to have it
  *   control.c                    orders of tools/fabric/fabric
  *   identity.c                   the page, and the GID table as addresses come and go
  *   agents.c sa.c subnet.c       agents of umad; the subnet administrator; the subnet manager
+ *   roce.c                       port 4791: which process a packet is for
  *   gsi.c sa_path.c sa_group.c   QP1; what the administrator answers
- *   names.c                      our GIDs in the fabric's folder
+ *   names.c relay.c              our GIDs in the fabric's folder; packets to processes
  *   events.c sa_lookup.c sweep.c log.c
  */
 #ifndef FABRIC_HOST_H
@@ -20,12 +22,17 @@
 
 #include "base/list.h"
 #include "base/loop.h"
+#include "tools/fabric/udp/out.h"
+#include "tools/fabric/wire/frames.h"
 #include "tools/fabric/wire/page.h"
 #include "tools/fabric/wire/peer.h"
 #include "tools/fabric/wire/place.h"
 #include "tools/fabric/wire/umad_wire.h"
 
+#define RELAY_WAITING_MAX (4u << 20)
+
 struct host;
+struct relay;
 
 /** mad_came_fn() - a MAD came to a port; @head: all of it but the agent. */
 typedef void mad_came_fn(struct host *host, uint8_t port_num, struct ib_user_mad *head,
@@ -53,6 +60,10 @@ struct host {
 	struct loop loop;
 	bool is_ending;
 	struct fab_peers peers;
+	enum fab_wire wire;
+	struct udp_out out; /* with FAB_WIRE_ROCE: what QP1 sends */
+	struct watch udp, out_watch;
+	struct relay *relay; /* what others receive */
 	struct watch gsi, peers_watch, netlink, stdin_watch, timer, control;
 	struct listener listener[FAB_PORTS];
 	struct list conns;
@@ -74,6 +85,9 @@ void identity_close(struct host *host);
 
 /** gsi_open() - the socket of QP1; MADs that come are given to a function. Return: 0 or -errno. */
 int gsi_open(struct host *host, mad_came_fn *mad_came);
+
+/** gsi_packet_came() - a datagram for QP1 came by RoCE; one that is none of its own is dropped. */
+void gsi_packet_came(struct host *host, const struct fab_packet *packet, const uint8_t *payload);
 
 /**
  * gsi_send() - send a MAD
@@ -101,6 +115,27 @@ void agents_close(struct host *host);
 
 /** control_open() - the socket that tools/fabric/fabric gives orders at. Return: 0 or -errno. */
 int control_open(struct host *host);
+
+/** roce_open() - port 4791, and a socket to send from; says what is wrong. Return: 0 or -errno. */
+int roce_open(struct host *host);
+
+/** roce_close() - allowed twice, and without roce_open(). */
+void roce_close(struct host *host);
+
+/** relay_new() - Return: NULL without memory. */
+struct relay *relay_new(struct loop *loop, const struct fab_place *place);
+
+/** relay_free() - what still waits is lost; NULL is allowed. */
+void relay_free(struct relay *relay);
+
+/**
+ * relay_frames() - give packets to the process that has a slot
+ * @bytes: frames->bytes of payloads
+ *
+ * What a full socket does not take waits, up to RELAY_WAITING_MAX a process; the rest is lost.
+ */
+void relay_frames(struct relay *relay, unsigned int slot, const struct fab_frames *frames,
+		  const uint8_t *bytes);
 
 /** names_enter() - have others find one of our ports by its GID; a clash is said. */
 void names_enter(const struct host *host, uint8_t port_num, const union ibv_gid *gid);

@@ -266,6 +266,7 @@ int identity_open(struct host *host)
 	host->page->node_guid = htobe64(GUID_PREFIX | (uint64_t)host->number << 8);
 	host->page->n_ports = host->n_ports;
 	host->page->quirks = host->quirks;
+	host->page->wire = host->wire;
 	for (i = 1; i <= host->n_ports; i++)
 		fill_port(host, i);
 	fab_page_write_end(host->page);

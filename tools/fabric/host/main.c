@@ -79,6 +79,8 @@ static int open_all(struct host *host)
 				 stdin_ready);
 	if (!err)
 		err = gsi_open(host, mad_came);
+	if (!err && host->wire == FAB_WIRE_ROCE)
+		err = roce_open(host);
 	if (!err)
 		err = identity_open(host);
 	if (!err)
@@ -94,9 +96,9 @@ static void run_loop(struct host *host)
 
 static int print_usage(void)
 {
-	fprintf(stderr, "usage: fabric-host --number N --link roce|ib [--lmc BITS] [--subnets N]\n"
-			"                   [--pkey 0xNNNN]... [--quirk NAME]... --netdev NAME\n"
-			"                   [--netdev NAME]\n"
+	fprintf(stderr, "usage: fabric-host --number N --link roce|ib [--wire unix|roce]\n"
+			"                   [--lmc BITS] [--subnets N] [--pkey 0xNNNN]...\n"
+			"                   [--quirk NAME]... --netdev NAME [--netdev NAME]\n"
 			"with " FAB_ENV "=FOLDER/hosts/NAME; started by tools/fabric/fabric\n");
 	return 2;
 }
@@ -118,6 +120,8 @@ static bool take_option(struct host *host, int option, const char *value)
 	else if (option == 'l')
 		host->link_layer = strcmp(value, "ib") == 0 ? IBV_LINK_LAYER_INFINIBAND
 							    : IBV_LINK_LAYER_ETHERNET;
+	else if (option == 'w')
+		host->wire = strcmp(value, "roce") == 0 ? FAB_WIRE_ROCE : FAB_WIRE_UNIX;
 	else if (option == 'm')
 		host->lmc = (uint8_t)atoi(value);
 	else if (option == 's')
@@ -136,6 +140,7 @@ static bool parse_options(int argc, char **argv, struct host *host)
 	static const struct option options[] = {
 		{"number",   required_argument, NULL, 'n'},
 		{ "link",	  required_argument, NULL, 'l'},
+		{ "wire",	  required_argument, NULL, 'w'},
 		{ "lmc",	 required_argument, NULL, 'm'},
 		{ "subnets", required_argument, NULL, 's'},
 		{ "pkey",	  required_argument, NULL, 'p'},
@@ -154,8 +159,10 @@ static bool parse_options(int argc, char **argv, struct host *host)
 
 int main(int argc, char **argv)
 {
-	struct host host = { .n_subnets = 1 };
+	struct host host = { .n_subnets = 1, .udp = { .fd = -1 } };
 	int err;
+
+	udp_out_none(&host.out);
 
 	if (!parse_options(argc, argv, &host))
 		return print_usage();
@@ -175,6 +182,7 @@ int main(int argc, char **argv)
 	agents_close(&host);
 	sa_groups_free(&host);
 	identity_close(&host);
+	roce_close(&host);
 	fab_peers_fini(&host.peers);
 	return 0;
 }

@@ -1,33 +1,191 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Acknowledgements that a responder owes: see ack.h.
+ * Responses, ACKs and NAKs that a responder owes: see ack.h.
  */
 #include "tools/fabric/verbs/ack.h"
 
+#include <stdlib.h>
+
+#include "tools/fabric/verbs/carrier.h"
+#include "tools/fabric/verbs/memory.h"
 #include "tools/fabric/verbs/transport.h"
 
-void ack_send(struct fab_qp *qp)
+static void owe(struct fab_qp *qp)
 {
+	if (list_is_empty(&qp->unacked))
+		list_append(&context_of(qp)->unacked, &qp->unacked);
+}
+
+static void send_owed(struct fab_qp *qp)
+{
+	struct fab_responder *responder = &qp->responder;
 	struct fab_packet packet;
 
-	qp->responder.owes_ack = false;
-	list_remove(&qp->unacked);
+	if (responder->owed == FAB_OWED_NONE)
+		return;
 	transport_header(qp, &packet);
-	packet.op = FAB_OP_ACK;
-	packet.psn = (qp->responder.psn - 1) & FAB_PSN_MASK;
+	packet.msn = responder->msn;
+	if (responder->owed == FAB_OWED_ACK) {
+		packet.op = FAB_OP_ACK;
+		packet.psn = (responder->psn - 1) & FAB_PSN_MASK;
+	} else {
+		packet.op = FAB_OP_NAK;
+		packet.syndrome = responder->owed_nak;
+		packet.psn = responder->psn;
+		packet.rnr_timer = qp->attr.min_rnr_timer;
+	}
+	responder->owed = FAB_OWED_NONE;
 	transport_send(context_of(qp), qp->path, &packet, NULL);
 }
 
 void ack_owe(struct fab_qp *qp)
 {
-	if (qp->responder.owes_ack)
-		return;
-	qp->responder.owes_ack = true;
-	list_append(&context_of(qp)->unacked, &qp->unacked);
+	qp->responder.owed = FAB_OWED_ACK;
+	owe(qp);
 }
 
-void ack_send_all(struct fab_context *context)
+void ack_send(struct fab_qp *qp)
 {
-	while (!list_is_empty(&context->unacked))
-		ack_send(container_of(context->unacked.next, struct fab_qp, unacked));
+	if (!qp->responder.n_responses)
+		send_owed(qp);
+}
+
+void ack_nak(struct fab_qp *qp, enum fab_nak why)
+{
+	qp->responder.owed = FAB_OWED_NAK;
+	qp->responder.owed_nak = (uint8_t)why;
+	if (qp->responder.n_responses)
+		owe(qp);
+	else
+		send_owed(qp);
+}
+
+/* --- responses ----------------------------------------------------------- */
+
+static struct fab_response *response_at(const struct fab_qp *qp, unsigned int i)
+{
+	return &qp->responder.response[(qp->responder.first_response + i) % FAB_RD_MAX];
+}
+
+static void drop_first(struct fab_responder *responder)
+{
+	responder->first_response = (responder->first_response + 1) % FAB_RD_MAX;
+	responder->n_responses--;
+}
+
+static void send_atomic_response(struct fab_qp *qp, const struct fab_response *response)
+{
+	struct fab_packet packet;
+
+	transport_header(qp, &packet);
+	packet.op = FAB_OP_ATOMIC_RESPONSE;
+	packet.psn = response->psn;
+	packet.msn = response->msn;
+	packet.compare_add = response->value;
+	transport_send(context_of(qp), qp->path, &packet, NULL);
+}
+
+static void send_read_packet(struct fab_qp *qp, struct fab_response *response,
+			     const struct fab_mr *mr)
+{
+	struct fab_packet packet;
+
+	transport_header(qp, &packet);
+	packet.op = FAB_OP_READ_RESPONSE;
+	packet.psn = response->psn;
+	packet.msn = response->msn;
+	packet.bytes = response->left < qp->payload_bytes ? response->left : qp->payload_bytes;
+	if (!response->has_begun)
+		packet.flags |= FAB_FIRST;
+	if (packet.bytes == response->left)
+		packet.flags |= FAB_LAST;
+	transport_send(context_of(qp), qp->path, &packet,
+		       packet.bytes ? memory_at(mr, response->addr) : NULL);
+	response->has_begun = true;
+	response->psn = (response->psn + 1) & FAB_PSN_MASK;
+	response->n_psn--;
+	response->addr += packet.bytes;
+	response->left -= packet.bytes;
+}
+
+/* The memory may be gone, since the last part was sent. Return: false if it is. */
+static bool send_read(struct fab_qp *qp, struct fab_response *response, uint32_t *budget)
+{
+	const struct fab_mr *mr = memory_find(context_of(qp), qp->ex.qp_base.pd, response->rkey,
+					      response->addr, response->left,
+					      IBV_ACCESS_REMOTE_READ);
+
+	if (!mr && response->left)
+		return false;
+	do {
+		send_read_packet(qp, response, mr);
+		*budget -= *budget < qp->payload_bytes ? *budget : qp->payload_bytes;
+	} while (response->left && *budget);
+	return true;
+}
+
+static void send_responses(struct fab_qp *qp, uint32_t budget)
+{
+	struct fab_responder *responder = &qp->responder;
+	struct fab_response *response;
+
+	while (responder->n_responses && budget) {
+		response = response_at(qp, 0);
+		if (response->op == FAB_OP_ATOMIC_RESPONSE) {
+			send_atomic_response(qp, response);
+			response->n_psn = 0;
+		} else if (!send_read(qp, response, &budget)) {
+			responder->n_responses = 0;
+			responder->owed = FAB_OWED_NAK;
+			responder->owed_nak = FAB_NAK_REMOTE_ACCESS;
+			responder->is_refused = true;
+			responder->refused_event = IBV_EVENT_QP_ACCESS_ERR;
+			return;
+		}
+		if (!response->n_psn)
+			drop_first(responder);
+	}
+}
+
+bool ack_add_response(struct fab_qp *qp, const struct fab_response *response)
+{
+	struct fab_responder *responder = &qp->responder;
+	bool none_before = responder->n_responses == 0;
+
+	if (responder->n_responses >= qp->attr.max_dest_rd_atomic)
+		return false;
+	if (!responder->response)
+		responder->response = calloc(FAB_RD_MAX, sizeof(*responder->response));
+	if (!responder->response)
+		return false;
+	*response_at(qp, responder->n_responses++) = *response;
+	if (none_before)
+		send_responses(qp, context_of(qp)->carrier->read_bytes);
+	if (responder->n_responses || responder->is_refused)
+		owe(qp);
+	return true;
+}
+
+struct fab_response *ack_find_response(struct fab_qp *qp, uint32_t end_psn, bool *ret_is_first)
+{
+	unsigned int i;
+
+	for (i = 0; i < qp->responder.n_responses; i++) {
+		struct fab_response *response = response_at(qp, i);
+
+		*ret_is_first = i == 0;
+		if (((response->psn + response->n_psn) & FAB_PSN_MASK) == end_psn)
+			return response;
+	}
+	return NULL;
+}
+
+bool ack_send_some(struct fab_qp *qp)
+{
+	send_responses(qp, context_of(qp)->carrier->read_bytes);
+	if (qp->responder.n_responses)
+		return false;
+	list_remove(&qp->unacked);
+	send_owed(qp);
+	return true;
 }

@@ -1,20 +1,39 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Acknowledgements of what a responder has taken. They are sent at the end of a turn, one for all
- * packets of a queue pair. All of it locked.
+ * What a responder owes its requester: responses to reads and atomics, in order, and after them one
+ * ACK for all packets of a turn, or a NAK. A long response is sent in parts, a part a turn, so that
+ * no queue pair holds up the others. All of it locked.
  */
 #ifndef FABRIC_ACK_H
 #define FABRIC_ACK_H
 
 #include "tools/fabric/verbs/objects.h"
 
-/** ack_owe() - send one at the end of the turn. */
+/** ack_owe() - send an ACK at the end of the turn. */
 void ack_owe(struct fab_qp *qp);
 
-/** ack_send() - send it now. */
+/** ack_send() - send the ACK that is owed, unless responses have to come first. */
 void ack_send(struct fab_qp *qp);
 
-/** ack_send_all() - send all that are owed. */
-void ack_send_all(struct fab_context *context);
+/** ack_nak() - send a NAK: now, or after the responses that are owed. */
+void ack_nak(struct fab_qp *qp, enum fab_nak why);
+
+/**
+ * ack_add_response() - owe a response, and send as much of it as a turn allows
+ *
+ * Return: false if more are owed than max_dest_rd_atomic allows.
+ */
+bool ack_add_response(struct fab_qp *qp, const struct fab_response *response);
+
+/**
+ * ack_find_response() - the response that is owed and ends before this PSN
+ * @ret_is_first: is it the one that is being sent?
+ *
+ * Return: it, which may be changed; NULL if there is none.
+ */
+struct fab_response *ack_find_response(struct fab_qp *qp, uint32_t end_psn, bool *ret_is_first);
+
+/** ack_send_some() - a turn's part of what a queue pair owes. Return: whether that was all. */
+bool ack_send_some(struct fab_qp *qp);
 
 #endif

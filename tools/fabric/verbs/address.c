@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "tools/fabric/verbs/carrier.h"
 #include "tools/fabric/verbs/context.h"
 #include "tools/fabric/wire/route.h"
 
@@ -34,13 +35,7 @@ int address_check(struct fab_context *context, const struct ibv_ah_attr *attr,
 int address_owner(struct fab_context *context, const struct ibv_ah_attr *attr,
 		  struct fab_owner *ret)
 {
-	const struct fab_port *port = &context->device->page->port[attr->port_num - 1];
-	struct fab_route route = { .dlid = attr->dlid,
-				   .has_grh = attr->is_global,
-				   .hop_limit = attr->grh.hop_limit,
-				   .dgid = attr->grh.dgid };
-
-	return -fab_route_find(&context->device->place, port, &route, ret);
+	return context->carrier->find(context, attr, ret);
 }
 
 static bool is_multicast(const struct ibv_ah_attr *attr)

@@ -59,7 +59,9 @@ void qp_drop_message(struct fab_qp *qp)
 
 	responder->in_message = false;
 	responder->nak_sent = false;
-	responder->owes_ack = false;
+	responder->owed = FAB_OWED_NONE;
+	responder->is_refused = false;
+	responder->n_responses = 0;
 	responder->receive = NULL;
 	responder->offset = 0;
 	responder->next_replay = 0;
@@ -101,8 +103,7 @@ void qp_enter_error(struct fab_qp *qp, int event)
 	qp->sq.deadline_ns = 0;
 	qp->sq.waits_for_rnr = false;
 	/* Requests that were carried out before are still acknowledged. */
-	if (qp->responder.owes_ack)
-		ack_send(qp);
+	ack_send(qp);
 	qp_flush(qp);
 	if (event >= 0)
 		qp_async(qp, (enum ibv_event_type)event);

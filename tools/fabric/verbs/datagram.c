@@ -4,17 +4,18 @@
  * without a receiver or a receive is dropped.
  */
 #include <arpa/inet.h>
-#include <dirent.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "tools/fabric/verbs/carrier.h"
 #include "tools/fabric/verbs/completion.h"
 #include "tools/fabric/verbs/transport.h"
 #include "tools/fabric/wire/quirks.h"
 #include "tools/fabric/wire/route.h"
 
-#define UDP_HEADERS_BYTES  28 /* of IPv4 and UDP, as a RoCE v2 packet has them */
+#define IPV4_BYTES	   20
+#define ROCE_BYTES	   32 /* RoCE v2: UDP, BTH, DETH, ICRC */
+#define IMM_BYTES	   4
 #define IPV4_VERSION_IHL   0x45
 #define IP_PROTOCOL_UDP	   17
 #define GRH_NEXT_IBA	   0x1b
@@ -32,7 +33,7 @@ static void fill_header(const struct fab_qp *qp, const struct fab_send *send,
 	memset(ret, 0, sizeof(*ret));
 	ret->magic = FAB_MAGIC;
 	ret->op = FAB_OP_DATAGRAM;
-	ret->port_num = send->ah->to.port_num;
+	ret->service = FAB_SERVICE_UD;
 	ret->from_port = attr->port_num;
 	ret->subnet = port->subnet;
 	ret->pkey = port->pkey[qp->attr.pkey_index];
@@ -62,50 +63,6 @@ static void fill_header(const struct fab_qp *qp, const struct fab_send *send,
 	fab_route_sent(ret);
 }
 
-static void send_to(struct fab_qp *qp, const char *host, struct fab_packet *packet)
-{
-	struct fab_context *context = context_of(qp);
-	const struct fab_place *place = &context->device->place;
-	char path[FAB_PATH_BYTES];
-	unsigned int slot = packet->dest_qpn >> FAB_SLOT_SHIFT;
-
-	if (packet->dest_qpn == FAB_QP1 &&
-	    fab_has_quirk(context->device->page, FAB_QUIRK_NO_FAST_PATH))
-		return;
-	if (slot == 0)
-		fab_place_gsi(place, host, path);
-	else
-		fab_place_slot(place, host, slot, path);
-	transport_send(context, path, packet, context->scratch);
-}
-
-/* A member's file is called after its host and its queue pair: "a.16385". */
-static bool read_member(const char *name, char ret_host[FAB_NAME_BYTES], uint32_t *ret_qpn)
-{
-	return sscanf(name, "%15[^.].%u", ret_host, ret_qpn) == 2;
-}
-
-static void send_to_group(struct fab_qp *qp, struct fab_packet *packet)
-{
-	char path[FAB_PATH_BYTES], host[FAB_NAME_BYTES];
-	struct dirent *entry;
-	DIR *dir;
-
-	fab_place_group(&context_of(qp)->device->place, &packet->dgid, path);
-	dir = opendir(path);
-	while (dir && (entry = readdir(dir))) {
-		if (!read_member(entry->d_name, host, &packet->dest_qpn))
-			continue;
-		/* Not to itself: IBTA vol. 1, 10.5.3.2. */
-		if (packet->dest_qpn == qp->ex.qp_base.qp_num &&
-		    strcmp(host, context_of(qp)->device->place.host) == 0)
-			continue;
-		send_to(qp, host, packet);
-	}
-	if (dir)
-		closedir(dir);
-}
-
 enum ibv_wc_status datagram_send(struct fab_qp *qp, const struct fab_send *send)
 {
 	struct fab_context *context = context_of(qp);
@@ -121,10 +78,8 @@ enum ibv_wc_status datagram_send(struct fab_qp *qp, const struct fab_send *send)
 	if (status != IBV_WC_SUCCESS)
 		return status;
 	fill_header(qp, send, &packet);
-	if (send->ah->to.host[0])
-		send_to(qp, send->ah->to.host, &packet);
-	else
-		send_to_group(qp, &packet);
+	if (port->state == IBV_PORT_ACTIVE && !context->device->page->is_removed)
+		context->carrier->send_datagram(qp, send->ah, &packet);
 	return IBV_WC_SUCCESS;
 }
 
@@ -149,10 +104,16 @@ static uint16_t ip_checksum(const uint8_t *header, size_t bytes)
 	return (uint16_t)~sum;
 }
 
+/* What follows the IP header of a datagram over RoCE v2. */
+static uint32_t ip_payload_bytes(const struct fab_packet *packet)
+{
+	return ROCE_BYTES + (packet->flags & FAB_IMM ? IMM_BYTES : 0) + ((packet->bytes + 3) & ~3u);
+}
+
 /* RoCE v2 over IPv4: the header in the second half, zeros before it. */
 static void write_ipv4(const struct fab_packet *packet, uint8_t ret[FAB_GRH_BYTES])
 {
-	uint16_t bytes = htons((uint16_t)(packet->bytes + UDP_HEADERS_BYTES));
+	uint16_t bytes = htons((uint16_t)(IPV4_BYTES + ip_payload_bytes(packet)));
 	uint8_t *header = ret + 20;
 	uint16_t sum;
 
@@ -167,7 +128,7 @@ static void write_ipv4(const struct fab_packet *packet, uint8_t ret[FAB_GRH_BYTE
 	memcpy(header + 10, &sum, sizeof(sum));
 }
 
-static void write_grh(const struct fab_packet *packet, uint8_t ret[FAB_GRH_BYTES])
+static void write_grh(const struct fab_packet *packet, bool is_ethernet, uint8_t ret[FAB_GRH_BYTES])
 {
 	struct ibv_grh grh = {
 		.version_tclass_flow = htonl(6u << 28 | (uint32_t)packet->traffic_class << 20 |
@@ -182,6 +143,10 @@ static void write_grh(const struct fab_packet *packet, uint8_t ret[FAB_GRH_BYTES
 	memset(ret, 0, FAB_GRH_BYTES);
 	if (!(packet->flags & FAB_GRH))
 		return;
+	if (is_ethernet) {
+		grh.paylen = htons((uint16_t)ip_payload_bytes(packet));
+		grh.next_hdr = IP_PROTOCOL_UDP;
+	}
 	if (is_ipv4(&packet->dgid))
 		write_ipv4(packet, ret);
 	else
@@ -257,6 +222,7 @@ static bool is_attached(const struct fab_qp *qp, const union ibv_gid *gid)
 
 void datagram_came(struct fab_qp *qp, const struct fab_packet *packet, const void *payload)
 {
+	const struct fab_port *port = &context_of(qp)->device->page->port[qp->attr.port_num - 1];
 	struct fab_receive *receive;
 	uint8_t grh[FAB_GRH_BYTES];
 	enum ibv_wc_status status;
@@ -269,7 +235,7 @@ void datagram_came(struct fab_qp *qp, const struct fab_packet *packet, const voi
 	receive = transport_take_receive(qp);
 	if (!receive)
 		return;
-	write_grh(packet, grh);
+	write_grh(packet, port->link_layer == IBV_LINK_LAYER_ETHERNET, grh);
 	status = receive->bytes < FAB_GRH_BYTES + packet->bytes ? IBV_WC_LOC_LEN_ERR
 								: IBV_WC_SUCCESS;
 	if (status == IBV_WC_SUCCESS)

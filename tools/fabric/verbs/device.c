@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/fabric/verbs/carrier.h"
 #include "tools/fabric/verbs/context.h"
 #include "tools/fabric/verbs/engine.h"
 #include "tools/fabric/wire/device.h"
@@ -140,12 +141,15 @@ static int context_init(struct fab_context *context, struct fab_device *device)
 	pthread_mutex_init(&context->lock, NULL);
 	list_init(&context->active);
 	list_init(&context->unacked);
+	list_init(&context->attached);
 	fab_peers_none(&context->peers);
+	udp_out_none(&context->out);
 	context->fd = -1;
 	context->loop.fd = -1;
 	context->wake_fd = -1;
 	context->timer_fd = -1;
 	context->device = device;
+	context->carrier = device->page->wire == FAB_WIRE_ROCE ? &carrier_roce : &carrier_unix;
 	context->verbs.sz = sizeof(context->verbs);
 	context->verbs.context.device = &device->ibv;
 	context->verbs.context.cmd_fd = -1;

@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "tools/fabric/verbs/ack.h"
+#include "tools/fabric/verbs/carrier.h"
 #include "tools/fabric/verbs/completion.h"
 #include "tools/fabric/verbs/context.h"
 #include "tools/fabric/verbs/engine.h"
@@ -53,14 +53,22 @@ static bool is_from_peer(const struct fab_qp *qp, const struct fab_packet *packe
 		return false;
 	if (!av->is_global)
 		return packet->slid == av->dlid;
-	return memcmp(&packet->sgid, &av->grh.dgid, sizeof(packet->sgid)) == 0;
+	return memcmp(&packet->sgid, &av->grh.dgid, sizeof(packet->sgid)) == 0 &&
+	       memcmp(&packet->dgid, &qp->sgid, sizeof(packet->dgid)) == 0;
+}
+
+static enum fab_service service_of(const struct fab_qp *qp)
+{
+	if (qp->init.qp_type == IBV_QPT_UD)
+		return FAB_SERVICE_UD;
+	return qp->init.qp_type == IBV_QPT_UC ? FAB_SERVICE_UC : FAB_SERVICE_RC;
 }
 
 static void deliver_to_qp(struct fab_qp *qp, const struct fab_packet *packet, const void *payload)
 {
 	bool is_datagram = packet->op == FAB_OP_DATAGRAM;
 
-	if (is_datagram != (qp->init.qp_type == IBV_QPT_UD) || !may_receive(qp, packet))
+	if (packet->service != service_of(qp) || !may_receive(qp, packet))
 		return;
 	if (is_datagram) {
 		datagram_came(qp, packet, payload);
@@ -74,6 +82,7 @@ static void deliver_to_qp(struct fab_qp *qp, const struct fab_packet *packet, co
 	case FAB_OP_READ:
 	case FAB_OP_COMPARE_SWAP:
 	case FAB_OP_FETCH_ADD:
+	case FAB_OP_UNKNOWN:
 		responder_asked(qp, packet, payload);
 		return;
 	case FAB_OP_READ_RESPONSE:
@@ -108,23 +117,27 @@ static void event_came(struct fab_context *context, const struct fab_packet *pac
 	context_async(context, &event);
 }
 
-static void packet_came(struct fab_context *context, size_t bytes)
+static void deliver(struct fab_context *context, const struct fab_packet *packet,
+		    const void *payload)
 {
-	const struct fab_packet *packet = (const struct fab_packet *)context->buffer;
 	struct fab_qp *qp;
 
-	if (bytes < sizeof(*packet) || packet->magic != FAB_MAGIC ||
-	    bytes != sizeof(*packet) + packet->bytes)
-		return;
-	if (packet->op == FAB_OP_EVENT) {
-		event_came(context, packet);
-		return;
-	}
 	if (packet->dest_qpn >> FAB_SLOT_SHIFT != context->slot)
 		return;
 	qp = context->qp[packet->dest_qpn % FAB_SLOT_QPS];
 	if (qp)
-		deliver_to_qp(qp, packet, packet + 1);
+		deliver_to_qp(qp, packet, payload);
+}
+
+/* Events come from the host by the socket that packets come by. */
+static void bytes_came(struct fab_context *context, size_t n)
+{
+	const struct fab_packet *packet = (const struct fab_packet *)context->buffer;
+
+	if (n >= sizeof(*packet) && packet->magic == FAB_MAGIC && packet->op == FAB_OP_EVENT)
+		event_came(context, packet);
+	else
+		context->carrier->came(context, n, deliver);
 }
 
 bool context_progress(struct fab_context *context)
@@ -135,11 +148,16 @@ bool context_progress(struct fab_context *context)
 	if (!context->has_thread)
 		return false;
 	for (i = 0; i < BATCH && n >= 0; i++) {
-		n = recv(context->fd, context->buffer, FAB_PACKET_BYTES_MAX, MSG_DONTWAIT);
+		n = recv(context->fd, context->buffer, FAB_BUFFER_BYTES, MSG_DONTWAIT);
 		if (n >= 0)
-			packet_came(context, (size_t)n);
+			bytes_came(context, (size_t)n);
 	}
-	ack_send_all(context);
+	responder_end_turn(context);
+	/* The rest of a long response is the thread's, whoever took the request. */
+	if (!list_is_empty(&context->unacked))
+		eventfd_write(context->wake_fd, 1);
+	if (context->carrier->flush)
+		context->carrier->flush(context);
 	return n >= 0;
 }
 
@@ -177,30 +195,24 @@ static void timer_ticked(struct watch *watch, uint32_t events)
 	}
 	if (!some)
 		tick_stop(context);
-	pthread_mutex_unlock(&context->lock);
+	context_unlock(context);
 }
 
-static void peers_have_room(struct watch *watch, uint32_t events)
+/* There is more to be sent than the program's own thread has sent; or it is the end. */
+static void was_woken(struct watch *watch, uint32_t events)
 {
-	struct fab_context *context = container_of(watch, struct fab_context, waiting);
+	struct fab_context *context = container_of(watch, struct fab_context, wake);
+	eventfd_t count;
 
-	(void)events;
-	pthread_mutex_lock(&context->lock);
-	fab_peers_flush(&context->peers);
-	pthread_mutex_unlock(&context->lock);
-}
-
-static void end_thread(struct watch *watch, uint32_t events)
-{
-	(void)events;
-	container_of(watch, struct fab_context, wake)->is_ending = true;
+	eventfd_read(watch->fd, &count);
+	packets_came(&context->packets, events);
 }
 
 static void *run_thread(void *arg)
 {
 	struct fab_context *context = arg;
 
-	while (!context->is_ending)
+	while (!__atomic_load_n(&context->is_ending, __ATOMIC_ACQUIRE))
 		loop_turn(&context->loop, -1);
 	return NULL;
 }
@@ -211,23 +223,18 @@ static int watch_all(struct fab_context *context)
 	int err = loop_init(loop);
 
 	if (!err)
-		err = loop_watch(loop, &context->wake, context->wake_fd, EPOLLIN, end_thread);
+		err = loop_watch(loop, &context->wake, context->wake_fd, EPOLLIN, was_woken);
 	if (!err)
 		err = loop_watch(loop, &context->timer, context->timer_fd, EPOLLIN, timer_ticked);
 	if (!err)
-		err = loop_watch(loop, &context->waiting, context->peers.loop.fd, EPOLLIN,
-				 peers_have_room);
-	if (!err)
 		err = loop_watch(loop, &context->packets, context->fd, EPOLLIN, packets_came);
-	return err;
+	return err ? err : context->carrier->open(context);
 }
 
 static int open_all(struct fab_context *context)
 {
-	int err;
-
 	context->qp = calloc(FAB_SLOT_QPS, sizeof(struct fab_qp *));
-	context->buffer = malloc(FAB_PACKET_BYTES_MAX);
+	context->buffer = malloc(FAB_BUFFER_BYTES);
 	context->scratch = malloc(FAB_FRAGMENT_BYTES);
 	if (!context->qp || !context->buffer || !context->scratch)
 		return -ENOMEM;
@@ -236,8 +243,7 @@ static int open_all(struct fab_context *context)
 	context->fd = fab_place_take_slot(&context->device->place, &context->slot);
 	if (context->fd < 0)
 		return context->fd;
-	err = fab_peers_init(&context->peers, context->device->place.dir, context->slot);
-	return err ? err : watch_all(context);
+	return watch_all(context);
 }
 
 /* No signal of the program is for this thread. */
@@ -268,7 +274,7 @@ static void close_all(struct fab_context *context)
 	fd_close(&context->fd);
 	fd_close(&context->timer_fd);
 	fd_close(&context->wake_fd);
-	fab_peers_fini(&context->peers);
+	context->carrier->close(context);
 	free(context->qp);
 	free(context->buffer);
 	free(context->scratch);
@@ -307,6 +313,7 @@ void context_stop(struct fab_context *context)
 	/* What a child has of it is its parent's, also the files. */
 	if (!context->has_thread || context->pid != getpid())
 		return;
+	__atomic_store_n(&context->is_ending, true, __ATOMIC_RELEASE);
 	eventfd_write(context->wake_fd, 1);
 	pthread_join(context->thread, NULL);
 	context->has_thread = false;

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tools/fabric/verbs/carrier.h"
 #include "tools/fabric/verbs/qp.h"
 
 #define MEMBER_BYTES (FAB_PATH_BYTES + FAB_NAME_BYTES + 16)
@@ -66,6 +67,8 @@ int ibv_attach_mcast(struct ibv_qp *ibv, const union ibv_gid *gid, uint16_t lid)
 	pthread_mutex_lock(&context->lock);
 	if (find_mgid(qp, gid) < 0) {
 		err = qp->n_mgids == FAB_MCAST_ATTACH ? ENOMEM : create_member(qp, gid);
+		if (!err && context->carrier->join)
+			err = context->carrier->join(qp, gid);
 		if (!err)
 			qp->mgid[qp->n_mgids++] = *gid;
 	}
@@ -86,6 +89,8 @@ int ibv_detach_mcast(struct ibv_qp *ibv, const union ibv_gid *gid, uint16_t lid)
 	if (i >= 0) {
 		member_path(qp, gid, path);
 		unlink(path);
+		if (context->carrier->leave)
+			context->carrier->leave(qp, (unsigned int)i);
 		qp->mgid[i] = qp->mgid[--qp->n_mgids];
 		err = 0;
 	}

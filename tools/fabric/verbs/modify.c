@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "tools/fabric/verbs/address.h"
+#include "tools/fabric/verbs/carrier.h"
 #include "tools/fabric/verbs/completion.h"
 #include "tools/fabric/verbs/qp.h"
 #include "tools/fabric/verbs/qp_state.h"
@@ -141,14 +142,17 @@ static void reset_qp(struct fab_qp *qp)
 
 static void set_psns(struct fab_qp *qp, int mask)
 {
-	if (mask & IBV_QP_RQ_PSN)
+	if (mask & IBV_QP_RQ_PSN) {
 		qp->responder.psn = qp->attr.rq_psn;
+		qp->responder.msn = 0;
+	}
 	if (!(mask & IBV_QP_SQ_PSN))
 		return;
 	qp->sq.una = qp->attr.sq_psn;
 	qp->sq.send_psn = qp->attr.sq_psn;
 	qp->sq.post_psn = qp->attr.sq_psn;
 	qp->sq.begun_psn = qp->attr.sq_psn;
+	requester_reset_window(qp);
 }
 
 static void change_qp(struct fab_qp *qp, const struct ibv_qp_attr *attr, int mask)
@@ -156,6 +160,8 @@ static void change_qp(struct fab_qp *qp, const struct ibv_qp_attr *attr, int mas
 	enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : qp->attr.qp_state;
 
 	copy_attr(&qp->attr, attr, mask);
+	if (mask & IBV_QP_PATH_MTU)
+		qp->payload_bytes = context_of(qp)->carrier->payload_bytes(attr->path_mtu);
 	set_psns(qp, mask);
 	if (mask & (IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY)) {
 		qp->sq.retries_left = qp->attr.retry_cnt;
@@ -189,6 +195,6 @@ int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 		change_qp(qp, attr, mask);
 		ibv->state = qp->attr.qp_state;
 	}
-	pthread_mutex_unlock(&context->lock);
+	context_unlock(context);
 	return err;
 }

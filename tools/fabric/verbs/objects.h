@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The room of libibverbs, which programs load instead of the distribution's. It may call wire/ and
- * base/ and nothing else of ours. A file calls files to the right of it or on lines below:
+ * The room of libibverbs, which programs load instead of the distribution's. It may call udp/,
+ * roce/, wire/ and base/ and nothing else of ours. A file calls files to the right of it or on
+ * lines below:
  *
  *   device.c ops.c                        opening a device; the tables that verbs.h calls through
  *   qp.c modify.c batch.c cq_poll.c       queue pairs and their states; reading completions
  *   post.c post_recv.c engine.c           posting; the thread, which takes packets
  *   requester.c responder.c datagram.c    the transport: transport.h
  *   completion.c                          how work ends, and queue pairs in error
- *   cq.c ack.c                            filling completion queues; ACKs that are owed
+ *   cq.c ack.c                            filling completion queues; what responders owe
  *   channel.c srq.c transfer.c            events; shared receive queues; memory in and out
+ *   carrier_unix.c carrier_roce.c         the two wires under one transport: carrier.h
  *   event_queue.c receive_queue.c tick.c memory.c address.c group.c port.c qp_state.c
  *
  * No other file calls names.c (printing), driver_names.c (symbols that drivers link with),
@@ -30,11 +32,15 @@
 
 #include "base/list.h"
 #include "base/loop.h"
+#include "tools/fabric/udp/out.h"
 #include "tools/fabric/verbs/event_queue.h"
+#include "tools/fabric/wire/frames.h"
 #include "tools/fabric/wire/packet.h"
 #include "tools/fabric/wire/page.h"
 #include "tools/fabric/wire/peer.h"
 #include "tools/fabric/wire/place.h"
+
+struct carrier;
 
 #define FAB_SGE_MAX	 32
 #define FAB_WR_MAX	 16384
@@ -44,6 +50,7 @@
 #define FAB_MRS_MAX	 (1 << 20)
 #define FAB_MSG_MAX	 (1u << 31)
 #define FAB_MCAST_ATTACH 64
+#define FAB_BUFFER_BYTES (sizeof(struct fab_frames) + FAB_FRAMES_BYTES_MAX)
 
 struct fab_device {
 	struct ibv_device ibv; /* first */
@@ -68,6 +75,7 @@ struct fab_keys {
 struct fab_context {
 	pthread_mutex_t lock;
 	struct fab_device *device;
+	const struct carrier *carrier;
 	unsigned int slot; /* 0: no queue pair was created yet */
 	int fd;		   /* the socket of the slot */
 	int wake_fd, timer_fd;
@@ -79,13 +87,15 @@ struct fab_context {
 	bool has_thread;
 	pid_t pid; /* whose thread it is: a forked child has none */
 	pthread_t thread;
-	char *buffer;  /* FAB_PACKET_BYTES_MAX: a packet that came */
-	char *scratch; /* FAB_FRAGMENT_BYTES: the payload of one that leaves */
-	struct fab_peers peers;
+	char *buffer;		/* FAB_BUFFER_BYTES: what came by the socket */
+	char *scratch;		/* FAB_FRAGMENT_BYTES: the payload of one that leaves */
+	struct fab_peers peers; /* of carrier_unix */
+	struct udp_out out;	/* of carrier_roce */
 	struct fab_qp **qp; /* FAB_SLOT_QPS, by the low bits of their number; NULL with slot 0 */
 	uint32_t last_qp;
-	struct list active;  /* queue pairs with sends that are not acknowledged */
-	struct list unacked; /* queue pairs that owe an ACK at the end of a turn */
+	struct list active;   /* queue pairs with sends that are not acknowledged */
+	struct list unacked;  /* queue pairs that owe something at the end of a turn */
+	struct list attached; /* queue pairs that the carrier has joined to groups */
 	struct fab_keys keys;
 	unsigned int n_objects; /* that keep the context from being closed */
 	uint32_t next_handle;
@@ -158,8 +168,8 @@ struct fab_send {
 	enum ibv_wr_opcode opcode;
 	unsigned int flags;
 	uint64_t bytes;
-	uint64_t received; /* of a read */
-	uint32_t first_psn, n_psn;
+	uint64_t first_psn; /* as in struct fab_send_queue */
+	uint32_t n_psn;
 	uint32_t imm;
 	uint32_t rkey;
 	uint64_t remote_addr, compare_add, swap;
@@ -173,11 +183,16 @@ struct fab_send {
 struct fab_send_queue {
 	struct fab_send **slot; /* allocated when first used */
 	uint32_t n_max, max_sge, max_inline, head, count;
-	uint32_t at;	    /* how many after head the one is that is sent next */
-	uint32_t una;	    /* the oldest PSN that is not acknowledged */
-	uint32_t send_psn;  /* the next to be sent */
-	uint32_t post_psn;  /* the next for what is posted */
-	uint32_t begun_psn; /* the next that was never sent; send_psn goes back */
+	uint32_t at; /* how many after head the one is that is sent next */
+	/* PSNs that never wrap around; a packet has the lower 24 bits. */
+	uint64_t una;		  /* the oldest that is not acknowledged */
+	uint64_t send_psn;	  /* the next to be sent */
+	uint64_t post_psn;	  /* the next for what is posted */
+	uint64_t begun_psn;	  /* the next that was never sent; send_psn goes back */
+	uint64_t recover_psn;	  /* the window shrinks once until this is acknowledged */
+	uint32_t window;	  /* how many PSNs may be unacknowledged */
+	uint32_t window_slow;	  /* from here on it grows by one a round trip */
+	uint32_t window_progress; /* since it grew by one */
 	uint8_t retries_left, rnr_left;
 	uint64_t deadline_ns; /* 0: none */
 	bool waits_for_rnr;
@@ -190,9 +205,35 @@ struct fab_replay {
 	uint64_t value;
 };
 
+/* Of a read or an atomic that was carried out, to be sent. */
+struct fab_response {
+	uint8_t op; /* FAB_OP_READ_RESPONSE or FAB_OP_ATOMIC_RESPONSE */
+	bool has_begun;
+	uint32_t psn; /* of the next packet */
+	uint32_t n_psn;
+	uint32_t msn;
+	uint32_t rkey;
+	uint64_t addr;
+	uint32_t left;
+	uint64_t value; /* of an atomic */
+};
+
+enum fab_owed {
+	FAB_OWED_NONE,
+	FAB_OWED_ACK,
+	FAB_OWED_NAK,
+};
+
 struct fab_responder {
 	uint32_t psn; /* expected */
-	bool in_message, nak_sent, owes_ack;
+	uint32_t msn; /* messages completed */
+	bool in_message, nak_sent;
+	uint8_t owed;		       /* enum fab_owed: once all responses are sent */
+	uint8_t owed_nak;	       /* enum fab_nak */
+	bool is_refused;	       /* after the NAK, the queue pair is in error */
+	int refused_event;	       /* and the program has this event, unless it is -1 */
+	struct fab_response *response; /* FAB_RD_MAX, since the first: those to be sent, in order */
+	unsigned int first_response, n_responses;
 	uint8_t message_op;	     /* enum fab_op, while in_message */
 	uint64_t offset;	     /* of the next fragment in this message */
 	struct fab_receive *receive; /* a copy of the one this message fills, or NULL */
@@ -211,12 +252,15 @@ struct fab_qp {
 	struct fab_send_queue sq;
 	struct fab_receive_queue rq;
 	struct fab_responder responder;
-	char *receive_buffer; /* of responder.receive */
+	char *receive_buffer;	/* of responder.receive */
+	uint32_t payload_bytes; /* of a packet, unless it is a message's last */
 	union ibv_gid sgid;
 	struct fab_owner peer;
 	char path[FAB_PATH_BYTES]; /* of the peer's socket */
 	union ibv_gid mgid[FAB_MCAST_ATTACH];
+	int mgid_fd[FAB_MCAST_ATTACH]; /* of the carrier */
 	unsigned int n_mgids;
+	struct list attached; /* in context->attached, while it is to any */
 	unsigned int n_async_events;
 	bool has_reported_established;
 	struct fab_batch *batch; /* of ibv_wr_start() and what follows; NULL where not asked for */

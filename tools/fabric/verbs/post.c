@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "tools/fabric/verbs/carrier.h"
 #include "tools/fabric/verbs/completion.h"
 #include "tools/fabric/verbs/qp.h"
 #include "tools/fabric/verbs/transport.h"
@@ -116,7 +117,6 @@ static void fill_send(struct fab_send *send, struct fab_qp *qp, const struct ibv
 	send->opcode = wr->opcode;
 	send->flags = wr->send_flags;
 	send->bytes = bytes_of(wr);
-	send->received = 0;
 	send->imm = wr->imm_data;
 	send->inline_data = NULL;
 	send->n_sge = (uint32_t)wr->num_sge;
@@ -127,10 +127,11 @@ static void fill_send(struct fab_send *send, struct fab_qp *qp, const struct ibv
 		for (i = 0; i < wr->num_sge; i++)
 			send->sge[i] = wr->sg_list[i];
 	send->first_psn = qp->sq.post_psn;
-	send->n_psn = (uint32_t)((send->bytes + FAB_FRAGMENT_BYTES - 1) / FAB_FRAGMENT_BYTES);
-	if (!send->n_psn)
-		send->n_psn = 1;
-	qp->sq.post_psn = (qp->sq.post_psn + send->n_psn) & FAB_PSN_MASK;
+	/* A datagram is one packet; it takes no number of the peer's. */
+	send->n_psn = 1;
+	if (qp->payload_bytes && send->bytes)
+		send->n_psn = (uint32_t)((send->bytes - 1) / qp->payload_bytes) + 1;
+	qp->sq.post_psn += send->n_psn;
 }
 
 static int append_send(struct fab_qp *qp, const struct ibv_send_wr *wr)
@@ -204,6 +205,6 @@ int post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **b
 	if (err)
 		*bad = wr;
 	post_start(qp);
-	pthread_mutex_unlock(&context->lock);
+	context_unlock(context);
 	return err;
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "tools/fabric/verbs/ack.h"
+#include "tools/fabric/verbs/carrier.h"
 #include "tools/fabric/verbs/completion.h"
 #include "tools/fabric/verbs/context.h"
 #include "tools/fabric/verbs/engine.h"
@@ -93,6 +94,7 @@ static void fill_qp(struct fab_qp *qp, struct ibv_pd *pd, const struct ibv_qp_in
 	pthread_cond_init(&ibv->cond, NULL);
 	list_init(&qp->active);
 	list_init(&qp->unacked);
+	list_init(&qp->attached);
 	qp->sq.n_max = init->cap.max_send_wr;
 	qp->sq.max_sge = init->cap.max_send_sge;
 	qp->sq.max_inline = init->cap.max_inline_data;
@@ -136,6 +138,7 @@ static void qp_free(struct fab_qp *qp)
 	free(qp->sq.slot);
 	receive_queue_fini(&qp->rq);
 	free(qp->responder.replay);
+	free(qp->responder.response);
 	free(qp->receive_buffer);
 	batch_free(qp->batch);
 	free(qp);
@@ -233,8 +236,7 @@ int ibv_destroy_qp(struct ibv_qp *ibv)
 		return EBUSY;
 	}
 	/* Requests that were carried out are acknowledged, or the peer would report an error. */
-	if (qp->responder.owes_ack)
-		ack_send(qp);
+	ack_send(qp);
 	context->qp[ibv->qp_num % FAB_SLOT_QPS] = NULL;
 	list_remove(&qp->active);
 	list_remove(&qp->unacked);
@@ -243,7 +245,7 @@ int ibv_destroy_qp(struct ibv_qp *ibv)
 	count_references(qp, -1);
 	context->n_objects--;
 	event_queue_forget(&context->async, qp);
-	pthread_mutex_unlock(&context->lock);
+	context_unlock(context);
 	wait_for_acks(qp);
 	qp_free(qp);
 	return 0;
@@ -260,7 +262,7 @@ int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask,
 	*attr = qp->attr;
 	attr->cur_qp_state = attr->qp_state;
 	attr->cap = qp->init.cap;
-	attr->sq_psn = qp->sq.post_psn;
+	attr->sq_psn = (uint32_t)qp->sq.post_psn & FAB_PSN_MASK;
 	attr->rq_psn = qp->responder.psn;
 	attr->sq_draining = attr->qp_state == IBV_QPS_SQD && !requester_is_drained(qp);
 	*init = qp->init;

@@ -2,16 +2,19 @@
 /*
  * The requester of connected queue pairs, IBTA vol. 1, 9.7: it sends in order, up to a window, and
  * goes back to the oldest packet that is not acknowledged when one is lost. It asks for a read in
- * parts, which limits what waits in memory on both sides.
+ * parts, which limits what waits in memory on both sides. A part that is asked for again, whole or
+ * its rest, ends where it ended the first time: a responder may compare.
+ *
+ * Where packets that are too many get lost (RoCE), the window adapts: it doubles in a round trip
+ * until one is lost, is halved then, and grows by one packet a round trip from there, like TCP's
+ * (RFC 5681). Queue pairs that share a path share it evenly so.
  */
-#include "base/clock.h"
+#include "tools/fabric/verbs/carrier.h"
 #include "tools/fabric/verbs/completion.h"
 #include "tools/fabric/verbs/tick.h"
 #include "tools/fabric/verbs/transport.h"
 
-#define WINDOW_PSNS	64
-#define READ_PSNS	16
-#define ASK_ACK_PSNS	16
+#define ATOMIC_BYTES	8
 #define RNR_FOR_EVER	7
 #define TIMEOUT_UNIT_NS 4096
 
@@ -31,6 +34,13 @@ static bool has_response(const struct fab_send *send)
 	return send->opcode == IBV_WR_RDMA_READ || is_atomic(send);
 }
 
+static uint32_t psns_of(const struct fab_qp *qp, uint32_t bytes)
+{
+	uint32_t n = qp->payload_bytes ? bytes / qp->payload_bytes : 1;
+
+	return n ? n : 1;
+}
+
 /* --- timers -------------------------------------------------------------- */
 
 static void set_deadline(struct fab_qp *qp)
@@ -40,7 +50,8 @@ static void set_deadline(struct fab_qp *qp)
 	sq->deadline_ns = 0;
 	if (qp->init.qp_type != IBV_QPT_RC || sq->una == sq->send_psn || !qp->attr.timeout)
 		return;
-	sq->deadline_ns = clock_ns() + ((uint64_t)TIMEOUT_UNIT_NS << qp->attr.timeout);
+	sq->deadline_ns = carrier_now_ns(context_of(qp)) +
+			  ((uint64_t)TIMEOUT_UNIT_NS << qp->attr.timeout);
 	tick_start(context_of(qp));
 }
 
@@ -52,6 +63,52 @@ static void reset_retries(struct fab_qp *qp)
 	set_deadline(qp);
 }
 
+/* --- the window ---------------------------------------------------------- */
+
+void requester_reset_window(struct fab_qp *qp)
+{
+	const struct carrier *carrier = context_of(qp)->carrier;
+
+	qp->sq.window = psns_of(qp, carrier->window_bytes_start);
+	qp->sq.window_slow = psns_of(qp, carrier->window_bytes_max);
+	qp->sq.window_progress = 0;
+	qp->sq.recover_psn = qp->sq.una;
+}
+
+static void grow_window(struct fab_qp *qp, uint32_t n_acked)
+{
+	uint32_t max = psns_of(qp, context_of(qp)->carrier->window_bytes_max);
+	struct fab_send_queue *sq = &qp->sq;
+
+	if (sq->window < sq->window_slow) {
+		sq->window += n_acked;
+	} else {
+		sq->window_progress += n_acked;
+		if (sq->window_progress >= sq->window) {
+			sq->window_progress = 0;
+			sq->window++;
+		}
+	}
+	if (sq->window > max)
+		sq->window = max;
+}
+
+/* All that is lost of one window counts once. */
+static void shrink_window(struct fab_qp *qp, bool timed_out)
+{
+	uint32_t min = psns_of(qp, context_of(qp)->carrier->window_bytes_min);
+	struct fab_send_queue *sq = &qp->sq;
+
+	if (sq->una >= sq->recover_psn) {
+		sq->recover_psn = sq->begun_psn;
+		sq->window_slow = sq->window / 2 > min ? sq->window / 2 : min;
+		sq->window = sq->window_slow;
+		sq->window_progress = 0;
+	}
+	if (timed_out)
+		sq->window = min;
+}
+
 static void go_back(struct fab_qp *qp)
 {
 	qp->sq.send_psn = qp->sq.una;
@@ -60,46 +117,65 @@ static void go_back(struct fab_qp *qp)
 
 /* --- sending ------------------------------------------------------------- */
 
+/* How many responses to a send are under way: of a read, its parts. */
+static uint32_t responses_to(const struct fab_qp *qp, const struct fab_send *send)
+{
+	uint64_t part = psns_of(qp, context_of(qp)->carrier->read_bytes);
+	uint64_t from = qp->sq.una, to = qp->sq.send_psn;
+
+	if (from < send->first_psn)
+		from = send->first_psn;
+	if (to > send->first_psn + send->n_psn)
+		to = send->first_psn + send->n_psn;
+	if (!has_response(send) || to <= from)
+		return 0;
+	return (uint32_t)((to - send->first_psn - 1) / part - (from - send->first_psn) / part + 1);
+}
+
 static unsigned int responses_awaited(const struct fab_qp *qp)
 {
 	unsigned int n = 0;
 	uint32_t i;
 
-	for (i = 0; i < qp->sq.at; i++)
-		n += has_response(send_at(qp, i));
+	for (i = 0; i <= qp->sq.at && i < qp->sq.count; i++)
+		n += responses_to(qp, send_at(qp, i));
 	return n;
 }
 
 /* How many PSNs the next packet takes: those of its responses, for a read. */
 static uint32_t next_psns(const struct fab_qp *qp, const struct fab_send *send)
 {
-	uint32_t done = (uint32_t)fab_psn_diff(qp->sq.send_psn, send->first_psn);
+	uint32_t done = (uint32_t)(qp->sq.send_psn - send->first_psn);
+	uint32_t part = psns_of(qp, context_of(qp)->carrier->read_bytes);
 	uint32_t left = send->n_psn - done;
 
 	if (send->opcode != IBV_WR_RDMA_READ)
 		return 1;
-	return left < READ_PSNS ? left : READ_PSNS;
+	return left < part - done % part ? left : part - done % part;
 }
 
 static bool has_begun(const struct fab_qp *qp, const struct fab_send *send)
 {
-	return fab_psn_diff(qp->sq.begun_psn, send->first_psn) > 0;
+	return qp->sq.begun_psn > send->first_psn;
 }
 
 static bool may_go(const struct fab_qp *qp, const struct fab_send *send)
 {
 	const struct fab_send_queue *sq = &qp->sq;
-	uint32_t in_flight = (uint32_t)fab_psn_diff(sq->send_psn, sq->una);
+	uint64_t in_flight = sq->send_psn - sq->una;
+	bool is_fenced = send->flags & IBV_SEND_FENCE && sq->send_psn == send->first_psn;
 
 	if (qp->attr.qp_state == IBV_QPS_SQD && !has_begun(qp, send))
 		return false;
 	if (qp->init.qp_type == IBV_QPT_UC)
 		return true;
-	if (in_flight + next_psns(qp, send) > WINDOW_PSNS)
+	if (in_flight && in_flight + next_psns(qp, send) > sq->window)
 		return false;
-	if (has_response(send) && responses_awaited(qp) >= qp->attr.max_rd_atomic)
-		return false;
-	return !(send->flags & IBV_SEND_FENCE) || responses_awaited(qp) == 0;
+	if (!has_response(send) && !is_fenced)
+		return true;
+	if (is_fenced)
+		return responses_awaited(qp) == 0;
+	return responses_awaited(qp) < qp->attr.max_rd_atomic;
 }
 
 static void send_packet(struct fab_qp *qp, struct fab_packet *packet, const void *payload)
@@ -109,9 +185,8 @@ static void send_packet(struct fab_qp *qp, struct fab_packet *packet, const void
 
 static void send_read(struct fab_qp *qp, const struct fab_send *send, struct fab_packet *packet)
 {
-	uint64_t n = (uint64_t)fab_psn_diff(packet->psn, send->first_psn);
-	uint64_t offset = n * FAB_FRAGMENT_BYTES;
-	uint64_t most = (uint64_t)next_psns(qp, send) * FAB_FRAGMENT_BYTES;
+	uint64_t offset = (qp->sq.send_psn - send->first_psn) * qp->payload_bytes;
+	uint64_t most = (uint64_t)next_psns(qp, send) * qp->payload_bytes;
 	uint64_t left = send->bytes - offset;
 
 	packet->op = FAB_OP_READ;
@@ -151,12 +226,13 @@ static void mark_last(struct fab_packet *packet, const struct fab_send *send)
 static enum ibv_wc_status send_data(struct fab_qp *qp, const struct fab_send *send,
 				    struct fab_packet *packet)
 {
-	uint32_t n = (uint32_t)fab_psn_diff(packet->psn, send->first_psn);
-	uint64_t offset = (uint64_t)n * FAB_FRAGMENT_BYTES;
+	uint32_t n = (uint32_t)(qp->sq.send_psn - send->first_psn);
+	uint32_t ask_ack = psns_of(qp, context_of(qp)->carrier->ask_ack_bytes);
+	uint64_t offset = (uint64_t)n * qp->payload_bytes;
 	uint64_t left = send->bytes - offset;
 	enum ibv_wc_status status;
 
-	packet->bytes = (uint32_t)(left < FAB_FRAGMENT_BYTES ? left : FAB_FRAGMENT_BYTES);
+	packet->bytes = (uint32_t)(left < qp->payload_bytes ? left : qp->payload_bytes);
 	status = transport_gather(qp, send, offset, packet->bytes, context_of(qp)->scratch);
 	if (status != IBV_WC_SUCCESS)
 		return status;
@@ -172,7 +248,7 @@ static enum ibv_wc_status send_data(struct fab_qp *qp, const struct fab_send *se
 		packet->flags |= FAB_FIRST;
 	if (n + 1 == send->n_psn)
 		mark_last(packet, send);
-	else if (n % ASK_ACK_PSNS == ASK_ACK_PSNS - 1)
+	else if (n % ask_ack == ask_ack - 1)
 		packet->flags |= FAB_ASK_ACK;
 	send_packet(qp, packet, context_of(qp)->scratch);
 	return IBV_WC_SUCCESS;
@@ -185,7 +261,7 @@ static enum ibv_wc_status send_next(struct fab_qp *qp, const struct fab_send *se
 	struct fab_packet packet;
 
 	transport_header(qp, &packet);
-	packet.psn = qp->sq.send_psn;
+	packet.psn = (uint32_t)qp->sq.send_psn & FAB_PSN_MASK;
 	if (send->opcode == IBV_WR_RDMA_READ)
 		send_read(qp, send, &packet);
 	else if (is_atomic(send))
@@ -194,10 +270,10 @@ static enum ibv_wc_status send_next(struct fab_qp *qp, const struct fab_send *se
 		status = send_data(qp, send, &packet);
 	if (status != IBV_WC_SUCCESS)
 		return status;
-	qp->sq.send_psn = (qp->sq.send_psn + n_psns) & FAB_PSN_MASK;
-	if (fab_psn_diff(qp->sq.send_psn, qp->sq.begun_psn) > 0)
+	qp->sq.send_psn += n_psns;
+	if (qp->sq.begun_psn < qp->sq.send_psn)
 		qp->sq.begun_psn = qp->sq.send_psn;
-	if (fab_psn_diff(qp->sq.send_psn, send->first_psn) == (int32_t)send->n_psn)
+	if (qp->sq.send_psn == send->first_psn + send->n_psn)
 		qp->sq.at++;
 	return IBV_WC_SUCCESS;
 }
@@ -218,7 +294,7 @@ static bool may_send(const struct fab_qp *qp)
 void requester_push(struct fab_qp *qp)
 {
 	enum ibv_wc_status status = IBV_WC_SUCCESS;
-	uint32_t before = qp->sq.send_psn;
+	uint64_t before = qp->sq.send_psn;
 
 	if (!may_send(qp) || qp->sq.waits_for_rnr)
 		return;
@@ -258,64 +334,98 @@ void requester_tell_drained(struct fab_qp *qp)
 /* Every later answer shows that a response was lost: the first one suffices. */
 static void ask_again(struct fab_qp *qp)
 {
-	if (!qp->sq.misses_response)
+	if (!qp->sq.misses_response) {
+		shrink_window(qp, false);
 		go_back(qp);
+	}
 	qp->sq.misses_response = true;
 }
 
-/* All up to @psn arrived. Where a response should have come before, it was lost. */
-static void take_acks_up_to(struct fab_qp *qp, uint32_t psn)
+/* All before @una is acknowledged, also what has gone back since it was sent. */
+static void advance_una(struct fab_qp *qp, uint64_t una)
 {
 	struct fab_send_queue *sq = &qp->sq;
-	uint32_t una = sq->una;
+
+	grow_window(qp, (uint32_t)(una - sq->una));
+	sq->una = una;
+	if (sq->send_psn < una) {
+		sq->send_psn = una;
+		sq->at = 0;
+	}
+	reset_retries(qp);
+}
+
+/* All up to @psn arrived. Where a response should have come before, it was lost. */
+static void take_acks_up_to(struct fab_qp *qp, uint64_t psn)
+{
+	struct fab_send_queue *sq = &qp->sq;
+	uint64_t una = sq->una;
+	unsigned int n_done = 0;
 	bool lost = false;
 
-	if (fab_psn_diff(psn, sq->una) < 0 || fab_psn_diff(psn, sq->send_psn) >= 0)
+	if (psn < sq->una || psn >= sq->begun_psn)
 		return;
-	while (sq->count && fab_psn_diff(psn, sq->una) >= 0) {
-		const struct fab_send *send = send_at(qp, 0);
-		uint32_t end = (send->first_psn + send->n_psn) & FAB_PSN_MASK;
+	while (una <= psn && n_done < sq->count) {
+		const struct fab_send *send = send_at(qp, n_done);
 
-		if (has_response(send)) {
-			lost = true;
+		lost = has_response(send);
+		if (lost)
 			break;
-		}
-		if (fab_psn_diff(end, psn) > 1) {
-			sq->una = (psn + 1) & FAB_PSN_MASK;
-			break;
-		}
-		sq->una = end;
-		send_done(qp, IBV_WC_SUCCESS);
+		una = send->first_psn + send->n_psn;
+		n_done += una <= psn + 1;
+		if (una > psn + 1)
+			una = psn + 1;
 	}
-	if (sq->una != una)
-		reset_retries(qp);
+	if (una > sq->una)
+		advance_una(qp, una);
+	while (n_done--)
+		send_done(qp, IBV_WC_SUCCESS);
 	if (lost)
 		ask_again(qp);
+}
+
+/* Where the data of a response goes, and how much it has to be. */
+static uint32_t response_bytes(const struct fab_qp *qp, const struct fab_send *send,
+			       uint64_t offset)
+{
+	uint64_t left = send->bytes - offset;
+
+	if (is_atomic(send))
+		return ATOMIC_BYTES;
+	return (uint32_t)(left < qp->payload_bytes ? left : qp->payload_bytes);
 }
 
 static void response_came(struct fab_qp *qp, const struct fab_packet *packet, const void *payload)
 {
 	struct fab_send_queue *sq = &qp->sq;
-	struct fab_send *send;
+	uint64_t psn = fab_psn_near(sq->una, packet->psn);
+	bool is_read = packet->op == FAB_OP_READ_RESPONSE;
+	const struct fab_send *send;
 	enum ibv_wc_status status;
 	uint64_t offset;
+	uint32_t bytes;
 
-	take_acks_up_to(qp, (packet->psn - 1) & FAB_PSN_MASK);
-	if (!sq->count || packet->psn != sq->una || sq->una == sq->send_psn)
+	if (psn > sq->una)
+		take_acks_up_to(qp, psn - 1);
+	if (!sq->count || psn != sq->una || psn >= sq->begun_psn)
 		return;
 	send = send_at(qp, 0);
-	if (!has_response(send) ||
-	    (packet->op == FAB_OP_READ_RESPONSE) != (send->opcode == IBV_WR_RDMA_READ))
+	if (!has_response(send) || is_read != (send->opcode == IBV_WR_RDMA_READ))
 		return;
-	offset = (uint64_t)fab_psn_diff(packet->psn, send->first_psn) * FAB_FRAGMENT_BYTES;
-	status = transport_scatter(qp, send->sge, send->n_sge, offset, payload, packet->bytes);
+	offset = (psn - send->first_psn) * qp->payload_bytes;
+	bytes = response_bytes(qp, send, offset);
+	/* IBTA vol. 1, 9.7.6.1: a response of another length is a bad one. */
+	if (is_read && packet->bytes != bytes)
+		status = IBV_WC_BAD_RESP_ERR;
+	else
+		status = transport_scatter(qp, send->sge, send->n_sge, offset,
+					   is_read ? payload : &packet->compare_add, bytes);
 	if (status != IBV_WC_SUCCESS) {
 		qp_fail(qp, status);
 		return;
 	}
-	sq->una = (sq->una + 1) & FAB_PSN_MASK;
-	reset_retries(qp);
-	if (fab_psn_diff(sq->una, send->first_psn) == (int32_t)send->n_psn)
+	advance_una(qp, psn + 1);
+	if (sq->una == send->first_psn + send->n_psn)
 		send_done(qp, IBV_WC_SUCCESS);
 }
 
@@ -343,11 +453,11 @@ static void not_ready(struct fab_qp *qp, const struct fab_packet *packet)
 		sq->rnr_left--;
 	go_back(qp);
 	sq->waits_for_rnr = true;
-	sq->deadline_ns = clock_ns() + rnr_ns(packet->rnr_timer);
+	sq->deadline_ns = carrier_now_ns(context_of(qp)) + rnr_ns(packet->rnr_timer);
 	tick_start(context_of(qp));
 }
 
-static void retry_sends(struct fab_qp *qp)
+static void retry_sends(struct fab_qp *qp, bool timed_out)
 {
 	if (qp->sq.retries_left == 0) {
 		qp_fail(qp, IBV_WC_RETRY_EXC_ERR);
@@ -355,6 +465,7 @@ static void retry_sends(struct fab_qp *qp)
 	}
 	qp->sq.retries_left--;
 	qp->sq.misses_response = false;
+	shrink_window(qp, timed_out);
 	go_back(qp);
 	set_deadline(qp);
 }
@@ -366,15 +477,18 @@ static void take_nak(struct fab_qp *qp, const struct fab_packet *packet)
 		[FAB_NAK_REMOTE_ACCESS] = IBV_WC_REM_ACCESS_ERR,
 		[FAB_NAK_REMOTE_OPERATION] = IBV_WC_REM_OP_ERR,
 	};
+	uint64_t psn = fab_psn_near(qp->sq.una, packet->psn);
 
-	if (fab_psn_diff(packet->psn, qp->sq.send_psn) >= 0)
+	if (psn >= qp->sq.begun_psn)
 		return;
-	take_acks_up_to(qp, (packet->psn - 1) & FAB_PSN_MASK);
-	if (!qp->sq.count || packet->psn != qp->sq.una)
+	if (psn > qp->sq.una)
+		take_acks_up_to(qp, psn - 1);
+	if (!qp->sq.count || psn != qp->sq.una)
 		return;
 	switch ((enum fab_nak)packet->syndrome) {
 	case FAB_NAK_SEQUENCE:
-		retry_sends(qp);
+		if (!qp->sq.waits_for_rnr)
+			retry_sends(qp, false);
 		return;
 	case FAB_NAK_RNR:
 		not_ready(qp, packet);
@@ -392,7 +506,7 @@ void requester_answered(struct fab_qp *qp, const struct fab_packet *packet, cons
 	if (!may_send(qp))
 		return;
 	if (packet->op == FAB_OP_ACK)
-		take_acks_up_to(qp, packet->psn);
+		take_acks_up_to(qp, fab_psn_near(qp->sq.una, packet->psn));
 	else if (packet->op == FAB_OP_NAK)
 		take_nak(qp, packet);
 	else
@@ -411,6 +525,6 @@ void requester_timer(struct fab_qp *qp, uint64_t now_ns)
 	if (sq->waits_for_rnr)
 		sq->waits_for_rnr = false;
 	else
-		retry_sends(qp);
+		retry_sends(qp, true);
 	requester_push(qp);
 }

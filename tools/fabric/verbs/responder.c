@@ -17,36 +17,38 @@ static bool is_reliable(const struct fab_qp *qp)
 	return qp->init.qp_type == IBV_QPT_RC;
 }
 
-static void send_answer(struct fab_qp *qp, struct fab_packet *packet, const void *payload)
-{
-	transport_send(context_of(qp), qp->path, packet, payload);
-}
-
 static void send_nak(struct fab_qp *qp, enum fab_nak why)
 {
-	struct fab_packet packet;
+	if (is_reliable(qp))
+		ack_nak(qp, why);
+}
 
-	if (!is_reliable(qp))
-		return;
-	transport_header(qp, &packet);
-	packet.op = FAB_OP_NAK;
-	packet.syndrome = (uint8_t)why;
-	packet.psn = qp->responder.psn;
-	packet.rnr_timer = qp->attr.min_rnr_timer;
-	send_answer(qp, &packet, NULL);
+/* The peer has its NAK; what was owed came before it, and nothing was taken since. */
+static void fail_refused(struct fab_qp *qp)
+{
+	ack_send(qp);
+	qp_enter_error(qp, qp->responder.refused_event);
+}
+
+static void refuse_with_event(struct fab_qp *qp, enum fab_nak why, int event)
+{
+	qp->responder.is_refused = true;
+	qp->responder.refused_event = event;
+	send_nak(qp, why);
+	if (!qp->responder.n_responses)
+		fail_refused(qp);
 }
 
 /* The peer gets a NAK, and the program an event. On unreliable queue pairs the message is dropped.
  */
 static void refuse_request(struct fab_qp *qp, enum fab_nak why)
 {
-	if (!is_reliable(qp)) {
+	if (is_reliable(qp))
+		refuse_with_event(qp, why,
+				  why == FAB_NAK_REMOTE_ACCESS ? IBV_EVENT_QP_ACCESS_ERR
+							       : IBV_EVENT_QP_REQ_ERR);
+	else
 		qp->responder.in_message = false;
-		return;
-	}
-	send_nak(qp, why);
-	qp_enter_error(qp, why == FAB_NAK_REMOTE_ACCESS ? IBV_EVENT_QP_ACCESS_ERR
-							: IBV_EVENT_QP_REQ_ERR);
 }
 
 /* --- receives ------------------------------------------------------------ */
@@ -79,13 +81,13 @@ static void receive_failed(struct fab_qp *qp, enum ibv_wc_status status,
 			   const struct fab_packet *packet)
 {
 	receive_done(qp, status, packet, false);
-	if (!is_reliable(qp)) {
+	if (is_reliable(qp))
+		refuse_with_event(qp,
+				  status == IBV_WC_LOC_LEN_ERR ? FAB_NAK_INVALID_REQUEST
+							       : FAB_NAK_REMOTE_OPERATION,
+				  -1);
+	else
 		qp->responder.in_message = false;
-		return;
-	}
-	send_nak(qp,
-		 status == IBV_WC_LOC_LEN_ERR ? FAB_NAK_INVALID_REQUEST : FAB_NAK_REMOTE_OPERATION);
-	qp_enter_error(qp, -1);
 }
 
 /* The receive of a message that was dropped is used again. Return: whether there is one; else an
@@ -94,12 +96,32 @@ static bool take_receive(struct fab_qp *qp)
 {
 	if (!qp->responder.receive)
 		qp->responder.receive = transport_take_receive(qp);
-	if (!qp->responder.receive)
-		send_nak(qp, FAB_NAK_RNR);
-	return qp->responder.receive;
+	if (qp->responder.receive)
+		return true;
+	send_nak(qp, FAB_NAK_RNR);
+	/* IBTA vol. 1, 9.7.5.2.8: what follows is dropped until this request comes again. */
+	qp->responder.nak_sent = true;
+	return false;
 }
 
 /* --- requests ------------------------------------------------------------ */
+
+/* A message is complete, and the next answer says so. IBTA vol. 1, 9.7.7.1. */
+static void count_message(struct fab_qp *qp)
+{
+	qp->responder.msn = (qp->responder.msn + 1) & FAB_PSN_MASK;
+}
+
+/* IBTA vol. 1, 9.7.4.1.6: all packets of a message are full but the last, which is not empty unless
+ * it is the only one. */
+static bool has_good_length(const struct fab_qp *qp, const struct fab_packet *packet)
+{
+	if (!(packet->flags & FAB_LAST))
+		return packet->bytes == qp->payload_bytes;
+	if (packet->bytes > qp->payload_bytes)
+		return false;
+	return packet->bytes || packet->flags & FAB_FIRST;
+}
 
 /* Return: whether the packet was taken, and its number with it. */
 static bool take_send(struct fab_qp *qp, const struct fab_packet *packet, const void *payload)
@@ -124,6 +146,7 @@ static bool take_send(struct fab_qp *qp, const struct fab_packet *packet, const 
 	return true;
 }
 
+/* Return: false if it was refused. */
 static bool begin_write(struct fab_qp *qp, const struct fab_packet *packet)
 {
 	struct fab_responder *responder = &qp->responder;
@@ -132,12 +155,27 @@ static bool begin_write(struct fab_qp *qp, const struct fab_packet *packet)
 	responder->write_addr = packet->remote_addr;
 	responder->write_bytes = packet->dma_bytes;
 	responder->write_rkey = packet->rkey;
-	if (!(qp->attr.qp_access_flags & IBV_ACCESS_REMOTE_WRITE))
+	if (packet->dma_bytes > FAB_MSG_MAX) {
+		refuse_request(qp, FAB_NAK_INVALID_REQUEST);
 		return false;
+	}
 	/* IBTA vol. 1, 9.7.4.1.5: of nothing, the key is not looked at. */
-	return !packet->dma_bytes ||
-	       memory_find(context_of(qp), qp->ex.qp_base.pd, packet->rkey, packet->remote_addr,
-			   packet->dma_bytes, IBV_ACCESS_REMOTE_WRITE);
+	if (qp->attr.qp_access_flags & IBV_ACCESS_REMOTE_WRITE &&
+	    (!packet->dma_bytes ||
+	     memory_find(context_of(qp), qp->ex.qp_base.pd, packet->rkey, packet->remote_addr,
+			 packet->dma_bytes, IBV_ACCESS_REMOTE_WRITE)))
+		return true;
+	refuse_request(qp, FAB_NAK_REMOTE_ACCESS);
+	return false;
+}
+
+/* IBTA vol. 1, 9.7.4.1.6: the packets of a write carry as much as its first one says. */
+static bool fits_write(const struct fab_qp *qp, const struct fab_packet *packet)
+{
+	uint64_t end = qp->responder.offset + packet->bytes;
+
+	return packet->flags & FAB_LAST ? end == qp->responder.write_bytes
+					: end < qp->responder.write_bytes;
 }
 
 static bool take_write(struct fab_qp *qp, const struct fab_packet *packet, const void *payload)
@@ -146,8 +184,10 @@ static bool take_write(struct fab_qp *qp, const struct fab_packet *packet, const
 	uint64_t addr;
 	struct fab_mr *mr;
 
-	if (packet->flags & FAB_FIRST && !begin_write(qp, packet)) {
-		refuse_request(qp, FAB_NAK_REMOTE_ACCESS);
+	if (packet->flags & FAB_FIRST && !begin_write(qp, packet))
+		return false;
+	if (!fits_write(qp, packet)) {
+		refuse_request(qp, FAB_NAK_INVALID_REQUEST);
 		return false;
 	}
 	if (packet->flags & FAB_LAST && packet->flags & FAB_IMM && !take_receive(qp))
@@ -155,7 +195,7 @@ static bool take_write(struct fab_qp *qp, const struct fab_packet *packet, const
 	addr = responder->write_addr + responder->offset;
 	mr = memory_find(context_of(qp), qp->ex.qp_base.pd, responder->write_rkey, addr,
 			 packet->bytes, IBV_ACCESS_REMOTE_WRITE);
-	if (packet->bytes && (!mr || responder->offset + packet->bytes > responder->write_bytes)) {
+	if (packet->bytes && !mr) {
 		refuse_request(qp, FAB_NAK_REMOTE_ACCESS);
 		return false;
 	}
@@ -167,42 +207,69 @@ static bool take_write(struct fab_qp *qp, const struct fab_packet *packet, const
 	return true;
 }
 
-/* Return: how many PSNs it took; 0 if it was refused. */
-static uint32_t answer_read(struct fab_qp *qp, const struct fab_packet *packet)
+static uint32_t read_psns(const struct fab_qp *qp, uint32_t bytes)
 {
-	uint32_t n = 0, offset = 0;
-	struct fab_mr *mr;
-	struct fab_packet response;
-
-	mr = memory_find(context_of(qp), qp->ex.qp_base.pd, packet->rkey, packet->remote_addr,
-			 packet->dma_bytes, IBV_ACCESS_REMOTE_READ);
-	if (!(qp->attr.qp_access_flags & IBV_ACCESS_REMOTE_READ) || (!mr && packet->dma_bytes)) {
-		refuse_request(qp, FAB_NAK_REMOTE_ACCESS);
-		return 0;
-	}
-	transport_header(qp, &response);
-	response.op = FAB_OP_READ_RESPONSE;
-	do {
-		uint32_t left = packet->dma_bytes - offset;
-
-		response.psn = (packet->psn + n++) & FAB_PSN_MASK;
-		response.bytes = left < FAB_FRAGMENT_BYTES ? left : FAB_FRAGMENT_BYTES;
-		send_answer(qp, &response,
-			    left ? (char *)memory_at(mr, packet->remote_addr) + offset : NULL);
-		offset += response.bytes;
-	} while (offset < packet->dma_bytes);
-	return n;
+	return bytes ? (bytes - 1) / qp->payload_bytes + 1 : 1;
 }
 
-static void send_atomic_response(struct fab_qp *qp, uint32_t psn, uint64_t value)
+static bool may_read(struct fab_qp *qp, const struct fab_packet *packet)
 {
-	struct fab_packet response;
+	return qp->attr.qp_access_flags & IBV_ACCESS_REMOTE_READ &&
+	       (!packet->dma_bytes ||
+		memory_find(context_of(qp), qp->ex.qp_base.pd, packet->rkey, packet->remote_addr,
+			    packet->dma_bytes, IBV_ACCESS_REMOTE_READ));
+}
 
-	transport_header(qp, &response);
-	response.op = FAB_OP_ATOMIC_RESPONSE;
-	response.psn = psn;
-	response.bytes = ATOMIC_BYTES;
-	send_answer(qp, &response, &value);
+static struct fab_response response_to_read(const struct fab_qp *qp,
+					    const struct fab_packet *packet)
+{
+	return (struct fab_response){
+		.op = FAB_OP_READ_RESPONSE,
+		.psn = packet->psn,
+		.n_psn = read_psns(qp, packet->dma_bytes),
+		.msn = qp->responder.msn,
+		.rkey = packet->rkey,
+		.addr = packet->remote_addr,
+		.left = packet->dma_bytes,
+	};
+}
+
+static void advance_psn(struct fab_qp *qp, uint32_t n)
+{
+	qp->responder.psn = (qp->responder.psn + n) & FAB_PSN_MASK;
+}
+
+static void take_read(struct fab_qp *qp, const struct fab_packet *packet)
+{
+	struct fab_response response;
+
+	if (packet->dma_bytes > FAB_MSG_MAX) {
+		refuse_request(qp, FAB_NAK_INVALID_REQUEST);
+		return;
+	}
+	if (!may_read(qp, packet)) {
+		refuse_request(qp, FAB_NAK_REMOTE_ACCESS);
+		return;
+	}
+	count_message(qp);
+	response = response_to_read(qp, packet);
+	if (ack_add_response(qp, &response))
+		advance_psn(qp, response.n_psn);
+	else
+		refuse_request(qp, FAB_NAK_INVALID_REQUEST);
+}
+
+static bool respond_to_atomic(struct fab_qp *qp, uint32_t psn, uint64_t value)
+{
+	struct fab_response response = {
+		.op = FAB_OP_ATOMIC_RESPONSE,
+		.psn = psn,
+		.n_psn = 1,
+		.msn = qp->responder.msn,
+		.value = value,
+	};
+
+	return ack_add_response(qp, &response);
 }
 
 static uint64_t perform_atomic(uint64_t *at, const struct fab_packet *packet)
@@ -216,7 +283,7 @@ static uint64_t perform_atomic(uint64_t *at, const struct fab_packet *packet)
 	return value;
 }
 
-static bool take_atomic(struct fab_qp *qp, const struct fab_packet *packet)
+static void take_atomic(struct fab_qp *qp, const struct fab_packet *packet)
 {
 	struct fab_responder *responder = &qp->responder;
 	struct fab_replay *replay;
@@ -228,44 +295,59 @@ static bool take_atomic(struct fab_qp *qp, const struct fab_packet *packet)
 			 ATOMIC_BYTES, IBV_ACCESS_REMOTE_ATOMIC);
 	if (!(qp->attr.qp_access_flags & IBV_ACCESS_REMOTE_ATOMIC) || !mr || !responder->replay) {
 		refuse_request(qp, FAB_NAK_REMOTE_ACCESS);
-		return false;
+		return;
 	}
-	if (packet->remote_addr % ATOMIC_BYTES) {
+	if (packet->remote_addr % ATOMIC_BYTES ||
+	    responder->n_responses >= qp->attr.max_dest_rd_atomic) {
 		refuse_request(qp, FAB_NAK_INVALID_REQUEST);
-		return false;
+		return;
 	}
 	replay = &responder->replay[responder->next_replay++ % FAB_RD_MAX];
 	replay->psn = packet->psn;
 	replay->value = perform_atomic(memory_at(mr, packet->remote_addr), packet);
-	send_atomic_response(qp, packet->psn, replay->value);
-	return true;
+	count_message(qp);
+	advance_psn(qp, 1);
+	if (!respond_to_atomic(qp, packet->psn, replay->value))
+		refuse_request(qp, FAB_NAK_INVALID_REQUEST);
 }
 
 /* --- order --------------------------------------------------------------- */
 
-/* PSNs wrap around: the latest atomic with this PSN is the one. */
+/* PSNs wrap around: the latest atomic with this PSN is the one. What cannot be answered now is
+ * asked for once more. */
 static void replay_atomic(struct fab_qp *qp, uint32_t psn)
 {
 	const struct fab_responder *responder = &qp->responder;
 	unsigned int i, n = responder->next_replay;
+	bool is_first;
 
+	if (ack_find_response(qp, (psn + 1) & FAB_PSN_MASK, &is_first))
+		return;
 	for (i = 1; i <= n && i <= FAB_RD_MAX; i++) {
 		const struct fab_replay *replay = &responder->replay[(n - i) % FAB_RD_MAX];
 
 		if (replay->psn != psn)
 			continue;
-		send_atomic_response(qp, psn, replay->value);
+		respond_to_atomic(qp, psn, replay->value);
 		return;
 	}
 }
 
-/* A request for the rest of a read whose responses were lost may ask for more of the read, too. */
+/* A response whose beginning was lost begins again; one that has not begun comes anyway. */
 static void read_again(struct fab_qp *qp, const struct fab_packet *packet)
 {
-	uint32_t end = (packet->psn + answer_read(qp, packet)) & FAB_PSN_MASK;
+	uint32_t end = (packet->psn + read_psns(qp, packet->dma_bytes)) & FAB_PSN_MASK;
+	struct fab_response response = response_to_read(qp, packet), *owed;
+	bool is_first;
 
-	if (fab_psn_diff(end, qp->responder.psn) > 0)
-		qp->responder.psn = end;
+	if (packet->dma_bytes > FAB_MSG_MAX || fab_psn_diff(end, qp->responder.psn) > 0 ||
+	    !may_read(qp, packet))
+		return;
+	owed = ack_find_response(qp, end, &is_first);
+	if (!owed)
+		ack_add_response(qp, &response);
+	else if (is_first)
+		*owed = response;
 }
 
 /* IBTA vol. 1, 9.7.5.1.2: a read is read again, an atomic is remembered, the rest acknowledged. */
@@ -275,7 +357,7 @@ static void answer_again(struct fab_qp *qp, const struct fab_packet *packet)
 		read_again(qp, packet);
 	else if (packet->op == FAB_OP_SEND || packet->op == FAB_OP_WRITE)
 		ack_owe(qp);
-	else
+	else if (packet->op != FAB_OP_UNKNOWN)
 		replay_atomic(qp, packet->psn);
 }
 
@@ -285,19 +367,18 @@ static bool is_data(const struct fab_packet *packet)
 }
 
 /* A message begins with its first packet, and nothing else comes before its last: IBTA vol. 1,
- * 9.7.4.1.2. */
+ * 9.7.4.1.2. No key can be invalidated from afar: there are no memory windows. */
 static bool is_in_place(const struct fab_qp *qp, const struct fab_packet *packet)
 {
 	const struct fab_responder *responder = &qp->responder;
 
+	if (packet->op == FAB_OP_UNKNOWN || packet->flags & FAB_INVALIDATE)
+		return false;
+	if (is_data(packet) && !has_good_length(qp, packet))
+		return false;
 	if (!responder->in_message)
 		return is_data(packet) ? packet->flags & FAB_FIRST : is_reliable(qp);
 	return packet->op == responder->message_op && !(packet->flags & FAB_FIRST);
-}
-
-static void advance_psn(struct fab_qp *qp, uint32_t n)
-{
-	qp->responder.psn = (qp->responder.psn + n) & FAB_PSN_MASK;
 }
 
 static void take_request(struct fab_qp *qp, const struct fab_packet *packet, const void *payload)
@@ -305,12 +386,11 @@ static void take_request(struct fab_qp *qp, const struct fab_packet *packet, con
 	bool taken;
 
 	if (packet->op == FAB_OP_READ) {
-		advance_psn(qp, answer_read(qp, packet));
+		take_read(qp, packet);
 		return;
 	}
 	if (!is_data(packet)) {
-		if (take_atomic(qp, packet))
-			advance_psn(qp, 1);
+		take_atomic(qp, packet);
 		return;
 	}
 	taken = packet->op == FAB_OP_SEND ? take_send(qp, packet, payload)
@@ -318,6 +398,8 @@ static void take_request(struct fab_qp *qp, const struct fab_packet *packet, con
 	if (!taken)
 		return;
 	advance_psn(qp, 1);
+	if (packet->flags & FAB_LAST)
+		count_message(qp);
 	qp->responder.in_message = !(packet->flags & FAB_LAST);
 	qp->responder.message_op = packet->op;
 	if (packet->flags & FAB_ASK_ACK && is_reliable(qp))
@@ -337,6 +419,8 @@ static void asked_unreliably(struct fab_qp *qp, const struct fab_packet *packet,
 	responder->psn = packet->psn;
 	if (is_in_place(qp, packet))
 		take_request(qp, packet, payload);
+	else
+		responder->in_message = false;
 	responder->psn = (packet->psn + 1) & FAB_PSN_MASK;
 }
 
@@ -353,6 +437,8 @@ void responder_asked(struct fab_qp *qp, const struct fab_packet *packet, const v
 	struct fab_responder *responder = &qp->responder;
 	int32_t ahead = fab_psn_diff(packet->psn, responder->psn);
 
+	if (responder->is_refused)
+		return;
 	report_established(qp);
 	if (!is_reliable(qp)) {
 		asked_unreliably(qp, packet, payload);
@@ -373,4 +459,16 @@ void responder_asked(struct fab_qp *qp, const struct fab_packet *packet, const v
 		take_request(qp, packet, payload);
 	else
 		refuse_request(qp, FAB_NAK_INVALID_REQUEST);
+}
+
+void responder_end_turn(struct fab_context *context)
+{
+	struct list *node, *after;
+
+	list_for_each_safe (node, after, &context->unacked) {
+		struct fab_qp *qp = container_of(node, struct fab_qp, unacked);
+
+		if (ack_send_some(qp) && qp->responder.is_refused)
+			fail_refused(qp);
+	}
 }

@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 
+#include "tools/fabric/verbs/carrier.h"
 #include "tools/fabric/verbs/memory.h"
 #include "tools/fabric/verbs/receive_queue.h"
 #include "tools/fabric/verbs/transport.h"
@@ -17,6 +18,7 @@ void transport_header(const struct fab_qp *qp, struct fab_packet *ret)
 
 	memset(ret, 0, sizeof(*ret));
 	ret->magic = FAB_MAGIC;
+	ret->service = qp->init.qp_type == IBV_QPT_UC ? FAB_SERVICE_UC : FAB_SERVICE_RC;
 	ret->port_num = qp->peer.port_num;
 	ret->from_port = qp->attr.port_num;
 	ret->subnet = port->subnet;
@@ -44,7 +46,7 @@ void transport_send(struct fab_context *context, const char *path, const struct 
 	const struct fab_page *page = context->device->page;
 
 	if (page->port[packet->from_port - 1].state == IBV_PORT_ACTIVE && !page->is_removed)
-		fab_peers_send(&context->peers, path, packet, payload);
+		context->carrier->send(context, path, packet, payload);
 }
 
 /* A part of a list that lies in one of its elements. */

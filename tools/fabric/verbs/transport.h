@@ -11,6 +11,9 @@
 /** requester_push() - send what may be sent now. */
 void requester_push(struct fab_qp *qp);
 
+/** requester_reset_window() - begin anew, with the numbers that the queue pair has. */
+void requester_reset_window(struct fab_qp *qp);
+
 /** requester_is_drained() - is nothing under way that was begun? */
 bool requester_is_drained(const struct fab_qp *qp);
 
@@ -25,6 +28,13 @@ void requester_timer(struct fab_qp *qp, uint64_t now_ns);
 
 /** responder_asked() - a request came. */
 void responder_asked(struct fab_qp *qp, const struct fab_packet *packet, const void *payload);
+
+/**
+ * responder_end_turn() - send what all queue pairs owe for the packets of a turn
+ *
+ * What is too much for one turn is left: context->unacked is not empty.
+ */
+void responder_end_turn(struct fab_context *context);
 
 /**
  * datagram_send() - send one; to all members of a group

@@ -36,6 +36,13 @@
 #define FAB_SLOTS      1024 /* 0 is the host itself: QP0 and QP1 */
 #define FAB_SLOT_QPS   (1u << FAB_SLOT_SHIFT)
 
+/* Of the queue pair that sends it; as in the opcodes of IBTA vol. 1, table 38. */
+enum fab_service {
+	FAB_SERVICE_RC = 0,
+	FAB_SERVICE_UC = 1,
+	FAB_SERVICE_UD = 3,
+};
+
 enum fab_op {
 	FAB_OP_SEND,
 	FAB_OP_WRITE,
@@ -47,7 +54,8 @@ enum fab_op {
 	FAB_OP_ACK,
 	FAB_OP_NAK,
 	FAB_OP_DATAGRAM,
-	FAB_OP_EVENT, /* from the host to its own processes: syndrome is an ibv_event_type */
+	FAB_OP_UNKNOWN, /* a request that no responder knows: reserved, or not supported here */
+	FAB_OP_EVENT,	/* from the host to its own processes: syndrome is an ibv_event_type */
 };
 
 enum fab_flag {
@@ -57,6 +65,7 @@ enum fab_flag {
 	FAB_SOLICITED = 8,
 	FAB_GRH = 16,
 	FAB_ASK_ACK = 32,
+	FAB_INVALIDATE = 64, /* of a send: rkey is the key to invalidate */
 };
 
 /* Of a NAK, IBTA vol. 1, table 45; receiver not ready is one of them here. */
@@ -74,6 +83,7 @@ struct fab_packet {
 	uint8_t flags;	  /* enum fab_flag */
 	uint8_t syndrome; /* enum fab_nak, or the type of an event */
 	uint8_t rnr_timer;
+	uint8_t service;   /* enum fab_service */
 	uint8_t port_num;  /* of the receiver; 0 of a group: any */
 	uint8_t from_port; /* of the sender */
 	uint8_t subnet;	   /* where it is from */
@@ -87,6 +97,7 @@ struct fab_packet {
 	uint32_t dest_qpn;
 	uint32_t src_qpn;
 	uint32_t psn;
+	uint32_t msn; /* of an answer: how many messages the responder has completed */
 	uint32_t qkey;
 	uint32_t imm; /* as the program gave it */
 	uint32_t rkey;
@@ -95,7 +106,7 @@ struct fab_packet {
 	union ibv_gid sgid;
 	union ibv_gid dgid;
 	uint64_t remote_addr;
-	uint64_t compare_add;
+	uint64_t compare_add; /* of an atomic response: the original value */
 	uint64_t swap;
 };
 
@@ -105,6 +116,12 @@ struct fab_packet {
 static inline int32_t fab_psn_diff(uint32_t a, uint32_t b)
 {
 	return (int32_t)((a - b) << 8) >> 8;
+}
+
+/** fab_psn_near() - the number that a PSN is the lower 24 bits of, if it is near another. */
+static inline uint64_t fab_psn_near(uint64_t near, uint32_t psn)
+{
+	return near + (uint64_t)(int64_t)fab_psn_diff(psn, (uint32_t)near & FAB_PSN_MASK);
 }
 
 #endif

@@ -18,6 +18,11 @@
 #define FAB_PKEY_DEFAULT 0xffff
 #define FAB_NAME_BYTES	 16
 
+enum fab_wire {
+	FAB_WIRE_UNIX, /* between processes of one machine */
+	FAB_WIRE_ROCE, /* RoCE v2 */
+};
+
 struct fab_gid {
 	union ibv_gid gid; /* all zeros: free */
 	uint32_t type;	   /* enum ibv_gid_type */
@@ -41,6 +46,7 @@ struct fab_page {
 	uint32_t turn; /* odd while the writer is at it */
 	uint32_t is_removed;
 	uint32_t n_ports;
+	uint32_t wire;	 /* enum fab_wire */
 	uint32_t quirks; /* a bit for each, quirks.h */
 	char host[FAB_NAME_BYTES];
 	__be64 node_guid;

@@ -89,6 +89,12 @@ void fab_place_group(const struct fab_place *place, const union ibv_gid *mgid,
 	snprintf(ret, FAB_PATH_BYTES, "%s/groups/%s", place->dir, hex);
 }
 
+/* A member's file is called after its host and its queue pair: "a.16385". */
+bool fab_place_read_member(const char *name, char ret_host[FAB_NAME_BYTES], uint32_t *ret_qpn)
+{
+	return sscanf(name, "%15[^.].%u", ret_host, ret_qpn) == 2;
+}
+
 void fab_place_joined(const struct fab_place *place, const union ibv_gid *mgid,
 		      const struct fab_owner *member, char ret[FAB_PATH_BYTES])
 {

@@ -63,6 +63,9 @@ void fab_place_gid(const struct fab_place *place, const union ibv_gid *gid,
 void fab_place_group(const struct fab_place *place, const union ibv_gid *mgid,
 		     char ret[FAB_PATH_BYTES]);
 
+/** fab_place_read_member() - the name of a file in that folder. Return: false if it is another. */
+bool fab_place_read_member(const char *name, char ret_host[FAB_NAME_BYTES], uint32_t *ret_qpn);
+
 /** fab_place_joined() - the path of the file that says that a port joined a group (InfiniBand). */
 void fab_place_joined(const struct fab_place *place, const union ibv_gid *mgid,
 		      const struct fab_owner *member, char ret[FAB_PATH_BYTES]);

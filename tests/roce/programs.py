@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Debian's programs over purecm on two hosts of a soft fabric whose wire is RoCE v2, as an ordinary
+user; and what tools/fabric/fabric says when that cannot be.
+
+Prints a line per test and then "N passed, N failed, N skipped".
+"""
+import argparse
+from pathlib import Path
+import shutil
+import sys
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/fabric"))
+
+import programs  # noqa: E402
+from programs import Failure, RETRY  # noqa: E402
+
+A, A6 = "10.77.0.1", "fd77::1"
+
+# Beside those of tests/fabric/programs.py: what, on a, on b, and what the output must have.
+MORE = (
+    ("udaddy over IPv6", f"udaddy -b {A6}", f"udaddy -s {A6}", ("b| return status 0",)),
+    ("ucmatose over IPv6, many connections", f"ucmatose -b {A6} -C 20 -S 9000 -c 20",
+     f"ucmatose -C 20 -S 9000 -c 20 -s {A6}", ("b| return status 0",)),
+    ("ibv_uc_pingpong", "ibv_uc_pingpong -g 1", f"ibv_uc_pingpong -g 1 {A}", ("b| 1000 iters",)),
+    ("ibv_rc_pingpong, path MTU 256", "ibv_rc_pingpong -g 1 -m 256 -c -s 10001 -n 100",
+     f"ibv_rc_pingpong -g 1 -m 256 -c -s 10001 -n 100 {A}", ("b| 100 iters",)),
+    ("ibv_rc_pingpong over IPv6", "ibv_rc_pingpong -g 2 -c", f"ibv_rc_pingpong -g 2 -c {A}",
+     ("b| 1000 iters",)),
+)
+# perftest: program, options, what the server and the client print.
+PERFTEST = tuple((f"{program} {options}".strip(), f"{program} -d fab0 -x 1 {options}",
+                  f"{program} -d fab0 -x 1 {options} {A}", (wanted,))
+                 for program, options, wanted in (
+                     ("ib_write_bw", "-n 1000", "b|  65536      1000"),
+                     ("ib_write_bw", "-n 200 -s 1000000 -q 4", "b|  1000000    800"),
+                     ("ib_write_bw", "-n 1000 -c UC -s 1000", "b|  1000       1000"),
+                     ("ib_send_lat", "-n 1000 -s 100", "b|  100     1000"),
+                     ("ib_write_lat", "-n 1000", "b|  2       1000"),
+                     ("ib_read_lat", "-n 1000", "b|  2       1000"),
+                     ("ib_send_lat", "-n 1000 -c UD", "b|  2       1000"),
+                     ("ib_atomic_bw", "-n 1000", "b|  8          1000"),
+                     ("ib_atomic_lat", "-n 1000 -A CMP_AND_SWAP", "b|  8       1000"),
+                     ("ib_read_bw", "-n 20 -s 8388608 -m 1024", "b|  8388608    20")))
+
+
+class RoceTests(programs.Tests):
+    def command(self, *arguments):
+        return super().command("--wire", "roce", *arguments)
+
+
+def both_ends_on_one_host(tests):
+    done = tests.run("--hosts", "1", "a:rping -s -C 2",
+                     "a:" + RETRY.format(f"rping -c -a {A} -C 2"))
+    if done.returncode:
+        raise Failure(done.stdout + done.stderr)
+
+
+def second_fabric(tests):
+    """The port is taken, and that is said."""
+    inner = f"{programs.FABRIC} run --build {tests.build} --wire roce --hosts 1 --here fab0 a:true"
+    done = tests.run("--hosts", "1", f"a:{inner} 2>&1; true")
+    if "UDP port 4791 is taken" not in done.stdout:
+        raise Failure(done.stdout + done.stderr)
+
+
+WRONG = (
+    (("--link", "ib", "a:true"), "InfiniBand has no UDP"),
+    (("--faults", "data:loss=0.1", "a:true"), "tc-netem(8)"),
+    (("--hosts", "1", "--here", "nothing0", "a:true"), "there is no interface nothing0"),
+)
+
+
+def refused(tests, arguments, wanted):
+    done = tests.run(*arguments)
+    if done.returncode != 2 or wanted not in done.stderr or "Traceback" in done.stderr:
+        raise Failure(f"status {done.returncode}: {done.stderr}")
+
+
+def why_not(tests):
+    """Why nothing can be tested here, or None."""
+    if not all(shutil.which(name) for name in ("rping", "ibv_rc_pingpong", "ib_send_bw")):
+        return "rdmacm-utils, ibverbs-utils and perftest are not all installed"
+    done = tests.run("--hosts", "1", "a:true")
+    return None if done.returncode == 0 else done.stderr.strip()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", default=ROOT / "build", type=Path)
+    parser.add_argument("--only", default="", help="tests whose names have this in them")
+    arguments = parser.parse_args()
+    tests = RoceTests(arguments.build.resolve())
+    reason = why_not(tests)
+    if reason:
+        print(f"{reason}\n0 passed, 0 failed, 1 skipped")
+        return programs.SKIPPED
+    for name, server, client, wanted in (*programs.PROGRAMS, *MORE, *PERFTEST):
+        if arguments.only in name:
+            tests.test(name, programs.program, tests, name, server, client, wanted)
+    tests.test("both ends on one host", both_ends_on_one_host, tests)
+    tests.test("two fabrics in one network", second_fabric, tests)
+    for options, wanted in WRONG:
+        tests.test(f"refused: {wanted}", refused, tests, options, wanted)
+    shutil.rmtree(tests.folder)
+    count = tests.count
+    print(f"{count['ok']} passed, {count['FAIL']} failed, {count['skip']} skipped")
+    return 1 if count["FAIL"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

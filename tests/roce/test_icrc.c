@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * tools/fabric/roce/icrc.c: what the ICRC covers, what it does not, and an identification that the
+ * receiver does not know.
+ */
+#include <string.h>
+
+#include "tests/unit/test.h"
+#include "tools/fabric/roce/codec.h"
+#include "tools/fabric/roce/crc32.h"
+#include "tools/fabric/roce/icrc.h"
+
+#define BYTES 1072
+
+static const union ibv_gid v4[2] = {
+	{ .raw = { [10] = 0xff, 0xff, 192, 0, 2, 1 } },
+	{ .raw = { [10] = 0xff, 0xff, 192, 0, 2, 7 } },
+};
+static const union ibv_gid v6[2] = {
+	{ .raw = { 0xfd, 0x77, [15] = 1 } },
+	{ .raw = { 0xfd, 0x77, [15] = 2 } },
+};
+
+static uint8_t packet[BYTES];
+
+static struct icrc_flow flow_of(const union ibv_gid gid[2], uint16_t identification)
+{
+	return (struct icrc_flow){ &gid[0], &gid[1], 0xc123, identification };
+}
+
+static void fill(void)
+{
+	for (size_t i = 0; i < sizeof(packet); i++)
+		packet[i] = (uint8_t)random();
+}
+
+/* Annex A17 in its own order, for IPv4, without any of the product's code but the definition. */
+static uint32_t by_hand(const struct icrc_flow *flow, const uint8_t *bytes, size_t n)
+{
+	uint8_t all[8 + 20 + 8 + BYTES] = { 0 };
+	uint8_t *ip = all + 8, *udp = ip + 20, *bth = udp + 8;
+
+	memset(all, 0xff, 8);
+	ip[0] = 0x45;
+	ip[1] = 0xff;
+	ip[2] = (uint8_t)((n + 28) >> 8);
+	ip[3] = (uint8_t)(n + 28);
+	ip[4] = (uint8_t)(flow->identification >> 8);
+	ip[5] = (uint8_t)flow->identification;
+	ip[6] = 0x40;
+	ip[8] = 0xff;
+	ip[9] = 17;
+	ip[10] = ip[11] = 0xff;
+	memcpy(ip + 12, flow->sgid->raw + 12, 4);
+	memcpy(ip + 16, flow->dgid->raw + 12, 4);
+	udp[0] = (uint8_t)(flow->source_port >> 8);
+	udp[1] = (uint8_t)flow->source_port;
+	udp[2] = 4791 >> 8;
+	udp[3] = 4791 & 0xff;
+	udp[4] = (uint8_t)((n + 8) >> 8);
+	udp[5] = (uint8_t)(n + 8);
+	udp[6] = udp[7] = 0xff;
+	memcpy(bth, bytes, n);
+	bth[4] = 0xff;
+	return ~crc32_update_bytewise(0xffffffff, all, 36 + n - 4);
+}
+
+TEST(icrc_is_that_of_the_specification)
+{
+	struct icrc_flow flow = flow_of(v4, 0x1234);
+	uint32_t icrc;
+
+	fill();
+	icrc_seal(&flow, packet, BYTES);
+	icrc = by_hand(&flow, packet, BYTES);
+	ck_assert_uint_eq(packet[BYTES - 4], icrc & 0xff);
+	ck_assert_uint_eq(packet[BYTES - 3], icrc >> 8 & 0xff);
+	ck_assert_uint_eq(packet[BYTES - 2], icrc >> 16 & 0xff);
+	ck_assert_uint_eq(packet[BYTES - 1], icrc >> 24);
+}
+
+TEST_LOOP(any_identification_passes, 0, 64)
+{
+	struct icrc_flow flow = flow_of(v4, (uint16_t)(_i < 2 ? _i * 0xffff : random()));
+	size_t n = 16 + 4 * ((size_t)_i * 4 % ((BYTES - 16) / 4));
+
+	fill();
+	icrc_seal(&flow, packet, n);
+	flow.identification = 0;
+	ck_assert(icrc_holds(&flow, packet, n));
+}
+
+static void flip_each_bit(const union ibv_gid gid[2])
+{
+	struct icrc_flow flow = flow_of(gid, 7);
+	size_t n = 80, bit;
+
+	fill();
+	icrc_seal(&flow, packet, n);
+	for (bit = 0; bit < 8 * n; bit++) {
+		packet[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		ck_assert_int_eq(icrc_holds(&flow, packet, n), bit / 8 == 4);
+		packet[bit / 8] ^= (uint8_t)(1 << bit % 8);
+	}
+}
+
+TEST(one_flipped_bit_over_ipv4_is_found_but_in_what_routers_change)
+{
+	flip_each_bit(v4);
+}
+
+TEST(one_flipped_bit_over_ipv6_is_found_but_in_what_routers_change)
+{
+	flip_each_bit(v6);
+}
+
+TEST(addresses_and_source_port_are_covered)
+{
+	struct icrc_flow flow = flow_of(v6, 0);
+
+	fill();
+	icrc_seal(&flow, packet, 64);
+	ck_assert(icrc_holds(&flow, packet, 64));
+	flow.source_port++;
+	ck_assert(!icrc_holds(&flow, packet, 64));
+	flow.source_port--;
+	flow.sgid = &v6[1];
+	ck_assert(!icrc_holds(&flow, packet, 64));
+	flow.sgid = &v6[0];
+	flow.dgid = &v6[0];
+	ck_assert(!icrc_holds(&flow, packet, 64));
+}
+
+TEST(random_bytes_pass_over_ipv4_as_seldom_as_16_bits_say)
+{
+	struct icrc_flow flow = flow_of(v4, 0);
+	unsigned int passed = 0;
+
+	for (unsigned int i = 0; i < 200000; i++) {
+		uint32_t word = (uint32_t)random() ^ (uint32_t)random() << 16;
+
+		memcpy(packet, &word, 4);
+		passed += icrc_holds(&flow, packet, 64);
+	}
+	ck_assert_uint_le(passed, 20); /* 3 are expected */
+}
+
+TEST(too_short_is_wrong)
+{
+	struct icrc_flow flow = flow_of(v4, 0);
+
+	for (size_t n = 0; n < 16; n++)
+		ck_assert(!icrc_holds(&flow, packet, n));
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * ICRC: see icrc.h.
+ */
+#include "tools/fabric/roce/icrc.h"
+
+#include <string.h>
+
+#include "tools/fabric/roce/codec.h"
+#include "tools/fabric/roce/crc32.h"
+
+#define LRH_BYTES	 8 /* all ones, in place of the header that RoCE does not have */
+#define IPV4_BYTES	 20
+#define IPV6_BYTES	 40
+#define UDP_BYTES	 8
+#define PREFIX_BYTES_MAX (LRH_BYTES + IPV6_BYTES + UDP_BYTES + BTH_BYTES)
+#define IPV4_VERSION_IHL 0x45
+#define IPV4_DF		 0x40
+#define IP_PROTOCOL_UDP	 17
+#define BTH_RESERVED_AT	 4
+
+static const uint8_t ipv4_mapped[12] = { [10] = 0xff, [11] = 0xff };
+
+bool icrc_is_ipv4(const union ibv_gid *gid)
+{
+	return memcmp(gid->raw, ipv4_mapped, sizeof(ipv4_mapped)) == 0;
+}
+
+static uint8_t *put_u16(uint8_t *at, size_t value)
+{
+	at[0] = (uint8_t)(value >> 8);
+	at[1] = (uint8_t)value;
+	return at + 2;
+}
+
+static uint8_t *put_ipv4(const struct icrc_flow *flow, size_t n, uint8_t *at)
+{
+	*at++ = IPV4_VERSION_IHL;
+	*at++ = 0xff; /* type of service */
+	at = put_u16(at, IPV4_BYTES + UDP_BYTES + n);
+	at = put_u16(at, flow->identification);
+	*at++ = IPV4_DF;
+	*at++ = 0;
+	*at++ = 0xff; /* time to live */
+	*at++ = IP_PROTOCOL_UDP;
+	at = put_u16(at, 0xffff); /* header checksum */
+	memcpy(at, flow->sgid->raw + sizeof(ipv4_mapped), 4);
+	memcpy(at + 4, flow->dgid->raw + sizeof(ipv4_mapped), 4);
+	return at + 8;
+}
+
+static uint8_t *put_ipv6(const struct icrc_flow *flow, size_t n, uint8_t *at)
+{
+	at = put_u16(at, 0x6fff); /* version; traffic class and flow label */
+	at = put_u16(at, 0xffff);
+	at = put_u16(at, UDP_BYTES + n);
+	*at++ = IP_PROTOCOL_UDP;
+	*at++ = 0xff; /* hop limit */
+	memcpy(at, flow->sgid->raw, sizeof(flow->sgid->raw));
+	memcpy(at + sizeof(flow->sgid->raw), flow->dgid->raw, sizeof(flow->dgid->raw));
+	return at + 2 * sizeof(flow->sgid->raw);
+}
+
+/* The register after all but the ICRC itself. */
+static uint32_t crc_of(const struct icrc_flow *flow, const uint8_t *bytes, size_t n)
+{
+	uint8_t prefix[PREFIX_BYTES_MAX], *at = prefix + LRH_BYTES;
+	uint32_t crc;
+
+	memset(prefix, 0xff, LRH_BYTES);
+	at = icrc_is_ipv4(flow->dgid) ? put_ipv4(flow, n, at) : put_ipv6(flow, n, at);
+	at = put_u16(at, flow->source_port);
+	at = put_u16(at, ROCE_UDP_PORT);
+	at = put_u16(at, UDP_BYTES + n);
+	at = put_u16(at, 0xffff); /* checksum */
+	memcpy(at, bytes, BTH_BYTES);
+	at[BTH_RESERVED_AT] = 0xff;
+	crc = crc32_update(0xffffffff, prefix, (size_t)(at - prefix) + BTH_BYTES);
+	return crc32_update(crc, bytes + BTH_BYTES, n - BTH_BYTES - ICRC_BYTES);
+}
+
+void icrc_seal(const struct icrc_flow *flow, uint8_t *bytes, size_t n)
+{
+	uint32_t icrc = ~crc_of(flow, bytes, n);
+	unsigned int i;
+
+	for (i = 0; i < ICRC_BYTES; i++)
+		bytes[n - ICRC_BYTES + i] = (uint8_t)(icrc >> 8 * i);
+}
+
+static uint32_t stored_of(const uint8_t *bytes, size_t n)
+{
+	uint32_t icrc = 0;
+	unsigned int i;
+
+	for (i = 0; i < ICRC_BYTES; i++)
+		icrc |= (uint32_t)bytes[n - ICRC_BYTES + i] << 8 * i;
+	return icrc;
+}
+
+/*
+ * CRC is linear: the register for an identification differs from that for 0 by what the
+ * identification alone leaves in it, which is itself (two bytes, the first in the lower bits) taken
+ * in before all that follows as zeros. Undone, the upper half of the difference has to be zero.
+ */
+bool icrc_holds(const struct icrc_flow *flow, const uint8_t *bytes, size_t n)
+{
+	struct icrc_flow first = *flow;
+	uint32_t difference;
+
+	if (n < BTH_BYTES + ICRC_BYTES)
+		return false;
+	first.identification = 0;
+	difference = ~crc_of(&first, bytes, n) ^ stored_of(bytes, n);
+	if (!icrc_is_ipv4(flow->dgid))
+		return difference == 0;
+	return crc32_without_zeros(difference, IPV4_BYTES - 4 + UDP_BYTES + n - ICRC_BYTES) >> 16 ==
+	       0;
+}

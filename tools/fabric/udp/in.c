@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Receiving RoCE v2: see in.h.
+ */
+#include "tools/fabric/udp/in.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/udp.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tools/fabric/roce/codec.h"
+
+#define RECEIVE_BYTES (8 << 20)
+#define IPV4_AT	      12
+
+#ifndef UDP_GRO
+#define UDP_GRO 104
+#endif
+
+/* IPv4 as an IPv6 address is what a GID is: ::ffff:a.b.c.d. */
+static union ibv_gid gid_of_ipv4(const struct in_addr *addr)
+{
+	union ibv_gid gid = {
+		.raw = {[10] = 0xff, [11] = 0xff}
+	};
+
+	memcpy(gid.raw + IPV4_AT, addr, sizeof(*addr));
+	return gid;
+}
+
+static void set_options(int fd, int family)
+{
+	int on = 1, bytes = RECEIVE_BYTES;
+
+	/* Best effort: with less, more is lost, and repeated. */
+	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes)))
+		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
+	setsockopt(fd, SOL_UDP, UDP_GRO, &on, sizeof(on));
+	/* What any process of the host has joined; of IPv6 sockets it is not the default. */
+	setsockopt(fd, SOL_IP, IP_MULTICAST_ALL, &on, sizeof(on));
+	setsockopt(fd, SOL_IP, IP_RECVTTL, &on, sizeof(on));
+	setsockopt(fd, SOL_IP, IP_RECVTOS, &on, sizeof(on));
+	if (family == AF_INET) {
+		setsockopt(fd, SOL_IP, IP_PKTINFO, &on, sizeof(on));
+		return;
+	}
+	setsockopt(fd, SOL_IPV6, IPV6_RECVPKTINFO, &on, sizeof(on));
+	setsockopt(fd, SOL_IPV6, IPV6_RECVHOPLIMIT, &on, sizeof(on));
+	setsockopt(fd, SOL_IPV6, IPV6_RECVTCLASS, &on, sizeof(on));
+}
+
+static int bind_port(int fd, int family)
+{
+	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons(ROCE_UDP_PORT) };
+	struct sockaddr_in6 in6 = { .sin6_family = AF_INET6, .sin6_port = htons(ROCE_UDP_PORT) };
+	int off = 0;
+
+	if (family == AF_INET)
+		return bind(fd, (struct sockaddr *)&in, sizeof(in)) ? -errno : 0;
+	if (setsockopt(fd, SOL_IPV6, IPV6_V6ONLY, &off, sizeof(off)))
+		return -errno;
+	return bind(fd, (struct sockaddr *)&in6, sizeof(in6)) ? -errno : 0;
+}
+
+int udp_in_open(void)
+{
+	static const int families[] = { AF_INET6, AF_INET };
+	int fd, err = -EAFNOSUPPORT;
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		fd = socket(families[i], SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+		err = fd < 0 ? -errno : bind_port(fd, families[i]);
+		if (!err) {
+			set_options(fd, families[i]);
+			return fd;
+		}
+		if (fd >= 0)
+			close(fd);
+		if (err == -EADDRINUSE)
+			return err;
+	}
+	return err;
+}
+
+static int int_of(const struct cmsghdr *at)
+{
+	int value = 0;
+
+	memcpy(&value, CMSG_DATA(at), sizeof(value));
+	return value;
+}
+
+static void take_control(const struct cmsghdr *at, struct fab_frames *ret)
+{
+	struct in6_pktinfo in6;
+	struct in_pktinfo in;
+
+	if (at->cmsg_level == SOL_UDP && at->cmsg_type == UDP_GRO) {
+		ret->segment_bytes = (uint16_t)int_of(at);
+	} else if (at->cmsg_level == SOL_IP && at->cmsg_type == IP_PKTINFO) {
+		memcpy(&in, CMSG_DATA(at), sizeof(in));
+		ret->dgid = gid_of_ipv4(&in.ipi_addr);
+		ret->ifindex = (uint32_t)in.ipi_ifindex;
+	} else if (at->cmsg_level == SOL_IPV6 && at->cmsg_type == IPV6_PKTINFO) {
+		memcpy(&in6, CMSG_DATA(at), sizeof(in6));
+		memcpy(ret->dgid.raw, &in6.ipi6_addr, sizeof(ret->dgid.raw));
+		ret->ifindex = in6.ipi6_ifindex;
+	} else if (at->cmsg_level == SOL_IP && at->cmsg_type == IP_TTL) {
+		ret->hop_limit = (uint8_t)int_of(at);
+	} else if (at->cmsg_level == SOL_IPV6 && at->cmsg_type == IPV6_HOPLIMIT) {
+		ret->hop_limit = (uint8_t)int_of(at);
+	} else if (at->cmsg_level == SOL_IPV6 && at->cmsg_type == IPV6_TCLASS) {
+		ret->traffic_class = (uint8_t)int_of(at);
+	} else if (at->cmsg_level == SOL_IP && at->cmsg_type == IP_TOS) {
+		ret->traffic_class = *CMSG_DATA(at);
+	}
+}
+
+static void take_sender(const struct sockaddr_storage *from, struct fab_frames *ret)
+{
+	const struct sockaddr_in *in = (const struct sockaddr_in *)from;
+	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)from;
+
+	if (from->ss_family == AF_INET) {
+		ret->sgid = gid_of_ipv4(&in->sin_addr);
+		ret->source_port = ntohs(in->sin_port);
+	} else {
+		memcpy(ret->sgid.raw, &in6->sin6_addr, sizeof(ret->sgid.raw));
+		ret->source_port = ntohs(in6->sin6_port);
+	}
+}
+
+bool udp_in_receive(int fd, struct fab_frames *ret, uint8_t *ret_bytes)
+{
+	uint64_t room[64];
+	struct sockaddr_storage from = { .ss_family = AF_UNSPEC };
+	struct iovec iov = { .iov_base = ret_bytes, .iov_len = FAB_FRAMES_BYTES_MAX };
+	struct msghdr msg = {
+		.msg_name = &from,
+		.msg_namelen = sizeof(from),
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = room,
+		.msg_controllen = sizeof(room),
+	};
+	struct cmsghdr *at;
+	ssize_t n = recvmsg(fd, &msg, MSG_DONTWAIT);
+
+	if (n < 0)
+		return false;
+	memset(ret, 0, sizeof(*ret));
+	ret->magic = FAB_FRAMES_MAGIC;
+	ret->bytes = (uint32_t)n;
+	take_sender(&from, ret);
+	for (at = CMSG_FIRSTHDR(&msg); at; at = CMSG_NXTHDR(&msg, at))
+		take_control(at, ret);
+	if (!ret->segment_bytes)
+		ret->segment_bytes = (uint16_t)n;
+	return true;
+}

@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Sending RoCE v2: see out.h.
+ */
+#include "tools/fabric/udp/out.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/udp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "tools/fabric/roce/icrc.h"
+
+#define SEND_BYTES     (4 << 20)
+#define FLOW_PORTS     0xc000 /* A17.9.1: the source port is a flow's entropy, in this range */
+#define FLOW_TRIES     32
+#define HOP_LIMIT_MIN  1
+#define HOP_LIMIT_ELSE 64
+#define IPV4_AT	       12
+
+#ifndef UDP_SEGMENT
+#define UDP_SEGMENT 103
+#endif
+
+struct waiting {
+	struct list link;
+	struct udp_burst burst;
+	uint8_t bytes[];
+};
+
+static bool is_multicast(const union ibv_gid *gid)
+{
+	return icrc_is_ipv4(gid) ? (gid->raw[IPV4_AT] & 0xf0) == 0xe0 : gid->raw[0] == 0xff;
+}
+
+static bool is_link_local(const union ibv_gid *gid)
+{
+	return gid->raw[0] == 0xfe && (gid->raw[1] & 0xc0) == 0x80;
+}
+
+/* --- sockets ------------------------------------------------------------- */
+
+static socklen_t address_of(const union ibv_gid *gid, uint16_t port, uint32_t ifindex,
+			    struct sockaddr_storage *ret)
+{
+	struct sockaddr_in *in = (struct sockaddr_in *)ret;
+	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)ret;
+
+	memset(ret, 0, sizeof(*ret));
+	if (icrc_is_ipv4(gid)) {
+		in->sin_family = AF_INET;
+		in->sin_port = htons(port);
+		memcpy(&in->sin_addr, gid->raw + IPV4_AT, sizeof(in->sin_addr));
+		return sizeof(*in);
+	}
+	in6->sin6_family = AF_INET6;
+	in6->sin6_port = htons(port);
+	memcpy(&in6->sin6_addr, gid->raw, sizeof(in6->sin6_addr));
+	if (is_link_local(gid) || is_multicast(gid))
+		in6->sin6_scope_id = ifindex;
+	return sizeof(*in6);
+}
+
+static uint16_t port_of(int fd)
+{
+	struct sockaddr_storage addr = { .ss_family = AF_UNSPEC };
+	socklen_t bytes = sizeof(addr);
+
+	if (getsockname(fd, (struct sockaddr *)&addr, &bytes))
+		return 0;
+	return ntohs(addr.ss_family == AF_INET ? ((struct sockaddr_in *)&addr)->sin_port
+					       : ((struct sockaddr_in6 *)&addr)->sin6_port);
+}
+
+static int bind_flow(int fd, int family)
+{
+	struct sockaddr_in in = { .sin_family = AF_INET };
+	struct sockaddr_in6 in6 = { .sin6_family = AF_INET6 };
+	unsigned int i, first = (unsigned int)getpid() * 2654435761u >> 18;
+	int err = -1;
+
+	for (i = 0; i <= FLOW_TRIES && err; i++) {
+		uint16_t port = (uint16_t)(FLOW_PORTS | (first + i * 61) % (0x10000 - FLOW_PORTS));
+
+		/* If all are taken, any will do. */
+		in.sin_port = htons(i < FLOW_TRIES ? port : 0);
+		in6.sin6_port = in.sin_port;
+		err = family == AF_INET ? bind(fd, (struct sockaddr *)&in, sizeof(in))
+					: bind(fd, (struct sockaddr *)&in6, sizeof(in6));
+	}
+	return err ? -errno : 0;
+}
+
+static int set_up(int fd, int family)
+{
+	int on = 1, bytes = SEND_BYTES, err = 0;
+	int discover = family == AF_INET ? IP_PMTUDISC_DO : IPV6_PMTUDISC_DO;
+
+	/* Best effort: with less, more waits in memory. */
+	if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)))
+		setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+	if (family == AF_INET6)
+		err = setsockopt(fd, SOL_IPV6, IPV6_V6ONLY, &on, sizeof(on)) ||
+		      setsockopt(fd, SOL_IPV6, IPV6_MTU_DISCOVER, &discover, sizeof(discover));
+	else
+		err = setsockopt(fd, SOL_IP, IP_MTU_DISCOVER, &discover, sizeof(discover));
+	return err ? -errno : bind_flow(fd, family);
+}
+
+static int open_socket(struct udp_socket *ret, int family)
+{
+	int fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int err = fd < 0 ? -errno : set_up(fd, family);
+
+	if (err) {
+		fd_close(&fd);
+		return err;
+	}
+	ret->fd = fd;
+	ret->port = port_of(fd);
+	ret->has_segments = true;
+	return 0;
+}
+
+/* --- one burst ----------------------------------------------------------- */
+
+static void seal_burst(const struct udp_burst *burst, uint16_t port, bool is_cut_by_kernel)
+{
+	struct icrc_flow flow = { .sgid = &burst->sgid, .dgid = &burst->dgid, .source_port = port };
+	size_t at, n;
+
+	for (at = 0; at < burst->n_bytes; at += burst->segment_bytes) {
+		n = burst->n_bytes - at < burst->segment_bytes ? burst->n_bytes - at
+							       : burst->segment_bytes;
+		icrc_seal(&flow, burst->bytes + at, n);
+		if (is_cut_by_kernel)
+			flow.identification++;
+	}
+}
+
+struct control {
+	struct msghdr *msg;
+	struct cmsghdr *next;
+};
+
+static void add_control(struct control *control, int level, int type, const void *data,
+			size_t bytes)
+{
+	struct cmsghdr *at = control->next;
+
+	at->cmsg_level = level;
+	at->cmsg_type = type;
+	at->cmsg_len = CMSG_LEN(bytes);
+	memcpy(CMSG_DATA(at), data, bytes);
+	control->msg->msg_controllen = (size_t)((char *)at - (char *)control->msg->msg_control) +
+				       CMSG_SPACE(bytes);
+	control->next = (struct cmsghdr *)((char *)at + CMSG_SPACE(bytes));
+}
+
+static void add_ip_controls(struct control *control, const struct udp_burst *burst)
+{
+	int hop_limit = burst->hop_limit >= HOP_LIMIT_MIN ? burst->hop_limit : HOP_LIMIT_ELSE;
+	int traffic_class = burst->traffic_class;
+	bool needs_interface = is_multicast(&burst->dgid) || is_link_local(&burst->dgid);
+	struct in_pktinfo in = { .ipi_ifindex = needs_interface ? (int)burst->ifindex : 0 };
+	struct in6_pktinfo in6 = { .ipi6_ifindex = needs_interface ? burst->ifindex : 0 };
+
+	if (icrc_is_ipv4(&burst->dgid)) {
+		memcpy(&in.ipi_spec_dst, burst->sgid.raw + IPV4_AT, sizeof(in.ipi_spec_dst));
+		add_control(control, SOL_IP, IP_PKTINFO, &in, sizeof(in));
+		add_control(control, SOL_IP, IP_TTL, &hop_limit, sizeof(hop_limit));
+		add_control(control, SOL_IP, IP_TOS, &traffic_class, sizeof(traffic_class));
+	} else {
+		memcpy(&in6.ipi6_addr, burst->sgid.raw, sizeof(in6.ipi6_addr));
+		add_control(control, SOL_IPV6, IPV6_PKTINFO, &in6, sizeof(in6));
+		add_control(control, SOL_IPV6, IPV6_HOPLIMIT, &hop_limit, sizeof(hop_limit));
+		add_control(control, SOL_IPV6, IPV6_TCLASS, &traffic_class, sizeof(traffic_class));
+	}
+}
+
+static int send_bytes(int fd, const struct udp_burst *burst, uint8_t *bytes, size_t n,
+		      bool has_segments)
+{
+	uint64_t room[32];
+	struct sockaddr_storage to;
+	struct iovec iov = { .iov_base = bytes, .iov_len = n };
+	struct msghdr msg = {
+		.msg_name = &to,
+		.msg_namelen = address_of(&burst->dgid, ROCE_UDP_PORT, burst->ifindex, &to),
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = room,
+		.msg_controllen = sizeof(room),
+	};
+	struct control control = { &msg, (struct cmsghdr *)room };
+	uint16_t segment_bytes = (uint16_t)burst->segment_bytes;
+
+	memset(room, 0, sizeof(room));
+	add_ip_controls(&control, burst);
+	if (has_segments)
+		add_control(&control, SOL_UDP, UDP_SEGMENT, &segment_bytes, sizeof(segment_bytes));
+	return sendmsg(fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+static int send_one_by_one(const struct udp_socket *from, const struct udp_burst *burst)
+{
+	size_t at, n;
+	int err = 0;
+
+	seal_burst(burst, from->port, false);
+	for (at = 0; at < burst->n_bytes && !err; at += burst->segment_bytes) {
+		n = burst->n_bytes - at < burst->segment_bytes ? burst->n_bytes - at
+							       : burst->segment_bytes;
+		err = send_bytes(from->fd, burst, burst->bytes + at, n, false);
+	}
+	return err;
+}
+
+/* A kernel, a device or a packet that is too large for the route may be against segments. */
+static int send_burst(struct udp_socket *from, const struct udp_burst *burst)
+{
+	int err;
+
+	if (from->fd < 0)
+		return -EAFNOSUPPORT;
+	if (burst->n_segments == 1 || !from->has_segments)
+		return send_one_by_one(from, burst);
+	seal_burst(burst, from->port, true);
+	err = send_bytes(from->fd, burst, burst->bytes, burst->n_bytes, true);
+	if (err != -EIO && err != -EINVAL && err != -ENOPROTOOPT && err != -EOPNOTSUPP)
+		return err;
+	err = send_one_by_one(from, burst);
+	if (!err)
+		from->has_segments = false;
+	return err;
+}
+
+/* --- what fails ---------------------------------------------------------- */
+
+static const struct {
+	int err;
+	const char *text;
+} advice[] = {
+	{-EMSGSIZE,	     "does not fit into the MTU of its route: set a smaller path MTU, or a "
+		     "larger MTU on the way"				     },
+	{ -EPERM,	  "is refused by a firewall of this host (UDP, destination port 4791)"},
+	{ -EACCES,	   "is refused by this host (a route that prohibits it, or a broadcast "
+		   "address)"					       },
+	{ -ENETUNREACH,	"has no route"						      },
+	{ -EHOSTUNREACH,	 "has no way to its host"						  },
+	{ -EINVAL,	   "cannot leave: its source address is not (any more) this host's"    },
+	{ -EADDRNOTAVAIL, "cannot leave: its source address is not (any more) this host's"	   },
+	{ -EAFNOSUPPORT,	 "is of an IP version that this host does not have"		    },
+};
+
+static void complain(struct udp_out *out, const struct udp_burst *burst, int err)
+{
+	char to[INET6_ADDRSTRLEN] = "?";
+	unsigned int i;
+
+	for (i = 0; i < sizeof(advice) / sizeof(advice[0]); i++) {
+		if (advice[i].err != err || out->complaints & 1u << i)
+			continue;
+		out->complaints |= 1u << i;
+		if (icrc_is_ipv4(&burst->dgid))
+			inet_ntop(AF_INET, burst->dgid.raw + IPV4_AT, to, sizeof(to));
+		else
+			inet_ntop(AF_INET6, burst->dgid.raw, to, sizeof(to));
+		fprintf(stderr, "fabric: a RoCE packet of %zu bytes to %s %s\n",
+			burst->segment_bytes, to, advice[i].text);
+	}
+}
+
+/* --- waiting ------------------------------------------------------------- */
+
+static bool is_full(int err)
+{
+	return err == -EAGAIN || err == -ENOBUFS;
+}
+
+static struct udp_socket *socket_for(struct udp_out *out, const struct udp_burst *burst)
+{
+	return icrc_is_ipv4(&burst->dgid) ? &out->v4 : &out->v6;
+}
+
+static void room_came(struct watch *watch, uint32_t events)
+{
+	(void)watch; /* udp_out_send_waiting() does it */
+	(void)events;
+}
+
+static void keep_burst(struct udp_out *out, const struct udp_burst *burst)
+{
+	struct udp_socket *from = socket_for(out, burst);
+	struct waiting *waiting;
+
+	if (out->n_waiting + burst->n_bytes > UDP_OUT_WAITING_MAX)
+		return;
+	waiting = malloc(sizeof(*waiting) + burst->n_bytes);
+	if (!waiting)
+		return;
+	waiting->burst = *burst;
+	waiting->burst.bytes = waiting->bytes;
+	memcpy(waiting->bytes, burst->bytes, burst->n_bytes);
+	if (list_is_empty(&out->waiting))
+		loop_watch(&out->loop, &from->room, from->fd, EPOLLOUT, room_came);
+	list_append(&out->waiting, &waiting->link);
+	out->n_waiting += burst->n_bytes;
+}
+
+void udp_out_send_waiting(struct udp_out *out)
+{
+	struct waiting *waiting;
+	struct udp_socket *from;
+	int err;
+
+	loop_unwatch(&out->loop, &out->v4.room);
+	loop_unwatch(&out->loop, &out->v6.room);
+	while (!list_is_empty(&out->waiting)) {
+		waiting = container_of(out->waiting.next, struct waiting, link);
+		from = socket_for(out, &waiting->burst);
+		err = send_burst(from, &waiting->burst);
+		if (is_full(err)) {
+			loop_watch(&out->loop, &from->room, from->fd, EPOLLOUT, room_came);
+			return;
+		}
+		if (err)
+			complain(out, &waiting->burst, err);
+		list_remove(&waiting->link);
+		out->n_waiting -= waiting->burst.n_bytes;
+		free(waiting);
+	}
+}
+
+void udp_out_flush(struct udp_out *out)
+{
+	struct udp_burst *burst = &out->burst;
+	int err = 0;
+
+	if (!burst->n_segments)
+		return;
+	if (list_is_empty(&out->waiting))
+		err = send_burst(socket_for(out, burst), burst);
+	if (!list_is_empty(&out->waiting) || is_full(err))
+		keep_burst(out, burst);
+	else if (err)
+		complain(out, burst, err);
+	burst->n_segments = 0;
+	burst->n_bytes = 0;
+	burst->is_full = false;
+}
+
+/* --- packets ------------------------------------------------------------- */
+
+static bool goes_along(const struct udp_burst *burst, const struct fab_packet *packet, size_t n)
+{
+	return !burst->is_full && n <= burst->segment_bytes &&
+	       burst->n_segments < UDP_OUT_SEGMENTS && burst->n_bytes + n <= UDP_OUT_BURST_BYTES &&
+	       burst->hop_limit == packet->hop_limit &&
+	       burst->traffic_class == packet->traffic_class &&
+	       memcmp(&burst->dgid, &packet->dgid, sizeof(burst->dgid)) == 0 &&
+	       memcmp(&burst->sgid, &packet->sgid, sizeof(burst->sgid)) == 0;
+}
+
+static void begin_burst(struct udp_burst *burst, const struct fab_packet *packet, uint32_t ifindex,
+			size_t n)
+{
+	burst->sgid = packet->sgid;
+	burst->dgid = packet->dgid;
+	burst->ifindex = ifindex;
+	burst->hop_limit = packet->hop_limit;
+	burst->traffic_class = packet->traffic_class;
+	burst->segment_bytes = n;
+}
+
+void udp_out_packet(struct udp_out *out, const struct fab_packet *packet, uint32_t ifindex,
+		    const void *payload)
+{
+	struct udp_burst *burst = &out->burst;
+	size_t n = roce_write(packet, payload, burst->bytes + burst->n_bytes);
+	size_t at = burst->n_bytes;
+
+	if (!n)
+		return;
+	if (burst->n_segments && !goes_along(burst, packet, n)) {
+		udp_out_flush(out);
+		memmove(burst->bytes, burst->bytes + at, n);
+	}
+	if (!burst->n_segments)
+		begin_burst(burst, packet, ifindex, n);
+	burst->is_full = n < burst->segment_bytes;
+	burst->n_segments++;
+	burst->n_bytes += n;
+}
+
+/* --- beginning and end ---------------------------------------------------- */
+
+void udp_out_none(struct udp_out *out)
+{
+	*out = (struct udp_out){
+		.v4 = {.fd = -1,		  .room = { .fd = -1 } },
+		.v6 = { .fd = -1,			  .room = { .fd = -1 } },
+		.loop = { .fd = -1},
+	};
+	list_init(&out->waiting);
+}
+
+int udp_out_init(struct udp_out *out)
+{
+	int err, err6;
+
+	udp_out_none(out);
+	out->burst.bytes = malloc(UDP_OUT_BURST_BYTES + ROCE_BYTES_MAX);
+	if (!out->burst.bytes)
+		return -ENOMEM;
+	err = loop_init(&out->loop);
+	if (err)
+		return err;
+	err = open_socket(&out->v4, AF_INET);
+	err6 = open_socket(&out->v6, AF_INET6);
+	return err && err6 ? err : 0;
+}
+
+void udp_out_fini(struct udp_out *out)
+{
+	struct list *node, *after;
+
+	/* First: a forked child has this epoll in common with its parent. */
+	loop_fini(&out->loop);
+	list_for_each_safe (node, after, &out->waiting)
+		free(container_of(node, struct waiting, link));
+	list_init(&out->waiting);
+	out->n_waiting = 0;
+	fd_close(&out->v4.fd);
+	fd_close(&out->v6.fd);
+	free(out->burst.bytes);
+	out->burst = (struct udp_burst){ .n_segments = 0 };
+}
+
+int udp_out_reach(const union ibv_gid *sgid, const union ibv_gid *dgid, uint32_t ifindex)
+{
+	struct sockaddr_storage from, to;
+	socklen_t from_bytes = address_of(sgid, 0, ifindex, &from);
+	socklen_t to_bytes = address_of(dgid, ROCE_UDP_PORT, ifindex, &to);
+	int fd, err = 0;
+
+	if (from.ss_family != to.ss_family)
+		return EINVAL;
+	fd = socket(from.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return errno;
+	if (bind(fd, (struct sockaddr *)&from, from_bytes) ||
+	    connect(fd, (struct sockaddr *)&to, to_bytes))
+		err = errno;
+	close(fd);
+	return err;
+}
+
+int udp_out_join(const union ibv_gid *mgid, uint32_t ifindex)
+{
+	struct group_req request = { .gr_interface = ifindex };
+	int level, fd, err;
+
+	address_of(mgid, 0, ifindex, &request.gr_group);
+	level = request.gr_group.ss_family == AF_INET ? SOL_IP : SOL_IPV6;
+	fd = socket(request.gr_group.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	if (!setsockopt(fd, level, MCAST_JOIN_GROUP, &request, sizeof(request)))
+		return fd;
+	err = -errno;
+	close(fd);
+	return err;
+}

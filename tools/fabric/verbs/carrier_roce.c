@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * RoCE v2 as a wire: see carrier.h.
+ */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "tools/fabric/roce/icrc.h"
+#include "tools/fabric/verbs/carrier.h"
+#include "tools/fabric/wire/frames.h"
+#include "tools/fabric/wire/quirks.h"
+
+#define WINDOW_BYTES_MIN   8192
+#define WINDOW_BYTES_START (128 << 10)
+#define WINDOW_BYTES_MAX   (1 << 20)
+#define READ_BYTES	   (64 << 10)
+#define ASK_ACK_BYTES	   (32 << 10)
+#define MTU_BYTES(mtu)	   (128u << (mtu))
+
+static uint64_t now_ns(const struct fab_context *context)
+{
+	(void)context;
+	return clock_ns();
+}
+
+static uint32_t payload_bytes(enum ibv_mtu path_mtu)
+{
+	return MTU_BYTES(path_mtu);
+}
+
+static void sockets_have_room(struct watch *watch, uint32_t events)
+{
+	struct fab_context *context = container_of(watch, struct fab_context, waiting);
+
+	(void)events;
+	pthread_mutex_lock(&context->lock);
+	udp_out_send_waiting(&context->out);
+	pthread_mutex_unlock(&context->lock);
+}
+
+static int open_out(struct fab_context *context)
+{
+	int err = udp_out_init(&context->out);
+
+	return err ? err
+		   : loop_watch(&context->loop, &context->waiting, context->out.loop.fd, EPOLLIN,
+				sockets_have_room);
+}
+
+static void close_out(struct fab_context *context)
+{
+	udp_out_fini(&context->out);
+}
+
+/* --- sending ------------------------------------------------------------- */
+
+/* The interface that has a GID of ours, or 0. */
+static uint32_t interface_of(const struct fab_context *context, uint8_t port_num,
+			     const union ibv_gid *gid)
+{
+	const struct fab_page *page = context->device->page;
+	int index = fab_page_find_gid(page, port_num, gid);
+	struct fab_gid entry;
+
+	if (index < 0 || !fab_page_gid(page, port_num, (uint32_t)index, &entry))
+		return 0;
+	return entry.ifindex;
+}
+
+/* Whoever is there: IP says no more than whether there is a way. */
+static int find_way(struct fab_context *context, const struct ibv_ah_attr *attr,
+		    struct fab_owner *ret)
+{
+	struct fab_gid sgid;
+
+	memset(ret, 0, sizeof(*ret));
+	if (!fab_page_gid(context->device->page, attr->port_num, attr->grh.sgid_index, &sgid))
+		return EINVAL;
+	return udp_out_reach(&sgid.gid, &attr->grh.dgid, sgid.ifindex);
+}
+
+static void send_packet(struct fab_context *context, const char *path,
+			const struct fab_packet *packet, const void *payload)
+{
+	(void)path;
+	udp_out_packet(&context->out, packet, 0, payload);
+}
+
+static void send_datagram(struct fab_qp *qp, const struct fab_ah *ah, struct fab_packet *packet)
+{
+	struct fab_context *context = context_of(qp);
+
+	(void)ah;
+	if (packet->dest_qpn == FAB_QP1 &&
+	    fab_has_quirk(context->device->page, FAB_QUIRK_NO_FAST_PATH))
+		return;
+	udp_out_packet(&context->out, packet,
+		       interface_of(context, packet->from_port, &packet->sgid), context->scratch);
+}
+
+static void flush_out(struct fab_context *context)
+{
+	udp_out_flush(&context->out);
+}
+
+/* --- receiving ----------------------------------------------------------- */
+
+static void deliver_to_group(struct fab_context *context, struct fab_packet *packet,
+			     const void *payload, deliver_fn *deliver)
+{
+	bool is_ours = fab_page_find_gid(context->device->page, packet->port_num, &packet->sgid) >=
+		       0;
+	struct list *node, *after;
+
+	list_for_each_safe (node, after, &context->attached) {
+		struct fab_qp *qp = container_of(node, struct fab_qp, attached);
+
+		/* Not to itself: IBTA vol. 1, 10.5.3.2. */
+		if (is_ours && packet->src_qpn == qp->ex.qp_base.qp_num)
+			continue;
+		packet->dest_qpn = qp->ex.qp_base.qp_num;
+		deliver(context, packet, payload);
+	}
+}
+
+/* A BTH does not name the sender: it is the peer, if it has the peer's address. */
+static void name_sender(const struct fab_context *context, struct fab_packet *packet)
+{
+	const struct fab_qp *qp = context->qp[packet->dest_qpn % FAB_SLOT_QPS];
+
+	if (qp && packet->op != FAB_OP_DATAGRAM)
+		packet->src_qpn = qp->attr.dest_qp_num;
+}
+
+static void frame_came(struct fab_context *context, const struct fab_frames *frames,
+		       const uint8_t *bytes, size_t n, deliver_fn *deliver)
+{
+	struct icrc_flow flow = { .sgid = &frames->sgid,
+				  .dgid = &frames->dgid,
+				  .source_port = frames->source_port };
+	struct fab_packet packet;
+	const uint8_t *payload;
+
+	if (!icrc_holds(&flow, bytes, n) || roce_read(bytes, n, &packet, &payload))
+		return;
+	packet.sgid = frames->sgid;
+	packet.dgid = frames->dgid;
+	packet.hop_limit = frames->hop_limit;
+	packet.traffic_class = frames->traffic_class;
+	packet.port_num = frames->port_num;
+	name_sender(context, &packet);
+	if (packet.dest_qpn == FAB_QPN_MULTICAST && packet.op == FAB_OP_DATAGRAM)
+		deliver_to_group(context, &packet, payload, deliver);
+	else
+		deliver(context, &packet, payload);
+}
+
+static void frames_came(struct fab_context *context, size_t n_bytes, deliver_fn *deliver)
+{
+	const struct fab_frames *frames = (const struct fab_frames *)context->buffer;
+	const uint8_t *bytes = (const uint8_t *)(frames + 1);
+	size_t at, n;
+
+	if (n_bytes < sizeof(*frames) || frames->magic != FAB_FRAMES_MAGIC ||
+	    n_bytes != sizeof(*frames) + frames->bytes || !frames->segment_bytes)
+		return;
+	for (at = 0; at < frames->bytes; at += frames->segment_bytes) {
+		n = frames->bytes - at < frames->segment_bytes ? frames->bytes - at
+							       : frames->segment_bytes;
+		frame_came(context, frames, bytes + at, n, deliver);
+	}
+}
+
+/* --- groups -------------------------------------------------------------- */
+
+static int join_group(struct fab_qp *qp, const union ibv_gid *mgid)
+{
+	const struct fab_port *port = &context_of(qp)->device->page->port[0];
+	int fd = udp_out_join(mgid, port->gid[0].ifindex);
+
+	if (fd < 0)
+		return -fd;
+	qp->mgid_fd[qp->n_mgids] = fd;
+	if (list_is_empty(&qp->attached))
+		list_append(&context_of(qp)->attached, &qp->attached);
+	return 0;
+}
+
+static void leave_group(struct fab_qp *qp, unsigned int i)
+{
+	close(qp->mgid_fd[i]);
+	qp->mgid_fd[i] = qp->mgid_fd[qp->n_mgids - 1];
+	if (qp->n_mgids == 1)
+		list_remove(&qp->attached);
+}
+
+const struct carrier carrier_roce = {
+	.window_bytes_min = WINDOW_BYTES_MIN,
+	.window_bytes_start = WINDOW_BYTES_START,
+	.window_bytes_max = WINDOW_BYTES_MAX,
+	.read_bytes = READ_BYTES,
+	.ask_ack_bytes = ASK_ACK_BYTES,
+	.now_ns = now_ns,
+	.payload_bytes = payload_bytes,
+	.open = open_out,
+	.close = close_out,
+	.find = find_way,
+	.send = send_packet,
+	.send_datagram = send_datagram,
+	.flush = flush_out,
+	.came = frames_came,
+	.join = join_group,
+	.leave = leave_group,
+};
