@@ -11,7 +11,6 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/fd.h"
 #include "tools/fabric/verbs/carrier.h"
 #include "tools/fabric/verbs/completion.h"
@@ -117,8 +116,8 @@ static void event_came(struct fab_context *context, const struct fab_packet *pac
 	context_async(context, &event);
 }
 
-static void deliver(struct fab_context *context, const struct fab_packet *packet,
-		    const void *payload)
+void context_deliver(struct fab_context *context, const struct fab_packet *packet,
+		     const void *payload)
 {
 	struct fab_qp *qp;
 
@@ -137,7 +136,7 @@ static void bytes_came(struct fab_context *context, size_t n)
 	if (n >= sizeof(*packet) && packet->magic == FAB_MAGIC && packet->op == FAB_OP_EVENT)
 		event_came(context, packet);
 	else
-		context->carrier->came(context, n, deliver);
+		context->carrier->came(context, n, context_deliver);
 }
 
 bool context_progress(struct fab_context *context)
@@ -176,17 +175,12 @@ static void packets_came(struct watch *watch, uint32_t events)
 	}
 }
 
-static void timer_ticked(struct watch *watch, uint32_t events)
+void context_expire(struct fab_context *context)
 {
-	struct fab_context *context = container_of(watch, struct fab_context, timer);
-	uint64_t count, now_ns = clock_ns();
+	uint64_t now_ns = carrier_now_ns(context);
 	struct list *node, *after;
 	bool some = false;
 
-	(void)events;
-	if (read(watch->fd, &count, sizeof(count)) < 0)
-		return;
-	pthread_mutex_lock(&context->lock);
 	list_for_each_safe (node, after, &context->active) {
 		struct fab_qp *qp = container_of(node, struct fab_qp, active);
 
@@ -195,6 +189,18 @@ static void timer_ticked(struct watch *watch, uint32_t events)
 	}
 	if (!some)
 		tick_stop(context);
+}
+
+static void timer_ticked(struct watch *watch, uint32_t events)
+{
+	struct fab_context *context = container_of(watch, struct fab_context, timer);
+	uint64_t count;
+
+	(void)events;
+	if (read(watch->fd, &count, sizeof(count)) < 0)
+		return;
+	pthread_mutex_lock(&context->lock);
+	context_expire(context);
 	context_unlock(context);
 }
 

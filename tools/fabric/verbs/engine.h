@@ -19,6 +19,13 @@ int context_start(struct fab_context *context);
 /** context_stop() - end the thread and give back the socket; not locked. */
 void context_stop(struct fab_context *context);
 
+/** context_deliver() - a packet came: give it to its queue pair, if that may have it; locked. */
+void context_deliver(struct fab_context *context, const struct fab_packet *packet,
+		     const void *payload);
+
+/** context_expire() - time went by: look at the deadlines of all queue pairs; locked. */
+void context_expire(struct fab_context *context);
+
 /**
  * context_progress() - take packets that have come, as the thread would; locked
  *

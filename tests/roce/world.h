@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Two devices with the fabric's transport and a wire in memory between them: no socket, no thread,
+ * and a clock that jumps to what happens next. Packets travel as RoCE v2 bytes with their ICRC.
+ * What becomes of each is up to the test.
+ */
+#ifndef TESTS_ROCE_WORLD_H
+#define TESTS_ROCE_WORLD_H
+
+#include "tools/fabric/verbs/objects.h"
+
+#define WORLD_BYTES (1 << 16) /* of an end's memory */
+#define WORLD_ACCESS                                                                 \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
+	 IBV_ACCESS_REMOTE_ATOMIC)
+
+enum fate {
+	FATE_ARRIVES,
+	FATE_LOST,
+	FATE_REPEATED,
+	FATE_OVERTAKEN, /* by the next few packets */
+	FATE_DELAYED,	/* until it has been sent again */
+	FATE_CORRUPTED, /* a bit of it is flipped */
+	N_FATES,
+};
+
+struct world_end {
+	struct fab_context context;
+	struct fab_device device;
+	struct fab_page page;
+	struct ibv_pd *pd;
+	struct ibv_cq *cq;
+	struct ibv_qp *qp;
+	struct ibv_mr *mr;
+	uint8_t memory[WORLD_BYTES];
+};
+
+struct world_packet;
+
+struct world {
+	struct world_end end[2];
+	uint64_t now_ns;
+	struct list flying; /* of struct world_packet, the first to arrive comes first */
+	unsigned int n_sent;
+	/** fate_of() - of the packet with this number, from 0 */
+	enum fate (*fate_of)(unsigned int number, void *arg);
+	void *arg;
+};
+
+struct world_config {
+	enum ibv_qp_type type;
+	enum ibv_mtu mtu;
+	uint32_t psn; /* the first of both ends */
+	uint8_t max_rd_atomic;
+	uint8_t rnr_retry;
+};
+
+/** world_open() - both queue pairs in RTS; aborts the test if it fails. */
+struct world *world_open(const struct world_config *config);
+
+/** world_close() - give all back. */
+void world_close(struct world *world);
+
+/** world_run() - until nothing happens any more; a test fails that does not come to rest. */
+void world_run(struct world *world);
+
+/** world_run_for() - until nothing happens, or a time has passed. */
+void world_run_for(struct world *world, uint64_t ns);
+
+/** world_inject() - bytes arrive at an end now, as a UDP payload of its peer; ICRC included. */
+void world_inject(struct world *world, unsigned int to, const uint8_t *bytes, size_t n);
+
+/** world_receive() - post a receive of an end's memory. */
+void world_receive(struct world *world, unsigned int end, uint64_t wr_id, size_t offset,
+		   uint32_t bytes);
+
+/** world_post() - post a send about these parts of memory; signaled. Return: as ibv_post_send(). */
+int world_post(struct world *world, unsigned int end, struct ibv_send_wr *wr, size_t offset,
+	       size_t remote_offset, uint32_t bytes);
+
+#endif
