@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A pairing heap: every node is no later than its children, children form a list. Called by the
- * core only.
+ * A pairing heap: every node is no later than its children, children form a list.
  */
 #include "base/timer.h"
 

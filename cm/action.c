@@ -185,8 +185,8 @@ static void admit(struct cm_pace *pace, struct cm_turn *turn)
 void cm_admit(struct cm_port *port, struct cm_turn *turn)
 {
 	/* Asked here already: seldom does anything wait, and each step ends with this. */
-	if (!list_is_empty(&port->goodbyes.waiting))
-		admit(&port->goodbyes, turn);
+	if (!list_is_empty(&port->disconnects.waiting))
+		admit(&port->disconnects, turn);
 	if (!list_is_empty(&port->requests.waiting))
 		admit(&port->requests, turn);
 }
@@ -358,7 +358,7 @@ void act_send_dreq(struct cm_conn *conn, struct cm_turn *turn)
 	msg.dreq.remote_qpn = conn->remote_qpn;
 	cm_retry_init(&conn->retry, turn->args->give_up_ns, turn->now);
 	cm_retry_set_waits(&conn->retry, &turn->args->waits);
-	await_turn(conn, &conn->port->goodbyes, &msg);
+	await_turn(conn, &conn->port->disconnects, &msg);
 }
 
 void act_send_drep(struct cm_conn *conn, struct cm_turn *turn)

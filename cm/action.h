@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What is done on the edges of the state machine. An action fills effects and remembers things in
- * the connection; it never chooses a state, sends, sleeps, allocates or locks. Called by cm_step()
- * after the state has changed and its timer was stopped.
+ * the connection; it never chooses a state, sends, sleeps, allocates or locks. When it runs,
+ * the state has changed and its timer was stopped.
  */
 #ifndef CM_ACTION_H
 #define CM_ACTION_H

@@ -29,13 +29,13 @@
 #define CM_STATES(X)                                                               \
 	X(IDLE)		/* no connection yet, or none any more */                  \
 	X(REQ_SENT)	/* active: waiting for REP */                              \
-	X(MRA_REQ_RCVD) /* active: the peer asked for patience with our REQ */     \
+	X(MRA_REQ_RCVD) /* active: MRA: the peer takes time for our REQ */         \
 	X(REP_RCVD)	/* active: REP is here, RTU is the caller's to send */     \
 	X(MRA_REP_SENT) /* active: as REP_RCVD; a repeated REP is met with MRA */  \
 	X(REQ_RCVD)	/* passive: REQ is here, the caller has to decide */       \
 	X(MRA_REQ_SENT) /* passive: as REQ_RCVD; a repeated REQ is met with MRA */ \
 	X(REP_SENT)	/* passive: waiting for RTU */                             \
-	X(MRA_REP_RCVD) /* passive: the peer asked for patience with our REP */    \
+	X(MRA_REP_RCVD) /* passive: MRA: the peer takes time for our REP */        \
 	X(ESTABLISHED)                                                             \
 	X(DREQ_SENT)	 /* we disconnect: waiting for DREP */                     \
 	X(DREQ_RCVD)	 /* the peer disconnects: DREP is the caller's to send */  \
@@ -111,11 +111,11 @@ struct cm_pace {
  * connections that use it, see cm_core_port_gone().
  */
 struct cm_port {
-	uint64_t ca_guid;	 /* node GUID, host byte order: the same for all ports of a CA */
-	struct mad_gid gid0;	 /* GID index 0, named in REJ 12 */
-	struct cm_pace requests; /* REQ, SIDR_REQ */
-	struct cm_pace goodbyes; /* DREQ */
-	struct cm_tally tally;	 /* of the connections of one core, and of what none of them gets */
+	uint64_t ca_guid;	    /* node GUID, host byte order: the same for all ports of a CA */
+	struct mad_gid gid0;	    /* GID index 0, named in REJ 12 */
+	struct cm_pace requests;    /* REQ, SIDR_REQ */
+	struct cm_pace disconnects; /* DREQ */
+	struct cm_tally tally; /* of the connections of one core, and of what none of them gets */
 };
 
 struct cm_conn {

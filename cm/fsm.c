@@ -2,7 +2,7 @@
 /*
  * The state machine of a connection, IBTA vol. 1, 12.9.7 and 12.9.8, as the Linux kernel's
  * connection manager reads it. An empty cell means: from the caller EINVAL, from the wire counted
- * and dropped. Called by core.c, which turns messages, calls and time into events.
+ * and dropped.
  */
 #include "cm/fsm.h"
 

@@ -3,8 +3,6 @@
  * Which comm id comes next. A process that has the CM to itself goes through all 32 bits; one that
  * shares the host's CM with others is lent blocks of them, so that no two have the same. Either
  * way an id comes back as late as possible, and 0 is none: it stands for "not known yet".
- *
- * Called by the core only.
  */
 #ifndef CM_IDS_H
 #define CM_IDS_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The schedule of repetitions. Called by the core's actions.
+ * The schedule of repetitions.
  */
 #include "cm/retry.h"
 
@@ -37,7 +37,7 @@ static uint64_t interval_ns(const struct cm_retry *retry)
 {
 	uint64_t usual = usual_ns(retry);
 
-	return retry->patience_ns > usual ? retry->patience_ns : usual;
+	return retry->mra_wait_ns > usual ? retry->mra_wait_ns : usual;
 }
 
 void cm_retry_init(struct cm_retry *retry, uint64_t give_up_ns, struct cm_time now)
@@ -82,7 +82,7 @@ struct cm_time cm_retry_wait(struct cm_retry *retry, uint8_t service_timeout,
 		service_timeout = SERVICE_TIMEOUT_MAX;
 	if (packet_life_time > LIFE_TIME_MAX)
 		packet_life_time = LIFE_TIME_MAX;
-	retry->patience_ns =
+	retry->mra_wait_ns =
 		(cm_encoded_ms(service_timeout) + 2 * cm_encoded_ms(packet_life_time)) *
 		CM_NS_PER_MS;
 	return cm_time_earlier(cm_time_after(now, interval_ns(retry)), retry->give_up);

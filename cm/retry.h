@@ -30,7 +30,7 @@ struct cm_retry {
 	uint8_t transmissions_max; /* 0: only give_up counts */
 	bool is_lookup;		   /* which schedule */
 	struct cm_waits waits;
-	uint64_t patience_ns; /* asked for by the peer's MRA, at least; 0 if it did not */
+	uint64_t mra_wait_ns; /* asked for by the peer's MRA, at least; 0 if it did not */
 };
 
 /**
@@ -48,7 +48,7 @@ void cm_retry_set_waits(struct cm_retry *retry, const struct cm_waits *waits);
 /**
  * cm_retry_init_lookup() - the same for a SIDR_REQ: 16 transmissions in 67 s by default
  *
- * A peer cannot ask for patience here, so the default is no less than the kernel waits, 16 times
+ * There is no MRA here, so the default is no less than the kernel waits, 16 times
  * 4.1 s. And a kernel takes a SIDR_REQ that comes after its answer for another one, so repetitions
  * come later than those of a REQ, when nothing should be on its way any more.
  */
@@ -65,7 +65,7 @@ struct cm_time cm_retry_next(struct cm_retry *retry, struct cm_time now);
 bool cm_retry_is_spent(const struct cm_retry *retry, struct cm_time now);
 
 /**
- * cm_retry_wait() - the peer asked for patience
+ * cm_retry_wait() - the peer sent an MRA
  * @service_timeout: MRA.service_timeout, encoded; a peer gets no more than 2^24 (69 s)
  * @packet_life_time: of the path, encoded; the passive side has it from the peer, so no more
  *                    than 2^20 (4 s) counts

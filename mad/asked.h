@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What peers have asked, to notice what they ask again: then our answer has not arrived, or was not
- * given yet, and what is said now had better go the way that is always right. Called by sender.c,
- * under its lock.
+ * given yet, and what is said now had better go the way that is always right. The
+ * caller serialises all calls.
  */
 #ifndef MAD_ASKED_H
 #define MAD_ASKED_H

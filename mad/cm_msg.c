@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The rows of all CM messages, and the two functions that use them: encode and decode. Called by
- * cm/ for every MAD in and out. To check a row, hold the table of the specification beside it.
+ * The rows of all CM messages, and the two functions that use them: encode and decode. To check a
+ * row, hold the table of the specification beside it.
  */
 #include <assert.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The messages of the communication manager (IBTA vol. 1, chapter 12) as host structs, and the
- * 256-byte MADs that carry them. Called by cm/ to speak and to listen, by the tools to explain.
+ * 256-byte MADs that carry them.
  *
  * Integers are in host byte order. What a field means to a connection is cm/'s business; here a
  * message has a form, and nothing else.

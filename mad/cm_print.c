@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * CM messages, REJ reasons and SIDR_REP statuses for human eyes. Called by the debug trace, the
- * tools and purecm_reject_str().
+ * CM messages, REJ reasons and SIDR_REP statuses for human eyes.
  */
 #include <string.h>
 

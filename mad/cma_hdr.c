@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The rows of the header that RDMA IP CM puts in front of private data, and its service ids.
- * Called by lib/ to connect and to tell requests apart, and by cm_print.c.
  */
 #include "mad/cma_hdr.h"
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A GID, and the IPv4 addresses among them: RoCE v2 names a port with an IPv4 address by the
- * IPv4-mapped IPv6 address (IBTA vol. 1, annex A17). Used by the messages and by all that carries
- * them or finds their way.
+ * IPv4-mapped IPv6 address (IBTA vol. 1, annex A17).
  */
 #ifndef MAD_GID_H
 #define MAD_GID_H

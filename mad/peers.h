@@ -10,9 +10,10 @@
  *
  * What is asked is said again, through umad, until it is answered, so it may try the second way. If
  * only the repetition is answered, that was in vain, and the way is avoided for ten seconds, and
- * twice as long each time that it is in vain again. An answer is said once: it goes only to a
- * QP1 where something that was asked has arrived, or to the peer's own. If nobody at all was ever
- * reached the second way, it is avoided with all peers. Called by sender.c, under its lock.
+ * twice as long each time that it is in vain again. An answer is said once: it goes only to a QP1
+ * where something that was asked has arrived, or to the peer's own. If nobody at all was ever
+ * reached the second way, it is avoided with all peers. The caller
+ * serialises all calls.
  */
 #ifndef MAD_PEERS_H
 #define MAD_PEERS_H

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The rows of the subnet administration's records, and the two functions that use them: encode and
- * decode. Called by mad/sa/ for every MAD in and out. To check a row, hold the table of the
- * specification beside it.
+ * decode. To check a row, hold the table of the specification beside it.
  */
 #include "mad/sa_msg.h"
 

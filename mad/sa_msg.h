@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The messages of subnet administration (IBTA vol. 1, chapter 15) that a connection manager needs:
- * the records of paths, multicast members and services, as host structs, and the 256-byte MADs
- * that carry them. Called by mad/sa/ to ask and to understand the answers.
+ * the records of paths, multicast members and services, as host structs, and the 256-byte MADs that
+ * carry them.
  *
  * Integers are in host byte order.
  */

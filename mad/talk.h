@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What a message is in a conversation, for those who carry messages and have no connections: does
- * it ask, does it answer, and what do the two call what they talk about. Called by sender.c.
+ * it ask, does it answer, and what do the two call what they talk about.
  */
 #ifndef MAD_TALK_H
 #define MAD_TALK_H

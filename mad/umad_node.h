@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The device node of a port: how it is opened, and what the kernel wants to be told of where a MAD
- * goes. Called by umad.c, for CM messages, and by umad_sa.c, for questions to the subnet
- * administrator.
+ * goes.
  */
 #ifndef MAD_UMAD_NODE_H
 #define MAD_UMAD_NODE_H

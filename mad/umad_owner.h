@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Finds, by looking around in /sys and /proc, what keeps us from owning the CM class of a port.
- * Called by umad.c when opening a port has failed: a diagnosis, never a decision.
  */
 #ifndef MAD_UMAD_OWNER_H
 #define MAD_UMAD_OWNER_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A port's way to the subnet administrator, behind libibumad: a descriptor with an agent that owns
- * no method, which is always to be had. Called by whoever has an agent of mad/sa/.
+ * no method, which is always to be had.
  */
 #ifndef MAD_UMAD_SA_H
 #define MAD_UMAD_SA_H

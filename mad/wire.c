@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The field engine: walks the rows of a layout to encode, decode or print a message. Called by
- * everyone who owns a layout. Bits are moved here and in wire_known.h, and nowhere else.
+ * The field engine: walks the rows of a layout to encode, decode or print a message. Bits are moved
+ * here and in wire_known.h, and nowhere else.
  */
 #include <arpa/inet.h>
 #include <assert.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Questions to the subnet administrator on their way: repeated until they are answered or given up,
- * and not too many at once, because one administrator serves a whole subnet. Pure: time and MADs
- * go in, MADs come out. Called by the rest of mad/sa/.
+ * and not too many at once, because one administrator serves a whole subnet. Pure: time and MADs go
+ * in, MADs come out.
  *
  * Each transmission has a transaction id of its own, as umad wants it, and an answer to any of them
  * counts.

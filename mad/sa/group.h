@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Multicast groups that this port is a member of: one membership for all who are in it, because one
- * leave would end it for all. Called by agent.c.
+ * leave would end it for all.
  */
 #ifndef MAD_SA_GROUP_H
 #define MAD_SA_GROUP_H

@@ -2,7 +2,7 @@
 /*
  * Paths that the subnet administrator has told of late, by the question that it answered. So a
  * thousand connections to one service ask once; and none is older than a minute, or than what the
- * port was told of its subnet. Pure. Called by agent.c.
+ * port was told of its subnet. Pure.
  */
 #ifndef MAD_SA_PATHS_H
 #define MAD_SA_PATHS_H

@@ -19,23 +19,23 @@ static const int links[] = { LINK_ETHERNET,   LINK_RAW_IP, LINK_SLL, LINK_ERF,
 
 static void show_all_ways(struct show *show, const struct shown *shown)
 {
-	show_begin(show, shown->sighting);
+	show_begin(show, shown->observation);
 	show_line(show, shown);
 	show_verbose(show, shown);
 	show_json(show, shown);
 	show_chart(show, shown);
 }
 
-static void take(struct flows *flows, struct show *show, const struct sighting *sighting)
+static void take(struct flows *flows, struct show *show, const struct observation *observation)
 {
 	struct flow_step step;
 	struct cm_msg msg;
-	const struct shown shown = { sighting, &msg, &step };
+	const struct shown shown = { observation, &msg, &step };
 
-	if (!sighting_is_cm(sighting) || cm_msg_decode(sighting->mad, MAD_BYTES, &msg)) {
-		show_other(show, sighting, true);
-		show_other_json(show, sighting);
-	} else if (flows_take(flows, sighting, &msg, &step) == 0) {
+	if (!observation_is_cm(observation) || cm_msg_decode(observation->mad, MAD_BYTES, &msg)) {
+		show_other(show, observation, true);
+		show_other_json(show, observation);
+	} else if (flows_take(flows, observation, &msg, &step) == 0) {
 		show_all_ways(show, &shown);
 	}
 }
@@ -43,17 +43,17 @@ static void take(struct flows *flows, struct show *show, const struct sighting *
 static void explain(const struct flows *flows, FILE *out)
 {
 	const struct advice *advice;
-	struct plight plight = { .flows = flows };
+	struct context context = { .flows = flows };
 	uint32_t i;
 
 	for (i = 0; i < flows_count(flows); i++) {
-		plight.flow = flows_get(flows, i);
-		advice = advice_find(&plight);
-		if (!advice != !flow_has_failed(plight.flow))
+		context.flow = flows_get(flows, i);
+		advice = advice_find(&context);
+		if (!advice != !flow_has_failed(context.flow))
 			abort();
-		if (advice && (plight_print(&plight, advice->what, out) ||
-			       plight_print(&plight, advice->cause, out) ||
-			       plight_print(&plight, advice->remedy, out)))
+		if (advice && (context_print(&context, advice->what, out) ||
+			       context_print(&context, advice->cause, out) ||
+			       context_print(&context, advice->remedy, out)))
 			abort();
 	}
 }
@@ -62,7 +62,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
 	static FILE *nowhere;
 	struct show show = { .width = 80 };
-	struct sighting sighting = { .time_ns = 0 };
+	struct observation observation = { .time_ns = 0 };
 	struct flows *flows = flows_new(FLOWS_MAX, false);
 	size_t n;
 	int link;
@@ -77,9 +77,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 		bytes -= PACKET_HEAD_BYTES;
 		if (n > bytes)
 			n = bytes;
-		sighting.time_ns += 1000000000;
-		if (frame_find_mad(link, data, n, &sighting) == 1)
-			take(flows, &show, &sighting);
+		observation.time_ns += 1000000000;
+		if (frame_find_mad(link, data, n, &observation) == 1)
+			take(flows, &show, &observation);
 		data += n;
 		bytes -= n;
 	}

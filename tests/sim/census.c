@@ -39,7 +39,7 @@ static bool is_out(const struct sim_id *id)
 {
 	unsigned int n = id->order.role == ORDER_ACTIVE ? id->sent[0].n : id->sent[3].n;
 
-	return id->conn && n == 1 && !id->patience_ns && strchr("QS", last_letter(id));
+	return id->conn && n == 1 && !id->mra_wait_ns && strchr("QS", last_letter(id));
 }
 
 void oracle_in_turn(struct sim_host *host)

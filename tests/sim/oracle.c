@@ -135,9 +135,9 @@ void oracle_called(struct sim_id *id, enum cm_event verb, int err)
  * was owed ('d'), timewait may have begun unseen. */
 static void check_wait(struct sim_id *id, char before, char letter)
 {
-	uint64_t patience_ns = id->patience_ns > WAIT_MAX_NS ? id->patience_ns : WAIT_MAX_NS;
+	uint64_t mra_wait_ns = id->mra_wait_ns > WAIT_MAX_NS ? id->mra_wait_ns : WAIT_MAX_NS;
 	uint64_t waited_ns = host_now(id->host).ns - id->asked_ns;
-	uint64_t max_ns = (TRANSMISSIONS_MAX + 1) * patience_ns;
+	uint64_t max_ns = (TRANSMISSIONS_MAX + 1) * mra_wait_ns;
 
 	if (letter == 't') {
 		waited_ns = host_now(id->host).ns - id->last_ns;
@@ -287,7 +287,7 @@ void oracle_sent(struct sim_host *host, const uint8_t mad[MAD_BYTES], enum oracl
 			 cm_msg_layout(attr)->name);
 }
 
-static uint64_t patience_ns(uint8_t service_timeout)
+static uint64_t mra_wait_ns(uint8_t service_timeout)
 {
 	uint8_t t = service_timeout < PATIENCE_MAX ? service_timeout : PATIENCE_MAX;
 
@@ -305,6 +305,6 @@ void oracle_heard(struct sim_host *host, const uint8_t mad[MAD_BYTES])
 	if (cm_mad_attr(mad) != CM_ATTR_MRA)
 		return;
 	id = host_find(host, msg->mra.remote_comm_id);
-	if (id && patience_ns(msg->mra.service_timeout) > id->patience_ns)
-		id->patience_ns = patience_ns(msg->mra.service_timeout);
+	if (id && mra_wait_ns(msg->mra.service_timeout) > id->mra_wait_ns)
+		id->mra_wait_ns = mra_wait_ns(msg->mra.service_timeout);
 }

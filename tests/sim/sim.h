@@ -111,7 +111,7 @@ struct sim_id {
 		uint8_t n;
 		uint64_t last_ns; /* by its host's clock */
 	} sent[4];		  /* REQ, REP, DREQ, SIDR_REQ */
-	uint64_t patience_ns;	  /* longest that the peer asked for */
+	uint64_t mra_wait_ns;	  /* longest that the peer asked for */
 	uint64_t asked_ns;	  /* when the wait for the peer began, by its host's clock */
 };
 

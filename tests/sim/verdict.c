@@ -95,7 +95,7 @@ static void check_empty(struct sim *sim, const struct sim_host *host)
 	if (core->timers.first || host->deadline_ns != UINT64_MAX)
 		sim_fail(sim, "host %c keeps a timer", 'A' + host->number);
 	check_pace(host, &host->port.requests, "requests");
-	check_pace(host, &host->port.goodbyes, "DREQs");
+	check_pace(host, &host->port.disconnects, "DREQs");
 }
 
 void oracle_empty(struct sim *sim)

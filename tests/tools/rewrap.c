@@ -8,9 +8,9 @@
 #include "tools/purecm/pcapng.h"
 #include "tools/purecm/reading.h"
 
-static int take(void *arg, const struct sighting *sighting)
+static int take(void *arg, const struct observation *observation)
 {
-	struct sighting bare = *sighting;
+	struct observation bare = *observation;
 
 	bare.frame = NULL;
 	pcapng_put(arg, &bare, "seen inside a host");

@@ -34,15 +34,17 @@ static void teardown(void)
 	flows_free(flows);
 }
 
-static enum sighting_way way; /* that say() is seen on */
+static enum observation_way way; /* that say() is seen on */
 
 static int say(const struct mad_gid *src, const struct mad_gid *dst, struct cm_msg *msg)
 {
 	static uint64_t time_ns;
-	struct sighting sighting = { .time_ns = ++time_ns, .src = *src, .dst = *dst, .way = way };
+	struct observation observation = {
+		.time_ns = ++time_ns, .src = *src, .dst = *dst, .way = way
+	};
 
-	cm_msg_encode(msg, sighting.mad);
-	return flows_take(flows, &sighting, msg, &step);
+	cm_msg_encode(msg, observation.mad);
+	return flows_take(flows, &observation, msg, &step);
 }
 
 /* All but REQ and SIDR begin with the two ids. */
@@ -194,15 +196,15 @@ END_TEST
 START_TEST(one_too_many_is_an_error_where_all_are_kept)
 {
 	struct flows *all = flows_new(1, false);
-	struct sighting sighting = { .src = a, .dst = b };
+	struct observation observation = { .src = a, .dst = b };
 	struct cm_msg msg;
 
 	cm_msg_init(&msg, CM_ATTR_REQ, 1);
 	msg.req.local_comm_id = 1;
-	ck_assert_int_eq(flows_take(all, &sighting, &msg, &step), 0);
-	ck_assert_int_eq(flows_take(all, &sighting, &msg, &step), 0);
+	ck_assert_int_eq(flows_take(all, &observation, &msg, &step), 0);
+	ck_assert_int_eq(flows_take(all, &observation, &msg, &step), 0);
 	msg.req.local_comm_id = 2;
-	ck_assert_int_eq(flows_take(all, &sighting, &msg, &step), -ENOBUFS);
+	ck_assert_int_eq(flows_take(all, &observation, &msg, &step), -ENOBUFS);
 	flows_free(all);
 }
 END_TEST
@@ -212,14 +214,14 @@ START_TEST(every_text_names_facts_that_there_are)
 	const struct advice *advice = advice_get((size_t)_i);
 	const char *texts[] = { advice->what, advice->cause, advice->remedy };
 	struct flow *flow = speak(&a, CM_ATTR_REQ, 7, 0);
-	const struct plight plight = { flows, flow, flow->last_ns };
+	const struct context context = { flows, flow, flow->last_ns };
 	FILE *nowhere = fopen("/dev/null", "w");
 	size_t i;
 
 	ck_assert_ptr_nonnull(nowhere);
 	for (i = 0; i < 3; i++) {
 		ck_assert_ptr_nonnull(texts[i]);
-		ck_assert_int_eq(plight_print(&plight, texts[i], nowhere), 0);
+		ck_assert_int_eq(context_print(&context, texts[i], nowhere), 0);
 		ck_assert_int_ne(texts[i][strlen(texts[i]) - 1], ' ');
 	}
 	fclose(nowhere);
@@ -228,7 +230,8 @@ END_TEST
 
 START_TEST(what_was_wrapped_is_found_again)
 {
-	struct sighting made = { .src = a, .dst = b, .src_qpn = 0x77, .pkey = 0x8001 }, got = { 0 };
+	struct observation made = { .src = a, .dst = b, .src_qpn = 0x77, .pkey = 0x8001 },
+			   got = { 0 };
 	uint8_t packet[WRAP_BYTES_MAX];
 	int link_type;
 	size_t bytes;
@@ -236,8 +239,8 @@ START_TEST(what_was_wrapped_is_found_again)
 	if (_i == 1) {
 		memset(made.src.raw, 0xfd, sizeof(made.src.raw));
 	} else if (_i == 2) {
-		made.src = sighting_gid_of_lid(3);
-		made.dst = sighting_gid_of_lid(4);
+		made.src = observation_gid_of_lid(3);
+		made.dst = observation_gid_of_lid(4);
 	}
 	memset(made.mad, MAD_CLASS_CM, MAD_BYTES);
 	bytes = wrap_mad(&made, packet, &link_type);

@@ -29,44 +29,44 @@
 /* clang-format off */
 static const struct advice table[] = {
 	/* --- never answered ---------------------------------------------- */
-	{ ASKED, .fits = { plight_was_asked_for_patience },
-	  .what = "{active} sent {requests}; {passive} asked it to wait up to {patience} (MRA) and then did not answer.",
+	{ ASKED, .fits = { context_got_mra },
+	  .what = "{active} sent {requests}; {passive} asked it to wait up to {mra_wait} (MRA) and then did not answer.",
 	  .cause = "The server's program has the request and has neither accepted nor rejected it.",
 	  .remedy = "See what the server does between RDMA_CM_EVENT_CONNECT_REQUEST and rdma_accept()." },
-	{ ASKED, .fits = { plight_has_just_begun },
+	{ ASKED, .fits = { context_has_just_begun },
 	  .what = "{active} sent {requests} and had no answer when the trace ended, {watched} later.",
 	  .cause = "The trace ends before an answer is due; it need not be a failure.",
 	  .remedy = "Capture for longer." },
-	{ ASKED, .is_sidr = true, .fits = { plight_peer_speaks },
+	{ ASKED, .is_sidr = true, .fits = { context_peer_speaks },
 	  .what = "{active} asked for {service} ({requests}); {passive} never answered.",
 	  .cause = "{host} answers others, so it is up. The Linux kernel drops a SIDR_REQ while another one with the same request id is pending, even one of another host.",
 	  .remedy = "Try again. If it fails again, check that the server takes its events." },
-	{ ASKED, .fits = { plight_peer_speaks },
+	{ ASKED, .fits = { context_peer_speaks },
 	  .what = "{active} sent {requests}; {passive} never answered.", SILENT_PROGRAM },
 	{ ASKED,
 	  .what = "{active} sent {requests}; {passive} never answered.", SILENT_HOST },
 	{ ASKED, .is_sidr = true,
 	  .what = "{active} asked for {service} ({requests}); {passive} never answered.", SILENT_HOST },
 
-	{ GIVEN_UP, .fits = { plight_was_asked_for_patience },
-	  .what = "{active} withdrew its request (REJ {reason}) after {requests}, although {passive} had asked it to wait up to {patience} (MRA).",
+	{ GIVEN_UP, .fits = { context_got_mra },
+	  .what = "{active} withdrew its request (REJ {reason}) after {requests}, although {passive} had asked it to wait up to {mra_wait} (MRA).",
 	  .cause = "The server's program has the request and was slow to accept it; the client's program ended or stopped waiting first.",
 	  .remedy = "See what the server does between RDMA_CM_EVENT_CONNECT_REQUEST and rdma_accept(), or let the client wait longer." },
-	{ GIVEN_UP, .fits = { plight_answer_was_late },
+	{ GIVEN_UP, .fits = { context_answer_was_late },
 	  .what = "{active} withdrew its request (REJ {reason}) after {requests}. {passive} answered {late} after that.",
 	  .cause = "{host} hung, was overloaded or could not be reached for some time; the client's program ended or stopped waiting first.",
 	  .remedy = "Let the client wait longer, or find out what delayed {host}." },
-	{ GIVEN_UP, .fits = { plight_peer_speaks },
+	{ GIVEN_UP, .fits = { context_peer_speaks },
 	  .what = "{active} withdrew its request (REJ {reason}) after {requests} that {passive} never answered.", SILENT_PROGRAM },
 	{ GIVEN_UP,
 	  .what = "{active} withdrew its request (REJ {reason}) after {requests} that {passive} never answered.", SILENT_HOST },
 
 	/* --- answered, not confirmed ------------------------------------- */
-	{ ANSWERED, .fits = { plight_was_asked_for_patience },
-	  .what = "{passive} accepted ({replies}); {active} asked it to wait up to {patience} (MRA) and never confirmed with RTU.",
+	{ ANSWERED, .fits = { context_got_mra },
+	  .what = "{passive} accepted ({replies}); {active} asked it to wait up to {mra_wait} (MRA) and never confirmed with RTU.",
 	  .cause = "The client's program has not taken the event for the answer.",
 	  .remedy = "Make the client take its events: rdma_get_cm_event(), then rdma_accept() or rdma_establish() if it has no queue pair of rdma_create_qp()." },
-	{ ANSWERED, .fits = { plight_has_just_begun },
+	{ ANSWERED, .fits = { context_has_just_begun },
 	  .what = "{passive} accepted ({replies}), and then the trace ends.",
 	  .cause = "The trace ends before a confirmation is due; it need not be a failure.",
 	  .remedy = "Capture for longer." },
@@ -103,7 +103,7 @@ static const struct advice table[] = {
 	{ REJECTED(9), .what = "{rejecter} listens for another kind of queue pair (REJ {reason}).",
 	  .cause = "One end uses RC and the other UC or UD.",
 	  .remedy = "Use the same port space and queue pair type at both ends." },
-	{ REJECTED(10), .fits = { plight_has_older },
+	{ REJECTED(10), .fits = { context_has_older },
 	  .what = "{rejecter} still has an older connection, {older}, with queue pair {qpn} of CA {guid} (REJ {reason}).",
 	  .cause = "{older} ({older_end}) used the same queue pair number; it ended without a disconnect that both ends saw, for example by a crash.",
 	  .remedy = "Try again: {rejecter} now ends the older one with a DREQ. Programs should call rdma_disconnect() before they destroy the queue pair." },
@@ -111,11 +111,11 @@ static const struct advice table[] = {
 	  .what = "{rejecter} still has an older connection with queue pair {qpn} of CA {guid} (REJ {reason}).",
 	  .cause = "An earlier program used the same queue pair number and its disconnect did not arrive, or two hosts have the same CA GUID.",
 	  .remedy = "Try again: {rejecter} now ends the older one with a DREQ. If this recurs, compare the node GUIDs of both hosts (`ibv_devinfo`)." },
-	{ REJECTED(12), .fits = { plight_has_other_pkey },
+	{ REJECTED(12), .fits = { context_has_other_pkey },
 	  .what = "{rejecter} refuses the path: {named_gids}, pkey {pkey} (REJ {reason}). It offers {ari}.",
 	  .cause = "The port there is not a member of partition {pkey}, or does not have that GID.",
 	  .remedy = "Check the port's table: `grep . /sys/class/infiniband/*/ports/*/pkeys/*`; then the partition's configuration in the subnet manager." },
-	{ REJECTED(12), .fits = { plight_has_foreign_gid },
+	{ REJECTED(12), .fits = { context_has_foreign_gid },
 	  .what = "{rejecter} refuses the path {named_gids}, in a packet from {packet_gids} (REJ {reason}). It offers {ari}.",
 	  .cause = "The request was not sent from the GID that it names: the sender's GID index is wrong.",
 	  .remedy = "On {active} choose the GID that matches the source address: `rdma link`, `ibv_devinfo -v`." },
@@ -153,23 +153,23 @@ static const struct advice table[] = {
 	{ REJECTED(27), .what = "{rejecter} does not support so many outstanding RDMA READs (REJ {reason}).",
 	  .cause = "initiator_depth or responder_resources is larger than the other end's device allows.",
 	  .remedy = "Lower them in rdma_conn_param; `ibv_devinfo -v` shows max_qp_rd_atom." },
-	{ REJECTED(28), .fits = { plight_has_no_ip_header },
+	{ REJECTED(28), .fits = { context_has_no_ip_header },
 	  .what = "{rejecter} refuses the request (REJ {reason}); its private data does not begin with an IP CM header: {req_data}.",
 	  .cause = "The private data of a request for {service} must begin with 36 bytes of IP addresses. The sender uses the IB CM without the RDMA IP CM service, or AF_IB towards a listener of AF_INET.",
 	  .remedy = "Connect with librdmacm and IP addresses, or let the server listen with AF_IB." },
-	{ REJECTED(28), .fits = { plight_has_other_address },
+	{ REJECTED(28), .fits = { context_has_other_address },
 	  .what = "{rejecter} refuses the request (REJ {reason}): it is for {header_address}, but was sent to the GID {host}.",
 	  .cause = "The GID does not belong to the address in the IP CM header: a wrong GID, or NAT, which RDMA does not support.",
 	  .remedy = "Connect to the server's own address, without NAT." },
-	{ REJECTED(28), .fits = { plight_was_rejected_by_active, plight_was_established },
+	{ REJECTED(28), .fits = { context_was_rejected_by_active, context_was_established },
 	  .what = "{rejecter} ended the connection with a REJ instead of a DREQ (REJ {reason}).",
 	  .cause = "It destroyed the connection before it learned that it was established.",
 	  .remedy = "Check the program at {rejecter}." },
-	{ REJECTED(28), .fits = { plight_was_rejected_by_active },
+	{ REJECTED(28), .fits = { context_was_rejected_by_active },
 	  .what = "{rejecter} rejected the REP (REJ {reason}); private data: {rej_data}.",
 	  .cause = "Its program called rdma_reject() or destroyed the id, or its queue pair could not be moved to RTR or RTS with the values of the REP.",
 	  .remedy = "Check the program at {rejecter}; with purecm, PURECM_LOG=warn reports queue pairs that cannot be moved." },
-	{ REJECTED(28), .fits = { plight_has_private_data },
+	{ REJECTED(28), .fits = { context_has_private_data },
 	  .what = "The program at {rejecter} refuses the request (REJ {reason}); private data: {rej_data}.",
 	  .cause = "The program decided so; the private data has its own format.",
 	  .remedy = "See the server's log, and its protocol for the private data." },
@@ -194,7 +194,7 @@ static const struct advice table[] = {
 	  .remedy = "See table 109 of the InfiniBand specification, volume 1, and `purecm trace -v`." },
 
 	/* --- disconnect -------------------------------------------------- */
-	{ CLOSING, .fits = { plight_dreq_names_other_qpn },
+	{ CLOSING, .fits = { context_dreq_names_other_qpn },
 	  .what = "{closer} disconnects ({dreqs}) and names queue pair {dreq_qpn}, but {closed} has queue pair {true_qpn}.",
 	  .cause = "A DREQ for another queue pair is ignored.",
 	  .remedy = "Check the sender: it has confused two connections." },
@@ -232,9 +232,9 @@ static int reason_of(const struct flow *flow)
 	return flow->is_sidr ? flow->sidr_rep.status : flow->rej.reason;
 }
 
-static bool fits(const struct advice *advice, const struct plight *plight)
+static bool fits(const struct advice *advice, const struct context *context)
 {
-	const struct flow *flow = plight->flow;
+	const struct flow *flow = context->flow;
 	size_t i;
 
 	if (advice->outcome != flow->outcome || advice->is_sidr != flow->is_sidr)
@@ -242,18 +242,18 @@ static bool fits(const struct advice *advice, const struct plight *plight)
 	if (advice->reason != ADVICE_ANY && advice->reason != reason_of(flow))
 		return false;
 	for (i = 0; i < sizeof(advice->fits) / sizeof(advice->fits[0]); i++) {
-		if (advice->fits[i] && !advice->fits[i](plight))
+		if (advice->fits[i] && !advice->fits[i](context))
 			return false;
 	}
 	return true;
 }
 
-const struct advice *advice_find(const struct plight *plight)
+const struct advice *advice_find(const struct context *context)
 {
 	size_t i;
 
 	for (i = 0; i < N_ADVICE; i++) {
-		if (fits(&table[i], plight))
+		if (fits(&table[i], context))
 			return &table[i];
 	}
 	return NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Captures as a source of sightings: libpcap reads pcap and pcapng, frame.c finds the MADs.
+ * Captures as a source of observations: libpcap reads pcap and pcapng, frame.c finds the MADs.
  */
 #include <errno.h>
 #include <pcap/pcap.h>
@@ -28,15 +28,16 @@ struct capture {
 static pcap_t *volatile live; /* that a signal ends */
 
 static void fill(const struct capture *capture, const struct pcap_pkthdr *header,
-		 const uint8_t *frame, struct sighting *sighting)
+		 const uint8_t *frame, struct observation *observation)
 {
 	/* libpcap was asked for nanoseconds, and puts them where the microseconds were. */
-	sighting->time_ns = (uint64_t)header->ts.tv_sec * NS_PER_S + (uint64_t)header->ts.tv_usec;
-	sighting->number = capture->source.counts.packets;
-	sighting->way = WAY_UNKNOWN;
-	sighting->frame = frame;
-	sighting->frame_bytes = header->caplen;
-	sighting->link_type = capture->link_type;
+	observation->time_ns = (uint64_t)header->ts.tv_sec * NS_PER_S +
+			       (uint64_t)header->ts.tv_usec;
+	observation->number = capture->source.counts.packets;
+	observation->way = WAY_UNKNOWN;
+	observation->frame = frame;
+	observation->frame_bytes = header->caplen;
+	observation->link_type = capture->link_type;
 }
 
 static void complain_of_losses(const struct capture *capture)
@@ -48,7 +49,7 @@ static void complain_of_losses(const struct capture *capture)
 			 stat.ps_drop);
 }
 
-static int next(struct source *source, struct sighting *ret)
+static int next(struct source *source, struct observation *ret)
 {
 	struct capture *capture = (struct capture *)source;
 	struct pcap_pkthdr *header;

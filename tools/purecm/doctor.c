@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * purecm doctor: everything that must be right on this host, in order, and the way to an address.
- * Called by main.c.
  */
 #include <stdio.h>
 #include <stdlib.h>

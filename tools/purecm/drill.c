@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * purecm drill: scripts of messages and calls, carried out against the connection manager of
- * another host, whichever it is. Called by main.c.
+ * another host, whichever it is.
  */
 #include <errno.h>
 #include <signal.h>

@@ -2,7 +2,7 @@
 /*
  * What a drill has to do with: the CM class of a local port, which is its own, and the agent, the
  * program that makes the calls at the peer's side (agent.c), by TCP. What comes from both waits in
- * queues. Called by drill.c and drill_run.c.
+ * queues.
  */
 #ifndef TOOLS_PURECM_DRILL_LINK_H
 #define TOOLS_PURECM_DRILL_LINK_H

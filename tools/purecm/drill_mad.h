@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A message of a script: its fields by name, found in the rows of mad/, set and compared. Called by
- * drill_script.c, which looks whether there is such a field, and by drill_run.c.
+ * A message of a script: its fields by name, found in the rows of mad/, set and compared.
  *
  * Besides the rows of the message there are `mad.NAME`, the rows of the common header; `ip.NAME`,
  * those of the header that the RDMA IP CM puts in front of private data; `user_data`, what follows

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Carrying out a script, line by line. Called by drill.c.
+ * Carrying out a script, line by line.
  */
 #ifndef TOOLS_PURECM_DRILL_RUN_H
 #define TOOLS_PURECM_DRILL_RUN_H

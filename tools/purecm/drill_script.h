@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A script of purecm drill: what each line says. purecm(1) has the grammar. Read as a whole before
- * anything is sent, so that a mistake in the last line is found first. Called by drill.c; the
- * statements are carried out by drill_run.c.
+ * anything is sent, so that a mistake in the last line is found first.
  */
 #ifndef TOOLS_PURECM_DRILL_SCRIPT_H
 #define TOOLS_PURECM_DRILL_SCRIPT_H

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Values in scripts of purecm drill, and the variables that hold them. A value is what stands
- * behind the "=" of a field; purecm(1) has the grammar. Called by drill_script.c, drill_mad.c and
- * drill_run.c.
+ * behind the "=" of a field; purecm(1) has the grammar.
  */
 #ifndef TOOLS_PURECM_DRILL_VALUE_H
 #define TOOLS_PURECM_DRILL_VALUE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * purecm explain: what became of each connection, in words; why, and what helps, of those that
- * failed; where the time went, of those that did not. Called by main.c.
+ * failed; where the time went, of those that did not.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -168,7 +168,7 @@ static void print_success(const struct flow *flow, FILE *out)
 /* --- one connection ------------------------------------------------------ */
 
 /* Return: the text with its facts, to be freed; NULL for want of memory. */
-static char *text_of(const struct plight *plight, const char *text)
+static char *text_of(const struct context *context, const char *text)
 {
 	char *ret = NULL;
 	size_t bytes;
@@ -177,45 +177,45 @@ static char *text_of(const struct plight *plight, const char *text)
 	if (!out)
 		return NULL;
 	if (text)
-		plight_print(plight, text, out);
+		context_print(context, text, out);
 	else
-		print_success(plight->flow, out);
+		print_success(context->flow, out);
 	fclose(out);
 	return ret;
 }
 
-static void print_part(const struct explain *explain, const struct plight *plight,
+static void print_part(const struct explain *explain, const struct context *context,
 		       const char *title, const char *text)
 {
-	char *filled = text_of(plight, text);
+	char *filled = text_of(context, text);
 
 	printf("  %-*s", INDENT - 2, title);
 	page_fill(filled ? filled : "", INDENT, INDENT, explain->width, stdout);
 	free(filled);
 }
 
-static void print_prose(const struct explain *explain, const struct plight *plight,
+static void print_prose(const struct explain *explain, const struct context *context,
 			const struct advice *advice)
 {
-	const struct flow *flow = plight->flow;
+	const struct flow *flow = context->flow;
 	char active[FLOW_WHO_BYTES], passive[FLOW_WHO_BYTES], service[FLOW_WHO_BYTES];
 
 	printf("#%u %s to %s, %s: %s%s\n", flow->number, flow_who(flow, FLOW_ACTIVE, active),
 	       flow_who(flow, FLOW_PASSIVE, passive), flow_service(flow, service),
 	       advice ? "FAILED: " : "", flow_outcome_text(flow->outcome));
 	if (!advice) {
-		print_part(explain, plight, "time", NULL);
+		print_part(explain, context, "time", NULL);
 	} else {
-		print_part(explain, plight, "what", advice->what);
-		print_part(explain, plight, "cause", advice->cause);
-		print_part(explain, plight, "remedy", advice->remedy);
+		print_part(explain, context, "what", advice->what);
+		print_part(explain, context, "cause", advice->cause);
+		print_part(explain, context, "remedy", advice->remedy);
 	}
 	putchar('\n');
 }
 
-static void print_member(const struct plight *plight, const char *name, const char *text)
+static void print_member(const struct context *context, const char *name, const char *text)
 {
-	char *filled = text_of(plight, text);
+	char *filled = text_of(context, text);
 
 	printf(",\"%s\":", name);
 	print_json_string(filled ? filled : "", stdout);
@@ -236,25 +236,25 @@ static void print_counts(const struct flow *flow)
 	putchar('}');
 }
 
-static void print_object(const struct plight *plight, const struct advice *advice)
+static void print_object(const struct context *context, const struct advice *advice)
 {
-	const struct flow *flow = plight->flow;
+	const struct flow *flow = context->flow;
 
 	printf("{\"connection\":%u,\"outcome\":\"%s\",\"failed\":%s", flow->number,
 	       flow_outcome_word(flow->outcome), advice ? "true" : "false");
-	print_member(plight, "active", "{active}");
-	print_member(plight, "passive", "{passive}");
-	print_member(plight, "service", "{service}");
+	print_member(context, "active", "{active}");
+	print_member(context, "passive", "{passive}");
+	print_member(context, "service", "{service}");
 	print_counts(flow);
 	printf(",\"seconds\":%.6f", between_ms(flow->first_ns, flow->last_ns) / 1000);
 	if (flow_seen(flow, CM_ATTR_REJ)->count)
 		printf(",\"reason\":%u", flow->rej.reason);
 	if (!advice) {
-		print_member(plight, "time", NULL);
+		print_member(context, "time", NULL);
 	} else {
-		print_member(plight, "what", advice->what);
-		print_member(plight, "cause", advice->cause);
-		print_member(plight, "remedy", advice->remedy);
+		print_member(context, "what", advice->what);
+		print_member(context, "cause", advice->cause);
+		print_member(context, "remedy", advice->remedy);
 	}
 	puts("}");
 }
@@ -292,18 +292,18 @@ static uint64_t last_of(const struct flows *flows)
 
 static void explain_flow(struct explain *explain, const struct flow *flow)
 {
-	const struct plight plight = { explain->flows, flow, explain->end_ns };
+	const struct context context = { explain->flows, flow, explain->end_ns };
 	const struct advice *advice;
 
 	if (!filter_takes_flow(&explain->filter, flow) ||
 	    !filter_takes_outcome(&explain->filter, flow->outcome))
 		return;
 	explain->n[flow->outcome]++;
-	advice = advice_find(&plight);
+	advice = advice_find(&context);
 	if (explain->json)
-		print_object(&plight, advice);
+		print_object(&context, advice);
 	else
-		print_prose(explain, &plight, advice);
+		print_prose(explain, &context, advice);
 }
 
 int explain_main(int argc, char **argv)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * purecm fabric: hosts with RDMA devices on a machine that has none. Called by main.c; becomes the
- * program fabric, which was installed or built with this one (docs/fabric.md).
+ * purecm fabric: hosts with RDMA devices on a machine that has none. Runs
+ * the program fabric, which was installed or built with this one (docs/fabric.md).
  */
 #include <errno.h>
 #include <limits.h>

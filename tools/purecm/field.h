@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A field of a message for people and for machines: by the rows of mad/, with what an encoded
- * value means. Called by all that print messages.
+ * A field of a message for people and for machines: by the rows of mad/, with what an encoded value
+ * means.
  */
 #ifndef TOOLS_PURECM_FIELD_H
 #define TOOLS_PURECM_FIELD_H

@@ -48,9 +48,9 @@ static int parse_peer(struct filter *filter, const char *text)
 	uint8_t ip[4];
 
 	if (sscanf(text, "lid %u", &lid) == 1 && lid && lid <= UINT16_MAX)
-		gid = sighting_gid_of_lid((uint16_t)lid);
+		gid = observation_gid_of_lid((uint16_t)lid);
 	else if (inet_pton(AF_INET, text, ip) == 1)
-		gid = sighting_gid_of_ip4(ip);
+		gid = observation_gid_of_ip4(ip);
 	else if (inet_pton(AF_INET6, text, gid.raw) != 1)
 		return -EINVAL;
 	filter->peer = gid;
@@ -202,13 +202,14 @@ bool filter_takes_message(const struct filter *filter, const struct cm_msg *msg)
 	return filter->messages >> (msg->hdr.attr_id - CM_ATTR_REQ) & 1;
 }
 
-bool filter_takes_other(const struct filter *filter, const struct sighting *sighting)
+bool filter_takes_other(const struct filter *filter, const struct observation *observation)
 {
 	if (filter->connection || filter->has_service || filter->outcomes)
 		return false;
-	if ((filter->messages || filter->has_sa) && !(filter->has_sa && !sighting_is_cm(sighting)))
+	if ((filter->messages || filter->has_sa) &&
+	    !(filter->has_sa && !observation_is_cm(observation)))
 		return false;
 	return !filter->has_peer ||
-	       memcmp(&sighting->src, &filter->peer, sizeof(filter->peer)) == 0 ||
-	       memcmp(&sighting->dst, &filter->peer, sizeof(filter->peer)) == 0;
+	       memcmp(&observation->src, &filter->peer, sizeof(filter->peer)) == 0 ||
+	       memcmp(&observation->dst, &filter->peer, sizeof(filter->peer)) == 0;
 }

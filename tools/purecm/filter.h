@@ -40,6 +40,6 @@ bool filter_takes_outcome(const struct filter *filter, enum flow_outcome outcome
 bool filter_takes_message(const struct filter *filter, const struct cm_msg *msg);
 
 /** filter_takes_other() - a MAD that belongs to no flow. */
-bool filter_takes_other(const struct filter *filter, const struct sighting *sighting);
+bool filter_takes_other(const struct filter *filter, const struct observation *observation);
 
 #endif

@@ -184,7 +184,7 @@ static int make_room(struct flows *flows)
 	return 0;
 }
 
-static int add(struct flows *flows, const struct sighting *sighting, enum flow_end from,
+static int add(struct flows *flows, const struct observation *observation, enum flow_end from,
 	       struct flow **ret)
 {
 	int err = make_room(flows);
@@ -199,10 +199,10 @@ static int add(struct flows *flows, const struct sighting *sighting, enum flow_e
 	if (!flow)
 		return -ENOMEM;
 	flow->number = flows->count + 1;
-	flow->end[from].path = (struct mad_path){ .grh = true, .dgid = sighting->dst };
-	flow->end[!from].path = (struct mad_path){ .grh = true, .dgid = sighting->src };
+	flow->end[from].path = (struct mad_path){ .grh = true, .dgid = observation->dst };
+	flow->end[!from].path = (struct mad_path){ .grh = true, .dgid = observation->src };
 	flow->end[FLOW_ACTIVE].active = true;
-	flow->first_ns = sighting->time_ns;
+	flow->first_ns = observation->time_ns;
 	flow->outcome = FLOW_FRAGMENT;
 	flows->flow[flows->count++ % flows->room] = flow;
 	*ret = flow;
@@ -217,34 +217,34 @@ static bool is_repetition(const struct flow *flow, const struct cm_req *req)
 	       flow->req.local_qpn == req->local_qpn && flow->service_id == req->service_id;
 }
 
-static int take_req(struct flows *flows, const struct sighting *sighting, const struct cm_req *req,
-		    struct flow_step *step)
+static int take_req(struct flows *flows, const struct observation *observation,
+		    const struct cm_req *req, struct flow_step *step)
 {
-	const struct key key = { &sighting->src, req->local_comm_id, false };
+	const struct key key = { &observation->src, req->local_comm_id, false };
 	int err;
 
 	step->from = FLOW_ACTIVE;
 	step->flow = find_flow(flows, FLOW_ACTIVE, &key);
 	if (step->flow && is_repetition(step->flow, req))
 		return 0;
-	err = add(flows, sighting, FLOW_ACTIVE, &step->flow);
+	err = add(flows, observation, FLOW_ACTIVE, &step->flow);
 	if (!err)
 		name_end(flows, step->flow, FLOW_ACTIVE, req->local_comm_id);
 	return err;
 }
 
 /* SIDR: both messages bear the id of the one who asks. */
-static int take_sidr(struct flows *flows, const struct sighting *sighting, uint32_t request_id,
-		     struct flow_step *step)
+static int take_sidr(struct flows *flows, const struct observation *observation,
+		     uint32_t request_id, struct flow_step *step)
 {
 	const bool asks = step->from == FLOW_ACTIVE;
-	const struct key key = { asks ? &sighting->src : &sighting->dst, request_id, true };
+	const struct key key = { asks ? &observation->src : &observation->dst, request_id, true };
 	int err;
 
 	step->flow = find_flow(flows, FLOW_ACTIVE, &key);
 	if (step->flow && (!asks || step->flow->outcome == FLOW_ASKED))
 		return 0;
-	err = add(flows, sighting, step->from, &step->flow);
+	err = add(flows, observation, step->from, &step->flow);
 	if (err)
 		return err;
 	step->flow->is_sidr = true;
@@ -265,15 +265,15 @@ static bool fits(const struct flow *flow, enum flow_end from, uint32_t local, ui
 	       (!remote || !its_remote || its_remote == remote);
 }
 
-static struct flow *find_from(const struct flows *flows, const struct sighting *sighting,
+static struct flow *find_from(const struct flows *flows, const struct observation *observation,
 			      enum flow_end from, uint32_t local, uint32_t remote)
 {
-	const struct key sender = { &sighting->src, local, false };
-	const struct key receiver = { &sighting->dst, remote, false };
+	const struct key sender = { &observation->src, local, false };
+	const struct key receiver = { &observation->dst, remote, false };
 	struct flow *flow = find_flow(flows, !from, &receiver);
 
 	if (fits(flow, from, local, remote) &&
-	    memcmp(flow_gid(flow, from), &sighting->src, sizeof(sighting->src)) == 0)
+	    memcmp(flow_gid(flow, from), &observation->src, sizeof(observation->src)) == 0)
 		return flow;
 	flow = find_flow(flows, from, &sender);
 	return fits(flow, from, local, remote) ? flow : NULL;
@@ -292,7 +292,7 @@ static enum flow_end likely_sender(const struct cm_msg *msg)
 	return FLOW_ACTIVE;
 }
 
-static int take_other(struct flows *flows, const struct sighting *sighting,
+static int take_other(struct flows *flows, const struct observation *observation,
 		      const struct cm_msg *msg, struct flow_step *step)
 {
 	/* All of them begin with the two ids. */
@@ -301,14 +301,14 @@ static int take_other(struct flows *flows, const struct sighting *sighting,
 	int err;
 
 	step->from = likely;
-	step->flow = find_from(flows, sighting, likely, local, remote);
+	step->flow = find_from(flows, observation, likely, local, remote);
 	if (!step->flow) {
 		step->from = (enum flow_end) !likely;
-		step->flow = find_from(flows, sighting, step->from, local, remote);
+		step->flow = find_from(flows, observation, step->from, local, remote);
 	}
 	if (!step->flow) {
 		step->from = likely;
-		err = add(flows, sighting, likely, &step->flow);
+		err = add(flows, observation, likely, &step->flow);
 		if (err)
 			return err;
 		name_end(flows, step->flow, (enum flow_end) !likely, remote);
@@ -317,31 +317,31 @@ static int take_other(struct flows *flows, const struct sighting *sighting,
 	return 0;
 }
 
-int flows_take(struct flows *flows, const struct sighting *sighting, const struct cm_msg *msg,
+int flows_take(struct flows *flows, const struct observation *observation, const struct cm_msg *msg,
 	       struct flow_step *ret)
 {
 	struct flow_step step = { .from = FLOW_ACTIVE };
-	int err = note_speaker(flows, &sighting->src);
+	int err = note_speaker(flows, &observation->src);
 
 	if (err)
 		return err;
 	switch (msg->hdr.attr_id) {
 	case CM_ATTR_REQ:
-		err = take_req(flows, sighting, &msg->req, &step);
+		err = take_req(flows, observation, &msg->req, &step);
 		break;
 	case CM_ATTR_SIDR_REP:
 		step.from = FLOW_PASSIVE;
-		err = take_sidr(flows, sighting, msg->sidr_rep.request_id, &step);
+		err = take_sidr(flows, observation, msg->sidr_rep.request_id, &step);
 		break;
 	case CM_ATTR_SIDR_REQ:
-		err = take_sidr(flows, sighting, msg->sidr_req.request_id, &step);
+		err = take_sidr(flows, observation, msg->sidr_req.request_id, &step);
 		break;
 	default:
-		err = take_other(flows, sighting, msg, &step);
+		err = take_other(flows, observation, msg, &step);
 	}
 	if (err)
 		return err;
-	flow_step_take(&step, sighting, msg);
+	flow_step_take(&step, observation, msg);
 	*ret = step;
 	return 0;
 }

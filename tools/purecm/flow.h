@@ -14,7 +14,7 @@
 #include "base/hash.h"
 #include "cm/conn.h"
 #include "mad/cma_hdr.h"
-#include "tools/purecm/sighting.h"
+#include "tools/purecm/observation.h"
 
 #define FLOWS_MAX     (1u << 20) /* who explains keeps all of them, up to this many */
 #define FLOWS_ROLLING (1u << 16) /* who only shows what passes forgets the oldest */
@@ -74,10 +74,10 @@ struct flow {
 	struct cm_dreq dreq;
 	struct cm_sidr_req sidr_req;
 	struct cm_sidr_rep sidr_rep;
-	uint64_t last_hash[FLOW_ENDS];	       /* of the last MAD of each end ... */
-	uint64_t last_sent_ns[FLOW_ENDS];      /* ... and when ... */
-	enum sighting_way last_way[FLOW_ENDS]; /* ... and where it was seen */
-	struct hash_node by_name[FLOW_ENDS];   /* by GID and comm id of the end */
+	uint64_t last_hash[FLOW_ENDS];		  /* of the last MAD of each end ... */
+	uint64_t last_sent_ns[FLOW_ENDS];	  /* ... and when ... */
+	enum observation_way last_way[FLOW_ENDS]; /* ... and where it was seen */
+	struct hash_node by_name[FLOW_ENDS];	  /* by GID and comm id of the end */
 };
 
 /* What a message did to its flow. */
@@ -106,13 +106,13 @@ void flows_free(struct flows *flows);
 
 /**
  * flows_take() - a message passes
- * @sighting: of the CM class
+ * @observation: of the CM class
  * @msg:      decoded
  * @ret:      what it did; the flow lives as long as @flows, or until it is forgotten
  *
  * Return: 0; -ENOMEM; -ENOBUFS if it began one more than may be.
  */
-int flows_take(struct flows *flows, const struct sighting *sighting, const struct cm_msg *msg,
+int flows_take(struct flows *flows, const struct observation *observation, const struct cm_msg *msg,
 	       struct flow_step *ret);
 
 /** flows_count() - how many have begun. */

@@ -198,8 +198,8 @@ static void learn_req(struct flow *flow, const struct cm_req *req)
 	flow->service_id = req->service_id;
 	tell_qpn(flow, FLOW_ACTIVE, req->local_qpn);
 	/* On InfiniBand the packet may bear LIDs only. */
-	if (sighting_lid(flow_gid(flow, FLOW_ACTIVE)))
-		flow->req.primary.local_lid = sighting_lid(flow_gid(flow, FLOW_ACTIVE));
+	if (observation_lid(flow_gid(flow, FLOW_ACTIVE)))
+		flow->req.primary.local_lid = observation_lid(flow_gid(flow, FLOW_ACTIVE));
 	learn_cma(flow, req->private_data);
 }
 
@@ -279,19 +279,19 @@ static void count(struct flow_step *step, uint64_t now_ns, const struct cm_msg *
 
 /* Repetitions on the wire come after a tenth of a second at the earliest. A host that is traced
  * shows a message to itself twice, on its way out and in; twice the same way are two. */
-static bool is_copy(struct flow_step *step, const struct sighting *sighting)
+static bool is_copy(struct flow_step *step, const struct observation *observation)
 {
 	struct flow *flow = step->flow;
-	const uint64_t hash = hash_of(sighting->mad);
-	const uint64_t since_ns = sighting->time_ns - flow->last_sent_ns[step->from];
-	const bool is_elsewhere = sighting->way == WAY_UNKNOWN ||
-				  sighting->way != flow->last_way[step->from];
+	const uint64_t hash = hash_of(observation->mad);
+	const uint64_t since_ns = observation->time_ns - flow->last_sent_ns[step->from];
+	const bool is_elsewhere = observation->way == WAY_UNKNOWN ||
+				  observation->way != flow->last_way[step->from];
 	const bool is_same = flow->last_hash[step->from] == hash && since_ns < COPY_NS &&
 			     is_elsewhere;
 
-	flow->last_way[step->from] = sighting->way;
+	flow->last_way[step->from] = observation->way;
 	flow->last_hash[step->from] = hash;
-	flow->last_sent_ns[step->from] = sighting->time_ns;
+	flow->last_sent_ns[step->from] = observation->time_ns;
 	return is_same;
 }
 
@@ -303,16 +303,16 @@ static void tell_states(struct flow_step *step)
 		step->state[end] = (enum cm_state)step->flow->end[end].state;
 }
 
-void flow_step_take(struct flow_step *step, const struct sighting *sighting,
+void flow_step_take(struct flow_step *step, const struct observation *observation,
 		    const struct cm_msg *msg)
 {
-	step->is_copy = is_copy(step, sighting);
+	step->is_copy = is_copy(step, observation);
 	if (step->is_copy) {
 		step->nth = step->flow->seen[msg->hdr.attr_id - CM_ATTR_REQ].count;
 		tell_states(step);
 		return;
 	}
-	count(step, sighting->time_ns, msg);
+	count(step, observation->time_ns, msg);
 	if (!step->flow->is_sidr && cm_call_of(msg) != CM_NO_EVENT) {
 		move_sender(step, msg);
 		step->is_stray = !move_receiver(step, msg);

@@ -11,7 +11,7 @@
  * flow_step_take() - move both ends, remember what the message says
  * @step: flow and from are set, the rest is filled
  */
-void flow_step_take(struct flow_step *step, const struct sighting *sighting,
+void flow_step_take(struct flow_step *step, const struct observation *observation,
 		    const struct cm_msg *msg);
 
 #endif

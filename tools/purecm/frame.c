@@ -41,7 +41,7 @@
 struct rest {
 	const uint8_t *at;
 	size_t bytes;
-	struct sighting *ret;
+	struct observation *ret;
 };
 
 static uint16_t u16(const uint8_t *at)
@@ -120,8 +120,8 @@ static int take_lrh(struct rest rest)
 
 	if (!lrh)
 		return 0;
-	rest.ret->dst = sighting_gid_of_lid(u16(lrh + 2));
-	rest.ret->src = sighting_gid_of_lid(u16(lrh + 6));
+	rest.ret->dst = observation_gid_of_lid(u16(lrh + 2));
+	rest.ret->src = observation_gid_of_lid(u16(lrh + 6));
 	if ((lrh[1] & 3) == LNH_LOCAL)
 		return take_bth(rest);
 	return (lrh[1] & 3) == LNH_GLOBAL ? take_grh(rest) : 0;
@@ -144,8 +144,8 @@ static int take_ip4(struct rest rest)
 	/* A fragment that is not the first has no UDP header, and RoCE does not fragment. */
 	if (!ip || ip[9] != PROTO_UDP || (u16(ip + 6) & 0x1fff))
 		return 0;
-	rest.ret->src = sighting_gid_of_ip4(ip + 12);
-	rest.ret->dst = sighting_gid_of_ip4(ip + 16);
+	rest.ret->src = observation_gid_of_ip4(ip + 12);
+	rest.ret->dst = observation_gid_of_ip4(ip + 16);
 	return take_udp(rest);
 }
 
@@ -273,7 +273,7 @@ bool frame_link_is_known(int link_type)
 	return find_link(link_type);
 }
 
-int frame_find_mad(int link_type, const uint8_t *frame, size_t bytes, struct sighting *ret)
+int frame_find_mad(int link_type, const uint8_t *frame, size_t bytes, struct observation *ret)
 {
 	const struct link *link = find_link(link_type);
 

@@ -6,7 +6,7 @@
 #ifndef TOOLS_PURECM_FRAME_H
 #define TOOLS_PURECM_FRAME_H
 
-#include "tools/purecm/sighting.h"
+#include "tools/purecm/observation.h"
 
 #define ROCE_UDP_PORT 4791
 
@@ -36,6 +36,6 @@ bool frame_link_is_known(int link_type);
  *
  * Return: 1; 0 for any other packet; -EMSGSIZE if it is one, but was cut before its end.
  */
-int frame_find_mad(int link_type, const uint8_t *frame, size_t bytes, struct sighting *ret);
+int frame_find_mad(int link_type, const uint8_t *frame, size_t bytes, struct observation *ret);
 
 #endif

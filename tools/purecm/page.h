@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Text on a terminal, which may be narrow: words that are filled into its width. Called by all that
- * print prose or long lines.
+ * Text on a terminal, which may be narrow: words that are filled into its width.
  */
 #ifndef TOOLS_PURECM_PAGE_H
 #define TOOLS_PURECM_PAGE_H

@@ -128,18 +128,18 @@ static void put_packet(struct pcapng *pcapng, unsigned int interface, uint64_t t
 	put_u32(pcapng, bytes);
 }
 
-void pcapng_put(struct pcapng *pcapng, const struct sighting *sighting, const char *comment)
+void pcapng_put(struct pcapng *pcapng, const struct observation *observation, const char *comment)
 {
-	const uint8_t *frame = sighting->frame;
-	size_t bytes = sighting->frame_bytes;
-	int link_type = sighting->link_type;
+	const uint8_t *frame = observation->frame;
+	size_t bytes = observation->frame_bytes;
+	int link_type = observation->link_type;
 	uint8_t wrapped[WRAP_BYTES_MAX];
 
 	if (!frame) {
 		frame = wrapped;
-		bytes = wrap_mad(sighting, wrapped, &link_type);
+		bytes = wrap_mad(observation, wrapped, &link_type);
 	}
-	put_packet(pcapng, interface_of(pcapng, link_type), sighting->time_ns, frame,
+	put_packet(pcapng, interface_of(pcapng, link_type), observation->time_ns, frame,
 		   (uint32_t)bytes, comment);
 }
 

@@ -6,7 +6,7 @@
 #ifndef TOOLS_PURECM_PCAPNG_H
 #define TOOLS_PURECM_PCAPNG_H
 
-#include "tools/purecm/sighting.h"
+#include "tools/purecm/observation.h"
 
 struct pcapng;
 
@@ -20,12 +20,12 @@ struct pcapng;
 int pcapng_open(const char *path, struct pcapng **ret);
 
 /**
- * pcapng_put() - append a sighting
+ * pcapng_put() - append an observation
  * @comment: for whoever reads the file; NULL for none
  *
  * What cannot be written is told by pcapng_close().
  */
-void pcapng_put(struct pcapng *file, const struct sighting *sighting, const char *comment);
+void pcapng_put(struct pcapng *file, const struct observation *observation, const char *comment);
 
 /**
  * pcapng_close() - end the file; NULL is allowed

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * purecm ping: is there a connection manager at an address, does anybody listen, and how long does
- * an answer take? Called by main.c.
+ * an answer take?
  */
 #include <errno.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A CM round trip without a program's connection: a REQ, and what comes back. Called by ping.c.
+ * A CM round trip without a program's connection: a REQ, and what comes back.
  *
  * It goes through cmportd, as a program's own would. The queue pair that the REQ names exists, so
  * that no peer takes it for one of a living connection, and is never moved.

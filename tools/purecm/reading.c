@@ -64,11 +64,11 @@ static void complain_of_counts(const struct source *source)
 
 int reading_source(struct source *source, reading_take *take, void *arg)
 {
-	struct sighting sighting;
+	struct observation observation;
 	int got, err = 0;
 
-	while (!err && (got = source->next(source, &sighting)) == 1)
-		err = take(arg, &sighting);
+	while (!err && (got = source->next(source, &observation)) == 1)
+		err = take(arg, &observation);
 	if (err) {
 		complain("%s: at packet %llu: %s", source->name,
 			 (unsigned long long)source->counts.packets,
@@ -109,14 +109,14 @@ bool reading_is_once(const struct reading *reading)
 	return !reading->file || strcmp(reading->file, "-") == 0;
 }
 
-static int take_flow(void *arg, const struct sighting *sighting)
+static int take_flow(void *arg, const struct observation *observation)
 {
 	struct flow_step step;
 	struct cm_msg msg;
 
-	if (!sighting_is_cm(sighting) || cm_msg_decode(sighting->mad, MAD_BYTES, &msg))
+	if (!observation_is_cm(observation) || cm_msg_decode(observation->mad, MAD_BYTES, &msg))
 		return 0;
-	return flows_take(arg, sighting, &msg, &step);
+	return flows_take(arg, observation, &msg, &step);
 }
 
 int reading_flows(const struct reading *reading, struct flows **ret)

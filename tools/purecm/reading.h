@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Taking all sightings of a source, one after the other, with the complaints that this may call
- * for. Called by the subcommands.
+ * Taking all observations of a source, one after the other, with the complaints that this may call
+ * for.
  */
 #ifndef TOOLS_PURECM_READING_H
 #define TOOLS_PURECM_READING_H
@@ -21,7 +21,7 @@ struct reading {
 extern const struct argp reading_argp;
 
 /** reading_take - what is called for each. Return: 0 to go on, -errno to end. */
-typedef int reading_take(void *arg, const struct sighting *sighting);
+typedef int reading_take(void *arg, const struct observation *observation);
 
 /**
  * reading_source() - take what a source has

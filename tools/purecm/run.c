@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * purecm run: a program over purecm's librdmacm, whatever it was linked with. Called by main.c;
- * becomes the program.
+ * purecm run: a program over purecm's librdmacm, whatever it was linked with.
  *
  * The library is preloaded. As it has the name that programs ask for, librdmacm.so.1, the dynamic
  * linker takes it for theirs, before it looks at any path that the program was built with.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What purecm run looks at before it becomes the program: which library, and can the program be
- * given it? Called by run.c and, for the library, by doctor.
+ * given it?
  */
 #ifndef TOOLS_PURECM_RUN_PROGRAM_H
 #define TOOLS_PURECM_RUN_PROGRAM_H

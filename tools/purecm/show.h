@@ -22,7 +22,7 @@ struct show {
 
 /* A message and what it did. */
 struct shown {
-	const struct sighting *sighting;
+	const struct observation *observation;
 	const struct cm_msg *msg;
 	const struct flow_step *step;
 };
@@ -35,13 +35,13 @@ show_function show_json;
 show_function show_chart;
 
 /** show_begin() - count times from the first message; to be called for each, before it is shown. */
-void show_begin(struct show *show, const struct sighting *sighting);
+void show_begin(struct show *show, const struct observation *observation);
 
 /** show_other() - a MAD that is no CM message: of the SA, or of a version that we do not read. */
-void show_other(struct show *show, const struct sighting *sighting, bool verbose);
+void show_other(struct show *show, const struct observation *observation, bool verbose);
 
 /** show_other_json() - the same as a line of JSON. */
-void show_other_json(struct show *show, const struct sighting *sighting);
+void show_other_json(struct show *show, const struct observation *observation);
 
 /** show_brief() - the fields that matter, "name=value" with notes. Return: text to be freed. */
 char *show_brief(const struct cm_msg *msg);

@@ -85,10 +85,10 @@ void show_chart(struct show *show, const struct shown *shown)
 	if (!show->has_title)
 		print_title(show, step->flow);
 	show->has_title = true;
-	print_gap(show, shown->sighting->time_ns);
-	show->last_ns = shown->sighting->time_ns;
+	print_gap(show, shown->observation->time_ns);
+	show->last_ns = shown->observation->time_ns;
 	fprintf(show->out, "%11.6f  %-*s ",
-		(double)(int64_t)(shown->sighting->time_ns - show->start_ns) / NS_PER_S,
+		(double)(int64_t)(shown->observation->time_ns - show->start_ns) / NS_PER_S,
 		STATE_COLUMNS, step->flow->is_sidr ? "" : cm_state_str(step->state[FLOW_ACTIVE]));
 	print_arrow(cm_msg_layout(shown->msg->hdr.attr_id)->name, step->from == FLOW_ACTIVE,
 		    show->out);

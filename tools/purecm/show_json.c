@@ -34,7 +34,7 @@ static void print_fields(const char *title, const struct wire_layout *layout, co
 	putc('}', out);
 }
 
-static void print_sighting(const struct sighting *sighting, FILE *out)
+static void print_observation(const struct observation *observation, FILE *out)
 {
 	static const char *const ways[] = {
 		[WAY_UNKNOWN] = NULL,
@@ -44,11 +44,12 @@ static void print_sighting(const struct sighting *sighting, FILE *out)
 	char who[WHO_BYTES];
 
 	fprintf(out, "{\"time\":\"%" PRIu64 ".%09" PRIu64 "\",\"packet\":%" PRIu64,
-		sighting->time_ns / NS_PER_S, sighting->time_ns % NS_PER_S, sighting->number);
-	print_text("src", who_str(&sighting->src, who), out);
-	print_text("dst", who_str(&sighting->dst, who), out);
-	if (ways[sighting->way])
-		print_text("way", ways[sighting->way], out);
+		observation->time_ns / NS_PER_S, observation->time_ns % NS_PER_S,
+		observation->number);
+	print_text("src", who_str(&observation->src, who), out);
+	print_text("dst", who_str(&observation->dst, who), out);
+	if (ways[observation->way])
+		print_text("way", ways[observation->way], out);
 }
 
 static void print_step(const struct flow_step *step, FILE *out)
@@ -73,7 +74,7 @@ void show_json(struct show *show, const struct shown *shown)
 	const struct wire_layout *layout = cm_msg_layout(shown->msg->hdr.attr_id);
 	const struct flow *flow = shown->step->flow;
 
-	print_sighting(shown->sighting, show->out);
+	print_observation(shown->observation, show->out);
 	print_text("message", layout->name, show->out);
 	print_step(shown->step, show->out);
 	print_fields("mad", &mad_hdr_layout, &shown->msg->hdr, show->out);
@@ -84,20 +85,20 @@ void show_json(struct show *show, const struct shown *shown)
 	fputs("}\n", show->out);
 }
 
-void show_other_json(struct show *show, const struct sighting *sighting)
+void show_other_json(struct show *show, const struct observation *observation)
 {
 	const struct wire_layout *layout;
 	struct sa_msg msg;
 	char name[48];
 
-	layout = sa_decode(sighting->mad, &msg);
-	print_sighting(sighting, show->out);
-	if (sighting_is_cm(sighting))
+	layout = sa_decode(observation->mad, &msg);
+	print_observation(observation, show->out);
+	if (observation_is_cm(observation))
 		print_text("message", "unknown", show->out);
 	else
 		print_text("message", sa_name(&msg.hdr, name, sizeof(name)), show->out);
 	print_fields("mad", &mad_hdr_layout, &msg.hdr, show->out);
-	if (layout && !sighting_is_cm(sighting))
+	if (layout && !observation_is_cm(observation))
 		print_fields("fields", layout, &msg.path, show->out);
 	fputs("}\n", show->out);
 }

@@ -89,19 +89,19 @@ char *show_brief(const struct cm_msg *msg)
 	return text;
 }
 
-void show_begin(struct show *show, const struct sighting *sighting)
+void show_begin(struct show *show, const struct observation *observation)
 {
 	if (!show->has_begun) {
 		show->has_begun = true;
-		show->start_ns = show->last_ns = sighting->time_ns;
+		show->start_ns = show->last_ns = observation->time_ns;
 	}
 }
 
 /* A clock may have been set back in the middle of a capture. Not as a double: half the time that a
  * line takes went into that. Return: columns. */
-static int print_time(const struct show *show, const struct sighting *sighting)
+static int print_time(const struct show *show, const struct observation *observation)
 {
-	const int64_t since_ns = (int64_t)(sighting->time_ns - show->start_ns);
+	const int64_t since_ns = (int64_t)(observation->time_ns - show->start_ns);
 	const uint64_t us = (uint64_t)((since_ns < 0 ? -since_ns : since_ns) + NS_PER_US / 2) /
 			    NS_PER_US;
 	char text[32];
@@ -136,8 +136,8 @@ static int print_head(struct show *show, const struct shown *shown)
 	widen(show, active);
 	widen(show, passive);
 	snprintf(number, sizeof(number), "#%u", step->flow->number);
-	return print_time(show, shown->sighting) +
-	       fprintf(show->out, "%s%-4s %-*s %s %-*s %-*s", way_marks[shown->sighting->way],
+	return print_time(show, shown->observation) +
+	       fprintf(show->out, "%s%-4s %-*s %s %-*s %-*s", way_marks[shown->observation->way],
 		       number, show->who_columns, active, step->from == FLOW_ACTIVE ? "-->" : "<--",
 		       show->who_columns, passive, NAME_COLUMNS,
 		       cm_msg_layout(shown->msg->hdr.attr_id)->name);
@@ -179,7 +179,7 @@ static void print_fields_of(const struct shown *shown, FILE *out)
 		fputs("ignored: means nothing to its receiver in this state; ", out);
 	if (step->nth > 1)
 		fprintf(out, "repeated: number %u, %.3f s after the first", step->nth,
-			(double)(int64_t)(shown->sighting->time_ns - seen->first_ns) / NS_PER_S);
+			(double)(int64_t)(shown->observation->time_ns - seen->first_ns) / NS_PER_S);
 	else
 		brief = show_brief(shown->msg);
 	fputs(brief ? brief : "", out);
@@ -242,13 +242,13 @@ static void print_all(const char *title, const struct wire_layout *layout, const
 	}
 }
 
-static void print_packet(const struct sighting *sighting, FILE *out)
+static void print_packet(const struct observation *observation, FILE *out)
 {
 	char src[WHO_BYTES], dst[WHO_BYTES];
 
 	fprintf(out, "    packet %" PRIu64 ": %s to %s, from queue pair 0x%x to 1, pkey 0x%04x\n",
-		sighting->number, who_str(&sighting->src, src), who_str(&sighting->dst, dst),
-		sighting->src_qpn, sighting->pkey);
+		observation->number, who_str(&observation->src, src),
+		who_str(&observation->dst, dst), observation->src_qpn, observation->pkey);
 }
 
 static void print_cma(const struct cm_msg *msg, FILE *out)
@@ -275,7 +275,7 @@ void show_verbose(struct show *show, const struct shown *shown)
 	const struct wire_layout *layout = cm_msg_layout(shown->msg->hdr.attr_id);
 
 	show_line(show, shown);
-	print_packet(shown->sighting, show->out);
+	print_packet(shown->observation, show->out);
 	print_all("MAD header", &mad_hdr_layout, &shown->msg->hdr, show->out);
 	print_all(layout->name, layout, &shown->msg->req, show->out);
 	print_cma(shown->msg, show->out);
@@ -296,33 +296,33 @@ static void print_fields(const struct wire_layout *layout, const void *host, FIL
 	}
 }
 
-void show_other(struct show *show, const struct sighting *sighting, bool verbose)
+void show_other(struct show *show, const struct observation *observation, bool verbose)
 {
 	char src[WHO_BYTES], dst[WHO_BYTES], name[48];
 	const struct wire_layout *layout;
 	struct sa_msg msg;
 
-	layout = sa_decode(sighting->mad, &msg);
-	print_time(show, sighting);
-	fprintf(show->out, "%s%-4s %-*s --> %-*s ", way_marks[sighting->way], "-",
-		show->who_columns, who_str(&sighting->src, src), show->who_columns,
-		who_str(&sighting->dst, dst));
-	if (sighting_is_cm(sighting))
+	layout = sa_decode(observation->mad, &msg);
+	print_time(show, observation);
+	fprintf(show->out, "%s%-4s %-*s --> %-*s ", way_marks[observation->way], "-",
+		show->who_columns, who_str(&observation->src, src), show->who_columns,
+		who_str(&observation->dst, dst));
+	if (observation_is_cm(observation))
 		fprintf(show->out,
 			"not a CM message that is known: class version %u, method 0x%x, "
 			"attribute 0x%x",
 			msg.hdr.class_version, msg.hdr.method, msg.hdr.attr_id);
 	else
 		fprintf(show->out, "SA       %s", sa_name(&msg.hdr, name, sizeof(name)));
-	if (!sighting_is_cm(sighting) && msg.hdr.status)
+	if (!observation_is_cm(observation) && msg.hdr.status)
 		fprintf(show->out, " status=0x%x", msg.hdr.status);
-	if (layout && !sighting_is_cm(sighting) && !verbose)
+	if (layout && !observation_is_cm(observation) && !verbose)
 		print_fields(layout, &msg.path, show->out);
 	putc('\n', show->out);
 	if (verbose) {
-		print_packet(sighting, show->out);
+		print_packet(observation, show->out);
 		print_all("MAD header", &mad_hdr_layout, &msg.hdr, show->out);
-		if (layout && !sighting_is_cm(sighting))
+		if (layout && !observation_is_cm(observation))
 			print_all(layout->name, layout, &msg.path, show->out);
 		putc('\n', show->out);
 	}

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * purecm stat: how ids, connections and counters of this host stand. Called by main.c; standing.c
- * asks, stat_text.c and stat_export.c print.
+ * purecm stat: the ids, connections and counters of this host.
  */
 #include <errno.h>
 #include <math.h>
@@ -14,7 +13,7 @@
 #include "lib/portd/client/client.h"
 #include "tools/purecm/command.h"
 #include "tools/purecm/page.h"
-#include "tools/purecm/standing.h"
+#include "tools/purecm/snapshot.h"
 
 #define WATCH_S	    2
 #define WAIT_S	    1
@@ -118,37 +117,37 @@ static int meet(const struct stat_options *options, struct portd_client **ret)
 	return err;
 }
 
-static void print(const struct stat_options *options, const struct standing *standing)
+static void print(const struct stat_options *options, const struct snapshot *snapshot)
 {
 	if (options->prometheus)
-		stat_print_prometheus(standing);
+		stat_print_prometheus(snapshot);
 	else if (options->json)
-		stat_print_json(standing);
+		stat_print_json(snapshot);
 	else
-		stat_print_text(standing, page_width());
+		stat_print_text(snapshot, page_width());
 }
 
 static int look(const struct stat_options *options, struct portd_client *client)
 {
-	static struct standing standing;
-	int err = standing_gather(client, options->pid, (unsigned int)(options->wait_s * 1000),
-				  &standing);
+	static struct snapshot snapshot;
+	int err = snapshot_gather(client, options->pid, (unsigned int)(options->wait_s * 1000),
+				  &snapshot);
 
 	/* For Prometheus they would be counters that fall; it can add up itself. */
 	if (!err && !options->pid && !options->prometheus)
-		err = standing_sum(&standing);
+		err = snapshot_sum(&snapshot);
 	if (err)
 		complain("cmportd does not answer: %s", strerror(-err));
 	else
-		print(options, &standing);
+		print(options, &snapshot);
 	if (!err)
-		standing_complain(&standing);
-	if (!err && options->pid && standing.n_processes == 1) {
+		snapshot_complain(&snapshot);
+	if (!err && options->pid && snapshot.n_processes == 1) {
 		complain("no program over purecm has process id %u, or it is another user's",
 			 options->pid);
 		err = -ESRCH;
 	}
-	standing_fini(&standing);
+	snapshot_fini(&snapshot);
 	return err;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How things stand, for machines: JSON, and the text format of Prometheus. Part of standing.h.
+ * How things stand, for machines: JSON, and the text format of Prometheus. Part of snapshot.h.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 #include "cm/conn.h"
 #include "tools/purecm/field.h"
-#include "tools/purecm/standing.h"
+#include "tools/purecm/snapshot.h"
 
 #define NS_PER_S UINT64_C(1000000000)
 
@@ -21,42 +21,42 @@ static void print_text(const char *name, const char *text)
 	print_json_string(text, stdout);
 }
 
-static void print_begin(const struct standing *standing, const char *type)
+static void print_begin(const struct snapshot *snapshot, const char *type)
 {
 	printf("{\"type\":\"%s\",\"time\":\"%" PRIu64 ".%09" PRIu64 "\"", type,
-	       standing->time_ns / NS_PER_S, standing->time_ns % NS_PER_S);
+	       snapshot->time_ns / NS_PER_S, snapshot->time_ns % NS_PER_S);
 }
 
-static void print_whose(const struct standing *standing, uint16_t client)
+static void print_whose(const struct snapshot *snapshot, uint16_t client)
 {
-	const struct standing_process *process = standing_process(standing, client);
+	const struct snapshot_process *process = snapshot_process(snapshot, client);
 
 	printf(",\"pid\":%u", process->pid);
 	print_text("program", process->program);
 }
 
-static void print_json_process(const struct standing *standing,
-			       const struct standing_process *process)
+static void print_json_process(const struct snapshot *snapshot,
+			       const struct snapshot_process *process)
 {
-	print_begin(standing, "process");
-	print_whose(standing, process->client);
+	print_begin(snapshot, "process");
+	print_whose(snapshot, process->client);
 	printf(",\"uid\":%u,\"connections\":%u,\"answered\":%s,\"missing_rows\":%u}\n",
 	       process->uid, process->n_conns, process->has_answered ? "true" : "false",
 	       process->has_answered ? process->n_said - process->n_rows : 0);
 }
 
-static void print_json_id(const struct standing *standing, const struct portd_stat_id *id)
+static void print_json_id(const struct snapshot *snapshot, const struct portd_stat_id *id)
 {
 	char place[PLACE_BYTES];
 
-	print_begin(standing, "id");
-	print_whose(standing, id->row.client);
-	print_text("id_state", standing_id_state(id));
-	print_text("connection_state", standing_conn_state(id));
-	print_text("port_space", id->ps ? standing_space(id->ps) : "-");
-	print_text("local", standing_local(id, place));
-	print_text("peer", standing_peer(id, place));
-	print_text("device", standing_port_str(standing, id->port, place));
+	print_begin(snapshot, "id");
+	print_whose(snapshot, id->row.client);
+	print_text("id_state", snapshot_id_state(id));
+	print_text("connection_state", snapshot_conn_state(id));
+	print_text("port_space", id->ps ? snapshot_space(id->ps) : "-");
+	print_text("local", snapshot_local(id, place));
+	print_text("peer", snapshot_peer(id, place));
+	print_text("device", snapshot_port_str(snapshot, id->port, place));
 	printf(",\"active\":%s,\"local_comm_id\":%u,\"remote_comm_id\":%u,\"local_qpn\":%u,"
 	       "\"remote_qpn\":%u,\"waiting_requests\":%u,\"retries\":%u",
 	       id->active ? "true" : "false", id->local_comm_id, id->remote_comm_id, id->local_qpn,
@@ -66,29 +66,29 @@ static void print_json_id(const struct standing *standing, const struct portd_st
 	puts("}");
 }
 
-static void print_json_count(const struct standing *standing, const struct portd_stat_count *count)
+static void print_json_count(const struct snapshot *snapshot, const struct portd_stat_count *count)
 {
 	char place[PLACE_BYTES];
 
-	print_begin(standing, count->row.client == PORTD_STAT_PASSING ? "port_count" : "count");
+	print_begin(snapshot, count->row.client == PORTD_STAT_PASSING ? "port_count" : "count");
 	if (count->row.client != PORTD_STAT_PASSING)
-		print_whose(standing, count->row.client);
-	print_text("device", standing_port_str(standing, count->port, place));
-	print_text("message", standing_message(count->message));
-	print_text("what", standing_counter(count->what));
+		print_whose(snapshot, count->row.client);
+	print_text("device", snapshot_port_str(snapshot, count->port, place));
+	print_text("message", snapshot_message(count->message));
+	print_text("what", snapshot_counter(count->what));
 	printf(",\"value\":%" PRIu64 "}\n", count->value);
 }
 
-void stat_print_json(const struct standing *standing)
+void stat_print_json(const struct snapshot *snapshot)
 {
 	size_t i;
 
-	for (i = 1; i < standing->n_processes; i++)
-		print_json_process(standing, &standing->process[i]);
-	for (i = 0; i < standing->n_ids; i++)
-		print_json_id(standing, &standing->id[i]);
-	for (i = 0; i < standing->n_counts; i++)
-		print_json_count(standing, &standing->count[i]);
+	for (i = 1; i < snapshot->n_processes; i++)
+		print_json_process(snapshot, &snapshot->process[i]);
+	for (i = 0; i < snapshot->n_ids; i++)
+		print_json_id(snapshot, &snapshot->id[i]);
+	for (i = 0; i < snapshot->n_counts; i++)
+		print_json_count(snapshot, &snapshot->count[i]);
 }
 
 /* --- Prometheus ---------------------------------------------------------- */
@@ -111,15 +111,15 @@ static void print_label(const char *name, const char *value)
 	putchar('"');
 }
 
-static void print_process_labels(const struct standing_process *process)
+static void print_process_labels(const struct snapshot_process *process)
 {
 	printf("pid=\"%u\",", process->pid);
 	print_label("program", process->program);
 }
 
-static void print_port_labels(const struct standing *standing, uint8_t port)
+static void print_port_labels(const struct snapshot *snapshot, uint8_t port)
 {
-	const struct standing_port *known = &standing->port[port % PORTD_PORTS_MAX];
+	const struct snapshot_port *known = &snapshot->port[port % PORTD_PORTS_MAX];
 	bool is_known = port < PORTD_PORTS_MAX && known->is_known;
 
 	print_label("device", is_known ? known->device : "");
@@ -133,22 +133,22 @@ struct census {
 	uint64_t n_retries;
 };
 
-static struct census *take_census(const struct standing *standing)
+static struct census *take_census(const struct snapshot *snapshot)
 {
-	struct census *census = calloc(standing->n_processes, sizeof(*census));
+	struct census *census = calloc(snapshot->n_processes, sizeof(*census));
 	const struct portd_stat_id *id;
 	size_t i, process;
 
-	for (i = 0; census && i < standing->n_ids; i++) {
-		id = &standing->id[i];
-		process = standing->index[id->row.client];
+	for (i = 0; census && i < snapshot->n_ids; i++) {
+		id = &snapshot->id[i];
+		process = snapshot->index[id->row.client];
 		census[process].n_ids[id->id_state]++;
 		census[process].n_conns[id->conn_state]++;
 	}
 	return census;
 }
 
-static void print_states(const struct standing_process *process, const char *metric,
+static void print_states(const struct snapshot_process *process, const char *metric,
 			 const uint32_t n[UINT8_MAX + 1], bool of_ids)
 {
 	struct portd_stat_id row;
@@ -161,36 +161,36 @@ static void print_states(const struct standing_process *process, const char *met
 		printf("%s{", metric);
 		print_process_labels(process);
 		putchar(',');
-		print_label("state", of_ids ? standing_id_state(&row) : standing_conn_state(&row));
+		print_label("state", of_ids ? snapshot_id_state(&row) : snapshot_conn_state(&row));
 		printf("} %u\n", n[state]);
 	}
 }
 
-static void print_gauges(const struct standing *standing)
+static void print_gauges(const struct snapshot *snapshot)
 {
-	struct census *census = take_census(standing);
+	struct census *census = take_census(snapshot);
 	size_t i;
 
 	if (!census)
 		return;
 	begin_metric("purecm_ids", "gauge", "rdma_cm ids, by state");
-	for (i = 0; i < standing->n_processes; i++)
-		print_states(&standing->process[i], "purecm_ids", census[i].n_ids, true);
+	for (i = 0; i < snapshot->n_processes; i++)
+		print_states(&snapshot->process[i], "purecm_ids", census[i].n_ids, true);
 	begin_metric("purecm_connections", "gauge", "connections of the CM protocol, by state");
-	for (i = 0; i < standing->n_processes; i++)
-		print_states(&standing->process[i], "purecm_connections", census[i].n_conns, false);
+	for (i = 0; i < snapshot->n_processes; i++)
+		print_states(&snapshot->process[i], "purecm_connections", census[i].n_conns, false);
 	free(census);
 }
 
-static void print_answers(const struct standing *standing)
+static void print_answers(const struct snapshot *snapshot)
 {
-	const struct standing_process *process;
+	const struct snapshot_process *process;
 	size_t i;
 
 	begin_metric("purecm_process_answers", "gauge",
 		     "1 for a process whose figures are here, 0 for one that has not answered");
-	for (i = 1; i < standing->n_processes; i++) {
-		process = &standing->process[i];
+	for (i = 1; i < snapshot->n_processes; i++) {
+		process = &snapshot->process[i];
 		printf("purecm_process_answers{");
 		print_process_labels(process);
 		printf("} %d\n", process->has_answered && !process->is_partial &&
@@ -198,40 +198,40 @@ static void print_answers(const struct standing *standing)
 	}
 }
 
-static void print_sample(const struct standing *standing, const struct portd_stat_count *count,
+static void print_sample(const struct snapshot *snapshot, const struct portd_stat_count *count,
 			 bool at_port)
 {
 	fputs(at_port ? "purecm_port_messages_total{" : "purecm_messages_total{", stdout);
 	if (!at_port) {
-		print_process_labels(standing_process(standing, count->row.client));
+		print_process_labels(snapshot_process(snapshot, count->row.client));
 		putchar(',');
 	}
-	print_port_labels(standing, count->port);
-	printf(",message=\"%s\",what=\"%s\"} %" PRIu64 "\n", standing_message(count->message),
-	       standing_counter(count->what), count->value);
+	print_port_labels(snapshot, count->port);
+	printf(",message=\"%s\",what=\"%s\"} %" PRIu64 "\n", snapshot_message(count->message),
+	       snapshot_counter(count->what), count->value);
 }
 
-static void print_samples(const struct standing *standing, bool at_port)
+static void print_samples(const struct snapshot *snapshot, bool at_port)
 {
 	size_t i;
 
-	for (i = 0; i < standing->n_counts; i++)
-		if ((standing->count[i].row.client == PORTD_STAT_PASSING) == at_port)
-			print_sample(standing, &standing->count[i], at_port);
+	for (i = 0; i < snapshot->n_counts; i++)
+		if ((snapshot->count[i].row.client == PORTD_STAT_PASSING) == at_port)
+			print_sample(snapshot, &snapshot->count[i], at_port);
 }
 
-void stat_print_prometheus(const struct standing *standing)
+void stat_print_prometheus(const struct snapshot *snapshot)
 {
 	begin_metric("purecm_up", "gauge", "1 while a cmportd serves this host");
-	printf("purecm_up %d\n", standing != NULL);
-	if (!standing)
+	printf("purecm_up %d\n", snapshot != NULL);
+	if (!snapshot)
 		return;
-	print_answers(standing);
-	print_gauges(standing);
+	print_answers(snapshot);
+	print_gauges(snapshot);
 	begin_metric("purecm_messages_total", "counter",
 		     "CM messages of a process, by kind and what became of them");
-	print_samples(standing, false);
+	print_samples(snapshot, false);
 	begin_metric("purecm_port_messages_total", "counter",
 		     "CM messages that passed cmportd at a port, by kind and what became of them");
-	print_samples(standing, true);
+	print_samples(snapshot, true);
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * How things stand, for people: a table of ids and connections where the terminal is wide enough
- * for it, else a paragraph each; then the counters. Part of standing.h.
+ * for it, else a paragraph each; then the counters. Part of snapshot.h.
  */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "tools/purecm/page.h"
-#include "tools/purecm/standing.h"
+#include "tools/purecm/snapshot.h"
 
 #define CELL_BYTES 112
 #define GAP	   2
@@ -41,7 +41,7 @@ struct cells {
 
 /* --- cells --------------------------------------------------------------- */
 
-static void print_process(const struct standing_process *process, char buf[CELL_BYTES])
+static void print_process(const struct snapshot_process *process, char buf[CELL_BYTES])
 {
 	if (process->client == PORTD_STAT_ITSELF)
 		snprintf(buf, CELL_BYTES, "cmportd");
@@ -78,24 +78,24 @@ static void print_pair(uint32_t local, uint32_t remote, char buf[CELL_BYTES])
 		snprintf(buf, CELL_BYTES, "%s%s", remote ? "- " : "", theirs);
 }
 
-static void fill(const struct standing *standing, const struct portd_stat_id *id,
+static void fill(const struct snapshot *snapshot, const struct portd_stat_id *id,
 		 struct cells *cells)
 {
-	const char *space = standing_space(id->ps);
+	const char *space = snapshot_space(id->ps);
 	char place[PLACE_BYTES];
 
-	print_process(standing_process(standing, id->row.client), cells->text[COLUMN_PROCESS]);
+	print_process(snapshot_process(snapshot, id->row.client), cells->text[COLUMN_PROCESS]);
 	snprintf(cells->text[COLUMN_ID], CELL_BYTES, "%s%s%s",
 		 id->id_state == PORTD_STAT_NONE ? "" : space,
-		 id->id_state == PORTD_STAT_NONE ? "" : " ", standing_id_state(id));
+		 id->id_state == PORTD_STAT_NONE ? "" : " ", snapshot_id_state(id));
 	if (id->n_requests)
 		snprintf(cells->text[COLUMN_CM], CELL_BYTES, "%u waiting", id->n_requests);
 	else
-		snprintf(cells->text[COLUMN_CM], CELL_BYTES, "%s", standing_conn_state(id));
-	snprintf(cells->text[COLUMN_LOCAL], CELL_BYTES, "%s", standing_local(id, place));
-	snprintf(cells->text[COLUMN_PEER], CELL_BYTES, "%s", standing_peer(id, place));
+		snprintf(cells->text[COLUMN_CM], CELL_BYTES, "%s", snapshot_conn_state(id));
+	snprintf(cells->text[COLUMN_LOCAL], CELL_BYTES, "%s", snapshot_local(id, place));
+	snprintf(cells->text[COLUMN_PEER], CELL_BYTES, "%s", snapshot_peer(id, place));
 	snprintf(cells->text[COLUMN_PORT], CELL_BYTES, "%s",
-		 standing_port_str(standing, id->port, place));
+		 snapshot_port_str(snapshot, id->port, place));
 	print_pair(id->local_qpn, id->remote_qpn, cells->text[COLUMN_QPN]);
 	print_pair(id->local_comm_id, id->remote_comm_id, cells->text[COLUMN_COMM_IDS]);
 	print_age(id->age_ms, cells->text[COLUMN_AGE]);
@@ -115,7 +115,7 @@ static void widen(unsigned int widths[N_COLUMNS], const struct cells *cells)
 	}
 }
 
-static unsigned int measure(const struct standing *standing, unsigned int widths[N_COLUMNS])
+static unsigned int measure(const struct snapshot *snapshot, unsigned int widths[N_COLUMNS])
 {
 	unsigned int i, sum = 0;
 	struct cells cells;
@@ -123,8 +123,8 @@ static unsigned int measure(const struct standing *standing, unsigned int widths
 
 	for (i = 0; i < N_COLUMNS; i++)
 		widths[i] = (unsigned int)strlen(titles[i]);
-	for (at = 0; at < standing->n_ids; at++) {
-		fill(standing, &standing->id[at], &cells);
+	for (at = 0; at < snapshot->n_ids; at++) {
+		fill(snapshot, &snapshot->id[at], &cells);
 		widen(widths, &cells);
 	}
 	for (i = 0; i < N_COLUMNS; i++)
@@ -141,7 +141,7 @@ static void print_row(const struct cells *cells, const unsigned int widths[N_COL
 	puts(cells->text[i]);
 }
 
-static void print_table(const struct standing *standing, const unsigned int widths[N_COLUMNS])
+static void print_table(const struct snapshot *snapshot, const unsigned int widths[N_COLUMNS])
 {
 	struct cells cells;
 	size_t at;
@@ -149,8 +149,8 @@ static void print_table(const struct standing *standing, const unsigned int widt
 	for (at = 0; at < N_COLUMNS; at++)
 		snprintf(cells.text[at], CELL_BYTES, "%s", titles[at]);
 	print_row(&cells, widths);
-	for (at = 0; at < standing->n_ids; at++) {
-		fill(standing, &standing->id[at], &cells);
+	for (at = 0; at < snapshot->n_ids; at++) {
+		fill(snapshot, &snapshot->id[at], &cells);
 		print_row(&cells, widths);
 	}
 }
@@ -171,22 +171,22 @@ static void print_paragraph(const struct cells *cells, unsigned int width)
 	page_fill(text, (unsigned int)strlen(cells->text[COLUMN_PROCESS]) + 1, GAP, width, stdout);
 }
 
-static void print_ids(const struct standing *standing, unsigned int width)
+static void print_ids(const struct snapshot *snapshot, unsigned int width)
 {
 	unsigned int widths[N_COLUMNS];
 	struct cells cells;
 	size_t at;
 
-	if (!standing->n_ids) {
+	if (!snapshot->n_ids) {
 		puts("no ids");
 		return;
 	}
-	if (measure(standing, widths) <= width || !width) {
-		print_table(standing, widths);
+	if (measure(snapshot, widths) <= width || !width) {
+		print_table(snapshot, widths);
 		return;
 	}
-	for (at = 0; at < standing->n_ids; at++) {
-		fill(standing, &standing->id[at], &cells);
+	for (at = 0; at < snapshot->n_ids; at++) {
+		fill(snapshot, &snapshot->id[at], &cells);
 		print_paragraph(&cells, width);
 	}
 }
@@ -198,17 +198,17 @@ static bool is_of(const struct portd_stat_count *count, const struct portd_stat_
 	return count->row.client == other->row.client && count->port == other->port;
 }
 
-static bool is_first(const struct standing *standing, size_t at)
+static bool is_first(const struct snapshot *snapshot, size_t at)
 {
-	return at == 0 || !is_of(&standing->count[at], &standing->count[at - 1]);
+	return at == 0 || !is_of(&snapshot->count[at], &snapshot->count[at - 1]);
 }
 
-static void print_heading(const struct standing *standing, const struct portd_stat_count *count)
+static void print_heading(const struct snapshot *snapshot, const struct portd_stat_count *count)
 {
 	char place[PLACE_BYTES], who[CELL_BYTES];
 
-	standing_port_str(standing, count->port, place);
-	print_process(standing_process(standing, count->row.client), who);
+	snapshot_port_str(snapshot, count->port, place);
+	print_process(snapshot_process(snapshot, count->row.client), who);
 	if (count->row.client == PORTD_STAT_PASSING)
 		printf("\nall that passes %s\n", place);
 	else if (count->row.client == PORTD_STAT_ITSELF)
@@ -218,36 +218,36 @@ static void print_heading(const struct standing *standing, const struct portd_st
 }
 
 /* A line a counter: its messages by kind are words, which may fill lines. */
-static size_t print_counter(const struct standing *standing, size_t at, unsigned int width)
+static size_t print_counter(const struct snapshot *snapshot, size_t at, unsigned int width)
 {
-	const struct portd_stat_count *first = &standing->count[at];
+	const struct portd_stat_count *first = &snapshot->count[at];
 	char text[CM_TALLY_KINDS * 40] = "";
 	size_t n = 0;
 
-	for (; at < standing->n_counts && standing->count[at].what == first->what &&
-	       is_of(&standing->count[at], first) && n < sizeof(text) - 40;
+	for (; at < snapshot->n_counts && snapshot->count[at].what == first->what &&
+	       is_of(&snapshot->count[at], first) && n < sizeof(text) - 40;
 	     at++)
 		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s %" PRIu64, n ? ", " : "",
-				      standing_message(standing->count[at].message),
-				      standing->count[at].value);
-	printf("  %-12s", standing_counter(first->what));
+				      snapshot_message(snapshot->count[at].message),
+				      snapshot->count[at].value);
+	printf("  %-12s", snapshot_counter(first->what));
 	page_fill(text, 14, 14, width, stdout);
 	return at;
 }
 
-static void print_counts(const struct standing *standing, unsigned int width)
+static void print_counts(const struct snapshot *snapshot, unsigned int width)
 {
 	size_t at = 0;
 
-	while (at < standing->n_counts) {
-		if (is_first(standing, at))
-			print_heading(standing, &standing->count[at]);
-		at = print_counter(standing, at, width);
+	while (at < snapshot->n_counts) {
+		if (is_first(snapshot, at))
+			print_heading(snapshot, &snapshot->count[at]);
+		at = print_counter(snapshot, at, width);
 	}
 }
 
-void stat_print_text(const struct standing *standing, unsigned int width)
+void stat_print_text(const struct snapshot *snapshot, unsigned int width)
 {
-	print_ids(standing, width);
-	print_counts(standing, width);
+	print_ids(snapshot, width);
+	print_counts(snapshot, width);
 }

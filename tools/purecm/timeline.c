@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * purecm timeline: a web page with a picture of a capture. Connections are swim lanes with a line
- * for each end, messages are arrows between the two. Called by main.c; timeline_page.c draws.
+ * for each end, messages are arrows between the two.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -54,7 +54,7 @@ static const struct argp argp = {
 	       "see its fields.",
 };
 
-static int write_page(const struct timeline *timeline, const struct story *story)
+static int write_page(const struct timeline *timeline, const struct message_log *log)
 {
 	const bool is_stdout = !timeline->output || strcmp(timeline->output, "-") == 0;
 	FILE *out = is_stdout ? stdout : fopen(timeline->output, "w");
@@ -64,7 +64,7 @@ static int write_page(const struct timeline *timeline, const struct story *story
 		complain("%s cannot be written: %s", timeline->output, strerror(errno));
 		return -EIO;
 	}
-	timeline_page(story, reading_name(&timeline->reading), out);
+	timeline_page(log, reading_name(&timeline->reading), out);
 	if (is_stdout)
 		return 0;
 	if (ferror(out))
@@ -80,20 +80,20 @@ static int write_page(const struct timeline *timeline, const struct story *story
 int timeline_main(int argc, char **argv)
 {
 	struct timeline timeline = { .reading = { .file = NULL } };
-	struct story story;
+	struct message_log log;
 	bool is_whole;
 	int err;
 
 	command_parse(&argp, argc, argv, 0, &timeline);
-	err = story_read(&timeline.reading, &timeline.filter, &story);
+	err = message_log_read(&timeline.reading, &timeline.filter, &log);
 	if (err && err != SOURCE_CUT)
 		return STATUS_FAILED;
 	is_whole = !err;
-	if (story.is_cut)
+	if (log.is_cut)
 		complain("%s: only the first %u messages are drawn; choose connections, see "
 			 "--help",
-			 reading_name(&timeline.reading), STORY_MAX);
-	err = write_page(&timeline, &story);
-	story_fini(&story);
+			 reading_name(&timeline.reading), MESSAGE_LOG_MAX);
+	err = write_page(&timeline, &log);
+	message_log_fini(&log);
 	return err || !is_whole ? STATUS_FAILED : STATUS_OK;
 }

@@ -23,7 +23,7 @@
 #define PASSIVE_PX 70
 
 struct page {
-	const struct story *story;
+	const struct message_log *log;
 	FILE *out;
 	double *x;		  /* of each message */
 	uint32_t *lane;		  /* by the flow's number less 1: from 1, 0 for none */
@@ -93,9 +93,9 @@ static void put_text(const char *text, FILE *out)
 
 /* --- where it goes ------------------------------------------------------- */
 
-static double gap_s(const struct story *story, uint32_t i)
+static double gap_s(const struct message_log *log, uint32_t i)
 {
-	return (double)(int64_t)(story->told[i].time_ns - story->told[i - 1].time_ns) / NS_PER_S;
+	return (double)(int64_t)(log->told[i].time_ns - log->told[i - 1].time_ns) / NS_PER_S;
 }
 
 static void place_messages(struct page *page)
@@ -103,9 +103,9 @@ static void place_messages(struct page *page)
 	double x = MARGIN_PX, us;
 	uint32_t i;
 
-	for (i = 0; i < page->story->count; i++) {
+	for (i = 0; i < page->log->count; i++) {
 		if (i > 0) {
-			us = gap_s(page->story, i) * 1e6;
+			us = gap_s(page->log, i) * 1e6;
 			x += STEP_PX + (us > 1 ? DECADE_PX * log10(us) : 0);
 		}
 		page->x[i] = x;
@@ -118,8 +118,8 @@ static void place_lanes(struct page *page)
 	const struct flow *flow;
 	uint32_t i;
 
-	for (i = 0; i < page->story->count; i++) {
-		flow = page->story->told[i].step.flow;
+	for (i = 0; i < page->log->count; i++) {
+		flow = page->log->told[i].step.flow;
 		if (page->lane[flow->number - 1])
 			continue;
 		page->flow[page->n_lanes++] = flow;
@@ -136,8 +136,8 @@ static unsigned int lane_y(const struct page *page, const struct flow *flow)
 
 static void put_label(const struct page *page, const struct flow *flow)
 {
-	const struct plight plight = { page->story->flows, flow, page->story->end_ns };
-	const struct advice *advice = advice_find(&plight);
+	const struct context context = { page->log->flows, flow, page->log->end_ns };
+	const struct advice *advice = advice_find(&context);
 	char active[FLOW_WHO_BYTES], passive[FLOW_WHO_BYTES];
 	char *what = NULL;
 	size_t bytes;
@@ -150,7 +150,7 @@ static void put_label(const struct page *page, const struct flow *flow)
 	fputs("</span><br>", page->out);
 	text = advice ? open_memstream(&what, &bytes) : NULL;
 	if (text) {
-		plight_print(&plight, advice->what, text);
+		context_print(&context, advice->what, text);
 		fclose(text);
 		put_text(what, page->out);
 	}
@@ -184,7 +184,7 @@ static void put_lane(const struct page *page, const struct flow *flow)
 
 static void put_gap(const struct page *page, uint32_t i)
 {
-	const double s = gap_s(page->story, i);
+	const double s = gap_s(page->log, i);
 	const double from = page->x[i - 1] + STEP_PX / 2.0, to = page->x[i] - STEP_PX / 2.0;
 
 	if (s < GAP_S)
@@ -197,7 +197,7 @@ static void put_gap(const struct page *page, uint32_t i)
 
 /* --- messages ------------------------------------------------------------ */
 
-static const char *class_of(const struct told *told)
+static const char *class_of(const struct log_entry *told)
 {
 	if (told->step.is_stray)
 		return "message ignored";
@@ -209,9 +209,9 @@ static const char *class_of(const struct told *told)
 	return "message";
 }
 
-static void put_tip(const struct page *page, const struct told *told)
+static void put_tip(const struct page *page, const struct log_entry *told)
 {
-	const double at_s = (double)(int64_t)(told->time_ns - page->story->told[0].time_ns) /
+	const double at_s = (double)(int64_t)(told->time_ns - page->log->told[0].time_ns) /
 			    NS_PER_S;
 
 	fprintf(page->out, "<title>%s at %.6f s, connection #%u", cm_msg_layout(told->attr)->name,
@@ -230,7 +230,7 @@ static void put_tip(const struct page *page, const struct told *told)
 
 static void put_message(const struct page *page, uint32_t i)
 {
-	const struct told *told = &page->story->told[i];
+	const struct log_entry *told = &page->log->told[i];
 	const unsigned int y = lane_y(page, told->step.flow);
 	const bool down = told->step.from == FLOW_ACTIVE;
 	const unsigned int from = y + (down ? ACTIVE_PX : PASSIVE_PX);
@@ -248,7 +248,7 @@ static void put_message(const struct page *page, uint32_t i)
 static void put_time(const struct page *page, uint32_t i)
 {
 	const double s =
-		(double)(int64_t)(page->story->told[i].time_ns - page->story->told[0].time_ns) /
+		(double)(int64_t)(page->log->told[i].time_ns - page->log->told[0].time_ns) /
 		NS_PER_S;
 
 	fprintf(page->out, "<text class=\"time\" x=\"%.0f\" y=\"12\">%.3f</text>\n", page->x[i], s);
@@ -261,23 +261,23 @@ static void put_picture(const struct page *page)
 	fprintf(page->out,
 		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%u\">\n",
 		page->width, TOP_PX + page->n_lanes * LANE_PX + 4);
-	for (i = 1; i < page->story->count; i++)
+	for (i = 1; i < page->log->count; i++)
 		put_gap(page, i);
 	for (i = 0; i < page->n_lanes; i++)
 		put_lane(page, page->flow[i]);
-	for (i = 0; i < page->story->count; i++) {
+	for (i = 0; i < page->log->count; i++) {
 		put_time(page, i);
 		put_message(page, i);
 	}
 	fputs("</svg>\n", page->out);
 }
 
-void timeline_page(const struct story *story, const char *title, FILE *out)
+void timeline_page(const struct message_log *log, const char *title, FILE *out)
 {
-	const size_t n_flows = flows_count(story->flows);
-	struct page page = { .story = story, .out = out };
+	const size_t n_flows = flows_count(log->flows);
+	struct page page = { .log = log, .out = out };
 
-	page.x = calloc(story->count + 1, sizeof(*page.x));
+	page.x = calloc(log->count + 1, sizeof(*page.x));
 	page.lane = calloc(n_flows + 1, sizeof(*page.lane));
 	page.flow = calloc(n_flows + 1, sizeof(*page.flow));
 	if (page.x && page.lane && page.flow) {
@@ -288,7 +288,7 @@ void timeline_page(const struct story *story, const char *title, FILE *out)
 		fprintf(out, "</title>\n%s</head><body>\n<h1>", style);
 		put_text(title, out);
 		fprintf(out, ": %u connections, %u messages</h1>\n%s<div class=\"page\">\n",
-			page.n_lanes, story->count, legend);
+			page.n_lanes, log->count, legend);
 		put_labels(&page);
 		put_picture(&page);
 		fputs("</div></body></html>\n", out);

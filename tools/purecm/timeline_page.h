@@ -7,13 +7,13 @@
 
 #include <stdio.h>
 
-#include "tools/purecm/story.h"
+#include "tools/purecm/message_log.h"
 
 /**
  * timeline_page() - write it
- * @story: what is drawn
+ * @log: what is drawn
  * @title: of the page: the capture's name
  */
-void timeline_page(const struct story *story, const char *title, FILE *out);
+void timeline_page(const struct message_log *log, const char *title, FILE *out);
 
 #endif

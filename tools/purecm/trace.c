@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * purecm trace: every message of a source, a line each, as a chart, with the whole decode or as
- * JSON; and into a file. Called by main.c.
+ * JSON; and into a file.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -124,53 +124,53 @@ static void write_message(struct trace *trace, const struct shown *shown)
 		 step->flow->number, cm_state_str(step->state[FLOW_ACTIVE]),
 		 cm_state_str(step->state[FLOW_PASSIVE]), step->nth > 1 ? ", repeated" : "",
 		 step->is_stray ? ", ignored" : "");
-	pcapng_put(trace->file, shown->sighting, comment);
+	pcapng_put(trace->file, shown->observation, comment);
 }
 
-static int take_message(struct trace *trace, const struct sighting *sighting,
+static int take_message(struct trace *trace, const struct observation *observation,
 			const struct cm_msg *msg)
 {
 	struct flow_step step;
-	const struct shown shown = { sighting, msg, &step };
-	int err = flows_take(trace->flows, sighting, msg, &step);
+	const struct shown shown = { observation, msg, &step };
+	int err = flows_take(trace->flows, observation, msg, &step);
 
 	if (err || !is_shown(trace, &shown))
 		return err;
 	trace->n_shown++;
 	write_message(trace, &shown);
 	if (trace->write_entry) {
-		show_begin(&trace->show, sighting);
+		show_begin(&trace->show, observation);
 		trace->write_entry(&trace->show, &shown);
 	}
 	return 0;
 }
 
-static void take_other(struct trace *trace, const struct sighting *sighting)
+static void take_other(struct trace *trace, const struct observation *observation)
 {
-	if (trace->chart || !filter_takes_other(&trace->filter, sighting))
+	if (trace->chart || !filter_takes_other(&trace->filter, observation))
 		return;
 	trace->n_shown++;
 	if (trace->file)
-		pcapng_put(trace->file, sighting, NULL);
+		pcapng_put(trace->file, observation, NULL);
 	if (!trace->write_entry)
 		return;
-	show_begin(&trace->show, sighting);
+	show_begin(&trace->show, observation);
 	if (trace->json)
-		show_other_json(&trace->show, sighting);
+		show_other_json(&trace->show, observation);
 	else
-		show_other(&trace->show, sighting, trace->verbose);
+		show_other(&trace->show, observation, trace->verbose);
 }
 
-static int take(void *arg, const struct sighting *sighting)
+static int take(void *arg, const struct observation *observation)
 {
 	struct trace *trace = arg;
 	struct cm_msg msg;
 
-	if (!sighting_is_cm(sighting) || cm_msg_decode(sighting->mad, MAD_BYTES, &msg)) {
-		take_other(trace, sighting);
+	if (!observation_is_cm(observation) || cm_msg_decode(observation->mad, MAD_BYTES, &msg)) {
+		take_other(trace, observation);
 		return 0;
 	}
-	return take_message(trace, sighting, &msg);
+	return take_message(trace, observation, &msg);
 }
 
 /* --- all of them --------------------------------------------------------- */

@@ -13,7 +13,7 @@
 
 #include "lib/portd/client/client.h"
 #include "tools/purecm/command.h"
-#include "tools/purecm/sighting.h"
+#include "tools/purecm/observation.h"
 
 #define PKEY_DEFAULT 0xffff
 #define LOOK_MS	     5	/* between one look at the ring and the next */
@@ -43,12 +43,12 @@ static void end(int signal_number)
 	is_over = 1;
 }
 
-static void fill(const struct trace_entry *seen, struct sighting *ret)
+static void fill(const struct trace_entry *seen, struct observation *ret)
 {
 	struct mad_gid peer = seen->path.grh ? seen->path.dgid
-					     : sighting_gid_of_lid(seen->path.dlid);
+					     : observation_gid_of_lid(seen->path.dlid);
 
-	*ret = (struct sighting){
+	*ret = (struct observation){
 		.time_ns = seen->time_ns,
 		.number = seen->number,
 		.way = seen->way == PORTD_RECEIVED ? WAY_IN : WAY_OUT,
@@ -140,7 +140,7 @@ static bool take(struct tracer *tracer, struct trace_entry *ret)
 	return false;
 }
 
-static int next(struct source *source, struct sighting *ret)
+static int next(struct source *source, struct observation *ret)
 {
 	struct tracer *tracer = (struct tracer *)source;
 	struct trace_entry seen;

@@ -58,7 +58,7 @@ static unsigned int check_sum(const uint8_t *bytes, size_t n)
 	return ~sum & 0xffff;
 }
 
-static uint8_t *put_ip4(uint8_t *at, const struct sighting *sighting)
+static uint8_t *put_ip4(uint8_t *at, const struct observation *observation)
 {
 	uint8_t *ip = at;
 
@@ -68,64 +68,67 @@ static uint8_t *put_ip4(uint8_t *at, const struct sighting *sighting)
 	ip[6] = 0x40; /* not to be fragmented */
 	ip[8] = HOP_LIMIT;
 	ip[9] = PROTO_UDP;
-	put(ip + 12, sighting->src.raw + 12, 4);
-	put(ip + 16, sighting->dst.raw + 12, 4);
+	put(ip + 12, observation->src.raw + 12, 4);
+	put(ip + 16, observation->dst.raw + 12, 4);
 	put16(ip + 10, check_sum(ip, IP4_BYTES));
 	return ip + IP4_BYTES;
 }
 
-static uint8_t *put_ip6(uint8_t *at, const struct sighting *sighting)
+static uint8_t *put_ip6(uint8_t *at, const struct observation *observation)
 {
 	const uint8_t head[8] = { 0x60, [4] = ROCE_BYTES >> 8, ROCE_BYTES & 0xff, PROTO_UDP,
 				  HOP_LIMIT };
 
 	at = put(at, head, sizeof(head));
-	at = put(at, sighting->src.raw, 16);
-	return put(at, sighting->dst.raw, 16);
+	at = put(at, observation->src.raw, 16);
+	return put(at, observation->dst.raw, 16);
 }
 
 /* Ethernet, IP and UDP; the check sum of RoCE v2's UDP is zero. */
-static uint8_t *put_roce(uint8_t *at, const struct sighting *sighting)
+static uint8_t *put_roce(uint8_t *at, const struct observation *observation)
 {
-	const bool ip4 = sighting_is_ip4(&sighting->src) && sighting_is_ip4(&sighting->dst);
+	const bool ip4 = observation_is_ip4(&observation->src) &&
+			 observation_is_ip4(&observation->dst);
 
 	memset(at, 0, MAC_BYTES);
 	at = put16(at + MAC_BYTES, ip4 ? 0x0800 : 0x86dd);
-	at = ip4 ? put_ip4(at, sighting) : put_ip6(at, sighting);
+	at = ip4 ? put_ip4(at, observation) : put_ip6(at, observation);
 	at = put16(at, SPORT);
 	at = put16(at, ROCE_UDP_PORT);
 	at = put16(at, ROCE_BYTES);
 	return put16(at, 0);
 }
 
-static uint8_t *put_lrh(uint8_t *at, const struct sighting *sighting)
+static uint8_t *put_lrh(uint8_t *at, const struct observation *observation)
 {
 	at[0] = 0;
 	at[1] = LNH_LOCAL;
-	at = put16(at + 2, sighting_lid(&sighting->dst));
+	at = put16(at + 2, observation_lid(&observation->dst));
 	at = put16(at, LRH_WORDS);
-	return put16(at, sighting_lid(&sighting->src));
+	return put16(at, observation_lid(&observation->src));
 }
 
-static uint8_t *put_bth(uint8_t *at, const struct sighting *sighting)
+static uint8_t *put_bth(uint8_t *at, const struct observation *observation)
 {
 	memset(at, 0, BTH_BYTES);
 	at[0] = UD_SEND_ONLY;
-	put16(at + 2, sighting->pkey);
+	put16(at + 2, observation->pkey);
 	put24(at + 5, QPN_GSI);
 	at = put(at + BTH_BYTES, qkey_gsi, sizeof(qkey_gsi));
 	*at++ = 0;
-	return put24(at, sighting->src_qpn);
+	return put24(at, observation->src_qpn);
 }
 
-size_t wrap_mad(const struct sighting *sighting, uint8_t ret_packet[WRAP_BYTES_MAX],
+size_t wrap_mad(const struct observation *observation, uint8_t ret_packet[WRAP_BYTES_MAX],
 		int *ret_link_type)
 {
-	const bool has_lids = sighting_lid(&sighting->src) && sighting_lid(&sighting->dst);
-	uint8_t *at = has_lids ? put_lrh(ret_packet, sighting) : put_roce(ret_packet, sighting);
+	const bool has_lids = observation_lid(&observation->src) &&
+			      observation_lid(&observation->dst);
+	uint8_t *at = has_lids ? put_lrh(ret_packet, observation)
+			       : put_roce(ret_packet, observation);
 
-	at = put_bth(at, sighting);
-	at = put(at, sighting->mad, MAD_BYTES);
+	at = put_bth(at, observation);
+	at = put(at, observation->mad, MAD_BYTES);
 	memset(at, 0, ICRC_BYTES);
 	*ret_link_type = has_lids ? LINK_INFINIBAND : LINK_ETHERNET;
 	return (size_t)(at + ICRC_BYTES - ret_packet);

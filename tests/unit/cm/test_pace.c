@@ -126,7 +126,7 @@ TEST(dreq_waits_until_another_has_been_answered)
 	rig_input(&rig, "DREP");
 	ck_assert_str_eq(rig_sent(&rig), "DREQ");
 	ck_assert_uint_eq(rig_said(&rig, 0).dreq.local_comm_id, waiting->local_comm_id);
-	ck_assert_uint_eq(rig.port.goodbyes.out, OUT_MAX);
+	ck_assert_uint_eq(rig.port.disconnects.out, OUT_MAX);
 }
 
 TEST(peers_dreq_takes_the_place_of_one_that_waits)
@@ -135,7 +135,7 @@ TEST(peers_dreq_takes_the_place_of_one_that_waits)
 	rig_input(&rig, "DREQ");
 	rig_call(&rig, CM_CALL_DREP);
 	ck_assert_str_eq(rig_sent(&rig), "DREP");
-	ck_assert(list_is_empty(&rig.port.goodbyes.waiting));
+	ck_assert(list_is_empty(&rig.port.disconnects.waiting));
 }
 
 TEST(goodbyes_do_not_wait_for_requests)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How the parts of a standing are called: see standing.h.
+ * How the parts of a snapshot are called: see snapshot.h.
  */
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -9,12 +9,12 @@
 #include <string.h>
 
 #include "cm/conn.h"
-#include "tools/purecm/sighting.h"
-#include "tools/purecm/standing.h"
+#include "tools/purecm/observation.h"
+#include "tools/purecm/snapshot.h"
 
-const char *standing_port_str(const struct standing *standing, uint8_t port, char buf[PLACE_BYTES])
+const char *snapshot_port_str(const struct snapshot *snapshot, uint8_t port, char buf[PLACE_BYTES])
 {
-	const struct standing_port *known = &standing->port[port % PORTD_PORTS_MAX];
+	const struct snapshot_port *known = &snapshot->port[port % PORTD_PORTS_MAX];
 
 	if (port >= PORTD_PORTS_MAX || !known->is_known)
 		snprintf(buf, PLACE_BYTES, "-");
@@ -23,7 +23,7 @@ const char *standing_port_str(const struct standing *standing, uint8_t port, cha
 	return buf;
 }
 
-const char *standing_id_state(const struct portd_stat_id *id)
+const char *snapshot_id_state(const struct portd_stat_id *id)
 {
 	static const char *const names[] = {
 #define X(name) #name,
@@ -34,7 +34,7 @@ const char *standing_id_state(const struct portd_stat_id *id)
 	return id->id_state < sizeof(names) / sizeof(names[0]) ? names[id->id_state] : "-";
 }
 
-const char *standing_conn_state(const struct portd_stat_id *id)
+const char *snapshot_conn_state(const struct portd_stat_id *id)
 {
 	return id->conn_state < CM_N_STATES ? cm_state_str((enum cm_state)id->conn_state) : "-";
 }
@@ -62,14 +62,14 @@ static const char *place_str(uint8_t family, const uint8_t addr[16], uint16_t po
 	return buf;
 }
 
-const char *standing_local(const struct portd_stat_id *id, char buf[PLACE_BYTES])
+const char *snapshot_local(const struct portd_stat_id *id, char buf[PLACE_BYTES])
 {
 	if (!id->family || (is_zero(id->local_addr) && !id->local_port))
 		return strcpy(buf, "-");
 	return place_str(id->family, id->local_addr, id->local_port, buf);
 }
 
-const char *standing_peer(const struct portd_stat_id *id, char buf[PLACE_BYTES])
+const char *snapshot_peer(const struct portd_stat_id *id, char buf[PLACE_BYTES])
 {
 	bool is_named = id->family && !is_zero(id->peer_addr);
 
@@ -80,7 +80,7 @@ const char *standing_peer(const struct portd_stat_id *id, char buf[PLACE_BYTES])
 	return who_str(&id->peer_gid, buf);
 }
 
-const char *standing_space(uint16_t ps)
+const char *snapshot_space(uint16_t ps)
 {
 	switch (ps) {
 	case RDMA_PS_TCP:
@@ -97,7 +97,7 @@ const char *standing_space(uint16_t ps)
 
 /* --- counters ------------------------------------------------------------ */
 
-const char *standing_message(unsigned int kind)
+const char *snapshot_message(unsigned int kind)
 {
 	return kind < CM_TALLY_NONE ? cm_msg_layout((uint16_t)(CM_ATTR_REQ + kind))->name : "none";
 }
@@ -111,7 +111,7 @@ static const struct {
 #undef X
 };
 
-const char *standing_counter(unsigned int what)
+const char *snapshot_counter(unsigned int what)
 {
 	static char name[32];
 	size_t i;
@@ -125,7 +125,7 @@ const char *standing_counter(unsigned int what)
 	return name;
 }
 
-const char *standing_counter_text(unsigned int what)
+const char *snapshot_counter_text(unsigned int what)
 {
 	return counters[what].text;
 }

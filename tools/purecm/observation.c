@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Sightings: of which class, from whom to whom.
+ * The class, the sender and the receiver of a MAD: see observation.h.
  */
-#include "tools/purecm/sighting.h"
+#include "tools/purecm/observation.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -16,12 +16,12 @@
 static const uint8_t ipv4_prefix[IPV4_AT] = { [10] = 0xff, 0xff };
 static const uint8_t lid_prefix[LID_AT] = { MARK_OF_A_LID, 'L', 'I', 'D' };
 
-bool sighting_is_cm(const struct sighting *sighting)
+bool observation_is_cm(const struct observation *observation)
 {
-	return sighting->mad[MAD_CLASS_AT] == MAD_CLASS_CM;
+	return observation->mad[MAD_CLASS_AT] == MAD_CLASS_CM;
 }
 
-struct mad_gid sighting_gid_of_ip4(const uint8_t ip[4])
+struct mad_gid observation_gid_of_ip4(const uint8_t ip[4])
 {
 	struct mad_gid gid;
 
@@ -30,12 +30,12 @@ struct mad_gid sighting_gid_of_ip4(const uint8_t ip[4])
 	return gid;
 }
 
-bool sighting_is_ip4(const struct mad_gid *gid)
+bool observation_is_ip4(const struct mad_gid *gid)
 {
 	return memcmp(gid->raw, ipv4_prefix, sizeof(ipv4_prefix)) == 0;
 }
 
-struct mad_gid sighting_gid_of_lid(uint16_t lid)
+struct mad_gid observation_gid_of_lid(uint16_t lid)
 {
 	struct mad_gid gid = { .raw = { 0 } };
 
@@ -45,7 +45,7 @@ struct mad_gid sighting_gid_of_lid(uint16_t lid)
 	return gid;
 }
 
-uint16_t sighting_lid(const struct mad_gid *gid)
+uint16_t observation_lid(const struct mad_gid *gid)
 {
 	if (memcmp(gid->raw, lid_prefix, sizeof(lid_prefix)) != 0)
 		return 0;
@@ -54,9 +54,9 @@ uint16_t sighting_lid(const struct mad_gid *gid)
 
 const char *who_str(const struct mad_gid *gid, char buf[WHO_BYTES])
 {
-	if (sighting_lid(gid))
-		snprintf(buf, WHO_BYTES, "lid %u", sighting_lid(gid));
-	else if (sighting_is_ip4(gid))
+	if (observation_lid(gid))
+		snprintf(buf, WHO_BYTES, "lid %u", observation_lid(gid));
+	else if (observation_is_ip4(gid))
 		inet_ntop(AF_INET, gid->raw + IPV4_AT, buf, WHO_BYTES);
 	else
 		inet_ntop(AF_INET6, gid->raw, buf, WHO_BYTES);

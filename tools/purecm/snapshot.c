@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Asking how things stand: see standing.h. Called by stat.c.
+ * Asking cmportd and the processes: see snapshot.h.
  */
-#include "tools/purecm/standing.h"
+#include "tools/purecm/snapshot.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -17,7 +17,7 @@
 #define NS_PER_S UINT64_C(1000000000)
 
 struct gathering {
-	struct standing *standing;
+	struct snapshot *snapshot;
 	uint32_t ask_id;
 	unsigned int n_awaited; /* ends that have not come */
 	bool has_begun;		/* cmportd itself has said all */
@@ -48,7 +48,7 @@ static int grow(void **array, size_t n, size_t bytes)
 
 /* --- processes ----------------------------------------------------------- */
 
-static void read_program(struct standing_process *process)
+static void read_program(struct snapshot_process *process)
 {
 	char path[64];
 	FILE *comm;
@@ -63,18 +63,18 @@ static void read_program(struct standing_process *process)
 	fclose(comm);
 }
 
-static int add_process(struct standing *standing, const struct standing_process *process)
+static int add_process(struct snapshot *snapshot, const struct snapshot_process *process)
 {
-	int err = grow((void **)&standing->process, standing->n_processes, sizeof(*process));
+	int err = grow((void **)&snapshot->process, snapshot->n_processes, sizeof(*process));
 
 	if (!err)
-		standing->process[standing->n_processes++] = *process;
+		snapshot->process[snapshot->n_processes++] = *process;
 	return err;
 }
 
-static int take_process(struct standing *standing, const struct portd_stat_process *row)
+static int take_process(struct snapshot *snapshot, const struct portd_stat_process *row)
 {
-	struct standing_process process = {
+	struct snapshot_process process = {
 		.client = row->row.client,
 		.pid = row->pid,
 		.uid = row->uid,
@@ -82,91 +82,91 @@ static int take_process(struct standing *standing, const struct portd_stat_proce
 	};
 
 	read_program(&process);
-	standing->index[process.client] = (uint16_t)standing->n_processes;
-	return add_process(standing, &process);
+	snapshot->index[process.client] = (uint16_t)snapshot->n_processes;
+	return add_process(snapshot, &process);
 }
 
-static struct standing_process *find(const struct standing *standing, uint16_t client)
+static struct snapshot_process *find(const struct snapshot *snapshot, uint16_t client)
 {
-	return &standing->process[standing->index[client]];
+	return &snapshot->process[snapshot->index[client]];
 }
 
-const struct standing_process *standing_process(const struct standing *standing, uint16_t client)
+const struct snapshot_process *snapshot_process(const struct snapshot *snapshot, uint16_t client)
 {
-	return find(standing, client);
+	return find(snapshot, client);
 }
 
 /* --- rows ---------------------------------------------------------------- */
 
-static void take_port(struct standing *standing, const struct portd_stat_port *row)
+static void take_port(struct snapshot *snapshot, const struct portd_stat_port *row)
 {
-	struct standing_port *port;
+	struct snapshot_port *port;
 
 	if (row->port >= PORTD_PORTS_MAX)
 		return;
-	port = &standing->port[row->port];
+	port = &snapshot->port[row->port];
 	port->is_known = true;
 	port->port_num = row->port_num;
 	memcpy(port->device, row->device, sizeof(port->device));
 	port->device[sizeof(port->device) - 1] = '\0';
 }
 
-static int take_id(struct standing *standing, const struct portd_stat_id *row)
+static int take_id(struct snapshot *snapshot, const struct portd_stat_id *row)
 {
-	int err = grow((void **)&standing->id, standing->n_ids, sizeof(*row));
+	int err = grow((void **)&snapshot->id, snapshot->n_ids, sizeof(*row));
 
 	if (!err)
-		standing->id[standing->n_ids++] = *row;
+		snapshot->id[snapshot->n_ids++] = *row;
 	return err;
 }
 
-static int take_count(struct standing *standing, const struct portd_stat_count *row)
+static int take_count(struct snapshot *snapshot, const struct portd_stat_count *row)
 {
-	int err = grow((void **)&standing->count, standing->n_counts, sizeof(*row));
+	int err = grow((void **)&snapshot->count, snapshot->n_counts, sizeof(*row));
 
 	if (row->what >= PORTD_N_COUNTERS || row->message >= CM_TALLY_KINDS)
 		return 0; /* of a later version: not to be understood */
 	if (!err)
-		standing->count[standing->n_counts++] = *row;
+		snapshot->count[snapshot->n_counts++] = *row;
 	return err;
 }
 
 static void take_end(struct gathering *gathering, const struct portd_stat_end *row)
 {
-	struct standing_process *process = find(gathering->standing, row->row.client);
+	struct snapshot_process *process = find(gathering->snapshot, row->row.client);
 
 	if (process->has_answered)
 		return;
 	process->has_answered = true;
 	process->is_partial = row->is_partial;
 	process->n_said = row->n_rows;
-	gathering->has_begun = gathering->has_begun || process == gathering->standing->process;
+	gathering->has_begun = gathering->has_begun || process == gathering->snapshot->process;
 	gathering->n_awaited--;
 }
 
 static void take(const struct portd_record *record, void *arg)
 {
 	struct gathering *gathering = arg;
-	struct standing *standing = gathering->standing;
+	struct snapshot *snapshot = gathering->snapshot;
 	int err = 0;
 
 	if (record->type < PORTD_STAT_PORT || record->type > PORTD_STAT_END ||
 	    record->stat_row.ask_id != gathering->ask_id)
 		return; /* of an earlier question */
 	if (record->type == PORTD_STAT_PROCESS)
-		err = take_process(standing, &record->stat_process);
+		err = take_process(snapshot, &record->stat_process);
 	else if (record->type == PORTD_STAT_ID)
-		err = take_id(standing, &record->stat_id);
+		err = take_id(snapshot, &record->stat_id);
 	else if (record->type == PORTD_STAT_COUNT)
-		err = take_count(standing, &record->stat_count);
+		err = take_count(snapshot, &record->stat_count);
 	else if (record->type == PORTD_STAT_PORT)
-		take_port(standing, &record->stat_port);
+		take_port(snapshot, &record->stat_port);
 	if (record->type == PORTD_STAT_END)
 		take_end(gathering, &record->stat_end);
 	else if (record->type == PORTD_STAT_PROCESS)
-		standing->process[0].n_rows++; /* cmportd says it */
+		snapshot->process[0].n_rows++; /* cmportd says it */
 	else
-		find(standing, record->stat_row.client)->n_rows++;
+		find(snapshot, record->stat_row.client)->n_rows++;
 	gathering->err = gathering->err ? gathering->err : err;
 }
 
@@ -189,12 +189,12 @@ static int await(struct portd_client *client, struct gathering *gathering, unsig
 	return gathering->has_begun ? 0 : -ETIMEDOUT;
 }
 
-int standing_gather(struct portd_client *client, uint32_t pid, unsigned int wait_ms,
-		    struct standing *ret)
+int snapshot_gather(struct portd_client *client, uint32_t pid, unsigned int wait_ms,
+		    struct snapshot *ret)
 {
-	const struct standing_process itself = { .client = PORTD_STAT_ITSELF,
+	const struct snapshot_process itself = { .client = PORTD_STAT_ITSELF,
 						 .program = "cmportd" };
-	struct gathering gathering = { .standing = ret };
+	struct gathering gathering = { .snapshot = ret };
 	struct portd_reply reply = { .error = 0 };
 	int err;
 
@@ -211,20 +211,20 @@ int standing_gather(struct portd_client *client, uint32_t pid, unsigned int wait
 	return await(client, &gathering, wait_ms);
 }
 
-void standing_fini(struct standing *standing)
+void snapshot_fini(struct snapshot *snapshot)
 {
-	free(standing->process);
-	free(standing->id);
-	free(standing->count);
+	free(snapshot->process);
+	free(snapshot->id);
+	free(snapshot->count);
 }
 
-void standing_complain(const struct standing *standing)
+void snapshot_complain(const struct snapshot *snapshot)
 {
-	const struct standing_process *process;
+	const struct snapshot_process *process;
 	size_t i;
 
-	for (i = 0; i < standing->n_processes; i++) {
-		process = &standing->process[i];
+	for (i = 0; i < snapshot->n_processes; i++) {
+		process = &snapshot->process[i];
 		if (!process->has_answered)
 			complain("%s[%u] does not answer: it is stopped, or too busy; cmportd "
 				 "knows of %u connections",

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What the processes of this moment have dropped at a port, and why, all together: cmportd passes
- * messages on, and does not learn what became of them. Part of standing.h.
+ * messages on, and does not learn what became of them. Part of snapshot.h.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/purecm/standing.h"
+#include "tools/purecm/snapshot.h"
 
 /* What each counts for itself, and cmportd does not at a port. */
 static const enum portd_stat_counter summed[] = {
@@ -21,13 +21,13 @@ struct sums {
 	uint64_t value[PORTD_PORTS_MAX][PORTD_N_COUNTERS][CM_TALLY_KINDS];
 };
 
-static void add_up(const struct standing *standing, struct sums *sums)
+static void add_up(const struct snapshot *snapshot, struct sums *sums)
 {
 	const struct portd_stat_count *count;
 	size_t i;
 
-	for (i = 0; i < standing->n_counts; i++) {
-		count = &standing->count[i];
+	for (i = 0; i < snapshot->n_counts; i++) {
+		count = &snapshot->count[i];
 		if (count->row.client != PORTD_STAT_PASSING && count->port < PORTD_PORTS_MAX)
 			sums->value[count->port][count->what][count->message] += count->value;
 	}
@@ -57,18 +57,18 @@ static size_t put_sums(struct sums *sums, struct portd_stat_row row, uint8_t por
 	return n;
 }
 
-static bool ends_port(const struct standing *standing, size_t i)
+static bool ends_port(const struct snapshot *snapshot, size_t i)
 {
-	const struct portd_stat_count *count = &standing->count[i];
+	const struct portd_stat_count *count = &snapshot->count[i];
 
 	return count->row.client == PORTD_STAT_PASSING && count->port < PORTD_PORTS_MAX &&
-	       (i + 1 == standing->n_counts || count[1].row.client != PORTD_STAT_PASSING ||
+	       (i + 1 == snapshot->n_counts || count[1].row.client != PORTD_STAT_PASSING ||
 		count[1].port != count->port);
 }
 
-int standing_sum(struct standing *standing)
+int snapshot_sum(struct snapshot *snapshot)
 {
-	size_t i, n = 0, max = standing->n_counts + PORTD_PORTS_MAX * N_SUMMED * CM_TALLY_KINDS;
+	size_t i, n = 0, max = snapshot->n_counts + PORTD_PORTS_MAX * N_SUMMED * CM_TALLY_KINDS;
 	struct portd_stat_count *count = calloc(max, sizeof(*count));
 	struct sums *sums = calloc(1, sizeof(*sums));
 
@@ -77,15 +77,15 @@ int standing_sum(struct standing *standing)
 		free(sums);
 		return -ENOMEM;
 	}
-	add_up(standing, sums);
-	for (i = 0; i < standing->n_counts; i++) {
-		count[n++] = standing->count[i];
-		if (ends_port(standing, i))
+	add_up(snapshot, sums);
+	for (i = 0; i < snapshot->n_counts; i++) {
+		count[n++] = snapshot->count[i];
+		if (ends_port(snapshot, i))
 			n += put_sums(sums, count[n - 1].row, count[n - 1].port, &count[n]);
 	}
 	free(sums);
-	free(standing->count);
-	standing->count = count;
-	standing->n_counts = n;
+	free(snapshot->count);
+	snapshot->count = count;
+	snapshot->n_counts = n;
 	return 0;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The questions that plight.h lists.
+ * The conditions: see context.h.
  */
-#include "tools/purecm/plight.h"
+#include "tools/purecm/context.h"
 
 #include <errno.h>
 #include <string.h>
@@ -30,9 +30,9 @@ static bool same_gid(const struct mad_gid *a, const struct mad_gid *b)
 
 /* --- of the request ------------------------------------------------------ */
 
-bool plight_was_asked_for_patience(const struct plight *plight)
+bool context_got_mra(const struct context *context)
 {
-	return flow_seen(plight->flow, CM_ATTR_MRA)->count;
+	return flow_seen(context->flow, CM_ATTR_MRA)->count;
 }
 
 static bool was_repeated(const struct flow *flow)
@@ -41,10 +41,10 @@ static bool was_repeated(const struct flow *flow)
 	       flow_seen(flow, CM_ATTR_SIDR_REQ)->count > 1;
 }
 
-bool plight_has_just_begun(const struct plight *plight)
+bool context_has_just_begun(const struct context *context)
 {
-	const struct flow *flow = plight->flow;
-	const double waited_s = (double)(plight->end_ns - flow->last_ns) / NS_PER_S;
+	const struct flow *flow = context->flow;
+	const double waited_s = (double)(context->end_ns - flow->last_ns) / NS_PER_S;
 	unsigned int timeout = flow->req.remote_cm_response_timeout;
 
 	if (flow_seen(flow, CM_ATTR_REP)->count)
@@ -54,14 +54,14 @@ bool plight_has_just_begun(const struct plight *plight)
 	return !was_repeated(flow) && waited_s < encoded_s(timeout);
 }
 
-bool plight_peer_speaks(const struct plight *plight)
+bool context_peer_speaks(const struct context *context)
 {
-	return flows_has_spoken(plight->flows, flow_gid(plight->flow, FLOW_PASSIVE));
+	return flows_has_spoken(context->flows, flow_gid(context->flow, FLOW_PASSIVE));
 }
 
-bool plight_answer_was_late(const struct plight *plight)
+bool context_answer_was_late(const struct context *context)
 {
-	const struct flow *flow = plight->flow;
+	const struct flow *flow = context->flow;
 	const struct flow_seen *rej = flow_seen(flow, CM_ATTR_REJ);
 
 	return flow_seen(flow, CM_ATTR_REP)->count ||
@@ -74,16 +74,16 @@ static bool wants_ip_header(const struct flow *flow)
 	       flow->service_id >> 16 != SERVICE_IB;
 }
 
-bool plight_has_no_ip_header(const struct plight *plight)
+bool context_has_no_ip_header(const struct context *context)
 {
-	return wants_ip_header(plight->flow) && !plight->flow->has_cma;
+	return wants_ip_header(context->flow) && !context->flow->has_cma;
 }
 
-bool plight_has_foreign_gid(const struct plight *plight)
+bool context_has_foreign_gid(const struct context *context)
 {
-	const struct flow *flow = plight->flow;
+	const struct flow *flow = context->flow;
 
-	if (flow->is_sidr || !flow->is_whole || sighting_lid(flow_gid(flow, FLOW_ACTIVE)))
+	if (flow->is_sidr || !flow->is_whole || observation_lid(flow_gid(flow, FLOW_ACTIVE)))
 		return false;
 	return !same_gid(&flow->req.primary.local_gid, flow_gid(flow, FLOW_ACTIVE)) ||
 	       !same_gid(&flow->req.primary.remote_gid, flow_gid(flow, FLOW_PASSIVE));
@@ -94,18 +94,18 @@ static struct mad_gid gid_of_header(const struct cma_hdr *cma, const uint8_t add
 	struct mad_gid gid;
 
 	if (cma->ip_version == 4)
-		return sighting_gid_of_ip4(address + 12);
+		return observation_gid_of_ip4(address + 12);
 	memcpy(gid.raw, address, sizeof(gid.raw));
 	return gid;
 }
 
 /* Where GIDs are made of IP addresses; on InfiniBand they are not. */
-bool plight_has_other_address(const struct plight *plight)
+bool context_has_other_address(const struct context *context)
 {
-	const struct flow *flow = plight->flow;
+	const struct flow *flow = context->flow;
 	struct mad_gid named;
 
-	if (!flow->has_cma || sighting_lid(flow_gid(flow, FLOW_ACTIVE)))
+	if (!flow->has_cma || observation_lid(flow_gid(flow, FLOW_ACTIVE)))
 		return false;
 	if (flow->cma.ip_version == 4 && !is_zero(flow_gid(flow, FLOW_PASSIVE)->raw, 10))
 		return false;
@@ -113,9 +113,9 @@ bool plight_has_other_address(const struct plight *plight)
 	return !same_gid(&named, flow_gid(flow, FLOW_PASSIVE));
 }
 
-bool plight_has_other_pkey(const struct plight *plight)
+bool context_has_other_pkey(const struct context *context)
 {
-	const struct flow *flow = plight->flow;
+	const struct flow *flow = context->flow;
 
 	return flow->is_whole &&
 	       (flow->is_sidr ? flow->sidr_req.pkey : flow->req.pkey) != PKEY_DEFAULT;
@@ -137,14 +137,14 @@ static bool has_queue_pair(const struct flow *flow, const struct mad_gid *gid, u
 			flow->end[FLOW_PASSIVE].local_qpn == qpn));
 }
 
-const struct flow *plight_older(const struct plight *plight)
+const struct flow *context_older(const struct context *context)
 {
-	const struct flow *flow = plight->flow, *other;
+	const struct flow *flow = context->flow, *other;
 	const enum flow_end end = refused_end(flow);
 	uint32_t i, looks = 0;
 
 	for (i = flow->number - 1; i > 0 && looks < LOOKS_MAX; i--, looks++) {
-		other = flows_get(plight->flows, i - 1);
+		other = flows_get(context->flows, i - 1);
 		if (!other)
 			break;
 		if (has_queue_pair(other, flow_gid(flow, end), flow->end[end].local_qpn) &&
@@ -154,31 +154,31 @@ const struct flow *plight_older(const struct plight *plight)
 	return NULL;
 }
 
-bool plight_has_older(const struct plight *plight)
+bool context_has_older(const struct context *context)
 {
-	return plight_older(plight);
+	return context_older(context);
 }
 
-bool plight_has_private_data(const struct plight *plight)
+bool context_has_private_data(const struct context *context)
 {
-	const struct cm_rej *rej = &plight->flow->rej;
+	const struct cm_rej *rej = &context->flow->rej;
 
 	return !is_zero(rej->private_data, sizeof(rej->private_data));
 }
 
-bool plight_was_rejected_by_active(const struct plight *plight)
+bool context_was_rejected_by_active(const struct context *context)
 {
-	return flow_seen(plight->flow, CM_ATTR_REJ)->by == FLOW_ACTIVE;
+	return flow_seen(context->flow, CM_ATTR_REJ)->by == FLOW_ACTIVE;
 }
 
-bool plight_was_established(const struct plight *plight)
+bool context_was_established(const struct context *context)
 {
-	return flow_seen(plight->flow, CM_ATTR_RTU)->count;
+	return flow_seen(context->flow, CM_ATTR_RTU)->count;
 }
 
-bool plight_dreq_names_other_qpn(const struct plight *plight)
+bool context_dreq_names_other_qpn(const struct context *context)
 {
-	const struct flow *flow = plight->flow;
+	const struct flow *flow = context->flow;
 	const enum flow_end to = (enum flow_end) !flow_seen(flow, CM_ATTR_DREQ)->by;
 
 	return flow->end[to].local_qpn && flow->dreq.remote_qpn != flow->end[to].local_qpn;

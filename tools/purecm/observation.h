@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A MAD that was seen on its way from one connection manager to another, and where sightings come
- * from. A capture is a source; so is, for whoever writes one, a host that is traced live. The
- * subcommands take sightings from a source and know nothing of where it has them from.
+ * An observation is a MAD that was seen on its way from one connection manager to another. A source
+ * delivers observations: a capture, or the live trace of a host. The subcommands do not know which.
  */
-#ifndef TOOLS_PURECM_SIGHTING_H
-#define TOOLS_PURECM_SIGHTING_H
+#ifndef TOOLS_PURECM_OBSERVATION_H
+#define TOOLS_PURECM_OBSERVATION_H
 
 #include <errno.h>
 #include <stdbool.h>
@@ -17,17 +16,17 @@
 #define MAD_CLASS_SA 0x03
 
 /* As a host that is traced sees it; a capture does not tell. */
-enum sighting_way {
+enum observation_way {
 	WAY_UNKNOWN,
 	WAY_OUT,
 	WAY_IN,
 };
 
-struct sighting {
+struct observation {
 	uint64_t time_ns; /* since 1970 */
 	uint64_t number;  /* of the packet in its source, from 1 */
-	enum sighting_way way;
-	struct mad_gid src; /* see sighting_lid(): also of those who have no GID in the packet */
+	enum observation_way way;
+	struct mad_gid src; /* see observation_lid(): also of those who have no GID in the packet */
 	struct mad_gid dst;
 	uint32_t src_qpn;
 	uint16_t pkey;
@@ -55,7 +54,7 @@ struct source {
 	struct source_counts counts;
 
 	/* Return: 1 with @ret filled; 0 at the end; SOURCE_CUT or -errno, after a complaint. */
-	int (*next)(struct source *source, struct sighting *ret);
+	int (*next)(struct source *source, struct observation *ret);
 	void (*close)(struct source *source);
 };
 
@@ -88,20 +87,20 @@ int capture_open_live(const char *interface, struct source **ret);
  */
 int tracer_open(uint32_t pid, struct source **ret);
 
-/** sighting_is_cm() - is it a message of the CM class? Else it is of the SA's. */
-bool sighting_is_cm(const struct sighting *sighting);
+/** observation_is_cm() - is it a message of the CM class? Else it is of the SA's. */
+bool observation_is_cm(const struct observation *observation);
 
-/** sighting_gid_of_ip4() - as RoCE v2 has it. */
-struct mad_gid sighting_gid_of_ip4(const uint8_t ip[4]);
+/** observation_gid_of_ip4() - as RoCE v2 has it. */
+struct mad_gid observation_gid_of_ip4(const uint8_t ip[4]);
 
-/** sighting_is_ip4() - does a GID stand for an IPv4 address? It is in the last four bytes. */
-bool sighting_is_ip4(const struct mad_gid *gid);
+/** observation_is_ip4() - does a GID stand for an IPv4 address? It is in the last four bytes. */
+bool observation_is_ip4(const struct mad_gid *gid);
 
-/** sighting_gid_of_lid() - what stands for the GID of one that has told its LID only. */
-struct mad_gid sighting_gid_of_lid(uint16_t lid);
+/** observation_gid_of_lid() - what stands for the GID of one that has told its LID only. */
+struct mad_gid observation_gid_of_lid(uint16_t lid);
 
-/** sighting_lid() - the LID in such a GID; 0 in all others. */
-uint16_t sighting_lid(const struct mad_gid *gid);
+/** observation_lid() - the LID in such a GID; 0 in all others. */
+uint16_t observation_lid(const struct mad_gid *gid);
 
 #define WHO_BYTES 48
 
