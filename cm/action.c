@@ -135,15 +135,8 @@ static void remember_req_sent(struct cm_conn *conn, const struct cm_args *args)
 	conn->initiator_depth = req->initiator_depth;
 	conn->retry_count = req->retry_count;
 	conn->rnr_retry_count = req->rnr_retry_count;
-	conn->path_mtu = req->path_mtu;
 	conn->packet_life_time = args->packet_life_time;
 	conn->local_ack_timeout = round_trip(args->packet_life_time);
-	conn->local_gid = req->primary.local_gid;
-	conn->remote_gid = req->primary.remote_gid;
-	conn->flow_label = req->primary.flow_label;
-	conn->traffic_class = req->primary.traffic_class;
-	conn->hop_limit = req->primary.hop_limit;
-	conn->sl = req->primary.sl;
 }
 
 static void await_turn(struct cm_conn *conn, struct cm_pace *pace, const struct cm_msg *msg)
@@ -274,16 +267,9 @@ void act_report_request(struct cm_conn *conn, struct cm_turn *turn)
 	conn->initiator_depth = req->responder_resources;
 	conn->retry_count = req->retry_count;
 	conn->rnr_retry_count = req->rnr_retry_count;
-	conn->path_mtu = req->path_mtu;
 	conn->packet_life_time =
 		req->primary.local_ack_timeout ? (uint8_t)(req->primary.local_ack_timeout - 1) : 0;
 	conn->local_ack_timeout = round_trip(conn->packet_life_time);
-	conn->local_gid = req->primary.remote_gid;
-	conn->remote_gid = req->primary.local_gid;
-	conn->flow_label = req->primary.flow_label;
-	conn->traffic_class = req->primary.traffic_class;
-	conn->hop_limit = req->primary.hop_limit;
-	conn->sl = req->primary.sl;
 	conn->peer_waits_ms = cm_encoded_ms(req->local_cm_response_timeout) *
 			      (req->max_cm_retries + 1u);
 	cm_index_peer(conn, turn->core);

@@ -126,20 +126,13 @@ struct cm_conn {
 	struct cm_port *port;
 	uint64_t service_id;
 
-	/* What was agreed on, as the queue pair needs it. */
+	/* What was agreed on, as the queue pair needs it; its path is its owner's to know. */
 	uint32_t starting_psn;	      /* ours: the peer's first PSN to us */
 	uint32_t remote_starting_psn; /* the peer's: our first PSN to it */
 	uint8_t responder_resources;  /* RDMA READs the peer may have outstanding at us */
 	uint8_t initiator_depth;      /* RDMA READs we may have outstanding at the peer */
 	uint8_t retry_count;
 	uint8_t rnr_retry_count;
-	uint8_t path_mtu;
-	struct mad_gid remote_gid; /* of the data path */
-	struct mad_gid local_gid;
-	uint8_t hop_limit;
-	uint8_t traffic_class;
-	uint8_t sl;
-	uint32_t flow_label;
 
 	uint64_t peer_waits_ms; /* passive: how long the peer waits for our REP, from its REQ */
 	struct cm_retry retry;

@@ -118,13 +118,12 @@ static int infiniband_read(struct path *path, const struct cm_conn *conn, const 
 {
 	const struct cm_req_path *primary = &msg->req.primary;
 	bool has_dlid = primary->local_lid && primary->local_lid != PERMISSIVE_LID;
-	int err;
 
 	if (msg->hdr.attr_id == CM_ATTR_SIDR_REQ)
 		return read_lookup(path, conn);
-	err = gid_find_ib(&path->port->device->verbs, 1, &primary->remote_gid, 0, &path->gid);
-	if (err || path->gid.port_num != path->port->port_num)
-		return err ? err : -EINVAL;
+	if (gid_find_ib(&path->port->device->verbs, 1, &primary->remote_gid, 0, &path->gid) ||
+	    path->gid.port_num != path->port->port_num)
+		return -EINVAL;
 	infiniband_take_lids(path, primary->remote_lid != PERMISSIVE_LID ? primary->remote_lid : 0,
 			     has_dlid ? primary->local_lid : conn->path.dlid);
 	return set_pkey(path, path->pkey);

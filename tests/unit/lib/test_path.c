@@ -336,6 +336,146 @@ TEST(roce_port_is_in_the_default_partition_only)
 	ck_assert_int_eq(path_check_pkey(&path), -ENOENT);
 }
 
+/* --- of requests ---------------------------------------------------------- */
+
+static struct cm_msg req_between(const struct mad_gid *peer, const struct mad_gid *us)
+{
+	struct cm_msg msg = { .hdr.attr_id = CM_ATTR_REQ };
+
+	msg.req.pkey = PKEY;
+	msg.req.path_mtu = IBV_MTU_2048;
+	msg.req.primary = (struct cm_req_path){ .local_lid = 0x21,
+						.remote_lid = 0x47,
+						.local_gid = *peer,
+						.remote_gid = *us,
+						.flow_label = 0xabcde,
+						.packet_rate = 7,
+						.traffic_class = 9,
+						.hop_limit = 1,
+						.sl = 5,
+						.local_ack_timeout = 18 };
+	return msg;
+}
+
+static struct path read_ib_request(const struct cm_msg *msg, int expected)
+{
+	struct cm_conn conn = {
+		.path = {.dlid = 0x33, .hop_limit = 2, .dgid = peer_gid}
+	};
+	struct path path;
+
+	fake.gid[0].port_num = 1;
+	fake.gid[0].gid_index = 0;
+	ck_assert_int_eq(path_of_request(&port, &conn, msg, &path), expected);
+	return path;
+}
+
+TEST(request_over_infiniband_names_both_ends)
+{
+	struct cm_msg msg = req_between(&peer_gid, &own_gid);
+	struct path path = read_ib_request(&msg, 0);
+
+	ck_assert(path_is_native(&path));
+	ck_assert_mem_eq(&path.dgid, &peer_gid, sizeof(peer_gid));
+	ck_assert_mem_eq(&path.sgid, &own_gid, sizeof(own_gid));
+	ck_assert_uint_eq(path.dlid, 0x21);
+	ck_assert_uint_eq(path.slid, 0x47);
+	ck_assert_uint_eq(path.pkey_index, 1);
+	ck_assert_uint_eq(path.mtu, IBV_MTU_2048);
+	ck_assert_uint_eq(path.sl, 5);
+	ck_assert_uint_eq(path.rate, 7);
+	ck_assert_uint_eq(path.flow_label, 0xabcde);
+	ck_assert_uint_eq(path.traffic_class, 9);
+	ck_assert_uint_eq(path.packet_life_time, 17);
+}
+
+TEST_LOOP(peer_without_a_lid_for_us_is_where_the_request_came_from, 0, 2)
+{
+	struct cm_msg msg = req_between(&peer_gid, &own_gid);
+	struct path path;
+
+	msg.req.primary.local_lid = _i ? 0xffff : 0;
+	msg.req.primary.remote_lid = 0xffff;
+	path = read_ib_request(&msg, 0);
+	ck_assert_uint_eq(path.dlid, 0x33);
+	ck_assert_uint_eq(path.slid, 0);
+}
+
+TEST(request_for_a_gid_that_is_not_ours_is_refused)
+{
+	struct cm_msg msg = req_between(&own_gid, &peer_gid);
+
+	read_ib_request(&msg, -EINVAL);
+}
+
+TEST(ip_address_of_no_ipoib_interface_does_not_lead_back)
+{
+	struct path path = path_of_type(IBV_GID_TYPE_IB);
+	union addr peer = { .in4.sin_family = AF_INET };
+
+	ck_assert_int_eq(path_lead_back(&path, &fake_net.own, &peer), -EINVAL);
+}
+
+/* On a port with the address 10.0.0.1, as its second GID. */
+static struct path read_roce_request(const struct cm_msg *msg, int expected)
+{
+	struct cm_conn conn = {
+		.path = {.grh = true, .sgid_index = 1}
+	};
+	union addr us = {
+		.in4 = {.sin_family = AF_INET, .sin_addr.s_addr = htobe32(0x0a000001)}
+	};
+	union addr peer = us;
+	struct mad_gid gid = addr_to_gid(&us);
+	struct path path;
+	int err;
+
+	peer.in4.sin_addr.s_addr = htobe32(0x0a000002);
+	fake.port[0].link_layer = IBV_LINK_LAYER_ETHERNET;
+	fake.port[0].state = IBV_PORT_ACTIVE;
+	fake.port[0].gid_tbl_len = 2;
+	fake.gid[0] = (struct ibv_gid_entry){ .gid_index = 1,
+					      .port_num = 1,
+					      .gid_type = IBV_GID_TYPE_ROCE_V2,
+					      .ndev_ifindex = FAKE_IFINDEX };
+	memcpy(&fake.gid[0].gid, &gid, sizeof(gid));
+	err = path_of_request(&port, &conn, msg, &path);
+	ck_assert(!path_is_native(&path));
+	if (!err)
+		err = path_lead_back(&path, &us, &peer);
+	ck_assert_int_eq(err, expected);
+	return path;
+}
+
+TEST(request_over_roce_names_the_peer_and_the_route_the_hops)
+{
+	struct cm_msg msg = req_between(&peer_gid, &own_gid);
+	struct path path = read_roce_request(&msg, 0);
+
+	ck_assert_mem_eq(&path.dgid, &peer_gid, sizeof(peer_gid));
+	ck_assert_uint_eq(path.gid.gid_index, 1);
+	ck_assert_uint_eq(path.hop_limit, 64);
+	ck_assert_uint_eq(path.dlid, 0);
+	ck_assert_uint_eq(path.packet_life_time, 17);
+}
+
+TEST(gid_of_who_looks_up_over_roce_is_its_address)
+{
+	struct cm_msg msg = { .hdr.attr_id = CM_ATTR_SIDR_REQ, .sidr_req.pkey = 0xffff };
+	struct path path = read_roce_request(&msg, 0);
+
+	ck_assert_uint_eq(path.dgid.raw[15], 2);
+	ck_assert_uint_eq(path.pkey, 0xffff);
+}
+
+TEST(way_back_by_another_interface_is_refused)
+{
+	struct cm_msg msg = req_between(&peer_gid, &own_gid);
+
+	fake_net.leaves_by = FAKE_IFINDEX + 1;
+	read_roce_request(&msg, -EINVAL);
+}
+
 /* --- the alternate path of a request -------------------------------------- */
 
 static struct cm_req req_with_alternate(void)
