@@ -15,7 +15,7 @@
 #include "lib/device/device.h"
 #include "lib/engine/engine.h"
 #include "tests/unit/lib/fake_cmportd.h"
-#include "tests/unit/lib/fake_verbs.h"
+#include "tests/unit/lib/fake_id.h"
 
 #define RIG_REPORTS_MAX 8
 #define RIG_OWN_IP	0xc0000201 /* 192.0.2.1 */

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/unit/lib/fake_verbs.h"
+#include "tests/unit/fake_verbs.h"
 #include "tests/unit/test.h"
 
 static struct ibv_device device;

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "lib/device/device.h"
-#include "tests/unit/lib/fake_verbs.h"
+#include "tests/unit/fake_verbs.h"
 #include "tests/unit/test.h"
 
 #define N_AT_ONCE 100

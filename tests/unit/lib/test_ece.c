@@ -7,7 +7,7 @@
 #include "lib/conn/response.h"
 #include "lib/engine/engine.h"
 #include "lib/verbs/ece.h"
-#include "tests/unit/lib/fake_verbs.h"
+#include "tests/unit/lib/fake_id.h"
 #include "tests/unit/test.h"
 
 #define OURS   0x1405

@@ -17,7 +17,7 @@
 #include "lib/net/internal.h"
 #include "lib/path/partition.h"
 #include "lib/path/path.h"
-#include "tests/unit/lib/fake_verbs.h"
+#include "tests/unit/fake_verbs.h"
 #include "tests/unit/test.h"
 
 #define IB0	4711 /* an interface that this host does not have */

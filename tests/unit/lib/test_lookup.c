@@ -14,7 +14,7 @@
 
 #include "lib/conn/rooms.h"
 #include "lib/engine/engine.h"
-#include "tests/unit/lib/fake_verbs.h"
+#include "tests/unit/fake_verbs.h"
 #include "tests/unit/lib/threads.h"
 #include "tests/unit/test.h"
 

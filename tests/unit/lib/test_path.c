@@ -10,14 +10,14 @@
 
 #include "lib/path/path.h"
 #include "tests/unit/lib/fake_net.h"
-#include "tests/unit/lib/fake_verbs.h"
+#include "tests/unit/lib/fake_id.h"
 #include "tests/unit/test.h"
 
 #define PKEY	   0x8005
 #define ALT_LMC	   2
 #define ALT_GID_AT 3
 
-static struct port port = { .device = &fake.device, .port_num = 1 };
+static struct port port = { .device = &fake_device, .port_num = 1 };
 
 static const struct mad_gid peer_gid = {
 	{0xfe, 0x80, [8] = 0x00, 0x02, 0xc9, 0x03, 0x00, 0x1a, 0x2b, 0x3d}

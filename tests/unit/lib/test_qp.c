@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "lib/verbs/qp.h"
-#include "tests/unit/lib/fake_verbs.h"
+#include "tests/unit/lib/fake_id.h"
 #include "tests/unit/test.h"
 
 static struct id *id;
@@ -14,7 +14,7 @@ static struct rdma_cm_id *pub;
 static void begin(enum ibv_qp_type type)
 {
 	fake_begin();
-	fake.device.pd = &fake.pd;
+	fake_device.pd = &fake.pd;
 	id = fake_id(type);
 	pub = &id->pub;
 }
@@ -288,7 +288,7 @@ TEST(xrc_target_gets_the_domain_of_its_device)
 
 	pub->qp_type = IBV_QPT_XRC_RECV;
 	create(&attr);
-	ck_assert_ptr_eq(fake.qp_asked.xrcd, fake.device.xrcd);
+	ck_assert_ptr_eq(fake.qp_asked.xrcd, fake_device.xrcd);
 	ck_assert_uint_eq(fake.qp_asked.comp_mask, IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD);
 	rdma_destroy_qp(pub);
 	create(&attr);

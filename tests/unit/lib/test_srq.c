@@ -4,7 +4,7 @@
 #include <rdma/rdma_verbs.h>
 #include <stdlib.h>
 
-#include "tests/unit/lib/fake_verbs.h"
+#include "tests/unit/lib/fake_id.h"
 #include "tests/unit/test.h"
 
 static struct id *id;
@@ -151,7 +151,7 @@ TEST(xrc_target_gets_an_xrc_queue_with_all_it_needs)
 	pub->qp_type = IBV_QPT_XRC_RECV;
 	create(&attr);
 	ck_assert_int_eq(fake.srq_asked.srq_type, IBV_SRQT_XRC);
-	ck_assert_ptr_eq(fake.srq_asked.xrcd, fake.device.xrcd);
+	ck_assert_ptr_eq(fake.srq_asked.xrcd, fake_device.xrcd);
 	ck_assert_ptr_eq(fake.srq_asked.cq, pub->recv_cq);
 	ck_assert_int_eq(pub->recv_cq->cqe, 4);
 	ck_assert_ptr_eq(pub->recv_cq->cq_context, pub);

@@ -13,7 +13,7 @@
 #include "mad/inbox.h"
 #include "mad/sender.h"
 #include "tests/unit/test.h"
-#include "verbs_fake.h"
+#include "tests/unit/fake_verbs.h"
 
 #define QPN	 0x4711
 #define V4_INDEX 1
@@ -33,11 +33,11 @@ static uint8_t mad[MAD_BYTES];
 
 static void setup(void)
 {
-	struct ibv_context *context = set_up_fake_verbs();
+	struct ibv_context *context = fake_roce_begin();
 
-	add_gid(OWN_V4, V4_INDEX, IBV_GID_TYPE_ROCE_V2);
-	add_gid(OWN_V6, V6_INDEX, IBV_GID_TYPE_ROCE_V2);
-	add_gid("10.77.1.1", V1_INDEX, IBV_GID_TYPE_ROCE_V1);
+	fake_add_gid(OWN_V4, V4_INDEX, IBV_GID_TYPE_ROCE_V2);
+	fake_add_gid(OWN_V6, V6_INDEX, IBV_GID_TYPE_ROCE_V2);
+	fake_add_gid("10.77.1.1", V1_INDEX, IBV_GID_TYPE_ROCE_V1);
 	ck_assert_int_eq(mad_sender_open(context, 1, &sender), 0);
 	inbox = mad_sender_port(sender);
 	for (int i = 0; i < MAD_BYTES; i++)
@@ -47,7 +47,7 @@ static void setup(void)
 static void teardown(void)
 {
 	mad_sender_close(sender);
-	ck_assert_int_eq(verbs.n_made, 0);
+	ck_assert_int_eq(fake.n_made, 0);
 }
 
 /* --- packets ------------------------------------------------------------- */
@@ -65,7 +65,7 @@ static uint16_t checksum_of(const uint8_t *ipv4)
 static void put_ipv4(uint8_t head[FAKE_GRH], const char *from, const char *to, bool has_checksum)
 {
 	const uint8_t ipv4[] = { 0x45, 0, 1, 0x44, 0x12, 0x34, 0x40, 0, 64, 17 };
-	struct mad_gid src = gid_of(from), dst = gid_of(to);
+	struct mad_gid src = fake_gid_of(from), dst = fake_gid_of(to);
 	uint16_t sum;
 
 	memcpy(head + 20, ipv4, sizeof(ipv4));
@@ -82,7 +82,7 @@ static void put_ipv4(uint8_t head[FAKE_GRH], const char *from, const char *to, b
 static void put_grh(uint8_t head[FAKE_GRH], const char *from, const char *to)
 {
 	const uint8_t grh[] = { 0x6b, 0x8a, 0xbc, 0xde, 1, 0x18, 17, 64 };
-	struct mad_gid src = gid_of(from), dst = gid_of(to);
+	struct mad_gid src = fake_gid_of(from), dst = fake_gid_of(to);
 
 	memcpy(head, grh, sizeof(grh));
 	memcpy(head + 8, &src, sizeof(src));
@@ -95,7 +95,7 @@ static void arrive_v4(const char *from, const char *to, size_t bytes, unsigned i
 
 	memcpy(message, mad, MAD_BYTES);
 	put_ipv4(head, from, to, true);
-	arrive(head, message, bytes, QPN, flags);
+	fake_arrive(head, message, bytes, QPN, flags);
 }
 
 /* A message as it should be. */
@@ -126,7 +126,7 @@ static bool is_readable(void)
 
 static void check_path(const struct mad_path *path, const char *peer, uint8_t sgid_index)
 {
-	struct mad_gid gid = gid_of(peer);
+	struct mad_gid gid = fake_gid_of(peer);
 
 	ck_assert(path->grh);
 	ck_assert_mem_eq(&path->dgid, &gid, sizeof(gid));
@@ -167,7 +167,7 @@ TEST(a_received_message_gives_the_way_back_over_ipv6)
 	struct mad_path path;
 
 	put_grh(head, PEER_V6, OWN_V6);
-	arrive(head, mad, MAD_BYTES, QPN, IBV_WC_GRH);
+	fake_arrive(head, mad, MAD_BYTES, QPN, IBV_WC_GRH);
 	ck_assert_int_eq(receive(&path), 0);
 	check_path(&path, PEER_V6, V6_INDEX);
 	ck_assert_uint_eq(path.traffic_class, 0xb8);
@@ -194,7 +194,7 @@ TEST(garbage_before_an_ipv4_header_is_not_taken_for_a_grh)
 
 	put_grh(head, PEER_V6, OWN_V6);
 	put_ipv4(head, PEER_V4, OWN_V4, true);
-	arrive(head, mad, MAD_BYTES, QPN, IBV_WC_GRH);
+	fake_arrive(head, mad, MAD_BYTES, QPN, IBV_WC_GRH);
 	ck_assert_int_eq(receive(&path), 0);
 	check_path(&path, PEER_V4, V4_INDEX);
 }
@@ -205,7 +205,7 @@ TEST(a_packet_that_never_left_the_host_has_no_checksum)
 	struct mad_path path;
 
 	put_ipv4(head, OWN_V4, OWN_V4, false);
-	arrive(head, mad, MAD_BYTES, QPN, IBV_WC_GRH);
+	fake_arrive(head, mad, MAD_BYTES, QPN, IBV_WC_GRH);
 	ck_assert_int_eq(receive(&path), 0);
 	check_path(&path, OWN_V4, V4_INDEX);
 }
@@ -218,7 +218,7 @@ TEST(an_ipv6_address_that_looks_like_an_ipv4_header_is_an_address)
 	struct mad_path path;
 
 	put_grh(head, odd, OWN_V6);
-	arrive(head, mad, MAD_BYTES, QPN, IBV_WC_GRH);
+	fake_arrive(head, mad, MAD_BYTES, QPN, IBV_WC_GRH);
 	ck_assert_int_eq(receive(&path), 0);
 	check_path(&path, odd, V6_INDEX);
 }
@@ -251,7 +251,7 @@ static void arrive_nonsense(int kind)
 		arrive_v4(PEER_V4, OWN_V4, LONGEST, IBV_WC_GRH);
 		break;
 	case 7:
-		arrive(nothing, mad, MAD_BYTES, QPN, IBV_WC_GRH);
+		fake_arrive(nothing, mad, MAD_BYTES, QPN, IBV_WC_GRH);
 		break;
 	}
 }
@@ -260,21 +260,21 @@ static void arrive_nonsense(int kind)
 
 TEST_LOOP(nonsense_is_passed_over_and_its_slot_is_posted_again, 0, N_NONSENSE)
 {
-	int n_slots = verbs.n_slots;
+	int n_slots = fake.n_slots;
 	struct mad_path path;
 
 	arrive_nonsense(_i);
 	arrive_well();
-	ck_assert_int_eq(verbs.n_slots, n_slots - 2);
+	ck_assert_int_eq(fake.n_slots, n_slots - 2);
 	ck_assert_int_eq(receive(&path), 0);
 	check_path(&path, PEER_V4, V4_INDEX);
 	ck_assert_int_eq(receive(&path), -EAGAIN);
-	ck_assert_int_eq(verbs.n_slots, n_slots);
+	ck_assert_int_eq(fake.n_slots, n_slots);
 }
 
 TEST(ten_thousand_messages_find_a_slot_each)
 {
-	int n_slots = verbs.n_slots;
+	int n_slots = fake.n_slots;
 	struct mad_path path;
 
 	for (int i = 0; i < 10000; i++) {
@@ -283,21 +283,21 @@ TEST(ten_thousand_messages_find_a_slot_each)
 		ck_assert_int_eq(receive(&path), 0);
 	}
 	ck_assert_int_eq(receive(&path), -EAGAIN);
-	ck_assert_int_eq(verbs.n_slots, n_slots);
+	ck_assert_int_eq(fake.n_slots, n_slots);
 }
 
 TEST(all_slots_may_be_filled_before_anybody_looks)
 {
-	int n = verbs.n_slots;
+	int n = fake.n_slots;
 	struct mad_path path;
 
 	ck_assert_int_eq(n, INBOX_SLOTS);
-	while (verbs.n_slots)
+	while (fake.n_slots)
 		arrive_well();
 	for (int i = 0; i < n; i++)
 		ck_assert_int_eq(receive(&path), 0);
 	ck_assert_int_eq(receive(&path), -EAGAIN);
-	ck_assert_int_eq(verbs.n_slots, n);
+	ck_assert_int_eq(fake.n_slots, n);
 }
 
 TEST(after_eagain_the_descriptor_is_readable_for_the_next_message)
@@ -324,10 +324,10 @@ TEST(what_comes_between_the_look_and_the_arming_is_found)
 	struct mad_path path;
 
 	arrive_well();
-	verbs.before_arming = arrive_thrice;
+	fake.before_arming = arrive_thrice;
 	for (int i = 0; i < 4; i++)
 		ck_assert_int_eq(receive(&path), 0);
-	ck_assert_ptr_null(verbs.before_arming);
+	ck_assert_ptr_null(fake.before_arming);
 	ck_assert_int_eq(receive(&path), -EAGAIN);
 	arrive_well();
 	ck_assert(is_readable());
@@ -338,7 +338,7 @@ TEST(a_queue_that_was_flushed_ends_in_eagain)
 	struct mad_path path;
 
 	arrive_well();
-	flush_queue_pair();
+	fake_flush();
 	ck_assert_int_eq(receive(&path), 0);
 	ck_assert_int_eq(receive(&path), -EAGAIN);
 	ck_assert(!is_readable());
@@ -349,7 +349,7 @@ TEST(a_device_that_cannot_say_what_has_come_does_not_wake_us_for_ever)
 	struct mad_path path;
 
 	arrive_well();
-	verbs.poll_error = -2;
+	fake.poll_error = -2;
 	ck_assert_int_eq(receive(&path), -EAGAIN);
 	ck_assert(!is_readable());
 }
@@ -372,12 +372,12 @@ TEST(gids_are_looked_up_once_and_again_when_they_are_to_be_forgotten)
 
 	arrive_well();
 	receive(&path);
-	n_looks = verbs.n_looks;
+	n_looks = fake.n_looks;
 	arrive_well();
 	receive(&path);
-	ck_assert_int_eq(verbs.n_looks, n_looks);
+	ck_assert_int_eq(fake.n_looks, n_looks);
 	mad_sender_forget(sender);
-	verbs.gid[0].gid_index = 9;
+	fake.gid[0].gid_index = 9;
 	arrive_well();
 	ck_assert_int_eq(receive(&path), 0);
 	ck_assert_uint_eq(path.sgid_index, 9);
@@ -390,7 +390,7 @@ TEST(a_host_with_forty_addresses_looks_for_each_of_them_once)
 
 	for (unsigned int i = 0; i < 40; i++) {
 		snprintf(address, sizeof(address), "10.78.0.%u", i);
-		add_gid(address, 10 + i, IBV_GID_TYPE_ROCE_V2);
+		fake_add_gid(address, 10 + i, IBV_GID_TYPE_ROCE_V2);
 	}
 	for (unsigned int i = 0; i < 400; i++) {
 		snprintf(address, sizeof(address), "10.78.0.%u", i % 40);
@@ -398,7 +398,7 @@ TEST(a_host_with_forty_addresses_looks_for_each_of_them_once)
 		ck_assert_int_eq(receive(&path), 0);
 		ck_assert_uint_eq(path.sgid_index, 10 + i % 40);
 	}
-	ck_assert_int_eq(verbs.n_looks, 40);
+	ck_assert_int_eq(fake.n_looks, 40);
 }
 
 /* With RDMAV_FORK_SAFE, and a kernel before 5.12, a child has no such pages: nothing else may be in
@@ -408,6 +408,6 @@ TEST(what_is_registered_has_pages_of_its_own)
 	uintptr_t page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
 	uintptr_t fd_at = (uintptr_t)&inbox->fd;
 
-	ck_assert_uint_eq(verbs.registered_at % page_bytes, 0);
-	ck_assert(fd_at / page_bytes != verbs.registered_at / page_bytes);
+	ck_assert_uint_eq(fake.registered_at % page_bytes, 0);
+	ck_assert(fd_at / page_bytes != fake.registered_at / page_bytes);
 }

@@ -11,7 +11,7 @@
 #include "mad/inbox.h"
 #include "mad/sender.h"
 #include "tests/unit/test.h"
-#include "verbs_fake.h"
+#include "tests/unit/fake_verbs.h"
 
 #define QPN	 0x4711
 #define OUR_ID	 0x11
@@ -45,11 +45,11 @@ static void say(enum cm_attr attr, uint32_t local, uint32_t remote)
 
 static void setup(void)
 {
-	struct ibv_context *context = set_up_fake_verbs();
+	struct ibv_context *context = fake_roce_begin();
 
-	add_gid(OWN_V4, V4_INDEX, IBV_GID_TYPE_ROCE_V2);
-	add_gid(OWN_V6, V6_INDEX, IBV_GID_TYPE_ROCE_V2);
-	add_gid("10.77.1.1", V1_INDEX, IBV_GID_TYPE_ROCE_V1);
+	fake_add_gid(OWN_V4, V4_INDEX, IBV_GID_TYPE_ROCE_V2);
+	fake_add_gid(OWN_V6, V6_INDEX, IBV_GID_TYPE_ROCE_V2);
+	fake_add_gid("10.77.1.1", V1_INDEX, IBV_GID_TYPE_ROCE_V1);
 	ck_assert_int_eq(mad_sender_open(context, 1, &sender), 0);
 	say(CM_ATTR_REQ, OUR_ID, 0);
 }
@@ -57,13 +57,13 @@ static void setup(void)
 static void teardown(void)
 {
 	mad_sender_close(sender);
-	ck_assert_int_eq(verbs.n_made, 0);
+	ck_assert_int_eq(fake.n_made, 0);
 }
 
 static struct mad_path path_to(const char *address, uint8_t sgid_index)
 {
 	return (struct mad_path){
-		.grh = true, .sgid_index = sgid_index, .hop_limit = 64, .dgid = gid_of(address)
+		.grh = true, .sgid_index = sgid_index, .hop_limit = 64, .dgid = fake_gid_of(address)
 	};
 }
 
@@ -71,14 +71,14 @@ static struct mad_path path_to(const char *address, uint8_t sgid_index)
 static uint32_t qpn_to(const char *address, uint8_t sgid_index)
 {
 	struct mad_path path = path_to(address, sgid_index);
-	int before = verbs.n_sent;
+	int before = fake.n_sent;
 	int err = mad_sender_send(sender, &path, mad);
 
 	if (err == -EAGAIN)
 		return 0;
 	ck_assert_int_eq(err, 0);
-	ck_assert_int_eq(verbs.n_sent, before + 1);
-	return verbs.sent[before].qpn;
+	ck_assert_int_eq(fake.n_sent, before + 1);
+	return fake.sent[before].qpn;
 }
 
 /* --- sending ------------------------------------------------------------- */
@@ -88,14 +88,14 @@ FIXTURE(setup, teardown);
 TEST(the_first_message_to_a_peer_goes_to_qp1)
 {
 	ck_assert_uint_eq(qpn_to(PEER_V4, V4_INDEX), 1);
-	ck_assert_uint_eq(verbs.sent[0].qkey, 0x80010000);
-	ck_assert_mem_eq(verbs.sent[0].mad, mad, MAD_BYTES);
+	ck_assert_uint_eq(fake.sent[0].qkey, 0x80010000);
+	ck_assert_mem_eq(fake.sent[0].mad, mad, MAD_BYTES);
 }
 
 TEST(a_message_leaves_along_its_path)
 {
 	struct mad_path path = path_to(PEER_V6, V6_INDEX);
-	const struct ibv_ah_attr *ah = &verbs.sent[0].ah;
+	const struct ibv_ah_attr *ah = &fake.sent[0].ah;
 
 	path.traffic_class = 0xb8;
 	path.sl = 5;
@@ -110,16 +110,16 @@ TEST(a_message_leaves_along_its_path)
 
 TEST(a_peer_that_was_heard_sending_from_his_own_queue_pair_is_answered_there)
 {
-	struct mad_gid gid = gid_of(PEER_V4);
+	struct mad_gid gid = fake_gid_of(PEER_V4);
 
 	mad_sender_heard(sender, &gid, QPN);
 	ck_assert_uint_eq(qpn_to(PEER_V4, V4_INDEX), QPN);
-	ck_assert_uint_eq(verbs.sent[0].qkey, 0x80010000);
+	ck_assert_uint_eq(fake.sent[0].qkey, 0x80010000);
 }
 
 TEST(a_kernel_is_answered_at_qp1)
 {
-	struct mad_gid gid = gid_of(PEER_V4);
+	struct mad_gid gid = fake_gid_of(PEER_V4);
 
 	mad_sender_heard(sender, &gid, 1);
 	ck_assert_uint_eq(qpn_to(PEER_V4, V4_INDEX), 1);
@@ -127,7 +127,7 @@ TEST(a_kernel_is_answered_at_qp1)
 
 TEST(one_that_does_not_answer_is_sent_to_qp1_again)
 {
-	struct mad_gid gid = gid_of(PEER_V4);
+	struct mad_gid gid = fake_gid_of(PEER_V4);
 
 	mad_sender_heard(sender, &gid, QPN);
 	mad_sender_unanswered(sender, &gid, mad);
@@ -143,11 +143,11 @@ TEST(held_messages_go_to_the_queue_pair_that_was_known_when_they_came)
 	ck_assert_int_eq(mad_sender_hold(sender, &path, mad), 0);
 	mad_sender_heard(sender, &path.dgid, QPN);
 	ck_assert_int_eq(mad_sender_hold(sender, &path, mad), 0);
-	ck_assert_int_eq(verbs.n_sent, 0);
+	ck_assert_int_eq(fake.n_sent, 0);
 	mad_sender_release(sender);
-	ck_assert_int_eq(verbs.n_sent, 2);
-	ck_assert_uint_eq(verbs.sent[0].qpn, 1);
-	ck_assert_uint_eq(verbs.sent[1].qpn, QPN);
+	ck_assert_int_eq(fake.n_sent, 2);
+	ck_assert_uint_eq(fake.sent[0].qpn, 1);
+	ck_assert_uint_eq(fake.sent[1].qpn, QPN);
 }
 
 TEST(what_has_no_grh_goes_through_umad)
@@ -164,8 +164,8 @@ TEST(a_gid_that_two_interfaces_share_goes_through_umad)
 {
 	struct mad_path path = path_to(PEER_V6, 7);
 
-	add_gid("fe80::1", 7, IBV_GID_TYPE_ROCE_V2);
-	add_gid("fe80::1", 8, IBV_GID_TYPE_ROCE_V2);
+	fake_add_gid("fe80::1", 7, IBV_GID_TYPE_ROCE_V2);
+	fake_add_gid("fe80::1", 8, IBV_GID_TYPE_ROCE_V2);
 	ck_assert_uint_eq(qpn_to(PEER_V6, 7), 0);
 	ck_assert_uint_eq(qpn_to(PEER_V6, 8), 0);
 	ck_assert(!mad_sender_is_ready(sender, &path, mad));
@@ -183,8 +183,8 @@ TEST(a_gid_index_that_is_empty_goes_through_umad)
 
 TEST(a_second_port_with_the_same_gid_is_in_nobodys_way)
 {
-	add_gid(OWN_V4, V4_INDEX, IBV_GID_TYPE_ROCE_V2);
-	verbs.gid[verbs.n_gids - 1].port_num = 2;
+	fake_add_gid(OWN_V4, V4_INDEX, IBV_GID_TYPE_ROCE_V2);
+	fake.gid[fake.n_gids - 1].port_num = 2;
 	ck_assert_uint_eq(qpn_to(PEER_V4, V4_INDEX), 1);
 }
 
@@ -196,15 +196,15 @@ TEST(a_handle_is_made_once_for_each_peer)
 	ck_assert(!mad_sender_is_ready(sender, &path, mad));
 	qpn_to(PEER_V4, V4_INDEX);
 	ck_assert(mad_sender_is_ready(sender, &path, mad));
-	n_made = verbs.n_made;
+	n_made = fake.n_made;
 	qpn_to(PEER_V4, V4_INDEX);
-	ck_assert_int_eq(verbs.n_made, n_made);
+	ck_assert_int_eq(fake.n_made, n_made);
 }
 
 TEST(an_address_that_has_become_shared_is_not_sent_from_after_forgetting)
 {
 	ck_assert_uint_eq(qpn_to(PEER_V4, V4_INDEX), 1);
-	add_gid(OWN_V4, 8, IBV_GID_TYPE_ROCE_V2);
+	fake_add_gid(OWN_V4, 8, IBV_GID_TYPE_ROCE_V2);
 	mad_sender_forget(sender);
 	ck_assert_uint_eq(qpn_to(PEER_V4, V4_INDEX), 0);
 }
@@ -215,17 +215,17 @@ TEST(a_hundred_thousand_peers_need_no_more_than_the_handles_that_are_kept)
 
 	for (unsigned int i = 0; i < 100000; i++) {
 		memcpy(&path.dgid.raw[12], &i, sizeof(i));
-		verbs.n_sent = 0;
+		fake.n_sent = 0;
 		ck_assert_int_eq(mad_sender_send(sender, &path, mad), 0);
 	}
-	ck_assert_int_lt(verbs.n_made, 600);
+	ck_assert_int_lt(fake.n_made, 600);
 }
 
 TEST(a_queue_pair_that_broke_is_left_for_umad)
 {
 	struct mad_path path = path_to(PEER_V4, V4_INDEX);
 
-	flush_queue_pair();
+	fake_flush();
 	ck_assert_int_eq(mad_sender_send(sender, &path, mad), 0); /* it learns from this one */
 	ck_assert_uint_eq(qpn_to(PEER_V4, V4_INDEX), 0);
 }
@@ -235,7 +235,7 @@ TEST(a_queue_pair_that_broke_is_left_for_umad)
 static void hear(enum cm_attr attr, uint32_t local, uint32_t remote)
 {
 	uint8_t said[MAD_BYTES];
-	struct mad_gid gid = gid_of(PEER_V4);
+	struct mad_gid gid = fake_gid_of(PEER_V4);
 
 	memcpy(said, mad, MAD_BYTES);
 	say(attr, local, remote);
@@ -306,7 +306,7 @@ TEST_LOOP(what_is_asked_twice_is_answered_through_umad, 0,
 
 TEST(what_another_connection_or_host_asks_twice_changes_nothing)
 {
-	struct mad_gid other = gid_of("10.77.0.3");
+	struct mad_gid other = fake_gid_of("10.77.0.3");
 
 	be_answered();
 	hear(CM_ATTR_DREQ, PEER_ID + 1, OUR_ID + 1);
@@ -328,7 +328,7 @@ TEST(another_question_of_the_same_connection_is_a_new_one)
 
 TEST(a_lookup_that_comes_twice_is_answered_through_umad)
 {
-	struct mad_gid gid = gid_of(PEER_V4);
+	struct mad_gid gid = fake_gid_of(PEER_V4);
 	struct cm_msg msg;
 
 	be_answered();
@@ -346,7 +346,7 @@ TEST(a_lookup_that_comes_twice_is_answered_through_umad)
 /* As on a device that drops what leaves for QP1 from elsewhere, and says nothing. */
 TEST(if_only_the_repetition_is_answered_all_goes_through_umad)
 {
-	struct mad_gid gid = gid_of(PEER_V4);
+	struct mad_gid gid = fake_gid_of(PEER_V4);
 
 	ck_assert_uint_eq(qpn_of(CM_ATTR_REQ), 1);
 	mad_sender_unanswered(sender, &gid, mad);
@@ -360,7 +360,7 @@ TEST(if_only_the_repetition_is_answered_all_goes_through_umad)
 
 TEST(a_question_that_reached_his_own_queue_pair_says_nothing_about_qp1)
 {
-	struct mad_gid gid = gid_of(PEER_V4);
+	struct mad_gid gid = fake_gid_of(PEER_V4);
 
 	mad_sender_heard(sender, &gid, QPN);
 	ck_assert_uint_eq(qpn_of(CM_ATTR_REQ), QPN);
@@ -373,7 +373,7 @@ TEST(a_question_that_reached_his_own_queue_pair_says_nothing_about_qp1)
 
 TEST(a_question_that_did_not_reach_his_own_queue_pair_goes_to_qp1)
 {
-	struct mad_gid gid = gid_of(PEER_V4);
+	struct mad_gid gid = fake_gid_of(PEER_V4);
 
 	mad_sender_heard(sender, &gid, QPN);
 	ck_assert_uint_eq(qpn_of(CM_ATTR_REQ), QPN);
@@ -408,7 +408,7 @@ TEST(without_an_address_handle_a_message_is_left_to_umad)
 {
 	struct mad_path path = path_to(PEER_V4, V4_INDEX);
 
-	verbs.has_no_ah = true;
+	fake.has_no_ah = true;
 	ck_assert_int_lt(mad_sender_send(sender, &path, mad), 0);
 	ck_assert_int_lt(mad_sender_hold(sender, &path, mad), 0);
 	ck_assert_int_eq(count_failed(), 0);
@@ -418,11 +418,11 @@ TEST(what_the_device_does_not_take_has_failed)
 {
 	struct mad_path path = path_to(PEER_V4, V4_INDEX);
 
-	verbs.n_sends_left = 2;
+	fake.n_sends_left = 2;
 	for (int i = 0; i < 5; i++)
 		ck_assert_int_eq(mad_sender_hold(sender, &path, mad), 0);
 	mad_sender_release(sender);
-	ck_assert_int_eq(verbs.n_sent, 2);
+	ck_assert_int_eq(fake.n_sent, 2);
 	ck_assert_int_eq(count_failed(), 3);
 }
 
@@ -430,7 +430,7 @@ TEST(what_completes_with_an_error_has_failed)
 {
 	struct mad_path path = path_to(PEER_V4, V4_INDEX);
 
-	flush_queue_pair();
+	fake_flush();
 	ck_assert_int_eq(mad_sender_send(sender, &path, mad), 0);
 	ck_assert_int_eq(count_failed(), 1);
 	ck_assert_int_eq(mad_sender_send(sender, &path, mad), -EAGAIN);
@@ -443,7 +443,7 @@ TEST(when_nothing_completes_any_more_all_has_failed)
 	for (int i = 0; i < 5; i++)
 		ck_assert_int_eq(mad_sender_hold(sender, &path, mad), 0);
 	mad_sender_release(sender);
-	verbs.poll_error = -1;
+	fake.poll_error = -1;
 	ck_assert_int_eq(count_failed(), 5);
 	ck_assert_int_eq(count_failed(), 0);
 }
@@ -453,56 +453,56 @@ TEST(when_nothing_completes_any_more_all_has_failed)
 TEST(what_was_posted_leaves_before_the_queue_pair_goes)
 {
 	qpn_to(PEER_V4, V4_INDEX);
-	verbs.slow_polls = 3;
+	fake.slow_polls = 3;
 	mad_sender_close(sender);
 	sender = NULL;
-	ck_assert_uint_eq(verbs.n_cut_off, 0);
+	ck_assert_uint_eq(fake.n_cut_off, 0);
 }
 
 TEST(a_device_that_completes_nothing_is_not_waited_for_long)
 {
 	qpn_to(PEER_V4, V4_INDEX);
-	verbs.slow_polls = INT_MAX;
+	fake.slow_polls = INT_MAX;
 	mad_sender_close(sender);
 	sender = NULL;
-	ck_assert_uint_eq(verbs.n_cut_off, 1);
+	ck_assert_uint_eq(fake.n_cut_off, 1);
 }
 
 FIXTURE(NULL, NULL);
 
 TEST(whatever_fails_in_opening_all_is_given_back)
 {
-	struct ibv_context *context = set_up_fake_verbs();
+	struct ibv_context *context = fake_roce_begin();
 	int err;
 
 	do {
-		verbs.n_calls = 0;
+		fake.n_calls = 0;
 		/* Of the slots, which are all alike, some will do. */
-		verbs.fails_at += verbs.fails_at > 20 && verbs.fails_at < INBOX_SLOTS ? 97 : 1;
+		fake.fail_at += fake.fail_at > 20 && fake.fail_at < INBOX_SLOTS ? 97 : 1;
 		err = mad_sender_open(context, 1, &sender);
 		ck_assert_int_le(err, 0);
 		if (err)
-			ck_assert_int_eq(verbs.n_made, 0);
+			ck_assert_int_eq(fake.n_made, 0);
 	} while (err);
-	ck_assert_int_gt(verbs.fails_at, INBOX_SLOTS);
+	ck_assert_int_gt(fake.fail_at, INBOX_SLOTS);
 	mad_sender_close(sender);
-	ck_assert_int_eq(verbs.n_made, 0);
+	ck_assert_int_eq(fake.n_made, 0);
 }
 
 TEST(a_device_without_room_for_a_message_inline_is_not_used)
 {
-	struct ibv_context *context = set_up_fake_verbs();
+	struct ibv_context *context = fake_roce_begin();
 
-	verbs.max_inline = MAD_BYTES - 1;
+	fake.max_inline = MAD_BYTES - 1;
 	ck_assert_int_eq(mad_sender_open(context, 1, &sender), -EOPNOTSUPP);
-	ck_assert_int_eq(verbs.n_made, 0);
+	ck_assert_int_eq(fake.n_made, 0);
 }
 
 TEST(infiniband_is_not_served)
 {
-	struct ibv_context *context = set_up_fake_verbs();
+	struct ibv_context *context = fake_roce_begin();
 
-	verbs.link_layer = IBV_LINK_LAYER_INFINIBAND;
+	fake.port[0].link_layer = IBV_LINK_LAYER_INFINIBAND;
 	ck_assert_int_eq(mad_sender_open(context, 1, &sender), -EOPNOTSUPP);
-	ck_assert_int_eq(verbs.n_made, 0);
+	ck_assert_int_eq(fake.n_made, 0);
 }

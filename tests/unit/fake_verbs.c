@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A libibverbs without a device: verbs_fake.h. The functions named ibv_* are the real one's. */
-#include "verbs_fake.h"
+/*
+ * A device that exists in memory only, in place of libibverbs: see fake_verbs.h. What it has of
+ * ports and tables is in fake_tables.c.
+ */
+#include "tests/unit/fake_verbs.h"
 
-#include <arpa/inet.h>
 #include <check.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define QPN 0x77
+#define SPARE_WR 3 /* a device gives more than it is asked for */
+
+#define QPN	 0x77
 
 struct slot {
 	uint64_t wr_id;
@@ -32,9 +37,8 @@ struct ah {
 	struct ibv_ah_attr attr;
 };
 
-struct fake_verbs verbs;
+struct fake_verbs fake;
 
-static struct verbs_context device;
 static struct queue *sends, *receives;
 static struct slot rq[FAKE_RQ_MAX];
 static unsigned int n_rq_put, n_rq_taken;
@@ -42,23 +46,25 @@ static bool is_posted[FAKE_RQ_MAX];
 
 static bool fails(void)
 {
-	errno = ENOMEM;
-	return ++verbs.n_calls == verbs.fails_at;
+	errno = FAKE_ERROR;
+	return ++fake.n_calls == fake.fail_at;
 }
 
-static void *make(size_t bytes)
+static void *make(size_t size, int *count)
 {
-	void *object = fails() ? NULL : calloc(1, bytes);
+	void *made = fails() ? NULL : calloc(1, size);
 
-	verbs.n_made += object != NULL;
-	return object;
+	fake.n_made += made != NULL;
+	*count += made != NULL;
+	return made;
 }
 
-static int give_back(void *object)
+static int drop(void *made, int *count)
 {
-	ck_assert_ptr_nonnull(object);
-	free(object);
-	verbs.n_made--;
+	ck_assert_ptr_nonnull(made);
+	free(made);
+	fake.n_made--;
+	--*count;
 	return 0;
 }
 
@@ -88,10 +94,10 @@ static int fake_poll_cq(struct ibv_cq *cq, int n_max, struct ibv_wc *wc)
 	struct queue *queue = (struct queue *)cq;
 	int n;
 
-	if (verbs.poll_error)
-		return verbs.poll_error;
-	if (queue == sends && verbs.slow_polls > 0) {
-		verbs.slow_polls--;
+	if (fake.poll_error)
+		return fake.poll_error;
+	if (queue == sends && fake.slow_polls > 0) {
+		fake.slow_polls--;
 		return 0;
 	}
 	for (n = 0; n < n_max && queue->n_taken != queue->n_put; n++)
@@ -103,12 +109,12 @@ static int fake_poll_cq(struct ibv_cq *cq, int n_max, struct ibv_wc *wc)
 static int fake_req_notify_cq(struct ibv_cq *cq, int solicited_only)
 {
 	struct queue *queue = (struct queue *)cq;
-	void (*before)(void) = verbs.before_arming;
+	void (*before)(void) = fake.before_arming;
 
 	ck_assert(!solicited_only);
 	if (fails())
-		return ENOMEM;
-	verbs.before_arming = NULL;
+		return FAKE_ERROR;
+	fake.before_arming = NULL;
 	if (before)
 		before();
 	queue->is_armed = queue->n_events == 0;
@@ -139,7 +145,7 @@ static int fake_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_
 
 	*bad = wr;
 	if (fails())
-		return ENOMEM;
+		return FAKE_ERROR;
 	/* Not ck_assert(), which takes a system call. */
 	if (qp->state == IBV_QPS_RESET || wr->next || wr->wr_id >= FAKE_RQ_MAX ||
 	    is_posted[wr->wr_id])
@@ -149,18 +155,18 @@ static int fake_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_
 	slot->n_sges = wr->num_sge;
 	memcpy(slot->sge, wr->sg_list, wr->num_sge * sizeof(*wr->sg_list));
 	n_rq_put++;
-	verbs.n_slots++;
-	if (verbs.is_flushed)
-		flush_queue_pair();
+	fake.n_slots++;
+	if (fake.is_flushed)
+		fake_flush();
 	return 0;
 }
 
 static void record(const struct ibv_send_wr *wr)
 {
-	struct fake_sent *sent = &verbs.sent[verbs.n_sent++];
+	struct fake_sent *sent = &fake.sent[fake.n_sent++];
 	const struct ah *ah = (const struct ah *)wr->wr.ud.ah;
 
-	ck_assert_int_le(verbs.n_sent, FAKE_SENT_MAX);
+	ck_assert_int_le(fake.n_sent, FAKE_SENT_MAX);
 	ck_assert_int_eq(wr->opcode, IBV_WR_SEND);
 	ck_assert(wr->send_flags & IBV_SEND_INLINE);
 	ck_assert_uint_eq(wr->sg_list[0].length, MAD_BYTES);
@@ -172,16 +178,16 @@ static void record(const struct ibv_send_wr *wr)
 
 static int fake_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
-	struct ibv_wc wc = { .status = verbs.is_flushed ? IBV_WC_WR_FLUSH_ERR : IBV_WC_SUCCESS };
+	struct ibv_wc wc = { .status = fake.is_flushed ? IBV_WC_WR_FLUSH_ERR : IBV_WC_SUCCESS };
 
 	(void)qp;
 	for (; wr; wr = wr->next) {
-		if (verbs.n_sends_left == 0) {
+		if (fake.n_sends_left == 0) {
 			*bad = wr;
-			return ENOMEM;
+			return FAKE_ERROR;
 		}
-		verbs.n_sends_left -= verbs.n_sends_left > 0;
-		if (!verbs.is_flushed)
+		fake.n_sends_left -= fake.n_sends_left > 0;
+		if (!fake.is_flushed)
 			record(wr);
 		wc.wr_id = wr->wr_id;
 		complete(sends, &wc);
@@ -194,16 +200,16 @@ static struct slot take_slot(void)
 	struct slot slot = rq[n_rq_taken++ % FAKE_RQ_MAX];
 
 	is_posted[slot.wr_id] = false;
-	verbs.n_slots--;
+	fake.n_slots--;
 	return slot;
 }
 
-void flush_queue_pair(void)
+void fake_flush(void)
 {
 	struct ibv_wc wc = { .status = IBV_WC_WR_FLUSH_ERR };
 
-	verbs.is_flushed = true;
-	while (verbs.n_slots) {
+	fake.is_flushed = true;
+	while (fake.n_slots) {
 		wc.wr_id = take_slot().wr_id;
 		complete(receives, &wc);
 	}
@@ -228,8 +234,8 @@ static size_t scatter(const struct slot *slot, size_t at, const uint8_t *data, s
 	return n_done;
 }
 
-void arrive(const uint8_t *head, const void *message, size_t bytes, uint32_t source_qpn,
-	    unsigned int flags)
+void fake_arrive(const uint8_t *head, const void *message, size_t bytes, uint32_t source_qpn,
+		 unsigned int flags)
 {
 	struct ibv_wc wc = { .status = IBV_WC_SUCCESS,
 			     .byte_len = (uint32_t)(FAKE_GRH + bytes),
@@ -238,7 +244,7 @@ void arrive(const uint8_t *head, const void *message, size_t bytes, uint32_t sou
 			     .wc_flags = flags };
 	struct slot slot;
 
-	ck_assert_int_gt(verbs.n_slots, 0);
+	ck_assert_int_gt(fake.n_slots, 0);
 	slot = take_slot();
 	wc.wr_id = slot.wr_id;
 	if (scatter(&slot, 0, head, FAKE_GRH) + scatter(&slot, FAKE_GRH, message, bytes) <
@@ -246,30 +252,32 @@ void arrive(const uint8_t *head, const void *message, size_t bytes, uint32_t sou
 		wc.status = IBV_WC_LOC_LEN_ERR;
 	complete(receives, &wc);
 	if (wc.status != IBV_WC_SUCCESS)
-		flush_queue_pair();
+		fake_flush();
 }
 
 /* --- objects ------------------------------------------------------------- */
 
 struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 {
-	struct ibv_pd *pd = make(sizeof(*pd));
+	struct ibv_pd *pd = make(sizeof(*pd), &fake.n_pds);
 
 	if (pd)
 		pd->context = context;
 	return pd;
 }
 
+/* It goes last. */
 int ibv_dealloc_pd(struct ibv_pd *pd)
 {
-	ck_assert_int_eq(verbs.n_made, 1);
-	return give_back(pd);
+	ck_assert_int_eq(fake.n_made, 1);
+	return drop(pd, &fake.n_pds);
 }
 
 struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 {
-	struct ibv_comp_channel *channel = make(sizeof(*channel));
+	struct ibv_comp_channel *channel = make(sizeof(*channel), &fake.n_channels);
 
+	ck_assert_ptr_eq(context, &fake.verbs.context);
 	if (!channel)
 		return NULL;
 	channel->context = context;
@@ -280,15 +288,16 @@ struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 {
 	close(channel->fd);
-	return give_back(channel);
+	return drop(channel, &fake.n_channels);
 }
 
 struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
 			     struct ibv_comp_channel *channel, int comp_vector)
 {
-	struct queue *queue = make(sizeof(*queue));
+	struct queue *queue = make(sizeof(*queue), &fake.n_cqs);
 
-	(void)comp_vector;
+	ck_assert_ptr_eq(context, &fake.verbs.context);
+	ck_assert_int_eq(comp_vector, 0);
 	if (!queue)
 		return NULL;
 	queue->cq = (struct ibv_cq){
@@ -301,15 +310,17 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_cont
 /* The real one waits for those who have taken events. */
 int ibv_destroy_cq(struct ibv_cq *cq)
 {
-	return give_back(cq);
+	if (sends && cq == &sends->cq)
+		sends = NULL;
+	return drop(cq, &fake.n_cqs);
 }
 
 struct ibv_mr *(ibv_reg_mr)(struct ibv_pd *pd, void *addr, size_t length, int access)
 {
-	struct ibv_mr *mr = make(sizeof(*mr));
+	struct ibv_mr *mr = make(sizeof(*mr), &fake.n_mrs);
 
 	ck_assert(access & IBV_ACCESS_LOCAL_WRITE);
-	verbs.registered_at = (uintptr_t)addr;
+	fake.registered_at = (uintptr_t)addr;
 	if (mr)
 		*mr = (struct ibv_mr){ .pd = pd, .addr = addr, .length = length };
 	return mr;
@@ -324,43 +335,69 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, ui
 
 int ibv_dereg_mr(struct ibv_mr *mr)
 {
-	return give_back(mr);
+	return drop(mr, &fake.n_mrs);
 }
 
-struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
+static struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
 {
-	struct ibv_qp *qp = make(sizeof(*qp));
+	struct ibv_qp *qp = make(sizeof(*qp), &fake.n_qps);
 
+	ck_assert_ptr_eq(context, &fake.verbs.context);
+	fake.qp_asked = *attr;
 	if (!qp)
 		return NULL;
-	qp->context = pd->context;
+	attr->cap.max_send_wr += SPARE_WR;
+	if (fake.max_inline)
+		attr->cap.max_inline_data = fake.max_inline;
+	qp->context = context;
 	qp->qp_num = QPN;
-	verbs.n_slots = 0;
+	qp->pd = attr->pd;
+	qp->qp_type = attr->qp_type;
+	qp->srq = attr->srq;
+	fake.n_slots = 0;
 	n_rq_put = 0;
 	n_rq_taken = 0;
 	memset(is_posted, 0, sizeof(is_posted));
-	init->cap.max_inline_data = verbs.max_inline;
 	return qp;
 }
 
-int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
-	ck_assert(mask & IBV_QP_STATE);
-	if (fails())
-		return ENOMEM;
-	qp->state = attr->qp_state;
-	return 0;
+	struct ibv_qp_init_attr_ex ex = { 0 };
+	struct ibv_qp *qp;
+
+	memcpy(&ex, attr, sizeof(*attr));
+	ex.comp_mask = IBV_QP_INIT_ATTR_PD;
+	ex.pd = pd;
+	qp = create_qp_ex(pd->context, &ex);
+	attr->cap = ex.cap;
+	return qp;
 }
 
 int ibv_destroy_qp(struct ibv_qp *qp)
 {
-	verbs.n_cut_off = sends->n_put - sends->n_taken;
-	return give_back(qp);
+	if (sends)
+		fake.n_cut_off = sends->n_put - sends->n_taken;
+	return drop(qp, &fake.n_qps);
+}
+
+int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+	if (fails())
+		return FAKE_ERROR;
+	if (mask & IBV_QP_STATE)
+		qp->state = attr->qp_state;
+	if (fake.n_moves < FAKE_MOVES_MAX) {
+		fake.move[fake.n_moves] = *attr;
+		fake.mask[fake.n_moves] = mask;
+	}
+	fake.n_moves++;
+	return 0;
 }
 
 struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
-	struct ah *ah = verbs.has_no_ah ? NULL : make(sizeof(*ah));
+	struct ah *ah = fake.has_no_ah ? NULL : make(sizeof(*ah), &fake.n_ahs);
 
 	if (!ah) {
 		errno = EINVAL;
@@ -373,90 +410,99 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 
 int ibv_destroy_ah(struct ibv_ah *ah)
 {
-	return give_back(ah);
+	return drop(ah, &fake.n_ahs);
 }
 
-/* --- the port ------------------------------------------------------------ */
-
-static int fake_query_port(struct ibv_context *context, uint8_t port_num,
-			   struct ibv_port_attr *attr, size_t bytes)
+static struct ibv_srq *create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr)
 {
-	struct ibv_port_attr port = { .state = IBV_PORT_ACTIVE, .link_layer = verbs.link_layer };
+	struct ibv_srq *srq = make(sizeof(*srq), &fake.n_srqs);
 
 	(void)context;
-	memcpy(attr, &port, bytes);
-	return port_num == 1 ? 0 : EINVAL;
+	fake.srq_asked = *attr;
+	if (!srq)
+		return NULL;
+	attr->attr.max_wr += SPARE_WR;
+	srq->pd = attr->pd;
+	return srq;
 }
 
-int(ibv_query_port)(struct ibv_context *context, uint8_t port_num,
-		    struct _compat_ibv_port_attr *attr)
+struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
 {
-	(void)context;
-	(void)port_num;
-	(void)attr;
-	return EINVAL;
+	struct ibv_srq_init_attr_ex ex = { .attr = attr->attr, .pd = pd };
+	struct ibv_srq *srq = create_srq_ex(pd->context, &ex);
+
+	attr->attr = ex.attr;
+	return srq;
 }
 
-ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries,
-			     size_t max_entries, uint32_t flags, size_t entry_bytes)
+int ibv_destroy_srq(struct ibv_srq *srq)
 {
-	(void)context;
-	verbs.n_looks++;
-	if (flags || (size_t)verbs.n_gids > max_entries)
-		return -EINVAL;
-	memcpy(entries, verbs.gid, verbs.n_gids * entry_bytes);
-	return verbs.n_gids;
+	return drop(srq, &fake.n_srqs);
 }
 
-int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, uint32_t gid_index,
-		      struct ibv_gid_entry *entry, uint32_t flags, size_t entry_bytes)
+static struct ibv_xrcd *open_xrcd(struct ibv_context *context, struct ibv_xrcd_init_attr *attr)
 {
-	(void)context;
-	(void)flags;
-	for (int i = 0; i < verbs.n_gids; i++) {
-		if (verbs.gid[i].gid_index != gid_index || verbs.gid[i].port_num != port_num)
-			continue;
-		memcpy(entry, &verbs.gid[i], entry_bytes);
-		return 0;
-	}
-	return ENODATA;
+	ck_assert_ptr_eq(context, &fake.verbs.context);
+	ck_assert_int_eq(attr->fd, -1);
+	return make(sizeof(struct ibv_xrcd), &fake.n_xrcds);
 }
 
-struct mad_gid gid_of(const char *address)
+int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
-	struct mad_gid gid = { 0 };
-
-	if (strchr(address, ':')) {
-		ck_assert_int_eq(inet_pton(AF_INET6, address, gid.raw), 1);
-		return gid;
-	}
-	memset(gid.raw + 10, 0xff, 2);
-	ck_assert_int_eq(inet_pton(AF_INET, address, gid.raw + 12), 1);
-	return gid;
+	(void)qp;
+	if (!fake.knows_ece)
+		return EOPNOTSUPP;
+	if (fails())
+		return FAKE_ERROR;
+	*ece = fake.offer;
+	return 0;
 }
 
-void add_gid(const char *address, uint32_t index, enum ibv_gid_type type)
+int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
-	struct mad_gid gid = gid_of(address);
-	struct ibv_gid_entry *entry = &verbs.gid[verbs.n_gids++];
-
-	*entry = (struct ibv_gid_entry){ .gid_index = index, .port_num = 1, .gid_type = type };
-	memcpy(&entry->gid, &gid, sizeof(gid));
+	(void)qp;
+	if (!fake.knows_ece)
+		return EOPNOTSUPP;
+	if (fails())
+		return FAKE_ERROR;
+	fake.told = *ece;
+	fake.n_told++;
+	fake.offer.options &= ece->options;
+	return 0;
 }
 
-struct ibv_context *set_up_fake_verbs(void)
+struct ibv_context *fake_verbs_begin(void)
 {
-	memset(&verbs, 0, sizeof(verbs));
-	verbs.link_layer = IBV_LINK_LAYER_ETHERNET;
-	verbs.max_inline = MAD_BYTES;
-	verbs.n_sends_left = -1;
-	memset(&device, 0, sizeof(device));
-	device.sz = sizeof(device);
-	device.query_port = fake_query_port;
-	device.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
-	device.context.ops.poll_cq = fake_poll_cq;
-	device.context.ops.req_notify_cq = fake_req_notify_cq;
-	device.context.ops.post_recv = fake_post_recv;
-	device.context.ops.post_send = fake_post_send;
-	return &device.context;
+	fake = (struct fake_verbs){
+		.verbs = {.create_qp_ex = create_qp_ex,
+			   .create_srq_ex = create_srq_ex,
+			   .open_xrcd = open_xrcd,
+			   .sz = sizeof(fake.verbs),
+			   .context.abi_compat = __VERBS_ABI_IS_EXTENDED,
+			   .context.ops = { .poll_cq = fake_poll_cq,
+					    .req_notify_cq = fake_req_notify_cq,
+					    .post_recv = fake_post_recv,
+					    .post_send = fake_post_send }},
+		.n_sends_left = -1,
+	};
+	snprintf(fake.device_node.name, sizeof(fake.device_node.name), "fake0");
+	snprintf(fake.device_node.dev_name, sizeof(fake.device_node.dev_name), "uverbs0");
+	fake.verbs.context.device = &fake.device_node;
+	fake.pd.context = &fake.verbs.context;
+	return &fake.verbs.context;
+}
+
+struct ibv_context *fake_roce_begin(void)
+{
+	struct ibv_context *context = fake_verbs_begin();
+
+	fake.port[0].state = IBV_PORT_ACTIVE;
+	fake.port[0].link_layer = IBV_LINK_LAYER_ETHERNET;
+	fake.max_inline = MAD_BYTES;
+	return context;
+}
+
+int fake_n_alive(void)
+{
+	return fake.n_channels + fake.n_cqs + fake.n_qps + fake.n_srqs;
 }

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Ids on the fake device: see fake_id.h. */
+#include "tests/unit/lib/fake_id.h"
+
+#include <check.h>
+#include <stdlib.h>
+
+struct device fake_device;
+static struct channel *channel;
+
+void fake_begin(void)
+{
+	fake_device = (struct device){ .verbs = fake_verbs_begin() };
+	ck_assert_int_eq(channel_new(&channel), 0);
+}
+
+void fake_end(void)
+{
+	channel_close(channel);
+	free(fake_device.xrcd);
+}
+
+struct id *fake_id(enum ibv_qp_type qp_type)
+{
+	struct id *id;
+
+	ck_assert_int_eq(id_new(channel, RDMA_PS_IB, &id), 0);
+	id->attached = &fake_device;
+	id->path.gid.verbs = &fake.verbs.context;
+	id->path.gid.port_num = 1;
+	id->pub.verbs = &fake.verbs.context;
+	id->pub.pd = &fake.pd;
+	id->pub.qp_type = qp_type;
+	return id;
+}
+
+void fake_id_free(struct id *id)
+{
+	id_free(id);
+}
