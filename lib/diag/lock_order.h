@@ -5,7 +5,7 @@
  * another thread is caught by himself, alone, the first time. Called in place of
  * pthread_mutex_lock() and _unlock() by the files that have these locks.
  *
- * Between host and engine comes a client's of cmportd (lib/portd/client/asking.h); whatever else
+ * Between host and engine comes a client's of cmportd (lib/portd/client/request.h); whatever else
  * there is (lib/net/, mad/, memory of ids, the log) is taken last and holds nothing up.
  */
 #ifndef LIB_DIAG_LOCK_ORDER_H

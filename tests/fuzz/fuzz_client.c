@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A cmportd that lies, to the library's side of its sockets (lib/portd/client/client.c, asking.c,
+ * A cmportd that lies, to the library's side of its sockets (lib/portd/client/client.c, request.c,
  * resume.c): any answers with any descriptors, any records where messages are expected, any
  * hang-up, any words on the page of leases. Every call returns, and at the end no descriptor is
  * left.

@@ -172,20 +172,15 @@ static void fill_standard_streams(void)
 		close(fd);
 }
 
-/* A client takes two descriptors. */
-static void raise_limits(void)
+static void set_surroundings(void)
 {
 	struct rlimit limit;
 
-	if (getrlimit(RLIMIT_NOFILE, &limit))
-		return;
-	limit.rlim_cur = limit.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &limit);
-}
-
-static void settle_down(void)
-{
-	raise_limits();
+	/* A client takes two descriptors. */
+	if (!getrlimit(RLIMIT_NOFILE, &limit)) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
 	signal(SIGPIPE, SIG_IGN); /* whoever reads the log may go */
 	umask(022);
 	if (chdir("/"))
@@ -247,28 +242,21 @@ static int await_service(pid_t pid, const char *path, int fd)
 	return EXIT_FAILURE;
 }
 
-static void leave_terminal(void)
+/* Those from @first on go to /dev/null. */
+static void leave_streams(int first)
 {
 	int fd = open("/dev/null", O_RDWR);
+	int to;
 
-	setsid();
-	if (fd < 0)
-		return;
-	dup2(fd, STDIN_FILENO);
-	dup2(fd, STDOUT_FILENO);
-	dup2(fd, STDERR_FILENO);
+	for (to = first; fd >= 0 && to <= STDERR_FILENO; to++)
+		dup2(fd, to);
 	if (fd > STDERR_FILENO)
 		close(fd);
 }
 
 static void leave_starter(void)
 {
-	int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-	if (fd < 0)
-		return;
-	dup2(fd, STDERR_FILENO);
-	close(fd);
+	leave_streams(STDERR_FILENO);
 }
 
 /* --- all together -------------------------------------------------------- */
@@ -308,7 +296,8 @@ static int serve_in_background(struct server_options *options)
 	close(ready[0]);
 	ready_fd = ready[1];
 	options->serves = say_ready;
-	leave_terminal();
+	setsid();
+	leave_streams(STDIN_FILENO);
 	return serve(options);
 }
 
@@ -334,7 +323,7 @@ int main(int argc, char **argv)
 	options.opens_ports = arguments.opens_ports;
 	options.qp1_alone = arguments.qp1_alone;
 	options.serves = arguments.started ? leave_starter : NULL;
-	settle_down();
+	set_surroundings();
 	if (arguments.started)
 		be_killed_as_others();
 	return arguments.detach ? serve_in_background(&options) : serve(&options);

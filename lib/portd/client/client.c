@@ -18,7 +18,7 @@
 #include "base/fd.h"
 #include "lib/net/low_port.h"
 #include "lib/net/port_space.h"
-#include "lib/portd/client/asking.h"
+#include "lib/portd/client/request.h"
 #include "lib/portd/proto/datagram.h"
 
 #define DRAIN_LOOK_NS 1000000
@@ -52,7 +52,7 @@ static int open_client(struct portd_client **ret, bool visits,
 	pthread_cond_init(&client->resumed, NULL);
 	err = reach ? 0 : socket_path_find(client->path);
 	if (!err)
-		err = asking_start(client, false, ret_ids, ret_why);
+		err = request_start(client, false, ret_ids, ret_why);
 	if (err) {
 		portd_client_close(client);
 		return err;
@@ -153,7 +153,7 @@ int portd_open_port(struct portd_client *client, const char *device, uint8_t por
 		    struct portd_reply *ret, struct portd_why *ret_why)
 {
 	struct portd_record record = open_record(device, port_num);
-	int err = asking_ask(client, &record, ret);
+	int err = request_ask(client, &record, ret);
 
 	memcpy(ret_why->text, ret->text, sizeof(ret_why->text));
 	if (!err)
@@ -161,7 +161,7 @@ int portd_open_port(struct portd_client *client, const char *device, uint8_t por
 	return err;
 }
 
-int asking_prove(const struct portd_claim *claim)
+int request_prove(const struct portd_claim *claim)
 {
 	int fd = -1;
 
@@ -174,8 +174,8 @@ int portd_bind(struct portd_client *client, struct portd_claim *claim)
 {
 	struct portd_record record = { .type = PORTD_BIND, .claim = *claim };
 	struct portd_reply reply;
-	int proof = asking_prove(claim);
-	int err = asking_ask_with(client, &record, proof, &reply);
+	int proof = request_prove(claim);
+	int err = request_ask_with(client, &record, proof, &reply);
 
 	fd_close(&proof);
 	if (!err)
@@ -187,21 +187,21 @@ int portd_listen(struct portd_client *client, const struct portd_claim *claim)
 {
 	struct portd_record record = { .type = PORTD_LISTEN, .claim = *claim };
 
-	return asking_ask(client, &record, NULL);
+	return request_ask(client, &record, NULL);
 }
 
 void portd_update(struct portd_client *client, const struct portd_claim *claim)
 {
 	struct portd_record record = { .type = PORTD_UPDATE, .claim = *claim };
 
-	asking_tell(client, &record);
+	request_tell(client, &record);
 }
 
 void portd_release(struct portd_client *client, uint32_t claim_id)
 {
 	struct portd_record record = { .type = PORTD_RELEASE, .claim = { .claim_id = claim_id } };
 
-	asking_tell(client, &record);
+	request_tell(client, &record);
 }
 
 static int *n_free(struct portd_client *client, uint16_t ps)
@@ -226,7 +226,7 @@ static bool lease_more(struct portd_client *client, uint16_t ps)
 {
 	struct portd_record record = lease_record(client, PORTD_LEASE_PORTS, ps);
 	struct portd_reply reply;
-	int err = asking_ask(client, &record, &reply);
+	int err = request_ask(client, &record, &reply);
 
 	if (err)
 		return false;
@@ -235,19 +235,11 @@ static bool lease_more(struct portd_client *client, uint16_t ps)
 	return reply.count;
 }
 
-/* Asked once for each time that the page runs low: the estimate believes what was asked for. */
-static void lease_ahead(struct portd_client *client, uint16_t ps)
-{
-	struct portd_record record = lease_record(client, PORTD_LEASE_AHEAD, ps);
-
-	__atomic_add_fetch(n_free(client, ps), record.lease_ports.count, __ATOMIC_RELAXED);
-	asking_tell(client, &record);
-}
-
 /* The first time there is nothing on the page: it is not even touched. */
 uint16_t portd_take_port(struct portd_client *client, uint16_t ps)
 {
 	bool *has_leased = &client->has_leased[lease_space(ps)];
+	struct portd_record record;
 	uint16_t port = 0;
 
 	if (__atomic_exchange_n(has_leased, true, __ATOMIC_RELAXED))
@@ -255,8 +247,12 @@ uint16_t portd_take_port(struct portd_client *client, uint16_t ps)
 
 	if (!port && lease_more(client, ps))
 		port = lease_take(client->page, ps);
-	if (port && __atomic_sub_fetch(n_free(client, ps), 1, __ATOMIC_RELAXED) == LEASE_LOW)
-		lease_ahead(client, ps);
+	/* Once for each time that the page runs low: the estimate counts what was asked for. */
+	if (port && __atomic_sub_fetch(n_free(client, ps), 1, __ATOMIC_RELAXED) == LEASE_LOW) {
+		record = lease_record(client, PORTD_LEASE_AHEAD, ps);
+		__atomic_add_fetch(n_free(client, ps), record.lease_ports.count, __ATOMIC_RELAXED);
+		request_tell(client, &record);
+	}
 	return port;
 }
 
@@ -273,7 +269,7 @@ int portd_lease_ids(struct portd_client *client, struct portd_ids *ret)
 {
 	struct portd_record record = { .type = PORTD_LEASE_IDS };
 	struct portd_reply reply;
-	int err = asking_ask(client, &record, &reply);
+	int err = request_ask(client, &record, &reply);
 
 	if (err)
 		return err;
@@ -295,7 +291,7 @@ int portd_trace(struct portd_client *client, struct trace_reader *ret)
 
 	*ret = (struct trace_reader){ .ring = NULL };
 	pthread_mutex_lock(&client->lock);
-	err = asking_exchange(client, &record, -1, &reply, fd);
+	err = request_exchange(client, &record, -1, &reply, fd);
 	pthread_mutex_unlock(&client->lock);
 	if (!err)
 		err = reply.error ? -reply.error : trace_reader_init(ret, fd[0]);
@@ -318,7 +314,7 @@ int portd_stat(struct portd_client *client, uint32_t pid, struct portd_reply *re
 	int err;
 
 	pthread_mutex_lock(&client->lock);
-	err = asking_exchange(client, &record, -1, ret, NULL);
+	err = request_exchange(client, &record, -1, ret, NULL);
 	pthread_mutex_unlock(&client->lock);
 	return err ? err : -ret->error;
 }
@@ -327,19 +323,10 @@ void portd_track(struct portd_client *client, const struct cm_record *tracked)
 {
 	struct portd_record record = { .type = PORTD_TRACK, .tracked = *tracked };
 
-	asking_tell(client, &record);
+	request_tell(client, &record);
 }
 
 /* --- messages ------------------------------------------------------------ */
-
-static void take_held(struct portd_client *client, struct portd_datagram *out)
-{
-	pthread_mutex_lock(&client->held_lock);
-	memcpy(out->data, client->held.data, client->held.bytes);
-	out->bytes = client->held.bytes;
-	client->held.bytes = 0;
-	pthread_mutex_unlock(&client->held_lock);
-}
 
 static int send_datagram(struct portd_client *client, const struct portd_datagram *out)
 {
@@ -353,7 +340,11 @@ int portd_send(struct portd_client *client, const struct portd_mad *mad, unsigne
 	unsigned int i;
 	int err;
 
-	take_held(client, &out);
+	pthread_mutex_lock(&client->held_lock);
+	memcpy(out.data, client->held.data, client->held.bytes);
+	out.bytes = client->held.bytes;
+	client->held.bytes = 0;
+	pthread_mutex_unlock(&client->held_lock);
 	for (i = 0; i < n; i++) {
 		record.mad = mad[i];
 		if (portd_put(&out, &record))

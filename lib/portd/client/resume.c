@@ -1,24 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a client does when its cmportd has died: it finds or starts the next one, and tells it all
- * that the old one knew. Called by lib/engine/host.c, in the engine's thread.
+ * What a client does when its cmportd has died: it finds or starts the next one, and reports all
+ * that the old one knew.
  */
 #include <errno.h>
-#include <unistd.h>
 
-#include "lib/portd/client/asking.h"
-
-static void hold_blocks(struct portd_client *client)
-{
-	struct portd_record record = { .type = PORTD_HOLD_IDS };
-	struct portd_reply reply;
-	unsigned int i;
-
-	for (i = 0; i < client->n_blocks; i++) {
-		record.ids.first = client->block[i];
-		asking_exchange(client, &record, -1, &reply, NULL);
-	}
-}
+#include "base/fd.h"
+#include "lib/portd/client/request.h"
 
 /* A port is lost when cmportd says so, not when cmportd dies while it is asked. */
 static int reopen_ports(struct portd_client *client, const struct portd_memory *memory)
@@ -30,7 +18,7 @@ static int reopen_ports(struct portd_client *client, const struct portd_memory *
 
 	for (i = 0; i < client->n_ports && !err; i++) {
 		record = open_record(client->port[i].device, client->port[i].port_num);
-		err = asking_exchange(client, &record, -1, &reply, NULL);
+		err = request_exchange(client, &record, -1, &reply, NULL);
 		if (!err)
 			memory->handle_is(client->port[i].device, client->port[i].port_num,
 					  reply.error ? -reply.error : reply.handle, memory->arg);
@@ -38,35 +26,26 @@ static int reopen_ports(struct portd_client *client, const struct portd_memory *
 	return err;
 }
 
-static int say_resumed(struct portd_client *client)
-{
-	struct portd_record record = { .type = PORTD_RESUMED };
-	struct portd_reply reply;
-
-	return asking_exchange(client, &record, -1, &reply, NULL);
-}
-
-static int start_life(struct portd_client *client)
-{
-	struct portd_why why = { "" };
-
-	return asking_start(client, true, NULL, &why);
-}
-
 int portd_resume(struct portd_client *client, const struct portd_memory *memory)
 {
+	struct portd_record hold = { .type = PORTD_HOLD_IDS }, resumed = { .type = PORTD_RESUMED };
+	struct portd_why why = { "" };
+	struct portd_reply reply;
+	unsigned int i;
 	int err;
 
 	pthread_mutex_lock(&client->lock);
 	client->broken = true;
-	err = start_life(client);
-	if (!err) {
-		hold_blocks(client);
-		err = reopen_ports(client, memory);
+	err = request_start(client, true, NULL, &why);
+	for (i = 0; !err && i < client->n_blocks; i++) {
+		hold.ids.first = client->block[i];
+		request_exchange(client, &hold, -1, &reply, NULL);
 	}
+	if (!err)
+		err = reopen_ports(client, memory);
 	if (!err) {
 		memory->tell(client, memory->arg);
-		err = say_resumed(client);
+		err = request_exchange(client, &resumed, -1, &reply, NULL);
 	}
 	if (!err) {
 		client->broken = false;
@@ -81,14 +60,13 @@ int portd_tell_claim(struct portd_client *client, const struct portd_claim *clai
 {
 	struct portd_record record = { .type = PORTD_BIND, .claim = *claim };
 	struct portd_reply reply = { .error = 0 };
-	int proof = asking_prove(claim);
-	int err = asking_exchange(client, &record, proof, &reply, NULL);
+	int proof = request_prove(claim);
+	int err = request_exchange(client, &record, proof, &reply, NULL);
 
-	if (proof >= 0)
-		close(proof);
+	fd_close(&proof);
 	if (!err && !reply.error && listens) {
 		record.type = PORTD_LISTEN;
-		err = asking_exchange(client, &record, -1, &reply, NULL);
+		err = request_exchange(client, &record, -1, &reply, NULL);
 	}
 	return err ? err : -reply.error;
 }
@@ -97,5 +75,5 @@ void portd_tell_tracked(struct portd_client *client, const struct cm_record *tra
 {
 	struct portd_record record = { .type = PORTD_TRACK, .tracked = *tracked };
 
-	asking_send(client->control_fd, &record, -1);
+	request_send(client->control_fd, &record, -1);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Starting cmportd from a program that needs one. Called by client.c.
+ * Starting cmportd from a program that needs one.
  */
 #ifndef LIB_PORTD_CLIENT_SPAWN_H
 #define LIB_PORTD_CLIENT_SPAWN_H

@@ -5,7 +5,7 @@
  * one that somebody else asks for by number.
  *
  * A client can write what it likes: cmportd keeps a list of its own of what it leased, and
- * believes of a word only whether it is in use. Used by client.c and by ports.c.
+ * believes of a word only whether it is in use.
  */
 #ifndef LIB_PORTD_PROTO_LEASE_H
 #define LIB_PORTD_PROTO_LEASE_H

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the library and cmportd say alike when they are asked how things stand: a connection and the
- * counters of a core as records. Pure. Called by lib/conn/stat.c and lib/portd/server/stat.c.
+ * Connections and counters of a core as records of STAT, for the library and for cmportd. Pure.
  */
 #ifndef LIB_PORTD_PROTO_STAT_H
 #define LIB_PORTD_PROTO_STAT_H

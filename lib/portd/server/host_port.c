@@ -3,7 +3,7 @@
  * The ports of this host on which cmportd owns the CM class. Answers leave at once; requests gather
  * until all that has arrived was looked at, and leave a few at a time, so that in a storm of
  * requests no REP waits behind them. A message whose next hop has no link address yet waits here,
- * because the kernel would make us wait for it. Called by server.c, router.c and answer.c.
+ * because the kernel would make us wait for it.
  */
 #include <endian.h>
 #include <errno.h>
@@ -19,13 +19,6 @@
 
 /* --- transmit entries in lists ------------------------------------------- */
 
-static void queue_request(struct host_port *host_port, struct xmit *xmit)
-{
-	list_append(&host_port->requests, &xmit->link);
-	if (xmit->sender)
-		xmit->sender->n_requests++;
-}
-
 static struct xmit *take_request(struct server *server, struct xmit *xmit)
 {
 	struct client *sender = xmit->sender;
@@ -34,20 +27,6 @@ static struct xmit *take_request(struct server *server, struct xmit *xmit)
 	if (sender && --sender->n_requests == REQUESTS_MAX - 1)
 		server->above->may_send(server, sender);
 	return xmit;
-}
-
-static bool has_room_to_wait(const struct host_port *host_port, const struct xmit *xmit)
-{
-	return host_port->n_waiting < WAITING_MAX &&
-	       (!xmit->sender || xmit->sender->n_waits < WAITS_MAX);
-}
-
-static void queue_waiting(struct host_port *host_port, struct xmit *xmit)
-{
-	list_append(&host_port->waiting, &xmit->link);
-	host_port->n_waiting++;
-	if (xmit->sender)
-		xmit->sender->n_waits++;
 }
 
 static struct xmit *take_waiting(struct host_port *host_port, struct xmit *xmit)
@@ -99,7 +78,7 @@ static int open_verbs(const char *device, struct ibv_context **ret)
 	return err;
 }
 
-static int identify(struct host_port *host_port)
+static int read_device(struct host_port *host_port)
 {
 	struct ibv_device_attr attr;
 	struct mad_gid gid0 = { 0 };
@@ -133,7 +112,7 @@ static int equip(struct server *server, struct host_port *host_port, struct umad
 	int err = open_verbs(host_port->device, &host_port->verbs);
 
 	if (!err)
-		err = identify(host_port);
+		err = read_device(host_port);
 	if (!err)
 		err = umad_port_open(host_port->device, host_port->port_num, &host_port->mad,
 				     ret_who);
@@ -217,42 +196,32 @@ static uint8_t count_ports(struct ibv_device *device)
 	return attr.phys_port_cnt;
 }
 
-static void open_port(struct server *server, const char *device, uint8_t port_num)
-{
-	struct umad_owner who = { .what = "" };
-	struct host_port *host_port;
-	int err = host_port_open(server, device, port_num, &host_port, &who);
-
-	if (err)
-		log_warn("%s port %u cannot be opened: %s%s%s", device, port_num, strerror(-err),
-			 who.what[0] ? ": " : "", who.what);
-}
-
 void host_port_open_all(struct server *server)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
-	unsigned int port_num;
-	int i;
+	struct host_port *host_port;
+	const char *device;
+	uint8_t port_num;
+	int i, err;
 
-	for (i = 0; list && list[i]; i++)
-		for (port_num = count_ports(list[i]); port_num; port_num--)
-			open_port(server, ibv_get_device_name(list[i]), (uint8_t)port_num);
+	for (i = 0; list && list[i]; i++) {
+		device = ibv_get_device_name(list[i]);
+		for (port_num = count_ports(list[i]); port_num; port_num--) {
+			struct umad_owner who = { .what = "" };
+
+			err = host_port_open(server, device, port_num, &host_port, &who);
+			if (err)
+				log_warn("%s port %u cannot be opened: %s%s%s", device, port_num,
+					 strerror(-err), who.what[0] ? ": " : "", who.what);
+		}
+	}
 	if (list)
 		ibv_free_device_list(list);
 }
 
-static void drop_all(struct server *server, struct host_port *host_port)
-{
-	struct list *node, *after;
-
-	list_for_each_safe (node, after, &host_port->requests)
-		free(take_request(server, container_of(node, struct xmit, link)));
-	list_for_each_safe (node, after, &host_port->waiting)
-		free(take_waiting(host_port, container_of(node, struct xmit, link)));
-}
-
 void host_port_close(struct server *server, struct host_port *host_port)
 {
+	struct list *node, *after;
 	unsigned int i;
 
 	cm_core_port_gone(&server->core, &host_port->cm, NULL, NULL);
@@ -261,7 +230,10 @@ void host_port_close(struct server *server, struct host_port *host_port)
 	for (i = 0; i < CLIENTS_MAX; i++)
 		if (server->client[i])
 			server->above->port_gone(server, server->client[i], host_port->handle);
-	drop_all(server, host_port);
+	list_for_each_safe (node, after, &host_port->requests)
+		free(take_request(server, container_of(node, struct xmit, link)));
+	list_for_each_safe (node, after, &host_port->waiting)
+		free(take_waiting(host_port, container_of(node, struct xmit, link)));
 	subnet_close(server, host_port);
 	server->host_port[host_port->handle] = NULL;
 	gid_forget(host_port->verbs);
@@ -290,8 +262,8 @@ void host_port_after_fork(struct host_port *host_port)
 /* --- receiving ----------------------------------------------------------- */
 
 /* Return: how many were looked at, of so many that may be; fewer if @ret_err says why. */
-static unsigned int receive(struct server *server, struct host_port *host_port,
-			    struct mad_port *port, unsigned int n_max, int *ret_err)
+static unsigned int receive_mads(struct server *server, struct host_port *host_port,
+				 struct mad_port *port, unsigned int n_max, int *ret_err)
 {
 	uint8_t mad[MAD_BYTES];
 	struct mad_path path;
@@ -323,7 +295,7 @@ static void qp1_ready(struct watch *watch, uint32_t events)
 	struct host_port *host_port = container_of(watch, struct host_port, watch);
 	struct server *server = host_port->server;
 	int err = 0;
-	unsigned int n = receive(server, host_port, host_port->mad, host_port->batch, &err);
+	unsigned int n = receive_mads(server, host_port, host_port->mad, host_port->batch, &err);
 
 	(void)events;
 	host_port->batch = err ? n : 2 * n;
@@ -340,8 +312,8 @@ static void qp1_ready(struct watch *watch, uint32_t events)
 void host_port_receive_inbox(struct server *server, struct host_port *host_port)
 {
 	int err;
-	unsigned int n =
-		receive(server, host_port, mad_sender_port(host_port->sender), RECEIVE_BATCH, &err);
+	unsigned int n = receive_mads(server, host_port, mad_sender_port(host_port->sender),
+				      RECEIVE_BATCH, &err);
 
 	host_port->has_unread = n == RECEIVE_BATCH;
 	server->any_unread = server->any_unread || host_port->has_unread;
@@ -369,8 +341,8 @@ static void count_unsent(struct server *server, struct host_port *host_port, con
 	stat_count(host_port, PORTD_COUNT_UNSENT, mad);
 }
 
-static void send_slowly(struct server *server, struct host_port *host_port,
-			const struct mad_path *path, const uint8_t mad[MAD_BYTES])
+static void send_by_umad(struct server *server, struct host_port *host_port,
+			 const struct mad_path *path, const uint8_t mad[MAD_BYTES])
 {
 	int err = mad_port_send(host_port->mad, path, mad);
 
@@ -380,21 +352,11 @@ static void send_slowly(struct server *server, struct host_port *host_port,
 	log_debug("a message was not sent: %s", strerror(-err));
 }
 
-static void revalidate_next_hop(struct host_port *host_port, const struct mad_path *path,
-				const uint8_t mad[MAD_BYTES])
-{
-	if (host_port->sender)
-		mad_sender_unanswered(host_port->sender, &path->dgid, mad);
-	if (path->grh)
-		hop_revalidate(host_port->verbs, host_port->port_num, path->sgid_index,
-			       &path->dgid);
-}
-
 /* If the peer has moved to another link address without a word, only the kernel's look at its
  * neighbour finds that out: what is repeated goes the slow way. So does what the sender cannot
  * take; what it takes is kept until the end of the turn. */
-static bool leave(struct server *server, struct host_port *host_port, const struct mad_path *path,
-		  const uint8_t mad[MAD_BYTES], bool again)
+static bool send_now(struct server *server, struct host_port *host_port,
+		     const struct mad_path *path, const uint8_t mad[MAD_BYTES], bool again)
 {
 	bool may_be_fast = !again && host_port->sender;
 	bool is_fast = may_be_fast && mad_sender_is_ready(host_port->sender, path, mad);
@@ -405,11 +367,14 @@ static bool leave(struct server *server, struct host_port *host_port, const stru
 		return true;
 	if (is_fast && !is_hop_ready(host_port, path))
 		return false;
-	if (again)
-		revalidate_next_hop(host_port, path, mad);
+	if (again && host_port->sender)
+		mad_sender_unanswered(host_port->sender, &path->dgid, mad);
+	if (again && path->grh)
+		hop_revalidate(host_port->verbs, host_port->port_num, path->sgid_index,
+			       &path->dgid);
 	if (host_port->sender)
 		mad_sender_release(host_port->sender); /* it was said before */
-	send_slowly(server, host_port, path, mad);
+	send_by_umad(server, host_port, path, mad);
 	return true;
 }
 
@@ -430,8 +395,12 @@ static struct xmit *xmit_new(struct server *server, struct client *sender,
 
 static void wait_for_hop(struct server *server, struct host_port *host_port, struct xmit *xmit)
 {
-	if (xmit && has_room_to_wait(host_port, xmit)) {
-		queue_waiting(host_port, xmit);
+	if (xmit && host_port->n_waiting < WAITING_MAX &&
+	    (!xmit->sender || xmit->sender->n_waits < WAITS_MAX)) {
+		list_append(&host_port->waiting, &xmit->link);
+		host_port->n_waiting++;
+		if (xmit->sender)
+			xmit->sender->n_waits++;
 		return;
 	}
 	server->count[SERVER_COUNT_OVERFLOW]++;
@@ -439,16 +408,13 @@ static void wait_for_hop(struct server *server, struct host_port *host_port, str
 	free(xmit);
 }
 
-static bool is_request(const uint8_t mad[MAD_BYTES])
-{
-	return cm_mad_attr(mad) == CM_ATTR_REQ || cm_mad_attr(mad) == CM_ATTR_SIDR_REQ;
-}
-
 /* What takes back a REQ must not overtake it. */
 static bool has_to_queue(const struct host_port *host_port, const uint8_t mad[MAD_BYTES])
 {
-	return is_request(mad) ||
-	       (cm_mad_attr(mad) == CM_ATTR_REJ && !list_is_empty(&host_port->requests));
+	uint16_t attr = cm_mad_attr(mad);
+
+	return attr == CM_ATTR_REQ || attr == CM_ATTR_SIDR_REQ ||
+	       (attr == CM_ATTR_REJ && !list_is_empty(&host_port->requests));
 }
 
 void host_port_send(struct server *server, struct host_port *host_port, struct client *sender,
@@ -459,37 +425,34 @@ void host_port_send(struct server *server, struct host_port *host_port, struct c
 	tracer_show(server, host_port, again ? PORTD_REPEATED : PORTD_SENT, sender, path, mad);
 	stat_count(host_port, again ? PORTD_COUNT_REPEATED : PORTD_COUNT_SENT, mad);
 	if (!has_to_queue(host_port, mad)) {
-		if (!leave(server, host_port, path, mad, again))
+		if (!send_now(server, host_port, path, mad, again))
 			wait_for_hop(server, host_port, xmit_new(server, sender, path, mad, again));
 		return;
 	}
 	xmit = xmit_new(server, sender, path, mad, again);
-	if (xmit) {
-		queue_request(host_port, xmit);
+	if (!xmit) {
+		server->count[SERVER_COUNT_OVERFLOW]++;
+		stat_count(host_port, PORTD_COUNT_OVERFLOW, mad);
 		return;
 	}
-	server->count[SERVER_COUNT_OVERFLOW]++;
-	stat_count(host_port, PORTD_COUNT_OVERFLOW, mad);
-}
-
-/* What the device did not send after all. */
-static void send_failed(struct server *server, struct host_port *host_port)
-{
-	uint8_t mad[MAD_BYTES];
-	struct mad_path path;
-
-	while (mad_sender_failed(host_port->sender, &path, mad)) {
-		if (is_hop_ready(host_port, &path))
-			send_slowly(server, host_port, &path, mad);
-		else
-			wait_for_hop(server, host_port, xmit_new(server, NULL, &path, mad, true));
-	}
+	list_append(&host_port->requests, &xmit->link);
+	if (sender)
+		sender->n_requests++;
 }
 
 static void send_held(struct server *server, struct host_port *host_port)
 {
+	uint8_t mad[MAD_BYTES];
+	struct mad_path path;
+
 	mad_sender_release(host_port->sender);
-	send_failed(server, host_port);
+	/* What the device did not send after all. */
+	while (mad_sender_failed(host_port->sender, &path, mad)) {
+		if (is_hop_ready(host_port, &path))
+			send_by_umad(server, host_port, &path, mad);
+		else
+			wait_for_hop(server, host_port, xmit_new(server, NULL, &path, mad, true));
+	}
 }
 
 void host_port_flush(struct server *server, struct host_port *host_port)
@@ -500,7 +463,7 @@ void host_port_flush(struct server *server, struct host_port *host_port)
 	for (i = 0; i < SEND_BATCH && !list_is_empty(&host_port->requests); i++) {
 		xmit = container_of(host_port->requests.next, struct xmit, link);
 		take_request(server, xmit);
-		if (leave(server, host_port, &xmit->path, xmit->mad, xmit->again))
+		if (send_now(server, host_port, &xmit->path, xmit->mad, xmit->again))
 			free(xmit);
 		else
 			wait_for_hop(server, host_port, xmit);
@@ -524,7 +487,7 @@ void host_port_retry(struct server *server, struct host_port *host_port)
 		if (done)
 			count_unsent(server, host_port, xmit->mad);
 		else if (!unready || memcmp(unready, &xmit->path.dgid, sizeof(*unready)) != 0)
-			done = leave(server, host_port, &xmit->path, xmit->mad, xmit->again);
+			done = send_now(server, host_port, &xmit->path, xmit->mad, xmit->again);
 		if (!done) {
 			unready = &xmit->path.dgid;
 			continue;

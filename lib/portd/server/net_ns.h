@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Network namespaces: the port spaces of those whose processes are our clients. As
- * in the kernel each namespace has ports of its own, and a request belongs to the one that the RDMA
- * devices' interfaces are in, which is the one that cmportd runs in: home. Called by server.c,
- * client.c and router.c; answer.c asks the network namespace of its client.
+ * Network namespaces of clients. As in the kernel each namespace has port spaces of its own, and a
+ * request belongs to the one that the RDMA devices' interfaces are in, which is the one that
+ * cmportd runs in: home.
  */
 #ifndef LIB_PORTD_SERVER_NET_NS_H
 #define LIB_PORTD_SERVER_NET_NS_H

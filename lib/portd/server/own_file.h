@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A file of our own beside the socket, in a folder where others may be able to put things. Called
- * by state_file.c and socket_dir.c.
+ * A file of our own beside the socket, in a folder where others may be able to put things.
  */
 #ifndef LIB_PORTD_SERVER_OWN_FILE_H
 #define LIB_PORTD_SERVER_OWN_FILE_H

@@ -98,28 +98,12 @@ static struct tenant *tenant_of(struct ports *ports, uint16_t client)
 	return tenant;
 }
 
-static struct cm_key claim_key(uint16_t client, uint32_t claim_id)
+static struct holder *find_holder(const struct ports *ports, uint16_t client, uint32_t claim_id)
 {
-	return (struct cm_key){ .guid = client, .id = claim_id };
-}
-
-static struct holder *find(const struct ports *ports, uint16_t client, uint32_t claim_id)
-{
-	struct cm_key key = claim_key(client, claim_id);
+	struct cm_key key = { .guid = client, .id = claim_id };
 	struct cm_node *node = cm_index_find(&ports->by_claim_id, &key);
 
 	return node ? container_of(node, struct holder, by_claim_id) : NULL;
-}
-
-static struct holder *holder_new(struct tenant *tenant, uint16_t client)
-{
-	struct holder *holder = calloc(1, sizeof(*holder));
-
-	if (!holder)
-		return NULL;
-	holder->client = client;
-	list_append(&tenant->holders, &holder->of_tenant);
-	return holder;
 }
 
 static void holder_free(struct ports *ports, struct holder *holder)
@@ -146,8 +130,8 @@ static unsigned int word_of(uint32_t mark)
 	return (mark & ~MARK_LEASE) >> MARK_WORD_SHIFT;
 }
 
-static int begin_lease(struct ports *ports, uint16_t client, uint16_t ps, uint16_t port,
-		       unsigned int word)
+static int reserve_lease(struct ports *ports, uint16_t client, uint16_t ps, uint16_t port,
+			 unsigned int word)
 {
 	struct tenant *tenant = ports->tenant[client];
 	int err = port_space_reserve(&ports->space, ps, port, mark_of(client, word));
@@ -159,7 +143,7 @@ static int begin_lease(struct ports *ports, uint16_t client, uint16_t ps, uint16
 	return 0;
 }
 
-static void end_lease(struct ports *ports, struct tenant *tenant, uint16_t ps, uint16_t port)
+static void unreserve_lease(struct ports *ports, struct tenant *tenant, uint16_t ps, uint16_t port)
 {
 	unsigned int word = word_of(port_space_reserved(&ports->space, ps, port));
 
@@ -169,25 +153,15 @@ static void end_lease(struct ports *ports, struct tenant *tenant, uint16_t ps, u
 }
 
 /* Of a port that is leased. Return: false if its client uses it. */
-static bool take_back(struct ports *ports, uint16_t ps, uint16_t port)
+static bool revoke_if_unused(struct ports *ports, uint16_t ps, uint16_t port)
 {
 	uint32_t mark = port_space_reserved(&ports->space, ps, port);
 	struct tenant *tenant = ports->tenant[(uint16_t)mark];
 
 	if (!lease_revoke(tenant->page, word_of(mark), ps, port))
 		return false;
-	end_lease(ports, tenant, ps, port);
+	unreserve_lease(ports, tenant, ps, port);
 	return true;
-}
-
-/* What the page says of a word that is leased is true only if the port's mark says so, too. */
-static bool port_at(const struct ports *ports, uint16_t client, unsigned int word, uint16_t *ret_ps,
-		    uint16_t *ret_port)
-{
-	uint32_t *at = &ports->tenant[client]->page->word[word];
-
-	lease_read(__atomic_load_n(at, __ATOMIC_RELAXED), ret_ps, ret_port);
-	return port_space_reserved(&ports->space, *ret_ps, *ret_port) == mark_of(client, word);
 }
 
 typedef void lease_fn(struct ports *ports, struct tenant *tenant, uint16_t ps, uint16_t port);
@@ -203,26 +177,29 @@ static void for_each_lease(struct ports *ports, uint16_t client, lease_fn *act)
 	for (i = 0; i < LEASE_WORDS / 64 && tenant->n_leases; i++) {
 		for (left = tenant->is_leased[i]; left; left &= left - 1) {
 			word = i * 64 + (unsigned int)__builtin_ctzll(left);
-			if (port_at(ports, client, word, &ps, &port))
+			lease_read(__atomic_load_n(&tenant->page->word[word], __ATOMIC_RELAXED),
+				   &ps, &port);
+			/* What the page says is true only if the port's mark says so, too. */
+			if (port_space_reserved(&ports->space, ps, port) == mark_of(client, word))
 				act(ports, tenant, ps, port);
 		}
 	}
 }
 
-static void take_back_one(struct ports *ports, struct tenant *tenant, uint16_t ps, uint16_t port)
+static void revoke_one(struct ports *ports, struct tenant *tenant, uint16_t ps, uint16_t port)
 {
 	(void)tenant;
-	take_back(ports, ps, port);
+	revoke_if_unused(ports, ps, port);
 }
 
 /* A client that lies about a word keeps its port, as if it used it. */
-static void take_back_all(struct ports *ports)
+static void revoke_all_unused(struct ports *ports)
 {
 	uint16_t i;
 
 	for (i = 0; i < TENANTS_MAX; i++)
 		if (ports->tenant[i])
-			for_each_lease(ports, i, take_back_one);
+			for_each_lease(ports, i, revoke_one);
 }
 
 /* Of a client that goes, also those that its page tells lies about. */
@@ -230,7 +207,7 @@ static void end_leases(struct ports *ports, uint16_t client)
 {
 	struct tenant *tenant = ports->tenant[client];
 
-	for_each_lease(ports, client, end_lease);
+	for_each_lease(ports, client, unreserve_lease);
 	if (tenant->n_leases)
 		port_space_unreserve_those(&ports->space, MARK_LEASE | UINT16_MAX,
 					   MARK_LEASE | client);
@@ -260,7 +237,7 @@ static int bind_any(struct ports *ports, struct port_claim *claim)
 
 	if (err != -EADDRNOTAVAIL)
 		return err;
-	take_back_all(ports);
+	revoke_all_unused(ports);
 	return port_space_bind(&ports->space, claim);
 }
 
@@ -275,7 +252,7 @@ static int lease_port(struct ports *ports, uint16_t client, uint16_t ps, uint16_
 {
 	struct tenant *tenant = ports->tenant[client];
 	unsigned int word = free_word(tenant, port);
-	int err = word < LEASE_WORDS ? begin_lease(ports, client, ps, port, word) : -ENOSPC;
+	int err = word < LEASE_WORDS ? reserve_lease(ports, client, ps, port, word) : -ENOSPC;
 
 	if (err)
 		return err;
@@ -311,7 +288,7 @@ int ports_lease(struct ports *ports, uint16_t client, uint16_t ps, unsigned int 
 	for (n = 0; n < count && n < LEASE_WORDS && !err; n += !err) {
 		err = lease_one(ports, client, ps);
 		if (n == 0 && err == -EADDRNOTAVAIL) {
-			take_back_all(ports);
+			revoke_all_unused(ports);
 			err = lease_one(ports, client, ps);
 			count = 1;
 		}
@@ -351,23 +328,13 @@ int ports_page_new(struct ports *ports, uint16_t client)
 	return err ? err : fd;
 }
 
-static void resume_word(struct ports *ports, uint16_t client, unsigned int word)
-{
-	struct tenant *tenant = ports->tenant[client];
-	uint32_t value = __atomic_load_n(&tenant->page->word[word], __ATOMIC_ACQUIRE);
-	uint16_t ps, port;
-
-	if (lease_read(value, &ps, &port) == LEASE_EMPTY)
-		return;
-	if (!may_be_leased(ports, port) || begin_lease(ports, client, ps, port, word))
-		set_word(tenant, word, LEASE_EMPTY);
-}
-
 int ports_page_resume(struct ports *ports, uint16_t client, int fd)
 {
 	struct tenant *tenant = tenant_of(ports, client);
-	unsigned int word;
 	int err = tenant ? 0 : -ENOMEM;
+	unsigned int word;
+	uint16_t ps, port;
+	uint32_t value;
 
 	if (!err && (tenant->page || !lease_is_page(fd)))
 		err = -EINVAL;
@@ -376,8 +343,12 @@ int ports_page_resume(struct ports *ports, uint16_t client, int fd)
 	close(fd);
 	if (err)
 		return err;
-	for (word = 0; word < LEASE_WORDS; word++)
-		resume_word(ports, client, word);
+	for (word = 0; word < LEASE_WORDS; word++) {
+		value = __atomic_load_n(&tenant->page->word[word], __ATOMIC_ACQUIRE);
+		if (lease_read(value, &ps, &port) != LEASE_EMPTY &&
+		    (!may_be_leased(ports, port) || reserve_lease(ports, client, ps, port, word)))
+			set_word(tenant, word, LEASE_EMPTY);
+	}
 	return 0;
 }
 
@@ -404,7 +375,7 @@ static int set_addr(union addr *addr, uint8_t family, const uint8_t bytes[16], u
 	return 0;
 }
 
-static int fill(struct port_claim *claim, const struct portd_claim *from)
+static int read_claim(struct port_claim *claim, const struct portd_claim *from)
 {
 	claim->reuseaddr = from->reuseaddr != 0;
 	claim->afonly = from->afonly != 0;
@@ -424,23 +395,11 @@ static void clear_way(struct ports *ports, uint16_t client, uint16_t ps, uint16_
 	if (!mark)
 		return;
 	if ((uint16_t)mark != client) {
-		take_back(ports, ps, port);
+		revoke_if_unused(ports, ps, port);
 		return;
 	}
 	set_word(ports->tenant[client], word_of(mark), LEASE_EMPTY);
-	end_lease(ports, ports->tenant[client], ps, port);
-}
-
-static int enter(struct ports *ports, struct tenant *tenant, struct holder *holder,
-		 uint32_t claim_id)
-{
-	struct cm_key key = claim_key(holder->client, claim_id);
-
-	if (cm_index_reserve(&ports->by_claim_id, ports->by_claim_id.table.n_nodes + 1))
-		return -ENOMEM;
-	cm_index_insert(&ports->by_claim_id, &holder->by_claim_id, &key);
-	tenant->n_claims++;
-	return 0;
+	unreserve_lease(ports, ports->tenant[client], ps, port);
 }
 
 /* A client asks again whose cmportd died in the middle: it has told us of the claim already. */
@@ -449,7 +408,7 @@ static int bind_again(const struct holder *holder, const struct portd_claim *cla
 	uint16_t port = addr_port(&holder->claim.local);
 	struct port_claim is = { .ps = claim->ps };
 
-	if (fill(&is, claim) || is.ps != holder->claim.ps ||
+	if (read_claim(&is, claim) || is.ps != holder->claim.ps ||
 	    !addr_same_ip(&is.local, &holder->claim.local) ||
 	    (claim->local_port && claim->local_port != port))
 		return -EINVAL;
@@ -459,45 +418,51 @@ static int bind_again(const struct holder *holder, const struct portd_claim *cla
 
 int ports_bind(struct ports *ports, uint16_t client, const struct portd_claim *claim, uint16_t *ret)
 {
+	struct cm_key key = { .guid = client, .id = claim->claim_id };
 	struct tenant *tenant = tenant_of(ports, client);
 	struct holder *holder;
 	int err;
 
 	if (!tenant)
 		return -ENOMEM;
-	holder = find(ports, client, claim->claim_id);
+	holder = find_holder(ports, client, claim->claim_id);
 	if (holder)
 		return bind_again(holder, claim, ret);
 	if (tenant->n_claims == PORTS_CLAIMS_MAX)
 		return -ENOSPC;
-	holder = holder_new(tenant, client);
+	holder = calloc(1, sizeof(*holder));
 	if (!holder)
 		return -ENOMEM;
+	holder->client = client;
+	list_append(&tenant->holders, &holder->of_tenant);
 	holder->claim.ps = claim->ps;
-	err = fill(&holder->claim, claim);
+	err = read_claim(&holder->claim, claim);
 	if (!err && claim->local_port)
 		clear_way(ports, client, claim->ps, claim->local_port);
 	if (!err)
 		err = claim->local_port ? port_space_bind(&ports->space, &holder->claim)
 					: bind_any(ports, &holder->claim);
-	if (!err)
-		err = enter(ports, tenant, holder, claim->claim_id);
-	if (err)
+	if (!err && cm_index_reserve(&ports->by_claim_id, ports->by_claim_id.table.n_nodes + 1))
+		err = -ENOMEM;
+	if (err) {
 		holder_free(ports, holder);
-	else
-		*ret = addr_port(&holder->claim.local);
-	return err;
+		return err;
+	}
+	cm_index_insert(&ports->by_claim_id, &holder->by_claim_id, &key);
+	tenant->n_claims++;
+	*ret = addr_port(&holder->claim.local);
+	return 0;
 }
 
 void ports_update(struct ports *ports, uint16_t client, const struct portd_claim *claim)
 {
-	struct holder *holder = find(ports, client, claim->claim_id);
+	struct holder *holder = find_holder(ports, client, claim->claim_id);
 	struct port_claim is;
 
 	if (!holder || addr_port(&holder->claim.local) != claim->local_port ||
 	    holder->claim.ps != claim->ps)
 		return;
-	if (fill(&is, claim))
+	if (read_claim(&is, claim))
 		return;
 	/* A listener's port is its own: it cannot be made sharable afterwards. */
 	holder->claim.reuseaddr = is.reuseaddr && !holder->listening;
@@ -508,7 +473,7 @@ void ports_update(struct ports *ports, uint16_t client, const struct portd_claim
 
 int ports_listen(struct ports *ports, uint16_t client, const struct portd_claim *claim)
 {
-	struct holder *holder = find(ports, client, claim->claim_id);
+	struct holder *holder = find_holder(ports, client, claim->claim_id);
 	int err;
 
 	if (!holder)
@@ -521,7 +486,7 @@ int ports_listen(struct ports *ports, uint16_t client, const struct portd_claim 
 
 void ports_release(struct ports *ports, uint16_t client, uint32_t claim_id)
 {
-	struct holder *holder = find(ports, client, claim_id);
+	struct holder *holder = find_holder(ports, client, claim_id);
 
 	if (holder)
 		holder_free(ports, holder);

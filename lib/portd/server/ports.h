@@ -3,8 +3,7 @@
  * The port spaces of a host, for all clients of a cmportd: who has claimed which port, who listens
  * on it, and which ephemeral ports are leased to whom. The rules are those of lib/net/port_space.h.
  *
- * No clock, no lock; the memory of leases is shared with the clients, see lease.h. Called by the
- * server.
+ * No clock, no lock; the memory of leases is shared with the clients, see lease.h.
  */
 #ifndef LIB_PORTD_SERVER_PORTS_H
 #define LIB_PORTD_SERVER_PORTS_H

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Processes by their number and their start, which tells one from a later one of the same number.
- * Called by state_file.c and recovery.c.
  */
 #ifndef LIB_PORTD_SERVER_PROCESS_H
 #define LIB_PORTD_SERVER_PROCESS_H

@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/log.h"
 #include "lib/portd/proto/socket_path.h"
 #include "lib/portd/server/state_file.h"
@@ -62,21 +63,17 @@ static int refuse(int err, const char *path, const char *why)
 	return err;
 }
 
-/* In a sticky folder others can add, but neither rename nor remove what is ours. */
-static bool is_trusted(const struct stat *folder)
-{
-	if (folder->st_uid != 0 && folder->st_uid != geteuid())
-		return false;
-	return !(folder->st_mode & WRITABLE_OTHERS) || (folder->st_mode & S_ISVTX);
-}
-
 static int look_at_folder(const struct socket_dir *dir, const char *folder)
 {
 	struct stat stat, link;
+	bool is_trusted;
 
 	if (fstat(dir->folder_fd, &stat) || lstat(folder, &link))
 		return -errno;
-	if (geteuid() == 0 && !is_trusted(&stat))
+	/* In a sticky folder others can add, but neither rename nor remove what is ours. */
+	is_trusted = (stat.st_uid == 0 || stat.st_uid == geteuid()) &&
+		     (!(stat.st_mode & WRITABLE_OTHERS) || stat.st_mode & S_ISVTX);
+	if (geteuid() == 0 && !is_trusted)
 		return refuse(-EPERM, folder, "can be written to by others than root");
 	if (S_ISLNK(link.st_mode) && link.st_uid != 0 && link.st_uid != geteuid())
 		return refuse(-EPERM, folder, "is somebody else's link");
@@ -111,18 +108,6 @@ static int open_folder(struct socket_dir *dir)
 
 /* --- a socket of our own ------------------------------------------------- */
 
-/* The lock is ours, so nobody listens on a socket that is left here. */
-static int remove_old(const struct socket_dir *dir)
-{
-	struct stat stat;
-
-	if (fstatat(dir->folder_fd, dir->name, &stat, AT_SYMLINK_NOFOLLOW))
-		return errno == ENOENT ? 0 : -errno;
-	if (!S_ISSOCK(stat.st_mode))
-		return refuse(-EEXIST, dir->path, "is there and is no socket");
-	return unlinkat(dir->folder_fd, dir->name, 0) ? -errno : 0;
-}
-
 /* A mode that is set afterwards would be set on whatever is there by then. */
 static int bind_with_mode(const struct socket_dir *dir)
 {
@@ -141,10 +126,17 @@ static int bind_with_mode(const struct socket_dir *dir)
 static int make_socket(struct socket_dir *dir)
 {
 	struct stat stat;
-	int err = remove_old(dir);
+	int err;
 
-	if (err)
-		return err;
+	/* The lock is ours, so nobody listens on a socket that is left here. */
+	if (fstatat(dir->folder_fd, dir->name, &stat, AT_SYMLINK_NOFOLLOW) == 0) {
+		if (!S_ISSOCK(stat.st_mode))
+			return refuse(-EEXIST, dir->path, "is there and is no socket");
+		if (unlinkat(dir->folder_fd, dir->name, 0))
+			return -errno;
+	} else if (errno != ENOENT) {
+		return -errno;
+	}
 	dir->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (dir->fd < 0)
 		return -errno;
@@ -156,16 +148,6 @@ static int make_socket(struct socket_dir *dir)
 	dir->dev = stat.st_dev;
 	dir->ino = stat.st_ino;
 	return listen(dir->fd, BACKLOG) ? -errno : 0;
-}
-
-/* Not that of another who has taken the path meanwhile, systemd for one. */
-static void remove_socket(const struct socket_dir *dir)
-{
-	struct stat stat;
-
-	if (dir->ino && !fstatat(dir->folder_fd, dir->name, &stat, AT_SYMLINK_NOFOLLOW) &&
-	    stat.st_dev == dir->dev && stat.st_ino == dir->ino)
-		unlinkat(dir->folder_fd, dir->name, 0);
 }
 
 /* --- systemd's ----------------------------------------------------------- */
@@ -186,23 +168,16 @@ static bool has_option(int fd, int option, int wanted)
 	return getsockopt(fd, SOL_SOCKET, option, &value, &bytes) == 0 && value == wanted;
 }
 
-static bool is_bound_to(int fd, const char *path)
-{
-	struct sockaddr_un addr = { .sun_family = AF_UNSPEC };
-	socklen_t bytes = sizeof(addr);
-
-	return getsockname(fd, (struct sockaddr *)&addr, &bytes) == 0 &&
-	       strncmp(addr.sun_path, path, sizeof(addr.sun_path)) == 0;
-}
-
 static int refuse_socket(const char *why)
 {
 	log_warn("the socket from systemd %s; see cmportd.socket", why);
 	return -EINVAL;
 }
 
-static int use_socket(struct socket_dir *dir, bool is_one)
+static int use_activated_socket(struct socket_dir *dir, bool is_one)
 {
+	struct sockaddr_un addr = { .sun_family = AF_UNSPEC };
+	socklen_t bytes = sizeof(addr);
 	int fd = ACTIVATED_FD;
 
 	if (!is_one)
@@ -210,7 +185,8 @@ static int use_socket(struct socket_dir *dir, bool is_one)
 	if (!has_option(fd, SO_DOMAIN, AF_UNIX) || !has_option(fd, SO_TYPE, SOCK_SEQPACKET) ||
 	    !has_option(fd, SO_ACCEPTCONN, 1))
 		return refuse_socket("is no ListenSequentialPacket= with a path");
-	if (!is_bound_to(fd, dir->path))
+	if (getsockname(fd, (struct sockaddr *)&addr, &bytes) ||
+	    strncmp(addr.sun_path, dir->path, sizeof(addr.sun_path)) != 0)
 		return refuse_socket("has another path than --socket or PURECM_SOCKET");
 	if (fcntl(fd, F_SETFD, FD_CLOEXEC) || fcntl(fd, F_SETFL, O_RDWR | O_NONBLOCK))
 		return -errno;
@@ -219,7 +195,7 @@ static int use_socket(struct socket_dir *dir, bool is_one)
 }
 
 /* None of it is meant for programs that we might start. */
-static int take_over(struct socket_dir *dir)
+static int take_listening_socket(struct socket_dir *dir)
 {
 	const char *fds = secure_getenv("LISTEN_FDS");
 	bool is_one = fds && strtol(fds, NULL, 10) == 1;
@@ -227,7 +203,7 @@ static int take_over(struct socket_dir *dir)
 	unsetenv("LISTEN_PID");
 	unsetenv("LISTEN_FDS");
 	unsetenv("LISTEN_FDNAMES");
-	return dir->is_activated ? use_socket(dir, is_one) : make_socket(dir);
+	return dir->is_activated ? use_activated_socket(dir, is_one) : make_socket(dir);
 }
 
 /* --- taking and leaving -------------------------------------------------- */
@@ -255,15 +231,6 @@ static int open_state_file(struct socket_dir *dir)
 	return err;
 }
 
-static int take(struct socket_dir *dir)
-{
-	int err = open_folder(dir);
-
-	if (!err)
-		err = open_state_file(dir);
-	return err ? err : take_over(dir);
-}
-
 int socket_dir_take(const char *path, struct socket_dir **ret)
 {
 	const char *slash = strrchr(path, '/');
@@ -282,7 +249,11 @@ int socket_dir_take(const char *path, struct socket_dir **ret)
 	dir->folder_fd = -1;
 	dir->fd = -1;
 	dir->is_activated = socket_dir_is_handed_over();
-	err = take(dir);
+	err = open_folder(dir);
+	if (!err)
+		err = open_state_file(dir);
+	if (!err)
+		err = take_listening_socket(dir);
 	if (err) {
 		socket_dir_leave(dir);
 		return err;
@@ -309,13 +280,16 @@ bool socket_dir_is_activated(const struct socket_dir *dir)
 /* The lock goes last: up to then nobody else touches the path. */
 void socket_dir_leave(struct socket_dir *dir)
 {
+	struct stat stat;
+
 	if (!dir)
 		return;
-	remove_socket(dir);
-	if (dir->fd >= 0)
-		close(dir->fd);
+	/* Not the socket of another who has taken the path meanwhile, systemd for one. */
+	if (dir->ino && !fstatat(dir->folder_fd, dir->name, &stat, AT_SYMLINK_NOFOLLOW) &&
+	    stat.st_dev == dir->dev && stat.st_ino == dir->ino)
+		unlinkat(dir->folder_fd, dir->name, 0);
+	fd_close(&dir->fd);
 	state_file_close(dir->state_file);
-	if (dir->folder_fd >= 0)
-		close(dir->folder_fd);
+	fd_close(&dir->folder_fd);
 	free(dir);
 }

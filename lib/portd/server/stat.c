@@ -3,7 +3,7 @@
  * How connections and counters stand, for `purecm stat`. Clients are asked, because they alone
  * know; their rows are passed on to who asked, with cmportd's word for whose they are. What
  * cmportd knows itself, it adds: ports, what has passed there, connections of the dead. While
- * nobody asks, it costs an addition a message. Called by answer.c, client.c and host_port.c.
+ * nobody asks, it costs an addition a message.
  */
 #include <errno.h>
 #include <string.h>

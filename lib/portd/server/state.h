@@ -273,7 +273,7 @@ static inline struct host_port *host_port_of(struct cm_port *cm)
  */
 int server_begin(struct server *server);
 
-/** server_turn() - wait until something has to be done, and do it. Also called by tests. */
+/** server_turn() - wait until something has to be done, and do it. */
 void server_turn(struct server *server);
 
 /** server_is_over() - nothing is left to do: server_end(). */

@@ -43,7 +43,7 @@ struct client_ask {
 
 /* --- the port ------------------------------------------------------------ */
 
-static void put_on_wire(void *arg, const uint8_t mad[MAD_BYTES], unsigned int wait_ms)
+static void send_query(void *arg, const uint8_t mad[MAD_BYTES], unsigned int wait_ms)
 {
 	struct subnet *subnet = arg;
 	int err = umad_sa_send(&subnet->sa, &subnet->to_sm, mad, wait_ms);
@@ -61,7 +61,7 @@ static struct mad_gid own_gid(const struct host_port *host_port)
 	return gid;
 }
 
-static void find_sm(struct subnet *subnet, const struct ibv_port_attr *attr)
+static void set_path_to_sm(struct subnet *subnet, const struct ibv_port_attr *attr)
 {
 	uint64_t guid = htobe64(SA_GUID);
 
@@ -74,7 +74,7 @@ static void find_sm(struct subnet *subnet, const struct ibv_port_attr *attr)
 	memcpy(subnet->to_sm.dgid.raw + 8, &guid, sizeof(guid));
 }
 
-static void look_at_port(struct server *server, struct subnet *subnet, bool reregister)
+static void report_port(struct server *server, struct subnet *subnet, bool reregister)
 {
 	const struct host_port *host_port = subnet->host_port;
 	struct ibv_port_attr attr;
@@ -82,7 +82,7 @@ static void look_at_port(struct server *server, struct subnet *subnet, bool rere
 
 	if (ibv_query_port(host_port->verbs, host_port->port_num, &attr))
 		return;
-	find_sm(subnet, &attr);
+	set_path_to_sm(subnet, &attr);
 	now = (struct sa_subnet){ .lid = attr.lid,
 				  .sm_lid = attr.sm_lid,
 				  .sm_sl = attr.sm_sl,
@@ -103,7 +103,7 @@ static struct subnet *subnet_new(struct host_port *host_port)
 	subnet->sa_watch.fd = -1;
 	subnet->async_watch.fd = -1;
 	sa_agent_init(&subnet->agent, (uint32_t)host_port->cm.ca_guid ^ host_port->port_num,
-		      put_on_wire, subnet);
+		      send_query, subnet);
 	return subnet;
 }
 
@@ -121,7 +121,7 @@ static void read_async_events(struct watch *watch, uint32_t events)
 		switch ((int)event.event_type) {
 		case IBV_EVENT_CLIENT_REREGISTER:
 			if (is_ours)
-				look_at_port(server, subnet, true);
+				report_port(server, subnet, true);
 			break;
 		case IBV_EVENT_PORT_ACTIVE:
 		case IBV_EVENT_PORT_ERR:
@@ -130,7 +130,7 @@ static void read_async_events(struct watch *watch, uint32_t events)
 		case IBV_EVENT_PKEY_CHANGE:
 		case IBV_EVENT_GID_CHANGE:
 			if (is_ours)
-				look_at_port(server, subnet, false);
+				report_port(server, subnet, false);
 			break;
 		}
 	}
@@ -172,7 +172,7 @@ int subnet_open(struct server *server, struct host_port *host_port)
 	if (err)
 		subnet_close(server, host_port);
 	else
-		look_at_port(server, host_port->subnet, false);
+		report_port(server, host_port->subnet, false);
 	return err;
 }
 
@@ -196,13 +196,7 @@ static void client_ask_free(struct client_ask *asked)
 	free(asked);
 }
 
-/* A membership lasts; all else is over with its answer. */
-static bool is_over(const struct sa_ask *ask, int err)
-{
-	return err || ask->msg.hdr.method != SA_METHOD_SET;
-}
-
-static void told(struct sa_ask *ask, int err, const struct sa_msg *answer)
+static void answer_client(struct sa_ask *ask, int err, const struct sa_msg *answer)
 {
 	struct client_ask *asked = container_of(ask, struct client_ask, ask);
 	struct portd_record record = {
@@ -214,7 +208,8 @@ static void told(struct sa_ask *ask, int err, const struct sa_msg *answer)
 		wire_encode(sa_msg_layout(answer->hdr.attr_id), &answer->path,
 			    record.sa_told.record);
 	asked->server->above->tell(asked->server, asked->client, &record);
-	if (is_over(ask, err))
+	/* A membership lasts; all else is over with its answer. */
+	if (err || ask->msg.hdr.method != SA_METHOD_SET)
 		client_ask_free(asked);
 }
 
@@ -227,7 +222,7 @@ static bool is_welcome(const struct portd_sa_ask *ask)
 	       (ask->method == SA_METHOD_SET && ask->attr == SA_ATTR_MCMEMBER_RECORD);
 }
 
-static void fill(struct client_ask *asked, const struct portd_sa_ask *wanted)
+static void set_query(struct client_ask *asked, const struct portd_sa_ask *wanted)
 {
 	struct sa_msg *msg = &asked->ask.msg;
 
@@ -239,10 +234,10 @@ static void fill(struct client_ask *asked, const struct portd_sa_ask *wanted)
 	asked->ask_id = wanted->ask_id;
 	asked->ask.timeout_ms = wanted->timeout_ms < TIMEOUT_MS_MAX ? wanted->timeout_ms
 								    : TIMEOUT_MS_MAX;
-	asked->ask.done = told;
+	asked->ask.done = answer_client;
 }
 
-static void refuse(struct server *server, struct client *client, uint32_t ask_id, int err)
+static void refuse_query(struct server *server, struct client *client, uint32_t ask_id, int err)
 {
 	struct portd_record record = {
 		.type = PORTD_SA_TOLD, .sa_told = {.ask_id = ask_id, .error = (uint16_t)-err}
@@ -252,31 +247,31 @@ static void refuse(struct server *server, struct client *client, uint32_t ask_id
 	server->above->tell(server, client, &record);
 }
 
-static void take_ask(struct server *server, struct client *client,
-		     const struct portd_sa_ask *wanted)
+static void handle_query(struct server *server, struct client *client,
+			 const struct portd_sa_ask *wanted)
 {
 	struct host_port *host_port = client_host_port(server, client, wanted->port);
 	struct client_ask *asked;
 
 	if (!host_port || !host_port->subnet || !is_welcome(wanted) || client->n_asks >= ASKS_MAX) {
-		refuse(server, client, wanted->ask_id, host_port ? -EPERM : -ENODEV);
+		refuse_query(server, client, wanted->ask_id, host_port ? -EPERM : -ENODEV);
 		return;
 	}
 	asked = calloc(1, sizeof(*asked));
 	if (!asked) {
-		refuse(server, client, wanted->ask_id, -ENOMEM);
+		refuse_query(server, client, wanted->ask_id, -ENOMEM);
 		return;
 	}
 	asked->server = server;
 	asked->client = client;
 	asked->host_port = host_port;
-	fill(asked, wanted);
+	set_query(asked, wanted);
 	list_append(&client->asks, &asked->link);
 	client->n_asks++;
 	sa_agent_ask(&host_port->subnet->agent, &asked->ask, server->now);
 }
 
-static void take_drop(struct server *server, struct client *client, uint32_t ask_id)
+static void withdraw_query(struct server *server, struct client *client, uint32_t ask_id)
 {
 	struct list *node, *after;
 	struct client_ask *asked;
@@ -290,29 +285,27 @@ static void take_drop(struct server *server, struct client *client, uint32_t ask
 	}
 }
 
-static void revalidate_path(struct server *server, struct client *client,
-			    const struct portd_sa_revalidate *path)
-{
-	struct host_port *host_port = client_host_port(server, client, path->port);
-
-	if (host_port && host_port->subnet)
-		sa_agent_revalidate(&host_port->subnet->agent, &path->dgid);
-}
-
 bool subnet_record(struct server *server, struct client *client, const struct portd_record *record)
 {
-	if (record->type == PORTD_SA_ASK)
-		take_ask(server, client, &record->sa_ask);
-	else if (record->type == PORTD_SA_DROP)
-		take_drop(server, client, record->sa_drop.ask_id);
-	else if (record->type == PORTD_SA_REVALIDATE)
-		revalidate_path(server, client, &record->sa_revalidate);
-	else
-		return false;
-	return true;
+	struct host_port *host_port;
+
+	switch ((int)record->type) {
+	case PORTD_SA_ASK:
+		handle_query(server, client, &record->sa_ask);
+		return true;
+	case PORTD_SA_DROP:
+		withdraw_query(server, client, record->sa_drop.ask_id);
+		return true;
+	case PORTD_SA_REVALIDATE:
+		host_port = client_host_port(server, client, record->sa_revalidate.port);
+		if (host_port && host_port->subnet)
+			sa_agent_revalidate(&host_port->subnet->agent, &record->sa_revalidate.dgid);
+		return true;
+	}
+	return false;
 }
 
-static void forget(struct client_ask *asked)
+static void forget_query(struct client_ask *asked)
 {
 	asked->ask.group = NULL;
 	list_remove(&asked->ask.link);
@@ -329,11 +322,11 @@ void subnet_forget_client(struct server *server, struct client *client, bool lea
 		if (leaves)
 			sa_agent_withdraw(&asked->host_port->subnet->agent, &asked->ask,
 					  server->now);
-		forget(asked);
+		forget_query(asked);
 	}
 }
 
-static void forget_asks_of(struct server *server, const struct host_port *host_port)
+static void forget_queries_of(struct server *server, const struct host_port *host_port)
 {
 	struct list *node, *after;
 	struct client_ask *asked;
@@ -345,7 +338,7 @@ static void forget_asks_of(struct server *server, const struct host_port *host_p
 		list_for_each_safe (node, after, &server->client[i]->asks) {
 			asked = container_of(node, struct client_ask, link);
 			if (asked->host_port == host_port)
-				forget(asked);
+				forget_query(asked);
 		}
 	}
 }
@@ -362,7 +355,7 @@ void subnet_close(struct server *server, struct host_port *host_port)
 
 	if (!subnet)
 		return;
-	forget_asks_of(server, host_port);
+	forget_queries_of(server, host_port);
 	sa_agent_fini(&subnet->agent);
 	loop_unwatch(&server->loop, &subnet->async_watch); /* the device closes it */
 	loop_unwatch(&server->loop, &subnet->sa_watch);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * cmportd's way to the subnet administrators: one agent for each InfiniBand port, and what clients
- * have asked of it. Called by host_port.c, client.c and server.c.
+ * have asked of it.
  */
 #ifndef LIB_PORTD_SERVER_SUBNET_H
 #define LIB_PORTD_SERVER_SUBNET_H

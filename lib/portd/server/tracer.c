@@ -6,21 +6,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "lib/net/gid.h"
 #include "lib/portd/server/state.h"
 
 #define GID_IS_GOOD_MS 10
-
-static uint64_t wall_clock_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
 
 /* To look at the table costs a system call, so not for every message: what it says is good for a
  * moment. */
@@ -42,7 +34,7 @@ static struct mad_gid local_gid(struct host_port *host_port, const struct mad_pa
 	return known->gid;
 }
 
-static void wake(struct server *server, struct client *client)
+static void wake_tracer(struct server *server, struct client *client)
 {
 	const struct portd_record record = { .type = PORTD_SEEN,
 					     .seen = { .number = server->n_seen } };
@@ -51,22 +43,14 @@ static void wake(struct server *server, struct client *client)
 	client_show(server, client, &record, BACKLOG_MAX);
 }
 
-static void wake_all(struct server *server)
-{
-	struct list *node, *after;
-
-	list_for_each_safe (node, after, &server->asleep)
-		wake(server, container_of(node, struct client, asleep));
-}
-
 static void write_entry(struct server *server, struct host_port *host_port, enum portd_way way,
 			const struct client *whose, const struct mad_path *path,
 			const uint8_t mad[MAD_BYTES])
 {
-	struct trace_entry *seen;
+	struct trace_entry *seen = trace_ring_next(&server->trace_ring);
+	struct list *node, *after;
 
-	seen = trace_ring_next(&server->trace_ring);
-	seen->time_ns = wall_clock_ns();
+	seen->time_ns = clock_ns_of(CLOCK_REALTIME);
 	seen->pid = whose ? (uint32_t)whose->pid : 0;
 	seen->way = (uint8_t)way;
 	seen->port_num = host_port->port_num;
@@ -76,8 +60,8 @@ static void write_entry(struct server *server, struct host_port *host_port, enum
 	memcpy(seen->mad, mad, MAD_BYTES);
 	server->n_seen = seen->number;
 	trace_ring_publish(&server->trace_ring);
-	if (!list_is_empty(&server->asleep))
-		wake_all(server);
+	list_for_each_safe (node, after, &server->asleep)
+		wake_tracer(server, container_of(node, struct client, asleep));
 }
 
 static bool await_message(struct server *server, struct client *client,
@@ -88,7 +72,7 @@ static bool await_message(struct server *server, struct client *client,
 	list_remove(&client->asleep);
 	list_append(&server->asleep, &client->asleep);
 	if (server->n_seen > record->seen.number)
-		wake(server, client);
+		wake_tracer(server, client);
 	return true;
 }
 
@@ -102,17 +86,6 @@ static void end_tracing(struct server *server, struct client *client)
 		trace_ring_fini(&server->trace_ring);
 }
 
-static int open_trace_ring(struct server *server)
-{
-	int err = server->n_tracers ? 0 : trace_ring_init(&server->trace_ring);
-
-	if (err)
-		trace_ring_fini(&server->trace_ring);
-	else if (!server->n_tracers)
-		server->n_seen = 0;
-	return err;
-}
-
 /* What others say to each other is for root, and for whoever runs this cmportd. */
 static int begin_tracing(struct server *server, struct client *client)
 {
@@ -120,9 +93,14 @@ static int begin_tracing(struct server *server, struct client *client)
 
 	if (client->uid != 0 && client->uid != geteuid())
 		return -EPERM;
-	err = open_trace_ring(server);
-	if (err)
-		return err;
+	if (!server->n_tracers) {
+		err = trace_ring_init(&server->trace_ring);
+		if (err) {
+			trace_ring_fini(&server->trace_ring);
+			return err;
+		}
+		server->n_seen = 0;
+	}
 	if (!client->is_tracer) {
 		client->is_tracer = true;
 		list_init(&client->asleep);

@@ -4,8 +4,7 @@
  * a message comes, and to end it when its process is gone. Kept by looking at the messages that
  * pass; the client's own core (cm/) is what the connection really lives in.
  *
- * Pure: no clock or lock, and no system call but for memory. Called by the server's router, and
- * by recovery.c.
+ * Pure: no clock or lock, and no system call but for memory.
  */
 #ifndef LIB_PORTD_SERVER_TRACKED_H
 #define LIB_PORTD_SERVER_TRACKED_H

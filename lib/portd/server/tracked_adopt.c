@@ -12,17 +12,12 @@
 
 /* --- the dead ------------------------------------------------------------ */
 
-/* All others end with one message, which is sent by then. */
-static bool takes_long(const struct tracked *tracked)
-{
-	return tracked_is_in(tracked, TRACKED_IN(ESTABLISHED) | TRACKED_IN(DREQ_SENT)) &&
-	       tracked->is.local_comm_id;
-}
-
-static void take(struct tracker *tracker, struct tracked *tracked, struct cm_record *ret)
+static void take_out(struct tracker *tracker, struct tracked *tracked, struct cm_record *ret)
 {
 	*ret = tracked->is;
-	if (takes_long(tracked))
+	/* All others end with one message, which is sent by then. */
+	if (tracked_is_in(tracked, TRACKED_IN(ESTABLISHED) | TRACKED_IN(DREQ_SENT)) &&
+	    tracked->is.local_comm_id)
 		tracked_reap(tracker, tracked);
 	else
 		tracked_remove(tracker, tracked);
@@ -32,7 +27,7 @@ bool tracker_take(struct tracker *tracker, uint16_t client, struct cm_record *re
 {
 	if (tracker_count(tracker, client) == 0)
 		return false;
-	take(tracker, tracked_at(tracker, tracker->client[client].first), ret);
+	take_out(tracker, tracked_at(tracker, tracker->client[client].first), ret);
 	return true;
 }
 
@@ -110,7 +105,7 @@ void tracker_drop(struct tracker *tracker, const struct tracked *orphan)
 
 void tracker_adopt(struct tracker *tracker, const struct tracked *orphan, struct cm_record *ret)
 {
-	take(tracker, tracked_at(tracker, orphan->index), ret);
+	take_out(tracker, tracked_at(tracker, orphan->index), ret);
 }
 
 /* --- ports --------------------------------------------------------------- */
@@ -132,14 +127,11 @@ static bool is_port(const struct tracker *tracker, uint8_t handle, const char *d
 	       strcmp(its, device) == 0;
 }
 
-/* One that means nothing yet is the better choice: there may be orphans of the others. */
-static int choose_handle(const struct tracker *tracker, const char *device, uint8_t port_num,
-			 uint64_t in_use)
+int tracker_handle(struct tracker *tracker, const char *device, uint8_t port_num, uint64_t in_use)
 {
-	int free_one = -ENOSPC, unknown = -ENOSPC;
+	int i, free_one = -ENOSPC, unknown = -ENOSPC;
 	const char *its;
 	uint8_t its_num;
-	int i;
 
 	for (i = TRACKED_PORTS - 1; i >= 0; i--) {
 		if (in_use >> i & 1)
@@ -150,16 +142,11 @@ static int choose_handle(const struct tracker *tracker, const char *device, uint
 		if (!tracker_port(tracker, (uint8_t)i, &its, &its_num))
 			unknown = i;
 	}
-	return unknown >= 0 ? unknown : free_one;
-}
-
-int tracker_handle(struct tracker *tracker, const char *device, uint8_t port_num, uint64_t in_use)
-{
-	int handle = choose_handle(tracker, device, port_num, in_use);
-
-	if (handle < 0 || !tracker->store || is_port(tracker, (uint8_t)handle, device, port_num))
-		return handle;
-	tracker_port_gone(tracker, (uint8_t)handle);
-	tracker->store->ops->name_port(tracker->store, (uint8_t)handle, device, port_num);
-	return handle;
+	/* One that means nothing yet is the better choice: there may be orphans of the others. */
+	i = unknown >= 0 ? unknown : free_one;
+	if (i >= 0 && tracker->store) {
+		tracker_port_gone(tracker, (uint8_t)i);
+		tracker->store->ops->name_port(tracker->store, (uint8_t)i, device, port_num);
+	}
+	return i;
 }

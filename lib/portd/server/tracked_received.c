@@ -39,17 +39,6 @@ static const struct cm_lookups lookups = { find_by_local, find_by_remote, find_n
 
 /* --- a new connection ---------------------------------------------------- */
 
-static struct cm_record record_of_req(const struct view *view)
-{
-	const struct cm_req *req = &view->msg->req;
-	struct cm_record is = tracked_begin(view, CM_RX_REQ);
-
-	is.remote_comm_id = req->local_comm_id;
-	is.remote_ca_guid = req->local_ca_guid;
-	is.remote_qpn = req->local_qpn;
-	return is;
-}
-
 static struct cm_record record_of_lookup(const struct view *view)
 {
 	const struct cm_sidr_req *req = &view->msg->sidr_req;
@@ -64,11 +53,20 @@ static struct cm_record record_of_lookup(const struct view *view)
 }
 
 /* 0 is no comm id: nothing could be found by it, and no answer would reach the peer. */
-static int take_request(const struct view *view, enum cm_event event)
+static int track_request(const struct view *view, enum cm_event event)
 {
-	struct cm_record is = event == CM_RX_REQ ? record_of_req(view) : record_of_lookup(view);
+	const struct cm_req *req = &view->msg->req;
 	struct tracked *tracked;
+	struct cm_record is;
 
+	if (event == CM_RX_REQ) {
+		is = tracked_begin(view, CM_RX_REQ);
+		is.remote_comm_id = req->local_comm_id;
+		is.remote_ca_guid = req->local_ca_guid;
+		is.remote_qpn = req->local_qpn;
+	} else {
+		is = record_of_lookup(view);
+	}
 	if (!is.remote_comm_id)
 		return 0;
 	tracked = tracked_add(view->tracker, view->client);
@@ -80,7 +78,7 @@ static int take_request(const struct view *view, enum cm_event event)
 
 /* --- one that is there --------------------------------------------------- */
 
-static void take_rep(const struct view *view, struct tracked *tracked)
+static void step_by_rep(const struct view *view, struct tracked *tracked)
 {
 	const struct cm_rep *rep = &view->msg->rep;
 	struct cm_record is = tracked->is;
@@ -94,7 +92,7 @@ static void take_rep(const struct view *view, struct tracked *tracked)
 	tracked_replace(view->tracker, tracked, &is);
 }
 
-static void take_dreq(const struct view *view, struct tracked *tracked)
+static void step_by_dreq(const struct view *view, struct tracked *tracked)
 {
 	bool was_told = tracked_is_in(tracked, TRACKED_IN(DREQ_RCVD));
 
@@ -103,24 +101,18 @@ static void take_dreq(const struct view *view, struct tracked *tracked)
 		tracked->is.tid = view->msg->hdr.tid; /* its answer bears it */
 }
 
-static void take_stale_rej(const struct view *view, struct tracked *tracked)
+static void step_by_message(const struct view *view, struct tracked *tracked, enum cm_event event)
 {
-	if (!cm_edge_of((enum cm_state)tracked->is.state, CM_RX_REJ_STALE)->act)
-		return;
-	tracked->is_refused = true;
-	tracked_step(view->tracker, tracked, CM_RX_REJ_STALE);
-}
-
-static void happen(const struct view *view, struct tracked *tracked, enum cm_event event)
-{
-	if (event == CM_RX_REP)
-		take_rep(view, tracked);
-	else if (event == CM_RX_DREQ)
-		take_dreq(view, tracked);
-	else if (event == CM_RX_REJ_STALE)
-		take_stale_rej(view, tracked);
-	else
+	if (event == CM_RX_REP) {
+		step_by_rep(view, tracked);
+	} else if (event == CM_RX_DREQ) {
+		step_by_dreq(view, tracked);
+	} else {
+		if (event == CM_RX_REJ_STALE &&
+		    cm_edge_of((enum cm_state)tracked->is.state, event)->act)
+			tracked->is_refused = true;
 		tracked_step(view->tracker, tracked, event);
+	}
 }
 
 int tracker_received(struct tracker *tracker, uint16_t client, uint8_t port,
@@ -140,7 +132,7 @@ int tracker_received(struct tracker *tracker, uint16_t client, uint8_t port,
 	if (event == CM_NO_EVENT)
 		return 0;
 	if (!found.record)
-		return take_request(&view, event);
-	happen(&view, container_of(found.record, struct tracked, is), event);
+		return track_request(&view, event);
+	step_by_message(&view, container_of(found.record, struct tracked, is), event);
 	return 0;
 }

@@ -11,14 +11,6 @@
 
 /* --- REQ ----------------------------------------------------------------- */
 
-/* A repetition may have crossed its answer. Else the client's core begins anew with a connection
- * of which it knows that it is over. */
-static bool is_repetition(const struct tracked *tracked, const struct cm_req *req)
-{
-	return tracked->is.active && tracked->starting_psn == req->starting_psn &&
-	       tracked->is.local_qpn == req->local_qpn;
-}
-
 static int sent_req(const struct view *view)
 {
 	const struct cm_req *req = &view->msg->req;
@@ -27,7 +19,10 @@ static int sent_req(const struct view *view)
 
 	if (!req->local_comm_id || (tracked && tracked->client != view->client))
 		return -EPERM;
-	if (tracked && is_repetition(tracked, req))
+	/* A retransmission may have crossed its answer. Any other REQ begins a new connection: the
+	 * client's core knows that the old one is over. */
+	if (tracked && tracked->is.active && tracked->starting_psn == req->starting_psn &&
+	    tracked->is.local_qpn == req->local_qpn)
 		return 0;
 	if (!tracked)
 		tracked = tracked_add(view->tracker, view->client);
@@ -90,14 +85,8 @@ static bool may_name(const struct view *view, const struct tracked *tracked)
 	       (tracked->is.remote_comm_id == 0 && is_to_stale_rep(view));
 }
 
-static bool is_answer_to_req(const struct cm_msg *msg)
-{
-	return msg->hdr.attr_id == CM_ATTR_MRA || msg->hdr.attr_id == CM_ATTR_REP ||
-	       msg->hdr.attr_id == CM_ATTR_REJ;
-}
-
 /* The REQ was handed out again before the client had rejected it, and for its core it was new. */
-static struct tracked *again(const struct view *view, const struct tracked *rejected)
+static struct tracked *track_again(const struct view *view, const struct tracked *rejected)
 {
 	struct tracked *tracked = tracked_add(view->tracker, view->client);
 
@@ -109,12 +98,12 @@ static struct tracked *again(const struct view *view, const struct tracked *reje
 }
 
 /* The first answer to a REQ tells the client's comm id. */
-static struct tracked *name(const struct view *view, struct tracked *tracked)
+static struct tracked *set_comm_id(const struct view *view, struct tracked *tracked)
 {
 	struct cm_record is;
 
 	if (tracked && tracked->is_rejected)
-		tracked = again(view, tracked);
+		tracked = track_again(view, tracked);
 	if (!tracked)
 		return NULL;
 	is = tracked->is;
@@ -126,9 +115,11 @@ static struct tracked *name(const struct view *view, struct tracked *tracked)
 /* A REJ may do without a comm id of the client. */
 static struct tracked *answered_req(const struct view *view)
 {
+	uint16_t attr = view->msg->hdr.attr_id;
 	struct tracked *tracked;
 
-	if (!view->remote_comm_id || !is_answer_to_req(view->msg))
+	if (!view->remote_comm_id ||
+	    (attr != CM_ATTR_MRA && attr != CM_ATTR_REP && attr != CM_ATTR_REJ))
 		return NULL;
 	tracked = tracked_unnamed(view->tracker, view->client, &view->peer, view->remote_comm_id);
 	if (!tracked && !view->local_comm_id)
@@ -136,10 +127,10 @@ static struct tracked *answered_req(const struct view *view)
 					  ~TRACKED_IN(REQ_RCVD));
 	if (!tracked || tracked->is.handle != view->port)
 		return NULL;
-	return view->local_comm_id ? name(view, tracked) : tracked;
+	return view->local_comm_id ? set_comm_id(view, tracked) : tracked;
 }
 
-static struct tracked *about(const struct view *view)
+static struct tracked *tracked_of_message(const struct view *view)
 {
 	struct tracked *tracked = tracked_of_local(view->tracker, view->local_comm_id);
 
@@ -197,21 +188,17 @@ static void take_back_rep(const struct view *view, struct tracked *tracked)
 	tracked_replace(view->tracker, tracked, &is);
 }
 
-/* Of a REQ that the core refuses by itself it makes no connection, so it will not close one. */
-static bool is_core_refusal(const struct view *view, const struct tracked *tracked)
-{
-	return !tracked->is.local_comm_id &&
-	       (is_rej(view, CM_REJ_STALE_CONNECTION) || is_rej(view, CM_REJ_INVALID_SERVICE_ID));
-}
-
-static void sent(const struct view *view, struct tracked *tracked, enum cm_event call)
+static void step_by_call(const struct view *view, struct tracked *tracked, enum cm_event call)
 {
 	if (is_to_stale_rep(view)) {
 		if (tracked_is_in(tracked, TRACKED_IN(REP_RCVD) | TRACKED_IN(TIMEWAIT)))
 			take_back_rep(view, tracked);
 		return;
 	}
-	if (is_core_refusal(view, tracked)) {
+	/* The core makes no connection of a REQ that it refuses by itself, so it will not close it.
+	 */
+	if (!tracked->is.local_comm_id &&
+	    (is_rej(view, CM_REJ_STALE_CONNECTION) || is_rej(view, CM_REJ_INVALID_SERVICE_ID))) {
 		tracked_remove(view->tracker, tracked);
 		return;
 	}
@@ -243,10 +230,10 @@ int tracker_sent(struct tracker *tracker, uint16_t client, uint8_t port,
 	/* All others begin with the two ids. */
 	view.local_comm_id = msg->rtu.local_comm_id;
 	view.remote_comm_id = msg->rtu.remote_comm_id;
-	tracked = about(&view);
+	tracked = tracked_of_message(&view);
 	if (!tracked)
 		return -EPERM;
 	if (cm_call_of(msg) != CM_NO_EVENT)
-		sent(&view, tracked, cm_call_of(msg));
+		step_by_call(&view, tracked, cm_call_of(msg));
 	return 0;
 }

@@ -58,7 +58,7 @@ static void link_in(struct tracker *tracker, enum tracked_table table, struct tr
 	tracked->in |= (uint8_t)(1u << table);
 }
 
-static void take_out(struct tracker *tracker, enum tracked_table table, struct tracked *tracked)
+static void link_out(struct tracker *tracker, enum tracked_table table, struct tracked *tracked)
 {
 	struct cm_key key = key_of(tracked, table);
 	uint32_t *link = bucket_of(tracker, table, &key);
@@ -80,49 +80,36 @@ void tracked_place(struct tracker *tracker, struct tracked *tracked, unsigned in
 			if (tables >> table & 1)
 				link_in(tracker, table, tracked);
 			else
-				take_out(tracker, table, tracked);
+				link_out(tracker, table, tracked);
 		}
 	}
-}
-
-static bool has_key(const struct tracked *tracked, enum tracked_table table,
-		    const struct cm_key *key)
-{
-	struct cm_key its = key_of(tracked, table);
-
-	return its.id == key->id && (key->guid == 0 || its.guid == key->guid) &&
-	       memcmp(&its.gid, &key->gid, sizeof(its.gid)) == 0;
 }
 
 struct tracked *tracked_find(const struct tracker *tracker, enum tracked_table table,
 			     const struct tracked *after, const struct cm_key *key)
 {
 	struct tracked *tracked;
+	struct cm_key its;
 
 	tracked = tracked_at(tracker, after ? after->next[table] : *bucket_of(tracker, table, key));
-	while (tracked && !has_key(tracked, table, key))
-		tracked = tracked_at(tracker, tracked->next[table]);
+	for (; tracked; tracked = tracked_at(tracker, tracked->next[table])) {
+		its = key_of(tracked, table);
+		if (its.id == key->id && (key->guid == 0 || its.guid == key->guid) &&
+		    memcmp(&its.gid, &key->gid, sizeof(its.gid)) == 0)
+			break;
+	}
 	return tracked;
 }
 
 /* --- memory -------------------------------------------------------------- */
-
-static void relink_all(struct tracker *tracker)
-{
-	enum tracked_table table;
-	uint32_t i;
-
-	for (i = 0; i < tracker->n_chunks * TRACKED_CHUNK; i++)
-		for (table = TRACKED_BY_LOCAL; table < TRACKED_N_TABLES; table++)
-			if (tracked_at(tracker, i)->in >> table & 1)
-				link_in(tracker, table, tracked_at(tracker, i));
-}
 
 static bool grow_buckets(struct tracker *tracker)
 {
 	uint32_t n_buckets = tracker->n_buckets ? 2 * tracker->n_buckets : BUCKETS_MIN;
 	size_t bytes = (size_t)n_buckets * TRACKED_N_TABLES * sizeof(uint32_t);
 	uint32_t *buckets = malloc(bytes);
+	enum tracked_table table;
+	uint32_t i;
 
 	if (!buckets)
 		return false;
@@ -130,7 +117,10 @@ static bool grow_buckets(struct tracker *tracker)
 	free(tracker->buckets);
 	tracker->buckets = buckets;
 	tracker->n_buckets = n_buckets;
-	relink_all(tracker);
+	for (i = 0; i < tracker->n_chunks * TRACKED_CHUNK; i++)
+		for (table = TRACKED_BY_LOCAL; table < TRACKED_N_TABLES; table++)
+			if (tracked_at(tracker, i)->in >> table & 1)
+				link_in(tracker, table, tracked_at(tracker, i));
 	return true;
 }
 
@@ -190,16 +180,10 @@ bool tracked_has_client(struct tracker *tracker, uint16_t client)
 	return client < tracker->n_clients || grow_clients(tracker, client);
 }
 
-static bool has_room(struct tracker *tracker, uint16_t client)
-{
-	return tracked_has_client(tracker, client) &&
-	       (tracker->n_tracked < tracker->n_buckets || grow_buckets(tracker)) &&
-	       (tracker->free != TRACKED_NONE || grow_chunks(tracker));
-}
-
 /* --- lists --------------------------------------------------------------- */
 
-static void join(struct tracker *tracker, struct tracked *tracked, struct tracked_client *list)
+static void add_to_list(struct tracker *tracker, struct tracked *tracked,
+			struct tracked_client *list)
 {
 	struct tracked *next = tracked_at(tracker, list->first);
 
@@ -211,16 +195,11 @@ static void join(struct tracker *tracker, struct tracked *tracked, struct tracke
 	list->count++;
 }
 
-static struct tracked_client *list_of(struct tracker *tracker, const struct tracked *tracked)
+static void remove_from_list(struct tracker *tracker, struct tracked *tracked)
 {
-	if (tracked->is_orphan)
-		return &tracker->orphans;
-	return tracked->is_dead ? &tracker->dead : &tracker->client[tracked->client];
-}
-
-static void part(struct tracker *tracker, struct tracked *tracked)
-{
-	struct tracked_client *list = list_of(tracker, tracked);
+	struct tracked_client *list = tracked->is_orphan ? &tracker->orphans
+				      : tracked->is_dead ? &tracker->dead
+							 : &tracker->client[tracked->client];
 	struct tracked *next = tracked_at(tracker, tracked->client_next);
 	struct tracked *prev = tracked_at(tracker, tracked->client_prev);
 
@@ -237,19 +216,21 @@ struct tracked *tracked_add(struct tracker *tracker, uint16_t client)
 {
 	struct tracked *tracked;
 
-	if (!has_room(tracker, client))
+	if (!tracked_has_client(tracker, client) ||
+	    (tracker->n_tracked >= tracker->n_buckets && !grow_buckets(tracker)) ||
+	    (tracker->free == TRACKED_NONE && !grow_chunks(tracker)))
 		return NULL;
 	tracked = tracked_at(tracker, tracker->free);
 	tracker->free = tracked->client_next;
 	*tracked = (struct tracked){ .client = client,
 				     .index = tracked->index,
 				     .owner = tracker->client[client].owner };
-	join(tracker, tracked, &tracker->client[client]);
+	add_to_list(tracker, tracked, &tracker->client[client]);
 	tracker->n_tracked++;
 	return tracked;
 }
 
-static void put_away(struct tracker *tracker, struct tracked *tracked)
+static void free_tracked(struct tracker *tracker, struct tracked *tracked)
 {
 	tracked->client_next = tracker->free;
 	tracker->free = tracked->index;
@@ -259,35 +240,35 @@ void tracked_remove(struct tracker *tracker, struct tracked *tracked)
 {
 	tracked_unseal(tracked);
 	tracked_place(tracker, tracked, 0);
-	part(tracker, tracked);
+	remove_from_list(tracker, tracked);
 	tracker->n_tracked--;
-	put_away(tracker, tracked);
+	free_tracked(tracker, tracked);
 }
 
 /* That it is found by its comm id still, tracked_find() alone tells; see tracked_of_local(). */
 void tracked_reap(struct tracker *tracker, struct tracked *tracked)
 {
-	part(tracker, tracked);
+	remove_from_list(tracker, tracked);
 	tracked_place(tracker, tracked, 1u << TRACKED_BY_LOCAL);
 	tracked->is_dead = true;
 	tracked->is_orphan = false;
-	join(tracker, tracked, &tracker->dead);
+	add_to_list(tracker, tracked, &tracker->dead);
 }
 
 void tracked_hand_over(struct tracker *tracker, struct tracked *orphan, uint16_t client)
 {
-	part(tracker, orphan);
+	remove_from_list(tracker, orphan);
 	orphan->is_orphan = false;
 	orphan->client = client;
 	orphan->owner = tracker->client[client].owner;
-	join(tracker, orphan, &tracker->client[client]);
+	add_to_list(tracker, orphan, &tracker->client[client]);
 }
 
 /* --- from the store ------------------------------------------------------ */
 
 /* The tables' part of a tracked connection is of no use in another process. */
-static void take_in(struct tracker *tracker, struct tracked *tracked, uint32_t index,
-		    tracked_looker *look)
+static void adopt_record(struct tracker *tracker, struct tracked *tracked, uint32_t index,
+			 tracked_looker *look)
 {
 	tracked->index = index;
 	tracked->client = 0;
@@ -296,11 +277,11 @@ static void take_in(struct tracker *tracker, struct tracked *tracked, uint32_t i
 	if (tracked->seal != (TRACKED_SEAL ^ index) || !look(tracker, tracked)) {
 		memset(tracked, 0, sizeof(*tracked));
 		tracked->index = index;
-		put_away(tracker, tracked);
+		free_tracked(tracker, tracked);
 		return;
 	}
 	tracked->is_orphan = true;
-	join(tracker, tracked, &tracker->orphans);
+	add_to_list(tracker, tracked, &tracker->orphans);
 	tracker->n_tracked++;
 	tracked_place(tracker, tracked, tracked->is.local_comm_id ? 1u << TRACKED_BY_LOCAL : 0);
 }
@@ -321,7 +302,7 @@ bool tracked_adopt_chunks(struct tracker *tracker, tracked_looker *look)
 		tracker->n_stored++;
 		for (i = (tracker->n_chunks - 1) * TRACKED_CHUNK;
 		     i < tracker->n_chunks * TRACKED_CHUNK; i++)
-			take_in(tracker, tracked_at(tracker, i), i, look);
+			adopt_record(tracker, tracked_at(tracker, i), i, look);
 	}
 	return true;
 }
@@ -371,7 +352,8 @@ uint32_t tracker_count(const struct tracker *tracker, uint16_t client)
 	return client < tracker->n_clients ? tracker->client[client].count : 0;
 }
 
-static void port_gone(struct tracker *tracker, const struct tracked_client *list, uint8_t port)
+static void remove_those_of_port(struct tracker *tracker, const struct tracked_client *list,
+				 uint8_t port)
 {
 	struct tracked *tracked, *next;
 
@@ -387,9 +369,9 @@ void tracker_port_gone(struct tracker *tracker, uint8_t port)
 	uint32_t i;
 
 	for (i = 0; i < tracker->n_clients; i++)
-		port_gone(tracker, &tracker->client[i], port);
-	port_gone(tracker, &tracker->dead, port);
-	port_gone(tracker, &tracker->orphans, port);
+		remove_those_of_port(tracker, &tracker->client[i], port);
+	remove_those_of_port(tracker, &tracker->dead, port);
+	remove_those_of_port(tracker, &tracker->orphans, port);
 }
 
 bool tracker_is_empty(const struct tracker *tracker)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Where the tracked connections lie: in chunks that never move, free ones in a list, found by three
- * tables of indices whose buckets grow, and in a list a client. Called by tracked.c only, which
- * knows what a tracked connection means.
+ * tables of indices whose buckets grow, and in a list a client.
  */
 #ifndef LIB_PORTD_SERVER_TRACKED_TABLE_H
 #define LIB_PORTD_SERVER_TRACKED_TABLE_H

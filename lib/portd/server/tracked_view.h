@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A message that passes, and what it can do to tracked connections: shared by tracked_sent.c and
- * tracked_received.c, written in tracked.c.
+ * A message that passes, and what it can do to tracked connections. Part of tracked.h.
  */
 #ifndef LIB_PORTD_SERVER_TRACKED_VIEW_H
 #define LIB_PORTD_SERVER_TRACKED_VIEW_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A cmportd that lies to the library's side of it (lib/portd/client/client.c, asking.c, resume.c),
+ * A cmportd that lies to the library's side of it (lib/portd/client/client.c, request.c, resume.c),
  * or dies in the middle. Its answers are put on the socket in advance. tests/fuzz/fuzz_client.c
  * found the lies.
  */
@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "lib/portd/client/asking.h"
+#include "lib/portd/client/request.h"
 #include "tests/unit/test.h"
 
 static int liar, its_data; /* its ends */

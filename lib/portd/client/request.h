@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A client of cmportd, seen from inside: asking.c finds cmportd and asks, resume.c finds the next
+ * A client of cmportd, seen from inside: request.c finds cmportd and asks, resume.c finds the next
  * one, client.c is the rest of client.h.
  */
-#ifndef LIB_PORTD_CLIENT_ASKING_H
-#define LIB_PORTD_CLIENT_ASKING_H
+#ifndef LIB_PORTD_CLIENT_REQUEST_H
+#define LIB_PORTD_CLIENT_REQUEST_H
 
 #include <pthread.h>
 
@@ -46,48 +46,48 @@ struct portd_client {
 };
 
 /**
- * asking_start() - connect to cmportd, started if need be, and say HELLO; the lock is held, or
+ * request_start() - connect to cmportd, started if need be, and say HELLO; the lock is held, or
  * nobody else knows the client yet
  * @resumes: with the page that the client has
  * @ret_ids: the first block; unused if it resumes
  *
  * Return: as portd_client_open().
  */
-int asking_start(struct portd_client *client, bool resumes, struct portd_ids *ret_ids,
-		 struct portd_why *ret_why);
+int request_start(struct portd_client *client, bool resumes, struct portd_ids *ret_ids,
+		  struct portd_why *ret_why);
 
 /**
- * asking_exchange() - one record, and the answer if it gets one; the lock is held
+ * request_exchange() - one record, and the answer if it gets one; the lock is held
  * @fd:     to be sent along, or -1
  * @ret_fd: two, that came along, or -1; owned by the caller. NULL: none is expected, and what came
  *          is closed. Untouched if there was no answer
  *
  * Return: 0 when there is an answer, whatever it is; else cmportd is gone.
  */
-int asking_exchange(struct portd_client *client, const struct portd_record *record, int fd,
-		    struct portd_reply *ret, int ret_fd[2]);
+int request_exchange(struct portd_client *client, const struct portd_record *record, int fd,
+		     struct portd_reply *ret, int ret_fd[2]);
 
-/** asking_ask() - ask, of the next cmportd if this one dies. Return: 0 or -errno, also its. */
-int asking_ask(struct portd_client *client, const struct portd_record *record,
-	       struct portd_reply *ret);
+/** request_ask() - ask, of the next cmportd if this one dies. Return: 0 or -errno, also its. */
+int request_ask(struct portd_client *client, const struct portd_record *record,
+		struct portd_reply *ret);
 
-/** asking_ask_with() - the same, with a descriptor that goes along, or -1 */
-int asking_ask_with(struct portd_client *client, const struct portd_record *record, int fd,
-		    struct portd_reply *ret);
+/** request_ask_with() - the same, with a descriptor that goes along, or -1 */
+int request_ask_with(struct portd_client *client, const struct portd_record *record, int fd,
+		     struct portd_reply *ret);
 
 /**
- * asking_prove() - what goes along with BIND: see net/low_port.h
+ * request_prove() - what goes along with BIND: see net/low_port.h
  *
  * Return: a descriptor of the caller's; -1 if the port is not privileged or the thread may not have
  * it, which cmportd decides.
  */
-int asking_prove(const struct portd_claim *claim);
+int request_prove(const struct portd_claim *claim);
 
-/** asking_tell() - a record that is not answered. */
-void asking_tell(struct portd_client *client, const struct portd_record *record);
+/** request_tell() - a record that is not answered. */
+void request_tell(struct portd_client *client, const struct portd_record *record);
 
-/** asking_send() - put a record on a control socket. Return: 0 or -errno. */
-int asking_send(int to, const struct portd_record *record, int fd);
+/** request_send() - put a record on a control socket. Return: 0 or -errno. */
+int request_send(int to, const struct portd_record *record, int fd);
 
 /** open_record() - the question for a port */
 struct portd_record open_record(const char *device, uint8_t port_num);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Finding cmportd, and asking it: questions go out under the client's lock and are answered in
- * order. When cmportd dies, the thread that receives sees it first; whoever asks meanwhile waits
- * for it to have found the next one.
+ * Finding cmportd, and requests to it: they are sent under the client's lock and answered in order.
+ * When cmportd dies, the thread that receives sees it first; a request waits until that thread has
+ * found the next one.
  */
-#include "lib/portd/client/asking.h"
+#include "lib/portd/client/request.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -130,7 +130,7 @@ static void read_started(struct search *search)
 		fd_close(&search->started);
 }
 
-static void await_it(struct search *search)
+static void wait_for_sign(struct search *search)
 {
 	struct pollfd poll_fd = { .fd = search->started, .events = POLLIN };
 
@@ -140,16 +140,6 @@ static void await_it(struct search *search)
 	search->look_ms = 2 * search->look_ms < LOOK_MAX_MS ? 2 * search->look_ms : LOOK_MAX_MS;
 	if (search->started >= 0 || search->turn == -EADDRINUSE)
 		search->sign_ms = now_ms();
-}
-
-static void start_it(struct search *search)
-{
-	if (search->turn < 0)
-		search->turn = take_turn(search->path);
-	if (search->has_started || (search->turn < 0 && now_ms() <= search->begin_ms + OTHERS_MS))
-		return;
-	search->spawn_err = spawn_cmportd(search->path, &search->started);
-	search->has_started = true;
 }
 
 static bool has_hope(const struct search *search)
@@ -173,8 +163,14 @@ static int connect_or_start(const char *path, int *ret, struct portd_why *why)
 	int err = connect_once(path, ret);
 
 	while (nobody_is_there(err) && has_hope(&search)) {
-		start_it(&search);
-		await_it(&search);
+		if (search.turn < 0)
+			search.turn = take_turn(path);
+		if (!search.has_started &&
+		    (search.turn >= 0 || now_ms() > search.begin_ms + OTHERS_MS)) {
+			search.spawn_err = spawn_cmportd(path, &search.started);
+			search.has_started = true;
+		}
+		wait_for_sign(&search);
 		err = connect_once(path, ret);
 	}
 	fd_close(&search.turn);
@@ -184,9 +180,9 @@ static int connect_or_start(const char *path, int *ret, struct portd_why *why)
 	return nobody_is_there(err) ? -ECONNREFUSED : err;
 }
 
-/* --- asking -------------------------------------------------------------- */
+/* --- requests -------------------------------------------------------------- */
 
-int asking_send(int to, const struct portd_record *record, int fd)
+int request_send(int to, const struct portd_record *record, int fd)
 {
 	struct portd_datagram out; /* large, so not cleared */
 
@@ -233,10 +229,10 @@ static int receive_reply(int from, struct portd_reply *ret, int ret_fd[2])
 	return 0;
 }
 
-int asking_exchange(struct portd_client *client, const struct portd_record *record, int fd,
-		    struct portd_reply *ret, int ret_fd[2])
+int request_exchange(struct portd_client *client, const struct portd_record *record, int fd,
+		     struct portd_reply *ret, int ret_fd[2])
 {
-	int err = asking_send(client->control_fd, record, fd);
+	int err = request_send(client->control_fd, record, fd);
 
 	if (err || portd_is_one_way(record->type))
 		return err;
@@ -246,7 +242,7 @@ int asking_exchange(struct portd_client *client, const struct portd_record *reco
 
 /* The thread that receives is the one to find the next cmportd: what is left of the old one is
  * made to look dead to it. */
-static void give_up(struct portd_client *client)
+static void break_connection(struct portd_client *client)
 {
 	client->broken = true;
 	shutdown(client->control_fd, SHUT_RDWR);
@@ -274,18 +270,18 @@ static int ask_locked(struct portd_client *client, const struct portd_record *re
 
 	if (err)
 		return err;
-	err = asking_exchange(client, record, fd, reply, NULL);
+	err = request_exchange(client, record, fd, reply, NULL);
 	if (err) {
-		give_up(client);
+		break_connection(client);
 		err = wait_resumed(client);
 		if (!err)
-			err = asking_exchange(client, record, fd, reply, NULL);
+			err = request_exchange(client, record, fd, reply, NULL);
 	}
 	return err;
 }
 
-int asking_ask_with(struct portd_client *client, const struct portd_record *record, int fd,
-		    struct portd_reply *ret)
+int request_ask_with(struct portd_client *client, const struct portd_record *record, int fd,
+		     struct portd_reply *ret)
 {
 	struct portd_reply reply = { .error = 0 };
 	int err;
@@ -298,18 +294,18 @@ int asking_ask_with(struct portd_client *client, const struct portd_record *reco
 	return err ? err : -reply.error;
 }
 
-int asking_ask(struct portd_client *client, const struct portd_record *record,
-	       struct portd_reply *ret)
+int request_ask(struct portd_client *client, const struct portd_record *record,
+		struct portd_reply *ret)
 {
-	return asking_ask_with(client, record, -1, ret);
+	return request_ask_with(client, record, -1, ret);
 }
 
 /* What is not answered is not missed either: a new cmportd is told the state of things. */
-void asking_tell(struct portd_client *client, const struct portd_record *record)
+void request_tell(struct portd_client *client, const struct portd_record *record)
 {
 	pthread_mutex_lock(&client->lock);
-	if (!client->broken && asking_send(client->control_fd, record, -1))
-		give_up(client);
+	if (!client->broken && request_send(client->control_fd, record, -1))
+		break_connection(client);
 	pthread_mutex_unlock(&client->lock);
 }
 
@@ -356,7 +352,7 @@ static int hello(struct portd_client *client, bool resumes, struct portd_ids *re
 	};
 	struct portd_reply reply = { .error = 0 };
 	int fd[2] = { -1, -1 };
-	int err = asking_exchange(client, &record, resumes ? client->page_fd : -1, &reply, fd);
+	int err = request_exchange(client, &record, resumes ? client->page_fd : -1, &reply, fd);
 
 	if (!err && reply.error) {
 		memcpy(why->text, reply.text, sizeof(why->text));
@@ -391,8 +387,8 @@ static int reach(struct portd_client *client, struct portd_why *why)
 	return connect_or_start(client->path, &client->control_fd, why);
 }
 
-int asking_start(struct portd_client *client, bool resumes, struct portd_ids *ret_ids,
-		 struct portd_why *ret_why)
+int request_start(struct portd_client *client, bool resumes, struct portd_ids *ret_ids,
+		  struct portd_why *ret_why)
 {
 	int64_t until = now_ms() + CONNECT_MS;
 	int err;
