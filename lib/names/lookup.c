@@ -53,14 +53,6 @@ static bool copy_addr(struct sockaddr **addr, socklen_t bytes)
 	return *addr || !from || !bytes;
 }
 
-static bool copy_hints(struct rdma_addrinfo *hints)
-{
-	bool has_src = copy_addr(&hints->ai_src_addr, hints->ai_src_len);
-	bool has_dst = copy_addr(&hints->ai_dst_addr, hints->ai_dst_len);
-
-	return has_src && has_dst;
-}
-
 static struct lookup *lookup_new(struct id *id, const char *node, const char *service,
 				 const struct rdma_addrinfo *hints)
 {
@@ -75,7 +67,8 @@ static struct lookup *lookup_new(struct id *id, const char *node, const char *se
 	if (hints) {
 		lookup->has_hints = true;
 		lookup->hints = *hints;
-		complete = copy_hints(&lookup->hints) && complete;
+		complete = copy_addr(&lookup->hints.ai_src_addr, hints->ai_src_len) && complete;
+		complete = copy_addr(&lookup->hints.ai_dst_addr, hints->ai_dst_len) && complete;
 	}
 	if (complete)
 		return lookup;
@@ -108,15 +101,6 @@ static int errno_of_eai(int eai)
 		return errno ? errno : EIO;
 	}
 	return EIO;
-}
-
-static int find_addrinfo(const struct lookup *lookup, struct rdma_addrinfo **ret)
-{
-	int eai = 0;
-	int err = addrinfo_find(lookup->node, lookup->service,
-				lookup->has_hints ? &lookup->hints : NULL, ret, &eai);
-
-	return eai ? -errno_of_eai(eai) : err;
 }
 
 /* The engine's lock is held. Return: -ENOMEM if the program cannot be told. */
@@ -154,10 +138,12 @@ static int finish_lookup(struct lookup *lookup, struct rdma_addrinfo *list, int 
 
 static int run_lookup(struct lookup *lookup, bool in_call)
 {
+	const struct rdma_addrinfo *hints = lookup->has_hints ? &lookup->hints : NULL;
 	struct rdma_addrinfo *list = NULL;
-	int err = find_addrinfo(lookup, &list);
+	int eai = 0;
+	int err = addrinfo_find(lookup->node, lookup->service, hints, &list, &eai);
 
-	return finish_lookup(lookup, list, err, in_call);
+	return finish_lookup(lookup, list, eai ? -errno_of_eai(eai) : err, in_call);
 }
 
 static void *run_thread(void *arg)
@@ -166,22 +152,18 @@ static void *run_thread(void *arg)
 	return NULL;
 }
 
-static bool is_number(const char *node)
+/* Numbers are read at once. */
+static bool needs_server(const struct lookup *lookup)
 {
 	struct addrinfo hints = { .ai_flags = AI_NUMERICHOST };
 	struct addrinfo *list;
 
-	if (getaddrinfo(node, NULL, &hints, &list))
-		return false;
-	freeaddrinfo(list);
-	return true;
-}
-
-static bool needs_server(const struct lookup *lookup)
-{
 	if (!lookup->node || lookup->hints.ai_flags & RAI_NUMERICHOST)
 		return false;
-	return !is_number(lookup->node);
+	if (getaddrinfo(lookup->node, NULL, &hints, &list))
+		return true;
+	freeaddrinfo(list);
+	return false;
 }
 
 /* --- the calls ----------------------------------------------------------- */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Is the next hop of a MAD resolved? Asked by those who serve many and must not wait for one: the
- * engine's thread in lib/, and cmportd.
+ * Is the next hop of a MAD resolved? For who serves many and must not wait for one.
  */
 #ifndef LIB_NET_HOP_H
 #define LIB_NET_HOP_H

@@ -2,8 +2,7 @@
 /*
  * Enhanced connection establishment: each side tells the vendor of its device and which of that
  * vendor's options it would like, in REQ and REP. What is told for a program's own queue pair the
- * program says; for a queue pair of the library, its driver. Called by qp.c, connect.c and event.c;
- * all of it in the program's threads.
+ * program says; for a queue pair of the library, its driver. All of it is in the program's threads.
  */
 #ifndef LIB_VERBS_ECE_H
 #define LIB_VERBS_ECE_H

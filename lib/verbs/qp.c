@@ -25,29 +25,20 @@ static int modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	return -err;
 }
 
+/* What the peer may do was not known when the queue pair was made: INIT to RTR may set it, which
+ * saves a second move to INIT. */
 static int move_qp(struct id *id, struct ibv_qp *qp, enum ibv_qp_state state)
 {
 	struct ibv_qp_attr attr = { .qp_state = state };
 	int mask = 0;
-	int err = qp_attr_fill(id, &attr, &mask);
-
-	return err ? err : modify_qp(qp, &attr, mask);
-}
-
-/* What the peer may do was not known when the queue pair was made: INIT to RTR may set it, which
- * saves a second move to INIT. */
-static int move_to_rtr(struct id *id, struct ibv_qp *qp)
-{
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTR };
-	int mask = 0;
-	int err = qp_attr_fill_with_access(id, &attr, &mask);
+	int err = qp_attr_fill(id, &attr, state == IBV_QPS_RTR, &mask);
 
 	return err ? err : modify_qp(qp, &attr, mask);
 }
 
 int qp_to_rts(struct id *id)
 {
-	int err = move_to_rtr(id, id->pub.qp);
+	int err = move_qp(id, id->pub.qp, IBV_QPS_RTR);
 
 	return err ? err : move_qp(id, id->pub.qp, IBV_QPS_RTS);
 }
@@ -77,14 +68,9 @@ static int start_ud(struct id *id, struct ibv_qp *qp)
 
 /* A queue pair that takes part in XRC as a target shares the queue of the id's shared receive
  * queue, which outlives it. */
-static bool srq_keeps_cqs(const struct rdma_cm_id *id)
-{
-	return id->qp_type == IBV_QPT_XRC_RECV && id->srq;
-}
-
 static void drop_cqs(struct rdma_cm_id *id)
 {
-	if (!srq_keeps_cqs(id))
+	if (id->qp_type != IBV_QPT_XRC_RECV || !id->srq)
 		cq_drop(id);
 }
 

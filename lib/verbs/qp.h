@@ -23,16 +23,14 @@ int qp_to_error(struct id *id);
 /**
  * qp_attr_fill() - attributes for a move of a queue pair to INIT, RTR or RTS
  * @attr: qp_state says which; everything else that @ret_mask names is filled in
+ * @with_access: also what the peer may do, which else only INIT says
  * @ret_mask: for ibv_modify_qp()
  *
  * Return: 0, -EINVAL if the connection is not where these attributes are known.
  */
-int qp_attr_fill(struct id *id, struct ibv_qp_attr *attr, int *ret_mask);
+int qp_attr_fill(struct id *id, struct ibv_qp_attr *attr, bool with_access, int *ret_mask);
 
 /** qp_qkey() - of the id's datagram queue pair, made or not. */
 uint32_t qp_qkey(struct id *id);
-
-/** qp_attr_fill_with_access() - the same, and what the peer may do, which else only INIT says. */
-int qp_attr_fill_with_access(struct id *id, struct ibv_qp_attr *attr, int *ret_mask);
 
 #endif

@@ -147,7 +147,7 @@ static int fill_attr(struct id *id, struct ibv_qp_attr *attr, int *ret_mask)
 	return 0;
 }
 
-static int fill_locked(struct id *id, struct ibv_qp_attr *attr, bool with_access, int *ret_mask)
+int qp_attr_fill(struct id *id, struct ibv_qp_attr *attr, bool with_access, int *ret_mask)
 {
 	struct ibv_qp_attr filled = { .qp_state = attr->qp_state };
 	int err;
@@ -162,16 +162,6 @@ static int fill_locked(struct id *id, struct ibv_qp_attr *attr, bool with_access
 	if (!err)
 		*attr = filled;
 	return err;
-}
-
-int qp_attr_fill(struct id *id, struct ibv_qp_attr *attr, int *ret_mask)
-{
-	return fill_locked(id, attr, false, ret_mask);
-}
-
-int qp_attr_fill_with_access(struct id *id, struct ibv_qp_attr *attr, int *ret_mask)
-{
-	return fill_locked(id, attr, true, ret_mask);
 }
 
 uint32_t qp_qkey(struct id *id)
@@ -190,7 +180,7 @@ int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *qp_attr, int *q
 	int err = -EINVAL;
 
 	if (id && qp_attr && qp_attr_mask)
-		err = qp_attr_fill(id_of(id), qp_attr, &mask);
+		err = qp_attr_fill(id_of(id), qp_attr, false, &mask);
 	if (!err)
 		*qp_attr_mask = mask;
 	return api_return(err);
