@@ -5,19 +5,13 @@
 #include "cm/action.h"
 #include "cm/demux.h"
 
-/* Of a REQ that still waits for its turn to be sent nobody has heard. */
-static enum cm_state state_for_others(const struct cm_conn *conn)
-{
-	if (conn->state == CM_REQ_SENT && conn->retry.transmissions == 0)
-		return CM_IDLE;
-	return conn->state;
-}
-
 struct cm_record cm_conn_record(const struct cm_conn *conn)
 {
 	struct cm_record record = conn->record;
 
-	cm_begin_in(&record, state_for_others(conn));
+	/* The peer has not heard of a REQ that still waits for its turn to be sent. */
+	if (conn->state == CM_REQ_SENT && conn->retry.transmissions == 0)
+		cm_begin_in(&record, CM_IDLE);
 	return record;
 }
 

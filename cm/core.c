@@ -218,25 +218,10 @@ void cm_core_input(struct cm_core *core, struct cm_port *port, const struct mad_
 		finish(&turn, conn);
 }
 
-/* Only our DREQ is still to be answered. A peer that uses its comm id or queue pair again has
- * every right to: the connection has no owner whom that could confuse. */
-static void abandon(struct cm_core *core, struct cm_conn *conn)
-{
-	conn->orphan = true;
-	conn->owner = NULL;
-	cm_unindex_peer(conn, core);
-}
-
-/* The peer may still hold what it was asked for first, under the same comm id: it would take the
- * second request for a repetition, and answer with a queue pair that was meant for the first. */
-static bool asks_again(const struct cm_conn *conn, enum cm_event verb)
-{
-	return conn->port && (verb == CM_CALL_REQ || verb == CM_CALL_SIDR_REQ);
-}
-
 int cm_core_call(struct cm_core *core, struct cm_conn *conn, enum cm_event verb,
 		 const struct cm_args *args, struct cm_time now, struct cm_effects *out)
 {
+	bool asks = verb == CM_CALL_REQ || verb == CM_CALL_SIDR_REQ;
 	bool ends = verb == CM_CALL_DESTROY || verb == CM_CALL_FORGET;
 	struct cm_turn turn;
 	int err;
@@ -246,11 +231,18 @@ int cm_core_call(struct cm_core *core, struct cm_conn *conn, enum cm_event verb,
 	begin(&turn, core, now, out);
 	if (args)
 		turn.args = args;
-	err = asks_again(conn, verb) ? -EINVAL : cm_step(conn, verb, &turn);
+	/* A second request under the same comm id looks like a retransmission to a peer that still
+	 * holds the first, and gets a queue pair that was meant for that. */
+	err = asks && conn->port ? -EINVAL : cm_step(conn, verb, &turn);
 	if (err)
 		return err;
-	if (ends)
-		abandon(core, conn);
+	if (ends) {
+		conn->orphan = true;
+		conn->owner = NULL;
+		/* Only our DREQ is still to be answered. The peer may use its comm id and queue
+		 * pair again: there is no owner whom that could confuse. */
+		cm_unindex_peer(conn, core);
+	}
 	finish(&turn, conn);
 	return 0;
 }

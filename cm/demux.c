@@ -109,13 +109,6 @@ static void drop(const struct hearing *in, const struct cm_found *found)
 	count(in, found->why);
 }
 
-static bool is_served(const struct hearing *in, uint64_t service_id)
-{
-	struct cm_key key = { .guid = service_id };
-
-	return cm_index_find(&in->turn->core->services, &key);
-}
-
 static struct cm_conn *new_conn(const struct hearing *in)
 {
 	struct cm_conn *conn = cm_conn_take(in->turn->core);
@@ -134,10 +127,12 @@ static struct cm_conn *take_request(const struct hearing *in, const struct cm_fo
 {
 	const struct cm_msg *msg = in->turn->msg;
 	bool is_lookup = msg->hdr.attr_id == CM_ATTR_SIDR_REQ;
+	struct cm_key service = { .guid = is_lookup ? msg->sidr_req.service_id
+						    : msg->req.service_id };
 
 	if (found->stale)
 		refuse_req(in, CM_REJ_STALE_CONNECTION);
-	else if (is_served(in, is_lookup ? msg->sidr_req.service_id : msg->req.service_id))
+	else if (cm_index_find(&in->turn->core->services, &service))
 		return new_conn(in);
 	else if (is_lookup)
 		refuse_sidr(in);

@@ -49,11 +49,6 @@ struct inbox {
 	struct room *room;
 };
 
-static struct inbox *from_port(struct mad_port *port)
-{
-	return (struct inbox *)port;
-}
-
 /* --- the way back -------------------------------------------------------- */
 
 static bool is_grh(const uint8_t grh[GRH_BYTES])
@@ -71,13 +66,6 @@ static bool adds_up(const uint8_t *ipv4)
 	return (sum & 0xffff) + (sum >> 16) == 0xffff;
 }
 
-/* Before an IPv4 header there may be anything, also what looks like a GRH; and a packet that never
- * left the host has no checksum. */
-static bool has_ipv4(const uint8_t grh[GRH_BYTES])
-{
-	return grh[IPV4_AT] == 0x45 && (!is_grh(grh) || adds_up(grh + IPV4_AT));
-}
-
 static int known_index(const struct inbox *inbox, const struct mad_gid *gid)
 {
 	unsigned int i;
@@ -86,13 +74,6 @@ static int known_index(const struct inbox *inbox, const struct mad_gid *gid)
 		if (!memcmp(&inbox->own[i].gid, gid, sizeof(*gid)))
 			return inbox->own[i].index;
 	return -ENOENT;
-}
-
-static bool is_it(const struct inbox *inbox, const struct ibv_gid_entry *entry,
-		  const struct mad_gid *gid)
-{
-	return entry->port_num == inbox->port_num && entry->gid_type == IBV_GID_TYPE_ROCE_V2 &&
-	       !memcmp(&entry->gid, gid, sizeof(*gid));
 }
 
 /* Two interfaces may have the same link-local address, and so the same GID: what arrives does not
@@ -105,7 +86,9 @@ static int find_index(struct inbox *inbox, const struct mad_gid *gid)
 	uint32_t index = 0;
 
 	for (i = 0; i < n; i++) {
-		if (!is_it(inbox, &entry[i], gid))
+		if (entry[i].port_num != inbox->port_num ||
+		    entry[i].gid_type != IBV_GID_TYPE_ROCE_V2 ||
+		    memcmp(&entry[i].gid, gid, sizeof(*gid)) != 0)
 			continue;
 		index = entry[i].gid_index;
 		n_found++;
@@ -158,7 +141,9 @@ static int way_back(struct inbox *inbox, const uint8_t grh[GRH_BYTES], uint8_t s
 	int index;
 
 	*ret = (struct mad_path){ .sl = sl, .grh = true, .hop_limit = HOP_LIMIT };
-	if (has_ipv4(grh)) {
+	/* Before an IPv4 header there may be anything, also what looks like a GRH; and a packet
+	 * that never left the host has no checksum. */
+	if (grh[IPV4_AT] == 0x45 && (!is_grh(grh) || adds_up(grh + IPV4_AT))) {
 		ret->dgid = mad_gid_of_ipv4(grh + IPV4_AT + 12);
 		own = mad_gid_of_ipv4(grh + IPV4_AT + 16);
 	} else if (is_grh(grh)) {
@@ -224,7 +209,7 @@ static int take(struct inbox *inbox, const struct ibv_wc *wc, struct mad_path *p
  * When the queue pair has broken, all slots come back, and none is posted again. */
 static int inbox_receive(struct mad_port *port, struct mad_path *path, uint8_t mad[MAD_BYTES])
 {
-	struct inbox *inbox = from_port(port);
+	struct inbox *inbox = (struct inbox *)port;
 	struct ibv_wc wc;
 	int err;
 

@@ -75,13 +75,6 @@ static bool is_fresh(const struct way *way, uint64_t now_ns)
 	return way->proven_ns && now_ns - way->proven_ns < FRESH_NS;
 }
 
-static bool may_try(const struct peers *peers, const struct way *way, bool asks, uint64_t now_ns)
-{
-	if (way->proven_ns)
-		return true;
-	return asks && !is_avoided(way, now_ns) && !is_avoided(&peers->any, now_ns);
-}
-
 void peers_asked(struct peers *peers, const struct mad_gid *gid, uint32_t id, uint64_t now_ns)
 {
 	struct peer *peer = find_or_take(peers, gid, now_ns);
@@ -159,23 +152,21 @@ static void avoid_own_queue_pair(struct peer *peer, uint64_t now_ns)
 
 /* --- both ---------------------------------------------------------------- */
 
-/* What follows must not overtake what went there: a DREQ its RTU. */
-static bool has_his_own(const struct peer *peer, uint64_t now_ns)
-{
-	return peer->qpn && now_ns - peer->heard_ns <= HOLDS_NS;
-}
-
 uint32_t peers_qpn(const struct peers *peers, const struct mad_gid *gid, bool asks, uint64_t now_ns)
 {
 	static const struct way unknown;
 	const struct peer *peer = &peers->slot[slot_of(gid)];
 	const struct way *way = &peer->way;
 
-	if (is_of(peer, gid) && has_his_own(peer, now_ns))
+	/* What follows must not overtake what went there: a DREQ its RTU. */
+	if (is_of(peer, gid) && peer->qpn && now_ns - peer->heard_ns <= HOLDS_NS)
 		return peer->qpn;
 	if (!is_of(peer, gid) && !is_avoided(way, now_ns))
 		way = &unknown;
-	return may_try(peers, way, asks, now_ns) ? PEER_QP1 : PEER_BY_UMAD;
+	if (way->proven_ns)
+		return PEER_QP1;
+	return asks && !is_avoided(way, now_ns) && !is_avoided(&peers->any, now_ns) ? PEER_QP1
+										    : PEER_BY_UMAD;
 }
 
 void peers_unanswered(struct peers *peers, const struct mad_gid *gid, uint32_t id, uint64_t now_ns)

@@ -84,14 +84,9 @@ struct mad_sender {
 	bool insists;
 };
 
-static void put(struct row *row, unsigned int number)
+static void put_number(struct row *row, unsigned int number)
 {
 	row->at[row->n++] = (uint16_t)number;
-}
-
-static unsigned int take_last(struct row *row)
-{
-	return row->at[--row->n];
 }
 
 static unsigned int take_first(struct row *row)
@@ -104,7 +99,7 @@ static unsigned int take_first(struct row *row)
 
 /* --- the queue pair ------------------------------------------------------ */
 
-static int create(struct mad_sender *sender, struct ibv_context *verbs)
+static int create_qp(struct mad_sender *sender, struct ibv_context *verbs)
 {
 	struct ibv_qp_init_attr init = {
 		.qp_type = IBV_QPT_UD,
@@ -132,7 +127,7 @@ static int create(struct mad_sender *sender, struct ibv_context *verbs)
 	return init.cap.max_inline_data < MAD_BYTES ? -EOPNOTSUPP : 0;
 }
 
-static int start(struct mad_sender *sender)
+static int start_qp(struct mad_sender *sender)
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_INIT,
@@ -174,11 +169,11 @@ int mad_sender_open(struct ibv_context *verbs, uint8_t port_num, struct mad_send
 		return -ENOMEM;
 	pthread_mutex_init(&sender->lock, NULL);
 	while (sender->spare.n < SENDS_MAX)
-		put(&sender->spare, SENDS_MAX - 1 - sender->spare.n);
+		put_number(&sender->spare, SENDS_MAX - 1 - sender->spare.n);
 	sender->port_num = port_num;
-	err = create(sender, verbs);
+	err = create_qp(sender, verbs);
 	if (!err)
-		err = start(sender);
+		err = start_qp(sender);
 	if (err) {
 		mad_sender_close(sender);
 		return err;
@@ -195,7 +190,7 @@ static void destroy_retired(struct mad_sender *sender)
 		ibv_destroy_ah(sender->retired[--sender->n_retired]);
 }
 
-static void retire(struct mad_sender *sender, struct handle *handle)
+static void retire_ah(struct mad_sender *sender, struct handle *handle)
 {
 	if (!handle->ah)
 		return;
@@ -243,7 +238,7 @@ static bool is_current(const struct mad_sender *sender, const struct handle *han
 
 static int make_handle(struct mad_sender *sender, struct handle *handle, const struct key *key)
 {
-	retire(sender, handle);
+	retire_ah(sender, handle);
 	handle->is_made = false;
 	if (inbox_answers_for(sender->inbox, key->sgid_index)) {
 		errno = 0;
@@ -300,24 +295,24 @@ bool mad_sender_is_ready(struct mad_sender *sender, const struct mad_path *path,
 
 /* --- sending ------------------------------------------------------------- */
 
-static void completed(struct mad_sender *sender, const struct ibv_wc *wc)
+static void complete_parting(struct mad_sender *sender, const struct ibv_wc *wc)
 {
 	struct parting *parting = &sender->parting[wc->wr_id];
 
 	if (!parting->is_posted)
-		return; /* given up before, see give_up() */
+		return; /* given up before, see give_up_posted() */
 	parting->is_posted = false;
 	sender->n_posted--;
 	if (wc->status == IBV_WC_SUCCESS) {
-		put(&sender->spare, (unsigned int)wc->wr_id);
+		put_number(&sender->spare, (unsigned int)wc->wr_id);
 		return;
 	}
 	sender->broken = true;
-	put(&sender->failed, (unsigned int)wc->wr_id);
+	put_number(&sender->failed, (unsigned int)wc->wr_id);
 }
 
 /* Nothing will complete any more. What has left all the same is said twice, which does no harm. */
-static void give_up(struct mad_sender *sender)
+static void give_up_posted(struct mad_sender *sender)
 {
 	unsigned int i;
 
@@ -327,11 +322,11 @@ static void give_up(struct mad_sender *sender)
 			continue;
 		sender->parting[i].is_posted = false;
 		sender->n_posted--;
-		put(&sender->failed, i);
+		put_number(&sender->failed, i);
 	}
 }
 
-static void reap(struct mad_sender *sender)
+static void reap_completions(struct mad_sender *sender)
 {
 	struct ibv_wc wc[POLL_BATCH];
 	int i, n;
@@ -339,18 +334,18 @@ static void reap(struct mad_sender *sender)
 	do {
 		n = ibv_poll_cq(sender->cq, POLL_BATCH, wc);
 		for (i = 0; i < n; i++)
-			completed(sender, &wc[i]);
+			complete_parting(sender, &wc[i]);
 	} while (n == POLL_BATCH);
 	if (n < 0)
-		give_up(sender);
+		give_up_posted(sender);
 	if (sender->n_posted + sender->held.n == 0)
 		destroy_retired(sender);
 }
 
-static void prepare(struct mad_sender *sender, const struct mad_path *path, struct ibv_ah *ah,
-		    uint32_t qpn, const uint8_t mad[MAD_BYTES])
+static void prepare_parting(struct mad_sender *sender, const struct mad_path *path,
+			    struct ibv_ah *ah, uint32_t qpn, const uint8_t mad[MAD_BYTES])
 {
-	unsigned int number = take_last(&sender->spare);
+	unsigned int number = sender->spare.at[--sender->spare.n];
 	struct parting *parting = &sender->parting[number];
 
 	memcpy(parting->mad, mad, MAD_BYTES);
@@ -364,7 +359,7 @@ static void prepare(struct mad_sender *sender, const struct mad_path *path, stru
 		.send_flags = IBV_SEND_INLINE,
 		.wr.ud = {.ah = ah, .remote_qpn = qpn, .remote_qkey = QP1_QKEY},
 	};
-	put(&sender->held, number);
+	put_number(&sender->held, number);
 }
 
 static void post_held(struct mad_sender *sender)
@@ -389,26 +384,18 @@ static void post_held(struct mad_sender *sender)
 		sender->n_posted++;
 	}
 	for (; i < n; i++)
-		put(&sender->failed, held->at[i]);
+		put_number(&sender->failed, held->at[i]);
 }
 
-/* That one queue pair of the peer's can be reached says nothing about QP1. */
-static void has_left(struct mad_sender *sender, const struct mad_path *path, uint32_t qpn,
-		     const struct mad_talk *talk)
-{
-	if (talk->asks && qpn == PEER_QP1)
-		peers_asked(&sender->peers, &path->dgid, talk->sender_id, clock_coarse_ns());
-}
-
-static int hold(struct mad_sender *sender, const struct mad_path *path,
-		const uint8_t mad[MAD_BYTES])
+static int hold_message(struct mad_sender *sender, const struct mad_path *path,
+			const uint8_t mad[MAD_BYTES])
 {
 	struct mad_talk talk = mad_talk_of(mad);
 	struct ibv_ah *ah;
 	uint32_t qpn;
 	int err;
 
-	reap(sender);
+	reap_completions(sender);
 	if (sender->broken || sender->spare.n == 0)
 		return -EAGAIN;
 	qpn = find_qpn(sender, path, &talk);
@@ -417,8 +404,10 @@ static int hold(struct mad_sender *sender, const struct mad_path *path,
 	err = find_ah(sender, path, &ah);
 	if (err)
 		return err;
-	prepare(sender, path, ah, qpn, mad);
-	has_left(sender, path, qpn, &talk);
+	prepare_parting(sender, path, ah, qpn, mad);
+	/* That another queue pair of the peer's can be reached says nothing about QP1. */
+	if (talk.asks && qpn == PEER_QP1)
+		peers_asked(&sender->peers, &path->dgid, talk.sender_id, clock_coarse_ns());
 	if (sender->held.n == HELD_MAX)
 		post_held(sender);
 	return 0;
@@ -432,7 +421,7 @@ int mad_sender_hold(struct mad_sender *sender, const struct mad_path *path,
 	if (!path->grh)
 		return -EAGAIN;
 	pthread_mutex_lock(&sender->lock);
-	err = hold(sender, path, mad);
+	err = hold_message(sender, path, mad);
 	pthread_mutex_unlock(&sender->lock);
 	return err;
 }
@@ -445,7 +434,7 @@ int mad_sender_send(struct mad_sender *sender, const struct mad_path *path,
 	if (!path->grh)
 		return -EAGAIN;
 	pthread_mutex_lock(&sender->lock);
-	err = hold(sender, path, mad);
+	err = hold_message(sender, path, mad);
 	if (!err)
 		post_held(sender);
 	pthread_mutex_unlock(&sender->lock);
@@ -467,14 +456,14 @@ bool mad_sender_failed(struct mad_sender *sender, struct mad_path *path, uint8_t
 
 	pthread_mutex_lock(&sender->lock);
 	if (sender->n_posted)
-		reap(sender);
+		reap_completions(sender);
 	any = sender->failed.n;
 	if (any) {
 		number = take_first(&sender->failed);
 		parting = &sender->parting[number];
 		*path = parting->path;
 		memcpy(mad, parting->mad, MAD_BYTES);
-		put(&sender->spare, number);
+		put_number(&sender->spare, number);
 	}
 	pthread_mutex_unlock(&sender->lock);
 	return any;
@@ -505,22 +494,16 @@ void mad_sender_heard(struct mad_sender *sender, const struct mad_gid *gid, uint
 	pthread_mutex_unlock(&sender->lock);
 }
 
-static void take_in(struct mad_sender *sender, const struct mad_gid *gid,
-		    const struct mad_talk *talk)
-{
-	if (talk->answers)
-		peers_answered(&sender->peers, gid, talk->receiver_id, clock_coarse_ns());
-	if (asked_note(&sender->asked, gid, talk))
-		peers_missed(&sender->peers, gid, clock_coarse_ns());
-}
-
 void mad_sender_came(struct mad_sender *sender, const struct mad_gid *gid,
 		     const uint8_t mad[MAD_BYTES])
 {
 	struct mad_talk talk = mad_talk_of(mad);
 
 	pthread_mutex_lock(&sender->lock);
-	take_in(sender, gid, &talk);
+	if (talk.answers)
+		peers_answered(&sender->peers, gid, talk.receiver_id, clock_coarse_ns());
+	if (asked_note(&sender->asked, gid, &talk))
+		peers_missed(&sender->peers, gid, clock_coarse_ns());
 	pthread_mutex_unlock(&sender->lock);
 }
 
@@ -550,7 +533,7 @@ static void await_posted(struct mad_sender *sender)
 	for (looks = 0; looks < LOOKS && sender->n_posted && !sender->broken; looks++) {
 		if (looks)
 			nanosleep(&look, NULL);
-		reap(sender);
+		reap_completions(sender);
 	}
 }
 

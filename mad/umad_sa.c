@@ -66,12 +66,6 @@ int umad_sa_send(struct umad_sa *sa, const struct mad_path *path, const uint8_t 
 	return n < 0 ? umad_error(errno) : 0;
 }
 
-/* What comes back unanswered has a status, and is what was sent. */
-static bool is_answer(const struct ib_user_mad *head, ssize_t bytes)
-{
-	return bytes >= (ssize_t)sizeof(*head) && head->status == 0;
-}
-
 int umad_sa_receive(struct umad_sa *sa, uint8_t mad[MAD_BYTES])
 {
 	uint8_t buffer[sizeof(struct ib_user_mad) + UMAD_BYTES_MAX]
@@ -79,9 +73,11 @@ int umad_sa_receive(struct umad_sa *sa, uint8_t mad[MAD_BYTES])
 	const struct ib_user_mad *head = (const struct ib_user_mad *)buffer;
 	ssize_t n;
 
+	/* What was sent comes back with a status if it was not answered. */
 	do
 		n = read(sa->fd, buffer, sizeof(buffer));
-	while ((n < 0 && errno == EINTR) || (n >= 0 && !is_answer(head, n)));
+	while ((n < 0 && errno == EINTR) ||
+	       (n >= 0 && (n < (ssize_t)sizeof(*head) || head->status != 0)));
 	if (n < 0)
 		return umad_error(errno);
 	n -= sizeof(*head);

@@ -44,22 +44,19 @@ static void errand_free(struct errand *errand)
 	free(errand);
 }
 
-/* Without memory for it, it is not kept. */
-static void keep(struct sa_agent *agent, const struct sa_msg *question, const struct sa_msg *answer)
-{
-	if (!agent->paths)
-		agent->paths = calloc(1, sizeof(*agent->paths));
-	if (agent->paths)
-		sa_paths_keep(agent->paths, question, answer, agent->now);
-}
-
 static void errand_landed(struct sa_flight *flight, int err, const struct sa_msg *answer)
 {
 	struct errand *errand = container_of(flight, struct errand, flight);
+	struct sa_agent *agent = errand->agent;
 	struct sa_ask *ask;
 
-	if (!err && answer->hdr.attr_id == SA_ATTR_PATH_RECORD)
-		keep(errand->agent, &flight->msg, answer);
+	if (!err && answer->hdr.attr_id == SA_ATTR_PATH_RECORD) {
+		if (!agent->paths)
+			agent->paths = calloc(1, sizeof(*agent->paths));
+		/* Without memory for it, it is not kept. */
+		if (agent->paths)
+			sa_paths_keep(agent->paths, &flight->msg, answer, agent->now);
+	}
 	list_remove(&errand->link); /* who asks again from done() gets another one */
 	while (!list_is_empty(&errand->asks)) {
 		ask = take_first(&errand->asks);

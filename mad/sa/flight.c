@@ -27,14 +27,6 @@ bool sa_flight_is_on(const struct sa_flight *flight)
 	return flight->number != 0;
 }
 
-static uint32_t next_number(struct sa_flights *flights)
-{
-	flights->number = (flights->number + 1) & NUMBER_MASK;
-	if (flights->number == 0)
-		flights->number = 1;
-	return flights->number;
-}
-
 static unsigned int left_ms(const struct sa_flight *flight, struct cm_time now)
 {
 	if (cm_time_reached(flight->give_up, now))
@@ -76,7 +68,10 @@ void sa_flight_start(struct sa_flights *flights, struct sa_flight *flight, unsig
 
 	assert(!sa_flight_is_on(flight) && flight->landed);
 
-	flight->number = next_number(flights);
+	flights->number = (flights->number + 1) & NUMBER_MASK;
+	if (flights->number == 0)
+		flights->number = 1;
+	flight->number = flights->number;
 	flight->tries = 0;
 	flight->is_out = false;
 	flight->wait_ns = (try_ms < SA_TRY_MS_MIN ? SA_TRY_MS_MIN : try_ms) * CM_NS_PER_MS;

@@ -51,14 +51,6 @@ static void start_join(struct sa_group *group)
 	start(group, SA_GROUP_JOINING, join_landed, group->timeout_ms);
 }
 
-/* The administrator may have chosen the MGID, and what it chose stays. */
-static void start_renewal(struct sa_group *group)
-{
-	group->flight.msg = group->asked;
-	group->flight.msg.member.mgid = group->joined.member.mgid;
-	start(group, SA_GROUP_RENEWING, renewal_landed, SA_RENEW_MS);
-}
-
 static void start_leave(struct sa_group *group)
 {
 	const struct sa_member *member = &group->joined.member;
@@ -113,23 +105,17 @@ static void welcome(struct sa_group *group, struct sa_ask *ask)
 	ask->done(ask, 0, &joined);
 }
 
-/* A member may leave, and others with it, while it is told. */
-static void welcome_all(struct sa_group *group)
-{
-	struct sa_ask *ask;
-
-	while (group->state == SA_GROUP_MEMBER && (ask = first_untold(group)))
-		welcome(group, ask);
-}
-
 static void join_landed(struct sa_flight *flight, int err, const struct sa_msg *answer)
 {
 	struct sa_group *group = group_of(flight);
+	struct sa_ask *ask;
 
 	if (!err) {
 		group->joined = *answer;
 		group->state = SA_GROUP_MEMBER;
-		welcome_all(group);
+		/* A member may leave, and others with it, while it is told. */
+		while (group->state == SA_GROUP_MEMBER && (ask = first_untold(group)))
+			welcome(group, ask);
 		return;
 	}
 	list_remove(&group->link); /* who asks again from done() gets another one */
@@ -137,18 +123,14 @@ static void join_landed(struct sa_flight *flight, int err, const struct sa_msg *
 	group_free(group);
 }
 
-/* What members were told: where packets of the group go, and with what key. */
-static bool is_the_same(const struct sa_member *a, const struct sa_member *b)
-{
-	return a->mlid == b->mlid && a->qkey == b->qkey && a->pkey == b->pkey && a->sl == b->sl &&
-	       a->mtu == b->mtu;
-}
-
 static void renewal_landed(struct sa_flight *flight, int err, const struct sa_msg *answer)
 {
 	struct sa_group *group = group_of(flight);
+	const struct sa_member *told = &group->joined.member, *now = &answer->member;
 
-	if (!err && is_the_same(&answer->member, &group->joined.member)) {
+	/* What members were told: where packets of the group go, and with what key. */
+	if (!err && now->mlid == told->mlid && now->qkey == told->qkey && now->pkey == told->pkey &&
+	    now->sl == told->sl && now->mtu == told->mtu) {
 		group->state = SA_GROUP_MEMBER;
 		return;
 	}
@@ -243,8 +225,12 @@ void groups_renew(struct sa_agent *agent)
 
 	list_for_each (node, &agent->groups) {
 		group = container_of(node, struct sa_group, link);
-		if (group->state == SA_GROUP_MEMBER)
-			start_renewal(group);
+		if (group->state != SA_GROUP_MEMBER)
+			continue;
+		group->flight.msg = group->asked;
+		/* The administrator may have chosen the MGID, and what it chose stays. */
+		group->flight.msg.member.mgid = group->joined.member.mgid;
+		start(group, SA_GROUP_RENEWING, renewal_landed, SA_RENEW_MS);
 	}
 }
 
