@@ -162,7 +162,7 @@ static void add_env(struct birth *birth, unsigned int *n, const char *name, cons
 	}
 }
 
-static void keep(struct birth *birth, unsigned int *n, const char *name)
+static void keep_env(struct birth *birth, unsigned int *n, const char *name)
 {
 	const char *value = secure_getenv(name);
 
@@ -177,23 +177,12 @@ static void make_env(struct birth *birth, const char *path)
 	add_env(birth, &n, "PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
 	add_env(birth, &n, "PURECM_SOCKET", path);
 	for (i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
-		keep(birth, &n, kept[i]);
+		keep_env(birth, &n, kept[i]);
 	for (i = 0; secure_getenv("PURECM_FABRIC") && i < 2; i++)
-		keep(birth, &n, kept_on_fabric[i]);
+		keep_env(birth, &n, kept_on_fabric[i]);
 }
 
 /* --- in the child -------------------------------------------------------- */
-
-/* The C library would do it to all threads of the program that we still share memory with. A
- * setuid program's user could otherwise send signals to what serves everybody. */
-static void be_one_user(void)
-{
-	gid_t gid = getegid();
-	uid_t uid = geteuid();
-
-	syscall(SYS_setresgid, gid, gid, gid);
-	syscall(SYS_setresuid, uid, uid, uid);
-}
 
 /* The host's cmportd serves all its network namespaces, whoever comes first: it belongs where the
  * host's interfaces are. Who may not go there starts it here. */
@@ -235,14 +224,6 @@ static void set_limit(enum __rlimit_resource resource, rlim_t wanted)
 	}
 	limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
 	setrlimit(resource, &limit);
-}
-
-static void set_limits(void)
-{
-	unsigned int i;
-
-	for (i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
-		set_limit(limits[i].resource, limits[i].wanted);
 }
 
 /* Before it executes cmportd: behind a program that polls with SCHED_FIFO on its CPU, it might
@@ -289,21 +270,14 @@ static void close_others(void)
 		close(fd);
 }
 
-/* With no handler left, signals may come again. */
-static void reset_signals(void)
-{
-	const char action[DEFAULT_ACTION_BYTES] = { 0 };
-	uint64_t none = 0;
-	int i;
-
-	for (i = 1; i < NSIG; i++)
-		syscall(SYS_rt_sigaction, i, action, NULL, SIGSET_BYTES);
-	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, SIGSET_BYTES);
-}
-
 __attribute__((no_sanitize("address"))) static int be_cmportd(void *arg)
 {
+	const char default_action[DEFAULT_ACTION_BYTES] = { 0 };
 	struct birth *birth = arg;
+	uint64_t no_signals = 0;
+	gid_t gid = getegid();
+	uid_t uid = geteuid();
+	unsigned int i;
 
 	setsid();
 	birth->err = open_streams(birth->stderr_fd);
@@ -311,10 +285,17 @@ __attribute__((no_sanitize("address"))) static int be_cmportd(void *arg)
 		close_others();
 		if (birth->is_of_host)
 			enter_network_of_host();
-		set_limits();
+		for (i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
+			set_limit(limits[i].resource, limits[i].wanted);
 		be_scheduled_as_others(&birth->cpus);
-		be_one_user();
-		reset_signals();
+		/* The C library would do it to all threads of the program that we still share
+		 * memory with. Otherwise a setuid program's user could send signals to cmportd. */
+		syscall(SYS_setresgid, gid, gid, gid);
+		syscall(SYS_setresuid, uid, uid, uid);
+		/* With no handler left, signals may come again. */
+		for (i = 1; i < NSIG; i++)
+			syscall(SYS_rt_sigaction, i, default_action, NULL, SIGSET_BYTES);
+		syscall(SYS_rt_sigprocmask, SIG_SETMASK, &no_signals, NULL, SIGSET_BYTES);
 		execve(birth->program, birth->argv, birth->envp);
 		birth->err = -errno;
 	}
@@ -354,7 +335,7 @@ static int give_birth(struct birth *birth)
 	return birth->err;
 }
 
-static int start(struct birth *birth, const char *path)
+static int start_program(struct birth *birth, const char *path)
 {
 	char program[PATH_MAX], option[sizeof("--socket=") + PATH_MAX];
 	char name[] = "cmportd", started[] = "--started";
@@ -379,18 +360,16 @@ static int start(struct birth *birth, const char *path)
 	return err;
 }
 
-static int start_with_pipe(const char *path, int *ret_fd)
+int spawn_cmportd(const char *path, int *ret_fd)
 {
+	int ends[2], err, saved = errno;
 	struct birth *birth = calloc(1, sizeof(*birth));
-	int ends[2];
-	int err;
 
-	if (!birth)
-		return -ENOMEM;
-	err = pipe2(ends, O_CLOEXEC | O_NONBLOCK) ? -errno : 0;
+	*ret_fd = -1;
+	err = !birth ? -ENOMEM : pipe2(ends, O_CLOEXEC | O_NONBLOCK) ? -errno : 0;
 	if (!err) {
 		birth->stderr_fd = ends[1];
-		err = start(birth, path);
+		err = start_program(birth, path);
 		close(ends[1]);
 		if (err)
 			close(ends[0]);
@@ -398,16 +377,6 @@ static int start_with_pipe(const char *path, int *ret_fd)
 			*ret_fd = ends[0];
 	}
 	free(birth);
-	return err;
-}
-
-int spawn_cmportd(const char *path, int *ret_fd)
-{
-	int saved = errno;
-	int err;
-
-	*ret_fd = -1;
-	err = start_with_pipe(path, ret_fd);
 	errno = saved;
 	return err;
 }

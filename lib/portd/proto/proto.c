@@ -275,25 +275,6 @@ static size_t used_bytes(const uint8_t *data, size_t bytes)
 	return bytes;
 }
 
-/* Nearly all records are messages. */
-static void body_encode(const struct portd_record *record, uint8_t *wire)
-{
-	if (record->type == PORTD_MAD)
-		wire_encode_known(&layouts[PORTD_MAD], &record->mad, wire);
-	else
-		wire_encode(&layouts[record->type], &record->hello, wire);
-}
-
-static void body_decode(const uint8_t *wire, struct portd_record *record)
-{
-	if (record->type != PORTD_MAD) {
-		wire_decode(&layouts[record->type], wire, &record->hello);
-		return;
-	}
-	memset(&record->mad, 0, offsetof(struct portd_mad, mad));
-	wire_decode_known(&layouts[PORTD_MAD], wire, &record->mad);
-}
-
 bool portd_put(struct portd_datagram *datagram, const struct portd_record *record)
 {
 	const struct tail *tail = &tails[record->type];
@@ -310,20 +291,13 @@ bool portd_put(struct portd_datagram *datagram, const struct portd_record *recor
 	wire_encode_known(&head_layout, &head, wire);
 	wire += PORTD_HEAD_BYTES;
 	memset(wire, 0, body_bytes);
-	body_encode(record, wire);
+	if (record->type == PORTD_MAD) /* nearly all of them */
+		wire_encode_known(&layouts[PORTD_MAD], &record->mad, wire);
+	else
+		wire_encode(&layouts[record->type], &record->hello, wire);
 	memcpy(wire + body_bytes, from, tail_bytes);
 	datagram->bytes += head.bytes;
 	return true;
-}
-
-static bool is_record(const struct head *head, size_t left)
-{
-	size_t least;
-
-	if (head->type == PORTD_NONE || head->type >= PORTD_N_TYPES || head->bytes > left)
-		return false;
-	least = PORTD_HEAD_BYTES + layouts[head->type].wire_bytes;
-	return head->bytes >= least && head->bytes <= least + tails[head->type].bytes;
 }
 
 int portd_get(struct portd_datagram *datagram, struct portd_record *ret)
@@ -339,12 +313,19 @@ int portd_get(struct portd_datagram *datagram, struct portd_record *ret)
 	if (left < PORTD_HEAD_BYTES)
 		return -EPROTO;
 	wire_decode_known(&head_layout, wire, &head);
-	if (!is_record(&head, left))
+	if (head.type == PORTD_NONE || head.type >= PORTD_N_TYPES || head.bytes > left)
 		return -EPROTO;
-	ret->type = (enum portd_type)head.type;
-	body_decode(wire + PORTD_HEAD_BYTES, ret);
 	tail = &tails[head.type];
 	least = PORTD_HEAD_BYTES + layouts[head.type].wire_bytes;
+	if (head.bytes < least || head.bytes > least + tail->bytes)
+		return -EPROTO;
+	ret->type = (enum portd_type)head.type;
+	if (head.type == PORTD_MAD) {
+		memset(&ret->mad, 0, offsetof(struct portd_mad, mad));
+		wire_decode_known(&layouts[PORTD_MAD], wire + PORTD_HEAD_BYTES, &ret->mad);
+	} else {
+		wire_decode(&layouts[head.type], wire + PORTD_HEAD_BYTES, &ret->hello);
+	}
 	memset((uint8_t *)ret + tail->at, 0, tail->bytes);
 	memcpy((uint8_t *)ret + tail->at, wire + least, head.bytes - least);
 	datagram->at += head.bytes;

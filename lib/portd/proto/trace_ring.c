@@ -78,23 +78,17 @@ void trace_ring_publish(struct trace_ring *trace)
 
 /* --- reading ------------------------------------------------------------- */
 
-/* A file that could be cut short would be the end of who has mapped it. */
-static bool is_trace_ring(int fd)
-{
-	int seals = fcntl(fd, F_GET_SEALS);
-	struct stat stat;
-
-	return seals >= 0 && (seals & SEALS) == SEALS && fstat(fd, &stat) == 0 &&
-	       stat.st_size == sizeof(struct trace_memory);
-}
-
 /* All of it at once, so that its pages are there when cmportd writes to them. */
 int trace_reader_init(struct trace_reader *reader, int fd)
 {
+	int seals = fcntl(fd, F_GET_SEALS);
+	struct stat stat;
 	void *ring;
 
 	*reader = (struct trace_reader){ .ring = NULL };
-	if (!is_trace_ring(fd))
+	/* If the file could be truncated, a reader that has mapped it could get SIGBUS. */
+	if (seals < 0 || (seals & SEALS) != SEALS || fstat(fd, &stat) ||
+	    stat.st_size != sizeof(struct trace_memory))
 		return -EPROTO;
 	ring = mmap(NULL, sizeof(struct trace_memory), PROT_READ, MAP_SHARED | MAP_POPULATE, fd, 0);
 	if (ring == MAP_FAILED)
@@ -123,15 +117,6 @@ static bool is_overwritten(const struct trace_reader *reader, uint64_t number)
 	       TRACE_RING_ENTRIES;
 }
 
-/* Half of the ring is left to the writer, lest the next one is gone as well. */
-static void skip(struct trace_reader *reader)
-{
-	const uint64_t next = trace_reader_written(reader) - TRACE_RING_ENTRIES / 2;
-
-	reader->n_missed += next - reader->number;
-	reader->number = next;
-}
-
 bool trace_reader_take(struct trace_reader *reader, struct trace_entry *ret)
 {
 	uint64_t next;
@@ -143,7 +128,10 @@ bool trace_reader_take(struct trace_reader *reader, struct trace_entry *ret)
 			reader->number = next;
 			return true;
 		}
-		skip(reader);
+		/* Half of the ring is left to the writer, lest the next one is gone as well. */
+		next = trace_reader_written(reader) - TRACE_RING_ENTRIES / 2;
+		reader->n_missed += next - reader->number;
+		reader->number = next;
 	}
 	return false;
 }
