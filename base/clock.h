@@ -10,12 +10,14 @@
 
 #include "base/time.h"
 
+#define CLOCK_NS_PER_S UINT64_C(1000000000)
+
 static inline uint64_t clock_ns_of(clockid_t clock)
 {
 	struct timespec now;
 
 	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+	return (uint64_t)now.tv_sec * CLOCK_NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
 /** clock_ns() - nanoseconds since a fixed moment. */
@@ -28,6 +30,15 @@ static inline uint64_t clock_ns(void)
 static inline uint64_t clock_coarse_ns(void)
 {
 	return clock_ns_of(CLOCK_MONOTONIC_COARSE);
+}
+
+/** clock_after_ms() - the moment in so many ms, as pthread_cond_clockwait() takes it. */
+static inline struct timespec clock_after_ms(unsigned int ms)
+{
+	uint64_t at_ns = clock_ns() + ms * CM_NS_PER_MS;
+
+	return (struct timespec){ (time_t)(at_ns / CLOCK_NS_PER_S),
+				  (long)(at_ns % CLOCK_NS_PER_S) };
 }
 
 /** clock_now() - clock_ns() as the protocol core takes it. */

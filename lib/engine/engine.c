@@ -402,12 +402,8 @@ static void destroy_all(void)
 
 bool engine_destroy_connections(int most_ms)
 {
-	struct timespec until;
+	const struct timespec until = clock_after_ms((unsigned int)most_ms);
 
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_nsec += most_ms * 1000000L;
-	until.tv_sec += until.tv_nsec / 1000000000L;
-	until.tv_nsec %= 1000000000L;
 	if (pthread_mutex_clocklock(&lock, CLOCK_MONOTONIC, &until))
 		return false;
 	lock_taken(LOCK_ENGINE);

@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/thread.h"
 #include "lib/portd/server/server.h"
 
@@ -27,18 +28,6 @@ static pthread_cond_t ended = PTHREAD_COND_INITIALIZER;
 static struct server *server; /* NULL: none runs */
 static bool is_exiting;
 static __thread bool is_held __attribute__((tls_model("initial-exec"))); /* by who forks */
-
-static struct timespec after_ms(int ms)
-{
-	struct timespec at;
-
-	clock_gettime(CLOCK_MONOTONIC, &at);
-	at.tv_sec += ms / 1000;
-	at.tv_nsec += ms % 1000 * 1000000L;
-	at.tv_sec += at.tv_nsec / 1000000000L;
-	at.tv_nsec %= 1000000000L;
-	return at;
-}
 
 /* The server's turns are short; whoever is about to end or to fork does not wait for long. */
 static bool lock_within(int ms)
@@ -144,7 +133,7 @@ static int start_server(int client_fd)
 
 static int connect_locked(int *ret_fd)
 {
-	const struct timespec until = after_ms(END_WAIT_MS);
+	const struct timespec until = clock_after_ms(END_WAIT_MS);
 	int pair[2];
 	int err;
 
@@ -179,7 +168,7 @@ int inline_connect(int *ret_fd, struct portd_why *ret_why)
 
 void inline_end(int ms)
 {
-	const struct timespec until = after_ms(ms);
+	const struct timespec until = clock_after_ms((unsigned int)ms);
 
 	if (!lock_within(ms))
 		return;

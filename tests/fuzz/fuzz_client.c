@@ -22,6 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "lib/portd/client/client.h"
 #include "lib/portd/proto/lease.h"
 #include "tests/fuzz/input.h"
@@ -49,13 +50,6 @@ static struct portd_client *client;
 static int control = -1, data = -1; /* the liar's ends */
 static int64_t clock_ms;
 
-static void close_fd(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
-}
-
 static void drain(int fd)
 {
 	char bytes[PORTD_DATAGRAM_BYTES];
@@ -72,7 +66,7 @@ static int new_data_socket(void)
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
 		abort();
-	close_fd(&data);
+	fd_close(&data);
 	data = ends[1];
 	return ends[0];
 }
@@ -146,7 +140,7 @@ static void reply(void)
 	unsigned int i, n = 0;
 
 	if (how < 4) {
-		close_fd(&control);
+		fd_close(&control);
 		return;
 	}
 	if (how < 8) { /* anything */
@@ -188,7 +182,7 @@ int __wrap_connect(int fd, const struct sockaddr *addr, socklen_t bytes)
 	    dup3(ends[0], fd, O_CLOEXEC) < 0)
 		abort();
 	close(ends[0]);
-	close_fd(&control);
+	fd_close(&control);
 	control = ends[1];
 	return 0;
 }
@@ -199,7 +193,7 @@ int __wrap_poll(struct pollfd *fds, nfds_t n, int timeout_ms)
 	if (in.left)
 		reply();
 	else
-		close_fd(&control);
+		fd_close(&control);
 	clock_ms += timeout_ms;
 	return __real_poll(fds, n, 0);
 }
@@ -344,9 +338,9 @@ static void do_hang_up(void)
 	uint8_t which = next_byte(&in);
 
 	if (which & 1)
-		close_fd(&control);
+		fd_close(&control);
 	if (which & 2)
-		close_fd(&data);
+		fd_close(&data);
 }
 
 static unsigned int count_fds(void)
@@ -377,8 +371,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 		does[next_byte(&in) % (sizeof(does) / sizeof(does[0]))]();
 	portd_client_close(client);
 	client = NULL;
-	close_fd(&control);
-	close_fd(&data);
+	fd_close(&control);
+	fd_close(&data);
 	assert(count_fds() == n_fds);
 	return 0;
 }

@@ -16,6 +16,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "mad/cma_hdr.h"
 #include "lib/portd/server/tracked_table.h"
 #include "tests/unit/portd/rig.h"
@@ -60,18 +61,11 @@ static struct rig_client *next_client(void)
 
 /* --- sockets ------------------------------------------------------------- */
 
-static void close_fd(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
-}
-
 static void hang_up(struct rig_client *who)
 {
-	close_fd(&who->control);
-	close_fd(&who->data);
-	close_fd(&who->page_fd);
+	fd_close(&who->control);
+	fd_close(&who->data);
+	fd_close(&who->page_fd);
 }
 
 /* Some come from another network namespace. */
@@ -101,9 +95,9 @@ static void do_close(void)
 	uint8_t what = next_byte();
 
 	if (what & 1)
-		close_fd(&who->control);
+		fd_close(&who->control);
 	if (what & 2)
-		close_fd(&who->data);
+		fd_close(&who->data);
 }
 
 static int some_fd(const struct rig_client *who)

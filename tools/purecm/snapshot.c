@@ -11,10 +11,9 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "lib/portd/client/client.h"
 #include "tools/purecm/command.h"
-
-#define NS_PER_S UINT64_C(1000000000)
 
 struct gathering {
 	struct snapshot *snapshot;
@@ -23,14 +22,6 @@ struct gathering {
 	bool has_begun;		/* cmportd itself has said all */
 	int err;
 };
-
-static uint64_t now_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
-}
 
 /* Room for one more, at powers of two. */
 static int grow(void **array, size_t n, size_t bytes)
@@ -172,12 +163,12 @@ static void take(const struct portd_record *record, void *arg)
 
 static int await(struct portd_client *client, struct gathering *gathering, unsigned int wait_ms)
 {
-	uint64_t until = now_ns(CLOCK_MONOTONIC) + wait_ms * UINT64_C(1000000), now;
+	uint64_t until = clock_ns() + wait_ms * UINT64_C(1000000), now;
 	struct pollfd poll_fd = { .fd = portd_client_fd(client), .events = POLLIN };
 	int err = 0;
 
 	while (!gathering->err && gathering->n_awaited) {
-		now = now_ns(CLOCK_MONOTONIC);
+		now = clock_ns();
 		if (now >= until || (poll(&poll_fd, 1, (int)((until - now) / 1000000 + 1)) < 0))
 			break;
 		err = portd_receive(client, take, gathering);
@@ -205,7 +196,7 @@ int snapshot_gather(struct portd_client *client, uint32_t pid, unsigned int wait
 	err = portd_stat(client, pid, &reply);
 	if (err)
 		return err;
-	ret->time_ns = now_ns(CLOCK_REALTIME);
+	ret->time_ns = clock_ns_of(CLOCK_REALTIME);
 	gathering.ask_id = reply.first;
 	gathering.n_awaited = reply.count + 1;
 	return await(client, &gathering, wait_ms);

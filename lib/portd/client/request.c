@@ -251,12 +251,10 @@ static void break_connection(struct portd_client *client)
 
 static int wait_resumed(struct portd_client *client)
 {
+	const struct timespec until = clock_after_ms(CONNECT_MS);
 	unsigned int life = client->life;
-	struct timespec until;
 	int err = 0;
 
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += CONNECT_MS / 1000;
 	while (client->life == life && !err)
 		err = pthread_cond_clockwait(&client->resumed, &client->lock, CLOCK_MONOTONIC,
 					     &until);
