@@ -33,6 +33,7 @@ int __wrap_net_route_lookup(const union addr *dst, const union addr *src, unsign
 {
 	if (!is_here)
 		return __real_net_route_lookup(dst, src, ifindex, ret);
+	fake_net.asked_ifindex = ifindex;
 	if (fake_net.route_err)
 		return fake_net.route_err;
 	*ret = (struct net_route){

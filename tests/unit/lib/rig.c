@@ -265,9 +265,9 @@ struct cm_msg rig_rep(void)
 	struct cm_msg req = fake_cmportd_message(CM_ATTR_REQ), rep;
 
 	cm_msg_init(&rep, CM_ATTR_REP, req.hdr.tid);
-	rep.rep.local_comm_id = RIG_PEER_ID;
+	rep.rep.local_comm_id = RIG_PEER_ID + rig.n_reps;
 	rep.rep.remote_comm_id = req.req.local_comm_id;
-	rep.rep.local_qpn = RIG_PEER_QPN;
+	rep.rep.local_qpn = RIG_PEER_QPN + rig.n_reps++;
 	rep.rep.local_ca_guid = PEER_GUID;
 	rep.rep.starting_psn = PEER_PSN;
 	return rep;

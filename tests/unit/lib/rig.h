@@ -31,6 +31,8 @@ struct rig {
 	uint64_t now_ns;    /* what the clock says; 0: the true time */
 	bool has_no_memory; /* for ids and events */
 
+	unsigned int n_reps; /* of the peer: each has a queue pair and a comm id of its own */
+
 	/* What the engine told the rooms above. */
 	struct cm_report report[RIG_REPORTS_MAX];
 	unsigned int n_reports, n_expired, n_looked, n_neighbours, n_interfaces;

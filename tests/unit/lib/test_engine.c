@@ -181,6 +181,15 @@ TEST(process_that_exits_ends_each_connection_with_a_message)
 	ck_assert_uint_eq(cmportd.n_left, cmportd.n_said);
 }
 
+TEST(process_that_exits_waits_for_no_answer_before_the_next_message)
+{
+	rig_connected();
+	rig_connected();
+	engine_held()->core.out_max = 1;
+	ck_assert(engine_destroy_connections(1000));
+	ck_assert_uint_eq(fake_cmportd_count(PORTD_MAD), 6); /* REQ, RTU; REQ, RTU; DREQ, DREQ */
+}
+
 static void *take_lock(void *arg)
 {
 	engine_lock();

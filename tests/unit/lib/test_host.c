@@ -88,6 +88,12 @@ TEST(message_for_an_open_port_reaches_the_core)
 	fake_cmportd_message(CM_ATTR_DREP);
 }
 
+TEST(answers_leave_when_all_that_cmportd_said_was_heard)
+{
+	hear_mad(FAKE_HANDLE);
+	ck_assert_uint_eq(cmportd.n_left, 1);
+}
+
 TEST(message_for_an_unknown_port_is_dropped)
 {
 	hear_mad(FAKE_HANDLE + 1);

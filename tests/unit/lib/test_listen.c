@@ -94,6 +94,19 @@ TEST(listener_for_another_type_of_queue_pair_is_passed_over)
 	expect_rej(CM_REJ_CONSUMER);
 }
 
+TEST(id_that_is_bound_to_the_port_and_does_not_listen_is_passed_over)
+{
+	struct id *listener = rig_listener(1), *bound = rig_id(RDMA_PS_TCP, ID_IDLE);
+	union addr own = rig_own(RIG_PORT);
+	struct rdma_cm_event *event;
+
+	ck_assert_int_eq(rdma_bind_addr(&bound->pub, &own.sa), 0);
+	request(ID);
+	event = rig_next();
+	ck_assert_ptr_nonnull(event);
+	ck_assert_ptr_eq(event->listen_id, &listener->pub);
+}
+
 /* --- what is refused ----------------------------------------------------------- */
 
 TEST(request_for_a_gid_of_another_host_is_refused_with_ours)
@@ -109,7 +122,12 @@ TEST(request_for_a_gid_of_another_host_is_refused_with_ours)
 TEST(request_with_a_header_of_another_version_is_refused)
 {
 	rig_listener(1);
-	request_from(&(struct cma_hdr){ .cma_version = 1, .ip_version = 4 });
+	request_from(&(struct cma_hdr){
+		.cma_version = 1,
+		.ip_version = 4,
+		.src_addr = {[12] = 192,  0, 2, 2},
+		.dst_addr = { [12] = 192, 0, 2, 1}
+	    });
 	expect_rej(CM_REJ_CONSUMER);
 }
 
@@ -196,6 +214,17 @@ TEST(request_beyond_the_backlog_waits_for_room)
 	rig_expect_nothing();
 }
 
+TEST(taken_request_makes_room_for_another)
+{
+	struct id *listener = rig_listener(1);
+
+	request(ID);
+	rig_expect(RDMA_CM_EVENT_CONNECT_REQUEST, 0);
+	request(ID + 1);
+	ck_assert_uint_eq(listener->n_requests, 1);
+	ck_assert_uint_eq(listener->n_waiting, 0);
+}
+
 TEST(requests_wait_in_the_order_in_which_they_came)
 {
 	struct rdma_cm_event *event;
@@ -232,6 +261,23 @@ TEST(program_that_takes_requests_keeps_the_others_waiting)
 		rig.now_ns += 90 * CM_NS_PER_MS;
 		rig_expect(RDMA_CM_EVENT_CONNECT_REQUEST, 0);
 	}
+}
+
+/* One is taken every 90 ms: those that wait for 900 ms and more are not. */
+TEST(request_whose_peer_asks_again_by_now_is_dropped)
+{
+	struct rdma_cm_event *event;
+	int n_taken = 0;
+
+	rig_listener(1);
+	for (uint32_t i = 0; i < 15; i++)
+		request(ID + i);
+	while ((event = rig_next())) {
+		rdma_ack_cm_event(event);
+		rig.now_ns += 90 * CM_NS_PER_MS;
+		n_taken++;
+	}
+	ck_assert_int_eq(n_taken, 11);
 }
 
 TEST(requests_beyond_those_that_may_wait_are_dropped)

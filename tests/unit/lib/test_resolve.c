@@ -66,6 +66,7 @@ TEST(port_that_cmportd_refuses_leaves_the_id_idle)
 	addr_set_port(&own, RIG_PORT);
 	rig_expect_errno(bind_id(&own), EADDRINUSE);
 	rig_expect_state(id, ID_IDLE);
+	ck_assert_uint_eq(id->claim.local.sa.sa_family, AF_UNSPEC);
 }
 
 TEST(address_of_another_host_is_not_available)
@@ -132,6 +133,16 @@ TEST(route_without_a_device_is_an_event)
 	ck_assert_int_eq(resolve(), 0);
 	rig_expect(RDMA_CM_EVENT_ADDR_ERROR, -ENODEV);
 	rig_expect_state(id, ID_ADDR_BOUND);
+}
+
+/* As with the kernel. */
+TEST(next_try_leaves_by_the_same_interface)
+{
+	fake_net.leaves_by = FAKE_IFINDEX + 1;
+	ck_assert_int_eq(resolve(), 0);
+	rig_expect(RDMA_CM_EVENT_ADDR_ERROR, -ENODEV);
+	ck_assert_int_eq(resolve(), 0);
+	ck_assert_uint_eq(fake_net.asked_ifindex, FAKE_IFINDEX + 1);
 }
 
 TEST(destination_of_another_family_is_refused)
