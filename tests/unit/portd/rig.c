@@ -21,6 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "lib/portd/proto/datagram.h"
 #include "tests/unit/portd/rig_device.h"
 
 #define START_NS  (UINT64_C(1000) * 1000 * CM_NS_PER_MS)
@@ -326,43 +327,22 @@ int rig_dial_as_another(void)
 	return fd;
 }
 
-static void take_fds(struct rig_client *client, struct msghdr *msg)
-{
-	struct cmsghdr *cmsg = CMSG_FIRSTHDR(msg);
-	int fds[2] = { -1, -1 };
-
-	if (!cmsg)
-		return;
-	memcpy(fds, CMSG_DATA(cmsg), cmsg->cmsg_len - CMSG_LEN(0));
-	if (client->is_tracer) {
-		client->ring_fd = fds[0];
-		return;
-	}
-	client->data = fds[0];
-	client->page_fd = fds[1];
-}
-
 int rig_answer(struct rig_client *client)
 {
-	union {
-		struct cmsghdr align;
-		char room[CMSG_SPACE(2 * sizeof(int))];
-	} control;
-	struct portd_datagram in = { .at = 0 };
-	struct iovec iov = { in.data, sizeof(in.data) };
-	struct msghdr msg = { .msg_iov = &iov,
-			      .msg_iovlen = 1,
-			      .msg_control = &control,
-			      .msg_controllen = sizeof(control) };
-	ssize_t n = recvmsg(client->control, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	struct portd_datagram in;
 	struct portd_record record;
+	int fd[2];
 
-	if (n <= 0)
+	if (portd_datagram_receive(client->control, &in, fd, MSG_DONTWAIT) <= 0)
 		return -1;
-	in.bytes = (size_t)n;
 	if (portd_get(&in, &record) || record.type != PORTD_REPLY)
 		give_up("what came is no answer");
-	take_fds(client, &msg);
+	if (fd[0] >= 0 && client->is_tracer) {
+		client->ring_fd = fd[0];
+	} else if (fd[0] >= 0) {
+		client->data = fd[0];
+		client->page_fd = fd[1];
+	}
 	client->reply = record.reply;
 	return record.reply.error;
 }

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "lib/portd/client/request.h"
+#include "lib/portd/proto/datagram.h"
 #include "tests/unit/test.h"
 
 static int liar, its_data; /* its ends */
@@ -64,24 +65,9 @@ static void answer(const struct portd_reply *reply, const int fds[2])
 {
 	struct portd_record record = { .type = PORTD_REPLY, .reply = *reply };
 	struct portd_datagram out = { .bytes = 0 };
-	union {
-		struct cmsghdr align;
-		char room[CMSG_SPACE(2 * sizeof(int))];
-	} room = { { 0 } };
-	struct iovec iov = { out.data, 0 };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
 
 	portd_put(&out, &record);
-	iov.iov_len = out.bytes;
-	if (fds) {
-		msg.msg_control = &room;
-		msg.msg_controllen = sizeof(room);
-		room.align = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
-					       .cmsg_type = SCM_RIGHTS,
-					       .cmsg_len = CMSG_LEN(2 * sizeof(int)) };
-		memcpy(CMSG_DATA(&room.align), fds, 2 * sizeof(int));
-	}
-	ck_assert_int_eq(sendmsg(liar, &msg, 0), (int)out.bytes);
+	ck_assert_int_eq(portd_datagram_send(liar, &out, fds, 0), 0);
 }
 
 static int open_client(int seals)

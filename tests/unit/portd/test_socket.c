@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "lib/portd/proto/proto.h"
+#include "lib/portd/proto/datagram.h"
 #include "tests/unit/portd/folder.h"
 #include "tests/unit/test.h"
 
@@ -94,26 +94,16 @@ static void send_bytes(int fd, const void *bytes, size_t n)
 /* Return: false if cmportd has hung up. */
 static bool receive(struct client *client)
 {
-	union {
-		struct cmsghdr align;
-		char room[CMSG_SPACE(2 * sizeof(int))];
-	} control;
-	struct portd_datagram in = { .at = 0 };
-	struct iovec iov = { in.data, sizeof(in.data) };
-	struct msghdr msg = { .msg_iov = &iov,
-			      .msg_iovlen = 1,
-			      .msg_control = &control,
-			      .msg_controllen = sizeof(control) };
-	ssize_t n = recvmsg(client->control, &msg, MSG_CMSG_CLOEXEC);
+	struct portd_datagram in;
 	struct portd_record record;
+	int fd[2];
 
-	if (n <= 0)
+	if (portd_datagram_receive(client->control, &in, fd, 0) <= 0)
 		return false;
-	in.bytes = (size_t)n;
 	ck_assert_int_eq(portd_get(&in, &record), 0);
 	client->reply = record.reply;
-	if (CMSG_FIRSTHDR(&msg))
-		memcpy(&client->data, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(int));
+	if (fd[0] >= 0)
+		client->data = fd[0];
 	return true;
 }
 
