@@ -15,7 +15,7 @@ build_packages=(gcc libc6-dev pkg-config meson ninja-build python3 check
 	libibverbs-dev libibumad-dev libnl-3-dev libnl-route-3-dev libpcap-dev)
 device_packages=(ibverbs-providers rdmacm-utils)
 lab_packages=("${device_packages[@]}" qemu-system-x86 busybox-static util-linux kmod iproute2
-	procps tcpdump ibverbs-utils)
+	procps tcpdump ibverbs-utils zstd mmdebstrap)
 test_packages=(g++ binutils abigail-tools librdmacm-dev perftest qperf python3-pyverbs tshark
 	clang-format systemd valgrind mandoc chromium opensm ibsim-utils infiniband-diags
 	libumad2sim0 curl iperf3 netcat-openbsd)

@@ -19,21 +19,37 @@ import os
 import resource
 import select
 import struct
+import time
 
 PORT_NAME = "lab.control"
+PORT_WAIT_S = 20
+PORTS = "/sys/class/virtio-ports"
 HEADER = struct.Struct("!II")
 CHUNK_BYTES = 65536
 SIGPIPE, SIGKILL, SIGXFSZ = 13, 9, 25
 
 
 def open_port():
-    """Return a descriptor of the virtio-serial port called PORT_NAME."""
-    root = "/sys/class/virtio-ports"
-    for entry in os.listdir(root):
-        with open(f"{root}/{entry}/name") as name:
-            if name.read().strip() == PORT_NAME:
+    """Return a descriptor of the virtio-serial port called PORT_NAME.
+
+    The host tells the names of ports, and the driver makes their nodes, some time after the start.
+    """
+    end = time.monotonic() + PORT_WAIT_S
+    while time.monotonic() < end:
+        for entry in os.listdir(PORTS):
+            if port_name(entry) == PORT_NAME and os.path.exists(f"/dev/{entry}"):
                 return os.open(f"/dev/{entry}", os.O_RDWR)
+        time.sleep(0.02)
     raise SystemExit(f"no virtio-serial port is called {PORT_NAME}")
+
+
+def port_name(entry):
+    """Return the name of a virtio-serial port, or None if the host has not said it yet."""
+    try:
+        with open(f"{PORTS}/{entry}/name") as name:
+            return name.read().strip()
+    except OSError:
+        return None
 
 
 def raise_limits():

@@ -8,6 +8,7 @@ from . import doctor, image, shell
 from .errors import LabError
 from .guest import MODES
 from .lab import Lab
+from .release import RELEASES
 
 
 def main():
@@ -55,6 +56,8 @@ def add_modes(parser):
     for host, mode in (("a", "stock"), ("b", "purecm")):
         parser.add_argument(f"--{host}", choices=MODES, default=mode,
                             help=f"what host {host} is (default: {mode})")
+    parser.add_argument("--release", choices=RELEASES, default="own",
+                        help="Debian's, of the hosts (default: this machine's own)")
 
 
 def host_and_command(text):
@@ -66,12 +69,12 @@ def host_and_command(text):
 
 
 def run_shell(args):
-    with Lab({"a": args.a, "b": args.b}) as lab:
+    with Lab({"a": args.a, "b": args.b}, release=args.release) as lab:
         return shell.interact(lab.guests, args.host)
 
 
 def run_commands(args):
-    with Lab({"a": args.a, "b": args.b}) as lab:
+    with Lab({"a": args.a, "b": args.b}, release=args.release) as lab:
         if args.capture:
             with lab.a.capture(args.capture):
                 return run_each(lab, args)

@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 
-from . import image, qemu
+from . import image, qemu, release as releases
 from .errors import LabError
 
 NEEDED_MIB = 400
@@ -16,7 +16,8 @@ PROGRAMS = (
     ("setpriv", "util-linux", "ends QEMU when the lab dies"),
     ("apt-get", "apt", "downloads the kernel"),
     ("dpkg-deb", "dpkg", "unpacks the kernel"),
-    ("tar", "tar", "unpacks the kernel"),
+    ("zstd", "zstd", "unpacks kernels of newer releases"),
+    ("mmdebstrap", "mmdebstrap", "makes the root of another release"),
     ("depmod", "kmod", "lists which module needs which"),
     ("modprobe", "kmod", "loads modules in a host"),
     ("ip", "iproute2", "sets up a host's network"),
@@ -82,10 +83,10 @@ def machine_type():
 
 def kernel_package():
     try:
-        name, version = image.kernel_package()
+        version, names = image.kernel_packages(releases.OWN)
     except LabError as error:
         return False, "kernel package", str(error)
-    return True, f"kernel package: {name} {version}", ""
+    return True, f"kernel package: {', '.join(names)} {version}", ""
 
 
 def memory():
@@ -106,5 +107,5 @@ def disk():
 
 def cached_image():
     folder = image.cache_folder()
-    state = "ready" if image.cached(folder) else "to be made by the first boot"
+    state = "ready" if image.cached(releases.OWN) else "to be made by the first boot"
     return True, f"image in {folder}: {state}", ""

@@ -48,6 +48,7 @@ class Guest(Faults):
             "LAB_ADDR4": self.addr4, "LAB_ADDR6": self.addr6,
             "LAB_ETC_HOSTS": ",".join(self._hosts),
             "LAB_MODULES": str(self._image.modules), "LAB_PYTHON": self._config.python(),
+            "LAB_SHARES": ",".join(self._config.shares),
         }
         self._machine = qemu.Machine(self._image, self._config, variables, self._link)
         self._channel = Channel(self.name, self._machine.control, self._machine.console)

@@ -2,7 +2,8 @@
 """Makes what a guest boots from: kernel, module tree and initramfs, kept in a cache folder.
 
 Debian's generic kernel package is downloaded and unpacked, never installed. The cache is good as
-long as the package version and the files that made it (this one and guest/) stay the same.
+long as the package version and the files that made it (this one and guest/) stay the same. Each
+release has a folder of its own in it.
 """
 import contextlib
 import dataclasses
@@ -12,34 +13,39 @@ import json
 import lzma
 import os
 from pathlib import Path
+import re
 import shutil
+import struct
 import subprocess
 import sys
-import tempfile
+import tarfile
 import time
 
-from . import cpio
+from . import cpio, release as releases
+from .apt import Apt
 from .errors import LabError
+from .shellout import command, one_of
 
 LAB_DIR = Path(__file__).resolve().parent.parent
 CHECKOUT = LAB_DIR.parent.parent
 GUEST_DIR = LAB_DIR / "guest"
 META_PACKAGE = "linux-image-amd64"
 IN_USE = "in-use"
-XZ_MAGIC = b"\xfd7zXZ\0"
+KERNEL_PACKAGES = ("linux-image-", "linux-base-", "linux-binary-", "linux-modules-")
 
 # What init loads before it has a root file system; with what these depend on.
 BOOT_MODULES = ("virtio_pci", "virtio_net", "virtio_console", "9pnet_virtio", "9p", "overlay")
 
 # Programs of busybox that init uses.
-APPLETS = ("sh", "cat", "cp", "insmod", "ip", "mkdir", "mount", "sleep", "switch_root")
+APPLETS = ("sh", "cat", "cp", "insmod", "ip", "mkdir", "mount", "sleep", "switch_root", "tr")
 
-# Folders and files of the package that a lab may need; the whole is six times the size.
-KEPT = ("boot/vmlinuz-*", "boot/config-*", "lib/modules/*/modules.*") + tuple(
+# Folders and files of the packages that a lab may need; the whole is six times the size.
+KEPT = ("boot/vmlinuz-*", "lib/modules/*/vmlinuz", "lib/modules/*/modules.*") + tuple(
     f"lib/modules/*/kernel/{part}" for part in (
         "arch/*", "crypto/*", "lib/*", "net/*", "fs/*", "block/*", "mm/*",
         "drivers/virtio/*", "drivers/infiniband/*", "drivers/nvme/*", "drivers/block/*",
-        "drivers/char/*", "drivers/net/*.ko", "drivers/target/*"))
+        "drivers/char/*", "drivers/net/*.ko*", "drivers/net/bonding/*", "drivers/net/ipvlan/*",
+        "drivers/target/*"))
 
 
 # Open files whose locks tell other labs which images to leave alone.
@@ -83,9 +89,22 @@ def cache_folder():
     return Path(os.environ.get("PURECM_LAB_CACHE") or CHECKOUT / "build/lab-image").resolve()
 
 
-def prepare():
-    """Return the Image to boot from; make it first if the cache has no valid one."""
-    cache = cache_folder()
+def prepare(release=releases.OWN):
+    """Return the Image of a release to boot from; make it first if the cache has no valid one."""
+    with locked_cache(release) as cache:
+        image = cached(release)
+        if image is None:
+            drop_old(cache)
+            image = make(release)
+        image.hold()
+        return image
+
+
+@contextlib.contextmanager
+def locked_cache(release):
+    """Hold a lock on a release's folder in the cache, so that two labs do not prepare at once.
+    Yields the folder."""
+    cache = cache_folder() / release.name
     if '"' in str(cache):
         raise LabError(f"the cache folder {cache} has a double quote in its name; "
                        "choose another with PURECM_LAB_CACHE")
@@ -94,25 +113,13 @@ def prepare():
     except OSError as error:
         raise LabError(f"the cache folder {cache} cannot be made ({error.strerror}); "
                        "choose another with PURECM_LAB_CACHE") from None
-    with locked(cache / "lock"):
-        image = cached(cache)
-        if image is None:
-            drop_old(cache)
-            image = make(cache)
-        image.hold()
-        return image
-
-
-@contextlib.contextmanager
-def locked(path):
-    """Hold an exclusive lock on path, so that two labs do not prepare at once."""
-    with open(path, "w") as lock:
+    with open(cache / "lock", "w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            say(f"waiting for another lab that prepares {path.parent}")
+            say(f"waiting for another lab that prepares {cache}")
             fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+        yield cache
 
 
 def recipe_digest():
@@ -124,19 +131,19 @@ def recipe_digest():
     return digest.hexdigest()
 
 
-def image_folder(cache):
-    """Return the folder in the cache for images made by the present recipe."""
-    return cache / recipe_digest()[:12]
+def image_folder(release):
+    """Return the folder for images of a release that were made by the present recipe."""
+    return cache_folder() / release.name / f"image-{recipe_digest()[:12]}"
 
 
-def cached(cache):
+def cached(release):
     """Return the Image in the cache, or None if there is none, or apt offers another kernel."""
-    folder = image_folder(cache)
+    folder = image_folder(release)
     try:
         stamp = json.loads((folder / "stamp.json").read_text())
     except (OSError, ValueError):
         return None
-    if not in_use(folder) and not is_current(stamp):
+    if not in_use(folder) and not is_current(release, stamp):
         return None
     return Image(folder, stamp["version"], stamp["release"])
 
@@ -154,92 +161,130 @@ def in_use(folder):
 
 
 def drop_old(cache):
-    """Remove all images that no lab runs from."""
-    for folder in cache.iterdir():
-        if folder.is_dir() and not in_use(folder):
+    """Remove all images of a release that no lab runs from."""
+    for folder in cache.glob("image-*"):
+        if not in_use(folder):
             shutil.rmtree(folder)
 
 
-def is_current(stamp):
+def is_current(release, stamp):
     """Whether apt still offers the kernel in stamp; a host where apt fails keeps what it has."""
     try:
-        return kernel_package() == (stamp["package"], stamp["version"])
+        return kernel_packages(release)[0] == stamp["version"]
     except LabError:
         return True
 
 
-def kernel_package():
-    """Return (name, version) of the package that linux-image-amd64 depends on now."""
-    fields = dict(line.split(": ", 1)
-                  for line in command(["apt-cache", "show", "--no-all-versions", META_PACKAGE])
-                  .splitlines() if ": " in line)
-    names = [part.split()[0] for part in fields.get("Depends", "").split(",")
-             if part.strip().startswith("linux-image-")]
+# --- the kernel's packages ---------------------------------------------------------------------
+
+
+def apt_of(release):
+    """Return the Apt of a release, with lists that are not old."""
+    apt = Apt(release.suite, cache_folder() / release.name / "apt")
+    apt.refresh()
+    return apt
+
+
+def kernel_packages(release):
+    """Return (version, names) of the packages that linux-image-amd64 stands for now."""
+    apt = apt_of(release)
+    fields = apt.show(META_PACKAGE)
+    names = kernel_dependencies(fields)
+    for name in names:  # which grows
+        names += [part for part in kernel_dependencies(apt.show(name)) if part not in names]
     if not names:
         raise LabError(f"apt knows no {META_PACKAGE}: run `apt-get update`; the lab needs "
-                       "Debian 12's own package sources (main)")
-    return names[0], fields["Version"]
+                       "Debian's own package sources (main)")
+    return fields["Version"], sorted(names)
 
 
-def make(cache):
+def kernel_dependencies(fields):
+    """Return the names of packages with parts of a kernel that a package depends on."""
+    names = [part.split()[0] for part in fields.get("Depends", "").split(",") if part.split()]
+    return [name for name in names if name.startswith(KERNEL_PACKAGES)]
+
+
+def make(release):
     """Make a new image in the cache. Return: it."""
     started = time.monotonic()
-    package, version = kernel_package()
-    folder = image_folder(cache)
+    version, packages = kernel_packages(release)
+    folder = image_folder(release)
     folder.mkdir()
-    unpack(fetch(package, version, cache), folder / "root")
-    release = one_of(folder / "root/lib/modules", "*").name
-    command(["depmod", "-b", str(folder / "root"), release])
-    image = Image(folder, version, release)
-    image.kernel.write_bytes(bare_kernel(one_of(folder / "root/boot", "vmlinuz-*")))
+    debs = [fetch(release, package, version) for package in packages]
+    for deb in debs:
+        unpack(deb, folder / "root")
+    for old in set(folder.parent.glob("*.deb")) - set(debs):
+        old.unlink()
+    kernel = one_of(folder / "root/lib/modules", "*").name
+    command(["depmod", "-b", folder / "root", kernel])
+    image = Image(folder, version, kernel)
+    image.kernel.write_bytes(bare_kernel(one_of(folder / "root", "**/vmlinuz*")))
     image.initramfs.write_bytes(initramfs(image))
-    (folder / "stamp.json").write_text(json.dumps(
-        {"package": package, "version": version, "release": release}))
+    (folder / "stamp.json").write_text(json.dumps({"version": version, "release": kernel}))
     say(f"image ready in {folder} after {time.monotonic() - started:.1f} s")
     return image
 
 
-def fetch(package, version, cache):
+def fetch(release, package, version):
     """Return the path of the package in the cache; download it if it is not there."""
+    cache = cache_folder() / release.name
     deb = cache / f"{package}_{version.replace(':', '%3a')}_amd64.deb"
     if not deb.exists():
-        for old in cache.glob("*.deb"):
-            old.unlink()
-        say(f"downloading {package} {version}, about 70 MB")
-        download(package, version, cache)
+        say(f"downloading {package} {version}, 15 to 110 MB")
+        apt_of(release).download(package, version, cache)
     return deb
 
 
+def kept(name):
+    """Return whether a lab may need a package's file, or one in a folder that KEPT names."""
+    return any(KEPT_PATTERN[pattern].match(name) for pattern in KEPT)
+
+
+KEPT_PATTERN = {pattern: re.compile(re.escape(pattern).replace(r"\*", "[^/]*") + "(/.*)?$")
+                for pattern in KEPT}
+
+
 def unpack(deb, root):
-    """Unpack what KEPT names of a package into a new folder root."""
+    """Unpack what KEPT names of a package into the folder root. Below usr/ or not is the same."""
     say(f"unpacking {deb.name}")
-    root.mkdir()
-    with subprocess.Popen(["dpkg-deb", "--fsys-tarfile", deb], stdout=subprocess.PIPE) as tar:
-        command(["tar", "-x", "-C", str(root), "--wildcards", "--no-wildcards-match-slash",
-                 *(f"./{pattern}" for pattern in KEPT)], stdin=tar.stdout)
-
-
-def download(package, version, folder):
-    """Fetch the package with apt; into folder once it is whole."""
-    with tempfile.TemporaryDirectory(dir=folder) as work:
-        # apt fetches as user _apt when that user can write here.
-        os.chmod(work, 0o777)
-        command(["apt-get", "download", "-q", f"{package}={version}"], cwd=work,
-                advice="run `apt-get update` and look that Debian's mirror can be reached")
-        deb = one_of(Path(work), "*.deb")
-        deb.rename(folder / deb.name)
+    with subprocess.Popen(["dpkg-deb", "--fsys-tarfile", deb], stdout=subprocess.PIPE) as dpkg:
+        with tarfile.open(fileobj=dpkg.stdout, mode="r|") as tar:
+            for member in tar:
+                member.name = member.name.removeprefix("./").removeprefix("usr/")
+                if kept(member.name):
+                    tar.extract(member, root)
+        # The end of an archive is padded; unread, it would break dpkg-deb's pipe.
+        dpkg.stdout.read()
+    if dpkg.returncode:
+        raise LabError(f"{deb} cannot be unpacked; remove it and run `tests/lab/lab prepare`")
 
 
 def bare_kernel(path):
     """Return the ELF kernel inside a bzImage: decompressing it under emulation takes seconds."""
     data = path.read_bytes()
-    start = data.find(XZ_MAGIC)
-    if start < 0:
-        raise LabError(f"{path} is not compressed with xz as Debian 12's kernels are")
-    elf = lzma.LZMADecompressor().decompress(data[start:])
+    # The kernel's boot protocol: sectors of set-up code, then where the payload is in what follows.
+    offset, length = struct.unpack_from("<II", data, 0x248)
+    start = (data[0x1f1] + 1) * 512 + offset
+    elf = decompressed(data[start:start + length], path)
     if not elf.startswith(b"\x7fELF"):
         raise LabError(f"{path} does not hold an ELF kernel")
     return elf
+
+
+def decompressed(data, path):
+    """Return what data holds, whichever of Debian's ways to compress a kernel it is."""
+    if data.startswith(b"\xfd7zXZ\0"):
+        return lzma.LZMADecompressor().decompress(data)
+    if data.startswith(b"\x28\xb5\x2f\xfd"):
+        # The last four bytes are the kernel's own: the size of what comes out.
+        done = subprocess.run(["zstd", "-dcq"], input=data[:-4], stdout=subprocess.PIPE,
+                              check=False)
+        if done.returncode == 0:
+            return done.stdout
+    raise LabError(f"{path} is compressed in a way that is neither xz nor zstd, or is damaged")
+
+
+# --- the initramfs -----------------------------------------------------------------------------
 
 
 def initramfs(image):
@@ -259,19 +304,34 @@ def initramfs(image):
         if path.is_file() and path.name != "init":
             archive.file(f"lab/{path.name}", path.read_bytes(), 0o755)
     for path in modules:
-        archive.file(f"modules/{path.name}", path.read_bytes(), 0o644)
-    archive.file("modules.order", "".join(f"{p.name}\n" for p in modules).encode(), 0o644)
+        archive.file(f"modules/{plain_name(path)}", module_bytes(path), 0o644)
+    archive.file("modules.order", "".join(f"{plain_name(p)}\n" for p in modules).encode(), 0o644)
     return archive.finish()
 
 
+def plain_name(path):
+    """Return the name of a module's file when it is not compressed."""
+    return path.name.removesuffix(".xz")
+
+
+def module_bytes(path):
+    """Return a module that busybox can load, which decompresses none."""
+    data = path.read_bytes()
+    return lzma.decompress(data) if path.suffix == ".xz" else data
+
+
 def in_load_order(tree, names):
-    """Return the paths of the named modules and of all they depend on, each after its needs."""
+    """Return the paths of the named modules and of all they depend on, each after its needs.
+    What is built into the kernel is not among them."""
     depends = {}
     for line in (tree / "modules.dep").read_text().splitlines():
         module, needs = line.split(":")
-        depends[Path(module).name.removesuffix(".ko")] = (module, needs.split())
+        depends[module_name(module)] = (module, needs.split())
+    built_in = {module_name(line) for line in (tree / "modules.builtin").read_text().splitlines()}
     order = []
     for name in names:
+        if name in built_in:
+            continue
         if name not in depends:
             raise LabError(f"the kernel package has no module {name}: {tree}")
         module, needs = depends[name]
@@ -282,23 +342,6 @@ def in_load_order(tree, names):
     return order
 
 
-def one_of(folder, pattern):
-    """Return the only path in folder that matches pattern."""
-    found = list(folder.glob(pattern))
-    if len(found) != 1:
-        raise LabError(f"{folder} should hold one {pattern} but holds {len(found)}; "
-                       "remove that folder and run `tests/lab/lab prepare`")
-    return found[0]
-
-
-def command(argv, advice="run `tests/lab/lab doctor`", **kwargs):
-    """Run a host command. Return: its output. Raises LabError with its last words."""
-    try:
-        done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                              errors="replace", check=False, **kwargs)
-    except FileNotFoundError:
-        raise LabError(f"{argv[0]} is missing: run `tests/lab/lab doctor`") from None
-    if done.returncode:
-        raise LabError(f"`{' '.join(argv)}` ended with status {done.returncode}: "
-                       f"{done.stderr.strip()[-500:]}; {advice}")
-    return done.stdout
+def module_name(path):
+    """Return the name of a module by its file."""
+    return Path(path).name.removesuffix(".xz").removesuffix(".ko")

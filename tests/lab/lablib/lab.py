@@ -5,7 +5,7 @@ import os
 import sys
 import time
 
-from . import image, link, qemu
+from . import image, link, qemu, release as releases, userland
 from .errors import LabError
 from .guest import MODES, Guest
 
@@ -19,6 +19,9 @@ class LabConfig:
     accel: str
     env: dict
     cwd: str
+    root: str = "/"
+    shares: tuple = ()
+    nics: int = 1
 
     def acceleration(self):
         """Return QEMU's words for the CPU.
@@ -32,9 +35,10 @@ class LabConfig:
             return ["-accel", "tcg,thread=multi", "-cpu", "max"]
         return ["-accel", self.accel, "-cpu", "host"]
 
-    @staticmethod
-    def python():
+    def python(self):
         """Return the interpreter for the agent: the system's, else the one that runs us."""
+        if self.root != "/":
+            return "/usr/bin/python3"
         system = "/usr/bin/python3"
         return system if os.access(system, os.X_OK) else os.path.realpath(sys.executable)
 
@@ -48,16 +52,21 @@ class Lab:
     env: variables for every command in every guest
     cwd: folder commands run in; the checkout by default
     accel: QEMU's accelerator; $PURECM_LAB_ACCEL or "tcg" by default; "counted" for a host alone
+    release: of Debian, whose kernel and userland the guests have: see release.py;
+        $PURECM_LAB_RELEASE or the host's own by default
+    nics: network interfaces per guest, eth0, eth1 ...; all are on one wire, only eth0 is set up
     verbose: print a line on what takes long
     """
 
     def __init__(self, hosts=None, *, cpus=None, memory_mib=1024, boot_timeout=120, env=None,
-                 cwd=None, accel=None, verbose=True):
+                 cwd=None, accel=None, release=None, nics=1, verbose=True):
         modes = dict(hosts or {"a": "stock", "b": "purecm"})
         check_hosts(modes)
+        self.release = releases.named(release or os.environ.get("PURECM_LAB_RELEASE") or "own")
         config = LabConfig(cpus or qemu.cpu_count(), memory_mib,
                            accel or os.environ.get("PURECM_LAB_ACCEL") or "tcg",
-                           dict(env or {}), str(cwd or image.CHECKOUT))
+                           dict(env or {}), str(cwd or image.CHECKOUT),
+                           str(userland.root_of(self.release)), shares_of(self.release), nics)
         self.guests = {name: Guest(name, number, mode, config)
                        for number, (name, mode) in enumerate(modes.items(), start=1)}
         self._cable = ()
@@ -90,7 +99,7 @@ class Lab:
             end.close()
 
     def _boot(self):
-        prepared = image.prepare()
+        prepared = image.prepare(self.release)
         started = time.monotonic()
         hosts = [f"{address} {guest.name}" for guest in self.guests.values()
                  for address in (guest.addr4, guest.addr6)]
@@ -103,6 +112,15 @@ class Lab:
         self.boot_seconds = time.monotonic() - started
         if self._verbose:
             image.say(f"{' and '.join(self.guests)} ready after {self.boot_seconds:.1f} s")
+
+
+def shares_of(release):
+    """Return the folders of the host that guests with another root see beside it."""
+    if release.is_own:
+        return ()
+    folders = (image.CHECKOUT, image.cache_folder())
+    return tuple(str(folder) for folder in folders
+                 if not any(other in folder.parents for other in folders))
 
 
 def check_hosts(modes):

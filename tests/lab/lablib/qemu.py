@@ -79,21 +79,25 @@ def arguments(image, config, variables, link, ends):
         "-kernel", str(image.kernel).replace(",", ",,"),
         "-initrd", str(image.initramfs).replace(",", ",,"),
         "-append", " ".join((*KERNEL_ARGS, *words)),
-        # multidevs=remap: file systems mounted below the root are shared as well.
-        "-virtfs", "local,path=/,mount_tag=hostroot,security_model=none,readonly=on,"
-        "multidevs=remap",
+        *virtfs("hostroot", config.root),
+        *(word for n, path in enumerate(config.shares) for word in virtfs(f"share{n}", path)),
         "-device", "virtio-serial-pci",
         "-device", "virtconsole,chardev=terminal",
         "-device", "virtserialport,chardev=control,name=lab.control",
         "-serial", "chardev:console",
-        "-netdev", netdev(link),
-        "-device", f"virtio-net-pci,netdev=link,mac={mac(number)},romfile=,"
-        f"id={NIC_ID},speed=10000,duplex=full",
+        *network(link, config.nics, number),
         "-mon", "chardev=monitor,mode=control",
     ]
     for name, end in ends.items():
         argv += ["-chardev", f"socket,id={name},fd={end.fileno()}"]
     return argv
+
+
+def virtfs(tag, path):
+    """Return the option that shares a folder, read-only."""
+    # multidevs=remap: file systems mounted below it are shared as well.
+    return ["-virtfs", f"local,path={path.replace(',', ',,')},mount_tag={tag},security_model=none,"
+            "readonly=on,multidevs=remap"]
 
 
 def smp(cpus):
@@ -105,16 +109,26 @@ def smp(cpus):
     return f"{cpus},maxcpus={cpus + 1}"
 
 
-def netdev(link):
-    """Return the option for the network: the cable, or a hub that nobody else is on."""
-    if link is None:
-        return "hubport,id=link,hubid=0"
-    return f"dgram,id=link,local.type=fd,local.str={link.fileno()}"
+def network(link, nics, number):
+    """Return the options for a guest's network interfaces and what they are plugged into: the
+    cable, or a hub, which has the cable if there is one and more interfaces than one."""
+    cable = f"dgram,id=cable,local.type=fd,local.str={link.fileno()}" if link else ""
+    options = ["-netdev", cable] if cable else []
+    if cable and nics > 1:
+        options += ["-netdev", "hubport,id=uplink,hubid=0,netdev=cable"]
+    for nic in range(nics):
+        plug = "cable"
+        if not cable or nics > 1:
+            plug = f"plug{nic}"
+            options += ["-netdev", f"hubport,id={plug},hubid=0"]
+        options += ["-device", f"virtio-net-pci,netdev={plug},mac={mac(number, nic)},romfile=,"
+                    f"id={NIC_ID}{nic or ''},speed=10000,duplex=full"]
+    return options
 
 
-def mac(number):
-    """Return the hardware address of guest number 1, 2 ..."""
-    return f"52:54:00:77:00:{number:02x}"
+def mac(number, nic=0):
+    """Return the hardware address of an interface of guest number 1, 2 ..."""
+    return f"52:54:00:77:{nic:02x}:{number:02x}"
 
 
 def cpu_count():

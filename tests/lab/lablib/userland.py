@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The root file system that guests of another release have, kept in the cache, and purecm built in
+it."""
+import hashlib
+import os
+from pathlib import Path
+import shutil
+import subprocess
+import time
+
+from . import image
+from .apt import KEYRING, MIRROR
+from .errors import LabError
+from .shellout import command
+
+MAX_AGE_S = 30 * 24 * 3600  # then the release is looked at again
+
+
+def root_of(release):
+    """Return the root of a release; make it first if the cache has none."""
+    if release.is_own:
+        return Path("/")
+    with image.locked_cache(release) as cache:
+        root = cache / f"root-{digest(release)}"
+        if not is_recent(root):
+            make(release, cache, root)
+        return root
+
+
+def digest(release):
+    return hashlib.sha256(" ".join(release.packages).encode()).hexdigest()[:12]
+
+
+def is_recent(root):
+    stamp = root / "etc/purecm-lab"
+    return stamp.exists() and time.time() - stamp.stat().st_mtime < MAX_AGE_S
+
+
+def make(release, cache, root):
+    """Make the root with mmdebstrap, beside an old one, which is kept if that fails."""
+    started = time.monotonic()
+    new = cache / "root-new"
+    remove(new)
+    image.say(f"making a root of Debian's {release.suite}, about 250 MB to download")
+    try:
+        command(["mmdebstrap", "--quiet", "--mode=root" if os.geteuid() == 0 else "--mode=unshare",
+                 "--variant=minbase", f"--include={','.join(release.packages)}",
+                 f"--keyring={KEYRING}", release.suite, new, MIRROR],
+                advice="run `tests/lab/lab doctor`")
+    except LabError as error:
+        if not (root / "etc/purecm-lab").exists():
+            raise
+        image.say(f"the root that is there is kept: {error}")
+        return
+    (new / "etc/purecm-lab").write_text(release.name + "\n")
+    for old in cache.glob("root-*"):
+        if old != new:
+            remove(old)
+    new.rename(root)
+    image.say(f"root ready in {root} after {time.monotonic() - started:.1f} s")
+
+
+def remove(folder):
+    if folder.exists():
+        shutil.rmtree(folder)
+
+
+def build(release, targets):
+    """Build purecm in a release's root, for guests that have it. Return: the build folder, which
+    is build-RELEASE of the checkout.
+
+    targets: of ninja
+    """
+    folder = image.CHECKOUT / f"build-{release.name}"
+    root = root_of(release)
+    folder.mkdir(exist_ok=True)
+    inside = f"{root}{image.CHECKOUT}"
+    os.makedirs(inside, exist_ok=True)
+    script = f"""
+        set -e
+        mount --bind '{image.CHECKOUT}' '{inside}'
+        mount -t proc proc '{root}/proc'
+        exec chroot '{root}' /bin/sh -ec '
+            cd "{image.CHECKOUT}"
+            [ -e "{folder}/build.ninja" ] || meson setup "{folder}"
+            ninja -C "{folder}" {" ".join(targets)}'
+    """
+    done = subprocess.run(["unshare", "-m", "sh", "-c", script], stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, check=False)
+    if done.returncode:
+        raise LabError(f"purecm does not build in a root of {release.name}:\n"
+                       f"{done.stdout[-3000:]}")
+    return folder
