@@ -25,12 +25,16 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "lab"))
 import compare  # noqa: E402
 import stage  # noqa: E402
-from lablib import Lab, LabError  # noqa: E402
+from lablib import Lab, LabError, userland  # noqa: E402
+from lablib.release import RELEASES  # noqa: E402
 
 # Client's mode, server's mode; each differs from the one before in one host.
 PAIRINGS = {"stock/stock": ("stock", "stock"), "purecm/stock": ("purecm", "stock"),
             "purecm/purecm": ("purecm", "purecm"), "stock/purecm": ("stock", "purecm")}
 REFERENCE = "stock/stock"
+# What is built in the root of another release.
+TARGETS = ("lib/librdmacm.so.1.5.0", "tools/cmportd/cmportd", "tests/parity/parity",
+           "tests/parity/addrinfo", "tests/parity/ibacm")
 # A sample has every second of a theme's scenarios for two hosts, which are played by stock with
 # itself and then by these in turn: the soft fabric compares all of them with what stock is known to
 # say (tests/fabric/parity.py). It has all for one host but those in which stock waits for 98 s.
@@ -51,6 +55,9 @@ def parse_args():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--build", type=Path, default=HERE.parents[1] / "build",
                         help="build folder (default: build)")
+    parser.add_argument("--release", choices=RELEASES, default="own",
+                        help="Debian's, of both hosts: its kernel, its stock library, and this "
+                        "one built there (default: this machine's own, 12)")
     parser.add_argument("--program", type=Path, help="the parity program, if not in the build")
     parser.add_argument("--only", nargs="+", default=["*"], metavar="NAME",
                         help="scenarios by name or pattern, such as refuse-*")
@@ -60,6 +67,9 @@ def parse_args():
     parser.add_argument("--long", action="store_true", help="also what takes minutes")
     parser.add_argument("--sample", action="store_true",
                         help="half of what two hosts play, in one pairing of three, IPv6 of a few")
+    parser.add_argument("--tenth", action="store_true",
+                        help="every tenth of what is quick, over IPv4; all with "
+                        "PURECM_TEST_LONG")
     parser.add_argument("--everything", action="store_true",
                         help="also what differences.md says is not compared yet")
     parser.add_argument("--stock-only", action="store_true",
@@ -73,9 +83,15 @@ def parse_args():
     parser.add_argument("--list", action="store_true", help="print the scenarios and end")
     parser.add_argument("-v", "--verbose", action="store_true", help="also print what agrees")
     args = parser.parse_args()
+    if args.release != "own":
+        args.build = userland.build(RELEASES[args.release], TARGETS)
     args.program = args.program or args.build / "tests/parity/parity"
     args.families = args.families.split(",")
-    args.sample = args.sample and not os.environ.get("PURECM_TEST_LONG")
+    is_long = bool(os.environ.get("PURECM_TEST_LONG"))
+    args.sample = args.sample and not is_long
+    args.tenth = args.tenth and not is_long
+    if args.tenth:
+        args.families = "v4"
     if args.keep:
         args.keep.mkdir(parents=True, exist_ok=True)
     return args
@@ -88,6 +104,10 @@ def scenarios_of(args):
               if any(fnmatch.fnmatch(scenario.name, name) for name in args.only)]
     if not wanted:
         sys.exit(f"run.py: no scenario is called {' or '.join(args.only)}; see --list")
+    if args.tenth:
+        n_all = len(wanted)
+        wanted = [scenario for scenario in wanted if scenario.pace == "quick"][::10]
+        print(f"     {len(wanted)} of {n_all} scenarios; all with --long", flush=True)
     if args.sample:
         n_all = len(wanted)
         wanted = sample(wanted)
@@ -237,7 +257,7 @@ class Play:
 
     def work(self):
         try:
-            with Lab({"a": "stock", "b": "stock"}) as lab:
+            with Lab({"a": "stock", "b": "stock"}, release=self.args.release) as lab:
                 for job, *what in iter(self.next_job, None):
                     job(lab, *what)
         except Exception as error:  # of whatever kind: without us the others would wait for ever
