@@ -75,6 +75,28 @@ static int renew_list(struct device *with)
 	return 0;
 }
 
+/* What headers before rdma-core 46 do not name: see IBA volume 1, A19 (memory placement). */
+#define DEVICE_FLUSH_GLOBAL	(1ULL << 38)
+#define DEVICE_FLUSH_PERSISTENT (1ULL << 39)
+#define ACCESS_FLUSH_GLOBAL	(1U << 8)
+#define ACCESS_FLUSH_PERSISTENT (1U << 9)
+
+/* Kernels that know FLUSH (6.2 and later) say so here, and grant it to peers that may read. */
+static int query_device(struct device *device)
+{
+	struct ibv_device_attr_ex attr;
+	int err = ibv_query_device_ex(device->verbs, NULL, &attr);
+
+	if (err)
+		return -err;
+	device->attr = attr.orig_attr;
+	if (attr.device_cap_flags_ex & DEVICE_FLUSH_GLOBAL)
+		device->flush_access |= ACCESS_FLUSH_GLOBAL;
+	if (attr.device_cap_flags_ex & DEVICE_FLUSH_PERSISTENT)
+		device->flush_access |= ACCESS_FLUSH_PERSISTENT;
+	return 0;
+}
+
 /* Adds it to the list. */
 static int fill_device(struct device *device, struct ibv_device *from)
 {
@@ -84,9 +106,9 @@ static int fill_device(struct device *device, struct ibv_device *from)
 	device->verbs = ibv_open_device(from);
 	if (!device->verbs)
 		return errno ? -errno : -ENODEV;
-	err = ibv_query_device(device->verbs, &device->attr);
+	err = query_device(device);
 	if (err)
-		return -err;
+		return err;
 	device->n_ports = device->attr.phys_port_cnt;
 	device->port = calloc(device->n_ports, sizeof(struct port *));
 	err = device->port ? renew_list(device) : -ENOMEM;

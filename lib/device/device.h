@@ -21,9 +21,10 @@
 struct device {
 	struct ibv_context *verbs;
 	struct ibv_device_attr attr;
-	struct ibv_pd *pd;     /* the default one; NULL until it is needed */
-	struct ibv_xrcd *xrcd; /* of queue pairs that bring none; NULL until it is needed */
-	struct port **port;    /* by port number - 1; NULL while not open */
+	unsigned int flush_access; /* IBV_ACCESS_*: what FLUSH of a peer needs, if the device can */
+	struct ibv_pd *pd;	   /* the default one; NULL until it is needed */
+	struct ibv_xrcd *xrcd;	   /* of queue pairs that bring none; NULL until it is needed */
+	struct port **port;	   /* by port number - 1; NULL while not open */
 	uint8_t n_ports;
 	bool removed;	      /* written under the list's lock */
 	struct device *known; /* the next of all that were ever opened */

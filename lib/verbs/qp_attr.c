@@ -33,12 +33,13 @@ static uint32_t settle_qkey(struct id *id)
 	return id->qkey;
 }
 
-static int access_flags(const struct cm_conn *conn)
+static unsigned int access_flags(const struct id *id)
 {
-	int flags = IBV_ACCESS_REMOTE_WRITE;
+	unsigned int flags = IBV_ACCESS_REMOTE_WRITE;
 
-	if (conn->responder_resources)
-		flags |= IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+	if (id->conn->responder_resources)
+		flags |= IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
+			 id->attached->flush_access;
 	return flags;
 }
 
@@ -52,7 +53,7 @@ static void fill_init(const struct id *id, struct ibv_qp_attr *attr, int *mask)
 		*mask |= IBV_QP_QKEY;
 		return;
 	}
-	attr->qp_access_flags = id->conn ? (unsigned int)access_flags(id->conn) : 0;
+	attr->qp_access_flags = id->conn ? access_flags(id) : 0;
 	*mask |= IBV_QP_ACCESS_FLAGS;
 }
 
@@ -155,7 +156,7 @@ int qp_attr_fill(struct id *id, struct ibv_qp_attr *attr, bool with_access, int 
 	engine_lock();
 	err = fill_attr(id, &filled, ret_mask);
 	if (!err && with_access && id->conn) {
-		filled.qp_access_flags = (unsigned int)access_flags(id->conn);
+		filled.qp_access_flags = access_flags(id);
 		*ret_mask |= IBV_QP_ACCESS_FLAGS;
 	}
 	engine_unlock();

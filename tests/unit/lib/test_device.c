@@ -120,6 +120,26 @@ static void *read_list(void *arg)
 	return NULL;
 }
 
+static int query_device_of_today(struct ibv_context *context,
+				 const struct ibv_query_device_ex_input *input,
+				 struct ibv_device_attr_ex *attr, size_t bytes)
+{
+	(void)context, (void)input;
+	memset(attr, 0, bytes);
+	attr->orig_attr.phys_port_cnt = 1;
+	attr->device_cap_flags_ex = 1ULL << 38 | 1ULL << 39;
+	return 0;
+}
+
+TEST(device_that_can_flush_lets_peers_do_it)
+{
+	fake_verbs_begin();
+	fake.verbs.query_device_ex = query_device_of_today;
+	fake.listed = &fake.device_node;
+	fake.n_listed = 1;
+	ck_assert_uint_eq(device_of(only_device())->flush_access, 0x300);
+}
+
 TEST(list_may_be_read_while_it_changes)
 {
 	pthread_t reader[N_READERS];

@@ -363,6 +363,22 @@ TEST_LOOP(each_type_is_moved_with_what_it_has, 0, sizeof(paths) / sizeof(paths[0
 	rdma_destroy_qp(pub);
 }
 
+#define REMOTE_ACCESS (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
+
+TEST(peer_that_may_read_may_flush_where_the_device_can)
+{
+	struct cm_conn conn = { .state = CM_REP_RCVD, .responder_resources = 1 };
+	struct ibv_qp_init_attr attr = small(IBV_QPT_RC);
+
+	fake_device.flush_access = 0x300;
+	create(&attr);
+	id->conn = &conn;
+	ck_assert_int_eq(qp_to_rts(id), 0);
+	ck_assert_uint_eq(fake.move[1].qp_access_flags, 0x300 | REMOTE_ACCESS);
+	id->conn = NULL;
+	rdma_destroy_qp(pub);
+}
+
 TEST(port_space_says_of_which_type_a_connection_is)
 {
 	struct cm_conn conn = { .state = CM_REP_RCVD };
