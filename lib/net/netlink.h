@@ -56,6 +56,17 @@ struct net_iface {
 int net_route_lookup(const union addr *dst, const union addr *src, unsigned int ifindex,
 		     struct net_route *ret);
 
+/**
+ * net_route_leads_by() - is there a route to an address by this interface?
+ *
+ * Given an interface, the kernel takes an IPv4 destination without a route to be on its link, and
+ * so does net_route_lookup(). This asks what the tables say.
+ * @src: the source address, which rules may ask for
+ *
+ * Return: 0; -EHOSTUNREACH, -ENETUNREACH: there is none; as net_route_lookup().
+ */
+int net_route_leads_by(const union addr *dst, const union addr *src, unsigned int ifindex);
+
 enum net_neigh {
 	NET_NEIGH_KNOWN,   /* usable at once; also loopback, multicast, point-to-point, NOARP */
 	NET_NEIGH_PENDING, /* the kernel is asking; a NET_CHANGE_NEIGH follows */

@@ -23,6 +23,7 @@ struct question {
 	struct net_ip dst;
 	struct net_ip src; /* family 0: the kernel chooses */
 	uint32_t ifindex;
+	uint32_t flags; /* RTM_F_* */
 };
 
 struct answer {
@@ -153,7 +154,7 @@ static int take_route(struct nlmsghdr *hdr, void *arg)
 static struct nl_msg *route_request(const struct question *question)
 {
 	struct nl_msg *msg = nlmsg_alloc_simple(RTM_GETROUTE, NLM_F_REQUEST);
-	struct rtmsg rtm = { .rtm_family = question->dst.family };
+	struct rtmsg rtm = { .rtm_family = question->dst.family, .rtm_flags = question->flags };
 	int rc;
 
 	if (!msg)
@@ -186,6 +187,23 @@ static int own_interface(const struct question *question, struct answer *answer)
 	if (!question->src.family && answer->src.scope)
 		answer->src.scope = owner;
 	return 0;
+}
+
+/* An entry of the tables, which may have several next hops; that there is one is all. */
+static int check_entry(struct nlmsghdr *hdr, void *arg)
+{
+	bool *is_there = arg;
+
+	*is_there = hdr->nlmsg_type == RTM_NEWROUTE;
+	return *is_there ? type_error(((struct rtmsg *)nlmsg_data(hdr))->rtm_type) : -EPROTO;
+}
+
+static int ask_tables(const struct question *question)
+{
+	bool is_there = false;
+	int rc = net_request(route_request(question), check_entry, &is_there);
+
+	return rc || is_there ? rc : -EPROTO;
 }
 
 static int ask_kernel(const struct question *question, struct answer *answer)
@@ -240,6 +258,7 @@ static int pose_question(const union addr *dst, const union addr *src, unsigned 
 	ret->dst = net_ip_of(dst);
 	ret->src = net_ip_of(src_given ? src : NULL);
 	ret->ifindex = ifindex;
+	ret->flags = 0;
 	return 0;
 }
 
@@ -274,6 +293,27 @@ int net_route_lookup(const union addr *dst, const union addr *src, unsigned int 
 		rc = ask_kernel(&question, &answer);
 	if (!rc)
 		tell_route(&answer, ret);
+	net_leave();
+	return rc;
+}
+
+int net_route_leads_by(const union addr *dst, const union addr *src, unsigned int ifindex)
+{
+	const struct answer nothing = { .ifindex = ifindex };
+	struct question question;
+	int rc;
+
+	rc = pose_question(dst, src, ifindex, &question);
+	if (!rc)
+		rc = net_enter();
+	if (rc)
+		return rc;
+	question.flags = RTM_F_FIB_MATCH;
+	if (!cached_answer(&question)) {
+		rc = ask_tables(&question);
+		if (!rc)
+			keep_answer(&question, &nothing);
+	}
 	net_leave();
 	return rc;
 }

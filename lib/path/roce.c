@@ -77,6 +77,8 @@ static int roce_lead_back(struct path *path, const union addr *us, const union a
 		err = net_route_lookup(peer, us, ifindex, &path->route);
 	if (!err && path->route.ifindex != ifindex)
 		err = -EINVAL;
+	if (!err && !path->route.local && peer->sa.sa_family == AF_INET)
+		err = net_route_leads_by(peer, us, ifindex);
 	path->hop_limit = path->route.hop_limit;
 	path->sgid = path->gid.gid;
 	if (!path_knows_peer(path)) /* a lookup does not name it */

@@ -17,6 +17,8 @@ int __real_net_route_lookup(const union addr *dst, const union addr *src, unsign
 			    struct net_route *ret);
 int __wrap_net_route_lookup(const union addr *dst, const union addr *src, unsigned int ifindex,
 			    struct net_route *ret);
+int __real_net_route_leads_by(const union addr *dst, const union addr *src, unsigned int ifindex);
+int __wrap_net_route_leads_by(const union addr *dst, const union addr *src, unsigned int ifindex);
 int __real_net_iface_of_addr(const union addr *addr, struct net_iface *ret);
 int __wrap_net_iface_of_addr(const union addr *addr, struct net_iface *ret);
 int __real_net_iface_known(unsigned int ifindex, struct net_iface *ret);
@@ -46,6 +48,11 @@ int __wrap_net_route_lookup(const union addr *dst, const union addr *src, unsign
 	addr_set_port(&ret->src, 0);
 	addr_set_port(&ret->next_hop, 0);
 	return 0;
+}
+
+int __wrap_net_route_leads_by(const union addr *dst, const union addr *src, unsigned int ifindex)
+{
+	return is_here ? fake_net.tables_err : __real_net_route_leads_by(dst, src, ifindex);
 }
 
 static int get_iface(unsigned int ifindex, struct net_iface *ret)

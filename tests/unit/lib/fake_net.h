@@ -14,6 +14,7 @@ struct fake_net {
 	union addr own;
 	unsigned int mtu;	    /* of interfaces; 0: 1500 */
 	int route_err;		    /* of net_route_lookup(), 0 or -errno */
+	int tables_err;		    /* of net_route_leads_by(), 0 or -errno */
 	bool is_resolved;	    /* what a new route says of its neighbour */
 	unsigned int leaves_by;	    /* the interface of routes, 0: FAKE_IFINDEX */
 	unsigned int asked_ifindex; /* of the last route; 0: any */

@@ -148,6 +148,14 @@ TEST(request_whose_way_back_leaves_by_another_interface_is_refused)
 	expect_rej(CM_REJ_CONSUMER);
 }
 
+TEST(request_from_where_no_route_leads_by_its_interface_is_refused)
+{
+	rig_listener(1);
+	fake_net.tables_err = -EHOSTUNREACH;
+	request(ID);
+	expect_rej(CM_REJ_CONSUMER);
+}
+
 /* --- what the program is shown --------------------------------------------------- */
 
 TEST(private_data_is_shown_without_its_header)

@@ -165,6 +165,35 @@ TEST_LOOP(loopback_is_local_to_lo, 0, 2)
 	ck_assert_dev(route.ifindex, "lo");
 }
 
+static int leads_by(const char *dst, const char *src, const char *dev)
+{
+	union addr to = ip(dst), from = ip(src);
+
+	return net_route_leads_by(&to, &from, if_nametoindex(dev));
+}
+
+TEST(route_by_an_interface_is_told_from_a_guess)
+{
+	struct net_route route;
+
+	ck_assert_int_eq(lookup("10.0.0.9", "10.0.1.1", "d1", &route), 0); /* as if on its link */
+	ck_assert_int_eq(leads_by("10.0.0.9", "10.0.1.1", "d1"), -EHOSTUNREACH);
+	ck_assert_int_eq(leads_by("10.0.0.9", "10.0.0.1", "d0"), 0);
+}
+
+TEST(route_with_several_next_hops_leads_by_each)
+{
+	run("ip route add 192.0.2.0/24 nexthop via 10.0.0.254 nexthop via 10.0.1.254");
+	ck_assert_int_eq(leads_by("192.0.2.1", "10.0.0.1", "d0"), 0);
+	ck_assert_int_eq(leads_by("192.0.2.1", "10.0.1.1", "d1"), 0);
+}
+
+TEST(route_that_is_prohibited_leads_nowhere)
+{
+	run("ip route add prohibit 192.0.2.0/24");
+	ck_assert_int_lt(leads_by("192.0.2.1", "10.0.0.1", "d0"), 0);
+}
+
 TEST(link_local_without_scope_is_refused)
 {
 	struct net_route route;
