@@ -9,7 +9,7 @@
 
 #include "tools/fabric/verbs/objects.h"
 
-#define WORLD_BYTES (1 << 16) /* of an end's memory */
+#define WORLD_BYTES (1 << 16) /* of an end's memory, at address 0 of its region */
 #define WORLD_ACCESS                                                                 \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
 	 IBV_ACCESS_REMOTE_ATOMIC)
@@ -53,6 +53,7 @@ struct world_config {
 	uint32_t psn; /* the first of both ends */
 	uint8_t max_rd_atomic;
 	uint8_t rnr_retry;
+	size_t guard_bytes; /* at both ends of the memory, which are not in the region */
 };
 
 /** world_open() - both queue pairs in RTS; aborts the test if it fails. */
