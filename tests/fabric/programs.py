@@ -398,7 +398,7 @@ WRONG = (
     (("a&:true",), "nothing would be waited for"),
     (("--dir", "/", "a:true"), "neither empty nor a fabric's"),
     (("--dir", "/tmp/" + 60 * "x", "a:true"), "would not fit"),
-    (("--here", "lo", "a:true"), "--hosts 1"),
+    (("--hosts", "2", "--here", "lo", "a:true"), "--hosts 1"),
     (("--ports", "3", "a:true"), "a host has 1 to 2"),
     (("--subnets", "2", "a:true"), "are for --link ib"),
     (("--link", "ib", "--subnets", "3", "a:true"), "from 1 to the number of hosts"),

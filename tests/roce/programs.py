@@ -47,13 +47,24 @@ PERFTEST = tuple((f"{program} {options}".strip(), f"{program} -d fab0 -x 1 {opti
 
 class RoceTests(programs.Tests):
     def command(self, *arguments):
-        return super().command("--wire", "roce", *arguments)
+        return super().command("--wire", "roce", *arguments)  # what comes last counts
 
 
 def both_ends_on_one_host(tests):
     done = tests.run("--hosts", "1", "a:rping -s -C 2",
                      "a:" + RETRY.format(f"rping -c -a {A} -C 2"))
     if done.returncode:
+        raise Failure(done.stdout + done.stderr)
+
+
+def two_machines(tests):
+    """Two fabrics, on networks that are joined, which have nothing else in common."""
+    inner = f"{programs.FABRIC} run --build {tests.build} --wire roce --hosts 1 --raw --here fab0"
+    client = RETRY.replace("$", "\\$").format(f"rping -c -v -a {A} -C 3")
+    client = client.replace("&& exit", "&& sleep 2 && exit")
+    done = tests.run("--wire", "unix", f"a:{inner} 'a:rping -s -C 3'",
+                     f'b:{inner} "a:{client}"')
+    if done.returncode or "b| ping data: rdma-ping-2" not in done.stdout:
         raise Failure(done.stdout + done.stderr)
 
 
@@ -100,6 +111,7 @@ def main():
         if arguments.only in name:
             tests.test(name, programs.program, tests, name, server, client, wanted)
     tests.test("both ends on one host", both_ends_on_one_host, tests)
+    tests.test("two machines, a fabric on each", two_machines, tests)
     tests.test("two fabrics in one network", second_fabric, tests)
     for options, wanted in WRONG:
         tests.test(f"refused: {wanted}", refused, tests, options, wanted)

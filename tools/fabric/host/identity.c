@@ -158,6 +158,22 @@ static uint8_t path_mtu(const char *netdev)
 	return mtu;
 }
 
+/* Hosts of other machines may have our number: as other devices do, take the link address. */
+static __be64 guid_of_link(const char *netdev)
+{
+	struct ifaddrs *all, *at;
+	union ibv_gid gid = { .raw = { 0 } };
+
+	if (getifaddrs(&all))
+		return 0;
+	for (at = all; at; at = at->ifa_next)
+		if (at->ifa_addr && at->ifa_addr->sa_family == AF_PACKET &&
+		    strcmp(at->ifa_name, netdev) == 0)
+			gid = default_gid(((const struct sockaddr_ll *)at->ifa_addr)->sll_addr);
+	freeifaddrs(all);
+	return gid.global.interface_id;
+}
+
 /* Entries keep their place in the table while they last. */
 static void update_port(struct host *host, uint8_t port_num)
 {
@@ -264,6 +280,8 @@ int identity_open(struct host *host)
 	fab_page_write_begin(host->page);
 	strcpy(host->page->host, host->place.host);
 	host->page->node_guid = htobe64(GUID_PREFIX | (uint64_t)host->number << 8);
+	if (host->wire == FAB_WIRE_ROCE)
+		host->page->node_guid = guid_of_link(host->netdev[0]);
 	host->page->n_ports = host->n_ports;
 	host->page->quirks = host->quirks;
 	host->page->wire = host->wire;
