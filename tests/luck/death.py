@@ -100,11 +100,11 @@ def next_process_answers_for_one_that_was_killed(bench):
         couple.connect()
         end(couple.ours, signal.SIGKILL)
         same(couple.stock.event(1000), "none")
-        with bench.agent(bench.b, PURECM_PORTD="inline") as heir:
-            listen(heir, "listener", bench.b.addr4, PORT)
+        with bench.agent(bench.b, PURECM_PORTD="inline") as successor:
+            listen(successor, "listener", bench.b.addr4, PORT)
             couple.stock.all("disconnect id")
             same(couple.stock.event(AT_ONCE_MS), "DISCONNECTED id 0")
-            establish(couple.stock, heir, "anew", "anew", bench.b, PORT)
+            establish(couple.stock, successor, "anew", "anew", bench.b, PORT)
 
 
 @check("death", long=True)

@@ -51,7 +51,7 @@ def another_process_on_the_port_is_eaddrinuse_and_named(bench):
                 "agent", f"kill {first.process.pid}")
         first.do("exit")
         first.process.wait(30)
-        second.all("id heir", f"bind heir {address} {PORT}", "listen heir")
+        second.all("id successor", f"bind successor {address} {PORT}", "listen successor")
 
 
 @check("owner")

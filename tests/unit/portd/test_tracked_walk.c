@@ -167,17 +167,17 @@ TEST_LOOP(tracker_know_what_lives_when_messages_have_crossed, 0, N_LOOPS)
 
 /* --- the end of the client ----------------------------------------------- */
 
-static struct cm_core heir; /* cmportd's */
-static struct cm_port heirs_port;
+static struct cm_core next_core; /* cmportd's */
+static struct cm_port next_port;
 
 /* What cmportd says for a client that is gone. Return: how much. */
 static unsigned int reap(const struct cm_record *tracked, struct cm_effects *ret)
 {
-	struct cm_conn *conn = cm_core_adopt(&heir, tracked, &heirs_port, NULL);
+	struct cm_conn *conn = cm_core_adopt(&next_core, tracked, &next_port, NULL);
 
 	if (!conn)
 		return 0;
-	ck_assert_int_eq(cm_core_call(&heir, conn, CM_CALL_DESTROY, NULL, model.now, ret), 0);
+	ck_assert_int_eq(cm_core_call(&next_core, conn, CM_CALL_DESTROY, NULL, model.now, ret), 0);
 	return ret->n_sends;
 }
 
@@ -235,14 +235,14 @@ TEST_LOOP(peer_hears_from_cmportd_what_the_client_would_have_said, 0, N_LOOPS)
 
 	for (int i = 0; i < N_WALKS; i++) {
 		begin(_i, i, false);
-		ck_assert_int_eq(cm_core_init(&heir, model.seed), 0);
-		cm_port_init(&heirs_port, MODEL_OUR_GUID, &model.side[OURS].port.gid0);
+		ck_assert_int_eq(cm_core_init(&next_core, model.seed), 0);
+		cm_port_init(&next_port, MODEL_OUR_GUID, &model.side[OURS].port.gid0);
 		for (int n = 0; n < N_STEPS; n++)
 			model_step();
 		model.side[OURS].core.released = NULL;
 		while (tracker_take(model.tracker, MODEL_CLIENT, &tracked))
 			n_said += compare_end(&tracked);
-		cm_core_fini(&heir);
+		cm_core_fini(&next_core);
 		model_end();
 	}
 	ck_assert_uint_gt(n_said, N_WALKS); /* or there was little to compare */
