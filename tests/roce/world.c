@@ -70,8 +70,11 @@ static void send_bytes(struct world *world, unsigned int to, uint8_t *data, size
 {
 	unsigned int number = world->n_sent++;
 	enum fate fate = world->fate_of ? world->fate_of(number, world->arg) : FATE_ARRIVES;
-	uint64_t flight_ns = FLIGHT_NS + number % 32 * GAP_NS;
+	uint64_t flight_ns = FLIGHT_NS;
 
+	if (world->now_ns + flight_ns < world->last_due_ns[to] + GAP_NS)
+		flight_ns = world->last_due_ns[to] + GAP_NS - world->now_ns;
+	world->last_due_ns[to] = world->now_ns + flight_ns;
 	if (fate == FATE_LOST)
 		return;
 	if (fate == FATE_REPEATED)

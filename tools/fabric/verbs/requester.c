@@ -348,6 +348,8 @@ static void advance_una(struct fab_qp *qp, uint64_t una)
 
 	grow_window(qp, (uint32_t)(una - sq->una));
 	sq->una = una;
+	/* What found no receive once has found one since. */
+	sq->waits_for_rnr = false;
 	if (sq->send_psn < una) {
 		sq->send_psn = una;
 		sq->at = 0;
