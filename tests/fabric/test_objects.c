@@ -455,6 +455,7 @@ START_TEST(group_reaches_who_is_attached)
 	struct rig rig;
 
 	attr.grh.dgid.raw[0] = 0xff;
+	attr.grh.dgid.raw[1] = 0x15;
 	attr.grh.dgid.raw[15] = 9;
 	rig_open(&rig, &ud);
 	ah = ibv_create_ah(rig.pd, &attr);

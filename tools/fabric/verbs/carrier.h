@@ -32,6 +32,9 @@ struct carrier {
 	uint32_t read_bytes;	/* a read is asked for in parts of this size, and answered so */
 	uint32_t ask_ack_bytes; /* within a long message, an ACK is asked for each so many */
 
+	/* No answer is missed before, whatever `timeout` says: two processes have to wake up. */
+	uint64_t timeout_ns_min;
+
 	/** now_ns() - the time. */
 	uint64_t (*now_ns)(const struct fab_context *context);
 

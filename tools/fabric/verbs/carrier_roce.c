@@ -17,6 +17,7 @@
 #define WINDOW_BYTES_MAX   (1 << 20)
 #define READ_BYTES	   (64 << 10)
 #define ASK_ACK_BYTES	   (32 << 10)
+#define TIMEOUT_NS_MIN	   20000000
 #define MTU_BYTES(mtu)	   (128u << (mtu))
 
 static uint64_t now_ns(const struct fab_context *context)
@@ -74,11 +75,13 @@ static int find_way(struct fab_context *context, const struct ibv_ah_attr *attr,
 		    struct fab_owner *ret)
 {
 	struct fab_gid sgid;
+	int err;
 
 	memset(ret, 0, sizeof(*ret));
 	if (!fab_page_gid(context->device->page, attr->port_num, attr->grh.sgid_index, &sgid))
 		return EINVAL;
-	return udp_out_reach(&sgid.gid, &attr->grh.dgid, sgid.ifindex);
+	err = udp_out_reach(&sgid.gid, &attr->grh.dgid, sgid.ifindex);
+	return err == ENETUNREACH ? EHOSTUNREACH : err;
 }
 
 static void send_packet(struct fab_context *context, const char *path,
@@ -202,6 +205,7 @@ const struct carrier carrier_roce = {
 	.window_bytes_max = WINDOW_BYTES_MAX,
 	.read_bytes = READ_BYTES,
 	.ask_ack_bytes = ASK_ACK_BYTES,
+	.timeout_ns_min = TIMEOUT_NS_MIN,
 	.now_ns = now_ns,
 	.payload_bytes = payload_bytes,
 	.open = open_out,

@@ -45,13 +45,15 @@ static uint32_t psns_of(const struct fab_qp *qp, uint32_t bytes)
 
 static void set_deadline(struct fab_qp *qp)
 {
+	uint64_t min_ns = context_of(qp)->carrier->timeout_ns_min;
+	uint64_t timeout_ns = (uint64_t)TIMEOUT_UNIT_NS << qp->attr.timeout;
 	struct fab_send_queue *sq = &qp->sq;
 
 	sq->deadline_ns = 0;
 	if (qp->init.qp_type != IBV_QPT_RC || sq->una == sq->send_psn || !qp->attr.timeout)
 		return;
 	sq->deadline_ns = carrier_now_ns(context_of(qp)) +
-			  ((uint64_t)TIMEOUT_UNIT_NS << qp->attr.timeout);
+			  (timeout_ns > min_ns ? timeout_ns : min_ns);
 	tick_start(context_of(qp));
 }
 

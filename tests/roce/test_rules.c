@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What an end sends when, rule by rule of IBTA vol. 1, chapter 9: losses are noticed at once,
+ * fences and depths are kept, and a reader that asks for more at once than we do is answered.
+ */
+#include <string.h>
+
+#include "tests/roce/world.h"
+#include "tests/unit/test.h"
+#include "tools/fabric/roce/icrc.h"
+
+#define BYTES	    1200 /* five packets */
+#define AT_ONCE_NS  5000 /* before anything can have arrived */
+#define NO_TIMER_NS 1000000
+#define READ_BYTES  8192 /* 32 packets, and more than a turn answers */
+
+static unsigned int lost[2];
+
+static enum fate fate_of(unsigned int number, void *arg)
+{
+	(void)arg;
+	return number == lost[0] || number == lost[1] ? FATE_LOST : FATE_ARRIVES;
+}
+
+static struct world *open_losing(unsigned int first, unsigned int second, uint8_t max_rd_atomic)
+{
+	struct world *world = world_open(
+		&(struct world_config){ .type = IBV_QPT_RC, .max_rd_atomic = max_rd_atomic });
+
+	lost[0] = first;
+	lost[1] = second;
+	world->fate_of = fate_of;
+	return world;
+}
+
+static void post(struct world *world, enum ibv_wr_opcode opcode, unsigned int flags)
+{
+	struct ibv_send_wr wr = { .opcode = opcode, .send_flags = flags };
+
+	ck_assert_int_eq(world_post(world, 0, &wr, 0, 4096, BYTES), 0);
+}
+
+static void check_done(struct world *world, int n)
+{
+	struct ibv_wc wc[8];
+	int i;
+
+	ck_assert_int_eq(ibv_poll_cq(world->end[0].cq, 8, wc), n);
+	for (i = 0; i < n; i++)
+		ck_assert_int_eq(wc[i].status, IBV_WC_SUCCESS);
+}
+
+TEST(packet_lost_of_a_message_is_sent_again_without_the_timer)
+{
+	struct world *world = open_losing(1, UINT32_MAX, 0);
+
+	post(world, IBV_WR_RDMA_WRITE, 0);
+	world_run(world);
+	check_done(world, 1);
+	ck_assert_uint_lt(world->now_ns, NO_TIMER_NS);
+	world_close(world);
+}
+
+/* The NAK of the first gap does not stand for the second: 9.7.5.1.1. */
+TEST(second_gap_draws_a_nak_as_well)
+{
+	struct world *world = open_losing(1, UINT32_MAX, 0);
+
+	post(world, IBV_WR_RDMA_WRITE, 0);
+	world_run(world);
+	lost[1] = world->n_sent + 1;
+	post(world, IBV_WR_RDMA_WRITE, 0);
+	world_run(world);
+	check_done(world, 2);
+	ck_assert_uint_lt(world->now_ns, NO_TIMER_NS);
+	world_close(world);
+}
+
+TEST(response_lost_is_asked_for_again_without_the_timer)
+{
+	struct world *world = open_losing(2, UINT32_MAX, 0);
+
+	post(world, IBV_WR_RDMA_READ, 0);
+	world_run(world);
+	check_done(world, 1);
+	ck_assert_uint_lt(world->now_ns, NO_TIMER_NS);
+	world_close(world);
+}
+
+/* 10.8.3.3 */
+TEST(fenced_send_waits_for_the_reads_before_it)
+{
+	struct world *world = open_losing(UINT32_MAX, UINT32_MAX, 0);
+	unsigned int n_before;
+
+	post(world, IBV_WR_RDMA_READ, 0);
+	n_before = world->n_sent;
+	post(world, IBV_WR_RDMA_WRITE, IBV_SEND_FENCE);
+	world_run_for(world, AT_ONCE_NS);
+	ck_assert_uint_eq(world->n_sent, n_before);
+	world_run(world);
+	check_done(world, 2);
+	world_close(world);
+}
+
+/* 9.4.4: of 1200 bytes, a read takes two requests here. */
+TEST_LOOP(no_more_reads_are_under_way_than_the_peer_answers, 1, 5)
+{
+	struct world *world = open_losing(UINT32_MAX, UINT32_MAX, (uint8_t)_i);
+	unsigned int i;
+
+	for (i = 0; i < 4; i++)
+		post(world, IBV_WR_RDMA_READ, 0);
+	world_run_for(world, AT_ONCE_NS);
+	ck_assert_uint_eq(world->n_sent, (unsigned int)_i);
+	world_run(world);
+	check_done(world, 4);
+	world_close(world);
+}
+
+static void ask(struct world *world, uint32_t psn, uint64_t address, uint32_t bytes)
+{
+	struct icrc_flow flow = { .sgid = &world->end[0].page.port[0].gid[0].gid,
+				  .dgid = &world->end[1].page.port[0].gid[0].gid,
+				  .source_port = 0xc0de };
+	struct fab_packet packet = { .op = FAB_OP_READ,
+				     .pkey = 0xffff,
+				     .dest_qpn = world->end[1].qp->qp_num,
+				     .psn = psn,
+				     .remote_addr = address,
+				     .rkey = world->end[1].mr->rkey,
+				     .dma_bytes = bytes };
+	uint8_t data[ROCE_BYTES_MAX];
+	size_t n = roce_write(&packet, NULL, data);
+
+	icrc_seal(&flow, data, n);
+	world_inject(world, 1, data, n);
+}
+
+TEST(long_read_is_answered_a_part_a_turn)
+{
+	struct world *world = open_losing(UINT32_MAX, UINT32_MAX, 0);
+	unsigned int n_first;
+
+	ask(world, 0, 0, READ_BYTES);
+	n_first = world->n_sent;
+	ck_assert_uint_gt(n_first, 0);
+	ck_assert_uint_lt(n_first, READ_BYTES / 256);
+	world_run(world);
+	ck_assert_uint_eq(world->n_sent, READ_BYTES / 256);
+	world_close(world);
+}
+
+TEST(long_read_begins_again_where_it_is_asked_for_again)
+{
+	struct world *world = open_losing(UINT32_MAX, UINT32_MAX, 0);
+	unsigned int n_first;
+
+	ask(world, 0, 0, READ_BYTES);
+	n_first = world->n_sent;
+	ask(world, 1, 256, READ_BYTES - 256);
+	world_run(world);
+	ck_assert_uint_ge(world->n_sent, n_first + READ_BYTES / 256 - 1);
+	ck_assert_uint_lt(world->n_sent, 2 * (READ_BYTES / 256));
+	world_close(world);
+}
+
+/* 9.7.4.1.2: and the queue pair is in error. */
+TEST(more_reads_than_agreed_are_refused)
+{
+	struct world *world = open_losing(UINT32_MAX, UINT32_MAX, 1);
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	ask(world, 0, 0, READ_BYTES);
+	ask(world, READ_BYTES / 256, 0, READ_BYTES);
+	world_run(world);
+	ibv_query_qp(world->end[1].qp, &attr, IBV_QP_STATE, &init);
+	ck_assert_int_eq(attr.qp_state, IBV_QPS_ERR);
+	/* What was agreed on was answered, and then came the NAK. */
+	ck_assert_uint_eq(world->n_sent, READ_BYTES / 256 + 1);
+	world_close(world);
+}
+
+TEST(read_of_memory_that_is_gone_meanwhile_is_refused)
+{
+	struct world *world = open_losing(UINT32_MAX, UINT32_MAX, 0);
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	ask(world, 0, 0, READ_BYTES);
+	ck_assert_int_eq(ibv_dereg_mr(world->end[1].mr), 0);
+	world_run(world);
+	ibv_query_qp(world->end[1].qp, &attr, IBV_QP_STATE, &init);
+	ck_assert_int_eq(attr.qp_state, IBV_QPS_ERR);
+	world->end[1].mr = ibv_reg_mr_iova2(world->end[1].pd, world->end[1].memory, WORLD_BYTES, 0,
+					    WORLD_ACCESS);
+	world_close(world);
+}
