@@ -8,11 +8,9 @@
  * that only receives, and a few that only send: a sender takes one that is idle.
  */
 #include <arpa/inet.h>
-#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>

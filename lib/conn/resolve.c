@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "lib/api.h"
 #include "lib/diag/failure.h"
 #include "lib/id/claims.h"

@@ -6,7 +6,6 @@
  */
 #include "lib/device/device.h"
 
-#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -15,11 +14,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/log.h"
 #include "lib/api.h"
 #include "lib/diag/lock_order.h"
 #include "lib/diag/warning.h"
-#include "lib/engine/engine.h"
 #include "lib/engine/host.h"
 
 #define N_DESCRIPTORS 4 /* that libibverbs has open at once while it looks for drivers */

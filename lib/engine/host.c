@@ -12,7 +12,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/loop.h"
-#include "cm/action.h"
 #include "lib/diag/lock_order.h"
 #include "lib/diag/warning.h"
 #include "lib/engine/engine.h"

@@ -5,7 +5,6 @@
 #include "lib/id/claims.h"
 
 #include <endian.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -6,7 +6,6 @@
 #include "lib/names/addrinfo.h"
 
 #include <endian.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -6,7 +6,6 @@
 #include "lib/names/addrinfo.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <string.h>
 
 #include "lib/device/device.h"

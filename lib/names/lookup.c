@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "base/thread.h"
 #include "lib/api.h"
 #include "lib/engine/engine.h"

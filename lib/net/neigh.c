@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <linux/neighbour.h>
 #include <linux/rtnetlink.h>
-#include <net/if.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "lib/engine/engine.h"
-#include "lib/engine/host.h"
 #include "lib/engine/link.h"
 
 static uint32_t next_ask_id; /* under the engine's lock */

@@ -9,7 +9,6 @@
 #include <netinet/in.h>
 #include <rdma/rsocket.h>
 #include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "lib/rsocket/calls.h"

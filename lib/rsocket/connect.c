@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <infiniband/ib.h>
-#include <netinet/in.h>
 #include <string.h>
 
 #include "lib/api.h"

@@ -9,9 +9,7 @@
 
 #include "base/log.h"
 #include "lib/api.h"
-#include "lib/conn/report.h"
 #include "lib/rsocket/dgram.h"
-#include "lib/rsocket/wait.h"
 #include "lib/sync/sync.h"
 
 #define TIMEOUT_MS 2000

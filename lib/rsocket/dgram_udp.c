@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "lib/rsocket/dgram.h"
-#include "lib/rsocket/wait.h"
 
 #define COPIES_MAX 1024 /* unread; more are dropped */
 #define AT_ONCE	   16	/* so that each socket gets its share of the service thread */

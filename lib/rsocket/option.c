@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "lib/id/id.h"
-#include "lib/rsocket/connect.h"
 #include "lib/rsocket/memory.h"
 
 #define SEND_BYTES_MIN 2048

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 
-#include "lib/engine/engine.h"
 #include "lib/sync/event.h"
 
 void sync_drop_event(struct id *id)

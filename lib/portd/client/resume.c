@@ -3,7 +3,6 @@
  * What a client does when its cmportd has died: it finds or starts the next one, and reports all
  * that the old one knew.
  */
-#include <errno.h>
 
 #include "base/fd.h"
 #include "lib/portd/client/request.h"
