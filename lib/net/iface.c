@@ -66,17 +66,12 @@ static int take_link(struct nlmsghdr *hdr, void *arg)
 
 static int ask_link(unsigned int ifindex, struct net_iface *ret)
 {
-	struct nl_msg *msg = nlmsg_alloc_simple(RTM_GETLINK, NLM_F_REQUEST);
 	struct ifinfomsg ifi = { .ifi_index = ifindex };
+	struct nl_msg *msg = net_message(RTM_GETLINK, 0, &ifi, sizeof(ifi));
 	int rc;
 
-	if (!msg)
-		return -ENOMEM;
-	if (nlmsg_append(msg, &ifi, sizeof(ifi), NLMSG_ALIGNTO) < 0 ||
-	    nla_put_u32(msg, IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS) < 0) {
-		nlmsg_free(msg);
-		return -ENOMEM;
-	}
+	if (msg)
+		nla_put_u32(msg, IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS);
 	ret->ifindex = 0;
 	rc = net_request(msg, take_link, ret);
 	return !rc && !ret->ifindex ? -EPROTO : rc; /* it said yes, and nothing else */
@@ -162,18 +157,11 @@ static int take_addr(struct nlmsghdr *hdr, void *arg)
 
 static int load_addrs(void)
 {
-	struct nl_msg *msg = nlmsg_alloc_simple(RTM_GETADDR, NLM_F_REQUEST | NLM_F_DUMP);
 	struct ifaddrmsg ifa = { .ifa_family = AF_UNSPEC };
 	int rc;
 
-	if (!msg)
-		return -ENOMEM;
-	if (nlmsg_append(msg, &ifa, sizeof(ifa), NLMSG_ALIGNTO) < 0) {
-		nlmsg_free(msg);
-		return -ENOMEM;
-	}
 	cache.n_addrs = 0;
-	rc = net_request(msg, take_addr, NULL);
+	rc = net_request(net_message(RTM_GETADDR, NLM_F_DUMP, &ifa, sizeof(ifa)), take_addr, NULL);
 	if (rc)
 		return rc;
 	if (cache.n_addrs)

@@ -31,8 +31,17 @@ void net_ip_to_addr(const struct net_ip *ip, union addr *ret);
 struct net_ip net_ip_from_attr(unsigned int family, const struct nlattr *attr,
 			       unsigned int ifindex);
 
-/** net_ip_put() - append an address to a request. Return: 0 or -ENOMEM. */
-int net_ip_put(struct nl_msg *msg, int type, const struct net_ip *ip);
+/**
+ * net_message() - a request: its header, with room for a page of attributes
+ *
+ * None of our requests needs a tenth of that: adding attributes does not fail.
+ *
+ * Return: the message, for net_request(), or NULL out of memory.
+ */
+struct nl_msg *net_message(int type, int flags, void *header, size_t bytes);
+
+/** net_ip_put() - add an address to a request. */
+void net_ip_put(struct nl_msg *msg, int type, const struct net_ip *ip);
 
 /** net_ip_bytes() - 4 or 16. */
 unsigned int net_ip_bytes(const struct net_ip *ip);
@@ -58,7 +67,7 @@ void net_leave(void);
 
 /**
  * net_request() - one rtnetlink request and its answer; lock held
- * @msg:  the request, from nlmsg_alloc_simple(); freed here; NULL is -ENOMEM
+ * @msg:  from net_message(); freed here; NULL is -ENOMEM
  * @take: called for each message of the answer
  * @arg:  handed on
  *

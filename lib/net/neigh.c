@@ -91,11 +91,12 @@ static enum net_neigh state_of_nud(unsigned int nud)
 	return nud & NUD_FAILED ? NET_NEIGH_FAILED : NET_NEIGH_NONE;
 }
 
-/* What one RTM_NEWNEIGH or RTM_DELNEIGH says. Return: 0 or -EPROTO. */
-static int parse_neigh(struct nlmsghdr *hdr, struct entry *ret)
+/* What one RTM_NEWNEIGH or RTM_DELNEIGH says, as an entry. Return: 0 or -EPROTO. */
+static int parse_neigh(struct nlmsghdr *hdr, void *arg)
 {
 	struct ndmsg *ndm = nlmsg_data(hdr);
 	struct nlattr *attr[NDA_MAX + 1];
+	struct entry *ret = arg;
 	int hw_bytes;
 
 	/* Bridges announce their forwarding tables in the same group. */
@@ -153,11 +154,6 @@ bool net_neigh_announced(struct nlmsghdr *hdr, struct net_event *event)
 	return !known || news.state != NET_NEIGH_KNOWN || event->hw_changed;
 }
 
-static int take_neigh(struct nlmsghdr *hdr, void *arg)
-{
-	return parse_neigh(hdr, arg);
-}
-
 static int take_nud(struct nlmsghdr *hdr, void *arg)
 {
 	*(unsigned int *)arg = ((struct ndmsg *)nlmsg_data(hdr))->ndm_state;
@@ -167,35 +163,24 @@ static int take_nud(struct nlmsghdr *hdr, void *arg)
 static struct nl_msg *neigh_request(int type, int flags, const struct key *key, int ndm_flags,
 				    uint16_t nud)
 {
-	struct nl_msg *msg = nlmsg_alloc_simple(type, NLM_F_REQUEST | flags);
 	struct ndmsg ndm = {
 		.ndm_family = key->ip.family,
 		.ndm_ifindex = key->ifindex,
 		.ndm_flags = ndm_flags,
 		.ndm_state = nud,
 	};
+	struct nl_msg *msg = net_message(type, flags, &ndm, sizeof(ndm));
 
-	if (!msg)
-		return NULL;
-	if (!nlmsg_append(msg, &ndm, sizeof(ndm), NLMSG_ALIGNTO) &&
-	    !net_ip_put(msg, NDA_DST, &key->ip))
-		return msg;
-	nlmsg_free(msg);
-	return NULL;
-}
-
-/* Interfaces without link addresses to resolve. */
-static bool needs_no_neigh(unsigned int ifindex)
-{
-	struct net_iface iface;
-
-	return !net_iface_fetch(ifindex, &iface) && !iface.resolves;
+	if (msg)
+		net_ip_put(msg, NDA_DST, &key->ip);
+	return msg;
 }
 
 static enum net_neigh ask_kernel(const struct key *key)
 {
 	struct entry *entry = find_or_add_entry(key);
 	struct entry news = { .state = NET_NEIGH_NONE };
+	struct net_iface iface;
 
 	/*
 	 * An announcement that is still in the socket may be older or newer than the answer, but
@@ -203,13 +188,14 @@ static enum net_neigh ask_kernel(const struct key *key)
 	 * if nothing was announced meanwhile.
 	 */
 	entry->state = NET_NEIGH_NONE;
-	if (net_request(neigh_request(RTM_GETNEIGH, 0, key, 0, 0), take_neigh, &news) < 0)
+	if (net_request(neigh_request(RTM_GETNEIGH, 0, key, 0, 0), parse_neigh, &news) < 0)
 		news.state = NET_NEIGH_NONE;
 	net_news_take();
 	entry = find_or_add_entry(key);
 	if (entry->state == NET_NEIGH_NONE)
 		learn_neigh(entry, &news);
-	if (entry->state == NET_NEIGH_NONE && needs_no_neigh(key->ifindex))
+	if (entry->state == NET_NEIGH_NONE && !net_iface_fetch(key->ifindex, &iface) &&
+	    !iface.resolves)
 		return NET_NEIGH_KNOWN;
 	return entry->state;
 }
@@ -325,26 +311,20 @@ void net_neigh_revalidate(const struct net_route *route)
 	net_leave();
 }
 
-static unsigned int own_hw(unsigned int ifindex, uint8_t ret[HW_BYTES_MAX])
-{
-	struct net_iface iface;
-
-	if (net_iface_fetch(ifindex, &iface))
-		return 0;
-	memcpy(ret, iface.hw_addr, sizeof(iface.hw_addr));
-	return iface.hw_bytes;
-}
-
 unsigned int net_neigh_hw(const struct net_route *route, uint8_t ret[HW_BYTES_MAX])
 {
 	struct key key = key_of(route);
 	const struct entry *entry;
+	struct net_iface iface;
 	unsigned int bytes = 0;
 
 	if (net_enter())
 		return 0;
 	if (route->local) {
-		bytes = own_hw(route->ifindex, ret);
+		if (!net_iface_fetch(route->ifindex, &iface)) {
+			bytes = iface.hw_bytes;
+			memcpy(ret, iface.hw_addr, sizeof(iface.hw_addr));
+		}
 	} else {
 		entry = find_entry(&key);
 		/* Known to look-ups of routes, perhaps never asked about here. */

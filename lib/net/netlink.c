@@ -70,9 +70,18 @@ struct net_ip net_ip_from_attr(unsigned int family, const struct nlattr *attr, u
 	return ip;
 }
 
-int net_ip_put(struct nl_msg *msg, int type, const struct net_ip *ip)
+void net_ip_put(struct nl_msg *msg, int type, const struct net_ip *ip)
 {
-	return nla_put(msg, type, net_ip_bytes(ip), ip->bytes) < 0 ? -ENOMEM : 0;
+	nla_put(msg, type, net_ip_bytes(ip), ip->bytes);
+}
+
+struct nl_msg *net_message(int type, int flags, void *header, size_t bytes)
+{
+	struct nl_msg *msg = nlmsg_alloc_simple(type, NLM_F_REQUEST | flags);
+
+	if (msg)
+		nlmsg_append(msg, header, bytes, NLMSG_ALIGNTO);
+	return msg;
 }
 
 bool net_ip_equal(const struct net_ip *a, const struct net_ip *b)
@@ -80,23 +89,25 @@ bool net_ip_equal(const struct net_ip *a, const struct net_ip *b)
 	return !memcmp(a, b, sizeof(*a));
 }
 
-static int request_open(void)
+/* What is left of an answer would be in the way of the next. */
+static int give_up(int err)
+{
+	close(net.fd);
+	net.fd = -1;
+	return err;
+}
+
+static int open_socket(void)
 {
 	struct sockaddr_nl kernel = { .nl_family = AF_NETLINK };
-	int fd;
 
 	if (net.fd >= 0)
 		return 0;
-	fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
-	if (fd < 0)
+	net.fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+	if (net.fd < 0)
 		return -errno;
-	if (connect(fd, (struct sockaddr *)&kernel, sizeof(kernel)) < 0) {
-		int rc = -errno;
-
-		close(fd);
-		return rc;
-	}
-	net.fd = fd;
+	if (connect(net.fd, (struct sockaddr *)&kernel, sizeof(kernel)) < 0)
+		return give_up(-errno);
 	return 0;
 }
 
@@ -136,22 +147,16 @@ struct exchange {
 	bool done; /* the kernel has nothing more to say */
 };
 
-static int error_of(const struct nlmsghdr *hdr)
-{
-	const struct nlmsgerr *err = nlmsg_data(hdr);
-
-	return nlmsg_valid_hdr(hdr, sizeof(err->error)) ? err->error : -EPROTO;
-}
-
 static void take_message(struct exchange *exchange, struct nlmsghdr *hdr)
 {
+	const struct nlmsgerr *err = nlmsg_data(hdr);
 	int rc = 0;
 
 	if (hdr->nlmsg_seq != net.seq) /* of a request that was given up */
 		return;
 	exchange->done = !(hdr->nlmsg_flags & NLM_F_MULTI);
 	if (hdr->nlmsg_type == NLMSG_ERROR) {
-		rc = error_of(hdr);
+		rc = nlmsg_valid_hdr(hdr, sizeof(err->error)) ? err->error : -EPROTO;
 		exchange->done = true;
 	} else if (hdr->nlmsg_type == NLMSG_DONE) {
 		exchange->done = true;
@@ -162,19 +167,11 @@ static void take_message(struct exchange *exchange, struct nlmsghdr *hdr)
 		exchange->rc = rc;
 }
 
-/* What is left of an answer would be in the way of the next. */
-static int give_up(int err)
-{
-	close(net.fd);
-	net.fd = -1;
-	return err;
-}
-
 /* A dump is read to its end even after a failure: until then the socket takes no other. */
 int net_request(struct nl_msg *msg, int (*take)(struct nlmsghdr *hdr, void *arg), void *arg)
 {
 	struct exchange exchange = { .take = take, .arg = arg };
-	int rc = msg ? request_open() : -ENOMEM; /* one before may have been given up */
+	int rc = msg ? open_socket() : -ENOMEM; /* one before may have been given up */
 
 	if (!rc)
 		rc = request_send(msg);

@@ -204,18 +204,6 @@ static int find_ephemeral(struct port_space *space, const struct port_claim *cla
 	return -EADDRNOTAVAIL;
 }
 
-static int bind_ephemeral(struct port_space *space, struct port_claim *claim)
-{
-	uint16_t port;
-	int rc = find_ephemeral(space, claim, &port);
-
-	if (!rc)
-		rc = hold_port(space, claim, port);
-	if (!rc)
-		space->last_port = port;
-	return rc;
-}
-
 int port_space_bind(struct port_space *space, struct port_claim *claim)
 {
 	uint16_t port = addr_port(&claim->local);
@@ -225,8 +213,14 @@ int port_space_bind(struct port_space *space, struct port_claim *claim)
 		return -EINVAL;
 	if (table_of(claim->ps) < 0)
 		return -EPROTONOSUPPORT;
-	if (!port)
-		return bind_ephemeral(space, claim);
+	if (!port) {
+		rc = find_ephemeral(space, claim, &port);
+		if (!rc)
+			rc = hold_port(space, claim, port);
+		if (!rc)
+			space->last_port = port;
+		return rc;
+	}
 	if (port < PORT_PRIVILEGED && !space->limits.may_bind_low)
 		return -EACCES;
 	rc = check_holders(space, claim, claim->reuseaddr);
@@ -297,20 +291,14 @@ void port_space_unreserve(struct port_space *space, uint16_t ps, uint16_t port)
 		page->mark[port % PORT_PAGE_PORTS] = 0;
 }
 
-static void unreserve_of_page(struct port_page *page, uint32_t mask, uint32_t mark)
-{
-	for (int i = 0; i < PORT_PAGE_PORTS; i++) {
-		if (page->mark[i] && (page->mark[i] & mask) == mark)
-			page->mark[i] = 0;
-	}
-}
-
 void port_space_unreserve_those(struct port_space *space, uint32_t mask, uint32_t mark)
 {
-	for (int table = 0; table < PORT_SPACE_TABLES; table++) {
-		for (int i = 0; i < PORT_SPACE_PAGES; i++) {
-			if (space->pages[table][i])
-				unreserve_of_page(space->pages[table][i], mask, mark);
+	for (int i = 0; i < PORT_SPACE_TABLES * PORT_SPACE_PAGES; i++) {
+		struct port_page *page = space->pages[i / PORT_SPACE_PAGES][i % PORT_SPACE_PAGES];
+
+		for (int port = 0; page && port < PORT_PAGE_PORTS; port++) {
+			if (page->mark[port] && (page->mark[port] & mask) == mark)
+				page->mark[port] = 0;
 		}
 	}
 }

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-
 #include "base/hash.h"
 
 #define CACHE_SETS	  1024 /* a power of 2 */
@@ -153,25 +152,21 @@ static int take_route(struct nlmsghdr *hdr, void *arg)
 
 static struct nl_msg *route_request(const struct question *question)
 {
-	struct nl_msg *msg = nlmsg_alloc_simple(RTM_GETROUTE, NLM_F_REQUEST);
 	struct rtmsg rtm = { .rtm_family = question->dst.family, .rtm_flags = question->flags };
-	int rc;
+	struct nl_msg *msg;
 
-	if (!msg)
-		return NULL;
 	rtm.rtm_dst_len = 8 * net_ip_bytes(&question->dst);
 	if (question->src.family)
 		rtm.rtm_src_len = 8 * net_ip_bytes(&question->src);
-	rc = nlmsg_append(msg, &rtm, sizeof(rtm), NLMSG_ALIGNTO);
-	rc |= net_ip_put(msg, RTA_DST, &question->dst);
+	msg = net_message(RTM_GETROUTE, 0, &rtm, sizeof(rtm));
+	if (!msg)
+		return NULL;
+	net_ip_put(msg, RTA_DST, &question->dst);
 	if (question->src.family)
-		rc |= net_ip_put(msg, RTA_SRC, &question->src);
+		net_ip_put(msg, RTA_SRC, &question->src);
 	if (question->ifindex)
-		rc |= nla_put_u32(msg, RTA_OIF, question->ifindex);
-	if (!rc)
-		return msg;
-	nlmsg_free(msg);
-	return NULL;
+		nla_put_u32(msg, RTA_OIF, question->ifindex);
+	return msg;
 }
 
 /* The kernel names lo for an address of this host; a device is found by the one that has it. */

@@ -62,15 +62,6 @@ static void close_watch(struct net_watch *watch)
 	watch->is_open = false;
 }
 
-static void close_all(void)
-{
-	int i;
-
-	for (i = 0; i < WATCHES_MAX; i++)
-		close_watch(&watches[i]);
-	fd_close(&netlink_fd);
-}
-
 static int open_netlink(void)
 {
 	struct sockaddr_nl self = { .nl_family = AF_NETLINK };
@@ -91,18 +82,6 @@ static int open_netlink(void)
 			return -errno;
 	}
 	return 0;
-}
-
-static int open_news(void)
-{
-	int rc;
-
-	if (netlink_fd >= 0)
-		return 0;
-	rc = open_netlink();
-	if (rc)
-		fd_close(&netlink_fd);
-	return rc;
 }
 
 static int poll_add(const struct net_watch *watch, int fd)
@@ -195,13 +174,6 @@ static void addr_announced(struct nlmsghdr *hdr, struct net_event *event)
 	}
 }
 
-static unsigned int link_announced(const struct nlmsghdr *hdr)
-{
-	const struct ifinfomsg *ifi = nlmsg_data(hdr);
-
-	return nlmsg_valid_hdr(hdr, sizeof(*ifi)) ? (unsigned int)ifi->ifi_index : 0;
-}
-
 static void take_announcement(struct nlmsghdr *hdr)
 {
 	struct net_event event;
@@ -222,7 +194,8 @@ static void take_announcement(struct nlmsghdr *hdr)
 	case RTM_NEWLINK:
 	case RTM_DELLINK:
 		event.change = NET_CHANGE_LINK;
-		event.ifindex = link_announced(hdr);
+		if (nlmsg_valid_hdr(hdr, sizeof(struct ifinfomsg)))
+			event.ifindex = ((struct ifinfomsg *)nlmsg_data(hdr))->ifi_index;
 		net_iface_flush();
 		count_change();
 		break;
@@ -236,15 +209,6 @@ static void take_announcement(struct nlmsghdr *hdr)
 	enqueue_event(&event);
 }
 
-/* Return: with MSG_TRUNC, the whole length of a message, also of one that did not fit. */
-static ssize_t receive_message(struct sockaddr_nl *from)
-{
-	socklen_t from_bytes = sizeof(*from);
-
-	return recvfrom(netlink_fd, message, sizeof(message), MSG_DONTWAIT | MSG_TRUNC,
-			(struct sockaddr *)from, &from_bytes);
-}
-
 /* Every look-up comes here, and mostly finds nothing: recvfrom() finds that a third sooner than
  * recvmsg(), which has a header to copy and to check first. */
 void net_news_take(void)
@@ -253,7 +217,11 @@ void net_news_take(void)
 
 	for (;;) {
 		struct nlmsghdr *hdr = (struct nlmsghdr *)message;
-		ssize_t bytes = receive_message(&from);
+		socklen_t from_bytes = sizeof(from);
+		/* MSG_TRUNC: the whole length, also of a message that does not fit. */
+		ssize_t bytes = recvfrom(netlink_fd, message, sizeof(message),
+					 MSG_DONTWAIT | MSG_TRUNC, (struct sockaddr *)&from,
+					 &from_bytes);
 		int left;
 
 		if (bytes < 0 && errno == EINTR)
@@ -276,36 +244,29 @@ int net_enter(void)
 	int rc;
 
 	net_reenter();
-	rc = open_news();
-	if (rc)
-		net_leave();
-	else
+	rc = netlink_fd >= 0 ? 0 : open_netlink();
+	if (!rc) {
 		net_news_take();
+		return 0;
+	}
+	fd_close(&netlink_fd);
+	net_leave();
 	return rc;
-}
-
-static struct net_watch *free_watch(void)
-{
-	int i;
-
-	for (i = 0; i < WATCHES_MAX; i++)
-		if (!watches[i].is_open)
-			return &watches[i];
-	return NULL;
 }
 
 int net_watch_open(struct net_watch **ret)
 {
-	struct net_watch *watch;
+	struct net_watch *watch = watches;
 	int rc = net_enter();
 
 	if (rc)
 		return rc;
-	watch = free_watch();
-	rc = watch ? open_watch(watch) : -ENOSPC;
+	while (watch < watches + WATCHES_MAX && watch->is_open)
+		watch++;
+	rc = watch < watches + WATCHES_MAX ? open_watch(watch) : -ENOSPC;
 	if (!rc)
 		*ret = watch;
-	else if (watch)
+	else if (rc != -ENOSPC)
 		close_watch(watch);
 	net_leave();
 	return rc;
@@ -358,7 +319,11 @@ void net_watch_drain(struct net_watch *watch,
 
 void net_after_fork(void)
 {
+	int i;
+
 	net_request_after_fork();
-	close_all();
+	for (i = 0; i < WATCHES_MAX; i++)
+		close_watch(&watches[i]);
+	fd_close(&netlink_fd);
 	flush_all();
 }
