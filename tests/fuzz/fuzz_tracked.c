@@ -17,6 +17,7 @@
 #include "lib/portd/server/state_file.h"
 #include "lib/portd/server/tracked_file.h"
 #include "lib/portd/server/tracked_table.h"
+#include "tests/unit/portd/tracked_put.h"
 
 #define HEAD_BYTES  8192
 #define OURS_BYTES  56 /* magic, layout, process ids, boot */
@@ -83,7 +84,7 @@ static void tell(struct tracker *tracker)
 				  .local_comm_id = ID };
 
 	assert(handle >= 0 && handle < TRACKED_PORTS);
-	assert(tracker_set(tracker, ME, &told) == 0);
+	assert(tracked_put(tracker, ME, &told) == 0);
 }
 
 static void end_all(struct tracker *tracker)

@@ -95,16 +95,22 @@ static bool is_orphan_of(const struct server *server, const struct tracked *trac
 	return tracked->owner.pid && tracked->owner.pid == (uint32_t)client->pid;
 }
 
-static void drop_orphans_of(struct server *server, const struct client *client)
+static void return_orphans_to(struct server *server, const struct client *client)
 {
 	const struct tracked *tracked = tracker_orphan(server->tracker, NULL), *next;
 
-	state_file_resumed(server->state_file, client->pid);
 	for (; tracked; tracked = next) {
 		next = tracker_orphan(server->tracker, tracked);
-		if (!tracked->is_dead && is_orphan_of(server, tracked, client))
-			tracker_drop(server->tracker, tracked);
+		if (!tracked->is_dead && is_orphan_of(server, tracked, client) &&
+		    !tracker_return(server->tracker, tracked, client->index))
+			return;
 	}
+}
+
+static void forget_unconfirmed(struct server *server, const struct client *client)
+{
+	state_file_resumed(server->state_file, client->pid);
+	tracker_confirm(server->tracker, client->index);
 }
 
 /* --- clients that do not -------------------------------------------------- */
@@ -219,7 +225,8 @@ const struct server_recovery server_recovery_from_files = {
 	.welcome = record_client,
 	.introduce = set_owner,
 	.dismiss = remove_client,
-	.resumed = drop_orphans_of,
+	.returns = return_orphans_to,
+	.resumed = forget_unconfirmed,
 	.awaits = may_any_resume,
 	.is_none = has_no_orphans,
 	.settle = end_orphans,

@@ -131,20 +131,30 @@ static int handle_hold_ids(struct request *request)
 	if (server->block_pid[block] && server->block_pid[block] != request->client->pid)
 		return -EPERM;
 	take_block(request, block);
+	if (request->client->n_blocks == 1 && server->recovery)
+		server->recovery->returns(request->server, request->client);
 	return 0;
 }
 
 static int handle_tracked(struct request *request)
 {
 	const struct cm_record *tracked = &request->record->tracked;
+	struct server *server = request->server;
+	struct client *client = request->client;
+	int err = -EPERM;
 
-	if (!client_host_port(request->server, request->client, tracked->handle) ||
-	    tracked->state >= CM_N_STATES ||
-	    request->server->block_owner[tracked->local_comm_id >> ID_BLOCK_SHIFT] !=
-		    request->client->index ||
-	    tracker_count(request->server->tracker, request->client->index) >= TRACKED_MAX)
-		return -EPERM;
-	return tracker_set(request->server->tracker, request->client->index, tracked);
+	if (client_host_port(server, client, tracked->handle) &&
+	    server->block_owner[tracked->local_comm_id >> ID_BLOCK_SHIFT] == client->index)
+		err = tracker_set(server->tracker, client->index, tracked);
+	if (err) {
+		server->count[SERVER_COUNT_FORBIDDEN]++;
+		if (!client->was_refused)
+			log_warn("pid %d, uid %u, has reported a connection that it does not have; "
+				 "it is not said again",
+				 (int)client->pid, (unsigned int)client->uid);
+		client->was_refused = true;
+	}
+	return err;
 }
 
 static int handle_resumed(struct request *request)

@@ -126,6 +126,7 @@ struct client {
 	double tokens; /* what is left of its rate */
 	struct cm_time tokens_at;
 	bool throttled;
+	bool was_refused;   /* a TRACK of it; the log says so once */
 	bool is_tracer;	    /* is shown all messages */
 	struct list asleep; /* in server.asleep: wants to be told of the next one */
 	bool visits;	    /* connects nothing */
@@ -235,6 +236,8 @@ struct server_recovery {
 	void (*introduce)(struct server *server,
 			  const struct client *client);			     /* has a first block */
 	void (*dismiss)(struct server *server, const struct client *client); /* it has gone */
+	void (*returns)(struct server *server,
+			const struct client *client); /* held its first ids */
 	void (*resumed)(struct server *server, const struct client *client); /* and reported all */
 	bool (*awaits)(struct server *server); /* may somebody resume? */
 	bool (*is_none)(const struct server *server);

@@ -238,8 +238,8 @@ int state_file_open(int folder_fd, const char *path, struct state_file **ret)
 	err = tracked_file_open(&file->tracked, file->fd, folder_fd, path);
 	if (err) {
 		tracked_file_close(&file->tracked);
-		log_warn("%s has no room for connections: %s; should cmportd be killed "
-			 "together with a program, its peers are not told",
+		log_warn("%s has no room for connections: %s; should cmportd be killed, the "
+			 "peers of programs are not told when they end",
 			 path, strerror(-err));
 	}
 	/* In this order: one who comes after a death in between waits for too many, not too few. */

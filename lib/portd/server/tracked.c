@@ -137,60 +137,64 @@ struct cm_record tracked_begin(const struct view *view, enum cm_event event)
 /* --- told by the client -------------------------------------------------- */
 
 /* What a client tells comes on another way than its messages, and may come after what its core did
- * next: a state goes forward only. */
+ * next: a state goes forward only. Unless cmportd was killed meanwhile: then messages that it has
+ * passed on may be lost. */
 static bool is_outdated(const struct tracked *tracked, const struct cm_record *told)
 {
-	if (!told->remote_comm_id || told->remote_comm_id != tracked->is.remote_comm_id)
+	if (tracked->is_unconfirmed || !told->remote_comm_id ||
+	    told->remote_comm_id != tracked->is.remote_comm_id)
 		return false;
 	return told->state != CM_IDLE &&
 	       (tracked_is_in(tracked, TRACKED_IN(IDLE)) || told->state < tracked->is.state);
 }
 
-static bool is_anothers_peer(const struct tracker *tracker, uint16_t client,
-			     const struct cm_record *told)
+/* The peer's half is what the peer has said. A core may have dropped a REP that was tracked, and
+ * then has no peer's comm id; it cannot have one of a REP that never passed. */
+static bool is_credible(const struct tracked *tracked, const struct cm_record *told)
 {
-	struct mad_gid peer = cm_peer_gid(&told->path);
-	const struct tracked *holder;
+	const unsigned int without_peer = TRACKED_IN(IDLE) | TRACKED_IN(REQ_SENT) |
+					  TRACKED_IN(MRA_REQ_RCVD) | TRACKED_IN(TIMEWAIT);
+	const struct mad_gid its = cm_peer_gid(&tracked->is.path);
+	const struct mad_gid peer = cm_peer_gid(&told->path);
 
-	if (!told->remote_comm_id || told->state == CM_IDLE)
+	if (told->handle != tracked->is.handle || memcmp(&its, &peer, sizeof(its)) != 0)
 		return false;
-	holder = tracker_of_remote(tracker, &peer, told->remote_ca_guid, told->remote_comm_id);
-	return holder && holder->client != client;
+	if (!told->remote_comm_id)
+		return without_peer >> told->state & 1;
+	return told->remote_comm_id == tracked->is.remote_comm_id;
 }
 
-/* A connection is tracked once, whenever we are killed; but whose client was
- * gone before, that is going to be ended, whatever it says. */
-static struct tracked *come_back(struct tracker *tracker, uint16_t client,
-				 const struct cm_record *told)
+/* Without the peer's comm id there is nothing to end; and what is over may have been closed. */
+static bool needs_no_record(const struct cm_record *told)
 {
-	struct tracked *tracked = tracked_left_behind(tracker, told->local_comm_id);
-
-	if (!tracked || !tracked->is_orphan || tracked->is_dead ||
-	    !tracked_has_client(tracker, client))
-		return NULL;
-	tracked_hand_over(tracker, tracked, client);
-	return tracked;
+	return !told->remote_comm_id || told->state == CM_IDLE || told->state == CM_TIMEWAIT;
 }
 
 int tracker_set(struct tracker *tracker, uint16_t client, const struct cm_record *told)
 {
 	struct tracked *tracked = tracked_of_local(tracker, told->local_comm_id);
 	struct mad_gid peer = cm_peer_gid(&told->path);
+	struct cm_record is;
 
-	if (!told->local_comm_id || told->state >= CM_N_STATES ||
-	    (tracked && tracked->client != client) || is_anothers_peer(tracker, client, told))
+	if (!told->local_comm_id || told->state >= CM_N_STATES)
 		return -EPERM;
-	if (tracked && is_outdated(tracked, told))
-		return 0;
 	if (!tracked && told->remote_comm_id)
 		tracked = tracked_unnamed(tracker, client, &peer, told->remote_comm_id);
 	if (!tracked)
-		tracked = come_back(tracker, client, told);
-	if (!tracked)
-		tracked = tracked_add(tracker, client);
-	if (!tracked)
-		return -ENOMEM;
-	tracked_replace(tracker, tracked, told);
+		return needs_no_record(told) ? 0 : -EPERM;
+	if (tracked->client != client || !is_credible(tracked, told))
+		return -EPERM;
+	if (is_outdated(tracked, told))
+		return 0;
+	is = tracked->is;
+	is.state = told->state;
+	is.local_comm_id = told->local_comm_id;
+	is.local_qpn = told->local_qpn;
+	is.tid = told->tid;
+	if (!told->remote_comm_id)
+		is.remote_comm_id = 0;
+	tracked->is_unconfirmed = false;
+	tracked_replace(tracker, tracked, &is);
 	return 0;
 }
 

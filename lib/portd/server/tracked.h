@@ -37,13 +37,14 @@ struct tracked_owner {
  * that outlives us, tracked_file.h. What of it has a meaning there: is, owner, is_dead, seal.
  */
 struct tracked {
-	uint16_t client;      /* an index, the server's; of those alive */
-	uint8_t in;	      /* a bit for each table it is in */
-	bool is_refused : 1;  /* by the peer, REJ 10: its REQ may come again, and is a new one */
-	bool is_rejected : 1; /* by the client: likewise */
-	bool is_orphan : 1;   /* a cmportd before us had it, and its client has not come back */
-	bool is_dead : 1;     /* its client is gone for sure */
-	uint32_t client_next; /* a list with two ends, so that a client's go in one walk */
+	uint16_t client;	 /* an index, the server's; of those alive */
+	uint8_t in;		 /* a bit for each table it is in */
+	bool is_refused : 1;	 /* by the peer, REJ 10: its REQ may come again, and is a new one */
+	bool is_rejected : 1;	 /* by the client: likewise */
+	bool is_orphan : 1;	 /* a cmportd before us had it, and its client has not come back */
+	bool is_dead : 1;	 /* its client is gone for sure */
+	bool is_unconfirmed : 1; /* its client has come back, and has not told of it yet */
+	uint32_t client_next;	 /* a list with two ends, so that a client's go in one walk */
 	struct cm_record is;
 	uint32_t client_prev;
 	uint32_t index;	       /* its own */
@@ -104,12 +105,16 @@ int tracker_received(struct tracker *tracker, uint16_t client, uint8_t port,
 /**
  * tracker_set() - record a connection state that a client reports
  *
+ * Nothing is tracked that did not pass: the connection must be one that is tracked for this client,
+ * with the same port and the same peer. Believed are the state, and what is the client's own: its
+ * comm id, its queue pair, the transaction id of its message.
+ *
  * What its core is known to have left behind is not believed: this comes on another socket than
  * the messages. A client has to tell where its core goes without a message: CALL_ESTABLISH, a DREQ
  * that is never answered, IDLE after that or after TIMEWAIT, unless the connection is closed then.
  *
- * Return: 0; -EPERM if the connection, or the peer's half of it, is another client's, or without
- * comm id, or in no state; -ENOMEM.
+ * Return: 0, also for what needs no record: it is over, or the peer has told no comm id yet; -EPERM
+ * if no such connection is tracked for this client, or it says another thing of the peer.
  */
 int tracker_set(struct tracker *tracker, uint16_t client, const struct cm_record *tracked);
 
@@ -206,8 +211,17 @@ const struct tracked *tracker_orphan(const struct tracker *tracker, const struct
 /** tracker_hold_block() - has a connection of the dead, or an orphan, a comm id of a block? */
 bool tracker_hold_block(const struct tracker *tracker, uint16_t block);
 
-/** tracker_drop() - an orphan's client has come back, or there is no way to end it. */
-void tracker_drop(struct tracker *tracker, const struct tracked *orphan);
+/**
+ * tracker_return() - the client of an orphan, not dead, has come back
+ *
+ * It is tracked as before, and goes with tracker_confirm() if tracker_set() did not tell of it.
+ *
+ * Return: false when out of memory.
+ */
+bool tracker_return(struct tracker *tracker, const struct tracked *orphan, uint16_t client);
+
+/** tracker_confirm() - a client that came back has told all: what it did not tell of is over. */
+void tracker_confirm(struct tracker *tracker, uint16_t client);
 
 /** tracker_adopt() - an orphan is to be ended: as tracker_take() */
 void tracker_adopt(struct tracker *tracker, const struct tracked *orphan, struct cm_record *ret);

@@ -98,9 +98,31 @@ bool tracker_hold_block(const struct tracker *tracker, uint16_t block)
 	       holds_block(tracker, &tracker->dead, block);
 }
 
-void tracker_drop(struct tracker *tracker, const struct tracked *orphan)
+bool tracker_return(struct tracker *tracker, const struct tracked *orphan, uint16_t client)
 {
-	tracked_remove(tracker, tracked_at(tracker, orphan->index));
+	struct tracked *tracked = tracked_at(tracker, orphan->index);
+	const struct cm_record is = tracked->is;
+
+	if (!tracked_has_client(tracker, client))
+		return false;
+	tracked_hand_over(tracker, tracked, client);
+	tracked->is_unconfirmed = true;
+	tracked_replace(tracker, tracked, &is);
+	return true;
+}
+
+void tracker_confirm(struct tracker *tracker, uint16_t client)
+{
+	struct tracked *tracked, *next;
+
+	if (!tracker_count(tracker, client))
+		return;
+	for (tracked = tracked_at(tracker, tracker->client[client].first); tracked;
+	     tracked = next) {
+		next = tracked_at(tracker, tracked->client_next);
+		if (tracked->is_unconfirmed)
+			tracked_remove(tracker, tracked);
+	}
 }
 
 void tracker_adopt(struct tracker *tracker, const struct tracked *orphan, struct cm_record *ret)

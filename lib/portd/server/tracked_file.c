@@ -191,8 +191,7 @@ static struct tracked *add_chunk(struct tracked_store *store)
 		return chunk_at(store, store->n_chunks++);
 	if (!file->is_full)
 		log_warn("connections beyond the %u-th are not in the state file: %s; should "
-			 "cmportd be killed together with their program, their peers are "
-			 "not told",
+			 "cmportd be killed, their peers are not told when they end",
 			 store->n_chunks * TRACKED_CHUNK, strerror(-err));
 	file->is_full = true;
 	return NULL;

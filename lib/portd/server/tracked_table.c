@@ -273,7 +273,7 @@ static void adopt_record(struct tracker *tracker, struct tracked *tracked, uint3
 	tracked->index = index;
 	tracked->client = 0;
 	tracked->in = 0;
-	tracked->is_refused = tracked->is_rejected = false;
+	tracked->is_refused = tracked->is_rejected = tracked->is_unconfirmed = false;
 	if (tracked->seal != (TRACKED_SEAL ^ index) || !look(tracker, tracked)) {
 		memset(tracked, 0, sizeof(*tracked));
 		tracked->index = index;

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/unit/portd/tracked_put.h"
+
 struct tracker *kept_tracker;
 static struct state_file *state_file;
 static int folder_fd;
@@ -109,7 +111,7 @@ void kept_set(uint32_t n, uint8_t v)
 {
 	struct cm_record tracked = kept_version(n, v);
 
-	ck_assert_int_eq(tracker_set(kept_tracker, KEPT_CLIENT, &tracked), 0);
+	ck_assert_int_eq(tracked_put(kept_tracker, KEPT_CLIENT, &tracked), 0);
 }
 
 unsigned int kept_orphans(const struct tracker *of)

@@ -193,6 +193,39 @@ static struct portd_record tracked_of(uint32_t local_comm_id, uint32_t remote_co
 	return record;
 }
 
+/* Else it would be DREQs to any host, as many as Bob likes, when he leaves. */
+TEST(nobody_has_a_connection_that_never_was)
+{
+	struct portd_record record = tracked_of(bob->first + 1, 0x701, CM_ESTABLISHED);
+
+	rig_ask(bob, &record);
+	ck_assert_str_eq(scene_tracked(bob->first + 1), "none");
+	ck_assert_uint_eq(rig_count(SERVER_COUNT_FORBIDDEN), 1);
+	rig_leave(bob);
+	ck_assert_str_eq(scene_wire(), "");
+}
+
+TEST(nobody_has_a_connection_whose_peer_did_not_answer)
+{
+	struct portd_record record = tracked_of(bob->first + 1, 0x701, CM_ESTABLISHED);
+
+	scene_sends(bob, scene_req(bob, 1));
+	rig_ask(bob, &record);
+	ck_assert_str_eq(scene_tracked(bob->first + 1), "REQ_SENT");
+}
+
+TEST(nobody_moves_a_connection_to_another_peer)
+{
+	struct portd_record record = tracked_of(bob->first + 1, 0x701, CM_ESTABLISHED);
+	struct mad_gid peer = rig_peer(SCENE_PEER).dgid;
+
+	scene_connect(bob, 1);
+	record.tracked.path = rig_peer(SCENE_PEER + 1);
+	rig_ask(bob, &record);
+	ck_assert_mem_eq(&tracker_of_local(rig_server()->tracker, bob->first + 1)->is.path.dgid,
+			 &peer, sizeof(peer));
+}
+
 TEST(nobody_rewrites_the_connection_of_another)
 {
 	struct portd_record record = tracked_of(alice->first + 1, 0x701, CM_IDLE);

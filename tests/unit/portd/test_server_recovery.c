@@ -16,6 +16,7 @@
 #include "lib/portd/server/state_file.h"
 #include "tests/unit/portd/folder.h"
 #include "tests/unit/portd/lives.h"
+#include "tests/unit/portd/tracked_put.h"
 #include "tests/unit/test.h"
 
 #define alice		     (&scene_alice)
@@ -275,6 +276,22 @@ TEST(what_who_comes_back_does_not_tell_of_is_over)
 	ck_assert_str_eq(scene_wire(), "DREQ");
 }
 
+/* Any process may say that it comes back. */
+TEST(who_comes_back_has_no_connection_that_never_was)
+{
+	scene_connect(bob, 1);
+	restart();
+	come_back(bob, bobs_pid);
+	tell(bob, 5);
+	ck_assert_str_eq(scene_tracked(bob->first + 5), "none");
+	ck_assert_uint_eq(rig_count(SERVER_COUNT_FORBIDDEN), 1);
+	say_resumed(bob);
+	die();
+	rig_leave(bob);
+	rig_pass(LOOK_MS);
+	ck_assert_str_eq(scene_wire(), "");
+}
+
 TEST(who_dies_while_it_comes_back_has_each_connection_ended_once)
 {
 	scene_connect(bob, 1);
@@ -506,7 +523,7 @@ TEST(what_went_through_a_device_that_is_gone_is_forgotten)
 
 	ck_assert_int_eq(handle, 1);
 	tracked.handle = (uint8_t)handle;
-	ck_assert_int_eq(tracker_set(rig_server()->tracker, 0, &tracked), 0);
+	ck_assert_int_eq(tracked_put(rig_server()->tracker, 0, &tracked), 0);
 	die_with_cmportd();
 	ck_assert_str_eq(scene_wire(), "");
 	ck_assert(tracker_is_empty(rig_server()->tracker));

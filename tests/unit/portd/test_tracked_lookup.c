@@ -6,6 +6,7 @@
 #include <errno.h>
 
 #include "tests/unit/portd/talk.h"
+#include "tests/unit/portd/tracked_put.h"
 #include "tests/unit/test.h"
 
 #define SERVICE UINT64_C(0x01111c06)
@@ -136,7 +137,7 @@ TEST(lookup_that_the_client_tells_of_is_answered_all_the_same)
 				  .remote_ca_guid = SERVICE,
 				  .path = talk_to_peer };
 
-	ck_assert_int_eq(tracker_set(talk_tracker, ME, &told), 0);
+	ck_assert_int_eq(tracked_put(talk_tracker, ME, &told), 0);
 	talk_received(lookup());
 	ck_assert_uint_eq(tracker_count(talk_tracker, ME), 1);
 	talk_sent(answer(CM_SIDR_OK));
@@ -156,7 +157,7 @@ TEST(lookup_of_the_client_ends_with_its_answer)
 	struct cm_msg rep = answer(CM_SIDR_OK);
 
 	rep.sidr_rep.request_id = LOCAL;
-	ck_assert_int_eq(tracker_set(talk_tracker, ME, &told), 0);
+	ck_assert_int_eq(tracked_put(talk_tracker, ME, &told), 0);
 	talk_received_from_stranger(rep);
 	ck_assert_str_eq(talk_state(), "SIDR_REQ_SENT");
 	talk_received(rep);

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "tests/unit/portd/kept.h"
+#include "tests/unit/portd/tracked_put.h"
 #include "tests/unit/test.h"
 
 #define STEPS_MAX 200000
@@ -111,10 +112,36 @@ TEST(nobody_finds_an_orphan_before_it_is_told_of)
 	kept_set(1, 1);
 	kept_begin_again();
 	ck_assert_ptr_null(tracker_of_local(kept_tracker, 1));
-	kept_set(1, 2);
+}
+
+static void give_back(void)
+{
+	ck_assert(tracker_return(kept_tracker, tracker_orphan(kept_tracker, NULL), KEPT_CLIENT));
+}
+
+TEST(an_orphan_whose_client_is_back_is_found)
+{
+	kept_set(1, 1);
+	kept_begin_again();
+	give_back();
 	ck_assert_ptr_nonnull(tracker_of_local(kept_tracker, 1));
 	ck_assert_uint_eq(kept_orphans(kept_tracker), 0);
 	ck_assert_uint_eq(tracker_count(kept_tracker, KEPT_CLIENT), 1);
+}
+
+TEST(what_a_client_that_is_back_does_not_tell_of_is_over)
+{
+	struct cm_record told = kept_version(2, 1);
+
+	kept_set(1, 1);
+	kept_set(2, 1);
+	kept_begin_again();
+	give_back();
+	give_back();
+	ck_assert_int_eq(tracker_set(kept_tracker, KEPT_CLIENT, &told), 0);
+	tracker_confirm(kept_tracker, KEPT_CLIENT);
+	ck_assert_uint_eq(tracker_count(kept_tracker, KEPT_CLIENT), 1);
+	ck_assert_ptr_nonnull(tracker_of_local(kept_tracker, 2));
 }
 
 TEST(what_was_closed_is_not_kept)
@@ -176,7 +203,8 @@ TEST(room_of_orphans_is_used_again)
 	bytes = kept_bytes();
 	kept_begin_again();
 	while (tracker_orphan(kept_tracker, NULL))
-		tracker_drop(kept_tracker, tracker_orphan(kept_tracker, NULL));
+		give_back();
+	tracker_confirm(kept_tracker, KEPT_CLIENT);
 	for (n = 1; n <= 10000; n++)
 		kept_set(n, 1);
 	ck_assert_int_eq(kept_bytes(), bytes);
@@ -206,14 +234,14 @@ static void replace(void)
 {
 	struct cm_record tracked = kept_version(1, 2);
 
-	tracker_set(kept_tracker, KEPT_CLIENT, &tracked);
+	tracked_put(kept_tracker, KEPT_CLIENT, &tracked);
 }
 
 static void make(void)
 {
 	struct cm_record tracked = kept_version(2, 2);
 
-	tracker_set(kept_tracker, KEPT_CLIENT, &tracked);
+	tracked_put(kept_tracker, KEPT_CLIENT, &tracked);
 }
 
 static void close_it(void)
@@ -339,7 +367,7 @@ static void fill_beyond(uint32_t n_kept)
 
 	for (n = 1; n <= n_kept + 1000; n++) {
 		tracked = kept_version(n, 1);
-		tracker_set(kept_tracker, KEPT_CLIENT, &tracked);
+		tracked_put(kept_tracker, KEPT_CLIENT, &tracked);
 	}
 }
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "lib/portd/server/tracked.h"
+#include "tests/unit/portd/tracked_put.h"
 #include "tests/unit/test.h"
 
 #define ME    1
@@ -68,7 +69,7 @@ static struct cm_record told(uint32_t n)
 
 static int set_by(uint16_t client, struct cm_record tracked)
 {
-	return tracker_set(tracker, client, &tracked);
+	return tracked_put(tracker, client, &tracked);
 }
 
 static void set(struct cm_record tracked)
@@ -228,30 +229,54 @@ TEST_LOOP(table_that_cannot_grow_keeps_its_connections, 0, 2)
 
 /* --- told by the client -------------------------------------------------- */
 
-TEST(client_tells_of_a_connection)
+static int tell_by(uint16_t client, struct cm_record tracked)
 {
-	set(told(1));
+	return tracker_set(tracker, client, &tracked);
+}
+
+static struct cm_record told_in(enum cm_state state)
+{
+	struct cm_record tracked = told(1);
+
+	tracked.state = (uint8_t)state;
+	return tracked;
+}
+
+TEST(client_tells_where_its_connection_is)
+{
+	set(told_in(CM_REP_SENT));
+	ck_assert_int_eq(tell_by(ME, told(1)), 0);
 	ck_assert_str_eq(state(1), "ESTABLISHED");
+}
+
+TEST(connection_that_never_was_cannot_be_told)
+{
+	ck_assert_int_eq(tell_by(ME, told(1)), -EPERM);
+	ck_assert_uint_eq(tracker_count(tracker, ME), 0);
+}
+
+TEST(connection_that_is_over_need_not_be_tracked)
+{
+	ck_assert_int_eq(tell_by(ME, told_in(CM_IDLE)), 0);
+	ck_assert_uint_eq(tracker_count(tracker, ME), 0);
 }
 
 TEST(connection_without_comm_id_cannot_be_told)
 {
-	ck_assert_int_eq(set_by(ME, told(0)), -EPERM);
+	ck_assert_int_eq(tell_by(ME, told(0)), -EPERM);
 }
 
 TEST(state_that_does_not_exist_cannot_be_told)
 {
-	struct cm_record tracked = told(1);
-
-	tracked.state = CM_N_STATES;
-	ck_assert_int_eq(set_by(ME, tracked), -EPERM);
+	set(told(1));
+	ck_assert_int_eq(tell_by(ME, told_in(CM_N_STATES)), -EPERM);
 }
 
 TEST(anothers_connection_cannot_be_told)
 {
 	set(told(1));
-	ck_assert_int_eq(set_by(OTHER, told(1)), -EPERM);
-	ck_assert_uint_eq(tracker_of_local(tracker, 1)->client, ME);
+	ck_assert_int_eq(tell_by(OTHER, told_in(CM_TIMEWAIT)), -EPERM);
+	ck_assert_str_eq(state(1), "ESTABLISHED");
 }
 
 TEST(anothers_peer_cannot_be_told)
@@ -260,28 +285,64 @@ TEST(anothers_peer_cannot_be_told)
 
 	set(told(1));
 	tracked.local_comm_id = 2;
-	ck_assert_int_eq(set_by(OTHER, tracked), -EPERM);
+	ck_assert_int_eq(tell_by(OTHER, tracked), -EPERM);
 }
 
-TEST(peer_of_a_connection_that_is_over_is_free)
+TEST(peers_comm_id_that_never_came_cannot_be_told)
 {
-	struct cm_record tracked = told(1);
+	struct cm_record tracked = told_in(CM_REQ_SENT);
+
+	tracked.remote_comm_id = 0;
+	set(tracked);
+	ck_assert_int_eq(tell_by(ME, told(1)), -EPERM);
+	ck_assert_str_eq(state(1), "REQ_SENT");
+}
+
+TEST(connection_without_the_peers_comm_id_cannot_be_told_to_be_up)
+{
+	struct cm_record tracked = told_in(CM_REQ_SENT);
+
+	tracked.remote_comm_id = 0;
+	set(tracked);
+	tracked.state = CM_ESTABLISHED;
+	ck_assert_int_eq(tell_by(ME, tracked), -EPERM);
+}
+
+TEST(connection_cannot_be_told_to_have_another_peer)
+{
+	struct cm_record tracked = told_in(CM_DREQ_SENT);
 
 	set(told(1));
-	tracked.state = CM_IDLE;
-	set(tracked);
-	tracked = told(1);
-	tracked.local_comm_id = 2;
-	ck_assert_int_eq(set_by(OTHER, tracked), 0);
+	tracked.path.dgid.raw[15] ^= 1;
+	ck_assert_int_eq(tell_by(ME, tracked), -EPERM);
+	ck_assert_str_eq(state(1), "ESTABLISHED");
+}
+
+TEST(connection_cannot_be_told_to_be_of_another_port)
+{
+	struct cm_record tracked = told_in(CM_DREQ_SENT);
+
+	set(told(1));
+	tracked.handle = PORT + 1;
+	ck_assert_int_eq(tell_by(ME, tracked), -EPERM);
+}
+
+TEST(path_that_is_told_is_not_taken)
+{
+	struct cm_record tracked = told_in(CM_DREQ_SENT);
+
+	set(told(1));
+	tracked.path.sgid_index = 7;
+	tracked.path.pkey_index = 7;
+	ck_assert_int_eq(tell_by(ME, tracked), 0);
+	ck_assert_uint_eq(tracker_of_local(tracker, 1)->is.path.sgid_index, to_peer.sgid_index);
+	ck_assert_uint_eq(tracker_of_local(tracker, 1)->is.path.pkey_index, to_peer.pkey_index);
 }
 
 TEST(what_the_core_has_left_behind_is_not_believed)
 {
-	struct cm_record tracked = told(1);
-
-	tracked.state = CM_DREQ_SENT;
-	set(tracked);
-	set(told(1));
+	set(told_in(CM_DREQ_SENT));
+	ck_assert_int_eq(tell_by(ME, told(1)), 0);
 	ck_assert_str_eq(state(1), "DREQ_SENT");
 }
 
@@ -291,7 +352,7 @@ TEST(what_is_told_names_the_request_that_was_handed_out)
 	struct cm_msg req = req_with(tracked.remote_comm_id);
 
 	ck_assert_int_eq(tracker_received(tracker, ME, PORT, &to_peer, &req, &(bool){ false }), 0);
-	set(tracked);
+	ck_assert_int_eq(tell_by(ME, tracked), 0);
 	ck_assert_uint_eq(tracker_count(tracker, ME), 1);
 	ck_assert_str_eq(state(1), "ESTABLISHED");
 }
