@@ -118,23 +118,38 @@ TEST_LOOP(no_more_reads_are_under_way_than_the_peer_answers, 1, 5)
 	world_close(world);
 }
 
+/* A packet of an end's peer comes to it. */
+static void inject(struct world *world, unsigned int to, struct fab_packet packet)
+{
+	struct icrc_flow flow = { .sgid = &world->end[!to].page.port[0].gid[0].gid,
+				  .dgid = &world->end[to].page.port[0].gid[0].gid,
+				  .source_port = 0xc0de };
+	static const uint8_t payload[ROCE_PAYLOAD_BYTES_MAX];
+	uint8_t data[ROCE_BYTES_MAX];
+	size_t n;
+
+	packet.pkey = 0xffff;
+	packet.dest_qpn = world->end[to].qp->qp_num;
+	packet.rkey = world->end[to].mr->rkey;
+	n = roce_write(&packet, payload, data);
+	icrc_seal(&flow, data, n);
+	world_inject(world, to, data, n);
+}
+
 static void ask(struct world *world, uint32_t psn, uint64_t address, uint32_t bytes)
 {
-	struct icrc_flow flow = { .sgid = &world->end[0].page.port[0].gid[0].gid,
-				  .dgid = &world->end[1].page.port[0].gid[0].gid,
-				  .source_port = 0xc0de };
-	struct fab_packet packet = { .op = FAB_OP_READ,
-				     .pkey = 0xffff,
-				     .dest_qpn = world->end[1].qp->qp_num,
-				     .psn = psn,
-				     .remote_addr = address,
-				     .rkey = world->end[1].mr->rkey,
-				     .dma_bytes = bytes };
-	uint8_t data[ROCE_BYTES_MAX];
-	size_t n = roce_write(&packet, NULL, data);
+	inject(world, 1,
+	       (struct fab_packet){
+		       .op = FAB_OP_READ, .psn = psn, .remote_addr = address, .dma_bytes = bytes });
+}
 
-	icrc_seal(&flow, data, n);
-	world_inject(world, 1, data, n);
+static enum ibv_qp_state state_of(struct world *world, unsigned int end)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	ck_assert_int_eq(ibv_query_qp(world->end[end].qp, &attr, IBV_QP_STATE, &init), 0);
+	return attr.qp_state;
 }
 
 TEST(long_read_is_answered_a_part_a_turn)
@@ -169,31 +184,110 @@ TEST(long_read_begins_again_where_it_is_asked_for_again)
 TEST(more_reads_than_agreed_are_refused)
 {
 	struct world *world = open_losing(UINT32_MAX, UINT32_MAX, 1);
-	struct ibv_qp_init_attr init;
-	struct ibv_qp_attr attr;
 
 	ask(world, 0, 0, READ_BYTES);
 	ask(world, READ_BYTES / 256, 0, READ_BYTES);
 	world_run(world);
-	ibv_query_qp(world->end[1].qp, &attr, IBV_QP_STATE, &init);
-	ck_assert_int_eq(attr.qp_state, IBV_QPS_ERR);
+	ck_assert_int_eq(state_of(world, 1), IBV_QPS_ERR);
 	/* What was agreed on was answered, and then came the NAK. */
 	ck_assert_uint_eq(world->n_sent, READ_BYTES / 256 + 1);
+	ck_assert_int_eq(world->last_op, FAB_OP_NAK);
 	world_close(world);
 }
 
 TEST(read_of_memory_that_is_gone_meanwhile_is_refused)
 {
 	struct world *world = open_losing(UINT32_MAX, UINT32_MAX, 0);
-	struct ibv_qp_init_attr init;
-	struct ibv_qp_attr attr;
 
 	ask(world, 0, 0, READ_BYTES);
 	ck_assert_int_eq(ibv_dereg_mr(world->end[1].mr), 0);
 	world_run(world);
-	ibv_query_qp(world->end[1].qp, &attr, IBV_QP_STATE, &init);
-	ck_assert_int_eq(attr.qp_state, IBV_QPS_ERR);
+	ck_assert_int_eq(state_of(world, 1), IBV_QPS_ERR);
 	world->end[1].mr = ibv_reg_mr_iova2(world->end[1].pd, world->end[1].memory, WORLD_BYTES, 0,
 					    WORLD_ACCESS);
+	world_close(world);
+}
+
+/* An ACK says that the responses before it have been sent: 9.7.5.1.2. */
+TEST(ack_does_not_overtake_the_responses_before_it)
+{
+	struct world *world = open_losing(UINT32_MAX, UINT32_MAX, 0);
+
+	ask(world, 0, 0, READ_BYTES);
+	inject(world, 1,
+	       (struct fab_packet){ .op = FAB_OP_WRITE,
+				    .flags = FAB_FIRST | FAB_LAST | FAB_ASK_ACK,
+				    .psn = READ_BYTES / 256 });
+	world_run(world);
+	ck_assert_uint_eq(world->n_sent, READ_BYTES / 256 + 1);
+	ck_assert_int_eq(world->last_op, FAB_OP_ACK);
+	world_close(world);
+}
+
+/* 9.7.4.1.6 */
+TEST_LOOP(write_of_another_length_than_it_says_is_refused, 0, 2)
+{
+	struct world *world = open_losing(UINT32_MAX, UINT32_MAX, 0);
+
+	inject(world, 1,
+	       (struct fab_packet){ .op = FAB_OP_WRITE,
+				    .flags = FAB_FIRST | FAB_LAST,
+				    .dma_bytes = _i ? 128 : 256,
+				    .bytes = _i ? 256 : 128 });
+	ck_assert_int_eq(state_of(world, 1), IBV_QPS_ERR);
+	ck_assert_int_eq(world->last_op, FAB_OP_NAK);
+	world_close(world);
+}
+
+static const struct {
+	uint8_t flags;
+	uint32_t bytes;
+} lengths[] = {
+	{FAB_FIRST,	     128},
+	{ FAB_FIRST,	     512},
+	{ FAB_FIRST | FAB_LAST, 512},
+};
+
+TEST_LOOP(packet_of_another_length_than_the_path_mtu_is_refused, 0,
+	  sizeof(lengths) / sizeof(lengths[0]))
+{
+	struct world *world = open_losing(UINT32_MAX, UINT32_MAX, 0);
+
+	world_receive(world, 1, 1, 0, 4096);
+	inject(world, 1,
+	       (struct fab_packet){
+		       .op = FAB_OP_SEND, .flags = lengths[_i].flags, .bytes = lengths[_i].bytes });
+	ck_assert_int_eq(state_of(world, 1), IBV_QPS_ERR);
+	ck_assert_int_eq(world->last_op, FAB_OP_NAK);
+	world_close(world);
+}
+
+/* There are no memory windows here. */
+TEST(send_with_invalidate_is_refused)
+{
+	struct world *world = open_losing(UINT32_MAX, UINT32_MAX, 0);
+
+	world_receive(world, 1, 1, 0, 4096);
+	inject(world, 1,
+	       (struct fab_packet){ .op = FAB_OP_SEND,
+				    .flags = FAB_FIRST | FAB_LAST | FAB_INVALIDATE });
+	ck_assert_int_eq(state_of(world, 1), IBV_QPS_ERR);
+	world_close(world);
+}
+
+TEST(nak_of_what_was_acknowledged_since_is_old)
+{
+	struct world *world = open_losing(UINT32_MAX, UINT32_MAX, 0);
+	unsigned int n_sent;
+
+	post(world, IBV_WR_RDMA_WRITE, 0);
+	world_run(world);
+	post(world, IBV_WR_RDMA_WRITE, 0);
+	n_sent = world->n_sent;
+	inject(world, 0,
+	       (struct fab_packet){ .op = FAB_OP_NAK, .syndrome = FAB_NAK_SEQUENCE, .psn = 1 });
+	ck_assert_uint_eq(world->n_sent, n_sent);
+	world_run(world);
+	check_done(world, 2);
 	world_close(world);
 }
