@@ -278,7 +278,7 @@ class Play:
     def play(self, lab, turn):
         """Play a turn."""
         begin = time.monotonic()
-        due = due_in(turn, self.scenarios, self.args.sample)
+        due = due_in(turn, self.scenarios, self.args.sample or self.args.tenth)
         due = self.score.due(due, turn.client, turn.server)
         results = stage.Stage(lab, self.args, turn.client, turn.server).play(due)
         print(f"     {turn.label}: {len(results)} outputs in {time.monotonic() - begin:.0f} s",

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The worlds that worlds.py plays in, and what is played in each: a row a world, a row a case."""
+import dataclasses
+from typing import NamedTuple
+
+# Ports of one subnet answer only for their own addresses, as hosts with several RDMA ports are set
+# up everywhere.
+OWN_ARP_ONLY = "sysctl -qw net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.all.arp_announce=2"
+
+
+class Case(NamedTuple):
+    """What is played: a server on host a, then a client on host b.
+
+    Commands know {a}, {b}: the hosts' numbers, 1 and 2. An empty server: the client plays alone.
+    meanwhile: a command on host b while the client runs; during_s: how long after its start.
+    """
+
+    name: str
+    server: str
+    client: str
+    meanwhile: str = ""
+    during_s: float = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class World:
+    """Two hosts that are set up alike.
+
+    set_up: commands on each host; they know {n}, its number
+    """
+
+    name: str
+    what: str
+    nics: int
+    set_up: tuple
+    cases: tuple
+
+
+def rping(name, server, client, **more):
+    """A server that listens on an address; server, client: what follows -s and -c."""
+    return Case(f"rping {name}", f"rping -s -C 3 -v {server}", f"rping -c -C 3 -v {client}", **more)
+
+
+PORTS = World(
+    "ports", "three interfaces, two of them in one subnet, an rxe device on each", 3,
+    (OWN_ARP_ONLY, "ip link set eth1 up", "ip link set eth2 up",
+     "ip addr add 10.77.0.10{n}/24 dev eth1", "ip addr add fd00:77::10{n}/64 dev eth1 nodad",
+     "ip addr add 10.78.0.{n}/24 dev eth2", "ip addr add fd00:78::{n}/64 dev eth2 nodad",
+     "rdma link add rxe1 type rxe netdev eth1", "rdma link add rxe2 type rxe netdev eth2"),
+    (rping("to the first port", "-a 10.77.0.1", "-a 10.77.0.1"),
+     rping("to the second port", "-a 10.77.0.101", "-a 10.77.0.101"),
+     rping("from the second port", "-a 10.77.0.1", "-a 10.77.0.1 -I 10.77.0.102"),
+     rping("from the second port to the second", "-a 10.77.0.101",
+           "-a 10.77.0.101 -I 10.77.0.102"),
+     rping("from the second port, IPv6", "-a fd00:77::1", "-a fd00:77::1 -I fd00:77::102"),
+     rping("from the second port to the second, IPv6", "-a fd00:77::101",
+           "-a fd00:77::101 -I fd00:77::102"),
+     rping("in the other subnet", "-a 10.78.0.1", "-a 10.78.0.1"),
+     rping("in the other subnet, IPv6", "-a fd00:78::1", "-a fd00:78::1"),
+     rping("to the other subnet from a port of this one", "-a 10.78.0.1",
+           "-a 10.78.0.1 -I 10.77.0.2"),
+     rping("to a server on any address, by its third port", "-a 0.0.0.0", "-a 10.78.0.1"),
+     rping("to a server on another port", "-a 10.77.0.101", "-a 10.77.0.1"),
+     Case("rping from an address of nobody", "", "rping -c -C 3 -v -a 10.77.0.1 -I 10.77.0.222"),
+     Case("rping to a subnet without a route", "", "rping -c -C 3 -v -a 10.99.0.1"),
+     Case("ucmatose from the second port", "ucmatose -b 10.77.0.1",
+          "ucmatose -s 10.77.0.1 -b 10.77.0.102"),
+     Case("udaddy from the second port", "udaddy -b 10.77.0.1",
+          "udaddy -s 10.77.0.1 -b 10.77.0.102"),
+     Case("rdma_client by the third port", "rdma_server -s 10.78.0.1", "rdma_client -s 10.78.0.1"),
+     Case("ib_send_bw from the second port", "ib_send_bw -R -n 20 -s 64",
+          "ib_send_bw -R -n 20 -s 64 --bind_source_ip 10.77.0.102 10.77.0.1")))
+
+VLAN = World(
+    "vlan", "a VLAN interface with an egress map on the interface that has the device", 1,
+    ("modprobe 8021q",
+     "ip link add link eth0 name eth0.5 type vlan id 5 egress-qos-map 0:3 2:5 4:6 6:1",
+     "ip link set eth0.5 up", "ip addr add 10.79.0.{n}/24 dev eth0.5",
+     "ip addr add fd00:79::{n}/64 dev eth0.5 nodad"),
+    (rping("over the VLAN", "-a 10.79.0.1", "-a 10.79.0.1"),
+     rping("over the VLAN, IPv6", "-a fd00:79::1", "-a fd00:79::1"),
+     rping("beside the VLAN", "-a 10.77.0.1", "-a 10.77.0.1"),
+     rping("to a server on any address, over the VLAN", "-a 0.0.0.0", "-a 10.79.0.1"),
+     Case("ucmatose over the VLAN", "ucmatose -b 10.79.0.1", "ucmatose -s 10.79.0.1"),
+     Case("ucmatose over the VLAN with a type of service", "ucmatose -b 10.79.0.1",
+          "ucmatose -s 10.79.0.1 -t 104"),
+     Case("udaddy over the VLAN", "udaddy -b 10.79.0.1", "udaddy -s 10.79.0.1")))
+
+# The socket by which rxe receives does not hear slaves of a VRF (Linux 6.1: stock's requests get no
+# answer), so this world has what happens before anything is sent, and what does not concern it.
+VRF = World(
+    "vrf", "a VRF with two slaves, an rxe device on each", 3,
+    (OWN_ARP_ONLY, "modprobe vrf", "ip link add red type vrf table 10", "ip link set red up",
+     "ip link set eth1 master red", "ip link set eth2 master red",
+     "ip link set eth1 up", "ip link set eth2 up",
+     "ip addr add 10.81.0.{n}/24 dev eth1", "ip addr add fd00:81::{n}/64 dev eth1 nodad",
+     "ip addr add 10.82.0.{n}/24 dev eth2", "ip addr add fd00:82::{n}/64 dev eth2 nodad",
+     "rdma link add rxe1 type rxe netdev eth1", "rdma link add rxe2 type rxe netdev eth2"),
+    (Case("rping into the VRF without a source", "", "rping -c -C 3 -v -a 10.81.0.1"),
+     Case("rping into the VRF without a source, IPv6", "", "rping -c -C 3 -v -a fd00:81::1"),
+     Case("rping from a slave to an address outside", "",
+          "rping -c -C 3 -v -a 10.99.0.1 -I 10.81.0.2"),
+     rping("outside of the VRF", "-a 10.77.0.1", "-a 10.77.0.1")))
+
+BOND = World(
+    "bond", "an active-backup bond with an rxe device on it", 3,
+    ("modprobe bonding max_bonds=0",
+     "ip link add bond0 type bond mode active-backup miimon 50",
+     "ip link set eth1 master bond0", "ip link set eth2 master bond0", "ip link set bond0 up",
+     "ip addr add 10.83.0.{n}/24 dev bond0", "ip addr add fd00:83::{n}/64 dev bond0 nodad",
+     "rdma link add rxe1 type rxe netdev bond0"),
+    (rping("over the bond", "-a 10.83.0.1", "-a 10.83.0.1"),
+     rping("over the bond, IPv6", "-a fd00:83::1", "-a fd00:83::1"),
+     rping("from the bond", "-a 10.83.0.1", "-a 10.83.0.1 -I 10.83.0.2")))
+
+POLICY = World(
+    "policy", "two interfaces in one subnet, a table of routes for the addresses of each", 2,
+    (OWN_ARP_ONLY, "ip link set eth1 up",
+     "ip addr add 10.77.0.10{n}/24 dev eth1 noprefixroute",
+     "ip route add 10.77.0.0/24 dev eth1 src 10.77.0.10{n} table 101",
+     "ip rule add from 10.77.0.10{n} lookup 101",
+     "ip addr add 10.84.0.{n}/32 dev eth1",
+     "ip rule add to 10.84.0.0/24 lookup 102",
+     "ip route add 10.84.0.0/24 dev eth1 src 10.84.0.{n} table 102",
+     "rdma link add rxe1 type rxe netdev eth1"),
+    (rping("from the second address", "-a 10.77.0.1", "-a 10.77.0.1 -I 10.77.0.102"),
+     rping("to the second address", "-a 10.77.0.101", "-a 10.77.0.101"),
+     rping("by a rule for the destination", "-a 10.84.0.1", "-a 10.84.0.1"),
+     rping("by a rule for the destination, from its address", "-a 10.84.0.1",
+           "-a 10.84.0.1 -I 10.84.0.2")))
+
+WORLDS = (PORTS, VLAN, VRF, BOND, POLICY)

@@ -1,0 +1,219 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Debian's programs on hosts with several ports, VLANs, VRFs, bonds and policy routing.
+
+Each world of table.py is a boot of the lab. Its cases are played by stock with itself and then with
+this library at either end and at both. How both ends end, what they print, and by which devices
+the client's messages left is compared with stock, which may well fail. Prints a line per case, and
+then "N passed, N failed, N skipped". Exit status: 0, 1 if a case differs, 77 if the lab cannot run.
+"""
+import argparse
+import os
+from pathlib import Path
+import re
+import shlex
+import sys
+import time
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "lab"))
+
+from lablib import Lab, LabError, LabTimeout, doctor, qemu, userland  # noqa: E402
+from lablib.release import RELEASES  # noqa: E402
+from table import WORLDS  # noqa: E402
+
+# The server's library, the client's.
+REFERENCE = ("stock", "stock")
+PAIRINGS = (("stock", "purecm"), ("purecm", "stock"), ("purecm", "purecm"))
+STOCK_PATH = "/usr/lib/x86_64-linux-gnu"
+TIMEOUT_S = 60
+SERVER_S = 10  # for a server to end after its client
+# More messages than whoever looks at a port sends on it.
+PACKETS_OF_USE = 8
+TARGETS = ("lib/librdmacm.so.1.5.0", "tools/cmportd/cmportd")
+LONG = bool(os.environ.get("PURECM_TEST_LONG"))
+
+# What a program prints or not, as its threads happen to run at its end.
+RACY = re.compile(r"DISCONNECT EVENT|wait for RDMA_READ_ADV|rdma_get_cm_event: Bad file")
+# What is not the same in two runs: numbers of queue pairs and sequences, addresses in memory, and
+# figures of a measurement.
+VOLATILE = ((re.compile(r"0x[0-9a-f]+"), "0x"), (re.compile(r"\b(QPN|PSN)\b.*"), ""),
+            (re.compile(r"[\d.]+ +[\d.]+ +[\d.]+ +[\d.]+ *$"), "FIGURES"))
+
+
+def main():
+    args = parse()
+    if not doctor.which(qemu.QEMU):
+        print(f"skipped: {qemu.QEMU} is missing; {doctor.install('qemu-system-x86')}")
+        return 77
+    build = args.build.resolve()
+    if args.release != "own":
+        build = userland.build(RELEASES[args.release], TARGETS)
+    count = {"passed": 0, "failed": 0}
+    for world in WORLDS:
+        if not args.world or world.name in args.world:
+            for verdict in play_world(world, args, build):
+                count["passed" if verdict else "failed"] += 1
+    print(f"{count['passed']} passed, {count['failed']} failed, 0 skipped")
+    return 1 if count["failed"] or not count["passed"] else 0
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("world", nargs="*", help="names; all by default")
+    parser.add_argument("--build", type=Path, default=HERE.parents[1] / "build",
+                        help="build folder (default: build)")
+    parser.add_argument("--only", default="", metavar="REGEX", help="cases that match")
+    parser.add_argument("--release", choices=RELEASES, default="own", help="Debian's, of the hosts")
+    parser.add_argument("--sample", action="store_true",
+                        help="every third case, purecm with purecm only; all in all pairings "
+                        "with PURECM_TEST_LONG")
+    parser.add_argument("--stock-only", action="store_true", help="print what stock does")
+    args = parser.parse_args()
+    args.sample = args.sample and not LONG
+    args.pairings = PAIRINGS[-1:] if args.sample else PAIRINGS
+    return args
+
+
+# --- a world -----------------------------------------------------------------------------------
+
+
+def play_world(world, args, build):
+    """Play all cases of a world in all pairings. Yields whether each case was as with stock."""
+    print(f"{world.name}: {world.what}", flush=True)
+    cases = world.cases[::3] if args.sample else world.cases
+    cases = [case for case in cases if re.search(args.only, case.name)]
+    with Lab({"a": "stock", "b": "stock"}, nics=world.nics, release=args.release) as lab:
+        for number, host in enumerate((lab.a, lab.b), start=1):
+            host.run("set -e; " + "; ".join(world.set_up).replace("{n}", str(number)), check=True)
+            await_devices(host)
+        stage = Stage(lab, build)
+        stock = {case.name: stage.play(case, REFERENCE) for case in cases}
+        if args.stock_only:
+            for name, outcome in stock.items():
+                print(f"  {name}", *show(outcome), sep="\n    ")
+            return
+        for pairing in args.pairings:
+            for case in cases:
+                yield judge(stage, case, pairing, stock[case.name])
+
+
+def await_devices(host):
+    """Wait until each device is active and has a GID for each address of its interface."""
+    host.wait_for("! rdma link show | grep -qv 'state ACTIVE'", TIMEOUT_S)
+    time.sleep(1)  # GIDs follow addresses
+
+
+def judge(stage, case, pairing, stock):
+    """Return whether a case is as with stock; what differs is played once more, by both."""
+    server, client = pairing
+    started = time.monotonic()
+    outcome = stage.play(case, pairing)
+    if outcome != stock:
+        again = stage.play(case, REFERENCE)
+        outcome = stage.play(case, pairing)
+        if outcome == again:
+            stock = again
+    good = outcome == stock
+    print(f"{'ok  ' if good else 'FAIL'} {case.name:45} {client} to {server} "
+          f"{time.monotonic() - started:6.1f} s", flush=True)
+    if not good:
+        print("     stock:", *show(stock), f"     {client} to {server}:", *show(outcome),
+              sep="\n       ")
+    return good
+
+
+def show(outcome):
+    return [f"{what}: {value}" for what, value in outcome.items()]
+
+
+# --- a case ------------------------------------------------------------------------------------
+
+
+class Stage:
+    """Two hosts, and the libraries that they use now."""
+
+    def __init__(self, lab, build):
+        self._lab = lab
+        self._library = build / "lib"
+        self._cmportd = build / "tools/cmportd/cmportd"
+
+    def play(self, case, pairing):
+        """Return the outcome of a case: {what: value}."""
+        modes = dict(zip("ab", pairing))
+        for name, mode in modes.items():
+            self._lab.guests[name].mode(mode, kill=True)
+            if mode == "purecm":
+                self._serve(self._lab.guests[name])
+        before = self._packets()
+        server = self._start("a", modes["a"], case.server) if case.server else None
+        if server:
+            self._await_listener(server, modes["a"])
+        client = self._start("b", modes["b"], case.client)
+        if case.meanwhile:
+            time.sleep(case.during_s)
+            self._lab.b.run(case.meanwhile, check=True)
+        outcome = ending("client", client, TIMEOUT_S)
+        if server:
+            outcome |= ending("server", server, SERVER_S)
+        after = self._packets()
+        outcome["devices"] = sorted(name for name, packets in after.items()
+                                    if packets - before.get(name, 0) >= PACKETS_OF_USE)
+        return outcome
+
+    def _serve(self, host):
+        """Run cmportd with all ports, as a host does that answers for each of its addresses."""
+        host.start([self._cmportd, "--open"])
+        host.wait_for("[ -S /run/purecm/cmportd.sock ]", TIMEOUT_S)
+
+    def _start(self, host, mode, command):
+        env = {"LD_LIBRARY_PATH": STOCK_PATH}
+        if mode == "purecm":
+            env = {"LD_LIBRARY_PATH": self._library, "PURECM_LOG": "debug"}
+        words = shlex.split(command.format(a=1, b=2))
+        return self._lab.guests[host].start(words, env=env)
+
+    def _await_listener(self, server, mode):
+        """Wait until the server listens, or has ended."""
+        end = time.monotonic() + TIMEOUT_S
+        while server.alive and time.monotonic() < end:
+            if mode == "purecm" and "listening on" in server.output():
+                return
+            if mode == "stock" and self._lab.a.run(
+                    "rdma resource show cm_id | grep -q LISTEN").ok:
+                return
+            time.sleep(0.1)
+
+    def _packets(self):
+        """Return how many packets each device of host b has sent."""
+        text = self._lab.b.run(
+            "cd /sys/class/infiniband; for d in *; do "
+            "echo $d $(cat $d/ports/1/hw_counters/sent_pkts); done", check=True).stdout
+        return {name: int(packets) for name, packets in map(str.split, text.splitlines())}
+
+
+def ending(name, process, seconds):
+    """Return how a process ends, and the lines that it printed."""
+    try:
+        status = process.wait(seconds).status
+    except LabTimeout:
+        process.stop()
+        status = "none"
+    except LabError as error:
+        status = str(error)
+    return {f"{name}'s status": status, f"{name} says": sorted(set(lines_of(process.output())))}
+
+
+def lines_of(text):
+    """Yield the lines that a program prints in any run, and nothing that a library logs."""
+    for line in text.splitlines():
+        if re.match(r"purecm\[|cmportd\[", line) or RACY.search(line):
+            continue
+        for pattern, instead in VOLATILE:
+            line = pattern.sub(instead, line)
+        if line.strip():
+            yield line.strip()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
