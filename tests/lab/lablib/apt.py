@@ -13,6 +13,9 @@ MIRROR = "http://deb.debian.org/debian"
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 MAX_AGE_S = 24 * 3600  # of the lists of another release
 
+# A mirror that stands still offers old packages, which is all that is wrong with it.
+OLD_IS_GOOD = 'Acquire::Check-Valid-Until "false"'
+
 CONFIG = """\
 Dir::State "{folder}/state";
 Dir::State::status "/dev/null";
@@ -22,6 +25,7 @@ Dir::Etc::sourceparts "/dev/null";
 Dir::Etc::preferences "/dev/null";
 Dir::Etc::preferencesparts "/dev/null";
 Acquire::Languages "none";
+{old_is_good};
 """
 
 
@@ -48,7 +52,8 @@ class Apt:
             return
         for name in ("state/lists/partial", "cache/archives/partial"):
             (self._folder / name).mkdir(parents=True, exist_ok=True)
-        (self._folder / "apt.conf").write_text(CONFIG.format(folder=self._folder))
+        (self._folder / "apt.conf").write_text(
+            CONFIG.format(folder=self._folder, old_is_good=OLD_IS_GOOD))
         (self._folder / "sources.list").write_text(
             f"deb [signed-by={KEYRING}] {MIRROR} {self.suite} main\n")
         try:

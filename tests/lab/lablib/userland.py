@@ -9,7 +9,7 @@ import subprocess
 import time
 
 from . import image
-from .apt import KEYRING, MIRROR
+from .apt import KEYRING, MIRROR, OLD_IS_GOOD
 from .errors import LabError
 from .shellout import command
 
@@ -45,7 +45,7 @@ def make(release, cache, root):
     try:
         command(["mmdebstrap", "--quiet", "--mode=root" if os.geteuid() == 0 else "--mode=unshare",
                  "--variant=minbase", f"--include={','.join(release.packages)}",
-                 f"--keyring={KEYRING}", release.suite, new, MIRROR],
+                 f"--aptopt={OLD_IS_GOOD}", f"--keyring={KEYRING}", release.suite, new, MIRROR],
                 advice="run `tests/lab/lab doctor`")
     except LabError as error:
         if not (root / "etc/purecm-lab").exists():
