@@ -54,4 +54,15 @@ static inline void list_remove(struct list *node)
 	for ((node) = (head)->next, (after) = (node)->next; (node) != (head); \
 	     (node) = (after), (after) = (node)->next)
 
+/** list_length() - how many nodes there are, by walking over them. */
+static inline size_t list_length(const struct list *head)
+{
+	const struct list *node;
+	size_t n = 0;
+
+	list_for_each (node, head)
+		n++;
+	return n;
+}
+
 #endif

@@ -89,14 +89,6 @@ static void put_number(struct row *row, unsigned int number)
 	row->at[row->n++] = (uint16_t)number;
 }
 
-static unsigned int take_first(struct row *row)
-{
-	unsigned int number = row->at[0];
-
-	memmove(row->at, row->at + 1, --row->n * sizeof(row->at[0]));
-	return number;
-}
-
 /* --- the queue pair ------------------------------------------------------ */
 
 static int create_qp(struct mad_sender *sender, struct ibv_context *verbs)
@@ -190,14 +182,6 @@ static void destroy_retired(struct mad_sender *sender)
 		ibv_destroy_ah(sender->retired[--sender->n_retired]);
 }
 
-static void retire_ah(struct mad_sender *sender, struct handle *handle)
-{
-	if (!handle->ah)
-		return;
-	sender->retired[sender->n_retired++] = handle->ah;
-	handle->ah = NULL;
-}
-
 static struct handle *slot_of(struct mad_sender *sender, const struct key *key)
 {
 	return &sender->handle[hash_bytes(key, sizeof(*key)) & (HANDLES - 1)];
@@ -238,7 +222,9 @@ static bool is_current(const struct mad_sender *sender, const struct handle *han
 
 static int make_handle(struct mad_sender *sender, struct handle *handle, const struct key *key)
 {
-	retire_ah(sender, handle);
+	if (handle->ah)
+		sender->retired[sender->n_retired++] = handle->ah;
+	handle->ah = NULL;
 	handle->is_made = false;
 	if (inbox_answers_for(sender->inbox, key->sgid_index)) {
 		errno = 0;
@@ -413,8 +399,8 @@ static int hold_message(struct mad_sender *sender, const struct mad_path *path,
 	return 0;
 }
 
-int mad_sender_hold(struct mad_sender *sender, const struct mad_path *path,
-		    const uint8_t mad[MAD_BYTES])
+static int hold_or_send(struct mad_sender *sender, const struct mad_path *path,
+			const uint8_t mad[MAD_BYTES], bool is_sent)
 {
 	int err;
 
@@ -422,23 +408,22 @@ int mad_sender_hold(struct mad_sender *sender, const struct mad_path *path,
 		return -EAGAIN;
 	pthread_mutex_lock(&sender->lock);
 	err = hold_message(sender, path, mad);
+	if (!err && is_sent)
+		post_held(sender);
 	pthread_mutex_unlock(&sender->lock);
 	return err;
+}
+
+int mad_sender_hold(struct mad_sender *sender, const struct mad_path *path,
+		    const uint8_t mad[MAD_BYTES])
+{
+	return hold_or_send(sender, path, mad, false);
 }
 
 int mad_sender_send(struct mad_sender *sender, const struct mad_path *path,
 		    const uint8_t mad[MAD_BYTES])
 {
-	int err;
-
-	if (!path->grh)
-		return -EAGAIN;
-	pthread_mutex_lock(&sender->lock);
-	err = hold_message(sender, path, mad);
-	if (!err)
-		post_held(sender);
-	pthread_mutex_unlock(&sender->lock);
-	return err;
+	return hold_or_send(sender, path, mad, true);
 }
 
 void mad_sender_release(struct mad_sender *sender)
@@ -459,7 +444,9 @@ bool mad_sender_failed(struct mad_sender *sender, struct mad_path *path, uint8_t
 		reap_completions(sender);
 	any = sender->failed.n;
 	if (any) {
-		number = take_first(&sender->failed);
+		number = sender->failed.at[0];
+		memmove(sender->failed.at, sender->failed.at + 1,
+			--sender->failed.n * sizeof(sender->failed.at[0]));
 		parting = &sender->parting[number];
 		*path = parting->path;
 		memcpy(mad, parting->mad, MAD_BYTES);

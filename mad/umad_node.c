@@ -18,35 +18,27 @@
 
 _Static_assert(sizeof(struct ib_user_mad) == 64, "umad's header, with the P_Key index");
 
-/* Not by umad_open_port(): it looks up in sysfs, each time, what we know, and does not ask for
- * close-on-exec. To libibumad a port is its descriptor. Return: it, or -errno. */
-static int open_here(const char *node)
+int umad_open_node(const char *device, uint8_t port_num, const char *node)
 {
 	char path[PATH_MAX];
 	int fd;
 
-	snprintf(path, sizeof(path), "%s/%s", umad_places.dev, node);
-	fd = umad_places.open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
-}
-
-/* A stand-in for libibumad may know of a device that the kernel does not. The real library is not
- * to be asked for one that the kernel knows: it writes to stderr what it does not find. Return: a
- * descriptor, or -errno. */
-static int open_without_node(const char *device, uint8_t port_num)
-{
-	int fd = umad_open_port(device, port_num);
-
+	/* Not by umad_open_port(): it looks up in sysfs, each time, what we know, and does not ask
+	 * for close-on-exec. To libibumad a port is its descriptor. */
+	if (node[0]) {
+		snprintf(path, sizeof(path), "%s/%s", umad_places.dev, node);
+		fd = umad_places.open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+		return fd < 0 ? -errno : fd;
+	}
+	/* A stand-in for libibumad may know of a device that the kernel does not. The real library
+	 * is not to be asked for one that the kernel knows: it writes to stderr what it does not
+	 * find. */
+	fd = umad_open_port(device, port_num);
 	if (fd < 0)
 		return -ENXIO;
 	fcntl(fd, F_SETFD, FD_CLOEXEC);
 	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
 	return fd;
-}
-
-int umad_open_node(const char *device, uint8_t port_num, const char *node)
-{
-	return node[0] ? open_here(node) : open_without_node(device, port_num);
 }
 
 int umad_error(int err)

@@ -86,9 +86,7 @@ static int connect_id(struct id *id, const struct rdma_conn_param *param)
 
 int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 {
-	if (!id)
-		return api_return(-EINVAL);
-	return sync_return(id_of(id), connect_id(id_of(id), conn_param));
+	return sync_return(id_of(id), id ? connect_id(id_of(id), conn_param) : -EINVAL);
 }
 
 /* --- accept -------------------------------------------------------------- */
@@ -216,17 +214,15 @@ static int reject_id(struct id *id, enum cm_rej_reason reason, const void *data,
 
 int rdma_reject(struct rdma_cm_id *id, const void *private_data, uint8_t private_data_len)
 {
-	if (!id)
-		return api_return(-EINVAL);
-	return api_return(reject_id(id_of(id), CM_REJ_CONSUMER, private_data, private_data_len));
+	return api_return(id ? reject_id(id_of(id), CM_REJ_CONSUMER, private_data, private_data_len)
+			     : -EINVAL);
 }
 
 int rdma_reject_ece(struct rdma_cm_id *id, const void *private_data, uint8_t private_data_len)
 {
-	if (!id)
-		return api_return(-EINVAL);
 	return api_return(
-		reject_id(id_of(id), CM_REJ_VENDOR_OPTION, private_data, private_data_len));
+		id ? reject_id(id_of(id), CM_REJ_VENDOR_OPTION, private_data, private_data_len)
+		   : -EINVAL);
 }
 
 /* A lookup is answered by it, as by rdma_accept() without parameters: it asks for nothing else. */
@@ -247,9 +243,7 @@ static int establish_id(struct id *id)
 
 int rdma_establish(struct rdma_cm_id *id)
 {
-	if (!id)
-		return api_return(-EINVAL);
-	return api_return(establish_id(id_of(id)));
+	return api_return(id ? establish_id(id_of(id)) : -EINVAL);
 }
 
 /* The peer's data is as good as its RTU; cmportd sees neither. */
@@ -289,9 +283,7 @@ static int notify_id(struct id *id, enum ibv_event_type event)
 
 int rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event)
 {
-	if (!id)
-		return api_return(-EINVAL);
-	return api_return(notify_id(id_of(id), event));
+	return api_return(id ? notify_id(id_of(id), event) : -EINVAL);
 }
 
 /* --- disconnect ---------------------------------------------------------- */
@@ -318,7 +310,5 @@ static int disconnect_id(struct id *id)
 
 int rdma_disconnect(struct rdma_cm_id *id)
 {
-	if (!id)
-		return api_return(-EINVAL);
-	return sync_return(id_of(id), disconnect_id(id_of(id)));
+	return sync_return(id_of(id), id ? disconnect_id(id_of(id)) : -EINVAL);
 }

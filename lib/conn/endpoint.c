@@ -14,7 +14,7 @@
 #define RESOLVE_TIMEOUT_MS 2000
 
 /* Return: 0 or -errno, from a public call. */
-static int inside(int result)
+static int errno_of(int result)
 {
 	return result ? -errno : 0;
 }
@@ -49,7 +49,7 @@ static int make_passive(struct id *id, const struct rdma_addrinfo *info, struct 
 
 	if (!is_whole(info->ai_src_addr, info->ai_src_len))
 		return -EINVAL;
-	err = inside(rdma_bind_addr(&id->pub, info->ai_src_addr));
+	err = errno_of(rdma_bind_addr(&id->pub, info->ai_src_addr));
 	if (!err)
 		err = copy_bytes(attr, sizeof(*attr), &copy);
 	if (err)
@@ -69,9 +69,9 @@ static int resolve_endpoint_route(struct id *id, const struct rdma_addrinfo *inf
 	int err, cancel_state;
 
 	if (!info->ai_route_len)
-		return inside(rdma_resolve_route(&id->pub, RESOLVE_TIMEOUT_MS));
-	err = inside(rdma_set_option(&id->pub, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, info->ai_route,
-				     info->ai_route_len));
+		return errno_of(rdma_resolve_route(&id->pub, RESOLVE_TIMEOUT_MS));
+	err = errno_of(rdma_set_option(&id->pub, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH,
+				       info->ai_route, info->ai_route_len));
 	if (err)
 		return err;
 	cancel_state = api_enter();
@@ -88,13 +88,13 @@ static int make_active(struct id *id, const struct rdma_addrinfo *info, struct i
 	if (!is_whole(info->ai_src_addr, info->ai_src_len) ||
 	    !is_whole(info->ai_dst_addr, info->ai_dst_len))
 		return -EINVAL;
-	err = inside(rdma_resolve_addr(&id->pub, info->ai_src_addr, info->ai_dst_addr,
-				       RESOLVE_TIMEOUT_MS));
+	err = errno_of(rdma_resolve_addr(&id->pub, info->ai_src_addr, info->ai_dst_addr,
+					 RESOLVE_TIMEOUT_MS));
 	if (!err)
 		err = resolve_endpoint_route(id, info);
 	if (!err && attr) {
 		attr->qp_type = info->ai_qp_type;
-		err = inside(rdma_create_qp(&id->pub, pd, attr));
+		err = errno_of(rdma_create_qp(&id->pub, pd, attr));
 	}
 	if (!err)
 		err = copy_bytes(info->ai_connect, info->ai_connect_len, &id->prefix);
@@ -112,7 +112,7 @@ int rdma_create_ep(struct rdma_cm_id **id, struct rdma_addrinfo *res, struct ibv
 
 	if (!id || !res)
 		return api_return(-EINVAL);
-	err = inside(rdma_create_id(NULL, &made, NULL, res->ai_port_space));
+	err = errno_of(rdma_create_id(NULL, &made, NULL, res->ai_port_space));
 	if (err)
 		return api_result(err);
 	made->qp_type = res->ai_qp_type;

@@ -29,15 +29,10 @@ static int open_socket(void)
 	struct sockaddr_nl addr = { .nl_family = AF_NETLINK, .nl_groups = FROM_KERNEL };
 	int made =
 		socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_KOBJECT_UEVENT);
-	int err;
 
 	if (made < 0)
 		return -errno;
-	if (bind(made, (struct sockaddr *)&addr, sizeof(addr)) == 0)
-		return made;
-	err = errno;
-	close(made);
-	return -err;
+	return bind(made, (struct sockaddr *)&addr, sizeof(addr)) ? fd_give_up(made) : made;
 }
 
 /* An announcement is a list of strings: "add@/devices/...", "ACTION=add", "SUBSYSTEM=..." */
@@ -52,7 +47,7 @@ static const char *value_of(const char *text, size_t bytes, const char *name)
 	return "";
 }
 
-static void handle(const char *text, size_t bytes, bool *has_come)
+static void handle_uevent(const char *text, size_t bytes, bool *has_come)
 {
 	const char *action = value_of(text, bytes, "ACTION");
 	const char *subsystem = value_of(text, bytes, "SUBSYSTEM");
@@ -71,7 +66,7 @@ static void handle(const char *text, size_t bytes, bool *has_come)
 		removal_of_device(device);
 }
 
-static void announced(struct watch *of, uint32_t events)
+static void read_uevents(struct watch *of, uint32_t events)
 {
 	char text[UEVENT_BYTES + 1];
 	struct sockaddr_nl from;
@@ -88,7 +83,7 @@ static void announced(struct watch *of, uint32_t events)
 			break;
 		else if (from.nl_pid == 0) {
 			text[n] = '\0';
-			handle(text, (size_t)n, &has_come);
+			handle_uevent(text, (size_t)n, &has_come);
 		}
 	}
 	if (has_come)
@@ -102,7 +97,7 @@ int hotplug_start(void)
 
 	fd = open_socket();
 	if (fd >= 0)
-		return engine_watch(&watch, fd, announced);
+		return engine_watch(&watch, fd, read_uevents);
 	err = fd;
 	fd = -1;
 	if (err == -EMFILE || err == -ENFILE || err == -ENOMEM)

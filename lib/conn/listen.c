@@ -346,7 +346,5 @@ static int start_listening(struct id *id, int backlog)
 
 int rdma_listen(struct rdma_cm_id *id, int backlog)
 {
-	if (!id)
-		return api_return(-EINVAL);
-	return api_return(start_listening(id_of(id), backlog));
+	return api_return(id ? start_listening(id_of(id), backlog) : -EINVAL);
 }

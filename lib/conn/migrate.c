@@ -60,7 +60,5 @@ static int migrate_id(struct id *id, struct channel *to)
 
 int rdma_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *channel)
 {
-	if (!id)
-		return api_return(-EINVAL);
-	return api_return(migrate_id(id_of(id), channel_of(channel)));
+	return api_return(id ? migrate_id(id_of(id), channel_of(channel)) : -EINVAL);
 }

@@ -24,7 +24,7 @@
 
 /* --- above the host ------------------------------------------------------ */
 
-static void told(const struct portd_record *record)
+static void receive_record(const struct portd_record *record)
 {
 	if (record->type == PORTD_SA_TOLD)
 		subnet_told(&record->sa_told);
@@ -32,30 +32,30 @@ static void told(const struct portd_record *record)
 		stat_asked(record->stat_ask.ask_id);
 }
 
-static void tell(struct portd_client *to)
+static void resend_all(struct portd_client *to)
 {
-	claims_tell(to);
-	subnet_tell(to);
+	claims_resend(to);
+	subnet_resend(to);
 }
 
 static const struct host_rooms above_host = {
 	.port_gone = removal_of_port,
-	.told = told,
-	.tell = tell,
-	.look = stat_look,
+	.receive = receive_record,
+	.resend = resend_all,
+	.before_sleep = stat_send_rows,
 	.deadline = stat_deadline,
 	.forget = stat_forget,
 };
 
 /* --- above the engine ---------------------------------------------------- */
 
-static int start(void)
+static int start_rooms(void)
 {
 	host_set_rooms(&above_host);
 	return hotplug_start();
 }
 
-static void after_fork(void)
+static void rooms_after_fork(void)
 {
 	id_after_fork();
 	membership_after_fork();
@@ -65,15 +65,15 @@ static void after_fork(void)
 }
 
 static const struct engine_rooms above_engine = {
-	.start = start,
+	.start = start_rooms,
 	.stop = hotplug_stop,
 	.report = report_handle,
 	.neighbour_changed = resolve_neigh_changed,
 	.interfaces_changed = listen_extend,
 	.expire = resolve_expire,
-	.look = host_look,
+	.before_sleep = host_before_sleep,
 	.deadline = host_deadline,
-	.after_fork = after_fork,
+	.after_fork = rooms_after_fork,
 };
 
 int rooms_start(void)

@@ -46,29 +46,24 @@ static uint8_t handle_of(const struct cm_port *port)
 	return handle < 0 ? PORTD_STAT_NO_PORT : (uint8_t)handle;
 }
 
-static void write_addresses(const struct id *id, struct portd_stat_id *row)
+static void write_id(const struct id *id, struct cm_time now, struct portd_stat_id *row)
 {
 	struct portd_claim claim = claims_show(id);
 
-	row->family = claim.local_family ? claim.local_family : claim.peer_family;
-	row->local_port = claim.local_port;
-	row->peer_port = claim.peer_port;
-	memcpy(row->local_addr, claim.local_addr, sizeof(row->local_addr));
-	memcpy(row->peer_addr, claim.peer_addr, sizeof(row->peer_addr));
-}
-
-static void write_id(const struct id *id, struct cm_time now, struct portd_stat_id *row)
-{
 	*row = (struct portd_stat_id){
 		.id_state = (uint8_t)id->state,
 		.conn_state = PORTD_STAT_NONE,
 		.port = id->path.port ? handle_of(&id->path.port->cm) : PORTD_STAT_NO_PORT,
 		.qp_type = (uint8_t)id_transport(id),
 		.ps = id->claim.ps,
+		.family = claim.local_family ? claim.local_family : claim.peer_family,
+		.local_port = claim.local_port,
+		.peer_port = claim.peer_port,
 		.n_requests = id->n_requests,
 		.age_ms = (now.ns - id->born.ns) / CM_NS_PER_MS,
 	};
-	write_addresses(id, row);
+	memcpy(row->local_addr, claim.local_addr, sizeof(row->local_addr));
+	memcpy(row->peer_addr, claim.peer_addr, sizeof(row->peer_addr));
 	if (!id->conn)
 		return;
 	portd_stat_conn(id->conn, row);
@@ -91,16 +86,6 @@ static void write_orphan(struct cm_conn *conn, void *arg)
 		.age_ms = UINT64_MAX,
 	};
 	portd_stat_conn(conn, row);
-}
-
-static size_t list_length(const struct list *list)
-{
-	const struct list *node;
-	size_t n = 0;
-
-	list_for_each (node, list)
-		n++;
-	return n;
 }
 
 static void write_ids(struct engine *engine)
@@ -197,7 +182,7 @@ static bool next_record(struct portd_record *ret)
 	return true;
 }
 
-void stat_look(struct portd_client *client)
+void stat_send_rows(struct portd_client *client)
 {
 	struct portd_datagram out;
 	struct portd_record record;

@@ -10,13 +10,13 @@
 #include "base/time.h"
 #include "lib/portd/client/client.h"
 
-/** stat_asked() - write all ids, connections and counters down, to be sent by stat_look(). */
+/** stat_asked() - write all ids, connections and counters down, to be sent by stat_send_rows(). */
 void stat_asked(uint32_t ask_id);
 
-/** stat_look() - send what there is room for. */
-void stat_look(struct portd_client *client);
+/** stat_send_rows() - send what there is room for. */
+void stat_send_rows(struct portd_client *client);
 
-/** stat_deadline() - when stat_look() is needed again; CM_TIME_NEVER if not at all. */
+/** stat_deadline() - when stat_send_rows() is needed again; CM_TIME_NEVER if not at all. */
 struct cm_time stat_deadline(void);
 
 /** stat_forget() - who asked has gone with cmportd. */

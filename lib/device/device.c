@@ -244,9 +244,9 @@ bool device_gone(struct device *device)
 	lock_take(&lock, LOCK_DEVICES);
 	is_news = !device->removed;
 	__atomic_store_n(&device->removed, true, __ATOMIC_RELEASE);
+	/* Without memory for a new list it stays in the old one, marked as removed. */
 	if (is_news)
-		renew_list(
-			NULL); /* without memory for that it is in the list, as one that is gone */
+		renew_list(NULL);
 	lock_give(&lock, LOCK_DEVICES);
 	gid_forget(device->verbs);
 	return is_news;

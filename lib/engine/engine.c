@@ -213,16 +213,6 @@ static void network_changed(struct watch *watch, uint32_t events)
 	rooms->interfaces_changed();
 }
 
-/* An alarm that rings only now, or has been put off, wakes the thread for nothing. */
-static void set_next_alarm(void)
-{
-	engine_lock();
-	if (cm_time_reached(rings_at, clock_now()))
-		rings_at = CM_TIME_NEVER;
-	set_alarm(cm_time_earlier(next_deadline(), rooms->deadline()));
-	engine_unlock();
-}
-
 /* Timers are run after each turn anyway; the alarm, edge-triggered, is never read. */
 static void alarm_rang(struct watch *watch, uint32_t events)
 {
@@ -231,13 +221,18 @@ static void alarm_rang(struct watch *watch, uint32_t events)
 
 void engine_turn(int most_ms)
 {
-	set_next_alarm();
+	engine_lock();
+	/* An alarm that rings only now, or has been put off, wakes the thread for nothing. */
+	if (cm_time_reached(rings_at, clock_now()))
+		rings_at = CM_TIME_NEVER;
+	set_alarm(cm_time_earlier(next_deadline(), rooms->deadline()));
+	engine_unlock();
 	loop_turn(&loop, most_ms);
 	run_timers();
-	rooms->look();
+	rooms->before_sleep();
 }
 
-static void *run(void *arg)
+static void *run_thread(void *arg)
 {
 	pthread_setname_np(pthread_self(), "purecm");
 	for (;;)
@@ -345,14 +340,14 @@ int engine_init(const struct engine_rooms *above)
 	return err;
 }
 
-static int start(const struct engine_rooms *above)
+static int start_thread(const struct engine_rooms *above)
 {
 	static bool fork_handled;
 	int err = engine_init(above);
 
 	if (err)
 		return err;
-	err = thread_start(run, NULL);
+	err = thread_start(run_thread, NULL);
 	if (err) {
 		drop_state();
 		return err;
@@ -369,7 +364,7 @@ int engine_start(const struct engine_rooms *above)
 
 	pthread_mutex_lock(&start_lock);
 	if (!started)
-		err = start(above);
+		err = start_thread(above);
 	started = started || !err;
 	pthread_mutex_unlock(&start_lock);
 	return err;

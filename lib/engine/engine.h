@@ -46,8 +46,8 @@ struct engine_rooms {
 	void (*neighbour_changed)(const struct net_event *event);
 	void (*interfaces_changed)(void); /* ports may have come, or their GIDs changed */
 	void (*expire)(struct cm_time now);
-	void (*look)(void); /* before the thread sleeps */
-	/* When look() is needed although nothing happens; the lock is held. */
+	void (*before_sleep)(void); /* before the thread sleeps */
+	/* When before_sleep() is needed although nothing happens; the lock is held. */
 	struct cm_time (*deadline)(void);
 	void (*after_fork)(void); /* in a forked child: the parent's things are none of ours */
 };

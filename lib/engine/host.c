@@ -181,7 +181,7 @@ static void take_record(const struct portd_record *record, void *arg)
 
 	(void)arg;
 	if (!is_gone && record->type != PORTD_MAD) {
-		rooms->told(record);
+		rooms->receive(record);
 		return;
 	}
 	port = host_port(is_gone ? record->gone.port : record->mad.port);
@@ -218,41 +218,41 @@ static struct cm_record record_of(const struct cm_conn *conn)
 	return record;
 }
 
-struct told_conns {
+struct conn_records {
 	struct cm_record *tracked;
 	size_t n, room;
 };
 
 static void collect_record(struct cm_conn *conn, void *arg)
 {
-	struct told_conns *told = arg;
+	struct conn_records *records = arg;
 
-	if (conn->port && port_of(conn->port)->handle >= 0 && told->n < told->room)
-		told->tracked[told->n++] = record_of(conn);
+	if (conn->port && port_of(conn->port)->handle >= 0 && records->n < records->room)
+		records->tracked[records->n++] = record_of(conn);
 }
 
-static void tell_tracked(struct portd_client *to)
+static void resend_tracked(struct portd_client *to)
 {
 	struct engine *engine = engine_lock();
-	struct told_conns told = { .room = engine->core.n_conns };
+	struct conn_records records = { .room = engine->core.n_conns };
 	size_t i;
 
-	told.tracked = calloc(told.room + 1, sizeof(*told.tracked));
-	if (told.tracked)
-		cm_core_walk(&engine->core, collect_record, &told);
+	records.tracked = calloc(records.room + 1, sizeof(*records.tracked));
+	if (records.tracked)
+		cm_core_walk(&engine->core, collect_record, &records);
 	engine_unlock();
-	for (i = 0; i < told.n; i++)
-		portd_tell_tracked(to, &told.tracked[i]);
-	if (!told.tracked)
+	for (i = 0; i < records.n; i++)
+		portd_tell_tracked(to, &records.tracked[i]);
+	if (!records.tracked)
 		warning_of_untracked();
-	free(told.tracked);
+	free(records.tracked);
 }
 
-static void tell_all(struct portd_client *to, void *arg)
+static void resend_all(struct portd_client *to, void *arg)
 {
 	(void)arg;
-	rooms->tell(to);
-	tell_tracked(to);
+	rooms->resend(to);
+	resend_tracked(to);
 }
 
 static void handle_is(const char *device, uint8_t port_num, int handle, void *arg)
@@ -270,7 +270,7 @@ static void handle_is(const char *device, uint8_t port_num, int handle, void *ar
 
 static void resume_portd(void)
 {
-	static const struct portd_memory memory = { .handle_is = handle_is, .tell = tell_all };
+	static const struct portd_memory memory = { .handle_is = handle_is, .tell = resend_all };
 	int err = portd_resume(link_client(), &memory);
 
 	if (!err)
@@ -317,7 +317,7 @@ static void fetch_ids(void)
 		lend_ids(&ids);
 }
 
-void host_look(void)
+void host_before_sleep(void)
 {
 	if (!link_client())
 		return;
@@ -326,7 +326,7 @@ void host_look(void)
 		resume_portd();
 	if (resume_at.ns == UINT64_MAX)
 		fetch_ids();
-	rooms->look(link_client());
+	rooms->before_sleep(link_client());
 }
 
 struct cm_time host_deadline(void)

@@ -18,11 +18,11 @@
  */
 struct host_rooms {
 	void (*port_gone)(struct port *port); /* its device was removed */
-	void (*told)(const struct portd_record *record);
-	void (*tell)(struct portd_client *to);	   /* what they know, to the next cmportd */
-	void (*look)(struct portd_client *client); /* before the thread sleeps */
-	struct cm_time (*deadline)(void);	   /* when look() is needed in any case */
-	void (*forget)(void);			   /* cmportd is gone */
+	void (*receive)(const struct portd_record *record);
+	void (*resend)(struct portd_client *to);	   /* what they know, to the next cmportd */
+	void (*before_sleep)(struct portd_client *client); /* before the thread sleeps */
+	struct cm_time (*deadline)(void); /* when before_sleep() is needed in any case */
+	void (*forget)(void);		  /* cmportd is gone */
 };
 
 /** host_set_rooms() - who is above; before host_start(). */
@@ -49,10 +49,10 @@ void host_close_port(struct port *port);
 /** host_port() - what is open under a handle. Return: with a reference, or NULL. */
 struct port *host_port(uint8_t handle);
 
-/** host_look() - the engine's thread, before it sleeps: more comm ids, the next cmportd. */
-void host_look(void);
+/** host_before_sleep() - the engine's thread, before it sleeps: more comm ids, the next cmportd. */
+void host_before_sleep(void);
 
-/** host_deadline() - when host_look() is needed even if nothing happens. */
+/** host_deadline() - when host_before_sleep() is needed even if nothing happens. */
 struct cm_time host_deadline(void);
 
 /**

@@ -28,7 +28,7 @@ static bool fill_mad(const struct cm_send *send, bool again, struct portd_mad *r
 }
 
 /* After its messages, the comm ids; then the box is empty. */
-static void finish(struct outbox *box)
+static void empty_outbox(struct outbox *box)
 {
 	unsigned int i;
 
@@ -51,7 +51,7 @@ int outbox_flush(struct outbox *box)
 		err = portd_send(link_client(), mad, n);
 	if (err)
 		log_debug("that was not sent: %s", strerror(-err));
-	finish(box);
+	empty_outbox(box);
 	return err;
 }
 
@@ -63,7 +63,7 @@ void outbox_hold(struct outbox *box, bool again)
 	for (i = 0; i < box->n; i++)
 		if (fill_mad(&box->send[i], again, &mad))
 			portd_hold(link_client(), &mad);
-	finish(box);
+	empty_outbox(box);
 }
 
 void outbox_release(void)

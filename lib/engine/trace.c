@@ -46,7 +46,7 @@ static bool has_function(void)
 	return __atomic_load_n(&is_wanted, __ATOMIC_RELAXED);
 }
 
-static void call(struct purecm_trace *trace)
+static void call_function(struct purecm_trace *trace)
 {
 	trace->time_ns = clock_now().ns;
 	pthread_rwlock_rdlock(&lock);
@@ -67,7 +67,7 @@ static void call_for_message(char way, const struct port *port, const struct mad
 	};
 
 	memcpy(&trace.peer, &path->dgid, sizeof(trace.peer));
-	call(&trace);
+	call_function(&trace);
 }
 
 static void call_for_step(const struct cm_conn *conn, enum cm_state from, enum cm_event why)
@@ -80,7 +80,7 @@ static void call_for_step(const struct cm_conn *conn, enum cm_state from, enum c
 		.why = cm_event_str(why),
 	};
 
-	call(&trace);
+	call_function(&trace);
 }
 
 /* --- the log ----------------------------------------------------------------- */

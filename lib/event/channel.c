@@ -69,8 +69,8 @@ void channel_close(struct channel *channel)
 	channel_put(channel);
 }
 
-/* After events were taken out of the queue: with the last one go the counts, as many as were or
- * will be written; one that is about to be comes at once. */
+/* After events were taken out of the queue. With the last event all counts are read from the
+ * eventfd; one that a writer has announced and not yet written arrives at once. */
 static void settle_count(struct channel *channel)
 {
 	struct pollfd poller = { .fd = channel->pub.fd, .events = POLLIN };
@@ -121,7 +121,7 @@ void channel_after_fork(void)
 	channel_set_after_fork();
 }
 
-/* An event that was taken meanwhile needs no signal. *ret_wakes: for how many threads to post. */
+/* An event that was taken meanwhile needs no signal. *ret_wakes: how many sleepers to wake. */
 static bool begin_signal(struct channel *channel, unsigned int *ret_wakes)
 {
 	bool wanted;
@@ -152,7 +152,7 @@ static void signal_channel(struct channel *channel)
 		assert(n == sizeof(one));
 		(void)n;
 	}
-	/* Without the lock, which who has been woken takes now. */
+	/* Without the lock: the threads that are woken take it now. */
 	__atomic_sub_fetch(&channel->n_writers, wanted, __ATOMIC_RELEASE);
 	while (wakes--)
 		sem_post(&channel->wake);
@@ -169,7 +169,7 @@ void channel_signal_posted(struct list *channels)
 	}
 }
 
-static bool concerns(const struct event *event, enum channel_by by, const void *whom)
+static bool event_concerns(const struct event *event, enum channel_by by, const void *whom)
 {
 	switch (by) {
 	case CHANNEL_BY_OWNER:
@@ -190,7 +190,7 @@ void channel_withdraw(struct channel *channel, enum channel_by by, const void *w
 
 	lock_take(&channel->lock, LOCK_CHANNEL);
 	list_for_each_safe (node, after, &channel->events) {
-		if (!concerns(container_of(node, struct event, link), by, whom))
+		if (!event_concerns(container_of(node, struct event, link), by, whom))
 			continue;
 		list_remove(node);
 		list_append(ret, node);
@@ -231,7 +231,7 @@ static inline __attribute__((always_inline)) int sleep_on(sem_t *wake, int cance
 	return err;
 }
 
-/* Whoever was interrupted leaves a post behind, for which a later sleeper looks once too often. */
+/* An interrupted thread leaves its post in the semaphore: a later sleeper wakes once in vain. */
 static void end_sleep(struct channel *channel)
 {
 	lock_take(&channel->lock, LOCK_CHANNEL);
@@ -240,7 +240,7 @@ static void end_sleep(struct channel *channel)
 		channel->n_woken--;
 }
 
-static void cancelled(void *arg)
+static void cancel_sleep(void *arg)
 {
 	struct channel *channel = arg;
 
@@ -249,23 +249,23 @@ static void cancelled(void *arg)
 	channel_put(channel);
 }
 
-/* Gives the lock up meanwhile; this is where rdma_get_cm_event() can be cancelled. Nobody wakes who
- * waits at a closed channel. */
+/* Releases the lock while it sleeps; rdma_get_cm_event() can be cancelled here. A thread that waits
+ * on a closed channel is never woken. */
 static int wait_for_event(struct channel *channel, int cancel_state)
 {
 	int err;
 
 	channel->n_asleep++;
 	lock_give(&channel->lock, LOCK_CHANNEL);
-	pthread_cleanup_push(cancelled, channel);
+	pthread_cleanup_push(cancel_sleep, channel);
 	err = sleep_on(&channel->wake, cancel_state);
 	pthread_cleanup_pop(0);
 	end_sleep(channel);
 	return err;
 }
 
-/* Nothing will ever come. */
-static int stay(int cancel_state)
+/* Until the thread is cancelled: no event will come. */
+static int sleep_for_ever(int cancel_state)
 {
 	sem_t never;
 
@@ -294,10 +294,11 @@ int channel_take(struct channel *channel, int cancel_state, struct event **ret)
 	int err = 0;
 
 	if (!channel_set_lock(channel))
-		return channel_set_just_lost(channel) ? stay(cancel_state) : -EBADF;
+		return channel_set_just_lost(channel) ? sleep_for_ever(cancel_state) : -EBADF;
 	channel_get(channel);
 	while (!err && !(event = first_event(channel))) {
-		/* Who is here when the channel is closed stays: rping fails at its end else. */
+		/* A thread that waits when the channel is closed goes on waiting: with an error
+		 * rping would fail at its end. */
 		if (!channel->closed && !channel_is_blocking(channel)) {
 			err = -EAGAIN;
 			break;

@@ -16,7 +16,7 @@
 
 static struct pool long_events = POOL_OF(sizeof(struct event));
 
-/* A thousand events at once are a hundred fresh pages, but forty without private data. */
+/* Without private data a thousand events take forty pages instead of a hundred. */
 static struct pool brief_events = POOL_OF(offsetof(struct event, private_data));
 
 void id_events_after_fork(void)
@@ -64,7 +64,7 @@ void id_charge(const struct event *event)
 	lock_give(&id->lock, LOCK_ID);
 }
 
-/* Return: what is left to be freed. */
+/* An id without a spare keeps the event as one. Return: NULL, or the event, to be freed. */
 static struct event *keep_spare(struct id *id, struct event *event)
 {
 	if (id->spare || !event->is_long)
@@ -105,8 +105,8 @@ void id_wait_group_acked(struct id *id, const struct group *group)
 	lock_give(&id->lock, LOCK_ID);
 }
 
-/* A program waits for the event of what it began: with no memory left for it, it would wait for
- * ever. One in reserve will do, as it comes back with the acknowledgement. */
+/* Without memory for an event the program would wait for it for ever. One spare event an id is
+ * enough: it comes back when it is acknowledged. */
 static struct event *take_spare(struct id *id)
 {
 	struct event *event;
@@ -133,7 +133,7 @@ void id_event_free(struct event *event)
 	event_free(event);
 }
 
-static void describe(struct event *event, struct id *id, enum rdma_cm_event_type type, int status)
+static void fill_event(struct event *event, struct id *id, enum rdma_cm_event_type type, int status)
 {
 	event->owner = id;
 	event->subject = id;
@@ -143,8 +143,8 @@ static void describe(struct event *event, struct id *id, enum rdma_cm_event_type
 }
 
 /* @event: new, or NULL if memory has run out. */
-static struct event *about(struct event *event, struct id *id, enum rdma_cm_event_type type,
-			   int status)
+static struct event *complete_event(struct event *event, struct id *id,
+				    enum rdma_cm_event_type type, int status)
 {
 	if (!event)
 		event = take_spare(id);
@@ -152,13 +152,13 @@ static struct event *about(struct event *event, struct id *id, enum rdma_cm_even
 		warning_of_event(type);
 		return NULL;
 	}
-	describe(event, id, type, status);
+	fill_event(event, id, type, status);
 	return event;
 }
 
 struct event *id_event(struct id *id, enum rdma_cm_event_type type, int status)
 {
-	return about(event_new(), id, type, status);
+	return complete_event(event_new(), id, type, status);
 }
 
 struct event *id_user_event(struct id *id, int status, uint64_t arg)
@@ -167,7 +167,7 @@ struct event *id_user_event(struct id *id, int status, uint64_t arg)
 
 	if (!event)
 		return NULL;
-	describe(event, id, RDMA_CM_EVENT_USER, status);
+	fill_event(event, id, RDMA_CM_EVENT_USER, status);
 	event->pub.param.arg = arg;
 	return event;
 }
@@ -180,7 +180,7 @@ void id_post(struct event *event)
 void id_notify_taken(struct id *id, enum rdma_cm_event_type type, int status,
 		     int (*taken)(struct event *event))
 {
-	struct event *event = about(pool_take(&brief_events), id, type, status);
+	struct event *event = complete_event(pool_take(&brief_events), id, type, status);
 
 	if (!event)
 		return;

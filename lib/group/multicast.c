@@ -299,9 +299,7 @@ static int leave_group(struct id *id, const struct sockaddr *sa)
 
 int rdma_leave_multicast(struct rdma_cm_id *id, struct sockaddr *addr)
 {
-	if (!id)
-		return api_return(-EINVAL);
-	return api_return(leave_group(id_of(id), addr));
+	return api_return(id ? leave_group(id_of(id), addr) : -EINVAL);
 }
 
 /* --- when an id or a device goes ----------------------------------------- */

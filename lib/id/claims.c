@@ -148,47 +148,44 @@ void claims_release(struct id *id)
 
 /* --- a new cmportd ------------------------------------------------------- */
 
-struct told {
+struct held_claim {
 	struct portd_claim claim;
 	bool listens;
 };
 
-static size_t collect(struct told **ret)
+static size_t collect_claims(struct held_claim **ret)
 {
 	struct engine *engine = engine_lock();
 	struct list *node;
-	struct told *told;
+	struct held_claim *held;
 	struct id *id;
 	size_t n = 0;
 
-	list_for_each (node, &engine->ids)
-		n++;
-	told = calloc(n + 1, sizeof(*told));
-	n = 0;
+	held = calloc(list_length(&engine->ids) + 1, sizeof(*held));
 	list_for_each (node, &engine->ids) {
 		id = container_of(node, struct id, link);
-		if (!told || !id->claim_id)
+		if (!held || !id->claim_id)
 			continue;
-		told[n].claim = claim_of(id);
-		told[n++].listens = id->serving;
+		held[n].claim = claim_of(id);
+		held[n++].listens = id->serving;
 	}
 	engine_unlock();
-	*ret = told;
+	*ret = held;
 	return n;
 }
 
-void claims_tell(struct portd_client *client)
+void claims_resend(struct portd_client *client)
 {
-	struct told *told;
-	size_t i, n = collect(&told);
+	struct held_claim *held;
+	size_t i, n = collect_claims(&held);
 	int err;
 
 	for (i = 0; i < n; i++) {
-		err = portd_tell_claim(client, &told[i].claim, told[i].listens);
+		err = portd_tell_claim(client, &held[i].claim, held[i].listens);
 		if (err)
-			warning_of_claim(told[i].claim.local_port, err);
+			warning_of_claim(held[i].claim.local_port, err);
 	}
-	free(told);
+	free(held);
 }
 
 uint64_t claims_service_id(const union addr *addr, uint16_t ps)

@@ -43,7 +43,7 @@ void claims_release(struct id *id);
  */
 uint64_t claims_service_id(const union addr *addr, uint16_t ps);
 
-/** claims_tell() - tell a new cmportd of all claims. */
-void claims_tell(struct portd_client *client);
+/** claims_resend() - tell a new cmportd of all claims. */
+void claims_resend(struct portd_client *client);
 
 #endif

@@ -137,46 +137,31 @@ struct sockaddr_ib addrinfo_gid_address(const union ibv_gid *gid, int port_space
 	return sib;
 }
 
-static struct sockaddr_ib to_gid_address(const struct sockaddr *sa, int port_space)
+static int take_address(struct rdma_addrinfo *rai, const struct addrinfo *ai, bool is_gid)
 {
-	const struct sockaddr_in6 *in6 = (const void *)sa;
-	union ibv_gid gid;
-	struct sockaddr_ib sib;
-
-	memcpy(&gid, &in6->sin6_addr, sizeof(gid));
-	sib = addrinfo_gid_address(&gid, port_space, ntohs(in6->sin6_port));
-	sib.sib_flowinfo = in6->sin6_flowinfo;
-	sib.sib_scope_id = in6->sin6_scope_id;
-	return sib;
-}
-
-static int take_address(struct rdma_addrinfo *rai, const struct addrinfo *ai, bool gid)
-{
+	const struct sockaddr_in6 *in6 = (const void *)ai->ai_addr;
 	bool passive = rai->ai_flags & RAI_PASSIVE;
 	struct sockaddr **addr = passive ? &rai->ai_src_addr : &rai->ai_dst_addr;
 	socklen_t *bytes = passive ? &rai->ai_src_len : &rai->ai_dst_len;
 	struct sockaddr_ib sib;
+	union ibv_gid gid;
 
-	if (!gid)
+	if (!is_gid)
 		return copy_addr(ai->ai_addr, ai->ai_addrlen, addr, bytes);
-	sib = to_gid_address(ai->ai_addr, rai->ai_port_space);
+	memcpy(&gid, &in6->sin6_addr, sizeof(gid));
+	sib = addrinfo_gid_address(&gid, rai->ai_port_space, ntohs(in6->sin6_port));
+	sib.sib_flowinfo = in6->sin6_flowinfo;
+	sib.sib_scope_id = in6->sin6_scope_id;
 	return copy_addr(&sib, sizeof(sib), addr, bytes);
 }
 
 static int take_name(struct rdma_addrinfo *rai, const char *name)
 {
-	char *copy;
+	bool passive = rai->ai_flags & RAI_PASSIVE;
+	char **copy = passive ? &rai->ai_src_canonname : &rai->ai_dst_canonname;
 
-	if (!name)
-		return 0;
-	copy = strdup(name);
-	if (!copy)
-		return -ENOMEM;
-	if (rai->ai_flags & RAI_PASSIVE)
-		rai->ai_src_canonname = copy;
-	else
-		rai->ai_dst_canonname = copy;
-	return 0;
+	*copy = name ? strdup(name) : NULL;
+	return name && !*copy ? -ENOMEM : 0;
 }
 
 static int from_libc(struct rdma_addrinfo *rai, const struct addrinfo *ai,

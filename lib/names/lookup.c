@@ -222,9 +222,8 @@ static int resolve_addrinfo(struct id *id, const char *node, const char *service
 int rdma_resolve_addrinfo(struct rdma_cm_id *id, const char *node, const char *service,
 			  const struct rdma_addrinfo *hints)
 {
-	if (!id)
-		return api_return(-EINVAL);
-	return sync_return(id_of(id), resolve_addrinfo(id_of(id), node, service, hints));
+	return sync_return(id_of(id),
+			   id ? resolve_addrinfo(id_of(id), node, service, hints) : -EINVAL);
 }
 
 static int take_result(struct id *id, struct rdma_addrinfo **ret)

@@ -239,6 +239,7 @@ static int pin_to_link(unsigned int *ifindex, const union addr *addr)
 	return 0;
 }
 
+/* Return: 0 with the lock held, or -errno without it. */
 static int pose_question(const union addr *dst, const union addr *src, unsigned int ifindex,
 			 struct question *ret)
 {
@@ -254,7 +255,7 @@ static int pose_question(const union addr *dst, const union addr *src, unsigned 
 	ret->src = net_ip_of(src_given ? src : NULL);
 	ret->ifindex = ifindex;
 	ret->flags = 0;
-	return 0;
+	return net_enter();
 }
 
 static void tell_route(const struct answer *answer, struct net_route *ret)
@@ -274,11 +275,8 @@ int net_route_lookup(const union addr *dst, const union addr *src, unsigned int 
 	struct question question;
 	const struct answer *hit;
 	struct answer answer;
-	int rc;
+	int rc = pose_question(dst, src, ifindex, &question);
 
-	rc = pose_question(dst, src, ifindex, &question);
-	if (!rc)
-		rc = net_enter();
 	if (rc)
 		return rc;
 	hit = cached_answer(&question);
@@ -296,11 +294,8 @@ int net_route_leads_by(const union addr *dst, const union addr *src, unsigned in
 {
 	const struct answer nothing = { .ifindex = ifindex };
 	struct question question;
-	int rc;
+	int rc = pose_question(dst, src, ifindex, &question);
 
-	rc = pose_question(dst, src, ifindex, &question);
-	if (!rc)
-		rc = net_enter();
 	if (rc)
 		return rc;
 	question.flags = RTM_F_FIB_MATCH;

@@ -111,17 +111,14 @@ out:
 }
 
 /* The next cmportd has given the ports new handles. */
-void subnet_tell(struct portd_client *client)
+void subnet_resend(struct portd_client *client)
 {
 	struct engine *engine = engine_lock();
 	struct portd_record *records;
 	struct list *node;
 	size_t i, n = 0;
 
-	list_for_each (node, &engine->subnet_asks)
-		n++;
-	records = calloc(n + 1, sizeof(*records));
-	n = 0;
+	records = calloc(list_length(&engine->subnet_asks) + 1, sizeof(*records));
 	list_for_each (node, &engine->subnet_asks)
 		if (records)
 			records[n++] = record_of_ask(container_of(node, struct subnet_ask, link));

@@ -49,7 +49,7 @@ void subnet_send(const struct portd_record *record);
 /** subnet_told() - an answer; the engine's thread, no lock is held. */
 void subnet_told(const struct portd_sa_told *told);
 
-/** subnet_tell() - all that is under way, to the next cmportd; no lock is held. */
-void subnet_tell(struct portd_client *client);
+/** subnet_resend() - all that is under way, to the next cmportd; no lock is held. */
+void subnet_resend(struct portd_client *client);
 
 #endif

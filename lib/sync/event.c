@@ -14,7 +14,7 @@
 #include "lib/device/device.h"
 #include "lib/id/id.h"
 
-/* After CONNECT_ERROR the program knows all that these could tell. */
+/* After CONNECT_ERROR these two tell the program nothing new. */
 static bool is_old_news(const struct event *event)
 {
 	return event->subject->connect_error && (event->pub.event == RDMA_CM_EVENT_REJECTED ||

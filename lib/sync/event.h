@@ -8,14 +8,14 @@
 
 #include "lib/event/channel.h"
 
-/** event_of() - from what the program holds to what we know. */
+/** event_of() - our event of the one that the program has. */
 static inline struct event *event_of(struct rdma_cm_event *pub)
 {
 	return (struct event *)pub;
 }
 
 /**
- * event_take() - take the oldest event of a channel and let it happen: see event.c
+ * event_take() - take the oldest event of a channel and apply its effect: see event.c
  * @channel:      waits for an event if its descriptor is blocking
  * @cancel_state: that of the program, see api.h
  * @ret:          to be given to event_ack()
@@ -27,7 +27,7 @@ static inline struct event *event_of(struct rdma_cm_event *pub)
  */
 int event_take(struct channel *channel, int cancel_state, struct event **ret);
 
-/** event_ack() - the program needs an event no more: frees it and its private data. */
+/** event_ack() - free an event and its private data: the program has acknowledged it. */
 void event_ack(struct event *event);
 
 #endif

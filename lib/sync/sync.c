@@ -17,7 +17,8 @@ void sync_drop_event(struct id *id)
 		event_ack(event_of(event));
 }
 
-/* A reason of the peer's is no errno, but where it has no other name it is shown as one. */
+/* A positive status is the peer's reason; only REJECTED has an errno for it, else it stands for
+ * one. */
 static int event_outcome(const struct rdma_cm_event *event)
 {
 	if (!event->status)

@@ -31,8 +31,8 @@ int sync_complete(struct id *id, int cancel_state);
  * @had_event:    an event was waiting before that
  * @cancel_state: that of the program, see api.h
  *
- * With O_NONBLOCK, nothing that is begun is over at once, however quick we are: programs that were
- * written for the kernel go on when the channel is readable, and would wait for ever.
+ * With O_NONBLOCK a call never completes at once, even if its event is there: programs that were
+ * written for the kernel go on when the channel becomes readable, and would wait for ever.
  *
  * Return: as sync_complete().
  */
@@ -41,17 +41,17 @@ int sync_finish(struct id *id, bool had_event, int cancel_state);
 /** sync_drop_event() - acknowledge the event in id->event, if there is one. */
 void sync_drop_event(struct id *id);
 
-/** sync_or_null() - the id if it is synchronous, else NULL. */
+/** sync_or_null() - the id if there is one and it is synchronous, else NULL. */
 static inline struct id *sync_or_null(struct id *id)
 {
-	return id_is_sync(id) ? id : NULL;
+	return id && id_is_sync(id) ? id : NULL;
 }
 
 /**
- * sync_return() - api_return() for a call that begins something on an id
+ * sync_return() - api_return() for a call that begins something on an id, which may be NULL
  *
- * Whether the id is synchronous is asked first: what was begun on another may have been taken by
- * another thread, and the id with it, before the call is over.
+ * Whether the id is synchronous is looked up before the call: another thread may take the event of
+ * an id that is not, and destroy the id, before the call returns.
  */
 #define sync_return(begun_id, call)                                                         \
 	({                                                                                  \

@@ -71,33 +71,19 @@ int ece_agree(struct id *id)
 
 /* --- queue pairs of the program ------------------------------------------ */
 
-static int set_local_ece(struct id *id, const struct ibv_ece *ece)
-{
-	if (id->pub.qp || !ece || !ece->vendor_id || ece->comp_mask)
-		return -EINVAL;
-	id->local_ece = *ece;
-	return 0;
-}
-
 int rdma_set_local_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
 {
-	if (!id)
-		return api_return(-EINVAL);
-	return api_return(set_local_ece(id_of(id), ece));
-}
-
-static int get_remote_ece(const struct id *id, struct ibv_ece *ece)
-{
-	if (id->pub.qp || !ece)
-		return -EINVAL;
-	*ece = (struct ibv_ece){ .vendor_id = id->remote_ece.vendor_id,
-				 .options = id->remote_ece.options };
+	if (!id || id->qp || !ece || !ece->vendor_id || ece->comp_mask)
+		return api_result(-EINVAL);
+	id_of(id)->local_ece = *ece;
 	return 0;
 }
 
 int rdma_get_remote_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
 {
-	if (!id)
-		return api_return(-EINVAL);
-	return api_return(get_remote_ece(id_of(id), ece));
+	if (!id || id->qp || !ece)
+		return api_result(-EINVAL);
+	*ece = (struct ibv_ece){ .vendor_id = id_of(id)->remote_ece.vendor_id,
+				 .options = id_of(id)->remote_ece.options };
+	return 0;
 }

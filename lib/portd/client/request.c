@@ -41,18 +41,14 @@ static int connect_once(const char *path, int *ret)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	int err;
 
 	if (fd < 0)
 		return -errno;
 	strncpy(addr.sun_path, path, sizeof(addr.sun_path) - 1);
-	if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0) {
-		*ret = fd;
-		return 0;
-	}
-	err = errno;
-	close(fd);
-	return -err;
+	if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)))
+		return fd_give_up(fd);
+	*ret = fd;
+	return 0;
 }
 
 static bool nobody_is_there(int err)
@@ -91,16 +87,11 @@ static int take_turn(const char *path)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	int err;
 
 	if (fd < 0)
 		return -errno;
 	snprintf(addr.sun_path + 1, sizeof(addr.sun_path) - 1, "%.100s.start", path);
-	if (bind(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0)
-		return fd;
-	err = errno;
-	close(fd);
-	return -err;
+	return bind(fd, (struct sockaddr *)&addr, sizeof(addr)) ? fd_give_up(fd) : fd;
 }
 
 /* Somebody looks for cmportd. */

@@ -99,7 +99,7 @@ static const struct engine_rooms counting = {
 	.neighbour_changed = count_neighbour,
 	.interfaces_changed = count_interfaces,
 	.expire = count_expired,
-	.look = count_looked,
+	.before_sleep = count_looked,
 	.deadline = never,
 	.after_fork = do_nothing,
 };
@@ -111,7 +111,7 @@ const struct engine_rooms rig_reporting = {
 	.neighbour_changed = resolve_neigh_changed,
 	.interfaces_changed = listen_extend,
 	.expire = resolve_expire,
-	.look = do_nothing,
+	.before_sleep = do_nothing,
 	.deadline = never,
 	.after_fork = do_nothing,
 };

@@ -126,16 +126,16 @@ TEST(refused_listener_may_still_reuse_the_address)
 TEST(next_cmportd_is_told_of_claims_and_listeners)
 {
 	bind_to(RIG_PORT);
-	claims_tell(NULL);
+	claims_resend(NULL);
 	ck_assert_uint_eq(fake_cmportd_count(PORTD_BIND), 2);
 	id->serving = true;
-	claims_tell(NULL);
+	claims_resend(NULL);
 	ck_assert_uint_eq(fake_cmportd_last(PORTD_LISTEN)->claim.claim_id, id->claim_id);
 }
 
 TEST(next_cmportd_is_not_told_of_leased_ports)
 {
 	bind_to(0);
-	claims_tell(NULL);
+	claims_resend(NULL);
 	ck_assert_uint_eq(cmportd.n_said, 0);
 }

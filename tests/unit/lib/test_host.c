@@ -8,7 +8,7 @@
 
 #define TRY_AGAIN_MS 500
 
-static unsigned int n_told, n_gone, n_tells, n_forgets;
+static unsigned int n_received, n_gone, n_resends, n_forgets;
 
 static void count_gone(struct port *port)
 {
@@ -16,19 +16,19 @@ static void count_gone(struct port *port)
 	n_gone++;
 }
 
-static void count_told(const struct portd_record *record)
+static void count_received(const struct portd_record *record)
 {
 	(void)record;
-	n_told++;
+	n_received++;
 }
 
-static void count_tell(struct portd_client *to)
+static void count_resend(struct portd_client *to)
 {
 	(void)to;
-	n_tells++;
+	n_resends++;
 }
 
-static void do_not_look(struct portd_client *client)
+static void ignore_sleep(struct portd_client *client)
 {
 	(void)client;
 }
@@ -45,9 +45,9 @@ static void count_forget(void)
 
 static const struct host_rooms above = {
 	.port_gone = count_gone,
-	.told = count_told,
-	.tell = count_tell,
-	.look = do_not_look,
+	.receive = count_received,
+	.resend = count_resend,
+	.before_sleep = ignore_sleep,
 	.deadline = never,
 	.forget = count_forget,
 };
@@ -110,7 +110,7 @@ TEST(port_that_is_gone_is_named_to_the_room_above)
 TEST(what_is_not_about_messages_is_for_the_room_above)
 {
 	hear(&(struct portd_record){ .type = PORTD_STAT_ASK });
-	ck_assert_uint_eq(n_told, 1);
+	ck_assert_uint_eq(n_received, 1);
 }
 
 TEST(closed_port_gets_no_messages)
@@ -135,9 +135,9 @@ TEST(port_that_cmportd_refuses_is_not_open)
 TEST(next_cmportd_is_told_what_the_rooms_know)
 {
 	end_cmportd();
-	host_look();
+	host_before_sleep();
 	ck_assert_uint_eq(n_forgets, 1);
-	ck_assert_uint_eq(n_tells, 1);
+	ck_assert_uint_eq(n_resends, 1);
 }
 
 TEST(next_cmportd_is_told_of_connections)
@@ -145,7 +145,7 @@ TEST(next_cmportd_is_told_of_connections)
 	struct id *id = rig_connected();
 
 	end_cmportd();
-	host_look();
+	host_before_sleep();
 	ck_assert_uint_eq(fake_cmportd_last(PORTD_TRACK)->tracked.local_comm_id,
 			  id->conn->local_comm_id);
 }
@@ -153,7 +153,7 @@ TEST(next_cmportd_is_told_of_connections)
 TEST(next_cmportd_is_heard)
 {
 	end_cmportd();
-	host_look();
+	host_before_sleep();
 	hear_mad(FAKE_HANDLE);
 	fake_cmportd_message(CM_ATTR_DREP);
 }
@@ -162,14 +162,14 @@ TEST(cmportd_that_is_not_there_yet_is_tried_again_later)
 {
 	cmportd.resume_err = -ECONNREFUSED;
 	end_cmportd();
-	host_look();
+	host_before_sleep();
 	ck_assert_uint_eq(host_deadline().ns, rig.now_ns + TRY_AGAIN_MS * CM_NS_PER_MS);
 	cmportd.resume_err = 0;
-	host_look();
-	ck_assert_uint_eq(n_tells, 0);
+	host_before_sleep();
+	ck_assert_uint_eq(n_resends, 0);
 	rig.now_ns += TRY_AGAIN_MS * CM_NS_PER_MS;
-	host_look();
-	ck_assert_uint_eq(n_tells, 1);
+	host_before_sleep();
+	ck_assert_uint_eq(n_resends, 1);
 	ck_assert(host_deadline().ns == CM_TIME_NEVER.ns);
 }
 
@@ -177,7 +177,7 @@ TEST(cmportd_that_is_not_there_yet_is_tried_again_later)
 
 TEST(enough_comm_ids_are_no_reason_to_ask)
 {
-	host_look();
+	host_before_sleep();
 	ck_assert_uint_eq(cmportd.n_leases, 0);
 }
 
@@ -193,7 +193,7 @@ TEST(more_comm_ids_are_leased_before_they_run_out)
 		engine_step(engine_held(), &box, conn, CM_CALL_DESTROY, NULL);
 	}
 	engine_unlock();
-	host_look();
+	host_before_sleep();
 	ck_assert_uint_eq(cmportd.n_leases, 1);
 	ck_assert_uint_gt(cm_core_ids_left(&engine_held()->core), FAKE_N_IDS);
 }

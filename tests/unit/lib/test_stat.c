@@ -27,7 +27,7 @@ FIXTURE(rig_begin, NULL);
 
 TEST(who_was_not_asked_says_nothing)
 {
-	stat_look(NULL);
+	stat_send_rows(NULL);
 	ck_assert_uint_eq(cmportd.n_datagrams, 0);
 	ck_assert(stat_deadline().ns == CM_TIME_NEVER.ns);
 }
@@ -35,7 +35,7 @@ TEST(who_was_not_asked_says_nothing)
 TEST(without_ids_there_is_an_end)
 {
 	stat_asked(ASK_ID);
-	stat_look(NULL);
+	stat_send_rows(NULL);
 	ck_assert_uint_eq(cmportd.n_said, 1);
 	ck_assert_uint_eq(fake_cmportd_last(PORTD_STAT_END)->stat_end.n_rows, 0);
 	ck_assert_uint_eq(cmportd.said[0].stat_row.ask_id, ASK_ID);
@@ -52,7 +52,7 @@ TEST(an_id_is_told_with_state_and_address)
 	id->state = ID_LISTEN;
 	id->n_requests = 4;
 	stat_asked(ASK_ID);
-	stat_look(NULL);
+	stat_send_rows(NULL);
 	told = &fake_cmportd_last(PORTD_STAT_ID)->stat_id;
 	ck_assert_uint_eq(told->id_state, ID_LISTEN);
 	ck_assert_uint_eq(told->conn_state, PORTD_STAT_NONE);
@@ -71,7 +71,7 @@ TEST(counters_that_are_not_zero_are_told_with_their_port)
 
 	rig.port->cm.tally.count[CM_COUNT_ALIEN][CM_ATTR_DREQ - CM_ATTR_REQ] = 9;
 	stat_asked(ASK_ID);
-	stat_look(NULL);
+	stat_send_rows(NULL);
 	ck_assert_uint_eq(fake_cmportd_count(PORTD_STAT_COUNT), 1);
 	told = &fake_cmportd_last(PORTD_STAT_COUNT)->stat_count;
 	ck_assert_uint_eq(told->port, FAKE_HANDLE);
@@ -84,7 +84,7 @@ TEST(every_counter_fits)
 {
 	memset(&rig.port->cm.tally, 1, sizeof(rig.port->cm.tally));
 	stat_asked(ASK_ID);
-	stat_look(NULL);
+	stat_send_rows(NULL);
 	ck_assert_uint_eq(fake_cmportd_count(PORTD_STAT_COUNT),
 			  (CM_N_COUNTERS + 2) * CM_TALLY_KINDS);
 }
@@ -104,7 +104,7 @@ TEST(many_ids_take_several_datagrams)
 	for (i = 0; i < MANY; i++)
 		new_id();
 	stat_asked(ASK_ID);
-	stat_look(NULL);
+	stat_send_rows(NULL);
 	ck_assert_uint_eq(fake_cmportd_count(PORTD_STAT_ID), MANY);
 	ck_assert_uint_eq(fake_cmportd_last(PORTD_STAT_END)->stat_end.n_rows, MANY);
 	ck_assert_uint_gt(cmportd.n_datagrams, 2);
@@ -115,12 +115,12 @@ TEST(what_has_no_room_is_told_later_and_once)
 	new_id();
 	cmportd.n_busy = 2;
 	stat_asked(ASK_ID);
-	stat_look(NULL);
+	stat_send_rows(NULL);
 	ck_assert_uint_eq(cmportd.n_said, 0);
 	ck_assert_uint_le(stat_deadline().ns, clock_now().ns + WAIT_MS * CM_NS_PER_MS);
-	stat_look(NULL);
-	stat_look(NULL);
-	stat_look(NULL);
+	stat_send_rows(NULL);
+	stat_send_rows(NULL);
+	stat_send_rows(NULL);
 	ck_assert_uint_eq(fake_cmportd_count(PORTD_STAT_ID), 1);
 	ck_assert_uint_eq(fake_cmportd_count(PORTD_STAT_END), 1);
 	ck_assert(stat_deadline().ns == CM_TIME_NEVER.ns);
@@ -130,9 +130,9 @@ TEST(the_answer_is_of_the_moment_of_the_question)
 {
 	cmportd.n_busy = 1;
 	stat_asked(ASK_ID);
-	stat_look(NULL);
+	stat_send_rows(NULL);
 	new_id();
-	stat_look(NULL);
+	stat_send_rows(NULL);
 	ck_assert_uint_eq(fake_cmportd_count(PORTD_STAT_ID), 0);
 }
 
@@ -140,7 +140,7 @@ TEST(of_two_questions_the_last_is_answered)
 {
 	stat_asked(ASK_ID);
 	stat_asked(ASK_ID + 1);
-	stat_look(NULL);
+	stat_send_rows(NULL);
 	ck_assert_uint_eq(fake_cmportd_count(PORTD_STAT_END), 1);
 	ck_assert_uint_eq(fake_cmportd_last(PORTD_STAT_END)->stat_row.ask_id, ASK_ID + 1);
 }
@@ -149,6 +149,6 @@ TEST(an_asker_who_has_gone_is_forgotten)
 {
 	cmportd.try_err = -EPIPE;
 	stat_asked(ASK_ID);
-	stat_look(NULL);
+	stat_send_rows(NULL);
 	ck_assert(stat_deadline().ns == CM_TIME_NEVER.ns);
 }
