@@ -9,10 +9,11 @@
 #include "tests/unit/test.h"
 #include "tools/fabric/roce/icrc.h"
 
-#define BYTES	    1200 /* five packets */
-#define AT_ONCE_NS  5000 /* before anything can have arrived */
-#define NO_TIMER_NS 1000000
-#define READ_BYTES  8192 /* 32 packets, and more than a turn answers */
+#define BYTES	      1200 /* five packets */
+#define AT_ONCE_NS    5000 /* before anything can have arrived */
+#define NO_TIMER_NS   1000000
+#define FEW_TIMERS_NS 30000000
+#define READ_BYTES    8192 /* 32 packets, and more than a turn answers */
 
 static unsigned int lost[2];
 
@@ -84,6 +85,26 @@ TEST(response_lost_is_asked_for_again_without_the_timer)
 	world_run(world);
 	check_done(world, 1);
 	ck_assert_uint_lt(world->now_ns, NO_TIMER_NS);
+	world_close(world);
+}
+
+static enum fate lose_every_ninth(unsigned int number, void *arg)
+{
+	(void)arg;
+	return number % 9 == 1 ? FATE_LOST : FATE_ARRIVES;
+}
+
+/* Whatever the window is, the last packet of it asks for an ACK, or only the timer would help. */
+TEST(window_that_shrank_does_not_wait_for_the_timer)
+{
+	struct world *world = open_losing(UINT32_MAX, UINT32_MAX, 0);
+	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE };
+
+	world->fate_of = lose_every_ninth;
+	ck_assert_int_eq(world_post(world, 0, &wr, 0, 32768, 32768), 0);
+	world_run(world);
+	check_done(world, 1);
+	ck_assert_uint_lt(world->now_ns, FEW_TIMERS_NS);
 	world_close(world);
 }
 

@@ -225,11 +225,21 @@ static void mark_last(struct fab_packet *packet, const struct fab_send *send)
 	}
 }
 
+/* Within a message: each so many packets, twice a window at least, and where the window ends. */
+static bool asks_for_ack(const struct fab_qp *qp, uint32_t n)
+{
+	uint32_t interval = psns_of(qp, context_of(qp)->carrier->ask_ack_bytes);
+	const struct fab_send_queue *sq = &qp->sq;
+
+	if (interval > sq->window / 2)
+		interval = sq->window / 2 ? sq->window / 2 : 1;
+	return n % interval == interval - 1 || sq->send_psn + 1 - sq->una >= sq->window;
+}
+
 static enum ibv_wc_status send_data(struct fab_qp *qp, const struct fab_send *send,
 				    struct fab_packet *packet)
 {
 	uint32_t n = (uint32_t)(qp->sq.send_psn - send->first_psn);
-	uint32_t ask_ack = psns_of(qp, context_of(qp)->carrier->ask_ack_bytes);
 	uint64_t offset = (uint64_t)n * qp->payload_bytes;
 	uint64_t left = send->bytes - offset;
 	enum ibv_wc_status status;
@@ -250,7 +260,7 @@ static enum ibv_wc_status send_data(struct fab_qp *qp, const struct fab_send *se
 		packet->flags |= FAB_FIRST;
 	if (n + 1 == send->n_psn)
 		mark_last(packet, send);
-	else if (n % ask_ack == ask_ack - 1)
+	else if (asks_for_ack(qp, n))
 		packet->flags |= FAB_ASK_ACK;
 	send_packet(qp, packet, context_of(qp)->scratch);
 	return IBV_WC_SUCCESS;

@@ -1,0 +1,212 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""RoCE v2 between a kernel and a process: host a has Debian's kernel with rxe, host b has no RDMA
+module, and user 65534 runs purecm there on the soft fabric's RoCE v2 wire.
+
+Debian's programs talk in both roles, on a first over stock librdmacm and the kernel's connection
+manager, then over purecm; and rstream while packets are lost, repeated, overtaken and corrupted.
+All that was sent has the right ICRC, and tshark finds nothing malformed.
+
+Prints a line per test and then "N passed, N failed, N skipped"; skipped where QEMU is missing.
+"""
+import argparse
+from pathlib import Path
+import subprocess
+import sys
+import tempfile
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/lab"))
+
+from lablib import Lab, LabError, LabTimeout  # noqa: E402
+
+SKIPPED = 77
+LIMIT_S = 60
+FOLDER = "/tmp/f"
+NOBODY = "setpriv --reuid 65534 --regid 65534 --clear-groups"
+RETRY = "for i in $(seq 4); do {} && exit; sleep 0.5; done; exit 1"
+
+# What, the server (%s: its address), the client (%s: the server's), what the client prints.
+BOTH = (
+    ("rping", "rping -s -a %s -C 3 -v", "rping -c -a %s -C 3 -v", "ping data: rdma-ping-2: CDEF"),
+    ("rping with long messages", "rping -s -a %s -C 10 -S 60000", "rping -c -a %s -C 10 -S 60000",
+     ""),
+    ("ucmatose", "ucmatose -b %s -C 20 -S 9000 -c 4", "ucmatose -s %s -C 20 -S 9000 -c 4",
+     "return status 0"),
+    ("udaddy", "udaddy -b %s", "udaddy -s %s", "return status 0"),
+)
+IPV4 = (
+    ("rdma_client", "rdma_server", "rdma_client -s %s", "rdma_client: end 0"),
+    ("rstream", "rstream -b %s -C 50 -S 65536 -T v", "rstream -s %s -C 50 -S 65536 -T v",
+     "custom "),
+    ("ib_send_bw -R", "ib_send_bw -R -n 200", "ib_send_bw -R -n 200 %s", " 65536      200 "),
+    ("ib_write_bw", "ib_write_bw -d DEVICE -x GID -n 200", "ib_write_bw -d DEVICE -x GID -n 200 %s",
+     " 65536      200 "),
+    ("ib_read_bw", "ib_read_bw -d DEVICE -x GID -n 200", "ib_read_bw -d DEVICE -x GID -n 200 %s",
+     " 65536      200 "),
+    ("ib_atomic_bw", "ib_atomic_bw -d DEVICE -x GID -n 200",
+     "ib_atomic_bw -d DEVICE -x GID -n 200 %s", " 8          200 "),
+    ("ib_write_bw, UC", "ib_write_bw -c UC -s 900 -d DEVICE -x GID -n 200",
+     "ib_write_bw -c UC -s 900 -d DEVICE -x GID -n 200 %s", " 900        200 "),
+    ("ib_send_lat, UD", "ib_send_lat -c UD -s 64 -d DEVICE -x GID -n 200",
+     "ib_send_lat -c UD -s 64 -d DEVICE -x GID -n 200 %s", " 64      200 "),
+)
+# tc-netem(8), of both ends
+FAULTS = ("loss 1%", "duplicate 5%", "delay 2ms reorder 90%", "corrupt 1%")
+
+
+class Process:
+    """Host b: commands of user 65534 on the fabric that runs there."""
+
+    def __init__(self, host, build):
+        self.host, self.device, self.gid = host, "fab0", None
+        self.env = {"PURECM_FABRIC": f"{FOLDER}/hosts/a",
+                    "PURECM_SOCKET": f"{FOLDER}/hosts/a/cmportd.sock",
+                    "LD_LIBRARY_PATH": f"{build}/tools/fabric/lib:{build}/lib"}
+        self.prefix = NOBODY
+        fabric = (f"exec {NOBODY} {ROOT}/tools/fabric/fabric run --build {build} --wire roce "
+                  f"--hosts 1 --here eth0 --dir {FOLDER} 'a:sleep 100000'")
+        self.fabric = host.start(fabric)
+        host.wait_for(f"test -S {FOLDER}/hosts/a/control", timeout=60)
+
+    def command(self, text):
+        return f"exec {self.prefix} sh -c '{text}'"
+
+
+class Kernel:
+    """Host a: root, over rxe; by purecm's library if one is given."""
+
+    def __init__(self, host, library=None):
+        self.host, self.device = host, "rxe0"
+        self.env = {"LD_LIBRARY_PATH": str(library)} if library else {}
+
+    @staticmethod
+    def command(text):
+        return f"exec sh -c '{text}'"
+
+
+def gid_index(end):
+    """Of the IPv4 address in a device's table."""
+    done = end.host.run(end.command("ibv_devinfo -v"), env=end.env, timeout=LIMIT_S)
+    for line in done.stdout.splitlines():
+        if "::ffff:10.77" in line and "GID[" in line:
+            return line.split("GID[")[1].split("]")[0].strip()
+    raise LabError(f"no IPv4 GID in {done.output}")
+
+
+class Tests:
+    def __init__(self, lab):
+        self.lab, self.count = lab, {"ok": 0, "FAIL": 0}
+
+    def report(self, name, why=None):
+        verdict = "FAIL" if why else "ok"
+        self.count[verdict] += 1
+        print(f"{verdict:4} {name}" + (f": {why}" if why else ""), flush=True)
+
+    def play(self, name, pair, texts, wanted, address):
+        """A server on the first of a pair, a client on the second."""
+        (server, client), (serve, ask) = pair, texts
+        commands = [text.replace("%s", address).replace("DEVICE", end.device)
+                    .replace("GID", end.gid) for text, end in zip(texts, pair)]
+        running = server.host.start(server.command(commands[0]), env=server.env)
+        try:
+            done = client.host.run(client.command(RETRY.format(commands[1])), env=client.env,
+                                   timeout=LIMIT_S)
+        except LabTimeout as error:
+            self.report(name, str(error)[-900:])
+            return
+        finally:
+            said = running.output()[-600:]
+            running.stop()
+        if not done.ok or wanted not in done.output:
+            self.report(name, f"status {done.status}: {done.output[-900:]}; the server: {said}")
+        else:
+            self.report(name)
+
+    def play_all(self, what, kernel, process, only):
+        for kernel_serves in (True, False):
+            pair = (kernel, process) if kernel_serves else (process, kernel)
+            role = "the kernel serves" if kernel_serves else "the process serves"
+            host = pair[0].host
+            for program, serve, ask, wanted in BOTH + IPV4:
+                if only in program:
+                    self.play(f"{what}, {role}: {program}", pair, (serve, ask), wanted, host.addr4)
+            for program, serve, ask, wanted in BOTH:
+                if only in program:
+                    self.play(f"{what}, {role}, IPv6: {program}", pair, (serve, ask), wanted,
+                              host.addr6)
+
+
+def judge(tests, path):
+    done = subprocess.run([ROOT / "tests/roce/tshark_judge.py", "--capture", path], text=True,
+                          capture_output=True, check=False)
+    tests.report("all packets have the right ICRC and are well-formed: " + done.stdout.strip(),
+                 None if done.returncode == 0 else done.stdout + done.stderr)
+
+
+def multicast(tests, kernel, process):
+    for name, to, of in (("the kernel sends", process, kernel),
+                         ("the process sends", kernel, process)):
+        listener = to.host.start(to.command(f"mckey -m 239.1.1.1 -b {to.host.addr4}"), env=to.env)
+        of.host.run(of.command(f"sleep 2; mckey -m 239.1.1.1 -s -b {of.host.addr4}"), env=of.env,
+                    timeout=LIMIT_S)
+        try:
+            listener.wait(10)
+        except LabError as error:
+            listener.stop()
+            tests.report(f"mckey, {name}", error)
+        else:
+            tests.report(f"mckey, {name}")
+
+
+def faults(tests, kernel, process):
+    """What each end sends is lost, repeated, overtaken or corrupted; rstream compares all bytes."""
+    texts = "rstream -b %s -C 40 -S 65536 -T v", "rstream -s %s -C 40 -S 65536 -T v"
+    for spec in FAULTS:
+        for pair in (kernel, process), (process, kernel):
+            with kernel.host.netem(spec), process.host.netem(spec):
+                tests.play(f"netem {spec}, {pair[0].device} serves", pair, texts, "custom ",
+                           pair[0].host.addr4)
+
+
+def run_all(build, only):
+    with Lab({"a": "stock", "b": "bare"}) as lab, \
+            tempfile.NamedTemporaryFile(suffix=".pcap") as capture:
+        tests = Tests(lab)
+        process = Process(lab.b, build)
+        kernel = Kernel(lab.a)
+        process.gid, kernel.gid = gid_index(process), gid_index(kernel)
+        with lab.b.capture(capture.name):
+            tests.play_all("stock", kernel, process, only)
+            if only in "mckey":
+                multicast(tests, kernel, process)
+        judge(tests, capture.name)
+        if not only:
+            lab.a.mode("purecm", kill=True)
+            kernel = Kernel(lab.a, build / "lib")
+            kernel.gid = gid_index(kernel)
+            tests.play_all("purecm on rxe", kernel, process, "rping")
+        if only in "faults":
+            faults(tests, kernel, process)
+        process.fabric.stop()
+    return tests.count
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", default=ROOT / "build", type=Path)
+    parser.add_argument("--only", default="", help="programs whose names have this in them")
+    arguments = parser.parse_args()
+    try:
+        count = run_all(arguments.build.resolve(), arguments.only)
+    except LabError as error:
+        if "qemu" not in str(error).lower():
+            raise
+        print(f"{error}\n0 passed, 0 failed, 1 skipped")
+        return SKIPPED
+    print(f"{count['ok']} passed, {count['FAIL']} failed, 0 skipped")
+    return 1 if count["FAIL"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
