@@ -15,7 +15,7 @@ sys.path.insert(0, str(TOOLS_DIR.parent / "tests/lab"))
 
 from lablib import Lab, LabError  # noqa: E402
 
-from demo_lab import row, say_what_it_said  # noqa: E402
+from demo_lab import row  # noqa: E402
 
 PINGS = 3
 TIMEOUT_S = 60
@@ -37,6 +37,14 @@ def introduce(lab):
         print(f"  {host.name}  {host.addr4}   {what}\n     RDMA modules: {rdma or 'none'}")
 
 
+def say(host, result):
+    """Print a command, by what begins with rping, and what it printed."""
+    print(f"  {host.name}$ {result.command[result.command.index('rping'):].rstrip(chr(39))}")
+    for line in filter(None, result.output.splitlines()):
+        print(f"  {host.name}| {line}")
+    print(f"  {host.name}: status {result.status} after {result.seconds:.2f} s\n")
+
+
 def show(heading, server_host, server, client_host, client):
     """Connect once, and print what both programs said."""
     print(f"\n{heading}\n", flush=True)
@@ -44,10 +52,10 @@ def show(heading, server_host, server, client_host, client):
     server_host.wait_for("pgrep -x rping", TIMEOUT_S)
     time.sleep(1)
     ended = client_host.start(client).wait(TIMEOUT_S)
-    say_what_it_said(client_host, ended)
+    say(client_host, ended)
     ended.check()
     said = serving.wait(TIMEOUT_S)
-    say_what_it_said(server_host, said)
+    say(server_host, said)
     said.check()
 
 
