@@ -110,7 +110,6 @@ struct cm_service {
 
 /**
  * cm_core_init() - an empty core
- * @core:   to be filled
  * @secret: 64 random bits: where the comm ids start, and the key of the tables
  *
  * Return: 0 or -ENOMEM.
@@ -134,7 +133,6 @@ int cm_core_reserve(struct cm_core *core);
 
 /**
  * cm_core_conn_new() - a connection in IDLE, with a comm id of its own
- * @core:  the core
  * @owner: handed back in reports
  *
  * Return: the connection, to be given back with CM_CALL_DESTROY; NULL when out of memory, or when

@@ -35,7 +35,6 @@ struct cm_retry {
 
 /**
  * cm_retry_init() - begin with a new message
- * @retry:      the schedule
  * @give_up_ns: give up after that long, however many transmissions it takes; 0 for the default,
  *              16 transmissions in 50 s
  * @now:        when it is asked for; a REQ may have to wait for its turn

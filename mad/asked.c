@@ -6,15 +6,6 @@
 
 #include <string.h>
 
-static unsigned int set_of(const struct mad_gid *gid, uint32_t id)
-{
-	uint64_t half[2];
-
-	memcpy(half, gid->raw, sizeof(half));
-	return (unsigned int)(((half[0] ^ half[1] ^ id) * UINT64_C(0x9e3779b97f4a7c15)) >>
-			      (64 - ASKED_SETS_LOG2));
-}
-
 /* Return: where in its set a question is; -1: nowhere. */
 static int find(const struct question *set, const struct mad_gid *gid, uint32_t id)
 {
@@ -28,7 +19,7 @@ static int find(const struct question *set, const struct mad_gid *gid, uint32_t 
 
 bool asked_note(struct asked *asked, const struct mad_gid *gid, const struct mad_talk *talk)
 {
-	unsigned int set = set_of(gid, talk->sender_id);
+	unsigned int set = mad_gid_hash(gid, talk->sender_id, ASKED_SETS_LOG2);
 	struct question *question;
 	int i;
 
@@ -47,7 +38,8 @@ bool asked_note(struct asked *asked, const struct mad_gid *gid, const struct mad
 
 bool asked_again(const struct asked *asked, const struct mad_gid *gid, const struct mad_talk *talk)
 {
-	const struct question *set = asked->of[set_of(gid, talk->receiver_id)];
+	const struct question *set =
+		asked->of[mad_gid_hash(gid, talk->receiver_id, ASKED_SETS_LOG2)];
 	int i = talk->answers && talk->receiver_id ? find(set, gid, talk->receiver_id) : -1;
 
 	return i >= 0 && set[i].again;

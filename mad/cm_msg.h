@@ -254,27 +254,14 @@ extern const struct wire_layout cm_apr_layout;
 /** cm_mad_attr() - the attribute id of a MAD, without decoding the rest. */
 uint16_t cm_mad_attr(const uint8_t mad[MAD_BYTES]);
 
-/**
- * cm_msg_layout() - the body's layout of a message
- * @attr_id: as in the MAD header
- *
- * Return: the layout, or NULL for an attribute that the CM class does not have.
+/** cm_msg_layout() - the layout of a body; NULL for an attribute that the CM class does not have.
  */
 const struct wire_layout *cm_msg_layout(uint16_t attr_id);
 
-/**
- * cm_msg_init() - begin a message
- * @msg:  zeroed, its header filled: class, version, method, attribute
- * @attr: which message
- * @tid:  transaction id
- */
+/** cm_msg_init() - begin a message: @msg is zeroed and its header filled. */
 void cm_msg_init(struct cm_msg *msg, enum cm_attr attr, uint64_t tid);
 
-/**
- * cm_msg_encode() - write a message into a MAD
- * @msg: begun by cm_msg_init()
- * @mad: 256 bytes, all of them written
- */
+/** cm_msg_encode() - write a message begun by cm_msg_init() into a MAD, all bytes of it. */
 void cm_msg_encode(const struct cm_msg *msg, uint8_t mad[MAD_BYTES]);
 
 /**
@@ -291,27 +278,13 @@ void cm_msg_encode(const struct cm_msg *msg, uint8_t mad[MAD_BYTES]);
  */
 int cm_msg_decode(const uint8_t *mad, size_t bytes, struct cm_msg *msg);
 
-/**
- * cm_msg_print() - one line a message: its name, ids and all fields that are not zero
- * @msg: the message
- * @out: where to; no newline is written
- */
+/** cm_msg_print() - name, ids and all fields that are not zero, on one line without its newline. */
 void cm_msg_print(const struct cm_msg *msg, FILE *out);
 
-/**
- * cm_rej_reason_str() - what a REJ reason means
- * @reason: REJ.reason, IBTA vol. 1, table 109
- *
- * Return: a phrase, never NULL.
- */
+/** cm_rej_reason_str() - what REJ.reason means, IBTA vol. 1, table 109; never NULL. */
 const char *cm_rej_reason_str(uint16_t reason);
 
-/**
- * cm_sidr_status_str() - what a status of SIDR_REP means
- * @status: SIDR_REP.status, IBTA vol. 1, 12.11
- *
- * Return: a phrase, never NULL.
- */
+/** cm_sidr_status_str() - what SIDR_REP.status means, IBTA vol. 1, 12.11; never NULL. */
 const char *cm_sidr_status_str(uint8_t status);
 
 #endif

@@ -35,4 +35,19 @@ static inline bool mad_gid_is_ipv4(const struct mad_gid *gid)
 	return !memcmp(gid->raw, prefix, sizeof(prefix));
 }
 
+/**
+ * mad_gid_hash() - so many bits for a GID, and an id or 0
+ *
+ * They are the highest of the product, as no others depend on the last bytes of the GID: those by
+ * which hosts of a subnet differ.
+ */
+static inline unsigned int mad_gid_hash(const struct mad_gid *gid, uint32_t id, unsigned int bits)
+{
+	uint64_t half[2];
+
+	memcpy(half, gid->raw, sizeof(half));
+	return (unsigned int)(((half[0] ^ half[1] ^ id) * UINT64_C(0x9e3779b97f4a7c15)) >>
+			      (64 - bits));
+}
+
 #endif

@@ -14,15 +14,9 @@
 
 /* --- peers --------------------------------------------------------------- */
 
-/* The highest bits of the product, as no others depend on the last bytes of the GID: those by which
- * hosts of a subnet differ. */
 static unsigned int slot_of(const struct mad_gid *gid)
 {
-	uint64_t half[2];
-
-	memcpy(half, gid->raw, sizeof(half));
-	return (unsigned int)(((half[0] ^ half[1]) * UINT64_C(0x9e3779b97f4a7c15)) >>
-			      (64 - PEERS_LOG2));
+	return mad_gid_hash(gid, 0, PEERS_LOG2);
 }
 
 static bool is_of(const struct peer *peer, const struct mad_gid *gid)
@@ -142,14 +136,6 @@ void peers_heard(struct peers *peers, const struct mad_gid *gid, uint32_t qpn, u
 	peer->heard_ns = now_ns;
 }
 
-static void avoid_own_queue_pair(struct peer *peer, uint64_t now_ns)
-{
-	if (!peer->qpn)
-		return;
-	peer->own_avoided_until_ns = now_ns + AVOIDED_NS;
-	peer->qpn = 0;
-}
-
 /* --- both ---------------------------------------------------------------- */
 
 uint32_t peers_qpn(const struct peers *peers, const struct mad_gid *gid, bool asks, uint64_t now_ns)
@@ -175,7 +161,9 @@ void peers_unanswered(struct peers *peers, const struct mad_gid *gid, uint32_t i
 
 	if (!peer)
 		return;
-	avoid_own_queue_pair(peer, now_ns);
+	if (peer->qpn)
+		peer->own_avoided_until_ns = now_ns + AVOIDED_NS;
+	peer->qpn = 0;
 	if (id && peer->asked_id == id)
 		try_another_queue_pair(peer, now_ns);
 }

@@ -162,29 +162,17 @@ extern const struct wire_layout sa_path_layout;
 extern const struct wire_layout sa_member_layout;
 extern const struct wire_layout sa_service_layout;
 
-/**
- * sa_msg_layout() - the record's layout of an attribute
- *
- * Return: the layout, or NULL for an attribute that is not known here.
- */
+/** sa_msg_layout() - the layout of a record; NULL for an attribute that is not known here. */
 const struct wire_layout *sa_msg_layout(uint16_t attr_id);
 
 /**
- * sa_msg_init() - begin a message
- * @msg:       zeroed, its header filled
- * @method:    enum sa_method
- * @attr:      which record
- * @comp_mask: which of its components count
- * @tid:       transaction id
+ * sa_msg_init() - begin a message: @msg is zeroed and its header filled
+ * @comp_mask: which components of the record count
  */
 void sa_msg_init(struct sa_msg *msg, enum sa_method method, enum sa_attr attr, uint64_t comp_mask,
 		 uint64_t tid);
 
-/**
- * sa_msg_encode() - write a message into a MAD
- * @msg: begun by sa_msg_init()
- * @mad: 256 bytes, all of them written
- */
+/** sa_msg_encode() - write a message begun by sa_msg_init() into a MAD, all bytes of it. */
 void sa_msg_encode(const struct sa_msg *msg, uint8_t mad[MAD_BYTES]);
 
 /**

@@ -27,11 +27,7 @@ int umad_open_node(const char *device, uint8_t port_num, const char *node);
 /** umad_error() - what to return for an errno of read() or write(): a removed device says EIO. */
 int umad_error(int err);
 
-/**
- * umad_path_to_addr() - where a MAD goes, as the kernel wants it
- * @path: where
- * @addr: filled whole
- */
+/** umad_path_to_addr() - where a MAD goes, as the kernel wants it. */
 void umad_path_to_addr(const struct mad_path *path, struct ib_mad_addr *addr);
 
 #endif

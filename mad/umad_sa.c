@@ -14,6 +14,7 @@
 
 #include <infiniband/umad.h>
 
+#include "base/fd.h"
 #include "mad/sa_msg.h"
 #include "mad/umad_node.h"
 #include "mad/umad_owner.h"
@@ -42,9 +43,7 @@ int umad_sa_open(const char *device, uint8_t port_num, struct umad_sa *ret)
 
 void umad_sa_close(struct umad_sa *sa)
 {
-	if (sa->fd >= 0)
-		close(sa->fd);
-	sa->fd = -1;
+	fd_close(&sa->fd);
 }
 
 int umad_sa_send(struct umad_sa *sa, const struct mad_path *path, const uint8_t mad[MAD_BYTES],

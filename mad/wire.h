@@ -127,29 +127,16 @@ struct wire_layout {
 
 /**
  * wire_encode() - write a host struct's fields to the wire
- * @layout: the message
- * @host:   its host struct
- * @wire:   start of the layout's bytes; bits that no row names are left as they are
+ * @wire: start of the layout's bytes; bits that no row names are left as they are
  *
  * A value wider than its field is cut to the field's width.
  */
 void wire_encode(const struct wire_layout *layout, const void *host, uint8_t *wire);
 
-/**
- * wire_decode() - read all fields from the wire
- * @layout: the message
- * @wire:   start of the layout's bytes
- * @host:   filled; members that no row names are zero
- */
+/** wire_decode() - read all fields from the wire; members that no row names are zero. */
 void wire_decode(const struct wire_layout *layout, const uint8_t *wire, void *host);
 
-/**
- * wire_print() - print fields as " name=value", in table order
- * @layout: the message
- * @host:   its host struct
- * @every:  false leaves out the fields that are zero
- * @out:    where to
- */
+/** wire_print() - print fields as " name=value", in table order; @every: also what is zero. */
 void wire_print(const struct wire_layout *layout, const void *host, int every, FILE *out);
 
 #endif

@@ -11,7 +11,6 @@
  * report_handle() - deal with one report of the core
  * @engine: locked
  * @box:    where answers go
- * @report: what happened
  * @msg:    the message that made it happen; meaningless for timeouts
  */
 void report_handle(struct engine *engine, struct outbox *box, const struct cm_report *report,

@@ -62,8 +62,7 @@ struct device *device_of_node(const char *name);
 
 /**
  * device_find_gid() - the device, port and GID index that stand for a local IP address
- * @addr:    the address
- * @ifindex: the interface that owns it
+ * @ifindex: the interface that owns the address
  *
  * Return: 0, -ENODEV.
  */

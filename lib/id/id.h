@@ -194,7 +194,6 @@ void id_wait_group_acked(struct id *id, const struct group *group);
 /**
  * id_event() - make an event about an id
  * @id:     whom it is about, and to whom it is charged
- * @type:   which event
  * @status: 0, -errno or a code of the peer
  *
  * Return: the event, for id_post(); NULL when out of memory.

@@ -12,9 +12,6 @@
 
 /**
  * addrinfo_find() - find what rdma_getaddrinfo() finds
- * @node:    as there
- * @service: as there
- * @hints:   as there
  * @ret:     for rdma_freeaddrinfo(); untouched on failure
  * @ret_eai: 0, or the EAI_ code of the C library, whatever is returned then
  *
@@ -41,7 +38,6 @@ int addrinfo_find_service(const char *node, const char *service, int flags);
 
 /**
  * addrinfo_gid_address() - the socket address of a service at a GID
- * @gid:        where
  * @port_space: 0 for any
  * @port:       host byte order, 0 for any
  *
