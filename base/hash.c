@@ -14,6 +14,19 @@ static struct hash_node **bucket_of(const struct hash *table, uint64_t hash)
 	return &table->bucket[hash & (table->n_buckets - 1)];
 }
 
+/* Reverses a bucket's chain, and returns its new beginning. */
+static struct hash_node *reverse_chain(struct hash_node *node)
+{
+	struct hash_node *reversed = NULL, *next;
+
+	for (; node; node = next) {
+		next = node->next;
+		node->next = reversed;
+		reversed = node;
+	}
+	return reversed;
+}
+
 static void hang_in_bucket(const struct hash *table, struct hash_node *node)
 {
 	struct hash_node **bucket = bucket_of(table, node->hash);
@@ -47,8 +60,9 @@ int hash_reserve(struct hash *table, size_t n_buckets)
 	grown.bucket = calloc(grown.n_buckets, sizeof(struct hash_node *));
 	if (!grown.bucket)
 		return -ENOMEM;
+	/* The oldest first, so that nodes of one hash keep their order. */
 	for (i = 0; i < table->n_buckets; i++) {
-		for (node = table->bucket[i]; node; node = next) {
+		for (node = reverse_chain(table->bucket[i]); node; node = next) {
 			next = node->next;
 			hang_in_bucket(&grown, node);
 		}

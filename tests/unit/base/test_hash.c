@@ -157,6 +157,15 @@ TEST(nodes_of_one_hash_are_found_the_latest_first)
 	ck_assert_ptr_null(hash_next(&node[0]));
 }
 
+TEST(nodes_of_one_hash_keep_their_order_when_the_table_grows)
+{
+	hash_insert(&table, &node[0], 7);
+	hash_insert(&table, &node[1], 7);
+	ck_assert_int_eq(hash_reserve(&table, 4 * N_BUCKETS), 0);
+	ck_assert_ptr_eq(hash_first(&table, 7), &node[1]);
+	ck_assert_ptr_eq(hash_next(&node[1]), &node[0]);
+}
+
 TEST(walk_sees_each_node_once)
 {
 	insert_many();
