@@ -145,6 +145,7 @@ static void note_service(uint64_t value, FILE *out)
 		uint64_t block;
 		const char *name;
 	} spaces[] = {
+		{ 0x0001, "SDP" },
 		{ 0x0106, "TCP" },
 		{ 0x0111, "UDP" },
 		{ 0x013f, "IB" },

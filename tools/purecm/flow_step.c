@@ -13,34 +13,31 @@
 #include "cm/fsm.h"
 #include "cm/guard.h"
 
-#define COPY_NS 5000000
-
-/* Where a message usually finds its sender and its receiver: for flows whose beginning was not
- * seen. IDLE, where most mean nothing, stands for nowhere. */
-static const struct usual {
-	enum cm_state state[2];
-} usual[FLOW_MESSAGES] = {
+static const struct flow_usual usual[FLOW_MESSAGES] = {
 #define AT(name) [CM_ATTR_##name - CM_ATTR_REQ]
-#define SENDER	 0
-#define RECEIVER 1
-	AT(REP) = { { CM_REQ_RCVD, CM_REQ_SENT } },
-	AT(RTU) = { { CM_REP_RCVD, CM_REP_SENT } },
-	AT(REJ) = { { CM_REQ_RCVD, CM_IDLE } },
-	AT(DREQ) = { { CM_ESTABLISHED, CM_ESTABLISHED } },
-	AT(DREP) = { { CM_DREQ_RCVD, CM_DREQ_SENT } },
+	AT(REP) = {CM_REQ_RCVD,	 CM_REQ_SENT   },
+	   AT(RTU) = { CM_REP_RCVD,    CM_REP_SENT	},
+	AT(REJ) = { CM_REQ_RCVD,	 CM_IDLE	 },
+	   AT(DREQ) = { CM_ESTABLISHED, CM_ESTABLISHED},
+	AT(DREP) = { CM_DREQ_RCVD,   CM_DREQ_SENT	},
 #undef AT
 };
+
+const struct flow_usual *flow_step_usual(enum cm_attr attr)
+{
+	return &usual[attr - CM_ATTR_REQ];
+}
 
 static bool try_event(struct cm_record *end, enum cm_event event)
 {
 	return event != CM_NO_EVENT && cm_record_step(end, event);
 }
 
-static bool try_usual(struct cm_record *end, const struct cm_msg *msg, int who, enum cm_event event)
+static bool try_event_in(struct cm_record *end, enum cm_state state, enum cm_event event)
 {
 	struct cm_record record = *end;
 
-	cm_begin_in(&record, usual[msg->hdr.attr_id - CM_ATTR_REQ].state[who]);
+	cm_begin_in(&record, state);
 	if (!try_event(&record, event))
 		return false;
 	*end = record;
@@ -116,7 +113,7 @@ static void move_sender(struct flow_step *step, const struct cm_msg *msg)
 	enum cm_event call = cm_call_of(msg);
 
 	if (!try_event(end, call) && !try_event(end, CM_T_RESPONSE))
-		try_usual(end, msg, SENDER, call);
+		try_event_in(end, flow_step_usual(msg->hdr.attr_id)->sender, call);
 }
 
 /* Return: false if the message means nothing to its receiver. */
@@ -130,7 +127,8 @@ static bool move_receiver(struct flow_step *step, const struct cm_msg *msg)
 	/* What was lost before, or never seen, does not make this one a stray. */
 	if (try_event(end, first))
 		return true;
-	return !step->flow->is_whole && try_usual(end, msg, RECEIVER, first);
+	return !step->flow->is_whole &&
+	       try_event_in(end, flow_step_usual(msg->hdr.attr_id)->receiver, first);
 }
 
 /* --- outcome ------------------------------------------------------------- */
@@ -286,7 +284,7 @@ static bool is_copy(struct flow_step *step, const struct observation *observatio
 	const uint64_t since_ns = observation->time_ns - flow->last_sent_ns[step->from];
 	const bool is_elsewhere = observation->way == WAY_UNKNOWN ||
 				  observation->way != flow->last_way[step->from];
-	const bool is_same = flow->last_hash[step->from] == hash && since_ns < COPY_NS &&
+	const bool is_same = flow->last_hash[step->from] == hash && since_ns < FLOW_COPY_NS &&
 			     is_elsewhere;
 
 	flow->last_way[step->from] = observation->way;

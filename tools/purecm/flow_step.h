@@ -7,6 +7,19 @@
 
 #include "tools/purecm/flow.h"
 
+/* The same message a second time within this time is the same packet, captured twice. */
+#define FLOW_COPY_NS 5000000
+
+/* Where a message usually finds its two ends. IDLE, where most messages mean nothing, stands for
+ * nowhere. */
+struct flow_usual {
+	enum cm_state sender;
+	enum cm_state receiver;
+};
+
+/** flow_step_usual() - of the messages of flows whose beginning was not seen */
+const struct flow_usual *flow_step_usual(enum cm_attr attr);
+
 /**
  * flow_step_take() - move both ends, remember what the message says
  * @step: flow and from are set, the rest is filled

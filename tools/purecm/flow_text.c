@@ -8,6 +8,7 @@
 
 #include "tools/purecm/flow.h"
 
+#define PS_SDP	 0x0001
 #define PS_TCP	 0x0106
 #define PS_UDP	 0x0111
 #define PS_IB	 0x013f
@@ -82,6 +83,8 @@ const char *flow_who(const struct flow *flow, enum flow_end end, char buf[FLOW_W
 static const char *space_name(uint64_t service_id)
 {
 	switch (service_id >> 16) {
+	case PS_SDP:
+		return "SDP";
 	case PS_TCP:
 		return "TCP";
 	case PS_UDP:

@@ -1,0 +1,351 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""The dissector for Wireshark, in a real tshark: its fields are those that were written and those
+that tshark's own dissector reads; its connections, states and advice are those of purecm.
+
+Ends with a line "N passed, N failed, N skipped".
+"""
+import io
+import json
+from pathlib import Path
+import random
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import mads
+from running import HERE, capture, main, purecm
+import test_explain
+import test_judged
+import test_links
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "judge"))
+import tshark_judge  # noqa: E402
+
+SEED = 5
+MANGLED = 600
+CAPTURES = ("connect", "connect6", "datagram", "lossy", "nobody", "refused", "silent", "slow")
+ADVICE = ("what", "cause", "remedy")
+TRUE = object()
+
+# Captures of InfiniBand are ERF records to Wireshark, which does not know the link type of its own.
+PACKETS = [packet for packet in test_links.PACKETS if packet[1] != mads.INFINIBAND]
+INFINIBAND = {"InfiniBand": mads.lrh(1, 2, mads.bth(mads.req())),
+              "InfiniBand with GRH": mads.lrh(1, 2, mads.grh("fd00::1", "fd00::2", mads.bth(
+                  mads.req())), is_global=True)}
+PACKETS += [(name, mads.ERF, mads.erf(packet, 21)) for name, packet in INFINIBAND.items()]
+
+# Offsets are those of tests/unit/lib/rsocket/test_wire.c, whose bytes these are.
+RSOCKET = bytes.fromhex("01020180000000811122334455667788aabbccdd00000002"
+                        "1020304050607080a1b1c1d100010000")
+
+# Our field of SDP -> that of Wireshark's dissector.
+SDP = {"message_id": "bsdh.mid", "flags": "bsdh.flags", "buffers": "bsdh.bufs",
+       "length": "bsdh.len", "sequence": "bsdh.mseq", "sequence_ack": "bsdh.mseqack",
+       "major_version": "hh.majv", "minor_version": "hh.minv", "ip_version": "hh.ipv",
+       "capabilities": "hh.cap", "max_adverts": "hh.maxadverts",
+       "desired_remote_bytes": "hh.desremrcvsz", "local_bytes": "hh.localrcvsz",
+       "local_port": "hh.localport", "src_addr": "hh.src_ip", "dst_addr": "hh.dst_ip",
+       "extended_max_adverts": "hh.extmaxadverts"}
+
+
+def tshark(path, *args, scripts=()):
+    """Run it with the dissector. Return its standard output; an error of Lua is one of the test."""
+    loaded = [f"-Xlua_script:{script}" for script in (HERE["dissector"], *scripts)]
+    done = subprocess.run([HERE["tshark"], "-n", *loaded, "-r", path, *args],
+                          capture_output=True, check=False, timeout=600)
+    errors = done.stderr.decode()
+    if done.returncode not in (0, 2) or "lua" in errors.lower():
+        raise AssertionError(errors)
+    return done.stdout.decode()
+
+
+def flat(pairs):
+    """Return {name: value} of all fields of a JSON object, however deep; of two the first."""
+    found = {}
+    for name, value in pairs:
+        found.setdefault(name, TRUE if isinstance(value, (dict, list)) else value)
+        for inner, its in value.items() if isinstance(value, dict) else ():
+            found.setdefault(inner, its)
+    return found
+
+
+def packets(path, *args, **more):
+    """Return of each packet {field: value}, of all dissectors."""
+    read = json.loads(tshark(path, "-T", "json", *args, **more), object_pairs_hook=flat)
+    for packet in read:
+        if "_ws.lua.error" in packet:
+            raise AssertionError(packet["_ws.lua.error"])
+    return read
+
+
+def read_capture(made, *args, **more):
+    """Return what packets() does; tshark reads a pipe only once."""
+    with tempfile.NamedTemporaryFile(suffix=".pcap") as file:
+        file.write(made)
+        file.flush()
+        return packets(file.name, *args, **more)
+
+
+def value_of(packet, message, name):
+    return packet.get(f"ibcm.{message.lower()}.{name}")
+
+
+def same(name, said, theirs):
+    """Whether a field has the value of the generator, or of another dissector."""
+    if name.endswith(("gid", "_addr")):
+        return tshark_judge.same_bytes(test_judged.raw(said).ljust(16, b"\0").hex(), theirs)
+    if name.endswith(("ari", "private_data", "info")):
+        return said.replace(":", "") == theirs.replace(":", "")
+    return int(said, 0) == int(theirs, 0)
+
+
+class Fields(test_judged.WithFolder):
+    def test_every_field_of_every_message_is_as_it_was_written(self):
+        path, made = self.random(21)
+        read = packets(path)
+        self.assertEqual([packet["ibcm.message"] for packet in read], [name for name, _ in made])
+        for packet, (message, fields) in zip(read, made):
+            for name, written in fields.items():
+                part, _, field = name.rpartition(".") if name.startswith(("mad.", "cma.")) else (
+                    message, "", name)
+                said = value_of(packet, part, field)
+                self.assertIsNotNone(said, (message, name))
+                self.assertTrue(same(name, said, written), (message, name, said, written))
+
+    def test_what_tshark_knows_is_equal_field_by_field(self):
+        judged = set()
+        for path in (self.random(22)[0], *map(capture, CAPTURES)):
+            for packet in packets(path):
+                self.judge(packet, judged)
+        for message in test_judged.KNOWN:
+            never = [(part, name) for part, name, _ in test_judged.tables_of(message)
+                     if (message, part, name) not in judged and part == "fields"]
+            self.assertEqual(never, [], message)
+
+    def judge(self, packet, judged):
+        """Compare what both dissectors say of one packet."""
+        message = packet["ibcm.message"]
+        for part, name, known in test_judged.tables_of(message):
+            said = value_of(packet, message if part == "fields" else part, name)
+            if said is None or name in tshark_judge.TSHARK_ERRORS:
+                continue
+            for field in (f"infiniband.{field}" for field in known):
+                theirs = packet.get(field)
+                if theirs is None or theirs is TRUE or field.endswith("ip_cm"):
+                    continue
+                judged.add((message, part, name))
+                ours = int(said, 0) if name.endswith("flow_label") else said
+                equal = test_judged.same(name, ours, theirs) if not isinstance(
+                    ours, str) or name.endswith(("gid", "_addr")) else same(name, ours, theirs)
+                self.assertTrue(equal, (message, name, said, field, theirs))
+
+    def test_mra_and_sidr_have_the_values_of_the_golden_bytes(self):
+        for name, field, first, bits in test_judged.GOLDEN_BITS:
+            made = test_judged.golden(name)
+            expected = int.from_bytes(made, "big") >> (len(made) * 8 - first - bits)
+            [packet] = read_capture(mads.story((0, ">", made)))
+            said = value_of(packet, packet["ibcm.message"], field)
+            self.assertEqual(int(said, 0), expected % (1 << bits), (name, field))
+
+    def test_ece_is_shown_with_the_messages_that_bear_it(self):
+        made = bytearray(mads.rep())
+        made[20:24] = mads.u32(0x89abcdef)
+        made[24 + 15], made[24 + 19], made[24 + 23] = 0x12, 0x34, 0x56
+        [packet] = read_capture(mads.story((0, "<", bytes(made))))
+        self.assertEqual(int(packet["ibcm.ece.vendor_id"], 0), 0x123456)
+        self.assertEqual(int(packet["ibcm.ece.options"], 0), 0x89abcdef)
+
+
+class PrivateData(unittest.TestCase):
+    def test_an_ip_cm_header_has_its_addresses(self):
+        [packet] = read_capture(mads.story((0, ">", mads.req(src=mads.A, dst=mads.B))))
+        self.assertEqual((packet["ibcm.cma.src_ip4"], packet["ibcm.cma.dst_ip4"],
+                          packet["ibcm.cma.src_port"]), (mads.A, mads.B, "40000"))
+
+    def test_an_rsocket_is_known_by_its_form_in_req_and_rep(self):
+        header = mads.cma(mads.A, mads.B)
+        rep = bytearray(mads.rep())
+        rep[60:60 + len(RSOCKET)] = RSOCKET
+        for packet in read_capture(mads.story((0, ">", mads.req(header=header + RSOCKET)),
+                                              (0.1, "<", bytes(rep)))):
+            self.assertEqual(int(value_of(packet, "rsocket", "credits"), 0), 384)
+            self.assertEqual(int(value_of(packet, "rsocket", "half_bytes"), 0), 65536)
+            self.assertEqual(int(value_of(packet, "rsocket", "table_addr"), 0),
+                             0x1122334455667788)
+
+    def test_other_private_data_is_no_rsocket(self):
+        dice = random.Random(SEED)
+        told = [(n, ">", mads.req(comm_id=n + 1, header=mads.cma(mads.A, mads.B) +
+                                  dice.randbytes(56))) for n in range(200)]
+        read = read_capture(mads.story(*told))
+        self.assertEqual([packet for packet in read if "ibcm.rsocket" in packet], [])
+
+    def test_sdp_is_read_as_wireshark_reads_it(self):
+        script = Path(__file__).with_name("sdp_judge.lua")
+        dice = random.Random(SEED)
+        for _ in range(5):
+            data = b"\0" + dice.randbytes(91)
+            made = mads.mad("REQ", b24=mads.u32(1), b32=(0x10050).to_bytes(8, "big"), b164=data)
+            [packet] = read_capture(mads.story((0, ">", made)), scripts=[script])
+            self.assertEqual(packet["ibcm.service"], "SDP port 80")
+            for ours, theirs in SDP.items():
+                said, judged = value_of(packet, "sdp", ours), packet["infiniband_sdp." + theirs]
+                if ours.endswith("_addr"):
+                    self.assertEqual(said, judged)
+                else:
+                    self.assertEqual(int(said, 0), int(judged, 0), ours)
+
+
+def recorded(module, asker):
+    """Return the captures that the tests of a module ask about; these tests have to pass."""
+    asked, ask = [], getattr(module, asker)
+
+    def record(made):
+        asked.append(made)
+        return ask(made)
+
+    setattr(module, asker, record)
+    try:
+        done = unittest.TextTestRunner(stream=io.StringIO()).run(
+            unittest.defaultTestLoader.loadTestsFromModule(module))
+    finally:
+        setattr(module, asker, ask)
+    if not done.wasSuccessful():
+        raise AssertionError((done.failures + done.errors)[0][1])
+    return asked
+
+
+def stories():
+    """Return all captures that purecm and Wireshark read alike, by name."""
+    found = {name: capture(name).read_bytes() for name in CAPTURES}
+    for number, made in enumerate(recorded(test_explain, "explained")):
+        found[f"explain {number}"] = made
+    for name, link, packet in PACKETS:
+        found[name] = mads.pcap([(0, packet)], link)
+    return found
+
+
+class Connections(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.stories = stories()
+        cls.read = {name: read_capture(made, "-2") for name, made in cls.stories.items()}
+
+    def test_they_are_those_of_trace(self):
+        steps = 0
+        for name, made in self.stories.items():
+            done = purecm("trace", "--json", "-r", "-", stdin=made)
+            expected = [json.loads(line) for line in done.stdout.decode().splitlines()]
+            read = {int(packet["frame.number"]): packet for packet in self.read[name]}
+            for said in expected:
+                if "connection" in said:
+                    steps += 1
+                    self.compare(name, said, read[said["packet"]])
+        self.assertGreater(steps, 200)
+
+    def compare(self, name, said, packet):
+        """Hold one packet against an object of trace."""
+        for member in ("connection", "nth", "from", "active", "passive", "service", "outcome",
+                       "message"):
+            self.assertEqual(packet["ibcm." + member], str(said[member]), (name, said["packet"]))
+        self.assertEqual("ibcm.copy" in packet, said["copy"], name)
+        self.assertEqual("ibcm.stray" in packet, said["ignored"], name)
+        for member in ("active_state", "passive_state"):
+            if member in said:
+                self.assertEqual(packet["ibcm." + member], said[member], (name, said["packet"]))
+
+    def test_their_advice_is_that_of_explain(self):
+        failed = 0
+        for name, made in self.stories.items():
+            done = purecm("explain", "--json", "-r", "-", stdin=made)
+            expected = {said["connection"]: [said[part] for part in ADVICE]
+                        for said in map(json.loads, done.stdout.decode().splitlines())
+                        if said["failed"]}
+            failed += len(expected)
+            said = {int(packet["ibcm.connection"]): [packet["ibcm." + part] for part in ADVICE]
+                    for packet in self.read[name] if "ibcm.what" in packet}
+            self.assertEqual(said, expected, name)
+        self.assertGreater(failed, 40)
+
+    def test_a_refusal_is_explained_when_the_file_is_read_once(self):
+        shown = tshark(capture("nobody"), "-Y", "ibcm.failed", "-T", "fields", "-e", "frame.number",
+                       "-e", "ibcm.what")
+        self.assertIn("says that nobody listens at TCP port 7001 (REJ 8,", shown)
+
+    def test_a_connection_is_followed_by_its_comm_ids(self):
+        shown = tshark(capture("connect"), "-Y", "ibcm.connection == 2", "-T", "fields",
+                       "-e", "ibcm.message")
+        self.assertEqual(shown.split(), ["REQ", "REP", "RTU", "DREQ", "DREP"])
+
+    def test_a_lookup_moves_its_ends_too(self):
+        read = packets(capture("datagram"))
+        self.assertEqual([(packet["ibcm.active_state"], packet["ibcm.passive_state"])
+                          for packet in read[:2]],
+                         [("SIDR_REQ_SENT", "SIDR_REQ_RCVD"), ("IDLE", "SIDR_REP_SENT")])
+
+    def test_a_request_and_its_answer_name_each_other(self):
+        request, answer = packets(capture("connect"), "-2", "-c", "2")
+        self.assertEqual((request["ibcm.answer_in"], answer["ibcm.request_in"]), ("2", "1"))
+
+
+class Mangled(unittest.TestCase):
+    def take(self, made):
+        """Have Wireshark read a capture twice, as its window does, with all that it can show."""
+        with tempfile.NamedTemporaryFile(suffix=".pcap") as file:
+            file.write(made)
+            file.flush()
+            shown = tshark(file.name, "-2", "-V", "-T", "fields", "-e", "frame.number",
+                           "-e", "_ws.lua.error")
+        self.assertEqual([line for line in shown.splitlines() if len(line.split()) > 1], [])
+        return len(shown.splitlines())
+
+    def test_a_packet_that_ends_anywhere_does_no_harm(self):
+        for name, link, packet in PACKETS:
+            with self.subTest(name):
+                taken = self.take(mads.pcap([(n, packet[:n]) for n in range(len(packet))], link))
+                # A record of ERF says itself how long it is: Wireshark ends the file there.
+                self.assertEqual(taken, 0 if link == mads.ERF else len(packet))
+        for name, packet in INFINIBAND.items():
+            with self.subTest(name):
+                made = [(n, mads.erf(packet[:n], 21)) for n in range(len(packet))]
+                self.assertEqual(self.take(mads.pcap(made, mads.ERF)), len(packet))
+
+    def test_a_message_that_was_cut_says_so(self):
+        [packet] = read_capture(mads.pcap([(0, mads.ethernet(mads.A, mads.B, mads.req())[:200])]))
+        self.assertIn("ibcm.cut", packet)
+
+    def test_random_bytes_do_no_harm(self):
+        dice = random.Random(SEED)
+        for name, link, packet in PACKETS:
+            with self.subTest(name):
+                made = [(n, test_links.mangle(dice, packet)) for n in range(MANGLED)]
+                self.assertGreater(self.take(mads.pcap(made, link)), 0)
+
+    def test_random_connections_do_no_harm(self):
+        dice = random.Random(SEED)
+        told = [(n / 10, dice.choice("<>"),
+                 test_links.mangle(dice, dice.choice(test_links.ALL_MESSAGES)))
+                for n in range(MANGLED)]
+        self.assertEqual(self.take(mads.story(*told)), MANGLED)
+
+    def test_random_messages_are_followed_as_purecm_follows_them(self):
+        dice = random.Random(SEED)
+        told = [(n / 10, dice.choice("<>"), dice.choice(test_links.ALL_MESSAGES))
+                for n in range(MANGLED)]
+        made = mads.story(*told)
+        done = purecm("trace", "--json", "-r", "-", stdin=made)
+        read = read_capture(made)
+        for said, packet in zip(map(json.loads, done.stdout.decode().splitlines()), read):
+            Connections.compare(self, "random", said, packet)
+
+    def test_a_message_of_another_version_is_marked(self):
+        made = bytearray(mads.req())
+        made[2] = 9
+        [packet] = read_capture(mads.story((0, ">", bytes(made))))
+        self.assertIn("ibcm.unknown", packet)
+
+
+if __name__ == "__main__":
+    main(__doc__, random_pcap=str, golden=Path, dissector=Path, tshark=str)
