@@ -52,13 +52,6 @@ static void put_header(const struct ibacm_header *header, uint8_t *wire)
 	wire_encode(&ibacm_header_layout, &swapped, wire);
 }
 
-static void get_header(const uint8_t *wire, struct ibacm_header *ret)
-{
-	wire_decode(&ibacm_header_layout, wire, ret);
-	ret->length = be16toh(ret->length);
-	ret->tid = be64toh(ret->tid);
-}
-
 static void put_entry(const struct ibacm_entry *entry, uint8_t *wire)
 {
 	struct ibacm_entry swapped = *entry;
@@ -66,13 +59,6 @@ static void put_entry(const struct ibacm_entry *entry, uint8_t *wire)
 	swapped.flags = htobe32(entry->flags);
 	swapped.type = htobe16(entry->type);
 	wire_encode(&ibacm_entry_layout, &swapped, wire);
-}
-
-static void get_entry(const uint8_t *wire, struct ibacm_entry *ret)
-{
-	wire_decode(&ibacm_entry_layout, wire, ret);
-	ret->flags = be32toh(ret->flags);
-	ret->type = be16toh(ret->type);
 }
 
 /* --- questions ------------------------------------------------------------ */
@@ -153,7 +139,9 @@ int ibacm_check(const uint8_t wire[IBACM_HEADER_BYTES], uint64_t tid, size_t *re
 {
 	struct ibacm_header header;
 
-	get_header(wire, &header);
+	wire_decode(&ibacm_header_layout, wire, &header);
+	header.length = be16toh(header.length);
+	header.tid = be64toh(header.tid);
 	if (header.version != VERSION || (header.opcode & ~OP_ANSWER) != OP_RESOLVE ||
 	    header.tid != tid || header.length < IBACM_HEADER_BYTES ||
 	    header.length > IBACM_MESSAGE_BYTES ||
@@ -163,15 +151,7 @@ int ibacm_check(const uint8_t wire[IBACM_HEADER_BYTES], uint64_t tid, size_t *re
 	return header.status ? -ENOENT : 0;
 }
 
-static void take_path(const struct ibacm_entry *entry, struct ibacm_answer *answer)
-{
-	struct ibv_path_data *path = &answer->path[answer->n_paths++];
-
-	path->flags = entry->flags;
-	memcpy(&path->path, entry->data, sizeof(path->path));
-}
-
-static void take_address(const struct ibacm_entry *entry, struct ibacm_answer *answer)
+static void take_source(const struct ibacm_entry *entry, struct ibacm_answer *answer)
 {
 	if (!(entry->flags & FLAG_SOURCE))
 		return;
@@ -185,14 +165,20 @@ static void take_address(const struct ibacm_entry *entry, struct ibacm_answer *a
 void ibacm_decode(const uint8_t *wire, size_t bytes, struct ibacm_answer *ret)
 {
 	struct ibacm_entry entry;
+	struct ibv_path_data *path;
 	size_t at;
 
 	memset(ret, 0, sizeof(*ret));
 	for (at = 0; at < bytes; at += IBACM_ENTRY_BYTES) {
-		get_entry(wire + at, &entry);
-		if (entry.type == TYPE_PATH)
-			take_path(&entry, ret);
-		else if (entry.type == TYPE_IPV4 || entry.type == TYPE_IPV6)
-			take_address(&entry, ret);
+		wire_decode(&ibacm_entry_layout, wire + at, &entry);
+		entry.flags = be32toh(entry.flags);
+		entry.type = be16toh(entry.type);
+		if (entry.type == TYPE_PATH) {
+			path = &ret->path[ret->n_paths++];
+			path->flags = entry.flags;
+			memcpy(&path->path, entry.data, sizeof(path->path));
+		} else if (entry.type == TYPE_IPV4 || entry.type == TYPE_IPV6) {
+			take_source(&entry, ret);
+		}
 	}
 }
