@@ -30,6 +30,7 @@ struct arguments {
 	const char *socket;
 	const char *idle_s;
 	const char *log;
+	struct quotas quotas;
 	bool detach;
 	bool opens_ports;
 	bool qp1_alone;
@@ -44,6 +45,7 @@ enum key {
 	KEY_LOG = 'l',
 	KEY_VERBOSE = 'v',
 	KEY_QP1 = '1',
+	KEY_QUOTA = 'Q',
 	KEY_STARTED = 256, /* by a program, which reads standard error until it serves: spawn.c */
 };
 
@@ -64,6 +66,8 @@ static const struct argp_option option_table[] = {
 	  "send and receive at QP1 alone, as the kernel does: for captures that are read by a "
 	  "program that looks nowhere else",
 	  0 },
+	{ "quota", KEY_QUOTA, "NAME=NUMBER", 0,
+	  "what one user or one client may have; cmportd(8) has the names", 0 },
 	{ "log", KEY_LOG, "FILE", 0,
 	  "write there instead of to standard error (else $PURECM_PORTD_LOG)", 0 },
 	{ "verbose", KEY_VERBOSE, NULL, 0, "log every message and every change of state", 0 },
@@ -91,6 +95,10 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 		return 0;
 	case KEY_QP1:
 		arguments->qp1_alone = true;
+		return 0;
+	case KEY_QUOTA:
+		if (!quota_set(&arguments->quotas, value))
+			argp_error(state, "%s is no quota: see cmportd(8)", value);
 		return 0;
 	case KEY_LOG:
 		arguments->log = value;
@@ -320,6 +328,7 @@ int main(int argc, char **argv)
 		return EXIT_FAILURE;
 	options.path = path;
 	options.opens_ports = arguments.opens_ports;
+	options.quotas = arguments.quotas;
 	options.qp1_alone = arguments.qp1_alone;
 	options.serves = arguments.started ? leave_starter : NULL;
 	set_surroundings();

@@ -40,12 +40,22 @@ static struct client *client_alloc(struct server *server)
 	client->index = index;
 	client->control.fd = client->data.fd = client->asked_fd = -1;
 	client->batch = 1;
-	client->tokens = RATE_BURST;
+	client->tokens = quota_of(&server->options.quotas, QUOTA_CLIENT_RATE) / 10.;
 	client->tokens_at = server->now;
 	list_init(&client->backlog);
 	list_init(&client->link);
 	list_init(&client->asks);
+	list_init(&client->of_user);
+	list_init(&client->stranger);
 	return client;
+}
+
+/* So that its program can say why it is refused. */
+static bool may_be_heard(const struct client *client)
+{
+	uint32_t quota = quota_of(&client->server->options.quotas, QUOTA_USER_CLIENTS);
+
+	return !client->is_beyond || client->user->n_clients <= quota + BEYOND_MAX;
 }
 
 void client_new(struct server *server, int fd)
@@ -54,23 +64,31 @@ void client_new(struct server *server, int fd)
 	struct ucred cred = { .uid = (uid_t)-1 };
 	socklen_t bytes = sizeof(cred);
 
-	if (!client) {
-		log_warn("no room for another client: %u are here", server->n_clients);
-		close(fd);
-		return;
-	}
 	getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &bytes);
-	client->pid = cred.pid;
-	client->uid = cred.uid;
-	client->net_ns = net_ns_enter(server->home, fd);
-	if (!client->net_ns ||
-	    loop_watch(&server->loop, &client->control, fd, EPOLLIN, control_ready)) {
-		if (client->net_ns)
-			net_ns_leave(server->home, client->net_ns);
+	if (!client || (cred.uid && server->n_clients >= CLIENTS_MAX - ROOT_CLIENTS) ||
+	    !user_enter(server, client, cred.uid)) {
+		log_warn("no room for another client: %u are here", server->n_clients);
 		close(fd);
 		free(client);
 		return;
 	}
+	client->pid = cred.pid;
+	client->uid = cred.uid;
+	client->is_beyond = !user_may(client, QUOTA_USER_CLIENTS, client->user->n_clients - 1);
+	client->net_ns = net_ns_enter(server->home, fd);
+	if (!client->net_ns || !may_be_heard(client) ||
+	    loop_watch(&server->loop, &client->control, fd, EPOLLIN, control_ready)) {
+		if (client->net_ns)
+			net_ns_leave(server->home, client->net_ns);
+		user_leave(client);
+		close(fd);
+		free(client);
+		return;
+	}
+	list_append(&server->strangers, &client->stranger);
+	client->speaks_until = cm_time_after(
+		server->now,
+		(uint64_t)quota_of(&server->options.quotas, QUOTA_CLIENT_HELLO) * CM_NS_PER_MS);
 	server->client[client->index] = client;
 	server->n_clients++;
 	log_debug("client %u, pid %d, uid %u", client->index, (int)client->pid,
@@ -121,6 +139,10 @@ void client_forget(struct server *server, struct client *client)
 		server->options.tracing->end(server, client);
 	ports_client_gone(client->net_ns->ports, client->index);
 	net_ns_leave(server->home, client->net_ns);
+	list_remove(&client->stranger);
+	client->user->n_queued -= client->n_backlog;
+	tracker_share(server->tracker, client->index, NULL);
+	user_leave(client);
 	server->client[client->index] = NULL;
 	server->n_clients--;
 	server->idle_since = server->now;
@@ -146,6 +168,58 @@ static void disconnect(struct server *server, struct client *client, const char 
 	log_debug("client %u, pid %d is disconnected: %s", client->index, (int)client->pid, why);
 	client->is_disconnected = true;
 	close_after_turn(server, client);
+}
+
+void client_expire(struct server *server)
+{
+	struct client *client;
+
+	while (!list_is_empty(&server->strangers)) {
+		client = container_of(server->strangers.next, struct client, stranger);
+		if (!cm_time_reached(client->speaks_until, server->now))
+			return;
+		list_remove(&client->stranger);
+		server->count[SERVER_COUNT_QUOTA]++;
+		disconnect(server, client, "it does not ask for anything");
+	}
+}
+
+/* --- its rate ------------------------------------------------------------ */
+
+/* A user who has used up his own slows nobody else. */
+static bool has_tokens(const struct client *client)
+{
+	return client->tokens >= 1 && client->user->tokens >= 1;
+}
+
+static bool may_send(const struct client *client)
+{
+	return !client->throttled && client->n_requests < REQUESTS_MAX;
+}
+
+static uint32_t wanted_events(const struct client *client)
+{
+	return (may_send(client) ? EPOLLIN : 0) |
+	       (list_is_empty(&client->backlog) ? 0 : (uint32_t)EPOLLOUT);
+}
+
+static uint32_t control_events(const struct client *client)
+{
+	return client->throttled || client->has_asked ? EPOLLHUP : EPOLLIN;
+}
+
+static void throttle(struct server *server, struct client *client, bool on)
+{
+	if (client->throttled == on)
+		return;
+	client->throttled = on;
+	if (on)
+		server->n_throttled++;
+	else
+		server->n_throttled--;
+	loop_change(&server->loop, &client->control, control_events(client));
+	if (client->data.fd >= 0)
+		loop_change(&server->loop, &client->data, wanted_events(client));
 }
 
 /* --- requests and replies ------------------------------------------------ */
@@ -203,6 +277,7 @@ static void handle_requests(struct server *server, struct client *client, int fd
 	int err = 0;
 
 	while (!client->leaving && (err = portd_get(&server->in, &record)) == 0) {
+		user_spend(client, 1);
 		if (!portd_is_asked(record.type)) {
 			disconnect(server, client, "a record that is not for this socket");
 			break;
@@ -236,7 +311,7 @@ void client_ask_again(struct server *server, struct client *client)
 		handle_requests(server, client, -1);
 	}
 	if (!client->has_asked)
-		loop_change(&server->loop, &client->control, EPOLLIN);
+		loop_change(&server->loop, &client->control, control_events(client));
 }
 
 static void control_ready(struct watch *watch, uint32_t events)
@@ -251,7 +326,13 @@ static void control_ready(struct watch *watch, uint32_t events)
 			close_after_turn(server, client);
 		return;
 	}
+	user_refill(client);
+	if (!has_tokens(client) && !(events & (EPOLLHUP | EPOLLERR))) {
+		throttle(server, client, true);
+		return;
+	}
 	n = portd_datagram_receive(watch->fd, &server->in, fd, MSG_DONTWAIT);
+	list_remove(&client->stranger);
 	fd_close(&fd[1]); /* one is enough, but for alignment there is room for two */
 	if (n > 0)
 		handle_requests(server, client, fd[0]);
@@ -262,37 +343,6 @@ static void control_ready(struct watch *watch, uint32_t events)
 }
 
 /* --- messages from it ---------------------------------------------------- */
-
-static void refill_tokens(struct server *server, struct client *client)
-{
-	double elapsed_ns = (double)(server->now.ns - client->tokens_at.ns);
-
-	client->tokens += elapsed_ns * RATE_PER_S / 1e9;
-	if (client->tokens > RATE_BURST)
-		client->tokens = RATE_BURST;
-	client->tokens_at = server->now;
-}
-
-static bool may_send(const struct client *client)
-{
-	return !client->throttled && client->n_requests < REQUESTS_MAX;
-}
-
-static uint32_t wanted_events(const struct client *client)
-{
-	return (may_send(client) ? EPOLLIN : 0) |
-	       (list_is_empty(&client->backlog) ? 0 : (uint32_t)EPOLLOUT);
-}
-
-static void throttle(struct server *server, struct client *client, bool on)
-{
-	client->throttled = on;
-	if (on)
-		server->n_throttled++;
-	else
-		server->n_throttled--;
-	loop_change(&server->loop, &client->data, wanted_events(client));
-}
 
 void client_may_send(struct server *server, struct client *client)
 {
@@ -308,8 +358,8 @@ void client_unthrottle(struct server *server)
 		client = server->client[i];
 		if (!client || !client->throttled)
 			continue;
-		refill_tokens(server, client);
-		if (client->tokens >= RATE_BURST / 10)
+		user_refill(client);
+		if (has_tokens(client))
 			throttle(server, client, false);
 	}
 }
@@ -321,7 +371,7 @@ static void take_messages(struct server *server, struct client *client)
 	int err;
 
 	while ((err = portd_get(&server->in, &record)) == 0) {
-		client->tokens -= record.type == PORTD_STAT_ID ? ROW_PRICE : 1;
+		user_spend(client, record.type == PORTD_STAT_ID ? ROW_PRICE : 1);
 		if (record.type == PORTD_MAD) {
 			router_sent(server, client, &record.mad);
 		} else if (record.type == PORTD_CLOSE) {
@@ -371,8 +421,8 @@ static void data_ready(struct watch *watch, uint32_t events)
 		send_backlog(server, client);
 	if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR)) || !may_send(client))
 		return;
-	refill_tokens(server, client);
-	if (client->tokens < 1) {
+	user_refill(client);
+	if (!has_tokens(client)) {
 		throttle(server, client, true);
 		return;
 	}
@@ -393,8 +443,8 @@ void client_close(struct server *server, struct client *client)
 
 	log_debug("client %u, pid %d has gone", client->index, (int)client->pid);
 	/* It may have ended its connections itself, with other words than ours. */
-	refill_tokens(server, client);
-	while (n > 0 && client->tokens >= 1 && !client->is_disconnected)
+	user_refill(client);
+	while (n > 0 && has_tokens(client) && !client->is_disconnected)
 		n = receive_messages(server, client);
 	for (i = 0; i < client->n_blocks; i++)
 		server->block_owner[client->block[i]] = NOBODY;
@@ -455,6 +505,7 @@ static void send_backlog(struct server *server, struct client *client)
 			return;
 		list_remove(&batch->link);
 		client->n_backlog--;
+		client->user->n_queued--;
 		batch_free(server, batch);
 	}
 	loop_change(&server->loop, &client->data, wanted_events(client));
@@ -474,6 +525,7 @@ void client_flush(struct server *server, struct client *client)
 	}
 	list_append(&client->backlog, &batch->link);
 	client->n_backlog++;
+	client->user->n_queued++;
 	loop_change(&server->loop, &client->data, wanted_events(client));
 }
 
@@ -491,7 +543,8 @@ static void put_record(struct server *server, struct client *client,
 	if (client->out && portd_put(&client->out->datagram, record))
 		return;
 	client_flush(server, client);
-	if (client->n_backlog < room)
+	if (client->n_backlog < room &&
+	    (room == ROOM_FOR_GONE || user_may(client, QUOTA_USER_QUEUED, client->user->n_queued)))
 		client->out = batch_new(server);
 	if (!client->out) {
 		server->count[SERVER_COUNT_OVERFLOW]++;

@@ -82,6 +82,13 @@ struct port_limits *ports_limits(struct ports *ports)
 	return &ports->space.limits;
 }
 
+unsigned int ports_count(const struct ports *ports, uint16_t client)
+{
+	const struct tenant *tenant = ports->tenant[client];
+
+	return tenant ? tenant->n_claims + tenant->n_leases : 0;
+}
+
 /* --- tenants and holders ------------------------------------------------- */
 
 static struct tenant *tenant_of(struct ports *ports, uint16_t client)

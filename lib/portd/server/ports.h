@@ -97,6 +97,9 @@ int ports_page_resume(struct ports *ports, uint16_t client, int fd);
  */
 uint16_t ports_listener(const struct ports *ports, uint64_t service_id, const uint8_t *data);
 
+/** ports_count() - how many port numbers a client has claimed or leased. */
+unsigned int ports_count(const struct ports *ports, uint16_t client);
+
 /** ports_client_gone() - release all that a client has. */
 void ports_client_gone(struct ports *ports, uint16_t client);
 

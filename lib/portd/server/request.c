@@ -21,6 +21,21 @@ struct request {
 	int *reply_fd; /* two */
 };
 
+/* The program of a user who has enough is to say what of, and what helps. */
+static int check_quota(struct request *request, enum quota quota, uint32_t has)
+{
+	struct client *client = request->client;
+
+	if (user_may(client, quota, has))
+		return 0;
+	request->server->count[SERVER_COUNT_QUOTA]++;
+	snprintf(request->reply->text, sizeof(request->reply->text),
+		 "uid %u has enough: %s are limited to %u; cmportd --quota=%s=NUMBER allows more",
+		 (unsigned int)client->uid, quota_unit(quota),
+		 quota_of(&request->server->options.quotas, quota), quota_name(quota));
+	return -EDQUOT;
+}
+
 /* --- HELLO --------------------------------------------------------------- */
 
 static void take_block(struct request *request, uint16_t block)
@@ -42,9 +57,13 @@ static int lend_block(struct request *request)
 	struct client *client = request->client;
 	unsigned int tries;
 	uint16_t block;
+	int err;
 
 	if (client->n_blocks == ID_BLOCKS_MAX)
 		return -ENOSPC;
+	err = check_quota(request, QUOTA_USER_IDS, user_has(client, QUOTA_USER_IDS));
+	if (err)
+		return err;
 	for (tries = 0; tries < ID_BLOCKS; tries++) {
 		block = server->recovery ? server->recovery->id_block(server)
 					 : server->next_block++;
@@ -91,10 +110,20 @@ static int handle_hello(struct request *request)
 			 PORTD_VERSION, request->record->hello.version);
 		return -EPROTONOSUPPORT;
 	}
+	if (request->client->is_beyond) {
+		err = check_quota(request, QUOTA_USER_CLIENTS,
+				  request->client->user->n_clients - 1);
+		if (err)
+			return err;
+		request->client->is_beyond = false;
+	}
 	request->client->visits = request->record->hello.visits && !resumes;
 	if (!resumes && !request->client->visits && server_in_grace(request->server))
 		return -EAGAIN;
 	err = open_page(request);
+	if (!err && !tracker_share(request->server->tracker, request->client->index,
+				   &request->client->user->n_tracked))
+		err = -ENOMEM;
 	if (!err)
 		err = client_open_data(request->server, request->client, &request->reply_fd[0]);
 	if (!err && !resumes && !request->client->visits)
@@ -230,6 +259,11 @@ static int handle_bind(struct request *request)
 {
 	const struct portd_claim *claim = &request->record->claim;
 
+	int err =
+		check_quota(request, QUOTA_USER_PORTS, user_has(request->client, QUOTA_USER_PORTS));
+
+	if (err)
+		return err;
 	refresh_limits(request, claim->local_port);
 	return ports_bind(request->client->net_ns->ports, request->client->index, claim,
 			  &request->reply->port);
@@ -258,8 +292,10 @@ static int handle_release(struct request *request)
 static int handle_lease_ports(struct request *request)
 {
 	const struct portd_lease_ports *wanted = &request->record->lease_ports;
-	int n;
+	int n = check_quota(request, QUOTA_USER_PORTS, user_has(request->client, QUOTA_USER_PORTS));
 
+	if (n)
+		return n;
 	refresh_limits(request, 0);
 	n = ports_lease(request->client->net_ns->ports, request->client->index, wanted->ps,
 			wanted->count, &request->reply->port);

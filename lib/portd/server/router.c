@@ -169,6 +169,14 @@ static uint16_t route(const struct server *server, const struct mad_path *path,
 	return owner_of_id(server, msg->rtu.remote_comm_id); /* all others begin with the two ids */
 }
 
+/* May a client have one connection more? */
+static bool has_room(const struct server *server, struct client *client)
+{
+	return tracker_count(server->tracker, client->index) <
+		       quota_of(&server->options.quotas, QUOTA_CLIENT_TRACKED) &&
+	       user_may(client, QUOTA_USER_TRACKED, client->user->n_tracked);
+}
+
 static bool is_request(const struct cm_msg *msg)
 {
 	return msg->hdr.attr_id == CM_ATTR_REQ || msg->hdr.attr_id == CM_ATTR_SIDR_REQ;
@@ -186,7 +194,7 @@ static bool track(struct server *server, struct host_port *host_port, const stru
 {
 	bool is_known;
 
-	if ((is_request(msg) && tracker_count(server->tracker, to) >= TRACKED_MAX) ||
+	if ((is_request(msg) && !has_room(server, server->client[to])) ||
 	    tracker_received(server->tracker, to, host_port->handle, path, msg, &is_known))
 		return false;
 	if (is_known)
@@ -248,7 +256,7 @@ static bool names_sender(const struct cm_msg *msg, uint32_t *ret)
 	return true;
 }
 
-static int check_message(struct server *server, const struct client *client,
+static int check_message(struct server *server, struct client *client,
 			 const struct host_port *host_port, const struct portd_mad *mad)
 {
 	struct cm_msg msg;
@@ -262,9 +270,8 @@ static int check_message(struct server *server, const struct client *client,
 	if ((msg.hdr.attr_id == CM_ATTR_REQ && msg.req.local_ca_guid != host_port->cm.ca_guid) ||
 	    (msg.hdr.attr_id == CM_ATTR_REP && msg.rep.local_ca_guid != host_port->cm.ca_guid))
 		return -EPERM;
-	if (msg.hdr.attr_id == CM_ATTR_REQ &&
-	    tracker_count(server->tracker, client->index) >= TRACKED_MAX)
-		return -ENOSPC;
+	if (msg.hdr.attr_id == CM_ATTR_REQ && !has_room(server, client))
+		return -EDQUOT;
 	err = tracker_sent(server->tracker, client->index, host_port->handle, &mad->path, &msg);
 	/* A DREP for a connection that its client has forgotten is of no tracked connection. */
 	return err == -EPERM && msg.hdr.attr_id == CM_ATTR_DREP ? 0 : err;

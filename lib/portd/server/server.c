@@ -189,6 +189,10 @@ static int sleep_ms(struct server *server)
 		deadline = cm_time_earlier(deadline, stop_deadline(server));
 	if (is_idle(server))
 		deadline = cm_time_earlier(deadline, idle_deadline(server));
+	if (!list_is_empty(&server->strangers))
+		deadline = cm_time_earlier(
+			deadline, container_of(server->strangers.next, struct client, stranger)
+					  ->speaks_until);
 	if (server->listens_again_at.ns)
 		deadline = cm_time_earlier(deadline, server->listens_again_at);
 	if (server->grace_until.ns)
@@ -261,6 +265,7 @@ void server_turn(struct server *server)
 	loop_dispatch(&server->loop);
 	if (server->any_gone)
 		close_gone_ports(server);
+	client_expire(server);
 	if (server->any_leaving)
 		close_leaving_clients(server);
 	if (server->listens_again_at.ns && cm_time_reached(server->listens_again_at, server->now))
@@ -352,6 +357,8 @@ int server_begin(struct server *server)
 	server->stop.fd = server->net.fd = server->listening.fd = -1;
 	server->now = clock_now();
 	server->idle_since = server->now;
+	list_init(&server->users);
+	list_init(&server->strangers);
 	list_init(&server->filled);
 	list_init(&server->spare);
 	list_init(&server->asleep);

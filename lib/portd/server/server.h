@@ -9,6 +9,8 @@
 
 #include <stdbool.h>
 
+#include "lib/portd/server/quota.h"
+
 struct server;
 struct server_recovery;
 struct server_tracing;
@@ -25,6 +27,7 @@ struct server_options {
 	int stop_fd;	      /* readable when it is to stop; -1 if nobody says so */
 	int client_fd;	      /* of the one client, with which it leaves; -1: who comes */
 	unsigned int idle_s;  /* leave after that long without clients; 0: never */
+	struct quotas quotas; /* zeros: the defaults */
 	bool opens_ports;     /* of all devices, at once, not each when a client asks for it */
 	bool qp1_alone;	      /* no messages to or from queue pairs of our own: mad/sender.h */
 	void (*serves)(void); /* called when clients can come; may be NULL */

@@ -11,6 +11,7 @@
  *   server.c     beginning, loop, timers and end
  *   client.c     a client's sockets: what it sends and is sent
  *   request.c    what it asks for on its control socket
+ *   user.c       what all clients of a user have together, for quotas
  *   router.c     which client a message goes to, and whether a client may send it
  *   host_port.c  the ports of this host: receiving, and sending in the right order
  *   recovery.c   the socket directory, and connections that a cmportd before us has left behind
@@ -34,20 +35,20 @@
 #include "lib/portd/server/net_ns.h"
 #include "lib/portd/server/server.h"
 #include "lib/portd/server/tracked.h"
+#include "lib/portd/server/user.h"
 
 #define HOST_PORTS_MAX 64
 #define CLIENTS_MAX    4096
 #define NOBODY	       UINT16_MAX
 #define ID_BLOCKS      65536 /* of 65536 comm ids each */
 #define ID_BLOCK_SHIFT 16
-#define ID_BLOCKS_MAX  64    /* of one client: 4 million connections before an id comes back */
-#define TRACKED_MAX    65536 /* of one client */
-#define RATE_PER_S     50000 /* messages of one client, in the long run */
-#define RATE_BURST     5000  /* and at once */
-#define REQUESTS_MAX   512   /* REQs of one client on their way out; then it is not read from */
-#define BACKLOG_MAX    64    /* datagrams that wait for one client that does not read */
-#define WAITING_MAX    1024  /* messages of a host port that wait for link addresses */
-#define WAITS_MAX      256   /* and of one client */
+#define ID_BLOCKS_MAX  64   /* of one client: 4 million connections before an id comes back */
+#define BEYOND_MAX     16   /* clients of a user who has enough, to be told so */
+#define ROOT_CLIENTS   64   /* of CLIENTS_MAX, for root alone */
+#define REQUESTS_MAX   512  /* REQs of one client on their way out; then it is not read from */
+#define BACKLOG_MAX    64   /* datagrams that wait for one client that does not read */
+#define WAITING_MAX    1024 /* messages of a host port that wait for link addresses */
+#define WAITS_MAX      256  /* and of one client */
 #define WAITING_NS     (1000 * CM_NS_PER_MS) /* then a client says it again */
 #define OUR_WAITING_NS (3500 * CM_NS_PER_MS) /* the kernel asks three times, a second apart */
 #define RECEIVE_BATCH  64
@@ -106,7 +107,12 @@ struct client {
 	pid_t pid;	/* 0 if it is in a pid namespace that we cannot see */
 	uint32_t start; /* process_start() of it */
 	uid_t uid;
+	struct user *user;
+	struct list of_user;
+	struct list stranger; /* in server.strangers, until its first request */
+	struct cm_time speaks_until;
 	struct net_ns *net_ns; /* whose ports it asks for */
+	bool is_beyond;	       /* what its user may have: its HELLO is refused */
 	bool welcome;	       /* HELLO was answered */
 	bool resuming;
 	bool leaving;	      /* to be closed at the end of this turn */
@@ -151,7 +157,8 @@ struct client {
 	X(HELD_BACK) /* for nobody, in the grace period */                    \
 	X(OVERFLOW)  /* a client does not read, or too many wait for a hop */ \
 	X(UNSENT)    /* the device refused it */                              \
-	X(PROTOCOL)  /* a client that does not keep to the protocol */
+	X(PROTOCOL)  /* a client that does not keep to the protocol */        \
+	X(QUOTA)     /* a client or its user has enough */
 
 enum server_counter {
 #define X(name) SERVER_COUNT_##name,
@@ -208,8 +215,10 @@ struct server {
 	unsigned int n_clients;
 	struct host_port *host_port[HOST_PORTS_MAX];
 	unsigned int n_host_ports; /* handles that have been used: none is above */
-	struct list filled;	   /* clients with something to send */
-	struct list spare;	   /* batches ready for use */
+	struct list users;
+	struct list strangers; /* clients that have asked nothing yet, the oldest first */
+	struct list filled;    /* clients with something to send */
+	struct list spare;     /* batches ready for use */
 	unsigned int n_spare;
 	unsigned int n_throttled;
 	unsigned int n_tracers;
@@ -335,6 +344,9 @@ void client_unthrottle(struct server *server);
 
 /** client_may_send() - its REQs have left, so it may be read from again. */
 void client_may_send(struct server *server, struct client *client);
+
+/** client_expire() - disconnect those who have connected, and ask for nothing. */
+void client_expire(struct server *server);
 
 /** client_forget() - free a client that the next cmportd will hear from. */
 void client_forget(struct server *server, struct client *client);

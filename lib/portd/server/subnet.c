@@ -16,7 +16,6 @@
 #include "mad/umad_sa.h"
 #include "mad/sa/agent.h"
 
-#define ASKS_MAX       1024 /* of one client */
 #define TIMEOUT_MS_MAX 600000
 #define HOPS_TO_SM     255
 
@@ -253,7 +252,9 @@ static void handle_query(struct server *server, struct client *client,
 	struct host_port *host_port = client_host_port(server, client, wanted->port);
 	struct client_ask *asked;
 
-	if (!host_port || !host_port->subnet || !is_welcome(wanted) || client->n_asks >= ASKS_MAX) {
+	if (!host_port || !host_port->subnet || !is_welcome(wanted) ||
+	    client->n_asks >= quota_of(&server->options.quotas, QUOTA_CLIENT_SA) ||
+	    !user_may(client, QUOTA_USER_SA, user_has(client, QUOTA_USER_SA))) {
 		refuse_query(server, client, wanted->ask_id, host_port ? -EPERM : -ENODEV);
 		return;
 	}

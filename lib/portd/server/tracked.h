@@ -147,6 +147,14 @@ const struct tracked *tracker_of_remote(const struct tracker *tracker, const str
 const struct tracked *tracker_of_qpn(const struct tracker *tracker, const struct mad_gid *peer,
 				     uint64_t ca_guid, uint32_t remote_qpn);
 
+/**
+ * tracker_share() - count the connections of a client, who has none yet, together with others'
+ * @count: of all of them; must live as long as the client, or until it is called with NULL
+ *
+ * Return: false when out of memory.
+ */
+bool tracker_share(struct tracker *tracker, uint16_t client, uint32_t *count);
+
 /** tracker_count() - how many a client has. */
 uint32_t tracker_count(const struct tracker *tracker, uint16_t client);
 

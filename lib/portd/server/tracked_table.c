@@ -193,6 +193,8 @@ static void add_to_list(struct tracker *tracker, struct tracked *tracked,
 		next->client_prev = tracked->index;
 	list->first = tracked->index;
 	list->count++;
+	if (list->shared)
+		++*list->shared;
 }
 
 static void remove_from_list(struct tracker *tracker, struct tracked *tracked)
@@ -210,6 +212,8 @@ static void remove_from_list(struct tracker *tracker, struct tracked *tracked)
 	else
 		list->first = tracked->client_next;
 	list->count--;
+	if (list->shared)
+		--*list->shared;
 }
 
 struct tracked *tracked_add(struct tracker *tracker, uint16_t client)
@@ -345,6 +349,16 @@ void tracker_free(struct tracker *tracker)
 	free(tracker->buckets);
 	free(tracker->client);
 	free(tracker);
+}
+
+bool tracker_share(struct tracker *tracker, uint16_t client, uint32_t *count)
+{
+	if (!count && client >= tracker->n_clients)
+		return true;
+	if (!tracked_has_client(tracker, client))
+		return false;
+	tracker->client[client].shared = count;
+	return true;
 }
 
 uint32_t tracker_count(const struct tracker *tracker, uint16_t client)

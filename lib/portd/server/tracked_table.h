@@ -16,6 +16,7 @@
 struct tracked_client {
 	uint32_t first;
 	uint32_t count;
+	uint32_t *shared; /* a count of several clients, or NULL */
 	struct tracked_owner owner;
 };
 

@@ -44,8 +44,7 @@ static uint64_t now_ns;
 static bool is_running; /* cmportd, and not the test */
 static uint64_t netns = RIG_HOME;
 static pid_t come_as = -1;
-static uid_t user; /* of clients, if has_user */
-static bool has_user;
+static uid_t user; /* of clients */
 static int stop_fd = -1;
 static int alone_fd = -1; /* of the client that a server without a socket directory is for */
 static int n_events;	  /* of the last turn */
@@ -101,8 +100,7 @@ int __wrap_getsockopt(int fd, int level, int option, void *ret, socklen_t *bytes
 		return err;
 	if (come_as >= 0)
 		((struct ucred *)ret)->pid = come_as;
-	if (has_user)
-		((struct ucred *)ret)->uid = user;
+	((struct ucred *)ret)->uid = user;
 	return 0;
 }
 
@@ -114,7 +112,6 @@ void rig_come_as(pid_t pid)
 void rig_come_as_user(uid_t uid)
 {
 	user = uid;
-	has_user = true;
 }
 
 void rig_come_from(uint64_t cookie)
@@ -165,7 +162,7 @@ static void begin(const struct server_options *options)
 	now_ns = START_NS;
 	netns = RIG_HOME;
 	come_as = -1;
-	has_user = false;
+	user = 0;
 	server = calloc(1, sizeof(*server));
 	if (!server)
 		give_up("no memory");

@@ -20,7 +20,10 @@
 #define RIG_GID	     0x77 /* the last byte of all its GIDs */
 #define RIG_SERVICE  7174
 #define RIG_PEER_QPN 0x4711 /* what arrives beside QP1 was sent from there */
-#define RIG_HOME     1	    /* cookie of the network namespace that cmportd is in */
+#define RATE_PER_S   50000  /* the default quotas of a client, and what it may send at once */
+#define RATE_BURST   5000
+#define TRACKED_MAX  65536
+#define RIG_HOME     1 /* cookie of the network namespace that cmportd is in */
 
 /* --- the host ------------------------------------------------------------ */
 
@@ -141,7 +144,8 @@ void rig_come_from(uint64_t cookie);
 /** rig_come_as() - from now on clients are another process, or unknown: 0; -1: this one. */
 void rig_come_as(pid_t pid);
 
-/** rig_come_as_user() - from now on, until the next rig, clients are of this user. */
+/** rig_come_as_user() - from now on, until the next rig, clients are of this user, and not root's.
+ */
 void rig_come_as_user(uid_t uid);
 
 /** rig_dial() - connect, and no more. Return: the socket. */

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * How much of a cmportd one user, or one client, may have. One row a quota; cmportd(8) prints the
+ * same table. Root's clients have no quotas of a user: root may end cmportd anyway.
+ */
+#ifndef LIB_PORTD_SERVER_QUOTA_H
+#define LIB_PORTD_SERVER_QUOTA_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* X(number, name, default, unit) */
+#define QUOTAS(X)                                                                            \
+	X(USER_CLIENTS, "user-clients", 1024, "connections of one user to cmportd")          \
+	X(USER_PORTS, "user-ports", 24576, "port numbers that one user has bound or leased") \
+	X(USER_IDS, "user-ids", 4096, "blocks of comm ids of one user")                      \
+	X(USER_TRACKED, "user-tracked", 262144, "tracked connections of one user")           \
+	X(USER_QUEUED, "user-queued", 2048, "datagrams that wait for clients of one user")   \
+	X(USER_RATE, "user-rate", 200000, "messages and requests of one user a second")      \
+	X(USER_SA, "user-sa", 4096, "queries and memberships of one user")                   \
+	X(CLIENT_HELLO, "client-hello", 10000, "ms until the first request of a client")     \
+	X(CLIENT_TRACKED, "client-tracked", 65536, "tracked connections of one client")      \
+	X(CLIENT_RATE, "client-rate", 50000, "messages and requests of one client a second") \
+	X(CLIENT_SA, "client-sa", 1024, "queries and memberships of one client")
+
+enum quota {
+#define X(number, name, is, unit) QUOTA_##number,
+	QUOTAS(X)
+#undef X
+	N_QUOTAS,
+};
+
+/* 0: the default. */
+struct quotas {
+	uint32_t is[N_QUOTAS];
+};
+
+/** quota_of() - what a quota is set to. */
+uint32_t quota_of(const struct quotas *quotas, enum quota quota);
+
+/** quota_name() - "user-clients" */
+const char *quota_name(enum quota quota);
+
+/** quota_unit() - what it counts: "connections of one user to cmportd" */
+const char *quota_unit(enum quota quota);
+
+/** quota_set() - by "NAME=NUMBER". Return: false if there is no such quota, or it is not a number
+ * from 1 to 1,000,000,000. */
+bool quota_set(struct quotas *quotas, const char *text);
+
+#endif

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What one user may have of a cmportd, whatever number of clients he has it with, and that others
+ * do not notice: the quotas of lib/portd/server/quota.h. Mallory is a user, Bob another.
+ */
+#include <errno.h>
+#include <rdma/rdma_cma.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/unit/portd/scene.h"
+#include "tests/unit/test.h"
+
+#define MALLORY 1001
+#define BOB	1002
+#define N_MAX	8
+
+static struct rig_client mallory[N_MAX];
+static struct rig_client bob;
+
+static void allow(enum quota quota, uint32_t n)
+{
+	rig_server()->options.quotas.is[quota] = n;
+}
+
+static void set_up(void)
+{
+	scene_set_up();
+	rig_come_as_user(BOB);
+	rig_join(&bob);
+	rig_come_as_user(MALLORY);
+}
+
+static int say_hello(struct rig_client *client)
+{
+	struct portd_record hello = { .type = PORTD_HELLO, .hello = { .version = PORTD_VERSION } };
+
+	client->control = rig_dial();
+	client->data = -1;
+	return rig_ask(client, &hello);
+}
+
+static int ask_for(struct rig_client *client, enum portd_type type)
+{
+	struct portd_record record = { .type = type };
+
+	return rig_ask(client, &record);
+}
+
+static int bind_number(struct rig_client *client, uint32_t n)
+{
+	struct portd_record record = { .type = PORTD_BIND, .claim = rig_claim(n, "0.0.0.0") };
+
+	record.claim.local_port = 0;
+	return rig_ask(client, &record);
+}
+
+/* --- who comes ----------------------------------------------------------- */
+
+FIXTURE(set_up, scene_tear_down);
+
+TEST(a_user_has_so_many_clients_and_others_have_theirs)
+{
+	allow(QUOTA_USER_CLIENTS, 2);
+	rig_meet(&mallory[0]);
+	rig_meet(&mallory[1]);
+	ck_assert_int_eq(say_hello(&mallory[2]), EDQUOT);
+	rig_come_as_user(BOB);
+	rig_meet(&mallory[3]);
+}
+
+TEST(who_is_one_too_many_is_told_why)
+{
+	allow(QUOTA_USER_CLIENTS, 1);
+	rig_meet(&mallory[0]);
+	say_hello(&mallory[1]);
+	ck_assert_str_eq(mallory[1].reply.text,
+			 "uid 1001 has enough: connections of one user to cmportd are limited to "
+			 "1; cmportd --quota=user-clients=NUMBER allows more");
+}
+
+TEST(when_a_client_has_gone_its_user_may_have_another)
+{
+	allow(QUOTA_USER_CLIENTS, 1);
+	rig_meet(&mallory[0]);
+	rig_leave(&mallory[0]);
+	ck_assert_int_eq(say_hello(&mallory[1]), 0);
+}
+
+TEST(those_who_are_too_many_take_few_places)
+{
+	unsigned int i, before = rig_server()->n_clients;
+
+	allow(QUOTA_USER_CLIENTS, 1);
+	for (i = 0; i < 100; i++)
+		rig_dial();
+	ck_assert_uint_le(rig_server()->n_clients, before + 1 + BEYOND_MAX);
+}
+
+TEST(root_has_as_many_clients_as_it_likes)
+{
+	unsigned int i;
+
+	allow(QUOTA_USER_CLIENTS, 1);
+	rig_come_as_user(0);
+	for (i = 0; i < N_MAX; i++)
+		rig_meet(&mallory[i]);
+}
+
+TEST(who_connects_and_is_silent_is_disconnected)
+{
+	unsigned int before = rig_server()->n_clients;
+
+	rig_dial();
+	rig_settle();
+	rig_pass(9900);
+	ck_assert_uint_eq(rig_server()->n_clients, before + 1);
+	rig_pass(200);
+	ck_assert_uint_eq(rig_server()->n_clients, before);
+	ck_assert_uint_eq(rig_count(SERVER_COUNT_QUOTA), 1);
+}
+
+TEST(who_has_said_hello_may_be_silent)
+{
+	unsigned int before = rig_server()->n_clients;
+
+	rig_meet(&mallory[0]);
+	rig_pass(3600 * 1000);
+	ck_assert_uint_eq(rig_server()->n_clients, before + 1);
+}
+
+/* --- what they have ------------------------------------------------------ */
+
+TEST(a_user_has_so_many_comm_ids)
+{
+	allow(QUOTA_USER_IDS, 3);
+	rig_meet(&mallory[0]);
+	rig_meet(&mallory[1]);
+	ck_assert_int_eq(ask_for(&mallory[0], PORTD_LEASE_IDS), 0);
+	ck_assert_int_eq(ask_for(&mallory[1], PORTD_LEASE_IDS), EDQUOT);
+	ck_assert_int_eq(ask_for(&bob, PORTD_LEASE_IDS), 0);
+}
+
+TEST(a_user_has_so_many_ports)
+{
+	allow(QUOTA_USER_PORTS, 2);
+	rig_meet(&mallory[0]);
+	rig_meet(&mallory[1]);
+	ck_assert_int_eq(bind_number(&mallory[0], 1), 0);
+	ck_assert_int_eq(bind_number(&mallory[1], 1), 0);
+	ck_assert_int_eq(bind_number(&mallory[1], 2), EDQUOT);
+	ck_assert_int_eq(bind_number(&bob, 1), 0);
+}
+
+TEST(leased_ports_count)
+{
+	struct portd_record lease = {
+		.type = PORTD_LEASE_PORTS, .lease_ports = {.ps = RDMA_PS_TCP, .count = 1}
+	};
+
+	allow(QUOTA_USER_PORTS, 1);
+	rig_meet(&mallory[0]);
+	ck_assert_int_eq(rig_ask(&mallory[0], &lease), 0);
+	ck_assert_int_eq(bind_number(&mallory[0], 1), EDQUOT);
+}
+
+TEST(a_user_has_so_many_connections)
+{
+	allow(QUOTA_USER_TRACKED, 2);
+	rig_join(&mallory[0]);
+	rig_join(&mallory[1]);
+	scene_sends(&mallory[0], scene_req(&mallory[0], 1));
+	scene_sends(&mallory[1], scene_req(&mallory[1], 1));
+	scene_wire();
+	scene_sends(&mallory[1], scene_req(&mallory[1], 2));
+	ck_assert_str_eq(scene_wire(), "");
+	scene_sends(&bob, scene_req(&bob, 1));
+	ck_assert_str_eq(scene_wire(), "REQ");
+}
+
+TEST(connections_of_a_client_that_has_gone_are_not_its_users)
+{
+	allow(QUOTA_USER_TRACKED, 1);
+	rig_join(&mallory[0]);
+	rig_join(&mallory[1]);
+	scene_sends(&mallory[0], scene_req(&mallory[0], 1));
+	rig_leave(&mallory[0]);
+	scene_wire();
+	scene_sends(&mallory[1], scene_req(&mallory[1], 1));
+	ck_assert_str_eq(scene_wire(), "REQ");
+}
+
+/* --- how fast ------------------------------------------------------------ */
+
+static uint64_t fill(int fd, enum portd_type type)
+{
+	struct portd_record record = { .type = type };
+	struct portd_datagram out = { .bytes = 0 };
+	uint64_t n = 0, done = 0;
+
+	while (portd_put(&out, &record))
+		n++;
+	while (rig_put(fd, out.data, out.bytes, NULL, 0))
+		done += n;
+	return done;
+}
+
+TEST(many_clients_of_a_user_are_read_at_one_rate)
+{
+	unsigned int i;
+
+	allow(QUOTA_USER_RATE, 1000);
+	for (i = 0; i < N_MAX; i++)
+		rig_meet(&mallory[i]);
+	rig_pass(1000);
+	fill(mallory[0].data, PORTD_CLOSE);
+	rig_settle();
+	for (i = 1; i < N_MAX; i++)
+		fill(mallory[i].data, PORTD_CLOSE);
+	rig_settle();
+	ck_assert_uint_eq(rig_server()->n_throttled, N_MAX);
+	scene_sends(&bob, scene_req(&bob, 1));
+	ck_assert_str_eq(scene_wire(), "REQ");
+}
+
+TEST(requests_are_metered_as_messages_are)
+{
+	rig_meet(&mallory[0]);
+	do
+		rig_settle();
+	while (fill(mallory[0].control, PORTD_RELEASE));
+	ck_assert_uint_eq(rig_server()->n_throttled, 1);
+	rig_pass(1000);
+	ck_assert_uint_gt(fill(mallory[0].control, PORTD_RELEASE), 0);
+}
+
+/* --- what they are set to ------------------------------------------------ */
+
+TEST(a_quota_is_set_by_its_name)
+{
+	struct quotas quotas = { { 0 } };
+
+	ck_assert(quota_set(&quotas, "user-tracked=7"));
+	ck_assert_uint_eq(quota_of(&quotas, QUOTA_USER_TRACKED), 7);
+}
+
+TEST(a_quota_that_is_not_set_has_its_default)
+{
+	ck_assert_uint_eq(quota_of(&(struct quotas){ { 0 } }, QUOTA_CLIENT_RATE), RATE_PER_S);
+}
+
+static const char *const wrong[] = { "",
+				     "user-tracked",
+				     "user-tracked=",
+				     "user-tracked=0",
+				     "user-tracked=x",
+				     "user-tracked=1x",
+				     "user-tracked=-1",
+				     "user=1",
+				     "user-trackedx=1",
+				     "user-tracked= 1",
+				     "=1",
+				     "user-tracked=1000000001" };
+
+TEST_LOOP(what_is_no_quota_is_refused, 0, sizeof(wrong) / sizeof(wrong[0]))
+{
+	ck_assert(!quota_set(&(struct quotas){ { 0 } }, wrong[_i]));
+}
