@@ -251,6 +251,9 @@ class Beginning(Case):
             with self.subTest(words):
                 self.assertIn(said, self.cmportd(*words, status=2))
 
+    def test_it_says_its_version(self):
+        self.assertRegex(self.cmportd("--version"), r"^cmportd \(purecm\) \d+\.\d+\.\d+\n$")
+
     def test_a_log_that_cannot_be_written_is_named(self):
         self.assertIn("/nowhere/log", self.cmportd("--log=/nowhere/log", status=1))
 

@@ -49,6 +49,8 @@ enum key {
 	KEY_STARTED = 256, /* by a program, which reads standard error until it serves: spawn.c */
 };
 
+/* argp looks for it, from the C library: it must not be hidden, as all else is. */
+__attribute__((visibility("default")))
 const char *argp_program_version = "cmportd (purecm) " PURECM_VERSION;
 
 /* clang-format off */

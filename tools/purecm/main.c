@@ -8,7 +8,8 @@
 
 #include "tools/purecm/command.h"
 
-const char *argp_program_version = "purecm " PURECM_VERSION;
+/* argp looks for it, from the C library: it must not be hidden, as all else is. */
+__attribute__((visibility("default"))) const char *argp_program_version = "purecm " PURECM_VERSION;
 
 /* clang-format off */
 /* In the order of `purecm --help`. */
