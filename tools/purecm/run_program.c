@@ -19,8 +19,10 @@
 
 #define MARK "PURECM_LOG"
 
-/* From the folder of this program: as installed, and as built. */
+/* From the folder of this program: as a distribution installs it beside the system's, as installed,
+ * and as built. */
 static const char *const places[] = {
+	PURECM_LIB_FROM_BIN "/purecm/librdmacm.so.1",
 	PURECM_LIB_FROM_BIN "/librdmacm.so.1",
 	"../lib/librdmacm.so.1",
 };
@@ -81,7 +83,7 @@ int run_find_library(const char *given, char ret[PATH_MAX])
 	}
 	complain("purecm's librdmacm.so.1 is not where it was installed, %s; --library FILE names "
 		 "another place",
-		 places[0]);
+		 PURECM_LIB_FROM_BIN "/librdmacm.so.1");
 	return -ENOENT;
 }
 
