@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""The packaging files against the tree: versions, symbols, what goes into which package, licences.
+
+Ends with a line "N passed, N failed, N skipped".
+"""
+import argparse
+import json
+from pathlib import Path
+import re
+import subprocess
+import sys
+import unittest
+
+ROOT = Path(__file__).resolve().parents[2]
+DEBIAN = ROOT / "tools/packaging/debian"
+HERE = {}  # what main() was told
+
+# Under the licence in LICENSE without a line that says so: what cannot hold one, or holds only
+# values that a program or a tool's format prescribes.
+NO_SPDX = (".md", ".json", ".png", ".svg", ".txt", ".pcap", ".pcapng", ".map", ".build", ".drill",
+           ".supp", ".hex", ".yml")
+NO_SPDX_IN = ("tests/fuzz/corpus/", "tests/fuzz/dict/", "tests/tools/captures/",
+              "tests/judge/golden/", "tools/packaging/debian/", "docs/man/functions/")
+NO_SPDX_NAMES = ("LICENSE", "meson_options.txt", ".clang-format", ".editorconfig", ".gitignore")
+
+
+def text(path):
+    return path.read_text(encoding="utf-8")
+
+
+def meson(what):
+    return json.loads(subprocess.run(["meson", "introspect", HERE["build"], what],
+                                     capture_output=True, text=True, check=True).stdout)
+
+
+def meson_version():
+    return re.search(r"^  version: '([\d.]+)'", text(ROOT / "meson.build"), re.MULTILINE)[1]
+
+
+def releases():
+    """Return the versions of CHANGELOG.md as tuples, newest first."""
+    found = re.findall(r"^## (\d+)\.(\d+)\.(\d+) \(\d{4}-\d\d-\d\d\)$",
+                       text(ROOT / "CHANGELOG.md"), re.MULTILINE)
+    return [tuple(map(int, version)) for version in found]
+
+
+def install_patterns():
+    """Return what the .install files take of what meson installs, as regular expressions."""
+    lines = [line.split()[0] for path in DEBIAN.glob("*.install")
+             for line in text(path).splitlines()]
+    lines += text(DEBIAN / "not-installed").split()
+    globs = [line.replace("${env:UNIT_DIR}", "*lib/systemd/system") for line in lines
+             if line.startswith(("usr/", "${env:"))]
+    return [re.compile("/" + re.escape(line).replace(r"\*", ".*") + "(/|$)") for line in globs]
+
+
+class Versions(unittest.TestCase):
+    def test_the_changelog_begins_with_the_version_of_meson_build(self):
+        self.assertEqual(".".join(map(str, releases()[0])), meson_version())
+
+    def test_releases_are_in_order(self):
+        self.assertEqual(releases(), sorted(releases(), reverse=True))
+
+    def test_every_heading_of_the_changelog_is_a_release(self):
+        self.assertEqual(len(re.findall("^## ", text(ROOT / "CHANGELOG.md"), re.MULTILINE)),
+                         len(releases()))
+
+    def test_programs_say_the_version(self):
+        for program in ("tools/purecm", "tools/cmportd/cmportd"):
+            with self.subTest(program):
+                told = subprocess.run([HERE["build"] / program, "--version"], check=True,
+                                      capture_output=True, text=True).stdout
+                self.assertEqual(told.split()[-1], meson_version())
+
+
+class Debian(unittest.TestCase):
+    def test_the_symbols_are_those_of_the_library(self):
+        listed = {"@".join(line.split("@@"))
+                  for line in text(ROOT / "tests/abi/symbols.txt").split()}
+        nodes = {f"{node}@{node}" for node in (name.split("@")[1] for name in listed)}
+        packaged = re.findall(r"^ (\S+@\S+) ", text(DEBIAN / "purecm-librdmacm1.symbols"),
+                              re.MULTILINE)
+        self.assertEqual(sorted(packaged), sorted(listed | nodes))
+
+    def test_whatever_is_installed_is_in_a_package(self):
+        patterns = install_patterns()
+        prefix = next(option["value"] for option in meson("--buildoptions")
+                      if option["name"] == "prefix")
+        for path in meson("--installed").values():
+            path = "/usr" + path.removeprefix(prefix)
+            self.assertTrue(any(pattern.match(path) for pattern in patterns), path)
+
+    def test_modules_are_those_that_the_page_of_deployment_names(self):
+        page = text(ROOT / "docs/deployment.md")
+        conf = text(ROOT / "tools/packaging/modules/modprobe.d/purecm.conf")
+        names = re.findall("^install (.+) /bin/false$", conf, re.MULTILINE)
+        self.assertIn(f"modprobe -r {' '.join(names)}", page)
+
+    def test_the_copyright_file_has_the_licence(self):
+        words = text(DEBIAN / "copyright").replace("\n .\n", "\n").split()
+        licence = text(ROOT / "LICENSE").partition("authors\n")[2].split()
+        self.assertEqual(words[-len(licence):], licence)
+
+
+class Licences(unittest.TestCase):
+    def test_every_file_says_its_licence_or_cannot(self):
+        listing = subprocess.run(["git", "-C", ROOT, "ls-files"], capture_output=True, text=True,
+                                 check=False)
+        if listing.returncode:
+            self.skipTest("not in a git checkout, so that there may be files of others")
+        for name in listing.stdout.splitlines():
+            path = ROOT / name
+            if path.suffix in NO_SPDX or path.name in NO_SPDX_NAMES or \
+                    name.startswith(NO_SPDX_IN) or not path.is_file():
+                continue
+            with self.subTest(name):
+                head = path.read_bytes()[:300]
+                self.assertIn(b"SPDX-License-Identifier: BSD-2-Clause", head)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("build", type=Path)
+    HERE["build"] = parser.parse_args().build.resolve()
+    result = unittest.main(argv=sys.argv[:1], exit=False).result
+    failed = len(result.failures) + len(result.errors)
+    for test, why in result.skipped:
+        print(f"skipped: {test.id()}: {why}")
+    skipped = len(result.skipped)
+    print(f"{max(result.testsRun - failed - skipped, 0)} passed, {failed} failed, "
+          f"{skipped} skipped")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,215 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""The Debian packages of one release: builds them in a fresh root, and installs, uses, replaces and
+removes them in another, of which each test has a copy of its own.
+
+Ends with a line "N passed, N failed, N skipped". Exit status: 77 without PURECM_TEST_LONG, root or
+mmdebstrap.
+"""
+import argparse
+import os
+from pathlib import Path
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SKIPPED = 77
+ROOT = Path(__file__).resolve().parents[2]
+STOCK = {"bookworm": "librdmacm1", "trixie": "librdmacm1t64"}  # the library's package
+HERE = {}  # what main() was told, and the folder of the root
+
+# What the packages and the tests depend on, so that a copy of the root needs no mirror for it;
+# rdmacm-utils brings stock's librdmacm1.
+IN_ROOT = ("rdmacm-utils", "ibverbs-providers", "python3", "libibumad-dev", "libibverbs-dev",
+           "libnl-3-dev", "libnl-route-3-dev", "libpcap-dev", "kmod", "mount", "dpkg-dev", "gcc",
+           "libc6-dev", "pkgconf", "apt-utils")
+
+# Arguments: the folder of the root, a folder to mount on, a script.
+ENTER = """
+mount -t tmpfs tmpfs "$2"
+mkdir "$2/upper" "$2/work" "$2/root"
+mount -t overlay -o "lowerdir=$1,upperdir=$2/upper,workdir=$2/work" overlay "$2/root"
+cd "$2/root"
+mount -t proc proc proc
+mount --rbind /dev dev
+mount --rbind /sys sys
+mkdir .old
+pivot_root . .old
+umount -l .old
+exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 \\
+    DEBIAN_FRONTEND=noninteractive sh -euc "$3"
+"""
+
+PRELUDE = """
+install() { apt-get install -qq --no-install-recommends "$@" >/dev/null; }
+ours() { for name; do set -- "$@" "/packages/${name}"_*.deb; shift; done; install "$@"; }
+installed() { dpkg-query -W -f='${db:Status-Status}\\n' "$1" 2>/dev/null | grep -qx installed; }
+library_of() {
+    dpkg -S "$(realpath "$(ldd "$1" | sed -n 's/.*librdmacm.* => \\(\\S*\\).*/\\1/p')")" |
+        sed 's/:.*//'
+}
+as_user() { setpriv --reuid=nobody --regid=nogroup --clear-groups env HOME=/nonexistent "$@"; }
+files() {
+    find / -xdev \\( -path /proc -o -path /sys -o -path /packages -o -path /tmp \\) -prune -o \\
+        \\( -name '*purecm*' -o -name '*cmportd*' \\) -print
+}
+"""
+
+RPING = """as_user purecm fabric run 'a:rping -s -C 3 -v' 'b:rping -c -a 10.77.0.1 -C 3 -v'\n"""
+
+
+def in_root(script):
+    """Run a script in a copy of the root. Return: what it printed."""
+    with tempfile.TemporaryDirectory(prefix="purecm-copy-") as place:
+        done = subprocess.run(["unshare", "--mount", "--pid", "--fork", "sh", "-euc", ENTER, "sh",
+                               HERE["root"], place, PRELUDE + script],
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, check=False, timeout=600)
+    if done.returncode:
+        raise AssertionError(f"status {done.returncode}: {script}\n{done.stdout}")
+    return done.stdout
+
+
+def stock():
+    return STOCK[HERE["release"]]
+
+
+class Packages(unittest.TestCase):
+    def test_the_programs_leave_the_systems_library_alone(self):
+        library = in_root("ours purecm cmportd purecm-fabric; library_of /usr/bin/rping")
+        self.assertEqual(library, stock() + "\n")
+
+    def test_the_fabric_runs_purecm_although_stock_is_the_systems(self):
+        told = in_root("ours purecm cmportd purecm-fabric\n" + RPING)
+        self.assertIn("b| ping data: rdma-ping-2", told)
+
+    def test_purecm_run_takes_its_own_copy(self):
+        maps = in_root("ours purecm cmportd; purecm run -- cat /proc/self/maps")
+        self.assertRegex(maps, r"/usr/lib/[^/]+/purecm/librdmacm\.so\.1")
+
+    def test_the_library_replaces_stocks_and_programs_stay(self):
+        library = in_root("ours purecm-librdmacm1 cmportd; installed rdmacm-utils; apt-get check\n"
+                          f"! installed {stock()}\n"
+                          "library_of /usr/bin/rping")
+        self.assertTrue(library.endswith("\npurecm-librdmacm1\n"), library)
+
+    def test_rping_runs_for_an_ordinary_user_over_the_systems_library(self):
+        told = in_root("ours purecm-librdmacm1 purecm cmportd purecm-fabric\n"
+                       + (ROOT / "tools/packaging/debian/tests/rping").read_text(encoding="utf-8"))
+        self.assertIn("b| ping data: rdma-ping-2", told)
+
+    def test_installing_stocks_library_gives_it_back(self):
+        library = in_root("ours purecm-librdmacm1 cmportd\n"
+                          f"install {stock()}; installed rdmacm-utils\n"
+                          "! installed purecm-librdmacm1\n"
+                          "library_of /usr/bin/rping")
+        self.assertEqual(library, stock() + "\n")
+
+    def test_removing_the_library_leaves_no_program_without_one(self):
+        in_root("ours purecm-librdmacm1 cmportd; apt-get remove -qq purecm-librdmacm1 >/dev/null\n"
+                "! installed purecm-librdmacm1; ! installed rdmacm-utils; apt-get check\n")
+
+    def test_the_socket_is_enabled_and_the_service_waits_for_it(self):
+        links = in_root("ours cmportd; find /etc/systemd -name 'cmportd*'")
+        self.assertEqual(links, "/etc/systemd/system/sockets.target.wants/cmportd.socket\n")
+
+    def test_purging_leaves_nothing_behind(self):
+        left = in_root("files >/tmp/before; ours purecm cmportd purecm-librdmacm1 purecm-fabric "
+                       "purecm-dev purecm-doc purecm-modules\n"
+                       "apt-get purge -qq '*purecm*' cmportd >/dev/null\n"
+                       "files | grep -vxFf /tmp/before || true")
+        self.assertEqual([line for line in left.splitlines() if line.startswith("/")], [])
+
+    def test_they_can_be_installed_again(self):
+        told = in_root("ours purecm cmportd purecm-librdmacm1 purecm-fabric\n"
+                       "apt-get purge -qq purecm cmportd purecm-librdmacm1 purecm-fabric "
+                       f"{stock()}+ >/dev/null\n"
+                       "ours purecm cmportd purecm-librdmacm1 purecm-fabric\n" + RPING)
+        self.assertIn("b| ping data: rdma-ping-2", told)
+
+    def test_modules_are_ruled_only_by_their_package(self):
+        rules = ("{ modprobe --showconfig; cat /usr/lib/modules-load.d/* /lib/modules-load.d/*; } "
+                 "2>/dev/null | grep -c '^install ib_cm /bin/false\\|^ib_umad$' || true\n")
+        told = in_root("ours purecm cmportd purecm-librdmacm1\n" + rules + "ours purecm-modules\n"
+                       + rules + "apt-get purge -qq purecm-modules >/dev/null\n" + rules)
+        counts = [line for line in told.splitlines() if line.isdigit()]
+        self.assertEqual([counts[0] == "0", counts[1] != "0", counts[2] == "0"], [True] * 3, told)
+
+    def test_a_program_is_compiled_and_runs(self):
+        in_root("ours purecm-librdmacm1 purecm-dev cmportd\n"
+                + (ROOT / "tools/packaging/debian/tests/compile").read_text(encoding="utf-8"))
+
+    def test_a_program_depends_on_what_it_uses(self):
+        program = """
+cd /tmp; mkdir debian; printf 'Source: x\\n\\nPackage: x\\nArchitecture: any\\n' >debian/control
+printf '#include <purecm/purecm.h>\\n#include <rdma/rdma_cma.h>\\n%s\\n' \\
+    "int main(void) { return !CALL; }" >x.c
+cc x.c -lrdmacm -o x; dpkg-shlibdeps -O x
+"""
+        needs = in_root("ours purecm-librdmacm1 purecm-dev cmportd\n"
+                        + program.replace("CALL", "rdma_create_event_channel()"))
+        self.assertIn("librdmacm1 (>= 1.0.15)", needs)
+        self.assertNotIn("purecm", needs)
+        needs = in_root("ours purecm-librdmacm1 purecm-dev cmportd\n"
+                        + program.replace("CALL", "purecm_reject_str(8)"))
+        self.assertIn("purecm-librdmacm1 (>= 0.3.0)", needs)
+
+    def test_the_programs_say_the_version_of_the_package(self):
+        told = in_root("ours purecm cmportd; purecm --version; "
+                       "/usr/libexec/purecm/cmportd --version; dpkg-query -W purecm")
+        versions = re.findall(r"(\d+\.\d+\.\d+)(?:~deb\d+)?$", told, re.MULTILINE)
+        self.assertEqual((len(versions), len(set(versions))), (3, 1), told)
+
+
+def make_root(release, packages, folder):
+    """Make the root that tests have copies of, with the packages in /packages."""
+    subprocess.run(["mmdebstrap", "--quiet", "--variant=apt", "--skip=cleanup/apt",
+                    "--include=" + ",".join(IN_ROOT),
+                    "--customize-hook=mkdir \"$1/packages\"",
+                    f"--customize-hook=cp '{packages}'/*.deb \"$1/packages\"",
+                    "--customize-hook=cp /etc/resolv.conf \"$1/etc\"",
+                    "--customize-hook=chmod 755 \"$1\"",
+                    release, folder], check=True, timeout=1800)
+
+
+def why_not():
+    """Return why nothing can be tried here, None if it can."""
+    if not os.environ.get("PURECM_TEST_LONG") and not HERE["packages"]:
+        return "four minutes; PURECM_TEST_LONG=1 or tools/check --long runs it"
+    if os.geteuid():
+        return "only root can make a root"
+    if not shutil.which("mmdebstrap"):
+        return "mmdebstrap is missing: apt-get install mmdebstrap"
+    return None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("release", choices=["bookworm", "trixie"])
+    parser.add_argument("--packages", type=Path, help="a folder of packages, which are not built")
+    parser.add_argument("--only", help="tests whose names contain this")
+    args = parser.parse_args()
+    HERE.update(vars(args))
+    reason = why_not()
+    if reason:
+        print(f"skipped: {reason}")
+        return SKIPPED
+    with tempfile.TemporaryDirectory(prefix="purecm-packages-") as folder:
+        packages = args.packages or Path(folder) / args.release
+        if not args.packages:
+            subprocess.run([ROOT / "tools/packaging/build-deb", "--release", args.release,
+                            "--into", folder], check=True, timeout=3600)
+        HERE["root"] = Path(folder) / "root"
+        make_root(args.release, packages.resolve(), HERE["root"])
+        result = unittest.main(argv=sys.argv[:1] + (["-k", args.only] if args.only else []),
+                               exit=False).result
+    failed = len(result.failures) + len(result.errors)
+    print(f"{result.testsRun - failed} passed, {failed} failed, 0 skipped")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
