@@ -4,8 +4,8 @@
 module, and user 65534 runs purecm there on the soft fabric's RoCE v2 wire.
 
 Debian's programs talk in both roles, on a first over stock librdmacm and the kernel's connection
-manager, then over purecm; and rstream while packets are repeated. All that was sent has the right
-ICRC, and tshark finds nothing malformed.
+manager, then over purecm; and rstream while packets are lost, repeated and corrupted. All that was
+sent has the right ICRC, and tshark finds nothing malformed.
 
 Prints a line per test and then "N passed, N failed, N skipped"; skipped where QEMU is missing.
 """
@@ -52,7 +52,7 @@ IPV4 = (
      "ib_send_lat -c UD -s 64 -d DEVICE -x GID -n 200 %s", " 64      200 "),
 )
 # tc-netem(8), of both ends
-FAULTS = ("duplicate 5%",)
+FAULTS = ("loss 1%", "duplicate 5%", "corrupt 1%")
 
 
 class Process:
@@ -161,7 +161,7 @@ def multicast(tests, kernel, process):
 
 def faults(tests, kernel, process):
     """What each end sends goes wrong on its way; rstream compares all bytes."""
-    texts = "rstream -b %s -C 40 -S 65536 -T v", "rstream -s %s -C 40 -S 65536 -T v"
+    texts = "rstream -b %s -C 10 -S 65536 -T v", "rstream -s %s -C 10 -S 65536 -T v"
     for spec in FAULTS:
         for pair in (kernel, process), (process, kernel):
             with kernel.host.netem(spec), process.host.netem(spec):
