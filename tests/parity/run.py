@@ -8,7 +8,8 @@ with stock is a failure, unless differences.md accepts it. Local scenarios (one 
 each library.
 
 Prints a line for each scenario, a diff for each that differs, and last "N passed, N failed, N
-skipped". Exit status: 0, 1 if a scenario differs, 2 if the run was not possible.
+skipped". Exit status: 0, 1 if a scenario differs, 2 if the run was not possible, 77 if there can be
+no hosts of another release here.
 """
 import argparse
 import collections
@@ -51,6 +52,19 @@ class Turn(NamedTuple):
     local: bool
 
 
+def build_for(release):
+    """Return a build folder for hosts of another release; ends us where none can be had."""
+    try:
+        userland.root_of(release)
+    except LabError as error:
+        print(f"skipped: there can be no root of {release.name} here: {error}")
+        sys.exit(77)
+    try:
+        return userland.build(release, TARGETS)
+    except LabError as error:
+        sys.exit(f"run.py: {error}")
+
+
 def parse_args():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--build", type=Path, default=HERE.parents[1] / "build",
@@ -85,7 +99,7 @@ def parse_args():
     parser.add_argument("-v", "--verbose", action="store_true", help="also print what agrees")
     args = parser.parse_args()
     if args.release != "own":
-        args.build = userland.build(RELEASES[args.release], TARGETS)
+        args.build = build_for(RELEASES[args.release])
     args.program = args.program or args.build / "tests/parity/parity"
     args.families = args.families.split(",")
     is_long = bool(os.environ.get("PURECM_TEST_LONG"))
