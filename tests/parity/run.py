@@ -106,7 +106,7 @@ def parse_args():
     args.sample = args.sample and not is_long
     args.tenth = args.tenth and not is_long
     if args.tenth:
-        args.families = "v4"
+        args.families = ["v4"]
     if args.keep:
         args.keep.mkdir(parents=True, exist_ok=True)
     return args
