@@ -170,6 +170,24 @@ static bool needs_no_record(const struct cm_record *told)
 	return !told->remote_comm_id || told->state == CM_IDLE || told->state == CM_TIMEWAIT;
 }
 
+void tracker_believe(struct tracker *tracker)
+{
+	tracker->believes_client = true;
+}
+
+static int add_as_told(struct tracker *tracker, uint16_t client, const struct cm_record *told)
+{
+	struct tracked *tracked;
+
+	if (!tracker->believes_client)
+		return -EPERM;
+	tracked = tracked_add(tracker, client);
+	if (!tracked)
+		return -ENOMEM;
+	tracked_replace(tracker, tracked, told);
+	return 0;
+}
+
 int tracker_set(struct tracker *tracker, uint16_t client, const struct cm_record *told)
 {
 	struct tracked *tracked = tracked_of_local(tracker, told->local_comm_id);
@@ -181,7 +199,7 @@ int tracker_set(struct tracker *tracker, uint16_t client, const struct cm_record
 	if (!tracked && told->remote_comm_id)
 		tracked = tracked_unnamed(tracker, client, &peer, told->remote_comm_id);
 	if (!tracked)
-		return needs_no_record(told) ? 0 : -EPERM;
+		return needs_no_record(told) ? 0 : add_as_told(tracker, client, told);
 	if (tracked->client != client || !is_credible(tracked, told))
 		return -EPERM;
 	if (is_outdated(tracked, told))

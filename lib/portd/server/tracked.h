@@ -103,6 +103,14 @@ int tracker_received(struct tracker *tracker, uint16_t client, uint8_t port,
 		     const struct mad_path *path, const struct cm_msg *msg, bool *ret_is_known);
 
 /**
+ * tracker_believe() - the only client is the process that the server runs in
+ *
+ * It has nobody else to lie about, and a server that begins again there has no file: what the
+ * client reports is tracked.
+ */
+void tracker_believe(struct tracker *tracker);
+
+/**
  * tracker_set() - record a connection state that a client reports
  *
  * Nothing is tracked that did not pass: the connection must be one that is tracked for this client,
