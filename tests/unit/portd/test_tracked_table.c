@@ -249,6 +249,13 @@ TEST(client_tells_where_its_connection_is)
 	ck_assert_str_eq(state(1), "ESTABLISHED");
 }
 
+TEST(only_client_of_an_embedded_server_is_believed)
+{
+	tracker_believe(tracker);
+	ck_assert_int_eq(tell_by(ME, told(1)), 0);
+	ck_assert_uint_eq(tracker_count(tracker, ME), 1);
+}
+
 TEST(connection_that_never_was_cannot_be_told)
 {
 	ck_assert_int_eq(tell_by(ME, told(1)), -EPERM);
