@@ -331,7 +331,6 @@ static int let_clients_in(struct server *server)
 	if (fd >= 0) {
 		server->options.client_fd = -1;
 		server->has_one_client = true;
-		tracker_believe(server->tracker);
 		client_new(server, fd);
 		return server->n_clients ? 0 : -ENOMEM;
 	}

@@ -170,9 +170,9 @@ static bool needs_no_record(const struct cm_record *told)
 	return !told->remote_comm_id || told->state == CM_IDLE || told->state == CM_TIMEWAIT;
 }
 
-void tracker_believe(struct tracker *tracker)
+void tracker_believe(struct tracker *tracker, bool believes)
 {
-	tracker->believes_client = true;
+	tracker->believes_client = believes;
 }
 
 static int add_as_told(struct tracker *tracker, uint16_t client, const struct cm_record *told)

@@ -103,12 +103,12 @@ int tracker_received(struct tracker *tracker, uint16_t client, uint8_t port,
 		     const struct mad_path *path, const struct cm_msg *msg, bool *ret_is_known);
 
 /**
- * tracker_believe() - the only client is the process that the server runs in
+ * tracker_believe() - whether tracker_set() may track what did not pass
  *
- * It has nobody else to lie about, and a server that begins again there has no file: what the
- * client reports is tracked.
+ * It may for a client that comes back, since a cmportd that lost its file, or the connection to
+ * this client, knows nothing of what it had; and for the process that the server runs in.
  */
-void tracker_believe(struct tracker *tracker);
+void tracker_believe(struct tracker *tracker, bool believes);
 
 /**
  * tracker_set() - record a connection state that a client reports

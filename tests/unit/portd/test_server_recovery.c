@@ -277,21 +277,6 @@ TEST(what_who_comes_back_does_not_tell_of_is_over)
 }
 
 /* Any process may say that it comes back. */
-TEST(who_comes_back_has_no_connection_that_never_was)
-{
-	scene_connect(bob, 1);
-	restart();
-	come_back(bob, bobs_pid);
-	tell(bob, 5);
-	ck_assert_str_eq(scene_tracked(bob->first + 5), "none");
-	ck_assert_uint_eq(rig_count(SERVER_COUNT_FORBIDDEN), 1);
-	say_resumed(bob);
-	die();
-	rig_leave(bob);
-	rig_pass(LOOK_MS);
-	ck_assert_str_eq(scene_wire(), "");
-}
-
 TEST(who_dies_while_it_comes_back_has_each_connection_ended_once)
 {
 	scene_connect(bob, 1);

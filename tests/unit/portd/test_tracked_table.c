@@ -251,7 +251,7 @@ TEST(client_tells_where_its_connection_is)
 
 TEST(only_client_of_an_embedded_server_is_believed)
 {
-	tracker_believe(tracker);
+	tracker_believe(tracker, true);
 	ck_assert_int_eq(tell_by(ME, told(1)), 0);
 	ck_assert_uint_eq(tracker_count(tracker, ME), 1);
 }
