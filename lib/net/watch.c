@@ -263,11 +263,15 @@ int net_watch_open(struct net_watch **ret)
 		return rc;
 	while (watch < watches + WATCHES_MAX && watch->is_open)
 		watch++;
-	rc = watch < watches + WATCHES_MAX ? open_watch(watch) : -ENOSPC;
-	if (!rc)
-		*ret = watch;
-	else if (rc != -ENOSPC)
-		close_watch(watch);
+	if (watch == watches + WATCHES_MAX) {
+		rc = -ENOSPC;
+	} else {
+		rc = open_watch(watch);
+		if (rc)
+			close_watch(watch);
+		else
+			*ret = watch;
+	}
 	net_leave();
 	return rc;
 }
