@@ -9,6 +9,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -73,9 +74,12 @@ static int write_all(const char *path)
 	char *cwd = getcwd(NULL, 0);
 	char **env, seen[256];
 	FILE *to;
+	int fd;
 
 	snprintf(seen, sizeof(seen), "%s.seen", path);
-	to = fopen(seen, "ae");
+	/* A pipe whose reader has gone is an error; without O_NONBLOCK it would be waited for. */
+	fd = open(seen, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+	to = fd < 0 ? NULL : fdopen(fd, "a");
 	if (!to)
 		return -errno;
 	fprintf(to, "pid %d\nsid %d\ncwd %s\n", (int)getpid(), (int)getsid(0), cwd);
