@@ -35,21 +35,11 @@ static uint8_t find_port(const struct host *host, const struct fab_frames *frame
 
 static void give_to_gsi(struct host *host, const struct fab_frames *frames, const uint8_t *bytes)
 {
-	struct icrc_flow flow = { .sgid = &frames->sgid,
-				  .dgid = &frames->dgid,
-				  .source_port = frames->source_port };
 	struct fab_packet packet;
 	const uint8_t *payload;
 
-	if (!icrc_holds(&flow, bytes, frames->bytes) ||
-	    roce_read(bytes, frames->bytes, &packet, &payload))
-		return;
-	packet.sgid = frames->sgid;
-	packet.dgid = frames->dgid;
-	packet.hop_limit = frames->hop_limit;
-	packet.traffic_class = frames->traffic_class;
-	packet.port_num = frames->port_num;
-	gsi_packet_came(host, &packet, payload);
+	if (udp_in_packet(frames, bytes, frames->bytes, &packet, &payload))
+		gsi_packet_came(host, &packet, payload);
 }
 
 /* Once to each process that has a member. */

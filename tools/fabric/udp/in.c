@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "tools/fabric/roce/codec.h"
+#include "tools/fabric/roce/icrc.h"
 
 #define RECEIVE_BYTES (8 << 20)
 #define IPV4_AT	      12
@@ -166,5 +167,22 @@ bool udp_in_receive(int fd, struct fab_frames *ret, uint8_t *ret_bytes)
 		take_control(at, ret);
 	if (!ret->segment_bytes)
 		ret->segment_bytes = (uint16_t)n;
+	return true;
+}
+
+bool udp_in_packet(const struct fab_frames *frames, const uint8_t *bytes, size_t n,
+		   struct fab_packet *ret, const uint8_t **ret_payload)
+{
+	struct icrc_flow flow = { .sgid = &frames->sgid,
+				  .dgid = &frames->dgid,
+				  .source_port = frames->source_port };
+
+	if (!icrc_holds(&flow, bytes, n) || roce_read(bytes, n, ret, ret_payload))
+		return false;
+	ret->sgid = frames->sgid;
+	ret->dgid = frames->dgid;
+	ret->hop_limit = frames->hop_limit;
+	ret->traffic_class = frames->traffic_class;
+	ret->port_num = frames->port_num;
 	return true;
 }

@@ -7,9 +7,11 @@
 #define FABRIC_UDP_IN_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "tools/fabric/wire/frames.h"
+#include "tools/fabric/wire/packet.h"
 
 /**
  * udp_in_open() - bind port 4791
@@ -27,5 +29,15 @@ int udp_in_open(void);
  * Return: false if nothing is there.
  */
 bool udp_in_receive(int fd, struct fab_frames *ret, uint8_t *ret_bytes);
+
+/**
+ * udp_in_packet() - check and decode one payload of what came
+ * @ret:         filled, with what IP says
+ * @ret_payload: in @bytes; ret->bytes of it
+ *
+ * Return: false if it is to be dropped silently: its ICRC is wrong, or it is no RoCE v2 packet.
+ */
+bool udp_in_packet(const struct fab_frames *frames, const uint8_t *bytes, size_t n,
+		   struct fab_packet *ret, const uint8_t **ret_payload);
 
 #endif

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "tools/fabric/roce/icrc.h"
+#include "tools/fabric/udp/in.h"
 #include "tools/fabric/verbs/carrier.h"
 #include "tools/fabric/wire/frames.h"
 #include "tools/fabric/wire/quirks.h"
@@ -140,19 +140,11 @@ static void name_sender(const struct fab_context *context, struct fab_packet *pa
 static void frame_came(struct fab_context *context, const struct fab_frames *frames,
 		       const uint8_t *bytes, size_t n, deliver_fn *deliver)
 {
-	struct icrc_flow flow = { .sgid = &frames->sgid,
-				  .dgid = &frames->dgid,
-				  .source_port = frames->source_port };
 	struct fab_packet packet;
 	const uint8_t *payload;
 
-	if (!icrc_holds(&flow, bytes, n) || roce_read(bytes, n, &packet, &payload))
+	if (!udp_in_packet(frames, bytes, n, &packet, &payload))
 		return;
-	packet.sgid = frames->sgid;
-	packet.dgid = frames->dgid;
-	packet.hop_limit = frames->hop_limit;
-	packet.traffic_class = frames->traffic_class;
-	packet.port_num = frames->port_num;
 	name_sender(context, &packet);
 	if (packet.dest_qpn == FAB_QPN_MULTICAST && packet.op == FAB_OP_DATAGRAM)
 		deliver_to_group(context, &packet, payload, deliver);
