@@ -56,22 +56,12 @@ static void seal_and_inject(unsigned int to, uint8_t *bytes, size_t n)
 /* A packet as it could be, but for some of its fields. */
 static void inject_packet(void)
 {
-	static const uint8_t ops[] = { FAB_OP_SEND,
-				       FAB_OP_WRITE,
-				       FAB_OP_READ,
-				       FAB_OP_READ_RESPONSE,
-				       FAB_OP_COMPARE_SWAP,
-				       FAB_OP_FETCH_ADD,
-				       FAB_OP_ATOMIC_RESPONSE,
-				       FAB_OP_ACK,
-				       FAB_OP_NAK,
-				       FAB_OP_DATAGRAM };
 	static uint8_t payload[ROCE_PAYLOAD_BYTES_MAX];
 	unsigned int to = next_byte(&in) & 1;
 	const struct fab_qp *qp = to_qp(world->end[to].qp);
 	uint8_t how = next_byte(&in), bytes[ROCE_BYTES_MAX];
 	struct fab_packet packet = {
-		.op = ops[next_byte(&in) % sizeof(ops)],
+		.op = next_byte(&in) % (FAB_OP_DATAGRAM + 1),
 		.flags = next_byte(&in),
 		.service = how & 1 ? next_byte(&in) & 3 : 0,
 		.pkey = how & 2 ? (uint16_t)next_word(&in) : 0xffff,
