@@ -6,6 +6,7 @@
 
 #include <check.h>
 #include <ftw.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,6 +48,16 @@ void folder_make(void)
 	ck_assert_ptr_nonnull(mkdtemp(folder));
 	snprintf(socket_path, sizeof(socket_path), "%s/s", folder);
 	snprintf(state_path, sizeof(state_path), "%s.state", socket_path);
+}
+
+void limit_files(rlim_t bytes)
+{
+	struct rlimit limit;
+
+	signal(SIGXFSZ, SIG_IGN);
+	getrlimit(RLIMIT_FSIZE, &limit);
+	limit.rlim_cur = bytes;
+	setrlimit(RLIMIT_FSIZE, &limit);
 }
 
 int in_child(int (*run)(void))

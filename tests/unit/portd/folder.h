@@ -8,6 +8,7 @@
 
 #include <check.h>
 #include <stdbool.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 extern char folder[64];	     /* the folder, which is its owner's alone */
@@ -16,6 +17,13 @@ extern char state_path[128]; /* folder/s.state */
 
 /** folder_make() - a folder of this test's own; removed when the program ends. */
 void folder_make(void);
+
+/**
+ * limit_files() - files may not grow beyond @bytes, RLIM_INFINITY for any size
+ *
+ * Check writes files, too: while there is no room for those, nothing is to be said to it.
+ */
+void limit_files(rlim_t bytes);
 
 /** in_child() - run something in a child that then just stops. Return: its exit status. */
 int in_child(int (*run)(void));

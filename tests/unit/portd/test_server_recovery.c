@@ -451,17 +451,6 @@ TEST(it_does_not_leave_before_it_has_ended_what_was_left)
 	ck_assert(server_is_over(rig_server()));
 }
 
-/* Check writes files, too: while there is no room for those, nothing is to be said to it. */
-static void limit_files(rlim_t bytes)
-{
-	struct rlimit limit;
-
-	signal(SIGXFSZ, SIG_IGN);
-	getrlimit(RLIMIT_FSIZE, &limit);
-	limit.rlim_cur = bytes;
-	setrlimit(RLIMIT_FSIZE, &limit);
-}
-
 TEST(without_room_in_the_file_all_is_as_before)
 {
 	rig_leave(bob);

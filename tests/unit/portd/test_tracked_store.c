@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/unit/portd/folder.h"
 #include "tests/unit/portd/kept.h"
 #include "tests/unit/portd/tracked_put.h"
 #include "tests/unit/test.h"
@@ -347,17 +348,6 @@ static const char *state(uint32_t n)
 	const struct tracked *tracked = tracker_of_local(kept_tracker, n);
 
 	return tracked ? cm_state_str((enum cm_state)tracked->is.state) : "none";
-}
-
-/* Check writes files, too: while there is no room for those, nothing is to be said to it. */
-static void limit_files(rlim_t bytes)
-{
-	struct rlimit limit;
-
-	signal(SIGXFSZ, SIG_IGN);
-	getrlimit(RLIMIT_FSIZE, &limit);
-	limit.rlim_cur = bytes;
-	setrlimit(RLIMIT_FSIZE, &limit);
 }
 
 static void fill_beyond(uint32_t n_kept)
