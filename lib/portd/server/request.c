@@ -172,10 +172,10 @@ static int handle_tracked(struct request *request)
 	struct client *client = request->client;
 	int err = -EPERM;
 
-	tracker_believe(server->tracker, server->has_one_client || client->resuming);
 	if (client_host_port(server, client, tracked->handle) &&
 	    server->block_owner[tracked->local_comm_id >> ID_BLOCK_SHIFT] == client->index)
-		err = tracker_set(server->tracker, client->index, tracked);
+		err = tracker_set(server->tracker, client->index, tracked,
+				  server->has_one_client || client->resuming);
 	if (err) {
 		server->count[SERVER_COUNT_FORBIDDEN]++;
 		if (!client->was_refused)

@@ -170,25 +170,18 @@ static bool needs_no_record(const struct cm_record *told)
 	return !told->remote_comm_id || told->state == CM_IDLE || told->state == CM_TIMEWAIT;
 }
 
-void tracker_believe(struct tracker *tracker, bool believes)
-{
-	tracker->believes_client = believes;
-}
-
 static int add_as_told(struct tracker *tracker, uint16_t client, const struct cm_record *told)
 {
-	struct tracked *tracked;
+	struct tracked *tracked = tracked_add(tracker, client);
 
-	if (!tracker->believes_client)
-		return -EPERM;
-	tracked = tracked_add(tracker, client);
 	if (!tracked)
 		return -ENOMEM;
 	tracked_replace(tracker, tracked, told);
 	return 0;
 }
 
-int tracker_set(struct tracker *tracker, uint16_t client, const struct cm_record *told)
+int tracker_set(struct tracker *tracker, uint16_t client, const struct cm_record *told,
+		bool may_add)
 {
 	struct tracked *tracked = tracked_of_local(tracker, told->local_comm_id);
 	struct mad_gid peer = cm_peer_gid(&told->path);
@@ -198,8 +191,10 @@ int tracker_set(struct tracker *tracker, uint16_t client, const struct cm_record
 		return -EPERM;
 	if (!tracked && told->remote_comm_id)
 		tracked = tracked_unnamed(tracker, client, &peer, told->remote_comm_id);
+	if (!tracked && needs_no_record(told))
+		return 0;
 	if (!tracked)
-		return needs_no_record(told) ? 0 : add_as_told(tracker, client, told);
+		return may_add ? add_as_told(tracker, client, told) : -EPERM;
 	if (tracked->client != client || !is_credible(tracked, told))
 		return -EPERM;
 	if (is_outdated(tracked, told))

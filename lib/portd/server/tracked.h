@@ -103,28 +103,23 @@ int tracker_received(struct tracker *tracker, uint16_t client, uint8_t port,
 		     const struct mad_path *path, const struct cm_msg *msg, bool *ret_is_known);
 
 /**
- * tracker_believe() - whether tracker_set() may track what did not pass
- *
- * It may for a client that comes back, since a cmportd that lost its file, or the connection to
- * this client, knows nothing of what it had; and for the process that the server runs in.
- */
-void tracker_believe(struct tracker *tracker, bool believes);
-
-/**
  * tracker_set() - record a connection state that a client reports
+ * @may_add: track also a connection of which no message has passed
  *
- * Nothing is tracked that did not pass: the connection must be one that is tracked for this client,
- * with the same port and the same peer. Believed are the state, and what is the client's own: its
- * comm id, its queue pair, the transaction id of its message.
+ * @may_add is for a client that comes back to a cmportd which has lost its file or the connection
+ * to this client, and for the process that the server runs in. Otherwise the connection must be
+ * tracked for this client already, with the same port and the same peer. The client may set its
+ * state, and what is its own: comm id, queue pair, and the transaction id of its message.
  *
  * What its core is known to have left behind is not believed: this comes on another socket than
  * the messages. A client has to tell where its core goes without a message: CALL_ESTABLISH, a DREQ
  * that is never answered, IDLE after that or after TIMEWAIT, unless the connection is closed then.
  *
  * Return: 0, also for what needs no record: it is over, or the peer has told no comm id yet; -EPERM
- * if no such connection is tracked for this client, or it says another thing of the peer.
+ * if no such connection is tracked for this client, or it says another thing of the peer; -ENOMEM.
  */
-int tracker_set(struct tracker *tracker, uint16_t client, const struct cm_record *tracked);
+int tracker_set(struct tracker *tracker, uint16_t client, const struct cm_record *tracked,
+		bool may_add);
 
 /**
  * tracker_close() - a comm id of a client is free again

@@ -22,7 +22,6 @@ struct tracked_client {
 
 struct tracker {
 	uint64_t secret;
-	bool believes_client; /* see tracker_believe() */
 	struct tracked **chunk;
 	uint32_t n_chunks;
 	uint32_t n_chunks_max; /* room for so many pointers */

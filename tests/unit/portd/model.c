@@ -127,7 +127,8 @@ static void portd_takes(const struct packet *packet)
 		tracker_close(model.tracker, MODEL_CLIENT, &packet->close);
 		break;
 	case TRACK:
-		ck_assert_int_eq(tracker_set(model.tracker, MODEL_CLIENT, &packet->tracked), 0);
+		ck_assert_int_eq(tracker_set(model.tracker, MODEL_CLIENT, &packet->tracked, false),
+				 0);
 		break;
 	}
 }

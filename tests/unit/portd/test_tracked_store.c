@@ -139,7 +139,7 @@ TEST(what_a_client_that_is_back_does_not_tell_of_is_over)
 	kept_begin_again();
 	give_back();
 	give_back();
-	ck_assert_int_eq(tracker_set(kept_tracker, KEPT_CLIENT, &told), 0);
+	ck_assert_int_eq(tracker_set(kept_tracker, KEPT_CLIENT, &told, false), 0);
 	tracker_confirm(kept_tracker, KEPT_CLIENT);
 	ck_assert_uint_eq(tracker_count(kept_tracker, KEPT_CLIENT), 1);
 	ck_assert_ptr_nonnull(tracker_of_local(kept_tracker, 2));
