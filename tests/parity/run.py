@@ -52,19 +52,6 @@ class Turn(NamedTuple):
     local: bool
 
 
-def build_for(release):
-    """Return a build folder for hosts of another release; ends us where none can be had."""
-    try:
-        userland.root_of(release)
-    except LabError as error:
-        print(f"skipped: there can be no root of {release.name} here: {error}")
-        sys.exit(77)
-    try:
-        return userland.build(release, TARGETS)
-    except LabError as error:
-        sys.exit(f"run.py: {error}")
-
-
 def parse_args():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--build", type=Path, default=HERE.parents[1] / "build",
@@ -99,7 +86,7 @@ def parse_args():
     parser.add_argument("-v", "--verbose", action="store_true", help="also print what agrees")
     args = parser.parse_args()
     if args.release != "own":
-        args.build = build_for(RELEASES[args.release])
+        args.build = userland.build_or_exit(RELEASES[args.release], TARGETS)
     args.program = args.program or args.build / "tests/parity/parity"
     args.families = args.families.split(",")
     is_long = bool(os.environ.get("PURECM_TEST_LONG"))
@@ -119,13 +106,9 @@ def scenarios_of(args):
               if any(fnmatch.fnmatch(scenario.name, name) for name in args.only)]
     if not wanted:
         sys.exit(f"run.py: no scenario is called {' or '.join(args.only)}; see --list")
-    if args.tenth:
+    if args.sample or args.tenth:
         n_all = len(wanted)
-        wanted = [scenario for scenario in wanted if scenario.pace == "quick"][::10]
-        print(f"     {len(wanted)} of {n_all} scenarios; all with --long", flush=True)
-    if args.sample:
-        n_all = len(wanted)
-        wanted = sample(wanted)
+        wanted = sample(wanted) if args.sample else tenth(wanted)
         print(f"     {len(wanted)} of {n_all} scenarios; all with --long", flush=True)
     # A scenario that is asked for by its full name is never too long.
     short = [scenario for scenario in wanted
@@ -145,6 +128,11 @@ def sample(scenarios):
             kept.append(scenario)
         seen[theme] += scenario.pair
     return kept
+
+
+def tenth(scenarios):
+    """Return every tenth of the scenarios that do not wait for timers."""
+    return [scenario for scenario in scenarios if scenario.pace == "quick"][::10]
 
 
 def turns_of(args):

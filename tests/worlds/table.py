@@ -86,8 +86,8 @@ VLAN = World(
           "ucmatose -s 10.79.0.1 -t 104"),
      Case("udaddy over the VLAN", "udaddy -b 10.79.0.1", "udaddy -s 10.79.0.1")))
 
-# The socket by which rxe receives does not hear slaves of a VRF (Linux 6.1: stock's requests get no
-# answer), so this world has what happens before anything is sent, and what does not concern it.
+# rxe receives nothing from the slaves of a VRF (Linux 6.1: stock's own requests get no answer). So
+# this world has only cases that end before a packet is sent, or that do not use the VRF.
 VRF = World(
     "vrf", "a VRF with two slaves, an rxe device on each", 3,
     (OWN_ARP_ONLY, "modprobe vrf", "ip link add red type vrf table 10", "ip link set red up",

@@ -25,19 +25,18 @@ from table import WORLDS  # noqa: E402
 # The server's library, the client's.
 REFERENCE = ("stock", "stock")
 PAIRINGS = (("stock", "purecm"), ("purecm", "stock"), ("purecm", "purecm"))
-STOCK_PATH = "/usr/lib/x86_64-linux-gnu"
 TIMEOUT_S = 60
 SERVER_S = 10  # for a server to end after its client
-# More messages than whoever looks at a port sends on it.
+# A device that has sent fewer has not carried the connection.
 PACKETS_OF_USE = 8
 TARGETS = ("lib/librdmacm.so.1.5.0", "tools/cmportd/cmportd")
 LONG = bool(os.environ.get("PURECM_TEST_LONG"))
 
-# What a program prints or not, as its threads happen to run at its end.
+# Lines that a program may print or not, depending on how its threads end.
 RACY = re.compile(r"DISCONNECT EVENT|wait for RDMA_READ_ADV|rdma_get_cm_event: Bad file|"
                   r"connect error -1")
-# What is not the same in two runs: numbers of queue pairs and sequences, addresses in memory, and
-# figures of a measurement.
+# What differs between two runs: queue pair numbers, sequence numbers, pointers, and figures of a
+# measurement.
 VOLATILE = ((re.compile(r"0x[0-9a-f]+"), "0x"), (re.compile(r"\b(QPN|PSN)\b.*"), ""),
             (re.compile(r"[\d.]+ +[\d.]+ +[\d.]+ +[\d.]+ *$"), "FIGURES"))
 
@@ -49,7 +48,7 @@ def main():
         return 77
     build = args.build.resolve()
     if args.release != "own":
-        build = userland.build(RELEASES[args.release], TARGETS)
+        build = userland.build_or_exit(RELEASES[args.release], TARGETS)
     count = {"passed": 0, "failed": 0}
     for world in WORLDS:
         if not args.world or world.name in args.world:
@@ -168,9 +167,7 @@ class Stage:
         host.wait_for("[ -S /run/purecm/cmportd.sock ]", TIMEOUT_S)
 
     def _start(self, host, mode, command):
-        env = {"LD_LIBRARY_PATH": STOCK_PATH}
-        if mode == "purecm":
-            env = {"LD_LIBRARY_PATH": self._library, "PURECM_LOG": "debug"}
+        env = {"LD_LIBRARY_PATH": self._library, "PURECM_LOG": "debug"} if mode == "purecm" else {}
         words = shlex.split(command.format(a=1, b=2))
         return self._lab.guests[host].start(words, env=env)
 

@@ -13,7 +13,7 @@ MIRROR = "http://deb.debian.org/debian"
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 MAX_AGE_S = 24 * 3600  # of the lists of another release
 
-# A mirror that stands still offers old packages, which is all that is wrong with it.
+# The Release file of a mirror that is no longer updated expires; its packages are still good.
 OLD_IS_GOOD = 'Acquire::Check-Valid-Until "false"'
 
 CONFIG = """\

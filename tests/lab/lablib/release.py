@@ -4,12 +4,12 @@ import dataclasses
 
 from .errors import LabError
 
-# What the programs of a test are, and what purecm is built with.
+# The programs that tests run in a guest, and the tools that build purecm.
 PROGRAMS = ("iproute2", "kmod", "procps", "psmisc", "util-linux", "python3-minimal", "tcpdump",
             "ibverbs-providers", "ibverbs-utils", "rdmacm-utils", "librdmacm1", "perftest",
             "python3-pyverbs", "iputils-ping", "ethtool")
 COMPILERS = ("gcc", "libc6-dev", "pkg-config", "meson", "ninja-build", "librdmacm-dev",
-             "libibverbs-dev", "libibumad-dev", "libnl-3-dev", "libpcap-dev", "check", "zlib1g-dev")
+             "libibverbs-dev", "libibumad-dev", "libnl-3-dev", "libpcap-dev", "check")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 import shutil
 import subprocess
+import sys
 import time
 
 from . import image
@@ -63,6 +64,19 @@ def make(release, cache, root):
 def remove(folder):
     if folder.exists():
         shutil.rmtree(folder)
+
+
+def build_or_exit(release, targets):
+    """As build(), but end the program if it fails: with status 77 if there can be no root here."""
+    try:
+        root_of(release)
+    except LabError as error:
+        print(f"skipped: there can be no root of {release.name} here: {error}")
+        sys.exit(77)
+    try:
+        return build(release, targets)
+    except LabError as error:
+        sys.exit(str(error))
 
 
 def build(release, targets):
