@@ -136,7 +136,7 @@ void wire_encode(const struct wire_layout *layout, const void *host, uint8_t *wi
 /** wire_decode() - read all fields from the wire; members that no row names are zero. */
 void wire_decode(const struct wire_layout *layout, const uint8_t *wire, void *host);
 
-/** wire_print() - print fields as " name=value", in table order; @every: also what is zero. */
+/** wire_print() - print fields as " name=value", in table order; @every: fields of value 0, too */
 void wire_print(const struct wire_layout *layout, const void *host, int every, FILE *out);
 
 #endif

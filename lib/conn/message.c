@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Messages made of a program's parameters: see message.h.
+ * Builds connection messages from the program's parameters: see message.h.
  */
 #include "lib/conn/message.h"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The order in which the library's locks nest, checked where assertions are: each thread remembers
- * which it holds, as bits, and must hold none that come later. Whoever would one day deadlock with
- * another thread is caught by himself, alone, the first time. Called in place of
- * pthread_mutex_lock() and _unlock() by the files that have these locks.
+ * which it holds, as bits, and must hold none that come later. So a thread that takes locks in the
+ * wrong order is caught the first time, without a second thread that deadlocks with it. These
+ * functions stand in place of pthread_mutex_lock() and pthread_mutex_unlock().
  *
- * Between host and engine comes a client's of cmportd (lib/portd/client/request.h); whatever else
- * there is (lib/net/, mad/, memory of ids, the log) is taken last and holds nothing up.
+ * The lock of a client of cmportd (lib/portd/client/request.h) comes between host and engine. All
+ * other locks (lib/net/, mad/, memory of ids, the log) are taken last, and briefly.
  */
 #ifndef LIB_DIAG_LOCK_ORDER_H
 #define LIB_DIAG_LOCK_ORDER_H

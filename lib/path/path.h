@@ -126,10 +126,10 @@ int path_of_request(struct port *port, const struct cm_conn *conn, const struct 
 bool path_is_native(const struct path *path);
 
 /**
- * path_lead_back() - the route from our IP address to the peer's
+ * path_lead_back() - look up the route from our IP address to the peer's
  *
- * Return: 0; -EINVAL: our address is not one of the port where the request came in, or the way back
- * does not leave by it; another -errno of a look-up.
+ * Return: 0; -EINVAL: the request did not come in by the port that has our address, or the route
+ * leaves by another interface; another -errno of a look-up.
  */
 int path_lead_back(struct path *path, const union addr *us, const union addr *peer);
 

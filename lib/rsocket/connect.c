@@ -35,7 +35,7 @@ size_t connect_private_offset(int domain)
 	return domain == AF_IB ? AF_IB_OFFSET : 0;
 }
 
-/* The result of a call on a synchronous id that does not wait: its event comes later. */
+/* A call on a synchronous id that must not wait fails with EAGAIN; its event comes later. */
 static int begun(int result)
 {
 	return result && errno != EAGAIN ? -errno : 0;

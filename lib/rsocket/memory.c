@@ -14,7 +14,8 @@
 
 #define QUEUE_MIN 16
 #define QUEUE_MAX 0xFFFE
-/* Credit messages share the notes with IOMAP messages, any number of which may be under way. */
+/* Credit and IOMAP messages use the same notes, and any number of IOMAP messages may be in flight.
+ */
 #define N_NOTES(s)  (memory_note_is_inline(s) ? 0 : (s)->sizes.sq_size)
 #define NOTE_BYTES  sizeof(struct rs_iomap_entry)
 #define UNACKED_MAX 1000

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The two accounts of a stream socket: what we may send to the peer, and what the peer may send to
- * us. Pure arithmetic, checked against a peer that lies; memory and messages are elsewhere.
+ * us. Pure arithmetic, which validates what the peer claims. It touches no memory and no messages.
  *
  * A receive buffer has two halves. The peer fills one, then the other, and is granted a half again
  * when all of it was read; it cannot write anywhere else. Message numbers have 16 bits and wrap.

@@ -3,8 +3,8 @@
  * Channels and taking events from them: rdma_create_event_channel(), rdma_destroy_event_channel(),
  * rdma_get_cm_event(), rdma_ack_cm_event().
  *
- * Each event carries a function that applies its effect to the id. It is called here, in the
- * program's thread and in queue order.
+ * Each event carries a function that applies its effect to the id. The program's thread calls it
+ * here, in the order of the queue.
  */
 #include "lib/sync/event.h"
 

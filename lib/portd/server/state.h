@@ -291,8 +291,11 @@ void server_turn(struct server *server);
 /** server_is_over() - nothing is left to do: server_end(). */
 bool server_is_over(const struct server *server);
 
-/** server_end() - leave the socket directory and free everything but the struct itself; nothing is
- * sent. */
+/**
+ * server_end() - leave the socket directory and free all that the server owns
+ *
+ * The struct itself is not freed. No message is sent.
+ */
 void server_end(struct server *server);
 
 /** server_close() - stop watching a descriptor, and close it. */

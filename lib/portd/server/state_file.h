@@ -58,7 +58,7 @@ uint16_t state_file_id_block(struct state_file *file);
  */
 uint32_t state_file_add_client(struct state_file *file, pid_t pid);
 
-/** state_file_remove_client() - record that it has gone. */
+/** state_file_remove_client() - record that a client has left. */
 void state_file_remove_client(struct state_file *file, pid_t pid);
 
 /**

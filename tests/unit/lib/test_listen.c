@@ -148,7 +148,7 @@ TEST(request_whose_way_back_leaves_by_another_interface_is_refused)
 	expect_rej(CM_REJ_CONSUMER);
 }
 
-TEST(request_from_where_no_route_leads_by_its_interface_is_refused)
+TEST(request_without_a_route_back_by_its_interface_is_refused)
 {
 	rig_listener(1);
 	fake_net.tables_err = -EHOSTUNREACH;

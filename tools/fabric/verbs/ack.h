@@ -19,9 +19,9 @@ void ack_send(struct fab_qp *qp);
 void ack_nak(struct fab_qp *qp, enum fab_nak why);
 
 /**
- * ack_add_response() - owe a response, and send as much of it as a turn allows
+ * ack_add_response() - queue a response, and send as much of it as a turn allows
  *
- * Return: false if more are owed than max_dest_rd_atomic allows.
+ * Return: false if more are queued than max_dest_rd_atomic allows.
  */
 bool ack_add_response(struct fab_qp *qp, const struct fab_response *response);
 
