@@ -123,14 +123,19 @@ static void join_landed(struct sa_flight *flight, int err, const struct sa_msg *
 	group_free(group);
 }
 
+/* What members were told: where packets of the group go, and with what key. */
+static bool is_same_membership(const struct sa_member *a, const struct sa_member *b)
+{
+	return a->mlid == b->mlid && a->qkey == b->qkey && a->pkey == b->pkey && a->sl == b->sl &&
+	       a->mtu == b->mtu;
+}
+
 static void renewal_landed(struct sa_flight *flight, int err, const struct sa_msg *answer)
 {
 	struct sa_group *group = group_of(flight);
-	const struct sa_member *told = &group->joined.member, *now = &answer->member;
 
-	/* What members were told: where packets of the group go, and with what key. */
-	if (!err && now->mlid == told->mlid && now->qkey == told->qkey && now->pkey == told->pkey &&
-	    now->sl == told->sl && now->mtu == told->mtu) {
+	/* Without an answer err is not 0. */
+	if (!err && is_same_membership(&answer->member, &group->joined.member)) {
 		group->state = SA_GROUP_MEMBER;
 		return;
 	}
