@@ -80,7 +80,7 @@ PURE = ("cm/", "mad/sa/", "mad/wire.", "mad/cm_msg.", "mad/cma_hdr.", "mad/cm_pr
         "mad/port.h", "mad/sa_msg.", "tools/fabric/roce/", *PURE_BASE)
 PURE_HEADERS = {"assert.h", "ctype.h", "endian.h", "errno.h", "inttypes.h", "limits.h", "stdarg.h",
                 "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h", "string.h",
-                "arpa/inet.h", "immintrin.h", "infiniband/verbs.h"}
+                "arpa/inet.h", "infiniband/verbs.h", "libdeflate.h", "zlib.h"}
 IMPURE_CALL = re.compile(r"\b(clock|clock_gettime|gettimeofday|time|u?sleep|nanosleep|getenv|"
                          r"s?rand|random|getrandom|open|fopen|read|write|ioctl|printf|puts)\s*\(")
 

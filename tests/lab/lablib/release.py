@@ -9,7 +9,8 @@ PROGRAMS = ("iproute2", "kmod", "procps", "psmisc", "util-linux", "python3-minim
             "ibverbs-providers", "ibverbs-utils", "rdmacm-utils", "librdmacm1", "perftest",
             "python3-pyverbs", "iputils-ping", "ethtool")
 COMPILERS = ("gcc", "libc6-dev", "pkg-config", "meson", "ninja-build", "librdmacm-dev",
-             "libibverbs-dev", "libibumad-dev", "libnl-3-dev", "libpcap-dev", "check")
+             "libibverbs-dev", "libibumad-dev", "libnl-3-dev", "libpcap-dev", "check",
+             "libdeflate-dev", "zlib1g-dev")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,7 +5,6 @@
  *
  *   codec.h     a packet to UDP payload and back (below); headers.h: the headers as structs
  *   icrc.h      the invariant CRC, and the IPv4 identification that a receiver does not see
- *   crc32.h     the CRC itself
  *
  * A UDP payload is BTH, extended headers, payload, pad, ICRC. All that codec.c writes has room for
  * the ICRC at its end and needs icrc_seal() to be a packet.

@@ -4,20 +4,22 @@
  */
 #include "tools/fabric/roce/icrc.h"
 
+#include <libdeflate.h>
 #include <string.h>
+#include <zlib.h>
 
 #include "tools/fabric/roce/codec.h"
-#include "tools/fabric/roce/crc32.h"
 
-#define LRH_BYTES	 8 /* all ones, in place of the header that RoCE does not have */
+#define AFTER_LRH	 0x2144df1c /* the CRC of 8 bytes of ones, for the LRH that is not there */
 #define IPV4_BYTES	 20
 #define IPV6_BYTES	 40
 #define UDP_BYTES	 8
-#define PREFIX_BYTES_MAX (LRH_BYTES + IPV6_BYTES + UDP_BYTES + BTH_BYTES)
+#define PREFIX_BYTES_MAX (IPV6_BYTES + UDP_BYTES + BTH_BYTES)
 #define IPV4_VERSION_IHL 0x45
 #define IPV4_DF		 0x40
 #define IP_PROTOCOL_UDP	 17
 #define BTH_RESERVED_AT	 4
+#define CRC_ORDER_BYTES	 0xffffffff /* so many zero bytes leave a CRC as it was */
 
 static const uint8_t ipv4_mapped[12] = { [10] = 0xff, [11] = 0xff };
 
@@ -61,13 +63,12 @@ static uint8_t *put_ipv6(const struct icrc_flow *flow, size_t n, uint8_t *at)
 	return at + 2 * sizeof(flow->sgid->raw);
 }
 
-/* The register after all but the ICRC itself. */
+/* The CRC of all but the ICRC itself. */
 static uint32_t crc_of(const struct icrc_flow *flow, const uint8_t *bytes, size_t n)
 {
-	uint8_t prefix[PREFIX_BYTES_MAX], *at = prefix + LRH_BYTES;
+	uint8_t prefix[PREFIX_BYTES_MAX], *at = prefix;
 	uint32_t crc;
 
-	memset(prefix, 0xff, LRH_BYTES);
 	at = icrc_is_ipv4(flow->dgid) ? put_ipv4(flow, n, at) : put_ipv6(flow, n, at);
 	at = put_u16(at, flow->source_port);
 	at = put_u16(at, ROCE_UDP_PORT);
@@ -75,13 +76,13 @@ static uint32_t crc_of(const struct icrc_flow *flow, const uint8_t *bytes, size_
 	at = put_u16(at, 0xffff); /* checksum */
 	memcpy(at, bytes, BTH_BYTES);
 	at[BTH_RESERVED_AT] = 0xff;
-	crc = crc32_update(0xffffffff, prefix, (size_t)(at - prefix) + BTH_BYTES);
-	return crc32_update(crc, bytes + BTH_BYTES, n - BTH_BYTES - ICRC_BYTES);
+	crc = libdeflate_crc32(AFTER_LRH, prefix, (size_t)(at - prefix) + BTH_BYTES);
+	return libdeflate_crc32(crc, bytes + BTH_BYTES, n - BTH_BYTES - ICRC_BYTES);
 }
 
 void icrc_seal(const struct icrc_flow *flow, uint8_t *bytes, size_t n)
 {
-	uint32_t icrc = ~crc_of(flow, bytes, n);
+	uint32_t icrc = crc_of(flow, bytes, n);
 	unsigned int i;
 
 	for (i = 0; i < ICRC_BYTES; i++)
@@ -98,22 +99,35 @@ static uint32_t stored_of(const uint8_t *bytes, size_t n)
 	return icrc;
 }
 
+/* Undo what so many zero bytes did to a difference of CRCs; any thread may find a factor, and all
+ * find the same. */
+static uint32_t without_zeros(uint32_t crc, size_t n)
+{
+	static uint32_t factors[ROCE_BYTES_MAX + IPV4_BYTES + UDP_BYTES];
+	uint32_t factor = __atomic_load_n(&factors[n], __ATOMIC_RELAXED);
+
+	if (!factor) {
+		factor = (uint32_t)crc32_combine_gen64((z_off64_t)(CRC_ORDER_BYTES - n));
+		__atomic_store_n(&factors[n], factor, __ATOMIC_RELAXED);
+	}
+	return (uint32_t)crc32_combine_op(crc, 0, factor);
+}
+
 /*
- * CRC is linear: the register for an identification differs from that for 0 by what the
- * identification alone leaves in it, which is itself (two bytes, the first in the lower bits) taken
- * in before all that follows as zeros. Undone, the upper half of the difference has to be zero.
+ * CRC is linear: the CRC for an identification differs from that for 0 by what the identification
+ * alone leaves in the register, which is itself (two bytes, the first in the lower bits) taken in
+ * before all that follows as zeros. Undone, the upper half of the difference has to be zero.
  */
 bool icrc_holds(const struct icrc_flow *flow, const uint8_t *bytes, size_t n)
 {
 	struct icrc_flow first = *flow;
 	uint32_t difference;
 
-	if (n < BTH_BYTES + ICRC_BYTES)
+	if (n < ROCE_BYTES_MIN || n > ROCE_BYTES_MAX)
 		return false;
 	first.identification = 0;
-	difference = ~crc_of(&first, bytes, n) ^ stored_of(bytes, n);
+	difference = crc_of(&first, bytes, n) ^ stored_of(bytes, n);
 	if (!icrc_is_ipv4(flow->dgid))
 		return difference == 0;
-	return crc32_without_zeros(difference, IPV4_BYTES - 4 + UDP_BYTES + n - ICRC_BYTES) >> 16 ==
-	       0;
+	return without_zeros(difference, IPV4_BYTES - 4 + UDP_BYTES + n - ICRC_BYTES) >> 16 == 0;
 }
