@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""purecm trace, live: what passes a host's cmportd is shown, all of it or one process's.
+"""purecm trace, live and recorded: what passes a host's cmportd is shown, all of it or a part.
 
 Prints "N passed, N failed, N skipped". Exit status: 1 if a test failed, 77 if there can be no
 fabric here.
@@ -46,8 +46,19 @@ def what_was_seen_is_explained_when_cmportd_is_killed(build):
     assert [one["outcome"] for one in told] == ["closed"], done.stdout
 
 
+def what_was_recorded_is_explained_after_cmportd_was_killed(build):
+    ask = f"{build}/tools/purecm explain --recorded --json"
+    done = run_on_fabric(build, LIMIT_S, "--gap", "1", "b:rping -s -C 1 >/dev/null",
+                         "a:rping -c -a 10.77.0.2 -p 9 -C 1 >/dev/null 2>&1;" +
+                         f"{KILL_CMPORTD};{ask}")
+    told = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    assert [one["outcome"] for one in told] == ["rejected", "closed"], done.stdout + done.stderr
+    assert told[0]["reason"] == 8, told
+
+
 TESTS = (every_message_of_a_connection_is_shown_in_order, nothing_of_other_processes_is_shown,
-         what_was_seen_is_explained_when_cmportd_is_killed)
+         what_was_seen_is_explained_when_cmportd_is_killed,
+         what_was_recorded_is_explained_after_cmportd_was_killed)
 
 
 if __name__ == "__main__":

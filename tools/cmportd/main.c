@@ -18,6 +18,7 @@
 
 #include "base/log.h"
 #include "lib/portd/proto/socket_path.h"
+#include "lib/portd/proto/trace_ring.h"
 #include "lib/portd/server/socket_dir.h"
 #include "lib/portd/server/server.h"
 
@@ -30,6 +31,7 @@ struct arguments {
 	const char *socket;
 	const char *idle_s;
 	const char *log;
+	uint32_t n_recorded;
 	struct quotas quotas;
 	bool detach;
 	bool opens_ports;
@@ -46,6 +48,7 @@ enum key {
 	KEY_VERBOSE = 'v',
 	KEY_QP1 = '1',
 	KEY_QUOTA = 'Q',
+	KEY_RECORD = 'r',
 	KEY_STARTED = 256, /* by a program, which reads standard error until it serves: spawn.c */
 };
 
@@ -70,6 +73,9 @@ static const struct argp_option option_table[] = {
 	  0 },
 	{ "quota", KEY_QUOTA, "NAME=NUMBER", 0,
 	  "what one user or one client may have; cmportd(8) has the names", 0 },
+	{ "record", KEY_RECORD, "MESSAGES", 0,
+	  "how many of the latest messages are kept for `purecm trace --recorded`, 0 for none "
+	  "(else 16384, 6.5 MB)", 0 },
 	{ "log", KEY_LOG, "FILE", 0,
 	  "write there instead of to standard error (else $PURECM_PORTD_LOG)", 0 },
 	{ "verbose", KEY_VERBOSE, NULL, 0, "log every message and every change of state", 0 },
@@ -77,6 +83,17 @@ static const struct argp_option option_table[] = {
 	{ 0 },
 };
 /* clang-format on */
+
+static uint32_t parse_record(const char *value, struct argp_state *state)
+{
+	char *end;
+	unsigned long n = strtoul(value, &end, 10);
+
+	if (*end || *value < '0' || *value > '9' || n > RECORDING_ENTRIES_MAX)
+		argp_error(state, "--record: %s is no number of messages, 0 to %d", value,
+			   RECORDING_ENTRIES_MAX);
+	return (uint32_t)n;
+}
 
 static error_t parse_option(int key, char *value, struct argp_state *state)
 {
@@ -101,6 +118,9 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 	case KEY_QUOTA:
 		if (!quota_set(&arguments->quotas, value))
 			argp_error(state, "%s is no quota: see cmportd(8)", value);
+		return 0;
+	case KEY_RECORD:
+		arguments->n_recorded = parse_record(value, state);
 		return 0;
 	case KEY_LOG:
 		arguments->log = value;
@@ -312,7 +332,7 @@ static int serve_in_background(struct server_options *options)
 
 int main(int argc, char **argv)
 {
-	struct arguments arguments = { .socket = NULL };
+	struct arguments arguments = { .n_recorded = RECORDING_ENTRIES };
 	struct server_options options = {
 		.recovery = &server_recovery_from_files,
 		.tracing = &server_tracing_all,
@@ -331,6 +351,7 @@ int main(int argc, char **argv)
 	options.path = path;
 	options.opens_ports = arguments.opens_ports;
 	options.quotas = arguments.quotas;
+	options.n_recorded = arguments.n_recorded;
 	options.qp1_alone = arguments.qp1_alone;
 	options.serves = arguments.started ? leave_starter : NULL;
 	set_surroundings();

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "cm/retry.h"
 #include "tools/purecm/advice.h"
 #include "tools/purecm/command.h"
@@ -200,7 +201,12 @@ static void print_prose(const struct explain *explain, const struct context *con
 	const struct flow *flow = context->flow;
 	char active[FLOW_WHO_BYTES], passive[FLOW_WHO_BYTES], service[FLOW_WHO_BYTES];
 
-	printf("#%u %s to %s, %s: %s%s\n", flow->number, flow_who(flow, FLOW_ACTIVE, active),
+	printf("#%u ", flow->number);
+	if (explain->reading.recorded) {
+		page_time(flow->first_ns, stdout);
+		fputs(", ", stdout);
+	}
+	printf("%s to %s, %s: %s%s\n", flow_who(flow, FLOW_ACTIVE, active),
 	       flow_who(flow, FLOW_PASSIVE, passive), flow_service(flow, service),
 	       advice ? "FAILED: " : "", flow_outcome_text(flow->outcome));
 	if (!advice) {
@@ -316,7 +322,9 @@ int explain_main(int argc, char **argv)
 	err = reading_flows(&explain.reading, &explain.flows);
 	if (!explain.flows)
 		return STATUS_FAILED;
-	explain.end_ns = last_of(explain.flows);
+	/* Up to now no answer was recorded, either. */
+	explain.end_ns = explain.reading.recorded ? clock_ns_of(CLOCK_REALTIME)
+						  : last_of(explain.flows);
 	explain.width = page_width();
 	if (!explain.width)
 		explain.width = WIDTH_DEFAULT;

@@ -87,6 +87,15 @@ int capture_open_live(const char *interface, struct source **ret);
  */
 int tracer_open(uint32_t pid, struct source **ret);
 
+/**
+ * recorded_open() - the latest messages that passed this host's cmportd, also one that has ended
+ * @pid: as tracer_open()
+ * @ret: to be given back with its close(); ends with the latest message
+ *
+ * Return: 0; -errno, after a complaint.
+ */
+int recorded_open(uint32_t pid, struct source **ret);
+
 /** observation_is_cm() - is it a message of the CM class? Else it is of the SA's. */
 bool observation_is_cm(const struct observation *observation);
 

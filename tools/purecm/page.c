@@ -7,7 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <time.h>
 #include <unistd.h>
+
+#define NS_PER_S  1000000000u
+#define NS_PER_MS 1000000u
 
 unsigned int page_width(void)
 {
@@ -43,4 +47,15 @@ void page_fill(const char *text, unsigned int column, unsigned int indent, unsig
 		text += bytes;
 	}
 	putc('\n', out);
+}
+
+void page_time(uint64_t time_ns, FILE *out)
+{
+	const time_t s = (time_t)(time_ns / NS_PER_S);
+	char text[32] = "?";
+	struct tm at;
+
+	if (localtime_r(&s, &at))
+		strftime(text, sizeof(text), "%F %T", &at);
+	fprintf(out, "%s.%03u", text, (unsigned int)(time_ns % NS_PER_S / NS_PER_MS));
 }

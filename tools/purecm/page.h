@@ -6,6 +6,7 @@
 #define TOOLS_PURECM_PAGE_H
 
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #define PAGE_WIDTH_MIN 40
@@ -24,5 +25,8 @@ unsigned int page_width(void);
  */
 void page_fill(const char *text, unsigned int column, unsigned int indent, unsigned int width,
 	       FILE *out);
+
+/** page_time() - print a time since 1970, "2026-11-22 09:35:58.123", as local time. */
+void page_time(uint64_t time_ns, FILE *out);
 
 #endif

@@ -10,7 +10,10 @@
 
 #include "tools/purecm/command.h"
 
-#define KEY_PID 512 /* beyond those of the subcommands */
+enum key {
+	KEY_PID = 512, /* beyond those of the subcommands */
+	KEY_RECORDED,
+};
 
 /* clang-format off */
 static const struct argp_option option_table[] = {
@@ -18,6 +21,8 @@ static const struct argp_option option_table[] = {
 	{ "read", 'r', "FILE", 0, "a capture, pcap or pcapng; - for standard input", 5 },
 	{ "interface", 'i', "NAME", 0,
 	  "what passes a network interface of this host from now on, until Ctrl-C; any for all", 5 },
+	{ "recorded", KEY_RECORDED, NULL, 0,
+	  "what has passed cmportd on this host lately, also one that has ended", 5 },
 	{ "pid", KEY_PID, "PID", 0, "of what passes cmportd, what this process sends and gets", 5 },
 	{ 0 },
 };
@@ -37,9 +42,14 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 	case KEY_PID:
 		reading->pid = command_parse_pid(value, state);
 		return 0;
+	case KEY_RECORDED:
+		reading->recorded = true;
+		return 0;
 	case ARGP_KEY_END:
-		if (!!reading->file + !!reading->interface + !!reading->pid > 1)
-			argp_error(state, "-r, -i and --pid exclude each other");
+		if (!!reading->file + !!reading->interface + reading->recorded > 1)
+			argp_error(state, "-r, -i and --recorded exclude each other");
+		if (reading->pid && (reading->file || reading->interface))
+			argp_error(state, "--pid is of what passes cmportd: not with -r or -i");
 		return 0;
 	}
 	return ARGP_ERR_UNKNOWN;
@@ -88,6 +98,8 @@ int reading_run(const struct reading *reading, reading_take *take, void *arg)
 		err = capture_open_live(reading->interface, &source);
 	else if (reading->file)
 		err = capture_open(reading->file, &source);
+	else if (reading->recorded)
+		err = recorded_open(reading->pid, &source);
 	else
 		err = tracer_open(reading->pid, &source);
 	if (err)
@@ -106,6 +118,8 @@ const char *reading_name(const struct reading *reading)
 
 bool reading_is_once(const struct reading *reading)
 {
+	if (reading->recorded)
+		return false;
 	return !reading->file || strcmp(reading->file, "-") == 0;
 }
 

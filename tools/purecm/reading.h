@@ -10,8 +10,9 @@
 
 #include "tools/purecm/flow.h"
 
-/* Where a subcommand reads from: the options -r and -i; without them, cmportd. */
+/* Where a subcommand reads from: the options -r, -i and --recorded; without them, cmportd. */
 struct reading {
+	bool recorded;
 	const char *file; /* "-" for standard input */
 	const char *interface;
 	uint32_t pid; /* 0: of all processes */

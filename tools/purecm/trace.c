@@ -127,6 +127,18 @@ static void write_message(struct trace *trace, const struct shown *shown)
 	pcapng_put(trace->file, shown->observation, comment);
 }
 
+/* Seconds are counted from the first message: of what was recorded, one wants to know when it was.
+ */
+static void begin_show(struct trace *trace, const struct observation *observation)
+{
+	if (trace->reading.recorded && !trace->json && !trace->show.has_begun) {
+		fputs("0 is ", stdout);
+		page_time(observation->time_ns, stdout);
+		putchar('\n');
+	}
+	show_begin(&trace->show, observation);
+}
+
 static int take_message(struct trace *trace, const struct observation *observation,
 			const struct cm_msg *msg)
 {
@@ -139,7 +151,7 @@ static int take_message(struct trace *trace, const struct observation *observati
 	trace->n_shown++;
 	write_message(trace, &shown);
 	if (trace->write_entry) {
-		show_begin(&trace->show, observation);
+		begin_show(trace, observation);
 		trace->write_entry(&trace->show, &shown);
 	}
 	return 0;
@@ -154,7 +166,7 @@ static void take_other(struct trace *trace, const struct observation *observatio
 		pcapng_put(trace->file, observation, NULL);
 	if (!trace->write_entry)
 		return;
-	show_begin(&trace->show, observation);
+	begin_show(trace, observation);
 	if (trace->json)
 		show_other_json(&trace->show, observation);
 	else

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * All messages of this host as they pass its cmportd, as a source.
+ * The messages of this host as cmportd sees them, as sources: those that pass, and those that it
+ * has recorded.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -10,8 +13,10 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "lib/portd/client/client.h"
+#include "lib/portd/proto/socket_path.h"
 #include "tools/purecm/command.h"
 #include "tools/purecm/observation.h"
 
@@ -140,6 +145,14 @@ static bool take(struct tracer *tracer, struct trace_entry *ret)
 	return false;
 }
 
+static int tell(struct source *source, const struct trace_entry *seen, struct observation *ret)
+{
+	fill(seen, ret);
+	source->counts.packets++;
+	source->counts.mads++;
+	return 1;
+}
+
 static int next(struct source *source, struct observation *ret)
 {
 	struct tracer *tracer = (struct tracer *)source;
@@ -151,10 +164,7 @@ static int next(struct source *source, struct observation *ret)
 		if (got != 1)
 			return got;
 	}
-	fill(&seen, ret);
-	source->counts.packets++;
-	source->counts.mads++;
-	return 1;
+	return tell(source, &seen, ret);
 }
 
 static void finish(struct source *source)
@@ -210,5 +220,88 @@ int tracer_open(uint32_t pid, struct source **ret)
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	*ret = &tracer->source;
+	return 0;
+}
+
+/* --- what was recorded ---------------------------------------------------- */
+
+struct recorded {
+	struct source source; /* first */
+	struct trace_reader reader;
+	uint32_t pid;	     /* 0: all */
+	char path[PATH_MAX]; /* the source's name */
+};
+
+static int next_recorded(struct source *source, struct observation *ret)
+{
+	struct recorded *recorded = (struct recorded *)source;
+	struct trace_entry seen;
+
+	while (trace_reader_take(&recorded->reader, &seen)) {
+		if (!recorded->pid || seen.pid == recorded->pid)
+			return tell(source, &seen, ret);
+	}
+	return 0;
+}
+
+static void close_recorded(struct source *source)
+{
+	struct recorded *recorded = (struct recorded *)source;
+
+	trace_reader_fini(&recorded->reader);
+	free(recorded);
+}
+
+static const char *why_not(int err)
+{
+	switch (err) {
+	case -ENOENT:
+		return "nothing was recorded: no cmportd has run there since this host has booted "
+		       "(PURECM_SOCKET says where)";
+	case -EACCES:
+		return "what was recorded is for root and for the user who runs cmportd";
+	case -ENODATA:
+		return "nothing is recorded: cmportd runs with --record=0";
+	case -EPROTO:
+		return "is no recording of this version of cmportd";
+	}
+	return strerror(-err);
+}
+
+static int read_recorded(struct recorded *recorded)
+{
+	char socket[SOCKET_PATH_BYTES];
+	int fd, err = socket_path_find(socket);
+
+	if (err)
+		return err;
+	snprintf(recorded->path, sizeof(recorded->path), "%s" RECORDING_SUFFIX, socket);
+	fd = open(recorded->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	if (fd < 0)
+		return -errno;
+	err = trace_reader_copy(&recorded->reader, fd);
+	close(fd);
+	return err;
+}
+
+int recorded_open(uint32_t pid, struct source **ret)
+{
+	struct recorded *recorded = calloc(1, sizeof(*recorded));
+	int err;
+
+	if (!recorded)
+		return -ENOMEM;
+	recorded->source = (struct source){ .name = recorded->path,
+					    .next = next_recorded,
+					    .close = close_recorded };
+	recorded->pid = pid;
+	err = read_recorded(recorded);
+	if (err) {
+		complain("%s: %s", *recorded->path ? recorded->path : "PURECM_SOCKET",
+			 why_not(err));
+		free(recorded);
+		return err;
+	}
+	*ret = &recorded->source;
 	return 0;
 }

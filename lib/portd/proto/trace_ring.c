@@ -13,30 +13,59 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SEALS	   (F_SEAL_SHRINK | F_SEAL_GROW)
-#define LINE_BYTES 64
+#define SEALS	      (F_SEAL_SHRINK | F_SEAL_GROW)
+#define LINE_BYTES    64
+#define MAGIC	      (UINT32_C(0x70635200) | PORTD_VERSION)
+#define CHUNK_ENTRIES 1024 /* of a file, for which memory is reserved at once */
 
 struct trace_memory {
+	uint32_t magic; /* written last, when the rest is there */
+	uint32_t entry_bytes;
+	uint32_t n_entries;
 	_Alignas(LINE_BYTES) _Atomic uint64_t begun; /* messages, counting the one being written */
 	_Alignas(LINE_BYTES) _Atomic uint64_t written; /* messages, without it */
-	_Alignas(LINE_BYTES) struct trace_entry message[TRACE_RING_ENTRIES];
+	_Alignas(LINE_BYTES) struct trace_entry message[];
 };
+
+static size_t memory_bytes(uint32_t n_entries)
+{
+	return sizeof(struct trace_memory) + n_entries * sizeof(struct trace_entry);
+}
 
 /* --- writing ------------------------------------------------------------- */
 
-int trace_ring_init(struct trace_ring *trace)
+static int map_for_writing(struct trace_ring *trace)
 {
-	void *ring;
+	void *ring = mmap(NULL, memory_bytes(trace->n_entries), PROT_READ | PROT_WRITE, MAP_SHARED,
+			  trace->fd, 0);
 
-	trace->ring = NULL;
-	trace->fd = memfd_create("purecm trace", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (trace->fd < 0 || ftruncate(trace->fd, sizeof(struct trace_memory)))
-		return -errno;
-	ring = mmap(NULL, sizeof(struct trace_memory), PROT_READ | PROT_WRITE, MAP_SHARED,
-		    trace->fd, 0);
 	if (ring == MAP_FAILED)
 		return -errno;
 	trace->ring = ring;
+	return 0;
+}
+
+static void write_head(struct trace_ring *trace)
+{
+	trace->ring->entry_bytes = sizeof(struct trace_entry);
+	trace->ring->n_entries = trace->n_entries;
+	atomic_thread_fence(memory_order_release);
+	trace->ring->magic = MAGIC;
+}
+
+int trace_ring_init(struct trace_ring *trace)
+{
+	int err;
+
+	*trace = (struct trace_ring){ .n_entries = TRACE_RING_ENTRIES,
+				      .n_reserved = TRACE_RING_ENTRIES };
+	trace->fd = memfd_create("purecm trace", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (trace->fd < 0 || ftruncate(trace->fd, (off_t)memory_bytes(trace->n_entries)))
+		return -errno;
+	err = map_for_writing(trace);
+	if (err)
+		return err;
+	write_head(trace);
 	/* From now on only that mapping writes. A kernel before 5.1 cannot promise it, and has to
 	 * trust the tracers, who are root or run this cmportd. */
 	if (fcntl(trace->fd, F_ADD_SEALS, SEALS | F_SEAL_FUTURE_WRITE) &&
@@ -45,35 +74,75 @@ int trace_ring_init(struct trace_ring *trace)
 	return 0;
 }
 
+static bool is_recording(const struct trace_memory *head, off_t bytes)
+{
+	return head->magic == MAGIC && head->entry_bytes == sizeof(struct trace_entry) &&
+	       head->n_entries >= 1 && head->n_entries <= RECORDING_ENTRIES_MAX &&
+	       bytes == (off_t)memory_bytes(head->n_entries);
+}
+
+/* A hole that is written to when the file system is full is a SIGBUS. */
+static int reserve(struct trace_ring *trace, uint32_t n_entries)
+{
+	if (n_entries > trace->n_entries)
+		n_entries = trace->n_entries;
+	if (fallocate(trace->fd, 0, 0, (off_t)memory_bytes(n_entries)))
+		return -errno;
+	trace->n_reserved = n_entries;
+	return 0;
+}
+
+int trace_ring_open(struct trace_ring *trace, int fd, uint32_t n_entries)
+{
+	const off_t bytes = (off_t)memory_bytes(n_entries);
+	struct trace_memory head = { .magic = 0 };
+	struct stat stat;
+	int err;
+
+	*trace = (struct trace_ring){ .fd = fd, .n_entries = n_entries };
+	if (fstat(fd, &stat) || pread(fd, &head, sizeof(head), 0) < 0)
+		return -errno;
+	if (!is_recording(&head, stat.st_size) || head.n_entries != n_entries) {
+		if (ftruncate(fd, 0) || ftruncate(fd, bytes))
+			return -errno;
+		head.magic = 0;
+	}
+	err = reserve(trace, CHUNK_ENTRIES);
+	if (!err)
+		err = map_for_writing(trace);
+	if (err)
+		return err;
+	if (!head.magic)
+		write_head(trace);
+	/* What the cmportd before us was writing when it was killed. */
+	atomic_store(&trace->ring->begun, atomic_load(&trace->ring->written));
+	return 0;
+}
+
 void trace_ring_fini(struct trace_ring *trace)
 {
 	if (trace->ring)
-		munmap(trace->ring, sizeof(*trace->ring));
+		munmap(trace->ring, memory_bytes(trace->n_entries));
 	if (trace->fd >= 0)
 		close(trace->fd);
 	*trace = (struct trace_ring){ .fd = -1 };
 }
 
-struct trace_entry *trace_ring_next(struct trace_ring *trace)
+uint64_t trace_ring_put(struct trace_ring *trace, const struct trace_entry *entry)
 {
 	struct trace_memory *ring = trace->ring;
 	const uint64_t number = atomic_load_explicit(&ring->begun, memory_order_relaxed) + 1;
-	struct trace_entry *message = &ring->message[number % TRACE_RING_ENTRIES];
+	const uint32_t at = (uint32_t)(number % trace->n_entries);
 
+	if (at >= trace->n_reserved && reserve(trace, at + CHUNK_ENTRIES))
+		return 0;
 	atomic_store_explicit(&ring->begun, number, memory_order_relaxed);
 	/* Before any byte of the message: whoever sees one of those sees this, too. */
 	atomic_thread_fence(memory_order_release);
-	message->number = number;
-	return message;
-}
-
-void trace_ring_publish(struct trace_ring *trace)
-{
-	struct trace_memory *ring = trace->ring;
-
-	atomic_store_explicit(&ring->written,
-			      atomic_load_explicit(&ring->begun, memory_order_relaxed),
-			      memory_order_release);
+	ring->message[at] = *entry;
+	ring->message[at].number = number;
+	atomic_store_explicit(&ring->written, number, memory_order_release);
+	return number;
 }
 
 /* --- reading ------------------------------------------------------------- */
@@ -81,6 +150,7 @@ void trace_ring_publish(struct trace_ring *trace)
 /* All of it at once, so that its pages are there when cmportd writes to them. */
 int trace_reader_init(struct trace_reader *reader, int fd)
 {
+	const size_t bytes = memory_bytes(TRACE_RING_ENTRIES);
 	int seals = fcntl(fd, F_GET_SEALS);
 	struct stat stat;
 	void *ring;
@@ -88,20 +158,80 @@ int trace_reader_init(struct trace_reader *reader, int fd)
 	*reader = (struct trace_reader){ .ring = NULL };
 	/* If the file could be truncated, a reader that has mapped it could get SIGBUS. */
 	if (seals < 0 || (seals & SEALS) != SEALS || fstat(fd, &stat) ||
-	    stat.st_size != sizeof(struct trace_memory))
+	    stat.st_size != (off_t)bytes)
 		return -EPROTO;
-	ring = mmap(NULL, sizeof(struct trace_memory), PROT_READ, MAP_SHARED | MAP_POPULATE, fd, 0);
+	ring = mmap(NULL, bytes, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, 0);
 	if (ring == MAP_FAILED)
 		return -errno;
 	reader->ring = ring;
+	reader->n_entries = TRACE_RING_ENTRIES;
 	reader->number = trace_reader_written(reader);
 	return 0;
+}
+
+static int read_all(int fd, void *ret, size_t bytes, off_t at)
+{
+	ssize_t n;
+
+	for (; bytes; bytes -= (size_t)n, at += n, ret = (char *)ret + n) {
+		n = pread(fd, ret, bytes, at);
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			return -EPROTO; /* it was truncated meanwhile */
+	}
+	return 0;
+}
+
+/* Messages are copied between two looks at the head: up to what the first, @before, calls written,
+ * from what the second does not call begun anew. */
+static int copy_recording(struct trace_reader *reader, int fd, const struct trace_memory *before)
+{
+	struct trace_memory *copy = reader->ring;
+	int err = read_all(fd, copy, memory_bytes(reader->n_entries), 0);
+	uint64_t first;
+
+	if (!err)
+		err = read_all(fd, copy, sizeof(*copy), 0);
+	if (err)
+		return err;
+	first = copy->begun > reader->n_entries ? copy->begun - reader->n_entries : 0;
+	copy->written = before->written;
+	reader->number = first < before->written ? first : before->written;
+	return 0;
+}
+
+int trace_reader_copy(struct trace_reader *reader, int fd)
+{
+	struct trace_memory head;
+	struct stat stat;
+	void *copy;
+	int err;
+
+	*reader = (struct trace_reader){ .ring = NULL };
+	if (fstat(fd, &stat))
+		return -errno;
+	if (stat.st_size == 0)
+		return -ENODATA;
+	err = read_all(fd, &head, sizeof(head), 0);
+	if (err || !is_recording(&head, stat.st_size))
+		return err ? err : -EPROTO;
+	copy = mmap(NULL, memory_bytes(head.n_entries), PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (copy == MAP_FAILED)
+		return -errno;
+	reader->ring = copy;
+	reader->n_entries = head.n_entries;
+	err = copy_recording(reader, fd, &head);
+	if (err)
+		trace_reader_fini(reader);
+	return err;
 }
 
 void trace_reader_fini(struct trace_reader *reader)
 {
 	if (reader->ring)
-		munmap(reader->ring, sizeof(*reader->ring));
+		munmap(reader->ring, memory_bytes(reader->n_entries));
 	*reader = (struct trace_reader){ .ring = NULL };
 }
 
@@ -114,7 +244,7 @@ static bool is_overwritten(const struct trace_reader *reader, uint64_t number)
 {
 	atomic_thread_fence(memory_order_acquire);
 	return atomic_load_explicit(&reader->ring->begun, memory_order_relaxed) - number >=
-	       TRACE_RING_ENTRIES;
+	       reader->n_entries;
 }
 
 bool trace_reader_take(struct trace_reader *reader, struct trace_entry *ret)
@@ -123,13 +253,13 @@ bool trace_reader_take(struct trace_reader *reader, struct trace_entry *ret)
 
 	while (trace_reader_written(reader) != reader->number) {
 		next = reader->number + 1;
-		memcpy(ret, &reader->ring->message[next % TRACE_RING_ENTRIES], sizeof(*ret));
+		memcpy(ret, &reader->ring->message[next % reader->n_entries], sizeof(*ret));
 		if (!is_overwritten(reader, next)) {
 			reader->number = next;
 			return true;
 		}
 		/* Half of the ring is left to the writer, lest the next one is gone as well. */
-		next = trace_reader_written(reader) - TRACE_RING_ENTRIES / 2;
+		next = trace_reader_written(reader) - reader->n_entries / 2;
 		reader->n_missed += next - reader->number;
 		reader->number = next;
 	}

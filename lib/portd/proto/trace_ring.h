@@ -4,6 +4,9 @@
  * cmportd does not know how far a tracer has read: it overwrites, and a tracer that was too slow
  * sees from the numbers what it has missed.
  *
+ * The same ring in a file is the recording: it outlives cmportd, the next one continues it, and it
+ * is read after the fact.
+ *
  * Entries are in the byte order of this machine: both sides are of one PORTD_VERSION.
  */
 #ifndef LIB_PORTD_PROTO_TRACE_RING_H
@@ -14,9 +17,12 @@
 
 #include "lib/portd/proto/proto.h"
 
-#define TRACE_RING_ENTRIES                                                    \
-	65536 /* a power of two; 400 bytes each, in memory once they are used \
-	       */
+#define TRACE_RING_ENTRIES \
+	65536 /* of a ring for tracers; 400 bytes each, in memory once they are used */
+
+#define RECORDING_SUFFIX      ".recorded" /* after the socket's path */
+#define RECORDING_ENTRIES     16384	  /* unless cmportd is told otherwise */
+#define RECORDING_ENTRIES_MAX 1000000
 
 struct trace_entry {
 	uint64_t number;  /* from 1, one more each time */
@@ -36,33 +42,44 @@ struct trace_memory;
 struct trace_ring {
 	int fd; /* of the ring, for tracers; owned by the ring */
 	struct trace_memory *ring;
+	uint32_t n_entries;
+	uint32_t n_reserved; /* the first of them, for which there is memory */
 };
 
 /**
- * trace_ring_init() - an empty one
+ * trace_ring_init() - an empty one, in memory, of TRACE_RING_ENTRIES
  * @trace: to be given back with trace_ring_fini(), also on an error
  *
  * Return: 0 or -errno.
  */
 int trace_ring_init(struct trace_ring *trace);
 
+/**
+ * trace_ring_open() - continue a recording, or begin one if the file has none of that size
+ * @trace:     to be given back with trace_ring_fini(), also on an error
+ * @fd:        of a file that nobody else writes to; the ring's from now on, also on an error
+ * @n_entries: 1 to RECORDING_ENTRIES_MAX
+ *
+ * Return: 0 or -errno.
+ */
+int trace_ring_open(struct trace_ring *trace, int fd, uint32_t n_entries);
+
 /** trace_ring_fini() - forget it; who has the descriptor can still read what is there. */
 void trace_ring_fini(struct trace_ring *trace);
 
 /**
- * trace_ring_next() - where the next message goes, its number filled in; the rest is undefined
+ * trace_ring_put() - append a message; the oldest is lost with that
+ * @entry: its number is not looked at
  *
- * The oldest is lost with that. To be followed by trace_ring_publish().
+ * Return: its number; 0 if the file has no room and it was not written.
  */
-struct trace_entry *trace_ring_next(struct trace_ring *trace);
-
-/** trace_ring_publish() - it is written. */
-void trace_ring_publish(struct trace_ring *trace);
+uint64_t trace_ring_put(struct trace_ring *trace, const struct trace_entry *entry);
 
 /* A tracer's side. */
 struct trace_reader {
 	struct trace_memory *ring; /* of which nothing is written */
-	uint64_t number;	   /* of the last message that was taken, or missed */
+	uint32_t n_entries;
+	uint64_t number; /* of the last message that was taken, or missed */
 	uint64_t n_missed;
 };
 
@@ -74,6 +91,17 @@ struct trace_reader {
  * Return: 0; -EPROTO if that is no trace ring; -errno.
  */
 int trace_reader_init(struct trace_reader *reader, int fd);
+
+/**
+ * trace_reader_copy() - begin with the oldest message of a recording, and end with the latest
+ * @fd:     of the file; still the caller's, and not needed afterwards
+ * @reader: to be given back with trace_reader_fini(); zeroed on an error
+ *
+ * The file is copied first: neither cmportd nor its owner can change what is read.
+ *
+ * Return: 0; -ENODATA if it is empty; -EPROTO if it is no recording of this version; -errno.
+ */
+int trace_reader_copy(struct trace_reader *reader, int fd);
 
 /** trace_reader_fini() - a reader of zeros is allowed. */
 void trace_reader_fini(struct trace_reader *reader);

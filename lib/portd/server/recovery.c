@@ -24,12 +24,14 @@ static int take_dir(struct server *server)
 {
 	const struct tracked *tracked = NULL;
 	struct tracked_store *store;
-	int err = socket_dir_take(server->options.path, &server->dir);
+	int fd, err = socket_dir_take(server->options.path, &server->dir);
 
 	if (err)
 		return err;
 	server->listening.fd = socket_dir_listen_fd(server->dir);
 	server->state_file = socket_dir_state_file(server->dir);
+	if (server->options.tracing && !socket_dir_open(server->dir, RECORDING_SUFFIX, &fd))
+		server->options.tracing->record(server, fd);
 	store = state_file_tracked(server->state_file);
 	err = store ? tracker_keep(server->tracker, store) : 0;
 	/* Nobody else may say that the comm ids of orphans are his. */

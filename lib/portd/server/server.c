@@ -362,7 +362,7 @@ int server_begin(struct server *server)
 	list_init(&server->filled);
 	list_init(&server->spare);
 	list_init(&server->asleep);
-	server->trace_ring.fd = -1;
+	server->trace_ring.fd = server->recording.fd = -1;
 	for (i = 0; i < ID_BLOCKS; i++)
 		server->block_owner[i] = NOBODY;
 	err = loop_init(&server->loop);
@@ -397,6 +397,7 @@ void server_end(struct server *server)
 	cm_core_fini(&server->core);
 	if (server->recovery)
 		server->recovery->close(server);
+	trace_ring_fini(&server->recording);
 	net_watch_close(server->net_watch);
 	fd_close(&server->options.client_fd);
 	loop_fini(&server->loop);

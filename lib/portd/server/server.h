@@ -17,7 +17,7 @@ struct server_tracing;
 
 /* At a socket, where the files beside it tell the next one what it must know. */
 extern const struct server_recovery server_recovery_from_files;
-/* Tracing and statistics. */
+/* Tracing, the recording of the latest messages, and statistics. */
 extern const struct server_tracing server_tracing_all;
 
 struct server_options {
@@ -28,6 +28,7 @@ struct server_options {
 	int client_fd;	      /* of the one client, with which it leaves; -1: who comes */
 	unsigned int idle_s;  /* leave after that long without clients; 0: never */
 	struct quotas quotas; /* zeros: the defaults */
+	uint32_t n_recorded;  /* messages that PATH.recorded keeps; 0: none */
 	bool opens_ports;     /* of all devices, at once, not each when a client asks for it */
 	bool qp1_alone;	      /* no messages to or from queue pairs of our own: mad/sender.h */
 	void (*serves)(void); /* called when clients can come; may be NULL */

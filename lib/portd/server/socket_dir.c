@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "lib/portd/proto/socket_path.h"
+#include "lib/portd/server/own_file.h"
 #include "lib/portd/server/state_file.h"
 
 #define BACKLOG		4096
@@ -270,6 +272,20 @@ int socket_dir_listen_fd(const struct socket_dir *dir)
 struct state_file *socket_dir_state_file(const struct socket_dir *dir)
 {
 	return dir->state_file;
+}
+
+int socket_dir_open(const struct socket_dir *dir, const char *suffix, int *ret_fd)
+{
+	char path[PATH_MAX];
+	int fd = -1, err;
+
+	snprintf(path, sizeof(path), "%s%s", dir->path, suffix);
+	err = own_file_open(dir->folder_fd, path, &fd);
+	if (err)
+		fd_close(&fd);
+	else
+		*ret_fd = fd;
+	return err;
 }
 
 bool socket_dir_is_activated(const struct socket_dir *dir)

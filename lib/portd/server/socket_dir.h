@@ -39,6 +39,15 @@ bool socket_dir_is_activated(const struct socket_dir *dir);
 struct state_file *socket_dir_state_file(const struct socket_dir *dir);
 
 /**
+ * socket_dir_open() - open a file of our own beside the socket, made if it is missing
+ * @suffix: what its name has after the socket's
+ * @ret_fd: the caller's
+ *
+ * Return: 0; as own_file_open().
+ */
+int socket_dir_open(const struct socket_dir *dir, const char *suffix, int *ret_fd);
+
+/**
  * socket_dir_leave() - let go: no socket (unless activated) is left behind; NULL is allowed
  *
  * PATH.state stays, for the next one.

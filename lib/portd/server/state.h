@@ -223,6 +223,7 @@ struct server {
 	unsigned int n_throttled;
 	unsigned int n_tracers;
 	struct trace_ring trace_ring; /* while there is a tracer */
+	struct trace_ring recording;  /* of the latest messages, in a file; zeros: none */
 	uint64_t n_seen;	      /* the number of the last message in it */
 	struct list asleep;	      /* tracers that wait for a message */
 	uint32_t n_stats;	      /* questions of STAT so far */
@@ -257,6 +258,8 @@ struct server_recovery {
 
 /* What clients are shown of others. */
 struct server_tracing {
+	/* Before there are messages. @fd, of the recording's file, is its own from now on. */
+	void (*record)(struct server *server, int fd);
 	/* Return: a descriptor of the trace ring, owned by the caller; -EPERM; -errno. */
 	int (*begin)(struct server *server, struct client *client);
 	/* An AWAIT, to be told when there is a message. Return: false if it is not from one. */
@@ -393,12 +396,12 @@ static inline void stat_count(struct host_port *host_port, enum portd_stat_count
 	host_port->passed[what][mad ? cm_tally_kind(cm_mad_attr(mad)) : CM_TALLY_NONE]++;
 }
 
-/** tracer_show() - a message passes: show it to tracers; @whose may be NULL */
+/** tracer_show() - a message passes: record it, show it to tracers; @whose may be NULL */
 static inline void tracer_show(struct server *server, struct host_port *host_port,
 			       enum portd_way way, const struct client *whose,
 			       const struct mad_path *path, const uint8_t mad[MAD_BYTES])
 {
-	if (server->n_tracers)
+	if (server->recording.ring || server->n_tracers)
 		server->options.tracing->message(server, host_port, way, whose, path, mad);
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Showing all messages of this host to tracers, such as `purecm trace`, in a ring that they have
- * mapped. A message costs no system call unless a tracer sleeps; without tracers, a comparison.
+ * mapped, and recording the latest in a file beside the socket for those who ask afterwards. A
+ * message costs no system call unless a tracer sleeps.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "lib/net/gid.h"
 #include "lib/portd/server/state.h"
 
@@ -43,25 +45,59 @@ static void wake_tracer(struct server *server, struct client *client)
 	client_show(server, client, &record, BACKLOG_MAX);
 }
 
+static void show_tracers(struct server *server, const struct trace_entry *seen)
+{
+	struct list *node, *after;
+
+	server->n_seen = trace_ring_put(&server->trace_ring, seen);
+	list_for_each_safe (node, after, &server->asleep)
+		wake_tracer(server, container_of(node, struct client, asleep));
+}
+
+static void record_entry(struct server *server, const struct trace_entry *seen)
+{
+	if (trace_ring_put(&server->recording, seen))
+		return;
+	log_warn("%s" RECORDING_SUFFIX " has no more room: messages are not recorded any more",
+		 server->options.path);
+	trace_ring_fini(&server->recording);
+}
+
 static void write_entry(struct server *server, struct host_port *host_port, enum portd_way way,
 			const struct client *whose, const struct mad_path *path,
 			const uint8_t mad[MAD_BYTES])
 {
-	struct trace_entry *seen = trace_ring_next(&server->trace_ring);
-	struct list *node, *after;
+	struct trace_entry seen = {
+		.time_ns = clock_ns_of(CLOCK_REALTIME),
+		.pid = whose ? (uint32_t)whose->pid : 0,
+		.way = (uint8_t)way,
+		.port_num = host_port->port_num,
+		.local_gid = local_gid(host_port, path, server->now),
+		.path = *path,
+	};
 
-	seen->time_ns = clock_ns_of(CLOCK_REALTIME);
-	seen->pid = whose ? (uint32_t)whose->pid : 0;
-	seen->way = (uint8_t)way;
-	seen->port_num = host_port->port_num;
-	memcpy(seen->device, host_port->device, sizeof(seen->device));
-	seen->local_gid = local_gid(host_port, path, server->now);
-	seen->path = *path;
-	memcpy(seen->mad, mad, MAD_BYTES);
-	server->n_seen = seen->number;
-	trace_ring_publish(&server->trace_ring);
-	list_for_each_safe (node, after, &server->asleep)
-		wake_tracer(server, container_of(node, struct client, asleep));
+	memcpy(seen.device, host_port->device, sizeof(seen.device));
+	memcpy(seen.mad, mad, MAD_BYTES);
+	if (server->recording.ring)
+		record_entry(server, &seen);
+	if (server->n_tracers)
+		show_tracers(server, &seen);
+}
+
+/* That nothing can be recorded keeps nobody from connecting. */
+static void begin_recording(struct server *server, int fd)
+{
+	const uint32_t n_entries = server->options.n_recorded;
+	int err = n_entries ? trace_ring_open(&server->recording, fd, n_entries) : ftruncate(fd, 0);
+
+	if (n_entries && !err)
+		return;
+	if (err)
+		log_warn("%s" RECORDING_SUFFIX ": messages are not recorded: %s",
+			 server->options.path, strerror(n_entries ? -err : errno));
+	if (!n_entries)
+		close(fd);
+	trace_ring_fini(&server->recording);
 }
 
 static bool await_message(struct server *server, struct client *client,
@@ -115,6 +151,7 @@ static int begin_tracing(struct server *server, struct client *client)
 }
 
 const struct server_tracing server_tracing_all = {
+	.record = begin_recording,
 	.begin = begin_tracing,
 	.await = await_message,
 	.end = end_tracing,

@@ -39,6 +39,7 @@ int __wrap_getsockopt(int fd, int level, int option, void *ret, socklen_t *bytes
 
 static struct server *server;
 static bool opens_ports;
+static uint32_t n_recorded = 64;
 static struct sockaddr_un address;
 static uint64_t now_ns;
 static bool is_running; /* cmportd, and not the test */
@@ -157,6 +158,11 @@ void rig_opens_ports(bool opens)
 	opens_ports = opens;
 }
 
+void rig_records(uint32_t n)
+{
+	n_recorded = n;
+}
+
 static void begin(const struct server_options *options)
 {
 	now_ns = START_NS;
@@ -180,6 +186,7 @@ void rig_set_up(const char *path)
 						.tracing = &server_tracing_all,
 						.path = address.sun_path,
 						.client_fd = -1,
+						.n_recorded = n_recorded,
 						.opens_ports = opens_ports };
 
 	address = (struct sockaddr_un){ .sun_family = AF_UNIX };

@@ -39,6 +39,9 @@ void rig_set_up_alone(void);
 /** rig_opens_ports() - does the next one open all ports at once? At first, it does not. */
 void rig_opens_ports(bool opens);
 
+/** rig_records() - the next cmportd records so many messages; 64 if nothing is said. */
+void rig_records(uint32_t n);
+
 /** rig_stop() - it is told to stop. */
 void rig_stop(void);
 

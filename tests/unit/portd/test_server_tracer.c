@@ -3,9 +3,12 @@
  * A tracer sees every message, once, and nobody else is the worse for it.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/unit/portd/folder.h"
 #include "tests/unit/portd/scene.h"
 #include "tests/unit/test.h"
 
@@ -172,4 +175,90 @@ TEST(a_tracer_that_does_not_read_loses_messages_and_holds_nobody_up)
 	ck_assert_uint_eq(seen.number, 2 * TRACE_RING_ENTRIES + 1);
 	ck_assert_uint_ge(n, TRACE_RING_ENTRIES / 2);
 	ck_assert_uint_eq(n + reader.n_missed, seen.number);
+}
+
+/* --- the recording -------------------------------------------------------- */
+
+static int open_recording(void)
+{
+	char path[sizeof(socket_path) + sizeof(RECORDING_SUFFIX)];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s" RECORDING_SUFFIX, socket_path);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	ck_assert_int_ge(fd, 0);
+	return fd;
+}
+
+/* Return: as trace_reader_copy(). */
+static int play_back(void)
+{
+	int fd = open_recording(), err;
+
+	trace_reader_fini(&reader);
+	err = trace_reader_copy(&reader, fd);
+	close(fd);
+	return err;
+}
+
+/* With the same socket; nobody comes. */
+static void start_the_next(void)
+{
+	rig_tear_down();
+	rig_opens_ports(true);
+	rig_set_up(socket_path);
+}
+
+TEST(what_passes_is_recorded_without_a_tracer)
+{
+	struct trace_entry seen;
+
+	scene_sends(alice, scene_req(alice, 1));
+	ck_assert_int_eq(play_back(), 0);
+	seen = next_seen();
+	ck_assert_uint_eq(seen.way, PORTD_SENT);
+	ck_assert_uint_eq(cm_mad_attr(seen.mad), CM_ATTR_REQ);
+	ck_assert_uint_eq(seen.pid, (uint32_t)getpid());
+	ck_assert(!trace_reader_take(&reader, &seen));
+}
+
+TEST(the_next_cmportd_records_behind_it)
+{
+	scene_sends(alice, scene_req(alice, 1));
+	start_the_next();
+	scene_said(scene_peer_req(0x701, SCENE_ADDR));
+	ck_assert_int_eq(play_back(), 0);
+	ck_assert_uint_eq(next_seen().way, PORTD_SENT);
+	ck_assert_uint_eq(next_seen().way, PORTD_RECEIVED);
+}
+
+TEST(nothing_is_recorded_if_it_is_told_so_and_what_was_is_gone)
+{
+	scene_sends(alice, scene_req(alice, 1));
+	rig_records(0);
+	start_the_next();
+	scene_said(scene_peer_req(0x701, SCENE_ADDR));
+	ck_assert_int_eq(play_back(), -ENODATA);
+}
+
+TEST(what_was_recorded_is_for_its_owner)
+{
+	struct stat stat;
+	int fd = open_recording();
+
+	ck_assert_int_eq(fstat(fd, &stat), 0);
+	ck_assert_uint_eq(stat.st_mode & 0777, 0600);
+	close(fd);
+}
+
+/* That there is no room for it keeps nobody from connecting. */
+TEST(without_a_recording_all_else_works)
+{
+	limit_files(1 << 20);
+	rig_records(RECORDING_ENTRIES);
+	start_the_next();
+	ck_assert_ptr_null(rig_server()->recording.ring);
+	scene_said(scene_peer_req(0x701, SCENE_ADDR));
+	ck_assert_uint_eq(rig_server()->host_port[0]->passed[PORTD_COUNT_RECEIVED][0], 1);
+	limit_files(RLIM_INFINITY);
 }

@@ -7,18 +7,22 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "lib/portd/proto/trace_ring.h"
 #include "tests/unit/test.h"
 
-#define STORM (40 * TRACE_RING_ENTRIES)
+#define STORM	 (40 * TRACE_RING_ENTRIES)
+#define RECORDED 3000 /* messages that a recording keeps: more than one chunk */
 
 static struct trace_ring ring;
 static struct trace_reader reader;
+static uint64_t n_written;
 
 static void set_up(void)
 {
+	n_written = 0;
 	ck_assert_int_eq(trace_ring_init(&ring), 0);
 	ck_assert_int_eq(trace_reader_init(&reader, ring.fd), 0);
 }
@@ -29,15 +33,38 @@ static void tear_down(void)
 	trace_ring_fini(&ring);
 }
 
+/* --- a recording ---------------------------------------------------------- */
+
+static int file_fd; /* of a recording */
+
+static void begin_to_record(void)
+{
+	trace_ring_fini(&ring);
+	ck_assert_int_eq(trace_ring_open(&ring, dup(file_fd), RECORDED), 0);
+}
+
+static void set_up_recording(void)
+{
+	set_up();
+	trace_reader_fini(&reader);
+	file_fd = memfd_create("recorded", MFD_CLOEXEC);
+	begin_to_record();
+}
+
+static void tear_down_recording(void)
+{
+	close(file_fd);
+	tear_down();
+}
+
 /* All bytes of a message say which it is. */
 static void write_some(unsigned int n)
 {
-	struct trace_entry *message;
+	struct trace_entry message = { .number = 0 };
 
 	while (n--) {
-		message = trace_ring_next(&ring);
-		memset(message->mad, (uint8_t)message->number, sizeof(message->mad));
-		trace_ring_publish(&ring);
+		memset(message.mad, (uint8_t)++n_written, sizeof(message.mad));
+		ck_assert_uint_eq(trace_ring_put(&ring, &message), n_written);
 	}
 }
 
@@ -138,4 +165,113 @@ TEST(what_is_no_ring_is_not_read)
 	ck_assert_int_eq(trace_reader_init(&reader, fd), -EPROTO);
 	close(fd);
 	ck_assert_int_eq(trace_reader_init(&reader, -1), -EPROTO);
+}
+
+/* Return: how many messages the recording has; @ret_first is the number of its first. */
+static uint64_t play_back(uint64_t *ret_first)
+{
+	struct trace_entry message;
+	uint64_t n = 0;
+
+	trace_reader_fini(&reader);
+	ck_assert_int_eq(trace_reader_copy(&reader, file_fd), 0);
+	for (; trace_reader_take(&reader, &message); n++) {
+		ck_assert(is_in_one_piece(&message));
+		if (n == 0)
+			*ret_first = message.number;
+		ck_assert_uint_eq(message.number, *ret_first + n);
+	}
+	ck_assert_uint_eq(reader.n_missed, 0);
+	return n;
+}
+
+FIXTURE(set_up_recording, tear_down_recording);
+
+TEST(a_recording_begins_with_its_first_message)
+{
+	uint64_t first = 0;
+
+	ck_assert_uint_eq(play_back(&first), 0);
+	write_some(2);
+	ck_assert_uint_eq(play_back(&first), 2);
+	ck_assert_uint_eq(first, 1);
+}
+
+TEST(a_recording_keeps_the_latest)
+{
+	uint64_t first = 0;
+
+	write_some(2 * RECORDED + 7);
+	ck_assert_uint_eq(play_back(&first), RECORDED);
+	ck_assert_uint_eq(first, RECORDED + 8);
+}
+
+TEST(a_recording_is_continued)
+{
+	uint64_t first = 0;
+
+	write_some(RECORDED + 1);
+	begin_to_record();
+	write_some(1);
+	ck_assert_uint_eq(play_back(&first), RECORDED);
+	ck_assert_uint_eq(first, 3);
+}
+
+TEST(a_recording_of_another_size_begins_anew)
+{
+	uint64_t first = 0;
+
+	write_some(5);
+	trace_ring_fini(&ring);
+	ck_assert_int_eq(trace_ring_open(&ring, dup(file_fd), 2 * RECORDED), 0);
+	n_written = 0;
+	write_some(1);
+	ck_assert_uint_eq(play_back(&first), 1);
+}
+
+TEST(a_recording_has_memory_where_it_is_written_to)
+{
+	struct stat before, after;
+
+	ck_assert_int_eq(fstat(file_fd, &before), 0);
+	write_some(RECORDED / 2);
+	ck_assert_int_eq(fstat(file_fd, &after), 0);
+	ck_assert_int_lt(before.st_blocks, before.st_size / 512);
+	ck_assert_int_gt(after.st_blocks, before.st_blocks);
+	ck_assert_int_eq(after.st_size, before.st_size);
+}
+
+/* Loop test: a file cut to so many hundred bytes. */
+TEST_LOOP(what_is_no_recording_is_not_read, 0, 12)
+{
+	write_some(1);
+	ck_assert_int_eq(ftruncate(file_fd, 100 * _i), 0);
+	ck_assert_int_eq(trace_reader_copy(&reader, file_fd), _i ? -EPROTO : -ENODATA);
+	ck_assert_ptr_null(reader.ring);
+}
+
+TEST(a_recording_of_another_version_is_not_read)
+{
+	const uint32_t magic = 1;
+
+	ck_assert_int_eq(pwrite(file_fd, &magic, sizeof(magic), 0), sizeof(magic));
+	ck_assert_int_eq(trace_reader_copy(&reader, file_fd), -EPROTO);
+}
+
+static void *storm_of_records(void *arg)
+{
+	write_some(20 * RECORDED);
+	return arg;
+}
+
+TEST(no_recorded_message_is_torn_however_fast_they_come)
+{
+	uint64_t first = 0, n = 0;
+	pthread_t writer;
+
+	ck_assert_int_eq(pthread_create(&writer, NULL, storm_of_records, NULL), 0);
+	while (first + n < 15 * RECORDED)
+		n = play_back(&first);
+	pthread_join(writer, NULL);
+	ck_assert_uint_eq(play_back(&first), RECORDED);
 }
