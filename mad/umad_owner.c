@@ -71,7 +71,8 @@ static int no_node(const char *device, uint8_t port_num, struct umad_owner *ret_
 {
 	char path[PATH_MAX];
 
-	snprintf(path, sizeof(path), "%s/class/infiniband/%s", umad_places.sys, device);
+	/* A soft fabric shows its devices here as well, without the kernel's link. */
+	snprintf(path, sizeof(path), "%s/class/infiniband/%s/subsystem", umad_places.sys, device);
 	if (access(path, F_OK)) {
 		say(ret_who->what, "there is no RDMA device %s", device);
 		say(ret_who->remedy, "rdma link show");

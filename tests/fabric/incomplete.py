@@ -17,8 +17,9 @@ ROOT = Path(__file__).resolve().parents[2]
 LIMIT_S = 40
 SKIPPED = 77
 
-PARTS = (*(f"tools/fabric/{name}" for name in ("fabric", "faults.py", "host_process.py",
-                                               "namespaces.py", "netlink.py", "plan.py")),
+PARTS = (*(f"tools/fabric/{name}" for name in ("fabric", "faults.py", "furnish.py",
+                                               "host_process.py", "namespaces.py", "netlink.py",
+                                               "plan.py")),
          "tools/cmportd/cmportd", "tools/fabric/fabric-host", "tools/fabric/lib/libibverbs.so.1",
          "tools/fabric/lib/libibumad.so.3", "lib/librdmacm.so.1")
 PART_OF_IB = "tools/fabric/lib/libfabric-ipoib.so"

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Linux namespaces for the hosts of a fabric: a network each, made by an ordinary user."""
+"""Linux namespaces for the hosts of a fabric, made by an ordinary user; and mounts in them."""
 import ctypes
 import os
 import signal
 
-NEWUSER, NEWNET = 0x10000000, 0x40000000
+NEWNS, NEWUTS, NEWIPC, NEWUSER, NEWNET = 0x20000, 0x4000000, 0x8000000, 0x10000000, 0x40000000
+BIND, RECURSIVE, SLAVE = 0x1000, 0x4000, 0x80000  # of mount(2)
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 
 REFUSED = 77  # exit status of who could not have namespaces; Meson takes it for "skipped"
@@ -20,6 +21,13 @@ def unshare(flags):
     """Leave the namespaces named by flags for new ones."""
     if libc.unshare(flags):
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+def mount(source, target, kind=None, flags=0, options=None):
+    """mount(2)."""
+    if libc.mount(*(text and text.encode() for text in (source, target, kind)),
+                  ctypes.c_ulong(flags), options and options.encode()):
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), target)
 
 
 def write(path, value):

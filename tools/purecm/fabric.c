@@ -15,7 +15,8 @@
 
 /* What is beside each other in either place; the program fabric itself looks for the rest. */
 static const char *const parts[] = {
-	"fabric", "faults.py", "host_process.py", "namespaces.py", "netlink.py", "plan.py",
+	"fabric",	 "faults.py",  "furnish.py", "host_process.py",
+	"namespaces.py", "netlink.py", "plan.py",
 };
 
 /* From the folder of this program. */

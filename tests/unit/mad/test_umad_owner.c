@@ -45,7 +45,7 @@ FIXTURE(set_up_fake_umad, tear_down_fake_umad);
 
 TEST(device_without_node_is_named)
 {
-	put_file("0\n", "sys/class/infiniband/siw0/ports/1/lid");
+	put_file("", "sys/class/infiniband/siw0/subsystem");
 	ck_assert_str_eq(open_fails("siw0", -ENXIO).what, "port 1 of siw0 has no umad device");
 	ck_assert_int_eq(fake.n_asked, 0);
 }

@@ -107,6 +107,7 @@ void set_up_fake_umad(void)
 	put_file("rxe0\n", "sys/class/infiniband_mad/umad7/ibdev");
 	put_file("1\n", "sys/class/infiniband_mad/umad7/port");
 	put_file("rxe0\n", "sys/class/infiniband_mad/issm7/ibdev");
+	put_file("", "sys/class/infiniband/rxe0/subsystem"); /* a link, in the kernel's */
 	put_file("0\n", "sys/class/infiniband/rxe0/ports/1/lid");
 	put_file("", "dev/umad7");
 	put_file("init\n", "proc/1/comm");

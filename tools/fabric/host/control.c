@@ -24,6 +24,7 @@ static void set_port(struct host *host, unsigned int port_num, bool up)
 	fab_page_write_begin(host->page);
 	port->state = state;
 	fab_page_write_end(host->page);
+	sysfs_write(host);
 	events_send(host, up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR, (uint8_t)port_num);
 }
 
@@ -44,6 +45,7 @@ static void remove_device(struct host *host)
 	if (host->page->is_removed)
 		return;
 	host->page->is_removed = 1;
+	sysfs_remove(host);
 	events_send(host, IBV_EVENT_DEVICE_FATAL, 0);
 	identity_forget(host);
 	for (i = 0; i < host->page->n_ports; i++)

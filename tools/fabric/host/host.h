@@ -11,7 +11,7 @@
  *   agents.c sa.c subnet.c       agents of umad; the subnet administrator; the subnet manager
  *   roce.c                       port 4791: which process a packet is for
  *   gsi.c sa_path.c sa_group.c   QP1; what the administrator answers
- *   names.c relay.c              our GIDs in the fabric's folder; packets to processes
+ *   names.c relay.c sysfs.c      our GIDs in the fabric's folder; packets to processes; /sys
  *   events.c sa_lookup.c sweep.c log.c
  */
 #ifndef FABRIC_HOST_H
@@ -158,6 +158,12 @@ void subnet_forget(const struct host *host, uint8_t port_num);
  * the administrator's port
  */
 void subnet_set_lid(struct host *host, uint16_t lid);
+
+/** sysfs_write() - have /sys, where the host has one of its own, say what the page says. */
+void sysfs_write(const struct host *host);
+
+/** sysfs_remove() - take the device out of /sys. */
+void sysfs_remove(const struct host *host);
 
 /** sweep() - end what still runs on this host. */
 void sweep(const struct host *host);

@@ -198,6 +198,7 @@ static void update_port(struct host *host, uint8_t port_num)
 	for (i = 0; i < wanted.n; i++)
 		changed |= add_gid(host, port_num, &wanted.gid[i], ifindex);
 	fab_page_write_end(host->page);
+	sysfs_write(host);
 	if (changed)
 		events_send(host, IBV_EVENT_GID_CHANGE, port_num);
 }
@@ -288,6 +289,7 @@ int identity_open(struct host *host)
 	for (i = 1; i <= host->n_ports; i++)
 		fill_port(host, i);
 	fab_page_write_end(host->page);
+	sysfs_write(host);
 	err = is_roce(host) ? follow_netdevs(host) : 0;
 	if (!err && is_roce(host))
 		update_all(host);

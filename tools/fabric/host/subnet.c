@@ -83,6 +83,7 @@ void subnet_set_lid(struct host *host, uint16_t lid)
 	fab_page_write_begin(host->page);
 	port->lid = lid;
 	fab_page_write_end(host->page);
+	sysfs_write(host);
 	take_lids(host, 1);
 	events_send(host, IBV_EVENT_LID_CHANGE, 1);
 }

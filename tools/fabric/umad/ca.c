@@ -12,11 +12,7 @@
 
 #include "tools/fabric/wire/device.h"
 
-#define PHYS_LINK_UP  5
-#define PHYS_DISABLED 3
-#define RATE_40	      40
-#define NODE_TYPE_CA  1
-#define CAP_CM	      (1u << 16)
+#define NODE_TYPE_CA 1
 
 static int open_page(struct fab_place *place, const struct fab_page **ret)
 {
@@ -90,7 +86,6 @@ int umad_sort_ca_device_list(struct umad_device_node **head, size_t size)
 
 static int fill_port(umad_port_t *ret, const struct fab_port *port, int port_num)
 {
-	bool is_up = port->state >= IBV_PORT_INIT;
 	int i;
 
 	memset(ret, 0, sizeof(*ret));
@@ -100,13 +95,12 @@ static int fill_port(umad_port_t *ret, const struct fab_port *port, int port_num
 	ret->lmc = port->lmc;
 	ret->sm_lid = port->sm_lid;
 	ret->state = port->state;
-	ret->phys_state = is_up ? PHYS_LINK_UP : PHYS_DISABLED;
-	ret->rate = RATE_40;
-	ret->capmask = htobe32(CAP_CM);
+	ret->phys_state = fab_port_phys_state(port);
+	ret->rate = FAB_RATE_GBPS;
+	ret->capmask = htobe32(fab_port_cap_flags(port));
 	ret->gid_prefix = port->gid[0].gid.global.subnet_prefix;
 	ret->port_guid = port->gid[0].gid.global.interface_id;
-	strcpy(ret->link_layer,
-	       port->link_layer == IBV_LINK_LAYER_ETHERNET ? "Ethernet" : "InfiniBand");
+	strcpy(ret->link_layer, fab_port_is_roce(port) ? "Ethernet" : "InfiniBand");
 	ret->pkeys = calloc(FAB_PKEYS, sizeof(*ret->pkeys));
 	if (!ret->pkeys)
 		return -ENOMEM;
@@ -167,7 +161,7 @@ static int fill_ca(umad_ca_t *ca, const struct fab_page *page)
 
 	memset(ca, 0, sizeof(*ca));
 	strcpy(ca->ca_name, FAB_DEVICE);
-	strcpy(ca->fw_ver, "1.0");
+	strcpy(ca->fw_ver, FAB_FW_VER);
 	strcpy(ca->hw_ver, "1");
 	strcpy(ca->ca_type, "soft fabric");
 	ca->node_type = NODE_TYPE_CA;

@@ -9,16 +9,13 @@
 #include <stdlib.h>
 
 #include "tools/fabric/verbs/objects.h"
+#include "tools/fabric/wire/device.h"
 
 #undef ibv_query_port
 
-#define PHYS_STATE_DISABLED 3
-#define PHYS_STATE_LINK_UP  5
-#define WIDTH_4X	    2
-#define SPEED_QDR	    4
-#define ACK_DELAY	    15
-#define VENDOR_ID	    0x5043
-#define PAGE_SIZES	    0xfffff000u
+#define ACK_DELAY  15
+#define VENDOR_ID  0x5043
+#define PAGE_SIZES 0xfffff000u
 
 int ibv_query_device(struct ibv_context *verbs, struct ibv_device_attr *ret)
 {
@@ -27,7 +24,7 @@ int ibv_query_device(struct ibv_context *verbs, struct ibv_device_attr *ret)
 	if (page->is_removed)
 		return EIO;
 	*ret = (struct ibv_device_attr){
-		.fw_ver = "1.0",
+		.fw_ver = FAB_FW_VER,
 		.node_guid = page->node_guid,
 		.sys_image_guid = page->node_guid,
 		.max_mr_size = UINT64_MAX,
@@ -81,28 +78,23 @@ int device_query_ex(struct ibv_context *verbs, const struct ibv_query_device_ex_
 
 static struct ibv_port_attr attr_of(const struct fab_port *port)
 {
-	bool is_up = port->state >= IBV_PORT_INIT;
-	struct ibv_port_attr attr = {
+	return (struct ibv_port_attr){
 		.state = port->state,
 		.max_mtu = IBV_MTU_4096,
 		.active_mtu = port->mtu,
 		.gid_tbl_len = FAB_GIDS,
-		.port_cap_flags = IBV_PORT_CM_SUP,
+		.port_cap_flags = fab_port_cap_flags(port),
 		.max_msg_sz = FAB_MSG_MAX,
-		.pkey_tbl_len = port->link_layer == IBV_LINK_LAYER_ETHERNET ? 1 : FAB_PKEYS,
+		.pkey_tbl_len = (uint16_t)fab_port_pkeys(port),
 		.lid = port->lid,
 		.sm_lid = port->sm_lid,
 		.lmc = port->lmc,
 		.max_vl_num = 1,
-		.active_width = WIDTH_4X,
-		.active_speed = SPEED_QDR,
-		.phys_state = is_up ? PHYS_STATE_LINK_UP : PHYS_STATE_DISABLED,
+		.active_width = FAB_WIDTH_4X,
+		.active_speed = FAB_SPEED_QDR,
+		.phys_state = fab_port_phys_state(port),
 		.link_layer = port->link_layer,
 	};
-
-	if (port->link_layer == IBV_LINK_LAYER_ETHERNET)
-		attr.port_cap_flags |= IBV_PORT_IP_BASED_GIDS;
-	return attr;
 }
 
 int port_query(struct ibv_context *verbs, uint8_t port_num, struct ibv_port_attr *ret, size_t bytes)

@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""What a host of the soft fabric sees besides its network: a name, the device in /sys and /dev,
+memory and files that no other host has.
+
+Prints what failed, then "N passed, N failed, N skipped".
+"""
+import os
+import sys
+
+import hosts
+
+FABRIC = f"{hosts.FABRIC} {{}} --dir $PURECM_FABRIC/../.. {{}}"
+PORT = "/sys/class/infiniband/fab0/ports/1"
+KEPT = (("/dev", "/dev/infiniband"), ("/sys/class", "/sys/class/infiniband"))
+
+
+def lines(build, *words):
+    done = hosts.run_on_fabric(build, 20, *words)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout.splitlines()
+
+
+def each_host_has_its_name_and_finds_the_others_by_theirs(build):
+    said = lines(build, "--hosts", "server,client", "server:hostname; getent hosts client",
+                 "client:hostname; getent hosts server")
+    assert [line.split() for line in said] == [["server"], ["10.77.0.2", "client"], ["client"],
+                                               ["10.77.0.1", "server"]], said
+
+
+def the_device_node_can_be_read_and_written(build):
+    said = lines(build, "a:cd /dev/infiniband; echo *; test -c uverbs0 && test -r uverbs0 && "
+                 "test -w uverbs0 && : <>uverbs0")
+    assert said == ["uverbs0"], said
+
+
+def sys_says_what_verbs_say(build):
+    said = lines(build, f"a:cd {PORT}; cat state rate link_layer gids/1 gid_attrs/types/1 "
+                 "gid_attrs/ndevs/1 pkeys/0; cat ../../node_guid; ibv_devinfo | grep node_guid; "
+                 "cat /sys/class/infiniband_verbs/uverbs0/ibdev")
+    assert said[:7] == ["4: ACTIVE", "40 Gb/sec (4X QDR)", "Ethernet",
+                        "0000:0000:0000:0000:0000:ffff:0a4d:0001", "RoCE v2", "fab0",
+                        "0xffff"], said
+    assert said[8].split()[-1] == said[7] and said[9] == "fab0", said
+
+
+def sys_of_infiniband_has_its_lid(build):
+    said = lines(build, "--link", "ib", "--lmc", "2", f"b:cd {PORT}; cat link_layer lid "
+                 "lid_mask_count sm_lid", "a:true")
+    assert said == ["InfiniBand", "0x8", "2", "0x4"], said
+
+
+def sys_follows_the_port_and_the_device(build):
+    """An order is carried out some time after it was given."""
+    wait = "until {}; do sleep 0.02; done; echo ok; "
+    said = lines(build, "--hosts", "1", f"a:{FABRIC.format('port', 'a down')}; "
+                 + wait.format(f"grep -q '1: DOWN' {PORT}/state")
+                 + f"{FABRIC.format('remove', 'a')}; "
+                 + wait.format("! test -e /sys/class/infiniband/fab0"))
+    assert said == ["ok", "ok"], said
+
+
+def the_rest_of_sys_and_dev_stays(build):
+    """But for interfaces, of which a host has its own."""
+    said = lines(build, "a:" + "; ".join(f"ls {folder}; echo =" for folder, _ in KEPT)
+                 + "; ls /sys/class/net")
+    for folder, ours in KEPT:
+        end = said.index("=")
+        inside, said = set(said[:end]), said[end + 1:]
+        missing = set(os.listdir(folder)) - inside
+        assert not missing and os.path.basename(ours) in inside, (folder, missing)
+    assert sorted(said) == ["fab0", "lo"], said
+
+
+def shared_memory_is_not_shared_between_hosts(build):
+    """Neither POSIX's nor System V's."""
+    said = lines(build, "a:echo x >/dev/shm/purecm-test; ls /dev/shm; "
+                 "readlink /proc/self/ns/ipc; sleep 1",
+                 "b:ls /dev/shm; readlink /proc/self/ns/ipc")
+    assert said[0] == "purecm-test" and len(set(said)) == 3, said
+    assert not os.path.exists("/dev/shm/purecm-test")
+
+
+def tmp_is_a_hosts_own_if_that_is_wanted(build):
+    """What the fabric runs, and the folder that it was started in, stay there."""
+    said = lines(build, "--own-tmp", f"a:echo x >/tmp/purecm-test; test -e {build} && pwd",
+                 "b:ls /tmp/purecm-test 2>/dev/null; rping -s -C 1 >/dev/null 2>&1 & sleep 0.5; "
+                 "rping -c -v -C 1 -a b | grep -c ping; wait")
+    assert said == [os.getcwd(), "1"], said
+    assert not os.path.exists("/tmp/purecm-test")
+
+
+TESTS = (
+    each_host_has_its_name_and_finds_the_others_by_theirs,
+    the_device_node_can_be_read_and_written,
+    sys_says_what_verbs_say,
+    sys_of_infiniband_has_its_lid,
+    sys_follows_the_port_and_the_device,
+    the_rest_of_sys_and_dev_stays,
+    shared_memory_is_not_shared_between_hosts,
+    tmp_is_a_hosts_own_if_that_is_wanted,
+)
+
+if __name__ == "__main__":
+    sys.exit(hosts.main(__doc__, TESTS))

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What /sys/class says of a device that the kernel has, as files in the folder that furnish.py
+ * shows there: written anew whenever the page changes.
+ */
+#include <errno.h>
+#include <net/if.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/fabric/host/host.h"
+#include "tools/fabric/wire/device.h"
+
+#define TEXT_BYTES 64
+
+/* What a file is about; a file of the whole device has no port, and most have no index. */
+struct subject {
+	const struct fab_page *page;
+	const struct fab_port *port;
+	unsigned int port_num, index;
+};
+
+/* A print function leaves no text for what there is not. */
+typedef void print_fn(const struct subject *of, char text[TEXT_BYTES]);
+
+struct file {
+	const char *name;
+	print_fn *print;
+};
+
+static void print_words(const union ibv_gid *gid, unsigned int first, unsigned int n, char *text)
+{
+	unsigned int i;
+
+	for (i = first; i < first + n; i++)
+		text += sprintf(text, "%s%02x%02x", i == first ? "" : ":", gid->raw[2 * i],
+				gid->raw[2 * i + 1]);
+}
+
+/* --- the device ---------------------------------------------------------- */
+
+static void print_node_type(const struct subject *of, char text[TEXT_BYTES])
+{
+	(void)of;
+	sprintf(text, "%d: CA", IBV_NODE_CA);
+}
+
+static void print_guid(const struct subject *of, char text[TEXT_BYTES])
+{
+	union ibv_gid gid = { .global = { .interface_id = of->page->node_guid } };
+
+	print_words(&gid, 4, 4, text);
+}
+
+static void print_fw_ver(const struct subject *of, char text[TEXT_BYTES])
+{
+	(void)of;
+	strcpy(text, FAB_FW_VER);
+}
+
+static void print_node_desc(const struct subject *of, char text[TEXT_BYTES])
+{
+	sprintf(text, "%s " FAB_DEVICE, of->page->host);
+}
+
+static const struct file device_file[] = {
+	{"node_type",       print_node_type},
+	  { "node_guid",	 print_guid	    },
+	{ "sys_image_guid", print_guid     },
+	  { "fw_ver",	      print_fw_ver   },
+	{ "node_desc",      print_node_desc},
+};
+
+/* --- a port -------------------------------------------------------------- */
+
+static void print_state(const struct subject *of, char text[TEXT_BYTES])
+{
+	static const char *const name[] = { "NOP", "DOWN", "INIT", "ARMED", "ACTIVE" };
+
+	sprintf(text, "%u: %s", of->port->state, name[of->port->state]);
+}
+
+static void print_phys_state(const struct subject *of, char text[TEXT_BYTES])
+{
+	uint8_t state = fab_port_phys_state(of->port);
+
+	sprintf(text, "%u: %s", state, state == 5 ? "LinkUp" : "Disabled");
+}
+
+static void print_link_layer(const struct subject *of, char text[TEXT_BYTES])
+{
+	strcpy(text, fab_port_is_roce(of->port) ? "Ethernet" : "InfiniBand");
+}
+
+static void print_rate(const struct subject *of, char text[TEXT_BYTES])
+{
+	(void)of;
+	sprintf(text, "%d Gb/sec (4X QDR)", FAB_RATE_GBPS);
+}
+
+static void print_lid(const struct subject *of, char text[TEXT_BYTES])
+{
+	sprintf(text, "0x%x", of->port->lid);
+}
+
+static void print_lmc(const struct subject *of, char text[TEXT_BYTES])
+{
+	sprintf(text, "%u", of->port->lmc);
+}
+
+static void print_sm_lid(const struct subject *of, char text[TEXT_BYTES])
+{
+	sprintf(text, "0x%x", of->port->sm_lid);
+}
+
+static void print_sm_sl(const struct subject *of, char text[TEXT_BYTES])
+{
+	(void)of;
+	strcpy(text, "0");
+}
+
+static void print_cap_mask(const struct subject *of, char text[TEXT_BYTES])
+{
+	sprintf(text, "0x%08x", fab_port_cap_flags(of->port));
+}
+
+static const struct file port_file[] = {
+	{"state",	   print_state     },
+	{ "phys_state",	print_phys_state},
+	{ "link_layer",	print_link_layer},
+	{ "rate",		  print_rate	     },
+	{ "lid",		 print_lid	   },
+	{ "lid_mask_count", print_lmc	      },
+	{ "sm_lid",	    print_sm_lid	 },
+	{ "sm_sl",	   print_sm_sl     },
+	{ "cap_mask",	      print_cap_mask  },
+};
+
+/* --- tables of a port ---------------------------------------------------- */
+
+static const struct fab_gid *find_gid(const struct subject *of)
+{
+	static const struct fab_gid none;
+	const struct fab_gid *gid = &of->port->gid[of->index];
+
+	return memcmp(gid, &none, sizeof(none)) != 0 ? gid : NULL;
+}
+
+static void print_gid(const struct subject *of, char text[TEXT_BYTES])
+{
+	if (find_gid(of))
+		print_words(&of->port->gid[of->index].gid, 0, 8, text);
+}
+
+static void print_gid_type(const struct subject *of, char text[TEXT_BYTES])
+{
+	const struct fab_gid *gid = find_gid(of);
+
+	if (gid)
+		strcpy(text, gid->type == IBV_GID_TYPE_ROCE_V2 ? "RoCE v2" : "IB/RoCE v1");
+}
+
+static void print_ndev(const struct subject *of, char text[TEXT_BYTES])
+{
+	const struct fab_gid *gid = find_gid(of);
+
+	if (gid)
+		if_indextoname(gid->ifindex, text);
+}
+
+static void print_pkey(const struct subject *of, char text[TEXT_BYTES])
+{
+	if (of->index < fab_port_pkeys(of->port))
+		sprintf(text, "0x%04x", of->port->pkey[of->index]);
+}
+
+/* A folder with a file for each entry; free ones, where the kernel has zeros, have none. */
+static const struct table {
+	struct file file;
+	unsigned int n;
+} table[] = {
+	{{ "gids", print_gid },			 FAB_GIDS },
+	{ { "gid_attrs/types", print_gid_type }, FAB_GIDS },
+	{ { "gid_attrs/ndevs", print_ndev },     FAB_GIDS },
+	{ { "pkeys", print_pkey },		   FAB_PKEYS},
+};
+
+/* --- the class of uverbs ------------------------------------------------- */
+
+static void print_device(const struct subject *of, char text[TEXT_BYTES])
+{
+	(void)of;
+	strcpy(text, FAB_DEVICE);
+}
+
+static void print_verbs_abi(const struct subject *of, char text[TEXT_BYTES])
+{
+	(void)of;
+	strcpy(text, "6");
+}
+
+static const struct file uverbs_file[] = {
+	{"infiniband_verbs/abi_version",	  print_verbs_abi},
+	{ "infiniband_verbs/uverbs0/ibdev", print_device	 },
+};
+
+/* --- files --------------------------------------------------------------- */
+
+static bool has_text(const char *path, const char *text)
+{
+	char before[TEXT_BYTES] = "";
+	FILE *file = fopen(path, "re");
+	bool is_same;
+
+	if (!file)
+		return false;
+	is_same = fgets(before, sizeof(before), file) && strcmp(before, text) == 0;
+	fclose(file);
+	return is_same;
+}
+
+/* Who reads meanwhile finds the old text or the new one, as in the kernel. */
+static void replace(const struct host *host, const char *path, const char *text)
+{
+	char fresh[FAB_PATH_BYTES];
+	FILE *file;
+
+	snprintf(fresh, sizeof(fresh), "%s/hosts/%s/sys/fresh", host->place.dir, host->place.host);
+	file = fopen(fresh, "we");
+	if (!file || fputs(text, file) < 0 || fclose(file) || rename(fresh, path))
+		host_say(host, "%s: %s", path, strerror(errno));
+}
+
+static void make_folders_of(char *path)
+{
+	char *at = strstr(path, "/sys/");
+
+	for (at = strchr(at + 1, '/'); at; at = strchr(at + 1, '/')) {
+		*at = '\0';
+		mkdir(path, 0755);
+		*at = '/';
+	}
+}
+
+__attribute__((format(printf, 4, 5))) static void write_file(const struct host *host,
+							     print_fn *print,
+							     const struct subject *of,
+							     const char *name, ...)
+{
+	char path[FAB_PATH_BYTES], text[TEXT_BYTES] = "";
+	va_list args;
+	int n;
+
+	n = snprintf(path, sizeof(path), "%s/hosts/%s/sys/", host->place.dir, host->place.host);
+	va_start(args, name);
+	vsnprintf(path + n, sizeof(path) - (size_t)n, name, args);
+	va_end(args);
+	print(of, text);
+	if (!*text) {
+		unlink(path);
+		return;
+	}
+	strcat(text, "\n");
+	if (has_text(path, text))
+		return;
+	make_folders_of(path);
+	replace(host, path, text);
+}
+
+#define ROWS(table) (sizeof(table) / sizeof((table)[0]))
+#define DEVICE	    "infiniband/" FAB_DEVICE
+
+static void write_port(const struct host *host, struct subject *of)
+{
+	unsigned int i;
+
+	for (i = 0; i < ROWS(port_file); i++)
+		write_file(host, port_file[i].print, of, DEVICE "/ports/%u/%s", of->port_num,
+			   port_file[i].name);
+	for (i = 0; i < ROWS(table); i++)
+		for (of->index = 0; of->index < table[i].n; of->index++)
+			write_file(host, table[i].file.print, of, DEVICE "/ports/%u/%s/%u",
+				   of->port_num, table[i].file.name, of->index);
+}
+
+void sysfs_write(const struct host *host)
+{
+	struct subject of = { .page = host->page };
+	char path[FAB_PATH_BYTES];
+	unsigned int i;
+
+	snprintf(path, sizeof(path), "%s/hosts/%s/sys", host->place.dir, host->place.host);
+	if (access(path, W_OK)) /* this host may have no /sys of its own */
+		return;
+	for (i = 0; i < ROWS(device_file); i++)
+		write_file(host, device_file[i].print, &of, DEVICE "/%s", device_file[i].name);
+	for (i = 0; i < ROWS(uverbs_file); i++)
+		write_file(host, uverbs_file[i].print, &of, "%s", uverbs_file[i].name);
+	for (of.port_num = 1; of.port_num <= host->n_ports; of.port_num++) {
+		of.port = &host->page->port[of.port_num - 1];
+		write_port(host, &of);
+	}
+}
+
+void sysfs_remove(const struct host *host)
+{
+	static const char *const class[] = { DEVICE, "infiniband_verbs/uverbs0" };
+	char path[FAB_PATH_BYTES], removed[FAB_PATH_BYTES];
+	unsigned int i;
+
+	for (i = 0; i < ROWS(class); i++) {
+		snprintf(path, sizeof(path), "%s/hosts/%s/sys/%s", host->place.dir,
+			 host->place.host, class[i]);
+		snprintf(removed, sizeof(removed), "%s/hosts/%s/sys/removed-%u", host->place.dir,
+			 host->place.host, i);
+		rename(path, removed);
+	}
+}
