@@ -29,6 +29,7 @@ int drill_main(int argc, char **argv);
 int explain_main(int argc, char **argv);
 int fabric_main(int argc, char **argv);
 int ping_main(int argc, char **argv);
+int report_main(int argc, char **argv);
 int run_main(int argc, char **argv);
 int stat_main(int argc, char **argv);
 int timeline_main(int argc, char **argv);

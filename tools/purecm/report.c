@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * purecm report: what somebody who is to help has to know, in one file: the checks of doctor, the
+ * counters of stat, the latest messages and what explain says of them, and versions.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tools/purecm/command.h"
+#include "tools/purecm/mask.h"
+#include "tools/purecm/pcapng.h"
+#include "tools/purecm/reading.h"
+
+#define MESSAGES   "messages.pcapng"
+#define NAME_BYTES 64
+#define ARGS_MAX   6
+
+enum key {
+	KEY_READ = 'r',
+	KEY_OUTPUT = 'o',
+	KEY_MASK = 'm',
+};
+
+struct report {
+	struct reading reading;
+	const char *output;
+	const char *target; /* an address for doctor, or NULL */
+	bool masks;
+
+	char self[PATH_MAX]; /* this program */
+	char top[PATH_MAX];  /* a temporary folder, in which the one named name is packed */
+	char name[NAME_BYTES];
+	int folder; /* descriptor of top/name */
+	struct mask *mask;
+	struct pcapng *file;
+	uint64_t n_messages;
+	uint64_t n_left_out;
+};
+
+/* clang-format off */
+static const struct argp_option option_table[] = {
+	{ "output", KEY_OUTPUT, "FILE", 0, "write there, not to purecm-report-DATE.tar.gz", 0 },
+	{ "mask", KEY_MASK, NULL, 0,
+	  "replace addresses and GUIDs, each always by the same one, and leave out what programs "
+	  "have sent with their requests", 0 },
+	{ "read", KEY_READ, "FILE", 0,
+	  "the messages of a capture, instead of those that cmportd has recorded", 0 },
+	{ 0 },
+};
+/* clang-format on */
+
+static error_t parse_option(int key, char *value, struct argp_state *state)
+{
+	struct report *report = state->input;
+
+	switch (key) {
+	case KEY_OUTPUT:
+		report->output = value;
+		return 0;
+	case KEY_MASK:
+		report->masks = true;
+		return 0;
+	case KEY_READ:
+		report->reading.file = value;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (report->target)
+			argp_error(state, "one address is enough");
+		report->target = value;
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static const struct argp argp = {
+	.options = option_table,
+	.parser = parse_option,
+	.args_doc = "[ADDRESS]",
+	.doc = "Packs into one file what a bug report needs: the checks of doctor (with an "
+	       "address, also the way there), the counters of stat, the latest messages and what "
+	       "explain says of them, and versions.",
+};
+
+/* --- parts ---------------------------------------------------------------- */
+
+static FILE *open_part(const struct report *report, const char *name)
+{
+	int fd = openat(report->folder, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
+
+	if (!file)
+		complain("%s cannot be written: %s", name, strerror(errno));
+	return file;
+}
+
+/* Return: a temporary file with what a command prints on both streams; NULL after a complaint. */
+static FILE *run(const char *const argv[ARGS_MAX + 2])
+{
+	char *args[ARGS_MAX + 2];
+	FILE *file = tmpfile();
+	int status;
+	pid_t pid;
+
+	fflush(NULL);
+	pid = file ? fork() : -1;
+	if (pid == 0) {
+		dup2(fileno(file), STDOUT_FILENO);
+		dup2(fileno(file), STDERR_FILENO);
+		memcpy(args, argv, sizeof(args));
+		execvp(args[0], args);
+		_exit(127);
+	}
+	if (pid < 0 || waitpid(pid, &status, 0) != pid) {
+		complain("%s cannot be run: %s", argv[0], strerror(errno));
+		if (file)
+			fclose(file);
+		return NULL;
+	}
+	rewind(file);
+	return file;
+}
+
+static void copy_text(struct mask *mask, FILE *from, FILE *to)
+{
+	char *line = NULL;
+	size_t room = 0;
+
+	while (getline(&line, &room, from) >= 0) {
+		if (mask)
+			mask_text(mask, line, to);
+		else
+			fputs(line, to);
+	}
+	free(line);
+}
+
+/* --- what the other commands say ------------------------------------------ */
+
+/* clang-format off */
+static const struct said {
+	const char *file;
+	const char *args[ARGS_MAX]; /* "@" stands for the address, if there is one */
+	bool is_masked; /* it is about messages that are */
+} all_said[] = {
+	{ "doctor.txt", { "doctor", "@" }, false },
+	{ "stat.txt", { "stat" }, false },
+	{ "stat.json", { "stat", "--json" }, false },
+	{ "explain.txt", { "explain", "-r", MESSAGES }, true },
+	{ "trace.txt", { "trace", "-r", MESSAGES }, true },
+};
+/* clang-format on */
+
+static int say(struct report *report, const struct said *said)
+{
+	const char *argv[ARGS_MAX + 2] = { report->self };
+	int i, n = 1;
+	FILE *to, *from;
+
+	for (i = 0; i < ARGS_MAX && said->args[i]; i++) {
+		if (strcmp(said->args[i], "@") != 0)
+			argv[n++] = said->args[i];
+		else if (report->target)
+			argv[n++] = report->target;
+	}
+	to = open_part(report, said->file);
+	from = to ? run(argv) : NULL;
+	if (from) {
+		copy_text(said->is_masked ? NULL : report->mask, from, to);
+		fclose(from);
+	}
+	return to && !fclose(to) && from ? 0 : -EIO;
+}
+
+/* --- messages ------------------------------------------------------------- */
+
+static int take(void *arg, const struct observation *observation)
+{
+	struct observation masked = *observation;
+	struct report *report = arg;
+
+	if (report->mask && !mask_observation(report->mask, &masked)) {
+		report->n_left_out++;
+		return 0;
+	}
+	pcapng_put(report->file, &masked, NULL);
+	report->n_messages++;
+	return 0;
+}
+
+/* That there are none is worth a report, too. Return: 0, or -EIO for what cannot be written. */
+static int write_messages(struct report *report)
+{
+	if (pcapng_open(MESSAGES, &report->file))
+		return -EIO;
+	report->reading.recorded = !report->reading.file;
+	reading_run(&report->reading, take, report);
+	return pcapng_close(report->file);
+}
+
+/* --- versions ------------------------------------------------------------- */
+
+static void copy_lines(FILE *to, const char *path, const char *const *beginnings)
+{
+	FILE *from = fopen(path, "re");
+	char *line = NULL;
+	size_t room = 0, i;
+
+	while (from && getline(&line, &room, from) >= 0) {
+		for (i = 0; beginnings[i]; i++) {
+			if (strncmp(line, beginnings[i], strlen(beginnings[i])) == 0)
+				fputs(line, to);
+		}
+	}
+	free(line);
+	if (from)
+		fclose(from);
+}
+
+static int write_versions(const struct report *report)
+{
+	static const char *const release[] = { "PRETTY_NAME=", NULL };
+	static const char *const modules[] = { "ib_",	   "rdma_",	"mlx", "bnxt_re", "irdma",
+					       "hns_roce", "qedr",	"siw", "iw_",	  "efa",
+					       "rpcrdma",  "nvme_rdma", NULL };
+	FILE *to = open_part(report, "versions.txt");
+	struct utsname name;
+
+	if (!to)
+		return -EIO;
+	fprintf(to, "%s\n", argp_program_version);
+	if (!uname(&name))
+		fprintf(to, "%s %s %s %s\n", name.sysname, name.release, name.version,
+			name.machine);
+	copy_lines(to, "/etc/os-release", release);
+	fputs("kernel modules:\n", to);
+	copy_lines(to, "/proc/modules", modules);
+	fprintf(to, "messages: %llu%s\n", (unsigned long long)report->n_messages,
+		report->mask ? ", addresses are masked" : "");
+	if (report->n_left_out)
+		fprintf(to, "left out, as they cannot be masked: %llu\n",
+			(unsigned long long)report->n_left_out);
+	return fclose(to) ? -EIO : 0;
+}
+
+/* --- all of it ------------------------------------------------------------ */
+
+static int make_folder(struct report *report)
+{
+	const char *tmp = getenv("TMPDIR");
+	ssize_t n = readlink("/proc/self/exe", report->self, sizeof(report->self) - 1);
+	const time_t now = time(NULL);
+	char date[32] = "";
+	struct tm at;
+
+	if (n < 0)
+		return -errno;
+	if (localtime_r(&now, &at))
+		strftime(date, sizeof(date), "%Y%m%d-%H%M%S", &at);
+	snprintf(report->name, sizeof(report->name), "purecm-report-%s", date);
+	snprintf(report->top, sizeof(report->top), "%s/purecm-XXXXXX", tmp ? tmp : "/tmp");
+	if (!mkdtemp(report->top))
+		return -errno;
+	return 0;
+}
+
+/* The commands run in the folder, so that what they say names no path of this host. */
+static int enter_folder(struct report *report)
+{
+	if (chdir(report->top) || mkdir(report->name, 0700) || chdir(report->name))
+		return -errno;
+	report->folder = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return report->folder < 0 ? -errno : 0;
+}
+
+static int pack(struct report *report, const char *output)
+{
+	const char *const argv[ARGS_MAX + 2] = { "tar",	 "-C",	 report->top,
+						 "-czf", output, report->name };
+	FILE *said = run(argv);
+	struct stat stat;
+	char line[256];
+
+	if (!said)
+		return -EIO;
+	while (fgets(line, sizeof(line), said))
+		complain("%.*s", (int)strcspn(line, "\n"), line);
+	fclose(said);
+	return lstat(output, &stat) ? -EIO : 0;
+}
+
+static void remove_folder(const struct report *report)
+{
+	const char *const argv[ARGS_MAX + 2] = { "rm", "-rf", "--", report->top };
+	FILE *said;
+
+	if (!*report->top)
+		return;
+	said = run(argv);
+	if (said)
+		fclose(said);
+}
+
+/* Files that are named are the user's, and he is not where we are. */
+static int absolute(const char *path, const char *fallback, char ret[PATH_MAX])
+{
+	char here[PATH_MAX];
+	int n;
+
+	path = path ? path : fallback;
+	if (*path == '/' || strcmp(path, "-") == 0)
+		n = snprintf(ret, PATH_MAX, "%s", path);
+	else
+		n = getcwd(here, sizeof(here)) ? snprintf(ret, PATH_MAX, "%s/%s", here, path) : -1;
+	return n < 0 || n >= PATH_MAX ? -ENAMETOOLONG : 0;
+}
+
+static int write_all(struct report *report)
+{
+	size_t i;
+	int err = write_messages(report);
+
+	for (i = 0; !err && i < sizeof(all_said) / sizeof(all_said[0]); i++)
+		err = say(report, &all_said[i]);
+	return err ? err : write_versions(report);
+}
+
+int report_main(int argc, char **argv)
+{
+	struct report report = { .folder = -1 };
+	char output[PATH_MAX], input[PATH_MAX], fallback[2 * NAME_BYTES];
+	int err;
+
+	command_parse(&argp, argc, argv, 0, &report);
+	umask(077);
+	report.mask = report.masks ? mask_new() : NULL;
+	err = report.masks && !report.mask ? -ENOMEM : make_folder(&report);
+	snprintf(fallback, sizeof(fallback), "%s.tar.gz", report.name);
+	if (!err)
+		err = absolute(report.output, fallback, output);
+	if (!err && report.reading.file) {
+		err = absolute(report.reading.file, "", input);
+		report.reading.file = input;
+	}
+	if (!err)
+		err = enter_folder(&report);
+	if (!err)
+		err = write_all(&report);
+	if (!err)
+		err = pack(&report, output);
+	if (err)
+		complain("no report was written: %s", strerror(-err));
+	else
+		printf("%s: %llu messages%s. Look at what is in it before you send it.\n", output,
+		       (unsigned long long)report.n_messages,
+		       report.mask ? "; addresses are masked" : "");
+	remove_folder(&report);
+	if (report.folder >= 0)
+		close(report.folder);
+	mask_free(report.mask);
+	return err ? STATUS_FAILED : STATUS_OK;
+}
