@@ -7,9 +7,11 @@ Ends with a line "N passed, N failed, N skipped".
 import json
 import os
 from pathlib import Path
+import subprocess
 import tempfile
 import unittest
 
+import mads
 from running import HERE, capture, main, purecm, text_of
 
 def objects(*args):
@@ -143,6 +145,30 @@ class Sources(unittest.TestCase):
     def test_what_is_read_once_cannot_be_filtered_by_its_end(self):
         self.assertEqual(purecm("trace", "-i", "lo", "-o", "failed").returncode, 1)
         self.assertEqual(purecm("trace", "-r", "-", "-o", "failed", stdin=b"").returncode, 1)
+
+
+class Live(unittest.TestCase):
+    # A stopped reader leaves what passes in the capture's buffer, and meets Ctrl-C first.
+    SCRIPT = """
+        ip link set lo up
+        "$1" trace -i lo & pid=$!
+        while kill -0 $pid && [ "$(wc -l </proc/net/packet)" -lt 2 ]; do sleep 0.05; done
+        kill -STOP $pid
+        python3 -c 'import socket, sys
+socket.socket(type=socket.SOCK_DGRAM).sendto(sys.stdin.buffer.read(), ("127.0.0.1", 4791))' <"$2"
+        kill -INT $pid
+        kill -CONT $pid
+        wait $pid
+        """
+
+    def test_what_passed_before_ctrl_c_is_shown(self):
+        packet = Path(self.enterContext(tempfile.TemporaryDirectory())) / "packet"
+        packet.write_bytes(mads.bth(mads.req()))
+        done = subprocess.run(["unshare", "-rn", "bash", "-c", self.SCRIPT, "bash",
+                               HERE["purecm"], packet], capture_output=True, text=True,
+                              check=False, timeout=120)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(" REQ ", done.stdout)
 
 
 class BadInput(unittest.TestCase):

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "tools/purecm/command.h"
 #include "tools/purecm/frame.h"
@@ -23,16 +24,21 @@ struct capture {
 	pcap_t *pcap;
 	int link_type;
 	bool is_live;
+	uint64_t end_ns; /* later packets do not count; 0 until a signal ends the capture */
 };
 
 static pcap_t *volatile live; /* that a signal ends */
 
+static uint64_t time_of(const struct pcap_pkthdr *header)
+{
+	/* libpcap was asked for nanoseconds, and puts them where the microseconds were. */
+	return (uint64_t)header->ts.tv_sec * NS_PER_S + (uint64_t)header->ts.tv_usec;
+}
+
 static void fill(const struct capture *capture, const struct pcap_pkthdr *header,
 		 const uint8_t *frame, struct observation *observation)
 {
-	/* libpcap was asked for nanoseconds, and puts them where the microseconds were. */
-	observation->time_ns = (uint64_t)header->ts.tv_sec * NS_PER_S +
-			       (uint64_t)header->ts.tv_usec;
+	observation->time_ns = time_of(header);
 	observation->number = capture->source.counts.packets;
 	observation->way = WAY_UNKNOWN;
 	observation->frame = frame;
@@ -49,6 +55,33 @@ static void complain_of_losses(const struct capture *capture)
 			 stat.ps_drop);
 }
 
+/*
+ * As pcap_next_ex(), but a signal that ends a live capture does so behind what had passed by then:
+ * libpcap would leave that in its buffer. A second signal ends it at once.
+ */
+static int next_packet(struct capture *capture, struct pcap_pkthdr **header, const uint8_t **frame)
+{
+	char why[PCAP_ERRBUF_SIZE];
+	struct timespec now;
+	int got;
+
+	for (;;) {
+		got = pcap_next_ex(capture->pcap, header, frame);
+		if (got == PCAP_ERROR_BREAK && capture->is_live && !capture->end_ns) {
+			clock_gettime(CLOCK_REALTIME, &now);
+			capture->end_ns = (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+			pcap_setnonblock(capture->pcap, 1, why);
+		} else if (got != 0) {
+			break;
+		} else if (capture->end_ns) {
+			return PCAP_ERROR_BREAK;
+		}
+	}
+	if (got == 1 && capture->end_ns && time_of(*header) > capture->end_ns)
+		return PCAP_ERROR_BREAK;
+	return got;
+}
+
 static int next(struct source *source, struct observation *ret)
 {
 	struct capture *capture = (struct capture *)source;
@@ -56,10 +89,7 @@ static int next(struct source *source, struct observation *ret)
 	const uint8_t *frame;
 	int got, found;
 
-	/* 0: nothing came for a while, which is no end. */
-	while ((got = pcap_next_ex(capture->pcap, &header, &frame)) >= 0) {
-		if (got == 0)
-			continue;
+	while ((got = next_packet(capture, &header, &frame)) >= 0) {
 		source->counts.packets++;
 		found = frame_find_mad(capture->link_type, frame, header->caplen, ret);
 		if (found < 0)
