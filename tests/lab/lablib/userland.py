@@ -14,6 +14,9 @@ from .apt import KEYRING, MIRROR, OLD_IS_GOOD
 from .errors import LabError
 from .shellout import command
 
+# What it mounts in the root is gone when it ends, in whatever way.
+MMDEBSTRAP = (("unshare", "--mount", "mmdebstrap", "--mode=root") if os.geteuid() == 0 else
+              ("mmdebstrap", "--mode=unshare"))
 MAX_AGE_S = 30 * 24 * 3600  # then the release is looked at again
 
 
@@ -44,9 +47,9 @@ def make(release, cache, root):
     remove(new)
     image.say(f"making a root of Debian's {release.suite}, about 250 MB to download")
     try:
-        command(["mmdebstrap", "--quiet", "--mode=root" if os.geteuid() == 0 else "--mode=unshare",
-                 "--variant=minbase", f"--include={','.join(release.packages)}",
-                 f"--aptopt={OLD_IS_GOOD}", f"--keyring={KEYRING}", release.suite, new, MIRROR],
+        command([*MMDEBSTRAP, "--quiet", "--variant=minbase",
+                 f"--include={','.join(release.packages)}", f"--aptopt={OLD_IS_GOOD}",
+                 f"--keyring={KEYRING}", release.suite, new, MIRROR],
                 advice="run `tests/lab/lab doctor`")
     except LabError as error:
         if not (root / "etc/purecm-lab").exists():
