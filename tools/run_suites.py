@@ -29,6 +29,9 @@ SHOWN_LINES = 60
 
 COUNTS = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped\s*\Z", re.MULTILINE)
 CHECKS = re.compile(r"^\d+%: Checks: (\d+), Failures: (\d+), Errors: (\d+)", re.MULTILINE)
+# What names a case that failed: ours, unittest's, Check's, TAP's.
+FAILED_CASE = re.compile(r"^ *(?:FAIL:? |ERROR: |not ok )(.*)$|^\S+:\d+:[FE]:(.*)$", re.MULTILINE)
+NAMED_CASES = 3
 PROGRESS = re.compile(r"^\s*\d+/\d+ (?:\S+ / )?(.+?) +([A-Z]+) +([\d.]+)s")
 
 Counts = collections.namedtuple("Counts", "passed failed skipped", defaults=(0, 0, 0))
@@ -230,12 +233,20 @@ def remarks(suite, test, counts):
     if counts.failed:
         why = "out of time" if test["result"] == "INTERRUPT" else test["result"].lower()
         return [f"FAIL {suite}: {title(test)} ({why}); again: "
-                f"tools/check --suite {AGAIN.get(suite, suite)}"]
+                f"tools/check --suite {AGAIN.get(suite, suite)}", *failed_cases(test)]
     if counts.skipped:
         reasons = re.findall(r"^\s*skip.*$", test.get("stdout", ""), re.MULTILINE | re.IGNORECASE)
         why = reasons[-1].strip() if reasons else "it does not say why"
         return [f"skip {suite}: {title(test)}: {why}"]
     return []
+
+
+def failed_cases(test):
+    """Return a line for each of the first cases that failed, as the test's program names them."""
+    found = [" ".join((ours or checks).split())
+             for ours, checks in FAILED_CASE.findall(test.get("stdout", ""))]
+    more = [f"and {len(found) - NAMED_CASES} more"] if len(found) > NAMED_CASES else []
+    return [f"     {case}" for case in found[:NAMED_CASES] + more]
 
 
 def excerpt(test):

@@ -60,6 +60,13 @@ class Counting(unittest.TestCase):
         self.assertEqual(run_suites.remarks("abi", test, run_suites.counts_of(test)),
                          ["skip abi: headers: skipped: no c++"])
 
+    def test_cases_that_failed_are_named_as_their_programs_name_them(self):
+        for said, case in (("FAIL rping -C 10  ipv6  2.0 s\n", "rping -C 10 ipv6 2.0 s"),
+                           ("FAIL: test_it (__main__.Ping)\n", "test_it (__main__.Ping)"),
+                           ("a/b.c:12:F:core:it_holds:0: not so\n", "core:it_holds:0: not so")):
+            test = {"name": "p:lab / x", "result": "FAIL", "stdout": "ok   y\n" + said}
+            self.assertEqual(run_suites.failed_cases(test), [f"     {case}"])
+
 
 CLIENT = """purecm[7] 5.000000 conn 0x1 IDLE -> REQ_SENT, CALL_REQ
 purecm[7] 5.004000 rxe0/1 > ::ffff:10.0.0.1: REQ local_comm_id=0x1 service_id=0x1061c06 \
