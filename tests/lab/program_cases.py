@@ -38,11 +38,14 @@ class Case:
     long: bool = False  # part of `tools/check --long` only
     long_v6: bool = True  # IPv6 is
     clients: int = 1  # at the same time
-    apart_s: float = 0  # from one client's start to the next
+    one_by_one: bool = False  # a client begins when the one before it is connected
     endless: bool = False  # the server serves until a signal ends it
     member: str = ""  # the group that the server joins, where it does not listen
     ready: str = ""  # shell command whose status says that the server waits for clients
     raced: str = ""  # regex: what an end says when its server was too slow for it
+
+
+RPING_RACED = r"(?m)^rdma_get_cm_event: Bad file descriptor"
 
 
 def rping(messages, server="", client=""):
@@ -54,21 +57,22 @@ def rping(messages, server="", client=""):
                                        client and f"c{client}"])),
                 f"rping -s -a {{address}} -C {messages} -v {server}",
                 f"rping -c -a {{address}} -C {messages} -v {client}", (r"ping data: ", messages),
-                raced=r"(?m)^rdma_get_cm_event: Bad file descriptor")
+                raced=RPING_RACED)
 
 
 def persistent_rping(clients, messages, options=""):
     """A server that gives each of several clients a thread of its own.
 
     A request that it hears of before that thread has begun with the last one replaces that one:
-    two threads then serve one id, and an id nobody. What is in the server's buffer when the signal
-    comes that ends it is lost: what it says of the end of each connection is not.
+    two threads then serve one id, and an id nobody. Hence one by one. What is in the server's
+    buffer when the signal comes that ends it is lost: what it says of the end of each connection
+    is not.
     """
     return Case(" ".join(f"rping -P {options} for {clients}".split()),
                 f"rping -s -P -a {{address}} -v {options}",
                 f"rping -c -a {{address}} -C {messages} -v {options}", (r"ping data: ", messages),
-                server_said=(r"server DISCONNECT EVENT", clients), clients=clients, apart_s=0.5,
-                endless=True, raced="setup_qp failed")
+                server_said=(r"server DISCONNECT EVENT", clients), clients=clients,
+                one_by_one=True, endless=True, raced=f"{RPING_RACED}|setup_qp failed")
 
 
 def ucmatose(options):

@@ -184,9 +184,11 @@ def play(lab, run, folder, ends):
     host = hosts(lab, run)[1]
     if case.member:
         address = host.addr4  # each end binds to its own
-    for index in range(case.clients):
-        time.sleep(case.apart_s if index else 0)
+    for _ in range(case.clients):
+        before = connected(lab.a) if case.one_by_one else 0
         ends.append(start(host, client, case.client, address, folder))
+        if case.one_by_one:
+            wait_for_connection(lab.a, ends[-1], before)
     for end in ends[1:]:
         judge(end.wait(TIMEOUT_S).check(), case.said)
     judge(ends[0].stop() if case.endless else ends[0].wait(TIMEOUT_S).check(),
@@ -211,6 +213,18 @@ def wait_for_server(host, library, case, process):
         process.wait_for_output("listening on", timeout=TIMEOUT_S)
     else:
         host.wait_for("rdma resource show cm_id | grep -q LISTEN", timeout=TIMEOUT_S)
+
+
+def connected(host):
+    """Return how many connected queue pairs are ready to send."""
+    return int(host.run("rdma resource show qp | grep -c 'type RC state RTS'; true").stdout)
+
+
+def wait_for_connection(host, client, before):
+    """Wait until a server has a queue pair more than before, or its client has ended."""
+    end = time.monotonic() + TIMEOUT_S
+    while connected(host) <= before and client.alive and time.monotonic() < end:
+        time.sleep(0.2)
 
 
 def judge(result, said):
