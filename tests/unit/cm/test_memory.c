@@ -59,6 +59,7 @@ static void use_up_slab(void)
 
 static void set_up(void)
 {
+	n_refused = 0;
 	rig_init(&rig);
 }
 
