@@ -22,6 +22,7 @@ from lablib import Lab, LabError, LabTimeout, doctor, qemu  # noqa: E402
 PINGS = 3
 # For what must come: the machine may be slow, or busy.
 PATIENCE_S = 30
+LONG = bool(os.environ.get("PURECM_TEST_LONG"))
 CHECKS = []
 
 
@@ -33,6 +34,11 @@ def check(function):
     """Register a check. It gets the lab and fails by raising."""
     CHECKS.append(function)
     return function
+
+
+def long_check(function):
+    """Register one that takes long, for `tools/check --long`."""
+    return check(function) if LONG else function
 
 
 def same(seen, wanted):
@@ -133,7 +139,7 @@ def changed_host_files_are_seen_after_refresh(lab):
         same(lab.a.read_file(path), b"newer")
 
 
-@check
+@long_check
 def a_run_costs_little(lab):
     def cost_ms(run, turns=20):
         started = time.monotonic()
@@ -231,7 +237,7 @@ def a_process_in_the_way_of_a_mode_is_named_and_can_be_killed(lab):
     same(holder.wait(PATIENCE_S).status, -signal.SIGKILL)
 
 
-@check
+@long_check
 def stock_rping_after_all_modes(lab):
     for mode in ("bare", "purecm", "stock", "bare", "stock"):
         lab.b.mode(mode)
@@ -308,7 +314,7 @@ def a_reboot_ends_processes_and_keeps_the_mode(lab):
     rping(lab.b, lab.a, lab.b.addr6)
 
 
-@check
+@long_check
 def a_crashed_host_says_so_and_can_be_booted_again(lab):
     lab.b.crash()
     raises(LabError, "went away", lab.b.run, "true")
@@ -323,7 +329,7 @@ def a_kernel_panic_is_shown(lab):
     raises(LabError, "sysrq", lab.a.run, "echo c >/proc/sysrq-trigger", timeout=PATIENCE_S)
 
 
-@check
+@long_check
 def nothing_is_left_whichever_way_a_lab_ends(_):
     script = ("import sys, time; sys.path.insert(0, sys.argv[1]); from lablib import Lab\n"
               "with Lab({'a': 'bare', 'b': 'bare'}, cpus=1, verbose=False) as lab:\n"

@@ -23,7 +23,7 @@ def threads_share_a_channel_and_are_cancelled_while_they_wait(bench):
     crowd(bench, None, "100", "8")
 
 
-@check("threads")
+@check("threads", long=True)
 def threads_race_for_nothing_says_thread_sanitizer(bench):
     crowd(bench, "tsan", "50", "4", "calm", TSAN_OPTIONS=THREAD_OPTIONS)
 
@@ -33,7 +33,7 @@ def threads_use_all_of_the_api_at_once(bench):
     crowd(bench, None, "200", program="tangle")
 
 
-@check("threads")
+@check("threads", long=True)
 def threads_that_use_all_of_the_api_race_for_nothing_says_thread_sanitizer(bench):
     crowd(bench, "tsan", "30", program="tangle", TSAN_OPTIONS=THREAD_OPTIONS)
 
@@ -43,7 +43,7 @@ def threads_that_use_all_of_the_api_touch_nothing_freed_says_address_sanitizer(b
     crowd(bench, "asan", "40", program="tangle", ASAN_OPTIONS="use_sigaltstack=0")
 
 
-@check("threads")
+@check("threads", long=True)
 def threads_use_nothing_that_is_gone_says_address_sanitizer(bench):
     # It cannot unwind a cancelled thread from its signal stack.
     crowd(bench, "asan", "50", "4", ASAN_OPTIONS="use_sigaltstack=0")
@@ -79,6 +79,6 @@ def rping_over_address_sanitizer_finds_and_leaks_nothing(bench):
               ["rping", "-c", "-a", address, "-C", "10"])
 
 
-@check("threads")
+@check("threads", long=True)
 def ucmatose_over_address_sanitizer_finds_and_leaks_nothing(bench):
     sanitized(bench, ["ucmatose", "-c", "100"], ["ucmatose", "-s", bench.a.addr4, "-c", "100"])

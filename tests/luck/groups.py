@@ -46,7 +46,7 @@ def members_see_the_same_of_a_removal_as_with_stock(bench):
     same(device_goes(bench, bench.b), stock)
 
 
-@check("groups")
+@check("groups", long=True)
 def members_of_a_device_that_goes_touch_nothing_freed(bench):
     bench.modes("stock", "purecm")
     device_goes(bench, bench.b, "asan")

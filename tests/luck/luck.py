@@ -6,6 +6,7 @@ Prints one line per check and then "N passed, N failed, N skipped". Exit status:
 77 if the lab cannot run here at all.
 """
 import argparse
+import os
 import shutil
 import sys
 import time
@@ -51,7 +52,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("build", help="Meson build folder, with tests/luck built")
     parser.add_argument("only", nargs="*", help="groups or names of checks; all by default")
-    parser.add_argument("--long", action="store_true", help="the long ones too")
+    parser.add_argument("--long", action="store_true", help="the long ones too",
+                        default=bool(os.environ.get("PURECM_TEST_LONG")))
     args = parser.parse_args()
     if not shutil.which("qemu-system-x86_64"):
         print("luck: skipped: no qemu-system-x86_64; apt-get install qemu-system-x86")

@@ -26,7 +26,7 @@ class Case(NamedTuple):
 class World:
     """Two hosts that are set up alike.
 
-    set_up: commands on each host; they know {n}, its number
+    set_up: commands on each host; they know {n}, its number. is_sampled: a plain run has it.
     """
 
     name: str
@@ -34,6 +34,7 @@ class World:
     nics: int
     set_up: tuple
     cases: tuple
+    is_sampled: bool = False
 
 
 def rping(name, server, client, **more):
@@ -69,7 +70,8 @@ PORTS = World(
           "udaddy -s 10.77.0.1 -b 10.77.0.102"),
      Case("rdma_client by the third port", "rdma_server -s 10.78.0.1", "rdma_client -s 10.78.0.1"),
      Case("ib_send_bw from the second port", "ib_send_bw -R -n 20 -s 64",
-          "ib_send_bw -R -n 20 -s 64 --bind_source_ip 10.77.0.102 10.77.0.1")))
+          "ib_send_bw -R -n 20 -s 64 --bind_source_ip 10.77.0.102 10.77.0.1")),
+    is_sampled=True)
 
 VLAN = World(
     "vlan", "a VLAN interface with an egress map on the interface that has the device", 1,
@@ -84,7 +86,8 @@ VLAN = World(
      Case("ucmatose over the VLAN", "ucmatose -b 10.79.0.1", "ucmatose -s 10.79.0.1"),
      Case("ucmatose over the VLAN with a type of service", "ucmatose -b 10.79.0.1",
           "ucmatose -s 10.79.0.1 -t 104"),
-     Case("udaddy over the VLAN", "udaddy -b 10.79.0.1", "udaddy -s 10.79.0.1")))
+     Case("udaddy over the VLAN", "udaddy -b 10.79.0.1", "udaddy -s 10.79.0.1")),
+    is_sampled=True)
 
 # rxe receives nothing from the slaves of a VRF (Linux 6.1: stock's own requests get no answer). So
 # this world has only cases that end before a packet is sent, or that do not use the VRF.
