@@ -153,7 +153,8 @@ class Live(unittest.TestCase):
         ip link set lo up
         "$1" trace -i lo & pid=$!
         # Until it catches SIGINT, signal 2.
-        while kill -0 $pid && ! grep -q 'SigCgt:.*[2367abef]$' /proc/$pid/status; do sleep 0.05; done
+        while kill -0 $pid && ! grep -q 'SigCgt:.*[2367abef]$' /proc/$pid/status
+        do sleep 0.05; done
         kill -STOP $pid
         python3 -c 'import socket, sys
 socket.socket(type=socket.SOCK_DGRAM).sendto(sys.stdin.buffer.read(), ("127.0.0.1", 4791))' <"$2"
