@@ -223,8 +223,9 @@ void world_run_for(struct world *world, uint64_t ns)
 
 /* --- the ends ------------------------------------------------------------ */
 
-static uint32_t payload_bytes(enum ibv_mtu path_mtu)
+static uint32_t payload_bytes(const struct fab_context *context, enum ibv_mtu path_mtu)
 {
+	(void)context;
 	return 128u << path_mtu;
 }
 

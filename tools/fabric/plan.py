@@ -140,6 +140,12 @@ def check_wire(arguments):
                     "corrupts packets of an interface")
 
 
+def check_capture(arguments):
+    """Raise if packets cannot be captured."""
+    if arguments.pcap and arguments.link == "ib":
+        raise Wrong("--pcap is for --link roce: InfiniBand has no RoCE v2 packets")
+
+
 def command_of(text, hosts):
     """The command that "a:COMMAND" or "a&:COMMAND" means."""
     name, colon, command = text.partition(":")

@@ -170,6 +170,8 @@ int gsi_send(struct host *host, uint8_t port_num, const struct ib_user_mad *head
 	struct fab_owner to;
 	int err = fill_packet(host, port_num, head, &packet);
 
+	if (!err)
+		udp_capture_write(&host->capture, &packet, mad);
 	if (!err && host->wire == FAB_WIRE_ROCE) {
 		udp_out_packet(&host->out, &packet,
 			       interface_of(host, port_num, head->addr.gid_index), mad);

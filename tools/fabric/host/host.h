@@ -22,6 +22,7 @@
 
 #include "base/list.h"
 #include "base/loop.h"
+#include "tools/fabric/udp/capture.h"
 #include "tools/fabric/udp/out.h"
 #include "tools/fabric/wire/frames.h"
 #include "tools/fabric/wire/page.h"
@@ -62,6 +63,7 @@ struct host {
 	struct fab_peers peers;
 	enum fab_wire wire;
 	struct udp_out out; /* with FAB_WIRE_ROCE: what QP1 sends */
+	struct udp_capture capture;
 	struct watch udp, out_watch;
 	struct relay *relay; /* what others receive */
 	struct watch gsi, peers_watch, netlink, stdin_watch, timer, control;

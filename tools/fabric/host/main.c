@@ -77,6 +77,7 @@ static int open_all(struct host *host)
 	if (!err)
 		err = loop_watch(&host->loop, &host->stdin_watch, STDIN_FILENO, EPOLLIN,
 				 stdin_ready);
+	udp_capture_open(&host->capture, host->place.dir);
 	if (!err)
 		err = gsi_open(host, mad_came);
 	if (!err && host->wire == FAB_WIRE_ROCE)
@@ -184,5 +185,6 @@ int main(int argc, char **argv)
 	identity_close(&host);
 	roce_close(&host);
 	fab_peers_fini(&host.peers);
+	udp_capture_close(&host.capture);
 	return 0;
 }

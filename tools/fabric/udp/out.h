@@ -4,6 +4,7 @@
  *
  *   out.h   sending, by any process of a host, to port 4791 of a peer (below)
  *   in.h    receiving, by fabric-host, who has port 4791
+ *   capture.h   what is sent, by this wire or the other, into a file
  *
  * Sending is in bursts: packets of one size for one address, which the kernel cuts (UDP_SEGMENT),
  * or one by one where it cannot. A send never blocks: what a full socket does not take waits in

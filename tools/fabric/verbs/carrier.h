@@ -8,8 +8,9 @@
  * receivers, and says how large they are and how many may be on their way:
  *
  *   carrier_unix.c  between hosts of one machine: a packet is a datagram of a unix socket from
- *                   process to process, 32 KiB of a message whatever the path MTU is; the window
- *                   is fixed, because what does not fit into a socket waits in memory
+ *                   process to process, 32 KiB of a message whatever the path MTU is (but while
+ *                   a capture is made); the window is fixed, because what does not fit into a
+ *                   socket waits in memory
  *   carrier_roce.c  RoCE v2: roce/ turns a packet into bytes, udp/ sends them, from this process,
  *                   to port 4791 of the peer; fabric-host receives for all processes of the host
  *                   and hands on what is for ours. A packet carries a path MTU. The window adapts,
@@ -39,7 +40,7 @@ struct carrier {
 	uint64_t (*now_ns)(const struct fab_context *context);
 
 	/** payload_bytes() - of a packet that is not the last of its message. */
-	uint32_t (*payload_bytes)(enum ibv_mtu path_mtu);
+	uint32_t (*payload_bytes)(const struct fab_context *context, enum ibv_mtu path_mtu);
 
 	/** open() - what it needs in a context, whose socket is open. Return: 0 or -errno. */
 	int (*open)(struct fab_context *context);

@@ -26,8 +26,9 @@ static uint64_t now_ns(const struct fab_context *context)
 	return clock_ns();
 }
 
-static uint32_t payload_bytes(enum ibv_mtu path_mtu)
+static uint32_t payload_bytes(const struct fab_context *context, enum ibv_mtu path_mtu)
 {
+	(void)context;
 	return MTU_BYTES(path_mtu);
 }
 

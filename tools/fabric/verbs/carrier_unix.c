@@ -22,10 +22,10 @@ static uint64_t now_ns(const struct fab_context *context)
 	return clock_ns();
 }
 
-static uint32_t payload_bytes(enum ibv_mtu path_mtu)
+/* What is captured is to be packets that RoCE v2 could have. */
+static uint32_t payload_bytes(const struct fab_context *context, enum ibv_mtu path_mtu)
 {
-	(void)path_mtu;
-	return FAB_FRAGMENT_BYTES;
+	return context->capture.is_open ? 128u << path_mtu : FAB_FRAGMENT_BYTES;
 }
 
 static void peers_have_room(struct watch *watch, uint32_t events)

@@ -78,8 +78,10 @@ enum ibv_wc_status datagram_send(struct fab_qp *qp, const struct fab_send *send)
 	if (status != IBV_WC_SUCCESS)
 		return status;
 	fill_header(qp, send, &packet);
-	if (port->state == IBV_PORT_ACTIVE && !context->device->page->is_removed)
-		context->carrier->send_datagram(qp, send->ah, &packet);
+	if (port->state != IBV_PORT_ACTIVE || context->device->page->is_removed)
+		return IBV_WC_SUCCESS;
+	udp_capture_write(&context->capture, &packet, context->scratch);
+	context->carrier->send_datagram(qp, send->ah, &packet);
 	return IBV_WC_SUCCESS;
 }
 

@@ -249,6 +249,7 @@ static int open_all(struct fab_context *context)
 	context->fd = fab_place_take_slot(&context->device->place, &context->slot);
 	if (context->fd < 0)
 		return context->fd;
+	udp_capture_open(&context->capture, context->device->place.dir);
 	return watch_all(context);
 }
 
@@ -281,6 +282,7 @@ static void close_all(struct fab_context *context)
 	fd_close(&context->timer_fd);
 	fd_close(&context->wake_fd);
 	context->carrier->close(context);
+	udp_capture_close(&context->capture);
 	free(context->qp);
 	free(context->buffer);
 	free(context->scratch);

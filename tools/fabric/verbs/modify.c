@@ -161,7 +161,8 @@ static void change_qp(struct fab_qp *qp, const struct ibv_qp_attr *attr, int mas
 
 	copy_attr(&qp->attr, attr, mask);
 	if (mask & IBV_QP_PATH_MTU)
-		qp->payload_bytes = context_of(qp)->carrier->payload_bytes(attr->path_mtu);
+		qp->payload_bytes =
+			context_of(qp)->carrier->payload_bytes(context_of(qp), attr->path_mtu);
 	set_psns(qp, mask);
 	if (mask & (IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY)) {
 		qp->sq.retries_left = qp->attr.retry_cnt;

@@ -32,6 +32,7 @@
 
 #include "base/list.h"
 #include "base/loop.h"
+#include "tools/fabric/udp/capture.h"
 #include "tools/fabric/udp/out.h"
 #include "tools/fabric/verbs/event_queue.h"
 #include "tools/fabric/wire/frames.h"
@@ -91,6 +92,7 @@ struct fab_context {
 	char *scratch;		/* FAB_FRAGMENT_BYTES: the payload of one that leaves */
 	struct fab_peers peers; /* of carrier_unix */
 	struct udp_out out;	/* of carrier_roce */
+	struct udp_capture capture;
 	struct fab_qp **qp; /* FAB_SLOT_QPS, by the low bits of their number; NULL with slot 0 */
 	uint32_t last_qp;
 	struct list active;   /* queue pairs with sends that are not acknowledged */

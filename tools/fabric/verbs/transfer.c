@@ -45,8 +45,10 @@ void transport_send(struct fab_context *context, const char *path, const struct 
 {
 	const struct fab_page *page = context->device->page;
 
-	if (page->port[packet->from_port - 1].state == IBV_PORT_ACTIVE && !page->is_removed)
-		context->carrier->send(context, path, packet, payload);
+	if (page->port[packet->from_port - 1].state != IBV_PORT_ACTIVE || page->is_removed)
+		return;
+	udp_capture_write(&context->capture, packet, payload);
+	context->carrier->send(context, path, packet, payload);
 }
 
 /* A part of a list that lies in one of its elements. */
