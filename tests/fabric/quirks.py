@@ -95,9 +95,10 @@ def without_cmportd_nothing_is_lost_for_good_either(build):
         raise AssertionError(f"status {done.returncode}: {done.stdout[-600:]}{done.stderr[-600:]}")
 
 
-def where_completions_have_packet_types_for_service_levels_nothing_is_repeated(build):
+def where_completions_have_service_levels_nothing_is_repeated(build):
+    """As where they have packet types for them, which all other tests of programs show."""
     later = " && ".join([CLIENT] * LATER)
-    rows = play(build, "packet-type-sl", FIRST, later)
+    rows = play(build, "sent-sl", FIRST, later)
     if count(rows[1], "repeated"):
         raise AssertionError(f"repeated: {[count(row, 'repeated') for row in rows]}")
 
@@ -108,7 +109,7 @@ TESTS = (
     where_qp1_hears_qp1_only_who_never_asks_is_heard,
     where_one_of_two_hosts_has_that_quirk_the_other_finds_it_out_too,
     without_cmportd_nothing_is_lost_for_good_either,
-    where_completions_have_packet_types_for_service_levels_nothing_is_repeated,
+    where_completions_have_service_levels_nothing_is_repeated,
 )
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@
 #include <check.h>
 #include <errno.h>
 #include <infiniband/umad.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -23,7 +24,7 @@
 #define PACKET_TYPE_IPV4 10
 #define SL		 3
 
-static const struct rig_config ud = { .type = IBV_QPT_UD };
+static const struct rig_config ud = { .type = IBV_QPT_UD }, rc = { .type = IBV_QPT_RC };
 static const char *quirk;
 
 static struct ibv_ah *make_ah(struct rig *rig)
@@ -83,9 +84,9 @@ START_TEST(what_leaves_another_queue_pair_for_qp1_is_lost_with_no_fast_path_alon
 }
 END_TEST
 
-START_TEST(the_sl_of_a_datagram_is_its_packets_type_with_packet_type_sl_alone)
+START_TEST(the_sl_of_a_datagram_is_its_packets_type_unless_it_is_sent_sl)
 {
-	uint8_t sl = strcmp(quirk, "packet-type-sl") ? SL : PACKET_TYPE_IPV4;
+	uint8_t sl = strcmp(quirk, "sent-sl") ? PACKET_TYPE_IPV4 : SL;
 	struct ibv_ah *ah;
 	struct ibv_wc wc;
 	struct rig rig;
@@ -101,6 +102,65 @@ START_TEST(the_sl_of_a_datagram_is_its_packets_type_with_packet_type_sl_alone)
 }
 END_TEST
 
+/* Return: whether b's channel had an event; it has none left. */
+static bool take_event(struct rig *rig)
+{
+	struct pollfd ready = { .fd = rig->channel->fd, .events = POLLIN };
+	struct ibv_cq *cq;
+	void *context;
+
+	if (poll(&ready, 1, 0) != 1)
+		return false;
+	ck_assert_int_eq(ibv_get_cq_event(rig->channel, &cq, &context), 0);
+	ibv_ack_cq_events(cq, 1);
+	return true;
+}
+
+/* When a knows that it arrived, b has completed it. */
+static void send_to_b(struct rig *rig, unsigned int flags)
+{
+	struct ibv_sge sge;
+	struct ibv_send_wr wr = rig_wr(rig, IBV_WR_SEND, &sge, 8);
+
+	wr.send_flags |= flags;
+	rig_receive(&rig->b, 1, 8);
+	rig_post(&rig->a, &wr);
+	rig_wait(rig->a.cq, IBV_WC_SUCCESS);
+}
+
+START_TEST(arming_a_queue_that_is_not_empty_makes_an_event_unless_it_is_strict_notify)
+{
+	bool is_strict = !strcmp(quirk, "strict-notify");
+	struct rig rig;
+
+	rig_open(&rig, &rc);
+	send_to_b(&rig, 0);
+	ck_assert_int_eq(ibv_req_notify_cq(rig.b.cq, 0), 0);
+	ck_assert_int_eq(take_event(&rig), !is_strict);
+	rig_wait(rig.b.cq, IBV_WC_SUCCESS);
+	send_to_b(&rig, 0);
+	ck_assert_int_eq(take_event(&rig), is_strict); /* which was armed still */
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(arming_for_what_is_solicited_makes_an_event_of_that_alone)
+{
+	bool is_strict = !strcmp(quirk, "strict-notify");
+	struct rig rig;
+
+	rig_open(&rig, &rc);
+	send_to_b(&rig, IBV_SEND_SOLICITED);
+	ck_assert_int_eq(ibv_req_notify_cq(rig.b.cq, 1), 0);
+	ck_assert_int_eq(take_event(&rig), !is_strict);
+	rig_wait(rig.b.cq, IBV_WC_SUCCESS);
+	send_to_b(&rig, 0);
+	ck_assert_int_eq(ibv_req_notify_cq(rig.b.cq, 1), 0);
+	ck_assert(!take_event(&rig));
+	rig_close(&rig);
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
 	Suite *suite = suite_create("quirks");
@@ -111,7 +171,10 @@ int main(int argc, char **argv)
 	quirk = argc > 1 ? argv[1] : "none";
 	tcase_set_timeout(tc, 30);
 	tcase_add_test(tc, what_leaves_another_queue_pair_for_qp1_is_lost_with_no_fast_path_alone);
-	tcase_add_test(tc, the_sl_of_a_datagram_is_its_packets_type_with_packet_type_sl_alone);
+	tcase_add_test(tc, the_sl_of_a_datagram_is_its_packets_type_unless_it_is_sent_sl);
+	tcase_add_test(tc,
+		       arming_a_queue_that_is_not_empty_makes_an_event_unless_it_is_strict_notify);
+	tcase_add_test(tc, arming_for_what_is_solicited_makes_an_event_of_that_alone);
 	suite_add_tcase(suite, tc);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);

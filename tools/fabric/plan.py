@@ -13,7 +13,8 @@ PKEY_DEFAULT = 0xffff
 LID_ROUTER = 0xbf00
 QUIRKS = {  # wire/quirks.h
     "no-fast-path": "MADs for QP1 leave from QP1 only; from other queue pairs they are lost",
-    "packet-type-sl": "of a datagram over RoCE, a completion has the packet type for the SL",
+    "sent-sl": "of a datagram over RoCE, a completion has the SL and not the packet type",
+    "strict-notify": "arming a completion queue that is not empty makes no event",
 }
 NAME = re.compile(r"[a-z][a-z0-9-]{0,14}\Z")
 DIR_BYTES_MAX = 60  # a socket's name in it has to fit into sun_path

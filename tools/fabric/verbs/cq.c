@@ -7,6 +7,7 @@
 
 #include "tools/fabric/verbs/completion.h"
 #include "tools/fabric/verbs/context.h"
+#include "tools/fabric/wire/quirks.h"
 
 static void cq_free(struct fab_cq *cq)
 {
@@ -141,6 +142,7 @@ static void report_overrun(struct fab_cq *cq)
 	context_async(to_context(cq->ex.context), &event);
 }
 
+/* An armed queue makes an event of a completion. */
 static void notify_channel(struct fab_cq *cq, bool solicited)
 {
 	struct ibv_async_event event = { .element = { .cq = from_cq(cq) } };
@@ -161,10 +163,25 @@ void cq_push(struct fab_cq *cq, const struct ibv_wc *wc, bool solicited)
 		return;
 	}
 	cq->ring[at] = *wc;
-	cq->is_solicited[at] = solicited;
-	cq->count++;
 	/* An error is solicited by its nature: IBTA vol. 1, 11.4.2.2. */
-	notify_channel(cq, solicited || wc->status != IBV_WC_SUCCESS);
+	cq->is_solicited[at] = solicited || wc->status != IBV_WC_SUCCESS;
+	cq->count++;
+	notify_channel(cq, cq->is_solicited[at]);
+}
+
+void cq_arm(struct fab_cq *cq, bool solicited_only)
+{
+	struct fab_context *context = to_context(cq->ex.context);
+	uint32_t i;
+
+	if (!solicited_only)
+		cq->arm = FAB_ARM_ANY;
+	else if (cq->arm == FAB_ARM_NONE)
+		cq->arm = FAB_ARM_SOLICITED;
+	if (fab_has_quirk(context->device->page, FAB_QUIRK_STRICT_NOTIFY))
+		return;
+	for (i = 0; i < cq->count && cq->arm != FAB_ARM_NONE; i++)
+		notify_channel(cq, cq->is_solicited[(cq->head + i) % cq->n]);
 }
 
 void cq_forget(struct fab_cq *cq, uint32_t qpn)

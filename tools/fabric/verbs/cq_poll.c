@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <sched.h>
 
+#include "tools/fabric/verbs/completion.h"
 #include "tools/fabric/verbs/engine.h"
 
 /* An empty queue takes packets here: no thread has to wake up for a program that polls. A program
@@ -34,13 +35,9 @@ int cq_poll(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
 int cq_req_notify(struct ibv_cq *ibv, int solicited_only)
 {
 	struct fab_context *context = to_context(ibv->context);
-	struct fab_cq *cq = to_cq(ibv);
 
 	pthread_mutex_lock(&context->lock);
-	if (!solicited_only)
-		cq->arm = FAB_ARM_ANY;
-	else if (cq->arm == FAB_ARM_NONE)
-		cq->arm = FAB_ARM_SOLICITED;
+	cq_arm(to_cq(ibv), solicited_only);
 	pthread_mutex_unlock(&context->lock);
 	return 0;
 }

@@ -159,7 +159,7 @@ static uint8_t sl_of(const struct fab_qp *qp, const struct fab_packet *packet)
 {
 	const struct fab_page *page = context_of(qp)->device->page;
 
-	if (!fab_has_quirk(page, FAB_QUIRK_PACKET_TYPE_SL) ||
+	if (fab_has_quirk(page, FAB_QUIRK_SENT_SL) ||
 	    page->port[qp->attr.port_num - 1].link_layer != IBV_LINK_LAYER_ETHERNET)
 		return packet->sl;
 	return is_ipv4(&packet->dgid) ? PACKET_TYPE_IPV4 : PACKET_TYPE_IPV6;

@@ -131,7 +131,7 @@ enum fab_arm {
 struct fab_cq {
 	struct ibv_cq_ex ex; /* first; struct ibv_cq is its beginning */
 	struct ibv_wc *ring;
-	bool *is_solicited;
+	bool *is_solicited; /* or an error */
 	uint32_t n, head, count;
 	enum fab_arm arm;
 	bool has_overrun;

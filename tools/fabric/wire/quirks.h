@@ -11,9 +11,10 @@
 
 #include "tools/fabric/wire/page.h"
 
-#define FAB_QUIRKS(X)                                                                      \
-	X(NO_FAST_PATH, "no-fast-path")	    /* what is for QP1 and not from QP1 is lost */ \
-	X(PACKET_TYPE_SL, "packet-type-sl") /* of a datagram over RoCE, for the SL: as mlx5 */
+#define FAB_QUIRKS(X)                                                                       \
+	X(NO_FAST_PATH, "no-fast-path") /* what is for QP1 and not from QP1 is lost */      \
+	X(SENT_SL, "sent-sl") /* of a datagram over RoCE, in wc.sl; else the packet type */ \
+	X(STRICT_NOTIFY, "strict-notify") /* of completions after ibv_req_notify_cq() only */
 
 enum fab_quirk {
 #define X(name, text) FAB_QUIRK_##name,
