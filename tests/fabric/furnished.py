@@ -90,6 +90,27 @@ def tmp_is_a_hosts_own_if_that_is_wanted(build):
     assert not os.path.exists("/tmp/purecm-test")
 
 
+EXEC = f"{hosts.FABRIC} exec"
+
+
+def a_command_runs_on_another_host_as_by_ssh(build):
+    said = lines(build, f"a:{EXEC} b hostname; echo in | {EXEC} b 'cat; echo err >&2; exit 3'; "
+                 f"echo $?; {EXEC} b 'kill -9 $$'; echo $?", "b:true")
+    assert said == ["b", "in", "err", "3", "137"], said
+
+
+def a_command_on_another_host_ends_with_who_started_it(build):
+    pid = "$PURECM_FABRIC/pid"
+    said = lines(build, f"a:timeout -s KILL 1 {EXEC} b 'echo $$; exec sleep 1000' >{pid}; "
+                 f"while test -e /proc/$(cat {pid}); do sleep 0.02; done; echo ended", "b:true")
+    assert said[-1] == "ended", said
+
+
+def a_host_that_there_is_not_runs_nothing(build):
+    done = hosts.run_on_fabric(build, 20, f"a:{EXEC} c true", "b:true")
+    assert done.returncode == 2 and "host c: No such file" in done.stdout, done.stdout
+
+
 TESTS = (
     each_host_has_its_name_and_finds_the_others_by_theirs,
     the_device_node_can_be_read_and_written,
@@ -99,6 +120,9 @@ TESTS = (
     the_rest_of_sys_and_dev_stays,
     shared_memory_is_not_shared_between_hosts,
     tmp_is_a_hosts_own_if_that_is_wanted,
+    a_command_runs_on_another_host_as_by_ssh,
+    a_command_on_another_host_ends_with_who_started_it,
+    a_host_that_there_is_not_runs_nothing,
 )
 
 if __name__ == "__main__":

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """A host of the fabric, as a process in namespaces of its own: it sets up its network, starts
-fabric-host, and then runs commands that it is told on a socket, a JSON object a line."""
+fabric-host, and then runs commands: those that it is told on a socket, a JSON object a line, and
+those that `fabric exec` brings to another one."""
+import contextlib
 import json
 import os
 import selectors
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +16,8 @@ import namespaces
 import netlink
 
 KERNEL = "6.1"  # what a fabric imitates, whatever it runs on: tests/fabric/stock.txt is of it
+VISITORS = "exec"  # a socket in the host's folder
+ORDER_BYTES_MAX = 1 << 20
 DATAGRAMS_QUEUED = 512  # of a unix socket; the kernel's own default is 10
 
 
@@ -56,8 +61,10 @@ class HostProcess:
     def __init__(self, host, link, env):
         self.host, self.env, self.link = host, env, link
         self.heard = b""  # of the next line
-        self.running = {}  # pid: number of the command, and its Popen
+        self.running = {}  # pid: what to do with its status, and its Popen
         self.kernel = None
+        self.visitors = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.ready = selectors.DefaultSelector()
 
     def say(self, **what):
         self.link.sendall(json.dumps(what).encode() + b"\n")
@@ -83,14 +90,49 @@ class HostProcess:
         if self.kernel.stdout.readline().strip() != b"ready":
             raise RuntimeError(f"host {self.host.name} does not start")
 
+    def start(self, text, files, done):
+        """Run a command with these for its standard files; done(status) is called at its end."""
+        child = subprocess.Popen(["/bin/sh", "-c", text], stdin=files[0], stdout=files[1],
+                                 stderr=files[2], env=self.env, start_new_session=True,
+                                 preexec_fn=namespaces.die_with_parent)
+        # Kept, because a Popen that is collected takes the status of its child with it.
+        self.running[child.pid] = done, child
+        return child.pid
+
     def start_command(self, number, text, fd):
         """Run a command with its output to a descriptor of ours."""
-        child = subprocess.Popen(["/bin/sh", "-c", text], stdin=subprocess.DEVNULL, stdout=fd,
-                                 stderr=fd, env=self.env, start_new_session=True,
-                                 preexec_fn=namespaces.die_with_parent)
+        self.start(text, (subprocess.DEVNULL, fd, fd),
+                   lambda status: self.say(ended=number, status=status))
         os.close(fd)
-        # Kept, because a Popen that is collected takes the status of its child with it.
-        self.running[child.pid] = number, child
+
+    def open_door(self):
+        """Let `fabric exec` in."""
+        self.visitors.bind(self.env["PURECM_FABRIC"] + "/" + VISITORS)
+        self.visitors.listen()
+        self.ready.register(self.visitors, selectors.EVENT_READ, self.let_in)
+
+    def let_in(self):
+        """Start what a visitor brings; if he goes before its end, it ends."""
+        visitor, _ = self.visitors.accept()
+        text, files, _, _ = socket.recv_fds(visitor, ORDER_BYTES_MAX, 3)
+        if len(files) == 3:
+            pid = self.start(text.decode(), files, lambda status: self.let_out(visitor, status))
+            self.ready.register(visitor, selectors.EVENT_READ,
+                                lambda: self.let_go(visitor, pid))
+        for fd in files:
+            os.close(fd)
+
+    def let_out(self, visitor, status):
+        self.ready.unregister(visitor)
+        with contextlib.suppress(OSError):
+            visitor.send(str(status).encode())
+        visitor.close()
+
+    def let_go(self, visitor, pid):
+        self.ready.unregister(visitor)
+        self.running[pid] = (lambda _: visitor.close()), self.running[pid][1]
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(pid, signal.SIGHUP)
 
     def reap(self):
         while True:
@@ -103,9 +145,9 @@ class HostProcess:
             if pid == self.kernel.pid:
                 self.say(died=self.host.name)
             elif pid in self.running:
-                number, child = self.running.pop(pid)
+                done, child = self.running.pop(pid)
                 child.returncode = os.waitstatus_to_exitcode(status)
-                self.say(ended=number, status=child.returncode)
+                done(child.returncode)
 
     def serve(self):
         """Until the other end is closed."""
@@ -114,19 +156,15 @@ class HostProcess:
         os.set_blocking(wake, False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(waker)
-        ready = selectors.DefaultSelector()
-        ready.register(self.link, selectors.EVENT_READ)
-        ready.register(wake, selectors.EVENT_READ)
+        self.ready.register(self.link, selectors.EVENT_READ, self.listen)
+        self.ready.register(wake, selectors.EVENT_READ, lambda: os.read(wake, 4096))
+        self.open_door()
         self.reap()
         while True:
-            for key, _ in ready.select():
-                if key.fileobj == wake:
-                    os.read(wake, 4096)
-                    self.reap()
-                    continue
-                if not self.listen():
+            for key, _ in self.ready.select():
+                if key.data() is False:
                     return
-                self.reap()
+            self.reap()
 
 
 def die(host, error):
