@@ -187,26 +187,21 @@ END_TEST
 
 START_TEST(objects_that_there_are_none_of_are_refused)
 {
-	struct ibv_parent_domain_init_attr domain = { .comp_mask = 0 };
 	struct ibv_counters_init_attr counters = { .comp_mask = 0 };
 	struct ibv_xrcd_init_attr xrcd = { .comp_mask = 0 };
-	struct ibv_td_init_attr thread = { .comp_mask = 0 };
 	struct ibv_alloc_dm_attr memory = { .length = 64 };
 	struct ibv_wq_init_attr wq = { .max_wr = 1 };
 	struct rig rig;
 
 	rig_open(&rig, &rc);
-	domain.pd = rig.pd;
 #define REFUSED(call)                                \
 	do {                                         \
 		errno = 0;                           \
 		ck_assert_ptr_null(call);            \
 		ck_assert_int_eq(errno, EOPNOTSUPP); \
 	} while (0)
-	REFUSED(ibv_alloc_parent_domain(rig.verbs, &domain));
 	REFUSED(ibv_create_counters(rig.verbs, &counters));
 	REFUSED(ibv_open_xrcd(rig.verbs, &xrcd));
-	REFUSED(ibv_alloc_td(rig.verbs, &thread));
 	REFUSED(ibv_alloc_dm(rig.verbs, &memory));
 	REFUSED(ibv_create_wq(rig.verbs, &wq));
 	REFUSED(ibv_alloc_mw(rig.pd, IBV_MW_TYPE_1));

@@ -171,6 +171,11 @@ static void print_ndev(const struct subject *of, char text[TEXT_BYTES])
 		if_indextoname(gid->ifindex, text);
 }
 
+static void print_ifindex(const struct subject *of, char text[TEXT_BYTES])
+{
+	sprintf(text, "%u", of->index);
+}
+
 static void print_pkey(const struct subject *of, char text[TEXT_BYTES])
 {
 	if (of->index < fab_port_pkeys(of->port))
@@ -280,6 +285,9 @@ static void write_port(const struct host *host, struct subject *of)
 	for (i = 0; i < ROWS(port_file); i++)
 		write_file(host, port_file[i].print, of, DEVICE "/ports/%u/%s", of->port_num,
 			   port_file[i].name);
+	of->index = if_nametoindex(host->netdev[of->port_num - 1]);
+	write_file(host, print_ifindex, of, DEVICE "/device/net/%s/ifindex",
+		   host->netdev[of->port_num - 1]);
 	for (i = 0; i < ROWS(table); i++)
 		for (of->index = 0; of->index < table[i].n; of->index++)
 			write_file(host, table[i].file.print, of, DEVICE "/ports/%u/%s/%u",

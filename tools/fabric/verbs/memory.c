@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Protection domains and memory regions, with the checks that hardware makes on every access.
+ * Memory regions, with the checks that hardware makes on every access.
  */
 #include "tools/fabric/verbs/memory.h"
 
@@ -20,37 +20,6 @@
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
 	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_HUGETLB |     \
 	 IBV_ACCESS_OPTIONAL_RANGE)
-
-struct ibv_pd *ibv_alloc_pd(struct ibv_context *verbs)
-{
-	struct fab_context *context = to_context(verbs);
-	struct fab_pd *pd = calloc(1, sizeof(*pd));
-
-	if (!pd)
-		return NULL;
-	pthread_mutex_lock(&context->lock);
-	pd->ibv.context = verbs;
-	pd->ibv.handle = context_handle(context);
-	pthread_mutex_unlock(&context->lock);
-	return &pd->ibv;
-}
-
-int ibv_dealloc_pd(struct ibv_pd *ibv)
-{
-	struct fab_context *context = to_context(ibv->context);
-	struct fab_pd *pd = to_pd(ibv);
-	int err = 0;
-
-	pthread_mutex_lock(&context->lock);
-	if (pd->refs)
-		err = EBUSY;
-	else
-		context->n_objects--;
-	pthread_mutex_unlock(&context->lock);
-	if (!err)
-		free(pd);
-	return err;
-}
 
 /* --- keys ---------------------------------------------------------------- */
 
@@ -194,6 +163,49 @@ struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uin
 	return ibv_reg_mr_iova2(pd, addr, length, iova, (unsigned int)access);
 }
 
+static int check_rereg(int flags, const void *addr, size_t length, int access)
+{
+	if (!flags || flags & ~IBV_REREG_MR_FLAGS_SUPPORTED)
+		return EINVAL;
+	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION && !is_mapped(addr, length))
+		return EFAULT;
+	return flags & IBV_REREG_MR_CHANGE_ACCESS ? check_access((unsigned int)access) : 0;
+}
+
+static void change_mr(struct fab_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,
+		      int access)
+{
+	if (flags & IBV_REREG_MR_CHANGE_ACCESS)
+		mr->access = (unsigned int)access;
+	if (flags & IBV_REREG_MR_CHANGE_PD) {
+		to_pd(mr->ibv.pd)->refs--;
+		mr->ibv.pd = pd;
+		to_pd(pd)->refs++;
+	}
+	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
+		mr->ibv.addr = addr;
+		mr->ibv.length = length;
+		mr->iova = mr->access & IBV_ACCESS_ZERO_BASED ? 0 : (uintptr_t)addr;
+	}
+}
+
+/* The keys stay what they are. */
+int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, size_t length,
+		 int access)
+{
+	struct fab_context *context = to_context(ibv->context);
+	int err = check_rereg(flags, addr, length, access);
+
+	if (err) {
+		errno = err;
+		return IBV_REREG_MR_ERR_INPUT;
+	}
+	pthread_mutex_lock(&context->lock);
+	change_mr(container_of(ibv, struct fab_mr, ibv), flags, pd, addr, length, access);
+	pthread_mutex_unlock(&context->lock);
+	return 0;
+}
+
 int ibv_dereg_mr(struct ibv_mr *ibv)
 {
 	struct fab_mr *mr = container_of(ibv, struct fab_mr, ibv);
@@ -208,12 +220,12 @@ int ibv_dereg_mr(struct ibv_mr *ibv)
 	return 0;
 }
 
-struct fab_mr *memory_find(const struct fab_context *context, const struct ibv_pd *pd, uint32_t key,
+struct fab_mr *memory_find(const struct fab_context *context, struct ibv_pd *pd, uint32_t key,
 			   uint64_t addr, uint64_t bytes, unsigned int access)
 {
 	struct fab_mr *mr = key_find(&context->keys, key);
 
-	if (!mr || mr->ibv.pd != pd || (mr->access & access) != access)
+	if (!mr || !is_same_domain(mr->ibv.pd, pd) || (mr->access & access) != access)
 		return NULL;
 	if (addr < mr->iova || bytes > mr->ibv.length || addr - mr->iova > mr->ibv.length - bytes)
 		return NULL;

@@ -14,7 +14,7 @@
  * Return: NULL for an unknown key, another protection domain, a range that is not inside, or
  * access that was not granted.
  */
-struct fab_mr *memory_find(const struct fab_context *context, const struct ibv_pd *pd, uint32_t key,
+struct fab_mr *memory_find(const struct fab_context *context, struct ibv_pd *pd, uint32_t key,
 			   uint64_t addr, uint64_t bytes, unsigned int access);
 
 /** memory_at() - where an address of the region is in this process. */

@@ -12,7 +12,7 @@
  *   cq.c ack.c                            filling completion queues; what responders owe
  *   channel.c srq.c transfer.c            events; shared receive queues; memory in and out
  *   carrier_unix.c carrier_roce.c         the two wires under one transport: carrier.h
- *   event_queue.c receive_queue.c tick.c memory.c address.c group.c port.c qp_state.c
+ *   event_queue.c receive_queue.c tick.c memory.c domain.c address.c group.c port.c qp_state.c
  *
  * No other file calls names.c (printing), driver_names.c (symbols that drivers link with),
  * convert.c (structs as the kernel has them) and refused.c (what is not supported).
@@ -105,8 +105,12 @@ struct fab_context {
 	struct verbs_context verbs; /* last */
 };
 
+struct fab_td;
+
 struct fab_pd {
-	struct ibv_pd ibv; /* first */
+	struct ibv_pd ibv;   /* first */
+	struct fab_pd *root; /* of a parent domain its protection domain, else itself */
+	struct fab_td *td;   /* of a parent domain, or NULL */
 	unsigned int refs;
 };
 
@@ -316,6 +320,11 @@ static inline struct fab_ah *to_ah(struct ibv_ah *ah)
 static inline struct fab_pd *to_pd(struct ibv_pd *pd)
 {
 	return container_of(pd, struct fab_pd, ibv);
+}
+
+static inline bool is_same_domain(struct ibv_pd *a, struct ibv_pd *b)
+{
+	return to_pd(a)->root == to_pd(b)->root;
 }
 
 #endif

@@ -175,12 +175,15 @@ ssize_t _ibv_query_gid_table(struct ibv_context *verbs, struct ibv_gid_entry *en
 		return -EIO;
 	for (port_num = 1; port_num <= page->n_ports; port_num++)
 		for (i = 0; i < FAB_GIDS; i++) {
-			void *ret = (char *)entries + n * entry_size;
-			int err = n < max_entries ? _ibv_query_gid_ex(verbs, port_num, i, ret, 0,
-								      entry_size)
-						  : ENODATA;
+			struct ibv_gid_entry entry;
+			int err = _ibv_query_gid_ex(verbs, port_num, i, &entry, 0, sizeof(entry));
 
-			n += !err;
+			if (err)
+				continue;
+			if (n == max_entries)
+				return -EINVAL;
+			memcpy((char *)entries + n++ * entry_size, &entry,
+			       entry_size < sizeof(entry) ? entry_size : sizeof(entry));
 		}
 	return (ssize_t)n;
 }

@@ -61,7 +61,7 @@ static int check_send(const struct fab_qp *qp, const struct ibv_send_wr *wr)
 	if (is_atomic(wr->opcode) && bytes != ATOMIC_BYTES)
 		return EINVAL;
 	if (qp->init.qp_type == IBV_QPT_UD &&
-	    (!wr->wr.ud.ah || wr->wr.ud.ah->pd != qp->ex.qp_base.pd))
+	    (!wr->wr.ud.ah || !is_same_domain(wr->wr.ud.ah->pd, qp->ex.qp_base.pd)))
 		return EINVAL;
 	return qp->sq.count >= qp->sq.n_max ? ENOMEM : 0;
 }

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Verbs that not every device has: changing a memory region, thread and parent domains. Runs on a
+ * host of a soft fabric: tests/fabric/meson.build.
+ */
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/fabric/rig.h"
+
+static const struct rig_config rc = { .type = IBV_QPT_RC };
+
+/* --- memory regions ------------------------------------------------------ */
+
+/* Return: the status of an RDMA write of 8 bytes to the beginning of b's memory. */
+static enum ibv_wc_status write_to_b(struct rig *rig)
+{
+	struct ibv_sge sge;
+	struct ibv_send_wr wr = rig_wr(rig, IBV_WR_RDMA_WRITE, &sge, 8);
+	struct ibv_wc wc;
+
+	rig_post(&rig->a, &wr);
+	while (!ibv_poll_cq(rig->a.cq, 1, &wc))
+		continue;
+	return wc.status;
+}
+
+START_TEST(region_loses_the_access_that_it_is_registered_again_without)
+{
+	struct rig rig;
+
+	rig_open(&rig, &rc);
+	ck_assert_int_eq(write_to_b(&rig), IBV_WC_SUCCESS);
+	ck_assert_int_eq(ibv_rereg_mr(rig.b.mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0), 0);
+	ck_assert_int_eq(write_to_b(&rig), IBV_WC_REM_ACCESS_ERR);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(region_moves_to_other_memory_with_its_key)
+{
+	static char other[8];
+	struct rig rig;
+
+	rig_open(&rig, &rc);
+	memcpy(rig.a.memory, "elephant", 8);
+	ck_assert_int_eq(ibv_rereg_mr(rig.b.mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, other,
+				      sizeof(other), 0),
+			 0);
+	ck_assert_int_eq(write_to_b(&rig), IBV_WC_REM_ACCESS_ERR);
+	rig_close(&rig);
+	rig_open(&rig, &rc);
+	memcpy(rig.a.memory, "elephant", 8);
+	ck_assert_int_eq(ibv_rereg_mr(rig.b.mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, other,
+				      sizeof(other), 0),
+			 0);
+	free(rig.b.memory);
+	rig.b.memory = other; /* where rig_wr() writes to */
+	ck_assert_int_eq(write_to_b(&rig), IBV_WC_SUCCESS);
+	ck_assert_int_eq(memcmp(other, "elephant", 8), 0);
+	rig.b.memory = NULL;
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(region_moves_to_another_domain_and_back)
+{
+	struct ibv_pd *other;
+	struct rig rig;
+
+	rig_open(&rig, &rc);
+	other = ibv_alloc_pd(rig.verbs);
+	ck_assert_int_eq(ibv_rereg_mr(rig.b.mr, IBV_REREG_MR_CHANGE_PD, other, NULL, 0, 0), 0);
+	ck_assert_ptr_eq(rig.b.mr->pd, other);
+	ck_assert_int_eq(ibv_dealloc_pd(other), EBUSY);
+	ck_assert_int_eq(ibv_rereg_mr(rig.b.mr, IBV_REREG_MR_CHANGE_PD, rig.pd, NULL, 0, 0), 0);
+	ck_assert_int_eq(write_to_b(&rig), IBV_WC_SUCCESS);
+	ck_assert_int_eq(ibv_dealloc_pd(other), 0);
+	rig_close(&rig);
+}
+END_TEST
+
+static const struct {
+	int flags;
+	size_t bytes;
+	int access;
+	int error;
+} wrong[] = {
+	{0,				8,	0,		       EINVAL},
+	{ 1 << 3,			  8,	     0,			EINVAL},
+	{ IBV_REREG_MR_CHANGE_TRANSLATION, SIZE_MAX, 0,			EFAULT},
+	{ IBV_REREG_MR_CHANGE_ACCESS,      8,	 IBV_ACCESS_REMOTE_WRITE, EINVAL},
+};
+
+START_TEST(region_stays_as_it_is_if_the_change_is_wrong)
+{
+	struct rig rig;
+
+	rig_open(&rig, &rc);
+	errno = 0;
+	ck_assert_int_eq(ibv_rereg_mr(rig.b.mr, wrong[_i].flags, NULL, rig.b.memory,
+				      wrong[_i].bytes, wrong[_i].access),
+			 IBV_REREG_MR_ERR_INPUT);
+	ck_assert_int_eq(errno, wrong[_i].error);
+	ck_assert_int_eq(write_to_b(&rig), IBV_WC_SUCCESS);
+	rig_close(&rig);
+}
+END_TEST
+
+/* --- domains ------------------------------------------------------------- */
+
+START_TEST(parent_domain_is_its_protection_domain)
+{
+	struct ibv_parent_domain_init_attr init = { .comp_mask = 0 };
+	struct ibv_td_init_attr td_init = { .comp_mask = 0 };
+	struct ibv_pd *parent;
+	struct rig rig;
+
+	rig_open(&rig, &rc);
+	init.pd = rig.pd;
+	init.td = ibv_alloc_td(rig.verbs, &td_init);
+	ck_assert_ptr_nonnull(init.td);
+	parent = ibv_alloc_parent_domain(rig.verbs, &init);
+	ck_assert_ptr_nonnull(parent);
+	ck_assert_int_eq(ibv_rereg_mr(rig.a.mr, IBV_REREG_MR_CHANGE_PD, parent, NULL, 0, 0), 0);
+	ck_assert_int_eq(write_to_b(&rig), IBV_WC_SUCCESS);
+	ck_assert_int_eq(ibv_dealloc_pd(parent), EBUSY);
+	ck_assert_int_eq(ibv_dealloc_td(init.td), EBUSY);
+	ck_assert_int_eq(ibv_rereg_mr(rig.a.mr, IBV_REREG_MR_CHANGE_PD, rig.pd, NULL, 0, 0), 0);
+	ck_assert_int_eq(ibv_dealloc_pd(parent), 0);
+	ck_assert_int_eq(ibv_dealloc_td(init.td), 0);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(domain_that_asks_for_too_much_is_refused)
+{
+	struct ibv_parent_domain_init_attr init = { .comp_mask = 0 };
+	struct ibv_td_init_attr td_init = { .comp_mask = 1 };
+	struct rig rig;
+
+	rig_open(&rig, &rc);
+	errno = 0;
+	ck_assert_ptr_null(ibv_alloc_parent_domain(rig.verbs, &init));
+	ck_assert_int_eq(errno, EINVAL);
+	init.pd = rig.pd;
+	init.comp_mask = 1u << 31;
+	ck_assert_ptr_null(ibv_alloc_parent_domain(rig.verbs, &init));
+	ck_assert_int_eq(errno, EOPNOTSUPP);
+	errno = 0;
+	ck_assert_ptr_null(ibv_alloc_td(rig.verbs, &td_init));
+	ck_assert_int_eq(errno, EOPNOTSUPP);
+	rig_close(&rig);
+}
+END_TEST
+
+/* --- tables -------------------------------------------------------------- */
+
+START_TEST(gid_table_that_does_not_fit_is_an_error)
+{
+	struct ibv_gid_entry entries[64];
+	ssize_t n;
+	struct rig rig;
+
+	rig_open(&rig, &rc);
+	n = ibv_query_gid_table(rig.verbs, entries, 64, 0);
+	ck_assert_int_gt(n, 1);
+	ck_assert_int_eq(ibv_query_gid_table(rig.verbs, entries, (size_t)n, 0), n);
+	ck_assert_int_eq(ibv_query_gid_table(rig.verbs, entries, (size_t)n - 1, 0), -EINVAL);
+	rig_close(&rig);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("extended");
+	TCase *tcase = tcase_create("extended");
+	SRunner *runner;
+	int n_failed;
+
+	tcase_add_test(tcase, region_loses_the_access_that_it_is_registered_again_without);
+	tcase_add_test(tcase, region_moves_to_other_memory_with_its_key);
+	tcase_add_test(tcase, region_moves_to_another_domain_and_back);
+	tcase_add_loop_test(tcase, region_stays_as_it_is_if_the_change_is_wrong, 0,
+			    (int)(sizeof(wrong) / sizeof(wrong[0])));
+	tcase_add_test(tcase, parent_domain_is_its_protection_domain);
+	tcase_add_test(tcase, domain_that_asks_for_too_much_is_refused);
+	tcase_add_test(tcase, gid_table_that_does_not_fit_is_an_error);
+	suite_add_tcase(suite, tcase);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	n_failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return n_failed ? 1 : 0;
+}
