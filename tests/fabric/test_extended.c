@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Verbs that not every device has: changing a memory region, thread and parent domains. Runs on a
+ * Verbs that not every device has: changing a memory region, thread and parent domains,
+ * timestamps. Runs on a
  * host of a soft fabric: tests/fabric/meson.build.
  */
 #include <check.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "tests/fabric/rig.h"
 
@@ -173,6 +175,82 @@ START_TEST(gid_table_that_does_not_fit_is_an_error)
 }
 END_TEST
 
+/* --- completions --------------------------------------------------------- */
+
+static uint64_t device_clock(struct rig *rig)
+{
+	struct ibv_values_ex now = { .comp_mask = IBV_VALUES_MASK_RAW_CLOCK };
+
+	ck_assert_int_eq(ibv_query_rt_values_ex(rig->verbs, &now), 0);
+	return (uint64_t)now.raw_clock.tv_nsec;
+}
+
+/* Return: a queue whose completions have timestamps, with a queue pair that completes to it. */
+static struct ibv_cq_ex *timed_queue(struct rig *rig, struct ibv_qp **ret_qp)
+{
+	struct ibv_cq_init_attr_ex init = {
+		.cqe = 4,
+		.wc_flags = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
+			    IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK,
+	};
+	struct ibv_cq_ex *cq = ibv_create_cq_ex(rig->verbs, &init);
+	struct ibv_qp_init_attr qp_init = {
+		.qp_type = IBV_QPT_UD, .cap = {1, 1, 1, 1, 0}
+	};
+
+	ck_assert_ptr_nonnull(cq);
+	qp_init.send_cq = ibv_cq_ex_to_cq(cq);
+	qp_init.recv_cq = ibv_cq_ex_to_cq(cq);
+	*ret_qp = ibv_create_qp(rig->pd, &qp_init);
+	ck_assert_ptr_nonnull(*ret_qp);
+	return cq;
+}
+
+/* Flushing makes a completion at once. */
+static void complete_one(struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
+	struct ibv_recv_wr *bad, wr = { .wr_id = 1 };
+
+	ck_assert_int_eq(
+		ibv_modify_qp(qp, &attr,
+			      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY),
+		0);
+	ck_assert_int_eq(ibv_post_recv(qp, &wr, &bad), 0);
+	attr.qp_state = IBV_QPS_ERR;
+	ck_assert_int_eq(ibv_modify_qp(qp, &attr, IBV_QP_STATE), 0);
+}
+
+START_TEST(completion_says_when_it_was_by_both_clocks)
+{
+	struct ibv_poll_cq_attr poll = { .comp_mask = 0 };
+	time_t began = time(NULL);
+	struct ibv_device_attr_ex device;
+	uint64_t before, after;
+	struct ibv_cq_ex *cq;
+	struct ibv_qp *qp;
+	struct rig rig;
+
+	rig_open(&rig, &rc);
+	ck_assert_int_eq(ibv_query_device_ex(rig.verbs, NULL, &device), 0);
+	ck_assert_uint_eq(device.hca_core_clock, 1000000);
+	ck_assert_uint_eq(device.completion_timestamp_mask, UINT64_MAX);
+	cq = timed_queue(&rig, &qp);
+	before = device_clock(&rig);
+	complete_one(qp);
+	after = device_clock(&rig);
+	ck_assert_int_eq(ibv_start_poll(cq, &poll), 0);
+	ck_assert_uint_ge(ibv_wc_read_completion_ts(cq), before);
+	ck_assert_uint_le(ibv_wc_read_completion_ts(cq), after);
+	ck_assert_int_ge(ibv_wc_read_completion_wallclock_ns(cq) / 1000000000, began);
+	ck_assert_int_le(ibv_wc_read_completion_wallclock_ns(cq) / 1000000000, time(NULL));
+	ibv_end_poll(cq);
+	ck_assert_int_eq(ibv_destroy_qp(qp), 0);
+	ck_assert_int_eq(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
+	rig_close(&rig);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("extended");
@@ -188,6 +266,7 @@ int main(void)
 	tcase_add_test(tcase, parent_domain_is_its_protection_domain);
 	tcase_add_test(tcase, domain_that_asks_for_too_much_is_refused);
 	tcase_add_test(tcase, gid_table_that_does_not_fit_is_an_error);
+	tcase_add_test(tcase, completion_says_when_it_was_by_both_clocks);
 	suite_add_tcase(suite, tcase);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);

@@ -120,13 +120,14 @@ static const struct {
 	uint32_t mask, flags;
 	int error;
 } queues[] = {
-	{IBV_WC_STANDARD_FLAGS,		 0,			    0,				       0	 },
-	{ IBV_WC_EX_WITH_COMPLETION_TIMESTAMP, 0,				  0,				     EOPNOTSUPP},
-	{ IBV_WC_EX_WITH_TM_INFO,		  0,			     0,					EOPNOTSUPP},
-	{ UINT64_C(1) << 63,		     0,				0,				   EOPNOTSUPP},
-	{ 0,				   IBV_CQ_INIT_ATTR_MASK_FLAGS, IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN, EOPNOTSUPP},
-	{ 0,				   IBV_CQ_INIT_ATTR_MASK_PD,    0,				  EOPNOTSUPP},
-	{ 0,				   1u << 31,		       0,				 EOPNOTSUPP},
+	{IBV_WC_STANDARD_FLAGS,				 0,			    0,				       0	 },
+	{ IBV_WC_EX_WITH_COMPLETION_TIMESTAMP,	       0,				  0,				     0	       },
+	{ IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK, IBV_CQ_INIT_ATTR_MASK_FLAGS,
+	  IBV_CREATE_CQ_ATTR_SINGLE_THREADED,									     0		},
+	{ IBV_WC_EX_WITH_TM_INFO,			  0,			     0,					EOPNOTSUPP},
+	{ UINT64_C(1) << 63,			     0,				0,				   EOPNOTSUPP},
+	{ 0,					     IBV_CQ_INIT_ATTR_MASK_FLAGS, IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN, EOPNOTSUPP},
+	{ 0,					     1u << 31,		       0,				 EOPNOTSUPP},
 };
 
 START_TEST(completion_queue_has_what_was_asked_for_or_is_refused)

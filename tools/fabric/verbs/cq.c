@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "tools/fabric/verbs/completion.h"
 #include "tools/fabric/verbs/context.h"
 #include "tools/fabric/wire/quirks.h"
@@ -12,7 +13,6 @@
 static void cq_free(struct fab_cq *cq)
 {
 	free(cq->ring);
-	free(cq->is_solicited);
 	free(cq);
 }
 
@@ -24,8 +24,7 @@ static struct fab_cq *cq_new(struct ibv_context *verbs, uint32_t cqe, void *cq_c
 	if (!cq)
 		return NULL;
 	cq->ring = calloc(cqe, sizeof(*cq->ring));
-	cq->is_solicited = calloc(cqe, sizeof(*cq->is_solicited));
-	if (!cq->ring || !cq->is_solicited) {
+	if (!cq->ring) {
 		cq_free(cq);
 		return NULL;
 	}
@@ -113,14 +112,10 @@ int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
 		cq_free(bigger);
 		return EINVAL;
 	}
-	for (i = 0; i < cq->count; i++) {
+	for (i = 0; i < cq->count; i++)
 		bigger->ring[i] = cq->ring[(cq->head + i) % cq->n];
-		bigger->is_solicited[i] = cq->is_solicited[(cq->head + i) % cq->n];
-	}
 	free(cq->ring);
-	free(cq->is_solicited);
 	cq->ring = bigger->ring;
-	cq->is_solicited = bigger->is_solicited;
 	cq->head = 0;
 	cq->n = (uint32_t)cqe;
 	ibv->cqe = cqe;
@@ -156,17 +151,21 @@ static void notify_channel(struct fab_cq *cq, bool solicited)
 
 void cq_push(struct fab_cq *cq, const struct ibv_wc *wc, bool solicited)
 {
-	uint32_t at = (cq->head + cq->count) % cq->n;
+	struct fab_completion *next = &cq->ring[(cq->head + cq->count) % cq->n];
 
 	if (cq->count == cq->n) {
 		report_overrun(cq);
 		return;
 	}
-	cq->ring[at] = *wc;
+	next->wc = *wc;
 	/* An error is solicited by its nature: IBTA vol. 1, 11.4.2.2. */
-	cq->is_solicited[at] = solicited || wc->status != IBV_WC_SUCCESS;
+	next->is_solicited = solicited || wc->status != IBV_WC_SUCCESS;
+	if (cq->wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
+		next->clock_ns = clock_ns();
+	if (cq->wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
+		next->wall_clock_ns = clock_ns_of(CLOCK_REALTIME);
 	cq->count++;
-	notify_channel(cq, cq->is_solicited[at]);
+	notify_channel(cq, next->is_solicited);
 }
 
 void cq_arm(struct fab_cq *cq, bool solicited_only)
@@ -181,7 +180,7 @@ void cq_arm(struct fab_cq *cq, bool solicited_only)
 	if (fab_has_quirk(context->device->page, FAB_QUIRK_STRICT_NOTIFY))
 		return;
 	for (i = 0; i < cq->count && cq->arm != FAB_ARM_NONE; i++)
-		notify_channel(cq, cq->is_solicited[(cq->head + i) % cq->n]);
+		notify_channel(cq, cq->ring[(cq->head + i) % cq->n].is_solicited);
 }
 
 void cq_forget(struct fab_cq *cq, uint32_t qpn)
@@ -192,10 +191,9 @@ void cq_forget(struct fab_cq *cq, uint32_t qpn)
 		uint32_t from = (cq->head + i) % cq->n;
 		uint32_t to = (cq->head + n) % cq->n;
 
-		if (cq->ring[from].qp_num == qpn)
+		if (cq->ring[from].wc.qp_num == qpn)
 			continue;
 		cq->ring[to] = cq->ring[from];
-		cq->is_solicited[to] = cq->is_solicited[from];
 		n++;
 	}
 	cq->count = n;

@@ -10,25 +10,48 @@
 #include "tools/fabric/verbs/completion.h"
 #include "tools/fabric/verbs/engine.h"
 
-/* An empty queue takes packets here: no thread has to wake up for a program that polls. A program
- * that only polls yields the processor to the one that it waits for. */
-int cq_poll(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
+/* Locks the context. An empty queue takes packets here: no thread has to wake up for a program that
+ * polls. */
+static struct fab_context *lock_filled(struct fab_cq *cq)
 {
-	struct fab_context *context = to_context(ibv->context);
-	struct fab_cq *cq = to_cq(ibv);
-	int i;
+	struct fab_context *context = to_context(cq->ex.context);
 
 	pthread_mutex_lock(&context->lock);
 	if (!cq->count)
 		context_progress(context);
-	for (i = 0; i < num_entries && cq->count; i++) {
-		wc[i] = cq->ring[cq->head];
-		cq->head = (cq->head + 1) % cq->n;
-		cq->count--;
-	}
+	return context;
+}
+
+/* Locked. Return: NULL if the queue is empty; good until it is unlocked. */
+static const struct fab_completion *take_first(struct fab_cq *cq)
+{
+	const struct fab_completion *first = &cq->ring[cq->head];
+
+	if (!cq->count)
+		return NULL;
+	cq->head = (cq->head + 1) % cq->n;
+	cq->count--;
+	return first;
+}
+
+/* A program that only polls yields the processor to the one that it waits for. */
+static void unlock_polled(struct fab_context *context, bool found)
+{
 	pthread_mutex_unlock(&context->lock);
-	if (!i)
+	if (!found)
 		sched_yield();
+}
+
+int cq_poll(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
+{
+	struct fab_cq *cq = to_cq(ibv);
+	struct fab_context *context = lock_filled(cq);
+	const struct fab_completion *first;
+	int i;
+
+	for (i = 0; i < num_entries && (first = take_first(cq)); i++)
+		wc[i] = first->wc;
+	unlock_polled(context, i > 0);
 	return i;
 }
 
@@ -52,11 +75,16 @@ static struct fab_cq *from_ex(struct ibv_cq_ex *ex)
 static int next_poll(struct ibv_cq_ex *ex)
 {
 	struct fab_cq *cq = from_ex(ex);
+	struct fab_context *context = lock_filled(cq);
+	const struct fab_completion *first = take_first(cq);
 
-	if (cq_poll(from_cq(cq), 1, &cq->current) != 1)
+	if (first)
+		cq->current = *first;
+	unlock_polled(context, first);
+	if (!first)
 		return ENOENT;
-	ex->wr_id = cq->current.wr_id;
-	ex->status = cq->current.status;
+	ex->wr_id = cq->current.wc.wr_id;
+	ex->status = cq->current.wc.status;
 	return 0;
 }
 
@@ -72,52 +100,62 @@ static void end_poll(struct ibv_cq_ex *ex)
 
 static enum ibv_wc_opcode read_opcode(struct ibv_cq_ex *ex)
 {
-	return from_ex(ex)->current.opcode;
+	return from_ex(ex)->current.wc.opcode;
 }
 
 static uint32_t read_vendor_err(struct ibv_cq_ex *ex)
 {
-	return from_ex(ex)->current.vendor_err;
+	return from_ex(ex)->current.wc.vendor_err;
 }
 
 static uint32_t read_byte_len(struct ibv_cq_ex *ex)
 {
-	return from_ex(ex)->current.byte_len;
+	return from_ex(ex)->current.wc.byte_len;
 }
 
 static __be32 read_imm_data(struct ibv_cq_ex *ex)
 {
-	return from_ex(ex)->current.imm_data;
+	return from_ex(ex)->current.wc.imm_data;
 }
 
 static uint32_t read_qp_num(struct ibv_cq_ex *ex)
 {
-	return from_ex(ex)->current.qp_num;
+	return from_ex(ex)->current.wc.qp_num;
 }
 
 static uint32_t read_src_qp(struct ibv_cq_ex *ex)
 {
-	return from_ex(ex)->current.src_qp;
+	return from_ex(ex)->current.wc.src_qp;
 }
 
 static unsigned int read_wc_flags(struct ibv_cq_ex *ex)
 {
-	return from_ex(ex)->current.wc_flags;
+	return from_ex(ex)->current.wc.wc_flags;
 }
 
 static uint32_t read_slid(struct ibv_cq_ex *ex)
 {
-	return from_ex(ex)->current.slid;
+	return from_ex(ex)->current.wc.slid;
 }
 
 static uint8_t read_sl(struct ibv_cq_ex *ex)
 {
-	return from_ex(ex)->current.sl;
+	return from_ex(ex)->current.wc.sl;
 }
 
 static uint8_t read_dlid_path_bits(struct ibv_cq_ex *ex)
 {
-	return from_ex(ex)->current.dlid_path_bits;
+	return from_ex(ex)->current.wc.dlid_path_bits;
+}
+
+static uint64_t read_clock(struct ibv_cq_ex *ex)
+{
+	return from_ex(ex)->current.clock_ns;
+}
+
+static uint64_t read_wall_clock(struct ibv_cq_ex *ex)
+{
+	return from_ex(ex)->current.wall_clock_ns;
 }
 
 static void set_readers(struct fab_cq *cq)
@@ -137,13 +175,30 @@ static void set_readers(struct fab_cq *cq)
 	ex->read_slid = read_slid;
 	ex->read_sl = read_sl;
 	ex->read_dlid_path_bits = read_dlid_path_bits;
+	ex->read_completion_ts = read_clock;
+	ex->read_completion_wallclock_ns = read_wall_clock;
+}
+
+#define KNOWN_FLAGS                                                    \
+	(IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | \
+	 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
+#define KNOWN_MASK (IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD)
+
+/* That it is for one thread, or of a parent domain, changes nothing here. */
+static bool is_supported(const struct ibv_cq_init_attr_ex *attr)
+{
+	uint32_t flags = attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS ? attr->flags : 0;
+
+	return !(attr->wc_flags & ~(uint64_t)KNOWN_FLAGS) &&
+	       !(attr->comp_mask & ~(uint32_t)KNOWN_MASK) &&
+	       !(flags & ~(uint32_t)IBV_CREATE_CQ_ATTR_SINGLE_THREADED);
 }
 
 struct ibv_cq_ex *cq_create_ex(struct ibv_context *verbs, struct ibv_cq_init_attr_ex *attr)
 {
 	struct ibv_cq *cq;
 
-	if (attr->wc_flags & ~(uint64_t)IBV_WC_STANDARD_FLAGS || attr->comp_mask) {
+	if (!is_supported(attr)) {
 		errno = EOPNOTSUPP;
 		return NULL;
 	}
@@ -151,6 +206,7 @@ struct ibv_cq_ex *cq_create_ex(struct ibv_context *verbs, struct ibv_cq_init_att
 			   (int)attr->comp_vector);
 	if (!cq)
 		return NULL;
+	to_cq(cq)->wc_flags = attr->wc_flags;
 	set_readers(to_cq(cq));
 	return &to_cq(cq)->ex;
 }

@@ -132,10 +132,16 @@ enum fab_arm {
 	FAB_ARM_ANY,
 };
 
+struct fab_completion {
+	struct ibv_wc wc;
+	bool is_solicited;	/* or an error */
+	uint64_t clock_ns;	/* of the device, which runs on: CLOCK_MONOTONIC */
+	uint64_t wall_clock_ns; /* both are 0 where the queue was made without */
+};
+
 struct fab_cq {
 	struct ibv_cq_ex ex; /* first; struct ibv_cq is its beginning */
-	struct ibv_wc *ring;
-	bool *is_solicited; /* or an error */
+	struct fab_completion *ring;
 	uint32_t n, head, count;
 	enum fab_arm arm;
 	bool has_overrun;
@@ -143,7 +149,7 @@ struct fab_cq {
 	unsigned int n_comp_events; /* taken by ibv_get_cq_event() */
 	unsigned int n_async_events;
 	uint64_t wc_flags;
-	struct ibv_wc current; /* of ibv_start_poll() */
+	struct fab_completion current; /* of ibv_start_poll() */
 };
 
 /* A receive that waits. */

@@ -44,6 +44,7 @@ void context_set_ops(struct verbs_context *verbs)
 	ops->bind_mw = bind_mw;
 	verbs->query_port = port_query;
 	verbs->query_device_ex = device_query_ex;
+	verbs->query_rt_values = device_query_clock;
 	verbs->create_cq_ex = cq_create_ex;
 	verbs->create_qp_ex = qp_create_ex;
 	verbs->alloc_td = domain_alloc_td;
