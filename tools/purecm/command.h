@@ -24,6 +24,7 @@ struct command {
 };
 
 /* The subcommands, a file each. */
+int diff_main(int argc, char **argv);
 int doctor_main(int argc, char **argv);
 int drill_main(int argc, char **argv);
 int explain_main(int argc, char **argv);

@@ -20,6 +20,7 @@ static const struct command commands[] = {
 	{ "stat", "show how connections and counters of this host stand", stat_main },
 	{ "trace", "show every message, a line each, a chart or the whole decode", trace_main },
 	{ "explain", "say of each connection what happened, why, and what helps", explain_main },
+	{ "diff", "say what two captures have otherwise, message by message", diff_main },
 	{ "report", "pack what a bug report needs into one file", report_main },
 	{ "drill", "carry out a script of messages and calls against any manager", drill_main },
 	{ "timeline", "draw a capture as a web page", timeline_main },

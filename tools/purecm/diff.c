@@ -1,0 +1,581 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * purecm diff: two captures, connection by connection and message by message; what the second has
+ * otherwise than the first, in words.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/purecm/command.h"
+#include "tools/purecm/field.h"
+#include "tools/purecm/filter.h"
+#include "tools/purecm/page.h"
+#include "tools/purecm/reading.h"
+
+#define NS_PER_S      1e9
+#define LATER_S	      0.1 /* that nobody's scheduler explains */
+#define INDENT	      11
+#define WIDTH_DEFAULT 100
+#define SIDES	      2
+
+enum key {
+	KEY_JSON = 'j',
+	KEY_ALL = 'a',
+	KEY_LATER = 256,
+};
+
+/* A kind of message of a flow, of one end: the first one, and how many there were. */
+struct said {
+	enum cm_attr attr;
+	enum flow_end from;
+	unsigned int count;
+	double after_s; /* since the flow's message before it; 0 of the first */
+	struct cm_msg msg;
+};
+
+struct talk {
+	const struct flow *flow;
+	struct said *said; /* in the order of the first of each */
+	unsigned int n;
+	uint64_t last_ns;
+	bool is_paired;
+};
+
+/* A capture. */
+struct side {
+	const char *name;
+	struct flows *flows;
+	struct talk *talk; /* by the flow's number - 1 */
+	uint32_t n;
+};
+
+struct diff {
+	const char *file[SIDES];
+	struct filter filter;
+	bool json;
+	bool all;
+	double later_s;
+
+	struct side side[SIDES];
+	unsigned int width;
+	const struct talk *a, *b; /* that are being compared */
+	const char *message;	  /* and in them; "" for the whole */
+	uint64_t n_pairs;
+	uint64_t n_differences;
+	bool has_title; /* of the pair */
+};
+
+/* clang-format off */
+static const struct argp_option option_table[] = {
+	{ "all", KEY_ALL, NULL, 0,
+	  "also what always differs: ids, addresses, numbers of queue pairs and packets", 0 },
+	{ "later", KEY_LATER, "SECONDS", 0,
+	  "report a message that comes so much later or earlier after the one before it (0.1)", 0 },
+	{ "json", KEY_JSON, NULL, 0, "an object a line", 0 },
+	{ 0 },
+};
+/* clang-format on */
+
+static double parse_later(const char *value, struct argp_state *state)
+{
+	char *end;
+	double s = strtod(value, &end);
+
+	if (*end || end == value || !(s >= 0))
+		argp_error(state, "--later: %s is no number of seconds", value);
+	return s;
+}
+
+static error_t parse_option(int key, char *value, struct argp_state *state)
+{
+	struct diff *diff = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &diff->filter;
+		return 0;
+	case KEY_JSON:
+		diff->json = true;
+		return 0;
+	case KEY_ALL:
+		diff->all = true;
+		return 0;
+	case KEY_LATER:
+		diff->later_s = parse_later(value, state);
+		return 0;
+	case ARGP_KEY_ARG:
+		if (state->arg_num >= SIDES)
+			return ARGP_ERR_UNKNOWN;
+		diff->file[state->arg_num] = value;
+		return 0;
+	case ARGP_KEY_END:
+		if (!diff->file[1])
+			argp_error(state, "two captures are compared; name both");
+		if (strcmp(diff->file[0], "-") == 0 && strcmp(diff->file[1], "-") == 0)
+			argp_error(state, "standard input is one capture, not two");
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static const struct argp_child children[] = {
+	{&filter_argp, 0, NULL, 0 },
+	      { 0	  }
+};
+
+static const struct argp argp = {
+	.options = option_table,
+	.parser = parse_option,
+	.args_doc = "A B",
+	.children = children,
+	.doc = "Compares two captures: connections to the same service in their order, message by "
+	       "message, field by field, and says what B has otherwise than A.\v"
+	       "The exit status is 0 if nothing differs, else 1.",
+};
+
+/* --- reading -------------------------------------------------------------- */
+
+/* Return: where messages of a flow go; NULL without memory. */
+static struct talk *talk_of(struct side *side, const struct flow *flow)
+{
+	const uint32_t n = flow->number;
+	struct talk *talk;
+
+	if (n > side->n) {
+		/* Flows begin one at a time: the room doubles when their number is a power of 2. */
+		if ((n & (n - 1)) == 0) {
+			talk = realloc(side->talk, 2ul * n * sizeof(*talk));
+			if (!talk)
+				return NULL;
+			side->talk = talk;
+		}
+		side->n = n;
+		side->talk[n - 1] = (struct talk){ .flow = NULL };
+	}
+	talk = &side->talk[n - 1];
+	talk->flow = flow;
+	return talk;
+}
+
+static struct said *find_said(const struct talk *talk, enum cm_attr attr, enum flow_end from)
+{
+	unsigned int i;
+
+	for (i = 0; i < talk->n; i++) {
+		if (talk->said[i].attr == attr && talk->said[i].from == from)
+			return &talk->said[i];
+	}
+	return NULL;
+}
+
+/* A flow has a few. Return: NULL without memory. */
+static struct said *add_said(struct talk *talk, const struct cm_msg *msg,
+			     const struct flow_step *step, uint64_t now_ns)
+{
+	struct said *said = realloc(talk->said, (talk->n + 1) * sizeof(*said));
+
+	if (!said)
+		return NULL;
+	talk->said = said;
+	said = &talk->said[talk->n++];
+	*said = (struct said){ .attr = msg->hdr.attr_id, .from = step->from, .msg = *msg };
+	if (talk->n > 1)
+		said->after_s = (double)(int64_t)(now_ns - talk->last_ns) / NS_PER_S;
+	return said;
+}
+
+static int take(void *arg, const struct observation *observation)
+{
+	struct side *side = arg;
+	struct flow_step step;
+	struct talk *talk;
+	struct said *said;
+	struct cm_msg msg;
+	int err;
+
+	if (!observation_is_cm(observation) || cm_msg_decode(observation->mad, MAD_BYTES, &msg))
+		return 0;
+	err = flows_take(side->flows, observation, &msg, &step);
+	if (err || step.is_copy)
+		return err;
+	talk = talk_of(side, step.flow);
+	if (!talk)
+		return -ENOMEM;
+	said = find_said(talk, msg.hdr.attr_id, step.from);
+	if (!said)
+		said = add_said(talk, &msg, &step, observation->time_ns);
+	if (!said)
+		return -ENOMEM;
+	said->count++;
+	talk->last_ns = observation->time_ns;
+	return 0;
+}
+
+static int read_side(struct side *side, const char *file)
+{
+	const struct reading reading = { .file = file };
+
+	side->name = file;
+	side->flows = flows_new(FLOWS_MAX, false);
+	return side->flows ? reading_run(&reading, take, side) : -ENOMEM;
+}
+
+static void free_side(struct side *side)
+{
+	uint32_t i;
+
+	for (i = 0; i < side->n; i++)
+		free(side->talk[i].said);
+	free(side->talk);
+	flows_free(side->flows);
+}
+
+/* --- saying it ------------------------------------------------------------ */
+
+static void print_who(const struct talk *talk)
+{
+	char active[FLOW_WHO_BYTES], passive[FLOW_WHO_BYTES], service[FLOW_WHO_BYTES];
+
+	printf("#%u %s to %s, %s", talk->flow->number, flow_who(talk->flow, FLOW_ACTIVE, active),
+	       flow_who(talk->flow, FLOW_PASSIVE, passive), flow_service(talk->flow, service));
+}
+
+static void print_title(struct diff *diff)
+{
+	if (diff->has_title)
+		return;
+	diff->has_title = true;
+	printf("%s", diff->n_differences ? "\n" : "");
+	fputs("A ", stdout);
+	print_who(diff->a);
+	fputs("\nB ", stdout);
+	print_who(diff->b);
+	putchar('\n');
+}
+
+/* @what: "responder_resources", or what else differs; the rest is for people. */
+static void say(struct diff *diff, const char *what, const char *text)
+{
+	if (diff->json) {
+		printf("{\"a\":%u,\"b\":%u,\"message\":", diff->a->flow->number,
+		       diff->b->flow->number);
+		print_json_string(diff->message, stdout);
+		fputs(",\"what\":", stdout);
+		print_json_string(what, stdout);
+		fputs(",\"text\":", stdout);
+		print_json_string(text, stdout);
+		puts("}");
+	} else {
+		print_title(diff);
+		printf("  %-*s", INDENT - 2, diff->message);
+		page_fill(text, INDENT, INDENT, diff->width, stdout);
+	}
+	diff->n_differences++;
+}
+
+/* --- fields --------------------------------------------------------------- */
+
+/* Of each connection anew, or of each host: that they differ says nothing. */
+static bool is_of_one(const char *name)
+{
+	static const char *const ends[] = { "comm_id",	"_qpn",	    "qpn",   "_psn",
+					    "_guid",	"_gid",	    "_lid",  "request_id",
+					    "ari",	"src_port", "_addr", "flow_label",
+					    "ari_bytes" };
+	const size_t n = strlen(name);
+	size_t i;
+
+	for (i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		if (n >= strlen(ends[i]) && strcmp(name + n - strlen(ends[i]), ends[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool is_equal(const struct wire_field *field, const void *a, const void *b)
+{
+	return memcmp((const char *)a + field->offset, (const char *)b + field->offset,
+		      field->size) == 0;
+}
+
+static void print_value(const struct wire_field *field, const void *host, FILE *out)
+{
+	field_print(field, host, out);
+	field_print_note(field, host, out);
+}
+
+static void compare_field(struct diff *diff, const struct wire_field *field, const void *a,
+			  const void *b)
+{
+	char *text = NULL;
+	size_t bytes;
+	FILE *out;
+
+	if (is_equal(field, a, b) || (!diff->all && is_of_one(field->name)))
+		return;
+	out = open_memstream(&text, &bytes);
+	if (!out)
+		return;
+	fprintf(out, "%s is ", field->name);
+	print_value(field, a, out);
+	fputs(" in A, ", out);
+	print_value(field, b, out);
+	fputs(" in B", out);
+	fclose(out);
+	say(diff, field->name, text);
+	free(text);
+}
+
+static void compare_rows(struct diff *diff, const struct wire_layout *layout, const void *a,
+			 const void *b)
+{
+	size_t i;
+
+	for (i = 0; i < layout->n_fields; i++) {
+		if (!field_is_part(layout, &layout->field[i]) && layout->field[i].look != WIRE_DATA)
+			compare_field(diff, &layout->field[i], a, b);
+	}
+}
+
+/* Return: where the private data of a message begins with an IP CM header; else NULL. */
+static const uint8_t *ip_header_of(const struct cm_msg *msg)
+{
+	if (msg->hdr.attr_id == CM_ATTR_REQ && cma_service_is_ip(msg->req.service_id))
+		return msg->req.private_data;
+	if (msg->hdr.attr_id == CM_ATTR_SIDR_REQ && cma_service_is_ip(msg->sidr_req.service_id))
+		return msg->sidr_req.private_data;
+	return NULL;
+}
+
+/* Bytes: what a program sent, behind the header of the IP CM service, if there is one. */
+static void compare_data(struct diff *diff, const struct cm_msg *a, const struct cm_msg *b)
+{
+	const struct wire_layout *layout = cm_msg_layout(a->hdr.attr_id);
+	const bool has_header = ip_header_of(a) && ip_header_of(b);
+	struct cma_hdr of_a, of_b;
+	struct wire_field field;
+	size_t i;
+
+	if (has_header) {
+		wire_decode(&cma_hdr_layout, ip_header_of(a), &of_a);
+		wire_decode(&cma_hdr_layout, ip_header_of(b), &of_b);
+		compare_rows(diff, &cma_hdr_layout, &of_a, &of_b);
+	}
+	for (i = 0; i < layout->n_fields; i++) {
+		field = layout->field[i];
+		if (field.look != WIRE_DATA)
+			continue;
+		if (has_header) {
+			field.offset += CMA_HDR_BYTES;
+			field.size -= CMA_HDR_BYTES;
+		}
+		compare_field(diff, &field, &a->req, &b->req);
+	}
+}
+
+static void compare_header(struct diff *diff, const struct mad_hdr *a, const struct mad_hdr *b)
+{
+	static const char *const names[] = { "class_version", "status", "attr_mod" };
+	size_t i;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		compare_field(diff, field_find(&mad_hdr_layout, names[i]), a, b);
+}
+
+/* --- messages ------------------------------------------------------------- */
+
+static const char *side_of(enum flow_end end)
+{
+	return end == FLOW_ACTIVE ? "active" : "passive";
+}
+
+static void compare_counts(struct diff *diff, const struct said *a, const struct said *b)
+{
+	char text[128];
+
+	if (a->count == b->count)
+		return;
+	snprintf(text, sizeof(text), "is sent %u time%s in A, %u in B", a->count,
+		 a->count == 1 ? "" : "s", b->count);
+	say(diff, "count", text);
+}
+
+static void compare_times(struct diff *diff, const struct said *a, const struct said *b)
+{
+	const double later_s = b->after_s - a->after_s;
+	char text[160];
+
+	if (later_s <= diff->later_s && -later_s <= diff->later_s)
+		return;
+	snprintf(text, sizeof(text),
+		 "comes %.3g s %s in B: %.3f s after the message before it, in A %.3f s",
+		 later_s < 0 ? -later_s : later_s, later_s < 0 ? "earlier" : "later", b->after_s,
+		 a->after_s);
+	say(diff, "time", text);
+}
+
+static void say_only(struct diff *diff, const struct said *said, char side)
+{
+	char text[160];
+
+	if (!filter_takes_message(&diff->filter, &said->msg))
+		return;
+	diff->message = cm_msg_layout(said->attr)->name;
+	snprintf(text, sizeof(text), "of the %s side: only in %c%s%s", side_of(said->from), side,
+		 said->attr == CM_ATTR_REJ ? ", with the reason " : "",
+		 said->attr == CM_ATTR_REJ ? cm_rej_reason_str(said->msg.rej.reason) : "");
+	say(diff, "only", text);
+}
+
+static void compare_said(struct diff *diff, const struct said *a, const struct said *b)
+{
+	if (!filter_takes_message(&diff->filter, &a->msg))
+		return;
+	diff->message = cm_msg_layout(a->attr)->name;
+	compare_header(diff, &a->msg.hdr, &b->msg.hdr);
+	compare_rows(diff, cm_msg_layout(a->attr), &a->msg.req, &b->msg.req);
+	compare_data(diff, &a->msg, &b->msg);
+	compare_counts(diff, a, b);
+	compare_times(diff, a, b);
+}
+
+static void compare_outcomes(struct diff *diff)
+{
+	char text[256];
+
+	if (diff->a->flow->outcome == diff->b->flow->outcome)
+		return;
+	diff->message = "";
+	snprintf(text, sizeof(text), "A: %s; B: %s", flow_outcome_text(diff->a->flow->outcome),
+		 flow_outcome_text(diff->b->flow->outcome));
+	say(diff, "outcome", text);
+}
+
+static void compare_talks(struct diff *diff, const struct talk *a, const struct talk *b)
+{
+	const struct said *other;
+	unsigned int i;
+
+	diff->a = a;
+	diff->b = b;
+	diff->has_title = false;
+	diff->n_pairs++;
+	for (i = 0; i < a->n; i++) {
+		other = find_said(b, a->said[i].attr, a->said[i].from);
+		if (other)
+			compare_said(diff, &a->said[i], other);
+		else
+			say_only(diff, &a->said[i], 'A');
+	}
+	for (i = 0; i < b->n; i++) {
+		if (!find_said(a, b->said[i].attr, b->said[i].from))
+			say_only(diff, &b->said[i], 'B');
+	}
+	compare_outcomes(diff);
+}
+
+/* --- connections ---------------------------------------------------------- */
+
+static bool is_taken(const struct diff *diff, const struct talk *talk)
+{
+	return filter_takes_flow(&diff->filter, talk->flow) &&
+	       filter_takes_outcome(&diff->filter, talk->flow->outcome);
+}
+
+/* The next of B that may stand for one of A. Return: NULL if there is none. */
+static struct talk *find_partner(struct diff *diff, const struct talk *a, bool any_service,
+				 uint32_t *from)
+{
+	struct side *side = &diff->side[1];
+	struct talk *b;
+	uint32_t i;
+
+	while (*from < side->n &&
+	       (side->talk[*from].is_paired || !is_taken(diff, &side->talk[*from])))
+		++*from;
+	for (i = *from; i < side->n; i++) {
+		b = &side->talk[i];
+		if (!b->is_paired && is_taken(diff, b) && b->flow->is_sidr == a->flow->is_sidr &&
+		    (any_service || b->flow->service_id == a->flow->service_id))
+			return b;
+	}
+	return NULL;
+}
+
+/* First those to the same service, then what is left. */
+static void pair_up(struct diff *diff, bool any_service)
+{
+	struct talk *a, *b;
+	uint32_t i, from = 0;
+
+	for (i = 0; i < diff->side[0].n; i++) {
+		a = &diff->side[0].talk[i];
+		if (a->is_paired || !is_taken(diff, a))
+			continue;
+		b = find_partner(diff, a, any_service, &from);
+		if (!b)
+			continue;
+		a->is_paired = b->is_paired = true;
+		compare_talks(diff, a, b);
+	}
+}
+
+static void say_unpaired(struct diff *diff, int side)
+{
+	const struct talk *talk;
+	uint32_t i;
+
+	for (i = 0; i < diff->side[side].n; i++) {
+		talk = &diff->side[side].talk[i];
+		if (talk->is_paired || !is_taken(diff, talk))
+			continue;
+		if (diff->json) {
+			printf("{\"%c\":%u,\"what\":\"only\"}\n", "ab"[side],
+			       talk -> flow -> number);
+		} else {
+			printf("%sonly in %c: ", diff->n_differences ? "\n" : "", "AB"[side]);
+			print_who(talk);
+			printf(": %s\n", flow_outcome_text(talk->flow->outcome));
+		}
+		diff->n_differences++;
+	}
+}
+
+static void compare_all(struct diff *diff)
+{
+	pair_up(diff, false);
+	pair_up(diff, true);
+	say_unpaired(diff, 0);
+	say_unpaired(diff, 1);
+	if (diff->json)
+		return;
+	printf("%s%llu pair%s of connections: ", diff->n_differences ? "\n" : "",
+	       (unsigned long long)diff->n_pairs, diff->n_pairs == 1 ? "" : "s");
+	if (diff->n_differences)
+		printf("%llu difference%s\n", (unsigned long long)diff->n_differences,
+		       diff->n_differences == 1 ? "" : "s");
+	else
+		puts("nothing differs");
+}
+
+int diff_main(int argc, char **argv)
+{
+	struct diff diff = { .later_s = LATER_S };
+	int i, err = 0;
+
+	command_parse(&argp, argc, argv, 0, &diff);
+	diff.width = page_width();
+	if (!diff.width)
+		diff.width = WIDTH_DEFAULT;
+	for (i = 0; i < SIDES && (!err || err == SOURCE_CUT); i++) {
+		int of_side = read_side(&diff.side[i], diff.file[i]);
+
+		err = of_side ? of_side : err;
+	}
+	if (!err || err == SOURCE_CUT)
+		compare_all(&diff);
+	for (i = 0; i < SIDES; i++)
+		free_side(&diff.side[i]);
+	return err || diff.n_differences ? STATUS_FAILED : STATUS_OK;
+}
