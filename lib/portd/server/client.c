@@ -45,7 +45,6 @@ static struct client *client_alloc(struct server *server)
 	list_init(&client->backlog);
 	list_init(&client->link);
 	list_init(&client->asks);
-	list_init(&client->of_user);
 	list_init(&client->stranger);
 	return client;
 }
@@ -331,6 +330,8 @@ static void control_ready(struct watch *watch, uint32_t events)
 		throttle(server, client, true);
 		return;
 	}
+	if (!user_has_turn(client))
+		return;
 	n = portd_datagram_receive(watch->fd, &server->in, fd, MSG_DONTWAIT);
 	list_remove(&client->stranger);
 	fd_close(&fd[1]); /* one is enough, but for alignment there is room for two */
@@ -426,9 +427,12 @@ static void data_ready(struct watch *watch, uint32_t events)
 		throttle(server, client, true);
 		return;
 	}
+	if (!user_has_turn(client))
+		return;
 	do
 		n = receive_messages(server, client);
-	while (n > 0 && ++i < client->batch && !client->leaving && may_send(client));
+	while (n > 0 && ++i < client->batch && !client->leaving && may_send(client) &&
+	       user_has_turn(client));
 	client->batch = next_batch(i, n > 0);
 	loop_change(&server->loop, &client->data, wanted_events(client));
 	if (n == 0 || (n < 0 && errno != EAGAIN))

@@ -37,6 +37,7 @@ struct holder {
 
 struct tenant {
 	struct list holders;
+	uint32_t *shared; /* a count of several tenants, or NULL */
 	unsigned int n_claims;
 	struct lease_page *page; /* NULL before it has one */
 	unsigned int n_leases;
@@ -82,13 +83,6 @@ struct port_limits *ports_limits(struct ports *ports)
 	return &ports->space.limits;
 }
 
-unsigned int ports_count(const struct ports *ports, uint16_t client)
-{
-	const struct tenant *tenant = ports->tenant[client];
-
-	return tenant ? tenant->n_claims + tenant->n_leases : 0;
-}
-
 /* --- tenants and holders ------------------------------------------------- */
 
 static struct tenant *tenant_of(struct ports *ports, uint16_t client)
@@ -105,6 +99,22 @@ static struct tenant *tenant_of(struct ports *ports, uint16_t client)
 	return tenant;
 }
 
+bool ports_share(struct ports *ports, uint16_t client, uint32_t *count)
+{
+	struct tenant *tenant = tenant_of(ports, client);
+
+	if (tenant)
+		tenant->shared = count;
+	return tenant;
+}
+
+static void count(struct tenant *tenant, unsigned int *n, int by)
+{
+	*n += (unsigned int)by;
+	if (tenant->shared)
+		*tenant->shared += (uint32_t)by;
+}
+
 static struct holder *find_holder(const struct ports *ports, uint16_t client, uint32_t claim_id)
 {
 	struct cm_key key = { .guid = client, .id = claim_id };
@@ -118,7 +128,7 @@ static void holder_free(struct ports *ports, struct holder *holder)
 	struct tenant *tenant = ports->tenant[holder->client];
 
 	if (hash_is_in(&holder->by_claim_id.link))
-		tenant->n_claims--;
+		count(tenant, &tenant->n_claims, -1);
 	cm_index_remove(&ports->by_claim_id, &holder->by_claim_id);
 	port_space_release(&ports->space, &holder->claim);
 	list_remove(&holder->of_tenant);
@@ -146,7 +156,7 @@ static int reserve_lease(struct ports *ports, uint16_t client, uint16_t ps, uint
 	if (err)
 		return err;
 	tenant->is_leased[word / 64] |= UINT64_C(1) << word % 64;
-	tenant->n_leases++;
+	count(tenant, &tenant->n_leases, 1);
 	return 0;
 }
 
@@ -156,7 +166,7 @@ static void unreserve_lease(struct ports *ports, struct tenant *tenant, uint16_t
 
 	port_space_unreserve(&ports->space, ps, port);
 	tenant->is_leased[word / 64] &= ~(UINT64_C(1) << word % 64);
-	tenant->n_leases--;
+	count(tenant, &tenant->n_leases, -1);
 }
 
 /* Of a port that is leased. Return: false if its client uses it. */
@@ -218,6 +228,7 @@ static void end_leases(struct ports *ports, uint16_t client)
 	if (tenant->n_leases)
 		port_space_unreserve_those(&ports->space, MARK_LEASE | UINT16_MAX,
 					   MARK_LEASE | client);
+	count(tenant, &tenant->n_leases, -(int)tenant->n_leases);
 }
 
 /* Where a new lease of a port is to stand; LEASE_WORDS if the page is full. */
@@ -335,7 +346,7 @@ int ports_page_new(struct ports *ports, uint16_t client)
 	return err ? err : fd;
 }
 
-int ports_page_resume(struct ports *ports, uint16_t client, int fd)
+int ports_page_resume(struct ports *ports, uint16_t client, int fd, uint32_t room)
 {
 	struct tenant *tenant = tenant_of(ports, client);
 	int err = tenant ? 0 : -ENOMEM;
@@ -353,7 +364,8 @@ int ports_page_resume(struct ports *ports, uint16_t client, int fd)
 	for (word = 0; word < LEASE_WORDS; word++) {
 		value = __atomic_load_n(&tenant->page->word[word], __ATOMIC_ACQUIRE);
 		if (lease_read(value, &ps, &port) != LEASE_EMPTY &&
-		    (!may_be_leased(ports, port) || reserve_lease(ports, client, ps, port, word)))
+		    (tenant->n_leases >= room || !may_be_leased(ports, port) ||
+		     reserve_lease(ports, client, ps, port, word)))
 			set_word(tenant, word, LEASE_EMPTY);
 	}
 	return 0;
@@ -456,7 +468,7 @@ int ports_bind(struct ports *ports, uint16_t client, const struct portd_claim *c
 		return err;
 	}
 	cm_index_insert(&ports->by_claim_id, &holder->by_claim_id, &key);
-	tenant->n_claims++;
+	count(tenant, &tenant->n_claims, 1);
 	*ret = addr_port(&holder->claim.local);
 	return 0;
 }

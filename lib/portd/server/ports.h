@@ -78,14 +78,16 @@ int ports_page_new(struct ports *ports, uint16_t client);
 
 /**
  * ports_page_resume() - take back the page that a client had from an earlier cmportd
+ * @room: how many ports the client may have
  * @fd: sent by the client, so nothing about it is believed; owned by ports from now on, also when
  *      it is refused
  *
- * Words that name ports which are not ephemeral, or are held by others, are revoked.
+ * Words that name ports which are not ephemeral, or are held by others, or are too many, are
+ * revoked.
  *
  * Return: 0, -EINVAL if it is not a page of ours, -errno.
  */
-int ports_page_resume(struct ports *ports, uint16_t client, int fd);
+int ports_page_resume(struct ports *ports, uint16_t client, int fd, uint32_t room);
 
 /**
  * ports_listener() - for whom is a request?
@@ -97,8 +99,13 @@ int ports_page_resume(struct ports *ports, uint16_t client, int fd);
  */
 uint16_t ports_listener(const struct ports *ports, uint64_t service_id, const uint8_t *data);
 
-/** ports_count() - how many port numbers a client has claimed or leased. */
-unsigned int ports_count(const struct ports *ports, uint16_t client);
+/**
+ * ports_share() - count the port numbers of a client, who has none yet, together with others'
+ * @count: of all of them; must live as long as the client
+ *
+ * Return: false when out of memory.
+ */
+bool ports_share(struct ports *ports, uint16_t client, uint32_t *count);
 
 /** ports_client_gone() - release all that a client has. */
 void ports_client_gone(struct ports *ports, uint16_t client);

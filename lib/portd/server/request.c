@@ -45,6 +45,7 @@ static void take_block(struct request *request, uint16_t block)
 	request->server->block_owner[block] = client->index;
 	request->server->block_pid[block] = client->pid;
 	client->block[client->n_blocks++] = block;
+	client->user->n_blocks++;
 	if (client->n_blocks == 1 && request->server->recovery)
 		request->server->recovery->introduce(request->server, client);
 }
@@ -61,7 +62,7 @@ static int lend_block(struct request *request)
 
 	if (client->n_blocks == ID_BLOCKS_MAX)
 		return -ENOSPC;
-	err = check_quota(request, QUOTA_USER_IDS, user_has(client, QUOTA_USER_IDS));
+	err = check_quota(request, QUOTA_USER_IDS, client->user->n_blocks);
 	if (err)
 		return err;
 	for (tries = 0; tries < ID_BLOCKS; tries++) {
@@ -81,18 +82,23 @@ static int lend_block(struct request *request)
 
 static int open_page(struct request *request)
 {
+	struct client *client = request->client;
+	struct ports *ports = client->net_ns->ports;
+	uint32_t *n_ports = &client->user->n_ports;
 	int fd;
 
+	if (!ports_share(ports, client->index, n_ports))
+		return -ENOMEM;
 	if (!request->record->hello.resumes) {
-		fd = ports_page_new(request->client->net_ns->ports, request->client->index);
+		fd = ports_page_new(ports, client->index);
 		request->reply_fd[1] = fd;
 		return fd < 0 ? fd : 0;
 	}
 	fd = request->fd;
 	request->fd = -1;
 	return fd < 0 ? -EINVAL
-		      : ports_page_resume(request->client->net_ns->ports, request->client->index,
-					  fd);
+		      : ports_page_resume(ports, client->index, fd,
+					  user_room(client, QUOTA_USER_PORTS, *n_ports));
 }
 
 static int handle_hello(struct request *request)
@@ -159,6 +165,8 @@ static int handle_hold_ids(struct request *request)
 		return -EEXIST;
 	if (server->block_pid[block] && server->block_pid[block] != request->client->pid)
 		return -EPERM;
+	if (check_quota(request, QUOTA_USER_IDS, request->client->user->n_blocks))
+		return -EDQUOT;
 	take_block(request, block);
 	if (request->client->n_blocks == 1 && server->recovery)
 		server->recovery->returns(request->server, request->client);
@@ -259,9 +267,7 @@ static void refresh_limits(struct request *request, uint16_t port)
 static int handle_bind(struct request *request)
 {
 	const struct portd_claim *claim = &request->record->claim;
-
-	int err =
-		check_quota(request, QUOTA_USER_PORTS, user_has(request->client, QUOTA_USER_PORTS));
+	int err = check_quota(request, QUOTA_USER_PORTS, request->client->user->n_ports);
 
 	if (err)
 		return err;
@@ -293,13 +299,15 @@ static int handle_release(struct request *request)
 static int handle_lease_ports(struct request *request)
 {
 	const struct portd_lease_ports *wanted = &request->record->lease_ports;
-	int n = check_quota(request, QUOTA_USER_PORTS, user_has(request->client, QUOTA_USER_PORTS));
+	const struct client *client = request->client;
+	uint32_t room = user_room(client, QUOTA_USER_PORTS, client->user->n_ports);
+	int n = check_quota(request, QUOTA_USER_PORTS, client->user->n_ports);
 
 	if (n)
 		return n;
 	refresh_limits(request, 0);
-	n = ports_lease(request->client->net_ns->ports, request->client->index, wanted->ps,
-			wanted->count, &request->reply->port);
+	n = ports_lease(client->net_ns->ports, client->index, wanted->ps,
+			wanted->count < room ? wanted->count : room, &request->reply->port);
 	request->reply->count = n > 0 ? (uint32_t)n : 0;
 	return n < 0 ? n : 0;
 }

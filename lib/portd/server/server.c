@@ -260,6 +260,7 @@ void server_turn(struct server *server)
 	if (server->options.lock)
 		server->options.lock();
 	server->now = clock_now();
+	server->turn_no++;
 	if (server->any_unread)
 		receive_unread(server);
 	loop_dispatch(&server->loop);
@@ -393,6 +394,7 @@ void server_end(struct server *server)
 	for_each_host_port(server, host_port_close);
 	list_for_each_safe (node, after, &server->spare)
 		free(container_of(node, struct batch, link));
+	user_forget_all(server);
 	net_ns_home_free(server->home);
 	cm_core_fini(&server->core);
 	if (server->recovery)

@@ -108,7 +108,6 @@ struct client {
 	uint32_t start; /* process_start() of it */
 	uid_t uid;
 	struct user *user;
-	struct list of_user;
 	struct list stranger; /* in server.strangers, until its first request */
 	struct cm_time speaks_until;
 	struct net_ns *net_ns; /* whose ports it asks for */
@@ -203,6 +202,7 @@ struct server {
 	bool any_leaving;
 	bool any_gone;
 	bool any_unread;
+	uint64_t turn_no;
 	struct cm_time now; /* of this turn */
 	struct cm_time idle_since;
 	struct cm_time listens_again_at; /* 0 ns: it is open */

@@ -192,6 +192,7 @@ static void client_ask_free(struct client_ask *asked)
 {
 	list_remove(&asked->link);
 	asked->client->n_asks--;
+	asked->client->user->n_asks--;
 	free(asked);
 }
 
@@ -254,7 +255,7 @@ static void handle_query(struct server *server, struct client *client,
 
 	if (!host_port || !host_port->subnet || !is_welcome(wanted) ||
 	    client->n_asks >= quota_of(&server->options.quotas, QUOTA_CLIENT_SA) ||
-	    !user_may(client, QUOTA_USER_SA, user_has(client, QUOTA_USER_SA))) {
+	    !user_may(client, QUOTA_USER_SA, client->user->n_asks)) {
 		refuse_query(server, client, wanted->ask_id, host_port ? -EPERM : -ENODEV);
 		return;
 	}
@@ -269,6 +270,7 @@ static void handle_query(struct server *server, struct client *client,
 	set_query(asked, wanted);
 	list_append(&client->asks, &asked->link);
 	client->n_asks++;
+	client->user->n_asks++;
 	sa_agent_ask(&host_port->subnet->agent, &asked->ask, server->now);
 }
 

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 
 #include "base/log.h"
-#include "lib/portd/server/ports.h"
 #include "lib/portd/server/state.h"
 
 #define BURST_SHARE 10 /* of what a second allows, that much at once */
@@ -30,37 +29,76 @@ static uint32_t allowed(const struct client *client, enum quota quota)
 	return quota_of(&client->server->options.quotas, quota);
 }
 
+static double refilled(double tokens, struct cm_time since, struct cm_time now, uint32_t rate)
+{
+	const double full = (double)rate / BURST_SHARE;
+
+	tokens += (double)(now.ns - since.ns) * rate / 1e9;
+	return tokens < full ? tokens : full;
+}
+
+static void refill(struct server *server, struct user *user)
+{
+	user->tokens = refilled(user->tokens, user->tokens_at, server->now,
+				quota_of(&server->options.quotas, QUOTA_USER_RATE));
+	user->tokens_at = server->now;
+}
+
+static void user_free(struct user *user)
+{
+	list_remove(&user->link);
+	free(user);
+}
+
+static void forget_rested(struct server *server)
+{
+	const double full = (double)quota_of(&server->options.quotas, QUOTA_USER_RATE) /
+			    BURST_SHARE;
+	struct list *node, *after;
+	struct user *user;
+
+	list_for_each_safe (node, after, &server->users) {
+		user = container_of(node, struct user, link);
+		refill(server, user);
+		if (user->n_clients == 0 && user->tokens >= full)
+			user_free(user);
+	}
+}
+
 bool user_enter(struct server *server, struct client *client, uid_t uid)
 {
-	struct user *user = find(server, uid);
+	struct user *user;
 
+	forget_rested(server);
+	user = find(server, uid);
 	if (!user) {
 		user = calloc(1, sizeof(*user));
 		if (!user)
 			return false;
 		user->uid = uid;
 		list_init(&user->link);
-		list_init(&user->clients);
 		list_append(&server->users, &user->link);
 		user->tokens = (double)allowed(client, QUOTA_USER_RATE) / BURST_SHARE;
 		user->tokens_at = server->now;
 	}
 	client->user = user;
-	list_append(&user->clients, &client->of_user);
 	user->n_clients++;
 	return true;
 }
 
 void user_leave(struct client *client)
 {
-	struct user *user = client->user;
-
-	list_remove(&client->of_user);
+	client->user->n_clients--;
+	client->user->n_blocks -= client->n_blocks;
 	client->user = NULL;
-	if (--user->n_clients)
-		return;
-	list_remove(&user->link);
-	free(user);
+}
+
+void user_forget_all(struct server *server)
+{
+	struct list *node, *after;
+
+	list_for_each_safe (node, after, &server->users)
+		user_free(container_of(node, struct user, link));
 }
 
 bool user_may(struct client *client, enum quota quota, uint32_t has)
@@ -77,46 +115,41 @@ bool user_may(struct client *client, enum quota quota, uint32_t has)
 	return false;
 }
 
-uint32_t user_has(const struct client *client, enum quota quota)
+uint32_t user_room(const struct client *client, enum quota quota, uint32_t has)
 {
-	const struct client *each;
-	struct list *node;
-	uint32_t n = 0;
+	const uint32_t most = allowed(client, quota);
 
-	list_for_each (node, &client->user->clients) {
-		each = container_of(node, struct client, of_user);
-		if (quota == QUOTA_USER_PORTS)
-			n += ports_count(each->net_ns->ports, each->index);
-		else
-			n += quota == QUOTA_USER_IDS ? each->n_blocks : each->n_asks;
-	}
-	return n;
+	if (client->user->uid == 0)
+		return UINT32_MAX;
+	return has < most ? most - has : 0;
 }
 
 void user_spend(struct client *client, double tokens)
 {
+	struct user *user = client->user;
+
 	client->tokens -= tokens;
-	if (client->user->uid)
-		client->user->tokens -= tokens;
+	if (user->uid)
+		user->tokens -= tokens;
+	if (user->turn_no != client->server->turn_no)
+		user->turn = 0;
+	user->turn_no = client->server->turn_no;
+	user->turn += tokens;
 }
 
-static double refilled(double tokens, struct cm_time since, struct cm_time now, uint32_t rate)
+bool user_has_turn(const struct client *client)
 {
-	const double full = (double)rate / BURST_SHARE;
+	const struct user *user = client->user;
 
-	tokens += (double)(now.ns - since.ns) * rate / 1e9;
-	return tokens < full ? tokens : full;
+	return user->turn_no != client->server->turn_no || user->turn < USER_TURN;
 }
 
 void user_refill(struct client *client)
 {
 	const struct cm_time now = client->server->now;
-	struct user *user = client->user;
 
 	client->tokens = refilled(client->tokens, client->tokens_at, now,
 				  allowed(client, QUOTA_CLIENT_RATE));
 	client->tokens_at = now;
-	user->tokens =
-		refilled(user->tokens, user->tokens_at, now, allowed(client, QUOTA_USER_RATE));
-	user->tokens_at = now;
+	refill(client->server, client->user);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The users of a host, each as long as it has clients: what all clients of one have together, for
- * the quotas of a user.
+ * The users of a host: what all clients of one have together, for the quotas of a user. Who has no
+ * client is remembered until he could have a full burst again, lest he get one by coming anew.
  */
 #ifndef LIB_PORTD_SERVER_USER_H
 #define LIB_PORTD_SERVER_USER_H
@@ -14,18 +14,24 @@
 #include "base/time.h"
 #include "lib/portd/server/quota.h"
 
+#define USER_TURN 512 /* messages and requests of one user that a turn reads, and a datagram */
+
 struct server;
 struct client;
 
 struct user {
 	struct list link; /* in server.users */
-	struct list clients;
 	uid_t uid;
 	uint32_t n_clients;
+	uint32_t n_ports;   /* ports.c counts */
+	uint32_t n_blocks;  /* of comm ids */
 	uint32_t n_tracked; /* the tracker counts */
 	uint32_t n_queued;
+	uint32_t n_asks;
 	double tokens; /* what is left of its rate */
 	struct cm_time tokens_at;
+	double turn;	      /* messages and requests that were read in this turn ... */
+	uint64_t turn_no;     /* ... of the server */
 	uint32_t was_refused; /* a bit a quota: the log says it once */
 };
 
@@ -37,17 +43,23 @@ void user_leave(struct client *client);
 
 /**
  * user_may() - may the user of a client have one more?
- * @has: what it has; of what is counted here, user_has() says it
+ * @has: what it has
  *
  * Return: true for root. If not, the log says so, once for each quota.
  */
 bool user_may(struct client *client, enum quota quota, uint32_t has);
 
-/** user_has() - what all clients of its user have: USER_PORTS, USER_IDS, USER_SA. */
-uint32_t user_has(const struct client *client, enum quota quota);
+/** user_room() - how many more may the user of a client have? UINT32_MAX for root. */
+uint32_t user_room(const struct client *client, enum quota quota, uint32_t has);
 
 /** user_spend() - take from the rate of a client and its user. */
 void user_spend(struct client *client, double tokens);
+
+/** user_has_turn() - may its user be read from once more in this turn? */
+bool user_has_turn(const struct client *client);
+
+/** user_forget_all() - free those who are remembered; nobody has clients. */
+void user_forget_all(struct server *server);
 
 /** user_refill() - give both what the time that has passed has earned. */
 void user_refill(struct client *client);

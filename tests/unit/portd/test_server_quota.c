@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <rdma/rdma_cma.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "tests/unit/portd/scene.h"
@@ -38,6 +39,19 @@ static int say_hello(struct rig_client *client)
 	client->control = rig_dial();
 	client->data = -1;
 	return rig_ask(client, &hello);
+}
+
+static const struct user *mallory_is(void)
+{
+	const struct user *user = NULL;
+	struct list *node;
+
+	list_for_each (node, &rig_server()->users) {
+		user = container_of(node, struct user, link);
+		if (user->uid == MALLORY)
+			break;
+	}
+	return user;
 }
 
 static int ask_for(struct rig_client *client, enum portd_type type)
@@ -164,6 +178,59 @@ TEST(leased_ports_count)
 	ck_assert_int_eq(bind_number(&mallory[0], 1), EDQUOT);
 }
 
+TEST(no_more_ports_are_leased_at_once_than_a_user_may_have)
+{
+	struct portd_record lease = {
+		.type = PORTD_LEASE_PORTS, .lease_ports = {.ps = RDMA_PS_TCP, .count = 100}
+	};
+
+	allow(QUOTA_USER_PORTS, 7);
+	rig_meet(&mallory[0]);
+	rig_ask(&mallory[0], &lease);
+	ck_assert_uint_eq(mallory[0].reply.count, 7);
+}
+
+static void come_back(struct rig_client *client, int page_fd)
+{
+	*client = (struct rig_client){ .control = rig_dial(), .data = -1, .page_fd = -1 };
+	rig_resume(client, page_fd);
+}
+
+/* A page with more ports on it than anybody has leased. */
+TEST(ports_of_an_earlier_life_count)
+{
+	struct lease_page *page;
+	unsigned int i, n = 0;
+
+	allow(QUOTA_USER_PORTS, 7);
+	rig_meet(&mallory[0]);
+	page = mmap(NULL, LEASE_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, mallory[0].page_fd,
+		    0);
+	ck_assert_ptr_ne(page, MAP_FAILED);
+	for (i = 0; i < 100; i++)
+		page->word[i] = lease_word(RDMA_PS_TCP, (uint16_t)(40000 + i), LEASE_FREE);
+	come_back(&mallory[1], mallory[0].page_fd);
+	for (i = 0; i < 100; i++)
+		n += page->word[i] != LEASE_EMPTY;
+	munmap(page, LEASE_PAGE_BYTES);
+	ck_assert_uint_eq(n, 7);
+}
+
+TEST(comm_ids_of_an_earlier_life_count)
+{
+	struct portd_record hold = { .type = PORTD_HOLD_IDS };
+	unsigned int i, n = 0;
+
+	allow(QUOTA_USER_IDS, 3);
+	rig_meet(&mallory[0]);
+	come_back(&mallory[1], mallory[0].page_fd);
+	for (i = 1; i < 10; i++) {
+		hold.ids.first = mallory[0].first + (i << ID_BLOCK_SHIFT);
+		n += rig_ask(&mallory[1], &hold) == 0;
+	}
+	ck_assert_uint_eq(n, 2);
+}
+
 TEST(a_user_has_so_many_connections)
 {
 	allow(QUOTA_USER_TRACKED, 2);
@@ -232,6 +299,49 @@ TEST(requests_are_metered_as_messages_are)
 	ck_assert_uint_eq(rig_server()->n_throttled, 1);
 	rig_pass(1000);
 	ck_assert_uint_gt(fill(mallory[0].control, PORTD_RELEASE), 0);
+}
+
+TEST(who_comes_anew_has_no_new_burst)
+{
+	allow(QUOTA_USER_RATE, 1000);
+	rig_meet(&mallory[0]);
+	fill(mallory[0].data, PORTD_CLOSE);
+	rig_leave(&mallory[0]);
+	ck_assert_int_eq(say_hello(&mallory[1]), -1);
+	rig_pass(2000);
+	ck_assert_int_eq(rig_answer(&mallory[1]), 0);
+}
+
+TEST(a_user_who_has_rested_is_forgotten)
+{
+	rig_meet(&mallory[0]);
+	rig_leave(&mallory[0]);
+	rig_pass(1000);
+	rig_meet(&mallory[0]);
+	rig_leave(&mallory[0]);
+	rig_pass(1000);
+	rig_come_as_user(BOB);
+	rig_meet(&mallory[1]);
+	ck_assert_uint_eq(list_length(&rig_server()->users), 2); /* root, and Bob */
+}
+
+/* Else who has many clients is read from at each turn, and who has one waits. */
+TEST(in_a_turn_a_user_is_read_from_so_much_and_no_more)
+{
+	struct portd_datagram full = { .bytes = 0 };
+	struct portd_record record = { .type = PORTD_CLOSE };
+	unsigned int i, n = 0;
+	double before;
+
+	while (portd_put(&full, &record))
+		n++;
+	for (i = 0; i < N_MAX; i++)
+		rig_meet(&mallory[i]);
+	for (i = 0; i < N_MAX; i++)
+		fill(mallory[i].data, PORTD_CLOSE);
+	before = mallory_is()->tokens;
+	rig_turn();
+	ck_assert(before - mallory_is()->tokens <= USER_TURN + n);
 }
 
 /* --- what they are set to ------------------------------------------------ */
