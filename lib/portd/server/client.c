@@ -118,7 +118,6 @@ int client_open_data(struct server *server, struct client *client, int *ret_fd)
 void client_forget(struct server *server, struct client *client)
 {
 	struct list *node, *after;
-	unsigned int i;
 
 	server_close(server, &client->control);
 	server_close(server, &client->data);
@@ -128,9 +127,7 @@ void client_forget(struct server *server, struct client *client)
 		free(container_of(node, struct batch, link));
 	free(client->out);
 	list_remove(&client->link);
-	for (i = 0; i < HOST_PORTS_MAX; i++)
-		if (server->host_port[i])
-			host_port_forget_sender(server->host_port[i], client);
+	host_port_forget_sender(server, client);
 	subnet_forget_client(server, client, false);
 	if (client->throttled)
 		server->n_throttled--;
@@ -453,6 +450,7 @@ void client_close(struct server *server, struct client *client)
 	for (i = 0; i < client->n_blocks; i++)
 		server->block_owner[client->block[i]] = NOBODY;
 	ports_client_gone(client->net_ns->ports, client->index);
+	host_port_forget_sender(server, client); /* what takes back a REQ of it comes after it */
 	while (tracker_take(server->tracker, client->index, &tracked))
 		router_reap(server, &tracked);
 	subnet_forget_client(server, client, true);

@@ -19,43 +19,112 @@
 
 /* --- transmit entries in lists ------------------------------------------- */
 
+static struct user *user_of(struct server *server, const struct client *sender)
+{
+	return sender ? sender->user : &server->nobody;
+}
+
+static void put_request(struct server *server, struct xmit *xmit)
+{
+	struct user *user = user_of(server, xmit->sender);
+
+	if (list_is_empty(&user->requests))
+		list_append(&server->senders, &user->sends);
+	list_append(&user->requests, &xmit->link);
+	if (xmit->sender)
+		xmit->sender->n_requests++;
+}
+
 static struct xmit *take_request(struct server *server, struct xmit *xmit)
 {
+	struct user *user = user_of(server, xmit->sender);
 	struct client *sender = xmit->sender;
 
 	list_remove(&xmit->link);
+	list_remove(&user->sends);
+	if (!list_is_empty(&user->requests))
+		list_append(&server->senders, &user->sends);
 	if (sender && --sender->n_requests == REQUESTS_MAX - 1)
 		server->above->may_send(server, sender);
 	return xmit;
 }
 
-static struct xmit *take_waiting(struct host_port *host_port, struct xmit *xmit)
+/* Whoever else waits, there is room for one more: who is alone has half of it. */
+static bool may_wait(struct server *server, const struct host_port *host_port,
+		     const struct client *sender)
+{
+	const struct user *user = user_of(server, sender);
+
+	return (sender ? sender->n_waits : user->n_waits) < WAITS_MAX &&
+	       user->n_waits + host_port->n_waiting < WAITING_MAX;
+}
+
+static void put_waiting(struct server *server, struct xmit *xmit)
+{
+	list_append(&xmit->host_port->waiting, &xmit->link);
+	xmit->host_port->n_waiting++;
+	user_of(server, xmit->sender)->n_waits++;
+	if (xmit->sender)
+		xmit->sender->n_waits++;
+}
+
+static struct xmit *take_waiting(struct server *server, struct xmit *xmit)
 {
 	list_remove(&xmit->link);
-	host_port->n_waiting--;
+	xmit->host_port->n_waiting--;
+	user_of(server, xmit->sender)->n_waits--;
 	if (xmit->sender)
 		xmit->sender->n_waits--;
 	return xmit;
 }
 
-static void forget_sender(struct list *entries, const struct client *sender)
-{
-	struct xmit *xmit;
-	struct list *node;
+typedef struct xmit *take_fn(struct server *server, struct xmit *xmit);
+typedef void put_fn(struct server *server, struct xmit *xmit);
 
-	list_for_each (node, entries) {
+/* They are nobody's from now on, in their order. */
+static void forget_sender(struct server *server, const struct list *entries,
+			  const struct client *sender, take_fn *take, put_fn *put)
+{
+	struct list *node, *after, its;
+	struct xmit *xmit;
+
+	list_init(&its);
+	list_for_each_safe (node, after, entries) {
 		xmit = container_of(node, struct xmit, link);
 		if (xmit->sender == sender)
-			xmit->sender = NULL;
+			list_append(&its, &take(server, xmit)->link);
+	}
+	list_for_each_safe (node, after, &its) {
+		list_remove(node);
+		xmit = container_of(node, struct xmit, link);
+		xmit->sender = NULL;
+		put(server, xmit);
 	}
 }
 
-void host_port_forget_sender(struct host_port *host_port, const struct client *sender)
+void host_port_forget_sender(struct server *server, const struct client *sender)
 {
+	unsigned int i;
+
 	if (sender->n_requests)
-		forget_sender(&host_port->requests, sender);
-	if (sender->n_waits)
-		forget_sender(&host_port->waiting, sender);
+		forget_sender(server, &sender->user->requests, sender, take_request, put_request);
+	for (i = 0; sender->n_waits && i < server->n_host_ports; i++)
+		if (server->host_port[i])
+			forget_sender(server, &server->host_port[i]->waiting, sender, take_waiting,
+				      put_waiting);
+}
+
+static void forget_requests_of(struct server *server, const struct host_port *host_port,
+			       const struct user *user)
+{
+	struct list *node, *after;
+	struct xmit *xmit;
+
+	list_for_each_safe (node, after, &user->requests) {
+		xmit = container_of(node, struct xmit, link);
+		if (xmit->host_port == host_port)
+			free(take_request(server, xmit));
+	}
 }
 
 /* --- opening and closing ------------------------------------------------- */
@@ -169,7 +238,6 @@ int host_port_open(struct server *server, const char *device, uint8_t port_num,
 	host_port->batch = 1;
 	host_port->port_num = port_num;
 	strncpy(host_port->device, device, sizeof(host_port->device) - 1);
-	list_init(&host_port->requests);
 	list_init(&host_port->waiting);
 	err = equip(server, host_port, ret_who);
 	if (err) {
@@ -230,10 +298,11 @@ void host_port_close(struct server *server, struct host_port *host_port)
 	for (i = 0; i < CLIENTS_MAX; i++)
 		if (server->client[i])
 			server->above->port_gone(server, server->client[i], host_port->handle);
-	list_for_each_safe (node, after, &host_port->requests)
-		free(take_request(server, container_of(node, struct xmit, link)));
+	forget_requests_of(server, host_port, &server->nobody);
+	list_for_each (node, &server->users)
+		forget_requests_of(server, host_port, container_of(node, struct user, link));
 	list_for_each_safe (node, after, &host_port->waiting)
-		free(take_waiting(host_port, container_of(node, struct xmit, link)));
+		free(take_waiting(server, container_of(node, struct xmit, link)));
 	subnet_close(server, host_port);
 	server->host_port[host_port->handle] = NULL;
 	gid_forget(host_port->verbs);
@@ -378,14 +447,16 @@ static bool send_now(struct server *server, struct host_port *host_port,
 	return true;
 }
 
-static struct xmit *xmit_new(struct server *server, struct client *sender,
-			     const struct mad_path *path, const uint8_t mad[MAD_BYTES], bool again)
+static struct xmit *xmit_new(struct server *server, struct host_port *host_port,
+			     struct client *sender, const struct mad_path *path,
+			     const uint8_t mad[MAD_BYTES], bool again)
 {
 	struct xmit *xmit = malloc(sizeof(*xmit));
 
 	if (!xmit)
 		return NULL;
 	xmit->deadline = cm_time_after(server->now, sender ? WAITING_NS : OUR_WAITING_NS);
+	xmit->host_port = host_port;
 	xmit->sender = sender;
 	xmit->again = again;
 	xmit->path = *path;
@@ -395,12 +466,8 @@ static struct xmit *xmit_new(struct server *server, struct client *sender,
 
 static void wait_for_hop(struct server *server, struct host_port *host_port, struct xmit *xmit)
 {
-	if (xmit && host_port->n_waiting < WAITING_MAX &&
-	    (!xmit->sender || xmit->sender->n_waits < WAITS_MAX)) {
-		list_append(&host_port->waiting, &xmit->link);
-		host_port->n_waiting++;
-		if (xmit->sender)
-			xmit->sender->n_waits++;
+	if (xmit && may_wait(server, host_port, xmit->sender)) {
+		put_waiting(server, xmit);
 		return;
 	}
 	server->count[SERVER_COUNT_OVERFLOW]++;
@@ -409,12 +476,12 @@ static void wait_for_hop(struct server *server, struct host_port *host_port, str
 }
 
 /* What takes back a REQ must not overtake it. */
-static bool has_to_queue(const struct host_port *host_port, const uint8_t mad[MAD_BYTES])
+static bool has_to_queue(const struct user *user, const uint8_t mad[MAD_BYTES])
 {
 	uint16_t attr = cm_mad_attr(mad);
 
 	return attr == CM_ATTR_REQ || attr == CM_ATTR_SIDR_REQ ||
-	       (attr == CM_ATTR_REJ && !list_is_empty(&host_port->requests));
+	       (attr == CM_ATTR_REJ && !list_is_empty(&user->requests));
 }
 
 void host_port_send(struct server *server, struct host_port *host_port, struct client *sender,
@@ -424,20 +491,19 @@ void host_port_send(struct server *server, struct host_port *host_port, struct c
 
 	tracer_show(server, host_port, again ? PORTD_REPEATED : PORTD_SENT, sender, path, mad);
 	stat_count(host_port, again ? PORTD_COUNT_REPEATED : PORTD_COUNT_SENT, mad);
-	if (!has_to_queue(host_port, mad)) {
+	if (!has_to_queue(user_of(server, sender), mad)) {
 		if (!send_now(server, host_port, path, mad, again))
-			wait_for_hop(server, host_port, xmit_new(server, sender, path, mad, again));
+			wait_for_hop(server, host_port,
+				     xmit_new(server, host_port, sender, path, mad, again));
 		return;
 	}
-	xmit = xmit_new(server, sender, path, mad, again);
+	xmit = xmit_new(server, host_port, sender, path, mad, again);
 	if (!xmit) {
 		server->count[SERVER_COUNT_OVERFLOW]++;
 		stat_count(host_port, PORTD_COUNT_OVERFLOW, mad);
 		return;
 	}
-	list_append(&host_port->requests, &xmit->link);
-	if (sender)
-		sender->n_requests++;
+	put_request(server, xmit);
 }
 
 static void send_held(struct server *server, struct host_port *host_port)
@@ -451,24 +517,30 @@ static void send_held(struct server *server, struct host_port *host_port)
 		if (is_hop_ready(host_port, &path))
 			send_by_umad(server, host_port, &path, mad);
 		else
-			wait_for_hop(server, host_port, xmit_new(server, NULL, &path, mad, true));
+			wait_for_hop(server, host_port,
+				     xmit_new(server, host_port, NULL, &path, mad, true));
 	}
+}
+
+void host_port_send_requests(struct server *server)
+{
+	struct user *user;
+	struct xmit *xmit;
+	int i;
+
+	for (i = 0; i < SEND_BATCH && !list_is_empty(&server->senders); i++) {
+		user = container_of(server->senders.next, struct user, sends);
+		xmit = take_request(server, container_of(user->requests.next, struct xmit, link));
+		if (send_now(server, xmit->host_port, &xmit->path, xmit->mad, xmit->again))
+			free(xmit);
+		else
+			wait_for_hop(server, xmit->host_port, xmit);
+	}
+	server->requests_left = !list_is_empty(&server->senders);
 }
 
 void host_port_flush(struct server *server, struct host_port *host_port)
 {
-	struct xmit *xmit;
-	int i;
-
-	for (i = 0; i < SEND_BATCH && !list_is_empty(&host_port->requests); i++) {
-		xmit = container_of(host_port->requests.next, struct xmit, link);
-		take_request(server, xmit);
-		if (send_now(server, host_port, &xmit->path, xmit->mad, xmit->again))
-			free(xmit);
-		else
-			wait_for_hop(server, host_port, xmit);
-	}
-	server->requests_left = server->requests_left || !list_is_empty(&host_port->requests);
 	if (host_port->sender)
 		send_held(server, host_port);
 }
@@ -492,7 +564,7 @@ void host_port_retry(struct server *server, struct host_port *host_port)
 			unready = &xmit->path.dgid;
 			continue;
 		}
-		free(take_waiting(host_port, xmit));
+		free(take_waiting(server, xmit));
 	}
 }
 

@@ -27,6 +27,7 @@
 #define GRACE_LOOK_MS	   20
 #define THROTTLE_LOOK_MS   5
 #define WAITING_LOOK_MS	   50
+#define WAITING_PRICE_NS   20000
 
 static void for_each_host_port(struct server *server,
 			       void (*visit)(struct server *server, struct host_port *host_port))
@@ -120,8 +121,7 @@ static void read_net_changes(struct watch *watch, uint32_t events)
 		gid_forget(NULL);
 	if (changes.paths)
 		for_each_host_port(server, host_port_paths_changed);
-	if (changes.paths || changes.links)
-		for_each_host_port(server, host_port_retry);
+	server->hops_changed = server->hops_changed || changes.paths || changes.links;
 }
 
 /* --- when to turn again -------------------------------------------------- */
@@ -157,14 +157,36 @@ static struct cm_time stop_deadline(const struct server *server)
 	return server->n_clients ? server->linger_until : server->now;
 }
 
-static bool any_waits(const struct server *server)
+static unsigned int n_waiting(const struct server *server)
 {
-	unsigned int i;
+	unsigned int i, n = 0;
 
 	for (i = 0; i < server->n_host_ports; i++)
-		if (server->host_port[i] && server->host_port[i]->n_waiting)
-			return true;
-	return false;
+		if (server->host_port[i])
+			n += server->host_port[i]->n_waiting;
+	return n;
+}
+
+/* To look at all that wait is dear: the more of them there are, the less often that is done,
+ * however often a link address somewhere in the network changes. */
+static struct cm_time retry_deadline(const struct server *server)
+{
+	unsigned int n = n_waiting(server);
+
+	if (n == 0)
+		return CM_TIME_NEVER;
+	return cm_time_after(server->retried_at, server->hops_changed
+							 ? n * WAITING_PRICE_NS
+							 : WAITING_LOOK_MS * CM_NS_PER_MS);
+}
+
+static void retry_waiting(struct server *server)
+{
+	if (!cm_time_reached(retry_deadline(server), server->now))
+		return;
+	server->hops_changed = false;
+	server->retried_at = server->now;
+	for_each_host_port(server, host_port_retry);
 }
 
 static struct cm_time earlier_ms(const struct server *server, struct cm_time deadline, int ms)
@@ -199,8 +221,7 @@ static int sleep_ms(struct server *server)
 		deadline = earlier_ms(server, deadline, GRACE_LOOK_MS);
 	if (server->n_throttled)
 		deadline = earlier_ms(server, deadline, THROTTLE_LOOK_MS);
-	if (any_waits(server))
-		deadline = earlier_ms(server, deadline, WAITING_LOOK_MS);
+	deadline = cm_time_earlier(deadline, retry_deadline(server));
 	return cm_time_ms_until(deadline, server->now);
 }
 
@@ -278,9 +299,8 @@ void server_turn(struct server *server)
 	client_unthrottle(server);
 	router_expire(server);
 	for_each_host_port(server, subnet_expire);
-	if (any_waits(server))
-		for_each_host_port(server, host_port_retry);
-	server->requests_left = false;
+	retry_waiting(server);
+	host_port_send_requests(server);
 	for_each_host_port(server, host_port_flush);
 	list_for_each_safe (node, after, &server->filled)
 		client_flush(server, container_of(node, struct client, link));
@@ -359,6 +379,8 @@ int server_begin(struct server *server)
 	server->now = clock_now();
 	server->idle_since = server->now;
 	list_init(&server->users);
+	list_init(&server->senders);
+	user_init(&server->nobody, (uid_t)-1);
 	list_init(&server->strangers);
 	list_init(&server->filled);
 	list_init(&server->spare);

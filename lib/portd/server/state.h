@@ -48,7 +48,7 @@
 #define REQUESTS_MAX   512  /* REQs of one client on their way out; then it is not read from */
 #define BACKLOG_MAX    64   /* datagrams that wait for one client that does not read */
 #define WAITING_MAX    1024 /* messages of a host port that wait for link addresses */
-#define WAITS_MAX      256  /* and of one client */
+#define WAITS_MAX      256  /* and of one client, or of nobody; of one user half of what is left */
 #define WAITING_NS     (1000 * CM_NS_PER_MS) /* then a client says it again */
 #define OUR_WAITING_NS (3500 * CM_NS_PER_MS) /* the kernel asks three times, a second apart */
 #define RECEIVE_BATCH  64
@@ -56,7 +56,8 @@
 
 /* A message that is to leave. */
 struct xmit {
-	struct list link;
+	struct list link; /* in user.requests or host_port.waiting */
+	struct host_port *host_port;
 	struct client *sender;	 /* NULL: our own core, or a client that has gone */
 	struct cm_time deadline; /* while it waits for a link address */
 	bool again;
@@ -85,8 +86,7 @@ struct host_port {
 	struct mad_port *mad;
 	struct mad_sender *sender; /* NULL: all goes through mad */
 	unsigned int batch;	   /* how many messages to try to receive in a turn */
-	struct list requests; /* transmit entries: REQs, SIDR_REQs, which let answers go first */
-	struct list waiting;  /* transmit entries that wait for link addresses */
+	struct list waiting;	   /* transmit entries that wait for link addresses */
 	unsigned int n_waiting;
 	bool has_unread;       /* at the sender's queue pair: look there without being woken */
 	bool is_gone;	       /* its device: to be closed at the end of this turn */
@@ -137,8 +137,7 @@ struct client {
 	bool visits;	    /* connects nothing */
 	uint32_t stat_id;   /* of its last STAT; 0: there was none */
 	struct cm_time stat_at;
-	unsigned int n_requests; /* its transmit entries in lists of host ports: host_port.requests
-				    ... */
+	unsigned int n_requests; /* its transmit entries in user.requests ... */
 	unsigned int n_waits;	 /* ... and host_port.waiting */
 	unsigned int batch;	 /* how many datagrams to try to read in a turn */
 	struct list backlog;	 /* batches that its socket had no room for */
@@ -216,9 +215,13 @@ struct server {
 	struct host_port *host_port[HOST_PORTS_MAX];
 	unsigned int n_host_ports; /* handles that have been used: none is above */
 	struct list users;
-	struct list strangers; /* clients that have asked nothing yet, the oldest first */
-	struct list filled;    /* clients with something to send */
-	struct list spare;     /* batches ready for use */
+	struct user nobody;  /* our own core, and clients that have gone */
+	struct list senders; /* users with requests to send; who had his turn goes to the end */
+	struct cm_time retried_at; /* messages that wait for link addresses */
+	bool hops_changed;	   /* since then */
+	struct list strangers;	   /* clients that have asked nothing yet, the oldest first */
+	struct list filled;	   /* clients with something to send */
+	struct list spare;	   /* batches ready for use */
 	unsigned int n_spare;
 	unsigned int n_throttled;
 	unsigned int n_tracers;
@@ -445,9 +448,13 @@ void host_port_send(struct server *server, struct host_port *host_port, struct c
 		    const struct mad_path *path, const uint8_t mad[MAD_BYTES], bool again);
 
 /** host_port_forget_sender() - a client is gone; what it has sent leaves nevertheless. */
-void host_port_forget_sender(struct host_port *host_port, const struct client *sender);
+void host_port_forget_sender(struct server *server, const struct client *sender);
 
-/** host_port_flush() - send what is held, and REQs that have gathered, SEND_BATCH at most. */
+/** host_port_send_requests() - those that have gathered, SEND_BATCH at most, of one user after the
+ * other. */
+void host_port_send_requests(struct server *server);
+
+/** host_port_flush() - send what is held. */
 void host_port_flush(struct server *server, struct host_port *host_port);
 
 /** host_port_retry() - link addresses may have come; or waited for too long. */

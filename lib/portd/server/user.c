@@ -44,6 +44,14 @@ static void refill(struct server *server, struct user *user)
 	user->tokens_at = server->now;
 }
 
+void user_init(struct user *user, uid_t uid)
+{
+	user->uid = uid;
+	list_init(&user->link);
+	list_init(&user->requests);
+	list_init(&user->sends);
+}
+
 static void user_free(struct user *user)
 {
 	list_remove(&user->link);
@@ -75,8 +83,7 @@ bool user_enter(struct server *server, struct client *client, uid_t uid)
 		user = calloc(1, sizeof(*user));
 		if (!user)
 			return false;
-		user->uid = uid;
-		list_init(&user->link);
+		user_init(user, uid);
 		list_append(&server->users, &user->link);
 		user->tokens = (double)allowed(client, QUOTA_USER_RATE) / BURST_SHARE;
 		user->tokens_at = server->now;

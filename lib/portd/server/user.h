@@ -30,6 +30,9 @@ struct user {
 	uint32_t n_asks;
 	double tokens; /* what is left of its rate */
 	struct cm_time tokens_at;
+	uint32_t n_waits;     /* messages that wait for link addresses */
+	struct list requests; /* transmit entries: REQs, SIDR_REQs, which let answers go first */
+	struct list sends;    /* in server.senders, if there are any */
 	double turn;	      /* messages and requests that were read in this turn ... */
 	uint64_t turn_no;     /* ... of the server */
 	uint32_t was_refused; /* a bit a quota: the log says it once */
@@ -37,6 +40,9 @@ struct user {
 
 /** user_enter() - a client is of a user. Return: false when out of memory. */
 bool user_enter(struct server *server, struct client *client, uid_t uid);
+
+/** user_init() - one without clients. */
+void user_init(struct user *user, uid_t uid);
 
 /** user_leave() - it goes. */
 void user_leave(struct client *client);

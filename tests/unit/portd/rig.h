@@ -106,6 +106,9 @@ struct mad_gid rig_unanswered(void);
 /** rig_hops_are_ready() - from now on, has every next hop a link address? At first, it has. */
 void rig_hops_are_ready(bool ready);
 
+/** rig_hop_questions() - how often it was asked whether one has. */
+uint64_t rig_hop_questions(void);
+
 /** rig_sender_is_ready() - from now on, could the sender send at once? As hops, if not said. */
 void rig_sender_is_ready(bool ready);
 

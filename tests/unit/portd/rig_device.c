@@ -44,6 +44,7 @@ static struct list beside = { &beside,
 static struct mad_sender *sender_1;
 static bool is_armed; /* its descriptor */
 static bool hops_are_ready = true;
+static uint64_t n_hop_questions;
 static bool sender_is_ready = true;
 static bool sends_fail; /* those of the sender, when they are posted */
 static int refusal;	/* of the sender */
@@ -132,6 +133,7 @@ bool hop_is_ready(struct ibv_context *verbs, uint8_t port_num, uint8_t sgid_inde
 	(void)port_num;
 	(void)sgid_index;
 	(void)dgid;
+	n_hop_questions++;
 	return hops_are_ready;
 }
 
@@ -148,6 +150,11 @@ void hop_revalidate(struct ibv_context *verbs, uint8_t port_num, uint8_t sgid_in
 unsigned int rig_n_revalidations(void)
 {
 	return n_revalidations;
+}
+
+uint64_t rig_hop_questions(void)
+{
+	return n_hop_questions;
 }
 
 void rig_hops_are_ready(bool ready)

@@ -146,12 +146,12 @@ static void flood_with_reqs(struct rig_client *client)
 
 static unsigned int n_queued(void)
 {
-	struct list *node, *requests = &rig_server()->host_port[alice->handle]->requests;
-	unsigned int n = 0;
+	struct list *node;
+	size_t n = 0;
 
-	list_for_each (node, requests)
-		n++;
-	return n;
+	list_for_each (node, &rig_server()->senders)
+		n += list_length(&container_of(node, struct user, sends)->requests);
+	return (unsigned int)n;
 }
 
 TEST(requests_of_a_client_that_floods_do_not_pile_up)
