@@ -213,37 +213,44 @@ static struct host_port *host_port_find(const struct server *server, const char 
 	return NULL;
 }
 
+/* Of a port that is there: handles have names in the state file, and are few. */
+static int choose_handle(struct server *server, const char *device, uint8_t port_num)
+{
+	int handle = 0;
+
+	if (server->recovery)
+		return server->recovery->handle(server, device, port_num);
+	while (handle < HOST_PORTS_MAX && server->host_port[handle])
+		handle++;
+	return handle < HOST_PORTS_MAX ? handle : -ENOSPC;
+}
+
 int host_port_open(struct server *server, const char *device, uint8_t port_num,
 		   struct host_port **ret, struct umad_owner *ret_who)
 {
 	struct host_port *host_port = host_port_find(server, device, port_num);
-	int handle = 0, err;
+	int handle, err;
 
 	*ret = host_port;
 	if (host_port)
 		return 0;
-	if (server->recovery)
-		handle = server->recovery->handle(server, device, port_num);
-	else
-		while (handle < HOST_PORTS_MAX && server->host_port[handle])
-			handle++;
-	if (handle < 0 || handle == HOST_PORTS_MAX)
-		return -ENOSPC;
 	host_port = calloc(1, sizeof(*host_port));
 	if (!host_port)
 		return -ENOMEM;
 	host_port->server = server;
 	host_port->watch.fd = host_port->inbox.fd = -1;
-	host_port->handle = (uint8_t)handle;
 	host_port->batch = 1;
 	host_port->port_num = port_num;
 	strncpy(host_port->device, device, sizeof(host_port->device) - 1);
 	list_init(&host_port->waiting);
 	err = equip(server, host_port, ret_who);
-	if (err) {
+	handle = err ? err : choose_handle(server, device, port_num);
+	if (handle < 0) {
+		subnet_close(server, host_port);
 		host_port_free(host_port);
-		return err;
+		return handle;
 	}
+	host_port->handle = (uint8_t)handle;
 	log_debug("%s port %u is open", device, port_num);
 	server->host_port[handle] = host_port;
 	if (server->n_host_ports <= (unsigned int)handle)

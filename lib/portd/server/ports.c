@@ -435,6 +435,16 @@ static int bind_again(const struct holder *holder, const struct portd_claim *cla
 	return 0;
 }
 
+static bool is_full(const struct ports *ports, uint16_t ps, uint16_t port)
+{
+	const struct port_claim *claim = port_space_first(&ports->space, ps, port);
+	unsigned int n;
+
+	for (n = 0; claim && n < PORTS_SHARED_MAX; n++)
+		claim = claim->next;
+	return claim;
+}
+
 int ports_bind(struct ports *ports, uint16_t client, const struct portd_claim *claim, uint16_t *ret)
 {
 	struct cm_key key = { .guid = client, .id = claim->claim_id };
@@ -447,7 +457,8 @@ int ports_bind(struct ports *ports, uint16_t client, const struct portd_claim *c
 	holder = find_holder(ports, client, claim->claim_id);
 	if (holder)
 		return bind_again(holder, claim, ret);
-	if (tenant->n_claims == PORTS_CLAIMS_MAX)
+	if (tenant->n_claims == PORTS_CLAIMS_MAX ||
+	    (claim->local_port && is_full(ports, claim->ps, claim->local_port)))
 		return -ENOSPC;
 	holder = calloc(1, sizeof(*holder));
 	if (!holder)

@@ -18,6 +18,7 @@
 #define PORTS_NOBODY	   UINT16_MAX
 #define PORTS_NOT_FOR_THEM (UINT16_MAX - 1)
 #define PORTS_CLAIMS_MAX   65536 /* of one client */
+#define PORTS_SHARED_MAX   1024	 /* of one port: a request is compared with each */
 
 struct ports;
 
@@ -42,7 +43,8 @@ struct port_limits *ports_limits(struct ports *ports);
  * The same claim again is the same port again.
  *
  * Return: 0, or as port_space_bind(); -EINVAL also for a claim id that stands for another port or
- * address, or a family that is neither 4 nor 6; -ENOSPC when the client has PORTS_CLAIMS_MAX.
+ * address, or a family that is neither 4 nor 6; -ENOSPC when the client has PORTS_CLAIMS_MAX, or
+ * the port PORTS_SHARED_MAX.
  */
 int ports_bind(struct ports *ports, uint16_t client, const struct portd_claim *claim,
 	       uint16_t *ret);

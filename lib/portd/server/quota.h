@@ -15,6 +15,7 @@
 	X(USER_PORTS, "user-ports", 24576, "port numbers that one user has bound or leased") \
 	X(USER_IDS, "user-ids", 4096, "blocks of comm ids of one user")                      \
 	X(USER_TRACKED, "user-tracked", 262144, "tracked connections of one user")           \
+	X(USER_DEAD, "user-dead", 131072, "connections of ended programs of one user")       \
 	X(USER_QUEUED, "user-queued", 2048, "datagrams that wait for clients of one user")   \
 	X(USER_RATE, "user-rate", 200000, "messages and requests of one user a second")      \
 	X(USER_SA, "user-sa", 4096, "queries and memberships of one user")                   \

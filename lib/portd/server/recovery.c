@@ -72,7 +72,8 @@ static void set_owner(struct server *server, const struct client *client)
 {
 	struct tracked_owner owner = { .pid = client->pid > 0 ? (uint32_t)client->pid : 0,
 				       .start = client->start,
-				       .block = client->n_blocks ? client->block[0] : 0 };
+				       .block = client->n_blocks ? client->block[0] : 0,
+				       .user = client->user->number };
 
 	tracker_own(server->tracker, client->index, &owner);
 }

@@ -363,7 +363,7 @@ static int let_clients_in(struct server *server)
 
 static const struct server_rooms above_host_ports = {
 	.received = router_received,
-	.may_send = client_may_send,
+	.may_send = client_watch_data,
 	.port_gone = client_port_gone,
 	.tell = client_tell,
 };

@@ -170,6 +170,7 @@ int stat_ask(struct server *server, struct client *client, uint32_t pid, struct 
 		ret->count++;
 	}
 	put_all(&report);
+	user_spend(client, ret->count);
 	ret->first = client->stat_id;
 	return 0;
 }

@@ -9,7 +9,8 @@
  * tracked without being reported.
  *
  *   server.c     beginning, loop, timers and end
- *   client.c     a client's sockets: what it sends and is sent
+ *   client.c     a client's sockets: what it sends
+ *   client_out.c and what it is sent
  *   request.c    what it asks for on its control socket
  *   user.c       what all clients of a user have together, for quotas
  *   router.c     which client a message goes to, and whether a client may send it
@@ -215,6 +216,7 @@ struct server {
 	struct host_port *host_port[HOST_PORTS_MAX];
 	unsigned int n_host_ports; /* handles that have been used: none is above */
 	struct list users;
+	uint16_t last_user;  /* the number of the one who came last */
 	struct user nobody;  /* our own core, and clients that have gone */
 	struct list senders; /* users with requests to send; who had his turn goes to the end */
 	struct cm_time retried_at; /* messages that wait for link addresses */
@@ -322,6 +324,12 @@ static inline struct host_port *client_host_port(const struct server *server,
 		       : NULL;
 }
 
+/** client_may_send() - is it read from? */
+static inline bool client_may_send(const struct client *client)
+{
+	return !client->throttled && client->n_requests < REQUESTS_MAX;
+}
+
 /** client_open_data() - have a data socket; @ret_fd is the client's end. Return: 0 or -errno. */
 int client_open_data(struct server *server, struct client *client, int *ret_fd);
 
@@ -345,14 +353,17 @@ void client_show(struct server *server, struct client *client, const struct port
 /** client_port_gone() - a host port is closed; tell a client that has opened it. */
 void client_port_gone(struct server *server, struct client *client, uint8_t handle);
 
+/** client_watch_data() - wake up for what it may do on its data socket by now. */
+void client_watch_data(struct server *server, struct client *client);
+
+/** client_send_backlog() - its socket has room again. */
+void client_send_backlog(struct server *server, struct client *client);
+
 /** client_flush() - send what was filled in this turn. */
 void client_flush(struct server *server, struct client *client);
 
 /** client_unthrottle() - clients that had used up their rate may send again. */
 void client_unthrottle(struct server *server);
-
-/** client_may_send() - its REQs have left, so it may be read from again. */
-void client_may_send(struct server *server, struct client *client);
 
 /** client_expire() - disconnect those who have connected, and ask for nothing. */
 void client_expire(struct server *server);

@@ -15,8 +15,9 @@
 #include "cm/core.h"
 #include "lib/portd/proto/proto.h"
 
-#define TRACKED_NONE  UINT32_MAX
-#define TRACKED_PORTS 64 /* handles */
+#define TRACKED_NONE	  UINT32_MAX
+#define TRACKED_PORTS	  64 /* handles */
+#define TRACKED_ALIKE_MAX 16 /* of a peer, with one comm id or queue pair */
 
 enum tracked_table {
 	TRACKED_BY_LOCAL,  /* local comm id */
@@ -30,6 +31,7 @@ struct tracked_owner {
 	uint32_t pid;	/* 0: unknown */
 	uint32_t start; /* process_start() of it */
 	uint16_t block; /* the number of its first block of comm ids; 0: it has none */
+	uint16_t user;	/* who is charged for it, by the server's number; of those alive */
 };
 
 /*
@@ -97,7 +99,8 @@ int tracker_sent(struct tracker *tracker, uint16_t client, uint8_t port,
  *                address; of an answer to a REQ by one id, as the other is news. Not a request, nor
  *                an answer to a lookup, which has no tracked connection.
  *
- * Return: 0, or -ENOMEM: a request should be dropped then.
+ * Return: 0; -ENOMEM, or -ENOSPC if the peer has TRACKED_ALIKE_MAX that are hard to tell from it: a
+ * request should be dropped then.
  */
 int tracker_received(struct tracker *tracker, uint16_t client, uint8_t port,
 		     const struct mad_path *path, const struct cm_msg *msg, bool *ret_is_known);
@@ -169,6 +172,9 @@ uint32_t tracker_count(const struct tracker *tracker, uint16_t client);
  * Return: false when there is none left.
  */
 bool tracker_take(struct tracker *tracker, uint16_t client, struct cm_record *ret);
+
+/** tracker_dead_of() - how many of a user, by its number, were taken and are not reaped. */
+uint32_t tracker_dead_of(const struct tracker *tracker, uint16_t user);
 
 /** tracker_reaped() - a connection that was taken is at its end. Any other comm id is ignored. */
 void tracker_reaped(struct tracker *tracker, uint32_t local_comm_id);

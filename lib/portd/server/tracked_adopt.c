@@ -82,20 +82,9 @@ const struct tracked *tracker_orphan(const struct tracker *tracker, const struct
 	return tracked_at(tracker, after ? after->client_next : tracker->orphans.first);
 }
 
-static bool holds_block(const struct tracker *tracker, const struct tracked_client *list,
-			uint16_t block)
-{
-	const struct tracked *tracked = tracked_at(tracker, list->first);
-
-	while (tracked && tracked->is.local_comm_id / CM_ID_BLOCK != block)
-		tracked = tracked_at(tracker, tracked->client_next);
-	return tracked != NULL;
-}
-
 bool tracker_hold_block(const struct tracker *tracker, uint16_t block)
 {
-	return holds_block(tracker, &tracker->orphans, block) ||
-	       holds_block(tracker, &tracker->dead, block);
+	return tracker->left_behind[block] != 0;
 }
 
 bool tracker_return(struct tracker *tracker, const struct tracked *orphan, uint16_t client)

@@ -53,6 +53,21 @@ static struct cm_record record_of_lookup(const struct view *view)
 }
 
 /* 0 is no comm id: nothing could be found by it, and no answer would reach the peer. */
+/* Nobody has several connections under one id or queue pair; they are compared one by one. */
+static bool has_enough(const struct view *view, enum tracked_table table, uint32_t id)
+{
+	struct cm_key key = { .gid = view->peer, .id = id };
+	const struct tracked *tracked = NULL;
+	unsigned int n;
+
+	for (n = 0; n < TRACKED_ALIKE_MAX; n++) {
+		tracked = tracked_find(view->tracker, table, tracked, &key);
+		if (!tracked)
+			return false;
+	}
+	return true;
+}
+
 static int track_request(const struct view *view, enum cm_event event)
 {
 	const struct cm_req *req = &view->msg->req;
@@ -69,6 +84,9 @@ static int track_request(const struct view *view, enum cm_event event)
 	}
 	if (!is.remote_comm_id)
 		return 0;
+	if (has_enough(view, TRACKED_BY_REMOTE, is.remote_comm_id) ||
+	    (event == CM_RX_REQ && has_enough(view, TRACKED_BY_QPN, is.remote_qpn)))
+		return -ENOSPC;
 	tracked = tracked_add(view->tracker, view->client);
 	if (!tracked)
 		return -ENOMEM;

@@ -182,6 +182,18 @@ bool tracked_has_client(struct tracker *tracker, uint16_t client)
 
 /* --- lists --------------------------------------------------------------- */
 
+static void count_in(struct tracker *tracker, const struct tracked *tracked,
+		     struct tracked_client *list, int by)
+{
+	list->count += (uint32_t)by;
+	if (list == &tracker->dead || list == &tracker->orphans)
+		tracker->left_behind[tracked->is.local_comm_id / CM_ID_BLOCK] += (uint32_t)by;
+	if (list == &tracker->dead)
+		tracker->dead_of[tracked->owner.user] += (uint32_t)by;
+	if (list->shared)
+		*list->shared += (uint32_t)by;
+}
+
 static void add_to_list(struct tracker *tracker, struct tracked *tracked,
 			struct tracked_client *list)
 {
@@ -192,9 +204,7 @@ static void add_to_list(struct tracker *tracker, struct tracked *tracked,
 	if (next)
 		next->client_prev = tracked->index;
 	list->first = tracked->index;
-	list->count++;
-	if (list->shared)
-		++*list->shared;
+	count_in(tracker, tracked, list, 1);
 }
 
 static void remove_from_list(struct tracker *tracker, struct tracked *tracked)
@@ -211,9 +221,7 @@ static void remove_from_list(struct tracker *tracker, struct tracked *tracked)
 		prev->client_next = tracked->client_next;
 	else
 		list->first = tracked->client_next;
-	list->count--;
-	if (list->shared)
-		--*list->shared;
+	count_in(tracker, tracked, list, -1);
 }
 
 struct tracked *tracked_add(struct tracker *tracker, uint16_t client)
@@ -285,6 +293,7 @@ static void adopt_record(struct tracker *tracker, struct tracked *tracked, uint3
 		return;
 	}
 	tracked->is_orphan = true;
+	tracked->owner.user = 0;
 	add_to_list(tracker, tracked, &tracker->orphans);
 	tracker->n_tracked++;
 	tracked_place(tracker, tracked, tracked->is.local_comm_id ? 1u << TRACKED_BY_LOCAL : 0);
@@ -328,8 +337,10 @@ struct tracker *tracker_new(uint64_t secret)
 	tracker->secret = secret;
 	tracker->free = TRACKED_NONE;
 	tracker->dead.first = tracker->orphans.first = TRACKED_NONE;
-	if (!grow_buckets(tracker)) {
-		free(tracker);
+	tracker->left_behind = calloc(UINT32_MAX / CM_ID_BLOCK + 1, sizeof(uint32_t));
+	tracker->dead_of = calloc(UINT16_MAX + 1, sizeof(uint32_t));
+	if (!tracker->left_behind || !tracker->dead_of || !grow_buckets(tracker)) {
+		tracker_free(tracker);
 		return NULL;
 	}
 	return tracker;
@@ -348,6 +359,8 @@ void tracker_free(struct tracker *tracker)
 	free(tracker->chunk);
 	free(tracker->buckets);
 	free(tracker->client);
+	free(tracker->left_behind);
+	free(tracker->dead_of);
 	free(tracker);
 }
 
@@ -359,6 +372,11 @@ bool tracker_share(struct tracker *tracker, uint16_t client, uint32_t *count)
 		return false;
 	tracker->client[client].shared = count;
 	return true;
+}
+
+uint32_t tracker_dead_of(const struct tracker *tracker, uint16_t user)
+{
+	return tracker->dead_of[user];
 }
 
 uint32_t tracker_count(const struct tracker *tracker, uint16_t client)

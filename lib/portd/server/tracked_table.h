@@ -34,6 +34,8 @@ struct tracker {
 	uint32_t n_clients;
 	struct tracked_client dead;    /* as a client: of those gone, who are being disconnected */
 	struct tracked_client orphans; /* and of those who may come back */
+	uint32_t *left_behind;	       /* how many of both have a comm id of each block ... */
+	uint32_t *dead_of;	       /* ... and how many dead are of each user */
 	struct tracked_store *store;   /* NULL: they do not outlive us */
 };
 

@@ -24,6 +24,16 @@ static struct user *find(struct server *server, uid_t uid)
 	return NULL;
 }
 
+static bool has_number(const struct server *server, uint16_t number)
+{
+	struct list *node;
+
+	list_for_each (node, &server->users)
+		if (container_of(node, struct user, link)->number == number)
+			return true;
+	return number == 0;
+}
+
 static uint32_t allowed(const struct client *client, enum quota quota)
 {
 	return quota_of(&client->server->options.quotas, quota);
@@ -68,7 +78,8 @@ static void forget_rested(struct server *server)
 	list_for_each_safe (node, after, &server->users) {
 		user = container_of(node, struct user, link);
 		refill(server, user);
-		if (user->n_clients == 0 && user->tokens >= full)
+		if (!user->n_clients && user->tokens >= full &&
+		    !tracker_dead_of(server->tracker, user->number))
 			user_free(user);
 	}
 }
@@ -84,6 +95,9 @@ bool user_enter(struct server *server, struct client *client, uid_t uid)
 		if (!user)
 			return false;
 		user_init(user, uid);
+		while (has_number(server, ++server->last_user))
+			;
+		user->number = server->last_user;
 		list_append(&server->users, &user->link);
 		user->tokens = (double)allowed(client, QUOTA_USER_RATE) / BURST_SHARE;
 		user->tokens_at = server->now;

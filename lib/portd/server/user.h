@@ -22,6 +22,7 @@ struct client;
 struct user {
 	struct list link; /* in server.users */
 	uid_t uid;
+	uint16_t number; /* for the tracker; 0: of nobody */
 	uint32_t n_clients;
 	uint32_t n_ports;   /* ports.c counts */
 	uint32_t n_blocks;  /* of comm ids */

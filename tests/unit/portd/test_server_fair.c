@@ -3,12 +3,17 @@
  * What a user who asks for as much as he can, and a host of the network that does, leave to others:
  * places in queues, and time. Mallory is a user, Bob another.
  */
+#include <errno.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
 #include "tests/unit/portd/scene.h"
 #include "tests/unit/test.h"
 
 #define MALLORY	       1001
 #define BOB	       1002
 #define N_CLIENTS      6
+#define NOT_BOBS       3  /* mallory[0] among the clients: Alice, that Bob, and this one */
 #define FIRST_STRANGER 20 /* hosts, see rig_peer() */
 
 static struct rig_client mallory[N_CLIENTS];
@@ -151,4 +156,163 @@ TEST(who_is_not_there_is_not_looked_for_in_each_turn)
 	ck_assert_uint_eq(rig_hop_questions(), before);
 	rig_pass(60);
 	ck_assert_uint_gt(rig_hop_questions(), before);
+}
+
+/* --- what is dear -------------------------------------------------------- */
+
+static double cost_of(struct rig_client *client, const struct portd_record *record, int error)
+{
+	struct portd_record cheap = { .type = PORTD_RELEASE };
+	double before;
+
+	rig_pass(1000);
+	rig_ask(client, &cheap); /* has its tokens counted */
+	before = rig_server()->client[NOT_BOBS]->tokens;
+	ck_assert_int_eq(rig_ask(client, record), error);
+	return before - rig_server()->client[NOT_BOBS]->tokens;
+}
+
+/* It makes the kernel tell all of its devices. */
+TEST(to_ask_for_a_device_that_is_not_there_is_dear)
+{
+	struct portd_record open = {
+		.type = PORTD_OPEN_PORT, .open_port = {.port_num = 1, .device = "none"}
+	};
+
+	ck_assert(cost_of(&mallory[0], &open, ENODEV) > 1000);
+}
+
+TEST(to_ask_for_many_ports_is_dear)
+{
+	struct portd_record lease = {
+		.type = PORTD_LEASE_PORTS, .lease_ports = {.ps = 0x106, .count = 1024}
+	};
+
+	ck_assert(cost_of(&mallory[0], &lease, 0) > 50);
+}
+
+TEST(to_ask_all_clients_how_things_stand_is_as_dear_as_to_ask_each)
+{
+	struct portd_record stat = { .type = PORTD_STAT };
+
+	ck_assert(cost_of(&mallory[0], &stat, 0) >= N_CLIENTS);
+}
+
+TEST(a_port_has_so_many_claims)
+{
+	struct portd_record bind = { .type = PORTD_BIND, .claim = rig_claim(1, "10.0.0.1") };
+	int err = 0;
+
+	bind.claim.reuseaddr = 1;
+	for (; !err && bind.claim.claim_id < 3000; bind.claim.claim_id++) {
+		err = rig_ask(&mallory[0], &bind);
+		rig_pass(1);
+	}
+	ck_assert_int_eq(err, ENOSPC);
+}
+
+/* Each of them would be compared with all before it. */
+TEST(a_peer_has_so_many_requests_under_one_id)
+{
+	struct cm_msg req;
+	unsigned int i, n = 0;
+
+	ck_assert_int_eq(rig_listen(&bob, SCENE_ADDR), 0);
+	for (i = 0; i < 100; i++) {
+		req = scene_peer_req(0x701, SCENE_ADDR);
+		req.req.local_ca_guid += i;
+		scene_said(req);
+	}
+	while (rig_next_msg(&bob, &req))
+		n++;
+	ck_assert_uint_eq(n, 16);
+}
+
+TEST(a_peer_has_so_many_requests_under_one_queue_pair)
+{
+	struct cm_msg req;
+	unsigned int i, n = 0;
+
+	ck_assert_int_eq(rig_listen(&bob, SCENE_ADDR), 0);
+	for (i = 0; i < 100; i++) {
+		req = scene_peer_req(0x701 + i, SCENE_ADDR);
+		req.req.local_ca_guid += i;
+		req.req.local_qpn = 5;
+		scene_said(req);
+	}
+	while (rig_next_msg(&bob, &req))
+		n++;
+	ck_assert_uint_eq(n, 16);
+}
+
+/* --- what is kept -------------------------------------------------------- */
+
+/* There is room for 64 names, and they outlive us. */
+TEST(a_device_that_is_not_there_gets_no_handle)
+{
+	struct portd_record open = { .type = PORTD_OPEN_PORT, .open_port = { .port_num = 1 } };
+	uint8_t i, port_num, n = 0;
+	const char *device;
+
+	for (i = 0; i < HOST_PORTS_MAX; i++) {
+		snprintf(open.open_port.device, sizeof(open.open_port.device), "none%u", i);
+		ck_assert_int_eq(rig_ask(&mallory[0], &open), ENODEV);
+		rig_pass(100);
+	}
+	for (i = 0; i < HOST_PORTS_MAX; i++)
+		n += tracker_port(rig_server()->tracker, i, &device, &port_num);
+	ck_assert_uint_eq(n, 1);
+}
+
+/* Their peer does not answer. */
+TEST(so_many_connections_of_the_dead_a_user_has_ended)
+{
+	uint32_t n;
+
+	rig_server()->options.quotas.is[QUOTA_USER_DEAD] = 2;
+	for (n = 1; n <= 4; n++)
+		scene_connect(&mallory[0], n);
+	scene_connect(&bob, 5);
+	scene_wire();
+	rig_leave(&mallory[0]);
+	ck_assert_str_eq(scene_wire(), "DREQ, DREQ");
+	rig_leave(&bob);
+	ck_assert_str_eq(scene_wire(), "DREQ");
+}
+
+TEST(connections_of_the_dead_that_are_ended_count_no_more)
+{
+	uint32_t first = mallory[0].first;
+
+	rig_server()->options.quotas.is[QUOTA_USER_DEAD] = 1;
+	scene_connect(&mallory[0], 1);
+	rig_leave(&mallory[0]);
+	scene_said(talk_msg_of(CM_ATTR_DREP, 0x701, first + 1));
+	rig_pass(3600 * 1000);
+	scene_wire();
+	scene_connect(&mallory[1], 1);
+	scene_wire();
+	rig_leave(&mallory[1]);
+	ck_assert_str_eq(scene_wire(), "DREQ");
+}
+
+static int room_of(const struct client *client)
+{
+	socklen_t bytes = sizeof(int);
+	int room = 0;
+
+	getsockopt(client->data.fd, SOL_SOCKET, SO_SNDBUF, &room, &bytes);
+	return room;
+}
+
+/* 1,024 with a megabyte each would be as much as the unit may have. */
+TEST(the_sockets_of_a_user_with_many_clients_hold_less_each)
+{
+	struct rig_client more;
+	unsigned int i;
+
+	for (i = N_CLIENTS; i < 200; i++)
+		rig_meet(&more);
+	ck_assert_int_gt(room_of(rig_server()->client[NOT_BOBS]), 1 << 20);
+	ck_assert_int_lt(room_of(rig_server()->client[rig_server()->n_clients - 1]), 1 << 20);
 }

@@ -276,9 +276,9 @@ TEST(many_clients_of_a_user_are_read_at_one_rate)
 {
 	unsigned int i;
 
-	allow(QUOTA_USER_RATE, 1000);
 	for (i = 0; i < N_MAX; i++)
 		rig_meet(&mallory[i]);
+	allow(QUOTA_USER_RATE, 1000);
 	rig_pass(1000);
 	fill(mallory[0].data, PORTD_CLOSE);
 	rig_settle();
