@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <linux/if_addr.h>
+#include <linux/if_link.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <stdlib.h>
@@ -37,6 +38,41 @@ void net_iface_flush(void)
 	cache.addrs_valid = false;
 }
 
+static void take_egress(struct nlattr *list, struct net_iface *iface)
+{
+	const struct ifla_vlan_qos_mapping *map;
+	struct nlattr *one;
+	int left;
+
+	nla_for_each_nested(one, list, left)
+	{
+		map = nla_data(one);
+		if (nla_len(one) >= (int)sizeof(*map) && map->from < NET_PRIORITIES)
+			iface->egress[map->from] = (uint8_t)map->to & NET_SERVICE_LEVEL_MAX;
+	}
+}
+
+/* A veth has a link, too, but that is no interface below it. */
+static void take_kind(struct nlattr **attr, struct net_iface *iface)
+{
+	struct nlattr *info[IFLA_INFO_MAX + 1], *vlan[IFLA_VLAN_MAX + 1];
+	const struct nlattr *kind;
+
+	if (!attr[IFLA_LINKINFO] || !attr[IFLA_LINK] || nla_len(attr[IFLA_LINK]) < 4 ||
+	    nla_parse_nested(info, IFLA_INFO_MAX, attr[IFLA_LINKINFO], NULL) < 0 ||
+	    !info[IFLA_INFO_KIND])
+		return;
+	kind = info[IFLA_INFO_KIND];
+	iface->is_vlan = !nla_strcmp(kind, "vlan");
+	if (!attr[IFLA_LINK_NETNSID] &&
+	    (iface->is_vlan || !nla_strcmp(kind, "macvlan") || !nla_strcmp(kind, "ipvlan")))
+		iface->lower = nla_get_u32(attr[IFLA_LINK]);
+	if (iface->is_vlan && info[IFLA_INFO_DATA] &&
+	    !nla_parse_nested(vlan, IFLA_VLAN_MAX, info[IFLA_INFO_DATA], NULL) &&
+	    vlan[IFLA_VLAN_EGRESS_QOS])
+		take_egress(vlan[IFLA_VLAN_EGRESS_QOS], iface);
+}
+
 static int take_link(struct nlmsghdr *hdr, void *arg)
 {
 	static struct nla_policy policy[IFLA_MAX + 1] = { [IFLA_MTU] = { .type = NLA_U32 } };
@@ -61,6 +97,7 @@ static int take_link(struct nlmsghdr *hdr, void *arg)
 			nla_memcpy(iface->hw_addr, attr[IFLA_ADDRESS], sizeof(iface->hw_addr));
 	if (attr[IFLA_BROADCAST])
 		nla_memcpy(iface->hw_broadcast, attr[IFLA_BROADCAST], sizeof(iface->hw_broadcast));
+	take_kind(attr, iface);
 	return 0;
 }
 

@@ -86,6 +86,9 @@ void net_route_flush(void);
 void net_iface_flush(void);
 void net_neigh_flush(void);
 
+/** net_qdisc_changes() - how often queueing disciplines have changed; lock held. */
+unsigned int net_qdisc_changes(void);
+
 /**
  * net_neigh_announced() - work a RTM_NEWNEIGH or RTM_DELNEIGH into the cache; lock held
  * @hdr:   the message

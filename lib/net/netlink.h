@@ -30,6 +30,9 @@ struct net_route {
 	uint8_t hop_limit; /* of the route, 64 where it names none */
 };
 
+#define NET_PRIORITIES	      8 /* of packets that a type of service can name, and one more */
+#define NET_SERVICE_LEVEL_MAX 7 /* a frame has three bits for it */
+
 struct net_iface {
 	unsigned int ifindex;
 	char name[16];
@@ -42,6 +45,10 @@ struct net_iface {
 	uint8_t hw_addr[32]; /* IP over InfiniBand: QPN and flags, then the port's GID */
 	uint8_t hw_broadcast[32];
 	uint8_t hw_bytes;
+	unsigned int lower; /* the interface below a VLAN, macvlan or ipvlan; 0: none, or it is in
+			     * another namespace */
+	bool is_vlan;
+	uint8_t egress[NET_PRIORITIES]; /* VLAN: the priority of frames by that of packets */
 };
 
 /**
@@ -137,6 +144,18 @@ int net_iface_get(unsigned int ifindex, struct net_iface *ret);
 
 /** net_iface_known() - net_iface_get() for who got the index from a look-up just now: cheaper. */
 int net_iface_known(unsigned int ifindex, struct net_iface *ret);
+
+/**
+ * net_service_level() - the service level of RoCE packets, which is the priority of their frames
+ * @iface: that they leave by; just looked up
+ * @tos:   their type of service
+ *
+ * As the kernel's connection manager has it: the traffic classes of the device, or of the one below
+ * a VLAN, macvlan or ipvlan; a VLAN's egress map where that one has no classes.
+ *
+ * Return: 0 to NET_SERVICE_LEVEL_MAX; 0 without classes and VLAN.
+ */
+uint8_t net_service_level(const struct net_iface *iface, uint8_t tos);
 
 /* What the kernel announced. */
 enum net_change {

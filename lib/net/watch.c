@@ -27,6 +27,7 @@ static const int groups[] = {
 	RTNLGRP_LINK,	     RTNLGRP_NEIGH,	 RTNLGRP_IPV4_IFADDR,
 	RTNLGRP_IPV6_IFADDR, RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV6_ROUTE,
 	RTNLGRP_IPV4_RULE,   RTNLGRP_IPV6_RULE,	 RTNLGRP_NEXTHOP, /* these choose routes too */
+	RTNLGRP_TC,
 };
 
 struct net_watch {
@@ -40,11 +41,17 @@ struct net_watch {
 static struct net_watch watches[WATCHES_MAX];
 static int netlink_fd = -1;
 static unsigned int n_changes; /* atomic: of addresses and links */
+static unsigned int n_qdisc_changes;
 static char message[32768] __attribute__((aligned(NLMSG_ALIGNTO)));
 
 unsigned int net_changes(void)
 {
 	return __atomic_load_n(&n_changes, __ATOMIC_ACQUIRE);
+}
+
+unsigned int net_qdisc_changes(void)
+{
+	return n_qdisc_changes;
 }
 
 static void count_change(void)
@@ -113,6 +120,7 @@ static void flush_all(void)
 	net_route_flush();
 	net_iface_flush();
 	net_neigh_flush();
+	n_qdisc_changes++;
 }
 
 /* A full queue means the same to the reader as a full socket: look at everything again. */
@@ -199,6 +207,17 @@ static void take_announcement(struct nlmsghdr *hdr)
 		net_iface_flush();
 		count_change();
 		break;
+	case RTM_NEWQDISC:
+	case RTM_DELQDISC:
+		n_qdisc_changes++;
+		return;
+	case RTM_NEWTCLASS: /* also announced to who wants to hear of queueing disciplines */
+	case RTM_DELTCLASS:
+	case RTM_NEWTFILTER:
+	case RTM_DELTFILTER:
+	case RTM_NEWCHAIN:
+	case RTM_DELCHAIN:
+		return;
 	default: /* routes, rules and next-hop objects */
 		event.change = NET_CHANGE_ROUTE;
 		break;

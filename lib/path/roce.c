@@ -54,6 +54,7 @@ static int roce_complete(struct path *path, const struct path_query *query,
 							     : kernel_running_life_time();
 	path->flow_label = flow_label_of(&query->claim->local, &query->claim->peer);
 	path->traffic_class = query->tos;
+	path->sl = net_service_level(&iface, query->tos);
 	path->hop_limit = path->route.hop_limit;
 	path->pkey = PKEY_DEFAULT;
 	path->sgid = path->gid.gid;

@@ -45,8 +45,8 @@ static size_t message_bytes;
 /* --- what the kernel says ------------------------------------------------ */
 
 static const uint16_t types[] = {
-	RTM_NEWROUTE, RTM_NEWNEIGH, RTM_DELNEIGH, RTM_NEWADDR, RTM_DELADDR,
-	RTM_NEWLINK,  RTM_DELLINK,  NLMSG_ERROR,  NLMSG_DONE,  RTM_NEWRULE,
+	RTM_NEWROUTE, RTM_NEWNEIGH, RTM_DELNEIGH, RTM_NEWADDR, RTM_DELADDR,  RTM_NEWLINK,
+	RTM_DELLINK,  NLMSG_ERROR,  NLMSG_DONE,	  RTM_NEWRULE, RTM_NEWQDISC,
 };
 
 static void put_attr(struct nlmsghdr *hdr)
@@ -267,8 +267,10 @@ static void do_iface(void)
 {
 	struct net_iface iface;
 
-	if (!net_iface_get(next_byte(&in) % 4, &iface))
-		assert(memchr(iface.name, 0, sizeof(iface.name)));
+	if (net_iface_get(next_byte(&in) % 4, &iface))
+		return;
+	assert(memchr(iface.name, 0, sizeof(iface.name)));
+	assert(net_service_level(&iface, next_byte(&in)) <= NET_SERVICE_LEVEL_MAX);
 }
 
 static void do_owner(void)

@@ -11,7 +11,8 @@ OWN_ARP_ONLY = "sysctl -qw net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.all.arp_
 class Case(NamedTuple):
     """What is played: a server on host a, then a client on host b.
 
-    Commands know {a}, {b}: the hosts' numbers, 1 and 2. An empty server: the client plays alone.
+    Commands know {a}, {b}: the hosts' numbers, 1 and 2; {path}: the program of path.c. An empty
+    server: the client plays alone.
     meanwhile: a command on host b while the client runs; during_s: how long after its start.
     """
 
@@ -35,6 +36,11 @@ class World:
     set_up: tuple
     cases: tuple
     is_sampled: bool = False
+
+
+def path(name, source, destination, service="- 0 2 8 16 24 106 255"):
+    """What service level a path has by its type of service."""
+    return Case(f"path {name}", "", f"{{path}} {source} {destination} {service}")
 
 
 def rping(name, server, client, **more):
@@ -86,8 +92,38 @@ VLAN = World(
      Case("ucmatose over the VLAN", "ucmatose -b 10.79.0.1", "ucmatose -s 10.79.0.1"),
      Case("ucmatose over the VLAN with a type of service", "ucmatose -b 10.79.0.1",
           "ucmatose -s 10.79.0.1 -t 104"),
-     Case("udaddy over the VLAN", "udaddy -b 10.79.0.1", "udaddy -s 10.79.0.1")),
+     Case("udaddy over the VLAN", "udaddy -b 10.79.0.1", "udaddy -s 10.79.0.1"),
+     path("over the VLAN", "10.79.0.2", "10.79.0.1")),
     is_sampled=True)
+
+CLASSES_ADDED = ("tc qdisc add dev v0 root mqprio num_tc 4 map 0 1 2 3 3 2 1 0 0 0 0 0 0 0 0 0 "
+                 "queues 2@0 2@2 2@4 2@6 hw 0")
+
+# The interface of the emulator has one queue, which is too few for classes. So each host has a
+# network within it.
+CLASSES = World(
+    "classes", "traffic classes below a VLAN and a macvlan, each by a service level of its own", 1,
+    ("modprobe -a 8021q veth macvlan sch_mqprio", "ip netns add peer",
+     "ip link add name v0 numtxqueues 8 type veth peer name v1 numtxqueues 8",
+     "ip link set v1 netns peer", "ip link set v0 up", "ip -n peer link set v1 up",
+     "ip link add link v0 name v0.5 type vlan id 5 egress-qos-map 0:3 2:5 4:6 6:1",
+     "ip link add link v0 name v0.6 type vlan id 6",
+     "ip link add link v0 name m0 type macvlan mode bridge",
+     "ip link add link v0.5 name m5 type macvlan mode bridge",
+     "for i in v0 v0.5 v0.6 m0 m5; do ip link set $i up; done",
+     "ip addr add 10.90.0.1/24 dev v0", "ip addr add 10.91.0.1/24 dev v0.5",
+     "ip addr add 10.92.0.1/24 dev m0", "ip addr add 10.93.0.1/24 dev m5",
+     "ip addr add 10.94.0.1/24 dev v0.6",
+     "for v in 5 6; do ip -n peer link add link v1 name v1.$v type vlan id $v; "
+     "ip -n peer link set v1.$v up; done",
+     "ip -n peer addr add 10.90.0.2/24 dev v1", "ip -n peer addr add 10.91.0.2/24 dev v1.5",
+     "ip -n peer addr add 10.92.0.2/24 dev v1", "ip -n peer addr add 10.93.0.2/24 dev v1.5",
+     "ip -n peer addr add 10.94.0.2/24 dev v1.6", "rdma link add rxe1 type rxe netdev v0"),
+    (path("over a macvlan on the VLAN", "10.93.0.1", "10.93.0.2"),
+     path("by the device without classes", "10.90.0.1", "10.90.0.2"),
+     path("over a VLAN without a map", "10.94.0.1", "10.94.0.2"),
+     Case("path over all, with classes", "", f"sh -c '{CLASSES_ADDED}; for n in 0 1 2 3 4; do "
+          "{path} 10.9$n.0.1 10.9$n.0.2 - 0 8 16 24; done; tc qdisc del dev v0 root'")))
 
 # rxe receives nothing from the slaves of a VRF (Linux 6.1: stock's own requests get no answer). So
 # this world has only cases that end before a packet is sent, or that do not use the VRF.
@@ -132,4 +168,4 @@ POLICY = World(
      rping("by a rule for the destination, from its address", "-a 10.84.0.1",
            "-a 10.84.0.1 -I 10.84.0.2")))
 
-WORLDS = (PORTS, VLAN, VRF, BOND, POLICY)
+WORLDS = (PORTS, VLAN, CLASSES, VRF, BOND, POLICY)

@@ -29,7 +29,7 @@ TIMEOUT_S = 60
 SERVER_S = 10  # for a server to end after its client
 # A device that has sent fewer has not carried the connection.
 PACKETS_OF_USE = 8
-TARGETS = ("lib/librdmacm.so.1.5.0", "tools/cmportd/cmportd")
+TARGETS = ("lib/librdmacm.so.1.5.0", "tools/cmportd/cmportd", "tests/worlds/path")
 LONG = bool(os.environ.get("PURECM_TEST_LONG"))
 
 # Lines that a program may print or not, depending on how its threads end.
@@ -137,6 +137,7 @@ class Stage:
         self._lab = lab
         self._library = build / "lib"
         self._cmportd = build / "tools/cmportd/cmportd"
+        self._path = build / "tests/worlds/path"
 
     def play(self, case, pairing):
         """Return the outcome of a case: {what: value}."""
@@ -168,7 +169,7 @@ class Stage:
 
     def _start(self, host, mode, command):
         env = {"LD_LIBRARY_PATH": self._library, "PURECM_LOG": "debug"} if mode == "purecm" else {}
-        words = shlex.split(command.format(a=1, b=2))
+        words = shlex.split(command.format(a=1, b=2, path=self._path))
         return self._lab.guests[host].start(words, env=env)
 
     def _await_listener(self, server, mode):

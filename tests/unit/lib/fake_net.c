@@ -25,6 +25,8 @@ int __real_net_iface_known(unsigned int ifindex, struct net_iface *ret);
 int __wrap_net_iface_known(unsigned int ifindex, struct net_iface *ret);
 int __real_net_iface_get(unsigned int ifindex, struct net_iface *ret);
 int __wrap_net_iface_get(unsigned int ifindex, struct net_iface *ret);
+uint8_t __real_net_service_level(const struct net_iface *iface, uint8_t tos);
+uint8_t __wrap_net_service_level(const struct net_iface *iface, uint8_t tos);
 enum net_neigh __real_net_neigh_state(const struct net_route *route);
 enum net_neigh __wrap_net_neigh_state(const struct net_route *route);
 int __real_net_neigh_ask(const struct net_route *route);
@@ -81,6 +83,11 @@ int __wrap_net_iface_known(unsigned int ifindex, struct net_iface *ret)
 int __wrap_net_iface_get(unsigned int ifindex, struct net_iface *ret)
 {
 	return is_here ? get_iface(ifindex, ret) : __real_net_iface_get(ifindex, ret);
+}
+
+uint8_t __wrap_net_service_level(const struct net_iface *iface, uint8_t tos)
+{
+	return is_here ? fake_net.levels[tos >> 3 & 3] : __real_net_service_level(iface, tos);
 }
 
 enum net_neigh __wrap_net_neigh_state(const struct net_route *route)

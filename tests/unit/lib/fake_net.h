@@ -18,6 +18,7 @@ struct fake_net {
 	bool is_resolved;	    /* what a new route says of its neighbour */
 	unsigned int leaves_by;	    /* the interface of routes, 0: FAKE_IFINDEX */
 	unsigned int asked_ifindex; /* of the last route; 0: any */
+	uint8_t levels[4];	    /* of service, by bits 3 and 4 of a type of service */
 	enum net_neigh neigh;
 	unsigned int n_neigh_asked;
 };

@@ -156,10 +156,12 @@ TEST(roce_path_follows_from_route_and_options)
 	struct path path;
 
 	fake_net.mtu = 1024 + 96;
+	fake_net.levels[1] = 5;
 	ck_assert_int_eq(complete_roce(&path, &query), 0);
 	ck_assert_uint_eq(path.mtu, IBV_MTU_1024);
 	ck_assert_uint_eq(path.packet_life_time, 13);
 	ck_assert_uint_eq(path.traffic_class, 0x68);
+	ck_assert_uint_eq(path.sl, 5);
 	ck_assert_uint_eq(path.flow_label, 2 * 31 + 5);
 	ck_assert_uint_eq(path.hop_limit, 64);
 	ck_assert_uint_eq(path.pkey, 0xffff);

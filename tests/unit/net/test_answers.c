@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 
 #include "lib/net/internal.h"
+#include "tests/unit/net/answers.h"
 #include "tests/unit/net/netns.h"
 #include "tests/unit/test.h"
 
@@ -18,11 +19,9 @@ ssize_t __real_send(int fd, const void *data, size_t bytes, int flags);
 ssize_t __wrap_send(int fd, const void *data, size_t bytes, int flags);
 
 static bool kernel_is_fake;
-static struct {
-	struct nlmsghdr hdr;
-	uint8_t body[64];
-} answer;
+static struct answer answer;
 static uint8_t left_over; /* of a message before this one */
+static void (*chooses)(const struct nlmsghdr *request, struct answer *ret);
 
 ssize_t __wrap_send(int fd, const void *data, size_t bytes, int flags)
 {
@@ -30,6 +29,8 @@ ssize_t __wrap_send(int fd, const void *data, size_t bytes, int flags)
 
 	if (!kernel_is_fake)
 		return __real_send(fd, data, bytes, flags);
+	if (chooses)
+		chooses(hdr, &answer);
 	answer.hdr.nlmsg_seq = hdr->nlmsg_seq;
 	return (ssize_t)bytes;
 }
@@ -41,6 +42,13 @@ ssize_t __wrap_recv(int fd, void *to, size_t bytes, int flags)
 	memset(to, left_over, bytes);
 	memcpy(to, &answer, answer.hdr.nlmsg_len);
 	return answer.hdr.nlmsg_len;
+}
+
+void answers_by(void (*choose)(const struct nlmsghdr *request, struct answer *ret))
+{
+	kernel_is_fake = true;
+	chooses = choose;
+	net_after_fork();
 }
 
 static void set_up(void)

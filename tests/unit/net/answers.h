@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A kernel whose answers over rtnetlink are a test's own. */
+#ifndef TESTS_UNIT_NET_ANSWERS_H
+#define TESTS_UNIT_NET_ANSWERS_H
+
+#include <linux/netlink.h>
+#include <stdint.h>
+
+struct answer {
+	struct nlmsghdr hdr; /* the sequence number is filled in */
+	uint8_t body[256];
+};
+
+/** answers_by() - from now on @choose fills in the answer to each request. */
+void answers_by(void (*choose)(const struct nlmsghdr *request, struct answer *ret));
+
+#endif

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Service levels (lib/net/priority.c) on a host with a device, a VLAN on it, one on that, and a
+ * macvlan on each. What stock does with the same interfaces is in tests/worlds.
+ */
+#include <linux/if_link.h>
+#include <linux/pkt_sched.h>
+#include <linux/rtnetlink.h>
+#include <netlink/attr.h>
+#include <netlink/msg.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "lib/net/internal.h"
+#include "tests/unit/net/answers.h"
+#include "tests/unit/test.h"
+
+#define BULK	    8 /* types of service */
+#define INTERACTIVE 16
+#define MIXED	    24
+
+enum ifindex {
+	DEVICE = 2,
+	VLAN,
+	VLAN_ON_VLAN,
+	MACVLAN,
+	MACVLAN_ON_VLAN,
+	VETH,	    /* its other end is the device */
+	OF_ANOTHER, /* a macvlan on an interface of another namespace */
+};
+
+static const struct {
+	const char *kind;
+	unsigned int link;
+	bool is_foreign;
+} links[] = {
+	[DEVICE] = {"",	 0,	    false},
+	[VLAN] = { "vlan",	   DEVICE, false},
+	[VLAN_ON_VLAN] = { "vlan",	   VLAN,	 false},
+	[MACVLAN] = { "macvlan", DEVICE, false},
+	[MACVLAN_ON_VLAN] = { "macvlan", VLAN,   false},
+	[VETH] = { "veth",	   DEVICE, false},
+	[OF_ANOTHER] = { "macvlan", DEVICE, true },
+};
+
+static bool has_classes;
+static int n_dumps;
+
+/* Priorities of tc-prio(8), and three values that are none or too large. */
+static void put_egress(struct nl_msg *msg)
+{
+	static const struct ifla_vlan_qos_mapping maps[] = {
+		{0,	     3},
+		  { 2,	       5},
+		    { 4,		 6},
+		      { 6,	   9},
+		{ 8,	     1},
+		  { UINT32_MAX, 1}
+	};
+	struct nlattr *egress = nla_nest_start(msg, IFLA_VLAN_EGRESS_QOS);
+	size_t i;
+
+	for (i = 0; i < sizeof(maps) / sizeof(maps[0]); i++)
+		nla_put(msg, IFLA_VLAN_QOS_MAPPING, sizeof(maps[i]), &maps[i]);
+	nla_nest_end(msg, egress);
+}
+
+static struct nl_msg *link_of(unsigned int ifindex)
+{
+	struct ifinfomsg ifi = { .ifi_index = (int)ifindex };
+	struct nl_msg *msg = net_message(RTM_NEWLINK, 0, &ifi, sizeof(ifi));
+	struct nlattr *info, *data;
+
+	if (!links[ifindex].link)
+		return msg;
+	nla_put_u32(msg, IFLA_LINK, links[ifindex].link);
+	if (links[ifindex].is_foreign)
+		nla_put_s32(msg, IFLA_LINK_NETNSID, 0);
+	info = nla_nest_start(msg, IFLA_LINKINFO);
+	nla_put_string(msg, IFLA_INFO_KIND, links[ifindex].kind);
+	data = nla_nest_start(msg, IFLA_INFO_DATA);
+	if (!strcmp(links[ifindex].kind, "vlan"))
+		put_egress(msg);
+	nla_nest_end(msg, data);
+	nla_nest_end(msg, info);
+	return msg;
+}
+
+static struct nl_msg *classes(void)
+{
+	struct tc_mqprio_qopt qopt = {
+		.num_tc = 3, .prio_tc_map = {0, 1, 2, 3, 1, 2, 4}
+	};
+	struct tcmsg tcm = { .tcm_ifindex = DEVICE, .tcm_parent = TC_H_ROOT };
+	struct nl_msg *msg = net_message(RTM_NEWQDISC, 0, &tcm, sizeof(tcm));
+
+	n_dumps++;
+	nla_put_string(msg, TCA_KIND, has_classes ? "mqprio" : "fq_codel");
+	nla_put(msg, TCA_OPTIONS, sizeof(qopt), &qopt);
+	return msg;
+}
+
+static void answer(const struct nlmsghdr *request, struct answer *ret)
+{
+	const struct ifinfomsg *ifi = NLMSG_DATA(request);
+	struct nl_msg *msg = request->nlmsg_type == RTM_GETQDISC ? classes()
+								 : link_of(ifi->ifi_index);
+
+	ck_assert_uint_le(nlmsg_hdr(msg)->nlmsg_len, sizeof(*ret));
+	memcpy(ret, nlmsg_hdr(msg), nlmsg_hdr(msg)->nlmsg_len);
+	nlmsg_free(msg);
+}
+
+static void set_up(void)
+{
+	has_classes = false;
+	n_dumps = 0;
+	answers_by(answer);
+}
+
+FIXTURE(set_up, NULL);
+
+static unsigned int level(enum ifindex ifindex, uint8_t tos)
+{
+	struct net_iface iface;
+
+	ck_assert_int_eq(net_iface_get(ifindex, &iface), 0);
+	return net_service_level(&iface, tos);
+}
+
+#define ck_assert_levels(ifindex, none, bulk, interactive, mixed)            \
+	do {                                                                 \
+		ck_assert_uint_eq(level(ifindex, 0), none);                  \
+		ck_assert_uint_eq(level(ifindex, BULK), bulk);               \
+		ck_assert_uint_eq(level(ifindex, INTERACTIVE), interactive); \
+		ck_assert_uint_eq(level(ifindex, MIXED), mixed);             \
+	} while (0)
+
+TEST(device_without_classes_has_level_0)
+{
+	ck_assert_levels(DEVICE, 0, 0, 0, 0);
+	ck_assert_levels(MACVLAN, 0, 0, 0, 0);
+}
+
+TEST(vlan_has_its_egress_map)
+{
+	ck_assert_levels(VLAN, 3, 5, 1, 6);
+	ck_assert_levels(VLAN_ON_VLAN, 3, 5, 1, 6);
+	ck_assert_levels(MACVLAN_ON_VLAN, 3, 5, 1, 6);
+}
+
+TEST_LOOP(classes_of_the_device_go_before_egress_maps, DEVICE, VETH)
+{
+	has_classes = true;
+	ck_assert_levels((enum ifindex)_i, 0, 2, 4, 1);
+}
+
+TEST_LOOP(device_that_is_not_below_does_not_count, VETH, OF_ANOTHER + 1)
+{
+	has_classes = true;
+	ck_assert_levels((enum ifindex)_i, 0, 0, 0, 0);
+}
+
+TEST(bits_of_congestion_and_precedence_do_not_count)
+{
+	ck_assert_uint_eq(level(VLAN, BULK | 0xe7), 5);
+}
+
+TEST(classes_are_asked_for_once_until_the_kernel_announces_others)
+{
+	level(DEVICE, 0);
+	level(MACVLAN, 0);
+	ck_assert_int_eq(n_dumps, 1);
+	net_after_fork(); /* forgets all */
+	level(DEVICE, 0);
+	ck_assert_int_eq(n_dumps, 2);
+}
