@@ -18,6 +18,7 @@
 static int set_tos(struct id *id, const void *value)
 {
 	id->option.tos = *(const uint8_t *)value;
+	id->option.has_tos = true;
 	return 0;
 }
 

@@ -87,6 +87,7 @@ static int complete_path(struct id *id)
 	const struct path_query query = {
 		.claim = &id->claim,
 		.service_id = claims_service_id(&id->claim.peer, id->claim.ps),
+		.has_tos = option->has_tos,
 		.tos = option->tos,
 		.has_packet_life_time = has_timeout,
 		.packet_life_time = has_timeout ? (uint8_t)(option->ack_timeout - 1) : 0,

@@ -65,6 +65,17 @@ static bool set_retry_waits(const char *text, struct id_options *options)
 	return true;
 }
 
+static bool set_tos(const char *text, struct id_options *options)
+{
+	uint32_t tos;
+
+	if (!is_number(text, UINT8_MAX, &tos))
+		return false;
+	options->tos = (uint8_t)tos;
+	options->has_tos = true;
+	return true;
+}
+
 static const struct {
 	const char *name;
 	bool (*set)(const char *text, struct id_options *options);
@@ -72,6 +83,7 @@ static const struct {
 	{"PURECM_CONNECT_TIMEOUT_MS", set_connect_timeout},
 	{ "PURECM_RETRIES",	    set_retries	},
 	{ "PURECM_RETRY_WAITS_MS",	   set_retry_waits	   },
+	{ "PURECM_TOS",		set_tos		},
 };
 
 void defaults_read(struct id_options *ret)

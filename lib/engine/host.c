@@ -137,6 +137,7 @@ int host_open_port(struct port *port)
 		return err;
 	}
 	cm_port_init(&port->cm, reply.ca_guid, &reply.gid0);
+	port->tos = reply.tos;
 	port->handle = -1;
 	set_handle(port, reply.handle);
 	return 0;
@@ -174,21 +175,33 @@ static struct port *port_named(const char *device, uint8_t port_num)
 
 /* --- messages ------------------------------------------------------------ */
 
+/* Return: of which port it is, as a handle; -1 of none. */
+static int handle_of(const struct portd_record *record)
+{
+	if (record->type == PORTD_MAD)
+		return record->mad.port;
+	if (record->type == PORTD_GONE)
+		return record->gone.port;
+	return record->type == PORTD_PORT_TOS ? record->port_tos.port : -1;
+}
+
 static void take_record(const struct portd_record *record, void *arg)
 {
-	bool is_gone = record->type == PORTD_GONE;
+	int handle = handle_of(record);
 	struct port *port;
 
 	(void)arg;
-	if (!is_gone && record->type != PORTD_MAD) {
+	if (handle < 0) {
 		rooms->receive(record);
 		return;
 	}
-	port = host_port(is_gone ? record->gone.port : record->mad.port);
+	port = host_port((uint8_t)handle);
 	if (!port)
 		return;
-	if (is_gone)
+	if (record->type == PORTD_GONE)
 		rooms->port_gone(port);
+	else if (record->type == PORTD_PORT_TOS)
+		__atomic_store_n(&port->tos, record->port_tos.tos, __ATOMIC_RELAXED);
 	else
 		engine_receive(port, &record->mad.path, record->mad.mad);
 	port_put(port);

@@ -18,12 +18,18 @@ struct port {
 	int handle;	   /* of cmportd; -1 while it has none */
 	struct device *device;
 	uint8_t port_num;
+	uint8_t tos;	   /* atomic; of ids that ask for none */
 	unsigned int refs; /* atomic */
 };
 
 static inline struct port *port_of(struct cm_port *cm)
 {
 	return (struct port *)cm;
+}
+
+static inline uint8_t port_tos(const struct port *port)
+{
+	return __atomic_load_n(&port->tos, __ATOMIC_RELAXED);
 }
 
 /** port_get() - keep a port; port_put() lets it go, the last frees it. */

@@ -42,6 +42,7 @@ enum id_state {
 
 /* What rdma_set_option() has set; zero means the default. */
 struct id_options {
+	bool has_tos;
 	uint8_t tos;
 	uint8_t ack_timeout;
 	bool has_ack_timeout;

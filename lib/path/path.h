@@ -58,6 +58,7 @@ struct path_query {
 	const struct port_claim *claim; /* both addresses; the local one may be a wildcard */
 	unsigned int ifindex;		/* the interface to leave by, or 0 */
 	uint64_t service_id;		/* at the peer */
+	bool has_tos;			/* the program has chosen it */
 	uint8_t tos;
 	bool has_packet_life_time; /* the program has chosen it */
 	uint8_t packet_life_time;

@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
+#include "lib/portd/proto/port_file.h"
 #include "lib/portd/server/server.h"
 
 #define END_WAIT_MS  2000 /* of one whose client has gone */
@@ -115,9 +116,12 @@ static void handle_forks(void)
 
 static int start_server(int client_fd)
 {
-	const struct server_options options = {
-		.unlock = unlock_server, .lock = lock_server, .client_fd = client_fd, .stop_fd = -1
-	};
+	const struct server_options options = { .unlock = unlock_server,
+						.lock = lock_server,
+						.client_fd = client_fd,
+						.stop_fd = -1,
+						.reload_fd = -1,
+						.port_file = port_file_path };
 	int err;
 
 	err = server_start(&options, &server);

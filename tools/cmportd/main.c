@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "lib/portd/proto/port_file.h"
 #include "lib/portd/proto/socket_path.h"
 #include "lib/portd/proto/trace_ring.h"
 #include "lib/portd/server/socket_dir.h"
@@ -32,6 +33,7 @@ struct arguments {
 	const char *idle_s;
 	const char *log;
 	uint32_t n_recorded;
+	const char *port_file;
 	struct quotas quotas;
 	bool detach;
 	bool opens_ports;
@@ -49,6 +51,7 @@ enum key {
 	KEY_QP1 = '1',
 	KEY_QUOTA = 'Q',
 	KEY_RECORD = 'r',
+	KEY_PORTS = 'p',
 	KEY_STARTED = 256, /* by a program, which reads standard error until it serves: spawn.c */
 };
 
@@ -76,6 +79,8 @@ static const struct argp_option option_table[] = {
 	{ "record", KEY_RECORD, "MESSAGES", 0,
 	  "how many of the latest messages are kept for `purecm trace --recorded`, 0 for none "
 	  "(else 16384, 6.5 MB)", 0 },
+	{ "ports", KEY_PORTS, "FILE", 0,
+	  "what is set for ports of devices; read again at SIGHUP; see cmportd(8)", 0 },
 	{ "log", KEY_LOG, "FILE", 0,
 	  "write there instead of to standard error (else $PURECM_PORTD_LOG)", 0 },
 	{ "verbose", KEY_VERBOSE, NULL, 0, "log every message and every change of state", 0 },
@@ -121,6 +126,9 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 		return 0;
 	case KEY_RECORD:
 		arguments->n_recorded = parse_record(value, state);
+		return 0;
+	case KEY_PORTS:
+		arguments->port_file = value;
 		return 0;
 	case KEY_LOG:
 		arguments->log = value;
@@ -229,19 +237,27 @@ static void be_killed_as_others(void)
 	close(fd);
 }
 
-/* Return: a descriptor that is readable when it is to stop, or -errno. */
-static int watch_signals(void)
+/* Return: a descriptor that is readable when one of them has come, or -errno. */
+static int watch_signals(int one, int other)
 {
 	sigset_t set;
 	int fd;
 
 	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGHUP);
+	sigaddset(&set, one);
+	sigaddset(&set, other);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	return fd < 0 ? -errno : fd;
+}
+
+static int watch_orders(struct server_options *options)
+{
+	options->stop_fd = watch_signals(SIGTERM, SIGINT);
+	options->reload_fd = watch_signals(SIGHUP, SIGHUP);
+	return options->stop_fd < 0	? options->stop_fd
+	       : options->reload_fd < 0 ? options->reload_fd
+					: 0;
 }
 
 /* --- in the background --------------------------------------------------- */
@@ -294,12 +310,10 @@ static void leave_starter(void)
  * news. */
 static int serve(struct server_options *options)
 {
-	int err = watch_signals();
+	int err = watch_orders(options);
 
-	if (err >= 0) {
-		options->stop_fd = err;
+	if (!err)
 		err = server_run(options);
-	}
 	if (err && (err != -EADDRINUSE || !options->serves))
 		log_warn("%s cannot be served: %s", options->path, strerror(-err));
 	return err ? EXIT_FAILURE : EXIT_SUCCESS;
@@ -349,6 +363,7 @@ int main(int argc, char **argv)
 	if (open_log(arguments.log))
 		return EXIT_FAILURE;
 	options.path = path;
+	options.port_file = arguments.port_file ? arguments.port_file : port_file_path;
 	options.opens_ports = arguments.opens_ports;
 	options.quotas = arguments.quotas;
 	options.n_recorded = arguments.n_recorded;

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lib/portd/proto/port_file.h"
 #include "lib/portd/proto/socket_path.h"
 #include "mad/umad_node.h"
 #include "mad/umad_owner.h"
@@ -146,6 +147,27 @@ static bool find_default(char ret[PATH_MAX])
 	if (is_found)
 		snprintf(ret, PATH_MAX, "%s", map->l_name);
 	return is_found;
+}
+
+void check_port_settings(struct checkup *checkup, struct finding *finding)
+{
+	struct port_file file;
+	unsigned int i, number = 0;
+	int err = port_file_read(port_file_path, &file, &number);
+
+	if (err == -EINVAL)
+		found(finding, VERDICT_BAD, "line %u of %s is wrong", number, port_file_path);
+	else if (err)
+		found(finding, VERDICT_BAD, "%s cannot be read: %s", port_file_path,
+		      strerror(-err));
+	for (i = 0; !err && i < checkup->n_ports; i++)
+		if (check_port_is_roce(&checkup->port[i]))
+			found(finding, VERDICT_OK, "%s/%u has default_roce_tos=%u",
+			      checkup->port[i].device, checkup->port[i].port_num,
+			      port_file_tos(&file, checkup->port[i].device,
+					    checkup->port[i].port_num));
+	if (!finding->text[0])
+		found(finding, VERDICT_SKIP, "not checked: no RoCE port");
 }
 
 void check_library(struct checkup *checkup, struct finding *finding)

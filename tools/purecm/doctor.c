@@ -41,6 +41,8 @@ static const struct check host_checks[] = {
 	  "modprobe -r rdma_ucm rdma_cm ib_cm" },
 	{ "cmportd", check_cmportd,
 	  "systemctl enable --now cmportd.socket; see cmportd(8)" },
+	{ "port settings", check_port_settings,
+	  "Mend the line; cmportd(8) has the format. Then: systemctl reload cmportd" },
 	{ "library", check_library,
 	  "purecm run -- PROGRAM; or install purecm and run ldconfig" },
 	{ "firewall", check_firewall,

@@ -82,10 +82,11 @@ static const struct wire_field tracked_rows[] = {
 };
 
 static const struct wire_field reply_rows[] = {
-	WIRE(portd_reply, error, 0, 0, 16),  WIRE(portd_reply, handle, 2, 0, 8),
-	WIRE(portd_reply, port, 4, 0, 16),   WIRE_ID(portd_reply, first, 8, 0, 32),
-	WIRE(portd_reply, count, 12, 0, 32), WIRE_ID(portd_reply, ca_guid, 16, 0, 64),
-	WIRE_ADDR(portd_reply, gid0, 24),    WIRE_BLOB(portd_reply, text, 40),
+	WIRE(portd_reply, error, 0, 0, 16),	  WIRE(portd_reply, handle, 2, 0, 8),
+	WIRE(portd_reply, tos, 3, 0, 8),	  WIRE(portd_reply, port, 4, 0, 16),
+	WIRE_ID(portd_reply, first, 8, 0, 32),	  WIRE(portd_reply, count, 12, 0, 32),
+	WIRE_ID(portd_reply, ca_guid, 16, 0, 64), WIRE_ADDR(portd_reply, gid0, 24),
+	WIRE_BLOB(portd_reply, text, 40),
 };
 
 static const struct wire_field mad_rows[] = {
@@ -103,6 +104,11 @@ static const struct wire_field close_rows[] = {
 
 static const struct wire_field gone_rows[] = {
 	WIRE(portd_gone, port, 0, 0, 8),
+};
+
+static const struct wire_field port_tos_rows[] = {
+	WIRE(portd_port_tos, port, 0, 0, 8),
+	WIRE(portd_port_tos, tos, 1, 0, 8),
 };
 
 static const struct wire_field sa_ask_rows[] = {
@@ -220,6 +226,7 @@ static const struct wire_layout layouts[PORTD_N_TYPES] = {
 	[PORTD_SA_TOLD] = LAYOUT(portd_sa_told, sa_told, 8 + PORTD_SA_BYTES),
 	[PORTD_SEEN] = LAYOUT(portd_seen, seen, 8),
 	[PORTD_AWAIT] = LAYOUT(portd_seen, seen, 8),
+	[PORTD_PORT_TOS] = LAYOUT(portd_port_tos, port_tos, 4),
 	[PORTD_STAT] = LAYOUT(portd_stat, stat, 4),
 	[PORTD_STAT_ASK] = LAYOUT(portd_stat_ask, stat_ask, 4),
 	[PORTD_STAT_PORT] = LAYOUT(portd_stat_port, stat_port, 88),
@@ -345,7 +352,7 @@ bool portd_is_asked(enum portd_type type)
 bool portd_is_told(enum portd_type type)
 {
 	return type == PORTD_MAD || type == PORTD_GONE || type == PORTD_SA_TOLD ||
-	       (type >= PORTD_SEEN && type <= PORTD_STAT_END);
+	       type == PORTD_PORT_TOS || (type >= PORTD_SEEN && type <= PORTD_STAT_END);
 }
 
 bool portd_is_one_way(enum portd_type type)

@@ -19,7 +19,7 @@
 #include "mad/port.h"
 #include "mad/wire.h"
 
-#define PORTD_VERSION	     6
+#define PORTD_VERSION	     7
 #define PORTD_DATAGRAM_BYTES 16384 /* no datagram is larger */
 #define PORTD_HEAD_BYTES     4
 #define PORTD_DEVICE_BYTES   64
@@ -64,7 +64,8 @@
 	X(STAT_COUNT, DATA)    /* likewise: a counter that is not zero */                        \
 	X(STAT_END, DATA)      /* likewise: that was all */                                      \
 	X(STAT, ASKED)	       /* how connections and counters stand: rows of STAT_* follow */   \
-	X(AWAIT, DATA)	       /* from a tracer: report the next message */
+	X(AWAIT, DATA)	       /* from a tracer: report the next message */                      \
+	X(PORT_TOS, DATA)      /* from cmportd: a port has another default */
 
 enum portd_type {
 	PORTD_NONE,
@@ -121,6 +122,7 @@ struct portd_ids {
 struct portd_reply {
 	uint16_t error; /* an errno, 0 for success */
 	uint8_t handle; /* OPEN_PORT */
+	uint8_t tos;	/* OPEN_PORT: of ids that ask for none */
 	uint16_t port;	/* BIND: which; LEASE_PORTS: the first, for the others see the page */
 	uint32_t first; /* HELLO, LEASE_IDS: the block */
 	uint32_t count;
@@ -146,6 +148,11 @@ struct portd_close {
 
 struct portd_gone {
 	uint8_t port; /* handle, which may stand for another port from now on */
+};
+
+struct portd_port_tos {
+	uint8_t port; /* handle */
+	uint8_t tos;  /* from now on */
 };
 
 /* The client names its questions. What may be asked: docs/portd-protocol.md. */
@@ -316,6 +323,7 @@ struct portd_record {
 		struct portd_mad mad;
 		struct portd_close close;
 		struct portd_gone gone;
+		struct portd_port_tos port_tos;
 		struct portd_sa_ask sa_ask;
 		struct portd_sa_drop sa_drop;
 		struct portd_sa_revalidate sa_revalidate;

@@ -242,6 +242,7 @@ int host_port_open(struct server *server, const char *device, uint8_t port_num,
 	host_port->batch = 1;
 	host_port->port_num = port_num;
 	strncpy(host_port->device, device, sizeof(host_port->device) - 1);
+	host_port->tos = port_file_tos(&server->port_file, device, port_num);
 	list_init(&host_port->waiting);
 	err = equip(server, host_port, ret_who);
 	handle = err ? err : choose_handle(server, device, port_num);

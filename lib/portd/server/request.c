@@ -229,6 +229,9 @@ static int handle_open_port(struct request *request)
 	reply->handle = host_port->handle;
 	reply->ca_guid = host_port->cm.ca_guid;
 	reply->gid0 = host_port->cm.gid0;
+	reply->tos = host_port->tos;
+	if (request->client->resuming) /* its ids do not ask again */
+		defaults_tell(request->server, request->client, host_port);
 	return 0;
 }
 

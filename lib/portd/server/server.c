@@ -375,7 +375,7 @@ int server_begin(struct server *server)
 
 	server->above = &above_host_ports;
 	server->recovery = server->options.recovery;
-	server->stop.fd = server->net.fd = server->listening.fd = -1;
+	server->stop.fd = server->net.fd = server->listening.fd = server->reload.fd = -1;
 	server->now = clock_now();
 	server->idle_since = server->now;
 	list_init(&server->users);
@@ -395,6 +395,8 @@ int server_begin(struct server *server)
 		err = watch_own_descriptors(server);
 	if (!err && server->recovery)
 		err = server->recovery->open(server);
+	if (!err)
+		err = defaults_begin(server);
 	if (!err)
 		err = let_clients_in(server);
 	if (!err && server->options.opens_ports)

@@ -24,7 +24,9 @@ struct server_options {
 	const struct server_recovery *recovery; /* NULL: nothing outlives the server */
 	const struct server_tracing *tracing;	/* NULL: neither is offered */
 	const char *path;			/* of the socket; NULL without one */
+	const char *port_file;			/* of port_file.h; NULL without one */
 	int stop_fd;	      /* readable when it is to stop; -1 if nobody says so */
+	int reload_fd;	      /* a signalfd, readable when the file is to be read again; or -1 */
 	int client_fd;	      /* of the one client, with which it leaves; -1: who comes */
 	unsigned int idle_s;  /* leave after that long without clients; 0: never */
 	struct quotas quotas; /* zeros: the defaults */

@@ -15,6 +15,7 @@
  *   user.c       what all clients of a user have together, for quotas
  *   router.c     which client a message goes to, and whether a client may send it
  *   host_port.c  the ports of this host: receiving, and sending in the right order
+ *   defaults.c   what root has set for ports
  *   recovery.c   the socket directory, and connections that a cmportd before us has left behind
  *   subnet.c     queries of clients to subnet administrators
  *   tracer.c     all messages, for tracers
@@ -31,6 +32,7 @@
 #include "mad/port.h"
 #include "mad/sender.h"
 #include "mad/umad.h"
+#include "lib/portd/proto/port_file.h"
 #include "lib/portd/proto/trace_ring.h"
 #include "lib/portd/proto/proto.h"
 #include "lib/portd/server/net_ns.h"
@@ -83,6 +85,7 @@ struct host_port {
 	uint8_t handle;
 	uint8_t port_num;
 	char device[PORTD_DEVICE_BYTES];
+	uint8_t tos; /* of ids that ask for none */
 	struct ibv_context *verbs;
 	struct mad_port *mad;
 	struct mad_sender *sender; /* NULL: all goes through mad */
@@ -196,6 +199,8 @@ struct server {
 	struct watch net;
 	struct net_watch *net_watch;
 	struct watch stop;
+	struct watch reload;
+	struct port_file port_file;
 	struct cm_time stop_at;	     /* it is to stop: the end, unless the dead are reaped before */
 	struct cm_time linger_until; /* and until then for clients that got it, too */
 	bool has_one_client;	     /* and leaves with it */
@@ -444,6 +449,13 @@ int host_port_open(struct server *server, const char *device, uint8_t port_num,
 
 /** host_port_open_all() - those of all devices; of one that cannot be had the log says why. */
 void host_port_open_all(struct server *server);
+
+/** defaults_begin() - read the file of ports, and watch for orders to read it again. Return: 0 or
+ * -errno. */
+int defaults_begin(struct server *server);
+
+/** defaults_tell() - tell a client what a port is set to, if it has opened that. */
+void defaults_tell(struct server *server, struct client *client, const struct host_port *host_port);
 
 /** host_port_heard() - a connection's message has come from the peer's queue pair @qpn. */
 void host_port_heard(struct host_port *host_port, const struct mad_path *path, uint32_t qpn);

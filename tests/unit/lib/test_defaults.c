@@ -16,6 +16,7 @@ static struct id_options with(const char *name, const char *value)
 	unsetenv("PURECM_CONNECT_TIMEOUT_MS");
 	unsetenv("PURECM_RETRIES");
 	unsetenv("PURECM_RETRY_WAITS_MS");
+	unsetenv("PURECM_TOS");
 	if (name)
 		setenv(name, value, 1);
 	defaults_read(&options);
@@ -49,19 +50,27 @@ TEST(waits_are_the_first_and_the_last)
 	ck_assert_uint_eq(waits.last_ms, 400);
 }
 
+TEST(type_of_service_may_be_0)
+{
+	ck_assert(!with(NULL, NULL).has_tos);
+	ck_assert(with("PURECM_TOS", "0").has_tos);
+	ck_assert_uint_eq(with("PURECM_TOS", "104").tos, 104);
+}
+
 static const char *const bad[][2] = {
-	{"PURECM_CONNECT_TIMEOUT_MS",  "0"	   },
-	       { "PURECM_CONNECT_TIMEOUT_MS", "-1"	   },
+	{"PURECM_TOS",			"256"	      },
+	{ "PURECM_CONNECT_TIMEOUT_MS", "0"	   },
+	{ "PURECM_CONNECT_TIMEOUT_MS", "-1"	    },
 	{ "PURECM_CONNECT_TIMEOUT_MS", "5s"	    },
-	       { "PURECM_CONNECT_TIMEOUT_MS", "4294967296"},
+	{ "PURECM_CONNECT_TIMEOUT_MS", "4294967296"},
 	{ "PURECM_CONNECT_TIMEOUT_MS", " 5"	    },
-	       { "PURECM_RETRIES",		   "255"	 },
+	{ "PURECM_RETRIES",	    "255"	  },
 	{ "PURECM_RETRIES",	    "many"	   },
-	       { "PURECM_RETRY_WAITS_MS",	  "50"	       },
+	{ "PURECM_RETRY_WAITS_MS",	   "50"	},
 	{ "PURECM_RETRY_WAITS_MS",	   "50,"	 },
-	       { "PURECM_RETRY_WAITS_MS",	  "400,50"	   },
+	{ "PURECM_RETRY_WAITS_MS",	   "400,50"    },
 	{ "PURECM_RETRY_WAITS_MS",	   "0,50"	  },
-	       { "PURECM_RETRY_WAITS_MS",	  "50,400,1"  },
+	{ "PURECM_RETRY_WAITS_MS",	   "50,400,1"  },
 };
 
 TEST_LOOP(what_makes_no_sense_is_as_none, 0,

@@ -150,9 +150,11 @@ TEST(roce_path_follows_from_route_and_options)
 		.local.in4 = {.sin_family = AF_INET,  .sin_port = htobe16(2)},
 		.peer.in4 = { .sin_family = AF_INET, .sin_port = htobe16(5)}
 	};
-	struct path_query query = {
-		.claim = &claim, .tos = 0x68, .has_packet_life_time = true, .packet_life_time = 13
-	};
+	struct path_query query = { .claim = &claim,
+				    .has_tos = true,
+				    .tos = 0x68,
+				    .has_packet_life_time = true,
+				    .packet_life_time = 13 };
 	struct path path;
 
 	fake_net.mtu = 1024 + 96;
@@ -165,6 +167,23 @@ TEST(roce_path_follows_from_route_and_options)
 	ck_assert_uint_eq(path.flow_label, 2 * 31 + 5);
 	ck_assert_uint_eq(path.hop_limit, 64);
 	ck_assert_uint_eq(path.pkey, 0xffff);
+}
+
+TEST(type_of_service_that_was_not_chosen_is_that_of_the_port)
+{
+	struct port_claim claim = { .local.sa.sa_family = AF_INET };
+	struct path_query query = { .claim = &claim, .has_tos = true };
+	struct path path;
+
+	port.tos = 0x68;
+	fake_net.levels[1] = 5;
+	ck_assert_int_eq(complete_roce(&path, &query), 0);
+	ck_assert_uint_eq(path.traffic_class, 0);
+	query.has_tos = false;
+	ck_assert_int_eq(complete_roce(&path, &query), 0);
+	port.tos = 0;
+	ck_assert_uint_eq(path.traffic_class, 0x68);
+	ck_assert_uint_eq(path.sl, 5);
 }
 
 TEST_LOOP(mtu_of_a_roce_path_has_room_for_headers, IBV_MTU_256, IBV_MTU_4096)

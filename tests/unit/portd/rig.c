@@ -40,6 +40,7 @@ int __wrap_getsockopt(int fd, int level, int option, void *ret, socklen_t *bytes
 static struct server *server;
 static bool opens_ports;
 static uint32_t n_recorded = 64;
+static const char *port_file;
 static struct sockaddr_un address;
 static uint64_t now_ns;
 static bool is_running; /* cmportd, and not the test */
@@ -47,6 +48,7 @@ static uint64_t netns = RIG_HOME;
 static pid_t come_as = -1;
 static uid_t user; /* of clients */
 static int stop_fd = -1;
+static int reload_fd;
 static int alone_fd = -1; /* of the client that a server without a socket directory is for */
 static int n_events;	  /* of the last turn */
 static int wait_ms = 1;	  /* that the last turn asked for */
@@ -163,6 +165,11 @@ void rig_records(uint32_t n)
 	n_recorded = n;
 }
 
+void rig_port_file(const char *path)
+{
+	port_file = path;
+}
+
 static void begin(const struct server_options *options)
 {
 	now_ns = START_NS;
@@ -174,6 +181,8 @@ static void begin(const struct server_options *options)
 		give_up("no memory");
 	server->options = *options;
 	server->options.stop_fd = stop_fd = eventfd(0, EFD_CLOEXEC);
+	server->options.reload_fd = reload_fd = eventfd(0, EFD_CLOEXEC);
+	server->options.port_file = port_file;
 	is_running = true;
 	if (server_begin(server))
 		give_up("cmportd does not begin");
@@ -212,12 +221,19 @@ void rig_stop(void)
 	rig_turn();
 }
 
+void rig_reload(void)
+{
+	eventfd_write(reload_fd, 1);
+	rig_settle();
+}
+
 void rig_tear_down(void)
 {
 	server_end(server);
 	free(server);
 	server = NULL;
 	close(stop_fd);
+	close(reload_fd);
 	rig_device_forget();
 }
 

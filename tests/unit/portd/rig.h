@@ -42,6 +42,14 @@ void rig_opens_ports(bool opens);
 /** rig_records() - the next cmportd records so many messages; 64 if nothing is said. */
 void rig_records(uint32_t n);
 
+/** rig_port_file() - what root sets for ports is there, for the next one; NULL: nowhere, as at
+ * first.
+ */
+void rig_port_file(const char *path);
+
+/** rig_reload() - it is told to read that again, and does. */
+void rig_reload(void);
+
 /** rig_stop() - it is told to stop. */
 void rig_stop(void);
 

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What ports have been set to by root, in the file of port_file.h. It is read at the beginning, and
+ * again at each SIGHUP; clients are told of what has changed.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "lib/portd/server/state.h"
+
+/* A file that is wrong changes nothing. */
+static void read_file(struct server *server)
+{
+	const char *path = server->options.port_file;
+	unsigned int number = 0;
+	int err = path ? port_file_read(path, &server->port_file, &number) : 0;
+
+	if (err == -EINVAL)
+		log_warn("%s: line %u is wrong, and the file is not used; see cmportd(8)", path,
+			 number);
+	else if (err)
+		log_warn("%s cannot be used: %s", path, strerror(-err));
+}
+
+static void tell_clients(struct server *server, const struct host_port *host_port)
+{
+	unsigned int i;
+
+	for (i = 0; i < CLIENTS_MAX; i++)
+		if (server->client[i])
+			defaults_tell(server, server->client[i], host_port);
+}
+
+static void reload(struct watch *watch, uint32_t events)
+{
+	struct server *server = container_of(watch, struct server, reload);
+	struct signalfd_siginfo info;
+	struct host_port *host_port;
+	unsigned int i;
+	uint8_t tos;
+
+	(void)events;
+	if (read(watch->fd, &info, sizeof(info)) < 0)
+		return;
+	read_file(server);
+	for (i = 0; i < server->n_host_ports; i++) {
+		host_port = server->host_port[i];
+		if (!host_port)
+			continue;
+		tos = port_file_tos(&server->port_file, host_port->device, host_port->port_num);
+		if (tos == host_port->tos)
+			continue;
+		host_port->tos = tos;
+		tell_clients(server, host_port);
+	}
+}
+
+void defaults_tell(struct server *server, struct client *client, const struct host_port *host_port)
+{
+	const struct portd_record record = {
+		.type = PORTD_PORT_TOS,
+		.port_tos = {.port = host_port->handle, .tos = host_port->tos},
+	};
+
+	if (client_host_port(server, client, host_port->handle) == host_port)
+		server->above->tell(server, client, &record);
+}
+
+int defaults_begin(struct server *server)
+{
+	read_file(server);
+	return server->options.reload_fd < 0
+		       ? 0
+		       : loop_watch(&server->loop, &server->reload, server->options.reload_fd,
+				    EPOLLIN, reload);
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What root has set for ports: the file (lib/portd/proto/port_file.h), and who is told of it.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "lib/portd/proto/port_file.h"
+#include "tests/unit/portd/scene.h"
+#include "tests/unit/test.h"
+
+#define alice (&scene_alice)
+#define bob   (&scene_bob)
+
+static char path[] = "/tmp/purecm-ports-XXXXXX";
+
+static void write_file(const char *text)
+{
+	FILE *file = fopen(path, "w");
+
+	ck_assert_ptr_nonnull(file);
+	fputs(text, file);
+	fclose(file);
+}
+
+static void set_up(void)
+{
+	close(mkstemp(path));
+	rig_port_file(path);
+	write_file(RIG_DEVICE " 1 default_roce_tos=106\n");
+	scene_set_up();
+}
+
+static void tear_down(void)
+{
+	scene_tear_down();
+	unlink(path);
+	rig_port_file(NULL);
+	strcpy(path + sizeof(path) - 7, "XXXXXX");
+}
+
+FIXTURE(set_up, tear_down);
+
+/* --- the file ------------------------------------------------------------ */
+
+static struct port_file file_of(const char *text)
+{
+	struct port_file file = { .n = 0 };
+	unsigned int number;
+
+	write_file(text);
+	ck_assert_int_eq(port_file_read(path, &file, &number), 0);
+	return file;
+}
+
+TEST(last_line_about_a_port_counts)
+{
+	struct port_file file = file_of("* * default_roce_tos=8 # all\n\n"
+					"mlx5_0 2 default_roce_tos=0x10\n"
+					"  # none\n"
+					"mlx5_1 * default_roce_tos=24");
+
+	ck_assert_uint_eq(port_file_tos(&file, "mlx5_0", 1), 8);
+	ck_assert_uint_eq(port_file_tos(&file, "mlx5_0", 2), 16);
+	ck_assert_uint_eq(port_file_tos(&file, "mlx5_1", 2), 24);
+	ck_assert_uint_eq(port_file_tos(&file, "mlx5_10", 1), 8);
+}
+
+TEST(without_a_file_nothing_is_set)
+{
+	struct port_file file = file_of("* * default_roce_tos=8\n");
+	unsigned int number;
+
+	unlink(path);
+	ck_assert_int_eq(port_file_read(path, &file, &number), 0);
+	ck_assert_uint_eq(port_file_tos(&file, "mlx5_0", 1), 0);
+}
+
+static const char *const wrong[] = {
+	"mlx5_0 1\n",
+	"mlx5_0 1 default_roce_tos=256\n",
+	"mlx5_0 1 default_roce_tos=\n",
+	"mlx5_0 1 default_roce_tos=-1\n",
+	"mlx5_0 1 default_roce_tos=8 more\n",
+	"mlx5_0 0 default_roce_tos=8\n",
+	"mlx5_0 one default_roce_tos=8\n",
+	"mlx5_0 1 default_roce_mode=v1\n",
+	"a2345678901234567890123456789012345678901234567890123456789012345 1 default_roce_tos=8\n",
+};
+
+TEST_LOOP(line_that_is_wrong_is_named, 0, sizeof(wrong) / sizeof(wrong[0]))
+{
+	struct port_file file = { .n = 7 };
+	unsigned int number = 0;
+	char text[256];
+
+	snprintf(text, sizeof(text), "* * default_roce_tos=8\n%s", wrong[_i]);
+	write_file(text);
+	ck_assert_int_eq(port_file_read(path, &file, &number), -EINVAL);
+	ck_assert_uint_eq(number, 2);
+	ck_assert_uint_eq(file.n, 7);
+}
+
+/* --- who is told --------------------------------------------------------- */
+
+/* Return: what a client was told last of port 1; -1: nothing. */
+static int told(struct rig_client *client)
+{
+	struct portd_record record;
+	int tos = -1;
+
+	while (rig_next(client, &record)) {
+		ck_assert_int_eq(record.type, PORTD_PORT_TOS);
+		ck_assert_uint_eq(record.port_tos.port, client->handle);
+		tos = record.port_tos.tos;
+	}
+	return tos;
+}
+
+TEST(who_opens_a_port_is_told_what_it_is_set_to)
+{
+	ck_assert_uint_eq(alice->reply.tos, 106);
+	ck_assert_int_eq(told(alice), -1);
+}
+
+TEST(who_has_a_port_is_told_of_a_change)
+{
+	write_file("* * default_roce_tos=32\n");
+	rig_reload();
+	ck_assert_int_eq(told(alice), 32);
+	ck_assert_int_eq(told(bob), 32);
+	rig_reload();
+	ck_assert_int_eq(told(alice), -1);
+}
+
+TEST(who_has_not_opened_the_port_is_not_told)
+{
+	struct rig_client carol;
+
+	rig_meet(&carol);
+	write_file("");
+	rig_reload();
+	ck_assert_int_eq(told(&carol), -1);
+	ck_assert_int_eq(told(alice), 0);
+}
+
+TEST(file_that_is_wrong_changes_nothing)
+{
+	write_file("* * default_roce_tos=32\nnonsense\n");
+	rig_reload();
+	ck_assert_int_eq(told(alice), -1);
+}
+
+TEST(who_resumes_is_told_anew)
+{
+	struct portd_record open = {
+		.type = PORTD_OPEN_PORT, .open_port = {.port_num = 1, .device = RIG_DEVICE}
+	};
+	struct rig_client carol = { .control = rig_dial(), .data = -1 };
+
+	ck_assert_int_eq(rig_resume(&carol, bob->page_fd), 0);
+	ck_assert_int_eq(rig_ask(&carol, &open), 0);
+	carol.handle = carol.reply.handle;
+	ck_assert_int_eq(told(&carol), 106);
+}
