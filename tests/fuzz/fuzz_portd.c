@@ -226,6 +226,7 @@ static void improve(struct portd_record *record, uint32_t claim_id)
 		record->close.peer_gid = next_path().dgid;
 	} else if (record->type == PORTD_HOLD_IDS) {
 		record->ids.first = next_id();
+		record->ids.secret = RIG_SECRET;
 	} else if (record->type >= PORTD_BIND && record->type <= PORTD_RELEASE) {
 		record->claim = rig_claim(claim_id, ADDR);
 	}

@@ -357,10 +357,10 @@ static int hello(struct portd_client *client, bool resumes, struct portd_ids *re
 		return err;
 	}
 	if (client->visits) {
-		*ret_ids = (struct portd_ids){ 0, 0 };
+		*ret_ids = (struct portd_ids){ 0, 0, 0 };
 	} else if (!resumes) {
-		*ret_ids = (struct portd_ids){ reply.first, reply.count };
-		client->block[client->n_blocks++] = reply.first;
+		*ret_ids = (struct portd_ids){ reply.first, reply.count, reply.secret };
+		client->block[client->n_blocks++] = *ret_ids;
 	} else {
 		fd_close(&fd[1]); /* the page is the one that we have */
 	}

@@ -34,7 +34,7 @@ struct portd_client {
 	int n_free[LEASE_SPACES];      /* ports on the page, an estimate; atomic */
 	bool has_leased[LEASE_SPACES]; /* ever; atomic */
 	unsigned int n_blocks;
-	uint32_t block[BLOCKS_MAX];
+	struct portd_ids block[BLOCKS_MAX];
 	unsigned int n_ports;
 	struct open_port port[PORTS_MAX];
 	char path[SOCKET_PATH_BYTES];

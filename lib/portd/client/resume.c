@@ -37,7 +37,7 @@ int portd_resume(struct portd_client *client, const struct portd_memory *memory)
 	client->broken = true;
 	err = request_start(client, true, NULL, &why);
 	for (i = 0; !err && i < client->n_blocks; i++) {
-		hold.ids.first = client->block[i];
+		hold.ids = client->block[i];
 		request_exchange(client, &hold, -1, &reply, NULL);
 	}
 	if (!err)

@@ -52,6 +52,7 @@ static const struct wire_field lease_ports_rows[] = {
 static const struct wire_field ids_rows[] = {
 	WIRE_ID(portd_ids, first, 0, 0, 32),
 	WIRE(portd_ids, count, 4, 0, 32),
+	WIRE_ID(portd_ids, secret, 8, 0, 64),
 };
 
 /* The fields of a path, in a struct that has one, from the given byte on: 36 bytes. */
@@ -211,11 +212,11 @@ static const struct wire_layout layouts[PORTD_N_TYPES] = {
 	[PORTD_RELEASE] = LAYOUT(portd_claim, claim, 56),
 	[PORTD_LEASE_PORTS] = LAYOUT(portd_lease_ports, lease_ports, 4),
 	[PORTD_LEASE_AHEAD] = LAYOUT(portd_lease_ports, lease_ports, 4),
-	[PORTD_LEASE_IDS] = LAYOUT(portd_ids, ids, 8),
-	[PORTD_HOLD_IDS] = LAYOUT(portd_ids, ids, 8),
+	[PORTD_LEASE_IDS] = LAYOUT(portd_ids, ids, 16),
+	[PORTD_HOLD_IDS] = LAYOUT(portd_ids, ids, 16),
 	[PORTD_TRACK] = LAYOUT(cm_record, tracked, 40 + PATH_BYTES),
-	[PORTD_RESUMED] = LAYOUT(portd_ids, ids, 8),
-	[PORTD_TRACE] = LAYOUT(portd_ids, ids, 8),
+	[PORTD_RESUMED] = LAYOUT(portd_ids, ids, 16),
+	[PORTD_TRACE] = LAYOUT(portd_ids, ids, 16),
 	[PORTD_REPLY] = LAYOUT(portd_reply, reply, 40 + PORTD_TEXT_BYTES),
 	[PORTD_MAD] = LAYOUT(portd_mad, mad, 4 + PATH_BYTES),
 	[PORTD_CLOSE] = LAYOUT(portd_close, close, 32),

@@ -117,6 +117,7 @@ struct portd_lease_ports {
 struct portd_ids {
 	uint32_t first;
 	uint32_t count;
+	uint64_t secret; /* that came with the block */
 };
 
 struct portd_reply {
@@ -126,7 +127,10 @@ struct portd_reply {
 	uint16_t port;	/* BIND: which; LEASE_PORTS: the first, for the others see the page */
 	uint32_t first; /* HELLO, LEASE_IDS: the block */
 	uint32_t count;
-	uint64_t ca_guid;
+	union {			  /* REPLY keeps its length, as its number */
+		uint64_t ca_guid; /* OPEN_PORT */
+		uint64_t secret;  /* HELLO, LEASE_IDS: of the block, for HOLD_IDS */
+	};
 	struct mad_gid gid0;
 	char text[PORTD_TEXT_BYTES]; /* on an error, what is wrong and what to do; "" if unknown */
 };

@@ -22,7 +22,6 @@ _Static_assert(TRACKED_PORTS == HOST_PORTS_MAX, "each host port has a handle");
 
 static int take_dir(struct server *server)
 {
-	const struct tracked *tracked = NULL;
 	struct tracked_store *store;
 	int fd, err = socket_dir_take(server->options.path, &server->dir);
 
@@ -33,12 +32,7 @@ static int take_dir(struct server *server)
 	if (server->options.tracing && !socket_dir_open(server->dir, RECORDING_SUFFIX, &fd))
 		server->options.tracing->record(server, fd);
 	store = state_file_tracked(server->state_file);
-	err = store ? tracker_keep(server->tracker, store) : 0;
-	/* Nobody else may say that the comm ids of orphans are his. */
-	while (!err && (tracked = tracker_orphan(server->tracker, tracked)))
-		if (tracked->owner.block)
-			server->block_pid[tracked->owner.block] = (pid_t)tracked->owner.pid;
-	return err;
+	return store ? tracker_keep(server->tracker, store) : 0;
 }
 
 static void leave_dir(struct server *server)
@@ -54,6 +48,16 @@ static bool has_no_orphans(const struct server *server)
 static uint16_t next_id_block(struct server *server)
 {
 	return state_file_id_block(server->state_file);
+}
+
+static uint64_t lend_ids(struct server *server, uint16_t block)
+{
+	return state_file_lend(server->state_file, block);
+}
+
+static bool were_ids_lent(struct server *server, uint16_t block, uint64_t secret)
+{
+	return state_file_was_lent(server->state_file, block, secret);
 }
 
 /* --- clients that resume -------------------------------------------------- */
@@ -225,6 +229,8 @@ const struct server_recovery server_recovery_from_files = {
 	.open = take_dir,
 	.close = leave_dir,
 	.id_block = next_id_block,
+	.lend = lend_ids,
+	.was_lent = were_ids_lent,
 	.welcome = record_client,
 	.introduce = set_owner,
 	.dismiss = remove_client,

@@ -45,7 +45,6 @@ static void take_block(struct request *request, uint16_t block)
 	struct client *client = request->client;
 
 	request->server->block_owner[block] = client->index;
-	request->server->block_pid[block] = client->pid;
 	client->block[client->n_blocks++] = block;
 	client->user->n_blocks++;
 	if (client->n_blocks == 1 && request->server->recovery)
@@ -77,6 +76,8 @@ static int lend_block(struct request *request)
 	if (tries == ID_BLOCKS)
 		return -ENOSPC;
 	take_block(request, block);
+	if (server->recovery)
+		request->reply->secret = server->recovery->lend(server, block);
 	request->reply->first = (uint32_t)block << ID_BLOCK_SHIFT;
 	request->reply->count = UINT32_C(1) << ID_BLOCK_SHIFT;
 	return 0;
@@ -154,19 +155,32 @@ static int handle_hello(struct request *request)
 
 /* --- what an earlier cmportd knew ---------------------------------------- */
 
-/* Of a block that was handed out in our own life we know whose it was: its connections may be
- * ending still, and what their peers say is nobody else's business. */
+/* The log says so once. */
+static int refuse_claim(struct request *request, const char *what)
+{
+	struct client *client = request->client;
+
+	request->server->count[SERVER_COUNT_FORBIDDEN]++;
+	if (!client->was_refused)
+		log_warn("pid %d, uid %u, has reported %s that it does not have; it is not said "
+			 "again",
+			 (int)client->pid, (unsigned int)client->uid, what);
+	client->was_refused = true;
+	return -EPERM;
+}
+
 static int handle_hold_ids(struct request *request)
 {
 	uint16_t block = (uint16_t)(request->record->ids.first >> ID_BLOCK_SHIFT);
-	const struct server *server = request->server;
+	struct server *server = request->server;
 
 	if (!request->client->resuming || request->client->n_blocks == ID_BLOCKS_MAX || !block)
 		return -EPERM;
 	if (server->block_owner[block] != NOBODY)
 		return -EEXIST;
-	if (server->block_pid[block] && server->block_pid[block] != request->client->pid)
-		return -EPERM;
+	if (server->recovery &&
+	    !server->recovery->was_lent(server, block, request->record->ids.secret))
+		return refuse_claim(request, "comm ids");
 	if (check_quota(request, QUOTA_USER_IDS, request->client->user->n_blocks))
 		return -EDQUOT;
 	take_block(request, block);
@@ -186,15 +200,7 @@ static int handle_tracked(struct request *request)
 	    server->block_owner[tracked->local_comm_id >> ID_BLOCK_SHIFT] == client->index)
 		err = tracker_set(server->tracker, client->index, tracked,
 				  server->has_one_client || client->resuming);
-	if (err) {
-		server->count[SERVER_COUNT_FORBIDDEN]++;
-		if (!client->was_refused)
-			log_warn("pid %d, uid %u, has reported a connection that it does not have; "
-				 "it is not said again",
-				 (int)client->pid, (unsigned int)client->uid);
-		client->was_refused = true;
-	}
-	return err;
+	return err ? refuse_claim(request, "a connection") : 0;
 }
 
 static int handle_resumed(struct request *request)

@@ -241,7 +241,6 @@ struct server {
 	bool asks_again;	      /* nor this one: a question is to be asked again after it */
 	uint16_t next_block;	      /* to be lent, where no recovery store counts them */
 	uint16_t block_owner[ID_BLOCKS];
-	pid_t block_pid[ID_BLOCKS]; /* of the process that has or had it, 0 if it is not known */
 	uint64_t count[SERVER_N_COUNTERS];
 	struct portd_datagram in; /* what is being read */
 };
@@ -250,8 +249,10 @@ struct server {
 struct server_recovery {
 	/* before there are clients and host ports; sets the listening socket */
 	int (*open)(struct server *server);
-	void (*close)(struct server *server);	     /* the last that is called */
-	uint16_t (*id_block)(struct server *server); /* the number of the next one */
+	void (*close)(struct server *server);			 /* the last that is called */
+	uint16_t (*id_block)(struct server *server);		 /* the number of the next one */
+	uint64_t (*lend)(struct server *server, uint16_t block); /* Return: a new secret of it */
+	bool (*was_lent)(struct server *server, uint16_t block, uint64_t secret);
 	void (*welcome)(struct server *server, struct client *client); /* it said HELLO */
 	void (*introduce)(struct server *server,
 			  const struct client *client);			     /* has a first block */

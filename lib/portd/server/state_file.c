@@ -22,11 +22,12 @@
 #include "lib/portd/server/process.h"
 #include "lib/portd/server/tracked_file.h"
 
-#define MAGIC	      UINT32_C(0x70634d31) /* with the layout's version in the last byte */
+#define MAGIC	      UINT32_C(0x70634d32) /* with the layout's version in the last byte */
 #define N_HEADS	      2
 #define HEAD_STRIDE   512
 #define ENTRIES_AT    1024
-#define FORGOTTEN_S   10 /* who has not come back by then will not */
+#define SECRETS_AT    73728 /* of blocks: 65,536 */
+#define FORGOTTEN_S   10    /* who has not come back by then will not */
 #define LOOK_AGAIN_NS 5000000
 
 struct head {
@@ -49,7 +50,8 @@ struct entry {
 
 struct state_file {
 	int fd;
-	bool failed; /* and it was said */
+	bool failed;   /* and it was said */
+	bool was_lost; /* there was none, or it made no sense */
 	struct head head;
 	unsigned int n_entries; /* that were ever used */
 	unsigned int n_pending;
@@ -62,9 +64,10 @@ struct state_file {
 _Static_assert(sizeof(struct head) == 32 && sizeof(struct head) <= HEAD_STRIDE,
 	       "heads in the file");
 _Static_assert(sizeof(struct entry) == 16 &&
-		       ENTRIES_AT + STATE_FILE_CLIENTS_MAX * sizeof(struct entry) <=
-			       STATE_FILE_TRACKED_AT,
+		       ENTRIES_AT + STATE_FILE_CLIENTS_MAX * sizeof(struct entry) <= SECRETS_AT,
 	       "entries in the file");
+_Static_assert(SECRETS_AT + 65536 * sizeof(uint64_t) == STATE_FILE_TRACKED_AT,
+	       "secrets in the file");
 
 /* FNV-1a: not for security, the file is our own, but for what was half written. */
 static uint32_t check_of(const void *bytes, size_t n)
@@ -189,7 +192,8 @@ static int read_file(struct state_file *file)
 	bool was_short;
 	unsigned int i;
 
-	if (!read_head(file->fd, &old) &&
+	file->was_lost = !read_head(file->fd, &old);
+	if (file->was_lost &&
 	    getrandom(&old.next_block, sizeof(old.next_block), 0) != sizeof(old.next_block))
 		return -errno;
 	if (pread(file->fd, file->entry, sizeof(file->entry), ENTRIES_AT) < 0)
@@ -287,6 +291,32 @@ uint16_t state_file_id_block(struct state_file *file)
 
 	write_head(file);
 	return block;
+}
+
+static off_t secret_at(uint16_t block)
+{
+	return SECRETS_AT + block * (off_t)sizeof(uint64_t);
+}
+
+uint64_t state_file_lend(struct state_file *file, uint16_t block)
+{
+	uint64_t secret = 0;
+
+	if (getrandom(&secret, sizeof(secret), 0) != sizeof(secret))
+		secret = 0; /* nobody will hold it again */
+	write_at(file, &secret, sizeof(secret), secret_at(block));
+	return secret;
+}
+
+bool state_file_was_lent(const struct state_file *file, uint16_t block, uint64_t secret)
+{
+	uint64_t its = 0;
+
+	if (pread(file->fd, &its, sizeof(its), secret_at(block)) < 0)
+		return false;
+	if (its)
+		return its == secret;
+	return file->was_lost && boot_time_s() - file->head.taken_at_s <= FORGOTTEN_S;
 }
 
 /* Return: the entry of a process, a free one if it is 0, or NULL. */

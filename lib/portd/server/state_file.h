@@ -2,7 +2,8 @@
 /*
  * PATH.state: all that outlives a cmportd, for the next one, and the lock that only one of them
  * holds. It has two heads, written in turn so that one of them is always whole; an entry for each
- * process that is or was a client; and the tracked connections, see tracked_store.h.
+ * process that is or was a client; a secret for each block of comm ids; and the tracked
+ * connections, see tracked_store.h.
  *
  * Heads and entries are written whole and bear a check, so a process that is killed while it writes
  * loses at most that one update, and any other content counts as nothing.
@@ -10,12 +11,13 @@
 #ifndef LIB_PORTD_SERVER_STATE_FILE_H
 #define LIB_PORTD_SERVER_STATE_FILE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #define STATE_FILE_SUFFIX      ".state"
 #define STATE_FILE_CLIENTS_MAX 4096
-#define STATE_FILE_TRACKED_AT  73728 /* the tracked connections, behind heads and entries */
+#define STATE_FILE_TRACKED_AT  598016 /* the tracked connections, behind all else */
 
 struct state_file;
 struct tracked_store;
@@ -47,6 +49,17 @@ struct tracked_store *state_file_tracked(struct state_file *file);
  * Counts up from a random number, over restarts too: it is in the file before it is handed out.
  */
 uint16_t state_file_id_block(struct state_file *file);
+
+/** state_file_lend() - a block of comm ids is handed out. Return: the new secret of who gets it. */
+uint64_t state_file_lend(struct state_file *file, uint16_t block);
+
+/**
+ * state_file_was_lent() - is it the secret of whom a block was handed out to, and to nobody since?
+ *
+ * If there was no file, nothing is known of blocks that were handed out before; for 10 s anybody's
+ * is. Who has removed the file has that on his conscience.
+ */
+bool state_file_was_lent(const struct state_file *file, uint16_t block, uint64_t secret);
 
 /**
  * state_file_add_client() - record that a process is our client; counted, a process may come twice

@@ -254,7 +254,7 @@ int tracked_file_open(struct tracked_file *file, int fd, int folder_fd, const ch
 	file->store.is_same_view = true;
 	if (fstat(fd, &stat))
 		return -errno;
-	if (fallocate(fd, 0, 0, at(HEAD_BYTES)))
+	if (fallocate(fd, 0, at(0), HEAD_BYTES))
 		return -errno;
 	mapped = mmap(NULL, MAP_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, at(0));
 	if (mapped == MAP_FAILED)

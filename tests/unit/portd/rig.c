@@ -17,7 +17,6 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -333,20 +332,6 @@ bool rig_put(int to, const void *bytes, size_t n, const int *fds, unsigned int n
 	return sendmsg(to, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)n;
 }
 
-int rig_dial_as_another(void)
-{
-	int fd = rig_dial_later();
-	pid_t pid = fork();
-
-	if (pid == 0) {
-		rig_connect(fd);
-		_exit(0);
-	}
-	if (pid < 0 || waitpid(pid, NULL, 0) != pid)
-		give_up("no other process");
-	return fd;
-}
-
 int rig_answer(struct rig_client *client)
 {
 	struct portd_datagram in;
@@ -440,6 +425,15 @@ int rig_resume(struct rig_client *client, int page_fd)
 	return rig_answer(client);
 }
 
+int rig_hold(struct rig_client *client)
+{
+	struct portd_record hold = {
+		.type = PORTD_HOLD_IDS, .ids = {.first = client->first, .secret = client->secret}
+	};
+
+	return rig_ask(client, &hold);
+}
+
 void rig_meet(struct rig_client *client)
 {
 	struct portd_record hello = { .type = PORTD_HELLO, .hello = { .version = PORTD_VERSION } };
@@ -448,6 +442,7 @@ void rig_meet(struct rig_client *client)
 	if (rig_ask(client, &hello))
 		give_up("HELLO was not answered well");
 	client->first = client->reply.first;
+	client->secret = client->reply.secret;
 }
 
 void rig_join(struct rig_client *client)

@@ -23,6 +23,7 @@
 #define RATE_PER_S   50000  /* the default quotas of a client, and what it may send at once */
 #define RATE_BURST   5000
 #define TRACKED_MAX  65536
+#define RIG_SECRET   UINT64_C(0x1111111111111111) /* all random numbers are that */
 #define RIG_HOME     1 /* cookie of the network namespace that cmportd is in */
 
 /* --- the host ------------------------------------------------------------ */
@@ -147,6 +148,7 @@ struct rig_client {
 	bool is_tracer;		  /* its last question was that */
 	int ring_fd;		  /* the answer */
 	uint32_t first;		  /* of its comm ids */
+	uint64_t secret;	  /* of them */
 	uint8_t handle;		  /* of port 1 */
 	struct portd_reply reply; /* the last one */
 	struct portd_datagram in; /* what rig_next() is reading */
@@ -171,11 +173,11 @@ int rig_dial_later(void);
 /** rig_connect() - connect it. */
 void rig_connect(int fd);
 
-/** rig_dial_as_another() - as rig_dial(), as a process that is gone by now. */
-int rig_dial_as_another(void);
-
 /** rig_resume() - a client says that it comes from an earlier cmportd. Return: as rig_ask(). */
 int rig_resume(struct rig_client *client, int page_fd);
+
+/** rig_hold() - it shows the secret of its comm ids, and asks for them. Return: as rig_ask(). */
+int rig_hold(struct rig_client *client);
 
 /** rig_meet() - a client that has said HELLO. */
 void rig_meet(struct rig_client *client);

@@ -293,37 +293,31 @@ TEST(comm_ids_of_another_are_not_held)
 
 TEST(who_resumes_does_not_get_the_comm_ids_of_the_living)
 {
-	struct portd_record record = { .type = PORTD_HOLD_IDS };
-	struct rig_client carol = { .control = rig_dial(), .data = -1 };
+	struct rig_client carol = { .control = rig_dial(), .data = -1, .first = alice->first };
 
 	ck_assert_int_eq(rig_resume(&carol, bob->page_fd), 0);
-	record.ids.first = alice->first;
-	ck_assert_int_eq(rig_ask(&carol, &record), EEXIST);
+	ck_assert_int_eq(rig_hold(&carol), EEXIST);
 }
 
 /* What their peers say of the end is not for strangers. */
 TEST(who_resumes_does_not_get_the_comm_ids_of_another_that_has_died)
 {
-	struct rig_client carol = { .control = rig_dial_as_another(), .data = -1 };
-	struct portd_record record = { .type = PORTD_HOLD_IDS };
+	struct rig_client carol = { .control = rig_dial(), .data = -1, .first = alice->first };
 
 	scene_connect(alice, 1);
-	record.ids.first = alice->first;
 	rig_leave(alice);
 	ck_assert_int_eq(rig_resume(&carol, bob->page_fd), 0);
-	ck_assert_int_eq(rig_ask(&carol, &record), EPERM);
+	ck_assert_int_eq(rig_hold(&carol), EPERM);
 }
 
 TEST(who_was_disconnected_may_have_its_own_comm_ids_again)
 {
-	struct rig_client again = { .data = -1 };
-	struct portd_record record = { .type = PORTD_HOLD_IDS };
+	struct rig_client again = { .data = -1, .first = alice->first, .secret = alice->secret };
 
-	record.ids.first = alice->first;
 	rig_leave(alice);
 	again.control = rig_dial();
 	ck_assert_int_eq(rig_resume(&again, bob->page_fd), 0);
-	ck_assert_int_eq(rig_ask(&again, &record), 0);
+	ck_assert_int_eq(rig_hold(&again), 0);
 }
 
 /* A message that names no comm id names 0. */

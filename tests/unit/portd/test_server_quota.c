@@ -218,17 +218,22 @@ TEST(ports_of_an_earlier_life_count)
 
 TEST(comm_ids_of_an_earlier_life_count)
 {
-	struct portd_record hold = { .type = PORTD_HOLD_IDS };
+	struct portd_record hold[N_MAX];
 	unsigned int i, n = 0;
 
-	allow(QUOTA_USER_IDS, 3);
 	rig_meet(&mallory[0]);
-	come_back(&mallory[1], mallory[0].page_fd);
-	for (i = 1; i < 10; i++) {
-		hold.ids.first = mallory[0].first + (i << ID_BLOCK_SHIFT);
-		n += rig_ask(&mallory[1], &hold) == 0;
+	for (i = 0; i < N_MAX; i++) {
+		ck_assert_int_eq(ask_for(&mallory[0], PORTD_LEASE_IDS), 0);
+		hold[i] = (struct portd_record){ .type = PORTD_HOLD_IDS };
+		hold[i].ids.first = mallory[0].reply.first;
+		hold[i].ids.secret = mallory[0].reply.secret;
 	}
-	ck_assert_uint_eq(n, 2);
+	allow(QUOTA_USER_IDS, 3);
+	come_back(&mallory[1], mallory[0].page_fd);
+	rig_leave(&mallory[0]);
+	for (i = 0; i < N_MAX; i++)
+		n += rig_ask(&mallory[1], &hold[i]) == 0;
+	ck_assert_uint_eq(n, 3);
 }
 
 TEST(a_user_has_so_many_connections)

@@ -83,13 +83,6 @@ static void die_with_cmportd(void)
 
 /* --- coming back --------------------------------------------------------- */
 
-static int hold(struct rig_client *client)
-{
-	struct portd_record record = { .type = PORTD_HOLD_IDS, .ids = { .first = client->first } };
-
-	return rig_ask(client, &record);
-}
-
 static void come_back(struct rig_client *client, pid_t pid)
 {
 	struct portd_record open = {
@@ -99,7 +92,7 @@ static void come_back(struct rig_client *client, pid_t pid)
 	rig_come_as(pid);
 	client->control = rig_dial();
 	ck_assert_int_eq(rig_resume(client, client->page_fd), 0);
-	ck_assert_int_eq(hold(client), 0);
+	ck_assert_int_eq(rig_hold(client), 0);
 	ck_assert_int_eq(rig_ask(client, &open), 0);
 	client->handle = client->reply.handle;
 	rig_come_as(-1);
@@ -388,8 +381,36 @@ TEST(nobody_else_has_the_comm_ids_of_who_may_come_back)
 	carol.control = rig_dial();
 	carol.first = bob->first;
 	ck_assert_int_eq(rig_resume(&carol, bob->page_fd), 0);
-	ck_assert_int_eq(hold(&carol), EPERM);
+	ck_assert_int_eq(rig_hold(&carol), EPERM);
 	come_back(bob, bobs_pid);
+}
+
+/* Nor if he has none to end: what comes for them would be another's. */
+TEST(comm_ids_without_connections_are_nobody_elses_either)
+{
+	restart();
+	carol.control = rig_dial();
+	carol.first = bob->first;
+	carol.secret = bob->secret + 1;
+	ck_assert_int_eq(rig_resume(&carol, bob->page_fd), 0);
+	ck_assert_int_eq(rig_hold(&carol), EPERM);
+	ck_assert_uint_eq(rig_count(SERVER_COUNT_FORBIDDEN), 1);
+	come_back(bob, bobs_pid);
+}
+
+/* Its pid says nothing: it is in a namespace that cmportd cannot see. */
+TEST(who_has_no_pid_has_its_comm_ids_to_itself)
+{
+	struct rig_client dave;
+
+	rig_come_as(0);
+	rig_join(&dave);
+	restart();
+	carol.control = rig_dial();
+	carol.first = dave.first;
+	ck_assert_int_eq(rig_resume(&carol, dave.page_fd), 0);
+	ck_assert_int_eq(rig_hold(&carol), EPERM);
+	come_back(&dave, 0);
 }
 
 /* Who was a client, and which block comes next. */

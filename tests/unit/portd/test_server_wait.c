@@ -35,12 +35,11 @@ static void say_hello(struct rig_client *client)
 
 static void resume(struct rig_client *client)
 {
-	struct portd_record hold = { .type = PORTD_HOLD_IDS, .ids = { .first = client->first } };
 	struct portd_record resumed = { .type = PORTD_RESUMED };
 
 	client->control = rig_dial();
 	ck_assert_int_eq(rig_resume(client, client->page_fd), 0);
-	ck_assert_int_eq(rig_ask(client, &hold), 0);
+	ck_assert_int_eq(rig_hold(client), 0);
 	ck_assert_int_eq(rig_ask(client, &resumed), 0);
 }
 

@@ -404,3 +404,34 @@ TEST(a_later_process_of_the_same_number_is_not_taken_for_it)
 	else
 		ck_assert_int_eq(status, 0);
 }
+
+/* --- whose comm ids ------------------------------------------------------- */
+
+TEST(who_shows_its_secret_has_its_comm_ids_with_the_next_cmportd)
+{
+	uint64_t secret;
+
+	take();
+	secret = state_file_lend(file(), 7);
+	take_again();
+	ck_assert(state_file_was_lent(file(), 7, secret));
+	ck_assert(!state_file_was_lent(file(), 7, secret + 1));
+	ck_assert(!state_file_was_lent(file(), 8, secret));
+	ck_assert(!state_file_was_lent(file(), 8, 0));
+}
+
+TEST(who_had_comm_ids_that_are_anothers_now_has_them_no_more)
+{
+	uint64_t secret;
+
+	take();
+	secret = state_file_lend(file(), 7);
+	state_file_lend(file(), 7);
+	ck_assert(!state_file_was_lent(file(), 7, secret));
+}
+
+TEST(where_there_was_no_file_unknown_comm_ids_are_anybodys_at_first)
+{
+	take();
+	ck_assert(state_file_was_lent(file(), 7, 0));
+}
