@@ -107,12 +107,13 @@ static void send_packet(struct fab_context *context, const char *path,
 	send_bytes(the_world, !number_of(context), data, bytes);
 }
 
-static void send_datagram(struct fab_qp *qp, const struct fab_ah *ah, struct fab_packet *packet)
+static void send_datagram(struct fab_qp *qp, const struct fab_ah *ah, struct fab_packet *packet,
+			  const void *payload)
 {
 	struct fab_context *context = to_context(qp->ex.qp_base.context);
 
 	(void)ah;
-	send_packet(context, NULL, packet, context->scratch);
+	send_packet(context, NULL, packet, payload);
 }
 
 static void take_bytes(struct world *world, unsigned int to, const uint8_t *bytes, size_t n)

@@ -9,9 +9,10 @@
  *   control.c                    orders of tools/fabric/fabric
  *   identity.c                   the page, and the GID table as addresses come and go
  *   agents.c sa.c subnet.c       agents of umad; the subnet administrator; the subnet manager
- *   roce.c                       port 4791: which process a packet is for
+ *   roce.c                       port 4791: packets for QP1
+ *   steer.c                      port 4791: a socket for each process
  *   gsi.c sa_path.c sa_group.c   QP1; what the administrator answers
- *   names.c relay.c sysfs.c      our GIDs in the fabric's folder; packets to processes; /sys
+ *   names.c sysfs.c              our GIDs in the fabric's folder; /sys
  *   events.c sa_lookup.c sweep.c log.c
  */
 #ifndef FABRIC_HOST_H
@@ -30,10 +31,8 @@
 #include "tools/fabric/wire/place.h"
 #include "tools/fabric/wire/umad_wire.h"
 
-#define RELAY_WAITING_MAX (4u << 20)
-
 struct host;
-struct relay;
+struct steering;
 
 /** mad_came_fn() - a MAD came to a port; @head: all of it but the agent. */
 typedef void mad_came_fn(struct host *host, uint8_t port_num, struct ib_user_mad *head,
@@ -65,7 +64,7 @@ struct host {
 	struct udp_out out; /* with FAB_WIRE_ROCE: what QP1 sends */
 	struct udp_capture capture;
 	struct watch udp, out_watch;
-	struct relay *relay; /* what others receive */
+	struct steering *steering; /* what others receive */
 	struct watch gsi, peers_watch, netlink, stdin_watch, timer, control;
 	struct listener listener[FAB_PORTS];
 	struct list conns;
@@ -124,20 +123,12 @@ int roce_open(struct host *host);
 /** roce_close() - allowed twice, and without roce_open(). */
 void roce_close(struct host *host);
 
-/** relay_new() - Return: NULL without memory. */
-struct relay *relay_new(struct loop *loop, const struct fab_place *place);
-
-/** relay_free() - what still waits is lost; NULL is allowed. */
-void relay_free(struct relay *relay);
-
 /**
- * relay_frames() - give packets to the process that has a slot
- * @bytes: frames->bytes of payloads
+ * steer_open() - give UDP sockets to processes; after host->udp is open
  *
- * What a full socket does not take waits, up to RELAY_WAITING_MAX a process; the rest is lost.
+ * Return: 0 or -errno. What it has ends with the process.
  */
-void relay_frames(struct relay *relay, unsigned int slot, const struct fab_frames *frames,
-		  const uint8_t *bytes);
+int steer_open(struct host *host);
 
 /** names_enter() - have others find one of our ports by its GID; a clash is said. */
 void names_enter(const struct host *host, uint8_t port_num, const union ibv_gid *gid);

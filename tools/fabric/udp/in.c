@@ -6,6 +6,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <linux/filter.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
 #include <string.h>
@@ -17,12 +18,17 @@
 
 #define RECEIVE_BYTES (8 << 20)
 #define IPV4_AT	      12
+#define DEST_QP_AT    4 /* of a UDP payload: the word that has it, below a reserved byte */
+#define QPN_MASK      0xffffff
 
 #ifndef UDP_NO_CHECK6_RX
 #define UDP_NO_CHECK6_RX 102
 #endif
 #ifndef UDP_GRO
 #define UDP_GRO 104
+#endif
+#ifndef IPV6_MULTICAST_ALL
+#define IPV6_MULTICAST_ALL 29
 #endif
 
 /* IPv4 as an IPv6 address is what a GID is: ::ffff:a.b.c.d. */
@@ -44,8 +50,6 @@ static void set_options(int fd, int family)
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes)))
 		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
 	setsockopt(fd, SOL_UDP, UDP_GRO, &on, sizeof(on));
-	/* What any process of the host has joined; of IPv6 sockets it is not the default. */
-	setsockopt(fd, SOL_IP, IP_MULTICAST_ALL, &on, sizeof(on));
 	setsockopt(fd, SOL_IP, IP_RECVTTL, &on, sizeof(on));
 	setsockopt(fd, SOL_IP, IP_RECVTOS, &on, sizeof(on));
 	if (family == AF_INET) {
@@ -59,12 +63,14 @@ static void set_options(int fd, int family)
 	setsockopt(fd, SOL_UDP, UDP_NO_CHECK6_RX, &on, sizeof(on));
 }
 
-static int bind_port(int fd, int family)
+static int bind_port(int fd, int family, bool is_shared)
 {
 	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons(ROCE_UDP_PORT) };
 	struct sockaddr_in6 in6 = { .sin6_family = AF_INET6, .sin6_port = htons(ROCE_UDP_PORT) };
-	int off = 0;
+	int off = 0, on = is_shared;
 
+	if (setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)))
+		return -errno;
 	if (family == AF_INET)
 		return bind(fd, (struct sockaddr *)&in, sizeof(in)) ? -errno : 0;
 	if (setsockopt(fd, SOL_IPV6, IPV6_V6ONLY, &off, sizeof(off)))
@@ -72,7 +78,7 @@ static int bind_port(int fd, int family)
 	return bind(fd, (struct sockaddr *)&in6, sizeof(in6)) ? -errno : 0;
 }
 
-int udp_in_open(void)
+static int open_port(bool is_shared)
 {
 	static const int families[] = { AF_INET6, AF_INET };
 	int fd, err = -EAFNOSUPPORT;
@@ -80,9 +86,10 @@ int udp_in_open(void)
 
 	for (i = 0; i < 2; i++) {
 		fd = socket(families[i], SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-		err = fd < 0 ? -errno : bind_port(fd, families[i]);
+		err = fd < 0 ? -errno : bind_port(fd, families[i], is_shared);
 		if (!err) {
 			set_options(fd, families[i]);
+			udp_in_take_groups(fd, false);
 			return fd;
 		}
 		if (fd >= 0)
@@ -91,6 +98,66 @@ int udp_in_open(void)
 			return err;
 	}
 	return err;
+}
+
+int udp_in_open(void)
+{
+	/* Another fabric of the same user would let us share its port. */
+	int fd = open_port(false);
+
+	if (fd < 0)
+		return fd;
+	close(fd);
+	fd = open_port(true);
+	/* Each of several members of a group gets its packets; Linux has the program of
+	 * udp_in_steer() choose if there is one alone. */
+	if (fd >= 0)
+		udp_in_take_groups(fd, true);
+	return fd;
+}
+
+int udp_in_open_more(void)
+{
+	return open_port(true);
+}
+
+int udp_in_steer(int fd, const uint16_t *slot, unsigned int n)
+{
+	struct sock_filter code[3 + 2 * UDP_IN_SOCKETS_MAX + 1] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, DEST_QP_AT),
+		BPF_STMT(BPF_ALU | BPF_AND | BPF_K, QPN_MASK),
+		BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, FAB_SLOT_SHIFT),
+	};
+	struct sock_fprog program = { .len = 3, .filter = code };
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		if (!slot[i])
+			continue;
+		code[program.len++] =
+			(struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, slot[i], 0, 1);
+		code[program.len++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, i + 1);
+	}
+	code[program.len++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, 0);
+	return setsockopt(fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &program, sizeof(program))
+		       ? -errno
+		       : 0;
+}
+
+void udp_in_take_groups(int fd, bool on)
+{
+	int value = on;
+
+	setsockopt(fd, SOL_IP, IP_MULTICAST_ALL, &value, sizeof(value));
+	setsockopt(fd, SOL_IPV6, IPV6_MULTICAST_ALL, &value, sizeof(value));
+}
+
+void udp_in_drain(int fd)
+{
+	char byte;
+
+	while (recv(fd, &byte, sizeof(byte), MSG_DONTWAIT | MSG_TRUNC) >= 0)
+		continue;
 }
 
 static int int_of(const struct cmsghdr *at)
@@ -141,7 +208,25 @@ static void take_sender(const struct sockaddr_storage *from, struct fab_frames *
 	}
 }
 
-bool udp_in_receive(int fd, struct fab_frames *ret, uint8_t *ret_bytes)
+static bool is_multicast(const union ibv_gid *gid)
+{
+	return icrc_is_ipv4(gid) ? (gid->raw[IPV4_AT] & 0xf0) == 0xe0 : gid->raw[0] == 0xff;
+}
+
+static uint8_t find_port(const struct fab_page *page, const struct fab_frames *frames)
+{
+	uint8_t port_num;
+
+	for (port_num = 1; port_num <= page->n_ports; port_num++) {
+		if (is_multicast(&frames->dgid)
+			    ? page->port[port_num - 1].gid[0].ifindex == frames->ifindex
+			    : fab_page_find_gid(page, port_num, &frames->dgid) >= 0)
+			return port_num;
+	}
+	return 0;
+}
+
+bool udp_in_receive(int fd, const struct fab_page *page, struct fab_frames *ret, uint8_t *ret_bytes)
 {
 	uint64_t room[64];
 	struct sockaddr_storage from = { .ss_family = AF_UNSPEC };
@@ -167,6 +252,7 @@ bool udp_in_receive(int fd, struct fab_frames *ret, uint8_t *ret_bytes)
 		take_control(at, ret);
 	if (!ret->segment_bytes)
 		ret->segment_bytes = (uint16_t)n;
+	ret->port_num = find_port(page, ret);
 	return true;
 }
 

@@ -362,6 +362,7 @@ static bool goes_along(const struct udp_burst *burst, const struct fab_packet *p
 {
 	return !burst->is_full && n <= burst->segment_bytes &&
 	       burst->n_segments < UDP_OUT_SEGMENTS && burst->n_bytes + n <= UDP_OUT_BURST_BYTES &&
+	       burst->slot == packet->dest_qpn >> FAB_SLOT_SHIFT &&
 	       burst->hop_limit == packet->hop_limit &&
 	       burst->traffic_class == packet->traffic_class &&
 	       memcmp(&burst->dgid, &packet->dgid, sizeof(burst->dgid)) == 0 &&
@@ -374,6 +375,7 @@ static void begin_burst(struct udp_burst *burst, const struct fab_packet *packet
 	burst->sgid = packet->sgid;
 	burst->dgid = packet->dgid;
 	burst->ifindex = ifindex;
+	burst->slot = packet->dest_qpn >> FAB_SLOT_SHIFT;
 	burst->hop_limit = packet->hop_limit;
 	burst->traffic_class = packet->traffic_class;
 	burst->segment_bytes = n;

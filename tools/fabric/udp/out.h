@@ -2,8 +2,9 @@
 /*
  * The room of RoCE v2's sockets, on roce/ and wire/.
  *
- *   out.h   sending, by any process of a host, to port 4791 of a peer (below)
- *   in.h    receiving, by fabric-host, who has port 4791
+ *   out.h       sending, by any process of a host, to port 4791 of a peer (below)
+ *   in.h        receiving: the sockets that have port 4791
+ *   share.h     how a process gets one of them from fabric-host
  *   capture.h   what is sent, by this wire or the other, into a file
  *
  * Sending is in bursts: packets of one size for one address, which the kernel cuts (UDP_SEGMENT),
@@ -37,6 +38,7 @@ struct udp_socket {
 struct udp_burst {
 	union ibv_gid sgid, dgid;
 	uint32_t ifindex;
+	uint32_t slot; /* at a receiver of our kind: one socket gets all of a burst */
 	uint8_t hop_limit, traffic_class;
 	bool is_full;
 	unsigned int n_segments;

@@ -12,9 +12,9 @@
  *                   a capture is made); the window is fixed, because what does not fit into a
  *                   socket waits in memory
  *   carrier_roce.c  RoCE v2: roce/ turns a packet into bytes, udp/ sends them, from this process,
- *                   to port 4791 of the peer; fabric-host receives for all processes of the host
- *                   and hands on what is for ours. A packet carries a path MTU. The window adapts,
- *                   because what does not fit into a socket is lost
+ *                   to port 4791 of the peer, and receives what the kernel gives to the socket of
+ *                   this process. A packet carries a path MTU. The window adapts, because what
+ *                   does not fit into a socket is lost
  *
  * tests/roce/ has a third, with a clock of its own, which loses, repeats and delays packets.
  */
@@ -42,7 +42,11 @@ struct carrier {
 	/** payload_bytes() - of a packet that is not the last of its message. */
 	uint32_t (*payload_bytes)(const struct fab_context *context, enum ibv_mtu path_mtu);
 
-	/** open() - what it needs in a context, whose socket is open. Return: 0 or -errno. */
+	/**
+	 * open() - what it needs in a context, whose slot has its socket
+	 *
+	 * Return: the descriptor that packets come by, or -errno.
+	 */
 	int (*open)(struct fab_context *context);
 
 	/** close() - give it back; allowed twice, and without open(). */
@@ -61,14 +65,17 @@ struct carrier {
 	void (*send)(struct fab_context *context, const char *path, const struct fab_packet *packet,
 		     const void *payload);
 
-	/** send_datagram() - one leaves, to a queue pair or a group; the payload is in scratch. */
-	void (*send_datagram)(struct fab_qp *qp, const struct fab_ah *ah,
-			      struct fab_packet *packet);
+	/** send_datagram() - one leaves, to a queue pair or a group. */
+	void (*send_datagram)(struct fab_qp *qp, const struct fab_ah *ah, struct fab_packet *packet,
+			      const void *payload);
 
 	/** flush() - all that was sent until now leaves; NULL if it has already. */
 	void (*flush)(struct fab_context *context);
 
-	/** came() - context->buffer holds so many bytes that came by the context's socket. */
+	/** take() - take what came. Return: false if nothing did; NULL: it comes to the slot. */
+	bool (*take)(struct fab_context *context, deliver_fn *deliver);
+
+	/** came() - context->buffer holds so many bytes that came to the slot. */
 	void (*came)(struct fab_context *context, size_t bytes, deliver_fn *deliver);
 
 	/**

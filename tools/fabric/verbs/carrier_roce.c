@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "tools/fabric/udp/in.h"
+#include "tools/fabric/udp/share.h"
 #include "tools/fabric/verbs/carrier.h"
 #include "tools/fabric/wire/frames.h"
 #include "tools/fabric/wire/quirks.h"
@@ -42,18 +44,24 @@ static void sockets_have_room(struct watch *watch, uint32_t events)
 	pthread_mutex_unlock(&context->lock);
 }
 
-static int open_out(struct fab_context *context)
+static int open_sockets(struct fab_context *context)
 {
 	int err = udp_out_init(&context->out);
 
-	return err ? err
-		   : loop_watch(&context->loop, &context->waiting, context->out.loop.fd, EPOLLIN,
-				sockets_have_room);
+	if (!err)
+		err = loop_watch(&context->loop, &context->waiting, context->out.loop.fd, EPOLLIN,
+				 sockets_have_room);
+	if (!err)
+		context->udp_fd = err =
+			share_ask(&context->device->place, context->slot, &context->udp_conn);
+	return err;
 }
 
-static void close_out(struct fab_context *context)
+static void close_sockets(struct fab_context *context)
 {
 	udp_out_fini(&context->out);
+	fd_close(&context->udp_fd);
+	fd_close(&context->udp_conn);
 }
 
 /* --- sending ------------------------------------------------------------- */
@@ -92,7 +100,8 @@ static void send_packet(struct fab_context *context, const char *path,
 	udp_out_packet(&context->out, packet, 0, payload);
 }
 
-static void send_datagram(struct fab_qp *qp, const struct fab_ah *ah, struct fab_packet *packet)
+static void send_datagram(struct fab_qp *qp, const struct fab_ah *ah, struct fab_packet *packet,
+			  const void *payload)
 {
 	struct fab_context *context = context_of(qp);
 
@@ -101,7 +110,7 @@ static void send_datagram(struct fab_qp *qp, const struct fab_ah *ah, struct fab
 	    fab_has_quirk(context->device->page, FAB_QUIRK_NO_FAST_PATH))
 		return;
 	udp_out_packet(&context->out, packet,
-		       interface_of(context, packet->from_port, &packet->sgid), context->scratch);
+		       interface_of(context, packet->from_port, &packet->sgid), payload);
 }
 
 static void flush_out(struct fab_context *context)
@@ -153,20 +162,52 @@ static void frame_came(struct fab_context *context, const struct fab_frames *fra
 		deliver(context, &packet, payload);
 }
 
+/* What others got, and was for us. */
 static void frames_came(struct fab_context *context, size_t n_bytes, deliver_fn *deliver)
 {
 	const struct fab_frames *frames = (const struct fab_frames *)context->buffer;
-	const uint8_t *bytes = (const uint8_t *)(frames + 1);
-	size_t at, n;
 
-	if (n_bytes < sizeof(*frames) || frames->magic != FAB_FRAMES_MAGIC ||
-	    n_bytes != sizeof(*frames) + frames->bytes || !frames->segment_bytes)
-		return;
-	for (at = 0; at < frames->bytes; at += frames->segment_bytes) {
-		n = frames->bytes - at < frames->segment_bytes ? frames->bytes - at
-							       : frames->segment_bytes;
-		frame_came(context, frames, bytes + at, n, deliver);
+	if (n_bytes >= sizeof(*frames) && frames->magic == FAB_FRAMES_MAGIC &&
+	    n_bytes == sizeof(*frames) + frames->bytes)
+		frame_came(context, frames, (const uint8_t *)(frames + 1), frames->bytes, deliver);
+}
+
+static bool is_for_us(const struct fab_context *context, const uint8_t *bytes)
+{
+	uint32_t qpn = roce_dest_qpn(bytes);
+
+	return qpn >> FAB_SLOT_SHIFT == context->slot || qpn == FAB_QPN_MULTICAST;
+}
+
+/* The kernel joins packets of a sender whomever they are for, and looks at the first of them. */
+static void hand_on(const struct fab_context *context, const struct fab_frames *frames,
+		    const uint8_t *bytes, uint32_t n)
+{
+	struct fab_frames one = *frames;
+
+	one.bytes = n;
+	fab_frames_hand_on(context->fd, &context->device->place,
+			   roce_dest_qpn(bytes) >> FAB_SLOT_SHIFT, &one, bytes);
+}
+
+static bool take_frames(struct fab_context *context, deliver_fn *deliver)
+{
+	struct fab_frames *frames = (struct fab_frames *)context->buffer;
+	uint8_t *bytes = (uint8_t *)(frames + 1);
+	uint32_t at, n, left, step;
+
+	if (!udp_in_receive(context->udp_fd, context->device->page, frames, bytes))
+		return false;
+	step = frames->segment_bytes;
+	for (at = 0; frames->port_num && frames->bytes - at >= ROCE_BYTES_MIN; at += n) {
+		left = frames->bytes - at;
+		n = step < left ? step : left;
+		if (is_for_us(context, bytes + at))
+			frame_came(context, frames, bytes + at, n, deliver);
+		else
+			hand_on(context, frames, bytes + at, n);
 	}
+	return true;
 }
 
 /* --- groups -------------------------------------------------------------- */
@@ -179,6 +220,7 @@ static int join_group(struct fab_qp *qp, const union ibv_gid *mgid)
 	if (fd < 0)
 		return -fd;
 	qp->mgid_fd[qp->n_mgids] = fd;
+	udp_in_take_groups(context_of(qp)->udp_fd, true);
 	if (list_is_empty(&qp->attached))
 		list_append(&context_of(qp)->attached, &qp->attached);
 	return 0;
@@ -190,6 +232,8 @@ static void leave_group(struct fab_qp *qp, unsigned int i)
 	qp->mgid_fd[i] = qp->mgid_fd[qp->n_mgids - 1];
 	if (qp->n_mgids == 1)
 		list_remove(&qp->attached);
+	if (list_is_empty(&context_of(qp)->attached))
+		udp_in_take_groups(context_of(qp)->udp_fd, false);
 }
 
 const struct carrier carrier_roce = {
@@ -201,12 +245,13 @@ const struct carrier carrier_roce = {
 	.timeout_ns_min = TIMEOUT_NS_MIN,
 	.now_ns = now_ns,
 	.payload_bytes = payload_bytes,
-	.open = open_out,
-	.close = close_out,
+	.open = open_sockets,
+	.close = close_sockets,
 	.find = find_way,
 	.send = send_packet,
 	.send_datagram = send_datagram,
 	.flush = flush_out,
+	.take = take_frames,
 	.came = frames_came,
 	.join = join_group,
 	.leave = leave_group,

@@ -42,9 +42,10 @@ static int open_peers(struct fab_context *context)
 {
 	int err = fab_peers_init(&context->peers, context->device->place.dir, context->slot);
 
-	return err ? err
-		   : loop_watch(&context->loop, &context->waiting, context->peers.loop.fd, EPOLLIN,
-				peers_have_room);
+	if (!err)
+		err = loop_watch(&context->loop, &context->waiting, context->peers.loop.fd, EPOLLIN,
+				 peers_have_room);
+	return err ? err : context->fd;
 }
 
 static void close_peers(struct fab_context *context)
@@ -72,7 +73,8 @@ static void send_packet(struct fab_context *context, const char *path,
 
 /* --- datagrams ----------------------------------------------------------- */
 
-static void send_to(struct fab_context *context, const char *host, struct fab_packet *packet)
+static void send_to(struct fab_context *context, const char *host, struct fab_packet *packet,
+		    const void *payload)
 {
 	const struct fab_place *place = &context->device->place;
 	char path[FAB_PATH_BYTES];
@@ -85,10 +87,10 @@ static void send_to(struct fab_context *context, const char *host, struct fab_pa
 		fab_place_gsi(place, host, path);
 	else
 		fab_place_slot(place, host, slot, path);
-	send_packet(context, path, packet, context->scratch);
+	send_packet(context, path, packet, payload);
 }
 
-static void send_to_group(struct fab_qp *qp, struct fab_packet *packet)
+static void send_to_group(struct fab_qp *qp, struct fab_packet *packet, const void *payload)
 {
 	struct fab_context *context = to_context(qp->ex.qp_base.context);
 	char path[FAB_PATH_BYTES], host[FAB_NAME_BYTES];
@@ -104,19 +106,20 @@ static void send_to_group(struct fab_qp *qp, struct fab_packet *packet)
 		if (packet->dest_qpn == qp->ex.qp_base.qp_num &&
 		    strcmp(host, context->device->place.host) == 0)
 			continue;
-		send_to(context, host, packet);
+		send_to(context, host, packet, payload);
 	}
 	if (dir)
 		closedir(dir);
 }
 
-static void send_datagram(struct fab_qp *qp, const struct fab_ah *ah, struct fab_packet *packet)
+static void send_datagram(struct fab_qp *qp, const struct fab_ah *ah, struct fab_packet *packet,
+			  const void *payload)
 {
 	packet->port_num = ah->to.port_num;
 	if (ah->to.host[0])
-		send_to(context_of(qp), ah->to.host, packet);
+		send_to(context_of(qp), ah->to.host, packet, payload);
 	else
-		send_to_group(qp, packet);
+		send_to_group(qp, packet, payload);
 }
 
 static void packet_came(struct fab_context *context, size_t bytes, deliver_fn *deliver)

@@ -69,19 +69,20 @@ enum ibv_wc_status datagram_send(struct fab_qp *qp, const struct fab_send *send)
 	const struct fab_port *port = &context->device->page->port[qp->attr.port_num - 1];
 	enum ibv_wc_status status;
 	struct fab_packet packet;
+	const void *payload;
 
 	if (send->bytes > MTU_BYTES(port->mtu))
 		return IBV_WC_LOC_LEN_ERR;
 	if (send->ah->attr.port_num != qp->attr.port_num)
 		return IBV_WC_LOC_QP_OP_ERR;
-	status = transport_gather(qp, send, 0, (uint32_t)send->bytes, context->scratch);
+	status = transport_gather(qp, send, 0, (uint32_t)send->bytes, &payload);
 	if (status != IBV_WC_SUCCESS)
 		return status;
 	fill_header(qp, send, &packet);
 	if (port->state != IBV_PORT_ACTIVE || context->device->page->is_removed)
 		return IBV_WC_SUCCESS;
-	udp_capture_write(&context->capture, &packet, context->scratch);
-	context->carrier->send_datagram(qp, send->ah, &packet);
+	udp_capture_write(&context->capture, &packet, payload);
+	context->carrier->send_datagram(qp, send->ah, &packet, payload);
 	return IBV_WC_SUCCESS;
 }
 

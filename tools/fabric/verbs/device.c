@@ -148,6 +148,8 @@ static int context_init(struct fab_context *context, struct fab_device *device)
 	context->loop.fd = -1;
 	context->wake_fd = -1;
 	context->timer_fd = -1;
+	context->udp_fd = -1;
+	context->udp_conn = -1;
 	context->device = device;
 	context->carrier = device->page->wire == FAB_WIRE_ROCE ? &carrier_roce : &carrier_unix;
 	context->verbs.sz = sizeof(context->verbs);

@@ -139,25 +139,34 @@ static void bytes_came(struct fab_context *context, size_t n)
 		context->carrier->came(context, n, context_deliver);
 }
 
+/* Return: false if there was nothing. */
+static bool take_from_slot(struct fab_context *context)
+{
+	ssize_t n = recv(context->fd, context->buffer, FAB_BUFFER_BYTES, MSG_DONTWAIT);
+
+	if (n >= 0)
+		bytes_came(context, (size_t)n);
+	return n >= 0;
+}
+
 bool context_progress(struct fab_context *context)
 {
-	ssize_t n = 0;
+	const struct carrier *carrier = context->carrier;
+	bool more = true;
 	int i;
 
 	if (!context->has_thread)
 		return false;
-	for (i = 0; i < BATCH && n >= 0; i++) {
-		n = recv(context->fd, context->buffer, FAB_BUFFER_BYTES, MSG_DONTWAIT);
-		if (n >= 0)
-			bytes_came(context, (size_t)n);
-	}
+	for (i = 0; i < BATCH && more; i++)
+		more = carrier->take ? carrier->take(context, context_deliver)
+				     : take_from_slot(context);
 	responder_end_turn(context);
 	/* The rest of a long response is the thread's, whoever took the request. */
 	if (!list_is_empty(&context->unacked))
 		eventfd_write(context->wake_fd, 1);
 	if (context->carrier->flush)
 		context->carrier->flush(context);
-	return n >= 0;
+	return more;
 }
 
 /* --- the thread ---------------------------------------------------------- */
@@ -173,6 +182,19 @@ static void packets_came(struct watch *watch, uint32_t events)
 		more = context_progress(context);
 		pthread_mutex_unlock(&context->lock);
 	}
+}
+
+/* Where packets have another socket: events, and what another process got for us. */
+static void slot_packets_came(struct watch *watch, uint32_t events)
+{
+	struct fab_context *context = container_of(watch, struct fab_context, slot_packets);
+	int i;
+
+	pthread_mutex_lock(&context->lock);
+	for (i = 0; i < BATCH && take_from_slot(context); i++)
+		continue;
+	pthread_mutex_unlock(&context->lock);
+	packets_came(&context->packets, events);
 }
 
 void context_expire(struct fab_context *context)
@@ -226,15 +248,21 @@ static void *run_thread(void *arg)
 static int watch_all(struct fab_context *context)
 {
 	struct loop *loop = &context->loop;
-	int err = loop_init(loop);
+	int err = loop_init(loop), fd = -1;
 
 	if (!err)
 		err = loop_watch(loop, &context->wake, context->wake_fd, EPOLLIN, was_woken);
 	if (!err)
 		err = loop_watch(loop, &context->timer, context->timer_fd, EPOLLIN, timer_ticked);
 	if (!err)
-		err = loop_watch(loop, &context->packets, context->fd, EPOLLIN, packets_came);
-	return err ? err : context->carrier->open(context);
+		fd = context->carrier->open(context);
+	if (fd < 0)
+		return err ? err : fd;
+	err = loop_watch(loop, &context->packets, fd, EPOLLIN, packets_came);
+	if (!err && fd != context->fd)
+		err = loop_watch(loop, &context->slot_packets, context->fd, EPOLLIN,
+				 slot_packets_came);
+	return err;
 }
 
 static int open_all(struct fab_context *context)

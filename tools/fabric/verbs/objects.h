@@ -81,7 +81,7 @@ struct fab_context {
 	int fd;		   /* the socket of the slot */
 	int wake_fd, timer_fd;
 	struct loop loop; /* of the thread */
-	struct watch packets, timer, waiting, wake;
+	struct watch packets, slot_packets, timer, waiting, wake;
 	bool is_ticking;
 	bool is_removed;
 	bool is_ending;
@@ -89,9 +89,10 @@ struct fab_context {
 	pid_t pid; /* whose thread it is: a forked child has none */
 	pthread_t thread;
 	char *buffer;		/* FAB_BUFFER_BYTES: what came by the socket */
-	char *scratch;		/* FAB_FRAGMENT_BYTES: the payload of one that leaves */
+	char *scratch;		/* FAB_FRAGMENT_BYTES: a payload that is gathered */
 	struct fab_peers peers; /* of carrier_unix */
-	struct udp_out out;	/* of carrier_roce */
+	struct udp_out out;	/* of carrier_roce, as are these: */
+	int udp_fd, udp_conn;	/* ../udp/share.h */
 	struct udp_capture capture;
 	struct fab_qp **qp; /* FAB_SLOT_QPS, by the low bits of their number; NULL with slot 0 */
 	uint32_t last_qp;

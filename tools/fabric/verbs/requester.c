@@ -243,9 +243,10 @@ static enum ibv_wc_status send_data(struct fab_qp *qp, const struct fab_send *se
 	uint64_t offset = (uint64_t)n * qp->payload_bytes;
 	uint64_t left = send->bytes - offset;
 	enum ibv_wc_status status;
+	const void *payload;
 
 	packet->bytes = (uint32_t)(left < qp->payload_bytes ? left : qp->payload_bytes);
-	status = transport_gather(qp, send, offset, packet->bytes, context_of(qp)->scratch);
+	status = transport_gather(qp, send, offset, packet->bytes, &payload);
 	if (status != IBV_WC_SUCCESS)
 		return status;
 	packet->op = send->opcode == IBV_WR_SEND || send->opcode == IBV_WR_SEND_WITH_IMM
@@ -262,7 +263,7 @@ static enum ibv_wc_status send_data(struct fab_qp *qp, const struct fab_send *se
 		mark_last(packet, send);
 	else if (asks_for_ack(qp, n))
 		packet->flags |= FAB_ASK_ACK;
-	send_packet(qp, packet, context_of(qp)->scratch);
+	send_packet(qp, packet, payload);
 	return IBV_WC_SUCCESS;
 }
 

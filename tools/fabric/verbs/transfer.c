@@ -79,24 +79,26 @@ static bool piece_at(const struct ibv_sge *sge, uint32_t n_sge, uint64_t offset,
 }
 
 enum ibv_wc_status transport_gather(const struct fab_qp *qp, const struct fab_send *send,
-				    uint64_t offset, uint32_t bytes, char *ret)
+				    uint64_t offset, uint32_t bytes, const void **ret)
 {
 	const struct fab_context *context = context_of(qp);
+	char *at = context->scratch;
 	struct piece piece;
 	struct fab_mr *mr;
 
-	if (send->inline_data) {
-		memcpy(ret, send->inline_data + offset, bytes);
-		return IBV_WC_SUCCESS;
-	}
-	while (bytes) {
+	*ret = send->inline_data ? send->inline_data + offset : context->scratch;
+	while (bytes && !send->inline_data) {
 		if (!piece_at(send->sge, send->n_sge, offset, bytes, &piece))
 			return IBV_WC_LOC_LEN_ERR;
 		mr = memory_find(context, qp->ex.qp_base.pd, piece.key, piece.addr, piece.bytes, 0);
 		if (!mr)
 			return IBV_WC_LOC_PROT_ERR;
-		memcpy(ret, memory_at(mr, piece.addr), piece.bytes);
-		ret += piece.bytes;
+		if (piece.bytes == bytes && at == context->scratch) {
+			*ret = memory_at(mr, piece.addr);
+			return IBV_WC_SUCCESS;
+		}
+		memcpy(at, memory_at(mr, piece.addr), piece.bytes);
+		at += piece.bytes;
 		offset += piece.bytes;
 		bytes -= piece.bytes;
 	}

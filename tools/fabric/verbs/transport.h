@@ -55,12 +55,13 @@ void transport_header(const struct fab_qp *qp, struct fab_packet *ret);
 
 /**
  * transport_gather() - part of what a send's list holds
- * @ret: bytes of room
+ * @ret: where it lies in one piece, until the next call or the program changes it: in the program's
+ *       memory if it does so there
  *
  * Return: IBV_WC_SUCCESS or why not.
  */
 enum ibv_wc_status transport_gather(const struct fab_qp *qp, const struct fab_send *send,
-				    uint64_t offset, uint32_t bytes, char *ret);
+				    uint64_t offset, uint32_t bytes, const void **ret);
 
 /** transport_scatter() - write to part of a list; Return: as transport_gather(). */
 enum ibv_wc_status transport_scatter(const struct fab_qp *qp, const struct ibv_sge *sge,

@@ -10,6 +10,7 @@
  *   quirks.h               the deviations that a device may have
  *   route.h                which port an address leads to
  *   peer.h faults.h        sending packets, and what goes wrong on the way
+ *   frames.h               RoCE v2 packets as they came, for another process
  *
  * A packet is a datagram of a unix socket: this header and its payload. Both ends are processes of
  * one machine, so numbers are in its byte order, except where verbs says otherwise. It is not a

@@ -57,6 +57,11 @@ void fab_place_umad(const struct fab_place *place, uint8_t port_num, char ret[FA
 	snprintf(ret, FAB_PATH_BYTES, "%s/hosts/%s/umad.%u", place->dir, place->host, port_num);
 }
 
+void fab_place_udp(const struct fab_place *place, char ret[FAB_PATH_BYTES])
+{
+	snprintf(ret, FAB_PATH_BYTES, "%s/hosts/%s/udp", place->dir, place->host);
+}
+
 void fab_place_slot(const struct fab_place *place, const char *host, unsigned int slot,
 		    char ret[FAB_PATH_BYTES])
 {

@@ -6,6 +6,7 @@
  *   hosts/NAME/gsi         the socket that takes the packets for QP1
  *   hosts/NAME/umad.1      the socket that umad's descriptors of port 1 are connections to
  *   hosts/NAME/ctx/SLOT    the sockets of processes that have the device open
+ *   hosts/NAME/udp         the socket that they get a UDP socket at (../udp/share.h)
  *   gids/HEX               a link to the port that has this GID: NAME.PORT
  *   lids/SUBNET.NUMBER     the same for a LID
  *   joined/HEX/NAME.PORT   a port that joined this group, on InfiniBand
@@ -50,6 +51,9 @@ void fab_place_gsi(const struct fab_place *place, const char *host, char ret[FAB
 
 /** fab_place_umad() - the path of the umad socket of one of this host's ports. */
 void fab_place_umad(const struct fab_place *place, uint8_t port_num, char ret[FAB_PATH_BYTES]);
+
+/** fab_place_udp() - the path of the socket at which this host gives out UDP sockets. */
+void fab_place_udp(const struct fab_place *place, char ret[FAB_PATH_BYTES]);
 
 /** fab_place_slot() - the path of a process's socket, on any host. */
 void fab_place_slot(const struct fab_place *place, const char *host, unsigned int slot,

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The UDP sockets of the processes: who connects and names its slot gets one that has port 4791,
+ * and for as long as it lives the kernel gives that socket what comes for the slot. See host.h.
+ *
+ * A socket is never closed, because others would then take its place in the kernel's order; the
+ * next process gets it.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include "base/fd.h"
+#include "tools/fabric/host/host.h"
+#include "tools/fabric/udp/in.h"
+#include "tools/fabric/udp/share.h"
+
+#define NOBODY UDP_IN_SOCKETS_MAX
+
+struct owner {
+	struct watch watch;
+	struct steering *steering;
+	unsigned int socket; /* or NOBODY: it has none yet */
+};
+
+struct steering {
+	struct host *host;
+	struct watch listener;
+	unsigned int n_sockets;
+	int fd[UDP_IN_SOCKETS_MAX - 1];
+	uint16_t slot[UDP_IN_SOCKETS_MAX - 1]; /* 0: it is free */
+};
+
+static int steer(struct steering *steering)
+{
+	return udp_in_steer(steering->host->udp.fd, steering->slot, steering->n_sockets);
+}
+
+/* Return: the place of a socket that is free, or -errno. */
+static int find_socket(struct steering *steering)
+{
+	unsigned int i;
+	int fd;
+
+	for (i = 0; i < steering->n_sockets; i++)
+		if (!steering->slot[i])
+			return (int)i;
+	if (i == UDP_IN_SOCKETS_MAX - 1)
+		return -EMFILE;
+	fd = udp_in_open_more();
+	if (fd < 0)
+		return fd;
+	steering->fd[steering->n_sockets++] = fd;
+	return (int)i;
+}
+
+static int give_socket(struct owner *owner, uint16_t slot)
+{
+	struct steering *steering = owner->steering;
+	int i = find_socket(steering), err;
+
+	if (i < 0)
+		return i;
+	udp_in_take_groups(steering->fd[i], false);
+	udp_in_drain(steering->fd[i]);
+	steering->slot[i] = slot;
+	owner->socket = (unsigned int)i;
+	err = steer(steering);
+	return err ? err : steering->fd[i];
+}
+
+static void forget_owner(struct owner *owner)
+{
+	struct steering *steering = owner->steering;
+	int fd = owner->watch.fd;
+
+	if (owner->socket != NOBODY) {
+		steering->slot[owner->socket] = 0;
+		steer(steering);
+	}
+	loop_unwatch(&steering->host->loop, &owner->watch);
+	fd_close(&fd);
+	free(owner);
+}
+
+static void owner_ready(struct watch *watch, uint32_t events)
+{
+	struct owner *owner = container_of(watch, struct owner, watch);
+	uint16_t slot = share_read(watch->fd);
+
+	(void)events;
+	if (!slot || owner->socket != NOBODY)
+		forget_owner(owner);
+	else
+		share_answer(watch->fd, give_socket(owner, slot));
+}
+
+static void listener_ready(struct watch *watch, uint32_t events)
+{
+	struct steering *steering = container_of(watch, struct steering, listener);
+	int fd = accept4(watch->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct owner *owner = fd < 0 ? NULL : calloc(1, sizeof(*owner));
+
+	(void)events;
+	if (!owner) {
+		fd_close(&fd);
+		return;
+	}
+	owner->steering = steering;
+	owner->socket = NOBODY;
+	if (loop_watch(&steering->host->loop, &owner->watch, fd, EPOLLIN, owner_ready)) {
+		fd_close(&fd);
+		free(owner);
+	}
+}
+
+int steer_open(struct host *host)
+{
+	struct steering *steering = calloc(1, sizeof(*steering));
+	char path[FAB_PATH_BYTES];
+	int fd;
+
+	if (!steering)
+		return -ENOMEM;
+	host->steering = steering;
+	steering->host = host;
+	fab_place_udp(&host->place, path);
+	fd = fab_place_bind(path, SOCK_SEQPACKET);
+	if (fd < 0)
+		return fd;
+	if (listen(fd, SOMAXCONN))
+		return fd_give_up(fd);
+	return loop_watch(&host->loop, &steering->listener, fd, EPOLLIN, listener_ready);
+}
