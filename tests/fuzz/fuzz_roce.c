@@ -63,7 +63,7 @@ static void inject_packet(void)
 	struct fab_packet packet = {
 		.op = next_byte(&in) % (FAB_OP_DATAGRAM + 1),
 		.flags = next_byte(&in),
-		.service = how & 1 ? next_byte(&in) & 3 : 0,
+		.service = how & 1 ? next_byte(&in) & 7 : 0,
 		.pkey = how & 2 ? (uint16_t)next_word(&in) : 0xffff,
 		.dest_qpn = qp->ex.qp_base.qp_num,
 		.src_qpn = world->end[!to].qp->qp_num,
@@ -81,6 +81,9 @@ static void inject_packet(void)
 
 	if (qp->init.qp_type != IBV_QPT_RC && !(how & 1))
 		packet.service = qp->init.qp_type == IBV_QPT_UC ? FAB_SERVICE_UC : FAB_SERVICE_UD;
+	if (packet.op == FAB_OP_CNP && !(how & 1))
+		packet.service = FAB_SERVICE_CNP;
+	world->is_congested = how & 128;
 	if (packet.op != FAB_OP_SEND && packet.op != FAB_OP_WRITE &&
 	    packet.op != FAB_OP_READ_RESPONSE && packet.op != FAB_OP_DATAGRAM)
 		packet.bytes = 0;

@@ -312,3 +312,60 @@ TEST(nak_of_what_was_acknowledged_since_is_old)
 	check_done(world, 2);
 	world_close(world);
 }
+
+static uint32_t window_of(const struct world *world)
+{
+	return to_qp(world->end[0].qp)->sq.window;
+}
+
+static struct world *open_congested(void)
+{
+	struct world *world = world_open(&(struct world_config){ .type = IBV_QPT_RC });
+
+	world->is_congested = true;
+	return world;
+}
+
+/* A17.9 */
+TEST(marked_requests_draw_a_cnp_now_and_then_which_halves_the_window)
+{
+	struct world *world = open_congested();
+	uint32_t before = window_of(world);
+
+	post(world, IBV_WR_RDMA_WRITE, 0);
+	world_run(world);
+	check_done(world, 1);
+	ck_assert_uint_eq(world->n_cnps, 1);
+	ck_assert_uint_ge(window_of(world), before / 2);
+	ck_assert_uint_lt(window_of(world), before);
+	world_close(world);
+}
+
+TEST(marked_responses_halve_the_window_of_who_asked)
+{
+	struct world *world = open_congested();
+	uint32_t before = window_of(world);
+
+	post(world, IBV_WR_RDMA_READ, 0);
+	world_run(world);
+	check_done(world, 1);
+	ck_assert_uint_eq(world->n_cnps, 0);
+	ck_assert_uint_lt(window_of(world), before);
+	world_close(world);
+}
+
+TEST(cnp_of_somebody_else_is_ignored)
+{
+	struct world *world = world_open(&(struct world_config){ .type = IBV_QPT_RC });
+	uint32_t before = window_of(world);
+	union ibv_gid *peer = &to_qp(world->end[0].qp)->attr.ah_attr.grh.dgid;
+	struct fab_packet cnp = { .service = FAB_SERVICE_CNP, .op = FAB_OP_CNP };
+
+	peer->raw[15]++;
+	inject(world, 0, cnp);
+	ck_assert_uint_eq(window_of(world), before);
+	peer->raw[15]--;
+	inject(world, 0, cnp);
+	ck_assert_uint_lt(window_of(world), before);
+	world_close(world);
+}

@@ -104,6 +104,7 @@ static void send_packet(struct fab_context *context, const char *path,
 	assert(bytes > 0);
 	icrc_seal(&flow, data, bytes);
 	the_world->last_op = packet->op;
+	the_world->n_cnps += packet->op == FAB_OP_CNP;
 	send_bytes(the_world, !number_of(context), data, bytes);
 }
 
@@ -130,6 +131,7 @@ static void take_bytes(struct world *world, unsigned int to, const uint8_t *byte
 	packet.sgid = sgid;
 	packet.dgid = dgid;
 	packet.hop_limit = 64;
+	packet.traffic_class = world->is_congested ? FAB_ECN_CE : FAB_ECN_ECT;
 	packet.port_num = 1;
 	qp = context->qp[packet.dest_qpn % FAB_SLOT_QPS];
 	if (qp && packet.op != FAB_OP_DATAGRAM)

@@ -42,6 +42,8 @@ struct world {
 	uint64_t now_ns;
 	struct list flying; /* of struct world_packet, the first to arrive comes first */
 	unsigned int n_sent;
+	unsigned int n_cnps;	 /* of them */
+	bool is_congested;	 /* a router marks all packets */
 	uint8_t last_op;	 /* of what was sent, enum fab_op */
 	uint64_t last_due_ns[2]; /* of what flies to each end: others come later */
 	/** fate_of() - of the packet with this number, from 0 */

@@ -97,6 +97,7 @@ enum {
 	ATOMIC_ACK_ETH = 16,
 	IMM_DT = 32,
 	IETH = 64,
+	CNP_RESERVED = 128,
 };
 
 struct opcode {
@@ -144,9 +145,14 @@ static const struct opcode opcodes[OPCODE_OPERATION + 1] = {
 	[23] = DATA(FAB_OP_SEND, FAB_FIRST | FAB_LAST | FAB_INVALIDATE, IETH),
 };
 
-#define UC_OPERATIONS_MAX 11
-#define UD_ONLY		  4
-#define UD_ONLY_IMM	  5
+/* A17.9.3 */
+static const struct opcode cnp = PLAIN(FAB_OP_CNP, FAB_FIRST | FAB_LAST, CNP_RESERVED);
+
+#define CNP_OPERATION	   1
+#define CNP_RESERVED_BYTES 16
+#define UC_OPERATIONS_MAX  11
+#define UD_ONLY		   4
+#define UD_ONLY_IMM	   5
 
 static bool has_operation(unsigned int service, unsigned int operation)
 {
@@ -157,12 +163,21 @@ static bool has_operation(unsigned int service, unsigned int operation)
 	return service == FAB_SERVICE_RC || operation <= UC_OPERATIONS_MAX;
 }
 
+static const struct opcode *find_opcode(unsigned int service, unsigned int operation)
+{
+	if (service == FAB_SERVICE_CNP)
+		return operation == CNP_OPERATION ? &cnp : NULL;
+	return has_operation(service, operation) ? &opcodes[operation] : NULL;
+}
+
 /* Return: the operation of a packet, or -1. */
 static int find_operation(const struct fab_packet *packet)
 {
 	uint8_t op = packet->op, flags = packet->flags & SHAPE;
 	unsigned int i;
 
+	if (packet->service == FAB_SERVICE_CNP)
+		return op == FAB_OP_CNP ? CNP_OPERATION : -1;
 	if (op == FAB_OP_DATAGRAM)
 		op = FAB_OP_SEND;
 	else if (op == FAB_OP_NAK)
@@ -221,6 +236,8 @@ static uint8_t *write_extended(const struct fab_packet *packet, uint8_t headers,
 	PUT(IMM_DT, imm_dt_layout, imm)
 	PUT(IETH, ieth_layout, ieth)
 #undef PUT
+	if (headers & CNP_RESERVED)
+		at = (uint8_t *)memset(at, 0, CNP_RESERVED_BYTES) + CNP_RESERVED_BYTES;
 	return at;
 }
 
@@ -228,23 +245,27 @@ size_t roce_write(const struct fab_packet *packet, const void *payload, uint8_t 
 {
 	int operation = find_operation(packet);
 	uint8_t headers, *at = ret + BTH_BYTES;
+	const struct opcode *opcode;
 	struct roce_bth bth = {
 		.solicited_event = packet->flags & FAB_SOLICITED ? 1 : 0,
 		.mig_req = 1,
 		.pad_cnt = (uint8_t)(-packet->bytes & (PAD_BYTES - 1)),
 		.pkey = packet->pkey,
+		.becn = packet->op == FAB_OP_CNP,
 		.dest_qp = packet->dest_qpn,
 		.ack_req = packet->flags & FAB_ASK_ACK ? 1 : 0,
 		.psn = packet->psn,
 	};
 
-	if (operation < 0 || packet->bytes > ROCE_PAYLOAD_BYTES_MAX ||
-	    (packet->bytes && !opcodes[operation].has_payload))
+	if (operation < 0)
+		return 0;
+	opcode = find_opcode(packet->service, (unsigned int)operation);
+	if (packet->bytes > ROCE_PAYLOAD_BYTES_MAX || (packet->bytes && !opcode->has_payload))
 		return 0;
 	bth.opcode = (uint8_t)(packet->service << OPCODE_SERVICE_SHIFT | operation);
 	memset(ret, 0, BTH_BYTES);
 	wire_encode_known(&bth_layout, &bth, ret);
-	headers = opcodes[operation].headers;
+	headers = opcode->headers;
 	if (packet->service == FAB_SERVICE_UD)
 		headers |= DETH;
 	at = write_extended(packet, headers, at);
@@ -262,7 +283,8 @@ static size_t extended_bytes(uint8_t headers)
 	return (headers & DETH ? DETH_BYTES : 0) + (headers & RETH ? RETH_BYTES : 0) +
 	       (headers & ATOMIC_ETH ? ATOMIC_ETH_BYTES : 0) + (headers & AETH ? AETH_BYTES : 0) +
 	       (headers & ATOMIC_ACK_ETH ? ATOMIC_ACK_ETH_BYTES : 0) +
-	       (headers & IMM_DT ? IMM_DT_BYTES : 0) + (headers & IETH ? IETH_BYTES : 0);
+	       (headers & IMM_DT ? IMM_DT_BYTES : 0) + (headers & IETH ? IETH_BYTES : 0) +
+	       (headers & CNP_RESERVED ? CNP_RESERVED_BYTES : 0);
 }
 
 static void take_atomic_eth(const struct roce_atomic_eth *atomic, struct fab_packet *ret)
@@ -353,14 +375,14 @@ int roce_read(const uint8_t *bytes, size_t n, struct fab_packet *ret, const uint
 		return -EBADMSG;
 	wire_decode_known(&bth_layout, bytes, &bth);
 	take_bth(&bth, ret);
-	if (bth.tver != TVER || !is_service(ret->service))
+	opcode = find_opcode(ret->service, bth.opcode & OPCODE_OPERATION);
+	if (bth.tver != TVER || (!is_service(ret->service) && opcode != &cnp))
 		return -EBADMSG;
 	*ret_payload = bytes + BTH_BYTES;
-	if (!has_operation(ret->service, bth.opcode & OPCODE_OPERATION)) {
+	if (!opcode) {
 		ret->op = FAB_OP_UNKNOWN;
 		return 0;
 	}
-	opcode = &opcodes[bth.opcode & OPCODE_OPERATION];
 	ret->op = ret->service == FAB_SERVICE_UD ? FAB_OP_DATAGRAM : opcode->op;
 	ret->flags |= opcode->flags;
 	headers = opcode->headers | (ret->service == FAB_SERVICE_UD ? DETH : 0);

@@ -10,6 +10,8 @@
 #include "tools/fabric/verbs/memory.h"
 #include "tools/fabric/verbs/transport.h"
 
+#define CNP_INTERVAL_NS 50000 /* as devices have it; A17.9.4 leaves it to them */
+
 static void owe(struct fab_qp *qp)
 {
 	if (list_is_empty(&qp->unacked))
@@ -58,6 +60,21 @@ void ack_nak(struct fab_qp *qp, enum fab_nak why)
 		owe(qp);
 	else
 		send_owed(qp);
+}
+
+void ack_congestion(struct fab_qp *qp)
+{
+	uint64_t now_ns = carrier_now_ns(context_of(qp));
+	struct fab_responder *responder = &qp->responder;
+	struct fab_packet packet;
+
+	if (responder->cnp_ns && now_ns - responder->cnp_ns < CNP_INTERVAL_NS)
+		return;
+	responder->cnp_ns = now_ns;
+	transport_header(qp, &packet);
+	packet.service = FAB_SERVICE_CNP;
+	packet.op = FAB_OP_CNP;
+	transport_send(context_of(qp), qp->path, &packet, NULL);
 }
 
 /* --- responses ----------------------------------------------------------- */

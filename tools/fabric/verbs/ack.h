@@ -12,6 +12,10 @@
 /** ack_owe() - send an ACK at the end of the turn. */
 void ack_owe(struct fab_qp *qp);
 
+/** ack_congestion() - a packet of the peer's came that a router has marked: tell it, now and then.
+ */
+void ack_congestion(struct fab_qp *qp);
+
 /** ack_send() - send the ACK that is owed, unless responses have to come first. */
 void ack_send(struct fab_qp *qp);
 

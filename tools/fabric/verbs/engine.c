@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "tools/fabric/verbs/ack.h"
 #include "tools/fabric/verbs/carrier.h"
 #include "tools/fabric/verbs/completion.h"
 #include "tools/fabric/verbs/context.h"
@@ -63,11 +64,21 @@ static enum fab_service service_of(const struct fab_qp *qp)
 	return qp->init.qp_type == IBV_QPT_UC ? FAB_SERVICE_UC : FAB_SERVICE_RC;
 }
 
+/* A17.9.2: a router on the way is congested. What a read brings is slowed by who asks for it. */
+static void was_marked(struct fab_qp *qp, const struct fab_packet *packet)
+{
+	if (packet->op == FAB_OP_SEND || packet->op == FAB_OP_WRITE)
+		ack_congestion(qp);
+	else if (packet->op == FAB_OP_READ_RESPONSE)
+		requester_slow_down(qp);
+}
+
 static void deliver_to_qp(struct fab_qp *qp, const struct fab_packet *packet, const void *payload)
 {
 	bool is_datagram = packet->op == FAB_OP_DATAGRAM;
 
-	if (packet->service != service_of(qp) || !may_receive(qp, packet))
+	if ((packet->service != service_of(qp) && packet->op != FAB_OP_CNP) ||
+	    !may_receive(qp, packet))
 		return;
 	if (is_datagram) {
 		datagram_came(qp, packet, payload);
@@ -75,6 +86,8 @@ static void deliver_to_qp(struct fab_qp *qp, const struct fab_packet *packet, co
 	}
 	if (!is_from_peer(qp, packet))
 		return;
+	if ((packet->traffic_class & FAB_ECN_MASK) == FAB_ECN_CE)
+		was_marked(qp, packet);
 	switch ((enum fab_op)packet->op) {
 	case FAB_OP_SEND:
 	case FAB_OP_WRITE:
@@ -89,6 +102,9 @@ static void deliver_to_qp(struct fab_qp *qp, const struct fab_packet *packet, co
 	case FAB_OP_ACK:
 	case FAB_OP_NAK:
 		requester_answered(qp, packet, payload);
+		return;
+	case FAB_OP_CNP:
+		requester_slow_down(qp);
 		return;
 	case FAB_OP_DATAGRAM:
 	case FAB_OP_EVENT:

@@ -254,6 +254,7 @@ struct fab_responder {
 	uint32_t write_rkey;
 	struct fab_replay *replay; /* FAB_RD_MAX, since the first atomic */
 	unsigned int next_replay;
+	uint64_t cnp_ns; /* when the peer was last told of congestion */
 };
 
 struct fab_qp {

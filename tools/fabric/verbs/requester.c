@@ -6,8 +6,8 @@
  * its rest, ends where it ended the first time: a responder may compare.
  *
  * Where packets that are too many get lost (RoCE), the window adapts: it doubles in a round trip
- * until one is lost, is halved then, and grows by one packet a round trip from there, like TCP's
- * (RFC 5681). Queue pairs that share a path share it evenly so.
+ * until one is lost or marked by a router, is halved then, and grows by one packet a round trip
+ * from there, like TCP's (RFC 5681). Queue pairs that share a path share it evenly so.
  */
 #include "tools/fabric/verbs/carrier.h"
 #include "tools/fabric/verbs/completion.h"
@@ -528,6 +528,12 @@ void requester_answered(struct fab_qp *qp, const struct fab_packet *packet, cons
 		response_came(qp, packet, payload);
 	requester_push(qp);
 	requester_tell_drained(qp);
+}
+
+void requester_slow_down(struct fab_qp *qp)
+{
+	if (may_send(qp))
+		shrink_window(qp, false);
 }
 
 void requester_timer(struct fab_qp *qp, uint64_t now_ns)

@@ -35,6 +35,8 @@ void transport_header(const struct fab_qp *qp, struct fab_packet *ret)
 	ret->dgid = av->grh.dgid;
 	ret->hop_limit = av->grh.hop_limit;
 	ret->traffic_class = av->grh.traffic_class;
+	if (ret->service == FAB_SERVICE_RC)
+		ret->traffic_class = (uint8_t)((ret->traffic_class & ~FAB_ECN_MASK) | FAB_ECN_ECT);
 	ret->flow_label = av->grh.flow_label;
 	fab_route_sent(ret);
 }

@@ -23,6 +23,9 @@ void requester_tell_drained(struct fab_qp *qp);
 /** requester_answered() - an ACK, a NAK or a response came. */
 void requester_answered(struct fab_qp *qp, const struct fab_packet *packet, const void *payload);
 
+/** requester_slow_down() - a router is congested by what the queue pair sends or asks for. */
+void requester_slow_down(struct fab_qp *qp);
+
 /** requester_timer() - is it time to send again, or to give up? */
 void requester_timer(struct fab_qp *qp, uint64_t now_ns);
 

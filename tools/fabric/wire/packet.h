@@ -37,11 +37,17 @@
 #define FAB_SLOTS      1024 /* 0 is the host itself: QP0 and QP1 */
 #define FAB_SLOT_QPS   (1u << FAB_SLOT_SHIFT)
 
+/* Congestion, in the lower bits of a traffic class: RFC 3168, 5. */
+#define FAB_ECN_MASK 3
+#define FAB_ECN_ECT  2 /* the sender heeds marks */
+#define FAB_ECN_CE   3 /* a router has marked it */
+
 /* Of the queue pair that sends it; as in the opcodes of IBTA vol. 1, table 38. */
 enum fab_service {
 	FAB_SERVICE_RC = 0,
 	FAB_SERVICE_UC = 1,
 	FAB_SERVICE_UD = 3,
+	FAB_SERVICE_CNP = 4,
 };
 
 enum fab_op {
@@ -54,6 +60,7 @@ enum fab_op {
 	FAB_OP_ATOMIC_RESPONSE,
 	FAB_OP_ACK,
 	FAB_OP_NAK,
+	FAB_OP_CNP, /* congestion notification, A17.9.3 */
 	FAB_OP_DATAGRAM,
 	FAB_OP_UNKNOWN, /* a request that no responder knows: reserved, or not supported here */
 	FAB_OP_EVENT,	/* from the host to its own processes: syndrome is an ibv_event_type */
