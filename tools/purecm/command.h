@@ -28,6 +28,7 @@ int diff_main(int argc, char **argv);
 int doctor_main(int argc, char **argv);
 int drill_main(int argc, char **argv);
 int explain_main(int argc, char **argv);
+int export_main(int argc, char **argv);
 int fabric_main(int argc, char **argv);
 int ping_main(int argc, char **argv);
 int report_main(int argc, char **argv);

@@ -9,6 +9,7 @@
 
 #include "cm/conn.h"
 #include "tools/purecm/field.h"
+#include "tools/purecm/metric.h"
 #include "tools/purecm/snapshot.h"
 
 #define NS_PER_S UINT64_C(1000000000)
@@ -93,28 +94,10 @@ void stat_print_json(const struct snapshot *snapshot)
 
 /* --- Prometheus ---------------------------------------------------------- */
 
-static void begin_metric(const char *name, const char *type, const char *help)
-{
-	printf("# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
-}
-
-/* Backslash, quote and newline have to be escaped; other bytes that no text has are left out. */
-static void print_label(const char *name, const char *value)
-{
-	printf("%s=\"", name);
-	for (; *value; value++) {
-		if (*value == '\\' || *value == '"')
-			putchar('\\');
-		if ((unsigned char)*value >= ' ' && (unsigned char)*value < 0x7f)
-			putchar(*value);
-	}
-	putchar('"');
-}
-
 static void print_process_labels(const struct snapshot_process *process)
 {
 	printf("pid=\"%u\",", process->pid);
-	print_label("program", process->program);
+	metric_label("program", process->program);
 }
 
 static void print_port_labels(const struct snapshot *snapshot, uint8_t port)
@@ -122,7 +105,7 @@ static void print_port_labels(const struct snapshot *snapshot, uint8_t port)
 	const struct snapshot_port *known = &snapshot->port[port % PORTD_PORTS_MAX];
 	bool is_known = port < PORTD_PORTS_MAX && known->is_known;
 
-	print_label("device", is_known ? known->device : "");
+	metric_label("device", is_known ? known->device : "");
 	printf(",port=\"%u\"", is_known ? known->port_num : 0);
 }
 
@@ -161,7 +144,7 @@ static void print_states(const struct snapshot_process *process, const char *met
 		printf("%s{", metric);
 		print_process_labels(process);
 		putchar(',');
-		print_label("state", of_ids ? snapshot_id_state(&row) : snapshot_conn_state(&row));
+		metric_label("state", of_ids ? snapshot_id_state(&row) : snapshot_conn_state(&row));
 		printf("} %u\n", n[state]);
 	}
 }
@@ -173,10 +156,10 @@ static void print_gauges(const struct snapshot *snapshot)
 
 	if (!census)
 		return;
-	begin_metric("purecm_ids", "gauge", "rdma_cm ids, by state");
+	metric_begin("purecm_ids", "gauge", "rdma_cm ids, by state");
 	for (i = 0; i < snapshot->n_processes; i++)
 		print_states(&snapshot->process[i], "purecm_ids", census[i].n_ids, true);
-	begin_metric("purecm_connections", "gauge", "connections of the CM protocol, by state");
+	metric_begin("purecm_connections", "gauge", "connections of the CM protocol, by state");
 	for (i = 0; i < snapshot->n_processes; i++)
 		print_states(&snapshot->process[i], "purecm_connections", census[i].n_conns, false);
 	free(census);
@@ -187,7 +170,7 @@ static void print_answers(const struct snapshot *snapshot)
 	const struct snapshot_process *process;
 	size_t i;
 
-	begin_metric("purecm_process_answers", "gauge",
+	metric_begin("purecm_process_answers", "gauge",
 		     "1 for a process whose figures are here, 0 for one that has not answered");
 	for (i = 1; i < snapshot->n_processes; i++) {
 		process = &snapshot->process[i];
@@ -222,16 +205,16 @@ static void print_samples(const struct snapshot *snapshot, bool at_port)
 
 void stat_print_prometheus(const struct snapshot *snapshot)
 {
-	begin_metric("purecm_up", "gauge", "1 while a cmportd serves this host");
+	metric_begin("purecm_up", "gauge", "1 while a cmportd serves this host");
 	printf("purecm_up %d\n", snapshot != NULL);
 	if (!snapshot)
 		return;
 	print_answers(snapshot);
 	print_gauges(snapshot);
-	begin_metric("purecm_messages_total", "counter",
+	metric_begin("purecm_messages_total", "counter",
 		     "CM messages of a process, by kind and what became of them");
 	print_samples(snapshot, false);
-	begin_metric("purecm_port_messages_total", "counter",
+	metric_begin("purecm_port_messages_total", "counter",
 		     "CM messages that passed cmportd at a port, by kind and what became of them");
 	print_samples(snapshot, true);
 }

@@ -18,7 +18,7 @@
 #include "lib/portd/client/client.h"
 #include "lib/portd/proto/socket_path.h"
 #include "tools/purecm/command.h"
-#include "tools/purecm/observation.h"
+#include "tools/purecm/recorded.h"
 
 #define PKEY_DEFAULT 0xffff
 #define LOOK_MS	     5	/* between one look at the ring and the next */
@@ -48,7 +48,7 @@ static void end(int signal_number)
 	is_over = 1;
 }
 
-static void fill(const struct trace_entry *seen, struct observation *ret)
+void recorded_observe(const struct trace_entry *seen, struct observation *ret)
 {
 	struct mad_gid peer = seen->path.grh ? seen->path.dgid
 					     : observation_gid_of_lid(seen->path.dlid);
@@ -147,7 +147,7 @@ static bool take(struct tracer *tracer, struct trace_entry *ret)
 
 static int tell(struct source *source, const struct trace_entry *seen, struct observation *ret)
 {
-	fill(seen, ret);
+	recorded_observe(seen, ret);
 	source->counts.packets++;
 	source->counts.mads++;
 	return 1;
@@ -268,19 +268,25 @@ static const char *why_not(int err)
 	return strerror(-err);
 }
 
-static int read_recorded(struct recorded *recorded)
+int recorded_file(char ret_path[PATH_MAX])
 {
 	char socket[SOCKET_PATH_BYTES];
 	int fd, err = socket_path_find(socket);
 
 	if (err)
 		return err;
-	snprintf(recorded->path, sizeof(recorded->path), "%s" RECORDING_SUFFIX, socket);
-	fd = open(recorded->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	if (fd < 0)
-		return -errno;
-	err = trace_reader_copy(&recorded->reader, fd);
-	close(fd);
+	snprintf(ret_path, PATH_MAX, "%s" RECORDING_SUFFIX, socket);
+	fd = open(ret_path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	return fd < 0 ? -errno : fd;
+}
+
+static int read_recorded(struct recorded *recorded)
+{
+	int fd = recorded_file(recorded->path);
+	int err = fd < 0 ? fd : trace_reader_copy(&recorded->reader, fd);
+
+	if (fd >= 0)
+		close(fd);
 	return err;
 }
 

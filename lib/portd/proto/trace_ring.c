@@ -183,21 +183,58 @@ static int read_all(int fd, void *ret, size_t bytes, off_t at)
 	return 0;
 }
 
-/* Messages are copied between two looks at the head: up to what the first, @before, calls written,
- * from what the second does not call begun anew. */
-static int copy_recording(struct trace_reader *reader, int fd, const struct trace_memory *before)
+/* Of messages with numbers behind @first up to @last, which fit into the ring. */
+static int copy_entries(const struct trace_reader *reader, int fd, uint64_t first, uint64_t last)
 {
-	struct trace_memory *copy = reader->ring;
-	int err = read_all(fd, copy, memory_bytes(reader->n_entries), 0);
-	uint64_t first;
+	struct trace_entry *entries = reader->ring->message;
+	uint32_t at, n;
+	int err = 0;
 
+	for (; !err && first < last; first += n) {
+		at = (uint32_t)((first + 1) % reader->n_entries);
+		n = reader->n_entries - at;
+		if (last - first < n)
+			n = (uint32_t)(last - first);
+		err = read_all(fd, &entries[at], n * sizeof(*entries), (off_t)memory_bytes(at));
+	}
+	return err;
+}
+
+static uint64_t oldest_kept(const struct trace_reader *reader, uint64_t begun)
+{
+	return begun > reader->n_entries ? begun - reader->n_entries : 0;
+}
+
+/* Messages are copied between two looks at the head: up to what the first calls written, from what
+ * the second does not call begun anew. */
+int trace_reader_update(struct trace_reader *reader, int fd)
+{
+	struct trace_memory head, *copy = reader->ring;
+	uint64_t first, overwritten;
+	struct stat stat;
+	int err;
+
+	if (fstat(fd, &stat))
+		return -errno;
+	err = read_all(fd, &head, sizeof(head), 0);
+	if (err || !is_recording(&head, stat.st_size) || head.n_entries != reader->n_entries)
+		return err ? err : -EPROTO;
+	if (head.written < reader->number)
+		reader->number = 0;
+	first = oldest_kept(reader, head.written);
+	if (first < reader->number)
+		first = reader->number;
+	err = copy_entries(reader, fd, first, head.written);
 	if (!err)
 		err = read_all(fd, copy, sizeof(*copy), 0);
 	if (err)
 		return err;
-	first = copy->begun > reader->n_entries ? copy->begun - reader->n_entries : 0;
-	copy->written = before->written;
-	reader->number = first < before->written ? first : before->written;
+	overwritten = oldest_kept(reader, copy->begun);
+	copy->written = head.written;
+	if (first < overwritten)
+		first = overwritten < head.written ? overwritten : head.written;
+	reader->n_missed += first - reader->number;
+	reader->number = first;
 	return 0;
 }
 
@@ -222,7 +259,8 @@ int trace_reader_copy(struct trace_reader *reader, int fd)
 		return -errno;
 	reader->ring = copy;
 	reader->n_entries = head.n_entries;
-	err = copy_recording(reader, fd, &head);
+	err = trace_reader_update(reader, fd);
+	reader->n_missed = 0;
 	if (err)
 		trace_reader_fini(reader);
 	return err;

@@ -103,6 +103,15 @@ int trace_reader_init(struct trace_reader *reader, int fd);
  */
 int trace_reader_copy(struct trace_reader *reader, int fd);
 
+/**
+ * trace_reader_update() - what was recorded since; of a reader that trace_reader_copy() has begun
+ *
+ * All that was copied before was taken. What is lost by now is added to n_missed.
+ *
+ * Return: 0; -EPROTO if the file has become another; -errno.
+ */
+int trace_reader_update(struct trace_reader *reader, int fd);
+
 /** trace_reader_fini() - a reader of zeros is allowed. */
 void trace_reader_fini(struct trace_reader *reader);
 

@@ -217,6 +217,37 @@ TEST(a_recording_is_continued)
 	ck_assert_uint_eq(first, 3);
 }
 
+TEST(a_recording_can_be_followed)
+{
+	struct trace_entry message;
+	uint64_t first, n = 0;
+
+	play_back(&first);
+	while (n < 3 * RECORDED) {
+		write_some(7 + (unsigned int)(n % 1000));
+		ck_assert_int_eq(trace_reader_update(&reader, file_fd), 0);
+		while (trace_reader_take(&reader, &message)) {
+			ck_assert_uint_eq(message.number, ++n);
+			ck_assert(is_in_one_piece(&message));
+		}
+		ck_assert_uint_eq(n, n_written);
+	}
+	ck_assert_uint_eq(reader.n_missed, 0);
+}
+
+TEST(who_follows_too_slowly_counts_what_is_lost)
+{
+	struct trace_entry message;
+	uint64_t first;
+
+	play_back(&first);
+	write_some(2 * RECORDED + 5);
+	ck_assert_int_eq(trace_reader_update(&reader, file_fd), 0);
+	ck_assert_uint_eq(reader.n_missed, RECORDED + 5);
+	ck_assert(trace_reader_take(&reader, &message));
+	ck_assert_uint_eq(message.number, RECORDED + 6);
+}
+
 TEST(a_recording_of_another_size_begins_anew)
 {
 	uint64_t first = 0;
