@@ -137,9 +137,12 @@ START_TEST(arming_a_queue_that_is_not_empty_makes_an_event_unless_it_is_strict_n
 	send_to_b(&rig, 0);
 	ck_assert_int_eq(ibv_req_notify_cq(rig.b.cq, 0), 0);
 	ck_assert_int_eq(take_event(&rig), !is_strict);
+	/* What an event has told of is told of once. */
+	ck_assert_int_eq(ibv_req_notify_cq(rig.b.cq, 0), 0);
+	ck_assert(!take_event(&rig));
 	rig_wait(rig.b.cq, IBV_WC_SUCCESS);
 	send_to_b(&rig, 0);
-	ck_assert_int_eq(take_event(&rig), is_strict); /* which was armed still */
+	ck_assert(take_event(&rig));
 	rig_close(&rig);
 }
 END_TEST

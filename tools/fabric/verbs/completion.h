@@ -10,7 +10,10 @@
 /** cq_push() - add a completion, and tell the program if it asked to be told. */
 void cq_push(struct fab_cq *cq, const struct ibv_wc *wc, bool solicited);
 
-/** cq_arm() - have the program told of the next completion, or of one that is there. Locked. */
+/**
+ * cq_arm() - have the program told of a completion: of the next one, or of one that is there and of
+ * which no event has told it; locked
+ */
 void cq_arm(struct fab_cq *cq, bool solicited_only);
 
 /** cq_forget() - take out what is about a queue pair that ends or starts anew. */

@@ -138,14 +138,15 @@ static void report_overrun(struct fab_cq *cq)
 }
 
 /* An armed queue makes an event of a completion. */
-static void notify_channel(struct fab_cq *cq, bool solicited)
+static void notify_channel(struct fab_cq *cq, struct fab_completion *of)
 {
 	struct ibv_async_event event = { .element = { .cq = from_cq(cq) } };
 
-	if (cq->arm == FAB_ARM_NONE || (cq->arm == FAB_ARM_SOLICITED && !solicited) ||
+	if (cq->arm == FAB_ARM_NONE || (cq->arm == FAB_ARM_SOLICITED && !of->is_solicited) ||
 	    !cq->ex.channel)
 		return;
 	cq->arm = FAB_ARM_NONE;
+	of->is_reported = true;
 	event_queue_post(&container_of(cq->ex.channel, struct fab_channel, ibv)->events, &event);
 }
 
@@ -164,8 +165,9 @@ void cq_push(struct fab_cq *cq, const struct ibv_wc *wc, bool solicited)
 		next->clock_ns = clock_ns();
 	if (cq->wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
 		next->wall_clock_ns = clock_ns_of(CLOCK_REALTIME);
+	next->is_reported = false;
 	cq->count++;
-	notify_channel(cq, next->is_solicited);
+	notify_channel(cq, next);
 }
 
 void cq_arm(struct fab_cq *cq, bool solicited_only)
@@ -179,8 +181,12 @@ void cq_arm(struct fab_cq *cq, bool solicited_only)
 		cq->arm = FAB_ARM_SOLICITED;
 	if (fab_has_quirk(context->device->page, FAB_QUIRK_STRICT_NOTIFY))
 		return;
-	for (i = 0; i < cq->count && cq->arm != FAB_ARM_NONE; i++)
-		notify_channel(cq, cq->ring[(cq->head + i) % cq->n].is_solicited);
+	for (i = 0; i < cq->count && cq->arm != FAB_ARM_NONE; i++) {
+		struct fab_completion *waiting = &cq->ring[(cq->head + i) % cq->n];
+
+		if (!waiting->is_reported)
+			notify_channel(cq, waiting);
+	}
 }
 
 void cq_forget(struct fab_cq *cq, uint32_t qpn)

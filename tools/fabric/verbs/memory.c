@@ -96,7 +96,7 @@ static bool is_mapped(const void *addr, size_t bytes)
 /* IBTA vol. 1, 10.6.3.1: remote write requires local write. */
 static int check_access(unsigned int access)
 {
-	if (access & IBV_ACCESS_ON_DEMAND)
+	if (access & (IBV_ACCESS_ON_DEMAND | IBV_ACCESS_MW_BIND))
 		return EOPNOTSUPP;
 	if (access & ~(unsigned int)KNOWN_ACCESS)
 		return EINVAL;

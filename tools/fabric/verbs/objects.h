@@ -136,6 +136,7 @@ enum fab_arm {
 struct fab_completion {
 	struct ibv_wc wc;
 	bool is_solicited;	/* or an error */
+	bool is_reported;	/* by an event */
 	uint64_t clock_ns;	/* of the device, which runs on: CLOCK_MONOTONIC */
 	uint64_t wall_clock_ns; /* both are 0 where the queue was made without */
 };
