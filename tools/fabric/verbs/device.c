@@ -4,9 +4,11 @@
  * there is none. A process that opens it twice has two contexts that share nothing.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tools/fabric/verbs/carrier.h"
 #include "tools/fabric/verbs/context.h"
@@ -134,10 +136,15 @@ int ibv_get_device_index(struct ibv_device *device)
 
 static int context_init(struct fab_context *context, struct fab_device *device)
 {
-	int err = event_queue_init(&context->async);
+	/* Nothing is said to it, but programs copy it and pass it on. */
+	int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	int err = fd < 0 ? -errno : event_queue_init(&context->async);
 
-	if (err)
+	if (err) {
+		if (fd >= 0)
+			close(fd);
 		return err;
+	}
 	pthread_mutex_init(&context->lock, NULL);
 	list_init(&context->active);
 	list_init(&context->unacked);
@@ -154,7 +161,7 @@ static int context_init(struct fab_context *context, struct fab_device *device)
 	context->carrier = device->page->wire == FAB_WIRE_ROCE ? &carrier_roce : &carrier_unix;
 	context->verbs.sz = sizeof(context->verbs);
 	context->verbs.context.device = &device->ibv;
-	context->verbs.context.cmd_fd = -1;
+	context->verbs.context.cmd_fd = fd;
 	context->verbs.context.async_fd = context->async.fd;
 	context->verbs.context.num_comp_vectors = 1;
 	context->verbs.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
@@ -202,6 +209,7 @@ int ibv_close_device(struct ibv_context *verbs)
 	if (context->n_objects)
 		return 0;
 	event_queue_fini(&context->async);
+	close(verbs->cmd_fd);
 	free(context->keys.mr);
 	free(context->keys.tag);
 	free(context);

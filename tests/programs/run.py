@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Plays the rows of table.py on a soft fabric, as an ordinary user.
+
+Prints a line a row, with its figure, and then "N passed, N failed, N skipped". A row whose program
+is not installed is skipped, and named.
+"""
+import argparse
+import os
+from pathlib import Path
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+import page
+import table
+
+ROOT = Path(__file__).resolve().parents[2]
+LIMIT_S = 300
+SKIPPED = 77
+NOBODY = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
+# A client that comes before its server listens is refused, as on any network: it tries again.
+AGAIN = "for i in $(seq 100); do ({}) && exit; sleep 0.2; done; exit 1"
+
+
+def missing_packages(row):
+    """Those of a row that are not installed."""
+    done = subprocess.run(["dpkg-query", "-W", "-f", "${db:Status-Status} ${Package}\n",
+                           *row.package.split()], capture_output=True, text=True, check=False)
+    there = re.findall(r"^installed (\S+)$", done.stdout, re.M)
+    return [package for package in row.package.split() if package not in there]
+
+
+def play(row, build, folder):
+    """Return: (status of the run, its output)."""
+    env = dict(os.environ, TMPDIR=folder, HOME=folder)
+    server, client = (text.replace("{fabric}", str(table.FABRIC))
+                      for text in (row.server, row.client))
+    commands = [f"a&:{server}"] if server else []
+    host = "b" if server else "a"
+    commands.append(f"{host}:" + (AGAIN.format(client) if row.patient else client))
+    user = NOBODY if os.geteuid() == 0 else []
+    done = subprocess.run([*user, str(table.FABRIC), "run", "--build", str(build), "--raw",
+                           "--gap", "0.5", "--timeout", str(LIMIT_S), *row.options, *commands],
+                          env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          errors="replace", check=False)
+    return done.returncode, done.stdout
+
+
+def judge(row, status, output):
+    """What is wrong with how a row went, or "" if nothing is."""
+    if status:
+        return f"status {status}"
+    for regex, count in row.said:
+        n = len(re.findall(regex, output, re.M))
+        if n < count:
+            return f"{regex!r} {n} times, not {count}"
+    return ""
+
+
+def figure_of(row, output):
+    found = re.search(row.figure, output, re.M) if row.figure else None
+    return " ".join(f"{found[1]} {row.unit}".split()) if found else ""
+
+
+def run_row(row, build, folder):
+    """Return: verdict, and what to say of it."""
+    missing = missing_packages(row)
+    if missing:
+        return "skip", f"not installed: {' '.join(missing)}"
+    began = time.monotonic()
+    status, output = play(row, build, folder)
+    if status == SKIPPED:
+        return "skip", output.strip()
+    wrong = judge(row, status, output)
+    if wrong:
+        return "FAIL", f"{wrong}\n{output[-3000:]}"
+    return "ok", ", ".join(filter(None, [figure_of(row, output),
+                                         f"{time.monotonic() - began:.1f} s in all"]))
+
+
+def chosen(arguments):
+    if arguments.only:
+        return [row for row in table.ROWS if re.search(arguments.only, row.name)]
+    is_long = arguments.long or arguments.take or os.environ.get("PURECM_TEST_LONG") == "1"
+    return [row for row in table.ROWS if is_long or row.plain]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--build", default=ROOT / "build", type=Path)
+    parser.add_argument("--long", action="store_true", help="all rows, not those of a plain run")
+    parser.add_argument("--only", metavar="REGEX", help="rows of that name")
+    parser.add_argument("--take", action="store_true", help="keep the figures, of all rows")
+    arguments = parser.parse_args()
+    return run(arguments)
+
+
+def run(arguments):
+    figures = {}
+    folder = tempfile.mkdtemp(prefix="programs-")
+    os.chmod(folder, 0o777)
+    count = {"ok": 0, "FAIL": 0, "skip": 0}
+    try:
+        for row in chosen(arguments):
+            verdict, text = run_row(row, arguments.build.resolve(), folder)
+            count[verdict] += 1
+            if verdict == "ok":
+                figures[row.name] = text
+            print(f"{verdict:4} {row.name}: {text}", flush=True)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    if arguments.take:
+        page.take(figures)
+    print(f"{count['ok']} passed, {count['FAIL']} failed, {count['skip']} skipped")
+    if count["FAIL"]:
+        return 1
+    return 0 if count["ok"] else SKIPPED
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Programs and libraries that use RDMA, a Row each: how they run on two hosts of the soft fabric
+over purecm, and what counts as success. run.py plays them; docs/programs.md is printed from here.
+"""
+import dataclasses
+from pathlib import Path
+
+FABRIC = Path(__file__).resolve().parents[2] / "tools/fabric/fabric"
+A = "10.77.0.1"
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """What runs on host a and on host b; a server ends with the last client.
+
+    In commands, {fabric} is the program fabric. said: (regex, how often at least it must match in
+    all output). figure: regex with one group, what is worth noting of a run.
+    """
+
+    name: str
+    package: str  # that of Debian it comes from
+    server: str
+    client: str
+    said: tuple
+    figure: str = ""
+    unit: str = ""
+    options: tuple = ()  # of `fabric run`
+    plain: bool = False  # part of each run of tools/check
+    patient: bool = True  # the client may be started again: a server may be slow to listen
+
+
+def alone(name, package, command, said, **more):
+    """One program on host a."""
+    return Row(name, package, "", command, said, patient=False, **more)
+
+
+def ucx_perftest(transports, test, options="", **more):
+    env = f"UCX_TLS={transports} UCX_NET_DEVICES=fab0:1"
+    latency = "lat" in test or "fadd" in test
+    return Row(f"ucx_perftest -t {test} {options}, {transports}".replace(" ,", ","), "ucx-utils",
+               f"{env} ucx_perftest -p 13337",
+               f"{env} ucx_perftest {A} -p 13337 -t {test} -n 1000 {options}", ((r"^Final: ", 1),),
+               figure=r"^Final: +\d+ +\S+ +(\S+)" if latency else
+               r"^Final: +\d+ +\S+ +\S+ +\S+ +\S+ +(\S+)", unit="µs" if latency else "MB/s", **more)
+
+
+def fi_pingpong(provider, endpoint, **more):
+    command = f"fi_pingpong -p '{provider}' -e {endpoint} -I 100"
+    return Row(f"fi_pingpong -p {provider} -e {endpoint}", "libfabric-bin", command,
+               f"{command} {A}", ((r"^64 .*=100", 1), (r"^4k .*=100", 1)),
+               figure=r"^64 +\S+ +\S+ +\S+ +\S+ +\S+ +(\S+)", unit="µs", **more)
+
+
+def mpi(name, words, program, said, **more):
+    return alone(f"mpirun, {name}", "openmpi-bin python3-mpi4py",
+                 "mpirun --mca plm_rsh_agent '{fabric} exec' --host a:1,b:1 -np 2 "
+                 f"{words} /usr/bin/python3 -m mpi4py.bench {program}", said, **more)
+
+
+RING = ("ringtest -n 65536 -l 100", ((r"time for 100 loops", 1),))
+RING_TIME = {"figure": r"time for 100 loops = (\S+)", "unit": "s"}
+
+
+def fio(verb):
+    """To fio, who has a hostname and writes is the client, whatever the verb."""
+    common = "--ioengine=rdma --port=9999 --bs=64k --size=16m"
+    return Row(f"fio --ioengine=rdma --verb={verb}", "fio",
+               f"fio --name=server {common} --rw=read --iodepth=16",
+               f"fio --name=client {common} --rw=write --iodepth=4 --hostname={A} --verb={verb}",
+               ((r"bw=\S+", 1),), figure=r"bw=(\S+)")
+
+
+def perftest(program, options="", **more):
+    """By rdma_cm: its server listens anew for the second connection, which comes soon."""
+    return Row(f"{program} {options}".strip(), "perftest", f"{program} -n 1000 {options}",
+               f"{program} -n 1000 {options} {A}", ((r"^ +\d+ +\d+000 +\S+", 1),),
+               figure=r"^ +\d+ +\d+000 +\S+ +(\S+)" if "bw" in program else
+               r"^ +\d+ +1000 +\S+ +\S+ +(\S+)", unit="MB/s" if "bw" in program else "µs",
+               options=("--faults", "mads:delay=50ms") if "-R" in options else (), **more)
+
+
+def qperf(test):
+    return Row(f"qperf {test}", "qperf", "qperf", f"qperf {A} -cm1 -t 1 {test}",
+               ((r"(?:bw|latency) +=", 1),), figure=r"(?:bw|latency) += +(.+)")
+
+
+DAT_CONF = ('echo ofa-v2-fab0 u2.0 nonthreadsafe default libdaplofa.so.2 dapl.2.0 '
+            "'\"fab0 0\" \"\"' >$PURECM_FABRIC/dat.conf; "
+            "export DAT_OVERRIDE=$PURECM_FABRIC/dat.conf; ")
+
+
+def dapl(program, said, options=""):
+    command = f"{DAT_CONF}{program} -P ofa-v2-fab0 {options}"
+    return Row(f"{program} {options}".strip(), "dapl2-utils", command, f"{command} -h {A}", said)
+
+
+def pingpong(program, options="-g 1"):
+    return Row(f"ibv_{program} {options}", "ibverbs-utils", f"ibv_{program} {options}",
+               f"ibv_{program} {options} {A}", ((r"1000 iters in", 1),),
+               figure=r"iters in \S+ seconds = (\S+)", unit="µs")
+
+
+IB = ("--link", "ib")
+
+# As Debian packs them. Those skip themselves that need root, huge pages, another device, or what
+# this one does not announce.
+OWN_TESTS = ("cp -r /usr/share/doc/rdma-core/tests $PURECM_FABRIC && cd $PURECM_FABRIC && "
+             "gunzip -f tests/*.gz && /usr/bin/python3 tests/run_tests.py --dev fab0 --port 1 "
+             "--gid 1 -v 2>&1")
+
+MACHINE = "qemu-system-x86_64 -accel tcg -m 64 -display none -nodefaults -S -monitor stdio"
+ARRIVED = "(until grep -q 'status: completed' $PURECM_FABRIC/said; do echo info migrate; " \
+          "sleep 0.5; done; echo quit)"
+MIGRATION = Row("qemu-system-x86_64, migrate rdma:", "qemu-system-x86",
+                f"sleep 1000 | {MACHINE} -incoming rdma:{A}:4444",
+                f": >$PURECM_FABRIC/said; (sleep 1; echo migrate -d rdma:{A}:4444; {ARRIVED}) | "
+                f"{MACHINE} | tee $PURECM_FABRIC/said",
+                ((r"Migration status: completed", 1),), figure=r"(?s).*total time: (\d+ ms)",
+                patient=False)
+
+ROWS = (
+    alone("ucx_info -d", "ucx-utils", "ucx_info -d",
+          ((r"Transport: rc_verbs", 1), (r"Transport: ud_verbs", 1),
+           (r"Connection manager: rdmacm", 1))),
+    ucx_perftest("rc_verbs,ud_verbs", "tag_lat", plain=True),
+    ucx_perftest("ud_verbs", "tag_lat"),
+    ucx_perftest("rc_verbs,ud_verbs", "tag_bw", "-s 1000000"),
+    ucx_perftest("rc_verbs,ud_verbs", "ucp_put_bw", "-s 65536"),
+    ucx_perftest("rc_verbs,ud_verbs", "ucp_get", "-s 65536"),
+    ucx_perftest("rc_verbs,ud_verbs", "ucp_fadd"),
+    ucx_perftest("rc_verbs,ud_verbs", "stream_bw", "-s 65536"),
+    Row("io_demo, by rdma_cm", "ucx-utils", "UCX_TLS=rc_verbs,ud_verbs io_demo",
+        f"UCX_TLS=rc_verbs,ud_verbs io_demo -i 500 {A}", ((r"read +\S+ MB/s|total", 1),)),
+    alone("fi_info -p verbs", "libfabric-bin", "fi_info -p verbs",
+          ((r"FI_EP_MSG", 1), (r"FI_EP_DGRAM", 1))),
+    fi_pingpong("verbs", "msg"),
+    fi_pingpong("verbs;ofi_rxm", "rdm"),
+    fi_pingpong("verbs;ofi_rxd", "rdm"),
+    fi_pingpong("verbs", "dgram"),
+    mpi("UCX", "--mca pml ucx", *RING, **RING_TIME),
+    mpi("libfabric", "--mca pml cm --mca mtl ofi", *RING, **RING_TIME),
+    mpi("openib", "--mca pml ob1 --mca btl openib,self --mca btl_openib_allow_ib true", *RING,
+        options=IB, **RING_TIME),
+    *(fio(verb) for verb in ("write", "read", "send")),
+    dapl("dtest", ((r"DAPL Test Complete|PASSED", 2),)),
+    dapl("dtestx", ((r"PASSED|Complete", 2),)),
+    dapl("dtestcm", ((r"PASS|onnections", 1),)),
+    Row("dapltest -T T", "dapl2-utils", f"{DAT_CONF}dapltest -T S -D ofa-v2-fab0",
+        f"{DAT_CONF}dapltest -T T -s {A} -D ofa-v2-fab0 -i 100 -t 1 -w 1 client SR 256 "
+        "server SR 256", ((r"End of Work", 1),), figure=r"Total WQE +: +(\S+)", unit="WQE/s"),
+    MIGRATION,
+    perftest("ib_send_bw", "-d fab0 -x 1"), perftest("ib_send_bw", "-d fab0 -x 1 -c UC"),
+    perftest("ib_send_bw", "-d fab0 -x 1 -c UD"), perftest("ib_write_bw", "-d fab0 -x 1 -q 4"),
+    perftest("ib_read_bw", "-d fab0 -x 1"), perftest("ib_atomic_bw", "-d fab0 -x 1"),
+    perftest("ib_write_lat", "-d fab0 -x 1"), perftest("ib_send_lat", "-d fab0 -x 1 -e"),
+    perftest("ib_send_bw", "-R"), perftest("ib_write_lat", "-R"),
+    *(qperf(test) for test in ("rc_lat", "rc_bw", "rc_rdma_write_lat", "rc_rdma_read_bw")),
+    pingpong("rc_pingpong"), pingpong("uc_pingpong"), pingpong("ud_pingpong"),
+    pingpong("rc_pingpong", "-g 1 -e -c"), pingpong("rc_pingpong", "-g 1 -t"),
+    pingpong("rc_pingpong", "-g 1 -N"), pingpong("srq_pingpong"),
+    alone("rdma-core's tests of verbs and rdma_cm", "python3-pyverbs",
+          OWN_TESTS, ((r"^OK", 1),), figure=r"(?s)^(Ran \d+ tests.*skipped=\d+\))", plain=True),
+    alone("ibstat, ibstatus", "infiniband-diags", "ibstat; ibstatus",
+          ((r"State: Active", 1), (r"state:\s+4: ACTIVE", 1)), options=IB),
+    alone("saquery", "infiniband-diags", "saquery -p --src-to-dst 1:2", ((r"dlid", 1),),
+          options=IB),
+)
+
+# What has no row, and why.
+ABSENT = (
+    ("OpenMPI's openib by rdma_cm", "Debian 12's has no such way of connecting"),
+    ("`ibv_rc_pingpong -e -t`", "It takes an event of an empty queue for a failure, which comes if "
+     "a completion arrives between arming and polling, on any device."),
+    ("tgt and libiscsi (iSER)", "tgtd wants to be root. As root a login was refused with 515; "
+     "whose fault that is has not been found out."),
+    ("ceph, gloo, mpich, valkey", "not tried"),
+    ("versions of Debian 13", "not tried"),
+    ("the same on rxe", "tests/lab plays rdmacm-utils, perftest, qperf and pyverbs there, with "
+     "stock first; the others not yet"),
+)
