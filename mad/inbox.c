@@ -43,6 +43,7 @@ struct inbox {
 	struct ibv_qp *qp;
 	struct ibv_context *verbs;
 	uint8_t port_num;
+	unsigned int n_slots;
 	pthread_mutex_t lock;	     /* of the rows below */
 	struct own_gid own[OWN_MAX]; /* those that were asked for last */
 	unsigned int n_own;	     /* ever found */
@@ -279,11 +280,11 @@ static int equip(struct inbox *inbox, struct ibv_pd *pd)
 	if (err)
 		return err;
 	errno = 0;
-	inbox->cq = ibv_create_cq(inbox->verbs, INBOX_SLOTS, NULL, inbox->channel, 0);
+	inbox->cq = ibv_create_cq(inbox->verbs, (int)inbox->n_slots, NULL, inbox->channel, 0);
 	return inbox->cq ? 0 : errno ? -errno : -ENOMEM;
 }
 
-int inbox_new(struct ibv_pd *pd, uint8_t port_num, struct inbox **ret)
+int inbox_new(struct ibv_pd *pd, uint8_t port_num, unsigned int n_slots, struct inbox **ret)
 {
 	struct inbox *inbox = calloc(1, sizeof(*inbox));
 	int err;
@@ -294,6 +295,7 @@ int inbox_new(struct ibv_pd *pd, uint8_t port_num, struct inbox **ret)
 	inbox->port.ops = &inbox_ops;
 	inbox->verbs = pd->context;
 	inbox->port_num = port_num;
+	inbox->n_slots = n_slots;
 	err = equip(inbox, pd);
 	if (err)
 		inbox_free(inbox);
@@ -313,7 +315,7 @@ int inbox_start(struct inbox *inbox, struct ibv_qp *qp)
 	int err = 0;
 
 	inbox->qp = qp;
-	for (i = 0; i < INBOX_SLOTS && !err; i++)
+	for (i = 0; i < inbox->n_slots && !err; i++)
 		err = post(inbox, i);
 	return err ? err : -ibv_req_notify_cq(inbox->cq, 0);
 }

@@ -23,11 +23,12 @@ struct inbox;
 
 /**
  * inbox_new() - what a queue pair needs to receive
- * @pd: of the queue pair
+ * @pd:      of the queue pair
+ * @n_slots: how many receives to post, INBOX_SLOTS at most
  *
  * Return: 0 and @ret, to be given back with inbox_free(), or what the device says.
  */
-int inbox_new(struct ibv_pd *pd, uint8_t port_num, struct inbox **ret);
+int inbox_new(struct ibv_pd *pd, uint8_t port_num, unsigned int n_slots, struct inbox **ret);
 
 /** inbox_cq() - for the queue pair's making: its receptions complete here */
 struct ibv_cq *inbox_cq(const struct inbox *inbox);

@@ -4,166 +4,241 @@
  */
 #include "mad/peers.h"
 
+#include <errno.h>
 #include <string.h>
 
-#define HOLDS_NS	UINT64_C(1000000000)
-#define AVOIDED_NS	UINT64_C(10000000000)
-#define DOUBLINGS_MAX	8		     /* 43 minutes */
-#define FRESH_NS	UINT64_C(2000000000) /* who was reached then is slow, or loses a packet */
-#define QUESTION_MAX_NS UINT64_C(3000000000) /* most are answered, repeated or given up by then */
+#define HOLDS_NS      UINT64_C(1000000000)
+#define FRESH_NS      UINT64_C(2000000000) /* a peer reached then is slow, or lost a packet */
+#define BUCKETS_FIRST 64
 
 /* --- peers --------------------------------------------------------------- */
 
-static unsigned int slot_of(const struct mad_gid *gid)
+int peers_init(struct peers *peers)
 {
-	return mad_gid_hash(gid, 0, PEERS_LOG2);
+	*peers = (struct peers){ .n_peers = 0 };
+	slab_init(&peers->slab, sizeof(struct peer));
+	list_init(&peers->used);
+	list_init(&peers->probed);
+	return hash_init(&peers->by_gid, BUCKETS_FIRST);
 }
 
-static bool is_of(const struct peer *peer, const struct mad_gid *gid)
+void peers_fini(struct peers *peers)
 {
-	return !memcmp(&peer->gid, gid, sizeof(*gid));
+	hash_fini(&peers->by_gid);
+	slab_fini(&peers->slab);
 }
 
-static bool is_avoided(const struct way *way, uint64_t now_ns)
+static uint64_t hash_of(const struct mad_gid *gid)
 {
-	return now_ns < way->avoided_until_ns;
+	return hash_bytes(gid, sizeof(*gid));
 }
 
-static struct peer *find(struct peers *peers, const struct mad_gid *gid)
+static struct peer *find_peer(const struct peers *peers, const struct mad_gid *gid)
 {
-	struct peer *peer = &peers->slot[slot_of(gid)];
+	struct hash_node *node;
+	struct peer *peer;
 
-	return is_of(peer, gid) ? peer : NULL;
+	hash_for_each_match (node, &peers->by_gid, hash_of(gid)) {
+		peer = container_of(node, struct peer, by_gid);
+		if (!memcmp(&peer->path.dgid, gid, sizeof(*gid)))
+			return peer;
+	}
+	return NULL;
 }
 
-/* Return: NULL if another one is there who must not be forgotten. */
-static struct peer *find_or_take(struct peers *peers, const struct mad_gid *gid, uint64_t now_ns)
+static void set_way(struct peers *peers, struct peer *peer, enum way way)
 {
-	struct peer *peer = &peers->slot[slot_of(gid)];
+	peers->n[peer->way]--;
+	peers->n[way]++;
+	peer->way = way;
+	list_remove(&peer->probed);
+	if (way == WAY_PROBED)
+		list_prepend(&peers->probed, &peer->probed); /* it is due at once */
+}
 
-	if (is_of(peer, gid))
-		return peer;
-	if (is_avoided(&peer->way, now_ns))
+static void forget_peer(struct peers *peers, struct peer *peer)
+{
+	hash_remove(&peers->by_gid, &peer->by_gid);
+	list_remove(&peer->used);
+	list_remove(&peer->probed);
+	peers->n[peer->way]--;
+	peers->n_peers--;
+	slab_give(&peers->slab, peer);
+}
+
+static struct peer *add_peer(struct peers *peers, const struct mad_gid *gid)
+{
+	struct peer *peer;
+
+	if (peers->n_peers == PEERS_MAX)
+		forget_peer(peers, container_of(peers->used.next, struct peer, used));
+	if (hash_reserve(&peers->by_gid, peers->n_peers + 1))
 		return NULL;
-	*peer = (struct peer){ .gid = *gid };
+	peer = slab_take(&peers->slab);
+	if (!peer)
+		return NULL;
+	*peer = (struct peer){ .path.dgid = *gid };
+	list_init(&peer->used);
+	list_init(&peer->probed);
+	hash_insert(&peers->by_gid, &peer->by_gid, hash_of(gid));
+	peers->n[WAY_UNKNOWN]++;
+	peers->n_peers++;
 	return peer;
 }
 
-/* --- our own queue pair -------------------------------------------------- */
-
-static void avoid(struct way *way, uint64_t now_ns)
+/* Return: NULL if there is no memory for one more. */
+static struct peer *use_peer(struct peers *peers, const struct mad_gid *gid)
 {
-	way->proven_ns = 0;
-	way->avoided_until_ns = now_ns + (AVOIDED_NS << way->n_in_vain);
+	struct peer *peer = find_peer(peers, gid);
+
+	if (!peer)
+		peer = add_peer(peers, gid);
+	if (!peer)
+		return NULL;
+	list_remove(&peer->used);
+	list_append(&peers->used, &peer->used);
+	return peer;
 }
 
-static void was_in_vain(struct way *way, uint64_t now_ns)
+/* --- the fast path ------------------------------------------------------- */
+
+static bool is_hopeless(const struct peers *peers)
 {
-	avoid(way, now_ns);
-	if (way->n_in_vain < DOUBLINGS_MAX)
-		way->n_in_vain++;
+	return !peers->n[WAY_WORKS] && peers->n[WAY_FAILS] >= PEERS_LOST;
 }
 
-static bool is_fresh(const struct way *way, uint64_t now_ns)
+static void begin_round(struct peers *peers, struct peer *peer, uint64_t now_ns)
 {
-	return way->proven_ns && now_ns - way->proven_ns < FRESH_NS;
-}
-
-void peers_asked(struct peers *peers, const struct mad_gid *gid, uint32_t id, uint64_t now_ns)
-{
-	struct peer *peer = find_or_take(peers, gid, now_ns);
-
-	if (!peer || (peer->asked_id && now_ns - peer->asked_ns < QUESTION_MAX_NS))
+	if (now_ns < peer->again_ns || (is_hopeless(peers) && now_ns < peers->again_ns))
 		return;
-	peer->asked_id = id;
-	peer->asked_again = false;
-	peer->asked_ns = now_ns;
+	peers->again_ns = now_ns + PROBE_AVOIDED_NS;
+	peer->n_probes = 0;
+	peer->is_alive = false;
+	peer->due_ns = now_ns;
+	set_way(peers, peer, WAY_PROBED);
 }
 
-static void was_answered(struct peers *peers, struct peer *peer, uint64_t now_ns)
+void peers_asked(struct peers *peers, const struct mad_path *path, uint64_t now_ns)
 {
-	if (!peer->asked_again) {
-		peer->way = (struct way){ .proven_ns = now_ns };
-		peers->any = peer->way;
+	struct peer *peer = use_peer(peers, &path->dgid);
+
+	if (!peer)
+		return;
+	peer->path = *path;
+	if (peer->way == WAY_UNKNOWN || peer->way == WAY_FAILS)
+		begin_round(peers, peer, now_ns);
+}
+
+/* A peer that sent nothing at all may be down, which says nothing about the way. */
+static void end_round(struct peers *peers, struct peer *peer, uint64_t now_ns)
+{
+	peer->again_ns = now_ns + (PROBE_AVOIDED_NS << peer->n_failed);
+	if (!peer->is_alive) {
+		set_way(peers, peer, WAY_UNKNOWN);
 		return;
 	}
-	was_in_vain(&peer->way, now_ns);
-	if (!peers->any.proven_ns && !is_avoided(&peers->any, now_ns))
-		was_in_vain(&peers->any, now_ns);
+	if (peer->n_failed < PROBE_DOUBLINGS)
+		peer->n_failed++;
+	if (!peers->n[WAY_FAILS])
+		peers->lost = peer->path.dgid;
+	set_way(peers, peer, WAY_FAILS);
 }
 
-void peers_answered(struct peers *peers, const struct mad_gid *gid, uint32_t id, uint64_t now_ns)
+bool peers_probe(struct peers *peers, uint32_t id, uint64_t now_ns, struct mad_path *ret,
+		 uint32_t *ret_id)
 {
-	struct peer *peer = find(peers, gid);
+	struct list *node, *after;
+	struct peer *peer;
 
-	if (!peer || !id || peer->asked_id != id)
-		return;
-	peer->asked_id = 0;
-	was_answered(peers, peer, now_ns);
+	list_for_each_safe (node, after, &peers->probed) {
+		peer = container_of(node, struct peer, probed);
+		if (now_ns < peer->due_ns)
+			return false;
+		if (peer->n_probes == PROBES) {
+			end_round(peers, peer, now_ns);
+			continue;
+		}
+		if (!peer->n_probes)
+			peer->probe_id = id;
+		*ret = peer->path;
+		*ret_id = peer->probe_id + peer->n_probes++;
+		peer->due_ns = now_ns + PROBE_NS;
+		list_remove(&peer->probed);
+		list_append(&peers->probed, &peer->probed);
+		return true;
+	}
+	return false;
+}
+
+void peers_came(struct peers *peers, const struct mad_gid *gid)
+{
+	struct peer *peer = list_is_empty(&peers->probed) ? NULL : find_peer(peers, gid);
+
+	if (peer)
+		peer->is_alive = true;
+}
+
+/* An answer that comes late proves as much. */
+bool peers_answered(struct peers *peers, const struct mad_gid *gid, uint32_t request_id,
+		    uint64_t now_ns)
+{
+	struct peer *peer = find_peer(peers, gid);
+
+	if (!peer || request_id - peer->probe_id >= peer->n_probes)
+		return false;
+	peer->n_failed = 0;
+	peer->again_ns = 0;
+	peer->proven_ns = now_ns;
+	set_way(peers, peer, WAY_WORKS);
+	return true;
+}
+
+static void doubt(struct peers *peers, struct peer *peer, uint64_t now_ns)
+{
+	if (peer->way == WAY_WORKS && now_ns - peer->proven_ns >= FRESH_NS)
+		begin_round(peers, peer, now_ns);
 }
 
 void peers_missed(struct peers *peers, const struct mad_gid *gid, uint64_t now_ns)
 {
-	struct peer *peer = find(peers, gid);
+	struct peer *peer = find_peer(peers, gid);
 
-	if (peer && !is_fresh(&peer->way, now_ns))
-		peer->way.proven_ns = 0;
+	if (peer)
+		doubt(peers, peer, now_ns);
 }
 
-/* Nobody may be there at all, which says nothing about the way: see was_answered(). */
-static void try_another_queue_pair(struct peer *peer, uint64_t now_ns)
+void peers_unanswered(struct peers *peers, const struct mad_path *path, uint64_t now_ns)
 {
-	if (is_fresh(&peer->way, now_ns)) {
-		peer->asked_id = 0;
+	struct peer *peer = find_peer(peers, &path->dgid);
+
+	if (!peer)
 		return;
-	}
-	peer->asked_again = true;
-	avoid(&peer->way, now_ns);
+	if (peer->qpn)
+		peer->own_avoided_until_ns = now_ns + PROBE_AVOIDED_NS;
+	peer->qpn = 0;
+	doubt(peers, peer, now_ns);
 }
 
-/* --- the peer's ---------------------------------------------------------- */
+/* --- the peer's own queue pair ------------------------------------------- */
 
 void peers_heard(struct peers *peers, const struct mad_gid *gid, uint32_t qpn, uint64_t now_ns)
 {
-	struct peer *peer;
+	struct peer *peer = qpn > PEER_QP1 ? use_peer(peers, gid) : NULL;
 
-	if (qpn <= PEER_QP1)
-		return;
-	peer = find_or_take(peers, gid, now_ns);
 	if (!peer || now_ns < peer->own_avoided_until_ns)
 		return;
 	peer->qpn = qpn;
 	peer->heard_ns = now_ns;
 }
 
-/* --- both ---------------------------------------------------------------- */
-
-uint32_t peers_qpn(const struct peers *peers, const struct mad_gid *gid, bool asks, uint64_t now_ns)
+uint32_t peers_qpn(const struct peers *peers, const struct mad_gid *gid, uint64_t now_ns)
 {
-	static const struct way unknown;
-	const struct peer *peer = &peers->slot[slot_of(gid)];
-	const struct way *way = &peer->way;
-
-	/* What follows must not overtake what went there: a DREQ its RTU. */
-	if (is_of(peer, gid) && peer->qpn && now_ns - peer->heard_ns <= HOLDS_NS)
-		return peer->qpn;
-	if (!is_of(peer, gid) && !is_avoided(way, now_ns))
-		way = &unknown;
-	if (way->proven_ns)
-		return PEER_QP1;
-	return asks && !is_avoided(way, now_ns) && !is_avoided(&peers->any, now_ns) ? PEER_QP1
-										    : PEER_BY_UMAD;
-}
-
-void peers_unanswered(struct peers *peers, const struct mad_gid *gid, uint32_t id, uint64_t now_ns)
-{
-	struct peer *peer = find(peers, gid);
+	const struct peer *peer = find_peer(peers, gid);
 
 	if (!peer)
-		return;
-	if (peer->qpn)
-		peer->own_avoided_until_ns = now_ns + AVOIDED_NS;
-	peer->qpn = 0;
-	if (id && peer->asked_id == id)
-		try_another_queue_pair(peer, now_ns);
+		return PEER_BY_UMAD;
+	/* What follows must not overtake what went there: a DREQ its RTU. */
+	if (peer->qpn && now_ns - peer->heard_ns <= HOLDS_NS)
+		return peer->qpn;
+	return peer->way == WAY_WORKS ? PEER_QP1 : PEER_BY_UMAD;
 }

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * By which way a peer is sent a message. There are three:
+ * How to send a message to a peer. There are three ways:
  *
  *   through umad, from QP1 to QP1: always right, and slow;
- *   from a queue pair of our own to QP1, which the specification allows, and which a device, a
- *     hypervisor or a switch may drop without a word: see sender.h;
- *   from there to the queue pair that the peer himself sends from, where he also receives
- * (inbox.h).
+ *   from a queue pair of our own to QP1, the fast path: the specification allows it, and a device,
+ * a hypervisor or a switch may drop it silently (sender.h); from there to the queue pair that the
+ * peer itself sends from, where it also receives (inbox.h).
  *
- * What is asked is said again, through umad, until it is answered, so it may try the second way. If
- * only the repetition is answered, that was in vain, and the way is avoided for ten seconds, and
- * twice as long each time that it is in vain again. An answer is said once: it goes only to a QP1
- * where something that was asked has arrived, or to the peer's own. If nobody at all was ever
- * reached the second way, it is avoided with all peers. The caller
- * serialises all calls.
+ * No message of a connection depends on a way that is not known to work. With the first question to
+ * a peer, which goes through umad, a probe takes the fast path: a lookup (SIDR_REQ) of a service
+ * that no host has, which every connection manager answers. Its answer is the proof; nobody can
+ * forge it who does not see the probe. If there is none within a second although the peer sends
+ * other messages, the fast path to this peer is taken for dead, and probed again after ten seconds,
+ * then after twice as long each time. A message that is not answered casts doubt on a way that has
+ * worked: umad then has it until another probe is answered.
+ *
+ * The caller serialises all calls. Times are in nanoseconds, on any clock that does not go back.
  */
 #ifndef MAD_PEERS_H
 #define MAD_PEERS_H
@@ -21,64 +23,101 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/hash.h"
+#include "base/list.h"
+#include "base/slab.h"
 #include "mad/port.h"
 
-#define PEERS_LOG2   8
-#define PEERS	     (1 << PEERS_LOG2) /* two that fall together share what is avoided */
-#define PEER_BY_UMAD 0
-#define PEER_QP1     1
+#define PEERS_MAX	 16384 /* the peer that was used least recently is forgotten */
+#define PEERS_LOST	 8 /* with so many dead paths and no working one, new peers are not probed */
+#define PEER_BY_UMAD	 0
+#define PEER_QP1	 1
 
-/* How a queue pair of our own does with QP1 of others. */
-struct way {
-	uint64_t proven_ns; /* last; 0: not, since it was in vain */
-	uint64_t avoided_until_ns;
-	unsigned int n_in_vain; /* since it was proven */
+#define PROBES		 4		     /* that are sent before the verdict ... */
+#define PROBE_NS	 UINT64_C(250000000) /* ... and how long each may take */
+#define PROBE_AVOIDED_NS UINT64_C(10000000000)
+#define PROBE_DOUBLINGS	 6 /* of that: 11 minutes */
+
+/* The fast path to a peer. */
+enum way {
+	WAY_UNKNOWN,
+	WAY_PROBED, /* probes are out */
+	WAY_WORKS,
+	WAY_FAILS,
+	N_WAYS
 };
 
 struct peer {
-	struct mad_gid gid;
-	uint32_t qpn; /* his own; 0: nothing is known */
+	struct hash_node by_gid;
+	struct list used;
+	struct list probed; /* in peers.probed while WAY_PROBED */
+	struct mad_path path;
+	uint32_t qpn; /* its own; 0: none is known */
 	uint64_t heard_ns;
 	uint64_t own_avoided_until_ns;
-	struct way way;
-	uint32_t asked_id; /* of the first question that went that way and is open; 0: none is */
-	bool asked_again;  /* that one */
-	uint64_t asked_ns;
+	enum way way;
+	uint32_t probe_id;     /* of the first probe of a round; the next has the next number */
+	unsigned int n_probes; /* of that round */
+	unsigned int n_failed; /* rounds in a row */
+	bool is_alive;	       /* the peer has sent something since the round began */
+	uint64_t due_ns;       /* the next probe, or the end of the round */
+	uint64_t proven_ns;    /* when a probe was answered last */
+	uint64_t again_ns;     /* no round begins before that */
 };
 
-/* Zeroed, it knows nobody. */
 struct peers {
-	struct peer slot[PEERS];
-	struct way any; /* to anybody */
+	struct hash by_gid;
+	struct slab slab;
+	struct list used;   /* least recently first */
+	struct list probed; /* first due first */
+	unsigned int n[N_WAYS];
+	unsigned int n_peers;
+	uint64_t again_ns;   /* no round with a new peer begins before that */
+	struct mad_gid lost; /* the first peer that the fast path did not reach */
 };
+
+/** peers_init() - knows nobody. Return: 0 or -ENOMEM, and then peers_fini() is allowed. */
+int peers_init(struct peers *peers);
+
+/** peers_fini() - free all; zeroed is allowed */
+void peers_fini(struct peers *peers);
+
+/** peers_qpn() - where to send to @gid. Return: a queue pair; PEER_BY_UMAD. */
+uint32_t peers_qpn(const struct peers *peers, const struct mad_gid *gid, uint64_t now_ns);
+
+/** peers_asked() - a question leaves along @path: begin a round of probes if one is due */
+void peers_asked(struct peers *peers, const struct mad_path *path, uint64_t now_ns);
 
 /**
- * peers_qpn() - where to send to @gid at @now_ns, on any clock that does not go back
- * @asks: it will be said again if it is not answered
+ * peers_probe() - the next probe that is due; passes verdicts on rounds that are over
+ * @id:     for the round, if this probe is its first
+ * @ret:    where to send it
+ * @ret_id: its request id
  *
- * Return: a queue pair; PEER_BY_UMAD.
+ * Return: false if none is due.
  */
-uint32_t peers_qpn(const struct peers *peers, const struct mad_gid *gid, bool asks,
-		   uint64_t now_ns);
+bool peers_probe(struct peers *peers, uint32_t id, uint64_t now_ns, struct mad_path *ret,
+		 uint32_t *ret_id);
+
+/** peers_came() - any message came from @gid, which may be forged */
+void peers_came(struct peers *peers, const struct mad_gid *gid);
+
+/** peers_answered() - a lookup was answered by @gid. Return: was it a probe? */
+bool peers_answered(struct peers *peers, const struct mad_gid *gid, uint32_t request_id,
+		    uint64_t now_ns);
 
 /** peers_heard() - a message of a connection came from @gid, sent from @qpn */
 void peers_heard(struct peers *peers, const struct mad_gid *gid, uint32_t qpn, uint64_t now_ns);
 
-/** peers_asked() - a question left for QP1 of @gid from one of our own; @id: what we call it */
-void peers_asked(struct peers *peers, const struct mad_gid *gid, uint32_t id, uint64_t now_ns);
-
-/** peers_answered() - an answer came from @gid to what we call @id */
-void peers_answered(struct peers *peers, const struct mad_gid *gid, uint32_t id, uint64_t now_ns);
-
-/** peers_missed() - @gid asks again what was answered, or maybe will be: has he not heard? */
+/** peers_missed() - @gid asks again what was answered, or will be: it may not have heard */
 void peers_missed(struct peers *peers, const struct mad_gid *gid, uint64_t now_ns);
 
 /**
- * peers_unanswered() - what we call @id was not answered by @gid
+ * peers_unanswered() - a question that left along @path was not answered
  *
- * His own queue pair is not sent to for ten seconds from now on, whatever is heard: who forges the
- * peer's address must not have more than one message a time.
+ * The peer's own queue pair is avoided for ten seconds from now on, whatever is heard: a forger of
+ * the peer's address must not catch more than one message in that time.
  */
-void peers_unanswered(struct peers *peers, const struct mad_gid *gid, uint32_t id, uint64_t now_ns);
+void peers_unanswered(struct peers *peers, const struct mad_path *path, uint64_t now_ns);
 
 #endif

@@ -2,10 +2,8 @@
 /*
  * The fast way out of a port: see sender.h.
  *
- * MADs are sent inline, so the device needs no buffer of ours; they are kept until they have
- * completed, so that what failed can go another way. Address handles are kept in a small
- * direct-mapped cache; one that is replaced may still be in use by a posted send, so it is
- * destroyed when nothing is under way any more.
+ * MADs are sent from registered slots, as not every device takes 256 bytes inline, and are kept
+ * there until they have completed, so that what failed can go another way.
  */
 #include "mad/sender.h"
 
@@ -14,38 +12,21 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
 
 #include "base/clock.h"
-#include "base/hash.h"
 #include "mad/asked.h"
+#include "mad/handles.h"
 #include "mad/inbox.h"
 #include "mad/peers.h"
 
-#define QP1_QKEY    0x80010000
-#define SENDS_MAX   256
-#define HANDLES	    256 /* a power of two */
-#define RETIRED_MAX 64
-#define POLL_BATCH  16
-#define HELD_MAX    32
-#define LOOK_NS	    1000000
-#define LOOKS	    50
-
-/* What an address handle depends on. The flow label is left out: it would make one a connection,
- * and serves only to spread data over equal paths. */
-struct key {
-	struct mad_gid dgid;
-	uint8_t sgid_index;
-	uint8_t hop_limit;
-	uint8_t traffic_class;
-	uint8_t sl;
-};
-
-struct handle {
-	struct key key;
-	unsigned int epoch; /* of the sender, when it was made */
-	bool is_made;
-	struct ibv_ah *ah; /* NULL: answers could not come here, it has to go through umad */
-};
+#define QP1_QKEY   0x80010000
+#define SENDS_MAX  256
+#define POLL_BATCH 16
+#define HELD_MAX   32
+#define LOOK_NS	   1000000
+#define LOOKS	   50
 
 /* A message on its way out. */
 struct parting {
@@ -53,7 +34,6 @@ struct parting {
 	struct ibv_sge sge;
 	struct mad_path path;
 	bool is_posted;
-	uint8_t mad[MAD_BYTES];
 };
 
 /* Numbers of messages. */
@@ -69,15 +49,15 @@ struct mad_sender {
 	struct ibv_qp *qp;
 	uint8_t port_num;
 	bool broken;
-	unsigned int epoch;    /* handles of an earlier one are not to be used */
+	unsigned int n_slots;  /* as many of SENDS_MAX as the device allows */
 	unsigned int n_posted; /* and not yet completed */
 	struct row held;       /* ready to be posted */
 	struct row failed;     /* to go another way */
 	struct row spare;
 	struct parting parting[SENDS_MAX];
-	struct handle handle[HANDLES];
-	struct ibv_ah *retired[RETIRED_MAX];
-	unsigned int n_retired;
+	uint8_t (*slot)[MAD_BYTES]; /* of the partings; pages of its own, as those of inbox.c */
+	struct ibv_mr *mr;
+	struct handles handles;
 	struct inbox *inbox;
 	struct peers peers;
 	struct asked asked;
@@ -91,32 +71,56 @@ static void put_number(struct row *row, unsigned int number)
 
 /* --- the queue pair ------------------------------------------------------ */
 
+static unsigned int smaller(unsigned int a, int b)
+{
+	return b > 0 && (unsigned int)b < a ? (unsigned int)b : a;
+}
+
+static int make_slots(struct mad_sender *sender)
+{
+	void *slot = mmap(NULL, SENDS_MAX * sizeof(*sender->slot), PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (slot == MAP_FAILED)
+		return -errno;
+	sender->slot = slot;
+	errno = 0;
+	sender->mr = ibv_reg_mr(sender->pd, slot, SENDS_MAX * sizeof(*sender->slot), 0);
+	if (!sender->mr)
+		return errno ? -errno : -ENOMEM;
+	while (sender->spare.n < sender->n_slots)
+		put_number(&sender->spare, sender->n_slots - 1 - sender->spare.n);
+	return 0;
+}
+
 static int create_qp(struct mad_sender *sender, struct ibv_context *verbs)
 {
 	struct ibv_qp_init_attr init = {
 		.qp_type = IBV_QPT_UD,
 		.sq_sig_all = 1,
-		.cap = {.max_send_wr = SENDS_MAX,
-			 .max_recv_wr = INBOX_SLOTS,
-			 .max_send_sge = 1,
-			 .max_recv_sge = INBOX_SGES,
-			 .max_inline_data = MAD_BYTES},
+		.cap = {.max_send_sge = 1, .max_recv_sge = INBOX_SGES},
 	};
+	struct ibv_device_attr limits;
+	unsigned int n_max = INBOX_SLOTS;
 	int err;
 
-	sender->pd = ibv_alloc_pd(verbs);
-	sender->cq = ibv_create_cq(verbs, SENDS_MAX, NULL, NULL, 0);
-	if (!sender->pd || !sender->cq)
+	if (!ibv_query_device(verbs, &limits))
+		n_max = smaller(smaller(n_max, limits.max_qp_wr), limits.max_cqe);
+	sender->n_slots = smaller(SENDS_MAX, (int)n_max);
+	errno = 0;
+	sender->cq = ibv_create_cq(verbs, (int)sender->n_slots, NULL, NULL, 0);
+	if (!sender->cq)
 		return errno ? -errno : -ENOMEM;
-	err = inbox_new(sender->pd, sender->port_num, &sender->inbox);
+	err = inbox_new(sender->pd, sender->port_num, n_max, &sender->inbox);
 	if (err)
 		return err;
+	init.cap.max_send_wr = sender->n_slots;
+	init.cap.max_recv_wr = n_max;
 	init.send_cq = sender->cq;
 	init.recv_cq = inbox_cq(sender->inbox);
+	errno = 0;
 	sender->qp = ibv_create_qp(sender->pd, &init);
-	if (!sender->qp)
-		return errno ? -errno : -ENOMEM;
-	return init.cap.max_inline_data < MAD_BYTES ? -EOPNOTSUPP : 0;
+	return sender->qp ? 0 : errno ? -errno : -ENOMEM;
 }
 
 static int start_qp(struct mad_sender *sender)
@@ -149,6 +153,24 @@ static bool is_roce(struct ibv_context *verbs, uint8_t port_num)
 	       attr.link_layer == IBV_LINK_LAYER_ETHERNET;
 }
 
+static int equip(struct mad_sender *sender, struct ibv_context *verbs)
+{
+	int err;
+
+	errno = 0;
+	sender->pd = ibv_alloc_pd(verbs);
+	if (!sender->pd)
+		return errno ? -errno : -ENOMEM;
+	err = create_qp(sender, verbs);
+	if (!err)
+		err = make_slots(sender);
+	if (!err)
+		err = handles_init(&sender->handles, sender->pd, sender->port_num, sender->inbox);
+	if (!err)
+		err = peers_init(&sender->peers);
+	return err ? err : start_qp(sender);
+}
+
 int mad_sender_open(struct ibv_context *verbs, uint8_t port_num, struct mad_sender **ret)
 {
 	struct mad_sender *sender;
@@ -160,12 +182,8 @@ int mad_sender_open(struct ibv_context *verbs, uint8_t port_num, struct mad_send
 	if (!sender)
 		return -ENOMEM;
 	pthread_mutex_init(&sender->lock, NULL);
-	while (sender->spare.n < SENDS_MAX)
-		put_number(&sender->spare, SENDS_MAX - 1 - sender->spare.n);
 	sender->port_num = port_num;
-	err = create_qp(sender, verbs);
-	if (!err)
-		err = start_qp(sender);
+	err = equip(sender, verbs);
 	if (err) {
 		mad_sender_close(sender);
 		return err;
@@ -174,107 +192,28 @@ int mad_sender_open(struct ibv_context *verbs, uint8_t port_num, struct mad_send
 	return 0;
 }
 
-/* --- address handles ----------------------------------------------------- */
-
-static void destroy_retired(struct mad_sender *sender)
-{
-	while (sender->n_retired)
-		ibv_destroy_ah(sender->retired[--sender->n_retired]);
-}
-
-static struct handle *slot_of(struct mad_sender *sender, const struct key *key)
-{
-	return &sender->handle[hash_bytes(key, sizeof(*key)) & (HANDLES - 1)];
-}
-
-static struct ibv_ah *make_ah(struct mad_sender *sender, const struct key *key)
-{
-	struct ibv_ah_attr attr = {
-		.is_global = 1,
-		.port_num = sender->port_num,
-		.sl = key->sl,
-		.grh = {.sgid_index = key->sgid_index,
-			 .hop_limit = key->hop_limit,
-			 .traffic_class = key->traffic_class},
-	};
-
-	memcpy(&attr.grh.dgid, &key->dgid, sizeof(attr.grh.dgid));
-	return ibv_create_ah(sender->pd, &attr);
-}
-
-static struct key key_of(const struct mad_path *path)
-{
-	return (struct key){
-		.dgid = path->dgid,
-		.sgid_index = path->sgid_index,
-		.hop_limit = path->hop_limit,
-		.traffic_class = path->traffic_class,
-		.sl = path->sl,
-	};
-}
-
-static bool is_current(const struct mad_sender *sender, const struct handle *handle,
-		       const struct key *key)
-{
-	return handle->is_made && handle->epoch == sender->epoch &&
-	       memcmp(&handle->key, key, sizeof(*key)) == 0;
-}
-
-static int make_handle(struct mad_sender *sender, struct handle *handle, const struct key *key)
-{
-	if (handle->ah)
-		sender->retired[sender->n_retired++] = handle->ah;
-	handle->ah = NULL;
-	handle->is_made = false;
-	if (inbox_answers_for(sender->inbox, key->sgid_index)) {
-		errno = 0;
-		handle->ah = make_ah(sender, key);
-		if (!handle->ah)
-			return errno ? -errno : -ENOMEM;
-	}
-	handle->key = *key;
-	handle->epoch = sender->epoch;
-	handle->is_made = true;
-	return 0;
-}
-
-static int find_ah(struct mad_sender *sender, const struct mad_path *path, struct ibv_ah **ret)
-{
-	struct key key = key_of(path);
-	struct handle *handle = slot_of(sender, &key);
-	int err = 0;
-
-	if (!is_current(sender, handle, &key)) {
-		if (sender->n_retired == RETIRED_MAX)
-			return -EAGAIN;
-		err = make_handle(sender, handle, &key);
-	}
-	*ret = handle->ah;
-	return !err && !handle->ah ? -EAGAIN : err;
-}
+/* --- the way ------------------------------------------------------------- */
 
 /* Return: the queue pair that a message is for; PEER_BY_UMAD. */
 static uint32_t find_qpn(const struct mad_sender *sender, const struct mad_path *path,
 			 const struct mad_talk *talk)
 {
-	uint32_t qpn = peers_qpn(&sender->peers, &path->dgid, talk->asks, clock_coarse_ns());
+	uint32_t qpn = peers_qpn(&sender->peers, &path->dgid, clock_coarse_ns());
 
 	if (sender->insists)
 		return qpn == PEER_BY_UMAD ? PEER_QP1 : qpn;
-	return !talk->asks && asked_again(&sender->asked, &path->dgid, talk) ? PEER_BY_UMAD : qpn;
+	return asked_again(&sender->asked, &path->dgid, talk) ? PEER_BY_UMAD : qpn;
 }
 
 bool mad_sender_is_ready(struct mad_sender *sender, const struct mad_path *path,
 			 const uint8_t mad[MAD_BYTES])
 {
-	struct key key = key_of(path);
-	const struct handle *handle = slot_of(sender, &key);
 	struct mad_talk talk = mad_talk_of(mad);
 	bool is;
 
 	pthread_mutex_lock(&sender->lock);
-	is = path->grh && is_current(sender, handle, &key) && handle->ah &&
-	     find_qpn(sender, path, &talk) != PEER_BY_UMAD;
+	is = path->grh && find_qpn(sender, path, &talk) != PEER_BY_UMAD &&
+	     handles_find(&sender->handles, path);
 	pthread_mutex_unlock(&sender->lock);
 	return is;
 }
@@ -325,7 +264,7 @@ static void reap_completions(struct mad_sender *sender)
 	if (n < 0)
 		give_up_posted(sender);
 	if (sender->n_posted + sender->held.n == 0)
-		destroy_retired(sender);
+		handles_drain(&sender->handles);
 }
 
 static void prepare_parting(struct mad_sender *sender, const struct mad_path *path,
@@ -334,15 +273,16 @@ static void prepare_parting(struct mad_sender *sender, const struct mad_path *pa
 	unsigned int number = sender->spare.at[--sender->spare.n];
 	struct parting *parting = &sender->parting[number];
 
-	memcpy(parting->mad, mad, MAD_BYTES);
+	memcpy(sender->slot[number], mad, MAD_BYTES);
 	parting->path = *path;
-	parting->sge = (struct ibv_sge){ .addr = (uintptr_t)parting->mad, .length = MAD_BYTES };
+	parting->sge = (struct ibv_sge){ .addr = (uintptr_t)sender->slot[number],
+					 .length = MAD_BYTES,
+					 .lkey = sender->mr->lkey };
 	parting->wr = (struct ibv_send_wr){
 		.wr_id = number,
 		.sg_list = &parting->sge,
 		.num_sge = 1,
 		.opcode = IBV_WR_SEND,
-		.send_flags = IBV_SEND_INLINE,
 		.wr.ud = {.ah = ah, .remote_qpn = qpn, .remote_qkey = QP1_QKEY},
 	};
 	put_number(&sender->held, number);
@@ -373,30 +313,33 @@ static void post_held(struct mad_sender *sender)
 		put_number(&sender->failed, held->at[i]);
 }
 
-static int hold_message(struct mad_sender *sender, const struct mad_path *path,
-			const uint8_t mad[MAD_BYTES])
+static int hold_to_qpn(struct mad_sender *sender, const struct mad_path *path, uint32_t qpn,
+		       const uint8_t mad[MAD_BYTES])
 {
-	struct mad_talk talk = mad_talk_of(mad);
 	struct ibv_ah *ah;
-	uint32_t qpn;
 	int err;
 
 	reap_completions(sender);
 	if (sender->broken || sender->spare.n == 0)
 		return -EAGAIN;
-	qpn = find_qpn(sender, path, &talk);
-	if (qpn == PEER_BY_UMAD)
-		return -EAGAIN;
-	err = find_ah(sender, path, &ah);
+	err = handles_make(&sender->handles, path, &ah);
 	if (err)
 		return err;
 	prepare_parting(sender, path, ah, qpn, mad);
-	/* That another queue pair of the peer's can be reached says nothing about QP1. */
-	if (talk.asks && qpn == PEER_QP1)
-		peers_asked(&sender->peers, &path->dgid, talk.sender_id, clock_coarse_ns());
 	if (sender->held.n == HELD_MAX)
 		post_held(sender);
 	return 0;
+}
+
+static int hold_message(struct mad_sender *sender, const struct mad_path *path,
+			const uint8_t mad[MAD_BYTES])
+{
+	struct mad_talk talk = mad_talk_of(mad);
+	uint32_t qpn = find_qpn(sender, path, &talk);
+
+	if (talk.asks && !sender->broken && !sender->insists)
+		peers_asked(&sender->peers, path, clock_coarse_ns());
+	return qpn == PEER_BY_UMAD ? -EAGAIN : hold_to_qpn(sender, path, qpn, mad);
 }
 
 static int hold_or_send(struct mad_sender *sender, const struct mad_path *path,
@@ -449,7 +392,7 @@ bool mad_sender_failed(struct mad_sender *sender, struct mad_path *path, uint8_t
 			--sender->failed.n * sizeof(sender->failed.at[0]));
 		parting = &sender->parting[number];
 		*path = parting->path;
-		memcpy(mad, parting->mad, MAD_BYTES);
+		memcpy(mad, sender->slot[number], MAD_BYTES);
 		put_number(&sender->spare, number);
 	}
 	pthread_mutex_unlock(&sender->lock);
@@ -461,7 +404,7 @@ void mad_sender_forget(struct mad_sender *sender)
 {
 	inbox_forget(sender->inbox);
 	pthread_mutex_lock(&sender->lock);
-	sender->epoch++;
+	handles_forget(&sender->handles);
 	pthread_mutex_unlock(&sender->lock);
 }
 
@@ -481,26 +424,59 @@ void mad_sender_heard(struct mad_sender *sender, const struct mad_gid *gid, uint
 	pthread_mutex_unlock(&sender->lock);
 }
 
-void mad_sender_came(struct mad_sender *sender, const struct mad_gid *gid,
+bool mad_sender_came(struct mad_sender *sender, const struct mad_gid *gid,
 		     const uint8_t mad[MAD_BYTES])
 {
 	struct mad_talk talk = mad_talk_of(mad);
+	bool is_ours;
 
 	pthread_mutex_lock(&sender->lock);
-	if (talk.answers)
-		peers_answered(&sender->peers, gid, talk.receiver_id, clock_coarse_ns());
+	peers_came(&sender->peers, gid);
+	is_ours = talk.attr_id == CM_ATTR_SIDR_REP &&
+		  peers_answered(&sender->peers, gid, talk.receiver_id, clock_coarse_ns());
 	if (asked_note(&sender->asked, gid, &talk))
 		peers_missed(&sender->peers, gid, clock_coarse_ns());
 	pthread_mutex_unlock(&sender->lock);
+	return is_ours;
 }
 
-void mad_sender_unanswered(struct mad_sender *sender, const struct mad_gid *gid,
+void mad_sender_unanswered(struct mad_sender *sender, const struct mad_path *path)
+{
+	pthread_mutex_lock(&sender->lock);
+	peers_unanswered(&sender->peers, path, clock_coarse_ns());
+	pthread_mutex_unlock(&sender->lock);
+}
+
+bool mad_sender_probe(struct mad_sender *sender, struct mad_path *ret, uint8_t ret_mad[MAD_BYTES])
+{
+	uint32_t id;
+	bool is_due;
+
+	if (getrandom(&id, sizeof(id), GRND_NONBLOCK) != sizeof(id))
+		return false;
+	pthread_mutex_lock(&sender->lock);
+	is_due = peers_probe(&sender->peers, id, clock_coarse_ns(), ret, &id);
+	pthread_mutex_unlock(&sender->lock);
+	if (is_due)
+		mad_probe_write(id, ret_mad);
+	return is_due;
+}
+
+void mad_sender_send_probe(struct mad_sender *sender, const struct mad_path *path,
 			   const uint8_t mad[MAD_BYTES])
 {
-	struct mad_talk talk = mad_talk_of(mad);
-
 	pthread_mutex_lock(&sender->lock);
-	peers_unanswered(&sender->peers, gid, talk.sender_id, clock_coarse_ns());
+	hold_to_qpn(sender, path, PEER_QP1, mad);
+	pthread_mutex_unlock(&sender->lock);
+}
+
+void mad_sender_score(struct mad_sender *sender, struct mad_sender_score *ret)
+{
+	pthread_mutex_lock(&sender->lock);
+	*ret = (struct mad_sender_score){ .n_probed = sender->peers.n[WAY_PROBED],
+					  .n_reached = sender->peers.n[WAY_WORKS],
+					  .n_lost = sender->peers.n[WAY_FAILS],
+					  .first_lost = sender->peers.lost };
 	pthread_mutex_unlock(&sender->lock);
 }
 
@@ -526,17 +502,17 @@ static void await_posted(struct mad_sender *sender)
 
 void mad_sender_close(struct mad_sender *sender)
 {
-	int i;
-
 	if (!sender)
 		return;
 	await_posted(sender);
 	if (sender->qp)
 		ibv_destroy_qp(sender->qp);
-	destroy_retired(sender);
-	for (i = 0; i < HANDLES; i++)
-		if (sender->handle[i].ah)
-			ibv_destroy_ah(sender->handle[i].ah);
+	handles_fini(&sender->handles);
+	peers_fini(&sender->peers);
+	if (sender->mr)
+		ibv_dereg_mr(sender->mr);
+	if (sender->slot)
+		munmap(sender->slot, SENDS_MAX * sizeof(*sender->slot));
 	inbox_free(sender->inbox);
 	if (sender->cq)
 		ibv_destroy_cq(sender->cq);

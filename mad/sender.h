@@ -11,8 +11,8 @@
  * last second, and goes back to QP1 if that is in vain. So who has a sender also receives from it.
  *
  * Not every device, hypervisor and switch lets such a packet pass, and who drops it says nothing.
- * So the sender finds out with whom it is in vain, and refuses messages to them; and what a peer
- * asks twice it does not answer: all that goes through umad. See peers.h and asked.h.
+ * So the sender refuses messages to a peer until a probe has been answered, and answers to what the
+ * peer asks twice: all that goes through umad. See peers.h and asked.h.
  *
  * The Q_Key of QP1 is privileged: without CAP_NET_RAW there is no such queue pair, and messages go
  * through umad.
@@ -34,8 +34,7 @@ struct mad_sender;
  * @port_num: from 1
  * @ret:      to be given back with mad_sender_close()
  *
- * Return: 0, -EPERM without the privilege, -EOPNOTSUPP on InfiniBand and if the device takes no 256
- * bytes inline, or what the device says.
+ * Return: 0, -EPERM without the privilege, -EOPNOTSUPP on InfiniBand, or what the device says.
  */
 int mad_sender_open(struct ibv_context *verbs, uint8_t port_num, struct mad_sender **ret);
 
@@ -51,18 +50,42 @@ struct mad_port *mad_sender_port(struct mad_sender *sender);
  * mad_sender_came() - a message came from @gid, here or at QP1; before it is dealt with
  *
  * It may be one that anybody has sent: it can make more messages go through umad, and no others.
- * Any thread may call it, and the next two.
+ * Any thread may call it, and the next ones.
+ *
+ * Return: true for the answer to a probe, which is for nobody else.
  */
-void mad_sender_came(struct mad_sender *sender, const struct mad_gid *gid,
+bool mad_sender_came(struct mad_sender *sender, const struct mad_gid *gid,
 		     const uint8_t mad[MAD_BYTES]);
 
 /** mad_sender_heard() - a message of a connection came from @gid's queue pair @qpn */
 void mad_sender_heard(struct mad_sender *sender, const struct mad_gid *gid, uint32_t qpn);
 
-/** mad_sender_unanswered() - this message to @gid was not answered, and is said again through umad
+/** mad_sender_unanswered() - what left along @path was not answered, and is said again by umad */
+void mad_sender_unanswered(struct mad_sender *sender, const struct mad_path *path);
+
+/**
+ * mad_sender_probe() - the next probe that is due; to be asked for at each turn, until there is
+ * none
+ *
+ * Return: true with a message for mad_sender_send_probe(), which may be left out if the next hop
+ * has no link address: it is made up for.
  */
-void mad_sender_unanswered(struct mad_sender *sender, const struct mad_gid *gid,
+bool mad_sender_probe(struct mad_sender *sender, struct mad_path *ret, uint8_t ret_mad[MAD_BYTES]);
+
+/** mad_sender_send_probe() - hold it, as mad_sender_hold(), whatever is known of the way */
+void mad_sender_send_probe(struct mad_sender *sender, const struct mad_path *path,
 			   const uint8_t mad[MAD_BYTES]);
+
+/* How many peers ... */
+struct mad_sender_score {
+	unsigned int n_probed;	   /* are being probed: come back within PROBE_NS */
+	unsigned int n_reached;	   /* the fast path reaches */
+	unsigned int n_lost;	   /* it does not reach, though they are there */
+	struct mad_gid first_lost; /* of the latter */
+};
+
+/** mad_sender_score() - how the fast path is doing */
+void mad_sender_score(struct mad_sender *sender, struct mad_sender_score *ret);
 
 /** mad_sender_insist() - from now on no message is refused because it may be in vain: for drills */
 void mad_sender_insist(struct mad_sender *sender);
@@ -77,7 +100,7 @@ void mad_sender_close(struct mad_sender *sender);
  * May block, like a write to umad, while the link address of a peer that is new is resolved.
  *
  * Return: 0, but see mad_sender_failed(). Else it has to go through umad: -EAGAIN if that is better
- * (may be in vain, queue full, queue pair broken, no GRH); or why there is no address handle.
+ * (not known to arrive, queue full, queue pair broken, no GRH); or why there is no address handle.
  */
 int mad_sender_send(struct mad_sender *sender, const struct mad_path *path,
 		    const uint8_t mad[MAD_BYTES]);

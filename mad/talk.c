@@ -4,6 +4,9 @@
  */
 #include "mad/talk.h"
 
+#define PKEY_DEFAULT	 0xffff
+#define SIDR_UNSUPPORTED 1 /* no such service: IBTA vol. 1, 12.11 */
+
 struct ids {
 	uint32_t first, second;
 };
@@ -57,4 +60,29 @@ struct mad_talk mad_talk_of(const uint8_t mad[MAD_BYTES])
 				  .attr_id = attr_id,
 				  .sender_id = id_at(&ids, kind->sender),
 				  .receiver_id = id_at(&ids, kind->receiver) };
+}
+
+void mad_probe_write(uint32_t request_id, uint8_t ret[MAD_BYTES])
+{
+	struct cm_msg msg;
+
+	cm_msg_init(&msg, CM_ATTR_SIDR_REQ, (uint64_t)request_id << 32);
+	msg.sidr_req.request_id = request_id;
+	msg.sidr_req.pkey = PKEY_DEFAULT;
+	msg.sidr_req.service_id = MAD_PROBE_SERVICE_ID;
+	cm_msg_encode(&msg, ret);
+}
+
+bool mad_probe_answer(const uint8_t mad[MAD_BYTES], uint8_t ret[MAD_BYTES])
+{
+	struct cm_msg asked, answer;
+
+	if (cm_msg_decode(mad, MAD_BYTES, &asked) || asked.hdr.attr_id != CM_ATTR_SIDR_REQ ||
+	    asked.sidr_req.service_id != MAD_PROBE_SERVICE_ID)
+		return false;
+	cm_msg_init(&answer, CM_ATTR_SIDR_REP, asked.hdr.tid);
+	answer.sidr_rep.request_id = asked.sidr_req.request_id;
+	answer.sidr_rep.status = SIDR_UNSUPPORTED;
+	cm_msg_encode(&answer, ret);
+	return true;
 }

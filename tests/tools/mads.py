@@ -82,6 +82,11 @@ def dreq(local=0x100, remote=0x200, qpn=0x22):
     return ids("DREQ", local, remote, b32=u24(qpn))
 
 
+def probe(request=0x300):
+    """A peer of purecm's asks whether its fast path arrives."""
+    return mad("SIDR_REQ", b24=u32(request), b28=b"\xff\xff", b32=b"\2purecm\0")
+
+
 def sidr_req(request=0x300, port=7000, src=A, dst=B):
     return mad("SIDR_REQ", b24=u32(request), b28=b"\xff\xff",
                b32=(0x01110000 + port).to_bytes(8, "big"), b40=cma(src, dst))

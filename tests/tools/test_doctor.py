@@ -14,7 +14,7 @@ import unittest
 from running import main, purecm
 
 CHECKS = ["devices", "ports", "GIDs", "MTU", "pkeys", "SM", "umad", "CM class", "cmportd",
-          "port settings", "library", "firewall", "namespaces", "limits"]
+          "port settings", "fast path", "library", "firewall", "namespaces", "limits"]
 STEPS = ["address", "route", "interface", "source GID", "neighbour"]
 
 CHAIN = "table inet filter {\n\tchain input {\n\t\ttype filter hook input priority 0; policy %s;\n"

@@ -140,6 +140,12 @@ class Rejected(unittest.TestCase):
             self.assertIn(str(status), said["what"])
 
 
+    def test_a_probe_of_a_path_is_no_connection(self):
+        told = mads.story((0, ">", mads.probe()), (0.1, "<", mads.sidr_rep(status=1)),
+                          (1, ">", mads.probe(2)))
+        self.assertEqual(explained(told), explained(mads.story()))
+
+
 class Closing(unittest.TestCase):
     def test_a_disconnect_without_an_answer(self):
         said = last(*opened(), (1, "<", mads.dreq(0x200, 0x100, 0x11)))

@@ -57,6 +57,7 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 	*attr = (struct ibv_device_attr){ .phys_port_cnt = fake.n_ports ? fake.n_ports : 1,
 					  .max_qp_rd_atom = FAKE_READS,
 					  .max_qp_init_rd_atom = FAKE_READS,
+					  .max_qp_wr = fake.max_qp_wr,
 					  .local_ca_ack_delay = 15 };
 	return 0;
 }

@@ -72,7 +72,7 @@ struct fake_verbs {
 	int n_told;
 
 	/* The queue pair that sends and receives. */
-	uint32_t max_inline; /* what it says of itself; 0: what it was asked for */
+	int max_qp_wr; /* 0: it does not say */
 	uintptr_t registered_at;
 	int poll_error;		/* what looking for completions returns, if not 0 */
 	bool is_flushed;	/* it is in its error state */
@@ -91,7 +91,7 @@ extern struct fake_verbs fake;
 /** fake_verbs_begin() - a device with nothing made on it, its ports down. Return: its context. */
 struct ibv_context *fake_verbs_begin(void);
 
-/** fake_roce_begin() - the same, port 1 active on Ethernet; a queue pair takes a MAD inline. */
+/** fake_roce_begin() - the same, port 1 active on Ethernet. */
 struct ibv_context *fake_roce_begin(void);
 
 /** fake_n_alive() - how many objects are there; the domains that a device keeps do not count. */

@@ -10,12 +10,16 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lib/portd/client/client.h"
 #include "lib/portd/proto/port_file.h"
 #include "lib/portd/proto/socket_path.h"
 #include "mad/umad_node.h"
 #include "mad/umad_owner.h"
 #include "tools/purecm/checkup.h"
 #include "tools/purecm/run_program.h"
+#include "tools/purecm/snapshot.h"
+
+#define STAT_WAIT_MS 1000
 
 static bool is_served(char path[SOCKET_PATH_BYTES])
 {
@@ -135,6 +139,63 @@ void check_cmportd(struct checkup *checkup, struct finding *finding)
 	} else {
 		found(finding, VERDICT_OK, "does not run; the first program starts it at %s", path);
 	}
+}
+
+/* Return: a number of peers at a port, as cmportd has told it. */
+static uint64_t count_peers(const struct snapshot *snapshot, const struct check_port *port,
+			    enum portd_stat_counter what)
+{
+	const struct snapshot_port *known;
+	uint64_t n = 0;
+	size_t i;
+
+	for (i = 0; i < snapshot->n_counts; i++) {
+		known = &snapshot->port[snapshot->count[i].port % PORTD_PORTS_MAX];
+		if (snapshot->count[i].what == what && known->port_num == port->port_num &&
+		    !strcmp(known->device, port->device))
+			n += snapshot->count[i].value;
+	}
+	return n;
+}
+
+static void judge_fast_path(const struct snapshot *snapshot, const struct check_port *port,
+			    struct finding *finding)
+{
+	unsigned long long n_fast = count_peers(snapshot, port, PORTD_COUNT_FAST_PEERS);
+	unsigned long long n_lost = count_peers(snapshot, port, PORTD_COUNT_LOST_PEERS);
+
+	if (n_lost)
+		found(finding, VERDICT_NOTE,
+		      "%s/%u: only umad reaches %llu of %llu peers, which is slower", port->device,
+		      port->port_num, n_lost, n_lost + n_fast);
+	else if (n_fast)
+		found(finding, VERDICT_OK, "%s/%u: it reaches all %llu peers", port->device,
+		      port->port_num, n_fast);
+	else
+		found(finding, VERDICT_OK, "%s/%u: no peer to judge it by yet", port->device,
+		      port->port_num);
+}
+
+void check_fast_path(struct checkup *checkup, struct finding *finding)
+{
+	static struct snapshot snapshot;
+	struct portd_client *client;
+	struct portd_why why = { "" };
+	unsigned int i;
+
+	if (portd_client_visit(&client, &why)) {
+		found(finding, VERDICT_SKIP, "not checked: no cmportd runs");
+		return;
+	}
+	if (snapshot_gather(client, 0, STAT_WAIT_MS, &snapshot))
+		found(finding, VERDICT_SKIP, "not checked: cmportd does not answer");
+	for (i = 0; finding->verdict != VERDICT_SKIP && i < checkup->n_ports; i++)
+		if (check_port_is_roce(&checkup->port[i]))
+			judge_fast_path(&snapshot, &checkup->port[i], finding);
+	if (!finding->text[0])
+		found(finding, VERDICT_SKIP, "not checked: no port of RoCE");
+	snapshot_fini(&snapshot);
+	portd_client_close(client);
 }
 
 /* Which file the dynamic linker finds by the name that programs ask for. */

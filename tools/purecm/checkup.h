@@ -96,6 +96,7 @@ check_function check_umad;
 check_function check_manager;
 check_function check_cmportd;
 check_function check_port_settings;
+check_function check_fast_path;
 check_function check_library;
 check_function check_firewall;
 check_function check_namespaces;

@@ -43,6 +43,8 @@ static const struct check host_checks[] = {
 	  "systemctl enable --now cmportd.socket; see cmportd(8)" },
 	{ "port settings", check_port_settings,
 	  "Mend the line; cmportd(8) has the format. Then: systemctl reload cmportd" },
+	{ "fast path", check_fast_path,
+	  "Nothing is lost. A hypervisor, a switch or the device drops MADs that do not leave from QP1: its administrator may allow them; or cmportd --qp1, which does not try" },
 	{ "library", check_library,
 	  "purecm run -- PROGRAM; or install purecm and run ldconfig" },
 	{ "firewall", check_firewall,

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "mad/talk.h"
 #include "mad/umad.h"
 #include "tools/purecm/command.h"
 #include "tools/purecm/drill_value.h"
@@ -100,13 +101,17 @@ int drill_link_send(struct drill_link *link, const uint8_t mad[MAD_BYTES])
 static int take_from(struct drill_link *link, struct mad_port *port)
 {
 	struct mad_path path;
-	uint8_t mad[MAD_BYTES];
+	uint8_t mad[MAD_BYTES], answer[MAD_BYTES];
 	struct drill_heard *heard;
 	int err;
 
 	while ((err = mad_port_receive(port, &path, mad)) == 0 || err == -ENOMSG) {
 		if (err || memcmp(&path.dgid, &link->path.dgid, sizeof(path.dgid)) != 0)
 			continue;
+		if (mad_probe_answer(mad, answer)) { /* no part of a drill */
+			mad_port_send(link->port, &path, answer);
+			continue;
+		}
 		heard = add(link, &link->mads);
 		if (heard)
 			memcpy(heard->mad, mad, MAD_BYTES);

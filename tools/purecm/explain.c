@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "cm/retry.h"
+#include "mad/talk.h"
 #include "tools/purecm/advice.h"
 #include "tools/purecm/command.h"
 #include "tools/purecm/field.h"
@@ -301,6 +302,9 @@ static void explain_flow(struct explain *explain, const struct flow *flow)
 	const struct context context = { explain->flows, flow, explain->end_ns };
 	const struct advice *advice;
 
+	/* That it is refused is what it is for, and no program waits for it. */
+	if (flow->is_sidr && flow->service_id == MAD_PROBE_SERVICE_ID)
+		return;
 	if (!filter_takes_flow(&explain->filter, flow) ||
 	    !filter_takes_outcome(&explain->filter, flow->outcome))
 		return;

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "mad/talk.h"
 #include "tools/purecm/flow.h"
 
 #define PS_SDP	 0x0001
@@ -104,6 +105,8 @@ const char *flow_service(const struct flow *flow, char buf[FLOW_WHO_BYTES])
 	if (space)
 		snprintf(buf, FLOW_WHO_BYTES, "%s port %u", space,
 			 (unsigned int)(flow->service_id & 0xffff));
+	else if (flow->service_id == MAD_PROBE_SERVICE_ID)
+		snprintf(buf, FLOW_WHO_BYTES, "purecm's probe of a path");
 	else
 		snprintf(buf, FLOW_WHO_BYTES, "service 0x%" PRIx64, flow->service_id);
 	return buf;

@@ -103,6 +103,9 @@ const char *snapshot_counter(unsigned int what);
 /** snapshot_counter_text() - what it means. */
 const char *snapshot_counter_text(unsigned int what);
 
+/** snapshot_is_gauge() - is it a number of peers, which may fall, and not of messages? */
+bool snapshot_is_gauge(unsigned int what);
+
 /** stat_print_text() - for people; @width: of the terminal, 0 for any. */
 void stat_print_text(const struct snapshot *snapshot, unsigned int width);
 

@@ -125,6 +125,11 @@ const char *snapshot_counter(unsigned int what)
 	return name;
 }
 
+bool snapshot_is_gauge(unsigned int what)
+{
+	return what == PORTD_COUNT_FAST_PEERS || what == PORTD_COUNT_LOST_PEERS;
+}
+
 const char *snapshot_counter_text(unsigned int what)
 {
 	return counters[what].text;

@@ -199,8 +199,26 @@ static void print_samples(const struct snapshot *snapshot, bool at_port)
 	size_t i;
 
 	for (i = 0; i < snapshot->n_counts; i++)
-		if ((snapshot->count[i].row.client == PORTD_STAT_PASSING) == at_port)
+		if ((snapshot->count[i].row.client == PORTD_STAT_PASSING) == at_port &&
+		    !snapshot_is_gauge(snapshot->count[i].what))
 			print_sample(snapshot, &snapshot->count[i], at_port);
+}
+
+static void print_peers(const struct snapshot *snapshot)
+{
+	const struct portd_stat_count *count;
+	size_t i;
+
+	metric_begin("purecm_port_peers", "gauge", "peers of a port, by what reaches them");
+	for (i = 0; i < snapshot->n_counts; i++) {
+		count = &snapshot->count[i];
+		if (!snapshot_is_gauge(count->what))
+			continue;
+		fputs("purecm_port_peers{", stdout);
+		print_port_labels(snapshot, count->port);
+		printf(",way=\"%s\"} %" PRIu64 "\n",
+		       count->what == PORTD_COUNT_FAST_PEERS ? "fast" : "umad", count->value);
+	}
 }
 
 void stat_print_prometheus(const struct snapshot *snapshot)
@@ -217,4 +235,5 @@ void stat_print_prometheus(const struct snapshot *snapshot)
 	metric_begin("purecm_port_messages_total", "counter",
 		     "CM messages that passed cmportd at a port, by kind and what became of them");
 	print_samples(snapshot, true);
+	print_peers(snapshot);
 }

@@ -221,15 +221,16 @@ static void print_heading(const struct snapshot *snapshot, const struct portd_st
 static size_t print_counter(const struct snapshot *snapshot, size_t at, unsigned int width)
 {
 	const struct portd_stat_count *first = &snapshot->count[at];
+	bool is_gauge = snapshot_is_gauge(first->what);
 	char text[CM_TALLY_KINDS * 40] = "";
 	size_t n = 0;
 
 	for (; at < snapshot->n_counts && snapshot->count[at].what == first->what &&
 	       is_of(&snapshot->count[at], first) && n < sizeof(text) - 40;
 	     at++)
-		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s %" PRIu64, n ? ", " : "",
-				      snapshot_message(snapshot->count[at].message),
-				      snapshot->count[at].value);
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s%s%" PRIu64, n ? ", " : "",
+				      is_gauge ? "" : snapshot_message(snapshot->count[at].message),
+				      is_gauge ? "" : " ", snapshot->count[at].value);
 	printf("  %-12s", snapshot_counter(first->what));
 	page_fill(text, 14, 14, width, stdout);
 	return at;

@@ -46,6 +46,9 @@ end
 
 -- --- service ids -------------------------------------------------------------
 
+-- No host has it: mad/talk.h.
+local probed_service = "\2purecm\0"
+
 -- A service id of 8 bytes: port space and port.
 local function service_of(bytes)
   local space = 0
@@ -58,6 +61,9 @@ end
 local function service_text(service)
   if service_spaces[service.space] then
     return ("%s port %d"):format(service_spaces[service.space], service.port)
+  end
+  if service.bytes == probed_service then
+    return "purecm's probe of a path"
   end
   local digits = hex(service.bytes):gsub("^0+", "")
   return "service 0x" .. (digits == "" and "0" or digits)

@@ -249,7 +249,8 @@ local function add_notes(tree, step, is_read_before)
      not (is_read_before or is_answered) then
     return
   end
-  local said = find_advice(flow)
+  local is_probe = flow.service and flow.service.bytes == probed_service
+  local said = not is_probe and find_advice(flow)
   if said then
     tree:add(field.what, said.what):set_generated()
     tree:add(field.cause, said.cause):set_generated()

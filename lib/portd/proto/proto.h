@@ -275,23 +275,26 @@ struct portd_stat_id {
 	X(DESTROYING)
 
 /* What is counted: by who speaks the protocol (lib, and cmportd for the dead), X(name, text) ... */
-#define PORTD_STAT_COUNTERS(X)                                               \
-	X(SENT, "sent for the first time")                                   \
-	X(RECEIVED, "received, dropped ones included")                       \
-	X(REPEATED, "sent again, for want of an answer")                     \
-	X(DUPLICATE, "received again")                                       \
-	X(MALFORMED, "dropped: no message of the CM class")                  \
-	X(UNKNOWN, "dropped: its ids name no connection")                    \
-	X(ALIEN, "dropped: not from the connection's peer")                  \
-	X(UNEXPECTED, "dropped: means nothing in the connection's state")    \
-	X(NO_MEMORY, "dropped: a request, for want of memory")               \
-	X(UNSUPPORTED, "dropped: of a kind that is not served")              \
-	/* ... and at a port, by cmportd. */                                 \
-	X(ANSWERED, "for nobody here: answered by cmportd")                  \
-	X(FORBIDDEN, "dropped: its sender may not send it")                  \
-	X(HELD_BACK, "dropped: for nobody, as clients may still come back")  \
-	X(OVERFLOW, "dropped: its receiver does not read, or too many wait") \
-	X(UNSENT, "dropped: the device refused it, or its peer has no link address")
+#define PORTD_STAT_COUNTERS(X)                                                       \
+	X(SENT, "sent for the first time")                                           \
+	X(RECEIVED, "received, dropped ones included")                               \
+	X(REPEATED, "sent again, for want of an answer")                             \
+	X(DUPLICATE, "received again")                                               \
+	X(MALFORMED, "dropped: no message of the CM class")                          \
+	X(UNKNOWN, "dropped: its ids name no connection")                            \
+	X(ALIEN, "dropped: not from the connection's peer")                          \
+	X(UNEXPECTED, "dropped: means nothing in the connection's state")            \
+	X(NO_MEMORY, "dropped: a request, for want of memory")                       \
+	X(UNSUPPORTED, "dropped: of a kind that is not served")                      \
+	/* ... and at a port, by cmportd. */                                         \
+	X(ANSWERED, "for nobody here: answered by cmportd")                          \
+	X(FORBIDDEN, "dropped: its sender may not send it")                          \
+	X(HELD_BACK, "dropped: for nobody, as clients may still come back")          \
+	X(OVERFLOW, "dropped: its receiver does not read, or too many wait")         \
+	X(UNSENT, "dropped: the device refused it, or its peer has no link address") \
+	X(BY_UMAD, "sent through umad, which is slower than the fast path")          \
+	X(FAST_PEERS, "peers that the fast path reaches now")                        \
+	X(LOST_PEERS, "peers that only umad reaches: something drops the fast path")
 
 enum portd_stat_counter {
 #define X(name, text) PORTD_COUNT_##name,

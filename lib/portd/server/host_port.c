@@ -352,8 +352,10 @@ static unsigned int receive_mads(struct server *server, struct host_port *host_p
 			continue;
 		if (*ret_err)
 			break;
-		if (host_port->sender)
-			mad_sender_came(host_port->sender, &path.dgid, mad);
+		if (host_port->sender && mad_sender_came(host_port->sender, &path.dgid, mad))
+			continue;
+		if (probe_answer(host_port, &path, mad))
+			continue;
 		server->above->received(server, host_port, &path, port->source_qpn, mad);
 	}
 	return n;
@@ -406,7 +408,7 @@ static void inbox_ready(struct watch *watch, uint32_t events)
 
 /* --- sending ------------------------------------------------------------- */
 
-static bool is_hop_ready(const struct host_port *host_port, const struct mad_path *path)
+bool host_port_reaches_hop(const struct host_port *host_port, const struct mad_path *path)
 {
 	return !path->grh ||
 	       hop_is_ready(host_port->verbs, host_port->port_num, path->sgid_index, &path->dgid);
@@ -423,6 +425,7 @@ static void send_by_umad(struct server *server, struct host_port *host_port,
 {
 	int err = mad_port_send(host_port->mad, path, mad);
 
+	stat_count(host_port, PORTD_COUNT_BY_UMAD, mad);
 	if (!err)
 		return;
 	count_unsent(server, host_port, mad);
@@ -438,14 +441,14 @@ static bool send_now(struct server *server, struct host_port *host_port,
 	bool may_be_fast = !again && host_port->sender;
 	bool is_fast = may_be_fast && mad_sender_is_ready(host_port->sender, path, mad);
 
-	if (!is_fast && !is_hop_ready(host_port, path))
+	if (!is_fast && !host_port_reaches_hop(host_port, path))
 		return false;
 	if (may_be_fast && !mad_sender_hold(host_port->sender, path, mad))
 		return true;
-	if (is_fast && !is_hop_ready(host_port, path))
+	if (is_fast && !host_port_reaches_hop(host_port, path))
 		return false;
 	if (again && host_port->sender)
-		mad_sender_unanswered(host_port->sender, &path->dgid, mad);
+		mad_sender_unanswered(host_port->sender, path);
 	if (again && path->grh)
 		hop_revalidate(host_port->verbs, host_port->port_num, path->sgid_index,
 			       &path->dgid);
@@ -519,10 +522,11 @@ static void send_held(struct server *server, struct host_port *host_port)
 	uint8_t mad[MAD_BYTES];
 	struct mad_path path;
 
+	probe_peers(host_port);
 	mad_sender_release(host_port->sender);
 	/* What the device did not send after all. */
 	while (mad_sender_failed(host_port->sender, &path, mad)) {
-		if (is_hop_ready(host_port, &path))
+		if (host_port_reaches_hop(host_port, &path))
 			send_by_umad(server, host_port, &path, mad);
 		else
 			wait_for_hop(server, host_port,

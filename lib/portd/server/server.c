@@ -189,6 +189,16 @@ static void retry_waiting(struct server *server)
 	for_each_host_port(server, host_port_retry);
 }
 
+static bool any_probes(const struct server *server)
+{
+	unsigned int i;
+
+	for (i = 0; i < server->n_host_ports; i++)
+		if (server->host_port[i] && server->host_port[i]->is_probing)
+			return true;
+	return false;
+}
+
 static struct cm_time earlier_ms(const struct server *server, struct cm_time deadline, int ms)
 {
 	return cm_time_earlier(deadline, cm_time_after(server->now, (uint64_t)ms * CM_NS_PER_MS));
@@ -222,6 +232,8 @@ static int sleep_ms(struct server *server)
 	if (server->n_throttled)
 		deadline = earlier_ms(server, deadline, THROTTLE_LOOK_MS);
 	deadline = cm_time_earlier(deadline, retry_deadline(server));
+	if (any_probes(server))
+		deadline = earlier_ms(server, deadline, WAITING_LOOK_MS);
 	return cm_time_ms_until(deadline, server->now);
 }
 

@@ -71,10 +71,28 @@ static void put_port(struct report *report, const struct host_port *host_port)
 	put(report, &record);
 }
 
+static void put_peers(struct report *report, const struct host_port *host_port)
+{
+	struct portd_stat_count count = { .message = CM_TALLY_NONE };
+	struct mad_sender_score score = { 0 };
+
+	if (host_port->sender)
+		mad_sender_score(host_port->sender, &score);
+	count.what = PORTD_COUNT_FAST_PEERS;
+	count.value = score.n_reached;
+	if (count.value)
+		put_count(&count, report);
+	count.what = PORTD_COUNT_LOST_PEERS;
+	count.value = score.n_lost;
+	if (count.value)
+		put_count(&count, report);
+}
+
 static void put_passed(struct report *report, const struct host_port *host_port)
 {
 	struct portd_stat_count count = { .what = 0 };
 
+	put_peers(report, host_port);
 	for (; count.what < PORTD_N_COUNTERS; count.what++) {
 		for (count.message = 0; count.message < CM_TALLY_KINDS; count.message++) {
 			count.value = host_port->passed[count.what][count.message];

@@ -16,6 +16,7 @@
  *   router.c     which client a message goes to, and whether a client may send it
  *   host_port.c  the ports of this host: receiving, and sending in the right order
  *   defaults.c   what root has set for ports
+ *   probe.c      probes of the fast path, ours and those of peers
  *   recovery.c   the socket directory, and connections that a cmportd before us has left behind
  *   subnet.c     queries of clients to subnet administrators
  *   tracer.c     all messages, for tracers
@@ -93,6 +94,8 @@ struct host_port {
 	struct list waiting;	   /* transmit entries that wait for link addresses */
 	unsigned int n_waiting;
 	bool has_unread;       /* at the sender's queue pair: look there without being woken */
+	bool is_probing;       /* peers: probes may be due, see mad/peers.h */
+	bool has_warned;       /* that the fast path does not reach a peer */
 	bool is_gone;	       /* its device: to be closed at the end of this turn */
 	struct subnet *subnet; /* NULL on RoCE */
 	struct traced_gid traced_gid;
@@ -460,6 +463,17 @@ void defaults_tell(struct server *server, struct client *client, const struct ho
 
 /** host_port_heard() - a connection's message has come from the peer's queue pair @qpn. */
 void host_port_heard(struct host_port *host_port, const struct mad_path *path, uint32_t qpn);
+
+/** host_port_reaches_hop() - has the next hop of a path a link address? If not, it is asked for. */
+bool host_port_reaches_hop(const struct host_port *host_port, const struct mad_path *path);
+
+/** probe_peers() - hold the probes that are due; warn once if the fast path does not reach a peer
+ */
+void probe_peers(struct host_port *host_port);
+
+/** probe_answer() - answer @mad if it is a probe of the peer at @path. Return: was it one? */
+bool probe_answer(struct host_port *host_port, const struct mad_path *path,
+		  const uint8_t mad[MAD_BYTES]);
 
 /** host_port_receive_inbox() - take what has arrived at the sender's queue pair. */
 void host_port_receive_inbox(struct server *server, struct host_port *host_port);

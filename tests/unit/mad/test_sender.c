@@ -8,8 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mad/inbox.h"
+#include "mad/handles.h"
 #include "mad/sender.h"
+#include "mad/talk.h"
 #include "tests/unit/test.h"
 #include "tests/unit/fake_verbs.h"
 
@@ -43,6 +44,29 @@ static void say(enum cm_attr attr, uint32_t local, uint32_t remote)
 	cm_msg_encode(&msg, mad);
 }
 
+static struct mad_path path_to(const char *address, uint8_t sgid_index)
+{
+	return (struct mad_path){
+		.grh = true, .sgid_index = sgid_index, .hop_limit = 64, .dgid = fake_gid_of(address)
+	};
+}
+
+/* Some time or other the peer at an address has answered a probe. */
+static void reach(const char *address, uint8_t sgid_index)
+{
+	struct mad_path path = path_to(address, sgid_index);
+	uint8_t said[MAD_BYTES], probe[MAD_BYTES], answer[MAD_BYTES];
+
+	memcpy(said, mad, MAD_BYTES);
+	say(CM_ATTR_REQ, OUR_ID, 0);
+	mad_sender_send(sender, &path, mad);
+	while (mad_sender_probe(sender, &path, probe))
+		if (mad_probe_answer(probe, answer))
+			ck_assert(mad_sender_came(sender, &path.dgid, answer));
+	memcpy(mad, said, MAD_BYTES);
+	fake.n_sent = 0;
+}
+
 static void setup(void)
 {
 	struct ibv_context *context = fake_roce_begin();
@@ -52,19 +76,14 @@ static void setup(void)
 	fake_add_gid("10.77.1.1", V1_INDEX, IBV_GID_TYPE_ROCE_V1);
 	ck_assert_int_eq(mad_sender_open(context, 1, &sender), 0);
 	say(CM_ATTR_REQ, OUR_ID, 0);
+	reach(PEER_V4, V4_INDEX);
+	reach(PEER_V6, V6_INDEX);
 }
 
 static void teardown(void)
 {
 	mad_sender_close(sender);
 	ck_assert_int_eq(fake.n_made, 0);
-}
-
-static struct mad_path path_to(const char *address, uint8_t sgid_index)
-{
-	return (struct mad_path){
-		.grh = true, .sgid_index = sgid_index, .hop_limit = 64, .dgid = fake_gid_of(address)
-	};
 }
 
 /* Return: to which queue pair a message to an address went; 0: it has to go through umad. */
@@ -85,7 +104,7 @@ static uint32_t qpn_to(const char *address, uint8_t sgid_index)
 
 FIXTURE(setup, teardown);
 
-TEST(the_first_message_to_a_peer_goes_to_qp1)
+TEST(a_message_to_a_peer_that_was_reached_goes_to_qp1)
 {
 	ck_assert_uint_eq(qpn_to(PEER_V4, V4_INDEX), 1);
 	ck_assert_uint_eq(fake.sent[0].qkey, 0x80010000);
@@ -127,12 +146,12 @@ TEST(a_kernel_is_answered_at_qp1)
 
 TEST(one_that_does_not_answer_is_sent_to_qp1_again)
 {
-	struct mad_gid gid = fake_gid_of(PEER_V4);
+	struct mad_path path = path_to(PEER_V4, V4_INDEX);
 
-	mad_sender_heard(sender, &gid, QPN);
-	mad_sender_unanswered(sender, &gid, mad);
+	mad_sender_heard(sender, &path.dgid, QPN);
+	mad_sender_unanswered(sender, &path);
 	ck_assert_uint_eq(qpn_to(PEER_V4, V4_INDEX), 1);
-	mad_sender_heard(sender, &gid, QPN);
+	mad_sender_heard(sender, &path.dgid, QPN);
 	ck_assert_uint_eq(qpn_to(PEER_V4, V4_INDEX), 1);
 }
 
@@ -209,16 +228,35 @@ TEST(an_address_that_has_become_shared_is_not_sent_from_after_forgetting)
 	ck_assert_uint_eq(qpn_to(PEER_V4, V4_INDEX), 0);
 }
 
-TEST(a_hundred_thousand_peers_need_no_more_than_the_handles_that_are_kept)
+TEST(ten_thousand_peers_have_a_handle_each)
+{
+	struct mad_path path = path_to(PEER_V6, V6_INDEX);
+	int n_made = 0;
+
+	for (unsigned int i = 0; i < 20000; i++) {
+		path.dgid.raw[12] = (uint8_t)(i % 10000 >> 8);
+		path.dgid.raw[13] = (uint8_t)(i % 10000);
+		mad_sender_heard(sender, &path.dgid, QPN);
+		fake.n_sent = 0;
+		ck_assert_int_eq(mad_sender_send(sender, &path, mad), 0);
+		if (i == 9999)
+			n_made = fake.n_ahs;
+	}
+	ck_assert_int_eq(n_made, 10000);
+	ck_assert_int_eq(fake.n_ahs, n_made);
+}
+
+TEST(no_more_handles_are_kept_than_there_may_be)
 {
 	struct mad_path path = path_to(PEER_V6, V6_INDEX);
 
-	for (unsigned int i = 0; i < 100000; i++) {
+	for (unsigned int i = 0; i < HANDLES_MAX + 1000; i++) {
 		memcpy(&path.dgid.raw[12], &i, sizeof(i));
+		mad_sender_heard(sender, &path.dgid, QPN);
 		fake.n_sent = 0;
 		ck_assert_int_eq(mad_sender_send(sender, &path, mad), 0);
 	}
-	ck_assert_int_lt(fake.n_made, 600);
+	ck_assert_int_le(fake.n_ahs, HANDLES_MAX + 1);
 }
 
 TEST(a_queue_pair_that_broke_is_left_for_umad)
@@ -256,16 +294,75 @@ static void be_answered(void)
 	hear(CM_ATTR_REP, PEER_ID, OUR_ID);
 }
 
+#define STRANGER "10.77.0.9"
+
 static const enum cm_attr answers[] = { CM_ATTR_RTU, CM_ATTR_DREP, CM_ATTR_REJ, CM_ATTR_MRA };
 
-TEST_LOOP(an_answer_to_who_was_not_reached_goes_through_umad, 0,
-	  sizeof(answers) / sizeof(answers[0]))
-{
-	struct mad_path path = path_to(PEER_V4, V4_INDEX);
+static const enum cm_attr any_attr[] = { CM_ATTR_REQ,  CM_ATTR_REP, CM_ATTR_RTU, CM_ATTR_DREQ,
+					 CM_ATTR_DREP, CM_ATTR_REJ, CM_ATTR_MRA };
 
-	ck_assert_uint_eq(qpn_of(CM_ATTR_REQ), 1);
-	ck_assert_uint_eq(qpn_of(answers[_i]), 0);
+TEST_LOOP(a_message_to_who_was_not_reached_goes_through_umad, 0,
+	  sizeof(any_attr) / sizeof(any_attr[0]))
+{
+	struct mad_path path = path_to(STRANGER, V4_INDEX);
+
+	say(any_attr[_i], OUR_ID, PEER_ID);
+	ck_assert_uint_eq(qpn_to(STRANGER, V4_INDEX), 0);
 	ck_assert(!mad_sender_is_ready(sender, &path, mad));
+}
+
+TEST(a_question_to_who_was_not_reached_sends_a_probe_for_qp1_beside_it)
+{
+	uint8_t probe[MAD_BYTES], answer[MAD_BYTES];
+	struct mad_path path;
+
+	ck_assert_uint_eq(qpn_to(STRANGER, V4_INDEX), 0);
+	ck_assert(mad_sender_probe(sender, &path, probe));
+	mad_sender_send_probe(sender, &path, probe);
+	mad_sender_release(sender);
+	ck_assert_int_eq(fake.n_sent, 1);
+	ck_assert_uint_eq(fake.sent[0].qpn, 1);
+	ck_assert_mem_eq(fake.sent[0].mad, probe, MAD_BYTES);
+	ck_assert(!mad_sender_probe(sender, &path, probe));
+	ck_assert(mad_probe_answer(fake.sent[0].mad, answer));
+	ck_assert(mad_sender_came(sender, &path.dgid, answer));
+	ck_assert_uint_eq(qpn_to(STRANGER, V4_INDEX), 1);
+}
+
+/* They may go to whoever forges an address: no more than one packet for each of his. */
+TEST_LOOP(an_answer_to_who_was_not_reached_sends_no_probe, 0, sizeof(answers) / sizeof(answers[0]))
+{
+	uint8_t probe[MAD_BYTES];
+	struct mad_path path;
+
+	say(answers[_i], OUR_ID, PEER_ID);
+	ck_assert_uint_eq(qpn_to(STRANGER, V4_INDEX), 0);
+	ck_assert(!mad_sender_probe(sender, &path, probe));
+}
+
+TEST(the_answer_to_a_lookup_of_a_program_is_none_to_a_probe)
+{
+	struct mad_gid gid = fake_gid_of(PEER_V4);
+	struct cm_msg msg;
+
+	cm_msg_init(&msg, CM_ATTR_SIDR_REP, 1);
+	msg.sidr_rep.request_id = OUR_ID;
+	cm_msg_encode(&msg, mad);
+	ck_assert(!mad_sender_came(sender, &gid, mad));
+}
+
+TEST(the_score_counts_peers)
+{
+	struct mad_sender_score score;
+
+	mad_sender_score(sender, &score);
+	ck_assert_uint_eq(score.n_reached, 2);
+	ck_assert_uint_eq(score.n_probed, 0);
+	qpn_to(STRANGER, V4_INDEX);
+	mad_sender_score(sender, &score);
+	ck_assert_uint_eq(score.n_reached, 2);
+	ck_assert_uint_eq(score.n_probed, 1);
+	ck_assert_uint_eq(score.n_lost, 0);
 }
 
 TEST_LOOP(an_answer_to_who_was_reached_does_not, 0, sizeof(answers) / sizeof(answers[0]))
@@ -343,47 +440,14 @@ TEST(a_lookup_that_comes_twice_is_answered_through_umad)
 	ck_assert_uint_eq(qpn_to(PEER_V4, V4_INDEX), 0);
 }
 
-/* As on a device that drops what leaves for QP1 from elsewhere, and says nothing. */
-TEST(if_only_the_repetition_is_answered_all_goes_through_umad)
+TEST(a_drill_insists_and_probes_nobody)
 {
-	struct mad_gid gid = fake_gid_of(PEER_V4);
+	uint8_t probe[MAD_BYTES];
+	struct mad_path path;
 
-	ck_assert_uint_eq(qpn_of(CM_ATTR_REQ), 1);
-	mad_sender_unanswered(sender, &gid, mad);
-	ck_assert_uint_eq(qpn_of(CM_ATTR_REQ), 0);
-	hear(CM_ATTR_REP, PEER_ID, OUR_ID);
-	ck_assert_uint_eq(qpn_of(CM_ATTR_RTU), 0);
-	ck_assert_uint_eq(qpn_of(CM_ATTR_DREQ), 0);
-	say(CM_ATTR_REQ, OUR_ID + 1, 0);
-	ck_assert_uint_eq(qpn_to(PEER_V6, V6_INDEX), 0);
-}
-
-TEST(a_question_that_reached_his_own_queue_pair_says_nothing_about_qp1)
-{
-	struct mad_gid gid = fake_gid_of(PEER_V4);
-
-	mad_sender_heard(sender, &gid, QPN);
-	ck_assert_uint_eq(qpn_of(CM_ATTR_REQ), QPN);
-	hear(CM_ATTR_REP, PEER_ID, OUR_ID);
-	ck_assert_uint_eq(qpn_of(CM_ATTR_RTU), QPN);
-	say(CM_ATTR_REQ, OUR_ID, 0);
-	mad_sender_unanswered(sender, &gid, mad);
-	ck_assert_uint_eq(qpn_of(CM_ATTR_RTU), 0);
-}
-
-TEST(a_question_that_did_not_reach_his_own_queue_pair_goes_to_qp1)
-{
-	struct mad_gid gid = fake_gid_of(PEER_V4);
-
-	mad_sender_heard(sender, &gid, QPN);
-	ck_assert_uint_eq(qpn_of(CM_ATTR_REQ), QPN);
-	mad_sender_unanswered(sender, &gid, mad);
-	ck_assert_uint_eq(qpn_of(CM_ATTR_REQ), 1);
-}
-
-TEST(a_drill_insists)
-{
 	mad_sender_insist(sender);
+	ck_assert_uint_eq(qpn_to(STRANGER, V4_INDEX), 1);
+	ck_assert(!mad_sender_probe(sender, &path, probe));
 	ck_assert_uint_eq(qpn_of(CM_ATTR_RTU), 1);
 	hear(CM_ATTR_DREQ, PEER_ID, OUR_ID);
 	hear(CM_ATTR_DREQ, PEER_ID, OUR_ID);
@@ -489,12 +553,17 @@ TEST(whatever_fails_in_opening_all_is_given_back)
 	ck_assert_int_eq(fake.n_made, 0);
 }
 
-TEST(a_device_without_room_for_a_message_inline_is_not_used)
+TEST(a_device_with_small_queues_is_served)
 {
 	struct ibv_context *context = fake_roce_begin();
 
-	fake.max_inline = MAD_BYTES - 1;
-	ck_assert_int_eq(mad_sender_open(context, 1, &sender), -EOPNOTSUPP);
+	fake.max_qp_wr = 64;
+	ck_assert_int_eq(mad_sender_open(context, 1, &sender), 0);
+	ck_assert_uint_eq(fake.qp_asked.cap.max_send_wr, 64);
+	ck_assert_uint_eq(fake.qp_asked.cap.max_recv_wr, 64);
+	ck_assert_uint_eq(fake.qp_asked.cap.max_inline_data, 0);
+	ck_assert_int_eq(fake.n_slots, 64);
+	mad_sender_close(sender);
 	ck_assert_int_eq(fake.n_made, 0);
 }
 

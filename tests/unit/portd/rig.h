@@ -19,6 +19,7 @@
 #define RIG_PORTS    2
 #define RIG_GID	     0x77 /* the last byte of all its GIDs */
 #define RIG_SERVICE  7174
+#define RIG_PROBE_ID 0x9abc /* of the sender's probe */
 #define RIG_PEER_QPN 0x4711 /* what arrives beside QP1 was sent from there */
 #define RATE_PER_S   50000  /* the default quotas of a client, and what it may send at once */
 #define RATE_BURST   5000
@@ -126,6 +127,12 @@ void rig_sender_refuses(int err);
 
 /** rig_sends_fail() - what the sender has taken fails from now on, and was not sent. */
 void rig_sends_fail(bool fail);
+
+/** rig_probe() - from now on this is the sender's score; a probe of host 1 is due if any is out */
+void rig_probe(const struct mad_sender_score *is);
+
+/** rig_next_answers_a_probe() - from now on, does what comes answer the sender's probes? */
+void rig_next_answers_a_probe(bool it_does);
 
 /** rig_came() - the message that the sender was told of last. Return: was there one? */
 bool rig_came(struct mad_gid *ret, struct cm_msg *ret_msg);

@@ -13,6 +13,7 @@
 
 #include "lib/net/gid.h"
 #include "lib/net/hop.h"
+#include "mad/talk.h"
 #include "tests/unit/portd/rig.h"
 #include "tests/unit/portd/rig_device.h"
 
@@ -53,6 +54,8 @@ static unsigned int n_revalidations;
 static struct mad_gid came_gid, heard_gid, unanswered_gid;
 static uint8_t came_mad[MAD_BYTES];
 static uint32_t heard_qpn;
+static bool is_probes_answer, probe_is_due;
+static struct mad_sender_score score;
 
 static struct {
 	struct rig_sent *record;
@@ -320,12 +323,48 @@ struct mad_port *mad_sender_port(struct mad_sender *sender)
 	return &sender->inbox;
 }
 
-void mad_sender_came(struct mad_sender *sender, const struct mad_gid *gid,
+bool mad_sender_came(struct mad_sender *sender, const struct mad_gid *gid,
 		     const uint8_t mad[MAD_BYTES])
 {
 	(void)sender;
 	came_gid = *gid;
 	memcpy(came_mad, mad, MAD_BYTES);
+	return is_probes_answer;
+}
+
+void rig_next_answers_a_probe(bool it_does)
+{
+	is_probes_answer = it_does;
+}
+
+bool mad_sender_probe(struct mad_sender *sender, struct mad_path *ret, uint8_t ret_mad[MAD_BYTES])
+{
+	(void)sender;
+	if (!probe_is_due)
+		return false;
+	probe_is_due = false;
+	*ret = rig_peer(1);
+	mad_probe_write(RIG_PROBE_ID, ret_mad);
+	return true;
+}
+
+void mad_sender_send_probe(struct mad_sender *sender, const struct mad_path *path,
+			   const uint8_t mad[MAD_BYTES])
+{
+	sender->n_held++;
+	record(sender->port_num, false, path, mad);
+}
+
+void mad_sender_score(struct mad_sender *sender, struct mad_sender_score *ret)
+{
+	(void)sender;
+	*ret = score;
+}
+
+void rig_probe(const struct mad_sender_score *is)
+{
+	score = *is;
+	probe_is_due = is->n_probed;
 }
 
 bool rig_came(struct mad_gid *ret, struct cm_msg *ret_msg)
@@ -347,12 +386,10 @@ uint32_t rig_heard(struct mad_gid *ret)
 	return heard_qpn;
 }
 
-void mad_sender_unanswered(struct mad_sender *sender, const struct mad_gid *gid,
-			   const uint8_t mad[MAD_BYTES])
+void mad_sender_unanswered(struct mad_sender *sender, const struct mad_path *path)
 {
 	(void)sender;
-	(void)mad;
-	unanswered_gid = *gid;
+	unanswered_gid = path->dgid;
 }
 
 struct mad_gid rig_unanswered(void)
@@ -476,6 +513,8 @@ void rig_device_forget(void)
 	hops_are_ready = true;
 	is_removed = false;
 	heard_qpn = 0;
+	is_probes_answer = probe_is_due = false;
+	score = (struct mad_sender_score){ 0 };
 	heard_gid = (struct mad_gid){ 0 };
 	unanswered_gid = (struct mad_gid){ 0 };
 }

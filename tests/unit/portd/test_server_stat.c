@@ -225,6 +225,25 @@ TEST(what_a_client_may_not_send_is_counted_by_kind)
 	ck_assert_uint_eq(told_count(PORTD_STAT_PASSING, PORTD_COUNT_FORBIDDEN, CM_ATTR_REQ), 1);
 }
 
+TEST(what_leaves_through_umad_is_counted_by_kind)
+{
+	rig_sender_refuses(-EAGAIN);
+	scene_sends(alice, scene_req(alice, 1));
+	bob_asks();
+	ck_assert_uint_eq(told_count(PORTD_STAT_PASSING, PORTD_COUNT_BY_UMAD, CM_ATTR_REQ), 1);
+}
+
+TEST_LOOP(peers_that_the_fast_path_reaches_and_does_not_reach_are_counted, 0, 2)
+{
+	static const enum portd_stat_counter what[] = { PORTD_COUNT_FAST_PEERS,
+							PORTD_COUNT_LOST_PEERS };
+	const enum cm_attr none = (enum cm_attr)(CM_ATTR_REQ + CM_TALLY_NONE);
+
+	rig_probe(&(struct mad_sender_score){ .n_reached = 3, .n_lost = 4 });
+	bob_asks();
+	ck_assert_uint_eq(told_count(PORTD_STAT_PASSING, what[_i], none), 3 + (uint64_t)_i);
+}
+
 TEST(what_is_answered_for_nobody_is_counted_twice_at_the_port_and_of_cmportd)
 {
 	scene_said(scene_peer_req(0x701, SCENE_ADDR));

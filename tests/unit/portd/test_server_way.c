@@ -4,7 +4,12 @@
  * the sender is told what it has to know. tests/unit/mad/test_sender.c has what it makes of that.
  */
 #include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
+#include "base/log.h"
+#include "mad/talk.h"
 #include "tests/unit/portd/scene.h"
 #include "tests/unit/test.h"
 
@@ -74,4 +79,81 @@ TEST(the_sender_is_told_of_each_message_that_came)
 	ck_assert(rig_came(&gid, &msg));
 	ck_assert_mem_eq(&gid, &peer.dgid, sizeof(gid));
 	ck_assert_uint_eq(msg.req.local_comm_id, 0x701);
+}
+
+/* --- the fast path proves itself ----------------------------------------- */
+
+TEST(a_probe_that_is_due_leaves_at_the_end_of_the_turn)
+{
+	struct rig_sent sent;
+	struct cm_msg msg;
+
+	rig_probe(&(struct mad_sender_score){ .n_probed = 1 });
+	rig_pass(1);
+	ck_assert(rig_sent(&sent, &msg));
+	ck_assert(!sent.slowly);
+	ck_assert_uint_eq(msg.sidr_req.service_id, MAD_PROBE_SERVICE_ID);
+	ck_assert_uint_eq(rig_n_sent(), 0);
+}
+
+/* To make its address handle would block. */
+TEST(a_probe_whose_hop_has_no_link_address_is_left_out)
+{
+	rig_hops_are_ready(false);
+	rig_probe(&(struct mad_sender_score){ .n_probed = 1 });
+	rig_pass(1);
+	ck_assert_uint_eq(rig_n_sent(), 0);
+}
+
+TEST(a_peers_probe_is_answered_through_umad_and_neither_counted_nor_shown)
+{
+	struct rig_sent sent;
+	struct cm_msg msg;
+
+	cm_msg_init(&msg, CM_ATTR_SIDR_REQ, 1);
+	msg.sidr_req.request_id = RIG_PROBE_ID;
+	msg.sidr_req.service_id = MAD_PROBE_SERVICE_ID;
+	scene_said(msg);
+	ck_assert_uint_eq(rig_n_sent(), 1);
+	ck_assert(rig_sent(&sent, &msg));
+	ck_assert(sent.slowly);
+	ck_assert_uint_eq(msg.hdr.attr_id, CM_ATTR_SIDR_REP);
+	ck_assert_uint_eq(msg.sidr_rep.request_id, RIG_PROBE_ID);
+	ck_assert_uint_eq(rig_count(SERVER_COUNT_ANSWERED), 0);
+}
+
+TEST(the_answer_to_a_probe_goes_to_no_client)
+{
+	rig_next_answers_a_probe(true);
+	scene_said(scene_peer_req(0x701, SCENE_ADDR));
+	ck_assert_uint_eq(rig_n_sent(), 0);
+	ck_assert_uint_eq(rig_count(SERVER_COUNT_ROUTED), 0);
+}
+
+/* Return: how many lines the log has that say so. */
+static unsigned int count_warnings(FILE *log)
+{
+	char line[256];
+	unsigned int n = 0;
+
+	rewind(log);
+	while (fgets(line, sizeof(line), log))
+		n += strstr(line, "fast path does not reach") != NULL;
+	return n;
+}
+
+TEST(that_the_fast_path_is_dead_is_said_once)
+{
+	FILE *log = tmpfile();
+
+	ck_assert(log && dup2(fileno(log), STDERR_FILENO) >= 0);
+	log_set_verbose();
+	rig_pass(1);
+	ck_assert_uint_eq(count_warnings(log), 0);
+	rig_probe(&(struct mad_sender_score){ .n_lost = 1 });
+	rig_pass(1);
+	rig_probe(&(struct mad_sender_score){ .n_lost = 2 });
+	rig_pass(1);
+	ck_assert_uint_eq(count_warnings(log), 1);
+	fclose(log);
 }

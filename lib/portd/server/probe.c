@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Probes of the fast path (mad/peers.h): ours leave at the end of a turn, those of peers are
+ * answered. They belong to no connection: no client is shown them, and they are not counted.
+ */
+#include <arpa/inet.h>
+
+#include "base/log.h"
+#include "lib/portd/server/state.h"
+#include "mad/talk.h"
+
+bool probe_answer(struct host_port *host_port, const struct mad_path *path,
+		  const uint8_t mad[MAD_BYTES])
+{
+	uint8_t answer[MAD_BYTES];
+
+	if (!mad_probe_answer(mad, answer))
+		return false;
+	/* Through umad, which arrives in any case. */
+	if (host_port_reaches_hop(host_port, path))
+		mad_port_send(host_port->mad, path, answer);
+	return true;
+}
+
+/* Whether something dropped messages or the peer is in their way does not matter: they arrive. */
+static void warn_once(struct host_port *host_port, const struct mad_sender_score *score)
+{
+	char peer[INET6_ADDRSTRLEN] = "?";
+
+	if (host_port->has_warned || !score->n_lost)
+		return;
+	host_port->has_warned = true;
+	inet_ntop(AF_INET6, score->first_lost.raw, peer, sizeof(peer));
+	log_warn("%s port %u: the fast path does not reach %s; messages to such peers go through "
+		 "umad, which is slower; see `purecm doctor`",
+		 host_port->device, host_port->port_num, peer);
+}
+
+void probe_peers(struct host_port *host_port)
+{
+	struct mad_sender_score score;
+	uint8_t mad[MAD_BYTES];
+	struct mad_path path;
+
+	while (mad_sender_probe(host_port->sender, &path, mad))
+		if (host_port_reaches_hop(host_port, &path))
+			mad_sender_send_probe(host_port->sender, &path, mad);
+	mad_sender_score(host_port->sender, &score);
+	host_port->is_probing = score.n_probed;
+	warn_once(host_port, &score);
+}
