@@ -21,6 +21,17 @@ static void hop_addr(const struct mad_gid *gid, unsigned int ifindex, union addr
 		ret->in6.sin6_scope_id = ifindex;
 }
 
+bool hop_is_here(const struct gid_entry *local)
+{
+	struct net_iface iface;
+	struct mad_gid gid;
+	union addr addr;
+
+	memcpy(&gid, &local->gid, sizeof(gid));
+	hop_addr(&gid, local->ifindex, &addr);
+	return !net_iface_of_addr(&addr, &iface) && iface.ifindex == local->ifindex;
+}
+
 static int find_route(const struct gid_entry *local, const struct mad_gid *dgid,
 		      struct net_route *ret)
 {
@@ -52,7 +63,7 @@ bool hop_is_ready(struct ibv_context *verbs, uint8_t port_num, uint8_t sgid_inde
 	if (gid_by_index(verbs, port_num, sgid_index, &local) || local.type == IBV_GID_TYPE_IB)
 		return true;
 	if (find_route(&local, dgid, &route))
-		return false;
+		return !hop_is_here(&local);
 	switch (net_neigh_state(&route)) {
 	case NET_NEIGH_KNOWN:
 		return true;

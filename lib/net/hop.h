@@ -15,12 +15,20 @@
  * @sgid_index: and the GID it would leave from
  * @dgid:       where to
  *
- * If not, the kernel is asked to resolve the next hop, so that a later try finds it.
+ * If not, the kernel is asked to resolve the next hop, so that a later try finds it. Neighbours of
+ * another network namespace cannot be looked at: who is there has resolved them.
  *
  * Return: true if the link address is known, or if nothing is known against sending.
  */
 bool hop_is_ready(struct ibv_context *verbs, uint8_t port_num, uint8_t sgid_index,
 		  const struct mad_gid *dgid);
+
+/**
+ * hop_is_here() - is a GID an address of this network namespace?
+ *
+ * Return: false if it is one of another, as those of a container's macvlan; or of nobody any more.
+ */
+bool hop_is_here(const struct gid_entry *local);
 
 /** hop_revalidate() - what went there was not answered: see net_neigh_revalidate(). Arguments as
  * above. */

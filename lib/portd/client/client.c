@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "lib/net/foreign.h"
 #include "lib/net/low_port.h"
 #include "lib/net/port_space.h"
 #include "lib/portd/client/request.h"
@@ -153,8 +154,10 @@ int portd_open_port(struct portd_client *client, const char *device, uint8_t por
 		    struct portd_reply *ret, struct portd_why *ret_why)
 {
 	struct portd_record record = open_record(device, port_num);
-	int err = request_ask(client, &record, ret);
+	int netns = net_foreign_socket();
+	int err = request_ask_with(client, &record, netns, ret);
 
+	fd_close(&netns);
 	memcpy(ret_why->text, ret->text, sizeof(ret_why->text));
 	if (!err)
 		remember_port(client, device, port_num);

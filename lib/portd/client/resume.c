@@ -5,6 +5,7 @@
  */
 
 #include "base/fd.h"
+#include "lib/net/foreign.h"
 #include "lib/portd/client/request.h"
 
 /* A port is lost when cmportd says so, not when cmportd dies while it is asked. */
@@ -12,16 +13,18 @@ static int reopen_ports(struct portd_client *client, const struct portd_memory *
 {
 	struct portd_record record;
 	struct portd_reply reply = { .error = 0 };
+	int netns = net_foreign_socket();
 	unsigned int i;
 	int err = 0;
 
 	for (i = 0; i < client->n_ports && !err; i++) {
 		record = open_record(client->port[i].device, client->port[i].port_num);
-		err = request_exchange(client, &record, -1, &reply, NULL);
+		err = request_exchange(client, &record, netns, &reply, NULL);
 		if (!err)
 			memory->handle_is(client->port[i].device, client->port[i].port_num,
 					  reply.error ? -reply.error : reply.handle, memory->arg);
 	}
+	fd_close(&netns);
 	return err;
 }
 

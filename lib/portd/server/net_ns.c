@@ -5,8 +5,12 @@
 #include "lib/portd/server/net_ns.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include "base/fd.h"
+#include "lib/net/hop.h"
 
 static struct net_ns *net_ns_new(uint64_t cookie, uint64_t seed)
 {
@@ -24,6 +28,7 @@ static struct net_ns *net_ns_new(uint64_t cookie, uint64_t seed)
 	list_init(&net_ns->link);
 	net_ns->cookie = cookie;
 	net_ns->seed = seed;
+	net_ns->netlink_fd = -1;
 	return net_ns;
 }
 
@@ -31,6 +36,7 @@ static void net_ns_free(struct net_ns *net_ns)
 {
 	list_remove(&net_ns->link);
 	ports_free(net_ns->ports);
+	fd_close(&net_ns->netlink_fd);
 	free(net_ns);
 }
 
@@ -109,14 +115,95 @@ void net_ns_leave(struct net_ns *home, struct net_ns *net_ns)
 		net_ns_free(net_ns);
 }
 
-uint16_t net_ns_listener(struct net_ns *home, uint64_t service_id, const uint8_t *data)
-{
-	uint16_t to = ports_listener(home->ports, service_id, data);
-	struct list *node = home->link.next;
+/* --- GIDs of others ------------------------------------------------------- */
 
-	for (; to == PORTS_NOBODY && node != &home->link; node = node->next)
-		if (ports_listener(container_of(node, struct net_ns, link)->ports, service_id,
-				   data) != PORTS_NOBODY)
-			to = PORTS_NOT_FOR_THEM;
-	return to;
+#define READ_AGAIN_NS (250 * CM_NS_PER_MS)
+
+void net_ns_show(struct net_ns *home, struct net_ns *net_ns, int fd)
+{
+	bool is_ours = net_ns != home && net_ns->netlink_fd < 0 && net_foreign_is_socket(fd) &&
+		       net_ns_made(net_ns, fd);
+
+	if (!is_ours)
+		close(fd);
+	else
+		net_ns->netlink_fd = fd;
+}
+
+static bool has_gid(const struct net_ns *net_ns, const struct mad_gid *gid, unsigned int ifindex)
+{
+	unsigned int i;
+
+	for (i = 0; i < net_ns->n_gids; i++)
+		if (net_ns->gid[i].ifindex == ifindex &&
+		    !memcmp(&net_ns->gid[i].gid, gid, sizeof(*gid)))
+			return true;
+	return false;
+}
+
+/* What is not found may be new; but nobody is asked all the time. */
+static bool read_gids(struct net_ns *net_ns, struct cm_time now)
+{
+	int n;
+
+	if (net_ns->netlink_fd < 0 ||
+	    !cm_time_reached(cm_time_after(net_ns->read_at, READ_AGAIN_NS), now))
+		return false;
+	net_ns->read_at = now;
+	n = net_foreign_read(net_ns->netlink_fd, net_ns->gid, NET_NS_GIDS);
+	net_ns->n_gids = n > 0 ? (unsigned int)n : 0;
+	return true;
+}
+
+static struct net_ns *find_by_gid(struct net_ns *home, const struct gid_entry *entry)
+{
+	struct net_ns *net_ns;
+	struct mad_gid gid;
+	struct list *node;
+
+	memcpy(&gid, &entry->gid, sizeof(gid));
+	list_for_each (node, &home->link) {
+		net_ns = container_of(node, struct net_ns, link);
+		if (has_gid(net_ns, &gid, entry->ifindex))
+			return net_ns;
+	}
+	return NULL;
+}
+
+struct net_ns *net_ns_of_gid(struct net_ns *home, const struct gid_entry *gid, struct cm_time now)
+{
+	struct net_ns *found;
+	bool is_news = false;
+	struct list *node;
+
+	if (list_is_empty(&home->link) || gid->type == IBV_GID_TYPE_IB || hop_is_here(gid))
+		return home;
+	found = find_by_gid(home, gid);
+	if (found)
+		return found;
+	list_for_each (node, &home->link)
+		is_news |= read_gids(container_of(node, struct net_ns, link), now);
+	found = is_news ? find_by_gid(home, gid) : NULL;
+	return found ? found : home;
+}
+
+static bool listens(const struct net_ns *net_ns, uint64_t service_id, const uint8_t *data)
+{
+	return ports_listener(net_ns->ports, service_id, data) != PORTS_NOBODY;
+}
+
+uint16_t net_ns_listener(struct net_ns *home, const struct net_ns *net_ns, uint64_t service_id,
+			 const uint8_t *data)
+{
+	uint16_t to = ports_listener(net_ns->ports, service_id, data);
+	struct list *node;
+
+	if (to != PORTS_NOBODY)
+		return to;
+	if (net_ns != home && listens(home, service_id, data))
+		return PORTS_NOT_FOR_THEM;
+	list_for_each (node, &home->link)
+		if (listens(container_of(node, struct net_ns, link), service_id, data))
+			return PORTS_NOT_FOR_THEM;
+	return PORTS_NOBODY;
 }

@@ -232,6 +232,9 @@ static int handle_open_port(struct request *request)
 		return err;
 	}
 	request->client->host_ports |= UINT64_C(1) << host_port->handle;
+	if (request->fd >= 0)
+		net_ns_show(request->server->home, request->client->net_ns, request->fd);
+	request->fd = -1;
 	reply->handle = host_port->handle;
 	reply->ca_guid = host_port->cm.ca_guid;
 	reply->gid0 = host_port->cm.gid0;

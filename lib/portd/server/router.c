@@ -125,7 +125,20 @@ static uint16_t client_of(const struct tracked *tracked)
 
 /* A request that is repeated, or shows that its peer has forgotten a connection, is for whoever
  * has that connection; a new one is for the listener. */
-static uint16_t route_req(const struct server *server, const struct mad_gid *peer,
+static uint16_t route_new(const struct server *server, const struct host_port *host_port,
+			  const struct mad_path *path, uint64_t service_id, const uint8_t *data)
+{
+	const struct net_ns *net_ns = server->home;
+	struct gid_entry gid;
+
+	if (path->grh &&
+	    !gid_by_index(host_port->verbs, host_port->port_num, path->sgid_index, &gid))
+		net_ns = net_ns_of_gid(server->home, &gid, server->now);
+	return net_ns_listener(server->home, net_ns, service_id, data);
+}
+
+static uint16_t route_req(const struct server *server, const struct host_port *host_port,
+			  const struct mad_path *path, const struct mad_gid *peer,
 			  const struct cm_req *req)
 {
 	uint16_t to;
@@ -135,12 +148,12 @@ static uint16_t route_req(const struct server *server, const struct mad_gid *pee
 	if (to == NOBODY)
 		to = client_of(
 			tracker_of_qpn(server->tracker, peer, req->local_ca_guid, req->local_qpn));
-	return to == NOBODY ? net_ns_listener(server->home, req->service_id, req->private_data)
+	return to == NOBODY ? route_new(server, host_port, path, req->service_id, req->private_data)
 			    : to;
 }
 
-static uint16_t route(const struct server *server, const struct mad_path *path,
-		      const struct cm_msg *msg)
+static uint16_t route(const struct server *server, const struct host_port *host_port,
+		      const struct mad_path *path, const struct cm_msg *msg)
 {
 	const struct cm_sidr_req *lookup = &msg->sidr_req;
 	struct mad_gid peer = cm_peer_gid(path);
@@ -148,13 +161,13 @@ static uint16_t route(const struct server *server, const struct mad_path *path,
 
 	switch (msg->hdr.attr_id) {
 	case CM_ATTR_REQ:
-		return route_req(server, &peer, &msg->req);
+		return route_req(server, host_port, path, &peer, &msg->req);
 	case CM_ATTR_SIDR_REQ:
 		to = client_of(tracker_of_remote(server->tracker, &peer, lookup->service_id,
 						 lookup->request_id));
 		return to != NOBODY ? to
-				    : net_ns_listener(server->home, lookup->service_id,
-						      lookup->private_data);
+				    : route_new(server, host_port, path, lookup->service_id,
+						lookup->private_data);
 	case CM_ATTR_SIDR_REP:
 		return owner_of_id(server, msg->sidr_rep.request_id);
 	case CM_ATTR_REJ:
@@ -214,7 +227,7 @@ void router_received(struct server *server, struct host_port *host_port,
 		return;
 	}
 	stat_count(host_port, PORTD_COUNT_RECEIVED, mad);
-	to = route(server, path, &msg);
+	to = route(server, host_port, path, &msg);
 	tracer_show(server, host_port, PORTD_RECEIVED, to < CLIENTS_MAX ? server->client[to] : NULL,
 		    path, mad);
 	if (to == PORTS_NOT_FOR_THEM) {

@@ -107,6 +107,17 @@ void rig_arrive_beside(const struct mad_path *from, const struct cm_msg *msg);
 /** rig_remove_device() - it says so at QP1; not looked at yet. */
 void rig_remove_device(void);
 
+/** rig_gid_is_elsewhere() - the GID that messages come to is of an interface of another namespace.
+ */
+void rig_gid_is_elsewhere(unsigned int ifindex);
+
+/** rig_foreign_has() - such an interface with that GID is in each namespace that is read; 0: none.
+ */
+void rig_foreign_has(unsigned int ifindex);
+
+/** rig_n_foreign_reads() - how often one was read */
+unsigned int rig_n_foreign_reads(void);
+
 /** rig_heard() - the peer that was heard last, and from which queue pair; 0: none was */
 uint32_t rig_heard(struct mad_gid *ret);
 

@@ -46,6 +46,7 @@ static struct mad_sender *sender_1;
 static bool is_armed; /* its descriptor */
 static bool hops_are_ready = true;
 static uint64_t n_hop_questions;
+static unsigned int elsewhere, foreign_has, n_foreign_reads;
 static bool sender_is_ready = true;
 static bool sends_fail; /* those of the sender, when they are posted */
 static int refusal;	/* of the sender */
@@ -126,7 +127,51 @@ int __wrap_gid_by_index(struct ibv_context *verbs, uint8_t port_num, uint32_t gi
 {
 	*ret = (struct gid_entry){ .verbs = verbs, .port_num = port_num, .gid_index = gid_index };
 	ret->gid.raw[15] = RIG_GID;
+	if (elsewhere) {
+		ret->type = IBV_GID_TYPE_ROCE_V2;
+		ret->ifindex = elsewhere;
+	}
 	return 0;
+}
+
+/* Of another network namespace. */
+
+bool __wrap_net_foreign_is_socket(int fd);
+int __wrap_net_foreign_read(int fd, struct net_foreign *ret, unsigned int room);
+
+void rig_gid_is_elsewhere(unsigned int ifindex)
+{
+	elsewhere = ifindex;
+}
+
+void rig_foreign_has(unsigned int ifindex)
+{
+	foreign_has = ifindex;
+}
+
+unsigned int rig_n_foreign_reads(void)
+{
+	return n_foreign_reads;
+}
+
+bool hop_is_here(const struct gid_entry *local)
+{
+	(void)local;
+	return !elsewhere;
+}
+
+bool __wrap_net_foreign_is_socket(int fd)
+{
+	return fd >= 0;
+}
+
+int __wrap_net_foreign_read(int fd, struct net_foreign *ret, unsigned int room)
+{
+	(void)fd;
+	(void)room;
+	n_foreign_reads++;
+	*ret = (struct net_foreign){ .gid.raw = { [15] = RIG_GID }, .ifindex = foreign_has };
+	return foreign_has ? 1 : 0;
 }
 
 bool hop_is_ready(struct ibv_context *verbs, uint8_t port_num, uint8_t sgid_index,
@@ -497,6 +542,7 @@ void rig_remove_device(void)
 
 void rig_device_forget(void)
 {
+	elsewhere = foreign_has = n_foreign_reads = 0;
 	struct list *node, *after;
 	uint8_t i;
 

@@ -5,6 +5,8 @@
  */
 #include <errno.h>
 #include <rdma/rdma_cma.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "tests/unit/portd/scene.h"
 #include "tests/unit/test.h"
@@ -58,6 +60,101 @@ TEST(a_request_for_a_listener_elsewhere_is_rej_28)
 	scene_said(scene_peer_req(0x701, SCENE_ADDR));
 	ck_assert_str_eq(scene_wire(), "REJ(REQ) 28");
 	ck_assert_str_eq(scene_handed(&carol), "");
+}
+
+/* --- whose interface has the GID ----------------------------------------- */
+
+#define IFINDEX 5
+
+/* It opens the port with a socket of its namespace. */
+static void show_netns(const struct rig_client *client)
+{
+	struct portd_record open = {
+		.type = PORTD_OPEN_PORT, .open_port = {.port_num = 1, .device = RIG_DEVICE}
+	};
+	struct portd_datagram out = { .bytes = 0 };
+	int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+
+	portd_put(&out, &open);
+	rig_put(client->control, out.data, out.bytes, &fd, 1);
+	rig_settle();
+	close(fd);
+}
+
+static void listen_from(struct rig_client *client, uint64_t cookie)
+{
+	join_from(client, cookie);
+	show_netns(client);
+	ck_assert_int_eq(rig_listen(client, "0.0.0.0"), 0);
+}
+
+TEST(a_request_is_for_the_listener_where_the_interface_is)
+{
+	listen_from(&carol, ELSEWHERE);
+	ck_assert_int_eq(rig_listen(alice, "0.0.0.0"), 0);
+	rig_gid_is_elsewhere(IFINDEX);
+	rig_foreign_has(IFINDEX);
+	scene_said(scene_peer_req(0x701, SCENE_ADDR));
+	ck_assert_str_eq(scene_handed(alice), "");
+	ck_assert_str_eq(scene_handed(&carol), "REQ");
+}
+
+TEST(a_request_for_home_is_not_for_a_listener_there)
+{
+	listen_from(&carol, ELSEWHERE);
+	ck_assert_int_eq(rig_listen(alice, "0.0.0.0"), 0);
+	rig_foreign_has(IFINDEX);
+	scene_said(scene_peer_req(0x701, SCENE_ADDR));
+	ck_assert_str_eq(scene_handed(alice), "REQ");
+	ck_assert_uint_eq(rig_n_foreign_reads(), 0);
+}
+
+TEST(where_nobody_listens_there_a_listener_at_home_is_not_meant)
+{
+	join_from(&carol, ELSEWHERE);
+	show_netns(&carol);
+	ck_assert_int_eq(rig_listen(alice, "0.0.0.0"), 0);
+	rig_gid_is_elsewhere(IFINDEX);
+	rig_foreign_has(IFINDEX);
+	scene_said(scene_peer_req(0x701, SCENE_ADDR));
+	ck_assert_str_eq(scene_handed(alice), "");
+	ck_assert_str_eq(scene_wire(), "REJ(REQ) 28");
+}
+
+TEST(a_namespace_without_the_interface_does_not_get_the_request)
+{
+	listen_from(&carol, ELSEWHERE);
+	rig_gid_is_elsewhere(IFINDEX);
+	rig_foreign_has(IFINDEX + 1);
+	scene_said(scene_peer_req(0x701, SCENE_ADDR));
+	ck_assert_str_eq(scene_handed(&carol), "");
+	ck_assert_str_eq(scene_wire(), "REJ(REQ) 28");
+}
+
+TEST(a_client_that_shows_nothing_does_not_get_the_request)
+{
+	join_from(&carol, ELSEWHERE);
+	ck_assert_int_eq(rig_listen(&carol, "0.0.0.0"), 0);
+	rig_gid_is_elsewhere(IFINDEX);
+	rig_foreign_has(IFINDEX);
+	scene_said(scene_peer_req(0x701, SCENE_ADDR));
+	ck_assert_str_eq(scene_handed(&carol), "");
+}
+
+TEST(an_interface_that_comes_later_is_found_and_nobody_is_asked_all_the_time)
+{
+	unsigned int i;
+
+	listen_from(&carol, ELSEWHERE);
+	rig_gid_is_elsewhere(IFINDEX);
+	for (i = 0; i < 100; i++)
+		scene_said(scene_peer_req(0x701 + i, SCENE_ADDR));
+	ck_assert_uint_eq(rig_n_foreign_reads(), 1);
+	ck_assert_str_eq(scene_handed(&carol), "");
+	rig_foreign_has(IFINDEX);
+	rig_pass(1000);
+	scene_said(scene_peer_req(0x801, SCENE_ADDR));
+	ck_assert_str_eq(scene_handed(&carol), "REQ");
 }
 
 TEST(the_ports_of_a_namespace_go_with_its_last_client)

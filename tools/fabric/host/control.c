@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Orders to a host: "port 1 down", "port 1 up", "lid 17", "remove"; to the subnet administrator
- * "forget", to all that have heard of it "reregister". A datagram each, from tools/fabric/fabric.
+ * Orders to a host: "port 1 down", "port 1 up", "pod 1 10.77.0.9 5", "lid 17", "remove"; to the
+ * subnet administrator "forget", to all that have heard of it "reregister". A datagram each, from
+ * tools/fabric/fabric.
  */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +14,7 @@
 #include "tools/fabric/host/host.h"
 #include "tools/fabric/host/sa.h"
 
-#define ORDER_BYTES 64
+#define ORDER_BYTES 96
 
 static void set_port(struct host *host, unsigned int port_num, bool up)
 {
@@ -54,11 +56,28 @@ static void remove_device(struct host *host)
 	agents_close(host);
 }
 
+static void add_pod(struct host *host, unsigned int port_num, const char *address,
+		    unsigned int ifindex)
+{
+	struct pod_gid pod = {
+		.gid.raw = {[10] = 0xff, [11] = 0xff},
+		.port_num = (uint8_t)port_num,
+		.ifindex = ifindex
+	};
+
+	if (port_num == 0 || port_num > host->n_ports ||
+	    (inet_pton(AF_INET, address, pod.gid.raw + 12) != 1 &&
+	     inet_pton(AF_INET6, address, pod.gid.raw) != 1))
+		host_say(host, "no such port or address: %u %s", port_num, address);
+	else
+		identity_add_pod(host, &pod);
+}
+
 static void control_ready(struct watch *watch, uint32_t events)
 {
 	struct host *host = container_of(watch, struct host, control);
-	char order[ORDER_BYTES + 1] = "", what[8];
-	unsigned int port_num, lid;
+	char order[ORDER_BYTES + 1] = "", what[8], address[INET6_ADDRSTRLEN];
+	unsigned int port_num, lid, ifindex;
 
 	(void)events;
 	if (recv(watch->fd, order, ORDER_BYTES, MSG_DONTWAIT) <= 0)
@@ -67,6 +86,8 @@ static void control_ready(struct watch *watch, uint32_t events)
 		set_port(host, port_num, strcmp(what, "up") == 0);
 	else if (sscanf(order, "lid %u", &lid) == 1)
 		subnet_set_lid(host, (uint16_t)lid);
+	else if (sscanf(order, "pod %u %45s %u", &port_num, address, &ifindex) == 3)
+		add_pod(host, port_num, address, ifindex);
 	else if (strcmp(order, "remove") == 0)
 		remove_device(host);
 	else if (strcmp(order, "forget") == 0)

@@ -45,11 +45,22 @@ struct listener {
 	uint8_t port_num;
 };
 
+#define PODS_MAX 8
+
+/* An address of an interface in another network namespace, which lies on the port's. */
+struct pod_gid {
+	union ibv_gid gid;
+	uint8_t port_num;
+	unsigned int ifindex; /* there */
+};
+
 struct host {
 	struct fab_place place;
 	struct fab_page *page;
 	const char *netdev[FAB_PORTS]; /* of each port */
-	unsigned int number;	       /* from 1: GUID and LID come from it */
+	struct pod_gid pod[PODS_MAX];
+	unsigned int n_pods;
+	unsigned int number; /* from 1: GUID and LID come from it */
 	uint8_t n_ports;
 	uint8_t n_subnets;
 	uint8_t n_pkeys;
@@ -80,6 +91,9 @@ __attribute__((format(printf, 2, 3))) void host_say(const struct host *host, con
 
 /** identity_open() - the page, and the GID table from then on. Return: 0 or -errno. */
 int identity_open(struct host *host);
+
+/** identity_add_pod() - enter an address of another network namespace; @ifindex 0: take it out. */
+void identity_add_pod(struct host *host, const struct pod_gid *pod);
 
 /** identity_close() - take our names out of the fabric. */
 void identity_close(struct host *host);

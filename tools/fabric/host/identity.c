@@ -120,6 +120,27 @@ static bool is_wanted(const struct wanted *wanted, const union ibv_gid *gid)
 	return false;
 }
 
+static void want_pods(const struct host *host, uint8_t port_num, struct wanted *wanted)
+{
+	unsigned int i;
+
+	for (i = 0; i < host->n_pods; i++)
+		if (host->pod[i].port_num == port_num)
+			want_gid(wanted, &host->pod[i].gid);
+}
+
+/* The kernel knows of which namespace each address is; we are told of those that are elsewhere. */
+static unsigned int ifindex_of(const struct host *host, const union ibv_gid *gid,
+			       unsigned int ifindex)
+{
+	unsigned int i;
+
+	for (i = 0; i < host->n_pods; i++)
+		if (is_same_gid(&host->pod[i].gid, gid))
+			return host->pod[i].ifindex;
+	return ifindex;
+}
+
 static bool add_gid(struct host *host, uint8_t port_num, const union ibv_gid *gid,
 		    unsigned int ifindex)
 {
@@ -186,6 +207,7 @@ static void update_port(struct host *host, uint8_t port_num)
 	if (host->page->is_removed)
 		return;
 	collect_gids(netdev, &wanted);
+	want_pods(host, port_num, &wanted);
 	fab_page_write_begin(host->page);
 	port->mtu = path_mtu(netdev);
 	for (i = 0; i < FAB_GIDS; i++) {
@@ -196,7 +218,8 @@ static void update_port(struct host *host, uint8_t port_num)
 		changed = true;
 	}
 	for (i = 0; i < wanted.n; i++)
-		changed |= add_gid(host, port_num, &wanted.gid[i], ifindex);
+		changed |= add_gid(host, port_num, &wanted.gid[i],
+				   ifindex_of(host, &wanted.gid[i], ifindex));
 	fab_page_write_end(host->page);
 	sysfs_write(host);
 	if (changed)
@@ -209,6 +232,19 @@ static void update_all(struct host *host)
 
 	for (i = 1; i <= host->n_ports; i++)
 		update_port(host, i);
+}
+
+void identity_add_pod(struct host *host, const struct pod_gid *pod)
+{
+	unsigned int i;
+
+	for (i = 0; i < host->n_pods && !is_same_gid(&host->pod[i].gid, &pod->gid); i++)
+		continue;
+	if (!pod->ifindex && i < host->n_pods)
+		host->pod[i] = host->pod[--host->n_pods];
+	else if (pod->ifindex && i == host->n_pods && i < PODS_MAX)
+		host->pod[host->n_pods++] = *pod;
+	update_port(host, pod->port_num);
 }
 
 /* --- following the interface --------------------------------------------- */

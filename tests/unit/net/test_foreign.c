@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Addresses of another network namespace (lib/net/foreign.h): a child is there, has an interface
+ * that lies on one of ours, and interfaces of its own.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/netlink.h>
+#include <net/if.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lib/net/foreign.h"
+#include "tests/unit/net/nets.h"
+#include "tests/unit/test.h"
+
+#define ROOM 8
+
+static pid_t child;
+static int its_socket;
+
+static void pass_socket(int to)
+{
+	union {
+		struct cmsghdr hdr;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control = { .room = { 0 } };
+	struct iovec byte = { .iov_base = (char[]){ 0 }, .iov_len = 1 };
+	struct msghdr msg = { .msg_iov = &byte,
+			      .msg_iovlen = 1,
+			      .msg_control = &control,
+			      .msg_controllen = sizeof(control) };
+	int fd = net_foreign_socket();
+
+	control.hdr = (struct cmsghdr){ .cmsg_len = CMSG_LEN(sizeof(fd)),
+					.cmsg_level = SOL_SOCKET,
+					.cmsg_type = SCM_RIGHTS };
+	memcpy(CMSG_DATA(&control.hdr), &fd, sizeof(fd));
+	if (sendmsg(to, &msg, 0) != 1)
+		_exit(1);
+}
+
+static int take_socket(int from)
+{
+	union {
+		struct cmsghdr hdr;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec byte = { .iov_base = (char[]){ 0 }, .iov_len = 1 };
+	struct msghdr msg = { .msg_iov = &byte,
+			      .msg_iovlen = 1,
+			      .msg_control = &control,
+			      .msg_controllen = sizeof(control) };
+	int fd;
+
+	ck_assert_int_eq(recvmsg(from, &msg, 0), 1);
+	memcpy(&fd, CMSG_DATA(&control.hdr), sizeof(fd));
+	return fd;
+}
+
+static void set_up(void)
+{
+	int pair[2];
+
+	two_nets();
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	child = fork();
+	if (!child) {
+		if (unshare(CLONE_NEWNET))
+			_exit(1);
+		pass_socket(pair[1]);
+		pause();
+		_exit(0);
+	}
+	its_socket = take_socket(pair[0]);
+	close(pair[0]);
+	close(pair[1]);
+}
+
+static void tear_down(void)
+{
+	close(its_socket);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+}
+
+NEEDS(netns_allowed);
+TIME_LIMIT_S(60);
+FIXTURE(set_up, tear_down);
+
+/* A command there. */
+#define there(format, ...) run("nsenter -t %d -n " format, (int)child, ##__VA_ARGS__)
+
+static void add_macvlan(const char *address)
+{
+	run("ip link add link d0 name m0 type macvlan mode bridge");
+	run("ip link set m0 netns %d", (int)child);
+	there("ip link set m0 up");
+	there("ip addr add %s/24 dev m0", address);
+}
+
+static bool has(const char *address)
+{
+	struct net_foreign found[ROOM];
+	union addr addr = ip(address);
+	struct mad_gid gid = addr_to_gid(&addr);
+	int i, n = net_foreign_read(its_socket, found, ROOM);
+
+	ck_assert_int_ge(n, 0);
+	for (i = 0; i < n; i++)
+		if (!memcmp(&found[i].gid, &gid, sizeof(gid)))
+			return found[i].ifindex != 0;
+	return false;
+}
+
+TEST(address_on_an_interface_that_lies_on_ours_is_found)
+{
+	ck_assert(!has("10.0.0.9"));
+	add_macvlan("10.0.0.9");
+	ck_assert(has("10.0.0.9"));
+	there("ip addr del 10.0.0.9/24 dev m0");
+	ck_assert(!has("10.0.0.9"));
+}
+
+/* Anybody can make such interfaces, in a namespace of his own. */
+TEST(address_on_an_interface_of_their_own_is_not_found)
+{
+	there("ip link add name b0 type bridge");
+	there("ip addr add 10.0.0.9/24 dev b0");
+	there("ip link set b0 up");
+	ck_assert(!has("10.0.0.9"));
+	there("ip link add link b0 name m1 type macvlan mode bridge");
+	there("ip addr add 10.0.0.8/24 dev m1");
+	ck_assert(!has("10.0.0.8"));
+}
+
+/* Nor does it help to have it lie on one of a second namespace of one's own. */
+TEST(what_lies_on_an_interface_of_a_third_namespace_is_not_found)
+{
+	pid_t third = fork();
+
+	if (!third) {
+		if (unshare(CLONE_NEWNET))
+			_exit(1);
+		run("ip link add name b0 type bridge; ip link set b0 up;"
+		    "ip link add link b0 name m1 type macvlan mode bridge;"
+		    "ip link set m1 netns %d",
+		    (int)child);
+		pause();
+		_exit(0);
+	}
+	add_macvlan("10.0.0.9");
+	wait_until("nsenter -t %d -n ip link set m1 up 2>/dev/null", (int)child);
+	there("ip addr add 10.0.0.8/24 dev m1");
+	ck_assert(has("10.0.0.9"));
+	ck_assert(!has("10.0.0.8"));
+	kill(third, SIGKILL);
+	waitpid(third, NULL, 0);
+}
+
+TEST(veth_that_leads_here_does_not_lie_on_ours)
+{
+	run("ip link add name v0 type veth peer name v1 netns %d", (int)child);
+	there("ip addr add 10.0.0.9/24 dev v1");
+	there("ip link set v1 up");
+	ck_assert(!has("10.0.0.9"));
+}
+
+TEST(what_has_no_room_is_left_out)
+{
+	struct net_foreign found[2];
+
+	add_macvlan("10.0.0.9");
+	there("ip addr add 10.0.0.10/24 dev m0");
+	there("ip addr add 10.0.0.11/24 dev m0");
+	ck_assert_int_eq(net_foreign_read(its_socket, found, 2), 2);
+}
+
+TEST(only_sockets_of_rtnetlink_will_do)
+{
+	int fd = open("/dev/null", O_RDONLY);
+	int udp = socket(AF_INET, SOCK_DGRAM, 0);
+	int audit = socket(AF_NETLINK, SOCK_RAW, NETLINK_KOBJECT_UEVENT);
+
+	ck_assert(net_foreign_is_socket(its_socket));
+	ck_assert(!net_foreign_is_socket(fd));
+	ck_assert(!net_foreign_is_socket(udp));
+	ck_assert(!net_foreign_is_socket(audit));
+	ck_assert(!net_foreign_is_socket(-1));
+	close(fd);
+	close(udp);
+	close(audit);
+}
