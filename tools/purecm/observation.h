@@ -96,6 +96,17 @@ int tracer_open(uint32_t pid, struct source **ret);
  */
 int recorded_open(uint32_t pid, struct source **ret);
 
+/**
+ * kernel_open() - what the kernel's connection manager does, by its tracepoints, as messages
+ * @path: lines that were saved from tracefs, "-" for standard input; NULL: as they come
+ * @ret:  to be given back with its close(); live, it ends on SIGINT and SIGTERM
+ *
+ * Many fields are zero: the kernel does not tell them.
+ *
+ * Return: 0; -errno, after a complaint.
+ */
+int kernel_open(const char *path, struct source **ret);
+
 /** observation_is_cm() - is it a message of the CM class? Else it is of the SA's. */
 bool observation_is_cm(const struct observation *observation);
 

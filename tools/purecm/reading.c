@@ -13,6 +13,7 @@
 enum key {
 	KEY_PID = 512, /* beyond those of the subcommands */
 	KEY_RECORDED,
+	KEY_KERNEL,
 };
 
 /* clang-format off */
@@ -23,6 +24,9 @@ static const struct argp_option option_table[] = {
 	  "what passes a network interface of this host from now on, until Ctrl-C; any for all", 5 },
 	{ "recorded", KEY_RECORDED, NULL, 0,
 	  "what has passed cmportd on this host lately, also one that has ended", 5 },
+	{ "kernel", KEY_KERNEL, "FILE", OPTION_ARG_OPTIONAL,
+	  "what the kernel's connection manager does on this host, until Ctrl-C, as root; or lines "
+	  "that were saved from its trace", 5 },
 	{ "pid", KEY_PID, "PID", 0, "of what passes cmportd, what this process sends and gets", 5 },
 	{ 0 },
 };
@@ -45,11 +49,17 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 	case KEY_RECORDED:
 		reading->recorded = true;
 		return 0;
+	case KEY_KERNEL:
+		reading->kernel = true;
+		reading->kernel_file = value;
+		return 0;
 	case ARGP_KEY_END:
-		if (!!reading->file + !!reading->interface + reading->recorded > 1)
-			argp_error(state, "-r, -i and --recorded exclude each other");
-		if (reading->pid && (reading->file || reading->interface))
-			argp_error(state, "--pid is of what passes cmportd: not with -r or -i");
+		if (!!reading->file + !!reading->interface + reading->recorded + reading->kernel >
+		    1)
+			argp_error(state, "-r, -i, --recorded and --kernel exclude each other");
+		if (reading->pid && (reading->file || reading->interface || reading->kernel))
+			argp_error(state, "--pid is of what passes cmportd: not with -r, -i or "
+					  "--kernel");
 		return 0;
 	}
 	return ARGP_ERR_UNKNOWN;
@@ -98,6 +108,8 @@ int reading_run(const struct reading *reading, reading_take *take, void *arg)
 		err = capture_open_live(reading->interface, &source);
 	else if (reading->file)
 		err = capture_open(reading->file, &source);
+	else if (reading->kernel)
+		err = kernel_open(reading->kernel_file, &source);
 	else if (reading->recorded)
 		err = recorded_open(reading->pid, &source);
 	else
@@ -118,7 +130,7 @@ const char *reading_name(const struct reading *reading)
 
 bool reading_is_once(const struct reading *reading)
 {
-	if (reading->recorded)
+	if (reading->recorded || reading->kernel_file)
 		return false;
 	return !reading->file || strcmp(reading->file, "-") == 0;
 }

@@ -10,10 +10,12 @@
 
 #include "tools/purecm/flow.h"
 
-/* Where a subcommand reads from: the options -r, -i and --recorded; without them, cmportd. */
+/* Where a subcommand reads from: -r, -i, --recorded and --kernel; without them, cmportd. */
 struct reading {
 	bool recorded;
-	const char *file; /* "-" for standard input */
+	bool kernel;
+	const char *kernel_file; /* NULL: as they come */
+	const char *file;	 /* "-" for standard input */
 	const char *interface;
 	uint32_t pid; /* 0: of all processes */
 };
