@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Verbs that not every device has: changing a memory region, thread and parent domains,
+ * Verbs that not every device has: changing a memory region, memory on demand, thread and parent
+ * domains,
  * timestamps. Runs on a
  * host of a soft fabric: tests/fabric/meson.build.
  */
@@ -8,6 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #include "tests/fabric/rig.h"
@@ -108,6 +110,125 @@ START_TEST(region_stays_as_it_is_if_the_change_is_wrong)
 	ck_assert_int_eq(errno, wrong[_i].error);
 	ck_assert_int_eq(write_to_b(&rig), IBV_WC_SUCCESS);
 	rig_close(&rig);
+}
+END_TEST
+
+/* --- memory on demand ---------------------------------------------------- */
+
+#define PAGE	 4096
+#define ODP	 (RIG_ALL_ACCESS | IBV_ACCESS_ON_DEMAND)
+#define FOR_READ PROT_READ
+#define FOR_BOTH (PROT_READ | PROT_WRITE)
+
+/* Two pages, as yet without memory. */
+static char *reserve(void)
+{
+	char *pages = mmap(NULL, 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	ck_assert_ptr_ne(pages, MAP_FAILED);
+	return pages;
+}
+
+/* b's memory is these pages from now on. */
+static void register_on_demand(struct rig *rig, char *pages)
+{
+	ck_assert_int_eq(ibv_dereg_mr(rig->b.mr), 0);
+	free(rig->b.memory);
+	rig->b.memory = pages;
+	rig->b.mr = ibv_reg_mr(rig->pd, pages, 2 * PAGE, ODP);
+	ck_assert_ptr_nonnull(rig->b.mr);
+}
+
+static void close_on_demand(struct rig *rig)
+{
+	ck_assert_int_eq(munmap(rig->b.memory, 2 * PAGE), 0);
+	rig->b.memory = NULL;
+	rig_close(rig);
+}
+
+START_TEST(memory_on_demand_need_not_be_there_when_it_is_registered)
+{
+	char *pages = reserve();
+	struct rig rig;
+
+	rig_open(&rig, &rc);
+	register_on_demand(&rig, pages);
+	ck_assert_int_eq(mprotect(pages, 2 * PAGE, FOR_BOTH), 0);
+	memcpy(rig.a.memory, "elephant", 8);
+	ck_assert_int_eq(write_to_b(&rig), IBV_WC_SUCCESS);
+	ck_assert_int_eq(memcmp(pages, "elephant", 8), 0);
+	ck_assert_int_eq(madvise(pages, 2 * PAGE, MADV_DONTNEED), 0);
+	ck_assert_int_eq(write_to_b(&rig), IBV_WC_SUCCESS);
+	ck_assert_int_eq(memcmp(pages, "elephant", 8), 0);
+	close_on_demand(&rig);
+}
+END_TEST
+
+START_TEST(memory_on_demand_that_may_not_be_written_is_a_remote_access_error)
+{
+	static const int protection[] = { PROT_NONE, FOR_READ };
+	char *pages = reserve();
+	struct rig rig;
+
+	rig_open(&rig, &rc);
+	register_on_demand(&rig, pages);
+	ck_assert_int_eq(mprotect(pages, 2 * PAGE, protection[_i]), 0);
+	ck_assert_int_eq(write_to_b(&rig), IBV_WC_REM_ACCESS_ERR);
+	close_on_demand(&rig);
+}
+END_TEST
+
+START_TEST(all_memory_may_be_registered_at_once)
+{
+	struct ibv_device_attr_ex device;
+	struct ibv_mr *all;
+	struct rig rig;
+
+	rig_open(&rig, &rc);
+	ck_assert_int_eq(ibv_query_device_ex(rig.verbs, NULL, &device), 0);
+	ck_assert(device.odp_caps.general_caps & IBV_ODP_SUPPORT_IMPLICIT);
+	all = ibv_reg_mr(rig.pd, NULL, SIZE_MAX, ODP);
+	ck_assert_ptr_nonnull(all);
+	rig.b.mr->rkey = all->rkey; /* which rig_wr() takes */
+	memcpy(rig.a.memory, "elephant", 8);
+	ck_assert_int_eq(write_to_b(&rig), IBV_WC_SUCCESS);
+	ck_assert_int_eq(memcmp(rig.b.memory, "elephant", 8), 0);
+	ck_assert_int_eq(ibv_dereg_mr(all), 0);
+	rig_close(&rig);
+}
+END_TEST
+
+static const struct {
+	int protection, advice, flags, error;
+} advised[] = {
+	{FOR_BOTH,   IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE,	 IBV_ADVISE_MR_FLAG_FLUSH, 0	     },
+	{ FOR_READ,  IBV_ADVISE_MR_ADVICE_PREFETCH,	   IBV_ADVISE_MR_FLAG_FLUSH, 0	       },
+	{ FOR_READ,  IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE,	 IBV_ADVISE_MR_FLAG_FLUSH, EFAULT	  },
+	{ PROT_NONE, IBV_ADVISE_MR_ADVICE_PREFETCH,	    IBV_ADVISE_MR_FLAG_FLUSH, EFAULT    },
+	{ PROT_NONE, IBV_ADVISE_MR_ADVICE_PREFETCH,	    0,			       0	 },
+	{ PROT_NONE, IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT, IBV_ADVISE_MR_FLAG_FLUSH, 0	 },
+	{ FOR_BOTH,  77,				     0,			   EOPNOTSUPP},
+	{ FOR_BOTH,  IBV_ADVISE_MR_ADVICE_PREFETCH,	   1 << 5,		   EOPNOTSUPP},
+};
+
+START_TEST(advice_about_memory_on_demand_is_taken_or_refused)
+{
+	char *pages = reserve();
+	struct ibv_sge sge = { .addr = (uintptr_t)pages, .length = 2 * PAGE };
+	struct rig rig;
+
+	rig_open(&rig, &rc);
+	sge.lkey = rig.a.mr->lkey;
+	ck_assert_int_eq(ibv_advise_mr(rig.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1), EINVAL);
+	sge.lkey = 1;
+	ck_assert_int_eq(ibv_advise_mr(rig.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1), ENOENT);
+	register_on_demand(&rig, pages);
+	sge.lkey = rig.b.mr->lkey;
+	ck_assert_int_eq(mprotect(pages, 2 * PAGE, advised[_i].protection), 0);
+	ck_assert_int_eq(ibv_advise_mr(rig.pd, (enum ibv_advise_mr_advice)advised[_i].advice,
+				       (uint32_t)advised[_i].flags, &sge, 1),
+			 advised[_i].error);
+	close_on_demand(&rig);
 }
 END_TEST
 
@@ -263,6 +384,12 @@ int main(void)
 	tcase_add_test(tcase, region_moves_to_another_domain_and_back);
 	tcase_add_loop_test(tcase, region_stays_as_it_is_if_the_change_is_wrong, 0,
 			    (int)(sizeof(wrong) / sizeof(wrong[0])));
+	tcase_add_test(tcase, memory_on_demand_need_not_be_there_when_it_is_registered);
+	tcase_add_loop_test(
+		tcase, memory_on_demand_that_may_not_be_written_is_a_remote_access_error, 0, 2);
+	tcase_add_test(tcase, all_memory_may_be_registered_at_once);
+	tcase_add_loop_test(tcase, advice_about_memory_on_demand_is_taken_or_refused, 0,
+			    (int)(sizeof(advised) / sizeof(advised[0])));
 	tcase_add_test(tcase, parent_domain_is_its_protection_domain);
 	tcase_add_test(tcase, domain_that_asks_for_too_much_is_refused);
 	tcase_add_test(tcase, gid_table_that_does_not_fit_is_an_error);

@@ -40,9 +40,9 @@ static const struct {
 	int error;
 } registrations[] = {
 	{IBV_ACCESS_REMOTE_WRITE,			   EINVAL	  },
-	{ IBV_ACCESS_REMOTE_ATOMIC,			    EINVAL	   },
-	{ IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND, EOPNOTSUPP},
-	{ 1u << 12,				      EINVAL	   },
+	{ IBV_ACCESS_REMOTE_ATOMIC,		    EINVAL	   },
+	{ IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND, EOPNOTSUPP},
+	{ 1u << 12,				    EINVAL	   },
 };
 
 START_TEST(access_that_makes_no_sense_is_not_registered)

@@ -19,7 +19,14 @@
 #define KNOWN_ACCESS                                                                 \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
 	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_HUGETLB |     \
-	 IBV_ACCESS_OPTIONAL_RANGE)
+	 IBV_ACCESS_ON_DEMAND | IBV_ACCESS_OPTIONAL_RANGE)
+#define WRITE_ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
+
+/* Since Linux 5.14; the C library of Debian 11 does not know them. */
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ  22
+#define MADV_POPULATE_WRITE 23
+#endif
 
 /* --- keys ---------------------------------------------------------------- */
 
@@ -74,6 +81,11 @@ static struct fab_mr *key_find(const struct fab_keys *keys, uint32_t key)
 
 /* --- regions ------------------------------------------------------------- */
 
+static bool is_range(const void *addr, size_t bytes)
+{
+	return (uintptr_t)addr + bytes >= (uintptr_t)addr;
+}
+
 /* Memory that is not mapped cannot be pinned. */
 static bool is_mapped(const void *addr, size_t bytes)
 {
@@ -83,7 +95,7 @@ static bool is_mapped(const void *addr, size_t bytes)
 	unsigned char present[512];
 	uintptr_t part;
 
-	if (end < (uintptr_t)addr)
+	if (!is_range(addr, bytes))
 		return false;
 	for (; first < end; first += part) {
 		part = end - first < page * sizeof(present) ? end - first : page * sizeof(present);
@@ -93,10 +105,30 @@ static bool is_mapped(const void *addr, size_t bytes)
 	return true;
 }
 
+static bool populate(uintptr_t at, uint64_t bytes, int advice)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = at & ~(page - 1);
+
+	return !madvise((void *)first, at + bytes - first, advice);
+}
+
+/* Memory that is registered on demand may have been unmapped, or made read-only: where a device
+ * would report a page fault that nobody can resolve, an access would end the process. */
+static bool fault_in(const struct fab_mr *mr, uint64_t addr, uint64_t bytes, unsigned int access)
+{
+	uintptr_t at = (uintptr_t)memory_at(mr, addr);
+
+	if (populate(at, bytes, access & WRITE_ACCESS ? MADV_POPULATE_WRITE : MADV_POPULATE_READ))
+		return true;
+	/* An older kernel refuses that for any memory, our own included. */
+	return !populate((uintptr_t)mr, sizeof(*mr), MADV_POPULATE_READ) &&
+	       is_mapped((void *)at, bytes);
+}
+
 /* IBTA vol. 1, 10.6.3.1: remote write requires local write. */
 static int check_access(unsigned int access)
 {
-	if (access & (IBV_ACCESS_ON_DEMAND | IBV_ACCESS_MW_BIND))
+	if (access & IBV_ACCESS_MW_BIND)
 		return EOPNOTSUPP;
 	if (access & ~(unsigned int)KNOWN_ACCESS)
 		return EINVAL;
@@ -129,7 +161,8 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, ui
 	struct fab_mr *mr;
 	int err = check_access(access);
 
-	if (!err && !is_mapped(addr, length))
+	if (!err &&
+	    !(access & IBV_ACCESS_ON_DEMAND ? is_range(addr, length) : is_mapped(addr, length)))
 		err = EFAULT;
 	if (err) {
 		errno = err;
@@ -229,12 +262,54 @@ struct fab_mr *memory_find(const struct fab_context *context, struct ibv_pd *pd,
 		return NULL;
 	if (addr < mr->iova || bytes > mr->ibv.length || addr - mr->iova > mr->ibv.length - bytes)
 		return NULL;
+	if (mr->access & IBV_ACCESS_ON_DEMAND && bytes && !fault_in(mr, addr, bytes, access))
+		return NULL;
 	return mr;
 }
 
 void *memory_at(const struct fab_mr *mr, uint64_t addr)
 {
-	return (char *)mr->ibv.addr + (addr - mr->iova);
+	/* Not by the pointer: all of the memory is registered at NULL. */
+	return (void *)((uintptr_t)mr->ibv.addr + (addr - mr->iova));
+}
+
+/* Return: 0 or an errno. */
+static int prefetch(struct fab_context *context, struct ibv_pd *pd, const struct ibv_sge *sge,
+		    enum ibv_advise_mr_advice advice)
+{
+	bool is_write = advice == IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE;
+	const struct fab_mr *mr = key_find(&context->keys, sge->lkey);
+
+	if (!mr || !is_same_domain(mr->ibv.pd, pd))
+		return ENOENT;
+	if (!(mr->access & IBV_ACCESS_ON_DEMAND))
+		return EINVAL;
+	if (is_write && !(mr->access & IBV_ACCESS_LOCAL_WRITE))
+		return EPERM;
+	if (advice == IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
+		return 0;
+	return memory_find(context, pd, sge->lkey, sge->addr, sge->length,
+			   is_write ? IBV_ACCESS_LOCAL_WRITE : 0)
+		       ? 0
+		       : EFAULT;
+}
+
+int memory_advise(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
+		  struct ibv_sge *sge, uint32_t n_sge)
+{
+	struct fab_context *context = to_context(pd->context);
+	int err = 0;
+	uint32_t i;
+
+	if (advice > IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT ||
+	    flags & ~(uint32_t)IBV_ADVISE_MR_FLAG_FLUSH)
+		return EOPNOTSUPP;
+	pthread_mutex_lock(&context->lock);
+	for (i = 0; i < n_sge && !err; i++)
+		err = prefetch(context, pd, &sge[i], advice);
+	pthread_mutex_unlock(&context->lock);
+	/* Who does not wait for the end does not hear of pages that are not there. */
+	return err == EFAULT && !(flags & IBV_ADVISE_MR_FLAG_FLUSH) ? 0 : err;
 }
 
 /* --- stores -------------------------------------------------------------- */

@@ -11,14 +11,18 @@
  * memory_find() - the memory that a key stands for, if all of a range may be accessed so
  * @access: enum ibv_access_flags, all of which must have been granted
  *
- * Return: NULL for an unknown key, another protection domain, a range that is not inside, or
- * access that was not granted.
+ * Return: NULL for an unknown key, another protection domain, a range that is not inside, access
+ * that was not granted, or memory on demand that is not there.
  */
 struct fab_mr *memory_find(const struct fab_context *context, struct ibv_pd *pd, uint32_t key,
 			   uint64_t addr, uint64_t bytes, unsigned int access);
 
 /** memory_at() - where an address of the region is in this process. */
 void *memory_at(const struct fab_mr *mr, uint64_t addr);
+
+/** memory_advise() - ibv_advise_mr(). */
+int memory_advise(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
+		  struct ibv_sge *sge, uint32_t n_sge);
 
 /**
  * memory_store() - bring bytes into a program's memory, as all must come that a device writes there

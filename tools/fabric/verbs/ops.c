@@ -8,6 +8,7 @@
 #include "tools/fabric/verbs/context.h"
 #include "tools/fabric/verbs/cq_poll.h"
 #include "tools/fabric/verbs/domain.h"
+#include "tools/fabric/verbs/memory.h"
 #include "tools/fabric/verbs/port.h"
 #include "tools/fabric/verbs/qp.h"
 
@@ -47,6 +48,7 @@ void context_set_ops(struct verbs_context *verbs)
 	verbs->query_rt_values = device_query_clock;
 	verbs->create_cq_ex = cq_create_ex;
 	verbs->create_qp_ex = qp_create_ex;
+	verbs->advise_mr = memory_advise;
 	verbs->alloc_td = domain_alloc_td;
 	verbs->dealloc_td = domain_dealloc_td;
 	verbs->alloc_parent_domain = domain_alloc_parent;

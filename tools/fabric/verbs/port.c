@@ -16,6 +16,9 @@
 
 #define ACK_DELAY  15
 #define VENDOR_ID  0x5043
+#define ODP_OF_UD  (IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_SRQ_RECV)
+#define ODP_OF_UC  (ODP_OF_UD | IBV_ODP_SUPPORT_WRITE)
+#define ODP_OF_RC  (ODP_OF_UC | IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC)
 #define CLOCK_KHZ  1000000 /* it counts nanoseconds */
 #define PAGE_SIZES 0xfffff000u
 
@@ -73,6 +76,12 @@ int device_query_ex(struct ibv_context *verbs, const struct ibv_query_device_ex_
 		return err;
 	attr.device_cap_flags_ex = attr.orig_attr.device_cap_flags;
 	attr.phys_port_cnt_ex = attr.orig_attr.phys_port_cnt;
+	attr.odp_caps = (struct ibv_odp_caps){
+		.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT,
+		.per_transport_caps = {.rc_odp_caps = ODP_OF_RC,
+					.uc_odp_caps = ODP_OF_UC,
+					.ud_odp_caps = ODP_OF_UD},
+	};
 	attr.completion_timestamp_mask = UINT64_MAX;
 	attr.hca_core_clock = CLOCK_KHZ;
 	memset(ret, 0, bytes);
