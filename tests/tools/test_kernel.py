@@ -40,6 +40,16 @@ class Saved(unittest.TestCase):
         self.assertEqual([json.loads(line)["message"] for line in lines],
                          ["REQ", "REP", "RTU", "DREQ", "DREP", "REQ", "REJ"])
 
+    def test_a_server_and_a_datagram_service(self):
+        lines = text_of("trace", "--json", f"--kernel={saved('kernel-6.1-passive')}").splitlines()
+        self.assertEqual([json.loads(line)["message"] for line in lines],
+                         ["REQ", "REP", "RTU", "DREQ", "DREP", "SIDR_REQ", "SIDR_REP"])
+        text = text_of("explain", f"--kernel={saved('kernel-6.1-passive')}")
+        self.assertIn("#1 10.77.0.2:55795 to 10.77.0.1:7174, TCP port 7174: established and "
+                      "disconnected", text)
+        self.assertIn("#2 10.77.0.2:33739 to 10.77.0.1:7174, UDP port 7174", text)
+        self.assertIn("Disconnected by the client", text)
+
     def test_they_are_explained_as_those_of_a_capture_are(self):
         text = text_of("explain", f"--kernel={saved()}")
         self.assertIn("10.77.0.2:59173 to 10.77.0.1:7174, TCP port 7174: established and "

@@ -5,9 +5,10 @@
  *   rping-281 [000] .....  73.228509: cm_send_req: cm.id=0 src=IP:PORT dst=IP:PORT tos=0 qp_num=17
  *   kworker.. [000] .....  74.655941: cm_event_handler: cm.id=1 src=.. dst=.. tos=0 REJECTED (8/8)
  *
- * cm_send_mra sends nothing unless a request is repeated (cm_tx_msgs shows none), so it tells of no
- * message. src is this host's end. A connection is known by its two ends; one that begins anew
- * between the same ends is another.
+ * src is this host's end. A connection is known by its two ends; one that begins anew between the
+ * same ends is another. That a request was received is told of the listener, which has no peer, and
+ * then, as CONNECT_REQUEST, of the new connection. cm_send_mra sends nothing unless a request is
+ * repeated (cm_tx_msgs shows none), so it tells of no message.
  */
 #include "tools/purecm/kernel_line.h"
 
@@ -52,12 +53,14 @@ struct kernel_lines {
 	struct hash table;
 	struct conn conn[CONNS_MAX]; /* a ring */
 	uint32_t n_conns;
+	bool is_asked_for_sidr; /* by the request that was received last */
 };
 
 struct event {
 	uint64_t time_ns;
 	char name[32];
 	struct place ends[2];
+	bool has_ends;
 	uint32_t qpn;
 	char word[32]; /* REJECTED */
 	int status;
@@ -81,8 +84,8 @@ static const struct row {
 } rows[] = {
 	{ "cm_send_req", NULL, CM_ATTR_REQ, WAY_OUT, OF_RC, OF_NONE },
 	{ "cm_send_sidr_req", NULL, CM_ATTR_SIDR_REQ, WAY_OUT, OF_SIDR, OF_NONE },
-	{ "cm_req_handler", "REQ_RECEIVED", CM_ATTR_REQ, WAY_IN, OF_RC, OF_NONE },
-	{ "cm_req_handler", "SIDR_REQ_RECEIVED", CM_ATTR_SIDR_REQ, WAY_IN, OF_SIDR, OF_NONE },
+	{ "cm_event_handler", "CONNECT_REQUEST", CM_ATTR_REQ, WAY_IN, OF_RC, OF_NONE },
+	{ "cm_event_handler", "CONNECT_REQUEST", CM_ATTR_SIDR_REQ, WAY_IN, OF_SIDR, OF_NONE },
 	{ "cm_send_rep", NULL, CM_ATTR_REP, WAY_OUT, OF_NONE, OF_RC },
 	{ "cm_send_sidr_rep", NULL, CM_ATTR_SIDR_REP, WAY_OUT, OF_NONE, OF_SIDR },
 	{ "cm_send_rtu", NULL, CM_ATTR_RTU, WAY_OUT, OF_NONE, OF_RC },
@@ -168,8 +171,8 @@ static bool parse_line(const char *line, struct event *ret)
 	    sscanf(text, " cm.id=%*u src=%63s dst=%63s", ends[0], ends[1]) != 2)
 		return false;
 	ret->time_ns = s * NS_PER_S + us * 1000;
-	if (!parse_place(ends[0], &ret->ends[0]) || !parse_place(ends[1], &ret->ends[1]))
-		return false;
+	ret->has_ends = parse_place(ends[0], &ret->ends[0]) &&
+			parse_place(ends[1], &ret->ends[1]) && ret->ends[1].port;
 	at = strstr(text, " qp_num=");
 	if (at)
 		sscanf(at, " qp_num=%u", &ret->qpn);
@@ -219,22 +222,24 @@ static struct conn *begin_conn(struct kernel_lines *lines, const struct event *e
 	return conn;
 }
 
-static bool fits(const struct row *row, const struct event *event, const struct conn *conn)
+static bool fits(const struct kernel_lines *lines, const struct row *row, const struct event *event,
+		 const struct conn *conn)
 {
 	if (strcmp(row->event, event->name) != 0 ||
 	    (row->word && strcmp(row->word, event->word) != 0))
 		return false;
 	if (row->begins)
-		return true;
+		return row->way == WAY_OUT || lines->is_asked_for_sidr == (row->begins == OF_SIDR);
 	return conn && (row->of == OF_NONE || conn->is_sidr == (row->of == OF_SIDR));
 }
 
-static const struct row *find_row(const struct event *event, const struct conn *conn)
+static const struct row *find_row(const struct kernel_lines *lines, const struct event *event,
+				  const struct conn *conn)
 {
 	size_t i;
 
 	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		if (fits(&rows[i], event, conn))
+		if (fits(lines, &rows[i], event, conn))
 			return &rows[i];
 	}
 	return NULL;
@@ -401,8 +406,12 @@ int kernel_line_take(struct kernel_lines *lines, const char *line,
 	note[0] = '\0';
 	if (!parse_line(line, &event))
 		return 0;
+	if (strcmp(event.name, "cm_req_handler") == 0)
+		lines->is_asked_for_sidr = strcmp(event.word, "SIDR_REQ_RECEIVED") == 0;
+	if (!event.has_ends)
+		return 0;
 	conn = find_conn(lines, event.ends);
-	row = find_row(&event, conn);
+	row = find_row(lines, &event, conn);
 	if (!row) {
 		write_note(&event, note);
 		return 0;
