@@ -122,6 +122,7 @@ class Installed(Case):
 
     def test_everything_is_where_a_distribution_expects_it(self):
         for where, name in (("libdir", "librdmacm.so"), ("libdir", "librdmacm.so.1"),
+                            ("libdir", "librdmacm.a"),
                             ("libdir", "pkgconfig/librdmacm.pc"),
                             ("includedir", "rdma/rdma_cma.h"),
                             ("includedir", "infiniband/ib.h"),
@@ -148,7 +149,18 @@ class Installed(Case):
         for path in self.root.rglob("*"):
             if path.is_file():
                 self.assertTrue(tops.intersection(path.relative_to(self.root).parts), path)
-                self.assertFalse(path.name.endswith(".a"), path)
+                self.assertFalse(path.suffix == ".a" and path.name != "librdmacm.a", path)
+
+    def test_the_static_library_has_the_names_of_the_shared_one(self):
+        static = run("nm", "-g", "--defined-only", self.dirs["libdir"] / "librdmacm.a")
+        shared = run("nm", "-D", "--defined-only", self.dirs["libdir"] / "librdmacm.so.1")
+        names = {line.split()[2] for line in static.splitlines() if len(line.split()) == 3}
+        self.assertEqual(names, {line.split()[2].split("@")[0] for line in shared.splitlines()
+                                 if line.split()[1] != "A"})
+
+    def test_the_version_is_one_that_programs_ask_for(self):
+        text = (self.dirs["libdir"] / "pkgconfig/librdmacm.pc").read_text(encoding="utf-8")
+        self.assertIn("\nVersion: 1.3.60.0\n", text)
 
     def test_the_unit_starts_the_program_that_was_installed(self):
         wanted = "/" + str(self.program().relative_to(self.root))
