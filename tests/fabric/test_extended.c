@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Verbs that not every device has: changing a memory region, memory on demand, thread and parent
- * domains,
- * timestamps. Runs on a
- * host of a soft fabric: tests/fabric/meson.build.
+ * Verbs that not every device has: changing a memory region, memory on demand and of the device,
+ * thread and parent domains, timestamps. Runs on a host of a soft fabric: tests/fabric/meson.build.
  */
 #include <check.h>
 #include <errno.h>
@@ -18,17 +16,25 @@ static const struct rig_config rc = { .type = IBV_QPT_RC };
 
 /* --- memory regions ------------------------------------------------------ */
 
-/* Return: the status of an RDMA write of 8 bytes to the beginning of b's memory. */
-static enum ibv_wc_status write_to_b(struct rig *rig)
+/* Return: the status of an RDMA write of 8 bytes. */
+static enum ibv_wc_status write_to(struct rig *rig, uint32_t rkey, uint64_t addr)
 {
 	struct ibv_sge sge;
 	struct ibv_send_wr wr = rig_wr(rig, IBV_WR_RDMA_WRITE, &sge, 8);
 	struct ibv_wc wc;
 
+	wr.wr.rdma.rkey = rkey;
+	wr.wr.rdma.remote_addr = addr;
 	rig_post(&rig->a, &wr);
 	while (!ibv_poll_cq(rig->a.cq, 1, &wc))
 		continue;
 	return wc.status;
+}
+
+/* The same to the beginning of b's memory. */
+static enum ibv_wc_status write_to_b(struct rig *rig)
+{
+	return write_to(rig, rig->b.mr->rkey, (uintptr_t)rig->b.memory);
 }
 
 START_TEST(region_loses_the_access_that_it_is_registered_again_without)
@@ -232,6 +238,67 @@ START_TEST(advice_about_memory_on_demand_is_taken_or_refused)
 }
 END_TEST
 
+/* --- memory of the device ------------------------------------------------ */
+
+START_TEST(memory_of_the_device_is_written_by_its_key_and_read_by_copying)
+{
+	struct ibv_alloc_dm_attr attr = { .length = 64 };
+	char before[8] = "giraffe", after[8];
+	struct ibv_dm *dm;
+	struct ibv_mr *mr;
+	struct rig rig;
+
+	rig_open(&rig, &rc);
+	dm = ibv_alloc_dm(rig.verbs, &attr);
+	ck_assert_ptr_nonnull(dm);
+	ck_assert_int_eq(ibv_memcpy_to_dm(dm, 8, before, 8), 0);
+	mr = ibv_reg_dm_mr(rig.pd, dm, 8, 16, RIG_ALL_ACCESS | IBV_ACCESS_ZERO_BASED);
+	ck_assert_ptr_nonnull(mr);
+	ck_assert_int_eq(ibv_memcpy_from_dm(after, dm, 8, 8), 0);
+	ck_assert_int_eq(memcmp(after, "giraffe", 8), 0);
+	memcpy(rig.a.memory, "elephant", 8);
+	ck_assert_int_eq(write_to(&rig, mr->rkey, 0), IBV_WC_SUCCESS);
+	ck_assert_int_eq(ibv_memcpy_from_dm(after, dm, 8, 8), 0);
+	ck_assert_int_eq(memcmp(after, "elephant", 8), 0);
+	ck_assert_int_eq(ibv_free_dm(dm), EBUSY);
+	ck_assert_int_eq(write_to(&rig, mr->rkey, 16), IBV_WC_REM_ACCESS_ERR);
+	ck_assert_int_eq(ibv_dereg_mr(mr), 0);
+	ck_assert_int_eq(ibv_free_dm(dm), 0);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(memory_of_the_device_has_bounds)
+{
+	struct ibv_alloc_dm_attr attr = { .length = 64 };
+	struct ibv_device_attr_ex device;
+	struct ibv_dm *dm, *all;
+	char word[4] = "";
+	struct rig rig;
+
+	rig_open(&rig, &rc);
+	ck_assert_int_eq(ibv_query_device_ex(rig.verbs, NULL, &device), 0);
+	dm = ibv_alloc_dm(rig.verbs, &attr);
+	ck_assert_int_eq(ibv_memcpy_to_dm(dm, 64, word, 4), EINVAL);
+	ck_assert_int_eq(ibv_memcpy_from_dm(word, dm, UINT64_MAX - 3, 4), EINVAL);
+	ck_assert_int_eq(ibv_memcpy_to_dm(dm, 2, word, 4), EINVAL);
+	ck_assert_int_eq(ibv_memcpy_from_dm(word, dm, 4, 3), EINVAL);
+	ck_assert_ptr_null(ibv_reg_dm_mr(rig.pd, dm, 0, 64, 0)); /* not from 0 on */
+	ck_assert_ptr_null(ibv_reg_dm_mr(rig.pd, dm, 1, 64, IBV_ACCESS_ZERO_BASED));
+	attr.length = device.max_dm_size;
+	ck_assert_ptr_null(ibv_alloc_dm(rig.verbs, &attr));
+	ck_assert_int_eq(errno, ENOMEM);
+	ck_assert_int_eq(ibv_free_dm(dm), 0);
+	all = ibv_alloc_dm(rig.verbs, &attr);
+	ck_assert_ptr_nonnull(all);
+	ck_assert_int_eq(ibv_free_dm(all), 0);
+	attr.length++;
+	ck_assert_ptr_null(ibv_alloc_dm(rig.verbs, &attr));
+	ck_assert_int_eq(errno, EINVAL);
+	rig_close(&rig);
+}
+END_TEST
+
 /* --- domains ------------------------------------------------------------- */
 
 START_TEST(parent_domain_is_its_protection_domain)
@@ -390,6 +457,8 @@ int main(void)
 	tcase_add_test(tcase, all_memory_may_be_registered_at_once);
 	tcase_add_loop_test(tcase, advice_about_memory_on_demand_is_taken_or_refused, 0,
 			    (int)(sizeof(advised) / sizeof(advised[0])));
+	tcase_add_test(tcase, memory_of_the_device_is_written_by_its_key_and_read_by_copying);
+	tcase_add_test(tcase, memory_of_the_device_has_bounds);
 	tcase_add_test(tcase, parent_domain_is_its_protection_domain);
 	tcase_add_test(tcase, domain_that_asks_for_too_much_is_refused);
 	tcase_add_test(tcase, gid_table_that_does_not_fit_is_an_error);

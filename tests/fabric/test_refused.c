@@ -190,7 +190,6 @@ START_TEST(objects_that_there_are_none_of_are_refused)
 {
 	struct ibv_counters_init_attr counters = { .comp_mask = 0 };
 	struct ibv_xrcd_init_attr xrcd = { .comp_mask = 0 };
-	struct ibv_alloc_dm_attr memory = { .length = 64 };
 	struct ibv_wq_init_attr wq = { .max_wr = 1 };
 	struct rig rig;
 
@@ -203,7 +202,6 @@ START_TEST(objects_that_there_are_none_of_are_refused)
 	} while (0)
 	REFUSED(ibv_create_counters(rig.verbs, &counters));
 	REFUSED(ibv_open_xrcd(rig.verbs, &xrcd));
-	REFUSED(ibv_alloc_dm(rig.verbs, &memory));
 	REFUSED(ibv_create_wq(rig.verbs, &wq));
 	REFUSED(ibv_alloc_mw(rig.pd, IBV_MW_TYPE_1));
 	REFUSED(ibv_alloc_null_mr(rig.pd));

@@ -239,6 +239,16 @@ int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, s
 	return 0;
 }
 
+void memory_use(struct ibv_mr *ibv, unsigned int *users)
+{
+	struct fab_context *context = to_context(ibv->context);
+
+	pthread_mutex_lock(&context->lock);
+	container_of(ibv, struct fab_mr, ibv)->users = users;
+	++*users;
+	pthread_mutex_unlock(&context->lock);
+}
+
 int ibv_dereg_mr(struct ibv_mr *ibv)
 {
 	struct fab_mr *mr = container_of(ibv, struct fab_mr, ibv);
@@ -247,6 +257,8 @@ int ibv_dereg_mr(struct ibv_mr *ibv)
 	pthread_mutex_lock(&context->lock);
 	context->keys.mr[ibv->lkey >> KEY_TAG_BITS] = NULL;
 	to_pd(ibv->pd)->refs--;
+	if (mr->users)
+		--*mr->users;
 	context->n_objects--;
 	pthread_mutex_unlock(&context->lock);
 	free(mr);

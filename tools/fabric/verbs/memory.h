@@ -20,6 +20,9 @@ struct fab_mr *memory_find(const struct fab_context *context, struct ibv_pd *pd,
 /** memory_at() - where an address of the region is in this process. */
 void *memory_at(const struct fab_mr *mr, uint64_t addr);
 
+/** memory_use() - count a region in @users for as long as it is registered. */
+void memory_use(struct ibv_mr *mr, unsigned int *users);
+
 /** memory_advise() - ibv_advise_mr(). */
 int memory_advise(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
 		  struct ibv_sge *sge, uint32_t n_sge);

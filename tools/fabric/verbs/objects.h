@@ -12,7 +12,8 @@
  *   cq.c ack.c                            filling completion queues; what responders owe
  *   channel.c srq.c transfer.c            events; shared receive queues; memory in and out
  *   carrier_unix.c carrier_roce.c         the two wires under one transport: carrier.h
- *   event_queue.c receive_queue.c tick.c memory.c domain.c address.c group.c port.c qp_state.c
+ *   event_queue.c receive_queue.c tick.c memory.c domain.c device_memory.c address.c group.c port.c
+ * qp_state.c
  *
  * No other file calls names.c (printing), driver_names.c (symbols that drivers link with),
  * convert.c (structs as the kernel has them) and refused.c (what is not supported).
@@ -51,6 +52,7 @@ struct carrier;
 #define FAB_MRS_MAX	 (1 << 20)
 #define FAB_MSG_MAX	 (1u << 31)
 #define FAB_MCAST_ATTACH 64
+#define FAB_DM_MAX	 (256u << 10)
 #define FAB_BUFFER_BYTES (sizeof(struct fab_frames) + FAB_FRAMES_BYTES_MAX)
 
 struct fab_device {
@@ -64,6 +66,7 @@ struct fab_mr {
 	struct ibv_mr ibv; /* first */
 	uint64_t iova;
 	unsigned int access;
+	unsigned int *users; /* of memory that is an object itself, or NULL */
 };
 
 /* Keys are an index into a table that grows, and eight bits that change with each use of it. */
@@ -100,6 +103,7 @@ struct fab_context {
 	struct list unacked;  /* queue pairs that owe something at the end of a turn */
 	struct list attached; /* queue pairs that the carrier has joined to groups */
 	struct fab_keys keys;
+	size_t dm_bytes;	/* of the device's memory that is taken */
 	unsigned int n_objects; /* that keep the context from being closed */
 	uint32_t next_handle;
 	struct event_queue async;

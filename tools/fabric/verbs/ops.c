@@ -7,6 +7,7 @@
 
 #include "tools/fabric/verbs/context.h"
 #include "tools/fabric/verbs/cq_poll.h"
+#include "tools/fabric/verbs/device_memory.h"
 #include "tools/fabric/verbs/domain.h"
 #include "tools/fabric/verbs/memory.h"
 #include "tools/fabric/verbs/port.h"
@@ -49,6 +50,9 @@ void context_set_ops(struct verbs_context *verbs)
 	verbs->create_cq_ex = cq_create_ex;
 	verbs->create_qp_ex = qp_create_ex;
 	verbs->advise_mr = memory_advise;
+	verbs->alloc_dm = device_memory_alloc;
+	verbs->free_dm = device_memory_free;
+	verbs->reg_dm_mr = device_memory_reg;
 	verbs->alloc_td = domain_alloc_td;
 	verbs->dealloc_td = domain_dealloc_td;
 	verbs->alloc_parent_domain = domain_alloc_parent;
