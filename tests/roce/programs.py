@@ -8,6 +8,7 @@ Prints a line per test and then "N passed, N failed, N skipped".
 import argparse
 from pathlib import Path
 import shutil
+import subprocess
 import sys
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -76,6 +77,17 @@ def second_fabric(tests):
         raise Failure(done.stdout + done.stderr)
 
 
+def bad_interface(tests):
+    """One that is down, with a small MTU and no address: that is said, and it runs."""
+    inner = f"{programs.FABRIC} run --build {tests.build} --wire roce --here x0 a:true"
+    make = "ip link add x0 mtu 250 type veth peer name x1"
+    done = subprocess.run(["unshare", "-Urn", "sh", "-c", f"{make} && {inner}"], text=True,
+                          capture_output=True, timeout=programs.LIMIT_S, check=False)
+    if done.returncode or not all(text in done.stderr for text in (
+            "x0 is down", "an MTU of 250: to connect needs", "x0 has no IP address")):
+        raise Failure(f"status {done.returncode}: {done.stdout}{done.stderr}")
+
+
 WRONG = (
     (("--link", "ib", "a:true"), "InfiniBand has no UDP"),
     (("--faults", "data:loss=0.1", "a:true"), "tc-netem(8)"),
@@ -113,6 +125,7 @@ def main():
     tests.test("both ends on one host", both_ends_on_one_host, tests)
     tests.test("two machines, a fabric on each", two_machines, tests)
     tests.test("two fabrics in one network", second_fabric, tests)
+    tests.test("an interface that is down", bad_interface, tests)
     for options, wanted in WRONG:
         tests.test(f"refused: {wanted}", refused, tests, options, wanted)
     shutil.rmtree(tests.folder)

@@ -17,6 +17,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "tools/fabric/host/host.h"
 
 #define GUID_PREFIX   0x0050430000000000ull /* "PC" in a vendor's place */
@@ -161,21 +162,30 @@ static bool add_gid(struct host *host, uint8_t port_num, const union ibv_gid *gi
 	return true;
 }
 
-/* The largest path MTU whose packets fit into the interface's MTU, with all headers of RoCE. */
-static uint8_t path_mtu(const char *netdev)
+/* Return: false if it does not say. */
+static bool ask_netdev(const char *netdev, unsigned long what, struct ifreq *ret)
 {
-	struct ifreq request = { .ifr_mtu = 0 };
-	uint8_t mtu = IBV_MTU_4096;
 	int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	bool answers;
 
 	if (fd < 0)
 		fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	strncpy(request.ifr_name, netdev, sizeof(request.ifr_name) - 1);
-	if (fd >= 0 && !ioctl(fd, SIOCGIFMTU, &request))
-		while (mtu > IBV_MTU_256 && request.ifr_mtu < (128 << mtu) + HEADERS_BYTES)
+	memset(ret, 0, sizeof(*ret));
+	strncpy(ret->ifr_name, netdev, sizeof(ret->ifr_name) - 1);
+	answers = fd >= 0 && !ioctl(fd, what, ret);
+	fd_close(&fd);
+	return answers;
+}
+
+/* The largest path MTU whose packets fit into the interface's MTU, with all headers of RoCE. */
+static uint8_t path_mtu(const char *netdev)
+{
+	uint8_t mtu = IBV_MTU_4096;
+	struct ifreq answer;
+
+	if (ask_netdev(netdev, SIOCGIFMTU, &answer))
+		while (mtu > IBV_MTU_256 && answer.ifr_mtu < (128 << mtu) + HEADERS_BYTES)
 			mtu--;
-	if (fd >= 0)
-		close(fd);
 	return mtu;
 }
 
@@ -302,6 +312,41 @@ static bool has_interfaces(const struct host *host)
 	return true;
 }
 
+static bool is_link_local(const union ibv_gid *gid)
+{
+	return gid->raw[0] == 0xfe && (gid->raw[1] & 0xc0) == 0x80;
+}
+
+static bool has_address(const struct fab_port *port)
+{
+	unsigned int i;
+
+	for (i = 0; i < FAB_GIDS; i++)
+		if (!is_none(&port->gid[i].gid) && !is_link_local(&port->gid[i].gid))
+			return true;
+	return false;
+}
+
+/* It may be mended while we run. */
+static void warn(const struct host *host, uint8_t port_num)
+{
+	const char *netdev = host->netdev[port_num - 1];
+	struct ifreq answer;
+
+	if (ask_netdev(netdev, SIOCGIFFLAGS, &answer) && !(answer.ifr_flags & IFF_UP))
+		host_say(host, "interface %s is down: \"ip link set %s up\" as root mends it",
+			 netdev, netdev);
+	if (ask_netdev(netdev, SIOCGIFMTU, &answer) &&
+	    answer.ifr_mtu < (int)FAB_MAD_BYTES + HEADERS_BYTES)
+		host_say(host, "interface %s has an MTU of %d: to connect needs %d at least",
+			 netdev, answer.ifr_mtu, (int)FAB_MAD_BYTES + HEADERS_BYTES);
+	if (!has_address(&host->page->port[port_num - 1]))
+		host_say(host,
+			 "interface %s has no IP address but a link-local one: \"ip address add "
+			 "ADDRESS/BITS dev %s\" as root gives it one",
+			 netdev, netdev);
+}
+
 int identity_open(struct host *host)
 {
 	char path[FAB_PATH_BYTES];
@@ -329,6 +374,8 @@ int identity_open(struct host *host)
 	err = is_roce(host) ? follow_netdevs(host) : 0;
 	if (!err && is_roce(host))
 		update_all(host);
+	for (i = 1; !err && host->wire == FAB_WIRE_ROCE && i <= host->n_ports; i++)
+		warn(host, i);
 	return err;
 }
 
