@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""docs/examples without Docker and Kubernetes: what each file has two containers run, in two
+networks joined by a wire, as user 65534 without capabilities.
+
+Prints a line per test and then "N passed, N failed, N skipped".
+"""
+import argparse
+from pathlib import Path
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "docs/examples"
+LIMIT_S = 120
+SKIPPED = 77
+
+# Root of new namespaces: the second network, the wire, the server's name; then the two commands.
+SCRIPT = """
+set -e
+unshare -n sleep 1000 & other=$!
+trap 'kill $other' EXIT
+until [ "$(readlink /proc/$other/ns/net)" != "$(readlink /proc/self/ns/net)" ]; do sleep 0.05; done
+ip link add eth0 type veth peer name eth0 netns $other
+ip address add 172.18.0.3/16 dev eth0
+ip link set eth0 up
+nsenter -t $other -n ip address add 172.18.0.2/16 dev eth0
+nsenter -t $other -n ip link set eth0 up
+echo 172.18.0.2 server >"$1/hosts"
+mount --bind "$1/hosts" /etc/hosts
+nobody="unshare -U --map-user=65534 --map-group=65534"
+nsenter -t $other -n $nobody {server} >"$1/server" 2>&1 & server=$!
+$nobody {client}
+wait $server
+"""
+
+
+def commands_of(path, build):
+    """Return what the two containers run, the server's first, for the shell."""
+    lists = re.findall(r"^ +(?:command|args): \[(.*?)\]\n", path.read_text(encoding="utf-8"),
+                       re.MULTILINE | re.DOTALL)
+    for text in lists:
+        words = shlex.shlex(text, posix=True, punctuation_chars="")
+        words.whitespace, words.whitespace_split = ", \n", True
+        fabric, run, *rest = words
+        if (fabric, run) != ("fabric", "run"):
+            raise SystemExit(f"{path}: {text}")
+        yield shlex.join([f"{ROOT}/tools/fabric/fabric", run, "--build", str(build), *rest])
+
+
+def play(path, build):
+    """Return why an example does not work, or None."""
+    server, client = commands_of(path, build)
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(["unshare", "-Urnm", "sh", "-c",
+                               SCRIPT.format(server=server, client=client), "sh", folder],
+                              capture_output=True, text=True, timeout=LIMIT_S, check=False)
+        said = Path(folder, "server").read_text(encoding="utf-8")
+    if done.returncode or done.stdout.count("ping data: rdma-ping-") != 10:
+        return f"status {done.returncode}: {done.stdout}{done.stderr}; the server: {said}"
+    return None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", default=ROOT / "build", type=Path)
+    build = parser.parse_args().build.resolve()
+    if subprocess.run(["unshare", "-Urnm", "rping", "-h"], check=False,
+                      capture_output=True).returncode == 127 or \
+            subprocess.run(["unshare", "-Urnm", "true"], check=False).returncode:
+        print("no user namespaces here, or no rping\n0 passed, 0 failed, 1 skipped")
+        return SKIPPED
+    failed, paths = 0, sorted(EXAMPLES.glob("*.yaml"))
+    for path in paths:
+        why = play(path, build)
+        failed += bool(why)
+        print(f"FAIL {path.name}: {why}" if why else f"ok   {path.name}", flush=True)
+    print(f"{len(paths) - failed} passed, {failed} failed, 0 skipped")
+    return 1 if failed or not paths else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
