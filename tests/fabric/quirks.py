@@ -7,9 +7,14 @@ Prints a line a failure, and last "N passed, N failed, N skipped". Exit status: 
 77 if there can be no fabric here.
 """
 import json
+import os
+from pathlib import Path
 import sys
 
 from hosts import main, run_on_fabric
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools/fabric"))
+from plan import DEVICES  # noqa: E402
 
 LIMIT_S = 60
 SERVER = "a&:rping -s -P -a 10.77.0.1 >/dev/null"
@@ -131,7 +136,18 @@ def where_completions_have_service_levels_nothing_is_repeated(build):
         raise AssertionError(f"repeated: {[count(row, 'repeated') for row in rows]}")
 
 
+def programs_run_on_each_device(build):
+    """All of them with $PURECM_TEST_LONG, else the worst."""
+    sockets = "rstream -C 10 -S 4096 -T v"
+    for device in DEVICES if os.environ.get("PURECM_TEST_LONG") else ["worst"]:
+        done = run_on_fabric(build, LIMIT_S, "--device", device, SERVER, f"a&:{sockets} >/dev/null",
+                             f"b:{{ {FIRST} && sleep 1; {sockets} -s 10.77.0.1; }}")
+        if done.returncode or "custom" not in done.stdout:
+            raise AssertionError(f"{device}: {done.stdout[-600:]}{done.stderr[-600:]}")
+
+
 TESTS = (
+    programs_run_on_each_device,
     where_qp1_hears_qp1_only_not_even_the_first_connection_waits,
     without_a_quirk_messages_leave_by_the_fast_path,
     the_doctor_says_what_became_of_the_fast_path,

@@ -77,14 +77,14 @@ class HostProcess:
             self.start_command(**json.loads(line))
         return bool(data)
 
-    def start_kernel(self, program, arguments, pkeys, quirks, interfaces):
+    def start_kernel(self, program, arguments, pkeys, device, interfaces):
         """Start fabric-host, and wait until it is ready."""
         self.kernel = subprocess.Popen(
             [program, "--number", str(self.host.number), "--link", arguments.link,
              "--wire", arguments.wire, "--lmc", str(arguments.lmc),
              "--subnets", str(arguments.subnets),
              *(f"--pkey={pkey:#x}" for pkey in pkeys),
-             *(f"--quirk={quirk}" for quirk in quirks),
+             *device,
              *(f"--netdev={name}" for name in interfaces)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=self.env)
         if self.kernel.stdout.readline().strip() != b"ready":

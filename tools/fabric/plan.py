@@ -16,6 +16,16 @@ QUIRKS = {  # wire/quirks.h
     "sent-sl": "of a datagram over RoCE, a completion has the SL and not the packet type",
     "strict-notify": "arming a completion queue that is not empty makes no event",
 }
+DEVICES = {  # name: (quirks, and limits of wire/page.h; where they are from)
+    "mlx5": (("inline=800", "ud-inline=800"), "its driver"),
+    "mlx4-vf": (("no-fast-path",), "assumed: QP1 of a VF is a proxy, nobody has tried"),
+    "bnxt_re": (("inline=96", "ud-inline=96"), "its driver, queues of fixed size"),
+    "irdma": (("inline=101", "ud-inline=101", "no-sl"), "its driver, older devices"),
+    "hns": (("ud-inline=32",), "its driver, hip08"),
+    "qedr": (("inline=128", "ud-inline=128"), "its driver"),
+    "worst": (("inline=96", "ud-inline=32", "wr=1024", "no-sl", "no-fast-path"),
+              "the least of all the others"),
+}
 NAME = re.compile(r"[a-z][a-z0-9-]{0,14}\Z")
 DIR_BYTES_MAX = 60  # a socket's name in it has to fit into sun_path
 
@@ -101,16 +111,24 @@ def pkeys_of(text, hosts):
     return found
 
 
-def quirks_of(texts, hosts):
-    """The quirks that --quirk means: {host: [names]}, of all hosts or, as in "b:no-fast-path", of
-    one."""
+def options_of(arguments, hosts):
+    """What fabric-host of each host is told of its device: {host: [options]}."""
+    named = named_of("--quirk", "quirk", arguments.quirk, QUIRKS, hosts)
+    for host, devices in named_of("--device", "device", arguments.device, DEVICES, hosts).items():
+        named[host] += [one for device in devices for one in DEVICES[device][0]]
+    return {host: [f"--limit={one}" if "=" in one else f"--quirk={one}" for one in some]
+            for host, some in named.items()}
+
+
+def named_of(option, kind, texts, known, hosts):
+    """What an option names: {host: [names]}, of all hosts or, as in "b:no-fast-path", of one."""
     found = {host.name: [] for host in hosts}
     for text in texts:
         name, colon, quirk = text.rpartition(":")
         if colon and name not in found:
-            raise Wrong(f"--quirk {text}: there is no host {name}")
-        if quirk not in QUIRKS:
-            raise Wrong(f"--quirk {text}: there is no such quirk; there are: {', '.join(QUIRKS)}")
+            raise Wrong(f"{option} {text}: there is no host {name}")
+        if quirk not in known:
+            raise Wrong(f"{option} {text}: there is no such {kind}; there are: {', '.join(known)}")
         for host in [name] if colon else found:
             found[host].append(quirk)
     return found

@@ -67,7 +67,8 @@ struct host {
 	uint16_t pkey[FAB_PKEYS - 1]; /* besides the default */
 	uint8_t lmc;
 	uint8_t link_layer;
-	uint32_t quirks; /* of its device, a bit for each */
+	uint32_t quirks;	      /* of its device, a bit for each */
+	uint32_t limit[FAB_N_LIMITS]; /* of its device; 0: not said */
 	struct loop loop;
 	bool is_ending;
 	struct fab_peers peers;

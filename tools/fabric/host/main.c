@@ -99,7 +99,8 @@ static int print_usage(void)
 {
 	fprintf(stderr, "usage: fabric-host --number N --link roce|ib [--wire unix|roce]\n"
 			"                   [--lmc BITS] [--subnets N] [--pkey 0xNNNN]...\n"
-			"                   [--quirk NAME]... --netdev NAME [--netdev NAME]\n"
+			"                   [--quirk NAME]... [--limit NAME=VALUE]...\n"
+			"                   --netdev NAME [--netdev NAME]\n"
 			"with " FAB_ENV "=FOLDER/hosts/NAME; started by tools/fabric/fabric\n");
 	return 2;
 }
@@ -112,6 +113,24 @@ static bool take_quirk(struct host *host, const char *name)
 		return false;
 	host->quirks |= UINT32_C(1) << quirk;
 	return true;
+}
+
+/* "inline=96" */
+static bool take_limit(struct host *host, const char *text)
+{
+	static const char *const words[] = {
+#define X(name, word, value) word "=",
+		FAB_LIMITS(X)
+#undef X
+	};
+	unsigned int i = 0;
+
+	while (i < FAB_N_LIMITS && strncmp(text, words[i], strlen(words[i])) != 0)
+		i++;
+	if (i == FAB_N_LIMITS)
+		return false;
+	host->limit[i] = (uint32_t)strtoul(text + strlen(words[i]), NULL, 10);
+	return host->limit[i] != 0;
 }
 
 static bool take_option(struct host *host, int option, const char *value)
@@ -132,7 +151,8 @@ static bool take_option(struct host *host, int option, const char *value)
 	else if (option == 'd' && host->n_ports < FAB_PORTS)
 		host->netdev[host->n_ports++] = value;
 	else
-		return option == 'q' && take_quirk(host, value);
+		return option == 'q' ? take_quirk(host, value)
+				     : option == 'L' && take_limit(host, value);
 	return true;
 }
 
@@ -146,6 +166,7 @@ static bool parse_options(int argc, char **argv, struct host *host)
 		{ "subnets", required_argument, NULL, 's'},
 		{ "pkey",	  required_argument, NULL, 'p'},
 		{ "quirk",   required_argument, NULL, 'q'},
+		{ "limit",   required_argument, NULL, 'L'},
 		{ "netdev",  required_argument, NULL, 'd'},
 		{ NULL,	0,		   NULL, 0  },
 	};

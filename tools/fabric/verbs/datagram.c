@@ -160,6 +160,8 @@ static uint8_t sl_of(const struct fab_qp *qp, const struct fab_packet *packet)
 {
 	const struct fab_page *page = context_of(qp)->device->page;
 
+	if (fab_has_quirk(page, FAB_QUIRK_NO_SL))
+		return 0;
 	if (fab_has_quirk(page, FAB_QUIRK_SENT_SL) ||
 	    page->port[qp->attr.port_num - 1].link_layer != IBV_LINK_LAYER_ETHERNET)
 		return packet->sl;

@@ -38,7 +38,7 @@ int ibv_query_device(struct ibv_context *verbs, struct ibv_device_attr *ret)
 		.vendor_part_id = 1,
 		.hw_ver = 1,
 		.max_qp = FAB_SLOT_QPS,
-		.max_qp_wr = FAB_WR_MAX,
+		.max_qp_wr = (int)page->limit[FAB_LIMIT_WR],
 		.device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_PORT_ACTIVE_EVENT |
 				    IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN,
 		.max_sge = FAB_SGE_MAX,

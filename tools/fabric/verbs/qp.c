@@ -15,6 +15,8 @@
 #include "tools/fabric/verbs/receive_queue.h"
 #include "tools/fabric/verbs/transport.h"
 
+#define INLINE_GIVEN 64
+
 #define SAME_BIT(flag, opcode) \
 	_Static_assert((flag) == 1 << (opcode), "is_supported() compares these bits")
 
@@ -42,7 +44,12 @@ static int check_type(enum ibv_qp_type type)
 	return EINVAL;
 }
 
-static int check_init(const struct ibv_qp_init_attr *init)
+static uint32_t inline_max(const struct fab_page *page, enum ibv_qp_type type)
+{
+	return page->limit[type == IBV_QPT_UD ? FAB_LIMIT_UD_INLINE : FAB_LIMIT_INLINE];
+}
+
+static int check_init(const struct fab_page *page, const struct ibv_qp_init_attr *init)
 {
 	const struct ibv_qp_cap *cap = &init->cap;
 	int err = check_type(init->qp_type);
@@ -51,11 +58,12 @@ static int check_init(const struct ibv_qp_init_attr *init)
 		return err;
 	if (!init->send_cq || !init->recv_cq)
 		return EINVAL;
-	if (cap->max_send_wr > FAB_WR_MAX || cap->max_send_sge > FAB_SGE_MAX ||
-	    cap->max_inline_data > FAB_INLINE_MAX)
+	if (cap->max_send_wr > page->limit[FAB_LIMIT_WR] || cap->max_send_sge > FAB_SGE_MAX ||
+	    cap->max_inline_data > inline_max(page, init->qp_type))
 		return EINVAL;
 	/* With a shared queue, what is said of receives does not matter. */
-	if (!init->srq && (cap->max_recv_wr > FAB_WR_MAX || cap->max_recv_sge > FAB_SGE_MAX))
+	if (!init->srq &&
+	    (cap->max_recv_wr > page->limit[FAB_LIMIT_WR] || cap->max_recv_sge > FAB_SGE_MAX))
 		return EINVAL;
 	return 0;
 }
@@ -148,16 +156,20 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 {
 	struct fab_context *context = to_context(pd->context);
 	struct fab_qp *qp;
-	int err = check_init(init);
+	const struct fab_page *page = context->device->page;
+	int err = check_init(page, init);
+	uint32_t n_inline;
 
 	if (err) {
 		errno = err;
 		return NULL;
 	}
-	/* A device may give more inline data than was asked for: at least 64 bytes, as it is cheap.
-	 */
-	if (init->cap.max_inline_data < 64)
-		init->cap.max_inline_data = 64;
+	/* A device may give more inline data than was asked for: this one does, as it is cheap. */
+	n_inline = inline_max(page, init->qp_type);
+	if (n_inline > INLINE_GIVEN)
+		n_inline = INLINE_GIVEN;
+	if (init->cap.max_inline_data < n_inline)
+		init->cap.max_inline_data = n_inline;
 	qp = calloc(1, sizeof(*qp));
 	if (!qp)
 		return NULL;

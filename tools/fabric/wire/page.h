@@ -41,6 +41,20 @@ struct fab_port {
 	struct fab_gid gid[FAB_GIDS];
 };
 
+/* What a queue pair can be asked for; X(name, word of --limit, value of a device without limits).
+ */
+#define FAB_LIMITS(X)                                        \
+	X(INLINE, "inline", 1024) /* bytes of inline data */ \
+	X(UD_INLINE, "ud-inline", 1024)                      \
+	X(WR, "wr", 16384) /* requests in a queue */
+
+enum fab_limit {
+#define X(name, word, value) FAB_LIMIT_##name,
+	FAB_LIMITS(X)
+#undef X
+	FAB_N_LIMITS,
+};
+
 struct fab_page {
 	uint32_t magic;
 	uint32_t turn; /* odd while the writer is at it */
@@ -48,6 +62,7 @@ struct fab_page {
 	uint32_t n_ports;
 	uint32_t wire;	 /* enum fab_wire */
 	uint32_t quirks; /* a bit for each, quirks.h */
+	uint32_t limit[FAB_N_LIMITS];
 	char host[FAB_NAME_BYTES];
 	__be64 node_guid;
 	struct fab_port port[FAB_PORTS];

@@ -14,6 +14,7 @@
 #define FAB_QUIRKS(X)                                                                       \
 	X(NO_FAST_PATH, "no-fast-path") /* what is for QP1 and not from QP1 is lost */      \
 	X(SENT_SL, "sent-sl") /* of a datagram over RoCE, in wc.sl; else the packet type */ \
+	X(NO_SL, "no-sl")     /* of a datagram in wc.sl: always 0 */                        \
 	X(STRICT_NOTIFY, "strict-notify") /* of completions after ibv_req_notify_cq() only */
 
 enum fab_quirk {
