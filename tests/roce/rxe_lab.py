@@ -18,9 +18,13 @@ import tempfile
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/lab"))
 
-from lablib import Lab, LabError, LabTimeout  # noqa: E402
+from lablib import Lab, LabError, LabTimeout, userland  # noqa: E402
+from lablib.release import RELEASES  # noqa: E402
 
 SKIPPED = 77
+# What is built in the root of another release.
+TARGETS = ("lib/librdmacm.so.1.5.0", "tools/cmportd/cmportd", "tools/fabric/fabric-host",
+           "tools/fabric/lib/libibverbs.so.1", "tools/fabric/lib/libibumad.so.3")
 LIMIT_S = 60
 FOLDER = "/tmp/f"
 NOBODY = "setpriv --reuid 65534 --regid 65534 --clear-groups"
@@ -169,8 +173,8 @@ def faults(tests, kernel, process):
                            pair[0].host.addr4)
 
 
-def run_all(build, only):
-    with Lab({"a": "stock", "b": "bare"}) as lab, \
+def run_all(build, only, release):
+    with Lab({"a": "stock", "b": "bare"}, release=release) as lab, \
             tempfile.NamedTemporaryFile(suffix=".pcap") as capture:
         tests = Tests(lab)
         process = Process(lab.b, build)
@@ -196,9 +200,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", default=ROOT / "build", type=Path)
     parser.add_argument("--only", default="", help="programs whose names have this in them")
+    parser.add_argument("--release", choices=RELEASES, default="own", help="Debian's, of the hosts")
     arguments = parser.parse_args()
+    if arguments.release != "own":
+        arguments.build = userland.build_or_exit(RELEASES[arguments.release], TARGETS)
     try:
-        count = run_all(arguments.build.resolve(), arguments.only)
+        count = run_all(arguments.build.resolve(), arguments.only, arguments.release)
     except LabError as error:
         if "qemu" not in str(error).lower():
             raise
