@@ -169,7 +169,8 @@ static struct mad_path next_path(void)
 	return rig_peer(1 + host % HOSTS);
 }
 
-static void next_fields(struct cm_msg *msg, uint64_t guid)
+/* @to: where a client sends it; NULL for a message of a peer */
+static void next_fields(struct cm_msg *msg, uint64_t guid, const struct mad_path *to)
 {
 	struct cma_hdr hdr = {
 		.ip_version = 4, .dst_addr = {[12] = 10, [15] = 1}
@@ -179,7 +180,12 @@ static void next_fields(struct cm_msg *msg, uint64_t guid)
 		msg->req.local_ca_guid = guid;
 		msg->req.local_qpn = QPN + next_byte() % 4;
 		msg->req.service_id = cma_service_id(RDMA_PS_TCP, RIG_SERVICE);
-		wire_encode(&cma_hdr_layout, &hdr, msg->req.private_data);
+		if (to) {
+			msg->req.primary.local_gid = rig_gid();
+			msg->req.primary.remote_gid = to->dgid;
+		} else {
+			wire_encode(&cma_hdr_layout, &hdr, msg->req.private_data);
+		}
 		return;
 	}
 	msg->rtu.remote_comm_id = next_id();
@@ -196,14 +202,14 @@ static void next_fields(struct cm_msg *msg, uint64_t guid)
 	}
 }
 
-static void next_message(uint8_t mad[MAD_BYTES], uint64_t guid)
+static void next_message(uint8_t mad[MAD_BYTES], uint64_t guid, const struct mad_path *to)
 {
 	struct cm_msg msg;
 	uint8_t at;
 
 	cm_msg_init(&msg, (enum cm_attr)(CM_ATTR_REQ + next_byte() % 11), 1);
 	msg.rtu.local_comm_id = next_id();
-	next_fields(&msg, guid);
+	next_fields(&msg, guid, to);
 	cm_msg_encode(&msg, mad);
 	for (at = next_byte(); at; at = next_byte())
 		mad[at] = next_byte();
@@ -242,7 +248,7 @@ static struct portd_record next_record(void)
 		record.mad.port = next_byte() % 3;
 		record.mad.again = type >> 7;
 		record.mad.path = next_path();
-		next_message(record.mad.mad, RIG_GUID);
+		next_message(record.mad.mad, RIG_GUID, &record.mad.path);
 		return record;
 	}
 	n = next_byte() % 64;
@@ -289,7 +295,7 @@ static void do_arrive(void)
 	uint8_t mad[MAD_BYTES];
 	uint8_t many = next_byte();
 
-	next_message(mad, from.dgid.raw[15]);
+	next_message(mad, from.dgid.raw[15], NULL);
 	do
 		rig_arrive_bytes(1 + (many >> 7), &from, mad);
 	while (many-- & 0x7f);

@@ -23,6 +23,7 @@
 
 #define BATCH	     32
 #define CLAIM	     7
+#define OWN_CLAIM    8
 #define DEAF_PORT    7999 /* where nobody listens */
 #define GIDS_MAX     64
 #define RESPONSE_EXP 20
@@ -34,6 +35,7 @@ static uint64_t ca_guid;
 static uint8_t handle;
 static struct mad_path to_peer;
 static struct mad_gid own, peer;
+static uint16_t own_port;
 
 static void die(const char *what, int err)
 {
@@ -66,7 +68,7 @@ static uint32_t own_id(void)
 /* Allowed, one by one: a connection each, that the peer refuses. */
 static void request(struct portd_mad *mad)
 {
-	struct cma_hdr hdr = { .ip_version = 4, .src_port = 1 };
+	struct cma_hdr hdr = { .ip_version = 4, .src_port = own_port };
 	struct cm_msg msg;
 	struct cm_req *req = &msg.req;
 
@@ -209,6 +211,7 @@ static uint8_t gid_index(const char *device)
 
 static void begin(char **words)
 {
+	struct portd_claim claim = { .claim_id = OWN_CLAIM, .ps = RDMA_PS_TCP, .local_family = 4 };
 	struct portd_reply reply;
 	struct portd_why why;
 	int err = portd_client_open(&client, &ids, &why);
@@ -217,6 +220,10 @@ static void begin(char **words)
 		err = portd_open_port(client, words[0], 1, &reply, &why);
 	if (err)
 		die(why.text, err);
+	err = portd_bind(client, &claim);
+	if (err)
+		die("a port", err);
+	own_port = claim.local_port;
 	handle = reply.handle;
 	ca_guid = reply.ca_guid;
 	own = gid_of(words[1]);

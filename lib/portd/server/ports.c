@@ -572,6 +572,16 @@ uint16_t ports_listener(const struct ports *ports, uint64_t service_id, const ui
 	return found;
 }
 
+bool ports_has(const struct ports *ports, uint16_t client, uint16_t ps, uint16_t port)
+{
+	const struct port_claim *claim = port_space_first(&ports->space, ps, port);
+	uint32_t mark = port_space_reserved(&ports->space, ps, port);
+
+	while (claim && ((const struct holder *)claim)->client != client)
+		claim = claim->next;
+	return claim || (mark && (uint16_t)mark == client);
+}
+
 void ports_client_gone(struct ports *ports, uint16_t client)
 {
 	struct tenant *tenant = ports->tenant[client];

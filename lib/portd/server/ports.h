@@ -109,6 +109,9 @@ uint16_t ports_listener(const struct ports *ports, uint64_t service_id, const ui
  */
 bool ports_share(struct ports *ports, uint16_t client, uint32_t *count);
 
+/** ports_has() - has a client claimed a port, or leased it? */
+bool ports_has(const struct ports *ports, uint16_t client, uint16_t ps, uint16_t port);
+
 /** ports_client_gone() - release all that a client has. */
 void ports_client_gone(struct ports *ports, uint16_t client);
 

@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "cm/action.h"
 #include "cm/guard.h"
-#include "lib/portd/server/state.h"
+#include "lib/portd/server/fields.h"
 
 /* --- our own core -------------------------------------------------------- */
 
@@ -249,40 +249,20 @@ void router_received(struct server *server, struct host_port *host_port,
 
 /* --- may it be sent? ----------------------------------------------------- */
 
-/* A REJ may name no comm id of its sender, and a SIDR_REP names its receiver's. */
-static bool names_sender(const struct cm_msg *msg, uint32_t *ret)
-{
-	switch (msg->hdr.attr_id) {
-	case CM_ATTR_REQ:
-		*ret = msg->req.local_comm_id;
-		return true;
-	case CM_ATTR_SIDR_REQ:
-		*ret = msg->sidr_req.request_id;
-		return true;
-	case CM_ATTR_SIDR_REP:
-		return false;
-	case CM_ATTR_REJ:
-		*ret = msg->rej.local_comm_id;
-		return *ret != 0;
-	}
-	*ret = msg->rtu.local_comm_id;
-	return true;
-}
-
 static int check_message(struct server *server, struct client *client,
 			 const struct host_port *host_port, const struct portd_mad *mad)
 {
 	struct cm_msg msg;
-	uint32_t comm_id;
+	const char *wrong;
 	int err = cm_msg_decode(mad->mad, MAD_BYTES, &msg);
 
 	if (err)
 		return err;
-	if (names_sender(&msg, &comm_id) && owner_of_id(server, comm_id) != client->index)
+	wrong = fields_wrong(server, client, host_port, &mad->path, &msg);
+	if (wrong) {
+		log_debug("client %u, pid %d: not its %s", client->index, (int)client->pid, wrong);
 		return -EPERM;
-	if ((msg.hdr.attr_id == CM_ATTR_REQ && msg.req.local_ca_guid != host_port->cm.ca_guid) ||
-	    (msg.hdr.attr_id == CM_ATTR_REP && msg.rep.local_ca_guid != host_port->cm.ca_guid))
-		return -EPERM;
+	}
 	if (msg.hdr.attr_id == CM_ATTR_REQ && !has_room(server, client))
 		return -EDQUOT;
 	err = tracker_sent(server->tracker, client->index, host_port->handle, &mad->path, &msg);

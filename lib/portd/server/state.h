@@ -14,6 +14,7 @@
  *   request.c    what it asks for on its control socket
  *   user.c       what all clients of a user have together, for quotas
  *   router.c     which client a message goes to, and whether a client may send it
+ *   fields.c     what it may put there
  *   host_port.c  the ports of this host: receiving, and sending in the right order
  *   defaults.c   what root has set for ports
  *   probe.c      probes of the fast path, ours and those of peers

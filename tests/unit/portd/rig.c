@@ -371,13 +371,27 @@ bool rig_tell(const struct rig_client *client, const struct portd_record *record
 	return rig_put(client->data, out.data, out.bytes, NULL, 0);
 }
 
+void rig_encode(struct portd_mad *mad, const struct cm_msg *msg)
+{
+	static const struct mad_gid nothing;
+	struct cm_msg said = *msg;
+	struct cm_req_path *primary = &said.req.primary;
+
+	if (msg->hdr.attr_id == CM_ATTR_REQ &&
+	    !memcmp(&primary->local_gid, &nothing, sizeof(nothing))) {
+		primary->local_gid = rig_gid();
+		primary->remote_gid = mad->path.dgid;
+	}
+	cm_msg_encode(&said, mad->mad);
+}
+
 void rig_send(struct rig_client *client, const struct mad_path *to, const struct cm_msg *msg)
 {
 	struct portd_record record = {
 		.type = PORTD_MAD, .mad = {.port = client->handle, .path = *to}
 	};
 
-	cm_msg_encode(msg, record.mad.mad);
+	rig_encode(&record.mad, msg);
 	if (!rig_tell(client, &record))
 		give_up("a data socket has no room");
 	rig_settle();

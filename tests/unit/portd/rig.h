@@ -20,6 +20,7 @@
 #define RIG_GID	     0x77 /* the last byte of all its GIDs */
 #define RIG_SERVICE  7174
 #define RIG_PROBE_ID 0x9abc /* of the sender's probe */
+#define RIG_NO_GID   10	    /* an index that is not in use */
 #define RIG_PEER_QPN 0x4711 /* what arrives beside QP1 was sent from there */
 #define RATE_PER_S   50000  /* the default quotas of a client, and what it may send at once */
 #define RATE_BURST   5000
@@ -225,6 +226,13 @@ bool rig_put(int to, const void *bytes, size_t n, const int *fds, unsigned int n
 
 /** rig_tell() - a record on its data socket; not looked at yet. Return: as rig_put(). */
 bool rig_tell(const struct rig_client *client, const struct portd_record *record);
+
+/** rig_gid() - all that are in its GID tables. */
+struct mad_gid rig_gid(void);
+
+/** rig_encode() - a message for a path that is set; a REQ names its GIDs, unless it names others.
+ */
+void rig_encode(struct portd_mad *mad, const struct cm_msg *msg);
 
 /** rig_send() - it sends a message from port 1, which is dealt with. */
 void rig_send(struct rig_client *client, const struct mad_path *to, const struct cm_msg *msg);

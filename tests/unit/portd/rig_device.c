@@ -125,13 +125,20 @@ int __wrap_gid_by_index(struct ibv_context *verbs, uint8_t port_num, uint32_t gi
 int __wrap_gid_by_index(struct ibv_context *verbs, uint8_t port_num, uint32_t gid_index,
 			struct gid_entry *ret)
 {
+	const struct mad_gid gid = rig_gid();
+
 	*ret = (struct gid_entry){ .verbs = verbs, .port_num = port_num, .gid_index = gid_index };
-	ret->gid.raw[15] = RIG_GID;
+	memcpy(&ret->gid, &gid, sizeof(gid));
 	if (elsewhere) {
 		ret->type = IBV_GID_TYPE_ROCE_V2;
 		ret->ifindex = elsewhere;
 	}
-	return 0;
+	return gid_index == RIG_NO_GID ? -ENODEV : 0;
+}
+
+struct mad_gid rig_gid(void)
+{
+	return (struct mad_gid){ .raw[15] = RIG_GID };
 }
 
 /* Of another network namespace. */

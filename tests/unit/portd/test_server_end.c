@@ -120,7 +120,7 @@ static void refuse_with_words(uint32_t n)
 	};
 
 	memcpy(rej.rej.private_data, "words", 5);
-	cm_msg_encode(&rej, record.mad.mad);
+	rig_encode(&record.mad, &rej);
 	ck_assert(rig_tell(bob, &record));
 }
 

@@ -44,8 +44,8 @@ static void fill_with_reqs(const struct rig_client *client, unsigned int n_datag
 		do {
 			n++;
 			req = scene_req(client, n);
-			cm_msg_encode(&req, record.mad.mad);
 			record.mad.path = rig_peer((uint8_t)(FIRST_STRANGER + n % 64));
+			rig_encode(&record.mad, &req);
 		} while (portd_put(&out, &record));
 		rig_put(client->data, out.data, out.bytes, NULL, 0);
 	}
@@ -58,7 +58,7 @@ static void bob_asks(void)
 	};
 	struct cm_msg req = scene_req(&bob, 1);
 
-	cm_msg_encode(&req, record.mad.mad);
+	rig_encode(&record.mad, &req);
 	rig_tell(&bob, &record);
 }
 

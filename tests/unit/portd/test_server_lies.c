@@ -19,7 +19,7 @@ static struct portd_record mad_of(const struct cm_msg *msg, uint8_t handle)
 		.type = PORTD_MAD, .mad = {.port = handle, .path = rig_peer(SCENE_PEER)}
 	};
 
-	cm_msg_encode(msg, record.mad.mad);
+	rig_encode(&record.mad, msg);
 	return record;
 }
 

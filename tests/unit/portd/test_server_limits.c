@@ -50,7 +50,7 @@ static struct portd_record mad_of(const struct rig_client *client, const struct 
 		.type = PORTD_MAD, .mad = {.port = client->handle, .path = rig_peer(SCENE_PEER)}
 	};
 
-	cm_msg_encode(msg, record.mad.mad);
+	rig_encode(&record.mad, msg);
 	return record;
 }
 

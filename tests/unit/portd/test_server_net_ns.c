@@ -186,6 +186,7 @@ TEST(ephemeral_ports_are_leased_in_each_namespace)
 TEST(who_comes_from_elsewhere_may_connect)
 {
 	join_from(&carol, ELSEWHERE);
+	rig_gid_is_elsewhere(5);
 	scene_connect(&carol, 1);
 }
 

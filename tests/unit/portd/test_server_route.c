@@ -220,9 +220,9 @@ TEST(a_rej_does_not_overtake_the_req_that_it_takes_back)
 		.type = PORTD_MAD, .mad = {.port = alice->handle, .path = rig_peer(SCENE_PEER)}
 	};
 
-	cm_msg_encode(&req, record.mad.mad);
+	rig_encode(&record.mad, &req);
 	rig_tell(alice, &record);
-	cm_msg_encode(&rej, record.mad.mad);
+	rig_encode(&record.mad, &rej);
 	rig_tell(alice, &record);
 	rig_settle();
 	ck_assert_str_eq(scene_wire(), "REQ, REJ(REQ) 4");
@@ -267,7 +267,7 @@ static void say_req(uint8_t again)
 		.mad = {.port = alice->handle, .path = rig_peer(SCENE_PEER), .again = again}
 	};
 
-	cm_msg_encode(&req, record.mad.mad);
+	rig_encode(&record.mad, &req);
 	rig_tell(alice, &record);
 	rig_settle();
 }

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a client may put into a message: see fields.h. What has no row is as free as with stock,
+ * where a program names it, too: a queue pair's number, PSNs, timeouts, private data, flow label,
+ * traffic class, hop limit; on InfiniBand also LIDs, P_Key index and GIDs, as AF_IB has them.
+ */
+#include "lib/portd/server/fields.h"
+
+#include <rdma/rdma_cma.h>
+#include <string.h>
+
+#include "lib/net/hop.h"
+#include "mad/cma_hdr.h"
+
+#define ROCE_SL_MAX 7 /* priorities of Ethernet */
+#define IB_SL_MAX   15
+
+#define IN(attr)    (1u << (CM_ATTR_##attr - CM_ATTR_REQ))
+#define REQUESTS    (IN(REQ) | IN(SIDR_REQ))
+#define ALL	    UINT32_MAX
+
+struct said {
+	const struct server *server;
+	const struct client *client;
+	const struct host_port *host_port;
+	const struct mad_path *path;
+	const struct cm_msg *msg;
+	struct gid_entry gid; /* of the path's index, if it was looked up */
+};
+
+/* --- who it is ------------------------------------------------------------ */
+
+/* A REJ may name no comm id of its sender, and a SIDR_REP names its receiver's. */
+static bool has_own_comm_id(struct said *said)
+{
+	const struct cm_msg *msg = said->msg;
+	uint32_t comm_id = msg->rtu.local_comm_id; /* most begin with it */
+
+	if (msg->hdr.attr_id == CM_ATTR_SIDR_REP)
+		return true;
+	if (msg->hdr.attr_id == CM_ATTR_REJ && comm_id == 0)
+		return true;
+	if (msg->hdr.attr_id == CM_ATTR_REQ)
+		comm_id = msg->req.local_comm_id;
+	else if (msg->hdr.attr_id == CM_ATTR_SIDR_REQ)
+		comm_id = msg->sidr_req.request_id;
+	return said->server->block_owner[comm_id >> ID_BLOCK_SHIFT] == said->client->index;
+}
+
+static bool has_our_guid(struct said *said)
+{
+	const struct cm_msg *msg = said->msg;
+
+	return said->host_port->cm.ca_guid ==
+	       (msg->hdr.attr_id == CM_ATTR_REQ ? msg->req.local_ca_guid : msg->rep.local_ca_guid);
+}
+
+/* --- the way -------------------------------------------------------------- */
+
+static bool has_grh(struct said *said)
+{
+	return said->path->grh;
+}
+
+static bool has_roce_sl(struct said *said)
+{
+	return said->path->sl <= ROCE_SL_MAX;
+}
+
+static bool has_ib_sl(struct said *said)
+{
+	return said->path->sl <= IB_SL_MAX;
+}
+
+/* All of RoCE is in one partition. */
+static bool has_first_pkey(struct said *said)
+{
+	return said->path->pkey_index == 0;
+}
+
+static bool has_gid(struct said *said)
+{
+	return gid_by_index(said->host_port->verbs, said->host_port->port_num,
+			    said->path->sgid_index, &said->gid) == 0;
+}
+
+/* What nobody has shown to be his may be anybody's but ours. */
+static bool has_gid_of_its_namespace(struct said *said)
+{
+	const struct server *server = said->server;
+	const struct net_ns *of_gid;
+
+	if (said->client->net_ns == server->home)
+		return true;
+	of_gid = net_ns_of_gid(server->home, &said->gid, server->now);
+	return of_gid == said->client->net_ns ||
+	       (of_gid == server->home && !hop_is_here(&said->gid));
+}
+
+/* --- what a REQ says of the way ------------------------------------------- */
+
+/* The peer's queue pair sends its data there. */
+static bool names_own_gid(struct said *said)
+{
+	return memcmp(&said->msg->req.primary.local_gid, &said->gid.gid, sizeof(said->gid.gid)) ==
+	       0;
+}
+
+static bool names_peers_gid(struct said *said)
+{
+	return memcmp(&said->msg->req.primary.remote_gid, &said->path->dgid,
+		      sizeof(said->path->dgid)) == 0;
+}
+
+static bool names_no_alternate(struct said *said)
+{
+	static const struct mad_gid nothing;
+
+	return !said->msg->req.alternate.local_lid &&
+	       memcmp(&said->msg->req.alternate.local_gid, &nothing, sizeof(nothing)) == 0;
+}
+
+/* --- the header of the IP CM service -------------------------------------- */
+
+/* Of a service of the IB port space the listener alone knows whether there is one. */
+static bool read_header(const struct said *said, struct cma_hdr *ret, uint16_t *ret_ps)
+{
+	const struct cm_msg *msg = said->msg;
+	const bool is_req = msg->hdr.attr_id == CM_ATTR_REQ;
+	uint64_t service_id = is_req ? msg->req.service_id : msg->sidr_req.service_id;
+
+	*ret_ps = (uint16_t)(service_id >> 16);
+	if (service_id != cma_service_id(*ret_ps, (uint16_t)service_id) || *ret_ps == RDMA_PS_IB)
+		return false;
+	wire_decode(&cma_hdr_layout, is_req ? msg->req.private_data : msg->sidr_req.private_data,
+		    ret);
+	return !ret->cma_version && (ret->ip_version == 4 || ret->ip_version == 6);
+}
+
+static bool has_own_port(struct said *said)
+{
+	struct cma_hdr hdr;
+	uint16_t ps;
+
+	return !read_header(said, &hdr, &ps) ||
+	       ports_has(said->client->net_ns->ports, said->client->index, ps, hdr.src_port);
+}
+
+static bool is_loopback(const struct cma_hdr *hdr)
+{
+	static const uint8_t last[16] = { [15] = 1 };
+
+	return hdr->ip_version == 4 ? hdr->src_addr[12] == 127
+				    : memcmp(hdr->src_addr, last, sizeof(last)) == 0;
+}
+
+/* A GID of RoCE is an IP address; who talks to this host itself may use those for that. */
+static bool has_own_address(struct said *said)
+{
+	struct mad_gid gid = { { 0 } };
+	struct cma_hdr hdr;
+	uint16_t ps;
+
+	if (!read_header(said, &hdr, &ps))
+		return true;
+	if (memcmp(&said->path->dgid, &said->gid.gid, sizeof(said->gid.gid)) == 0 &&
+	    is_loopback(&hdr))
+		return true;
+	memcpy(gid.raw, hdr.src_addr, sizeof(gid.raw));
+	if (hdr.ip_version == 4)
+		gid = mad_gid_of_ipv4(hdr.src_addr + 12);
+	return memcmp(&gid, &said->gid.gid, sizeof(gid)) == 0;
+}
+
+/* --- which ---------------------------------------------------------------- */
+
+static const struct row {
+	const char *field;
+	uint32_t in;
+	bool (*on_roce)(struct said *said);
+	bool (*on_ib)(struct said *said);
+} rows[] = {
+	{"local comm id",			   ALL,		has_own_comm_id,		 has_own_comm_id},
+	{ "local CA GUID",			   IN(REQ) | IN(REP), has_our_guid,		    has_our_guid	 },
+	{ "GRH",				    ALL,		      has_grh,		       NULL	    },
+	{ "service level",			   REQUESTS,	     has_roce_sl,		  has_ib_sl	    },
+	{ "P_Key index",			    REQUESTS,	   has_first_pkey,	   NULL		},
+	{ "GID index",			      REQUESTS,		 has_gid,		  NULL	       },
+	{ "GID index of another network namespace", REQUESTS,	      has_gid_of_its_namespace, NULL	     },
+	{ "primary local GID",		       IN(REQ),		names_own_gid,	       NULL	    },
+	{ "primary remote GID",			IN(REQ),		 names_peers_gid,	  NULL	       },
+	{ "alternate path",			    IN(REQ),	     names_no_alternate,	 NULL	      },
+	{ "source port",			    REQUESTS,	   has_own_port,		 has_own_port   },
+	{ "source address",			    REQUESTS,	      has_own_address,	       NULL	    },
+};
+
+const char *fields_wrong(const struct server *server, const struct client *client,
+			 const struct host_port *host_port, const struct mad_path *path,
+			 const struct cm_msg *msg)
+{
+	struct said said = {
+		.server = server, .client = client, .host_port = host_port, .path = path, .msg = msg
+	};
+	const uint32_t in = 1u << (msg->hdr.attr_id - CM_ATTR_REQ);
+	bool (*may)(struct said * said);
+	size_t i;
+
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		may = host_port->subnet ? rows[i].on_ib : rows[i].on_roce;
+		if (rows[i].in & in && may && !may(&said))
+			return rows[i].field;
+	}
+	return NULL;
+}
