@@ -64,7 +64,8 @@ static void write_some(unsigned int n)
 
 	while (n--) {
 		memset(message.mad, (uint8_t)++n_written, sizeof(message.mad));
-		ck_assert_uint_eq(trace_ring_put(&ring, &message), n_written);
+		if (trace_ring_put(&ring, &message) != n_written)
+			abort(); /* an assertion for each would be most of the time */
 	}
 }
 
