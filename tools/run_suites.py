@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Runs the suites of a build folder one after the other and counts single tests; for tools/check.
+"""Runs the suites of a build folder, two at a time, and counts single tests; for tools/check,
+which has built the folder.
 
 A Meson test counts as what its program says: Check's "N%: Checks: N, Failures: N, Errors: N", or
 a last line "N passed, N failed, N skipped"; otherwise as one. Exit status: 1 if anything failed
@@ -8,6 +9,7 @@ or nothing passed.
 """
 import argparse
 import collections
+from concurrent import futures
 import json
 import os
 from pathlib import Path
@@ -18,10 +20,11 @@ import sys
 import threading
 import time
 
-# In the order they run. A test of several suites runs once, in the last of them here that runs.
+# In the order they begin. A test of several suites runs once, in the last of them here that runs.
 FAST = ("style", "unit", "abi", "judge", "fabric")
 LAB = ("luck", "lab", "parity")
 LABS_AT_ONCE = 2  # each boots two hosts, which leave a core idle now and then
+SUITES_AT_ONCE = 2  # before the lab; many tests wait, and some suites have one that is long
 LONG = ("bench", "long")
 # What runs a suite of another build folder again.
 AGAIN = {"sanitize": "unit --sanitize", "fuzz": "style --fuzz"}
@@ -33,6 +36,8 @@ CHECKS = re.compile(r"^\d+%: Checks: (\d+), Failures: (\d+), Errors: (\d+)", re.
 FAILED_CASE = re.compile(r"^ *(?:FAIL:? |ERROR: |not ok )(.*)$|^\S+:\d+:[FE]:(.*)$", re.MULTILINE)
 NAMED_CASES = 3
 PROGRESS = re.compile(r"^\s*\d+/\d+ (?:\S+ / )?(.+?) +([A-Z]+) +([\d.]+)s")
+
+running = set()  # Meson's test runners
 
 Counts = collections.namedtuple("Counts", "passed failed skipped", defaults=(0, 0, 0))
 
@@ -49,15 +54,32 @@ def run(args):
     started = time.monotonic()
     print("\npurecm: tests", flush=True)
     total, notes = Counts(), []
-    suites = chosen(args)
-    for suite in suites:
-        counts, said = run_suite(args, suite, suites)
+    for counts, said in run_all(args, chosen(args)):
         total = add(total, counts)
         notes += said
     print("\n" + "".join(f"{note}\n" for note in notes), end="")
     print(f"{time.monotonic() - started:.0f} s; logs: {args.build}/meson-logs")
     print(f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped")
     return 1 if total.failed or not total.passed else 0
+
+
+def run_all(args, suites):
+    """Run the suites; what boots a lab comes last and alone. Yields (Counts, notes) of each."""
+    slow = [suite for suite in suites if suite in LAB + LONG]
+    with futures.ThreadPoolExecutor(SUITES_AT_ONCE) as pool:
+        try:
+            waiting = [pool.submit(run_suite, args, suite, suites)
+                       for suite in suites if suite not in slow]
+            for future in waiting:
+                yield summary(*future.result())
+        except BaseException:
+            # They end their tests before themselves, but only if they can say so.
+            pool.shutdown(wait=False, cancel_futures=True)
+            for meson in list(running):
+                meson.terminate()
+            raise
+    for suite in slow:
+        yield summary(*run_suite(args, suite, suites))
 
 
 def parse():
@@ -132,7 +154,7 @@ def left_to_others(build, suite, suites):
 
 
 def run_suite(args, suite, suites):
-    """Run one suite. Return: (Counts, what to say at the end)."""
+    """Run one suite. Return: what summary() says of it."""
     build, name = {"sanitize": (args.sanitized, "unit"),
                    "fuzz": (args.fuzzed, "fuzz")}.get(suite, (args.build, suite))
     later = left_to_others(build, name, suites)
@@ -144,12 +166,13 @@ def run_suite(args, suite, suites):
     started = time.monotonic()
     last_words = meson_test(args, build, name, later, log.stem, slow)
     seconds = time.monotonic() - started
-    return summary(suite, log, seconds, last_words)
+    return suite, log, seconds, last_words
 
 
 def meson_test(args, build, suite, later, logbase, slow):
     """Run Meson's test runner. Return: what it printed, for the case that it leaves no log."""
-    command = ["meson", "test", "-C", build, "--suite", suite, "--logbase", logbase]
+    command = ["meson", "test", "-C", build, "--no-rebuild", "--suite", suite,
+               "--logbase", logbase]
     for other in sorted(later):
         command += ["--no-suite", other]
     if slow:
@@ -163,6 +186,7 @@ def meson_test(args, build, suite, later, logbase, slow):
                                 meson.terminate)
         timer.daemon = True
         timer.start()
+        running.add(meson)
         try:
             for line in meson.stdout:
                 printed.append(line)
@@ -171,11 +195,11 @@ def meson_test(args, build, suite, later, logbase, slow):
                     name, verdict, seconds = found.groups()
                     print(f"            {verdict:9} {name:50}{float(seconds):7.1f} s", flush=True)
         except BaseException:
-            # It ends its tests before itself, but only if it can say so.
             meson.terminate()
             meson.communicate()
             raise
         finally:
+            running.discard(meson)
             timer.cancel()
     return "".join(printed[-SHOWN_LINES:])
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Runs a fuzz target for FUZZ_SECONDS (8 by default, 60 in a long run) from its kept corpus.
+"""Runs a fuzz target for FUZZ_SECONDS (4 by default, 60 in a long run) from its kept corpus.
 
 New inputs go to a folder that is thrown away; an input that crashes the target is kept beside
 the corpus and named.
@@ -25,7 +25,7 @@ def main():
     parser.add_argument("target")
     parser.add_argument("corpus", type=pathlib.Path)
     args = parser.parse_args()
-    usual = "60" if os.environ.get("PURECM_TEST_LONG") else "8"
+    usual = "60" if os.environ.get("PURECM_TEST_LONG") else "4"
     seconds = int(os.environ.get("FUZZ_SECONDS") or usual)
     with tempfile.TemporaryDirectory(prefix="purecm-fuzz-") as found, \
             tempfile.TemporaryDirectory(prefix="purecm-fuzz-") as scratch:
