@@ -35,6 +35,11 @@ static inline struct cm_time cm_time_earlier(struct cm_time a, struct cm_time b)
 	return a.ns < b.ns ? a : b;
 }
 
+static inline struct cm_time cm_time_later(struct cm_time a, struct cm_time b)
+{
+	return a.ns < b.ns ? b : a;
+}
+
 /**
  * cm_time_ms_until() - the timeout of poll() or epoll_wait() that must end at a deadline
  *

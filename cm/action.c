@@ -9,6 +9,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "cm/peer.h"
+
 /* A peer cannot make us hold on to a request or a reply for less or longer than this. */
 #define REP_GIVE_UP_MIN_MS  4000
 #define REP_GIVE_UP_MAX_MS  50000
@@ -170,6 +172,7 @@ static void admit(struct cm_pace *pace, struct cm_turn *turn)
 		list_remove(&conn->waiting);
 		conn->pace = pace;
 		pace->out++;
+		cm_peer_await(conn, turn->core);
 		count_sent(turn, conn->port, cm_mad_attr(conn->mad));
 		transmit(conn, turn);
 	}

@@ -118,6 +118,14 @@ struct cm_port {
 	struct cm_tally tally; /* of the connections of one core, and of what none of them gets */
 };
 
+/* What the answers of a peer tell of what it has not answered: peer.h. */
+struct cm_peer {
+	struct cm_node node;	 /* of the connection that stands for all that wait for this peer */
+	struct list others;	 /* that do */
+	struct cm_time heard;	 /* when the peer last answered one of them */
+	struct cm_time answered; /* when the latest of those that it answered was sent first */
+};
+
 struct cm_conn {
 	CM_RECORD_AS(record);
 	bool orphan;	     /* destroyed by its owner; goes when the protocol is done with it */
@@ -139,6 +147,7 @@ struct cm_conn {
 	struct cm_timer timer;
 	struct cm_pace *pace;	 /* in whose .out it counts, or NULL */
 	struct list waiting;	 /* in a cm_pace, or in the core's spare list */
+	struct cm_peer peer;	 /* while a message waits for its answer */
 	struct cm_node by_local; /* (0, 0, local_comm_id) */
 	struct cm_node
 		by_remote; /* (peer GID, peer CA, remote_comm_id): repeated REQ, REP, SIDR_REQ */

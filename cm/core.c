@@ -10,6 +10,7 @@
 
 #include "cm/action.h"
 #include "cm/demux.h"
+#include "cm/peer.h"
 
 /* A quarter of the 512 receives that a kernel posts on QP1, so that four peers may talk at once. */
 #define OUT_MAX	  128
@@ -35,7 +36,8 @@ int cm_core_init(struct cm_core *core, uint64_t secret)
 	if (cm_index_init(&core->by_local, split(secret, 1)) ||
 	    cm_index_init(&core->by_remote, split(secret, 2)) ||
 	    cm_index_init(&core->by_qpn, split(secret, 3)) ||
-	    cm_index_init(&core->services, split(secret, 4))) {
+	    cm_index_init(&core->peers, split(secret, 4)) ||
+	    cm_index_init(&core->services, split(secret, 5))) {
 		cm_core_fini(core);
 		return -ENOMEM;
 	}
@@ -48,6 +50,7 @@ void cm_core_fini(struct cm_core *core)
 	cm_index_fini(&core->by_local);
 	cm_index_fini(&core->by_remote);
 	cm_index_fini(&core->by_qpn);
+	cm_index_fini(&core->peers);
 	cm_index_fini(&core->services);
 }
 
@@ -68,7 +71,8 @@ int cm_core_reserve(struct cm_core *core)
 	if (core->n_spare >= SPARE_MIN)
 		return 0;
 	if (cm_index_reserve(&core->by_local, n_conns) ||
-	    cm_index_reserve(&core->by_remote, n_conns) || cm_index_reserve(&core->by_qpn, n_conns))
+	    cm_index_reserve(&core->by_remote, n_conns) ||
+	    cm_index_reserve(&core->by_qpn, n_conns) || cm_index_reserve(&core->peers, n_conns))
 		return -ENOMEM;
 	conn = slab_take(&core->conns);
 	if (!conn)
@@ -112,6 +116,7 @@ struct cm_conn *cm_conn_take_as(struct cm_core *core, uint32_t local_comm_id)
 	core->n_conns++;
 	memset(conn, 0, sizeof(*conn));
 	list_init(&conn->waiting);
+	list_init(&conn->peer.others);
 	conn->local_comm_id = local_comm_id;
 	cm_index_insert(&core->by_local, &conn->by_local, &key);
 	return conn;
@@ -125,6 +130,7 @@ struct cm_conn *cm_conn_take(struct cm_core *core)
 static void give_back(struct cm_core *core, struct cm_conn *conn)
 {
 	cm_settle(conn, core);
+	cm_peer_forget(conn, core);
 	cm_unindex_peer(conn, core);
 	if (core->released)
 		core->released(core, conn);
@@ -254,6 +260,20 @@ static enum cm_event due_event(const struct cm_conn *conn, struct cm_time now)
 	return cm_retry_is_spent(&conn->retry, now) ? CM_T_SPENT : CM_T_RESPONSE;
 }
 
+/* Return: whether a message is not repeated yet, since its peer answers others. */
+static bool wait_longer(struct cm_conn *conn, struct cm_turn *turn)
+{
+	struct cm_time deadline;
+
+	if (conn->state == CM_TIMEWAIT || cm_retry_is_spent(&conn->retry, turn->now))
+		return false;
+	deadline = cm_peer_overdue(conn, turn->core);
+	if (cm_time_reached(deadline, turn->now))
+		return false;
+	cm_timer_arm(&turn->core->timers, &conn->timer, deadline);
+	return true;
+}
+
 bool cm_core_expire(struct cm_core *core, struct cm_time now, struct cm_effects *out)
 {
 	struct cm_timer *timer = cm_timers_pop(&core->timers, now);
@@ -265,6 +285,8 @@ bool cm_core_expire(struct cm_core *core, struct cm_time now, struct cm_effects 
 	if (!timer)
 		return false;
 	conn = container_of(timer, struct cm_conn, timer);
+	if (wait_longer(conn, &turn))
+		return true;
 	err = cm_step(conn, due_event(conn, now), &turn);
 	assert(!err); /* timers are armed only in states that have a row for them */
 	(void)err;

@@ -80,6 +80,7 @@ struct cm_core {
 	struct cm_index by_local;
 	struct cm_index by_remote;
 	struct cm_index by_qpn;
+	struct cm_index peers; /* that have something to answer: struct cm_peer */
 	struct cm_index services;
 	struct cm_timers timers;
 	struct slab conns;

@@ -10,6 +10,7 @@
 #include <errno.h>
 
 #include "cm/action.h"
+#include "cm/peer.h"
 
 /* clang-format off */
 static const struct cm_edge edges[CM_N_STATES][CM_N_EVENTS] = {
@@ -157,6 +158,9 @@ static const struct cm_edge edges[CM_N_STATES][CM_N_EVENTS] = {
 static void enter(struct cm_conn *conn, struct cm_turn *turn)
 {
 	cm_settle(conn, turn->core);
+	if (turn->msg)
+		cm_peer_answered(conn, turn->core, turn->now);
+	cm_peer_forget(conn, turn->core);
 	if (conn->state == CM_IDLE)
 		cm_unindex_peer(conn, turn->core);
 	if (conn->state == CM_TIMEWAIT)

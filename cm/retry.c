@@ -63,9 +63,16 @@ void cm_retry_set_waits(struct cm_retry *retry, const struct cm_waits *waits)
 
 struct cm_time cm_retry_next(struct cm_retry *retry, struct cm_time now)
 {
+	if (retry->transmissions == 0)
+		retry->first = now;
 	if (retry->transmissions < UINT8_MAX)
 		retry->transmissions++;
-	return cm_time_earlier(cm_time_after(now, interval_ns(retry)), retry->give_up);
+	return cm_retry_overdue(retry, now);
+}
+
+struct cm_time cm_retry_overdue(const struct cm_retry *retry, struct cm_time since)
+{
+	return cm_time_earlier(cm_time_after(since, interval_ns(retry)), retry->give_up);
 }
 
 bool cm_retry_is_spent(const struct cm_retry *retry, struct cm_time now)
@@ -85,7 +92,7 @@ struct cm_time cm_retry_wait(struct cm_retry *retry, uint8_t service_timeout,
 	retry->mra_wait_ns =
 		(cm_encoded_ms(service_timeout) + 2 * cm_encoded_ms(packet_life_time)) *
 		CM_NS_PER_MS;
-	return cm_time_earlier(cm_time_after(now, interval_ns(retry)), retry->give_up);
+	return cm_retry_overdue(retry, now);
 }
 
 uint64_t cm_encoded_ms(uint8_t t)

@@ -26,6 +26,7 @@ struct cm_waits {
 
 struct cm_retry {
 	struct cm_time give_up;	   /* CM_TIME_NEVER: when the transmissions are spent, or never */
+	struct cm_time first;	   /* transmission */
 	uint8_t transmissions;	   /* so far */
 	uint8_t transmissions_max; /* 0: only give_up counts */
 	bool is_lookup;		   /* which schedule */
@@ -59,6 +60,9 @@ void cm_retry_init_lookup(struct cm_retry *retry, uint64_t give_up_ns, struct cm
  * Return: the deadline for an answer.
  */
 struct cm_time cm_retry_next(struct cm_retry *retry, struct cm_time now);
+
+/** cm_retry_overdue() - the deadline for an answer if the wait for it began at @since. */
+struct cm_time cm_retry_overdue(const struct cm_retry *retry, struct cm_time since);
 
 /** cm_retry_is_spent() - true if the message must not be sent again. */
 bool cm_retry_is_spent(const struct cm_retry *retry, struct cm_time now);

@@ -28,9 +28,9 @@ import generate
 ROOT = Path(__file__).resolve().parents[2]
 EQUIVALENT = Path(__file__).with_name("equivalent.txt")
 SOURCES = ("cm/action.c", "cm/adopt.c", "cm/core.c", "cm/demux.c", "cm/fsm.c",
-           "cm/guard.c", "cm/ids.c", "cm/index.c", "cm/retry.c", "base/hash.c", "base/slab.c",
-           "base/timer.c", "mad/cm_msg.c", "mad/cm_print.c", "mad/cma_hdr.c", "mad/sa_msg.c",
-           "mad/wire.c")
+           "cm/guard.c", "cm/ids.c", "cm/index.c", "cm/peer.c", "cm/retry.c", "base/hash.c",
+           "base/slab.c", "base/timer.c", "mad/cm_msg.c", "mad/cm_print.c", "mad/cma_hdr.c",
+           "mad/sa_msg.c", "mad/wire.c")
 FLAGS = ("-std=gnu11", "-D_GNU_SOURCE", "-O1", "-g0", "-w", "-fPIC", f"-I{ROOT}")
 MAIN = ROOT / "tests/unit/test_main.c"
 HELPERS = {"base": (), "cm": ("inputs", "pair", "rig", "text"), "mad": ("layouts", "vectors")}
@@ -39,7 +39,7 @@ UNIT = ("cm/test_cells", "mad/test_cm_msg", "mad/test_wire", "mad/test_cma_hdr",
         "cm/test_guard", "cm/test_demux", "cm/test_known", "cm/test_action", "cm/test_retry",
         "base/test_timer", "base/test_hash",
         "cm/test_index", "cm/test_destroy", "cm/test_exchange", "cm/test_adopt", "cm/test_sidr",
-        "cm/test_lookup", "cm/test_pace", "cm/test_fsm", "cm/test_core")
+        "cm/test_lookup", "cm/test_pace", "cm/test_peer", "cm/test_fsm", "cm/test_core")
 # Slow, and for few. The searches and walks of the unit tests are the simulator's, too.
 LATE_UNIT = ("cm/test_ids",)
 # It replaces malloc() in the library, so it is linked anew for each mutant that got that far.

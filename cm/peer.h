@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a peer's answers tell of what it has not answered yet: REQs, DREQs and SIDR_REQs.
+ *
+ * A peer that is busy takes one REQ after the other. As long as it answers those that were sent
+ * before ours, or with it, ours waits there, and a repetition would only make it busier. Once it
+ * has answered one that was sent well after ours, ours was lost. A peer that says nothing gets it
+ * again after the usual time.
+ *
+ * Connections that wait for the same answer of the same peer form a list, and one of them stands
+ * for all in an index, so that nothing has to be allocated, and nothing is known of a peer to which
+ * nothing is outstanding.
+ */
+#ifndef CM_PEER_H
+#define CM_PEER_H
+
+#include "cm/core.h"
+
+/** cm_peer_await() - the connection's message leaves for the first time. */
+void cm_peer_await(struct cm_conn *conn, struct cm_core *core);
+
+/** cm_peer_answered() - the peer has answered it, by whatever message; harmless if none waits. */
+void cm_peer_answered(const struct cm_conn *conn, struct cm_core *core, struct cm_time now);
+
+/** cm_peer_forget() - no answer is awaited any more; likewise. */
+void cm_peer_forget(struct cm_conn *conn, struct cm_core *core);
+
+/**
+ * cm_peer_overdue() - when an answer is overdue, by what the peer has said since
+ *
+ * Return: a time that has passed already if the peer gives no reason to wait longer.
+ */
+struct cm_time cm_peer_overdue(const struct cm_conn *conn, const struct cm_core *core);
+
+#endif
