@@ -26,6 +26,7 @@
 #define GUID	  UINT64_C(0x5054000000000001)
 #define N_GIDS	  3
 #define SPARE_WR  1
+#define MAX_SGE	  1 /* too few for a queue pair of our own: messages go through umad */
 #define QPN_FIRST 0x100
 
 struct loop_port {
@@ -107,7 +108,7 @@ int ibv_query_device(struct ibv_context *which, struct ibv_device_attr *ret)
 		.max_qp_rd_atom = 16,
 		.max_qp_init_rd_atom = 16,
 		.max_qp_wr = 1024,
-		.max_sge = 4,
+		.max_sge = MAX_SGE,
 		.max_cqe = 1024,
 	};
 	return 0;
@@ -240,8 +241,13 @@ int ibv_destroy_cq(struct ibv_cq *cq)
 static struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
 {
 	static atomic_uint next_qpn = QPN_FIRST;
-	struct ibv_qp *qp = make(sizeof(*qp));
+	struct ibv_qp *qp;
 
+	if (attr->cap.max_recv_sge > MAX_SGE) {
+		errno = EINVAL;
+		return NULL;
+	}
+	qp = make(sizeof(*qp));
 	if (!qp)
 		return NULL;
 	qp->context = context;
@@ -252,7 +258,6 @@ static struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_in
 	qp->srq = attr->srq;
 	qp->qp_type = attr->qp_type;
 	attr->cap.max_send_wr += SPARE_WR;
-	attr->cap.max_inline_data = 0; /* so that messages go through umad */
 	return qp;
 }
 
