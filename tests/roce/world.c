@@ -270,14 +270,9 @@ static const struct carrier carrier_world = {
 static void open_context(struct world_end *end, unsigned int number)
 {
 	struct fab_context *context = &end->context;
+	static const uint32_t no_limits[FAB_N_LIMITS];
 
-	static const uint32_t no_limits[] = {
-#define X(name, word, value) value,
-		FAB_LIMITS(X)
-#undef X
-	};
-
-	memcpy(end->page.limit, no_limits, sizeof(no_limits));
+	fab_page_set_limits(&end->page, no_limits);
 	end->page.n_ports = 1;
 	end->page.port[0].state = IBV_PORT_ACTIVE;
 	end->page.port[0].link_layer = IBV_LINK_LAYER_ETHERNET;

@@ -351,11 +351,6 @@ int identity_open(struct host *host)
 {
 	char path[FAB_PATH_BYTES];
 	uint8_t i;
-	static const uint32_t no_limits[] = {
-#define X(name, word, value) value,
-		FAB_LIMITS(X)
-#undef X
-	};
 	int err;
 
 	if (is_roce(host) && !has_interfaces(host))
@@ -371,8 +366,7 @@ int identity_open(struct host *host)
 		host->page->node_guid = guid_of_link(host->netdev[0]);
 	host->page->n_ports = host->n_ports;
 	host->page->quirks = host->quirks;
-	for (i = 0; i < FAB_N_LIMITS; i++)
-		host->page->limit[i] = host->limit[i] ? host->limit[i] : no_limits[i];
+	fab_page_set_limits(host->page, host->limit);
 	host->page->wire = host->wire;
 	for (i = 1; i <= host->n_ports; i++)
 		fill_port(host, i);

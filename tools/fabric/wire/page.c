@@ -65,6 +65,18 @@ void fab_page_close(const struct fab_page *page)
 		munmap((void *)(uintptr_t)page, sizeof(*page));
 }
 
+void fab_page_set_limits(struct fab_page *page, const uint32_t limit[FAB_N_LIMITS])
+{
+	static const uint32_t without[] = {
+#define X(name, word, value) value,
+		FAB_LIMITS(X)
+#undef X
+	};
+
+	for (unsigned int i = 0; i < FAB_N_LIMITS; i++)
+		page->limit[i] = limit[i] ? limit[i] : without[i];
+}
+
 void fab_page_write_begin(struct fab_page *page)
 {
 	__atomic_store_n(&page->turn, page->turn + 1, __ATOMIC_RELAXED);

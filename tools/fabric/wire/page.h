@@ -85,6 +85,9 @@ int fab_page_open(const char *path, const struct fab_page **ret);
 /** fab_page_close() - NULL is allowed. */
 void fab_page_close(const struct fab_page *page);
 
+/** fab_page_set_limits() - what queue pairs can be asked for; 0: as of a device without limits. */
+void fab_page_set_limits(struct fab_page *page, const uint32_t limit[FAB_N_LIMITS]);
+
 /** fab_page_write_begin() - what is written from here to fab_page_write_end() is seen as a whole.
  */
 void fab_page_write_begin(struct fab_page *page);
