@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A client of cmportd that means ill: it says what it can, as fast as it can, and never reads.
- * Run by many_fabric.py and many_lab.py.
+ * A client of cmportd that means ill: it says what it can, as fast as it can, and never reads. Or
+ * a host of the network that does, without a cmportd of its own.
+ * Run by tests/siege/siege.py and many_lab.py.
  *
- *   flooder KIND DEVICE OWN-ADDRESS PEER-ADDRESS SECONDS
+ *   flooder [wire:]KIND DEVICE OWN-ADDRESS PEER-ADDRESS SECONDS
  *
  * Says "floods" when it has begun. At the end it says how much it has said, and dies without a word
  * to its connections.
@@ -16,12 +17,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "mad/cm_msg.h"
 #include "mad/cma_hdr.h"
+#include "mad/umad.h"
 #include "lib/portd/client/client.h"
 
 #define BATCH	     32
+#define ON_WIRE	     "wire:"
 #define CLAIM	     7
 #define OWN_CLAIM    8
 #define DEAF_PORT    7999 /* where nobody listens */
@@ -29,6 +33,8 @@
 #define RESPONSE_EXP 20
 
 static struct portd_client *client;
+static struct mad_port *wire; /* instead of that */
+static const char *device;
 static struct portd_ids ids;
 static uint32_t next_id; /* of its own block */
 static uint64_t ca_guid;
@@ -101,7 +107,7 @@ static void answer(struct portd_mad *mad)
 	put(mad, &msg);
 }
 
-/* Of another's comm id. */
+/* Of another's comm id; on the wire, for no connection. */
 static void lie(struct portd_mad *mad)
 {
 	struct cm_msg msg;
@@ -119,14 +125,32 @@ static void noise(struct portd_mad *mad)
 	memset(mad->mad, (int)next_id++, MAD_BYTES);
 }
 
+static void lookup(struct portd_mad *mad)
+{
+	struct cma_hdr hdr = { .ip_version = 4, .src_port = own_port };
+	struct cm_msg msg;
+
+	cm_msg_init(&msg, CM_ATTR_SIDR_REQ, next_id);
+	msg.sidr_req.request_id = own_id();
+	msg.sidr_req.pkey = 0xffff;
+	msg.sidr_req.service_id = cma_service_id(RDMA_PS_UDP, DEAF_PORT);
+	memcpy(hdr.src_addr, own.raw, sizeof(own.raw));
+	memcpy(hdr.dst_addr, peer.raw, sizeof(peer.raw));
+	wire_encode(&cma_hdr_layout, &hdr, msg.sidr_req.private_data);
+	put(mad, &msg);
+}
+
 static bool say(void (*make)(struct portd_mad *mad))
 {
 	struct portd_mad mads[BATCH];
 	unsigned int i;
+	int err = 0;
 
 	for (i = 0; i < BATCH; i++)
 		make(&mads[i]);
-	return portd_send(client, mads, BATCH) == 0;
+	for (i = 0; wire && i < BATCH && !err; i++)
+		err = mad_port_send(wire, &mads[i].path, mads[i].mad);
+	return (wire ? err : portd_send(client, mads, BATCH)) == 0;
 }
 
 static bool say_requests(void)
@@ -137,6 +161,11 @@ static bool say_requests(void)
 static bool say_answers(void)
 {
 	return say(answer);
+}
+
+static bool say_lookups(void)
+{
+	return say(lookup);
 }
 
 static bool say_lies(void)
@@ -177,22 +206,85 @@ static bool come_and_go(void)
 	return true;
 }
 
+/* It dies with connections that it has just asked for. */
+static bool come_ask_and_go(void)
+{
+	struct portd_client *first = client;
+	struct portd_reply reply;
+	struct portd_why why;
+	bool done = false;
+
+	if (portd_client_open(&client, &ids, &why) == 0) {
+		done = portd_open_port(client, device, 1, &reply, &why) == 0 && say_requests();
+		portd_client_close(client);
+	}
+	client = first;
+	return done;
+}
+
+static bool ask_for_devices(void)
+{
+	struct portd_reply reply;
+	struct portd_why why;
+
+	return portd_open_port(client, "none", 1, &reply, &why) == -ENODEV;
+}
+
+static bool ask_for_ids(void)
+{
+	struct portd_ids its;
+
+	return portd_lease_ids(client, &its) == 0;
+}
+
+static bool keep_ports(void)
+{
+	static uint32_t n = OWN_CLAIM;
+	struct portd_claim claim = { .claim_id = ++n, .ps = RDMA_PS_TCP, .local_family = 4 };
+
+	return portd_bind(client, &claim) == 0;
+}
+
+static bool ask_how_things_stand(void)
+{
+	struct portd_reply reply;
+
+	return portd_stat(client, 0, &reply) == 0;
+}
+
+/* Idle ones, as many as there can be. */
+static bool come_and_stay(void)
+{
+	struct portd_client *guest;
+	struct portd_ids its;
+	struct portd_why why;
+
+	return portd_client_open(&guest, &its, &why) == 0;
+}
+
 static const struct kind {
 	const char *name;
 	bool (*once)(void);
 	unsigned int worth;
 } kinds[] = {
-	{"requests",   say_requests, BATCH},
-	     { "answers",	  say_answers,  BATCH},
-	{ "lies",	  say_lies,	    BATCH},
-	     { "noise",	say_noise,	   BATCH},
-	{ "questions", ask,	    BATCH},
-	     { "visits",	 come_and_go,  1	},
+	{"requests",   say_requests,	    BATCH},
+	     { "answers",	  say_answers,	       BATCH},
+	{ "lies",	  say_lies,		    BATCH},
+	     { "noise",	say_noise,		   BATCH},
+	{ "questions", ask,		    BATCH},
+	     { "visits",	 come_and_go,	      1	},
+	{ "lookups",   say_lookups,	  BATCH},
+	     { "deaths",	 come_ask_and_go,	  BATCH},
+	{ "devices",   ask_for_devices,      1	},
+	     { "ids",	      ask_for_ids,	   1    },
+	{ "ports",	   keep_ports,	       1	 },
+	     { "stats",	ask_how_things_stand, 1	},
+	{ "crowd",	   come_and_stay,	  1    },
 };
 
 /* --- beginning ----------------------------------------------------------- */
 
-static uint8_t gid_index(const char *device)
+static uint8_t gid_index(void)
 {
 	int i, n, n_gids = GIDS_MAX;
 	struct ibv_device **list = ibv_get_device_list(&n);
@@ -209,7 +301,7 @@ static uint8_t gid_index(const char *device)
 	return 0;
 }
 
-static void begin(char **words)
+static void begin_as_client(void)
 {
 	struct portd_claim claim = { .claim_id = OWN_CLAIM, .ps = RDMA_PS_TCP, .local_family = 4 };
 	struct portd_reply reply;
@@ -217,7 +309,7 @@ static void begin(char **words)
 	int err = portd_client_open(&client, &ids, &why);
 
 	if (!err)
-		err = portd_open_port(client, words[0], 1, &reply, &why);
+		err = portd_open_port(client, device, 1, &reply, &why);
 	if (err)
 		die(why.text, err);
 	err = portd_bind(client, &claim);
@@ -226,10 +318,25 @@ static void begin(char **words)
 	own_port = claim.local_port;
 	handle = reply.handle;
 	ca_guid = reply.ca_guid;
+}
+
+static void begin_on_the_wire(void)
+{
+	struct umad_owner who = { .what = "" };
+	int err = umad_port_open(device, 1, &wire, &who);
+
+	if (err)
+		die(who.what, err);
+	ids = (struct portd_ids){ .first = (uint32_t)getpid() << 16, .count = 65536 };
+}
+
+static void find_way(char **words)
+{
+	device = words[0];
 	own = gid_of(words[1]);
 	peer = gid_of(words[2]);
 	to_peer = (struct mad_path){
-		.grh = true, .hop_limit = 64, .sgid_index = gid_index(words[0]), .dgid = peer
+		.grh = true, .hop_limit = 64, .sgid_index = gid_index(), .dgid = peer
 	};
 }
 
@@ -252,8 +359,13 @@ int main(int argc, char **argv)
 
 	if (argc != 6)
 		return 2;
-	kind = find_kind(argv[1]);
-	begin(argv + 2);
+	kind = find_kind(strncmp(argv[1], ON_WIRE, strlen(ON_WIRE)) ? argv[1]
+								    : argv[1] + strlen(ON_WIRE));
+	find_way(argv + 2);
+	if (strncmp(argv[1], ON_WIRE, strlen(ON_WIRE)))
+		begin_as_client();
+	else
+		begin_on_the_wire();
 	printf("floods\n");
 	fflush(stdout);
 	for (end = time(NULL) + atoi(argv[5]); time(NULL) < end;) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Many processes of a host on one cmportd, on a soft fabric: crowds and storms, clients that flood
-it, programs that die together with it, and the next one that has the same queue pairs.
+"""Many processes of a host on one cmportd, on a soft fabric: crowds and storms, programs that die
+together with it, and the next one that has the same queue pairs.
 
 Prints what was measured, a line a failure, and last "N passed, N failed, N skipped". Exit status: 1
 if a test failed, 77 if there can be no fabric here.
@@ -26,9 +26,6 @@ LONG = bool(os.environ.get("PURECM_TEST_LONG"))
 LIMIT_S = 100
 PORT = 7700
 CLIENT, SERVER = "10.77.0.1", "10.77.0.2"
-FLOODS = ("requests", "answers", "lies", "noise", "questions", "visits")
-FLOODED, ROUNDS = 300, 3
-SLOWER_MAX = 20  # of a machine on which the flood takes half of the time, and the kernel its part
 STORM, STORM_EACH = 64, 32
 PAIRS = 50 if LONG else 16
 LIVES = 10
@@ -42,7 +39,6 @@ class Hosts:
     def __init__(self, build):
         self.build = build
         self.hold = f"{build}/tests/portd/hold"
-        self.flooder = f"{build}/tests/portd/flooder"
         # Beside the programs of this folder there is another cmportd, for tests/loop.
         self.cmportd = f"{build}/tools/cmportd/cmportd --detach"
 
@@ -97,27 +93,6 @@ def kill(*clients):
         client.kill()
     for client in clients:
         client.wait()
-
-
-def held_in_s(hosts, count):
-    """Return how long a program needs for so many connections at once."""
-    begin = time.monotonic()
-    client = begin_holding(hosts, count)
-    await_held(client)
-    took_s = time.monotonic() - begin
-    kill(client)
-    return took_s
-
-
-def play_flood(hosts, kind):
-    """Print how much longer others' connections take while a client floods."""
-    quiet_s = min(held_in_s(hosts, FLOODED) for _ in range(ROUNDS))
-    flooder = subprocess.Popen([hosts.flooder, kind, "fab0", CLIENT, SERVER, "60"],
-                               stdout=subprocess.PIPE, text=True)
-    assert flooder.stdout.readline() == "floods\n"
-    flooded_s = min(held_in_s(hosts, FLOODED) for _ in range(ROUNDS))
-    kill(flooder)
-    print(f"ratio {flooded_s / quiet_s:.1f}")
 
 
 def play_storm(hosts):
@@ -272,21 +247,13 @@ def count_listeners(hosts):
     return sum(row.get("id_state") == "LISTEN" for row in rows)
 
 
-PLAYS = {"flood": play_flood, "storm": play_storm, "lives": play_lives, "end": play_end,
+PLAYS = {"storm": play_storm, "lives": play_lives, "end": play_end,
          "pairs": play_pairs, "container": play_container, "both": play_both,
          "told": play_told, "unheard": play_unheard, "one-of-two": play_one_of_two,
          "pinned": play_pinned}
 
 
 # --- tests ------------------------------------------------------------------
-
-
-def connects_of_others_go_on_while_a_client_floods(hosts):
-    for kind in FLOODS:
-        said = hosts.run(hosts.server(), hosts.play("flood", kind))
-        ratio = float(said.split("ratio ")[1].split()[0])
-        print(f"while a client floods with {kind}: connects take {ratio} times as long")
-        assert ratio < SLOWER_MAX, said
 
 
 def a_storm_of_2000_connects_from_64_processes_has_no_failure(hosts):
@@ -333,8 +300,7 @@ def neither_our_thread_nor_cmportd_is_scheduled_as_the_program(hosts):
     hosts.run(hosts.server(), hosts.play("pinned"), first=())
 
 
-TESTS = (connects_of_others_go_on_while_a_client_floods,
-         a_storm_of_2000_connects_from_64_processes_has_no_failure,
+TESTS = (a_storm_of_2000_connects_from_64_processes_has_no_failure,
          processes_of_a_host_talk_through_its_own_gid,
          the_dead_are_in_nobodys_way_although_the_next_has_their_queue_pairs,
          who_is_ended_together_with_cmportd_is_disconnected,

@@ -1,0 +1,241 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""A cmportd under attack, on a soft fabric: users of its host and hosts of its network do their
+worst, one kind after the other, while ten honest clients connect.
+
+Prints for each attack how much longer the honest ones need, and how much memory cmportd has had.
+An attack succeeds if one of their connects fails, if cmportd ends or has more than its limit. Last
+it prints "N passed, N failed, N skipped". Exit status: 1 if an attack succeeded, 77 if there can be
+no fabric here.
+"""
+import argparse
+import os
+from pathlib import Path
+import re
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "fabric"))
+
+from hosts import run_on_fabric, run_tests  # noqa: E402
+
+LONG_S = 3600 if os.environ.get("PURECM_TEST_LONG") else 0
+LIMIT_S = 120
+PORT = 7700
+HONEST, SERVER, STRANGER = "10.77.0.1", "10.77.0.2", "10.77.0.3"
+NOT_THERE = "10.77.0.99"
+CLIENTS, EACH, ROUNDS = 10, 20, 2
+NOBODY = ["setpriv", "--reuid", "65534", "--clear-groups"]
+MEMORY_MIB = 256  # a quarter of what the unit allows
+# Of a machine on which attackers and honest ones share two cores with other work, and the rest of
+# the attackers' rate is the kernel's to share out. What a quiet one shows is in docs/testing.md.
+SLOWER_MAX = 20
+
+# Kind of tests/portd/flooder.c, how many at once as uid 65534, to whom.
+BY_USERS = (
+    ("requests", 4, SERVER), ("requests", 4, NOT_THERE), ("answers", 4, SERVER),
+    ("lookups", 4, SERVER), ("lies", 4, SERVER), ("noise", 4, SERVER), ("questions", 4, SERVER),
+    ("visits", 4, SERVER), ("deaths", 4, SERVER), ("devices", 4, SERVER), ("ids", 4, SERVER),
+    ("ports", 4, SERVER), ("stats", 4, SERVER), ("crowd", 2, SERVER))
+# From a host of the network, to the one where the honest ones are.
+BY_STRANGERS = ("wire:requests", "wire:lookups", "wire:lies", "wire:answers", "wire:noise")
+
+
+class Siege:
+    """What is on host a: honest clients, and attackers."""
+
+    def __init__(self, build):
+        self.build = build
+        self.hold = f"{build}/tests/portd/hold"
+        self.flooder = f"{build}/tests/portd/flooder"
+
+    def connect(self):
+        """Connect all honest clients at once. Return: how long that took, in seconds."""
+        words = [self.hold, "client", SERVER, str(PORT), str(EACH), "0"]
+        begin = time.monotonic()
+        clients = [subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+                   for _ in range(CLIENTS)]
+        said = [client.stdout.readline() for client in clients]
+        took_s = time.monotonic() - begin
+        end(clients)
+        if not all(line.startswith("held") for line in said):
+            raise AssertionError(f"an honest client says {said}")
+        return took_s
+
+    def attack(self, kind, count, peer, own=HONEST, user=NOBODY):
+        """Begin an attack. Return: its processes."""
+        words = [*user, self.flooder, kind, "fab0", own, peer, str(LIMIT_S)]
+        attackers = [subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+                     for _ in range(count)]
+        for attacker in attackers:
+            line = attacker.stdout.readline()
+            if line != "floods\n":
+                end(attackers)
+                raise AssertionError(f"an attacker says {line!r}")
+        return attackers
+
+
+def end(processes):
+    for process in processes:
+        process.send_signal(signal.SIGKILL)
+    for process in processes:
+        process.wait()
+
+
+def cmportd():
+    """Return who listens at the socket of this host."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
+        client.connect(os.environ["PURECM_SOCKET"])
+        return struct.unpack("3i", client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
+
+
+def memory_mib(pid):
+    """Return the most memory that a process has had."""
+    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    return int(re.search(r"VmHWM:\s+(\d+)", status)[1]) // 1024
+
+
+def open_to_all():
+    """Let other users reach the device of this host, which the fabric keeps for its own."""
+    host = Path(os.environ["PURECM_FABRIC"])
+    for folder in (host.parent.parent, host.parent):
+        folder.chmod(0o755)
+    for path in (host, host / "ctx", host / "page", *host.glob("umad.*"),
+                 *(host / name for name in ("control", "gsi"))):
+        path.chmod(0o777)
+
+
+def withstand(siege, name, quiet_s, attackers):
+    """Connect while an attack is under way. Print what it did."""
+    pid = cmportd()
+    try:
+        took_s = min(siege.connect() for _ in range(ROUNDS))
+    finally:
+        end(attackers)
+    assert cmportd() == pid, f"{name}: cmportd is another one"
+    ratio, mib = took_s / quiet_s, memory_mib(pid)
+    print(f"{name}: {ratio:.1f} times as long, {mib} MiB", flush=True)
+    assert mib < MEMORY_MIB, f"{name}: {mib} MiB"
+    assert ratio < SLOWER_MAX, f"{name}: {ratio:.1f} times as long"
+
+
+def rounds():
+    """Go on for half of the time that there is; once at least."""
+    until = time.monotonic() + LONG_S / 2
+    yield
+    while time.monotonic() < until:
+        yield
+
+
+def play_users(siege):
+    open_to_all()
+    quiet_s = min(siege.connect() for _ in range(ROUNDS))
+    for _ in rounds():
+        for kind, count, peer in BY_USERS:
+            name = f"{count} users' {kind}" + (" to nobody" if peer == NOT_THERE else "")
+            withstand(siege, name, quiet_s, siege.attack(kind, count, peer))
+
+
+class Order:
+    """A file that all hosts of a fabric see: what the stranger is to do, and what he does."""
+
+    def __init__(self, name):
+        self.path = Path(os.environ["PURECM_FABRIC"]).parent / name
+
+    def give(self, what):
+        part = self.path.with_suffix(".part")
+        part.write_text(what, encoding="ascii")
+        part.rename(self.path)
+
+    def wait(self, what):
+        while not self.path.exists() or self.path.read_text(encoding="ascii") != what:
+            time.sleep(0.02)
+
+    def next(self, before):
+        """Return: another one, when there is."""
+        while True:
+            what = self.path.read_text(encoding="ascii") if self.path.exists() else ""
+            if what not in ("", before):
+                return what
+            time.sleep(0.02)
+
+
+class Stranger:
+    """The attacker on another host, as a process that can be ended."""
+
+    def __init__(self, kind):
+        self.kind = kind
+        Order("wanted").give(kind)
+        Order("done").wait(kind)
+
+    def send_signal(self, _signal):
+        Order("wanted").give("nothing")
+
+    def wait(self):
+        Order("done").wait("nothing")
+
+
+def play_strangers(siege):
+    quiet_s = min(siege.connect() for _ in range(ROUNDS))
+    for _ in rounds():
+        for kind in BY_STRANGERS:
+            withstand(siege, f"a host's {kind[len('wire:'):]}", quiet_s, [Stranger(kind)])
+
+
+def play_stranger(siege):
+    """Do what is wanted, on another host, until this process is ended."""
+    attackers, kind = [], "nothing"
+    while True:
+        kind = Order("wanted").next(kind)
+        end(attackers)
+        attackers = []
+        if kind != "nothing":
+            attackers = siege.attack(kind, 1, HONEST, own=STRANGER, user=())
+        Order("done").give(kind)
+
+
+PLAYS = {"users": play_users, "strangers": play_strangers, "stranger": play_stranger}
+
+
+def play(build, name, *others):
+    words = f"exec {sys.executable} {__file__} --build {build} --play"
+    done = run_on_fabric(
+        build, LIMIT_S + LONG_S, "--hosts", "3", "--gap", "0.3",
+        f"a:{build}/tools/cmportd/cmportd --detach",
+        f"b&:exec {build}/tests/portd/hold server {SERVER} {PORT} >/dev/null",
+        *(f"{host}&:{words} {other}" for host, other in others), f"a:{words} {name}",
+        stderr=subprocess.STDOUT)
+    print(done.stdout, end="")
+    assert done.returncode == 0, f"status {done.returncode}"
+
+
+def users_of_a_host_do_not_hurt_each_other(build):
+    play(build, "users")
+
+
+def a_host_of_the_network_does_not_hurt_them(build):
+    play(build, "strangers", ("c", "stranger"))
+
+
+TESTS = (users_of_a_host_do_not_hurt_each_other, a_host_of_the_network_does_not_hurt_them)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
+    parser.add_argument("--build", type=Path, default=HERE.parents[1] / "build")
+    parser.add_argument("--play", choices=PLAYS, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    build = args.build.resolve()
+    if args.play:
+        PLAYS[args.play](Siege(build))
+        return 0
+    return run_tests(TESTS, build)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
