@@ -85,7 +85,7 @@ static void put_interface(struct pcapng *pcapng, int link_type)
 	put_u16(pcapng, 0);
 	put_u32(pcapng, 0); /* no limit to packets */
 	put_option(pcapng, OPT_TSRESOL, &tsresol, 1);
-	put_option(pcapng, OPT_END, NULL, 0);
+	put_option(pcapng, OPT_END, "", 0);
 	put_u32(pcapng, bytes);
 }
 
@@ -123,7 +123,7 @@ static void put_packet(struct pcapng *pcapng, unsigned int interface, uint64_t t
 	put_padded(pcapng, frame, n);
 	if (comment) {
 		put_option(pcapng, OPT_COMMENT, comment, comment_bytes);
-		put_option(pcapng, OPT_END, NULL, 0);
+		put_option(pcapng, OPT_END, "", 0);
 	}
 	put_u32(pcapng, bytes);
 }
