@@ -84,9 +84,10 @@ def shared_memory_is_not_shared_between_hosts(build):
 def tmp_is_a_hosts_own_if_that_is_wanted(build):
     """What the fabric runs, and the folder that it was started in, stay there."""
     said = lines(build, "--own-tmp", f"a:echo x >/tmp/purecm-test; test -e {build} && pwd",
-                 "b:ls /tmp/purecm-test 2>/dev/null; rping -s -C 1 >/dev/null 2>&1 & sleep 0.5; "
-                 "rping -c -v -C 1 -a b | grep -c ping; wait")
-    assert said == [os.getcwd(), "1"], said
+                 "b:ls /tmp/purecm-test 2>/dev/null; rping -s -C 1 >/dev/null 2>&1 & "
+                 "until rping -c -v -C 1 -a b 2>/dev/null | grep -o 'ping data'; do sleep 0.1; "
+                 "done; wait")
+    assert said == [os.getcwd(), "ping data"], said
     assert not os.path.exists("/tmp/purecm-test")
 
 
@@ -101,7 +102,8 @@ def a_command_runs_on_another_host_as_by_ssh(build):
 
 def a_command_on_another_host_ends_with_who_started_it(build):
     pid = "$PURECM_FABRIC/pid"
-    said = lines(build, f"a:timeout -s KILL 1 {EXEC} b 'echo $$; exec sleep 1000' >{pid}; "
+    said = lines(build, f"a:{EXEC} b 'echo $$; exec sleep 1000' >{pid} & "
+                 f"until test -s {pid}; do sleep 0.02; done; kill -KILL $!; "
                  f"while test -e /proc/$(cat {pid}); do sleep 0.02; done; echo ended", "b:true")
     assert said[-1] == "ended", said
 

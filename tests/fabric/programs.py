@@ -107,7 +107,7 @@ async def greet():
     return said
 async def crowd():
     return await asyncio.gather(*(greet() for _ in range(8)))
-print(len(asyncio.run(crowd())), 'greeted')
+print(f'{len(asyncio.run(crowd()))} greeted')
 """
 SIZES = ("import socket; s = socket.socket(); "
          "print(*(s.getsockopt(0x10000, i) for i in range(3)))")
