@@ -303,7 +303,7 @@ def a_frozen_host_is_silent_until_it_thaws(lab):
     lab.a.run(f"busybox ping -c 1 -w 30 {lab.b.addr4}", check=True)
 
 
-@check
+@long_check
 def a_reboot_ends_processes_and_keeps_the_mode(lab):
     lab.b.mode("purecm")
     sleeper = lab.b.start(["sleep", "1000"])
