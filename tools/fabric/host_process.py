@@ -94,7 +94,7 @@ class HostProcess:
         """Run a command with these for its standard files; done(status) is called at its end."""
         child = subprocess.Popen(["/bin/sh", "-c", text], stdin=files[0], stdout=files[1],
                                  stderr=files[2], env=self.env, start_new_session=True,
-                                 preexec_fn=namespaces.die_with_parent)
+                                 preexec_fn=begin_command)
         # Kept, because a Popen that is collected takes the status of its child with it.
         self.running[child.pid] = done, child
         return child.pid
@@ -165,6 +165,12 @@ class HostProcess:
                 if key.data() is False:
                     return
             self.reap()
+
+
+def begin_command():
+    """In the process of a command: a fabric that was started by nohup passes nohup on."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    namespaces.die_with_parent()
 
 
 def die(host, error):
