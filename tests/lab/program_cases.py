@@ -123,10 +123,16 @@ def perftest(program, options=""):
 
 
 def qperf(*tests):
-    """A server listens with TCP, and with rdma_cm for each test anew."""
+    """A server listens with TCP, and with rdma_cm for each test anew.
+
+    The process that serves a test ends by a segmentation fault, with stock too: it destroys a queue
+    pair that is gone. Over purecm one of eight, on a busy machine, ended right after rdma_listen(),
+    which is not explained yet; that is played again, and said.
+    """
     return Case(f"qperf -cm1 {' '.join(tests)}", "qperf",
                 f"qperf {{address}} -cm1 -t 1 -to 60 {' '.join(tests)}",
                 (r"^    (bw|latency|msg_rate) +=", len(tests)), server_said=("", 1), families=IPV4,
+                raced="unexpected event from RDMA CM: Event rejected",
                 endless=True, ready=f"ss -ltn | grep -q :{QPERF_PORT}")
 
 
