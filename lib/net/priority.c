@@ -2,7 +2,7 @@
 /*
  * The service level of RoCE packets: from the type of service to a priority, and from there by the
  * traffic classes of a device (tc-mqprio(8)) or by the egress map of a VLAN. The classes of all
- * devices are asked in one dump and kept until the kernel announces that a queueing discipline
+ * devices are read in one dump and kept until the kernel announces that a queueing discipline
  * changed. Classes that a driver has set up for DCB alone are not seen: no request of netlink tells
  * which they are.
  */

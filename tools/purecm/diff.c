@@ -276,7 +276,7 @@ static void say(struct diff *diff, const char *what, const char *text)
 
 /* --- fields --------------------------------------------------------------- */
 
-/* Of each connection anew, or of each host: that they differ says nothing. */
+/* These fields differ between any two connections or hosts; a difference has no meaning. */
 static bool is_of_one(const char *name)
 {
 	static const char *const ends[] = { "comm_id",	"_qpn",	    "qpn",   "_psn",

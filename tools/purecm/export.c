@@ -83,7 +83,7 @@ static void forget_recording(struct exporter *exporter)
 	exporter->fd = -1;
 }
 
-/* Removed, or another file by now. */
+/* True if the file was removed or replaced. */
 static bool is_replaced(const struct exporter *exporter, const char *path)
 {
 	struct stat known, there;

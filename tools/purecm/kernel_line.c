@@ -134,7 +134,7 @@ void kernel_lines_free(struct kernel_lines *lines)
 
 /* --- a line --------------------------------------------------------------- */
 
-/* "10.77.0.2:59173", "[fd77::2]:59173", "(einval)" before there is one. */
+/* "10.77.0.2:59173", "[fd77::2]:59173"; "(einval)" while the id has no address. */
 static bool parse_place(const char *text, struct place *ret)
 {
 	char addr[INET6_ADDRSTRLEN];

@@ -24,7 +24,7 @@ void kernel_lines_free(struct kernel_lines *lines);
  * kernel_line_take() - the messages that a line tells of
  * @line: as the file trace or trace_pipe of tracefs has it
  * @ret:  way, addresses, MAD and time_ns, by the clock of the trace
- * @note: what it says that is no message, in words; empty if nothing
+ * @note: in words, what the line reports besides messages; empty if nothing
  *
  * Return: how many messages.
  */

@@ -205,8 +205,8 @@ static uint64_t oldest_kept(const struct trace_reader *reader, uint64_t begun)
 	return begun > reader->n_entries ? begun - reader->n_entries : 0;
 }
 
-/* Messages are copied between two looks at the head: up to what the first calls written, from what
- * the second does not call begun anew. */
+/* The head is read before and after the messages are copied. The first reading tells which message
+ * was the last one written; the second tells which of the oldest were overwritten meanwhile. */
 int trace_reader_update(struct trace_reader *reader, int fd)
 {
 	struct trace_memory head, *copy = reader->ring;

@@ -109,7 +109,7 @@ uint16_t ports_listener(const struct ports *ports, uint64_t service_id, const ui
  */
 bool ports_share(struct ports *ports, uint16_t client, uint32_t *count);
 
-/** ports_has() - has a client claimed a port, or leased it? */
+/** ports_has() - return whether the client has claimed or leased a port. */
 bool ports_has(const struct ports *ports, uint16_t client, uint16_t ps, uint16_t port);
 
 /** ports_client_gone() - release all that a client has. */

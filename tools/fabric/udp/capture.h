@@ -2,7 +2,7 @@
 /*
  * What the processes of a fabric send, as a capture of RoCE v2 packets: `fabric run --pcap`. Each
  * process appends to a file of the fabric's folder before it sends, so an answer never comes before
- * its question. A packet that is lost later, by a fault, is in it: it is what was said.
+ * its question. The capture also has packets that a fault drops afterwards.
  */
 #ifndef FABRIC_UDP_CAPTURE_H
 #define FABRIC_UDP_CAPTURE_H
