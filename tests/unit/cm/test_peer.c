@@ -84,6 +84,13 @@ TEST_LOOP(nothing_is_repeated_while_its_receiver_answers_others, 0,
 	ck_assert_uint_eq(rig.conn->n_repeated, 1);
 }
 
+/* A REQ that leaves after @later_ms is refused 900 ms from now. */
+static void hear_later_one(unsigned int later_ms)
+{
+	rig.now = cm_time_after(rig.now, later_ms * CM_NS_PER_MS);
+	hear_after_ms(ask(), "REJ", 900 - later_ms);
+}
+
 static const struct {
 	unsigned int later_ms;
 	uint64_t again_ms;
@@ -96,12 +103,9 @@ TEST_LOOP(req_is_lost_when_one_that_was_sent_100_ms_later_is_answered, 0, 2)
 {
 	struct cm_time start = rig.now;
 	struct cm_conn *lost = ask();
-	struct cm_conn *later;
 	uint64_t again_ms;
 
-	rig.now = cm_time_after(rig.now, laters[_i].later_ms * CM_NS_PER_MS);
-	later = ask();
-	hear_after_ms(later, "REJ", 900 - laters[_i].later_ms);
+	hear_later_one(laters[_i].later_ms);
 	take(lost);
 	again_ms = repeated_after_ms(start);
 	ck_assert_uint_eq(again_ms, laters[_i].again_ms);
@@ -112,11 +116,8 @@ TEST(what_is_lost_is_known_when_others_that_wait_for_it_go)
 	struct cm_time start = rig.now;
 	struct cm_conn *first = ask();
 	struct cm_conn *lost = ask();
-	struct cm_conn *later;
 
-	rig.now = cm_time_after(rig.now, 100 * CM_NS_PER_MS);
-	later = ask();
-	hear_after_ms(later, "REJ", 800);
+	hear_later_one(100);
 	take(first);
 	rig_call(&rig, CM_CALL_DESTROY);
 	take(lost);
