@@ -14,7 +14,7 @@ LIMIT_S = 120
 # That of this host: others on the machine may have theirs.
 KILL_CMPORTD = """sleep 3; rping -c -a 10.77.0.2 -C 1 >/dev/null; sleep 1
     for p in $(pidof cmportd); do tr '\\0' '\\n' </proc/$p/environ |
-    grep -qx PURECM_SOCKET=$PURECM_SOCKET && kill -9 $p; done"""
+    grep -qx PURECM_SOCKET=$PURECM_SOCKET && kill -9 $p; done 2>/dev/null"""
 ALL = ["REQ", "REP", "RTU", "DREQ", "DREP"]
 
 
