@@ -65,7 +65,10 @@ def main():
         bench = Bench(lab, args.build)
         for group, long, function in CHECKS:
             if wanted(group, long, function, args):
-                count[run(function, bench)] += 1
+                verdict = run(function, bench)
+                count[verdict] += 1
+                if verdict == "failed":
+                    bench.describe()
     print(f"{count['passed']} passed, {count['failed']} failed, {count['skipped']} skipped")
     return 1 if count["failed"] else 0
 

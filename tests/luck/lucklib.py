@@ -12,6 +12,8 @@ from lablib import Lab, LabError, LabTimeout  # noqa: E402,F401
 STOCK_DIR = "/usr/lib/x86_64-linux-gnu"
 CHECKS = []
 VARIANTS = ("asan", "tsan")
+DESCRIBING = ("ip -br address", "ip neighbour", "rdma link", "rdma resource", "dmesg | tail -3",
+              "head -v /sys/class/infiniband/*/ports/1/gids/[0-4]")
 
 
 class Skip(Exception):
@@ -54,10 +56,30 @@ class Bench:
             if not guest.run("test -d /sys/class/infiniband/rxe0").ok:
                 guest.rxe_add()
 
+    def describe(self):
+        """Print what may explain a check that failed: how the links of both hosts are."""
+        for guest in (self.a, self.b):
+            for command in DESCRIBING:
+                print(f"  {guest.name}: {command}")
+                said = guest.run(command, timeout=60).output
+                print("".join(f"    {line}\n" for line in said.splitlines()), end="", flush=True)
+
     @staticmethod
     def end_cmportd(guest):
         """Free the port for a process that wants it for itself."""
         guest.run("pkill -x cmportd; while pgrep -x cmportd; do sleep 0.05; done")
+
+    def lost_qp1(self, guest):
+        """Whether a host receives no MAD any more, because rxe has lost QP1; it has it again then.
+
+        rxe of 6.1 loses it when the kernel repeats a MAD whose source address has gone.
+        """
+        if not guest.run("dmesg -c | grep -q 'qp#1 Failed'").ok:
+            return False
+        self.end_cmportd(guest)
+        guest.rxe_del()
+        guest.rxe_add()
+        return True
 
     def program(self, name, variant=None):
         return str(self.folder(variant) / "tests" / "luck" / name)
