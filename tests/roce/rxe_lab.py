@@ -30,7 +30,7 @@ LIMIT_S = 60
 LONG = bool(os.environ.get("PURECM_TEST_LONG"))
 FOLDER = "/tmp/f"
 NOBODY = "setpriv --reuid 65534 --regid 65534 --clear-groups"
-RETRY = "for i in $(seq 4); do {} && exit; sleep 0.5; done; exit 1"
+PERFTEST_LISTENS = "ss -ltn | grep -q :18515"
 
 # What, the server (%s: its address), the client (%s: the server's), what the client prints.
 BOTH = (
@@ -69,6 +69,7 @@ class Process:
         self.env = {"PURECM_FABRIC": f"{FOLDER}/hosts/a",
                     "PURECM_SOCKET": f"{FOLDER}/hosts/a/cmportd.sock",
                     "LD_LIBRARY_PATH": f"{build}/tools/fabric/lib:{build}/lib"}
+        self.listens = f"{build}/tools/purecm stat | grep -q LISTEN"
         self.prefix = NOBODY
         fabric = (f"exec {NOBODY} {ROOT}/tools/fabric/fabric run --build {build} --wire roce "
                   f"--hosts 1 --here eth0 --dir {FOLDER} 'a:sleep 100000'")
@@ -80,11 +81,13 @@ class Process:
 
 
 class Kernel:
-    """Host a: root, over rxe; by purecm's library if one is given."""
+    """Host a: root, over rxe; by purecm's library if a build is given."""
 
-    def __init__(self, host, library=None):
+    def __init__(self, host, build=None):
         self.host, self.device = host, "rxe0"
-        self.env = {"LD_LIBRARY_PATH": str(library)} if library else {}
+        self.env = {"LD_LIBRARY_PATH": str(build / "lib")} if build else {}
+        self.listens = (f"{build}/tools/purecm stat | grep -q LISTEN" if build
+                        else "rdma resource show cm_id | grep -q LISTEN")
 
     @staticmethod
     def command(text):
@@ -116,14 +119,16 @@ class Tests:
         print(f"{verdict:4} {name}" + (f": {why}" if why else ""), flush=True)
 
     def play(self, name, pair, texts, wanted, address):
-        """A server on the first of a pair, a client on the second."""
+        """A server on the first of a pair, a client on the second, once the server listens: one
+        that comes too soon leaves requests behind, at which ucmatose ends, over stock too."""
         (server, client), (serve, ask) = pair, texts
         commands = [text.replace("%s", address).replace("DEVICE", end.device)
                     .replace("GID", end.gid) for text, end in zip(texts, pair)]
         running = server.host.start(server.command(commands[0]), env=server.env)
         try:
-            done = client.host.run(client.command(RETRY.format(commands[1])), env=client.env,
-                                   timeout=LIMIT_S)
+            listens = server.command(f"{server.listens} || {PERFTEST_LISTENS}")
+            server.host.wait_for(listens, LIMIT_S, env=server.env)
+            done = client.host.run(client.command(commands[1]), env=client.env, timeout=LIMIT_S)
         except LabTimeout as error:
             self.report(name, str(error)[-900:])
             return
@@ -194,7 +199,7 @@ def run_all(build, only, release):
         judge(tests, capture.name)
         if not only:
             lab.a.mode("purecm", kill=True)
-            kernel = Kernel(lab.a, build / "lib")
+            kernel = Kernel(lab.a, build)
             kernel.gid = gid_index(kernel)
             tests.play_all("purecm on rxe", kernel, process, "rping")
         if only in "faults":

@@ -118,12 +118,12 @@ class Guest(Faults):
                              f"{process.output()[-1500:].strip()}") from None
         return result.check() if check else result
 
-    def wait_for(self, command, timeout=30, interval=0.1):
+    def wait_for(self, command, timeout=30, interval=0.1, env=None):
         """Run a command every interval seconds until its status is 0. Return: its Result."""
         end = time.monotonic() + patient(timeout)
         while True:
             left = end - time.monotonic()
-            result = self.run(command, timeout=max(left, 1))
+            result = self.run(command, env=env, timeout=max(left, 1))
             if result.ok:
                 return result
             if left <= 0:
