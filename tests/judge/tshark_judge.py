@@ -10,6 +10,7 @@ import argparse
 import collections
 import ipaddress
 import json
+import shlex
 import shutil
 import subprocess
 import sys
@@ -272,7 +273,7 @@ def judge(tshark, generator, seed, count):
     judged, unknown = collections.Counter(), collections.defaultdict(set)
     with tempfile.TemporaryDirectory() as folder:
         capture = folder + "/random.pcap"
-        said = run([generator, capture, str(seed), str(count), "sa"])
+        said = run([*shlex.split(generator), capture, str(seed), str(count), "sa"])
         messages = list(messages_of_generator(said))
         packets = packets_of_tshark(tshark, capture)
     if len(packets) != len(messages):
@@ -286,7 +287,7 @@ def judge(tshark, generator, seed, count):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("generator", help="the random_pcap program")
+    parser.add_argument("generator", help="the random_pcap program, or words that run it")
     parser.add_argument("--tshark", default="tshark")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=660)

@@ -345,8 +345,8 @@ TEST(caller_says_when_to_repeat_a_request)
 {
 	struct cm_msg req = rig_msg(&rig, CM_ATTR_REQ);
 	struct cm_args args = {
-		.port = &rig.port, .path = &rig.path, .waits = {50, 100},
-			    .msg = &req
+		.port = &rig.port, .path = &rig.path, .waits = {50, 100, 0},
+			       .msg = &req
 	};
 
 	rig_reach(&rig, CM_IDLE, false);
@@ -360,7 +360,7 @@ TEST(caller_says_when_to_repeat_a_request)
 TEST(caller_says_when_to_repeat_a_disconnect_request)
 {
 	struct cm_args args = {
-		.waits = {50, 100}
+		.waits = {50, 100, 0}
 	};
 
 	rig_reach(&rig, CM_ESTABLISHED, false);
@@ -372,8 +372,8 @@ TEST(caller_says_when_to_repeat_a_reply)
 {
 	struct cm_msg rep;
 	struct cm_args args = {
-		.waits = {50, 100},
-		      .msg = &rep
+		.waits = {50, 100, 0},
+			 .msg = &rep
 	};
 
 	cm_msg_init(&rep, CM_ATTR_REP, 0);

@@ -177,6 +177,7 @@ TEST(rejection_says_why)
 	ck_assert_str_eq(print(&msg), "REJ reason=8 (invalid service id: nobody listens there)");
 }
 
+#ifdef __GLIBC__ /* inet_ntop() of others writes ::a00:1 */
 TEST(cma_header_is_spelt_out)
 {
 	static const char header[] = "0040c350 000000000000000000000000 0a000001"
@@ -189,6 +190,7 @@ TEST(cma_header_is_spelt_out)
 	ck_assert_str_eq(print(&msg), "REQ service_id=0x1061b58 private_data=cafe ip_version=4 "
 				      "src_port=50000 src_addr=::10.0.0.1 dst_addr=::10.0.0.2");
 }
+#endif
 
 TEST(private_data_without_cma_header_stays_whole)
 {
