@@ -95,6 +95,54 @@ class Lines(unittest.TestCase):
                          ["REQ", "REP", "RTU"])
 
 
+class Mads(unittest.TestCase):
+    """Lines of ib_mad beside those of rdma_cma: of what was sent again, and by destroyed ids."""
+
+    PASSIVE, ACTIVE = "kernel-6.1-mads-passive", "kernel-6.1-mads-active"
+
+    def messages(self, name, connection):
+        return [one["message"] for one in objects("trace", saved(name).read_text())
+                if one["connection"] == connection]
+
+    def test_repetitions_are_messages(self):
+        """The counters of that host: cm_tx_retries 2 REP, cm_rx_duplicates 1 REQ."""
+        self.assertEqual(self.messages(self.PASSIVE, 4),
+                         ["REQ", "REP", "REP", "REQ", "REP", "RTU", "DREQ", "DREP"])
+        self.assertEqual(self.messages(self.ACTIVE, 4),
+                         ["REQ", "REQ", "REP", "RTU", "DREQ", "DREP"])
+        self.assertIn("The REP was sent 3 times, which took 8674.6 ms",
+                      text_of("explain", f"--kernel={saved(self.PASSIVE)}").replace("\n     ", ""))
+
+    def test_what_a_destroyed_id_sends_is_seen(self):
+        self.assertEqual(self.messages(self.PASSIVE, 2), ["REQ", "REJ"])
+        self.assertEqual(self.messages(self.ACTIVE, 3), ["REQ", "REP", "RTU", "DREQ", "DREP"])
+
+    def test_nothing_is_told_twice(self):
+        self.assertEqual(self.messages(self.PASSIVE, 1), ["REQ", "REP", "RTU", "DREQ", "DREP"])
+
+    def test_mads_of_others_belong_to_no_connection(self):
+        mad = ("kworker-2 [000] .....  9.5: ib_mad_ib_send_mad: 0:1 QP1; 15/15 retries(0); : hdr : "
+               "class {} class_ver 0x2 method 0x3 tid 0x77 attr_id 0x{:x} attr_mod 0x0\n")
+        text = REQ.format(*ENDS) + EVENT.format(*ENDS, 9, "ROUTE_RESOLVED (2/0)")
+        text += mad.format("0x3", 0x10) + mad.format("0x7", 0x15) + mad.format("0x7", 0x99)
+        self.assertEqual([one["message"] for one in objects("trace", text)], ["REQ"])
+
+    def test_a_refusal_without_a_listener_is_reported(self):
+        text = ("kworker-1 [000] .....  9.5: ib_mad_ib_send_mad: 0:1 QP1; 15/15 retries(0); : hdr "
+                ": class 0x7 class_ver 0x2 method 0x3 tid 0x77 attr_id 0x12 attr_mod 0x0\n")
+        self.assertIn(b"nobody listens", purecm("trace", "--kernel=-", stdin=text.encode()).stderr)
+
+    def test_a_lookup_is_known_by_its_mad(self):
+        mad = ("kworker-2 [000] .....  9.5: ib_mad_recv_done_handler: 0:1 QP1 : hdr : class 0x07 "
+               "class_ver 0x02 method 0x03 tid 0x77 attr_id 0x0017 attr_mod 0x0\n")
+        text = mad + EVENT.format(*ENDS, 10, "CONNECT_REQUEST (4/0)")
+        self.assertEqual([one["message"] for one in objects("trace", text)], ["SIDR_REQ"])
+
+    def test_lines_that_were_lost_are_reported(self):
+        self.assertIn(b"CPU:0 [LOST 12 EVENTS]",
+                      purecm("trace", "--kernel=-", stdin=b"CPU:0 [LOST 12 EVENTS]\n").stderr)
+
+
 class BadInput(unittest.TestCase):
     def test_lines_that_are_cut_anywhere_are_left_out(self):
         whole = saved().read_bytes()

@@ -3,10 +3,12 @@
  * What the kernel's connection manager does on this host, as a source: its tracepoints, by an
  * instance of tracefs of our own, which is removed in the end, so nobody else's tracing changes.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,14 +20,21 @@
 #include "tools/purecm/command.h"
 #include "tools/purecm/kernel_line.h"
 
-#define TEXT_BYTES 65536
+#define TEXT_BYTES  65536
+#define PAUSE_NS    50000000
+#define BUFFERS_KIB 65536 /* of all CPUs, but of each ... */
+#define BUFFER_MIN  512
+#define BUFFER_MAX  4096
+#define READS_AFTER 256 /* in a storm the end does not wait for a lull */
 
 struct kernel {
 	struct source source; /* first */
 	struct kernel_lines *lines;
 	int fd;
 	bool is_live;
-	char text[TEXT_BYTES]; /* that was read: lines, and the beginning of one */
+	sigset_t usual_signals; /* that end us only where we look for them */
+	unsigned int n_after;	/* reads since then */
+	char text[TEXT_BYTES];	/* that was read: lines, and the beginning of one */
 	size_t n_text, n_taken;
 	char instance[128]; /* empty: there is none */
 	uint64_t offset_ns; /* from the clock of the trace to CLOCK_REALTIME */
@@ -41,17 +50,19 @@ static void end(int signal_number)
 	is_over = 1;
 }
 
-/* Return: false at the end. */
+/* What was traced before the signal is still read. Return: false at the end. */
 static bool await(const struct kernel *kernel)
 {
 	struct pollfd poll_fd = { .fd = kernel->fd, .events = POLLIN };
 
-	if (!kernel->is_live)
-		return true;
-	if (is_over)
+	if (!kernel->is_live || is_over)
 		return false;
 	fflush(stdout); /* what was there is to be seen before we sleep */
-	return poll(&poll_fd, 1, -1) > 0 && !is_over;
+	if (ppoll(&poll_fd, 1, NULL, &kernel->usual_signals) <= 0)
+		return is_over;
+	/* Not for each line: those who are looked at come first, also by the scheduler. */
+	ppoll(NULL, 0, &(struct timespec){ .tv_nsec = PAUSE_NS }, &kernel->usual_signals);
+	return true;
 }
 
 /* What is no line in so many bytes is none that we know. Return: false at the end. */
@@ -64,10 +75,14 @@ static bool read_more(struct kernel *kernel)
 	kernel->n_taken = 0;
 	if (kernel->n_text == TEXT_BYTES)
 		kernel->n_text = 0;
-	if (!await(kernel))
+	if (is_over && kernel->n_after++ == READS_AFTER)
 		return false;
-	n = read(kernel->fd, kernel->text + kernel->n_text, TEXT_BYTES - kernel->n_text);
+	do
+		n = read(kernel->fd, kernel->text + kernel->n_text, TEXT_BYTES - kernel->n_text);
+	while (n < 0 && errno == EAGAIN && await(kernel));
 	kernel->n_text += n > 0 ? (size_t)n : 0;
+	if (kernel->is_live)
+		ppoll(NULL, 0, &(struct timespec){ .tv_sec = 0 }, &kernel->usual_signals);
 	return n > 0;
 }
 
@@ -141,6 +156,31 @@ static const char *find_tracefs(void)
 	return NULL;
 }
 
+/* clang-format off */
+/* What is traced, and what is not known where the kernel does not have it. */
+static const struct {
+	const char *event;
+	const char *filter;  /* NULL: all */
+	const char *without; /* NULL: nothing can be told */
+} events[] = {
+	{ "rdma_cma/cm_event_handler", NULL, NULL },
+	{ "rdma_cma/cm_send_req", NULL, NULL },
+	{ "rdma_cma/cm_send_rep", NULL, "REPs that this host sends are not seen" },
+	{ "rdma_cma/cm_send_rtu", NULL, "RTUs that this host sends are not seen" },
+	{ "rdma_cma/cm_send_rej", NULL, "refusals by programs of this host are not seen" },
+	{ "rdma_cma/cm_send_sidr_req", NULL, "lookups of datagram services are not seen" },
+	{ "rdma_cma/cm_send_sidr_rep", NULL, "answers of datagram services are not seen" },
+	{ "rdma_cma/cm_sent_dreq", NULL, "DREQs that this host sends are not seen" },
+	{ "rdma_cma/cm_sent_drep", NULL, "DREPs that this host sends are not seen" },
+	{ "rdma_cma/cm_disconnect", NULL, "who disconnects may not be seen" },
+	{ "rdma_cma/cm_id_destroy", NULL, "what ids send when they are destroyed is not seen" },
+	{ "ib_mad/ib_mad_ib_send_mad", "mgmt_class == 7", "repetitions are not seen" },
+	{ "ib_mad/ib_mad_recv_done_handler", "mgmt_class == 7",
+	  "repetitions by peers and their MRAs are not seen, and lookups of datagram services look "
+	  "like requests for a connection" },
+};
+/* clang-format on */
+
 static int write_file(const struct kernel *kernel, const char *name, const char *text)
 {
 	char path[256];
@@ -156,16 +196,82 @@ static int write_file(const struct kernel *kernel, const char *name, const char 
 	return err;
 }
 
+/* A kernel that does not take it has larger ones. */
+static void set_buffers(const struct kernel *kernel)
+{
+	long kib = BUFFERS_KIB / sysconf(_SC_NPROCESSORS_CONF);
+	char text[32];
+
+	kib = kib < BUFFER_MIN ? BUFFER_MIN : kib > BUFFER_MAX ? BUFFER_MAX : kib;
+	snprintf(text, sizeof(text), "%ld", kib);
+	write_file(kernel, "buffer_size_kb", text);
+}
+
+static int enable_event(const struct kernel *kernel, size_t i)
+{
+	char file[96];
+	int err = 0;
+
+	if (events[i].filter) {
+		snprintf(file, sizeof(file), "events/%s/filter", events[i].event);
+		err = write_file(kernel, file, events[i].filter);
+	}
+	snprintf(file, sizeof(file), "events/%s/enable", events[i].event);
+	return err ? err : write_file(kernel, file, "1");
+}
+
+static int enable_events(const struct kernel *kernel)
+{
+	size_t i;
+	int err;
+
+	for (i = 0; i < sizeof(events) / sizeof(events[0]); i++) {
+		err = enable_event(kernel, i);
+		if (err == -EACCES || err == -EPERM || (err && !events[i].without))
+			return err;
+		if (err)
+			complain("%s cannot be traced (%s): %s", events[i].event, strerror(-err),
+				 events[i].without);
+	}
+	return 0;
+}
+
 static int complain_of_tracefs(const char *tracefs, int err)
 {
 	if (err == -EACCES || err == -EPERM)
-		complain("the kernel lets only root trace it, and not where it is locked down: %s",
+		complain("the kernel lets only root trace it, and nobody where it is locked down "
+			 "(/sys/kernel/security/lockdown): %s",
 			 strerror(-err));
+	else if (err == -ENOENT)
+		complain("the kernel's connection manager is not there, or tells nothing: "
+			 "modprobe rdma_cm (Linux 5.10 and later have its events)");
 	else
 		complain("%s/instances: %s", tracefs, strerror(-err));
 	return err;
 }
 
+/* Instances of ours whose process was killed. */
+static void remove_leftovers(const char *tracefs)
+{
+	char path[sizeof(((struct kernel *)NULL)->instance) + NAME_MAX];
+	const struct dirent *entry;
+	DIR *folder;
+	int pid;
+
+	snprintf(path, sizeof(path), "%s/instances", tracefs);
+	folder = opendir(path);
+	while (folder && (entry = readdir(folder))) {
+		if (sscanf(entry->d_name, "purecm-%d", &pid) != 1 || kill(pid, 0) == 0 ||
+		    errno != ESRCH)
+			continue;
+		snprintf(path, sizeof(path), "%s/instances/%s", tracefs, entry->d_name);
+		rmdir(path);
+	}
+	if (folder)
+		closedir(folder);
+}
+
+/* Return: 0, or -errno, which has been complained of. */
 static int make_instance(struct kernel *kernel)
 {
 	const char *tracefs = find_tracefs();
@@ -177,29 +283,41 @@ static int make_instance(struct kernel *kernel)
 					: "the kernel lets only root trace it");
 		return -ENOENT;
 	}
+	remove_leftovers(tracefs);
 	snprintf(kernel->instance, sizeof(kernel->instance), "%s/instances/purecm-%d", tracefs,
 		 (int)getpid());
 	if (mkdir(kernel->instance, 0700)) {
 		err = -errno;
 		kernel->instance[0] = '\0';
-		return complain_of_tracefs(tracefs, err);
+		return complain_of_tracefs(tracefs, err == -ENOENT ? -EINVAL : err);
 	}
+	write_file(kernel, "buffer_percent", "0"); /* wake us for each line; else there is none */
+	set_buffers(kernel);
 	/* CLOCK_MONOTONIC, which tells the time of the day. */
 	err = write_file(kernel, "trace_clock", "mono");
 	if (!err)
-		err = write_file(kernel, "events/rdma_cma/enable", "1");
-	if (err == -ENOENT)
-		complain("the kernel's connection manager is not there, or tells nothing: "
-			 "modprobe rdma_cm (Linux 5.10 and later have its events)");
-	else if (err)
+		err = enable_events(kernel);
+	if (err)
 		complain_of_tracefs(tracefs, err);
 	kernel->offset_ns = clock_ns_of(CLOCK_REALTIME) - clock_ns_of(CLOCK_MONOTONIC);
 	return err;
 }
 
-static int open_lines(struct kernel *kernel, const char *path)
+static void hold_signals(struct kernel *kernel)
 {
 	const struct sigaction action = { .sa_handler = end };
+	sigset_t ours;
+
+	sigemptyset(&ours);
+	sigaddset(&ours, SIGINT);
+	sigaddset(&ours, SIGTERM);
+	sigprocmask(SIG_BLOCK, &ours, &kernel->usual_signals);
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+}
+
+static int open_lines(struct kernel *kernel, const char *path)
+{
 	char pipe[256];
 	int err;
 
@@ -211,16 +329,19 @@ static int open_lines(struct kernel *kernel, const char *path)
 		snprintf(pipe, sizeof(pipe), "%s/trace_pipe", kernel->instance);
 		path = pipe;
 	}
-	kernel->fd = strcmp(path, "-") == 0 ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+	kernel->fd =
+		strcmp(path, "-") == 0
+			? STDIN_FILENO
+			: open(path, O_RDONLY | O_CLOEXEC | (kernel->is_live ? O_NONBLOCK : 0));
 	if (kernel->fd < 0) {
 		err = -errno;
 		complain("%s: %s", path, strerror(errno));
 		return err;
 	}
-	if (!kernel->is_live)
-		return 0;
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
+	if (kernel->is_live) {
+		hold_signals(kernel);
+		sched_setscheduler(0, SCHED_IDLE, &(struct sched_param){ 0 });
+	}
 	return 0;
 }
 

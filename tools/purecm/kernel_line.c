@@ -1,69 +1,71 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Lines of the kernel's tracer: see kernel_line.h. Seen on Linux 6.1:
- *
- *   rping-281 [000] .....  73.228509: cm_send_req: cm.id=0 src=IP:PORT dst=IP:PORT tos=0 qp_num=17
- *   kworker.. [000] .....  74.655941: cm_event_handler: cm.id=1 src=.. dst=.. tos=0 REJECTED (8/8)
+ * From lines of the kernel's tracer to messages: see kernel_line.h.
  *
  * src is this host's end. A connection is known by its two ends; one that begins anew between the
  * same ends is another. That a request was received is told of the listener, which has no peer, and
  * then, as CONNECT_REQUEST, of the new connection. cm_send_mra sends nothing unless a request is
  * repeated (cm_tx_msgs shows none), so it tells of no message.
+ *
+ * MADs have a transaction id instead of ends. It becomes known when the task that was traced for a
+ * connection sends: so a repetition is seen, and what no event of the connection tells of, the
+ * farewell of an id that is destroyed.
  */
 #include "tools/purecm/kernel_line.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <rdma/rdma_cma.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
 #include "cm/core.h"
+#include "cm/tally.h"
 #include "mad/cm_msg.h"
 #include "mad/cma_hdr.h"
+#include "tools/purecm/kernel_event.h"
 
+#define TASKS	     256
 #define CONNS_MAX    4096 /* the latest: of older ones a message is a fragment */
-#define NS_PER_S     1000000000u
 #define PKEY_DEFAULT 0xffff
 #define CM_TID	     1
+#define MRA_OF_REQ   0
+#define MRA_OF_REP   1
 #define REJ_OF_REQ   0
 #define REJ_OF_REP   1
 #define REJ_OF_OTHER 2
 
-/* One end, with its port in host byte order. */
-struct place {
-	struct mad_gid gid;
-	uint16_t port;
-};
-
 struct conn {
 	struct hash_node by_ends;
-	struct place ends[2]; /* ours, the peer's */
+	struct kernel_end ends[2]; /* ours, the peer's */
 	uint32_t number;
 	bool is_ours; /* we asked */
 	bool is_sidr;
 	bool has_rep;
 	bool has_dreq; /* ours */
 	uint32_t qpn[2];
+	struct hash_node by_tid;
+	uint64_t tid;
+	uint32_t told[2];   /* kinds of messages, bits, that came [0] and went [1] ... */
+	uint32_t traced[2]; /* ... and those of which a MAD was traced */
+};
+
+/* The connection that a task was traced for last. */
+struct task {
+	uint32_t pid;
+	uint32_t number; /* of the connection */
+	struct conn *conn;
 };
 
 struct kernel_lines {
 	struct hash table;
+	struct hash tids;
+	struct task task[TASKS];
 	struct conn conn[CONNS_MAX]; /* a ring */
 	uint32_t n_conns;
 	bool is_asked_for_sidr; /* by the request that was received last */
-};
-
-struct event {
-	uint64_t time_ns;
-	char name[32];
-	struct place ends[2];
-	bool has_ends;
-	uint32_t qpn;
-	char word[32]; /* REJECTED */
-	int status;
 };
 
 enum of {
@@ -118,8 +120,8 @@ struct kernel_lines *kernel_lines_new(void)
 {
 	struct kernel_lines *lines = calloc(1, sizeof(*lines));
 
-	if (lines && hash_init(&lines->table, CONNS_MAX)) {
-		free(lines);
+	if (lines && (hash_init(&lines->table, CONNS_MAX) || hash_init(&lines->tids, CONNS_MAX))) {
+		kernel_lines_free(lines);
 		return NULL;
 	}
 	return lines;
@@ -127,64 +129,16 @@ struct kernel_lines *kernel_lines_new(void)
 
 void kernel_lines_free(struct kernel_lines *lines)
 {
-	if (lines)
+	if (lines) {
 		hash_fini(&lines->table);
-	free(lines);
-}
-
-/* --- a line --------------------------------------------------------------- */
-
-/* "10.77.0.2:59173", "[fd77::2]:59173"; "(einval)" while the id has no address. */
-static bool parse_place(const char *text, struct place *ret)
-{
-	char addr[INET6_ADDRSTRLEN];
-	uint8_t ip4[4];
-	unsigned int port = 0;
-
-	*ret = (struct place){ .port = 0 };
-	if (sscanf(text, "[%45[^]]]:%u", addr, &port) >= 1) {
-		addr[strcspn(addr, "%")] = '\0'; /* the interface of a link-local one */
-		ret->port = (uint16_t)port;
-		return inet_pton(AF_INET6, addr, ret->gid.raw) == 1;
+		hash_fini(&lines->tids);
 	}
-	if (sscanf(text, "%45[0-9.]:%u", addr, &port) < 1 || inet_pton(AF_INET, addr, ip4) != 1)
-		return false;
-	ret->gid = observation_gid_of_ip4(ip4);
-	ret->port = (uint16_t)port;
-	return true;
-}
-
-/* Return: false for a line of another kind. */
-static bool parse_line(const char *line, struct event *ret)
-{
-	const char *at = strstr(line, ": cm_"), *time, *text;
-	char ends[2][64];
-	unsigned long s, us;
-
-	*ret = (struct event){ .status = 0 };
-	text = at ? strstr(at, " cm.id=") : NULL;
-	if (!text)
-		return false;
-	for (time = at; time > line && strchr("0123456789.", time[-1]); time--)
-		;
-	if (sscanf(time, "%lu.%lu", &s, &us) != 2 || sscanf(at, ": %31[a-z_]:", ret->name) != 1 ||
-	    sscanf(text, " cm.id=%*u src=%63s dst=%63s", ends[0], ends[1]) != 2)
-		return false;
-	ret->time_ns = s * NS_PER_S + us * 1000;
-	ret->has_ends = parse_place(ends[0], &ret->ends[0]) &&
-			parse_place(ends[1], &ret->ends[1]) && ret->ends[1].port;
-	at = strstr(text, " qp_num=");
-	if (at)
-		sscanf(at, " qp_num=%u", &ret->qpn);
-	at = strstr(text, " tos=");
-	if (at)
-		sscanf(at, " tos=%*u %31[A-Z_] (%*u/%d)", ret->word, &ret->status);
-	return true;
+	free(lines);
 }
 
 /* --- connections ---------------------------------------------------------- */
 
-static uint64_t hash_of_ends(const struct place ends[2])
+static uint64_t hash_of_ends(const struct kernel_end ends[2])
 {
 	const uint8_t *bytes = (const uint8_t *)ends;
 	uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
@@ -195,7 +149,7 @@ static uint64_t hash_of_ends(const struct place ends[2])
 	return hash;
 }
 
-static struct conn *find_conn(struct kernel_lines *lines, const struct place ends[2])
+static struct conn *find_conn(struct kernel_lines *lines, const struct kernel_end ends[2])
 {
 	struct hash_node *node;
 	struct conn *conn;
@@ -208,12 +162,13 @@ static struct conn *find_conn(struct kernel_lines *lines, const struct place end
 	return NULL;
 }
 
-static struct conn *begin_conn(struct kernel_lines *lines, const struct event *event,
+static struct conn *begin_conn(struct kernel_lines *lines, const struct kernel_event *event,
 			       const struct row *row)
 {
 	struct conn *conn = &lines->conn[lines->n_conns % CONNS_MAX];
 
 	hash_remove(&lines->table, &conn->by_ends);
+	hash_remove(&lines->tids, &conn->by_tid);
 	*conn = (struct conn){ .number = ++lines->n_conns,
 			       .is_ours = row->way == WAY_OUT,
 			       .is_sidr = row->begins == OF_SIDR };
@@ -222,8 +177,8 @@ static struct conn *begin_conn(struct kernel_lines *lines, const struct event *e
 	return conn;
 }
 
-static bool fits(const struct kernel_lines *lines, const struct row *row, const struct event *event,
-		 const struct conn *conn)
+static bool fits(const struct kernel_lines *lines, const struct row *row,
+		 const struct kernel_event *event, const struct conn *conn)
 {
 	if (strcmp(row->event, event->name) != 0 ||
 	    (row->word && strcmp(row->word, event->word) != 0))
@@ -233,8 +188,8 @@ static bool fits(const struct kernel_lines *lines, const struct row *row, const 
 	return conn && (row->of == OF_NONE || conn->is_sidr == (row->of == OF_SIDR));
 }
 
-static const struct row *find_row(const struct kernel_lines *lines, const struct event *event,
-				  const struct conn *conn)
+static const struct row *find_row(const struct kernel_lines *lines,
+				  const struct kernel_event *event, const struct conn *conn)
 {
 	size_t i;
 
@@ -243,6 +198,49 @@ static const struct row *find_row(const struct kernel_lines *lines, const struct
 			return &rows[i];
 	}
 	return NULL;
+}
+
+/* Will its task send for the connection, or has it? In others' lines a worker takes what comes. */
+static bool sends(const struct kernel_event *event)
+{
+	return (strncmp(event->name, "cm_send_", 8) == 0 &&
+		strcmp(event->name, "cm_send_mra") != 0) ||
+	       strcmp(event->name, "cm_disconnect") == 0 ||
+	       strcmp(event->name, "cm_id_destroy") == 0;
+}
+
+static void remember_task(struct kernel_lines *lines, uint32_t pid, struct conn *conn)
+{
+	lines->task[pid % TASKS] =
+		(struct task){ .pid = pid, .conn = conn, .number = conn ? conn->number : 0 };
+}
+
+static struct conn *find_conn_of_task(struct kernel_lines *lines, uint32_t pid)
+{
+	const struct task *task = &lines->task[pid % TASKS];
+
+	return task->pid == pid && task->conn && task->conn->number == task->number ? task->conn
+										    : NULL;
+}
+
+static struct conn *find_conn_by_tid(struct kernel_lines *lines, uint64_t tid)
+{
+	struct hash_node *node;
+	struct conn *conn;
+
+	hash_for_each_match (node, &lines->tids, hash_bytes(&tid, sizeof(tid))) {
+		conn = (struct conn *)((char *)node - offsetof(struct conn, by_tid));
+		if (conn->tid == tid)
+			return conn;
+	}
+	return NULL;
+}
+
+static void name_conn(struct kernel_lines *lines, struct conn *conn, uint64_t tid)
+{
+	hash_remove(&lines->tids, &conn->by_tid);
+	conn->tid = tid;
+	hash_insert(&lines->tids, &conn->by_tid, hash_bytes(&tid, sizeof(tid)));
 }
 
 /* --- messages ------------------------------------------------------------- */
@@ -256,7 +254,8 @@ static void fill_addr(uint8_t ret[16], const struct mad_gid *gid)
 
 static void fill_header(const struct conn *conn, uint8_t *private_data)
 {
-	const struct place *from = &conn->ends[!conn->is_ours], *to = &conn->ends[conn->is_ours];
+	const struct kernel_end *from = &conn->ends[!conn->is_ours],
+				*to = &conn->ends[conn->is_ours];
 	struct cma_hdr cma = { .ip_version = observation_is_ip4(&from->gid) ? 4 : 6,
 			       .src_port = from->port };
 
@@ -267,7 +266,8 @@ static void fill_header(const struct conn *conn, uint8_t *private_data)
 
 static void fill_req(const struct conn *conn, struct cm_req *req, uint32_t from_id)
 {
-	const struct place *from = &conn->ends[!conn->is_ours], *to = &conn->ends[conn->is_ours];
+	const struct kernel_end *from = &conn->ends[!conn->is_ours],
+				*to = &conn->ends[conn->is_ours];
 
 	req->local_comm_id = from_id;
 	req->service_id = cma_service_id(RDMA_PS_TCP, to->port);
@@ -278,22 +278,22 @@ static void fill_req(const struct conn *conn, struct cm_req *req, uint32_t from_
 	fill_header(conn, req->private_data);
 }
 
-static void fill_rej(const struct conn *conn, const struct event *event, enum observation_way way,
-		     struct cm_rej *rej)
+static void fill_rej(const struct conn *conn, const struct kernel_event *event,
+		     enum observation_way way, struct cm_rej *rej)
 {
 	rej->message = conn->has_rep			   ? REJ_OF_REP
 		       : conn->is_ours == (way == WAY_OUT) ? REJ_OF_OTHER
 							   : REJ_OF_REQ;
 	if (way == WAY_IN)
 		rej->reason = (uint16_t)event->status;
-	else if (strcmp(event->word, "UNREACHABLE") == 0)
-		rej->reason = CM_REJ_TIMEOUT;
+	else if (conn->is_ours && !conn->has_rep)
+		rej->reason = CM_REJ_TIMEOUT; /* the kernel withdraws, or its program */
 	else
 		rej->reason = CM_REJ_CONSUMER;
 }
 
 /* Ids by number: the active side's are even, the passive's odd. */
-static void fill_msg(const struct conn *conn, const struct event *event, enum cm_attr attr,
+static void fill_msg(const struct conn *conn, const struct kernel_event *event, enum cm_attr attr,
 		     enum observation_way way, struct cm_msg *msg)
 {
 	const bool by_active = conn->is_ours == (way == WAY_OUT);
@@ -338,13 +338,22 @@ static void fill_msg(const struct conn *conn, const struct event *event, enum cm
 		msg->drep = (struct cm_drep){ .local_comm_id = from, .remote_comm_id = to };
 		return;
 	case CM_ATTR_MRA:
+		msg->mra = (struct cm_mra){ .local_comm_id = from,
+					    .remote_comm_id = to,
+					    .message = conn->has_rep ? MRA_OF_REP : MRA_OF_REQ };
+		return;
 	case CM_ATTR_LAP:
 	case CM_ATTR_APR:
 		return;
 	}
 }
 
-static void tell(struct conn *conn, const struct event *event, enum cm_attr attr,
+static uint32_t bit_of(enum cm_attr attr)
+{
+	return UINT32_C(1) << cm_tally_kind((uint16_t)attr);
+}
+
+static void tell(struct conn *conn, const struct kernel_event *event, enum cm_attr attr,
 		 enum observation_way way, struct observation *ret)
 {
 	struct cm_msg msg;
@@ -355,13 +364,14 @@ static void tell(struct conn *conn, const struct event *event, enum cm_attr attr
 				     .dst = conn->ends[way == WAY_OUT].gid,
 				     .src_qpn = 1,
 				     .pkey = PKEY_DEFAULT };
+	conn->told[way == WAY_OUT] |= bit_of(attr);
 	conn->has_rep |= attr == CM_ATTR_REP;
 	conn->has_dreq |= attr == CM_ATTR_DREQ && way == WAY_OUT;
 	fill_msg(conn, event, attr, way, &msg);
 	cm_msg_encode(&msg, ret->mad);
 }
 
-static int tell_all(struct conn *conn, const struct event *event, const struct row *row,
+static int tell_all(struct conn *conn, const struct kernel_event *event, const struct row *row,
 		    struct observation ret[KERNEL_LINE_MESSAGES])
 {
 	enum cm_attr attr = row->attr;
@@ -370,17 +380,61 @@ static int tell_all(struct conn *conn, const struct event *event, const struct r
 	/* The answer to our DREQ is told by the same event as the peer's DREQ. */
 	if (attr == CM_ATTR_DREQ && row->way == WAY_IN && conn->has_dreq)
 		attr = CM_ATTR_DREP;
+	if (row->begins && row->way == WAY_IN)
+		conn->traced[0] |= bit_of(attr); /* before it had a name */
 	/* A queue pair of the kernel: the REP is told of by nothing but its RTU ... */
 	if (attr == CM_ATTR_RTU && row->way == WAY_OUT && conn->is_ours && !conn->has_rep)
 		tell(conn, event, CM_ATTR_REP, WAY_IN, &ret[n++]);
 	/* ... and who has sent that is established. */
 	if (attr == CM_ATTR_RTU && row->way == WAY_IN && conn->is_ours)
 		return n;
+	if (!row->begins && conn->traced[row->way == WAY_OUT] & bit_of(attr) &&
+	    conn->told[row->way == WAY_OUT] & bit_of(attr))
+		return n; /* its MAD has told of it */
 	tell(conn, event, attr, row->way, &ret[n++]);
 	return n;
 }
 
-static void write_note(const struct event *event, char note[KERNEL_LINE_NOTE])
+/* Does the MAD tell of it? Else an event of the connection has, or will, with more. */
+static bool tells_alone(const struct conn *conn, const struct kernel_event *event, bool is_again)
+{
+	if (is_again || event->attr == CM_ATTR_MRA)
+		return true;
+	if (conn->told[event->way == WAY_OUT] & bit_of(event->attr))
+		return false;
+	return event->way == WAY_OUT || event->attr == CM_ATTR_DREP;
+}
+
+static int take_mad(struct kernel_lines *lines, const struct kernel_event *event,
+		    struct observation ret[KERNEL_LINE_MESSAGES], char note[KERNEL_LINE_NOTE])
+{
+	struct conn *conn = find_conn_by_tid(lines, event->tid);
+	bool is_again;
+
+	if (event->way == WAY_IN && event->attr == CM_ATTR_SIDR_REQ)
+		lines->is_asked_for_sidr = true;
+	else if (event->way == WAY_IN && event->attr == CM_ATTR_REQ)
+		lines->is_asked_for_sidr = false;
+	if (!conn && event->way == WAY_OUT)
+		conn = find_conn_of_task(lines, event->pid);
+	if (event->way == WAY_OUT)
+		remember_task(lines, event->pid, NULL);
+	if (!conn && event->way == WAY_OUT && event->attr == CM_ATTR_REJ)
+		snprintf(note, KERNEL_LINE_NOTE,
+			 "a request was refused that no program here has seen: nobody listens at "
+			 "its port; the kernel does not tell whose it is");
+	if (!conn)
+		return 0;
+	name_conn(lines, conn, event->tid);
+	is_again = conn->traced[event->way == WAY_OUT] & bit_of(event->attr);
+	conn->traced[event->way == WAY_OUT] |= bit_of(event->attr);
+	if (!tells_alone(conn, event, is_again))
+		return 0;
+	tell(conn, event, event->attr, event->way, &ret[0]);
+	return 1;
+}
+
+static void write_note(const struct kernel_event *event, char note[KERNEL_LINE_NOTE])
 {
 	char from[WHO_BYTES], to[WHO_BYTES];
 	size_t i;
@@ -400,24 +454,28 @@ int kernel_line_take(struct kernel_lines *lines, const char *line,
 		     struct observation ret[KERNEL_LINE_MESSAGES], char note[KERNEL_LINE_NOTE])
 {
 	const struct row *row;
-	struct event event;
+	struct kernel_event event;
 	struct conn *conn;
 
 	note[0] = '\0';
-	if (!parse_line(line, &event))
+	if (strstr(line, " EVENTS]"))
+		snprintf(note, KERNEL_LINE_NOTE, "more was traced than was read: %s", line);
+	if (!kernel_event_parse(line, &event))
 		return 0;
+	if (event.attr)
+		return take_mad(lines, &event, ret, note);
 	if (strcmp(event.name, "cm_req_handler") == 0)
 		lines->is_asked_for_sidr = strcmp(event.word, "SIDR_REQ_RECEIVED") == 0;
-	if (!event.has_ends)
-		return 0;
-	conn = find_conn(lines, event.ends);
-	row = find_row(lines, &event, conn);
+	conn = event.has_ends ? find_conn(lines, event.ends) : NULL;
+	row = event.has_ends ? find_row(lines, &event, conn) : NULL;
+	if (row && row->begins)
+		conn = begin_conn(lines, &event, row);
+	remember_task(lines, event.pid, sends(&event) ? conn : NULL);
 	if (!row) {
-		write_note(&event, note);
+		if (event.has_ends)
+			write_note(&event, note);
 		return 0;
 	}
-	if (row->begins)
-		conn = begin_conn(lines, &event, row);
 	if (event.qpn)
 		conn->qpn[0] = event.qpn;
 	return tell_all(conn, &event, row, ret);

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A line of the kernel's tracer that tells of its connection manager or of a MAD of the CM class.
+ * Pure.
+ *
+ *   rping-281 [000] .....  73.228509: cm_send_req: cm.id=0 src=IP:PORT dst=IP:PORT tos=0 qp_num=17
+ *   kworker.. [000] .....  74.655941: cm_event_handler: cm.id=1 src=.. dst=.. tos=0 REJECTED (8/8)
+ *   rping-281 [000] .....  73.228609: ib_mad_ib_send_mad: .. 15/15 retries(0); .. class 0x7 ..
+ *                                     tid 0x2f2109e1c attr_id 0x10 ..
+ */
+#ifndef TOOLS_PURECM_KERNEL_EVENT_H
+#define TOOLS_PURECM_KERNEL_EVENT_H
+
+#include "tools/purecm/observation.h"
+
+/* One end, with its port in host byte order. */
+struct kernel_end {
+	struct mad_gid gid;
+	uint16_t port;
+};
+
+struct kernel_event {
+	uint64_t time_ns;
+	uint32_t pid;
+	char name[32];
+	struct kernel_end ends[2];
+	bool has_ends;
+	uint32_t qpn;
+	char word[32]; /* REJECTED */
+	int status;
+	/* Of a MAD: */
+	uint64_t tid;
+	unsigned int attr; /* 0: none */
+	enum observation_way way;
+};
+
+/** kernel_event_parse() - Return: false for a line of another kind. */
+bool kernel_event_parse(const char *line, struct kernel_event *ret);
+
+#endif
