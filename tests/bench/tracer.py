@@ -3,7 +3,9 @@
 """What tracing costs: connects without a tracer, and while `purecm trace` or `purecm stat`
 does, in turns, as the ratio of the two.
 
-Between two hosts of the soft fabric, or with --lab in the lab. A round plays all of them, each
+Between two hosts of the soft fabric, or with --lab in the lab; with --kernel what `purecm trace
+--kernel` costs the kernel's connection manager, both ends on one host of the lab whose clock counts
+instructions. A round plays all of them, each
 several times, of which the quickest counts: what others on the machine do only adds. Each is
 compared with "off" and "off again" of the same round, and the median of these ratios is reported.
 Exit status: 1 if tracing costs more than a twentieth of the connect rate, 77 if there can be no
@@ -17,10 +19,10 @@ import sys
 import time
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = str(HERE.parent / "lab"), str(HERE.parent / "fabric")
+sys.path[:0] = str(HERE), str(HERE.parent / "fabric")
 
 from hosts import SKIPPED, Skip, run_on_fabric  # noqa: E402
-from lablib import Lab, LabError  # noqa: E402
+from benchlib import Lab, LabError, environment, make_lab, server_host  # noqa: E402
 
 LIMIT = 1.05
 REST_S = 0.1  # for the last to be taken, and for the server to destroy what it has
@@ -31,6 +33,12 @@ WATCHERS = {
     "trace": "trace",
     "trace -w": "trace -w /dev/null",
     "stat --watch=1": "stat --watch=1",
+}
+OF_KERNEL = {
+    "off": None,
+    "off again": None,
+    "trace --kernel": "trace --kernel",
+    "stat --kernel": "stat --kernel --watch=1",
 }
 
 
@@ -43,7 +51,10 @@ def parse_args():
     parser.add_argument("--count", type=int, default=1000, help="connections at a time")
     parser.add_argument("--inside", metavar="ADDRESS", help=argparse.SUPPRESS)  # as OnFabric says
     parser.add_argument("--lab", action="store_true", help="in the lab, not on the fabric")
+    parser.add_argument("--kernel", action="store_true",
+                        help="the kernel's connection manager, in the lab")
     args = parser.parse_args()
+    args.watchers = OF_KERNEL if args.kernel else WATCHERS
     args.build = args.build.resolve()
     return args
 
@@ -110,13 +121,14 @@ class Inside:
 class InLab:
     def __init__(self, args):
         self.args = args
-        self.lab = None
-        self.env = {"LD_LIBRARY_PATH": str(args.build / "lib")}
+        self.lab = self.server = None
+        self.env = environment("stock" if args.kernel else "purecm", args.build)
 
     def measure(self):
-        with Lab({"a": "purecm", "b": "purecm"}) as self.lab:
-            server = self.lab.b.start([self.args.build / "tests/bench/connect", "server",
-                                       self.lab.b.addr4], env=self.env)
+        with (make_lab(1) if self.args.kernel else Lab({"a": "purecm", "b": "purecm"})) as self.lab:
+            self.server = server_host(self.lab, 1 if self.args.kernel else 2)
+            server = self.server.start([self.args.build / "tests/bench/connect", "server",
+                                        self.server.addr4], env=self.env)
             try:
                 server.wait_for_output("^ready", timeout=30)
                 return play(self.round, self.args)
@@ -137,7 +149,7 @@ class InLab:
 
     def connect(self):
         done = self.lab.a.run([self.args.build / "tests/bench/connect", "client", "-n",
-                               str(self.args.count), self.lab.b.addr4], env=self.env, timeout=120)
+                               str(self.args.count), self.server.addr4], env=self.env, timeout=120)
         if not done.ok:
             raise LabError(done.output)
         return figures(done.stdout)
@@ -145,11 +157,11 @@ class InLab:
 
 def play(play_one, args):
     """Return {watcher: {step: [us, one for each round]}}; who goes first changes each round."""
-    table = {name: {step: [] for step in STEPS} for name in WATCHERS}
-    names = list(WATCHERS)
+    table = {name: {step: [] for step in STEPS} for name in args.watchers}
+    names = list(args.watchers)
     for number in range(args.rounds):
         for name in names[number % len(names):] + names[:number % len(names)]:
-            for step, us in play_one(WATCHERS[name]).items():
+            for step, us in play_one(args.watchers[name]).items():
                 table[name][step].append(us)
         print(f"round {number + 1} of {args.rounds}", file=sys.stderr)
     return table
@@ -163,11 +175,11 @@ def write_table(table):
 
 def table_of(text):
     """Return what write_table() has written."""
-    table = {name: {} for name in WATCHERS}
+    table = {}
     for line in text.splitlines():
         if line.startswith("figures\t"):
             step, *us, name = line.split("\t")[1:]
-            table[name][step] = [float(one) for one in us]
+            table.setdefault(name, {})[step] = [float(one) for one in us]
     return table
 
 
@@ -186,7 +198,7 @@ def report(table):
         ratios = {step: ratio(table, name, step) for step in STEPS}
         print(f"{name:16}" + "".join(f"{statistics.median(table[name][step]):10.1f}"
                                      f"  {ratios[step]:6.3f}" for step in STEPS))
-        if ratios["connect"] > LIMIT and WATCHERS[name]:
+        if ratios["connect"] > LIMIT and not name.startswith("off"):
             missed.append(name)
     return missed, abs(ratio(table, "off again", "connect") - ratio(table, "off", "connect"))
 
@@ -197,7 +209,7 @@ def main():
         write_table(Inside(args).measure())
         return 0
     try:
-        missed, noise = report((InLab if args.lab else OnFabric)(args).measure())
+        missed, noise = report((InLab if args.lab or args.kernel else OnFabric)(args).measure())
     except LabError as error:
         print(f"tracer.py: {error}", file=sys.stderr)
         return 2

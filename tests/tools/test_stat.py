@@ -16,6 +16,7 @@ import unittest
 
 from running import main, purecm
 
+KERNEL = Path("/sys/module/rdma_cm")
 REPLY = 14  # type of record, lib/portd/proto/proto.h
 TEXT = b"this cmportd speaks version 9, the library version 4; restart the one that is older"
 EPROTONOSUPPORT = 93
@@ -79,6 +80,15 @@ class Stat(unittest.TestCase):
             done = stat(path=path)
         self.assertEqual(done.returncode, 1)
         self.assertIn(b"Protocol error", done.stderr)
+
+    @unittest.skipIf(KERNEL.exists(), "this host's kernel has a connection manager")
+    def test_where_the_kernel_has_no_manager_it_says_so(self):
+        done = stat("--kernel")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"the kernel has no connection manager", done.stderr)
+        done = stat("--kernel", "--prometheus")
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        self.assertIn(b"purecm_kernel_up 0\n", done.stdout)
 
     def test_wrong_options_are_wrong(self):
         for words in (["--pid", "0"], ["--pid", "x"], ["--watch=0"], ["--watch=nan"],

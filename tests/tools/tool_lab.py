@@ -19,6 +19,8 @@ import unittest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lab"))
 from lablib import Lab  # noqa: E402
 
+INSTANCES = "/sys/kernel/tracing/instances"
+
 HERE = {}  # what main() was told, and the lab
 
 
@@ -209,6 +211,38 @@ class Live(unittest.TestCase):
         done = explain.wait(20)
         self.assertEqual(done.status, 0, done.output)
         self.assertTrue(done.stdout.endswith("2 connections: 2 rejected\n"), done.stdout)
+
+
+class Kernel(unittest.TestCase):
+    """What the kernel's connection manager does, on host b."""
+
+    def test_what_it_does_is_traced_and_counted(self):
+        a, b = HERE["lab"].a, HERE["lab"].b
+        trace = b.start(f"exec {HERE['purecm']} trace --kernel", timeout=60)
+        b.wait_for(f"grep -q 1 {INSTANCES}/purecm-*/events/ib_mad/ib_mad_recv_done_handler/enable",
+                   timeout=20)
+        ping(a, b.addr4, "-c", "1")
+        server = b.start(f"exec rping -s -a {b.addr4} -p 7000", timeout=90)
+        b.wait_for("rdma resource show cm_id | grep -q LISTEN", timeout=20)
+        told = b.run([HERE["purecm"], "stat", "--kernel", "--json"]).check()
+        ping(a, f"{b.addr4}:7000", "-c", "1")
+        trace.wait_for_output(r"REQ .*\n.* REP ", timeout=20)
+        server.stop()
+        trace.kill(signal.SIGINT)
+        done = trace.wait(20)
+        self.assertEqual(done.status, 0, done.output)
+        self.assertIn("refused that no program here has seen", done.stderr)
+        self.assertNotIn("cannot be traced", done.stderr)
+        self.assertEqual(b.run(f"ls {INSTANCES}").stdout, "")
+        rows = [json.loads(line) for line in told.stdout.splitlines()]
+        listening = [row for row in rows if row["type"] == "id"]
+        self.assertEqual([(row["program"], row["id_state"], row["local"], row["device"])
+                          for row in listening],
+                         [("rping", "LISTEN", f"{b.addr4}:7000", "rxe0/1")])
+        counts = {(row["message"], row["what"]): row["value"] for row in rows
+                  if row["type"] == "port_count"}
+        self.assertGreater(counts["REQ", "received"], 0)
+        self.assertGreater(counts["REJ", "sent"], 0)
 
 
 def main():

@@ -31,6 +31,18 @@ uint32_t command_parse_pid(const char *text, struct argp_state *state)
 	return (uint32_t)pid;
 }
 
+double command_parse_seconds(const char *text, const char *option, double min, double max,
+			     struct argp_state *state)
+{
+	char *end;
+	double s = strtod(text, &end);
+
+	if (*end || end == text || !(s >= min && s <= max))
+		argp_error(state, "%s: %s is no number of seconds from %g to %g", option, text, min,
+			   max);
+	return s;
+}
+
 void complain(const char *format, ...)
 {
 	va_list args;

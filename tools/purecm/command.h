@@ -50,6 +50,10 @@ void command_parse(const struct argp *argp, int argc, char **argv, unsigned int 
 /** command_parse_pid() - the value of --pid. Return: it; a wrong one ends the program, status 2. */
 uint32_t command_parse_pid(const char *text, struct argp_state *state);
 
+/** command_parse_seconds() - a number of seconds. Return: it; a wrong one ends the program. */
+double command_parse_seconds(const char *text, const char *option, double min, double max,
+			     struct argp_state *state);
+
 /** complain() - "purecm: ..." and a newline on standard error, after what is in stdout. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -59,17 +59,6 @@ static const struct argp_option option_table[] = {
 
 /* --- the command line ---------------------------------------------------- */
 
-static double parse_seconds(const char *text, const char *option, struct argp_state *state)
-{
-	char *end;
-	double s = strtod(text, &end);
-
-	if (*end || end == text || !(s >= 0) || s > SECONDS_MAX)
-		argp_error(state, "%s: %s is no number of seconds up to %d", option, text,
-			   SECONDS_MAX);
-	return s;
-}
-
 static unsigned int parse_count(const char *text, unsigned int max, const char *what,
 				struct argp_state *state)
 {
@@ -111,10 +100,11 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 		ping->count = parse_count(value, COUNT_MAX, "--count", state);
 		return 0;
 	case KEY_INTERVAL:
-		ping->interval_s = parse_seconds(value, "--interval", state);
+		ping->interval_s =
+			command_parse_seconds(value, "--interval", 0, SECONDS_MAX, state);
 		return 0;
 	case KEY_TIMEOUT:
-		ping->timeout_s = parse_seconds(value, "--timeout", state);
+		ping->timeout_s = command_parse_seconds(value, "--timeout", 0, SECONDS_MAX, state);
 		return 0;
 	case KEY_JSON:
 		ping->json = true;

@@ -39,7 +39,7 @@ static int grow(void **array, size_t n, size_t bytes)
 
 /* --- processes ----------------------------------------------------------- */
 
-static void read_program(struct snapshot_process *process)
+void snapshot_read_program(struct snapshot_process *process)
 {
 	char path[64];
 	FILE *comm;
@@ -54,7 +54,7 @@ static void read_program(struct snapshot_process *process)
 	fclose(comm);
 }
 
-static int add_process(struct snapshot *snapshot, const struct snapshot_process *process)
+int snapshot_add_process(struct snapshot *snapshot, const struct snapshot_process *process)
 {
 	int err = grow((void **)&snapshot->process, snapshot->n_processes, sizeof(*process));
 
@@ -72,9 +72,9 @@ static int take_process(struct snapshot *snapshot, const struct portd_stat_proce
 		.n_conns = row->n_conns,
 	};
 
-	read_program(&process);
+	snapshot_read_program(&process);
 	snapshot->index[process.client] = (uint16_t)snapshot->n_processes;
-	return add_process(snapshot, &process);
+	return snapshot_add_process(snapshot, &process);
 }
 
 static struct snapshot_process *find(const struct snapshot *snapshot, uint16_t client)
@@ -102,7 +102,7 @@ static void take_port(struct snapshot *snapshot, const struct portd_stat_port *r
 	port->device[sizeof(port->device) - 1] = '\0';
 }
 
-static int take_id(struct snapshot *snapshot, const struct portd_stat_id *row)
+int snapshot_add_id(struct snapshot *snapshot, const struct portd_stat_id *row)
 {
 	int err = grow((void **)&snapshot->id, snapshot->n_ids, sizeof(*row));
 
@@ -111,7 +111,7 @@ static int take_id(struct snapshot *snapshot, const struct portd_stat_id *row)
 	return err;
 }
 
-static int take_count(struct snapshot *snapshot, const struct portd_stat_count *row)
+int snapshot_add_count(struct snapshot *snapshot, const struct portd_stat_count *row)
 {
 	int err = grow((void **)&snapshot->count, snapshot->n_counts, sizeof(*row));
 
@@ -147,9 +147,9 @@ static void take(const struct portd_record *record, void *arg)
 	if (record->type == PORTD_STAT_PROCESS)
 		err = take_process(snapshot, &record->stat_process);
 	else if (record->type == PORTD_STAT_ID)
-		err = take_id(snapshot, &record->stat_id);
+		err = snapshot_add_id(snapshot, &record->stat_id);
 	else if (record->type == PORTD_STAT_COUNT)
-		err = take_count(snapshot, &record->stat_count);
+		err = snapshot_add_count(snapshot, &record->stat_count);
 	else if (record->type == PORTD_STAT_PORT)
 		take_port(snapshot, &record->stat_port);
 	if (record->type == PORTD_STAT_END)
@@ -190,7 +190,7 @@ int snapshot_gather(struct portd_client *client, uint32_t pid, unsigned int wait
 	int err;
 
 	memset(ret, 0, sizeof(*ret));
-	err = add_process(ret, &itself);
+	err = snapshot_add_process(ret, &itself);
 	if (err)
 		return err;
 	err = portd_stat(client, pid, &reply);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The ids, connections and counters of this host at one moment, as its processes and cmportd report
- * them.
+ * them, or the kernel, for its own connection manager.
  */
 #ifndef TOOLS_PURECM_SNAPSHOT_H
 #define TOOLS_PURECM_SNAPSHOT_H
@@ -14,6 +14,11 @@
 
 #define PROGRAM_BYTES 64
 #define PLACE_BYTES   96 /* of an address and a port number */
+
+/* What the kernel does not tell of an id: retries. In place of a connection's state it tells that
+ * of the queue pair, enum ibv_qp_state from here on. */
+#define SNAPSHOT_UNKNOWN  UINT32_MAX
+#define SNAPSHOT_QP_STATE 0x80
 
 struct snapshot_port {
 	bool is_known;
@@ -35,8 +40,9 @@ struct snapshot_process {
 
 struct snapshot {
 	uint64_t time_ns; /* CLOCK_REALTIME */
+	bool of_kernel;
 	struct snapshot_port port[PORTD_PORTS_MAX];
-	struct snapshot_process *process; /* the first one is cmportd itself */
+	struct snapshot_process *process; /* the first one is cmportd itself, or the kernel */
 	size_t n_processes;
 	uint16_t index[UINT16_MAX + 1]; /* of a client's process */
 	struct portd_stat_id *id;
@@ -57,6 +63,25 @@ struct portd_client;
  */
 int snapshot_gather(struct portd_client *client, uint32_t pid, unsigned int wait_ms,
 		    struct snapshot *ret);
+
+/**
+ * snapshot_gather_kernel() - ask the kernel for the ids and counters of its connection manager
+ * @pid: of one process, or 0
+ * @ret: to be given back with snapshot_fini(), also on an error
+ *
+ * Its processes are those that have ids; a module that has some is one without process id.
+ *
+ * Return: 0; -ENOENT if it has no connection manager, or no device; -errno.
+ */
+int snapshot_gather_kernel(uint32_t pid, struct snapshot *ret);
+
+/** snapshot_add_process(), snapshot_add_id(), snapshot_add_count() - Return: 0 or -ENOMEM. */
+int snapshot_add_process(struct snapshot *snapshot, const struct snapshot_process *process);
+int snapshot_add_id(struct snapshot *snapshot, const struct portd_stat_id *row);
+int snapshot_add_count(struct snapshot *snapshot, const struct portd_stat_count *row);
+
+/** snapshot_read_program() - the name of a process by its pid; "?" if it cannot be told. */
+void snapshot_read_program(struct snapshot_process *process);
 
 /**
  * snapshot_sum() - add to the counters of each port what its processes have dropped by themselves
@@ -82,7 +107,7 @@ const char *snapshot_port_str(const struct snapshot *snapshot, uint8_t port, cha
 /** snapshot_id_state() - "LISTEN"; "-" for a connection without id. */
 const char *snapshot_id_state(const struct portd_stat_id *id);
 
-/** snapshot_conn_state() - "ESTABLISHED"; "-" for an id without connection. */
+/** snapshot_conn_state() - "ESTABLISHED", "QP RTS"; "-" for an id without connection. */
 const char *snapshot_conn_state(const struct portd_stat_id *id);
 
 /** snapshot_local() - "10.77.0.1:7174", "[fd00::1]:7174", or "-". Return: @buf. */
@@ -112,7 +137,8 @@ void stat_print_text(const struct snapshot *snapshot, unsigned int width);
 /** stat_print_json() - an object a line. */
 void stat_print_json(const struct snapshot *snapshot);
 
-/** stat_print_prometheus() - as a scraper wants it; NULL: no cmportd is there. */
+/** stat_print_prometheus() - as a scraper wants it; NULL: no cmportd is there, or, without
+ * processes, no connection manager of the kernel. */
 void stat_print_prometheus(const struct snapshot *snapshot);
 
 #endif

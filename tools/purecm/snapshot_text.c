@@ -36,6 +36,12 @@ const char *snapshot_id_state(const struct portd_stat_id *id)
 
 const char *snapshot_conn_state(const struct portd_stat_id *id)
 {
+	static const char *const of_qp[] = { "QP RESET", "QP INIT", "QP RTR", "QP RTS",
+					     "QP SQD",	 "QP SQE",  "QP ERR" };
+	unsigned int qp_state = id->conn_state - SNAPSHOT_QP_STATE;
+
+	if (qp_state < sizeof(of_qp) / sizeof(of_qp[0]))
+		return of_qp[qp_state];
 	return id->conn_state < CM_N_STATES ? cm_state_str((enum cm_state)id->conn_state) : "-";
 }
 

@@ -3,7 +3,6 @@
  * purecm stat: the ids, connections and counters of this host.
  */
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,18 +25,21 @@ enum key {
 	KEY_PROMETHEUS,
 	KEY_WATCH,
 	KEY_WAIT,
+	KEY_KERNEL,
 };
 
 struct stat_options {
 	uint32_t pid;
 	bool json;
 	bool prometheus;
+	bool kernel;
 	double watch_s; /* 0: once */
 	double wait_s;
 };
 
 /* clang-format off */
 static const struct argp_option option_table[] = {
+	{ "kernel", KEY_KERNEL, NULL, 0, "those of the kernel's connection manager", 0 },
 	{ "pid", KEY_PID, "PID", 0, "of this process only", 0 },
 	{ "watch", KEY_WATCH, "SECONDS", OPTION_ARG_OPTIONAL,
 	  "again and again, until Ctrl-C; every 2 s without SECONDS", 0 },
@@ -49,17 +51,6 @@ static const struct argp_option option_table[] = {
 };
 /* clang-format on */
 
-static double parse_seconds(const char *text, const char *option, struct argp_state *state)
-{
-	char *end;
-	double s = strtod(text, &end);
-
-	if (*end || end == text || !isfinite(s) || s < SECONDS_MIN || s > SECONDS_MAX)
-		argp_error(state, "%s: %s is no number of seconds from %g to %d", option, text,
-			   SECONDS_MIN, SECONDS_MAX);
-	return s;
-}
-
 static error_t parse_option(int key, char *value, struct argp_state *state)
 {
 	struct stat_options *options = state->input;
@@ -69,10 +60,16 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 		options->pid = command_parse_pid(value, state);
 		return 0;
 	case KEY_WATCH:
-		options->watch_s = value ? parse_seconds(value, "--watch", state) : WATCH_S;
+		options->watch_s = value ? command_parse_seconds(value, "--watch", SECONDS_MIN,
+								 SECONDS_MAX, state)
+					 : WATCH_S;
 		return 0;
 	case KEY_WAIT:
-		options->wait_s = parse_seconds(value, "--wait", state);
+		options->wait_s =
+			command_parse_seconds(value, "--wait", SECONDS_MIN, SECONDS_MAX, state);
+		return 0;
+	case KEY_KERNEL:
+		options->kernel = true;
 		return 0;
 	case KEY_JSON:
 		options->json = true;
@@ -127,23 +124,47 @@ static void print(const struct stat_options *options, const struct snapshot *sna
 		stat_print_text(snapshot, page_width());
 }
 
-static int look(const struct stat_options *options, struct portd_client *client)
+static int gather(const struct stat_options *options, struct portd_client *client,
+		  struct snapshot *ret)
 {
-	static struct snapshot snapshot;
-	int err = snapshot_gather(client, options->pid, (unsigned int)(options->wait_s * 1000),
-				  &snapshot);
+	int err =
+		snapshot_gather(client, options->pid, (unsigned int)(options->wait_s * 1000), ret);
 
 	/* For Prometheus they would be counters that fall; it can add up itself. */
 	if (!err && !options->pid && !options->prometheus)
-		err = snapshot_sum(&snapshot);
+		err = snapshot_sum(ret);
 	if (err)
 		complain("cmportd does not answer: %s", strerror(-err));
-	else
+	return err;
+}
+
+static int gather_kernel(const struct stat_options *options, struct snapshot *ret)
+{
+	int err = snapshot_gather_kernel(options->pid, ret);
+
+	if (err == -ENOENT && options->prometheus)
+		return 0; /* is a figure */
+	if (err == -ENOENT)
+		complain("the kernel has no connection manager, or no RDMA device: modprobe "
+			 "rdma_ucm loads the one, `rdma dev` shows the other");
+	else if (err && err != -EIO)
+		complain("the kernel's connection manager: %s", strerror(-err));
+	return err;
+}
+
+static int look(const struct stat_options *options, struct portd_client *client)
+{
+	static struct snapshot snapshot;
+	int err = options->kernel ? gather_kernel(options, &snapshot)
+				  : gather(options, client, &snapshot);
+
+	if (!err) {
 		print(options, &snapshot);
-	if (!err)
 		snapshot_complain(&snapshot);
+	}
 	if (!err && options->pid && snapshot.n_processes == 1) {
-		complain("no program over purecm has process id %u, or it is another user's",
+		complain("no program over %s has process id %u, or it is another user's",
+			 options->kernel ? "the kernel's connection manager" : "purecm",
 			 options->pid);
 		err = -ESRCH;
 	}
@@ -186,9 +207,9 @@ static int watch(const struct stat_options *options)
 
 	do {
 		begin_page(options);
-		if (!client && meet(options, &client))
+		if (!client && !options->kernel && meet(options, &client))
 			client = NULL;
-		if (client && look(options, client)) {
+		if ((client || options->kernel) && look(options, client)) {
 			portd_client_close(client);
 			client = NULL;
 		}
@@ -203,13 +224,13 @@ static int watch(const struct stat_options *options)
 int stat_main(int argc, char **argv)
 {
 	struct stat_options options = { .wait_s = WAIT_S };
-	struct portd_client *client;
+	struct portd_client *client = NULL;
 	int err;
 
 	command_parse(&argp, argc, argv, 0, &options);
 	if (options.watch_s > 0)
 		return watch(&options);
-	err = meet(&options, &client);
+	err = options.kernel ? 0 : meet(&options, &client);
 	if (err)
 		return options.prometheus && nobody_is_there(err) ? STATUS_OK : STATUS_FAILED;
 	err = look(&options, client);

@@ -59,9 +59,11 @@ static void print_json_id(const struct snapshot *snapshot, const struct portd_st
 	print_text("peer", snapshot_peer(id, place));
 	print_text("device", snapshot_port_str(snapshot, id->port, place));
 	printf(",\"active\":%s,\"local_comm_id\":%u,\"remote_comm_id\":%u,\"local_qpn\":%u,"
-	       "\"remote_qpn\":%u,\"waiting_requests\":%u,\"retries\":%u",
+	       "\"remote_qpn\":%u,\"waiting_requests\":%u",
 	       id->active ? "true" : "false", id->local_comm_id, id->remote_comm_id, id->local_qpn,
-	       id->remote_qpn, id->n_requests, id->retries);
+	       id->remote_qpn, id->n_requests);
+	if (id->retries != SNAPSHOT_UNKNOWN)
+		printf(",\"retries\":%u", id->retries);
 	if (id->age_ms != UINT64_MAX)
 		printf(",\"age_ms\":%" PRIu64, id->age_ms);
 	puts("}");
@@ -223,9 +225,15 @@ static void print_peers(const struct snapshot *snapshot)
 
 void stat_print_prometheus(const struct snapshot *snapshot)
 {
-	metric_begin("purecm_up", "gauge", "1 while a cmportd serves this host");
-	printf("purecm_up %d\n", snapshot != NULL);
-	if (!snapshot)
+	if (snapshot && snapshot->of_kernel) {
+		metric_begin("purecm_kernel_up", "gauge",
+			     "1 while the kernel's connection manager serves this host");
+		printf("purecm_kernel_up %d\n", snapshot->n_processes > 0);
+	} else {
+		metric_begin("purecm_up", "gauge", "1 while a cmportd serves this host");
+		printf("purecm_up %d\n", snapshot != NULL);
+	}
+	if (!snapshot || !snapshot->n_processes)
 		return;
 	print_answers(snapshot);
 	print_gauges(snapshot);
@@ -233,7 +241,7 @@ void stat_print_prometheus(const struct snapshot *snapshot)
 		     "CM messages of a process, by kind and what became of them");
 	print_samples(snapshot, false);
 	metric_begin("purecm_port_messages_total", "counter",
-		     "CM messages that passed cmportd at a port, by kind and what became of them");
+		     "CM messages that passed a port, by kind and what became of them");
 	print_samples(snapshot, true);
 	print_peers(snapshot);
 }

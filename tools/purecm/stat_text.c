@@ -8,173 +8,164 @@
 #include <string.h>
 
 #include "tools/purecm/page.h"
-#include "tools/purecm/snapshot.h"
+#include "tools/purecm/stat_cells.h"
 
-#define CELL_BYTES 112
-#define GAP	   2
-
-enum column {
-	COLUMN_PROCESS,
-	COLUMN_ID,
-	COLUMN_CM,
-	COLUMN_LOCAL,
-	COLUMN_PEER,
-	COLUMN_PORT,
-	COLUMN_QPN,
-	COLUMN_COMM_IDS,
-	COLUMN_AGE,
-	COLUMN_RETRIES,
-	N_COLUMNS,
-};
-
-static const char *const titles[N_COLUMNS] = {
-	[COLUMN_PROCESS] = "PROCESS", [COLUMN_ID] = "ID",
-	[COLUMN_CM] = "CONNECTION",   [COLUMN_LOCAL] = "LOCAL",
-	[COLUMN_PEER] = "PEER",	      [COLUMN_PORT] = "DEVICE",
-	[COLUMN_QPN] = "QPN",	      [COLUMN_COMM_IDS] = "COMM IDS",
-	[COLUMN_AGE] = "AGE",	      [COLUMN_RETRIES] = "RETRIES",
-};
-
-struct cells {
-	char text[N_COLUMNS][CELL_BYTES];
+const char *const stat_titles[STAT_N_COLUMNS] = {
+	[STAT_PROCESS] = "PROCESS",
+	[STAT_ID] = "ID",
+	[STAT_CONNECTION] = "CONNECTION",
+	[STAT_LOCAL] = "LOCAL",
+	[STAT_PEER] = "PEER",
+	[STAT_DEVICE] = "DEVICE",
+	[STAT_QPN] = "QPN",
+	[STAT_COMM_IDS] = "COMM IDS",
+	[STAT_AGE] = "AGE",
+	[STAT_RETRIES] = "RETRIES",
 };
 
 /* --- cells --------------------------------------------------------------- */
 
-static void print_process(const struct snapshot_process *process, char buf[CELL_BYTES])
+static void print_process(const struct snapshot_process *process, char buf[STAT_CELL_BYTES])
 {
-	if (process->client == PORTD_STAT_ITSELF)
-		snprintf(buf, CELL_BYTES, "cmportd");
+	if (!process->pid) /* cmportd, a module of the kernel, "?" */
+		snprintf(buf, STAT_CELL_BYTES, "%s", process->program);
 	else
-		snprintf(buf, CELL_BYTES, "%s[%u]", process->program, process->pid);
+		snprintf(buf, STAT_CELL_BYTES, "%s[%u]", process->program, process->pid);
 }
 
-static void print_age(uint64_t ms, char buf[CELL_BYTES])
+static void print_age(uint64_t ms, char buf[STAT_CELL_BYTES])
 {
 	uint64_t s = ms / 1000;
 
 	if (ms == UINT64_MAX)
-		snprintf(buf, CELL_BYTES, "-");
+		snprintf(buf, STAT_CELL_BYTES, "-");
 	else if (s < 60)
-		snprintf(buf, CELL_BYTES, "%" PRIu64 ".%" PRIu64 " s", s, ms / 100 % 10);
+		snprintf(buf, STAT_CELL_BYTES, "%" PRIu64 ".%" PRIu64 " s", s, ms / 100 % 10);
 	else if (s < 3600)
-		snprintf(buf, CELL_BYTES, "%" PRIu64 ":%02" PRIu64 " min", s / 60, s % 60);
+		snprintf(buf, STAT_CELL_BYTES, "%" PRIu64 ":%02" PRIu64 " min", s / 60, s % 60);
 	else if (s < 86400)
-		snprintf(buf, CELL_BYTES, "%" PRIu64 ":%02" PRIu64 " h", s / 3600, s / 60 % 60);
+		snprintf(buf, STAT_CELL_BYTES, "%" PRIu64 ":%02" PRIu64 " h", s / 3600,
+			 s / 60 % 60);
 	else
-		snprintf(buf, CELL_BYTES, "%" PRIu64 " d %" PRIu64 " h", s / 86400, s / 3600 % 24);
+		snprintf(buf, STAT_CELL_BYTES, "%" PRIu64 " d %" PRIu64 " h", s / 86400,
+			 s / 3600 % 24);
 }
 
 /* Ours and the peer's; "-" for what is not known, or not yet. */
-static void print_pair(uint32_t local, uint32_t remote, char buf[CELL_BYTES])
+static void print_pair(uint32_t local, uint32_t remote, char buf[STAT_CELL_BYTES])
 {
 	char theirs[16] = "-";
 
 	if (remote)
 		snprintf(theirs, sizeof(theirs), "0x%x", remote);
 	if (local)
-		snprintf(buf, CELL_BYTES, "0x%x %s", local, theirs);
+		snprintf(buf, STAT_CELL_BYTES, "0x%x %s", local, theirs);
 	else
-		snprintf(buf, CELL_BYTES, "%s%s", remote ? "- " : "", theirs);
+		snprintf(buf, STAT_CELL_BYTES, "%s%s", remote ? "- " : "", theirs);
 }
 
-static void fill(const struct snapshot *snapshot, const struct portd_stat_id *id,
-		 struct cells *cells)
+void stat_fill_cells(const struct snapshot *snapshot, const struct portd_stat_id *id,
+		     struct stat_cells *cells)
 {
 	const char *space = snapshot_space(id->ps);
 	char place[PLACE_BYTES];
 
-	print_process(snapshot_process(snapshot, id->row.client), cells->text[COLUMN_PROCESS]);
-	snprintf(cells->text[COLUMN_ID], CELL_BYTES, "%s%s%s",
+	print_process(snapshot_process(snapshot, id->row.client), cells->text[STAT_PROCESS]);
+	snprintf(cells->text[STAT_ID], STAT_CELL_BYTES, "%s%s%s",
 		 id->id_state == PORTD_STAT_NONE ? "" : space,
 		 id->id_state == PORTD_STAT_NONE ? "" : " ", snapshot_id_state(id));
 	if (id->n_requests)
-		snprintf(cells->text[COLUMN_CM], CELL_BYTES, "%u waiting", id->n_requests);
+		snprintf(cells->text[STAT_CONNECTION], STAT_CELL_BYTES, "%u waiting",
+			 id->n_requests);
 	else
-		snprintf(cells->text[COLUMN_CM], CELL_BYTES, "%s", snapshot_conn_state(id));
-	snprintf(cells->text[COLUMN_LOCAL], CELL_BYTES, "%s", snapshot_local(id, place));
-	snprintf(cells->text[COLUMN_PEER], CELL_BYTES, "%s", snapshot_peer(id, place));
-	snprintf(cells->text[COLUMN_PORT], CELL_BYTES, "%s",
+		snprintf(cells->text[STAT_CONNECTION], STAT_CELL_BYTES, "%s",
+			 snapshot_conn_state(id));
+	snprintf(cells->text[STAT_LOCAL], STAT_CELL_BYTES, "%s", snapshot_local(id, place));
+	snprintf(cells->text[STAT_PEER], STAT_CELL_BYTES, "%s", snapshot_peer(id, place));
+	snprintf(cells->text[STAT_DEVICE], STAT_CELL_BYTES, "%s",
 		 snapshot_port_str(snapshot, id->port, place));
-	print_pair(id->local_qpn, id->remote_qpn, cells->text[COLUMN_QPN]);
-	print_pair(id->local_comm_id, id->remote_comm_id, cells->text[COLUMN_COMM_IDS]);
-	print_age(id->age_ms, cells->text[COLUMN_AGE]);
-	snprintf(cells->text[COLUMN_RETRIES], CELL_BYTES, "%u", id->retries);
+	print_pair(id->local_qpn, id->remote_qpn, cells->text[STAT_QPN]);
+	print_pair(id->local_comm_id, id->remote_comm_id, cells->text[STAT_COMM_IDS]);
+	print_age(id->age_ms, cells->text[STAT_AGE]);
+	if (id->retries == SNAPSHOT_UNKNOWN)
+		snprintf(cells->text[STAT_RETRIES], STAT_CELL_BYTES, "-");
+	else
+		snprintf(cells->text[STAT_RETRIES], STAT_CELL_BYTES, "%u", id->retries);
 }
 
 /* --- ids ----------------------------------------------------------------- */
 
-static void widen(unsigned int widths[N_COLUMNS], const struct cells *cells)
+void stat_widen(unsigned int widths[STAT_N_COLUMNS], const struct stat_cells *cells)
 {
 	unsigned int i, width;
 
-	for (i = 0; i < N_COLUMNS; i++) {
+	for (i = 0; i < STAT_N_COLUMNS; i++) {
 		width = (unsigned int)strlen(cells->text[i]);
 		if (width > widths[i])
 			widths[i] = width;
 	}
 }
 
-static unsigned int measure(const struct snapshot *snapshot, unsigned int widths[N_COLUMNS])
+static unsigned int measure(const struct snapshot *snapshot, unsigned int widths[STAT_N_COLUMNS])
 {
 	unsigned int i, sum = 0;
-	struct cells cells;
+	struct stat_cells cells;
 	size_t at;
 
-	for (i = 0; i < N_COLUMNS; i++)
-		widths[i] = (unsigned int)strlen(titles[i]);
+	for (i = 0; i < STAT_N_COLUMNS; i++)
+		widths[i] = (unsigned int)strlen(stat_titles[i]);
 	for (at = 0; at < snapshot->n_ids; at++) {
-		fill(snapshot, &snapshot->id[at], &cells);
-		widen(widths, &cells);
+		stat_fill_cells(snapshot, &snapshot->id[at], &cells);
+		stat_widen(widths, &cells);
 	}
-	for (i = 0; i < N_COLUMNS; i++)
-		sum += widths[i] + GAP;
-	return sum - GAP;
+	for (i = 0; i < STAT_N_COLUMNS; i++)
+		sum += widths[i] + STAT_GAP;
+	return sum - STAT_GAP;
 }
 
-static void print_row(const struct cells *cells, const unsigned int widths[N_COLUMNS])
+static void print_row(const struct stat_cells *cells, const unsigned int widths[STAT_N_COLUMNS])
 {
 	unsigned int i;
 
-	for (i = 0; i < N_COLUMNS - 1; i++)
-		printf("%-*s", (int)(widths[i] + GAP), cells->text[i]);
+	for (i = 0; i < STAT_N_COLUMNS - 1; i++)
+		printf("%-*s", (int)(widths[i] + STAT_GAP), cells->text[i]);
 	puts(cells->text[i]);
 }
 
-static void print_table(const struct snapshot *snapshot, const unsigned int widths[N_COLUMNS])
+static void print_table(const struct snapshot *snapshot, const unsigned int widths[STAT_N_COLUMNS])
 {
-	struct cells cells;
+	struct stat_cells cells;
 	size_t at;
 
-	for (at = 0; at < N_COLUMNS; at++)
-		snprintf(cells.text[at], CELL_BYTES, "%s", titles[at]);
+	for (at = 0; at < STAT_N_COLUMNS; at++)
+		snprintf(cells.text[at], STAT_CELL_BYTES, "%s", stat_titles[at]);
 	print_row(&cells, widths);
 	for (at = 0; at < snapshot->n_ids; at++) {
-		fill(snapshot, &snapshot->id[at], &cells);
+		stat_fill_cells(snapshot, &snapshot->id[at], &cells);
 		print_row(&cells, widths);
 	}
 }
 
-static void print_paragraph(const struct cells *cells, unsigned int width)
+static void print_paragraph(const struct stat_cells *cells, unsigned int width)
 {
-	char text[N_COLUMNS * CELL_BYTES + 64];
+	char text[STAT_N_COLUMNS * STAT_CELL_BYTES + 64];
 
-	fputs(cells->text[COLUMN_PROCESS], stdout);
+	fputs(cells->text[STAT_PROCESS], stdout);
 	snprintf(text, sizeof(text),
 		 "%s, connection %s, %s to %s, device %s, QPN %s, comm ids %s, "
 		 "age %s, %s retries",
-		 cells->text[COLUMN_ID], cells->text[COLUMN_CM], cells->text[COLUMN_LOCAL],
-		 cells->text[COLUMN_PEER], cells->text[COLUMN_PORT], cells->text[COLUMN_QPN],
-		 cells->text[COLUMN_COMM_IDS], cells->text[COLUMN_AGE],
-		 cells->text[COLUMN_RETRIES]);
+		 cells->text[STAT_ID], cells->text[STAT_CONNECTION], cells->text[STAT_LOCAL],
+		 cells->text[STAT_PEER], cells->text[STAT_DEVICE], cells->text[STAT_QPN],
+		 cells->text[STAT_COMM_IDS], cells->text[STAT_AGE], cells->text[STAT_RETRIES]);
 	putchar(' ');
-	page_fill(text, (unsigned int)strlen(cells->text[COLUMN_PROCESS]) + 1, GAP, width, stdout);
+	page_fill(text, (unsigned int)strlen(cells->text[STAT_PROCESS]) + 1, STAT_GAP, width,
+		  stdout);
 }
 
 static void print_ids(const struct snapshot *snapshot, unsigned int width)
 {
-	unsigned int widths[N_COLUMNS];
-	struct cells cells;
+	unsigned int widths[STAT_N_COLUMNS];
+	struct stat_cells cells;
 	size_t at;
 
 	if (!snapshot->n_ids) {
@@ -186,7 +177,7 @@ static void print_ids(const struct snapshot *snapshot, unsigned int width)
 		return;
 	}
 	for (at = 0; at < snapshot->n_ids; at++) {
-		fill(snapshot, &snapshot->id[at], &cells);
+		stat_fill_cells(snapshot, &snapshot->id[at], &cells);
 		print_paragraph(&cells, width);
 	}
 }
@@ -205,7 +196,7 @@ static bool is_first(const struct snapshot *snapshot, size_t at)
 
 static void print_heading(const struct snapshot *snapshot, const struct portd_stat_count *count)
 {
-	char place[PLACE_BYTES], who[CELL_BYTES];
+	char place[PLACE_BYTES], who[STAT_CELL_BYTES];
 
 	snapshot_port_str(snapshot, count->port, place);
 	print_process(snapshot_process(snapshot, count->row.client), who);

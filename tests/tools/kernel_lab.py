@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""purecm trace, explain and stat --kernel on two stock hosts of the lab: faults are made
+there, and the cause is to be named at the end where the program runs.
+
+Ends with a line "N passed, N failed, N skipped"; skipped where QEMU is missing.
+"""
+import argparse
+from contextlib import contextmanager
+import json
+import os
+from pathlib import Path
+import shutil
+import signal
+import sys
+import unittest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lab"))
+from lablib import Lab  # noqa: E402
+from lablib.release import RELEASES  # noqa: E402
+
+INSTANCES = "/sys/kernel/tracing/instances"
+HERE = {}  # what main() was told, and the lab
+
+
+class Told:
+    """What a command says of the kernel while a block runs; done when that ends."""
+
+    running = None
+    text = note = ""
+
+    @property
+    def objects(self):
+        return [json.loads(line) for line in self.text.splitlines()]
+
+
+@contextmanager
+def told_by(host, command, *args):
+    """Yield a Told, filled when the block ends."""
+    told = Told()
+    words = " ".join(("exec", HERE["purecm"], command, "--kernel", *args))
+    told.running = running = host.start(words, timeout=300)
+    host.wait_for(f"grep -q 1 {INSTANCES}/purecm-*/events/ib_mad/ib_mad_recv_done_handler/enable",
+                  timeout=20)
+    try:
+        yield told
+    finally:
+        running.kill(signal.SIGINT)
+        done = running.wait(30)
+    told.text, told.note = done.stdout, done.stderr
+    if done.status or "cannot be traced" in done.stderr:
+        raise AssertionError(f"status {done.status}: {done.output}")
+
+
+@contextmanager
+def listening(host, command="rping -s -P -a {}"):
+    """A server on a host; it is stopped at the end."""
+    server = host.start("exec " + command.format(host.addr4), timeout=300)
+    try:
+        host.wait_for("rdma resource show cm_id | grep -q LISTEN", timeout=20)
+        yield server
+    finally:
+        server.stop()
+
+
+def messages(told):
+    return [one["message"] for one in told.objects]
+
+
+class Kernel(unittest.TestCase):
+    def setUp(self):
+        self.a, self.b = HERE["lab"].a, HERE["lab"].b
+
+    def connect(self, *more, status=0, timeout=60):
+        done = self.b.run(["rping", "-c", "-a", self.a.addr4, "-C", "1", *more], timeout=timeout)
+        self.assertEqual(done.status == 0, status == 0, done.output)
+        return done
+
+    def fails_with(self, told, outcome, *causes):
+        """Check that one connection has failed, and what is said of it."""
+        failed = [one for one in told.objects if one["failed"]]
+        self.assertEqual([one["outcome"] for one in failed], [outcome], told.text)
+        for cause in causes:
+            self.assertRegex(failed[0]["what"] + failed[0]["cause"], cause)
+
+    def test_both_ends_see_the_same_messages(self):
+        with listening(self.a), told_by(self.a, "trace", "--json") as server, \
+                told_by(self.b, "trace", "--json") as client:
+            self.connect()
+            self.b.wait_for("! rdma resource show cm_id | grep -q .", timeout=20)
+        self.assertEqual(messages(client), ["REQ", "REP", "RTU", "DREQ", "DREP"])
+        self.assertEqual(messages(server), messages(client))
+        self.assertEqual({one["src"] for one in client.objects},
+                         {one["src"] for one in server.objects})
+
+    def test_what_is_sent_again_is_seen(self):
+        with listening(self.a), told_by(self.b, "explain", "--json") as told, \
+                told_by(self.b, "trace") as live:
+            with self.a.netem("loss 100%"):
+                client = self.b.start(["rping", "-c", "-a", self.a.addr4, "-C", "1"], timeout=90)
+                live.running.wait_for_output("REQ .*repeated: number 2", timeout=30)
+            self.assertTrue(client.wait(60).ok)
+        self.assertEqual(told.objects[0]["messages"]["REQ"], 2, told.text)
+        self.assertIn("The REQ was sent 2 times", told.objects[0]["time"])
+
+    def test_no_listener(self):
+        with told_by(self.a, "trace") as server, told_by(self.b, "explain", "--json") as told:
+            self.connect("-p", "99", status=1)
+        self.fails_with(told, "rejected", "nobody listens at TCP port 99", "does not run")
+        self.assertIn("refused that no program here has seen", server.note)
+
+    def test_refused_by_the_program(self):
+        """A server for one connection destroys what came later when it ends: both see REJ 28."""
+        client = ["rping", "-c", "-a", self.a.addr4, "-C", "1000000"]
+        with told_by(self.a, "explain", "--json") as server, \
+                told_by(self.b, "explain", "--json") as told:
+            with listening(self.a, "rping -s -a {}"):
+                one = self.b.start(client, timeout=90)
+                self.b.wait_for("rdma resource show qp | grep -q RTS.*rping", timeout=20)
+                other = self.b.start(client, timeout=90)
+                self.a.wait_for("test $(rdma resource show cm_id | grep -c CONNECT) = 2",
+                                timeout=20)
+            self.assertFalse(other.wait(60).ok)
+            one.stop()
+        self.fails_with(told, "rejected", "REJ 28", "rdma_reject")
+        self.fails_with(server, "rejected", "REJ 28")
+
+    def test_connections_of_both_ends_are_listed(self):
+        with listening(self.a):
+            client = self.b.start(["rping", "-c", "-a", self.a.addr4, "-C", "1000000"], timeout=90)
+            self.b.wait_for("rdma resource show qp | grep -q RTS.*rping", timeout=20)
+            rows = {host: [json.loads(line) for line in host.run(
+                [HERE["purecm"], "stat", "--kernel", "--json"]).check().stdout.splitlines()]
+                for host in (self.a, self.b)}
+            prometheus = self.b.run([HERE["purecm"], "stat", "--kernel", "--prometheus"]).stdout
+            client.stop()
+        ends = {host: [row for row in rows[host] if row["type"] == "id" and row["local_qpn"]][0]
+                for host in rows}
+        server, client = ends[self.a], ends[self.b]
+        self.assertEqual((client["id_state"], client["connection_state"], client["program"]),
+                         ("CONNECT", "QP RTS", "rping"))
+        self.assertEqual((client["peer"], client["local"]), (server["local"], server["peer"]))
+        self.assertEqual((client["remote_qpn"], client["local_qpn"]),
+                         (server["local_qpn"], server["remote_qpn"]))
+        self.assertIn("purecm_kernel_up 1", prometheus)
+
+    def test_what_is_missing_is_named(self):
+        """No events, no tracefs, no root: each in its own words; what was killed leaves nothing."""
+        for mode, words in (("bare", "modprobe rdma_cm"), ("stock", None)):
+            self.b.mode(mode)
+            if words:
+                done = self.b.run([HERE["purecm"], "trace", "--kernel"])
+                self.assertEqual(done.status, 1)
+                self.assertIn(words, done.stderr)
+        done = self.b.run(["setpriv", "--reuid=65534", "--clear-groups", HERE["purecm"], "trace",
+                           "--kernel"])
+        self.assertIn("only root", done.stderr)
+        done = self.b.run("umount /sys/kernel/tracing; umount /sys/kernel/debug/tracing; "
+                          f"umount /sys/kernel/debug; {HERE['purecm']} trace --kernel; "
+                          "mount -t debugfs debugfs /sys/kernel/debug; "
+                          "mount -t tracefs tracefs /sys/kernel/tracing")
+        self.assertIn("mount -t tracefs", done.stderr)
+        killed = self.b.start([HERE["purecm"], "trace", "--kernel"])
+        self.b.wait_for(f"ls {INSTANCES} | grep -q purecm", timeout=20)
+        killed.kill(signal.SIGKILL)
+        killed.wait(20)
+        with told_by(self.b, "trace"):
+            pass
+        self.assertEqual(self.b.run(f"ls {INSTANCES}").stdout, "")
+
+
+def main():
+    """Boot the lab once for all. Return: 1 if anything failed."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--purecm", type=os.path.abspath, required=True)
+    parser.add_argument("--release", choices=list(RELEASES), default="own")
+    parser.add_argument("-k", action="append", help="only tests with this in their name")
+    HERE.update(vars(parser.parse_args()))
+    if not shutil.which("qemu-system-x86_64"):
+        print("QEMU is missing: apt-get install qemu-system-x86\n0 passed, 0 failed, 1 skipped")
+        return 77
+    loader = unittest.TestLoader()
+    loader.testNamePatterns = [f"*{word}*" for word in HERE["k"]] if HERE["k"] else None
+    suite = loader.loadTestsFromModule(sys.modules["__main__"])
+    with Lab({"a": "stock", "b": "stock"}, release=HERE["release"]) as HERE["lab"]:
+        print(f"Linux {HERE['lab'].a.run('uname -r').stdout.strip()}")
+        result = unittest.TextTestRunner(stream=sys.stdout, verbosity=2).run(suite)
+    failed, skipped = len(result.failures) + len(result.errors), len(result.skipped)
+    print(f"{result.testsRun - failed - skipped} passed, {failed} failed, {skipped} skipped")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
