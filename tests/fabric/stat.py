@@ -1,17 +1,27 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """purecm stat on a soft fabric: what it says of a connection while it lives, of one whose peer is
-silent, of a process that is stopped; and what purecm run's times do to the second.
+silent, of a process that is stopped; purecm top in a terminal; and what purecm run's times do to
+the second.
 
 Prints "N passed, N failed, N skipped". Exit status: 1 if a test failed, 77 if there can be no
 fabric here.
 """
+import fcntl
 import json
+import os
+from pathlib import Path
+import pty
 import re
+import select
+import struct
 import subprocess
 import sys
+import tempfile
+import termios
+import time
 
-from hosts import main, run_on_fabric
+from hosts import FABRIC, main, PATIENCE, run_on_fabric
 
 LIMIT_S = 60
 SAMPLE = re.compile(r'[a-z_]+(\{([a-z]+="[^"]*",?)*\})? [0-9]+$')
@@ -148,13 +158,84 @@ def retries_end_a_request(hosts):
     assert done.stdout.count(": REQ ") == 4, done.stdout
 
 
+def top_prints_a_table_once_without_a_terminal(hosts):
+    done = hosts.of_connection("a", f"{hosts.build}/tools/purecm top")
+    title, row = done.stdout.splitlines()
+    assert title.startswith("PROCESS "), done.stdout
+    assert re.match(r"rping\[\d+\] +TCP CONNECT +ESTABLISHED +10\.77\.0\.2:7174 +\d+\.\d s +0 ",
+                    row), row
+
+
+class Terminal:
+    """A program in a terminal of 24 lines with 100 columns."""
+
+    def __init__(self, *command):
+        self.fd, its = pty.openpty()
+        fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("4H", 24, 100, 0, 0))
+        self.running = subprocess.Popen(command, stdin=its, stdout=its, stderr=its,
+                                        env={**os.environ, "TERM": "vt100"})
+        os.close(its)
+        self.seen = b""
+
+    def wait_for(self, text, limit_s=LIMIT_S):
+        """Read until the program has written a text since the last one was waited for."""
+        until = time.monotonic() + limit_s
+        while text not in self.seen:
+            left = until - time.monotonic()
+            assert left > 0 and select.select([self.fd], [], [], left)[0], (text, self.seen)
+            try:
+                self.seen += os.read(self.fd, 65536)
+            except OSError:
+                raise AssertionError(f"it has ended before {text}: {self.seen}") from None
+        self.seen = self.seen[self.seen.index(text) + len(text):]
+
+    def type(self, keys):
+        os.write(self.fd, keys)
+
+    def close(self):
+        self.running.kill()
+        self.running.wait()
+        os.close(self.fd)
+
+
+def top_shows_a_connection_in_a_terminal_until_q(hosts):
+    with tempfile.TemporaryDirectory() as folder:
+        over = Path(folder) / "over"
+        fabric = subprocess.Popen(
+            [FABRIC, "run", "--build", hosts.build, "--dir", f"{folder}/fabric", "--timeout",
+             str(PATIENCE * LIMIT_S), SERVER, "a:sleep 0.5", CLIENT.format(run=""),
+             f"a:until test -e {over}; do sleep 0.1; done"], stdout=subprocess.DEVNULL)
+        until = UNTIL.format(stat=hosts.stat, word="ESTABLISHED",
+                             then=f"exec {hosts.build}/tools/purecm top -d 0.2")
+        on_a = [FABRIC, "exec", "--dir", f"{folder}/fabric", "a"]
+        while fabric.poll() is None and subprocess.run([*on_a, "true"], capture_output=True,
+                                                       check=False).returncode:
+            time.sleep(0.1)
+        terminal = Terminal(*on_a, until)
+        try:
+            terminal.wait_for(b"1 over purecm")
+            terminal.wait_for(b"by PROCESS")
+            terminal.wait_for(b"ESTABLISHED")
+            terminal.type(b"<")
+            terminal.wait_for(b"COMM IDS")
+            terminal.type(b"r")
+            terminal.wait_for(b"reversed")
+            terminal.type(b"q")
+            assert terminal.running.wait(LIMIT_S) == 0, terminal.seen
+        finally:
+            over.touch()
+            terminal.close()
+            fabric.wait()
+
+
 TESTS = (both_ends_tell_of_the_same_connection, a_listener_is_shown_beside_its_connection,
          messages_are_counted_by_port_and_by_process,
          a_table_is_as_wide_as_it_needs_and_a_narrow_terminal_gets_paragraphs,
          a_pipe_that_closes_ends_it, prometheus_gets_lines_that_it_can_read,
          one_process_can_be_asked_for, a_process_that_is_stopped_is_named_and_holds_nobody_up,
          repetitions_of_a_request_are_counted, what_processes_drop_is_told_of_their_port_as_well,
-         retries_end_a_request)
+         retries_end_a_request, top_prints_a_table_once_without_a_terminal,
+         top_shows_a_connection_in_a_terminal_until_q)
 
 
 if __name__ == "__main__":

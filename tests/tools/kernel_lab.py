@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""purecm trace, explain and stat --kernel on two stock hosts of the lab: faults are made
+"""purecm trace, explain and stat --kernel, and top, on two stock hosts of the lab: faults are made
 there, and the cause is to be named at the end where the program runs.
 
 Ends with a line "N passed, N failed, N skipped"; skipped where QEMU is missing.
@@ -132,6 +132,7 @@ class Kernel(unittest.TestCase):
             rows = {host: [json.loads(line) for line in host.run(
                 [HERE["purecm"], "stat", "--kernel", "--json"]).check().stdout.splitlines()]
                 for host in (self.a, self.b)}
+            top = self.b.run([HERE["purecm"], "top"]).check().stdout
             prometheus = self.b.run([HERE["purecm"], "stat", "--kernel", "--prometheus"]).stdout
             client.stop()
         ends = {host: [row for row in rows[host] if row["type"] == "id" and row["local_qpn"]][0]
@@ -142,6 +143,7 @@ class Kernel(unittest.TestCase):
         self.assertEqual((client["peer"], client["local"]), (server["local"], server["peer"]))
         self.assertEqual((client["remote_qpn"], client["local_qpn"]),
                          (server["local_qpn"], server["remote_qpn"]))
+        self.assertRegex(top, r"rping\[\d+\] +TCP CONNECT +QP RTS +10\.77\.0\.1:7174 +>0")
         self.assertIn("purecm_kernel_up 1", prometheus)
 
     def test_what_is_missing_is_named(self):

@@ -72,7 +72,7 @@ class Manual(unittest.TestCase):
 @unittest.skipUnless(shutil.which("bash"), "bash is missing")
 class Completion(unittest.TestCase):
     def test_of_commands(self):
-        self.assertEqual(completed("purecm", "t"), ["trace", "timeline"])
+        self.assertEqual(completed("purecm", "t"), ["top", "trace", "timeline"])
 
     def test_of_options(self):
         for name in commands():

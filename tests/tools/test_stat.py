@@ -90,6 +90,12 @@ class Stat(unittest.TestCase):
         self.assertEqual((done.returncode, done.stderr), (0, b""))
         self.assertIn(b"purecm_kernel_up 0\n", done.stdout)
 
+    @unittest.skipIf(KERNEL.exists(), "this host's kernel has a connection manager")
+    def test_top_says_that_nobody_is_there(self):
+        done = purecm("top", env={"PURECM_SOCKET": "/nowhere/socket"})
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"no cmportd runs, and the kernel has no connection manager", done.stderr)
+
     def test_wrong_options_are_wrong(self):
         for words in (["--pid", "0"], ["--pid", "x"], ["--watch=0"], ["--watch=nan"],
                       ["--wait", "-1"], ["--prometheus", "--json"], ["--prometheus", "--watch"]):

@@ -35,6 +35,7 @@ int report_main(int argc, char **argv);
 int run_main(int argc, char **argv);
 int stat_main(int argc, char **argv);
 int timeline_main(int argc, char **argv);
+int top_main(int argc, char **argv);
 int trace_main(int argc, char **argv);
 
 /**

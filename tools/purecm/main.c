@@ -18,6 +18,7 @@ static const struct command commands[] = {
 	{ "doctor", "test what connections need on this host, and the way to an address", doctor_main },
 	{ "ping", "ask for an answer of the connection manager at an address", ping_main },
 	{ "stat", "show how connections and counters of this host stand", stat_main },
+	{ "top", "show them as they change, the kernel's as well", top_main },
 	{ "export", "serve figures of this host to Prometheus", export_main },
 	{ "trace", "show every message, a line each, a chart or the whole decode", trace_main },
 	{ "explain", "say of each connection what happened, why, and what helps", explain_main },

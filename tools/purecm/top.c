@@ -1,0 +1,518 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * purecm top: ids and connections of this host as they change, those over purecm and those over the
+ * kernel's connection manager in one table.
+ */
+#include <curses.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "lib/portd/client/client.h"
+#include "tools/purecm/command.h"
+#include "tools/purecm/stat_cells.h"
+
+#define DELAY_S	    2
+#define DELAY_MIN_S 0.1
+#define DELAY_MAX_S 3600
+#define ANSWER_MS   500
+#define HEAD_LINES  4
+#define MS_PER_S    1000
+#define N_BUCKETS   1024
+
+enum origin {
+	OF_PURECM,
+	OF_KERNEL,
+	N_ORIGINS,
+};
+
+/* Since when an id of the kernel's is seen, which does not tell its age. */
+struct sighting {
+	struct hash_node by_key;
+	struct sighting_key {
+		uint32_t pid, qpn;
+		uint16_t ports[2];
+		uint8_t addrs[2][16];
+		char device[PORTD_DEVICE_BYTES];
+	} key;
+	uint64_t first_ns;
+	uint64_t last_look;
+};
+
+struct row {
+	struct stat_cells cells;
+	uint64_t age_ms;
+	uint32_t retries;
+};
+
+/* Messages that have passed all ports, from the beginning. */
+struct passed {
+	uint64_t sent, received, repeated;
+};
+
+struct top {
+	uint32_t pid; /* 0: all */
+	double delay_s;
+
+	struct portd_client *client; /* NULL: no cmportd, as far as we know */
+	struct hash sightings;
+	uint64_t n_looks;
+
+	struct row *row;
+	size_t n_rows;
+	size_t n_of[N_ORIGINS];
+	bool has[N_ORIGINS];
+	unsigned int n_mute; /* processes that do not answer */
+	struct passed passed, before;
+	uint64_t at_ns, before_ns;
+
+	enum stat_column sorted_by;
+	bool is_reverse;
+	size_t first; /* row on the screen */
+};
+
+/* In the order in which a narrow terminal loses them, from the last. */
+static const enum stat_column columns[] = { STAT_PROCESS, STAT_ID,     STAT_CONNECTION,
+					    STAT_PEER,	  STAT_AGE,    STAT_RETRIES,
+					    STAT_LOCAL,	  STAT_DEVICE, STAT_QPN,
+					    STAT_COMM_IDS };
+
+#define N_COLUMNS (sizeof(columns) / sizeof(columns[0]))
+
+/* clang-format off */
+static const struct argp_option option_table[] = {
+	{ "delay", 'd', "SECONDS", 0, "between one look and the next (2)", 0 },
+	{ "pid", 'p', "PID", 0, "of this process only", 0 },
+	{ 0 },
+};
+/* clang-format on */
+
+static error_t parse_option(int key, char *value, struct argp_state *state)
+{
+	struct top *top = state->input;
+
+	if (key == 'd')
+		top->delay_s =
+			command_parse_seconds(value, "--delay", DELAY_MIN_S, DELAY_MAX_S, state);
+	else if (key == 'p')
+		top->pid = command_parse_pid(value, state);
+	else
+		return ARGP_ERR_UNKNOWN;
+	return 0;
+}
+
+static const struct argp argp = {
+	.options = option_table,
+	.parser = parse_option,
+	.doc = "Shows all ids and connections of this host as they change, of programs over purecm "
+	       "and over the kernel's connection manager. Keys: < and > sort by another column, r "
+	       "the other way round, arrows and pages move, q ends. Without a terminal it prints "
+	       "the table once.",
+};
+
+/* --- one look ------------------------------------------------------------- */
+
+static void forget_sightings(struct top *top, bool all)
+{
+	struct hash_node *node, *after;
+	struct sighting *sighting;
+
+	hash_for_each_safe (node, after, &top->sightings) {
+		sighting = (struct sighting *)node;
+		if (!all && sighting->last_look == top->n_looks)
+			continue;
+		hash_remove(&top->sightings, node);
+		free(sighting);
+	}
+}
+
+/* Return: for how many ms it is seen. */
+static uint64_t see(struct top *top, const struct snapshot *snapshot,
+		    const struct portd_stat_id *id)
+{
+	struct sighting_key key = {
+		.pid = snapshot_process(snapshot, id->row.client)->pid,
+		.qpn = id->local_qpn,
+		.ports = {id->local_port, id->peer_port},
+	};
+	struct sighting *sighting;
+	struct hash_node *node;
+	uint64_t hash;
+
+	memcpy(key.addrs[0], id->local_addr, 16);
+	memcpy(key.addrs[1], id->peer_addr, 16);
+	if (id->port < PORTD_PORTS_MAX)
+		memcpy(key.device, snapshot->port[id->port].device, sizeof(key.device));
+	hash = hash_bytes(&key, sizeof(key));
+	hash_for_each_match (node, &top->sightings, hash) {
+		sighting = (struct sighting *)node;
+		if (memcmp(&sighting->key, &key, sizeof(key)) == 0) {
+			sighting->last_look = top->n_looks;
+			return (snapshot->time_ns - sighting->first_ns) / 1000000;
+		}
+	}
+	sighting = calloc(1, sizeof(*sighting));
+	if (!sighting)
+		return 0;
+	sighting->key = key;
+	sighting->first_ns = snapshot->time_ns;
+	sighting->last_look = top->n_looks;
+	hash_insert(&top->sightings, &sighting->by_key, hash);
+	return 0;
+}
+
+static void fill_row(struct top *top, const struct snapshot *snapshot,
+		     const struct portd_stat_id *id, struct row *row)
+{
+	struct portd_stat_id seen = *id;
+	char age[STAT_CELL_BYTES];
+
+	if (snapshot->of_kernel)
+		seen.age_ms = see(top, snapshot, id);
+	stat_fill_cells(snapshot, &seen, &row->cells);
+	if (snapshot->of_kernel) {
+		memcpy(age, row->cells.text[STAT_AGE], sizeof(age));
+		snprintf(row->cells.text[STAT_AGE], STAT_CELL_BYTES, ">%.*s", STAT_CELL_BYTES - 2,
+			 age);
+	}
+	row->age_ms = seen.age_ms;
+	row->retries = seen.retries == SNAPSHOT_UNKNOWN ? 0 : seen.retries;
+}
+
+static void count_passed(struct top *top, const struct snapshot *snapshot)
+{
+	const struct portd_stat_count *count;
+	size_t i;
+
+	for (i = 0; i < snapshot->n_counts; i++) {
+		count = &snapshot->count[i];
+		if (count->row.client != PORTD_STAT_PASSING)
+			continue;
+		if (count->what == PORTD_COUNT_SENT)
+			top->passed.sent += count->value;
+		else if (count->what == PORTD_COUNT_RECEIVED)
+			top->passed.received += count->value;
+		else if (count->what == PORTD_COUNT_REPEATED)
+			top->passed.repeated += count->value;
+	}
+}
+
+static void add_snapshot(struct top *top, const struct snapshot *snapshot, enum origin origin)
+{
+	struct row *rows = realloc(top->row, (top->n_rows + snapshot->n_ids + 1) * sizeof(*rows));
+	size_t i;
+
+	if (!rows)
+		return;
+	top->row = rows;
+	top->has[origin] = true;
+	top->n_of[origin] = snapshot->n_ids;
+	for (i = 0; i < snapshot->n_ids; i++)
+		fill_row(top, snapshot, &snapshot->id[i], &rows[top->n_rows++]);
+	for (i = 1; i < snapshot->n_processes; i++)
+		top->n_mute += !snapshot->process[i].has_answered;
+	count_passed(top, snapshot);
+}
+
+static void look_at_purecm(struct top *top)
+{
+	static struct snapshot snapshot;
+	struct portd_why why;
+
+	if (!top->client && portd_client_visit(&top->client, &why)) {
+		top->client = NULL;
+		return;
+	}
+	if (snapshot_gather(top->client, top->pid, ANSWER_MS, &snapshot)) {
+		portd_client_close(top->client);
+		top->client = NULL;
+	} else {
+		add_snapshot(top, &snapshot, OF_PURECM);
+	}
+	snapshot_fini(&snapshot);
+}
+
+static void look_at_kernel(struct top *top)
+{
+	static struct snapshot snapshot;
+
+	if (snapshot_gather_kernel(top->pid, &snapshot) == 0)
+		add_snapshot(top, &snapshot, OF_KERNEL);
+	snapshot_fini(&snapshot);
+}
+
+static const struct top *sorting; /* qsort() takes no argument for its function */
+
+static int compare(const void *a, const void *b)
+{
+	const struct row *one = a, *other = b;
+	int order;
+
+	if (sorting->sorted_by == STAT_AGE)
+		order = (one->age_ms > other->age_ms) - (one->age_ms < other->age_ms);
+	else if (sorting->sorted_by == STAT_RETRIES)
+		order = (one->retries < other->retries) - (one->retries > other->retries);
+	else
+		order = strverscmp(one->cells.text[sorting->sorted_by],
+				   other->cells.text[sorting->sorted_by]);
+	return sorting->is_reverse ? -order : order;
+}
+
+static void sort(struct top *top)
+{
+	sorting = top;
+	if (top->n_rows)
+		qsort(top->row, top->n_rows, sizeof(*top->row), compare);
+}
+
+static void look(struct top *top)
+{
+	top->before = top->passed;
+	top->before_ns = top->at_ns;
+	top->at_ns = clock_ns();
+	top->passed = (struct passed){ .sent = 0 };
+	top->n_looks++;
+	top->n_rows = 0;
+	top->n_mute = 0;
+	memset(top->has, 0, sizeof(top->has));
+	memset(top->n_of, 0, sizeof(top->n_of));
+	look_at_purecm(top);
+	look_at_kernel(top);
+	forget_sightings(top, false);
+	sort(top);
+}
+
+/* --- the table ------------------------------------------------------------ */
+
+/* Return: how many columns fit. */
+static size_t measure(const struct top *top, unsigned int widths[STAT_N_COLUMNS], unsigned int room)
+{
+	unsigned int sum = 0;
+	size_t i;
+
+	for (i = 0; i < STAT_N_COLUMNS; i++)
+		widths[i] = (unsigned int)strlen(stat_titles[i]);
+	for (i = 0; i < top->n_rows; i++)
+		stat_widen(widths, &top->row[i].cells);
+	for (i = 0; i < N_COLUMNS; i++) {
+		sum += widths[columns[i]] + (i ? STAT_GAP : 0);
+		if (room && sum > room)
+			break;
+	}
+	return i ? i : 1;
+}
+
+static size_t format_row(const char *const text[STAT_N_COLUMNS],
+			 const unsigned int widths[STAT_N_COLUMNS], size_t n_columns,
+			 char ret[STAT_N_COLUMNS * STAT_CELL_BYTES])
+{
+	size_t i, n = 0;
+
+	for (i = 0; i < n_columns; i++)
+		n += (size_t)sprintf(ret + n, "%-*s", (int)(widths[columns[i]] + STAT_GAP),
+				     text[columns[i]]);
+	while (n && ret[n - 1] == ' ')
+		ret[--n] = '\0';
+	return n;
+}
+
+static void format_cells(const struct row *row, const unsigned int widths[STAT_N_COLUMNS],
+			 size_t n_columns, char ret[STAT_N_COLUMNS * STAT_CELL_BYTES])
+{
+	const char *text[STAT_N_COLUMNS];
+	size_t i;
+
+	for (i = 0; i < STAT_N_COLUMNS; i++)
+		text[i] = row->cells.text[i];
+	format_row(text, widths, n_columns, ret);
+}
+
+static const char *nothing(const struct top *top)
+{
+	if (top->has[OF_PURECM] || top->has[OF_KERNEL])
+		return "no ids";
+	return "no cmportd runs, and the kernel has no connection manager: no program can connect";
+}
+
+static int print_once(struct top *top)
+{
+	char text[STAT_N_COLUMNS * STAT_CELL_BYTES];
+	unsigned int widths[STAT_N_COLUMNS];
+	size_t i, n_columns;
+
+	look(top);
+	if (!top->n_rows) {
+		complain("%s", nothing(top));
+		return top->has[OF_PURECM] || top->has[OF_KERNEL] ? STATUS_OK : STATUS_FAILED;
+	}
+	n_columns = measure(top, widths, 0);
+	format_row(stat_titles, widths, n_columns, text);
+	puts(text);
+	for (i = 0; i < top->n_rows; i++) {
+		format_cells(&top->row[i], widths, n_columns, text);
+		puts(text);
+	}
+	return STATUS_OK;
+}
+
+/* --- the screen ----------------------------------------------------------- */
+
+static double rate(const struct top *top, uint64_t now, uint64_t before)
+{
+	if (!top->before_ns || now < before || top->at_ns == top->before_ns)
+		return 0;
+	return (double)(now - before) * 1e9 / (double)(top->at_ns - top->before_ns);
+}
+
+static void draw_head(const struct top *top)
+{
+	time_t now = time(NULL);
+	struct tm at;
+	char text[16];
+
+	strftime(text, sizeof(text), "%T", localtime_r(&now, &at));
+	mvprintw(0, 0, "%s  ids: %zu over purecm%s, %zu over the kernel's connection manager%s",
+		 text, top->n_of[OF_PURECM], top->has[OF_PURECM] ? "" : " (no cmportd)",
+		 top->n_of[OF_KERNEL], top->has[OF_KERNEL] ? "" : " (not there)");
+	mvprintw(1, 0,
+		 "messages a second: %.1f sent, %.1f received, %.1f repeated; %" PRIu64
+		 " repeated in all",
+		 rate(top, top->passed.sent, top->before.sent),
+		 rate(top, top->passed.received, top->before.received),
+		 rate(top, top->passed.repeated, top->before.repeated), top->passed.repeated);
+	if (top->n_mute)
+		mvprintw(2, 0, "%u processes do not answer", top->n_mute);
+	else
+		mvprintw(2, 0, "by %s%s; < > other column, r reverse, q end",
+			 stat_titles[top->sorted_by], top->is_reverse ? ", reversed" : "");
+}
+
+static void draw(struct top *top)
+{
+	char text[STAT_N_COLUMNS * STAT_CELL_BYTES];
+	unsigned int widths[STAT_N_COLUMNS];
+	size_t i, n_columns, room = LINES > HEAD_LINES ? (size_t)(LINES - HEAD_LINES) : 1;
+
+	if (top->first + room > top->n_rows)
+		top->first = top->n_rows > room ? top->n_rows - room : 0;
+	erase();
+	draw_head(top);
+	n_columns = measure(top, widths, (unsigned int)COLS);
+	format_row(stat_titles, widths, n_columns, text);
+	attron(A_REVERSE);
+	mvprintw(HEAD_LINES - 1, 0, "%-*.*s", COLS, COLS, text);
+	attroff(A_REVERSE);
+	if (!top->n_rows)
+		mvaddstr(HEAD_LINES, 0, nothing(top));
+	for (i = 0; i < room && top->first + i < top->n_rows; i++) {
+		format_cells(&top->row[top->first + i], widths, n_columns, text);
+		mvaddnstr((int)(HEAD_LINES + i), 0, text, COLS);
+	}
+	refresh();
+}
+
+static void sort_by_next(struct top *top, size_t step)
+{
+	size_t i = 0;
+
+	while (columns[i] != top->sorted_by)
+		i++;
+	top->sorted_by = columns[(i + step) % N_COLUMNS];
+	sort(top);
+}
+
+/* Return: false for the end. */
+static bool obey(struct top *top, int key)
+{
+	const size_t page = LINES > HEAD_LINES + 1 ? (size_t)(LINES - HEAD_LINES - 1) : 1;
+
+	switch (key) {
+	case 'q':
+		return false;
+	case '>':
+		sort_by_next(top, 1);
+		break;
+	case '<':
+		sort_by_next(top, N_COLUMNS - 1);
+		break;
+	case 'r':
+		top->is_reverse = !top->is_reverse;
+		sort(top);
+		break;
+	case KEY_DOWN:
+		top->first++;
+		break;
+	case KEY_UP:
+		top->first -= top->first > 0;
+		break;
+	case KEY_NPAGE:
+		top->first += page;
+		break;
+	case KEY_PPAGE:
+		top->first -= top->first > page ? page : top->first;
+		break;
+	case KEY_HOME:
+		top->first = 0;
+		break;
+	case KEY_END:
+		top->first = top->n_rows;
+		break;
+	}
+	return true;
+}
+
+static void watch(struct top *top)
+{
+	uint64_t next_ns, now_ns;
+	int key = ERR;
+
+	do {
+		look(top);
+		next_ns = clock_ns() + (uint64_t)(top->delay_s * 1e9);
+		do {
+			draw(top);
+			now_ns = clock_ns();
+			timeout(now_ns < next_ns ? (int)((next_ns - now_ns) / 1000000) + 1 : 0);
+			key = getch();
+		} while (key != ERR && obey(top, key));
+		now_ns = clock_ns();
+		if (key == ERR && now_ns < next_ns) /* a terminal that has gone answers at once */
+			napms((int)((next_ns - now_ns) / 1000000));
+	} while (key == ERR);
+}
+
+int top_main(int argc, char **argv)
+{
+	struct top top = { .delay_s = DELAY_S };
+	int status = STATUS_OK;
+
+	command_parse(&argp, argc, argv, 0, &top);
+	if (hash_init(&top.sightings, N_BUCKETS)) {
+		complain("%s", strerror(ENOMEM));
+		return STATUS_FAILED;
+	}
+	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
+		status = print_once(&top);
+	} else if (!newterm(NULL, stdout, stdin)) {
+		complain("this terminal cannot be drawn on (TERM=%s): `purecm stat --watch`",
+			 getenv("TERM") ? getenv("TERM") : "");
+		status = STATUS_FAILED;
+	} else {
+		cbreak();
+		noecho();
+		keypad(stdscr, true);
+		curs_set(0);
+		watch(&top);
+		endwin();
+	}
+	portd_client_close(top.client);
+	forget_sightings(&top, true);
+	hash_fini(&top.sightings);
+	free(top.row);
+	return status;
+}
