@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What the tests of the program purecm share: how it is called, and how they end."""
 import argparse
+from contextlib import contextmanager
 import os
 from pathlib import Path
+import socket
 import subprocess
 import sys
+import tempfile
+import threading
 import unittest
 
 HERE = {}  # what main() was told
@@ -28,6 +32,35 @@ def text_of(*args, **more):
 def capture(name):
     """Return the path of a capture of the lab."""
     return HERE["captures"] / f"{name}.pcap"
+
+
+@contextmanager
+def cmportd_that(answers):
+    """A socket where each client gets this answer to its first question; yield its path."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "socket"
+        door = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        door.bind(str(path))
+        door.listen()
+
+        def serve():
+            while True:
+                try:
+                    guest, _ = door.accept()
+                except OSError:
+                    return
+                with guest:
+                    if guest.recv(16384) and answers:
+                        guest.send(answers)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield path
+        finally:
+            door.shutdown(socket.SHUT_RDWR)
+            thread.join()
+            door.close()
 
 
 def broken(result):

@@ -5,13 +5,16 @@
 What it says of devices is tested in the lab, tool_lab.py. Ends with a line "N passed, N failed,
 N skipped".
 """
+import errno
 import json
 import os
 from pathlib import Path
+import shutil
+import struct
 import tempfile
 import unittest
 
-from running import main, purecm
+from running import HERE, cmportd_that, main, purecm
 
 CHECKS = ["devices", "ports", "GIDs", "MTU", "pkeys", "SM", "umad", "CM class", "cmportd",
           "port settings", "fast path", "library", "firewall", "namespaces", "limits"]
@@ -89,6 +92,47 @@ class Firewall(unittest.TestCase):
         self.assertEqual(self.verdict("", status=1), "note")
 
 
+class Installation(unittest.TestCase):
+    def cmportd(self, answer):
+        with cmportd_that(answer) as path:
+            return doctor(env={"PURECM_SOCKET": str(path)})[1]["cmportd"]
+
+    def library(self, **env):
+        return doctor(env=env)[1]["library"]
+
+    def test_a_cmportd_of_another_release(self):
+        reply = struct.pack(">H38x256s", errno.EPROTONOSUPPORT, b"this cmportd speaks version 6")
+        found = self.cmportd(struct.pack(">HH", 14, 4 + len(reply)) + reply)
+        self.assertIn("is of another release: this cmportd speaks version 6", found["text"])
+        self.assertIn("restart", found["remedy"])
+
+    def test_a_socket_behind_which_no_cmportd_is(self):
+        found = self.cmportd(b"HTTP/1.1 400 Bad Request")
+        self.assertEqual(found["verdict"], "bad")
+        self.assertIn("but no cmportd answers", found["text"])
+
+    def test_another_purecms_library_comes_first(self):
+        with tempfile.TemporaryDirectory() as folder:
+            copy = Path(folder) / "librdmacm.so.1"
+            shutil.copy(HERE["library"], copy)
+            found = self.library(LD_LIBRARY_PATH=folder)
+            self.assertEqual(found["text"], f"programs use purecm's library, {copy}")
+            with open(copy, "ab") as file:
+                file.write(b"of a later build")
+            found = self.library(LD_LIBRARY_PATH=folder)
+            self.assertIn("another purecm's library", found["text"])
+
+    def test_the_stock_library_comes_before_purecms(self):
+        purecms = HERE["library"].resolve()
+        with tempfile.TemporaryDirectory() as folder:
+            cache = Path(folder) / "ldconfig"
+            cache.write_text(f"#!/bin/sh\necho '\tlibrdmacm.so.1 (libc6) => {purecms}'\n",
+                             encoding="utf-8")
+            cache.chmod(0o755)
+            found = self.library(PATH=f"{folder}:{os.environ['PATH']}", LD_LIBRARY_PATH="")
+        self.assertIn(f"before purecm's, {purecms}", found["text"])
+
+
 class Addresses(unittest.TestCase):
     def step(self, address, name="address"):
         return doctor(address)[1][name]
@@ -109,4 +153,4 @@ class Addresses(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    main(__doc__)
+    main(__doc__, library=Path)

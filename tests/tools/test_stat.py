@@ -5,16 +5,13 @@
 What it shows of connections is tested on the soft fabric, tests/fabric/stat.py. Ends with a line
 "N passed, N failed, N skipped".
 """
-from contextlib import contextmanager
 import os
 from pathlib import Path
-import socket
 import struct
 import tempfile
-import threading
 import unittest
 
-from running import main, purecm
+from running import cmportd_that, main, purecm
 
 KERNEL = Path("/sys/module/rdma_cm")
 REPLY = 14  # type of record, lib/portd/proto/proto.h
@@ -29,31 +26,6 @@ def stat(*args, path="/nowhere/socket", **more):
 def refusal():
     body = struct.pack(">HBxHxxIIQ16s256s", EPROTONOSUPPORT, 0, 0, 0, 0, 0, b"", TEXT)
     return struct.pack(">HH", REPLY, 4 + len(body)) + body
-
-
-@contextmanager
-def cmportd_that(answers):
-    """A socket where each client gets this answer to its first question; yield its path."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "socket"
-        door = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        door.bind(str(path))
-        door.listen()
-
-        def serve():
-            guest, _ = door.accept()
-            with guest:
-                guest.recv(16384)
-                if answers:
-                    guest.send(answers)
-
-        thread = threading.Thread(target=serve)
-        thread.start()
-        try:
-            yield path
-        finally:
-            thread.join()
-            door.close()
 
 
 class Stat(unittest.TestCase):

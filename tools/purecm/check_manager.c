@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Checks of who manages connections on this host: umad, the CM class of each port, cmportd, and
- * the library that programs get. Part of checkup.h.
+ * Checks of who manages connections on this host: umad, the CM class of each port, cmportd. Part
+ * of checkup.h.
  */
-#include <dlfcn.h>
 #include <errno.h>
-#include <link.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "lib/portd/client/client.h"
+#include "lib/portd/client/spawn.h"
 #include "lib/portd/proto/port_file.h"
 #include "lib/portd/proto/socket_path.h"
 #include "mad/umad_node.h"
 #include "mad/umad_owner.h"
 #include "tools/purecm/checkup.h"
-#include "tools/purecm/run_program.h"
 #include "tools/purecm/snapshot.h"
 
 #define STAT_WAIT_MS 1000
@@ -123,6 +121,44 @@ void check_manager(struct checkup *checkup, struct finding *finding)
 		found(finding, VERDICT_SKIP, "not checked: no port");
 }
 
+/* Something accepts connections at the socket: is it a cmportd that serves this library? */
+static void check_served(const char *path, struct finding *finding)
+{
+	struct portd_client *client;
+	struct portd_why why = { "" };
+	int err = portd_client_visit(&client, &why);
+
+	if (!err) {
+		portd_client_close(client);
+		found(finding, VERDICT_OK, "serves %s", path);
+	} else if (err == -EPROTONOSUPPORT) {
+		found(finding, VERDICT_BAD, "cmportd at %s is of another release: %s", path,
+		      why.text);
+		found_remedy(finding,
+			     "systemctl restart cmportd, or end it; then restart the programs "
+			     "that run with a library of the other release");
+	} else {
+		found(finding, VERDICT_BAD, "%s accepts connections, but no cmportd answers: %s",
+		      path, why.text[0] ? why.text : strerror(-err));
+		found_remedy(finding,
+			     "systemctl status cmportd; if it was removed in part, apt purge "
+			     "cmportd, or systemctl disable --now cmportd.socket");
+	}
+}
+
+static void check_startable(const char *path, struct finding *finding)
+{
+	char program[PATH_MAX];
+
+	if (!spawn_find_program(program)) {
+		found(finding, VERDICT_OK, "does not run; the first program starts it at %s", path);
+		return;
+	}
+	found(finding, VERDICT_BAD, "does not run, and is not installed");
+	found_remedy(finding, "apt install cmportd, or meson install; PURECM_PORTD=inline does "
+			      "without for one process");
+}
+
 void check_cmportd(struct checkup *checkup, struct finding *finding)
 {
 	char path[SOCKET_PATH_BYTES];
@@ -132,12 +168,12 @@ void check_cmportd(struct checkup *checkup, struct finding *finding)
 		found(finding, VERDICT_BAD, "PURECM_SOCKET is not a valid path of a socket");
 		found_remedy(finding, "unset PURECM_SOCKET");
 	} else if (socket_path_is_served(path)) {
-		found(finding, VERDICT_OK, "serves %s", path);
+		check_served(path, finding);
 	} else if (!access(path, F_OK) && access(path, W_OK)) {
 		found(finding, VERDICT_BAD, "this user may not connect to %s: %s", path,
 		      strerror(errno));
 	} else {
-		found(finding, VERDICT_OK, "does not run; the first program starts it at %s", path);
+		check_startable(path, finding);
 	}
 }
 
@@ -198,18 +234,6 @@ void check_fast_path(struct checkup *checkup, struct finding *finding)
 	portd_client_close(client);
 }
 
-/* Which file the dynamic linker finds by the name that programs ask for. */
-static bool find_default(char ret[PATH_MAX])
-{
-	void *library = dlopen("librdmacm.so.1", RTLD_LAZY | RTLD_LOCAL);
-	struct link_map *map;
-	bool is_found = library && !dlinfo(library, RTLD_DI_LINKMAP, &map);
-
-	if (is_found)
-		snprintf(ret, PATH_MAX, "%s", map->l_name);
-	return is_found;
-}
-
 void check_port_settings(struct checkup *checkup, struct finding *finding)
 {
 	struct port_file file;
@@ -229,18 +253,4 @@ void check_port_settings(struct checkup *checkup, struct finding *finding)
 					    checkup->port[i].port_num));
 	if (!finding->text[0])
 		found(finding, VERDICT_SKIP, "not checked: no RoCE port");
-}
-
-void check_library(struct checkup *checkup, struct finding *finding)
-{
-	char path[PATH_MAX];
-
-	(void)checkup;
-	if (!find_default(path))
-		found(finding, VERDICT_NOTE, "the dynamic linker finds no librdmacm.so.1");
-	else if (run_is_purecm(path))
-		found(finding, VERDICT_OK, "programs use purecm's library, %s", path);
-	else
-		found(finding, VERDICT_NOTE, "programs use the stock library, %s, by default",
-		      path);
 }

@@ -135,7 +135,7 @@ static int find_from(const char *our_folder, char ret[PATH_MAX])
 }
 
 /* A setuid program can be linked into a folder of its caller's: only what was installed counts. */
-static int find_program(char ret[PATH_MAX])
+int spawn_find_program(char ret[PATH_MAX])
 {
 	char ours[PATH_MAX];
 
@@ -339,7 +339,7 @@ static int start_program(struct birth *birth, const char *path)
 {
 	char program[PATH_MAX], option[sizeof("--socket=") + PATH_MAX];
 	char name[] = "cmportd", started[] = "--started";
-	int err = find_program(program);
+	int err = spawn_find_program(program);
 
 	if (err)
 		return err;

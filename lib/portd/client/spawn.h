@@ -5,6 +5,8 @@
 #ifndef LIB_PORTD_CLIENT_SPAWN_H
 #define LIB_PORTD_CLIENT_SPAWN_H
 
+#include <limits.h>
+
 /**
  * spawn_cmportd() - start one for a socket path, in a session of its own
  * @path:   of the socket, absolute
@@ -28,5 +30,8 @@
  * no such program, -errno.
  */
 int spawn_cmportd(const char *path, int *ret_fd);
+
+/** spawn_find_program() - what spawn_cmportd() would start. Return: 0, or -ENOENT. */
+int spawn_find_program(char ret[PATH_MAX]);
 
 #endif

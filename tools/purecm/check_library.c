@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The check of which librdmacm.so.1 programs get, and whether the rest of an installation suits it.
+ * Part of checkup.h.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/purecm/checkup.h"
+#include "tools/purecm/run_program.h"
+
+#define NAME "librdmacm.so.1"
+
+/* Where purecm's installations put what keeps the kernel's connection manager from being loaded. */
+static const char *const module_rules[] = {
+	"/etc/modprobe.d/purecm.conf",
+	"/usr/lib/modprobe.d/purecm.conf",
+};
+
+/* Which file the dynamic linker finds by the name that programs ask for. */
+static bool find_default(char ret[PATH_MAX])
+{
+	void *library = dlopen(NAME, RTLD_LAZY | RTLD_LOCAL);
+	struct link_map *map;
+	bool is_found = library && !dlinfo(library, RTLD_DI_LINKMAP, &map);
+
+	if (is_found)
+		snprintf(ret, PATH_MAX, "%s", map->l_name);
+	return is_found;
+}
+
+/* Return: whether the linker's cache has a purecm's library. */
+static bool find_in_cache(char ret[PATH_MAX])
+{
+	FILE *list = popen("PATH=$PATH:/usr/sbin:/sbin ldconfig -p 2>/dev/null", "re");
+	char line[PATH_MAX], *path;
+	bool is_found = false;
+
+	while (list && fgets(line, sizeof(line), list)) {
+		path = strstr(line, NAME " ") ? strstr(line, "=> ") : NULL;
+		if (!path || is_found)
+			continue;
+		path += strlen("=> ");
+		path[strcspn(path, "\n")] = '\0';
+		is_found = run_is_purecm(path);
+		snprintf(ret, PATH_MAX, "%s", path);
+	}
+	if (list)
+		pclose(list);
+	return is_found;
+}
+
+static bool has_same_bytes(FILE *one, FILE *other)
+{
+	char a[BUFSIZ], b[BUFSIZ];
+	size_t n;
+
+	do {
+		n = fread(a, 1, sizeof(a), one);
+		if (fread(b, 1, sizeof(b), other) != n || memcmp(a, b, n) != 0)
+			return false;
+	} while (n);
+	return true;
+}
+
+/* Two installations, say a package's and one in /usr/local, need not be of one release. */
+static bool is_of_this_build(const char *path, char ret_ours[PATH_MAX])
+{
+	FILE *one, *other;
+	bool is_same = true;
+
+	if (run_find_library(NULL, ret_ours))
+		return true;
+	one = fopen(path, "re");
+	other = fopen(ret_ours, "re");
+	if (one && other)
+		is_same = has_same_bytes(one, other);
+	if (one)
+		fclose(one);
+	if (other)
+		fclose(other);
+	return is_same;
+}
+
+static void check_purecms(const char *path, struct finding *finding)
+{
+	char ours[PATH_MAX];
+
+	if (is_of_this_build(path, ours)) {
+		found(finding, VERDICT_OK, "programs use purecm's library, %s", path);
+		return;
+	}
+	found(finding, VERDICT_NOTE,
+	      "programs use another purecm's library, %s, than this one's, %s", path, ours);
+	found_remedy(finding, "Remove one of the two installations, and run ldconfig");
+}
+
+static void check_stocks(const char *path, struct finding *finding)
+{
+	char hidden[PATH_MAX];
+	size_t i;
+
+	if (find_in_cache(hidden)) {
+		found(finding, VERDICT_NOTE,
+		      "programs find the stock library, %s, before purecm's, %s", path, hidden);
+		found_remedy(finding,
+			     getenv("LD_LIBRARY_PATH")
+				     ? "unset LD_LIBRARY_PATH, or name the folder of purecm's first"
+				     : "Remove the former; or name the folder of purecm's in "
+				       "/etc/ld.so.conf.d/000-purecm.conf, and run ldconfig");
+		return;
+	}
+	found(finding, VERDICT_NOTE, "programs use the stock library, %s, by default", path);
+	for (i = 0; i < sizeof(module_rules) / sizeof(module_rules[0]); i++) {
+		if (access(module_rules[i], F_OK))
+			continue;
+		found(finding, VERDICT_BAD, "which does not work, as %s bars the kernel's modules",
+		      module_rules[i]);
+		found_remedy(finding, "Have purecm's library used; or apt purge purecm-modules, "
+				      "or remove the file, and modprobe rdma_ucm");
+	}
+}
+
+void check_library(struct checkup *checkup, struct finding *finding)
+{
+	char path[PATH_MAX];
+
+	(void)checkup;
+	if (!find_default(path))
+		found(finding, VERDICT_NOTE, "the dynamic linker finds no librdmacm.so.1");
+	else if (run_is_purecm(path))
+		check_purecms(path, finding);
+	else
+		check_stocks(path, finding);
+}
