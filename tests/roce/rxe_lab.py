@@ -24,8 +24,9 @@ from lablib.release import RELEASES  # noqa: E402
 
 SKIPPED = 77
 # What is built in the root of another release.
-TARGETS = ("lib/librdmacm.so.1.5.0", "tools/cmportd/cmportd", "tools/fabric/fabric-host",
-           "tools/fabric/lib/libibverbs.so.1", "tools/fabric/lib/libibumad.so.3")
+TARGETS = ("lib/librdmacm.so.1.5.0", "tools/cmportd/cmportd", "tools/purecm",
+           "tools/fabric/fabric-host", "tools/fabric/lib/libibverbs.so.1",
+           "tools/fabric/lib/libibumad.so.3")
 LIMIT_S = 60
 LONG = bool(os.environ.get("PURECM_TEST_LONG"))
 FOLDER = "/tmp/f"
