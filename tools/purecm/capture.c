@@ -70,7 +70,8 @@ static int next_packet(struct capture *capture, struct pcap_pkthdr **header, con
 		if (got == PCAP_ERROR_BREAK && capture->is_live && !capture->end_ns) {
 			clock_gettime(CLOCK_REALTIME, &now);
 			capture->end_ns = (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
-			pcap_setnonblock(capture->pcap, 1, why);
+			if (pcap_setnonblock(capture->pcap, 1, why))
+				return got;
 		} else if (got != 0) {
 			break;
 		} else if (capture->end_ns) {
@@ -193,20 +194,20 @@ static int set_up(pcap_t *pcap)
 	struct bpf_program filter;
 	int err;
 
-	pcap_set_snaplen(pcap, SNAP_BYTES);
-	pcap_set_timeout(pcap, LOOK_MS);
-	pcap_set_immediate_mode(pcap, 1);
-	pcap_set_buffer_size(pcap, BUFFER_BYTES);
-	pcap_set_tstamp_precision(pcap, PCAP_TSTAMP_PRECISION_NANO);
+	if (pcap_set_snaplen(pcap, SNAP_BYTES) || pcap_set_timeout(pcap, LOOK_MS) ||
+	    pcap_set_immediate_mode(pcap, 1) || pcap_set_buffer_size(pcap, BUFFER_BYTES) ||
+	    pcap_set_tstamp_precision(pcap, PCAP_TSTAMP_PRECISION_NANO))
+		return PCAP_ERROR;
 	err = pcap_activate(pcap);
 	if (err < 0)
 		return err;
+	err = 0;
 	/* Where the filter does not suit the link, all packets are looked at. */
 	if (!pcap_compile(pcap, &filter, LIVE_FILTER, 1, PCAP_NETMASK_UNKNOWN)) {
-		pcap_setfilter(pcap, &filter);
+		err = pcap_setfilter(pcap, &filter);
 		pcap_freecode(&filter);
 	}
-	return 0;
+	return err;
 }
 
 static void complain_of_set_up(const char *interface, pcap_t *pcap, int err)
