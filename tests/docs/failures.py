@@ -15,12 +15,15 @@ ROOT = Path(__file__).resolve().parents[2]
 CAPTURES = ROOT / "tests/tools/captures"
 KERNEL = "x [0] . {0}.000000: {1}: cm.id=0 src=10.0.0.1:1 dst=10.0.0.2:2 tos=0 {2}\n"
 ADDR_ERROR = KERNEL.format(1, "cm_event_handler", "ADDR_ERROR (1/-19)")
+ADDR_TIMEOUT = KERNEL.format(1, "cm_event_handler", "ADDR_ERROR (1/-110)")
 NO_ANSWER = (KERNEL.format(1, "cm_send_req", "qp_num=7")
              + KERNEL.format(70, "cm_event_handler", "UNREACHABLE (7/-110)"))
 
 # In the order of the page: what is explained.
-FAULTS = [(["--kernel=-"], ADDR_ERROR), (["-r", CAPTURES / "nobody.pcap"], ""),
-          (["-r", CAPTURES / "refused.pcap"], ""), (["--kernel=-"], NO_ANSWER),
+FAULTS = [(["--kernel=-"], ADDR_ERROR), (["--kernel=-"], ADDR_TIMEOUT),
+          (["-r", CAPTURES / "nobody.pcap"], ""), (["-r", CAPTURES / "refused.pcap"], ""),
+          (["--kernel=-"], NO_ANSWER), ([f"--kernel={CAPTURES / 'kernel-6.1-backlog.txt'}"], ""),
+          ([f"--kernel={CAPTURES / 'kernel-6.1-backlog.txt'}"], ""),
           (["-r", CAPTURES / "slow.pcap"], ""), (["-r", CAPTURES / "silent.pcap"], ""),
           (["-r", CAPTURES / "lossy.pcap"], "")]
 

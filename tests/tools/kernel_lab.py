@@ -20,6 +20,19 @@ from lablib import Lab  # noqa: E402
 from lablib.release import RELEASES  # noqa: E402
 
 INSTANCES = "/sys/kernel/tracing/instances"
+# A listener with a backlog of one that takes no event.
+BUSY = r"""python3 -c "
+import ctypes, socket, struct, time
+library = ctypes.CDLL('librdmacm.so.1')
+library.rdma_create_event_channel.restype = ctypes.c_void_p
+channel, cm_id = ctypes.c_void_p(library.rdma_create_event_channel()), ctypes.c_void_p()
+library.rdma_create_id(channel, ctypes.byref(cm_id), None, 0x106)
+address = struct.pack('<H', 2) + struct.pack('>H', 7174) + socket.inet_aton('{}') + bytes(8)
+library.rdma_bind_addr(cm_id, address)
+library.rdma_listen(cm_id, 1)
+time.sleep(1000)
+" """
+
 HERE = {}  # what main() was told, and the lab
 
 
@@ -76,6 +89,10 @@ class Kernel(unittest.TestCase):
         self.assertEqual(done.status == 0, status == 0, done.output)
         return done
 
+    def know_each_other(self):
+        """So that it is not ARP that a fault keeps from working."""
+        self.b.wait_for(f"busybox ping -c 1 {self.a.addr4}", timeout=20)
+
     def fails_with(self, told, outcome, *causes):
         """Check that one connection has failed, and what is said of it."""
         failed = [one for one in told.objects if one["failed"]]
@@ -94,6 +111,7 @@ class Kernel(unittest.TestCase):
                          {one["src"] for one in server.objects})
 
     def test_what_is_sent_again_is_seen(self):
+        self.know_each_other()
         with listening(self.a), told_by(self.b, "explain", "--json") as told, \
                 told_by(self.b, "trace") as live:
             with self.a.netem("loss 100%"):
@@ -124,6 +142,41 @@ class Kernel(unittest.TestCase):
             one.stop()
         self.fails_with(told, "rejected", "REJ 28", "rdma_reject")
         self.fails_with(server, "rejected", "REJ 28")
+
+    def test_a_full_backlog(self):
+        """The kernel drops the request in silence. The server's end says so, the client's may."""
+        with listening(self.a, BUSY), told_by(self.a, "trace", "--json") as server, \
+                told_by(self.b, "explain", "--json") as told:
+            clients = [self.b.start(["rping", "-c", "-a", self.a.addr4, "-C", "1"], timeout=90)]
+            server.running.wait_for_output('"REQ"', timeout=20)
+            clients += [self.b.start(clients[0].command, timeout=90)]
+            server.running.wait_for_output("backlog is full", timeout=20)
+            server.running.wait_for_output('"nth":2', timeout=20)
+            for client in clients:
+                client.stop()
+        self.assertIn("for port 7174 was dropped: its listener's backlog is full", server.note)
+        causes = [one["cause"] for one in told.objects]
+        self.assertTrue(any("listener's backlog is full" in cause for cause in causes), told.text)
+
+    def test_a_firewall(self):
+        self.know_each_other()
+        with listening(self.a), told_by(self.b, "explain", "--json") as told, \
+                told_by(self.b, "trace") as live:
+            with self.a.netem("loss 100%"):
+                client = self.b.start(["rping", "-c", "-a", self.a.addr4, "-C", "1"], timeout=90)
+                live.running.wait_for_output("REQ .*repeated: number 2", timeout=30)
+                client.stop()
+        self.fails_with(told, "gave-up", "never answered", "firewall|filter")
+
+    def test_another_vlan(self):
+        """Only the client's host is in it: nobody answers ARP there."""
+        self.b.run("modprobe 8021q; ip link add link eth0 name eth0.5 type vlan id 5; "
+                   "ip address add 10.78.0.2/24 dev eth0.5; ip link set eth0.5 up", check=True)
+        with told_by(self.b, "trace") as told:
+            self.b.run(["rping", "-c", "-a", "10.78.0.1", "-C", "1"], timeout=60)
+        self.b.run("ip link del eth0.5", check=True)
+        self.assertRegex(told.note, "10.78.0.1.*could not be resolved: (Connection timed out|"
+                         "No route to host)")
 
     def test_connections_of_both_ends_are_listed(self):
         with listening(self.a):

@@ -127,6 +127,33 @@ class Mads(unittest.TestCase):
         text += mad.format("0x3", 0x10) + mad.format("0x7", 0x15) + mad.format("0x7", 0x99)
         self.assertEqual([one["message"] for one in objects("trace", text)], ["REQ"])
 
+    DROPPED = (EVENT.format(*ENDS, 10, "CONNECT_REQUEST (4/0)")
+               + EVENT.format(*ENDS, 10, "").replace("cm_event_handler", "cm_id_destroy"))
+
+    def test_a_request_that_a_full_backlog_drops_is_reported_and_repeated(self):
+        """The kernel takes each repetition for a new request: it has forgotten the one before."""
+        again = self.DROPPED.replace(" 10.0", " 16.0")
+        done = purecm("trace", "--json", "--kernel=-", stdin=(self.DROPPED + again).encode())
+        said = [json.loads(line) for line in done.stdout.decode().splitlines()]
+        self.assertEqual([(one["message"], one["connection"], one["nth"]) for one in said],
+                         [("REQ", 1, 1), ("REQ", 1, 2)])
+        self.assertIn(b"10.0.0.2, port 2, for port 1 was dropped: its listener's backlog is full",
+                      done.stderr)
+
+    def test_a_host_that_has_the_request_is_not_said_to_be_down(self):
+        for text in (self.DROPPED, EVENT.format(*ENDS, 10, "CONNECT_REQUEST (4/0)")
+                     + EVENT.format(*ENDS, 70, "REJECTED (8/4)")):
+            later = REQ.format("10.0.0.1", "10.0.0.9").replace(" 9.0", " 99.0")
+            said = objects("explain", text + later)[0]
+            self.assertIn("10.0.0.1 has the request", said["cause"])
+
+    def test_what_a_worker_sends_after_a_drop_is_not_the_dropped_ones(self):
+        mra = ("kworker [000] .....  9.5: ib_mad_ib_send_mad: 0:1 QP1; 0/0 retries(0); : hdr : "
+               "class 0x7 class_ver 0x2 method 0x3 tid 0x77 attr_id 0x{:x} attr_mod 0x0\n")
+        for attr in (0x11, 0x12):
+            said = objects("trace", self.DROPPED + mra.format(attr))
+            self.assertEqual([one["message"] for one in said], ["REQ"])
+
     def test_a_refusal_without_a_listener_is_reported(self):
         text = ("kworker-1 [000] .....  9.5: ib_mad_ib_send_mad: 0:1 QP1; 15/15 retries(0); : hdr "
                 ": class 0x7 class_ver 0x2 method 0x3 tid 0x77 attr_id 0x12 attr_mod 0x0\n")

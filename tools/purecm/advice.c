@@ -26,6 +26,12 @@
 		  "a crash of the client wait for the server's timeouts; on {host} check route "   \
 		  "and neighbour of the sender with `purecm doctor`."
 
+#define MUTE_PROGRAM                                                                             \
+	.cause = "{host} has the request. Its program has neither accepted nor rejected it, or " \
+		 "has not even taken the event; or the listener's backlog is full.",             \
+	.remedy = "See what the server does between RDMA_CM_EVENT_CONNECT_REQUEST and "          \
+		  "rdma_accept(); let it listen with a larger backlog."
+
 /* clang-format off */
 static const struct advice table[] = {
 	/* --- never answered ---------------------------------------------- */
@@ -41,6 +47,8 @@ static const struct advice table[] = {
 	  .what = "{active} asked for {service} ({requests}); {passive} never answered.",
 	  .cause = "{host} answers others, so it is up. The Linux kernel drops a SIDR_REQ while another one with the same request id is pending, even one of another host.",
 	  .remedy = "Try again. If it fails again, check that the server takes its events." },
+	{ ASKED, .fits = { context_is_received_here },
+	  .what = "{active} sent {requests}; {passive} never answered.", MUTE_PROGRAM },
 	{ ASKED, .fits = { context_peer_speaks },
 	  .what = "{active} sent {requests}; {passive} never answered.", SILENT_PROGRAM },
 	{ ASKED,
@@ -56,6 +64,8 @@ static const struct advice table[] = {
 	  .what = "{active} withdrew its request (REJ {reason}) after {requests}. {passive} answered {late} after that.",
 	  .cause = "{host} hung, was overloaded or could not be reached for some time; the client's program ended or stopped waiting first.",
 	  .remedy = "Let the client wait longer, or find out what delayed {host}." },
+	{ GIVEN_UP, .fits = { context_is_received_here },
+	  .what = "{active} withdrew its request (REJ {reason}) after {requests} that {passive} never answered.", MUTE_PROGRAM },
 	{ GIVEN_UP, .fits = { context_peer_speaks },
 	  .what = "{active} withdrew its request (REJ {reason}) after {requests} that {passive} never answered.", SILENT_PROGRAM },
 	{ GIVEN_UP,

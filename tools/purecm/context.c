@@ -54,6 +54,11 @@ bool context_has_just_begun(const struct context *context)
 	return !was_repeated(flow) && waited_s < encoded_s(timeout);
 }
 
+bool context_is_received_here(const struct context *context)
+{
+	return context->flow->last_way[FLOW_ACTIVE] == WAY_IN;
+}
+
 bool context_peer_speaks(const struct context *context)
 {
 	return flows_has_spoken(context->flows, flow_gid(context->flow, FLOW_PASSIVE));

@@ -173,7 +173,8 @@ static const struct {
 	{ "rdma_cma/cm_sent_dreq", NULL, "DREQs that this host sends are not seen" },
 	{ "rdma_cma/cm_sent_drep", NULL, "DREPs that this host sends are not seen" },
 	{ "rdma_cma/cm_disconnect", NULL, "who disconnects may not be seen" },
-	{ "rdma_cma/cm_id_destroy", NULL, "what ids send when they are destroyed is not seen" },
+	{ "rdma_cma/cm_id_destroy", NULL,
+	  "what ids send when they are destroyed is not seen, nor what a full backlog drops" },
 	{ "ib_mad/ib_mad_ib_send_mad", "mgmt_class == 7", "repetitions are not seen" },
 	{ "ib_mad/ib_mad_recv_done_handler", "mgmt_class == 7",
 	  "repetitions by peers and their MRAs are not seen, and lookups of datagram services look "

@@ -33,9 +33,12 @@
 #define CM_TID	     1
 #define MRA_OF_REQ   0
 #define MRA_OF_REP   1
+#define MRA_TIMEOUT  24 /* of every kernel's; what another peer says is not known */
 #define REJ_OF_REQ   0
 #define REJ_OF_REP   1
 #define REJ_OF_OTHER 2
+
+#define BIT_OF(attr) (UINT32_C(1) << ((attr)-CM_ATTR_REQ))
 
 struct conn {
 	struct hash_node by_ends;
@@ -44,7 +47,8 @@ struct conn {
 	bool is_ours; /* we asked */
 	bool is_sidr;
 	bool has_rep;
-	bool has_dreq; /* ours */
+	bool has_dreq;	 /* ours */
+	bool is_dropped; /* a request that nobody took; its repetition may be taken */
 	uint32_t qpn[2];
 	struct hash_node by_tid;
 	uint64_t tid;
@@ -56,6 +60,8 @@ struct conn {
 struct task {
 	uint32_t pid;
 	uint32_t number; /* of the connection */
+	uint32_t kinds;	 /* of messages that it may send for it, bits */
+	bool brings;	 /* its request */
 	struct conn *conn;
 };
 
@@ -101,6 +107,21 @@ static const struct row {
 	{ "cm_event_handler", "UNREACHABLE", CM_ATTR_SIDR_REP, WAY_IN, OF_NONE, OF_SIDR },
 	{ "cm_event_handler", "UNREACHABLE", CM_ATTR_REJ, WAY_OUT, OF_NONE, OF_RC },
 	{ "cm_event_handler", "DISCONNECTED", CM_ATTR_DREQ, WAY_IN, OF_NONE, OF_RC },
+};
+
+/* Events after which, or before which, a task sends, and what. */
+static const struct {
+	const char *event;
+	uint32_t kinds;
+} senders[] = {
+	{ "cm_send_req", BIT_OF(CM_ATTR_REQ) },
+	{ "cm_send_rep", BIT_OF(CM_ATTR_REP) },
+	{ "cm_send_rtu", BIT_OF(CM_ATTR_RTU) },
+	{ "cm_send_rej", BIT_OF(CM_ATTR_REJ) },
+	{ "cm_send_sidr_req", BIT_OF(CM_ATTR_SIDR_REQ) },
+	{ "cm_send_sidr_rep", BIT_OF(CM_ATTR_SIDR_REP) },
+	{ "cm_disconnect", BIT_OF(CM_ATTR_DREQ) | BIT_OF(CM_ATTR_DREP) },
+	{ "cm_id_destroy", BIT_OF(CM_ATTR_REJ) | BIT_OF(CM_ATTR_DREQ) | BIT_OF(CM_ATTR_DREP) },
 };
 
 /* Events that tell of no message, but why there is none. */
@@ -200,27 +221,35 @@ static const struct row *find_row(const struct kernel_lines *lines,
 	return NULL;
 }
 
-/* Will its task send for the connection, or has it? In others' lines a worker takes what comes. */
-static bool sends(const struct kernel_event *event)
+/* For other events than the senders a worker takes what comes. */
+static void remember_task(struct kernel_lines *lines, const struct kernel_event *event,
+			  struct conn *conn)
 {
-	return (strncmp(event->name, "cm_send_", 8) == 0 &&
-		strcmp(event->name, "cm_send_mra") != 0) ||
-	       strcmp(event->name, "cm_disconnect") == 0 ||
-	       strcmp(event->name, "cm_id_destroy") == 0;
+	struct task *task = &lines->task[event->pid % TASKS];
+	size_t i;
+
+	*task = (struct task){ .pid = event->pid,
+			       .brings = strcmp(event->word, "CONNECT_REQUEST") == 0,
+			       .conn = conn,
+			       .number = conn ? conn->number : 0 };
+	for (i = 0; conn && !conn->is_dropped && i < sizeof(senders) / sizeof(senders[0]); i++) {
+		if (strcmp(senders[i].event, event->name) == 0)
+			task->kinds = senders[i].kinds;
+	}
 }
 
-static void remember_task(struct kernel_lines *lines, uint32_t pid, struct conn *conn)
+/* Once: the next message of the task may be another's. */
+static struct conn *take_conn_of_task(struct kernel_lines *lines, const struct kernel_event *event)
 {
-	lines->task[pid % TASKS] =
-		(struct task){ .pid = pid, .conn = conn, .number = conn ? conn->number : 0 };
-}
+	struct task *task = &lines->task[event->pid % TASKS];
+	struct conn *conn = NULL;
 
-static struct conn *find_conn_of_task(struct kernel_lines *lines, uint32_t pid)
-{
-	const struct task *task = &lines->task[pid % TASKS];
-
-	return task->pid == pid && task->conn && task->conn->number == task->number ? task->conn
-										    : NULL;
+	if (task->pid == event->pid && task->kinds & BIT_OF(event->attr) &&
+	    task->conn->number == task->number)
+		conn = task->conn;
+	if (task->pid == event->pid)
+		task->kinds = 0;
+	return conn;
 }
 
 static struct conn *find_conn_by_tid(struct kernel_lines *lines, uint64_t tid)
@@ -340,17 +369,13 @@ static void fill_msg(const struct conn *conn, const struct kernel_event *event, 
 	case CM_ATTR_MRA:
 		msg->mra = (struct cm_mra){ .local_comm_id = from,
 					    .remote_comm_id = to,
-					    .message = conn->has_rep ? MRA_OF_REP : MRA_OF_REQ };
+					    .message = conn->has_rep ? MRA_OF_REP : MRA_OF_REQ,
+					    .service_timeout = MRA_TIMEOUT };
 		return;
 	case CM_ATTR_LAP:
 	case CM_ATTR_APR:
 		return;
 	}
-}
-
-static uint32_t bit_of(enum cm_attr attr)
-{
-	return UINT32_C(1) << cm_tally_kind((uint16_t)attr);
 }
 
 static void tell(struct conn *conn, const struct kernel_event *event, enum cm_attr attr,
@@ -364,7 +389,7 @@ static void tell(struct conn *conn, const struct kernel_event *event, enum cm_at
 				     .dst = conn->ends[way == WAY_OUT].gid,
 				     .src_qpn = 1,
 				     .pkey = PKEY_DEFAULT };
-	conn->told[way == WAY_OUT] |= bit_of(attr);
+	conn->told[way == WAY_OUT] |= BIT_OF(attr);
 	conn->has_rep |= attr == CM_ATTR_REP;
 	conn->has_dreq |= attr == CM_ATTR_DREQ && way == WAY_OUT;
 	fill_msg(conn, event, attr, way, &msg);
@@ -380,16 +405,18 @@ static int tell_all(struct conn *conn, const struct kernel_event *event, const s
 	/* The answer to our DREQ is told by the same event as the peer's DREQ. */
 	if (attr == CM_ATTR_DREQ && row->way == WAY_IN && conn->has_dreq)
 		attr = CM_ATTR_DREP;
+	if (row->begins)
+		conn->is_dropped = false; /* unless we are told so again */
 	if (row->begins && row->way == WAY_IN)
-		conn->traced[0] |= bit_of(attr); /* before it had a name */
+		conn->traced[0] |= BIT_OF(attr); /* before it had a name */
 	/* A queue pair of the kernel: the REP is told of by nothing but its RTU ... */
 	if (attr == CM_ATTR_RTU && row->way == WAY_OUT && conn->is_ours && !conn->has_rep)
 		tell(conn, event, CM_ATTR_REP, WAY_IN, &ret[n++]);
 	/* ... and who has sent that is established. */
 	if (attr == CM_ATTR_RTU && row->way == WAY_IN && conn->is_ours)
 		return n;
-	if (!row->begins && conn->traced[row->way == WAY_OUT] & bit_of(attr) &&
-	    conn->told[row->way == WAY_OUT] & bit_of(attr))
+	if (!row->begins && conn->traced[row->way == WAY_OUT] & BIT_OF(attr) &&
+	    conn->told[row->way == WAY_OUT] & BIT_OF(attr))
 		return n; /* its MAD has told of it */
 	tell(conn, event, attr, row->way, &ret[n++]);
 	return n;
@@ -400,7 +427,7 @@ static bool tells_alone(const struct conn *conn, const struct kernel_event *even
 {
 	if (is_again || event->attr == CM_ATTR_MRA)
 		return true;
-	if (conn->told[event->way == WAY_OUT] & bit_of(event->attr))
+	if (conn->told[event->way == WAY_OUT] & BIT_OF(event->attr))
 		return false;
 	return event->way == WAY_OUT || event->attr == CM_ATTR_DREP;
 }
@@ -416,9 +443,7 @@ static int take_mad(struct kernel_lines *lines, const struct kernel_event *event
 	else if (event->way == WAY_IN && event->attr == CM_ATTR_REQ)
 		lines->is_asked_for_sidr = false;
 	if (!conn && event->way == WAY_OUT)
-		conn = find_conn_of_task(lines, event->pid);
-	if (event->way == WAY_OUT)
-		remember_task(lines, event->pid, NULL);
+		conn = take_conn_of_task(lines, event);
 	if (!conn && event->way == WAY_OUT && event->attr == CM_ATTR_REJ)
 		snprintf(note, KERNEL_LINE_NOTE,
 			 "a request was refused that no program here has seen: nobody listens at "
@@ -426,8 +451,8 @@ static int take_mad(struct kernel_lines *lines, const struct kernel_event *event
 	if (!conn)
 		return 0;
 	name_conn(lines, conn, event->tid);
-	is_again = conn->traced[event->way == WAY_OUT] & bit_of(event->attr);
-	conn->traced[event->way == WAY_OUT] |= bit_of(event->attr);
+	is_again = conn->traced[event->way == WAY_OUT] & BIT_OF(event->attr);
+	conn->traced[event->way == WAY_OUT] |= BIT_OF(event->attr);
 	if (!tells_alone(conn, event, is_again))
 		return 0;
 	tell(conn, event, event->attr, event->way, &ret[0]);
@@ -450,6 +475,26 @@ static void write_note(const struct kernel_event *event, char note[KERNEL_LINE_N
 	}
 }
 
+/*
+ * A worker that destroys the id of the request that it has just brought: nobody took it. The kernel
+ * answers nothing, and takes the repetition for another request.
+ */
+static void drop_request(struct kernel_lines *lines, const struct kernel_event *event,
+			 struct conn *conn, char note[KERNEL_LINE_NOTE])
+{
+	const struct task *task = &lines->task[event->pid % TASKS];
+	char from[WHO_BYTES];
+
+	if (strcmp(event->name, "cm_id_destroy") != 0 || task->pid != event->pid ||
+	    task->conn != conn || !task->brings)
+		return;
+	conn->is_dropped = true;
+	snprintf(
+		note, KERNEL_LINE_NOTE,
+		"a request of %s, port %u, for port %u was dropped: its listener's backlog is full",
+		who_str(&conn->ends[1].gid, from), conn->ends[1].port, conn->ends[0].port);
+}
+
 int kernel_line_take(struct kernel_lines *lines, const char *line,
 		     struct observation ret[KERNEL_LINE_MESSAGES], char note[KERNEL_LINE_NOTE])
 {
@@ -468,9 +513,11 @@ int kernel_line_take(struct kernel_lines *lines, const char *line,
 		lines->is_asked_for_sidr = strcmp(event.word, "SIDR_REQ_RECEIVED") == 0;
 	conn = event.has_ends ? find_conn(lines, event.ends) : NULL;
 	row = event.has_ends ? find_row(lines, &event, conn) : NULL;
-	if (row && row->begins)
+	if (row && row->begins && !(conn && conn->is_dropped))
 		conn = begin_conn(lines, &event, row);
-	remember_task(lines, event.pid, sends(&event) ? conn : NULL);
+	if (conn)
+		drop_request(lines, &event, conn, note);
+	remember_task(lines, &event, conn);
 	if (!row) {
 		if (event.has_ends)
 			write_note(&event, note);

@@ -50,6 +50,11 @@ function question.has_just_begun(flow)
   return not was_repeated and end_s - flow.last_s < encoded_s(timeout)
 end
 
+-- A capture does not tell where it was made.
+function question.is_received_here()
+  return false
+end
+
 function question.peer_speaks(flow)
   return speakers[flow.who.passive] == true
 end

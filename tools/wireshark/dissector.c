@@ -49,19 +49,11 @@ static const struct {
 	{                             \
 		context_##name, #name \
 	}
-	Q(got_mra),
-	Q(has_just_begun),
-	Q(peer_speaks),
-	Q(answer_was_late),
-	Q(has_no_ip_header),
-	Q(has_foreign_gid),
-	Q(has_other_address),
-	Q(has_other_pkey),
-	Q(has_older),
-	Q(has_private_data),
-	Q(was_rejected_by_active),
-	Q(was_established),
-	Q(dreq_names_other_qpn),
+	Q(got_mra),	    Q(has_just_begun),	     Q(is_received_here),
+	Q(peer_speaks),	    Q(answer_was_late),	     Q(has_no_ip_header),
+	Q(has_foreign_gid), Q(has_other_address),    Q(has_other_pkey),
+	Q(has_older),	    Q(has_private_data),     Q(was_rejected_by_active),
+	Q(was_established), Q(dreq_names_other_qpn),
 #undef Q
 };
 
