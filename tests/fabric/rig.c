@@ -7,6 +7,7 @@
 #include <check.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #define WAIT_MS	  5000
@@ -88,6 +89,20 @@ static void connect_end(struct rig *rig, struct end *end, const struct end *peer
 	ck_assert_int_eq(rig_modify(rig, end, peer, IBV_QPS_RTS, config), 0);
 }
 
+static struct ibv_qp *new_qp(struct rig *rig, const struct ibv_qp_init_attr *init,
+			     const struct rig_config *config)
+{
+	struct ibv_qp_init_attr_ex ex = { .qp_type = init->qp_type };
+
+	memcpy(&ex, init, sizeof(*init));
+	ex.pd = rig->pd;
+	ex.comp_mask = IBV_QP_INIT_ATTR_PD;
+	ex.send_ops_flags = config->send_ops;
+	if (config->send_ops)
+		ex.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+	return ibv_create_qp_ex(rig->verbs, &ex);
+}
+
 static void end_open(struct rig *rig, struct end *end, unsigned int access,
 		     const struct rig_config *config)
 {
@@ -103,7 +118,7 @@ static void end_open(struct rig *rig, struct end *end, unsigned int access,
 	ck_assert_ptr_nonnull(end->cq);
 	init.send_cq = end->cq;
 	init.recv_cq = end->cq;
-	end->qp = ibv_create_qp(rig->pd, &init);
+	end->qp = new_qp(rig, &init, config);
 	ck_assert_ptr_nonnull(end->qp);
 	end->memory = calloc(1, RIG_BYTES);
 	end->mr = ibv_reg_mr(rig->pd, end->memory, RIG_BYTES, access);

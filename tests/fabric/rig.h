@@ -37,7 +37,8 @@ struct rig_config {
 	uint8_t rnr_retry;     /* 7, for ever, if 0 */
 	bool no_rnr_retry;
 	bool srq;
-	bool unconnected; /* the queue pairs stay in RESET */
+	bool unconnected;  /* the queue pairs stay in RESET */
+	uint64_t send_ops; /* enum ibv_qp_create_send_ops_flags: for ibv_wr_start() and the like */
 };
 
 /** rig_open() - both ends in RTS; aborts the test if it fails. */

@@ -283,8 +283,8 @@ TEST_LOOP(packet_of_another_length_than_the_path_mtu_is_refused, 0,
 	world_close(world);
 }
 
-/* There are no memory windows here. */
-TEST(send_with_invalidate_is_refused)
+/* No window has the key. */
+TEST(send_that_invalidates_what_is_not_there_is_refused)
 {
 	struct world *world = open_losing(UINT32_MAX, UINT32_MAX, 0);
 
@@ -293,6 +293,7 @@ TEST(send_with_invalidate_is_refused)
 	       (struct fab_packet){ .op = FAB_OP_SEND,
 				    .flags = FAB_FIRST | FAB_LAST | FAB_INVALIDATE });
 	ck_assert_int_eq(state_of(world, 1), IBV_QPS_ERR);
+	ck_assert_int_eq(world->last_op, FAB_OP_NAK);
 	world_close(world);
 }
 

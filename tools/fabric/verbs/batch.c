@@ -134,6 +134,34 @@ static void wr_send_imm(struct ibv_qp_ex *ex, __be32 imm)
 		wr->imm_data = imm;
 }
 
+static void wr_send_inv(struct ibv_qp_ex *ex, uint32_t rkey)
+{
+	struct ibv_send_wr *wr = add_work(ex, IBV_WR_SEND_WITH_INV);
+
+	if (wr)
+		wr->invalidate_rkey = rkey;
+}
+
+static void wr_local_inv(struct ibv_qp_ex *ex, uint32_t rkey)
+{
+	struct ibv_send_wr *wr = add_work(ex, IBV_WR_LOCAL_INV);
+
+	if (wr)
+		wr->invalidate_rkey = rkey;
+}
+
+static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
+		       const struct ibv_mw_bind_info *bind)
+{
+	struct ibv_send_wr *wr = add_work(ex, IBV_WR_BIND_MW);
+
+	if (!wr)
+		return;
+	wr->bind_mw.mw = mw;
+	wr->bind_mw.rkey = rkey;
+	wr->bind_mw.bind_info = *bind;
+}
+
 static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)
 {
 	struct work *work = last_work(ex);
@@ -219,6 +247,9 @@ struct fab_batch *batch_new(struct ibv_qp_ex *ex)
 	ex->wr_abort = wr_abort;
 	ex->wr_send = wr_send;
 	ex->wr_send_imm = wr_send_imm;
+	ex->wr_send_inv = wr_send_inv;
+	ex->wr_local_inv = wr_local_inv;
+	ex->wr_bind_mw = wr_bind_mw;
 	ex->wr_rdma_read = wr_rdma_read;
 	ex->wr_rdma_write = wr_rdma_write;
 	ex->wr_rdma_write_imm = wr_rdma_write_imm;

@@ -19,7 +19,7 @@
 #define KNOWN_ACCESS                                                                 \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
 	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_HUGETLB |     \
-	 IBV_ACCESS_ON_DEMAND | IBV_ACCESS_OPTIONAL_RANGE)
+	 IBV_ACCESS_ON_DEMAND | IBV_ACCESS_MW_BIND | IBV_ACCESS_OPTIONAL_RANGE)
 #define WRITE_ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 
 /* Since Linux 5.14; the C library of Debian 11 does not know them. */
@@ -50,8 +50,9 @@ static int grow_keys(struct fab_keys *keys)
 }
 
 /* Index 0 is nobody's: a key of zero is a mistake of the program. */
-static int key_take(struct fab_keys *keys, struct fab_mr *mr)
+int memory_take_key(struct fab_context *context, struct fab_mr *mr)
 {
+	struct fab_keys *keys = &context->keys;
 	uint32_t i, index;
 	int err;
 
@@ -68,15 +69,36 @@ static int key_take(struct fab_keys *keys, struct fab_mr *mr)
 	if (keys->n >= FAB_MRS_MAX)
 		return -ENOMEM;
 	err = grow_keys(keys);
-	return err ? err : key_take(keys, mr);
+	return err ? err : memory_take_key(context, mr);
 }
 
-static struct fab_mr *key_find(const struct fab_keys *keys, uint32_t key)
+void memory_drop_key(struct fab_context *context, const struct fab_mr *mr)
+{
+	uint32_t index = mr->ibv.lkey >> KEY_TAG_BITS;
+
+	context->keys.mr[index] = NULL;
+	context->keys.tag[index] = (uint8_t)(mr->ibv.lkey + 1);
+}
+
+struct fab_mr *memory_of_key(const struct fab_context *context, uint32_t key)
 {
 	uint32_t index = key >> KEY_TAG_BITS;
-	struct fab_mr *mr = index < keys->n ? keys->mr[index] : NULL;
+
+	return index < context->keys.n ? context->keys.mr[index] : NULL;
+}
+
+static struct fab_mr *key_find(const struct fab_context *context, uint32_t key)
+{
+	struct fab_mr *mr = memory_of_key(context, key);
 
 	return mr && mr->ibv.lkey == key ? mr : NULL;
+}
+
+static struct fab_mr *region_find(const struct fab_context *context, uint32_t lkey)
+{
+	struct fab_mr *mr = key_find(context, lkey);
+
+	return mr && !mr->is_window ? mr : NULL;
 }
 
 /* --- regions ------------------------------------------------------------- */
@@ -128,8 +150,6 @@ static bool fault_in(const struct fab_mr *mr, uint64_t addr, uint64_t bytes, uns
 /* IBTA vol. 1, 10.6.3.1: remote write requires local write. */
 static int check_access(unsigned int access)
 {
-	if (access & IBV_ACCESS_MW_BIND)
-		return EOPNOTSUPP;
 	if (access & ~(unsigned int)KNOWN_ACCESS)
 		return EINVAL;
 	if (access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC) &&
@@ -172,7 +192,7 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, ui
 	if (!mr)
 		return NULL;
 	pthread_mutex_lock(&context->lock);
-	err = key_take(&context->keys, mr);
+	err = memory_take_key(context, mr);
 	if (!err) {
 		mr->ibv.handle = context_handle(context);
 		to_pd(pd)->refs++;
@@ -226,17 +246,20 @@ static void change_mr(struct fab_mr *mr, int flags, struct ibv_pd *pd, void *add
 int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, size_t length,
 		 int access)
 {
+	struct fab_mr *mr = container_of(ibv, struct fab_mr, ibv);
 	struct fab_context *context = to_context(ibv->context);
 	int err = check_rereg(flags, addr, length, access);
 
-	if (err) {
-		errno = err;
-		return IBV_REREG_MR_ERR_INPUT;
-	}
 	pthread_mutex_lock(&context->lock);
-	change_mr(container_of(ibv, struct fab_mr, ibv), flags, pd, addr, length, access);
+	if (!err && mr->n_windows)
+		err = EBUSY;
+	if (!err)
+		change_mr(mr, flags, pd, addr, length, access);
 	pthread_mutex_unlock(&context->lock);
-	return 0;
+	if (!err)
+		return 0;
+	errno = err;
+	return IBV_REREG_MR_ERR_INPUT;
 }
 
 void memory_use(struct ibv_mr *ibv, unsigned int *users)
@@ -255,7 +278,11 @@ int ibv_dereg_mr(struct ibv_mr *ibv)
 	struct fab_context *context = to_context(ibv->context);
 
 	pthread_mutex_lock(&context->lock);
-	context->keys.mr[ibv->lkey >> KEY_TAG_BITS] = NULL;
+	if (mr->n_windows) {
+		pthread_mutex_unlock(&context->lock);
+		return EBUSY;
+	}
+	memory_drop_key(context, mr);
 	to_pd(ibv->pd)->refs--;
 	if (mr->users)
 		--*mr->users;
@@ -265,18 +292,37 @@ int ibv_dereg_mr(struct ibv_mr *ibv)
 	return 0;
 }
 
+bool memory_contains(const struct fab_mr *mr, uint64_t addr, uint64_t bytes)
+{
+	return addr >= mr->iova && bytes <= mr->ibv.length &&
+	       addr - mr->iova <= mr->ibv.length - bytes;
+}
+
+static bool may_access(const struct fab_mr *mr, struct ibv_pd *pd, uint64_t addr, uint64_t bytes,
+		       unsigned int access)
+{
+	if (!is_same_domain(mr->ibv.pd, pd) || (mr->access & access) != access ||
+	    !memory_contains(mr, addr, bytes))
+		return false;
+	return !(mr->access & IBV_ACCESS_ON_DEMAND) || !bytes || fault_in(mr, addr, bytes, access);
+}
+
 struct fab_mr *memory_find(const struct fab_context *context, struct ibv_pd *pd, uint32_t key,
 			   uint64_t addr, uint64_t bytes, unsigned int access)
 {
-	struct fab_mr *mr = key_find(&context->keys, key);
+	struct fab_mr *mr = region_find(context, key);
 
-	if (!mr || !is_same_domain(mr->ibv.pd, pd) || (mr->access & access) != access)
+	return mr && may_access(mr, pd, addr, bytes, access) ? mr : NULL;
+}
+
+struct fab_mr *memory_find_remote(const struct fab_qp *qp, uint32_t rkey, uint64_t addr,
+				  uint64_t bytes, unsigned int access)
+{
+	struct fab_mr *mr = key_find(context_of(qp), rkey);
+
+	if (!mr || (mr->qpn && mr->qpn != qp->ex.qp_base.qp_num))
 		return NULL;
-	if (addr < mr->iova || bytes > mr->ibv.length || addr - mr->iova > mr->ibv.length - bytes)
-		return NULL;
-	if (mr->access & IBV_ACCESS_ON_DEMAND && bytes && !fault_in(mr, addr, bytes, access))
-		return NULL;
-	return mr;
+	return may_access(mr, qp->ex.qp_base.pd, addr, bytes, access) ? mr : NULL;
 }
 
 void *memory_at(const struct fab_mr *mr, uint64_t addr)
@@ -290,7 +336,7 @@ static int prefetch(struct fab_context *context, struct ibv_pd *pd, const struct
 		    enum ibv_advise_mr_advice advice)
 {
 	bool is_write = advice == IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE;
-	const struct fab_mr *mr = key_find(&context->keys, sge->lkey);
+	const struct fab_mr *mr = region_find(context, sge->lkey);
 
 	if (!mr || !is_same_domain(mr->ibv.pd, pd))
 		return ENOENT;

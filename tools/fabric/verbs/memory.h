@@ -8,7 +8,7 @@
 #include "tools/fabric/verbs/objects.h"
 
 /**
- * memory_find() - the memory that a key stands for, if all of a range may be accessed so
+ * memory_find() - the region that a local key stands for, if all of a range may be accessed so
  * @access: enum ibv_access_flags, all of which must have been granted
  *
  * Return: NULL for an unknown key, another protection domain, a range that is not inside, access
@@ -16,6 +16,23 @@
  */
 struct fab_mr *memory_find(const struct fab_context *context, struct ibv_pd *pd, uint32_t key,
 			   uint64_t addr, uint64_t bytes, unsigned int access);
+
+/** memory_find_remote() - the same for a peer's access: the region or the window of a remote key.
+ */
+struct fab_mr *memory_find_remote(const struct fab_qp *qp, uint32_t rkey, uint64_t addr,
+				  uint64_t bytes, unsigned int access);
+
+/** memory_take_key() - new keys for a region or a window. Return: 0 or -ENOMEM. */
+int memory_take_key(struct fab_context *context, struct fab_mr *mr);
+
+/** memory_drop_key() - its keys stand for nothing any more. */
+void memory_drop_key(struct fab_context *context, const struct fab_mr *mr);
+
+/** memory_of_key() - what has a key, but for the eight bits that change; or NULL. */
+struct fab_mr *memory_of_key(const struct fab_context *context, uint32_t key);
+
+/** memory_contains() - is all of a range inside? */
+bool memory_contains(const struct fab_mr *mr, uint64_t addr, uint64_t bytes);
 
 /** memory_at() - where an address of the region is in this process. */
 void *memory_at(const struct fab_mr *mr, uint64_t addr);

@@ -12,8 +12,8 @@
  *   cq.c ack.c                            filling completion queues; what responders owe
  *   channel.c srq.c transfer.c            events; shared receive queues; memory in and out
  *   carrier_unix.c carrier_roce.c         the two wires under one transport: carrier.h
- *   event_queue.c receive_queue.c tick.c memory.c domain.c device_memory.c address.c group.c port.c
- * qp_state.c
+ *   event_queue.c receive_queue.c tick.c window.c memory.c domain.c device_memory.c address.c
+ * group.c port.c qp_state.c
  *
  * No other file calls names.c (printing), driver_names.c (symbols that drivers link with),
  * convert.c (structs as the kernel has them) and refused.c (what is not supported).
@@ -66,7 +66,17 @@ struct fab_mr {
 	struct ibv_mr ibv; /* first */
 	uint64_t iova;
 	unsigned int access;
-	unsigned int *users; /* of memory that is an object itself, or NULL */
+	unsigned int *users;	/* of memory that is an object itself, or NULL */
+	unsigned int n_windows; /* that are bound to it */
+	bool is_window;		/* struct fab_window has it */
+	uint32_t qpn;		/* of a window: the only queue pair that may use it, or 0 */
+};
+
+/* A memory window: a key for a range of a region, which changes without the kernel. */
+struct fab_window {
+	struct ibv_mw ibv;     /* first */
+	struct fab_mr range;   /* grants nothing while it is not bound */
+	struct fab_mr *region; /* to which it is bound, or NULL */
 };
 
 /* Keys are an index into a table that grows, and eight bits that change with each use of it. */
@@ -189,8 +199,11 @@ struct fab_send {
 	uint64_t first_psn; /* as in struct fab_send_queue */
 	uint32_t n_psn;
 	uint32_t imm;
-	uint32_t rkey;
+	uint32_t rkey; /* also the one to invalidate, and the new one of a window */
 	uint64_t remote_addr, compare_add, swap;
+	uint64_t bind_bytes; /* at remote_addr: what a window is bound to */
+	uint32_t bind_lkey;
+	unsigned int bind_access;
 	struct fab_ah *ah;
 	uint32_t remote_qpn, remote_qkey;
 	char *inline_data; /* or NULL */
@@ -282,6 +295,7 @@ struct fab_qp {
 	struct list attached; /* in context->attached, while it is to any */
 	unsigned int n_async_events;
 	bool has_reported_established;
+	unsigned int n_windows;	 /* of type 2, bound by it */
 	struct fab_batch *batch; /* of ibv_wr_start() and what follows; NULL where not asked for */
 };
 

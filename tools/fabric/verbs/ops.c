@@ -12,20 +12,7 @@
 #include "tools/fabric/verbs/memory.h"
 #include "tools/fabric/verbs/port.h"
 #include "tools/fabric/verbs/qp.h"
-
-static int dealloc_mw(struct ibv_mw *mw)
-{
-	(void)mw;
-	return EOPNOTSUPP;
-}
-
-static int bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
-{
-	(void)qp;
-	(void)mw;
-	(void)bind;
-	return EOPNOTSUPP;
-}
+#include "tools/fabric/verbs/window.h"
 
 static int close_xrcd(struct ibv_xrcd *xrcd)
 {
@@ -42,8 +29,9 @@ void context_set_ops(struct verbs_context *verbs)
 	ops->post_send = post_send;
 	ops->post_recv = post_recv;
 	ops->post_srq_recv = post_srq_recv;
-	ops->dealloc_mw = dealloc_mw;
-	ops->bind_mw = bind_mw;
+	ops->alloc_mw = window_alloc;
+	ops->dealloc_mw = window_dealloc;
+	ops->bind_mw = post_bind;
 	verbs->query_port = port_query;
 	verbs->query_device_ex = device_query_ex;
 	verbs->query_rt_values = device_query_clock;

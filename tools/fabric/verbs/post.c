@@ -15,6 +15,7 @@
 #define ATOMICS	     (BIT(IBV_WR_ATOMIC_CMP_AND_SWP) | BIT(IBV_WR_ATOMIC_FETCH_AND_ADD))
 #define SENDS	     (BIT(IBV_WR_SEND) | BIT(IBV_WR_SEND_WITH_IMM))
 #define WRITES	     (BIT(IBV_WR_RDMA_WRITE) | BIT(IBV_WR_RDMA_WRITE_WITH_IMM))
+#define LOCALS	     (BIT(IBV_WR_LOCAL_INV) | BIT(IBV_WR_BIND_MW))
 #define FLAGS	     (IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE)
 #define ATOMIC_BYTES 8
 
@@ -22,8 +23,9 @@
 unsigned int post_opcodes(enum ibv_qp_type type)
 {
 	if (type == IBV_QPT_RC)
-		return SENDS | WRITES | BIT(IBV_WR_RDMA_READ) | ATOMICS;
-	return type == IBV_QPT_UC ? SENDS | WRITES : SENDS;
+		return SENDS | BIT(IBV_WR_SEND_WITH_INV) | WRITES | BIT(IBV_WR_RDMA_READ) |
+		       ATOMICS | LOCALS;
+	return type == IBV_QPT_UC ? SENDS | WRITES | LOCALS : SENDS;
 }
 
 static bool is_atomic(enum ibv_wr_opcode opcode)
@@ -31,26 +33,40 @@ static bool is_atomic(enum ibv_wr_opcode opcode)
 	return BIT(opcode) & ATOMICS;
 }
 
+static int n_sge_of(const struct ibv_send_wr *wr)
+{
+	return BIT(wr->opcode) & LOCALS ? 0 : wr->num_sge;
+}
+
 static uint64_t bytes_of(const struct ibv_send_wr *wr)
 {
 	uint64_t bytes = 0;
 	int i;
 
-	for (i = 0; i < wr->num_sge; i++)
+	for (i = 0; i < n_sge_of(wr); i++)
 		bytes += wr->sg_list[i].length;
 	return bytes;
+}
+
+/* Of nothing no region is needed. */
+static bool is_bind(const struct ibv_send_wr *wr)
+{
+	return wr->bind_mw.mw && (wr->bind_mw.bind_info.mr || !wr->bind_mw.bind_info.length) &&
+	       (wr->bind_mw.mw->rkey ^ wr->bind_mw.rkey) <= UINT8_MAX;
 }
 
 static int check_send(const struct fab_qp *qp, const struct ibv_send_wr *wr)
 {
 	uint64_t bytes;
 
-	if ((unsigned int)wr->opcode > IBV_WR_ATOMIC_FETCH_AND_ADD ||
+	if ((unsigned int)wr->opcode > IBV_WR_SEND_WITH_INV ||
 	    !(post_opcodes(qp->init.qp_type) & BIT(wr->opcode)))
 		return EINVAL;
 	if (wr->send_flags & ~(unsigned int)FLAGS)
 		return EINVAL;
-	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->sq.max_sge)
+	if (n_sge_of(wr) < 0 || (uint32_t)n_sge_of(wr) > qp->sq.max_sge)
+		return EINVAL;
+	if (wr->opcode == IBV_WR_BIND_MW && !is_bind(wr))
 		return EINVAL;
 	bytes = bytes_of(wr);
 	if (bytes > FAB_MSG_MAX)
@@ -91,6 +107,17 @@ static void copy_inline(struct fab_send *send, const struct ibv_send_wr *wr)
 	}
 }
 
+static void fill_bind(struct fab_send *send, const struct ibv_send_wr *wr)
+{
+	const struct ibv_mw_bind_info *bind = &wr->bind_mw.bind_info;
+
+	send->rkey = wr->bind_mw.rkey;
+	send->bind_lkey = bind->mr ? bind->mr->lkey : 0;
+	send->remote_addr = bind->addr;
+	send->bind_bytes = bind->length;
+	send->bind_access = bind->mw_access_flags;
+}
+
 static void fill_remote(struct fab_send *send, const struct fab_qp *qp,
 			const struct ibv_send_wr *wr)
 {
@@ -103,6 +130,10 @@ static void fill_remote(struct fab_send *send, const struct fab_qp *qp,
 		send->rkey = wr->wr.atomic.rkey;
 		send->compare_add = wr->wr.atomic.compare_add;
 		send->swap = wr->wr.atomic.swap;
+	} else if (wr->opcode == IBV_WR_BIND_MW) {
+		fill_bind(send, wr);
+	} else if (BIT(wr->opcode) & (BIT(IBV_WR_LOCAL_INV) | BIT(IBV_WR_SEND_WITH_INV))) {
+		send->rkey = wr->invalidate_rkey;
 	} else {
 		send->remote_addr = wr->wr.rdma.remote_addr;
 		send->rkey = wr->wr.rdma.rkey;
@@ -119,16 +150,16 @@ static void fill_send(struct fab_send *send, struct fab_qp *qp, const struct ibv
 	send->bytes = bytes_of(wr);
 	send->imm = wr->imm_data;
 	send->inline_data = NULL;
-	send->n_sge = (uint32_t)wr->num_sge;
+	send->n_sge = (uint32_t)n_sge_of(wr);
 	fill_remote(send, qp, wr);
 	if (wr->send_flags & IBV_SEND_INLINE)
 		copy_inline(send, wr);
 	else
-		for (i = 0; i < wr->num_sge; i++)
+		for (i = 0; i < n_sge_of(wr); i++)
 			send->sge[i] = wr->sg_list[i];
 	send->first_psn = qp->sq.post_psn;
 	/* A datagram is one packet; it takes no number of the peer's. */
-	send->n_psn = 1;
+	send->n_psn = BIT(wr->opcode) & LOCALS ? 0 : 1;
 	if (qp->payload_bytes && send->bytes)
 		send->n_psn = (uint32_t)((send->bytes - 1) / qp->payload_bytes) + 1;
 	qp->sq.post_psn += send->n_psn;
@@ -206,5 +237,20 @@ int post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **b
 		*bad = wr;
 	post_start(qp);
 	context_unlock(context);
+	return err;
+}
+
+int post_bind(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
+{
+	struct ibv_send_wr *bad, wr = {
+		.wr_id = bind->wr_id,
+		.opcode = IBV_WR_BIND_MW,
+		.send_flags = bind->send_flags,
+		.bind_mw = {mw, ibv_inc_rkey(mw->rkey), bind->bind_info},
+	};
+	int err = post_send(qp, &wr, &bad);
+
+	if (!err)
+		mw->rkey = wr.bind_mw.rkey;
 	return err;
 }

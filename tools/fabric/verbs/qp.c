@@ -14,6 +14,7 @@
 #include "tools/fabric/verbs/engine.h"
 #include "tools/fabric/verbs/receive_queue.h"
 #include "tools/fabric/verbs/transport.h"
+#include "tools/fabric/verbs/window.h"
 
 #define INLINE_GIVEN 64
 
@@ -27,6 +28,9 @@ SAME_BIT(IBV_QP_EX_WITH_SEND_WITH_IMM, IBV_WR_SEND_WITH_IMM);
 SAME_BIT(IBV_QP_EX_WITH_RDMA_READ, IBV_WR_RDMA_READ);
 SAME_BIT(IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_CMP_AND_SWP);
 SAME_BIT(IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD, IBV_WR_ATOMIC_FETCH_AND_ADD);
+SAME_BIT(IBV_QP_EX_WITH_LOCAL_INV, IBV_WR_LOCAL_INV);
+SAME_BIT(IBV_QP_EX_WITH_BIND_MW, IBV_WR_BIND_MW);
+SAME_BIT(IBV_QP_EX_WITH_SEND_WITH_INV, IBV_WR_SEND_WITH_INV);
 
 static int check_type(enum ibv_qp_type type)
 {
@@ -249,6 +253,7 @@ int ibv_destroy_qp(struct ibv_qp *ibv)
 	}
 	/* Requests that were carried out are acknowledged, or the peer would report an error. */
 	ack_send(qp);
+	window_forget(qp);
 	context->qp[ibv->qp_num % FAB_SLOT_QPS] = NULL;
 	list_remove(&qp->active);
 	list_remove(&qp->unacked);

@@ -13,6 +13,9 @@ struct ibv_qp *qp_create_ex(struct ibv_context *verbs, struct ibv_qp_init_attr_e
 /** post_send() - of struct ibv_context_ops. Return: 0, or errno with *bad set. */
 int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 
+/** post_bind() - bind a window of type 1, which has a new key then. Return: 0 or errno. */
+int post_bind(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
+
 /** post_opcodes() - what a type of queue pairs can do: bits by their enum ibv_wr_opcode. */
 unsigned int post_opcodes(enum ibv_qp_type type);
 

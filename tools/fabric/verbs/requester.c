@@ -13,6 +13,7 @@
 #include "tools/fabric/verbs/completion.h"
 #include "tools/fabric/verbs/tick.h"
 #include "tools/fabric/verbs/transport.h"
+#include "tools/fabric/verbs/window.h"
 
 #define ATOMIC_BYTES	8
 #define RNR_FOR_EVER	7
@@ -32,6 +33,12 @@ static bool is_atomic(const struct fab_send *send)
 static bool has_response(const struct fab_send *send)
 {
 	return send->opcode == IBV_WR_RDMA_READ || is_atomic(send);
+}
+
+/* Carried out here, without a packet: IBTA vol. 1, 10.6.6.3. */
+static bool is_local(const struct fab_send *send)
+{
+	return send->opcode == IBV_WR_LOCAL_INV || send->opcode == IBV_WR_BIND_MW;
 }
 
 static uint32_t psns_of(const struct fab_qp *qp, uint32_t bytes)
@@ -169,6 +176,9 @@ static bool may_go(const struct fab_qp *qp, const struct fab_send *send)
 
 	if (qp->attr.qp_state == IBV_QPS_SQD && !has_begun(qp, send))
 		return false;
+	/* What was sent before may still have to be sent again, by the key that goes. */
+	if (is_local(send))
+		return sq->at == 0;
 	if (qp->init.qp_type == IBV_QPT_UC)
 		return true;
 	if (in_flight && in_flight + next_psns(qp, send) > sq->window)
@@ -214,6 +224,12 @@ static bool has_imm(const struct fab_send *send)
 	return send->opcode == IBV_WR_SEND_WITH_IMM || send->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
 }
 
+static bool is_send(const struct fab_send *send)
+{
+	return send->opcode == IBV_WR_SEND || send->opcode == IBV_WR_SEND_WITH_IMM ||
+	       send->opcode == IBV_WR_SEND_WITH_INV;
+}
+
 static void mark_last(struct fab_packet *packet, const struct fab_send *send)
 {
 	packet->flags |= FAB_LAST | FAB_ASK_ACK;
@@ -222,6 +238,10 @@ static void mark_last(struct fab_packet *packet, const struct fab_send *send)
 	if (has_imm(send)) {
 		packet->flags |= FAB_IMM;
 		packet->imm = send->imm;
+	}
+	if (send->opcode == IBV_WR_SEND_WITH_INV) {
+		packet->flags |= FAB_INVALIDATE;
+		packet->rkey = send->rkey;
 	}
 }
 
@@ -249,9 +269,7 @@ static enum ibv_wc_status send_data(struct fab_qp *qp, const struct fab_send *se
 	status = transport_gather(qp, send, offset, packet->bytes, &payload);
 	if (status != IBV_WC_SUCCESS)
 		return status;
-	packet->op = send->opcode == IBV_WR_SEND || send->opcode == IBV_WR_SEND_WITH_IMM
-			     ? FAB_OP_SEND
-			     : FAB_OP_WRITE;
+	packet->op = is_send(send) ? FAB_OP_SEND : FAB_OP_WRITE;
 	if (packet->op == FAB_OP_WRITE) {
 		packet->rkey = send->rkey;
 		packet->remote_addr = send->remote_addr;
@@ -267,12 +285,23 @@ static enum ibv_wc_status send_data(struct fab_qp *qp, const struct fab_send *se
 	return IBV_WC_SUCCESS;
 }
 
+static enum ibv_wc_status carry_out(struct fab_qp *qp, const struct fab_send *send)
+{
+	if (send->opcode == IBV_WR_BIND_MW ? !window_bind(qp, send)
+					   : !window_invalidate(qp, send->rkey))
+		return IBV_WC_MW_BIND_ERR;
+	send_done(qp, IBV_WC_SUCCESS);
+	return IBV_WC_SUCCESS;
+}
+
 static enum ibv_wc_status send_next(struct fab_qp *qp, const struct fab_send *send)
 {
 	uint32_t n_psns = next_psns(qp, send);
 	enum ibv_wc_status status = IBV_WC_SUCCESS;
 	struct fab_packet packet;
 
+	if (is_local(send))
+		return carry_out(qp, send);
 	transport_header(qp, &packet);
 	packet.psn = (uint32_t)qp->sq.send_psn & FAB_PSN_MASK;
 	if (send->opcode == IBV_WR_RDMA_READ)

@@ -9,6 +9,7 @@
 #include "tools/fabric/verbs/completion.h"
 #include "tools/fabric/verbs/memory.h"
 #include "tools/fabric/verbs/transport.h"
+#include "tools/fabric/verbs/window.h"
 
 #define ATOMIC_BYTES 8
 
@@ -71,6 +72,10 @@ static void receive_done(struct fab_qp *qp, enum ibv_wc_status status,
 	if (packet->flags & FAB_IMM) {
 		wc.wc_flags = IBV_WC_WITH_IMM;
 		wc.imm_data = packet->imm;
+	}
+	if (packet->flags & FAB_INVALIDATE) {
+		wc.wc_flags = IBV_WC_WITH_INV;
+		wc.invalidated_rkey = packet->rkey;
 	}
 	responder->receive = NULL;
 	cq_push(to_cq(qp->ex.qp_base.recv_cq), &wc, packet->flags & FAB_SOLICITED);
@@ -141,6 +146,10 @@ static bool take_send(struct fab_qp *qp, const struct fab_packet *packet, const 
 		return false;
 	}
 	responder->offset += packet->bytes;
+	if (packet->flags & FAB_INVALIDATE && !window_invalidate(qp, packet->rkey)) {
+		refuse_request(qp, FAB_NAK_REMOTE_ACCESS);
+		return false;
+	}
 	if (packet->flags & FAB_LAST)
 		receive_done(qp, IBV_WC_SUCCESS, packet, false);
 	return true;
@@ -161,9 +170,8 @@ static bool begin_write(struct fab_qp *qp, const struct fab_packet *packet)
 	}
 	/* IBTA vol. 1, 9.7.4.1.5: of nothing, the key is not looked at. */
 	if (qp->attr.qp_access_flags & IBV_ACCESS_REMOTE_WRITE &&
-	    (!packet->dma_bytes ||
-	     memory_find(context_of(qp), qp->ex.qp_base.pd, packet->rkey, packet->remote_addr,
-			 packet->dma_bytes, IBV_ACCESS_REMOTE_WRITE)))
+	    (!packet->dma_bytes || memory_find_remote(qp, packet->rkey, packet->remote_addr,
+						      packet->dma_bytes, IBV_ACCESS_REMOTE_WRITE)))
 		return true;
 	refuse_request(qp, FAB_NAK_REMOTE_ACCESS);
 	return false;
@@ -193,8 +201,8 @@ static bool take_write(struct fab_qp *qp, const struct fab_packet *packet, const
 	if (packet->flags & FAB_LAST && packet->flags & FAB_IMM && !take_receive(qp))
 		return false;
 	addr = responder->write_addr + responder->offset;
-	mr = memory_find(context_of(qp), qp->ex.qp_base.pd, responder->write_rkey, addr,
-			 packet->bytes, IBV_ACCESS_REMOTE_WRITE);
+	mr = memory_find_remote(qp, responder->write_rkey, addr, packet->bytes,
+				IBV_ACCESS_REMOTE_WRITE);
 	if (packet->bytes && !mr) {
 		refuse_request(qp, FAB_NAK_REMOTE_ACCESS);
 		return false;
@@ -216,8 +224,8 @@ static bool may_read(struct fab_qp *qp, const struct fab_packet *packet)
 {
 	return qp->attr.qp_access_flags & IBV_ACCESS_REMOTE_READ &&
 	       (!packet->dma_bytes ||
-		memory_find(context_of(qp), qp->ex.qp_base.pd, packet->rkey, packet->remote_addr,
-			    packet->dma_bytes, IBV_ACCESS_REMOTE_READ));
+		memory_find_remote(qp, packet->rkey, packet->remote_addr, packet->dma_bytes,
+				   IBV_ACCESS_REMOTE_READ));
 }
 
 static struct fab_response response_to_read(const struct fab_qp *qp,
@@ -291,8 +299,8 @@ static void take_atomic(struct fab_qp *qp, const struct fab_packet *packet)
 
 	if (!responder->replay)
 		responder->replay = calloc(FAB_RD_MAX, sizeof(*responder->replay));
-	mr = memory_find(context_of(qp), qp->ex.qp_base.pd, packet->rkey, packet->remote_addr,
-			 ATOMIC_BYTES, IBV_ACCESS_REMOTE_ATOMIC);
+	mr = memory_find_remote(qp, packet->rkey, packet->remote_addr, ATOMIC_BYTES,
+				IBV_ACCESS_REMOTE_ATOMIC);
 	if (!(qp->attr.qp_access_flags & IBV_ACCESS_REMOTE_ATOMIC) || !mr || !responder->replay) {
 		refuse_request(qp, FAB_NAK_REMOTE_ACCESS);
 		return;
@@ -367,12 +375,12 @@ static bool is_data(const struct fab_packet *packet)
 }
 
 /* A message begins with its first packet, and nothing else comes before its last: IBTA vol. 1,
- * 9.7.4.1.2. No key can be invalidated from afar: there are no memory windows. */
+ * 9.7.4.1.2. */
 static bool is_in_place(const struct fab_qp *qp, const struct fab_packet *packet)
 {
 	const struct fab_responder *responder = &qp->responder;
 
-	if (packet->op == FAB_OP_UNKNOWN || packet->flags & FAB_INVALIDATE)
+	if (packet->op == FAB_OP_UNKNOWN)
 		return false;
 	if (is_data(packet) && !has_good_length(qp, packet))
 		return false;

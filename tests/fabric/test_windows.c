@@ -1,0 +1,600 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Memory windows of both types, and requests to invalidate their keys, from here and from afar.
+ * Runs on a host of a soft fabric, on both of its wires: tests/fabric/meson.build.
+ */
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/fabric/rig.h"
+
+#define BYTES	   64
+#define OPS	   (IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_SEND_WITH_INV)
+#define REMOTE_ALL (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
+
+/* b's queue pair allows all, its region nothing but windows. */
+static const struct rig_config rc = { .access = RIG_ALL_ACCESS };
+
+static void open_for_windows(struct rig *rig)
+{
+	rig_open(rig, &rc);
+	ck_assert_int_eq(ibv_rereg_mr(rig->b.mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+				      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND),
+			 0);
+	memcpy(rig->a.memory, "elephant", 8);
+}
+
+static struct ibv_mw *new_window(struct rig *rig, enum ibv_mw_type type)
+{
+	struct ibv_mw *mw = ibv_alloc_mw(rig->pd, type);
+
+	ck_assert_ptr_nonnull(mw);
+	return mw;
+}
+
+static void close_with(struct rig *rig, struct ibv_mw *mw)
+{
+	ck_assert_int_eq(ibv_dealloc_mw(mw), 0);
+	rig_close(rig);
+}
+
+static struct ibv_mw_bind_info first_bytes(struct rig *rig)
+{
+	return (struct ibv_mw_bind_info){ rig->b.mr, (uintptr_t)rig->b.memory, BYTES, REMOTE_ALL };
+}
+
+/* --- what a window allows ------------------------------------------------ */
+
+static struct ibv_send_wr access_wr(struct rig *rig, enum ibv_wr_opcode opcode, struct ibv_sge *sge,
+				    uint32_t rkey, uint64_t addr)
+{
+	struct ibv_send_wr wr = rig_wr(rig, opcode, sge, 8);
+
+	if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+		wr.wr.atomic.rkey = rkey;
+		wr.wr.atomic.remote_addr = addr;
+	} else {
+		wr.wr.rdma.rkey = rkey;
+		wr.wr.rdma.remote_addr = addr;
+	}
+	return wr;
+}
+
+static void expect_access(struct rig *rig, enum ibv_wr_opcode opcode, uint32_t rkey, uint64_t addr,
+			  enum ibv_wc_status status)
+{
+	struct ibv_sge sge;
+	struct ibv_send_wr wr = access_wr(rig, opcode, &sge, rkey, addr);
+
+	rig_post(&rig->a, &wr);
+	rig_wait(rig->a.cq, status);
+}
+
+static void expect_write(struct rig *rig, uint32_t rkey, enum ibv_wc_status status)
+{
+	expect_access(rig, IBV_WR_RDMA_WRITE, rkey, (uintptr_t)rig->b.memory, status);
+}
+
+/* --- type 1 -------------------------------------------------------------- */
+
+static void bind_one(struct rig *rig, struct ibv_mw *mw, struct ibv_mw_bind_info info,
+		     enum ibv_wc_status status)
+{
+	struct ibv_mw_bind bind = { .wr_id = 7, .bind_info = info };
+	uint32_t before = mw->rkey;
+	struct ibv_wc wc;
+
+	bind.send_flags = IBV_SEND_SIGNALED;
+	ck_assert_int_eq(ibv_bind_mw(rig->b.qp, mw, &bind), 0);
+	ck_assert_uint_ne(mw->rkey, before);
+	wc = rig_wait(rig->b.cq, status);
+	ck_assert_uint_eq(wc.wr_id, 7);
+	if (status == IBV_WC_SUCCESS)
+		ck_assert_int_eq(wc.opcode, IBV_WC_BIND_MW);
+}
+
+/* A window to b's first bytes. */
+static struct ibv_mw *open_bound(struct rig *rig)
+{
+	struct ibv_mw *mw;
+
+	open_for_windows(rig);
+	mw = new_window(rig, IBV_MW_TYPE_1);
+	bind_one(rig, mw, first_bytes(rig), IBV_WC_SUCCESS);
+	return mw;
+}
+
+START_TEST(window_opens_its_range_to_the_peer)
+{
+	struct ibv_mw *mw;
+	struct rig rig;
+
+	mw = open_bound(&rig);
+	expect_write(&rig, mw->rkey, IBV_WC_SUCCESS);
+	ck_assert_int_eq(memcmp(rig.b.memory, "elephant", 8), 0);
+	expect_access(&rig, IBV_WR_RDMA_READ, mw->rkey, (uintptr_t)rig.b.memory, IBV_WC_SUCCESS);
+	expect_access(&rig, IBV_WR_ATOMIC_FETCH_AND_ADD, mw->rkey,
+		      (uintptr_t)rig.b.memory + BYTES - 8, IBV_WC_SUCCESS);
+	close_with(&rig, mw);
+}
+END_TEST
+
+START_TEST(window_grants_nothing_beyond_its_end)
+{
+	struct ibv_mw *mw;
+	struct rig rig;
+
+	mw = open_bound(&rig);
+	expect_access(&rig, IBV_WR_RDMA_WRITE, mw->rkey, (uintptr_t)rig.b.memory + BYTES - 7,
+		      IBV_WC_REM_ACCESS_ERR);
+	close_with(&rig, mw);
+}
+END_TEST
+
+static const enum ibv_wr_opcode accesses[] = { IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ,
+					       IBV_WR_ATOMIC_FETCH_AND_ADD };
+
+START_TEST(window_grants_no_access_that_it_was_not_given)
+{
+	static const unsigned int others[] = {
+		IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
+		IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC,
+		IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ,
+	};
+	struct ibv_mw_bind_info info;
+	struct ibv_mw *mw;
+	struct rig rig;
+
+	open_for_windows(&rig);
+	mw = new_window(&rig, IBV_MW_TYPE_1);
+	info = first_bytes(&rig);
+	info.mw_access_flags = others[_i];
+	bind_one(&rig, mw, info, IBV_WC_SUCCESS);
+	expect_access(&rig, accesses[_i], mw->rkey, info.addr, IBV_WC_REM_ACCESS_ERR);
+	close_with(&rig, mw);
+}
+END_TEST
+
+START_TEST(window_that_begins_at_zero)
+{
+	struct ibv_mw_bind_info info;
+	struct ibv_mw *mw;
+	struct rig rig;
+
+	open_for_windows(&rig);
+	mw = new_window(&rig, IBV_MW_TYPE_1);
+	info = first_bytes(&rig);
+	info.addr += 8;
+	info.mw_access_flags |= IBV_ACCESS_ZERO_BASED;
+	bind_one(&rig, mw, info, IBV_WC_SUCCESS);
+	expect_access(&rig, IBV_WR_RDMA_WRITE, mw->rkey, 0, IBV_WC_SUCCESS);
+	ck_assert_int_eq(memcmp(rig.b.memory + 8, "elephant", 8), 0);
+	close_with(&rig, mw);
+}
+END_TEST
+
+/* How a key comes to stand for nothing. */
+enum end_of_key {
+	NEVER_BOUND,
+	BOUND_ANEW,
+	UNBOUND,
+	DEALLOCATED,
+	N_ENDS,
+};
+
+START_TEST(old_key_of_a_window_stands_for_nothing)
+{
+	struct ibv_mw_bind_info nothing = { .mr = NULL };
+	struct ibv_mw *mw;
+	struct rig rig;
+	uint32_t rkey;
+
+	open_for_windows(&rig);
+	mw = new_window(&rig, IBV_MW_TYPE_1);
+	if (_i != NEVER_BOUND)
+		bind_one(&rig, mw, first_bytes(&rig), IBV_WC_SUCCESS);
+	rkey = mw->rkey;
+	if (_i == BOUND_ANEW)
+		bind_one(&rig, mw, first_bytes(&rig), IBV_WC_SUCCESS);
+	if (_i == UNBOUND)
+		bind_one(&rig, mw, nothing, IBV_WC_SUCCESS);
+	if (_i == DEALLOCATED)
+		ck_assert_int_eq(ibv_dealloc_mw(mw), 0);
+	if (_i == BOUND_ANEW)
+		expect_write(&rig, mw->rkey, IBV_WC_SUCCESS);
+	expect_write(&rig, rkey, IBV_WC_REM_ACCESS_ERR);
+	if (_i != DEALLOCATED)
+		close_with(&rig, mw);
+}
+END_TEST
+
+START_TEST(key_of_a_window_is_no_local_key)
+{
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct ibv_mw *mw;
+	struct rig rig;
+
+	mw = open_bound(&rig);
+	wr = rig_wr(&rig, IBV_WR_RDMA_WRITE, &sge, 8);
+	sge = (struct ibv_sge){ (uintptr_t)rig.b.memory, 8, mw->rkey };
+	rig_post(&rig.b, &wr);
+	rig_wait(rig.b.cq, IBV_WC_LOC_PROT_ERR);
+	close_with(&rig, mw);
+}
+END_TEST
+
+START_TEST(region_stays_while_a_window_is_bound_to_it)
+{
+	struct ibv_mw *mw;
+	struct rig rig;
+
+	mw = open_bound(&rig);
+	ck_assert_int_eq(ibv_dereg_mr(rig.b.mr), EBUSY);
+	ck_assert_int_eq(ibv_rereg_mr(rig.b.mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0),
+			 IBV_REREG_MR_ERR_INPUT);
+	ck_assert_int_eq(errno, EBUSY);
+	ck_assert_int_eq(ibv_dealloc_mw(mw), 0);
+	rig_close(&rig); /* which deregisters it */
+}
+END_TEST
+
+enum wrong {
+	BEYOND_THE_REGION,
+	WINDOW_OF_A_WINDOW,
+	NO_WINDOWS_ALLOWED,
+	WRITE_TO_A_READABLE_REGION,
+	N_WRONG,
+};
+
+START_TEST(wrong_bind_is_an_error_of_the_queue_pair)
+{
+	struct ibv_mw_bind_info info;
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	struct ibv_mw *mw;
+	struct rig rig;
+	int access = _i == NO_WINDOWS_ALLOWED ? IBV_ACCESS_LOCAL_WRITE : IBV_ACCESS_MW_BIND;
+
+	open_for_windows(&rig);
+	mw = new_window(&rig, IBV_MW_TYPE_1);
+	info = first_bytes(&rig);
+	if (_i == BEYOND_THE_REGION)
+		info.addr += RIG_BYTES - BYTES + 1;
+	if (_i == WINDOW_OF_A_WINDOW)
+		info.mw_access_flags = IBV_ACCESS_MW_BIND;
+	if (_i >= NO_WINDOWS_ALLOWED)
+		ck_assert_int_eq(
+			ibv_rereg_mr(rig.b.mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, access),
+			0);
+	bind_one(&rig, mw, info, IBV_WC_MW_BIND_ERR);
+	ck_assert_int_eq(ibv_query_qp(rig.b.qp, &attr, IBV_QP_STATE, &init), 0);
+	ck_assert_int_eq(attr.qp_state, IBV_QPS_ERR);
+	close_with(&rig, mw);
+}
+END_TEST
+
+/* --- type 2 -------------------------------------------------------------- */
+
+static struct ibv_send_wr bind_wr(struct ibv_mw *mw, struct ibv_mw_bind_info info)
+{
+	return (struct ibv_send_wr){
+		.opcode = IBV_WR_BIND_MW,
+		.send_flags = IBV_SEND_SIGNALED,
+		.bind_mw = {mw, ibv_inc_rkey(mw->rkey), info},
+	};
+}
+
+static struct ibv_send_wr invalidate_wr(enum ibv_wr_opcode opcode, uint32_t rkey)
+{
+	return (struct ibv_send_wr){
+		.opcode = opcode,
+		.send_flags = IBV_SEND_SIGNALED,
+		.invalidate_rkey = rkey,
+	};
+}
+
+/* Bound by b's queue pair. */
+static struct ibv_mw *new_bound(struct rig *rig)
+{
+	struct ibv_mw *mw = new_window(rig, IBV_MW_TYPE_2);
+	struct ibv_send_wr wr = bind_wr(mw, first_bytes(rig));
+
+	rig_post(&rig->b, &wr);
+	ck_assert_int_eq(rig_wait(rig->b.cq, IBV_WC_SUCCESS).opcode, IBV_WC_BIND_MW);
+	mw->rkey = wr.bind_mw.rkey;
+	return mw;
+}
+
+START_TEST(window_of_type_2_has_the_key_that_the_program_gave_it)
+{
+	struct ibv_mw *mw;
+	struct rig rig;
+
+	open_for_windows(&rig);
+	mw = new_bound(&rig);
+	expect_write(&rig, mw->rkey, IBV_WC_SUCCESS);
+	expect_write(&rig, ibv_inc_rkey(mw->rkey), IBV_WC_REM_ACCESS_ERR);
+	close_with(&rig, mw);
+}
+END_TEST
+
+START_TEST(window_of_type_2_is_for_one_queue_pair)
+{
+	struct ibv_sge sge;
+	struct ibv_send_wr wr;
+	struct ibv_mw *mw;
+	struct rig rig;
+
+	open_for_windows(&rig);
+	mw = new_bound(&rig);
+	/* Now b writes by a's queue pair. */
+	wr = access_wr(&rig, IBV_WR_RDMA_WRITE, &sge, mw->rkey, (uintptr_t)rig.b.memory);
+	sge = (struct ibv_sge){ (uintptr_t)rig.b.memory, 8, rig.b.mr->lkey };
+	rig_post(&rig.b, &wr);
+	rig_wait(rig.b.cq, IBV_WC_REM_ACCESS_ERR);
+	close_with(&rig, mw);
+}
+END_TEST
+
+START_TEST(bound_window_of_type_2_is_not_bound_again)
+{
+	struct ibv_send_wr wr;
+	struct ibv_mw *mw;
+	struct rig rig;
+
+	open_for_windows(&rig);
+	mw = new_bound(&rig);
+	wr = bind_wr(mw, first_bytes(&rig));
+	rig_post(&rig.b, &wr);
+	rig_wait(rig.b.cq, IBV_WC_MW_BIND_ERR);
+	close_with(&rig, mw);
+}
+END_TEST
+
+START_TEST(invalidated_window_can_be_bound_again)
+{
+	struct ibv_send_wr wr;
+	struct ibv_mw *mw;
+	struct rig rig;
+	uint32_t old;
+
+	open_for_windows(&rig);
+	mw = new_bound(&rig);
+	old = mw->rkey;
+	wr = invalidate_wr(IBV_WR_LOCAL_INV, old);
+	rig_post(&rig.b, &wr);
+	ck_assert_int_eq(rig_wait(rig.b.cq, IBV_WC_SUCCESS).opcode, IBV_WC_LOCAL_INV);
+	wr = bind_wr(mw, first_bytes(&rig));
+	rig_post(&rig.b, &wr);
+	rig_wait(rig.b.cq, IBV_WC_SUCCESS);
+	expect_write(&rig, wr.bind_mw.rkey, IBV_WC_SUCCESS);
+	expect_write(&rig, old, IBV_WC_REM_ACCESS_ERR);
+	close_with(&rig, mw);
+}
+END_TEST
+
+START_TEST(peer_invalidates_a_window_and_the_receive_says_so)
+{
+	struct ibv_send_wr wr;
+	struct ibv_mw *mw;
+	struct ibv_wc wc;
+	struct rig rig;
+
+	open_for_windows(&rig);
+	mw = new_bound(&rig);
+	rig_receive(&rig.b, 1, BYTES);
+	wr = invalidate_wr(IBV_WR_SEND_WITH_INV, mw->rkey);
+	rig_post(&rig.a, &wr);
+	wc = rig_wait(rig.b.cq, IBV_WC_SUCCESS);
+	ck_assert_uint_eq(wc.wc_flags, IBV_WC_WITH_INV);
+	ck_assert_uint_eq(wc.invalidated_rkey, mw->rkey);
+	ck_assert_int_eq(rig_wait(rig.a.cq, IBV_WC_SUCCESS).opcode, IBV_WC_SEND);
+	expect_write(&rig, mw->rkey, IBV_WC_REM_ACCESS_ERR);
+	close_with(&rig, mw);
+}
+END_TEST
+
+START_TEST(long_send_invalidates_at_its_end)
+{
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct ibv_mw *mw;
+	struct rig rig;
+
+	open_for_windows(&rig);
+	mw = new_bound(&rig);
+	rig_receive(&rig.b, 1, RIG_BYTES);
+	wr = rig_wr(&rig, IBV_WR_SEND_WITH_INV, &sge, RIG_BYTES);
+	wr.invalidate_rkey = mw->rkey;
+	rig_post(&rig.a, &wr);
+	ck_assert_uint_eq(rig_wait(rig.b.cq, IBV_WC_SUCCESS).invalidated_rkey, mw->rkey);
+	rig_wait(rig.a.cq, IBV_WC_SUCCESS);
+	expect_write(&rig, mw->rkey, IBV_WC_REM_ACCESS_ERR);
+	close_with(&rig, mw);
+}
+END_TEST
+
+/* A region of the program's cannot be invalidated, nor a window of type 1, nor one of nobody's. */
+static uint32_t lasting_key(struct rig *rig, struct ibv_mw *mw, int i)
+{
+	if (i == 0)
+		return rig->b.mr->rkey;
+	return i == 1 ? mw->rkey : 0x7fffff00;
+}
+
+START_TEST(only_windows_of_type_2_are_invalidated_from_afar)
+{
+	struct ibv_send_wr wr;
+	struct ibv_mw *mw;
+	struct rig rig;
+
+	mw = open_bound(&rig);
+	rig_receive(&rig.b, 1, BYTES);
+	wr = invalidate_wr(IBV_WR_SEND_WITH_INV, lasting_key(&rig, mw, _i));
+	rig_post(&rig.a, &wr);
+	rig_wait(rig.a.cq, IBV_WC_REM_ACCESS_ERR);
+	rig_wait(rig.b.cq, IBV_WC_WR_FLUSH_ERR);
+	rig_event(&rig, IBV_EVENT_QP_ACCESS_ERR);
+	close_with(&rig, mw);
+}
+END_TEST
+
+START_TEST(only_windows_of_type_2_are_invalidated_from_here)
+{
+	struct ibv_send_wr wr;
+	struct ibv_mw *mw;
+	struct rig rig;
+
+	mw = open_bound(&rig);
+	wr = invalidate_wr(IBV_WR_LOCAL_INV, lasting_key(&rig, mw, _i));
+	rig_post(&rig.b, &wr);
+	rig_wait(rig.b.cq, IBV_WC_MW_BIND_ERR);
+	close_with(&rig, mw);
+}
+END_TEST
+
+START_TEST(queue_pair_that_ends_leaves_its_windows_unbound)
+{
+	struct ibv_qp_init_attr init = {
+		.qp_type = IBV_QPT_RC, .cap = {1, 1, 1, 1, 0}
+	};
+	struct ibv_mw *mw;
+	struct rig rig;
+
+	open_for_windows(&rig);
+	mw = new_bound(&rig);
+	ck_assert_int_eq(ibv_destroy_qp(rig.b.qp), 0);
+	ck_assert_int_eq(ibv_rereg_mr(rig.b.mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0), 0);
+	ck_assert_int_eq(ibv_dealloc_mw(mw), 0);
+	init.send_cq = rig.b.cq;
+	init.recv_cq = rig.b.cq;
+	rig.b.qp = ibv_create_qp(rig.pd, &init);
+	rig_close(&rig);
+}
+END_TEST
+
+/* --- order --------------------------------------------------------------- */
+
+/* In one list: what was sent before the invalidation still arrives, and what comes after tells the
+ * peer the new key. */
+START_TEST(requests_to_bind_and_invalidate_keep_their_place)
+{
+	struct ibv_send_wr wr[4], *bad;
+	struct ibv_sge sge;
+	struct ibv_mw *mw;
+	struct rig rig;
+	int i;
+
+	open_for_windows(&rig);
+	mw = new_bound(&rig);
+	rig_receive(&rig.a, 1, BYTES);
+	wr[0] = rig_wr(&rig, IBV_WR_RDMA_READ, &sge, RIG_BYTES);
+	wr[0].wr.rdma.remote_addr = (uintptr_t)rig.a.memory;
+	wr[0].wr.rdma.rkey = rig.a.mr->rkey;
+	sge = (struct ibv_sge){ (uintptr_t)rig.b.memory, RIG_BYTES, rig.b.mr->lkey };
+	wr[1] = invalidate_wr(IBV_WR_LOCAL_INV, mw->rkey);
+	wr[2] = bind_wr(mw, first_bytes(&rig));
+	wr[3] = (struct ibv_send_wr){ .opcode = IBV_WR_SEND_WITH_IMM,
+				      .send_flags = IBV_SEND_SIGNALED,
+				      .imm_data = wr[2].bind_mw.rkey };
+	for (i = 0; i < 4; i++) {
+		wr[i].wr_id = (uint64_t)i;
+		wr[i].next = i < 3 ? &wr[i + 1] : NULL;
+	}
+	ck_assert_int_eq(ibv_post_send(rig.b.qp, wr, &bad), 0);
+	for (i = 0; i < 4; i++)
+		ck_assert_uint_eq(rig_wait(rig.b.cq, IBV_WC_SUCCESS).wr_id, (uint64_t)i);
+	expect_write(&rig, rig_wait(rig.a.cq, IBV_WC_SUCCESS).imm_data, IBV_WC_SUCCESS);
+	close_with(&rig, mw);
+}
+END_TEST
+
+START_TEST(functions_of_an_extended_queue_pair_bind_and_invalidate)
+{
+	struct ibv_mw_bind_info info;
+	struct ibv_qp_ex *ex;
+	struct ibv_mw *mw;
+	struct rig rig;
+	uint32_t rkey;
+
+	rig_open(&rig, &(struct rig_config){ .send_ops = OPS });
+	mw = new_window(&rig, IBV_MW_TYPE_2);
+	rkey = ibv_inc_rkey(mw->rkey);
+	info = first_bytes(&rig);
+	ck_assert_int_eq(ibv_rereg_mr(rig.b.mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+				      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND),
+			 0);
+	ex = ibv_qp_to_qp_ex(rig.b.qp);
+	ibv_wr_start(ex);
+	ex->wr_flags = IBV_SEND_SIGNALED;
+	ibv_wr_bind_mw(ex, mw, rkey, &info);
+	ibv_wr_local_inv(ex, rkey);
+	ibv_wr_bind_mw(ex, mw, ibv_inc_rkey(rkey), &info);
+	ck_assert_int_eq(ibv_wr_complete(ex), 0);
+	ck_assert_int_eq(rig_wait(rig.b.cq, IBV_WC_SUCCESS).opcode, IBV_WC_BIND_MW);
+	ck_assert_int_eq(rig_wait(rig.b.cq, IBV_WC_SUCCESS).opcode, IBV_WC_LOCAL_INV);
+	ck_assert_int_eq(rig_wait(rig.b.cq, IBV_WC_SUCCESS).opcode, IBV_WC_BIND_MW);
+	rig_receive(&rig.b, 1, BYTES);
+	ex = ibv_qp_to_qp_ex(rig.a.qp);
+	ibv_wr_start(ex);
+	ex->wr_flags = IBV_SEND_SIGNALED;
+	ibv_wr_send_inv(ex, ibv_inc_rkey(rkey));
+	ck_assert_int_eq(ibv_wr_complete(ex), 0);
+	ck_assert_uint_eq(rig_wait(rig.b.cq, IBV_WC_SUCCESS).invalidated_rkey, ibv_inc_rkey(rkey));
+	rig_wait(rig.a.cq, IBV_WC_SUCCESS);
+	close_with(&rig, mw);
+}
+END_TEST
+
+START_TEST(device_says_what_windows_it_has)
+{
+	struct ibv_device_attr attr;
+	struct rig rig;
+
+	rig_open(&rig, &rc);
+	ck_assert_int_eq(ibv_query_device(rig.verbs, &attr), 0);
+	ck_assert(attr.device_cap_flags & IBV_DEVICE_MEM_WINDOW);
+	ck_assert(attr.device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2B);
+	ck_assert(!(attr.device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2A));
+	ck_assert_int_gt(attr.max_mw, 0);
+	rig_close(&rig);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("windows");
+	TCase *tcase = tcase_create("windows");
+	SRunner *runner;
+	int n_failed;
+
+	tcase_add_test(tcase, device_says_what_windows_it_has);
+	tcase_add_test(tcase, window_opens_its_range_to_the_peer);
+	tcase_add_test(tcase, window_grants_nothing_beyond_its_end);
+	tcase_add_loop_test(tcase, window_grants_no_access_that_it_was_not_given, 0, 3);
+	tcase_add_test(tcase, window_that_begins_at_zero);
+	tcase_add_loop_test(tcase, old_key_of_a_window_stands_for_nothing, 0, N_ENDS);
+	tcase_add_test(tcase, key_of_a_window_is_no_local_key);
+	tcase_add_test(tcase, region_stays_while_a_window_is_bound_to_it);
+	tcase_add_loop_test(tcase, wrong_bind_is_an_error_of_the_queue_pair, 0, N_WRONG);
+	tcase_add_test(tcase, window_of_type_2_has_the_key_that_the_program_gave_it);
+	tcase_add_test(tcase, window_of_type_2_is_for_one_queue_pair);
+	tcase_add_test(tcase, bound_window_of_type_2_is_not_bound_again);
+	tcase_add_test(tcase, invalidated_window_can_be_bound_again);
+	tcase_add_test(tcase, peer_invalidates_a_window_and_the_receive_says_so);
+	tcase_add_test(tcase, long_send_invalidates_at_its_end);
+	tcase_add_loop_test(tcase, only_windows_of_type_2_are_invalidated_from_afar, 0, 3);
+	tcase_add_loop_test(tcase, only_windows_of_type_2_are_invalidated_from_here, 0, 3);
+	tcase_add_test(tcase, queue_pair_that_ends_leaves_its_windows_unbound);
+	tcase_add_test(tcase, requests_to_bind_and_invalidate_keep_their_place);
+	tcase_add_test(tcase, functions_of_an_extended_queue_pair_bind_and_invalidate);
+	suite_add_tcase(suite, tcase);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	n_failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return n_failed ? 1 : 0;
+}
