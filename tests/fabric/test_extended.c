@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Verbs that not every device has: changing a memory region, memory on demand and of the device,
- * thread and parent domains, timestamps. Runs on a host of a soft fabric: tests/fabric/meson.build.
+ * thread and parent domains, timestamps, shared receive queues of another size. Runs on a host of a
+ * soft fabric: tests/fabric/meson.build.
  */
 #include <check.h>
 #include <errno.h>
@@ -439,6 +440,70 @@ START_TEST(completion_says_when_it_was_by_both_clocks)
 }
 END_TEST
 
+/* --- shared receive queues ----------------------------------------------- */
+
+static int resize(struct rig *rig, uint32_t max_wr, uint32_t limit, int mask)
+{
+	struct ibv_srq_attr attr = { .max_wr = max_wr, .srq_limit = limit };
+
+	return ibv_modify_srq(rig->srq, &attr, mask);
+}
+
+static void send_empty(struct rig *rig)
+{
+	struct ibv_sge sge;
+	struct ibv_send_wr wr = rig_wr(rig, IBV_WR_SEND, &sge, 0);
+
+	rig_post(&rig->a, &wr);
+	rig_wait(rig->a.cq, IBV_WC_SUCCESS);
+}
+
+/* Grown, or shrunk to what waits, after its oldest places were used once. */
+START_TEST(receives_keep_their_order_when_their_queue_changes_its_size)
+{
+	static const uint32_t sizes[] = { 3, 200 };
+	struct ibv_srq_attr attr;
+	struct rig rig;
+	uint64_t i;
+
+	rig_open(&rig, &(struct rig_config){ .srq = true });
+	for (i = 0; i < 5; i++)
+		rig_receive(&rig.b, i, 8);
+	for (i = 0; i < 2; i++) {
+		send_empty(&rig);
+		ck_assert_uint_eq(rig_wait(rig.b.cq, IBV_WC_SUCCESS).wr_id, i);
+	}
+	ck_assert_int_eq(resize(&rig, sizes[_i], 0, IBV_SRQ_MAX_WR), 0);
+	ck_assert_int_eq(ibv_query_srq(rig.srq, &attr), 0);
+	ck_assert_uint_eq(attr.max_wr, sizes[_i]);
+	for (; i < 5; i++) {
+		send_empty(&rig);
+		ck_assert_uint_eq(rig_wait(rig.b.cq, IBV_WC_SUCCESS).wr_id, i);
+	}
+	for (i = 0; i < sizes[_i]; i++)
+		rig_receive(&rig.b, i, 8);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(shared_receive_queue_does_not_shrink_below_what_it_holds)
+{
+	struct rig rig;
+	uint64_t i;
+
+	rig_open(&rig, &(struct rig_config){ .srq = true });
+	for (i = 0; i < 3; i++)
+		rig_receive(&rig.b, i, 8);
+	ck_assert_int_eq(resize(&rig, 0, 0, IBV_SRQ_MAX_WR), EINVAL);
+	ck_assert_int_eq(resize(&rig, 2, 0, IBV_SRQ_MAX_WR), EINVAL);
+	ck_assert_int_eq(resize(&rig, 1 << 20, 0, IBV_SRQ_MAX_WR), EINVAL);
+	ck_assert_int_eq(resize(&rig, 4, 5, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT), EINVAL);
+	ck_assert_int_eq(resize(&rig, 4, 4, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT), 0);
+	ck_assert_int_eq(resize(&rig, 3, 0, IBV_SRQ_MAX_WR), EINVAL);
+	rig_close(&rig);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("extended");
@@ -463,6 +528,9 @@ int main(void)
 	tcase_add_test(tcase, domain_that_asks_for_too_much_is_refused);
 	tcase_add_test(tcase, gid_table_that_does_not_fit_is_an_error);
 	tcase_add_test(tcase, completion_says_when_it_was_by_both_clocks);
+	tcase_add_loop_test(tcase, receives_keep_their_order_when_their_queue_changes_its_size, 0,
+			    2);
+	tcase_add_test(tcase, shared_receive_queue_does_not_shrink_below_what_it_holds);
 	suite_add_tcase(suite, tcase);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 void receive_queue_init(struct fab_receive_queue *queue, uint32_t n_max, uint32_t max_sge)
 {
@@ -42,6 +43,27 @@ void receive_queue_drop(struct fab_receive_queue *queue)
 {
 	queue->head = (queue->head + 1) % queue->n_max;
 	queue->count--;
+}
+
+int receive_queue_resize(struct fab_receive_queue *queue, uint32_t n_max)
+{
+	char *slot = NULL;
+	uint32_t i;
+
+	if (n_max < queue->count)
+		return EINVAL;
+	if (queue->slot) {
+		slot = calloc(n_max, queue->stride);
+		if (!slot)
+			return ENOMEM;
+	}
+	for (i = 0; i < queue->count; i++)
+		memcpy(slot + i * queue->stride, slot_at(queue, i), queue->stride);
+	free(queue->slot);
+	queue->slot = slot;
+	queue->n_max = n_max;
+	queue->head = 0;
+	return 0;
 }
 
 int receive_queue_append(struct fab_receive_queue *queue, const struct ibv_recv_wr *wr)

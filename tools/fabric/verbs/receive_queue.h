@@ -13,6 +13,9 @@ void receive_queue_init(struct fab_receive_queue *queue, uint32_t n_max, uint32_
 /** receive_queue_append() - add one. Return: 0 or errno. */
 int receive_queue_append(struct fab_receive_queue *queue, const struct ibv_recv_wr *wr);
 
+/** receive_queue_resize() - for more or fewer receives. Return: 0; EINVAL if more wait; ENOMEM. */
+int receive_queue_resize(struct fab_receive_queue *queue, uint32_t n_max);
+
 /** receive_queue_reset() - empty it. */
 void receive_queue_reset(struct fab_receive_queue *queue);
 

@@ -38,17 +38,20 @@ int ibv_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int mask)
 {
 	struct fab_context *context = to_context(ibv->context);
 	struct fab_srq *srq = to_srq(ibv);
+	uint32_t n_max, limit;
 	int err = 0;
 
 	if (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT))
 		return EINVAL;
-	if (mask & IBV_SRQ_MAX_WR) /* SRQ_RESIZE is not among the capabilities */
-		return EOPNOTSUPP;
 	pthread_mutex_lock(&context->lock);
-	if (attr->srq_limit > srq->queue.n_max)
+	n_max = mask & IBV_SRQ_MAX_WR ? attr->max_wr : srq->queue.n_max;
+	limit = mask & IBV_SRQ_LIMIT ? attr->srq_limit : srq->limit;
+	if (n_max == 0 || n_max > FAB_WR_MAX || limit > n_max)
 		err = EINVAL;
-	else if (mask & IBV_SRQ_LIMIT)
-		srq->limit = attr->srq_limit;
+	if (!err && mask & IBV_SRQ_MAX_WR)
+		err = receive_queue_resize(&srq->queue, n_max);
+	if (!err)
+		srq->limit = limit;
 	pthread_mutex_unlock(&context->lock);
 	return err;
 }
