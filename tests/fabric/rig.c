@@ -62,11 +62,13 @@ static int mask_of(enum ibv_qp_type type, enum ibv_qp_state state)
 	if (state == IBV_QPS_INIT)
 		return IBV_QP_PKEY_INDEX | IBV_QP_PORT |
 		       (type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS);
-	if (state == IBV_QPS_RTR && type == IBV_QPT_RC)
+	if (state == IBV_QPS_RTR && (type == IBV_QPT_RC || type == IBV_QPT_XRC_RECV))
 		return path | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
 	if (state == IBV_QPS_RTR)
-		return type == IBV_QPT_UC ? path : 0;
-	if (state == IBV_QPS_RTS && type == IBV_QPT_RC)
+		return type == IBV_QPT_UD ? 0 : path;
+	if (state == IBV_QPS_RTS && type == IBV_QPT_XRC_RECV)
+		return IBV_QP_TIMEOUT | IBV_QP_SQ_PSN;
+	if (state == IBV_QPS_RTS && (type == IBV_QPT_RC || type == IBV_QPT_XRC_SEND))
 		return IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
 		       IBV_QP_MAX_QP_RD_ATOMIC;
 	return state == IBV_QPS_RTS ? IBV_QP_SQ_PSN : 0;

@@ -37,8 +37,7 @@ static const struct {
 	{ IBV_QPT_RC,	      IBV_QP_INIT_ATTR_RX_HASH,	0, 0,			      EOPNOTSUPP},
 	{ IBV_QPT_RC,	      1u << 31,			0, 0,			      EOPNOTSUPP},
 	{ IBV_QPT_RAW_PACKET, 0,				 0, 0,			       EOPNOTSUPP},
-	{ IBV_QPT_XRC_SEND,   0,			       0, 0,			     EOPNOTSUPP},
-	{ IBV_QPT_XRC_RECV,   0,			       0, 0,			     EOPNOTSUPP},
+	{ IBV_QPT_XRC_RECV,   0,			       0, 0,			     EINVAL    }, /* of no domain */
 	{ IBV_QPT_DRIVER,	  0,			     0, 0,				   EOPNOTSUPP},
 	{ 77,		 0,			     0, 0,			    EINVAL    },
 };
@@ -154,7 +153,7 @@ static const struct {
 	int error;
 } shared_queues[] = {
 	{IBV_SRQT_BASIC, IBV_SRQ_INIT_ATTR_TYPE,			  0	    },
-	{ IBV_SRQT_XRC,	IBV_SRQ_INIT_ATTR_TYPE,			EOPNOTSUPP},
+	{ IBV_SRQT_XRC,	IBV_SRQ_INIT_ATTR_TYPE,			EOPNOTSUPP}, /* likewise */
 	{ IBV_SRQT_TM,   IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_TM, EOPNOTSUPP},
 	{ 77,	      IBV_SRQ_INIT_ATTR_TYPE,			      EOPNOTSUPP},
 	{ 0,	     1u << 31,				      EOPNOTSUPP},
@@ -185,7 +184,7 @@ END_TEST
 START_TEST(objects_that_there_are_none_of_are_refused)
 {
 	struct ibv_counters_init_attr counters = { .comp_mask = 0 };
-	struct ibv_xrcd_init_attr xrcd = { .comp_mask = 0 };
+	struct ibv_qp_open_attr open = { .comp_mask = 0 };
 	struct ibv_wq_init_attr wq = { .max_wr = 1 };
 	struct rig rig;
 
@@ -197,7 +196,7 @@ START_TEST(objects_that_there_are_none_of_are_refused)
 		ck_assert_int_eq(errno, EOPNOTSUPP); \
 	} while (0)
 	REFUSED(ibv_create_counters(rig.verbs, &counters));
-	REFUSED(ibv_open_xrcd(rig.verbs, &xrcd));
+	REFUSED(ibv_open_qp(rig.verbs, &open));
 	REFUSED(ibv_create_wq(rig.verbs, &wq));
 	REFUSED(ibv_alloc_null_mr(rig.pd));
 #undef REFUSED

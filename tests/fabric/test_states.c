@@ -32,42 +32,49 @@ static const enum ibv_qp_state to[N_CHANGES] = {
 	IBV_QPS_SQD,  IBV_QPS_SQD,  IBV_QPS_RTS, IBV_QPS_RTS,
 };
 
-static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD };
+static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_XRC_SEND,
+					  IBV_QPT_XRC_RECV };
+
+#define N_TYPES 5
 
 /* A letter a change, in the order above: r required, o optional, - neither. */
 static const struct {
 	unsigned int attr;
-	const char *rc, *uc, *ud;
+	const char *of[N_TYPES];
 } rows[] = {
-	{IBV_QP_CUR_STATE,	    "---oo--o-", "---oo--oo", "---oo--oo"},
-	{ IBV_QP_EN_SQD_ASYNC_NOTIFY, "-----o---", "-----o---", "-----o---"},
-	{ IBV_QP_ACCESS_FLAGS,	       "roooo-oo-", "roooo-ooo", "---------"},
-	{ IBV_QP_PKEY_INDEX,	     "roo---o--", "roo---o--", "roo---o--"},
-	{ IBV_QP_PORT,		       "ro----o--", "ro-------", "ro-------"},
-	{ IBV_QP_QKEY,		       "---------", "---------", "roooo-ooo"},
-	{ IBV_QP_AV,		     "--r---o--", "--r---o--", "---------"},
-	{ IBV_QP_PATH_MTU,		   "--r------", "--r------", "---------"},
-	{ IBV_QP_TIMEOUT,		  "---r--o--", "---------", "---------"},
-	{ IBV_QP_RETRY_CNT,	    "---r--o--", "---------", "---------"},
-	{ IBV_QP_RNR_RETRY,	    "---r--o--", "---------", "---------"},
-	{ IBV_QP_RQ_PSN,		 "--r------", "--r------", "---------"},
-	{ IBV_QP_MAX_QP_RD_ATOMIC,	   "---r--o--", "---------", "---------"},
-	{ IBV_QP_ALT_PATH,		   "--ooo-oo-", "--ooo-oo-", "---------"},
-	{ IBV_QP_MIN_RNR_TIMER,	"--roo-oo-", "---------", "---------"},
-	{ IBV_QP_SQ_PSN,		 "---r-----", "---r-----", "---r-----"},
-	{ IBV_QP_MAX_DEST_RD_ATOMIC,  "--r---o--", "---------", "---------"},
-	{ IBV_QP_PATH_MIG_STATE,	 "---oo-oo-", "---oo-oo-", "---------"},
-	{ IBV_QP_CAP,		      "---------", "---------", "---------"},
-	{ IBV_QP_DEST_QPN,		   "--r------", "--r------", "---------"},
+	{IBV_QP_CUR_STATE,	    { "---oo--o-", "---oo--oo", "---oo--oo", "---oo--o-", "---oo--o-" }},
+	{ IBV_QP_EN_SQD_ASYNC_NOTIFY,
+	  { "-----o---", "-----o---", "-----o---", "-----o---", "-----o---" }			      },
+	{ IBV_QP_ACCESS_FLAGS,
+	  { "roooo-oo-", "roooo-ooo", "---------", "roooo-oo-", "roooo-oo-" }			      },
+	{ IBV_QP_PKEY_INDEX,	     { "roo---o--", "roo---o--", "roo---o--", "roo---o--", "roo---o--" }},
+	{ IBV_QP_PORT,		       { "ro----o--", "ro-------", "ro-------", "ro----o--", "ro----o--" }},
+	{ IBV_QP_QKEY,		       { "---------", "---------", "roooo-ooo", "---------", "---------" }},
+	{ IBV_QP_AV,		     { "--r---o--", "--r---o--", "---------", "--r---o--", "--r---o--" }},
+	{ IBV_QP_PATH_MTU,		   { "--r------", "--r------", "---------", "--r------", "--r------" }},
+	{ IBV_QP_TIMEOUT,		  { "---r--o--", "---------", "---------", "---r--o--", "---r--o--" }},
+	{ IBV_QP_RETRY_CNT,	    { "---r--o--", "---------", "---------", "---r--o--", "---o-----" }},
+	{ IBV_QP_RNR_RETRY,	    { "---r--o--", "---------", "---------", "---r--o--", "---o-----" }},
+	{ IBV_QP_RQ_PSN,		 { "--r------", "--r------", "---------", "--r------", "--r------" }},
+	{ IBV_QP_MAX_QP_RD_ATOMIC,
+	  { "---r--o--", "---------", "---------", "---r--o--", "---o-----" }			      },
+	{ IBV_QP_ALT_PATH,		   { "--ooo-oo-", "--ooo-oo-", "---------", "--ooo-oo-", "--ooo-oo-" }},
+	{ IBV_QP_MIN_RNR_TIMER,
+	  { "--roo-oo-", "---------", "---------", "--o------", "--roo-oo-" }			      },
+	{ IBV_QP_SQ_PSN,		 { "---r-----", "---r-----", "---r-----", "---r-----", "---r-----" }},
+	{ IBV_QP_MAX_DEST_RD_ATOMIC,
+	  { "--r---o--", "---------", "---------", "--o------", "--r---o--" }			      },
+	{ IBV_QP_PATH_MIG_STATE,
+	  { "---oo-oo-", "---oo-oo-", "---------", "---oo-oo-", "---oo-oo-" }			      },
+	{ IBV_QP_CAP,		      { "---------", "---------", "---------", "---------", "---------" }},
+	{ IBV_QP_DEST_QPN,		   { "--r------", "--r------", "---------", "--r------", "--r------" }},
 };
 
 #define N_ROWS (sizeof(rows) / sizeof(rows[0]))
 
 static char letter(size_t row, unsigned int type, unsigned int change)
 {
-	const char *const of[] = { rows[row].rc, rows[row].uc, rows[row].ud };
-
-	return of[type][change];
+	return rows[row].of[type][change];
 }
 
 static unsigned int required(unsigned int type, unsigned int change)
@@ -84,12 +91,12 @@ static unsigned int required(unsigned int type, unsigned int change)
 /* No reliable queue pair is ever in SQE. */
 static bool exists(unsigned int type, unsigned int change)
 {
-	return type != 0 || change != SQE_RTS;
+	return types[type] == IBV_QPT_UC || types[type] == IBV_QPT_UD || change != SQE_RTS;
 }
 
 START_TEST(what_is_required_suffices)
 {
-	unsigned int type = _i % 3, change = _i / 3;
+	unsigned int type = _i % N_TYPES, change = _i / N_TYPES;
 
 	ck_assert_int_eq(qp_state_allows(types[type], from[change], to[change],
 					 required(type, change) | IBV_QP_STATE),
@@ -99,7 +106,7 @@ END_TEST
 
 START_TEST(each_attribute_is_where_the_specification_has_it)
 {
-	unsigned int type = _i % 3, change = _i / 3, mask = required(type, change);
+	unsigned int type = _i % N_TYPES, change = _i / N_TYPES, mask = required(type, change);
 	size_t row;
 
 	for (row = 0; exists(type, change) && row < N_ROWS; row++) {
@@ -130,7 +137,7 @@ START_TEST(there_are_no_other_changes)
 	unsigned int type, mask;
 	bool any;
 
-	for (type = 0; type < 3; type++) {
+	for (type = 0; type < N_TYPES; type++) {
 		any = false;
 		for (mask = 0; mask < N_CHANGES; mask++)
 			any |= qp_state_allows(types[type], a, b, required(type, mask));
@@ -163,9 +170,9 @@ int main(void)
 	SRunner *runner;
 	int n_failed;
 
-	tcase_add_loop_test(tcase, what_is_required_suffices, 0, 3 * N_CHANGES);
+	tcase_add_loop_test(tcase, what_is_required_suffices, 0, N_TYPES * N_CHANGES);
 	tcase_add_loop_test(tcase, each_attribute_is_where_the_specification_has_it, 0,
-			    3 * N_CHANGES);
+			    N_TYPES * N_CHANGES);
 	tcase_add_loop_test(tcase, there_are_no_other_changes, 0, 49);
 	tcase_add_loop_test(tcase, error_and_reset_take_nothing_along, 0, IBV_QPS_ERR + 1);
 	tcase_add_test(tcase, raw_packets_have_no_states);

@@ -79,6 +79,11 @@ def perftest(program, options="", **more):
                options=("--faults", "mads:delay=50ms") if "-R" in options else (), **more)
 
 
+def xrc_perftest(program):
+    """It names its domain by a file of /tmp."""
+    return dataclasses.replace(perftest(program, "-d fab0 -x 1 -c XRC"), options=("--own-tmp",))
+
+
 def qperf(test):
     return Row(f"qperf {test}", "qperf", "qperf", f"qperf {A} -cm1 -t 1 {test}",
                ((r"(?:bw|latency) +=", 1),), figure=r"(?:bw|latency) += +(.+)")
@@ -153,11 +158,16 @@ ROWS = (
     perftest("ib_send_bw", "-d fab0 -x 1 -c UD"), perftest("ib_write_bw", "-d fab0 -x 1 -q 4"),
     perftest("ib_read_bw", "-d fab0 -x 1"), perftest("ib_atomic_bw", "-d fab0 -x 1"),
     perftest("ib_write_lat", "-d fab0 -x 1"), perftest("ib_send_lat", "-d fab0 -x 1 -e"),
+    xrc_perftest("ib_send_bw"), xrc_perftest("ib_write_bw"),
     perftest("ib_send_bw", "-R"), perftest("ib_write_lat", "-R"),
     *(qperf(test) for test in ("rc_lat", "rc_bw", "rc_rdma_write_lat", "rc_rdma_read_bw")),
     pingpong("rc_pingpong"), pingpong("uc_pingpong"), pingpong("ud_pingpong"),
     pingpong("rc_pingpong", "-g 1 -e -c"), pingpong("rc_pingpong", "-g 1 -t"),
     pingpong("rc_pingpong", "-g 1 -N"), pingpong("srq_pingpong"),
+    Row("ibv_xsrq_pingpong -g 1", "ibverbs-utils", "ibv_xsrq_pingpong -g 1",
+        f"ibv_xsrq_pingpong -g 1 {A}", ((r"^success", 2),)),
+    Row("rdma_xclient -c x, XRC by rdma_cm", "rdmacm-utils", "rdma_xserver -c x",
+        f"rdma_xclient -s {A} -c x", ((r"^rdma_x(client|server): end 0$", 2),), plain=True),
     alone("rdma-core's tests of verbs and rdma_cm", "python3-pyverbs",
           OWN_TESTS, ((r"^OK", 1),), figure=r"(?s)^(Ran \d+ tests.*skipped=\d+\))", plain=True),
     alone("ibstat, ibstatus", "infiniband-diags", "ibstat; ibstatus",

@@ -15,6 +15,7 @@
 #define RC    FAB_SERVICE_RC
 #define UC    FAB_SERVICE_UC
 #define UD    FAB_SERVICE_UD
+#define XRC   FAB_SERVICE_XRC
 
 /* IBTA vol. 1, table 38, written out a second time. */
 const struct kind kinds[] = {
@@ -48,6 +49,17 @@ const struct kind kinds[] = {
 	{ "UC WRITE Only Imm",       0x2b, UC,		 FAB_OP_WRITE,	       ONLY | IMM, true },
 	{ "UD SEND Only",		  0x64, UD,		    FAB_OP_DATAGRAM,	     ONLY,	   true },
 	{ "UD SEND Only Imm",	      0x65, UD,		FAB_OP_DATAGRAM,	 ONLY | IMM, true },
+	{ "XRC SEND First",	    0xa0, XRC,	       FAB_OP_SEND,	    FIRST,	   true },
+	{ "XRC SEND Middle",	     0xa1, XRC,		FAB_OP_SEND,	     0,		true },
+	{ "XRC SEND Only Imm",       0xa5, XRC,		  FAB_OP_SEND,	       ONLY | IMM, true },
+	{ "XRC WRITE First",	     0xa6, XRC,		FAB_OP_WRITE,	      FIRST,	     true },
+	{ "XRC WRITE Last Imm",	0xa9, XRC,		   FAB_OP_WRITE,		 LAST | IMM, true },
+	{ "XRC READ Request",	      0xac, XRC,		 FAB_OP_READ,	      ONLY,	    false},
+	{ "XRC READ response Only",  0xb0, XRC,	       FAB_OP_READ_RESPONSE,   ONLY,	   true },
+	{ "XRC ACK",		     0xb1, XRC,		FAB_OP_ACK,		    ONLY,	  false},
+	{ "XRC ATOMIC ACK",	    0xb2, XRC,	       FAB_OP_ATOMIC_RESPONSE, ONLY,	     false},
+	{ "XRC COMPARE SWAP",	      0xb3, XRC,		 FAB_OP_COMPARE_SWAP,    ONLY,	    false},
+	{ "XRC SEND Only Inv",       0xb7, XRC,		  FAB_OP_SEND,	       ONLY | INV, true },
 	{ "CNP",		     0x81, FAB_SERVICE_CNP, FAB_OP_CNP,		    ONLY,	  false},
 };
 const unsigned int n_kinds = sizeof(kinds) / sizeof(kinds[0]);
@@ -55,6 +67,12 @@ const unsigned int n_kinds = sizeof(kinds) / sizeof(kinds[0]);
 static uint64_t random_u64(void)
 {
 	return (uint64_t)random() << 42 ^ (uint64_t)random() << 21 ^ (uint64_t)random();
+}
+
+static bool is_answer(const struct kind *kind)
+{
+	return kind->op == FAB_OP_ACK || kind->op == FAB_OP_NAK ||
+	       kind->op == FAB_OP_READ_RESPONSE || kind->op == FAB_OP_ATOMIC_RESPONSE;
 }
 
 static void fill_fields(struct fab_packet *packet, const struct kind *kind)
@@ -83,6 +101,8 @@ static void fill_fields(struct fab_packet *packet, const struct kind *kind)
 		packet->syndrome = (uint8_t)(random() % (FAB_NAK_RNR + 1));
 	if (kind->op == FAB_OP_NAK && packet->syndrome == FAB_NAK_RNR)
 		packet->rnr_timer = (uint8_t)(random() % 32);
+	if (kind->service == XRC && !is_answer(kind))
+		packet->srqn = (uint32_t)random_u64() & FAB_PSN_MASK;
 	if (kind->service == FAB_SERVICE_UD) {
 		packet->qkey = (uint32_t)random_u64();
 		packet->src_qpn = (uint32_t)random_u64() & FAB_PSN_MASK;

@@ -92,6 +92,11 @@ static void print_fields(const struct kind *kind, const struct fab_packet *packe
 	       "bth.destqp=%u bth.a=%d bth.psn=%u",
 	       kind->opcode, !!(packet->flags & FAB_SOLICITED), -packet->bytes & 3u, packet->pkey,
 	       packet->dest_qpn, !!(packet->flags & FAB_ASK_ACK), packet->psn);
+	/* Of XRC, tshark knows the opcodes and not the extended headers. */
+	if (packet->service == FAB_SERVICE_XRC) {
+		printf("\n");
+		return;
+	}
 	if (packet->op == FAB_OP_DATAGRAM)
 		printf(" deth.q_key=%u deth.srcqp=%u", packet->qkey, packet->src_qpn);
 	if (has_reth)

@@ -73,6 +73,11 @@ static const struct wire_field imm_dt_fields[] = {
 static const struct wire_field ieth_fields[] = {
 	WIRE_ID(roce_ieth, rkey, 0, 0, 32),
 };
+
+/* A14 */
+static const struct wire_field xrceth_fields[] = {
+	WIRE_ID(roce_xrceth, srqn, 1, 0, 24),
+};
 /* clang-format on */
 
 #define LAYOUT(title, name, bytes)                      \
@@ -87,6 +92,7 @@ LAYOUT("AETH", aeth, AETH_BYTES);
 LAYOUT("AtomicAckETH", atomic_ack_eth, ATOMIC_ACK_ETH_BYTES);
 LAYOUT("ImmDt", imm_dt, IMM_DT_BYTES);
 LAYOUT("IETH", ieth, IETH_BYTES);
+LAYOUT("XRCETH", xrceth, XRCETH_BYTES);
 
 /* Extended headers, in the order in which they follow the BTH. */
 enum {
@@ -98,6 +104,7 @@ enum {
 	IMM_DT = 32,
 	IETH = 64,
 	CNP_RESERVED = 128,
+	XRCETH = 256,
 };
 
 struct opcode {
@@ -105,7 +112,7 @@ struct opcode {
 	bool has_payload;
 	uint8_t op;
 	uint8_t flags; /* of enum fab_flag: SHAPE */
-	uint8_t headers;
+	uint16_t headers;
 };
 
 #define SHAPE (FAB_FIRST | FAB_LAST | FAB_IMM | FAB_INVALIDATE)
@@ -160,7 +167,19 @@ static bool has_operation(unsigned int service, unsigned int operation)
 		return false;
 	if (service == FAB_SERVICE_UD)
 		return operation == UD_ONLY || operation == UD_ONLY_IMM;
-	return service == FAB_SERVICE_RC || operation <= UC_OPERATIONS_MAX;
+	return service != FAB_SERVICE_UC || operation <= UC_OPERATIONS_MAX;
+}
+
+/* Those of the operation, and of the service. */
+static uint16_t headers_of(const struct opcode *opcode, unsigned int service)
+{
+	bool is_answer = opcode->op == FAB_OP_READ_RESPONSE || opcode->op == FAB_OP_ACK ||
+			 opcode->op == FAB_OP_ATOMIC_RESPONSE;
+
+	if (service == FAB_SERVICE_UD)
+		return opcode->headers | DETH;
+	return service == FAB_SERVICE_XRC && !is_answer ? opcode->headers | XRCETH
+							: opcode->headers;
 }
 
 static const struct opcode *find_opcode(unsigned int service, unsigned int operation)
@@ -205,7 +224,7 @@ static struct roce_aeth aeth_of(const struct fab_packet *packet)
 }
 
 /* Return: the end of what was written. */
-static uint8_t *write_extended(const struct fab_packet *packet, uint8_t headers, uint8_t *at)
+static uint8_t *write_extended(const struct fab_packet *packet, uint16_t headers, uint8_t *at)
 {
 	struct roce_deth deth = { packet->qkey, packet->src_qpn };
 	struct roce_reth reth = { packet->remote_addr, packet->rkey, packet->dma_bytes };
@@ -219,6 +238,7 @@ static uint8_t *write_extended(const struct fab_packet *packet, uint8_t headers,
 	struct roce_aeth aeth = aeth_of(packet);
 	struct roce_atomic_ack_eth atomic_ack = { packet->compare_add };
 	struct roce_ieth ieth = { packet->rkey };
+	struct roce_xrceth xrceth = { packet->srqn };
 	struct roce_imm_dt imm;
 
 	memcpy(imm.data, &packet->imm, sizeof(imm.data));
@@ -229,6 +249,7 @@ static uint8_t *write_extended(const struct fab_packet *packet, uint8_t headers,
 		at += (layout).wire_bytes;                   \
 	}
 	PUT(DETH, deth_layout, deth)
+	PUT(XRCETH, xrceth_layout, xrceth)
 	PUT(RETH, reth_layout, reth)
 	PUT(ATOMIC_ETH, atomic_eth_layout, atomic)
 	PUT(AETH, aeth_layout, aeth)
@@ -244,7 +265,7 @@ static uint8_t *write_extended(const struct fab_packet *packet, uint8_t headers,
 size_t roce_write(const struct fab_packet *packet, const void *payload, uint8_t ret[ROCE_BYTES_MAX])
 {
 	int operation = find_operation(packet);
-	uint8_t headers, *at = ret + BTH_BYTES;
+	uint8_t *at = ret + BTH_BYTES;
 	const struct opcode *opcode;
 	struct roce_bth bth = {
 		.solicited_event = packet->flags & FAB_SOLICITED ? 1 : 0,
@@ -265,10 +286,7 @@ size_t roce_write(const struct fab_packet *packet, const void *payload, uint8_t 
 	bth.opcode = (uint8_t)(packet->service << OPCODE_SERVICE_SHIFT | operation);
 	memset(ret, 0, BTH_BYTES);
 	wire_encode_known(&bth_layout, &bth, ret);
-	headers = opcode->headers;
-	if (packet->service == FAB_SERVICE_UD)
-		headers |= DETH;
-	at = write_extended(packet, headers, at);
+	at = write_extended(packet, headers_of(opcode, packet->service), at);
 	if (packet->bytes)
 		memcpy(at, payload, packet->bytes);
 	at += packet->bytes;
@@ -278,10 +296,11 @@ size_t roce_write(const struct fab_packet *packet, const void *payload, uint8_t 
 
 /* --- from the wire ------------------------------------------------------- */
 
-static size_t extended_bytes(uint8_t headers)
+static size_t extended_bytes(uint16_t headers)
 {
-	return (headers & DETH ? DETH_BYTES : 0) + (headers & RETH ? RETH_BYTES : 0) +
-	       (headers & ATOMIC_ETH ? ATOMIC_ETH_BYTES : 0) + (headers & AETH ? AETH_BYTES : 0) +
+	return (headers & DETH ? DETH_BYTES : 0) + (headers & XRCETH ? XRCETH_BYTES : 0) +
+	       (headers & RETH ? RETH_BYTES : 0) + (headers & ATOMIC_ETH ? ATOMIC_ETH_BYTES : 0) +
+	       (headers & AETH ? AETH_BYTES : 0) +
 	       (headers & ATOMIC_ACK_ETH ? ATOMIC_ACK_ETH_BYTES : 0) +
 	       (headers & IMM_DT ? IMM_DT_BYTES : 0) + (headers & IETH ? IETH_BYTES : 0) +
 	       (headers & CNP_RESERVED ? CNP_RESERVED_BYTES : 0);
@@ -315,7 +334,7 @@ static bool take_aeth(const struct roce_aeth *aeth, struct fab_packet *ret)
 	return aeth->kind == AETH_NAK && aeth->value <= FAB_NAK_REMOTE_OPERATION;
 }
 
-static bool read_extended(const uint8_t *at, uint8_t headers, struct fab_packet *ret)
+static bool read_extended(const uint8_t *at, uint16_t headers, struct fab_packet *ret)
 {
 #define GET(bit, layout, type, name)                     \
 	struct type name = { 0 };                        \
@@ -324,6 +343,7 @@ static bool read_extended(const uint8_t *at, uint8_t headers, struct fab_packet 
 		at += (layout).wire_bytes;               \
 	}
 	GET(DETH, deth_layout, roce_deth, deth)
+	GET(XRCETH, xrceth_layout, roce_xrceth, xrceth)
 	GET(RETH, reth_layout, roce_reth, reth)
 	GET(ATOMIC_ETH, atomic_eth_layout, roce_atomic_eth, atomic)
 	GET(AETH, aeth_layout, roce_aeth, aeth)
@@ -333,6 +353,7 @@ static bool read_extended(const uint8_t *at, uint8_t headers, struct fab_packet 
 #undef GET
 	ret->qkey = deth.qkey;
 	ret->src_qpn = deth.src_qp;
+	ret->srqn = xrceth.srqn;
 	ret->remote_addr = reth.virtual_address;
 	ret->rkey = headers & IETH ? ieth.rkey : reth.rkey;
 	ret->dma_bytes = reth.dma_length;
@@ -360,7 +381,8 @@ static void take_bth(const struct roce_bth *bth, struct fab_packet *ret)
 
 static bool is_service(unsigned int service)
 {
-	return service == FAB_SERVICE_RC || service == FAB_SERVICE_UC || service == FAB_SERVICE_UD;
+	return service == FAB_SERVICE_RC || service == FAB_SERVICE_UC ||
+	       service == FAB_SERVICE_UD || service == FAB_SERVICE_XRC;
 }
 
 int roce_read(const uint8_t *bytes, size_t n, struct fab_packet *ret, const uint8_t **ret_payload)
@@ -368,7 +390,7 @@ int roce_read(const uint8_t *bytes, size_t n, struct fab_packet *ret, const uint
 	struct roce_bth bth = { 0 };
 	const struct opcode *opcode;
 	size_t n_headers, n_left;
-	uint8_t headers;
+	uint16_t headers;
 
 	memset(ret, 0, sizeof(*ret));
 	if (n < ROCE_BYTES_MIN || n > ROCE_BYTES_MAX || n % PAD_BYTES)
@@ -385,7 +407,7 @@ int roce_read(const uint8_t *bytes, size_t n, struct fab_packet *ret, const uint
 	}
 	ret->op = ret->service == FAB_SERVICE_UD ? FAB_OP_DATAGRAM : opcode->op;
 	ret->flags |= opcode->flags;
-	headers = opcode->headers | (ret->service == FAB_SERVICE_UD ? DETH : 0);
+	headers = headers_of(opcode, ret->service);
 	n_headers = BTH_BYTES + extended_bytes(headers);
 	if (n < n_headers + bth.pad_cnt + ICRC_BYTES)
 		return -EBADMSG;

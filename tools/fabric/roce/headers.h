@@ -16,8 +16,9 @@
 #define ATOMIC_ACK_ETH_BYTES 8
 #define IMM_DT_BYTES	     4
 #define IETH_BYTES	     4
+#define XRCETH_BYTES	     4
 #define ICRC_BYTES	     4
-#define HEADERS_BYTES_MAX    (BTH_BYTES + ATOMIC_ETH_BYTES)
+#define HEADERS_BYTES_MAX    (BTH_BYTES + XRCETH_BYTES + ATOMIC_ETH_BYTES)
 
 /* Base transport header, 9.2. */
 struct roce_bth {
@@ -82,6 +83,11 @@ struct roce_imm_dt {
 
 struct roce_ieth {
 	uint32_t rkey;
+};
+
+/* XRC extended transport header, annex A14: in all requests, before other extended headers. */
+struct roce_xrceth {
+	uint32_t srqn;
 };
 
 #endif

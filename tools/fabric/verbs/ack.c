@@ -128,8 +128,9 @@ static void send_read_packet(struct fab_qp *qp, struct fab_response *response,
 /* The memory may be gone, since the last part was sent. Return: false if it is. */
 static bool send_read(struct fab_qp *qp, struct fab_response *response, uint32_t *budget)
 {
-	const struct fab_mr *mr = memory_find_remote(qp, response->rkey, response->addr,
-						     response->left, IBV_ACCESS_REMOTE_READ);
+	const struct fab_mr *mr = memory_find_remote(qp, response->srqn, response->rkey,
+						     response->addr, response->left,
+						     IBV_ACCESS_REMOTE_READ);
 
 	if (!mr && response->left)
 		return false;

@@ -7,6 +7,7 @@
 #include "tools/fabric/verbs/ack.h"
 #include "tools/fabric/verbs/context.h"
 #include "tools/fabric/verbs/receive_queue.h"
+#include "tools/fabric/verbs/xrc.h"
 
 static enum ibv_wc_opcode opcode_of(enum ibv_wr_opcode opcode)
 {
@@ -56,6 +57,17 @@ void send_done(struct fab_qp *qp, enum ibv_wc_status status)
 		list_remove(&qp->active);
 }
 
+/* An XRC target has no queues, or they are not those of its receives; an initiator needs one. */
+void qp_forget(struct fab_qp *qp)
+{
+	struct ibv_qp *ibv = from_qp(qp);
+
+	if (ibv->send_cq)
+		cq_forget(to_cq(ibv->send_cq), ibv->qp_num);
+	if (ibv->recv_cq)
+		cq_forget(to_cq(ibv->recv_cq), ibv->qp_num);
+}
+
 void qp_drop_message(struct fab_qp *qp)
 {
 	struct fab_responder *responder = &qp->responder;
@@ -71,6 +83,15 @@ void qp_drop_message(struct fab_qp *qp)
 	list_remove(&qp->unacked);
 }
 
+void receive_completed(struct fab_qp *qp, const struct ibv_wc *wc, bool solicited)
+{
+	struct fab_cq *cq = xrc_receive_cq(qp, qp->responder.srqn);
+
+	/* Of XRC, the shared receive queue may be gone. */
+	if (cq)
+		cq_push(cq, wc, solicited);
+}
+
 static void flush_receive(struct fab_qp *qp, uint64_t wr_id)
 {
 	struct ibv_wc wc = {
@@ -80,7 +101,7 @@ static void flush_receive(struct fab_qp *qp, uint64_t wr_id)
 		.qp_num = qp->ex.qp_base.qp_num,
 	};
 
-	cq_push(to_cq(qp->ex.qp_base.recv_cq), &wc, false);
+	receive_completed(qp, &wc, false);
 }
 
 void qp_flush(struct fab_qp *qp)
@@ -117,7 +138,7 @@ void qp_enter_error(struct fab_qp *qp, int event)
 void qp_fail(struct fab_qp *qp, enum ibv_wc_status status)
 {
 	send_done(qp, status);
-	if (qp->init.qp_type == IBV_QPT_RC) {
+	if (is_reliable(qp)) {
 		qp_enter_error(qp, -1);
 		return;
 	}

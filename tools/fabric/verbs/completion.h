@@ -19,11 +19,17 @@ void cq_arm(struct fab_cq *cq, bool solicited_only);
 /** cq_forget() - take out what is about a queue pair that ends or starts anew. */
 void cq_forget(struct fab_cq *cq, uint32_t qpn);
 
+/** receive_completed() - add the completion of a receive of a connected queue pair. */
+void receive_completed(struct fab_qp *qp, const struct ibv_wc *wc, bool solicited);
+
 /** send_done() - the oldest send of a queue pair is over; it leaves the queue. */
 void send_done(struct fab_qp *qp, enum ibv_wc_status status);
 
 /** qp_fail() - like send_done(), and the queue pair is in error. */
 void qp_fail(struct fab_qp *qp, enum ibv_wc_status status);
+
+/** qp_forget() - take its completions out of its queues. */
+void qp_forget(struct fab_qp *qp);
 
 /** qp_drop_message() - forget the message that the responder is in, its receive and its ACK. */
 void qp_drop_message(struct fab_qp *qp);

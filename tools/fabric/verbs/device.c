@@ -149,6 +149,8 @@ static int context_init(struct fab_context *context, struct fab_device *device)
 	list_init(&context->active);
 	list_init(&context->unacked);
 	list_init(&context->attached);
+	list_init(&context->xrcds);
+	list_init(&context->xrc_srqs);
 	fab_peers_none(&context->peers);
 	udp_out_none(&context->out);
 	context->fd = -1;

@@ -57,11 +57,15 @@ static bool is_from_peer(const struct fab_qp *qp, const struct fab_packet *packe
 	       memcmp(&packet->dgid, &qp->sgid, sizeof(packet->dgid)) == 0;
 }
 
-static enum fab_service service_of(const struct fab_qp *qp)
+/* XRC is RC cut in two: who asks, and who answers. */
+static bool is_asked(const struct fab_qp *qp)
 {
-	if (qp->init.qp_type == IBV_QPT_UD)
-		return FAB_SERVICE_UD;
-	return qp->init.qp_type == IBV_QPT_UC ? FAB_SERVICE_UC : FAB_SERVICE_RC;
+	return qp->init.qp_type != IBV_QPT_XRC_SEND;
+}
+
+static bool is_answered(const struct fab_qp *qp)
+{
+	return qp->init.qp_type != IBV_QPT_XRC_RECV;
 }
 
 /* A17.9.2: a router on the way is congested. What a read brings is slowed by who asks for it. */
@@ -95,13 +99,15 @@ static void deliver_to_qp(struct fab_qp *qp, const struct fab_packet *packet, co
 	case FAB_OP_COMPARE_SWAP:
 	case FAB_OP_FETCH_ADD:
 	case FAB_OP_UNKNOWN:
-		responder_asked(qp, packet, payload);
+		if (is_asked(qp))
+			responder_asked(qp, packet, payload);
 		return;
 	case FAB_OP_READ_RESPONSE:
 	case FAB_OP_ATOMIC_RESPONSE:
 	case FAB_OP_ACK:
 	case FAB_OP_NAK:
-		requester_answered(qp, packet, payload);
+		if (is_answered(qp))
+			requester_answered(qp, packet, payload);
 		return;
 	case FAB_OP_CNP:
 		requester_slow_down(qp);

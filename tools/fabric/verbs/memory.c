@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "tools/fabric/verbs/context.h"
+#include "tools/fabric/verbs/xrc.h"
 
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova
@@ -315,14 +316,15 @@ struct fab_mr *memory_find(const struct fab_context *context, struct ibv_pd *pd,
 	return mr && may_access(mr, pd, addr, bytes, access) ? mr : NULL;
 }
 
-struct fab_mr *memory_find_remote(const struct fab_qp *qp, uint32_t rkey, uint64_t addr,
-				  uint64_t bytes, unsigned int access)
+struct fab_mr *memory_find_remote(const struct fab_qp *qp, uint32_t srqn, uint32_t rkey,
+				  uint64_t addr, uint64_t bytes, unsigned int access)
 {
+	struct ibv_pd *pd = xrc_pd(qp, srqn);
 	struct fab_mr *mr = key_find(context_of(qp), rkey);
 
-	if (!mr || (mr->qpn && mr->qpn != qp->ex.qp_base.qp_num))
+	if (!mr || !pd || (mr->qpn && mr->qpn != qp->ex.qp_base.qp_num))
 		return NULL;
-	return may_access(mr, qp->ex.qp_base.pd, addr, bytes, access) ? mr : NULL;
+	return may_access(mr, pd, addr, bytes, access) ? mr : NULL;
 }
 
 void *memory_at(const struct fab_mr *mr, uint64_t addr)

@@ -17,10 +17,12 @@
 struct fab_mr *memory_find(const struct fab_context *context, struct ibv_pd *pd, uint32_t key,
 			   uint64_t addr, uint64_t bytes, unsigned int access);
 
-/** memory_find_remote() - the same for a peer's access: the region or the window of a remote key.
+/**
+ * memory_find_remote() - the same for a peer's access: the region or the window of a remote key
+ * @srqn: of XRC: the shared receive queue whose protection domain it is about
  */
-struct fab_mr *memory_find_remote(const struct fab_qp *qp, uint32_t rkey, uint64_t addr,
-				  uint64_t bytes, unsigned int access);
+struct fab_mr *memory_find_remote(const struct fab_qp *qp, uint32_t srqn, uint32_t rkey,
+				  uint64_t addr, uint64_t bytes, unsigned int access);
 
 /** memory_take_key() - new keys for a region or a window. Return: 0 or -ENOMEM. */
 int memory_take_key(struct fab_context *context, struct fab_mr *mr);

@@ -123,12 +123,9 @@ static void copy_attr(struct ibv_qp_attr *to, const struct ibv_qp_attr *from, in
 
 static void reset_qp(struct fab_qp *qp)
 {
-	struct ibv_qp *ibv = from_qp(qp);
-
 	list_remove(&qp->active);
 	list_remove(&qp->unacked);
-	cq_forget(to_cq(ibv->send_cq), ibv->qp_num);
-	cq_forget(to_cq(ibv->recv_cq), ibv->qp_num);
+	qp_forget(qp);
 	qp->sq.head = 0;
 	qp->sq.count = 0;
 	qp->sq.at = 0;

@@ -13,7 +13,7 @@
  *   channel.c srq.c transfer.c            events; shared receive queues; memory in and out
  *   carrier_unix.c carrier_roce.c         the two wires under one transport: carrier.h
  *   event_queue.c receive_queue.c tick.c window.c memory.c domain.c device_memory.c address.c
- * group.c port.c qp_state.c
+ * group.c port.c xrc.c qp_state.c
  *
  * No other file calls names.c (printing), driver_names.c (symbols that drivers link with),
  * convert.c (structs as the kernel has them) and refused.c (what is not supported).
@@ -112,6 +112,8 @@ struct fab_context {
 	struct list active;   /* queue pairs with sends that are not acknowledged */
 	struct list unacked;  /* queue pairs that owe something at the end of a turn */
 	struct list attached; /* queue pairs that the carrier has joined to groups */
+	struct list xrcds, xrc_srqs;
+	uint32_t last_srq;
 	struct fab_keys keys;
 	size_t dm_bytes;	/* of the device's memory that is taken */
 	unsigned int n_objects; /* that keep the context from being closed */
@@ -182,9 +184,24 @@ struct fab_receive_queue {
 	uint32_t n_max, max_sge, head, count;
 };
 
+/* A domain of extended reliable connections (XRC): a message to one of its targets goes to the
+ * shared receive queue of the domain that it names. */
+struct fab_xrcd {
+	struct ibv_xrcd ibv; /* first */
+	struct list node;    /* in context->xrcds */
+	bool has_file;	     /* domains that were opened by the same file are one */
+	dev_t dev;
+	ino_t ino;
+	unsigned int refs;
+};
+
 struct fab_srq {
 	struct ibv_srq ibv; /* first */
 	struct fab_receive_queue queue;
+	struct list xrc;       /* in context->xrc_srqs, or in none, as it is for XRC or not */
+	struct fab_xrcd *xrcd; /* of XRC, as are the next two */
+	struct fab_cq *cq;
+	uint32_t number;
 	uint32_t limit; /* 0: not armed */
 	unsigned int refs;
 	unsigned int n_async_events;
@@ -205,7 +222,7 @@ struct fab_send {
 	uint32_t bind_lkey;
 	unsigned int bind_access;
 	struct fab_ah *ah;
-	uint32_t remote_qpn, remote_qkey;
+	uint32_t remote_qpn, remote_qkey, remote_srqn;
 	char *inline_data; /* or NULL */
 	uint32_t n_sge;
 	struct ibv_sge sge[FAB_SGE_MAX];
@@ -243,6 +260,7 @@ struct fab_response {
 	uint32_t psn; /* of the next packet */
 	uint32_t n_psn;
 	uint32_t msn;
+	uint32_t srqn; /* of XRC */
 	uint32_t rkey;
 	uint64_t addr;
 	uint32_t left;
@@ -266,6 +284,7 @@ struct fab_responder {
 	struct fab_response *response; /* FAB_RD_MAX, since the first: those to be sent, in order */
 	unsigned int first_response, n_responses;
 	uint8_t message_op;	     /* enum fab_op, while in_message */
+	uint32_t srqn;		     /* of XRC: of the latest message */
 	uint64_t offset;	     /* of the next fragment in this message */
 	struct fab_receive *receive; /* a copy of the one this message fills, or NULL */
 	uint64_t write_addr, write_bytes;
@@ -292,7 +311,8 @@ struct fab_qp {
 	union ibv_gid mgid[FAB_MCAST_ATTACH];
 	int mgid_fd[FAB_MCAST_ATTACH]; /* of the carrier */
 	unsigned int n_mgids;
-	struct list attached; /* in context->attached, while it is to any */
+	struct list attached;  /* in context->attached, while it is to any */
+	struct fab_xrcd *xrcd; /* of an XRC target */
 	unsigned int n_async_events;
 	bool has_reported_established;
 	unsigned int n_windows;	 /* of type 2, bound by it */
@@ -332,6 +352,29 @@ static inline struct ibv_qp *from_qp(struct fab_qp *qp)
 static inline struct fab_context *context_of(const struct fab_qp *qp)
 {
 	return to_context(qp->ex.qp_base.context);
+}
+
+static inline enum fab_service service_of(const struct fab_qp *qp)
+{
+	switch (qp->init.qp_type) {
+	case IBV_QPT_UD:
+		return FAB_SERVICE_UD;
+	case IBV_QPT_UC:
+		return FAB_SERVICE_UC;
+	case IBV_QPT_XRC_SEND:
+	case IBV_QPT_XRC_RECV:
+		return FAB_SERVICE_XRC;
+	case IBV_QPT_RC:
+	case IBV_QPT_RAW_PACKET:
+	case IBV_QPT_DRIVER:
+		break;
+	}
+	return FAB_SERVICE_RC;
+}
+
+static inline bool is_reliable(const struct fab_qp *qp)
+{
+	return service_of(qp) == FAB_SERVICE_RC || service_of(qp) == FAB_SERVICE_XRC;
 }
 
 static inline struct fab_srq *to_srq(struct ibv_srq *srq)

@@ -12,13 +12,9 @@
 #include "tools/fabric/verbs/memory.h"
 #include "tools/fabric/verbs/port.h"
 #include "tools/fabric/verbs/qp.h"
+#include "tools/fabric/verbs/srq.h"
 #include "tools/fabric/verbs/window.h"
-
-static int close_xrcd(struct ibv_xrcd *xrcd)
-{
-	(void)xrcd;
-	return EOPNOTSUPP;
-}
+#include "tools/fabric/verbs/xrc.h"
 
 void context_set_ops(struct verbs_context *verbs)
 {
@@ -44,5 +40,8 @@ void context_set_ops(struct verbs_context *verbs)
 	verbs->alloc_td = domain_alloc_td;
 	verbs->dealloc_td = domain_dealloc_td;
 	verbs->alloc_parent_domain = domain_alloc_parent;
-	verbs->close_xrcd = close_xrcd;
+	verbs->open_xrcd = xrc_open;
+	verbs->close_xrcd = xrc_close;
+	verbs->create_srq_ex = srq_create_ex;
+	verbs->get_srq_num = xrc_srq_number;
 }

@@ -41,7 +41,7 @@ int ibv_query_device(struct ibv_context *verbs, struct ibv_device_attr *ret)
 		.max_qp_wr = (int)page->limit[FAB_LIMIT_WR],
 		.device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_PORT_ACTIVE_EVENT |
 				    IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN |
-				    IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_MEM_WINDOW |
+				    IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_XRC | IBV_DEVICE_MEM_WINDOW |
 				    IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS,
 		.max_sge = FAB_SGE_MAX,
 		.max_sge_rd = FAB_SGE_MAX,

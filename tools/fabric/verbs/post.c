@@ -22,7 +22,9 @@
 /* IBTA vol. 1, table 71: what each service can do. */
 unsigned int post_opcodes(enum ibv_qp_type type)
 {
-	if (type == IBV_QPT_RC)
+	if (type == IBV_QPT_XRC_RECV)
+		return 0;
+	if (type == IBV_QPT_RC || type == IBV_QPT_XRC_SEND)
 		return SENDS | BIT(IBV_WR_SEND_WITH_INV) | WRITES | BIT(IBV_WR_RDMA_READ) |
 		       ATOMICS | LOCALS;
 	return type == IBV_QPT_UC ? SENDS | WRITES | LOCALS : SENDS;
@@ -121,6 +123,9 @@ static void fill_bind(struct fab_send *send, const struct ibv_send_wr *wr)
 static void fill_remote(struct fab_send *send, const struct fab_qp *qp,
 			const struct ibv_send_wr *wr)
 {
+	send->remote_srqn = 0;
+	if (qp->init.qp_type == IBV_QPT_XRC_SEND)
+		send->remote_srqn = wr->qp_type.xrc.remote_srqn & FAB_PSN_MASK;
 	if (qp->init.qp_type == IBV_QPT_UD) {
 		send->ah = to_ah(wr->wr.ud.ah);
 		send->remote_qpn = wr->wr.ud.remote_qpn;

@@ -15,7 +15,7 @@ int post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **b
 	int err = 0;
 
 	pthread_mutex_lock(&context->lock);
-	if (ibv->srq || qp->attr.qp_state == IBV_QPS_RESET)
+	if (ibv->srq || service_of(qp) == FAB_SERVICE_XRC || qp->attr.qp_state == IBV_QPS_RESET)
 		err = EINVAL;
 	for (; !err && wr; wr = wr->next) {
 		err = receive_queue_append(&qp->rq, wr);

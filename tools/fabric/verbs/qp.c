@@ -38,10 +38,10 @@ static int check_type(enum ibv_qp_type type)
 	case IBV_QPT_RC:
 	case IBV_QPT_UC:
 	case IBV_QPT_UD:
-		return 0;
-	case IBV_QPT_RAW_PACKET:
 	case IBV_QPT_XRC_SEND:
 	case IBV_QPT_XRC_RECV:
+		return 0;
+	case IBV_QPT_RAW_PACKET:
 	case IBV_QPT_DRIVER:
 		return EOPNOTSUPP;
 	}
@@ -53,6 +53,24 @@ static uint32_t inline_max(const struct fab_page *page, enum ibv_qp_type type)
 	return page->limit[type == IBV_QPT_UD ? FAB_LIMIT_UD_INLINE : FAB_LIMIT_INLINE];
 }
 
+/* What a type does not have, the program need not bring. */
+static bool has_sends(enum ibv_qp_type type)
+{
+	return type != IBV_QPT_XRC_RECV;
+}
+
+static bool has_receives(const struct ibv_qp_init_attr *init)
+{
+	return init->qp_type != IBV_QPT_XRC_SEND && init->qp_type != IBV_QPT_XRC_RECV && !init->srq;
+}
+
+static bool lacks_queue(const struct ibv_qp_init_attr *init)
+{
+	if (!has_sends(init->qp_type))
+		return false;
+	return !init->send_cq || (!init->recv_cq && init->qp_type != IBV_QPT_XRC_SEND);
+}
+
 static int check_init(const struct fab_page *page, const struct ibv_qp_init_attr *init)
 {
 	const struct ibv_qp_cap *cap = &init->cap;
@@ -60,13 +78,13 @@ static int check_init(const struct fab_page *page, const struct ibv_qp_init_attr
 
 	if (err)
 		return err;
-	if (!init->send_cq || !init->recv_cq)
+	if (lacks_queue(init))
 		return EINVAL;
 	if (cap->max_send_wr > page->limit[FAB_LIMIT_WR] || cap->max_send_sge > FAB_SGE_MAX ||
 	    cap->max_inline_data > inline_max(page, init->qp_type))
 		return EINVAL;
 	/* With a shared queue, what is said of receives does not matter. */
-	if (!init->srq &&
+	if (has_receives(init) &&
 	    (cap->max_recv_wr > page->limit[FAB_LIMIT_WR] || cap->max_recv_sge > FAB_SGE_MAX))
 		return EINVAL;
 	return 0;
@@ -89,17 +107,16 @@ static int take_number(struct fab_context *context, struct fab_qp *qp)
 	return -ENOMEM;
 }
 
-static void fill_qp(struct fab_qp *qp, struct ibv_pd *pd, const struct ibv_qp_init_attr *init)
+static void fill_qp(struct fab_qp *qp, const struct ibv_qp_init_attr *init)
 {
 	struct ibv_qp *ibv = from_qp(qp);
+	bool is_xrc = init->qp_type == IBV_QPT_XRC_SEND || init->qp_type == IBV_QPT_XRC_RECV;
 
 	qp->init = *init;
-	ibv->context = pd->context;
 	ibv->qp_context = init->qp_context;
-	ibv->pd = pd;
-	ibv->send_cq = init->send_cq;
-	ibv->recv_cq = init->recv_cq;
-	ibv->srq = init->srq;
+	ibv->send_cq = has_sends(init->qp_type) ? init->send_cq : NULL;
+	ibv->recv_cq = is_xrc ? NULL : init->recv_cq;
+	ibv->srq = is_xrc ? NULL : init->srq;
 	ibv->qp_type = init->qp_type;
 	ibv->state = IBV_QPS_RESET;
 	pthread_mutex_init(&ibv->mutex, NULL);
@@ -107,10 +124,11 @@ static void fill_qp(struct fab_qp *qp, struct ibv_pd *pd, const struct ibv_qp_in
 	list_init(&qp->active);
 	list_init(&qp->unacked);
 	list_init(&qp->attached);
-	qp->sq.n_max = init->cap.max_send_wr;
+	qp->sq.n_max = has_sends(init->qp_type) ? init->cap.max_send_wr : 0;
 	qp->sq.max_sge = init->cap.max_send_sge;
 	qp->sq.max_inline = init->cap.max_inline_data;
-	receive_queue_init(&qp->rq, init->srq ? 0 : init->cap.max_recv_wr, init->cap.max_recv_sge);
+	receive_queue_init(&qp->rq, has_receives(init) ? init->cap.max_recv_wr : 0,
+			   init->cap.max_recv_sge);
 }
 
 /* Locked. */
@@ -118,9 +136,14 @@ static void count_references(struct fab_qp *qp, int by)
 {
 	struct ibv_qp *ibv = from_qp(qp);
 
-	to_pd(ibv->pd)->refs += (unsigned int)by;
-	to_cq(ibv->send_cq)->refs += (unsigned int)by;
-	to_cq(ibv->recv_cq)->refs += (unsigned int)by;
+	if (ibv->pd)
+		to_pd(ibv->pd)->refs += (unsigned int)by;
+	if (qp->xrcd)
+		qp->xrcd->refs += (unsigned int)by;
+	if (ibv->send_cq)
+		to_cq(ibv->send_cq)->refs += (unsigned int)by;
+	if (ibv->recv_cq)
+		to_cq(ibv->recv_cq)->refs += (unsigned int)by;
 	if (ibv->srq)
 		to_srq(ibv->srq)->refs += (unsigned int)by;
 }
@@ -156,9 +179,11 @@ static void qp_free(struct fab_qp *qp)
 	free(qp);
 }
 
-struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
+/* @pd: an XRC target need not have one; a domain of XRC says what it may access. */
+static struct ibv_qp *create_qp(struct ibv_context *verbs, struct ibv_pd *pd, struct ibv_xrcd *xrcd,
+				struct ibv_qp_init_attr *init)
 {
-	struct fab_context *context = to_context(pd->context);
+	struct fab_context *context = to_context(verbs);
 	struct fab_qp *qp;
 	const struct fab_page *page = context->device->page;
 	int err = check_init(page, init);
@@ -177,7 +202,10 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 	qp = calloc(1, sizeof(*qp));
 	if (!qp)
 		return NULL;
-	fill_qp(qp, pd, init);
+	fill_qp(qp, init);
+	from_qp(qp)->context = verbs;
+	from_qp(qp)->pd = pd;
+	qp->xrcd = xrcd ? container_of(xrcd, struct fab_xrcd, ibv) : NULL;
 	err = enter_qp(context, qp);
 	if (!err)
 		return from_qp(qp);
@@ -186,14 +214,24 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 	return NULL;
 }
 
+struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
+{
+	if (init->qp_type != IBV_QPT_XRC_RECV)
+		return create_qp(pd->context, pd, NULL, init);
+	errno = EINVAL;
+	return NULL;
+}
+
 /* The flag of an ibv_wr_*() operation is the bit of its opcode, if it is supported here. */
 static bool is_supported(const struct ibv_qp_init_attr_ex *attr)
 {
 	const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS |
 			       IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+	bool is_target = attr->qp_type == IBV_QPT_XRC_RECV;
 	uint32_t mask = attr->comp_mask;
 
-	if (!(mask & IBV_QP_INIT_ATTR_PD) || mask & ~known)
+	if (!(mask & (is_target ? IBV_QP_INIT_ATTR_XRCD : IBV_QP_INIT_ATTR_PD)) ||
+	    mask & ~(is_target ? known | IBV_QP_INIT_ATTR_XRCD : known))
 		return false;
 	if (mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && attr->create_flags)
 		return false;
@@ -206,13 +244,15 @@ struct ibv_qp *qp_create_ex(struct ibv_context *verbs, struct ibv_qp_init_attr_e
 	struct ibv_qp_init_attr init;
 	struct ibv_qp *qp;
 
-	(void)verbs;
+	bool is_target = attr->qp_type == IBV_QPT_XRC_RECV;
+
 	if (!is_supported(attr)) {
 		errno = EOPNOTSUPP;
 		return NULL;
 	}
 	memcpy(&init, attr, sizeof(init));
-	qp = ibv_create_qp(attr->pd, &init);
+	qp = create_qp(verbs, attr->comp_mask & IBV_QP_INIT_ATTR_PD ? attr->pd : NULL,
+		       is_target ? attr->xrcd : NULL, &init);
 	if (!qp)
 		return NULL;
 	memcpy(attr, &init, sizeof(init));
@@ -257,8 +297,7 @@ int ibv_destroy_qp(struct ibv_qp *ibv)
 	context->qp[ibv->qp_num % FAB_SLOT_QPS] = NULL;
 	list_remove(&qp->active);
 	list_remove(&qp->unacked);
-	cq_forget(to_cq(ibv->send_cq), ibv->qp_num);
-	cq_forget(to_cq(ibv->recv_cq), ibv->qp_num);
+	qp_forget(qp);
 	count_references(qp, -1);
 	context->n_objects--;
 	event_queue_forget(&context->async, qp);

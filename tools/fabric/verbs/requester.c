@@ -57,7 +57,7 @@ static void set_deadline(struct fab_qp *qp)
 	struct fab_send_queue *sq = &qp->sq;
 
 	sq->deadline_ns = 0;
-	if (qp->init.qp_type != IBV_QPT_RC || sq->una == sq->send_psn || !qp->attr.timeout)
+	if (!is_reliable(qp) || sq->una == sq->send_psn || !qp->attr.timeout)
 		return;
 	sq->deadline_ns = carrier_now_ns(context_of(qp)) +
 			  (timeout_ns > min_ns ? timeout_ns : min_ns);
@@ -304,6 +304,7 @@ static enum ibv_wc_status send_next(struct fab_qp *qp, const struct fab_send *se
 		return carry_out(qp, send);
 	transport_header(qp, &packet);
 	packet.psn = (uint32_t)qp->sq.send_psn & FAB_PSN_MASK;
+	packet.srqn = send->remote_srqn;
 	if (send->opcode == IBV_WR_RDMA_READ)
 		send_read(qp, send, &packet);
 	else if (is_atomic(send))

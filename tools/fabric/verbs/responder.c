@@ -10,13 +10,9 @@
 #include "tools/fabric/verbs/memory.h"
 #include "tools/fabric/verbs/transport.h"
 #include "tools/fabric/verbs/window.h"
+#include "tools/fabric/verbs/xrc.h"
 
 #define ATOMIC_BYTES 8
-
-static bool is_reliable(const struct fab_qp *qp)
-{
-	return qp->init.qp_type == IBV_QPT_RC;
-}
 
 static void send_nak(struct fab_qp *qp, enum fab_nak why)
 {
@@ -78,7 +74,7 @@ static void receive_done(struct fab_qp *qp, enum ibv_wc_status status,
 		wc.invalidated_rkey = packet->rkey;
 	}
 	responder->receive = NULL;
-	cq_push(to_cq(qp->ex.qp_base.recv_cq), &wc, packet->flags & FAB_SOLICITED);
+	receive_completed(qp, &wc, packet->flags & FAB_SOLICITED);
 }
 
 /* The receive itself is in error: too short, or its memory may not be written. */
@@ -170,8 +166,9 @@ static bool begin_write(struct fab_qp *qp, const struct fab_packet *packet)
 	}
 	/* IBTA vol. 1, 9.7.4.1.5: of nothing, the key is not looked at. */
 	if (qp->attr.qp_access_flags & IBV_ACCESS_REMOTE_WRITE &&
-	    (!packet->dma_bytes || memory_find_remote(qp, packet->rkey, packet->remote_addr,
-						      packet->dma_bytes, IBV_ACCESS_REMOTE_WRITE)))
+	    (!packet->dma_bytes ||
+	     memory_find_remote(qp, packet->srqn, packet->rkey, packet->remote_addr,
+				packet->dma_bytes, IBV_ACCESS_REMOTE_WRITE)))
 		return true;
 	refuse_request(qp, FAB_NAK_REMOTE_ACCESS);
 	return false;
@@ -201,7 +198,7 @@ static bool take_write(struct fab_qp *qp, const struct fab_packet *packet, const
 	if (packet->flags & FAB_LAST && packet->flags & FAB_IMM && !take_receive(qp))
 		return false;
 	addr = responder->write_addr + responder->offset;
-	mr = memory_find_remote(qp, responder->write_rkey, addr, packet->bytes,
+	mr = memory_find_remote(qp, packet->srqn, responder->write_rkey, addr, packet->bytes,
 				IBV_ACCESS_REMOTE_WRITE);
 	if (packet->bytes && !mr) {
 		refuse_request(qp, FAB_NAK_REMOTE_ACCESS);
@@ -224,8 +221,8 @@ static bool may_read(struct fab_qp *qp, const struct fab_packet *packet)
 {
 	return qp->attr.qp_access_flags & IBV_ACCESS_REMOTE_READ &&
 	       (!packet->dma_bytes ||
-		memory_find_remote(qp, packet->rkey, packet->remote_addr, packet->dma_bytes,
-				   IBV_ACCESS_REMOTE_READ));
+		memory_find_remote(qp, packet->srqn, packet->rkey, packet->remote_addr,
+				   packet->dma_bytes, IBV_ACCESS_REMOTE_READ));
 }
 
 static struct fab_response response_to_read(const struct fab_qp *qp,
@@ -236,6 +233,7 @@ static struct fab_response response_to_read(const struct fab_qp *qp,
 		.psn = packet->psn,
 		.n_psn = read_psns(qp, packet->dma_bytes),
 		.msn = qp->responder.msn,
+		.srqn = packet->srqn,
 		.rkey = packet->rkey,
 		.addr = packet->remote_addr,
 		.left = packet->dma_bytes,
@@ -299,7 +297,7 @@ static void take_atomic(struct fab_qp *qp, const struct fab_packet *packet)
 
 	if (!responder->replay)
 		responder->replay = calloc(FAB_RD_MAX, sizeof(*responder->replay));
-	mr = memory_find_remote(qp, packet->rkey, packet->remote_addr, ATOMIC_BYTES,
+	mr = memory_find_remote(qp, packet->srqn, packet->rkey, packet->remote_addr, ATOMIC_BYTES,
 				IBV_ACCESS_REMOTE_ATOMIC);
 	if (!(qp->attr.qp_access_flags & IBV_ACCESS_REMOTE_ATOMIC) || !mr || !responder->replay) {
 		refuse_request(qp, FAB_NAK_REMOTE_ACCESS);
@@ -374,13 +372,22 @@ static bool is_data(const struct fab_packet *packet)
 	return packet->op == FAB_OP_SEND || packet->op == FAB_OP_WRITE;
 }
 
+/* Annex A14: a request names a shared receive queue of the target's domain, and stays with it. */
+static bool is_for_queue(struct fab_qp *qp, const struct fab_packet *packet)
+{
+	if (qp->responder.in_message && packet->srqn != qp->responder.srqn)
+		return false;
+	qp->responder.srqn = packet->srqn;
+	return qp->init.qp_type != IBV_QPT_XRC_RECV || xrc_srq(qp, packet->srqn);
+}
+
 /* A message begins with its first packet, and nothing else comes before its last: IBTA vol. 1,
  * 9.7.4.1.2. */
-static bool is_in_place(const struct fab_qp *qp, const struct fab_packet *packet)
+static bool is_in_place(struct fab_qp *qp, const struct fab_packet *packet)
 {
 	const struct fab_responder *responder = &qp->responder;
 
-	if (packet->op == FAB_OP_UNKNOWN)
+	if (packet->op == FAB_OP_UNKNOWN || !is_for_queue(qp, packet))
 		return false;
 	if (is_data(packet) && !has_good_length(qp, packet))
 		return false;

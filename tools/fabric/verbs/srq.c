@@ -7,8 +7,16 @@
 
 #include "tools/fabric/verbs/context.h"
 #include "tools/fabric/verbs/receive_queue.h"
+#include "tools/fabric/verbs/srq.h"
+#include "tools/fabric/verbs/xrc.h"
 
-struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init)
+#define OF_XRC                                                                    \
+	(IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD | \
+	 IBV_SRQ_INIT_ATTR_CQ)
+
+/* @xrcd, @cq: of XRC, or NULL. */
+static struct ibv_srq *create_srq(struct ibv_pd *pd, const struct ibv_srq_init_attr *init,
+				  struct ibv_xrcd *xrcd, struct ibv_cq *cq)
 {
 	struct fab_context *context = to_context(pd->context);
 	struct fab_srq *srq;
@@ -27,11 +35,31 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init
 	pthread_mutex_init(&srq->ibv.mutex, NULL);
 	pthread_cond_init(&srq->ibv.cond, NULL);
 	receive_queue_init(&srq->queue, init->attr.max_wr, init->attr.max_sge);
+	list_init(&srq->xrc);
 	pthread_mutex_lock(&context->lock);
+	if (xrcd)
+		xrc_add(srq, xrcd, cq);
 	srq->ibv.handle = context_handle(context);
 	to_pd(pd)->refs++;
 	pthread_mutex_unlock(&context->lock);
 	return &srq->ibv;
+}
+
+struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init)
+{
+	return create_srq(pd, init, NULL, NULL);
+}
+
+struct ibv_srq *srq_create_ex(struct ibv_context *verbs, struct ibv_srq_init_attr_ex *attr)
+{
+	struct ibv_srq_init_attr init = { attr->srq_context, attr->attr };
+
+	(void)verbs;
+	if (attr->comp_mask != OF_XRC || attr->srq_type != IBV_SRQT_XRC) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	return create_srq(attr->pd, &init, attr->xrcd, attr->cq);
 }
 
 int ibv_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int mask)
@@ -78,6 +106,7 @@ int ibv_destroy_srq(struct ibv_srq *ibv)
 	pthread_mutex_lock(&context->lock);
 	busy = srq->refs;
 	if (!busy) {
+		xrc_remove(srq);
 		to_pd(ibv->pd)->refs--;
 		context->n_objects--;
 		event_queue_forget(&context->async, ibv);

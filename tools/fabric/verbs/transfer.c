@@ -9,7 +9,10 @@
 #include "tools/fabric/verbs/memory.h"
 #include "tools/fabric/verbs/receive_queue.h"
 #include "tools/fabric/verbs/transport.h"
+#include "tools/fabric/verbs/xrc.h"
 #include "tools/fabric/wire/route.h"
+
+#define RECEIVE_BYTES_MAX (sizeof(struct fab_receive) + FAB_SGE_MAX * sizeof(struct ibv_sge))
 
 void transport_header(const struct fab_qp *qp, struct fab_packet *ret)
 {
@@ -18,7 +21,7 @@ void transport_header(const struct fab_qp *qp, struct fab_packet *ret)
 
 	memset(ret, 0, sizeof(*ret));
 	ret->magic = FAB_MAGIC;
-	ret->service = qp->init.qp_type == IBV_QPT_UC ? FAB_SERVICE_UC : FAB_SERVICE_RC;
+	ret->service = (uint8_t)service_of(qp);
 	ret->port_num = qp->peer.port_num;
 	ret->from_port = qp->attr.port_num;
 	ret->subnet = port->subnet;
@@ -35,7 +38,7 @@ void transport_header(const struct fab_qp *qp, struct fab_packet *ret)
 	ret->dgid = av->grh.dgid;
 	ret->hop_limit = av->grh.hop_limit;
 	ret->traffic_class = av->grh.traffic_class;
-	if (ret->service == FAB_SERVICE_RC)
+	if (is_reliable(qp))
 		ret->traffic_class = (uint8_t)((ret->traffic_class & ~FAB_ECN_MASK) | FAB_ECN_ECT);
 	ret->flow_label = av->grh.flow_label;
 	fab_route_sent(ret);
@@ -112,6 +115,7 @@ enum ibv_wc_status transport_scatter(const struct fab_qp *qp, const struct ibv_s
 				     uint32_t bytes)
 {
 	const struct fab_context *context = context_of(qp);
+	struct ibv_pd *pd = xrc_pd(qp, qp->responder.srqn);
 	const char *from = data;
 	struct piece piece;
 	struct fab_mr *mr;
@@ -119,7 +123,7 @@ enum ibv_wc_status transport_scatter(const struct fab_qp *qp, const struct ibv_s
 	while (bytes) {
 		if (!piece_at(sge, n_sge, offset, bytes, &piece))
 			return IBV_WC_LOC_LEN_ERR;
-		mr = memory_find(context, qp->ex.qp_base.pd, piece.key, piece.addr, piece.bytes,
+		mr = memory_find(context, pd, piece.key, piece.addr, piece.bytes,
 				 IBV_ACCESS_LOCAL_WRITE);
 		if (!mr)
 			return IBV_WC_LOC_PROT_ERR;
@@ -145,19 +149,19 @@ static void report_limit(struct fab_srq *srq)
 /* A copy, so that its place in the queue can be used again while a message fills it. */
 struct fab_receive *transport_take_receive(struct fab_qp *qp)
 {
-	struct ibv_srq *srq = qp->ex.qp_base.srq;
-	struct fab_receive_queue *queue = srq ? &to_srq(srq)->queue : &qp->rq;
+	struct fab_srq *srq = xrc_srq(qp, qp->responder.srqn);
+	struct fab_receive_queue *queue = srq ? &srq->queue : &qp->rq;
 	struct fab_receive *first = receive_queue_first(queue);
 
 	if (!first)
 		return NULL;
 	if (!qp->receive_buffer)
-		qp->receive_buffer = malloc(queue->stride);
+		qp->receive_buffer = malloc(RECEIVE_BYTES_MAX);
 	if (!qp->receive_buffer)
 		return NULL;
 	memcpy(qp->receive_buffer, first, queue->stride);
 	receive_queue_drop(queue);
 	if (srq)
-		report_limit(to_srq(srq));
+		report_limit(srq);
 	return (struct fab_receive *)qp->receive_buffer;
 }

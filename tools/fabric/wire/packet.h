@@ -48,6 +48,7 @@ enum fab_service {
 	FAB_SERVICE_UC = 1,
 	FAB_SERVICE_UD = 3,
 	FAB_SERVICE_CNP = 4,
+	FAB_SERVICE_XRC = 5,
 };
 
 enum fab_op {
@@ -107,7 +108,8 @@ struct fab_packet {
 	uint32_t psn;
 	uint32_t msn; /* of an answer: how many messages the responder has completed */
 	uint32_t qkey;
-	uint32_t imm; /* as the program gave it */
+	uint32_t srqn; /* of an XRC request: whose receive, and whose keys */
+	uint32_t imm;  /* as the program gave it */
 	uint32_t rkey;
 	uint32_t dma_bytes;
 	uint32_t bytes; /* of payload */
