@@ -30,6 +30,7 @@ enum key {
 	KEY_JSON = 'j',
 	KEY_CHECK = 'c',
 	KEY_FIELDS = 'f',
+	KEY_QP1 = '1',
 };
 
 struct drill {
@@ -39,7 +40,7 @@ struct drill {
 	const char *peer;
 	uint16_t port;
 	double timeout_s;
-	bool verbose, json, check;
+	bool verbose, json, check, by_qp1;
 	const char *fields;
 	char **paths;
 	unsigned int n_paths;
@@ -59,6 +60,8 @@ static const struct argp_option option_table[] = {
 	{ "timeout", KEY_TIMEOUT, "SECONDS", 0, "for what has no time of its own (5)", 0 },
 	{ "verbose", KEY_VERBOSE, NULL, 0, "every message, call and event", 0 },
 	{ "json", KEY_JSON, NULL, 0, "an object a script", 0 },
+	{ "qp1", KEY_QP1, NULL, 0,
+	  "send from QP1, where a device or a switch drops what comes from elsewhere", 0 },
 	{ "check", KEY_CHECK, NULL, 0, "only read the scripts", 0 },
 	{ "fields", KEY_FIELDS, "MESSAGE", 0, "list the fields of a message, and end", 0 },
 	{ 0 },
@@ -128,6 +131,9 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 		return 0;
 	case KEY_JSON:
 		drill->json = true;
+		return 0;
+	case KEY_QP1:
+		drill->by_qp1 = true;
 		return 0;
 	case KEY_CHECK:
 		drill->check = true;
@@ -288,7 +294,7 @@ static int open_link(struct drill *drill)
 		return err;
 	if (!ibv_query_device(drill->checkup->gid.verbs, &attr))
 		drill->ca_guid = be64toh(attr.node_guid);
-	return drill_link_open(drill->checkup, drill->link);
+	return drill_link_open(drill->checkup, drill->by_qp1, drill->link);
 }
 
 static int run_scripts(struct drill *drill, const struct drill_script *scripts)

@@ -46,7 +46,7 @@ bool drill_queue_take(struct drill_queue *queue, struct drill_heard *ret)
 
 /* --- the port ------------------------------------------------------------ */
 
-int drill_link_open(const struct checkup *checkup, struct drill_link *ret)
+int drill_link_open(const struct checkup *checkup, bool by_qp1, struct drill_link *ret)
 {
 	const char *device = ibv_get_device_name(checkup->gid.verbs->device);
 	const struct mad_path path = { .grh = true,
@@ -67,7 +67,7 @@ int drill_link_open(const struct checkup *checkup, struct drill_link *ret)
 		return err;
 	}
 	/* Without the privilege for it, messages go through umad, which sets the tid. */
-	if (mad_sender_open(checkup->gid.verbs, checkup->gid.port_num, &ret->sender))
+	if (by_qp1 || mad_sender_open(checkup->gid.verbs, checkup->gid.port_num, &ret->sender))
 		ret->sender = NULL;
 	if (ret->sender)
 		mad_sender_insist(ret->sender);

@@ -43,10 +43,11 @@ struct drill_link {
 /**
  * drill_link_open() - own the CM class of the port that leads to an address
  * @checkup: its way is known
+ * @by_qp1:  send through umad, which sets transaction ids
  *
  * Return: 0; -errno, after a complaint.
  */
-int drill_link_open(const struct checkup *checkup, struct drill_link *ret);
+int drill_link_open(const struct checkup *checkup, bool by_qp1, struct drill_link *ret);
 
 /**
  * drill_link_call_agent() - connect to the agent
