@@ -415,6 +415,11 @@ struct mad_port *mad_sender_port(struct mad_sender *sender)
 	return inbox_port(sender->inbox);
 }
 
+uint32_t mad_sender_qpn(const struct mad_sender *sender)
+{
+	return sender->qp->qp_num;
+}
+
 void mad_sender_heard(struct mad_sender *sender, const struct mad_gid *gid, uint32_t qpn)
 {
 	if (qpn <= PEER_QP1)

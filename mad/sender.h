@@ -46,6 +46,9 @@ int mad_sender_open(struct ibv_context *verbs, uint8_t port_num, struct mad_send
  */
 struct mad_port *mad_sender_port(struct mad_sender *sender);
 
+/** mad_sender_qpn() - the number of the queue pair */
+uint32_t mad_sender_qpn(const struct mad_sender *sender);
+
 /**
  * mad_sender_came() - a message came from @gid, here or at QP1; before it is dealt with
  *

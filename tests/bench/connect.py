@@ -44,7 +44,7 @@ def parse_args():
                         help="also one round of each library against the other")
     parser.add_argument("--stock-only", action="store_true", help="measure stock alone")
     args = parser.parse_args()
-    args.program = args.program or args.build / "tests/bench/connect"
+    args.program = args.program or args.build / "tools/certify/connect"
     args.build = args.build.resolve()
     return args
 

@@ -79,7 +79,7 @@ class OnFabric:
         args = self.args
         try:
             done = run_on_fabric(args.build, 600, "--gap", "0.3",
-                                 f"b&:exec {args.build}/tests/bench/connect server 10.77.0.2",
+                                 f"b&:exec {args.build}/tools/certify/connect server 10.77.0.2",
                                  f"a:{sys.executable} {__file__} --build {args.build} --rounds "
                                  f"{args.rounds} --runs {args.runs} --count {args.count} "
                                  "--inside 10.77.0.2")
@@ -112,7 +112,7 @@ class Inside:
                 looker.wait()
 
     def connect(self):
-        done = subprocess.run([self.args.build / "tests/bench/connect", "client", "-n",
+        done = subprocess.run([self.args.build / "tools/certify/connect", "client", "-n",
                                str(self.args.count), self.args.inside],
                               stdout=subprocess.PIPE, text=True, check=True)
         return figures(done.stdout)
@@ -127,7 +127,7 @@ class InLab:
     def measure(self):
         with (make_lab(1) if self.args.kernel else Lab({"a": "purecm", "b": "purecm"})) as self.lab:
             self.server = server_host(self.lab, 1 if self.args.kernel else 2)
-            server = self.server.start([self.args.build / "tests/bench/connect", "server",
+            server = self.server.start([self.args.build / "tools/certify/connect", "server",
                                         self.server.addr4], env=self.env)
             try:
                 server.wait_for_output("^ready", timeout=30)
@@ -148,7 +148,7 @@ class InLab:
                 looker.stop()
 
     def connect(self):
-        done = self.lab.a.run([self.args.build / "tests/bench/connect", "client", "-n",
+        done = self.lab.a.run([self.args.build / "tools/certify/connect", "client", "-n",
                                str(self.args.count), self.server.addr4], env=self.env, timeout=120)
         if not done.ok:
             raise LabError(done.output)

@@ -14,11 +14,12 @@ class Skip(Exception):
     """There can be no fabric, or no lab, here."""
 
 
-def run_on_fabric(build, limit_s, *words, stderr=subprocess.PIPE, env=None):
-    """Run `fabric run` with its options and commands. Return: the ended process."""
+def run_on_fabric(build, limit_s, *words, stderr=subprocess.PIPE, env=None, prefix=()):
+    """Run `fabric run` with its options and commands, as words after a command that prefix may
+    have. Return: the ended process."""
     limit = ["--timeout", str(PATIENCE * limit_s)]
-    done = subprocess.run([FABRIC, "run", "--build", build, "--raw", *limit, *words], env=env,
-                          stdout=subprocess.PIPE, stderr=stderr, text=True, check=False)
+    done = subprocess.run([*prefix, FABRIC, "run", "--build", build, "--raw", *limit, *words],
+                          env=env, stdout=subprocess.PIPE, stderr=stderr, text=True, check=False)
     if done.returncode == SKIPPED:
         raise Skip(done.stderr or done.stdout)
     return done

@@ -33,10 +33,7 @@ REFERENCE = HERE / "stock.txt"
 DIFFERENCES = ROOT / "tests/parity/differences.md"
 LIMIT_S = 300
 PATH_MTU_1024 = "1500"  # as the lab's interfaces have it
-# Each scenario has a port, which moves when others come before it; and so do its groups.
-OWN_PORT = re.compile(r"\bport 7[1-9]\d\d\b")
 KILLED_MEANWHILE = re.compile(r"^==\d+==Unable to get registers from thread \d+\.\n", re.MULTILINE)
-OWN_GROUP = re.compile(r"\b(239\.6[4-9])\.(2[7-9]|3[01])\.\d+\b")
 
 # Scenarios that show the device or the lab, not the connection manager.
 NOT_HERE = {
@@ -54,10 +51,6 @@ def scenarios(program):
             if scenario.pair and scenario.pace == "quick" and scenario.family in ("any", "v4")]
 
 
-def without_port(text):
-    return OWN_GROUP.sub(r"\1.own.own", OWN_PORT.sub("port own", text))
-
-
 def take(folder, names):
     """Write down what `run.py --keep` kept of stock; of others, what was known stays."""
     known = compare.parse_output(REFERENCE.read_text(encoding="utf-8"))
@@ -65,7 +58,7 @@ def take(folder, names):
             for side, lines in sides.items()}
     for path in Path(folder, "stock-stock/v4").iterdir():
         if path.stem in names:
-            text = without_port(path.read_text(encoding="utf-8")).strip("\n")
+            text = compare.without_port(path.read_text(encoding="utf-8")).strip("\n")
             said[path.name] = text.splitlines() if text else []
     text = []
     for key in sorted(said):
@@ -93,7 +86,7 @@ def play(build, program, names, folder):
         raise RuntimeError(f"status {done.returncode}: {done.stderr}")
     if found := found_by_sanitizers(folder):
         raise RuntimeError(found)
-    return compare.parse_output(without_port(done.stdout))
+    return compare.parse_output(compare.without_port(done.stdout))
 
 
 def judge(names, reference, outputs):
@@ -119,7 +112,7 @@ def main():
     parser.add_argument("--take", metavar="DIR", help="what run.py --keep kept")
     parser.add_argument("--names", action="store_true", help="print the scenarios' names and end")
     args = parser.parse_args()
-    program = args.build / "tests/parity/parity"
+    program = args.build / "tools/certify/parity"
     names = scenarios(program)
     if args.names:
         print(" ".join(names))

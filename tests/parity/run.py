@@ -34,7 +34,7 @@ PAIRINGS = {"stock/stock": ("stock", "stock"), "purecm/stock": ("purecm", "stock
             "purecm/purecm": ("purecm", "purecm"), "stock/purecm": ("stock", "purecm")}
 REFERENCE = "stock/stock"
 # What is built in the root of another release.
-TARGETS = ("lib/librdmacm.so.1.5.0", "tools/cmportd/cmportd", "tests/parity/parity",
+TARGETS = ("lib/librdmacm.so.1.5.0", "tools/cmportd/cmportd", "tools/certify/parity",
            "tests/parity/addrinfo", "tests/parity/ibacm")
 # A sample has every fourth of a theme's scenarios for two hosts, which are played by stock with
 # itself and then by these in turn: the soft fabric compares all of them with what stock is known to
@@ -87,7 +87,7 @@ def parse_args():
     args = parser.parse_args()
     if args.release != "own":
         args.build = userland.build_or_exit(RELEASES[args.release], TARGETS)
-    args.program = args.program or args.build / "tests/parity/parity"
+    args.program = args.program or args.build / "tools/certify/parity"
     args.families = args.families.split(",")
     is_long = bool(os.environ.get("PURECM_TEST_LONG"))
     args.sample = args.sample and not is_long

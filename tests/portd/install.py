@@ -130,6 +130,8 @@ class Installed(Case):
                             ("libexecdir", "purecm/cmportd"),
                             ("bindir", "purecm"), ("bindir", "purecm-agent"),
                             ("bindir", "purecm-puppet"),
+                            ("libdir", "purecm/certify/parity"),
+                            ("libdir", "purecm/certify/drill/active-connect.drill"),
                             ("libdir", "purecm/fabric/fabric-host"),
                             ("libdir", "purecm/fabric/lib/libibverbs.so.1"),
                             ("libdir", "purecm/fabric/lib/libibumad.so.3"),
@@ -183,6 +185,17 @@ class Installed(Case):
             self.skipTest(shown)
         libdir = self.dirs["libdir"].resolve()
         self.assertIn(f"a| {libdir}/purecm/fabric/lib:{libdir}", shown)
+
+    def test_purecm_there_certifies_with_what_is_there(self):
+        purecm = self.dirs["bindir"] / "purecm"
+        conduct = f"{purecm} certify 10.77.0.2 --only addresses killed-program "\
+            f"--output {self.root}/page"
+        shown = run(purecm, "fabric", "run", "--hosts", "2", "--raw",
+                    f"b&:{purecm} certify --serve 2>&1",
+                    f"a:for i in $(seq 100); do {conduct} && exit; sleep 0.1; done; exit 1")
+        if "no user and network namespaces" in shown:
+            self.skipTest(shown)
+        self.assertIn("its peer saw 50 of 50 connections end", shown)
 
     def test_a_library_there_finds_it(self):
         library = self.dirs["libdir"] / "libprobe.so"

@@ -38,7 +38,7 @@ class Hosts:
 
     def __init__(self, build):
         self.build = build
-        self.hold = f"{build}/tests/portd/hold"
+        self.hold = f"{build}/tools/certify/hold"
         # Beside the programs of this folder there is another cmportd, for tests/loop.
         self.cmportd = f"{build}/tools/cmportd/cmportd --detach"
 

@@ -55,7 +55,7 @@ class Bench:
 
     def hold(self, host, *words, **more):
         env = self.env(**more) if host in self.ours else {}
-        return host.start([str(self.build / "tests/portd/hold"), *map(str, words)], env=env,
+        return host.start([str(self.build / "tools/certify/hold"), *map(str, words)], env=env,
                           timeout=300)
 
     def cmportd(self, host=None):
@@ -259,7 +259,7 @@ def who_gets_port_80(bench, host):
                   ["setpriv", "--bounding-set=-net_bind_service"],
                   [*NOBODY, "unshare", "-Ur"], [*NOBODY, "unshare", "-Urn"],
                   ["unshare", "-n", *NOBODY]):
-        server = host.start([*words, str(bench.build / "tests/portd/hold"), "server", "0.0.0.0",
+        server = host.start([*words, str(bench.build / "tools/certify/hold"), "server", "0.0.0.0",
                              "80"], env=bench.env() if host is bench.b else {}, timeout=60)
         server.wait_for_output("^(ready|hold:)", timeout=30)
         server.kill(signal.SIGTERM)
@@ -289,7 +289,7 @@ def a_low_port_is_for_those_with_the_capability_of_the_host_as_with_stock(bench)
 def a_second_cmportd_is_told_who_has_the_port(bench):
     first = bench.hold(bench.b, "server", bench.b.addr4, PORT)
     first.wait_for_output("^ready", timeout=30)
-    second = bench.b.run([str(bench.build / "tests/portd/hold"), "server", bench.b.addr4, "7799"],
+    second = bench.b.run([str(bench.build / "tools/certify/hold"), "server", bench.b.addr4, "7799"],
                          env=bench.env(PURECM_SOCKET="/tmp/other.sock"), timeout=30)
     same(second.stdout.strip(), "hold: rdma_listen: Address already in use")
     if "cmportd" not in second.stderr or "rxe0 port 1" not in second.stderr:
@@ -303,7 +303,7 @@ def a_second_cmportd_is_told_who_has_the_port(bench):
 def a_folder_that_is_not_there_for_a_user_is_said_at_once(bench):
     bench.wait_idle()
     begin = time.monotonic()
-    refused = bench.b.run([*NOBODY, str(bench.build / "tests/portd/hold"), "server",
+    refused = bench.b.run([*NOBODY, str(bench.build / "tools/certify/hold"), "server",
                            bench.b.addr4, "7799"],
                           env=bench.env(PURECM_SOCKET="/proc/none/cmportd.sock"), timeout=30)
     same(refused.status, 1)
@@ -394,7 +394,7 @@ def elsewhere(bench, host, *words):
     host.run("ip netns list | grep -q elsewhere || ip netns add elsewhere; "
              "ip netns exec elsewhere ip link set lo up", check=True)
     env = bench.env() if host is bench.b else {}
-    return host.start(["ip", "netns", "exec", "elsewhere", str(bench.build / "tests/portd/hold"),
+    return host.start(["ip", "netns", "exec", "elsewhere", str(bench.build / "tools/certify/hold"),
                        *map(str, words)], env=env, timeout=60)
 
 

@@ -51,7 +51,7 @@ class Siege:
 
     def __init__(self, build):
         self.build = build
-        self.hold = f"{build}/tests/portd/hold"
+        self.hold = f"{build}/tools/certify/hold"
         self.flooder = f"{build}/tests/portd/flooder"
 
     def connect(self):
@@ -207,7 +207,7 @@ def play(build, name, *others):
     done = run_on_fabric(
         build, LIMIT_S + LONG_S, "--hosts", "3", "--gap", "0.3",
         f"a:{build}/tools/cmportd/cmportd --detach",
-        f"b&:exec {build}/tests/portd/hold server {SERVER} {PORT} >/dev/null",
+        f"b&:exec {build}/tools/certify/hold server {SERVER} {PORT} >/dev/null",
         *(f"{host}&:{words} {other}" for host, other in others), f"a:{words} {name}",
         stderr=subprocess.STDOUT)
     print(done.stdout, end="")

@@ -23,7 +23,8 @@ struct command {
 	int (*run)(int argc, char **argv);
 };
 
-/* The subcommands, a file each. */
+/* The subcommands, a file each; script.c has two. */
+int certify_main(int argc, char **argv);
 int diff_main(int argc, char **argv);
 int doctor_main(int argc, char **argv);
 int drill_main(int argc, char **argv);

@@ -26,6 +26,7 @@ static const struct command commands[] = {
 	{ "report", "pack what a bug report needs into one file", report_main },
 	{ "drill", "carry out a script of messages and calls against any manager", drill_main },
 	{ "timeline", "draw a capture as a web page", timeline_main },
+	{ "certify", "find out what works between two hosts, and write it on a page", certify_main },
 	{ "fabric", "make hosts with RDMA devices on a machine that has none", fabric_main },
 };
 /* clang-format on */

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "bench.h"
+#include "tools/certify/bench.h"
 
 #define IDLE_MS 100
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Many connections that are held while something happens to cmportd, without queue pairs. Run by
- * many_lab.py and many_fabric.py, with either library.
+ * Many connections that are held while something happens to cmportd, without queue pairs. With
+ * either library.
  *
  *   hold server ADDRESS PORT
  *   hold client ADDRESS PORT COUNT MORE

@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "bench.h"
+#include "tools/certify/bench.h"
 
 void bench_die(const char *format, ...)
 {
@@ -77,7 +77,7 @@ uint32_t bench_fake_qpn(void)
 {
 	static uint32_t count;
 
-	return (0x800000 | (uint32_t)getpid() << 12) + count++ % 4096;
+	return (0x800000 | (uint32_t)getpid() << 14 | count++ % 16384) & 0xffffff;
 }
 
 /* Every connection may cost a descriptor or two. */

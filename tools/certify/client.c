@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "bench.h"
+#include "tools/certify/bench.h"
 
 #define RESOLVE_MS  5000
 #define PATIENCE_MS 120000

@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""purecm certify between two hosts: its verdicts on devices of the soft fabric, whose quirks are
+known, and, with --lab, on rxe.
+
+certify.py            a few trials, on the worst device
+certify.py --each     all of them, on each device
+certify.py --lab      all of them, on two kernels with rxe, and with stock on one
+
+On the fabric as user 65534 where root runs it. Prints a line a failure, and last "N passed, N
+failed, N skipped". Exit status: 1 if a test failed, 77 if there can be no fabric, or no lab, here.
+"""
+import argparse
+import json
+import os
+from pathlib import Path
+import shutil
+import sys
+import tempfile
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / folder) for folder in ("tests/lab", "tests/fabric", "tools/fabric")]
+from hosts import Skip, run_on_fabric, run_tests  # noqa: E402
+from lablib import Lab  # noqa: E402
+from plan import DEVICES  # noqa: E402
+
+NOBODY = 65534
+LIMIT_S = 300
+LAB_LIMIT_S = 1200
+SHORT = ("addresses", "mads", "killed-cmportd", "fast-path")
+FAST_WAY = "MAD from a queue pair of its own to QP1"
+NOT_ALLOWED = {"port down, address gone, device renamed": "not tried"}
+SURE_WAY = "MAD from QP1 to QP1"
+
+
+def nobody():
+    """Return the words that make a command an ordinary user's, if we are root."""
+    user = str(NOBODY)
+    return [] if os.geteuid() else ["setpriv", "--reuid", user, "--regid", user, "--clear-groups"]
+
+
+def certificate(folder):
+    """Return (verdict and why of each feature, the certificate)."""
+    found = json.loads(Path(folder, "page.json").read_text(encoding="utf-8"))
+    page = Path(folder, "page.html").read_text(encoding="utf-8")
+    assert all(row["feature"] in page for row in found["rows"]), "a feature is not on the page"
+    assert "src=" not in page and "href=" not in page, "the page needs something else"
+    return {row["feature"]: row for row in found["rows"]}, found
+
+
+def certify_on_fabric(build, device, trials):
+    """Return (exit status, as certificate())."""
+    certify = f"{build}/tools/purecm certify"
+    only = "--only " + " ".join(trials) if trials else ""
+    with tempfile.TemporaryDirectory(prefix="certify-") as folder:
+        os.chmod(folder, 0o777)
+        conduct = f"{certify} 10.77.0.2 --output {folder}/page {only}"
+        done = run_on_fabric(
+            build, LIMIT_S, *(["--device", device] if device else []), f"b&:{certify} --serve 2>&1",
+            f"a:for i in $(seq 100); do {conduct}; s=$?; [ -e {folder}/page.json ] && exit $s; "
+            "sleep 0.1; done; exit 9", prefix=nobody())
+        if not Path(folder, "page.json").exists():
+            raise AssertionError(f"status {done.returncode}: {done.stdout[-2000:]}{done.stderr}")
+        return done.returncode, *certificate(folder)
+
+
+def expect(rows, wanted, text):
+    """All rows work, but those that are named."""
+    for feature, row in rows.items():
+        verdict = wanted.get(feature, "works")
+        assert row["verdict"] == verdict, f"{text}: {feature} {row['verdict']}: {row['why']}"
+    for feature in wanted:
+        assert feature in rows, f"{text}: no verdict on {feature}"
+
+
+def verdicts_on(device):
+    """What is known to be true of it."""
+    quirks = DEVICES[device][0] if device else ()
+    slow = "works slower"
+    return {FAST_WAY: slow, "fast path": slow} if "no-fast-path" in quirks else {}
+
+
+def what_the_worst_device_cannot_do_is_said(build):
+    status, rows, found = certify_on_fabric(build, "worst", SHORT)
+    expect(rows, verdicts_on("worst"), "worst")
+    assert status == 0, f"status {status}"
+    assert SURE_WAY in rows and "address: link-local" in rows, list(rows)
+    ways = {(mad["from"], mad["to"]): mad for mad in found["mads"] if mad["kind"] == "IPv4"}
+    assert not ways["own", "qp1"]["answered"], ways
+    assert ways["umad", "qp1"] | {"sent": 1000, "answered": 1000, "arrived_at": "qp1",
+                                  "source_qpn": 1, "grh": True} == ways["umad", "qp1"], ways
+    assert ways["own", "own"]["source_qpn"] > 1, ways
+
+
+def check_device(build, device):
+    status, rows, _ = certify_on_fabric(build, device, ())
+    expect(rows, verdicts_on(device) | NOT_ALLOWED, device)
+    assert status == 0, f"{device}: status {status}"
+
+
+def nobody_serves_and_that_is_said(build):
+    done = run_on_fabric(build, LIMIT_S, f"a:{build}/tools/purecm certify 10.77.0.2 2>&1")
+    assert done.returncode == 1 and "purecm certify --serve" in done.stdout, done.stdout
+
+
+def named(test, *words):
+    """A test with arguments, for run_tests()."""
+    def run(subject):
+        test(subject, *words)
+    run.__name__ = f"{test.__name__} {words[-1]}"
+    return run
+
+
+# --- in the lab ----------------------------------------------------------------------------------
+
+def certify_in_lab(lab, build, *options):
+    """Return as certificate()."""
+    certify = f"{build}/tools/purecm certify"
+    server = lab.b.start(f"{certify} --serve --disrupt {' '.join(options)}", timeout=LAB_LIMIT_S)
+    try:
+        server.wait_for_output("waiting for", timeout=60)
+        done = lab.a.run(f"{certify} {lab.b.addr4} --output /tmp/page", timeout=LAB_LIMIT_S)
+    finally:
+        server.stop()
+    print(done.stdout, flush=True)
+    with tempfile.TemporaryDirectory(prefix="certify-") as folder:
+        for name in ("page.json", "page.html"):
+            Path(folder, name).write_bytes(lab.a.read_file("/tmp/" + name))
+        return certificate(folder)
+
+
+def rxe_gets_its_verdicts(lab, build):
+    rows, found = certify_in_lab(lab, build)
+    expect(rows, {}, "rxe")
+    device = found["hosts"]["b"]["devices"][0]
+    assert device["name"] == "rxe0" and device["ports"][0]["gids"], device
+
+
+def stock_gets_its_verdicts(lab, build):
+    lab.b.mode("stock")
+    rows, found = certify_in_lab(lab, build, "--stock")
+    assert found["hosts"]["b"]["library"] == "stock", found["hosts"]["b"]
+    bad = [row for row in rows.values() if row["verdict"] == "does not work"]
+    assert not bad, bad
+
+
+def test_in_lab(build):
+    if not shutil.which("qemu-system-x86_64"):
+        raise Skip("QEMU is missing: apt-get install qemu-system-x86\n")
+    with Lab({"a": "purecm", "b": "purecm"}) as lab:
+        return run_tests([named(test, build) for test in (
+            rxe_gets_its_verdicts, stock_gets_its_verdicts)], lab)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--build", default=ROOT / "build", type=Path)
+    parser.add_argument("--each", action="store_true", help="on each device of the fabric")
+    parser.add_argument("--lab", action="store_true", help="between two kernels with rxe")
+    args = parser.parse_args()
+    build = args.build.resolve()
+    if args.each:
+        tests = [named(check_device, device) for device in (None, *DEVICES)]
+        return run_tests(tests, build)
+    if not args.lab:
+        return run_tests((what_the_worst_device_cannot_do_is_said,
+                          nobody_serves_and_that_is_said), build)
+    try:
+        return test_in_lab(build)
+    except Skip as skip:
+        print(f"{skip}0 passed, 0 failed, 2 skipped")
+        return 77
+
+
+if __name__ == "__main__":
+    sys.exit(main())

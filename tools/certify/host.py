@@ -1,0 +1,294 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""A host on trial: its programs, its cmportd, and what can be known of it. The conductor has one of
+its own, and one on the other host, by link.py; both have the same orders."""
+import os
+from pathlib import Path
+import platform
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+HERE = Path(__file__).resolve().parent
+RDMA = Path("/sys/class/infiniband")
+NET = Path("/sys/class/net")
+STOCK_LIBRARIES = "/usr/lib/x86_64-linux-gnu:/usr/lib/aarch64-linux-gnu:/usr/lib64:/usr/lib"
+READY_S = 20
+END_S = 5
+# What else uses the kernel's connection manager, or has to do with it.
+MODULES = re.compile(r"^(ib_\w+|rdma\w*|iw_cm|mlx\w+|bnxt_re|irdma|hns_roce\w*|qedr|efa|siw|"
+                     r"nvme\w*rdma|rpcrdma|svcrdma|xprtrdma|smbdirect|bonding|8021q)\s+\d+\s+(.*)$",
+                     re.MULTILINE)
+PROGRAMS = ("purecm", "purecm-agent", "mads", "connect", "hold", "parity", "cmportd")
+DISRUPTED_S = 1
+ADMINISTRATOR = dict(os.environ, PATH=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
+QUIET = ("parity",)  # says on standard error how long each scenario took
+
+
+class Trouble(Exception):
+    """An order that cannot be carried out; the text says why."""
+
+
+def find_program(name):
+    """Of a build folder, of which this one is a copy's, or of an installation."""
+    places = [HERE / name, HERE.parent / name, HERE.parent / name / name]
+    places += [folder / where / name for folder in HERE.parents
+               for where in ("bin", "libexec/purecm")]
+    found = next((place for place in places if place.is_file()), None) or shutil.which(name)
+    if not found:
+        raise Trouble(f"{name} is not installed beside purecm certify: install all of it")
+    return str(found)
+
+
+def find_library():
+    """The folder of purecm's librdmacm: Debian's private one, a build's, or libdir."""
+    for folder in (HERE.parent, HERE.parents[1] / "lib", HERE.parents[1]):
+        if (folder / "librdmacm.so.1").exists():
+            return str(folder)
+    raise Trouble("purecm's librdmacm.so.1 is not installed beside purecm certify")
+
+
+def text_of(path):
+    """A file's text, or an empty one."""
+    try:
+        return Path(path).read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def be_interruptible():
+    """A shell's background has programs ignore SIGINT, and some scenarios are about it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+class Host:
+    """Carries out orders: the methods without an underscore, with values that JSON has."""
+
+    def __init__(self, is_stock=False, may_disrupt=False):
+        self._is_stock, self._may_disrupt = is_stock, may_disrupt
+        self._folder = tempfile.TemporaryDirectory(prefix="certify-")
+        self._env = dict(os.environ)
+        self._running = {}  # number: (Popen, path of its output)
+        self._count = 0
+        self._cmportd = None
+        libraries = [STOCK_LIBRARIES if is_stock else find_library()]
+        self._env["LD_LIBRARY_PATH"] = ":".join(
+            filter(None, [*libraries, os.environ.get("LD_LIBRARY_PATH")]))
+        self._has_own_cmportd = not is_stock and not self._is_served()
+        if self._has_own_cmportd:
+            self._env["PURECM_SOCKET"] = self._folder.name + "/cmportd.sock"
+
+    def _is_served(self):
+        """Whether there is a cmportd already, which is left alone."""
+        done = subprocess.run([find_program("purecm"), "stat", "--json"], env=self._env,
+                              capture_output=True, check=False)
+        return done.returncode == 0
+
+    # --- programs ---
+
+    def start(self, program, *words):
+        """Return: its number."""
+        if program not in PROGRAMS:
+            raise Trouble(f"{program} is no program of purecm certify")
+        words = [word.replace("@DATA", str(HERE)) for word in words]
+        self._count += 1
+        path = Path(self._folder.name, str(self._count))
+        with open(path, "wb") as output:
+            child = subprocess.Popen([find_program(program), *words], env=self._env,
+                                     stdin=subprocess.DEVNULL, stdout=output,
+                                     stderr=subprocess.DEVNULL if program in QUIET
+                                     else subprocess.STDOUT, start_new_session=True,
+                                     preexec_fn=be_interruptible)
+        self._running[self._count] = child, path
+        return self._count
+
+    def said(self, number):
+        """Return: [what it has printed, its status or None]."""
+        child, path = self._running[number]
+        status = child.poll()
+        return [path.read_text(encoding="utf-8", errors="replace"), status]
+
+    def expect(self, number, pattern, limit_s):
+        """Wait until a program has printed that, has ended, or for so long. Return: as said()."""
+        deadline = time.monotonic() + limit_s
+        while True:
+            text, status = self.said(number)
+            if re.search(pattern, text, re.MULTILINE) or status is not None \
+                    or time.monotonic() > deadline:
+                return [text, status]
+            time.sleep(0.02)
+
+    def signal(self, number, name):
+        """Send a signal to a program."""
+        child, _ = self._running[number]
+        if child.poll() is None:
+            child.send_signal(getattr(signal, name))
+
+    def end(self, number):
+        """End a program. Return: as said()."""
+        child, _ = self._running[number]
+        for name in ("SIGTERM", "SIGKILL"):
+            if child.poll() is None:
+                self.signal(number, name)
+                try:
+                    child.wait(END_S)
+                except subprocess.TimeoutExpired:
+                    pass
+        said = self.said(number)
+        del self._running[number]
+        return said
+
+    def run(self, limit_s, program, *words):
+        """Run a program to its end. Return: [what it printed, its status], None if it hung."""
+        number = self.start(program, *words)
+        child, _ = self._running[number]
+        try:
+            child.wait(limit_s)
+            hung = False
+        except subprocess.TimeoutExpired:
+            hung = True
+        text, status = self.end(number)
+        return [text, None if hung else status]
+
+    def close(self):
+        """End all that was started."""
+        for number in list(self._running):
+            self.end(number)
+        self._folder.cleanup()
+
+    # --- cmportd ---
+
+    def has_own_cmportd(self):
+        """Whether it may be stopped and killed."""
+        return self._has_own_cmportd
+
+    def start_cmportd(self):
+        """Where one serves already, or none is needed, do nothing."""
+        if not self._has_own_cmportd or self._cmportd:
+            return
+        self._cmportd = self.start("cmportd", "--idle", "0", "--open", "--socket",
+                                   self._env["PURECM_SOCKET"])
+        deadline = time.monotonic() + READY_S
+        while not self._is_served():
+            text, status = self.said(self._cmportd)
+            if status is not None or time.monotonic() > deadline:
+                raise Trouble(f"cmportd does not start: {text.strip() or status}")
+            time.sleep(0.02)
+
+    def stop_cmportd(self, name="SIGTERM"):
+        """End it by a signal; all that the host has left says goodbye first, if it may."""
+        if not self._cmportd:
+            return
+        self.signal(self._cmportd, name)
+        self.end(self._cmportd)
+        self._cmportd = None
+
+    # --- taking stock ---
+
+    def stock(self):
+        """Return what is known of this host."""
+        soft, hard = resource.getrlimit(resource.RLIMIT_MEMLOCK)
+        return {"name": platform.node(), "kernel": platform.release(),
+                "machine": platform.machine(), "uid": os.geteuid(),
+                "library": "stock" if self._is_stock else "purecm",
+                "distribution": platform.freedesktop_os_release().get("PRETTY_NAME", "")
+                if hasattr(platform, "freedesktop_os_release") else "",
+                "cpus": os.cpu_count(), "may_disrupt": self._may_disrupt,
+                "limits": {"memlock": soft, "memlock_max": hard,
+                           "files": resource.getrlimit(resource.RLIMIT_NOFILE)[0]},
+                "privileged_qkey": self._privileged_qkey(),
+                "modules": {name: f"used by {users}" for name, users
+                            in MODULES.findall(text_of("/proc/modules"))},
+                "devices": [self._device(path) for path in self._paths(RDMA)],
+                "vlans": [line for line in text_of("/proc/net/vlan/config").splitlines()[2:]],
+                "bonds": {path.parent.name: text_of(path / "mode")
+                          for path in sorted(NET.glob("*/bonding"))}}
+
+    @staticmethod
+    def _paths(folder):
+        return sorted(folder.iterdir()) if folder.is_dir() else []
+
+    @staticmethod
+    def _privileged_qkey():
+        """What `rdma system` says of it; kernels before 6.7 do not."""
+        rdma = shutil.which("rdma", path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
+        if not rdma:
+            return ""
+        done = subprocess.run([rdma, "system"], capture_output=True, text=True, check=False)
+        return done.stdout.strip()
+
+    def _device(self, path):
+        driver = path / "device/driver"
+        return {"name": path.name, "driver": driver.resolve().name if driver.exists() else "",
+                "pci": text_of(path / "device/vendor") + " " + text_of(path / "device/device"),
+                "firmware": text_of(path / "fw_ver"), "guid": text_of(path / "node_guid"),
+                "ports": [self._port(port) for port in self._paths(path / "ports")]}
+
+    def _port(self, path):
+        attributes = path / "gid_attrs"
+        gids = []
+        for gid in sorted(self._paths(path / "gids"), key=lambda gid: int(gid.name)):
+            text = text_of(gid)
+            if text.replace(":", "").strip("0"):
+                gids.append({"index": int(gid.name), "gid": text,
+                             "type": text_of(attributes / "types" / gid.name),
+                             "interface": text_of(attributes / "ndevs" / gid.name)})
+        pkeys = [text_of(pkey) for pkey in self._paths(path / "pkeys")]
+        return {"number": int(path.name), "state": text_of(path / "state"),
+                "link": text_of(path / "link_layer"), "rate": text_of(path / "rate"),
+                "pkeys": [pkey for pkey in pkeys if pkey != "0x0000"], "gids": gids}
+
+    # --- disruptions ---
+
+    def disrupt(self, what, *words):
+        """Do something to this host for a second, if --disrupt allows it, and undo it: while it
+        lasts there may be no way to tell this host anything. Return: the command."""
+        if not self._may_disrupt:
+            raise Trouble("the host was not told --disrupt")
+        there, back = self._disruption(what, *words)
+        kept = self._addresses(words[0]) if there[0] == "ip" and what == "down" else []
+        self._administer(there)
+        try:
+            time.sleep(DISRUPTED_S)
+        finally:
+            self._administer(back)
+            for address in kept:  # Linux forgets them with the link
+                self._administer(["ip", "addr", "replace", address, "dev", words[0], "nodad"])
+        return " ".join(there)
+
+    @staticmethod
+    def _disruption(what, subject, value=""):
+        fabric = os.environ.get("PURECM_FABRIC")
+        if what == "down" and fabric:
+            port = [find_program("purecm"), "fabric", "port", "--dir", fabric + "/../..",
+                    Path(fabric).name]
+            return [*port, "down"], [*port, "up"]
+        if what == "down":
+            return [["ip", "link", "set", subject, word] for word in ("down", "up")]
+        if what == "address":
+            return [["ip", "addr", word, value, "dev", subject] for word in ("del", "add")]
+        if what == "rename":
+            rename = ["rdma", "dev", "set"]
+            return [*rename, subject, "name", value], [*rename, value, "name", subject]
+        raise Trouble(f"{what} is no disruption")
+
+    @staticmethod
+    def _addresses(interface):
+        """Its IPv6 addresses."""
+        done = subprocess.run(["ip", "-o", "-6", "addr", "show", "dev", interface, "scope",
+                               "global"], capture_output=True, text=True, check=False,
+                              env=ADMINISTRATOR)
+        return [line.split()[3] for line in done.stdout.splitlines()]
+
+    @staticmethod
+    def _administer(command):
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False,
+                                  env=ADMINISTRATOR)
+        except FileNotFoundError as error:
+            raise Trouble(f"{command[0]} is not installed") from error
+        if done.returncode:
+            raise Trouble(f"{' '.join(command[-6:])}: {done.stderr.strip() or 'failed'}")

@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The program mads: which ways a MAD can go between two hosts. Run by certify, which is on both.
+ *
+ *   mads answer ADDRESS            own the CM class of the port that leads to ADDRESS, and answer
+ *   mads ask ADDRESS FROM TO N     send N lookups FROM umad or own, a queue pair of our own, TO qp1
+ *                                  or a number, a queue pair of the host that answers
+ *
+ * Answers come through umad, from QP1 to QP1: only the way there is on trial. Each says how its
+ * question arrived. A connection manager answers what is for QP1, and does not say that. A way is
+ * dead if none of the first few arrives.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "mad/sender.h"
+#include "mad/talk.h"
+#include "mad/umad.h"
+#include "mad/umad_node.h"
+#include "mad/umad_owner.h"
+#include "tools/purecm/checkup.h"
+#include "tools/purecm/command.h"
+
+#define N_MAX	       100000
+#define N_FIRST	       5
+#define AT_ONCE	       16
+#define LIMIT_FIRST_MS 500
+#define LIMIT_MS       1000
+#define NS_PER_US      1000.0
+#define MAD_TID_LOW_AT 12
+#define AT_QP1	       1
+#define AT_OWN	       2
+#define DATA_MARKED    0x70636d31 /* in front of what an answer of ours says */
+
+/* How a question arrived; in the private data of its answer. */
+struct arrival {
+	uint32_t mark, source_qpn, flow_label;
+	uint8_t at, grh, sl, hop_limit, traffic_class;
+	uint16_t pkey_index;
+};
+
+struct ways {
+	struct checkup checkup;
+	struct mad_port *umad;
+	struct mad_sender *sender; /* NULL: there is none, and why_not says why */
+	int why_not;
+	struct mad_path path;
+	int fd; /* of another agent, which sends to whichever queue pair; -1: none */
+	uint32_t agent;
+};
+
+/* --- the port ------------------------------------------------------------ */
+
+static int open_agent(struct ways *ways, const char *device)
+{
+	struct umad_reg_attr attr = { .mgmt_class = MAD_CLASS_CM,
+				      .mgmt_class_version = MAD_CM_VERSION };
+	char node[UMAD_NODE_BYTES] = "";
+	struct umad_owner who;
+	int err = umad_find_node(device, ways->checkup.gid.port_num, node, &who);
+
+	if (err && err != -ENODEV)
+		return err;
+	ways->fd = umad_open_node(device, ways->checkup.gid.port_num, node);
+	if (ways->fd < 0)
+		return ways->fd;
+	err = -umad_register2(ways->fd, &attr, &ways->agent);
+	return err;
+}
+
+static int open_ways(struct ways *ways, const char *address)
+{
+	struct umad_owner who = { "", "" };
+	const char *device;
+	int err;
+
+	ways->fd = -1;
+	ways->checkup.target = address;
+	err = checkup_find_way(&ways->checkup);
+	if (err)
+		return err;
+	device = ibv_get_device_name(ways->checkup.gid.verbs->device);
+	ways->path = (struct mad_path){ .grh = true,
+					.sgid_index = (uint8_t)ways->checkup.gid.gid_index,
+					.hop_limit = ways->checkup.route.hop_limit,
+					.dgid = addr_to_gid(&ways->checkup.dst) };
+	err = umad_port_open(device, ways->checkup.gid.port_num, &ways->umad, &who);
+	if (!err)
+		err = open_agent(ways, device);
+	if (err) {
+		complain("the CM class of %s/%u: %s%s%s%s%s", device, ways->checkup.gid.port_num,
+			 strerror(-err), who.what[0] ? ": " : "", who.what,
+			 who.remedy[0] ? "; " : "", who.remedy);
+		return err;
+	}
+	ways->why_not =
+		mad_sender_open(ways->checkup.gid.verbs, ways->checkup.gid.port_num, &ways->sender);
+	if (ways->why_not)
+		ways->sender = NULL;
+	else
+		mad_sender_insist(ways->sender);
+	return 0;
+}
+
+static void close_ways(struct ways *ways)
+{
+	mad_sender_close(ways->sender);
+	mad_port_close(ways->umad);
+	if (ways->fd >= 0)
+		umad_close_port(ways->fd);
+	checkup_fini(&ways->checkup);
+}
+
+static uint32_t own_qpn(const struct ways *ways)
+{
+	return ways->sender ? mad_sender_qpn(ways->sender) : 0;
+}
+
+/* Return: 0 with a message, and where it arrived; -EAGAIN. */
+static int receive(struct ways *ways, struct mad_path *path, uint8_t mad[MAD_BYTES],
+		   struct mad_port **ret)
+{
+	int err;
+
+	*ret = ways->umad;
+	err = mad_port_receive(*ret, path, mad);
+	if (err != -EAGAIN || !ways->sender)
+		return err;
+	*ret = mad_sender_port(ways->sender);
+	return mad_port_receive(*ret, path, mad);
+}
+
+/* Return: false if nothing came within that time. */
+static bool wait_for_mads(struct ways *ways, int timeout_ms)
+{
+	struct pollfd fds[2] = {
+		{.fd = ways->umad->fd, .events = POLLIN},
+		    { .fd = -1,		.events = POLLIN}
+	};
+
+	if (ways->sender)
+		fds[1].fd = mad_sender_port(ways->sender)->fd;
+	return poll(fds, 2, timeout_ms) > 0;
+}
+
+/* --- answering ----------------------------------------------------------- */
+
+static void answer_one(struct ways *ways, struct mad_port *port, const struct mad_path *path,
+		       const uint8_t mad[MAD_BYTES])
+{
+	const struct arrival arrival = { .mark = htonl(DATA_MARKED),
+					 .source_qpn = port->source_qpn,
+					 .flow_label = path->flow_label,
+					 .at = port == ways->umad ? AT_QP1 : AT_OWN,
+					 .grh = path->grh,
+					 .sl = path->sl,
+					 .hop_limit = path->hop_limit,
+					 .traffic_class = path->traffic_class,
+					 .pkey_index = path->pkey_index };
+	uint8_t raw[MAD_BYTES];
+	struct cm_msg answer;
+
+	if (!mad_probe_answer(mad, raw) || cm_msg_decode(raw, MAD_BYTES, &answer))
+		return;
+	memcpy(answer.sidr_rep.private_data, &arrival, sizeof(arrival));
+	cm_msg_encode(&answer, raw);
+	mad_port_send(ways->umad, path, raw);
+}
+
+/* Ends with the one who reads our output, or by a signal. */
+static int answer(struct ways *ways)
+{
+	struct mad_port *port;
+	struct mad_path path;
+	uint8_t mad[MAD_BYTES];
+	int err;
+
+	printf("{\"qpn\":%u,\"device\":\"%s\",\"port\":%u}\n", own_qpn(ways),
+	       ibv_get_device_name(ways->checkup.gid.verbs->device), ways->checkup.gid.port_num);
+	fflush(stdout);
+	for (;;) {
+		err = receive(ways, &path, mad, &port);
+		if (!err)
+			answer_one(ways, port, &path, mad);
+		else if (err == -EAGAIN)
+			wait_for_mads(ways, -1);
+		else if (err != -ENOMSG)
+			return err;
+	}
+}
+
+/* --- asking -------------------------------------------------------------- */
+
+struct asking {
+	bool by_umad;
+	uint32_t qpn;
+	unsigned int n_wanted, n_sent, n_answered, n_open;
+	uint64_t *sent_ns; /* of each; 0: answered */
+	double *took_us;   /* of each that was answered, in the order of answers */
+	struct arrival arrival;
+	bool is_told; /* how they arrive */
+};
+
+static int send_by_umad(struct ways *ways, uint32_t qpn, uint32_t number,
+			const uint8_t mad[MAD_BYTES])
+{
+	uint8_t buffer[sizeof(struct ib_user_mad) + MAD_BYTES]
+		__attribute__((aligned(__alignof__(struct ib_user_mad))));
+	struct ib_user_mad *head = (struct ib_user_mad *)buffer;
+	const uint32_t tid = htonl(number);
+
+	memset(head, 0, sizeof(*head));
+	umad_path_to_addr(&ways->path, &head->addr);
+	head->addr.qpn = htonl(qpn);
+	head->agent_id = ways->agent;
+	memcpy(buffer + sizeof(*head), mad, MAD_BYTES);
+	/* The kernel refuses a transaction id that is in flight on the same descriptor. */
+	memcpy(buffer + sizeof(*head) + MAD_TID_LOW_AT, &tid, sizeof(tid));
+	return write(ways->fd, buffer, sizeof(buffer)) < 0 ? umad_error(errno) : 0;
+}
+
+static int send_one(struct ways *ways, struct asking *asking)
+{
+	uint8_t mad[MAD_BYTES];
+	int err;
+
+	mad_probe_write(asking->n_sent, mad);
+	asking->sent_ns[asking->n_sent] = clock_ns();
+	if (asking->by_umad) {
+		err = send_by_umad(ways, asking->qpn, asking->n_sent, mad);
+	} else {
+		mad_sender_heard(ways->sender, &ways->path.dgid, asking->qpn);
+		err = mad_sender_send(ways->sender, &ways->path, mad);
+	}
+	asking->n_sent += !err;
+	asking->n_open += !err;
+	return err;
+}
+
+static void take_answer(struct asking *asking, const uint8_t mad[MAD_BYTES])
+{
+	struct cm_msg msg;
+	struct arrival arrival;
+	uint32_t id;
+
+	if (cm_msg_decode(mad, MAD_BYTES, &msg) || msg.hdr.attr_id != CM_ATTR_SIDR_REP)
+		return;
+	id = msg.sidr_rep.request_id;
+	if (id >= asking->n_sent || !asking->sent_ns[id])
+		return;
+	asking->took_us[asking->n_answered++] = (double)(clock_ns() - asking->sent_ns[id]) /
+						NS_PER_US;
+	asking->sent_ns[id] = 0;
+	asking->n_open -= asking->n_open > 0;
+	memcpy(&arrival, msg.sidr_rep.private_data, sizeof(arrival));
+	if (arrival.mark != htonl(DATA_MARKED))
+		return;
+	asking->arrival = arrival;
+	asking->is_told = true;
+}
+
+/* Until fewer than @most are unanswered, or none comes for that long: the open ones are lost. */
+static int take_answers(struct ways *ways, struct asking *asking, unsigned int most)
+{
+	struct mad_port *port;
+	struct mad_path path;
+	uint8_t mad[MAD_BYTES];
+	int err;
+
+	while (asking->n_open > most) {
+		err = receive(ways, &path, mad, &port);
+		if (!err)
+			take_answer(asking, mad);
+		else if (err == -EAGAIN &&
+			 !wait_for_mads(ways, asking->n_answered ? LIMIT_MS : LIMIT_FIRST_MS))
+			asking->n_open = 0;
+		else if (err != -EAGAIN && err != -ENOMSG)
+			return err;
+	}
+	return 0;
+}
+
+static int ask_all(struct ways *ways, struct asking *asking)
+{
+	int err = 0;
+
+	while (!err && asking->n_sent < asking->n_wanted) {
+		if (asking->n_sent >= N_FIRST && !asking->n_answered)
+			break;
+		err = send_one(ways, asking);
+		if (!err)
+			err = take_answers(ways, asking,
+					   asking->n_sent == N_FIRST ? 0 : AT_ONCE - 1);
+	}
+	return err ? err : take_answers(ways, asking, 0);
+}
+
+static int compare(const void *a, const void *b)
+{
+	const double *left = a, *right = b;
+
+	return (*left > *right) - (*left < *right);
+}
+
+static void print_asked(const struct asking *asking, int err)
+{
+	const struct arrival *arrival = &asking->arrival;
+	const double *took = asking->took_us;
+	const unsigned int n = asking->n_answered;
+
+	printf("{\"sent\":%u,\"answered\":%u", asking->n_sent, n);
+	if (err)
+		printf(",\"error\":\"%s\"", strerror(-err));
+	qsort(asking->took_us, n, sizeof(*took), compare);
+	if (n)
+		printf(",\"min_us\":%.1f,\"median_us\":%.1f,\"max_us\":%.1f", took[0], took[n / 2],
+		       took[n - 1]);
+	if (asking->is_told)
+		printf(",\"arrived_at\":\"%s\",\"source_qpn\":%u,\"grh\":%s,\"sl\":%u,"
+		       "\"pkey_index\":%u,\"hop_limit\":%u,\"traffic_class\":%u",
+		       arrival->at == AT_QP1 ? "qp1" : "own", arrival->source_qpn,
+		       arrival->grh ? "true" : "false", arrival->sl, arrival->pkey_index,
+		       arrival->hop_limit, arrival->traffic_class);
+	puts("}");
+}
+
+static int ask(struct ways *ways, struct asking *asking)
+{
+	int err;
+
+	asking->sent_ns = calloc(asking->n_wanted, sizeof(*asking->sent_ns));
+	asking->took_us = calloc(asking->n_wanted, sizeof(*asking->took_us));
+	if (!asking->sent_ns || !asking->took_us)
+		err = -ENOMEM;
+	else if (!asking->by_umad && !ways->sender)
+		err = ways->why_not;
+	else
+		err = ask_all(ways, asking);
+	print_asked(asking, err);
+	free(asking->sent_ns);
+	free(asking->took_us);
+	return 0;
+}
+
+static bool parse_asking(char **words, struct asking *ret)
+{
+	const bool is_qp1 = strcmp(words[1], "qp1") == 0;
+
+	ret->by_umad = strcmp(words[0], "umad") == 0;
+	ret->qpn = is_qp1 ? 1 : (uint32_t)strtoul(words[1], NULL, 0);
+	ret->n_wanted = (unsigned int)strtoul(words[2], NULL, 10);
+	return (ret->by_umad || strcmp(words[0], "own") == 0) && ret->qpn && ret->n_wanted &&
+	       ret->n_wanted <= N_MAX;
+}
+
+int main(int argc, char **argv)
+{
+	const bool answers = argc == 3 && strcmp(argv[1], "answer") == 0;
+	struct asking asking = { .by_umad = false };
+	struct ways ways = { .umad = NULL };
+	int err;
+
+	if (!answers &&
+	    (argc != 6 || strcmp(argv[1], "ask") != 0 || !parse_asking(argv + 3, &asking))) {
+		fputs("usage: mads answer ADDRESS\n       mads ask ADDRESS umad|own qp1|QPN N\n",
+		      stderr);
+		return STATUS_USAGE;
+	}
+	err = open_ways(&ways, argv[2]);
+	if (!err)
+		err = answers ? answer(&ways) : ask(&ways, &asking);
+	close_ways(&ways);
+	return err ? STATUS_FAILED : STATUS_OK;
+}

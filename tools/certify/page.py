@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""A certificate as one HTML page, which needs nothing else, and as text."""
+import html
+import json
+
+from trials import FAILS, SLOWER, UNTRIED, WORKS
+
+COLOURS = {WORKS: "#d8f0d8", SLOWER: "#fff0c0", FAILS: "#f8d0d0", UNTRIED: "#e8e8e8"}
+STYLE = """body{font:15px/1.4 sans-serif;margin:2em auto;max-width:70em;padding:0 1em;color:#222}
+table{border-collapse:collapse;width:100%;margin:1em 0}
+td,th{border:1px solid #bbb;padding:.3em .6em;text-align:left;vertical-align:top}
+pre{background:#f4f4f4;padding:1em;overflow:auto;max-height:30em}"""
+MAD_COLUMNS = ("kind", "direction", "from", "to", "sent", "answered", "min_us", "median_us",
+               "max_us", "arrived_at", "source_qpn", "grh", "sl", "pkey_index", "hop_limit",
+               "error")
+
+
+def cell(value, name="td", colour=None):
+    style = f' style="background:{colour}"' if colour else ""
+    return f"<{name}{style}>{html.escape(str(value))}</{name}>"
+
+
+def table(head, rows):
+    """Rows are lists of cells already."""
+    return "<table><tr>" + "".join(cell(each, "th") for each in head) + "</tr>\n" + \
+        "\n".join("<tr>" + "".join(row) + "</tr>" for row in rows) + "</table>\n"
+
+
+def verdicts(rows):
+    return table(("feature", "verdict", "why", "what to do"),
+                 [[cell(row["feature"]), cell(row["verdict"], colour=COLOURS[row["verdict"]]),
+                   cell(row["why"]), cell(row["remedy"])] for row in rows])
+
+
+def ports(stock):
+    """Yield the rows of a host's ports."""
+    for device in stock["devices"]:
+        for port in device["ports"]:
+            gids = "; ".join(f"{gid['index']}: {gid['gid']} {gid['type']} {gid['interface']}"
+                             for gid in port["gids"])
+            yield [cell(text) for text in (
+                f"{device['name']}/{port['number']}", device["driver"] or "no kernel driver",
+                device["firmware"], port["state"], port["link"], port["rate"],
+                " ".join(port["pkeys"]), gids)]
+
+
+def host(name, stock):
+    facts = [(key, value if isinstance(value, (str, int)) else json.dumps(value))
+             for key, value in stock.items() if key != "devices" and value not in ("", [], {})]
+    return f"<h2>Host {name}: {html.escape(stock['name'])}</h2>" + \
+        table(("port", "driver", "firmware", "state", "link", "rate", "P_Keys", "GIDs"),
+              ports(stock)) + \
+        table(("fact", "value"), [[cell(key), cell(value)] for key, value in facts])
+
+
+def render(certificate):
+    """Return the page."""
+    hosts = "".join(host(name, stock) for name, stock in certificate["hosts"].items())
+    mads = table(MAD_COLUMNS, [[cell(mad.get(column, "")) for column in MAD_COLUMNS]
+                               for mad in certificate["mads"]])
+    return f"""<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>purecm certify: {certificate["date"]}</title>
+<style>{STYLE}</style></head><body>
+<h1>purecm {html.escape(certificate["version"])} between two hosts</h1>
+<p>{certificate["date"]}, {certificate["seconds"]:.0f} s: {html.escape(summary(certificate))}</p>
+{verdicts(certificate["rows"])}{hosts}
+<h2>Ways of a MAD</h2>{mads}
+<h2>All of it</h2><details><summary>JSON</summary>
+<pre>{html.escape(json.dumps(certificate, indent=1))}</pre></details></body></html>
+"""
+
+
+def summary(certificate):
+    count = {verdict: sum(row["verdict"] == verdict for row in certificate["rows"])
+             for verdict in COLOURS}
+    return ", ".join(f"{n} {verdict}" for verdict, n in count.items() if n)
+
+
+def line(row):
+    """A verdict as text."""
+    text = f"{row['verdict']:14} {row['feature']}: {row['why']}"
+    if row["remedy"] and row["verdict"] != WORKS:
+        text += f"\n{'':14} => {row['remedy']}"
+    return text

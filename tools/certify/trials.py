@@ -1,0 +1,554 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The trials: what two hosts are made to do together, and the verdict on each feature. TRIALS at
+the end lists them in order."""
+import contextlib
+import ipaddress
+import json
+from pathlib import Path
+import re
+import socket
+import time
+from typing import NamedTuple
+
+import compare
+from host import HERE, Trouble
+
+WORKS, SLOWER, FAILS, UNTRIED = "works", "works slower", "does not work", "not tried"
+ORDER = (WORKS, UNTRIED, SLOWER, FAILS)  # the worst last
+
+MADS = 1000
+WAYS = (("umad", "qp1"), ("own", "qp1"), ("umad", "own"), ("own", "own"))
+FAST_PATH = ("own", "qp1")
+COUNTS = (1, 100)  # with queue pairs
+STORM = 10000  # without
+CROWD, EACH = 64, 4
+HELD, MORE = 50, 10
+LIMIT_S = 60
+STORM_S = 120
+AGENT_PORT, HOLD_PORT = "7478", "7476"
+REPEATS_MAX = 0.02  # of all messages: more are a sign that some are lost
+# Scenarios and words that show the device or the lab, not the connection manager.
+OF_THE_DEVICE = ("options-path-connect", "options-path-full", "exit-client-unheard",
+                 "multicast-data-two")
+OF_THE_PORT = re.compile(r"\b(mtu|path_mtu|rate|life|timeout|sgid_index|hop) [\dx/]+")
+
+
+class Row(NamedTuple):
+    """A line of the certificate."""
+    feature: str
+    verdict: str
+    why: str
+    remedy: str = ""
+    figures: dict = {}
+
+
+class Way(NamedTuple):
+    """How one host reaches the other by IP."""
+    kind: str
+    here: str
+    there: str
+
+
+# --- addresses -----------------------------------------------------------------------------------
+
+def ip_of(gid):
+    """The IP address that a GID of RoCE is."""
+    address = ipaddress.IPv6Address(gid)
+    return address.ipv4_mapped or address
+
+
+def source_for(address):
+    """The address that this host would send from, or None without a route."""
+    family, _, _, _, where = socket.getaddrinfo(address, 4791, type=socket.SOCK_DGRAM)[0]
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(where)
+        except OSError:
+            return None
+        return probe.getsockname()[0]
+
+
+def gids_of(stock):
+    """Yield (device, port, GID entry) of RoCE v2."""
+    for device in stock["devices"]:
+        for port in device["ports"]:
+            for gid in port["gids"]:
+                if gid["type"] == "RoCE v2":
+                    yield device, port, gid
+
+
+def ways_between(here, there, named):
+    """Return the Ways: each address of the other host that this one has an address of the same
+    network for, and the one that was named."""
+    ours = {}
+    for _, _, gid in gids_of(here):
+        ours.setdefault(str(ip_of(gid["gid"])), gid["interface"])
+    ways = []
+    for _, _, gid in gids_of(there):
+        address, interface = ip_of(gid["gid"]), gid["interface"]
+        kind = ("link-local" if address.is_link_local else f"IPv{address.version}") + \
+            (" on a VLAN" if any(vlan.startswith(interface + " ") for vlan in there["vlans"])
+             else "")
+        for source, iface in ours.items() if address.is_link_local else ():
+            if ipaddress.ip_address(source).is_link_local and address.version == 6:
+                ways.append(Way(kind, f"{source}%{interface}", f"{address}%{iface}"))
+        source = None if address.is_link_local else source_for(str(address))
+        if source in ours:
+            ways.append(Way(kind, source, str(address)))
+    named = socket.getaddrinfo(named, None)[0][4][0] if named else None
+    if named and named not in [way.there for way in ways] and (not ways or not there["devices"]):
+        ways.append(Way("IPv6" if ":" in named else "IPv4", source_for(named), named))
+    return sorted(ways, key=lambda way: (way.there != named, way.kind))
+
+
+class Pair:
+    """Both hosts, and what has become known of them."""
+
+    def __init__(self, here, there, named, tell):
+        self.a, self.b, self.tell = here, there, tell
+        self.stock = {"a": here.stock(), "b": there.stock()}
+        self.ways = ways_between(self.stock["a"], self.stock["b"], named)
+        if not self.ways:
+            raise Trouble("no address of RoCE v2 of this host is in a network of the other's; "
+                          "`purecm doctor ADDRESS` says more")
+        self.mads = []
+        self.fast_path = None  # whether MADs of a queue pair of our own arrive at QP1
+
+    @property
+    def main(self):
+        return self.ways[0]
+
+    def directions(self, way):
+        """Yield (name, host that asks, host that answers, its address, the asker's)."""
+        yield "a to b", self.a, self.b, way.there, way.here
+        yield "b to a", self.b, self.a, way.here, way.there
+
+    def start_cmportds(self):
+        for host in (self.a, self.b):
+            host.start_cmportd()
+
+    @contextlib.contextmanager
+    def without_cmportd(self, *hosts):
+        """While the CM class of their ports is needed for something else."""
+        for host in hosts:
+            host.stop_cmportd()
+        try:
+            yield
+        finally:
+            for host in hosts:
+                host.start_cmportd()
+
+    @contextlib.contextmanager
+    def served(self, host, ready, *command):
+        """A program that serves while the block runs. Yields its number."""
+        number = host.start(*command)
+        try:
+            text, status = host.expect(number, ready, LIMIT_S)
+            if status is not None or not re.search(ready, text, re.MULTILINE):
+                raise Trouble(f"{command[0]} does not start: {text.strip()[-400:] or status}")
+            yield number
+        finally:
+            host.end(number)
+
+
+def last_line(text):
+    return (text.strip().splitlines() or ["it says nothing"])[-1]
+
+
+def objects(text):
+    return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+
+
+def worst_of(verdicts):
+    return max(verdicts, key=ORDER.index)
+
+
+# --- the hosts -----------------------------------------------------------------------------------
+
+def doctors(pair):
+    for name, host, target in (("a", pair.a, pair.main.there), ("b", pair.b, pair.main.here)):
+        if pair.stock[name]["library"] == "stock":
+            continue
+        text, status = host.run(LIMIT_S, "purecm", "doctor", "--json", target)
+        found = objects(text)
+        bad = [check for check in found if check["verdict"] == "bad"]
+        if not found:
+            yield Row(f"host {name}", FAILS, last_line(text) if status is not None else "it hung")
+        for check in bad:
+            yield Row(f"host {name}: {check['check']}", FAILS, check["text"],
+                      check.get("remedy", ""))
+        notes = [f"{check['check']}: {check['text']}" for check in found
+                 if check["verdict"] == "note"]
+        if found and not bad:
+            yield Row(f"host {name}", WORKS, "purecm doctor finds nothing in the way"
+                      + "".join(f"; {note}" for note in notes))
+
+
+def addresses(pair):
+    if pair.stock["a"]["library"] == "stock":
+        return
+    for way in pair.ways:
+        text, status = pair.a.run(LIMIT_S, "purecm", "ping", "--json", "-c", "5", "-i", "0",
+                                  way.there)
+        said = objects(text)
+        if status or not said:
+            yield Row(f"address: {way.kind}", FAILS, f"{way.there}: "
+                      + (said[-1]["conclusion"] if said else last_line(text)),
+                      f"purecm doctor {way.there}")
+        else:
+            yield Row(f"address: {way.kind}", WORKS, f"{way.here} to {way.there}: answers in "
+                      f"{said[-1]['avg_ms']:.2f} ms", figures=said[-1])
+
+
+# --- ways of a MAD -------------------------------------------------------------------------------
+
+def ask_mads(host, target, qpn, sender, receiver):
+    number = "qp1" if receiver == "qp1" else str(qpn)
+    text, _ = host.run(LIMIT_S, "mads", "ask", target, sender, number, str(MADS))
+    said = objects(text)
+    return said[-1] if said else {"sent": 0, "answered": 0, "error": last_line(text)}
+
+
+def try_mads(pair, way):
+    """Return [{from, to, direction, ...}] of all ways over an address."""
+    found = []
+    for name, asker, answerer, target, back in pair.directions(way):
+        with pair.served(answerer, "qpn", "mads", "answer", back) as number:
+            qpn = objects(answerer.said(number)[0])[0]["qpn"]
+            for sender, receiver in WAYS:
+                if receiver == "own" and not qpn:
+                    said = {"sent": 0, "answered": 0, "error": "it has no such queue pair"}
+                else:
+                    said = ask_mads(asker, target, qpn, sender, receiver)
+                found.append({"from": sender, "to": receiver, "kind": way.kind,
+                              "direction": name, **said})
+    return found
+
+
+def judge_mads(sender, receiver, some):
+    """Return the Row for a way, from what was found in both directions over all addresses."""
+    words = {"umad": "QP1", "own": "a queue pair of its own", "qp1": "QP1"}
+    feature = f"MAD from {words[sender]} to {words[receiver]}"
+    dead = [one for one in some if not one["answered"]]
+    lost = sum(one["sent"] - one["answered"] for one in some)
+    sent = sum(one["sent"] for one in some)
+    took = [f"{one['kind']} {one['direction']} {one['median_us']:.0f} us" for one in some
+            if one["answered"]]
+    if dead:
+        where = ", ".join(f"{one['kind']} {one['direction']}" for one in dead)
+        error = next((f" ({one['error']})" for one in dead if "error" in one), "")
+        needed = (sender, receiver) == ("umad", "qp1")
+        return Row(feature, FAILS if needed else SLOWER, "none arrives: "
+                   + (where if len(dead) < len(some) else "whatever the address") + error
+                   + ("" if needed else "; purecm does without"))
+    return Row(feature, WORKS, f"{lost} of {sent} lost; median round trip: {', '.join(took)}")
+
+
+def mads(pair):
+    if not (pair.a.has_own_cmportd() and pair.b.has_own_cmportd()):
+        yield Row("ways of a MAD", UNTRIED, "the CM class of a port is not free: a cmportd or the "
+                  "kernel's connection manager has it",
+                  "systemctl stop cmportd.socket cmportd.service; then certify again, as root")
+        return
+    with pair.without_cmportd(pair.a, pair.b):
+        for way in pair.ways:
+            pair.mads += try_mads(pair, way)
+    for sender, receiver in WAYS:
+        yield judge_mads(sender, receiver, [one for one in pair.mads
+                                            if (one["from"], one["to"]) == (sender, receiver)])
+    fast = [one for one in pair.mads if (one["from"], one["to"]) == FAST_PATH]
+    pair.fast_path = all(one["answered"] for one in fast)
+
+
+def fast_path(pair):
+    """What cmportd has made of it, after all those connections."""
+    if pair.stock["a"]["library"] == "stock":
+        return
+    text, _ = pair.a.run(LIMIT_S, "purecm", "stat", "--json")
+    count = {}
+    for row in objects(text):
+        if row.get("type") == "port_count":
+            count[row["what"]] = count.get(row["what"], 0) + row["value"]
+    reached, lost = count.get("fast-peers", 0), count.get("lost-peers", 0)
+    figures = {key: count.get(key, 0) for key in ("sent", "repeated", "by-umad")}
+    if lost and pair.fast_path:
+        yield Row("fast path", FAILS, "MADs from a queue pair of its own arrive, and cmportd does "
+                  "not use it", figures=figures)
+    elif lost or pair.fast_path is False:
+        yield Row("fast path", SLOWER, "what a queue pair other than QP1 sends does not arrive, "
+                  "and purecm sends through umad: no message is lost, each costs more",
+                  "the administrator of the hypervisor or of the switch may allow it; cmportd "
+                  "--qp1 does not try", figures)
+    elif reached:
+        yield Row("fast path", WORKS, "purecm sends from a queue pair of its own", figures=figures)
+    else:
+        yield Row("fast path", UNTRIED, "cmportd has not asked the other host anything")
+    repeated, sent = figures["repeated"], figures["sent"]
+    if sent and repeated > max(2, REPEATS_MAX * sent):
+        yield Row("messages", SLOWER, f"{repeated} of {sent} had to be sent again: something "
+                  "loses them, or the other host is slow", "purecm explain --recorded", figures)
+    elif sent:
+        yield Row("messages", WORKS, f"{repeated} of {sent} were sent again", figures=figures)
+
+
+# --- drills and parity ---------------------------------------------------------------------------
+
+def drills(pair):
+    names = [path.name for path in sorted(HERE.glob("drill/*.drill"))]
+    for name, driller, tested, target, _ in pair.directions(pair.main):
+        feature = f"protocol, message by message ({name[-1]} tested)"
+        if not driller.has_own_cmportd():
+            yield Row(feature, UNTRIED, "the other host's CM class is not free",
+                      "systemctl stop cmportd.socket cmportd.service there")
+            continue
+        with pair.without_cmportd(driller), \
+                pair.served(tested, "^ready", "purecm-agent", AGENT_PORT):
+            text, _ = driller.run(STORM_S, "purecm", "drill", "--json", "--to", target,
+                                  "--agent", f"{target}:{AGENT_PORT}" if ":" not in target
+                                  else f"[{target}]:{AGENT_PORT}",
+                                  *(["--qp1"] if pair.fast_path is False else []),
+                                  *(f"@DATA/drill/{each}" for each in names))
+        told = objects(text)
+        failed = [each for each in told if each["result"] != "ok"]
+        why = "; ".join(f"{Path(each['script']).stem}, line {each['line']}: {each['text']}"
+                        for each in failed[:5]) or (last_line(text) if not told else "")
+        ok = len(told) - len(failed)
+        yield Row(feature, WORKS if ok == len(names) else FAILS,
+                  f"{ok} of {len(names)} drills passed" + (f"; {why}" if why else ""))
+
+
+def without_device(text):
+    return OF_THE_PORT.sub(r"\1 own", compare.without_port(text))
+
+
+def parity(pair):
+    """The quick scenarios that two hosts play over IPv4, against what stock does."""
+    if not ipaddress.ip_address(pair.main.there.split("%")[0]).version == 4:
+        yield Row("as stock, event by event", UNTRIED, "there is no IPv4 address")
+        return
+    reference = compare.parse_output(without_device((HERE / "stock.txt").read_text("utf-8")))
+    rows, later = compare.load_differences(HERE / "differences.md")
+    listed, _ = pair.a.run(LIMIT_S, "parity", "list")
+    names = [scenario.name for scenario in compare.parse_list(listed)
+             if scenario.pair and scenario.pace == "quick" and scenario.family in ("any", "v4")
+             and scenario.name in reference and scenario.name not in OF_THE_DEVICE
+             and not compare.reason_to_wait(later, scenario.name)]
+    with pair.served(pair.b, "^ready", "parity", "server"):
+        text, status = pair.a.run(STORM_S, "parity", "client", pair.main.there, pair.main.here,
+                                  pair.main.there, *names)
+    said = compare.parse_output(without_device(text))
+    differ = {name: diff for name in names
+              if (diff := compare.compare(rows, name, reference[name], said.get(name, {}),
+                                          "here"))}
+    same = len(names) - len(differ)
+    why = f"{same} of {len(names)} scenarios as two stock kernels"
+    if status is None or not said:
+        why += f"; the run did not end: {last_line(text)}"
+    if differ:
+        why += "; other: " + ", ".join(differ)
+    yield Row("as stock, event by event", FAILS if differ else WORKS, why,
+              figures={"differences": {name: diff[:40] for name, diff in differ.items()}})
+
+
+# --- connections ---------------------------------------------------------------------------------
+
+def connect(host, target, *options, limit_s=LIMIT_S):
+    """Return ({count: {step: us}}, why it failed)."""
+    text, status = host.run(limit_s, "connect", "client", *options, target)
+    found = {}
+    for line in text.splitlines():
+        words = line.split()
+        if len(words) == 3 and words[0].isdigit():
+            found.setdefault(int(words[0]), {})[words[1]] = float(words[2])
+    return found, "" if status == 0 else last_line(text) if status is not None else "it hung"
+
+
+def connections(pair):
+    for name, asker, answerer, target, _ in pair.directions(pair.main):
+        for feature, counts, options, limit_s in (
+                ("{} connections with queue pairs", COUNTS, (), LIMIT_S),
+                ("{} connections at once", (STORM,), ("-f",), STORM_S)):
+            with pair.served(answerer, "^ready", "connect", "server", *options):
+                for count in counts:
+                    found, why = connect(asker, target, *options, "-n", str(count),
+                                         limit_s=limit_s)
+                    took = found.get(count, {})
+                    yield Row(f"{feature.format(count)} ({name})", FAILS if why else WORKS,
+                              why or f"{took['connect']:.0f} us each to connect, "
+                              f"{took['all']:.0f} us each from create to destroy", figures=took)
+
+
+def pulse(pair):
+    """Return why a connection fails now, or an empty text."""
+    try:
+        with pair.served(pair.b, "^ready", "connect", "server", "-f"):
+            return connect(pair.a, pair.main.there, "-f", "-n", "1")[1]
+    except Trouble as trouble:
+        return str(trouble)
+
+
+class Holding:
+    """Connections that are held between two hosts by the program hold."""
+
+    def __init__(self, pair, count, more):
+        self.pair, self.count, self.more = pair, count, more
+
+    def __enter__(self):
+        a, b, there = self.pair.a, self.pair.b, self.pair.main.there
+        self.server = b.start("hold", "server", there, HOLD_PORT)
+        self.client = None
+        self.expect(b, self.server, "^ready", "hold server")
+        self.client = a.start("hold", "client", there, HOLD_PORT, str(self.count), str(self.more))
+        self.expect(a, self.client, "^held", "connecting")
+        return self
+
+    def __exit__(self, *_):
+        for host, number in ((self.pair.a, self.client), (self.pair.b, self.server)):
+            if number:
+                host.end(number)
+
+    @staticmethod
+    def expect(host, number, pattern, what):
+        text, _ = host.expect(number, pattern, LIMIT_S)
+        if not re.search(pattern, text, re.MULTILINE):
+            raise Trouble(f"{what}: {last_line(text)}")
+        return text
+
+    def connect_more(self):
+        self.pair.a.signal(self.client, "SIGUSR1")
+        self.expect(self.pair.a, self.client, "^complete", "new connections")
+
+    def disconnect(self):
+        self.pair.a.signal(self.client, "SIGUSR1")
+        self.expect(self.pair.a, self.client, "^ended", "disconnecting")
+
+    def disconnected(self):
+        """How many the server has seen end."""
+        b = self.pair.b
+        seen = b.said(self.server)[0].count("\ncount")
+        b.signal(self.server, "SIGUSR1")
+        text = self.expect(b, self.server, r"(^count.*\n(.*\n)*){%d}" % (seen + 1), "hold server")
+        return int(re.findall(r"(\d+) disconnected", text)[-1])
+
+
+def crowd(pair):
+    begin = time.monotonic()
+    server = pair.b.start("hold", "server", pair.main.there, HOLD_PORT)
+    clients = []
+    try:
+        Holding.expect(pair.b, server, "^ready", "hold server")
+        clients = [pair.a.start("hold", "client", pair.main.there, HOLD_PORT, str(EACH), "0")
+                   for _ in range(CROWD)]
+        for client in clients:
+            Holding.expect(pair.a, client, "^held", "a program of the crowd")
+        took = time.monotonic() - begin
+        yield Row(f"{CROWD} programs at once", WORKS, f"{CROWD * EACH} connections of {CROWD} "
+                  f"programs in {took:.1f} s", figures={"seconds": took})
+    finally:
+        for client in clients:
+            pair.a.signal(client, "SIGKILL")
+        for client in clients:
+            pair.a.end(client)
+        pair.b.end(server)
+
+
+def killed_program(pair):
+    with Holding(pair, HELD, 0) as holding:
+        begin = time.monotonic()
+        pair.a.signal(holding.client, "SIGKILL")
+        while (seen := holding.disconnected()) < HELD and time.monotonic() < begin + LIMIT_S:
+            time.sleep(0.05)
+        took = time.monotonic() - begin
+    yield Row("a program is killed", WORKS if seen >= HELD else FAILS,
+              f"its peer saw {seen} of {HELD} connections end within {took:.1f} s")
+
+
+def killed_cmportd(pair):
+    for name, host in (("a", pair.a), ("b", pair.b)):
+        feature = f"cmportd of {name} is killed"
+        if not host.has_own_cmportd():
+            yield Row(feature, UNTRIED, "it serves others, too, or the host has none")
+            continue
+        with Holding(pair, HELD, MORE) as holding:
+            host.stop_cmportd("SIGKILL")
+            host.start_cmportd()
+            holding.connect_more()
+            holding.disconnect()
+        yield Row(feature, WORKS, f"{HELD} connections stayed, {MORE} were made after, all ended "
+                  "in order")
+
+
+# --- disruptions ---------------------------------------------------------------------------------
+
+def entry_of(pair, side, address):
+    """Return (device, port, GID entry) of an address, or Nones."""
+    wanted = ipaddress.ip_address(address.split("%")[0])
+    return next(((device, port, gid) for device, port, gid in gids_of(pair.stock[side])
+                 if ip_of(gid["gid"]) == wanted), (None, None, None))
+
+
+def disrupted(pair, feature, *words):
+    """Do something to host b for a moment. Return: the Row."""
+    try:
+        pair.b.disrupt(*words)
+    except Trouble as trouble:
+        return Row(feature, UNTRIED, str(trouble), "it needs root, iproute2 and rdma(8)")
+    deadline = time.monotonic() + LIMIT_S
+    begin = time.monotonic()
+    while (why := pulse(pair)) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    return Row(feature, FAILS if why else WORKS,
+               f"no connection in {LIMIT_S} s after it: {why}" if why else
+               f"connections {time.monotonic() - begin:.1f} s after it")
+
+
+def disruptions(pair):
+    if not pair.stock["b"]["may_disrupt"]:
+        yield Row("port down, address gone, device renamed", UNTRIED,
+                  "nobody allowed it", "purecm certify --serve --disrupt on host b")
+        return
+    device, _, gid = entry_of(pair, "b", pair.main.there)
+    if not device:
+        yield Row("port down, address gone, device renamed", UNTRIED,
+                  f"/sys does not say which device has {pair.main.there}")
+        return
+    prefix = "/64" if ":" in pair.main.there else "/24"
+    yield disrupted(pair, "the port goes down for a second", "down", gid["interface"])
+    yield disrupted(pair, "the address goes away for a second", "address", gid["interface"],
+                    pair.main.there + prefix)
+    yield disrupted(pair, "the device has another name for a second", "rename", device["name"],
+                    "certify0")
+
+
+# (name, trial, whether connections must work after it)
+TRIALS = (
+    ("doctor", doctors, False),
+    ("addresses", addresses, False),
+    ("mads", mads, True),
+    ("drills", drills, True),
+    ("parity", parity, True),
+    ("connections", connections, True),
+    ("crowd", crowd, True),
+    ("killed-program", killed_program, True),
+    ("killed-cmportd", killed_cmportd, True),
+    ("disruptions", disruptions, True),
+    ("fast-path", fast_path, False),
+)
+
+
+def run(pair, names):
+    """Play the trials of these names. Yield Rows."""
+    for name, trial, has_pulse in TRIALS:
+        if name not in names:
+            continue
+        pair.tell(name)
+        begin = time.monotonic()
+        try:
+            pair.start_cmportds()
+            yield from trial(pair)
+        except Trouble as trouble:
+            yield Row(name, FAILS, str(trouble))
+        why = pulse(pair) if has_pulse else ""
+        if why:
+            yield Row(f"connections after {name}", FAILS, why)
+        pair.tell(f"{name} took {time.monotonic() - begin:.1f} s")

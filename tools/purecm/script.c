@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * purecm fabric (docs/fabric.md) and purecm certify (docs/hardware.md): run programs in Python that
+ * were installed or built with this one.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/purecm/command.h"
+
+#define PARTS_MAX 8
+
+/* The program's folder, and what is beside each other in it, the program first; it looks for the
+ * rest itself. */
+struct script {
+	const char *folder;
+	const char *shown; /* as its usage calls it */
+	const char *parts[PARTS_MAX];
+};
+
+static const struct script fabric = {
+	"fabric",
+	"purecm fabric",
+	{"fabric", "faults.py", "furnish.py", "host_process.py", "namespaces.py", "netlink.py",
+	  "plan.py"},
+};
+
+static const struct script certify = {
+	"certify",
+	"purecm certify",
+	{"certify", "compare.py", "host.py", "link.py", "page.py", "trials.py"},
+};
+
+/* Where the folders are, from this program; in a build they are beside it. */
+#define INSTALLED PURECM_LIB_FROM_BIN "/purecm"
+
+/* Return: NULL if nothing is missing. */
+static const char *missing_part(const struct script *script, const char *folder)
+{
+	char path[3 * PATH_MAX];
+	size_t i;
+
+	for (i = 0; i < PARTS_MAX && script->parts[i]; i++) {
+		snprintf(path, sizeof(path), "%s/%s", folder, script->parts[i]);
+		if (access(path, R_OK))
+			return script->parts[i];
+	}
+	return NULL;
+}
+
+/* Return: the path as it would be typed, which is shorter below the current folder. */
+static const char *as_typed(const char *path)
+{
+	char here[PATH_MAX];
+	size_t n = getcwd(here, sizeof(here)) ? strlen(here) : 0;
+
+	return n && strncmp(path, here, n) == 0 && path[n] == '/' ? path + n + 1 : path;
+}
+
+static int find_folder(char ret[PATH_MAX])
+{
+	ssize_t n = readlink("/proc/self/exe", ret, PATH_MAX - 1);
+
+	if (n < 0)
+		return -errno;
+	ret[n] = '\0';
+	*strrchr(ret, '/') = '\0';
+	return 0;
+}
+
+/* Return: whether this program is in a build folder, as ninja leaves it. */
+static bool find_build(const char *here, char ret[PATH_MAX])
+{
+	char path[2 * PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/../build.ninja", here);
+	if (access(path, F_OK))
+		return false;
+	snprintf(path, sizeof(path), "%s/..", here);
+	return realpath(path, ret);
+}
+
+/* @ret: the folder of the script. */
+static int find_parts(const struct script *script, char ret[2 * PATH_MAX])
+{
+	char here[PATH_MAX], build[PATH_MAX];
+	const char *missing;
+	bool is_built;
+	int err = find_folder(here);
+
+	if (err)
+		return err;
+	is_built = find_build(here, build);
+	if (is_built)
+		snprintf(ret, 2 * PATH_MAX, "%s/%s", here, script->folder);
+	else
+		snprintf(ret, 2 * PATH_MAX, "%s%s" INSTALLED "/%s", INSTALLED[0] == '/' ? "" : here,
+			 INSTALLED[0] == '/' ? "" : "/", script->folder);
+	missing = missing_part(script, ret);
+	if (!missing)
+		return 0;
+	if (is_built)
+		complain("%s/%s is missing: build all of it (ninja -C %s)", as_typed(ret), missing,
+			 as_typed(build));
+	else
+		complain("%s/%s is missing: install all of it (meson install -C build)", ret,
+			 missing);
+	return -ENOENT;
+}
+
+static int run_script(const struct script *script, char **argv)
+{
+	char folder[2 * PATH_MAX], program[3 * PATH_MAX];
+
+	if (find_parts(script, folder))
+		return STATUS_FAILED;
+	snprintf(program, sizeof(program), "%s/%s", folder, script->parts[0]);
+	setenv("PURECM_PROGRAM", script->shown, 1);
+	execv(program, argv);
+	complain("%s: %s%s", program, strerror(errno), errno == ENOENT ? "; it needs python3" : "");
+	return STATUS_FAILED;
+}
+
+int fabric_main(int argc, char **argv)
+{
+	(void)argc;
+	return run_script(&fabric, argv);
+}
+
+int certify_main(int argc, char **argv)
+{
+	(void)argc;
+	return run_script(&certify, argv);
+}
