@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """tests/parity on a soft fabric: purecm on both hosts, compared with what two stock kernels did.
+Some scenarios on the worst device, too; with $PURECM_TEST_LONG all on each.
 
 In a build with sanitizers what these find in a scenario's processes, cmportd or fabric-host is a
 failure, too. What stock did was taken down in the lab and stands in tests/fabric/stock.txt. After a
@@ -25,13 +26,16 @@ import tempfile
 from hosts import ROOT, SKIPPED, Skip, run_on_fabric
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(ROOT / "tests/parity"))
+sys.path[:0] = [str(ROOT / "tests/parity"), str(ROOT / "tools/fabric")]
 
 import compare  # noqa: E402
+from plan import DEVICES  # noqa: E402
 
 REFERENCE = HERE / "stock.txt"
 DIFFERENCES = ROOT / "tests/parity/differences.md"
 LIMIT_S = 300
+WORST = "worst"
+EVERY = 15  # scenario is played on it in a plain run
 PATH_MTU_1024 = "1500"  # as the lab's interfaces have it
 KILLED_MEANWHILE = re.compile(r"^==\d+==Unable to get registers from thread \d+\.\n", re.MULTILINE)
 
@@ -72,14 +76,15 @@ def found_by_sanitizers(folder):
     return KILLED_MEANWHILE.sub("", said)
 
 
-def play(build, program, names, folder):
+def play(build, program, names, folder, device):
     """Return {scenario: {side: lines}} of this library, or raise RuntimeError."""
     env = dict(os.environ)
     for name, more in (("ASAN_OPTIONS", ":handle_segv=0:handle_abort=0"),
                        ("UBSAN_OPTIONS", ":halt_on_error=1:print_stacktrace=1")):
         env[name] = f"log_path={folder}/{name}{more}"
     done = run_on_fabric(
-        build, LIMIT_S, "--mtu", PATH_MTU_1024, f"b&:{program} server >/dev/null 2>&1",
+        build, LIMIT_S, "--mtu", PATH_MTU_1024, *(["--device", device] if device else []),
+        f"b&:{program} server >/dev/null 2>&1",
         f"a:{program} client fd77::2 10.77.0.1 10.77.0.2 {' '.join(names)} 2>/dev/null", env=env)
     # 1: some scenario gave up, and the comparison says which.
     if done.returncode not in (0, 1):
@@ -89,7 +94,28 @@ def play(build, program, names, folder):
     return compare.parse_output(compare.without_port(done.stdout))
 
 
-def judge(names, reference, outputs):
+def rounds(names):
+    """Yield (device, names of scenarios): what a program sees is the same whatever the device."""
+    yield None, names
+    is_long = os.environ.get("PURECM_TEST_LONG")
+    for device in DEVICES if is_long else [WORST]:
+        yield device, names if is_long else names[::EVERY]
+
+
+def play_rounds(build, program, names):
+    """Return (passed, failed, skipped)."""
+    reference = compare.parse_output(REFERENCE.read_text(encoding="utf-8"))
+    counts = []
+    for device, some in rounds(names):
+        with tempfile.TemporaryDirectory(prefix="parity-") as folder:
+            said = play(build, program, some, folder, device)
+        counts.append(judge(some, reference, said, device or "fabric"))
+        if counts[-1][1]:
+            print(f"on the device {device}: {counts[-1][1]} differ")
+    return tuple(map(sum, zip(*counts)))
+
+
+def judge(names, reference, outputs, label):
     """Print what differs. Return: (passed, failed, skipped)."""
     rows, later = compare.load_differences(DIFFERENCES)
     passed = failed = skipped = 0
@@ -99,7 +125,7 @@ def judge(names, reference, outputs):
         if name in NOT_HERE or name not in reference or compare.reason_to_wait(later, name):
             skipped += 1
             continue
-        diff = compare.compare(rows, name, reference[name], outputs.get(name, {}), "fabric")
+        diff = compare.compare(rows, name, reference[name], outputs.get(name, {}), label)
         print("\n".join(diff), end="\n" if diff else "")
         failed += bool(diff)
         passed += not diff
@@ -120,10 +146,8 @@ def main():
     if args.take:
         take(args.take, names)
         return 0
-    reference = compare.parse_output(REFERENCE.read_text(encoding="utf-8"))
     try:
-        with tempfile.TemporaryDirectory(prefix="parity-") as folder:
-            counts = judge(names, reference, play(args.build, program, names, folder))
+        counts = play_rounds(args.build, program, names)
     except RuntimeError as error:
         print(error)
         counts = (0, 1, 0)
