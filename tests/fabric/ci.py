@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""The commands of docs/examples/ci, as the services run them, in a network that has an eth0: what
+they install exists, and their tests pass as user 65534. With PURECM_TEST_LONG they also build.
+
+Prints a line per file and then "N passed, N failed, N skipped".
+"""
+import argparse
+import os
+from pathlib import Path
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = Path(__file__).resolve().parents[2]
+LIMIT_S = 900
+SKIPPED = 77
+LONG = bool(os.environ.get("PURECM_TEST_LONG"))
+NETWORK = """
+ip link set lo up
+ip link add eth0 type veth peer name eth1
+ip address add 172.17.0.2/16 dev eth0
+ip link set eth1 up
+ip link set eth0 up
+exec unshare -U --map-user=65534 --map-group=65534 bash -e "$1"
+"""
+
+
+def commands_of(path):
+    """Return the lines of a file that a shell gets."""
+    text = path.read_text(encoding="utf-8")
+    blocks = re.findall(r"^ +run: \|\n((?: {10}.*\n)+)", text, re.MULTILINE)
+    return [line.strip() for block in blocks for line in block.splitlines()] or \
+        re.findall(r"^    - (.*)$", text, re.MULTILINE)
+
+
+def as_it_can_be_here(command):
+    """Return what stands for a command on a machine that is not to be changed."""
+    if command.startswith("apt-get install"):
+        return command.replace("install -y", "install --simulate")
+    is_build = command.startswith(("git clone", "meson", "ninja"))
+    return ":" if command == "apt-get update" or is_build and not LONG else command
+
+
+def play(path, build):
+    """Return why the commands of a file do not work, or None."""
+    with tempfile.TemporaryDirectory() as folder:
+        if not LONG:
+            Path(folder, "purecm").mkdir()
+            Path(folder, "purecm/build").symlink_to(build)
+        script = Path(folder, "script")
+        script.write_text("\n".join(map(as_it_can_be_here, commands_of(path))), encoding="utf-8")
+        done = subprocess.run(["unshare", "-Urnm", "sh", "-ec", NETWORK, "sh", script], cwd=folder,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              env={**os.environ, "PURECM_URL": f"file://{ROOT}"},
+                              timeout=LIMIT_S, check=False)
+    if done.returncode or "ping data: rdma-ping-2" not in done.stdout:
+        return f"status {done.returncode}: {done.stdout[-3000:]}"
+    return None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", default=ROOT / "build", type=Path)
+    build = parser.parse_args().build.resolve()
+    if subprocess.run(["unshare", "-Urnm", "true"], check=False).returncode:
+        print("skipped: no user namespaces here\n0 passed, 0 failed, 1 skipped")
+        return SKIPPED
+    failed, paths = 0, sorted((ROOT / "docs/examples/ci").glob("*.yml"))
+    for path in paths:
+        why = play(path, build)
+        failed += bool(why)
+        print(f"FAIL {path.name}: {why}" if why else f"ok   {path.name}", flush=True)
+    print(f"{len(paths) - failed} passed, {failed} failed, 0 skipped")
+    return 1 if failed or not paths else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
