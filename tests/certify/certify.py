@@ -19,10 +19,9 @@ import sys
 import tempfile
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / folder) for folder in ("tests/lab", "tests/fabric", "tools/fabric")]
-from hosts import Skip, run_on_fabric, run_tests  # noqa: E402
+sys.path[:0] = [str(ROOT / folder) for folder in ("tests/lab", "tests/fabric")]
+from hosts import CONNECTING, DEVICES, Skip, run_on_fabric, run_tests  # noqa: E402
 from lablib import Lab  # noqa: E402
-from plan import DEVICES  # noqa: E402
 
 NOBODY = 65534
 LIMIT_S = 300
@@ -163,7 +162,7 @@ def main():
     args = parser.parse_args()
     build = args.build.resolve()
     if args.each:
-        tests = [named(check_device, device) for device in (None, *DEVICES)]
+        tests = [named(check_device, device) for device in (None, *CONNECTING)]
         return run_tests(tests, build)
     if not args.lab:
         return run_tests((what_the_worst_device_cannot_do_is_said,

@@ -3,10 +3,16 @@
 import argparse
 from pathlib import Path
 import subprocess
+import sys
 
 ROOT = Path(__file__).resolve().parents[2]
 FABRIC = ROOT / "tools/fabric/fabric"
 SKIPPED = 77
+sys.path.insert(0, str(ROOT / "tools/fabric"))
+from plan import DEVICES  # noqa: E402
+
+# Devices of the fabric that have connections.
+CONNECTING = [name for name, (quirks, _) in DEVICES.items() if "no-cm" not in quirks]
 PATIENCE = 5  # how much longer than on an idle machine it may take
 
 

@@ -8,13 +8,10 @@ Prints a line a failure, and last "N passed, N failed, N skipped". Exit status: 
 """
 import json
 import os
-from pathlib import Path
 import sys
 
-from hosts import main, run_on_fabric
+from hosts import CONNECTING, main, run_on_fabric
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools/fabric"))
-from plan import DEVICES  # noqa: E402
 
 LIMIT_S = 60
 SERVER = "a&:rping -s -P -a 10.77.0.1 >/dev/null"
@@ -139,14 +136,30 @@ def where_completions_have_service_levels_nothing_is_repeated(build):
 def programs_run_on_each_device(build):
     """All of them with $PURECM_TEST_LONG, else the worst."""
     sockets = "rstream -C 10 -S 4096 -T v"
-    for device in DEVICES if os.environ.get("PURECM_TEST_LONG") else ["worst"]:
+    for device in CONNECTING if os.environ.get("PURECM_TEST_LONG") else ["worst"]:
         done = run_on_fabric(build, LIMIT_S, "--device", device, SERVER, f"a&:{sockets} >/dev/null",
                              f"b:{{ {FIRST} && sleep 1; {sockets} -s 10.77.0.1; }}")
         if done.returncode or "custom" not in done.stdout:
             raise AssertionError(f"{device}: {done.stdout[-600:]}{done.stderr[-600:]}")
 
 
+def on_a_device_without_connection_manager_calls_say_that_there_is_none(build):
+    """And nobody repeats it in the log."""
+    portd = (f"PURECM_LOG=warn {build}/tools/cmportd/cmportd --open --idle 0 "
+             "--log $PURECM_FABRIC/log --detach")
+    done = run_on_fabric(build, LIMIT_S, "--device", "efa",
+                         f"a:{portd}; rping -c -a 10.77.0.2 -C 1; rping -s -a 10.77.0.1 -C 1; "
+                         "sleep 3; echo; cat $PURECM_FABRIC/log; ibv_devinfo")
+    text = done.stdout
+    if text.count("No such device") < 2 or "fab0" not in text:
+        raise AssertionError(text[-1500:])
+    said = [line for line in text.splitlines() if "fab0" in line and "hca_id" not in line]
+    if len(said) > 1:
+        raise AssertionError(f"it is said again: {said}")
+
+
 TESTS = (
+    on_a_device_without_connection_manager_calls_say_that_there_is_none,
     programs_run_on_each_device,
     where_qp1_hears_qp1_only_not_even_the_first_connection_waits,
     without_a_quirk_messages_leave_by_the_fast_path,

@@ -13,6 +13,8 @@ PKEY_DEFAULT = 0xffff
 LID_ROUTER = 0xbf00
 QUIRKS = {  # wire/quirks.h
     "no-fast-path": "MADs for QP1 leave from QP1 only; from other queue pairs they are lost",
+    "no-cm": "no connection manager: datagrams only, no umad, and GIDs are not IP addresses",
+    "gids-last": "the GID table is filled from its end",
     "sent-sl": "of a datagram over RoCE, a completion has the SL and not the packet type",
     "strict-notify": "arming a completion queue that is not empty makes no event",
 }
@@ -23,8 +25,9 @@ DEVICES = {  # name: (quirks, and limits of wire/page.h; where they are from)
     "irdma": (("inline=101", "ud-inline=101", "no-sl"), "its driver, older devices"),
     "hns": (("ud-inline=32",), "its driver, hip08"),
     "qedr": (("inline=128", "ud-inline=128"), "its driver"),
-    "worst": (("inline=96", "ud-inline=32", "wr=1024", "no-sl", "no-fast-path"),
-              "the least of all the others"),
+    "efa": (("no-cm",), "its driver: UD and SRD only, no CM class"),
+    "worst": (("inline=96", "ud-inline=32", "wr=1024", "no-sl", "no-fast-path", "gids-last"),
+              "the least of all the others but efa"),
 }
 NAME = re.compile(r"[a-z][a-z0-9-]{0,14}\Z")
 DIR_BYTES_MAX = 60  # a socket's name in it has to fit into sun_path

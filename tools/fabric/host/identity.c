@@ -19,6 +19,7 @@
 
 #include "base/fd.h"
 #include "tools/fabric/host/host.h"
+#include "tools/fabric/wire/quirks.h"
 
 #define GUID_PREFIX   0x0050430000000000ull /* "PC" in a vendor's place */
 #define HEADERS_BYTES 96
@@ -90,7 +91,8 @@ static void want_address(struct wanted *wanted, const struct sockaddr *addr)
 	}
 }
 
-static void collect_gids(const char *netdev, struct wanted *wanted)
+/* @has_ip: those of its IP addresses, too. */
+static void collect_gids(const char *netdev, bool has_ip, struct wanted *wanted)
 {
 	struct ifaddrs *all, *at;
 	union ibv_gid gid;
@@ -105,7 +107,7 @@ static void collect_gids(const char *netdev, struct wanted *wanted)
 		gid = default_gid(link->sll_addr);
 		want_gid(wanted, &gid);
 	}
-	for (at = all; at; at = at->ifa_next)
+	for (at = all; at && has_ip; at = at->ifa_next)
 		if (at->ifa_addr && !strcmp(at->ifa_name, netdev))
 			want_address(wanted, at->ifa_addr);
 	freeifaddrs(all);
@@ -142,6 +144,20 @@ static unsigned int ifindex_of(const struct host *host, const union ibv_gid *gid
 	return ifindex;
 }
 
+/* Return: the index of a free entry, or -1. */
+static int find_free_gid(const struct host *host, const struct fab_port *port)
+{
+	const bool is_last_first = fab_has_quirk(host->page, FAB_QUIRK_GIDS_LAST);
+	int i, at;
+
+	for (i = 0; i < FAB_GIDS; i++) {
+		at = is_last_first ? FAB_GIDS - 1 - i : i;
+		if (is_none(&port->gid[at].gid))
+			return at;
+	}
+	return -1;
+}
+
 static bool add_gid(struct host *host, uint8_t port_num, const union ibv_gid *gid,
 		    unsigned int ifindex)
 {
@@ -151,12 +167,12 @@ static bool add_gid(struct host *host, uint8_t port_num, const union ibv_gid *gi
 	for (i = 0; i < FAB_GIDS; i++)
 		if (is_same_gid(&port->gid[i].gid, gid))
 			return false;
-	for (i = 0; i < FAB_GIDS && !is_none(&port->gid[i].gid); i++)
-		continue;
-	if (i == FAB_GIDS)
+	i = find_free_gid(host, port);
+	if (i < 0)
 		return false;
 	port->gid[i].gid = *gid;
-	port->gid[i].type = IBV_GID_TYPE_ROCE_V2;
+	port->gid[i].type = fab_has_quirk(host->page, FAB_QUIRK_NO_CM) ? IBV_GID_TYPE_IB
+								       : IBV_GID_TYPE_ROCE_V2;
 	port->gid[i].ifindex = ifindex;
 	names_enter(host, port_num, gid);
 	return true;
@@ -216,7 +232,7 @@ static void update_port(struct host *host, uint8_t port_num)
 
 	if (host->page->is_removed)
 		return;
-	collect_gids(netdev, &wanted);
+	collect_gids(netdev, !fab_has_quirk(host->page, FAB_QUIRK_NO_CM), &wanted);
 	want_pods(host, port_num, &wanted);
 	fab_page_write_begin(host->page);
 	port->mtu = path_mtu(netdev);

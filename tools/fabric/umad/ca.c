@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "tools/fabric/wire/device.h"
+#include "tools/fabric/wire/quirks.h"
 
 #define NODE_TYPE_CA 1
 
@@ -23,7 +24,7 @@ static int open_page(struct fab_place *place, const struct fab_page **ret)
 	fab_place_page(place, path);
 	if (fab_page_open(path, ret))
 		return -ENODEV;
-	if (!(*ret)->is_removed)
+	if (!(*ret)->is_removed && !fab_has_quirk(*ret, FAB_QUIRK_NO_CM))
 		return 0;
 	fab_page_close(*ret);
 	return -ENODEV;

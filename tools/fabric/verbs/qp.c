@@ -15,6 +15,7 @@
 #include "tools/fabric/verbs/receive_queue.h"
 #include "tools/fabric/verbs/transport.h"
 #include "tools/fabric/verbs/window.h"
+#include "tools/fabric/wire/quirks.h"
 
 #define INLINE_GIVEN 64
 
@@ -78,6 +79,8 @@ static int check_init(const struct fab_page *page, const struct ibv_qp_init_attr
 
 	if (err)
 		return err;
+	if (init->qp_type != IBV_QPT_UD && fab_has_quirk(page, FAB_QUIRK_NO_CM))
+		return EOPNOTSUPP;
 	if (lacks_queue(init))
 		return EINVAL;
 	if (cap->max_send_wr > page->limit[FAB_LIMIT_WR] || cap->max_send_sge > FAB_SGE_MAX ||

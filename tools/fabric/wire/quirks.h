@@ -11,10 +11,12 @@
 
 #include "tools/fabric/wire/page.h"
 
-#define FAB_QUIRKS(X)                                                                       \
-	X(NO_FAST_PATH, "no-fast-path") /* what is for QP1 and not from QP1 is lost */      \
-	X(SENT_SL, "sent-sl") /* of a datagram over RoCE, in wc.sl; else the packet type */ \
-	X(NO_SL, "no-sl")     /* of a datagram in wc.sl: always 0 */                        \
+#define FAB_QUIRKS(X)                                                                             \
+	X(NO_FAST_PATH, "no-fast-path") /* what is for QP1 and not from QP1 is lost */            \
+	X(SENT_SL, "sent-sl") /* of a datagram over RoCE, in wc.sl; else the packet type */       \
+	X(NO_SL, "no-sl")     /* of a datagram in wc.sl: always 0 */                              \
+	X(NO_CM, "no-cm") /* no connection manager: datagrams only, no umad, GIDs are not IP's */ \
+	X(GIDS_LAST, "gids-last")	  /* the GID table is filled from its end */              \
 	X(STRICT_NOTIFY, "strict-notify") /* of completions after ibv_req_notify_cq() only */
 
 enum fab_quirk {
