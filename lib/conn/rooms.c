@@ -8,6 +8,7 @@
 
 #include "lib/conn/hotplug.h"
 #include "lib/conn/listen.h"
+#include "lib/conn/move.h"
 #include "lib/conn/removal.h"
 #include "lib/conn/report.h"
 #include "lib/conn/resolve.h"
@@ -55,6 +56,13 @@ static int start_rooms(void)
 	return hotplug_start();
 }
 
+static void neighbour_changed(const struct net_event *event)
+{
+	resolve_neigh_changed(event);
+	if (event->hw_changed)
+		move_report(event);
+}
+
 static void rooms_after_fork(void)
 {
 	id_after_fork();
@@ -68,7 +76,7 @@ static const struct engine_rooms above_engine = {
 	.start = start_rooms,
 	.stop = hotplug_stop,
 	.report = report_handle,
-	.neighbour_changed = resolve_neigh_changed,
+	.neighbour_changed = neighbour_changed,
 	.interfaces_changed = listen_extend,
 	.expire = resolve_expire,
 	.before_sleep = host_before_sleep,

@@ -39,6 +39,8 @@ static int route_taken(struct event *event)
 static void announce_route(struct id *id)
 {
 	id->state = ID_ROUTE_RESOLVED;
+	id->has_own_route = true;
+	id->has_moved = false;
 	id_notify_taken(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0, route_taken);
 }
 

@@ -10,13 +10,14 @@
 
 #define RELEASE(major, minor) ((major)*1000u + (minor))
 
-/* In order. The value holds from the release before up to, but without, this one. */
+/* In order. A row holds from the release of the row before up to, but without, its own. */
 static const struct {
 	unsigned int before;
-	uint8_t packet_life_time;
+	struct kernel_habits habits;
 } ages[] = {
-	{RELEASE(6, 2), 18 },
-	{ UINT_MAX,	    16 },
+	{RELEASE(6,					  0), { .packet_life_time = 18 } },
+	{ RELEASE(6,						 2),					  { .packet_life_time = 18, .reports_moves = true } },
+	{ UINT_MAX, { .packet_life_time = 16, .reports_moves = true }},
 };
 
 static unsigned int parse(const char *release)
@@ -28,38 +29,38 @@ static unsigned int parse(const char *release)
 	return RELEASE(major, minor);
 }
 
-uint8_t kernel_packet_life_time(const char *release)
+const struct kernel_habits *kernel_habits(const char *release)
 {
 	unsigned int i = 0, number = parse(release);
 
 	while (number >= ages[i].before)
 		i++;
-	return ages[i].packet_life_time;
+	return &ages[i].habits;
 }
 
 const char *kernel_release(char room[KERNEL_RELEASE_BYTES])
 {
 	const char *imitated = secure_getenv("PURECM_FABRIC_KERNEL");
-	struct utsname running = { .release = "" };
+	struct utsname host = { .release = "" };
 
-	uname(&running); /* fails for a bad pointer only */
-	snprintf(room, KERNEL_RELEASE_BYTES, "%s", imitated ? imitated : running.release);
+	uname(&host); /* fails for a bad pointer only */
+	snprintf(room, KERNEL_RELEASE_BYTES, "%s", imitated ? imitated : host.release);
 	return room;
 }
 
-static uint8_t running_life_time;
+static const struct kernel_habits *running;
 
 static void look_once(void)
 {
 	char release[KERNEL_RELEASE_BYTES];
 
-	running_life_time = kernel_packet_life_time(kernel_release(release));
+	running = kernel_habits(kernel_release(release));
 }
 
-uint8_t kernel_running_life_time(void)
+const struct kernel_habits *kernel_running_habits(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 	pthread_once(&once, look_once);
-	return running_life_time;
+	return running;
 }

@@ -6,15 +6,19 @@
 #ifndef LIB_DEVICE_KERNEL_H
 #define LIB_DEVICE_KERNEL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
+struct kernel_habits {
+	uint8_t packet_life_time; /* of the RoCE paths that it makes, 4.096 us * 2^t */
+	bool reports_moves;	  /* RDMA_CM_EVENT_UNREACHABLE when a peer's link address changes */
+};
+
 /**
- * kernel_packet_life_time() - that of the RoCE paths which a kernel makes
+ * kernel_habits() - what a kernel does
  * @release: as uname() has it, "6.1.0-37-amd64"; what cannot be read is a new one
- *
- * Return: encoded, 4.096 us * 2^t: 18 before Linux 6.2, then 16.
  */
-uint8_t kernel_packet_life_time(const char *release);
+const struct kernel_habits *kernel_habits(const char *release);
 
 /**
  * kernel_release() - of the running kernel, or of that which the soft fabric imitates
@@ -25,7 +29,7 @@ uint8_t kernel_packet_life_time(const char *release);
 #define KERNEL_RELEASE_BYTES 65
 const char *kernel_release(char room[KERNEL_RELEASE_BYTES]);
 
-/** kernel_running_life_time() - kernel_packet_life_time() of kernel_release(), looked up once. */
-uint8_t kernel_running_life_time(void);
+/** kernel_running_habits() - kernel_habits() of kernel_release(), looked up once. */
+const struct kernel_habits *kernel_running_habits(void);
 
 #endif

@@ -125,6 +125,18 @@ void failure_of_neighbour(struct id *id)
 		    addr_str(&route->next_hop, hop), iface_name(route->ifindex, &iface));
 }
 
+void failure_of_move(struct id *id, const uint8_t from[NET_ETHERNET_HW_BYTES],
+		     const uint8_t to[NET_ETHERNET_HW_BYTES])
+{
+	char peer[ADDR_STR_BYTES];
+
+	set_failure(id,
+		    "destination %s: its link address was %02x:%02x:%02x:%02x:%02x:%02x when the "
+		    "route was resolved, and is %02x:%02x:%02x:%02x:%02x:%02x now",
+		    addr_str(&id->claim.peer, peer), from[0], from[1], from[2], from[3], from[4],
+		    from[5], to[0], to[1], to[2], to[3], to[4], to[5]);
+}
+
 void failure_of_path(struct id *id, int err)
 {
 	char to[ADDR_STR_BYTES];

@@ -30,6 +30,10 @@ void failure_of_device(struct id *id, const union addr *dst, const struct net_ro
 /** failure_of_neighbour() - the next hop of the id's route did not tell its link address. */
 void failure_of_neighbour(struct id *id);
 
+/** failure_of_move() - the peer's link address is another one. @from: before; @to: now */
+void failure_of_move(struct id *id, const uint8_t from[NET_ETHERNET_HW_BYTES],
+		     const uint8_t to[NET_ETHERNET_HW_BYTES]);
+
 /** failure_of_path() - the id's resolved address leads nowhere. @err: -errno */
 void failure_of_path(struct id *id, int err);
 

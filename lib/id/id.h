@@ -62,7 +62,11 @@ struct id {
 	uint32_t claim_id; /* cmportd's name for it; 0 if there is none, or on a leased port */
 	bool binding;	   /* a port is being asked for */
 	struct id_options option;
-	struct path path;	/* known as far as its address is bound or resolved */
+	struct path path;   /* known as far as its address is bound or resolved */
+	bool has_own_route; /* rdma_resolve_route() found its path */
+	bool has_moved;	    /* its peer, since then; peer_hw is known */
+	uint8_t peer_hw[NET_ETHERNET_HW_BYTES]; /* the peer's link address when the path was found
+						 */
 	struct path *alternate; /* of the request, where its queue pair may migrate to; or NULL */
 
 	struct cm_conn *conn; /* NULL before connect, and for listeners */

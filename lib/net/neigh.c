@@ -124,6 +124,17 @@ static bool hw_differs(const struct entry *a, const struct entry *b)
 	       (a->hw_bytes != b->hw_bytes || memcmp(a->hw, b->hw, a->hw_bytes));
 }
 
+static void tell_change(struct net_event *event, const struct entry *before,
+			const struct entry *now)
+{
+	event->hw_changed = hw_differs(before, now);
+	if (!event->hw_changed || before->hw_bytes != sizeof(event->hw_before) ||
+	    now->hw_bytes != sizeof(event->hw))
+		return;
+	memcpy(event->hw_before, before->hw, sizeof(event->hw_before));
+	memcpy(event->hw, now->hw, sizeof(event->hw));
+}
+
 static void learn_neigh(struct entry *entry, const struct entry *news)
 {
 	entry->state = news->state;
@@ -148,7 +159,7 @@ bool net_neigh_announced(struct nlmsghdr *hdr, struct net_event *event)
 	event->neigh = news.state;
 	if (!entry) /* never asked for: nothing to compare with, and not worth a place */
 		return true;
-	event->hw_changed = hw_differs(entry, &news);
+	tell_change(event, entry, &news);
 	known = entry->state == NET_NEIGH_KNOWN;
 	learn_neigh(entry, &news);
 	return !known || news.state != NET_NEIGH_KNOWN || event->hw_changed;

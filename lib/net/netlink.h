@@ -120,6 +120,8 @@ void net_neigh_revalidate(const struct net_route *route);
  */
 unsigned int net_neigh_hw(const struct net_route *route, uint8_t ret[32]);
 
+#define NET_ETHERNET_HW_BYTES 6
+
 /* Where an IP over InfiniBand link address (RFC 4391, 9.1.1) has its GID, and a broadcast one its
  * P_Key. */
 #define NET_IPOIB_HW_BYTES 20
@@ -174,6 +176,8 @@ struct net_event {
 	enum net_neigh neigh; /* NEIGH: its state now */
 	bool hw_changed;      /* NEIGH: it had another link address when net_neigh_state() was
 			       * asked about it; of neighbours never asked about, always false */
+	uint8_t hw_before[NET_ETHERNET_HW_BYTES]; /* NEIGH: of Ethernet, if it changed; else zero */
+	uint8_t hw[NET_ETHERNET_HW_BYTES];
 };
 
 /**

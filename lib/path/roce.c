@@ -50,8 +50,9 @@ static int roce_complete(struct path *path, const struct path_query *query,
 	path->mtu = mtu_of_iface(&iface);
 	if (!path->mtu)
 		return -EINVAL;
-	path->packet_life_time = query->has_packet_life_time ? query->packet_life_time
-							     : kernel_running_life_time();
+	path->packet_life_time = query->has_packet_life_time
+					 ? query->packet_life_time
+					 : kernel_running_habits()->packet_life_time;
 	path->flow_label = flow_label_of(&query->claim->local, &query->claim->peer);
 	path->traffic_class = query->has_tos ? query->tos : port_tos(path->port);
 	path->sl = net_service_level(&iface, path->traffic_class);

@@ -83,6 +83,14 @@ static void gateway(int err)
 	neighbour(err);
 }
 
+static void move(int err)
+{
+	static const uint8_t from[] = { 2, 0, 0, 0, 0, 1 }, to[] = { 2, 0, 0, 0, 0, 2 };
+
+	(void)err;
+	failure_of_move(&id, from, to);
+}
+
 static void print_failure(int err)
 {
 	char text[TEXT_BYTES];
@@ -130,6 +138,7 @@ static void print_failures(void)
 	print_one(device, ENODEV);
 	print_one(neighbour, ETIMEDOUT);
 	print_one(gateway, ETIMEDOUT);
+	print_one(move, ETIMEDOUT);
 	print_one(loopback, ENODEV);
 	print_one(path, ENETUNREACH);
 	id.path.route.ifindex = 1;

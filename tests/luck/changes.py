@@ -103,6 +103,21 @@ def ids_see_the_same_of_an_address_that_goes_as_with_stock(bench):
     both(bench, take_address, give_address)
 
 
+@check("changes")
+def ids_see_the_same_of_a_peer_with_another_link_address_as_with_stock(bench):
+    def neighbour(here, there, hw):
+        here.run(f"ip neighbour replace {there.addr4} lladdr {hw} dev eth0 nud permanent",
+                 check=True)
+
+    def change(here, there):
+        neighbour(here, there, "02:00:00:00:00:55")
+
+    def restore(here, there):
+        hw = there.run("cat /sys/class/net/eth0/address", check=True).stdout.strip()
+        neighbour(here, there, hw)
+    both(bench, change, restore)
+
+
 @check("changes", long=True)
 def messages_that_are_repeated_without_their_address_leave_the_port_alive(bench):
     """Over stock they kill it (docs/findings.md): nothing connects anew."""

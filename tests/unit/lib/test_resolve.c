@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* rdma_bind_addr(), rdma_resolve_addr() and rdma_resolve_route(): lib/conn/resolve.c. */
+/* rdma_bind_addr(), rdma_resolve_addr() and rdma_resolve_route(): lib/conn/resolve.c and move.c. */
 #include "lib/conn/resolve.h"
 
 #include <rdma/rdma_cma.h>
+#include <string.h>
 
+#include "lib/conn/move.h"
 #include "tests/unit/lib/fake_ibacm.h"
 #include "tests/unit/lib/fake_net.h"
 #include "tests/unit/lib/rig.h"
@@ -244,6 +246,65 @@ TEST(destroyed_id_waits_no_more)
 	ck_assert_int_eq(rdma_destroy_id(&id->pub), 0);
 	announce_neighbour();
 	pass_ms(WAIT_MS);
+	rig_expect_nothing();
+}
+
+/* --- peers that move ------------------------------------------------------------- */
+
+static void announce_move(uint8_t from, uint8_t to)
+{
+	struct net_event event = {
+		.change = NET_CHANGE_NEIGH,
+		.ifindex = FAKE_IFINDEX,
+		.addr = rig_peer(0),
+		.hw_changed = true,
+		.hw_before = {2,  [5] = from},
+		.hw = { 2, [5] = to  }
+	};
+
+	move_report(&event);
+}
+
+static void resolve_route(void)
+{
+	ck_assert_int_eq(resolve(), 0);
+	ck_assert_int_eq(rdma_resolve_route(&id->pub, WAIT_MS), 0);
+	rig_expect(RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	rig_expect(RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+}
+
+TEST(peer_that_moves_after_the_route_is_unreachable)
+{
+	resolve_route();
+	announce_move(1, 2);
+	rig_expect(RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
+	ck_assert_ptr_nonnull(strstr(id->failure, "was 02:00:00:00:00:01"));
+}
+
+TEST(peer_that_moves_before_the_route_is_not_unreachable)
+{
+	ck_assert_int_eq(resolve(), 0);
+	rig_expect(RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	announce_move(1, 2);
+	rig_expect_nothing();
+}
+
+TEST(peer_that_is_back_is_not_unreachable)
+{
+	resolve_route();
+	announce_move(1, 2);
+	rig_expect(RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
+	announce_move(2, 1);
+	rig_expect_nothing();
+	announce_move(1, 3);
+	rig_expect(RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
+}
+
+TEST(peer_of_an_older_kernel_moves_without_a_word)
+{
+	setenv("PURECM_FABRIC_KERNEL", "5.15.0", 1);
+	resolve_route();
+	announce_move(1, 2);
 	rig_expect_nothing();
 }
 
