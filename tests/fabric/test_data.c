@@ -423,6 +423,135 @@ static TCase *delays(void)
 	return tcase;
 }
 
+/* --- atomic writes ------------------------------------------------------- */
+
+static struct ibv_send_wr atomic_write(struct rig *rig, struct ibv_sge *sge, uint64_t offset)
+{
+	struct ibv_send_wr wr = rig_wr(rig, IBV_WR_ATOMIC_WRITE, sge, 8);
+
+	wr.wr.rdma.remote_addr += offset;
+	return wr;
+}
+
+START_TEST(atomic_write_stores_eight_bytes)
+{
+	struct ibv_device_attr_ex device;
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct rig rig;
+
+	rig_open(&rig, &(struct rig_config){ .type = IBV_QPT_RC });
+	ck_assert_int_eq(ibv_query_device_ex(rig.verbs, NULL, &device), 0);
+	ck_assert(device.device_cap_flags_ex & UINT64_C(1) << 40);
+	memcpy(rig.a.memory, "elephant", 8);
+	wr = atomic_write(&rig, &sge, 16);
+	rig_post(&rig.a, &wr);
+	ck_assert_int_eq(rig_wait(rig.a.cq, IBV_WC_SUCCESS).opcode, IBV_WC_ATOMIC_WRITE);
+	ck_assert_int_eq(memcmp(rig.b.memory + 16, "elephant", 8), 0);
+	ck_assert_int_eq(memcmp(rig.a.memory, "elephant", 8), 0);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(atomic_writes_and_reads_keep_their_order)
+{
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct rig rig;
+	uint64_t i;
+
+	rig_open(&rig, &(struct rig_config){ .type = IBV_QPT_RC });
+	for (i = 0; i < 20; i++) {
+		wr = atomic_write(&rig, &sge, 0);
+		if (i % 2)
+			wr = rig_wr(&rig, IBV_WR_RDMA_READ, &sge, 8);
+		sge.addr += 8 * i;
+		memcpy(rig.a.memory + 8 * i, &i, 8);
+		wr.wr_id = i;
+		rig_post(&rig.a, &wr);
+	}
+	for (i = 0; i < 20; i++)
+		ck_assert_uint_eq(rig_wait(rig.a.cq, IBV_WC_SUCCESS).wr_id, i);
+	for (i = 1; i < 20; i += 2)
+		ck_assert_int_eq(memcmp(rig.a.memory + 8 * i, rig.a.memory + 8 * i - 8, 8), 0);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(crooked_atomic_write_is_an_invalid_request)
+{
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct rig rig;
+
+	rig_open(&rig, &(struct rig_config){ .type = IBV_QPT_RC });
+	wr = atomic_write(&rig, &sge, 4);
+	rig_post(&rig.a, &wr);
+	rig_wait(rig.a.cq, IBV_WC_REM_INV_REQ_ERR);
+	rig_event(&rig, IBV_EVENT_QP_REQ_ERR);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(atomic_write_needs_the_access_of_a_write)
+{
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct rig rig;
+
+	rig_open(&rig, &(struct rig_config){ .access = IBV_ACCESS_LOCAL_WRITE |
+						       IBV_ACCESS_REMOTE_ATOMIC });
+	wr = atomic_write(&rig, &sge, 0);
+	rig_post(&rig.a, &wr);
+	rig_wait(rig.a.cq, IBV_WC_REM_ACCESS_ERR);
+	rig_event(&rig, IBV_EVENT_QP_ACCESS_ERR);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(atomic_write_is_of_eight_bytes)
+{
+	struct ibv_send_wr *bad, wr;
+	struct ibv_sge sge;
+	struct rig rig;
+
+	rig_open(&rig, &(struct rig_config){ .type = IBV_QPT_RC });
+	wr = rig_wr(&rig, IBV_WR_ATOMIC_WRITE, &sge, 16);
+	ck_assert_int_eq(ibv_post_send(rig.a.qp, &wr, &bad), EINVAL);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(function_of_an_extended_queue_pair_writes_atomically)
+{
+	struct ibv_qp_ex *ex;
+	struct rig rig;
+
+	rig_open(&rig, &(struct rig_config){ .send_ops = IBV_QP_EX_WITH_ATOMIC_WRITE });
+	ex = ibv_qp_to_qp_ex(rig.a.qp);
+	ibv_wr_start(ex);
+	ex->wr_flags = IBV_SEND_SIGNALED;
+	ibv_wr_atomic_write(ex, rig.b.mr->rkey, (uintptr_t)rig.b.memory, "elephant");
+	ck_assert_int_eq(ibv_wr_complete(ex), 0);
+	rig_wait(rig.a.cq, IBV_WC_SUCCESS);
+	ck_assert_int_eq(memcmp(rig.b.memory, "elephant", 8), 0);
+	rig_close(&rig);
+}
+END_TEST
+
+static TCase *atomic_writes(void)
+{
+	TCase *tcase = tcase_create("atomic writes");
+
+	tcase_add_test(tcase, atomic_write_stores_eight_bytes);
+	tcase_add_test(tcase, atomic_writes_and_reads_keep_their_order);
+	tcase_add_test(tcase, crooked_atomic_write_is_an_invalid_request);
+	tcase_add_test(tcase, atomic_write_needs_the_access_of_a_write);
+	tcase_add_test(tcase, atomic_write_is_of_eight_bytes);
+	tcase_add_test(tcase, function_of_an_extended_queue_pair_writes_atomically);
+	return tcase;
+}
+
 int main(void)
 {
 	Suite *suite = suite_create("data");
@@ -439,6 +568,7 @@ int main(void)
 	suite_add_tcase(suite, tcase);
 	suite_add_tcase(suite, refusals());
 	suite_add_tcase(suite, delays());
+	suite_add_tcase(suite, atomic_writes());
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);
 	n_failed = srunner_ntests_failed(runner);

@@ -21,13 +21,13 @@ static const struct {
 	uint64_t ops;
 	int error;
 } queue_pairs[] = {
-	{IBV_QPT_RC,	      OPS,			   0, 0x3ff,			     0	       },
+	{IBV_QPT_RC,	      OPS,			   0, 0x13ff,			      0		},
 	{ IBV_QPT_UC,	      OPS,			   0, 0x18f,			     0	       },
 	{ IBV_QPT_UD,	      OPS,			   0, 0x0c,			    0	      },
 	{ IBV_QPT_UC,	      OPS,			   0, IBV_QP_EX_WITH_SEND_WITH_INV, EOPNOTSUPP},
 	{ IBV_QPT_UD,	      OPS,			   0, IBV_QP_EX_WITH_TSO,		  EOPNOTSUPP},
 	{ IBV_QPT_RC,	      OPS,			   0, 1 << 11 /* FLUSH */,	   EOPNOTSUPP},
-	{ IBV_QPT_RC,	      OPS,			   0, IBV_QP_EX_WITH_ATOMIC_WRITE,  EOPNOTSUPP},
+	{ IBV_QPT_UC,	      OPS,			   0, IBV_QP_EX_WITH_ATOMIC_WRITE,  EOPNOTSUPP},
 	{ IBV_QPT_RC,	      OPS,			   0, UINT64_C(1) << 63,		 EOPNOTSUPP},
 	{ IBV_QPT_UC,	      OPS,			   0, IBV_QP_EX_WITH_RDMA_READ,	EOPNOTSUPP},
 	{ IBV_QPT_UD,	      OPS,			   0, IBV_QP_EX_WITH_RDMA_WRITE,	 EOPNOTSUPP},
@@ -85,12 +85,11 @@ static const struct {
 	enum ibv_wr_opcode opcode;
 	unsigned int flags;
 } requests[] = {
-	{IBV_WR_BIND_MW,	  0		    }, /* of no window */
-	{ IBV_WR_TSO,	      0		},
-	{ IBV_WR_ATOMIC_WRITE, 0		 },
-	{ 100,		 0		 },
-	{ IBV_WR_SEND,	       IBV_SEND_IP_CSUM},
-	{ IBV_WR_SEND,	       1u << 5	       },
+	{IBV_WR_BIND_MW, 0		    }, /* of no window */
+	{ IBV_WR_TSO,    0		},
+	  { 100,		 0		   },
+	      { IBV_WR_SEND,   IBV_SEND_IP_CSUM},
+	{ IBV_WR_SEND,   1u << 5	       },
 };
 
 START_TEST(request_that_cannot_be_carried_out_is_refused)

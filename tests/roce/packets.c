@@ -43,6 +43,7 @@ const struct kind kinds[] = {
 	{ "RC FETCH ADD",		  0x14, RC,		    FAB_OP_FETCH_ADD,	      ONLY,	    false},
 	{ "RC SEND Last Inv",	      0x16, RC,		FAB_OP_SEND,	     LAST | INV, true },
 	{ "RC SEND Only Inv",	      0x17, RC,		FAB_OP_SEND,	     ONLY | INV, true },
+	{ "RC ATOMIC WRITE",	     0x1d, RC,	       FAB_OP_ATOMIC_WRITE,    ONLY,	  true },
 	{ "UC SEND First",	   0x20, UC,		     FAB_OP_SEND,		  FIRST,	 true },
 	{ "UC SEND Last Imm",	      0x23, UC,		FAB_OP_SEND,	     LAST | IMM, true },
 	{ "UC WRITE First",	    0x26, UC,	      FAB_OP_WRITE,	    FIRST,	   true },
@@ -77,7 +78,8 @@ static bool is_answer(const struct kind *kind)
 
 static void fill_fields(struct fab_packet *packet, const struct kind *kind)
 {
-	bool is_write_start = kind->op == FAB_OP_WRITE && kind->flags & FAB_FIRST;
+	bool is_write_start = (kind->op == FAB_OP_WRITE && kind->flags & FAB_FIRST) ||
+			      kind->op == FAB_OP_ATOMIC_WRITE;
 	bool is_atomic = kind->op == FAB_OP_COMPARE_SWAP || kind->op == FAB_OP_FETCH_ADD;
 
 	if (is_write_start || kind->op == FAB_OP_READ || is_atomic) {

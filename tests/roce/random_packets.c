@@ -83,7 +83,7 @@ static void write_packet(FILE *out, const struct icrc_flow *flow, const uint8_t 
 
 static void print_fields(const struct kind *kind, const struct fab_packet *packet)
 {
-	bool has_reth = packet->op == FAB_OP_READ ||
+	bool has_reth = packet->op == FAB_OP_READ || packet->op == FAB_OP_ATOMIC_WRITE ||
 			(packet->op == FAB_OP_WRITE && kind->flags & FAB_FIRST);
 	bool is_swap = packet->op == FAB_OP_COMPARE_SWAP;
 	uint8_t imm[4];
@@ -92,8 +92,8 @@ static void print_fields(const struct kind *kind, const struct fab_packet *packe
 	       "bth.destqp=%u bth.a=%d bth.psn=%u",
 	       kind->opcode, !!(packet->flags & FAB_SOLICITED), -packet->bytes & 3u, packet->pkey,
 	       packet->dest_qpn, !!(packet->flags & FAB_ASK_ACK), packet->psn);
-	/* Of XRC, tshark knows the opcodes and not the extended headers. */
-	if (packet->service == FAB_SERVICE_XRC) {
+	/* Of these, tshark does not know the extended headers. */
+	if (packet->service == FAB_SERVICE_XRC || packet->op == FAB_OP_ATOMIC_WRITE) {
 		printf("\n");
 		return;
 	}

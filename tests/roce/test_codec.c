@@ -151,8 +151,9 @@ static bool is_a_kind(unsigned int opcode)
 
 	if (service == 3)
 		return operation == 4 || operation == 5;
-	return service == 0 || service == 5 ? operation <= 20 || operation == 22 || operation == 23
-					    : operation <= 11;
+	return service == 0 || service == 5
+		       ? operation <= 20 || operation == 22 || operation == 23 || operation == 29
+		       : operation <= 11;
 }
 
 TEST_LOOP(opcode_of_a_service_is_known_or_unknown_and_of_no_service_dropped, 0, 256)

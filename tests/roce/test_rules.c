@@ -187,6 +187,30 @@ TEST(long_read_is_answered_a_part_a_turn)
 	world_close(world);
 }
 
+TEST(atomic_write_that_comes_again_is_answered_and_not_stored)
+{
+	struct world *world = open_losing(UINT32_MAX, UINT32_MAX, 0);
+	uint8_t *memory = world->end[1].memory;
+	struct fab_packet packet = {
+		.op = FAB_OP_ATOMIC_WRITE,
+		.flags = FAB_FIRST | FAB_LAST,
+		.dma_bytes = 8,
+		.bytes = 8,
+	};
+
+	memset(memory, 1, 16);
+	inject(world, 1, packet); /* of zeros */
+	ck_assert_uint_eq(world->n_sent, 1);
+	ck_assert_int_eq(world->last_op, FAB_OP_READ_RESPONSE);
+	ck_assert(memory[0] == 0 && memory[7] == 0 && memory[8] == 1);
+	memory[0] = 2;
+	inject(world, 1, packet);
+	ck_assert_uint_eq(world->n_sent, 2);
+	ck_assert_int_eq(world->last_op, FAB_OP_READ_RESPONSE);
+	ck_assert_int_eq(memory[0], 2);
+	world_close(world);
+}
+
 TEST(long_read_begins_again_where_it_is_asked_for_again)
 {
 	struct world *world = open_losing(UINT32_MAX, UINT32_MAX, 0);

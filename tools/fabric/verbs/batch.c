@@ -230,6 +230,12 @@ static void wr_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length)
 	wr_set_inline_data_list(ex, 1, &buf);
 }
 
+static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, const void *data)
+{
+	wr_rdma(ex, IBV_WR_ATOMIC_WRITE, rkey, addr, 0);
+	wr_set_inline_data(ex, (void *)(uintptr_t)data, sizeof(uint64_t));
+}
+
 static int wr_complete(struct ibv_qp_ex *ex)
 {
 	struct fab_batch *batch = batch_of(ex);
@@ -263,6 +269,7 @@ struct fab_batch *batch_new(struct ibv_qp_ex *ex)
 	ex->wr_rdma_write_imm = wr_rdma_write_imm;
 	ex->wr_atomic_cmp_swp = wr_atomic_cmp_swp;
 	ex->wr_atomic_fetch_add = wr_atomic_fetch_add;
+	ex->wr_atomic_write = wr_atomic_write;
 	ex->wr_set_ud_addr = wr_set_ud_addr;
 	ex->wr_set_xrc_srqn = wr_set_xrc_srqn;
 	ex->wr_set_sge = wr_set_sge;

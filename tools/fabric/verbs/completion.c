@@ -22,6 +22,7 @@ static enum ibv_wc_opcode opcode_of(enum ibv_wr_opcode opcode)
 		[IBV_WR_LOCAL_INV] = IBV_WC_LOCAL_INV,
 		[IBV_WR_BIND_MW] = IBV_WC_BIND_MW,
 		[IBV_WR_SEND_WITH_INV] = IBV_WC_SEND,
+		[IBV_WR_ATOMIC_WRITE] = IBV_WC_ATOMIC_WRITE,
 	};
 
 	return of[opcode];

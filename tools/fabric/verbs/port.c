@@ -14,13 +14,16 @@
 
 #undef ibv_query_port
 
-#define ACK_DELAY  15
-#define VENDOR_ID  0x5043
-#define ODP_OF_UD  (IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_SRQ_RECV)
-#define ODP_OF_UC  (ODP_OF_UD | IBV_ODP_SUPPORT_WRITE)
-#define ODP_OF_RC  (ODP_OF_UC | IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC)
-#define CLOCK_KHZ  1000000 /* it counts nanoseconds */
-#define PAGE_SIZES 0xfffff000u
+/* Since Linux 6.2; Debian 12's headers do not name it. */
+#define CAP_ATOMIC_WRITE (UINT64_C(1) << 40)
+
+#define ACK_DELAY	 15
+#define VENDOR_ID	 0x5043
+#define ODP_OF_UD	 (IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_SRQ_RECV)
+#define ODP_OF_UC	 (ODP_OF_UD | IBV_ODP_SUPPORT_WRITE)
+#define ODP_OF_RC	 (ODP_OF_UC | IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC)
+#define CLOCK_KHZ	 1000000 /* it counts nanoseconds */
+#define PAGE_SIZES	 0xfffff000u
 
 int ibv_query_device(struct ibv_context *verbs, struct ibv_device_attr *ret)
 {
@@ -77,7 +80,7 @@ int device_query_ex(struct ibv_context *verbs, const struct ibv_query_device_ex_
 	(void)input;
 	if (err)
 		return err;
-	attr.device_cap_flags_ex = attr.orig_attr.device_cap_flags;
+	attr.device_cap_flags_ex = attr.orig_attr.device_cap_flags | CAP_ATOMIC_WRITE;
 	attr.phys_port_cnt_ex = attr.orig_attr.phys_port_cnt;
 	attr.odp_caps = (struct ibv_odp_caps){
 		.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT,

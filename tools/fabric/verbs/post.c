@@ -26,7 +26,7 @@ unsigned int post_opcodes(enum ibv_qp_type type)
 		return 0;
 	if (type == IBV_QPT_RC || type == IBV_QPT_XRC_SEND)
 		return SENDS | BIT(IBV_WR_SEND_WITH_INV) | WRITES | BIT(IBV_WR_RDMA_READ) |
-		       ATOMICS | LOCALS;
+		       ATOMICS | BIT(IBV_WR_ATOMIC_WRITE) | LOCALS;
 	return type == IBV_QPT_UC ? SENDS | WRITES | LOCALS : SENDS;
 }
 
@@ -61,7 +61,7 @@ static int check_send(const struct fab_qp *qp, const struct ibv_send_wr *wr)
 {
 	uint64_t bytes;
 
-	if ((unsigned int)wr->opcode > IBV_WR_SEND_WITH_INV ||
+	if ((unsigned int)wr->opcode > IBV_WR_ATOMIC_WRITE ||
 	    !(post_opcodes(qp->init.qp_type) & BIT(wr->opcode)))
 		return EINVAL;
 	if (wr->send_flags & ~(unsigned int)FLAGS)
@@ -76,7 +76,7 @@ static int check_send(const struct fab_qp *qp, const struct ibv_send_wr *wr)
 	if (wr->send_flags & IBV_SEND_INLINE &&
 	    (bytes > qp->sq.max_inline || wr->opcode == IBV_WR_RDMA_READ || is_atomic(wr->opcode)))
 		return EINVAL;
-	if (is_atomic(wr->opcode) && bytes != ATOMIC_BYTES)
+	if ((is_atomic(wr->opcode) || wr->opcode == IBV_WR_ATOMIC_WRITE) && bytes != ATOMIC_BYTES)
 		return EINVAL;
 	if (qp->init.qp_type == IBV_QPT_UD &&
 	    (!wr->wr.ud.ah || !is_same_domain(wr->wr.ud.ah->pd, qp->ex.qp_base.pd)))

@@ -225,7 +225,15 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 	return NULL;
 }
 
-/* The flag of an ibv_wr_*() operation is the bit of its opcode, if it is supported here. */
+/* The flag of an ibv_wr_*() operation is the bit of its opcode, but for one. */
+static uint64_t send_ops(enum ibv_qp_type type)
+{
+	uint64_t opcodes = post_opcodes(type), atomic_write = UINT64_C(1) << IBV_WR_ATOMIC_WRITE;
+
+	return opcodes & atomic_write ? (opcodes & ~atomic_write) | IBV_QP_EX_WITH_ATOMIC_WRITE
+				      : opcodes;
+}
+
 static bool is_supported(const struct ibv_qp_init_attr_ex *attr)
 {
 	const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS |
@@ -239,7 +247,7 @@ static bool is_supported(const struct ibv_qp_init_attr_ex *attr)
 	if (mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && attr->create_flags)
 		return false;
 	return !(mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) ||
-	       !(attr->send_ops_flags & ~(uint64_t)post_opcodes(attr->qp_type));
+	       !(attr->send_ops_flags & ~send_ops(attr->qp_type));
 }
 
 struct ibv_qp *qp_create_ex(struct ibv_context *verbs, struct ibv_qp_init_attr_ex *attr)

@@ -32,7 +32,8 @@ static bool is_atomic(const struct fab_send *send)
 
 static bool has_response(const struct fab_send *send)
 {
-	return send->opcode == IBV_WR_RDMA_READ || is_atomic(send);
+	return send->opcode == IBV_WR_RDMA_READ || send->opcode == IBV_WR_ATOMIC_WRITE ||
+	       is_atomic(send);
 }
 
 /* Carried out here, without a packet: IBTA vol. 1, 10.6.6.3. */
@@ -224,10 +225,13 @@ static bool has_imm(const struct fab_send *send)
 	return send->opcode == IBV_WR_SEND_WITH_IMM || send->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
 }
 
-static bool is_send(const struct fab_send *send)
+/* Of what carries data. */
+static uint8_t op_of(const struct fab_send *send)
 {
-	return send->opcode == IBV_WR_SEND || send->opcode == IBV_WR_SEND_WITH_IMM ||
-	       send->opcode == IBV_WR_SEND_WITH_INV;
+	if (send->opcode == IBV_WR_SEND || send->opcode == IBV_WR_SEND_WITH_IMM ||
+	    send->opcode == IBV_WR_SEND_WITH_INV)
+		return FAB_OP_SEND;
+	return send->opcode == IBV_WR_ATOMIC_WRITE ? FAB_OP_ATOMIC_WRITE : FAB_OP_WRITE;
 }
 
 static void mark_last(struct fab_packet *packet, const struct fab_send *send)
@@ -269,8 +273,8 @@ static enum ibv_wc_status send_data(struct fab_qp *qp, const struct fab_send *se
 	status = transport_gather(qp, send, offset, packet->bytes, &payload);
 	if (status != IBV_WC_SUCCESS)
 		return status;
-	packet->op = is_send(send) ? FAB_OP_SEND : FAB_OP_WRITE;
-	if (packet->op == FAB_OP_WRITE) {
+	packet->op = op_of(send);
+	if (packet->op != FAB_OP_SEND) {
 		packet->rkey = send->rkey;
 		packet->remote_addr = send->remote_addr;
 		packet->dma_bytes = (uint32_t)send->bytes;
@@ -437,6 +441,8 @@ static uint32_t response_bytes(const struct fab_qp *qp, const struct fab_send *s
 
 	if (is_atomic(send))
 		return ATOMIC_BYTES;
+	if (send->opcode == IBV_WR_ATOMIC_WRITE)
+		return 0;
 	return (uint32_t)(left < qp->payload_bytes ? left : qp->payload_bytes);
 }
 
@@ -455,7 +461,7 @@ static void response_came(struct fab_qp *qp, const struct fab_packet *packet, co
 	if (!sq->count || psn != sq->una || psn >= sq->begun_psn)
 		return;
 	send = send_at(qp, 0);
-	if (!has_response(send) || is_read != (send->opcode == IBV_WR_RDMA_READ))
+	if (!has_response(send) || is_read == is_atomic(send))
 		return;
 	offset = (psn - send->first_psn) * qp->payload_bytes;
 	bytes = response_bytes(qp, send, offset);

@@ -317,6 +317,43 @@ static void take_atomic(struct fab_qp *qp, const struct fab_packet *packet)
 		refuse_request(qp, FAB_NAK_INVALID_REQUEST);
 }
 
+static struct fab_response response_to_atomic_write(const struct fab_qp *qp, uint32_t psn)
+{
+	return (struct fab_response){
+		.op = FAB_OP_READ_RESPONSE,
+		.psn = psn,
+		.n_psn = 1,
+		.msn = qp->responder.msn,
+	};
+}
+
+/* Annex A19. */
+static void take_atomic_write(struct fab_qp *qp, const struct fab_packet *packet,
+			      const void *payload)
+{
+	struct fab_response response;
+	struct fab_mr *mr;
+
+	if (packet->remote_addr % ATOMIC_BYTES || packet->bytes != ATOMIC_BYTES ||
+	    packet->dma_bytes != ATOMIC_BYTES ||
+	    qp->responder.n_responses >= qp->attr.max_dest_rd_atomic) {
+		refuse_request(qp, FAB_NAK_INVALID_REQUEST);
+		return;
+	}
+	mr = memory_find_remote(qp, packet->srqn, packet->rkey, packet->remote_addr, ATOMIC_BYTES,
+				IBV_ACCESS_REMOTE_WRITE);
+	if (!mr || !(qp->attr.qp_access_flags & IBV_ACCESS_REMOTE_WRITE)) {
+		refuse_request(qp, FAB_NAK_REMOTE_ACCESS);
+		return;
+	}
+	memory_store(memory_at(mr, packet->remote_addr), payload, ATOMIC_BYTES);
+	count_message(qp);
+	advance_psn(qp, 1);
+	response = response_to_atomic_write(qp, packet->psn);
+	if (!ack_add_response(qp, &response))
+		refuse_request(qp, FAB_NAK_INVALID_REQUEST);
+}
+
 /* --- order --------------------------------------------------------------- */
 
 /* PSNs wrap around: the latest atomic with this PSN is the one. What cannot be answered now is
@@ -356,6 +393,16 @@ static void read_again(struct fab_qp *qp, const struct fab_packet *packet)
 		*owed = response;
 }
 
+/* Not stored again: the program may have used its place since. */
+static void answer_atomic_write_again(struct fab_qp *qp, uint32_t psn)
+{
+	struct fab_response response = response_to_atomic_write(qp, psn);
+	bool is_first;
+
+	if (!ack_find_response(qp, (psn + 1) & FAB_PSN_MASK, &is_first))
+		ack_add_response(qp, &response);
+}
+
 /* IBTA vol. 1, 9.7.5.1.2: a read is read again, an atomic is remembered, the rest acknowledged. */
 static void answer_again(struct fab_qp *qp, const struct fab_packet *packet)
 {
@@ -363,6 +410,8 @@ static void answer_again(struct fab_qp *qp, const struct fab_packet *packet)
 		read_again(qp, packet);
 	else if (packet->op == FAB_OP_SEND || packet->op == FAB_OP_WRITE)
 		ack_owe(qp);
+	else if (packet->op == FAB_OP_ATOMIC_WRITE)
+		answer_atomic_write_again(qp, packet->psn);
 	else if (packet->op != FAB_OP_UNKNOWN)
 		replay_atomic(qp, packet->psn);
 }
@@ -402,6 +451,10 @@ static void take_request(struct fab_qp *qp, const struct fab_packet *packet, con
 
 	if (packet->op == FAB_OP_READ) {
 		take_read(qp, packet);
+		return;
+	}
+	if (packet->op == FAB_OP_ATOMIC_WRITE) {
+		take_atomic_write(qp, packet, payload);
 		return;
 	}
 	if (!is_data(packet)) {

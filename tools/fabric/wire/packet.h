@@ -59,6 +59,7 @@ enum fab_op {
 	FAB_OP_COMPARE_SWAP,
 	FAB_OP_FETCH_ADD,
 	FAB_OP_ATOMIC_RESPONSE,
+	FAB_OP_ATOMIC_WRITE, /* answered by a read response of nothing */
 	FAB_OP_ACK,
 	FAB_OP_NAK,
 	FAB_OP_CNP, /* congestion notification, A17.9.3 */
