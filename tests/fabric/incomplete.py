@@ -22,6 +22,7 @@ PARTS = (*(f"tools/fabric/{name}" for name in ("fabric", "faults.py", "furnish.p
                                                "plan.py")),
          "tools/cmportd/cmportd", "tools/fabric/fabric-host", "tools/fabric/lib/libibverbs.so.1",
          "tools/fabric/lib/libibumad.so.3", "lib/librdmacm.so.1")
+HAS_LIBRARIES = 'IFS=:; for folder in $LD_LIBRARY_PATH; do test -d "$folder" || exit 1; done'
 PART_OF_IB = "tools/fabric/lib/libfabric-ipoib.so"
 
 
@@ -40,12 +41,14 @@ def tests(whole, build):
     yield (PART_OF_IB, f": build/{PART_OF_IB} is missing: build all of it",
            *run(build, "ib"))
     yield ("all that RoCE needs", None, *run(build, "roce"))
+    yield ("a program that changes its folder", None,
+           *run(build, "roce", f"a:cd / && {HAS_LIBRARIES}", "--build", "build"))
 
 
-def run(build, link):
+def run(build, link, command="a:true", *options):
     """Return: the exit status and the standard error."""
     done = subprocess.run(["build/tools/purecm", "fabric", "run", "--hosts", "1", "--link", link,
-                           "a:true"], cwd=build.parent, text=True, capture_output=True,
+                           *options, command], cwd=build.parent, text=True, capture_output=True,
                           timeout=LIMIT_S, check=False)
     return done.returncode, done.stderr
 
