@@ -8,6 +8,7 @@ import argparse
 import json
 from pathlib import Path
 import re
+import shutil
 import subprocess
 import sys
 import unittest
@@ -22,7 +23,8 @@ NO_SPDX = (".md", ".json", ".png", ".svg", ".txt", ".pcap", ".pcapng", ".map", "
            ".supp", ".hex", ".yml")
 NO_SPDX_IN = ("tests/fuzz/corpus/", "tests/fuzz/dict/", "tests/tools/captures/",
               "tests/judge/golden/", "tools/packaging/debian/", "docs/man/functions/")
-NO_SPDX_NAMES = ("LICENSE", "meson_options.txt", ".clang-format", ".editorconfig", ".gitignore")
+NO_SPDX_NAMES = ("LICENSE", "dep5", "meson_options.txt", ".clang-format", ".editorconfig",
+                 ".gitignore")
 
 
 def text(path):
@@ -117,6 +119,13 @@ class Licences(unittest.TestCase):
             with self.subTest(name):
                 head = path.read_bytes()[:300]
                 self.assertIn(b"SPDX-License-Identifier: BSD-2-Clause", head)
+
+
+    @unittest.skipUnless(shutil.which("reuse"), "reuse is missing: apt-get install reuse")
+    def test_reuse_knows_licence_and_owner_of_every_file(self):
+        done = subprocess.run(["reuse", "--root", ROOT, "lint"], capture_output=True, text=True,
+                              check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
 
 def main():

@@ -14,7 +14,9 @@ import sys
 
 ROOT = Path(__file__).resolve().parents[2]
 NOT_OURS = ("build", ".git")
+# REUSE-IgnoreStart
 SPDX = "SPDX-License-Identifier: BSD-2-Clause"
+# REUSE-IgnoreEnd
 FUNCTION_LINES_MAX = 60
 FILE_LINES_MAX = 600
 CLANG_FORMAT = "14"
