@@ -91,7 +91,7 @@ class Kernel(unittest.TestCase):
 
     def know_each_other(self):
         """So that it is not ARP that a fault keeps from working."""
-        self.b.wait_for(f"busybox ping -c 1 {self.a.addr4}", timeout=20)
+        self.b.wait_for("$(command -v ping || echo busybox ping) -c 1 " + self.a.addr4, timeout=20)
 
     def fails_with(self, told, outcome, *texts):
         """Check that one connection has failed, and what is said of it."""
