@@ -25,7 +25,8 @@ HERE = {}  # what main() was told, and the folder of the root
 # rdmacm-utils brings stock's librdmacm1.
 IN_ROOT = ("rdmacm-utils", "ibverbs-providers", "python3", "libibumad-dev", "libibverbs-dev",
            "libnl-3-dev", "libnl-route-3-dev", "libpcap-dev", "libncurses-dev", "kmod", "mount",
-           "dpkg-dev", "gcc", "libc6-dev", "pkgconf", "apt-utils", "libdeflate-dev", "zlib1g-dev")
+           "dpkg-dev", "gcc", "libc6-dev", "pkgconf", "apt-utils", "libdeflate-dev", "zlib1g-dev",
+           "libseccomp-dev")
 
 # Arguments: the folder of the root, a folder to mount on, a script.
 ENTER = """

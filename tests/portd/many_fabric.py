@@ -40,7 +40,7 @@ class Hosts:
         self.build = build
         self.hold = f"{build}/tools/certify/hold"
         # Beside the programs of this folder there is another cmportd, for tests/loop.
-        self.cmportd = f"{build}/tools/cmportd/cmportd --detach"
+        self.cmportd = f"{build}/tools/cmportd/cmportd --confine=kill --detach"
 
     def server(self):
         return (f"b&:echo $$ >$PURECM_FABRIC/server; exec {self.hold} server {SERVER} {PORT} "

@@ -206,7 +206,7 @@ def play(build, name, *others):
     words = f"exec {sys.executable} {__file__} --build {build} --play"
     done = run_on_fabric(
         build, LIMIT_S + LONG_S, "--hosts", "3", "--gap", "0.3",
-        f"a:{build}/tools/cmportd/cmportd --detach",
+        f"a:{build}/tools/cmportd/cmportd --confine=kill --detach",
         f"b&:exec {build}/tools/certify/hold server {SERVER} {PORT} >/dev/null",
         *(f"{host}&:{words} {other}" for host, other in others), f"a:{words} {name}",
         stderr=subprocess.STDOUT)

@@ -22,6 +22,7 @@
 #include "lib/portd/proto/trace_ring.h"
 #include "lib/portd/server/socket_dir.h"
 #include "lib/portd/server/server.h"
+#include "tools/cmportd/confine.h"
 
 #define STATUS_USAGE   2
 #define IDLE_DEFAULT_S 10
@@ -35,6 +36,7 @@ struct arguments {
 	uint32_t n_recorded;
 	const char *port_file;
 	struct quotas quotas;
+	enum confine_how confine;
 	bool detach;
 	bool opens_ports;
 	bool qp1_alone;
@@ -52,6 +54,7 @@ enum key {
 	KEY_QUOTA = 'Q',
 	KEY_RECORD = 'r',
 	KEY_PORTS = 'p',
+	KEY_CONFINE = 'c',
 	KEY_STARTED = 256, /* by a program, which reads standard error until it serves: spawn.c */
 };
 
@@ -81,6 +84,10 @@ static const struct argp_option option_table[] = {
 	  "(else 16384, 6.5 MB)", 0 },
 	{ "ports", KEY_PORTS, "FILE", 0,
 	  "what is set for ports of devices; read again at SIGHUP; see cmportd(8)", 0 },
+	{ "confine", KEY_CONFINE, "HOW", 0,
+	  "what becomes of a system call that cmportd does not need: refuse (the default), kill, or "
+	  "no, which also keeps capabilities",
+	  0 },
 	{ "log", KEY_LOG, "FILE", 0,
 	  "write there instead of to standard error (else $PURECM_PORTD_LOG)", 0 },
 	{ "verbose", KEY_VERBOSE, NULL, 0, "log every message and every change of state", 0 },
@@ -98,6 +105,20 @@ static uint32_t parse_record(const char *value, struct argp_state *state)
 		argp_error(state, "--record: %s is no number of messages, 0 to %d", value,
 			   RECORDING_ENTRIES_MAX);
 	return (uint32_t)n;
+}
+
+static enum confine_how parse_confine(const char *value, struct argp_state *state)
+{
+	static const char *const names[] = {
+		[CONFINE_REFUSE] = "refuse", [CONFINE_KILL] = "kill", [CONFINE_NOT] = "no"
+	};
+	enum confine_how how;
+
+	for (how = 0; how < sizeof(names) / sizeof(names[0]); how++)
+		if (!strcmp(value, names[how]))
+			return how;
+	argp_error(state, "--confine: %s is none of refuse, kill, no", value);
+	return CONFINE_REFUSE;
 }
 
 static error_t parse_option(int key, char *value, struct argp_state *state)
@@ -129,6 +150,9 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 		return 0;
 	case KEY_PORTS:
 		arguments->port_file = value;
+		return 0;
+	case KEY_CONFINE:
+		arguments->confine = parse_confine(value, state);
 		return 0;
 	case KEY_LOG:
 		arguments->log = value;
@@ -211,8 +235,11 @@ static void fill_standard_streams(void)
 
 static void set_surroundings(void)
 {
+	const struct rlimit unlimited = { .rlim_cur = RLIM_INFINITY, .rlim_max = RLIM_INFINITY };
 	struct rlimit limit;
 
+	/* Root's is: but by a capability that is dropped. */
+	setrlimit(RLIMIT_MEMLOCK, &unlimited);
 	/* A client takes two descriptors. */
 	if (!getrlimit(RLIMIT_NOFILE, &limit)) {
 		limit.rlim_cur = limit.rlim_max;
@@ -308,10 +335,12 @@ static void leave_starter(void)
 
 /* Of several that programs start at once all but one find the socket directory taken: that is no
  * news. */
-static int serve(struct server_options *options)
+static int serve(struct server_options *options, enum confine_how how)
 {
 	int err = watch_orders(options);
 
+	if (!err)
+		err = confine(how);
 	if (!err)
 		err = server_run(options);
 	if (err && (err != -EADDRINUSE || !options->serves))
@@ -319,7 +348,7 @@ static int serve(struct server_options *options)
 	return err ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-static int serve_in_background(struct server_options *options)
+static int serve_in_background(struct server_options *options, enum confine_how how)
 {
 	int ready[2] = { -1, -1 };
 	pid_t pid = -1;
@@ -341,7 +370,7 @@ static int serve_in_background(struct server_options *options)
 	options->serves = say_ready;
 	setsid();
 	leave_streams(STDIN_FILENO);
-	return serve(options);
+	return serve(options, how);
 }
 
 int main(int argc, char **argv)
@@ -372,5 +401,6 @@ int main(int argc, char **argv)
 	set_surroundings();
 	if (arguments.started)
 		be_killed_as_others();
-	return arguments.detach ? serve_in_background(&options) : serve(&options);
+	return arguments.detach ? serve_in_background(&options, arguments.confine)
+				: serve(&options, arguments.confine);
 }

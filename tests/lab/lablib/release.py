@@ -10,7 +10,7 @@ PROGRAMS = ("iproute2", "kmod", "procps", "psmisc", "util-linux", "python3-minim
             "python3-pyverbs", "iputils-ping", "ethtool")
 COMPILERS = ("gcc", "libc6-dev", "pkg-config", "meson", "ninja-build", "librdmacm-dev",
              "libibverbs-dev", "libibumad-dev", "libnl-3-dev", "libpcap-dev", "check",
-             "libncurses-dev", "libdeflate-dev", "zlib1g-dev")
+             "libncurses-dev", "libdeflate-dev", "zlib1g-dev", "libseccomp-dev")
 
 
 @dataclasses.dataclass(frozen=True)

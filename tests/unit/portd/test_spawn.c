@@ -465,6 +465,22 @@ static void be_selfish(void)
 	}
 }
 
+/* Whoever has started it, root or another: CAP_NET_RAW is bit 13. */
+TEST(it_has_given_up_its_rights)
+{
+	static const char *const sets[] = { "CapInh:\t", "CapPrm:\t", "CapEff:\t", "CapAmb:\t" };
+	unsigned int i;
+
+	spawn();
+	wait_seen();
+	for (i = 0; i < sizeof(sets) / sizeof(sets[0]); i++)
+		ck_assert_uint_eq(strtoull(said(sets[i]), NULL, 16) & ~(1ull << 13), 0);
+	if (geteuid() == 0)
+		ck_assert_uint_eq(strtoull(said("CapBnd:\t"), NULL, 16) & ~(1ull << 13), 0);
+	ck_assert_str_eq(said("NoNewPrivs:\t"), "1");
+	ck_assert_str_eq(said("Seccomp:\t"), "2");
+}
+
 TEST(it_is_scheduled_as_others_are)
 {
 	char wanted[256];

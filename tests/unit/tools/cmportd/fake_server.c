@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,29 +43,38 @@ static void write_fds(FILE *to)
 	closedir(dir);
 }
 
-static void write_signals(FILE *to)
+static void write_status(FILE *to)
 {
 	FILE *status = fopen("/proc/self/status", "re");
 	char line[256];
 
 	while (fgets(line, sizeof(line), status))
-		if (strncmp(line, "Sig", 3) == 0 || strncmp(line, "Cpus_allowed_list", 17) == 0)
+		if (strncmp(line, "Sig", 3) == 0 || strncmp(line, "Cpus_allowed_list", 17) == 0 ||
+		    strncmp(line, "Cap", 3) == 0 || strncmp(line, "NoNewPrivs", 10) == 0 ||
+		    strncmp(line, "Seccomp:", 8) == 0)
 			fputs(line, to);
 	fclose(status);
 }
 
+/* A confined process cannot ask for all of it by system calls. */
 static void write_standing(FILE *to)
 {
-	FILE *oom = fopen("/proc/self/oom_score_adj", "re");
+	FILE *oom = fopen("/proc/self/oom_score_adj", "re"), *stat = fopen("/proc/self/stat", "re");
 	struct rlimit size = { .rlim_cur = 0 };
-	int adj = 0;
+	int adj = 0, sid = 0, nice = 0, policy = 0;
 
 	getrlimit(RLIMIT_FSIZE, &size);
-	if (fscanf(oom, "%d", &adj) != 1)
+	if (fscanf(oom, "%d", &adj) != 1 ||
+	    fscanf(stat,
+		   "%*d (%*[^)]) %*c %*d %*d %d %*d %*d %*d %*d %*d %*d %*d %*d %*d %*d %*d %*d %d "
+		   "%*d %*d %*d %*d %*d %*d %*d %*d %*d %*d %*d %*d %*d %*d %*d %*d %*d %*d %*d "
+		   "%*d %*d %d",
+		   &sid, &nice, &policy) != 3)
 		abort();
 	fclose(oom);
-	fprintf(to, "policy %d\nnice %d\noom %d\nfsize %llu\n", sched_getscheduler(0),
-		getpriority(PRIO_PROCESS, 0), adj, (unsigned long long)size.rlim_cur);
+	fclose(stat);
+	fprintf(to, "sid %d\npolicy %d\nnice %d\noom %d\nfsize %llu\n", sid, policy, nice, adj,
+		(unsigned long long)size.rlim_cur);
 }
 
 static int write_all(const char *path)
@@ -82,8 +90,8 @@ static int write_all(const char *path)
 	to = fd < 0 ? NULL : fdopen(fd, "a");
 	if (!to)
 		return -errno;
-	fprintf(to, "pid %d\nsid %d\ncwd %s\n", (int)getpid(), (int)getsid(0), cwd);
-	write_signals(to);
+	fprintf(to, "pid %d\ncwd %s\n", (int)getpid(), cwd);
+	write_status(to);
 	write_standing(to);
 	write_fds(to);
 	for (env = environ; *env; env++)
