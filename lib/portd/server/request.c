@@ -199,7 +199,8 @@ static int handle_tracked(struct request *request)
 	if (client_host_port(server, client, tracked->handle) &&
 	    server->block_owner[tracked->local_comm_id >> ID_BLOCK_SHIFT] == client->index)
 		err = tracker_set(server->tracker, client->index, tracked,
-				  server->has_one_client || client->resuming);
+				  (server->has_one_client || client->resuming) &&
+					  user_may_track(client));
 	return err ? refuse_claim(request, "a connection") : 0;
 }
 

@@ -182,14 +182,6 @@ static uint16_t route(const struct server *server, const struct host_port *host_
 	return owner_of_id(server, msg->rtu.remote_comm_id); /* all others begin with the two ids */
 }
 
-/* May a client have one connection more? */
-static bool has_room(const struct server *server, struct client *client)
-{
-	return tracker_count(server->tracker, client->index) <
-		       quota_of(&server->options.quotas, QUOTA_CLIENT_TRACKED) &&
-	       user_may(client, QUOTA_USER_TRACKED, client->user->n_tracked);
-}
-
 static bool is_request(const struct cm_msg *msg)
 {
 	return msg->hdr.attr_id == CM_ATTR_REQ || msg->hdr.attr_id == CM_ATTR_SIDR_REQ;
@@ -207,7 +199,7 @@ static bool track(struct server *server, struct host_port *host_port, const stru
 {
 	bool is_known;
 
-	if ((is_request(msg) && !has_room(server, server->client[to])) ||
+	if ((is_request(msg) && !user_may_track(server->client[to])) ||
 	    tracker_received(server->tracker, to, host_port->handle, path, msg, &is_known))
 		return false;
 	if (is_known)
@@ -263,7 +255,7 @@ static int check_message(struct server *server, struct client *client,
 		log_debug("client %u, pid %d: not its %s", client->index, (int)client->pid, wrong);
 		return -EPERM;
 	}
-	if (msg.hdr.attr_id == CM_ATTR_REQ && !has_room(server, client))
+	if (msg.hdr.attr_id == CM_ATTR_REQ && !user_may_track(client))
 		return -EDQUOT;
 	err = tracker_sent(server->tracker, client->index, host_port->handle, &mad->path, &msg);
 	/* A DREP for a connection that its client has forgotten is of no tracked connection. */

@@ -89,6 +89,8 @@ static unsigned int tables_of(const struct tracked *tracked)
 
 	if (tracked->is.local_comm_id)
 		tables |= 1u << TRACKED_BY_LOCAL;
+	if (tracked->is_told)
+		return tables;
 	if (has_peer && (!tracked_is_in(tracked, TRACKED_IN(IDLE)) || !tracked->is.local_comm_id))
 		tables |= 1u << TRACKED_BY_REMOTE;
 	if (has_peer && !tracked_is_in(tracked, without_qpn))
@@ -176,6 +178,7 @@ static int add_as_told(struct tracker *tracker, uint16_t client, const struct cm
 
 	if (!tracked)
 		return -ENOMEM;
+	tracked->is_told = true;
 	tracked_replace(tracker, tracked, told);
 	return 0;
 }

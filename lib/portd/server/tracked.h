@@ -36,7 +36,8 @@ struct tracked_owner {
 
 /*
  * 128 bytes at most, so that with the tables a connection costs less than 256. It lies in a file
- * that outlives us, tracked_file.h. What of it has a meaning there: is, owner, is_dead, seal.
+ * that outlives us, tracked_file.h. What of it has a meaning there: is, owner, is_dead, is_told,
+ * seal.
  */
 struct tracked {
 	uint16_t client;	 /* an index, the server's; of those alive */
@@ -46,6 +47,7 @@ struct tracked {
 	bool is_orphan : 1;	 /* a cmportd before us had it, and its client has not come back */
 	bool is_dead : 1;	 /* its client is gone for sure */
 	bool is_unconfirmed : 1; /* its client has come back, and has not told of it yet */
+	bool is_told : 1;	 /* only its client says that it exists: no message has passed */
 	uint32_t client_next;	 /* a list with two ends, so that a client's go in one walk */
 	struct cm_record is;
 	uint32_t client_prev;
@@ -109,9 +111,10 @@ int tracker_received(struct tracker *tracker, uint16_t client, uint8_t port,
  * tracker_set() - record a connection state that a client reports
  * @may_add: track also a connection of which no message has passed
  *
- * @may_add is for a client that comes back to a cmportd which has lost its file or the connection
- * to this client, and for the process that the server runs in. Otherwise the connection must be
- * tracked for this client already, with the same port and the same peer. The client may set its
+ * @may_add is for a client that comes back to a cmportd which has lost its file, and for the process
+ * that the server runs in. What is added by it lets the client send messages of that connection,
+ * and nothing else: no request of a peer is taken for a repetition because of it, and when the
+ * client is gone it is forgotten. Otherwise the connection must be tracked for this client already, with the same port and the same peer. The client may set its
  * state, and what is its own: comm id, queue pair, and the transaction id of its message.
  *
  * What its core is known to have left behind is not believed: this comes on another socket than

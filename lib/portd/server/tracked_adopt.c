@@ -23,8 +23,22 @@ static void take_out(struct tracker *tracker, struct tracked *tracked, struct cm
 		tracked_remove(tracker, tracked);
 }
 
+/* Whoever it names has not heard of it, as far as we know: nobody is told that it ends. */
+static void forget_told(struct tracker *tracker, uint16_t client)
+{
+	struct tracked *tracked;
+
+	while (tracker_count(tracker, client) > 0) {
+		tracked = tracked_at(tracker, tracker->client[client].first);
+		if (!tracked->is_told)
+			return;
+		tracked_remove(tracker, tracked);
+	}
+}
+
 bool tracker_take(struct tracker *tracker, uint16_t client, struct cm_record *ret)
 {
+	forget_told(tracker, client);
 	if (tracker_count(tracker, client) == 0)
 		return false;
 	take_out(tracker, tracked_at(tracker, tracker->client[client].first), ret);
@@ -48,7 +62,7 @@ static bool is_tracked(const struct tracker *tracker, struct tracked *tracked)
 	uint8_t port_num, grh;
 
 	memcpy(&grh, &tracked->is.path.grh, sizeof(grh));
-	if (tracked->is.state >= CM_N_STATES || grh > 1 ||
+	if (tracked->is.state >= CM_N_STATES || grh > 1 || tracked->is_told ||
 	    !tracker_port(tracker, tracked->is.handle, &device, &port_num) ||
 	    tracked_left_behind(tracker, tracked->is.local_comm_id))
 		return false;

@@ -31,7 +31,7 @@ static int sent_req(const struct view *view)
 	is.active = true;
 	is.local_comm_id = req->local_comm_id;
 	is.local_qpn = req->local_qpn;
-	tracked->is_refused = false;
+	tracked->is_refused = tracked->is_told = false;
 	tracked->starting_psn = req->starting_psn;
 	tracked_replace(view->tracker, tracked, &is);
 	return 0;

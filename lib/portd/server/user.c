@@ -145,6 +145,13 @@ uint32_t user_room(const struct client *client, enum quota quota, uint32_t has)
 	return has < most ? most - has : 0;
 }
 
+bool user_may_track(struct client *client)
+{
+	return tracker_count(client->server->tracker, client->index) <
+		       allowed(client, QUOTA_CLIENT_TRACKED) &&
+	       user_may(client, QUOTA_USER_TRACKED, client->user->n_tracked);
+}
+
 void user_spend(struct client *client, double tokens)
 {
 	struct user *user = client->user;

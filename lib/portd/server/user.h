@@ -59,6 +59,9 @@ bool user_may(struct client *client, enum quota quota, uint32_t has);
 /** user_room() - how many more may the user of a client have? UINT32_MAX for root. */
 uint32_t user_room(const struct client *client, enum quota quota, uint32_t has);
 
+/** user_may_track() - may a client, and its user, have one tracked connection more? */
+bool user_may_track(struct client *client);
+
 /** user_spend() - take from the rate of a client and its user. */
 void user_spend(struct client *client, double tokens);
 

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <rdma/rdma_cma.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "tests/unit/portd/scene.h"
@@ -318,6 +319,80 @@ TEST(who_was_disconnected_may_have_its_own_comm_ids_again)
 	again.control = rig_dial();
 	ck_assert_int_eq(rig_resume(&again, bob->page_fd), 0);
 	ck_assert_int_eq(rig_hold(&again), 0);
+}
+
+/* --- who comes back ------------------------------------------------------ */
+
+/* Bob leaves and comes back; no cmportd need have died for that. */
+static void come_back(struct rig_client *again)
+{
+	struct portd_record open = {
+		.type = PORTD_OPEN_PORT, .open_port = {.port_num = 1, .device = RIG_DEVICE}
+	};
+
+	*again = (struct rig_client){ .data = -1, .first = bob->first, .secret = bob->secret };
+	rig_leave(bob);
+	again->control = rig_dial();
+	ck_assert_int_eq(rig_resume(again, alice->page_fd), 0);
+	ck_assert_int_eq(rig_hold(again), 0);
+	ck_assert_int_eq(rig_ask(again, &open), 0);
+	again->handle = again->reply.handle;
+}
+
+/* Else nobody but him would get requests from that host. */
+TEST(who_comes_back_does_not_get_a_request_to_another)
+{
+	struct portd_record record = tracked_of(bob->first + 1, 0x701, CM_ESTABLISHED);
+	struct rig_client again;
+
+	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
+	come_back(&again);
+	ck_assert_int_eq(rig_ask(&again, &record), 0);
+	scene_said(scene_peer_req(0x701, SCENE_ADDR));
+	ck_assert_str_eq(scene_handed(alice), "REQ");
+	ck_assert_str_eq(scene_handed(&again), "");
+}
+
+/* Else it would be DREQs to any host, as many as Bob likes. */
+TEST(who_comes_back_has_no_stranger_disconnected)
+{
+	struct portd_record record = tracked_of(bob->first + 1, 0x701, CM_ESTABLISHED);
+	struct rig_client again;
+
+	come_back(&again);
+	ck_assert_int_eq(rig_ask(&again, &record), 0);
+	ck_assert_str_eq(scene_tracked(bob->first + 1), "ESTABLISHED");
+	rig_leave(&again);
+	ck_assert_str_eq(scene_wire(), "");
+	ck_assert_str_eq(scene_tracked(bob->first + 1), "none");
+}
+
+/* Else memory would have no other bound than the number of his comm ids. */
+TEST(who_comes_back_has_no_more_connections_than_others)
+{
+	struct rig_client again;
+	unsigned int i, n = 0;
+
+	rig_server()->options.quotas.is[QUOTA_CLIENT_TRACKED] = 3;
+	come_back(&again);
+	for (i = 1; i <= 5; i++) {
+		struct portd_record record = tracked_of(bob->first + i, 0x700 + i, CM_ESTABLISHED);
+
+		rig_ask(&again, &record);
+		n += strcmp(scene_tracked(bob->first + i), "none") != 0;
+	}
+	ck_assert_uint_eq(n, 3);
+}
+
+TEST(who_comes_back_may_disconnect_what_it_had)
+{
+	struct portd_record record = tracked_of(bob->first + 1, 0x701, CM_ESTABLISHED);
+	struct rig_client again;
+
+	come_back(&again);
+	ck_assert_int_eq(rig_ask(&again, &record), 0);
+	scene_sends(&again, talk_msg_of(CM_ATTR_DREQ, bob->first + 1, 0x701));
+	ck_assert_str_eq(scene_wire(), "DREQ");
 }
 
 /* A message that names no comm id names 0. */
