@@ -29,6 +29,7 @@
 #define CLAIM	     7
 #define OWN_CLAIM    8
 #define DEAF_PORT    7999 /* where nobody listens */
+#define SLOW_PORT    7998 /* where somebody does who does not read */
 #define GIDS_MAX     64
 #define RESPONSE_EXP 20
 
@@ -71,8 +72,7 @@ static uint32_t own_id(void)
 	return ids.first + next_id++ % ids.count;
 }
 
-/* Allowed, one by one: a connection each, that the peer refuses. */
-static void request(struct portd_mad *mad)
+static void request_at(struct portd_mad *mad, uint16_t port)
 {
 	struct cma_hdr hdr = { .ip_version = 4, .src_port = own_port };
 	struct cm_msg msg;
@@ -80,7 +80,7 @@ static void request(struct portd_mad *mad)
 
 	cm_msg_init(&msg, CM_ATTR_REQ, next_id);
 	req->local_comm_id = own_id();
-	req->service_id = cma_service_id(RDMA_PS_TCP, DEAF_PORT);
+	req->service_id = cma_service_id(RDMA_PS_TCP, port);
 	req->local_ca_guid = ca_guid;
 	req->local_qpn = 0x800000 | req->local_comm_id;
 	req->local_cm_response_timeout = RESPONSE_EXP;
@@ -94,6 +94,17 @@ static void request(struct portd_mad *mad)
 	memcpy(hdr.dst_addr, peer.raw, sizeof(peer.raw));
 	wire_encode(&cma_hdr_layout, &hdr, req->private_data);
 	put(mad, &msg);
+}
+
+/* Allowed, one by one: a connection each, that the peer refuses. */
+static void request(struct portd_mad *mad)
+{
+	request_at(mad, DEAF_PORT);
+}
+
+static void slow_request(struct portd_mad *mad)
+{
+	request_at(mad, SLOW_PORT);
 }
 
 /* Allowed too: it may belong to a connection that is forgotten. */
@@ -156,6 +167,11 @@ static bool say(void (*make)(struct portd_mad *mad))
 static bool say_requests(void)
 {
 	return say(request);
+}
+
+static bool say_slow_requests(void)
+{
+	return say(slow_request);
 }
 
 static bool say_answers(void)
@@ -267,18 +283,19 @@ static const struct kind {
 	bool (*once)(void);
 	unsigned int worth;
 } kinds[] = {
-	{"requests",   say_requests,	    BATCH},
-	     { "answers",	  say_answers,	       BATCH},
+	{"requests",	      say_requests,	    BATCH},
+	{ "slow-requests", say_slow_requests,    BATCH},
+	{ "answers",	     say_answers,	  BATCH},
 	{ "lies",	  say_lies,		    BATCH},
-	     { "noise",	say_noise,		   BATCH},
-	{ "questions", ask,		    BATCH},
-	     { "visits",	 come_and_go,	      1	},
-	{ "lookups",   say_lookups,	  BATCH},
-	     { "deaths",	 come_ask_and_go,	  BATCH},
-	{ "devices",   ask_for_devices,      1	},
-	     { "ids",	      ask_for_ids,	   1    },
+	{ "noise",	   say_noise,	      BATCH},
+	{ "questions",     ask,		    BATCH},
+	{ "visits",	    come_and_go,		 1	   },
+	{ "lookups",	     say_lookups,	  BATCH},
+	{ "deaths",	    come_ask_and_go,	     BATCH},
+	{ "devices",	     ask_for_devices,      1	},
+	{ "ids",		 ask_for_ids,	      1	},
 	{ "ports",	   keep_ports,	       1	 },
-	     { "stats",	ask_how_things_stand, 1	},
+	{ "stats",	   ask_how_things_stand, 1	   },
 	{ "crowd",	   come_and_stay,	  1    },
 };
 

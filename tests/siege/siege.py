@@ -26,7 +26,7 @@ from hosts import run_on_fabric, run_tests  # noqa: E402
 
 LONG_S = 3600 if os.environ.get("PURECM_TEST_LONG") else 0
 LIMIT_S = 120
-PORT = 7700
+PORT, SLOW_PORT = 7700, 7998
 HONEST, SERVER, STRANGER = "10.77.0.1", "10.77.0.2", "10.77.0.3"
 NOT_THERE = "10.77.0.99"
 CLIENTS, EACH, ROUNDS = 10, 20, 2
@@ -43,14 +43,16 @@ BY_USERS = (
     ("visits", 4, SERVER), ("deaths", 4, SERVER), ("devices", 4, SERVER), ("ids", 4, SERVER),
     ("ports", 4, SERVER), ("stats", 4, SERVER), ("crowd", 2, SERVER))
 # From a host of the network, to the one where the honest ones are.
-BY_STRANGERS = ("wire:requests", "wire:lookups", "wire:lies", "wire:answers", "wire:noise")
+BY_STRANGERS = ("wire:requests", "wire:slow-requests", "wire:lookups", "wire:lies", "wire:answers",
+                "wire:noise")
 
 
 class Siege:
     """What is on host a: honest clients, and attackers."""
 
-    def __init__(self, build):
+    def __init__(self, build, seconds):
         self.build = build
+        self.seconds = seconds
         self.hold = f"{build}/tools/certify/hold"
         self.flooder = f"{build}/tests/portd/flooder"
 
@@ -124,9 +126,9 @@ def withstand(siege, name, quiet_s, attackers):
     assert ratio < SLOWER_MAX, f"{name}: {ratio:.1f} times as long"
 
 
-def rounds():
+def rounds(siege):
     """Go on for half of the time that there is; once at least."""
-    until = time.monotonic() + LONG_S / 2
+    until = time.monotonic() + siege.seconds / 2
     yield
     while time.monotonic() < until:
         yield
@@ -135,7 +137,7 @@ def rounds():
 def play_users(siege):
     open_to_all()
     quiet_s = min(siege.connect() for _ in range(ROUNDS))
-    for _ in rounds():
+    for _ in rounds(siege):
         for kind, count, peer in BY_USERS:
             name = f"{count} users' {kind}" + (" to nobody" if peer == NOT_THERE else "")
             withstand(siege, name, quiet_s, siege.attack(kind, count, peer))
@@ -181,8 +183,19 @@ class Stranger:
 
 
 def play_strangers(siege):
+    slow = subprocess.Popen([siege.hold, "server", HONEST, str(SLOW_PORT)],
+                            stdout=subprocess.PIPE)
+    slow.stdout.readline()
+    slow.send_signal(signal.SIGSTOP)
+    try:
+        be_besieged_by_strangers(siege)
+    finally:
+        end([slow])
+
+
+def be_besieged_by_strangers(siege):
     quiet_s = min(siege.connect() for _ in range(ROUNDS))
-    for _ in rounds():
+    for _ in rounds(siege):
         for kind in BY_STRANGERS:
             withstand(siege, f"a host's {kind[len('wire:'):]}", quiet_s, [Stranger(kind)])
 
@@ -202,10 +215,11 @@ def play_stranger(siege):
 PLAYS = {"users": play_users, "strangers": play_strangers, "stranger": play_stranger}
 
 
-def play(build, name, *others):
-    words = f"exec {sys.executable} {__file__} --build {build} --play"
+def play(what, name, *others):
+    build, seconds = what
+    words = f"exec {sys.executable} {__file__} --build {build} --seconds {seconds} --play"
     done = run_on_fabric(
-        build, LIMIT_S + LONG_S, "--hosts", "3", "--gap", "0.3",
+        build, LIMIT_S + seconds, "--hosts", "3", "--gap", "0.3",
         f"a:{build}/tools/cmportd/cmportd --confine=kill --detach",
         f"b&:exec {build}/tools/certify/hold server {SERVER} {PORT} >/dev/null",
         *(f"{host}&:{words} {other}" for host, other in others), f"a:{words} {name}",
@@ -214,12 +228,12 @@ def play(build, name, *others):
     assert done.returncode == 0, f"status {done.returncode}"
 
 
-def users_of_a_host_do_not_hurt_each_other(build):
-    play(build, "users")
+def users_of_a_host_do_not_hurt_each_other(what):
+    play(what, "users")
 
 
-def a_host_of_the_network_does_not_hurt_them(build):
-    play(build, "strangers", ("c", "stranger"))
+def a_host_of_the_network_does_not_hurt_them(what):
+    play(what, "strangers", ("c", "stranger"))
 
 
 TESTS = (users_of_a_host_do_not_hurt_each_other, a_host_of_the_network_does_not_hurt_them)
@@ -228,13 +242,15 @@ TESTS = (users_of_a_host_do_not_hurt_each_other, a_host_of_the_network_does_not_
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("--build", type=Path, default=HERE.parents[1] / "build")
+    parser.add_argument("--seconds", type=int, default=LONG_S, metavar="N",
+                        help="go on for so long; 0, the default of a plain run: each attack once")
     parser.add_argument("--play", choices=PLAYS, help=argparse.SUPPRESS)
     args = parser.parse_args()
     build = args.build.resolve()
     if args.play:
-        PLAYS[args.play](Siege(build))
+        PLAYS[args.play](Siege(build, args.seconds))
         return 0
-    return run_tests(TESTS, build)
+    return run_tests(TESTS, (build, args.seconds))
 
 
 if __name__ == "__main__":

@@ -101,6 +101,12 @@ enum {
 	ROOM_FOR_GONE = INT_MAX,
 };
 
+bool client_takes_requests(struct client *client)
+{
+	return client->n_backlog + 1 < ROOM_FOR_REQUEST &&
+	       user_may(client, QUOTA_USER_QUEUED, client->user->n_queued);
+}
+
 static void put_record(struct server *server, struct client *client,
 		       const struct portd_record *record, unsigned int room)
 {

@@ -22,7 +22,8 @@
 	X(CLIENT_HELLO, "client-hello", 10000, "ms until the first request of a client")     \
 	X(CLIENT_TRACKED, "client-tracked", 65536, "tracked connections of one client")      \
 	X(CLIENT_RATE, "client-rate", 50000, "messages and requests of one client a second") \
-	X(CLIENT_SA, "client-sa", 1024, "queries and memberships of one client")
+	X(CLIENT_SA, "client-sa", 1024, "queries and memberships of one client")             \
+	X(PEER_RATE, "peer-rate", 20000, "requests, and messages for nobody, of one host a second")
 
 enum quota {
 #define X(number, name, is, unit) QUOTA_##number,

@@ -12,6 +12,8 @@
 #include "cm/guard.h"
 #include "lib/portd/server/fields.h"
 
+#define STRAY_PRICE 10 /* messages: it goes by umad, after a look at the neighbour */
+
 /* --- our own core -------------------------------------------------------- */
 
 static void send_effects(struct server *server, const struct cm_effects *fx)
@@ -207,6 +209,24 @@ static bool track(struct server *server, struct host_port *host_port, const stru
 	return true;
 }
 
+/*
+ * What a host may make us do that we know nothing of: answer it, or remember it for a listener. It
+ * gets one message for each of its own, of the same size. A listener that does not read is spared
+ * what it would not get: once it reads, it has no requests that it has never seen.
+ */
+static bool may_ask(struct server *server, uint16_t to, const struct mad_path *path,
+		    const struct cm_msg *msg)
+{
+	const uint32_t rate = quota_of(&server->options.quotas, QUOTA_PEER_RATE);
+	struct mad_gid peer = cm_peer_gid(path);
+
+	if (!is_request(msg) && to != NOBODY)
+		return true;
+	if (!peer_rate_spend(&server->peer_rate, &peer, rate, server->now))
+		return false;
+	return to >= CLIENTS_MAX || client_takes_requests(server->client[to]);
+}
+
 void router_received(struct server *server, struct host_port *host_port,
 		     const struct mad_path *path, uint32_t source_qpn, const uint8_t mad[MAD_BYTES])
 {
@@ -222,6 +242,11 @@ void router_received(struct server *server, struct host_port *host_port,
 	to = route(server, host_port, path, &msg);
 	tracer_show(server, host_port, PORTD_RECEIVED, to < CLIENTS_MAX ? server->client[to] : NULL,
 		    path, mad);
+	if (!may_ask(server, to, path, &msg)) {
+		server->count[SERVER_COUNT_OVERFLOW]++;
+		stat_count(host_port, PORTD_COUNT_OVERFLOW, mad);
+		return;
+	}
 	if (to == PORTS_NOT_FOR_THEM) {
 		refuse(server, host_port, path, &msg, mad);
 		return;
@@ -258,8 +283,11 @@ static int check_message(struct server *server, struct client *client,
 	if (msg.hdr.attr_id == CM_ATTR_REQ && !user_may_track(client))
 		return -EDQUOT;
 	err = tracker_sent(server->tracker, client->index, host_port->handle, &mad->path, &msg);
-	/* A DREP for a connection that its client has forgotten is of no tracked connection. */
-	return err == -EPERM && msg.hdr.attr_id == CM_ATTR_DREP ? 0 : err;
+	if (err != -EPERM || msg.hdr.attr_id != CM_ATTR_DREP)
+		return err;
+	/* For a connection that its client has forgotten: there are few, or somebody floods. */
+	user_spend(client, STRAY_PRICE);
+	return 0;
 }
 
 void router_sent(struct server *server, struct client *client, const struct portd_mad *mad)

@@ -327,7 +327,7 @@ static void forget_reaped(struct cm_core *core, const struct cm_conn *conn)
 
 static int make_tables(struct server *server)
 {
-	uint64_t secret[4];
+	uint64_t secret[5];
 	int err;
 
 	if (getrandom(secret, sizeof(secret), 0) != sizeof(secret))
@@ -338,6 +338,7 @@ static int make_tables(struct server *server)
 	server->core.released = forget_reaped;
 	server->next_block = (uint16_t)secret[3];
 	server->tracker = tracker_new(secret[1]);
+	server->peer_rate.secret = secret[4];
 	server->home = net_ns_home(secret[2]);
 	return server->tracker && server->home ? 0 : -ENOMEM;
 }

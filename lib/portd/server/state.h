@@ -13,6 +13,7 @@
  *   client_out.c and what it is sent
  *   request.c    what it asks for on its control socket
  *   user.c       what all clients of a user have together, for quotas
+ *   peer_rate.c  how fast hosts may ask
  *   router.c     which client a message goes to, and whether a client may send it
  *   fields.c     what it may put there
  *   host_port.c  the ports of this host: receiving, and sending in the right order
@@ -38,6 +39,7 @@
 #include "lib/portd/proto/trace_ring.h"
 #include "lib/portd/proto/proto.h"
 #include "lib/portd/server/net_ns.h"
+#include "lib/portd/server/peer_rate.h"
 #include "lib/portd/server/server.h"
 #include "lib/portd/server/tracked.h"
 #include "lib/portd/server/user.h"
@@ -218,6 +220,7 @@ struct server {
 	struct cm_time grace_until;	 /* 0 ns: there is none */
 	struct cm_core core;		 /* connections of the dead, and answers for nobody */
 	struct tracker *tracker;
+	struct peer_rate peer_rate;
 	struct cm_time recovery_look_at; /* at what was left behind */
 	struct net_ns *home;
 	struct client *client[CLIENTS_MAX];
@@ -345,6 +348,9 @@ int client_open_data(struct server *server, struct client *client, int *ret_fd);
 
 /** client_ask_again() - ask what was kept until now. */
 void client_ask_again(struct server *server, struct client *client);
+
+/** client_takes_requests() - is there room for one more, or does it not read? */
+bool client_takes_requests(struct client *client);
 
 /** client_deliver() - hand a message to a client; sent at the end of the turn. */
 void client_deliver(struct server *server, struct client *client, const struct host_port *host_port,

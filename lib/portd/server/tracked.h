@@ -111,11 +111,12 @@ int tracker_received(struct tracker *tracker, uint16_t client, uint8_t port,
  * tracker_set() - record a connection state that a client reports
  * @may_add: track also a connection of which no message has passed
  *
- * @may_add is for a client that comes back to a cmportd which has lost its file, and for the process
- * that the server runs in. What is added by it lets the client send messages of that connection,
- * and nothing else: no request of a peer is taken for a repetition because of it, and when the
- * client is gone it is forgotten. Otherwise the connection must be tracked for this client already, with the same port and the same peer. The client may set its
- * state, and what is its own: comm id, queue pair, and the transaction id of its message.
+ * @may_add is for a client that comes back to a cmportd which has lost its file, and for the
+ * process that the server runs in. What is added by it lets the client send messages of that
+ * connection, and nothing else: no request of a peer is taken for a repetition because of it, and
+ * when the client is gone it is forgotten. Otherwise the connection must be tracked for this client
+ * already, with the same port and the same peer. The client may set its state, and what is its own:
+ * comm id, queue pair, and the transaction id of its message.
  *
  * What its core is known to have left behind is not believed: this comes on another socket than
  * the messages. A client has to tell where its core goes without a message: CALL_ESTABLISH, a DREQ

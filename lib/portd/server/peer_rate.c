@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Rates of peers: see peer_rate.h.
+ */
+#include "lib/portd/server/peer_rate.h"
+
+#include <arpa/inet.h>
+
+#include "base/log.h"
+#include "cm/index.h"
+
+static struct peer_rate_slot *slot_of(struct peer_rate *rates, const struct mad_gid *peer)
+{
+	const struct cm_key key = { .gid = *peer };
+
+	return &rates->slot[cm_key_hash(&key, rates->secret) % PEER_RATE_SLOTS];
+}
+
+static void refuse(struct peer_rate *rates, const struct mad_gid *peer, uint32_t rate)
+{
+	char text[INET6_ADDRSTRLEN];
+
+	if (!rates->was_refused)
+		log_warn("%s asks for connections more than %u times a second (quota peer-rate): "
+			 "what is more is dropped; it is not said again",
+			 inet_ntop(AF_INET6, peer->raw, text, sizeof(text)), rate);
+	rates->was_refused = true;
+}
+
+bool peer_rate_spend(struct peer_rate *rates, const struct mad_gid *peer, uint32_t rate,
+		     struct cm_time now)
+{
+	struct peer_rate_slot *slot = slot_of(rates, peer);
+	const double paid = (double)(now.ns - slot->at.ns) * rate / 1e9;
+
+	slot->spent = slot->spent > paid ? (float)(slot->spent - paid) : 0;
+	slot->at = now;
+	if (slot->spent + 1 > (float)rate) {
+		refuse(rates, peer, rate);
+		return false;
+	}
+	slot->spent++;
+	return true;
+}

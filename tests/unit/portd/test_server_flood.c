@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A host of the network that asks as fast as it can, and what others notice of that.
+ */
+#include "tests/unit/portd/scene.h"
+#include "tests/unit/test.h"
+
+#define alice	 (&scene_alice)
+#define FLOOD	 1000
+#define RATE	 100
+#define STRANGER (SCENE_PEER + 1)
+
+static struct cm_msg req_number(unsigned int n)
+{
+	struct cm_msg req = scene_peer_req(0x10000 + n, SCENE_ADDR);
+
+	req.req.local_qpn = 0x1000 + n;
+	return req;
+}
+
+static struct cm_msg lookup_number(unsigned int n)
+{
+	struct cm_msg msg = talk_msg_of(CM_ATTR_SIDR_REQ, 0x10000 + n, 0);
+
+	msg.sidr_req.service_id = RIG_SERVICE;
+	return msg;
+}
+
+static struct cm_msg dreq_number(unsigned int n)
+{
+	return talk_msg_of(CM_ATTR_DREQ, 0x10000 + n, ~alice->first);
+}
+
+static struct cm_msg (*const kinds[])(unsigned int n) = { req_number, lookup_number, dreq_number };
+
+#define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))
+
+static void flood(struct cm_msg (*number)(unsigned int n), unsigned int n)
+{
+	struct mad_path from = rig_peer(SCENE_PEER);
+	uint8_t mad[MAD_BYTES];
+	struct cm_msg msg;
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		msg = number(i);
+		cm_msg_encode(&msg, mad);
+		rig_arrive_bytes(1, &from, mad);
+		if (i % 32 == 0)
+			rig_settle();
+	}
+	rig_settle();
+}
+
+static void set_up(void)
+{
+	scene_set_up();
+	rig_server()->options.quotas.is[QUOTA_PEER_RATE] = RATE;
+}
+
+FIXTURE(set_up, scene_tear_down);
+TIME_LIMIT_S(60);
+
+TEST_LOOP(a_host_gets_no_more_answers_than_its_rate, 0, N_KINDS)
+{
+	unsigned int before = rig_n_sent();
+
+	flood(kinds[_i], FLOOD);
+	ck_assert_uint_le(rig_n_sent() - before, RATE);
+	ck_assert_uint_gt(rig_n_sent() - before, 0);
+	ck_assert_uint_ge(rig_count(SERVER_COUNT_OVERFLOW), FLOOD - RATE);
+}
+
+TEST_LOOP(a_host_gets_no_more_answers_than_it_has_asked_for, 0, N_KINDS)
+{
+	unsigned int before = rig_n_sent();
+
+	flood(kinds[_i], RATE / 2);
+	ck_assert_uint_le(rig_n_sent() - before, RATE / 2);
+	rig_pass(60000);
+	ck_assert_uint_le(rig_n_sent() - before, RATE / 2);
+}
+
+TEST_LOOP(another_host_is_answered_meanwhile, 0, N_KINDS)
+{
+	struct mad_path from = rig_peer(STRANGER);
+	struct cm_msg msg = kinds[_i](0);
+
+	flood(kinds[_i], FLOOD);
+	scene_wire();
+	rig_arrive(&from, &msg);
+	ck_assert_str_ne(scene_wire(), "");
+}
+
+TEST(who_flooded_is_answered_again_later)
+{
+	flood(req_number, FLOOD);
+	rig_pass(1000);
+	scene_wire();
+	scene_said(req_number(FLOOD));
+	ck_assert_str_eq(scene_wire(), "REJ(REQ) 8");
+}
+
+/* Its answers name a connection: they are not for anybody who sends fast enough. */
+TEST(a_connection_to_a_host_that_floods_works)
+{
+	flood(req_number, FLOOD);
+	scene_wire();
+	scene_sends(alice, scene_req(alice, 1));
+	scene_said(scene_peer_rep(0x701, alice->first + 1));
+	ck_assert_str_eq(scene_tracked(alice->first + 1), "REP_RCVD");
+}
+
+/* It goes the slow way, as nothing is known of the peer. */
+TEST(an_answer_for_a_connection_that_nobody_knows_is_dear)
+{
+	struct client *client = rig_server()->client[0];
+	double before;
+
+	scene_connect(alice, 1);
+	rig_pass(1000);
+	scene_sends(alice, talk_msg_of(CM_ATTR_DREQ, alice->first + 1, 0x701));
+	before = client->tokens;
+	scene_sends(alice, talk_msg_of(CM_ATTR_DREP, alice->first + 2, 0x702));
+	ck_assert(before - client->tokens > 10);
+	ck_assert_str_eq(scene_wire(), "DREQ, DREP");
+}
+
+/* Else 65,536 requests to a listener that is stopped for a moment would be its last. */
+TEST(what_a_listener_that_does_not_read_has_never_got_is_not_remembered)
+{
+	rig_server()->options.quotas.is[QUOTA_PEER_RATE] = 20 * FLOOD;
+	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
+	flood(req_number, 20 * FLOOD);
+	ck_assert_uint_gt(rig_count(SERVER_COUNT_OVERFLOW), 0);
+	ck_assert_uint_le(tracker_count(rig_server()->tracker, 0),
+			  20 * FLOOD - rig_count(SERVER_COUNT_OVERFLOW));
+}
