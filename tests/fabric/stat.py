@@ -87,6 +87,14 @@ def both_ends_tell_of_the_same_connection(hosts):
     assert server["age_ms"] < LIMIT_S * 1000, server
 
 
+def quotas_are_shown(hosts):
+    done = hosts.of_connection("b", "{stat} --quotas --json; {stat} --quotas")
+    of_user = {one["quota"]: one for one in objects(done, "quota") if "uid" in one}
+    assert of_user["user-tracked"]["has"] >= 1, done.stdout
+    assert of_user["user-clients"]["limit"] == 1024, done.stdout
+    assert re.search(r"^each +peer-rate +- +20000$", done.stdout, re.MULTILINE), done.stdout
+
+
 def a_listener_is_shown_beside_its_connection(hosts):
     done = hosts.of_connection("b", "{stat} --json")
     assert sorted(one["id_state"] for one in ids(done)) == ["CONNECT", "LISTEN"], done.stdout
@@ -228,8 +236,8 @@ def top_shows_a_connection_in_a_terminal_until_q(hosts):
             fabric.wait()
 
 
-TESTS = (both_ends_tell_of_the_same_connection, a_listener_is_shown_beside_its_connection,
-         messages_are_counted_by_port_and_by_process,
+TESTS = (both_ends_tell_of_the_same_connection, quotas_are_shown,
+         a_listener_is_shown_beside_its_connection, messages_are_counted_by_port_and_by_process,
          a_table_is_as_wide_as_it_needs_and_a_narrow_terminal_gets_paragraphs,
          a_pipe_that_closes_ends_it, prometheus_gets_lines_that_it_can_read,
          one_process_can_be_asked_for, a_process_that_is_stopped_is_named_and_holds_nobody_up,

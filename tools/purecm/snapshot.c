@@ -122,6 +122,17 @@ int snapshot_add_count(struct snapshot *snapshot, const struct portd_stat_count 
 	return err;
 }
 
+static int take_quota(struct snapshot *snapshot, const struct portd_stat_quota *row)
+{
+	int err = grow((void **)&snapshot->quota, snapshot->n_quotas, sizeof(*row));
+
+	if (err)
+		return err;
+	snapshot->quota[snapshot->n_quotas] = *row;
+	snapshot->quota[snapshot->n_quotas++].name[PORTD_QUOTA_BYTES - 1] = '\0';
+	return 0;
+}
+
 static void take_end(struct gathering *gathering, const struct portd_stat_end *row)
 {
 	struct snapshot_process *process = find(gathering->snapshot, row->row.client);
@@ -141,7 +152,8 @@ static void take(const struct portd_record *record, void *arg)
 	struct snapshot *snapshot = gathering->snapshot;
 	int err = 0;
 
-	if (record->type < PORTD_STAT_PORT || record->type > PORTD_STAT_END ||
+	if (((record->type < PORTD_STAT_PORT || record->type > PORTD_STAT_END) &&
+	     record->type != PORTD_STAT_QUOTA) ||
 	    record->stat_row.ask_id != gathering->ask_id)
 		return; /* of an earlier question */
 	if (record->type == PORTD_STAT_PROCESS)
@@ -150,6 +162,8 @@ static void take(const struct portd_record *record, void *arg)
 		err = snapshot_add_id(snapshot, &record->stat_id);
 	else if (record->type == PORTD_STAT_COUNT)
 		err = snapshot_add_count(snapshot, &record->stat_count);
+	else if (record->type == PORTD_STAT_QUOTA)
+		err = take_quota(snapshot, &record->stat_quota);
 	else if (record->type == PORTD_STAT_PORT)
 		take_port(snapshot, &record->stat_port);
 	if (record->type == PORTD_STAT_END)
@@ -207,6 +221,7 @@ void snapshot_fini(struct snapshot *snapshot)
 	free(snapshot->process);
 	free(snapshot->id);
 	free(snapshot->count);
+	free(snapshot->quota);
 }
 
 void snapshot_complain(const struct snapshot *snapshot)

@@ -49,6 +49,8 @@ struct snapshot {
 	size_t n_ids;
 	struct portd_stat_count *count;
 	size_t n_counts;
+	struct portd_stat_quota *quota;
+	size_t n_quotas;
 };
 
 struct portd_client;
@@ -130,6 +132,9 @@ const char *snapshot_counter_text(unsigned int what);
 
 /** snapshot_is_gauge() - is it a number of peers, which may fall, and not of messages? */
 bool snapshot_is_gauge(unsigned int what);
+
+/** stat_print_quotas() - those of users, for people */
+void stat_print_quotas(const struct snapshot *snapshot);
 
 /** stat_print_text() - for people; @width: of the terminal, 0 for any. */
 void stat_print_text(const struct snapshot *snapshot, unsigned int width);

@@ -26,6 +26,7 @@ enum key {
 	KEY_WATCH,
 	KEY_WAIT,
 	KEY_KERNEL,
+	KEY_QUOTAS,
 };
 
 struct stat_options {
@@ -33,6 +34,7 @@ struct stat_options {
 	bool json;
 	bool prometheus;
 	bool kernel;
+	bool quotas;
 	double watch_s; /* 0: once */
 	double wait_s;
 };
@@ -45,6 +47,8 @@ static const struct argp_option option_table[] = {
 	  "again and again, until Ctrl-C; every 2 s without SECONDS", 0 },
 	{ "wait", KEY_WAIT, "SECONDS", 0,
 	  "for processes that do not answer; 1 without it", 0 },
+	{ "quotas", KEY_QUOTAS, NULL, 0,
+	  "instead: what users have of what they may have; see cmportd(8)", 0 },
 	{ "json", KEY_JSON, NULL, 0, "an object a line", 0 },
 	{ "prometheus", KEY_PROMETHEUS, NULL, 0, "as Prometheus reads it", 0 },
 	{ 0 },
@@ -74,6 +78,9 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 	case KEY_JSON:
 		options->json = true;
 		return 0;
+	case KEY_QUOTAS:
+		options->quotas = true;
+		return 0;
 	case KEY_PROMETHEUS:
 		options->prometheus = true;
 		return 0;
@@ -81,6 +88,9 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 		if (options->prometheus && (options->json || options->watch_s > 0))
 			argp_error(state,
 				   "--prometheus stands alone: a scraper comes again itself");
+		if (options->quotas && (options->pid || options->prometheus || options->kernel))
+			argp_error(state,
+				   "--quotas are cmportd's, of users, and not for Prometheus");
 		return 0;
 	}
 	return ARGP_ERR_UNKNOWN;
@@ -120,6 +130,8 @@ static void print(const struct stat_options *options, const struct snapshot *sna
 		stat_print_prometheus(snapshot);
 	else if (options->json)
 		stat_print_json(snapshot);
+	else if (options->quotas)
+		stat_print_quotas(snapshot);
 	else
 		stat_print_text(snapshot, page_width());
 }
@@ -127,11 +139,11 @@ static void print(const struct stat_options *options, const struct snapshot *sna
 static int gather(const struct stat_options *options, struct portd_client *client,
 		  struct snapshot *ret)
 {
-	int err =
-		snapshot_gather(client, options->pid, (unsigned int)(options->wait_s * 1000), ret);
+	int err = snapshot_gather(client, options->quotas ? PORTD_STAT_QUOTAS : options->pid,
+				  (unsigned int)(options->wait_s * 1000), ret);
 
 	/* For Prometheus they would be counters that fall; it can add up itself. */
-	if (!err && !options->pid && !options->prometheus)
+	if (!err && !options->pid && !options->prometheus && !options->quotas)
 		err = snapshot_sum(ret);
 	if (err)
 		complain("cmportd does not answer: %s", strerror(-err));

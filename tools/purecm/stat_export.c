@@ -82,6 +82,16 @@ static void print_json_count(const struct snapshot *snapshot, const struct portd
 	printf(",\"value\":%" PRIu64 "}\n", count->value);
 }
 
+static void print_json_quota(const struct snapshot *snapshot, const struct portd_stat_quota *row)
+{
+	print_begin(snapshot, "quota");
+	print_text("quota", row->name);
+	if (row->uid != PORTD_QUOTA_EACH)
+		printf(",\"uid\":%u,\"has\":%u,\"was_reached\":%s", row->uid, row->has,
+		       row->was_reached ? "true" : "false");
+	printf(",\"limit\":%u}\n", row->limit);
+}
+
 void stat_print_json(const struct snapshot *snapshot)
 {
 	size_t i;
@@ -92,6 +102,8 @@ void stat_print_json(const struct snapshot *snapshot)
 		print_json_id(snapshot, &snapshot->id[i]);
 	for (i = 0; i < snapshot->n_counts; i++)
 		print_json_count(snapshot, &snapshot->count[i]);
+	for (i = 0; i < snapshot->n_quotas; i++)
+		print_json_quota(snapshot, &snapshot->quota[i]);
 }
 
 /* --- Prometheus ---------------------------------------------------------- */

@@ -238,6 +238,21 @@ static void print_counts(const struct snapshot *snapshot, unsigned int width)
 	}
 }
 
+void stat_print_quotas(const struct snapshot *snapshot)
+{
+	const struct portd_stat_quota *row;
+	char uid[16], has[16];
+
+	printf("%-10s  %-16s%10s%12s\n", "USER", "QUOTA", "HAS", "LIMIT");
+	for (row = snapshot->quota; row < snapshot->quota + snapshot->n_quotas; row++) {
+		snprintf(uid, sizeof(uid), "%u", row->uid);
+		snprintf(has, sizeof(has), "%u", row->has);
+		printf("%-10s  %-16s%10s%12u%s\n", row->uid == PORTD_QUOTA_EACH ? "each" : uid,
+		       row->name, row->has == PORTD_QUOTA_EACH ? "-" : has, row->limit,
+		       row->was_reached ? "  was reached" : "");
+	}
+}
+
 void stat_print_text(const struct snapshot *snapshot, unsigned int width)
 {
 	print_ids(snapshot, width);

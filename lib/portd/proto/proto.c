@@ -164,6 +164,15 @@ static const struct wire_field stat_process_rows[] = {
 	WIRE(portd_stat_process, n_conns, 16, 0, 32),
 };
 
+static const struct wire_field stat_quota_rows[] = {
+	STAT_ROWS(portd_stat_quota),
+	WIRE(portd_stat_quota, was_reached, 6, 0, 8),
+	WIRE(portd_stat_quota, uid, 8, 0, 32),
+	WIRE(portd_stat_quota, has, 12, 0, 32),
+	WIRE(portd_stat_quota, limit, 16, 0, 32),
+	WIRE_BLOB(portd_stat_quota, name, 20),
+};
+
 static const struct wire_field stat_id_rows[] = {
 	STAT_ROWS(portd_stat_id),
 	WIRE(portd_stat_id, id_state, 6, 0, 8),
@@ -235,6 +244,7 @@ static const struct wire_layout layouts[PORTD_N_TYPES] = {
 	[PORTD_STAT_ID] = LAYOUT(portd_stat_id, stat_id, 100),
 	[PORTD_STAT_COUNT] = LAYOUT(portd_stat_count, stat_count, 20),
 	[PORTD_STAT_END] = LAYOUT(portd_stat_end, stat_end, 12),
+	[PORTD_STAT_QUOTA] = LAYOUT(portd_stat_quota, stat_quota, 20 + PORTD_QUOTA_BYTES),
 };
 
 /* What follows the body of a record as far as it is not zero: most of a CM message is. */
@@ -353,7 +363,8 @@ bool portd_is_asked(enum portd_type type)
 bool portd_is_told(enum portd_type type)
 {
 	return type == PORTD_MAD || type == PORTD_GONE || type == PORTD_SA_TOLD ||
-	       type == PORTD_PORT_TOS || (type >= PORTD_SEEN && type <= PORTD_STAT_END);
+	       type == PORTD_PORT_TOS || type == PORTD_STAT_QUOTA ||
+	       (type >= PORTD_SEEN && type <= PORTD_STAT_END);
 }
 
 bool portd_is_one_way(enum portd_type type)

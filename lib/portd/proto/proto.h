@@ -65,7 +65,8 @@
 	X(STAT_END, DATA)      /* likewise: that was all */                                      \
 	X(STAT, ASKED)	       /* how connections and counters stand: rows of STAT_* follow */   \
 	X(AWAIT, DATA)	       /* from a tracer: report the next message */                      \
-	X(PORT_TOS, DATA)      /* from cmportd: a port has another default */
+	X(PORT_TOS, DATA)      /* from cmportd: a port has another default */                    \
+	X(STAT_QUOTA, DATA)    /* from cmportd, to who asked: how much of a quota is used */
 
 enum portd_type {
 	PORTD_NONE,
@@ -205,6 +206,10 @@ struct portd_stat {
 	uint32_t pid; /* of this process only; 0: of all that the asker may see */
 };
 
+#define PORTD_STAT_QUOTAS UINT32_MAX /* in place of a process: the quotas, and nothing else */
+#define PORTD_QUOTA_BYTES 16
+#define PORTD_QUOTA_EACH  UINT32_MAX /* in place of a user and what he has: of each */
+
 struct portd_stat_ask {
 	uint32_t ask_id; /* to be repeated in each row */
 };
@@ -233,6 +238,15 @@ struct portd_stat_process {
 	uint32_t pid; /* 0: in a pid namespace that cmportd cannot see */
 	uint32_t uid;
 	uint32_t n_conns; /* as cmportd knows, whatever the client will say */
+};
+
+struct portd_stat_quota {
+	struct portd_stat_row row;
+	uint8_t was_reached;
+	uint32_t uid;
+	uint32_t has;
+	uint32_t limit;
+	char name[PORTD_QUOTA_BYTES]; /* as cmportd --quota has it */
 };
 
 #define PORTD_STAT_NONE UINT8_MAX /* in place of a state: there is no id, or no connection */
@@ -344,6 +358,7 @@ struct portd_record {
 		struct portd_stat_id stat_id;
 		struct portd_stat_count stat_count;
 		struct portd_stat_end stat_end;
+		struct portd_stat_quota stat_quota;
 	};
 };
 

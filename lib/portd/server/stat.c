@@ -133,11 +133,86 @@ static void put_host_ports(struct report *report,
 	}
 }
 
-/* What passed in all is no secret; whose connections end, is. */
-static void put_all(struct report *report)
+/* --- quotas -------------------------------------------------------------- */
+
+static uint32_t has_of(const struct server *server, const struct user *user, enum quota quota)
+{
+	switch (quota) {
+	case QUOTA_USER_CLIENTS:
+		return user->n_clients;
+	case QUOTA_USER_PORTS:
+		return user->n_ports;
+	case QUOTA_USER_IDS:
+		return user->n_blocks;
+	case QUOTA_USER_TRACKED:
+		return user->n_tracked;
+	case QUOTA_USER_DEAD:
+		return tracker_dead_of(server->tracker, user->number);
+	case QUOTA_USER_QUEUED:
+		return user->n_queued;
+	case QUOTA_USER_SA:
+		return user->n_asks;
+	case QUOTA_USER_RATE:
+	case QUOTA_CLIENT_HELLO:
+	case QUOTA_CLIENT_TRACKED:
+	case QUOTA_CLIENT_RATE:
+	case QUOTA_CLIENT_SA:
+	case QUOTA_PEER_RATE:
+	case N_QUOTAS:
+		break;
+	}
+	return PORTD_QUOTA_EACH;
+}
+
+/* @user: NULL for those of which it is not known what a user has. */
+static void put_quotas(struct report *report, const struct user *user)
+{
+	struct portd_record record = { .type = PORTD_STAT_QUOTA };
+	struct portd_stat_quota *row = &record.stat_quota;
+	enum quota quota;
+	uint32_t has;
+
+	for (quota = 0; quota < N_QUOTAS; quota++) {
+		has = has_of(report->server, user ? user : &report->server->nobody, quota);
+		if ((has == PORTD_QUOTA_EACH) == (user != NULL))
+			continue;
+		row->uid = user ? user->uid : PORTD_QUOTA_EACH;
+		row->has = has;
+		row->limit = quota_of(&report->server->options.quotas, quota);
+		row->was_reached = user && user->was_refused >> quota & 1;
+		memset(row->name, 0, sizeof(row->name));
+		strncpy(row->name, quota_name(quota), sizeof(row->name) - 1);
+		put(report, &record);
+	}
+}
+
+static void put_end(struct report *report)
 {
 	struct portd_record end = { .type = PORTD_STAT_END };
 
+	report->row.client = PORTD_STAT_ITSELF;
+	end.stat_end.n_rows = report->n_rows;
+	put(report, &end);
+}
+
+static void put_all_quotas(struct report *report)
+{
+	const struct user *user;
+	struct list *node;
+
+	report->row.client = PORTD_STAT_ITSELF;
+	list_for_each (node, &report->server->users) {
+		user = container_of(node, struct user, link);
+		if (sees_all(report->asker) || user->uid == report->asker->uid)
+			put_quotas(report, user);
+	}
+	put_quotas(report, NULL);
+	put_end(report);
+}
+
+/* What passed in all is no secret; whose connections end, is. */
+static void put_all(struct report *report)
+{
 	report->row.client = PORTD_STAT_PASSING;
 	put_host_ports(report, put_port);
 	put_host_ports(report, put_passed);
@@ -145,8 +220,7 @@ static void put_all(struct report *report)
 	put_host_ports(report, put_own);
 	if (sees_all(report->asker))
 		cm_core_walk(&report->server->core, put_dead, report);
-	end.stat_end.n_rows = report->n_rows;
-	put(report, &end);
+	put_end(report);
 }
 
 /* --- what clients know --------------------------------------------------- */
@@ -181,6 +255,12 @@ int stat_ask(struct server *server, struct client *client, uint32_t pid, struct 
 	client->stat_at = server->now;
 	client->stat_id = ++server->n_stats << ASKER_BITS | client->index;
 	report.row.ask_id = client->stat_id;
+	ret->first = client->stat_id;
+	if (pid == PORTD_STAT_QUOTAS) {
+		put_all_quotas(&report);
+		user_spend(client, report.n_rows);
+		return 0;
+	}
 	for (i = 0; i < CLIENTS_MAX; i++) {
 		if (!is_asked(client, server->client[i], pid))
 			continue;
@@ -189,7 +269,6 @@ int stat_ask(struct server *server, struct client *client, uint32_t pid, struct 
 	}
 	put_all(&report);
 	user_spend(client, ret->count);
-	ret->first = client->stat_id;
 	return 0;
 }
 

@@ -132,6 +132,55 @@ TEST(connections_of_the_dead_are_for_root)
 	ck_assert_uint_eq(number_of(bob, PORTD_STAT_ID), 0);
 }
 
+/* --- quotas -------------------------------------------------------------- */
+
+static const struct portd_record stat_quotas = { .type = PORTD_STAT,
+						 .stat = { .pid = PORTD_STAT_QUOTAS } };
+
+static struct portd_stat_quota quota_row(const char *name)
+{
+	struct portd_record record;
+
+	do
+		record = next_of(bob, PORTD_STAT_QUOTA);
+	while (strcmp(record.stat_quota.name, name) != 0);
+	return record.stat_quota;
+}
+
+TEST(quotas_are_shown_with_what_a_user_has_of_them)
+{
+	struct portd_stat_quota row;
+
+	scene_connect(bob, 1);
+	rig_server()->options.quotas.is[QUOTA_USER_TRACKED] = 17;
+	ck_assert_int_eq(rig_ask(bob, &stat_quotas), 0);
+	ck_assert_uint_eq(bob->reply.count, 0);
+	row = quota_row("user-clients");
+	ck_assert_uint_eq(row.uid, geteuid());
+	ck_assert_uint_eq(row.has, 2);
+	row = quota_row("user-tracked");
+	ck_assert_uint_eq(row.has, 1);
+	ck_assert_uint_eq(row.limit, 17);
+	row = quota_row("peer-rate");
+	ck_assert_uint_eq(row.uid, PORTD_QUOTA_EACH);
+	ck_assert_uint_eq(number_of(bob, PORTD_STAT_END), 1);
+}
+
+TEST(a_quota_that_was_reached_is_shown_as_such)
+{
+	rig_server()->client[1]->user->was_refused = 1u << QUOTA_USER_PORTS;
+	ck_assert_int_eq(rig_ask(bob, &stat_quotas), 0);
+	ck_assert_uint_eq(quota_row("user-clients").was_reached, 0);
+	ck_assert_uint_eq(quota_row("user-ports").was_reached, 1);
+}
+
+TEST(an_ordinary_user_sees_nobody_elses_quotas)
+{
+	rig_server()->client[1]->uid = STRANGER;
+	ck_assert_int_eq(rig_ask(bob, &stat_quotas), 0);
+	ck_assert_uint_eq(quota_row("user-rate").uid, PORTD_QUOTA_EACH); /* the first */
+}
+
 TEST(one_process_can_be_asked_alone)
 {
 	const struct portd_record of_other = { .type = PORTD_STAT, .stat = { .pid = 1 } };
