@@ -12,19 +12,19 @@
 
 /* A question under way. */
 struct errand {
-	struct list link; /* in agent.errands */
+	struct hash_node link; /* in agent.errands */
 	struct sa_agent *agent;
 	struct list asks;
 	struct sa_flight flight;
 };
 
-void sa_agent_init(struct sa_agent *agent, uint32_t seed,
+void sa_agent_init(struct sa_agent *agent, uint32_t seed, uint64_t secret,
 		   void (*send)(void *arg, const uint8_t mad[MAD_BYTES], unsigned int wait_ms),
 		   void *arg)
 {
 	memset(agent, 0, sizeof(*agent));
 	sa_flights_init(&agent->flights, seed, send, arg);
-	list_init(&agent->errands);
+	agent->secret = secret;
 	list_init(&agent->groups);
 }
 
@@ -40,7 +40,7 @@ static struct sa_ask *take_first(struct list *asks)
 
 static void errand_free(struct errand *errand)
 {
-	list_remove(&errand->link);
+	hash_remove(&errand->agent->errands, &errand->link);
 	free(errand);
 }
 
@@ -57,7 +57,8 @@ static void errand_landed(struct sa_flight *flight, int err, const struct sa_msg
 		if (agent->paths)
 			sa_paths_keep(agent->paths, &flight->msg, answer, agent->now);
 	}
-	list_remove(&errand->link); /* who asks again from done() gets another one */
+	hash_remove(&agent->errands,
+		    &errand->link); /* who asks again from done() gets another one */
 	while (!list_is_empty(&errand->asks)) {
 		ask = take_first(&errand->asks);
 		ask->done(ask, err, answer);
@@ -65,35 +66,48 @@ static void errand_landed(struct sa_flight *flight, int err, const struct sa_msg
 	errand_free(errand);
 }
 
-static bool is_same_question(const struct sa_msg *a, const struct sa_msg *b)
+static void encode_untagged(const struct sa_msg *question, uint8_t ret[MAD_BYTES])
 {
-	uint8_t mad_a[MAD_BYTES], mad_b[MAD_BYTES];
-	struct sa_msg untagged = *b;
+	struct sa_msg untagged = *question;
 
-	untagged.hdr.tid = a->hdr.tid;
-	sa_msg_encode(a, mad_a);
-	sa_msg_encode(&untagged, mad_b);
-	return memcmp(mad_a, mad_b, sizeof(mad_a)) == 0;
+	untagged.hdr.tid = 0;
+	sa_msg_encode(&untagged, ret);
 }
 
-static struct errand *errand_like(const struct sa_agent *agent, const struct sa_msg *question)
+static uint64_t hash_question(const struct sa_agent *agent, const uint8_t mad[MAD_BYTES])
 {
-	struct errand *errand;
-	struct list *node;
+	uint64_t words[MAD_BYTES / sizeof(uint64_t)];
+	unsigned int i;
 
-	list_for_each (node, &agent->errands) {
+	memcpy(words, mad, sizeof(words));
+	for (i = 0; i < MAD_BYTES / sizeof(uint64_t); i++)
+		words[i] = (words[i] + agent->secret) * (agent->secret | 1);
+	return hash_bytes(words, sizeof(words));
+}
+
+static struct errand *errand_like(const struct sa_agent *agent, const uint8_t mad[MAD_BYTES])
+{
+	uint8_t its[MAD_BYTES];
+	struct hash_node *node;
+	struct errand *errand;
+
+	if (agent->errands.n_nodes == 0)
+		return NULL;
+	hash_for_each_match (node, &agent->errands, hash_question(agent, mad)) {
 		errand = container_of(node, struct errand, link);
-		if (is_same_question(&errand->flight.msg, question))
+		encode_untagged(&errand->flight.msg, its);
+		if (memcmp(its, mad, sizeof(its)) == 0)
 			return errand;
 	}
 	return NULL;
 }
 
-static void errand_start(struct sa_agent *agent, struct sa_ask *ask)
+static void errand_start(struct sa_agent *agent, struct sa_ask *ask, const uint8_t mad[MAD_BYTES])
 {
 	struct errand *errand = calloc(1, sizeof(*errand));
 
-	if (!errand) {
+	if (!errand || hash_reserve(&agent->errands, agent->errands.n_nodes + 1)) {
+		free(errand);
 		ask->done(ask, -ENOMEM, NULL);
 		return;
 	}
@@ -102,13 +116,14 @@ static void errand_start(struct sa_agent *agent, struct sa_ask *ask)
 	errand->flight.landed = errand_landed;
 	list_init(&errand->asks);
 	list_append(&errand->asks, &ask->link);
-	list_append(&agent->errands, &errand->link);
+	hash_insert(&agent->errands, &errand->link, hash_question(agent, mad));
 	sa_flight_start(&agent->flights, &errand->flight, ask->timeout_ms, agent->now);
 }
 
 static void get(struct sa_agent *agent, struct sa_ask *ask)
 {
 	const struct sa_msg *known = NULL;
+	uint8_t mad[MAD_BYTES];
 	struct errand *errand;
 	struct sa_msg answer;
 
@@ -120,11 +135,12 @@ static void get(struct sa_agent *agent, struct sa_ask *ask)
 		ask->done(ask, 0, &answer);
 		return;
 	}
-	errand = errand_like(agent, &ask->msg);
+	encode_untagged(&ask->msg, mad);
+	errand = errand_like(agent, mad);
 	if (errand)
 		list_append(&errand->asks, &ask->link);
 	else
-		errand_start(agent, ask);
+		errand_start(agent, ask, mad);
 }
 
 void sa_agent_ask(struct sa_agent *agent, struct sa_ask *ask, struct cm_time now)
@@ -139,29 +155,27 @@ void sa_agent_ask(struct sa_agent *agent, struct sa_ask *ask, struct cm_time now
 		get(agent, ask);
 }
 
-/* An errand that nobody waits for any more. */
-static void drop_idle_errands(struct sa_agent *agent)
+/* @rest: of those who wait with it. An errand that is being answered is freed by who does that. */
+static void drop_if_idle(struct sa_agent *agent, struct list *rest)
 {
-	struct list *node, *after;
-	struct errand *errand;
+	struct errand *errand = container_of(rest, struct errand, asks);
 
-	list_for_each_safe (node, after, &agent->errands) {
-		errand = container_of(node, struct errand, link);
-		if (!list_is_empty(&errand->asks))
-			continue;
-		sa_flight_stop(&agent->flights, &errand->flight, agent->now);
-		errand_free(errand);
-	}
+	if (!list_is_empty(rest) || !sa_flight_is_on(&errand->flight))
+		return;
+	sa_flight_stop(&agent->flights, &errand->flight, agent->now);
+	errand_free(errand);
 }
 
 void sa_agent_withdraw(struct sa_agent *agent, struct sa_ask *ask, struct cm_time now)
 {
+	struct list *rest = ask->link.next;
+
 	agent->now = now;
 	if (ask->group) {
 		group_leave(agent, ask);
 	} else if (!list_is_empty(&ask->link)) {
 		list_remove(&ask->link);
-		drop_idle_errands(agent);
+		drop_if_idle(agent, rest);
 	}
 }
 
@@ -213,17 +227,20 @@ struct cm_time sa_agent_deadline(const struct sa_agent *agent)
 
 void sa_agent_fini(struct sa_agent *agent)
 {
-	struct list *node, *after;
+	struct hash_node *node, *after;
 	struct errand *errand;
 
 	groups_free(agent);
-	list_for_each_safe (node, after, &agent->errands) {
-		errand = container_of(node, struct errand, link);
-		while (!list_is_empty(&errand->asks))
-			take_first(&errand->asks);
-		cm_timer_disarm(&agent->flights.timers, &errand->flight.timer);
-		errand_free(errand);
+	if (agent->errands.n_nodes) {
+		hash_for_each_safe (node, after, &agent->errands) {
+			errand = container_of(node, struct errand, link);
+			while (!list_is_empty(&errand->asks))
+				take_first(&errand->asks);
+			cm_timer_disarm(&agent->flights.timers, &errand->flight.timer);
+			errand_free(errand);
+		}
 	}
+	hash_fini(&agent->errands);
 	free(agent->paths);
 	agent->paths = NULL;
 }

@@ -8,6 +8,7 @@
 #ifndef MAD_SA_AGENT_H
 #define MAD_SA_AGENT_H
 
+#include "base/hash.h"
 #include "mad/sa/flight.h"
 #include "mad/sa/paths.h"
 
@@ -44,7 +45,8 @@ struct sa_subnet {
 struct sa_agent {
 	struct sa_flights flights;
 	struct sa_paths *paths; /* NULL until there is one */
-	struct list errands;	/* questions under way, each for all who ask it */
+	struct hash errands;	/* questions under way, each for all who ask it */
+	uint64_t secret;	/* clients choose what they ask */
 	struct list groups;
 	unsigned int n_groups;
 	struct sa_subnet subnet;
@@ -54,10 +56,11 @@ struct sa_agent {
 
 /**
  * sa_agent_init() - nothing asked, nothing known
- * @seed: where transaction ids begin
- * @send: puts a MAD on the wire; @wait_ms: an answer that comes later is of no use
+ * @seed:   where transaction ids begin
+ * @secret: random
+ * @send:   puts a MAD on the wire; @wait_ms: an answer that comes later is of no use
  */
-void sa_agent_init(struct sa_agent *agent, uint32_t seed,
+void sa_agent_init(struct sa_agent *agent, uint32_t seed, uint64_t secret,
 		   void (*send)(void *arg, const uint8_t mad[MAD_BYTES], unsigned int wait_ms),
 		   void *arg);
 

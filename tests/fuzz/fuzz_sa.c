@@ -202,7 +202,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 
 	memset(&world, 0, sizeof(world));
 	world.in = (struct input){ data, bytes };
-	sa_agent_init(&world.agent, 1, on_wire, NULL);
+	sa_agent_init(&world.agent, 1, 2, on_wire, NULL);
 	while (world.in.left)
 		does[next_byte(&world.in) % (sizeof(does) / sizeof(does[0]))]();
 	if (bytes % 4 != 0)

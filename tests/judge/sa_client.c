@@ -201,7 +201,7 @@ static int begin(const char *device)
 	err = umad_sa_open(device, 1, &sa);
 	if (err)
 		return err;
-	sa_agent_init(&agent, 77, put_on_wire, NULL);
+	sa_agent_init(&agent, 77, 1, put_on_wire, NULL);
 	sa_agent_subnet(&agent, &subnet, false, now());
 	return 0;
 }

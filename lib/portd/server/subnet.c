@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/random.h>
 
 #include "base/log.h"
 #include "mad/umad_sa.h"
@@ -94,15 +95,17 @@ static void report_port(struct server *server, struct subnet *subnet, bool rereg
 static struct subnet *subnet_new(struct host_port *host_port)
 {
 	struct subnet *subnet = calloc(1, sizeof(*subnet));
+	uint64_t random[2]; /* nobody may guess what a question is called, nor where it is filed */
 
-	if (!subnet)
+	if (!subnet || getrandom(random, sizeof(random), 0) != sizeof(random)) {
+		free(subnet);
 		return NULL;
+	}
 	subnet->host_port = host_port;
 	subnet->sa.fd = -1;
 	subnet->sa_watch.fd = -1;
 	subnet->async_watch.fd = -1;
-	sa_agent_init(&subnet->agent, (uint32_t)host_port->cm.ca_guid ^ host_port->port_num,
-		      send_query, subnet);
+	sa_agent_init(&subnet->agent, (uint32_t)random[0], random[1], send_query, subnet);
 	return subnet;
 }
 

@@ -41,7 +41,7 @@ static void begin(void)
 	memset(asks, 0, sizeof(asks));
 	memset(n_done, 0, sizeof(n_done));
 	rejoins = -1;
-	sa_agent_init(&agent, 1, wire_send, NULL);
+	sa_agent_init(&agent, 1, 2, wire_send, NULL);
 	sa_agent_subnet(&agent, &(struct sa_subnet){ 3, 1, 0, true }, false, at_ms(0));
 }
 
@@ -102,6 +102,23 @@ START_TEST(same_question_is_asked_once)
 	answer(0, 7);
 	ck_assert_int_eq(n_done[0] + n_done[1], 2);
 	ck_assert_uint_eq(lid_of[1], 7);
+}
+END_TEST
+
+/* Each is found among all the others, and taken out from among them. */
+START_TEST(many_questions_are_each_asked_once)
+{
+	int i;
+
+	for (i = 0; i < ASKS; i++)
+		ask_path(i, (uint8_t)(i / 2), 0);
+	ck_assert_uint_eq(agent.errands.n_nodes, ASKS / 2);
+	for (i = 0; i < ASKS; i += 2)
+		withdraw(i);
+	ck_assert_uint_eq(agent.errands.n_nodes, ASKS / 2);
+	for (i = 1; i < ASKS; i += 2)
+		withdraw(i);
+	ck_assert_uint_eq(agent.errands.n_nodes, 0);
 }
 END_TEST
 
@@ -391,6 +408,7 @@ static TCase *path_tests(void)
 
 	tcase_add_checked_fixture(tcase, begin, end);
 	tcase_add_test(tcase, same_question_is_asked_once);
+	tcase_add_test(tcase, many_questions_are_each_asked_once);
 	tcase_add_test(tcase, known_path_is_not_asked_for);
 	tcase_add_test(tcase, other_question_is_asked);
 	tcase_add_test(tcase, path_is_asked_for_anew_after_a_minute);
