@@ -19,6 +19,7 @@
 
 #define LINKS_MAX 64
 #define NO_NETNS  (-1)
+#define READS_MAX 256 /* of 32 KiB: an answer about thousands of interfaces */
 
 struct lower_link {
 	unsigned int ifindex;
@@ -74,6 +75,7 @@ static int take_message(struct nlmsghdr *hdr, uint32_t seq,
 	return rc ? rc : !(hdr->nlmsg_flags & NLM_F_MULTI);
 }
 
+/* Who has handed out the socket may go on using it, and send to it as fast as it is read. */
 static int read_answer(int fd, uint32_t seq,
 		       int (*take)(struct nlmsghdr *hdr, struct foreign *foreign),
 		       struct foreign *foreign)
@@ -81,15 +83,17 @@ static int read_answer(int fd, uint32_t seq,
 	static char answer[32768] __attribute__((aligned(NLMSG_ALIGNTO)));
 	struct sockaddr_nl from = { .nl_pid = 1 };
 	struct nlmsghdr *hdr;
-	int left, rc = 0;
+	int left, n, rc = 0;
 
-	while (!rc) {
+	for (n = 0; !rc; n++) {
 		socklen_t from_bytes = sizeof(from);
 		ssize_t bytes = recvfrom(fd, answer, sizeof(answer), MSG_DONTWAIT,
 					 (struct sockaddr *)&from, &from_bytes);
 
 		if (bytes <= 0)
 			return bytes < 0 ? -errno : -EIO;
+		if (n == READS_MAX)
+			return -EBUSY;
 		if (from.nl_pid)
 			continue;
 		hdr = (struct nlmsghdr *)answer;

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/netlink.h>
+#include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <sched.h>
 #include <signal.h>
@@ -178,6 +179,39 @@ TEST(what_has_no_room_is_left_out)
 	there("ip addr add 10.0.0.10/24 dev m0");
 	there("ip addr add 10.0.0.11/24 dev m0");
 	ck_assert_int_eq(net_foreign_read(its_socket, found, 2), 2);
+}
+
+/* A question about an interface that does not exist: its answer is in the way of others. */
+static void ask_for_nothing(void)
+{
+	struct {
+		struct nlmsghdr hdr;
+		struct ifinfomsg ifi;
+	} question = {
+		.hdr = {.nlmsg_len = sizeof(question),
+			 .nlmsg_type = RTM_GETLINK,
+			 .nlmsg_flags = NLM_F_REQUEST,
+			 .nlmsg_seq = 1 },
+		.ifi = { .ifi_index = 999999 }
+	};
+
+	ck_assert_int_eq(send(its_socket, &question, sizeof(question), 0), sizeof(question));
+}
+
+/* Else cmportd would do nothing but read it. */
+TEST(a_socket_that_its_owner_keeps_filling_is_read_for_a_while_only)
+{
+	struct net_foreign found[ROOM];
+	int i, bytes = 4 << 20;
+
+	ck_assert_int_eq(setsockopt(its_socket, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes)),
+			 0);
+	for (i = 0; i < 600; i++)
+		ask_for_nothing();
+	ck_assert_int_eq(net_foreign_read(its_socket, found, ROOM), -EBUSY);
+	for (i = 0; i < 10 && net_foreign_read(its_socket, found, ROOM) < 0; i++)
+		;
+	ck_assert_int_lt(i, 10);
 }
 
 TEST(only_sockets_of_rtnetlink_will_do)
