@@ -19,6 +19,7 @@ import unittest
 SKIPPED = 77
 ROOT = Path(__file__).resolve().parents[2]
 STOCK = {"bookworm": "librdmacm1", "trixie": "librdmacm1t64"}  # the library's package
+GNU_CPU = {"arm64": "aarch64"}
 HERE = {}  # what main() was told, and the folder of the root
 
 # What the packages and the tests depend on, so that a copy of the root needs no mirror for it;
@@ -176,6 +177,29 @@ def make_root(release, packages, folder):
                     release, folder], check=True, timeout=1800)
 
 
+def wrong_with(packages, arch):
+    """Yield what is wrong with packages that were cross built; nothing can be installed here."""
+    control = (ROOT / "tools/packaging/debian/control").read_text(encoding="utf-8")
+    for name, kind in re.findall(r"^Package: (.*)\nArchitecture: (.*)$", control, re.MULTILINE):
+        found = list(packages.glob(f"{name}_*_{'all' if kind == 'all' else arch}.deb"))
+        if len(found) != 1:
+            yield f"{name}: {len(found)} packages"
+        listing = "".join(subprocess.run(["dpkg-deb", "--contents", path], capture_output=True,
+                                         text=True, check=True).stdout for path in found)
+        if re.search(r"/lib/[^/ ]+-linux-gnu", listing) and kind != "all" and \
+                f"/lib/{GNU_CPU[arch]}-linux-gnu" not in listing:
+            yield f"{name}: has files of another architecture"
+
+
+def cross_built(folder, release, arch):
+    """Build packages for another architecture and look at them. Return: the exit status."""
+    subprocess.run([ROOT / "tools/packaging/build-deb", "--release", release, "--arch", arch,
+                    "--into", folder], check=True, timeout=3600)
+    wrong = list(wrong_with(Path(folder) / release, arch))
+    print("\n".join([*wrong, f"{int(not wrong)} passed, {len(wrong)} failed, 0 skipped"]))
+    return 1 if wrong else 0
+
+
 def why_not():
     """Return why nothing can be tried here, None if it can."""
     if not os.environ.get("PURECM_TEST_LONG") and not HERE["packages"]:
@@ -191,6 +215,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("release", choices=["bookworm", "trixie"])
     parser.add_argument("--packages", type=Path, help="a folder of packages, which are not built")
+    parser.add_argument("--arch", choices=GNU_CPU, help="cross build for this one, no more")
     parser.add_argument("--only", help="tests whose names contain this")
     args = parser.parse_args()
     HERE.update(vars(args))
@@ -199,6 +224,8 @@ def main():
         print(f"skipped: {reason}")
         return SKIPPED
     with tempfile.TemporaryDirectory(prefix="purecm-packages-") as folder:
+        if args.arch:
+            return cross_built(folder, args.release, args.arch)
         packages = args.packages or Path(folder) / args.release
         if not args.packages:
             subprocess.run([ROOT / "tools/packaging/build-deb", "--release", args.release,
