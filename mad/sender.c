@@ -457,10 +457,10 @@ bool mad_sender_probe(struct mad_sender *sender, struct mad_path *ret, uint8_t r
 	uint32_t id;
 	bool is_due;
 
-	if (getrandom(&id, sizeof(id), GRND_NONBLOCK) != sizeof(id))
-		return false;
 	pthread_mutex_lock(&sender->lock);
-	is_due = peers_probe(&sender->peers, id, clock_coarse_ns(), ret, &id);
+	is_due = sender->peers.n[WAY_PROBED] &&
+		 getrandom(&id, sizeof(id), GRND_NONBLOCK) == sizeof(id) &&
+		 peers_probe(&sender->peers, id, clock_coarse_ns(), ret, &id);
 	pthread_mutex_unlock(&sender->lock);
 	if (is_due)
 		mad_probe_write(id, ret_mad);
