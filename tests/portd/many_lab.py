@@ -320,7 +320,6 @@ def a_folder_that_is_not_there_for_a_user_is_said_at_once(bench):
 def a_user_who_floods_cmportd_fails_no_connect_of_another(bench):
     bench.b.run("chmod 666 /dev/infiniband/uverbs0", check=True)
     bench.b.run([bench.program, "--confine=kill", "--detach"], env=bench.env(), check=True)
-    pid = bench.cmportd()
     server = bench.hold(bench.a, "server", bench.a.addr4, PORT)
     server.wait_for_output("^ready", timeout=30)
     quiet_s = held_in_s(bench)
@@ -332,7 +331,6 @@ def a_user_who_floods_cmportd_fails_no_connect_of_another(bench):
               f"{held_in_s(bench) / quiet_s:.1f} times as long", flush=True)
         flooder.kill(signal.SIGKILL)
         flooder.wait(10)
-        same(bench.cmportd(), pid)
     server.kill(signal.SIGTERM)
     finish([server])
 
