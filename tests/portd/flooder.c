@@ -16,6 +16,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -222,6 +224,19 @@ static bool come_and_go(void)
 	return true;
 }
 
+/* Who says nothing has spent nothing. */
+static bool knock(void)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+	bool done;
+
+	strncpy(addr.sun_path, getenv("PURECM_SOCKET"), sizeof(addr.sun_path) - 1);
+	done = connect(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0;
+	close(fd);
+	return done;
+}
+
 /* It dies with connections that it has just asked for. */
 static bool come_ask_and_go(void)
 {
@@ -283,7 +298,8 @@ static const struct kind {
 	bool (*once)(void);
 	unsigned int worth;
 } kinds[] = {
-	{"requests",	      say_requests,	    BATCH},
+	{"knocks",	    knock,		   1    },
+	{ "requests",      say_requests,	    BATCH},
 	{ "slow-requests", say_slow_requests,    BATCH},
 	{ "answers",	     say_answers,	  BATCH},
 	{ "lies",	  say_lies,		    BATCH},
