@@ -140,6 +140,15 @@ class Packages(unittest.TestCase):
         counts = [line for line in told.splitlines() if line.isdigit()]
         self.assertEqual([counts[0] == "0", counts[1] != "0", counts[2] == "0"], [True] * 3, told)
 
+    def test_the_doctor_knows_an_installation_removed_in_part(self):
+        told = in_root("ours purecm-librdmacm1 purecm cmportd purecm-modules\n"
+                       f"apt-get purge -qq purecm-librdmacm1 {stock()}+ >/dev/null\n"
+                       "purecm doctor || true\n"
+                       "apt-get purge -qq cmportd >/dev/null; purecm doctor || true\n")
+        told = " ".join(told.split())
+        self.assertIn("/usr/lib/modprobe.d/purecm.conf bars the kernel's modules", told)
+        self.assertIn("does not run, and is not installed", told)
+
     def test_a_program_is_compiled_and_runs(self):
         in_root("ours purecm-librdmacm1 purecm-dev cmportd\n"
                 + (ROOT / "tools/packaging/debian/tests/compile").read_text(encoding="utf-8"))
