@@ -82,7 +82,11 @@ static long join_a_namespace(void)
 
 static long mount_something(void)
 {
-	return mount("none", folder, "tmpfs", 0, NULL);
+	long err = mount("none", folder, "tmpfs", 0, NULL);
+
+	if (!err)
+		umount2(folder, MNT_DETACH);
+	return err;
 }
 
 static long change_root(void)
