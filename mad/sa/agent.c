@@ -30,11 +30,23 @@ void sa_agent_init(struct sa_agent *agent, uint32_t seed, uint64_t secret,
 
 /* --- questions ----------------------------------------------------------- */
 
+static void enter(struct errand *errand, struct sa_ask *ask)
+{
+	ask->errand = errand;
+	list_append(&errand->asks, &ask->link);
+}
+
+static void leave(struct sa_ask *ask)
+{
+	list_remove(&ask->link);
+	ask->errand = NULL;
+}
+
 static struct sa_ask *take_first(struct list *asks)
 {
 	struct sa_ask *ask = container_of(asks->next, struct sa_ask, link);
 
-	list_remove(&ask->link);
+	leave(ask);
 	return ask;
 }
 
@@ -115,7 +127,7 @@ static void errand_start(struct sa_agent *agent, struct sa_ask *ask, const uint8
 	errand->flight.msg = ask->msg;
 	errand->flight.landed = errand_landed;
 	list_init(&errand->asks);
-	list_append(&errand->asks, &ask->link);
+	enter(errand, ask);
 	hash_insert(&agent->errands, &errand->link, hash_question(agent, mad));
 	sa_flight_start(&agent->flights, &errand->flight, ask->timeout_ms, agent->now);
 }
@@ -138,7 +150,7 @@ static void get(struct sa_agent *agent, struct sa_ask *ask)
 	encode_untagged(&ask->msg, mad);
 	errand = errand_like(agent, mad);
 	if (errand)
-		list_append(&errand->asks, &ask->link);
+		enter(errand, ask);
 	else
 		errand_start(agent, ask, mad);
 }
@@ -147,6 +159,7 @@ void sa_agent_ask(struct sa_agent *agent, struct sa_ask *ask, struct cm_time now
 {
 	agent->now = now;
 	list_init(&ask->link);
+	ask->errand = NULL;
 	ask->group = NULL;
 	ask->is_told = false;
 	if (ask->msg.hdr.method == SA_METHOD_SET)
@@ -155,12 +168,10 @@ void sa_agent_ask(struct sa_agent *agent, struct sa_ask *ask, struct cm_time now
 		get(agent, ask);
 }
 
-/* @rest: of those who wait with it. An errand that is being answered is freed by who does that. */
-static void drop_if_idle(struct sa_agent *agent, struct list *rest)
+/* An errand that is being answered is freed by who does that. */
+static void drop_if_idle(struct sa_agent *agent, struct errand *errand)
 {
-	struct errand *errand = container_of(rest, struct errand, asks);
-
-	if (!list_is_empty(rest) || !sa_flight_is_on(&errand->flight))
+	if (!list_is_empty(&errand->asks) || !sa_flight_is_on(&errand->flight))
 		return;
 	sa_flight_stop(&agent->flights, &errand->flight, agent->now);
 	errand_free(errand);
@@ -168,14 +179,16 @@ static void drop_if_idle(struct sa_agent *agent, struct list *rest)
 
 void sa_agent_withdraw(struct sa_agent *agent, struct sa_ask *ask, struct cm_time now)
 {
-	struct list *rest = ask->link.next;
+	struct errand *errand = ask->errand;
 
 	agent->now = now;
 	if (ask->group) {
 		group_leave(agent, ask);
-	} else if (!list_is_empty(&ask->link)) {
-		list_remove(&ask->link);
-		drop_if_idle(agent, rest);
+	} else if (errand) {
+		leave(ask);
+		drop_if_idle(agent, errand);
+	} else {
+		list_remove(&ask->link); /* it is about to hear that its group is gone */
 	}
 }
 

@@ -21,7 +21,8 @@
  * MCMemberRecord; or a SET of a MCMemberRecord, which joins a group.
  */
 struct sa_ask {
-	struct list link; /* of those who wait for the same */
+	struct list link;      /* of those who wait for the same */
+	struct errand *errand; /* the question that it waits for; NULL if it waits for none */
 	struct sa_group *group;
 	bool is_told;	   /* that it is a member */
 	struct sa_msg msg; /* begun by sa_msg_init(), its transaction id is not used */

@@ -17,7 +17,8 @@ static struct sa_agent agent;
 static struct sa_ask asks[ASKS];
 static int n_done[ASKS], err_of[ASKS];
 static uint16_t lid_of[ASKS];
-static int rejoins = -1; /* this one asks again from done() */
+static int rejoins = -1;   /* this one asks again from done() */
+static int withdraws = -1; /* and from done() of any other, this one loses interest */
 
 static void done(struct sa_ask *ask, int err, const struct sa_msg *answer)
 {
@@ -29,6 +30,10 @@ static void done(struct sa_ask *ask, int err, const struct sa_msg *answer)
 	if (answer)
 		lid_of[i] = answer->hdr.attr_id == SA_ATTR_PATH_RECORD ? answer->path.dlid
 								       : answer->member.mlid;
+	if (withdraws >= 0 && i != withdraws) {
+		sa_agent_withdraw(&agent, &asks[withdraws], at_ms(50));
+		withdraws = -1;
+	}
 	if (i == rejoins) {
 		rejoins = -1;
 		sa_agent_ask(&agent, ask, at_ms(50));
@@ -40,7 +45,7 @@ static void begin(void)
 	wire_clear();
 	memset(asks, 0, sizeof(asks));
 	memset(n_done, 0, sizeof(n_done));
-	rejoins = -1;
+	rejoins = withdraws = -1;
 	sa_agent_init(&agent, 1, 2, wire_send, NULL);
 	sa_agent_subnet(&agent, &(struct sa_subnet){ 3, 1, 0, true }, false, at_ms(0));
 }
@@ -329,6 +334,17 @@ START_TEST(refused_join_leaves_nothing)
 }
 END_TEST
 
+START_TEST(who_withdraws_while_another_hears_of_the_refusal_hears_nothing)
+{
+	withdraws = 1;
+	ask_join(0, 1, SA_JOIN_FULL);
+	ask_join(1, 1, SA_JOIN_FULL);
+	answer_at(0, 0x200, 0, 2);
+	ck_assert_int_eq(n_done[0], 1);
+	ck_assert_int_eq(n_done[1], 0);
+}
+END_TEST
+
 START_TEST(refused_join_may_be_tried_again_at_once)
 {
 	rejoins = 0;
@@ -434,6 +450,7 @@ static TCase *group_tests(void)
 	tcase_add_test(tcase, unanswered_leave_is_given_up);
 	tcase_add_test(tcase, who_comes_while_it_is_left_joins_afterwards);
 	tcase_add_test(tcase, refused_join_leaves_nothing);
+	tcase_add_test(tcase, who_withdraws_while_another_hears_of_the_refusal_hears_nothing);
 	tcase_add_test(tcase, refused_join_may_be_tried_again_at_once);
 	tcase_add_test(tcase, memberships_are_renewed_without_a_word_to_members);
 	tcase_add_test(tcase, members_are_told_when_the_group_is_another);
