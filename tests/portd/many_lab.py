@@ -510,7 +510,7 @@ def of_a_hundred_connections_between_two_of_us_most_messages_pass_beside_qp1(ben
     for _ in range(ROUNDS):  # where one had to be repeated, QP1 is used for ten seconds
         begin_anew(bench)
         at_qp1, beside = connect_hundred(bench)
-        if beside > 2 * at_qp1:
+        if beside > at_qp1:  # requests and replies of a burst come before the peer is known
             return
     raise AssertionError(f"{at_qp1} to QP1, {beside} beside it")
 
