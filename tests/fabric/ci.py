@@ -5,7 +5,6 @@ they install exists, and their tests pass as user 65534. With PURECM_TEST_LONG t
 
 Prints a line per file and then "N passed, N failed, N skipped".
 """
-import argparse
 import os
 from pathlib import Path
 import re
@@ -13,9 +12,9 @@ import subprocess
 import sys
 import tempfile
 
-ROOT = Path(__file__).resolve().parents[2]
+from hosts import ROOT, play_files
+
 LIMIT_S = 900
-SKIPPED = 77
 LONG = bool(os.environ.get("PURECM_TEST_LONG"))
 NETWORK = """
 ip link set lo up
@@ -60,21 +59,12 @@ def play(path, build):
     return None
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--build", default=ROOT / "build", type=Path)
-    build = parser.parse_args().build.resolve()
+def why_not():
+    """Return why nothing can be tested here, or None."""
     if subprocess.run(["unshare", "-Urnm", "true"], check=False).returncode:
-        print("skipped: no user namespaces here\n0 passed, 0 failed, 1 skipped")
-        return SKIPPED
-    failed, paths = 0, sorted((ROOT / "docs/examples/ci").glob("*.yml"))
-    for path in paths:
-        why = play(path, build)
-        failed += bool(why)
-        print(f"FAIL {path.name}: {why}" if why else f"ok   {path.name}", flush=True)
-    print(f"{len(paths) - failed} passed, {failed} failed, 0 skipped")
-    return 1 if failed or not paths else 0
+        return "no user namespaces here"
+    return None
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(play_files(__doc__, (ROOT / "docs/examples/ci").glob("*.yml"), why_not, play))

@@ -53,3 +53,22 @@ def main(doc, tests, subject_of=lambda build: build):
     parser = argparse.ArgumentParser(description=doc.split("\n", maxsplit=1)[0])
     parser.add_argument("--build", default=ROOT / "build", type=Path)
     return run_tests(tests, subject_of(parser.parse_args().build.resolve()))
+
+
+def play_files(doc, paths, why_not, play):
+    """Run a script that has a test a file: play(path, build) returns why the file does not work, or
+    None; why_not() why nothing can be tested here, or None. Return: the status."""
+    parser = argparse.ArgumentParser(description=doc.split("\n", maxsplit=1)[0])
+    parser.add_argument("--build", default=ROOT / "build", type=Path)
+    build = parser.parse_args().build.resolve()
+    reason = why_not()
+    if reason:
+        print(f"skipped: {reason}\n0 passed, 0 failed, 1 skipped")
+        return SKIPPED
+    failed, paths = 0, sorted(paths)
+    for path in paths:
+        why = play(path, build)
+        failed += bool(why)
+        print(f"FAIL {path.name}: {why}" if why else f"ok   {path.name}", flush=True)
+    print(f"{len(paths) - failed} passed, {failed} failed, 0 skipped")
+    return 1 if failed or not paths else 0

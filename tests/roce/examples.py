@@ -5,7 +5,6 @@ networks joined by a wire, as user 65534 without capabilities.
 
 Prints a line per test and then "N passed, N failed, N skipped".
 """
-import argparse
 from pathlib import Path
 import re
 import shlex
@@ -14,9 +13,12 @@ import sys
 import tempfile
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/fabric"))
+
+from hosts import play_files  # noqa: E402
+
 EXAMPLES = ROOT / "docs/examples"
 LIMIT_S = 120
-SKIPPED = 77
 
 # Root of new namespaces: the second network, the wire, the server's name; then the two commands.
 SCRIPT = """
@@ -64,23 +66,14 @@ def play(path, build):
     return None
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--build", default=ROOT / "build", type=Path)
-    build = parser.parse_args().build.resolve()
+def why_not():
+    """Return why nothing can be tested here, or None."""
     if subprocess.run(["unshare", "-Urnm", "rping", "-h"], check=False,
                       capture_output=True).returncode == 127 or \
             subprocess.run(["unshare", "-Urnm", "true"], check=False).returncode:
-        print("no user namespaces here, or no rping\n0 passed, 0 failed, 1 skipped")
-        return SKIPPED
-    failed, paths = 0, sorted(EXAMPLES.glob("*.yaml"))
-    for path in paths:
-        why = play(path, build)
-        failed += bool(why)
-        print(f"FAIL {path.name}: {why}" if why else f"ok   {path.name}", flush=True)
-    print(f"{len(paths) - failed} passed, {failed} failed, 0 skipped")
-    return 1 if failed or not paths else 0
+        return "no user namespaces here, or no rping"
+    return None
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(play_files(__doc__, EXAMPLES.glob("*.yaml"), why_not, play))
