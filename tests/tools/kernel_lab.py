@@ -18,6 +18,7 @@ import unittest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lab"))
 from lablib import Lab  # noqa: E402
 from lablib.release import RELEASES  # noqa: E402
+from running import run_named  # noqa: E402
 
 INSTANCES = "/sys/kernel/tracing/instances"
 # A listener with a backlog of one that takes no event.
@@ -111,13 +112,18 @@ class Kernel(unittest.TestCase):
         self.assertEqual({one["src"] for one in client.objects},
                          {one["src"] for one in server.objects})
 
+    def repeat_to_nobody(self, live):
+        """Return a client whose first REQ the trace has seen repeated."""
+        client = self.b.start(["rping", "-c", "-a", self.a.addr4, "-C", "1"], timeout=90)
+        live.running.wait_for_output("REQ .*repeated: number 2", timeout=30)
+        return client
+
     def test_what_is_sent_again_is_seen(self):
         self.know_each_other()
         with listening(self.a), told_by(self.b, "explain", "--json") as told, \
                 told_by(self.b, "trace") as live:
             with self.a.netem("loss 100%"):
-                client = self.b.start(["rping", "-c", "-a", self.a.addr4, "-C", "1"], timeout=90)
-                live.running.wait_for_output("REQ .*repeated: number 2", timeout=30)
+                client = self.repeat_to_nobody(live)
             self.assertTrue(client.wait(60).ok)
         self.assertEqual(told.objects[0]["messages"]["REQ"], 2, told.text)
         self.assertIn("The REQ was sent 2 times", told.objects[0]["time"])
@@ -164,9 +170,7 @@ class Kernel(unittest.TestCase):
         with listening(self.a), told_by(self.b, "explain", "--json") as told, \
                 told_by(self.b, "trace") as live:
             with self.a.netem("loss 100%"):
-                client = self.b.start(["rping", "-c", "-a", self.a.addr4, "-C", "1"], timeout=90)
-                live.running.wait_for_output("REQ .*repeated: number 2", timeout=30)
-                client.stop()
+                self.repeat_to_nobody(live).stop()
         self.fails_with(told, "gave-up", "never answered", "packets to it or from it are lost",
                         "allow UDP port 4791")
 
@@ -236,15 +240,9 @@ def main():
     if not shutil.which("qemu-system-x86_64"):
         print("QEMU is missing: apt-get install qemu-system-x86\n0 passed, 0 failed, 1 skipped")
         return 77
-    loader = unittest.TestLoader()
-    loader.testNamePatterns = [f"*{word}*" for word in HERE["k"]] if HERE["k"] else None
-    suite = loader.loadTestsFromModule(sys.modules["__main__"])
     with Lab({"a": "stock", "b": "stock"}, release=HERE["release"]) as HERE["lab"]:
         print(f"Linux {HERE['lab'].a.run('uname -r').stdout.strip()}")
-        result = unittest.TextTestRunner(stream=sys.stdout, verbosity=2).run(suite)
-    failed, skipped = len(result.failures) + len(result.errors), len(result.skipped)
-    print(f"{result.testsRun - failed - skipped} passed, {failed} failed, {skipped} skipped")
-    return 1 if failed else 0
+        return run_named(HERE["k"])
 
 
 if __name__ == "__main__":

@@ -68,6 +68,18 @@ def broken(result):
     return len({case.id().split(" ")[0] for case, _ in result.failures + result.errors})
 
 
+def run_named(words):
+    """Run the tests of the program, or those with one of the words in their names, and print the
+    counts. Return: 1 if a test failed."""
+    loader = unittest.TestLoader()
+    loader.testNamePatterns = [f"*{word}*" for word in words] if words else None
+    result = unittest.TextTestRunner(stream=sys.stdout, verbosity=2).run(
+        loader.loadTestsFromModule(sys.modules["__main__"]))
+    failed, skipped = broken(result), len(result.skipped)
+    print(f"{result.testsRun - failed - skipped} passed, {failed} failed, {skipped} skipped")
+    return 1 if failed else 0
+
+
 def main(doc, **more):
     """Run the tests of the program that calls, end with 1 if any failed.
 
@@ -80,10 +92,4 @@ def main(doc, **more):
         parser.add_argument("--" + name, type=kind, required=True)
     parser.add_argument("-k", action="append", help="only tests with this in their name")
     HERE.update(vars(parser.parse_args()))
-    loader = unittest.TestLoader()
-    loader.testNamePatterns = [f"*{word}*" for word in HERE["k"]] if HERE["k"] else None
-    result = unittest.TextTestRunner(stream=sys.stdout, verbosity=2).run(
-        loader.loadTestsFromModule(sys.modules["__main__"]))
-    failed, skipped = broken(result), len(result.skipped)
-    print(f"{result.testsRun - failed - skipped} passed, {failed} failed, {skipped} skipped")
-    sys.exit(1 if failed else 0)
+    sys.exit(run_named(HERE["k"]))

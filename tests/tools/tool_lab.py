@@ -18,6 +18,7 @@ import unittest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lab"))
 from lablib import Lab  # noqa: E402
+from running import run_named  # noqa: E402
 
 INSTANCES = "/sys/kernel/tracing/instances"
 
@@ -255,15 +256,9 @@ def main():
     if not shutil.which("qemu-system-x86_64"):
         print("QEMU is missing: apt-get install qemu-system-x86\n0 passed, 0 failed, 1 skipped")
         return 77
-    loader = unittest.TestLoader()
-    loader.testNamePatterns = [f"*{word}*" for word in HERE["k"]] if HERE["k"] else None
-    suite = loader.loadTestsFromModule(sys.modules["__main__"])
     with Lab({"a": "purecm", "b": "stock"}) as HERE["lab"], \
             tempfile.TemporaryDirectory() as HERE["folder"]:
-        result = unittest.TextTestRunner(stream=sys.stdout, verbosity=2).run(suite)
-    failed, skipped = len(result.failures) + len(result.errors), len(result.skipped)
-    print(f"{result.testsRun - failed - skipped} passed, {failed} failed, {skipped} skipped")
-    return 1 if failed else 0
+        return run_named(HERE["k"])
 
 
 if __name__ == "__main__":
