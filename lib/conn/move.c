@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Peers that get another link address: see move.h. */
+/* Reports changed link addresses of peers: see move.h. */
 #include "lib/conn/move.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@ static bool is_reached_by(const struct id *id, const struct net_event *event)
 	       addr_same_ip(&id->claim.peer, &event->addr);
 }
 
-/* What an id knew at first is what changed first. */
+/* The first change after the route was resolved tells which link address the route had. */
 static void report(struct id *id, const struct net_event *event)
 {
 	if (!id->has_moved)

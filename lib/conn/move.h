@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Peers that get another link address: a failover of a bond, or an address that another host took.
+ * A peer's link address changes: its bond fails over, or another host takes its IP address.
  *
- * As the kernel's connection manager does since Linux 6.0, ids whose route was resolved here hear
- * of it, whatever they are doing: what they send may not arrive any more. What the program makes of
- * it is its business; a connection goes on.
+ * The kernel's connection manager reports that since Linux 6.0 to each id whose route was resolved
+ * here, in every later state. The event changes no state: a connection stays connected.
  */
 #ifndef LIB_CONN_MOVE_H
 #define LIB_CONN_MOVE_H
@@ -12,10 +11,11 @@
 #include "lib/net/netlink.h"
 
 /**
- * move_report() - a neighbour has another link address; no lock is held
+ * move_report() - report the new link address of a neighbour to its ids; no lock is held
+ * @event: of a neighbour; ignored unless a link address of Ethernet has changed
  *
- * Ids with a route of their own to it get RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT; not so if it is
- * again what it was when their route was resolved.
+ * An id that resolved its route to this neighbour gets RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT,
+ * unless the link address is the one that the neighbour had when the route was resolved.
  */
 void move_report(const struct net_event *event);
 

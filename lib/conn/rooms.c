@@ -59,8 +59,7 @@ static int start_rooms(void)
 static void neighbour_changed(const struct net_event *event)
 {
 	resolve_neigh_changed(event);
-	if (event->hw_changed)
-		move_report(event);
+	move_report(event);
 }
 
 static void rooms_after_fork(void)

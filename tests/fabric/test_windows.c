@@ -14,7 +14,7 @@
 #define OPS	   (IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_SEND_WITH_INV)
 #define REMOTE_ALL (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 
-/* b's queue pair allows all, its region nothing but windows. */
+/* The queue pair of b allows every remote access; its memory region allows only binding windows. */
 static const struct rig_config rc = { .access = RIG_ALL_ACCESS };
 
 static void open_for_windows(struct rig *rig)

@@ -20,7 +20,7 @@
 	(IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD | \
 	 IBV_SRQ_INIT_ATTR_CQ)
 
-/* The queue pairs of a rig are connected anew as initiator (a) and target (b). */
+/* A rig whose two queue pairs are an XRC initiator (a) and an XRC target (b). */
 struct xrc {
 	struct rig rig;
 	struct ibv_xrcd *xrcd;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The program mads: which ways a MAD can go between two hosts. Run by certify, which is on both.
+ * The program mads sends MADs between two hosts by each way that there is, and counts the answers.
+ * purecm certify runs it on both hosts.
  *
  *   mads answer ADDRESS            own the CM class of the port that leads to ADDRESS, and answer
  *   mads ask ADDRESS FROM TO N     send N lookups FROM umad or own, a queue pair of our own, TO qp1

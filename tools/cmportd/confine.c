@@ -112,7 +112,7 @@ static const struct limited {
 	{ SCMP_SYS(ioctl),	   1, UINT32_MAX,		  FIONBIO		  },
  /* threads, no processes */
 	{ SCMP_SYS(clone),	   0, CLONE_THREAD | CLONE_VM, CLONE_THREAD | CLONE_VM},
- /* memory is written, or executed: libraries are mapped, not made */
+ /* no memory is both writable and executable */
 	{ SCMP_SYS(mmap),	  2, PROT_WRITE | PROT_EXEC,  0		       },
 	{ SCMP_SYS(mmap),	  2, PROT_WRITE | PROT_EXEC,  PROT_WRITE		},
 	{ SCMP_SYS(mmap),	  2, PROT_WRITE | PROT_EXEC,  PROT_EXEC	       },

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The ids and connections of the kernel's connection manager, as `rdma resource` has them
- * (netlink), and the counters of sysfs: see snapshot.h.
+ * Reads the ids and connections of the kernel's connection manager from RDMA netlink, as
+ * `rdma resource` does, and its counters from sysfs. Part of snapshot.h.
  */
 #include <ctype.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The cells of a table of ids, which `purecm stat` prints and `purecm top` shows.
+ * Formats the columns of the table of ids. `purecm stat` and `purecm top` print them.
  */
 #ifndef TOOLS_PURECM_STAT_CELLS_H
 #define TOOLS_PURECM_STAT_CELLS_H

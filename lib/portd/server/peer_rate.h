@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How fast a host of the network may ask for what costs us an answer, or a record, before anything
- * is known of it. Bounded, however many hosts there are, or pretend to be: those of a slot share a
- * rate.
+ * The rate limit of messages from a host with which there is no connection: each of them makes
+ * cmportd send an answer or store a record. The memory is bounded: a host is hashed to a slot, and
+ * hosts in the same slot share its rate.
  */
 #ifndef LIB_PORTD_SERVER_PEER_RATE_H
 #define LIB_PORTD_SERVER_PEER_RATE_H
@@ -25,10 +25,10 @@ struct peer_rate {
 };
 
 /**
- * peer_rate_spend() - a host asks for something
- * @rate: messages a second; a second's may come at once
+ * peer_rate_spend() - count a message from a host against its rate
+ * @rate: messages a second; a burst may have as many
  *
- * Return: false if it has asked for more than that. The log says so of the first.
+ * Return: false if the message exceeds the rate. The first time, that is logged.
  */
 bool peer_rate_spend(struct peer_rate *rates, const struct mad_gid *peer, uint32_t rate,
 		     struct cm_time now);

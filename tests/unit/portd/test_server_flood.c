@@ -126,7 +126,8 @@ TEST(an_answer_for_a_connection_that_nobody_knows_is_dear)
 	ck_assert_str_eq(scene_wire(), "DREQ, DREP");
 }
 
-/* Else 65,536 requests to a listener that is stopped for a moment would be its last. */
+/* cmportd remembers 65,536 requests of a listener. If it counted those that the listener never
+ * received, a flood while the listener is stopped would end its service. */
 TEST(what_a_listener_that_does_not_read_has_never_got_is_not_remembered)
 {
 	rig_server()->options.quotas.is[QUOTA_PEER_RATE] = 20 * FLOOD;

@@ -184,8 +184,8 @@ struct fab_receive_queue {
 	uint32_t n_max, max_sge, head, count;
 };
 
-/* A domain of extended reliable connections (XRC): a message to one of its targets goes to the
- * shared receive queue of the domain that it names. */
+/* An XRC domain. A message that arrives at a target queue pair names a shared receive queue of the
+ * domain, and takes a receive from it. */
 struct fab_xrcd {
 	struct ibv_xrcd ibv; /* first */
 	struct list node;    /* in context->xrcds */
