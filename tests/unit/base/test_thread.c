@@ -16,6 +16,7 @@ static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	bool has_run;
+	void *arg;
 	int policy;
 	sigset_t blocked;
 	cpu_set_t cpus;
@@ -23,8 +24,8 @@ static struct {
 
 static void *look(void *arg)
 {
-	ck_assert_ptr_eq(arg, &seen);
 	pthread_mutex_lock(&seen.lock);
+	seen.arg = arg;
 	seen.policy = sched_getscheduler(0);
 	pthread_sigmask(SIG_SETMASK, NULL, &seen.blocked);
 	sched_getaffinity(0, sizeof(seen.cpus), &seen.cpus);
@@ -36,11 +37,13 @@ static void *look(void *arg)
 
 static void run_and_look(void)
 {
+	seen.has_run = false;
 	ck_assert_int_eq(thread_start(look, &seen), 0);
 	pthread_mutex_lock(&seen.lock);
 	while (!seen.has_run)
 		pthread_cond_wait(&seen.changed, &seen.lock);
 	pthread_mutex_unlock(&seen.lock);
+	ck_assert_ptr_eq(seen.arg, &seen);
 }
 
 /* Return: all CPUs that there are for us, of which the calling thread then has one. */
