@@ -142,7 +142,9 @@ def lrh(src_lid, dst_lid, payload, is_global=False):
 
 
 def erf(payload, kind, extensions=0):
-    """Return an ERF record; each extension header says whether another follows."""
+    """Return an ERF record, of InfiniBand (21) or Ethernet (2), whose frame follows two bytes of
+    padding; each extension header says whether another follows."""
+    payload = bytes(2 if kind == 2 else 0) + payload
     more = [0x80 if n + 1 < extensions else 0 for n in range(extensions)]
     headers = b"".join(bytes([flag | 1]) + bytes(7) for flag in more)
     size = 16 + len(headers) + len(payload)
@@ -165,6 +167,24 @@ def pcap(packets, link=ETHERNET, first_s=1000):
         us = round((first_s + seconds) * 1000000)
         made += struct.pack("<IIII", us // 1000000, us % 1000000, len(frame), len(frame)) + frame
     return made
+
+
+def block(kind, body):
+    """Return a block of a pcapng file."""
+    padded = body + bytes(-len(body) % 4)
+    size = struct.pack("<I", 12 + len(padded))
+    return struct.pack("<I", kind) + size + padded + size
+
+
+def pcapng(packets):
+    """Return a capture of several interfaces; packets: (link type, frame), a second apart"""
+    links = list(dict(packets))
+    made = block(0x0a0d0d0a, struct.pack("<IHHq", 0x1a2b3c4d, 1, 0, -1))
+    made += b"".join(block(1, struct.pack("<HHI", link, 0, 262144)) for link in links)
+    return made + b"".join(
+        block(6, struct.pack("<IIIII", links.index(link), *divmod(n * 1000000, 1 << 32),
+                             len(frame), len(frame)) + frame)
+        for n, (link, frame) in enumerate(packets))
 
 
 def story(*told, src=A, dst=B):

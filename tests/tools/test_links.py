@@ -31,8 +31,7 @@ PACKETS = (
      mads.lrh(1, 2, mads.grh(*V6, mads.bth(MADE)), is_global=True)),
     ("ERF of InfiniBand", mads.ERF, mads.erf(mads.lrh(1, 2, mads.bth(MADE)), 21)),
     ("ERF with extensions", mads.ERF, mads.erf(mads.lrh(1, 2, mads.bth(MADE)), 21, 2)),
-    ("ERF of Ethernet", mads.ERF,
-     mads.erf(bytes(2) + mads.ethernet(mads.A, mads.B, MADE), 2)),
+    ("ERF of Ethernet", mads.ERF, mads.erf(mads.ethernet(mads.A, mads.B, MADE), 2)),
 )
 
 

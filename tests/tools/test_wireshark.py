@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""The dissector for Wireshark, in a real tshark: its fields are those that were written and those
+"""The dissector for Wireshark, in a real tshark or sharkd: its fields are those written and those
 that tshark's own dissector reads; its connections, states and advice are those of purecm.
 
 Ends with a line "N passed, N failed, N skipped".
 """
+from contextlib import closing
 import io
 import json
+import os
 from pathlib import Path
 import random
+import struct
 import subprocess
 import sys
 import tempfile
@@ -27,14 +30,19 @@ SEED = 5
 MANGLED = 600
 CAPTURES = ("connect", "connect6", "datagram", "lossy", "nobody", "refused", "silent", "slow")
 ADVICE = ("what", "cause", "remedy")
+STEP = ("connection", "nth", "from", "active", "passive", "service", "outcome", "message")
+STATES = ("active_state", "passive_state")
+NOTES = ("copy", "stray")
 TRUE = object()
+PCAP_HEADER = 24  # bytes before the first packet
 
 # Captures of InfiniBand are ERF records to Wireshark, which does not know the link type of its own.
-PACKETS = [packet for packet in test_links.PACKETS if packet[1] != mads.INFINIBAND]
-INFINIBAND = {"InfiniBand": mads.lrh(1, 2, mads.bth(mads.req())),
-              "InfiniBand with GRH": mads.lrh(1, 2, mads.grh("fd00::1", "fd00::2", mads.bth(
-                  mads.req())), is_global=True)}
-PACKETS += [(name, mads.ERF, mads.erf(packet, 21)) for name, packet in INFINIBAND.items()]
+PACKETS = [(link, packet) for _, link, packet in test_links.PACKETS
+           if link not in (mads.INFINIBAND, mads.ERF)]
+# Packet, type of the record, extension headers.
+RECORDS = [(packet, 21, extensions) for extensions in (0, 2)
+           for _, link, packet in test_links.PACKETS if link == mads.INFINIBAND]
+RECORDS += [(mads.ethernet(mads.A, mads.B, mads.req()), 2, 0)]
 
 # Offsets are those of tests/unit/lib/rsocket/test_wire.c, whose bytes these are.
 RSOCKET = bytes.fromhex("01020180000000811122334455667788aabbccdd00000002"
@@ -102,6 +110,60 @@ def read_capture(made, *args, **more):
         return packets(file.name, *args, **more)
 
 
+class Sharkd:
+    """Wireshark without its window: one process reads many captures, one after the other, each
+    from the beginning and then packet by packet."""
+
+    COLUMNS = ("_ws.lua.error",
+               *("ibcm." + name for name in (*STEP, *STATES, *NOTES, *ADVICE)))
+
+    def __init__(self, folder):
+        self.capture = folder / "capture.pcap"
+        plugins = folder / ".local/lib/wireshark/plugins"
+        plugins.mkdir(parents=True)
+        (plugins / "purecm.lua").symlink_to(HERE["dissector"].absolute())
+        self.errors = (folder / "errors").open("w+b")
+        self.process = subprocess.Popen(
+            ["sharkd", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors,
+            env={**os.environ, "HOME": str(folder)})
+
+    def ask(self, method, **params):
+        asked = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        self.process.stdin.write(json.dumps(asked).encode() + b"\n")
+        self.process.stdin.flush()
+        answer = json.loads(self.process.stdout.readline())
+        if "result" not in answer:
+            raise AssertionError(answer)
+        return answer["result"]
+
+    def packets(self, made):
+        """Return of each packet {field: value}, of the fields that have one."""
+        self.capture.write_bytes(made)
+        self.ask("load", file=str(self.capture))
+        frames = self.ask("frames", **{f"column{n}": name + ":1"
+                                       for n, name in enumerate(self.COLUMNS)})
+        read = {}
+        for frame in frames:
+            named = zip(self.COLUMNS, frame["c"])
+            read[frame["num"]] = packet = {name: value for name, value in named if value}
+            if "_ws.lua.error" in packet:
+                raise AssertionError(packet)
+        return read
+
+    def close(self):
+        self.process.communicate(timeout=600)
+        self.errors.seek(0)
+        said = self.errors.read().decode()
+        self.errors.close()
+        if "lua" in said.lower():
+            raise AssertionError(said)
+
+
+def read_messages(made, **more):
+    """Return what packets() does, of MADs from one host to another."""
+    return read_capture(mads.story(*((n, ">", one) for n, one in enumerate(made))), **more)
+
+
 def value_of(packet, message, name):
     return packet.get(f"ibcm.{message.lower()}.{name}")
 
@@ -130,9 +192,10 @@ class Fields(test_judged.WithFolder):
 
     def test_what_tshark_knows_is_equal_field_by_field(self):
         judged = set()
-        for path in (self.random(22)[0], *map(capture, CAPTURES)):
-            for packet in packets(path):
-                self.judge(packet, judged)
+        path, _ = self.random(22)
+        bodies = [capture(name).read_bytes()[PCAP_HEADER:] for name in CAPTURES]
+        for packet in read_capture(path.read_bytes() + b"".join(bodies)):
+            self.judge(packet, judged)
         for message in test_judged.KNOWN:
             never = [(part, name) for part, name, _ in test_judged.tables_of(message)
                      if (message, part, name) not in judged and part == "fields"]
@@ -156,18 +219,17 @@ class Fields(test_judged.WithFolder):
                 self.assertTrue(equal, (message, name, said, field, theirs))
 
     def test_mra_and_sidr_have_the_values_of_the_golden_bytes(self):
-        for name, field, first, bits in test_judged.GOLDEN_BITS:
-            made = test_judged.golden(name)
+        told = [test_judged.golden(name) for name, *_ in test_judged.GOLDEN_BITS]
+        read = read_messages(told)
+        for packet, made, (name, field, first, bits) in zip(read, told, test_judged.GOLDEN_BITS):
             expected = int.from_bytes(made, "big") >> (len(made) * 8 - first - bits)
-            [packet] = read_capture(mads.story((0, ">", made)))
             said = value_of(packet, packet["ibcm.message"], field)
             self.assertEqual(int(said, 0), expected % (1 << bits), (name, field))
 
     def test_lap_and_apr_have_the_bits_that_the_specification_gives_them(self):
         dice = random.Random(SEED)
-        for message, table in SPECIFIED.items():
-            made = mads.mad(message, b24=dice.randbytes(232))
-            [packet] = read_capture(mads.story((0, ">", made)))
+        told = [mads.mad(message, b24=dice.randbytes(232)) for message in SPECIFIED]
+        for (message, table), made, packet in zip(SPECIFIED.items(), told, read_messages(told)):
             for name, byte, bit, bits in table:
                 there = int.from_bytes(made, "big") >> (2048 - byte * 8 - bit - bits)
                 there %= 1 << bits
@@ -180,14 +242,14 @@ class Fields(test_judged.WithFolder):
         made = bytearray(mads.rep())
         made[20:24] = mads.u32(0x89abcdef)
         made[24 + 15], made[24 + 19], made[24 + 23] = 0x12, 0x34, 0x56
-        [packet] = read_capture(mads.story((0, "<", bytes(made))))
+        [packet] = read_messages([bytes(made)])
         self.assertEqual(int(packet["ibcm.ece.vendor_id"], 0), 0x123456)
         self.assertEqual(int(packet["ibcm.ece.options"], 0), 0x89abcdef)
 
 
 class PrivateData(unittest.TestCase):
     def test_an_ip_cm_header_has_its_addresses(self):
-        [packet] = read_capture(mads.story((0, ">", mads.req(src=mads.A, dst=mads.B))))
+        [packet] = read_messages([mads.req(src=mads.A, dst=mads.B)])
         self.assertEqual((packet["ibcm.cma.src_ip4"], packet["ibcm.cma.dst_ip4"],
                           packet["ibcm.cma.src_port"]), (mads.A, mads.B, "40000"))
 
@@ -195,8 +257,7 @@ class PrivateData(unittest.TestCase):
         header = mads.cma(mads.A, mads.B)
         rep = bytearray(mads.rep())
         rep[60:60 + len(RSOCKET)] = RSOCKET
-        for packet in read_capture(mads.story((0, ">", mads.req(header=header + RSOCKET)),
-                                              (0.1, "<", bytes(rep)))):
+        for packet in read_messages([mads.req(header=header + RSOCKET), bytes(rep)]):
             self.assertEqual(int(value_of(packet, "rsocket", "credits"), 0), 384)
             self.assertEqual(int(value_of(packet, "rsocket", "half_bytes"), 0), 65536)
             self.assertEqual(int(value_of(packet, "rsocket", "table_addr"), 0),
@@ -204,18 +265,16 @@ class PrivateData(unittest.TestCase):
 
     def test_other_private_data_is_no_rsocket(self):
         dice = random.Random(SEED)
-        told = [(n, ">", mads.req(comm_id=n + 1, header=mads.cma(mads.A, mads.B) +
-                                  dice.randbytes(56))) for n in range(200)]
-        read = read_capture(mads.story(*told))
+        read = read_messages([mads.req(comm_id=n + 1, header=mads.cma(mads.A, mads.B) +
+                                       dice.randbytes(56)) for n in range(200)])
         self.assertEqual([packet for packet in read if "ibcm.rsocket" in packet], [])
 
     def test_sdp_is_read_as_wireshark_reads_it(self):
         script = Path(__file__).with_name("sdp_judge.lua")
         dice = random.Random(SEED)
-        for _ in range(5):
-            data = b"\0" + dice.randbytes(91)
-            made = mads.mad("REQ", b24=mads.u32(1), b32=(0x10050).to_bytes(8, "big"), b164=data)
-            [packet] = read_capture(mads.story((0, ">", made)), scripts=[script])
+        told = [mads.mad("REQ", b24=mads.u32(n), b32=(0x10050).to_bytes(8, "big"),
+                         b164=b"\0" + dice.randbytes(91)) for n in range(5)]
+        for packet in read_messages(told, scripts=[script]):
             self.assertEqual(packet["ibcm.service"], "SDP port 80")
             for ours, theirs in SDP.items():
                 said, judged = value_of(packet, "sdp", ours), packet["infiniband_sdp." + theirs]
@@ -249,8 +308,11 @@ def stories():
     found = {name: capture(name).read_bytes() for name in CAPTURES}
     for number, made in enumerate(recorded(test_explain, "explained")):
         found[f"explain {number}"] = made
-    for name, link, packet in PACKETS:
-        found[name] = mads.pcap([(0, packet)], link)
+    twice = [(at, mads.ethernet(mads.A, mads.B, mads.req())) for at in (0, 0.0001, 1)]
+    found["captured twice"] = mads.pcap(twice)
+    records = [(mads.ERF, mads.erf(*record)) for record in RECORDS]
+    for number, (link, packet) in enumerate(PACKETS + records):
+        found[f"packet {number}"] = mads.pcap([(0, packet)], link)
     return found
 
 
@@ -258,28 +320,27 @@ class Connections(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.stories = stories()
-        cls.read = {name: read_capture(made, "-2") for name, made in cls.stories.items()}
+        with tempfile.TemporaryDirectory() as folder, closing(Sharkd(Path(folder))) as sharkd:
+            cls.read = {name: sharkd.packets(made) for name, made in cls.stories.items()}
 
     def test_they_are_those_of_trace(self):
         steps = 0
         for name, made in self.stories.items():
             done = purecm("trace", "--json", "-r", "-", stdin=made)
             expected = [json.loads(line) for line in done.stdout.decode().splitlines()]
-            read = {int(packet["frame.number"]): packet for packet in self.read[name]}
             for said in expected:
                 if "connection" in said:
                     steps += 1
-                    self.compare(name, said, read[said["packet"]])
+                    self.compare(name, said, self.read[name][said["packet"]])
         self.assertGreater(steps, 200)
 
     def compare(self, name, said, packet):
         """Hold one packet against an object of trace."""
-        for member in ("connection", "nth", "from", "active", "passive", "service", "outcome",
-                       "message"):
+        for member in STEP:
             self.assertEqual(packet["ibcm." + member], str(said[member]), (name, said["packet"]))
         self.assertEqual("ibcm.copy" in packet, said["copy"], name)
         self.assertEqual("ibcm.stray" in packet, said["ignored"], name)
-        for member in ("active_state", "passive_state"):
+        for member in STATES:
             if member in said:
                 self.assertEqual(packet["ibcm." + member], said[member], (name, said["packet"]))
 
@@ -292,7 +353,7 @@ class Connections(unittest.TestCase):
                         if said["failed"]}
             failed += len(expected)
             said = {int(packet["ibcm.connection"]): [packet["ibcm." + part] for part in ADVICE]
-                    for packet in self.read[name] if "ibcm.what" in packet}
+                    for packet in self.read[name].values() if "ibcm.what" in packet}
             self.assertEqual(said, expected, name)
         self.assertGreater(failed, 40)
 
@@ -329,15 +390,10 @@ class Mangled(unittest.TestCase):
         return len(shown.splitlines())
 
     def test_a_packet_that_ends_anywhere_does_no_harm(self):
-        for name, link, packet in PACKETS:
-            with self.subTest(name):
-                taken = self.take(mads.pcap([(n, packet[:n]) for n in range(len(packet))], link))
-                # A record of ERF says itself how long it is: Wireshark ends the file there.
-                self.assertEqual(taken, 0 if link == mads.ERF else len(packet))
-        for name, packet in INFINIBAND.items():
-            with self.subTest(name):
-                made = [(n, mads.erf(packet[:n], 21)) for n in range(len(packet))]
-                self.assertEqual(self.take(mads.pcap(made, mads.ERF)), len(packet))
+        ends = [(link, packet[:n]) for link, packet in PACKETS for n in range(len(packet))]
+        ends += [(mads.ERF, mads.erf(packet[:n], *more))
+                 for packet, *more in RECORDS for n in range(len(packet))]
+        self.assertEqual(self.take(mads.pcapng(ends)), len(ends))
 
     def test_a_message_that_was_cut_says_so(self):
         [packet] = read_capture(mads.pcap([(0, mads.ethernet(mads.A, mads.B, mads.req())[:200])]))
@@ -345,10 +401,11 @@ class Mangled(unittest.TestCase):
 
     def test_random_bytes_do_no_harm(self):
         dice = random.Random(SEED)
-        for name, link, packet in PACKETS:
-            with self.subTest(name):
-                made = [(n, test_links.mangle(dice, packet)) for n in range(MANGLED)]
-                self.assertGreater(self.take(mads.pcap(made, link)), 0)
+        made = [(link, test_links.mangle(dice, packet)) for link, packet in PACKETS
+                for _ in range(MANGLED)]
+        made += [(mads.ERF, mads.erf(test_links.mangle(dice, packet), *more))
+                 for packet, *more in RECORDS for _ in range(MANGLED // 3)]
+        self.assertEqual(self.take(mads.pcapng(made)), len(made))
 
     def test_random_connections_do_no_harm(self):
         dice = random.Random(SEED)
@@ -370,7 +427,7 @@ class Mangled(unittest.TestCase):
     def test_a_message_of_another_version_is_marked(self):
         made = bytearray(mads.req())
         made[2] = 9
-        [packet] = read_capture(mads.story((0, ">", bytes(made))))
+        [packet] = read_messages([bytes(made)])
         self.assertIn("ibcm.unknown", packet)
 
 
