@@ -16,7 +16,8 @@ QEMU = "qemu-system-x86_64"
 KERNEL_ARGS = (
     "console=ttyS0", "panic=-1", "mitigations=off", "nokaslr", "tsc=reliable", "clocksource=tsc",
     "random.trust_cpu=on", "audit=0", "apparmor=0", "selinux=0", "nowatchdog", "loglevel=4",
-    "net.ifnames=0", "cryptomgr.notests=1", "no_timer_check")
+    "net.ifnames=0", "cryptomgr.notests=1", "no_timer_check", "init_on_alloc=0",
+    "hardened_usercopy=off", "rcupdate.rcu_expedited=1")
 
 
 class Machine:
