@@ -90,7 +90,6 @@ def bad_interface(tests):
 
 WRONG = (
     (("--link", "ib", "a:true"), "InfiniBand has no UDP"),
-    (("--faults", "data:loss=0.1", "a:true"), "tc-netem(8)"),
     (("--hosts", "1", "--here", "nothing0", "a:true"), "there is no interface nothing0"),
 )
 

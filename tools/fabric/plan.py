@@ -157,9 +157,6 @@ def check_wire(arguments):
     """Raise if RoCE v2 cannot do what is asked for."""
     if arguments.wire == "roce" and arguments.link == "ib":
         raise Wrong("--wire roce is for --link roce: InfiniBand has no UDP")
-    if arguments.wire == "roce" and arguments.faults:
-        raise Wrong("--faults is for --wire unix; with --wire roce tc-netem(8) loses, delays and "
-                    "corrupts packets of an interface")
 
 
 def check_capture(arguments):

@@ -91,7 +91,7 @@ int roce_open(struct host *host)
 	if (!err)
 		err = steer_open(host);
 	if (!err)
-		err = udp_out_init(&host->out);
+		err = udp_out_init(&host->out, host->place.dir, 0);
 	return err ? err
 		   : loop_watch(&host->loop, &host->out_watch, host->out.loop.fd, EPOLLIN,
 				out_ready);

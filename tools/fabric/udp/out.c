@@ -208,17 +208,28 @@ static int send_bytes(int fd, const struct udp_burst *burst, uint8_t *bytes, siz
 	return sendmsg(fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
+/* In a packet that is sealed; it is sealed anew if it has to wait, so twice is not at all. */
+static void invert_bit(const struct udp_burst *burst)
+{
+	uint32_t bit = (uint32_t)burst->corrupt_bit % (uint32_t)(8 * burst->n_bytes);
+
+	if (burst->corrupt_bit >= 0)
+		burst->bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+}
+
 static int send_one_by_one(const struct udp_socket *from, const struct udp_burst *burst)
 {
 	size_t at, n;
 	int err = 0;
 
 	seal_burst(burst, from->port, false);
+	invert_bit(burst);
 	for (at = 0; at < burst->n_bytes && !err; at += burst->segment_bytes) {
 		n = burst->n_bytes - at < burst->segment_bytes ? burst->n_bytes - at
 							       : burst->segment_bytes;
 		err = send_bytes(from->fd, burst, burst->bytes + at, n, false);
 	}
+	invert_bit(burst);
 	return err;
 }
 
@@ -314,30 +325,6 @@ static void keep_burst(struct udp_out *out, const struct udp_burst *burst)
 	out->n_waiting += burst->n_bytes;
 }
 
-void udp_out_send_waiting(struct udp_out *out)
-{
-	struct waiting *waiting;
-	struct udp_socket *from;
-	int err;
-
-	loop_unwatch(&out->loop, &out->v4.room);
-	loop_unwatch(&out->loop, &out->v6.room);
-	while (!list_is_empty(&out->waiting)) {
-		waiting = container_of(out->waiting.next, struct waiting, link);
-		from = socket_for(out, &waiting->burst);
-		err = send_burst(from, &waiting->burst);
-		if (is_full(err)) {
-			loop_watch(&out->loop, &from->room, from->fd, EPOLLOUT, room_came);
-			return;
-		}
-		if (err)
-			complain(out, &waiting->burst, err);
-		list_remove(&waiting->link);
-		out->n_waiting -= waiting->burst.n_bytes;
-		free(waiting);
-	}
-}
-
 void udp_out_flush(struct udp_out *out)
 {
 	struct udp_burst *burst = &out->burst;
@@ -354,6 +341,32 @@ void udp_out_flush(struct udp_out *out)
 	burst->n_segments = 0;
 	burst->n_bytes = 0;
 	burst->is_full = false;
+}
+
+void udp_out_send_waiting(struct udp_out *out)
+{
+	struct waiting *waiting;
+	struct udp_socket *from;
+	int err;
+
+	loop_turn(&out->loop, 0);
+	udp_out_flush(out);
+	loop_unwatch(&out->loop, &out->v4.room);
+	loop_unwatch(&out->loop, &out->v6.room);
+	while (!list_is_empty(&out->waiting)) {
+		waiting = container_of(out->waiting.next, struct waiting, link);
+		from = socket_for(out, &waiting->burst);
+		err = send_burst(from, &waiting->burst);
+		if (is_full(err)) {
+			loop_watch(&out->loop, &from->room, from->fd, EPOLLOUT, room_came);
+			return;
+		}
+		if (err)
+			complain(out, &waiting->burst, err);
+		list_remove(&waiting->link);
+		out->n_waiting -= waiting->burst.n_bytes;
+		free(waiting);
+	}
 }
 
 /* --- packets ------------------------------------------------------------- */
@@ -381,24 +394,33 @@ static void begin_burst(struct udp_burst *burst, const struct fab_packet *packet
 	burst->segment_bytes = n;
 }
 
-void udp_out_packet(struct udp_out *out, const struct fab_packet *packet, uint32_t ifindex,
-		    const void *payload)
+static int put_packet(struct fab_faulty *faulty, const void *way, const struct fab_packet *packet,
+		      const void *payload, int32_t corrupt_bit)
 {
+	struct udp_out *out = container_of(faulty, struct udp_out, faulty);
 	struct udp_burst *burst = &out->burst;
 	size_t n = roce_write(packet, payload, burst->bytes + burst->n_bytes);
 	size_t at = burst->n_bytes;
 
 	if (!n)
-		return;
-	if (burst->n_segments && !goes_along(burst, packet, n)) {
+		return 0;
+	if (burst->n_segments && (corrupt_bit >= 0 || !goes_along(burst, packet, n))) {
 		udp_out_flush(out);
 		memmove(burst->bytes, burst->bytes + at, n);
 	}
 	if (!burst->n_segments)
-		begin_burst(burst, packet, ifindex, n);
-	burst->is_full = n < burst->segment_bytes;
+		begin_burst(burst, packet, *(const uint32_t *)way, n);
+	burst->corrupt_bit = corrupt_bit;
+	burst->is_full = n < burst->segment_bytes || corrupt_bit >= 0;
 	burst->n_segments++;
 	burst->n_bytes += n;
+	return 0;
+}
+
+void udp_out_packet(struct udp_out *out, const struct fab_packet *packet, uint32_t ifindex,
+		    const void *payload)
+{
+	fab_faulty_send(&out->faulty, &ifindex, sizeof(ifindex), packet, payload);
 }
 
 /* --- beginning and end ---------------------------------------------------- */
@@ -411,9 +433,10 @@ void udp_out_none(struct udp_out *out)
 		.loop = { .fd = -1},
 	};
 	list_init(&out->waiting);
+	fab_faulty_none(&out->faulty);
 }
 
-int udp_out_init(struct udp_out *out)
+int udp_out_init(struct udp_out *out, const char *dir, uint32_t sender)
 {
 	int err, err6;
 
@@ -422,6 +445,8 @@ int udp_out_init(struct udp_out *out)
 	if (!out->burst.bytes)
 		return -ENOMEM;
 	err = loop_init(&out->loop);
+	if (!err)
+		err = fab_faulty_init(&out->faulty, dir, sender, &out->loop, put_packet);
 	if (err)
 		return err;
 	err = open_socket(&out->v4, AF_INET);
@@ -439,6 +464,7 @@ void udp_out_fini(struct udp_out *out)
 		free(container_of(node, struct waiting, link));
 	list_init(&out->waiting);
 	out->n_waiting = 0;
+	fab_faulty_fini(&out->faulty);
 	fd_close(&out->v4.fd);
 	fd_close(&out->v6.fd);
 	free(out->burst.bytes);

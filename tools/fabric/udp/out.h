@@ -21,6 +21,7 @@
 #include "base/list.h"
 #include "base/loop.h"
 #include "tools/fabric/roce/codec.h"
+#include "tools/fabric/wire/faults.h"
 
 #define UDP_OUT_BURST_BYTES 65000 /* a UDP datagram over IPv4 has 65507 at most */
 #define UDP_OUT_SEGMENTS    64	  /* what all kernels with UDP_SEGMENT take */
@@ -44,6 +45,7 @@ struct udp_burst {
 	unsigned int n_segments;
 	size_t segment_bytes;
 	size_t n_bytes;
+	int32_t corrupt_bit; /* of the only segment; -1: none */
 	uint8_t *bytes;
 };
 
@@ -53,14 +55,20 @@ struct udp_out {
 	struct loop loop; /* loop.fd is readable when udp_out_send_waiting() has work */
 	struct list waiting;
 	size_t n_waiting;
+	struct fab_faulty faulty;
 	unsigned int complaints; /* a bit for each kind of failure that was reported */
 };
 
 /** udp_out_none() - nothing is open: udp_out_fini() is allowed. */
 void udp_out_none(struct udp_out *out);
 
-/** udp_out_init() - Return: 0 or -errno; udp_out_fini() is called in any case. */
-int udp_out_init(struct udp_out *out);
+/**
+ * udp_out_init() - open the sockets
+ * @dir, @sender: for the fabric's faults, as fab_faulty_init() has them
+ *
+ * Return: 0 or -errno; udp_out_fini() is called in any case.
+ */
+int udp_out_init(struct udp_out *out, const char *dir, uint32_t sender);
 
 /** udp_out_fini() - what still waits is lost. Allowed twice. */
 void udp_out_fini(struct udp_out *out);
@@ -77,7 +85,7 @@ void udp_out_packet(struct udp_out *out, const struct fab_packet *packet, uint32
 /** udp_out_flush() - send the burst. */
 void udp_out_flush(struct udp_out *out);
 
-/** udp_out_send_waiting() - send what waits, as far as it goes now. */
+/** udp_out_send_waiting() - send what waits, as far as it goes now, and what was delayed. */
 void udp_out_send_waiting(struct udp_out *out);
 
 /**

@@ -46,7 +46,7 @@ static void sockets_have_room(struct watch *watch, uint32_t events)
 
 static int open_sockets(struct fab_context *context)
 {
-	int err = udp_out_init(&context->out);
+	int err = udp_out_init(&context->out, context->device->place.dir, context->slot);
 
 	if (!err)
 		err = loop_watch(&context->loop, &context->waiting, context->out.loop.fd, EPOLLIN,

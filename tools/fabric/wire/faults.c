@@ -4,17 +4,40 @@
  */
 #include "tools/fabric/wire/faults.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/fd.h"
 #include "tools/fabric/wire/place.h"
 
 #define REORDER_US 2000
 
-const struct fab_faults *fab_faults_open(const char *dir)
+/* What becomes of one packet. */
+struct fate {
+	unsigned int copies; /* 0: it is lost */
+	uint32_t delay_us;
+	int32_t corrupt_bit;
+};
+
+/* A packet that the wire keeps for a while. */
+struct delayed {
+	struct list link;
+	uint64_t due_ns;
+	struct fab_packet packet;
+	int32_t corrupt_bit;
+	size_t way_bytes;
+	char bytes[]; /* the way, and then the payload */
+};
+
+static const struct fab_faults *open_faults(const char *dir)
 {
 	char path[FAB_PATH_BYTES];
 	struct fab_faults *faults;
@@ -34,11 +57,7 @@ const struct fab_faults *fab_faults_open(const char *dir)
 	return NULL;
 }
 
-void fab_faults_close(const struct fab_faults *faults)
-{
-	if (faults)
-		munmap((void *)(uintptr_t)faults, sizeof(*faults));
-}
+/* --- chance -------------------------------------------------------------- */
 
 /* splitmix64: any state will do to begin with. */
 static uint64_t next_random(uint64_t *state)
@@ -62,10 +81,10 @@ static bool is_mad(const struct fab_packet *packet)
 	       (packet->op == FAB_OP_DATAGRAM && packet->qkey == FAB_QP1_QKEY);
 }
 
-struct fab_fate fab_faults_decide(const struct fab_faults *faults, uint64_t *state,
-				  const struct fab_packet *packet)
+static struct fate decide(const struct fab_faults *faults, uint64_t *state,
+			  const struct fab_packet *packet)
 {
-	struct fab_fate fate = { .copies = 1, .corrupt_bit = -1 };
+	struct fate fate = { .copies = 1, .corrupt_bit = -1 };
 	const struct fab_fault *fault;
 
 	if (!faults || packet->op == FAB_OP_EVENT)
@@ -78,7 +97,120 @@ struct fab_fate fab_faults_decide(const struct fab_faults *faults, uint64_t *sta
 	fate.delay_us = fault->delay_us;
 	if (fault_happens(state, fault->reorder))
 		fate.delay_us += REORDER_US;
-	if (packet->bytes && fault_happens(state, fault->corrupt))
-		fate.corrupt_bit = (int32_t)(next_random(state) % (8ull * packet->bytes));
+	if (fault_happens(state, fault->corrupt))
+		fate.corrupt_bit = (int32_t)(next_random(state) % INT32_MAX);
 	return fate;
+}
+
+/* --- delay --------------------------------------------------------------- */
+
+static void set_timer(struct fab_faulty *faulty)
+{
+	struct itimerspec at = { .it_value = { .tv_sec = 0 } };
+	uint64_t due_ns;
+
+	if (!list_is_empty(&faulty->delayed)) {
+		due_ns = container_of(faulty->delayed.next, struct delayed, link)->due_ns;
+		at.it_value.tv_sec = (time_t)(due_ns / 1000000000);
+		at.it_value.tv_nsec = (long)(due_ns % 1000000000);
+	}
+	timerfd_settime(faulty->timer_fd, TFD_TIMER_ABSTIME, &at, NULL);
+}
+
+static int delay_packet(struct fab_faulty *faulty, const void *way, size_t way_bytes,
+			const struct fab_packet *packet, const void *payload,
+			const struct fate *fate)
+{
+	struct delayed *delayed = malloc(sizeof(*delayed) + way_bytes + packet->bytes);
+	struct list *node;
+
+	if (!delayed)
+		return -ENOMEM;
+	delayed->due_ns = clock_ns() + fate->delay_us * UINT64_C(1000);
+	delayed->packet = *packet;
+	delayed->corrupt_bit = fate->corrupt_bit;
+	delayed->way_bytes = way_bytes;
+	memcpy(delayed->bytes, way, way_bytes);
+	if (packet->bytes)
+		memcpy(delayed->bytes + way_bytes, payload, packet->bytes);
+	node = faulty->delayed.prev;
+	while (node != &faulty->delayed &&
+	       container_of(node, struct delayed, link)->due_ns > delayed->due_ns)
+		node = node->prev;
+	list_prepend(node, &delayed->link);
+	if (faulty->delayed.next == &delayed->link)
+		set_timer(faulty);
+	return 0;
+}
+
+static void put_due(struct watch *watch, uint32_t events)
+{
+	struct fab_faulty *faulty = container_of(watch, struct fab_faulty, timer);
+	uint64_t count, now = clock_ns();
+	struct delayed *delayed;
+
+	(void)events;
+	if (read(faulty->timer_fd, &count, sizeof(count)) < 0)
+		return;
+	while (!list_is_empty(&faulty->delayed)) {
+		delayed = container_of(faulty->delayed.next, struct delayed, link);
+		if (delayed->due_ns > now)
+			break;
+		list_remove(&delayed->link);
+		faulty->put(faulty, delayed->bytes, &delayed->packet,
+			    delayed->bytes + delayed->way_bytes, delayed->corrupt_bit);
+		free(delayed);
+	}
+	set_timer(faulty);
+}
+
+/* --- a sender ------------------------------------------------------------ */
+
+int fab_faulty_send(struct fab_faulty *faulty, const void *way, size_t way_bytes,
+		    const struct fab_packet *packet, const void *payload)
+{
+	struct fate fate = decide(faulty->faults, &faulty->random, packet);
+	int err = 0;
+
+	while (!err && fate.copies--) {
+		if (fate.delay_us)
+			err = delay_packet(faulty, way, way_bytes, packet, payload, &fate);
+		else
+			err = faulty->put(faulty, way, packet, payload, fate.corrupt_bit);
+	}
+	return err;
+}
+
+void fab_faulty_none(struct fab_faulty *faulty)
+{
+	*faulty = (struct fab_faulty){ .timer_fd = -1 };
+	list_init(&faulty->delayed);
+}
+
+int fab_faulty_init(struct fab_faulty *faulty, const char *dir, uint32_t sender, struct loop *loop,
+		    fab_put_fn *put)
+{
+	fab_faulty_none(faulty);
+	faulty->put = put;
+	faulty->faults = open_faults(dir);
+	faulty->random = sender;
+	if (faulty->faults)
+		faulty->random |= (uint64_t)faulty->faults->seed << 32;
+	faulty->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (faulty->timer_fd < 0)
+		return -errno;
+	return loop_watch(loop, &faulty->timer, faulty->timer_fd, EPOLLIN, put_due);
+}
+
+void fab_faulty_fini(struct fab_faulty *faulty)
+{
+	struct list *node, *after;
+
+	list_for_each_safe (node, after, &faulty->delayed)
+		free(container_of(node, struct delayed, link));
+	list_init(&faulty->delayed);
+	if (faulty->faults)
+		munmap((void *)(uintptr_t)faulty->faults, sizeof(*faulty->faults));
+	faulty->faults = NULL;
+	fd_close(&faulty->timer_fd);
 }

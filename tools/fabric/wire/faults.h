@@ -6,8 +6,11 @@
 #ifndef FABRIC_FAULTS_H
 #define FABRIC_FAULTS_H
 
+#include <stddef.h>
 #include <stdint.h>
 
+#include "base/list.h"
+#include "base/loop.h"
 #include "tools/fabric/wire/packet.h"
 
 #define FAB_FAULTS_MAGIC 0x6661756cu
@@ -25,24 +28,53 @@ struct fab_faults {
 	struct fab_fault mads, data;
 };
 
-/* What becomes of one packet. */
-struct fab_fate {
-	unsigned int copies; /* 0: it is lost */
-	uint32_t delay_us;
-	int32_t corrupt_bit; /* of the payload; -1: none */
-};
-
-/** fab_faults_open() - Return: the fabric's faults, or NULL if it has none. */
-const struct fab_faults *fab_faults_open(const char *dir);
-
-/** fab_faults_close() - NULL is allowed. */
-void fab_faults_close(const struct fab_faults *faults);
+struct fab_faulty;
 
 /**
- * fab_faults_decide() - what becomes of a packet
- * @state: of the random numbers, of this sender; with the seed and the same packets, the same
+ * fab_put_fn() - a packet goes on its way, now
+ * @way:         as fab_faulty_send() had it
+ * @corrupt_bit: which bit of it is inverted, in any number of bits; -1: none
+ *
+ * Return: 0 or -errno.
  */
-struct fab_fate fab_faults_decide(const struct fab_faults *faults, uint64_t *state,
-				  const struct fab_packet *packet);
+typedef int fab_put_fn(struct fab_faulty *faulty, const void *way, const struct fab_packet *packet,
+		       const void *payload, int32_t corrupt_bit);
+
+/* A sender's side of a wire on which things go wrong. */
+struct fab_faulty {
+	const struct fab_faults *faults; /* NULL: the fabric has none */
+	uint64_t random;		 /* the state of what faults happen */
+	struct list delayed;		 /* the one that is due first comes first */
+	struct watch timer;
+	int timer_fd;
+	fab_put_fn *put;
+};
+
+/** fab_faulty_none() - nothing is open: fab_faulty_fini() is allowed. */
+void fab_faulty_none(struct fab_faulty *faulty);
+
+/**
+ * fab_faulty_init() - no packet yet
+ * @dir:    the fabric's folder
+ * @sender: a number of this sender; with it, the seed and the same packets, the same goes wrong
+ * @loop:   in whose turns packets that were delayed go on
+ *
+ * Return: 0 or -errno; fab_faulty_fini() is called in any case.
+ */
+int fab_faulty_init(struct fab_faulty *faulty, const char *dir, uint32_t sender, struct loop *loop,
+		    fab_put_fn *put);
+
+/** fab_faulty_fini() - what is delayed is lost; after the loop's end. Allowed twice. */
+void fab_faulty_fini(struct fab_faulty *faulty);
+
+/**
+ * fab_faulty_send() - put a packet on its way as often, as late and as wrong as the faults say
+ * @way:     what put() needs beside the packet, way_bytes of it
+ * @payload: packet->bytes of it
+ *
+ * Return: 0 if it was put, is delayed or lost; else what put() has returned, or -ENOMEM.
+ */
+int fab_faulty_send(struct fab_faulty *faulty, const void *way, size_t way_bytes,
+		    const struct fab_packet *packet, const void *payload);
 
 #endif

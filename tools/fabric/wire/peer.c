@@ -9,11 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/timerfd.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/fd.h"
 #include "tools/fabric/wire/place.h"
 
@@ -24,15 +22,6 @@ struct waiting {
 	struct list link;
 	size_t bytes;
 	char data[];
-};
-
-/* A packet that the wire keeps for a while. */
-struct delayed {
-	struct list link;
-	uint64_t due_ns;
-	char path[FAB_PATH_BYTES];
-	struct fab_packet packet;
-	char payload[];
 };
 
 struct fab_peer {
@@ -231,47 +220,9 @@ static int send_now(struct fab_peers *peers, const char *path, const struct fab_
 
 /* --- faults -------------------------------------------------------------- */
 
-static void set_timer(struct fab_peers *peers)
-{
-	struct itimerspec at = { .it_value = { .tv_sec = 0 } };
-	uint64_t due_ns;
-
-	if (!list_is_empty(&peers->delayed)) {
-		due_ns = container_of(peers->delayed.next, struct delayed, link)->due_ns;
-		at.it_value.tv_sec = (time_t)(due_ns / 1000000000);
-		at.it_value.tv_nsec = (long)(due_ns % 1000000000);
-	}
-	timerfd_settime(peers->timer_fd, TFD_TIMER_ABSTIME, &at, NULL);
-}
-
-static int delay_packet(struct fab_peers *peers, const char *path, const struct fab_packet *packet,
-			const void *payload, uint32_t delay_us)
-{
-	struct delayed *delayed = malloc(sizeof(*delayed) + packet->bytes);
-	struct list *node;
-
-	if (!delayed)
-		return -ENOMEM;
-	delayed->due_ns = clock_ns() + delay_us * UINT64_C(1000);
-	strncpy(delayed->path, path, sizeof(delayed->path) - 1);
-	delayed->path[sizeof(delayed->path) - 1] = '\0';
-	delayed->packet = *packet;
-	if (packet->bytes)
-		memcpy(delayed->payload, payload, packet->bytes);
-	node = peers->delayed.prev;
-	while (node != &peers->delayed &&
-	       container_of(node, struct delayed, link)->due_ns > delayed->due_ns)
-		node = node->prev;
-	list_prepend(node, &delayed->link);
-	if (peers->delayed.next == &delayed->link)
-		set_timer(peers);
-	return 0;
-}
-
 /* A copy with one bit inverted. */
 static int send_corrupted(struct fab_peers *peers, const char *path,
-			  const struct fab_packet *packet, const void *payload,
-			  const struct fab_fate *fate)
+			  const struct fab_packet *packet, const void *payload, uint32_t bit)
 {
 	char *copy = malloc(packet->bytes);
 	int err;
@@ -279,48 +230,27 @@ static int send_corrupted(struct fab_peers *peers, const char *path,
 	if (!copy)
 		return -ENOMEM;
 	memcpy(copy, payload, packet->bytes);
-	copy[fate->corrupt_bit / 8] ^= (char)(1 << fate->corrupt_bit % 8);
-	err = fate->delay_us ? delay_packet(peers, path, packet, copy, fate->delay_us)
-			     : send_now(peers, path, packet, copy);
+	bit %= 8 * packet->bytes;
+	copy[bit / 8] ^= (char)(1 << bit % 8);
+	err = send_now(peers, path, packet, copy);
 	free(copy);
 	return err;
+}
+
+static int put_packet(struct fab_faulty *faulty, const void *way, const struct fab_packet *packet,
+		      const void *payload, int32_t corrupt_bit)
+{
+	struct fab_peers *peers = container_of(faulty, struct fab_peers, faulty);
+
+	if (corrupt_bit >= 0 && packet->bytes)
+		return send_corrupted(peers, way, packet, payload, (uint32_t)corrupt_bit);
+	return send_now(peers, way, packet, payload);
 }
 
 int fab_peers_send(struct fab_peers *peers, const char *path, const struct fab_packet *packet,
 		   const void *payload)
 {
-	struct fab_fate fate = fab_faults_decide(peers->faults, &peers->random, packet);
-	int err = 0;
-
-	while (!err && fate.copies--) {
-		if (fate.corrupt_bit >= 0)
-			err = send_corrupted(peers, path, packet, payload, &fate);
-		else if (fate.delay_us)
-			err = delay_packet(peers, path, packet, payload, fate.delay_us);
-		else
-			err = send_now(peers, path, packet, payload);
-	}
-	return err;
-}
-
-static void send_due(struct watch *watch, uint32_t events)
-{
-	struct fab_peers *peers = container_of(watch, struct fab_peers, timer);
-	uint64_t count, now = clock_ns();
-	struct delayed *delayed;
-
-	(void)events;
-	if (read(peers->timer_fd, &count, sizeof(count)) < 0)
-		return;
-	while (!list_is_empty(&peers->delayed)) {
-		delayed = container_of(peers->delayed.next, struct delayed, link);
-		if (delayed->due_ns > now)
-			break;
-		list_remove(&delayed->link);
-		send_now(peers, delayed->path, &delayed->packet, delayed->payload);
-		free(delayed);
-	}
-	set_timer(peers);
+	return fab_faulty_send(&peers->faulty, path, strlen(path) + 1, packet, payload);
 }
 
 void fab_peers_flush(struct fab_peers *peers)
@@ -332,9 +262,9 @@ void fab_peers_flush(struct fab_peers *peers)
 
 void fab_peers_none(struct fab_peers *peers)
 {
-	*peers = (struct fab_peers){ .loop = { .fd = -1 }, .timer_fd = -1 };
+	*peers = (struct fab_peers){ .loop = { .fd = -1 } };
 	list_init(&peers->recent);
-	list_init(&peers->delayed);
+	fab_faulty_none(&peers->faulty);
 }
 
 int fab_peers_init(struct fab_peers *peers, const char *dir, uint32_t sender)
@@ -342,35 +272,21 @@ int fab_peers_init(struct fab_peers *peers, const char *dir, uint32_t sender)
 	int err;
 
 	fab_peers_none(peers);
-	peers->faults = fab_faults_open(dir);
-	peers->random = sender;
-	if (peers->faults)
-		peers->random |= (uint64_t)peers->faults->seed << 32;
 	err = hash_init(&peers->by_path, FAB_PEERS_MAX);
 	if (err)
 		return err;
-	peers->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	if (peers->timer_fd < 0)
-		return -errno;
 	err = loop_init(&peers->loop);
 	if (err)
 		return err;
-	return loop_watch(&peers->loop, &peers->timer, peers->timer_fd, EPOLLIN, send_due);
+	return fab_faulty_init(&peers->faulty, dir, sender, &peers->loop, put_packet);
 }
 
 void fab_peers_fini(struct fab_peers *peers)
 {
-	struct list *node, *after;
-
 	/* First: a forked child has this epoll in common with its parent, who needs the watches. */
 	loop_fini(&peers->loop);
 	while (!list_is_empty(&peers->recent))
 		forget_peer(peers, container_of(peers->recent.next, struct fab_peer, link));
 	hash_fini(&peers->by_path);
-	list_for_each_safe (node, after, &peers->delayed)
-		free(container_of(node, struct delayed, link));
-	list_init(&peers->delayed);
-	fab_faults_close(peers->faults);
-	peers->faults = NULL;
-	fd_close(&peers->timer_fd);
+	fab_faulty_fini(&peers->faulty);
 }

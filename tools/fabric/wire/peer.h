@@ -18,14 +18,10 @@
 #define FAB_PEERS_MAX 128 /* open at once; the one that was used longest ago makes room */
 
 struct fab_peers {
-	struct loop loop; /* loop.fd is readable when fab_peers_flush() has work */
-	struct watch timer;
+	struct loop loop;   /* loop.fd is readable when fab_peers_flush() has work */
 	struct list recent; /* first the one used last */
 	struct hash by_path;
-	const struct fab_faults *faults;
-	uint64_t random;     /* the state of what faults happen */
-	struct list delayed; /* the one that is due first comes first */
-	int timer_fd;
+	struct fab_faulty faulty;
 };
 
 /** fab_peers_none() - nobody, and nothing is open: fab_peers_fini() is allowed. */
