@@ -14,9 +14,9 @@ LIMIT_S = 60
 SERVER = "a&:exec rping -s -C 1000000 >/dev/null"
 
 
-def examine(build, *commands, address=""):
+def examine(build, *commands, address="", options=()):
     """Return {check: what was found} on host a, and the exit status."""
-    done = run_on_fabric(build, LIMIT_S, "--gap", "0.5", *commands,
+    done = run_on_fabric(build, LIMIT_S, "--gap", "0.5", *options, *commands,
                          f"a:{build}/tools/purecm doctor --json {address}; echo status $?")
     lines = done.stdout.splitlines()
     found = [json.loads(line) for line in lines if line.startswith("{")]
@@ -46,8 +46,17 @@ def who_is_not_there_is_in_the_way(build):
     assert [name for name in found if found[name]["verdict"] == "bad"] == ["neighbour"], found
 
 
+def a_device_without_a_connection_manager_is_named(build):
+    found, status = examine(build, options=("--device", "efa"))
+    assert status == 1, found
+    assert [name for name in found if found[name]["verdict"] == "bad"] == ["ports"], found
+    assert "neither InfiniBand nor RoCE" in found["ports"]["text"], found["ports"]
+    assert "libfabric" in found["ports"]["remedy"], found["ports"]
+
+
 TESTS = (nothing_is_in_the_way, nothing_is_in_the_way_where_cmportd_has_the_port,
-         the_way_to_a_peer_is_found, who_is_not_there_is_in_the_way)
+         the_way_to_a_peer_is_found, who_is_not_there_is_in_the_way,
+         a_device_without_a_connection_manager_is_named)
 
 
 if __name__ == "__main__":

@@ -122,13 +122,28 @@ static void look_at_port(struct checkup *checkup, struct ibv_context *verbs, uin
 	      check_port_is_roce(port) ? "Ethernet (RoCE)" : "InfiniBand");
 }
 
+/* efa and iWARP devices have neither QP1 nor MADs. */
+static bool has_cm(const struct ibv_device *device, struct finding *finding)
+{
+	if (device->transport_type == IBV_TRANSPORT_IB)
+		return true;
+	found(finding, VERDICT_NOTE,
+	      "%s is neither InfiniBand nor RoCE, and purecm leaves it alone", device->name);
+	return false;
+}
+
 void check_ports(struct checkup *checkup, struct finding *finding)
 {
 	struct ibv_device_attr attr;
 	unsigned int n, active = 0;
+	bool has_other = false;
 	int i;
 
 	for (i = 0; i < checkup->n_verbs; i++) {
+		if (!has_cm(checkup->verbs[i]->device, finding)) {
+			has_other = true;
+			continue;
+		}
 		if (ibv_query_device(checkup->verbs[i], &attr))
 			continue;
 		for (n = 1; n <= attr.phys_port_cnt && checkup->n_ports < CHECK_PORTS_MAX; n++)
@@ -140,6 +155,9 @@ void check_ports(struct checkup *checkup, struct finding *finding)
 		found(finding, VERDICT_SKIP, "not checked: no device");
 	else if (!active)
 		found(finding, VERDICT_BAD, "no port is active");
+	if (has_other && !checkup->n_ports)
+		found_remedy(finding, "rdma_cm needs an InfiniBand or RoCE device; programs reach "
+				      "efa through libfabric");
 }
 
 /* --- GIDs ---------------------------------------------------------------- */

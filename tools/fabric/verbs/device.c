@@ -14,6 +14,7 @@
 #include "tools/fabric/verbs/context.h"
 #include "tools/fabric/verbs/engine.h"
 #include "tools/fabric/wire/device.h"
+#include "tools/fabric/wire/quirks.h"
 
 #undef ibv_get_device_list
 
@@ -21,6 +22,7 @@ static int device_new(struct fab_device **ret)
 {
 	struct fab_device *device = calloc(1, sizeof(*device));
 	char path[FAB_PATH_BYTES];
+	bool has_cm;
 	int err;
 
 	if (!device)
@@ -35,8 +37,10 @@ static int device_new(struct fab_device **ret)
 		return err;
 	}
 	device->refs = 1;
-	device->ibv.node_type = IBV_NODE_CA;
-	device->ibv.transport_type = IBV_TRANSPORT_IB;
+	/* As efa, whose driver says neither. */
+	has_cm = !fab_has_quirk(device->page, FAB_QUIRK_NO_CM);
+	device->ibv.node_type = has_cm ? IBV_NODE_CA : IBV_NODE_UNSPECIFIED;
+	device->ibv.transport_type = has_cm ? IBV_TRANSPORT_IB : IBV_TRANSPORT_UNSPECIFIED;
 	strcpy(device->ibv.name, FAB_DEVICE);
 	strcpy(device->ibv.dev_name, "uverbs0");
 	strcpy(device->ibv.dev_path, "/sys/class/infiniband_verbs/uverbs0");
