@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """A headless Chromium for tests: what it makes of a page, what it paints, whom a page calls.
 
-Nobody is called in truth, by Chromium neither: no name is resolved.
+Nobody but this machine is called in truth, by Chromium neither: no name is resolved.
 """
+import base64
 import collections
+import contextlib
 import json
+import os
 from pathlib import Path
 import shutil
 import struct
 import subprocess
 import tempfile
+import time
 import zlib
 
 PROGRAM = next((name for name in ("chromium", "chromium-browser", "google-chrome")
@@ -18,14 +22,21 @@ NO_PAGE = "not an origin"  # who asks when Chromium asks on its own account
 BYTES_A_PIXEL = {2: 3, 6: 4}  # by colour type: RGB, RGBA
 
 
+WAIT_S = 120  # only a failure takes so long
+
+
+def command(profile, *options):
+    return [PROGRAM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+            "--disable-background-networking",
+            "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+            f"--user-data-dir={profile}", *options]
+
+
 def browse(page, *options):
     """Open a page. Return what Chromium prints."""
     with tempfile.TemporaryDirectory() as profile:
-        done = subprocess.run(
-            [PROGRAM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-             "--disable-background-networking", "--host-resolver-rules=MAP * ~NOTFOUND",
-             f"--user-data-dir={profile}", *options, Path(page).as_uri()],
-            capture_output=True, check=False, timeout=900)
+        done = subprocess.run([*command(profile, *options), Path(page).as_uri()],
+                              capture_output=True, check=False, timeout=900)
     if done.returncode:
         raise AssertionError(done.stderr.decode()[-2000:])
     return done.stdout.decode()
@@ -38,6 +49,75 @@ def requests(page, log):
     told = json.loads(text if text.endswith("]}") or text.endswith("}") else text + "]}")
     return {event["params"]["url"] for event in told["events"]
             if event.get("params", {}).get("initiator", NO_PAGE) != NO_PAGE}
+
+
+class Tab:
+    """A page that stays open, by the DevTools protocol: JSON, each ended by a zero byte."""
+
+    def __init__(self, told, tell):
+        self.told, self.tell, self.session, self.number = told, tell, None, 0
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        self.session = self.call("Target.attachToTarget", targetId=target,
+                                 flatten=True)["sessionId"]
+
+    def call(self, method, **params):
+        self.number += 1
+        message = {"id": self.number, "method": method, "params": params}
+        if self.session and not method.startswith("Browser."):
+            message["sessionId"] = self.session
+        self.tell.write(json.dumps(message).encode() + b"\0")
+        self.tell.flush()
+        while True:
+            line = bytearray()
+            while not line.endswith(b"\0"):
+                byte = self.told.read(1)
+                if not byte:
+                    raise AssertionError(f"Chromium ended at {method}")
+                line += byte
+            answer = json.loads(line[:-1])
+            if answer.get("id") == self.number:
+                if "error" in answer:
+                    raise AssertionError(f"{method}: {answer['error']}")
+                return answer["result"]
+
+    def value(self, expression):
+        """Return the value of an expression in JavaScript."""
+        return self.call("Runtime.evaluate", expression=expression,
+                         returnByValue=True)["result"].get("value")
+
+    def open(self, url, until="document.readyState == 'complete'"):
+        """Open a page and wait until an expression about it is true."""
+        self.call("Page.navigate", url=url)
+        end = time.monotonic() + WAIT_S
+        while not self.value(f"location.href == {json.dumps(url)} && ({until})"):
+            if time.monotonic() > end:
+                raise AssertionError(f"{url}: not in {WAIT_S} s: {until}")
+            time.sleep(0.1)
+
+    def picture(self):
+        """Return what is seen, as a PNG."""
+        return base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"])
+
+
+@contextlib.contextmanager
+def tab(*options):
+    """Yield a Tab of a Chromium of its own, which ends with it."""
+    (from_us, tell), (told, to_us) = os.pipe(), os.pipe()
+    # Its own processes may write a little longer than it lives.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile, \
+            open(told, "rb") as answers, open(tell, "wb", buffering=0) as orders:
+        words = command(profile, "--remote-debugging-pipe", *options)
+        with subprocess.Popen(["sh", "-c", f'exec "$@" 3<&{from_us} 4>&{to_us}', "sh", *words],
+                              pass_fds=(from_us, to_us), stderr=subprocess.DEVNULL) as chromium:
+            os.close(from_us)
+            os.close(to_us)
+            try:
+                opened = Tab(answers, orders)
+                yield opened
+                opened.call("Browser.close")
+            finally:
+                chromium.terminate()
+                chromium.wait()
 
 
 # --- pictures ---------------------------------------------------------------------------------
