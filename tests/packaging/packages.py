@@ -7,17 +7,15 @@ Ends with a line "N passed, N failed, N skipped". Exit status: 77 without PURECM
 mmdebstrap.
 """
 import argparse
-import os
 from pathlib import Path
 import re
-import shutil
 import subprocess
 import sys
-import tempfile
 import unittest
 
-SKIPPED = 77
-ROOT = Path(__file__).resolve().parents[2]
+import roots
+from roots import ROOT
+
 STOCK = {"bookworm": "librdmacm1", "trixie": "librdmacm1t64"}  # the library's package
 GNU_CPU = {"arm64": "aarch64"}
 HERE = {}  # what main() was told, and the folder of the root
@@ -28,22 +26,6 @@ IN_ROOT = ("rdmacm-utils", "ibverbs-providers", "python3", "libibumad-dev", "lib
            "libnl-3-dev", "libnl-route-3-dev", "libpcap-dev", "libncurses-dev", "kmod", "mount",
            "dpkg-dev", "gcc", "libc6-dev", "pkgconf", "apt-utils", "libdeflate-dev", "zlib1g-dev",
            "libseccomp-dev")
-
-# Arguments: the folder of the root, a folder to mount on, a script.
-ENTER = """
-mount -t tmpfs tmpfs "$2"
-mkdir "$2/upper" "$2/work" "$2/root"
-mount -t overlay -o "lowerdir=$1,upperdir=$2/upper,workdir=$2/work" overlay "$2/root"
-cd "$2/root"
-mount -t proc proc proc
-mount --rbind /dev dev
-mount --rbind /sys sys
-mkdir .old
-pivot_root . .old
-umount -l .old
-exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 \\
-    DEBIAN_FRONTEND=noninteractive sh -euc "$3"
-"""
 
 PRELUDE = """
 install() { apt-get install -qq --no-install-recommends "$@" >/dev/null; }
@@ -65,14 +47,7 @@ RPING = """as_user purecm fabric run 'a:rping -s -C 3 -v' 'b:rping -c -a 10.77.0
 
 def in_root(script):
     """Run a script in a copy of the root. Return: what it printed."""
-    with tempfile.TemporaryDirectory(prefix="purecm-copy-") as place:
-        done = subprocess.run(["unshare", "--mount", "--pid", "--fork", "sh", "-euc", ENTER, "sh",
-                               HERE["root"], place, PRELUDE + script],
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True, check=False, timeout=600)
-    if done.returncode:
-        raise AssertionError(f"status {done.returncode}: {script}\n{done.stdout}")
-    return done.stdout
+    return roots.enter(HERE["root"], PRELUDE + script)
 
 
 def stock():
@@ -175,17 +150,6 @@ cc x.c -lrdmacm -o x; dpkg-shlibdeps -O x
         self.assertEqual((len(versions), len(set(versions))), (3, 1), told)
 
 
-def make_root(release, packages, folder):
-    """Make the root that tests have copies of, with the packages in /packages."""
-    subprocess.run(["mmdebstrap", "--quiet", "--variant=apt", "--skip=cleanup/apt",
-                    "--include=" + ",".join(IN_ROOT),
-                    "--customize-hook=mkdir \"$1/packages\"",
-                    f"--customize-hook=cp '{packages}'/*.deb \"$1/packages\"",
-                    "--customize-hook=cp /etc/resolv.conf \"$1/etc\"",
-                    "--customize-hook=chmod 755 \"$1\"",
-                    release, folder], check=True, timeout=1800)
-
-
 def wrong_with(packages, arch):
     """Yield what is wrong with packages that were cross built; nothing can be installed here."""
     control = (ROOT / "tools/packaging/debian/control").read_text(encoding="utf-8")
@@ -209,17 +173,6 @@ def cross_built(folder, release, arch):
     return 1 if wrong else 0
 
 
-def why_not():
-    """Return why nothing can be tried here, None if it can."""
-    if not os.environ.get("PURECM_TEST_LONG") and not HERE["packages"]:
-        return "four minutes; PURECM_TEST_LONG=1 or tools/check --long runs it"
-    if os.geteuid():
-        return "only root can make a root"
-    if not shutil.which("mmdebstrap"):
-        return "mmdebstrap is missing: apt-get install mmdebstrap"
-    return None
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("release", choices=["bookworm", "trixie"])
@@ -228,24 +181,24 @@ def main():
     parser.add_argument("--only", help="tests whose names contain this")
     args = parser.parse_args()
     HERE.update(vars(args))
-    reason = why_not()
+    reason = roots.why_not("four minutes")
     if reason:
         print(f"skipped: {reason}")
-        return SKIPPED
-    with tempfile.TemporaryDirectory(prefix="purecm-packages-") as folder:
+        return roots.SKIPPED
+    with roots.folder_in_memory() as folder:
         if args.arch:
             return cross_built(folder, args.release, args.arch)
-        packages = args.packages or Path(folder) / args.release
+        packages = args.packages or folder / args.release
         if not args.packages:
             subprocess.run([ROOT / "tools/packaging/build-deb", "--release", args.release,
                             "--into", folder], check=True, timeout=3600)
-        HERE["root"] = Path(folder) / "root"
-        make_root(args.release, packages.resolve(), HERE["root"])
+        HERE["root"] = folder / "root"
+        roots.make(args.release, HERE["root"], "--customize-hook=mkdir \"$1/packages\"",
+                   f"--customize-hook=cp '{packages.resolve()}'/*.deb \"$1/packages\"",
+                   include=IN_ROOT)
         result = unittest.main(argv=sys.argv[:1] + (["-k", args.only] if args.only else []),
                                exit=False).result
-    failed = len(result.failures) + len(result.errors)
-    print(f"{result.testsRun - failed} passed, {failed} failed, 0 skipped")
-    return 1 if failed else 0
+    return roots.summary(result)
 
 
 if __name__ == "__main__":
