@@ -15,6 +15,7 @@ import unittest
 
 ROOT = Path(__file__).resolve().parents[2]
 DEBIAN = ROOT / "tools/packaging/debian"
+SPEC = ROOT / "tools/packaging/purecm.spec"
 HERE = {}  # what main() was told
 
 # Under the licence in LICENSE without a line that says so: what cannot hold one, or holds only
@@ -47,11 +48,9 @@ def releases():
     return [tuple(map(int, version)) for version in found]
 
 
-def install_patterns():
-    """Return what the .install files take of what meson installs, as regular expressions."""
-    lines = [line.split()[0] for path in DEBIAN.glob("*.install")
-             for line in text(path).splitlines()]
-    lines += text(DEBIAN / "not-installed").split()
+def install_patterns(*paths):
+    """Return what .install files take of what meson installs, as regular expressions."""
+    lines = [line.split()[0] for path in paths for line in text(path).splitlines()]
     globs = [line.replace("${env:UNIT_DIR}", "*lib/systemd/system") for line in lines
              if line.startswith(("usr/", "${env:"))]
     return [re.compile("/" + re.escape(line).replace(r"\*", ".*") + "(/|$)") for line in globs]
@@ -60,6 +59,10 @@ def install_patterns():
 class Versions(unittest.TestCase):
     def test_the_changelog_begins_with_the_version_of_meson_build(self):
         self.assertEqual(".".join(map(str, releases()[0])), meson_version())
+
+    def test_the_spec_has_the_version_of_meson_build(self):
+        self.assertEqual(re.findall("^Version: (.*)$", text(SPEC), re.MULTILINE),
+                         [meson_version()])
 
     def test_releases_are_in_order(self):
         self.assertEqual(releases(), sorted(releases(), reverse=True))
@@ -86,7 +89,7 @@ class Debian(unittest.TestCase):
         self.assertEqual(sorted(packaged), sorted(listed | nodes))
 
     def test_whatever_is_installed_is_in_a_package(self):
-        patterns = install_patterns()
+        patterns = install_patterns(DEBIAN / "not-installed", *DEBIAN.glob("*.install"))
         prefix = next(option["value"] for option in meson("--buildoptions")
                       if option["name"] == "prefix")
         for path in meson("--installed").values():
