@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""A newcomer's first minutes on a fresh Debian: the commands of README.md, of the container image
+and of the devcontainer, in roots of the releases that they name.
+
+Ends with a line "N passed, N failed, N skipped". Exit status: 77 without PURECM_TEST_LONG, root or
+mmdebstrap.
+"""
+import argparse
+import json
+import re
+import sys
+import time
+import unittest
+
+import roots
+from roots import ROOT
+
+HERE = {}  # the folder in memory, and what main() was told
+PEOPLE = "--customize-hook=rm -rf \"$1/var/lib/apt/lists\"/*"  # as an image has them
+YES = "echo 'APT::Get::Assume-Yes true;' >/etc/apt/apt.conf.d/yes\n"
+LEFT = r"""
+find / -xdev \( -path /proc -o -path /sys -o -path /root -o -path /tmp -o -path /.old \) \
+    -prune -o \( -name '*purecm*' -o -name '*cmportd*' \) -print
+"""
+PING = "b| ping data: rdma-ping-2"
+
+
+def text(name):
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def fresh_root(release):
+    """Return the folder of a root of a release, made once, with the tree in /root/purecm."""
+    folder = HERE["folder"] / release
+    if not folder.exists():
+        tree = HERE["folder"] / "tree"
+        if not tree.exists():
+            roots.copy_tree(tree)
+        roots.make(release, folder, PEOPLE, f"--customize-hook=copy-in '{tree}' /root",
+                   "--customize-hook=mv \"$1/root/tree\" \"$1/root/purecm\"")
+    return folder
+
+
+def first_commands():
+    """Return the first block of commands of README.md that installs."""
+    blocks = re.findall(r"(?:^    .*\n)+", text("README.md"), re.MULTILINE)
+    return next(block for block in blocks if "tools/install" in block)
+
+
+class Docker:
+    """Runs a Dockerfile's commands: each stage is a script, in a copy of the root that it names;
+    what one stage has for another is in a folder that all see."""
+
+    def __init__(self, path):
+        self.stages = []
+        for line in re.sub(r"\\\n", " ", text(path)).splitlines():
+            word, _, rest = line.partition(" ")
+            if word == "FROM":
+                self.stages.append((rest.split()[0], []))
+            elif word == "RUN":
+                self.stages[-1][1].append(rest)
+            elif word == "COPY":
+                self.stages[-1][1].append(self.copy(*rest.split()))
+            elif word == "ENTRYPOINT":
+                self.entry = " ".join(json.loads(rest))
+            elif line and not line.startswith("#"):
+                raise AssertionError(f"{path}: {word} is not known here")
+
+    @staticmethod
+    def copy(*words):
+        """Return the command that stands for COPY: the context is /root/purecm."""
+        if words[0].startswith("--from="):
+            return f"cp -r /kept{words[1]} {words[2]}"
+        return f"cp -rT /root/purecm/{words[0]} {words[1]}"
+
+    @staticmethod
+    def release(image):
+        """Return the release that has the content of an image of Debian's."""
+        tag = image.removeprefix("debian:").removesuffix("-slim")
+        return {"stable": "trixie", "12": "bookworm", "13": "trixie"}[tag]
+
+    def script(self, after):
+        """Return one script for all stages, which are of one release: each but the last leaves
+        what it has in /packages; @after is run in the image."""
+        *first, (_, last) = self.stages
+        lines = []
+        for _, commands in first:
+            lines += ["(", *commands, ")", "mkdir /kept; cp -r /packages /kept/; rm -r /packages"]
+        return "\n".join([*lines, *last, after])
+
+
+class Newcomer(unittest.TestCase):
+    def first_minutes(self, release):
+        root = fresh_root(release)
+        began = time.monotonic()
+        told = roots.enter(root, YES + "cd /root/purecm\n" + first_commands() + LEFT)
+        print(f"{release}: {time.monotonic() - began:.0f} s from a checkout to rping and back",
+              flush=True)
+        self.assertIn(PING, told)
+        self.assertEqual([line for line in told.splitlines() if line.startswith("/")], [], told)
+
+    def test_five_minutes_on_debian_12(self):
+        self.first_minutes("bookworm")
+
+    def test_five_minutes_on_debian_13(self):
+        self.first_minutes("trixie")
+
+    def test_the_library_becomes_the_systems_and_stocks_comes_back(self):
+        told = roots.enter(fresh_root("bookworm"), YES + """
+            cd /root/purecm
+            apt-get update >/dev/null; apt-get install -qq rdmacm-utils >/dev/null
+            of() {
+                path=$(ldd /usr/bin/rping | sed -n 's/.*rdmacm.* => \\(\\S*\\).*/\\1/p')
+                dpkg -S "$(realpath "$path")"
+            }
+            tools/install --system; of; tools/install --remove; of
+            """)
+        owners = re.findall(r"^(\S+):amd64: ", told, re.MULTILINE)
+        self.assertEqual(owners, ["purecm-librdmacm1", "librdmacm1"], told)
+
+
+class Services(unittest.TestCase):
+    def test_all_that_github_runs(self):
+        sys.path.insert(0, str(ROOT / "tests/fabric"))
+        from ci import commands_of  # pylint: disable=import-outside-toplevel
+
+        path = ROOT / "docs/examples/ci/github.yml"
+        release = Docker.release(re.search(r"image: (\S+)", path.read_text(encoding="utf-8"))[1])
+        told = roots.enter(fresh_root(release), "\n".join([
+            "apt-get update >/dev/null; apt-get install -y -qq git >/dev/null",
+            "cd /root/purecm; git init -q; git add -A",
+            "git -c user.name=x -c user.email=x@example.org commit -qm tree",
+            "export PURECM_URL=file:///root/purecm; mkdir /root/work; cd /root/work",
+            *commands_of(path)]))
+        self.assertIn(PING, told)
+
+
+class Images(unittest.TestCase):
+    def test_the_image_of_the_examples(self):
+        docker = Docker("docs/examples/Dockerfile")
+        self.assertEqual(docker.stages[-1][0], "debian:stable-slim")
+        told = roots.enter(fresh_root(docker.release("debian:stable-slim")), docker.script(
+            "setpriv --reuid=nobody --regid=nogroup --clear-groups env HOME=/nonexistent "
+            f"{docker.entry} fabric run 'a&:rping -s -C 3 -v' 'b:rping -c -a 10.77.0.1 -C 3 -v'"))
+        self.assertIn(PING, told)
+
+    def test_the_devcontainer(self):
+        docker = Docker(".devcontainer/Dockerfile")
+        image = docker.stages[0][0]
+        created = json.loads(text(".devcontainer/devcontainer.json"))["postCreateCommand"]
+        told = roots.enter(fresh_root(docker.release(image)), docker.script(
+            f"cd /root/purecm\n{created}\nmeson test -C build --no-rebuild --suite unit"))
+        self.assertRegex(told, r"Fail: +0\b")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--only", help="tests whose names contain this")
+    args = parser.parse_args()
+    reason = roots.why_not("ten minutes")
+    if reason:
+        print(f"skipped: {reason}")
+        return roots.SKIPPED
+    with roots.folder_in_memory() as folder:
+        HERE["folder"] = folder
+        result = unittest.main(argv=sys.argv[:1] + (["-k", args.only] if args.only else []),
+                               exit=False).result
+    return roots.summary(result)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
