@@ -28,6 +28,7 @@
 #define OTHERS_MS     1000  /* for which another program may be starting cmportd */
 #define LOOK_AGAIN_MS 5 /* at first; on a slow host many that look are in the way of what comes */
 #define LOOK_MAX_MS   50
+#define HANG_UPS_MAX  40
 #define SEND_WAIT_S   1
 
 static int64_t now_ms(void)
@@ -121,6 +122,11 @@ static void read_started(struct search *search)
 		fd_close(&search->started);
 }
 
+static int longer(int look_ms)
+{
+	return 2 * look_ms < LOOK_MAX_MS ? 2 * look_ms : LOOK_MAX_MS;
+}
+
 static void wait_for_sign(struct search *search)
 {
 	struct pollfd poll_fd = { .fd = search->started, .events = POLLIN };
@@ -128,7 +134,7 @@ static void wait_for_sign(struct search *search)
 	poll(&poll_fd, search->started >= 0, search->look_ms);
 	if (search->started >= 0)
 		read_started(search);
-	search->look_ms = 2 * search->look_ms < LOOK_MAX_MS ? 2 * search->look_ms : LOOK_MAX_MS;
+	search->look_ms = longer(search->look_ms);
 	if (search->started >= 0 || search->turn == -EADDRINUSE)
 		search->sign_ms = now_ms();
 }
@@ -379,15 +385,23 @@ static int reach(struct portd_client *client, struct portd_why *why)
 int request_start(struct portd_client *client, bool resumes, struct portd_ids *ret_ids,
 		  struct portd_why *ret_why)
 {
-	int64_t until = now_ms() + CONNECT_MS;
-	int err;
+	int look_ms = LOOK_AGAIN_MS;
+	int i, err;
 
-	/* One that is about to leave may still take a connection that it will not serve. */
-	do {
+	/* One that is about to leave, or is killed, may still take a connection that it will not
+	 * serve. How long it takes to find the next one says nothing, hosts can be slow. */
+	for (i = 0; i <= HANG_UPS_MAX; i++) {
 		fd_close(&client->control_fd);
 		err = reach(client, ret_why);
 		if (!err)
 			err = hello(client, resumes, ret_ids, ret_why);
-	} while ((err == -EPIPE || err == -ECONNRESET) && now_ms() < until);
-	return err;
+		if (err != -EPIPE && err != -ECONNRESET)
+			return err;
+		poll(NULL, 0, look_ms);
+		look_ms = longer(look_ms);
+	}
+	snprintf(ret_why->text, sizeof(ret_why->text),
+		 "cmportd takes connections and hangs up; see `cmportd --verbose`, or set "
+		 "PURECM_PORTD=inline to do without");
+	return -ECONNREFUSED;
 }

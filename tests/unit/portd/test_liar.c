@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -28,6 +29,21 @@ static int reach_liar(int *ret_fd, struct portd_why *ret_why)
 	(void)ret_why;
 	*ret_fd = fcntl(ours[0], F_DUPFD_CLOEXEC, 0);
 	return *ret_fd < 0 ? -errno : 0;
+}
+
+static unsigned int n_hang_ups, n_reached;
+
+/* The first ones hang up before they have answered. */
+static int reach_hasty(int *ret_fd, struct portd_why *ret_why)
+{
+	int pair[2];
+
+	if (n_reached++ >= n_hang_ups)
+		return reach_liar(ret_fd, ret_why);
+	ck_assert(!socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair));
+	close(pair[1]);
+	*ret_fd = pair[0];
+	return 0;
 }
 
 static void set_up(void)
@@ -94,6 +110,24 @@ static unsigned int count_fds(void)
 }
 
 FIXTURE(set_up, tear_down);
+
+TEST(one_that_hangs_up_is_followed_by_one_that_serves)
+{
+	int fds[2] = { ours[1], new_page(LEASE_SEALS) };
+
+	n_hang_ups = 3;
+	answer(&(struct portd_reply){ .first = 0x10000, .count = 0x10000 }, fds);
+	ck_assert_int_eq(portd_client_open_by(&client, reach_hasty, &ids, &why), 0);
+	close(fds[1]);
+}
+
+TEST(one_that_only_hangs_up_is_given_up_and_named)
+{
+	n_hang_ups = UINT_MAX;
+	ck_assert_int_eq(portd_client_open_by(&client, reach_hasty, &ids, &why), -ECONNREFUSED);
+	ck_assert_uint_le(n_reached, 100);
+	ck_assert_ptr_nonnull(strstr(why.text, "hangs up"));
+}
 
 TEST(page_that_could_be_cut_short_is_refused)
 {
