@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reports changed link addresses of peers: see move.h. */
+/* Reports changed link addresses: see move.h. */
 #include "lib/conn/move.h"
 
 #include <errno.h>
@@ -9,40 +9,69 @@
 #include "lib/diag/failure.h"
 #include "lib/engine/engine.h"
 
+static bool is_alive(const struct id *id)
+{
+	return id->state != ID_DEVICE_REMOVAL && id->state != ID_DESTROYING;
+}
+
 static bool is_reached_by(const struct id *id, const struct net_event *event)
 {
-	return id->has_own_route && id->state != ID_DEVICE_REMOVAL && id->state != ID_DESTROYING &&
-	       id->path.route.ifindex == event->ifindex &&
+	return id->has_own_route && is_alive(id) && id->path.route.ifindex == event->ifindex &&
 	       addr_same_ip(&id->claim.peer, &event->addr);
 }
 
-/* The first change after the route was resolved tells which link address the route had. */
-static void report(struct id *id, const struct net_event *event)
+/* A request that was not accepted has nobody to tell. */
+static bool is_at(const struct id *id, const struct net_event *event)
 {
-	if (!id->has_moved)
-		memcpy(id->peer_hw, event->hw_before, sizeof(id->peer_hw));
-	id->has_moved = true;
-	if (memcmp(id->peer_hw, event->hw, sizeof(id->peer_hw)) == 0)
+	return id->path.gid.verbs && is_alive(id) && id->path.gid.ifindex == event->ifindex &&
+	       (id->state != ID_CONNECT || id->accepted);
+}
+
+/* The first change tells which link address it was before. Return: whether it is another now. */
+static bool differs(struct first_hw *first, const struct net_event *event)
+{
+	if (!first->is_known)
+		memcpy(first->hw, event->hw_before, sizeof(first->hw));
+	first->is_known = true;
+	return memcmp(first->hw, event->hw, sizeof(first->hw)) != 0;
+}
+
+static void tell_of_peer(struct id *id, const struct net_event *event)
+{
+	if (!is_reached_by(id, event) || !differs(&id->peer_hw, event))
 		return;
-	failure_of_move(id, id->peer_hw, event->hw);
+	failure_of_move(id, id->peer_hw.hw, event->hw);
 	id_notify(id, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
 }
 
-void move_report(const struct net_event *event)
+static void tell_of_interface(struct id *id, const struct net_event *event)
+{
+	if (is_at(id, event) && differs(&id->own_hw, event))
+		id_notify(id, RDMA_CM_EVENT_ADDR_CHANGE, 0);
+}
+
+static void tell_all(const struct net_event *event,
+		     void (*tell)(struct id *id, const struct net_event *event))
 {
 	static const uint8_t unknown[NET_ETHERNET_HW_BYTES];
 	struct engine *engine;
 	struct list *node;
-	struct id *id;
 
-	if (memcmp(event->hw, unknown, sizeof(unknown)) == 0 ||
-	    !kernel_running_habits()->reports_moves)
+	if (memcmp(event->hw, unknown, sizeof(unknown)) == 0)
 		return;
 	engine = engine_lock();
-	list_for_each (node, &engine->ids) {
-		id = container_of(node, struct id, link);
-		if (is_reached_by(id, event))
-			report(id, event);
-	}
+	list_for_each (node, &engine->ids)
+		tell(container_of(node, struct id, link), event);
 	engine_unlock();
+}
+
+void move_of_peer(const struct net_event *event)
+{
+	if (kernel_running_habits()->reports_moves)
+		tell_all(event, tell_of_peer);
+}
+
+void move_of_interface(const struct net_event *event)
+{
+	tell_all(event, tell_of_interface);
 }

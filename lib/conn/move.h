@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A peer's link address changes: its bond fails over, or another host takes its IP address.
- *
- * The kernel's connection manager reports that since Linux 6.0 to each id whose route was resolved
- * here, in every later state. The event changes no state: a connection stays connected.
+ * Link addresses change: a bond fails over, at this host or at the peer, or another host takes the
+ * peer's IP address. The events change no state: a connection stays connected.
  */
 #ifndef LIB_CONN_MOVE_H
 #define LIB_CONN_MOVE_H
@@ -11,12 +9,22 @@
 #include "lib/net/netlink.h"
 
 /**
- * move_report() - report the new link address of a neighbour to its ids; no lock is held
+ * move_of_peer() - report the new link address of a neighbour to its ids; no lock is held
  * @event: of a neighbour; ignored unless a link address of Ethernet has changed
  *
- * An id that resolved its route to this neighbour gets RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT,
- * unless the link address is the one that the neighbour had when the route was resolved.
+ * As the kernel's connection manager since Linux 6.0: an id that resolved its route to this
+ * neighbour gets RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT, unless the link address is the one that the
+ * neighbour had when the route was resolved.
  */
-void move_report(const struct net_event *event);
+void move_of_peer(const struct net_event *event);
+
+/**
+ * move_of_interface() - report the new link address of a bond to its ids; no lock is held
+ * @event: of an interface; ignored unless it is a bond whose link address has changed
+ *
+ * An id whose address is the bond's gets RDMA_CM_EVENT_ADDR_CHANGE, 0, unless the link address is
+ * the one that the bond had when the id got its address.
+ */
+void move_of_interface(const struct net_event *event);
 
 #endif

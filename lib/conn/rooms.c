@@ -59,7 +59,7 @@ static int start_rooms(void)
 static void neighbour_changed(const struct net_event *event)
 {
 	resolve_neigh_changed(event);
-	move_report(event);
+	move_of_peer(event);
 }
 
 static void rooms_after_fork(void)
@@ -76,6 +76,7 @@ static const struct engine_rooms above_engine = {
 	.stop = hotplug_stop,
 	.report = report_handle,
 	.neighbour_changed = neighbour_changed,
+	.interface_changed = move_of_interface,
 	.interfaces_changed = listen_extend,
 	.expire = resolve_expire,
 	.before_sleep = host_before_sleep,

@@ -40,7 +40,7 @@ static void announce_route(struct id *id)
 {
 	id->state = ID_ROUTE_RESOLVED;
 	id->has_own_route = true;
-	id->has_moved = false;
+	id->peer_hw.is_known = false;
 	id_notify_taken(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0, route_taken);
 }
 

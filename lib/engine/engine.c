@@ -191,8 +191,11 @@ static void net_changed(const struct net_event *event, void *arg)
 	case NET_CHANGE_NEIGH:
 		rooms->neighbour_changed(event);
 		break;
-	case NET_CHANGE_ADDR:
 	case NET_CHANGE_LINK:
+		rooms->interface_changed(event);
+		*interfaces = true;
+		break;
+	case NET_CHANGE_ADDR:
 	case NET_CHANGE_LOST:
 		*interfaces = true;
 		break;

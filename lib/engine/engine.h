@@ -44,6 +44,7 @@ struct engine_rooms {
 		       const struct cm_msg *msg);
 	/* The others are called in the engine's thread, without the lock. */
 	void (*neighbour_changed)(const struct net_event *event);
+	void (*interface_changed)(const struct net_event *event);
 	void (*interfaces_changed)(void); /* ports may have come, or their GIDs changed */
 	void (*expire)(struct cm_time now);
 	void (*before_sleep)(void); /* before the thread sleeps */

@@ -51,6 +51,12 @@ struct id_options {
 	struct cm_waits waits;
 };
 
+/* A link address as it was when it was found, once it has become another. */
+struct first_hw {
+	bool is_known;
+	uint8_t hw[NET_ETHERNET_HW_BYTES];
+};
+
 struct id {
 	struct rdma_cm_id pub; /* first */
 	enum id_state state;
@@ -62,12 +68,11 @@ struct id {
 	uint32_t claim_id; /* cmportd's name for it; 0 if there is none, or on a leased port */
 	bool binding;	   /* a port is being asked for */
 	struct id_options option;
-	struct path path;   /* known as far as its address is bound or resolved */
-	bool has_own_route; /* rdma_resolve_route() found its path */
-	bool has_moved;	    /* its peer, since then; peer_hw is known */
-	uint8_t peer_hw[NET_ETHERNET_HW_BYTES]; /* the peer's link address when the path was found
-						 */
-	struct path *alternate; /* of the request, where its queue pair may migrate to; or NULL */
+	struct path path;	 /* known as far as its address is bound or resolved */
+	bool has_own_route;	 /* rdma_resolve_route() found its path */
+	struct first_hw peer_hw; /* of the peer, when that was */
+	struct first_hw own_hw;	 /* of the interface of path.gid */
+	struct path *alternate;	 /* of the request, where its queue pair may migrate to; or NULL */
 
 	struct cm_conn *conn; /* NULL before connect, and for listeners */
 	struct cm_time born;

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #define IFACES_MAX 64
+#define BONDS_MAX  8 /* what more there are change their link addresses unseen */
 
 struct own_addr {
 	struct net_ip ip;
@@ -31,6 +32,13 @@ static struct {
 	size_t n_addrs_max;
 	bool addrs_valid;
 } cache;
+
+/* Which link address a bond had when it was seen last. Never flushed: who has one of its addresses
+ * is to hear of another, whatever else has changed before. */
+static struct bond {
+	unsigned int ifindex; /* 0: free */
+	uint8_t hw[NET_ETHERNET_HW_BYTES];
+} bonds[BONDS_MAX];
 
 void net_iface_flush(void)
 {
@@ -52,17 +60,63 @@ static void take_egress(struct nlattr *list, struct net_iface *iface)
 	}
 }
 
+static struct bond *bond_of(unsigned int ifindex)
+{
+	struct bond *bond = bonds;
+
+	while (bond < bonds + BONDS_MAX && bond->ifindex != ifindex)
+		bond++;
+	return bond < bonds + BONDS_MAX ? bond : NULL;
+}
+
+static void learn_bond(const struct net_iface *iface)
+{
+	struct bond *bond = bond_of(iface->ifindex);
+
+	if (!bond)
+		bond = bond_of(0);
+	if (!bond || iface->hw_bytes != sizeof(bond->hw))
+		return;
+	bond->ifindex = iface->ifindex;
+	memcpy(bond->hw, iface->hw_addr, sizeof(bond->hw));
+}
+
+void net_iface_announced(struct nlmsghdr *hdr, struct net_event *event)
+{
+	struct nlattr *attr[IFLA_MAX + 1];
+	struct bond *bond;
+
+	net_iface_flush();
+	if (nlmsg_parse(hdr, sizeof(struct ifinfomsg), attr, IFLA_MAX, NULL) < 0)
+		return;
+	event->ifindex = ((struct ifinfomsg *)nlmsg_data(hdr))->ifi_index;
+	bond = bond_of(event->ifindex);
+	if (!bond || !attr[IFLA_ADDRESS] || nla_len(attr[IFLA_ADDRESS]) != sizeof(bond->hw))
+		return;
+	if (hdr->nlmsg_type == RTM_DELLINK)
+		bond->ifindex = 0;
+	if (!memcmp(bond->hw, nla_data(attr[IFLA_ADDRESS]), sizeof(bond->hw)))
+		return;
+	memcpy(event->hw_before, bond->hw, sizeof(bond->hw));
+	memcpy(bond->hw, nla_data(attr[IFLA_ADDRESS]), sizeof(bond->hw));
+	memcpy(event->hw, bond->hw, sizeof(bond->hw));
+}
+
 /* A veth has a link, too, but that is no interface below it. */
 static void take_kind(struct nlattr **attr, struct net_iface *iface)
 {
 	struct nlattr *info[IFLA_INFO_MAX + 1], *vlan[IFLA_VLAN_MAX + 1];
 	const struct nlattr *kind;
 
-	if (!attr[IFLA_LINKINFO] || !attr[IFLA_LINK] || nla_len(attr[IFLA_LINK]) < 4 ||
+	if (!attr[IFLA_LINKINFO] ||
 	    nla_parse_nested(info, IFLA_INFO_MAX, attr[IFLA_LINKINFO], NULL) < 0 ||
 	    !info[IFLA_INFO_KIND])
 		return;
 	kind = info[IFLA_INFO_KIND];
+	if (!nla_strcmp(kind, "bond"))
+		learn_bond(iface);
+	if (!attr[IFLA_LINK] || nla_len(attr[IFLA_LINK]) < 4)
+		return;
 	iface->is_vlan = !nla_strcmp(kind, "vlan");
 	if (!attr[IFLA_LINK_NETNSID] &&
 	    (iface->is_vlan || !nla_strcmp(kind, "macvlan") || !nla_strcmp(kind, "ipvlan")))

@@ -101,6 +101,10 @@ bool net_neigh_announced(struct nlmsghdr *hdr, struct net_event *event);
 /** net_neigh_is_known() - net_neigh_state() is KNOWN, as far as was announced; lock held. */
 bool net_neigh_is_known(const struct net_route *route);
 
+/** net_iface_announced() - forget all of them; fill @event's index and link addresses; lock held.
+ */
+void net_iface_announced(struct nlmsghdr *hdr, struct net_event *event);
+
 /** net_iface_fetch() - net_iface_get() with the lock held. */
 int net_iface_fetch(unsigned int ifindex, struct net_iface *ret);
 

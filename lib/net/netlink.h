@@ -176,7 +176,9 @@ struct net_event {
 	enum net_neigh neigh; /* NEIGH: its state now */
 	bool hw_changed;      /* NEIGH: it had another link address when net_neigh_state() was
 			       * asked about it; of neighbours never asked about, always false */
-	uint8_t hw_before[NET_ETHERNET_HW_BYTES]; /* NEIGH: of Ethernet, if it changed; else zero */
+	/* NEIGH: of Ethernet, if it changed; LINK: likewise of a bond that was looked up; else zero
+	 */
+	uint8_t hw_before[NET_ETHERNET_HW_BYTES];
 	uint8_t hw[NET_ETHERNET_HW_BYTES];
 };
 

@@ -202,9 +202,7 @@ static void take_announcement(struct nlmsghdr *hdr)
 	case RTM_NEWLINK:
 	case RTM_DELLINK:
 		event.change = NET_CHANGE_LINK;
-		if (nlmsg_valid_hdr(hdr, sizeof(struct ifinfomsg)))
-			event.ifindex = ((struct ifinfomsg *)nlmsg_data(hdr))->ifi_index;
-		net_iface_flush();
+		net_iface_announced(hdr, &event);
 		count_change();
 		break;
 	case RTM_NEWQDISC:

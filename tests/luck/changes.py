@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Addresses that come and go, and a link that goes down, under living ids."""
 import time
+import types
 
 from lucklib import Skip, check, same
 from removal import PEER_PORT, PORT, begin, dial, establish, listen, reach
@@ -9,6 +10,7 @@ MORE = "10.77.0.77"
 QUIET_MS = 1500
 PATIENCE_MS = 60000
 TRIES = 4
+GIVES_UP = "UNREACHABLE waiting"  # which may also take its time
 REPEATED_S = 8  # by then stock and we have repeated a REQ that has no answer
 
 
@@ -116,6 +118,57 @@ def ids_see_the_same_of_a_peer_with_another_link_address_as_with_stock(bench):
         hw = there.run("cat /sys/class/net/eth0/address", check=True).stdout.strip()
         neighbour(here, there, hw)
     both(bench, change, restore)
+
+
+class Bond:
+    """A bond whose link address is that of its active slave, of two macvlans, and on it an RDMA
+    device; the peer has an address in its subnet. Both are objects with an addr4."""
+
+    addr4, slaves = "10.83.0.1", ("mac1", "mac2")
+
+    def __init__(self, guest, peer):
+        self.guest = guest
+        self.there = peer
+        self.peer = types.SimpleNamespace(addr4="10.83.0.2")
+
+    def __enter__(self):
+        self.there.run(f"ip address add {self.peer.addr4}/24 dev eth0", check=True)
+        self.guest.run(
+            "set -e; modprobe macvlan; modprobe bonding max_bonds=0; "
+            "sysctl -q net.ipv4.conf.all.arp_ignore=1; "
+            "ip link add bond0 type bond mode active-backup fail_over_mac active miimon 50; "
+            + "".join(f"ip link add link eth0 name {slave} type macvlan mode bridge; "
+                      f"ip link set {slave} master bond0; " for slave in self.slaves)
+            + f"ip link set bond0 up; ip address add {self.addr4}/24 dev bond0; "
+            "rdma link add rxe1 type rxe netdev bond0", check=True)
+        self.guest.wait_for("grep -q 0a53:0001 /sys/class/infiniband/rxe1/ports/1/gids/*", 30)
+        return self
+
+    def fail_over(self, slave):
+        self.guest.run(f"ip link set bond0 type bond active_slave {slave}", check=True)
+
+    def __exit__(self, *args):
+        self.guest.run("rdma link del rxe1; ip link del bond0; ip link del mac1; ip link del mac2")
+        self.there.run(f"ip address del {self.peer.addr4}/24 dev eth0")
+
+
+def after_failovers(bench, here, there):
+    """Return what ids of here see of each failover of the bond that they use."""
+    with Bond(here, there) as bond, bench.agent(here) as agent, bench.agent(there) as peer:
+        living_ids(agent, bond, peer, bond.peer)
+        seen = []
+        for slave in ("mac2", "mac1", "mac2"):
+            bond.fail_over(slave)
+            seen.append([event for event in all_events(agent) if not event.startswith(GIVES_UP)])
+        agent.stop()
+        return seen
+
+
+@check("changes")
+def ids_see_the_same_of_a_bond_that_fails_over_as_with_stock(bench):
+    bench.modes("stock", "purecm")
+    stock = after_failovers(bench, bench.a, bench.b)
+    same(after_failovers(bench, bench.b, bench.a), stock)
 
 
 @check("changes", long=True)

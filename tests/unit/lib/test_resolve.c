@@ -262,7 +262,7 @@ static void announce_move(uint8_t from, uint8_t to)
 		.hw = { 2, [5] = to  }
 	};
 
-	move_report(&event);
+	move_of_peer(&event);
 }
 
 static void resolve_route(void)
@@ -305,6 +305,47 @@ TEST(peer_of_an_older_kernel_moves_without_a_word)
 	setenv("PURECM_FABRIC_KERNEL", "5.15.0", 1);
 	resolve_route();
 	announce_move(1, 2);
+	rig_expect_nothing();
+}
+
+/* --- bonds that fail over --------------------------------------------------------- */
+
+static void announce_failover(uint8_t from, uint8_t to)
+{
+	struct net_event event = {
+		.change = NET_CHANGE_LINK,
+		.ifindex = FAKE_IFINDEX,
+		.hw_before = {2,  [5] = from},
+		.hw = { 2, [5] = to  }
+	};
+
+	move_of_interface(&event);
+}
+
+TEST(id_with_an_address_hears_when_its_interface_fails_over)
+{
+	ck_assert_int_eq(resolve(), 0);
+	rig_expect(RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	announce_failover(1, 2);
+	rig_expect(RDMA_CM_EVENT_ADDR_CHANGE, 0);
+	announce_failover(2, 1);
+	rig_expect_nothing();
+	announce_failover(1, 2);
+	rig_expect(RDMA_CM_EVENT_ADDR_CHANGE, 0);
+}
+
+TEST(id_that_is_only_bound_hears_when_its_interface_fails_over)
+{
+	union addr us = rig_own(0);
+
+	ck_assert_int_eq(rdma_bind_addr(&id->pub, &us.sa), 0);
+	announce_failover(1, 2);
+	rig_expect(RDMA_CM_EVENT_ADDR_CHANGE, 0);
+}
+
+TEST(id_without_an_address_hears_of_no_failover)
+{
+	announce_failover(1, 2);
 	rig_expect_nothing();
 }
 
