@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Runs the suites of a build folder, two at a time, and counts single tests; for tools/check,
+"""Runs the suites of a build folder, some at a time, and counts single tests; for tools/check,
 which has built the folder.
 
 A Meson test counts as what its program says: Check's "N%: Checks: N, Failures: N, Errors: N", or
@@ -24,7 +24,7 @@ import time
 FAST = ("style", "unit", "abi", "judge", "fabric")
 LAB = ("luck", "lab", "parity")
 LABS_AT_ONCE = 2  # each boots two hosts, which leave a core idle now and then
-SUITES_AT_ONCE = 2  # before the lab; many tests wait, and some suites have one that is long
+SUITES_AT_ONCE = 3  # before the lab; many tests wait, and some suites have one that is long
 LONG = ("bench", "long")
 # What runs a suite of another build folder again.
 AGAIN = {"sanitize": "unit --sanitize", "fuzz": "style --fuzz"}

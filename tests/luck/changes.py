@@ -100,12 +100,12 @@ def give_address(here, _):
     here.wait_for("grep -q ffff:0a4d /sys/class/infiniband/rxe0/ports/1/gids/*", 30)
 
 
-@check("changes")
+@check("changes", long=True)
 def ids_see_the_same_of_an_address_that_goes_as_with_stock(bench):
     both(bench, take_address, give_address)
 
 
-@check("changes")
+@check("changes", long=True)
 def ids_see_the_same_of_a_peer_with_another_link_address_as_with_stock(bench):
     def neighbour(here, there, hw):
         here.run(f"ip neighbour replace {there.addr4} lladdr {hw} dev eth0 nud permanent",
@@ -164,7 +164,7 @@ def after_failovers(bench, here, there):
         return seen
 
 
-@check("changes")
+@check("changes", long=True)
 def ids_see_the_same_of_a_bond_that_fails_over_as_with_stock(bench):
     bench.modes("stock", "purecm")
     stock = after_failovers(bench, bench.a, bench.b)
