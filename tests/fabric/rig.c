@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-#define WAIT_MS	  5000
+#define WAIT_MS	  30000
 #define NONE_MS	  20
 #define DEPTH	  64
 #define GID_INDEX 1

@@ -61,7 +61,7 @@ void rig_post(struct end *end, struct ibv_send_wr *wr);
 struct ibv_send_wr rig_wr(struct rig *rig, enum ibv_wr_opcode opcode, struct ibv_sge *sge,
 			  uint32_t bytes);
 
-/** rig_wait() - the next completion, for 5 s at most; the test fails if its status is another. */
+/** rig_wait() - the next completion, for 30 s at most; the test fails if its status is another. */
 struct ibv_wc rig_wait(struct ibv_cq *cq, enum ibv_wc_status status);
 
 /** rig_none() - nothing completes, for 20 ms. */

@@ -4,11 +4,11 @@
  * soft fabric: tests/fabric/meson.build.
  */
 #include <arpa/inet.h>
-#include <check.h>
 #include <errno.h>
 #include <stdlib.h>
 
 #include "tests/fabric/rig.h"
+#include "tests/unit/test.h"
 
 static void fill(char *memory, size_t bytes, unsigned int seed)
 {
@@ -18,7 +18,7 @@ static void fill(char *memory, size_t bytes, unsigned int seed)
 		memory[i] = (char)(seed = seed * 1103515245 + 12345);
 }
 
-START_TEST(send_arrives_with_its_immediate)
+TEST_LOOP(send_arrives_with_its_immediate, 0, 2)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -40,9 +40,8 @@ START_TEST(send_arrives_with_its_immediate)
 	ck_assert_int_eq(rig_wait(rig.a.cq, IBV_WC_SUCCESS).opcode, IBV_WC_SEND);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(long_write_and_read_bring_the_same_bytes)
+TEST(long_write_and_read_bring_the_same_bytes)
 {
 	char *copy = malloc(RIG_BYTES);
 	struct ibv_send_wr wr;
@@ -63,9 +62,8 @@ START_TEST(long_write_and_read_bring_the_same_bytes)
 	free(copy);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(write_with_immediate_takes_a_receive)
+TEST(write_with_immediate_takes_a_receive)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -81,9 +79,8 @@ START_TEST(write_with_immediate_takes_a_receive)
 	ck_assert_int_eq(wc.opcode, IBV_WC_RECV_RDMA_WITH_IMM);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(atomics_return_what_was_there)
+TEST(atomics_return_what_was_there)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -108,9 +105,8 @@ START_TEST(atomics_return_what_was_there)
 	ck_assert_uint_eq(*there, 1);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(inline_data_is_taken_when_it_is_posted)
+TEST(inline_data_is_taken_when_it_is_posted)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -128,9 +124,8 @@ START_TEST(inline_data_is_taken_when_it_is_posted)
 	ck_assert_int_eq(memcmp(rig.b.memory, "abc", 3), 0);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(unsignaled_sends_leave_no_completion)
+TEST(unsignaled_sends_leave_no_completion)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -146,7 +141,6 @@ START_TEST(unsignaled_sends_leave_no_completion)
 	ck_assert_uint_eq(rig_wait(rig.a.cq, IBV_WC_SUCCESS).wr_id, 8);
 	rig_close(&rig);
 }
-END_TEST
 
 /* --- what is refused ----------------------------------------------------- */
 
@@ -174,7 +168,7 @@ static void expect_failure(struct rig *rig, struct ibv_send_wr *wr, enum ibv_wc_
 	ck_assert_int_eq(attr.qp_state, IBV_QPS_ERR);
 }
 
-START_TEST(write_past_the_end_is_a_remote_access_error)
+TEST(write_past_the_end_is_a_remote_access_error)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -186,9 +180,8 @@ START_TEST(write_past_the_end_is_a_remote_access_error)
 	expect_failure(&rig, &wr, IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(unknown_key_is_a_remote_access_error)
+TEST(unknown_key_is_a_remote_access_error)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -200,7 +193,6 @@ START_TEST(unknown_key_is_a_remote_access_error)
 	expect_failure(&rig, &wr, IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
 	rig_close(&rig);
 }
-END_TEST
 
 static const struct {
 	unsigned int granted;
@@ -211,7 +203,7 @@ static const struct {
 	{ IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ,  IBV_WR_ATOMIC_FETCH_AND_ADD},
 };
 
-START_TEST(access_that_was_not_granted_is_a_remote_access_error)
+TEST_LOOP(access_that_was_not_granted_is_a_remote_access_error, 0, 3)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -222,9 +214,8 @@ START_TEST(access_that_was_not_granted_is_a_remote_access_error)
 	expect_failure(&rig, &wr, IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(crooked_atomic_is_an_invalid_request)
+TEST(crooked_atomic_is_an_invalid_request)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -236,9 +227,8 @@ START_TEST(crooked_atomic_is_an_invalid_request)
 	expect_failure(&rig, &wr, IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(send_that_does_not_fit_fails_at_both_ends)
+TEST(send_that_does_not_fit_fails_at_both_ends)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -252,9 +242,8 @@ START_TEST(send_that_does_not_fit_fails_at_both_ends)
 	rig_wait(rig.a.cq, IBV_WC_REM_INV_REQ_ERR);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(own_memory_without_a_key_is_a_local_protection_error)
+TEST(own_memory_without_a_key_is_a_local_protection_error)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -271,9 +260,8 @@ START_TEST(own_memory_without_a_key_is_a_local_protection_error)
 	ck_assert_uint_eq(rig_wait(rig.a.cq, IBV_WC_LOC_PROT_ERR).wr_id, 2);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(nothing_may_be_written_or_read_without_bytes_or_key)
+TEST_LOOP(nothing_may_be_written_or_read_without_bytes_or_key, 0, 2)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -286,11 +274,10 @@ START_TEST(nothing_may_be_written_or_read_without_bytes_or_key)
 	rig_wait(rig.a.cq, IBV_WC_SUCCESS);
 	rig_close(&rig);
 }
-END_TEST
 
 /* --- who is slow, or gone ------------------------------------------------ */
 
-START_TEST(receiver_that_is_not_ready_is_tried_again)
+TEST_LOOP(receiver_that_is_not_ready_is_tried_again, 0, 2)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -305,9 +292,8 @@ START_TEST(receiver_that_is_not_ready_is_tried_again)
 	rig_wait(rig.a.cq, IBV_WC_SUCCESS);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(receiver_that_is_never_ready_is_given_up)
+TEST_LOOP(receiver_that_is_never_ready_is_given_up, 0, 2)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -320,9 +306,8 @@ START_TEST(receiver_that_is_never_ready_is_given_up)
 	rig_wait(rig.a.cq, IBV_WC_RNR_RETRY_EXC_ERR);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(peer_that_does_not_answer_is_given_up)
+TEST(peer_that_does_not_answer_is_given_up)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -336,7 +321,6 @@ START_TEST(peer_that_does_not_answer_is_given_up)
 	rig_wait(rig.a.cq, IBV_WC_RETRY_EXC_ERR);
 	rig_close(&rig);
 }
-END_TEST
 
 static void drain(struct end *end)
 {
@@ -357,7 +341,7 @@ static bool is_draining(struct end *end)
 }
 
 /* IBTA vol. 1, 10.3.1.5: what was begun is carried on, also when it has to be repeated. */
-START_TEST(send_queue_is_drained_before_it_is_told)
+TEST(send_queue_is_drained_before_it_is_told)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS };
 	struct ibv_send_wr wr;
@@ -383,9 +367,8 @@ START_TEST(send_queue_is_drained_before_it_is_told)
 	ck_assert_uint_eq(rig_wait(rig.a.cq, IBV_WC_SUCCESS).wr_id, 2);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(send_queue_with_nothing_begun_is_drained_at_once)
+TEST_LOOP(send_queue_with_nothing_begun_is_drained_at_once, 0, 2)
 {
 	struct rig rig;
 
@@ -394,33 +377,6 @@ START_TEST(send_queue_with_nothing_begun_is_drained_at_once)
 	rig_event(&rig, IBV_EVENT_SQ_DRAINED);
 	ck_assert(!is_draining(&rig.a));
 	rig_close(&rig);
-}
-END_TEST
-
-static TCase *refusals(void)
-{
-	TCase *tcase = tcase_create("refusals");
-
-	tcase_add_test(tcase, write_past_the_end_is_a_remote_access_error);
-	tcase_add_test(tcase, unknown_key_is_a_remote_access_error);
-	tcase_add_loop_test(tcase, access_that_was_not_granted_is_a_remote_access_error, 0, 3);
-	tcase_add_test(tcase, crooked_atomic_is_an_invalid_request);
-	tcase_add_test(tcase, send_that_does_not_fit_fails_at_both_ends);
-	tcase_add_test(tcase, own_memory_without_a_key_is_a_local_protection_error);
-	tcase_add_loop_test(tcase, nothing_may_be_written_or_read_without_bytes_or_key, 0, 2);
-	return tcase;
-}
-
-static TCase *delays(void)
-{
-	TCase *tcase = tcase_create("delays");
-
-	tcase_add_loop_test(tcase, receiver_that_is_not_ready_is_tried_again, 0, 2);
-	tcase_add_loop_test(tcase, receiver_that_is_never_ready_is_given_up, 0, 2);
-	tcase_add_test(tcase, peer_that_does_not_answer_is_given_up);
-	tcase_add_test(tcase, send_queue_is_drained_before_it_is_told);
-	tcase_add_loop_test(tcase, send_queue_with_nothing_begun_is_drained_at_once, 0, 2);
-	return tcase;
 }
 
 /* --- atomic writes ------------------------------------------------------- */
@@ -433,7 +389,7 @@ static struct ibv_send_wr atomic_write(struct rig *rig, struct ibv_sge *sge, uin
 	return wr;
 }
 
-START_TEST(atomic_write_stores_eight_bytes)
+TEST(atomic_write_stores_eight_bytes)
 {
 	struct ibv_device_attr_ex device;
 	struct ibv_send_wr wr;
@@ -451,9 +407,8 @@ START_TEST(atomic_write_stores_eight_bytes)
 	ck_assert_int_eq(memcmp(rig.a.memory, "elephant", 8), 0);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(atomic_writes_and_reads_keep_their_order)
+TEST(atomic_writes_and_reads_keep_their_order)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -476,9 +431,8 @@ START_TEST(atomic_writes_and_reads_keep_their_order)
 		ck_assert_int_eq(memcmp(rig.a.memory + 8 * i, rig.a.memory + 8 * i - 8, 8), 0);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(crooked_atomic_write_is_an_invalid_request)
+TEST(crooked_atomic_write_is_an_invalid_request)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -491,9 +445,8 @@ START_TEST(crooked_atomic_write_is_an_invalid_request)
 	rig_event(&rig, IBV_EVENT_QP_REQ_ERR);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(atomic_write_needs_the_access_of_a_write)
+TEST(atomic_write_needs_the_access_of_a_write)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -507,9 +460,8 @@ START_TEST(atomic_write_needs_the_access_of_a_write)
 	rig_event(&rig, IBV_EVENT_QP_ACCESS_ERR);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(atomic_write_is_of_eight_bytes)
+TEST(atomic_write_is_of_eight_bytes)
 {
 	struct ibv_send_wr *bad, wr;
 	struct ibv_sge sge;
@@ -520,9 +472,8 @@ START_TEST(atomic_write_is_of_eight_bytes)
 	ck_assert_int_eq(ibv_post_send(rig.a.qp, &wr, &bad), EINVAL);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(function_of_an_extended_queue_pair_writes_atomically)
+TEST(function_of_an_extended_queue_pair_writes_atomically)
 {
 	struct ibv_qp_ex *ex;
 	struct rig rig;
@@ -536,42 +487,4 @@ START_TEST(function_of_an_extended_queue_pair_writes_atomically)
 	rig_wait(rig.a.cq, IBV_WC_SUCCESS);
 	ck_assert_int_eq(memcmp(rig.b.memory, "elephant", 8), 0);
 	rig_close(&rig);
-}
-END_TEST
-
-static TCase *atomic_writes(void)
-{
-	TCase *tcase = tcase_create("atomic writes");
-
-	tcase_add_test(tcase, atomic_write_stores_eight_bytes);
-	tcase_add_test(tcase, atomic_writes_and_reads_keep_their_order);
-	tcase_add_test(tcase, crooked_atomic_write_is_an_invalid_request);
-	tcase_add_test(tcase, atomic_write_needs_the_access_of_a_write);
-	tcase_add_test(tcase, atomic_write_is_of_eight_bytes);
-	tcase_add_test(tcase, function_of_an_extended_queue_pair_writes_atomically);
-	return tcase;
-}
-
-int main(void)
-{
-	Suite *suite = suite_create("data");
-	TCase *tcase = tcase_create("bytes");
-	SRunner *runner;
-	int n_failed;
-
-	tcase_add_loop_test(tcase, send_arrives_with_its_immediate, 0, 2);
-	tcase_add_test(tcase, long_write_and_read_bring_the_same_bytes);
-	tcase_add_test(tcase, write_with_immediate_takes_a_receive);
-	tcase_add_test(tcase, atomics_return_what_was_there);
-	tcase_add_test(tcase, inline_data_is_taken_when_it_is_posted);
-	tcase_add_test(tcase, unsignaled_sends_leave_no_completion);
-	suite_add_tcase(suite, tcase);
-	suite_add_tcase(suite, refusals());
-	suite_add_tcase(suite, delays());
-	suite_add_tcase(suite, atomic_writes());
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	n_failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return n_failed ? 1 : 0;
 }

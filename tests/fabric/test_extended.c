@@ -4,7 +4,6 @@
  * thread and parent domains, timestamps, shared receive queues of another size. Runs on a host of a
  * soft fabric: tests/fabric/meson.build.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 #include <time.h>
 
 #include "tests/fabric/rig.h"
+#include "tests/unit/test.h"
 
 static const struct rig_config rc = { .type = IBV_QPT_RC };
 
@@ -38,7 +38,7 @@ static enum ibv_wc_status write_to_b(struct rig *rig)
 	return write_to(rig, rig->b.mr->rkey, (uintptr_t)rig->b.memory);
 }
 
-START_TEST(region_loses_the_access_that_it_is_registered_again_without)
+TEST(region_loses_the_access_that_it_is_registered_again_without)
 {
 	struct rig rig;
 
@@ -48,9 +48,8 @@ START_TEST(region_loses_the_access_that_it_is_registered_again_without)
 	ck_assert_int_eq(write_to_b(&rig), IBV_WC_REM_ACCESS_ERR);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(region_moves_to_other_memory_with_its_key)
+TEST(region_moves_to_other_memory_with_its_key)
 {
 	static char other[8];
 	struct rig rig;
@@ -74,9 +73,8 @@ START_TEST(region_moves_to_other_memory_with_its_key)
 	rig.b.memory = NULL;
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(region_moves_to_another_domain_and_back)
+TEST(region_moves_to_another_domain_and_back)
 {
 	struct ibv_pd *other;
 	struct rig rig;
@@ -91,7 +89,6 @@ START_TEST(region_moves_to_another_domain_and_back)
 	ck_assert_int_eq(ibv_dealloc_pd(other), 0);
 	rig_close(&rig);
 }
-END_TEST
 
 static const struct {
 	int flags;
@@ -105,7 +102,7 @@ static const struct {
 	{ IBV_REREG_MR_CHANGE_ACCESS,      8,	 IBV_ACCESS_REMOTE_WRITE, EINVAL},
 };
 
-START_TEST(region_stays_as_it_is_if_the_change_is_wrong)
+TEST_LOOP(region_stays_as_it_is_if_the_change_is_wrong, 0, (int)(sizeof(wrong) / sizeof(wrong[0])))
 {
 	struct rig rig;
 
@@ -118,7 +115,6 @@ START_TEST(region_stays_as_it_is_if_the_change_is_wrong)
 	ck_assert_int_eq(write_to_b(&rig), IBV_WC_SUCCESS);
 	rig_close(&rig);
 }
-END_TEST
 
 /* --- memory on demand ---------------------------------------------------- */
 
@@ -153,7 +149,7 @@ static void close_on_demand(struct rig *rig)
 	rig_close(rig);
 }
 
-START_TEST(memory_on_demand_need_not_be_there_when_it_is_registered)
+TEST(memory_on_demand_need_not_be_there_when_it_is_registered)
 {
 	char *pages = reserve();
 	struct rig rig;
@@ -169,9 +165,8 @@ START_TEST(memory_on_demand_need_not_be_there_when_it_is_registered)
 	ck_assert_int_eq(memcmp(pages, "elephant", 8), 0);
 	close_on_demand(&rig);
 }
-END_TEST
 
-START_TEST(memory_on_demand_that_may_not_be_written_is_a_remote_access_error)
+TEST_LOOP(memory_on_demand_that_may_not_be_written_is_a_remote_access_error, 0, 2)
 {
 	static const int protection[] = { PROT_NONE, FOR_READ };
 	char *pages = reserve();
@@ -183,9 +178,8 @@ START_TEST(memory_on_demand_that_may_not_be_written_is_a_remote_access_error)
 	ck_assert_int_eq(write_to_b(&rig), IBV_WC_REM_ACCESS_ERR);
 	close_on_demand(&rig);
 }
-END_TEST
 
-START_TEST(all_memory_may_be_registered_at_once)
+TEST(all_memory_may_be_registered_at_once)
 {
 	struct ibv_device_attr_ex device;
 	struct ibv_mr *all;
@@ -203,7 +197,6 @@ START_TEST(all_memory_may_be_registered_at_once)
 	ck_assert_int_eq(ibv_dereg_mr(all), 0);
 	rig_close(&rig);
 }
-END_TEST
 
 static const struct {
 	int protection, advice, flags, error;
@@ -218,7 +211,8 @@ static const struct {
 	{ FOR_BOTH,  IBV_ADVISE_MR_ADVICE_PREFETCH,	   1 << 5,		   EOPNOTSUPP},
 };
 
-START_TEST(advice_about_memory_on_demand_is_taken_or_refused)
+TEST_LOOP(advice_about_memory_on_demand_is_taken_or_refused, 0,
+	  (int)(sizeof(advised) / sizeof(advised[0])))
 {
 	char *pages = reserve();
 	struct ibv_sge sge = { .addr = (uintptr_t)pages, .length = 2 * PAGE };
@@ -237,11 +231,10 @@ START_TEST(advice_about_memory_on_demand_is_taken_or_refused)
 			 advised[_i].error);
 	close_on_demand(&rig);
 }
-END_TEST
 
 /* --- memory of the device ------------------------------------------------ */
 
-START_TEST(memory_of_the_device_is_written_by_its_key_and_read_by_copying)
+TEST(memory_of_the_device_is_written_by_its_key_and_read_by_copying)
 {
 	struct ibv_alloc_dm_attr attr = { .length = 64 };
 	char before[8] = "giraffe", after[8];
@@ -267,9 +260,8 @@ START_TEST(memory_of_the_device_is_written_by_its_key_and_read_by_copying)
 	ck_assert_int_eq(ibv_free_dm(dm), 0);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(memory_of_the_device_has_bounds)
+TEST(memory_of_the_device_has_bounds)
 {
 	struct ibv_alloc_dm_attr attr = { .length = 64 };
 	struct ibv_device_attr_ex device;
@@ -298,11 +290,10 @@ START_TEST(memory_of_the_device_has_bounds)
 	ck_assert_int_eq(errno, EINVAL);
 	rig_close(&rig);
 }
-END_TEST
 
 /* --- domains ------------------------------------------------------------- */
 
-START_TEST(parent_domain_is_its_protection_domain)
+TEST(parent_domain_is_its_protection_domain)
 {
 	struct ibv_parent_domain_init_attr init = { .comp_mask = 0 };
 	struct ibv_td_init_attr td_init = { .comp_mask = 0 };
@@ -324,9 +315,8 @@ START_TEST(parent_domain_is_its_protection_domain)
 	ck_assert_int_eq(ibv_dealloc_td(init.td), 0);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(domain_that_asks_for_too_much_is_refused)
+TEST(domain_that_asks_for_too_much_is_refused)
 {
 	struct ibv_parent_domain_init_attr init = { .comp_mask = 0 };
 	struct ibv_td_init_attr td_init = { .comp_mask = 1 };
@@ -345,11 +335,10 @@ START_TEST(domain_that_asks_for_too_much_is_refused)
 	ck_assert_int_eq(errno, EOPNOTSUPP);
 	rig_close(&rig);
 }
-END_TEST
 
 /* --- tables -------------------------------------------------------------- */
 
-START_TEST(gid_table_that_does_not_fit_is_an_error)
+TEST(gid_table_that_does_not_fit_is_an_error)
 {
 	struct ibv_gid_entry entries[64];
 	ssize_t n;
@@ -362,7 +351,6 @@ START_TEST(gid_table_that_does_not_fit_is_an_error)
 	ck_assert_int_eq(ibv_query_gid_table(rig.verbs, entries, (size_t)n - 1, 0), -EINVAL);
 	rig_close(&rig);
 }
-END_TEST
 
 /* --- completions --------------------------------------------------------- */
 
@@ -410,7 +398,7 @@ static void complete_one(struct ibv_qp *qp)
 	ck_assert_int_eq(ibv_modify_qp(qp, &attr, IBV_QP_STATE), 0);
 }
 
-START_TEST(completion_says_when_it_was_by_both_clocks)
+TEST(completion_says_when_it_was_by_both_clocks)
 {
 	struct ibv_poll_cq_attr poll = { .comp_mask = 0 };
 	time_t began = time(NULL);
@@ -438,7 +426,6 @@ START_TEST(completion_says_when_it_was_by_both_clocks)
 	ck_assert_int_eq(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
 	rig_close(&rig);
 }
-END_TEST
 
 /* --- shared receive queues ----------------------------------------------- */
 
@@ -459,7 +446,7 @@ static void send_empty(struct rig *rig)
 }
 
 /* Grown, or shrunk to what waits, after its oldest places were used once. */
-START_TEST(receives_keep_their_order_when_their_queue_changes_its_size)
+TEST_LOOP(receives_keep_their_order_when_their_queue_changes_its_size, 0, 2)
 {
 	static const uint32_t sizes[] = { 3, 200 };
 	struct ibv_srq_attr attr;
@@ -484,9 +471,8 @@ START_TEST(receives_keep_their_order_when_their_queue_changes_its_size)
 		rig_receive(&rig.b, i, 8);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(shared_receive_queue_does_not_shrink_below_what_it_holds)
+TEST(shared_receive_queue_does_not_shrink_below_what_it_holds)
 {
 	struct rig rig;
 	uint64_t i;
@@ -501,40 +487,4 @@ START_TEST(shared_receive_queue_does_not_shrink_below_what_it_holds)
 	ck_assert_int_eq(resize(&rig, 4, 4, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT), 0);
 	ck_assert_int_eq(resize(&rig, 3, 0, IBV_SRQ_MAX_WR), EINVAL);
 	rig_close(&rig);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("extended");
-	TCase *tcase = tcase_create("extended");
-	SRunner *runner;
-	int n_failed;
-
-	tcase_add_test(tcase, region_loses_the_access_that_it_is_registered_again_without);
-	tcase_add_test(tcase, region_moves_to_other_memory_with_its_key);
-	tcase_add_test(tcase, region_moves_to_another_domain_and_back);
-	tcase_add_loop_test(tcase, region_stays_as_it_is_if_the_change_is_wrong, 0,
-			    (int)(sizeof(wrong) / sizeof(wrong[0])));
-	tcase_add_test(tcase, memory_on_demand_need_not_be_there_when_it_is_registered);
-	tcase_add_loop_test(
-		tcase, memory_on_demand_that_may_not_be_written_is_a_remote_access_error, 0, 2);
-	tcase_add_test(tcase, all_memory_may_be_registered_at_once);
-	tcase_add_loop_test(tcase, advice_about_memory_on_demand_is_taken_or_refused, 0,
-			    (int)(sizeof(advised) / sizeof(advised[0])));
-	tcase_add_test(tcase, memory_of_the_device_is_written_by_its_key_and_read_by_copying);
-	tcase_add_test(tcase, memory_of_the_device_has_bounds);
-	tcase_add_test(tcase, parent_domain_is_its_protection_domain);
-	tcase_add_test(tcase, domain_that_asks_for_too_much_is_refused);
-	tcase_add_test(tcase, gid_table_that_does_not_fit_is_an_error);
-	tcase_add_test(tcase, completion_says_when_it_was_by_both_clocks);
-	tcase_add_loop_test(tcase, receives_keep_their_order_when_their_queue_changes_its_size, 0,
-			    2);
-	tcase_add_test(tcase, shared_receive_queue_does_not_shrink_below_what_it_holds);
-	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	n_failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return n_failed ? 1 : 0;
 }

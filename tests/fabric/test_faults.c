@@ -5,11 +5,11 @@
  * tests/fabric/meson.build.
  */
 #include <arpa/inet.h>
-#include <check.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "tests/fabric/rig.h"
+#include "tests/unit/test.h"
 
 #define N_SENDS	  500
 #define N_ATOMICS 200
@@ -18,7 +18,9 @@
 
 static const struct rig_config rc = { .type = IBV_QPT_RC };
 
-START_TEST(sends_arrive_once_and_in_order)
+TIME_LIMIT_S(60);
+
+TEST(sends_arrive_once_and_in_order)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -43,9 +45,8 @@ START_TEST(sends_arrive_once_and_in_order)
 	}
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(long_messages_arrive_whole)
+TEST(long_messages_arrive_whole)
 {
 	char *copy = malloc(RIG_BYTES);
 	struct ibv_send_wr wr;
@@ -69,9 +70,8 @@ START_TEST(long_messages_arrive_whole)
 	free(copy);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(atomics_happen_once)
+TEST(atomics_happen_once)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -89,7 +89,6 @@ START_TEST(atomics_happen_once)
 	ck_assert_uint_eq(*(uint64_t *)rig.b.memory, N_ATOMICS);
 	rig_close(&rig);
 }
-END_TEST
 
 static void connect_again(struct rig *rig, struct end *end, const struct end *peer)
 {
@@ -101,7 +100,7 @@ static void connect_again(struct rig *rig, struct end *end, const struct end *pe
 }
 
 /* Their numbers are the same in each life, so a response of a former one would fit. */
-START_TEST(atomics_of_a_former_life_are_forgotten)
+TEST(atomics_of_a_former_life_are_forgotten)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -122,7 +121,6 @@ START_TEST(atomics_of_a_former_life_are_forgotten)
 	}
 	rig_close(&rig);
 }
-END_TEST
 
 static void await_byte(const char *at, char wanted)
 {
@@ -135,7 +133,7 @@ static void await_byte(const char *at, char wanted)
 
 /* A program may answer in place of the last byte before the other end knows that it arrived; where
  * that is not acknowledged in time, it is repeated. */
-START_TEST(writes_are_stored_once)
+TEST(writes_are_stored_once)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -156,26 +154,4 @@ START_TEST(writes_are_stored_once)
 		ck_assert_int_eq(memcmp(rig.b.memory, answer, sizeof(answer)), 0);
 	}
 	rig_close(&rig);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("faults");
-	TCase *tcase = tcase_create("reliable");
-	SRunner *runner;
-	int n_failed;
-
-	tcase_set_timeout(tcase, 60);
-	tcase_add_test(tcase, sends_arrive_once_and_in_order);
-	tcase_add_test(tcase, long_messages_arrive_whole);
-	tcase_add_test(tcase, atomics_happen_once);
-	tcase_add_test(tcase, atomics_of_a_former_life_are_forgotten);
-	tcase_add_test(tcase, writes_are_stored_once);
-	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	n_failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return n_failed ? 1 : 0;
 }

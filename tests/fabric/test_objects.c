@@ -3,7 +3,6 @@
  * Objects and their rules: registration, states in which work may be posted, completion channels,
  * events, datagrams and groups. Runs on a host of a soft fabric: tests/fabric/meson.build.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -17,13 +16,14 @@
 #include <unistd.h>
 
 #include "tests/fabric/rig.h"
+#include "tests/unit/test.h"
 
 #define GRH_BYTES 40
 
 static const struct rig_config rc = { .type = IBV_QPT_RC };
 static const struct rig_config ud = { .type = IBV_QPT_UD };
 
-START_TEST(what_is_in_use_cannot_be_destroyed)
+TEST(what_is_in_use_cannot_be_destroyed)
 {
 	struct rig rig;
 
@@ -33,7 +33,6 @@ START_TEST(what_is_in_use_cannot_be_destroyed)
 	ck_assert_int_eq(ibv_destroy_comp_channel(rig.channel), EBUSY);
 	rig_close(&rig);
 }
-END_TEST
 
 static const struct {
 	unsigned int access;
@@ -44,7 +43,7 @@ static const struct {
 	{ 1u << 12,		    EINVAL},
 };
 
-START_TEST(access_that_makes_no_sense_is_not_registered)
+TEST_LOOP(access_that_makes_no_sense_is_not_registered, 0, 3)
 {
 	struct rig rig;
 
@@ -53,9 +52,8 @@ START_TEST(access_that_makes_no_sense_is_not_registered)
 	ck_assert_int_eq(errno, registrations[_i].error);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(memory_that_is_not_there_is_not_registered)
+TEST(memory_that_is_not_there_is_not_registered)
 {
 	char *memory = mmap(NULL, 8192, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct rig rig;
@@ -66,9 +64,8 @@ START_TEST(memory_that_is_not_there_is_not_registered)
 	ck_assert_int_eq(errno, EFAULT);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(work_is_posted_only_in_its_states)
+TEST(work_is_posted_only_in_its_states)
 {
 	struct ibv_recv_wr *bad_recv, recv_wr = { .num_sge = 0 };
 	struct ibv_send_wr *bad, wr;
@@ -87,9 +84,8 @@ START_TEST(work_is_posted_only_in_its_states)
 	ck_assert_int_eq(ibv_post_send(rig.a.qp, &wr, &bad), EINVAL);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(reset_forgets_without_a_word)
+TEST(reset_forgets_without_a_word)
 {
 	struct rig rig;
 
@@ -99,9 +95,8 @@ START_TEST(reset_forgets_without_a_word)
 	rig_none(rig.a.cq);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(error_flushes_what_waits_and_what_comes_later)
+TEST(error_flushes_what_waits_and_what_comes_later)
 {
 	struct rig rig;
 
@@ -113,9 +108,8 @@ START_TEST(error_flushes_what_waits_and_what_comes_later)
 	ck_assert_uint_eq(rig_wait(rig.a.cq, IBV_WC_WR_FLUSH_ERR).wr_id, 2);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(too_many_sends_are_refused_at_the_first_one_too_many)
+TEST(too_many_sends_are_refused_at_the_first_one_too_many)
 {
 	struct ibv_send_wr *bad, wr[65];
 	struct ibv_sge sge;
@@ -131,7 +125,6 @@ START_TEST(too_many_sends_are_refused_at_the_first_one_too_many)
 	ck_assert_ptr_eq(bad, &wr[64]);
 	rig_close(&rig);
 }
-END_TEST
 
 /* --- completion channels and events -------------------------------------- */
 
@@ -145,7 +138,7 @@ static bool channel_is_ready_within(struct rig *rig, int ms)
 	return poll(&ready, 1, ms) == 1;
 }
 
-START_TEST(channel_tells_of_the_next_completion_once)
+TEST(channel_tells_of_the_next_completion_once)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -167,9 +160,8 @@ START_TEST(channel_tells_of_the_next_completion_once)
 	ibv_ack_cq_events(cq, 1);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(solicited_only_means_solicited_or_failed)
+TEST(solicited_only_means_solicited_or_failed)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -187,9 +179,8 @@ START_TEST(solicited_only_means_solicited_or_failed)
 	ck_assert(channel_is_ready_within(&rig, READY_MAX_MS));
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(empty_channel_is_eagain_when_it_may_not_block)
+TEST(empty_channel_is_eagain_when_it_may_not_block)
 {
 	struct ibv_cq *cq;
 	struct rig rig;
@@ -201,9 +192,8 @@ START_TEST(empty_channel_is_eagain_when_it_may_not_block)
 	ck_assert_int_eq(errno, EAGAIN);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(full_completion_queue_is_an_event)
+TEST(full_completion_queue_is_an_event)
 {
 	struct rig rig;
 
@@ -215,9 +205,8 @@ START_TEST(full_completion_queue_is_an_event)
 	rig_event(&rig, IBV_EVENT_CQ_ERR);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(first_packet_before_rts_is_an_event)
+TEST(first_packet_before_rts_is_an_event)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -234,9 +223,8 @@ START_TEST(first_packet_before_rts_is_an_event)
 	rig_event(&rig, IBV_EVENT_COMM_EST);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(shared_queue_tells_when_it_runs_low)
+TEST(shared_queue_tells_when_it_runs_low)
 {
 	struct ibv_srq_attr attr = { .srq_limit = 2 };
 	struct ibv_send_wr wr;
@@ -252,7 +240,6 @@ START_TEST(shared_queue_tells_when_it_runs_low)
 	rig_event(&rig, IBV_EVENT_SRQ_LIMIT_REACHED);
 	rig_close(&rig);
 }
-END_TEST
 
 /* As `fabric port` says it. */
 static void order(const char *text)
@@ -275,7 +262,7 @@ static void open_device(struct rig *rig)
 	ibv_free_device_list(list);
 }
 
-START_TEST(port_tells_who_has_no_queue_pair)
+TEST(port_tells_who_has_no_queue_pair)
 {
 	struct rig rig;
 
@@ -286,10 +273,9 @@ START_TEST(port_tells_who_has_no_queue_pair)
 	rig_event(&rig, IBV_EVENT_PORT_ACTIVE);
 	ck_assert_int_eq(ibv_close_device(rig.verbs), 0);
 }
-END_TEST
 
 /* As programs do that become daemons: the device is open, and then they fork. */
-START_TEST(forked_child_has_a_device_that_works)
+TEST(forked_child_has_a_device_that_works)
 {
 	struct ibv_qp_init_attr init = {
 		.qp_type = IBV_QPT_RC, .cap = {1, 1, 1, 1, 0}
@@ -308,7 +294,6 @@ START_TEST(forked_child_has_a_device_that_works)
 	ck_assert_int_eq(status, 0);
 	ck_assert_int_eq(ibv_close_device(rig.verbs), 0);
 }
-END_TEST
 
 /* --- alternate paths ----------------------------------------------------- */
 
@@ -327,7 +312,7 @@ static int set_alternate(struct rig *rig, uint8_t port_num, uint16_t pkey_index,
 	return ibv_modify_qp(rig->a.qp, &attr, IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE);
 }
 
-START_TEST(alternate_path_is_looked_at_before_it_is_taken)
+TEST(alternate_path_is_looked_at_before_it_is_taken)
 {
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
@@ -342,7 +327,6 @@ START_TEST(alternate_path_is_looked_at_before_it_is_taken)
 	ck_assert_uint_eq(attr.alt_timeout, 14);
 	rig_close(&rig);
 }
-END_TEST
 
 /* --- datagrams ----------------------------------------------------------- */
 
@@ -357,7 +341,7 @@ static struct ibv_send_wr datagram(struct rig *rig, struct ibv_sge *sge, struct 
 	return wr;
 }
 
-START_TEST(datagram_comes_with_room_for_a_header_before_it)
+TEST(datagram_comes_with_room_for_a_header_before_it)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -379,9 +363,8 @@ START_TEST(datagram_comes_with_room_for_a_header_before_it)
 	ck_assert_int_eq(ibv_destroy_ah(ah), 0);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(datagram_with_another_key_is_lost)
+TEST(datagram_with_another_key_is_lost)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -399,9 +382,8 @@ START_TEST(datagram_with_another_key_is_lost)
 	ibv_destroy_ah(ah);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(datagram_longer_than_the_mtu_is_an_error_of_the_send_queue)
+TEST(datagram_longer_than_the_mtu_is_an_error_of_the_send_queue)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -419,9 +401,8 @@ START_TEST(datagram_longer_than_the_mtu_is_an_error_of_the_send_queue)
 	ibv_destroy_ah(ah);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(datagram_that_waits_goes_when_it_may)
+TEST(datagram_that_waits_goes_when_it_may)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD };
 	struct ibv_send_wr wr;
@@ -443,9 +424,8 @@ START_TEST(datagram_that_waits_goes_when_it_may)
 	ibv_destroy_ah(ah);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(group_reaches_who_is_attached)
+TEST(group_reaches_who_is_attached)
 {
 	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1 };
 	struct ibv_send_wr wr;
@@ -472,9 +452,8 @@ START_TEST(group_reaches_who_is_attached)
 	ibv_destroy_ah(ah);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(nobody_is_at_an_unknown_address)
+TEST(nobody_is_at_an_unknown_address)
 {
 	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1 };
 	struct rig rig;
@@ -484,58 +463,4 @@ START_TEST(nobody_is_at_an_unknown_address)
 	ck_assert_ptr_null(ibv_create_ah(rig.pd, &attr));
 	ck_assert_int_eq(errno, EHOSTUNREACH);
 	rig_close(&rig);
-}
-END_TEST
-
-static TCase *events(void)
-{
-	TCase *tcase = tcase_create("events");
-
-	tcase_add_test(tcase, channel_tells_of_the_next_completion_once);
-	tcase_add_test(tcase, solicited_only_means_solicited_or_failed);
-	tcase_add_test(tcase, empty_channel_is_eagain_when_it_may_not_block);
-	tcase_add_test(tcase, full_completion_queue_is_an_event);
-	tcase_add_test(tcase, first_packet_before_rts_is_an_event);
-	tcase_add_test(tcase, shared_queue_tells_when_it_runs_low);
-	tcase_add_test(tcase, port_tells_who_has_no_queue_pair);
-	tcase_add_test(tcase, alternate_path_is_looked_at_before_it_is_taken);
-	tcase_add_test(tcase, forked_child_has_a_device_that_works);
-	return tcase;
-}
-
-static TCase *datagrams(void)
-{
-	TCase *tcase = tcase_create("datagrams");
-
-	tcase_add_test(tcase, datagram_comes_with_room_for_a_header_before_it);
-	tcase_add_test(tcase, datagram_with_another_key_is_lost);
-	tcase_add_test(tcase, datagram_longer_than_the_mtu_is_an_error_of_the_send_queue);
-	tcase_add_test(tcase, datagram_that_waits_goes_when_it_may);
-	tcase_add_test(tcase, group_reaches_who_is_attached);
-	tcase_add_test(tcase, nobody_is_at_an_unknown_address);
-	return tcase;
-}
-
-int main(void)
-{
-	Suite *suite = suite_create("objects");
-	TCase *tcase = tcase_create("rules");
-	SRunner *runner;
-	int n_failed;
-
-	tcase_add_test(tcase, what_is_in_use_cannot_be_destroyed);
-	tcase_add_loop_test(tcase, access_that_makes_no_sense_is_not_registered, 0, 3);
-	tcase_add_test(tcase, memory_that_is_not_there_is_not_registered);
-	tcase_add_test(tcase, work_is_posted_only_in_its_states);
-	tcase_add_test(tcase, reset_forgets_without_a_word);
-	tcase_add_test(tcase, error_flushes_what_waits_and_what_comes_later);
-	tcase_add_test(tcase, too_many_sends_are_refused_at_the_first_one_too_many);
-	suite_add_tcase(suite, tcase);
-	suite_add_tcase(suite, events());
-	suite_add_tcase(suite, datagrams());
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	n_failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return n_failed ? 1 : 0;
 }

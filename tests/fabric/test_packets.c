@@ -4,13 +4,13 @@
  * responder refuses them as IBTA vol. 1, 9.7 says, and stores nothing. Runs on a host of a soft
  * fabric: tests/fabric/meson.build.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "tests/fabric/rig.h"
+#include "tests/unit/test.h"
 #include "tools/fabric/wire/packet.h"
 #include "tools/fabric/wire/place.h"
 
@@ -71,7 +71,7 @@ static const struct {
 	{ FAB_OP_WRITE, FAB_FIRST, FAB_OP_FETCH_ADD, 0		       },
 };
 
-START_TEST(message_goes_on_as_what_it_began_as)
+TEST_LOOP(message_goes_on_as_what_it_began_as, 0, sizeof(sequences) / sizeof(sequences[0]))
 {
 	struct fab_packet first, next;
 	struct ibv_qp_init_attr init;
@@ -91,10 +91,9 @@ START_TEST(message_goes_on_as_what_it_began_as)
 	ck_assert_int_eq(rig.b.memory[FULL + BYTES], 0);
 	rig_close(&rig);
 }
-END_TEST
 
 /* IBTA vol. 1, 9.8.2.2: without a word. What comes next is a message of its own. */
-START_TEST(unreliable_message_that_goes_on_as_another_is_lost)
+TEST_LOOP(unreliable_message_that_goes_on_as_another_is_lost, 0, 2)
 {
 	struct fab_packet first, next, whole;
 	struct rig rig;
@@ -111,10 +110,9 @@ START_TEST(unreliable_message_that_goes_on_as_another_is_lost)
 	ck_assert_int_eq(rig.b.memory[FULL + BYTES], 0);
 	rig_close(&rig);
 }
-END_TEST
 
 /* IBTA vol. 1, table 71. The second of the two is there to be waited for. */
-START_TEST(unreliable_connection_carries_out_no_atomic)
+TEST(unreliable_connection_carries_out_no_atomic)
 {
 	struct fab_packet atomic, whole;
 	struct rig rig;
@@ -128,24 +126,4 @@ START_TEST(unreliable_connection_carries_out_no_atomic)
 	rig_wait(rig.b.cq, IBV_WC_SUCCESS);
 	ck_assert_int_eq(rig.b.memory[BYTES], 0);
 	rig_close(&rig);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("packets");
-	TCase *tcase = tcase_create("sequence");
-	SRunner *runner;
-	int n_failed;
-
-	tcase_add_loop_test(tcase, message_goes_on_as_what_it_began_as, 0,
-			    sizeof(sequences) / sizeof(sequences[0]));
-	tcase_add_loop_test(tcase, unreliable_message_that_goes_on_as_another_is_lost, 0, 2);
-	tcase_add_test(tcase, unreliable_connection_carries_out_no_atomic);
-	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	n_failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return n_failed ? 1 : 0;
 }

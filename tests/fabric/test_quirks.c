@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What a quirk of the device changes, and that it changes nothing else. Runs on a host of a soft
- * fabric, once for each quirk, whose name is the argument, and once for "none".
+ * fabric, once for each quirk, whose name is in QUIRK, and once for "none".
  */
-#include <check.h>
 #include <errno.h>
 #include <infiniband/umad.h>
 #include <poll.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "rig.h"
+#include "tests/unit/test.h"
 
 #define QP1		 1
 #define QP1_QKEY	 0x80010000
@@ -63,7 +63,16 @@ static int own_class(void)
 	return fd;
 }
 
-START_TEST(what_leaves_another_queue_pair_for_qp1_is_lost_with_no_fast_path_alone)
+static void read_quirk(void)
+{
+	quirk = getenv("QUIRK");
+	ck_assert_ptr_nonnull(quirk);
+}
+
+FIXTURE(read_quirk, NULL);
+TIME_LIMIT_S(30);
+
+TEST(what_leaves_another_queue_pair_for_qp1_is_lost_with_no_fast_path_alone)
 {
 	bool is_lost = !strcmp(quirk, "no-fast-path");
 	const uint8_t head[] = { 1, CLASS_CM, 2, METHOD_SEND };
@@ -82,9 +91,8 @@ START_TEST(what_leaves_another_queue_pair_for_qp1_is_lost_with_no_fast_path_alon
 	rig_close(&rig);
 	close(fd);
 }
-END_TEST
 
-START_TEST(the_sl_of_a_datagram_is_its_packets_type_unless_it_is_sent_sl)
+TEST(the_sl_of_a_datagram_is_its_packets_type_unless_it_is_sent_sl)
 {
 	uint8_t sl = strcmp(quirk, "sent-sl") ? PACKET_TYPE_IPV4 : SL;
 	struct ibv_ah *ah;
@@ -100,7 +108,6 @@ START_TEST(the_sl_of_a_datagram_is_its_packets_type_unless_it_is_sent_sl)
 	ck_assert_int_eq(ibv_destroy_ah(ah), 0);
 	rig_close(&rig);
 }
-END_TEST
 
 /* Return: whether b's channel had an event; it has none left. */
 static bool take_event(struct rig *rig)
@@ -128,7 +135,7 @@ static void send_to_b(struct rig *rig, unsigned int flags)
 	rig_wait(rig->a.cq, IBV_WC_SUCCESS);
 }
 
-START_TEST(arming_a_queue_that_is_not_empty_makes_an_event_unless_it_is_strict_notify)
+TEST(arming_a_queue_that_is_not_empty_makes_an_event_unless_it_is_strict_notify)
 {
 	bool is_strict = !strcmp(quirk, "strict-notify");
 	struct rig rig;
@@ -145,9 +152,8 @@ START_TEST(arming_a_queue_that_is_not_empty_makes_an_event_unless_it_is_strict_n
 	ck_assert(take_event(&rig));
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(arming_for_what_is_solicited_makes_an_event_of_that_alone)
+TEST(arming_for_what_is_solicited_makes_an_event_of_that_alone)
 {
 	bool is_strict = !strcmp(quirk, "strict-notify");
 	struct rig rig;
@@ -161,27 +167,4 @@ START_TEST(arming_for_what_is_solicited_makes_an_event_of_that_alone)
 	ck_assert_int_eq(ibv_req_notify_cq(rig.b.cq, 1), 0);
 	ck_assert(!take_event(&rig));
 	rig_close(&rig);
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	Suite *suite = suite_create("quirks");
-	TCase *tc = tcase_create("quirks");
-	SRunner *runner;
-	int failed;
-
-	quirk = argc > 1 ? argv[1] : "none";
-	tcase_set_timeout(tc, 30);
-	tcase_add_test(tc, what_leaves_another_queue_pair_for_qp1_is_lost_with_no_fast_path_alone);
-	tcase_add_test(tc, the_sl_of_a_datagram_is_its_packets_type_unless_it_is_sent_sl);
-	tcase_add_test(tc,
-		       arming_a_queue_that_is_not_empty_makes_an_event_unless_it_is_strict_notify);
-	tcase_add_test(tc, arming_for_what_is_solicited_makes_an_event_of_that_alone);
-	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

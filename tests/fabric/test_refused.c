@@ -3,11 +3,13 @@
  * What the soft fabric's device does not do is refused when it is asked for, with the errno of a
  * provider that does not do it. Runs on a host of a soft fabric: tests/fabric/meson.build.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdlib.h>
 
 #include "tests/fabric/rig.h"
+#include "tests/unit/test.h"
+
+#define N(table) (int)(sizeof(table) / sizeof((table)[0]))
 
 static const struct rig_config rc = { .type = IBV_QPT_RC };
 
@@ -42,7 +44,7 @@ static const struct {
 	{ 77,		 0,			     0, 0,			    EINVAL    },
 };
 
-START_TEST(queue_pair_has_what_was_asked_for_or_is_refused)
+TEST_LOOP(queue_pair_has_what_was_asked_for_or_is_refused, 0, N(queue_pairs))
 {
 	struct ibv_qp_init_attr_ex init = {
 		.qp_type = queue_pairs[_i].type,
@@ -66,9 +68,8 @@ START_TEST(queue_pair_has_what_was_asked_for_or_is_refused)
 		ck_assert_int_eq(ibv_destroy_qp(qp), 0);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(rate_of_a_queue_pair_cannot_be_limited)
+TEST(rate_of_a_queue_pair_cannot_be_limited)
 {
 	struct ibv_qp_rate_limit_attr limit = { .rate_limit = 1 };
 	struct ibv_qp_attr attr = { .rate_limit = 1 };
@@ -79,7 +80,6 @@ START_TEST(rate_of_a_queue_pair_cannot_be_limited)
 	ck_assert_int_eq(ibv_modify_qp_rate_limit(rig.a.qp, &limit), EOPNOTSUPP);
 	rig_close(&rig);
 }
-END_TEST
 
 static const struct {
 	enum ibv_wr_opcode opcode;
@@ -92,7 +92,7 @@ static const struct {
 	{ IBV_WR_SEND,   1u << 5	       },
 };
 
-START_TEST(request_that_cannot_be_carried_out_is_refused)
+TEST_LOOP(request_that_cannot_be_carried_out_is_refused, 0, N(requests))
 {
 	struct ibv_send_wr *bad, wr;
 	struct ibv_sge sge;
@@ -105,7 +105,6 @@ START_TEST(request_that_cannot_be_carried_out_is_refused)
 	ck_assert_ptr_eq(bad, &wr);
 	rig_close(&rig);
 }
-END_TEST
 
 /* --- everything else ----------------------------------------------------- */
 
@@ -124,7 +123,7 @@ static const struct {
 	{ 0,					     1u << 31,		       0,				 EOPNOTSUPP},
 };
 
-START_TEST(completion_queue_has_what_was_asked_for_or_is_refused)
+TEST_LOOP(completion_queue_has_what_was_asked_for_or_is_refused, 0, N(queues))
 {
 	struct ibv_cq_init_attr_ex init = {
 		.cqe = 4,
@@ -144,7 +143,6 @@ START_TEST(completion_queue_has_what_was_asked_for_or_is_refused)
 		ck_assert_int_eq(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
 	rig_close(&rig);
 }
-END_TEST
 
 static const struct {
 	enum ibv_srq_type type;
@@ -158,7 +156,7 @@ static const struct {
 	{ 0,	     1u << 31,				      EOPNOTSUPP},
 };
 
-START_TEST(shared_receive_queue_has_what_was_asked_for_or_is_refused)
+TEST_LOOP(shared_receive_queue_has_what_was_asked_for_or_is_refused, 0, N(shared_queues))
 {
 	struct ibv_srq_init_attr_ex init = {
 		.attr = {.max_wr = 1, .max_sge = 1},
@@ -178,9 +176,8 @@ START_TEST(shared_receive_queue_has_what_was_asked_for_or_is_refused)
 		ck_assert_int_eq(ibv_destroy_srq(srq), 0);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(objects_that_there_are_none_of_are_refused)
+TEST(objects_that_there_are_none_of_are_refused)
 {
 	struct ibv_counters_init_attr counters = { .comp_mask = 0 };
 	struct ibv_qp_open_attr open = { .comp_mask = 0 };
@@ -200,31 +197,4 @@ START_TEST(objects_that_there_are_none_of_are_refused)
 	REFUSED(ibv_alloc_null_mr(rig.pd));
 #undef REFUSED
 	rig_close(&rig);
-}
-END_TEST
-
-#define N(table) (int)(sizeof(table) / sizeof((table)[0]))
-
-int main(void)
-{
-	Suite *suite = suite_create("refused");
-	TCase *tcase = tcase_create("refused");
-	SRunner *runner;
-	int n_failed;
-
-	tcase_add_loop_test(tcase, queue_pair_has_what_was_asked_for_or_is_refused, 0,
-			    N(queue_pairs));
-	tcase_add_test(tcase, rate_of_a_queue_pair_cannot_be_limited);
-	tcase_add_loop_test(tcase, request_that_cannot_be_carried_out_is_refused, 0, N(requests));
-	tcase_add_loop_test(tcase, completion_queue_has_what_was_asked_for_or_is_refused, 0,
-			    N(queues));
-	tcase_add_loop_test(tcase, shared_receive_queue_has_what_was_asked_for_or_is_refused, 0,
-			    N(shared_queues));
-	tcase_add_test(tcase, objects_that_there_are_none_of_are_refused);
-	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	n_failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return n_failed ? 1 : 0;
 }

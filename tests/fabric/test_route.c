@@ -3,7 +3,6 @@
  * Routes of the soft fabric (wire/route.c), in a folder in which two subnets are entered: LID 2 is
  * port 1 of host b in the first and port 2 of host c in the second.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "tools/fabric/wire/route.h"
+#include "tests/unit/test.h"
 
 /* A GID of subnet n, from 1. */
 #define GID(n, end)                                            \
@@ -72,7 +72,9 @@ static void tear_down(void)
 	rmdir(place.dir);
 }
 
-START_TEST(lid_is_of_the_own_subnet)
+FIXTURE(set_up, tear_down);
+
+TEST(lid_is_of_the_own_subnet)
 {
 	struct fab_route route = { .dlid = 2 };
 	struct fab_port far_port = from;
@@ -85,9 +87,8 @@ START_TEST(lid_is_of_the_own_subnet)
 	ck_assert_str_eq(owner.host, "c");
 	ck_assert_uint_eq(owner.port_num, 2);
 }
-END_TEST
 
-START_TEST(router_brings_what_has_hops_left_to_the_other_subnet)
+TEST(router_brings_what_has_hops_left_to_the_other_subnet)
 {
 	struct fab_route route = {
 		.dlid = FAB_LID_ROUTER, .has_grh = true, .hop_limit = 2, .dgid = gid_c
@@ -97,7 +98,6 @@ START_TEST(router_brings_what_has_hops_left_to_the_other_subnet)
 	ck_assert_int_eq(fab_route_find(&place, &from, &route, &owner), 0);
 	ck_assert_str_eq(owner.host, "c");
 }
-END_TEST
 
 /* What a router does not take: each is one thing away from what it takes. */
 static const struct fab_route refused[] = {
@@ -108,15 +108,14 @@ static const struct fab_route refused[] = {
 	{ .dlid = 3,		     .has_grh = true,  .hop_limit = 2, .dgid = GID(2, 0xc)},
 };
 
-START_TEST(nobody_gets_what_the_router_does_not_take)
+TEST_LOOP(nobody_gets_what_the_router_does_not_take, 0, sizeof(refused) / sizeof(refused[0]))
 {
 	struct fab_owner owner;
 
 	ck_assert_int_eq(fab_route_find(&place, &from, &refused[_i], &owner), -EHOSTUNREACH);
 }
-END_TEST
 
-START_TEST(router_is_where_its_packets_come_from)
+TEST(router_is_where_its_packets_come_from)
 {
 	struct fab_packet packet = { .slid = 5, .dlid = FAB_LID_ROUTER, .hop_limit = 9 };
 
@@ -124,9 +123,8 @@ START_TEST(router_is_where_its_packets_come_from)
 	ck_assert_uint_eq(packet.slid, FAB_LID_ROUTER);
 	ck_assert_uint_eq(packet.hop_limit, 8);
 }
-END_TEST
 
-START_TEST(packet_within_the_subnet_stays_as_it_is)
+TEST(packet_within_the_subnet_stays_as_it_is)
 {
 	struct fab_packet packet = { .slid = 5, .dlid = 2, .hop_limit = 9 };
 
@@ -134,9 +132,8 @@ START_TEST(packet_within_the_subnet_stays_as_it_is)
 	ck_assert_uint_eq(packet.slid, 5);
 	ck_assert_uint_eq(packet.hop_limit, 9);
 }
-END_TEST
 
-START_TEST(roce_has_gids_alone)
+TEST(roce_has_gids_alone)
 {
 	struct fab_port roce = { .link_layer = IBV_LINK_LAYER_ETHERNET };
 	struct fab_route route = { .has_grh = true, .dgid = gid_b };
@@ -144,28 +141,4 @@ START_TEST(roce_has_gids_alone)
 
 	ck_assert_int_eq(fab_route_find(&place, &roce, &route, &owner), 0);
 	ck_assert_str_eq(owner.host, "b");
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("routes");
-	TCase *tcase = tcase_create("routes");
-	SRunner *runner;
-	int n_failed;
-
-	tcase_add_checked_fixture(tcase, set_up, tear_down);
-	tcase_add_test(tcase, lid_is_of_the_own_subnet);
-	tcase_add_test(tcase, router_brings_what_has_hops_left_to_the_other_subnet);
-	tcase_add_loop_test(tcase, nobody_gets_what_the_router_does_not_take, 0,
-			    sizeof(refused) / sizeof(refused[0]));
-	tcase_add_test(tcase, router_is_where_its_packets_come_from);
-	tcase_add_test(tcase, packet_within_the_subnet_stays_as_it_is);
-	tcase_add_test(tcase, roce_has_gids_alone);
-	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	n_failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return n_failed ? 1 : 0;
 }

@@ -4,7 +4,6 @@
  * gets that joined a group. Runs on the first of them: tests/fabric/meson.build.
  */
 #include <arpa/inet.h>
-#include <check.h>
 #include <endian.h>
 #include <infiniband/sa.h>
 #include <infiniband/umad.h>
@@ -14,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "tests/unit/test.h"
 
 #define WAIT_MS	    5000
 #define PREFIX	    0xfe80000000000000ull
@@ -88,7 +89,9 @@ static unsigned int ask_path(struct ibv_path_record *record, uint64_t mask)
 	return status;
 }
 
-START_TEST(path_between_gids_has_their_lids)
+FIXTURE(set_up, tear_down);
+
+TEST(path_between_gids_has_their_lids)
 {
 	struct ibv_path_record record = { .sgid = gid_of(GUID_OF_A),
 					  .dgid = gid_of(GUID_OF_B),
@@ -103,9 +106,8 @@ START_TEST(path_between_gids_has_their_lids)
 	ck_assert_uint_eq(record.packetlifetime, 0x80 | 18);
 	ck_assert_uint_eq(record.reversible_numpath, 0x80);
 }
-END_TEST
 
-START_TEST(path_between_lids_has_their_gids)
+TEST(path_between_lids_has_their_gids)
 {
 	struct ibv_path_record record = { .slid = htons(2), .dlid = htons(1) };
 	union ibv_gid from = gid_of(GUID_OF_B), to = gid_of(GUID_OF_A);
@@ -114,17 +116,15 @@ START_TEST(path_between_lids_has_their_gids)
 	ck_assert_int_eq(memcmp(&record.sgid, &from, 16), 0);
 	ck_assert_int_eq(memcmp(&record.dgid, &to, 16), 0);
 }
-END_TEST
 
-START_TEST(there_is_no_path_to_nobody)
+TEST(there_is_no_path_to_nobody)
 {
 	struct ibv_path_record record = { .sgid = gid_of(GUID_OF_A), .dgid = gid_of(77) };
 
 	ck_assert_uint_eq(ask_path(&record, GIDS), UMAD_SA_STATUS_NO_RECORDS);
 }
-END_TEST
 
-START_TEST(path_in_another_partition_does_not_exist)
+TEST(path_in_another_partition_does_not_exist)
 {
 	struct ibv_path_record record = { .sgid = gid_of(GUID_OF_A),
 					  .dgid = gid_of(GUID_OF_B),
@@ -132,15 +132,13 @@ START_TEST(path_in_another_partition_does_not_exist)
 
 	ck_assert_uint_eq(ask_path(&record, KERNEL_MASK), UMAD_SA_STATUS_NO_RECORDS);
 }
-END_TEST
 
-START_TEST(path_without_a_source_is_too_little)
+TEST(path_without_a_source_is_too_little)
 {
 	struct ibv_path_record record = { .dgid = gid_of(GUID_OF_B) };
 
 	ck_assert_uint_eq(ask_path(&record, 4), UMAD_SA_STATUS_INSUF_COMPS);
 }
-END_TEST
 
 /* --- groups -------------------------------------------------------------- */
 
@@ -183,7 +181,7 @@ static unsigned int leave(uint8_t last, uint64_t guid)
 	return ask_group(UMAD_SA_METHOD_DELETE, &record, LEAVE_MASK);
 }
 
-START_TEST(first_member_makes_the_group)
+TEST(first_member_makes_the_group)
 {
 	struct umad_sa_mcmember_record record = group_of(1, GUID_OF_A, 1);
 
@@ -198,9 +196,8 @@ START_TEST(first_member_makes_the_group)
 	ck_assert_uint_eq(leave(1, GUID_OF_A), 0);
 	ck_assert_uint_eq(leave(1, GUID_OF_B), 0);
 }
-END_TEST
 
-START_TEST(last_member_takes_the_group_along)
+TEST(last_member_takes_the_group_along)
 {
 	struct umad_sa_mcmember_record record = group_of(2, GUID_OF_A, 1);
 
@@ -211,9 +208,8 @@ START_TEST(last_member_takes_the_group_along)
 	record = group_of(2, GUID_OF_A, 1);
 	ck_assert_uint_eq(ask_group(UMAD_METHOD_GET, &record, 1), UMAD_SA_STATUS_NO_RECORDS);
 }
-END_TEST
 
-START_TEST(broadcast_group_is_always_there)
+TEST(broadcast_group_is_always_there)
 {
 	struct umad_sa_mcmember_record record = {
 		.mgid = {0xff, 0x12, 0x40, 0x1b, 0xff, 0xff, [12] = 0xff, 0xff, 0xff, 0xff}
@@ -223,9 +219,8 @@ START_TEST(broadcast_group_is_always_there)
 	ck_assert_uint_eq(record.qkey, htonl(0xb1b));
 	ck_assert_uint_eq(record.mlid, htons(0xc000));
 }
-END_TEST
 
-START_TEST(who_asks_for_another_key_does_not_join)
+TEST(who_asks_for_another_key_does_not_join)
 {
 	struct umad_sa_mcmember_record record = group_of(3, GUID_OF_B, 1);
 
@@ -235,49 +230,19 @@ START_TEST(who_asks_for_another_key_does_not_join)
 			  UMAD_SA_STATUS_REQ_INVALID);
 	ck_assert_uint_eq(leave(3, GUID_OF_A), 0);
 }
-END_TEST
 
-START_TEST(send_only_member_makes_no_group)
+TEST(send_only_member_makes_no_group)
 {
 	struct umad_sa_mcmember_record record = group_of(4, GUID_OF_A, 8);
 
 	ck_assert_uint_eq(ask_group(UMAD_METHOD_SET, &record, CREATE_MASK),
 			  UMAD_SA_STATUS_REQ_INVALID);
 }
-END_TEST
 
-START_TEST(what_the_administrator_does_not_do_is_unsupported)
+TEST(what_the_administrator_does_not_do_is_unsupported)
 {
 	struct buffer buffer = { .packet = { .sm_key = { 0 } } };
 
 	ask(&buffer, UMAD_METHOD_GET, UMAD_SA_ATTR_NODE_REC, 0);
 	ck_assert_uint_eq(ntohs(buffer.packet.mad_hdr.status), 0x000c);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("subnet administrator");
-	TCase *tcase = tcase_create("records");
-	SRunner *runner;
-	int n_failed;
-
-	tcase_add_checked_fixture(tcase, set_up, tear_down);
-	tcase_add_test(tcase, path_between_gids_has_their_lids);
-	tcase_add_test(tcase, path_between_lids_has_their_gids);
-	tcase_add_test(tcase, there_is_no_path_to_nobody);
-	tcase_add_test(tcase, path_in_another_partition_does_not_exist);
-	tcase_add_test(tcase, path_without_a_source_is_too_little);
-	tcase_add_test(tcase, first_member_makes_the_group);
-	tcase_add_test(tcase, last_member_takes_the_group_along);
-	tcase_add_test(tcase, broadcast_group_is_always_there);
-	tcase_add_test(tcase, who_asks_for_another_key_does_not_join);
-	tcase_add_test(tcase, send_only_member_makes_no_group);
-	tcase_add_test(tcase, what_the_administrator_does_not_do_is_unsupported);
-	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	n_failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return n_failed ? 1 : 0;
 }

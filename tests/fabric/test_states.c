@@ -3,10 +3,10 @@
  * The table of states of queue pairs, against IBTA vol. 1, 11.2.5.2 as it is read the other way: an
  * attribute a row, and the changes that require or allow it.
  */
-#include <check.h>
 #include <stdlib.h>
 
 #include "tools/fabric/verbs/qp_state.h"
+#include "tests/unit/test.h"
 
 enum change {
 	RESET_INIT,
@@ -94,7 +94,7 @@ static bool exists(unsigned int type, unsigned int change)
 	return types[type] == IBV_QPT_UC || types[type] == IBV_QPT_UD || change != SQE_RTS;
 }
 
-START_TEST(what_is_required_suffices)
+TEST_LOOP(what_is_required_suffices, 0, N_TYPES *N_CHANGES)
 {
 	unsigned int type = _i % N_TYPES, change = _i / N_TYPES;
 
@@ -102,9 +102,8 @@ START_TEST(what_is_required_suffices)
 					 required(type, change) | IBV_QP_STATE),
 			 exists(type, change));
 }
-END_TEST
 
-START_TEST(each_attribute_is_where_the_specification_has_it)
+TEST_LOOP(each_attribute_is_where_the_specification_has_it, 0, N_TYPES *N_CHANGES)
 {
 	unsigned int type = _i % N_TYPES, change = _i / N_TYPES, mask = required(type, change);
 	size_t row;
@@ -119,7 +118,6 @@ START_TEST(each_attribute_is_where_the_specification_has_it)
 		ck_assert_int_eq(without, letter(row, type, change) != 'r');
 	}
 }
-END_TEST
 
 static bool is_a_change(enum ibv_qp_state a, enum ibv_qp_state b)
 {
@@ -131,7 +129,7 @@ static bool is_a_change(enum ibv_qp_state a, enum ibv_qp_state b)
 	return b == IBV_QPS_RESET || b == IBV_QPS_ERR;
 }
 
-START_TEST(there_are_no_other_changes)
+TEST_LOOP(there_are_no_other_changes, 0, 49)
 {
 	enum ibv_qp_state a = _i / 7, b = _i % 7;
 	unsigned int type, mask;
@@ -145,9 +143,8 @@ START_TEST(there_are_no_other_changes)
 		ck_assert(!any || is_a_change(a, b));
 	}
 }
-END_TEST
 
-START_TEST(error_and_reset_take_nothing_along)
+TEST_LOOP(error_and_reset_take_nothing_along, 0, IBV_QPS_ERR + 1)
 {
 	enum ibv_qp_state a = _i;
 
@@ -155,31 +152,8 @@ START_TEST(error_and_reset_take_nothing_along)
 	ck_assert(qp_state_allows(IBV_QPT_RC, a, IBV_QPS_RESET, IBV_QP_STATE));
 	ck_assert(!qp_state_allows(IBV_QPT_RC, a, IBV_QPS_ERR, IBV_QP_ACCESS_FLAGS));
 }
-END_TEST
 
-START_TEST(raw_packets_have_no_states)
+TEST(raw_packets_have_no_states)
 {
 	ck_assert(!qp_state_allows(IBV_QPT_RAW_PACKET, IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_PORT));
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("states");
-	TCase *tcase = tcase_create("table");
-	SRunner *runner;
-	int n_failed;
-
-	tcase_add_loop_test(tcase, what_is_required_suffices, 0, N_TYPES * N_CHANGES);
-	tcase_add_loop_test(tcase, each_attribute_is_where_the_specification_has_it, 0,
-			    N_TYPES * N_CHANGES);
-	tcase_add_loop_test(tcase, there_are_no_other_changes, 0, 49);
-	tcase_add_loop_test(tcase, error_and_reset_take_nothing_along, 0, IBV_QPS_ERR + 1);
-	tcase_add_test(tcase, raw_packets_have_no_states);
-	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	n_failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return n_failed ? 1 : 0;
 }

@@ -9,7 +9,6 @@
  * puts there instead, as a program that answers would, must not be stored over afterwards. Runs on
  * a host of a soft fabric: tests/fabric/meson.build.
  */
-#include <check.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -17,6 +16,7 @@
 #include <unistd.h>
 
 #include "tests/fabric/rig.h"
+#include "tests/unit/test.h"
 
 #define BYTES_MAX    200
 #define ATOMIC_BYTES 8
@@ -175,7 +175,9 @@ static void bring(struct rig *rig, struct ibv_ah *ah, enum ibv_wr_opcode opcode,
 		rig_wait(rig->b.cq, IBV_WC_SUCCESS);
 }
 
-START_TEST(each_byte_is_stored_once_and_in_order)
+TIME_LIMIT_S(60);
+
+TEST_LOOP(each_byte_is_stored_once_and_in_order, 0, sizeof(ways) / sizeof(ways[0]))
 {
 	enum ibv_wr_opcode opcode = ways[_i].opcode;
 	struct ibv_sge sge;
@@ -205,23 +207,4 @@ START_TEST(each_byte_is_stored_once_and_in_order)
 	if (ah)
 		ibv_destroy_ah(ah);
 	rig_close(&rig);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("stores");
-	TCase *tcase = tcase_create("once");
-	SRunner *runner;
-	int n_failed;
-
-	tcase_set_timeout(tcase, 60);
-	tcase_add_loop_test(tcase, each_byte_is_stored_once_and_in_order, 0,
-			    sizeof(ways) / sizeof(ways[0]));
-	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	n_failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return n_failed ? 1 : 0;
 }

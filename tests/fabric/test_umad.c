@@ -4,7 +4,6 @@
  * Runs on a host of a soft fabric: tests/fabric/meson.build.
  */
 #include <arpa/inet.h>
-#include <check.h>
 #include <endian.h>
 #include <errno.h>
 #include <infiniband/umad.h>
@@ -12,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "tests/unit/test.h"
 
 #define MAD_BYTES   256
 #define CLASS_CM    7
@@ -73,7 +74,7 @@ static struct buffer mad_to(const union ibv_gid *gid, uint8_t mgmt_class, uint8_
 	return buffer;
 }
 
-START_TEST(class_has_one_owner)
+TEST(class_has_one_owner)
 {
 	int one = open_port(), two = open_port();
 	uint32_t agent;
@@ -85,9 +86,8 @@ START_TEST(class_has_one_owner)
 	close(one);
 	close(two);
 }
-END_TEST
 
-START_TEST(older_call_says_eperm)
+TEST(older_call_says_eperm)
 {
 	int one = open_port(), two = open_port();
 	long methods[16 / sizeof(long)] = { 1 << METHOD_SEND };
@@ -97,9 +97,8 @@ START_TEST(older_call_says_eperm)
 	close(one);
 	close(two);
 }
-END_TEST
 
-START_TEST(class_is_free_when_its_owner_ends)
+TEST_LOOP(class_is_free_when_its_owner_ends, 0, 2)
 {
 	int one = open_port(), two = open_port();
 	uint32_t agent;
@@ -112,9 +111,8 @@ START_TEST(class_is_free_when_its_owner_ends)
 	ck_assert_int_eq(add_agent(two, CLASS_CM, 1 << METHOD_SEND, &agent), 0);
 	close(two);
 }
-END_TEST
 
-START_TEST(message_reaches_the_owner_with_the_senders_address)
+TEST(message_reaches_the_owner_with_the_senders_address)
 {
 	int owner = open_port(), sender = open_port(), bytes = MAD_BYTES;
 	union ibv_gid gid = own_gid();
@@ -136,9 +134,8 @@ START_TEST(message_reaches_the_owner_with_the_senders_address)
 	close(owner);
 	close(sender);
 }
-END_TEST
 
-START_TEST(response_goes_to_who_asked)
+TEST(response_goes_to_who_asked)
 {
 	int server = open_port(), client = open_port(), bytes = MAD_BYTES;
 	union ibv_gid gid = own_gid();
@@ -160,9 +157,8 @@ START_TEST(response_goes_to_who_asked)
 	close(server);
 	close(client);
 }
-END_TEST
 
-START_TEST(request_that_nobody_answers_comes_back)
+TEST(request_that_nobody_answers_comes_back)
 {
 	int fd = open_port(), bytes = MAD_BYTES;
 	union ibv_gid gid = own_gid();
@@ -175,17 +171,15 @@ START_TEST(request_that_nobody_answers_comes_back)
 	ck_assert_int_eq(umad_status(&in), ETIMEDOUT);
 	close(fd);
 }
-END_TEST
 
-START_TEST(unknown_device_or_port_is_refused)
+TEST(unknown_device_or_port_is_refused)
 {
 	ck_assert_int_lt(umad_open_port("mlx5_0", 1), 0);
 	ck_assert_int_lt(umad_open_port("fab0", 2), 0);
 	ck_assert_int_ge(umad_open_port(NULL, 0), 0);
 }
-END_TEST
 
-START_TEST(device_tells_of_its_ports)
+TEST(device_tells_of_its_ports)
 {
 	char names[UMAD_MAX_DEVICES][UMAD_CA_NAME_LEN];
 	umad_ca_t ca;
@@ -197,28 +191,4 @@ START_TEST(device_tells_of_its_ports)
 	ck_assert_uint_eq(ca.ports[1]->state, IBV_PORT_ACTIVE);
 	ck_assert_str_eq(ca.ports[1]->link_layer, "Ethernet");
 	ck_assert_int_eq(umad_release_ca(&ca), 0);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("umad");
-	TCase *tcase = tcase_create("agents");
-	SRunner *runner;
-	int n_failed;
-
-	tcase_add_test(tcase, class_has_one_owner);
-	tcase_add_test(tcase, older_call_says_eperm);
-	tcase_add_loop_test(tcase, class_is_free_when_its_owner_ends, 0, 2);
-	tcase_add_test(tcase, message_reaches_the_owner_with_the_senders_address);
-	tcase_add_test(tcase, response_goes_to_who_asked);
-	tcase_add_test(tcase, request_that_nobody_answers_comes_back);
-	tcase_add_test(tcase, unknown_device_or_port_is_refused);
-	tcase_add_test(tcase, device_tells_of_its_ports);
-	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	n_failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return n_failed ? 1 : 0;
 }

@@ -3,12 +3,12 @@
  * Memory windows of both types, and requests to invalidate their keys, from here and from afar.
  * Runs on a host of a soft fabric, on both of its wires: tests/fabric/meson.build.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/fabric/rig.h"
+#include "tests/unit/test.h"
 
 #define BYTES	   64
 #define OPS	   (IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_SEND_WITH_INV)
@@ -106,7 +106,7 @@ static struct ibv_mw *open_bound(struct rig *rig)
 	return mw;
 }
 
-START_TEST(window_opens_its_range_to_the_peer)
+TEST(window_opens_its_range_to_the_peer)
 {
 	struct ibv_mw *mw;
 	struct rig rig;
@@ -119,9 +119,8 @@ START_TEST(window_opens_its_range_to_the_peer)
 		      (uintptr_t)rig.b.memory + BYTES - 8, IBV_WC_SUCCESS);
 	close_with(&rig, mw);
 }
-END_TEST
 
-START_TEST(window_grants_nothing_beyond_its_end)
+TEST(window_grants_nothing_beyond_its_end)
 {
 	struct ibv_mw *mw;
 	struct rig rig;
@@ -131,12 +130,11 @@ START_TEST(window_grants_nothing_beyond_its_end)
 		      IBV_WC_REM_ACCESS_ERR);
 	close_with(&rig, mw);
 }
-END_TEST
 
 static const enum ibv_wr_opcode accesses[] = { IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ,
 					       IBV_WR_ATOMIC_FETCH_AND_ADD };
 
-START_TEST(window_grants_no_access_that_it_was_not_given)
+TEST_LOOP(window_grants_no_access_that_it_was_not_given, 0, 3)
 {
 	static const unsigned int others[] = {
 		IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
@@ -155,9 +153,8 @@ START_TEST(window_grants_no_access_that_it_was_not_given)
 	expect_access(&rig, accesses[_i], mw->rkey, info.addr, IBV_WC_REM_ACCESS_ERR);
 	close_with(&rig, mw);
 }
-END_TEST
 
-START_TEST(window_that_begins_at_zero)
+TEST(window_that_begins_at_zero)
 {
 	struct ibv_mw_bind_info info;
 	struct ibv_mw *mw;
@@ -173,7 +170,6 @@ START_TEST(window_that_begins_at_zero)
 	ck_assert_int_eq(memcmp(rig.b.memory + 8, "elephant", 8), 0);
 	close_with(&rig, mw);
 }
-END_TEST
 
 /* How a key comes to stand for nothing. */
 enum end_of_key {
@@ -184,7 +180,7 @@ enum end_of_key {
 	N_ENDS,
 };
 
-START_TEST(old_key_of_a_window_stands_for_nothing)
+TEST_LOOP(old_key_of_a_window_stands_for_nothing, 0, N_ENDS)
 {
 	struct ibv_mw_bind_info nothing = { .mr = NULL };
 	struct ibv_mw *mw;
@@ -208,9 +204,8 @@ START_TEST(old_key_of_a_window_stands_for_nothing)
 	if (_i != DEALLOCATED)
 		close_with(&rig, mw);
 }
-END_TEST
 
-START_TEST(key_of_a_window_is_no_local_key)
+TEST(key_of_a_window_is_no_local_key)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -224,9 +219,8 @@ START_TEST(key_of_a_window_is_no_local_key)
 	rig_wait(rig.b.cq, IBV_WC_LOC_PROT_ERR);
 	close_with(&rig, mw);
 }
-END_TEST
 
-START_TEST(region_stays_while_a_window_is_bound_to_it)
+TEST(region_stays_while_a_window_is_bound_to_it)
 {
 	struct ibv_mw *mw;
 	struct rig rig;
@@ -239,7 +233,6 @@ START_TEST(region_stays_while_a_window_is_bound_to_it)
 	ck_assert_int_eq(ibv_dealloc_mw(mw), 0);
 	rig_close(&rig); /* which deregisters it */
 }
-END_TEST
 
 enum wrong {
 	BEYOND_THE_REGION,
@@ -249,7 +242,7 @@ enum wrong {
 	N_WRONG,
 };
 
-START_TEST(wrong_bind_is_an_error_of_the_queue_pair)
+TEST_LOOP(wrong_bind_is_an_error_of_the_queue_pair, 0, N_WRONG)
 {
 	struct ibv_mw_bind_info info;
 	struct ibv_qp_init_attr init;
@@ -274,7 +267,6 @@ START_TEST(wrong_bind_is_an_error_of_the_queue_pair)
 	ck_assert_int_eq(attr.qp_state, IBV_QPS_ERR);
 	close_with(&rig, mw);
 }
-END_TEST
 
 /* --- type 2 -------------------------------------------------------------- */
 
@@ -308,7 +300,7 @@ static struct ibv_mw *new_bound(struct rig *rig)
 	return mw;
 }
 
-START_TEST(window_of_type_2_has_the_key_that_the_program_gave_it)
+TEST(window_of_type_2_has_the_key_that_the_program_gave_it)
 {
 	struct ibv_mw *mw;
 	struct rig rig;
@@ -319,9 +311,8 @@ START_TEST(window_of_type_2_has_the_key_that_the_program_gave_it)
 	expect_write(&rig, ibv_inc_rkey(mw->rkey), IBV_WC_REM_ACCESS_ERR);
 	close_with(&rig, mw);
 }
-END_TEST
 
-START_TEST(window_of_type_2_is_for_one_queue_pair)
+TEST(window_of_type_2_is_for_one_queue_pair)
 {
 	struct ibv_sge sge;
 	struct ibv_send_wr wr;
@@ -337,9 +328,8 @@ START_TEST(window_of_type_2_is_for_one_queue_pair)
 	rig_wait(rig.b.cq, IBV_WC_REM_ACCESS_ERR);
 	close_with(&rig, mw);
 }
-END_TEST
 
-START_TEST(bound_window_of_type_2_is_not_bound_again)
+TEST(bound_window_of_type_2_is_not_bound_again)
 {
 	struct ibv_send_wr wr;
 	struct ibv_mw *mw;
@@ -352,9 +342,8 @@ START_TEST(bound_window_of_type_2_is_not_bound_again)
 	rig_wait(rig.b.cq, IBV_WC_MW_BIND_ERR);
 	close_with(&rig, mw);
 }
-END_TEST
 
-START_TEST(invalidated_window_can_be_bound_again)
+TEST(invalidated_window_can_be_bound_again)
 {
 	struct ibv_send_wr wr;
 	struct ibv_mw *mw;
@@ -374,9 +363,8 @@ START_TEST(invalidated_window_can_be_bound_again)
 	expect_write(&rig, old, IBV_WC_REM_ACCESS_ERR);
 	close_with(&rig, mw);
 }
-END_TEST
 
-START_TEST(peer_invalidates_a_window_and_the_receive_says_so)
+TEST(peer_invalidates_a_window_and_the_receive_says_so)
 {
 	struct ibv_send_wr wr;
 	struct ibv_mw *mw;
@@ -395,9 +383,8 @@ START_TEST(peer_invalidates_a_window_and_the_receive_says_so)
 	expect_write(&rig, mw->rkey, IBV_WC_REM_ACCESS_ERR);
 	close_with(&rig, mw);
 }
-END_TEST
 
-START_TEST(long_send_invalidates_at_its_end)
+TEST(long_send_invalidates_at_its_end)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -415,7 +402,6 @@ START_TEST(long_send_invalidates_at_its_end)
 	expect_write(&rig, mw->rkey, IBV_WC_REM_ACCESS_ERR);
 	close_with(&rig, mw);
 }
-END_TEST
 
 /* A region of the program's cannot be invalidated, nor a window of type 1, nor one of nobody's. */
 static uint32_t lasting_key(struct rig *rig, struct ibv_mw *mw, int i)
@@ -425,7 +411,7 @@ static uint32_t lasting_key(struct rig *rig, struct ibv_mw *mw, int i)
 	return i == 1 ? mw->rkey : 0x7fffff00;
 }
 
-START_TEST(only_windows_of_type_2_are_invalidated_from_afar)
+TEST_LOOP(only_windows_of_type_2_are_invalidated_from_afar, 0, 3)
 {
 	struct ibv_send_wr wr;
 	struct ibv_mw *mw;
@@ -440,9 +426,8 @@ START_TEST(only_windows_of_type_2_are_invalidated_from_afar)
 	rig_event(&rig, IBV_EVENT_QP_ACCESS_ERR);
 	close_with(&rig, mw);
 }
-END_TEST
 
-START_TEST(only_windows_of_type_2_are_invalidated_from_here)
+TEST_LOOP(only_windows_of_type_2_are_invalidated_from_here, 0, 3)
 {
 	struct ibv_send_wr wr;
 	struct ibv_mw *mw;
@@ -454,9 +439,8 @@ START_TEST(only_windows_of_type_2_are_invalidated_from_here)
 	rig_wait(rig.b.cq, IBV_WC_MW_BIND_ERR);
 	close_with(&rig, mw);
 }
-END_TEST
 
-START_TEST(queue_pair_that_ends_leaves_its_windows_unbound)
+TEST(queue_pair_that_ends_leaves_its_windows_unbound)
 {
 	struct ibv_qp_init_attr init = {
 		.qp_type = IBV_QPT_RC, .cap = {1, 1, 1, 1, 0}
@@ -474,13 +458,12 @@ START_TEST(queue_pair_that_ends_leaves_its_windows_unbound)
 	rig.b.qp = ibv_create_qp(rig.pd, &init);
 	rig_close(&rig);
 }
-END_TEST
 
 /* --- order --------------------------------------------------------------- */
 
 /* In one list: what was sent before the invalidation still arrives, and what comes after tells the
  * peer the new key. */
-START_TEST(requests_to_bind_and_invalidate_keep_their_place)
+TEST(requests_to_bind_and_invalidate_keep_their_place)
 {
 	struct ibv_send_wr wr[4], *bad;
 	struct ibv_sge sge;
@@ -510,9 +493,8 @@ START_TEST(requests_to_bind_and_invalidate_keep_their_place)
 	expect_write(&rig, rig_wait(rig.a.cq, IBV_WC_SUCCESS).imm_data, IBV_WC_SUCCESS);
 	close_with(&rig, mw);
 }
-END_TEST
 
-START_TEST(functions_of_an_extended_queue_pair_bind_and_invalidate)
+TEST(functions_of_an_extended_queue_pair_bind_and_invalidate)
 {
 	struct ibv_mw_bind_info info;
 	struct ibv_qp_ex *ex;
@@ -547,9 +529,8 @@ START_TEST(functions_of_an_extended_queue_pair_bind_and_invalidate)
 	rig_wait(rig.a.cq, IBV_WC_SUCCESS);
 	close_with(&rig, mw);
 }
-END_TEST
 
-START_TEST(device_says_what_windows_it_has)
+TEST(device_says_what_windows_it_has)
 {
 	struct ibv_device_attr attr;
 	struct rig rig;
@@ -561,40 +542,4 @@ START_TEST(device_says_what_windows_it_has)
 	ck_assert(!(attr.device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2A));
 	ck_assert_int_gt(attr.max_mw, 0);
 	rig_close(&rig);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("windows");
-	TCase *tcase = tcase_create("windows");
-	SRunner *runner;
-	int n_failed;
-
-	tcase_add_test(tcase, device_says_what_windows_it_has);
-	tcase_add_test(tcase, window_opens_its_range_to_the_peer);
-	tcase_add_test(tcase, window_grants_nothing_beyond_its_end);
-	tcase_add_loop_test(tcase, window_grants_no_access_that_it_was_not_given, 0, 3);
-	tcase_add_test(tcase, window_that_begins_at_zero);
-	tcase_add_loop_test(tcase, old_key_of_a_window_stands_for_nothing, 0, N_ENDS);
-	tcase_add_test(tcase, key_of_a_window_is_no_local_key);
-	tcase_add_test(tcase, region_stays_while_a_window_is_bound_to_it);
-	tcase_add_loop_test(tcase, wrong_bind_is_an_error_of_the_queue_pair, 0, N_WRONG);
-	tcase_add_test(tcase, window_of_type_2_has_the_key_that_the_program_gave_it);
-	tcase_add_test(tcase, window_of_type_2_is_for_one_queue_pair);
-	tcase_add_test(tcase, bound_window_of_type_2_is_not_bound_again);
-	tcase_add_test(tcase, invalidated_window_can_be_bound_again);
-	tcase_add_test(tcase, peer_invalidates_a_window_and_the_receive_says_so);
-	tcase_add_test(tcase, long_send_invalidates_at_its_end);
-	tcase_add_loop_test(tcase, only_windows_of_type_2_are_invalidated_from_afar, 0, 3);
-	tcase_add_loop_test(tcase, only_windows_of_type_2_are_invalidated_from_here, 0, 3);
-	tcase_add_test(tcase, queue_pair_that_ends_leaves_its_windows_unbound);
-	tcase_add_test(tcase, requests_to_bind_and_invalidate_keep_their_place);
-	tcase_add_test(tcase, functions_of_an_extended_queue_pair_bind_and_invalidate);
-	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	n_failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return n_failed ? 1 : 0;
 }

@@ -4,7 +4,6 @@
  * domain, that takes its message. Runs on a host of a soft fabric, on both of its wires:
  * tests/fabric/meson.build.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "tests/fabric/rig.h"
+#include "tests/unit/test.h"
 
 #define BYTES	 64
 #define LONG	 300000
@@ -144,7 +144,7 @@ static void expect(struct xrc *xrc, struct ibv_send_wr *wr, enum ibv_wc_status s
 
 static const uint32_t lengths[] = { 0, 8, LONG };
 
-START_TEST(message_takes_a_receive_of_the_queue_that_it_names)
+TEST_LOOP(message_takes_a_receive_of_the_queue_that_it_names, 0, 3)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -164,9 +164,8 @@ START_TEST(message_takes_a_receive_of_the_queue_that_it_names)
 	ck_assert_int_eq(memcmp(xrc.rig.a.memory, xrc.rig.b.memory, lengths[_i]), 0);
 	close_xrc(&xrc);
 }
-END_TEST
 
-START_TEST(two_queues_of_a_domain_are_told_apart)
+TEST(two_queues_of_a_domain_are_told_apart)
 {
 	struct ibv_srq *other;
 	struct ibv_send_wr wr;
@@ -188,9 +187,8 @@ START_TEST(two_queues_of_a_domain_are_told_apart)
 	ck_assert_int_eq(ibv_destroy_srq(other), 0);
 	close_xrc(&xrc);
 }
-END_TEST
 
-START_TEST(memory_of_the_target_is_written_and_read)
+TEST_LOOP(memory_of_the_target_is_written_and_read, 0, 2)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -204,9 +202,8 @@ START_TEST(memory_of_the_target_is_written_and_read)
 	ck_assert_int_eq(memcmp(xrc.rig.a.memory, _i ? "squirrel" : "elephant", 8), 0);
 	close_xrc(&xrc);
 }
-END_TEST
 
-START_TEST(atomics_act_on_the_target)
+TEST_LOOP(atomics_act_on_the_target, 0, 2)
 {
 	uint64_t *at, before = 5;
 	struct ibv_send_wr wr;
@@ -224,9 +221,8 @@ START_TEST(atomics_act_on_the_target)
 	ck_assert_int_eq(memcmp(xrc.rig.a.memory, &before, 8), 0);
 	close_xrc(&xrc);
 }
-END_TEST
 
-START_TEST(long_read_by_an_initiator)
+TEST(long_read_by_an_initiator)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -239,9 +235,8 @@ START_TEST(long_read_by_an_initiator)
 	ck_assert_int_eq(memcmp(xrc.rig.a.memory, xrc.rig.b.memory, LONG), 0);
 	close_xrc(&xrc);
 }
-END_TEST
 
-START_TEST(queue_without_a_receive_makes_the_initiator_wait)
+TEST(queue_without_a_receive_makes_the_initiator_wait)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -256,9 +251,8 @@ START_TEST(queue_without_a_receive_makes_the_initiator_wait)
 	rig_wait(xrc.rig.b.cq, IBV_WC_SUCCESS);
 	close_xrc(&xrc);
 }
-END_TEST
 
-START_TEST(functions_of_an_extended_initiator_name_the_queue)
+TEST(functions_of_an_extended_initiator_name_the_queue)
 {
 	struct ibv_qp_ex *ex;
 	struct xrc xrc;
@@ -276,7 +270,6 @@ START_TEST(functions_of_an_extended_initiator_name_the_queue)
 	ck_assert_uint_eq(rig_wait(xrc.rig.b.cq, IBV_WC_SUCCESS).wr_id, 3);
 	close_xrc(&xrc);
 }
-END_TEST
 
 /* --- what is refused ----------------------------------------------------- */
 
@@ -288,7 +281,7 @@ static void expect_refusal(struct xrc *xrc, struct ibv_send_wr *wr, enum ibv_wc_
 	rig_none(xrc->rig.b.cq);
 }
 
-START_TEST(message_for_no_queue_is_refused)
+TEST_LOOP(message_for_no_queue_is_refused, 0, 2)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -301,9 +294,8 @@ START_TEST(message_for_no_queue_is_refused)
 	expect_refusal(&xrc, &wr, IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
 	close_xrc(&xrc);
 }
-END_TEST
 
-START_TEST(queue_of_another_domain_is_not_reached)
+TEST(queue_of_another_domain_is_not_reached)
 {
 	struct ibv_xrcd *domain;
 	struct ibv_srq *other;
@@ -323,10 +315,9 @@ START_TEST(queue_of_another_domain_is_not_reached)
 	ck_assert_int_eq(ibv_close_xrcd(domain), 0);
 	close_xrc(&xrc);
 }
-END_TEST
 
 /* The keys that a peer may use are those of the protection domain of the queue that it names. */
-START_TEST(keys_are_those_of_the_queues_protection_domain)
+TEST(keys_are_those_of_the_queues_protection_domain)
 {
 	struct ibv_pd *pd;
 	struct ibv_srq *other;
@@ -344,9 +335,8 @@ START_TEST(keys_are_those_of_the_queues_protection_domain)
 	ck_assert_int_eq(ibv_dealloc_pd(pd), 0);
 	close_xrc(&xrc);
 }
-END_TEST
 
-START_TEST(queue_that_is_gone_is_not_reached)
+TEST(queue_that_is_gone_is_not_reached)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -359,9 +349,8 @@ START_TEST(queue_that_is_gone_is_not_reached)
 	expect_refusal(&xrc, &wr, IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
 	close_xrc(&xrc);
 }
-END_TEST
 
-START_TEST(target_sends_nothing_and_neither_end_receives)
+TEST(target_sends_nothing_and_neither_end_receives)
 {
 	struct ibv_recv_wr *bad_recv, recv = { .wr_id = 1 };
 	struct ibv_send_wr *bad, wr;
@@ -375,11 +364,10 @@ START_TEST(target_sends_nothing_and_neither_end_receives)
 	ck_assert_int_eq(ibv_post_recv(xrc.rig.b.qp, &recv, &bad_recv), EINVAL);
 	close_xrc(&xrc);
 }
-END_TEST
 
 /* --- domains ------------------------------------------------------------- */
 
-START_TEST(domain_of_a_file_is_found_by_any_descriptor_of_it)
+TEST(domain_of_a_file_is_found_by_any_descriptor_of_it)
 {
 	char path[] = "/tmp/xrcd-XXXXXX";
 	struct ibv_xrcd *first, *second;
@@ -402,9 +390,8 @@ START_TEST(domain_of_a_file_is_found_by_any_descriptor_of_it)
 	close(again);
 	unlink(path);
 }
-END_TEST
 
-START_TEST(queue_that_is_not_of_a_domain_has_no_number)
+TEST(queue_that_is_not_of_a_domain_has_no_number)
 {
 	struct rig rig;
 	uint32_t number;
@@ -412,34 +399,4 @@ START_TEST(queue_that_is_not_of_a_domain_has_no_number)
 	rig_open(&rig, &(struct rig_config){ .srq = true });
 	ck_assert_int_eq(ibv_get_srq_num(rig.srq, &number), EINVAL);
 	rig_close(&rig);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("xrc");
-	TCase *tcase = tcase_create("xrc");
-	SRunner *runner;
-	int n_failed;
-
-	tcase_add_loop_test(tcase, message_takes_a_receive_of_the_queue_that_it_names, 0, 3);
-	tcase_add_test(tcase, two_queues_of_a_domain_are_told_apart);
-	tcase_add_loop_test(tcase, memory_of_the_target_is_written_and_read, 0, 2);
-	tcase_add_loop_test(tcase, atomics_act_on_the_target, 0, 2);
-	tcase_add_test(tcase, long_read_by_an_initiator);
-	tcase_add_test(tcase, queue_without_a_receive_makes_the_initiator_wait);
-	tcase_add_test(tcase, functions_of_an_extended_initiator_name_the_queue);
-	tcase_add_loop_test(tcase, message_for_no_queue_is_refused, 0, 2);
-	tcase_add_test(tcase, queue_of_another_domain_is_not_reached);
-	tcase_add_test(tcase, keys_are_those_of_the_queues_protection_domain);
-	tcase_add_test(tcase, queue_that_is_gone_is_not_reached);
-	tcase_add_test(tcase, target_sends_nothing_and_neither_end_receives);
-	tcase_add_test(tcase, domain_of_a_file_is_found_by_any_descriptor_of_it);
-	tcase_add_test(tcase, queue_that_is_not_of_a_domain_has_no_number);
-	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	n_failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return n_failed ? 1 : 0;
 }
