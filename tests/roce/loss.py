@@ -42,6 +42,11 @@ PING = "rping -S 60000 -C 1000000"
 # the one that waits for nothing but a message may wait for ever, as on any device.
 ENDS = (
     ("an MTU shrinks", "ip link set fab0 mtu 600", "does not fit into the MTU of its route"),
+    ("an address goes",
+     "ip address add 10.77.0.99/16 dev fab0; ip address del 10.77.0.2/24 dev fab0",
+     "its source address is not (any more) this host"),
+    ("a route goes", "ip route del 10.77.0.0/24", "has no route"),
+    ("a route is prohibited", "ip route add prohibit 10.77.0.1", "is refused by this host"),
     ("a host vanishes", "ip link set fab0 down", "completion failed status 12"),
     ("a program is killed", "kill -9 $(cat $said/pid)", "DISCONNECT EVENT"),
 )
@@ -73,11 +78,12 @@ def stream(tests, faults, address, count, size):
 
 
 def end(tests, change, wanted):
-    """And connections over the network that is left work."""
+    """And connections work where there still is a way."""
     server = (f"said=$PURECM_FABRIC/../..; {PING} -s >$said/a 2>&1 & echo $! >$said/pid; "
               "rping -s -p 7200; wait")
     client = END.format(ping=PING, address=A, change=change, wanted=wanted)
-    again = "true" if "down" in change else RETRY.format(f"rping -c -a {A} -p 7200 -C 1 -S 100")
+    has_way = change.startswith("kill") or "mtu" in change
+    again = RETRY.format(f"rping -c -a {A} -p 7200 -C 1 -S 100") if has_way else "true"
     done = tests.run(f"a&:{server}", f"b:{client}{again}")
     if done.returncode or "b| it ended" not in done.stdout:
         raise Failure(f"status {done.returncode}: {done.stdout}{done.stderr}")

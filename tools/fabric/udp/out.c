@@ -275,6 +275,10 @@ static void complain(struct udp_out *out, const struct udp_burst *burst, int err
 	char to[INET6_ADDRSTRLEN] = "?";
 	unsigned int i;
 
+	/* That is what Linux says of a source address that it does not have. */
+	if (err == -ENETUNREACH &&
+	    udp_out_reach(&burst->sgid, &burst->dgid, burst->ifindex) == EADDRNOTAVAIL)
+		err = -EADDRNOTAVAIL;
 	for (i = 0; i < sizeof(advice) / sizeof(advice[0]); i++) {
 		if (advice[i].err != err || out->complaints & 1u << i)
 			continue;
