@@ -10,6 +10,7 @@ sent has the right ICRC, and tshark finds nothing malformed.
 Prints a line per test and then "N passed, N failed, N skipped"; skipped where QEMU is missing.
 """
 import argparse
+import contextlib
 import os
 from pathlib import Path
 import subprocess
@@ -30,10 +31,12 @@ TARGETS = ("lib/librdmacm.so.1.5.0", "tools/cmportd/cmportd", "tools/purecm",
 LIMIT_S = 60
 LONG = bool(os.environ.get("PURECM_TEST_LONG"))
 FOLDER = "/tmp/f"
+DELAY = "mads:delay=200ms"
 NOBODY = "setpriv --reuid 65534 --regid 65534 --clear-groups"
-PERFTEST_LISTENS = "ss -ltn | grep -q :18515"
+TCP_LISTENS = "ss -ltn | grep -q -e :18515 -e :19765"  # perftest, qperf
 
-# What, the server (%s: its address), the client (%s: the server's), what the client prints.
+# What, the server (%s: its address), the client (%s: the server's), what the client prints. Over
+# IPv4 and IPv6.
 BOTH = (
     ("rping", "rping -s -a %s -C 3 -v", "rping -c -a %s -C 3 -v", "ping data: rdma-ping-2: CDEF"),
     ("rping with long messages", "rping -s -a %s -C 10 -S 60000", "rping -c -a %s -C 10 -S 60000",
@@ -41,32 +44,51 @@ BOTH = (
     ("ucmatose", "ucmatose -b %s -C 20 -S 9000 -c 4", "ucmatose -s %s -C 20 -S 9000 -c 4",
      "return status 0"),
     ("udaddy", "udaddy -b %s", "udaddy -s %s", "return status 0"),
-)
-IPV4 = (
-    ("rdma_client", "rdma_server", "rdma_client -s %s", "rdma_client: end 0"),
+    ("rdma_client", "rdma_server -s %s", "rdma_client -s %s", "rdma_client: end 0"),
+    ("cmtime", "cmtime -b %s", "cmtime -s %s -c 20", "disconnect"),
     ("rstream", "rstream -b %s -C 50 -S 65536 -T v", "rstream -s %s -C 50 -S 65536 -T v",
      "custom "),
-    ("ib_send_bw -R", "ib_send_bw -R -n 200", "ib_send_bw -R -n 200 %s", " 65536      200 "),
-    ("ib_write_bw", "ib_write_bw -d DEVICE -x GID -n 200", "ib_write_bw -d DEVICE -x GID -n 200 %s",
-     " 65536      200 "),
-    ("ib_read_bw", "ib_read_bw -d DEVICE -x GID -n 200", "ib_read_bw -d DEVICE -x GID -n 200 %s",
-     " 65536      200 "),
-    ("ib_atomic_bw", "ib_atomic_bw -d DEVICE -x GID -n 200",
-     "ib_atomic_bw -d DEVICE -x GID -n 200 %s", " 8          200 "),
-    ("ib_write_bw, UC", "ib_write_bw -c UC -s 900 -d DEVICE -x GID -n 200",
-     "ib_write_bw -c UC -s 900 -d DEVICE -x GID -n 200 %s", " 900        200 "),
-    ("ib_send_lat, UD", "ib_send_lat -c UD -s 64 -d DEVICE -x GID -n 200",
-     "ib_send_lat -c UD -s 64 -d DEVICE -x GID -n 200 %s", " 64      200 "),
+)
+
+
+def perftest(program, options, wanted):
+    """A row of it."""
+    command = f"{program} {options} -n 200"
+    return f"{program} {options}", command, command + " ADDR4", wanted
+
+
+# Without rdma_cm; over both by the GIDs, while they find each other by TCP over IPv4.
+BOTH += tuple(perftest(program, f"-d DEVICE -x GID {options}".strip(), wanted)
+              for program, options, wanted in (
+                  ("ib_send_bw", "", " 65536      200 "),
+                  ("ib_write_bw", "", " 65536      200 "),
+                  ("ib_read_bw", "", " 65536      200 "),
+                  ("ib_atomic_bw", "", " 8          200 "),
+                  ("ib_atomic_lat", "-A CMP_AND_SWAP", " 8       200 "),
+                  ("ib_write_lat", "", " 2       200 "),
+                  ("ib_send_bw", "-c UC -s 900", " 900        200 "),
+                  ("ib_write_bw", "-c UC -s 900", " 900        200 "),
+                  ("ib_send_lat", "-c UD -s 64", " 64      200 ")))
+# With it perftest knows IPv4 alone, as qperf does.
+IPV4 = tuple(perftest(program, "-R", wanted)
+             for program, wanted in (("ib_send_bw", " 65536      200 "),
+                                     ("ib_write_bw", " 65536      200 "),
+                                     ("ib_read_bw", " 65536      200 "),
+                                     ("ib_atomic_bw", " 8          200 "))) + (
+    perftest("ib_send_lat", "-R -c UD -s 64", " 64      200 "),
+    ("qperf", "qperf", "qperf -t 1 -cm 1 ADDR4 rc_bw rc_lat rc_rdma_read_bw rc_rdma_write_lat "
+     "rc_fetch_add_mr", "rc_fetch_add_mr:"),
 )
 # tc-netem(8), of both ends
 FAULTS = ("loss 1%", "duplicate 5%", "corrupt 1%")
+LONG_FAULTS = ("loss 10%", "delay 2ms reorder 25%")
 
 
 class Process:
     """Host b: commands of user 65534 on the fabric that runs there."""
 
     def __init__(self, host, build):
-        self.host, self.device, self.gid = host, "fab0", None
+        self.host, self.device, self.gids = host, "fab0", None
         self.env = {"PURECM_FABRIC": f"{FOLDER}/hosts/a",
                     "PURECM_SOCKET": f"{FOLDER}/hosts/a/cmportd.sock",
                     "LD_LIBRARY_PATH": f"{build}/tools/fabric/lib:{build}/lib"}
@@ -79,6 +101,16 @@ class Process:
 
     def command(self, text):
         return f"exec {self.prefix} sh -c '{text}'"
+
+    @contextlib.contextmanager
+    def delay(self):
+        """Its connection manager is slow: perftest and qperf listen anew for each connection, and
+        a client may be there before."""
+        for faults in (DELAY, ""):
+            self.host.run(f"exec {NOBODY} {ROOT}/tools/fabric/fabric faults --dir {FOLDER} "
+                          f"'{faults}'", check=True, timeout=LIMIT_S)
+            if faults:
+                yield
 
 
 class Kernel:
@@ -95,19 +127,23 @@ class Kernel:
         return f"exec sh -c '{text}'"
 
 
-def gid_index(end):
-    """Of the IPv4 address in a device's table."""
+def gid_indices(end):
+    """Of the IPv4 and the IPv6 address in a device's table, by address."""
     done = end.host.run(end.command("ibv_devinfo -v"), env=end.env, timeout=LIMIT_S)
-    for line in done.stdout.splitlines():
-        if "::ffff:10.77" in line and "GID[" in line:
-            return line.split("GID[")[1].split("]")[0].strip()
-    raise LabError(f"no IPv4 GID in {done.output}")
+    rows = [line.split("GID[")[1] for line in done.stdout.splitlines() if "GID[" in line]
+    found = {address: row.split("]")[0].strip() for row in rows
+             for address in (end.host.addr4, end.host.addr6)
+             if row.split("]:")[1].split(",")[0].strip() in (address, f"::ffff:{address}")}
+    if len(found) != 2:
+        raise LabError(f"no GIDs of both versions in {done.output}")
+    return found
 
 
-def sample(rows, kernel_serves, only):
-    """Return the rows to play: of all that are asked for, a plain run has each in one role."""
-    return [row for number, row in enumerate(rows) if only in row[0]
-            and (LONG or only or number % 2 == kernel_serves)]
+def sample(rows, only, number, of):
+    """Return the rows to play: of all that are asked for, a plain run has each so many-th, another
+    one in each role and version of IP."""
+    return [row for i, row in enumerate(rows) if only in row[0]
+            and (LONG or only or i % of == number)]
 
 
 class Tests:
@@ -123,11 +159,13 @@ class Tests:
         """A server on the first of a pair, a client on the second, once the server listens: one
         that comes too soon leaves requests behind, at which ucmatose ends, over stock too."""
         (server, client), (serve, ask) = pair, texts
-        commands = [text.replace("%s", address).replace("DEVICE", end.device)
-                    .replace("GID", end.gid) for text, end in zip(texts, pair)]
+        commands = [text.replace("%s", address).replace("ADDR4", server.host.addr4)
+                    .replace("DEVICE", end.device).replace(
+                        "GID", end.gids[end.host.addr6 if ":" in address else end.host.addr4])
+                    for text, end in zip(texts, pair)]
         running = server.host.start(server.command(commands[0]), env=server.env)
         try:
-            listens = server.command(f"{server.listens} || {PERFTEST_LISTENS}")
+            listens = server.command(f"{server.listens} || {TCP_LISTENS}")
             server.host.wait_for(listens, LIMIT_S, env=server.env)
             done = client.host.run(client.command(commands[1]), env=client.env, timeout=LIMIT_S)
         except LabTimeout as error:
@@ -142,15 +180,16 @@ class Tests:
             self.report(name)
 
     def play_all(self, what, kernel, process, only):
-        for kernel_serves in (True, False):
-            pair = (kernel, process) if kernel_serves else (process, kernel)
-            role = "the kernel serves" if kernel_serves else "the process serves"
-            host = pair[0].host
-            for program, serve, ask, wanted in sample(BOTH + IPV4, kernel_serves, only):
-                self.play(f"{what}, {role}: {program}", pair, (serve, ask), wanted, host.addr4)
-            for program, serve, ask, wanted in sample(BOTH, not kernel_serves, only):
-                self.play(f"{what}, {role}, IPv6: {program}", pair, (serve, ask), wanted,
-                          host.addr6)
+        for number, pair in enumerate(((kernel, process), (process, kernel))):
+            role, host = f"{what}, the {'process' if number else 'kernel'} serves", pair[0].host
+            for program, *texts, wanted in sample(BOTH, only, number, 5):
+                self.play(f"{role}: {program}", pair, texts, wanted, host.addr4)
+            rows = sample(IPV4, only, number, 3)
+            with process.delay() if rows else contextlib.nullcontext():
+                for program, *texts, wanted in rows:
+                    self.play(f"{role}: {program}", pair, texts, wanted, host.addr4)
+            for program, *texts, wanted in sample(BOTH, only, 2 + number, 5):
+                self.play(f"{role}, IPv6: {program}", pair, texts, wanted, host.addr6)
 
 
 def judge(tests, path):
@@ -175,10 +214,36 @@ def multicast(tests, kernel, process):
             tests.report(f"mckey, {name}")
 
 
+def tools(tests, kernel, process, build):
+    """purecm's, of the ordinary user."""
+    for words, wanted in (("ping -c 2", "2 answered, 0% lost"),
+                          ("doctor", "would leave this host")):
+        done = process.host.run(process.command(f"{build}/tools/purecm {words} "
+                                                f"{kernel.host.addr4}"), env=process.env,
+                                timeout=LIMIT_S)
+        tests.report(f"purecm {words}", None if wanted in done.output else done.output)
+
+
+def conflict(tests, kernel, build):
+    """Where rxe receives RoCE no fabric can, and that is said."""
+    done = kernel.host.run(f"exec {NOBODY} {ROOT}/tools/fabric/fabric run --build {build} "
+                           "--wire roce --hosts 1 --here eth0 a:true", timeout=LIMIT_S)
+    tests.report("rxe has the port", None if "rdma_rxe is loaded" in done.output and not done.ok
+                 else f"status {done.status}: {done.output}")
+
+
+def explain(tests, path, build):
+    done = subprocess.run([build / "tools/purecm", "explain", "-r", path], text=True,
+                          capture_output=True, check=False)
+    tests.report("purecm explain knows the connections of a capture",
+                 None if done.returncode == 0 and "#10 " in done.stdout
+                 else done.stdout + done.stderr)
+
+
 def faults(tests, kernel, process):
     """What each end sends goes wrong on its way; rstream compares all bytes."""
     texts = "rstream -b %s -C 10 -S 65536 -T v", "rstream -s %s -C 10 -S 65536 -T v"
-    for number, spec in enumerate(FAULTS):
+    for number, spec in enumerate(FAULTS + (LONG_FAULTS if LONG else ())):
         pairs = (kernel, process), (process, kernel)
         for pair in pairs if LONG else pairs[number % 2:][:1]:
             with kernel.host.netem(spec), process.host.netem(spec):
@@ -192,16 +257,21 @@ def run_all(build, only, release):
         tests = Tests(lab)
         process = Process(lab.b, build)
         kernel = Kernel(lab.a)
-        process.gid, kernel.gid = gid_index(process), gid_index(kernel)
+        process.gids, kernel.gids = gid_indices(process), gid_indices(kernel)
         with lab.b.capture(capture.name):
             tests.play_all("stock", kernel, process, only)
             if only in "mckey":
                 multicast(tests, kernel, process)
+            if only in "tools":
+                tools(tests, kernel, process, build)
+                conflict(tests, kernel, build)
         judge(tests, capture.name)
+        if only in "tools":
+            explain(tests, capture.name, build)
         if not only:
             lab.a.mode("purecm", kill=True)
             kernel = Kernel(lab.a, build)
-            kernel.gid = gid_index(kernel)
+            kernel.gids = gid_indices(kernel)
             tests.play_all("purecm on rxe", kernel, process, "rping")
         if only in "faults":
             faults(tests, kernel, process)
