@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What the benchmarks in the lab have in common: their hosts, and which library a program gets.
 
-Used by connect.py, crowd.py and rsocket.py.
+Used by connect.py, crowd.py, cmtime.py and rsocket.py.
 """
 from pathlib import Path
 import sys
@@ -18,11 +18,14 @@ def add_hosts_argument(parser, default):
                         help=f"1: instructions are counted; 2: by the clock (default: {default})")
 
 
-def make_lab(hosts):
-    """Two hosts, or one with one CPU, whose clock counts instructions."""
+def make_lab(hosts, cpus=None):
+    """Two hosts, or one with one CPU, whose clock counts instructions.
+
+    cpus: of each of two; as Lab() by default
+    """
     if hosts == 1:
         return Lab({"a": "stock"}, cpus=1, accel="counted")
-    return Lab({"a": "stock", "b": "stock"})
+    return Lab({"a": "stock", "b": "stock"}, cpus=cpus)
 
 
 def server_host(lab, hosts):
