@@ -25,7 +25,7 @@ HERE = {}  # what main() was told, and the folder of the root
 IN_ROOT = ("rdmacm-utils", "ibverbs-providers", "python3", "libibumad-dev", "libibverbs-dev",
            "libnl-3-dev", "libnl-route-3-dev", "libpcap-dev", "libncurses-dev", "kmod", "mount",
            "dpkg-dev", "gcc", "libc6-dev", "pkgconf", "apt-utils", "libdeflate-dev", "zlib1g-dev",
-           "libseccomp-dev")
+           "libseccomp-dev", "autopkgtest")
 
 PRELUDE = """
 install() { apt-get install -qq --no-install-recommends "$@" >/dev/null; }
@@ -143,6 +143,18 @@ cc x.c -lrdmacm -o x; dpkg-shlibdeps -O x
                         + program.replace("CALL", "purecm_reject_str(8)"))
         self.assertIn("purecm-librdmacm1 (>= 0.3.0)", needs)
 
+    def test_autopkgtest_passes(self):
+        told = in_root("""
+cd /tree; cp -r tools/packaging/debian debian
+version=$(dpkg-deb -f /packages/purecm_*.deb Version)
+printf 'purecm (%s) unstable; urgency=low\\n\\n  * x\\n\\n -- x <x@example.org>  %s\\n' \\
+    "$version" "$(date -R)" >debian/changelog
+rm -f /packages/*-dbgsym_*
+autopkgtest --no-built-binaries /packages/*.deb . -- null 2>&1
+""")
+        self.assertEqual(set(re.findall(r"^(rping|compile) +(\w+)", told, re.MULTILINE)),
+                         {("rping", "PASS"), ("compile", "PASS")}, told[-3000:])
+
     def test_the_programs_say_the_version_of_the_package(self):
         told = in_root("ours purecm cmportd; purecm --version; "
                        "/usr/libexec/purecm/cmportd --version; dpkg-query -W purecm")
@@ -193,7 +205,9 @@ def main():
             subprocess.run([ROOT / "tools/packaging/build-deb", "--release", args.release,
                             "--into", folder], check=True, timeout=3600)
         HERE["root"] = folder / "root"
+        roots.copy_tree(folder / "tree")
         roots.make(args.release, HERE["root"], "--customize-hook=mkdir \"$1/packages\"",
+                   f"--customize-hook=copy-in '{folder}/tree' /",
                    f"--customize-hook=cp '{packages.resolve()}'/*.deb \"$1/packages\"",
                    include=IN_ROOT)
         result = unittest.main(argv=sys.argv[:1] + (["-k", args.only] if args.only else []),
