@@ -120,6 +120,21 @@ class Newcomer(unittest.TestCase):
         self.assertEqual(owners, ["purecm-librdmacm1", "librdmacm1"], told)
 
 
+class Builds(unittest.TestCase):
+    def test_two_builds_are_equal_bit_by_bit(self):
+        told = roots.enter(fresh_root("bookworm"), """
+            cp -r /root/purecm /root/another; cd /
+            apt-get -qq update
+            (umask 022; TZ=UTC LC_ALL=C /root/purecm/tools/packaging/build-deb --here --into /a)
+            (umask 077; TZ=Pacific/Chatham LC_ALL=C.UTF-8 taskset -c 0 setarch -R \\
+                /root/another/tools/packaging/build-deb --here --into /b)
+            cd /a/bookworm
+            for package in *.deb; do cmp $package /b/bookworm/$package; echo "equal $package"; done
+            """)
+        names = re.findall("^equal (.*)$", told, re.MULTILINE)
+        self.assertGreaterEqual(len([name for name in names if "dbgsym" not in name]), 7, told)
+
+
 class Services(unittest.TestCase):
     def test_all_that_github_runs(self):
         sys.path.insert(0, str(ROOT / "tests/fabric"))
