@@ -4,7 +4,8 @@
 
 Boots two guests of tests/lab, plays a scene for each file of captures/ and keeps what crossed the
 cable; under a minute. The tests assert what the protocol says must be in them, whoever makes them
-again.
+again. (partition.pcap and kernel-6.1-partition.txt have what test_another_partition() of
+kernel_lab.py makes: a drill asks a stock kernel with another P_Key.)
 """
 import argparse
 from pathlib import Path

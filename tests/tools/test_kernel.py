@@ -159,6 +159,35 @@ class Mads(unittest.TestCase):
                 ": class 0x7 class_ver 0x2 method 0x3 tid 0x77 attr_id 0x12 attr_mod 0x0\n")
         self.assertIn(b"nobody listens", purecm("trace", "--kernel=-", stdin=text.encode()).stderr)
 
+    def note_of(self, *events):
+        """Return what is said of events of the layer below and of the REJ between them."""
+        mad = ("ib_mad_ib_send_mad: 0:1 QP1; 15/15 retries(0); : hdr : class 0x7 class_ver 0x2 "
+               "method 0x3 tid 0x77 attr_id 0x12 attr_mod 0x0")
+        text = "".join(f"kworker-1 [000] .....  9.5: {event}\n" for event in
+                       (events[0], mad, *events[1:]))
+        done = purecm("trace", "--kernel=-", stdin=text.encode())
+        self.assertEqual(done.stderr.decode().count("was refused"), 1, done.stderr)
+        return done.stderr.decode()
+
+    def test_why_the_kernel_refuses_by_itself_is_reported(self):
+        """As Linux 6.1 traces a REQ with a strange P_Key, or GID, and one for nobody."""
+        path = "icm_send_rej: local_id=1 remote_id=2 state=REQ_RCVD reason=REJ_INVALID_GID"
+        self.assertIn("a GID or a partition (P_Key) that this port does not have",
+                      self.note_of(path))
+        ended = "local_id=1 remote_id=2 state=REQ_RCVD lap_state=LAP_UNINIT"
+        issued = "icm_issue_rej: local_id=2 remote_id=0"
+        self.assertIn("nobody listens", self.note_of(issued, f"icm_no_listener_err: {ended}"))
+        self.assertIn("same queue pair", self.note_of(issued, f"icm_staleconn_err: {ended}"))
+
+    def test_a_refusal_by_a_program_is_its_message_alone(self):
+        rej = EVENT.format(*ENDS, 10, "").replace("cm_event_handler", "cm_send_rej")
+        below = ("kworker [000] .....  10.1: icm_send_rej: local_id=1 remote_id=2 state=REQ_RCVD "
+                 "reason=REJ_CONSUMER_DEFINED\n")
+        done = purecm("trace", "--kernel=-", stdin=(
+            EVENT.format(*ENDS, 10, "CONNECT_REQUEST (4/0)") + rej + below).encode())
+        self.assertNotIn(b"was refused", done.stderr)
+        self.assertIn(b"REJ", done.stdout)
+
     def test_a_lookup_is_known_by_its_mad(self):
         mad = ("kworker-2 [000] .....  9.5: ib_mad_recv_done_handler: 0:1 QP1 : hdr : class 0x07 "
                "class_ver 0x02 method 0x03 tid 0x77 attr_id 0x0017 attr_mod 0x0\n")

@@ -131,7 +131,7 @@ static const struct advice table[] = {
 	  .remedy = "On {active} choose the GID that matches the source address: `rdma link`, `ibv_devinfo -v`." },
 	{ REJECTED(12),
 	  .what = "{rejecter} refuses the path {named_gids} (REJ {reason}). It offers {ari}.",
-	  .cause = "The interface that received the packet does not have that GID, or there is no route or neighbour back to the sender: another VLAN, another RoCE version, an address that moved.",
+	  .cause = "The interface that received the packet does not have that GID, or there is no route or neighbour back to the sender: another VLAN, another RoCE version, another partition (P_Key), an address that moved.",
 	  .remedy = "On {rejecter} run `purecm doctor` with the address of {active}; compare the GID tables (`ibv_devinfo -v`) and VLANs." },
 	{ REJECTED(13), .what = "{rejecter} does not have the LID of the path (REJ {reason}).",
 	  .cause = "The subnet manager has assigned other LIDs since the path was resolved.",

@@ -157,6 +157,8 @@ static const char *find_tracefs(void)
 }
 
 /* clang-format off */
+#define WITHOUT_REASON "why this host refuses by itself is not seen"
+
 /* What is traced, and what is not known where the kernel does not have it. */
 static const struct {
 	const char *event;
@@ -179,6 +181,10 @@ static const struct {
 	{ "ib_mad/ib_mad_recv_done_handler", "mgmt_class == 7",
 	  "repetitions by peers and their MRAs are not seen, and lookups of datagram services look "
 	  "like requests for a connection" },
+	{ "ib_cma/icm_send_rej", NULL, WITHOUT_REASON },
+	{ "ib_cma/icm_issue_rej", NULL, WITHOUT_REASON },
+	{ "ib_cma/icm_no_listener_err", NULL, WITHOUT_REASON },
+	{ "ib_cma/icm_staleconn_err", NULL, WITHOUT_REASON },
 };
 /* clang-format on */
 
@@ -237,9 +243,23 @@ static int enable_events(const struct kernel *kernel)
 	return 0;
 }
 
+/* tracefs does not always say EPERM then. */
+static bool is_locked_down(void)
+{
+	char text[64] = "";
+	FILE *file = fopen("/sys/kernel/security/lockdown", "re");
+
+	if (!file)
+		return false;
+	if (!fgets(text, sizeof(text), file))
+		text[0] = '\0';
+	fclose(file);
+	return strstr(text, "[confidentiality]");
+}
+
 static int complain_of_tracefs(const char *tracefs, int err)
 {
-	if (err == -EACCES || err == -EPERM)
+	if (err == -EACCES || err == -EPERM || is_locked_down())
 		complain("the kernel lets only root trace it, and nobody where it is locked down "
 			 "(/sys/kernel/security/lockdown): %s",
 			 strerror(-err));

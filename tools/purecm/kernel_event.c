@@ -69,6 +69,16 @@ static bool parse_mad(const char *text, struct kernel_event *ret)
 	       cm_tally_kind((uint16_t)ret->attr) != CM_TALLY_NONE;
 }
 
+static void parse_icm(const char *text, struct kernel_event *ret)
+{
+	const char *reason = strstr(text, " reason=");
+
+	ret->is_icm = true;
+	ret->is_of_request = strstr(text, " state=REQ_RCVD");
+	if (reason)
+		sscanf(reason, " reason=%31[A-Z_]", ret->word);
+}
+
 bool kernel_event_parse(const char *line, struct kernel_event *ret)
 {
 	const char *text = parse_head(line, ret), *at;
@@ -79,6 +89,10 @@ bool kernel_event_parse(const char *line, struct kernel_event *ret)
 	if (strcmp(ret->name, "ib_mad_ib_send_mad") == 0 ||
 	    strcmp(ret->name, "ib_mad_recv_done_handler") == 0)
 		return parse_mad(text, ret);
+	if (strncmp(ret->name, "icm_", 4) == 0) {
+		parse_icm(text, ret);
+		return true;
+	}
 	text = strncmp(ret->name, "cm_", 3) == 0 ? strstr(text, " cm.id=") : NULL;
 	if (!text || sscanf(text, " cm.id=%*u src=%63s dst=%63s", ends[0], ends[1]) != 2)
 		return false;

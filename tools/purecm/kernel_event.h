@@ -7,6 +7,8 @@
  *   kworker.. [000] .....  74.655941: cm_event_handler: cm.id=1 src=.. dst=.. tos=0 REJECTED (8/8)
  *   rping-281 [000] .....  73.228609: ib_mad_ib_send_mad: .. 15/15 retries(0); .. class 0x7 ..
  *                                     tid 0x2f2109e1c attr_id 0x10 ..
+ *   kworker.. [000] .....  20.905596: icm_send_rej: local_id=3809050595 remote_id=12963843
+ *                                     state=REQ_RCVD reason=REJ_INVALID_GID
  */
 #ifndef TOOLS_PURECM_KERNEL_EVENT_H
 #define TOOLS_PURECM_KERNEL_EVENT_H
@@ -26,8 +28,10 @@ struct kernel_event {
 	struct kernel_end ends[2];
 	bool has_ends;
 	uint32_t qpn;
-	char word[32]; /* REJECTED */
+	char word[32]; /* REJECTED, REJ_INVALID_GID */
 	int status;
+	bool is_icm;	    /* of the layer below, which has comm ids instead of ends ... */
+	bool is_of_request; /* ... and tells of a request that was received */
 	/* Of a MAD: */
 	uint64_t tid;
 	unsigned int attr; /* 0: none */

@@ -72,6 +72,7 @@ struct kernel_lines {
 	struct conn conn[CONNS_MAX]; /* a ring */
 	uint32_t n_conns;
 	bool is_asked_for_sidr; /* by the request that was received last */
+	bool has_icm;		/* this kernel tells why it refuses by itself */
 };
 
 enum of {
@@ -134,6 +135,24 @@ static const struct {
 	{ "CONNECT_ERROR", "the connection could not be made" },
 	{ "DEVICE_REMOVAL", "the device was removed" },
 	{ "ADDR_CHANGE", "the address has moved to another device" },
+};
+
+#define REFUSED "a request was refused that no program here has seen: "
+#define WHOSE	"; the kernel does not tell whose it is"
+
+/* Why the kernel refuses a request by itself. The first row that fits counts. */
+static const struct {
+	const char *event;
+	const char *word; /* NULL: any */
+	const char *text;
+} refusals[] = {
+	{ "icm_send_rej", "REJ_INVALID_GID",
+	  REFUSED "it names a GID or a partition (P_Key) that this port does not have, or there "
+		  "is no way back to its sender (REJ 12)" WHOSE },
+	{ "icm_send_rej", NULL, REFUSED "its path is not one of this port" WHOSE },
+	{ "icm_no_listener_err", NULL, REFUSED "nobody listens at its port" WHOSE },
+	{ "icm_staleconn_err", NULL,
+	  REFUSED "this host still has a connection of the same queue pair (REJ 10)" WHOSE },
 };
 /* clang-format on */
 
@@ -444,10 +463,8 @@ static int take_mad(struct kernel_lines *lines, const struct kernel_event *event
 		lines->is_asked_for_sidr = false;
 	if (!conn && event->way == WAY_OUT)
 		conn = take_conn_of_task(lines, event);
-	if (!conn && event->way == WAY_OUT && event->attr == CM_ATTR_REJ)
-		snprintf(note, KERNEL_LINE_NOTE,
-			 "a request was refused that no program here has seen: nobody listens at "
-			 "its port; the kernel does not tell whose it is");
+	if (!conn && event->way == WAY_OUT && event->attr == CM_ATTR_REJ && !lines->has_icm)
+		snprintf(note, KERNEL_LINE_NOTE, REFUSED "nobody listens at its port" WHOSE);
 	if (!conn)
 		return 0;
 	name_conn(lines, conn, event->tid);
@@ -457,6 +474,25 @@ static int take_mad(struct kernel_lines *lines, const struct kernel_event *event
 		return 0;
 	tell(conn, event, event->attr, event->way, &ret[0]);
 	return 1;
+}
+
+/* What a task refuses for a program is told as its message. */
+static void take_refusal(struct kernel_lines *lines, const struct kernel_event *event,
+			 char note[KERNEL_LINE_NOTE])
+{
+	const struct task *task = &lines->task[event->pid % TASKS];
+	size_t i;
+
+	lines->has_icm = true;
+	if (!event->is_of_request || (task->pid == event->pid && task->kinds & BIT_OF(CM_ATTR_REJ)))
+		return;
+	for (i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
+		if (strcmp(refusals[i].event, event->name) == 0 &&
+		    (!refusals[i].word || strcmp(refusals[i].word, event->word) == 0)) {
+			snprintf(note, KERNEL_LINE_NOTE, "%s", refusals[i].text);
+			return;
+		}
+	}
 }
 
 static void write_note(const struct kernel_event *event, char note[KERNEL_LINE_NOTE])
@@ -507,6 +543,10 @@ int kernel_line_take(struct kernel_lines *lines, const char *line,
 		snprintf(note, KERNEL_LINE_NOTE, "more was traced than was read: %s", line);
 	if (!kernel_event_parse(line, &event))
 		return 0;
+	if (event.is_icm) {
+		take_refusal(lines, &event, note);
+		return 0;
+	}
 	if (event.attr)
 		return take_mad(lines, &event, ret, note);
 	if (strcmp(event.name, "cm_req_handler") == 0)

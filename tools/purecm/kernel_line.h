@@ -10,7 +10,7 @@
 #include "tools/purecm/observation.h"
 
 #define KERNEL_LINE_MESSAGES 2 /* one event may tell of a message and of its answer */
-#define KERNEL_LINE_NOTE     160
+#define KERNEL_LINE_NOTE     256
 
 struct kernel_lines;
 
