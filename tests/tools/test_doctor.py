@@ -18,7 +18,7 @@ from running import HERE, cmportd_that, main, purecm
 
 CHECKS = ["devices", "ports", "GIDs", "MTU", "pkeys", "SM", "umad", "CM class", "cmportd",
           "port settings", "fast path", "library", "firewall", "namespaces", "limits"]
-STEPS = ["address", "route", "interface", "source GID", "neighbour"]
+STEPS = ["address", "route", "interface", "source GID", "neighbour", "path MTU"]
 
 CHAIN = "table inet filter {\n\tchain input {\n\t\ttype filter hook input priority 0; policy %s;\n"
 INDENT = 19  # columns of verdict and name, before the text

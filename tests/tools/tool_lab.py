@@ -69,6 +69,16 @@ class Doctor(unittest.TestCase):
         status, bad = self.bad(self.a, "10.77.0.99")
         self.assertEqual((status, list(bad)), (1, ["neighbour"]))
 
+    def test_a_smaller_mtu_at_the_other_end(self):
+        self.a.run("ip link set eth0 mtu 5000", check=True)
+        try:
+            found = [self.bad(self.a, address) for address in (self.b.addr4, self.b.addr6)]
+        finally:
+            self.a.run("ip link set eth0 mtu 1500", check=True)
+        for status, bad in found:
+            self.assertEqual((status, list(bad)), (1, ["path MTU"]))
+            self.assertRegex(bad["path MTU"]["text"], "for a path MTU of 4096 come back in frag")
+
     def test_an_address_without_a_route(self):
         status, bad = self.bad(self.a, "192.0.2.1")
         self.assertEqual((status, list(bad)), (1, ["route"]))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A check-up of this host: what each check of purecm doctor is given, and what it finds. The table
- * of checks is in doctor.c; the checks are in check_device.c, check_manager.c, check_host.c and
- * check_path.c.
+ * of checks is in doctor.c; the checks are in check_device.c, check_manager.c, check_host.c,
+ * check_path.c and check_echo.c.
  */
 #ifndef TOOLS_PURECM_CHECKUP_H
 #define TOOLS_PURECM_CHECKUP_H
@@ -106,5 +106,6 @@ check_function check_route;
 check_function check_interface;
 check_function check_source_gid;
 check_function check_neighbour;
+check_function check_path_mtu;
 
 #endif

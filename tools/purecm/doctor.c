@@ -66,6 +66,8 @@ static const struct check path_checks[] = {
 	  "rdma link show" },
 	{ "neighbour", check_neighbour,
 	  "Check that the host is up, is in the same VLAN and answers ping; ip neigh show" },
+	{ "path MTU", check_path_mtu,
+	  "Give the interfaces of both hosts, and the switches in between, the same MTU: ip link set INTERFACE mtu 9000" },
 };
 /* clang-format on */
 
@@ -105,7 +107,7 @@ static const struct argp argp = {
 	.parser = parse_option,
 	.args_doc = "[ADDRESS]",
 	.doc = "Tests in order what RDMA connections need on this host and says what mends it; "
-	       "with an address, also the way there: route, interface, GID, neighbour.\v"
+	       "with an address, also the way there: route, interface, GID, neighbour, MTU.\v"
 	       "The exit status is 0 if it would work, and 1 if it would not.",
 };
 
