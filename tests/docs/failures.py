@@ -22,7 +22,9 @@ NO_ANSWER = (KERNEL.format(1, "cm_send_req", "qp_num=7")
 # In the order of the page: what is explained.
 FAULTS = [(["--kernel=-"], ADDR_ERROR), (["--kernel=-"], ADDR_TIMEOUT),
           (["-r", CAPTURES / "nobody.pcap"], ""), (["-r", CAPTURES / "refused.pcap"], ""),
-          (["--kernel=-"], NO_ANSWER), ([f"--kernel={CAPTURES / 'kernel-6.1-backlog.txt'}"], ""),
+          ([f"--kernel={CAPTURES / 'kernel-6.1-partition.txt'}"], ""),
+          (["-r", CAPTURES / "partition.pcap"], ""), (["--kernel=-"], NO_ANSWER),
+          ([f"--kernel={CAPTURES / 'kernel-6.1-backlog.txt'}"], ""),
           ([f"--kernel={CAPTURES / 'kernel-6.1-backlog.txt'}"], ""),
           (["-r", CAPTURES / "slow.pcap"], ""), (["-r", CAPTURES / "silent.pcap"], ""),
           (["-r", CAPTURES / "lossy.pcap"], "")]

@@ -12,7 +12,9 @@ import os
 from pathlib import Path
 import shutil
 import signal
+import subprocess
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lab"))
@@ -21,7 +23,7 @@ from lablib.release import RELEASES  # noqa: E402
 from running import run_named  # noqa: E402
 
 INSTANCES = "/sys/kernel/tracing/instances"
-# A listener with a backlog of one that takes no event.
+# A listener that takes no event.
 BUSY = r"""python3 -c "
 import ctypes, socket, struct, time
 library = ctypes.CDLL('librdmacm.so.1')
@@ -30,9 +32,10 @@ channel, cm_id = ctypes.c_void_p(library.rdma_create_event_channel()), ctypes.c_
 library.rdma_create_id(channel, ctypes.byref(cm_id), None, 0x106)
 address = struct.pack('<H', 2) + struct.pack('>H', 7174) + socket.inet_aton('{}') + bytes(8)
 library.rdma_bind_addr(cm_id, address)
-library.rdma_listen(cm_id, 1)
+library.rdma_listen(cm_id, {})
 time.sleep(1000)
 " """
+BACKLOG_OF_ONE, BACKLOG = BUSY.format("{}", 1), BUSY.format("{}", 16)
 
 HERE = {}  # what main() was told, and the lab
 
@@ -152,7 +155,7 @@ class Kernel(unittest.TestCase):
 
     def test_a_full_backlog(self):
         """The kernel drops the request in silence. The server's end says so, the client's may."""
-        with listening(self.a, BUSY), told_by(self.a, "trace", "--json") as server, \
+        with listening(self.a, BACKLOG_OF_ONE), told_by(self.a, "trace", "--json") as server, \
                 told_by(self.b, "explain", "--json") as told:
             clients = [self.b.start(["rping", "-c", "-a", self.a.addr4, "-C", "1"], timeout=90)]
             server.running.wait_for_output('"REQ"', timeout=20)
@@ -164,6 +167,61 @@ class Kernel(unittest.TestCase):
         self.assertIn("for port 7174 was dropped: its listener's backlog is full", server.note)
         causes = [one["cause"] for one in told.objects]
         self.assertTrue(any("listener's backlog is full" in cause for cause in causes), told.text)
+
+    def test_a_slow_server(self):
+        """It takes no event: its kernel asks for patience, and the client's program ends first."""
+        with listening(self.a, BACKLOG), told_by(self.a, "explain", "--json") as server, \
+                told_by(self.b, "explain", "--json") as told, told_by(self.b, "trace") as live:
+            client = self.b.start(["rping", "-c", "-a", self.a.addr4, "-C", "1"], timeout=90)
+            live.running.wait_for_output("MRA", timeout=60)
+            client.stop()
+        self.fails_with(told, "gave-up", "MRA", "slow to accept it", "rdma_accept")
+        self.fails_with(server, "gave-up", "RDMA_CM_EVENT_CONNECT_REQUEST and rdma_accept()")
+
+    def refused_path(self, field):
+        """Let the other host ask with a path that is not this one's, which no program there can:
+        rxe has one partition and GIDs of one type. Return what its capture and this kernel say."""
+        with listening(self.a), told_by(self.a, "trace") as told:
+            self.b.mode("purecm")
+            try:
+                self.know_each_other()
+                script = f"> REQ {field}\n< REJ reason=12\n"
+                self.b.write_file("/tmp/refused.drill", script.encode())
+                with tempfile.NamedTemporaryFile(suffix=".pcap") as file:
+                    with self.b.capture(file.name):
+                        self.b.run([HERE["purecm"], "drill", "-p", "7174", "-n", "stock", "-t",
+                                    self.a.addr4, "/tmp/refused.drill"], timeout=60, check=True)
+                    done = subprocess.run([HERE["purecm"], "explain", "-r", file.name],
+                                          capture_output=True, text=True, check=True)
+            finally:
+                self.b.mode("stock")
+        return " ".join(done.stdout.split()), told.note
+
+    def test_another_partition(self):
+        explained, note = self.refused_path("pkey=0x8003")
+        self.assertIn("The port there is not a member of partition 0x8003", explained)
+        self.assertIn("names a GID or a partition (P_Key) that this port does not have", note)
+
+    def test_a_wrong_gid(self):
+        explained, note = self.refused_path("primary.local_gid=fd00::77")
+        self.assertIn("was not sent from the GID that it names", explained)
+        self.assertIn("names a GID or a partition (P_Key) that this port does not have", note)
+
+    def test_another_mtu(self):
+        """The connection is made, and its data does not arrive: that is for the doctor to see."""
+        self.b.run("ip link set eth0 mtu 5000", check=True)
+        try:
+            with listening(self.a, "rping -s -S 4000 -a {}"), \
+                    told_by(self.b, "explain", "--json") as told:
+                client = self.b.start(["rping", "-c", "-a", self.a.addr4, "-S", "4000"], timeout=90)
+                self.a.wait_for("rdma statistic show link rxe0/1 | grep -q 'send_err [1-9]'",
+                                timeout=60)
+                client.stop()
+            doctor = self.b.run([HERE["purecm"], "doctor", self.a.addr4]).stdout
+        finally:
+            self.b.run("ip link set eth0 mtu 1500", check=True)
+        self.assertEqual([one["messages"]["RTU"] for one in told.objects], [1], told.text)
+        self.assertIn("packets for a path MTU of 4096 come back in fragments of 1500", doctor)
 
     def test_a_firewall(self):
         self.know_each_other()
@@ -228,6 +286,20 @@ class Kernel(unittest.TestCase):
         with told_by(self.b, "trace"):
             pass
         self.assertEqual(self.b.run(f"ls {INSTANCES}").stdout, "")
+
+    def test_when_the_kernel_is_locked_down_it_is_named(self):
+        """The last test, by its name: there is no way back."""
+        locked = self.a.run("mount -t securityfs securityfs /sys/kernel/security; "
+                            "echo confidentiality >/sys/kernel/security/lockdown")
+        if not locked.ok:
+            self.skipTest(f"this kernel cannot be locked down: {locked.output}")
+        for command in ("trace", "explain"):
+            done = self.a.run([HERE["purecm"], command, "--kernel"])
+            self.assertEqual(done.status, 1, done.output)
+            self.assertIn("nobody where it is locked down", done.stderr)
+        done = self.a.run([HERE["purecm"], "stat", "--kernel"])
+        self.assertEqual(done.status, 0, done.output)
+        self.assertEqual(self.a.run(f"ls {INSTANCES}").stdout, "")
 
 
 def main():
