@@ -94,6 +94,7 @@ static void say_until_answered(struct cm_conn *conn, struct cm_turn *turn, const
 	count_sent(turn, conn->port, msg->hdr.attr_id);
 	cm_retry_init(&conn->retry, give_up_ns, turn->now);
 	cm_retry_set_waits(&conn->retry, &turn->args->waits);
+	cm_peer_await(conn, turn->core);
 	transmit(conn, turn);
 }
 
@@ -104,6 +105,7 @@ void act_repeat(struct cm_conn *conn, struct cm_turn *turn)
 		conn->n_repeated++;
 	/* Lost or slow, it no longer loads the port: let the next one have its turn. */
 	cm_settle(conn, turn->core);
+	cm_peer_repeated(conn, turn->core, turn->now);
 	transmit(conn, turn);
 }
 

@@ -119,11 +119,19 @@ struct cm_port {
 };
 
 /* What the answers of a peer tell of what it has not answered: peer.h. */
-struct cm_peer {
-	struct cm_node node;	 /* of the connection that stands for all that wait for this peer */
-	struct list others;	 /* that do */
-	struct cm_time heard;	 /* when the peer last answered one of them */
+struct cm_said {
+	unsigned int n_waiting;	 /* for its answers */
+	unsigned int n_asked;	 /* repetitions since it was heard */
+	struct cm_time heard;	 /* when the peer last answered one of them, or said to wait */
 	struct cm_time answered; /* when the latest of those that it answered was sent first */
+	struct cm_time next;	 /* repetition may leave, at the earliest */
+	uint64_t round_trip_ns;	 /* of the last that was answered, and sent once */
+};
+
+struct cm_peer {
+	struct cm_node node; /* of the connection that stands for all that wait for this peer */
+	struct list others;  /* that do */
+	struct cm_said said; /* in that one */
 };
 
 struct cm_conn {

@@ -159,7 +159,8 @@ static void enter(struct cm_conn *conn, struct cm_turn *turn)
 {
 	cm_settle(conn, turn->core);
 	if (turn->msg)
-		cm_peer_answered(conn, turn->core, turn->now);
+		cm_peer_answered(conn, turn->core, turn->msg->hdr.attr_id == CM_ATTR_MRA,
+				 turn->now);
 	cm_peer_forget(conn, turn->core);
 	if (conn->state == CM_IDLE)
 		cm_unindex_peer(conn, turn->core);

@@ -9,6 +9,15 @@
 /* A server with several threads does not answer in the order of the requests. */
 #define REORDERED_NS (100 * CM_NS_PER_MS)
 
+/* What a slow server takes for one request, and what no more of them can excuse. */
+#define EACH_NS	     (16 * CM_NS_PER_MS)
+#define CROWD_MAX_NS (2000 * CM_NS_PER_MS)
+
+/* Between two repetitions to a peer: it may say meanwhile that it is busy. Whoever says nothing to
+ * so many is not. */
+#define SPACING_NS (10 * CM_NS_PER_MS)
+#define ASKED_MAX  8
+
 static struct cm_key peer_key(const struct cm_conn *conn)
 {
 	return (struct cm_key){ .gid = cm_peer_gid(&conn->path), .id = cm_mad_attr(conn->mad) };
@@ -38,44 +47,99 @@ void cm_peer_await(struct cm_conn *conn, struct cm_core *core)
 	struct cm_peer *peer = peer_of(conn, core);
 	struct cm_key key = peer_key(conn);
 
-	if (peer)
+	if (peer) {
 		list_append(&peer->others, &conn->peer.others);
-	else
-		stand_for_all(&conn->peer, &key, core);
+	} else {
+		peer = &conn->peer;
+		peer->said = (struct cm_said){ .n_waiting = 0 };
+		stand_for_all(peer, &key, core);
+	}
+	peer->said.n_waiting++;
 }
 
-void cm_peer_answered(const struct cm_conn *conn, struct cm_core *core, struct cm_time now)
+void cm_peer_answered(const struct cm_conn *conn, struct cm_core *core, bool is_mra,
+		      struct cm_time now)
 {
-	struct cm_peer *peer;
+	bool is_repeated = conn->retry.transmissions > 1;
+	struct cm_said *said;
 
 	if (!awaits_answer(conn))
 		return;
-	peer = peer_of(conn, core);
-	peer->heard = now;
-	peer->answered = cm_time_later(peer->answered, conn->retry.first);
+	said = &peer_of(conn, core)->said;
+	if (is_mra || !is_repeated) {
+		said->heard = now;
+		said->n_asked = 0;
+	}
+	if (is_mra)
+		return;
+	said->answered = cm_time_later(said->answered, conn->retry.first);
+	if (!is_repeated)
+		said->round_trip_ns = now.ns - conn->retry.first.ns;
+}
+
+void cm_peer_repeated(const struct cm_conn *conn, struct cm_core *core, struct cm_time now)
+{
+	struct cm_said *said;
+
+	if (!awaits_answer(conn))
+		return;
+	said = &peer_of(conn, core)->said;
+	if (said->n_asked < ASKED_MAX) {
+		said->n_asked++;
+		said->next = cm_time_after(now, SPACING_NS);
+	}
 }
 
 void cm_peer_forget(struct cm_conn *conn, struct cm_core *core)
 {
 	struct cm_peer *heir = container_of(conn->peer.others.next, struct cm_peer, others);
 
+	if (!awaits_answer(conn))
+		return;
+	peer_of(conn, core)->said.n_waiting--;
 	if (hash_is_in(&conn->peer.node.link)) {
 		cm_index_remove(&core->peers, &conn->peer.node);
 		if (heir != &conn->peer) {
-			heir->heard = conn->peer.heard;
-			heir->answered = conn->peer.answered;
+			heir->said = conn->peer.said;
 			stand_for_all(heir, &conn->peer.node.key, core);
 		}
 	}
 	list_remove(&conn->peer.others);
 }
 
+/* How much longer than usual an answer may take, by how many wait for one. */
+static uint64_t crowd_ns(const struct cm_said *said)
+{
+	uint64_t ns = said->n_asked < ASKED_MAX ? (said->n_waiting - 1) * EACH_NS : 0;
+
+	return ns < CROWD_MAX_NS ? ns : CROWD_MAX_NS;
+}
+
+/* Return: when an answer is overdue to what has not been repeated, or was before the peer spoke. */
+static struct cm_time patience(const struct cm_conn *conn, const struct cm_said *said)
+{
+	const struct cm_retry *retry = &conn->retry;
+	bool is_first = retry->transmissions == 1;
+	struct cm_time since = is_first ? cm_time_later(retry->first, said->heard) : said->heard;
+	struct cm_time usual = cm_retry_overdue(retry, since);
+	uint64_t trip_ns = 2 * said->round_trip_ns;
+
+	if (is_first && !retry->waits.first_ms)
+		usual = cm_time_after(usual, crowd_ns(said));
+	if (trip_ns > CROWD_MAX_NS)
+		trip_ns = CROWD_MAX_NS;
+	return cm_time_later(usual, cm_time_after(since, trip_ns));
+}
+
 struct cm_time cm_peer_overdue(const struct cm_conn *conn, const struct cm_core *core)
 {
 	const struct cm_time lost = cm_time_after(conn->retry.first, REORDERED_NS);
 	const struct cm_peer *peer = awaits_answer(conn) ? peer_of(conn, core) : NULL;
+	struct cm_time overdue = conn->retry.first;
 
-	if (!peer || cm_time_reached(lost, peer->answered))
-		return conn->retry.first;
-	return cm_retry_overdue(&conn->retry, peer->heard);
+	if (!peer)
+		return overdue;
+	if (!cm_time_reached(lost, peer->said.answered))
+		overdue = patience(conn, &peer->said);
+	return cm_time_earlier(cm_time_later(overdue, peer->said.next), conn->retry.give_up);
 }

@@ -22,7 +22,8 @@
 #include "lib/engine/link.h"
 #include "lib/engine/trace.h"
 
-#define SLACK_NS (4 * CM_NS_PER_MS) /* deadlines so close to each other are met together */
+#define SLACK_NS  (4 * CM_NS_PER_MS) /* deadlines so close to each other are met together */
+#define READS_MAX 64		     /* turns, before what is overdue is no longer put off */
 
 static pthread_mutex_t lock = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -162,6 +163,26 @@ void engine_received_all(void)
 	engine_unlock();
 }
 
+static bool is_overdue(void)
+{
+	bool is;
+
+	engine_lock();
+	is = cm_time_reached(cm_core_deadline(&engine.core), clock_now());
+	engine_unlock();
+	return is;
+}
+
+/* Where the thread was kept from running, what is unread may answer what seems to be overdue. */
+static void read_what_is_there(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < READS_MAX && is_overdue(); i++)
+		if (loop_turn(&loop, 0) <= 0)
+			break;
+}
+
 static void run_timers(void)
 {
 	static struct cm_effects fx;
@@ -231,6 +252,7 @@ void engine_turn(int most_ms)
 	set_alarm(cm_time_earlier(next_deadline(), rooms->deadline()));
 	engine_unlock();
 	loop_turn(&loop, most_ms);
+	read_what_is_there();
 	run_timers();
 	rooms->before_sleep();
 }

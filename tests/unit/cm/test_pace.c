@@ -59,7 +59,9 @@ TEST_LOOP(req_waits_until_another_has_been_answered_repeated_or_given_up, 0,
 	  sizeof(releases) / sizeof(releases[0]))
 {
 	take(fill_port());
-	rig_input(&rig, releases[_i].input);
+	do /* a timer may find that it is too early */
+		rig_input(&rig, releases[_i].input);
+	while (rig.out.n_sends == 0);
 	ck_assert_str_eq(rig_sent(&rig), releases[_i].sent);
 	ck_assert_uint_eq(rig.port.requests.out, OUT_MAX);
 	ck_assert(list_is_empty(&rig.port.requests.waiting));
@@ -165,7 +167,7 @@ TEST(every_waiting_req_is_sent_when_nobody_answers)
 	while (!list_is_empty(&rig.port.requests.waiting))
 		ck_assert(rig_timer(&rig));
 	ck_assert_uint_eq(rig.core.sent[CM_ATTR_REQ], 1000);
-	ck_assert_uint_lt(rig.now.ns, 10000 * CM_NS_PER_MS);
+	ck_assert_uint_lt(rig.now.ns, 11000 * CM_NS_PER_MS);
 }
 
 TEST(many_turns_at_once_are_taken_step_by_step)

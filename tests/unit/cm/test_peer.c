@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A REQ that is not answered in time: its peer may be busy with others.
+ *
+ * Who was answered after 900 ms waits for twice as long again, 2700 ms in all.
  */
 #include "tests/unit/cm/inputs.h"
 #include "tests/unit/test.h"
@@ -53,7 +55,7 @@ static struct cm_conn *reach(enum cm_state state)
 {
 	rig.peer_comm_id++;
 	rig.peer_qpn++;
-	rig_reach(&rig, state, false);
+	rig_reach(&rig, state, state == CM_REP_SENT);
 	return rig.conn;
 }
 
@@ -62,10 +64,12 @@ static const struct {
 	const char *answer;
 	uint64_t again_ms;
 } kinds[] = {
-	{CM_REQ_SENT,       "REP",      1900},
-	{ CM_REQ_SENT,      "REJ",      1900},
+	{CM_REQ_SENT,       "REP",      2700},
+	{ CM_REQ_SENT,      "REJ",      2700},
 	{ CM_REQ_SENT,      "MRA(REQ)", 1900},
-	{ CM_DREQ_SENT,	"DREP",	1900},
+	{ CM_REP_SENT,      "RTU",      2700},
+	{ CM_REP_SENT,      "MRA(REP)", 1900},
+	{ CM_DREQ_SENT,	"DREP",	2700},
 	{ CM_SIDR_REQ_SENT, "SIDR_REP", 2900},
 };
 
@@ -95,7 +99,7 @@ static const struct {
 	unsigned int later_ms;
 	uint64_t again_ms;
 } laters[] = {
-	{99,   1900},
+	{99,   2502},
 	{ 100, 1000},
 };
 
@@ -149,7 +153,7 @@ TEST(what_a_peer_said_is_known_when_others_that_wait_for_it_go)
 	take(first);
 	rig_call(&rig, CM_CALL_DESTROY);
 	take(third);
-	ck_assert_uint_eq(repeated_after_ms(start), 1900);
+	ck_assert_uint_eq(repeated_after_ms(start), 2700);
 }
 
 TEST(repeated_req_waits_for_what_its_peer_says_after_the_repetition)
@@ -190,4 +194,200 @@ TEST(nothing_is_known_of_a_peer_to_which_nothing_is_outstanding)
 	ck_assert_uint_eq(rig.core.peers.table.n_nodes, 1);
 	hear_after_ms(only, "REP", 100);
 	ck_assert_uint_eq(rig.core.peers.table.n_nodes, 0);
+}
+
+/* --- many that wait for one peer ----------------------------------------- */
+
+static void ask_many(struct cm_conn *conn[], unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++)
+		conn[i] = ask();
+}
+
+static const struct {
+	unsigned int n;
+	uint64_t again_ms;
+} crowds[] = {
+	{1,    1000},
+	     { 2,	  1016},
+	  { 11,	1160},
+	{ 126, 3000},
+	       { 128, 3000},
+};
+
+TEST_LOOP(more_that_wait_for_a_peer_are_repeated_later, 0, sizeof(crowds) / sizeof(crowds[0]))
+{
+	struct cm_time start = rig.now;
+	struct cm_conn *conn[128];
+
+	ask_many(conn, crowds[_i].n);
+	ck_assert_uint_eq(repeated_after_ms(start), crowds[_i].again_ms);
+}
+
+TEST(who_no_longer_waits_delays_no_other)
+{
+	struct cm_time start = rig.now;
+	struct cm_conn *conn[11];
+
+	ask_many(conn, 11);
+	for (int i = 0; i < 10; i++) {
+		take(conn[i]);
+		rig_call(&rig, CM_CALL_DESTROY);
+	}
+	take(conn[10]);
+	ck_assert_uint_eq(repeated_after_ms(start), 1000);
+}
+
+TEST(program_that_says_how_long_to_wait_is_not_delayed_by_others)
+{
+	struct cm_time start = rig.now;
+	struct cm_conn *conn[11];
+
+	ask_many(conn, 11);
+	conn[0]->retry.waits.first_ms = 1000;
+	conn[0]->retry.waits.last_ms = 1000;
+	ck_assert_uint_eq(repeated_after_ms(start), 1000);
+	ck_assert_uint_eq(conn[0]->n_repeated, 1);
+}
+
+static struct cm_conn *repeated_one(struct cm_conn *const conn[], unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++)
+		if (conn[i]->n_repeated && conn[i]->state == CM_REQ_SENT)
+			return conn[i];
+	ck_abort_msg("none is repeated");
+}
+
+/* Return: when the @n-th repetition from now on leaves, in ms after @since. */
+static uint64_t nth_repeated_after_ms(unsigned int n, struct cm_time since)
+{
+	while (--n)
+		repeated_after_ms(since);
+	return repeated_after_ms(since);
+}
+
+TEST(repetitions_to_a_peer_leave_one_after_the_other_until_it_is_silent)
+{
+	struct cm_time start = rig.now;
+	struct cm_conn *conn[11];
+
+	ask_many(conn, 11);
+	ck_assert_uint_eq(nth_repeated_after_ms(8, start), 1230);
+	ck_assert_uint_eq(nth_repeated_after_ms(3, start), 1240);
+}
+
+TEST(silent_peer_is_given_no_more_time_for_many)
+{
+	struct cm_conn *conn[11];
+	struct cm_time start;
+
+	ask_many(conn, 11);
+	nth_repeated_after_ms(8, rig.now);
+	start = rig.now;
+	take(ask());
+	while (rig.conn->n_repeated == 0)
+		ck_assert(rig_timer(&rig));
+	ck_assert_uint_eq(rig.now.ns - start.ns, 1000 * CM_NS_PER_MS);
+}
+
+TEST(mra_for_one_of_many_spares_the_others)
+{
+	struct cm_time start = rig.now;
+	struct cm_conn *conn[11];
+
+	ask_many(conn, 11);
+	ck_assert_uint_eq(repeated_after_ms(start), 1160);
+	hear_after_ms(repeated_one(conn, 11), "MRA(REQ)", 5);
+	ck_assert_uint_eq(repeated_after_ms(start), 1165 + 1000 + 9 * 16);
+}
+
+TEST(mra_does_not_say_that_what_was_sent_before_is_lost)
+{
+	struct cm_time start = rig.now;
+	struct cm_conn *first = ask();
+	struct cm_conn *later;
+
+	rig.now = cm_time_after(start, 500 * CM_NS_PER_MS);
+	later = ask();
+	hear_after_ms(later, "MRA(REQ)", 400);
+	take(first);
+	ck_assert_uint_eq(repeated_after_ms(start), 1900);
+}
+
+/* All were lost: the answer to the first repetition must not hold up that of the others. */
+TEST(reply_to_a_repetition_does_not_delay_others)
+{
+	struct cm_time start = rig.now;
+	struct cm_conn *conn[11];
+
+	ask_many(conn, 11);
+	ck_assert_uint_eq(repeated_after_ms(start), 1160);
+	hear_after_ms(repeated_one(conn, 11), "REP", 1);
+	ck_assert_uint_eq(repeated_after_ms(start), 1170);
+}
+
+/* Seven again, one after the other; the eighth is not of these; and then the rest at once. */
+TEST(peer_that_is_heard_again_is_given_time_again)
+{
+	struct cm_conn *conn[30];
+	struct cm_time heard;
+
+	ask_many(conn, 30);
+	nth_repeated_after_ms(8, rig.now);
+	hear_after_ms(repeated_one(conn, 30), "MRA(REQ)", 1);
+	heard = rig.now;
+	ck_assert_uint_eq(repeated_after_ms(heard), 1000);
+	ck_assert_uint_eq(nth_repeated_after_ms(6, heard), 1060);
+	ck_assert_uint_eq(repeated_after_ms(heard), 1000 + 28 * 16);
+	ck_assert_uint_eq(nth_repeated_after_ms(2, heard), 1010 + 28 * 16);
+}
+
+/* --- a storm: 500 requests at once to a server that has one thread -------------------------- */
+
+#define STORM 500
+
+static const struct {
+	unsigned int stall_ms; /* before it answers the first */
+	unsigned int each_ms;  /* and what it takes for each */
+	bool says_mra;	       /* to what is repeated meanwhile */
+	unsigned int n_repeated;
+} storms[] = {
+	{15,    15, false, 0},
+	{ 2900, 8,  false, 0},
+	{ 6000, 8,  true,	 2},
+	{ 20,   60, false, 0},
+};
+
+static void run_timers_until(struct cm_time until, struct cm_conn *const conn[], bool says_mra)
+{
+	struct cm_conn *repeated;
+
+	while (!cm_time_reached(until, cm_core_deadline(&rig.core))) {
+		ck_assert(rig_timer(&rig));
+		if (rig.out.n_sends == 0 || !says_mra)
+			continue;
+		repeated = repeated_one(conn, STORM);
+		take(repeated);
+		rig_input(&rig, "MRA(REQ)");
+	}
+}
+
+TEST_LOOP(storm_to_a_busy_server_is_not_repeated, 0, sizeof(storms) / sizeof(storms[0]))
+{
+	struct cm_time answer = cm_time_after(rig.now, storms[_i].stall_ms * CM_NS_PER_MS);
+	struct cm_conn *conn[STORM];
+	unsigned int i, n_repeated = 0;
+
+	ask_many(conn, STORM);
+	for (i = 0; i < STORM; i++) {
+		run_timers_until(answer, conn, storms[_i].says_mra);
+		rig.now = answer;
+		take(conn[i]);
+		rig.peer_comm_id++;
+		rig.peer_qpn++;
+		rig_input(&rig, "REP");
+		n_repeated += conn[i]->n_repeated;
+		answer = cm_time_after(answer, storms[_i].each_ms * CM_NS_PER_MS);
+	}
+	ck_assert_uint_le(n_repeated, storms[_i].n_repeated);
 }

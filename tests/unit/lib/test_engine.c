@@ -95,16 +95,23 @@ TEST(nothing_is_sent_again_before_its_time)
 	ck_assert(!fake_cmportd_last(PORTD_MAD)->mad.again);
 }
 
+/* The first eight leave one by one: cm/peer.c. */
 TEST(messages_that_are_sent_again_together_leave_together)
 {
 	unsigned int n_sends;
+	int i;
 
-	requesting();
-	requesting();
-	n_sends = cmportd.n_sends;
+	for (i = 0; i < 8 + 2; i++)
+		requesting();
 	rig.now_ns += 60 * 1000 * CM_NS_PER_MS;
+	for (i = 0; i < 8; i++) {
+		engine_turn(0);
+		rig.now_ns += 10 * CM_NS_PER_MS;
+	}
+	ck_assert_uint_eq(fake_cmportd_count(PORTD_MAD), 10 + 8);
+	n_sends = cmportd.n_sends;
 	engine_turn(0);
-	ck_assert_uint_eq(fake_cmportd_count(PORTD_MAD), 4);
+	ck_assert_uint_eq(fake_cmportd_count(PORTD_MAD), 10 + 8 + 2);
 	ck_assert_uint_eq(cmportd.n_sends, n_sends + 1);
 }
 
@@ -152,6 +159,53 @@ TEST(descriptor_that_is_not_watched_any_more_is_left_alone)
 	engine_unwatch(&watch);
 	engine_turn(0);
 	ck_assert_uint_eq(n_ready, 0);
+	close(fd);
+}
+
+/* The answer comes with the third time that the descriptor is looked at. */
+static unsigned int n_looks;
+
+static void take_rep_at_last(struct watch *watch, uint32_t events)
+{
+	struct cm_msg rep = rig_rep();
+
+	(void)events;
+	if (++n_looks < 3)
+		return;
+	rig_receive(&rep);
+	engine_unwatch(watch);
+}
+
+TEST(nothing_is_sent_again_whose_answer_is_there_unread)
+{
+	static struct watch watch;
+	int fd = eventfd(1, EFD_CLOEXEC);
+	struct id *id = requesting();
+
+	ck_assert_int_eq(engine_watch(&watch, fd, take_rep_at_last), 0);
+	rig.now_ns += 5 * 1000 * CM_NS_PER_MS;
+	engine_turn(0);
+	rig_expect_conn(id, CM_REP_RCVD);
+	ck_assert_uint_eq(fake_cmportd_count(PORTD_MAD), 1);
+	close(fd);
+}
+
+static void never_end(struct watch *watch, uint32_t events)
+{
+	(void)watch, (void)events;
+}
+
+TEST(descriptor_that_always_has_more_stops_no_timer)
+{
+	static struct watch watch;
+	int fd = eventfd(1, EFD_CLOEXEC);
+
+	requesting();
+	ck_assert_int_eq(engine_watch(&watch, fd, never_end), 0);
+	rig.now_ns += 5 * 1000 * CM_NS_PER_MS;
+	engine_turn(0);
+	ck_assert_uint_eq(fake_cmportd_count(PORTD_MAD), 2);
+	engine_unwatch(&watch);
 	close(fd);
 }
 
