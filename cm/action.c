@@ -164,14 +164,14 @@ void act_send_req(struct cm_conn *conn, struct cm_turn *turn)
 	await_turn(conn, &conn->port->requests, msg);
 }
 
-static void admit(struct cm_pace *pace, struct cm_turn *turn)
+static void admit(struct cm_pace *pace, struct cm_port *port, struct cm_turn *turn)
 {
 	struct cm_conn *conn;
 
-	while (!list_is_empty(&pace->waiting) && pace->out < turn->core->out_max &&
-	       turn->out->n_sends < CM_SENDS_MAX) {
-		conn = container_of(pace->waiting.next, struct cm_conn, waiting);
-		list_remove(&conn->waiting);
+	while (pace->out < turn->core->out_max && turn->out->n_sends < CM_SENDS_MAX) {
+		conn = cm_peer_take_waiting(pace, port, turn->core);
+		if (!conn)
+			return;
 		conn->pace = pace;
 		pace->out++;
 		cm_peer_await(conn, turn->core);
@@ -184,9 +184,11 @@ void cm_admit(struct cm_port *port, struct cm_turn *turn)
 {
 	/* Asked here already: seldom does anything wait, and each step ends with this. */
 	if (!list_is_empty(&port->disconnects.waiting))
-		admit(&port->disconnects, turn);
+		admit(&port->disconnects, port, turn);
 	if (!list_is_empty(&port->requests.waiting))
-		admit(&port->requests, turn);
+		admit(&port->requests, port, turn);
+	if (!list_is_empty(&port->to_silent.waiting))
+		admit(&port->to_silent, port, turn);
 }
 
 void cm_settle(struct cm_conn *conn, struct cm_core *core)

@@ -115,6 +115,7 @@ struct cm_port {
 	struct mad_gid gid0;	    /* GID index 0, named in REJ 12 */
 	struct cm_pace requests;    /* REQ, SIDR_REQ */
 	struct cm_pace disconnects; /* DREQ */
+	struct cm_pace to_silent;   /* any of them, to peers that answer nothing: peer.h */
 	struct cm_tally tally; /* of the connections of one core, and of what none of them gets */
 };
 

@@ -59,6 +59,7 @@ void cm_port_init(struct cm_port *port, uint64_t ca_guid, const struct mad_gid *
 	*port = (struct cm_port){ .ca_guid = ca_guid, .gid0 = *gid0 };
 	list_init(&port->requests.waiting);
 	list_init(&port->disconnects.waiting);
+	list_init(&port->to_silent.waiting);
 }
 
 /* --- connections --------------------------------------------------------- */

@@ -107,10 +107,37 @@ void cm_peer_forget(struct cm_conn *conn, struct cm_core *core)
 	list_remove(&conn->peer.others);
 }
 
+static bool is_silent(const struct cm_said *said)
+{
+	return said->n_asked >= ASKED_MAX;
+}
+
+static bool is_for_silent_peer(const struct cm_conn *conn, const struct cm_core *core)
+{
+	const struct cm_peer *peer = peer_of(conn, core);
+
+	return peer && is_silent(&peer->said);
+}
+
+struct cm_conn *cm_peer_take_waiting(struct cm_pace *pace, struct cm_port *port,
+				     const struct cm_core *core)
+{
+	struct cm_conn *conn;
+
+	while (!list_is_empty(&pace->waiting)) {
+		conn = container_of(pace->waiting.next, struct cm_conn, waiting);
+		list_remove(&conn->waiting);
+		if (pace == &port->to_silent || !is_for_silent_peer(conn, core))
+			return conn;
+		list_append(&port->to_silent.waiting, &conn->waiting);
+	}
+	return NULL;
+}
+
 /* How much longer than usual an answer may take, by how many wait for one. */
 static uint64_t crowd_ns(const struct cm_said *said)
 {
-	uint64_t ns = said->n_asked < ASKED_MAX ? (said->n_waiting - 1) * EACH_NS : 0;
+	uint64_t ns = is_silent(said) ? 0 : (said->n_waiting - 1) * EACH_NS;
 
 	return ns < CROWD_MAX_NS ? ns : CROWD_MAX_NS;
 }

@@ -37,6 +37,18 @@ void cm_peer_repeated(const struct cm_conn *conn, struct cm_core *core, struct c
 void cm_peer_forget(struct cm_conn *conn, struct cm_core *core);
 
 /**
+ * cm_peer_take_waiting() - whose message is to be sent next, of those that wait for their turn
+ * @pace: of @port
+ *
+ * What is for peers that have answered none of many repetitions goes to the queue of those: it must
+ * not hold up what others would answer.
+ *
+ * Return: the connection, which waits no more; NULL if there is none.
+ */
+struct cm_conn *cm_peer_take_waiting(struct cm_pace *pace, struct cm_port *port,
+				     const struct cm_core *core);
+
+/**
  * cm_peer_overdue() - when an answer is overdue, by what the peer has said since
  *
  * Return: a time that has passed already if the peer gives no reason to wait longer.

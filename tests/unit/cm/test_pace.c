@@ -164,7 +164,8 @@ TEST(every_waiting_req_is_sent_when_nobody_answers)
 {
 	for (int i = 0; i < 1000; i++)
 		rig_reach(&rig, CM_REQ_SENT, false);
-	while (!list_is_empty(&rig.port.requests.waiting))
+	while (!list_is_empty(&rig.port.requests.waiting) ||
+	       !list_is_empty(&rig.port.to_silent.waiting))
 		ck_assert(rig_timer(&rig));
 	ck_assert_uint_eq(rig.core.sent[CM_ATTR_REQ], 1000);
 	ck_assert_uint_lt(rig.now.ns, 11000 * CM_NS_PER_MS);
@@ -212,4 +213,51 @@ TEST(reqs_that_wait_go_with_their_port)
 	cm_core_port_gone(&rig.core, &rig.port, count_gone, &n);
 	ck_assert_uint_eq(n, OUT_MAX + 1);
 	ck_assert(list_is_empty(&rig.port.requests.waiting));
+}
+
+/* --- peers that do not answer ------------------------------------------------ */
+
+/* So many connections to so many dead peers end at once. */
+static void end_dead_rack(int n_conns, int n_peers)
+{
+	for (int i = 0; i < n_conns; i++) {
+		rig.path.dgid.raw[15] = (uint8_t)(i % n_peers);
+		rig.peer_comm_id++;
+		rig.peer_qpn++;
+		rig_reach(&rig, CM_ESTABLISHED, false);
+		rig_call(&rig, CM_CALL_DREQ);
+	}
+}
+
+static unsigned int n_sent(void)
+{
+	return (unsigned int)rig.core.sent[CM_ATTR_DREQ];
+}
+
+TEST(dead_peers_hold_up_no_disconnect_of_others)
+{
+	end_dead_rack(20000, 64);
+	while (list_is_empty(&rig.port.to_silent.waiting))
+		ck_assert(rig_timer(&rig));
+	while (!list_is_empty(&rig.port.disconnects.waiting) || rig.port.disconnects.out)
+		ck_assert(rig_timer(&rig));
+	ck_assert_uint_lt(rig.now.ns, 5000 * CM_NS_PER_MS);
+	ck_assert_uint_lt(n_sent(), 20000);
+	rig.path.dgid.raw[15] = 99;
+	rig.peer_comm_id++;
+	rig.peer_qpn++;
+	rig_reach(&rig, CM_ESTABLISHED, false);
+	rig_call(&rig, CM_CALL_DREQ);
+	ck_assert_str_eq(rig_sent(&rig), "DREQ");
+}
+
+TEST(dead_peers_are_given_up_one_and_all)
+{
+	end_dead_rack(1000, 16);
+	while (rig_timer(&rig))
+		;
+	ck_assert_uint_eq(n_sent(), 1000);
+	ck_assert_uint_eq(rig.port.to_silent.out, 0);
+	ck_assert_uint_eq(rig.port.disconnects.out, 0);
+	ck_assert_uint_lt(rig.now.ns, 62000 * CM_NS_PER_MS);
 }
