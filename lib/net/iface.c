@@ -33,8 +33,8 @@ static struct {
 	bool addrs_valid;
 } cache;
 
-/* Which link address a bond had when it was seen last. Never flushed: who has one of its addresses
- * is to hear of another, whatever else has changed before. */
+/* The link address that each bond had when it was last seen. net_iface_flush() keeps it: after any
+ * other change, the next failover must still be recognised. */
 static struct bond {
 	unsigned int ifindex; /* 0: free */
 	uint8_t hw[NET_ETHERNET_HW_BYTES];

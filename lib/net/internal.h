@@ -101,7 +101,10 @@ bool net_neigh_announced(struct nlmsghdr *hdr, struct net_event *event);
 /** net_neigh_is_known() - net_neigh_state() is KNOWN, as far as was announced; lock held. */
 bool net_neigh_is_known(const struct net_route *route);
 
-/** net_iface_announced() - forget all of them; fill @event's index and link addresses; lock held.
+/**
+ * net_iface_announced() - a link has changed: empty the cache of interfaces; the lock is held
+ * @hdr:   the kernel's announcement
+ * @event: its ifindex is filled, and its link addresses if a bond's has changed
  */
 void net_iface_announced(struct nlmsghdr *hdr, struct net_event *event);
 

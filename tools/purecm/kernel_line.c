@@ -476,7 +476,7 @@ static int take_mad(struct kernel_lines *lines, const struct kernel_event *event
 	return 1;
 }
 
-/* What a task refuses for a program is told as its message. */
+/* A refusal that a kernel task sends for a program is shown as a message of that program. */
 static void take_refusal(struct kernel_lines *lines, const struct kernel_event *event,
 			 char note[KERNEL_LINE_NOTE])
 {

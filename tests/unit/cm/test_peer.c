@@ -2,7 +2,8 @@
 /*
  * A REQ that is not answered in time: its peer may be busy with others.
  *
- * Who was answered after 900 ms waits for twice as long again, 2700 ms in all.
+ * After an answer with a round trip of 900 ms, an unanswered REQ is retransmitted two round trips
+ * later, at 2700 ms.
  */
 #include "tests/unit/cm/inputs.h"
 #include "tests/unit/test.h"

@@ -33,7 +33,7 @@ static int reach_liar(int *ret_fd, struct portd_why *ret_why)
 
 static unsigned int n_hang_ups, n_reached;
 
-/* The first ones hang up before they have answered. */
+/* The first n_hang_ups connections are closed before HELLO is answered. */
 static int reach_hasty(int *ret_fd, struct portd_why *ret_why)
 {
 	int pair[2];

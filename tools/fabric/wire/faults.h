@@ -69,7 +69,7 @@ void fab_faulty_fini(struct fab_faulty *faulty);
 
 /**
  * fab_faulty_send() - put a packet on its way as often, as late and as wrong as the faults say
- * @way:     what put() needs beside the packet, way_bytes of it
+ * @way:     arguments of put() besides the packet; way_bytes are copied if the packet is delayed
  * @payload: packet->bytes of it
  *
  * Return: 0 if it was put, is delayed or lost; else what put() has returned, or -ENOMEM.
