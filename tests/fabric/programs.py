@@ -232,6 +232,14 @@ class Tests:
         else:
             self.report("ok", name)
 
+    def summary(self):
+        """Print the counts. Return: the exit status."""
+        count = self.count
+        print(f"{count['ok']} passed, {count['FAIL']} failed, {count['skip']} skipped")
+        if count["FAIL"]:
+            return 1
+        return 0 if count["ok"] else SKIPPED
+
     def command(self, *arguments):
         return [*self.user, str(FABRIC), "run", "--build", str(self.build),
                 "--timeout", str(LIMIT_S), *arguments]
@@ -578,11 +586,7 @@ def main():
             run_all(tests)
     finally:
         shutil.rmtree(tests.folder, ignore_errors=True)
-    count = tests.count
-    print(f"{count['ok']} passed, {count['FAIL']} failed, {count['skip']} skipped")
-    if count["FAIL"]:
-        return 1
-    return 0 if count["ok"] else SKIPPED
+    return tests.summary()
 
 
 if __name__ == "__main__":

@@ -105,9 +105,7 @@ def main():
         if arguments.only in name:
             tests.test(name, end, tests, change, wanted)
     shutil.rmtree(tests.folder)
-    count = tests.count
-    print(f"{count['ok']} passed, {count['FAIL']} failed, {count['skip']} skipped")
-    return 1 if count["FAIL"] else 0
+    return tests.summary()
 
 
 if __name__ == "__main__":

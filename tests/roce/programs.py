@@ -128,9 +128,7 @@ def main():
     for options, wanted in WRONG:
         tests.test(f"refused: {wanted}", refused, tests, options, wanted)
     shutil.rmtree(tests.folder)
-    count = tests.count
-    print(f"{count['ok']} passed, {count['FAIL']} failed, {count['skip']} skipped")
-    return 1 if count["FAIL"] else 0
+    return tests.summary()
 
 
 if __name__ == "__main__":
