@@ -30,7 +30,7 @@ STREAMS = (
 )
 LONG_STREAMS = (
     ("data:loss=0.01", A, 500, 65536),
-    ("data:loss=0.1", A, 20, 65536),
+    ("data:loss=0.1", A, 500, 65536),
     ("data:duplicate=0.1", A, 500, 65536),
     ("data:reorder=0.1", A, 100, 65536),
     ("data:delay=5ms", A, 100, 65536),

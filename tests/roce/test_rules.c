@@ -13,6 +13,8 @@
 #define AT_ONCE_NS    5000 /* before anything can have arrived */
 #define NO_TIMER_NS   1000000
 #define FEW_TIMERS_NS 30000000
+#define TIMEOUT_NS    (4096 << 10) /* of the queue pairs */
+#define SHARED_NS     30000000
 #define READ_BYTES    8192 /* 32 packets, and more than a turn answers */
 
 static unsigned int lost[2];
@@ -85,6 +87,61 @@ TEST(response_lost_is_asked_for_again_without_the_timer)
 	world_run(world);
 	check_done(world, 1);
 	ck_assert_uint_lt(world->now_ns, NO_TIMER_NS);
+	world_close(world);
+}
+
+/* A message tells how long an answer takes; what is lost of the next one comes from there. */
+static void post_two_losing(struct world *world, unsigned int first, unsigned int second)
+{
+	post(world, IBV_WR_RDMA_WRITE, 0);
+	world_run(world);
+	lost[0] = world->n_sent + first;
+	lost[1] = world->n_sent + second;
+	post(world, IBV_WR_RDMA_WRITE, 0);
+}
+
+static const unsigned int losses[][2] = {
+	{1,  6	       }, /* a packet, and the same once more: 5 is the NAK */
+	{ 1, 5	       }, /* a packet, and the NAK */
+	{ 4, UINT32_MAX}, /* the last packet */
+	{ 5, UINT32_MAX}, /* the ACK */
+};
+
+TEST_LOOP(what_no_nak_tells_of_is_sent_again_before_the_timeout, 0, 4)
+{
+	struct world *world = open_losing(UINT32_MAX, UINT32_MAX, 0);
+
+	post_two_losing(world, losses[_i][0], losses[_i][1]);
+	world_run(world);
+	check_done(world, 2);
+	ck_assert_uint_lt(world->now_ns, NO_TIMER_NS);
+	world_close(world);
+}
+
+static enum fate lose_all(unsigned int number, void *arg)
+{
+	(void)number;
+	(void)arg;
+	return FATE_LOST;
+}
+
+/* 9.7.6.1.3: seven retries, each after its timeout, however often packets were sent. */
+TEST(what_is_sent_again_early_is_no_retry)
+{
+	struct world *world = open_losing(UINT32_MAX, UINT32_MAX, 0);
+	uint64_t begin_ns;
+	struct ibv_wc wc;
+
+	post(world, IBV_WR_RDMA_WRITE, 0);
+	world_run(world);
+	check_done(world, 1);
+	world->fate_of = lose_all;
+	begin_ns = world->now_ns;
+	post(world, IBV_WR_RDMA_WRITE, 0);
+	world_run(world);
+	ck_assert_int_eq(ibv_poll_cq(world->end[0].cq, 1, &wc), 1);
+	ck_assert_int_eq(wc.status, IBV_WC_RETRY_EXC_ERR);
+	ck_assert_uint_eq(world->now_ns - begin_ns, 8 * TIMEOUT_NS);
 	world_close(world);
 }
 
@@ -392,5 +449,76 @@ TEST(cnp_of_somebody_else_is_ignored)
 	peer->raw[15]--;
 	inject(world, 0, cnp);
 	ck_assert_uint_lt(window_of(world), before);
+	world_close(world);
+}
+
+static uint64_t router_ns;
+
+/* A router that holds so much and loses the rest; what goes back fits. */
+static enum fate fate_at_router(unsigned int number, void *arg)
+{
+	const struct world *world = arg;
+
+	(void)number;
+	return world->last_op == FAB_OP_WRITE && world->last_due_ns[1] > world->now_ns + router_ns
+		       ? FATE_LOST
+		       : FATE_ARRIVES;
+}
+
+/* Return: how many packets of a pair arrived in a time, while all pairs have more to send. */
+static void send_for(struct world *world, uint64_t ns, uint64_t ret_sent[WORLD_PAIRS])
+{
+	uint64_t end_ns = world->now_ns + ns, before[WORLD_PAIRS];
+	struct ibv_wc wc;
+	unsigned int i;
+
+	for (i = 0; i < world->n_pairs; i++)
+		before[i] = to_qp(world->end[0].pair[i])->sq.una;
+	while (world->now_ns < end_ns) {
+		for (i = 0; i < world->n_pairs; i++) {
+			world_choose(world, i);
+			while (to_qp(world->end[0].qp)->sq.count < 32)
+				post(world, IBV_WR_RDMA_WRITE, 0);
+		}
+		world_run_for(world, AT_ONCE_NS);
+		while (ibv_poll_cq(world->end[0].cq, 1, &wc))
+			ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
+	}
+	for (i = 0; i < world->n_pairs; i++)
+		ret_sent[i] = to_qp(world->end[0].pair[i])->sq.una - before[i];
+}
+
+static const struct {
+	uint64_t router_ns;
+	unsigned int percent; /* of the path, that all together use at least */
+} routers[] = {
+	{12000,	 35},
+	{ 20000, 50},
+	{ 30000, 65},
+};
+
+/* One begins alone, and has the largest window when the others come. */
+TEST_LOOP(queue_pairs_that_share_a_path_share_it_evenly, 0, 3)
+{
+	struct world_config config = { .type = IBV_QPT_RC };
+	struct world *world = world_open(&config);
+	uint64_t sent[WORLD_PAIRS], least = UINT64_MAX, most = 0, all = 0;
+	unsigned int i;
+
+	router_ns = routers[_i].router_ns;
+	world->fate_of = fate_at_router;
+	world->arg = world;
+	send_for(world, 1000000, sent);
+	while (world->n_pairs < WORLD_PAIRS)
+		world_add_pair(world, &config);
+	send_for(world, SHARED_NS, sent);
+	send_for(world, SHARED_NS, sent);
+	for (i = 0; i < WORLD_PAIRS; i++) {
+		least = sent[i] < least ? sent[i] : least;
+		most = sent[i] > most ? sent[i] : most;
+		all += sent[i];
+	}
+	ck_assert_uint_le(most, 2 * least);
+	ck_assert_uint_ge(all, SHARED_NS / WORLD_GAP_NS * routers[_i].percent / 100);
 	world_close(world);
 }

@@ -17,10 +17,10 @@
 #include "tools/fabric/verbs/transport.h"
 
 #define FLIGHT_NS    10000
-#define GAP_NS	     100 /* between packets that are sent at once */
 #define OVERTAKEN_NS 35000
 #define TIMEOUT	     10 /* 4 ms */
 #define DELAYED_NS   6000000
+#define EARLY_NS_MIN 200000
 #define STEPS_MAX    2000000
 #define SOURCE_PORT  0xc0de
 #define BIT_AT	     37 /* of a packet that is corrupted: in its ICRC or before it */
@@ -72,8 +72,8 @@ static void send_bytes(struct world *world, unsigned int to, uint8_t *data, size
 	enum fate fate = world->fate_of ? world->fate_of(number, world->arg) : FATE_ARRIVES;
 	uint64_t flight_ns = FLIGHT_NS;
 
-	if (world->now_ns + flight_ns < world->last_due_ns[to] + GAP_NS)
-		flight_ns = world->last_due_ns[to] + GAP_NS - world->now_ns;
+	if (world->now_ns + flight_ns < world->last_due_ns[to] + WORLD_GAP_NS)
+		flight_ns = world->last_due_ns[to] + WORLD_GAP_NS - world->now_ns;
 	world->last_due_ns[to] = world->now_ns + flight_ns;
 	if (fate == FATE_LOST)
 		return;
@@ -158,8 +158,9 @@ static uint64_t deadline_of(const struct world *world)
 	uint64_t first = UINT64_MAX;
 	unsigned int i;
 
-	for (i = 0; i < 2; i++) {
-		uint64_t deadline_ns = to_qp(world->end[i].qp)->sq.deadline_ns;
+	for (i = 0; i < 2 * world->n_pairs; i++) {
+		struct ibv_qp *qp = world->end[i % 2].pair[i / 2];
+		uint64_t deadline_ns = to_qp(qp)->sq.deadline_ns;
 
 		if (deadline_ns && deadline_ns < first)
 			first = deadline_ns;
@@ -258,6 +259,7 @@ static const struct carrier carrier_world = {
 	.window_bytes_max = 16384,
 	.read_bytes = 1024,
 	.ask_ack_bytes = 1024,
+	.early_ns_min = EARLY_NS_MIN,
 	.now_ns = now_ns,
 	.payload_bytes = payload_bytes,
 	.open = open_nothing,
@@ -302,23 +304,31 @@ static void open_context(struct world_end *end, unsigned int number)
 static void open_objects(struct world_end *end, const struct world_config *config)
 {
 	struct ibv_context *verbs = &end->context.verbs.context;
+
+	end->pd = ibv_alloc_pd(verbs);
+	end->cq = ibv_create_cq(verbs, 256, NULL, NULL, 0);
+	assert(end->pd && end->cq);
+	end->mr = ibv_reg_mr_iova2(end->pd, end->memory + config->guard_bytes,
+				   sizeof(end->memory) - 2 * config->guard_bytes,
+				   config->guard_bytes, WORLD_ACCESS);
+	assert(end->mr);
+}
+
+static struct ibv_qp *create_qp(struct world_end *end, enum ibv_qp_type type)
+{
 	struct ibv_qp_init_attr init = {
-		.qp_type = config->type,
+		.qp_type = type,
+		.send_cq = end->cq,
+		.recv_cq = end->cq,
 		.cap = {.max_send_wr = 64,
 			 .max_recv_wr = 64,
 			 .max_send_sge = 1,
 			 .max_recv_sge = 1},
 	};
+	struct ibv_qp *qp = ibv_create_qp(end->pd, &init);
 
-	end->pd = ibv_alloc_pd(verbs);
-	end->cq = ibv_create_cq(verbs, 256, NULL, NULL, 0);
-	assert(end->pd && end->cq);
-	init.send_cq = init.recv_cq = end->cq;
-	end->qp = ibv_create_qp(end->pd, &init);
-	end->mr = ibv_reg_mr_iova2(end->pd, end->memory + config->guard_bytes,
-				   sizeof(end->memory) - 2 * config->guard_bytes,
-				   config->guard_bytes, WORLD_ACCESS);
-	assert(end->qp && end->mr);
+	assert(qp);
+	return qp;
 }
 
 static void connect_end(struct world *world, unsigned int number, const struct world_config *config)
@@ -360,6 +370,24 @@ static void connect_end(struct world *world, unsigned int number, const struct w
 					    : 0)) == 0);
 }
 
+void world_choose(struct world *world, unsigned int pair)
+{
+	world->end[0].qp = world->end[0].pair[pair];
+	world->end[1].qp = world->end[1].pair[pair];
+}
+
+void world_add_pair(struct world *world, const struct world_config *config)
+{
+	unsigned int i;
+
+	assert(world->n_pairs < WORLD_PAIRS);
+	for (i = 0; i < 2; i++)
+		world->end[i].pair[world->n_pairs] = create_qp(&world->end[i], config->type);
+	world_choose(world, world->n_pairs++);
+	for (i = 0; i < 2; i++)
+		connect_end(world, i, config);
+}
+
 struct world *world_open(const struct world_config *config)
 {
 	struct world *world = calloc(1, sizeof(*world));
@@ -373,20 +401,20 @@ struct world *world_open(const struct world_config *config)
 		open_context(&world->end[i], i);
 		open_objects(&world->end[i], config);
 	}
-	for (i = 0; i < 2; i++)
-		connect_end(world, i, config);
+	world_add_pair(world, config);
 	return world;
 }
 
 void world_close(struct world *world)
 {
 	struct list *node, *after;
-	unsigned int i;
+	unsigned int i, pair;
 
 	for (i = 0; i < 2; i++) {
 		struct world_end *end = &world->end[i];
 
-		assert(ibv_destroy_qp(end->qp) == 0);
+		for (pair = 0; pair < world->n_pairs; pair++)
+			assert(ibv_destroy_qp(end->pair[pair]) == 0);
 		assert(ibv_dereg_mr(end->mr) == 0);
 		assert(ibv_destroy_cq(end->cq) == 0);
 		assert(ibv_dealloc_pd(end->pd) == 0);

@@ -9,7 +9,9 @@
 
 #include "tools/fabric/verbs/objects.h"
 
-#define WORLD_BYTES (1 << 16) /* of an end's memory, at address 0 of its region */
+#define WORLD_BYTES  (1 << 16) /* of an end's memory, at address 0 of its region */
+#define WORLD_PAIRS  8	       /* of queue pairs, at most */
+#define WORLD_GAP_NS 100       /* between packets on the wire */
 #define WORLD_ACCESS                                                                 \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
 	 IBV_ACCESS_REMOTE_ATOMIC)
@@ -30,7 +32,7 @@ struct world_end {
 	struct fab_page page;
 	struct ibv_pd *pd;
 	struct ibv_cq *cq;
-	struct ibv_qp *qp;
+	struct ibv_qp *pair[WORLD_PAIRS], *qp; /* the one that is chosen */
 	struct ibv_mr *mr;
 	uint8_t memory[WORLD_BYTES];
 };
@@ -39,6 +41,7 @@ struct world_packet;
 
 struct world {
 	struct world_end end[2];
+	unsigned int n_pairs;
 	uint64_t now_ns;
 	struct list flying; /* of struct world_packet, the first to arrive comes first */
 	unsigned int n_sent;
@@ -62,6 +65,12 @@ struct world_config {
 
 /** world_open() - both queue pairs in RTS; aborts the test if it fails. */
 struct world *world_open(const struct world_config *config);
+
+/** world_add_pair() - one more pair of queue pairs, in RTS; it is chosen, as the first one was. */
+void world_add_pair(struct world *world, const struct world_config *config);
+
+/** world_choose() - have the functions below, and end[].qp, mean another pair; the first is 0. */
+void world_choose(struct world *world, unsigned int pair);
 
 /** world_close() - give all back. */
 void world_close(struct world *world);

@@ -35,6 +35,8 @@ struct carrier {
 
 	/* No answer is missed before, whatever `timeout` says: two processes have to wake up. */
 	uint64_t timeout_ns_min;
+	/* Nor before this, whatever round trips were measured; 0: they do not count. */
+	uint64_t early_ns_min;
 
 	/** now_ns() - the time. */
 	uint64_t (*now_ns)(const struct fab_context *context);

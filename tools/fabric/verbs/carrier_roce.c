@@ -20,6 +20,7 @@
 #define READ_BYTES	   (64 << 10)
 #define ASK_ACK_BYTES	   (32 << 10)
 #define TIMEOUT_NS_MIN	   20000000
+#define EARLY_NS_MIN	   5000000
 #define MTU_BYTES(mtu)	   (128u << (mtu))
 
 static uint64_t now_ns(const struct fab_context *context)
@@ -243,6 +244,7 @@ const struct carrier carrier_roce = {
 	.read_bytes = READ_BYTES,
 	.ask_ack_bytes = ASK_ACK_BYTES,
 	.timeout_ns_min = TIMEOUT_NS_MIN,
+	.early_ns_min = EARLY_NS_MIN,
 	.now_ns = now_ns,
 	.payload_bytes = payload_bytes,
 	.open = open_sockets,

@@ -7,6 +7,7 @@
 #include "tools/fabric/verbs/address.h"
 #include "tools/fabric/verbs/carrier.h"
 #include "tools/fabric/verbs/completion.h"
+#include "tools/fabric/verbs/congestion.h"
 #include "tools/fabric/verbs/qp.h"
 #include "tools/fabric/verbs/qp_state.h"
 #include "tools/fabric/verbs/receive_queue.h"
@@ -149,7 +150,7 @@ static void set_psns(struct fab_qp *qp, int mask)
 	qp->sq.send_psn = qp->attr.sq_psn;
 	qp->sq.post_psn = qp->attr.sq_psn;
 	qp->sq.begun_psn = qp->attr.sq_psn;
-	requester_reset_window(qp);
+	congestion_reset(qp);
 }
 
 static void change_qp(struct fab_qp *qp, const struct ibv_qp_attr *attr, int mask)

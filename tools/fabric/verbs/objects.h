@@ -12,8 +12,8 @@
  *   cq.c ack.c                            filling completion queues; what responders owe
  *   channel.c srq.c transfer.c            events; shared receive queues; memory in and out
  *   carrier_unix.c carrier_roce.c         the two wires under one transport: carrier.h
- *   event_queue.c receive_queue.c tick.c window.c memory.c domain.c device_memory.c address.c
- * group.c port.c xrc.c qp_state.c
+ *   event_queue.c receive_queue.c tick.c congestion.c window.c memory.c domain.c
+ *   device_memory.c address.c group.c port.c xrc.c qp_state.c
  *
  * No other file calls names.c (printing), driver_names.c (symbols that drivers link with),
  * convert.c (structs as the kernel has them) and refused.c (what is not supported).
@@ -243,6 +243,11 @@ struct fab_send_queue {
 	uint32_t window_progress; /* since it grew by one */
 	uint8_t retries_left, rnr_left;
 	uint64_t deadline_ns; /* 0: none */
+	uint64_t retry_ns;    /* from then on, to send again is a retry */
+	uint8_t n_early;      /* how often that happened before, since the last progress or retry */
+	uint64_t measured_ns; /* when the packet was sent whose round trip is measured; 0: none */
+	uint64_t measured_psn;
+	uint64_t rtt_ns, rtt_deviation_ns; /* 0: not known yet */
 	bool waits_for_rnr;
 	bool misses_response; /* and has asked again, since the last progress */
 };

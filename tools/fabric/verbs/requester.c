@@ -5,12 +5,14 @@
  * parts, which limits what waits in memory on both sides. A part that is asked for again, whole or
  * its rest, ends where it ended the first time: a responder may compare.
  *
- * Where packets that are too many get lost (RoCE), the window adapts: it doubles in a round trip
- * until one is lost or marked by a router, is halved then, and grows by one packet a round trip
- * from there, like TCP's (RFC 5681). Queue pairs that share a path share it evenly so.
+ * A responder sends one NAK until the packet comes that it misses (9.7.5), so nothing tells of the
+ * loss of this NAK, nor of what is sent again. Where the round trip is known, the requester does
+ * not wait for `timeout` (9.7.6.1.3), a second with many programs: it sends again once an answer is
+ * late, as it may at any time. Only what happens each `timeout` counts as a retry.
  */
 #include "tools/fabric/verbs/carrier.h"
 #include "tools/fabric/verbs/completion.h"
+#include "tools/fabric/verbs/congestion.h"
 #include "tools/fabric/verbs/tick.h"
 #include "tools/fabric/verbs/transport.h"
 #include "tools/fabric/verbs/window.h"
@@ -42,26 +44,32 @@ static bool is_local(const struct fab_send *send)
 	return send->opcode == IBV_WR_LOCAL_INV || send->opcode == IBV_WR_BIND_MW;
 }
 
-static uint32_t psns_of(const struct fab_qp *qp, uint32_t bytes)
-{
-	uint32_t n = qp->payload_bytes ? bytes / qp->payload_bytes : 1;
-
-	return n ? n : 1;
-}
-
 /* --- timers -------------------------------------------------------------- */
+
+/* No later than a retry is due. */
+static void set_early_deadline(struct fab_qp *qp, uint64_t now_ns)
+{
+	struct fab_send_queue *sq = &qp->sq;
+	uint64_t ns = congestion_patience_ns(qp) << sq->n_early;
+
+	sq->deadline_ns = sq->retry_ns;
+	if (ns && now_ns + ns < sq->retry_ns)
+		sq->deadline_ns = now_ns + ns;
+}
 
 static void set_deadline(struct fab_qp *qp)
 {
 	uint64_t min_ns = context_of(qp)->carrier->timeout_ns_min;
 	uint64_t timeout_ns = (uint64_t)TIMEOUT_UNIT_NS << qp->attr.timeout;
+	uint64_t now_ns = carrier_now_ns(context_of(qp));
 	struct fab_send_queue *sq = &qp->sq;
 
 	sq->deadline_ns = 0;
+	sq->n_early = 0;
 	if (!is_reliable(qp) || sq->una == sq->send_psn || !qp->attr.timeout)
 		return;
-	sq->deadline_ns = carrier_now_ns(context_of(qp)) +
-			  (timeout_ns > min_ns ? timeout_ns : min_ns);
+	sq->retry_ns = now_ns + (timeout_ns > min_ns ? timeout_ns : min_ns);
+	set_early_deadline(qp, now_ns);
 	tick_start(context_of(qp));
 }
 
@@ -73,56 +81,11 @@ static void reset_retries(struct fab_qp *qp)
 	set_deadline(qp);
 }
 
-/* --- the window ---------------------------------------------------------- */
-
-void requester_reset_window(struct fab_qp *qp)
-{
-	const struct carrier *carrier = context_of(qp)->carrier;
-
-	qp->sq.window = psns_of(qp, carrier->window_bytes_start);
-	qp->sq.window_slow = psns_of(qp, carrier->window_bytes_max);
-	qp->sq.window_progress = 0;
-	qp->sq.recover_psn = qp->sq.una;
-}
-
-static void grow_window(struct fab_qp *qp, uint32_t n_acked)
-{
-	uint32_t max = psns_of(qp, context_of(qp)->carrier->window_bytes_max);
-	struct fab_send_queue *sq = &qp->sq;
-
-	if (sq->window < sq->window_slow) {
-		sq->window += n_acked;
-	} else {
-		sq->window_progress += n_acked;
-		if (sq->window_progress >= sq->window) {
-			sq->window_progress = 0;
-			sq->window++;
-		}
-	}
-	if (sq->window > max)
-		sq->window = max;
-}
-
-/* All that is lost of one window counts once. */
-static void shrink_window(struct fab_qp *qp, bool timed_out)
-{
-	uint32_t min = psns_of(qp, context_of(qp)->carrier->window_bytes_min);
-	struct fab_send_queue *sq = &qp->sq;
-
-	if (sq->una >= sq->recover_psn) {
-		sq->recover_psn = sq->begun_psn;
-		sq->window_slow = sq->window / 2 > min ? sq->window / 2 : min;
-		sq->window = sq->window_slow;
-		sq->window_progress = 0;
-	}
-	if (timed_out)
-		sq->window = min;
-}
-
 static void go_back(struct fab_qp *qp)
 {
 	qp->sq.send_psn = qp->sq.una;
 	qp->sq.at = 0;
+	qp->sq.measured_ns = 0;
 }
 
 /* --- sending ------------------------------------------------------------- */
@@ -130,7 +93,7 @@ static void go_back(struct fab_qp *qp)
 /* How many responses to a send are under way: of a read, its parts. */
 static uint32_t responses_to(const struct fab_qp *qp, const struct fab_send *send)
 {
-	uint64_t part = psns_of(qp, context_of(qp)->carrier->read_bytes);
+	uint64_t part = congestion_psns(qp, context_of(qp)->carrier->read_bytes);
 	uint64_t from = qp->sq.una, to = qp->sq.send_psn;
 
 	if (from < send->first_psn)
@@ -156,7 +119,7 @@ static unsigned int responses_awaited(const struct fab_qp *qp)
 static uint32_t next_psns(const struct fab_qp *qp, const struct fab_send *send)
 {
 	uint32_t done = (uint32_t)(qp->sq.send_psn - send->first_psn);
-	uint32_t part = psns_of(qp, context_of(qp)->carrier->read_bytes);
+	uint32_t part = congestion_psns(qp, context_of(qp)->carrier->read_bytes);
 	uint32_t left = send->n_psn - done;
 
 	if (send->opcode != IBV_WR_RDMA_READ)
@@ -193,6 +156,7 @@ static bool may_go(const struct fab_qp *qp, const struct fab_send *send)
 
 static void send_packet(struct fab_qp *qp, struct fab_packet *packet, const void *payload)
 {
+	congestion_sent(qp, packet);
 	transport_send(context_of(qp), qp->path, packet, payload);
 }
 
@@ -252,7 +216,7 @@ static void mark_last(struct fab_packet *packet, const struct fab_send *send)
 /* Within a message: each so many packets, twice a window at least, and where the window ends. */
 static bool asks_for_ack(const struct fab_qp *qp, uint32_t n)
 {
-	uint32_t interval = psns_of(qp, context_of(qp)->carrier->ask_ack_bytes);
+	uint32_t interval = congestion_psns(qp, context_of(qp)->carrier->ask_ack_bytes);
 	const struct fab_send_queue *sq = &qp->sq;
 
 	if (interval > sq->window / 2)
@@ -382,7 +346,7 @@ void requester_tell_drained(struct fab_qp *qp)
 static void ask_again(struct fab_qp *qp)
 {
 	if (!qp->sq.misses_response) {
-		shrink_window(qp, false);
+		congestion_lost(qp, false);
 		go_back(qp);
 	}
 	qp->sq.misses_response = true;
@@ -393,7 +357,7 @@ static void advance_una(struct fab_qp *qp, uint64_t una)
 {
 	struct fab_send_queue *sq = &qp->sq;
 
-	grow_window(qp, (uint32_t)(una - sq->una));
+	congestion_acked(qp, una);
 	sq->una = una;
 	/* What found no receive once has found one since. */
 	sq->waits_for_rnr = false;
@@ -516,7 +480,7 @@ static void retry_sends(struct fab_qp *qp, bool timed_out)
 	}
 	qp->sq.retries_left--;
 	qp->sq.misses_response = false;
-	shrink_window(qp, timed_out);
+	congestion_lost(qp, timed_out);
 	go_back(qp);
 	set_deadline(qp);
 }
@@ -569,7 +533,16 @@ void requester_answered(struct fab_qp *qp, const struct fab_packet *packet, cons
 void requester_slow_down(struct fab_qp *qp)
 {
 	if (may_send(qp))
-		shrink_window(qp, false);
+		congestion_lost(qp, false);
+}
+
+static void send_again_early(struct fab_qp *qp, uint64_t now_ns)
+{
+	qp->sq.n_early++;
+	qp->sq.misses_response = false;
+	congestion_lost(qp, true);
+	go_back(qp);
+	set_early_deadline(qp, now_ns);
 }
 
 void requester_timer(struct fab_qp *qp, uint64_t now_ns)
@@ -581,6 +554,8 @@ void requester_timer(struct fab_qp *qp, uint64_t now_ns)
 	sq->deadline_ns = 0;
 	if (sq->waits_for_rnr)
 		sq->waits_for_rnr = false;
+	else if (now_ns < sq->retry_ns)
+		send_again_early(qp, now_ns);
 	else
 		retry_sends(qp, true);
 	requester_push(qp);

@@ -11,9 +11,6 @@
 /** requester_push() - send what may be sent now. */
 void requester_push(struct fab_qp *qp);
 
-/** requester_reset_window() - begin anew, with the numbers that the queue pair has. */
-void requester_reset_window(struct fab_qp *qp);
-
 /** requester_is_drained() - is nothing under way that was begun? */
 bool requester_is_drained(const struct fab_qp *qp);
 
