@@ -14,7 +14,7 @@
 #define NO_TIMER_NS   1000000
 #define FEW_TIMERS_NS 30000000
 #define TIMEOUT_NS    (4096 << 10) /* of the queue pairs */
-#define SHARED_NS     30000000
+#define SHARED_NS     15000000
 #define READ_BYTES    8192 /* 32 packets, and more than a turn answers */
 
 static unsigned int lost[2];
@@ -451,6 +451,8 @@ TEST(cnp_of_somebody_else_is_ignored)
 	ck_assert_uint_lt(window_of(world), before);
 	world_close(world);
 }
+
+TIME_LIMIT_S(60);
 
 static uint64_t router_ns;
 
