@@ -9,6 +9,7 @@
 
 #include "tools/purecm/advice.h"
 #include "tools/purecm/frame.h"
+#include "tools/purecm/reading.h"
 #include "tools/purecm/wrap.h"
 
 static const struct mad_gid a = {
@@ -253,6 +254,31 @@ START_TEST(what_was_wrapped_is_found_again)
 }
 END_TEST
 
+#define N_SAID (N_KEPT * 2)
+
+static int say_again(struct source *source, struct observation *ret)
+{
+	ret->number = ++source->counts.packets;
+	source->counts.mads++;
+	return source->counts.packets <= N_SAID;
+}
+
+static int keep_some(void *arg, const struct observation *observation)
+{
+	(*(unsigned int *)arg)++;
+	return observation->number > N_KEPT ? -ENOBUFS : 0;
+}
+
+START_TEST(what_is_too_much_to_keep_is_left_out_and_the_rest_read)
+{
+	struct source source = { .name = "huge", .next = say_again };
+	unsigned int n_taken = 0;
+
+	ck_assert_int_eq(reading_source(&source, keep_some, &n_taken), SOURCE_CUT);
+	ck_assert_uint_eq(n_taken, N_SAID);
+}
+END_TEST
+
 static int count_advice(void)
 {
 	int n = 0;
@@ -280,6 +306,7 @@ static Suite *flow_suite(void)
 	tcase_add_test(tcase, who_has_spoken_is_known);
 	tcase_add_test(tcase, the_oldest_is_forgotten);
 	tcase_add_test(tcase, one_too_many_is_an_error_where_all_are_kept);
+	tcase_add_test(tcase, what_is_too_much_to_keep_is_left_out_and_the_rest_read);
 	tcase_add_loop_test(tcase, every_text_names_facts_that_there_are, 0, count_advice());
 	tcase_add_loop_test(tcase, what_was_wrapped_is_found_again, 0, 3);
 	suite_add_tcase(suite, tcase);

@@ -45,8 +45,8 @@ struct source_counts {
 	uint64_t cut;  /* that would have been one, but the capture kept only its beginning */
 };
 
-/* Of a source that ends in the middle of a packet, as that of a tcpdump that was killed does: what
- * came before it is worth having. */
+/* Of a source that ends in the middle of a packet, as that of a tcpdump that was killed does, or
+ * that is too large: what was taken is worth having. */
 #define SOURCE_CUT (-EBADMSG)
 
 struct source {

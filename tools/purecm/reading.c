@@ -85,18 +85,27 @@ static void complain_of_counts(const struct source *source)
 int reading_source(struct source *source, reading_take *take, void *arg)
 {
 	struct observation observation;
+	uint64_t n_left_out = 0;
 	int got, err = 0;
 
-	while (!err && (got = source->next(source, &observation)) == 1)
+	while (!err && (got = source->next(source, &observation)) == 1) {
 		err = take(arg, &observation);
+		if (err == -ENOBUFS) {
+			n_left_out++;
+			err = 0;
+		}
+	}
 	if (err) {
 		complain("%s: at packet %llu: %s", source->name,
-			 (unsigned long long)source->counts.packets,
-			 err == -ENOBUFS ? "too many connections" : strerror(-err));
+			 (unsigned long long)source->counts.packets, strerror(-err));
 		return err;
 	}
 	complain_of_counts(source);
-	return got;
+	if (n_left_out)
+		complain("%s: only the first %u connections are kept: %llu messages of later ones "
+			 "are left out; cut the capture into parts (editcap -i SECONDS)",
+			 source->name, FLOWS_MAX, (unsigned long long)n_left_out);
+	return n_left_out && !got ? SOURCE_CUT : got;
 }
 
 int reading_run(const struct reading *reading, reading_take *take, void *arg)

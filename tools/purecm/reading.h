@@ -23,14 +23,16 @@ struct reading {
 /** reading_argp - a child for the argp of a subcommand; its input is a struct reading. */
 extern const struct argp reading_argp;
 
-/** reading_take - what is called for each. Return: 0 to go on, -errno to end. */
+/** reading_take - what is called for each. Return: 0; -ENOBUFS if that one was too much to keep;
+ * any other -errno to end. */
 typedef int reading_take(void *arg, const struct observation *observation);
 
 /**
  * reading_source() - take what a source has
  * @source: to its end; stays the caller's
  *
- * Return: 0; what @take returned; -errno of the source. After a complaint, if not 0.
+ * Return: 0; SOURCE_CUT, also if something was too much to keep; what ended @take; -errno of the
+ * source. After a complaint, if not 0.
  */
 int reading_source(struct source *source, reading_take *take, void *arg);
 
