@@ -141,14 +141,14 @@ def lrh(src_lid, dst_lid, payload, is_global=False):
     return struct.pack("!BBHHH", 0, 3 if is_global else 2, dst_lid, 74, src_lid) + payload
 
 
-def erf(payload, kind, extensions=0):
+def erf(payload, kind, extensions=0, at_s=0):
     """Return an ERF record, of InfiniBand (21) or Ethernet (2), whose frame follows two bytes of
     padding; each extension header says whether another follows."""
     payload = bytes(2 if kind == 2 else 0) + payload
     more = [0x80 if n + 1 < extensions else 0 for n in range(extensions)]
     headers = b"".join(bytes([flag | 1]) + bytes(7) for flag in more)
     size = 16 + len(headers) + len(payload)
-    return (bytes(8) + bytes([kind | (0x80 if extensions else 0), 4]) +
+    return (struct.pack("<Q", int(at_s * 2**32)) + bytes([kind | (0x80 if extensions else 0), 4]) +
             struct.pack("!HHH", size, 0, len(payload)) + headers + payload)
 
 

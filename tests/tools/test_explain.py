@@ -38,6 +38,21 @@ class Unanswered(unittest.TestCase):
         self.assertIn("No packet from 10.0.0.2 was seen", said["cause"])
         self.assertIn("UDP port 4791", said["remedy"])
 
+    def test_on_infiniband_no_firewall_is_suspected(self):
+        local = mads.lrh(3, 4, mads.bth(mads.req()))
+        routed = mads.lrh(3, 4, mads.grh("fe80::3", "fe80::4", mads.bth(mads.req())), True)
+        for frame in (local, routed):
+            [said] = explained(mads.pcap([(at, mads.erf(frame, 21, at_s=at)) for at in (0, 6.1)],
+                                         mads.ERF))
+            self.assertIn("its port is not Active", said["cause"])
+            self.assertNotIn("UDP", said["remedy"])
+
+    def test_a_request_of_roce_v1_may_be_none_of_the_receivers(self):
+        frame = mads.roce_v1(mads.A, mads.B, mads.req())
+        [said] = explained(mads.pcap([(0, frame), (6.1, frame)]))
+        self.assertIn("went as RoCE v1", said["cause"])
+        self.assertIn("default_roce_mode", said["remedy"])
+
     def test_a_host_that_answers_others_is_there(self):
         said = explained(mads.story((0, ">", mads.req(comm_id=9)),
                                     (0.1, "<", mads.rej(8, remote=9)),

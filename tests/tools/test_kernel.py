@@ -127,6 +127,22 @@ class Mads(unittest.TestCase):
         text += mad.format("0x3", 0x10) + mad.format("0x7", 0x15) + mad.format("0x7", 0x99)
         self.assertEqual([one["message"] for one in objects("trace", text)], ["REQ"])
 
+    def test_on_infiniband_no_firewall_is_suspected(self):
+        """A MAD has a LID there; on RoCE it is zero."""
+        sent = ("rping-1 [000] .....  9.1: ib_mad_ib_send_mad: 0:1 QP1; 15/15 retries(0); : hdr : "
+                "class 0x7 class_ver 0x2 method 0x3 tid 0x77 attr_id 0x10 attr_mod 0x0  => dlid "
+                "0x{:08x} sl 0 rpqn 0x1 rqpkey 0x80000000\n")
+        for lid, words in ((7, "its port is not Active"), (0, "packets to it or from it are lost")):
+            text = REQ.format(*ENDS) + sent.format(lid)
+            text += EVENT.format(*ENDS, 70, "UNREACHABLE (7/-110)")
+            self.assertIn(words, objects("explain", text)[0]["cause"])
+
+    def test_connections_by_infiniband_addresses_are_said_to_be_left_out(self):
+        text = REQ.format(*ENDS).replace("10.0.0.1:1", "(einval)").replace("10.0.0.2:2", "(einval)")
+        done = purecm("trace", "--kernel=-", stdin=(text + text).encode())
+        self.assertEqual(done.stdout, b"")
+        self.assertEqual(done.stderr.count(b"AF_IB"), 1, done.stderr)
+
     DROPPED = (EVENT.format(*ENDS, 10, "CONNECT_REQUEST (4/0)")
                + EVENT.format(*ENDS, 10, "").replace("cm_event_handler", "cm_id_destroy"))
 

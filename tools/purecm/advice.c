@@ -18,6 +18,22 @@
 		  "(`nft list ruleset`); on {host} run `purecm doctor`. A host without the "       \
 		  "kernel's rdma_cm answers only if cmportd runs."
 
+#define SILENT_IB                                                                               \
+	.cause = "No packet from {host} was seen: it is down, its port is not Active, the way " \
+		 "there or the partition (P_Key) has changed, or no connection manager runs "   \
+		 "there.",                                                                      \
+	.remedy = "On both hosts see `ibstat`: State has to be Active; try the way with "       \
+		  "`ibping` or `ibtracert`; on {host} run `purecm doctor`. A host without the " \
+		  "kernel's rdma_cm answers only if cmportd runs."
+
+#define SILENT_V1                                                                                  \
+	.cause = "The request went as RoCE v1. A port without GIDs of RoCE v1, as Soft-RoCE "      \
+		 "has, does not see it; else {host} is down or in another VLAN.",                  \
+	.remedy = "Compare the GID types of both ends, `grep . "                                   \
+		  "/sys/class/infiniband/*/ports/*/gid_attrs/types/*`, and let both use RoCE v2: " \
+		  "the kernel's connection manager takes what "                                    \
+		  "/sys/kernel/config/rdma_cm/DEVICE/ports/PORT/default_roce_mode says."
+
 #define SILENT_PROGRAM                                                                             \
 	.cause = "{host} answers others, so it is up. It drops a request without an answer if "    \
 		 "the listener's backlog is full, if an older connection of this CA has comm id "  \
@@ -51,8 +67,16 @@ static const struct advice table[] = {
 	  .what = "{active} sent {requests}; {passive} never answered.", MUTE_PROGRAM },
 	{ ASKED, .fits = { context_peer_speaks },
 	  .what = "{active} sent {requests}; {passive} never answered.", SILENT_PROGRAM },
+	{ ASKED, .fits = { context_is_infiniband },
+	  .what = "{active} sent {requests}; {passive} never answered.", SILENT_IB },
+	{ ASKED, .fits = { context_is_roce_v1 },
+	  .what = "{active} sent {requests}; {passive} never answered.", SILENT_V1 },
 	{ ASKED,
 	  .what = "{active} sent {requests}; {passive} never answered.", SILENT_HOST },
+	{ ASKED, .is_sidr = true, .fits = { context_is_infiniband },
+	  .what = "{active} asked for {service} ({requests}); {passive} never answered.", SILENT_IB },
+	{ ASKED, .is_sidr = true, .fits = { context_is_roce_v1 },
+	  .what = "{active} asked for {service} ({requests}); {passive} never answered.", SILENT_V1 },
 	{ ASKED, .is_sidr = true,
 	  .what = "{active} asked for {service} ({requests}); {passive} never answered.", SILENT_HOST },
 
@@ -68,6 +92,10 @@ static const struct advice table[] = {
 	  .what = "{active} withdrew its request (REJ {reason}) after {requests} that {passive} never answered.", MUTE_PROGRAM },
 	{ GIVEN_UP, .fits = { context_peer_speaks },
 	  .what = "{active} withdrew its request (REJ {reason}) after {requests} that {passive} never answered.", SILENT_PROGRAM },
+	{ GIVEN_UP, .fits = { context_is_infiniband },
+	  .what = "{active} withdrew its request (REJ {reason}) after {requests} that {passive} never answered.", SILENT_IB },
+	{ GIVEN_UP, .fits = { context_is_roce_v1 },
+	  .what = "{active} withdrew its request (REJ {reason}) after {requests} that {passive} never answered.", SILENT_V1 },
 	{ GIVEN_UP,
 	  .what = "{active} withdrew its request (REJ {reason}) after {requests} that {passive} never answered.", SILENT_HOST },
 
@@ -80,6 +108,10 @@ static const struct advice table[] = {
 	  .what = "{passive} accepted ({replies}), and then the trace ends.",
 	  .cause = "The trace ends before a confirmation is due; it need not be a failure.",
 	  .remedy = "Capture for longer." },
+	{ ANSWERED, .fits = { context_is_infiniband },
+	  .what = "{passive} accepted ({replies}); {active} never confirmed with RTU.",
+	  .cause = "The answer does not reach {active}, or its program has ended or does not take its events.",
+	  .remedy = "Check that the client runs and calls rdma_get_cm_event(); try the way back from {passive} with `ibtracert`." },
 	{ ANSWERED,
 	  .what = "{passive} accepted ({replies}); {active} never confirmed with RTU.",
 	  .cause = "The answer does not reach {active}, or its program has ended or does not take its events.",

@@ -64,6 +64,16 @@ bool context_peer_speaks(const struct context *context)
 	return flows_has_spoken(context->flows, flow_gid(context->flow, FLOW_PASSIVE));
 }
 
+bool context_is_infiniband(const struct context *context)
+{
+	return context->flow->network == NETWORK_INFINIBAND;
+}
+
+bool context_is_roce_v1(const struct context *context)
+{
+	return context->flow->network == NETWORK_ROCE_V1;
+}
+
 bool context_answer_was_late(const struct context *context)
 {
 	const struct flow *flow = context->flow;

@@ -32,9 +32,11 @@ typedef bool context_question(const struct context *context);
 
 /* Of the request. */
 context_question context_got_mra;
-context_question context_has_just_begun;    /* the trace ends before an answer is due */
-context_question context_is_received_here;  /* by the connection manager that is asked */
-context_question context_peer_speaks;	    /* who does not answer has sent something else */
+context_question context_has_just_begun;   /* the trace ends before an answer is due */
+context_question context_is_received_here; /* by the connection manager that is asked */
+context_question context_peer_speaks;	   /* who does not answer has sent something else */
+context_question context_is_infiniband;
+context_question context_is_roce_v1;
 context_question context_answer_was_late;   /* it came after all, to nobody */
 context_question context_has_no_ip_header;  /* where private data has to begin with one */
 context_question context_has_foreign_gid;   /* REQ names another GID than its packet's */

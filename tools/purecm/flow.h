@@ -60,6 +60,7 @@ struct flow {
 	bool has_cma;			 /* a CMA header that makes sense */
 	struct cm_record end[FLOW_ENDS]; /* as far as messages tell of it; each path has a GID */
 	enum flow_outcome outcome;
+	enum observation_network network;
 	uint64_t service_id;
 	struct cma_hdr cma;
 	struct flow_seen seen[FLOW_MESSAGES];

@@ -304,6 +304,8 @@ static void tell_states(struct flow_step *step)
 void flow_step_take(struct flow_step *step, const struct observation *observation,
 		    const struct cm_msg *msg)
 {
+	if (observation->network)
+		step->flow->network = observation->network;
 	step->is_copy = is_copy(step, observation);
 	if (step->is_copy) {
 		step->nth = step->flow->seen[msg->hdr.attr_id - CM_ATTR_REQ].count;

@@ -120,6 +120,7 @@ static int take_lrh(struct rest rest)
 
 	if (!lrh)
 		return 0;
+	rest.ret->network = NETWORK_INFINIBAND;
 	rest.ret->dst = observation_gid_of_lid(u16(lrh + 2));
 	rest.ret->src = observation_gid_of_lid(u16(lrh + 6));
 	if ((lrh[1] & 3) == LNH_LOCAL)
@@ -133,6 +134,7 @@ static int take_udp(struct rest rest)
 {
 	const uint8_t *udp = take(&rest, UDP_BYTES);
 
+	rest.ret->network = NETWORK_ROCE_V2;
 	return udp && u16(udp + 2) == ROCE_UDP_PORT ? take_bth(rest) : 0;
 }
 
@@ -184,7 +186,8 @@ static int take_ether_type(struct rest rest, uint16_t type)
 		return take_ip4(rest);
 	case 0x86dd:
 		return take_ip6(rest);
-	case 0x8915: /* RoCE v1 */
+	case 0x8915:
+		rest.ret->network = NETWORK_ROCE_V1;
 		return take_grh(rest);
 	case 0x8100:
 	case 0x88a8:

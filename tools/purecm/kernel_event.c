@@ -61,9 +61,12 @@ static const char *parse_head(const char *line, struct kernel_event *ret)
 /* Return: false for a MAD of another class. */
 static bool parse_mad(const char *text, struct kernel_event *ret)
 {
-	const char *class = strstr(text, " class "), *tid = strstr(text, " tid ");
+	const char *class = strstr(text, " class "), *tid = strstr(text, " tid "), *lid;
 
 	ret->way = strcmp(ret->name, "ib_mad_ib_send_mad") == 0 ? WAY_OUT : WAY_IN;
+	lid = strstr(text, ret->way == WAY_OUT ? " dlid " : " slid ");
+	if (lid)
+		ret->lid = (unsigned int)strtoul(lid + strlen(" dlid "), NULL, 16);
 	return class && tid && strtoul(class + strlen(" class "), NULL, 16) == MAD_CLASS_CM &&
 	       sscanf(tid, " tid %" SCNx64 " attr_id %x", &ret->tid, &ret->attr) == 2 &&
 	       cm_tally_kind((uint16_t)ret->attr) != CM_TALLY_NONE;

@@ -35,6 +35,7 @@ struct kernel_event {
 	/* Of a MAD: */
 	uint64_t tid;
 	unsigned int attr; /* 0: none */
+	unsigned int lid;  /* the peer's; 0 on RoCE */
 	enum observation_way way;
 };
 

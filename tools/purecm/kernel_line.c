@@ -49,6 +49,7 @@ struct conn {
 	bool has_rep;
 	bool has_dreq;	 /* ours */
 	bool is_dropped; /* a request that nobody took; its repetition may be taken */
+	bool is_infiniband;
 	uint32_t qpn[2];
 	struct hash_node by_tid;
 	uint64_t tid;
@@ -73,6 +74,7 @@ struct kernel_lines {
 	uint32_t n_conns;
 	bool is_asked_for_sidr; /* by the request that was received last */
 	bool has_icm;		/* this kernel tells why it refuses by itself */
+	bool has_told_of_af_ib;
 };
 
 enum of {
@@ -404,6 +406,8 @@ static void tell(struct conn *conn, const struct kernel_event *event, enum cm_at
 
 	*ret = (struct observation){ .time_ns = event->time_ns,
 				     .way = way,
+				     .network = conn->is_infiniband ? NETWORK_INFINIBAND
+								    : NETWORK_UNKNOWN,
 				     .src = conn->ends[way == WAY_IN].gid,
 				     .dst = conn->ends[way == WAY_OUT].gid,
 				     .src_qpn = 1,
@@ -468,6 +472,7 @@ static int take_mad(struct kernel_lines *lines, const struct kernel_event *event
 	if (!conn)
 		return 0;
 	name_conn(lines, conn, event->tid);
+	conn->is_infiniband |= event->lid != 0;
 	is_again = conn->traced[event->way == WAY_OUT] & BIT_OF(event->attr);
 	conn->traced[event->way == WAY_OUT] |= BIT_OF(event->attr);
 	if (!tells_alone(conn, event, is_again))
@@ -493,6 +498,20 @@ static void take_refusal(struct kernel_lines *lines, const struct kernel_event *
 			return;
 		}
 	}
+}
+
+/* The kernel has no text for an address of AF_IB. */
+static void tell_of_af_ib(struct kernel_lines *lines, const struct kernel_event *event,
+			  char note[KERNEL_LINE_NOTE])
+{
+	const struct row *row = find_row(lines, event, NULL);
+
+	if (!row || !row->begins || lines->has_told_of_af_ib)
+		return;
+	lines->has_told_of_af_ib = true;
+	snprintf(note, KERNEL_LINE_NOTE,
+		 "there are requests by addresses of AF_IB: the kernel "
+		 "does not tell whose, and they are left out");
 }
 
 static void write_note(const struct kernel_event *event, char note[KERNEL_LINE_NOTE])
@@ -561,6 +580,8 @@ int kernel_line_take(struct kernel_lines *lines, const char *line,
 	if (!row) {
 		if (event.has_ends)
 			write_note(&event, note);
+		else
+			tell_of_af_ib(lines, &event, note);
 		return 0;
 	}
 	if (event.qpn)

@@ -22,10 +22,19 @@ enum observation_way {
 	WAY_IN,
 };
 
+/* What carries it, as far as its source tells. */
+enum observation_network {
+	NETWORK_UNKNOWN,
+	NETWORK_ROCE_V1,
+	NETWORK_ROCE_V2,
+	NETWORK_INFINIBAND,
+};
+
 struct observation {
 	uint64_t time_ns; /* since 1970 */
 	uint64_t number;  /* of the packet in its source, from 1 */
 	enum observation_way way;
+	enum observation_network network;
 	struct mad_gid src; /* see observation_lid(): also of those who have no GID in the packet */
 	struct mad_gid dst;
 	uint32_t src_qpn;

@@ -57,6 +57,7 @@ void recorded_observe(const struct trace_entry *seen, struct observation *ret)
 		.time_ns = seen->time_ns,
 		.number = seen->number,
 		.way = seen->way == PORTD_RECEIVED ? WAY_IN : WAY_OUT,
+		.network = seen->path.dlid ? NETWORK_INFINIBAND : NETWORK_ROCE_V2,
 		.src = seen->way == PORTD_RECEIVED ? peer : seen->local_gid,
 		.dst = seen->way == PORTD_RECEIVED ? seen->local_gid : peer,
 		.src_qpn = 1,

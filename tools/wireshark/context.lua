@@ -59,6 +59,14 @@ function question.peer_speaks(flow)
   return speakers[flow.who.passive] == true
 end
 
+function question.is_infiniband(flow)
+  return flow.network == "InfiniBand"
+end
+
+function question.is_roce_v1(flow)
+  return flow.network == "RoCE v1"
+end
+
 function question.answer_was_late(flow)
   local rej = flow.seen.REJ
   return count_of(flow, "REP") > 0 or

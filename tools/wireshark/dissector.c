@@ -53,7 +53,8 @@ static const struct {
 	Q(peer_speaks),	    Q(answer_was_late),	     Q(has_no_ip_header),
 	Q(has_foreign_gid), Q(has_other_address),    Q(has_other_pkey),
 	Q(has_older),	    Q(has_private_data),     Q(was_rejected_by_active),
-	Q(was_established), Q(dreq_names_other_qpn),
+	Q(was_established), Q(dreq_names_other_qpn), Q(is_infiniband),
+	Q(is_roce_v1),
 #undef Q
 };
 

@@ -36,7 +36,7 @@ local function add_flow(packet, from, is_sidr)
     who = { [from] = packet.src, [other_end[from]] = packet.dst },
     ends = { active = { state = "IDLE", comm_id = 0, qpn = 0 },
              passive = { state = "IDLE", comm_id = 0, qpn = 0 } },
-    seen = {}, first = {}, last = {}, first_s = packet.time_s, last_s = packet.time_s,
+    network = packet.network, seen = {}, first = {}, last = {}, first_s = packet.time_s, last_s = packet.time_s,
   }
   flows[flow.number] = flow
   return flow

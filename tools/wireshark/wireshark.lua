@@ -380,7 +380,7 @@ local function add_undecoded(tree, tvb, at, which)
   tree:add(ibcm, tvb(at)):add_proto_expert_info(note[which])
 end
 
-local function dissect_mad(tvb, at, src, dst, pinfo, tree)
+local function dissect_mad(tvb, at, packet, pinfo, tree)
   if tvb:len() < at + MAD_BYTES then
     add_undecoded(tree, tvb, at, "cut")
     return
@@ -394,8 +394,8 @@ local function dissect_mad(tvb, at, src, dst, pinfo, tree)
   local frame = pinfo.number
   local is_read_before = steps[frame] ~= nil
   if not is_read_before then
-    steps[frame] = take_message({ src = src, dst = dst, time_s = pinfo.rel_ts, frame = frame },
-                                msg)
+    packet.time_s, packet.frame = pinfo.rel_ts, frame
+    steps[frame] = take_message(packet, msg)
   end
   local step = steps[frame]
   local item = tree:add(ibcm, tvb(at, MAD_BYTES))
@@ -413,7 +413,7 @@ function ibcm.init()
 end
 
 -- A dissector that takes the place of Wireshark's own in a table, and calls it.
-local function stand_before(table_name, pattern, find)
+local function stand_before(table_name, pattern, network, find)
   local dissectors = DissectorTable.get(table_name)
   local own = dissectors and dissectors:get_dissector(pattern)
   if not own then
@@ -426,7 +426,7 @@ local function stand_before(table_name, pattern, find)
     -- It throws where a packet ends too early, after it has shown that.
     pcall(own.call, own, tvb, pinfo, tree)
     if at then
-      dissect_mad(tvb, at, src, dst, pinfo, tree)
+      dissect_mad(tvb, at, { src = src, dst = dst, network = network }, pinfo, tree)
     end
     return tvb:len()
   end
@@ -434,11 +434,11 @@ local function stand_before(table_name, pattern, find)
 end
 
 local encapsulations = wtap or wtap_encaps
-stand_before("udp.port", 4791, find_in_udp)
-stand_before("ethertype", 0x8915, find_in_grh)
-stand_before("wtap_encap", encapsulations.INFINIBAND, find_in_lrh)
-stand_before("erf.types.type", 21, find_in_lrh)
-stand_before("erf.types.type", 25, find_in_lrh)
+stand_before("udp.port", 4791, "RoCE v2", find_in_udp)
+stand_before("ethertype", 0x8915, "RoCE v1", find_in_grh)
+stand_before("wtap_encap", encapsulations.INFINIBAND, "InfiniBand", find_in_lrh)
+stand_before("erf.types.type", 21, "InfiniBand", find_in_lrh)
+stand_before("erf.types.type", 25, "InfiniBand", find_in_lrh)
 
 -- In the menu of a packet: only the messages of its connection.
 if gui_enabled() and register_packet_menu then
