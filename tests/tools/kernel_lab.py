@@ -20,6 +20,7 @@ import unittest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lab"))
 from lablib import Lab  # noqa: E402
 from lablib.release import RELEASES  # noqa: E402
+import mads  # noqa: E402
 from running import run_named  # noqa: E402
 
 INSTANCES = "/sys/kernel/tracing/instances"
@@ -36,6 +37,17 @@ library.rdma_listen(cm_id, {})
 time.sleep(1000)
 " """
 BACKLOG_OF_ONE, BACKLOG = BUSY.format("{}", 1), BUSY.format("{}", 16)
+
+# Sends a frame twice.
+SEND = r"""python3 -c "
+import socket, sys, time
+link = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+link.bind(('eth0', 0))
+frame = bytes.fromhex('{}')
+link.send(frame)
+time.sleep(1)
+link.send(frame)
+" """
 
 HERE = {}  # what main() was told, and the lab
 
@@ -206,6 +218,31 @@ class Kernel(unittest.TestCase):
         explained, note = self.refused_path("primary.local_gid=fd00::77")
         self.assertIn("was not sent from the GID that it names", explained)
         self.assertIn("names a GID or a partition (P_Key) that this port does not have", note)
+
+    def test_another_type_of_gid(self):
+        """rxe has GIDs of RoCE v2 only, so a device with others is played by a socket of packets.
+        What the advice names is there, and says so."""
+        link = [bytes.fromhex(host.run("cat /sys/class/net/eth0/address").stdout.strip()
+                              .replace(":", "")) for host in (self.a, self.b)]
+        frame = link[0] + link[1] + mads.roce_v1(
+            self.b.addr4, self.a.addr4,
+            mads.req(src=self.b.addr4, dst=self.a.addr4, port=7174))[2 * len(link[0]):]
+        with listening(self.a), told_by(self.a, "explain", "--json") as server, \
+                tempfile.NamedTemporaryFile(suffix=".pcap") as file:
+            with self.b.capture(file.name, "ether proto 0x8915"):
+                self.b.run(SEND.format(frame.hex()), timeout=60, check=True)
+            done = subprocess.run([HERE["purecm"], "explain", "-r", file.name],
+                                  capture_output=True, text=True, check=True)
+        said = " ".join(done.stdout.split())
+        self.assertIn("The request went as RoCE v1", said)
+        self.assertEqual(server.objects, [], "the port has seen it")
+        types = self.a.run("grep -h . /sys/class/infiniband/*/ports/*/gid_attrs/types/*").stdout
+        self.assertEqual(set(types.splitlines()), {"RoCE v2"})
+        mode = self.a.run("mount -t configfs configfs /sys/kernel/config; "
+                          "mkdir /sys/kernel/config/rdma_cm/rxe0; "
+                          "cat /sys/kernel/config/rdma_cm/rxe0/ports/1/default_roce_mode; "
+                          "rmdir /sys/kernel/config/rdma_cm/rxe0; umount /sys/kernel/config")
+        self.assertEqual(mode.stdout.strip(), "RoCE v2", mode.output)
 
     def test_another_mtu(self):
         """The connection is made, and its data does not arrive: that is for the doctor to see."""
