@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Sees that links between pages lead somewhere, that files which pages name are there, and that the
-table of environment variables has those that the code reads.
+"""Sees that links between pages lead somewhere, that README.md lists every page, that files which
+pages name are there, and that the table of environment variables has those that the code reads.
 
 links.py ROOT
 """
@@ -32,6 +32,15 @@ def broken_names(root):
                 yield f"{page}: there is no {name}"
 
 
+def unlisted(root):
+    """Yield pages that the end of README.md does not list once: tools/site shows what it lists."""
+    _, _, end = (root / "README.md").read_text(encoding="utf-8").partition("\n## Read on\n")
+    listed = LINK.findall(end)
+    for page in pages(root)[1:]:
+        if listed.count(f"docs/{page.name}") != 1:
+            yield f"{page}: README.md does not list it once under \"Read on\""
+
+
 def variables(root):
     """Yield in what the table and the code differ."""
     told = set(ROW.findall((root / "docs/moving.md").read_text(encoding="utf-8")))
@@ -46,7 +55,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("root", type=Path)
     root = parser.parse_args().root
-    bad = sorted(set([*broken_names(root), *variables(root)]))
+    bad = sorted(set([*broken_names(root), *unlisted(root), *variables(root)]))
     good = 0 if bad else len(pages(root))
     print("\n".join([*bad, f"{good} passed, {len(bad)} failed, 0 skipped"]))
     return 1 if bad else 0
