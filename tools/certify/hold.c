@@ -10,7 +10,8 @@
  * "complete" when they are established; at the next one it disconnects all and says "ended". If
  * MORE is "leave", it exits when it has said "held", with its connections as they are. The
  * server accepts; it says its counts at SIGUSR1, and ends at SIGTERM. An event that nobody expects
- * is said, and ends the process with status 1. Queue pairs have numbers from $HOLD_QPN on.
+ * is said, and ends the process with status 1, as does an awaited one that does not come. Queue
+ * pairs have numbers from $HOLD_QPN on.
  */
 #include <errno.h>
 #include <netdb.h>
@@ -25,7 +26,8 @@
 #include <unistd.h>
 
 #define RESOLVE_MS 5000
-#define QUIET_MS   150000
+#define QUIET_MS   150000  /* more than any retransmission takes */
+#define HELD_MS	   3600000 /* then whoever started it is gone */
 #define IDS_MAX	   4096
 #define BACKLOG	   1024
 #define FIRST_QPN  0x1000
@@ -109,8 +111,8 @@ static void handle(enum rdma_cm_event_type type, int status, struct rdma_cm_id *
 	}
 }
 
-/* Return: false if nothing came for that long, or a signal did. */
-static bool turn(bool is_ending)
+/* Return: false if nothing came for @wait_ms, or a signal did. */
+static bool turn(bool is_ending, int wait_ms)
 {
 	struct pollfd fds[2] = {
 		{.fd = channel->fd, .events = POLLIN},
@@ -121,7 +123,7 @@ static bool turn(bool is_ending)
 	struct rdma_cm_id *id;
 	int status;
 
-	if (poll(fds, 2, QUIET_MS) <= 0 || (fds[1].revents & POLLIN))
+	if (poll(fds, 2, wait_ms) <= 0 || (fds[1].revents & POLLIN))
 		return false;
 	if (rdma_get_cm_event(channel, &event))
 		die("rdma_get_cm_event");
@@ -139,8 +141,8 @@ static uint32_t take_signal(void)
 	struct signalfd_siginfo info;
 
 	if (read(signals, &info, sizeof(info)) != sizeof(info)) {
-		printf("nothing happened for %d s: %u of %u established, %u disconnected\n",
-		       QUIET_MS / 1000, n_established, n_ids, n_disconnected);
+		printf("nothing happened for too long: %u of %u established, %u disconnected\n",
+		       n_established, n_ids, n_disconnected);
 		exit(1);
 	}
 	return info.ssi_signo;
@@ -155,13 +157,13 @@ static void say(const char *what)
 static void connect_until(unsigned int count)
 {
 	while (n_established < count)
-		if (!turn(false))
+		if (!turn(false, QUIET_MS))
 			take_signal();
 }
 
 static void wait_for_signal(void)
 {
-	while (turn(false))
+	while (turn(false, HELD_MS))
 		continue;
 	take_signal();
 }
@@ -190,7 +192,7 @@ static int client(unsigned int count, unsigned int more)
 		if (rdma_disconnect(ids[i]))
 			die("rdma_disconnect");
 	while (n_disconnected < n_ids)
-		if (!turn(true))
+		if (!turn(true, QUIET_MS))
 			take_signal();
 	say("ended");
 	return 0;
@@ -205,7 +207,7 @@ static int server(void)
 		die("rdma_listen");
 	say("ready");
 	for (;;) {
-		while (turn(true))
+		while (turn(true, HELD_MS))
 			continue;
 		if (take_signal() == SIGTERM)
 			break;
