@@ -114,10 +114,13 @@ class Newcomer(unittest.TestCase):
                 path=$(ldd /usr/bin/rping | sed -n 's/.*rdmacm.* => \\(\\S*\\).*/\\1/p')
                 dpkg -S "$(realpath "$path")"
             }
-            tools/install --system; of; tools/install --remove; of
+            tools/install; stat --format 'built %Y' build/packages/*/purecm_*.deb
+            tools/install --system; stat --format 'built %Y' build/packages/*/purecm_*.deb
+            of; tools/install --remove; of
             """)
         owners = re.findall(r"^(\S+):amd64: ", told, re.MULTILINE)
         self.assertEqual(owners, ["purecm-librdmacm1", "librdmacm1"], told)
+        self.assertEqual(len(set(re.findall(r"^built (\d+)$", told, re.MULTILINE))), 1, told)
 
 
 class Builds(unittest.TestCase):
