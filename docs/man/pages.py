@@ -27,7 +27,6 @@ HEADERS = ("rdma/rdma_cma.h", "rdma/rdma_verbs.h", "rdma/rsocket.h", "purecm/pur
 EXPORTS = "lib/librdmacm.map"
 SECTIONS = ("DESCRIPTION", "ARGUMENTS", "EVENTS", "RETURN VALUE", "ERRORS", "NOTES", "EXAMPLE",
             "SEE ALSO")
-DATE = "2026-11-21"
 COLUMNS = 79
 CODE_INDENT = "    "
 
@@ -44,6 +43,12 @@ def read_headers():
         text = (ROOT / "include" / header).read_text(encoding="utf-8")
         found.update(contract.functions_of(text, header))
     return found
+
+
+def read_release():
+    """Return date and name of the release as rdma_cm(7) has them, in quotes."""
+    text = (HERE / "rdma_cm.7").read_text(encoding="utf-8")
+    return re.search(r'^\.TH RDMA_CM 7 (".*?" ".*?")', text, re.MULTILINE)[1]
 
 
 def read_versions():
@@ -223,7 +228,7 @@ def page(function, text, versions, known):
     summary = function.summary.replace("-", "\\-")
     ret = [r'.\" SPDX-License-Identifier: BSD-2-Clause',
            rf'.\" Made by docs/man/pages.py of include/{function.header} and docs/man/functions.',
-           f'.TH {name.upper()} 3 "{DATE}" "purecm" "Library Functions"',
+           f'.TH {name.upper()} 3 {read_release()} "Library Functions"',
            ".SH NAME", rf"{name} \- {summary}", ".SH SYNOPSIS", *synopsis(function)]
     for title, lines in (
             ("DESCRIPTION", prose_and_code(description, known)),
@@ -241,7 +246,7 @@ def page(function, text, versions, known):
 
 
 def sources():
-    own = [HERE / "pages.py", HERE / "contract.py", ROOT / EXPORTS]
+    own = [HERE / "pages.py", HERE / "contract.py", HERE / "rdma_cm.7", ROOT / EXPORTS]
     return own + [ROOT / "include" / header for header in HEADERS] + sorted(
         (HERE / "functions").glob("*.txt"))
 

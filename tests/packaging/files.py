@@ -48,6 +48,11 @@ def releases():
     return [tuple(map(int, version)) for version in found]
 
 
+def newest_release():
+    """Return version and date of the newest release of CHANGELOG.md."""
+    return re.search(r"^## (\S+) \((.*)\)$", text(ROOT / "CHANGELOG.md"), re.MULTILINE).groups()
+
+
 def install_patterns(*paths):
     """Return what .install files take of what meson installs, as regular expressions."""
     lines = [line.split()[0] for path in paths for line in text(path).splitlines()]
@@ -63,6 +68,12 @@ class Versions(unittest.TestCase):
     def test_the_spec_has_the_version_of_meson_build(self):
         self.assertEqual(re.findall("^Version: (.*)$", text(SPEC), re.MULTILINE),
                          [meson_version()])
+
+    def test_manual_pages_say_the_release(self):
+        version, date = newest_release()
+        for path in (ROOT / "docs/man").glob("*.[178]"):
+            with self.subTest(path.name):
+                self.assertRegex(text(path), rf'\n\.TH \S+ \d "{date}" "purecm {version}" ')
 
     def test_releases_are_in_order(self):
         self.assertEqual(releases(), sorted(releases(), reverse=True))
