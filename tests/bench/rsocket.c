@@ -49,7 +49,7 @@ struct order {
 
 static uint8_t buf[BYTES_MAX];
 
-static void die(const char *what)
+__attribute__((noreturn)) static void die(const char *what)
 {
 	fprintf(stderr, "%s: %s\n", what, strerror(errno));
 	exit(1);

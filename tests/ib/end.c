@@ -43,7 +43,7 @@ static struct rdma_cm_id *id;
 static struct ibv_mr *mr;
 static char room[TEXT_BYTES];
 
-static void die(const char *what)
+__attribute__((noreturn)) static void die(const char *what)
 {
 	printf("%s: %s\n", what, strerror(errno));
 	exit(1);

@@ -135,7 +135,7 @@ static int query_port(struct ibv_context *context, uint8_t port_num, struct ibv_
 
 static union ibv_gid gid_at(unsigned int index)
 {
-	static const char *const texts[N_GIDS] = { "fe80::1", "::ffff:" LOOP_ADDR, LOOP_ADDR6 };
+	static const char *const texts[N_GIDS] = { "fe80::1", ("::ffff:" LOOP_ADDR), LOOP_ADDR6 };
 	union ibv_gid gid;
 
 	inet_pton(AF_INET6, texts[index], &gid);

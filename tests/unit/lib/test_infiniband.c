@@ -145,7 +145,7 @@ TEST(link_address_of_this_host_is_that_of_its_interface)
 
 	path.route.local = true;
 	ck_assert_int_eq(meet(&path), 0);
-	ck_assert_mem_eq(&path.dgid, HW_OWN + NET_IPOIB_GID_AT, 16);
+	ck_assert_mem_eq(&path.dgid, &HW_OWN[NET_IPOIB_GID_AT], 16);
 }
 
 TEST(router_has_not_the_gid_of_the_peer)
@@ -203,7 +203,7 @@ TEST(partition_of_groups_is_that_of_the_interface)
 	ck_assert_int_eq(partition_of(&local, IB0, &part), 0);
 	ck_assert_uint_eq(part.pkey, PKEY);
 	ck_assert_uint_eq(part.scope, 2);
-	ck_assert_mem_eq(&part.broadcast, HW_ALL + 4, 16);
+	ck_assert_mem_eq(&part.broadcast, &HW_ALL[4], 16);
 }
 
 TEST(partition_of_an_af_ib_address_is_in_it)
@@ -212,5 +212,5 @@ TEST(partition_of_an_af_ib_address_is_in_it)
 	struct partition part;
 
 	ck_assert_int_eq(partition_of(&local, 0, &part), 0);
-	ck_assert_mem_eq(&part.broadcast, HW_ALL + 4, 16);
+	ck_assert_mem_eq(&part.broadcast, &HW_ALL[4], 16);
 }

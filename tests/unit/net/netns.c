@@ -64,7 +64,8 @@ void netns_enter(void)
 	run("echo 0 > /proc/sys/net/ipv6/conf/default/accept_dad");
 }
 
-static void run_v(const char *prefix, const char *format, va_list args)
+__attribute__((format(printf, 2, 0))) static void run_v(const char *prefix, const char *format,
+							va_list args)
 {
 	char command[512];
 	int bytes = snprintf(command, sizeof(command), "%s", prefix);
