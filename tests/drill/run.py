@@ -83,6 +83,25 @@ def all_on_fabrics(build, scripts):
     return [each for part, _ in parts for each in part], "".join(log for _, log in parts)
 
 
+def two_drills_compared(build):
+    """Return a line for each thing that purecm diff should say of two written drills, and does
+    not: of the same script twice, and of two scripts."""
+    with tempfile.TemporaryDirectory() as folder:
+        names = ("passive-connect", "passive-connect", "passive-reject")
+        files = [str(Path(folder, f"{at}.pcapng")) for at in range(len(names))]
+        steps = [" ".join(drill(build, ADDRESSES[0], [HERE / f"{name}.drill"], "--write", file))
+                 for name, file in zip(names, files)]
+        diffs = [f"{build}/tools/purecm diff --later=100 {files[0]} {other}"
+                 for other in files[1:]]
+        done = run_on_fabric(build, LIMIT_S, "--gap", "0.5",
+                             f"b&:exec {build}/tools/purecm-agent {AGENT_PORT}",
+                             "a:" + "; ".join(steps + diffs))
+    wanted = ("1 pair of connections: nothing differs",
+              "A: established and disconnected; B: refused by the other end")
+    return [f"purecm diff of two drills does not say '{text}': {done.stdout}{done.stderr}"
+            for text in wanted if text not in done.stdout]
+
+
 def cells():
     """Return the cells of the transition table: {(state, event)}."""
     found, state = set(), None
@@ -171,7 +190,7 @@ def play(args, scripts):
         failed += 1
     if args.only:
         return len(told) - failed, failed
-    uncovered = check_cover(log)
+    uncovered = check_cover(log) + two_drills_compared(args.build)
     print("\n".join(f"FAIL cover: {line}" for line in uncovered), end="\n" if uncovered else "")
     return len(told) - failed + (not uncovered), failed + bool(uncovered)
 

@@ -31,6 +31,7 @@ enum key {
 	KEY_CHECK = 'c',
 	KEY_FIELDS = 'f',
 	KEY_QP1 = '1',
+	KEY_WRITE = 'w',
 };
 
 struct drill {
@@ -42,6 +43,7 @@ struct drill {
 	double timeout_s;
 	bool verbose, json, check, by_qp1;
 	const char *fields;
+	const char *write;
 	char **paths;
 	unsigned int n_paths;
 	struct checkup *checkup;
@@ -60,6 +62,8 @@ static const struct argp_option option_table[] = {
 	{ "timeout", KEY_TIMEOUT, "SECONDS", 0, "for what has no time of its own (5)", 0 },
 	{ "verbose", KEY_VERBOSE, NULL, 0, "every message, call and event", 0 },
 	{ "json", KEY_JSON, NULL, 0, "an object a script", 0 },
+	{ "write", KEY_WRITE, "FILE", 0,
+	  "write what is sent and received as pcapng, for trace, diff or Wireshark", 0 },
 	{ "qp1", KEY_QP1, NULL, 0,
 	  "send from QP1, where a device or a switch drops what comes from elsewhere", 0 },
 	{ "check", KEY_CHECK, NULL, 0, "only read the scripts", 0 },
@@ -140,6 +144,9 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 		return 0;
 	case KEY_FIELDS:
 		drill->fields = value;
+		return 0;
+	case KEY_WRITE:
+		drill->write = value;
 		return 0;
 	case ARGP_KEY_ARGS:
 		drill->paths = state->argv + state->next;
@@ -294,7 +301,13 @@ static int open_link(struct drill *drill)
 		return err;
 	if (!ibv_query_device(drill->checkup->gid.verbs, &attr))
 		drill->ca_guid = be64toh(attr.node_guid);
-	return drill_link_open(drill->checkup, drill->by_qp1, drill->link);
+	err = drill_link_open(drill->checkup, drill->by_qp1, drill->link);
+	if (!err && drill->write) {
+		err = pcapng_open(drill->write, &drill->link->file);
+		if (err)
+			drill_link_close(drill->link);
+	}
+	return err;
 }
 
 static int run_scripts(struct drill *drill, const struct drill_script *scripts)
@@ -313,6 +326,8 @@ static int run_scripts(struct drill *drill, const struct drill_script *scripts)
 			if (run_script(drill, &scripts[i]))
 				status = STATUS_FAILED;
 		}
+		if (pcapng_close(drill->link->file))
+			status = STATUS_FAILED;
 		drill_link_close(drill->link);
 	}
 	if (drill->checkup)

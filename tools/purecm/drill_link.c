@@ -22,6 +22,7 @@
 #define NS_PER_MS	1000000ull
 #define HELLO		"hello "
 #define HELLO_TIMEOUT_S 10
+#define PKEY_DEFAULT	0xffff
 
 /* --- queues -------------------------------------------------------------- */
 
@@ -59,6 +60,7 @@ int drill_link_open(const struct checkup *checkup, bool by_qp1, struct drill_lin
 	memset(ret, 0, sizeof(*ret));
 	ret->agent = -1;
 	ret->path = path;
+	memcpy(ret->local_gid.raw, checkup->gid.gid.raw, sizeof(ret->local_gid.raw));
 	err = umad_port_open(device, checkup->gid.port_num, &ret->port, &who);
 	if (err) {
 		complain("a drill needs the CM class of %s/%u for itself: %s%s%s%s%s", device,
@@ -83,12 +85,29 @@ void drill_link_close(struct drill_link *link)
 	link->port = NULL;
 }
 
+static void record(struct drill_link *link, enum observation_way way, const uint8_t mad[MAD_BYTES])
+{
+	struct observation observation = {
+		.time_ns = clock_ns_of(CLOCK_REALTIME),
+		.src = way == WAY_OUT ? link->local_gid : link->path.dgid,
+		.dst = way == WAY_OUT ? link->path.dgid : link->local_gid,
+		.src_qpn = 1,
+		.pkey = PKEY_DEFAULT,
+	};
+
+	if (!link->file)
+		return;
+	memcpy(observation.mad, mad, MAD_BYTES);
+	pcapng_put(link->file, &observation, NULL);
+}
+
 int drill_link_send(struct drill_link *link, const uint8_t mad[MAD_BYTES])
 {
 	uint8_t failed[MAD_BYTES];
 	struct mad_path path;
 	int err = -EAGAIN;
 
+	record(link, WAY_OUT, mad);
 	if (link->sender)
 		err = mad_sender_send(link->sender, &link->path, mad);
 	if (err)
@@ -112,6 +131,7 @@ static int take_from(struct drill_link *link, struct mad_port *port)
 			mad_port_send(link->port, &path, answer);
 			continue;
 		}
+		record(link, WAY_IN, mad);
 		heard = add(link, &link->mads);
 		if (heard)
 			memcpy(heard->mad, mad, MAD_BYTES);

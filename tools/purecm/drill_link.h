@@ -10,6 +10,7 @@
 #include "mad/port.h"
 #include "mad/sender.h"
 #include "tools/purecm/checkup.h"
+#include "tools/purecm/pcapng.h"
 
 #define DRILL_QUEUE_MAX	 64
 #define DRILL_TEXT_BYTES 2048
@@ -31,7 +32,9 @@ struct drill_link {
 	struct mad_port *port;
 	struct mad_sender *sender; /* NULL: through umad */
 	struct mad_path path;	   /* to the peer */
-	int agent;		   /* -1: there is none */
+	struct mad_gid local_gid;
+	struct pcapng *file; /* the opener's: gets all that is sent and received; NULL */
+	int agent;	     /* -1: there is none */
 	size_t n_text;
 	char text[DRILL_TEXT_BYTES]; /* of the agent, not yet a line */
 	struct drill_queue mads;     /* from the peer, in order */
