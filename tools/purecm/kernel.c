@@ -229,6 +229,7 @@ static int enable_event(const struct kernel *kernel, size_t i)
 
 static int enable_events(const struct kernel *kernel)
 {
+	const char *said = "";
 	size_t i;
 	int err;
 
@@ -236,9 +237,10 @@ static int enable_events(const struct kernel *kernel)
 		err = enable_event(kernel, i);
 		if (err == -EACCES || err == -EPERM || (err && !events[i].without))
 			return err;
-		if (err)
-			complain("%s cannot be traced (%s): %s", events[i].event, strerror(-err),
-				 events[i].without);
+		if (!err || strcmp(events[i].without, said) == 0)
+			continue;
+		said = events[i].without;
+		complain("%s cannot be traced (%s): %s", events[i].event, strerror(-err), said);
 	}
 	return 0;
 }
