@@ -518,7 +518,7 @@ def of_a_hundred_connections_between_two_of_us_most_messages_pass_beside_qp1(ben
 @check
 def with_qp1_alone_on_one_host_no_message_passes_beside_it(bench):
     begin_anew(bench)
-    bench.b.run([bench.program, "--detach", "--qp1"], env=bench.env(),
+    bench.b.run([bench.program, "--detach", "--qp1"], env=bench.env(PURECM_IDLE_S="60"),
                 check=True)
     same(connect_hundred(bench)[1], 0)
 
