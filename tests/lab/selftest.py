@@ -18,6 +18,7 @@ LAB_DIR = Path(__file__).resolve().parent
 sys.path.insert(0, str(LAB_DIR))
 
 from lablib import Lab, LabError, LabTimeout, doctor, qemu  # noqa: E402
+from program_cases import rping_ended  # noqa: E402
 
 PINGS = 3
 # For what must come: the machine may be slow, or busy.
@@ -61,9 +62,11 @@ def rping(server, client, address):
     """Run rping in both hosts; fail unless all pings come through."""
     listener = server.start(["rping", "-s", "-a", address, "-C", str(PINGS), "-v"])
     server.wait_for("rdma resource show cm_id | grep -q LISTEN", timeout=PATIENCE_S)
-    result = client.run(["rping", "-c", "-a", address, "-C", str(PINGS), "-v"]).check()
-    same(result.stdout.count("ping data"), PINGS)
-    same(listener.wait(PATIENCE_S).check().stdout.count("server ping data"), PINGS)
+    ends = (client.run(["rping", "-c", "-a", address, "-C", str(PINGS), "-v"]),
+            listener.wait(PATIENCE_S))
+    for done in ends:
+        rping_ended(done)
+        same(done.stdout.count("ping data"), PINGS)
 
 
 @check

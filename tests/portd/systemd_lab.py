@@ -18,6 +18,7 @@ import traceback
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lab"))
 
 from lablib import Lab, LabError  # noqa: E402
+from program_cases import rping_ended  # noqa: E402
 
 SKIPPED = 77
 SOCKET = "/run/purecm/cmportd.sock"
@@ -92,9 +93,11 @@ class Host:
         """Connect as nobody to a server of root's, through whatever cmportd there is."""
         server = self.serve("-C 2")
         try:
-            self.run("setpriv --reuid 65534 --clear-groups "
-                     f"rping -c -a {self.guest.addr4} -C 2", timeout=120)
-            server.wait(60).check()
+            client = "setpriv --reuid 65534 --clear-groups " \
+                f"rping -c -v -a {self.guest.addr4} -C 2"
+            for done in (self.guest.run(self.inside(client), timeout=120), server.wait(60)):
+                rping_ended(done)
+                same(done.stdout.count("ping data: "), 2)
         finally:
             server.stop()
 
