@@ -28,7 +28,7 @@ def threads_race_for_nothing_says_thread_sanitizer(bench):
     crowd(bench, "tsan", "50", "4", "calm", TSAN_OPTIONS=THREAD_OPTIONS)
 
 
-@check("threads")
+@check("threads", long=True)
 def threads_use_all_of_the_api_at_once(bench):
     crowd(bench, None, "200", program="tangle")
 

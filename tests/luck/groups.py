@@ -39,7 +39,7 @@ def device_goes(bench, here, variant=None):
         return seen
 
 
-@check("groups")
+@check("groups", long=True)
 def members_see_the_same_of_a_removal_as_with_stock(bench):
     bench.modes("stock", "purecm")
     stock = device_goes(bench, bench.a)

@@ -107,7 +107,7 @@ def device_goes(bench, here, there, variant=None):
         return sorted(report)
 
 
-@check("removal")
+@check("removal", long=True)
 def ids_in_every_state_see_the_same_as_with_stock(bench):
     bench.modes("stock", "purecm")
     stock = device_goes(bench, bench.a, bench.b)

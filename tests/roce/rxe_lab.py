@@ -197,13 +197,13 @@ class Tests:
     def play_all(self, what, kernel, process, only):
         for number, pair in enumerate(((kernel, process), (process, kernel))):
             role, host = f"{what}, the {'process' if number else 'kernel'} serves", pair[0].host
-            for program, *texts, wanted in sample(BOTH, only, number, 5):
+            for program, *texts, wanted in sample(BOTH, only, number, 8):
                 self.play(f"{role}: {program}", pair, texts, wanted, host.addr4)
-            rows = sample(IPV4, only, number, 3)
+            rows = sample(IPV4, only, 1 + 4 * number, 6)
             with process.delay() if rows else contextlib.nullcontext():
                 for program, *texts, wanted in rows:
                     self.play(f"{role}: {program}", pair, texts, wanted, host.addr4)
-            for program, *texts, wanted in sample(BOTH, only, 2 + number, 5):
+            for program, *texts, wanted in sample(BOTH, only, 4 + number, 8):
                 self.play(f"{role}, IPv6: {program}", pair, texts, wanted, host.addr6)
 
 
