@@ -2,7 +2,7 @@
 /*
  * Each operation between two devices, while each of its first packets is lost, repeated, overtaken,
  * delayed until it was sent again, or corrupted, alone and in pairs: all complete, once and in
- * order, with the right bytes.
+ * order, with the right bytes. Datagrams get the fates of their packets.
  */
 #include <string.h>
 
@@ -202,4 +202,124 @@ TEST_LOOP(each_two_fates_of_the_first_packets, 0, N_PLANS)
 				for (fates.fate[1] = FATE_LOST; fates.fate[1] < N_FATES;
 				     fates.fate[1]++)
 					play(&plans[_i], &fates, FAB_PSN_MASK - 2);
+}
+
+/* --- datagrams ----------------------------------------------------------- */
+
+#define DATAGRAMS     4
+#define GRH_BYTES     40
+#define DATAGRAM_ROOM 512
+
+/* An empty one, and a full one. */
+static const uint32_t datagram_bytes[DATAGRAMS] = { 100, 0, 256, 3 };
+
+/* In which order they arrive, whole: those of one value as they were sent. */
+static unsigned int arrival_of(enum fate fate)
+{
+	return fate == FATE_DELAYED ? 2 : fate == FATE_OVERTAKEN;
+}
+
+static unsigned int arrivals_of(enum fate fate)
+{
+	static const unsigned int n[N_FATES] = {
+		[FATE_ARRIVES] = 1, [FATE_REPEATED] = 2, [FATE_OVERTAKEN] = 1, [FATE_DELAYED] = 1
+	};
+
+	return n[fate];
+}
+
+static void send_datagrams(struct world *world)
+{
+	struct ibv_ah_attr *attr = &to_qp(world->end[0].qp)->attr.ah_attr;
+	struct ibv_ah *ah;
+	unsigned int i;
+
+	attr->grh.dgid = world->end[1].page.port[0].gid[0].gid;
+	attr->grh.hop_limit = 64;
+	attr->is_global = attr->port_num = 1;
+	ah = ibv_create_ah(world->end[0].pd, attr);
+	ck_assert_ptr_nonnull(ah);
+	for (i = 0; i < DATAGRAMS; i++) {
+		struct ibv_send_wr wr = {
+			.wr_id = i,
+			.opcode = IBV_WR_SEND_WITH_IMM,
+			.imm_data = i,
+			.wr.ud = {ah, world->end[1].qp->qp_num, 0x11},
+		};
+
+		ck_assert_int_eq(
+			world_post(world, 0, &wr, FROM + (size_t)i * 256, 0, datagram_bytes[i]), 0);
+	}
+	ck_assert_int_eq(ibv_destroy_ah(ah), 0);
+}
+
+static void check_sent(struct world *world)
+{
+	struct ibv_wc wc;
+	unsigned int i;
+
+	for (i = 0; i < DATAGRAMS; i++) {
+		ck_assert_int_eq(ibv_poll_cq(world->end[0].cq, 1, &wc), 1);
+		ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
+		ck_assert_uint_eq(wc.wr_id, i);
+	}
+	ck_assert_int_eq(ibv_poll_cq(world->end[0].cq, 1, &wc), 0);
+}
+
+/* The next receive has datagram @i, and the addresses of its IPv4 header. */
+static void check_arrived(struct world *world, unsigned int i)
+{
+	const uint8_t *received;
+	struct ibv_wc wc;
+
+	ck_assert_int_eq(ibv_poll_cq(world->end[1].cq, 1, &wc), 1);
+	ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
+	ck_assert_uint_eq(wc.imm_data, i);
+	ck_assert_uint_eq(wc.byte_len, GRH_BYTES + datagram_bytes[i]);
+	ck_assert_uint_eq(wc.src_qp, world->end[0].qp->qp_num);
+	ck_assert_uint_eq(wc.wc_flags, IBV_WC_GRH | IBV_WC_WITH_IMM);
+	received = world->end[1].memory + RECEIVED + wc.wr_id * DATAGRAM_ROOM;
+	ck_assert_uint_eq(received[20], 0x45);
+	ck_assert_mem_eq(received + 32, world->end[0].page.port[0].gid[0].gid.raw + 12, 4);
+	ck_assert_mem_eq(received + 36, world->end[1].page.port[0].gid[0].gid.raw + 12, 4);
+	ck_assert_mem_eq(received + GRH_BYTES, world->end[0].memory + FROM + (size_t)i * 256,
+			 datagram_bytes[i]);
+}
+
+static void play_datagrams(const struct fates *fates)
+{
+	struct world *world = world_open(&(struct world_config){ .type = IBV_QPT_UD });
+	unsigned int i, n, order;
+	struct ibv_wc wc;
+
+	for (i = 0; i < DATAGRAMS * 256; i++)
+		world->end[0].memory[FROM + i] = (uint8_t)(i * 7 + i / 256);
+	for (i = 0; i < 2 * DATAGRAMS; i++)
+		world_receive(world, 1, i, RECEIVED + (size_t)i * DATAGRAM_ROOM, DATAGRAM_ROOM);
+	world->fate_of = fate_of;
+	world->arg = (void *)(uintptr_t)fates;
+	send_datagrams(world);
+	world_run(world);
+	check_sent(world);
+	for (order = 0; order < 3; order++)
+		for (i = 0; i < DATAGRAMS; i++)
+			for (n = 0; arrival_of(fate_of(i, world->arg)) == order &&
+				    n < arrivals_of(fate_of(i, world->arg));
+			     n++)
+				check_arrived(world, i);
+	ck_assert_int_eq(ibv_poll_cq(world->end[1].cq, 1, &wc), 0);
+	world_close(world);
+}
+
+TEST(each_two_fates_of_datagrams)
+{
+	struct fates fates;
+
+	for (fates.number[0] = 0; fates.number[0] < DATAGRAMS; fates.number[0]++)
+		for (fates.number[1] = fates.number[0] + 1; fates.number[1] < DATAGRAMS;
+		     fates.number[1]++)
+			for (fates.fate[0] = FATE_ARRIVES; fates.fate[0] < N_FATES; fates.fate[0]++)
+				for (fates.fate[1] = FATE_ARRIVES; fates.fate[1] < N_FATES;
+				     fates.fate[1]++)
+					play_datagrams(&fates);
 }
