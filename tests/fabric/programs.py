@@ -456,7 +456,7 @@ def nobody_reads_on(tests):
 def killed_fabric(tests, number):
     """Its processes end with it, and what it leaves is no hindrance for the next."""
     folder = str(Path(tests.folder, "it"))
-    first = subprocess.Popen(tests.command("--dir", folder, "a:sleep 60"),
+    first = subprocess.Popen(tests.command("--dir", folder, "a:sleep 60 & wait"),
                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     await_condition(lambda: Path(folder, "hosts/b/umad.1").exists()
                     and running("sleep\x0060", folder))
@@ -469,9 +469,8 @@ def killed_fabric(tests, number):
                     not running("sleep\x0060", folder))
     third = tests.run("--dir", folder, "a:rping -s -C 1",
                       "b:" + RETRY.format("rping -c -a 10.77.0.1 -C 1"))
-    if third.returncode:
-        raise Failure(third.stderr)
-    if number == signal.SIGKILL and "was left by a fabric that was killed" not in third.stderr:
+    told = "was left by a fabric that was killed" in third.stderr
+    if third.returncode or told != (number == signal.SIGKILL):
         raise Failure(third.stderr)
 
 
@@ -567,6 +566,7 @@ def run_all(tests):
     tests.test("time is limited", time_is_limited, tests)
     tests.test("nobody reads on", nobody_reads_on, tests)
     tests.test("a fabric that was interrupted", killed_fabric, tests, signal.SIGINT)
+    tests.test("a fabric that was terminated", killed_fabric, tests, signal.SIGTERM)
     tests.test("a fabric that was killed", killed_fabric, tests, signal.SIGKILL)
     tests.test("a peer that was killed", dead_peer, tests)
     tests.test("a host that was killed", dead_host, tests)

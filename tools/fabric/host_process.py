@@ -150,7 +150,9 @@ class HostProcess:
                 done(child.returncode)
 
     def serve(self):
-        """Until the other end is closed."""
+        """Until the other end is closed; then nothing is left of the host, whatever ended it."""
+        namespaces.adopt_orphans()
+        namespaces.outlive_parent()
         wake, waker = os.pipe()
         os.set_blocking(waker, False)
         os.set_blocking(wake, False)
@@ -163,6 +165,7 @@ class HostProcess:
         while True:
             for key, _ in self.ready.select():
                 if key.data() is False:
+                    namespaces.end_descendants()
                     return
             self.reap()
 

@@ -77,6 +77,11 @@ def die_with_parent():
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
+def outlive_parent():
+    """To end by oneself, what is below included."""
+    libc.prctl(PR_SET_PDEATHSIG, 0)
+
+
 def adopt_orphans():
     """Become the parent of all descendants that lose theirs."""
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
