@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A tracefs for the program that this is preloaded into, in the folder $FAKE_TRACEFS: what is made
- * in its instances/ gets the files of an instance, and the events that $FAKE_EVENTS names. The file
- * pipe of the folder is what they trace.
+ * in its instances/ gets the files of an instance, the events that $FAKE_EVENTS names, and the
+ * option record-cmd of that moment. The file pipe of the folder is what they trace.
  */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -59,6 +59,23 @@ static void make_event(const char *instance, const char *event)
 	make_file(path, "filter");
 }
 
+static void copy_option(const char *instance)
+{
+	char path[2 * PATH_MAX], value = '0';
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/options/record-cmd", getenv("FAKE_TRACEFS"));
+	fd = REAL(open)(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || read(fd, &value, 1) != 1)
+		perror(path);
+	close(fd);
+	snprintf(path, sizeof(path), "%s/record-cmd", instance);
+	fd = REAL(open)(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	if (fd < 0 || write(fd, &value, 1) != 1)
+		perror(path);
+	close(fd);
+}
+
 static void make_instance(const char *instance)
 {
 	static const char *const files[] = { "buffer_percent", "buffer_size_kb", "trace_clock" };
@@ -68,6 +85,7 @@ static void make_instance(const char *instance)
 
 	for (i = 0; i < sizeof(files) / sizeof(files[0]); i++)
 		make_file(instance, files[i]);
+	copy_option(instance);
 	for (event = strtok(events, " "); event; event = strtok(NULL, " "))
 		make_event(instance, event);
 	free(events);

@@ -33,6 +33,7 @@ class Tracefs:
 
     def __init__(self, folder, events):
         self.instances, self.events = Path(folder, "instances"), events
+        self.option = Path(folder, "options/record-cmd")
         os.mkfifo(Path(folder, "pipe"))
         self.pipe = os.open(Path(folder, "pipe"), os.O_RDWR)
         self.env = {**os.environ, "LD_PRELOAD": HERE["fake"], "FAKE_TRACEFS": folder,
@@ -68,7 +69,9 @@ class Tracefs:
 @contextmanager
 def tracefs(events=tuple(ALL)):
     with tempfile.TemporaryDirectory() as folder:
-        Path(folder, "instances").mkdir()
+        for part in ("instances", "options"):
+            Path(folder, part).mkdir()
+        Path(folder, "options/record-cmd").write_text("1\n")
         made = Tracefs(folder, list(events))
         try:
             yield made
@@ -97,6 +100,17 @@ class Live(unittest.TestCase):
             process.terminate()
             self.assertEqual(process.wait(LIMIT_S), 0)
             process.communicate()
+
+    def test_the_kernel_is_not_made_to_note_the_names_of_tasks(self):
+        """It would at each switch between two, for an instance that is made while it does."""
+        for had in "1", "0":
+            with tracefs() as made:
+                made.option.write_text(had)
+                process = made.start("trace")
+                made.wait_for(lambda tracefs=made: tracefs.read(f"events/{ALL[-1]}/enable") == "1")
+                self.assertEqual((made.read("record-cmd"), made.option.read_text()), ("0", had))
+                process.terminate()
+                process.communicate(timeout=LIMIT_S)
 
     def test_many_lines_are_all_read(self):
         with tracefs() as made, tempfile.TemporaryFile() as file:

@@ -188,19 +188,24 @@ static const struct {
 };
 /* clang-format on */
 
-static int write_file(const struct kernel *kernel, const char *name, const char *text)
+static int write_path(const char *path, const char *text)
 {
-	char path[256];
-	int fd, err = 0;
+	int fd = open(path, O_WRONLY | O_CLOEXEC), err = 0;
 
-	snprintf(path, sizeof(path), "%s/%s", kernel->instance, name);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
 	if (write(fd, text, strlen(text)) < 0)
 		err = -errno;
 	close(fd);
 	return err;
+}
+
+static int write_file(const struct kernel *kernel, const char *name, const char *text)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/%s", kernel->instance, name);
+	return write_path(path, text);
 }
 
 /* A kernel that does not take it has larger ones. */
@@ -273,6 +278,38 @@ static int complain_of_tracefs(const char *tracefs, int err)
 	return err;
 }
 
+static bool is_set(const char *path)
+{
+	char value = '0';
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return false;
+	if (read(fd, &value, 1) != 1)
+		value = '0';
+	close(fd);
+	return value == '1';
+}
+
+/*
+ * Where the kernel notes the names of tasks, it does so at each switch between two, and connecting
+ * takes 1.5% longer. An instance has the options that the whole has when it is made; afterwards it
+ * has no such option.
+ */
+static int make_without_names(const char *tracefs, const char *instance)
+{
+	char option[64];
+	bool had_names;
+	int err;
+
+	snprintf(option, sizeof(option), "%s/options/record-cmd", tracefs);
+	had_names = is_set(option) && write_path(option, "0") == 0;
+	err = mkdir(instance, 0700) ? -errno : 0;
+	if (had_names)
+		write_path(option, "1");
+	return err;
+}
+
 /* Instances of ours whose process was killed. */
 static void remove_leftovers(const char *tracefs)
 {
@@ -309,8 +346,8 @@ static int make_instance(struct kernel *kernel)
 	remove_leftovers(tracefs);
 	snprintf(kernel->instance, sizeof(kernel->instance), "%s/instances/purecm-%d", tracefs,
 		 (int)getpid());
-	if (mkdir(kernel->instance, 0700)) {
-		err = -errno;
+	err = make_without_names(tracefs, kernel->instance);
+	if (err) {
 		kernel->instance[0] = '\0';
 		return complain_of_tracefs(tracefs, err == -ENOENT ? -EINVAL : err);
 	}
@@ -345,6 +382,7 @@ static int open_lines(struct kernel *kernel, const char *path)
 	int err;
 
 	if (!path) {
+		hold_signals(kernel); /* what is changed for a moment is put back */
 		err = make_instance(kernel);
 		if (err)
 			return err;
@@ -361,10 +399,8 @@ static int open_lines(struct kernel *kernel, const char *path)
 		complain("%s: %s", path, strerror(errno));
 		return err;
 	}
-	if (kernel->is_live) {
-		hold_signals(kernel);
+	if (kernel->is_live)
 		sched_setscheduler(0, SCHED_IDLE, &(struct sched_param){ 0 });
-	}
 	return 0;
 }
 
