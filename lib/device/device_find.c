@@ -4,7 +4,6 @@
  */
 #include <endian.h>
 #include <errno.h>
-#include <net/if_arp.h>
 #include <string.h>
 
 #include "lib/device/device.h"
@@ -12,16 +11,11 @@
 
 /* --- GIDs ---------------------------------------------------------------- */
 
-/* The GID of an IP over InfiniBand interface, in its link address. */
 static bool is_ipoib(unsigned int ifindex, struct mad_gid *ret)
 {
 	struct net_iface iface;
 
-	if (!ifindex || net_iface_known(ifindex, &iface) || iface.arp_type != ARPHRD_INFINIBAND ||
-	    iface.hw_bytes != NET_IPOIB_HW_BYTES)
-		return false;
-	memcpy(ret, iface.hw_addr + NET_IPOIB_GID_AT, sizeof(*ret));
-	return true;
+	return ifindex && !net_iface_known(ifindex, &iface) && net_iface_gid(&iface, ret);
 }
 
 int device_find_gid(const union addr *addr, unsigned int ifindex, struct gid_entry *ret)

@@ -11,6 +11,7 @@
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
+#include <net/if_arp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -305,6 +306,14 @@ int net_iface_get(unsigned int ifindex, struct net_iface *ret)
 	rc = net_iface_fetch(ifindex, ret);
 	net_leave();
 	return rc;
+}
+
+bool net_iface_gid(const struct net_iface *iface, struct mad_gid *ret)
+{
+	if (iface->arp_type != ARPHRD_INFINIBAND || iface->hw_bytes != NET_IPOIB_HW_BYTES)
+		return false;
+	memcpy(ret, iface->hw_addr + NET_IPOIB_GID_AT, sizeof(*ret));
+	return true;
 }
 
 int net_iface_known(unsigned int ifindex, struct net_iface *ret)

@@ -144,6 +144,10 @@ int net_iface_of_addr(const union addr *addr, struct net_iface *ret);
  */
 int net_iface_get(unsigned int ifindex, struct net_iface *ret);
 
+/** net_iface_gid() - the port's GID in an interface's link address. Return: false if it is no IP
+ * over InfiniBand. */
+bool net_iface_gid(const struct net_iface *iface, struct mad_gid *ret);
+
 /** net_iface_known() - net_iface_get() for who got the index from a look-up just now: cheaper. */
 int net_iface_known(unsigned int ifindex, struct net_iface *ret);
 

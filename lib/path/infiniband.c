@@ -143,12 +143,12 @@ static int infiniband_read_alternate(struct path *path, const struct path *prima
 static int infiniband_lead_back(struct path *path, const union addr *us, const union addr *peer)
 {
 	struct net_iface iface;
+	struct mad_gid gid;
 	int err = net_iface_of_addr(us, &iface);
 
 	if (err)
 		return err;
-	if (iface.arp_type != ARPHRD_INFINIBAND || iface.hw_bytes != NET_IPOIB_HW_BYTES ||
-	    memcmp(iface.hw_addr + NET_IPOIB_GID_AT, &path->gid.gid, sizeof(path->gid.gid)) != 0)
+	if (!net_iface_gid(&iface, &gid) || memcmp(&gid, &path->gid.gid, sizeof(gid)) != 0)
 		return -EINVAL;
 	path->gid.ifindex = iface.ifindex;
 	err = net_route_lookup(peer, us, iface.ifindex, &path->route);

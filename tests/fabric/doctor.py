@@ -54,9 +54,18 @@ def a_device_without_a_connection_manager_is_named(build):
     assert "libfabric" in found["ports"]["remedy"], found["ports"]
 
 
+def on_infiniband_nothing_of_roce_is_missed(build):
+    """By an IP address, as of an interface of IP over InfiniBand."""
+    found, status = examine(build, address="10.77.0.2",
+                            options=("--link", "ib", "--ip-pkey", "0xffff"))
+    assert status == 0, found
+    assert "InfiniBand, of 10.77.0.1" in found["source GID"]["text"], found["source GID"]
+    assert found["firewall"]["verdict"] == "skipped", found["firewall"]
+
+
 TESTS = (nothing_is_in_the_way, nothing_is_in_the_way_where_cmportd_has_the_port,
          the_way_to_a_peer_is_found, who_is_not_there_is_in_the_way,
-         a_device_without_a_connection_manager_is_named)
+         a_device_without_a_connection_manager_is_named, on_infiniband_nothing_of_roce_is_missed)
 
 
 if __name__ == "__main__":

@@ -80,6 +80,15 @@ static bool ask_filter(const char *command, struct rules *rules)
 	return pclose(list) == 0;
 }
 
+static bool is_infiniband_only(const struct checkup *checkup)
+{
+	unsigned int i, n_roce = 0;
+
+	for (i = 0; i < checkup->n_ports; i++)
+		n_roce += check_port_is_roce(&checkup->port[i]);
+	return checkup->n_ports && !n_roce;
+}
+
 void check_firewall(struct checkup *checkup, struct finding *finding)
 {
 	static const char path[] = "PATH=$PATH:/usr/sbin:/sbin ";
@@ -87,7 +96,10 @@ void check_firewall(struct checkup *checkup, struct finding *finding)
 	char nft[64], iptables[96];
 	bool asked;
 
-	(void)checkup;
+	if (is_infiniband_only(checkup)) {
+		found(finding, VERDICT_SKIP, "not checked: no RoCE port");
+		return;
+	}
 	snprintf(nft, sizeof(nft), "%snft list ruleset 2>/dev/null", path);
 	snprintf(iptables, sizeof(iptables), "%siptables-save 2>/dev/null", path);
 	asked = ask_filter(nft, &rules);

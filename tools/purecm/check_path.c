@@ -102,6 +102,17 @@ void check_interface(struct checkup *checkup, struct finding *finding)
 		found_remedy(finding, "ip link set %s up", checkup->iface.name);
 }
 
+static int find_source_gid(struct checkup *checkup)
+{
+	struct mad_gid gid;
+
+	if (net_iface_gid(&checkup->iface, &gid))
+		return gid_find_ib(checkup->verbs, checkup->n_verbs, &gid, checkup->route.ifindex,
+				   &checkup->gid);
+	return gid_find(checkup->verbs, checkup->n_verbs, &checkup->route.src,
+			checkup->route.ifindex, &checkup->gid);
+}
+
 void check_source_gid(struct checkup *checkup, struct finding *finding)
 {
 	static const char *const types[] = {
@@ -110,15 +121,12 @@ void check_source_gid(struct checkup *checkup, struct finding *finding)
 		[IBV_GID_TYPE_ROCE_V2] = "RoCE v2",
 	};
 	char src[ADDR_STR_BYTES];
-	int err;
 
 	if (!checkup->has_iface) {
 		found(finding, VERDICT_SKIP, "not checked: no interface");
 		return;
 	}
-	err = gid_find(checkup->verbs, checkup->n_verbs, &checkup->route.src,
-		       checkup->route.ifindex, &checkup->gid);
-	if (err) {
+	if (find_source_gid(checkup)) {
 		found(finding, VERDICT_BAD, "no active port has a GID for %s on %s",
 		      ip_str(&checkup->route.src, src), checkup->iface.name);
 		found_remedy(finding,
@@ -186,6 +194,11 @@ int checkup_find_way(struct checkup *checkup)
 				 finding.text, checkup->target);
 			return -EHOSTUNREACH;
 		}
+	}
+	if (checkup->gid.type == IBV_GID_TYPE_IB) {
+		complain("no request can be sent: %s is on InfiniBand, and this is for RoCE",
+			 checkup->iface.name);
+		return -EHOSTUNREACH;
 	}
 	return 0;
 }

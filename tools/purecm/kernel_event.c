@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Lines of the kernel's tracer: see kernel_event.h. Seen on Linux 6.1 and 6.12.
+ * Lines of the kernel's tracer: see kernel_event.h. Seen on Linux 6.1, 6.12 and 7.2.
  */
 #include "tools/purecm/kernel_event.h"
 
