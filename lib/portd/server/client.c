@@ -168,7 +168,6 @@ void client_after_fork(const struct client *client)
 
 static void disconnect(struct server *server, struct client *client, const char *why)
 {
-	server->count[SERVER_COUNT_PROTOCOL]++;
 	log_debug("client %u, pid %d is disconnected: %s", client->index, (int)client->pid, why);
 	client->is_disconnected = true;
 	close_after_turn(server, client);
@@ -183,7 +182,6 @@ void client_expire(struct server *server)
 		if (!cm_time_reached(client->speaks_until, server->now))
 			return;
 		list_remove(&client->stranger);
-		server->count[SERVER_COUNT_QUOTA]++;
 		disconnect(server, client, "it does not ask for anything");
 	}
 }
@@ -342,11 +340,11 @@ static void control_ready(struct watch *watch, uint32_t events)
 void client_unthrottle(struct server *server)
 {
 	struct client *client;
-	unsigned int i;
 
-	for (i = 0; server->n_throttled && i < CLIENTS_MAX; i++) {
-		client = server->client[i];
-		if (!client || !client->throttled)
+	if (!server->n_throttled)
+		return;
+	for_each_client (client, server) {
+		if (!client->throttled)
 			continue;
 		user_refill(client);
 		if (has_tokens(client))
@@ -437,7 +435,6 @@ static bool end_next(struct server *server, struct client *client)
 	if (user_may(client, QUOTA_USER_DEAD, n_dead)) {
 		router_reap(server, &tracked);
 	} else {
-		server->count[SERVER_COUNT_QUOTA]++;
 		tracker_reaped(server->tracker, tracked.local_comm_id);
 	}
 	return true;

@@ -107,24 +107,22 @@ bool client_takes_requests(struct client *client)
 	       user_may(client, QUOTA_USER_QUEUED, client->user->n_queued);
 }
 
-static void put_record(struct server *server, struct client *client,
-		       const struct portd_record *record, unsigned int room)
+bool client_show(struct server *server, struct client *client, const struct portd_record *record,
+		 unsigned int room)
 {
 	if (client->out && portd_put(&client->out->datagram, record))
-		return;
+		return true;
 	client_flush(server, client);
 	if (client->n_backlog < room &&
 	    (room == ROOM_FOR_GONE || user_may(client, QUOTA_USER_QUEUED, client->user->n_queued)))
 		client->out = batch_new(server);
-	if (!client->out) {
-		server->count[SERVER_COUNT_OVERFLOW]++;
-		return;
-	}
+	if (!client->out)
+		return false;
 	list_append(&server->filled, &client->link);
-	portd_put(&client->out->datagram, record);
+	return portd_put(&client->out->datagram, record);
 }
 
-void client_deliver(struct server *server, struct client *client, const struct host_port *host_port,
+void client_deliver(struct server *server, struct client *client, struct host_port *host_port,
 		    const struct mad_path *path, const uint8_t mad[MAD_BYTES], bool is_request)
 {
 	struct portd_record record = {
@@ -132,19 +130,14 @@ void client_deliver(struct server *server, struct client *client, const struct h
 	};
 
 	memcpy(record.mad.mad, mad, MAD_BYTES);
-	put_record(server, client, &record, is_request ? ROOM_FOR_REQUEST : ROOM_FOR_MESSAGE);
+	if (!client_show(server, client, &record, is_request ? ROOM_FOR_REQUEST : ROOM_FOR_MESSAGE))
+		stat_count(host_port, PORTD_COUNT_OVERFLOW, mad);
 }
 
 /* No more of these can come than were asked for. */
 void client_tell(struct server *server, struct client *client, const struct portd_record *record)
 {
-	put_record(server, client, record, ROOM_FOR_GONE);
-}
-
-void client_show(struct server *server, struct client *client, const struct portd_record *record,
-		 unsigned int room)
-{
-	put_record(server, client, record, room);
+	client_show(server, client, record, ROOM_FOR_GONE);
 }
 
 void client_port_gone(struct server *server, struct client *client, uint8_t handle)
@@ -154,5 +147,5 @@ void client_port_gone(struct server *server, struct client *client, uint8_t hand
 	if (!(client->host_ports >> handle & 1))
 		return;
 	client->host_ports &= ~(UINT64_C(1) << handle);
-	put_record(server, client, &record, ROOM_FOR_GONE);
+	client_tell(server, client, &record);
 }

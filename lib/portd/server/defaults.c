@@ -28,11 +28,10 @@ static void read_file(struct server *server)
 
 static void tell_clients(struct server *server, const struct host_port *host_port)
 {
-	unsigned int i;
+	struct client *client;
 
-	for (i = 0; i < CLIENTS_MAX; i++)
-		if (server->client[i])
-			defaults_tell(server, server->client[i], host_port);
+	for_each_client (client, server)
+		defaults_tell(server, client, host_port);
 }
 
 static void reload(struct watch *watch, uint32_t events)
@@ -40,17 +39,13 @@ static void reload(struct watch *watch, uint32_t events)
 	struct server *server = container_of(watch, struct server, reload);
 	struct signalfd_siginfo info;
 	struct host_port *host_port;
-	unsigned int i;
 	uint8_t tos;
 
 	(void)events;
 	if (read(watch->fd, &info, sizeof(info)) < 0)
 		return;
 	read_file(server);
-	for (i = 0; i < server->n_host_ports; i++) {
-		host_port = server->host_port[i];
-		if (!host_port)
-			continue;
+	for_each_host_port (host_port, server) {
 		tos = port_file_tos(&server->port_file, host_port->device, host_port->port_num);
 		if (tos == host_port->tos)
 			continue;

@@ -104,13 +104,13 @@ static void forget_sender(struct server *server, const struct list *entries,
 
 void host_port_forget_sender(struct server *server, const struct client *sender)
 {
-	unsigned int i;
+	struct host_port *host_port;
 
 	if (sender->n_requests)
 		forget_sender(server, &sender->user->requests, sender, take_request, put_request);
-	for (i = 0; sender->n_waits && i < server->n_host_ports; i++)
-		if (server->host_port[i])
-			forget_sender(server, &server->host_port[i]->waiting, sender, take_waiting,
+	for_each_host_port (host_port, server)
+		if (sender->n_waits)
+			forget_sender(server, &host_port->waiting, sender, take_waiting,
 				      put_waiting);
 }
 
@@ -202,14 +202,10 @@ static struct host_port *host_port_find(const struct server *server, const char 
 					uint8_t port_num)
 {
 	struct host_port *host_port;
-	unsigned int i;
 
-	for (i = 0; i < HOST_PORTS_MAX; i++) {
-		host_port = server->host_port[i];
-		if (host_port && host_port->port_num == port_num &&
-		    !strcmp(host_port->device, device))
+	for_each_host_port (host_port, server)
+		if (host_port->port_num == port_num && !strcmp(host_port->device, device))
 			return host_port;
-	}
 	return NULL;
 }
 
@@ -298,14 +294,13 @@ void host_port_open_all(struct server *server)
 void host_port_close(struct server *server, struct host_port *host_port)
 {
 	struct list *node, *after;
-	unsigned int i;
+	struct client *client;
 
 	cm_core_port_gone(&server->core, &host_port->cm, NULL, NULL);
 	if (server->tracker) /* or they are left for the next cmportd */
 		tracker_port_gone(server->tracker, host_port->handle);
-	for (i = 0; i < CLIENTS_MAX; i++)
-		if (server->client[i])
-			server->above->port_gone(server, server->client[i], host_port->handle);
+	for_each_client (client, server)
+		server->above->port_gone(server, client, host_port->handle);
 	forget_requests_of(server, host_port, &server->nobody);
 	list_for_each (node, &server->users)
 		forget_requests_of(server, host_port, container_of(node, struct user, link));
@@ -414,29 +409,23 @@ bool host_port_reaches_hop(const struct host_port *host_port, const struct mad_p
 	       hop_is_ready(host_port->verbs, host_port->port_num, path->sgid_index, &path->dgid);
 }
 
-static void count_unsent(struct server *server, struct host_port *host_port, const uint8_t *mad)
-{
-	server->count[SERVER_COUNT_UNSENT]++;
-	stat_count(host_port, PORTD_COUNT_UNSENT, mad);
-}
-
-static void send_by_umad(struct server *server, struct host_port *host_port,
-			 const struct mad_path *path, const uint8_t mad[MAD_BYTES])
+static void send_by_umad(struct host_port *host_port, const struct mad_path *path,
+			 const uint8_t mad[MAD_BYTES])
 {
 	int err = mad_port_send(host_port->mad, path, mad);
 
 	stat_count(host_port, PORTD_COUNT_BY_UMAD, mad);
 	if (!err)
 		return;
-	count_unsent(server, host_port, mad);
+	stat_count(host_port, PORTD_COUNT_UNSENT, mad);
 	log_debug("a message was not sent: %s", strerror(-err));
 }
 
 /* If the peer has moved to another link address without a word, only the kernel's look at its
  * neighbour finds that out: what is repeated goes the slow way. So does what the sender cannot
  * take; what it takes is kept until the end of the turn. */
-static bool send_now(struct server *server, struct host_port *host_port,
-		     const struct mad_path *path, const uint8_t mad[MAD_BYTES], bool again)
+static bool send_now(struct host_port *host_port, const struct mad_path *path,
+		     const uint8_t mad[MAD_BYTES], bool again)
 {
 	bool may_be_fast = !again && host_port->sender;
 	bool is_fast = may_be_fast && mad_sender_is_ready(host_port->sender, path, mad);
@@ -454,7 +443,7 @@ static bool send_now(struct server *server, struct host_port *host_port,
 			       &path->dgid);
 	if (host_port->sender)
 		mad_sender_release(host_port->sender); /* it was said before */
-	send_by_umad(server, host_port, path, mad);
+	send_by_umad(host_port, path, mad);
 	return true;
 }
 
@@ -464,8 +453,10 @@ static struct xmit *xmit_new(struct server *server, struct host_port *host_port,
 {
 	struct xmit *xmit = malloc(sizeof(*xmit));
 
-	if (!xmit)
+	if (!xmit) {
+		stat_count(host_port, PORTD_COUNT_OVERFLOW, mad);
 		return NULL;
+	}
 	xmit->deadline = cm_time_after(server->now, sender ? WAITING_NS : OUR_WAITING_NS);
 	xmit->host_port = host_port;
 	xmit->sender = sender;
@@ -477,12 +468,13 @@ static struct xmit *xmit_new(struct server *server, struct host_port *host_port,
 
 static void wait_for_hop(struct server *server, struct host_port *host_port, struct xmit *xmit)
 {
-	if (xmit && may_wait(server, host_port, xmit->sender)) {
+	if (!xmit)
+		return;
+	if (may_wait(server, host_port, xmit->sender)) {
 		put_waiting(server, xmit);
 		return;
 	}
-	server->count[SERVER_COUNT_OVERFLOW]++;
-	stat_count(host_port, PORTD_COUNT_OVERFLOW, xmit ? xmit->mad : NULL);
+	stat_count(host_port, PORTD_COUNT_OVERFLOW, xmit->mad);
 	free(xmit);
 }
 
@@ -498,23 +490,18 @@ static bool has_to_queue(const struct user *user, const uint8_t mad[MAD_BYTES])
 void host_port_send(struct server *server, struct host_port *host_port, struct client *sender,
 		    const struct mad_path *path, const uint8_t mad[MAD_BYTES], bool again)
 {
+	bool queues = has_to_queue(user_of(server, sender), mad);
 	struct xmit *xmit;
 
 	tracer_show(server, host_port, again ? PORTD_REPEATED : PORTD_SENT, sender, path, mad);
 	stat_count(host_port, again ? PORTD_COUNT_REPEATED : PORTD_COUNT_SENT, mad);
-	if (!has_to_queue(user_of(server, sender), mad)) {
-		if (!send_now(server, host_port, path, mad, again))
-			wait_for_hop(server, host_port,
-				     xmit_new(server, host_port, sender, path, mad, again));
+	if (!queues && send_now(host_port, path, mad, again))
 		return;
-	}
 	xmit = xmit_new(server, host_port, sender, path, mad, again);
-	if (!xmit) {
-		server->count[SERVER_COUNT_OVERFLOW]++;
-		stat_count(host_port, PORTD_COUNT_OVERFLOW, mad);
-		return;
-	}
-	put_request(server, xmit);
+	if (xmit && queues)
+		put_request(server, xmit);
+	else
+		wait_for_hop(server, host_port, xmit);
 }
 
 static void send_held(struct server *server, struct host_port *host_port)
@@ -527,7 +514,7 @@ static void send_held(struct server *server, struct host_port *host_port)
 	/* What the device did not send after all. */
 	while (mad_sender_failed(host_port->sender, &path, mad)) {
 		if (host_port_reaches_hop(host_port, &path))
-			send_by_umad(server, host_port, &path, mad);
+			send_by_umad(host_port, &path, mad);
 		else
 			wait_for_hop(server, host_port,
 				     xmit_new(server, host_port, NULL, &path, mad, true));
@@ -543,7 +530,7 @@ void host_port_send_requests(struct server *server)
 	for (i = 0; i < SEND_BATCH && !list_is_empty(&server->senders); i++) {
 		user = container_of(server->senders.next, struct user, sends);
 		xmit = take_request(server, container_of(user->requests.next, struct xmit, link));
-		if (send_now(server, xmit->host_port, &xmit->path, xmit->mad, xmit->again))
+		if (send_now(xmit->host_port, &xmit->path, xmit->mad, xmit->again))
 			free(xmit);
 		else
 			wait_for_hop(server, xmit->host_port, xmit);
@@ -569,9 +556,9 @@ void host_port_retry(struct server *server, struct host_port *host_port)
 		xmit = container_of(node, struct xmit, link);
 		done = cm_time_reached(xmit->deadline, server->now);
 		if (done)
-			count_unsent(server, host_port, xmit->mad);
+			stat_count(host_port, PORTD_COUNT_UNSENT, xmit->mad);
 		else if (!unready || memcmp(unready, &xmit->path.dgid, sizeof(*unready)) != 0)
-			done = send_now(server, host_port, &xmit->path, xmit->mad, xmit->again);
+			done = send_now(host_port, &xmit->path, xmit->mad, xmit->again);
 		if (!done) {
 			unready = &xmit->path.dgid;
 			continue;
@@ -580,9 +567,8 @@ void host_port_retry(struct server *server, struct host_port *host_port)
 	}
 }
 
-void host_port_paths_changed(struct server *server, struct host_port *host_port)
+void host_port_paths_changed(struct host_port *host_port)
 {
-	(void)server;
 	if (host_port->sender)
 		mad_sender_forget(host_port->sender);
 }

@@ -215,13 +215,12 @@ static void end_orphans(struct server *server)
 static int choose_handle(struct server *server, const char *device, uint8_t port_num)
 {
 	char name[PORTD_DEVICE_BYTES] = "";
+	struct host_port *host_port;
 	uint64_t in_use = 0;
-	unsigned int i;
 
 	strncpy(name, device, sizeof(name) - 1);
-	for (i = 0; i < HOST_PORTS_MAX; i++)
-		if (server->host_port[i])
-			in_use |= UINT64_C(1) << i;
+	for_each_host_port (host_port, server)
+		in_use |= UINT64_C(1) << host_port->handle;
 	return tracker_handle(server->tracker, name, port_num, in_use);
 }
 

@@ -30,7 +30,6 @@ static int check_quota(struct request *request, enum quota quota, uint32_t has)
 
 	if (user_may(client, quota, has))
 		return 0;
-	request->server->count[SERVER_COUNT_QUOTA]++;
 	snprintf(request->reply->text, sizeof(request->reply->text),
 		 "uid %u has enough: %s are limited to %u; cmportd --quota=%s=NUMBER allows more",
 		 (unsigned int)client->uid, quota_unit(quota),
@@ -160,7 +159,6 @@ static int refuse_claim(struct request *request, const char *what)
 {
 	struct client *client = request->client;
 
-	request->server->count[SERVER_COUNT_FORBIDDEN]++;
 	if (!client->was_refused)
 		log_warn("pid %d, uid %u, has reported %s that it does not have; it is not said "
 			 "again",

@@ -31,7 +31,6 @@ static bool may_answer(struct server *server, struct host_port *host_port,
 {
 	bool may = !server_in_grace(server);
 
-	server->count[may ? SERVER_COUNT_ANSWERED : SERVER_COUNT_HELD_BACK]++;
 	stat_count(host_port, may ? PORTD_COUNT_ANSWERED : PORTD_COUNT_HELD_BACK, mad);
 	return may;
 }
@@ -234,7 +233,6 @@ void router_received(struct server *server, struct host_port *host_port,
 	uint16_t to;
 
 	if (cm_msg_decode(mad, MAD_BYTES, &msg)) {
-		server->count[SERVER_COUNT_MALFORMED]++;
 		stat_count(host_port, PORTD_COUNT_MALFORMED, NULL);
 		return;
 	}
@@ -243,7 +241,6 @@ void router_received(struct server *server, struct host_port *host_port,
 	tracer_show(server, host_port, PORTD_RECEIVED, to < CLIENTS_MAX ? server->client[to] : NULL,
 		    path, mad);
 	if (!may_ask(server, to, path, &msg)) {
-		server->count[SERVER_COUNT_OVERFLOW]++;
 		stat_count(host_port, PORTD_COUNT_OVERFLOW, mad);
 		return;
 	}
@@ -256,11 +253,9 @@ void router_received(struct server *server, struct host_port *host_port,
 		return;
 	}
 	if (!track(server, host_port, path, source_qpn, to, &msg)) {
-		server->count[SERVER_COUNT_OVERFLOW]++;
 		stat_count(host_port, PORTD_COUNT_OVERFLOW, mad);
 		return;
 	}
-	server->count[SERVER_COUNT_ROUTED]++;
 	client_deliver(server, server->client[to], host_port, path, mad, is_request(&msg));
 }
 
@@ -299,7 +294,6 @@ void router_sent(struct server *server, struct client *client, const struct port
 		return; /* its device is gone */
 	err = check_message(server, client, host_port, mad);
 	if (err) {
-		server->count[SERVER_COUNT_FORBIDDEN]++;
 		stat_count(host_port, PORTD_COUNT_FORBIDDEN, mad->mad);
 		log_debug("client %u, pid %d: a message was refused: %s", client->index,
 			  (int)client->pid, strerror(-err));

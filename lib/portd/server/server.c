@@ -29,16 +29,6 @@
 #define WAITING_LOOK_MS	   50
 #define WAITING_PRICE_NS   20000
 
-static void for_each_host_port(struct server *server,
-			       void (*visit)(struct server *server, struct host_port *host_port))
-{
-	unsigned int i;
-
-	for (i = 0; i < server->n_host_ports; i++)
-		if (server->host_port[i])
-			visit(server, server->host_port[i]);
-}
-
 /* --- descriptors --------------------------------------------------------- */
 
 void server_close(struct server *server, struct watch *watch)
@@ -114,13 +104,15 @@ static void read_net_changes(struct watch *watch, uint32_t events)
 {
 	struct server *server = container_of(watch, struct server, net);
 	struct changes changes = { false, false, false };
+	struct host_port *host_port;
 
 	(void)events;
 	net_watch_drain(server->net_watch, note_change, &changes);
 	if (changes.gids)
 		gid_forget(NULL);
 	if (changes.paths)
-		for_each_host_port(server, host_port_paths_changed);
+		for_each_host_port (host_port, server)
+			host_port_paths_changed(host_port);
 	server->hops_changed = server->hops_changed || changes.paths || changes.links;
 }
 
@@ -159,11 +151,11 @@ static struct cm_time stop_deadline(const struct server *server)
 
 static unsigned int n_waiting(const struct server *server)
 {
-	unsigned int i, n = 0;
+	struct host_port *host_port;
+	unsigned int n = 0;
 
-	for (i = 0; i < server->n_host_ports; i++)
-		if (server->host_port[i])
-			n += server->host_port[i]->n_waiting;
+	for_each_host_port (host_port, server)
+		n += host_port->n_waiting;
 	return n;
 }
 
@@ -182,19 +174,22 @@ static struct cm_time retry_deadline(const struct server *server)
 
 static void retry_waiting(struct server *server)
 {
+	struct host_port *host_port;
+
 	if (!cm_time_reached(retry_deadline(server), server->now))
 		return;
 	server->hops_changed = false;
 	server->retried_at = server->now;
-	for_each_host_port(server, host_port_retry);
+	for_each_host_port (host_port, server)
+		host_port_retry(server, host_port);
 }
 
 static bool any_probes(const struct server *server)
 {
-	unsigned int i;
+	struct host_port *host_port;
 
-	for (i = 0; i < server->n_host_ports; i++)
-		if (server->host_port[i] && server->host_port[i]->is_probing)
+	for_each_host_port (host_port, server)
+		if (host_port->is_probing)
 			return true;
 	return false;
 }
@@ -207,16 +202,15 @@ static struct cm_time earlier_ms(const struct server *server, struct cm_time dea
 static int sleep_ms(struct server *server)
 {
 	struct cm_time deadline = cm_core_deadline(&server->core);
-	unsigned int i;
+	struct host_port *host_port;
 
 	if (server->requests_left || server->asks_again || server->any_leaving ||
 	    server->any_unread)
 		return 0;
 	if (server->recovery)
 		deadline = cm_time_earlier(deadline, server->recovery->deadline(server));
-	for (i = 0; i < server->n_host_ports; i++)
-		if (server->host_port[i])
-			deadline = cm_time_earlier(deadline, subnet_deadline(server->host_port[i]));
+	for_each_host_port (host_port, server)
+		deadline = cm_time_earlier(deadline, subnet_deadline(host_port));
 	if (server->stop_at.ns)
 		deadline = cm_time_earlier(deadline, stop_deadline(server));
 	if (is_idle(server))
@@ -241,49 +235,50 @@ static int sleep_ms(struct server *server)
 
 static void answer_kept_requests(struct server *server)
 {
-	unsigned int i;
+	struct client *client;
 
 	server->asks_again = false;
-	for (i = 0; i < CLIENTS_MAX; i++)
-		if (server->client[i] && server->client[i]->has_asked)
-			client_ask_again(server, server->client[i]);
+	for_each_client (client, server)
+		if (client->has_asked)
+			client_ask_again(server, client);
 }
 
 static void close_leaving_clients(struct server *server)
 {
-	unsigned int i;
+	struct client *client;
 
-	for (i = 0; i < CLIENTS_MAX; i++)
-		if (server->client[i] && server->client[i]->leaving)
-			client_close(server, server->client[i]);
+	for_each_client (client, server)
+		if (client->leaving)
+			client_close(server, client);
 	server->any_leaving = false;
 	resume_listening(server);
 }
 
 static void receive_unread(struct server *server)
 {
-	unsigned int i;
+	struct host_port *host_port;
 
 	server->any_unread = false;
-	for (i = 0; i < server->n_host_ports; i++)
-		if (server->host_port[i] && server->host_port[i]->has_unread)
-			host_port_receive_inbox(server, server->host_port[i]);
+	for_each_host_port (host_port, server)
+		if (host_port->has_unread)
+			host_port_receive_inbox(server, host_port);
 }
 
 static void close_gone_ports(struct server *server)
 {
-	unsigned int i;
+	struct host_port *host_port;
 
 	server->any_gone = false;
-	for (i = 0; i < server->n_host_ports; i++)
-		if (server->host_port[i] && server->host_port[i]->is_gone)
-			host_port_close(server, server->host_port[i]);
+	for_each_host_port (host_port, server)
+		if (host_port->is_gone)
+			host_port_close(server, host_port);
 }
 
 void server_turn(struct server *server)
 {
 	bool keeps = server->grace_until.ns != 0 || server->asks_again;
 	int ms = sleep_ms(server);
+	struct host_port *host_port;
 	struct list *node, *after;
 	int n;
 
@@ -310,10 +305,12 @@ void server_turn(struct server *server)
 		server->recovery->settle(server);
 	client_unthrottle(server);
 	router_expire(server);
-	for_each_host_port(server, subnet_expire);
+	for_each_host_port (host_port, server)
+		subnet_expire(server, host_port);
 	retry_waiting(server);
 	host_port_send_requests(server);
-	for_each_host_port(server, host_port_flush);
+	for_each_host_port (host_port, server)
+		host_port_flush(server, host_port);
 	list_for_each_safe (node, after, &server->filled)
 		client_flush(server, container_of(node, struct client, link));
 }
@@ -419,16 +416,17 @@ int server_begin(struct server *server)
 
 void server_end(struct server *server)
 {
+	struct host_port *host_port;
 	struct list *node, *after;
-	unsigned int i;
+	struct client *client;
 
-	for (i = 0; i < CLIENTS_MAX; i++)
-		if (server->client[i])
-			client_forget(server, server->client[i]);
+	for_each_client (client, server)
+		client_forget(server, client);
 	server->core.released = NULL;
 	tracker_free(server->tracker);
 	server->tracker = NULL;
-	for_each_host_port(server, host_port_close);
+	for_each_host_port (host_port, server)
+		host_port_close(server, host_port);
 	list_for_each_safe (node, after, &server->spare)
 		free(container_of(node, struct batch, link));
 	user_forget_all(server);
@@ -485,14 +483,13 @@ void server_serve(struct server *server)
 
 void server_after_fork(struct server *server)
 {
-	unsigned int i;
+	struct host_port *host_port;
+	struct client *client;
 
-	for (i = 0; i < CLIENTS_MAX; i++)
-		if (server->client[i])
-			client_after_fork(server->client[i]);
-	for (i = 0; i < server->n_host_ports; i++)
-		if (server->host_port[i])
-			host_port_after_fork(server->host_port[i]);
+	for_each_client (client, server)
+		client_after_fork(client);
+	for_each_host_port (host_port, server)
+		host_port_after_fork(host_port);
 	loop_fini(&server->loop);
 }
 

@@ -123,13 +123,11 @@ static void put_dead(struct cm_conn *conn, void *arg)
 static void put_host_ports(struct report *report,
 			   void (*what)(struct report *report, const struct host_port *host_port))
 {
-	unsigned int i;
+	struct host_port *host_port;
 
-	for (i = 0; i < HOST_PORTS_MAX; i++) {
-		if (!report->server->host_port[i])
-			continue;
-		report->port = (uint8_t)i;
-		what(report, report->server->host_port[i]);
+	for_each_host_port (host_port, report->server) {
+		report->port = host_port->handle;
+		what(report, host_port);
 	}
 }
 
@@ -227,7 +225,7 @@ static void put_all(struct report *report)
 
 static bool is_asked(const struct client *asker, const struct client *client, uint32_t pid)
 {
-	return client && client->welcome && !client->leaving && !client->visits &&
+	return client->welcome && !client->leaving && !client->visits &&
 	       (!pid || pid == (uint32_t)client->pid) && may_see(asker, client);
 }
 
@@ -248,7 +246,7 @@ static void ask(struct report *report, struct client *client)
 int stat_ask(struct server *server, struct client *client, uint32_t pid, struct portd_reply *ret)
 {
 	struct report report = { .server = server, .asker = client };
-	unsigned int i;
+	struct client *other;
 
 	if (client->stat_id && server->now.ns - client->stat_at.ns < PAUSE_NS)
 		return -EBUSY;
@@ -261,10 +259,10 @@ int stat_ask(struct server *server, struct client *client, uint32_t pid, struct 
 		user_spend(client, report.n_rows);
 		return 0;
 	}
-	for (i = 0; i < CLIENTS_MAX; i++) {
-		if (!is_asked(client, server->client[i], pid))
+	for_each_client (other, server) {
+		if (!is_asked(client, other, pid))
 			continue;
-		ask(&report, server->client[i]);
+		ask(&report, other);
 		ret->count++;
 	}
 	put_all(&report);

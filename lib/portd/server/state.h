@@ -156,25 +156,6 @@ struct client {
 	struct list link;  /* in server.filled while out is set */
 };
 
-/* Messages that came to nothing, and why. */
-#define SERVER_COUNTERS(X)                                                    \
-	X(ROUTED)    /* handed to a client */                                 \
-	X(ANSWERED)  /* by our own core */                                    \
-	X(MALFORMED) /* from the wire, not a CM message */                    \
-	X(FORBIDDEN) /* a client may not send that */                         \
-	X(HELD_BACK) /* for nobody, in the grace period */                    \
-	X(OVERFLOW)  /* a client does not read, or too many wait for a hop */ \
-	X(UNSENT)    /* the device refused it */                              \
-	X(PROTOCOL)  /* a client that does not keep to the protocol */        \
-	X(QUOTA)     /* a client or its user has enough */
-
-enum server_counter {
-#define X(name) SERVER_COUNT_##name,
-	SERVER_COUNTERS(X)
-#undef X
-	SERVER_N_COUNTERS,
-};
-
 struct server;
 struct client;
 struct host_port;
@@ -248,7 +229,6 @@ struct server {
 	bool asks_again;	      /* nor this one: a question is to be asked again after it */
 	uint16_t next_block;	      /* to be lent, where no recovery store counts them */
 	uint16_t block_owner[ID_BLOCKS];
-	uint64_t count[SERVER_N_COUNTERS];
 	struct portd_datagram in; /* what is being read */
 };
 
@@ -297,6 +277,30 @@ static inline struct host_port *host_port_of(struct cm_port *cm)
 {
 	return (struct host_port *)cm;
 }
+
+/** server_next_client() - the next from @at, which it moves on; NULL if there is none. */
+static inline struct client *server_next_client(const struct server *server, unsigned int *at)
+{
+	while (*at < CLIENTS_MAX)
+		if (server->client[(*at)++])
+			return server->client[*at - 1];
+	return NULL;
+}
+
+/** server_next_host_port() - likewise. */
+static inline struct host_port *server_next_host_port(const struct server *server, unsigned int *at)
+{
+	while (*at < server->n_host_ports)
+		if (server->host_port[(*at)++])
+			return server->host_port[*at - 1];
+	return NULL;
+}
+
+/* Those that are there; any of them may go meanwhile. */
+#define for_each_client(client, server) \
+	for (unsigned int at_ = 0; ((client) = server_next_client(server, &at_));)
+#define for_each_host_port(host_port, server) \
+	for (unsigned int at_ = 0; ((host_port) = server_next_host_port(server, &at_));)
 
 /**
  * server_begin() - take the socket directory, and have everything that a turn needs
@@ -353,7 +357,7 @@ void client_ask_again(struct server *server, struct client *client);
 bool client_takes_requests(struct client *client);
 
 /** client_deliver() - hand a message to a client; sent at the end of the turn. */
-void client_deliver(struct server *server, struct client *client, const struct host_port *host_port,
+void client_deliver(struct server *server, struct client *client, struct host_port *host_port,
 		    const struct mad_path *path, const uint8_t mad[MAD_BYTES], bool is_request);
 
 /** client_tell() - hand a client any record that it will not miss; sent at the end of the turn. */
@@ -362,8 +366,10 @@ void client_tell(struct server *server, struct client *client, const struct port
 /**
  * client_show() - hand a SEEN or STAT_* to who asked, who loses it if it does not read
  * @room: how many datagrams may wait for it before that
+ *
+ * Return: false if it was lost.
  */
-void client_show(struct server *server, struct client *client, const struct portd_record *record,
+bool client_show(struct server *server, struct client *client, const struct portd_record *record,
 		 unsigned int room);
 
 /** client_port_gone() - a host port is closed; tell a client that has opened it. */
@@ -512,6 +518,6 @@ void host_port_close(struct server *server, struct host_port *host_port);
 void host_port_after_fork(struct host_port *host_port);
 
 /** host_port_paths_changed() - routes or link addresses have changed. */
-void host_port_paths_changed(struct server *server, struct host_port *host_port);
+void host_port_paths_changed(struct host_port *host_port);
 
 #endif

@@ -246,7 +246,6 @@ static void refuse_query(struct server *server, struct client *client, uint32_t 
 		.type = PORTD_SA_TOLD, .sa_told = {.ask_id = ask_id, .error = (uint16_t)-err}
 	};
 
-	server->count[SERVER_COUNT_FORBIDDEN]++;
 	server->above->tell(server, client, &record);
 }
 
@@ -336,12 +335,10 @@ static void forget_queries_of(struct server *server, const struct host_port *hos
 {
 	struct list *node, *after;
 	struct client_ask *asked;
-	unsigned int i;
+	struct client *client;
 
-	for (i = 0; i < CLIENTS_MAX; i++) {
-		if (!server->client[i])
-			continue;
-		list_for_each_safe (node, after, &server->client[i]->asks) {
+	for_each_client (client, server) {
+		list_for_each_safe (node, after, &client->asks) {
 			asked = container_of(node, struct client_ask, link);
 			if (asked->host_port == host_port)
 				forget_query(asked);

@@ -241,9 +241,15 @@ struct server *rig_server(void)
 	return server;
 }
 
-uint64_t rig_count(enum server_counter counter)
+uint64_t rig_count(enum portd_stat_counter counter)
 {
-	return server->count[counter];
+	unsigned int i, kind;
+	uint64_t n = 0;
+
+	for (i = 0; i < server->n_host_ports; i++)
+		for (kind = 0; server->host_port[i] && kind < CM_TALLY_KINDS; kind++)
+			n += server->host_port[i]->passed[counter][kind];
+	return n;
 }
 
 unsigned int rig_n_fds(void)

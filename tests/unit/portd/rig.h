@@ -74,8 +74,8 @@ void rig_pass(uint64_t ms);
 /** rig_wait_ms() - how long it would wait for something to happen; -1: for ever. */
 int rig_wait_ms(void);
 
-/** rig_count() - of messages that came to nothing, and why. */
-uint64_t rig_count(enum server_counter counter);
+/** rig_count() - of messages of any kind, at all ports. */
+uint64_t rig_count(enum portd_stat_counter counter);
 
 /** rig_n_fds() - how many descriptors this process has. */
 unsigned int rig_n_fds(void);

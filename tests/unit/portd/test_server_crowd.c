@@ -275,7 +275,7 @@ TEST(what_waits_for_a_client_that_does_not_read_has_a_bound)
 
 	said_often(&drep, 50000);
 	ck_assert_uint_le(rig_server()->client[1]->n_backlog, BACKLOG_MAX);
-	ck_assert_uint_gt(rig_count(SERVER_COUNT_OVERFLOW), 0);
+	ck_assert_uint_gt(rig_count(PORTD_COUNT_OVERFLOW), 0);
 	ck_assert_uint_le(mallinfo2().uordblks + mallinfo2().hblkhd - before, 2 * BACKLOG_BYTES);
 }
 
@@ -287,10 +287,10 @@ TEST(a_client_that_does_not_read_loses_requests_first)
 
 	ck_assert_int_eq(rig_listen(bob, SCENE_ADDR), 0);
 	said_often(&req, 50000);
-	lost = rig_count(SERVER_COUNT_OVERFLOW);
+	lost = rig_count(PORTD_COUNT_OVERFLOW);
 	ck_assert_uint_gt(lost, 0);
 	said_often(&dreq, 100);
-	ck_assert_uint_eq(rig_count(SERVER_COUNT_OVERFLOW), lost);
+	ck_assert_uint_eq(rig_count(PORTD_COUNT_OVERFLOW), lost);
 }
 
 TEST(a_client_that_reads_again_gets_all_that_was_kept_in_order)
@@ -306,7 +306,7 @@ TEST(a_client_that_reads_again_gets_all_that_was_kept_in_order)
 		n += n_handed(bob);
 		rig_settle();
 	}
-	ck_assert_uint_eq(n, 50100 - rig_count(SERVER_COUNT_OVERFLOW));
+	ck_assert_uint_eq(n, 50100 - rig_count(PORTD_COUNT_OVERFLOW));
 	ck_assert_int_eq(cm_msg_decode(mad_record.mad.mad, MAD_BYTES, &last), 0);
 	ck_assert_uint_eq(last.hdr.attr_id, CM_ATTR_DREQ);
 	ck_assert_uint_eq(rig_server()->client[1]->n_backlog, 0);

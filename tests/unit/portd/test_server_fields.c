@@ -54,7 +54,7 @@ TEST_LOOP(the_way_of_a_request_is_one_that_a_program_may_choose, 0, sizeof(ways)
 	path.dgid = rig_peer(SCENE_PEER).dgid;
 	says(bob, &path, &req);
 	ck_assert_msg(strcmp(scene_wire(), ways[_i].may ? "REQ" : "") == 0, "%s", ways[_i].what);
-	ck_assert_uint_eq(rig_count(SERVER_COUNT_FORBIDDEN), !ways[_i].may);
+	ck_assert_uint_eq(rig_count(PORTD_COUNT_FORBIDDEN), !ways[_i].may);
 }
 
 /* A container does not speak with the address of the host. */

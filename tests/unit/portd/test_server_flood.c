@@ -68,7 +68,7 @@ TEST_LOOP(a_host_gets_no_more_answers_than_its_rate, 0, N_KINDS)
 	flood(kinds[_i], FLOOD);
 	ck_assert_uint_le(rig_n_sent() - before, RATE);
 	ck_assert_uint_gt(rig_n_sent() - before, 0);
-	ck_assert_uint_ge(rig_count(SERVER_COUNT_OVERFLOW), FLOOD - RATE);
+	ck_assert_uint_ge(rig_count(PORTD_COUNT_OVERFLOW), FLOOD - RATE);
 }
 
 TEST_LOOP(a_host_gets_no_more_answers_than_it_has_asked_for, 0, N_KINDS)
@@ -133,7 +133,7 @@ TEST(what_a_listener_that_does_not_read_has_never_got_is_not_remembered)
 	rig_server()->options.quotas.is[QUOTA_PEER_RATE] = 20 * FLOOD;
 	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
 	flood(req_number, 20 * FLOOD);
-	ck_assert_uint_gt(rig_count(SERVER_COUNT_OVERFLOW), 0);
+	ck_assert_uint_gt(rig_count(PORTD_COUNT_OVERFLOW), 0);
 	ck_assert_uint_le(tracker_count(rig_server()->tracker, 0),
-			  20 * FLOOD - rig_count(SERVER_COUNT_OVERFLOW));
+			  20 * FLOOD - rig_count(PORTD_COUNT_OVERFLOW));
 }

@@ -207,7 +207,7 @@ TEST(what_is_no_cm_message_is_shown_to_nobody)
 	rig_arrive_bytes(1, &from, mad);
 	rig_settle();
 	ck_assert_str_eq(scene_handed(alice), "");
-	ck_assert_uint_eq(rig_count(SERVER_COUNT_MALFORMED), 1);
+	ck_assert_uint_eq(rig_count(PORTD_COUNT_MALFORMED), 1);
 }
 
 /* --- the way out --------------------------------------------------------- */
@@ -246,7 +246,7 @@ TEST(a_message_waits_for_its_hop_for_a_second_at_most)
 	rig_hops_are_ready(true);
 	rig_pass(1000);
 	ck_assert_str_eq(scene_wire(), "");
-	ck_assert_uint_eq(rig_count(SERVER_COUNT_UNSENT), 1);
+	ck_assert_uint_eq(rig_count(PORTD_COUNT_UNSENT), 1);
 }
 
 TEST(an_answer_for_nobody_waits_for_its_hop_as_long_as_the_kernel_asks)

@@ -333,7 +333,6 @@ TEST(an_asker_that_does_not_read_loses_rows_and_holds_nobody_up)
 			rig_pass(10);
 	}
 	rig_pass(1000);
-	ck_assert_uint_le(rig_server()->client[1]->n_backlog, BACKLOG_MAX);
-	ck_assert_uint_gt(rig_count(SERVER_COUNT_OVERFLOW), 0);
+	ck_assert_uint_eq(rig_server()->client[1]->n_backlog, BACKLOG_MAX);
 	ck_assert_int_eq(rig_listen(alice, SCENE_ADDR), 0);
 }

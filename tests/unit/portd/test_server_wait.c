@@ -78,7 +78,7 @@ TEST(nobody_is_answered_for_before_all_have_come_back)
 	scene_said(scene_peer_req(0x701, SCENE_ADDR));
 	scene_said(scene_peer_dreq(0x702, bob, 1));
 	ck_assert_str_eq(scene_wire(), "");
-	ck_assert_uint_eq(rig_count(SERVER_COUNT_HELD_BACK), 2);
+	ck_assert_uint_eq(rig_count(PORTD_COUNT_HELD_BACK), 2);
 	resume(bob);
 	rig_pass(10);
 	scene_said(scene_peer_dreq(0x702, bob, 1));
