@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/list.h"
+
 #define HASH_IS_IN (UINT64_C(1) << 63)
 
 /* Zeroed, it is in no table. */
@@ -69,6 +71,13 @@ static inline struct hash_node *hash_first(const struct hash *table, uint64_t ha
 #define hash_for_each_match(node, table, hash) \
 	for ((node) = hash_first(table, hash); (node); (node) = hash_next(node))
 
+/* By the structs that hold the nodes, as list_for_each_entry(). */
+#define hash_for_each_match_entry(entry, table, hash, member)                            \
+	for (struct hash_node *entry##_node = hash_first(table, hash);                   \
+	     entry##_node &&                                                             \
+	     ((entry) = container_of(entry##_node, __typeof__(*(entry)), member), true); \
+	     entry##_node = hash_next(entry##_node))
+
 /**
  * hash_after() - go through all nodes, in no order
  * @node: NULL to begin
@@ -80,6 +89,13 @@ struct hash_node *hash_after(const struct hash *table, const struct hash_node *n
 #define hash_for_each_safe(node, after, table)                                                    \
 	for ((node) = hash_after(table, NULL), (after) = (node) ? hash_after(table, node) : NULL; \
 	     (node); (node) = (after), (after) = (node) ? hash_after(table, node) : NULL)
+
+#define hash_for_each_entry_safe(entry, table, member)                                  \
+	for (struct hash_node * entry##_next, *entry##_node = hash_after(table, NULL);  \
+	     entry##_node &&                                                            \
+	     (entry##_next = hash_after(table, entry##_node),                           \
+	     (entry) = container_of(entry##_node, __typeof__(*(entry)), member), true); \
+	     entry##_node = entry##_next)
 
 /** hash_bytes() - a hash for keys that nobody chooses to collide; all bytes count in all bits. */
 uint64_t hash_bytes(const void *key, size_t bytes);

@@ -54,6 +54,21 @@ static inline void list_remove(struct list *node)
 	for ((node) = (head)->next, (after) = (node)->next; (node) != (head); \
 	     (node) = (after), (after) = (node)->next)
 
+/* By the structs that hold the nodes: @entry is a variable that points to one, @member the node's.
+ */
+#define list_for_each_entry(entry, head, member)                                         \
+	for (struct list *entry##_node = (head)->next;                                   \
+	     entry##_node != (head) &&                                                   \
+	     ((entry) = container_of(entry##_node, __typeof__(*(entry)), member), true); \
+	     entry##_node = entry##_node->next)
+
+/* The entry itself may be taken out meanwhile, but not the next one. */
+#define list_for_each_entry_safe(entry, head, member)                                      \
+	for (struct list *entry##_node = (head)->next, *entry##_next = entry##_node->next; \
+	     entry##_node != (head) &&                                                     \
+	     ((entry) = container_of(entry##_node, __typeof__(*(entry)), member), true);   \
+	     entry##_node = entry##_next, entry##_next = entry##_node->next)
+
 /** list_length() - how many nodes there are, by walking over them. */
 static inline size_t list_length(const struct list *head)
 {

@@ -52,12 +52,12 @@ static void chunk_free(struct slab *slab, struct chunk *chunk)
 
 void slab_fini(struct slab *slab)
 {
-	struct list *node, *after;
+	struct chunk *chunk;
 
 	if (!slab->object_bytes) /* its owner did not get that far */
 		return;
-	list_for_each_safe (node, after, &slab->chunks)
-		chunk_free(slab, container_of(node, struct chunk, link));
+	list_for_each_entry_safe (chunk, &slab->chunks, link)
+		chunk_free(slab, chunk);
 }
 
 static struct chunk *chunk_new(struct slab *slab)

@@ -300,27 +300,20 @@ struct cm_time cm_core_deadline(const struct cm_core *core)
 	return cm_timers_deadline(&core->timers);
 }
 
-static struct cm_conn *conn_of_link(struct hash_node *link)
-{
-	return container_of(link, struct cm_conn, by_local.link);
-}
-
 void cm_core_walk(struct cm_core *core, void (*visit)(struct cm_conn *conn, void *arg), void *arg)
 {
-	struct hash_node *link, *after;
+	struct cm_conn *conn;
 
-	hash_for_each_safe (link, after, &core->by_local.table)
-		visit(conn_of_link(link), arg);
+	hash_for_each_entry_safe (conn, &core->by_local.table, by_local.link)
+		visit(conn, arg);
 }
 
 void cm_core_port_gone(struct cm_core *core, struct cm_port *port,
 		       void (*gone)(struct cm_conn *conn, void *arg), void *arg)
 {
-	struct hash_node *link, *after;
 	struct cm_conn *conn;
 
-	hash_for_each_safe (link, after, &core->by_local.table) {
-		conn = conn_of_link(link);
+	hash_for_each_entry_safe (conn, &core->by_local.table, by_local.link) {
 		if (conn->port != port)
 			continue;
 		if (conn->owner)

@@ -59,13 +59,10 @@ void cm_index_insert(struct cm_index *index, struct cm_node *node, const struct 
 
 struct cm_node *cm_index_find(const struct cm_index *index, const struct cm_key *key)
 {
-	struct hash_node *link;
 	struct cm_node *node;
 
-	hash_for_each_match (link, &index->table, cm_key_hash(key, index->secret)) {
-		node = container_of(link, struct cm_node, link);
+	hash_for_each_match_entry (node, &index->table, cm_key_hash(key, index->secret), link)
 		if (key_equal(&node->key, key))
 			return node;
-	}
 	return NULL;
 }

@@ -81,11 +81,10 @@ static struct key key_of(const struct mad_path *path)
 
 static struct handle *find_handle(struct handles *handles, const struct key *key)
 {
-	struct hash_node *node;
 	struct handle *handle;
 
-	hash_for_each_match (node, &handles->by_path, hash_bytes(key, sizeof(*key))) {
-		handle = container_of(node, struct handle, by_path);
+	hash_for_each_match_entry (handle, &handles->by_path, hash_bytes(key, sizeof(*key)),
+				   by_path) {
 		if (!memcmp(&handle->key, key, sizeof(*key)))
 			return handle;
 	}

@@ -35,14 +35,11 @@ static uint64_t hash_of(const struct mad_gid *gid)
 
 static struct peer *find_peer(const struct peers *peers, const struct mad_gid *gid)
 {
-	struct hash_node *node;
 	struct peer *peer;
 
-	hash_for_each_match (node, &peers->by_gid, hash_of(gid)) {
-		peer = container_of(node, struct peer, by_gid);
+	hash_for_each_match_entry (peer, &peers->by_gid, hash_of(gid), by_gid)
 		if (!memcmp(&peer->path.dgid, gid, sizeof(*gid)))
 			return peer;
-	}
 	return NULL;
 }
 
@@ -147,11 +144,9 @@ static void end_round(struct peers *peers, struct peer *peer, uint64_t now_ns)
 bool peers_probe(struct peers *peers, uint32_t id, uint64_t now_ns, struct mad_path *ret,
 		 uint32_t *ret_id)
 {
-	struct list *node, *after;
 	struct peer *peer;
 
-	list_for_each_safe (node, after, &peers->probed) {
-		peer = container_of(node, struct peer, probed);
+	list_for_each_entry_safe (peer, &peers->probed, probed) {
 		if (now_ns < peer->due_ns)
 			return false;
 		if (peer->n_probes == PROBES) {

@@ -90,11 +90,9 @@ void backlog_drop_all(struct engine *engine, struct outbox *box, struct id *list
 
 void backlog_free(struct list *dropped)
 {
-	struct list *node, *after;
 	struct event *event;
 
-	list_for_each_safe (node, after, dropped) {
-		event = container_of(node, struct event, link);
+	list_for_each_entry_safe (event, dropped, link) {
 		event->subject->destroy(event->subject);
 		id_event_free(event);
 	}

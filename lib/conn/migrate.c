@@ -13,14 +13,13 @@
  * between. */
 static void move_events(struct id *id, struct channel *to)
 {
-	struct list events, *node, *after;
+	struct list events;
 	struct event *event;
 
 	list_init(&events);
 	channel_withdraw(id->channel, CHANNEL_BY_OWNER, id, &events);
-	list_for_each_safe (node, after, &events) {
-		event = container_of(node, struct event, link);
-		list_remove(node);
+	list_for_each_entry_safe (event, &events, link) {
+		list_remove(&event->link);
 		id_set_channel(event->subject, to);
 		channel_post(to, event);
 	}

@@ -55,13 +55,13 @@ static void tell_all(const struct net_event *event,
 {
 	static const uint8_t unknown[NET_ETHERNET_HW_BYTES];
 	struct engine *engine;
-	struct list *node;
+	struct id *id;
 
 	if (memcmp(event->hw, unknown, sizeof(unknown)) == 0)
 		return;
 	engine = engine_lock();
-	list_for_each (node, &engine->ids)
-		tell(container_of(node, struct id, link), event);
+	list_for_each_entry (id, &engine->ids, link)
+		tell(id, event);
 	engine_unlock();
 }
 

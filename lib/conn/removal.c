@@ -58,7 +58,6 @@ void removal_of_device(struct device *device)
 {
 	struct engine *engine;
 	struct list dropped;
-	struct list *node;
 	struct id *id;
 
 	if (!device_gone(device))
@@ -66,11 +65,9 @@ void removal_of_device(struct device *device)
 	list_init(&dropped);
 	warning_of_removal(ibv_get_device_name(device->verbs->device));
 	engine = engine_lock();
-	list_for_each (node, &engine->ids) {
-		id = container_of(node, struct id, link);
+	list_for_each_entry (id, &engine->ids, link)
 		if (id->path.gid.verbs == device->verbs)
 			report_removal(engine, id, &dropped);
-	}
 	engine_unlock();
 	multicast_device_gone(device);
 	id_drop_events(&dropped);

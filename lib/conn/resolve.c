@@ -182,15 +182,12 @@ void resolve_neigh_changed(const struct net_event *event)
 {
 	struct engine *engine = engine_lock();
 	struct cm_time now = clock_now();
-	struct list *node, *after;
 	struct id *id;
 
-	list_for_each_safe (node, after, &engine->resolving) {
-		id = container_of(node, struct id, resolving);
+	list_for_each_entry_safe (id, &engine->resolving, resolving)
 		if (id->path.route.ifindex == event->ifindex &&
 		    addr_same_ip(&id->path.route.next_hop, &event->addr))
 			look_at_neighbour(engine, id, now);
-	}
 	engine_unlock();
 }
 

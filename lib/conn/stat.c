@@ -91,7 +91,7 @@ static void write_orphan(struct cm_conn *conn, void *arg)
 static void write_ids(struct engine *engine)
 {
 	struct cm_time now = clock_now();
-	struct list *node;
+	struct id *id;
 
 	answer.ids_max = list_length(&engine->ids) + engine->core.n_conns;
 	answer.id = calloc(answer.ids_max + 1, sizeof(*answer.id));
@@ -99,8 +99,8 @@ static void write_ids(struct engine *engine)
 		answer.is_partial = true;
 		return;
 	}
-	list_for_each (node, &engine->ids)
-		write_id(container_of(node, struct id, link), now, &answer.id[answer.n_ids++]);
+	list_for_each_entry (id, &engine->ids, link)
+		write_id(id, now, &answer.id[answer.n_ids++]);
 	cm_core_walk(&engine->core, write_orphan, NULL);
 }
 

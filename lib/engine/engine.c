@@ -403,13 +403,11 @@ bool engine_is_started(void)
 /* Each gets one last message. */
 static void destroy_all(void)
 {
-	struct list *node;
 	struct id *id;
 	struct outbox box;
 
 	engine.core.out_max = UINT_MAX; /* nobody will be there for the answers */
-	list_for_each (node, &engine.ids) {
-		id = container_of(node, struct id, link);
+	list_for_each_entry (id, &engine.ids, link) {
 		if (!id->conn)
 			continue;
 		outbox_init(&box);

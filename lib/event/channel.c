@@ -107,11 +107,11 @@ void channel_post(struct channel *channel, struct event *event)
 
 void channel_take_posted(struct list *ret)
 {
-	struct list *node, *after;
+	struct channel *channel;
 
-	list_for_each_safe (node, after, &posted) {
-		list_remove(node);
-		list_append(ret, node);
+	list_for_each_entry_safe (channel, &posted, posted) {
+		list_remove(&channel->posted);
+		list_append(ret, &channel->posted);
 	}
 }
 
@@ -161,11 +161,11 @@ static void signal_channel(struct channel *channel)
 
 void channel_signal_posted(struct list *channels)
 {
-	struct list *node, *after;
+	struct channel *channel;
 
-	list_for_each_safe (node, after, channels) {
-		list_remove(node);
-		signal_channel(container_of(node, struct channel, posted));
+	list_for_each_entry_safe (channel, channels, posted) {
+		list_remove(&channel->posted);
+		signal_channel(channel);
 	}
 }
 
@@ -185,15 +185,15 @@ static bool event_concerns(const struct event *event, enum channel_by by, const 
 void channel_withdraw(struct channel *channel, enum channel_by by, const void *whom,
 		      struct list *ret)
 {
-	struct list *node, *after;
+	struct event *event;
 	bool any = false;
 
 	lock_take(&channel->lock, LOCK_CHANNEL);
-	list_for_each_safe (node, after, &channel->events) {
-		if (!event_concerns(container_of(node, struct event, link), by, whom))
+	list_for_each_entry_safe (event, &channel->events, link) {
+		if (!event_concerns(event, by, whom))
 			continue;
-		list_remove(node);
-		list_append(ret, node);
+		list_remove(&event->link);
+		list_append(ret, &event->link);
 		any = true;
 	}
 	if (any)

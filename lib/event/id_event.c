@@ -203,11 +203,9 @@ void id_event_spoil(struct event *event, enum rdma_cm_event_type type, int err)
 /* Requests that nobody took are refused: their ids were never shown to the program. */
 void id_drop_events(struct list *events)
 {
-	struct list *node, *after;
 	struct event *event;
 
-	list_for_each_safe (node, after, events) {
-		event = container_of(node, struct event, link);
+	list_for_each_entry_safe (event, events, link) {
 		if (event->subject != event->owner)
 			event->subject->destroy(event->subject);
 		event_free(event);

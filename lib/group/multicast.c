@@ -232,13 +232,10 @@ int multicast_joined(struct event *event)
 static struct group *find_group(const struct id *id, const struct sockaddr *sa)
 {
 	struct group *group, *found = NULL;
-	struct list *node;
 
-	list_for_each (node, &id->groups) {
-		group = container_of(node, struct group, link);
+	list_for_each_entry (group, &id->groups, link)
 		if (memcmp(&group->addr, sa, name_bytes(sa)) == 0)
 			found = group;
-	}
 	return found;
 }
 
@@ -306,35 +303,32 @@ int rdma_leave_multicast(struct rdma_cm_id *id, struct sockaddr *addr)
 
 void multicast_exit_all(struct id *id)
 {
-	struct list *node;
+	struct group *group;
 
-	list_for_each (node, &id->groups)
-		group_exit(container_of(node, struct group, link));
+	list_for_each_entry (group, &id->groups, link)
+		group_exit(group);
 }
 
 void multicast_free_all(struct id *id)
 {
-	struct list *node, *after;
+	struct group *group;
 
-	list_for_each_safe (node, after, &id->groups)
-		free(container_of(node, struct group, link));
+	list_for_each_entry_safe (group, &id->groups, link)
+		free(group);
 }
 
 /* Takes the membership of one group on a device; what to leave goes into a copy. */
 static bool take_membership(const struct device *device, struct group *ret)
 {
+	struct id *id;
 	struct engine *engine = engine_lock();
-	struct list *at, *node;
 	bool found = false;
+	struct group *group;
 
-	list_for_each (at, &engine->ids) {
-		struct id *id = container_of(at, struct id, link);
-
+	list_for_each_entry (id, &engine->ids, link) {
 		if (found || id->path.gid.verbs != device->verbs)
 			continue;
-		list_for_each (node, &id->groups) {
-			struct group *group = container_of(node, struct group, link);
-
+		list_for_each_entry (group, &id->groups, link) {
 			if (found || !group->is_member)
 				continue;
 			*ret = *group;

@@ -156,14 +156,12 @@ struct held_claim {
 static size_t collect_claims(struct held_claim **ret)
 {
 	struct engine *engine = engine_lock();
-	struct list *node;
 	struct held_claim *held;
 	struct id *id;
 	size_t n = 0;
 
 	held = calloc(list_length(&engine->ids) + 1, sizeof(*held));
-	list_for_each (node, &engine->ids) {
-		id = container_of(node, struct id, link);
+	list_for_each_entry (id, &engine->ids, link) {
 		if (!held || !id->claim_id)
 			continue;
 		held[n].claim = claim_of(id);

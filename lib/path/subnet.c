@@ -58,13 +58,10 @@ struct portd_record subnet_revalidate(const struct port *port, const struct mad_
 static struct subnet_ask *find_ask(struct engine *engine, uint32_t ask_id)
 {
 	struct subnet_ask *ask;
-	struct list *node;
 
-	list_for_each (node, &engine->subnet_asks) {
-		ask = container_of(node, struct subnet_ask, link);
+	list_for_each_entry (ask, &engine->subnet_asks, link)
 		if (ask->ask_id == ask_id)
 			return ask;
-	}
 	return NULL;
 }
 
@@ -115,13 +112,13 @@ void subnet_resend(struct portd_client *client)
 {
 	struct engine *engine = engine_lock();
 	struct portd_record *records;
-	struct list *node;
 	size_t i, n = 0;
+	struct subnet_ask *ask;
 
 	records = calloc(list_length(&engine->subnet_asks) + 1, sizeof(*records));
-	list_for_each (node, &engine->subnet_asks)
+	list_for_each_entry (ask, &engine->subnet_asks, link)
 		if (records)
-			records[n++] = record_of_ask(container_of(node, struct subnet_ask, link));
+			records[n++] = record_of_ask(ask);
 	engine_unlock();
 	for (i = 0; i < n; i++)
 		portd_put_data(client, &records[i]);

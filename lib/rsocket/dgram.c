@@ -188,10 +188,10 @@ static int send_datagram(struct dgram *d, const struct rs_transfer *out)
 
 static bool has_slots(struct rsock *rs)
 {
-	struct list *node;
+	struct dgram_qp *qp;
 
-	list_for_each (node, &dgram_of(rs)->qps)
-		if (!container_of(node, struct dgram_qp, link)->n_spare)
+	list_for_each_entry (qp, &dgram_of(rs)->qps, link)
+		if (!qp->n_spare)
 			return false;
 	return true;
 }
@@ -289,10 +289,10 @@ static ssize_t dgram_recv(struct rsock *rs, struct rs_transfer *in)
 
 static void dgram_progress(struct rsock *rs)
 {
-	struct list *node;
+	struct dgram_qp *qp;
 
-	list_for_each (node, &dgram_of(rs)->qps)
-		dgram_qp_progress(dgram_of(rs), container_of(node, struct dgram_qp, link));
+	list_for_each_entry (qp, &dgram_of(rs)->qps, link)
+		dgram_qp_progress(dgram_of(rs), qp);
 }
 
 static short dgram_events(struct rsock *rs, short wanted)
@@ -308,25 +308,21 @@ static short dgram_events(struct rsock *rs, short wanted)
 
 static int dgram_arm(struct rsock *rs, short wanted)
 {
-	struct list *node;
+	struct dgram_qp *qp;
 
 	(void)wanted;
-	list_for_each (node, &dgram_of(rs)->qps) {
-		struct dgram_qp *qp = container_of(node, struct dgram_qp, link);
-
+	list_for_each_entry (qp, &dgram_of(rs)->qps, link)
 		if (!qp->armed && ibv_req_notify_cq(qp->cq, 0) == 0)
 			qp->armed = true;
-	}
 	return dgram_of(rs)->epoll_fd;
 }
 
 static void dgram_disarm(struct rsock *rs)
 {
-	struct list *node;
 	bool was_armed = false;
+	struct dgram_qp *qp;
 
-	list_for_each (node, &dgram_of(rs)->qps) {
-		struct dgram_qp *qp = container_of(node, struct dgram_qp, link);
+	list_for_each_entry (qp, &dgram_of(rs)->qps, link) {
 		struct ibv_cq *cq;
 		void *context;
 

@@ -91,22 +91,16 @@ bool dgram_is_same_peer(const union addr *a, const union addr *b)
 	return addr_same_ip(a, b) && addr_port(a) == addr_port(b);
 }
 
-static struct dgram_dest *dest_of(struct hash_node *node)
-{
-	return container_of(node, struct dgram_dest, node);
-}
-
 int dgram_dest_get(struct dgram *d, const union addr *addr, struct dgram_dest **ret)
 {
 	struct mad_gid gid = addr_to_gid(addr);
 	uint64_t hash = hash_bytes(&gid, sizeof(gid)) ^ addr_port(addr);
 	struct dgram_dest *dest;
-	struct hash_node *node;
 	int err;
 
-	hash_for_each_match (node, &d->dests, hash)
-		if (dgram_is_same_peer(&dest_of(node)->addr, addr)) {
-			*ret = dest_of(node);
+	hash_for_each_match_entry (dest, &d->dests, hash, node)
+		if (dgram_is_same_peer(&dest->addr, addr)) {
+			*ret = dest;
 			return 0;
 		}
 	if (d->dests.n_nodes >= DESTS_MAX || hash_reserve(&d->dests, d->dests.n_nodes + 1))
@@ -129,19 +123,17 @@ int dgram_dest_get(struct dgram *d, const union addr *addr, struct dgram_dest **
 
 void dgram_dest_stop_all(struct dgram *d)
 {
-	struct hash_node *node, *after;
+	struct dgram_dest *dest;
 
-	hash_for_each_safe (node, after, &d->dests)
-		stop_resolving(dest_of(node));
+	hash_for_each_entry_safe (dest, &d->dests, node)
+		stop_resolving(dest);
 }
 
 void dgram_dest_free_all(struct dgram *d)
 {
-	struct hash_node *node, *after;
+	struct dgram_dest *dest;
 
-	hash_for_each_safe (node, after, &d->dests) {
-		struct dgram_dest *dest = dest_of(node);
-
+	hash_for_each_entry_safe (dest, &d->dests, node) {
 		if (dest->ah)
 			ibv_destroy_ah(dest->ah);
 		free(dest);

@@ -200,15 +200,13 @@ static int find_source(struct dgram *d, const union addr *peer, union addr *ret)
 
 int dgram_qp_for(struct dgram *d, const union addr *peer, struct dgram_qp **ret)
 {
-	struct list *node;
 	union addr local;
 	int err = find_source(d, peer, &local);
+	struct dgram_qp *qp;
 
 	if (err)
 		return err;
-	list_for_each (node, &d->qps) {
-		struct dgram_qp *qp = container_of(node, struct dgram_qp, link);
-
+	list_for_each_entry (qp, &d->qps, link) {
 		if (addr_same_ip(&qp->local, &local)) {
 			*ret = qp;
 			return 0;

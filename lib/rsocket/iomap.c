@@ -28,11 +28,6 @@ struct iomap {
 
 /* --- ours ---------------------------------------------------------------- */
 
-static struct iomap *iomap_of(struct list *node)
-{
-	return container_of(node, struct iomap, link);
-}
-
 static void free_iomap(struct iomap *map)
 {
 	if (map->mr)
@@ -44,15 +39,15 @@ static void free_iomap(struct iomap *map)
 /* A slot that is to be cleared can be reused: *removed is what held it, or NULL. */
 static int find_free_slot(const struct stream *s, struct iomap **removed)
 {
-	struct list *node;
+	struct iomap *map;
 
 	*removed = NULL;
 	for (int slot = 0; slot < (int)s->peer.iomap_size; slot++) {
 		struct iomap *holder = NULL;
 
-		list_for_each (node, &s->iomaps)
-			if (!holder && iomap_of(node)->slot == slot)
-				holder = iomap_of(node);
+		list_for_each_entry (map, &s->iomaps, link)
+			if (!holder && map->slot == slot)
+				holder = map;
 		if (!holder)
 			return slot;
 		if (holder->is_removed)
@@ -111,15 +106,14 @@ off_t iomap_add(struct stream *s, void *buf, size_t bytes, int prot, off_t offse
 
 int iomap_remove(struct stream *s, const void *buf, size_t bytes)
 {
-	struct iomap *map = NULL;
-	struct list *node;
+	struct iomap *map = NULL, *each;
 
 	pthread_mutex_lock(&s->base.lock);
-	list_for_each (node, &s->iomaps) {
-		const struct ibv_mr *mr = iomap_of(node)->mr;
+	list_for_each_entry (each, &s->iomaps, link) {
+		const struct ibv_mr *mr = each->mr;
 
 		if (!map && mr && mr->addr == buf && mr->length == bytes)
-			map = iomap_of(node);
+			map = each;
 	}
 	if (map && (map->slot < 0 || map->is_changed)) {
 		free_iomap(map);
@@ -137,18 +131,18 @@ int iomap_remove(struct stream *s, const void *buf, size_t bytes)
 void iomap_free_all(struct stream *s)
 {
 	while (!list_is_empty(&s->iomaps))
-		free_iomap(iomap_of(s->iomaps.next));
+		free_iomap(container_of(s->iomaps.next, struct iomap, link));
 }
 
 /* --- the peer's table ---------------------------------------------------- */
 
 static struct iomap *find_changed(struct stream *s)
 {
-	struct list *node;
+	struct iomap *map;
 
-	list_for_each (node, &s->iomaps)
-		if (iomap_of(node)->is_changed)
-			return iomap_of(node);
+	list_for_each_entry (map, &s->iomaps, link)
+		if (map->is_changed)
+			return map;
 	return NULL;
 }
 
@@ -180,8 +174,8 @@ static int write_entry(struct stream *s, struct iomap *map)
 
 int iomap_update_peer(struct stream *s, int flags)
 {
-	struct iomap *map;
 	int err = 0;
+	struct iomap *map;
 
 	while (!err && find_changed(s)) {
 		err = stream_await_room(s, flags);

@@ -199,11 +199,10 @@ int listen_accept(struct rsock *rs, struct sockaddr *addr, socklen_t *bytes)
 
 void listen_end(struct stream *listener)
 {
-	struct list *node, *after;
 	struct stream *child;
 
-	list_for_each_safe (node, after, &listener->pending)
-		drop_child(container_of(node, struct stream, sibling));
+	list_for_each_entry_safe (child, &listener->pending, sibling)
+		drop_child(child);
 	/* One at a time: a raccept() that is still inside takes some, too. */
 	while ((child = take_ready(listener)))
 		drop_child(child);

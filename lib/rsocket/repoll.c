@@ -33,11 +33,6 @@ static struct repoll *repoll_of(struct rsock *rs)
 
 /* --- items --------------------------------------------------------------- */
 
-static struct item *item_of(struct hash_node *node)
-{
-	return container_of(node, struct item, node);
-}
-
 static void drop_item(struct repoll *repoll, struct item *item)
 {
 	if (item->rs) {
@@ -60,7 +55,7 @@ static struct item *find_item(struct repoll *repoll, int fd)
 	struct hash_node *node;
 
 	while ((node = hash_first(&repoll->items, (uint64_t)fd))) {
-		struct item *item = item_of(node);
+		struct item *item = container_of(node, struct item, node);
 		bool is_closed = false;
 
 		if (item->rs) {
@@ -224,8 +219,8 @@ static int add_other(struct repoll *repoll, struct item *item)
 static int add_item(struct repoll *repoll, struct rsock *rs, int fd,
 		    const struct epoll_event *event)
 {
-	struct item *item;
 	int err = 0;
+	struct item *item;
 
 	if (hash_reserve(&repoll->items, repoll->items.n_nodes + 1))
 		return -ENOMEM;
@@ -374,10 +369,10 @@ static int repoll_close(struct rsock *rs)
 static void repoll_end(struct rsock *rs)
 {
 	struct repoll *repoll = repoll_of(rs);
-	struct hash_node *node, *after;
+	struct item *item;
 
-	hash_for_each_safe (node, after, &repoll->items)
-		drop_item(repoll, item_of(node));
+	hash_for_each_entry_safe (item, &repoll->items, node)
+		drop_item(repoll, item);
 	hash_fini(&repoll->items);
 	fd_close(&repoll->wake_fd);
 	fd_close(&rs->fd);

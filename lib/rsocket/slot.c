@@ -70,11 +70,10 @@ void *slot_new(void)
 
 void slot_free(void *slot)
 {
-	struct list *node;
+	struct page *page;
 
 	pthread_mutex_lock(&lock);
-	list_for_each (node, &pages) {
-		struct page *page = container_of(node, struct page, link);
+	list_for_each_entry (page, &pages, link) {
 		size_t offset = (size_t)((uint8_t *)slot - page->at);
 
 		/* The difference to a page above the slot is huge. */

@@ -30,13 +30,10 @@ void watch_remove(struct watcher *watch)
 
 void watch_notify(struct rsock *rs)
 {
-	struct list *node;
+	struct watcher *watch;
 
-	list_for_each (node, &rs->watches) {
-		struct watcher *watch = container_of(node, struct watcher, link);
-
+	list_for_each_entry (watch, &rs->watches, link)
 		watch->changed(watch);
-	}
 }
 
 /* The caller looks at the handle anyway and needs no notification of its own. */

@@ -100,13 +100,11 @@ static uint64_t hash_question(const struct sa_agent *agent, const uint8_t mad[MA
 static struct errand *errand_like(const struct sa_agent *agent, const uint8_t mad[MAD_BYTES])
 {
 	uint8_t its[MAD_BYTES];
-	struct hash_node *node;
 	struct errand *errand;
 
 	if (agent->errands.n_nodes == 0)
 		return NULL;
-	hash_for_each_match (node, &agent->errands, hash_question(agent, mad)) {
-		errand = container_of(node, struct errand, link);
+	hash_for_each_match_entry (errand, &agent->errands, hash_question(agent, mad), link) {
 		encode_untagged(&errand->flight.msg, its);
 		if (memcmp(its, mad, sizeof(its)) == 0)
 			return errand;
@@ -240,13 +238,11 @@ struct cm_time sa_agent_deadline(const struct sa_agent *agent)
 
 void sa_agent_fini(struct sa_agent *agent)
 {
-	struct hash_node *node, *after;
 	struct errand *errand;
 
 	groups_free(agent);
 	if (agent->errands.n_nodes) {
-		hash_for_each_safe (node, after, &agent->errands) {
-			errand = container_of(node, struct errand, link);
+		hash_for_each_entry_safe (errand, &agent->errands, link) {
 			while (!list_is_empty(&errand->asks))
 				take_first(&errand->asks);
 			cm_timer_disarm(&agent->flights.timers, &errand->flight.timer);

@@ -110,13 +110,10 @@ static void land(struct sa_flights *flights, struct sa_flight *flight, int err,
 static struct sa_flight *find(const struct sa_flights *flights, uint32_t number)
 {
 	struct sa_flight *flight;
-	struct list *node;
 
-	list_for_each (node, &flights->out) {
-		flight = container_of(node, struct sa_flight, link);
+	list_for_each_entry (flight, &flights->out, link)
 		if (flight->number == number)
 			return flight;
-	}
 	return NULL;
 }
 
@@ -174,11 +171,8 @@ void sa_flights_expire(struct sa_flights *flights, struct cm_time now)
 void sa_flights_again(struct sa_flights *flights, struct cm_time now)
 {
 	struct sa_flight *flight;
-	struct list *node;
 
-	list_for_each (node, &flights->out) {
-		flight = container_of(node, struct sa_flight, link);
+	list_for_each_entry (flight, &flights->out, link)
 		if (!cm_time_reached(flight->give_up, now))
 			transmit(flights, flight, now);
-	}
 }

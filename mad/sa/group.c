@@ -87,13 +87,10 @@ static void dismiss_all(struct sa_group *group, int err)
 static struct sa_ask *first_untold(struct sa_group *group)
 {
 	struct sa_ask *ask;
-	struct list *node;
 
-	list_for_each (node, &group->members) {
-		ask = container_of(node, struct sa_ask, link);
+	list_for_each_entry (ask, &group->members, link)
 		if (!ask->is_told)
 			return ask;
-	}
 	return NULL;
 }
 
@@ -162,17 +159,14 @@ static struct sa_group *find(struct sa_agent *agent, const struct sa_member *wan
 {
 	static const struct mad_gid none;
 	struct sa_group *group;
-	struct list *node;
 
 	if (memcmp(&wanted->mgid, &none, sizeof(none)) == 0)
 		return NULL;
-	list_for_each (node, &agent->groups) {
-		group = container_of(node, struct sa_group, link);
+	list_for_each_entry (group, &agent->groups, link)
 		if (memcmp(&group->joined.member.mgid, &wanted->mgid, sizeof(none)) == 0 &&
 		    memcmp(&group->asked.member.port_gid, &wanted->port_gid, sizeof(none)) == 0 &&
 		    group->asked.member.join_state == wanted->join_state)
 			return group;
-	}
 	return NULL;
 }
 
@@ -226,10 +220,8 @@ void group_leave(struct sa_agent *agent, struct sa_ask *ask)
 void groups_renew(struct sa_agent *agent)
 {
 	struct sa_group *group;
-	struct list *node;
 
-	list_for_each (node, &agent->groups) {
-		group = container_of(node, struct sa_group, link);
+	list_for_each_entry (group, &agent->groups, link) {
 		if (group->state != SA_GROUP_MEMBER)
 			continue;
 		group->flight.msg = group->asked;
@@ -241,11 +233,9 @@ void groups_renew(struct sa_agent *agent)
 
 void groups_free(struct sa_agent *agent)
 {
-	struct list *node, *after;
 	struct sa_group *group;
 
-	list_for_each_safe (node, after, &agent->groups) {
-		group = container_of(node, struct sa_group, link);
+	list_for_each_entry_safe (group, &agent->groups, link) {
 		while (!list_is_empty(&group->members))
 			detach(first_of(group));
 		cm_timer_disarm(&agent->flights.timers, &group->flight.timer);

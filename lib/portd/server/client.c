@@ -125,14 +125,14 @@ int client_open_data(struct server *server, struct client *client, int *ret_fd)
 
 void client_forget(struct server *server, struct client *client)
 {
-	struct list *node, *after;
+	struct batch *batch;
 
 	server_close(server, &client->control);
 	server_close(server, &client->data);
 	fd_close(&client->asked_fd);
 	free(client->rest);
-	list_for_each_safe (node, after, &client->backlog)
-		free(container_of(node, struct batch, link));
+	list_for_each_entry_safe (batch, &client->backlog, link)
+		free(batch);
 	free(client->out);
 	list_remove(&client->link);
 	host_port_forget_sender(server, client);

@@ -85,18 +85,15 @@ typedef void put_fn(struct server *server, struct xmit *xmit);
 static void forget_sender(struct server *server, const struct list *entries,
 			  const struct client *sender, take_fn *take, put_fn *put)
 {
-	struct list *node, *after, its;
 	struct xmit *xmit;
+	struct list its;
 
 	list_init(&its);
-	list_for_each_safe (node, after, entries) {
-		xmit = container_of(node, struct xmit, link);
+	list_for_each_entry_safe (xmit, entries, link)
 		if (xmit->sender == sender)
 			list_append(&its, &take(server, xmit)->link);
-	}
-	list_for_each_safe (node, after, &its) {
-		list_remove(node);
-		xmit = container_of(node, struct xmit, link);
+	list_for_each_entry_safe (xmit, &its, link) {
+		list_remove(&xmit->link);
 		xmit->sender = NULL;
 		put(server, xmit);
 	}
@@ -117,14 +114,11 @@ void host_port_forget_sender(struct server *server, const struct client *sender)
 static void forget_requests_of(struct server *server, const struct host_port *host_port,
 			       const struct user *user)
 {
-	struct list *node, *after;
 	struct xmit *xmit;
 
-	list_for_each_safe (node, after, &user->requests) {
-		xmit = container_of(node, struct xmit, link);
+	list_for_each_entry_safe (xmit, &user->requests, link)
 		if (xmit->host_port == host_port)
 			free(take_request(server, xmit));
-	}
 }
 
 /* --- opening and closing ------------------------------------------------- */
@@ -293,7 +287,8 @@ void host_port_open_all(struct server *server)
 
 void host_port_close(struct server *server, struct host_port *host_port)
 {
-	struct list *node, *after;
+	struct xmit *xmit;
+	struct user *user;
 	struct client *client;
 
 	cm_core_port_gone(&server->core, &host_port->cm, NULL, NULL);
@@ -302,10 +297,10 @@ void host_port_close(struct server *server, struct host_port *host_port)
 	for_each_client (client, server)
 		server->above->port_gone(server, client, host_port->handle);
 	forget_requests_of(server, host_port, &server->nobody);
-	list_for_each (node, &server->users)
-		forget_requests_of(server, host_port, container_of(node, struct user, link));
-	list_for_each_safe (node, after, &host_port->waiting)
-		free(take_waiting(server, container_of(node, struct xmit, link)));
+	list_for_each_entry (user, &server->users, link)
+		forget_requests_of(server, host_port, user);
+	list_for_each_entry_safe (xmit, &host_port->waiting, link)
+		free(take_waiting(server, xmit));
 	subnet_close(server, host_port);
 	server->host_port[host_port->handle] = NULL;
 	gid_forget(host_port->verbs);
@@ -548,12 +543,10 @@ void host_port_flush(struct server *server, struct host_port *host_port)
 void host_port_retry(struct server *server, struct host_port *host_port)
 {
 	const struct mad_gid *unready = NULL;
-	struct list *node, *after;
 	struct xmit *xmit;
 	bool done;
 
-	list_for_each_safe (node, after, &host_port->waiting) {
-		xmit = container_of(node, struct xmit, link);
+	list_for_each_entry_safe (xmit, &host_port->waiting, link) {
 		done = cm_time_reached(xmit->deadline, server->now);
 		if (done)
 			stat_count(host_port, PORTD_COUNT_UNSENT, xmit->mad);

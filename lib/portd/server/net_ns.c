@@ -65,27 +65,24 @@ struct net_ns *net_ns_home(uint64_t seed)
 
 void net_ns_home_free(struct net_ns *home)
 {
-	struct list *node, *after;
+	struct net_ns *net_ns;
 
 	if (!home)
 		return;
-	list_for_each_safe (node, after, &home->link)
-		net_ns_free(container_of(node, struct net_ns, link));
+	list_for_each_entry_safe (net_ns, &home->link, link)
+		net_ns_free(net_ns);
 	net_ns_free(home);
 }
 
 static struct net_ns *find(struct net_ns *home, uint64_t cookie)
 {
 	struct net_ns *net_ns;
-	struct list *node;
 
 	if (!home->cookie || !cookie || cookie == home->cookie)
 		return home;
-	list_for_each (node, &home->link) {
-		net_ns = container_of(node, struct net_ns, link);
+	list_for_each_entry (net_ns, &home->link, link)
 		if (net_ns->cookie == cookie)
 			return net_ns;
-	}
 	return NULL;
 }
 
@@ -159,14 +156,11 @@ static struct net_ns *find_by_gid(struct net_ns *home, const struct gid_entry *e
 {
 	struct net_ns *net_ns;
 	struct mad_gid gid;
-	struct list *node;
 
 	memcpy(&gid, &entry->gid, sizeof(gid));
-	list_for_each (node, &home->link) {
-		net_ns = container_of(node, struct net_ns, link);
+	list_for_each_entry (net_ns, &home->link, link)
 		if (has_gid(net_ns, &gid, entry->ifindex))
 			return net_ns;
-	}
 	return NULL;
 }
 
@@ -174,15 +168,15 @@ struct net_ns *net_ns_of_gid(struct net_ns *home, const struct gid_entry *gid, s
 {
 	struct net_ns *found;
 	bool is_news = false;
-	struct list *node;
+	struct net_ns *net_ns;
 
 	if (list_is_empty(&home->link) || gid->type == IBV_GID_TYPE_IB || hop_is_here(gid))
 		return home;
 	found = find_by_gid(home, gid);
 	if (found)
 		return found;
-	list_for_each (node, &home->link)
-		is_news |= read_gids(container_of(node, struct net_ns, link), now);
+	list_for_each_entry (net_ns, &home->link, link)
+		is_news |= read_gids(net_ns, now);
 	found = is_news ? find_by_gid(home, gid) : NULL;
 	return found ? found : home;
 }
@@ -196,14 +190,14 @@ uint16_t net_ns_listener(struct net_ns *home, const struct net_ns *net_ns, uint6
 			 const uint8_t *data)
 {
 	uint16_t to = ports_listener(net_ns->ports, service_id, data);
-	struct list *node;
+	struct net_ns *other;
 
 	if (to != PORTS_NOBODY)
 		return to;
 	if (net_ns != home && listens(home, service_id, data))
 		return PORTS_NOT_FOR_THEM;
-	list_for_each (node, &home->link)
-		if (listens(container_of(node, struct net_ns, link), service_id, data))
+	list_for_each_entry (other, &home->link, link)
+		if (listens(other, service_id, data))
 			return PORTS_NOT_FOR_THEM;
 	return PORTS_NOBODY;
 }

@@ -585,12 +585,12 @@ bool ports_has(const struct ports *ports, uint16_t client, uint16_t ps, uint16_t
 void ports_client_gone(struct ports *ports, uint16_t client)
 {
 	struct tenant *tenant = ports->tenant[client];
-	struct list *node, *after;
+	struct holder *holder;
 
 	if (!tenant)
 		return;
-	list_for_each_safe (node, after, &tenant->holders)
-		holder_free(ports, container_of(node, struct holder, of_tenant));
+	list_for_each_entry_safe (holder, &tenant->holders, of_tenant)
+		holder_free(ports, holder);
 	end_leases(ports, client);
 	if (tenant->page)
 		munmap(tenant->page, LEASE_PAGE_BYTES);

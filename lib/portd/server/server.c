@@ -279,8 +279,8 @@ void server_turn(struct server *server)
 	bool keeps = server->grace_until.ns != 0 || server->asks_again;
 	int ms = sleep_ms(server);
 	struct host_port *host_port;
-	struct list *node, *after;
 	int n;
+	struct client *client;
 
 	if (server->options.unlock)
 		server->options.unlock();
@@ -311,8 +311,8 @@ void server_turn(struct server *server)
 	host_port_send_requests(server);
 	for_each_host_port (host_port, server)
 		host_port_flush(server, host_port);
-	list_for_each_safe (node, after, &server->filled)
-		client_flush(server, container_of(node, struct client, link));
+	list_for_each_entry_safe (client, &server->filled, link)
+		client_flush(server, client);
 }
 
 /* --- beginning and end --------------------------------------------------- */
@@ -416,8 +416,8 @@ int server_begin(struct server *server)
 
 void server_end(struct server *server)
 {
+	struct batch *batch;
 	struct host_port *host_port;
-	struct list *node, *after;
 	struct client *client;
 
 	for_each_client (client, server)
@@ -427,8 +427,8 @@ void server_end(struct server *server)
 	server->tracker = NULL;
 	for_each_host_port (host_port, server)
 		host_port_close(server, host_port);
-	list_for_each_safe (node, after, &server->spare)
-		free(container_of(node, struct batch, link));
+	list_for_each_entry_safe (batch, &server->spare, link)
+		free(batch);
 	user_forget_all(server);
 	net_ns_home_free(server->home);
 	cm_core_fini(&server->core);

@@ -196,14 +196,11 @@ static void put_end(struct report *report)
 static void put_all_quotas(struct report *report)
 {
 	const struct user *user;
-	struct list *node;
 
 	report->row.client = PORTD_STAT_ITSELF;
-	list_for_each (node, &report->server->users) {
-		user = container_of(node, struct user, link);
+	list_for_each_entry (user, &report->server->users, link)
 		if (sees_all(report->asker) || user->uid == report->asker->uid)
 			put_quotas(report, user);
-	}
 	put_quotas(report, NULL);
 	put_end(report);
 }

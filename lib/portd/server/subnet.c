@@ -278,11 +278,9 @@ static void handle_query(struct server *server, struct client *client,
 
 static void withdraw_query(struct server *server, struct client *client, uint32_t ask_id)
 {
-	struct list *node, *after;
 	struct client_ask *asked;
 
-	list_for_each_safe (node, after, &client->asks) {
-		asked = container_of(node, struct client_ask, link);
+	list_for_each_entry_safe (asked, &client->asks, link) {
 		if (asked->ask_id != ask_id)
 			continue;
 		sa_agent_withdraw(&asked->host_port->subnet->agent, &asked->ask, server->now);
@@ -319,11 +317,9 @@ static void forget_query(struct client_ask *asked)
 
 void subnet_forget_client(struct server *server, struct client *client, bool leaves)
 {
-	struct list *node, *after;
 	struct client_ask *asked;
 
-	list_for_each_safe (node, after, &client->asks) {
-		asked = container_of(node, struct client_ask, link);
+	list_for_each_entry_safe (asked, &client->asks, link) {
 		if (leaves)
 			sa_agent_withdraw(&asked->host_port->subnet->agent, &asked->ask,
 					  server->now);
@@ -333,16 +329,13 @@ void subnet_forget_client(struct server *server, struct client *client, bool lea
 
 static void forget_queries_of(struct server *server, const struct host_port *host_port)
 {
-	struct list *node, *after;
 	struct client_ask *asked;
 	struct client *client;
 
 	for_each_client (client, server) {
-		list_for_each_safe (node, after, &client->asks) {
-			asked = container_of(node, struct client_ask, link);
+		list_for_each_entry_safe (asked, &client->asks, link)
 			if (asked->host_port == host_port)
 				forget_query(asked);
-		}
 	}
 }
 

@@ -47,11 +47,11 @@ static void wake_tracer(struct server *server, struct client *client)
 
 static void show_tracers(struct server *server, const struct trace_entry *seen)
 {
-	struct list *node, *after;
+	struct client *client;
 
 	server->n_seen = trace_ring_put(&server->trace_ring, seen);
-	list_for_each_safe (node, after, &server->asleep)
-		wake_tracer(server, container_of(node, struct client, asleep));
+	list_for_each_entry_safe (client, &server->asleep, asleep)
+		wake_tracer(server, client);
 }
 
 static void record_entry(struct server *server, const struct trace_entry *seen)

@@ -14,22 +14,19 @@
 static struct user *find(struct server *server, uid_t uid)
 {
 	struct user *user;
-	struct list *node;
 
-	list_for_each (node, &server->users) {
-		user = container_of(node, struct user, link);
+	list_for_each_entry (user, &server->users, link)
 		if (user->uid == uid)
 			return user;
-	}
 	return NULL;
 }
 
 static bool has_number(const struct server *server, uint16_t number)
 {
-	struct list *node;
+	struct user *user;
 
-	list_for_each (node, &server->users)
-		if (container_of(node, struct user, link)->number == number)
+	list_for_each_entry (user, &server->users, link)
+		if (user->number == number)
 			return true;
 	return number == 0;
 }
@@ -72,11 +69,9 @@ static void forget_rested(struct server *server)
 {
 	const double full = (double)quota_of(&server->options.quotas, QUOTA_USER_RATE) /
 			    BURST_SHARE;
-	struct list *node, *after;
 	struct user *user;
 
-	list_for_each_safe (node, after, &server->users) {
-		user = container_of(node, struct user, link);
+	list_for_each_entry_safe (user, &server->users, link) {
 		refill(server, user);
 		if (!user->n_clients && user->tokens >= full &&
 		    !tracker_dead_of(server->tracker, user->number))
@@ -116,10 +111,10 @@ void user_leave(struct client *client)
 
 void user_forget_all(struct server *server)
 {
-	struct list *node, *after;
+	struct user *user;
 
-	list_for_each_safe (node, after, &server->users)
-		user_free(container_of(node, struct user, link));
+	list_for_each_entry_safe (user, &server->users, link)
+		user_free(user);
 }
 
 bool user_may(struct client *client, enum quota quota, uint32_t has)

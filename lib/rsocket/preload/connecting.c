@@ -27,11 +27,6 @@ static bool is_any(void)
 	return __atomic_load_n(&n_all, __ATOMIC_ACQUIRE) != 0;
 }
 
-static struct connecting *connecting_of(struct list *node)
-{
-	return container_of(node, struct connecting, link);
-}
-
 static void unlink_one(struct connecting *it)
 {
 	list_remove(&it->link);
@@ -41,15 +36,14 @@ static void unlink_one(struct connecting *it)
 void connecting_note(int fd, const struct sock *sock)
 {
 	const struct sock *epoll = map_get(sock->epfd);
-	struct connecting *it = NULL;
-	struct list *node;
+	struct connecting *it = NULL, *each;
 
 	if (!sock->target_bytes || !epoll || !epoll->is_repoll || epoll->rs != sock->repoll)
 		return;
 	pthread_mutex_lock(&lock);
-	list_for_each (node, &all)
-		if (connecting_of(node)->fd == fd && connecting_of(node)->epfd == sock->epfd)
-			it = connecting_of(node);
+	list_for_each_entry (each, &all, link)
+		if (each->fd == fd && each->epfd == sock->epfd)
+			it = each;
 	if (!it) {
 		/* Out of memory, the connection fails as it would without TCP. */
 		it = calloc(1, sizeof(*it));
@@ -69,14 +63,12 @@ void connecting_note(int fd, const struct sock *sock)
 
 static void remove_matching(int fd, int epfd)
 {
-	struct list *node, *after;
+	struct connecting *it;
 
 	if (!is_any())
 		return;
 	pthread_mutex_lock(&lock);
-	list_for_each_safe (node, after, &all) {
-		struct connecting *it = connecting_of(node);
-
+	list_for_each_entry_safe (it, &all, link) {
 		if ((fd == ANY || it->fd == fd) && (epfd == ANY || it->epfd == epfd)) {
 			unlink_one(it);
 			free(it);
@@ -98,15 +90,15 @@ void connecting_forget(int fd)
 
 struct cm_time connecting_deadline(int epfd, struct cm_time deadline)
 {
-	struct list *node;
+	const struct connecting *it;
 
 	if (!is_any())
 		return deadline;
 	pthread_mutex_lock(&lock);
-	list_for_each (node, &all) {
-		const struct sock *sock = map_get(connecting_of(node)->fd);
+	list_for_each_entry (it, &all, link) {
+		const struct sock *sock = map_get(it->fd);
 
-		if (connecting_of(node)->epfd == epfd && sock && sock->target_bytes)
+		if (it->epfd == epfd && sock && sock->target_bytes)
 			deadline = cm_time_earlier(deadline, sock->give_up);
 	}
 	pthread_mutex_unlock(&lock);
@@ -142,14 +134,13 @@ static enum outcome outcome_of(const struct sock *sock, const struct epoll_event
 
 int connecting_take_failed(int epfd, struct epoll_event *events, int *n, struct cm_time now)
 {
-	struct list *node, *after;
 	int fd = -1;
+	struct connecting *it;
 
 	if (!is_any())
 		return -1;
 	pthread_mutex_lock(&lock);
-	list_for_each_safe (node, after, &all) {
-		struct connecting *it = connecting_of(node);
+	list_for_each_entry_safe (it, &all, link) {
 		struct sock *sock = it->epfd == epfd ? map_get(it->fd) : NULL;
 		enum outcome outcome;
 		int i = 0;
@@ -180,12 +171,11 @@ int connecting_take_failed(int epfd, struct epoll_event *events, int *n, struct 
 void connecting_take(int fd, struct list *ret)
 {
 	const struct sock *sock = map_get(fd);
-	struct list *node, *after;
+	struct connecting *it;
 
 	list_init(ret);
 	pthread_mutex_lock(&lock);
-	list_for_each_safe (node, after, &all) {
-		struct connecting *it = connecting_of(node);
+	list_for_each_entry_safe (it, &all, link) {
 		const struct sock *epoll = map_get(it->epfd);
 
 		if (it->fd != fd)
@@ -200,11 +190,9 @@ void connecting_take(int fd, struct list *ret)
 
 void connecting_give(struct list *taken)
 {
-	struct list *node, *after;
+	struct connecting *it;
 
-	list_for_each_safe (node, after, taken) {
-		struct connecting *it = connecting_of(node);
-
+	list_for_each_entry_safe (it, taken, link) {
 		real()->epoll_ctl(it->epfd, EPOLL_CTL_ADD, it->fd, &it->asked);
 		free(it);
 	}
