@@ -74,9 +74,7 @@ static bool cut_cma_hdr(uint64_t service_id, uint8_t *data, size_t bytes, struct
 {
 	struct cma_hdr cma;
 
-	wire_decode(&cma_hdr_layout, data, &cma);
-	if (!cma_service_is_ip(service_id) || cma.cma_version != 0 ||
-	    (cma.ip_version != 4 && cma.ip_version != 6))
+	if (!cma_service_is_ip(service_id) || !cma_hdr_read(data, &cma))
 		return false;
 	memmove(data, data + CMA_HDR_BYTES, bytes - CMA_HDR_BYTES);
 	memset(data + bytes - CMA_HDR_BYTES, 0, CMA_HDR_BYTES);

@@ -22,6 +22,12 @@ static const struct wire_field cma_hdr_fields[] = {
 const struct wire_layout cma_hdr_layout =
 	WIRE_LAYOUT("CMA", cma_hdr, cma_hdr_fields, CMA_HDR_BYTES);
 
+bool cma_hdr_read(const uint8_t *data, struct cma_hdr *ret)
+{
+	wire_decode(&cma_hdr_layout, data, ret);
+	return ret->cma_version == 0 && (ret->ip_version == 4 || ret->ip_version == 6);
+}
+
 uint64_t cma_service_id(uint16_t port_space, uint16_t port)
 {
 	return (uint64_t)port_space << 16 | port;

@@ -23,6 +23,9 @@ struct cma_hdr {
 
 extern const struct wire_layout cma_hdr_layout;
 
+/** cma_hdr_read() - from the beginning of private data. Return: false if it is no such header. */
+bool cma_hdr_read(const uint8_t *data, struct cma_hdr *ret);
+
 /**
  * cma_service_id() - service id of a port: annex A11
  * @port_space: RDMA_PS_TCP and so on

@@ -99,23 +99,12 @@ static int put_private_data(uint8_t *to, size_t room, const void *data, size_t b
 
 /* --- the active side ----------------------------------------------------- */
 
-static void put_ip(const union addr *addr, uint8_t to[16])
-{
-	if (addr->sa.sa_family == AF_INET)
-		memcpy(to + 12, &addr->in4.sin_addr, 4);
-	else
-		memcpy(to, &addr->in6.sin6_addr, 16);
-}
-
 static void put_cma_hdr(const struct id *id, uint8_t *to)
 {
-	struct cma_hdr hdr = {
-		.ip_version = id->claim.local.sa.sa_family == AF_INET ? 4 : 6,
-		.src_port = addr_port(&id->claim.local),
-	};
+	struct cma_hdr hdr = { .src_port = addr_port(&id->claim.local) };
 
-	put_ip(&id->claim.local, hdr.src_addr);
-	put_ip(&id->claim.peer, hdr.dst_addr);
+	hdr.ip_version = addr_pack(&id->claim.local, hdr.src_addr);
+	addr_pack(&id->claim.peer, hdr.dst_addr);
 	wire_encode(&cma_hdr_layout, &hdr, to);
 }
 

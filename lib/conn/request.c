@@ -12,37 +12,15 @@
 
 /* --- peer and path ------------------------------------------------------- */
 
-static void set_addr(union addr *addr, uint8_t ip_version, const uint8_t bytes[16], uint16_t port,
-		     unsigned int ifindex)
-{
-	memset(addr, 0, sizeof(*addr));
-	if (ip_version == 4) {
-		addr->in4.sin_family = AF_INET;
-		memcpy(&addr->in4.sin_addr, bytes + 12, 4);
-	} else {
-		addr->in6.sin6_family = AF_INET6;
-		memcpy(&addr->in6.sin6_addr, bytes, 16);
-		if (addr_is_link_local(addr))
-			addr->in6.sin6_scope_id = ifindex;
-	}
-	addr_set_port(addr, port);
-}
-
-static bool has_cma_hdr(const struct request *request, struct cma_hdr *ret)
-{
-	wire_decode(&cma_hdr_layout, request->data, ret);
-	return ret->cma_version == 0 && (ret->ip_version == 4 || ret->ip_version == 6);
-}
-
 static int set_ip_addrs(struct request *request, unsigned int ifindex)
 {
 	struct cma_hdr hdr;
 
-	if (!has_cma_hdr(request, &hdr))
+	if (!cma_hdr_read(request->data, &hdr))
 		return -EINVAL;
-	set_addr(&request->src, hdr.ip_version, hdr.src_addr, hdr.src_port, ifindex);
-	set_addr(&request->dst, hdr.ip_version, hdr.dst_addr, (uint16_t)request->conn->service_id,
-		 ifindex);
+	addr_unpack(hdr.ip_version, hdr.src_addr, hdr.src_port, ifindex, &request->src);
+	addr_unpack(hdr.ip_version, hdr.dst_addr, (uint16_t)request->conn->service_id, ifindex,
+		    &request->dst);
 	if (addr_is_any(&request->src) || addr_is_multicast(&request->src) ||
 	    addr_is_any(&request->dst) || addr_is_multicast(&request->dst))
 		return -EINVAL;
@@ -73,7 +51,7 @@ int request_locate(struct request *request)
 
 	if (err)
 		return err;
-	if (path_is_native(path) && !has_cma_hdr(request, &hdr)) {
+	if (path_is_native(path) && !cma_hdr_read(request->data, &hdr)) {
 		set_ib_addrs(request);
 		return 0;
 	}

@@ -17,24 +17,7 @@ static uint32_t next_claim_id; /* atomic */
 
 /* --- what cmportd is told ------------------------------------------------ */
 
-static uint8_t put_addr(const union addr *addr, uint8_t bytes[16], uint32_t *scope)
-{
-	if (addr->sa.sa_family == AF_INET) {
-		memcpy(bytes + 12, &addr->in4.sin_addr, 4);
-		return 4;
-	}
-	if (addr_is_ib(addr)) {
-		memcpy(bytes, &addr->ib.sib_addr, 16);
-		return PORTD_FAMILY_IB;
-	}
-	if (addr->sa.sa_family != AF_INET6)
-		return 0;
-	memcpy(bytes, &addr->in6.sin6_addr, 16);
-	*scope = addr->in6.sin6_scope_id;
-	return 6;
-}
-
-static struct portd_claim claim_of(const struct id *id)
+struct portd_claim claims_show(const struct id *id)
 {
 	struct portd_claim claim = {
 		.claim_id = id->claim_id,
@@ -43,10 +26,12 @@ static struct portd_claim claim_of(const struct id *id)
 		.afonly = id->claim.afonly,
 		.local_port = addr_port(&id->claim.local),
 		.peer_port = addr_port(&id->claim.peer),
+		.local_scope = addr_scope(&id->claim.local),
+		.peer_scope = addr_scope(&id->claim.peer),
 	};
 
-	claim.local_family = put_addr(&id->claim.local, claim.local_addr, &claim.local_scope);
-	claim.peer_family = put_addr(&id->claim.peer, claim.peer_addr, &claim.peer_scope);
+	claim.local_family = addr_pack(&id->claim.local, claim.local_addr);
+	claim.peer_family = addr_pack(&id->claim.peer, claim.peer_addr);
 	return claim;
 }
 
@@ -60,7 +45,7 @@ static int claim_port(struct id *id)
 	int err;
 
 	id->claim_id = claim_id;
-	claim = claim_of(id);
+	claim = claims_show(id);
 	err = portd_bind(link_client(), &claim);
 	if (!err) {
 		addr_set_port(&id->claim.local, claim.local_port);
@@ -106,7 +91,7 @@ int claims_listen(struct id *id)
 		err = claim_port(id); /* a leased port becomes a claim */
 	if (err)
 		return err;
-	claim = claim_of(id);
+	claim = claims_show(id);
 	err = portd_listen(link_client(), &claim);
 	if (!err)
 		id->claim.reuseaddr = false;
@@ -117,13 +102,8 @@ bool claims_state(const struct id *id, struct portd_claim *ret)
 {
 	if (!id->claim_id)
 		return false;
-	*ret = claim_of(id);
+	*ret = claims_show(id);
 	return true;
-}
-
-struct portd_claim claims_show(const struct id *id)
-{
-	return claim_of(id);
 }
 
 void claims_changed(const struct portd_claim *claim)
@@ -164,7 +144,7 @@ static size_t collect_claims(struct held_claim **ret)
 	list_for_each_entry (id, &engine->ids, link) {
 		if (!held || !id->claim_id)
 			continue;
-		held[n].claim = claim_of(id);
+		held[n].claim = claims_show(id);
 		held[n++].listens = id->serving;
 	}
 	engine_unlock();

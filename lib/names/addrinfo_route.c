@@ -13,28 +13,15 @@
 #include "lib/path/ibacm.h"
 #include "mad/cma_hdr.h"
 
-#define IP_VERSION_4 4
-#define IP_VERSION_6 6
-
-#define FLOW_SHIFT   8 /* below it is the hop limit */
-
-#define PORT_MASK    UINT64_C(0xffff)
+#define FLOW_SHIFT 8 /* below it is the hop limit */
 
 /* --- the entry for InfiniBand ---------------------------------------------- */
 
-static uint64_t port_of(const struct sockaddr *sa)
+static uint16_t port_of(const struct sockaddr *sa)
 {
-	if (!sa)
-		return 0;
-	switch (sa->sa_family) {
-	case AF_INET:
-		return ntohs(((const struct sockaddr_in *)sa)->sin_port);
-	case AF_INET6:
-		return ntohs(((const struct sockaddr_in6 *)sa)->sin6_port);
-	case AF_IB:
-		return be64toh(((const struct sockaddr_ib *)sa)->sib_sid) & PORT_MASK;
-	}
-	return 0;
+	union addr addr;
+
+	return addr_copy(sa, &addr) ? 0 : addr_port(&addr);
 }
 
 /* Return: for *@ret an address of @path's partition and flow; false without memory. */
@@ -46,7 +33,7 @@ static bool add_gid(const union ibv_gid *gid, const struct ibv_path_record *path
 
 	if (!sib)
 		return false;
-	*sib = addrinfo_gid_address(gid, ip->ai_port_space, (uint16_t)port_of(port_from));
+	*sib = addrinfo_gid_address(gid, ip->ai_port_space, port_of(port_from));
 	sib->sib_pkey = path->pkey;
 	sib->sib_flowinfo = htobe32(be32toh(path->flowlabel_hoplimit) >> FLOW_SHIFT);
 	*ret = (struct sockaddr *)sib;
@@ -54,25 +41,17 @@ static bool add_gid(const union ibv_gid *gid, const struct ibv_path_record *path
 	return true;
 }
 
-static void put_ip(const struct sockaddr *sa, sa_family_t family, uint8_t ret[16])
-{
-	if (!sa || sa->sa_family != family)
-		return;
-	if (family == AF_INET)
-		memcpy(ret + 12, &((const struct sockaddr_in *)sa)->sin_addr, 4);
-	else
-		memcpy(ret, &((const struct sockaddr_in6 *)sa)->sin6_addr, 16);
-}
-
 /* What a request carries in front of its private data when the address was an IP address, and
  * nobody but us would know. The port is filled in when the request is sent. */
 static bool add_header(const struct rdma_addrinfo *ip, struct rdma_addrinfo *ret)
 {
-	sa_family_t family = ip->ai_dst_addr->sa_family;
-	struct cma_hdr hdr = { .ip_version = family == AF_INET ? IP_VERSION_4 : IP_VERSION_6 };
+	struct cma_hdr hdr = { .ip_version = 0 };
+	union addr src, dst;
 
-	put_ip(ip->ai_src_addr, family, hdr.src_addr);
-	put_ip(ip->ai_dst_addr, family, hdr.dst_addr);
+	if (!addr_copy(ip->ai_dst_addr, &dst))
+		hdr.ip_version = addr_pack(&dst, hdr.dst_addr);
+	if (!addr_copy(ip->ai_src_addr, &src) && src.sa.sa_family == dst.sa.sa_family)
+		addr_pack(&src, hdr.src_addr);
 	ret->ai_connect = calloc(1, CMA_HDR_BYTES);
 	if (!ret->ai_connect)
 		return false;

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #define PORT_MASK UINT64_C(0xffff) /* of a service id */
+#define IPV4_AT	  12		   /* of 16 bytes */
 
 socklen_t addr_bytes(const struct sockaddr *sa)
 {
@@ -153,6 +154,47 @@ struct mad_gid addr_to_gid(const union addr *addr)
 	else if (addr->sa.sa_family == AF_INET6)
 		memcpy(gid.raw, &addr->in6.sin6_addr, sizeof(gid.raw));
 	return gid;
+}
+
+uint8_t addr_pack(const union addr *addr, uint8_t ret[16])
+{
+	switch (addr->sa.sa_family) {
+	case AF_INET:
+		memcpy(ret + IPV4_AT, &addr->in4.sin_addr, sizeof(addr->in4.sin_addr));
+		return 4;
+	case AF_INET6:
+		memcpy(ret, &addr->in6.sin6_addr, sizeof(addr->in6.sin6_addr));
+		return 6;
+	case AF_IB:
+		memcpy(ret, &addr->ib.sib_addr, sizeof(addr->ib.sib_addr));
+		return AF_IB;
+	}
+	return 0;
+}
+
+int addr_unpack(uint8_t version, const uint8_t from[16], uint16_t port, unsigned int scope,
+		union addr *ret)
+{
+	switch (version) {
+	case 4:
+		addr_set_any(ret, AF_INET);
+		memcpy(&ret->in4.sin_addr, from + IPV4_AT, sizeof(ret->in4.sin_addr));
+		break;
+	case 6:
+		addr_set_any(ret, AF_INET6);
+		memcpy(&ret->in6.sin6_addr, from, sizeof(ret->in6.sin6_addr));
+		if (addr_is_link_local(ret))
+			ret->in6.sin6_scope_id = scope;
+		break;
+	case AF_IB:
+		addr_set_any(ret, AF_IB);
+		memcpy(&ret->ib.sib_addr, from, sizeof(ret->ib.sib_addr));
+		break;
+	default:
+		return -EINVAL;
+	}
+	addr_set_port(ret, port);
+	return 0;
 }
 
 unsigned int addr_scope(const union addr *addr)

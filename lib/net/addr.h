@@ -87,6 +87,24 @@ void addr_set_port(union addr *addr, uint16_t port);
 struct mad_gid addr_to_gid(const union addr *addr);
 
 /**
+ * addr_pack() - the address as 16 bytes, without its port; IPv4 in the last four of them
+ * @ret: zeros
+ *
+ * Return: its version: 4, 6, or AF_IB for a GID; 0 for another family.
+ */
+uint8_t addr_pack(const union addr *addr, uint8_t ret[16]);
+
+/**
+ * addr_unpack() - from what addr_pack() has made
+ * @port:  in host byte order
+ * @scope: of a link-local address
+ *
+ * Return: 0; -EINVAL for another version.
+ */
+int addr_unpack(uint8_t version, const uint8_t from[16], uint16_t port, unsigned int scope,
+		union addr *ret);
+
+/**
  * addr_settle_sid() - which port space an AF_IB address is in, and its service id in full
  * @addr: AF_IB; what its mask leaves open is filled in, except for the port
  * @ps:   RDMA_PS_* of the id. RDMA_PS_IB has the services of RDMA_PS_TCP and RDMA_PS_UDP, too.

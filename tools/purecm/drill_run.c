@@ -49,10 +49,7 @@ static void put_ip(struct drill_vars *vars, const char *name, const union addr *
 {
 	uint8_t ip[16] = { 0 };
 
-	if (addr->sa.sa_family == AF_INET)
-		memcpy(ip + 12, &addr->in4.sin_addr, 4);
-	else
-		memcpy(ip, &addr->in6.sin6_addr, 16);
+	addr_pack(addr, ip);
 	drill_vars_put_bytes(vars, name, ip, sizeof(ip));
 }
 

@@ -175,9 +175,7 @@ static void learn_cma(struct flow *flow, const uint8_t *private_data)
 {
 	struct cma_hdr cma;
 
-	wire_decode(&cma_hdr_layout, private_data, &cma);
-	if (!cma_service_is_ip(flow->service_id) || cma.cma_version != 0 ||
-	    (cma.ip_version != 4 && cma.ip_version != 6))
+	if (!cma_service_is_ip(flow->service_id) || !cma_hdr_read(private_data, &cma))
 		return;
 	flow->cma = cma;
 	flow->has_cma = true;

@@ -124,23 +124,12 @@ void probe_close(struct probe *probe)
 
 /* --- the request --------------------------------------------------------- */
 
-static void put_ip(const union addr *addr, uint8_t to[16])
-{
-	if (addr->sa.sa_family == AF_INET)
-		memcpy(to + 12, &addr->in4.sin_addr, 4);
-	else
-		memcpy(to, &addr->in6.sin6_addr, 16);
-}
-
 static void put_header(const struct probe *probe, uint8_t *to)
 {
-	struct cma_hdr header = {
-		.ip_version = probe->checkup->dst.sa.sa_family == AF_INET ? 4 : 6,
-		.src_port = probe->src_port,
-	};
+	struct cma_hdr header = { .src_port = probe->src_port };
 
-	put_ip(&probe->checkup->route.src, header.src_addr);
-	put_ip(&probe->checkup->dst, header.dst_addr);
+	header.ip_version = addr_pack(&probe->checkup->dst, header.dst_addr);
+	addr_pack(&probe->checkup->route.src, header.src_addr);
 	wire_encode(&cma_hdr_layout, &header, to);
 }
 

@@ -262,8 +262,7 @@ static void print_cma(const struct cm_msg *msg, FILE *out)
 		data = msg->sidr_req.private_data;
 	if (!data)
 		return;
-	wire_decode(&cma_hdr_layout, data, &cma);
-	if (cma.cma_version == 0 && (cma.ip_version == 4 || cma.ip_version == 6))
+	if (cma_hdr_read(data, &cma))
 		print_all("IP CM header, the first 36 bytes of the private data", &cma_hdr_layout,
 			  &cma, out);
 	else

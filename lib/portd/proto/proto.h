@@ -23,7 +23,6 @@
 #define PORTD_DATAGRAM_BYTES 16384 /* no datagram is larger */
 #define PORTD_HEAD_BYTES     4
 #define PORTD_DEVICE_BYTES   64
-#define PORTD_FAMILY_IB	     27 /* AF_IB: the address is a GID */
 #define PORTD_PORTS_MAX	     64 /* handles are below */
 #define PORTD_TEXT_BYTES     256
 #define PORTD_SA_BYTES	     176 /* of the largest record of subnet administration */
@@ -99,7 +98,7 @@ struct portd_claim {
 	uint16_t ps; /* RDMA_PS_* */
 	uint8_t reuseaddr;
 	uint8_t afonly;
-	uint8_t local_family; /* 4, 6, PORTD_FAMILY_IB; 0 for none */
+	uint8_t local_family; /* 4, 6, AF_IB for a GID; 0 for none */
 	uint8_t peer_family;
 	uint16_t local_port; /* 0: any; the reply says which */
 	uint16_t peer_port;
@@ -257,7 +256,7 @@ struct portd_stat_id {
 	uint8_t conn_state; /* enum cm_state */
 	uint8_t active;	    /* it asked */
 	uint8_t port;	    /* handle */
-	uint8_t family;	    /* of both addresses: 4, 6, PORTD_FAMILY_IB; 0: not bound yet */
+	uint8_t family;	    /* of both addresses: 4, 6, AF_IB; 0: not bound yet */
 	uint8_t qp_type;    /* enum ibv_qp_type */
 	uint16_t ps;	    /* RDMA_PS_* */
 	uint16_t local_port;

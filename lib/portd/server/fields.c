@@ -132,9 +132,7 @@ static bool read_header(const struct said *said, struct cma_hdr *ret, uint16_t *
 	*ret_ps = (uint16_t)(service_id >> 16);
 	if (service_id != cma_service_id(*ret_ps, (uint16_t)service_id) || *ret_ps == RDMA_PS_IB)
 		return false;
-	wire_decode(&cma_hdr_layout, is_req ? msg->req.private_data : msg->sidr_req.private_data,
-		    ret);
-	return !ret->cma_version && (ret->ip_version == 4 || ret->ip_version == 6);
+	return cma_hdr_read(is_req ? msg->req.private_data : msg->sidr_req.private_data, ret);
 }
 
 static bool has_own_port(struct said *said)
@@ -146,29 +144,21 @@ static bool has_own_port(struct said *said)
 	       ports_has(said->client->net_ns->ports, said->client->index, ps, hdr.src_port);
 }
 
-static bool is_loopback(const struct cma_hdr *hdr)
-{
-	static const uint8_t last[16] = { [15] = 1 };
-
-	return hdr->ip_version == 4 ? hdr->src_addr[12] == 127
-				    : memcmp(hdr->src_addr, last, sizeof(last)) == 0;
-}
-
 /* A GID of RoCE is an IP address; who talks to this host itself may use those for that. */
 static bool has_own_address(struct said *said)
 {
-	struct mad_gid gid = { { 0 } };
 	struct cma_hdr hdr;
+	struct mad_gid gid;
+	union addr src;
 	uint16_t ps;
 
 	if (!read_header(said, &hdr, &ps))
 		return true;
+	addr_unpack(hdr.ip_version, hdr.src_addr, 0, 0, &src);
 	if (memcmp(&said->path->dgid, &said->gid.gid, sizeof(said->gid.gid)) == 0 &&
-	    is_loopback(&hdr))
+	    addr_is_loopback(&src))
 		return true;
-	memcpy(gid.raw, hdr.src_addr, sizeof(gid.raw));
-	if (hdr.ip_version == 4)
-		gid = mad_gid_of_ipv4(hdr.src_addr + 12);
+	gid = addr_to_gid(&src);
 	return memcmp(&gid, &said->gid.gid, sizeof(gid)) == 0;
 }
 

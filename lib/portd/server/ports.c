@@ -373,37 +373,16 @@ int ports_page_resume(struct ports *ports, uint16_t client, int fd, uint32_t roo
 
 /* --- claims -------------------------------------------------------------- */
 
-static int set_addr(union addr *addr, uint8_t family, const uint8_t bytes[16], uint16_t port,
-		    uint32_t scope)
-{
-	memset(addr, 0, sizeof(*addr));
-	if (family == 4) {
-		addr->in4.sin_family = AF_INET;
-		memcpy(&addr->in4.sin_addr, bytes + 12, 4);
-	} else if (family == 6) {
-		addr->in6.sin6_family = AF_INET6;
-		memcpy(&addr->in6.sin6_addr, bytes, 16);
-		addr->in6.sin6_scope_id = scope;
-	} else if (family == PORTD_FAMILY_IB) {
-		addr->ib.sib_family = AF_IB;
-		memcpy(&addr->ib.sib_addr, bytes, 16);
-	} else {
-		return -EINVAL;
-	}
-	addr_set_port(addr, port);
-	return 0;
-}
-
 static int read_claim(struct port_claim *claim, const struct portd_claim *from)
 {
 	claim->reuseaddr = from->reuseaddr != 0;
 	claim->afonly = from->afonly != 0;
 	memset(&claim->peer, 0, sizeof(claim->peer));
-	if (from->peer_family && set_addr(&claim->peer, from->peer_family, from->peer_addr,
-					  from->peer_port, from->peer_scope))
+	if (from->peer_family && addr_unpack(from->peer_family, from->peer_addr, from->peer_port,
+					     from->peer_scope, &claim->peer))
 		return -EINVAL;
-	return set_addr(&claim->local, from->local_family, from->local_addr, from->local_port,
-			from->local_scope);
+	return addr_unpack(from->local_family, from->local_addr, from->local_port,
+			   from->local_scope, &claim->local);
 }
 
 /* What is leased and not in use gives way; a lease of the client's own turns into its claim. */
@@ -541,11 +520,7 @@ static union addr addressee(const uint8_t *data, uint16_t port)
 	struct cma_hdr hdr;
 	union addr dst;
 
-	wire_decode(&cma_hdr_layout, data, &hdr);
-	if (!hdr.cma_version && (hdr.ip_version == 4 || hdr.ip_version == 6))
-		set_addr(&dst, hdr.ip_version, hdr.dst_addr, port, 0);
-	else
-		set_addr(&dst, PORTD_FAMILY_IB, hdr.dst_addr, port, 0);
+	addr_unpack(cma_hdr_read(data, &hdr) ? hdr.ip_version : AF_IB, hdr.dst_addr, port, 0, &dst);
 	return dst;
 }
 

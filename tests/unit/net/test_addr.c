@@ -52,6 +52,43 @@ TEST_LOOP(address_is_what_its_row_says, 0, N(rows))
 	ck_assert_int_eq(addr_is_multicast(&addr), row->multicast);
 }
 
+TEST_LOOP(what_was_packed_is_unpacked, 0, N(rows))
+{
+	union addr addr = ip(rows[_i].text), again;
+	bool is_ip4 = addr.sa.sa_family == AF_INET;
+	uint8_t bytes[16] = { 0 };
+
+	addr_set_port(&addr, 7471);
+	if (rows[_i].link_local)
+		addr.in6.sin6_scope_id = 3;
+	ck_assert_uint_eq(addr_pack(&addr, bytes), is_ip4 ? 4 : 6);
+	ck_assert_int_eq(addr_unpack(is_ip4 ? 4 : 6, bytes, 7471, 3, &again), 0);
+	ck_assert_mem_eq(&again, &addr, sizeof(addr));
+}
+
+TEST(gid_is_packed_and_unpacked)
+{
+	union addr addr = { .ib = {.sib_family = AF_IB, .sib_sid = htobe64(7471)} }, again;
+	uint8_t bytes[16] = { 0 };
+
+	memset(&addr.ib.sib_addr, 0xfe, 16);
+	ck_assert_uint_eq(addr_pack(&addr, bytes), AF_IB);
+	ck_assert_int_eq(addr_unpack(AF_IB, bytes, 7471, 3, &again), 0);
+	ck_assert_mem_eq(&again, &addr, sizeof(addr));
+}
+
+TEST(what_is_no_address_is_neither_packed_nor_unpacked)
+{
+	static const uint8_t versions[] = { 0, 1, 5, 7, 255 };
+	union addr addr = { .sa.sa_family = AF_UNSPEC };
+	uint8_t bytes[16] = { 0 };
+	size_t i;
+
+	ck_assert_uint_eq(addr_pack(&addr, bytes), 0);
+	for (i = 0; i < sizeof(versions); i++)
+		ck_assert_int_eq(addr_unpack(versions[i], bytes, 1, 1, &addr), -EINVAL);
+}
+
 TEST_LOOP(addresses_differ_from_all_others, 0, N(rows))
 {
 	for (int i = 0; i < N(rows); i++) {
