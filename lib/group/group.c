@@ -8,7 +8,6 @@
 #include "lib/group/group.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include "lib/net/membership.h"
 #include "lib/net/mgid.h"
@@ -31,16 +30,13 @@ int group_enter(struct group *group, const struct gid_entry *gid)
 	bool v2 = gid->type == IBV_GID_TYPE_ROCE_V2;
 	union addr addr = addr_load(&group->addr);
 	int err = check_roce(&addr, v2);
-	struct mad_gid mgid;
+	struct path path = { .gid = *gid };
 
 	if (err)
 		return err;
-	mgid = mgid_roce(&addr, v2);
-	group->ah.is_global = 1;
-	group->ah.port_num = gid->port_num;
-	memcpy(&group->ah.grh.dgid, &mgid, sizeof(mgid));
-	group->ah.grh.sgid_index = (uint8_t)gid->gid_index;
-	group->ah.grh.hop_limit = v2 ? HOP_LIMIT_V2 : HOP_LIMIT_V1;
+	path.dgid = mgid_roce(&addr, v2);
+	path.route.hop_limit = v2 ? HOP_LIMIT_V2 : HOP_LIMIT_V1;
+	path_to_ah(&path, &group->ah);
 	group->qkey = RDMA_UDP_QKEY;
 	group->ifindex = gid->ifindex;
 	/* As with stock, an address that is no group's can be joined, to no effect. */

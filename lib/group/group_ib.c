@@ -50,19 +50,18 @@ static uint32_t qkey_of_group(const struct id *id, const struct sa_member *broad
 
 static void fill_group_ah(struct group *group, const struct sa_member *member)
 {
-	struct ibv_ah_attr *ah = &group->ah;
+	struct path path = {
+		.gid = group->id->path.gid,
+		.dgid = member->mgid,
+		.dlid = member->mlid,
+		.sl = member->sl,
+		.rate = member->rate,
+		.flow_label = member->flow_label,
+		.hop_limit = member->hop_limit,
+		.traffic_class = member->traffic_class,
+	};
 
-	memset(ah, 0, sizeof(*ah));
-	ah->is_global = 1;
-	ah->port_num = group->id->path.gid.port_num;
-	ah->dlid = member->mlid;
-	ah->sl = member->sl;
-	ah->static_rate = member->rate;
-	memcpy(&ah->grh.dgid, &member->mgid, sizeof(ah->grh.dgid));
-	ah->grh.sgid_index = (uint8_t)group->id->path.gid.gid_index;
-	ah->grh.flow_label = member->flow_label;
-	ah->grh.hop_limit = member->hop_limit;
-	ah->grh.traffic_class = member->traffic_class;
+	path_to_ah(&path, &group->ah);
 	group->qkey = member->qkey;
 }
 

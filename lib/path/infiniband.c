@@ -14,7 +14,8 @@
 #include "lib/path/subnet.h"
 
 #define PERMISSIVE_LID	    0xffff
-#define TRAFFIC_CLASS_SHIFT 20 /* in a flow info */
+#define TRAFFIC_CLASS_SHIFT 20	 /* in a flow info */
+#define MULTICAST_PREFIX    0xff /* of a GID */
 
 /* --- the peer's end ------------------------------------------------------- */
 
@@ -167,11 +168,11 @@ static int infiniband_check_pkey(const struct path *path)
 /*
  * IBTA vol. 1, 8.3: packets need a hop for the router that they leave the subnet by. As the kernel:
  * with one hop packets stay in the subnet, but between virtual functions of a device only the GID
- * tells them apart.
+ * tells them apart. Those to a group have a header always.
  */
 static bool needs_grh(const struct path *path)
 {
-	return path->hop_limit > 0;
+	return path->hop_limit > 0 || path->dgid.raw[0] == MULTICAST_PREFIX;
 }
 
 static void infiniband_to_mad(const struct path *path, struct mad_path *ret)

@@ -397,6 +397,24 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	return 0;
 }
 
+int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+	(void)qp;
+	if (fails())
+		return FAKE_ERROR;
+	fake.attached = *gid;
+	fake.attached_lid = lid;
+	fake.n_attached++;
+	return 0;
+}
+
+int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+	(void)qp, (void)gid, (void)lid;
+	fake.n_attached--;
+	return 0;
+}
+
 struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
 	struct ah *ah = fake.has_no_ah ? NULL : make(sizeof(*ah), &fake.n_ahs);

@@ -59,7 +59,10 @@ struct fake_verbs {
 	int n_pds;
 	int n_mrs;
 	int n_ahs;
+	int n_attached; /* to multicast groups */
 
+	union ibv_gid attached; /* the last group */
+	uint16_t attached_lid;
 	struct ibv_qp_init_attr_ex qp_asked;
 	struct ibv_srq_init_attr_ex srq_asked;
 	int n_moves;

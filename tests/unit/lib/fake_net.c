@@ -3,6 +3,9 @@
 #include "tests/unit/lib/fake_net.h"
 
 #include <errno.h>
+#include <string.h>
+
+#include "lib/net/membership.h"
 
 struct fake_net fake_net;
 static bool is_here;
@@ -31,6 +34,8 @@ enum net_neigh __real_net_neigh_state(const struct net_route *route);
 enum net_neigh __wrap_net_neigh_state(const struct net_route *route);
 int __real_net_neigh_ask(const struct net_route *route);
 int __wrap_net_neigh_ask(const struct net_route *route);
+int __wrap_membership_join(unsigned int ifindex, const union addr *group);
+void __wrap_membership_leave(unsigned int ifindex, const union addr *group);
 
 int __wrap_net_route_lookup(const union addr *dst, const union addr *src, unsigned int ifindex,
 			    struct net_route *ret)
@@ -62,7 +67,9 @@ static int get_iface(unsigned int ifindex, struct net_iface *ret)
 	*ret = (struct net_iface){ .ifindex = ifindex,
 				   .name = "fake",
 				   .mtu = fake_net.mtu ? fake_net.mtu : 1500,
-				   .up = true };
+				   .up = true,
+				   .hw_bytes = fake_net.hw_bytes };
+	memcpy(ret->hw_broadcast, fake_net.hw_broadcast, sizeof(ret->hw_broadcast));
 	return 0;
 }
 
@@ -101,4 +108,20 @@ int __wrap_net_neigh_ask(const struct net_route *route)
 		return __real_net_neigh_ask(route);
 	fake_net.n_neigh_asked++;
 	return 0;
+}
+
+int __wrap_membership_join(unsigned int ifindex, const union addr *group)
+{
+	if (ifindex != FAKE_IFINDEX)
+		return -ENODEV;
+	fake_net.group = *group;
+	fake_net.n_joined += !fake_net.join_err;
+	return fake_net.join_err;
+}
+
+void __wrap_membership_leave(unsigned int ifindex, const union addr *group)
+{
+	(void)ifindex;
+	fake_net.group = *group;
+	fake_net.n_joined--;
 }

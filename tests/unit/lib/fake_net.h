@@ -21,6 +21,11 @@ struct fake_net {
 	uint8_t levels[4];	    /* of service, by bits 3 and 4 of a type of service */
 	enum net_neigh neigh;
 	unsigned int n_neigh_asked;
+	uint8_t hw_broadcast[32]; /* of interfaces, if .hw_bytes is not 0 */
+	uint8_t hw_bytes;
+	int join_err;	  /* of membership_join() */
+	int n_joined;	  /* groups that this process is a member of */
+	union addr group; /* the last one that was joined or left */
 };
 
 extern struct fake_net fake_net;

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Multicast groups of ids (lib/group/) on RoCE and InfiniBand: what a program is told of them, when
+ * its queue pair is attached, and what is left when it leaves, or its device goes.
+ */
+#include "lib/group/multicast.h"
+
+#include <arpa/inet.h>
+#include <rdma/rdma_cma.h>
+
+#include "tests/unit/lib/fake_net.h"
+#include "tests/unit/lib/rig.h"
+#include "tests/unit/test.h"
+
+#define MLID   0xc012
+#define QKEY   0x0b1b
+#define PKEY   0x8005
+#define HW_ALL "\x00\xff\xff\xff\xff\x12\x40\x1b\x80\x05\0\0\0\0\0\0\xff\xff\xff\xff"
+
+static struct ibv_qp qp;
+static struct id *id;
+static char context; /* of the program */
+
+static void set_up(void)
+{
+	rig_begin();
+	id = rig_on_device(RDMA_PS_UDP, ID_ADDR_BOUND);
+	id->pub.qp_type = IBV_QPT_UD;
+	id->pub.qp = &qp;
+}
+
+FIXTURE(set_up, NULL);
+
+static union addr group_addr(const char *text)
+{
+	union addr addr;
+
+	addr_set_any(&addr, AF_INET);
+	inet_pton(AF_INET, text, &addr.in4.sin_addr);
+	return addr;
+}
+
+static int join(const char *text)
+{
+	union addr addr = group_addr(text);
+
+	return rdma_join_multicast(&id->pub, &addr.sa, &context);
+}
+
+static int join_to_send(const char *text)
+{
+	union addr addr = group_addr(text);
+	struct rdma_cm_join_mc_attr_ex attr = {
+		.comp_mask = RDMA_CM_JOIN_MC_ATTR_ADDRESS | RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS,
+		.join_flags = RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER,
+		.addr = &addr.sa,
+	};
+
+	return rdma_join_multicast_ex(&id->pub, &attr, &context);
+}
+
+static int leave(const char *text)
+{
+	union addr addr = group_addr(text);
+
+	return rdma_leave_multicast(&id->pub, &addr.sa);
+}
+
+/* --- RoCE ------------------------------------------------------------------ */
+
+TEST(member_is_told_where_the_group_is)
+{
+	struct mad_gid mgid = fake_gid_of("::ffff:239.1.2.3");
+	struct rdma_cm_event *event;
+
+	ck_assert_int_eq(join("239.1.2.3"), 0);
+	ck_assert_int_eq(fake_net.n_joined, 1);
+	event = rig_next();
+	ck_assert_str_eq(rdma_event_str(event->event), "RDMA_CM_EVENT_MULTICAST_JOIN");
+	ck_assert_ptr_eq(event->param.ud.private_data, &context);
+	ck_assert_uint_eq(event->param.ud.qp_num, 0xffffff);
+	ck_assert_uint_eq(event->param.ud.qkey, RDMA_UDP_QKEY);
+	ck_assert_mem_eq(&event->param.ud.ah_attr.grh.dgid, &mgid, sizeof(mgid));
+	ck_assert_uint_eq(event->param.ud.ah_attr.is_global, 1);
+	ck_assert_uint_eq(event->param.ud.ah_attr.grh.hop_limit, 64);
+	ck_assert_uint_eq(event->param.ud.ah_attr.grh.sgid_index, id->path.gid.gid_index);
+	ck_assert_uint_eq(event->param.ud.ah_attr.port_num, 1);
+	rdma_ack_cm_event(event);
+}
+
+TEST(queue_pair_is_attached_when_the_event_is_taken)
+{
+	struct mad_gid mgid = fake_gid_of("::ffff:239.1.2.3");
+
+	ck_assert_int_eq(join("239.1.2.3"), 0);
+	ck_assert_int_eq(fake.n_attached, 0);
+	rig_expect(RDMA_CM_EVENT_MULTICAST_JOIN, 0);
+	ck_assert_int_eq(fake.n_attached, 1);
+	ck_assert_mem_eq(&fake.attached, &mgid, sizeof(mgid));
+}
+
+TEST(queue_pair_that_cannot_be_attached_is_an_error_of_the_event)
+{
+	ck_assert_int_eq(join("239.1.2.3"), 0);
+	fake.fail_at = fake.n_calls + 1;
+	rig_expect(RDMA_CM_EVENT_MULTICAST_ERROR, -1); /* as stock */
+	ck_assert_int_eq(fake.n_attached, 0);
+}
+
+TEST(who_only_sends_is_neither_attached_nor_a_member)
+{
+	ck_assert_int_eq(join_to_send("239.1.2.3"), 0);
+	rig_expect(RDMA_CM_EVENT_MULTICAST_JOIN, 0);
+	ck_assert_int_eq(fake.n_attached, 0);
+	ck_assert_int_eq(fake_net.n_joined, 0);
+}
+
+TEST(leaving_undoes_it_all)
+{
+	ck_assert_int_eq(join("239.1.2.3"), 0);
+	rig_expect(RDMA_CM_EVENT_MULTICAST_JOIN, 0);
+	ck_assert_int_eq(leave("239.1.2.3"), 0);
+	ck_assert_int_eq(fake.n_attached, 0);
+	ck_assert_int_eq(fake_net.n_joined, 0);
+	rig_expect_errno(leave("239.1.2.3"), EADDRNOTAVAIL);
+}
+
+TEST(event_of_a_group_that_was_left_does_not_come)
+{
+	ck_assert_int_eq(join("239.1.2.3"), 0);
+	ck_assert_int_eq(leave("239.1.2.3"), 0);
+	rig_expect_nothing();
+	ck_assert_int_eq(fake_net.n_joined, 0);
+}
+
+TEST(of_two_memberships_in_a_group_the_last_goes_first)
+{
+	ck_assert_int_eq(join_to_send("239.1.2.3"), 0);
+	ck_assert_int_eq(join("239.1.2.3"), 0);
+	ck_assert_int_eq(leave("239.1.2.3"), 0);
+	ck_assert_int_eq(fake_net.n_joined, 0);
+	ck_assert_int_eq(leave("239.1.2.3"), 0);
+}
+
+TEST(host_that_refuses_is_an_error_of_the_call)
+{
+	fake_net.join_err = -ENOBUFS;
+	rig_expect_errno(join("239.1.2.3"), ENOBUFS);
+	rig_expect_nothing();
+	ck_assert(list_is_empty(&id->groups));
+}
+
+TEST(no_group_is_joined_without_an_address)
+{
+	rig_expect_errno(join("0.0.0.0"), EINVAL);
+	id->state = ID_CONNECT;
+	rig_expect_errno(join("239.1.2.3"), EINVAL);
+	ck_assert_int_eq(fake_net.n_joined, 0);
+}
+
+TEST(only_datagrams_have_groups)
+{
+	id->pub.qp_type = IBV_QPT_RC;
+	rig_expect_errno(join("239.1.2.3"), EINVAL);
+}
+
+TEST(memberships_end_with_their_device_and_groups_do_not)
+{
+	ck_assert_int_eq(join("239.1.2.3"), 0);
+	ck_assert_int_eq(join("239.1.2.4"), 0);
+	rig_expect(RDMA_CM_EVENT_MULTICAST_JOIN, 0);
+	rig_expect(RDMA_CM_EVENT_MULTICAST_JOIN, 0);
+	multicast_device_gone(rig.device);
+	ck_assert_int_eq(fake_net.n_joined, 0);
+	id->device_gone = true;
+	rig_expect_errno(leave("239.1.2.3"), ENXIO);
+}
+
+TEST(memberships_end_with_their_id)
+{
+	ck_assert_int_eq(join("239.1.2.3"), 0);
+	rig_expect(RDMA_CM_EVENT_MULTICAST_JOIN, 0);
+	id->pub.qp = NULL;
+	ck_assert_int_eq(rdma_destroy_id(&id->pub), 0);
+	ck_assert_int_eq(fake_net.n_joined, 0);
+}
+
+/* --- InfiniBand ------------------------------------------------------------ */
+
+static void move_to_infiniband(void)
+{
+	id->path.gid.type = IBV_GID_TYPE_IB;
+	id->path.gid.ifindex = FAKE_IFINDEX;
+	fake_net.hw_bytes = NET_IPOIB_HW_BYTES;
+	memcpy(fake_net.hw_broadcast, HW_ALL, NET_IPOIB_HW_BYTES);
+}
+
+/* What the administrator was asked last. */
+static struct sa_member question(uint8_t method)
+{
+	const struct portd_record *record = fake_cmportd_last(PORTD_SA_ASK);
+	struct sa_member member;
+
+	ck_assert_uint_eq(record->sa_ask.method, method);
+	ck_assert_uint_eq(record->sa_ask.attr, SA_ATTR_MCMEMBER_RECORD);
+	wire_decode(sa_msg_layout(SA_ATTR_MCMEMBER_RECORD), record->sa_ask.record, &member);
+	return member;
+}
+
+/* The administrator answers what it was asked last. */
+static void answer(int err, const struct sa_member *member)
+{
+	struct portd_sa_told told = { .ask_id = fake_cmportd_last(PORTD_SA_ASK)->sa_ask.ask_id,
+				      .error = (uint16_t)-err };
+
+	wire_encode(sa_msg_layout(SA_ATTR_MCMEMBER_RECORD), member, told.record);
+	subnet_told(&told);
+}
+
+static const struct sa_member broadcast = { .qkey = QKEY, .pkey = PKEY, .sl = 2, .rate = 3 };
+
+static void join_on_infiniband(uint8_t hop_limit)
+{
+	struct sa_member member;
+
+	move_to_infiniband();
+	ck_assert_int_eq(join("239.1.2.3"), 0);
+	answer(0, &broadcast);
+	member = question(SA_METHOD_SET);
+	member.mlid = MLID;
+	member.hop_limit = hop_limit;
+	answer(0, &member);
+}
+
+TEST(broadcast_group_is_asked_for_first)
+{
+	struct sa_member asked;
+
+	move_to_infiniband();
+	ck_assert_int_eq(join("239.1.2.3"), 0);
+	asked = question(SA_METHOD_GET);
+	ck_assert_mem_eq(&asked.mgid, HW_ALL + 4, sizeof(asked.mgid));
+	answer(0, &broadcast);
+	asked = question(SA_METHOD_SET);
+	ck_assert_uint_eq(asked.pkey, PKEY);
+	ck_assert_uint_eq(asked.sl, broadcast.sl);
+	ck_assert_uint_eq(asked.qkey, RDMA_UDP_QKEY);
+	ck_assert_uint_eq(asked.mgid.raw[0], 0xff);
+	rig_expect_nothing();
+}
+
+/* A packet to a group has a global route header even where it makes no hop. */
+TEST_LOOP(member_on_infiniband_is_told_what_the_administrator_says, 0, 2)
+{
+	struct rdma_cm_event *event;
+	const struct ibv_ah_attr *ah;
+
+	join_on_infiniband((uint8_t)_i);
+	event = rig_next();
+	ck_assert_str_eq(rdma_event_str(event->event), "RDMA_CM_EVENT_MULTICAST_JOIN");
+	ah = &event->param.ud.ah_attr;
+	ck_assert_uint_eq(ah->dlid, MLID);
+	ck_assert_uint_eq(ah->sl, broadcast.sl);
+	ck_assert_uint_eq(ah->static_rate, broadcast.rate);
+	ck_assert_uint_eq(ah->is_global, 1);
+	ck_assert_uint_eq(ah->grh.hop_limit, _i);
+	ck_assert_uint_eq(ah->grh.dgid.raw[0], 0xff);
+	rdma_ack_cm_event(event);
+	ck_assert_uint_eq(fake.attached_lid, MLID);
+}
+
+TEST(administrator_that_refuses_is_an_event)
+{
+	move_to_infiniband();
+	ck_assert_int_eq(join("239.1.2.3"), 0);
+	answer(0, &broadcast);
+	answer(-EACCES, &broadcast);
+	rig_expect(RDMA_CM_EVENT_MULTICAST_ERROR, -EACCES);
+}
+
+TEST(without_a_broadcast_group_there_is_no_ip_group)
+{
+	move_to_infiniband();
+	ck_assert_int_eq(join("239.1.2.3"), 0);
+	answer(-EINVAL, &broadcast);
+	rig_expect(RDMA_CM_EVENT_MULTICAST_ERROR, -EADDRNOTAVAIL);
+}
+
+TEST(without_an_ip_interface_there_is_no_ip_group)
+{
+	move_to_infiniband();
+	fake_net.hw_bytes = 0;
+	rig_expect_errno(join("239.1.2.3"), EADDRNOTAVAIL);
+	ck_assert(list_is_empty(&id->groups));
+}
+
+TEST(leaving_on_infiniband_tells_the_administrator)
+{
+	join_on_infiniband(0);
+	rig_expect(RDMA_CM_EVENT_MULTICAST_JOIN, 0);
+	ck_assert_int_eq(leave("239.1.2.3"), 0);
+	ck_assert_uint_eq(fake_cmportd_count(PORTD_SA_DROP), 1);
+	ck_assert_int_eq(fake.n_attached, 0);
+}
+
+TEST(answer_for_a_group_that_was_left_is_nobodys)
+{
+	move_to_infiniband();
+	ck_assert_int_eq(join("239.1.2.3"), 0);
+	ck_assert_int_eq(leave("239.1.2.3"), 0);
+	ck_assert_uint_eq(fake_cmportd_count(PORTD_SA_DROP), 1);
+	answer(0, &broadcast);
+	rig_expect_nothing();
+}
