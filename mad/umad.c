@@ -84,53 +84,30 @@ static int umad_send_mad(struct mad_port *port, const struct mad_path *path,
 			 const uint8_t mad[MAD_BYTES])
 {
 	struct owned_port *owned = from_port(port);
-	uint8_t buffer[sizeof(struct ib_user_mad) + MAD_BYTES]
-		__attribute__((aligned(__alignof__(struct ib_user_mad))));
-	struct ib_user_mad *head = (struct ib_user_mad *)buffer;
 	uint32_t tid = htonl(atomic_fetch_add_explicit(&owned->tid, 1, memory_order_relaxed));
+	uint8_t numbered[MAD_BYTES];
 	struct sender *sender;
-	ssize_t n;
 	int err;
 
-	/* Timeout 0: the kernel would wait for a response, and no CM message counts as one. */
-	memset(head, 0, sizeof(*head));
-	umad_path_to_addr(path, &head->addr);
-	memcpy(buffer + sizeof(*head), mad, MAD_BYTES);
+	memcpy(numbered, mad, MAD_BYTES);
 	/* The kernel refuses a transaction id that is in flight on the same descriptor. */
-	memcpy(buffer + sizeof(*head) + MAD_TID_LOW_AT, &tid, sizeof(tid));
-
+	memcpy(numbered + MAD_TID_LOW_AT, &tid, sizeof(tid));
 	sender = take_sender(owned);
-	head->agent_id = sender->agent;
-	do
-		n = write(sender->fd, buffer, sizeof(buffer));
-	while (n < 0 && errno == EINTR);
-	err = errno;
+	/* Timeout 0: the kernel would wait for a response, and no CM message counts as one. */
+	err = umad_write(sender->fd, sender->agent, path, UMAD_QP1, numbered, 0);
 	pthread_mutex_unlock(&sender->lock);
-	return n < 0 ? umad_error(err) : 0;
+	return err;
 }
 
 static int umad_receive_mad(struct mad_port *port, struct mad_path *path, uint8_t mad[MAD_BYTES])
 {
-	uint8_t buffer[sizeof(struct ib_user_mad) + UMAD_BYTES_MAX]
-		__attribute__((aligned(__alignof__(struct ib_user_mad))));
-	const struct ib_user_mad *head = (const struct ib_user_mad *)buffer;
-	size_t bytes;
-	ssize_t n;
+	struct ib_user_mad head;
+	int err = umad_read(port->fd, &head, mad);
 
-	do
-		n = read(port->fd, buffer, sizeof(buffer));
-	while (n < 0 && errno == EINTR);
-	if (n < 0)
-		return umad_error(errno);
-	if ((size_t)n < sizeof(*head))
-		return -ENODEV;
-	bytes = n - sizeof(*head);
-	if (bytes > MAD_BYTES)
-		bytes = MAD_BYTES;
-	addr_to_path(&head->addr, path);
-	port->source_qpn = ntohl(head->addr.qpn);
-	memcpy(mad, buffer + sizeof(*head), bytes);
-	memset(mad + bytes, 0, MAD_BYTES - bytes);
+	if (err)
+		return err;
+	addr_to_path(&head.addr, path);
+	port->source_qpn = ntohl(head.addr.qpn);
 	return 0;
 }
 

@@ -8,15 +8,22 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "mad/umad_owner.h"
 
-#define QP1	 1
-#define QP1_QKEY 0x80010000
+#define QP1_QKEY      0x80010000
+#define MESSAGE_BYTES 2048 /* of an Omni-Path MAD: a smaller buffer would block the queue */
 
 _Static_assert(sizeof(struct ib_user_mad) == 64, "umad's header, with the P_Key index");
+
+struct message {
+	struct ib_user_mad head;
+	uint8_t mad[MESSAGE_BYTES];
+};
 
 int umad_open_node(const char *device, uint8_t port_num, const char *node)
 {
@@ -41,15 +48,16 @@ int umad_open_node(const char *device, uint8_t port_num, const char *node)
 	return fd;
 }
 
-int umad_error(int err)
+/* A removed device says EIO. */
+static int error_of(int err)
 {
 	return err == EIO ? -ENODEV : -err;
 }
 
-void umad_path_to_addr(const struct mad_path *path, struct ib_mad_addr *addr)
+static void path_to_addr(const struct mad_path *path, uint32_t qpn, struct ib_mad_addr *addr)
 {
 	memset(addr, 0, sizeof(*addr));
-	addr->qpn = htonl(QP1);
+	addr->qpn = htonl(qpn);
 	addr->qkey = htonl(QP1_QKEY);
 	addr->lid = htons(path->dlid);
 	addr->sl = path->sl;
@@ -63,4 +71,41 @@ void umad_path_to_addr(const struct mad_path *path, struct ib_mad_addr *addr)
 	addr->traffic_class = path->traffic_class;
 	addr->flow_label = htonl(path->flow_label);
 	memcpy(addr->gid, path->dgid.raw, sizeof(addr->gid));
+}
+
+int umad_write(int fd, uint32_t agent, const struct mad_path *path, uint32_t qpn,
+	       const uint8_t mad[MAD_BYTES], unsigned int wait_ms)
+{
+	struct message message; /* large, so not cleared */
+	ssize_t n;
+
+	message.head = (struct ib_user_mad){ .agent_id = agent, .timeout_ms = wait_ms };
+	path_to_addr(path, qpn, &message.head.addr);
+	memcpy(message.mad, mad, MAD_BYTES);
+	do
+		n = write(fd, &message, offsetof(struct message, mad) + MAD_BYTES);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? error_of(errno) : 0;
+}
+
+int umad_read(int fd, struct ib_user_mad *ret_head, uint8_t ret_mad[MAD_BYTES])
+{
+	struct message message;
+	size_t bytes;
+	ssize_t n;
+
+	do
+		n = read(fd, &message, sizeof(message));
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return error_of(errno);
+	if ((size_t)n < sizeof(message.head))
+		return -ENODEV;
+	bytes = (size_t)n - sizeof(message.head);
+	if (bytes > MAD_BYTES)
+		bytes = MAD_BYTES;
+	*ret_head = message.head;
+	memcpy(ret_mad, message.mad, bytes);
+	memset(ret_mad + bytes, 0, MAD_BYTES - bytes);
+	return 0;
 }

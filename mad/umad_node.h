@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The device node of a port: how it is opened, and what the kernel wants to be told of where a MAD
- * goes.
+ * The device node of a port: how it is opened, and how MADs are written to it and read from it.
  */
 #ifndef MAD_UMAD_NODE_H
 #define MAD_UMAD_NODE_H
@@ -11,8 +10,6 @@
 #include <infiniband/umad.h>
 
 #include "mad/port.h"
-
-#define UMAD_BYTES_MAX 2048 /* of an Omni-Path MAD: a smaller buffer would block the queue */
 
 /**
  * umad_open_node() - open a port, without waiting on reads and closed on exec
@@ -24,10 +21,24 @@
  */
 int umad_open_node(const char *device, uint8_t port_num, const char *node);
 
-/** umad_error() - what to return for an errno of read() or write(): a removed device says EIO. */
-int umad_error(int err);
+#define UMAD_QP1 1
 
-/** umad_path_to_addr() - where a MAD goes, as the kernel wants it. */
-void umad_path_to_addr(const struct mad_path *path, struct ib_mad_addr *addr);
+/**
+ * umad_write() - send a MAD
+ * @qpn:     of the peer, UMAD_QP1 or one with the Q_Key of that
+ * @wait_ms: how long the kernel lets a response through; 0: it is no request to the kernel
+ *
+ * Return: 0; -ENODEV when the device is gone; other -errno of write().
+ */
+int umad_write(int fd, uint32_t agent, const struct mad_path *path, uint32_t qpn,
+	       const uint8_t mad[MAD_BYTES], unsigned int wait_ms);
+
+/**
+ * umad_read() - take a MAD that has arrived, the first bytes of one that is longer
+ * @ret_head: what the kernel says of it
+ *
+ * Return: 0; -EAGAIN when there is none; -ENODEV when the device is gone; other -errno of read().
+ */
+int umad_read(int fd, struct ib_user_mad *ret_head, uint8_t ret_mad[MAD_BYTES]);
 
 #endif

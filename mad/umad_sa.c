@@ -8,10 +8,6 @@
  */
 #include "mad/umad_sa.h"
 
-#include <errno.h>
-#include <string.h>
-#include <unistd.h>
-
 #include <infiniband/umad.h>
 
 #include "base/fd.h"
@@ -49,38 +45,17 @@ void umad_sa_close(struct umad_sa *sa)
 int umad_sa_send(struct umad_sa *sa, const struct mad_path *path, const uint8_t mad[MAD_BYTES],
 		 unsigned int wait_ms)
 {
-	uint8_t buffer[sizeof(struct ib_user_mad) + MAD_BYTES]
-		__attribute__((aligned(__alignof__(struct ib_user_mad))));
-	struct ib_user_mad *head = (struct ib_user_mad *)buffer;
-	ssize_t n;
-
-	memset(head, 0, sizeof(*head));
-	head->agent_id = sa->agent;
-	head->timeout_ms = wait_ms;
-	umad_path_to_addr(path, &head->addr);
-	memcpy(buffer + sizeof(*head), mad, MAD_BYTES);
-	do
-		n = write(sa->fd, buffer, sizeof(buffer));
-	while (n < 0 && errno == EINTR);
-	return n < 0 ? umad_error(errno) : 0;
+	return umad_write(sa->fd, sa->agent, path, UMAD_QP1, mad, wait_ms);
 }
 
 int umad_sa_receive(struct umad_sa *sa, uint8_t mad[MAD_BYTES])
 {
-	uint8_t buffer[sizeof(struct ib_user_mad) + UMAD_BYTES_MAX]
-		__attribute__((aligned(__alignof__(struct ib_user_mad))));
-	const struct ib_user_mad *head = (const struct ib_user_mad *)buffer;
-	ssize_t n;
+	struct ib_user_mad head;
+	int err;
 
 	/* What was sent comes back with a status if it was not answered. */
 	do
-		n = read(sa->fd, buffer, sizeof(buffer));
-	while ((n < 0 && errno == EINTR) ||
-	       (n >= 0 && (n < (ssize_t)sizeof(*head) || head->status != 0)));
-	if (n < 0)
-		return umad_error(errno);
-	n -= sizeof(*head);
-	memset(mad, 0, MAD_BYTES);
-	memcpy(mad, buffer + sizeof(*head), n < MAD_BYTES ? n : MAD_BYTES);
-	return 0;
+		err = umad_read(sa->fd, &head, mad);
+	while (!err && head.status != 0);
+	return err;
 }

@@ -46,9 +46,6 @@ void net_ip_put(struct nl_msg *msg, int type, const struct net_ip *ip);
 /** net_ip_bytes() - 4 or 16. */
 unsigned int net_ip_bytes(const struct net_ip *ip);
 
-/** net_ip_equal() - same family, bytes and scope. */
-bool net_ip_equal(const struct net_ip *a, const struct net_ip *b);
-
 /**
  * net_enter() - take the lock, with sockets open and all announcements worked in
  *

@@ -84,11 +84,6 @@ struct nl_msg *net_message(int type, int flags, void *header, size_t bytes)
 	return msg;
 }
 
-bool net_ip_equal(const struct net_ip *a, const struct net_ip *b)
-{
-	return !memcmp(a, b, sizeof(*a));
-}
-
 /* What is left of an answer would be in the way of the next. */
 static int give_up(int err)
 {

@@ -211,19 +211,13 @@ struct asking {
 static int send_by_umad(struct ways *ways, uint32_t qpn, uint32_t number,
 			const uint8_t mad[MAD_BYTES])
 {
-	uint8_t buffer[sizeof(struct ib_user_mad) + MAD_BYTES]
-		__attribute__((aligned(__alignof__(struct ib_user_mad))));
-	struct ib_user_mad *head = (struct ib_user_mad *)buffer;
 	const uint32_t tid = htonl(number);
+	uint8_t numbered[MAD_BYTES];
 
-	memset(head, 0, sizeof(*head));
-	umad_path_to_addr(&ways->path, &head->addr);
-	head->addr.qpn = htonl(qpn);
-	head->agent_id = ways->agent;
-	memcpy(buffer + sizeof(*head), mad, MAD_BYTES);
+	memcpy(numbered, mad, MAD_BYTES);
 	/* The kernel refuses a transaction id that is in flight on the same descriptor. */
-	memcpy(buffer + sizeof(*head) + MAD_TID_LOW_AT, &tid, sizeof(tid));
-	return write(ways->fd, buffer, sizeof(buffer)) < 0 ? umad_error(errno) : 0;
+	memcpy(numbered + MAD_TID_LOW_AT, &tid, sizeof(tid));
+	return umad_write(ways->fd, ways->agent, &ways->path, qpn, numbered, 0);
 }
 
 static int send_one(struct ways *ways, struct asking *asking)
