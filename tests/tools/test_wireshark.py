@@ -362,6 +362,12 @@ class Connections(unittest.TestCase):
                        "-e", "ibcm.what")
         self.assertIn("says that nobody listens at TCP port 7001 (REJ 8,", shown)
 
+    def test_the_list_has_the_addresses_of_the_packets(self):
+        """Wireshark's own dissector puts the LID of a REQ there, which RoCE does not have."""
+        shown = tshark(capture("nobody"), "-T", "fields", "-e", "_ws.col.Source",
+                       "-e", "_ws.col.Destination")
+        self.assertEqual(shown.split()[:4], ["10.77.0.1", "10.77.0.2", "10.77.0.2", "10.77.0.1"])
+
     def test_a_connection_is_followed_by_its_comm_ids(self):
         shown = tshark(capture("connect"), "-Y", "ibcm.connection == 2", "-T", "fields",
                        "-e", "ibcm.message")

@@ -423,9 +423,13 @@ local function stand_before(table_name, pattern, network, find)
   local before = Proto(name, ("InfiniBand CM in %s %d"):format(table_name, pattern))
   function before.dissector(tvb, pinfo, tree)
     local at, src, dst = find(tvb, pinfo)
+    local packet_src, packet_dst = pinfo.src, pinfo.dst
     -- It throws where a packet ends too early, after it has shown that.
     pcall(own.call, own, tvb, pinfo, tree)
     if at then
+      if network == "RoCE v2" then -- it has put the LIDs of a REQ there
+        pinfo.src, pinfo.dst = packet_src, packet_dst
+      end
       dissect_mad(tvb, at, { src = src, dst = dst, network = network }, pinfo, tree)
     end
     return tvb:len()
