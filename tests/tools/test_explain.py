@@ -36,6 +36,7 @@ class Unanswered(unittest.TestCase):
         self.assertEqual(said["outcome"], "unanswered")
         self.assertIn("2 REQs in 6.1 s", said["what"])
         self.assertIn("No packet from 10.0.0.2 was seen", said["cause"])
+        self.assertIn("no GID of this version of RoCE", said["cause"])
         self.assertIn("UDP port 4791", said["remedy"])
 
     def test_on_infiniband_no_firewall_is_suspected(self):

@@ -13,7 +13,8 @@
 
 #define SILENT_HOST                                                                                \
 	.cause = "No packet from {host} was seen: it is down, packets to it or from it are lost, " \
-		 "or no connection manager runs there.",                                           \
+		 "its port has no GID of this version of RoCE, or no connection manager runs "     \
+		 "there.",                                                                         \
 	.remedy = "Try `ping {host}`; on both hosts allow UDP port 4791 in both directions "       \
 		  "(`nft list ruleset`); on {host} run `purecm doctor`. A host without the "       \
 		  "kernel's rdma_cm answers only if cmportd runs."
