@@ -46,6 +46,16 @@ PERFTEST = tuple((f"{program} {options}".strip(), f"{program} -d fab0 -x 1 {opti
                      ("ib_read_bw", "-n 20 -s 8388608 -m 1024", "b|  8388608    20")))
 
 
+# By verbs alone, as rdma_cm has groups of IPv4 only: IGMP and MLD tell of the member.
+GROUPS = tuple((f"a group of {version}", command, f"{command} {A}",
+                ("a|  64      100", "b|  64      100"))
+               for version, command in (
+                   ("IPv4", "ib_send_lat -c UD -n 100 -s 64 -d fab0 -x 1 -g "
+                    "-M 0:0:0:0:0:0:0:0:0:0:255:255:239:1:1:1"),
+                   ("IPv6", "ib_send_lat -c UD -n 100 -s 64 -d fab0 -x 2 -g "
+                    "-M 255:21:0:0:0:0:0:0:0:0:0:0:0:0:0:9")))
+
+
 class RoceTests(programs.Tests):
     def command(self, *arguments):
         return super().command("--wire", "roce", *arguments)  # what comes last counts
@@ -118,7 +128,7 @@ def main():
     if reason:
         print(f"{reason}\n0 passed, 0 failed, 1 skipped")
         return programs.SKIPPED
-    for name, server, client, wanted in (*programs.PROGRAMS, *MORE, *PERFTEST):
+    for name, server, client, wanted in (*programs.PROGRAMS, *MORE, *PERFTEST, *GROUPS):
         if arguments.only in name:
             tests.test(name, programs.program, tests, name, server, client, wanted)
     tests.test("both ends on one host", both_ends_on_one_host, tests)
