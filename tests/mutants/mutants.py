@@ -61,7 +61,8 @@ def main():
             sys.exit(f"without any mutant: {bench.first_to_fail(bench.folder)} fails")
         with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
             fates = list(pool.map(lambda mutant: fate(bench, mutant, args), mutants))
-    return verdict(mutants, fates, reasons, args, time.monotonic() - started)
+    known = {mutant.name for mutant in generate.all_mutants(ROOT)}
+    return verdict(mutants, fates, known, reasons, time.monotonic() - started)
 
 
 def parse():
@@ -89,10 +90,10 @@ def chosen(mutants, args):
     return mutants
 
 
-def read_reasons():
-    """Return {name: why it cannot be seen} from equivalent.txt: a reason, then its mutants."""
+def read_reasons(path=EQUIVALENT):
+    """Return {name: why it cannot be seen} from a list: a reason, then its mutants."""
     reasons, reason = {}, ""
-    for line in EQUIVALENT.read_text(encoding="utf-8").splitlines():
+    for line in path.read_text(encoding="utf-8").splitlines():
         if line.startswith("\t"):
             reasons[line.strip()] = reason
         elif line and not line.startswith("#"):
@@ -218,11 +219,10 @@ def fate(bench, mutant, args):
     return killer, killer != ""
 
 
-def verdict(mutants, fates, reasons, args, seconds):
-    """Print what became of them. Return: the exit status."""
+def verdict(mutants, fates, known, reasons, seconds):
+    """Print what became of them, of all that are known. Return: the exit status."""
     tried = [(mutant, killer) for mutant, (killer, was) in zip(mutants, fates) if was]
     alive = [mutant.name for mutant, killer in tried if not killer]
-    known = {mutant.name for mutant in generate.all_mutants(ROOT)}
     wrong = [f"survives: {name}" for name in alive if name not in reasons]
     wrong += [f"listed as equivalent, but there is none such: {name}" for name in reasons
               if name not in known]
