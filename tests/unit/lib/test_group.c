@@ -239,7 +239,7 @@ TEST(broadcast_group_is_asked_for_first)
 	move_to_infiniband();
 	ck_assert_int_eq(join("239.1.2.3"), 0);
 	asked = question(SA_METHOD_GET);
-	ck_assert_mem_eq(&asked.mgid, HW_ALL + 4, sizeof(asked.mgid));
+	ck_assert_mem_eq(&asked.mgid, &HW_ALL[4], sizeof(asked.mgid));
 	answer(0, &broadcast);
 	asked = question(SA_METHOD_SET);
 	ck_assert_uint_eq(asked.pkey, PKEY);
