@@ -12,6 +12,10 @@ import subprocess
 import sys
 import unittest
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from counted import summary  # noqa: E402
+
 ROOT = Path(__file__).resolve().parents[2]
 BY_HAND = sorted((ROOT / "docs/man").glob("*.[1-9]"))
 HEADERS = ("rdma/rdma_cma.h", "rdma/rdma_verbs.h", "rdma/rsocket.h", "purecm/purecm.h")
@@ -172,11 +176,7 @@ def main():
     parser.add_argument("--pages", type=Path, required=True, help="folder of the pages made")
     parser.add_argument("--cc", default="cc", help="C compiler")
     parser.parse_args(namespace=HERE)
-    done = unittest.main(argv=sys.argv[:1], exit=False, verbosity=0).result
-    bad = len(done.failures) + len(done.errors)
-    print(f"{done.testsRun - bad - len(done.skipped)} passed, {bad} failed, "
-          f"{len(done.skipped)} skipped")
-    return 1 if bad or not done.testsRun else 0
+    return summary(unittest.main(argv=sys.argv[:1], exit=False, verbosity=0).result)
 
 
 if __name__ == "__main__":

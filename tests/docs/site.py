@@ -22,9 +22,10 @@ import unittest
 from urllib.parse import unquote, urldefrag, urlsplit
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests/tools"))
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests/tools")]
 
 import browser  # noqa: E402
+from counted import summary  # noqa: E402
 
 SKIPPED = 77
 LOOKED_AT = ("index.html", "docs/architecture.html", "docs/testing.html", "man/purecm.1.html",
@@ -152,9 +153,7 @@ def main():
                        stdout=subprocess.DEVNULL)
         HERE.update(site=Path(folder), build=args.build, pictures=args.pictures)
         result = unittest.main(argv=sys.argv[:1], exit=False).result
-    failed = len(result.failures) + len(result.errors)
-    print(f"{max(result.testsRun - failed, 0)} passed, {failed} failed, 0 skipped")
-    return 1 if failed else 0
+    return summary(result)
 
 
 if __name__ == "__main__":

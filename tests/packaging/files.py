@@ -13,6 +13,10 @@ import subprocess
 import sys
 import unittest
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from counted import summary  # noqa: E402
+
 ROOT = Path(__file__).resolve().parents[2]
 DEBIAN = ROOT / "tools/packaging/debian"
 SPEC = ROOT / "tools/packaging/purecm.spec"
@@ -147,13 +151,7 @@ def main():
     parser.add_argument("build", type=Path)
     HERE["build"] = parser.parse_args().build.resolve()
     result = unittest.main(argv=sys.argv[:1], exit=False).result
-    failed = len(result.failures) + len(result.errors)
-    for test, why in result.skipped:
-        print(f"skipped: {test.id()}: {why}")
-    skipped = len(result.skipped)
-    print(f"{max(result.testsRun - failed - skipped, 0)} passed, {failed} failed, "
-          f"{skipped} skipped")
-    return 1 if failed else 0
+    return summary(result)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,10 @@ import tempfile
 import time
 import unittest
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from counted import summary  # noqa: E402
+
 NOBODY = 65534
 SERVED_S = 100
 ENOENT = 2
@@ -301,12 +305,7 @@ def main():
     parser.add_argument("--library", type=Path, required=True)
     HERE.update({name: path.resolve() for name, path in vars(parser.parse_args()).items()})
     result = unittest.main(argv=sys.argv[:1], exit=False).result
-    failed = len(result.failures) + len(result.errors)
-    for test, why in result.skipped:
-        print(f"skipped: {test.id()}: {why}")
-    skipped = len(result.skipped)
-    print(f"{result.testsRun - failed - skipped} passed, {failed} failed, {skipped} skipped")
-    return 1 if failed else 0
+    return summary(result)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,10 @@ import sys
 import tempfile
 import unittest
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from counted import summary  # noqa: E402
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 ALERTS = ROOT / "tools/monitoring/purecm-alerts.yml"
@@ -85,9 +89,7 @@ def main():
         return SKIPPED
     result = unittest.TextTestRunner(stream=sys.stdout, verbosity=2).run(
         unittest.defaultTestLoader.loadTestsFromModule(sys.modules["__main__"]))
-    failed = len(result.failures + result.errors)
-    print(f"{result.testsRun - failed} passed, {failed} failed, 0 skipped")
-    return 1 if failed else 0
+    return summary(result)
 
 
 if __name__ == "__main__":

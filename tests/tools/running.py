@@ -11,6 +11,10 @@ import tempfile
 import threading
 import unittest
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from counted import summary  # noqa: E402
+
 HERE = {}  # what main() was told
 
 
@@ -63,11 +67,6 @@ def cmportd_that(answers):
             door.close()
 
 
-def broken(result):
-    """Return how many tests failed; one that fails in several of its parts counts once."""
-    return len({case.id().split(" ")[0] for case, _ in result.failures + result.errors})
-
-
 def run_named(words):
     """Run the tests of the program, or those with one of the words in their names, and print the
     counts. Return: 1 if a test failed."""
@@ -75,9 +74,7 @@ def run_named(words):
     loader.testNamePatterns = [f"*{word}*" for word in words] if words else None
     result = unittest.TextTestRunner(stream=sys.stdout, verbosity=2).run(
         loader.loadTestsFromModule(sys.modules["__main__"]))
-    failed, skipped = broken(result), len(result.skipped)
-    print(f"{result.testsRun - failed - skipped} passed, {failed} failed, {skipped} skipped")
-    return 1 if failed else 0
+    return summary(result)
 
 
 def main(doc, **more):

@@ -13,8 +13,9 @@ import sys
 import unittest
 
 TOOLS = Path(__file__).resolve().parents[2] / "tools"
-sys.path.insert(0, str(TOOLS))
+sys.path[:0] = [str(TOOLS), str(TOOLS.parent / "tests")]
 
+from counted import summary  # noqa: E402
 import exchange  # noqa: E402
 import run_suites  # noqa: E402
 
@@ -96,10 +97,7 @@ class Charting(unittest.TestCase):
 
 
 def main():
-    result = unittest.main(exit=False).result
-    failed = len(result.failures) + len(result.errors)
-    print(f"{result.testsRun - failed} passed, {failed} failed, 0 skipped")
-    return 1 if failed else 0
+    return summary(unittest.main(exit=False).result)
 
 
 if __name__ == "__main__":
