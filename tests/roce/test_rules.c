@@ -258,12 +258,12 @@ TEST(atomic_write_that_comes_again_is_answered_and_not_stored)
 	memset(memory, 1, 16);
 	inject(world, 1, packet); /* of zeros */
 	ck_assert_uint_eq(world->n_sent, 1);
-	ck_assert_int_eq(world->last_op, FAB_OP_READ_RESPONSE);
+	ck_assert_int_eq(world->last.op, FAB_OP_READ_RESPONSE);
 	ck_assert(memory[0] == 0 && memory[7] == 0 && memory[8] == 1);
 	memory[0] = 2;
 	inject(world, 1, packet);
 	ck_assert_uint_eq(world->n_sent, 2);
-	ck_assert_int_eq(world->last_op, FAB_OP_READ_RESPONSE);
+	ck_assert_int_eq(world->last.op, FAB_OP_READ_RESPONSE);
 	ck_assert_int_eq(memory[0], 2);
 	world_close(world);
 }
@@ -293,7 +293,7 @@ TEST(more_reads_than_agreed_are_refused)
 	ck_assert_int_eq(state_of(world, 1), IBV_QPS_ERR);
 	/* What was agreed on was answered, and then came the NAK. */
 	ck_assert_uint_eq(world->n_sent, READ_BYTES / 256 + 1);
-	ck_assert_int_eq(world->last_op, FAB_OP_NAK);
+	ck_assert_int_eq(world->last.op, FAB_OP_NAK);
 	world_close(world);
 }
 
@@ -322,7 +322,7 @@ TEST(ack_does_not_overtake_the_responses_before_it)
 				    .psn = READ_BYTES / 256 });
 	world_run(world);
 	ck_assert_uint_eq(world->n_sent, READ_BYTES / 256 + 1);
-	ck_assert_int_eq(world->last_op, FAB_OP_ACK);
+	ck_assert_int_eq(world->last.op, FAB_OP_ACK);
 	world_close(world);
 }
 
@@ -337,7 +337,7 @@ TEST_LOOP(write_of_another_length_than_it_says_is_refused, 0, 2)
 				    .dma_bytes = _i ? 128 : 256,
 				    .bytes = _i ? 256 : 128 });
 	ck_assert_int_eq(state_of(world, 1), IBV_QPS_ERR);
-	ck_assert_int_eq(world->last_op, FAB_OP_NAK);
+	ck_assert_int_eq(world->last.op, FAB_OP_NAK);
 	world_close(world);
 }
 
@@ -360,7 +360,7 @@ TEST_LOOP(packet_of_another_length_than_the_path_mtu_is_refused, 0,
 	       (struct fab_packet){
 		       .op = FAB_OP_SEND, .flags = lengths[_i].flags, .bytes = lengths[_i].bytes });
 	ck_assert_int_eq(state_of(world, 1), IBV_QPS_ERR);
-	ck_assert_int_eq(world->last_op, FAB_OP_NAK);
+	ck_assert_int_eq(world->last.op, FAB_OP_NAK);
 	world_close(world);
 }
 
@@ -374,7 +374,7 @@ TEST(send_that_invalidates_what_is_not_there_is_refused)
 	       (struct fab_packet){ .op = FAB_OP_SEND,
 				    .flags = FAB_FIRST | FAB_LAST | FAB_INVALIDATE });
 	ck_assert_int_eq(state_of(world, 1), IBV_QPS_ERR);
-	ck_assert_int_eq(world->last_op, FAB_OP_NAK);
+	ck_assert_int_eq(world->last.op, FAB_OP_NAK);
 	world_close(world);
 }
 
@@ -392,6 +392,45 @@ TEST(nak_of_what_was_acknowledged_since_is_old)
 	ck_assert_uint_eq(world->n_sent, n_sent);
 	world_run(world);
 	check_done(world, 2);
+	world_close(world);
+}
+
+/* 9.7.7.1: the read is asked for in two parts. */
+TEST(ack_says_how_many_messages_are_complete)
+{
+	static const enum ibv_wr_opcode opcodes[] = { IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ,
+						      IBV_WR_RDMA_WRITE };
+	static const uint32_t complete[] = { 1, 3, 4 };
+	struct world *world = open_losing(UINT32_MAX, UINT32_MAX, 0);
+	unsigned int i;
+
+	for (i = 0; i < 3; i++) {
+		post(world, opcodes[i], 0);
+		world_run(world);
+		ck_assert_uint_eq(world->last.msn, complete[i]);
+	}
+	check_done(world, 3);
+	world_close(world);
+}
+
+/* 9.7.5.2.8: by the timer of the queue pair that has no receive, 0.01 ms here. */
+TEST(not_ready_says_for_how_long)
+{
+	struct world *world = open_losing(UINT32_MAX, UINT32_MAX, 0);
+	uint64_t refused_ns;
+
+	post(world, IBV_WR_SEND, 0);
+	while (world->last.op != FAB_OP_NAK)
+		world_run_for(world, 100);
+	ck_assert_uint_eq(world->last.syndrome, FAB_NAK_RNR);
+	ck_assert_uint_eq(world->last.rnr_timer, 1);
+	ck_assert_uint_eq(world->last.msn, 0);
+	refused_ns = world->now_ns;
+	world_receive(world, 1, 1, 0, 4096);
+	world_run(world);
+	check_done(world, 1);
+	ck_assert_uint_gt(world->now_ns, refused_ns + 10000);
+	ck_assert_uint_lt(world->now_ns, refused_ns + 100000);
 	world_close(world);
 }
 
@@ -420,6 +459,23 @@ TEST(marked_requests_draw_a_cnp_now_and_then_which_halves_the_window)
 	ck_assert_uint_eq(world->n_cnps, 1);
 	ck_assert_uint_ge(window_of(world), before / 2);
 	ck_assert_uint_lt(window_of(world), before);
+	world_close(world);
+}
+
+TEST(next_cnp_comes_after_an_interval)
+{
+	struct world *world = open_congested();
+	unsigned int i;
+
+	for (i = 0; i < 3; i++) {
+		post(world, IBV_WR_RDMA_WRITE, 0);
+		world_run(world); /* 20 us */
+	}
+	ck_assert_uint_eq(world->n_cnps, 1);
+	world_run_for(world, 50000);
+	post(world, IBV_WR_RDMA_WRITE, 0);
+	world_run(world);
+	ck_assert_uint_eq(world->n_cnps, 2);
 	world_close(world);
 }
 
@@ -462,7 +518,7 @@ static enum fate fate_at_router(unsigned int number, void *arg)
 	const struct world *world = arg;
 
 	(void)number;
-	return world->last_op == FAB_OP_WRITE && world->last_due_ns[1] > world->now_ns + router_ns
+	return world->last.op == FAB_OP_WRITE && world->last_due_ns[1] > world->now_ns + router_ns
 		       ? FATE_LOST
 		       : FATE_ARRIVES;
 }

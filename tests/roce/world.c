@@ -103,7 +103,7 @@ static void send_packet(struct fab_context *context, const char *path,
 	(void)path;
 	assert(bytes > 0);
 	icrc_seal(&flow, data, bytes);
-	the_world->last_op = packet->op;
+	the_world->last = *packet;
 	the_world->n_cnps += packet->op == FAB_OP_CNP;
 	send_bytes(the_world, !number_of(context), data, bytes);
 }

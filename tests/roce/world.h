@@ -47,7 +47,7 @@ struct world {
 	unsigned int n_sent;
 	unsigned int n_cnps;	 /* of them */
 	bool is_congested;	 /* a router marks all packets */
-	uint8_t last_op;	 /* of what was sent, enum fab_op */
+	struct fab_packet last;	 /* that was sent */
 	uint64_t last_due_ns[2]; /* of what flies to each end: others come later */
 	/** fate_of() - of the packet with this number, from 0 */
 	enum fate (*fate_of)(unsigned int number, void *arg);
