@@ -14,7 +14,7 @@ SKIPPED = 77
 ROOT = Path(__file__).resolve().parents[2]
 OWN_MOUNTS = "PURECM_TEST_OWN_MOUNTS"
 
-# Arguments: the folder of the root, a folder to mount on, a script.
+# Arguments: the folder of the root, a folder to mount on, a script, a folder that is /shared.
 ENTER = """
 mount -t tmpfs tmpfs "$2"
 mkdir "$2/upper" "$2/work" "$2/root"
@@ -23,6 +23,8 @@ cd "$2/root"
 mount -t proc proc proc
 mount --rbind /dev dev
 mount --rbind /sys sys
+mkdir shared
+mount --bind "$4" shared
 mkdir .old
 pivot_root . .old
 umount -l .old
@@ -70,11 +72,13 @@ def make(release, folder, *options, include=()):
                    check=True, timeout=1800)
 
 
-def enter(root, script, timeout=1800):
-    """Run a script of bash in a copy of a root. Return: what it printed."""
-    with tempfile.TemporaryDirectory(prefix="copy-") as place:
+def enter(root, script, timeout=1800, shared=None):
+    """Run a script of bash in a copy of a root, where a folder is /shared. Return: what it
+    printed."""
+    with tempfile.TemporaryDirectory(prefix="copy-") as place, \
+            tempfile.TemporaryDirectory(prefix="shared-") as nothing:
         done = subprocess.run(["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh",
-                               "-euc", ENTER, "sh", root, place, script],
+                               "-euc", ENTER, "sh", root, place, script, shared or nothing],
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, check=False, timeout=timeout)
     if done.returncode:
@@ -82,8 +86,15 @@ def enter(root, script, timeout=1800):
     return done.stdout
 
 
+def copy_commit(commit, folder):
+    """Copy what git has of a commit."""
+    folder.mkdir(parents=True)
+    tar = subprocess.run(["git", "-C", ROOT, "archive", commit], stdout=subprocess.PIPE, check=True)
+    subprocess.run(["tar", "-C", folder, "--extract"], input=tar.stdout, check=True)
+
+
 def copy_tree(folder):
-    """Copy what git has of this checkout."""
+    """Copy what git has of this checkout, with what is not committed yet."""
     listing = subprocess.run(["git", "-C", ROOT, "ls-files", "-z", "--cached", "--others",
                               "--exclude-standard"], check=True, capture_output=True).stdout
     tar = subprocess.run(["tar", "-C", ROOT, "--null", "--files-from=-", "--create"], input=listing,
