@@ -85,8 +85,8 @@ IPV4 = tuple(perftest(program, "-R", wanted)
 )
 # tc-netem(8), of both ends
 FAULTS = ("loss 1%", "duplicate 5%", "corrupt 1%")
-# Between two stock hosts with rxe this takes 200 s.
-LONG_FAULTS, FAULT_LIMIT_S = ("loss 10%",), 400
+# Between two stock hosts with rxe the first takes 200 s.
+LONG_FAULTS, FAULT_LIMIT_S = ("loss 10%", "delay 2ms reorder 99%"), 400
 
 
 class Process:
