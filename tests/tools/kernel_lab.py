@@ -323,6 +323,7 @@ class Kernel(unittest.TestCase):
         with told_by(self.b, "trace"):
             pass
         self.assertEqual(self.b.run(f"ls {INSTANCES}").stdout, "")
+        self.assertEqual(self.b.run("cat /sys/kernel/tracing/options/record-cmd").stdout, "1\n")
 
     def test_when_the_kernel_is_locked_down_it_is_named(self):
         """The last test, by its name: there is no way back."""

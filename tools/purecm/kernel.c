@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -291,12 +292,7 @@ static bool is_set(const char *path)
 	return value == '1';
 }
 
-/*
- * Where the kernel notes the names of tasks, it does so at each switch between two, and connecting
- * takes 1.5% longer. An instance has the options that the whole has when it is made; afterwards it
- * has no such option.
- */
-static int make_without_names(const char *tracefs, const char *instance)
+static int mkdir_without_names(const char *tracefs, const char *instance)
 {
 	char option[64];
 	bool had_names;
@@ -304,10 +300,29 @@ static int make_without_names(const char *tracefs, const char *instance)
 
 	snprintf(option, sizeof(option), "%s/options/record-cmd", tracefs);
 	had_names = is_set(option) && write_path(option, "0") == 0;
-	err = mkdir(instance, 0700) ? -errno : 0;
+	err = mkdir(instance, 0700) ? errno : 0;
 	if (had_names)
 		write_path(option, "1");
 	return err;
+}
+
+/*
+ * Where the kernel notes the names of tasks, it does so at each switch between two, and connecting
+ * takes 1.5% longer. An instance has the options that the whole has when it is made; afterwards it
+ * has no such option. A process of its own puts the option back, also if we are killed meanwhile.
+ */
+static int make_without_names(const char *tracefs, const char *instance)
+{
+	const pid_t child = fork();
+	int status;
+
+	if (child == 0) {
+		setsid();
+		_exit(mkdir_without_names(tracefs, instance));
+	}
+	if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status))
+		return -EIO;
+	return -WEXITSTATUS(status);
 }
 
 /* Instances of ours whose process was killed. */
