@@ -140,6 +140,7 @@ class Kernel(unittest.TestCase):
             with self.a.netem("loss 100%"):
                 client = self.repeat_to_nobody(live)
             self.assertTrue(client.wait(60).ok)
+            live.running.wait_for_output("DREP", timeout=20)
         self.assertEqual(told.objects[0]["messages"]["REQ"], 2, told.text)
         self.assertIn("The REQ was sent 2 times", told.objects[0]["time"])
 
