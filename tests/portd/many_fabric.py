@@ -83,11 +83,6 @@ def await_held(*clients):
             raise AssertionError(f"a client says {line!r}")
 
 
-def await_rtus():
-    """What a client has sent last is on its way: cmportd has to have passed it on."""
-    time.sleep(0.5)
-
-
 def kill(*clients):
     for client in clients:
         client.kill()
@@ -104,15 +99,20 @@ def play_storm(hosts):
     kill(*clients)
 
 
-def await_disconnected(count):
-    """Wait until the server has ended so many: a queue pair is its peer's until then."""
+def await_server(counts):
+    """Wait until the server says that it has so many."""
     other = Path(os.environ["PURECM_FABRIC"]).parent / "b"
     for _ in range(TRIES):
         os.kill(int((other / "server").read_text()), signal.SIGUSR1)
         time.sleep(TRY_S)
-        if f" {count} disconnected" in (other / "served").read_text():
+        if f" {counts}" in (other / "served").read_text():
             return
-    raise AssertionError(f"the server has not ended {count} connections")
+    raise AssertionError(f"the server never had {counts}")
+
+
+def await_rtus(count):
+    """What a client has sent last is on its way: cmportd has to have passed it on."""
+    await_server(f"{count} established")
 
 
 def play_lives(hosts):
@@ -121,7 +121,8 @@ def play_lives(hosts):
         client = begin_holding(hosts, 20, HOLD_QPN=str(SAME_QPN))
         await_held(client)
         kill(client)
-        await_disconnected(20 * (life + 1))
+        # A queue pair is its peer's until then.
+        await_server(f"{20 * (life + 1)} disconnected")
 
 
 def play_end(hosts):
@@ -138,7 +139,7 @@ def play_both(hosts):
     """Kill a client and cmportd at once; the next program is one with a connection of its own."""
     client = begin_holding(hosts, 100)
     await_held(client)
-    await_rtus()
+    await_rtus(100)
     client.send_signal(signal.SIGSTOP)
     os.kill(pid_of_cmportd(), signal.SIGKILL)
     kill(client)
@@ -162,7 +163,7 @@ def play_unheard(hosts):
     peer = int(serves_b().read_text(encoding="utf-8"))
     client = begin_holding(hosts, 100)
     await_held(client)
-    await_rtus()
+    await_rtus(100)
     os.kill(peer, signal.SIGSTOP)
     kill(client)
     time.sleep(0.5)
@@ -176,7 +177,7 @@ def play_one_of_two(hosts):
     """Kill cmportd and one of its two clients: the other comes back, and lives on."""
     clients = [begin_holding(hosts, 50) for _ in range(2)]
     await_held(*clients)
-    await_rtus()
+    await_rtus(100)
     clients[0].send_signal(signal.SIGSTOP)
     os.kill(pid_of_cmportd(), signal.SIGKILL)
     kill(clients[0])
