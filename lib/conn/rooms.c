@@ -21,7 +21,8 @@
 #include "lib/net/membership.h"
 #include "lib/path/subnet.h"
 
-#define EXIT_WAIT_MS 200
+#define EXIT_WAIT_MS	  200
+#define CONTAINER_WAIT_MS 2000 /* cmportd has read all long before, but on a busy host */
 
 /* --- above the host ------------------------------------------------------ */
 
@@ -101,5 +102,5 @@ static void __attribute__((destructor)) end_connections(void)
 	if (host_ends_with_us())
 		host_end(EXIT_WAIT_MS);
 	else if (getpid() == 1 && engine_destroy_connections(EXIT_WAIT_MS))
-		portd_drain(link_client(), EXIT_WAIT_MS);
+		portd_drain(link_client(), CONTAINER_WAIT_MS);
 }

@@ -23,7 +23,7 @@
 #include "lib/portd/proto/datagram.h"
 
 #define DRAIN_LOOK_NS 1000000
-#define TURN_NS	      10000000
+#define TURN_NS	      50000000 /* 1 ms is usual */
 #define LEASE_FIRST   256
 #define LEASE_LOW     64 /* with fewer free ones, more are asked for ahead of need */
 #define LEASE_MAX     512
