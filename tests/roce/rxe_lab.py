@@ -49,7 +49,6 @@ BOTH = (
      "return status 0"),
     ("udaddy", "udaddy -b %s", "udaddy -s %s", "return status 0"),
     ("rdma_client", "rdma_server -s %s", "rdma_client -s %s", "rdma_client: end 0"),
-    ("cmtime", "cmtime -b %s", "cmtime -s %s -c 20", "disconnect"),
     ("rstream", "rstream -b %s -C 50 -S 65536 -T v", "rstream -s %s -C 50 -S 65536 -T v",
      "custom "),
 )
@@ -73,7 +72,7 @@ BOTH += tuple(perftest(program, f"-d DEVICE -x GID {options}".strip(), wanted)
                   ("ib_send_bw", "-c UC -s 900", " 900        200 "),
                   ("ib_write_bw", "-c UC -s 900", " 900        200 "),
                   ("ib_send_lat", "-c UD -s 64", " 64      200 ")))
-# With it perftest knows IPv4 alone, as qperf does.
+# With it perftest knows IPv4 alone, as do qperf and Debian 13's cmtime.
 IPV4 = tuple(perftest(program, "-R", wanted)
              for program, wanted in (("ib_send_bw", " 65536      200 "),
                                      ("ib_write_bw", " 65536      200 "),
@@ -82,6 +81,7 @@ IPV4 = tuple(perftest(program, "-R", wanted)
     perftest("ib_send_lat", "-R -c UD -s 64", " 64      200 "),
     ("qperf", "qperf", "qperf -t 1 -cm 1 ADDR4 rc_bw rc_lat rc_rdma_read_bw rc_rdma_write_lat "
      "rc_fetch_add_mr", "rc_fetch_add_mr:"),
+    ("cmtime", "cmtime -b %s -c 20", "cmtime -s %s -c 20", "disconnect"),
 )
 # tc-netem(8), of both ends
 FAULTS = ("loss 1%", "duplicate 5%", "corrupt 1%")
@@ -268,7 +268,8 @@ def faults(tests, kernel, process):
                            pair[0].host.addr4)
 
 
-def run_all(build, only, release):
+def run_all(build, only, release, own_build):
+    """own_build: for this host, which need not have the guests' release"""
     with Lab({"a": "stock", "b": "bare"}, release=release) as lab, \
             tempfile.NamedTemporaryFile(suffix=".pcap") as capture:
         tests = Tests(lab)
@@ -284,7 +285,7 @@ def run_all(build, only, release):
                 conflict(tests, kernel, build)
         judge(tests, capture.name)
         if only in "tools":
-            explain(tests, capture.name, build)
+            explain(tests, capture.name, own_build)
         if not only:
             lab.a.mode("purecm", kill=True)
             kernel = Kernel(lab.a, build)
@@ -302,10 +303,11 @@ def main():
     parser.add_argument("--only", default="", help="programs whose names have this in them")
     parser.add_argument("--release", choices=RELEASES, default="own", help="Debian's, of the hosts")
     arguments = parser.parse_args()
+    own_build = arguments.build.resolve()
     if arguments.release != "own":
         arguments.build = userland.build_or_exit(RELEASES[arguments.release], TARGETS)
     try:
-        count = run_all(arguments.build.resolve(), arguments.only, arguments.release)
+        count = run_all(arguments.build.resolve(), arguments.only, arguments.release, own_build)
     except LabError as error:
         if "qemu" not in str(error).lower():
             raise
