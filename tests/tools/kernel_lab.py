@@ -321,6 +321,7 @@ class Kernel(unittest.TestCase):
         self.b.wait_for(f"ls {INSTANCES} | grep -q purecm", timeout=20)
         killed.kill(signal.SIGKILL)
         killed.wait(20)
+        self.b.wait_for("! pgrep -x purecm", timeout=20)
         with told_by(self.b, "trace"):
             pass
         self.assertEqual(self.b.run(f"ls {INSTANCES}").stdout, "")
