@@ -69,8 +69,8 @@ def told_by(host, command, *args):
     told = Told()
     words = " ".join(("exec", HERE["purecm"], command, "--kernel", *args))
     told.running = running = host.start(words, timeout=300)
-    host.wait_for(f"grep -q 1 {INSTANCES}/purecm-*/events/ib_mad/ib_mad_recv_done_handler/enable",
-                  timeout=20)
+    host.wait_for(f"grep -q 1 {INSTANCES}/purecm-{running.pid}/events/ib_mad/"
+                  "ib_mad_recv_done_handler/enable", timeout=20)
     try:
         yield told
     finally:
