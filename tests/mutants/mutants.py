@@ -181,20 +181,27 @@ class Bench:
                 return what
         return None
 
-    def killer_of(self, mutant):
-        """Return what notices a mutant, "" if it does not compile, None if nothing notices."""
-        with tempfile.TemporaryDirectory(dir=self.folder) as name:
-            folder = Path(name)
-            source, to = folder / Path(mutant.file).name, folder / "mutant.o"
-            source.write_text(mutant.text, encoding="utf-8")
-            if self.run_compiler("-c", source, "-o", to).returncode or \
-                    not self.link(folder, {mutant.file: to}):
-                return ""
-            killer = self.first_to_fail(folder)
-            if killer or mutant.file.startswith("mad/"):
-                return killer
-            self.link_memory(folder, {mutant.file: to})
-            return failure_of([folder / "memory"], os.environ, folder)
+    def judge(self, folder, instead):
+        """Return the test that fails with the library in a folder and with a mutant's object in
+        place of its file's, or None."""
+        killer = self.first_to_fail(folder)
+        if killer or any(name.startswith("mad/") for name in instead):
+            return killer
+        self.link_memory(folder, instead)
+        return failure_of([folder / "memory"], os.environ, folder)
+
+
+def killer_of(bench, mutant):
+    """Return what notices a mutant, "" if it does not compile, None if nothing notices."""
+    with tempfile.TemporaryDirectory(dir=bench.folder) as name:
+        folder = Path(name)
+        source, to = folder / Path(mutant.file).name, folder / "mutant.o"
+        source.write_text(mutant.text, encoding="utf-8")
+        instead = {mutant.file: to}
+        if bench.run_compiler("-c", source, "-o", to).returncode or \
+                not bench.link(folder, instead):
+            return ""
+        return bench.judge(folder, instead)
 
 
 def failure_of(command, environment, folder):
@@ -213,7 +220,7 @@ def failure_of(command, environment, folder):
 
 def fate(bench, mutant, args):
     """Return (what killed it or None, whether it could be tried)."""
-    killer = bench.killer_of(mutant)
+    killer = killer_of(bench, mutant)
     if args.verbose:
         print(f"{killer or 'SURVIVES' if killer != '' else 'no code'}: {mutant.name}", flush=True)
     return killer, killer != ""
