@@ -71,7 +71,7 @@ static inline struct hash_node *hash_first(const struct hash *table, uint64_t ha
 #define hash_for_each_match(node, table, hash) \
 	for ((node) = hash_first(table, hash); (node); (node) = hash_next(node))
 
-/* By the structs that hold the nodes, as list_for_each_entry(). */
+/* Visit the structs that contain the nodes, as list_for_each_entry() does. */
 #define hash_for_each_match_entry(entry, table, hash, member)                            \
 	for (struct hash_node *entry##_node = hash_first(table, hash);                   \
 	     entry##_node &&                                                             \

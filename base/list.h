@@ -54,8 +54,8 @@ static inline void list_remove(struct list *node)
 	for ((node) = (head)->next, (after) = (node)->next; (node) != (head); \
 	     (node) = (after), (after) = (node)->next)
 
-/* By the structs that hold the nodes: @entry is a variable that points to one, @member the node's.
- */
+/* Visit the structs that contain the nodes: @entry points to the current struct, @member names its
+ * node. */
 #define list_for_each_entry(entry, head, member)                                         \
 	for (struct list *entry##_node = (head)->next;                                   \
 	     entry##_node != (head) &&                                                   \

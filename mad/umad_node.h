@@ -26,7 +26,7 @@ int umad_open_node(const char *device, uint8_t port_num, const char *node);
 /**
  * umad_write() - send a MAD
  * @qpn:     of the peer, UMAD_QP1 or one with the Q_Key of that
- * @wait_ms: how long the kernel lets a response through; 0: it is no request to the kernel
+ * @wait_ms: how long the kernel waits for a response; 0: the MAD has none
  *
  * Return: 0; -ENODEV when the device is gone; other -errno of write().
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The window of a requester and the round trips that it measures, call by call: RFC 5681 and 6298
- * where losses are of packets, with the numbers of tests/roce/world.h.
+ * Unit tests of congestion.c: the window of a requester (RFC 5681) and its estimate of the round
+ * trip (RFC 6298), in packets, with the parameters of tests/roce/world.h.
  */
 #include "tools/fabric/verbs/congestion.h"
 

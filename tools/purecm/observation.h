@@ -22,7 +22,7 @@ enum observation_way {
 	WAY_IN,
 };
 
-/* What carries it, as far as its source tells. */
+/* The network that carried the MAD; unknown where the source does not say. */
 enum observation_network {
 	NETWORK_UNKNOWN,
 	NETWORK_ROCE_V1,

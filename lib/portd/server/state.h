@@ -287,7 +287,7 @@ static inline struct client *server_next_client(const struct server *server, uns
 	return NULL;
 }
 
-/** server_next_host_port() - likewise. */
+/** server_next_host_port() - the same for open ports. */
 static inline struct host_port *server_next_host_port(const struct server *server, unsigned int *at)
 {
 	while (*at < server->n_host_ports)

@@ -29,7 +29,7 @@ void congestion_acked(struct fab_qp *qp, uint64_t una);
  */
 void congestion_lost(struct fab_qp *qp, bool late);
 
-/** congestion_patience_ns() - later than this no answer comes; 0: not known yet. */
+/** congestion_patience_ns() - the retransmission timeout; 0: no round trip was measured yet. */
 uint64_t congestion_patience_ns(const struct fab_qp *qp);
 
 #endif

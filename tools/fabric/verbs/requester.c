@@ -7,8 +7,9 @@
  *
  * A responder sends one NAK until the packet comes that it misses (9.7.5), so nothing tells of the
  * loss of this NAK, nor of what is sent again. Where the round trip is known, the requester does
- * not wait for `timeout` (9.7.6.1.3), a second with many programs: it sends again once an answer is
- * late, as it may at any time. Only what happens each `timeout` counts as a retry.
+ * not wait for `timeout` (9.7.6.1.3), a second with many programs: it retransmits once an
+ * acknowledgement is late, which it may do at any time. Only expiries of `timeout` count as
+ * retries.
  */
 #include "tools/fabric/verbs/carrier.h"
 #include "tools/fabric/verbs/completion.h"
@@ -46,7 +47,7 @@ static bool is_local(const struct fab_send *send)
 
 /* --- timers -------------------------------------------------------------- */
 
-/* No later than a retry is due. */
+/* The deadline is never after that of `timeout`. */
 static void set_early_deadline(struct fab_qp *qp, uint64_t now_ns)
 {
 	struct fab_send_queue *sq = &qp->sq;
