@@ -9,20 +9,22 @@
 #include "lib/engine/engine.h"
 #include "lib/sync/sync.h"
 
-/* Requests in the queue bring their ids along. With the engine's lock held no event can come in
- * between. */
+/* Requests in the queue, and those that wait for room in it, bring their ids along. With the
+ * engine's lock held no event can come in between. */
 static void move_events(struct id *id, struct channel *to)
 {
 	struct list events;
 	struct event *event;
 
 	list_init(&events);
-	channel_withdraw(id->channel, CHANNEL_BY_OWNER, id, &events);
+	channel_withdraw(id->channel, id, NULL, &events);
 	list_for_each_entry_safe (event, &events, link) {
 		list_remove(&event->link);
 		id_set_channel(event->subject, to);
 		channel_post(to, event);
 	}
+	list_for_each_entry (event, &id->waiting, link)
+		id_set_channel(event->subject, to);
 	id_set_channel(id, to);
 }
 

@@ -313,6 +313,23 @@ TEST(waiting_requests_go_with_their_listener)
 	ck_assert_uint_eq(engine_held()->core.n_conns, 0);
 }
 
+TEST(waiting_request_goes_to_where_its_listener_has_moved)
+{
+	struct id *listener = rig_listener(1);
+	struct rdma_cm_event *event;
+	struct channel *to;
+
+	ck_assert_int_eq(channel_new(&to), 0);
+	request(ID);
+	request(ID + 1);
+	ck_assert_int_eq(rdma_migrate_id(&listener->pub, &to->pub), 0);
+	for (int i = 0; i < 2; i++) {
+		ck_assert_int_eq(rdma_get_cm_event(&to->pub, &event), 0);
+		ck_assert_ptr_eq(event->id->channel, &to->pub);
+		rdma_ack_cm_event(event);
+	}
+}
+
 /* --- rdma_listen() ------------------------------------------------------------------ */
 
 TEST(listening_is_claimed_at_cmportd)
