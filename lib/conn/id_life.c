@@ -36,7 +36,7 @@ static void withdraw_id(struct id *id, struct list *events)
 	if (id->conn)
 		engine_step(engine, &box, id->conn, CM_CALL_DESTROY, NULL);
 	id->conn = NULL;
-	channel_withdraw(id->channel, CHANNEL_BY_OWNER, id, events);
+	channel_withdraw(id->channel, id, NULL, events);
 	backlog_drop_all(engine, &box, id, events);
 	engine_unlock();
 	outbox_flush(&box);

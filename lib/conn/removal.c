@@ -22,11 +22,12 @@ static void forget_conn(struct cm_conn *conn, void *arg)
 /* A request that nobody has taken goes with the device. */
 static void withdraw_request(struct id *child, struct list *dropped)
 {
-	struct list *last = dropped->prev;
+	struct event *event = channel_withdraw_request(child->channel, child);
 
-	channel_withdraw(child->channel, CHANNEL_BY_SUBJECT, child, dropped);
-	if (dropped->prev != last)
-		container_of(dropped->prev, struct event, link)->owner->n_requests--;
+	if (!event)
+		return;
+	event->owner->n_requests--;
+	list_append(dropped, &event->link);
 }
 
 /* As with the kernel's, a request that was not accepted has no one to tell; its id is dead. An id

@@ -69,6 +69,23 @@ void channel_close(struct channel *channel)
 	channel_put(channel);
 }
 
+/* Each id has a list of its own events, so that to destroy one costs no look at those of others.
+ * Called with the lock held. */
+static void queue(struct channel *channel, struct event *event)
+{
+	list_append(&channel->events, &event->link);
+	list_append(&event->owner->unread, &event->of_owner);
+	if (event->subject != event->owner)
+		event->subject->request = event;
+}
+
+static void unqueue(struct event *event)
+{
+	list_remove(&event->link);
+	list_remove(&event->of_owner);
+	event->subject->request = NULL;
+}
+
 /* After events were taken out of the queue. With the last event all counts are read from the
  * eventfd; one that a writer has announced and not yet written arrives at once. */
 static void settle_count(struct channel *channel)
@@ -95,7 +112,7 @@ void channel_post(struct channel *channel, struct event *event)
 	if (channel->closed) {
 		id_event_free(event);
 	} else {
-		list_append(&channel->events, &event->link);
+		queue(channel, event);
 		if (!channel->is_posted) {
 			channel->is_posted = true;
 			channel_get(channel);
@@ -169,36 +186,34 @@ void channel_signal_posted(struct list *channels)
 	}
 }
 
-static bool event_concerns(const struct event *event, enum channel_by by, const void *whom)
-{
-	switch (by) {
-	case CHANNEL_BY_OWNER:
-		return event->owner == whom;
-	case CHANNEL_BY_SUBJECT:
-		return event->subject == whom;
-	case CHANNEL_BY_GROUP:
-		return event->group == whom;
-	}
-	return false;
-}
-
-void channel_withdraw(struct channel *channel, enum channel_by by, const void *whom,
+void channel_withdraw(struct channel *channel, struct id *owner, const struct group *group,
 		      struct list *ret)
 {
 	struct event *event;
-	bool any = false;
 
 	lock_take(&channel->lock, LOCK_CHANNEL);
-	list_for_each_entry_safe (event, &channel->events, link) {
-		if (!event_concerns(event, by, whom))
+	list_for_each_entry_safe (event, &owner->unread, of_owner) {
+		if (group && event->group != group)
 			continue;
-		list_remove(&event->link);
+		unqueue(event);
 		list_append(ret, &event->link);
-		any = true;
 	}
-	if (any)
-		settle_count(channel);
+	settle_count(channel);
 	lock_give(&channel->lock, LOCK_CHANNEL);
+}
+
+struct event *channel_withdraw_request(struct channel *channel, struct id *child)
+{
+	struct event *event;
+
+	lock_take(&channel->lock, LOCK_CHANNEL);
+	event = child->request;
+	if (event) {
+		unqueue(event);
+		settle_count(channel);
+	}
+	lock_give(&channel->lock, LOCK_CHANNEL);
+	return event;
 }
 
 /* Called with the lock held. */
@@ -209,7 +224,7 @@ static struct event *first_event(struct channel *channel)
 	if (list_is_empty(&channel->events))
 		return NULL;
 	event = container_of(channel->events.next, struct event, link);
-	list_remove(&event->link);
+	unqueue(event);
 	settle_count(channel);
 	id_charge(event);
 	return event;

@@ -26,7 +26,8 @@ struct group;
 
 struct event {
 	struct rdma_cm_event pub; /* first: what the program sees */
-	struct list link;
+	struct list link;	  /* in the channel's queue */
+	struct list of_owner;	  /* among its owner's, while it is in the queue */
 	struct id *owner;    /* whom it is charged to: the listener for a request, else its id */
 	struct id *subject;  /* pub.id */
 	struct group *group; /* charged, too, with events about a multicast group; else NULL */
@@ -116,16 +117,14 @@ bool channel_is_blocking(const struct channel *channel);
 /** channel_has_event() - would channel_take() return at once? */
 bool channel_has_event(struct channel *channel);
 
-/* What events are withdrawn by: the id that they are charged to, the id or the group that they are
- * about. */
-enum channel_by {
-	CHANNEL_BY_OWNER,
-	CHANNEL_BY_SUBJECT,
-	CHANNEL_BY_GROUP,
-};
-
-/** channel_withdraw() - move the events that concern an id or a group to a list, in order. */
-void channel_withdraw(struct channel *channel, enum channel_by by, const void *whom,
+/**
+ * channel_withdraw() - move the events that are charged to an id to a list, in order
+ * @group: those about this one only; NULL: all
+ */
+void channel_withdraw(struct channel *channel, struct id *owner, const struct group *group,
 		      struct list *ret);
+
+/** channel_withdraw_request() - the one that tells of a new id. Return: NULL if it was taken. */
+struct event *channel_withdraw_request(struct channel *channel, struct id *child);
 
 #endif

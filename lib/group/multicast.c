@@ -255,7 +255,7 @@ static int withdraw_group(struct id *id, const struct sockaddr *sa, struct list 
 	group = find_group(id, sa);
 	if (group) {
 		list_remove(&group->link);
-		channel_withdraw(id->channel, CHANNEL_BY_GROUP, group, events);
+		channel_withdraw(id->channel, id, group, events);
 		err = id->device_gone ? -ENXIO : 0;
 	}
 	engine_unlock();

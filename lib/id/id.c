@@ -86,6 +86,7 @@ int id_new(struct channel *channel, enum rdma_port_space ps, struct id **ret)
 	list_init(&id->resolving);
 	list_init(&id->groups);
 	list_init(&id->waiting);
+	list_init(&id->unread);
 	pthread_mutex_init(&id->lock, NULL);
 	pthread_mutex_init(&id->qp_lock, NULL);
 	pthread_cond_init(&id->all_acked, NULL);

@@ -63,6 +63,8 @@ struct id {
 	struct list link;		/* in the engine's list of ids */
 	void (*destroy)(struct id *id); /* as rdma_destroy_id(); no lock is held */
 	struct channel *channel;	/* where events go */
+	struct list unread;		/* its events there: the channel's, under its lock */
+	struct event *request;		/* CONNECT_REQUEST, while nobody has taken it: as well */
 	bool is_sync; /* it is the id's own: see sync.h; atomic, by the functions below */
 	struct port_claim claim; /* our port and address, the peer's address */
 	uint32_t claim_id; /* cmportd's name for it; 0 if there is none, or on a leased port */

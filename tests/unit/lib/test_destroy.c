@@ -5,6 +5,7 @@
 #include <sched.h>
 
 #include "tests/unit/lib/rig.h"
+#include "tests/unit/steps.h"
 #include "tests/unit/test.h"
 
 static void set_up(void)
@@ -82,6 +83,36 @@ TEST(events_of_a_destroyed_id_go_with_it)
 	destroy(gone);
 	rig_expect(RDMA_CM_EVENT_ADDR_CHANGE, 0);
 	rig_expect_nothing();
+}
+
+static struct id *withdrawn;
+static struct list withdrawn_events;
+
+static void withdraw(void)
+{
+	channel_withdraw(rig.channel, withdrawn, NULL, &withdrawn_events);
+}
+
+/* The first has one event unread, all others together as many as said. */
+static unsigned long steps_beside(unsigned int n_others)
+{
+	struct id *other = rig_id(RDMA_PS_TCP, ID_IDLE);
+
+	withdrawn = rig_id(RDMA_PS_TCP, ID_IDLE);
+	list_init(&withdrawn_events);
+	engine_lock();
+	while (n_others--)
+		id_notify(other, RDMA_CM_EVENT_ADDR_CHANGE, 0);
+	id_notify(withdrawn, RDMA_CM_EVENT_ADDR_CHANGE, 0);
+	engine_unlock();
+	return steps_of(withdraw);
+}
+
+TEST(events_of_others_cost_a_destroyed_id_no_steps)
+{
+	unsigned long few = steps_beside(1), many = steps_beside(1000);
+
+	ck_assert_msg(many <= few + few / 10, "%lu steps beside 1, %lu beside 1000", few, many);
 }
 
 TEST(untaken_requests_of_a_destroyed_listener_are_rejected)

@@ -113,7 +113,7 @@ TEST(withdrawn_request_takes_its_new_id_along)
 	id_post(event);
 	engine_unlock();
 	list_init(&withdrawn);
-	channel_withdraw(rig.channel, CHANNEL_BY_OWNER, id, &withdrawn);
+	channel_withdraw(rig.channel, id, NULL, &withdrawn);
 	id_drop_events(&withdrawn);
 	ck_assert_ptr_eq(engine_held()->ids.next, &id->link);
 	ck_assert_ptr_eq(engine_held()->ids.prev, &id->link);
@@ -123,16 +123,14 @@ TEST(events_are_withdrawn_by_whom_they_are_about)
 {
 	struct id *child = rig_id(RDMA_PS_TCP, ID_CONNECT);
 	struct event *event = id_event(id, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
-	struct list withdrawn;
 
 	event->subject = child;
 	engine_lock();
 	id_post(event);
 	id_notify(id, RDMA_CM_EVENT_ADDR_CHANGE, 0);
 	engine_unlock();
-	list_init(&withdrawn);
-	channel_withdraw(rig.channel, CHANNEL_BY_SUBJECT, child, &withdrawn);
-	ck_assert_ptr_eq(withdrawn.next, &event->link);
+	ck_assert_ptr_eq(channel_withdraw_request(rig.channel, child), event);
+	ck_assert_ptr_null(channel_withdraw_request(rig.channel, child));
 	rig_expect(RDMA_CM_EVENT_ADDR_CHANGE, 0);
 	rig_expect_nothing();
 }

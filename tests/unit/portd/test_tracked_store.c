@@ -19,6 +19,7 @@
 #include "tests/unit/portd/folder.h"
 #include "tests/unit/portd/kept.h"
 #include "tests/unit/portd/tracked_put.h"
+#include "tests/unit/steps.h"
 #include "tests/unit/test.h"
 
 #define STEPS_MAX 200000
@@ -292,20 +293,6 @@ static void look_at_copy(const void *file, size_t bytes, const struct update *up
 	close(fd);
 }
 
-static pid_t begin_steps(void (*run)(void))
-{
-	pid_t pid = fork();
-
-	if (pid == 0) {
-		if (ptrace(PTRACE_TRACEME, 0, NULL, NULL))
-			_exit(77);
-		raise(SIGSTOP);
-		run();
-		_exit(0);
-	}
-	return pid;
-}
-
 /* A process is killed between two instructions. Each of them is tried: it makes one, and what is
  * in the file then is what the next cmportd would find. */
 TEST_LOOP(update_that_is_cut_off_anywhere_leaves_no_mixture, 0, N_UPDATES)
@@ -321,7 +308,7 @@ TEST_LOOP(update_that_is_cut_off_anywhere_leaves_no_mixture, 0, N_UPDATES)
 	file = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, STATE_FILE_TRACKED_AT);
 	close(fd);
 	memcpy(before, file, bytes);
-	pid = begin_steps(updates[_i].run);
+	pid = steps_begin(updates[_i].run);
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 	while (WIFSTOPPED(status) && n_steps++ < STEPS_MAX) {
 		if (memcmp(before, file, bytes) != 0) {

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Counting the instructions of a function: see steps.h. */
+#include "tests/unit/steps.h"
+
+#include <check.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define CANNOT 77
+
+pid_t steps_begin(void (*run)(void))
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		if (ptrace(PTRACE_TRACEME, 0, NULL, NULL))
+			_exit(CANNOT);
+		raise(SIGSTOP);
+		run();
+		_exit(0);
+	}
+	return pid;
+}
+
+unsigned long steps_of(void (*run)(void))
+{
+	pid_t pid = steps_begin(run);
+	unsigned long n = 0;
+	int status;
+
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	while (WIFSTOPPED(status)) {
+		n++;
+		ck_assert_int_eq(ptrace(PTRACE_SINGLESTEP, pid, NULL, NULL), 0);
+		ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	}
+	ck_assert(WIFEXITED(status));
+	if (WEXITSTATUS(status) != CANNOT)
+		return n;
+	printf("skipped: a process cannot be traced here\n");
+	return 0;
+}
