@@ -44,6 +44,17 @@ static int find_route(const struct gid_entry *local, const struct mad_gid *dgid,
 	return net_route_lookup(&dst, &src, local->ifindex, ret);
 }
 
+void hop_next(struct ibv_context *verbs, uint8_t port_num, uint8_t sgid_index,
+	      const struct mad_gid *dgid, union addr *ret)
+{
+	struct gid_entry local;
+	struct net_route route;
+
+	memset(ret, 0, sizeof(*ret));
+	if (!gid_by_index(verbs, port_num, sgid_index, &local) && !find_route(&local, dgid, &route))
+		*ret = route.next_hop;
+}
+
 void hop_revalidate(struct ibv_context *verbs, uint8_t port_num, uint8_t sgid_index,
 		    const struct mad_gid *dgid)
 {

@@ -24,6 +24,13 @@ bool hop_is_ready(struct ibv_context *verbs, uint8_t port_num, uint8_t sgid_inde
 		  const struct mad_gid *dgid);
 
 /**
+ * hop_next() - whose link address that takes: a gateway's, or the peer's own
+ * @ret: filled; all zero if there is no way. The other arguments as above
+ */
+void hop_next(struct ibv_context *verbs, uint8_t port_num, uint8_t sgid_index,
+	      const struct mad_gid *dgid, union addr *ret);
+
+/**
  * hop_is_here() - is a GID an address of this network namespace?
  *
  * Return: false if it is one of another, as those of a container's macvlan; or of nobody any more.

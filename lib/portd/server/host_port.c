@@ -49,66 +49,24 @@ static struct xmit *take_request(struct server *server, struct xmit *xmit)
 	return xmit;
 }
 
-/* Whoever else waits, there is room for one more: who is alone has half of it. */
-static bool may_wait(struct server *server, const struct host_port *host_port,
-		     const struct client *sender)
-{
-	const struct user *user = user_of(server, sender);
-
-	return (sender ? sender->n_waits : user->n_waits) < WAITS_MAX &&
-	       user->n_waits + host_port->n_waiting < WAITING_MAX;
-}
-
-static void put_waiting(struct server *server, struct xmit *xmit)
-{
-	list_append(&xmit->host_port->waiting, &xmit->link);
-	xmit->host_port->n_waiting++;
-	user_of(server, xmit->sender)->n_waits++;
-	if (xmit->sender)
-		xmit->sender->n_waits++;
-}
-
-static struct xmit *take_waiting(struct server *server, struct xmit *xmit)
-{
-	list_remove(&xmit->link);
-	xmit->host_port->n_waiting--;
-	user_of(server, xmit->sender)->n_waits--;
-	if (xmit->sender)
-		xmit->sender->n_waits--;
-	return xmit;
-}
-
-typedef struct xmit *take_fn(struct server *server, struct xmit *xmit);
-typedef void put_fn(struct server *server, struct xmit *xmit);
-
 /* They are nobody's from now on, in their order. */
-static void forget_sender(struct server *server, const struct list *entries,
-			  const struct client *sender, take_fn *take, put_fn *put)
+void host_port_forget_sender(struct server *server, const struct client *sender)
 {
 	struct xmit *xmit;
 	struct list its;
 
+	waiting_forget_sender(server, sender);
+	if (!sender->n_requests)
+		return;
 	list_init(&its);
-	list_for_each_entry_safe (xmit, entries, link)
+	list_for_each_entry_safe (xmit, &sender->user->requests, link)
 		if (xmit->sender == sender)
-			list_append(&its, &take(server, xmit)->link);
+			list_append(&its, &take_request(server, xmit)->link);
 	list_for_each_entry_safe (xmit, &its, link) {
 		list_remove(&xmit->link);
 		xmit->sender = NULL;
-		put(server, xmit);
+		put_request(server, xmit);
 	}
-}
-
-void host_port_forget_sender(struct server *server, const struct client *sender)
-{
-	struct host_port *host_port;
-
-	if (sender->n_requests)
-		forget_sender(server, &sender->user->requests, sender, take_request, put_request);
-	for_each_host_port (host_port, server)
-		if (sender->n_waits)
-			forget_sender(server, &host_port->waiting, sender, take_waiting,
-				      put_waiting);
 }
 
 static void forget_requests_of(struct server *server, const struct host_port *host_port,
@@ -233,7 +191,6 @@ int host_port_open(struct server *server, const char *device, uint8_t port_num,
 	host_port->port_num = port_num;
 	strncpy(host_port->device, device, sizeof(host_port->device) - 1);
 	host_port->tos = port_file_tos(&server->port_file, device, port_num);
-	list_init(&host_port->waiting);
 	err = equip(server, host_port, ret_who);
 	handle = err ? err : choose_handle(server, device, port_num);
 	if (handle < 0) {
@@ -287,7 +244,6 @@ void host_port_open_all(struct server *server)
 
 void host_port_close(struct server *server, struct host_port *host_port)
 {
-	struct xmit *xmit;
 	struct user *user;
 	struct client *client;
 
@@ -299,8 +255,7 @@ void host_port_close(struct server *server, struct host_port *host_port)
 	forget_requests_of(server, host_port, &server->nobody);
 	list_for_each_entry (user, &server->users, link)
 		forget_requests_of(server, host_port, user);
-	list_for_each_entry_safe (xmit, &host_port->waiting, link)
-		free(take_waiting(server, xmit));
+	waiting_port_gone(server, host_port);
 	subnet_close(server, host_port);
 	server->host_port[host_port->handle] = NULL;
 	gid_forget(host_port->verbs);
@@ -461,18 +416,6 @@ static struct xmit *xmit_new(struct server *server, struct host_port *host_port,
 	return xmit;
 }
 
-static void wait_for_hop(struct server *server, struct host_port *host_port, struct xmit *xmit)
-{
-	if (!xmit)
-		return;
-	if (may_wait(server, host_port, xmit->sender)) {
-		put_waiting(server, xmit);
-		return;
-	}
-	stat_count(host_port, PORTD_COUNT_OVERFLOW, xmit->mad);
-	free(xmit);
-}
-
 /* What takes back a REQ must not overtake it. */
 static bool has_to_queue(const struct user *user, const uint8_t mad[MAD_BYTES])
 {
@@ -490,29 +433,38 @@ void host_port_send(struct server *server, struct host_port *host_port, struct c
 
 	tracer_show(server, host_port, again ? PORTD_REPEATED : PORTD_SENT, sender, path, mad);
 	stat_count(host_port, again ? PORTD_COUNT_REPEATED : PORTD_COUNT_SENT, mad);
-	if (!queues && send_now(host_port, path, mad, again))
+	if (!queues && !waiting_for(server, host_port, sender, path) &&
+	    send_now(host_port, path, mad, again))
 		return;
 	xmit = xmit_new(server, host_port, sender, path, mad, again);
 	if (xmit && queues)
 		put_request(server, xmit);
-	else
-		wait_for_hop(server, host_port, xmit);
+	else if (xmit)
+		waiting_put(server, xmit);
+}
+
+bool host_port_try(const struct xmit *xmit)
+{
+	return send_now(xmit->host_port, &xmit->path, xmit->mad, xmit->again);
 }
 
 static void send_held(struct server *server, struct host_port *host_port)
 {
 	uint8_t mad[MAD_BYTES];
 	struct mad_path path;
+	struct xmit *xmit;
 
 	probe_peers(host_port);
 	mad_sender_release(host_port->sender);
 	/* What the device did not send after all. */
 	while (mad_sender_failed(host_port->sender, &path, mad)) {
-		if (host_port_reaches_hop(host_port, &path))
+		if (host_port_reaches_hop(host_port, &path)) {
 			send_by_umad(host_port, &path, mad);
-		else
-			wait_for_hop(server, host_port,
-				     xmit_new(server, host_port, NULL, &path, mad, true));
+			continue;
+		}
+		xmit = xmit_new(server, host_port, NULL, &path, mad, true);
+		if (xmit)
+			waiting_put(server, xmit);
 	}
 }
 
@@ -525,10 +477,11 @@ void host_port_send_requests(struct server *server)
 	for (i = 0; i < SEND_BATCH && !list_is_empty(&server->senders); i++) {
 		user = container_of(server->senders.next, struct user, sends);
 		xmit = take_request(server, container_of(user->requests.next, struct xmit, link));
-		if (send_now(xmit->host_port, &xmit->path, xmit->mad, xmit->again))
+		if (!waiting_for(server, xmit->host_port, xmit->sender, &xmit->path) &&
+		    host_port_try(xmit))
 			free(xmit);
 		else
-			wait_for_hop(server, xmit->host_port, xmit);
+			waiting_put(server, xmit);
 	}
 	server->requests_left = !list_is_empty(&server->senders);
 }
@@ -537,27 +490,6 @@ void host_port_flush(struct server *server, struct host_port *host_port)
 {
 	if (host_port->sender)
 		send_held(server, host_port);
-}
-
-/* A hop that does not answer is asked once a look, not once a message. */
-void host_port_retry(struct server *server, struct host_port *host_port)
-{
-	const struct mad_gid *unready = NULL;
-	struct xmit *xmit;
-	bool done;
-
-	list_for_each_entry_safe (xmit, &host_port->waiting, link) {
-		done = cm_time_reached(xmit->deadline, server->now);
-		if (done)
-			stat_count(host_port, PORTD_COUNT_UNSENT, xmit->mad);
-		else if (!unready || memcmp(unready, &xmit->path.dgid, sizeof(*unready)) != 0)
-			done = send_now(host_port, &xmit->path, xmit->mad, xmit->again);
-		if (!done) {
-			unready = &xmit->path.dgid;
-			continue;
-		}
-		free(take_waiting(server, xmit));
-	}
 }
 
 void host_port_paths_changed(struct host_port *host_port)

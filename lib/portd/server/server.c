@@ -26,8 +26,7 @@
 #define LISTENING_PAUSE_NS (1000 * CM_NS_PER_MS)
 #define GRACE_LOOK_MS	   20
 #define THROTTLE_LOOK_MS   5
-#define WAITING_LOOK_MS	   50
-#define WAITING_PRICE_NS   20000
+#define PROBE_LOOK_MS	   50
 
 /* --- descriptors --------------------------------------------------------- */
 
@@ -74,7 +73,8 @@ static void begin_to_stop(struct watch *watch, uint32_t events)
 }
 
 struct changes {
-	bool links; /* of neighbours */
+	struct server *server;
+	bool moved; /* the way to peers */
 	bool paths;
 	bool gids;
 };
@@ -85,17 +85,18 @@ static void note_change(const struct net_event *event, void *arg)
 
 	switch (event->change) {
 	case NET_CHANGE_NEIGH:
-		changes->links = true;
+		if (event->neigh == NET_NEIGH_KNOWN)
+			waiting_neighbour(changes->server, &event->addr);
 		changes->paths = changes->paths || event->hw_changed;
 		break;
 	case NET_CHANGE_ADDR:
 	case NET_CHANGE_LINK:
 	case NET_CHANGE_LOST:
 		changes->gids = true;
-		changes->paths = true;
+		changes->moved = true;
 		break;
 	case NET_CHANGE_ROUTE:
-		changes->paths = true;
+		changes->moved = true;
 		break;
 	}
 }
@@ -103,17 +104,18 @@ static void note_change(const struct net_event *event, void *arg)
 static void read_net_changes(struct watch *watch, uint32_t events)
 {
 	struct server *server = container_of(watch, struct server, net);
-	struct changes changes = { false, false, false };
+	struct changes changes = { .server = server };
 	struct host_port *host_port;
 
 	(void)events;
 	net_watch_drain(server->net_watch, note_change, &changes);
 	if (changes.gids)
 		gid_forget(NULL);
-	if (changes.paths)
+	if (changes.paths || changes.moved)
 		for_each_host_port (host_port, server)
 			host_port_paths_changed(host_port);
-	server->hops_changed = server->hops_changed || changes.paths || changes.links;
+	if (changes.moved)
+		waiting_moved(server);
 }
 
 /* --- when to turn again -------------------------------------------------- */
@@ -147,41 +149,6 @@ static struct cm_time stop_deadline(const struct server *server)
 	if (server->core.n_conns)
 		return server->stop_at;
 	return server->n_clients ? server->linger_until : server->now;
-}
-
-static unsigned int n_waiting(const struct server *server)
-{
-	struct host_port *host_port;
-	unsigned int n = 0;
-
-	for_each_host_port (host_port, server)
-		n += host_port->n_waiting;
-	return n;
-}
-
-/* To look at all that wait is dear: the more of them there are, the less often that is done,
- * however often a link address somewhere in the network changes. */
-static struct cm_time retry_deadline(const struct server *server)
-{
-	unsigned int n = n_waiting(server);
-
-	if (n == 0)
-		return CM_TIME_NEVER;
-	return cm_time_after(server->retried_at, server->hops_changed
-							 ? n * WAITING_PRICE_NS
-							 : WAITING_LOOK_MS * CM_NS_PER_MS);
-}
-
-static void retry_waiting(struct server *server)
-{
-	struct host_port *host_port;
-
-	if (!cm_time_reached(retry_deadline(server), server->now))
-		return;
-	server->hops_changed = false;
-	server->retried_at = server->now;
-	for_each_host_port (host_port, server)
-		host_port_retry(server, host_port);
 }
 
 static bool any_probes(const struct server *server)
@@ -225,9 +192,9 @@ static int sleep_ms(struct server *server)
 		deadline = earlier_ms(server, deadline, GRACE_LOOK_MS);
 	if (server->n_throttled)
 		deadline = earlier_ms(server, deadline, THROTTLE_LOOK_MS);
-	deadline = cm_time_earlier(deadline, retry_deadline(server));
+	deadline = cm_time_earlier(deadline, server->waiting.look_at);
 	if (any_probes(server))
-		deadline = earlier_ms(server, deadline, WAITING_LOOK_MS);
+		deadline = earlier_ms(server, deadline, PROBE_LOOK_MS);
 	return cm_time_ms_until(deadline, server->now);
 }
 
@@ -307,7 +274,7 @@ void server_turn(struct server *server)
 	router_expire(server);
 	for_each_host_port (host_port, server)
 		subnet_expire(server, host_port);
-	retry_waiting(server);
+	waiting_look(server);
 	host_port_send_requests(server);
 	for_each_host_port (host_port, server)
 		host_port_flush(server, host_port);
@@ -324,12 +291,14 @@ static void forget_reaped(struct cm_core *core, const struct cm_conn *conn)
 
 static int make_tables(struct server *server)
 {
-	uint64_t secret[5];
+	uint64_t secret[6];
 	int err;
 
 	if (getrandom(secret, sizeof(secret), 0) != sizeof(secret))
 		return -errno;
 	err = cm_core_init(&server->core, secret[0]);
+	if (!err)
+		err = waiting_init(&server->waiting, secret[5]);
 	if (err)
 		return err;
 	server->core.released = forget_reaped;
@@ -432,6 +401,7 @@ void server_end(struct server *server)
 	user_forget_all(server);
 	net_ns_home_free(server->home);
 	cm_core_fini(&server->core);
+	waiting_fini(&server->waiting);
 	if (server->recovery)
 		server->recovery->close(server);
 	trace_ring_fini(&server->recording);

@@ -18,6 +18,7 @@
  *   fields.c     what it may put there
  *   host_port.c  the ports of this host: receiving, and sending in the right order
  *   defaults.c   what root has set for ports
+ *   waiting.c    messages whose next hop has no link address
  *   probe.c      probes of the fast path, ours and those of peers
  *   recovery.c   the socket directory, and connections that a cmportd before us has left behind
  *   subnet.c     queries of clients to subnet administrators
@@ -43,19 +44,18 @@
 #include "lib/portd/server/server.h"
 #include "lib/portd/server/tracked.h"
 #include "lib/portd/server/user.h"
+#include "lib/portd/server/waiting.h"
 
 #define HOST_PORTS_MAX 64
 #define CLIENTS_MAX    4096
 #define NOBODY	       UINT16_MAX
 #define ID_BLOCKS      65536 /* of 65536 comm ids each */
 #define ID_BLOCK_SHIFT 16
-#define ID_BLOCKS_MAX  64   /* of one client: 4 million connections before an id comes back */
-#define BEYOND_MAX     16   /* clients of a user who has enough, to be told so */
-#define ROOT_CLIENTS   64   /* of CLIENTS_MAX, for root alone */
-#define REQUESTS_MAX   512  /* REQs of one client on their way out; then it is not read from */
-#define BACKLOG_MAX    64   /* datagrams that wait for one client that does not read */
-#define WAITING_MAX    1024 /* messages of a host port that wait for link addresses */
-#define WAITS_MAX      256  /* and of one client, or of nobody; of one user half of what is left */
+#define ID_BLOCKS_MAX  64  /* of one client: 4 million connections before an id comes back */
+#define BEYOND_MAX     16  /* clients of a user who has enough, to be told so */
+#define ROOT_CLIENTS   64  /* of CLIENTS_MAX, for root alone */
+#define REQUESTS_MAX   512 /* REQs of one client on their way out; then it is not read from */
+#define BACKLOG_MAX    64  /* datagrams that wait for one client that does not read */
 #define WAITING_NS     (1000 * CM_NS_PER_MS) /* then a client says it again */
 #define OUR_WAITING_NS (3500 * CM_NS_PER_MS) /* the kernel asks three times, a second apart */
 #define RECEIVE_BATCH  64
@@ -63,7 +63,7 @@
 
 /* A message that is to leave. */
 struct xmit {
-	struct list link; /* in user.requests or host_port.waiting */
+	struct list link; /* in user.requests, or waiting for a hop */
 	struct host_port *host_port;
 	struct client *sender;	 /* NULL: our own core, or a client that has gone */
 	struct cm_time deadline; /* while it waits for a link address */
@@ -94,13 +94,12 @@ struct host_port {
 	struct mad_port *mad;
 	struct mad_sender *sender; /* NULL: all goes through mad */
 	unsigned int batch;	   /* how many messages to try to receive in a turn */
-	struct list waiting;	   /* transmit entries that wait for link addresses */
-	unsigned int n_waiting;
-	bool has_unread;       /* at the sender's queue pair: look there without being woken */
-	bool is_probing;       /* peers: probes may be due, see mad/peers.h */
-	bool has_warned;       /* that the fast path does not reach a peer */
-	bool is_gone;	       /* its device: to be closed at the end of this turn */
-	struct subnet *subnet; /* NULL on RoCE */
+	unsigned int n_waiting;	   /* transmit entries that wait for link addresses */
+	bool has_unread;	   /* at the sender's queue pair: look there without being woken */
+	bool is_probing;	   /* peers: probes may be due, see mad/peers.h */
+	bool has_warned;	   /* that the fast path does not reach a peer */
+	bool is_gone;		   /* its device: to be closed at the end of this turn */
+	struct subnet *subnet;	   /* NULL on RoCE */
 	struct traced_gid traced_gid;
 	uint64_t passed[PORTD_N_COUNTERS][CM_TALLY_KINDS]; /* what has passed here, by kind */
 };
@@ -148,7 +147,7 @@ struct client {
 	uint32_t stat_id;   /* of its last STAT; 0: there was none */
 	struct cm_time stat_at;
 	unsigned int n_requests; /* its transmit entries in user.requests ... */
-	unsigned int n_waits;	 /* ... and host_port.waiting */
+	unsigned int n_waits;	 /* ... and that wait for hops */
 	unsigned int batch;	 /* how many datagrams to try to read in a turn */
 	struct list backlog;	 /* batches that its socket had no room for */
 	unsigned int n_backlog;
@@ -212,11 +211,10 @@ struct server {
 	uint16_t last_user;  /* the number of the one who came last */
 	struct user nobody;  /* our own core, and clients that have gone */
 	struct list senders; /* users with requests to send; who had his turn goes to the end */
-	struct cm_time retried_at; /* messages that wait for link addresses */
-	bool hops_changed;	   /* since then */
-	struct list strangers;	   /* clients that have asked nothing yet, the oldest first */
-	struct list filled;	   /* clients with something to send */
-	struct list spare;	   /* batches ready for use */
+	struct waiting waiting;
+	struct list strangers; /* clients that have asked nothing yet, the oldest first */
+	struct list filled;    /* clients with something to send */
+	struct list spare;     /* batches ready for use */
 	unsigned int n_spare;
 	unsigned int n_throttled;
 	unsigned int n_tracers;
@@ -508,8 +506,8 @@ void host_port_send_requests(struct server *server);
 /** host_port_flush() - send what is held. */
 void host_port_flush(struct server *server, struct host_port *host_port);
 
-/** host_port_retry() - link addresses may have come; or waited for too long. */
-void host_port_retry(struct server *server, struct host_port *host_port);
+/** host_port_try() - send a message now. Return: false if its next hop has no link address. */
+bool host_port_try(const struct xmit *xmit);
 
 /** host_port_close() - forget a port; its connections are forgotten without a word. */
 void host_port_close(struct server *server, struct host_port *host_port);

@@ -57,6 +57,8 @@ void user_init(struct user *user, uid_t uid)
 	list_init(&user->link);
 	list_init(&user->requests);
 	list_init(&user->sends);
+	list_init(&user->hops);
+	list_init(&user->waits);
 }
 
 static void user_free(struct user *user)

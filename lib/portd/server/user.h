@@ -31,7 +31,9 @@ struct user {
 	uint32_t n_asks;
 	double tokens; /* what is left of its rate */
 	struct cm_time tokens_at;
-	uint32_t n_waits;     /* messages that wait for link addresses */
+	uint32_t n_waits;     /* messages that wait for link addresses, of ... */
+	struct list hops;     /* ... these */
+	struct list waits;    /* in server.waiting.users, if there are any */
 	struct list requests; /* transmit entries: REQs, SIDR_REQs, which let answers go first */
 	struct list sends;    /* in server.senders, if there are any */
 	double turn;	      /* messages and requests that were read in this turn ... */

@@ -158,6 +158,116 @@ TEST(who_is_not_there_is_not_looked_for_in_each_turn)
 	ck_assert_uint_gt(rig_hop_questions(), before);
 }
 
+/* One REQ each to hosts of their own. */
+static void ask_for_hosts(const struct rig_client *client, uint32_t n_hosts)
+{
+	struct portd_record record = { .type = PORTD_MAD, .mad = { .port = client->handle } };
+	struct cm_msg req;
+	uint32_t n;
+
+	for (n = 1; n <= n_hosts; n++) {
+		req = scene_req(client, n);
+		record.mad.path = rig_peer((uint8_t)n);
+		record.mad.path.dgid.raw[13] = (uint8_t)(n >> 8);
+		rig_encode(&record.mad, &req);
+		rig_tell(client, &record);
+		if (n % 64 == 0)
+			rig_settle();
+	}
+	rig_settle();
+}
+
+static void neighbour_is_known(uint8_t host)
+{
+	union addr addr = { .in6.sin6_family = AF_INET6 };
+	const struct mad_path path = rig_peer(host);
+
+	memcpy(&addr.in6.sin6_addr, &path.dgid, sizeof(path.dgid));
+	waiting_neighbour(rig_server(), &addr);
+}
+
+/* A look is two system calls or three. */
+TEST(a_hop_is_looked_at_once_for_all_messages_of_a_user)
+{
+	uint64_t before;
+
+	rig_hops_are_ready(false);
+	fill_with_reqs(&mallory[0], 8); /* for 64 hosts */
+	rig_settle();
+	before = rig_hop_questions();
+	fill_with_reqs(&mallory[1], 8);
+	rig_settle();
+	ck_assert_uint_eq(rig_hop_questions(), before);
+	rig_pass(50);
+	rig_pass(4);
+	rig_pass(4);
+	rig_pass(4);
+	ck_assert_uint_eq(rig_hop_questions() - before, 64);
+}
+
+TEST(a_turn_looks_at_few_hosts_that_are_not_there)
+{
+	uint64_t before;
+	unsigned int i;
+
+	rig_hops_are_ready(false);
+	ask_for_hosts(&mallory[0], 250);
+	ask_for_hosts(&mallory[1], 250);
+	for (i = 0; i < 100; i++) {
+		before = rig_hop_questions();
+		rig_pass(5);
+		ck_assert_uint_le(rig_hop_questions() - before, WAITING_LOOKS_MAX);
+	}
+}
+
+TEST(a_neighbour_that_is_found_lets_its_messages_leave_at_once)
+{
+	uint64_t before;
+
+	rig_hops_are_ready(false);
+	ask_for_hosts(&mallory[0], 250);
+	bob_asks();
+	rig_settle();
+	before = rig_hop_questions();
+	rig_hops_are_ready(true);
+	neighbour_is_known(SCENE_PEER);
+	rig_settle();
+	ck_assert_uint_eq(rig_n_sent(), 2); /* Mallory has asked for that host, too */
+	ck_assert_uint_le(rig_hop_questions() - before, 4);
+}
+
+TEST(a_user_who_waits_for_many_hosts_does_not_delay_a_look_for_another)
+{
+	rig_hops_are_ready(false);
+	ask_for_hosts(&mallory[0], 250);
+	ask_for_hosts(&mallory[1], 250);
+	bob_asks();
+	rig_settle();
+	rig_hops_are_ready(true);
+	rig_pass(50);
+	ck_assert_uint_lt(sent_before_bobs(), WAITING_LEAVES_MAX);
+}
+
+TEST(what_takes_back_a_request_does_not_overtake_it_at_a_hop)
+{
+	struct portd_record rej = { .type = PORTD_MAD };
+	struct cm_msg msg = talk_msg_of(CM_ATTR_REJ, bob.first + 1, 0);
+
+	rig_hops_are_ready(false);
+	bob_asks();
+	rig_settle();
+	rig_hops_are_ready(true); /* but nobody has looked */
+	msg.rej.message = CM_ANSWERED_REQ;
+	msg.rej.reason = CM_REJ_TIMEOUT;
+	rej.mad.port = bob.handle;
+	rej.mad.path = rig_peer(SCENE_PEER);
+	rig_encode(&rej.mad, &msg);
+	rig_tell(&bob, &rej);
+	rig_settle();
+	rig_pass(100);
+	ck_assert_str_eq(scene_wire(), "REQ, REJ(REQ) 4");
+}
+
 /* --- what is dear -------------------------------------------------------- */
 
 static double cost_of(struct rig_client *client, const struct portd_record *record, int error)
