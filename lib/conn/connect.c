@@ -30,8 +30,11 @@ static int send_request(struct id *id, enum cm_event verb, const struct conn_par
 				.waits = id->option.waits };
 	struct engine *engine;
 	struct outbox box;
-	int err = -EINVAL;
+	int err = id_follow_address(id);
 
+	if (err)
+		return err == -ENODATA ? -EINVAL : err;
+	err = -EINVAL;
 	path_to_mad(&id->path, &path);
 	outbox_init(&box);
 	engine = engine_lock();
@@ -303,6 +306,7 @@ static int disconnect_id(struct id *id)
 	err = qp_to_error(id);
 	if (err)
 		return err;
+	id_follow_address(id);
 	if (step_conn(id, CM_CALL_DREQ, NULL))
 		step_conn(id, CM_CALL_DREP, NULL);
 	return 0;

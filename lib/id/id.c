@@ -163,3 +163,27 @@ int id_attach(struct id *id)
 	show_gids(id);
 	return 0;
 }
+
+int id_follow_address(struct id *id)
+{
+	struct path path;
+	struct gid_entry gid;
+	int err;
+
+	engine_lock();
+	path = id->path;
+	engine_unlock();
+	if (!path.gid.verbs)
+		return -EINVAL;
+	err = path_follow(&path, &gid);
+	if (err)
+		return err == -ENODEV ? -ENODATA : err;
+	if (gid.gid_index == path.gid.gid_index)
+		return 0;
+	engine_lock();
+	id->path.gid.gid_index = gid.gid_index;
+	if (id->conn)
+		id->conn->path.sgid_index = (uint8_t)gid.gid_index;
+	engine_unlock();
+	return 0;
+}

@@ -259,4 +259,12 @@ void id_show_addrs(struct id *id);
  */
 int id_attach(struct id *id);
 
+/**
+ * id_follow_address() - have queue pair and messages leave from the id's address, wherever in the
+ * GID table it is now; takes the engine's lock
+ *
+ * Return: 0; -ENODATA if the port has lost the address; -EINVAL without a device; -ENOMEM.
+ */
+int id_follow_address(struct id *id);
+
 #endif

@@ -136,7 +136,8 @@ static struct table *refresh_table(struct ibv_context *verbs, int *ret_err)
 	return NULL;
 }
 
-/* What a look-up is for: an IP address on an interface, a GID of InfiniBand, or an index. */
+/* What a look-up is for: an IP address on an interface, a GID of InfiniBand, an index, or an entry
+ * wherever it is now. */
 struct question {
 	bool (*matches)(const struct table *table, const struct ibv_gid_entry *entry,
 			const struct question *question);
@@ -144,6 +145,7 @@ struct question {
 	unsigned int ifindex;
 	uint8_t port_num;
 	uint32_t gid_index;
+	enum ibv_gid_type type;
 };
 
 /* A port speaks RoCE v2 where it can: the type that the kernel's connection manager defaults to. */
@@ -174,6 +176,15 @@ static bool is_index(const struct table *table, const struct ibv_gid_entry *entr
 {
 	(void)table;
 	return entry->port_num == question->port_num && entry->gid_index == question->gid_index;
+}
+
+static bool is_entry(const struct table *table, const struct ibv_gid_entry *entry,
+		     const struct question *question)
+{
+	(void)table;
+	return entry->port_num == question->port_num && entry->gid_type == question->type &&
+	       entry->ndev_ifindex == question->ifindex && entry->gid_index <= MAD_INDEX_LAST &&
+	       !memcmp(&entry->gid, &question->gid, sizeof(question->gid));
 }
 
 static bool find_in(const struct table *table, const struct question *question,
@@ -259,6 +270,26 @@ int gid_by_index(struct ibv_context *verbs, uint8_t port_num, uint32_t gid_index
 					   .gid_index = gid_index };
 
 	return find_entry(&verbs, 1, &question, ret);
+}
+
+int gid_follow(struct gid_entry *io)
+{
+	struct question question = { .matches = is_entry,
+				     .ifindex = io->ifindex,
+				     .port_num = io->port_num,
+				     .type = io->type };
+
+	memcpy(&question.gid, &io->gid, sizeof(question.gid));
+	return find_entry(&io->verbs, 1, &question, io);
+}
+
+bool gid_is_in_place(const struct gid_entry *entry)
+{
+	struct ibv_gid_entry now;
+
+	return !ibv_query_gid_ex(entry->verbs, entry->port_num, entry->gid_index, &now, 0) &&
+	       now.gid_type == entry->type && now.ndev_ifindex == entry->ifindex &&
+	       !memcmp(&now.gid, &entry->gid, sizeof(now.gid));
 }
 
 void gid_forget(struct ibv_context *verbs)

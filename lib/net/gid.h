@@ -63,6 +63,22 @@ int gid_by_index(struct ibv_context *verbs, uint8_t port_num, uint32_t gid_index
 		 struct gid_entry *ret);
 
 /**
+ * gid_follow() - the index that an entry has by now: its address may have gone and come back
+ * @io: only the index changes
+ *
+ * Return: 0; -ENODEV if the port has no such entry any more; -ENOMEM.
+ */
+int gid_follow(struct gid_entry *io);
+
+/**
+ * gid_is_in_place() - is the entry at its index? Asks the device, not the cache.
+ *
+ * The kernel leaves an entry where it is while a queue pair uses it: what is in place after a queue
+ * pair was moved to RTR is what the queue pair has.
+ */
+bool gid_is_in_place(const struct gid_entry *entry);
+
+/**
  * gid_forget() - drop what is cached: of one device, or all with NULL
  */
 void gid_forget(struct ibv_context *verbs);

@@ -24,6 +24,7 @@ struct path_ops {
 	int (*read_alternate)(struct path *path, const struct path *primary,
 			      const struct cm_req_path *req);
 	int (*check_pkey)(const struct path *path);
+	int (*follow)(struct gid_entry *gid); /* NULL: entries keep their index */
 	void (*to_mad)(const struct path *path, struct mad_path *ret);
 	void (*to_ah)(const struct path *path, struct ibv_ah_attr *ret);
 	void (*show)(const struct path *path, struct rdma_ib_addr *io);

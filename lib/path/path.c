@@ -120,6 +120,19 @@ int path_check_pkey(const struct path *path)
 	return ops_of(path)->check_pkey(path);
 }
 
+int path_follow(const struct path *path, struct gid_entry *ret)
+{
+	const struct path_ops *ops = ops_of(path);
+
+	*ret = path->gid;
+	return ops->follow ? ops->follow(ret) : 0;
+}
+
+bool path_is_in_place(const struct path *path)
+{
+	return !ops_of(path)->follow || gid_is_in_place(&path->gid);
+}
+
 void path_to_mad(const struct path *path, struct mad_path *ret)
 {
 	ops_of(path)->to_mad(path, ret);

@@ -153,6 +153,17 @@ int path_of_alternate(const struct path *primary, const struct cm_req *req, stru
  */
 int path_check_pkey(const struct path *path);
 
+/**
+ * path_follow() - our end as the port has it now: an address that went and came back has another
+ * index, and the one it had may be another address's
+ *
+ * Return: as gid_follow().
+ */
+int path_follow(const struct path *path, struct gid_entry *ret);
+
+/** path_is_in_place() - as gid_is_in_place(), of our end */
+bool path_is_in_place(const struct path *path);
+
 /** path_to_mad() - the way of messages to the peer's connection manager */
 void path_to_mad(const struct path *path, struct mad_path *ret);
 

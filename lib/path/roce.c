@@ -130,6 +130,7 @@ const struct path_ops path_roce = {
 	.read = roce_read,
 	.lead_back = roce_lead_back,
 	.check_pkey = roce_check_pkey,
+	.follow = gid_follow,
 	.to_mad = roce_to_mad,
 	.to_ah = roce_to_ah,
 	.show = roce_show,

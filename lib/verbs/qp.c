@@ -36,9 +36,17 @@ static int move_qp(struct id *id, struct ibv_qp *qp, enum ibv_qp_state state)
 	return err ? err : modify_qp(qp, &attr, mask);
 }
 
-int qp_to_rts(struct id *id)
+/* The address may have gone while the queue pair took its index. */
+static int move_to_rtr(struct id *id)
 {
 	int err = move_qp(id, id->pub.qp, IBV_QPS_RTR);
+
+	return err || path_is_in_place(&id->path) ? err : -ENODATA;
+}
+
+int qp_to_rts(struct id *id)
+{
+	int err = move_to_rtr(id);
 
 	return err ? err : move_qp(id, id->pub.qp, IBV_QPS_RTS);
 }

@@ -151,8 +151,10 @@ static int fill_attr(struct id *id, struct ibv_qp_attr *attr, int *ret_mask)
 int qp_attr_fill(struct id *id, struct ibv_qp_attr *attr, bool with_access, int *ret_mask)
 {
 	struct ibv_qp_attr filled = { .qp_state = attr->qp_state };
-	int err;
+	int err = attr->qp_state == IBV_QPS_RTR ? id_follow_address(id) : 0;
 
+	if (err)
+		return err;
 	engine_lock();
 	err = fill_attr(id, &filled, ret_mask);
 	if (!err && with_access && id->conn) {

@@ -149,6 +149,25 @@ int ibv_query_gid(struct ibv_context *which, uint8_t port_num, int index, union 
 	return 0;
 }
 
+static struct ibv_gid_entry entry_at(unsigned int index)
+{
+	return (struct ibv_gid_entry){ .gid = gid_at(index),
+				       .gid_index = index,
+				       .port_num = 1,
+				       .gid_type = IBV_GID_TYPE_ROCE_V2,
+				       .ndev_ifindex = if_nametoindex("loop0") };
+}
+
+int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, uint32_t gid_index,
+		      struct ibv_gid_entry *ret, uint32_t flags, size_t entry_size)
+{
+	(void)context, (void)port_num, (void)flags, (void)entry_size;
+	if (gid_index >= N_GIDS)
+		return ENODATA;
+	*ret = entry_at(gid_index);
+	return 0;
+}
+
 ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries,
 			     size_t max_entries, uint32_t flags, size_t entry_size)
 {
@@ -156,11 +175,7 @@ ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *
 
 	(void)context, (void)flags, (void)entry_size;
 	for (i = 0; i < N_GIDS && i < max_entries; i++)
-		entries[i] = (struct ibv_gid_entry){ .gid = gid_at(i),
-						     .gid_index = i,
-						     .port_num = 1,
-						     .gid_type = IBV_GID_TYPE_ROCE_V2,
-						     .ndev_ifindex = if_nametoindex("loop0") };
+		entries[i] = entry_at(i);
 	return i;
 }
 

@@ -11,8 +11,8 @@ OWN_ARP_ONLY = "sysctl -qw net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.all.arp_
 class Case(NamedTuple):
     """What is played: a server on host a, then a client on host b.
 
-    Commands know {a}, {b}: the hosts' numbers, 1 and 2; {path}: the program of path.c. An empty
-    server: the client plays alone.
+    Commands know {a}, {b}: the hosts' numbers, 1 and 2; {moves}, {path}: programs of this folder.
+    An empty server: the client plays alone.
     meanwhile: a command on host b while the client runs; during_s: how long after its start.
     """
 
@@ -41,6 +41,12 @@ class World:
 def path(name, source, destination, service="- 0 2 8 16 24 106 255"):
     """What service level a path has by its type of service."""
     return Case(f"path {name}", "", f"{{path}} {source} {destination} {service}")
+
+
+def moves(what, moment):
+    """An address goes while a connection of it is made; another comes, which may get its index."""
+    return Case(f"address {what}", "",
+                f"{{moves}} eth0 10.77.0.2 10.77.0.201 10.77.0.202 {moment}")
 
 
 def rping(name, server, client, **more):
@@ -168,4 +174,12 @@ POLICY = World(
      rping("by a rule for the destination, from its address", "-a 10.84.0.1",
            "-a 10.84.0.1 -I 10.84.0.2")))
 
-WORLDS = (PORTS, VLAN, CLASSES, VRF, BOND, POLICY)
+CHANGES = World(
+    "changes", "addresses and interfaces that come and go", 1, (),
+    (moves("that stays", "never"),
+     moves("that goes before its REQ", "connecting"),
+     moves("that goes before its reply", "accepting"),
+     moves("that goes after the reply", "answered"),
+     moves("that comes and goes while a hundred connections are made", "always")))
+
+WORLDS = (PORTS, VLAN, CLASSES, VRF, BOND, POLICY, CHANGES)

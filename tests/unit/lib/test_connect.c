@@ -303,3 +303,88 @@ TEST(disconnecting_what_was_never_connected_is_refused)
 {
 	rig_expect_errno(rdma_disconnect(&id->pub), EINVAL);
 }
+
+/* --- addresses that go and come ---------------------------------------------- */
+
+#define INDEX	  1 /* of our address */
+#define NEW_INDEX 5
+
+/* Another address gets the index of ours. */
+static void lose_address(void)
+{
+	fake_add_gid("192.0.2.77", INDEX, IBV_GID_TYPE_ROCE_V2);
+	fake.gid[INDEX].gid = fake.gid[--fake.n_gids].gid;
+	gid_forget(NULL);
+}
+
+static void move_address(void)
+{
+	fake.port[0].gid_tbl_len = FAKE_GIDS;
+	fake.gid[fake.n_gids] = fake.gid[INDEX];
+	fake.gid[fake.n_gids++].gid_index = NEW_INDEX;
+	lose_address();
+}
+
+static struct id *with_queue_pair(struct id *of)
+{
+	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC, .cap = { .max_send_wr = 1 } };
+
+	ck_assert_int_eq(rdma_create_qp(&of->pub, NULL, &attr), 0);
+	return of;
+}
+
+TEST(id_whose_address_went_cannot_connect)
+{
+	lose_address();
+	rig_expect_errno(rdma_connect(&id->pub, &param), EINVAL);
+	ck_assert_uint_eq(fake_cmportd_count(PORTD_MAD), 0);
+}
+
+TEST(req_leaves_from_the_new_index_of_its_address)
+{
+	move_address();
+	sent_req();
+	ck_assert_uint_eq(fake_cmportd_last(PORTD_MAD)->mad.path.sgid_index, NEW_INDEX);
+}
+
+TEST(dreq_leaves_from_the_new_index_of_its_address)
+{
+	struct id *connected = rig_connected();
+
+	move_address();
+	ck_assert_int_eq(rdma_disconnect(&connected->pub), 0);
+	fake_cmportd_message(CM_ATTR_DREQ);
+	ck_assert_uint_eq(fake_cmportd_last(PORTD_MAD)->mad.path.sgid_index, NEW_INDEX);
+}
+
+TEST(queue_pair_is_not_moved_to_the_address_that_took_the_index)
+{
+	struct id *child = with_queue_pair(requested());
+
+	lose_address();
+	rig_expect_errno(rdma_accept(&child->pub, NULL), ENODATA);
+	ck_assert_int_eq(fake.n_moves, 1); /* to INIT */
+}
+
+TEST(queue_pair_gets_the_new_index_of_its_address)
+{
+	struct id *child = with_queue_pair(requested());
+
+	move_address();
+	ck_assert_int_eq(rdma_accept(&child->pub, NULL), 0);
+	ck_assert_uint_eq(fake.move[1].ah_attr.grh.sgid_index, NEW_INDEX);
+	ck_assert_uint_eq(fake_cmportd_last(PORTD_MAD)->mad.path.sgid_index, NEW_INDEX);
+}
+
+TEST(queue_pair_that_took_the_index_of_another_address_is_not_connected)
+{
+	struct id *child = with_queue_pair(requested());
+
+	ck_assert_int_eq(gid_follow(&child->path.gid), 0); /* it is in the cache */
+	gid_forget(NULL);
+	rig.now_ns += 1000 * CM_NS_PER_MS;
+	ck_assert_int_eq(gid_follow(&child->path.gid), 0);
+	fake.gid[INDEX].gid.raw[15] ^= 1;
+	rig_expect_errno(rdma_accept(&child->pub, NULL), ENODATA);
+	ck_assert_uint_eq(fake_cmportd_count(PORTD_MAD), 0);
+}

@@ -78,6 +78,20 @@ ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *
 	return dev->n_gids;
 }
 
+int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, uint32_t gid_index,
+		      struct ibv_gid_entry *ret, uint32_t flags, size_t entry_size)
+{
+	struct device *dev = device_of(context);
+
+	for (int i = 0; !flags && i < dev->n_gids; i++) {
+		if (dev->gid[i].port_num != port_num || dev->gid[i].gid_index != gid_index)
+			continue;
+		memcpy(ret, &dev->gid[i], entry_size);
+		return 0;
+	}
+	return ENODATA;
+}
+
 static void add_gid(struct device *dev, uint32_t port_num, uint32_t index, enum ibv_gid_type type,
 		    uint32_t ifindex, const char *address)
 {
@@ -371,4 +385,44 @@ TEST(roce_port_is_not_found_by_its_gid)
 	struct gid_entry gid;
 
 	ck_assert_int_eq(gid_find_ib(contexts, 2, &wanted, 0, &gid), -ENODEV);
+}
+
+/* --- entries that go and come -------------------------------------------- */
+
+/* 10.0.0.1 goes, and another address, or the same on another interface, gets its index. */
+static struct gid_entry replace_address(const char *address, uint32_t ifindex)
+{
+	struct gid_entry before;
+
+	ck_assert_int_eq(find("10.0.0.1", ETH0, &before), 0);
+	device[0].n_gids = 3;
+	add_gid(&device[0], 1, 3, IBV_GID_TYPE_ROCE_V2, ifindex, address);
+	n_changes++;
+	return before;
+}
+
+TEST(entry_is_followed_to_its_new_index)
+{
+	struct gid_entry entry = replace_address("10.0.0.2", ETH0);
+
+	add_gid(&device[0], 1, 9, IBV_GID_TYPE_ROCE_V2, ETH0, "10.0.0.1");
+	ck_assert_int_eq(gid_follow(&entry), 0);
+	ck_assert_uint_eq(entry.gid_index, 9);
+	ck_assert(gid_is_in_place(&entry));
+}
+
+TEST(another_address_at_the_index_is_not_the_entry)
+{
+	struct gid_entry entry = replace_address("10.0.0.2", ETH0);
+
+	ck_assert(!gid_is_in_place(&entry));
+	ck_assert_int_eq(gid_follow(&entry), -ENODEV);
+}
+
+TEST(same_address_on_another_interface_is_not_the_entry)
+{
+	struct gid_entry entry = replace_address("10.0.0.1", ETH1);
+
+	ck_assert(!gid_is_in_place(&entry));
+	ck_assert_int_eq(gid_follow(&entry), -ENODEV);
 }
