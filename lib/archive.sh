@@ -7,7 +7,9 @@ output=$1 library=$2
 shift 2
 ${LD:-ld} -r -o "$output.o" --whole-archive "$library" --no-whole-archive \
 	--start-group "$@" --end-group
-${OBJCOPY:-objcopy} --localize-hidden "$output.o"
+# What LTO reads does not know of the names that are gone.
+${OBJCOPY:-objcopy} --localize-hidden --remove-section='.gnu.lto_*' \
+	--remove-section='.gnu.debuglto_*' --strip-symbol=__gnu_lto_v1 "$output.o"
 rm -f "$output"
 ${AR:-ar} rcs "$output" "$output.o"
 rm "$output.o"

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """The pure folders on other machines, compilers and C libraries, and the whole tree ("tree-") with
-another compiler, without a warning: unit tests, golden messages, the simulator, and random messages
-before tshark.
+another compiler or LTO, without a warning: unit tests, golden messages, the simulator, random
+messages before tshark, and a choice of what the whole tree does.
 
 Builds in machines/NAME of the build folder. Ends with a line "N passed, N failed, N skipped". Exit
 status: 77 where the compiler or the emulator is missing.
@@ -38,8 +38,14 @@ MACHINES = {
     # clang finds casts in macros of the kernel's headers; gcc looks for those in ours.
     "tree-clang": Machine("clang", None, None, None,
                           ("-Dpure=false", "-Dc_args=-Wno-cast-qual"), "clang"),
+    # At -O1 gcc takes the array that poll() gets for one that poll() fills.
+    "tree-lto": Machine("gcc", None, None, None,
+                        ("-Dpure=false", "-Db_lto=true", "-Doptimization=2"), "gcc"),
     "musl": Machine("musl-gcc", None, None, None, ("-Dc_link_args=-static",), "musl-tools"),
 }
+# What a build of the whole tree has to do besides: its static library, its daemon, two hosts.
+CHOICE = ("an installation of cmportd", "packets are all at once", "source addresses on a fabric",
+          "programs without cmportd on a fabric", "stat on a fabric")
 CROSS_FILE = """[binaries]
 c = {compiler}
 ar = '{ar}'
@@ -102,6 +108,9 @@ def judgements(machine, folder):
     if sim.exists():
         for options in SIMULATIONS:
             yield [*emulator, sim, *options]
+    if "-Dpure=false" in machine.options:
+        for name in CHOICE:
+            yield ["meson", "test", "-C", folder, "--no-rebuild", name]
     if shutil.which("tshark"):
         yield [sys.executable, ROOT / "tests/judge/tshark_judge.py",
                " ".join([*emulator, str(folder / "tests/judge/random_pcap")])]
