@@ -34,6 +34,7 @@
 #define SLOW_PORT    7998 /* where somebody does who does not read */
 #define GIDS_MAX     64
 #define RESPONSE_EXP 20
+#define SILENT_MAX   500
 
 static struct portd_client *client;
 static struct mad_port *wire; /* instead of that */
@@ -224,17 +225,38 @@ static bool come_and_go(void)
 	return true;
 }
 
-/* Who says nothing has spent nothing. */
-static bool knock(void)
+/* Return: a socket, or -1 */
+static int connect_silently(void)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
-	bool done;
 
 	strncpy(addr.sun_path, getenv("PURECM_SOCKET"), sizeof(addr.sun_path) - 1);
-	done = connect(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0;
+	if (fd < 0 || connect(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0)
+		return fd;
 	close(fd);
-	return done;
+	return -1;
+}
+
+/* Who says nothing has spent nothing. */
+static bool knock(void)
+{
+	int fd = connect_silently();
+
+	return fd >= 0 && !close(fd);
+}
+
+/* The latest stay: some are always about to speak. */
+static bool stay_silent(void)
+{
+	static int guest[SILENT_MAX];
+	static unsigned int n;
+	int *oldest = &guest[n++ % SILENT_MAX];
+
+	if (*oldest > 0)
+		close(*oldest);
+	*oldest = connect_silently();
+	return *oldest >= 0;
 }
 
 /* It dies with connections that it has just asked for. */
@@ -293,6 +315,16 @@ static bool come_and_stay(void)
 	return portd_client_open(&guest, &its, &why) == 0;
 }
 
+/* Nobody: what an attack does to others beyond taking time from the processors. */
+static bool compute(void)
+{
+	volatile unsigned int n = 0;
+
+	while (n < 100000)
+		n++;
+	return true;
+}
+
 static const struct kind {
 	const char *name;
 	bool (*once)(void);
@@ -300,6 +332,7 @@ static const struct kind {
 } kinds[] = {
 	{"knocks",	    knock,		   1    },
 	{ "requests",      say_requests,	    BATCH},
+	{ "silence",	     stay_silent,	  1    },
 	{ "slow-requests", say_slow_requests,    BATCH},
 	{ "answers",	     say_answers,	  BATCH},
 	{ "lies",	  say_lies,		    BATCH},
@@ -313,6 +346,7 @@ static const struct kind {
 	{ "ports",	   keep_ports,	       1	 },
 	{ "stats",	   ask_how_things_stand, 1	   },
 	{ "crowd",	   come_and_stay,	  1    },
+	{ "computes",      compute,	       1	 },
 };
 
 /* --- beginning ----------------------------------------------------------- */

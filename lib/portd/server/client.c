@@ -56,19 +56,24 @@ static bool may_be_heard(const struct client *client)
 	return !client->is_beyond || client->user->n_clients <= quota + BEYOND_MAX;
 }
 
-void client_new(struct server *server, int fd)
+bool client_new(struct server *server, int fd)
 {
-	struct client *client = client_alloc(server);
 	struct ucred cred = { .uid = (uid_t)-1 };
 	socklen_t bytes = sizeof(cred);
+	struct client *client;
 
 	getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &bytes);
+	if (!user_may_connect(server, cred.uid)) {
+		close(fd);
+		return false;
+	}
+	client = client_alloc(server);
 	if (!client || (cred.uid && server->n_clients >= CLIENTS_MAX - ROOT_CLIENTS) ||
 	    !user_enter(server, client, cred.uid)) {
 		log_warn("no room for another client: %u are here", server->n_clients);
 		close(fd);
 		free(client);
-		return;
+		return true;
 	}
 	client->pid = cred.pid;
 	client->uid = cred.uid;
@@ -81,7 +86,7 @@ void client_new(struct server *server, int fd)
 		user_leave(client);
 		close(fd);
 		free(client);
-		return;
+		return true;
 	}
 	list_append(&server->strangers, &client->stranger);
 	client->speaks_until = cm_time_after(
@@ -91,6 +96,7 @@ void client_new(struct server *server, int fd)
 	server->n_clients++;
 	log_debug("client %u, pid %d, uid %u", client->index, (int)client->pid,
 		  (unsigned int)client->uid);
+	return true;
 }
 
 /* It is our memory: of a user with 1,024 clients 220 MiB, and not a gigabyte. */

@@ -12,6 +12,7 @@
 /* X(number, name, default, unit) */
 #define QUOTAS(X)                                                                            \
 	X(USER_CLIENTS, "user-clients", 1024, "connections of one user to cmportd")          \
+	X(USER_CONNECTS, "user-connects", 2000, "times that one user may connect a second")  \
 	X(USER_PORTS, "user-ports", 24576, "port numbers that one user has bound or leased") \
 	X(USER_IDS, "user-ids", 4096, "blocks of comm ids of one user")                      \
 	X(USER_TRACKED, "user-tracked", 262144, "tracked connections of one user")           \

@@ -50,12 +50,16 @@ static void resume_listening(struct server *server)
 static void accept_client(struct watch *watch, uint32_t events)
 {
 	struct server *server = container_of(watch, struct server, listening);
-	int fd = accept4(watch->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	unsigned int i;
+	int fd = -1;
 
 	(void)events;
-	if (fd >= 0) {
-		client_new(server, fd);
-	} else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+	for (i = 0; i < REFUSALS_MAX; i++) {
+		fd = accept4(watch->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		if (fd < 0 || client_new(server, fd))
+			break;
+	}
+	if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)) {
 		log_warn("no more clients for now: %s", strerror(errno));
 		server->listens_again_at = cm_time_after(server->now, LISTENING_PAUSE_NS);
 		loop_change(&server->loop, watch, 0);

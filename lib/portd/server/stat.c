@@ -150,6 +150,7 @@ static uint32_t has_of(const struct server *server, const struct user *user, enu
 		return user->n_queued;
 	case QUOTA_USER_SA:
 		return user->n_asks;
+	case QUOTA_USER_CONNECTS:
 	case QUOTA_USER_RATE:
 	case QUOTA_CLIENT_HELLO:
 	case QUOTA_CLIENT_TRACKED:

@@ -59,6 +59,7 @@
 #define WAITING_NS     (1000 * CM_NS_PER_MS) /* then a client says it again */
 #define OUR_WAITING_NS (3500 * CM_NS_PER_MS) /* the kernel asks three times, a second apart */
 #define RECEIVE_BATCH  64
+#define REFUSALS_MAX   16 /* of those who connect, in a turn */
 #define SEND_BATCH     16 /* REQs before answers get their turn again */
 
 /* A message that is to leave. */
@@ -327,8 +328,12 @@ void server_close(struct server *server, struct watch *watch);
 /** server_in_grace() - may clients of a predecessor still come back? */
 bool server_in_grace(struct server *server);
 
-/** client_new() - somebody has connected; @fd is owned by the client. */
-void client_new(struct server *server, int fd);
+/**
+ * client_new() - somebody has connected; @fd is owned by the client
+ *
+ * Return: false if his user has connected too often, which costs next to nothing.
+ */
+bool client_new(struct server *server, int fd);
 
 /** client_host_port() - a port that the client has opened, by its handle; else NULL. */
 static inline struct host_port *client_host_port(const struct server *server,

@@ -36,19 +36,29 @@ static uint32_t allowed(const struct client *client, enum quota quota)
 	return quota_of(&client->server->options.quotas, quota);
 }
 
-static double refilled(double tokens, struct cm_time since, struct cm_time now, uint32_t rate)
+static double refilled(double tokens, struct cm_time since, struct cm_time now, uint32_t rate,
+		       double full)
 {
-	const double full = (double)rate / BURST_SHARE;
-
 	tokens += (double)(now.ns - since.ns) * rate / 1e9;
 	return tokens < full ? tokens : full;
 }
 
 static void refill(struct server *server, struct user *user)
 {
-	user->tokens = refilled(user->tokens, user->tokens_at, server->now,
-				quota_of(&server->options.quotas, QUOTA_USER_RATE));
+	const uint32_t rate = quota_of(&server->options.quotas, QUOTA_USER_RATE);
+
+	user->tokens = refilled(user->tokens, user->tokens_at, server->now, rate,
+				(double)rate / BURST_SHARE);
 	user->tokens_at = server->now;
+}
+
+/* All programs of a job may start at once: a burst is what a second allows. */
+static void refill_connects(struct server *server, struct user *user)
+{
+	const uint32_t rate = quota_of(&server->options.quotas, QUOTA_USER_CONNECTS);
+
+	user->connects = refilled(user->connects, user->connects_at, server->now, rate, rate);
+	user->connects_at = server->now;
 }
 
 void user_init(struct user *user, uid_t uid)
@@ -69,13 +79,15 @@ static void user_free(struct user *user)
 
 static void forget_rested(struct server *server)
 {
-	const double full = (double)quota_of(&server->options.quotas, QUOTA_USER_RATE) /
-			    BURST_SHARE;
+	const struct quotas *quotas = &server->options.quotas;
 	struct user *user;
 
 	list_for_each_entry_safe (user, &server->users, link) {
 		refill(server, user);
-		if (!user->n_clients && user->tokens >= full &&
+		refill_connects(server, user);
+		if (!user->n_clients &&
+		    user->tokens >= (double)quota_of(quotas, QUOTA_USER_RATE) / BURST_SHARE &&
+		    user->connects >= quota_of(quotas, QUOTA_USER_CONNECTS) &&
 		    !tracker_dead_of(server->tracker, user->number))
 			user_free(user);
 	}
@@ -97,10 +109,12 @@ bool user_enter(struct server *server, struct client *client, uid_t uid)
 		user->number = server->last_user;
 		list_append(&server->users, &user->link);
 		user->tokens = (double)allowed(client, QUOTA_USER_RATE) / BURST_SHARE;
-		user->tokens_at = server->now;
+		user->connects = allowed(client, QUOTA_USER_CONNECTS);
+		user->tokens_at = user->connects_at = server->now;
 	}
 	client->user = user;
 	user->n_clients++;
+	user->connects--;
 	return true;
 }
 
@@ -119,17 +133,33 @@ void user_forget_all(struct server *server)
 		user_free(user);
 }
 
-bool user_may(struct client *client, enum quota quota, uint32_t has)
+static void say_once(const struct server *server, struct user *user, enum quota quota)
 {
-	struct user *user = client->user;
-
-	if (user->uid == 0 || has < allowed(client, quota))
-		return true;
 	if (!(user->was_refused >> quota & 1))
 		log_warn("uid %u has reached its quota %s=%u (%s); others are not affected",
-			 (unsigned int)user->uid, quota_name(quota), allowed(client, quota),
-			 quota_unit(quota));
+			 (unsigned int)user->uid, quota_name(quota),
+			 quota_of(&server->options.quotas, quota), quota_unit(quota));
 	user->was_refused |= UINT32_C(1) << quota;
+}
+
+bool user_may_connect(struct server *server, uid_t uid)
+{
+	struct user *user = uid ? find(server, uid) : NULL;
+
+	if (!user)
+		return true;
+	refill_connects(server, user);
+	if (user->connects >= 1)
+		return true;
+	say_once(server, user, QUOTA_USER_CONNECTS);
+	return false;
+}
+
+bool user_may(struct client *client, enum quota quota, uint32_t has)
+{
+	if (client->user->uid == 0 || has < allowed(client, quota))
+		return true;
+	say_once(client->server, client->user, quota);
 	return false;
 }
 
@@ -174,7 +204,8 @@ void user_refill(struct client *client)
 	const struct cm_time now = client->server->now;
 
 	client->tokens = refilled(client->tokens, client->tokens_at, now,
-				  allowed(client, QUOTA_CLIENT_RATE));
+				  allowed(client, QUOTA_CLIENT_RATE),
+				  (double)allowed(client, QUOTA_CLIENT_RATE) / BURST_SHARE);
 	client->tokens_at = now;
 	refill(client->server, client->user);
 }

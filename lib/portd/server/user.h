@@ -31,6 +31,8 @@ struct user {
 	uint32_t n_asks;
 	double tokens; /* what is left of its rate */
 	struct cm_time tokens_at;
+	double connects; /* how often he may connect now */
+	struct cm_time connects_at;
 	uint32_t n_waits;     /* messages that wait for link addresses, of ... */
 	struct list hops;     /* ... these */
 	struct list waits;    /* in server.waiting.users, if there are any */
@@ -43,6 +45,14 @@ struct user {
 
 /** user_enter() - a client is of a user. Return: false when out of memory. */
 bool user_enter(struct server *server, struct client *client, uid_t uid);
+
+/**
+ * user_may_connect() - may somebody connect once more?
+ *
+ * Before anything is done for him, since he may connect and leave in a loop, and spends nothing
+ * else by that. Return: false if he has connected too often; the log says so once.
+ */
+bool user_may_connect(struct server *server, uid_t uid);
 
 /** user_init() - one without clients. */
 void user_init(struct user *user, uid_t uid);

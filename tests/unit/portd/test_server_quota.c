@@ -111,6 +111,58 @@ TEST(those_who_are_too_many_take_few_places)
 	ck_assert_uint_le(rig_server()->n_clients, before + 1 + BEYOND_MAX);
 }
 
+static bool is_let_in(void)
+{
+	struct rig_client guest = { .control = rig_dial() };
+	bool is_in;
+
+	rig_settle();
+	is_in = !rig_is_disconnected(&guest);
+	close(guest.control);
+	rig_settle();
+	return is_in;
+}
+
+TEST(who_connects_and_leaves_too_often_is_turned_away)
+{
+	unsigned int i;
+
+	allow(QUOTA_USER_CONNECTS, 4);
+	for (i = 0; i < 4; i++)
+		ck_assert(is_let_in());
+	ck_assert(!is_let_in());
+	ck_assert(!is_let_in());
+	rig_come_as_user(BOB);
+	ck_assert(is_let_in());
+	rig_come_as_user(0);
+	ck_assert(is_let_in());
+}
+
+TEST(who_was_turned_away_is_let_in_when_he_has_waited)
+{
+	allow(QUOTA_USER_CONNECTS, 4);
+	while (is_let_in())
+		;
+	rig_pass(300);
+	ck_assert(is_let_in());
+	ck_assert(!is_let_in());
+}
+
+/* They are accepted one a turn if they are let in. */
+TEST(a_turn_turns_many_away)
+{
+	uint64_t before;
+	unsigned int i;
+
+	allow(QUOTA_USER_CONNECTS, 1);
+	is_let_in();
+	before = rig_server()->turn_no;
+	for (i = 0; i < REFUSALS_MAX; i++)
+		close(rig_dial());
+	rig_settle();
+	ck_assert_uint_le(rig_server()->turn_no - before, 6);
+}
+
 TEST(root_has_as_many_clients_as_it_likes)
 {
 	unsigned int i;
