@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "cm/action.h"
 #include "lib/net/hop.h"
 #include "lib/portd/server/state.h"
 #include "lib/portd/server/subnet.h"
@@ -468,22 +469,42 @@ static void send_held(struct server *server, struct host_port *host_port)
 	}
 }
 
+static bool may_leave(struct server *server, const struct xmit *xmit)
+{
+	const uint32_t rate = quota_of(&server->options.quotas, QUOTA_PEER_RATE) / 4 * 3;
+	const struct mad_gid peer = cm_peer_gid(&xmit->path);
+
+	return peer_rate_take(&server->request_rate, &peer, rate, REQUEST_BURST, server->now);
+}
+
+static void send_request(struct server *server, struct xmit *xmit)
+{
+	take_request(server, xmit);
+	if (!waiting_for(server, xmit->host_port, xmit->sender, &xmit->path) && host_port_try(xmit))
+		free(xmit);
+	else
+		waiting_put(server, xmit);
+}
+
 void host_port_send_requests(struct server *server)
 {
+	unsigned int n_sent = 0, n_held = 0;
 	struct user *user;
 	struct xmit *xmit;
-	int i;
 
-	for (i = 0; i < SEND_BATCH && !list_is_empty(&server->senders); i++) {
+	while (n_sent < SEND_BATCH && n_held < SEND_BATCH && !list_is_empty(&server->senders)) {
 		user = container_of(server->senders.next, struct user, sends);
-		xmit = take_request(server, container_of(user->requests.next, struct xmit, link));
-		if (!waiting_for(server, xmit->host_port, xmit->sender, &xmit->path) &&
-		    host_port_try(xmit))
-			free(xmit);
-		else
-			waiting_put(server, xmit);
+		xmit = container_of(user->requests.next, struct xmit, link);
+		if (may_leave(server, xmit)) {
+			send_request(server, xmit);
+			n_sent++;
+			continue;
+		}
+		list_remove(&user->sends);
+		list_append(&server->senders, &user->sends);
+		n_held++;
 	}
-	server->requests_left = !list_is_empty(&server->senders);
+	server->requests_left = n_sent == SEND_BATCH && !list_is_empty(&server->senders);
 }
 
 void host_port_flush(struct server *server, struct host_port *host_port)

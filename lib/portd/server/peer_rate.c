@@ -27,18 +27,26 @@ static void refuse(struct peer_rate *rates, const struct mad_gid *peer, uint32_t
 	rates->was_refused = true;
 }
 
-bool peer_rate_spend(struct peer_rate *rates, const struct mad_gid *peer, uint32_t rate,
-		     struct cm_time now)
+bool peer_rate_take(struct peer_rate *rates, const struct mad_gid *peer, uint32_t rate,
+		    uint32_t burst, struct cm_time now)
 {
 	struct peer_rate_slot *slot = slot_of(rates, peer);
 	const double paid = (double)(now.ns - slot->at.ns) * rate / 1e9;
 
 	slot->spent = slot->spent > paid ? (float)(slot->spent - paid) : 0;
 	slot->at = now;
-	if (slot->spent + 1 > (float)rate) {
-		refuse(rates, peer, rate);
+	if (slot->spent + 1 > (float)burst)
 		return false;
-	}
 	slot->spent++;
 	return true;
+}
+
+bool peer_rate_spend(struct peer_rate *rates, const struct mad_gid *peer, uint32_t rate,
+		     struct cm_time now)
+{
+	const bool may = peer_rate_take(rates, peer, rate, rate, now);
+
+	if (!may)
+		refuse(rates, peer, rate);
+	return may;
 }

@@ -27,6 +27,7 @@
 #define GRACE_LOOK_MS	   20
 #define THROTTLE_LOOK_MS   5
 #define PROBE_LOOK_MS	   50
+#define REQUESTS_LOOK_MS   1 /* at those that are more than their host accepts */
 
 /* --- descriptors --------------------------------------------------------- */
 
@@ -197,6 +198,8 @@ static int sleep_ms(struct server *server)
 	if (server->n_throttled)
 		deadline = earlier_ms(server, deadline, THROTTLE_LOOK_MS);
 	deadline = cm_time_earlier(deadline, server->waiting.look_at);
+	if (!list_is_empty(&server->senders))
+		deadline = earlier_ms(server, deadline, REQUESTS_LOOK_MS);
 	if (any_probes(server))
 		deadline = earlier_ms(server, deadline, PROBE_LOOK_MS);
 	return cm_time_ms_until(deadline, server->now);
@@ -308,7 +311,7 @@ static int make_tables(struct server *server)
 	server->core.released = forget_reaped;
 	server->next_block = (uint16_t)secret[3];
 	server->tracker = tracker_new(secret[1]);
-	server->peer_rate.secret = secret[4];
+	server->peer_rate.secret = server->request_rate.secret = secret[4];
 	server->home = net_ns_home(secret[2]);
 	return server->tracker && server->home ? 0 : -ENOMEM;
 }
@@ -417,7 +420,7 @@ void server_end(struct server *server)
 bool server_is_over(const struct server *server)
 {
 	if (server->has_one_client)
-		return server->n_clients == 0 && !server->requests_left;
+		return server->n_clients == 0 && list_is_empty(&server->senders);
 	if (server->stop_at.ns)
 		return cm_time_reached(stop_deadline(server), server->now);
 	return is_idle(server) && cm_time_reached(idle_deadline(server), server->now);

@@ -59,8 +59,9 @@
 #define WAITING_NS     (1000 * CM_NS_PER_MS) /* then a client says it again */
 #define OUR_WAITING_NS (3500 * CM_NS_PER_MS) /* the kernel asks three times, a second apart */
 #define RECEIVE_BATCH  64
-#define REFUSALS_MAX   16 /* of those who connect, in a turn */
-#define SEND_BATCH     16 /* REQs before answers get their turn again */
+#define REFUSALS_MAX   16   /* of those who connect, in a turn */
+#define REQUEST_BURST  4000 /* REQs to one host at once */
+#define SEND_BATCH     16   /* REQs before answers get their turn again */
 
 /* A message that is to leave. */
 struct xmit {
@@ -202,6 +203,7 @@ struct server {
 	struct cm_core core;		 /* connections of the dead, and answers for nobody */
 	struct tracker *tracker;
 	struct peer_rate peer_rate;
+	struct peer_rate request_rate;
 	struct cm_time recovery_look_at; /* at what was left behind */
 	struct net_ns *home;
 	struct client *client[CLIENTS_MAX];
@@ -505,7 +507,7 @@ void host_port_send(struct server *server, struct host_port *host_port, struct c
 void host_port_forget_sender(struct server *server, const struct client *sender);
 
 /** host_port_send_requests() - those that have gathered, SEND_BATCH at most, of one user after the
- * other. */
+ * other, and to each host three quarters of the rate that it accepts. */
 void host_port_send_requests(struct server *server);
 
 /** host_port_flush() - send what is held. */

@@ -32,7 +32,8 @@ static void set_up(void)
 }
 
 /* As many as a datagram takes, @n_datagrams times, to one host after the other. */
-static void fill_with_reqs(const struct rig_client *client, unsigned int n_datagrams)
+static void ask_hosts(const struct rig_client *client, unsigned int n_datagrams, uint8_t first,
+		      unsigned int n_hosts)
 {
 	struct portd_record record = { .type = PORTD_MAD, .mad = { .port = client->handle } };
 	struct portd_datagram out;
@@ -44,11 +45,16 @@ static void fill_with_reqs(const struct rig_client *client, unsigned int n_datag
 		do {
 			n++;
 			req = scene_req(client, n);
-			record.mad.path = rig_peer((uint8_t)(FIRST_STRANGER + n % 64));
+			record.mad.path = rig_peer((uint8_t)(first + n % n_hosts));
 			rig_encode(&record.mad, &req);
 		} while (portd_put(&out, &record));
 		rig_put(client->data, out.data, out.bytes, NULL, 0);
 	}
+}
+
+static void fill_with_reqs(const struct rig_client *client, unsigned int n_datagrams)
+{
+	ask_hosts(client, n_datagrams, FIRST_STRANGER, 64);
 }
 
 static void bob_asks(void)
@@ -89,6 +95,52 @@ TEST(a_request_does_not_wait_for_those_of_a_user_with_many_clients)
 	bob_asks();
 	rig_settle();
 	ck_assert_uint_lt(sent_before_bobs(), 64);
+}
+
+/* What is more than that a peer drops, whoever's it is. Return: how many have left. */
+static unsigned int flood_bobs_peer(void)
+{
+	unsigned int n_before, n_sent = 0, i;
+
+	do {
+		n_before = n_sent;
+		for (i = 0; i < N_CLIENTS; i++)
+			ask_hosts(&mallory[i], 4, SCENE_PEER, 1);
+		rig_settle();
+		n_sent = rig_n_sent();
+	} while (n_sent > n_before);
+	return n_sent;
+}
+
+TEST(a_peer_gets_no_more_requests_of_this_host_than_it_accepts)
+{
+	const unsigned int rate = 15000;
+
+	ck_assert_uint_le(flood_bobs_peer(), REQUEST_BURST);
+	scene_wire();
+	rig_pass(100);
+	ck_assert_uint_gt(rig_n_sent(), 1000);
+	ck_assert_uint_le(rig_n_sent(), rate / 10 + 1);
+}
+
+TEST(a_user_who_floods_a_peer_leaves_others_their_share_of_it)
+{
+	flood_bobs_peer();
+	scene_wire();
+	bob_asks();
+	rig_settle();
+	rig_pass(1);
+	ck_assert_uint_le(sent_before_bobs(), 1);
+}
+
+TEST(a_user_who_floods_a_peer_does_not_delay_requests_to_another)
+{
+	struct cm_msg req = scene_req(&bob, 1);
+
+	flood_bobs_peer();
+	scene_wire();
+	rig_send(&bob, &(struct mad_path[]){ rig_peer(FIRST_STRANGER) }[0], &req);
+	ck_assert_uint_eq(sent_before_bobs(), 0);
 }
 
 TEST(requests_of_a_client_that_has_gone_are_not_taken_back_before_they_are_sent)
