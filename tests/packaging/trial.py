@@ -119,7 +119,7 @@ class Newcomer(unittest.TestCase):
 
     def test_the_library_becomes_the_systems_and_stocks_comes_back(self):
         told = roots.enter(fresh_root("bookworm"), YES + """
-            cd /root/purecm
+            chmod 755 /root; chown -R games: /root/purecm; cd /root/purecm
             apt-get update >/dev/null; apt-get install -qq rdmacm-utils >/dev/null
             of() {
                 path=$(ldd /usr/bin/rping | sed -n 's/.*rdmacm.* => \\(\\S*\\).*/\\1/p')
@@ -128,6 +128,7 @@ class Newcomer(unittest.TestCase):
             tools/install; stat --format 'built %Y' build/packages/*/purecm_*.deb
             tools/install --system; stat --format 'built %Y' build/packages/*/purecm_*.deb
             of; tools/install --remove; of
+            setpriv --reuid=games --clear-groups rm -r build # although root has made it
             """)
         owners = re.findall(r"^(\S+):amd64: ", told, re.MULTILINE)
         self.assertEqual(owners, ["purecm-librdmacm1", "librdmacm1"], told)
