@@ -136,8 +136,8 @@ class Newcomer(unittest.TestCase):
 
 
 class Builds(unittest.TestCase):
-    def test_two_builds_are_equal_bit_by_bit(self):
-        told = roots.enter(fresh_root("bookworm"), """
+    def equal_twice(self, release):
+        told = roots.enter(fresh_root(release), """
             cp -r /root/purecm /root/another; cd /
             apt-get -qq update
             (umask 022; TZ=UTC LC_ALL=C /root/purecm/tools/packaging/build-deb --here --into /a)
@@ -149,13 +149,18 @@ class Builds(unittest.TestCase):
         names = re.findall("^equal (.*)$", told, re.MULTILINE)
         self.assertGreaterEqual(len([name for name in names if "dbgsym" not in name]), 7, told)
 
+    def test_two_builds_are_equal_bit_by_bit_on_debian_12(self):
+        self.equal_twice("bookworm")
+
+    def test_two_builds_are_equal_bit_by_bit_on_debian_13(self):
+        self.equal_twice("trixie")
+
 
 class Services(unittest.TestCase):
-    def test_all_that_github_runs(self):
-        sys.path.insert(0, str(ROOT / "tests/fabric"))
-        from ci import commands_of  # pylint: disable=import-outside-toplevel
-
-        path = ROOT / "docs/examples/ci/github.yml"
+    def play(self, name, last, run_last):
+        """Play what a service runs: its last commands, so many, by a script."""
+        path = ROOT / "docs/examples/ci" / name
+        commands = ci.commands_of(path)
         release = Docker.release(re.search(r"image: (\S+)", path.read_text(encoding="utf-8"))[1])
         told = roots.enter(fresh_root(release), "\n".join([
             "apt-get update >/dev/null; apt-get install -y -qq git >/dev/null",
