@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Runs a fuzz target for FUZZ_SECONDS (4 by default, 60 in a long run) from its kept corpus.
+"""Runs a fuzz target for FUZZ_SECONDS (4 by default, 60 in a long run) from its kept corpus, or
+plays that corpus once (--replay).
 
 New inputs go to a folder that is thrown away; an input that crashes the target is kept beside
 the corpus and named.
@@ -24,7 +25,22 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("target")
     parser.add_argument("corpus", type=pathlib.Path)
+    parser.add_argument("--replay", action="store_true", help="the target is built with replay.c")
     args = parser.parse_args()
+    return replay(args) if args.replay else fuzz(args)
+
+
+def replay(args):
+    with tempfile.TemporaryDirectory(prefix="purecm-fuzz-") as scratch:
+        run = subprocess.run([args.target, str(args.corpus)], capture_output=True, text=True,
+                             env=surroundings(scratch))
+    print(f"{pathlib.Path(args.target).name}: {run.stdout.strip()}, exit status {run.returncode}")
+    if run.returncode:
+        print(run.stderr[-4000:])
+    return 1 if run.returncode else 0
+
+
+def fuzz(args):
     usual = "60" if os.environ.get("PURECM_TEST_LONG") else "4"
     seconds = int(os.environ.get("FUZZ_SECONDS") or usual)
     with tempfile.TemporaryDirectory(prefix="purecm-fuzz-") as found, \
