@@ -31,6 +31,7 @@ TARGETS = ("lib/librdmacm.so.1.5.0", "tools/cmportd/cmportd", "tools/purecm",
            "tools/fabric/fabric-host", "tools/fabric/lib/libibverbs.so.1",
            "tools/fabric/lib/libibumad.so.3")
 LIMIT_S = 60
+CONNECTIONS_MIN = 5  # that a plain run makes
 ATTEMPTS = 10
 RACED = f"{RPING_RACED}|{PERFTEST_RACED}|{QPERF_RACED}"
 LONG = bool(os.environ.get("PURECM_TEST_LONG"))
@@ -249,10 +250,12 @@ def conflict(tests, kernel, build):
 
 
 def explain(tests, path, build):
+    """Which numbers connections have depends on messages that were lost or sent again."""
     done = subprocess.run([build / "tools/purecm", "explain", "-r", path], text=True,
                           capture_output=True, check=False)
+    known = re.search(r"^(\d+) connections: ", done.stdout, re.MULTILINE)
     tests.report("purecm explain knows the connections of a capture",
-                 None if done.returncode == 0 and "#10 " in done.stdout
+                 None if done.returncode == 0 and known and int(known[1]) >= CONNECTIONS_MIN
                  else done.stdout + done.stderr)
 
 
