@@ -86,7 +86,7 @@ def both(bench, change, restore):
     same(after(bench, bench.b, bench.a, change, restore), stock)
 
 
-@check("changes")
+@check("changes", long=True)
 def ids_see_the_same_of_a_link_that_goes_down_as_with_stock(bench):
     both(bench, lambda here, there: here.link_down(), lambda here, there: here.link_up())
 

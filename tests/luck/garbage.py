@@ -66,7 +66,7 @@ def judge_flood(bench, count, seconds):
     return seen
 
 
-@check("garbage")
+@check("garbage", long=True)
 def twenty_thousand_lies_hurt_nobody(bench):
     judge_flood(bench, 20000, 12)
 

@@ -16,7 +16,7 @@ def descriptors_may_run_out_in_any_place(bench):
     scarce(bench, "fds")
 
 
-@check("scarcity")
+@check("scarcity", long=True)
 def any_allocation_may_fail(bench):
     scarce(bench, "memory", LD_PRELOAD=bench.program("failmem.so"))
 

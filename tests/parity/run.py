@@ -36,7 +36,7 @@ REFERENCE = "stock/stock"
 # What is built in the root of another release.
 TARGETS = ("lib/librdmacm.so.1.5.0", "tools/cmportd/cmportd", "tools/certify/parity",
            "tests/parity/addrinfo", "tests/parity/ibacm")
-# A sample has every eighth of a theme's scenarios for two hosts, which are played by stock with
+# A sample has every tenth of a theme's scenarios for two hosts, which are played by stock with
 # itself and then by these in turn, and every second for one host, but none in which stock waits for
 # 98 s: the soft fabric compares all with what stock is known to say (tests/fabric/parity.py).
 TURN_BY_TURN = ("purecm/stock", "stock/purecm", "purecm/stock", "stock/purecm", "purecm/purecm")
@@ -124,7 +124,7 @@ def sample(scenarios):
         if any(fnmatch.fnmatch(scenario.name, name) for name in NOT_IN_A_SAMPLE):
             continue
         kind = scenario.pair, scenario.name.split("-")[0]
-        if seen[kind] % (8 if scenario.pair else 2) == 0:
+        if seen[kind] % (10 if scenario.pair else 4) == 0:
             kept.append(scenario)
         seen[kind] += 1
     return kept

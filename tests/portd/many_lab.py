@@ -196,7 +196,7 @@ def kill_9_of_cmportd_is_noticed_by_none_of_1000_connections_and_50_begun_comple
     connections_survive(bench, signal.SIGKILL, freeze=True)
 
 
-@check
+@long_check
 def an_upgrade_of_cmportd_is_noticed_by_none_of_1000_connections(bench):
     connections_survive(bench, signal.SIGTERM, freeze=False)
 

@@ -199,13 +199,13 @@ class Tests:
     def play_all(self, what, kernel, process, only):
         for number, pair in enumerate(((kernel, process), (process, kernel))):
             role, host = f"{what}, the {'process' if number else 'kernel'} serves", pair[0].host
-            for program, *texts, wanted in sample(BOTH, only, number, 8):
+            for program, *texts, wanted in sample(BOTH, only, number, 14):
                 self.play(f"{role}: {program}", pair, texts, wanted, host.addr4)
-            rows = sample(IPV4, only, 1 + 4 * number, 6)
+            rows = sample(IPV4, only, 1 + 4 * number, 9)
             with process.delay() if rows else contextlib.nullcontext():
                 for program, *texts, wanted in rows:
                     self.play(f"{role}: {program}", pair, texts, wanted, host.addr4)
-            for program, *texts, wanted in sample(BOTH, only, 4 + number, 8):
+            for program, *texts, wanted in sample(BOTH, only, 7 + number, 14):
                 self.play(f"{role}, IPv6: {program}", pair, texts, wanted, host.addr6)
 
 
@@ -293,7 +293,7 @@ def run_all(build, only, release, own_build):
             lab.a.mode("purecm", kill=True)
             kernel = Kernel(lab.a, build)
             kernel.gids = gid_indices(kernel)
-            tests.play_all("purecm on rxe", kernel, process, "rping")
+            tests.play_all("purecm on rxe", kernel, process, "rping" if LONG else "rping with long")
         if only in "faults":
             faults(tests, kernel, process)
         process.fabric.stop()
