@@ -56,6 +56,15 @@ __attribute__((format(printf, 3, 4))) static bool read_line(char *line, size_t b
 	return ok;
 }
 
+void umad_device_name(const char *verbs_node, char io[UMAD_NODE_BYTES])
+{
+	char line[UMAD_NODE_BYTES];
+
+	if (read_line(line, sizeof(line), "%s/class/infiniband_verbs/%s/ibdev", umad_places.sys,
+		      verbs_node))
+		memcpy(io, line, sizeof(line));
+}
+
 static bool node_is_of(const char *class_dir, const char *node, const char *device,
 		       uint8_t port_num)
 {

@@ -22,6 +22,13 @@ struct umad_places {
 extern struct umad_places umad_places;
 
 /**
+ * umad_device_name() - what a device is called now: udev and people rename open ones
+ * @verbs_node: its node, which stays: "uverbs0"
+ * @io:         its name until now; unchanged if the kernel does not say
+ */
+void umad_device_name(const char *verbs_node, char io[UMAD_NODE_BYTES]);
+
+/**
  * umad_find_node() - the device node of a port
  * @device:   name of the RDMA device
  * @port_num: from 1

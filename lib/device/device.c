@@ -38,12 +38,18 @@ const struct device_list *device_list(void)
 	return __atomic_load_n(&devices, __ATOMIC_ACQUIRE);
 }
 
-static bool is_listed(struct ibv_device *device)
+/* libibverbs has another object for a device that was renamed; its node stays. */
+static bool is_same(const struct ibv_device *a, const struct ibv_device *b)
+{
+	return a == b || (!strcmp(a->dev_name, b->dev_name) && strcmp(a->name, b->name) != 0);
+}
+
+static bool is_listed(const struct ibv_device *device)
 {
 	int i;
 
 	for (i = 0; i < devices->n; i++)
-		if (!devices->device[i]->removed && devices->verbs[i]->device == device)
+		if (!devices->device[i]->removed && is_same(devices->verbs[i]->device, device))
 			return true;
 	return false;
 }

@@ -17,6 +17,7 @@
 #include "lib/engine/engine.h"
 #include "lib/engine/link.h"
 #include "lib/portd/inline.h"
+#include "mad/umad_owner.h"
 
 #define HANDLES	     64
 #define IDS_LOW	     8192
@@ -125,15 +126,18 @@ static void set_handle(struct port *port, int handle)
 
 int host_open_port(struct port *port)
 {
-	const char *name = ibv_get_device_name(port->device->verbs->device);
+	const struct ibv_device *device = port->device->verbs->device;
 	struct portd_reply reply = { .error = 0 };
 	struct portd_why why = { "" };
-	int err = portd_open_port(link_client(), name, port->port_num, &reply, &why);
+	int err;
 
+	memcpy(port->name, device->name, sizeof(port->name));
+	umad_device_name(device->dev_name, port->name);
+	err = portd_open_port(link_client(), port->name, port->port_num, &reply, &why);
 	if (!err && reply.handle >= HANDLES)
 		err = -EPROTO;
 	if (err) {
-		warning_of_port(name, port->port_num, err, why.text, "");
+		warning_of_port(port->name, port->port_num, err, why.text, "");
 		return err;
 	}
 	cm_port_init(&port->cm, reply.ca_guid, &reply.gid0);
@@ -166,8 +170,7 @@ static struct port *port_named(const char *device, uint8_t port_num)
 
 	lock_take(&lock, LOCK_HOST);
 	for (i = 0; i < HANDLES && !port; i++)
-		if (ports[i] && ports[i]->port_num == port_num &&
-		    !strcmp(ibv_get_device_name(ports[i]->device->verbs->device), device))
+		if (ports[i] && ports[i]->port_num == port_num && !strcmp(ports[i]->name, device))
 			port = port_get(ports[i]);
 	lock_give(&lock, LOCK_HOST);
 	return port;
@@ -268,6 +271,18 @@ static void resend_all(struct portd_client *to, void *arg)
 	resend_tracked(to);
 }
 
+static void ask_name(char io_device[PORTD_DEVICE_BYTES], uint8_t port_num, void *arg)
+{
+	struct port *port = port_named(io_device, port_num);
+
+	(void)arg;
+	if (!port)
+		return;
+	umad_device_name(port->device->verbs->device->dev_name, port->name);
+	memcpy(io_device, port->name, PORTD_DEVICE_BYTES);
+	port_put(port);
+}
+
 static void handle_is(const char *device, uint8_t port_num, int handle, void *arg)
 {
 	struct port *port = port_named(device, port_num);
@@ -283,7 +298,9 @@ static void handle_is(const char *device, uint8_t port_num, int handle, void *ar
 
 static void resume_portd(void)
 {
-	static const struct portd_memory memory = { .handle_is = handle_is, .tell = resend_all };
+	static const struct portd_memory memory = { .ask_name = ask_name,
+						    .handle_is = handle_is,
+						    .tell = resend_all };
 	int err = portd_resume(link_client(), &memory);
 
 	if (!err)

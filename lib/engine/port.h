@@ -17,6 +17,7 @@ struct port {
 	struct cm_port cm; /* first; under the engine's lock */
 	int handle;	   /* of cmportd; -1 while it has none */
 	struct device *device;
+	char name[64]; /* of the device, as cmportd was told it last */
 	uint8_t port_num;
 	uint8_t tos;	   /* atomic; of ids that ask for none */
 	unsigned int refs; /* atomic */

@@ -49,6 +49,26 @@ def moves(what, moment):
                 f"{{moves}} eth0 10.77.0.2 10.77.0.201 10.77.0.202 {moment}")
 
 
+# A server that listens on all addresses before a change and after it, and connections to it.
+AROUND = ("rping -s -P -a 0.0.0.0 >/dev/null 2>&1 & s=$!; "
+          "until rping -c -a 10.77.0.2 -C 1 >/dev/null 2>&1; do sleep 0.1; done; {change}; "
+          "rping -c -a {address} -C 2 >/dev/null 2>&1; echo after $?; {restore}; "
+          "kill $s; wait $s 2>/dev/null; true")
+
+
+def around(what, change, restore, address="10.77.0.2"):
+    """This host connects to itself before and after a change of its interfaces or devices."""
+    script = AROUND.format(change=change, restore=restore, address=address)
+    return Case(what, "", f"sh -c '{script}'")
+
+
+def bounce(between, old="eth0", new="eth0"):
+    """What happens to an interface while it is down; where it loses its IPv6 address."""
+    return (f"ip link set {old} down; {between}; ip link set {new} up; "
+            f"ip addr replace fd00:77::2/64 dev {new} nodad; "
+            "until rdma link show | grep -q ACTIVE; do sleep 0.1; done")
+
+
 def rping(name, server, client, **more):
     """A server that listens on an address; server, client: what follows -s and -c."""
     return Case(f"rping {name}", f"rping -s -C 3 -v {server}", f"rping -c -C 3 -v {client}", **more)
@@ -180,6 +200,47 @@ CHANGES = World(
      moves("that goes before its REQ", "connecting"),
      moves("that goes before its reply", "accepting"),
      moves("that goes after the reply", "answered"),
-     moves("that comes and goes while a hundred connections are made", "always")))
+     moves("that comes and goes while a hundred connections are made", "always"),
+     around("interface that is renamed", bounce("ip link set eth0 name lan0", new="lan0"),
+            bounce("ip link set lan0 name eth0", old="lan0")),
+     around("device that is renamed", "rdma dev set rxe0 name roceo1",
+            "rdma dev set roceo1 name rxe0"),
+     around("device that is renamed, and cmportd then killed",
+            "rdma dev set rxe0 name roceo1; kill $(pidof cmportd) 2>/dev/null",
+            "rdma dev set roceo1 name rxe0"),
+     around("interface that comes, and its device",
+            "modprobe macvlan; ip link add link eth0 name mac0 type macvlan mode bridge; "
+            "ip link set mac0 up; ip addr add 10.85.0.2/24 dev mac0; "
+            "rdma link add rxe7 type rxe netdev mac0; "
+            "until grep -qs 0a55:0002 /sys/class/infiniband/rxe7/ports/1/gids/*; "
+            "do sleep 0.1; done",
+            "kill $s; wait $s; rdma link del rxe7; ip link del mac0", "10.85.0.2"),
+     around("address that comes to the interface",
+            "ip addr add 10.85.0.2/24 dev eth0; "
+            "until grep -qs 0a55:0002 /sys/class/infiniband/rxe0/ports/1/gids/*; "
+            "do sleep 0.1; done",
+            "ip addr del 10.85.0.2/24 dev eth0", "10.85.0.2"),
+     around("link that is down for a while", bounce("sleep 1"), "true")))
 
-WORLDS = (PORTS, VLAN, CLASSES, VRF, BOND, POLICY, CHANGES)
+# rxe of Linux 6.1 sends nothing from other namespaces. So this world has pods whose interface lies
+# on no device's; those that can connect are on a soft fabric (tests/fabric/pods.py).
+POD = "ip netns exec pod"
+PODS = World(
+    "pods", "a network namespace without an interface of the device", 1,
+    ("modprobe veth", "ip netns add pod",
+     "ip link add v0 type veth peer name v1", "ip link set v1 netns pod",
+     "ip link set v0 up", "ip addr add 10.88.0.1/24 dev v0", "ip -n pod link set lo up",
+     "ip -n pod link set v1 up", "ip -n pod addr add 10.88.0.2/24 dev v1",
+     "ip -n pod route add default via 10.88.0.1"),
+    (Case("pod that connects to the next host", "", f"{POD} rping -c -v -a 10.77.0.1 -C 1"),
+     Case("pod that connects to its host", "", f"{POD} rping -c -v -a 10.88.0.1 -C 1"),
+     Case("pod that connects to its host's device", "", f"{POD} rping -c -v -a 10.77.0.2 -C 1"),
+     Case("pod that connects to itself", "", f"{POD} rping -c -v -a 10.88.0.2 -C 1"),
+     Case("pod that connects from an address of the host", "",
+          f"{POD} rping -c -v -a 10.77.0.1 -I 10.77.0.2 -C 1"),
+     Case("pod that listens at its address", "", f"{POD} rping -s -v -a 10.88.0.2 -C 1"),
+     Case("pod that listens at the host's address", "", f"{POD} rping -s -v -a 10.77.0.2 -C 1"),
+     Case("pod that looks up a service", "", f"{POD} udaddy -s 10.77.0.1"),
+     Case("pod that is bound to its address", "", f"{POD} ucmatose -s 10.77.0.1 -b 10.88.0.2")))
+
+WORLDS = (PORTS, VLAN, CLASSES, VRF, BOND, POLICY, CHANGES, PODS)

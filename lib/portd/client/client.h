@@ -187,6 +187,7 @@ int portd_receive(struct portd_client *client,
 
 /* What a client tells the next cmportd: called by portd_resume(), with portd_tell_*(). */
 struct portd_memory {
+	void (*ask_name)(char io_device[PORTD_DEVICE_BYTES], uint8_t port_num, void *arg);
 	void (*handle_is)(const char *device, uint8_t port_num, int handle, void *arg);
 	void (*tell)(struct portd_client *client, void *arg); /* all claims and connections */
 	void *arg;
@@ -195,8 +196,9 @@ struct portd_memory {
 /**
  * portd_resume() - find or start the next cmportd and tell it all; by the thread that receives
  *
- * handle_is() is called for each port that was open, with its new handle, or the -errno with which
- * the next cmportd refuses it; then tell().
+ * ask_name() is called for each port that was open, as its device may have another name by now, and
+ * handle_is() with its new handle, or the -errno with which the next cmportd refuses it; then
+ * tell().
  *
  * Return: 0, or why it has to be tried again later.
  */

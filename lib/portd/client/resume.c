@@ -18,6 +18,7 @@ static int reopen_ports(struct portd_client *client, const struct portd_memory *
 	int err = 0;
 
 	for (i = 0; i < client->n_ports && !err; i++) {
+		memory->ask_name(client->port[i].device, client->port[i].port_num, memory->arg);
 		record = open_record(client->port[i].device, client->port[i].port_num);
 		err = request_exchange(client, &record, netns, &reply, NULL);
 		if (!err)

@@ -17,6 +17,7 @@
 #include "lib/net/hop.h"
 #include "lib/portd/server/state.h"
 #include "lib/portd/server/subnet.h"
+#include "mad/umad_owner.h"
 
 /* --- transmit entries in lists ------------------------------------------- */
 
@@ -151,14 +152,33 @@ static int equip(struct server *server, struct host_port *host_port, struct umad
 	return err ? err : subnet_open(server, host_port);
 }
 
-static struct host_port *host_port_find(const struct server *server, const char *device,
-					uint8_t port_num)
+/* A device that was renamed is the one that we have; another may have its old name by now. */
+static void follow_name(struct server *server, struct host_port *host_port)
+{
+	char name[PORTD_DEVICE_BYTES];
+
+	memcpy(name, host_port->device, sizeof(name));
+	umad_device_name(host_port->verbs->device->dev_name, name);
+	if (!strcmp(name, host_port->device))
+		return;
+	log_debug("%s is called %s now", host_port->device, name);
+	memcpy(host_port->device, name, sizeof(name));
+	host_port->tos = port_file_tos(&server->port_file, name, host_port->port_num);
+	if (server->tracker)
+		tracker_rename(server->tracker, host_port->handle, name, host_port->port_num);
+}
+
+static struct host_port *host_port_find(struct server *server, const char *device, uint8_t port_num)
 {
 	struct host_port *host_port;
 
-	for_each_host_port (host_port, server)
-		if (host_port->port_num == port_num && !strcmp(host_port->device, device))
+	for_each_host_port (host_port, server) {
+		if (host_port->port_num != port_num)
+			continue;
+		follow_name(server, host_port);
+		if (!strcmp(host_port->device, device))
 			return host_port;
+	}
 	return NULL;
 }
 

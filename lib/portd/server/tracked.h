@@ -210,6 +210,9 @@ int tracker_keep(struct tracker *tracker, struct tracked_store *store);
  */
 int tracker_own(struct tracker *tracker, uint16_t client, const struct tracked_owner *owner);
 
+/** tracker_rename() - the device of a handle has another name; @device: PORTD_DEVICE_BYTES */
+void tracker_rename(struct tracker *tracker, uint8_t handle, const char *device, uint8_t port_num);
+
 /**
  * tracker_handle() - which handle shall a port have?
  * @device: PORTD_DEVICE_BYTES, ended by '\0'

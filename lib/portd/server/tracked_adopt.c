@@ -175,3 +175,9 @@ int tracker_handle(struct tracker *tracker, const char *device, uint8_t port_num
 	}
 	return i;
 }
+
+void tracker_rename(struct tracker *tracker, uint8_t handle, const char *device, uint8_t port_num)
+{
+	if (tracker->store)
+		tracker->store->ops->name_port(tracker->store, handle, device, port_num);
+}

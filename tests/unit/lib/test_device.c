@@ -156,3 +156,17 @@ TEST(list_may_be_read_while_it_changes)
 	for (i = 0; i < N_READERS; i++)
 		pthread_join(reader[i], NULL);
 }
+
+TEST(renamed_device_is_the_same_device)
+{
+	struct ibv_context *verbs;
+
+	plug(0, 2);
+	fake.n_listed = 1;
+	strcpy(plugged[0].name, "rxe0");
+	verbs = only_device();
+	strcpy(plugged[1].dev_name, plugged[0].dev_name);
+	strcpy(plugged[1].name, "roceo1");
+	fake.listed = &plugged[1];
+	ck_assert_ptr_eq(only_device(), verbs);
+}

@@ -151,3 +151,14 @@ TEST(failure_of_a_sender_closes_all)
 	open_fails("rxe0", -ENOMEM);
 	ck_assert_int_eq(fake.n_opened, 2);
 }
+
+TEST(device_has_the_name_that_the_kernel_says)
+{
+	char name[UMAD_NODE_BYTES] = "rxe0";
+
+	umad_device_name("uverbs3", name);
+	ck_assert_str_eq(name, "rxe0");
+	put_file("roceo1\n", "sys/class/infiniband_verbs/uverbs3/ibdev");
+	umad_device_name("uverbs3", name);
+	ck_assert_str_eq(name, "roceo1");
+}

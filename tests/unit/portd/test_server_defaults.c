@@ -4,9 +4,12 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "lib/portd/proto/port_file.h"
+#include "mad/umad_owner.h"
+#include "tests/unit/portd/folder.h"
 #include "tests/unit/portd/scene.h"
 #include "tests/unit/test.h"
 
@@ -163,4 +166,43 @@ TEST(who_resumes_is_told_anew)
 	ck_assert_int_eq(rig_ask(&carol, &open), 0);
 	carol.handle = carol.reply.handle;
 	ck_assert_int_eq(told(&carol), 106);
+}
+
+/* --- devices that are renamed -------------------------------------------- */
+
+/* What the kernel says of the rig's device, which has no node. */
+static void rename_device(const char *name)
+{
+	char command[256];
+
+	folder_make();
+	umad_places.sys = folder;
+	snprintf(command, sizeof(command),
+		 "d=%s/class/infiniband_verbs; mkdir -p $d && echo %s >$d/ibdev", folder, name);
+	ck_assert_int_eq(system(command), 0);
+}
+
+TEST(renamed_device_is_the_same_device)
+{
+	struct portd_record open = {
+		.type = PORTD_OPEN_PORT, .open_port = {.port_num = 1, .device = "roceo1"}
+	};
+
+	write_file("roceo1 1 default_roce_tos=48\n");
+	rig_reload();
+	rename_device("roceo1");
+	ck_assert_int_eq(rig_ask(bob, &open), 0);
+	ck_assert_uint_eq(bob->reply.handle, alice->handle);
+	ck_assert_uint_eq(bob->reply.tos, 48);
+}
+
+TEST(device_that_got_the_old_name_of_another_is_not_that_one)
+{
+	struct portd_record open = {
+		.type = PORTD_OPEN_PORT, .open_port = {.port_num = 1, .device = RIG_DEVICE}
+	};
+
+	rename_device("roceo1");
+	ck_assert_int_eq(rig_ask(bob, &open), 0);
+	ck_assert_uint_ne(bob->reply.handle, alice->handle);
 }
