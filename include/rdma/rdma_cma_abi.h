@@ -53,6 +53,8 @@ enum {
 	UCMA_CMD_BIND,
 	UCMA_CMD_RESOLVE_ADDR,
 	UCMA_CMD_JOIN_MCAST,
+	UCMA_CMD_RESOLVE_IB_SERVICE,
+	UCMA_CMD_WRITE_CM_EVENT,
 };
 
 /* ucma_abi_query.option: which of the _resp structures is wanted; GID is an addr_resp with AF_IB.
@@ -61,6 +63,7 @@ enum {
 	UCMA_QUERY_ADDR,
 	UCMA_QUERY_PATH,
 	UCMA_QUERY_GID,
+	UCMA_QUERY_IB_SERVICE,
 };
 
 /* Starts every command: which one, the bytes that follow, the bytes the answer may take. */
@@ -328,6 +331,53 @@ struct ucma_abi_join_mcast {
 	struct sockaddr_storage addr;
 };
 
+/* ucma_abi_ib_service.flags: by what a service is looked up. */
+enum {
+	UCMA_IB_SERVICE_FLAG_ID = 1 << 0,
+	UCMA_IB_SERVICE_FLAG_NAME = 1 << 1,
+};
+
+#define UCMA_IB_SERVICE_NAME_SIZE 64
+
+struct ucma_abi_ib_service {
+	__u64 service_id;
+	__u8 service_name[UCMA_IB_SERVICE_NAME_SIZE];
+	__u32 flags;
+	__u32 reserved;
+};
+
+/* Have the subnet administrator asked for the records of a service. */
+struct ucma_abi_resolve_ib_service {
+	__u32 cmd;
+	__u16 in;
+	__u16 out;
+	__u32 id;
+	__u32 reserved;
+	struct ucma_abi_ib_service ibs;
+};
+
+/* IBTA vol. 1, 15.2.5.14. */
+struct ucma_user_service_rec {
+	__be64 id;
+	__u8 gid[16];
+	__be16 pkey;
+	__u8 reserved[2];
+	__be32 lease;
+	__u8 key[16];
+	__u8 name[UCMA_IB_SERVICE_NAME_SIZE];
+	__u8 data_8[16];
+	__be16 data_16[8];
+	__be32 data_32[4];
+	__be64 data_64[2];
+};
+
+/* Answer to UCMA_QUERY_IB_SERVICE. */
+struct ucma_abi_query_ib_service_resp {
+	__u32 num_service_recs;
+	__u32 reserved;
+	struct ucma_user_service_rec recs[0];
+};
+
 /* Take the next event. */
 struct ucma_abi_get_event {
 	__u32 cmd;
@@ -345,8 +395,25 @@ struct ucma_abi_event_resp {
 	union {
 		struct ucma_abi_conn_param conn;
 		struct ucma_abi_ud_param ud;
+		__u32 arg32[2]; /* of an event that the program wrote */
 	} param;
 	struct ucma_abi_ece ece;
+};
+
+/* Put an event on the channel of an id. */
+struct ucma_abi_write_cm_event {
+	__u32 cmd;
+	__u16 in;
+	__u16 out;
+	__u32 id;
+	__u32 reserved;
+	__u32 event;
+	__u32 status;
+	union {
+		struct ucma_abi_conn_param conn;
+		struct ucma_abi_ud_param ud;
+		__u64 arg;
+	} param;
 };
 
 /* Set an option; optval points to the value. */

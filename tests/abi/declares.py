@@ -15,7 +15,8 @@ INCLUDES = "".join(f"#include <{header}>\n" for header in HEADERS)
 
 # What upstream added after the oldest release we compare with, and what is ours alone.
 NEWER = {"rdma_resolve_addrinfo", "rdma_query_addrinfo", "rdma_write_cm_event",
-         "repoll_create", "repoll_ctl", "repoll_wait", "RAI_SA", "RAI_DNS"}
+         "repoll_create", "repoll_ctl", "repoll_wait", "RAI_SA", "RAI_DNS",
+         "UCMA_IB_SERVICE_NAME_SIZE"}
 OURS = re.compile("purecm_")
 
 

@@ -9,6 +9,7 @@
 
 #include <infiniband/ib.h>
 #include <rdma/rdma_cma.h>
+#include <rdma/rdma_cma_abi.h>
 
 #define ROW(expression, value)                                       \
 	{                                                            \
@@ -38,6 +39,26 @@ static const struct row {
 	ROW(RDMA_CM_EVENT_INTERNAL, 19),
 	ROW(RAI_SA, 0x10),
 	ROW(RAI_DNS, 0x20),
+	ROW(UCMA_CMD_RESOLVE_IB_SERVICE, 23),
+	ROW(UCMA_CMD_WRITE_CM_EVENT, 24),
+	ROW(UCMA_QUERY_IB_SERVICE, 3),
+	ROW(UCMA_IB_SERVICE_FLAG_ID, 1),
+	ROW(UCMA_IB_SERVICE_FLAG_NAME, 2),
+	ROW(UCMA_IB_SERVICE_NAME_SIZE, 64),
+	ROW(sizeof(struct ucma_abi_ib_service), 80),
+	ROW(offsetof(struct ucma_abi_ib_service, flags), 72),
+	ROW(sizeof(struct ucma_abi_resolve_ib_service), 96),
+	ROW(offsetof(struct ucma_abi_resolve_ib_service, ibs), 16),
+	ROW(sizeof(struct ucma_user_service_rec), 176),
+	ROW(offsetof(struct ucma_user_service_rec, name), 48),
+	ROW(offsetof(struct ucma_user_service_rec, data_64), 160),
+	ROW(sizeof(struct ucma_abi_query_ib_service_resp), 8),
+	ROW(offsetof(struct ucma_abi_query_ib_service_resp, recs), 8),
+	ROW(sizeof(struct ucma_abi_event_resp), 336),
+	ROW(offsetof(struct ucma_abi_event_resp, param.arg32), 20),
+	ROW(sizeof(struct ucma_abi_write_cm_event), 336),
+	ROW(offsetof(struct ucma_abi_write_cm_event, status), 20),
+	ROW(offsetof(struct ucma_abi_write_cm_event, param.arg), 24),
 };
 
 START_TEST(header_says_what_upstream_fixed) /* loop test: _i is the row */
